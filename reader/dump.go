@@ -50,11 +50,18 @@ func (s *File) readDump() error {
 		return err
 	}
 	defer text.Close()
-	d, err := s.indexDump(text)
+	readable := &upToError{r: text}
+	d, err := s.indexDump(readable)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", s.Name, err)
 	}
+	if readable.err != nil { // the load meets it after the rows before
+		d.Truncated = readable.err
+	}
 	t, err := d.Choose(s.o.Table)
+	if err != nil && d.Truncated != nil {
+		return fmt.Errorf("read %s: %w; and %w", s.Name, d.Truncated, err)
+	}
 	if err != nil {
 		return fmt.Errorf("read %s: %w", s.Name, err)
 	}
@@ -82,6 +89,20 @@ func (s *File) indexDump(text io.Reader) (*sqldump.Dump, error) {
 	s.Dialect = csv.Dialect{Delimiter: "\t", EOL: '\n'} // rows are lines
 	s.dump = &dumped{newParser: func() rowParser { return pgdump.NewParser(s.dump.table.Columns) }}
 	return d, err
+}
+
+// upToError is a text that ends where it cannot be read further.
+type upToError struct {
+	r   io.Reader
+	err error
+}
+
+func (u *upToError) Read(p []byte) (int, error) {
+	n, err := u.r.Read(p)
+	if err != nil && err != io.EOF {
+		u.err, err = err, io.EOF
+	}
+	return n, err
 }
 
 // textEnd is where the data end in the text of a source that is a file as it is.

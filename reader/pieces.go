@@ -352,6 +352,9 @@ func (s *File) Add(next source.Piece) ([]source.Split, error) {
 	}
 	if limit := s.o.Memory.record(); len(r.pending) > limit {
 		splits := append(r.split(data), s.Whole()...)
+		if s.dump != nil {
+			return splits, fmt.Errorf("read %s: the row at byte %d is longer than %d MiB", s.Name, r.offset, limit>>20)
+		}
 		more := ""
 		if limit < MaxRecordBytes {
 			more = "; give more memory with --memory if records are that long"

@@ -124,6 +124,38 @@ func TestADumpThatIsNotWholeFailsAfterTheRowsBefore(t *testing.T) {
 	}
 }
 
+func TestADamagedDumpFailsAfterTheRowsBefore(t *testing.T) {
+	for name, text := range dumpsOf(5_000) {
+		packed := gzipped(text)
+		cut := packed[:2*len(packed)/3]
+		r, err := readFrom(itemOf(t, "in.sql.gz", cut), Options{Named: Named{Table: "t"}, SplitBytes: 700}, nil, source.Chain{})
+		if err == nil || !strings.Contains(err.Error(), "unexpected EOF") || len(r.records) == 0 || len(r.records) >= 5_000 {
+			t.Errorf("%s: %d records, %v", name, len(r.records), err)
+		}
+		if _, err := Open(context.Background(), itemOf(t, "in.sql.gz", cut), Options{Named: Named{Table: "b"}}); err == nil || !strings.Contains(err.Error(), "unexpected EOF") || !strings.Contains(err.Error(), "no such table") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestARowOfADumpThatIsTooLongIsRefused(t *testing.T) {
+	limit := Memory{RecordBytes: 1 << 20}
+	long := strings.Repeat("x", 3<<20)
+	for name, tt := range map[string]struct {
+		text string
+		rows int
+		want string
+	}{
+		"mysqldump": {"-- MySQL dump\nCREATE TABLE `t` (`v` text);\nINSERT INTO `t` VALUES ('a'),('" + long + "'),('b');\n-- Dump completed\n", 1, "is longer than 1 MiB"},
+		"pg_dump":   {"--\n-- PostgreSQL database dump\n--\nCREATE TABLE t (v text);\nCOPY t (v) FROM stdin;\na\n" + long + "\nb\n\\.\n--\n-- PostgreSQL database dump complete\n--\n", 3, ""}, // one of them is rejected
+	} {
+		r, err := readFrom(itemOf(t, "in.sql", []byte(tt.text)), Options{Memory: limit, SplitBytes: 100_000}, nil, source.Chain{})
+		if len(r.records) != tt.rows || tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s: %d records, %v", name, len(r.records), err)
+		}
+	}
+}
+
 func TestDumpsThatCannotBeReadAreRefused(t *testing.T) {
 	text := pgDump(3)
 	wide := []byte{0xff, 0xfe}

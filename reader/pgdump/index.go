@@ -92,7 +92,7 @@ func (x *index) statement(line []byte) error {
 		case bytes.HasPrefix(trimmed, []byte("--")):
 			x.comment(string(trimmed))
 			return nil
-		case trimmed[0] == '\\':
+		case trimmed[0] == '\\' && line[len(line)-1] == '\n':
 			return x.command(trimmed, start)
 		}
 		x.from = start
