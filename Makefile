@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python java values dumps dist dist-check cross sources
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python java values dumps dist dist-check cross sources sources-cost
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -128,6 +128,10 @@ model:
 sources:
 	TSIMPORT_SOURCES=1 $(GO) test ./reader/postgres/... ./reader/mysql/... ./reader/pgdump ./reader/mysqldump -count 1
 	TSIMPORT_SOURCES=1 $(GO) test ./e2e -run 'TestDatabases|TestMySQL|TestDumpsOfAShop' -count 1 -timeout 30m
+
+# What a row costs beside reading it by the driver alone.
+sources-cost:
+	TSIMPORT_SOURCES=1 $(GO) test ./reader/postgres ./reader/mysql -run '^$$' -bench Beside -benchtime 5x
 
 # kill -9, losses of power, damaged files. Of the loads that are crashed, 200 have a new working folder each time and find their state with --state.
 crash:

@@ -194,6 +194,20 @@ func (p *part) tryPage() (*page, error) {
 	return pg, nil
 }
 
+// keyAt is where in the text of a page a value of a key is: a row's key may be anywhere in it.
+type keyAt struct{ from, to int }
+
+// key returns the values of a key. They are not those of the page's text, which may still move.
+func (pg *page) key(at []keyAt) [][]byte {
+	values := make([][]byte, len(at))
+	for i, a := range at {
+		if a.from >= 0 {
+			values[i] = append([]byte{}, pg.text[a.from:a.to]...) // an empty one is not null
+		}
+	}
+	return values
+}
+
 // page reads rows from next on.
 func (p *part) page(by Session) (*page, error) {
 	t := p.t
@@ -209,44 +223,47 @@ func (p *part) page(by Session) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	pg := &page{of: t, text: make([]byte, 0, budget+budget/8)}
-	last := make([][]byte, len(t.Key))
+	pg := &page{of: t, text: make([]byte, 0, budget+budget/8), lens: make([]int32, 0, q.Limit*len(t.Columns))}
+	at := make([]keyAt, len(t.Key))
 	var before [][]byte
 	if q.Past {
 		before = p.next
 	}
 	// Rows that are larger than those before come with the next page.
 	for (len(pg.text) <= budget || pg.rows() == 0) && rows.Next() {
-		clear(last) // of a row: its key may be anywhere in it
 		for i, v := range rows.Values() {
 			if v == nil {
 				pg.lens = append(pg.lens, -1)
+				if k := t.inKey[i]; k >= 0 {
+					at[k] = keyAt{-1, -1}
+				}
 				continue
 			}
 			from := len(pg.text)
 			pg.lens = append(pg.lens, int32(len(v)))
 			pg.text = append(pg.text, v...)
 			if k := t.inKey[i]; k >= 0 {
-				last[k] = pg.text[from:len(pg.text):len(pg.text)]
+				at[k] = keyAt{from, len(pg.text)}
 			}
 		}
 		if pg.first == nil {
-			pg.first = slices.Clone(last)
+			pg.first = pg.key(at)
 		}
 		if t.Claimed {
+			last := pg.key(at)
 			if err := p.checkClaim(before, last); err != nil {
 				_ = rows.Close()
 				return nil, err
 			}
-			before = slices.Clone(last)
+			before = last
 		}
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
 	}
 	if n := pg.rows(); n > 0 {
-		pg.last, p.next = last, make([][]byte, len(last))
-		for i, v := range last {
+		pg.last, p.next = pg.key(at), make([][]byte, len(at))
+		for i, v := range pg.last {
 			p.next[i] = append([]byte{}, v...) // an empty one is not null
 		}
 		p.past, p.row = true, max(len(pg.text)/n, 16)
