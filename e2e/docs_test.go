@@ -58,6 +58,8 @@ var notRun = map[string]string{
 	"s3://":                     "a service",
 	"psql ":                     "a database",
 	"sqlite3 ":                  "a database",
+	"sqlite:":                   "a database",
+	"python3 -c":                "libraries for Python",
 	"a1.json":                   "results of measurements",
 }
 
