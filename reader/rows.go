@@ -115,7 +115,7 @@ func (s *File) openRows() error {
 
 func (s *File) arrowOptions() arrow.Options {
 	most := s.o.Memory.PageBytes
-	return arrow.Options{Flatten: s.o.Flatten, MaxMetadata: most / 8, MaxDictionary: most / 4, MaxBody: most / 2}
+	return arrow.Options{Flatten: s.o.Flatten, MaxMetadata: most / 8, MaxDictionary: most / 4, MaxBody: most}
 }
 
 // openBatches opens the input to be read in order.

@@ -17,6 +17,7 @@ type Stream struct {
 	dicts   map[int64]*dictionary
 	batches int
 	rows    int64
+	ended   error // that Next has returned, and returns again: what follows has no known place
 }
 
 // Batch is a record batch of a stream.
@@ -77,10 +78,14 @@ func (s *Stream) begin() (err error) {
 
 // Next returns the next record batch, io.EOF after the last.
 func (s *Stream) Next() (*Batch, error) {
+	if s.ended != nil {
+		return nil, s.ended
+	}
 	b, err := s.next()
 	if err != nil && err != io.EOF {
-		return nil, fmt.Errorf("read %s: after %d record batches: %w", s.name, s.batches, err)
+		err = fmt.Errorf("read %s: after %d record batches: %w", s.name, s.batches, err)
 	}
+	s.ended = err
 	return b, err
 }
 
@@ -106,7 +111,7 @@ func (s *Stream) next() (_ *Batch, err error) {
 		if limit := s.o.MaxBody; limit > 0 && m.body > limit {
 			return nil, fmt.Errorf("the next one takes %d MiB, memory allows %d MiB of a stream; give more with --memory, write smaller batches, or write it to a file that is not compressed", m.body>>20+1, limit>>20)
 		}
-		data, err := readBytes(s.r, m.body)
+		data, err := s.readBody(m.body)
 		if err != nil {
 			return nil, unexpected(noEOF(err))
 		}
@@ -127,6 +132,16 @@ func (s *Stream) next() (_ *Batch, err error) {
 		}
 		return made, nil
 	}
+}
+
+// readBody reads a body. Where memory bounds it it is taken at once, else it grows with what really comes.
+func (s *Stream) readBody(n int64) ([]byte, error) {
+	if s.o.MaxBody == 0 {
+		return readBytes(s.r, n)
+	}
+	b := make([]byte, n)
+	_, err := io.ReadFull(s.r, b)
+	return b, err
 }
 
 // end reads what is after the end mark: nothing, or the footer of a file. It returns io.EOF if that is right.
