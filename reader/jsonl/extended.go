@@ -2,7 +2,6 @@ package jsonl
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -17,15 +16,23 @@ import (
 
 // extendedTags read what their tags hold in MongoDB Extended JSON; nil refuses the tag by name. Names that are not here, as those of
 // $ref and $id, are members of documents like any other.
-var extendedTags map[string]func(*tagged) (*leaf, error)
+var extendedTags map[string]extendedTag
+
+type extendedTag struct {
+	name string
+	read func(*tagged) (*leaf, error)
+}
 
 func init() { // the functions read extendedTags
-	extendedTags = map[string]func(*tagged) (*leaf, error){
+	extendedTags = map[string]extendedTag{}
+	for name, read := range map[string]func(*tagged) (*leaf, error){
 		"$oid": (*tagged).objectID, "$symbol": (*tagged).symbol, "$code": (*tagged).symbol, "$uuid": (*tagged).uuid,
 		"$numberInt": (*tagged).int32, "$numberLong": (*tagged).int64, "$numberDouble": (*tagged).double, "$numberDecimal": (*tagged).decimal,
 		"$date": (*tagged).date, "$binary": (*tagged).binary, "$timestamp": (*tagged).timestamp,
 		"$regularExpression": (*tagged).pattern, "$undefined": (*tagged).undefined,
 		"$regex": nil, "$minKey": nil, "$maxKey": nil, "$dbPointer": nil,
+	} {
+		extendedTags[name] = extendedTag{name, read}
 	}
 }
 
@@ -48,13 +55,13 @@ func (t *tagged) extended() (*leaf, error) {
 		return nil, t.elements(func() error { return t.inner(MongoDB) })
 	case '{':
 	case '"':
-		return &leaf{raw: t.literal()}, nil // nested: others are not asked about
+		return t.leaf(record.Datum{}, t.literal()) // nested: others are not asked about
 	default:
 		from := s.pos
 		for s.pos < len(s.data) && !delimits(s.data[s.pos]) {
 			s.pos++
 		}
-		return &leaf{raw: s.data[from:s.pos]}, nil
+		return t.leaf(record.Datum{}, s.data[from:s.pos])
 	}
 	s.pos++
 	if s.data[s.pos] != '"' {
@@ -62,33 +69,38 @@ func (t *tagged) extended() (*leaf, error) {
 	}
 	key := t.literal()
 	s.pos++ // colon
-	tag := string(key[1 : len(key)-1])
-	read, is := extendedTags[tag]
+	tag, is := extendedTags[string(key[1:len(key)-1])]
 	switch {
 	case !is:
 		return nil, t.members(MongoDB, key)
-	case read == nil:
-		return nil, fmt.Errorf("%s has no value that a table could hold", tag)
+	case tag.read == nil:
+		return nil, fmt.Errorf("%s has no value that a table could hold", tag.name)
 	}
-	l, err := read(t)
+	l, err := tag.read(t)
 	if err != nil {
 		return nil, err
 	}
-	return l, t.end(tag)
+	return l, t.end(tag.name)
 }
 
 func (t *tagged) objectID() (*leaf, error) {
 	text, raw, err := t.text("$oid")
-	if _, wrong := hex.DecodeString(string(text)); err == nil && (wrong != nil || len(text) != 24) {
+	if err == nil && (len(text) != 24 || !isHex(text)) {
 		err = fmt.Errorf("$oid holds %.40q, which is not 24 hexadecimal digits", text)
 	}
-	return &leaf{record.Datum{Kind: record.String, Bytes: text}, raw}, err
+	if err != nil {
+		return nil, err
+	}
+	return t.leaf(record.Datum{Kind: record.String, Bytes: text}, raw)
 }
 
 // symbol reads a text: of $symbol, and of $code, whose scope no value has a place for.
 func (t *tagged) symbol() (*leaf, error) {
 	text, raw, err := t.text("the tag")
-	return &leaf{record.Datum{Kind: record.String, Bytes: text}, raw}, err
+	if err != nil {
+		return nil, err
+	}
+	return t.leaf(record.Datum{Kind: record.String, Bytes: text}, raw)
 }
 
 func (t *tagged) int32() (*leaf, error) { return t.integer("$numberInt", 32) }
@@ -100,10 +112,11 @@ func (t *tagged) integer(tag string, bits int) (*leaf, error) {
 		return nil, err
 	}
 	n, wrong := strconv.ParseInt(string(text), 10, bits)
-	if wrong != nil || string(strconv.AppendInt(nil, n, 10)) != string(text) {
+	var room [20]byte
+	if wrong != nil || string(strconv.AppendInt(room[:0], n, 10)) != string(text) {
 		return nil, fmt.Errorf("%s holds %.40q, which is not an integer of %d bits", tag, text, bits)
 	}
-	return &leaf{record.Datum{Kind: record.Integer, Int: n}, text}, nil
+	return t.leaf(record.Datum{Kind: record.Integer, Int: n}, text)
 }
 
 func (t *tagged) double() (*leaf, error) {
@@ -113,17 +126,17 @@ func (t *tagged) double() (*leaf, error) {
 	}
 	switch string(text) {
 	case "NaN":
-		return &leaf{Datum: record.Datum{Kind: record.Double, Double: math.NaN()}}, nil
+		return t.leaf(record.Datum{Kind: record.Double, Double: math.NaN()}, nil)
 	case "Infinity":
-		return &leaf{Datum: record.Datum{Kind: record.Double, Double: math.Inf(1)}}, nil
+		return t.leaf(record.Datum{Kind: record.Double, Double: math.Inf(1)}, nil)
 	case "-Infinity":
-		return &leaf{Datum: record.Datum{Kind: record.Double, Double: math.Inf(-1)}}, nil
+		return t.leaf(record.Datum{Kind: record.Double, Double: math.Inf(-1)}, nil)
 	}
 	f, wrong := strconv.ParseFloat(string(text), 64)
 	if wrong != nil || !isNumber(text) || !table.KeepsDouble(text, f) || f == 0 && bytes.ContainsAny(mantissa(text), "123456789") {
 		return nil, fmt.Errorf("$numberDouble holds %.40q, which is not a double", text)
 	}
-	return &leaf{record.Datum{Kind: record.Double, Double: f}, text}, nil
+	return t.leaf(record.Datum{Kind: record.Double, Double: f}, text)
 }
 
 // mantissa is a number without its exponent.
@@ -140,16 +153,15 @@ func (t *tagged) decimal() (*leaf, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &leaf{record.Datum{Kind: record.String, Bytes: text}, text}
+	d := record.Datum{Kind: record.String, Bytes: text}
 	switch string(text) {
 	case "NaN", "Infinity", "-Infinity":
-		l.raw = nil
-		return l, nil
+		return t.leaf(d, nil)
 	}
 	if !isNumber(text) {
 		return nil, fmt.Errorf("$numberDecimal holds %.40q, which is not a number", text)
 	}
-	return l, nil
+	return t.leaf(d, text)
 }
 
 // date reads a moment: milliseconds since 1970, tagged or not, or a text of RFC 3339.
@@ -187,8 +199,7 @@ func (t *tagged) date() (*leaf, error) {
 			return nil, fmt.Errorf("$date holds %.40q, which is not milliseconds", l.raw)
 		}
 	}
-	raw := time.UnixMilli(ms).UTC().AppendFormat(nil, `"2006-01-02T15:04:05.999Z"`)
-	return &leaf{record.Datum{Kind: record.Timestamp, Unit: record.Millis, Int: ms}, raw}, nil
+	return t.leaf(record.Datum{Kind: record.Timestamp, Unit: record.Millis, Int: ms}, nil)
 }
 
 func parseMoment(text string) (time.Time, error) {
@@ -205,16 +216,16 @@ func parseMoment(text string) (time.Time, error) {
 // binary reads bytes: {"base64":…,"subType":…}, or base64 and $type beside it. Those of the subtype 04 are a UUID.
 func (t *tagged) binary() (*leaf, error) {
 	s := &t.scan
-	var packed, kind []byte
+	var packed, raw, kind []byte
 	var err error
 	if s.data[s.pos] == '"' {
-		packed, _, _ = t.text("$binary")
+		packed, raw, _ = t.text("$binary")
 		if !bytes.HasPrefix(s.data[s.pos:], []byte(`,"$type":"`)) {
 			return nil, errors.New("$binary has no $type beside it")
 		}
 		s.pos += len(`,"$type":`)
 		kind, _, _ = t.text("$type")
-	} else if packed, kind, err = t.pair("$binary", "base64", "subType"); err != nil {
+	} else if packed, raw, kind, err = t.pair("$binary", "base64", "subType"); err != nil {
 		return nil, err
 	}
 	subtype, wrong := strconv.ParseUint(string(kind), 16, 8)
@@ -222,42 +233,58 @@ func (t *tagged) binary() (*leaf, error) {
 		return nil, fmt.Errorf("$binary is of the subtype %.40q, which is not one", kind)
 	}
 	if subtype != 4 {
-		return t.bytes("$binary", packed)
+		return t.bytes("$binary", packed, raw)
 	}
-	id, wrong := base64.StdEncoding.Strict().DecodeString(string(packed))
+	id, wrong := strictBase64.DecodeString(string(packed))
 	if wrong != nil || len(id) != 16 {
 		return nil, fmt.Errorf("$binary of the subtype 04 holds %.40q, which is not a UUID", packed)
 	}
 	text := hex.EncodeToString(id)
 	text = strings.Join([]string{text[:8], text[8:12], text[12:16], text[16:20], text[20:]}, "-")
-	return &leaf{record.Datum{Kind: record.String, Bytes: []byte(text)}, quoted([]byte(text))}, nil
+	return t.leaf(record.Datum{Kind: record.String, Bytes: []byte(text)}, []byte(`"`+text+`"`))
 }
 
-// pair reads an object with two members that are strings.
-func (t *tagged) pair(tag, a, b string) (first, second []byte, err error) {
-	s := &t.scan
-	want := fmt.Errorf("%s does not hold %s and %s", tag, a, b)
-	if s.data[s.pos] != '{' {
-		return nil, nil, want
+// isHex reports whether a text is hexadecimal digits.
+func isHex(text []byte) bool {
+	for _, c := range text {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') && (c < 'A' || c > 'F') {
+			return false
+		}
 	}
-	found := map[string][]byte{}
-	for n := 0; s.data[s.pos] != '}'; n++ {
-		s.pos++ // bracket or comma
-		if n == 2 || s.data[s.pos] != '"' {
-			return nil, nil, want
+	return true
+}
+
+// pair reads an object with two members that are strings, in any order. Raw is the first one as JSON.
+func (t *tagged) pair(tag, a, b string) (first, raw, second []byte, err error) {
+	s := &t.scan
+	has := [2]bool{}
+	for n := 0; n < 2 && s.data[s.pos] == "{,"[n]; n++ {
+		s.pos++
+		if s.data[s.pos] != '"' {
+			break
 		}
 		key, _ := s.text()
 		s.pos++ // colon
-		if found[string(key)], _, err = t.text(string(key)); err != nil {
-			return nil, nil, err
+		switch {
+		case string(key) == a && !has[0]:
+			has[0] = true
+			first, raw, err = t.text(a)
+		case string(key) == b && !has[1]:
+			has[1] = true
+			second, _, err = t.text(b)
+		default:
+			has = [2]bool{}
+			n = 2
+		}
+		if err != nil {
+			return nil, nil, nil, err
 		}
 	}
-	s.pos++
-	first, has := found[a]
-	if second, ok := found[b]; ok && has {
-		return first, second, nil
+	if !has[0] || !has[1] || s.data[s.pos] != '}' {
+		return nil, nil, nil, fmt.Errorf("%s does not hold %s and %s", tag, a, b)
 	}
-	return nil, nil, want
+	s.pos++
+	return first, raw, second, nil
 }
 
 func (t *tagged) uuid() (*leaf, error) {
@@ -265,50 +292,52 @@ func (t *tagged) uuid() (*leaf, error) {
 	if err != nil {
 		return nil, err
 	}
-	digits := strings.ReplaceAll(string(text), "-", "")
-	_, wrong := hex.DecodeString(digits)
-	if len(text) != 36 || len(digits) != 32 || wrong != nil || text[8] != '-' || text[13] != '-' || text[18] != '-' || text[23] != '-' {
+	digits := bytes.ReplaceAll(text, []byte("-"), nil)
+	if len(text) != 36 || len(digits) != 32 || !isHex(digits) || text[8] != '-' || text[13] != '-' || text[18] != '-' || text[23] != '-' {
 		return nil, fmt.Errorf("$uuid holds %.40q, which is not a UUID", text)
 	}
 	lower := bytes.ToLower(text)
-	return &leaf{record.Datum{Kind: record.String, Bytes: lower}, quoted(lower)}, nil
+	return t.leaf(record.Datum{Kind: record.String, Bytes: lower}, quoted(lower))
 }
+
+var errTimestamp = errors.New(`$timestamp does not hold {"t":…,"i":…}, of 32 bits each`)
 
 // timestamp reads the internal clock of MongoDB, seconds and a count, which stay an object of both.
 func (t *tagged) timestamp() (*leaf, error) {
 	s := &t.scan
-	wrong := errors.New(`$timestamp does not hold {"t":…,"i":…}, of 32 bits each`)
 	from := s.pos
 	for _, name := range []string{`{"t":`, `,"i":`} {
 		if !bytes.HasPrefix(s.data[s.pos:], []byte(name)) {
-			return nil, wrong
+			return nil, errTimestamp
 		}
 		s.pos += len(name)
 		start := s.pos
 		s.digits()
 		if _, err := strconv.ParseUint(string(s.data[start:s.pos]), 10, 32); err != nil {
-			return nil, wrong
+			return nil, errTimestamp
 		}
 	}
 	if s.data[s.pos] != '}' {
-		return nil, wrong
+		return nil, errTimestamp
 	}
 	s.pos++
 	raw := s.data[from:s.pos]
-	return &leaf{record.Datum{Kind: record.JSON, Bytes: raw}, raw}, nil
+	return t.leaf(record.Datum{Kind: record.JSON, Bytes: raw}, raw)
 }
 
 // pattern reads a regular expression, which stays an object of its parts.
 func (t *tagged) pattern() (*leaf, error) {
 	from := t.scan.pos
-	_, _, err := t.pair("$regularExpression", "pattern", "options")
+	if _, _, _, err := t.pair("$regularExpression", "pattern", "options"); err != nil {
+		return nil, err
+	}
 	raw := t.scan.data[from:t.scan.pos]
-	return &leaf{record.Datum{Kind: record.JSON, Bytes: raw}, raw}, err
+	return t.leaf(record.Datum{Kind: record.JSON, Bytes: raw}, raw)
 }
 
 func (t *tagged) undefined() (*leaf, error) {
 	if !t.scan.word("true") {
 		return nil, errors.New("$undefined does not hold true")
 	}
-	return &leaf{raw: []byte("null")}, nil
+	return t.leaf(record.Datum{}, jsonNull)
 }

@@ -1,11 +1,11 @@
 package jsonl
 
 import (
+	"bytes"
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
+	"time"
 
 	"tsimport/reader/record"
 )
@@ -99,6 +99,7 @@ type tagged struct {
 	scan  scanner
 	out   []byte // JSON and bytes that are values of this record
 	found int    // tags in this record
+	one   leaf   // the last
 }
 
 func (t *tagged) reset() { t.scan.scratch, t.out, t.found = t.scan.scratch[:0], t.out[:0], 0 }
@@ -106,7 +107,13 @@ func (t *tagged) reset() { t.scan.scratch, t.out, t.found = t.scan.scratch[:0], 
 // leaf is a value that is not a document, an array or a set.
 type leaf struct {
 	record.Datum
-	raw []byte // as JSON; nil says that JSON cannot hold it
+	raw []byte // as JSON; nil says that JSON cannot hold it, or that it is a Timestamp
+}
+
+// leaf returns a leaf, until the next one.
+func (t *tagged) leaf(d record.Datum, raw []byte) (*leaf, error) {
+	t.one = leaf{d, raw}
+	return &t.one, nil
 }
 
 // value reads the value of a column.
@@ -136,6 +143,10 @@ func (t *tagged) inner(tags Tags) error {
 	l, err := t.read(tags)
 	if err != nil || l == nil {
 		return err
+	}
+	if l.Kind == record.Timestamp {
+		t.out = time.UnixMilli(l.Int).UTC().AppendFormat(t.out[:keep], `"2006-01-02T15:04:05.999Z"`)
+		return nil
 	}
 	if l.raw == nil {
 		return errors.New("a nested NaN or infinity, which JSON cannot hold")
@@ -226,7 +237,7 @@ func (t *tagged) number(tag string, text []byte) (*leaf, error) {
 	if !isNumber(text) {
 		return nil, fmt.Errorf("%s holds %.40q, which is not a number", tag, text)
 	}
-	return &leaf{record.Datum{Kind: record.Number, Bytes: text}, text}, nil
+	return t.leaf(record.Datum{Kind: record.Number, Bytes: text}, text)
 }
 
 // isNumber reports whether a text is a number as JSON writes it.
@@ -235,27 +246,27 @@ func isNumber(text []byte) bool {
 	return len(text) > 0 && (text[0] == '-' || text[0]-'0' <= 9) && s.number() && s.pos == len(text)
 }
 
-// bytes makes a leaf of base64.
-func (t *tagged) bytes(tag string, text []byte) (*leaf, error) {
+// bytes makes a leaf of base64; raw is its text as JSON.
+func (t *tagged) bytes(tag string, text, raw []byte) (*leaf, error) {
 	from := len(t.out)
-	out, err := base64.StdEncoding.Strict().AppendDecode(t.out, text)
-	if err != nil || strings.ContainsAny(string(text), "\r\n") { // which the decoder would skip
+	out, err := strictBase64.AppendDecode(t.out, text)
+	if err != nil || bytes.ContainsAny(text, "\r\n") { // which the decoder would skip
 		return nil, fmt.Errorf("%s holds %.40q, which is not base64", tag, text)
 	}
 	t.out = out
-	return &leaf{record.Datum{Kind: record.Binary, Bytes: out[from:len(out):len(out)]}, quoted(text)}, nil
+	return t.leaf(record.Datum{Kind: record.Binary, Bytes: out[from:len(out):len(out)]}, raw)
 }
 
 // quoted makes JSON of a text that needs no escapes.
 func quoted(text []byte) []byte { return append(append([]byte{'"'}, text...), '"') }
 
-func boolean(b bool) *leaf {
-	l := &leaf{record.Datum{Kind: record.Boolean}, strconv.AppendBool(nil, b)}
-	if b {
-		l.Int = 1
-	}
-	return l
-}
+var strictBase64 = base64.StdEncoding.Strict()
+
+// As JSON.
+var jsonTrue, jsonFalse, jsonNull = []byte("true"), []byte("false"), []byte("null")
+
+// attributeTypes are those of DynamoDB.
+var attributeTypes = map[string]string{"S": "S", "N": "N", "B": "B", "BOOL": "BOOL", "NULL": "NULL", "M": "M", "L": "L", "SS": "SS", "NS": "NS", "BS": "BS"}
 
 // attribute reads a value of DynamoDB.
 func (t *tagged) attribute() (l *leaf, err error) {
@@ -265,7 +276,7 @@ func (t *tagged) attribute() (l *leaf, err error) {
 	}
 	s.pos++
 	key, _ := s.text()
-	tag := string(key)
+	tag := attributeTypes[string(key)]
 	s.pos++ // colon
 	switch tag {
 	case "S", "N", "B":
@@ -275,19 +286,24 @@ func (t *tagged) attribute() (l *leaf, err error) {
 		}
 		switch tag {
 		case "S":
-			l = &leaf{record.Datum{Kind: record.String, Bytes: text}, raw}
+			l, err = t.leaf(record.Datum{Kind: record.String, Bytes: text}, raw)
 		case "N":
 			l, err = t.number(tag, text)
 		case "B":
-			l, err = t.bytes(tag, text)
+			l, err = t.bytes(tag, text, raw)
 		}
-	case "BOOL", "NULL":
-		c := s.data[s.pos]
-		if c != 't' && (c != 'f' || tag == "NULL") || !s.word(map[byte]string{'t': "true", 'f': "false"}[c]) {
-			return nil, fmt.Errorf("%s does not hold true%s", tag, map[string]string{"BOOL": " or false"}[tag])
+	case "BOOL":
+		switch {
+		case s.word("true"):
+			l, err = t.leaf(record.Datum{Kind: record.Boolean, Int: 1}, jsonTrue)
+		case s.word("false"):
+			l, err = t.leaf(record.Datum{Kind: record.Boolean}, jsonFalse)
+		default:
+			err = errors.New("BOOL does not hold true or false")
 		}
-		if l = boolean(c == 't'); tag == "NULL" {
-			l = &leaf{raw: []byte("null")}
+	case "NULL":
+		if l, err = t.leaf(record.Datum{}, jsonNull); !s.word("true") {
+			err = errors.New("NULL does not hold true")
 		}
 	case "M":
 		if s.data[s.pos] != '{' {
@@ -300,7 +316,7 @@ func (t *tagged) attribute() (l *leaf, err error) {
 	case "SS", "NS", "BS":
 		err = t.elements(func() error { return t.member(tag) })
 	default:
-		return nil, fmt.Errorf("%.40q is not a type of DynamoDB: S, N, B, BOOL, NULL, M, L, SS, NS or BS", tag)
+		return nil, fmt.Errorf("%.40q is not a type of DynamoDB: S, N, B, BOOL, NULL, M, L, SS, NS or BS", key)
 	}
 	if err != nil {
 		return nil, err
@@ -320,8 +336,7 @@ func (t *tagged) member(tag string) error {
 		_, err = t.number(tag, text)
 		raw = text
 	case "BS":
-		_, err = t.bytes(tag, text)
-		raw = quoted(text)
+		_, err = t.bytes(tag, text, raw)
 	}
 	t.out = append(t.out[:keep], raw...)
 	return err
