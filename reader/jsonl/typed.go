@@ -299,11 +299,11 @@ func (t *tagged) attribute() (l *leaf, err error) {
 		case s.word("false"):
 			l, err = t.leaf(record.Datum{Kind: record.Boolean}, jsonFalse)
 		default:
-			err = errors.New("BOOL does not hold true or false")
+			err = fmt.Errorf("%s does not hold true or false", tag)
 		}
 	case "NULL":
 		if l, err = t.leaf(record.Datum{}, jsonNull); !s.word("true") {
-			err = errors.New("NULL does not hold true")
+			err = fmt.Errorf("%s does not hold true", tag)
 		}
 	case "M":
 		if s.data[s.pos] != '{' {

@@ -258,8 +258,9 @@ func (x *index) insert() error {
 // rowsOf reads the head of an INSERT.
 func (x *index) rowsOf(head []byte, from, lines int64) (*sqldump.Table, error) {
 	tokens := sqldump.Tokens(head, syntax)
-	after, ok := sqldump.Words(tokens[1:], "IGNORE")
-	if after, ok = sqldump.Words(after, "INTO"); !ok {
+	after, _ := sqldump.Words(tokens[1:], "IGNORE")
+	after, ok := sqldump.Words(after, "INTO")
+	if !ok {
 		return nil, fmt.Errorf("at byte %d: an INSERT that mysqldump does not write: %.60q", from, head)
 	}
 	name, after := sqldump.Name(after)
