@@ -283,7 +283,11 @@ func (r *rows) write() error {
 		}
 		switch v := v.(type) {
 		case int64:
-			r.room = strconv.AppendInt(r.room, v, 10)
+			if c.Read == nil {
+				r.room = strconv.AppendInt(r.room, v, 10)
+			} else {
+				r.room = binary.BigEndian.AppendUint64(r.room, uint64(v))
+			}
 		case float64:
 			r.room = binary.BigEndian.AppendUint64(r.room, math.Float64bits(v))
 		case string:
@@ -315,23 +319,20 @@ func kindOf(v driver.Value) record.Kind {
 var errKind = errors.New("a value cannot be read")
 
 // readAny makes a datum of a value that says its kind.
-func readAny(d *record.Datum, text []byte, _ *[]byte) (err error) {
-	if len(text) == 0 {
+func readAny(d *record.Datum, text []byte, _ *[]byte) error {
+	if len(text) == 0 || record.Kind(text[0]) <= record.Double && len(text) != 9 {
 		return errKind
 	}
 	d.Kind, text = record.Kind(text[0]), text[1:]
 	switch d.Kind {
 	case record.Integer:
-		d.Int, err = strconv.ParseInt(string(text), 10, 64)
+		d.Int = int64(binary.BigEndian.Uint64(text))
 	case record.Double:
-		if len(text) != 8 {
-			return errKind
-		}
 		d.Double = math.Float64frombits(binary.BigEndian.Uint64(text))
 	default:
 		d.Bytes = text
 	}
-	return err
+	return nil
 }
 
 // Shown is the address.
