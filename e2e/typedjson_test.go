@@ -102,6 +102,28 @@ func TestAnExportOfDynamoDBIsLoadedWithItsTypes(t *testing.T) {
 	same(t, lines, []string{`{"id":"c","n":7}`, `{"id":"d","n":1}`, `{"id":"e","b":{"base64":"AQ=="}}`})
 }
 
+func TestAnExportOfDynamoDBToS3IsLoadedByItsManifest(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "01234-abc")
+	if err := os.MkdirAll(filepath.Join(dir, "data"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	manifest := ""
+	for i, rows := range []string{`{"Item":{"id":{"N":"1"}}}` + "\n" + `{"Item":{"id":{"N":"2"}}}` + "\n", "", `{"Item":{"id":{"N":"3"}}}` + "\n"} {
+		name := string(rune('a'+i)) + ".json.gz"
+		writeGzip(t, filepath.Join(dir, "data", name), rows)
+		manifest += `{"itemCount":` + string(rune('0'+strings.Count(rows, "\n"))) + `,"dataFileS3Key":"AWSDynamoDB/01234-abc/data/` + name + `"}` + "\n"
+	}
+	for name, text := range map[string]string{"manifest-files.json": manifest, "manifest-summary.json": `{"exportArn":"arn","itemCount":3,"outputFormat":"DYNAMODB_JSON","exportType":"FULL_EXPORT"}`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"manifest-summary.json", "manifest-files.json", "."} {
+		lines, _, _ := loadAndExport(t, filepath.Join(dir, name), 0, "--pk", "id:integer")
+		same(t, lines, []string{`{"id":1}`, `{"id":2}`, `{"id":3}`})
+	}
+}
+
 func TestAnExportOfMongoDBIsLoadedWithItsTypes(t *testing.T) {
 	canonical := `{"_id":{"$oid":"5d505646cf6d4fe581014ab2"},"n":{"$numberLong":"9223372036854775807"},"i":{"$numberInt":"7"},"d":{"$numberDouble":"1.0"},"price":{"$numberDecimal":"10.50"},"at":{"$date":{"$numberLong":"1565546054692"}},"raw":{"$binary":{"base64":"AAH/","subType":"00"}},"u":{"$binary":{"base64":"c//SZESzSGmQ6OfR38A11A==","subType":"04"}},"doc":{"a":[{"$numberInt":"1"},{"$date":{"$numberLong":"0"}}]},"none":null}`
 	relaxed := `{"_id":{"$oid":"5d505646cf6d4fe581014ab2"},"n":9223372036854775807,"i":7,"d":1.0,"price":{"$numberDecimal":"10.50"},"at":{"$date":"2019-08-11T17:54:14.692Z"},"raw":{"$binary":{"base64":"AAH/","subType":"00"}},"u":{"$uuid":"73ffd264-44b3-4869-90e8-e7d1dfc035d4"},"doc":{"a":[1,{"$date":"1970-01-01T00:00:00Z"}]},"none":null}`

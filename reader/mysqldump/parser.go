@@ -95,7 +95,7 @@ func (p *Parser) row(text []byte) bool {
 			return false
 		}
 		if i < len(p.columns) {
-			d, err := datum(&p.columns[i], one)
+			d, err := datum(&p.columns[i], one, &p.scratch)
 			if err != nil {
 				p.bad = table.Reason{Column: name, Code: table.CodeType, Message: fmt.Sprintf("the value of the dump is not of the type %s: %v", p.columns[i].SQL, err), Value: table.Show(one.text)}
 				return false

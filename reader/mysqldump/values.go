@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"tsimport/internal/table"
 	"tsimport/reader/record"
@@ -225,7 +224,7 @@ func numberEnd(text []byte) int {
 }
 
 // datum makes a value of a column's type.
-func datum(c *sqldump.Column, v value) (d record.Datum, err error) {
+func datum(c *sqldump.Column, v value, scratch *[]byte) (d record.Datum, err error) {
 	if v.form == null {
 		return d, nil
 	}
@@ -261,7 +260,7 @@ func datum(c *sqldump.Column, v value) (d record.Datum, err error) {
 		err = want("bytes", packed, quoted)
 	case asTime, asUTC:
 		if err = want("a time", quoted); err == nil {
-			d.Bytes = rfc3339(v.text, c.Form == asUTC)
+			d.Bytes = rfc3339(scratch, v.text, c.Form == asUTC)
 		}
 	default:
 		switch {
@@ -283,9 +282,10 @@ func parseDouble(text []byte, single bool) (float64, error) {
 		size = 32 // the double that it is, not the nearest to its text
 	}
 	f, err := strconv.ParseFloat(string(text), size)
-	mantissa, _, _ := bytes.Cut(bytes.ToLower(text), []byte{'e'})
-	if err == nil && f == 0 && bytes.ContainsAny(mantissa, "123456789") {
-		err = errors.New("it is too small for a double")
+	if err == nil && f == 0 {
+		if mantissa, _, _ := bytes.Cut(bytes.ToLower(text), []byte{'e'}); bytes.ContainsAny(mantissa, "123456789") {
+			err = errors.New("it is too small for a double")
+		}
 	}
 	if err == nil && !single && !table.KeepsDouble(text, f) {
 		err = errors.New("it has more digits than a double keeps")
@@ -305,14 +305,14 @@ func bits(text []byte, one bool) (n int64, err error) {
 }
 
 // rfc3339 writes a time as RFC 3339 does, where it can: dates with zeros, which are none, stay as they are.
-func rfc3339(text []byte, utc bool) []byte {
-	day, clock, ok := strings.Cut(string(text), " ")
-	if !ok || len(day) != 10 || day[:4] == "0000" || day[5:7] == "00" || day[8:] == "00" {
+func rfc3339(scratch *[]byte, text []byte, utc bool) []byte {
+	if len(text) < 19 || text[10] != ' ' || string(text[:4]) == "0000" || string(text[5:7]) == "00" || string(text[8:10]) == "00" {
 		return text
 	}
-	day += "T" + clock
+	from := len(*scratch)
+	*scratch = append(append(append(*scratch, text[:10]...), 'T'), text[11:]...)
 	if utc {
-		day += "Z"
+		*scratch = append(*scratch, 'Z')
 	}
-	return []byte(day)
+	return (*scratch)[from:len(*scratch):len(*scratch)]
 }
