@@ -47,6 +47,7 @@ func simulationFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "hide-bounds", Usage: "leave the bounds of partitions out of DescribeTable"},
 		&cli.StringFlag{Name: "locations", Usage: "`THING` that ComputeSplitPointsBySize gives a location for: partition, node, block or none", Value: sim.LocatePartitions},
 		&cli.StringFlag{Name: "pre-split", Usage: "what comes of the partitions that CreateTable asks for: `ANSWER` heard, ignored or refused", Value: sim.PreSplitHeard},
+		&cli.DurationFlag{Name: "index-delay", Usage: "`DURATION` by which secondary indexes show a write later than their table"},
 		&cli.IntFlag{Name: "indexes", Usage: "DescribeTable names `N` secondary indexes, and a row takes its units once more for each; 0 to 5"},
 		&cli.Float64Flag{Name: "fault-rate", Usage: "`SHARE` of write requests that get a fault"},
 		&cli.StringSliceFlag{Name: "fault-kinds", Usage: "`KIND[:CODE],…` of " + strings.Join(faults.Actions(), ", ") + "; all if not given"},
@@ -86,7 +87,7 @@ func setCategory(f cli.Flag, name string) {
 // simulation is what the flags ask for; nil is nothing.
 func simulation(c *cli.Context) (*server.Simulation, error) {
 	asked := false
-	for _, name := range []string{"partitions", "sample-file", "partition-wcu", "limiter", "limit-table", "burst", "latency", "jitter", "slow", "throttle-code", "splits", "moves", "auto-split-bytes", "auto-split-load", "first-write-wins", "deletions-hide-earlier", "exclusive-lower-edge", "new-table-missing", "hide-bounds", "locations", "pre-split", "indexes"} {
+	for _, name := range []string{"partitions", "sample-file", "partition-wcu", "limiter", "limit-table", "burst", "latency", "jitter", "slow", "throttle-code", "splits", "moves", "auto-split-bytes", "auto-split-load", "first-write-wins", "deletions-hide-earlier", "exclusive-lower-edge", "new-table-missing", "hide-bounds", "locations", "pre-split", "indexes", "index-delay"} {
 		asked = asked || c.IsSet(name)
 	}
 	if !asked {
@@ -99,7 +100,7 @@ func simulation(c *cli.Context) (*server.Simulation, error) {
 		Answers:   sim.Answers{NewTableMissing: c.Duration("new-table-missing"), HideBounds: c.Bool("hide-bounds"), Locations: c.String("locations"), PreSplit: c.String("pre-split"), Indexes: c.Int("indexes")},
 	}}
 	s.Choices.FirstWriteWins, s.Choices.DeletionsHideEarlier = c.Bool("first-write-wins"), c.Bool("deletions-hide-earlier")
-	s.Choices.ExclusiveLowerEdge = c.Bool("exclusive-lower-edge")
+	s.Choices.ExclusiveLowerEdge, s.Choices.IndexDelay = c.Bool("exclusive-lower-edge"), c.Duration("index-delay")
 	if c.IsSet("limiter") {
 		s.Limiter = c.String("limiter")
 	}

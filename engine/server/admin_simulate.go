@@ -66,6 +66,7 @@ type simulateJSON struct {
 		DeletionsHideEarlier bool `json:"deletions_hide_earlier"`
 		ExclusiveLowerEdge   bool `json:"exclusive_lower_edge"`
 	} `json:"choices"`
+	IndexDelay millis `json:"index_delay_ms"`
 }
 
 func (j *simulateJSON) config() (sim.Config, error) {
@@ -107,7 +108,11 @@ func (s *Server) adminSimulate(_ context.Context, table string, body []byte) (an
 	if err != nil {
 		return nil, err
 	}
-	if err := s.sim.Simulate(table, Simulation{Config: c, Choices: store.Choices(j.Choices)}); err != nil {
+	choices := store.Choices{
+		FirstWriteWins: j.Choices.FirstWriteWins, DeletionsHideEarlier: j.Choices.DeletionsHideEarlier,
+		ExclusiveLowerEdge: j.Choices.ExclusiveLowerEdge, IndexDelay: j.IndexDelay.duration(),
+	}
+	if err := s.sim.Simulate(table, Simulation{Config: c, Choices: choices}); err != nil {
 		return nil, err
 	}
 	return struct{}{}, nil

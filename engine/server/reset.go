@@ -38,7 +38,9 @@ func (s *Server) Reset(ctx context.Context) error {
 		}
 		s.sim.forget(t)
 	}
-	s.sim.forgetDefaults()
+	if err := s.sim.forgetDefaults(); err != nil {
+		return err
+	}
 	if s.o.Simulation != nil {
 		if err := s.sim.Simulate("", *s.o.Simulation); err != nil {
 			return err
@@ -54,12 +56,12 @@ func (s *Server) Reset(ctx context.Context) error {
 }
 
 // forgetDefaults leaves nothing simulated of tables to come.
-func (m *Simulator) forgetDefaults() {
+func (m *Simulator) forgetDefaults() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.defaults = nil
-	m.server.store.Choose(Choices{})
 	m.on.Store(false)
+	return m.server.store.Choose(Choices{})
 }
 
 type resetJSON struct {

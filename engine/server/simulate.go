@@ -60,7 +60,7 @@ func (m *Simulator) Simulate(table string, c Simulation) error {
 		return err
 	}
 	if table != "" && c.Choices != (store.Choices{}) {
-		return errors.New("choices hold for all tables; name none")
+		return errors.New("choices and the delay of indexes hold for all tables; name none")
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -79,6 +79,11 @@ func (m *Simulator) Simulate(table string, c Simulation) error {
 			return fmt.Errorf("simulate table %s: %w", name, err)
 		}
 	}
+	if table == "" {
+		if err := m.server.store.Choose(c.Choices); err != nil {
+			return err
+		}
+	}
 	for i, name := range names {
 		if err := m.configure(m.server.store.Table([]byte(name)), configs[i]); err != nil {
 			return fmt.Errorf("simulate table %s: %w", name, err)
@@ -86,7 +91,6 @@ func (m *Simulator) Simulate(table string, c Simulation) error {
 	}
 	if table == "" {
 		m.defaults = &c
-		m.server.store.Choose(c.Choices)
 	}
 	m.on.Store(true)
 	return nil

@@ -3,6 +3,7 @@ package store
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"tsimport/engine/wire"
 )
@@ -17,6 +18,8 @@ type Choices struct {
 	DeletionsHideEarlier bool
 	// ExclusiveLowerEdge: a timestamp as old as the table's maximum deviation is refused, not taken.
 	ExclusiveLowerEdge bool
+	// IndexDelay is how much later than its table an index shows a write.
+	IndexDelay time.Duration
 }
 
 // chosen is what Choose has set, and the deletions that count by it.
@@ -25,9 +28,6 @@ type chosen struct {
 	mu        sync.Mutex
 	deletions map[string]int64 // by row key, or that and the column's name: Unix milliseconds
 }
-
-// Choose sets how the store answers from now on. It is safe for concurrent use.
-func (s *Store) Choose(c Choices) { s.choices.now.Store(&c) }
 
 func (c *chosen) get() (choices Choices) {
 	if p := c.now.Load(); p != nil {

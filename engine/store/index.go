@@ -117,6 +117,9 @@ func (s *Store) DropIndex(ctx context.Context, r *wire.DropIndex) *wire.Error {
 	if at < 0 {
 		return wire.Failf(wire.CodeObjectNotExist, "Requested index does not exist.")
 	}
+	if err := s.catchUp(ctx, m.ID, maxTime); err != nil { // nothing is to come for it then
+		return err
+	}
 	b := s.db.NewBatch()
 	dropRows(b, &m.Indexes[at])
 	m.Indexes = slices.Delete(slices.Clone(m.Indexes), at, at+1)
@@ -280,17 +283,26 @@ func (w *writer) follow(r *writeRow, cells []wire.Cell, there bool) (refused *wi
 	} else if err != pebble.ErrNotFound {
 		return nil, fmt.Errorf("read row: %w", err)
 	}
+	to := w.batch
+	delay := w.store.choices.get().IndexDelay
+	if delay > 0 {
+		to = w.store.db.NewBatch()
+		defer to.Close()
+	}
 	for _, c := range changes {
 		if c.from != nil && !bytes.Equal(c.from, c.to) {
-			if err := w.batch.Delete(c.from, nil); err != nil {
+			if err := to.Delete(c.from, nil); err != nil {
 				return nil, err
 			}
 		}
 		if c.to != nil {
-			if err := w.batch.Set(c.to, c.row, nil); err != nil {
+			if err := to.Set(c.to, c.row, nil); err != nil {
 				return nil, err
 			}
 		}
+	}
+	if delay > 0 && !to.Empty() {
+		return nil, w.store.postpone(w.batch, r.meta.ID, w.now+delay.Milliseconds(), to)
 	}
 	return nil, nil
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -99,27 +100,22 @@ func space(t *testing.T, s *Store, id uint32) map[string]string {
 	return rows
 }
 
-// checkIndexes computes the indexes again from the rows of their table.
-func checkIndexes(t *testing.T, s *Store, when string) {
+// computed is what each index has by the rows of its table, by its name.
+func computed(t *testing.T, s *Store, m *meta) map[string]map[string]string {
 	t.Helper()
-	tab := s.Table([]byte("t"))
-	if tab == nil {
-		return
-	}
-	m := tab.meta.Load()
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: appendRowPrefix(nil, m.ID), UpperBound: appendRowPrefix(nil, m.ID+1)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer it.Close()
-	want := make([]map[string]string, len(m.Indexes))
-	for i := range want {
-		want[i] = map[string]string{}
+	want := map[string]map[string]string{}
+	for _, x := range m.Indexes {
+		want[x.Name] = map[string]string{}
 	}
 	for it.First(); it.Valid(); it.Next() {
 		key, _ := decodeKey(it.Key(), m.Key, nil)
 		cells, _ := readRow(it.Value(), nil)
-		for i, x := range m.Indexes {
+		for _, x := range m.Indexes {
 			// The model: what a row has by name, written down by hand.
 			has := map[string]wire.Cell{}
 			for _, c := range append(key, cells...) {
@@ -141,18 +137,34 @@ func checkIndexes(t *testing.T, s *Store, when string) {
 					text += fmt.Sprintf("%s %d %x %d, ", c.Name, c.Type, c.Value, c.Timestamp)
 				}
 			}
-			want[i][string(entry)] = text
+			want[x.Name][string(entry)] = text
 		}
 	}
-	for i, x := range m.Indexes {
+	return want
+}
+
+// checkIndexes computes the indexes again from the rows of their table.
+func checkIndexes(t *testing.T, s *Store, when string) {
+	t.Helper()
+	tab := s.Table([]byte("t"))
+	if tab == nil {
+		return
+	}
+	m := tab.meta.Load()
+	compareIndexes(t, s, m, computed(t, s, m), when)
+}
+
+func compareIndexes(t *testing.T, s *Store, m *meta, want map[string]map[string]string, when string) {
+	t.Helper()
+	for _, x := range m.Indexes {
 		got := space(t, s, x.ID)
-		for k, v := range want[i] {
+		for k, v := range want[x.Name] {
 			if got[k] != v {
 				t.Fatalf("%s: index %s has %q of key %q, want %q", when, x.Name, got[k], k, v)
 			}
 		}
-		if len(got) != len(want[i]) {
-			t.Fatalf("%s: index %s has %d rows, want %d", when, x.Name, len(got), len(want[i]))
+		if len(got) != len(want[x.Name]) {
+			t.Fatalf("%s: index %s has %d rows, want %d", when, x.Name, len(got), len(want[x.Name]))
 		}
 		if tab := s.Table([]byte(x.Name)); tab == nil || tab.meta.Load().Of != "t" {
 			t.Fatalf("%s: index %s cannot be read", when, x.Name)
@@ -282,6 +294,11 @@ func TestIndexesAreThoseOfTheirTableAfterALossOfPower(t *testing.T) {
 			if tab == nil {
 				tab = indexed(t, s, byA)
 			}
+			if rng.IntN(2) == 0 {
+				if err := s.Choose(Choices{IndexDelay: time.Duration(1+rng.IntN(3)) * time.Millisecond}); err != nil {
+					t.Fatal(err)
+				}
+			}
 			fs = indexAndCrash(t, s, tab, fs, rng)
 		}
 		s, err := Open("d", Options{FS: fs})
@@ -316,6 +333,9 @@ func indexAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.
 		all.Go(func() {
 			rng := rand.New(rand.NewPCG(seed, 3))
 			for n := 0; next(); n++ {
+				if err := s.upToDate(ctx, s.Table([]byte("by_a")).meta.Load()); err != nil {
+					t.Error(err)
+				}
 				if client == 0 && n%7 == 3 {
 					switch x := []wire.IndexMeta{byB, byNP}[rng.IntN(2)]; rng.IntN(2) {
 					case 0: // it may be there, or not

@@ -15,6 +15,7 @@ const (
 	spaceTables  = 0x01
 	spaceRows    = 0x02
 	spaceNumbers = 0x03 // one key
+	spaceLate    = 0x04 // see late.go
 
 	tagInfMin  = 0x01
 	tagInteger = 0x10

@@ -23,6 +23,9 @@ func (s *Store) Get(t *Table, key []wire.Cell, sel *wire.Selection, f *filter.Fi
 		o.Err = err
 		return o
 	}
+	if o.Err = s.upToDate(context.Background(), m); o.Err != nil {
+		return o
+	}
 	value, closer, e := s.db.Get(k)
 	if e == pebble.ErrNotFound {
 		return o
@@ -119,6 +122,9 @@ func (s *Store) Range(ctx context.Context, t *Table, q *wire.GetRange, f *filter
 	m := t.meta.Load()
 	bounds, err := m.bounds(q)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.upToDate(ctx, m); err != nil {
 		return nil, err
 	}
 	it, e := s.db.NewIterWithContext(ctx, bounds)

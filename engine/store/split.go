@@ -14,6 +14,9 @@ import (
 // of the first primary-key column alone. It reads the whole table.
 func (s *Store) SplitPoints(ctx context.Context, t *Table, r *wire.SplitPoints) ([][]byte, *wire.Error) {
 	m := t.meta.Load()
+	if err := s.upToDate(ctx, m); err != nil {
+		return nil, err
+	}
 	unit := r.UnitBytes.Or(wire.DefaultSplitUnitBytes)
 	it, err := s.db.NewIterWithContext(ctx, &pebble.IterOptions{
 		LowerBound: appendRowPrefix(nil, m.ID), UpperBound: appendRowPrefix(nil, m.ID+1)})

@@ -41,6 +41,7 @@ type Store struct {
 	now     func() time.Time
 	clock   atomic.Int64 // see millis
 	choices chosen
+	late    late
 	noSync  bool
 	read    bool // only
 	memory  bool
@@ -125,6 +126,9 @@ func (s *Store) open(fs vfs.FS, dir string, o Options) error {
 	}
 	if err == nil {
 		err = s.loadNumbers()
+	}
+	if err == nil {
+		err = s.openLate()
 	}
 	if err != nil {
 		s.db.Close()

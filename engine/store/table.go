@@ -262,6 +262,9 @@ func (s *Store) DeleteTable(ctx context.Context, name []byte) *wire.Error {
 	if m.Of != "" {
 		return wire.Invalid("Can't delete index table directly.")
 	}
+	if err := s.catchUp(ctx, m.ID, maxTime); err != nil { // see DropIndex
+		return err
+	}
 	b := s.db.NewBatch()
 	for i := range m.Indexes {
 		dropRows(b, &m.Indexes[i])

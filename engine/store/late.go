@@ -1,0 +1,141 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"tsimport/engine/wire"
+)
+
+// Indexes may follow their tables a little later, as the service's do. What happens to them is then kept beside the row, in the batch that
+// writes it, and carried out when an index is read and its time has come: by the clock of the store, so that a test that moves the clock
+// need not wait. A store that is opened carries out all.
+
+// late is what indexes are to be told.
+type late struct {
+	mu     sync.Mutex    // of whoever carries it out
+	serial atomic.Uint64 // of the last change that was kept
+	any    atomic.Bool   // something was kept since all was carried out
+}
+
+// lateKey is where a change of a row of a table waits.
+func lateKey(table uint32, serial uint64) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32([]byte{spaceLate}, table), serial)
+}
+
+// postpone keeps changes of a table's indexes until due, in Unix milliseconds. The row is locked: changes of one row are in order.
+func (s *Store) postpone(b *pebble.Batch, table uint32, due int64, changes *pebble.Batch) error {
+	s.late.any.Store(true)
+	value := append(binary.BigEndian.AppendUint64(nil, uint64(due)), changes.Repr()...)
+	return b.Set(lateKey(table, s.late.serial.Add(1)), value, nil)
+}
+
+// catchUp carries out what the indexes of a table wait for, up to a time.
+func (s *Store) catchUp(ctx context.Context, table uint32, until int64) *wire.Error {
+	return s.carryOut(ctx, lateKey(table, 0), lateKey(table+1, 0), until)
+}
+
+// catchUpAll carries out everything. Nobody writes meanwhile.
+func (s *Store) catchUpAll(ctx context.Context) *wire.Error {
+	err := s.carryOut(ctx, []byte{spaceLate}, []byte{spaceLate + 1}, int64(maxTime))
+	if err == nil {
+		s.late.any.Store(false)
+	}
+	return err
+}
+
+const maxTime = 1<<63 - 1
+
+func (s *Store) carryOut(ctx context.Context, from, to []byte, until int64) *wire.Error {
+	s.late.mu.Lock()
+	defer s.late.mu.Unlock()
+	it, err := s.db.NewIterWithContext(ctx, &pebble.IterOptions{LowerBound: from, UpperBound: to})
+	if err != nil {
+		return readError(err)
+	}
+	defer it.Close()
+	b := s.db.NewBatch()
+	n := 0
+	for ok := it.First(); ok; ok = it.Next() {
+		value, err := it.ValueAndErr()
+		if err == nil && len(value) < 8 {
+			err = fmt.Errorf("a change of an index is damaged")
+		}
+		if err != nil {
+			return readError(err)
+		}
+		if int64(binary.BigEndian.Uint64(value)) > until {
+			break
+		}
+		changes := s.db.NewBatch()
+		if err = changes.SetRepr(append([]byte(nil), value[8:]...)); err == nil {
+			err = b.Apply(changes, nil)
+		}
+		if err == nil {
+			err = b.Delete(it.Key(), nil)
+		}
+		if err != nil {
+			return readError(err)
+		}
+		if n++; n%fillRows == 0 {
+			if err := s.commit(ctx, b, false); err != nil {
+				return err
+			}
+			b = s.db.NewBatch()
+		}
+	}
+	if err := it.Error(); err != nil {
+		return readError(err)
+	}
+	if b.Empty() {
+		return nil
+	}
+	return s.commit(ctx, b, false) // a crash leaves the changes, or what they have become
+}
+
+// upToDate brings an index up to what it shows now, before it is read.
+func (s *Store) upToDate(ctx context.Context, m *meta) *wire.Error {
+	if m.Of == "" || s.read || !s.late.any.Load() {
+		return nil
+	}
+	t := s.Table([]byte(m.Of))
+	if t == nil {
+		return nil // dropped meanwhile
+	}
+	return s.catchUp(ctx, t.id, s.millis())
+}
+
+// openLate carries out what was kept before the store was closed or killed.
+func (s *Store) openLate() error {
+	if s.read {
+		return nil
+	}
+	if err := s.catchUpAll(context.Background()); err != nil {
+		return fmt.Errorf("bring indexes up to date: %s", err.Error())
+	}
+	return nil
+}
+
+// Choose sets how the store answers from now on. It is safe for concurrent use. When the delay of indexes changes, all are brought up to date.
+func (s *Store) Choose(c Choices) error {
+	if c.IndexDelay < 0 || c.IndexDelay > maxIndexDelay {
+		return fmt.Errorf("the delay of indexes is %s; it may be from 0 to %s", c.IndexDelay, maxIndexDelay)
+	}
+	if c.IndexDelay != s.choices.get().IndexDelay {
+		s.ddl.Lock()
+		defer s.ddl.Unlock()
+		if err := s.catchUpAll(context.Background()); err != nil {
+			return fmt.Errorf("bring indexes up to date: %s", err.Error())
+		}
+	}
+	s.choices.now.Store(&c)
+	return nil
+}
+
+const maxIndexDelay = 366 * 24 * time.Hour
