@@ -13,7 +13,7 @@
 //	...
 //	counts, err := loader.Close(ctx)
 //
-// LoadFiles loads CSV, JSON-lines and Parquet files. The command tsimport load is made of it.
+// LoadFiles loads CSV, JSON-lines, Parquet and Arrow files. The command tsimport load is made of it.
 //
 // # Guarantees
 //

@@ -48,6 +48,28 @@ func TestDatabasesInJobs(t *testing.T) {
 			}
 		}
 	})
+	t.Run("every command reads a table", func(t *testing.T) {
+		dir, address := t.TempDir(), s.Address("shop_items")
+		for _, tt := range []struct {
+			wants string
+			args  []string
+		}{
+			{"rows         20,000", []string{"inspect", address}},
+			{"only the primary key of the source is rated (id)", []string{"advise", address}},
+			{"20,000 keys, 0 records repeat", []string{"check", "--unique", address}},
+			{"20,000 written", []string{"load", address, "--table", "items", "--store", "store"}},
+			{"20,000 equal", []string{"verify", address, "--table", "items", "--store", "store"}},
+			{"2 rows written, 1 deleted", []string{"sync", address, "--table", "items", "--store", "store", "--delete"}},
+			{"20,000 equal, 0 missing, 0 different, 0 surplus", []string{"verify", address, "--table", "items", "--store", "store"}},
+		} {
+			if tt.args[0] == "sync" {
+				s.Exec("UPDATE shop_items SET v = NULL WHERE id = 7; DELETE FROM shop_items WHERE id = 8; INSERT INTO shop_items VALUES (30000, 'new')")
+			}
+			if out := run(dir, tt.args...); !strings.Contains(out, tt.wants) {
+				t.Errorf("%q: no %q in\n%s", tt.args, tt.wants, out)
+			}
+		}
+	})
 	t.Run("a load that was killed is resumed by its folder alone", func(t *testing.T) {
 		dir := t.TempDir()
 		c := exec.Command(binary, "load", s.Address("shop_orders"), "--table", "orders", "--store", "store", "--run-dir", "run", "--max-rows-per-second", "5000")

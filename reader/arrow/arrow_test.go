@@ -298,12 +298,39 @@ func TestOnlyTheColumnsAskedForAreRead(t *testing.T) {
 	}
 }
 
+func TestABatchThatIsFarAwayIsAskedForTwice(t *testing.T) {
+	b := read(t, "testdata/many.arrow")
+	far := &counter{r: bytes.NewReader(b)}
+	f, err := Open(far, int64(len(b)), "x", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if far.reads > 3+len(f.batches)+len(f.described) {
+		t.Errorf("%d reads to open a file of %d batches", far.reads, len(f.batches))
+	}
+	p := f.NewParser(every(f.Columns()))
+	if _, err := f.dictionaries(); err != nil {
+		t.Fatal(err)
+	}
+	far.reads = 0
+	for _, s := range f.Splits() {
+		if err := p.Parse(s, func(*record.Record) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if far.reads > 2*len(f.batches) {
+		t.Errorf("%d reads of %d batches: their metadata and their bodies", far.reads, len(f.batches))
+	}
+}
+
 type counter struct {
-	r io.ReaderAt
-	n int64
+	r     io.ReaderAt
+	n     int64
+	reads int
 }
 
 func (c *counter) ReadAt(b []byte, at int64) (int, error) {
+	c.reads++
 	n, err := c.r.ReadAt(b, at)
 	c.n += int64(n)
 	return n, err

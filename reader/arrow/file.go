@@ -1,6 +1,8 @@
 package arrow
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -146,7 +148,14 @@ func apart(all []block, size int64) error {
 
 // message reads the metadata of a block.
 func (f *File) message(at block) (message, error) {
-	b, _, err := nextMetadata(io.NewSectionReader(f.r, at.at, at.metadata), f.o.metadata())
+	if at.metadata > f.o.metadata() {
+		return message{}, fmt.Errorf("the metadata of a message take %d bytes, %d are the limit; give more memory with --memory", at.metadata, f.o.metadata())
+	}
+	raw := make([]byte, at.metadata) // at once: a file may be far away
+	if n, err := f.r.ReadAt(raw, at.at); n < len(raw) {
+		return message{}, unexpected(noEOF(err))
+	}
+	b, _, err := nextMetadata(bytes.NewReader(raw), f.o.metadata())
 	if err != nil {
 		return message{}, unexpected(err)
 	}
@@ -178,11 +187,14 @@ func (f *File) addBatch(at block, m message) error {
 
 func (f *File) inBatch(i int, err error) error { return fmt.Errorf("record batch %d: %w", i, err) }
 
+// scanned is how much is read to find the metadata of a message, which most of them fit.
+const scanned = 16 << 10
+
 // scan finds the messages of a stream, which has no footer.
 func (f *File) scan() error {
 	at := int64(0)
 	for {
-		b, taken, err := nextMetadata(io.NewSectionReader(f.r, at, f.size-at), f.o.metadata())
+		b, taken, err := nextMetadata(bufio.NewReaderSize(io.NewSectionReader(f.r, at, f.size-at), scanned), f.o.metadata())
 		switch {
 		case err == io.EOF:
 			return errNoEnd

@@ -71,8 +71,24 @@ func (p *Parser) Parse(s Split, each func(*record.Record) error) error {
 			return err
 		}
 		p.open(s.Group, meta, body{r: p.file.r, at: at.at + at.metadata}, dicts)
-		return nil
+		return p.readAll(s, m.body)
 	})
+}
+
+// maxAtOnce is how large a batch is that is read at once if all of it is needed.
+const maxAtOnce = 8 << 20
+
+// readAll reads the body of a batch of which all rows and columns are needed, where memory allows it: a file may be far away.
+func (p *Parser) readAll(s Split, size int64) error {
+	if s.Rows != p.load.rows || len(p.used) < len(p.layout.names) || size > maxAtOnce || p.hold(size) != nil {
+		return nil
+	}
+	data := make([]byte, size)
+	if n, err := p.load.body.r.ReadAt(data, p.load.body.at); n < len(data) {
+		return unexpected(noEOF(err))
+	}
+	p.load.body = body{data: data}
+	return nil
 }
 
 // ParseBatch is Parse for a batch of a stream and one of its splits.
@@ -124,7 +140,10 @@ func (p *Parser) parse(s Split, each func(*record.Record) error, open func() err
 			return err
 		}
 	}
-	p.held = 0
+	p.held = int64(len(p.load.body.data))
+	if p.file == nil {
+		p.held = 0 // that of a stream is not the parser's
+	}
 	for _, b := range p.load.unpacked { // are kept for the next split
 		p.held += int64(len(b))
 	}
