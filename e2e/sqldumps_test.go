@@ -46,7 +46,7 @@ func TestADumpOfPostgreSQLIsLoadedAsItIs(t *testing.T) {
 	if len(lines) != 3 || !strings.Contains(shown, "the dump ends within the rows of public.customers") {
 		t.Errorf("%q, %s", lines, shown)
 	}
-	for _, command := range [][]string{{"inspect", dump, "--source-table", "customers"}, {"advise", dump, "--source-table", "customers"}, {"check", dump, "--source-table", "customers", "--pk", "b:integer", "--pk", "a"}} {
+	for _, command := range [][]string{{"inspect", dump, "--source-table", "customers"}, {"advise", dump, "--source-table", "customers"}, {"check", dump, "--source-table", "customers", "--unique"}} {
 		if stdout, stderr, code := runBinary(t, command...); code != 0 {
 			t.Errorf("%v: exit code %d: %s%s", command, code, stdout, stderr)
 		}

@@ -51,7 +51,7 @@ func check(c *cli.Context, show *display) error {
 		return err
 	}
 	switch {
-	case len(cfg.Target.Key) == 0 && cfg.Read.Sources == nil: // a database says what its key is
+	case len(cfg.Target.Key) == 0 && cfg.Read.Sources == nil && !c.IsSet("source-table"): // a database says what its key is, and so may a dump
 		return usagef("no key: give --pk NAME[:TYPE][=EXPR], once for each primary-key column in order")
 	case c.Int("examples") < 0:
 		return usagef("--examples: want 0 or more")

@@ -55,6 +55,7 @@ type index struct {
 	from    int64  // of the statement
 	lexer   sqldump.Lexer
 	domains map[string]string // the types of domains
+	schema  string            // of names without one, in dumps of before PostgreSQL 10.3; empty is none
 	begun   bool              // the line of comment that begins a dump was there
 	cut     string            // what the text ends within
 }
@@ -173,6 +174,8 @@ func (x *index) set(tokens []sqldump.Token) error {
 	}
 	value := strings.Trim(tokens[2].Text, "'")
 	switch {
+	case tokens[0].Is("search_path"):
+		x.schema = value
 	case tokens[0].Is("standard_conforming_strings") && !strings.EqualFold(value, "on"):
 		return errors.New("standard_conforming_strings is off, so that texts in it may mean two things; make the dump with a newer pg_dump")
 	case tokens[0].Is("client_encoding") && !slices.Contains([]string{"UTF8", "UTF-8", "SQL_ASCII"}, strings.ToUpper(value)):
@@ -181,13 +184,22 @@ func (x *index) set(tokens []sqldump.Token) error {
 	return nil
 }
 
+// name reads the full name of a table or a type.
+func (x *index) name(tokens []sqldump.Token) (name string, rest []sqldump.Token) {
+	name, rest = sqldump.Name(tokens)
+	if len(tokens)-len(rest) == 1 && x.schema != "" {
+		name = x.schema + "." + name
+	}
+	return name, rest
+}
+
 // insert counts the rows of a dump that was made with --inserts.
 func (x *index) insert(tokens []sqldump.Token) bool {
 	after, ok := sqldump.Words(tokens, "INSERT", "INTO")
 	if !ok {
 		return false
 	}
-	name, _ := sqldump.Name(after)
+	name, _ := x.name(after)
 	t := x.dump.Add(name)
 	t.Rows++ // at least
 	t.Refused = "its rows are INSERT statements; make the dump with pg_dump without --inserts"
@@ -196,7 +208,7 @@ func (x *index) insert(tokens []sqldump.Token) bool {
 
 // copy takes COPY NAME (COLUMNS) FROM stdin; and reads over its rows.
 func (x *index) copy(tokens []sqldump.Token, rest []byte) error {
-	name, after := sqldump.Name(tokens)
+	name, after := x.name(tokens)
 	var columns []string
 	if items, more := sqldump.Items(after); len(after) > 0 && after[0].Is("(") {
 		for _, i := range items {

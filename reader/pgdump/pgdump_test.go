@@ -180,6 +180,24 @@ abc
 	}
 }
 
+func TestNamesWithoutSchemaAreThoseOfTheSearchPath(t *testing.T) {
+	const one = "CREATE DOMAIN small AS smallint;\nCREATE TABLE t (\n    id small,\n    v text\n);\nCOPY t (id, v) FROM stdin;\n1\ta\n\\.\nALTER TABLE ONLY t\n    ADD CONSTRAINT t_pkey PRIMARY KEY (id);\n"
+	text := "SET search_path = public, pg_catalog;\n" + one + "SET search_path = other, pg_catalog;\n" + one + "SELECT pg_catalog.set_config('search_path', '', false);\n"
+	d, err := Index(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"public.t", "other.t"} {
+		of, err := d.Choose(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rows := rowsOf([]byte(text), of); !slices.Equal(rows, []string{"1|a"}) || !slices.Equal(of.Key, []string{"id"}) || of.Columns[0].Kind != record.Integer {
+			t.Errorf("%s: %q, %+v", name, rows, of)
+		}
+	}
+}
+
 func TestABadValueRejectsItsRow(t *testing.T) {
 	columns := []sqldump.Column{{Name: "a", SQL: "integer", Kind: record.Integer, Form: asInteger}, {Name: "b", SQL: "bytea", Kind: record.Binary, Form: asBytes}, {Name: "c", SQL: "boolean", Kind: record.Boolean, Form: asBoolean}}
 	text := "1\t\\\\x00\tt\nx\t\\N\t\\N\n1\t\\\\f\tt\n1\ta\\\\000\\\\\\\\\tt\n1\t\\\\xf\tt\n1\t\\N\ttrue\n1\t\\N\n"

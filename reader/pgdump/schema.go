@@ -34,7 +34,7 @@ var forms = map[string]struct {
 // create takes what follows CREATE.
 func (x *index) create(tokens []sqldump.Token) {
 	if after, ok := sqldump.Words(tokens, "DOMAIN"); ok {
-		name, after := sqldump.Name(after)
+		name, after := x.name(after)
 		if after, ok := sqldump.Words(after, "AS"); ok {
 			x.domains[name], _ = typeName(after)
 		}
@@ -47,7 +47,7 @@ func (x *index) create(tokens []sqldump.Token) {
 	if !ok {
 		return
 	}
-	name, after := sqldump.Name(after)
+	name, after := x.name(after)
 	t := x.dump.Add(name)
 	items, rest := sqldump.Items(after)
 	for _, item := range items {
@@ -73,6 +73,9 @@ func (x *index) column(item []sqldump.Token) (c sqldump.Column, ok bool) {
 	base := c.SQL
 	for range len(x.domains) + 1 {
 		of, is := x.domains[base]
+		if !is && x.schema != "" {
+			of, is = x.domains[x.schema+"."+base]
+		}
 		if !is {
 			break
 		}
@@ -121,7 +124,7 @@ func typeName(tokens []sqldump.Token) (name string, rest []sqldump.Token) {
 // alter takes what follows ALTER TABLE: the primary key.
 func (x *index) alter(tokens []sqldump.Token) {
 	tokens, _ = sqldump.Words(tokens, "ONLY")
-	name, after := sqldump.Name(tokens)
+	name, after := x.name(tokens)
 	after, ok := sqldump.Words(after, "ADD", "CONSTRAINT")
 	if !ok || len(after) == 0 {
 		return
