@@ -328,8 +328,8 @@ func indexAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.
 		return left > 0
 	}
 	var all sync.WaitGroup
-	for client := range 3 {
-		seed := rng.Uint64()
+	seeds := []uint64{rng.Uint64(), rng.Uint64(), rng.Uint64()} // the clone draws, too
+	for client, seed := range seeds {
 		all.Go(func() {
 			rng := rand.New(rand.NewPCG(seed, 3))
 			for n := 0; next(); n++ {
