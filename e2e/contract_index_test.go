@@ -38,16 +38,19 @@ func (tb *table) indexRows(t *testing.T, index string, columns int) (keys [][]an
 		low.AddPrimaryKeyColumnWithMinValue(*k.Name)
 		high.AddPrimaryKeyColumnWithMaxValue(*k.Name)
 	}
-	r, err := tb.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: &tablestore.RangeRowQueryCriteria{
-		TableName: index, StartPrimaryKey: low, EndPrimaryKey: high, MaxVersion: 1, Direction: tablestore.FORWARD, Limit: 100}})
-	must(t, err)
-	for _, row := range r.Rows {
-		keys = append(keys, keyValues(row.PrimaryKey))
-		var some []cell
-		for _, c := range row.Columns {
-			some = append(some, cell{Name: c.ColumnName, Value: c.Value})
+	for low != nil {
+		r, err := tb.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: &tablestore.RangeRowQueryCriteria{
+			TableName: index, StartPrimaryKey: low, EndPrimaryKey: high, MaxVersion: 1, Direction: tablestore.FORWARD}})
+		must(t, err)
+		for _, row := range r.Rows {
+			keys = append(keys, keyValues(row.PrimaryKey))
+			var some []cell
+			for _, c := range row.Columns {
+				some = append(some, cell{Name: c.ColumnName, Value: c.Value})
+			}
+			cells = append(cells, some)
 		}
-		cells = append(cells, some)
+		low = r.NextStartPrimaryKey
 	}
 	return keys, cells
 }
