@@ -3,6 +3,8 @@ package reader
 import (
 	"fmt"
 	"io"
+	"os"
+	"strings"
 
 	"tsimport/reader/compress"
 	"tsimport/reader/csv"
@@ -65,6 +67,9 @@ func (s *File) readDump() error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", s.Name, err)
 	}
+	if err := s.refuseTab(t); err != nil {
+		return err
+	}
 	s.dump.table, s.dump.truncated = t, d.Truncated
 	s.text.offset, s.text.lines = t.From, int(t.Lines)
 	names := make([]string, len(t.Columns))
@@ -89,6 +94,24 @@ func (s *File) indexDump(text io.Reader) (*sqldump.Dump, error) {
 	s.Dialect = csv.Dialect{Delimiter: "\t", EOL: '\n'} // rows are lines
 	s.dump = &dumped{newParser: func() rowParser { return pgdump.NewParser(s.dump.table.Columns) }}
 	return d, err
+}
+
+// refuseTab refuses the schema that mysqldump --tab writes: the rows are in a file beside it.
+func (s *File) refuseTab(t *sqldump.Table) error {
+	stem, is := strings.CutSuffix(s.item.Name, ".sql")
+	if t.Rows > 0 || !is || s.Format != MySQLDump || !s.item.Local() {
+		return nil
+	}
+	rows := stem + ".txt"
+	if _, err := os.Stat(rows); err != nil {
+		return nil
+	}
+	var names []string
+	for _, c := range t.Columns {
+		names = append(names, c.Name)
+	}
+	return fmt.Errorf("read %s: it is the schema that mysqldump --tab writes, and the rows are in %s; load that with --dialect mysql-tab --no-header --names '%s', and --type for what the sample does not show",
+		s.Name, rows, strings.Join(names, ","))
 }
 
 // upToError is a text that ends where it cannot be read further.

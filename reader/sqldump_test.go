@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -121,6 +123,19 @@ func TestADumpThatIsNotWholeFailsAfterTheRowsBefore(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+func TestTheSchemaOfMysqldumpTabNamesTheFileOfItsRows(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "t.sql")
+	for file, text := range map[string]string{name: "-- MySQL dump\nCREATE TABLE `t` (\n  `id` int,\n  `v` text\n);\n-- Dump completed\n", filepath.Join(dir, "t.txt"): "1\ta\n"} {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Open(t.Context(), found(t, name), Options{}); err == nil || !strings.Contains(err.Error(), "t.txt; load that with --dialect mysql-tab --no-header --names 'id,v'") {
+		t.Error(err)
 	}
 }
 
