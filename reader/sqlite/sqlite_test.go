@@ -241,6 +241,10 @@ func TestWhatCannotBeExactIsRefusedByName(t *testing.T) {
 			t.Errorf("%s: %v, want %q", table, err, want)
 		}
 	}
+	wide := newDatabase(t, "PRAGMA encoding = 'UTF-16le'", "CREATE TABLE t (id TEXT PRIMARY KEY)")
+	if _, _, err := wide.address("t").Look(t.Context()); err == nil || !strings.Contains(err.Error(), "UTF-16le") {
+		t.Errorf("UTF-16: %v", err)
+	}
 	text := filepath.Join(t.TempDir(), "text.db")
 	if err := os.WriteFile(text, []byte(strings.Repeat("id,v\n", 300)), 0o644); err != nil {
 		t.Fatal(err)

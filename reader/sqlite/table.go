@@ -25,6 +25,13 @@ const rowid = "rowid"
 
 // describe asks for a table's columns and key. What cannot be read exactly is refused.
 func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, error) {
+	encoding, err := s.query(ctx, "PRAGMA encoding")
+	if err != nil {
+		return nil, err
+	}
+	if encoding[0][0] != "UTF-8" {
+		return nil, fmt.Errorf("%s keeps its texts as %s, and what is not valid in them would be replaced unseen; make a copy in UTF-8: sqlite3 %[1]s .dump | sqlite3 copy.db", a.path, encoding[0][0])
+	}
 	found, err := s.query(ctx, "SELECT name, type, wr, strict FROM pragma_table_list WHERE schema = 'main' AND (name = ?1 OR lower(name) = lower(?1)) ORDER BY name <> ?1", a.table)
 	if err != nil {
 		return nil, err
