@@ -30,7 +30,7 @@ const maxStatement = 8 << 20
 
 // Index goes through a dump. An error says that the text is not one that can be read; a dump that ends too early is one.
 func Index(r io.Reader) (*sqldump.Dump, error) {
-	x := &index{in: bufio.NewReaderSize(r, 1<<20), delimiter: ";"}
+	x := &index{in: bufio.NewReaderSize(r, 256<<10), delimiter: ";"}
 	for {
 		err := x.next()
 		if errors.Is(err, io.EOF) {

@@ -31,7 +31,7 @@ const maxStatement = 8 << 20
 
 // Index goes through a dump. An error says that the text is not one that can be read; a dump that ends too early is one.
 func Index(r io.Reader) (*sqldump.Dump, error) {
-	x := &index{in: bufio.NewReaderSize(r, 1<<20), domains: map[string]string{}, lexer: sqldump.Lexer{Syntax: syntax}}
+	x := &index{in: bufio.NewReaderSize(r, 256<<10), domains: map[string]string{}, lexer: sqldump.Lexer{Syntax: syntax}}
 	for {
 		line, err := x.line()
 		if err == nil && len(line) > 0 {
