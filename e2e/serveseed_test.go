@@ -42,3 +42,39 @@ func TestServeBeginsWithSeeds(t *testing.T) {
 		}
 	}
 }
+
+// A seed that was interrupted, or fails, leaves no part of a table for a later start to take for whole.
+func TestASeedIsLoadedWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	name := func(file string) string { return filepath.Join(dir, file) }
+	must(t, os.WriteFile(name("bad.csv"), []byte("id,seq\na,1\nb,two\n"), 0o644))
+	must(t, os.WriteFile(name("good.csv"), []byte("id,seq\na,1\nb,2\n"), 0o644))
+	bad, good := name("bad.csv")+"?table=t&pk=id&pk=seq:integer", name("good.csv")+"?table=t&pk=id&pk=seq:integer"
+	stdout, stderr, code := runBinary(t, "serve", "--store", name("store"), "--seed", bad)
+	if code == 0 {
+		t.Fatalf("a seed with a bad record is taken: %s%s", stdout, stderr)
+	}
+	s, err := launch("--store", name("store"), "--seed", good)
+	must(t, err)
+	if got := dump(t, s, "t"); len(got) != 2 {
+		t.Errorf("after a seed that failed: %v", got)
+	}
+	s.stop(t)
+
+	must(t, os.WriteFile(name("store/SEEDING"), []byte("t\n"), 0o600)) // as a kill leaves it
+	must(t, os.WriteFile(name("good.csv"), []byte("id,seq\na,1\nb,2\nc,3\n"), 0o644))
+	_, stderr, code = runBinary(t, "serve", "--store", name("store"))
+	if code != 2 || !strings.Contains(stderr, "the load of table t was interrupted") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+	s, err = launch("--store", name("store"), "--seed", good)
+	must(t, err)
+	defer s.stop(t)
+	if got := dump(t, s, "t"); len(got) != 3 {
+		t.Errorf("after a seed that was interrupted: %v", got)
+	}
+	if _, err := os.Stat(name("store/SEEDING")); err == nil {
+		t.Error("the mark is still there")
+	}
+}

@@ -5,17 +5,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"tsimport/engine/server"
+	"tsimport/internal/atomicfile"
 )
 
 // seed is an input that a new server's table begins with.
@@ -55,8 +58,9 @@ func parseSeed(text string) (s seed, err error) {
 
 // plant loads the seeds into the tables that are not there yet, each by a load of its own process: over the wire, as any client does.
 func plant(c *cli.Context, store *server.Server, o server.Options, seeds []seed) (err error) {
-	if len(seeds) == 0 {
-		return nil
+	begun, err := unfinishedSeed(c.Context, store, o, c.String("store"), seeds)
+	if err != nil || len(seeds) == 0 {
+		return err
 	}
 	program, err := os.Executable()
 	if err != nil {
@@ -81,6 +85,9 @@ func plant(c *cli.Context, store *server.Server, o server.Options, seeds []seed)
 		store.Sim().ResetStats()
 	}()
 	for i, s := range seeds {
+		if begun == s.table {
+			say(c, c.App.ErrWriter, "table %s is loaded again: its seed was interrupted", s.table)
+		}
 		if store.HasTable(s.table) {
 			say(c, c.App.ErrWriter, "table %s is there; --seed %s leaves it as it is", s.table, s.input)
 			continue
@@ -90,13 +97,19 @@ func plant(c *cli.Context, store *server.Server, o server.Options, seeds []seed)
 		for _, name := range s.pk {
 			args = append(args, "--pk", name)
 		}
+		if err := markSeed(o, c.String("store"), s.table); err != nil {
+			return err
+		}
 		load := exec.CommandContext(c.Context, program, args...)
 		load.Env = append(os.Environ(), "TABLESTORE_ACCESS_KEY_ID="+o.AccessKeyID, secretEnv+"="+o.AccessKeySecret, "TABLESTORE_SECURITY_TOKEN=")
 		var says bytes.Buffer
 		load.Stdout, load.Stderr = &says, &says
 		if err := load.Run(); err != nil {
 			if c.Context.Err() != nil {
-				return context.Cause(c.Context)
+				return context.Cause(c.Context) // the mark stays: the next start takes the table away
+			}
+			if err := unmarkSeed(c.Context, store, o, c.String("store"), s.table, false); err != nil {
+				return err
 			}
 			why := bytes.TrimSpace(says.Bytes())
 			if at := bytes.LastIndexByte(why, '\n'); at >= 0 {
@@ -104,7 +117,66 @@ func plant(c *cli.Context, store *server.Server, o server.Options, seeds []seed)
 			}
 			return usagef("--seed %s: %s", s.input, bytes.TrimPrefix(why, []byte("tsimport: ")))
 		}
+		if err := unmarkSeed(c.Context, store, o, c.String("store"), s.table, true); err != nil {
+			return err
+		}
 		say(c, c.App.ErrWriter, "table %s was loaded from %s", s.table, s.input)
+	}
+	return nil
+}
+
+// seedMark is a file of the store that names the table whose seed is being loaded: a table that a kill left in part is not taken for whole.
+const seedMark = "SEEDING"
+
+// unfinishedSeed takes away the table whose seed was interrupted, and says which it was.
+func unfinishedSeed(ctx context.Context, store *server.Server, o server.Options, dir string, seeds []seed) (table string, err error) {
+	if o.InMemory {
+		return "", nil
+	}
+	text, err := os.ReadFile(filepath.Join(dir, seedMark))
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("--seed: %w", err)
+	}
+	table = strings.TrimSpace(string(text))
+	if !slices.ContainsFunc(seeds, func(s seed) bool { return s.table == table }) {
+		return "", usagef("the load of table %s was interrupted, and has left a part of it: name its --seed again, or delete %s to keep the part", table, filepath.Join(dir, seedMark))
+	}
+	return table, unmarkSeed(ctx, store, o, dir, table, false)
+}
+
+func markSeed(o server.Options, dir, table string) error {
+	if o.InMemory {
+		return nil
+	}
+	err := atomicfile.Write(filepath.Join(dir, seedMark), atomicfile.Options{Perm: 0o600}, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, table)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("--seed: %w", err)
+	}
+	return nil
+}
+
+// unmarkSeed ends the load of a seed, which is whole on disk now, or is taken away.
+func unmarkSeed(ctx context.Context, store *server.Server, o server.Options, dir, table string, whole bool) error {
+	if o.InMemory {
+		return nil
+	}
+	if whole {
+		if err := store.Sync(); err != nil {
+			return fmt.Errorf("--seed: %w", err)
+		}
+	} else if store.HasTable(table) {
+		if err := store.DropTable(ctx, table); err != nil {
+			return fmt.Errorf("--seed: %w", err)
+		}
+	}
+	if err := os.Remove(filepath.Join(dir, seedMark)); err != nil {
+		return fmt.Errorf("--seed: %w", err)
 	}
 	return nil
 }

@@ -32,11 +32,9 @@ func (s *Server) Advance(d time.Duration) error {
 func (s *Server) Reset(ctx context.Context) error {
 	s.SetFaults(nil)
 	for _, name := range s.store.Tables() {
-		t := s.store.Table([]byte(name))
-		if err := s.store.DeleteTable(ctx, []byte(name)); err != nil && s.store.Table([]byte(name)) != nil {
-			return fmt.Errorf("delete table %s: %s", name, err.Error())
+		if err := s.DropTable(ctx, name); err != nil && s.HasTable(name) {
+			return err
 		}
-		s.sim.forget(t)
 	}
 	if err := s.sim.forgetDefaults(); err != nil {
 		return err

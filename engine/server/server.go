@@ -144,6 +144,16 @@ func (s *Server) SetFaults(p *faults.Plan) {
 // HasTable reports whether there is a table of that name.
 func (s *Server) HasTable(name string) bool { return s.store.Table([]byte(name)) != nil }
 
+// DropTable deletes a table, as DeleteTable does.
+func (s *Server) DropTable(ctx context.Context, name string) error {
+	t := s.store.Table([]byte(name))
+	if err := s.store.DeleteTable(ctx, []byte(name)); err != nil {
+		return fmt.Errorf("delete table %s: %s", name, err.Error())
+	}
+	s.sim.forget(t)
+	return nil
+}
+
 // Faults is the present plan of faults, nil for none.
 func (s *Server) Faults() *faults.Plan { return s.plan.Load() }
 
