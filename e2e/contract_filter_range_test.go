@@ -154,18 +154,55 @@ func TestARangeAnswersPartOfTheKeyWhenAskedTo(t *testing.T) {
 	})
 }
 
-func TestHintsOfARangeAreOnlyHints(t *testing.T) {
+func TestAMatrixIsAnsweredWhereItHoldsTheRows(t *testing.T) {
 	spec(t, "2.6.1")
 	t.Parallel()
 	s := openService(t)
-	tb := s.newTable(t, tableOptions{})
-	must(t, s.do(tb.put(tb.key("a", 1), c("c", 1))))
-	r := ranged(tb.criteria(tb.key("a", minKey)), tablestore.FORWARD, tb.key("a", maxKey), 0)
-	r.RangeRowQueryCriteria.DataBlockType = tablestore.SimpleRowMatrix
-	got, err := s.GetRange(r)
-	must(t, err)
-	diff(t, len(got.Rows), 1)
-	diff(t, cellsOf(got.Rows[0].Columns)[0].Value, any(int64(1)))
+	tb := s.newTable(t, tableOptions{versions: 2})
+	values := []cell{c("b", []byte{0, 255}), c("c", int64(1)), c("d", 0.5), c("s", "é"), c("t", true)}
+	must(t, s.do(tb.put(tb.key("a", 1), values...)))
+	must(t, s.do(tb.put(tb.key("a", 2), values[1])))
+	must(t, s.do(tb.put(tb.key("a", 3))))
+	for name, v := range map[string]struct {
+		ask  func(*tablestore.RangeRowQueryCriteria)
+		want tablestore.DataBlockType
+	}{
+		"the newest versions": {func(*tablestore.RangeRowQueryCriteria) {}, tablestore.SimpleRowMatrix},
+		"two versions":        {func(r *tablestore.RangeRowQueryCriteria) { r.MaxVersion = 2 }, tablestore.PlainBuffer},
+		"a part of the key": {func(r *tablestore.RangeRowQueryCriteria) {
+			r.ReturnSpecifiedPkOnly, r.ColumnsToGet = true, []string{"pk2", "b", "c", "d", "s", "t"}
+		}, tablestore.PlainBuffer},
+	} {
+		for _, limit := range []int32{0, 2} {
+			q := tb.criteria(tb.key("a", minKey))
+			r := ranged(q, tablestore.FORWARD, tb.key("a", maxKey), limit)
+			r.RangeRowQueryCriteria.DataBlockType = tablestore.SimpleRowMatrix
+			v.ask(r.RangeRowQueryCriteria)
+			got, err := s.GetRange(r)
+			must(t, err)
+			if got.DataBlockType != v.want {
+				t.Errorf("%s: a block of type %d, want %d", name, got.DataBlockType, v.want)
+			}
+			want := [][]cell{values, values[1:2], nil}
+			if limit > 0 {
+				want = want[:limit]
+				diff(t, keyValues(got.NextStartPrimaryKey), []any{"a", int64(3)})
+			}
+			diff(t, len(got.Rows), len(want))
+			for i, row := range got.Rows {
+				var cells []cell
+				for _, c := range row.Columns {
+					cells = append(cells, cell{Name: c.ColumnName, Value: c.Value})
+				}
+				diff(t, cells, want[i])
+				if n := len(row.PrimaryKey.PrimaryKeys); name != "a part of the key" {
+					diff(t, keyValues(row.PrimaryKey), []any{"a", int64(i + 1)})
+				} else {
+					diff(t, n, 1)
+				}
+			}
+		}
+	}
 }
 
 func TestAnEmptyNameBoundsNoColumns(t *testing.T) {

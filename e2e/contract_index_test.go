@@ -89,7 +89,7 @@ func TestAnIndexFollowsItsTable(t *testing.T) {
 		d, err := s.DescribeTable(&tablestore.DescribeTableRequest{TableName: tb.name})
 		must(t, err)
 		diff(t, len(d.IndexMetas), 3)
-		diff(t, d.IndexMetas[0].Primarykey, []string{"a", "pk1", "pk2"})
+		diff(t, d.IndexMetas[0].Primarykey, []string{"a"})
 		diff(t, d.IndexMetas[0].DefinedColumns, []string{"b", "c"})
 		_, err = s.DeleteIndex(&tablestore.DeleteIndexRequest{MainTableName: tb.name, IndexName: full})
 		must(t, err)
@@ -137,6 +137,7 @@ func TestIndexesThatCannotBeAreRefused(t *testing.T) {
 		"a column twice":       {indexOn("i", []string{"a", "a"}), invalid("Duplicated primary key name: 'a'.")},
 		"a column in both":     {indexOn("i", []string{"a"}, "a"), invalid("Duplicated column name: 'a'.")},
 		"a column beside":      {indexOn("i", []string{"a"}, "pk1"), invalid("Column 'pk1' of index 'i' is not a defined column of the table.")},
+		"five columns":         {indexOn("i", []string{"a", "b", "pk1", "pk2", "x"}), invalid("The number of primary key columns must be in range: [1, 4].")},
 		"no key":               {indexOn("i", nil), invalid("The index 'i' has no primary key column.")},
 		"a name of an index":   {indexOn(taken, []string{"b"}), refusal{409, "OTSObjectAlreadyExist", "Requested table already exists."}},
 		"a name of the table":  {indexOn(tb.name, []string{"b"}), refusal{409, "OTSObjectAlreadyExist", "Requested table already exists."}},
@@ -170,4 +171,75 @@ func TestIndexesThatCannotBeAreRefused(t *testing.T) {
 	}
 	_, err = s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: tb.name, IndexMeta: indexOn(newTableName(), []string{"a"})})
 	check(t, err, invalid("The number of indexes exceeds the limit, limit count: 5."))
+}
+
+func TestAnIndexHasFourColumnsBesideAKeyOfFour(t *testing.T) {
+	spec(t, "3.14.1", "3.1.5")
+	t.Parallel()
+	s := openService(t)
+	skipReal(t, s)
+	tb := &table{service: s, name: newTableName()}
+	meta := &tablestore.TableMeta{TableName: tb.name}
+	var columns []string
+	for _, name := range []string{"pk1", "pk2", "pk3", "pk4"} {
+		meta.AddPrimaryKeyColumn(name, tablestore.PrimaryKeyType_INTEGER)
+	}
+	meta.SchemaEntry[3].Option = ptr(tablestore.AUTO_INCREMENT)
+	for _, name := range []string{"a", "b", "c", "d"} {
+		meta.AddDefinedColumn(name, tablestore.DefinedColumn_STRING)
+		columns = append(columns, name)
+	}
+	index := newTableName()
+	_, err := s.CreateTable(&tablestore.CreateTableRequest{TableMeta: meta, TableOption: newOptions(-1, 1), ReservedThroughput: &tablestore.ReservedThroughput{},
+		IndexMetas: []*tablestore.IndexMeta{indexOn(index, columns)}})
+	must(t, err)
+	s.dropLater(t, tb.name)
+	key := &tablestore.PrimaryKey{}
+	for i, name := range []string{"pk1", "pk2", "pk3"} {
+		key.AddPrimaryKeyColumn(name, int64(i))
+	}
+	key.AddPrimaryKeyColumnWithAutoIncrement("pk4")
+	must(t, s.do(tb.put(key, c("a", "A"), c("b", "B"), c("c", "C"), c("d", "D"))))
+	keys, _ := tb.indexRows(t, index, 8)
+	diff(t, len(keys), 1)
+	diff(t, keys[0][:7], []any{"A", "B", "C", "D", int64(0), int64(1), int64(2)})
+	whole := &tablestore.PrimaryKey{}
+	for i, name := range append(columns, "pk1", "pk2", "pk3", "pk4") {
+		whole.AddPrimaryKeyColumn(name, keys[0][i])
+	}
+	got, err := s.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{TableName: index, PrimaryKey: whole, MaxVersion: 1}})
+	must(t, err)
+	diff(t, len(got.PrimaryKey.PrimaryKeys), 8)
+	_, err = s.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{TableName: tb.name, PrimaryKey: whole, MaxVersion: 1}})
+	check(t, err, invalid("The number of primary key columns must be in range: [1, 4]."))
+	check(t, s.do(tb.put(whole)), invalid("The number of primary key columns must be in range: [1, 4]."))
+	first := newTableName()
+	_, err = s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: tb.name, IndexMeta: indexOn(first, []string{"pk4"})})
+	check(t, err, invalid("First primary key can't be auto increment, table: "+first+"."))
+}
+
+func TestAnIndexExpiresWithItsTable(t *testing.T) {
+	spec(t, "3.14.1", "3.7.2")
+	t.Parallel()
+	s := openService(t)
+	skipReal(t, s)
+	refused := invalid("The time-to-live of a table with secondary indexes must be -1 unless update is not allowed.")
+	byA := newTableName()
+	tb := s.withIndexes(t, indexOn(byA, []string{"a"}, "b"))
+	_, err := s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, TableOption: newOptions(86400, 1)})
+	check(t, err, refused)
+	options := newOptions(86400, 1)
+	options.AllowUpdate = ptr(false)
+	options.DeviationCellVersionInSec = 10 * 86400
+	_, err = s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, TableOption: options})
+	must(t, err)
+	d, err := s.DescribeTable(&tablestore.DescribeTableRequest{TableName: byA})
+	must(t, err)
+	diff(t, d.TableOption.TimeToAlive, 86400)
+	_, err = s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, TableOption: &tablestore.TableOption{TimeToAlive: 86400, MaxVersion: 1, AllowUpdate: ptr(true)}})
+	check(t, err, refused)
+	check(t, s.do(tb.update(tb.key("x", 1), set("a", 3))), invalid("Update operation is not allowed in this table"))
+	must(t, s.do(tb.put(tb.key("x", 1), c("a", 7), c("b", "one"))))
+	keys, _ := tb.indexRows(t, byA, 3)
+	diff(t, keys, [][]any{{int64(7), "x", int64(1)}})
 }

@@ -238,6 +238,9 @@ func (s *Server) batchGet(body []byte) (call, *wire.Error) {
 			answers[i] = wire.TableOutcomes{Name: r.Name, Outcomes: make([]wire.Outcome, len(r.Keys))}
 			t := s.lookup(r.Name)
 			for j, key := range r.Keys {
+				if len(key) > wire.MaxKeyColumns && (t == nil || !t.IsIndex()) {
+					return nil, wire.TooManyKeyColumns()
+				}
 				if filters[i] != nil && ctx.Err() != nil { // a regular expression over a row may take its time
 					return nil, wire.Failf(wire.CodePartitionUnavailable, "The request was cancelled.")
 				}
@@ -275,7 +278,8 @@ func (s *Server) getRange(body []byte) (call, *wire.Error) {
 			return nil, err
 		}
 		defer p.Release()
-		return wire.AppendGetRange(make([]byte, 0, len(p.Rows)+128), p.Consumed, p.Rows, p.Next), nil
+		answer, err := wire.AppendGetRange(make([]byte, 0, len(p.Rows)+128), r, t.Describe().Key, p.Consumed, p.Rows, p.Next)
+		return wire.AppendBlockType(answer, r.Block), err
 	}}}, nil
 }
 

@@ -18,13 +18,18 @@ import (
 type index struct {
 	ID      uint32
 	Name    string
-	Key     []wire.KeyColumn // whole
+	Key     []wire.KeyColumn // whole: first those that the index was made with
+	Named   int              `json:",omitempty"` // of these; 0 is all
 	Columns []string         `json:",omitempty"`
 }
 
+// meta is the index as its table is described with it: with the columns that it was made with.
 func (x *index) meta() wire.IndexMeta {
 	m := wire.IndexMeta{Name: x.Name, Columns: x.Columns}
-	for _, k := range x.Key {
+	for i, k := range x.Key {
+		if x.Named > 0 && i == x.Named {
+			break
+		}
 		m.Key = append(m.Key, k.Name)
 	}
 	return m
@@ -37,7 +42,7 @@ func (x *index) has(name string) bool {
 
 // table is the index as a table, which is read like any other.
 func (x *index) table(of *meta) *meta {
-	m := &meta{ID: x.ID, Name: x.Name, Key: x.Key, TTL: -1, MaxVersions: 1, Deviation: of.Deviation, Of: of.Name, Created: of.Created, LastIncrease: of.LastIncrease}
+	m := &meta{ID: x.ID, Name: x.Name, Key: x.Key, TTL: of.TTL, NoUpdate: of.NoUpdate, MaxVersions: 1, Deviation: of.Deviation, Of: of.Name, Created: of.Created, LastIncrease: of.LastIncrease}
 	for _, name := range x.Columns {
 		m.Defined = append(m.Defined, of.Defined[slices.IndexFunc(of.Defined, func(d wire.DefinedColumn) bool { return d.Name == name })])
 	}
@@ -46,7 +51,7 @@ func (x *index) table(of *meta) *meta {
 
 // newIndex judges an index of a table and gives it a number.
 func (s *Store) newIndex(m *meta, r *wire.IndexMeta) (*index, *wire.Error) {
-	if err := wire.CheckIndexable(m.TTL, m.MaxVersions); err != nil {
+	if err := wire.CheckIndexable(m.TTL, m.MaxVersions, !m.NoUpdate); err != nil {
 		return nil, err
 	}
 	key, err := r.Check(m.Key, m.Defined)
@@ -60,7 +65,7 @@ func (s *Store) newIndex(m *meta, r *wire.IndexMeta) (*index, *wire.Error) {
 	if r.Name == m.Name || s.Table([]byte(r.Name)) != nil || slices.ContainsFunc(m.Indexes, taken) {
 		return nil, wire.Fail(wire.CodeObjectAlreadyExist)
 	}
-	x := &index{ID: s.nextID, Name: r.Name, Key: key, Columns: r.Columns}
+	x := &index{ID: s.nextID, Name: r.Name, Key: key, Named: len(r.Key), Columns: r.Columns}
 	s.nextID++
 	return x, nil
 }
@@ -77,6 +82,9 @@ func (s *Store) CreateIndex(ctx context.Context, r *wire.CreateIndex) *wire.Erro
 	if m.Of != "" {
 		return wire.Invalid("Can't create an index of an index table.")
 	}
+	if err := s.quota(1); err != nil {
+		return err
+	}
 	x, err := s.newIndex(&m, &r.Index)
 	if err != nil {
 		return err
@@ -87,6 +95,11 @@ func (s *Store) CreateIndex(ctx context.Context, r *wire.CreateIndex) *wire.Erro
 	}
 	if r.BaseData {
 		if err := s.fill(ctx, &m, x); err != nil {
+			b := s.db.NewBatch()
+			dropRows(b, x)
+			if e := s.commit(ctx, b, false); e != nil {
+				return e
+			}
 			return err
 		}
 	}
@@ -210,18 +223,48 @@ func (x *index) entry(key, cells []wire.Cell) (entry []byte, in bool, err *wire.
 	return entry, true, nil
 }
 
-// row is what a row of an index has beside its key.
+// row is what a row of an index has beside its key: the columns of the index, and marks of the time to live. One without a name has the
+// time of the newest cell of the table's row, with which that row ends; one for each column of the key that is not of the table's key has
+// the time of its cell, without which the row is not in the index.
 func (x *index) row(cells []wire.Cell) []byte {
 	var kept []wire.Cell
 	base := int64(0)
+	for i := range cells {
+		base = max(base, cells[i].Timestamp)
+	}
+	if len(cells) > 0 {
+		kept = append(kept, mark(nil, base))
+	}
+	for _, k := range x.Key {
+		if c := newest(cells, k.Name); c != nil {
+			kept = append(kept, mark(c.Name, c.Timestamp))
+		}
+	}
 	for _, name := range x.Columns {
 		if c := newest(cells, name); c != nil {
 			kept = append(kept, *c)
-			base = c.Timestamp
 		}
 	}
 	sortCells(kept)
 	return appendRow(nil, kept, base, 1)
+}
+
+func mark(name []byte, timestamp int64) wire.Cell {
+	return wire.Cell{Name: name, Type: wire.Boolean, Value: []byte{1}, Timestamp: timestamp, Stamped: true}
+}
+
+// unmark takes the marks from the cells of an index's row, in place. there is false when one has expired.
+func (m *meta) unmark(cells []wire.Cell, now *rules) (kept []wire.Cell, there bool) {
+	kept = cells[:0]
+	for i := range cells {
+		c := &cells[i]
+		if len(c.Name) > 0 && !slices.ContainsFunc(m.Key, func(k wire.KeyColumn) bool { return k.Name == string(c.Name) }) {
+			kept = append(kept, *c)
+		} else if now.expired(c.Timestamp) {
+			return nil, false
+		}
+	}
+	return kept, true
 }
 
 func named(key []wire.Cell, name string) *wire.Cell {

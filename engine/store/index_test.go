@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -131,11 +133,22 @@ func computed(t *testing.T, s *Store, m *meta) map[string]map[string]string {
 			if !in {
 				continue
 			}
-			text := ""
-			for _, name := range x.Columns {
-				if c, ok := has[name]; ok {
-					text += fmt.Sprintf("%s %d %x %d, ", c.Name, c.Type, c.Value, c.Timestamp)
+			lines := map[string]string{}
+			newest := int64(-1)
+			for _, c := range cells {
+				newest = max(newest, c.Timestamp)
+				if slices.ContainsFunc(x.Key, func(k wire.KeyColumn) bool { return k.Name == string(c.Name) }) {
+					lines[string(c.Name)] = fmt.Sprintf("%s 2 01 %d, ", c.Name, c.Timestamp)
+				} else if slices.Contains(x.Columns, string(c.Name)) {
+					lines[string(c.Name)] = fmt.Sprintf("%s %d %x %d, ", c.Name, c.Type, c.Value, c.Timestamp)
 				}
+			}
+			if newest >= 0 {
+				lines[""] = fmt.Sprintf(" 2 01 %d, ", newest)
+			}
+			text := ""
+			for _, name := range slices.Sorted(maps.Keys(lines)) {
+				text += lines[name]
 			}
 			want[x.Name][string(entry)] = text
 		}
@@ -357,4 +370,122 @@ func indexAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.
 		t.Error(err)
 	}
 	return after
+}
+
+// Of a table whose data expire an index has a row for as long as the row and all columns of the index's key can be read.
+func TestAnIndexExpiresWithItsTable(t *testing.T) {
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		now := time.UnixMilli(1_700_000_000_500)
+		s, err := Open("", Options{InMemory: true, Now: func() time.Time { return now }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &wire.CreateTable{Name: []byte("t"), Key: []wire.KeyColumn{{Name: "p", Type: wire.KeyString}, {Name: "n", Type: wire.KeyInteger}},
+			Defined: []wire.DefinedColumn{{Name: "a", Type: 1}, {Name: "b", Type: 4}, {Name: "c", Type: 2}}, Indexes: []wire.IndexMeta{byA, byNP}}
+		r.Options.TTL.Value, r.Options.MaxVersions.Value = 20, 1
+		r.Options.AllowUpdate = wire.Optional[bool]{Set: true}
+		if err := s.CreateTable(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+		tab := s.Table([]byte("t"))
+		hidden := 0
+		for step := range 60 {
+			c := drawStamped(rng, now)
+			out := make([]wire.Outcome, 1)
+			if err := s.write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{c}, Outcomes: out}}, false); err != nil || out[0].Err != nil {
+				t.Fatal(err, out[0].Err)
+			}
+			if step == 30 {
+				if err := s.CreateIndex(ctx, &wire.CreateIndex{Table: []byte("t"), Index: byB, BaseData: true}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			now = now.Add(time.Duration(rng.IntN(4000)) * time.Millisecond)
+			rows := shown(t, s, tab)
+			hidden += len(space(t, s, tab.id)) - len(rows)
+			for _, x := range tab.meta.Load().Indexes {
+				want := map[string]bool{}
+				for _, row := range rows {
+					if line, in := projected(row, &x); in {
+						want[line] = true
+					}
+				}
+				got := map[string]bool{}
+				for _, row := range shown(t, s, s.Table([]byte(x.Name))) {
+					line, _ := projected(row, &x)
+					got[line] = true
+				}
+				if !maps.Equal(got, want) {
+					t.Fatalf("seed %d, step %d: index %s shows %v, want %v", seed, step, x.Name, got, want)
+				}
+			}
+		}
+		if hidden == 0 {
+			t.Error("no row expired")
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// drawStamped draws a put, often of cells that are some seconds old, or a deletion.
+func drawStamped(rng *rand.Rand, now time.Time) wire.Change {
+	c := drawChange(rng)
+	if c.Op == wire.UpdateRow {
+		c.Op = wire.DeleteRow
+		c.Row.Delete, c.Row.Cells = true, nil
+	}
+	for i := range c.Row.Cells {
+		if rng.IntN(2) == 0 {
+			c.Row.Cells[i].Stamped, c.Row.Cells[i].Timestamp = true, now.UnixMilli()-int64(rng.IntN(19_000))
+		}
+	}
+	return c
+}
+
+// shown is the rows that reads of a table or an index answer: of each its key and cells by name.
+func shown(t *testing.T, s *Store, tab *Table) (rows []map[string]wire.Cell) {
+	t.Helper()
+	m := tab.meta.Load()
+	sel := &wire.Selection{MaxVersions: wire.Optional[int32]{Value: 1, Set: true}}
+	for stored := range space(t, s, m.ID) {
+		key, _ := decodeKey([]byte(stored), m.Key, nil)
+		o := s.Get(tab, key, sel, nil)
+		if o.Err != nil {
+			t.Fatal(o.Err)
+		}
+		if len(o.Row) == 0 {
+			continue
+		}
+		var d wire.Decoder
+		row, err := d.Row(o.Row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		has := map[string]wire.Cell{}
+		for _, c := range append(row.Key, row.Cells...) {
+			has[string(c.Name)] = c
+		}
+		rows = append(rows, has)
+	}
+	return rows
+}
+
+// projected is what an index has of a row, if it has it.
+func projected(row map[string]wire.Cell, x *index) (line string, in bool) {
+	for _, k := range x.Key {
+		c, ok := row[k.Name]
+		if !ok {
+			return "", false
+		}
+		line += fmt.Sprintf("%s=%x ", k.Name, c.Value)
+	}
+	for _, name := range x.Columns {
+		if c, ok := row[name]; ok {
+			line += fmt.Sprintf("%s=%x@%d ", name, c.Value, c.Timestamp)
+		}
+	}
+	return line, true
 }

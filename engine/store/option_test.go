@@ -105,6 +105,23 @@ func TestTheQuotaOfTablesIsExact(t *testing.T) {
 	if got := create(3); got != "" {
 		t.Error(got)
 	}
+	// Indexes count as tables.
+	err := s.CreateIndex(ctx, &wire.CreateIndex{Table: []byte("t0"), Index: wire.IndexMeta{Name: "i", Key: []string{"k"}}})
+	if err == nil || err.Code != wire.CodeQuotaExhausted {
+		t.Error(err)
+	}
+	if err := s.DeleteTable(ctx, []byte("t3")); err != nil {
+		t.Fatal(err)
+	}
+	r := tableRequest("t3", -1, 1)
+	r.Indexes = []wire.IndexMeta{{Name: "i", Key: []string{"k"}}}
+	if err := s.CreateTable(ctx, r); err == nil || err.Code != wire.CodeQuotaExhausted {
+		t.Error(err)
+	}
+	r.Indexes = nil
+	if err := s.CreateTable(ctx, r); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestPartitionsAndPredefinedColumnsSurviveAReopen(t *testing.T) {

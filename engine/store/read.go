@@ -65,10 +65,17 @@ func (r *reader) row(value []byte) (returned bool, err error) {
 	if !ok {
 		return false, fmt.Errorf("row is damaged")
 	}
-	stored := len(cells)
-	cells = r.rules.visible(cells)
-	if stored > 0 && len(cells) == 0 {
-		r.cells = cells
+	there := true
+	if r.meta.Of != "" {
+		cells, there = r.meta.unmark(cells, &r.rules)
+		cells = r.rules.visible(cells)
+	} else {
+		stored := len(cells)
+		cells = r.rules.visible(cells)
+		there = stored == 0 || len(cells) > 0
+	}
+	if !there {
+		r.cells = cells[:0]
 		return false, nil // all expired: the row is gone
 	}
 	r.cells, returned = r.selector.cells(cells)

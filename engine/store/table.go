@@ -143,8 +143,8 @@ func (s *Store) CreateTable(ctx context.Context, r *wire.CreateTable) *wire.Erro
 	if s.Table(r.Name) != nil {
 		return wire.Fail(wire.CodeObjectAlreadyExist)
 	}
-	if s.maxTables > 0 && len(s.Tables()) >= s.maxTables {
-		return wire.Fail(wire.CodeQuotaExhausted)
+	if err := s.quota(1 + len(r.Indexes)); err != nil {
+		return err
 	}
 	now := s.now()
 	m := &meta{
@@ -170,6 +170,16 @@ func (s *Store) CreateTable(ctx context.Context, r *wire.CreateTable) *wire.Erro
 	s.addTable(m)
 	for i := range m.Indexes {
 		s.addTable(m.Indexes[i].table(m))
+	}
+	return nil
+}
+
+// quota refuses more tables than there may be. Indexes count as tables.
+func (s *Store) quota(more int) *wire.Error {
+	s.names.RLock()
+	defer s.names.RUnlock()
+	if s.maxTables > 0 && len(s.tables)+more > s.maxTables {
+		return wire.Fail(wire.CodeQuotaExhausted)
 	}
 	return nil
 }
@@ -236,17 +246,27 @@ func (s *Store) UpdateTable(ctx context.Context, r *wire.UpdateTable) (*wire.Tab
 	m.Deviation = r.Options.Deviation.Or(m.Deviation)
 	m.NoUpdate = !r.Options.AllowUpdate.Or(!m.NoUpdate)
 	if len(m.Indexes) > 0 {
-		if err := wire.CheckIndexable(m.TTL, m.MaxVersions); err != nil {
+		if err := wire.CheckIndexable(m.TTL, m.MaxVersions, !m.NoUpdate); err != nil {
 			return nil, err
 		}
 	}
 	if err := m.reserve(&r.Throughput, s.now(), s.interval); err != nil {
 		return nil, err
 	}
-	if err := s.saveTable(ctx, s.db.NewBatch(), &m); err != nil {
+	b := s.db.NewBatch()
+	for i := range m.Indexes { // they have the table's options
+		if err := s.putTable(b, m.Indexes[i].table(&m)); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.saveTable(ctx, b, &m); err != nil {
 		return nil, err
 	}
 	t.meta.Store(&m)
+	for i := range m.Indexes {
+		x := &m.Indexes[i]
+		s.Table([]byte(x.Name)).meta.Store(x.table(&m))
+	}
 	return t.Describe(), nil
 }
 
@@ -281,6 +301,9 @@ func (s *Store) DeleteTable(ctx context.Context, name []byte) *wire.Error {
 	return nil
 }
 
+// IsIndex reports whether the table is an index of another.
+func (t *Table) IsIndex() bool { return t.meta.Load().Of != "" }
+
 // Indexes is how many indexes the table has.
 func (t *Table) Indexes() int { return len(t.meta.Load().Indexes) }
 
@@ -302,6 +325,9 @@ func (t *Table) Describe() *wire.TableDescription {
 
 // appendKey checks a primary key against the schema and appends its row key.
 func (m *meta) appendKey(dst []byte, key []wire.Cell) ([]byte, *wire.Error) {
+	if len(key) > wire.MaxKeyColumns && m.Of == "" { // only indexes have more
+		return dst, wire.TooManyKeyColumns()
+	}
 	if len(key) != len(m.Key) {
 		return dst, wire.Failf(wire.CodeInvalidPK, "Validate PK size fail. Input: %d, Meta: %d.", len(key), len(m.Key))
 	}

@@ -89,14 +89,11 @@ const (
 )
 
 // BulkExport is the request of that name: a range, read forward, of which each cell's newest version counts.
-type BulkExport struct {
-	GetRange
-	Block BlockType
-}
+type BulkExport struct{ GetRange }
 
 // DecodeBulkExport reads the request.
 func DecodeBulkExport(b []byte) (*BulkExport, *Error) {
-	r := &BulkExport{Block: SimpleRowMatrix}
+	r := &BulkExport{GetRange{Block: SimpleRowMatrix}}
 	r.Selection.MaxVersions = Optional[int32]{Value: 1, Set: true}
 	var start, end []byte
 	var block Optional[int32]
@@ -144,13 +141,8 @@ func DecodeBulkExport(b []byte) (*BulkExport, *Error) {
 
 // AppendBulkExport is the body of a BulkExport answer; rows is a PlainBuffer stream, next empty when the range is done.
 func AppendBulkExport(dst []byte, r *BulkExport, key []KeyColumn, c Capacity, rows, next []byte) ([]byte, *Error) {
-	if r.Block == SimpleRowMatrix {
-		var err *Error
-		if rows, err = appendMatrix(nil, key, rows); err != nil {
-			return nil, err
-		}
-	}
-	return appendInt(AppendGetRange(dst, c, rows, next), 4, int64(r.Block)), nil
+	dst, err := AppendGetRange(dst, &r.GetRange, key, c, rows, next)
+	return appendInt(dst, 4, int64(r.Block)), err
 }
 
 // Of a matrix: its first four bytes, and tags.
@@ -229,7 +221,7 @@ func decodeRows(stream []byte) (rows []Row, err *Error) {
 		if !p.at(tagKey) {
 			p.fail("row has no primary key tag")
 		}
-		r.Key = p.section(&d, MaxKeyColumns)
+		r.Key = p.section(&d, MaxIndexKeyColumns)
 		if p.at(tagData) {
 			r.Cells = p.section(&d, math.MaxInt)
 		}

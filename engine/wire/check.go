@@ -56,8 +56,16 @@ const (
 	keyOfRange        // may have infinities
 )
 
+// TooManyKeyColumns refuses a key that no table can have.
+func TooManyKeyColumns() *Error {
+	return Invalid("The number of primary key columns must be in range: [1, %d].", MaxKeyColumns)
+}
+
 // checkKey judges the cells of a primary key by what it is for.
 func checkKey(key []Cell, use keyUse) *Error {
+	if use == keyOfWrite && len(key) > MaxKeyColumns { // what is read may be an index
+		return TooManyKeyColumns()
+	}
 	for i := range key {
 		c := &key[i]
 		if len(c.Name) == 0 || len(c.Name) > MaxNameBytes || !utf8.Valid(c.Name) {

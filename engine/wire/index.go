@@ -42,8 +42,13 @@ func (r *IndexMeta) Check(key []KeyColumn, defined []DefinedColumn) ([]KeyColumn
 	if !ValidTableName([]byte(r.Name)) {
 		return nil, invalidTableName([]byte(r.Name))
 	}
-	if len(r.Key) == 0 {
+	switch n := len(r.Key); {
+	case n == 0:
 		return nil, Invalid("The index '%s' has no primary key column.", r.Name)
+	case n > MaxIndexColumns:
+		return nil, Invalid("The number of primary key columns must be in range: [1, %d].", MaxIndexColumns)
+	case slices.ContainsFunc(key, func(c KeyColumn) bool { return c.AutoIncrement && c.Name == r.Key[0] }):
+		return nil, Invalid("First primary key can't be auto increment, table: %s.", r.Name)
 	}
 	var whole []KeyColumn
 	for _, name := range r.Key {
@@ -60,9 +65,6 @@ func (r *IndexMeta) Check(key []KeyColumn, defined []DefinedColumn) ([]KeyColumn
 		if !slices.Contains(r.Key, c.Name) {
 			whole = append(whole, KeyColumn{Name: c.Name, Type: c.Type})
 		}
-	}
-	if len(whole) > MaxKeyColumns {
-		return nil, Invalid("The number of primary key columns must be in range: [1, %d].", MaxKeyColumns)
 	}
 	seen := map[string]bool{}
 	for _, name := range r.Columns {
@@ -97,12 +99,13 @@ func indexColumn(name string, key []KeyColumn, defined []DefinedColumn) (KeyColu
 	return KeyColumn{}, false
 }
 
-// CheckIndexable judges whether a table may have indexes: it keeps one version of a cell, and its data do not expire.
-func CheckIndexable(ttl, maxVersions int32) *Error {
+// CheckIndexable judges whether a table may have indexes: it keeps one version of a cell, and its data expires only if no row may be
+// updated, so that the rows of an index expire with those of the table.
+func CheckIndexable(ttl, maxVersions int32, updates bool) *Error {
 	switch {
 	case maxVersions != 1:
 		return Invalid("The maximum versions of a table with secondary indexes must be 1.")
-	case ttl != -1:
+	case ttl != -1 && updates:
 		return Invalid("The time-to-live of a table with secondary indexes must be -1 unless update is not allowed.")
 	}
 	return nil

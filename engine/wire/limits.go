@@ -9,6 +9,8 @@ const (
 	MaxBatchGetRows     = 100
 	MaxRequestDataBytes = 4 << 20 // names and values of all rows of one write request
 	MaxKeyColumns       = 4
+	MaxIndexColumns     = 4 // of the key that an index names
+	MaxIndexKeyColumns  = 8 // of an index, with those of its table
 	MaxKeyValueBytes    = 1024
 	MaxCells            = 1024 // attribute cells of one row in one write
 	MaxValueBytes       = 2 << 20

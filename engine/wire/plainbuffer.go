@@ -108,9 +108,9 @@ func (p *parser) row(d *Decoder) (row Row) {
 		p.fail("row has no primary key tag")
 		return row
 	}
-	row.Key = p.section(d, MaxKeyColumns+1)
-	if p.err == nil && len(row.Key) > MaxKeyColumns {
-		p.err = Invalid("The number of primary key columns must be in range: [1, %d].", MaxKeyColumns)
+	row.Key = p.section(d, MaxIndexKeyColumns+1)
+	if p.err == nil && len(row.Key) > MaxIndexKeyColumns {
+		p.err = TooManyKeyColumns()
 	}
 	if p.err == nil && p.at(tagData) {
 		row.Cells = p.section(d, MaxCells+1)

@@ -223,6 +223,11 @@ func decodeBatchGetTable(f field, dec *Decoder, rows *int) (t BatchGetTable, err
 	return t, nil
 }
 
+// oneVersion reports whether no column can have two versions in the answer: a matrix has no place for them.
+func (s *Selection) oneVersion() bool {
+	return s.TimeExact.Set || s.MaxVersions.Set && s.MaxVersions.Value == 1
+}
+
 // GetRange is the request of that name.
 type GetRange struct {
 	Name       []byte
@@ -231,13 +236,14 @@ type GetRange struct {
 	Limit      int    // 0 is none
 	KeyPart    bool   // of the key only the columns that the selection names are answered
 	Selection  Selection
+	Block      BlockType // of the answer
 }
 
 // DecodeGetRange reads the request.
 func DecodeGetRange(b []byte) (*GetRange, *Error) {
 	r := &GetRange{}
 	var start, end []byte
-	var direction, limit Optional[int32]
+	var direction, limit, block Optional[int32]
 	var entire Optional[bool]
 	err := eachField(b, func(f field) *Error {
 		switch f.id {
@@ -251,6 +257,8 @@ func DecodeGetRange(b []byte) (*GetRange, *Error) {
 			return f.bytes(&start)
 		case 8:
 			return f.bytes(&end)
+		case 15:
+			return f.int32(&block)
 		case 16:
 			return f.bool(&entire)
 		}
@@ -278,6 +286,9 @@ func DecodeGetRange(b []byte) (*GetRange, *Error) {
 	r.KeyPart = !entire.Or(true) && len(r.Selection.Columns) > 0
 	if err := r.Selection.check(); err != nil {
 		return nil, err
+	}
+	if block.Value == int32(SimpleRowMatrix) && !r.KeyPart && r.Selection.oneVersion() {
+		r.Block = SimpleRowMatrix
 	}
 	var dec Decoder
 	if r.Start, err = decodeKey(&dec, start, keyOfRange); err != nil {

@@ -117,13 +117,28 @@ func failedUnits(e *Error, read bool) Capacity {
 	return Capacity{Write: 1}
 }
 
-// AppendGetRange is the body of a GetRange answer; rows is a PlainBuffer stream, next empty when the range is done.
-func AppendGetRange(dst []byte, c Capacity, rows, next []byte) []byte {
+// AppendGetRange is the body of a GetRange answer, but for the type of its block; rows is a PlainBuffer stream, next empty when the range is
+// done.
+func AppendGetRange(dst []byte, r *GetRange, key []KeyColumn, c Capacity, rows, next []byte) ([]byte, *Error) {
+	if r.Block == SimpleRowMatrix {
+		var err *Error
+		if rows, err = appendMatrix(nil, key, rows); err != nil {
+			return nil, err
+		}
+	}
 	dst = appendBytes(c.append(dst, 1), 2, rows)
 	if len(next) > 0 {
 		dst = appendBytes(dst, 3, next)
 	}
-	return dst
+	return dst, nil
+}
+
+// AppendBlockType says in a GetRange answer how its rows are written, where that is not as usual.
+func AppendBlockType(dst []byte, t BlockType) []byte {
+	if t == PlainBuffer {
+		return dst
+	}
+	return appendInt(dst, 5, int64(t))
 }
 
 // TableDescription is what DescribeTable and UpdateTable answer with.
