@@ -32,6 +32,7 @@ type LoadOptions struct {
 	Ragged      string   // reject, pad or truncate; "" is reject
 	Trim        bool     // drop spaces around unquoted fields
 	Null        []string // unquoted fields that mean null, beside the empty one
+	QuotedNull  []string // quoted fields that mean null
 	Empty       string   // load an unquoted empty field as null or string; "" is null
 	QuotedEmpty string   // load a quoted empty field as string or null; "" is string
 	Flatten     bool     // nested values become columns a.b.c

@@ -21,8 +21,8 @@ func convertCommand() *cli.Command {
 		Usage: "make a job of another program's job file",
 		Subcommands: []*cli.Command{{
 			Name:      "datax",
-			Usage:     "make a job for tsimport run of a DataX job with txtfilereader or ossreader and otswriter (docs/datax.md)",
-			ArgsUsage: "JOB.json",
+			Usage:     "make a job for tsimport run of DataX jobs with otswriter and readers of files, OSS, Tablestore, MySQL or PostgreSQL (docs/datax.md)",
+			ArgsUsage: "JOB.json...",
 			Flags: []cli.Flag{
 				&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the job to `FILE`, which must not exist (default: stdout)"},
 			},
@@ -32,29 +32,22 @@ func convertCommand() *cli.Command {
 }
 
 func convertDataX(c *cli.Context) error {
-	if c.NArg() != 1 {
-		return usagef("name the job of DataX: convert datax [-o FILE] JOB.json")
+	if c.NArg() == 0 {
+		return usagef("name the jobs of DataX: convert datax [-o FILE] JOB.json...")
 	}
-	name, to := c.Args().First(), c.String("output")
-	f, err := os.Open(name)
-	if err != nil {
-		return usagef("%v", err)
+	to := c.String("output")
+	var jobs []*datax.Job
+	for _, name := range c.Args().Slice() {
+		j, err := readDataX(name)
+		if err != nil {
+			return err
+		}
+		jobs = append(jobs, j)
 	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxForeignJob+1))
-	if err != nil {
-		return fmt.Errorf("read job of DataX: %w", err)
-	}
-	if len(text) > maxForeignJob {
-		return usagef("%s: larger than 1 MiB", name)
-	}
-	j, err := datax.Convert(text)
-	if err != nil {
-		return usagef("%s: %v", name, err)
-	}
+	j := datax.Join(jobs)
 	body, err := j.File.Marshal(jobVocabulary(), j.Target)
 	if err != nil {
-		return usagef("%s: %v", name, err)
+		return usagef("%s: %v", strings.Join(c.Args().Slice(), ", "), err)
 	}
 	var out strings.Builder
 	for _, n := range j.Notes {
@@ -73,4 +66,25 @@ func convertDataX(c *cli.Context) error {
 		return fmt.Errorf("write job: %w", err)
 	}
 	return nil
+}
+
+// readDataX converts one job file.
+func readDataX(name string) (*datax.Job, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxForeignJob+1))
+	if err != nil {
+		return nil, fmt.Errorf("read job of DataX: %w", err)
+	}
+	if len(text) > maxForeignJob {
+		return nil, usagef("%s: larger than 1 MiB", name)
+	}
+	j, err := datax.Convert(text)
+	if err != nil {
+		return nil, usagef("%s: %v", name, err)
+	}
+	return j, nil
 }

@@ -37,6 +37,7 @@ func textFlags() []cli.Flag {
 		&cli.StringFlag{Name: "ragged", Usage: "records with too few or too many fields: reject, pad (missing ones are null) or truncate (surplus ones are dropped)", Value: "reject"},
 		&cli.BoolFlag{Name: "trim", Usage: "drop spaces and tabs around unquoted fields"},
 		textsFlag("null", "`TEXT` of an unquoted field that means null, in addition to an empty field; may be repeated"),
+		textsFlag("quoted-null", "`TEXT` of a quoted field that means null; may be repeated"),
 		&cli.StringFlag{Name: "empty", Usage: "load an unquoted empty field as null or string", Value: "null"},
 		&cli.StringFlag{Name: "quoted-empty", Usage: "load a quoted empty field as string or null", Value: "string"},
 		&cli.BoolFlag{Name: "flatten", Usage: "load nested values of JSON lines, Parquet and Arrow as columns a.b.c instead of JSON text"},

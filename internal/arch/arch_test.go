@@ -73,7 +73,7 @@ var arrows = map[string][]string{
 		"internal/table",
 		"verify",
 	},
-	"job/datax":         {"job"},
+	"job/datax":         {"internal/tablestore/address", "job"},
 	"job":               {"internal/suggest", "internal/atomicfile", "internal/exitcode", "pipeline/rundir", "reader/input"},
 	"knownfiles":        {"internal/exitcode", "internal/jobdir", "reader/input"},
 	"advise":            {"advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "internal/table", "reader/source"},

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +24,8 @@ type Job struct {
 	File   *job.File
 	Target []job.Setting
 	Notes  []string // what differs, or is left to the user; a line each
+
+	variables []string // of DataX, which are those of the environment now
 }
 
 type object map[string]json.RawMessage
@@ -56,48 +60,58 @@ func Convert(text []byte) (*Job, error) {
 	if c.Writer.Name != "otswriter" {
 		return nil, fmt.Errorf("writer %q: only otswriter is converted", c.Writer.Name)
 	}
-	switch c.Reader.Name {
-	case "txtfilereader", "ossreader":
-	case "postgresqlreader":
-		return nil, errors.New("reader postgresqlreader: not converted; write a load from postgres:// (docs/sql.md), or write its query to CSV and load that")
-	case "mysqlreader":
-		return nil, errors.New("reader mysqlreader: not converted; write a load from mysql:// (docs/sql.md), or write its query to CSV and load that")
-	case "otsreader":
-		return nil, errors.New("reader otsreader: not converted; write a load with command: copy (docs/copy.md)")
-	default:
-		return nil, fmt.Errorf("reader %q: not converted; only txtfilereader and ossreader are", c.Reader.Name)
+	read, ok := readers[c.Reader.Name]
+	if !ok {
+		return nil, fmt.Errorf("reader %q: not converted; only %s are", c.Reader.Name, strings.Join(slices.Sorted(maps.Keys(readers)), ", "))
 	}
 	j := &Job{File: &job.File{}}
 	load := job.Single{Command: job.Load}
-	columns, keys, err := j.writer(c.Writer.Parameter, &load)
+	columns, keys, err := j.writer(c.Writer.Parameter, &load, read.typed)
 	if err != nil {
 		return nil, fmt.Errorf("otswriter: %w", err)
-	}
-	if c.Reader.Name == "ossreader" {
-		err = j.objects(c.Reader.Parameter, c.Writer.Parameter, &load)
-	} else {
-		err = j.files(c.Reader.Parameter, &load)
-	}
-	if err == nil {
-		err = j.text(c.Reader.Parameter, &load, columns, keys)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.Reader.Name, err)
 	}
 	limit, err := errorLimit(body.Setting["errorLimit"])
 	if err != nil {
 		return nil, fmt.Errorf("errorLimit: %w", err)
 	}
 	set(&load, "max-errors", limit)
+	if err := read.convert(j, c.Reader.Parameter, c.Writer.Parameter, load, columns, keys); err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Reader.Name, err)
+	}
 	if limit == "-1" {
 		j.note("without a limit of errors any number of records may be rejected; run ends with exit code 3 then")
+	} else if limit != "0" && len(j.File.Loads) > 1 {
+		j.note("the limit of errors is that of each load; in DataX it is that of all together")
 	}
 	if len(body.Setting["speed"]) > 0 {
 		j.note("setting.speed is dropped: the load finds its own rate; max-wcu and max-rows-per-second limit it")
 	}
 	j.note("access keys are not copied: set TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET")
-	j.File.Loads = []job.Single{load}
+	slices.Sort(j.variables)
+	for _, name := range slices.Compact(j.variables) {
+		j.note("${" + name + "} is a variable of the environment now: export " + name + "=… in place of -p \"-D" + name + "=…\"")
+	}
 	return j, nil
+}
+
+// reads is how a reader is converted. What it reads is typed if it knows more types than those of text.
+type reads struct {
+	typed   bool
+	convert func(j *Job, reader, writer object, l job.Single, columns []column, keys int) error
+}
+
+var readers = map[string]reads{
+	"txtfilereader":    {false, (*Job).files},
+	"ossreader":        {false, (*Job).objects},
+	"otsreader":        {true, (*Job).copied},
+	"mysqlreader":      {true, ofDatabase("mysqlreader")},
+	"postgresqlreader": {true, ofDatabase("postgresqlreader")},
+}
+
+func ofDatabase(name string) func(j *Job, reader, writer object, l job.Single, columns []column, keys int) error {
+	return func(j *Job, reader, _ object, l job.Single, columns []column, keys int) error {
+		return j.sql(databases[name], reader, l, columns, keys)
+	}
 }
 
 type plugin struct {
@@ -105,7 +119,11 @@ type plugin struct {
 	Parameter object `json:"parameter"`
 }
 
-func (j *Job) note(text string) { j.Notes = append(j.Notes, text) }
+func (j *Job) note(text string) {
+	if !slices.Contains(j.Notes, text) {
+		j.Notes = append(j.Notes, text)
+	}
+}
 
 func set(l *job.Single, key string, values ...string) {
 	l.Settings = append(l.Settings, job.Setting{Key: key, Values: values})
@@ -141,6 +159,49 @@ func (o object) text(key, absent string) (string, error) {
 		return "", fmt.Errorf("%s: want a text", key)
 	}
 	return s, clear(key, s)
+}
+
+// variable is how DataX writes one; without braces it has no equal.
+var (
+	variable     = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+	bareVariable = regexp.MustCompile(`\$\w+`)
+)
+
+// template is a text in which variables of DataX become those of a job file.
+func (j *Job) template(key, s string) error {
+	for _, m := range variable.FindAllStringSubmatch(s, -1) {
+		j.variables = append(j.variables, m[1])
+	}
+	rest := variable.ReplaceAllString(s, "")
+	if bare := bareVariable.FindString(rest); bare != "" {
+		return fmt.Errorf("%s: replace the variable %s by its value, or write ${%s}", key, bare, bare[1:])
+	}
+	return clear(key, rest)
+}
+
+// statements are the texts of a list, or one text.
+func (j *Job) statements(o object, key string) (all []string, err error) {
+	raw, ok := o[key]
+	if !ok || string(raw) == "null" {
+		return nil, nil
+	}
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		if strings.TrimSpace(one) != "" {
+			all = []string{one}
+		}
+	} else if err := json.Unmarshal(raw, &all); err != nil {
+		return nil, fmt.Errorf("%s: want a text or a list of texts", key)
+	}
+	for i, s := range all {
+		if all[i] = strings.TrimSpace(s); all[i] == "" {
+			return nil, fmt.Errorf("%s: is empty", key)
+		}
+		if err := j.template(key, strings.NewReplacer("\n", " ", "\r", " ").Replace(s)); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // clear refuses texts in which a job file, or a list in one, would see something else.

@@ -25,6 +25,9 @@ func TestOtherJobsAreConverted(t *testing.T) {
 		"objects":                        {fromOSS, map[string]string{"oss-endpoint": "https://oss-cn-hangzhou.aliyuncs.com", "pk": "id:integer"}, "oss://lake/dt=1/orders.csv"},
 		"an update":                      {strings.Replace(orders, "PutRow", "UpdateRow", 1), map[string]string{"mode": "update", "on-null": "delete"}, "/data/orders.csv"},
 		"a share of errors":              {strings.Replace(orders, `{"record":0}`, `{"percentage":0.07}`, 1), map[string]string{"max-errors": "7%"}, "/data/orders.csv"},
+		"a null":                         {strings.Replace(orders, `"encoding"`, `"nullFormat":"\\N","encoding"`, 1), map[string]string{"null": `\N`, "quoted-null": `\N`, "empty": "string"}, "/data/orders.csv"},
+		"an empty null":                  {strings.Replace(orders, `"encoding"`, `"nullFormat":"","encoding"`, 1), map[string]string{"null": "", "empty": "null", "quoted-empty": "null"}, "/data/orders.csv"},
+		"a variable":                     {strings.Replace(orders, "/data/orders.csv", "/data/${day}.csv", 1), nil, "/data/${day}.csv"},
 		"a number and a share of errors": {strings.Replace(orders, `{"record":0}`, `{"record":5,"percentage":0.02}`, 1), map[string]string{"max-errors": "5"}, "/data/orders.csv"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -57,7 +60,7 @@ func TestATextFileJobIsConverted(t *testing.T) {
 	}
 	l := j.File.Loads[0]
 	for key, want := range map[string]string{"pk": "id:integer", "names": "id,unused_1,city", "columns": "city", "delimiter": "|", "skip-lines": "1",
-		"max-errors": "0", "null": `\N`, "type": "city=string"} {
+		"max-errors": "0", "null": "", "empty": "string", "type": "city=string"} {
 		if got := l.Value(key); got != want {
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}
@@ -78,9 +81,6 @@ func TestWhatCouldDifferSilentlyIsRefusedByName(t *testing.T) {
 		{oss, strings.Replace(oss, "dt=1/orders.csv", "dt=*/orders.csv", 1), "wildcard"},
 		{oss, strings.Replace(oss, "AKID", "other", 1), "accessId"},
 		{oss, strings.Replace(oss, `"csv"`, `"parquet"`, 1), "fileFormat"},
-		{"txtfilereader", "mysqlreader", "docs/sql.md"},
-		{"txtfilereader", "postgresqlreader", "docs/sql.md"},
-		{"txtfilereader", "otsreader", "docs/copy.md"},
 		{"txtfilereader", "hdfsreader", "not converted"},
 		{`"table":"orders"`, `"table":"orders","defaultTimestampInMillionSecond":1`, "defaultTimestampInMillionSecond"},
 		{`"table":"orders"`, `"table":"orders","mode":"multiVersion"`, "several versions"},
@@ -90,7 +90,8 @@ func TestWhatCouldDifferSilentlyIsRefusedByName(t *testing.T) {
 		{`{"index":2,"type":"string"}`, `{"value":"x","type":"string"}`, "value"},
 		{`{"index":2,"type":"string"}`, `{"index":0,"type":"string"}`, "same index"},
 		{"/data/orders.csv", "/data/*", "wildcard"},
-		{"/data/orders.csv", "/data/${day}.csv", "variable"},
+		{"/data/orders.csv", "/data/$day.csv", "write ${day}"},
+		{"/data/orders.csv", "/data/${1day}.csv", "variable"},
 		{`"UTF-8"`, `"Shift-JIS"`, "encoding"},
 		{`{"record":0}`, `{"percentage":2}`, "percentage"},
 		{`"content":[`, `"content":[{},`, "the first only"},
@@ -125,8 +126,11 @@ func FuzzConvert(f *testing.F) {
 	f.Add([]byte(`{"job":{"content":[{}]}}`))
 	f.Add([]byte(`{"job":null}`))
 	f.Add([]byte(fromOSS))
+	f.Add([]byte(fromTable))
+	f.Add([]byte(fromDatabase("mysql", "orders[0-3]", "")))
+	f.Add([]byte(fromDatabase("postgresql", "public.orders", `"where":"a = '${day}'",`)))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if j, err := Convert(text); err == nil && len(j.File.Loads) != 1 {
+		if j, err := Convert(text); err == nil && len(j.File.Loads) == 0 {
 			t.Fatal("a job without a load")
 		}
 	})

@@ -14,11 +14,12 @@ import (
 // column is one that the writer writes; kind is DataX's name of its type, or empty.
 type column struct{ name, kind string }
 
-var ourTypes = map[string]string{"string": "string", "int": "integer", "integer": "integer", "double": "double", "bool": "boolean", "boolean": "boolean"}
+var ourTypes = map[string]string{"string": "string", "int": "integer", "integer": "integer", "double": "double", "bool": "boolean", "boolean": "boolean", "binary": "binary"}
 
 var readerTypes = map[string]string{"string": "string", "long": "integer", "double": "double", "boolean": "boolean"}
 
-func (j *Job) writer(o object, l *job.Single) (all []column, keys int, err error) {
+// writer reads what otswriter does. A reader that is typed has binary columns, too, and no types of its own that a column could take.
+func (j *Job) writer(o object, l *job.Single, typed bool) (all []column, keys int, err error) {
 	if err := o.known("endpoint", "accessId", "accessKey", "instanceName", "table", "mode", "newVersion", "enableAutoIncrement", "isTimeseriesTable",
 		"primaryKey", "column", "writeMode"); err != nil {
 		return nil, 0, err
@@ -96,9 +97,15 @@ func (j *Job) writer(o object, l *job.Single) (all []column, keys int, err error
 				if err != nil {
 					return nil, 0, err
 				}
-				if c.kind = ourTypes[strings.ToLower(kind)]; c.kind == "" {
+				if c.kind = ourTypes[strings.ToLower(kind)]; c.kind == "" || c.kind == "binary" && !typed {
 					return nil, 0, fmt.Errorf("column %q has type %q: not converted", c.name, kind)
 				}
+			}
+			if typed && c.kind == "" {
+				return nil, 0, fmt.Errorf("column %q: its type is missing", c.name)
+			}
+			if key == "primaryKey" && !slices.Contains([]string{"", "string", "integer", "binary"}, c.kind) {
+				return nil, 0, fmt.Errorf("key column %q is %s: want string or integer", c.name, c.kind)
 			}
 			if c.name == "" || strings.ContainsAny(c.name, ",:=\"{}$ \t\r\n") {
 				return nil, 0, fmt.Errorf("%s: the name %q is not converted", key, c.name)
@@ -113,20 +120,22 @@ func (j *Job) writer(o object, l *job.Single) (all []column, keys int, err error
 }
 
 // files reads what txtfilereader reads.
-func (j *Job) files(o object, l *job.Single) (err error) {
+func (j *Job) files(o, _ object, l job.Single, columns []column, keys int) (err error) {
 	if err := o.known(append([]string{"path"}, ofText...)...); err != nil {
 		return err
 	}
-	l.From, err = o.names("path", func(p string) bool { return strings.HasPrefix(p, "/") })
-	return err
+	if l.From, err = j.names(o, "path", func(p string) bool { return strings.HasPrefix(p, "/") }); err != nil {
+		return err
+	}
+	return j.text(o, l, columns, keys)
 }
 
 // objects reads what ossreader reads.
-func (j *Job) objects(o, writer object, l *job.Single) error {
+func (j *Job) objects(o, writer object, l job.Single, columns []column, keys int) error {
 	if err := o.known(append([]string{"endpoint", "accessId", "accessKey", "bucket", "object", "fileFormat"}, ofText...)...); err != nil {
 		return err
 	}
-	objects, err := o.names("object", func(p string) bool { return p != "" && !strings.HasPrefix(p, "/") && !strings.Contains(p, "//") })
+	objects, err := j.names(o, "object", func(p string) bool { return p != "" && !strings.HasPrefix(p, "/") && !strings.Contains(p, "//") })
 	if err != nil {
 		return err
 	}
@@ -149,15 +158,15 @@ func (j *Job) objects(o, writer object, l *job.Single) error {
 	if string(o["accessId"]) != string(writer["accessId"]) {
 		return errors.New("accessId: it is another than the writer's, and a job has one access key for both; give one that may do both")
 	}
-	set(l, "oss-endpoint", values["endpoint"])
+	set(&l, "oss-endpoint", values["endpoint"])
 	for _, object := range objects {
 		l.From = append(l.From, "oss://"+bucket+"/"+object)
 	}
-	return nil
+	return j.text(o, l, columns, keys)
 }
 
 // names are names of files or objects without wildcards. DataX's reach into folders below, and a dot is any character in them.
-func (o object) names(key string, whole func(string) bool) (names []string, err error) {
+func (j *Job) names(o object, key string, whole func(string) bool) (names []string, err error) {
 	if err := json.Unmarshal(o[key], &names); err != nil {
 		var one string
 		if json.Unmarshal(o[key], &one) != nil {
@@ -166,10 +175,10 @@ func (o object) names(key string, whole func(string) bool) (names []string, err 
 		names = []string{one}
 	}
 	for _, p := range names {
-		if err := clear(key, p); err != nil {
+		if err := j.template(key, p); err != nil {
 			return nil, err
 		}
-		if !whole(p) || strings.ContainsAny(p, "*?[]{}") || strings.HasSuffix(p, "/") {
+		if !whole(p) || strings.ContainsAny(variable.ReplaceAllString(p, ""), "*?[]{}$") || strings.HasSuffix(p, "/") {
 			return nil, fmt.Errorf("%s %q: only full names are converted; name each file instead of a wildcard or folder, which reach further in DataX", key, p)
 		}
 	}
@@ -182,7 +191,8 @@ func (o object) names(key string, whole func(string) bool) (names []string, err 
 // ofText are the settings of text that both readers have.
 var ofText = []string{"column", "fieldDelimiter", "encoding", "skipHeader", "compress", "nullFormat"}
 
-func (j *Job) text(o object, l *job.Single, columns []column, keys int) error {
+func (j *Job) text(o object, load job.Single, columns []column, keys int) error {
+	l := &load
 	names, types, err := j.fields(o["column"], columns)
 	if err != nil {
 		return err
@@ -209,16 +219,9 @@ func (j *Job) text(o object, l *job.Single, columns []column, keys int) error {
 	j.note("a record with too few fields is rejected; DataX reads the missing ones as null")
 	j.note("if the first record has more fields than the columns, run refuses the file; add names for these fields to names")
 	set(l, "trim", "true")
-	set(l, "empty", "string")
-	null, err := o.text("nullFormat", `\N`)
-	if err != nil {
+	if err := j.nulls(o, l); err != nil {
 		return err
 	}
-	if null == "" {
-		return errors.New(`nullFormat "": not converted; write empty: "null" and quoted-empty: "null" by hand`)
-	}
-	set(l, "null", null)
-	j.note(fmt.Sprintf("unquoted %s is null; in quotes it is text here, and null in DataX: check that no file holds it in quotes", null))
 	j.note("numbers and booleans that are not exactly of their type are rejected; DataX may round or convert them")
 	for _, s := range []struct{ theirs, absent string }{{"fieldDelimiter", ","}, {"encoding", "utf-8"}, {"skipHeader", "false"}, {"compress", ""}} {
 		v, err := o.text(s.theirs, s.absent)
@@ -252,6 +255,30 @@ func (j *Job) text(o object, l *job.Single, columns []column, keys int) error {
 				return fmt.Errorf("compress %q: only gzip and bzip2 are read", v)
 			}
 		}
+	}
+	j.File.Loads = append(j.File.Loads, load)
+	return nil
+}
+
+// nulls sets which texts are null: those that are the nullFormat, in quotes or not, and none without one. (DataX's page says that it is \N by
+// default; its program has no default.)
+func (j *Job) nulls(o object, l *job.Single) error {
+	raw, given := o["nullFormat"]
+	null, err := o.text("nullFormat", "")
+	if err != nil {
+		return err
+	}
+	switch given = given && string(raw) != "null"; {
+	case !given:
+		set(l, "empty", "string")
+		j.note(`nullFormat is not given, so that no text is null, as DataX reads it; if \N is meant to be null, add null: ['\N'] and quoted-null: ['\N']`)
+	case null == "":
+		set(l, "empty", "null")
+		set(l, "quoted-empty", "null")
+	default:
+		set(l, "empty", "string")
+		set(l, "null", null)
+		set(l, "quoted-null", null)
 	}
 	return nil
 }

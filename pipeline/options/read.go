@@ -138,6 +138,7 @@ func parseValues(g Given, r *plan.Read) error {
 		nulls = slices.DeleteFunc(slices.Clone(nulls), func(n string) bool { return n == `\N` })
 	}
 	r.Convert.Nulls, r.Convert.Trim, r.Convert.VersionColumn = nulls, g.Bool("trim"), g.String("version-column")
+	r.Convert.QuotedNulls = g.Texts("quoted-null")
 	r.TrimNames = r.Convert.Trim
 	switch g.String("ragged") {
 	case "reject":

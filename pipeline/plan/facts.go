@@ -121,6 +121,9 @@ func readFacts(r *Read) []Fact {
 		text, _ := json.Marshal(one.value) // plain values always marshal
 		facts = append(facts, Fact{Name: one.name, Value: strings.Trim(string(text), `"`)})
 	}
+	if len(r.Convert.QuotedNulls) > 0 {
+		facts = append(facts, Fact{Name: "--quoted-null", Value: fmt.Sprintf("%q", r.Convert.QuotedNulls)})
+	}
 	if r.Table != "" {
 		facts = append(facts, Fact{Name: "--source-table", Value: r.Table})
 	}

@@ -1,0 +1,344 @@
+package datax
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tsimport/job"
+)
+
+// database is a reader of a database: how its addresses and names are written.
+type database struct {
+	scheme   string
+	password string // the variable that our reader takes it from
+	address  *regexp.Regexp
+	name     *regexp.Regexp // of a column or table in a query, without quotes
+	quote    string
+	lower    bool              // names without quotes are in small letters
+	drop     []string          // parameters of the address that change no value
+	rename   map[string]string // parameters of the address that ours has by another name
+	query    bool              // our reader takes a query
+}
+
+var host = `([A-Za-z0-9._-]+(?::\d+)?)/([A-Za-z0-9_$-]+)(?:\?(.*))?$`
+
+var databases = map[string]*database{
+	"mysqlreader": {
+		scheme: "mysql", password: "MYSQL_PWD", address: regexp.MustCompile(`^jdbc:mysql://` + host), quote: "`",
+		name: regexp.MustCompile("^(?:[A-Za-z_$][A-Za-z0-9_$]*|`[^`]+`)$"),
+		drop: []string{"useUnicode", "characterEncoding", "autoReconnect", "autoReconnectForPools", "failOverReadOnly", "maxReconnects", "initialTimeout", "connectTimeout", "socketTimeout",
+			"useCompression", "rewriteBatchedStatements", "useServerPrepStmts", "cachePrepStmts", "useCursorFetch", "defaultFetchSize", "allowPublicKeyRetrieval", "allowMultiQueries",
+			"serverTimezone", "zeroDateTimeBehavior", "tinyInt1isBit", "yearIsDateType", "useLegacyDatetimeCode", "nullCatalogMeansCurrent"},
+		rename: map[string]string{"sslMode": "ssl-mode"},
+	},
+	"postgresqlreader": {
+		scheme: "postgres", password: "PGPASSWORD", address: regexp.MustCompile(`^jdbc:postgresql://` + host), quote: `"`, lower: true, query: true,
+		name:   regexp.MustCompile(`^(?:[A-Za-z_][A-Za-z0-9_$]*|"[^"]+")$`),
+		drop:   []string{"connectTimeout", "socketTimeout", "loginTimeout", "tcpKeepAlive", "ApplicationName", "stringtype", "defaultRowFetchSize", "prepareThreshold", "reWriteBatchedInserts", "characterEncoding", "useUnicode", "charSet"},
+		rename: map[string]string{"sslmode": "sslmode"},
+	},
+}
+
+// bare is a name without its quotes, and as the database has it.
+func (d *database) bare(name string) string {
+	if inner, ok := strings.CutPrefix(name, d.quote); ok {
+		return strings.TrimSuffix(inner, d.quote)
+	}
+	if d.lower {
+		return strings.ToLower(name)
+	}
+	return name
+}
+
+// sql makes loads of a reader of a database: one for each table or query.
+func (j *Job) sql(d *database, o object, l job.Single, columns []column, keys int) error {
+	if err := o.known("username", "password", "column", "connection", "where", "splitPk", "fetchSize"); err != nil {
+		return err
+	}
+	user, err := o.text("username", "")
+	if err != nil {
+		return err
+	}
+	conditions, err := j.statements(o, "where")
+	if err != nil {
+		return err
+	}
+	where := strings.TrimRight(strings.Join(conditions, ""), ";； \n")
+	var connections []object
+	if err := json.Unmarshal(o["connection"], &connections); err != nil || len(connections) == 0 {
+		return errors.New("connection: want a list of {jdbcUrl, table} or {jdbcUrl, querySql}")
+	}
+	first := ""
+	for _, c := range connections {
+		if err := c.known("jdbcUrl", "table", "querySql"); err != nil {
+			return fmt.Errorf("connection: %w", err)
+		}
+		address, err := d.addressOf(c, user)
+		if err != nil {
+			return err
+		}
+		if first == "" {
+			first = address
+		}
+		tables, err := j.statements(c, "table")
+		if err != nil {
+			return err
+		}
+		queries, err := j.statements(c, "querySql")
+		if err != nil {
+			return err
+		}
+		if (len(tables) > 0) == (len(queries) > 0) {
+			return errors.New("connection: want table or querySql, and not both")
+		}
+		for _, q := range queries {
+			if err := j.query(d, address, q, l, columns, keys); err != nil {
+				return fmt.Errorf("querySql: %w", err)
+			}
+		}
+		for _, t := range tables {
+			names, err := expandTable(t)
+			if err != nil {
+				return err
+			}
+			for _, name := range names {
+				if err := j.table(d, o["column"], address, name, where, l, columns, keys); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	j.note("the password of " + user + " is not copied: set " + d.password + ", or use the database's own file of passwords (docs/sql.md)")
+	if len(connections) > 1 {
+		j.note("all loads use " + d.password + ", as the connections of DataX share one password")
+	}
+	j.typeNotes(columns)
+	return nil
+}
+
+// typeNotes says what no conversion can know: the types of the database's columns.
+func (j *Job) typeNotes(columns []column) {
+	var texts []string
+	for _, c := range columns {
+		if c.kind == "string" {
+			texts = append(texts, c.name)
+		}
+	}
+	if len(texts) > 0 {
+		j.note("written as text: " + strings.Join(texts, ", ") + ". Text and whole numbers are the same as with DataX. Dates, times and floats are written as docs/sql.md says; DataX writes 2024-02-29 12:34:56 in its own zone, " +
+			"without fractions, and reads zero dates as null. If one of these columns is of such a type, cast it to text in a view of the database, and read that")
+	}
+	j.note("numbers and booleans that are not exactly of their type are rejected; DataX may round or convert them")
+}
+
+// addressOf makes our address of a connection's, without a password.
+func (d *database) addressOf(c object, user string) (string, error) {
+	var urls []string
+	if err := json.Unmarshal(c["jdbcUrl"], &urls); err != nil {
+		one := ""
+		if json.Unmarshal(c["jdbcUrl"], &one) != nil {
+			return "", errors.New("jdbcUrl: want an address")
+		}
+		urls = []string{one}
+	}
+	if len(urls) != 1 {
+		return "", fmt.Errorf("jdbcUrl: there are %d, of which DataX takes the first that answers; keep one", len(urls))
+	}
+	m := d.address.FindStringSubmatch(urls[0])
+	if m == nil {
+		return "", fmt.Errorf("jdbcUrl: not converted; want %s://HOST:PORT/DATABASE with one host", strings.TrimPrefix(d.address.String()[:strings.Index(d.address.String(), "://")], "^"))
+	}
+	given, err := url.ParseQuery(m[3])
+	if err != nil {
+		return "", errors.New("jdbcUrl: its parameters cannot be read")
+	}
+	q := url.Values{}
+	for name, values := range given {
+		switch ours, ok := d.rename[name]; {
+		case ok:
+			q.Set(ours, values[len(values)-1])
+		case name == "useSSL" && d.scheme == "mysql":
+			q.Set("ssl-mode", map[string]string{"true": "REQUIRED", "false": "DISABLED"}[strings.ToLower(values[0])])
+		case !slices.Contains(d.drop, name):
+			return "", fmt.Errorf("jdbcUrl: the parameter %q is not converted; remove it if the job does not need it", name)
+		}
+	}
+	u := url.URL{Scheme: d.scheme, User: url.User(user), Host: m[1], Path: "/" + m[2], RawQuery: q.Encode()}
+	if user == "" {
+		u.User = nil
+	}
+	return u.String(), nil
+}
+
+// with adds a parameter to an address. Commas and dots stay what they are.
+func with(address, name, value string) string {
+	join := "?"
+	if strings.Contains(address, "?") {
+		join = "&"
+	}
+	return address + join + name + "=" + strings.NewReplacer("%2C", ",", "%24", "$").Replace(url.QueryEscape(value))
+}
+
+// table makes a load of a table, or of a query where the job has conditions or expressions.
+func (j *Job) table(d *database, raw json.RawMessage, address, table, where string, l job.Single, columns []column, keys int) error {
+	for _, part := range strings.Split(table, ".") {
+		if !d.name.MatchString(part) || strings.Contains(strings.Trim(part, d.quote), ".") {
+			return fmt.Errorf("table %q: not converted; want TABLE or SCHEMA.TABLE", table)
+		}
+	}
+	var sources []string
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		sources = []string{one}
+	} else if err := json.Unmarshal(raw, &sources); err != nil || len(sources) == 0 {
+		return errors.New("column: want a list of names")
+	}
+	all := len(sources) == 1 && strings.TrimSpace(sources[0]) == "*"
+	if !all && len(sources) != len(columns) {
+		return fmt.Errorf("the reader has %d columns and the writer %d", len(sources), len(columns))
+	}
+	plain := !all && where == ""
+	for i, s := range sources {
+		sources[i] = strings.TrimSpace(s)
+		plain = plain && d.name.MatchString(sources[i]) && !isConstant(sources[i])
+	}
+	if !plain {
+		query := "SELECT " + strings.Join(sources, ", ") + " FROM " + table
+		if where != "" {
+			query += " WHERE (" + where + "\n)"
+		}
+		return j.query(d, address, query, l, columns, keys)
+	}
+	parts := strings.Split(table, ".")
+	for i, p := range parts {
+		parts[i] = d.bare(p)
+	}
+	l.From = []string{with(address, "table", strings.Join(parts, "."))}
+	seen := map[string]bool{}
+	var rename, taken, pk []string
+	for i, c := range columns {
+		source := d.bare(sources[i])
+		if seen[source] {
+			return fmt.Errorf("column %q is read twice; give it by --set", source)
+		}
+		seen[source] = true
+		if strings.ContainsAny(source, ",=\"{}$ \t") {
+			return fmt.Errorf("column: the name %q is not converted", source)
+		}
+		if i < keys {
+			entry := c.name + ":" + c.kind
+			if source != c.name {
+				entry += "=col(" + strconv.Quote(source) + ")"
+			}
+			pk = append(pk, entry)
+			continue
+		}
+		taken = append(taken, source)
+		if source != c.name {
+			rename = append(rename, source+"="+c.name)
+		}
+	}
+	set(&l, "pk", pk...)
+	j.attributes(&l, columns[keys:], taken, rename)
+	j.note("table " + table + ": it is read by its own primary key; if a column of the key here is not part of it, run refuses the load")
+	j.add(l)
+	return nil
+}
+
+// isConstant reports whether a column of DataX is a word of SQL instead of a name.
+func isConstant(s string) bool {
+	return slices.Contains([]string{"null", "true", "false", "current_date", "current_time", "current_timestamp", "current_user", "user", "localtime", "localtimestamp", "session_user"}, strings.ToLower(s))
+}
+
+// query makes a load of the rows of a query, whose columns are the writer's in order.
+func (j *Job) query(d *database, address, query string, l job.Single, columns []column, keys int) error {
+	if !d.query {
+		return errors.New("querySql, where, * and expressions in column: not converted of MySQL; make a table of the rows, or write them to CSV and load that")
+	}
+	query = strings.TrimRight(query, "; \t\n")
+	var names, pk, key, taken []string
+	for i, c := range columns {
+		names = append(names, d.quote+c.name+d.quote)
+		if i < keys {
+			key, pk = append(key, c.name), append(pk, c.name+":"+c.kind)
+		} else {
+			taken = append(taken, c.name)
+		}
+	}
+	list := strings.Join(names, ", ")
+	l.From = []string{with(address, "key", strings.Join(key, ","))}
+	set(&l, "query", "WITH job ("+list+") AS ("+query+"\n) SELECT "+list+" FROM job")
+	set(&l, "pk", pk...)
+	j.attributes(&l, columns[keys:], taken, nil)
+	j.note("no two rows of a query may share " + strings.Join(key, ", ") + ": the load stops where they do. One session reads the query, sorted by them")
+	j.add(l)
+	return nil
+}
+
+// attributes sets which attributes are loaded, from which columns, as what.
+func (j *Job) attributes(l *job.Single, columns []column, taken, rename []string) {
+	set(l, "columns", strings.Join(taken, ","))
+	if len(rename) > 0 {
+		set(l, "rename", rename...)
+	}
+	var types []string
+	for i, c := range columns {
+		types = append(types, taken[i]+"="+c.kind)
+	}
+	if len(types) > 0 {
+		set(l, "type", types...)
+	}
+}
+
+// add adds a load under a name of its own.
+func (j *Job) add(l job.Single) {
+	table := l.Name
+	for n := 2; slices.ContainsFunc(j.File.Loads, func(other job.Single) bool { return other.Name == l.Name }); n++ {
+		l.Name = fmt.Sprintf("%s_%d", table, n)
+	}
+	if l.Name != table {
+		set(&l, "table", table)
+	}
+	j.File.Loads = append(j.File.Loads, l)
+}
+
+// numbered is a name with the numbers of tables, such as orders[0-31] or orders_[00-15].
+var numbered = regexp.MustCompile(`^((?:\w+\.)?\w+)\[(\d{1,6})-(\d{1,6})\](\w*)$`)
+
+// mostTables is how many tables one reader may have.
+const mostTables = 1000
+
+// expandTable is the names that DataX makes of one: parts with commas, each with the numbers of a range.
+func expandTable(text string) (names []string, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		m := numbered.FindStringSubmatch(part)
+		if m == nil {
+			names = append(names, part)
+			continue
+		}
+		from, _ := strconv.Atoi(m[2])
+		to, _ := strconv.Atoi(m[3])
+		digits := m[2]
+		if from > to {
+			from, to, digits = to, from, m[3]
+		}
+		if to-from >= mostTables {
+			return nil, fmt.Errorf("table %q: more than %d tables", part, mostTables)
+		}
+		for n := from; n <= to; n++ {
+			number := strconv.Itoa(n)
+			if strings.HasPrefix(digits, "0") {
+				number = fmt.Sprintf("%0*d", len(digits), n)
+			}
+			names = append(names, m[1]+number+m[4])
+		}
+	}
+	return names, nil
+}
