@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python java values dumps dist dist-check cross sources sources-cost
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python java values dumps dist dist-check cross sources sources-cost site
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -96,6 +96,15 @@ dist-check:
 	GO=$(GO) PLATFORMS=linux/amd64 bash packaging/dist.sh
 	bash packaging/emptyroot.sh dist/tsimport-linux-amd64
 
+# The site of docs/ in dist/site/html, in English and Chinese, with the flags and errors as the program prints them. Needs python3 with
+# venv and pip.
+site: build
+	python3 -m venv dist/site/venv
+	dist/site/venv/bin/pip install --quiet --disable-pip-version-check -r packaging/site/requirements.txt
+	dist/site/venv/bin/python packaging/site/pages.py . ./tsimport dist/site/pages
+	cp packaging/site/mkdocs.yml dist/site/
+	NO_MKDOCS_2_WARNING=1 dist/site/venv/bin/mkdocs build --strict --quiet -f dist/site/mkdocs.yml
+
 # Vets the code and the tests for the other systems, which compiles both.
 CROSS ?= windows/amd64 darwin/arm64
 
@@ -127,7 +136,7 @@ model:
 # Databases as sources, against real servers of Debian on loopback.
 sources:
 	TSIMPORT_SOURCES=1 $(GO) test ./reader/postgres/... ./reader/mysql/... ./reader/pgdump ./reader/mysqldump -count 1
-	TSIMPORT_SOURCES=1 $(GO) test ./e2e -run 'TestDatabases|TestMySQL|TestDumpsOfAShop' -count 1 -timeout 30m
+	TSIMPORT_SOURCES=1 $(GO) test ./e2e -run 'TestDatabases|TestMySQL|TestDumpsOfAShop|TestTheHowToOfDatabases' -count 1 -timeout 30m
 
 # What a row costs beside reading it by the driver alone.
 sources-cost:

@@ -66,9 +66,15 @@ func completionCommand() *cli.Command {
 
 func manCommand() *cli.Command {
 	return &cli.Command{
-		Name: "man", Usage: "print the manual page, in the format of man", Description: "tsimport man > /usr/local/share/man/man1/tsimport.1",
+		Name: "man", Usage: "print the manual page, in the format of man or Markdown", Description: "tsimport man > /usr/local/share/man/man1/tsimport.1",
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "markdown", Usage: "print it as Markdown"}},
 		Action: func(c *cli.Context) error {
-			page, err := c.App.ToManWithSection(1)
+			page, err := "", error(nil)
+			if c.Bool("markdown") {
+				page, err = c.App.ToMarkdown()
+			} else {
+				page, err = c.App.ToManWithSection(1)
+			}
 			if err != nil {
 				return fmt.Errorf("make the manual page: %w", err)
 			}

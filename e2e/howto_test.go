@@ -1,0 +1,119 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"tsimport/reader/mysql/mysqltest"
+	"tsimport/reader/postgres/pgtest"
+)
+
+// docPages returns the pages of docs/ and of its folders in English, as paths from this folder.
+func docPages(t *testing.T) (pages []string) {
+	t.Helper()
+	for _, pattern := range []string{"../docs/*.md", "../docs/how-to/*.md", "../docs/coming-from/*.md"} {
+		found, err := filepath.Glob(pattern)
+		must(t, err)
+		if len(found) == 0 {
+			t.Fatalf("no page is %s", pattern)
+		}
+		pages = append(pages, found...)
+	}
+	return pages
+}
+
+// before are commands that give a page what its reader has already: files to load, a load that was interrupted.
+var before = map[string][]string{
+	"how-to/after-an-incident.md": {
+		`tsimport load orders.csv --table interrupted --pk CardID --pk DeviceID --pk OrderNumber --max-rows-per-second 10000 & ` +
+			`until ls tsimport-runs/*-interrupted/checkpoint.bin; do sleep 0.05; done; kill -9 $!; ! wait $!`,
+	},
+	"how-to/document-exports.md": {
+		`printf '%s\n' '{"_id":{"$oid":"64f1c0ffee0000000000abcd"},"name":"Ann","visits":{"$numberLong":"12"},"since":{"$date":{"$numberLong":"1718000000000"}}}' > customers.json`,
+		`printf '%s\n' '{"Item":{"id":{"S":"a-7"},"price":{"N":"12.5"},"paid":{"BOOL":true}}}' | gzip > purchases.json.gz`,
+	},
+	"how-to/excel.md": {
+		`printf '\xef\xbb\xbfsep=;\r\nid;item;code\r\n1;"tea; green";007\r\n2;coffee;008\r\n' > stock.csv`,
+	},
+	"how-to/archive-and-restore.md": {
+		`printf 'group,text\ntea,hello\ntea,hi\n' > messages.csv`,
+		`tsimport load messages.csv --table messages --create --pk group --pk seq:auto`,
+		`tsimport export --table messages -o messages-archive --format archive`,
+	},
+	"coming-from/datax.md": {
+		`printf 'id|city\n1|Hangzhou\n' > cities.txt`,
+		`printf '%s' '{"job":{"setting":{},"content":[{"reader":{"name":"txtfilereader","parameter":{"path":["'$PWD'/cities.txt"],"encoding":"UTF-8","fieldDelimiter":"|",` +
+			`"skipHeader":"true","column":[{"index":0,"type":"long"},{"index":1,"type":"string"}]}},"writer":{"name":"otswriter","parameter":{"endpoint":"https://shop.cn-hangzhou.ots.aliyuncs.com",` +
+			`"accessId":"","accessKey":"","instanceName":"shop","table":"orders","primaryKey":[{"name":"id","type":"int"}],"column":[{"name":"city","type":"string"}],"writeMode":"PutRow"}}}]}}' > orders.json`,
+	},
+	"coming-from/tablestorewriter.md": {`printf 'id,item\n1,tea\n' > rows.csv && rm -rf tsimport-store`},
+	"coming-from/tablestore-cli.md":   {`printf '%s\n' '{"PK":{"Values":[7]},"Attr":{"Values":[{"C":"item","V":"tea"}]}}' > rows.json && rm -rf tsimport-store`},
+}
+
+// howToLines bounds a how-to: it is one task.
+const howToLines = 120
+
+var firstBlock = regexp.MustCompile("(?s)^# [^\n]+\n\n(?:[^\n]+\n\n)?```sh\n")
+
+// TestAHowToIsShortAndBeginsWithItsCommand checks each page for a task.
+func TestAHowToIsShortAndBeginsWithItsCommand(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("../docs/*/*.md")
+	must(t, err)
+	checked := 0
+	for _, page := range pages {
+		if folder := filepath.Base(filepath.Dir(page)); folder != "how-to" && folder != "coming-from" {
+			continue
+		}
+		checked++
+		text, err := os.ReadFile(page)
+		must(t, err)
+		if n := strings.Count(string(text), "\n"); n > howToLines {
+			t.Errorf("%s has %d lines, %d are allowed", page, n, howToLines)
+		}
+		if !firstBlock.Match(text) {
+			t.Errorf("%s does not begin with its command", page)
+		}
+	}
+	if checked < 14 {
+		t.Errorf("only %d pages were found", checked)
+	}
+}
+
+// TestTheHowToOfDatabasesRunsAgainstServers runs the commands of the page against a real MariaDB and PostgreSQL.
+func TestTheHowToOfDatabasesRunsAgainstServers(t *testing.T) {
+	my, pg := mysqltest.Start(t), pgtest.Start(t)
+	my.Exec("CREATE TABLE orders (id INT PRIMARY KEY, item VARCHAR(20))", "INSERT INTO orders VALUES (1, 'tea'), (2, 'coffee')",
+		"CREATE TABLE customers (id INT PRIMARY KEY, name VARCHAR(20))", "INSERT INTO customers VALUES (1, 'Ann')")
+	pg.Exec("CREATE TABLE orders (id int PRIMARY KEY, item text); INSERT INTO orders VALUES (1, 'tea'), (2, 'coffee')")
+	text, err := os.ReadFile("../docs/how-to/databases.md")
+	must(t, err)
+	here := strings.NewReplacer(
+		"mysql://reader@db.example/shop?table=", my.Address(""), "mysql://reader@db.example/shop", strings.TrimSuffix(my.Address(""), "?table="),
+		"postgres://reader@db.example/shop?table=", pg.Address(""))
+	dir := t.TempDir()
+	_, job, found := strings.Cut(string(text), "```yaml\n")
+	if !found {
+		t.Fatal("the page has no job")
+	}
+	job, _, _ = strings.Cut(job, "```")
+	must(t, os.WriteFile(filepath.Join(dir, "shop.yaml"), []byte(here.Replace(job)), 0o600))
+	ran := 0
+	for _, block := range shellBlock.FindAllStringSubmatch(string(text), -1) {
+		for line := range strings.Lines(block[1]) {
+			ran++
+			cmd := exec.Command("bash", "-c", here.Replace(line))
+			cmd.Dir, cmd.Env = dir, append(os.Environ(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%s%v\n%s", line, err, out)
+			}
+		}
+	}
+	if ran < 7 {
+		t.Errorf("only %d commands were run", ran)
+	}
+}
