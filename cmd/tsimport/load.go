@@ -36,7 +36,9 @@ func loadCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 }
 
 // loadCommandFlags are those of load. loadFlags are those of them that other commands accept too.
-func loadCommandFlags() []cli.Flag { return append(append(loadFlags(), onceFlags()...), sqlFlags()...) }
+func loadCommandFlags() []cli.Flag {
+	return append(append(append(loadFlags(), onceFlags()...), sqlFlags()...), scaleFlags()...)
+}
 
 func loadFlags() []cli.Flag {
 	flags := append(append(targetFlags(), readFlags()...), []cli.Flag{
@@ -174,6 +176,14 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 	defer func() { err = r.close(err) }()
 	if err := r.prepare(c, interrupts, show, of, &cfg); err != nil {
 		return err
+	}
+	if t := workTaskOf(c); t != nil {
+		limitMemory(cfg.Limits.Memory, false)
+		return doWork(c, interrupts, show, t, &cfg)
+	}
+	if c.IsSet("job-dir") {
+		limitMemory(cfg.Limits.Memory, false)
+		return planJobDir(c, interrupts, show, in, &cfg)
 	}
 	t, o, noSync := r.target, r.options, r.noSync
 

@@ -116,6 +116,7 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 			limited(loadCommand(interrupts, show, in), interrupts, show),
 			limited(copyCommand(interrupts, show, in), interrupts, show),
 			limited(runCommand(interrupts, show, in), interrupts, show),
+			limited(workCommand(interrupts, show), interrupts, show),
 			resumeCommand(interrupts, show),
 			runsCommand(),
 			configCommand(interrupts),

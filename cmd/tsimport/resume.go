@@ -20,16 +20,19 @@ func resumeCommand(interrupts *interrupts, show *display) *cli.Command {
 	return &cli.Command{
 		Name:      "resume",
 		Usage:     "resume an unfinished load, sync or job",
-		ArgsUsage: "[FOLDER]",
+		ArgsUsage: "[FOLDER|JOBDIR]",
 		Description: "Runs the load's own command again, from its last checkpoint; of a job, the loads that are not done. Without FOLDER it resumes the newest unfinished run;\n" +
-			"tsimport runs lists them all.",
-		Flags: endingFlags(),
+			"tsimport runs lists them all. Of a job directory (docs/scale-out.md) it does what is left on this machine, also after the job was stopped.",
+		Flags: append(endingFlags(), workFlags()...),
 		Action: func(c *cli.Context) error {
 			if err := checkEnding(c, show); err != nil {
 				return err
 			}
 			if c.NArg() > 1 {
 				return usagef("tsimport resume takes one run folder, not %d", c.NArg())
+			}
+			if isJobDir(c.Args().First()) {
+				return told(c, show, "work", func(c *cli.Context) error { return workOn(c, interrupts, show, true) })
 			}
 			r, err := runToResume(c.Args().First())
 			if err != nil {

@@ -71,6 +71,7 @@ var arrows = map[string][]string{
 		"reader/sqltable",
 		"pipeline/status",
 		"internal/table",
+		"scaleout",
 		"verify",
 	},
 	"job/datax":         {"internal/tablestore/address", "job"},
@@ -94,6 +95,10 @@ var arrows = map[string][]string{
 	"pipeline/status":     {"pipeline", "pipeline/bottleneck"},
 
 	"pipeline/sendwindow": {},
+
+	// A job of many processes is loads of rows that were made before.
+	"scaleout":         {"scaleout/runfile", "internal/exitcode", "internal/extsort", "internal/jobdir", "internal/page", "internal/spill", "internal/table", "partitioner", "pipeline", "pipeline/checkpoint", "pipeline/intake", "pipeline/plan", "pipeline/rundir", "reader/record", "reader/source"},
+	"scaleout/runfile": {"internal/jobdir"},
 
 	"verify":            {"reader/record", "reader/source", "pipeline/plan", "pipeline/intake", "internal/tablestore/scan", "internal/exactcsv", "internal/extsort", "internal/spill", "partitioner", "internal/tablestore/client", "pipeline/rundir", "internal/tablestore/plainbuffer", "internal/table"},
 	"internal/exactcsv": {},

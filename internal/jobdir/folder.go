@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -64,6 +65,19 @@ func (f folder) Put(_ context.Context, name string, body []byte) error {
 }
 
 func (f folder) Get(_ context.Context, name string) ([]byte, error) { return os.ReadFile(f.file(name)) }
+
+func (f folder) GetRange(_ context.Context, name string, from, n int64) (body []byte, err error) {
+	file, err := os.Open(f.file(name))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	body = make([]byte, n)
+	if _, err = file.ReadAt(body, from); errors.Is(err, io.EOF) {
+		err = fmt.Errorf("%s ends before byte %d", name, from+n)
+	}
+	return body, err
+}
 
 func (f folder) List(_ context.Context, prefix string) (names []string, err error) {
 	top := f.file(prefix[:strings.LastIndex(prefix, "/")+1])

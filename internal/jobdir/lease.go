@@ -122,6 +122,19 @@ type Seen struct {
 // waited for from here on.
 func Look(ctx context.Context, s Store) (*Seen, error) { return lookBy(ctx, s, uptime) }
 
+// Watch is Look for a process that looks again and again: former is what it has seen before, and is returned if nothing has changed since. Clock is as
+// in LeaseOptions.
+func Watch(ctx context.Context, s Store, former *Seen, clock func() time.Duration) (*Seen, error) {
+	if clock == nil {
+		clock = uptime
+	}
+	now, err := lookBy(ctx, s, clock)
+	if err == nil && now != nil && former != nil && now.epoch == former.epoch && bytes.Equal(now.body, former.body) {
+		return former, nil
+	}
+	return now, err
+}
+
 func lookBy(ctx context.Context, s Store, clock func() time.Duration) (*Seen, error) {
 	last, err := highest(ctx, s, "lease")
 	if err != nil {

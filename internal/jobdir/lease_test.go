@@ -58,6 +58,17 @@ func (m *memory) Get(_ context.Context, name string) ([]byte, error) {
 	return []byte(body), nil
 }
 
+func (m *memory) GetRange(ctx context.Context, name string, from, n int64) ([]byte, error) {
+	body, err := m.Get(ctx, name)
+	if err == nil && int64(len(body)) < from+n {
+		return nil, errors.New("it ends before")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return body[from : from+n], nil
+}
+
 func (m *memory) List(_ context.Context, prefix string) (names []string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -146,6 +157,14 @@ func (f *faulty) PutAbsent(ctx context.Context, name string, body []byte) error 
 func (f *faulty) Put(ctx context.Context, name string, body []byte) error {
 	return f.call(ctx, true, func() error { return f.Store.Put(ctx, name, body) })
 }
+func (f *faulty) GetRange(ctx context.Context, name string, from, n int64) (body []byte, err error) {
+	err = f.call(ctx, false, func() error {
+		body, err = f.Store.GetRange(ctx, name, from, n)
+		return err
+	})
+	return body, err
+}
+
 func (f *faulty) Get(ctx context.Context, name string) (body []byte, err error) {
 	err = f.call(ctx, false, func() error { body, err = f.Store.Get(ctx, name); return err })
 	return body, err

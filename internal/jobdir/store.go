@@ -26,6 +26,8 @@ type Store interface {
 	Put(ctx context.Context, name string, body []byte) error
 	// Get returns an object, fs.ErrNotExist if there is none.
 	Get(ctx context.Context, name string) ([]byte, error)
+	// GetRange returns n bytes of an object from an offset, all of which must be there.
+	GetRange(ctx context.Context, name string, from, n int64) ([]byte, error)
 	// List returns the names that begin with prefix, in order.
 	List(ctx context.Context, prefix string) ([]string, error)
 	Delete(ctx context.Context, name string) error
@@ -100,7 +102,22 @@ func (o objects) Put(ctx context.Context, name string, body []byte) error {
 }
 
 func (o objects) Get(ctx context.Context, name string) ([]byte, error) {
-	answer, err := o.service.Get(ctx, o.bucket, o.prefix+name, 0, -1, "")
+	return o.get(ctx, name, 0, -1)
+}
+
+func (o objects) GetRange(ctx context.Context, name string, from, n int64) ([]byte, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	body, err := o.get(ctx, name, from, n)
+	if err == nil && int64(len(body)) != n {
+		err = fmt.Errorf("%s has %d bytes where %d were asked for", name, len(body), n)
+	}
+	return body, err
+}
+
+func (o objects) get(ctx context.Context, name string, from, n int64) ([]byte, error) {
+	answer, err := o.service.Get(ctx, o.bucket, o.prefix+name, from, n, "")
 	var refused *objectstore.Error
 	if errors.As(err, &refused) {
 		switch refused.Status {
@@ -222,6 +239,14 @@ func (r retrying) Get(ctx context.Context, name string) (body []byte, err error)
 	return body, err
 }
 
+func (r retrying) GetRange(ctx context.Context, name string, from, n int64) (body []byte, err error) {
+	err = attempt(ctx, int(n), func(ctx context.Context) error {
+		body, err = r.Store.GetRange(ctx, name, from, n)
+		return err
+	})
+	return body, err
+}
+
 func (r retrying) List(ctx context.Context, prefix string) (names []string, err error) {
 	err = attempt(ctx, 0, func(ctx context.Context) error {
 		names, err = r.Store.List(ctx, prefix)
@@ -267,6 +292,9 @@ func (b below) Put(ctx context.Context, name string, body []byte) error {
 }
 func (b below) Get(ctx context.Context, name string) ([]byte, error) {
 	return b.Store.Get(ctx, b.prefix+name)
+}
+func (b below) GetRange(ctx context.Context, name string, from, n int64) ([]byte, error) {
+	return b.Store.GetRange(ctx, b.prefix+name, from, n)
 }
 func (b below) List(ctx context.Context, prefix string) ([]string, error) {
 	names, err := b.Store.List(ctx, b.prefix+prefix)

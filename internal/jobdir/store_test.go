@@ -67,6 +67,18 @@ func TestAllStoresDoWhatTheInterfaceSays(t *testing.T) {
 		if body, err := s.Get(ctx, "a/b"); err != nil || string(body) != "2" {
 			t.Errorf("%q, %v", body, err)
 		}
+		if err := s.Put(ctx, "c", []byte("0123456789")); err != nil {
+			t.Fatal(err)
+		}
+		if body, err := s.GetRange(ctx, "c", 3, 4); err != nil || string(body) != "3456" {
+			t.Errorf("%q, %v", body, err)
+		}
+		if body, err := s.GetRange(ctx, "c", 8, 4); err == nil {
+			t.Errorf("past the end: %q", body)
+		}
+		if _, err := s.GetRange(ctx, "none", 0, 1); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%v", err)
+		}
 		if body, err := s.Get(ctx, "a/empty"); err != nil || len(body) != 0 {
 			t.Errorf("%q, %v", body, err)
 		}

@@ -106,6 +106,13 @@ func (b *Block) Append(key, body, size int, m Span, record []byte) {
 	})
 }
 
+// AppendMade appends a row that was made before: its ordering key, its PlainBuffer bytes and its accounted bytes.
+func (b *Block) AppendMade(key, body []byte, size int, m Span) {
+	start := len(b.Data)
+	b.Data = append(append(b.Data, key...), body...)
+	b.Append(start, start+len(key), size, m, nil)
+}
+
 // Copy appends rows of another block, by their indices.
 func (b *Block) Copy(from *Block, rows []int32) {
 	for _, i := range rows {

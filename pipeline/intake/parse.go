@@ -130,6 +130,10 @@ func (p *parser) forKeys(s *plan.Source) (*sourceParser, error) {
 // row appends the record's row to the rows of the split, or says why there is none: it is bad, or goes to the archive.
 func (p *parser) row(v *values, columns []string, rec *record.Record, raw []byte) (archived bool, why *table.Reason) {
 	p.encoder.Table = ""
+	if made := rec.Row; made != nil {
+		p.rows.AppendMade(made.Key, made.Body, made.Size, rec.Span)
+		return false, nil
+	}
 	row, why := v.rowValues(rec)
 	if why != nil {
 		return false, why

@@ -65,6 +65,8 @@ type Source struct {
 	Keyed bool
 
 	looked looked
+	// beginning is where the first record of a frozen source begins.
+	beginning source.Place
 }
 
 // Anywhere reports whether the source is a source.Random whose splits are read in any order.
@@ -239,7 +241,7 @@ func (p *planner) openParts(ctx context.Context, origin source.Origin) error {
 // addSource adds a source to the plan, and what it has to say.
 func (p *planner) addSource(s source.Source) {
 	about := s.About()
-	p.plan.Sources = append(p.plan.Sources, &Source{Source: s, Name: about.Name, Header: p.headerOf(about.Rejects), Ordinal: len(p.plan.Sources)})
+	p.plan.Sources = append(p.plan.Sources, &Source{Source: s, Name: about.Name, Header: p.headerOf(about.Rejects), Ordinal: len(p.plan.Sources), beginning: s.Begin()})
 	p.plan.Warnings = append(p.plan.Warnings, about.Renamed...)
 	p.plan.Notes = append(p.plan.Notes, about.Notes...)
 	if about.Hint != "" {

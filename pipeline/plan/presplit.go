@@ -79,7 +79,7 @@ func (p *planner) settlePreSplit() error {
 			return nil
 		}
 	}
-	values, err := p.rangeSample()
+	values, err := p.plan.KeySample()
 	if err != nil {
 		return err
 	}
@@ -113,21 +113,6 @@ func (p *planner) autoRanges() int {
 		records = min(records, float64(p.request.Records))
 	}
 	return int(min(records/autoRangeRecords, client.MaxRanges))
-}
-
-// rangeSample returns values of the first key column from all over the inputs, or from their beginnings.
-func (p *planner) rangeSample() (values []table.Value, err error) {
-	for _, s := range p.plan.sampled() {
-		one, err := p.plan.newKeySampler(s)
-		if err != nil {
-			return nil, err
-		}
-		if err := p.plan.samplePlaces(s, one.take); err != nil {
-			return nil, err
-		}
-		values = append(values, one.values...)
-	}
-	return values, nil
 }
 
 // keySampler collects values of the first key column of a source's rows.

@@ -50,7 +50,7 @@ type ReasonCount struct {
 func CountReasons(path string) ([]ReasonCount, error) {
 	var counts []ReasonCount
 	at := map[string]int{} // by code
-	err := eachReason(path, func(r *Reason) {
+	err := EachReason(path, func(r *Reason) {
 		i, known := at[r.Code]
 		if !known {
 			i = len(counts)
@@ -63,8 +63,8 @@ func CountReasons(path string) ([]ReasonCount, error) {
 	return counts, err
 }
 
-// eachReason reads ReasonsFile.
-func eachReason(path string, each func(*Reason)) error {
+// EachReason reads why the run in a folder has rejected records, and calls each with it.
+func EachReason(path string, each func(*Reason)) error {
 	f, err := os.Open(filepath.Join(path, ReasonsFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -21,7 +21,7 @@ func (r Rejected) Has(file string, record int64) bool {
 // ReadRejected reads which records the run in a folder has rejected; a run without rejects has no file of them.
 func ReadRejected(path string) (Rejected, error) {
 	var r Rejected
-	if err := eachReason(path, func(line *Reason) {
+	if err := EachReason(path, func(line *Reason) {
 		if r == nil {
 			r = Rejected{}
 		}

@@ -51,7 +51,7 @@ func TestRejectsAreSortedByTheirPlaceInTheInputs(t *testing.T) {
 		}
 	}
 	var at []string
-	if err := eachReason(dir, func(r *Reason) { at = append(at, fmt.Sprint(r.File, r.Record)) }); err != nil {
+	if err := EachReason(dir, func(r *Reason) { at = append(at, fmt.Sprint(r.File, r.Record)) }); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Join(at, " "); got != "a.csv4 a.csv30 b.csv9 c.csv1 c.csv2" {

@@ -61,6 +61,15 @@ type Record struct {
 	// Cells are the attribute cells of a record that describes itself (source.About.Wide). Their names and types differ from
 	// record to record. What is not among them the record does not have.
 	Cells []Cell
+	// Row, if not nil, is the row that an earlier step has made of the record: it is written as it is, and Fields and Cells are not looked at.
+	Row *Row
+}
+
+// Row is a row as package encode makes it.
+type Row struct {
+	Key  []byte // the ordering key
+	Body []byte // PlainBuffer
+	Size int    // in the service's size accounting
 }
 
 // Cell is one version of one column of a record that describes itself. Its datum says its type: it is never Text. A Null says that

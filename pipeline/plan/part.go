@@ -1,0 +1,41 @@
+package plan
+
+import (
+	"tsimport/internal/table"
+	"tsimport/reader/source"
+)
+
+// Part is the plan of reading one source, from a place on, in its own order. Of the plans that Part makes for a source one may be used at a
+// time; the source is left at its beginning by Suspend.
+func (p *Plan) Part(ordinal int, from source.Place) (*Plan, error) {
+	part, request, s := *p, *p.Request, p.Sources[ordinal]
+	if err := s.Suspend(); err != nil {
+		return nil, err
+	}
+	if from.Record == 0 && from.Key == nil {
+		from = s.beginning
+	}
+	s.Seek(from, source.Chain{})
+	request.Order, request.Records, request.Keep = LastWins, 0, KeepNothing
+	part.Request, part.Sources, part.Parallel = &request, []*Source{s}, false
+	return &part, nil
+}
+
+// KeySample returns values of the first key column of rows from all over the inputs, or from their beginnings, in no order. It leaves
+// the sources at their beginnings.
+func (p *Plan) KeySample() (values []table.Value, err error) {
+	for _, s := range p.sampled() {
+		one, err := p.newKeySampler(s)
+		if err != nil {
+			return nil, err
+		}
+		if err := p.samplePlaces(s, one.take); err != nil {
+			return nil, err
+		}
+		values = append(values, one.values...)
+	}
+	return values, nil
+}
+
+// Bound returns what the service takes as a bound of partitions near a value of the first key column: of a long one the beginning.
+func Bound(v table.Value) (bound table.Value, ok bool) { return asBound(v) }

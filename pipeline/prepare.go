@@ -1,0 +1,115 @@
+package pipeline
+
+import (
+	"context"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
+	"tsimport/partitioner"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/intake"
+	"tsimport/pipeline/plan"
+)
+
+// Prepared is a load that was planned, for processes that each do a part of it.
+type Prepared struct {
+	Plan *plan.Plan
+	// Job says what the rows depend on. A later process that is given it with Prepare gets the same plan, or an error.
+	Job     *checkpoint.Job
+	attempt *attempt
+	hangUp  context.CancelFunc
+}
+
+// Prepare plans a load and writes nothing. Job is what another process was prepared with; nil is none. What must be the same for it and is not
+// is an error that names it.
+func Prepare(ctx context.Context, cfg Config, job *checkpoint.Job) (p *Prepared, err error) {
+	cfg.setDefaults()
+	cfg.Checkpoint.None = true
+	cfg.Resume.Settings = job
+	ctx, hangUp := context.WithCancel(ctx)
+	defer func() {
+		if err != nil {
+			hangUp()
+		}
+	}()
+	a := &attempt{cfg: &cfg, hooks: new(hooks), started: time.Now()}
+	if err := a.connect(ctx, ctx); err != nil {
+		return nil, err
+	}
+	if err := a.findResumePoint(ctx); err != nil {
+		return nil, err
+	}
+	if err := a.makePlan(ctx); err != nil {
+		return nil, err
+	}
+	if err := a.settlePrepared(job); err != nil {
+		a.planned.Close()
+		return nil, err
+	}
+	return &Prepared{Plan: a.planned, Job: a.from.job, attempt: a, hangUp: hangUp}, nil
+}
+
+// settlePrepared enters the details of the plan into the job, and compares them with those of another process.
+func (a *attempt) settlePrepared(job *checkpoint.Job) error {
+	tellClock(a.planned, a.admin, a.service.clock())
+	if err := a.cfg.checkBulk(a.planned); err != nil {
+		return err
+	}
+	if err := a.from.compare(a.cfg, a.planned); err != nil || job == nil {
+		return err
+	}
+	if changes, _ := job.Changed(a.from.job.Details); len(changes) > 0 {
+		return &ChangedError{Changes: changes}
+	}
+	return nil
+}
+
+// ChangedError says that a load is not what another process has planned.
+type ChangedError struct{ Changes []string }
+
+func (e *ChangedError) Error() string {
+	text := e.Changes[0]
+	if n := len(e.Changes) - 1; n > 0 {
+		return text + " (and more that has changed)"
+	}
+	return text
+}
+
+// Close closes the inputs and the connections.
+func (p *Prepared) Close() {
+	p.Plan.Close()
+	p.hangUp()
+}
+
+// MakeTable makes the table if the plan says that it does not exist.
+func (p *Prepared) MakeTable() (made bool, err error) {
+	if !p.Plan.Create {
+		return false, nil
+	}
+	_, made, _, err = p.Plan.MakeTable(p.attempt.admin)
+	return made, err
+}
+
+// Client is the SDK's.
+func (p *Prepared) Client() *tablestore.TableStoreClient { return p.attempt.service.sdk }
+
+// Admin works on the table.
+func (p *Prepared) Admin() *client.Admin { return p.attempt.admin }
+
+// Partitions returns where the table's partitions begin, of each but the first, and whether the service named them.
+func (p *Prepared) Partitions() (bounds []table.Value, exact bool, err error) {
+	return scan.NewPartitions(p.attempt.admin, p.attempt.service.sdk, p.attempt.cfg.Target.Table).Read(time.Now())
+}
+
+// RejectText is a row of the plan as it is kept among the rejects, where the record that it was made of was not kept.
+func (p *Prepared) RejectText(body []byte) []byte {
+	form := intake.New(p.Plan, partitioner.NewMap(nil)).RowForm()
+	if form == nil {
+		form = appendRow
+	}
+	return form(nil, body)
+}

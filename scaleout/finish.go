@@ -1,0 +1,398 @@
+package scaleout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"tsimport/internal/exitcode"
+	"tsimport/internal/jobdir"
+	"tsimport/internal/table"
+	"tsimport/pipeline"
+	"tsimport/pipeline/intake"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
+)
+
+// Summary is the object summary.json: how the whole job ended. It has many fields because it is made of parts.
+type Summary struct {
+	done
+	State    string   `json:"state"`
+	ExitCode int      `json:"exit_code"`
+	Target   string   `json:"target"`
+	Table    string   `json:"table"`
+	Inputs   []string `json:"inputs"`
+	SummaryCounts
+	SummaryWork
+	RejectsFiles []string               `json:"rejects_files,omitempty"`
+	Reasons      []pipeline.ReasonCount `json:"reject_reasons,omitempty"`
+	Compared     *Comparison            `json:"verify,omitempty"`
+}
+
+// SummaryCounts is the ledger: Read = Written + Rejected + Superseded. Rejected is in done.
+type SummaryCounts struct {
+	Read       int64 `json:"read"`
+	Written    int64 `json:"written"`
+	Superseded int64 `json:"superseded"`
+	Maybe      int64 `json:"maybe_applied,omitempty"`
+}
+
+// SummaryWork is what the job took.
+type SummaryWork struct {
+	Splits         int     `json:"splits"`
+	Shards         int     `json:"shards"`
+	Processes      int     `json:"processes"`      // whose results count
+	Attempts       int     `json:"write_attempts"` // of all shards
+	RunBytes       int64   `json:"run_bytes"`      // compressed, of all runs
+	ReducedBytes   int64   `json:"reduced_bytes"`
+	WriteCU        int64   `json:"write_cu"`
+	Requests       int64   `json:"requests"`
+	RowsSent       int64   `json:"rows_sent"`
+	Throttled      int64   `json:"throttled"`
+	Retried        int64   `json:"retried"`
+	CPUSeconds     float64 `json:"all_cpu_seconds"`
+	ReadSeconds    float64 `json:"read_seconds"`  // from the first split's start to the last one's end
+	WriteSeconds   float64 `json:"write_seconds"` // likewise of shards
+	Seconds        float64 `json:"seconds"`       // from the plan to the end
+	RowsPerSecond  float64 `json:"rows_per_second"`
+	SlowestSeconds float64 `json:"slowest_shard_seconds"`
+}
+
+// Comparison is what the comparison of the table with the inputs has found.
+type Comparison struct {
+	Compared  int64 `json:"compared"`
+	Missing   int64 `json:"missing"`
+	Different int64 `json:"different"`
+	Surplus   int64 `json:"surplus"`
+}
+
+// Finish proves that every record was counted once and writes the summary. It may be called any number of times.
+func (j *Job) Finish(ctx context.Context) (*Summary, error) {
+	s := new(Summary)
+	if there, err := j.readResult(ctx, j.store, summaryName, s); there || err != nil {
+		return s, err
+	}
+	if err := j.stopped(ctx); err != nil {
+		return nil, err
+	}
+	f := &finisher{job: j, summary: s, named: map[string]bool{}, by: map[string]bool{}}
+	*s = Summary{done: j.newDone(nonce()), State: pipeline.StateFinished, Target: j.Plan.Job.Target, Table: j.Plan.Job.Table, Inputs: j.Plan.Inputs}
+	for _, step := range []func(context.Context) error{f.splits, f.shards, f.balance, f.comparisons, f.mergeRejects, f.page} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := j.commit(ctx, j.store, summaryName, s); err != nil {
+		return nil, err
+	}
+	f.sweep(ctx)
+	return s, nil
+}
+
+// finisher makes the summary.
+type finisher struct {
+	job     *Job
+	summary *Summary
+	rejects []*keptReject
+	rows    []int64         // in runs, by shard
+	named   map[string]bool // objects that results name
+	by      map[string]bool // processes
+	began   [2]time.Time    // reading and writing
+	ended   [2]time.Time
+	results []*shardResult
+}
+
+func (f *finisher) note(stage int, d *done) {
+	f.by[d.By] = true
+	f.summary.CPUSeconds += d.CPU
+	if f.began[stage].IsZero() || d.Started.Before(f.began[stage]) {
+		f.began[stage] = d.Started
+	}
+	if d.Ended.After(f.ended[stage]) {
+		f.ended[stage] = d.Ended
+	}
+	if d.Rejects != nil {
+		f.named[d.Rejects.Object] = true
+	}
+	f.summary.Rejected += d.Rejected
+}
+
+// splits adds up what was read.
+func (f *finisher) splits(ctx context.Context) error {
+	f.rows = make([]int64, len(f.job.Plan.Shards))
+	for i := range f.job.Plan.Splits {
+		r, err := f.job.split(ctx, i)
+		if err != nil {
+			return err
+		}
+		if r == nil {
+			return &NotReadyError{fmt.Sprintf("the job is not done: split %d is not read yet", i)}
+		}
+		f.note(0, &r.done)
+		f.summary.Read += r.Read
+		for _, o := range r.Objects {
+			f.named[o.Name] = true
+			f.summary.RunBytes += o.Bytes
+		}
+		for _, e := range r.Extents {
+			if e.Shard < 0 || e.Shard >= len(f.rows) {
+				return unfitf("%s is damaged: there is no shard %d", splitName(i), e.Shard)
+			}
+			f.rows[e.Shard] += e.Rows
+		}
+		more, err := f.job.readRejects(ctx, r.Rejects)
+		if err != nil {
+			return err
+		}
+		if int64(len(more)) != r.Rejected {
+			return unfitf("%s is damaged: it has %d rejected records, and %d are kept", splitName(i), r.Rejected, len(more))
+		}
+		f.rejects = append(f.rejects, more...)
+	}
+	f.summary.Splits = len(f.job.Plan.Splits)
+	return nil
+}
+
+// shards adds up what was written.
+func (f *finisher) shards(ctx context.Context) error {
+	s := f.summary
+	for i := range f.job.Plan.Shards {
+		r, err := f.job.shard(ctx, i)
+		if err != nil {
+			return err
+		}
+		if r == nil {
+			return &NotReadyError{fmt.Sprintf("the job is not done: shard %d is not written yet", i)}
+		}
+		if r.From != f.rows[i] {
+			return fmt.Errorf("the ledger does not balance: shard %d has written the %d rows of its runs, and there are %d", i, r.From, f.rows[i])
+		}
+		f.note(1, &r.done)
+		f.results = append(f.results, r)
+		s.Written, s.Superseded, s.Maybe = s.Written+r.Written, s.Superseded+r.Superseded, s.Maybe+r.Maybe
+		s.Attempts, s.WriteCU, s.Requests, s.RowsSent = s.Attempts+r.Attempts, s.WriteCU+r.WriteCU, s.Requests+r.Requests, s.RowsSent+r.RowsSent
+		s.Throttled, s.Retried = s.Throttled+r.Throttled, s.Retried+r.Retried
+		s.SlowestSeconds = max(s.SlowestSeconds, r.Ended.Sub(r.Started).Seconds())
+		run := new(reducedResult)
+		there, err := f.job.readResult(ctx, jobdir.Below(f.job.store, shardFolder(i)), reducedName, run)
+		if err != nil {
+			return err
+		}
+		if there {
+			for _, o := range run.Objects {
+				f.named[o.Name] = true
+				s.ReducedBytes += o.Bytes
+			}
+		}
+		more, err := f.job.readRejects(ctx, r.Rejects)
+		if err != nil {
+			return err
+		}
+		f.rejects = append(f.rejects, more...)
+	}
+	s.Shards = len(f.job.Plan.Shards)
+	return nil
+}
+
+// balance checks the ledger of the whole job.
+func (f *finisher) balance(context.Context) error {
+	s := f.summary
+	if sum := s.Written + s.Rejected + s.Superseded; sum != s.Read || int64(len(f.rejects)) != s.Rejected {
+		return fmt.Errorf("the ledger does not balance: %d records read, but %d written + %d rejected + %d superseded = %d", s.Read, s.Written, s.Rejected, s.Superseded, sum)
+	}
+	slices.SortFunc(f.rejects, compareRejects)
+	for i := 1; i < len(f.rejects); i++ {
+		if compareRejects(f.rejects[i-1], f.rejects[i]) == 0 {
+			return fmt.Errorf("the ledger does not balance: record %d of %s was rejected twice", f.rejects[i].Record+1, f.job.Plan.Inputs[f.rejects[i].Source])
+		}
+	}
+	return nil
+}
+
+// comparisons adds up what comparisons have found, and says how the job ended.
+func (f *finisher) comparisons(ctx context.Context) error {
+	s := f.summary
+	if f.job.Plan.Verify {
+		s.Compared = new(Comparison)
+		for i := range f.job.Plan.Shards {
+			r := new(compareResult)
+			there, err := f.job.readResult(ctx, f.job.store, compareName(i), r)
+			if err != nil {
+				return err
+			}
+			if !there {
+				return &NotReadyError{fmt.Sprintf("the job is not done: shard %d is not compared yet", i)}
+			}
+			c := s.Compared
+			c.Compared, c.Missing, c.Different, c.Surplus = c.Compared+r.Compared, c.Missing+r.Missing, c.Different+r.Different, c.Surplus+r.Surplus
+			s.CPUSeconds += r.CPU
+		}
+	}
+	switch c := s.Compared; {
+	case f.job.Plan.MaxErrors.Exceeded(s.Rejected, s.Read, true):
+		s.State, s.ExitCode = pipeline.StateErrorLimit, exitcode.ErrorLimit
+	case c != nil && c.Missing+c.Different > 0:
+		s.ExitCode = exitcode.Differences
+	case s.Rejected > 0:
+		s.ExitCode = exitcode.Rejects
+	}
+	s.Ended = time.Now().UTC()
+	s.Processes = len(f.by)
+	s.ReadSeconds, s.WriteSeconds = f.ended[0].Sub(f.began[0]).Seconds(), f.ended[1].Sub(f.began[1]).Seconds()
+	s.Seconds = s.Ended.Sub(f.job.Plan.Planned).Seconds()
+	if s.Seconds > 0 {
+		s.RowsPerSecond = float64(s.Written) / s.Seconds
+	}
+	return nil
+}
+
+// mergeRejects writes the rejected records of all splits and shards in the order of the inputs, as a load by one process does.
+func (f *finisher) mergeRejects(ctx context.Context) error {
+	if len(f.rejects) == 0 {
+		return nil
+	}
+	prepared, err := f.job.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	if err := f.job.readAgain(ctx, prepared, f.rejects); err != nil {
+		return err
+	}
+	scratch, err := f.job.folder()
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(scratch, "rejects")
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	folder, err := rundir.Create(dir, prepared.Plan.Headers)
+	if err != nil {
+		return err
+	}
+	for _, r := range f.rejects {
+		if r.Header < 0 || r.Header >= len(prepared.Plan.Headers) {
+			return unfitf("a list of rejected records is damaged: there is no header %d", r.Header)
+		}
+		if err := folder.Reject(r.Header, r.Reject); err != nil {
+			return err
+		}
+	}
+	if err := folder.Close(); err != nil {
+		return err
+	}
+	if f.summary.Reasons, err = rundir.CountReasons(dir); err != nil {
+		return err
+	}
+	for _, path := range folder.RejectsFiles() {
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		body, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if err := f.job.store.Put(ctx, filepath.ToSlash(name), body); err != nil {
+			return fmt.Errorf("keep %s in %s: %w", name, f.job.store, err)
+		}
+		f.summary.RejectsFiles = append(f.summary.RejectsFiles, filepath.ToSlash(name))
+	}
+	return nil
+}
+
+// readAgain reads the records that were rejected as they were written, which were not kept.
+func (j *Job) readAgain(ctx context.Context, prepared *pipeline.Prepared, rejects []*keptReject) error {
+	for _, split := range j.Plan.Splits {
+		for _, part := range split.Parts {
+			wanted := map[int64]*keptReject{}
+			for _, r := range rejects {
+				if !r.Read && r.Source == part.Source && r.Record >= part.Record && (part.Records < 0 || r.Record < part.Record+part.Records) {
+					wanted[r.Record] = r
+				}
+			}
+			if len(wanted) == 0 {
+				continue
+			}
+			if err := j.readPartAgain(ctx, prepared, part, wanted); err != nil {
+				return err
+			}
+		}
+	}
+	for _, r := range rejects {
+		if !r.Read {
+			return fmt.Errorf("record %d of %s was rejected, and is not found again: has the input changed?", r.Record+1, j.Plan.Inputs[r.Source])
+		}
+	}
+	return nil
+}
+
+func (j *Job) readPartAgain(ctx context.Context, prepared *pipeline.Prepared, part Part, wanted map[int64]*keptReject) error {
+	p, err := prepared.Plan.Part(part.Source, part.from())
+	if err != nil {
+		return err
+	}
+	p.Request.Keep = plan.KeepRecord
+	last := slices.Max(slices.Collect(maps.Keys(wanted)))
+	err = eachSplit(ctx, p, j.shards, last-part.Record+1, func(parsed *intake.Parsed) error {
+		for _, b := range parsed.Blocks {
+			for i := range b.Block.Rows {
+				ref := table.Ref{Block: b.Block, Index: int32(i)}
+				r := wanted[ref.Number()]
+				if r == nil {
+					continue
+				}
+				r.Reject, r.Header, r.Read = ref.Reject(r.Reject.Reason), parsed.Split.Header, true
+				if r.Reject.Raw = slices.Clone(r.Reject.Raw); len(r.Reject.Raw) == 0 {
+					r.Reject.Raw = prepared.RejectText(ref.Body())
+				}
+			}
+		}
+		return nil
+	})
+	return errors.Join(err, p.Sources[0].Suspend())
+}
+
+// sweep deletes what no result names: leftovers of attempts that were lost. What is left behind does no harm.
+func (f *finisher) sweep(ctx context.Context) {
+	for _, prefix := range []string{"runs/", "rejects/", "shards/", "splits/", "probe/"} {
+		names, err := f.job.store.List(ctx, prefix)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		for _, name := range names {
+			if f.named[name] || strings.HasSuffix(name, ".json") {
+				continue
+			}
+			if prefix == "splits/" || prefix == "shards/" {
+				if !strings.Contains(name, "/reduced.") {
+					continue // leases stay: a process that is slow must find that it has lost
+				}
+			}
+			_ = f.job.store.Delete(ctx, name)
+		}
+	}
+}
+
+// page writes report.html.
+func (f *finisher) page(ctx context.Context) error {
+	body, err := pageOf(f.job, f.summary, f.results)
+	if err != nil {
+		return err
+	}
+	if err := f.job.store.Put(ctx, pageName, body); err != nil {
+		return fmt.Errorf("keep %s in %s: %w", pageName, f.job.store, err)
+	}
+	return nil
+}
+
+// JSON is the summary as text.
+func (s *Summary) JSON() ([]byte, error) { return json.MarshalIndent(s, "", "  ") }

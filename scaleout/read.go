@@ -1,0 +1,194 @@
+package scaleout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"tsimport/internal/table"
+	"tsimport/pipeline"
+	"tsimport/pipeline/intake"
+	"tsimport/pipeline/plan"
+	"tsimport/scaleout/runfile"
+)
+
+// ReadSplit reads a split of the inputs and puts its rows into runs. It may be called any number of times, by any processes at once.
+func (j *Job) ReadSplit(ctx context.Context, i int) error {
+	if i < 0 || i >= len(j.Plan.Splits) {
+		return &plan.UsageError{Message: fmt.Sprintf("there is no split %d: the job has splits 0 to %d", i, len(j.Plan.Splits)-1)}
+	}
+	if r, err := j.split(ctx, i); r != nil || err != nil {
+		return err
+	}
+	if err := j.stopped(ctx); err != nil {
+		return err
+	}
+	prepared, err := j.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	t, err := j.newSplitTask(ctx, i, prepared)
+	if err != nil {
+		return err
+	}
+	for _, part := range j.Plan.Splits[i].Parts {
+		if err := t.read(ctx, part); err != nil {
+			return fmt.Errorf("read split %d: %w", i, err)
+		}
+	}
+	return t.commit(ctx)
+}
+
+// splitTask reads a split.
+type splitTask struct {
+	job      *Job
+	prepared *pipeline.Prepared
+	result   splitResult
+	runs     *runfile.Writer
+	rejects  rejectList
+	cpu      float64
+}
+
+func (j *Job) newSplitTask(ctx context.Context, i int, prepared *pipeline.Prepared) (*splitTask, error) {
+	t := &splitTask{job: j, prepared: prepared, result: splitResult{done: j.newDone(nonce()), Split: i}}
+	t.cpu, _ = pipeline.Resources()
+	var err error
+	t.runs, err = runfile.NewWriter(ctx, j.store, fmt.Sprintf("runs/%06d.%s", i, t.result.Attempt), len(j.Plan.Shards))
+	return t, err
+}
+
+// read reads a part of the split.
+func (t *splitTask) read(ctx context.Context, part Part) error {
+	if part.Source < 0 || part.Source >= len(t.prepared.Plan.Sources) {
+		return unfitf("%s is damaged: it has no input %d", PlanName, part.Source)
+	}
+	p, err := t.prepared.Plan.Part(part.Source, part.from())
+	if err != nil {
+		return err
+	}
+	source := p.Sources[0]
+	if err := eachSplit(ctx, p, t.job.shards, part.Records, t.take); err != nil {
+		return err
+	}
+	if f, ok := source.Source.(interface{ Finished() error }); ok && part.Records >= 0 {
+		if err := f.Finished(); err != nil { // it was changed while it was read
+			return err
+		}
+	}
+	return source.Suspend()
+}
+
+// errEnough ends reading when all that is wanted was read.
+var errEnough = errors.New("enough was read")
+
+// eachSplit reads the one source of a plan and calls each with what it has, in its order: so many records, or all if that is below 0.
+func eachSplit(ctx context.Context, p *plan.Plan, m *shardMap, records int64, each func(*intake.Parsed) error) error {
+	if records == 0 {
+		return nil
+	}
+	flow := intake.New(p, m.ranges)
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error { return flow.Run(groupCtx) })
+	group.Go(func() error {
+		for left := records; ; {
+			var h intake.Handed
+			var ok bool
+			select {
+			case h, ok = <-flow.Splits():
+			case <-groupCtx.Done():
+				return nil // whoever ended it knows why
+			}
+			switch {
+			case !ok && left > 0:
+				return fmt.Errorf("%s ends %d records before the end that was planned", p.Sources[0].Name, left)
+			case !ok:
+				return nil
+			case h.Err != nil:
+				return h.Err
+			case h.Ended != nil:
+				continue
+			}
+			if left > 0 {
+				h.Truncate(int(min(left, math.MaxInt32)))
+				left -= int64(h.Records)
+			}
+			if err := each(h.Parsed); err != nil {
+				return err
+			}
+			h.Arrived()
+			if left == 0 {
+				return errEnough
+			}
+		}
+	})
+	if err := group.Wait(); err != nil && !errors.Is(err, errEnough) {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// take takes what records became: rows for the shards, and rejects.
+func (t *splitTask) take(p *intake.Parsed) error {
+	t.result.Read += int64(p.Records)
+	for i := range p.Rejects {
+		r := &p.Rejects[i]
+		if err := t.rejects.add(&keptReject{Source: p.Split.Ordinal, Record: p.Split.FirstRecord + int64(r.Span.Record), Header: p.Split.Header, Read: true, Reject: p.Split.Reject(r.Span, r.Reason, r.Raw)}); err != nil {
+			return err
+		}
+	}
+	for _, b := range p.Blocks {
+		shard := t.job.shards.shard[b.Lane]
+		for i := range b.Block.Rows {
+			ref := table.Ref{Block: b.Block, Index: int32(i)}
+			row := ref.Row()
+			if err := t.runs.Add(shard, &runfile.Row{Key: ref.Key(), Body: ref.Body(), Size: row.Size(), Source: p.Split.Ordinal, Record: p.Split.FirstRecord + int64(row.Number())}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// commit makes the result count, unless another attempt was faster.
+func (t *splitTask) commit(ctx context.Context) (err error) {
+	if err := t.runs.Close(); err != nil {
+		return err
+	}
+	r := &t.result
+	if r.Rejects, err = t.rejects.keep(ctx, t.job, fmt.Sprintf("rejects/%06d.%s", r.Split, r.Attempt)); err != nil {
+		return err
+	}
+	r.Rejected, r.Rows, r.Bytes, r.Objects, r.Extents = t.rejects.n, t.runs.Rows, t.runs.Raw, t.runs.Objects, t.runs.Extents
+	if r.Read != r.Rows+r.Rejected {
+		return fmt.Errorf("the ledger of split %d does not balance: %d records read, %d rows and %d rejected", r.Split, r.Read, r.Rows, r.Rejected)
+	}
+	cpu, _ := pipeline.Resources()
+	r.CPU, r.Ended = cpu-t.cpu, time.Now().UTC()
+	return t.job.commit(ctx, t.job.store, splitName(r.Split), r)
+}
+
+// split returns the result of a split, nil if it was not read.
+func (j *Job) split(ctx context.Context, i int) (*splitResult, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if r := j.splits[i]; r != nil {
+		return r, nil
+	}
+	r := new(splitResult)
+	there, err := j.readResult(ctx, j.store, splitName(i), r)
+	if !there || err != nil {
+		return nil, err
+	}
+	if r.Split != i || r.Read != r.Rows+r.Rejected {
+		return nil, unfitf("%s of %s is damaged: its counts do not balance", splitName(i), j.store)
+	}
+	j.splits[i] = r
+	return r, nil
+}

@@ -1,0 +1,139 @@
+package runfile
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Row is a row of a run: what package encode has made of a record, and which record that was.
+type Row struct {
+	Key    []byte // the ordering key
+	Body   []byte // PlainBuffer
+	Size   int    // in the service's size accounting
+	Source int    // ordinal of the record's source
+	Record int64  // records of the source before it
+}
+
+// headBytes is what stands before the bytes of a frame: their length, their length before they were compressed, rows, CRC-32C of
+// the bytes and of the numbers before it.
+const headBytes = 16
+
+// MaxFrameBytes bounds the rows of a frame, unless it has only one, before they are compressed.
+const MaxFrameBytes = 1 << 20
+
+// mostRaw is more than any frame has: one row of the largest size, and what is kept with it.
+const mostRaw = 64 << 20
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func appendRow(dst []byte, r *Row) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(r.Key)))
+	dst = binary.AppendUvarint(dst, uint64(len(r.Body)))
+	dst = binary.AppendUvarint(dst, uint64(r.Size))
+	dst = binary.AppendUvarint(dst, uint64(r.Source))
+	dst = binary.AppendUvarint(dst, uint64(r.Record))
+	return append(append(dst, r.Key...), r.Body...)
+}
+
+var errDamaged = errors.New("it is damaged")
+
+// eachRow calls each with the rows of a frame; their memory is the frame's.
+func eachRow(raw []byte, each func(*Row) error) (rows int64, err error) {
+	for len(raw) > 0 {
+		var n [5]uint64
+		for i := range n {
+			v, size := binary.Uvarint(raw)
+			if size <= 0 {
+				return rows, errDamaged
+			}
+			n[i], raw = v, raw[size:]
+		}
+		if n[0] > uint64(len(raw)) || n[1] > uint64(len(raw))-n[0] {
+			return rows, errDamaged
+		}
+		r := Row{Key: raw[:n[0]:n[0]], Body: raw[n[0] : n[0]+n[1] : n[0]+n[1]], Size: int(n[2]), Source: int(n[3]), Record: int64(n[4])}
+		raw = raw[n[0]+n[1]:]
+		rows++
+		if err := each(&r); err != nil {
+			return rows, err
+		}
+	}
+	return rows, nil
+}
+
+// packer makes frames.
+type packer struct{ encoder *zstd.Encoder }
+
+func newPacker() (*packer, error) {
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
+	return &packer{e}, err
+}
+
+// append appends a frame of rows.
+func (p *packer) append(dst, raw []byte, rows int) []byte {
+	at := len(dst)
+	dst = append(dst, make([]byte, headBytes)...)
+	dst = p.encoder.EncodeAll(raw, dst)
+	head := dst[at:]
+	binary.LittleEndian.PutUint32(head, uint32(len(dst)-at-headBytes))
+	binary.LittleEndian.PutUint32(head[4:], uint32(len(raw)))
+	binary.LittleEndian.PutUint32(head[8:], uint32(rows))
+	binary.LittleEndian.PutUint32(head[12:], frameSum(head, dst[at+headBytes:]))
+	return dst
+}
+
+func frameSum(head, packed []byte) uint32 {
+	return crc32.Update(crc32.Checksum(head[:12], castagnoli), castagnoli, packed)
+}
+
+// Unpacker reads frames. It is not safe for concurrent use.
+type Unpacker struct {
+	decoder *zstd.Decoder
+	raw     []byte
+}
+
+// NewUnpacker makes an Unpacker.
+func NewUnpacker() (*Unpacker, error) {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(mostRaw))
+	return &Unpacker{decoder: d}, err
+}
+
+// Close gives back what the Unpacker holds.
+func (u *Unpacker) Close() { u.decoder.Close() }
+
+// Rows calls each with the rows of frames, in their order, and returns how many there were. The memory of a row is valid during the call.
+func (u *Unpacker) Rows(frames []byte, each func(*Row) error) (rows int64, err error) {
+	for len(frames) > 0 {
+		if len(frames) < headBytes {
+			return rows, errDamaged
+		}
+		packed := uint64(binary.LittleEndian.Uint32(frames))
+		size, count := binary.LittleEndian.Uint32(frames[4:]), int64(binary.LittleEndian.Uint32(frames[8:]))
+		if packed > uint64(len(frames)-headBytes) || size > mostRaw {
+			return rows, errDamaged
+		}
+		body := frames[headBytes : headBytes+packed]
+		if frameSum(frames, body) != binary.LittleEndian.Uint32(frames[12:]) {
+			return rows, fmt.Errorf("%w: a checksum is wrong", errDamaged)
+		}
+		if u.raw, err = u.decoder.DecodeAll(body, u.raw[:0]); err != nil {
+			return rows, fmt.Errorf("%w: %w", errDamaged, err)
+		}
+		if len(u.raw) != int(size) {
+			return rows, errDamaged
+		}
+		n, err := eachRow(u.raw, each)
+		if rows += n; err != nil {
+			return rows, err
+		}
+		if n != count {
+			return rows, errDamaged
+		}
+		frames = frames[headBytes+packed:]
+	}
+	return rows, nil
+}

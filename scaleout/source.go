@@ -1,0 +1,307 @@
+package scaleout
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"tsimport/internal/table"
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+	"tsimport/scaleout/runfile"
+)
+
+// shardOrigin is where a load finds the rows of a shard's reduced run: one source, whose records are rows that were made already. Its keys
+// come once each and in their order, so that it can be read at the places that the load's lanes need.
+type shardOrigin struct {
+	job  *Job
+	run  *reducedResult
+	name string
+	key  []table.KeyColumn
+	// lower and upper bound the frames that are read, as ordering keys; nil does not.
+	lower, upper []byte
+}
+
+// Divide has nothing to remember: the run never changes.
+func (shardOrigin) Divide(context.Context) ([]byte, error) { return nil, nil }
+
+// Open opens the run.
+func (o shardOrigin) Open(ctx context.Context, _ []byte) ([]source.Source, error) {
+	r := &shardRows{ctx: ctx, of: o}
+	var first int64
+	for i := range o.run.Frames {
+		f := &o.run.Frames[i]
+		if (o.upper == nil || bytes.Compare(f.First, o.upper) < 0) && (o.lower == nil || bytes.Compare(f.Last, o.lower) >= 0) {
+			keys, err := o.interval(f)
+			if err != nil {
+				return nil, err
+			}
+			r.frames = append(r.frames, shardFrame{frame: f, first: first, keys: keys})
+		}
+		first += f.Rows
+		r.bytes += f.Length
+	}
+	return []source.Source{r}, nil
+}
+
+// interval is the keys of a frame.
+func (o *shardOrigin) interval(f *frame) ([]source.KeyInterval, error) {
+	first, err := o.values(f.First)
+	if err != nil {
+		return nil, err
+	}
+	last, err := o.values(f.Last)
+	return []source.KeyInterval{{First: first, Last: last}}, err
+}
+
+// values are the columns of an ordering key.
+func (o *shardOrigin) values(key []byte) (values []record.Datum, err error) {
+	for _, k := range o.key {
+		v, n, err := table.DecodeKey(k.Type, key)
+		if err != nil {
+			return nil, unfitf("%s of shard %d is damaged: %w", reducedName, o.run.Shard, err)
+		}
+		key = key[n:]
+		values = append(values, record.Datum{Kind: kinds[k.Type], Int: v.Int, Bytes: v.Bytes})
+	}
+	return values, nil
+}
+
+var kinds = map[table.Type]record.Kind{table.Integer: record.Integer, table.String: record.String, table.Binary: record.Binary}
+
+// shardRows is the source. Its pieces and splits name frames, which parsers read.
+type shardRows struct {
+	ctx    context.Context
+	of     shardOrigin
+	added  []string // columns that are asked for by name, which no record has apart from its row
+	frames []shardFrame
+	bytes  int64
+	next   int
+}
+
+type shardFrame struct {
+	*frame
+	first int64 // rows before it
+	keys  []source.KeyInterval
+}
+
+// About says that rows are what they are.
+func (r *shardRows) About() source.About {
+	a := source.About{
+		Name: r.of.name, Bytes: r.bytes, Wide: true, Rejects: source.Rejects{Kind: ".ndjson"},
+		EncodingHint: func([]byte) string { return "" },
+	}
+	for _, k := range r.of.key {
+		a.Columns = append(a.Columns, k.Name)
+		a.Unique = append(a.Unique, source.KeyColumn{Name: k.Name, Kind: kinds[k.Type]})
+	}
+	a.Columns = append(a.Columns, r.added...)
+	return a
+}
+
+// Identity is the sum of the frames.
+func (r *shardRows) Identity() (source.Identity, error) {
+	sum := crc32.New(castagnoli)
+	for i := range r.of.run.Frames {
+		f := &r.of.run.Frames[i]
+		fmt.Fprintf(sum, "%d %d %d\n", f.Length, f.Rows, f.Sum)
+	}
+	return source.Identity{Bytes: r.bytes, Content: fmt.Sprintf("%d rows, %08x", r.of.run.Rows, sum.Sum32())}, nil
+}
+
+// Sample has no record to show: the key has the types of the table, and all else is in the rows.
+func (r *shardRows) Sample(int, []string, func(*record.Record)) (read int, err error) {
+	return min(1, len(r.frames)), nil
+}
+
+// SetSplitBytes changes nothing: a split is a frame.
+func (r *shardRows) SetSplitBytes(int) {}
+
+// Seek begins at the frame that holds the record.
+func (r *shardRows) Seek(to source.Place, _ source.Chain) {
+	r.next = 0
+	for r.next+1 < len(r.frames) && r.frames[r.next+1].first <= to.Record {
+		r.next++
+	}
+}
+
+// Begin is the first row of the next frame.
+func (r *shardRows) Begin() source.Place {
+	if r.next < len(r.frames) {
+		return source.Place{Record: r.frames[r.next].first}
+	}
+	return source.Place{}
+}
+
+// Chain is that of no stream.
+func (r *shardRows) Chain() (source.Chain, bool) { return source.Chain{}, false }
+
+// shardPiece is one frame.
+type shardPiece struct{ split source.Split }
+
+// Prepare has nothing to do.
+func (shardPiece) Prepare() error { return nil }
+
+// Bytes is that of a frame when it is read.
+func (p shardPiece) Bytes() int64 { return runfile.MaxFrameBytes }
+
+// Next returns the next frame.
+func (r *shardRows) Next() (source.Piece, error) {
+	if r.next >= len(r.frames) {
+		return nil, io.EOF
+	}
+	f := &r.frames[r.next]
+	r.next++
+	return shardPiece{source.Split{Number: r.next - 1, Bytes: f.Length, Rows: f.Rows, First: f.first, Part: f, Keys: f.keys}}, nil
+}
+
+// Add makes a split of a frame.
+func (r *shardRows) Add(p source.Piece) ([]source.Split, error) {
+	return []source.Split{p.(shardPiece).split}, nil
+}
+
+// Finish has nothing left.
+func (r *shardRows) Finish() ([]source.Split, error) { return nil, nil }
+
+// Whole has nothing left.
+func (r *shardRows) Whole() []source.Split { return nil }
+
+// Raw keeps nothing: Finish reads rejected records again where they come from.
+func (r *shardRows) Raw(source.Split, table.Span) []byte { return []byte{} }
+
+// Suspend goes back to the beginning.
+func (r *shardRows) Suspend() error {
+	r.next = 0
+	return nil
+}
+
+// Close has nothing to give back.
+func (r *shardRows) Close() error { return r.Suspend() }
+
+// MayLackColumns is true, for no record has a column apart from its row.
+func (r *shardRows) MayLackColumns() bool { return true }
+
+// AddColumns notes columns that are asked for.
+func (r *shardRows) AddColumns(names []string) { r.added = append(r.added, names...) }
+
+// Anywhere is true: frames say where they are.
+func (r *shardRows) Anywhere() bool { return true }
+
+// Head is not cheaper than the frame.
+func (r *shardRows) Head(sp source.Split) (source.Split, bool) { return sp, false }
+
+// Reopen has nothing to open.
+func (r *shardRows) Reopen() error { return nil }
+
+// Load leaves it to the parser to read the frame.
+func (r *shardRows) Load(sp source.Split) (source.Split, error) { return sp, nil }
+
+// Divisible is false: frames are small.
+func (r *shardRows) Divisible() bool { return false }
+
+// LoadStretch is not called.
+func (r *shardRows) LoadStretch(source.Stretch) ([]source.Split, error) {
+	return nil, errors.New("rows of runs are read by frames")
+}
+
+// Finished has nothing to compare: frames have sums.
+func (r *shardRows) Finished() error { return nil }
+
+// NewParser makes a parser, with a buffer of its own.
+func (r *shardRows) NewParser([]int) source.Parser { return &shardParser{of: r} }
+
+// shardParser reads frames.
+type shardParser struct {
+	of       *shardRows
+	unpacker *runfile.Unpacker
+}
+
+// Parse calls each with every row of a frame.
+func (p *shardParser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
+	if p.unpacker == nil {
+		if p.unpacker, err = runfile.NewUnpacker(); err != nil {
+			return 0, 0, err
+		}
+	}
+	f := sp.Part.(*shardFrame)
+	frames, err := runfile.Read(p.of.ctx, p.of.of.job.store, p.of.of.run.Objects, &f.Extent)
+	if err != nil {
+		return 0, 0, err
+	}
+	fields := make([]record.Datum, len(p.of.of.key)+len(p.of.added))
+	for i := range fields {
+		fields[i] = record.Datum{Kind: record.Absent}
+	}
+	var made record.Row
+	rows, err := p.unpacker.Rows(frames, func(r *runfile.Row) error {
+		made = record.Row{Key: r.Key, Body: r.Body, Size: r.Size}
+		each(&record.Record{Fields: fields, Span: table.Span{Record: uint32(records)}, Row: &made})
+		records++
+		return nil
+	})
+	if err == nil && rows != f.Rows {
+		err = fmt.Errorf("it has %d rows, want %d", rows, f.Rows)
+	}
+	if err != nil {
+		return records, 0, fmt.Errorf("read rows of %s: %w", p.of.of.name, err)
+	}
+	return records, 0, nil
+}
+
+// LimitMemory changes nothing: a frame is small.
+func (p *shardParser) LimitMemory(int64) {}
+
+// Release has nothing to give back that is large.
+func (p *shardParser) Release() {}
+
+// Close gives back the decoder.
+func (p *shardParser) Close() error {
+	if p.unpacker != nil {
+		p.unpacker.Close()
+		p.unpacker = nil
+	}
+	return nil
+}
+
+// origins finds which records of the inputs rows of the run are, by their numbers in the run, increasing.
+func (o *shardOrigin) origins(ctx context.Context, numbers []int64, each func(number int64, r *runfile.Row) error) error {
+	unpacker, err := runfile.NewUnpacker()
+	if err != nil {
+		return err
+	}
+	defer unpacker.Close()
+	var first int64
+	for i := range o.run.Frames {
+		f := &o.run.Frames[i]
+		if len(numbers) == 0 {
+			break
+		}
+		if numbers[0] < first+f.Rows {
+			frames, err := runfile.Read(ctx, o.job.store, o.run.Objects, &f.Extent)
+			if err != nil {
+				return err
+			}
+			at := first
+			if _, err := unpacker.Rows(frames, func(r *runfile.Row) error {
+				for len(numbers) > 0 && numbers[0] == at {
+					if err := each(at, r); err != nil {
+						return err
+					}
+					numbers = numbers[1:]
+				}
+				at++
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		first += f.Rows
+	}
+	if len(numbers) > 0 {
+		return fmt.Errorf("shard %d has no row %d", o.run.Shard, numbers[0])
+	}
+	return nil
+}

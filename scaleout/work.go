@@ -1,0 +1,144 @@
+package scaleout
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"tsimport/internal/jobdir"
+)
+
+// lookEvery is how often a process looks for tasks that have become open.
+const lookEvery = 2 * time.Second
+
+// Work takes tasks until the job is done, together with any number of other processes. A task whose process is gone is taken over.
+func (j *Job) Work(ctx context.Context) (*Summary, error) {
+	for {
+		if err := j.rest(ctx); err != nil {
+			return nil, err
+		}
+		s, worked, err := j.workOnce(ctx)
+		if s != nil || err != nil {
+			return s, err
+		}
+		if worked {
+			continue
+		}
+		timer := time.NewTimer(lookEvery)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, context.Cause(ctx)
+		case <-j.o.Drain.Done():
+			timer.Stop()
+			return nil, context.Cause(j.o.Drain)
+		}
+	}
+}
+
+// rest reports why no further task is to be begun.
+func (j *Job) rest(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if j.o.Drain.Err() != nil {
+		return context.Cause(j.o.Drain)
+	}
+	return j.stopped(ctx)
+}
+
+// stage is a kind of tasks, which all must be done before those of the next.
+type stage struct {
+	tasks  int
+	result func(i int) string // name of the result
+	folder func(i int) string // of the lease; "" if the task takes one itself
+	do     func(ctx context.Context, i int) error
+}
+
+func (j *Job) stages() []stage {
+	all := []stage{
+		{len(j.Plan.Splits), splitName, func(i int) string { return strings.TrimSuffix(splitName(i), ".json") }, j.ReadSplit},
+		{len(j.Plan.Shards), shardName, func(int) string { return "" }, func(ctx context.Context, i int) error { return j.writeShard(ctx, i, 0) }},
+	}
+	if j.Plan.Verify {
+		all = append(all, stage{len(j.Plan.Shards), compareName, func(i int) string { return strings.TrimSuffix(compareName(i), ".json") }, j.Compare})
+	}
+	return all
+}
+
+// workOnce does one task that is open, if there is one. With a summary the job is done.
+func (j *Job) workOnce(ctx context.Context) (s *Summary, worked bool, err error) {
+	for _, st := range j.stages() {
+		open, err := j.open(ctx, st)
+		if err != nil {
+			return nil, false, err
+		}
+		if len(open) == 0 {
+			continue
+		}
+		worked, err = j.takeOne(ctx, st, open)
+		return nil, worked, err
+	}
+	worked, err = j.leased(ctx, "finish", func() error {
+		s, err = j.Finish(ctx)
+		return err
+	})
+	return s, worked, err
+}
+
+// open returns the tasks of a stage without a result, in any order: processes that begin at the same time should not want the same one.
+func (j *Job) open(ctx context.Context, st stage) (open []int, err error) {
+	first := st.result(0)
+	names, err := j.store.List(ctx, first[:strings.IndexByte(first, '/')+1])
+	if err != nil {
+		return nil, err
+	}
+	there := map[string]bool{}
+	for _, name := range names {
+		there[name] = true
+	}
+	for i := range st.tasks {
+		if !there[st.result(i)] {
+			open = append(open, i)
+		}
+	}
+	rand.Shuffle(len(open), func(a, b int) { open[a], open[b] = open[b], open[a] })
+	return open, nil
+}
+
+// takeOne does one of the tasks that no other process holds.
+func (j *Job) takeOne(ctx context.Context, st stage, open []int) (worked bool, err error) {
+	for _, i := range open {
+		if folder := st.folder(i); folder != "" {
+			worked, err = j.leased(ctx, folder, func() error { return st.do(ctx, i) })
+		} else {
+			err = st.do(ctx, i)
+			worked = err == nil
+			if errors.As(err, new(*jobdir.HeldError)) {
+				err = nil
+			}
+		}
+		if err != nil {
+			return worked, err
+		}
+		if worked {
+			return true, j.limit(ctx)
+		}
+	}
+	return false, nil
+}
+
+// leased does a task under a lease, if no other process holds it.
+func (j *Job) leased(ctx context.Context, folder string, do func() error) (worked bool, err error) {
+	l, err := j.lease(ctx, folder, 0)
+	if errors.As(err, new(*jobdir.HeldError)) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, errors.Join(do(), l.Release())
+}

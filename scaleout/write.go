@@ -1,0 +1,207 @@
+package scaleout
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"tsimport/internal/jobdir"
+	"tsimport/internal/table"
+	"tsimport/pipeline"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
+	"tsimport/scaleout/runfile"
+)
+
+// WriteShard loads the runs of a shard, once all splits are read. It may be called any number of times, by any processes at once: one writes,
+// the others wait and take over if it gives no sign any more.
+func (j *Job) WriteShard(ctx context.Context, i int) error { return j.writeShard(ctx, i, patience) }
+
+func (j *Job) writeShard(ctx context.Context, i int, patience time.Duration) error {
+	if i < 0 || i >= len(j.Plan.Shards) {
+		return &plan.UsageError{Message: fmt.Sprintf("there is no shard %d: the job has shards 0 to %d", i, len(j.Plan.Shards)-1)}
+	}
+	if r, err := j.shard(ctx, i); r != nil || err != nil {
+		return err
+	}
+	if err := j.stopped(ctx); err != nil {
+		return err
+	}
+	lease, err := j.lease(ctx, shardFolder(i), patience)
+	if err != nil {
+		return err
+	}
+	err = j.writeLeased(ctx, i, lease)
+	if errors.Is(err, jobdir.ErrLost) {
+		lease.Abandon()
+		return err
+	}
+	return errors.Join(err, lease.Release())
+}
+
+// writeLeased loads a shard under its lease.
+func (j *Job) writeLeased(ctx context.Context, i int, lease *jobdir.Lease) error {
+	if r, err := j.shard(ctx, i); r != nil || err != nil {
+		return err
+	}
+	key, err := keyTypes(j.Plan.Key)
+	if err != nil {
+		return err
+	}
+	run, err := j.reduced(ctx, i, lease)
+	if err != nil {
+		return err
+	}
+	r := &shardResult{done: j.newDone(fmt.Sprintf("%09d", lease.Epoch)), Shard: i, From: run.From, Superseded: run.Superseded}
+	origin := &shardOrigin{job: j, run: run, key: key, name: fmt.Sprintf("shard %d", i)}
+	cpu, _ := pipeline.Resources()
+	var report *pipeline.Report
+	if run.Rows > 0 {
+		if report, err = j.load(ctx, i, origin, lease); err != nil {
+			return fmt.Errorf("write shard %d: %w", i, err)
+		}
+		if report.Read != run.Rows {
+			return fmt.Errorf("write shard %d: %d rows were read of a run of %d", i, report.Read, run.Rows)
+		}
+		if err := j.takeReport(ctx, r, report, origin); err != nil {
+			return err
+		}
+	}
+	if r.From != r.Superseded+r.Written+r.Refused {
+		return fmt.Errorf("the ledger of shard %d does not balance: %d rows in runs, %d superseded, %d written and %d rejected", i, r.From, r.Superseded, r.Written, r.Refused)
+	}
+	if err := lease.Check(); err != nil {
+		return err
+	}
+	now, _ := pipeline.Resources()
+	r.CPU, r.Ended = now-cpu, time.Now().UTC()
+	if err := j.commit(ctx, j.store, shardName(i), r); err != nil || report == nil {
+		return err
+	}
+	return report.RemoveCheckpoint()
+}
+
+// load loads the reduced run of a shard.
+func (j *Job) load(ctx context.Context, i int, origin *shardOrigin, lease *jobdir.Lease) (*pipeline.Report, error) {
+	scratch, err := j.folder()
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(scratch, fmt.Sprintf("shard-%04d", i))
+	if err := os.RemoveAll(dir); err != nil { // what an attempt of this process has left; the job directory has what counts
+		return nil, err
+	}
+	cfg := j.rowsConfig(fmt.Sprintf("shard %d of the job %s", i, j.Plan.ID))
+	cfg.Read = plan.Read{Sources: origin, Parsers: j.o.Load.Read.Parsers}
+	cfg.RunDir = dir
+	cfg.Resume = pipeline.Resume{Look: true}
+	cfg.Checkpoint = pipeline.Checkpoint{Every: j.o.Load.Checkpoint.Every, Keep: true, State: jobdir.NewMirror(jobdir.Below(j.store, shardFolder(i)), lease)}
+	report, err := pipeline.Run(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if report.State != pipeline.StateFinished {
+		if j.o.Drain.Err() != nil {
+			return nil, context.Cause(j.o.Drain)
+		}
+		return nil, fmt.Errorf("it is %s", report.State)
+	}
+	return report, nil
+}
+
+// rowsConfig is the configuration of a load of rows that were made already.
+func (j *Job) rowsConfig(name string) pipeline.Config {
+	cfg := j.o.Load
+	cfg.Inputs = []string{name}
+	cfg.Columns = plan.Columns{}
+	to := cfg.Target
+	cfg.Target = plan.Target{Client: to.Client, Name: to.Name, Place: to.Place, Table: to.Table}
+	cfg.Write.Order = plan.OrderNone // each key comes once
+	cfg.Write.DeleteNull = false     // rows have what is deleted
+	cfg.Write.Rates.RaiseWrite = 0
+	cfg.Limits.Records, cfg.Limits.MaxErrors = 0, pipeline.MaxErrors{Rows: -1}
+	cfg.Compared = false
+	cfg.Invocation = pipeline.Invocation{}
+	cfg.Watch = pipeline.Watch{OnWait: cfg.Watch.OnWait, Monitor: cfg.Watch.Monitor}
+	cfg.Drain = j.o.Drain
+	return cfg
+}
+
+// takeReport enters how the rows of a shard ended.
+func (j *Job) takeReport(ctx context.Context, r *shardResult, report *pipeline.Report, origin *shardOrigin) error {
+	r.written = writtenOf(report)
+	if report.Rejected == 0 {
+		return nil
+	}
+	why := map[int64]*rundir.Reason{}
+	if err := rundir.EachReason(report.RunDir, func(line *rundir.Reason) {
+		one := *line
+		why[one.Record-1] = &one
+	}); err != nil {
+		return err
+	}
+	var numbers []int64
+	for n := range why {
+		numbers = append(numbers, n)
+	}
+	slices.Sort(numbers)
+	var all []*keptReject
+	if err := origin.origins(ctx, numbers, func(number int64, row *runfile.Row) error {
+		w := why[number]
+		all = append(all, &keptReject{Source: row.Source, Record: row.Record, Reject: table.Reject{
+			Reason: table.Reason{Column: w.Column, Code: w.Code, Message: w.Message, Value: w.Value, MaybeApplied: w.MaybeApplied},
+		}})
+		return nil
+	}); err != nil {
+		return err
+	}
+	slices.SortFunc(all, compareRejects)
+	var list rejectList
+	for _, one := range all {
+		if err := list.add(one); err != nil {
+			return err
+		}
+	}
+	var err error
+	r.Rejected = list.n
+	if r.Refused != list.n {
+		return fmt.Errorf("the ledger of shard %d does not balance: %d rows were rejected, and %d are kept", r.Shard, r.Refused, list.n)
+	}
+	r.Rejects, err = list.keep(ctx, j, fmt.Sprintf("rejects/shard-%04d.%s", r.Shard, r.Attempt))
+	return err
+}
+
+func compareRejects(a, b *keptReject) int {
+	return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Record, b.Record))
+}
+
+func writtenOf(report *pipeline.Report) written {
+	return written{
+		Written: report.Written, Refused: report.Rejected, Attempts: report.Attempts, WriteCU: report.WriteCU, Requests: report.Requests, RowsSent: report.RowsSent,
+		BytesSent: report.BytesSent, Throttled: report.Throttled, Retried: report.Retried, Seconds: report.Seconds, Reasons: report.RejectReasons, Maybe: report.MaybeApplied,
+	}
+}
+
+// shard returns the result of a shard, nil if it was not written.
+func (j *Job) shard(ctx context.Context, i int) (*shardResult, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if r := j.written[i]; r != nil {
+		return r, nil
+	}
+	r := new(shardResult)
+	there, err := j.readResult(ctx, j.store, shardName(i), r)
+	if !there || err != nil {
+		return nil, err
+	}
+	if r.Shard != i || r.From != r.Superseded+r.Written+r.Refused {
+		return nil, unfitf("%s of %s is damaged: its counts do not balance", shardName(i), j.store)
+	}
+	j.written[i] = r
+	return r, nil
+}
