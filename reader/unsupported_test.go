@@ -107,6 +107,7 @@ func TestFilesWithoutRowsAreRefusedByName(t *testing.T) {
 		"a.csv.lzma.gz":   {packed(lzmaHead + random), "lzma inside gzip", "decompress it first; then decompress it: xz"},
 		"a.tar.gz":        {packed(tarred(t, someRows)), "tar inside gzip", "tar -xf"},
 		"a.tar":           {tarred(t, someRows), "tar", "tar -xf"},
+		"a.dump":          {strings.Replace(tarred(t, someRows), "a.csv\x00\x00", "toc.dat", 1), "a pg_dump archive (tar)", "pg_restore -f dump.sql"},
 		"a.csv.gz.gz":     {packed(packed(someRows)), "gzip inside gzip", "decompress it once"},
 		"a.db.gz":         {packed("SQLite format 3\x00" + random), "a SQLite database inside gzip", "decompress it first"},
 		"a.json-seq":      {"\x1e{\"id\":1}\n\x1e{\"id\":2}\n", "a JSON text sequence", "tr -d"},

@@ -111,9 +111,10 @@ var arrows = map[string][]string{
 
 	"reader": {"reader/arrow", "reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "internal/table", "reader/source", "reader/sqldump", "reader/pgdump", "reader/mysqldump"},
 
-	"reader/sqldump":           {"internal/table", "reader/record"},
-	"reader/pgdump":            {"internal/table", "reader/record", "reader/sqldump"},
-	"reader/mysqldump":         {"internal/table", "reader/record", "reader/sqldump"},
+	"reader/sqlname":           {},
+	"reader/sqldump":           {"internal/table", "reader/record", "reader/sqlname"},
+	"reader/pgdump":            {"internal/table", "reader/record", "reader/sqldump", "reader/sqlname"},
+	"reader/mysqldump":         {"internal/table", "reader/record", "reader/sqldump", "reader/sqlname"},
 	"reader/charset":           {},
 	"reader/compress":          {},
 	"reader/convert":           {"reader/record", "internal/table"},
@@ -132,7 +133,7 @@ var arrows = map[string][]string{
 	"reader/sqltable/sqltest":  {"reader/convert", "reader/record", "reader/source", "reader/sqltable"},
 	"reader/postgres/pgtest":   {},
 	"reader/sqltable":          {"internal/table", "reader/record", "reader/source"},
-	"reader/postgres":          {"reader/record", "reader/sqltable"},
+	"reader/postgres":          {"reader/record", "reader/sqlname", "reader/sqltable"},
 	"reader/tablescan":         {"internal/table", "internal/tablestore/client", "internal/tablestore/scan", "keyexpr", "reader/record", "reader/source"},
 	"reader/source/sourcetest": {"internal/table", "reader/record", "reader/source"},
 

@@ -62,3 +62,11 @@ func (p *planner) declaredType(src string) (of table.Type) {
 	}
 	return of
 }
+
+// declaresTable reports whether the sources' own schema gives every column a type, so that a table can be made of it without a record.
+func (p *planner) declaresTable() bool {
+	return !slices.ContainsFunc(p.plan.Sources, func(s *Source) bool {
+		about := s.About()
+		return about.Declared == nil || slices.Contains(about.Declared.Types, table.Null)
+	})
+}

@@ -71,6 +71,9 @@ func (p *planner) settleKeys() error {
 			return err
 		}
 	}
+	if p.declaresTable() {
+		p.plan.Empty = false // what its table is like is known without a record
+	}
 	p.plan.Parallel = p.parallel()
 	return p.findKeyed()
 }

@@ -11,6 +11,7 @@ import (
 
 	"tsimport/reader/record"
 	"tsimport/reader/sqldump"
+	"tsimport/reader/sqlname"
 )
 
 // Is reports whether a text begins as dumps do.
@@ -175,7 +176,9 @@ func (x *index) take(statement []byte) error {
 		return x.set(after)
 	}
 	if after, ok := sqldump.Words(tokens, "USE"); ok {
-		x.schema, _ = sqldump.Name(after)
+		if parts, _ := sqldump.Name(after); len(parts) == 1 {
+			x.schema = parts[0]
+		}
 	}
 	if after, ok := sqldump.Words(tokens, "CREATE", "TABLE"); ok && len(text) == len(bytes.TrimSpace(statement)) { // a conditional one stands for a view
 		x.create(after)
@@ -205,11 +208,11 @@ func (x *index) set(tokens []sqldump.Token) error {
 }
 
 // name is the full name of a table.
-func (x *index) name(name string) string {
-	if x.schema != "" && !strings.Contains(name, ".") {
-		return x.schema + "." + name
+func (x *index) name(parts []string) string {
+	if x.schema != "" && len(parts) == 1 {
+		parts = []string{x.schema, parts[0]}
 	}
-	return name
+	return sqlname.Join(parts...)
 }
 
 // insert takes an INSERT statement.
@@ -270,13 +273,13 @@ func (x *index) rowsOf(head []byte, from, lines int64) (*sqldump.Table, error) {
 		items, after = sqldump.Items(after)
 		for _, i := range items {
 			if len(i) != 1 {
-				name = ""
+				name = nil
 				break
 			}
 			columns = append(columns, i[0].Text)
 		}
 	}
-	if after, ok = sqldump.Words(after, "VALUES"); !ok || len(after) > 0 || name == "" {
+	if after, ok = sqldump.Words(after, "VALUES"); !ok || len(after) > 0 || name == nil {
 		return nil, fmt.Errorf("at byte %d: an INSERT that mysqldump does not write: %.60q", from, head)
 	}
 	t := x.dump.Add(x.name(name))

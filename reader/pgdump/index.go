@@ -11,6 +11,7 @@ import (
 
 	"tsimport/reader/record"
 	"tsimport/reader/sqldump"
+	"tsimport/reader/sqlname"
 )
 
 // Is reports whether a text begins as dumps do.
@@ -184,13 +185,13 @@ func (x *index) set(tokens []sqldump.Token) error {
 	return nil
 }
 
-// name reads the full name of a table or a type.
+// name reads the full name of a table, as --source-table names it; empty if there is none.
 func (x *index) name(tokens []sqldump.Token) (name string, rest []sqldump.Token) {
-	name, rest = sqldump.Name(tokens)
-	if len(tokens)-len(rest) == 1 && x.schema != "" {
-		name = x.schema + "." + name
+	parts, rest := sqldump.Name(tokens)
+	if len(parts) == 1 && x.schema != "" {
+		parts = []string{x.schema, parts[0]}
 	}
-	return name, rest
+	return sqlname.Join(parts...), rest
 }
 
 // insert counts the rows of a dump that was made with --inserts.

@@ -174,7 +174,7 @@ abc
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := d.Find("S.a.b")
+	table := d.Find(`S."a.b"`)
 	if len(d.Tables) != 1 || table == nil || table.Rows != 3 || table.Columns[0].Type().String() != "double" || d.Statements != 4 {
 		t.Errorf("%+v, %d statements", d.Tables, d.Statements)
 	}

@@ -34,9 +34,12 @@ var forms = map[string]struct {
 // create takes what follows CREATE.
 func (x *index) create(tokens []sqldump.Token) {
 	if after, ok := sqldump.Words(tokens, "DOMAIN"); ok {
-		name, after := x.name(after)
+		parts, after := sqldump.Name(after)
+		if len(parts) == 1 && x.schema != "" {
+			parts = []string{x.schema, parts[0]}
+		}
 		if after, ok := sqldump.Words(after, "AS"); ok {
-			x.domains[name], _ = typeName(after)
+			x.domains[strings.Join(parts, ".")], _ = typeName(after) // as typeName writes its name
 		}
 		return
 	}

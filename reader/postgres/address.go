@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"tsimport/reader/sqlname"
 	"tsimport/reader/sqltable"
 )
 
@@ -99,41 +100,21 @@ const (
 	keepAlive      = 15 * time.Second
 )
 
-// tableName reads TABLE or SCHEMA.TABLE. A name with a dot stands in double quotes, as in SQL.
+// tableName reads TABLE or SCHEMA.TABLE.
 func tableName(text string) (schema, table string, err error) {
 	if text == "" {
 		return "", "", errors.New("the address names no table; add ?table=TABLE or ?table=SCHEMA.TABLE")
 	}
-	var parts []string
-	for rest := text; ; {
-		part := rest
-		if inner, quoted := strings.CutPrefix(rest, `"`); quoted {
-			end := strings.Index(inner, `"`)
-			if end < 0 {
-				return "", "", fmt.Errorf("table=%s: a quote is not closed", text)
-			}
-			part, rest = inner[:end], inner[end+1:]
-		} else if dot := strings.IndexByte(rest, '.'); dot >= 0 {
-			part, rest = rest[:dot], rest[dot:]
-		} else {
-			rest = ""
-		}
-		parts = append(parts, part)
-		if rest == "" {
-			break
-		}
-		if rest[0] != '.' {
-			return "", "", fmt.Errorf("table=%s: want TABLE or SCHEMA.TABLE", text)
-		}
-		rest = rest[1:]
-	}
+	parts, err := sqlname.Split(text)
 	switch {
-	case len(parts) == 1 && parts[0] != "":
+	case err != nil:
+		return "", "", fmt.Errorf("table=%w", err)
+	case len(parts) == 1:
 		return "", parts[0], nil
-	case len(parts) == 2 && parts[0] != "" && parts[1] != "":
+	case len(parts) == 2:
 		return parts[0], parts[1], nil
 	}
-	return "", "", fmt.Errorf("table=%s: want TABLE or SCHEMA.TABLE", text)
+	return "", "", fmt.Errorf("table=%s: want TABLE or SCHEMA.TABLE; a name with a dot stands in double quotes", text)
 }
 
 // quote makes an identifier of a name.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"tsimport/reader/sqlname"
 	"tsimport/reader/sqltable"
 )
 
@@ -42,9 +43,9 @@ func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 	for _, r := range rows {
 		of := *a
 		of.schema, of.table = r[0], r[1]
-		name := part(of.schema) + "." + part(of.table)
+		name := sqlname.Join(of.schema, of.table)
 		if bare {
-			name = part(of.table)
+			name = sqlname.Part(of.table)
 		}
 		if bare && r[4] != "true" {
 			continue
@@ -69,12 +70,4 @@ func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 		all = append(all, one)
 	}
 	return all, nil
-}
-
-// part is a part of a table's name as an address has it.
-func part(name string) string {
-	if strings.Contains(name, ".") {
-		return `"` + name + `"`
-	}
-	return name
 }

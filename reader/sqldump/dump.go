@@ -7,6 +7,7 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/reader/record"
+	"tsimport/reader/sqlname"
 )
 
 // Dump is what a dump holds.
@@ -20,7 +21,7 @@ type Dump struct {
 
 // Table is a table of a dump.
 type Table struct {
-	Name     string // SCHEMA.TABLE, or TABLE alone
+	Name     string // SCHEMA.TABLE, or TABLE alone, as sqlname writes it
 	Columns  []Column
 	Key      []string // of the primary key, in its order; nil is none
 	Rows     int64
@@ -79,14 +80,13 @@ const MaxColumns = 4096
 // Choose returns the table of a name, with or without its schema; without a name the only one that has rows.
 func (d *Dump) Choose(name string) (*Table, error) {
 	var fit []*Table
-	for _, t := range d.Tables {
-		_, last, _ := cutLast(t.Name)
-		if name == "" && t.Rows > 0 || name != "" && (t.Name == name || last == name) {
-			fit = append(fit, t)
-		}
-		if name != "" && t.Name == name {
-			fit = []*Table{t}
-			break
+	if t := d.Find(name); t != nil && name != "" {
+		fit = []*Table{t}
+	} else {
+		for _, t := range d.Tables {
+			if name == "" && t.Rows > 0 || name != "" && t.isCalled(name) {
+				fit = append(fit, t)
+			}
 		}
 	}
 	switch {
@@ -113,11 +113,14 @@ func (d *Dump) Choose(name string) (*Table, error) {
 	return t, nil
 }
 
-func cutLast(name string) (schema, table string, found bool) {
-	if i := strings.LastIndexByte(name, '.'); i >= 0 {
-		return name[:i], name[i+1:], true
+// isCalled reports whether a name may mean the table: with or without its schema, with the quotes that it needs or none.
+func (t *Table) isCalled(name string) bool {
+	parts, err := sqlname.Split(t.Name)
+	if err != nil {
+		return false
 	}
-	return "", name, false
+	last := parts[len(parts)-1]
+	return name == strings.Join(parts, ".") || name == last || name == sqlname.Part(last)
 }
 
 // shownTables is how many tables a message lists.

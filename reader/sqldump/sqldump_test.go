@@ -65,6 +65,20 @@ func TestATableIsChosenByItsName(t *testing.T) {
 			t.Errorf("%q: %v, %v, want %q", name, of, err, want)
 		}
 	}
+	var odd Dump
+	for i, name := range []string{`"S.x"."T.1"`, `s."We""ird"`, `"a.b"`, "a.b", "s.c", `"s.c".c`} {
+		of := odd.Add(name)
+		of.Columns, of.Rows = []Column{{Name: "x", Kind: record.Integer}}, int64(i)
+	}
+	for name, want := range map[string]string{`"S.x"."T.1"`: `"S.x"."T.1"`, "S.x.T.1": `"S.x"."T.1"`, "T.1": `"S.x"."T.1"`, `"T.1"`: `"S.x"."T.1"`, `We"ird`: `s."We""ird"`, `"We""ird"`: `s."We""ird"`,
+		"a.b": "a.b", `"a.b"`: `"a.b"`, "s.c": "s.c"} {
+		if of, err := odd.Choose(name); err != nil || of.Name != want {
+			t.Errorf("%s: %v, %v, want %s", name, of, err, want)
+		}
+	}
+	if _, err := odd.Choose("c"); err == nil || !strings.Contains(err.Error(), `s.c, "s.c".c`) {
+		t.Error(err)
+	}
 	if _, err := new(Dump).Choose(""); err == nil || !strings.Contains(err.Error(), "holds no rows (tables: none)") {
 		t.Error(err)
 	}

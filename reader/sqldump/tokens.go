@@ -210,16 +210,16 @@ func Items(tokens []Token) (items [][]Token, rest []Token) {
 	return nil, nil
 }
 
-// Name reads a name with its schemas at the beginning of tokens, and returns those after it.
-func Name(tokens []Token) (name string, rest []Token) {
+// Name reads the parts of a name at the beginning of tokens, and returns the tokens after it; nil if there is none.
+func Name(tokens []Token) (parts []string, rest []Token) {
 	for len(tokens) > 0 && (tokens[0].Quoted || isWord(tokens[0].Text[0])) {
-		name, tokens = name+tokens[0].Text, tokens[1:]
+		parts, tokens = append(parts, tokens[0].Text), tokens[1:]
 		if len(tokens) < 2 || !tokens[0].Is(".") {
-			return name, tokens
+			return parts, tokens
 		}
-		name, tokens = name+".", tokens[1:]
+		tokens = tokens[1:]
 	}
-	return "", tokens
+	return nil, tokens
 }
 
 // Words reports whether tokens begin with words of the language, and returns those after them.

@@ -1,0 +1,64 @@
+package sqlname
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Part writes one part of a name.
+func Part(name string) string {
+	if strings.ContainsAny(name, `."`) {
+		return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
+	}
+	return name
+}
+
+// Join writes a name of several parts.
+func Join(parts ...string) string {
+	all := make([]string, len(parts))
+	for i, p := range parts {
+		all[i] = Part(p)
+	}
+	return strings.Join(all, ".")
+}
+
+// Split reads a name into its parts, none of which is empty. A quote within a part that does not begin with one is itself.
+func Split(text string) (parts []string, err error) {
+	for rest := text; ; {
+		var part string
+		if inner, quoted := strings.CutPrefix(rest, `"`); quoted {
+			if part, rest, err = unquote(inner); err != nil {
+				return nil, fmt.Errorf("%s: %w", text, err)
+			}
+		} else if dot := strings.IndexByte(rest, '.'); dot >= 0 {
+			part, rest = rest[:dot], rest[dot:]
+		} else {
+			part, rest = rest, ""
+		}
+		parts = append(parts, part)
+		switch {
+		case part == "":
+			return nil, fmt.Errorf("%s: a part of the name is empty", text)
+		case rest == "":
+			return parts, nil
+		case rest[0] != '.':
+			return nil, fmt.Errorf("%s: a quoted part ends at a dot or at the end; write a quote within it twice", text)
+		}
+		rest = rest[1:]
+	}
+}
+
+// unquote reads a part up to its closing quote.
+func unquote(inner string) (part, rest string, err error) {
+	for {
+		before, after, closed := strings.Cut(inner, `"`)
+		if !closed {
+			return "", "", fmt.Errorf("a quote is not closed")
+		}
+		part += before
+		if !strings.HasPrefix(after, `"`) {
+			return part, after, nil
+		}
+		part, inner = part+`"`, after[1:]
+	}
+}
