@@ -35,15 +35,8 @@ func isSQL(arg string) bool { return postgres.Is(arg) || mysql.Is(arg) || sqlite
 
 // sqlServer reads the address of a table of a database, or of what a query of it gives.
 func sqlServer(c *cli.Context, arg string) (sqltable.Server, error) {
-	if c.IsSet("query") && !postgres.Is(arg) {
-		return nil, usagef("--query: queries of MySQL, MariaDB and SQLite are not read; load a table, or a file of the query")
-	}
 	if c.IsSet("query") {
-		a, err := postgres.ParseQuery(arg, c.String("query"))
-		if err != nil {
-			return nil, usagef("%v", err)
-		}
-		return a, nil
+		return sqlQuery(arg, c.String("query"))
 	}
 	if mysql.Is(arg) {
 		a, err := mysql.Parse(arg)
@@ -60,6 +53,25 @@ func sqlServer(c *cli.Context, arg string) (sqltable.Server, error) {
 		return a, nil
 	}
 	a, err := postgres.Parse(arg)
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	return a, nil
+}
+
+// sqlQuery reads the address of a server and a query of it.
+func sqlQuery(arg, query string) (sqltable.Server, error) {
+	switch {
+	case sqlite.Is(arg):
+		return nil, usagef("--query: queries of SQLite files are not read, for nothing says how far one has come; load a table, or a file of the query: sqlite3 -quote -header FILE 'SELECT …'")
+	case mysql.Is(arg):
+		a, err := mysql.ParseQuery(arg, query)
+		if err != nil {
+			return nil, usagef("%v", err)
+		}
+		return a, nil
+	}
+	a, err := postgres.ParseQuery(arg, query)
 	if err != nil {
 		return nil, usagef("%v", err)
 	}

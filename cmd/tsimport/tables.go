@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/reader/mysql"
 	"tsimport/reader/postgres"
 	"tsimport/reader/sqlite"
 	"tsimport/reader/sqltable"
@@ -19,7 +20,7 @@ func tablesCommand() *cli.Command {
 		Name:      "tables",
 		Usage:     "list the tables of a database: rows, bytes, keys, and why one cannot be loaded",
 		ArgsUsage: "ADDRESS",
-		Description: "ADDRESS is one such as postgres://USER@HOST/DATABASE or sqlite:FILE (docs/sql.md); ?table=public.o* lists those of a pattern.\n" +
+		Description: "ADDRESS is one such as postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE or sqlite:FILE (docs/sql.md); ?table=o* lists those of a pattern.\n" +
 			"Rows and bytes are the server's own estimates. No row is read.",
 		Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print JSON, one object a line for each table"}},
 		Action: tables,
@@ -28,7 +29,7 @@ func tablesCommand() *cli.Command {
 
 func tables(c *cli.Context) error {
 	if c.NArg() != 1 || !isSQL(c.Args().First()) {
-		return usagef("want the address of one database, such as postgres://USER@HOST/DATABASE or sqlite:FILE; tsimport table list lists the tables of a Tablestore")
+		return usagef("want the address of one database, such as postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE or sqlite:FILE; tsimport table list lists the tables of a Tablestore")
 	}
 	found, err := listTables(c.Context, c.Args().First())
 	if err != nil {
@@ -49,6 +50,9 @@ func tables(c *cli.Context) error {
 func listTables(ctx context.Context, arg string) ([]sqltable.Listed, error) {
 	if sqlite.Is(arg) {
 		return sqlite.List(ctx, arg)
+	}
+	if mysql.Is(arg) {
+		return mysql.List(ctx, arg)
 	}
 	return postgres.List(ctx, arg)
 }

@@ -21,6 +21,8 @@ type Address struct {
 	shown  string // for users; it has no password
 	config *driver.Config
 	table  string
+	query  string   // in place of a table
+	key    []string // of the query's rows
 
 	lockPause time.Duration // between two tries to lock the table
 	lockAfter time.Time
@@ -43,24 +45,59 @@ const maxRowBytes = 1 << 30
 // Parse reads an address: mysql://USER@HOST:PORT/DATABASE?table=TABLE. What it leaves out comes from the servers' own option file and from
 // MYSQL_PWD, as for their programs. No error shows a secret.
 func Parse(arg string) (*Address, error) {
+	a, p, err := parse(arg)
+	if err != nil {
+		return nil, err
+	}
+	if a.table = p.table; a.table == "" {
+		return nil, fmt.Errorf("%s: the address names no table; add ?table=TABLE", arg)
+	}
+	if p.key != nil {
+		return nil, fmt.Errorf("%s: key= is for --query; a table has its own", arg)
+	}
+	if db, name, ok := strings.Cut(a.table, "."); ok && a.config.DBName == "" {
+		a.config.DBName, a.table = db, name
+	}
+	return a, a.needDatabase()
+}
+
+func (a *Address) needDatabase() error {
+	if name := a.config.DBName; name == "" || strings.Contains(name, "/") {
+		return fmt.Errorf("%s: the address names no database; want mysql://USER@HOST/DATABASE?table=TABLE", a.shown)
+	}
+	return nil
+}
+
+// named is what an address says of what is read.
+type named struct {
+	table string
+	key   []string
+}
+
+// parse reads an address, and what it names.
+func parse(arg string) (a *Address, of named, err error) {
 	u, err := url.Parse(arg)
 	if err != nil {
 		// The error has the address, which may have a password.
-		return nil, errors.New("the address of the server cannot be read; want mysql://USER@HOST/DATABASE?table=TABLE")
+		return nil, of, errors.New("the address of the server cannot be read; want mysql://USER@HOST/DATABASE?table=TABLE")
 	}
 	q := u.Query()
 	if _, has := u.User.Password(); has || q.Has("password") {
-		return nil, errors.New("the address holds a password, which would stay in the shell's history and in the run folder; leave it out and set MYSQL_PWD, or put it into ~/.my.cnf")
+		return nil, of, errors.New("the address holds a password, which would stay in the shell's history and in the run folder; leave it out and set MYSQL_PWD, or put it into ~/.my.cnf")
 	}
 	for name := range q {
 		if !parameters[name] {
-			return nil, fmt.Errorf("%s: there is no parameter %s; want table, socket, defaults-file, ssl-mode, ssl-ca, ssl-cert or ssl-key", arg, name)
+			return nil, of, fmt.Errorf("%s: there is no parameter %s; want table, key, socket, defaults-file, ssl-mode, ssl-ca, ssl-cert or ssl-key", arg, name)
 		}
 	}
-	a := &Address{shown: arg, config: driver.NewConfig(), lockPause: 10 * time.Second}
+	of.table = q.Get("table")
+	if q.Has("key") {
+		of.key = strings.Split(q.Get("key"), ",")
+	}
+	a = &Address{shown: arg, config: driver.NewConfig(), lockPause: 10 * time.Second}
 	o, err := readOptions(q.Get("defaults-file"))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", arg, err)
+		return nil, of, fmt.Errorf("%s: %w", arg, err)
 	}
 	for _, name := range []string{"socket", "ssl-mode", "ssl-ca", "ssl-cert", "ssl-key"} {
 		if q.Has(name) {
@@ -75,27 +112,18 @@ func Parse(arg string) (*Address, error) {
 		c.Net, c.Addr = "unix", o["socket"]
 	}
 	c.DBName = strings.TrimPrefix(u.Path, "/")
-	if a.table = q.Get("table"); a.table == "" {
-		return nil, fmt.Errorf("%s: the address names no table; add ?table=TABLE", arg)
-	}
-	if db, name, ok := strings.Cut(a.table, "."); ok && c.DBName == "" {
-		c.DBName, a.table = db, name
-	}
-	if c.DBName == "" || strings.Contains(c.DBName, "/") {
-		return nil, fmt.Errorf("%s: the address names no database; want mysql://USER@HOST/DATABASE?table=TABLE", arg)
-	}
 	c.Timeout, c.MaxAllowedPacket, c.Logger = connectTimeout, maxRowBytes, &driver.NopLogger{}
 	c.Collation = "utf8mb4_general_ci"
 	c.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return (&net.Dialer{Timeout: connectTimeout, KeepAlive: keepAlive}).DialContext(ctx, network, addr)
 	}
 	if err := a.secure(o); err != nil {
-		return nil, fmt.Errorf("%s: %w", arg, err)
+		return nil, of, fmt.Errorf("%s: %w", arg, err)
 	}
-	return a, nil
+	return a, of, nil
 }
 
-var parameters = map[string]bool{"table": true, "socket": true, "defaults-file": true, "ssl-mode": true, "ssl-ca": true, "ssl-cert": true, "ssl-key": true}
+var parameters = map[string]bool{"table": true, "key": true, "socket": true, "defaults-file": true, "ssl-mode": true, "ssl-ca": true, "ssl-cert": true, "ssl-key": true}
 
 // secure sets up TLS as the servers' programs do by the same names.
 func (a *Address) secure(o map[string]string) error {

@@ -125,7 +125,7 @@ func (s *session) explain(ctx context.Context, sql string) (int64, error) {
 
 // key is the key of the row that is so many after the first one that passes, nil if there is none.
 func (s *session) key(ctx context.Context, t *sqltable.Table, where string, after int64) (key [][]byte, err error) {
-	r, err := s.rows(ctx, fmt.Sprintf("SELECT %s%s%s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d", names(t), from(t), where, after))
+	r, err := s.rows(ctx, fmt.Sprintf("SELECT %s%s%s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d", keyNames(t), from(t), where, after))
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (s *session) key(ctx context.Context, t *sqltable.Table, where string, afte
 
 // counted goes from bound to bound. It reads the key of every row, at the server.
 func (s *session) counted(ctx context.Context, t *sqltable.Table) (bounds [][][]byte, err error) {
-	rows, err := s.explain(ctx, "SELECT "+names(t)+from(t))
+	rows, err := s.explain(ctx, "SELECT "+keyNames(t)+from(t))
 	if err != nil {
 		return nil, err
 	}

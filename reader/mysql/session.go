@@ -16,7 +16,7 @@ import (
 
 // settings make texts of values exact and the same everywhere, and keep a reading from being stopped between two pages.
 var settings = []string{
-	"SET SESSION time_zone = '+00:00', sql_mode = '', sql_select_limit = DEFAULT, wait_timeout = 604800, net_write_timeout = 3600, lock_wait_timeout = 3",
+	"SET SESSION time_zone = '+00:00', sql_mode = '', sql_select_limit = DEFAULT, max_sort_length = 1024, wait_timeout = 604800, net_write_timeout = 3600, lock_wait_timeout = 3",
 	"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
 	"SET SESSION TRANSACTION READ ONLY",
 }
@@ -28,6 +28,8 @@ type session struct {
 		driver.ExecerContext
 		driver.QueryerContext
 	}
+	source string           // what is read, in a statement; empty is the table
+	stream *sqltable.Stream // of a query; nil asks for each page
 }
 
 func (a *Address) connect(ctx context.Context) (*session, error) {
@@ -40,6 +42,9 @@ func (a *Address) connect(ctx context.Context) (*session, error) {
 		return nil, err // it has no password
 	}
 	s := &session{}
+	if a.query != "" {
+		s.source = a.source()
+	}
 	var ok bool
 	if s.conn, ok = conn.(interface {
 		driver.Conn
@@ -158,6 +163,14 @@ func (r *rows) Close() error {
 
 // Page asks for a page.
 func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query) (sqltable.Rows, error) {
+	if s.stream != nil {
+		return s.stream.Page(ctx, t, q)
+	}
+	return s.ask(ctx, t, q)
+}
+
+// ask asks for rows: all from the lower bound on in a stream.
+func (s *session) ask(ctx context.Context, t *sqltable.Table, q sqltable.Query) (sqltable.Rows, error) {
 	var sql bytes.Buffer
 	sql.WriteString("SELECT ")
 	for i := range t.Columns {
@@ -166,21 +179,29 @@ func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query)
 		}
 		sql.WriteString(t.Columns[i].Of.(*column).expression)
 	}
-	sql.WriteString(from(t))
+	if s.source != "" {
+		sql.WriteString(s.source)
+	} else {
+		sql.WriteString(from(t))
+	}
 	where(&sql, t, q)
-	fmt.Fprintf(&sql, " ORDER BY %s LIMIT %d", names(t), q.Limit)
+	sql.WriteString(" ORDER BY " + keyNames(t))
+	if s.stream == nil {
+		fmt.Fprintf(&sql, " LIMIT %d", q.Limit)
+	}
 	return s.rows(ctx, sql.String())
 }
 
 func from(t *sqltable.Table) string { return " FROM " + t.Name + " FORCE INDEX (PRIMARY)" }
 
-func names(t *sqltable.Table) string {
+// keyNames are the columns of the key, as rows are sorted by them.
+func keyNames(t *sqltable.Table) string {
 	var b bytes.Buffer
 	for i, k := range t.Key {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(quote(t.Columns[k].Name))
+		b.WriteString(sorted(&t.Columns[k]))
 	}
 	return b.String()
 }
@@ -203,7 +224,7 @@ func where(sql *bytes.Buffer, t *sqltable.Table, q sqltable.Query) {
 					sql.WriteString(" AND ")
 				}
 				c := &t.Columns[t.Key[i]]
-				sql.WriteString(quote(c.Name))
+				sql.WriteString(sorted(c))
 				switch {
 				case i < n:
 					sql.WriteString(" = ")

@@ -48,6 +48,9 @@ func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapsho
 			}
 		}
 	}()
+	if a.query != "" {
+		sessions = 1
+	}
 	open := make([]*session, sessions) // before the lock, which is to be short
 	for i := range open {
 		if open[i], err = a.connect(ctx); err != nil {
@@ -79,11 +82,8 @@ func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapsho
 		}
 	}
 	for _, s := range open {
-		// The second statement keeps the table from being altered until the view ends.
-		for _, sql := range []string{"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY", "SELECT 1 FROM " + t.Name + " LIMIT 0"} {
-			if err := s.exec(ctx, sql); err != nil {
-				return nil, nil, err
-			}
+		if err := s.begin(ctx, t); err != nil {
+			return nil, nil, err
 		}
 	}
 	if t, err = a.describe(ctx, open[0]); err != nil {
@@ -95,6 +95,22 @@ func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapsho
 	}
 	h.name = now[0][0]
 	return h, t, nil
+}
+
+// begin opens a read view. The second statement keeps what is read from being altered until the view ends.
+func (s *session) begin(ctx context.Context, t *sqltable.Table) error {
+	source := s.source
+	if source == "" {
+		source = from(t)
+	} else {
+		s.stream = &sqltable.Stream{Ask: func(ctx context.Context, q sqltable.Query) (sqltable.Rows, error) { return s.ask(ctx, t, q) }}
+	}
+	for _, sql := range []string{"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY", "SELECT 1" + source + " LIMIT 0"} {
+		if err := s.exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sameServer refuses sessions of several servers, as a proxy hands them out: a lock of one holds up no writer of another.

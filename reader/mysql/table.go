@@ -26,6 +26,7 @@ type column struct {
 	of         string // its type, as SQL writes it
 	charset    string
 	expression string // that it is selected by
+	sort       string // that it is compared by, in the key of a query; empty is the column
 }
 
 // unicode are the charsets of which every text has its own in Unicode.
@@ -45,6 +46,9 @@ var kinds = map[string]record.Kind{
 
 // describe asks for a table's columns and key. What cannot be read exactly is refused.
 func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, error) {
+	if a.query != "" {
+		return a.describeQuery(ctx, s)
+	}
 	db, name := text(a.config.DBName), text(a.table)
 	rows, err := s.query(ctx, "SELECT TABLE_TYPE, COALESCE(ENGINE, ''), COALESCE(DATA_LENGTH, 0), COALESCE(CREATE_TIME, ''), TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+db+" AND TABLE_NAME = "+name)
 	if err != nil {
@@ -55,7 +59,7 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 		return nil, refusef("there is no table %s, or the user may not read it", t.Name)
 	}
 	r := rows[0]
-	if r[0] != "BASE TABLE" {
+	if r[0] != "BASE TABLE" && r[0] != "SYSTEM VERSIONED" { // of that the current rows are read
 		return nil, refusef("%s is not a table: a view has no primary key that its rows could be resumed at; load it from a file", t.Name)
 	}
 	if r[1] != "InnoDB" {
@@ -94,16 +98,29 @@ func describeColumns(ctx context.Context, s *session, t *sqltable.Table, schema 
 	}
 	for _, r := range rows {
 		of := &column{base: strings.ToLower(r[1]), of: r[2], charset: r[3], expression: quote(r[0])}
-		c := sqltable.Column{Name: r[0], Kind: record.String, Of: of}
-		if kind, ok := kinds[of.base]; ok {
-			c.Kind = kind
-		}
-		of.settle(&c)
-		c.Type = sqltable.Types[c.Kind]
 		fmt.Fprintf(schema, ", %q %s %s", r[0], r[2], r[4])
-		t.Columns = append(t.Columns, c)
+		t.Columns = append(t.Columns, of.column(r[0]))
 	}
 	return nil
+}
+
+// column is the column of a name.
+func (of *column) column(name string) sqltable.Column {
+	c := sqltable.Column{Name: name, Kind: record.String, Of: of}
+	if kind, ok := kinds[of.base]; ok {
+		c.Kind = kind
+	}
+	of.settle(&c)
+	c.Type = sqltable.Types[c.Kind]
+	return c
+}
+
+// sorted is what a column of the key is compared by.
+func sorted(c *sqltable.Column) string {
+	if by := c.Of.(*column).sort; by != "" {
+		return by
+	}
+	return quote(c.Name)
 }
 
 // settle decides how a column is selected and read.
@@ -168,7 +185,7 @@ func (of *column) literal(sql *bytes.Buffer, value []byte) {
 	switch {
 	case kinds[of.base] == record.Integer || of.base == "decimal":
 		sql.Write(value)
-	case kinds[of.base] == record.Binary:
+	case kinds[of.base] == record.Binary || of.sort != "":
 		fmt.Fprintf(sql, "x'%x'", value)
 	default:
 		// The column's collation compares it.

@@ -277,6 +277,9 @@ func (p *part) checkClaim(before, key [][]byte) error {
 		if v == nil {
 			return &claimError{fmt.Sprintf("a row of the query has no %s, which key= of its address names: after an interruption nobody could say whether it was loaded; name columns that are never null", p.t.Columns[p.t.Key[i]].Name)}
 		}
+		if n := p.t.MaxKey; n > 0 && len(v) > n {
+			return &claimError{fmt.Sprintf("a row of the query has a %s of %d bytes, and the server sorts by the first %d; let key= of its address name another column", p.t.Columns[p.t.Key[i]].Name, len(v), n)}
+		}
 	}
 	if before != nil && slices.EqualFunc(before, key, bytes.Equal) {
 		return &claimError{fmt.Sprintf("two rows of the query have the key %s: one would replace the other; let key= of its address name columns that tell all rows apart", p.t.show(key))}

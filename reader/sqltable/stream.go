@@ -13,12 +13,14 @@ type Stream struct {
 
 	rows Rows     // the answer, as far as it is read; nil is none
 	at   [][]byte // the key of the row before
+	over bool     // the answer ended after that row
 }
 
 // Page returns the next rows of the answer, if the page begins where the last one ended; else it asks.
 func (s *Stream) Page(ctx context.Context, t *Table, q Query) (Rows, error) {
 	p := &streamed{of: s, t: t, left: q.Limit}
-	if s.rows != nil && q.Past && slices.EqualFunc(s.at, q.Lower, bytes.Equal) {
+	if (s.rows != nil || s.over) && q.Past && slices.EqualFunc(s.at, q.Lower, bytes.Equal) {
+		p.ended = s.over // it is not asked again only to hear that
 		return p, nil
 	}
 	if s.rows != nil {
@@ -32,7 +34,7 @@ func (s *Stream) Page(ctx context.Context, t *Table, q Query) (Rows, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.rows, s.at = rows, slices.Clone(q.Lower)
+	s.rows, s.at, s.over = rows, slices.Clone(q.Lower), false
 	return p, nil
 }
 
@@ -72,10 +74,12 @@ func (p *streamed) Values() [][]byte { return p.of.rows.Values() }
 
 // Close keeps the answer for the next page, until it is read to its end.
 func (p *streamed) Close() error {
-	if !p.ended {
+	rows := p.of.rows
+	if !p.ended || rows == nil {
 		return nil
 	}
-	rows := p.of.rows
 	p.of.rows = nil
-	return rows.Close()
+	err := rows.Close()
+	p.of.over = err == nil
+	return err
 }

@@ -1,0 +1,180 @@
+package mysql
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	mysql "github.com/go-sql-driver/mysql"
+
+	"tsimport/reader/record"
+	"tsimport/reader/sqltable"
+)
+
+// ParseQuery reads an address for a query: mysql://USER@HOST:PORT/DATABASE?key=COLUMN,COLUMN.
+func ParseQuery(arg, query string) (*Address, error) {
+	a, p, err := parse(arg)
+	if err != nil {
+		return nil, err
+	}
+	a.table, a.key = "query", p.key
+	if a.query, err = sqltable.CheckQuery(query, p.table, p.key); err != nil {
+		return nil, fmt.Errorf("%s: %w", arg, err)
+	}
+	return a, nil
+}
+
+// maxKeyText is how much of a text the server compares when it sorts.
+const maxKeyText = 1024
+
+// sortedKinds are the types that the key of a query may be made of: each value of theirs has one text.
+var sortedKinds = []string{"tinyint", "smallint", "mediumint", "int", "bigint", "year", "char", "varchar", "tinytext", "text", "mediumtext", "longtext", "binary", "varbinary", "date", "datetime", "timestamp"}
+
+// source is the query in the place of a table. What it says may end in a comment.
+func (a *Address) source() string { return " FROM (" + a.query + "\n) AS query" }
+
+// describeQuery asks for the columns of a query. Its key is what the address says.
+func (a *Address) describeQuery(ctx context.Context, s *session) (*sqltable.Table, error) {
+	types, err := s.columnTypes(ctx, "SELECT *"+a.source()+" LIMIT 0")
+	if err != nil {
+		var e *mysql.MySQLError
+		if errors.As(err, &e) && !a.Lost(err) {
+			return nil, refusef("ask for the columns of the query: %v", err)
+		}
+		return nil, fmt.Errorf("ask for the columns of the query: %w", err)
+	}
+	if err := a.checkEngines(ctx, s); err != nil {
+		return nil, err
+	}
+	charsets, err := s.charsets(ctx, types, a.source())
+	if err != nil {
+		return nil, err
+	}
+	server, err := s.server(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var schema strings.Builder
+	fmt.Fprintf(&schema, "the query %q of %s%s", a.query, a.config.DBName, server)
+	t := &sqltable.Table{Name: "the query"}
+	for i, c := range types {
+		of := &column{base: strings.TrimPrefix(c.of, "unsigned "), of: c.of, charset: charsets[i], expression: quote(c.name)}
+		if of.charset == "binary" {
+			of.charset = ""
+		}
+		fmt.Fprintf(&schema, ", %q %s %s", c.name, c.of, of.charset)
+		t.Columns = append(t.Columns, of.column(c.name))
+	}
+	if err := t.Claim(a.key); err != nil {
+		return nil, refusef("%v", err)
+	}
+	for _, k := range t.Key {
+		c := &t.Columns[k]
+		of := c.Of.(*column)
+		if !slices.Contains(sortedKinds, of.base) {
+			return nil, refusef("column %s of the query's key is of the type %s, of which different texts may be one value; cast it, such as CAST(%s AS CHAR), or let key= name another", c.Name, of.of, quote(c.Name))
+		}
+		if c.Kind == record.String && of.charset != "" {
+			// A collation may equate texts that differ: they are sorted by their bytes.
+			of.sort = "CAST(CONVERT(" + quote(c.Name) + " USING utf8mb4) AS BINARY)"
+		}
+		fmt.Fprintf(&schema, ", key %q", c.Name)
+	}
+	t.MaxKey = maxKeyText
+	t.Schema = schema.String()
+	return t, nil
+}
+
+// answered is a column of an answer.
+type answered struct{ name, of string }
+
+// columnTypes returns the columns of the answer to a statement.
+func (s *session) columnTypes(ctx context.Context, sql string) (all []answered, err error) {
+	r, err := s.rows(ctx, sql)
+	if err != nil {
+		return nil, err
+	}
+	types, ok := r.rows.(driver.RowsColumnTypeDatabaseTypeName)
+	if !ok {
+		return nil, errors.Join(errors.New("the driver does not say of which types columns are"), r.Close())
+	}
+	for i, name := range r.rows.Columns() {
+		all = append(all, answered{name, strings.ToLower(types.ColumnTypeDatabaseTypeName(i))})
+	}
+	for r.Next() {
+	}
+	return all, r.Close()
+}
+
+// charsets returns the character set of each column, before it is made the session's; empty is none.
+func (s *session) charsets(ctx context.Context, columns []answered, source string) ([]string, error) {
+	ask := []string{"COUNT(*)"} // it makes one row of none
+	for _, c := range columns {
+		one := "''"
+		if _, typed := kinds[strings.TrimPrefix(c.of, "unsigned ")]; !typed {
+			one = "CHARSET(MAX(" + quote(c.name) + "))"
+		}
+		ask = append(ask, one)
+	}
+	rows, err := s.query(ctx, "SELECT "+strings.Join(ask, ", ")+source+" WHERE FALSE")
+	if err != nil {
+		return nil, fmt.Errorf("ask for the character sets of the query: %w", err)
+	}
+	if len(rows) != 1 || len(rows[0]) != len(columns)+1 {
+		return nil, errors.New("ask for the character sets of the query: the server does not say them")
+	}
+	return rows[0][1:], nil
+}
+
+// checkEngines refuses a query that names a table whose engine has no snapshots, by itself or through a view.
+func (a *Address) checkEngines(ctx context.Context, s *session) error {
+	rows, err := s.query(ctx, `SELECT t.TABLE_NAME, COALESCE(t.ENGINE, ''), COALESCE(v.VIEW_DEFINITION, ''), t.TABLE_TYPE FROM information_schema.TABLES t
+		LEFT JOIN information_schema.VIEWS v ON v.TABLE_SCHEMA = t.TABLE_SCHEMA AND v.TABLE_NAME = t.TABLE_NAME
+		WHERE t.TABLE_SCHEMA NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys') AND (t.TABLE_TYPE = 'VIEW' OR COALESCE(t.ENGINE, '') <> 'InnoDB')`)
+	if err != nil {
+		return err
+	}
+	texts, seen := []string{a.query}, make([]bool, len(rows))
+	for len(texts) > 0 {
+		text := texts[0]
+		texts = texts[1:]
+		for i, r := range rows {
+			if seen[i] || !names(text, r[0]) {
+				continue
+			}
+			seen[i] = true
+			switch {
+			case r[3] != "VIEW":
+				return refusef("the query names %s, which is of the engine %s and has no snapshots; convert it with ALTER TABLE … ENGINE = InnoDB, or load a file of the query", r[0], r[1])
+			case r[2] == "":
+				return refusef("the query names the view %s, of which the user may not see the tables; grant SHOW VIEW, or query its tables", r[0])
+			}
+			texts = append(texts, r[2])
+		}
+	}
+	return nil
+}
+
+// names reports whether a text of SQL has a name as a word, in upper or lower case.
+func names(text, name string) bool {
+	text, name = strings.ToLower(text), strings.ToLower(name)
+	for from := 0; ; {
+		at := strings.Index(text[from:], name)
+		if at < 0 {
+			return false
+		}
+		at += from
+		end := at + len(name)
+		if (at == 0 || !isWord(text[at-1])) && (end == len(text) || !isWord(text[end])) {
+			return true
+		}
+		from = at + 1
+	}
+}
+
+func isWord(c byte) bool {
+	return c == '_' || c == '$' || c >= 0x80 || c >= '0' && c <= '9' || c >= 'a' && c <= 'z'
+}

@@ -1,0 +1,213 @@
+package mysql
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"tsimport/reader/mysql/mysqltest"
+	"tsimport/reader/source"
+	"tsimport/reader/source/sourcetest"
+	"tsimport/reader/sqltable"
+	"tsimport/reader/sqltable/sqltest"
+)
+
+func TestAQueryNeedsAKey(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	for _, c := range []struct{ arg, query, want string }{
+		{"mysql://u@h/d", "SELECT 1", "add key=COLUMN"}, {"mysql://u@h/d?key=", "SELECT 1", "add key=COLUMN"}, {"mysql://u@h/d?key=a&table=t", "SELECT 1", "leave one out"}, {"mysql://u@h/d?key=a", " ; ", "--query is empty"},
+		{"mysql://u@h/d?key=a,b", "SELECT 1;", ""}, {"mysql://u:planted@h/d?key=a", "SELECT 1", "holds a password"},
+	} {
+		a, err := ParseQuery(c.arg, c.query)
+		if c.want == "" && (err != nil || a.query != "SELECT 1") || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "planted")) {
+			t.Errorf("%s: %v, want %q", c.arg, err, c.want)
+		}
+	}
+	if _, err := Parse("mysql://u@h/d?table=t&key=a"); err == nil || !strings.Contains(err.Error(), "--query") {
+		t.Error(err)
+	}
+}
+
+func TestNamesAreFoundAsWords(t *testing.T) {
+	for text, want := range map[string]bool{"SELECT * FROM Log": true, "SELECT log.id FROM a": true, "`log`": true, "SELECT catalog, login, log_ FROM a, slog WHERE x = log2": false, "": false} {
+		if names(text, "log") != want {
+			t.Errorf("%q: %v", text, !want)
+		}
+	}
+}
+
+func TestQueriesOfARealServer(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	s := mysqltest.Start(t)
+	s.Exec("CREATE TABLE customers (id int PRIMARY KEY, name varchar(40) COLLATE utf8mb4_general_ci)", "CREATE TABLE orders (id int PRIMARY KEY, customer int, price decimal(10,2), at timestamp NULL, c varchar(9) CHARACTER SET gbk, b bit(3))",
+		"INSERT INTO customers SELECT seq, CONCAT(IF(seq % 2, 'Customer ', 'customer '), seq DIV 2)"+sequence+"100", "INSERT INTO orders SELECT seq, seq % 100 + 1, seq / 100, '2024-01-01' + INTERVAL seq SECOND, '中文', 5"+sequence+"30000",
+		"CREATE TABLE old (id int PRIMARY KEY) ENGINE = MyISAM", "CREATE VIEW seen AS SELECT id FROM old")
+	const joined = "SELECT o.id, c.name, o.price, UPPER(c.name) AS `Upper`, REPEAT('x', 200) AS pad FROM orders o JOIN customers c ON c.id = o.customer # all of them"
+	address := func(t *testing.T, key, query string) *Address {
+		t.Helper()
+		a, err := ParseQuery(strings.Replace(s.Address(""), "table=", "key="+key, 1), query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	for key, query := range map[string]string{
+		"id": "SELECT id, price FROM orders WHERE id < 1000 -- some", "name,id": "SELECT o.id, c.name, o.price FROM orders o JOIN customers c ON c.id = o.customer WHERE o.id <= 1000",
+		"day,n": "SELECT CAST(at AS DATE) AS day, id AS n, price FROM orders WHERE id <= 1000", "at": "SELECT at, id FROM orders WHERE id <= 1000", "k": "SELECT CAST(seq * 7919 % 1001 AS CHAR) AS k, seq FROM seq_1_to_1000",
+		"h": "SELECT UNHEX(MD5(seq)) AS h FROM seq_1_to_1000",
+	} {
+		t.Run("keeps the contract of sources: "+key, func(t *testing.T) {
+			sourcetest.Check(t, func() source.Source {
+				_, parts := sqltest.Open(t, address(t, key, query), nil)
+				parts[0].SetSplitBytes(4 << 10)
+				return parts[0]
+			})
+		})
+	}
+	t.Run("texts that a collation equates are different keys", func(t *testing.T) {
+		_, parts := sqltest.Open(t, address(t, "k", "SELECT 'a' AS k UNION ALL SELECT 'A' UNION ALL SELECT 'a ' UNION ALL SELECT 'ä'"), nil)
+		parts[0].SetSplitBytes(1)
+		if rows := sqltest.All(t, parts, nil); len(rows) != 4 {
+			t.Errorf("%q", rows)
+		}
+	})
+	t.Run("types are those of the columns", func(t *testing.T) {
+		got := sqltest.Values(t, address(t, "id", "SELECT id, c, b, at, price, NULL AS n, 18446744073709551615 AS u, CAST(0.1 AS FLOAT) AS f FROM orders WHERE id = 1"), []string{"id", "c", "b", "at", "price", "n", "u", "f"})
+		if want := `3 "1"|7 "中文"|4 "5"|7 "2024-01-01T00:00:01Z"|7 "0.01"|null|4 "18446744073709551615"|5 "0.10000000149011612"|`; len(got) != 1 || got[0] != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	})
+	t.Run("it is asked once, in one snapshot", func(t *testing.T) {
+		o, parts := sqltest.Open(t, address(t, "id", joined), nil)
+		asked := func() string { return s.Rows("SHOW GLOBAL STATUS LIKE 'Com_select'")[0][1] }
+		first := ""
+		rows := sqltest.All(t, parts, func(n int) {
+			if n == 1 {
+				s.Exec("UPDATE orders SET price = -1", "DELETE FROM customers WHERE id > 50")
+				first = asked()
+			}
+		})
+		if got := o.Snapshots(); len(rows) != 30000 || len(got) != 1 || strings.Contains(strings.Join(rows, ""), `"-1.00"`) || asked() != first {
+			t.Errorf("%d rows, snapshots %+v, %s and %s statements", len(rows), got, first, asked())
+		}
+		s.Exec("DELETE FROM customers", "INSERT INTO customers SELECT seq, CONCAT('customer ', seq)"+sequence+"100")
+	})
+	t.Run("it continues after its session was killed", func(t *testing.T) {
+		o, parts := sqltest.Open(t, address(t, "id", joined), nil)
+		seen := map[string]bool{}
+		rows := sqltest.All(t, parts, func(n int) {
+			if n == 2 {
+				for _, id := range s.Rows("SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX") {
+					s.Exec("KILL " + id[0])
+				}
+			}
+		})
+		for _, r := range rows {
+			seen[r] = true
+		}
+		if got := o.Snapshots(); len(rows) != 30000 || len(seen) != 30000 || len(got) != 2 {
+			t.Errorf("%d rows, %d of them different, snapshots %+v", len(rows), len(seen), got)
+		}
+	})
+	t.Run("a key that is none fails the reading", func(t *testing.T) {
+		for query, want := range map[string]string{
+			"SELECT CAST(seq DIV 2 AS INT) AS id FROM seq_1_to_1000":                      "have the key id",
+			"SELECT CAST(IF(seq <> 700, seq, NULL) AS INT) AS id FROM seq_1_to_1000":      "has no id",
+			"SELECT CAST(seq AS INT) AS id FROM seq_1_to_1000 UNION ALL SELECT 200":       "have the key id",
+			"SELECT CONCAT(REPEAT('x', 1020), seq) AS id FROM seq_1_to_100000":            "the server sorts by the first 1024",
+			"SELECT seq AS id, (SELECT id FROM orders WHERE id < seq) FROM seq_1_to_1000": "more than 1 row",
+		} {
+			_, parts := sqltest.Open(t, address(t, "id", query), nil)
+			var err error
+			for err == nil {
+				_, err = parts[0].Next()
+			}
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", query, err, want)
+			}
+		}
+	})
+	t.Run("what cannot be exact is refused by name", func(t *testing.T) {
+		for query, want := range map[string]string{
+			"SELECT 1.5 AS id": "cast it", "SELECT 1 AS id, 2 AS id": "Duplicate column", "SELECT 1 AS other": "no column id", "DELETE FROM orders": "columns of the query", "SELECT 1 AS id) q; SELECT (1": "columns of the query",
+			"SELECT id FROM old O": "old, which is of the engine MyISAM", "SELECT id FROM seen": "old, which is of the engine MyISAM", "SELECT id FROM nothing": "doesn't exist",
+		} {
+			if _, err := sqltable.New(sqltable.Config{Server: address(t, "id", query)}).Divide(context.Background()); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", query, err, want)
+			}
+		}
+	})
+	t.Run("a table that is altered between snapshot and query is read from another snapshot", func(t *testing.T) {
+		a := address(t, "id", joined)
+		c, err := a.connect(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		for _, sql := range []string{"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"} {
+			if err := c.exec(context.Background(), sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.Exec("TRUNCATE customers")
+		err = c.exec(context.Background(), "SELECT 1"+a.source()+" LIMIT 1")
+		if err == nil || !a.Lost(err) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestTablesAreListed(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	s := mysqltest.Start(t)
+	s.Exec("CREATE TABLE customers (id int PRIMARY KEY)", "INSERT INTO customers SELECT seq"+sequence+"1000", "CREATE TABLE `o.1 ``x` (b int, a varchar(9), PRIMARY KEY (a, b))", "CREATE TABLE nokey (id int)", "CREATE VIEW seen AS SELECT * FROM nokey",
+		"CREATE TABLE versions (id int PRIMARY KEY) WITH SYSTEM VERSIONING", "CREATE SEQUENCE numbers", "CREATE TABLE gone (id int)", "CREATE VIEW broken AS SELECT * FROM gone", "DROP TABLE gone", "ANALYZE TABLE customers")
+	for pattern, want := range map[string]string{
+		"":        "broken view [] is not a table, customers table 1000 [id], nokey table 0 [] no primary key, o.1 `x table 0 [a b], seen view 0 [] is not a table, versions table 0 [id], ",
+		"c*":      "customers table 1000 [id], ",
+		"nothing": "",
+	} {
+		all, err := List(context.Background(), s.Address(pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, one := range all {
+			if one.Rows > 0 && one.Bytes <= 0 {
+				t.Errorf("%+v", one)
+			}
+			of, err := Parse(one.Address)
+			if err != nil || of.table != one.Table {
+				t.Errorf("%+v: %v", one, err)
+			}
+			why := ""
+			for _, part := range []string{"no primary key", "is not a table"} {
+				if strings.Contains(one.Refused, part) {
+					why = " " + part
+				}
+			}
+			rows := " 0"
+			if one.Rows > 900 {
+				rows = " 1000"
+			}
+			if one.Table == "broken" {
+				rows = ""
+			}
+			got += fmt.Sprintf("%s %s%s %v%s, ", one.Table, one.Kind, rows, one.Key, why)
+		}
+		if got != want {
+			t.Errorf("%s:\n%s, want\n%s", pattern, got, want)
+		}
+	}
+	if _, err := List(context.Background(), s.Address("[")); err == nil {
+		t.Error("a pattern that is none was taken")
+	}
+	if _, err := List(context.Background(), strings.Replace(s.Address(""), "/shop", "/", 1)); err == nil || !strings.Contains(err.Error(), "names no database") {
+		t.Error(err)
+	}
+	s.Kill()
+	if _, err := List(context.Background(), s.Address("")); err == nil {
+		t.Error("a server that is down was listed")
+	}
+}
