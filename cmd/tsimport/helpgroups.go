@@ -19,7 +19,7 @@ var flagGroups = map[string]string{
 	"Table and service": "endpoint instance profile store request-timeout table max-tables age-policy create ttl max-versions max-deviation reserved-read reserved-write raise-write pre-split sync",
 	"Files": "format dialect delimiter quote escape comment record-end header no-header header-line skip-lines names encoding ragged trim null quoted-null empty quoted-empty " +
 		"flatten ignore-ts source-table path-columns limit oss-endpoint oss-region s3-endpoint s3-region",
-	"Databases":                   "query source-connections require-snapshot",
+	"Databases":                   "query source-connections replica-max-lag require-snapshot",
 	"Keys, columns and types":     "pk set columns exclude rename type types infer on-null version-column",
 	"Which rows, and how":         "mode condition when drop-expired order",
 	"Auto-increment and counters": "returned-keys mark-column look-first at-least-once",

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -26,6 +27,7 @@ func sqlFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "source-connections", Usage: "database: sessions that read at a time, 1 to 64", Value: sqltable.DefaultSessions},
 		&cli.StringFlag{Name: "query", Usage: "database: load the rows of this `SELECT` in place of a table; key=COLUMN of the address says which columns tell them apart (docs/sql.md)"},
+		&cli.DurationFlag{Name: "replica-max-lag", Usage: "database: pause reading while replication lags by more than this, such as 10s: that of the server, if it is a replica, else, of PostgreSQL, that of its standbys (docs/sql.md)"},
 		&cli.BoolFlag{Name: "require-snapshot", Usage: "database: stop if the snapshot is lost that all rows are to be of (default: read the rest from a new one, and say so in the summary; docs/sql.md)"},
 	}
 }
@@ -107,7 +109,14 @@ func sqlConfig(c *cli.Context, args []string) (*sqltable.Config, error) {
 	if n < 1 || n > sqltable.MaxSessions {
 		return nil, usagef("--source-connections %d: want 1 to %d", n, sqltable.MaxSessions)
 	}
-	return &sqltable.Config{Server: a, Sessions: n, RetryFor: c.Duration("retry-for"), Whole: c.Bool("require-snapshot")}, nil
+	lag := c.Duration("replica-max-lag")
+	if c.IsSet("replica-max-lag") && lag < time.Second {
+		return nil, usagef("--replica-max-lag %v: want 1s or more", lag)
+	}
+	if _, ok := a.(sqltable.Lagging); !ok && lag > 0 {
+		return nil, usagef("--replica-max-lag: a SQLite file has no replicas; leave it out")
+	}
+	return &sqltable.Config{Server: a, Sessions: n, RetryFor: c.Duration("retry-for"), Whole: c.Bool("require-snapshot"), MaxLag: lag}, nil
 }
 
 // sqlOrigin returns the table of a database that a command reads, nil if no argument is the address of one. A sync needs all rows of one snapshot.
@@ -135,6 +144,7 @@ func sqlOf(c *cli.Context, show *display) (*sqlLoad, error) {
 		return nil, err
 	}
 	l := &sqlLoad{c: c, show: show, read: *cfg}
+	l.read.OnPause = func(why string) { say(c, show, "note: %s", why) }
 	l.origin = sqltable.New(l.read)
 	return l, nil
 }
@@ -233,11 +243,14 @@ func (l *sqlLoad) compared(cfg *pipeline.Config) {
 }
 
 func (l *sqlLoad) ended(r *pipeline.Report) (notes []string) {
+	if d := l.origin.Paused(); d > 0 {
+		notes = append(notes, fmt.Sprintf("reading was held up for %v, while replication lagged by more than %v", round(d), l.read.MaxLag))
+	}
 	if r.Consistent == nil {
-		return nil
+		return notes
 	}
 	if *r.Consistent {
-		return []string{"all rows are of one snapshot of the source"}
+		return append(notes, "all rows are of one snapshot of the source")
 	}
-	return []string{fmt.Sprintf("warning: the rows are not of one moment: they come from %d snapshots of the source (\"snapshots\" of the summary)", len(r.Snapshots))}
+	return append(notes, fmt.Sprintf("warning: the rows are not of one moment: they come from %d snapshots of the source (\"snapshots\" of the summary)", len(r.Snapshots)))
 }

@@ -19,6 +19,10 @@ type Config struct {
 	RetryFor time.Duration // how long a lost session is replaced; 0 takes a minute
 	// Whole says that all rows must be of one snapshot: a reading that loses it fails.
 	Whole bool
+	// MaxLag is how far replication may lag: reading pauses while it lags further. 0 is no limit; else the Server is a Lagging one.
+	MaxLag time.Duration
+	// OnPause is called with the reason each time that reading pauses, by any goroutine; nil is nobody.
+	OnPause func(why string)
 }
 
 // Limits of a Config.
@@ -36,14 +40,19 @@ type Origin struct {
 	of    *Table
 	look  Session // describes and samples, outside any snapshot
 	read  *sessions
-	opens int // parts that are open
-	left  int // of them, those that were not read to their end
+	lag   *lagWatch // nil watches none
+	opens int       // parts that are open
+	left  int       // of them, those that were not read to their end
 }
 
 // New makes an Origin.
 func New(c Config) *Origin {
 	c.Sessions, c.RetryFor = cmp.Or(c.Sessions, DefaultSessions), cmp.Or(c.RetryFor, time.Minute)
-	return &Origin{cfg: c}
+	o := &Origin{cfg: c}
+	if server, ok := c.Server.(Lagging); ok && c.MaxLag > 0 {
+		o.lag = &lagWatch{server: server, max: c.MaxLag, limit: c.RetryFor, onPause: c.OnPause}
+	}
+	return o
 }
 
 // Describe returns the columns of the table, and the places of the primary key's among them.
@@ -61,6 +70,11 @@ func (o *Origin) describe(ctx context.Context) (err error) {
 		return nil
 	}
 	look, of, err := o.cfg.Server.Look(ctx)
+	if err == nil && o.lag != nil {
+		if err = o.lag.check(ctx); err != nil {
+			look.Close()
+		}
+	}
 	if err == nil {
 		of.settle()
 		if o.of != nil && o.of.Schema != of.Schema {
@@ -141,6 +155,7 @@ func (o *Origin) sessions() *sessions {
 	defer o.mu.Unlock()
 	if o.read == nil {
 		o.read = newSessions(&o.cfg, o.of)
+		o.read.lag = o.lag
 	}
 	return o.read
 }
@@ -161,7 +176,18 @@ func (o *Origin) closed() {
 	if o.opens--; o.opens == 0 && o.look != nil {
 		o.look.Close()
 		o.look = nil
+		if o.lag != nil {
+			o.lag.close()
+		}
 	}
+}
+
+// Paused is how long reading was held up so far because replication lagged.
+func (o *Origin) Paused() time.Duration {
+	if o.lag == nil {
+		return 0
+	}
+	return o.lag.paused.total()
 }
 
 // Snapshots says which ranges were read from which snapshot, in this process.

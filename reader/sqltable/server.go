@@ -123,7 +123,7 @@ func (e *claimError) Error() string { return e.says }
 
 // final reports whether no other session can help.
 func final(err error) bool {
-	return errors.Is(err, ErrSnapshot) || IsChanged(err) || errors.As(err, new(*claimError))
+	return errors.Is(err, ErrSnapshot) || IsChanged(err) || errors.As(err, new(*claimError)) || errors.As(err, new(*laggedError))
 }
 
 // IsChanged reports whether an error says that the table changed.

@@ -12,6 +12,7 @@ import (
 type sessions struct {
 	cfg *Config
 	of  *Table
+	lag *lagWatch // nil watches none
 
 	mu   sync.Mutex
 	came sync.Cond // one was given back, or lost
@@ -50,6 +51,11 @@ func newSessions(c *Config, of *Table) *sessions {
 
 // lend returns a session that nobody else has.
 func (s *sessions) lend(ctx context.Context) (*session, error) {
+	if s.lag != nil {
+		if err := s.lag.wait(ctx); err != nil {
+			return nil, err
+		}
+	}
 	stop := context.AfterFunc(ctx, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -77,7 +77,7 @@ func Start(t testing.TB) *Server {
 		t.Fatal(err)
 	}
 	s.Go()
-	s.Exec("CREATE DATABASE shop")
+	s.Exec("CREATE DATABASE IF NOT EXISTS shop")
 	s.DB.Close()
 	if s.DB, err = sql.Open("mysql", s.dsn("shop")); err != nil {
 		t.Fatal(err)
@@ -97,7 +97,8 @@ func (s *Server) Go() {
 		server = "/usr/sbin/mariadbd"
 	}
 	s.cmd = exec.Command(server, "--no-defaults", "--datadir="+s.data(), fmt.Sprintf("--port=%d", s.port), "--bind-address=127.0.0.1",
-		"--socket="+filepath.Join(s.dir, "sock"), "--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=256M", "--character-set-server=utf8mb4", "--max-allowed-packet=64M")
+		"--socket="+filepath.Join(s.dir, "sock"), "--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=256M", "--character-set-server=utf8mb4", "--max-allowed-packet=64M",
+		fmt.Sprintf("--server-id=%d", s.port), "--log-bin="+filepath.Join(s.dir, "bin"))
 	s.cmd.SysProcAttr, s.cmd.Dir = s.as, s.dir
 	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -128,6 +129,12 @@ func (s *Server) Kill() {
 		_ = s.cmd.Wait()
 		s.cmd = nil
 	}
+}
+
+// Follow makes the server a replica of another one.
+func (s *Server) Follow(of *Server) {
+	s.t.Helper()
+	s.Exec(fmt.Sprintf("CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = %d, MASTER_USER = 'root', MASTER_USE_GTID = slave_pos", of.port), "START SLAVE")
 }
 
 // Address is that of a table.

@@ -31,6 +31,24 @@ func Start(t testing.TB) *Server {
 	if os.Getenv("TSIMPORT_SOURCES") == "" {
 		t.Skip("it needs a real PostgreSQL: make sources")
 	}
+	s := prepare(t)
+	s.run("initdb", "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale", "C.UTF-8", "--no-sync")
+	s.Go()
+	return s
+}
+
+// Standby starts a standby of the server.
+func (s *Server) Standby() *Server {
+	s.t.Helper()
+	r := prepare(s.t)
+	r.run("pg_basebackup", "-h", "127.0.0.1", "-p", strconv.Itoa(s.port), "-U", "postgres", "-D", r.data(), "-R", "-X", "stream", "-c", "fast", "--no-sync")
+	r.Go()
+	return r
+}
+
+// prepare makes a folder and finds a port.
+func prepare(t testing.TB) *Server {
+	t.Helper()
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err != nil || len(found) == 0 {
 		t.Fatal("PostgreSQL is not installed: apt-get install postgresql")
@@ -58,7 +76,6 @@ func Start(t testing.TB) *Server {
 			t.Fatal(err)
 		}
 	}
-	s.run("initdb", "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale", "C.UTF-8", "--no-sync")
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +84,6 @@ func Start(t testing.TB) *Server {
 	if err := free.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s.Go()
 	return s
 }
 

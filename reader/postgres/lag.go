@@ -1,0 +1,79 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"tsimport/reader/sqltable"
+)
+
+// watch is a session that asks for the lag.
+type watch struct {
+	conn *pgconn.PgConn
+	seen bool // it had standbys
+}
+
+// Watch opens a session that asks how far the server lags, or its standbys.
+func (a *Address) Watch(ctx context.Context) (sqltable.Watch, error) {
+	conn, err := connect(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	return &watch{conn: conn}, nil
+}
+
+// Close ends the session.
+func (w *watch) Close() { hangUp(w.conn) }
+
+// ofStandby is how far a standby lags, in seconds. One that has replayed all that it has received lags not at all, while it is connected: the
+// last transaction of a quiet server may be of long ago.
+const ofStandby = `SELECT CASE WHEN EXISTS (SELECT FROM pg_stat_wal_receiver) AND pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() THEN '0'
+	ELSE coalesce(extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::text, '') END`
+
+// ofStandbys is how many standbys a server has, of how many the user may see nothing, and how far the last one lags.
+const ofStandbys = `SELECT count(*)::text, count(*) FILTER (WHERE state IS NULL)::text, coalesce(extract(epoch FROM max(replay_lag)), 0)::text FROM pg_stat_replication
+	WHERE state IS NULL OR state IN ('streaming', 'catchup')`
+
+// Lag is that of the server, if it is a standby, else of its standbys.
+func (w *watch) Lag(ctx context.Context) (lag time.Duration, known bool, err error) {
+	rows, err := query(ctx, w.conn, "SELECT pg_is_in_recovery()::text")
+	if err != nil {
+		return 0, false, err
+	}
+	if rows[0][0] == "true" {
+		if rows, err = query(ctx, w.conn, ofStandby); err != nil {
+			return 0, false, err
+		}
+		return seconds(rows[0][0])
+	}
+	if rows, err = query(ctx, w.conn, ofStandbys); err != nil {
+		return 0, false, err
+	}
+	all, hidden := rows[0][0], rows[0][1]
+	switch {
+	case hidden != "0":
+		return 0, false, &sqltable.Unwatched{Says: "the user may not see how far the standbys of the server lag; GRANT pg_monitor to it"}
+	case all == "0" && !w.seen:
+		return 0, false, &sqltable.Unwatched{Says: "the server is not a standby, and none streams from it; give the address of a standby, or leave the flag out"}
+	case all == "0":
+		return 0, false, nil // it was disconnected
+	}
+	w.seen = true
+	return seconds(rows[0][2])
+}
+
+// seconds reads a lag; empty is not known.
+func seconds(text string) (lag time.Duration, known bool, err error) {
+	if text == "" {
+		return 0, false, nil
+	}
+	s, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, false, fmt.Errorf("the lag %q of the server cannot be read", text)
+	}
+	return time.Duration(max(s, 0) * float64(time.Second)), true, nil
+}

@@ -1,0 +1,156 @@
+package sqltable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Lagging is a Server that can say how far replication lags: that of the server itself, if it is a replica, else that of its replicas.
+type Lagging interface {
+	Server
+	// Watch opens a session that asks for the lag.
+	Watch(context.Context) (Watch, error)
+}
+
+// Watch asks for a lag.
+type Watch interface {
+	// Lag is how far replication lags. Known is false while nothing says it, as when a replica is not connected. An error of the kind
+	// of Unwatched says that it will never be known.
+	Lag(context.Context) (lag time.Duration, known bool, err error)
+	Close()
+}
+
+// Unwatched is why a lag cannot be known.
+type Unwatched struct{ Says string }
+
+func (e *Unwatched) Error() string { return e.Says }
+
+// lagEvery is how often a lag is asked for.
+const lagEvery = time.Second
+
+// lagWatch holds a reading up while replication lags.
+type lagWatch struct {
+	server Lagging
+	max    time.Duration
+	limit  time.Duration // how long it holds up at most
+
+	onPause func(why string)
+
+	mu    sync.Mutex
+	watch Watch
+	asked time.Time // when the lag was last found to be small enough
+
+	paused pausedFor
+}
+
+// pausedFor has a lock of its own: whoever asks does not wait for a server.
+type pausedFor struct {
+	sync.Mutex
+	time.Duration
+}
+
+func (p *pausedFor) add(d time.Duration) {
+	p.Lock()
+	defer p.Unlock()
+	p.Duration += d
+}
+
+func (p *pausedFor) total() time.Duration {
+	p.Lock()
+	defer p.Unlock()
+	return p.Duration
+}
+
+// check fails if the lag can never be known.
+func (l *lagWatch) check(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, _, err := l.ask(ctx)
+	if never := new(Unwatched); errors.As(err, &never) {
+		return fmt.Errorf("--replica-max-lag: %w", err)
+	}
+	return err
+}
+
+// wait returns when replication lags no more than it may.
+func (l *lagWatch) wait(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	begun := time.Now()
+	held := false
+	defer func() {
+		if held {
+			l.paused.add(time.Since(begun))
+		}
+	}()
+	if begun.Sub(l.asked) < lagEvery {
+		return nil
+	}
+	for {
+		lag, known, err := l.ask(ctx)
+		if err == nil && known && lag <= l.max {
+			l.asked = time.Now()
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		why := lagText(lag, known, err)
+		if !held && l.onPause != nil {
+			l.onPause(fmt.Sprintf("reading is held up, for %s, and --replica-max-lag allows %v", why, l.max))
+		}
+		if held = true; time.Since(begun) > l.limit {
+			return &laggedError{fmt.Sprintf("reading was held up for %v, for %s, and --replica-max-lag allows %v; the snapshot is given up, because a replica may be waiting for it; resume when replication has caught up", l.limit, why, l.max)}
+		}
+		timer := time.NewTimer(lagEvery)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func lagText(lag time.Duration, known bool, err error) string {
+	switch {
+	case err != nil:
+		return fmt.Sprintf("how far replication lags cannot be asked (%v)", err)
+	case !known:
+		return "how far replication lags is not known: a replica is not connected, or was stopped"
+	}
+	return fmt.Sprintf("replication lags by %v", lag.Round(time.Millisecond))
+}
+
+// ask asks by a session that is opened when there is none.
+func (l *lagWatch) ask(ctx context.Context) (lag time.Duration, known bool, err error) {
+	if l.watch == nil {
+		if l.watch, err = l.server.Watch(ctx); err != nil {
+			l.watch = nil
+			return 0, false, err
+		}
+	}
+	if lag, known, err = l.watch.Lag(ctx); err != nil {
+		l.watch.Close()
+		l.watch = nil
+	}
+	return lag, known, err
+}
+
+// close ends its session.
+func (l *lagWatch) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.watch != nil {
+		l.watch.Close()
+		l.watch = nil
+	}
+}
+
+// laggedError is why a reading is given up that replication has held up for too long.
+type laggedError struct{ says string }
+
+func (e *laggedError) Error() string { return e.says }
