@@ -19,7 +19,7 @@ type Config struct {
 	RetryFor time.Duration // how long a lost session is replaced; 0 takes a minute
 	// Whole says that all rows must be of one snapshot: a reading that loses it fails.
 	Whole bool
-	// MaxLag is how far replication may lag: reading pauses while it lags further. 0 is no limit; else the Server is a Lagging one.
+	// MaxLag is how far replication may lag: reading pauses while it lags further. 0 does not limit it; else the Server is a Lagging one.
 	MaxLag time.Duration
 	// OnPause is called with the reason each time that reading pauses, by any goroutine; nil is nobody.
 	OnPause func(why string)

@@ -68,7 +68,7 @@ type Table struct {
 	Bytes   int64  // of its rows, about
 	Schema  string // what must be the same for a reading to continue
 	Claimed bool   // the key is what a user says of the rows of a query: it is checked that they go up by it
-	MaxKey  int    // bytes that a claimed key's value may have, so that the server sorts by all of it; 0 is no limit
+	MaxKey  int    // bytes that a claimed key's value may have, so that the server sorts by all of it; 0 means any
 	inKey   []int  // of each column, its place in the key; -1 is none
 }
 
