@@ -4,11 +4,17 @@ import "math/bits"
 
 // keyTable finds keys by their hash. A key comes and goes with every row, so it is a table with open addressing that uses
 // the hash as it is: Go's map hashes it again and costs three times as much. Its size follows the keys that it holds, and a
-// key is taken out by moving up those after it, so it never needs to be made again for what has gone.
+// key is taken out by moving up those after it, so it never needs to be made again for what has gone. Hashes stand beside the keys: looking
+// for one then touches no other key's memory, which is mostly in no cache.
 type keyTable struct {
-	slots []*key // a power of two, at most half of them used
+	slots []keySlot // a power of two, at most half of them used
 	count int
 	shift uint
+}
+
+type keySlot struct {
+	hash uint64
+	key  *key // nil if the slot is free
 }
 
 // home is where a key of the hash stands if nothing is in its way. The ordering key's hash is good in all its bits; the
@@ -21,8 +27,8 @@ func (t *keyTable) get(hash uint64) *key {
 		return nil
 	}
 	for i := t.home(hash); ; i = (i + 1) & (len(t.slots) - 1) {
-		if k := t.slots[i]; k == nil || k.hash == hash {
-			return k
+		if s := &t.slots[i]; s.key == nil || s.hash == hash {
+			return s.key
 		}
 	}
 }
@@ -38,19 +44,19 @@ func (t *keyTable) put(k *key) {
 
 func (t *keyTable) place(k *key) {
 	i := t.home(k.hash)
-	for t.slots[i] != nil {
+	for t.slots[i].key != nil {
 		i = (i + 1) & (len(t.slots) - 1)
 	}
-	t.slots[i] = k
+	t.slots[i] = keySlot{k.hash, k}
 }
 
 func (t *keyTable) grow() {
 	old := t.slots
-	t.slots = make([]*key, max(1024, 2*len(old)))
+	t.slots = make([]keySlot, max(1024, 2*len(old)))
 	t.shift = uint(64 - bits.TrailingZeros(uint(len(t.slots))))
-	for _, k := range old {
-		if k != nil {
-			t.place(k)
+	for _, s := range old {
+		if s.key != nil {
+			t.place(s.key)
 		}
 	}
 }
@@ -62,27 +68,27 @@ func (t *keyTable) remove(hash uint64) {
 	}
 	mask := len(t.slots) - 1
 	i := t.home(hash)
-	for ; t.slots[i] == nil || t.slots[i].hash != hash; i = (i + 1) & mask {
-		if t.slots[i] == nil {
+	for ; t.slots[i].key == nil || t.slots[i].hash != hash; i = (i + 1) & mask {
+		if t.slots[i].key == nil {
 			return
 		}
 	}
 	t.count--
 	// A key after the gap moves into it, unless its home lies between the two.
-	for next := (i + 1) & mask; t.slots[next] != nil; next = (next + 1) & mask {
+	for next := (i + 1) & mask; t.slots[next].key != nil; next = (next + 1) & mask {
 		if home := t.home(t.slots[next].hash); (next-home)&mask >= (next-i)&mask {
 			t.slots[i] = t.slots[next]
 			i = next
 		}
 	}
-	t.slots[i] = nil
+	t.slots[i] = keySlot{}
 }
 
 // each calls f with every key; f changes nothing in the table.
 func (t *keyTable) each(f func(*key)) {
-	for _, k := range t.slots {
-		if k != nil {
-			f(k)
+	for _, s := range t.slots {
+		if s.key != nil {
+			f(s.key)
 		}
 	}
 }

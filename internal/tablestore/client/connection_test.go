@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/md5"
 	"errors"
 	"fmt"
 	"io"
@@ -63,7 +64,7 @@ func signedUnlikeTheSDK(t *testing.T, target Target, request *tablestore.Describ
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.signWith(c.credentials.GetCredentials(), "/DescribeTable", want.Get(headerDate), body, 0)
+	got, err := c.signWith(c.credentials.GetCredentials(), "/DescribeTable", want.Get(headerDate), md5.Sum(body), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,9 +39,9 @@ const (
 	dateLayout = "2006-01-02T15:04:05.000Z"
 )
 
-// signWith returns the headers of a request, the signature among them. A compressed body was so many bytes long; 0 is none.
-func (c *Connection) signWith(keys common.Credentials, uri, date string, body []byte, was int) (http.Header, error) {
-	sum := md5.Sum(body)
+// signWith returns the headers of a request whose body has the MD5, the signature among them. A compressed body was so many bytes long; 0 is
+// none.
+func (c *Connection) signWith(keys common.Credentials, uri, date string, sum [md5.Size]byte, was int) (http.Header, error) {
 	header := http.Header{
 		headerUserAgent:   {userAgent},
 		headerDate:        {date},
