@@ -175,7 +175,7 @@ func (s *Store) fill(ctx context.Context, m *meta, x *index) *wire.Error {
 		if e != nil {
 			return readError(e)
 		}
-		key, whole := decodeKey(it.Key(), m.Key, nil)
+		key, whole := decodeKey(it.Key(), m.Key)
 		cells, also := readRow(value, nil)
 		if !whole || !also {
 			return readError(fmt.Errorf("a row of table %s is damaged", m.Name))

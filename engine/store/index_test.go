@@ -115,7 +115,7 @@ func computed(t *testing.T, s *Store, m *meta) map[string]map[string]string {
 		want[x.Name] = map[string]string{}
 	}
 	for it.First(); it.Valid(); it.Next() {
-		key, _ := decodeKey(it.Key(), m.Key, nil)
+		key, _ := decodeKey(it.Key(), m.Key)
 		cells, _ := readRow(it.Value(), nil)
 		for _, x := range m.Indexes {
 			// The model: what a row has by name, written down by hand.
@@ -451,7 +451,7 @@ func shown(t *testing.T, s *Store, tab *Table) (rows []map[string]wire.Cell) {
 	m := tab.meta.Load()
 	sel := &wire.Selection{MaxVersions: wire.Optional[int32]{Value: 1, Set: true}}
 	for stored := range space(t, s, m.ID) {
-		key, _ := decodeKey([]byte(stored), m.Key, nil)
+		key, _ := decodeKey([]byte(stored), m.Key)
 		o := s.Get(tab, key, sel, nil)
 		if o.Err != nil {
 			t.Fatal(o.Err)

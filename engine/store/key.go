@@ -58,36 +58,13 @@ func appendEscaped(dst, b []byte) []byte {
 }
 
 // decodeKey turns a row's key back into cells, with the names of the schema. The values do not alias key.
-func decodeKey(key []byte, schema []wire.KeyColumn, dst []wire.Cell) ([]wire.Cell, bool) {
-	if len(key) < rowPrefixBytes {
-		return nil, false
+func decodeKey(key []byte, schema []wire.KeyColumn) ([]wire.Cell, bool) {
+	r := newKeyReader(schema)
+	cells, ok := r.read(key)
+	for i := range cells {
+		cells[i].Value = bytes.Clone(cells[i].Value)
 	}
-	key = key[rowPrefixBytes:]
-	for i := range schema {
-		c := wire.Cell{Name: []byte(schema[i].Name), Type: schema[i].Type.ValueType()}
-		if len(key) == 0 {
-			return nil, false
-		}
-		tag := key[0]
-		key = key[1:]
-		switch tag {
-		case tagInteger:
-			if len(key) < 8 {
-				return nil, false
-			}
-			c.Value = binary.LittleEndian.AppendUint64(nil, binary.BigEndian.Uint64(key)^1<<63)
-			key = key[8:]
-		case tagString, tagBinary:
-			var ok bool
-			if c.Value, key, ok = readEscaped(key); !ok {
-				return nil, false
-			}
-		default:
-			return nil, false
-		}
-		dst = append(dst, c)
-	}
-	return dst, len(key) == 0
+	return cells, ok
 }
 
 func readEscaped(b []byte) (value, rest []byte, ok bool) {
@@ -108,4 +85,58 @@ func readEscaped(b []byte) (value, rest []byte, ok bool) {
 		}
 		b = b[i+2:]
 	}
+}
+
+// keyReader turns rows' keys back into cells, for one after the other: without an allocation for each. The cells are views into the key
+// that was read, and into memory that the next key takes.
+type keyReader struct {
+	schema []wire.KeyColumn
+	names  [][]byte
+	cells  []wire.Cell
+	values []byte // those that a key does not hold as they are
+}
+
+func newKeyReader(schema []wire.KeyColumn) keyReader {
+	r := keyReader{schema: schema, names: make([][]byte, len(schema)), cells: make([]wire.Cell, 0, len(schema))}
+	for i := range schema {
+		r.names[i] = []byte(schema[i].Name)
+	}
+	return r
+}
+
+func (r *keyReader) read(key []byte) (cells []wire.Cell, ok bool) {
+	if len(key) < rowPrefixBytes {
+		return nil, false
+	}
+	key = key[rowPrefixBytes:]
+	cells, r.values = r.cells[:0], r.values[:0]
+	for i := range r.schema {
+		if len(key) == 0 {
+			return nil, false
+		}
+		tag := key[0]
+		key = key[1:]
+		// Values that were handed out stay where they are when the memory of values grows.
+		from := len(r.values)
+		var value []byte
+		switch tag {
+		case tagInteger:
+			if len(key) < 8 {
+				return nil, false
+			}
+			r.values = binary.LittleEndian.AppendUint64(r.values, binary.BigEndian.Uint64(key)^1<<63)
+			value, key = r.values[from:len(r.values):len(r.values)], key[8:]
+		case tagString, tagBinary:
+			if end := bytes.IndexByte(key, 0); end >= 0 && end+1 < len(key) && key[end+1] == 0x01 {
+				value, key = key[:end:end], key[end+2:] // nothing is escaped in it
+			} else if value, key, ok = readEscaped(key); !ok {
+				return nil, false
+			}
+		default:
+			return nil, false
+		}
+		cells = append(cells, wire.Cell{Name: r.names[i], Type: r.schema[i].Type.ValueType(), Value: value})
+	}
+	r.cells = cells
+	return cells, len(key) == 0
 }

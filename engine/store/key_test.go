@@ -94,12 +94,12 @@ func TestKeysSurviveTheRoundTrip(t *testing.T) {
 			}
 		}
 		b, _ := m.appendKey(nil, key)
-		got, ok := decodeKey(b, schema, nil)
+		got, ok := decodeKey(b, schema)
 		if !ok || compareKeys(key, got) != 0 {
 			t.Fatalf("%x: %v", b, got)
 		}
 		for n := range b {
-			if _, ok := decodeKey(b[:n], schema, nil); ok {
+			if _, ok := decodeKey(b[:n], schema); ok {
 				t.Fatalf("%d of %d bytes were mistaken for a key", n, len(b))
 			}
 		}

@@ -93,7 +93,7 @@ func stored(s *Store, tab *Table, p string) (numbers []int64, err error) {
 	}
 	defer rows.Close()
 	for rows.First(); rows.Valid(); rows.Next() {
-		key, ok := decodeKey(rows.Key(), tab.meta.Load().Key, nil)
+		key, ok := decodeKey(rows.Key(), tab.meta.Load().Key)
 		if !ok {
 			return nil, errors.New("key is damaged")
 		}

@@ -54,7 +54,7 @@ func holds(s *Store) (map[int64]bool, error) {
 		if err != nil {
 			return nil, err
 		}
-		key, ok := decodeKey(it.Key(), tab.meta.Load().Key, nil)
+		key, ok := decodeKey(it.Key(), tab.meta.Load().Key)
 		cells, whole := readRow(value, nil)
 		if !ok || !whole {
 			return nil, fmt.Errorf("row %x is damaged", it.Key())

@@ -141,7 +141,7 @@ func (s *Store) Range(ctx context.Context, t *Table, q *wire.GetRange, f *filter
 	defer it.Close()
 	buffer := pageBuffers.Get().(*[]byte)
 	sc := scanner{
-		rows: (*buffer)[:0], it: it, backward: q.Backward, limit: q.Limit, keyPart: q.KeyPart,
+		rows: (*buffer)[:0], it: it, backward: q.Backward, limit: q.Limit, keyPart: q.KeyPart, keys: newKeyReader(m.Key),
 		reader: reader{meta: m, rules: m.rules(s.millis()), selector: newSelector(&q.Selection, m.Key), filter: f},
 	}
 	if e := sc.scan(ctx); e != nil {
@@ -179,8 +179,9 @@ type scanner struct {
 	backward bool
 	limit    int  // rows returned, 0 is none
 	keyPart  bool // only the key columns that are selected are answered
-	key      []wire.Cell
-	scanned  int // bytes
+	keys     keyReader
+	key      []wire.Cell // of the row at hand
+	scanned  int         // bytes
 	rows     []byte
 	next     []byte
 }
@@ -192,7 +193,7 @@ func (s *scanner) scan(ctx context.Context) error {
 		if (n%256 == 0 || s.filter != nil) && ctx.Err() != nil { // a regular expression over a row may take its time
 			return ctx.Err()
 		}
-		if s.key, ok = decodeKey(s.it.Key(), s.meta.Key, s.key[:0]); !ok {
+		if s.key, ok = s.keys.read(s.it.Key()); !ok {
 			return fmt.Errorf("key is damaged")
 		}
 		if n == wire.MaxRangeRows || s.limit > 0 && returned == s.limit {

@@ -32,10 +32,18 @@ func (r *rules) visible(cells []wire.Cell) []wire.Cell {
 			versions = 1
 		}
 		if versions <= r.maxVersions {
-			kept = append(kept, *c)
+			kept = keep(kept, cells, i)
 		}
 	}
 	return kept
+}
+
+// keep adds cell i to kept, the beginning of the same cells. One that stays where it is is not copied: mostly all do.
+func keep(kept, cells []wire.Cell, i int) []wire.Cell {
+	if n := len(kept); n == i {
+		return cells[:n+1]
+	}
+	return append(kept, cells[i])
 }
 
 // selector applies a read's selection to visible cells.
@@ -76,7 +84,7 @@ func (s *selector) cells(cells []wire.Cell) (kept []wire.Cell, returned bool) {
 			versions = 1
 		}
 		if !s.MaxVersions.Set || versions <= s.MaxVersions.Value {
-			kept = append(kept, *c)
+			kept = keep(kept, cells, i)
 		}
 	}
 	return kept, s.withKey || len(kept) > 0

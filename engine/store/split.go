@@ -25,7 +25,7 @@ func (s *Store) SplitPoints(ctx context.Context, t *Table, r *wire.SplitPoints) 
 	}
 	defer it.Close()
 	var points [][]byte
-	var key []wire.Cell
+	keys := newKeyReader(m.Key)
 	var part []byte // the partition key of the row before
 	size, ok := int64(0), it.First()
 	for n := 0; ok; n++ {
@@ -35,7 +35,8 @@ func (s *Store) SplitPoints(ctx context.Context, t *Table, r *wire.SplitPoints) 
 		if r.Limit.Set && len(points) >= int(r.Limit.Value) {
 			break
 		}
-		if key, ok = decodeKey(it.Key(), m.Key, key[:0]); !ok {
+		key, whole := keys.read(it.Key())
+		if !whole {
 			return nil, wire.Failf(wire.CodeInternalServerError, "Read: key is damaged.")
 		}
 		// Divided, because the product of two hostile numbers could overflow.
@@ -43,7 +44,7 @@ func (s *Store) SplitPoints(ctx context.Context, t *Table, r *wire.SplitPoints) 
 			points = append(points, wire.AppendRow(wire.AppendHeader(nil), key[:1], nil))
 			size = 0
 		}
-		part = key[0].Value
+		part = append(part[:0], key[0].Value...)
 		size += int64(len(it.Key()) + len(it.Value()))
 		ok = it.Next()
 	}
@@ -62,12 +63,11 @@ func (s *Store) EvenKeys(ctx context.Context, t *Table, n int) (keys []wire.Cell
 	}
 	m := t.meta.Load()
 	parts := min(int64(n), rows)
-	var key []wire.Cell
 	row := int64(0)
 	err = s.eachKey(ctx, t, func(b []byte) error {
 		if next := int64(len(keys)); next < parts && row == next*rows/parts {
-			var ok bool
-			if key, ok = decodeKey(b, m.Key, key[:0]); !ok {
+			key, ok := decodeKey(b, m.Key)
+			if !ok {
 				return fmt.Errorf("read table %s: a key is damaged", m.Name)
 			}
 			keys = append(keys, key[0])

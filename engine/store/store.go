@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"tsimport/engine/wire"
@@ -146,17 +147,19 @@ func oneLine(err error) error {
 	return err
 }
 
-// pebbleOptions favours loading: a large memtable makes few level-0 files, and compactions may use both small cores.
+// pebbleOptions favours loading. To insert a row into a memtable that does not fit the processor's caches costs as much as the rest
+// of its way through the engine, and that under the lock of commits: memtables are small. Small ones must not make compactions
+// frequent, so their files gather in level 0 (Pebble counts each twice), where filters keep a read of one key from looking into every one.
 func (s *Store) pebbleOptions(fs vfs.FS, o Options) *pebble.Options {
 	po := &pebble.Options{
 		FS:                          fs,
 		ReadOnly:                    o.ReadOnly,
 		DisableWAL:                  o.InMemory,
 		FormatMajorVersion:          pebble.FormatNewest,
-		MemTableSize:                64 << 20,
-		MemTableStopWritesThreshold: 4,
-		L0CompactionThreshold:       4,
-		L0StopWritesThreshold:       64,
+		MemTableSize:                4 << 20,
+		MemTableStopWritesThreshold: 32,
+		L0CompactionThreshold:       128,
+		L0StopWritesThreshold:       512,
 		LBaseMaxBytes:               256 << 20,
 		CacheSize:                   64 << 20,
 		BytesPerSync:                1 << 20,
@@ -164,6 +167,10 @@ func (s *Store) pebbleOptions(fs vfs.FS, o Options) *pebble.Options {
 		CompactionConcurrencyRange:  s.health.compactions,
 		Logger:                      logger{&s.health},
 		EventListener:               s.health.listener(),
+	}
+	po.TargetFileSizes[0] = 8 << 20 // a file is created, synced and listed for each
+	for i := range po.Levels {
+		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
 	po.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionFastest })
 	return po
