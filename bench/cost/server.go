@@ -27,7 +27,7 @@ type nullServer struct {
 
 // Counts are what a null server has counted so far.
 type Counts struct {
-	Requests    int64 `json:"requests"` // BatchWriteRow
+	Requests    int64 `json:"requests"` // writes
 	Rows        int64 `json:"rows"`
 	Connections int64 `json:"connections"`
 }

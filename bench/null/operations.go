@@ -11,52 +11,70 @@ import (
 	"tsimport/internal/tablestore/plainbuffer"
 )
 
-// batches answers BatchWriteRow requests and keeps the last answer for a second: a load's requests have the same number of rows,
+// batches answers BatchWriteRow and BulkImport requests and keeps the last answer for a second: a load's requests have the same number of rows,
 // as a rule, and a signature costs more than counting them.
 type batches struct {
 	server *Server
+	path   string // of the operation
 	name   []byte // of the table
 	rows   int
 	full   []byte // the answer, its head included
 	second int64  // whose date the answer has
 }
 
-// answer returns the answer to a request.
-func (b *batches) answer(body []byte) []byte {
-	name, rows := countRows(body)
+// answer returns the answer to a request of a path.
+func (b *batches) answer(path string, body []byte) []byte {
+	name, rows := countRows(body, path == bulkImport)
 	now := time.Now()
-	if b.full != nil && rows == b.rows && now.Unix() == b.second && bytes.Equal(name, b.name) {
+	if b.full != nil && rows == b.rows && now.Unix() == b.second && path == b.path && bytes.Equal(name, b.name) {
 		return b.full
 	}
-	b.name, b.rows, b.second = append(b.name[:0], name...), rows, now.Unix()
+	b.path, b.name, b.rows, b.second = path, append(b.name[:0], name...), rows, now.Unix()
 	// Row: is_ok = true, consumed = {capacity_unit = {read = 0, write = 1}}.
 	row := []byte{8, 1, 26, 6, 10, 4, 8, 0, 16, 1}
+	if path == bulkImport { // capacity_data_size too
+		row = []byte{8, 1, 26, 12, 10, 4, 8, 0, 16, 0, 18, 4, 8, 0, 16, 1}
+	}
 	answered := protowire.AppendBytes([]byte{10}, name)
 	for range rows {
 		answered = protowire.AppendBytes(append(answered, 18), row)
 	}
-	b.full = b.server.full(batchWriteRow, ok(protowire.AppendBytes([]byte{10}, answered)), now)
+	if path == batchWriteRow { // which may have several tables
+		answered = protowire.AppendBytes([]byte{10}, answered)
+	}
+	b.full = b.server.full(path, ok(answered), now)
 	return b.full
 }
 
-// countRows returns the table of a BatchWriteRow request and how many rows it has, stepping over each. What cannot be
-// read finds no row.
-func countRows(body []byte) (name []byte, rows int) {
+// countRows returns the table of a BatchWriteRow or BulkImport request and how many rows it has, stepping over each. What cannot
+// be read finds no row.
+func countRows(body []byte, bulk bool) (name []byte, rows int) {
+	if bulk {
+		return tableRows(body)
+	}
 	for len(body) > 0 {
 		number, field, rest := consume(body)
 		if number == 1 {
-			for len(field) > 0 {
-				number, value, rest := consume(field)
-				switch number {
-				case 1:
-					name = value
-				case 2:
-					rows++
-				}
-				field = rest
-			}
+			n := 0
+			name, n = tableRows(field)
+			rows += n
 		}
 		body = rest
+	}
+	return name, rows
+}
+
+// tableRows returns the name of a request's table and how many rows it has.
+func tableRows(b []byte) (name []byte, rows int) {
+	for len(b) > 0 {
+		number, value, rest := consume(b)
+		switch number {
+		case 1:
+			name = value
+		case 2:
+			rows++
+		}
+		b = rest
 	}
 	return name, rows
 }
@@ -82,7 +100,7 @@ func consume(b []byte) (number int, value, rest []byte) {
 	return int(tag >> 3), nil, b[n:]
 }
 
-// operate answers all but BatchWriteRow: what a load asks of a table.
+// operate answers all but writes: what a load asks of a table.
 func (s *Server) operate(path string, body []byte) reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 
 // Options of a Server.
 type Options struct {
-	// Latency is how long a BatchWriteRow waits before it is answered.
+	// Latency is how long a write waits before it is answered.
 	Latency time.Duration
 	// Partitions is how many a table has whose first key column is an integer, cut evenly between First and Last; 0 is
 	// one.
@@ -25,13 +25,17 @@ type Options struct {
 	AccessKeyID, AccessKeySecret string
 }
 
-const batchWriteRow = "/BatchWriteRow"
+// The paths of writes.
+const (
+	batchWriteRow = "/BatchWriteRow"
+	bulkImport    = "/BulkImport"
+)
 
 // Server answers on connections. Its counts may be read while it serves.
 type Server struct {
 	o Options
 
-	Requests    atomic.Int64 // BatchWriteRow
+	Requests    atomic.Int64 // writes
 	Rows        atomic.Int64
 	Connections atomic.Int64 // accepted so far
 
@@ -74,15 +78,14 @@ func (s *Server) serve(c net.Conn) {
 		if err != nil {
 			return
 		}
-		if string(req.path) == batchWriteRow {
-			answer = written.answer(req.body)
+		if path := string(req.path); path == batchWriteRow || path == bulkImport {
+			answer = written.answer(path, req.body)
 			s.Requests.Add(1)
 			s.Rows.Add(int64(written.rows))
 			if s.o.Latency > 0 {
 				time.Sleep(s.o.Latency)
 			}
 		} else {
-			path := string(req.path)
 			answer = s.full(path, s.operate(path, req.body), time.Now())
 		}
 		if _, err := c.Write(answer); err != nil {

@@ -1,6 +1,7 @@
 package null
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"tsimport/internal/tablestore/client"
 )
@@ -218,5 +220,41 @@ func TestLatencyDelaysTheAnswer(t *testing.T) {
 	}
 	if took := time.Since(begin); took < 20*time.Millisecond {
 		t.Errorf("answered after %v", took)
+	}
+}
+
+func TestBulkImportIsAnsweredAsItsOwnOperation(t *testing.T) {
+	s, address := start(t, Options{AccessKeyID: "a", AccessKeySecret: "b"})
+	body := protowire.AppendString([]byte{10}, "t")
+	for range 3 {
+		body = protowire.AppendBytes(append(body, 18), []byte{8, 1})
+	}
+	post := func(path string, body []byte) []byte {
+		t.Helper()
+		res, err := http.Post("http://"+address+path, "", bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		answer, err := io.ReadAll(res.Body)
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Fatalf("%s: status %d, %v", path, res.StatusCode, err)
+		}
+		if !strings.HasPrefix(res.Header.Get("Authorization"), "OTS a:") {
+			t.Errorf("%s: the answer is not signed", path)
+		}
+		return answer
+	}
+	bulk := post("/BulkImport", body)
+	// One table, whose part is the whole answer; then the same rows by the other operation, over the same connection.
+	if name, rows := tableRows(bulk); string(name) != "t" || rows != 3 {
+		t.Errorf("BulkImport: table %q, %d rows: % x", name, rows, bulk)
+	}
+	batch := post("/BatchWriteRow", protowire.AppendBytes([]byte{10}, body))
+	if name, rows := countRows(batch, false); string(name) != "t" || rows != 3 {
+		t.Errorf("BatchWriteRow: table %q, %d rows: % x", name, rows, batch)
+	}
+	if s.Rows.Load() != 6 || s.Requests.Load() != 2 || s.Connections.Load() != 1 {
+		t.Errorf("%d rows, %d requests, %d connections", s.Rows.Load(), s.Requests.Load(), s.Connections.Load())
 	}
 }
