@@ -150,7 +150,7 @@ crash:
 	$(GO) test ./pipeline -run 'OfPower|TestANumberedLoadThatIsKilled|TestUpdatesOfAKilledLoad' -power-seeds 200 -timeout 60m
 	$(GO) test ./e2e -run 'TestLoadsThatAreCrashed|TestNumberedLoadsThatAreCrashed|TestSyncsThatAreCrashed' -crash-rounds 200 -parallel 4 -timeout 240m
 	$(GO) test ./e2e -run TestSIGTERM -sigterm-limit 5s -count 1
-	$(GO) test ./e2e -run TestKilledCopies -copy-rounds 200 -timeout 240m
+	$(GO) test ./e2e -run 'TestKilledCopies|TestCopiesOfNumbered' -copy-rounds 200 -timeout 240m
 
 # kill -9 of exports to an archive above 1 GB, and of loads of it, with faults on both sides: 200 each. Before that, of exports to a
 # store of objects. About two hours.

@@ -18,7 +18,12 @@ import (
 // row once with all of its cells, and the numbers of a partition key in the order of the old ones.
 func (p *pairOf) renumbered(t *testing.T, from, to *served, source, target, keys string) {
 	p.t.Helper()
-	was, is := dump(p.t, from, source), dump(p.t, to, target)
+	p.renumberedFrom(t, dump(p.t, from, source), to, target, keys)
+}
+
+func (p *pairOf) renumberedFrom(t *testing.T, was map[string][]cell, to *served, target, keys string) {
+	p.t.Helper()
+	is := dump(p.t, to, target)
 	text, err := os.ReadFile(filepath.Join(p.dir, keys))
 	must(p.t, err)
 	lines := readCSV(t, string(text), "file,record,pk1,pk2,old_pk1,old_pk2")
@@ -121,7 +126,7 @@ func TestAnArchiveIsLoadedIntoANumberedTable(t *testing.T) {
 	if out := q.run(0, "table", "describe", "again"); !strings.Contains(out, "auto-increment") {
 		t.Error(out)
 	}
-	if out := q.run(4, "load", "numbered", "--table", "clash", "--create", "--returned-keys", "clash.csv", "--max-errors", "0"); !strings.Contains(out, "--mark-column") {
+	if out := q.run(2, "load", "numbered", "--table", "clash", "--create", "--returned-keys", "clash.csv"); !strings.Contains(out, "--mark-column") {
 		t.Error(out)
 	}
 	q.run(0, "export", "--table", "r", "-o", "twin/")

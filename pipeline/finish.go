@@ -29,6 +29,14 @@ func (a *attempt) finishTables(ctx context.Context, d *dispatcher) error {
 	if s := d.files.stamps; s != nil {
 		a.report.Stamp = s.Last()
 	}
+	if err := a.sweep(ctx, d, admin); err != nil || a.from.job.IndexesFirst {
+		return err
+	}
+	return a.makeIndexes(ctx)
+}
+
+// sweep deletes rows that repeated requests have made once too often.
+func (a *attempt) sweep(ctx context.Context, d *dispatcher, admin *client.Admin) error {
 	if d.files.repeatedRows.empty() {
 		return nil
 	}

@@ -141,7 +141,8 @@ type ReportTraffic struct {
 
 // ReportIndexes is about the secondary indexes of the table.
 type ReportIndexes struct {
-	Indexes []string `json:"indexes,omitempty"`
+	Indexes     []string `json:"indexes,omitempty"`
+	IndexesMade []string `json:"indexes_made,omitempty"` // by this attempt, in a table that the load has made
 	// What they have cost beside WriteCU, or of a dry run would cost, at least: a unit of each kind for each row and index.
 	IndexWriteCU int64 `json:"index_write_cu,omitempty"`
 	IndexReadCU  int64 `json:"index_read_cu,omitempty"`

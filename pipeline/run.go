@@ -49,6 +49,9 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 	a.beginReport()
 	a.announce()
 	err := a.makeTable()
+	if err == nil && a.from.job.IndexesFirst {
+		err = a.makeIndexes(gentle)
+	}
 	if err == nil {
 		err = a.beginKnown(ctx)
 	}
@@ -168,6 +171,7 @@ func (a *attempt) openFolder() (err error) {
 	if a.cfg.RunDir == "" {
 		a.cfg.RunDir = rundir.DefaultPath(a.started, plan.FileName(a.cfg.Target.Table))
 	}
+	a.noteIndexes()
 	a.folder, err = a.from.openFolder(a.cfg, a.planned)
 	return err
 }

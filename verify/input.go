@@ -121,7 +121,7 @@ func (v *verifier) take(p *intake.Parsed, r *reducer, sorter *extsort.Sorter) er
 			}
 			if v.returned != nil {
 				var err error
-				if key, err = v.returned.of(p.Split, record, key); err != nil {
+				if key, err = v.returned.of(ref, record, key); err != nil {
 					return err
 				}
 				if key == nil {

@@ -18,21 +18,23 @@ import (
 	"tsimport/internal/extsort"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/scan"
+	"tsimport/reader/jsonl"
+	"tsimport/reader/record"
 )
 
-// returned are the keys that the service has made for the records of a load, by input and record, as the load's file of them says. A nil
-// one is that of inputs that have all of the keys themselves.
+// returned are the keys that the service has made for the records of a load, by input and record or, where records come with the key that
+// they had in another table, by that, as the load's file of them says. A nil one is that of inputs that have all of the keys themselves.
 type returned struct {
 	name   string
 	sorted *extsort.Sorted
 	it     *extsort.Iterator
 	more   bool
-	at     [placeBytes]byte // what is looked for
+	at     []byte        // what is looked for
+	old    *jsonl.Parser // nil without old keys
+	key    []table.Type  // of the old key
 }
 
-// placeBytes is the length of a source's ordinal and a record's number, from 1, as the keys are sorted.
-const placeBytes = 12
-
+// appendPlace appends a source's ordinal and a record's number, from 1, as the keys are sorted.
 func appendPlace(dst []byte, source int, record int64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(dst, uint32(source)), uint64(record))
 }
@@ -51,9 +53,9 @@ func (v *verifier) readReturned() error {
 	if err != nil {
 		return err
 	}
+	v.returned = v.newReturned()
 	err = v.sortReturned(exactcsv.NewReader(f), sorter)
 	if err == nil {
-		v.returned = &returned{name: v.cfg.Returned}
 		v.returned.sorted, err = sorter.Sort()
 	}
 	if err != nil {
@@ -65,6 +67,21 @@ func (v *verifier) readReturned() error {
 	return nil
 }
 
+func (v *verifier) newReturned() *returned {
+	r := &returned{name: v.cfg.Returned}
+	names := v.plan.OldKey()
+	if names == nil {
+		return r
+	}
+	r.old = jsonl.NewParser(jsonl.Options{Columns: names, Wide: true})
+	for _, k := range v.plan.Sources[0].About().Unique {
+		r.key = append(r.key, keyTypes[k.Kind])
+	}
+	return r
+}
+
+var keyTypes = map[record.Kind]table.Type{record.Integer: table.Integer, record.String: table.String, record.Binary: table.Binary}
+
 func (v *verifier) sortReturned(lines *csv.Reader, sorter *extsort.Sorter) error {
 	lines.ReuseRecord = true
 	key := v.plan.Schema.Key
@@ -75,6 +92,10 @@ func (v *verifier) sortReturned(lines *csv.Reader, sorter *extsort.Sorter) error
 	want := v.plan.ReturnedHeader()
 	if !slices.Equal(header, want) {
 		return usagef("--returned-keys %s: it is not a file of returned keys of this table: its header is %q, want %q", v.cfg.Returned, header, want)
+	}
+	oldKey := make([]table.KeyColumn, len(v.returned.key))
+	for i := range oldKey {
+		oldKey[i] = table.KeyColumn{Name: want[2+len(key)+i], Type: v.returned.key[i]}
 	}
 	sources := map[string]int{}
 	for i, s := range v.plan.Sources {
@@ -91,13 +112,18 @@ func (v *verifier) sortReturned(lines *csv.Reader, sorter *extsort.Sorter) error
 			return usagef("--returned-keys %s: %v", v.cfg.Returned, err)
 		}
 		source, ok := sources[fields[0]]
-		if !ok {
+		if !ok && len(oldKey) == 0 {
 			others++
 			continue
 		}
 		record, err := strconv.ParseInt(fields[1], 10, 64)
 		if err == nil {
 			ordering, err = orderingKeyOf(ordering[:0], key, fields[2:])
+		}
+		if err == nil && len(oldKey) > 0 {
+			place, err = orderingKeyOf(place[:0], oldKey, fields[2+len(key):])
+		} else {
+			place = appendPlace(place[:0], source, record)
 		}
 		if err != nil {
 			line, _ := lines.FieldPos(0)
@@ -106,7 +132,6 @@ func (v *verifier) sortReturned(lines *csv.Reader, sorter *extsort.Sorter) error
 		if ordering == nil {
 			continue // the answer did not say
 		}
-		place = appendPlace(place[:0], source, record)
 		if err := sorter.Add(place, ordering); err != nil {
 			return err
 		}
@@ -140,19 +165,41 @@ func orderingKeyOf(dst []byte, key []table.KeyColumn, fields []string) ([]byte, 
 	return dst, nil
 }
 
-// of returns the key of a record, nil if the file does not have it. Records are asked for in their order.
-func (r *returned) of(s *table.Split, record int64, own []byte) ([]byte, error) {
-	at := appendPlace(r.at[:0], s.Ordinal, record)
-	for r.more && bytes.Compare(r.it.Key(), at) < 0 {
+// of returns the key of a record, nil if the file does not have it. Records are asked for in their order, which is that of their old keys.
+func (r *returned) of(ref table.Ref, record int64, own []byte) (_ []byte, err error) {
+	s := ref.Block.Split
+	if r.old == nil {
+		r.at = appendPlace(r.at[:0], s.Ordinal, record)
+	} else if r.at, err = r.oldKey(r.at[:0], ref); err != nil {
+		return nil, fmt.Errorf("record %d of %s: %w", record, s.Source, err)
+	}
+	for r.more && bytes.Compare(r.it.Key(), r.at) < 0 {
 		r.more = r.it.Next()
 	}
-	if !r.more || !bytes.Equal(r.it.Key(), at) {
+	if !r.more || !bytes.Equal(r.it.Key(), r.at) {
 		return nil, r.it.Err()
 	}
 	if key := r.it.Value(); bytes.HasPrefix(key, own) {
 		return key, nil
 	}
 	return nil, fmt.Errorf("record %d of %s has another key than %s says: the input has changed since it was loaded", record, s.Source, r.name)
+}
+
+// oldKey appends the key that a row had, from its record.
+func (r *returned) oldKey(dst []byte, ref table.Ref) ([]byte, error) {
+	r.old.Reset(ref.Record())
+	rec, ok := r.old.Next()
+	if !ok || rec.Bad != nil || len(rec.Fields) < len(r.key) {
+		return nil, errors.New("its old key cannot be read")
+	}
+	for i, t := range r.key {
+		d := &rec.Fields[i]
+		if d.None() {
+			return nil, errors.New("it lacks a part of its old key")
+		}
+		dst = table.AppendKey(dst, table.Value{Type: t, Int: d.Int, Bytes: d.Bytes})
+	}
+	return dst, nil
 }
 
 // close frees what is kept on disk.

@@ -142,6 +142,9 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 	v := &verifier{cfg: cfg, admin: admin, tables: tables, named: map[string]bool{}, anyOrder: request.Order == plan.OrderNone, hasher: newHasher()}
 	// Rows are sorted anyway, so the inputs are read from front to back regardless of the order of writing.
 	request.Written, request.Keep, request.Order, request.Memory = true, plan.KeepNothing, plan.LastWins, max(cfg.Memory/2, 1)
+	if cfg.Returned != "" {
+		request.Keep = plan.KeepRecord // which may have an old key
+	}
 	request.Reading = cfg.Memory              // or a load would have taken records that are refused here
 	request.Target.Create = cfg.Stored != nil // whose key is given
 	request.KeysAlone = cfg.Sample > 0

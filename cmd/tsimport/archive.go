@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,6 +111,7 @@ type archiveLoad struct {
 	c       *cli.Context
 	show    *display
 	archive *archive.Manifest
+	lacking func() []string // nil unless the load has begun
 }
 
 func (l *archiveLoad) config(c *cli.Context, in *invocation) (cfg pipeline.Config, err error) {
@@ -152,7 +154,13 @@ func (l *archiveLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *tar
 	}
 	if !exists {
 		notes := copytable.Define(&cfg.Target, &cfg.Columns, from, l.c.IsSet)
-		if !o.Create {
+		var more []string
+		if o.Create && !t.missing {
+			if more, err = defineIndexes(l.c, cfg, from, &client.Admin{Client: sdk, Context: interrupts.drain, RetryFor: cfg.Write.RetryFor}); err != nil {
+				return err
+			}
+		}
+		if notes = append(notes, more...); !o.Create {
 			notes = nil // the load refuses
 		}
 		for _, n := range notes {
@@ -160,6 +168,7 @@ func (l *archiveLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *tar
 		}
 		to.Key, to.Definition = cfg.Target.Key, cfg.Target.Define
 	}
+	l.lacking = lackingIndexes(l.c, cfg, from, sdk, interrupts.drain)
 	if err := l.check(cfg, from, to, traffic.Clock.Now()); err != nil {
 		return err
 	}
@@ -174,6 +183,9 @@ func (l *archiveLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *tar
 func (l *archiveLoad) check(cfg *pipeline.Config, from, to *client.Table, now time.Time) error {
 	m, name := l.archive, cfg.Target.Table
 	if err := fitsKey(m, &cfg.Columns, name, to.Key); err != nil {
+		return err
+	}
+	if err := freeMark(m, cfg, to.Key); err != nil {
 		return err
 	}
 	if m.Versions > max(to.MaxVersions, 1) {
@@ -196,6 +208,25 @@ func (l *archiveLoad) check(cfg *pipeline.Config, from, to *client.Table, now ti
 			name, newest.UTC().Format(time.RFC3339), time.UnixMilli(*m.Largest).UTC().Format(time.RFC3339))
 	}
 	return nil
+}
+
+// freeMark refuses marks in a column that rows of the archive have: of a table that was loaded by marks, all have.
+func freeMark(m *archive.Manifest, cfg *pipeline.Config, key []table.KeyColumn) error {
+	mark := markColumn(cfg)
+	numbered := slices.ContainsFunc(key, func(k table.KeyColumn) bool { return k.Auto })
+	at := slices.IndexFunc(m.Columns, func(name string) bool { return cfg.Columns.Takes(name) && cfg.Columns.To(name) == mark })
+	if !numbered || cfg.Write.Marks.AtLeastOnce || at < 0 {
+		return nil
+	}
+	return markTaken("the archive "+m.Dir(), mark, m.Columns[at])
+}
+
+func markColumn(cfg *pipeline.Config) string {
+	return cmp.Or(cfg.Write.Marks.Column, plan.DefaultMarkColumn)
+}
+
+func markTaken(source, mark, column string) error {
+	return usagef("rows of %s have cells in column %s, where the marks are to be; give these another column with --mark-column NAME, or leave the cells out with --exclude %s", source, mark, column)
 }
 
 // fitsKey refuses a table with a key column that the archive's rows do not have in their key, unless flags say how the key is made.
@@ -242,6 +273,9 @@ func (l *archiveLoad) compared(cfg *pipeline.Config) {
 }
 
 func (l *archiveLoad) ended(r *pipeline.Report) (notes []string) {
+	if l.lacking != nil && r.State == pipeline.StateFinished {
+		notes = l.lacking()
+	}
 	if r.ExpiredCells > 0 {
 		notes = append(notes, fmt.Sprintf("%s cells are older than the target takes and were left out", grouped(r.ExpiredCells)))
 	}

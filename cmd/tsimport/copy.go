@@ -41,7 +41,7 @@ var flagsOfCopy = []string{
 	"endpoint", "instance", "store", "request-timeout", "create", "pk", "set", "ttl", "max-versions", "max-deviation", "reserved-read", "reserved-write", "raise-write", "pre-split",
 	"columns", "exclude", "when", "rename", "verify", "dry-run", "max-errors", "retry-for", "settle", "sync", "fresh", "run-dir", "save-job", "json", "quiet", "verbose",
 	"cpu-profile", "allocations-profile", "concurrency", "batch-rows", "batch-bytes", "partition-wcu", "max-wcu", "max-rows-per-second", "max-bytes-per-second", "priority",
-	"compress", "memory", "temp-dir", "temp-max", "status",
+	"compress", "memory", "temp-dir", "temp-max", "status", "returned-keys", "mark-column", "look-first",
 }
 
 func copyFlags() []cli.Flag {
@@ -54,7 +54,9 @@ func copyFlags() []cli.Flag {
 		&cli.StringFlag{Name: "versions", Usage: "versions of each cell to copy, the newest `N`, or all", Value: "all"},
 		&cli.Float64Flag{Name: "max-rcu", Usage: "read at most `UNITS` of capacity of the source a second; 0 means no limit"},
 		&cli.BoolFlag{Name: "drop-expired", Usage: "leave out cells that are older than the target's time to live or maximum deviation, and count them (default: refuse to copy)"},
+		&cli.StringFlag{Name: "through", Usage: "auto-increment: `PLACE` of the archive that rows go through, a new folder, oss://bucket/prefix or s3://bucket/prefix, which stays (default: beside the file of --returned-keys, until the copy has ended)"},
 	}
+	flags = append(flags, indexFlags()...)
 	for _, f := range loadFlags() {
 		if slices.Contains(flagsOfCopy, f.Names()[0]) {
 			flags = append(flags, f)
@@ -119,6 +121,8 @@ type copying struct {
 	scan     tablescan.Config
 	clock    *client.Clock // of the source
 	reads    string        // place of the source
+	through  *through      // nil unless the service makes keys of the target
+	lacking  func() []string
 }
 
 func (k *copying) config(c *cli.Context, in *invocation) (cfg pipeline.Config, err error) {
@@ -213,6 +217,11 @@ func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target,
 	define := &cfg.Target.Define
 	if to.Table == nil {
 		notes = copytable.Define(&cfg.Target, &cfg.Columns, from.Table, k.c.IsSet)
+		more, err := defineIndexes(k.c, cfg, from.Table, &client.Admin{Client: to.Client, Context: interrupts.drain, RetryFor: cfg.Write.RetryFor})
+		if err != nil {
+			return err
+		}
+		notes = append(notes, more...)
 		key, o.Create = cfg.Target.Key, o.Create || t.embedded
 		if err := k.preSplit(interrupts, cfg, from, t); err != nil {
 			return err
@@ -220,7 +229,8 @@ func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target,
 	} else {
 		key, define = to.Table.Key, &to.Table.Definition
 	}
-	if err := copytable.CheckKey(k.to.name, key, k.name()); err != nil {
+	numbered := slices.ContainsFunc(key, func(k table.KeyColumn) bool { return k.Auto })
+	if err := k.checkNumbers(cfg, key, numbered); err != nil {
 		return err
 	}
 	if err := copytable.KeepsVersions(k.to.name, define, k.name(), from.Table, k.scan.Versions); err != nil {
@@ -249,7 +259,7 @@ func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target,
 			v.Memory, v.TempDir, v.TempMax = cfg.Limits.Memory, cfg.Limits.TempDir, cfg.Limits.TempMax
 		},
 	}
-	if !copytable.KeepsApart(from.Table.Key, key, &cfg.Columns) {
+	if !numbered && !copytable.KeepsApart(from.Table.Key, key, &cfg.Columns) {
 		check.Request = func() *plan.Request {
 			r := cfg.Request()
 			r.Target.Key = slices.Clone(key)
@@ -266,6 +276,11 @@ func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target,
 	say(k.c, k.show, "copying %s: each row as it is when its page is read; one that changes meanwhile is copied as it was before or after", k.name())
 	for _, n := range notes {
 		say(k.c, k.show, "note: %s", n)
+	}
+	k.lacking = lackingIndexes(k.c, cfg, from.Table, to.Client, interrupts.drain)
+	if numbered {
+		to := &client.Table{Name: k.to.name, Key: key, Definition: *define}
+		return k.beginThrough(interrupts, cfg, o, from.Table, to)
 	}
 	return nil
 }
@@ -337,6 +352,12 @@ func (k *copying) compared(cfg *pipeline.Config) {
 }
 
 func (k *copying) ended(r *pipeline.Report) (notes []string) {
+	if k.through != nil {
+		return append(k.through.ended(r), k.lacking()...)
+	}
+	if r.State == pipeline.StateFinished {
+		notes = k.lacking()
+	}
 	notes = append(notes, fmt.Sprintf("read capacity units of the source: %s", grouped(k.origin.Units())))
 	if n := k.origin.LeftOut(); n > 0 {
 		notes = append(notes, fmt.Sprintf("%s rows were left out by --where", grouped(n)))

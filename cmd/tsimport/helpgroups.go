@@ -16,13 +16,13 @@ var commandGroups = map[string]string{
 
 // flagGroups are the groups of flags in the --help of a command that has many. Flags of no group come first.
 var flagGroups = map[string]string{
-	"Table and service": "endpoint instance profile store request-timeout table max-tables age-policy create ttl max-versions max-deviation reserved-read reserved-write raise-write pre-split sync",
+	"Table and service": "endpoint instance profile store request-timeout table max-tables age-policy create ttl max-versions max-deviation reserved-read reserved-write raise-write pre-split indexes rename-index sync",
 	"Files": "format dialect delimiter quote escape comment record-end header no-header header-line skip-lines names encoding ragged trim null quoted-null empty quoted-empty " +
 		"flatten ignore-ts source-table path-columns limit oss-endpoint oss-region s3-endpoint s3-region",
 	"Databases":                   "query source-connections replica-max-lag require-snapshot",
 	"Keys, columns and types":     "pk set columns exclude rename type types infer on-null version-column",
 	"Which rows, and how":         "mode condition when drop-expired order",
-	"Auto-increment and counters": "returned-keys mark-column look-first at-least-once",
+	"Auto-increment and counters": "returned-keys mark-column look-first at-least-once through",
 	"Rates, requests and memory": "concurrency batch-rows batch-bytes partition-wcu max-wcu max-rows-per-second max-bytes-per-second priority request compress memory temp-dir temp-max " +
 		"max-rcu retry-for settle",
 	"Loads that come again": "only-new reload-changed reload-renamed fail-if-nothing-new files-by settle-files done-marker state fresh accept-changed-input retry-rejects run-dir save-job",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"tsimport"
@@ -37,7 +38,7 @@ func loadCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 
 // loadCommandFlags are those of load. loadFlags are those of them that other commands accept too.
 func loadCommandFlags() []cli.Flag {
-	return append(append(append(loadFlags(), onceFlags()...), sqlFlags()...), scaleFlags()...)
+	return slices.Concat(loadFlags(), onceFlags(), sqlFlags(), indexFlags(), scaleFlags())
 }
 
 func loadFlags() []cli.Flag {
@@ -97,20 +98,26 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	if c.String("retry-rejects") != "" {
 		return retryRejects(c, interrupts, show, in)
 	}
-	if l, err := sqlOf(c, show); l != nil || err != nil {
+	l, err := sqlOf(c, show)
+	if err != nil {
+		return err
+	}
+	if l == nil {
+		m, err := archiveOf(interrupts.drain, c.Args().Slice(), storeOptions(c))
 		if err != nil {
 			return err
 		}
-		return runLoad(c, interrupts, show, in, l)
-	}
-	if m, err := archiveOf(interrupts.drain, c.Args().Slice(), storeOptions(c)); m != nil || err != nil {
-		if err != nil {
-			return err
+		if m != nil {
+			return runLoad(c, interrupts, show, in, &archiveLoad{c: c, show: show, archive: m})
 		}
-		return runLoad(c, interrupts, show, in, &archiveLoad{c: c, show: show, archive: m})
 	}
-	if c.Bool("drop-expired") {
+	switch {
+	case c.Bool("drop-expired"):
 		return usagef("--drop-expired: only an archive of a table is checked for cells that are too old; a file's rejects say which are")
+	case c.IsSet("indexes"), c.IsSet("rename-index"):
+		return usagef("--indexes and --rename-index: only an archive of a table has indexes; leave them out")
+	case l != nil:
+		return runLoad(c, interrupts, show, in, l)
 	}
 	return runLoad(c, interrupts, show, in, new(fileLoad))
 }
@@ -224,8 +231,8 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 	command := &options.Command{Complete: func(own *pipeline.Config) {
 		own.Read.Find.NotData, own.Read.Find.OSS.Credentials = cfg.Read.Find.NotData, cfg.Read.Find.OSS.Credentials
 		own.Target.Name, own.Target.Place, own.Target.Absent = cfg.Target.Name, cfg.Target.Place, cfg.Target.Absent
-		own.Read.Sources, own.Read.Merges, own.Target.DropExpired = cfg.Read.Sources, cfg.Read.Merges, cfg.Target.DropExpired
-		own.Target.Key, own.Target.Define, own.Target.Defined, own.Target.PreSplit = cfg.Target.Key, cfg.Target.Define, cfg.Target.Defined, cfg.Target.PreSplit
+		own.Read.Sources, own.Read.Merges, own.Read.Archived, own.Target.DropExpired = cfg.Read.Sources, cfg.Read.Merges, cfg.Read.Archived, cfg.Target.DropExpired
+		own.Target.Key, own.Target.Define, own.Target.Defined, own.Target.Indexes, own.Target.PreSplit = cfg.Target.Key, cfg.Target.Define, cfg.Target.Defined, cfg.Target.Indexes, cfg.Target.PreSplit
 		own.Target.PolicyNow, own.Target.DefineSet = cfg.Target.PolicyNow, cfg.Target.DefineSet
 		own.RunDir, own.Compared, own.Resume, own.Invocation = cfg.RunDir, cfg.Compared, cfg.Resume, cfg.Invocation
 		own.Checkpoint, own.Watch, own.Drain, own.Shared = cfg.Checkpoint, cfg.Watch, cfg.Drain, cfg.Shared

@@ -184,7 +184,11 @@ func (s *screen) report(r *pipeline.Report, look string) {
 	if n := len(r.RejectsFiles); n > 1 && !gone {
 		s.line("rejected rows: %s, reasons: %s", strings.Join(r.RejectsFiles[:n-1], ", "), r.RejectsFiles[n-1])
 	}
-	if len(r.RejectsFiles) > 1 && !r.DryRun && !gone {
+	switch copied := len(r.Arguments) > 0 && r.Arguments[0] == "copy"; {
+	case len(r.RejectsFiles) < 2 || r.DryRun || gone:
+	case copied && r.ReturnedKeys == "":
+		s.line("after correcting the rows in the source: give the command again")
+	case !copied:
 		s.line("after correcting them: %s load --retry-rejects %s", commandName(), quoteArg(r.RunDir))
 	}
 	if r.ExitCode == exitcode.ErrorLimit {
@@ -282,6 +286,9 @@ func spreadNotes(r *pipeline.Report) (notes []string) {
 			cost = "would cost"
 		}
 		add("the %s of the table %s at least %s write units and %s read units more", indexesText(n), cost, grouped(r.IndexWriteCU), grouped(r.IndexReadCU))
+	}
+	if len(r.IndexesMade) > 0 {
+		add("the table has the %s of its source: %s", indexesText(len(r.IndexesMade)), strings.Join(r.IndexesMade, ", "))
 	}
 	if text := limitNote(r); text != "" {
 		add("%s", text)

@@ -115,6 +115,7 @@ type description struct {
 	ReservedRead  int           `json:"reserved_read"` // capacity units
 	ReservedWrite int           `json:"reserved_write"`
 	AllowUpdate   bool          `json:"allow_update"`
+	Indexes       []table.Index `json:"indexes,omitempty"`
 }
 
 type describedPK struct {
@@ -143,7 +144,7 @@ func tableDescribe(c *cli.Context) error {
 
 func describe(t *client.Table) description {
 	d := description{Table: t.Name, TimeToLive: t.TimeToLive, MaxVersions: t.MaxVersions, MaxDeviation: t.MaxDeviation,
-		ReservedRead: t.ReservedRead, ReservedWrite: t.ReservedWrite, AllowUpdate: !t.NoUpdates}
+		ReservedRead: t.ReservedRead, ReservedWrite: t.ReservedWrite, AllowUpdate: !t.NoUpdates, Indexes: t.IndexesAre}
 	for _, k := range t.Key {
 		d.PrimaryKey = append(d.PrimaryKey, describedPK{k.Name, k.Type.String(), k.Auto})
 	}
@@ -162,6 +163,9 @@ func printDescription(c *cli.Context, d description) error {
 	}
 	fmt.Fprintf(w, "time to live\t%s\nmax versions\t%d\nmax deviation\t%d seconds\n", timeToLiveText(d.TimeToLive), d.MaxVersions, d.MaxDeviation)
 	fmt.Fprintf(w, "reserved throughput\t%d read, %d write capacity units\n", d.ReservedRead, d.ReservedWrite)
+	for _, i := range d.Indexes {
+		fmt.Fprintf(w, "index\t%s\n", printable(i.String()))
+	}
 	if !d.AllowUpdate {
 		fmt.Fprintf(w, "updates of rows\trefused\n")
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"tsimport"
 	"tsimport/internal/exitcode"
 
 	"github.com/urfave/cli/v2"
@@ -39,7 +40,7 @@ func verifyCommand(interrupts *interrupts, show *display) *cli.Command {
 }
 
 // flagsOfLoad are those that a comparison takes, because a load's command line has them, and has no use for.
-var flagsOfLoad = []string{"create", "max-tables", "ttl", "max-versions", "max-deviation", "reserved-read", "reserved-write", "pre-split", "condition", "when", "dry-run", "max-errors",
+var flagsOfLoad = []string{"create", "max-tables", "ttl", "max-versions", "max-deviation", "reserved-read", "reserved-write", "pre-split", "indexes", "rename-index", "condition", "when", "dry-run", "max-errors",
 	"settle", "sync", "run-dir", "verify", "partition-wcu", "max-wcu", "max-rows-per-second", "max-bytes-per-second", "batch-rows", "batch-bytes", "status", "verbose", "drop-expired"}
 
 func verifyFlags() []cli.Flag {
@@ -50,7 +51,7 @@ func verifyFlags() []cli.Flag {
 		&cli.StringFlag{Name: "extra", Usage: "rows of the table that no record has: report (count them) or fail (exit code 6)", Value: "report"},
 		&cli.StringFlag{Name: "archive", Usage: "compare with the archive at `PLACE`, a folder or an address, in place of a table"},
 		&cli.StringFlag{Name: "sample", Usage: "compare only a random `SHARE` of the keys, such as 1% or 0.01, one read each; does not find surplus rows"},
-	}, hidden(append(loadFlags(), sqlFlags()...), flagsOfLoad)...)
+	}, hidden(slices.Concat(loadFlags(), sqlFlags(), indexFlags()), flagsOfLoad)...)
 }
 
 // hidden leaves flags out of the help.
@@ -63,6 +64,8 @@ func hidden(flags []cli.Flag, names []string) []cli.Flag {
 		case *cli.BoolFlag:
 			f.Hidden = true
 		case *cli.StringFlag:
+			f.Hidden = true
+		case *cli.StringSliceFlag:
 			f.Hidden = true
 		case *cli.IntFlag:
 			f.Hidden = true
@@ -139,6 +142,9 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 			return err
 		}
 	}
+	if load.Command.Name == "copy" {
+		return verifyCopy(c, load, interrupts, o, run, show)
+	}
 	cfg, err := loadConfig(load, &invocation{args: os.Args[1:]})
 	if err != nil {
 		return err
@@ -176,6 +182,53 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 	if err := wholeForExtra(interrupts, &cfg, o); err != nil {
 		return err
 	}
+	progress := new(verify.Progress)
+	stop := watchComparison(c, show, comparing, progress)
+	r, err := compare(interrupts, &cfg, o, t, run, progress)
+	stop()
+	if err == nil {
+		err = oneEach(&cfg, r)
+	}
+	if err != nil {
+		return noTable(err, t)
+	}
+	return showComparison(c, r)
+}
+
+// verifyCopy compares the tables of a run that has copied one, as they are now.
+func verifyCopy(c, copied *cli.Context, interrupts *interrupts, o comparison, run *rundir.Run, show *display) (err error) {
+	if err := copied.Set("quiet", "true"); err != nil { // what a copy says before its first row
+		return err
+	}
+	k := &copying{show: show}
+	cfg, err := k.config(copied, &invocation{args: os.Args[1:]})
+	if err != nil {
+		return err
+	}
+	if err := takeOwn(c, &cfg); err != nil {
+		return err
+	}
+	if cfg.Write.When != nil {
+		return usagef("--run %s: it copied with --when: rows that it left out are not in the table, and no comparison can tell them from rows that are missing", o.run)
+	}
+	cfg.DryRun = true
+	t, err := k.open(copied, access{readOnly: true}, show)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	if err := t.mustExist(); err != nil {
+		return err
+	}
+	limitMemory(cfg.Limits.Memory, t.embedded)
+	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
+	if err := k.begin(interrupts, &cfg, t, new(tsimport.LoadOptions)); err != nil {
+		return err
+	}
+	if o.gate != nil {
+		k.scan.Gate = o.gate
+	}
+	k.compared(&cfg)
 	progress := new(verify.Progress)
 	stop := watchComparison(c, show, comparing, progress)
 	r, err := compare(interrupts, &cfg, o, t, run, progress)
@@ -335,6 +388,12 @@ func openRun(path string) (*rundir.Run, *cli.Context, error) {
 	if err != nil {
 		return nil, nil, usagef("--run %s: %v", path, err)
 	}
+	if load.Command.Name == "copy" {
+		if run.Directory != "" {
+			err = os.Chdir(run.Directory) // of an embedded store, and the file of returned keys
+		}
+		return run, load, err
+	}
 	if of := load.String("retry-rejects"); of != "" {
 		return nil, nil, usagef("--run %s: it loaded the rejects of run %s, which may have changed since; compare with the files: tsimport verify FILE... with the flags of that run", path, of)
 	}
@@ -354,12 +413,10 @@ func openRun(path string) (*rundir.Run, *cli.Context, error) {
 // contextOf reads the arguments of a load as the command line that they were.
 func contextOf(arguments []string) (*cli.Context, error) {
 	var load *cli.Context
-	if len(arguments) > 0 && arguments[0] == "copy" {
-		return nil, errors.New("it copied a table; give its command again with --verify, which compares both tables")
-	}
+	keep := func(c *cli.Context) error { load = c; return nil }
 	app := &cli.App{
 		Name: "tsimport", DisableSliceFlagSeparator: true, ExitErrHandler: func(*cli.Context, error) {}, Writer: io.Discard, ErrWriter: io.Discard,
-		Commands: []*cli.Command{{Name: "load", Flags: loadCommandFlags(), Action: func(c *cli.Context) error { load = c; return nil }}},
+		Commands: []*cli.Command{{Name: "load", Flags: loadCommandFlags(), Action: keep}, {Name: "copy", Flags: copyFlags(), Action: keep}},
 	}
 	setUsageErrors(app)
 	args, err := flagsFirst(app, append([]string{"tsimport"}, arguments...))

@@ -100,7 +100,7 @@ var arrows = map[string][]string{
 	"scaleout":         {"scaleout/runfile", "internal/exitcode", "internal/extsort", "internal/jobdir", "internal/page", "internal/spill", "internal/table", "partitioner", "pipeline", "pipeline/checkpoint", "pipeline/intake", "pipeline/plan", "pipeline/rundir", "reader/record", "reader/source"},
 	"scaleout/runfile": {"internal/jobdir"},
 
-	"verify":            {"reader/record", "reader/source", "pipeline/plan", "pipeline/intake", "internal/tablestore/scan", "internal/exactcsv", "internal/extsort", "internal/spill", "partitioner", "internal/tablestore/client", "pipeline/rundir", "internal/tablestore/plainbuffer", "internal/table"},
+	"verify":            {"reader/jsonl", "reader/record", "reader/source", "pipeline/plan", "pipeline/intake", "internal/tablestore/scan", "internal/exactcsv", "internal/extsort", "internal/spill", "partitioner", "internal/tablestore/client", "pipeline/rundir", "internal/tablestore/plainbuffer", "internal/table"},
 	"internal/exactcsv": {},
 	"internal/extsort":  {"internal/spill"},
 	"transfer/archive":  {"reader/jsonl", "reader/record", "internal/atomicfile", "internal/jobdir", "internal/table"},

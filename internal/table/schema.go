@@ -88,4 +88,5 @@ type Definition struct {
 	MaxDeviation  int64 // seconds a cell's timestamp may differ from the server's clock; 0 takes the service's 86,400
 	ReservedRead  int   // capacity units
 	ReservedWrite int   // capacity units
+	NoUpdates     bool  // rows are put and deleted only: the option allow_update is off
 }

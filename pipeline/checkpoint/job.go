@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tsimport/internal/atomicfile"
+	"tsimport/internal/table"
 )
 
 // Job is which load a run is, as kept in its folder. Its many fields are those of a file of JSON.
@@ -34,6 +35,9 @@ type Job struct {
 	Order string `json:"order,omitempty"`
 	// Chosen are the inputs that the first attempt has chosen of those that its arguments mean; nil takes all.
 	Chosen []string `json:"chosen,omitempty"`
+	// Indexes are those that the table gets that the run makes, after its rows or before them.
+	Indexes      []table.Index `json:"indexes,omitempty"`
+	IndexesFirst bool          `json:"indexes_first,omitempty"`
 	// PolicyNow is the time that the ages of tables are counted from, by a policy for them.
 	PolicyNow time.Time `json:"policy_now,omitzero"`
 	// ReplacedBy is the run that has started this one over; it is not resumed then.

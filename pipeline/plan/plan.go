@@ -384,8 +384,8 @@ func (p *planner) joinColumns() error {
 }
 
 func (p *planner) warn() {
-	if n := len(p.plan.Indexes()); n > 0 && !p.request.Written {
-		p.plan.Warnings = append(p.plan.Warnings, indexText(p.plan.table))
+	if names := p.plan.Indexes(); len(names) > 0 && !p.request.Written {
+		p.plan.Warnings = append(p.plan.Warnings, indexText(p.request.Target.Table, names))
 	}
 	if p.plan.Wide {
 		p.warnOfDescribed()

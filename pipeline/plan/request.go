@@ -131,6 +131,8 @@ type Read struct {
 	Find           input.Options   // how arguments are understood, but Stdin
 	// Sources is where rows come from, if that is not files; nil opens Request.Inputs, which name the sources otherwise.
 	Sources source.Origin
+	// Archived says that a live source stands for an archive of it, which is what will be loaded: nothing is written of the source itself.
+	Archived bool
 	// Merges says that a live source is merged into the table, with --mode update: a cell that the source has lost stays.
 	Merges  bool
 	Parsers int       // workers; 0 takes one a processor
@@ -150,6 +152,7 @@ type Target struct {
 	Key     []table.KeyColumn     // for Create; a Type of Null is inferred. Given for an existing table, it must match
 	Define  table.Definition      // for Create
 	Defined map[string]table.Type // predefined attribute columns, for Create
+	Indexes NewIndexes            // for Create
 	// DropExpired says that cells older than the table takes are left out and counted, not a reason to reject their record.
 	DropExpired bool
 	// DefineSet says that the user asked for something in Define, to be told when the table exists already.
@@ -161,6 +164,12 @@ type Target struct {
 	PolicyNow time.Time
 	// Absent says that the store does not exist yet and need not be asked (a dry run makes no store).
 	Absent bool
+}
+
+// NewIndexes are secondary indexes that a table gets that a load makes.
+type NewIndexes struct {
+	Make  []table.Index
+	First bool // before the rows, each of which then costs more; else when all rows are written
 }
 
 // Columns says which input columns become which table columns.

@@ -50,6 +50,8 @@ type Manifest struct {
 	// IndexesAre says of each of Indexes what it is; archives of earlier versions of this program have the names alone.
 	IndexesAre []table.Index `json:"index_definitions,omitempty"`
 	Holds      Selection     `json:"holds"`
+	// Columns are the names of all attributes that rows have; nil if they are more than maxColumns or not known, as of archives of earlier versions.
+	Columns []string `json:"columns"`
 
 	Began    time.Time `json:"scan_began"`
 	Ended    time.Time `json:"scan_ended"`
@@ -113,6 +115,7 @@ type Options struct {
 	MaxDeviation  int64 `json:"max_deviation"` // seconds
 	ReservedRead  int   `json:"reserved_read"`
 	ReservedWrite int   `json:"reserved_write"`
+	NoUpdates     bool  `json:"no_updates,omitempty"` // the option allow_update is off
 }
 
 // Selection is what of a table an archive holds. Its zero value is all of it.
@@ -165,7 +168,11 @@ type Part struct {
 	Largest  *int64          `json:"largest_timestamp,omitempty"`
 	First    json.RawMessage `json:"first_key,omitempty"`
 	Last     json.RawMessage `json:"last_key,omitempty"`
+	Columns  []string        `json:"columns,omitempty"` // as of the manifest, whose parts have none
 }
+
+// maxColumns is how many names of columns are noted.
+const maxColumns = 1024
 
 // Columns are key columns as a manifest has them.
 func Columns(key []table.KeyColumn) (columns []Column) {
@@ -177,12 +184,12 @@ func Columns(key []table.KeyColumn) (columns []Column) {
 
 // OptionsOf are a table's options as a manifest has them.
 func OptionsOf(d table.Definition) Options {
-	return Options{d.TimeToLive, d.MaxVersions, d.MaxDeviation, d.ReservedRead, d.ReservedWrite}
+	return Options{d.TimeToLive, d.MaxVersions, d.MaxDeviation, d.ReservedRead, d.ReservedWrite, d.NoUpdates}
 }
 
 // Definition is the inverse of OptionsOf.
 func (o Options) Definition() table.Definition {
-	return table.Definition{TimeToLive: o.TimeToLive, MaxVersions: o.MaxVersions, MaxDeviation: o.MaxDeviation, ReservedRead: o.ReservedRead, ReservedWrite: o.ReservedWrite}
+	return table.Definition{TimeToLive: o.TimeToLive, MaxVersions: o.MaxVersions, MaxDeviation: o.MaxDeviation, ReservedRead: o.ReservedRead, ReservedWrite: o.ReservedWrite, NoUpdates: o.NoUpdates}
 }
 
 // KeyColumns is the table's primary key.
@@ -214,6 +221,25 @@ func typeNamed(name string) table.Type {
 
 // Dir is where the archive is.
 func (m *Manifest) Dir() string { return m.files.Path("") }
+
+// Remove removes an archive that is in a folder, and the folder if nothing else is in it. What is left of one that was removed in part is not taken
+// for an archive.
+func (m *Manifest) Remove() error {
+	dir, local := m.files.(localFiles)
+	if !local {
+		return fmt.Errorf("remove archive %s: it is in a store of objects", m.Dir())
+	}
+	err := os.Remove(dir.Path(ManifestName))
+	for i := range m.Parts {
+		if err == nil {
+			err = os.Remove(m.Path(&m.Parts[i]))
+		}
+	}
+	if err == nil {
+		_ = os.Remove(string(dir)) // a user's file may be there
+	}
+	return err
+}
 
 // Path is where a part is.
 func (m *Manifest) Path(p *Part) string { return m.files.Path(p.Name) }

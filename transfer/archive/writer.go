@@ -325,6 +325,7 @@ func (w *Writer) Finish(m Manifest) (*Manifest, error) {
 		m.Ranges[i].Name = s.Ranges[i]
 	}
 	m.Parts = slices.Clone(w.parts)
+	m.Columns = columnsOf(m.Parts)
 	slices.SortStableFunc(m.Parts, func(a, b Part) int { return cmp.Compare(a.Range, b.Range) })
 	for i := range m.Parts {
 		p := &m.Parts[i]
@@ -366,6 +367,23 @@ func (w *Writer) Finish(m Manifest) (*Manifest, error) {
 	return &m, nil
 }
 
+// columnsOf takes the columns of parts together.
+func columnsOf(parts []Part) []string {
+	names, known := map[string]bool{}, true
+	for i := range parts {
+		p := &parts[i]
+		known = known && (p.Columns != nil || p.Cells == 0)
+		for _, name := range p.Columns {
+			names[name] = true
+		}
+		p.Columns = nil
+	}
+	if !known || len(names) > maxColumns {
+		return nil
+	}
+	return append([]string{}, slices.Sorted(maps.Keys(names))...)
+}
+
 // widen makes an interval hold a timestamp.
 func widen(smallest, largest **int64, at *int64) {
 	if at == nil {
@@ -388,12 +406,13 @@ type PartWriter struct {
 	packer      *zstd.Encoder
 	line        []byte
 	first, last []byte
+	columns     map[string]bool // up to one more than are noted
 }
 
 // NewPart begins the next part of a range.
 func (w *Writer) NewPart(rng int) (*PartWriter, error) {
 	at := w.Range(rng)
-	p := &PartWriter{w: w, sum: sha256.New(), part: Part{Range: rng, Name: fmt.Sprintf("archive-%05d-%05d.jsonl.zst", rng+1, at.Parts+1)}}
+	p := &PartWriter{w: w, sum: sha256.New(), columns: map[string]bool{}, part: Part{Range: rng, Name: fmt.Sprintf("archive-%05d-%05d.jsonl.zst", rng+1, at.Parts+1)}}
 	var err error
 	if p.file, err = w.place.create(p.part.Name); err != nil {
 		return nil, fmt.Errorf("create part of the archive: %w", err)
@@ -427,8 +446,11 @@ func (p *PartWriter) Row(rec *record.Record) error {
 	p.part.Text += int64(len(p.line))
 	versions := 0
 	for i := range rec.Cells {
-		if i > 0 && !bytes.Equal(rec.Cells[i].Name, rec.Cells[i-1].Name) {
+		if i == 0 || !bytes.Equal(rec.Cells[i].Name, rec.Cells[i-1].Name) {
 			versions = 0
+			if len(p.columns) <= maxColumns && !p.columns[string(rec.Cells[i].Name)] {
+				p.columns[string(rec.Cells[i].Name)] = true
+			}
 		}
 		versions++
 		p.part.Versions = max(p.part.Versions, versions)
@@ -450,6 +472,9 @@ func (p *PartWriter) Commit(next []byte) error {
 	}
 	p.part.SHA256 = hex.EncodeToString(p.sum.Sum(nil))
 	p.part.First, p.part.Last = p.first, bytes.Clone(p.last)
+	if len(p.columns) <= maxColumns {
+		p.part.Columns = slices.Sorted(maps.Keys(p.columns))
+	}
 	if err := p.w.step("part written"); err != nil {
 		return err
 	}

@@ -41,15 +41,21 @@ func New(c tablescan.Config, o Options) *Origin { return &Origin{tablescan.New(c
 
 // Divide refuses what would not be a copy, and divides the table.
 func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
-	if err := o.checkAges(ctx); err != nil {
+	if err := o.Refuse(ctx); err != nil {
 		return nil, err
 	}
-	if o.o.Request != nil {
-		if err := o.checkKeys(ctx); err != nil {
-			return nil, err
-		}
-	}
 	return o.Origin.Divide(ctx)
+}
+
+// Refuse refuses what would not be a copy.
+func (o *Origin) Refuse(ctx context.Context) error {
+	if err := o.checkAges(ctx); err != nil {
+		return err
+	}
+	if o.o.Request == nil {
+		return nil
+	}
+	return o.checkKeys(ctx)
 }
 
 // checkAges refuses a source that has cells which the target would not take. What it reads are the keys of rows: the service leaves out

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline/plan"
@@ -88,23 +90,58 @@ func TestANewTableIsMadeAsItsSource(t *testing.T) {
 		t.Errorf("key %+v", to.Key)
 	}
 	to.Key[0].Auto = true
-	if err := CheckKey("t", to.Key, "ots://a/s"); err == nil || !strings.Contains(err.Error(), "column hash") {
+	if err := CheckKey("t", to.Key, "ots://a/s", "give it up"); err == nil || !strings.Contains(err.Error(), "column hash") {
 		t.Error(err)
 	}
 }
 
-func TestIndexesThatANewTableDoesNotGetAreNamed(t *testing.T) {
+func TestANewTableGetsTheIndexesOfItsSource(t *testing.T) {
 	from := &client.Table{
-		Key: []table.KeyColumn{{Name: "id", Type: table.Integer}}, Indexes: []string{"by_city", "by_time", "old"},
+		Name: "t", Key: []table.KeyColumn{{Name: "id", Type: table.Integer}}, Indexes: []string{"by_city", "by_time", "old"},
 		IndexesAre: []table.Index{{Name: "by_city", Key: []string{"city", "id"}, Columns: []string{"name", "age"}}, {Name: "by_time", Local: true, Key: []string{"id", "time"}}},
+		Defined:    map[string]table.Type{"city": table.String, "time": table.Integer, "name": table.String, "age": table.Integer},
 	}
-	notes := strings.Join(Define(&plan.Target{}, &plan.Columns{}, from, func(string) bool { return true }), "\n")
-	for _, want := range []string{
-		"does not get the global index by_city with the key city, id and the columns name, age; create it", "does not get the local index by_time with the key id, time; create it", "does not get the index old; create it", "IncludeBaseData",
+	from.TimeToLive, from.MaxVersions = -1, 1
+	define := func(columns plan.Columns, key []table.KeyColumn, c IndexChoice) ([]table.Index, string, error) {
+		to := plan.Target{Key: key}
+		Define(&to, &columns, from, func(string) bool { return false })
+		notes, err := DefineIndexes(&to, &columns, from, c)
+		return to.Indexes.Make, strings.Join(notes, "\n"), err
+	}
+	city, byTime := from.IndexesAre[0], from.IndexesAre[1]
+	for name, c := range map[string]struct {
+		columns plan.Columns
+		key     []table.KeyColumn
+		choice  IndexChoice
+		want    []table.Index
+		says    string
+	}{
+		"all":     {choice: IndexChoice{When: IndexesAfter}, want: []table.Index{city, byTime}, says: "gets the local index by_time with the key id, time when all rows are written"},
+		"by name": {choice: IndexChoice{When: IndexesAfter}, want: []table.Index{city, byTime}, says: "does not get the index old, of which the archive has the name alone"},
+		"before":  {choice: IndexChoice{When: IndexesBefore}, want: []table.Index{city, byTime}, says: "before its rows"},
+		"none":    {choice: IndexChoice{When: IndexesNone}, says: "does not get the global index by_city with the key city, id and the columns name, age; create it"},
+		"renamed": {
+			columns: plan.Columns{Rename: map[string]string{"city": "town", "age": "years"}}, choice: IndexChoice{When: IndexesAfter, Rename: map[string]string{"by_city": "by_town"}},
+			want: []table.Index{{Name: "by_town", Key: []string{"town", "id"}, Columns: []string{"name", "years"}}, byTime},
+		},
+		"without a column":    {columns: plan.Columns{Exclude: []string{"name"}}, choice: IndexChoice{When: IndexesAfter}, want: []table.Index{byTime}, says: "of whose columns it does not have name"},
+		"without its own key": {columns: plan.Columns{Exclude: []string{"city"}}, choice: IndexChoice{When: IndexesAfter}, want: []table.Index{byTime}, says: "whose column city it does not have"},
+		"another key": {
+			key: []table.KeyColumn{{Name: "hash", Type: table.String}}, choice: IndexChoice{When: IndexesAfter},
+			want: []table.Index{{Name: "by_city", Key: []string{"city"}, Columns: []string{"name", "age"}}}, says: "does not get the local index by_time",
+		},
 	} {
-		if !strings.Contains(notes, want) {
-			t.Errorf("%q is not in %s", want, notes)
+		got, notes, err := define(c.columns, c.key, c.choice)
+		if diff := cmp.Diff(c.want, got); err != nil || diff != "" || !strings.Contains(notes, c.says) {
+			t.Errorf("%s: %v %s\n%s", name, err, diff, notes)
 		}
+	}
+	if _, _, err := define(plan.Columns{}, nil, IndexChoice{Rename: map[string]string{"no": "yes"}}); err == nil {
+		t.Error("an index that is not there was renamed")
+	}
+	from.MaxVersions = 2
+	if _, _, err := define(plan.Columns{}, nil, IndexChoice{When: IndexesAfter}); err == nil || !strings.Contains(err.Error(), "--indexes none") {
+		t.Error(err)
 	}
 }
 

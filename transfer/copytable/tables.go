@@ -75,18 +75,7 @@ func Define(target *plan.Target, columns *plan.Columns, from *client.Table, give
 			target.Defined[to] = t
 		}
 	}
-	return append(notes, indexNotes(from)...)
-}
-
-// indexNotes name the indexes that a new table does not have, and say how it gets them.
-func indexNotes(from *client.Table) (notes []string) {
-	for i, name := range from.Indexes {
-		what := "index " + name
-		if i < len(from.IndexesAre) {
-			what = from.IndexesAre[i].String()
-		}
-		notes = append(notes, "a new table does not get the "+what+"; create it in the console or by CreateIndex, with the data that are there (IncludeBaseData), when all rows are loaded")
-	}
+	d.NoUpdates = from.NoUpdates
 	return notes
 }
 
@@ -105,8 +94,8 @@ func indexOf(key []table.KeyColumn, name string) int {
 }
 
 // CheckKey refuses a target whose key the service makes a part of: a row of a table that changes while it is read is recognized by its key
-// alone.
-func CheckKey(to string, key []table.KeyColumn, source string) error {
+// alone. Instead is what else there is.
+func CheckKey(to string, key []table.KeyColumn, source, instead string) error {
 	i := slices.IndexFunc(key, func(k table.KeyColumn) bool { return k.Auto })
 	if i < 0 {
 		return nil
@@ -115,8 +104,8 @@ func CheckKey(to string, key []table.KeyColumn, source string) error {
 	for _, k := range key {
 		plain += " --pk " + k.Name + ":" + k.Type.String()
 	}
-	return usagef("table %s has the auto-increment key column %s, and %s changes while it is read: after an interruption nobody could tell which rows have a number; into a new table with%s the numbers of the source are kept as plain integers, or export it to an archive, and load that with --returned-keys: it gets new numbers in the same order",
-		to, key[i].Name, source, plain)
+	return usagef("table %s has the auto-increment key column %s, and the service takes no number of %s for a new row; %s; into a new table with%s the numbers of the source are kept as plain integers",
+		to, key[i].Name, source, instead, plain)
 }
 
 // KeepsVersions refuses a target that keeps fewer versions of a cell than are copied: the service would drop the others without a word.

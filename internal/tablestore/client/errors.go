@@ -95,6 +95,9 @@ func ClassifyCode(code, message string) Class {
 	if code == "OTSQuotaExhausted" && strings.HasPrefix(strings.TrimSpace(message), tooFrequent) {
 		return Unavailable
 	}
+	if indexRefused(message) {
+		return Fatal
+	}
 	if c, known := classes[code]; known {
 		return c
 	}
@@ -269,6 +272,8 @@ func Describe(err error) string {
 		text += fmt.Sprintf(" (HTTP %d, request %s)", ots.HttpStatusCode, ots.RequestId)
 	}
 	switch {
+	case indexRefused(ots.Message):
+		text += "; the table is a secondary index, which holds what its table does: write to that"
 	case strings.Contains(ots.Message, boundVPC):
 		text += "; the instance takes requests from its VPC only: use its VPC endpoint from there, or allow other networks in its settings"
 	case ots.Code == "OTSAuthFailed" && strings.HasPrefix(ots.Message, "Mismatch between system time"):

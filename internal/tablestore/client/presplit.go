@@ -30,6 +30,7 @@ const (
 	optionLive     protowire.Number = 1
 	optionVersions protowire.Number = 2
 	optionMost     protowire.Number = 5
+	optionUpdate   protowire.Number = 6
 	throughputUnit protowire.Number = 1
 	unitRead       protowire.Number = 1
 	unitWrite      protowire.Number = 2
@@ -92,6 +93,9 @@ func createRequest(name string, key []table.KeyColumn, d table.Definition, defin
 	options := appendNumber(appendNumber(nil, optionLive, int64(d.TimeToLive)), optionVersions, int64(d.MaxVersions))
 	if d.MaxDeviation > 0 {
 		options = appendNumber(options, optionMost, d.MaxDeviation)
+	}
+	if d.NoUpdates {
+		options = appendNumber(options, optionUpdate, 0)
 	}
 	req := appendPart(nil, createMeta, meta)
 	req = appendPart(req, createThroughput, appendPart(nil, throughputUnit, unit))

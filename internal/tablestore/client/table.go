@@ -43,8 +43,6 @@ type Table struct {
 	Indexes []string // secondary indexes
 	// IndexesAre says of each of Indexes what it is.
 	IndexesAre []table.Index
-	// NoUpdates says that the table refuses updates of rows: its option allow_update is off.
-	NoUpdates bool
 	table.Definition
 }
 
@@ -148,6 +146,9 @@ func (a *Admin) CreateDefined(name string, key []table.KeyColumn, d table.Defini
 		TableMeta:          meta,
 		TableOption:        &tablestore.TableOption{TimeToAlive: d.TimeToLive, MaxVersion: d.MaxVersions, DeviationCellVersionInSec: d.MaxDeviation},
 		ReservedThroughput: &tablestore.ReservedThroughput{Readcap: d.ReservedRead, Writecap: d.ReservedWrite},
+	}
+	if d.NoUpdates {
+		req.TableOption.AllowUpdate = new(false)
 	}
 	return a.wrap("create", name, a.create(name, key, d, func() error {
 		_, err := a.Client.CreateTable(req)

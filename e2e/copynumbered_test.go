@@ -1,0 +1,127 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestCopiesOfNumberedTablesThatAreKilled kills copies into tables that number their rows with SIGKILL, while both services refuse and lose
+// requests and the tables split: while the source is archived, and while the archive is loaded.
+func TestCopiesOfNumberedTablesThatAreKilled(t *testing.T) {
+	t.Parallel()
+	for round := range *copyRounds {
+		t.Run(fmt.Sprint("round ", round+1), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(uint64(round), 43))
+			const rows = 1200
+			p := newPairOf(t)
+			p.fill("t", 0, rows)
+			troubled(t, p.a, uint64(round), 0.3, "GetRange", "refuse:OTSServerBusy", "refuse:OTSNotEnoughCapacityUnit", "refuse:OTSPartitionUnavailable", "drop-after", "truncate-body", "bad-body")
+			troubled(t, p.b, uint64(round), 0.1, "BatchWriteRow", "refuse-rows", "drop-after", "drop-before", "error-after", "apply-late", "truncate-body")
+			args := []string{"copy", "t", p.inB("r"), "--create", "--pk", "pk1:string", "--pk", "pk2:auto", "--returned-keys", "keys.csv", "--settle", "200ms", "--concurrency", fmt.Sprint(1 + rnd.IntN(8))}
+			through, parts := filepath.Join(p.dir, "keys.csv.rows"), 0
+			size := func(name string) int64 {
+				info, err := os.Stat(filepath.Join(p.dir, name))
+				if err != nil {
+					return -1
+				}
+				return info.Size()
+			}
+			whole := false
+			for kills := 3 + rnd.IntN(4); kills > 0 && !whole; kills-- {
+				manifest, keys := size("keys.csv.rows/manifest.json") >= 0, size("keys.csv")+int64(rnd.IntN(15_000))
+				come := func() bool { return size("keys.csv") > keys }
+				if !manifest && rnd.IntN(2) == 0 {
+					journal := size("keys.csv.rows/.tsimport-archive.jsonl") + int64(rnd.IntN(2000))
+					parts++
+					come = func() bool {
+						return size("keys.csv.rows/.tsimport-archive.jsonl") > journal || size("keys.csv.rows/manifest.json") >= 0
+					}
+				}
+				given := args
+				if keys > 0 && finalRows(p.dir) >= 0 && rnd.IntN(2) == 0 {
+					given = []string{"resume"}
+				}
+				whole = p.attempt(untilThen(come), given...)
+			}
+			if !whole {
+				p.run(0, args...)
+			}
+			if r := p.summary(); r.State != "finished" || r.Written != rows || r.Rejected+r.Superseded+r.Unfinished != 0 {
+				t.Errorf("%+v", r)
+			}
+			if _, err := os.Stat(through); !os.IsNotExist(err) {
+				t.Errorf("the archive is left: %v", err)
+			}
+			troubled(t, p.a, 0, 0, "GetRange", "refuse")
+			troubled(t, p.b, 0, 0, "BatchWriteRow", "refuse")
+			p.renumbered(t, p.a, p.b, "t", "r", "keys.csv")
+			q := &pairOf{t, p.dir, p.b, p.a}
+			q.run(0, "verify", q.inB("t"), "--table", "r", "--returned-keys", "keys.csv", "--extra", "fail")
+			t.Logf("%d attempts were killed while the source was archived", parts)
+		})
+	}
+}
+
+// TestACopyIsNumberedAsItsSourceWas: the source changes after it was archived, and its keys are compared one by one.
+func TestACopyIsNumberedAsItsSourceWas(t *testing.T) {
+	t.Parallel()
+	p := newPairOf(t)
+	p.fill("t", 0, 600)
+	before := dump(t, p.a, "t")
+	copying := []string{"copy", "t", p.inB("r"), "--create", "--pk", "pk1:string", "--pk", "pk2:auto", "--returned-keys", "keys.csv", "--settle", "200ms"}
+	for _, tt := range []struct{ args, says string }{
+		{"--since 2020-01-01T00:00:00Z --returned-keys k.csv", "a row that is copied again would be another row"},
+		{"--when stored.n<new.n --returned-keys k.csv", "is always new"},
+		{"", "give --returned-keys FILE"},
+	} {
+		if said := p.run(2, append([]string{"copy", "t", p.inB("r"), "-q", "--create", "--pk", "pk1:string", "--pk", "pk2:auto"}, strings.Fields(tt.args)...)...); !strings.Contains(said, tt.says) {
+			t.Errorf("%s: %s", tt.args, said)
+		}
+	}
+	if said := p.run(2, "copy", "t", p.inB("plain"), "--create", "--through", "x"); !strings.Contains(said, "leave it out") {
+		t.Error(said)
+	}
+	p.run(0, append(copying, "--dry-run")...)
+	if _, err := os.Stat(filepath.Join(p.dir, "keys.csv.rows")); !os.IsNotExist(err) {
+		t.Errorf("a dry run has left an archive: %v", err)
+	}
+
+	// The first attempt ends after it has archived the source; then rows change, go and come.
+	troubled(t, p.b, 1, 1, "BatchWriteRow", "refuse:OTSServerBusy")
+	p.run(1, append(copying, "--retry-for", "300ms", "--through", "kept")...)
+	troubled(t, p.b, 1, 0, "BatchWriteRow", "refuse")
+	p.fill("t", 300, 320)
+	p.fill("t", 600, 630)
+	tb := &table{service: &service{TableStoreClient: newClient(p.a.URL, p.a.Instance, p.a.AccessKeyID, p.a.AccessKeySecret)}, name: "t"}
+	for i := range 10 {
+		tb.load(t, tb.delete(tb.key(fmt.Sprint("key ", i), i)))
+	}
+	if said := p.run(2, append(copying, "--through", "kept", "--columns", "n")...); !strings.Contains(said, "differs in --columns") {
+		t.Error(said)
+	}
+	p.run(0, append(copying, "--through", "kept")...)
+	p.renumberedFrom(t, before, p.b, "r", "keys.csv")
+	q := &pairOf{t, p.dir, p.b, p.a}
+	q.run(0, "verify", "kept", "--table", "r", "--returned-keys", "keys.csv", "--extra", "fail")
+	said := q.run(6, "verify", q.inB("t"), "--table", "r", "--returned-keys", "keys.csv", "--examples", "0")
+	if !strings.Contains(said, "571 equal, 0 missing, 19 different, 10 surplus") || !strings.Contains(said, "30 without a returned key") {
+		t.Error(said)
+	}
+	if said := p.run(1, append(copying, "--through", "kept")...); !strings.Contains(said, "keys.csv exists") {
+		t.Error(said)
+	}
+
+	// Marks of an earlier load are cells like any: they need another column, or are left out.
+	args := []string{"copy", p.inB("r"), p.inB("again"), "--create", "--returned-keys", "again.csv"}
+	if said := p.run(2, args...); !strings.Contains(said, "--mark-column NAME") {
+		t.Error(said)
+	}
+	if _, err := os.Stat(filepath.Join(p.dir, "again.csv.rows")); !os.IsNotExist(err) {
+		t.Errorf("what is refused was archived: %v", err)
+	}
+	p.run(0, append(args, "--exclude", "_tsimport", "--verify")...)
+}

@@ -1,0 +1,56 @@
+package client
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/internal/table"
+)
+
+// CreateIndex makes a secondary index of a table, unless it has it already: an earlier process may have made it. The service enters the rows
+// that are there. The error is ErrTableExists if a table or an index of another table has the name.
+func (a *Admin) CreateIndex(name string, i table.Index) error {
+	kind := tablestore.IT_GLOBAL_INDEX
+	if i.Local {
+		kind = tablestore.IT_LOCAL_INDEX
+	}
+	meta := &tablestore.IndexMeta{IndexName: i.Name, Primarykey: i.Key, DefinedColumns: i.Columns, IndexType: kind}
+	err := a.try(func() error {
+		_, err := a.Client.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: name, IndexMeta: meta, IncludeBaseData: true})
+		if !isCode(err, "OTSObjectAlreadyExist") {
+			return err
+		}
+		has, descErr := a.hasIndex(name, &i)
+		if descErr != nil {
+			return descErr
+		}
+		if has {
+			return nil
+		}
+		return err
+	})
+	if isCode(err, "OTSObjectAlreadyExist") {
+		return fmt.Errorf("create index %s of table %s: %w", i.Name, name, ErrTableExists)
+	}
+	if err != nil {
+		return fmt.Errorf("create index %s of table %s: %w", i.Name, name, &Error{err})
+	}
+	return nil
+}
+
+// hasIndex reports whether a table has an index as it was to be made.
+func (a *Admin) hasIndex(name string, want *table.Index) (bool, error) {
+	t, err := a.Describe(name)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(t.IndexesAre, func(has table.Index) bool { return has.Holds(want) }), nil
+}
+
+// indexRefused is what the service says to who writes to an index: "Can't write index table directly".
+func indexRefused(message string) bool {
+	return strings.HasPrefix(message, "Can't ") && strings.Contains(message, "index table directly")
+}

@@ -1,0 +1,53 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+
+	"tsimport/pipeline/rundir"
+)
+
+// noteIndexes notes in the job which indexes the table gets that the run is to make: when it exists, nothing else says that it has none yet. An
+// attempt that was killed between making the table and its first checkpoint has left its own job, in another folder.
+func (a *attempt) noteIndexes() {
+	job, to := a.from.job, &a.cfg.Target.Indexes
+	switch {
+	case a.planned.Create:
+		job.Indexes, job.IndexesFirst = to.Make, to.First
+	case a.from.snapshot == nil && a.cfg.keeps():
+		runs, err := runsOf(job.Identity)
+		if err != nil {
+			return // there is no index then, and the command says which are missing
+		}
+		for _, r := range runs {
+			if r.job.Indexes != nil && r.job.ReplacedBy == "" && !hasEnded(r.path) {
+				job.Indexes, job.IndexesFirst = r.job.Indexes, r.job.IndexesFirst
+			}
+		}
+	}
+}
+
+// hasEnded reports whether a run has come to its end.
+func hasEnded(run string) bool {
+	var r struct{ State string }
+	text, err := os.ReadFile(filepath.Join(run, rundir.SummaryFile))
+	return err == nil && json.Unmarshal(text, &r) == nil && r.State == StateFinished
+}
+
+// makeIndexes makes the indexes of a table that the run has made.
+func (a *attempt) makeIndexes(ctx context.Context) error {
+	if len(a.from.job.Indexes) == 0 || a.cfg.DryRun {
+		return nil
+	}
+	admin := a.cfg.admin(ctx, a.service.sdk)
+	admin.Proven = true
+	for _, i := range a.from.job.Indexes {
+		if err := admin.CreateIndex(a.cfg.Target.Table, i); err != nil {
+			return err
+		}
+		a.report.IndexesMade = append(a.report.IndexesMade, i.Name)
+	}
+	return nil
+}
