@@ -31,9 +31,12 @@ func drawValue(rt *rapid.T, typ Type) any {
 
 // drawKey is a key of the table, seldom one that does not fit.
 func (m *machine) drawKey(rt *rapid.T, name string) (k Key) {
-	t := m.model.Tables[name]
+	t := m.model.look(name, m.now())
 	if t == nil {
 		return Key{{"k0", "x"}}
+	}
+	if n := len(t.rows); n > 0 && t.rows[0].ofIndex && rapid.Bool().Draw(rt, "a row of the index") {
+		return slices.Clone(t.rows[rapid.IntRange(0, n-1).Draw(rt, "row")].key)
 	}
 	for _, c := range t.Key {
 		k = append(k, KeyCell{c.Name, drawValue(rt, c.Type)})
@@ -60,6 +63,18 @@ func (m *machine) drawStamp(rt *rapid.T) int64 {
 	return m.now() + off
 }
 
+// drawCell is a value of a column, seldom one of another type than a predefined column has.
+func (m *machine) drawCell(rt *rapid.T, column string) any {
+	if at := slices.IndexFunc(definedColumns, func(d DefinedColumn) bool { return d.Name == column }); m.indexed && at >= 0 && rapid.IntRange(0, 9).Draw(rt, "type") > 0 {
+		v := drawValue(rt, definedColumns[at].Type)
+		if v == "b" && rapid.IntRange(0, 9).Draw(rt, "long") == 0 {
+			return strings.Repeat("x", 1025)
+		}
+		return v
+	}
+	return rapid.SampledFrom(values).Draw(rt, "value")
+}
+
 func (m *machine) drawOps(rt *rapid.T, kind RowKind) []Op {
 	return rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) Op {
 		op := Op{Name: rapid.SampledFrom(columns).Draw(rt, "column")}
@@ -68,7 +83,7 @@ func (m *machine) drawOps(rt *rapid.T, kind RowKind) []Op {
 		}
 		switch op.Kind {
 		case Put:
-			op.Value = rapid.SampledFrom(values).Draw(rt, "value")
+			op.Value = m.drawCell(rt, op.Name)
 			if rapid.IntRange(0, 2).Draw(rt, "stamped") == 0 {
 				op.Timestamp = m.drawStamp(rt)
 			}

@@ -20,6 +20,8 @@ type machine struct {
 	clock  *clock
 	names  []string         // of the tables there are, and one that is not
 	last   map[string]int64 // the last number given, by partition key
+
+	indexed bool // tables have predefined columns and indexes
 }
 
 // checks is how many sequences a test runs, unless the flag -rapid.checks says.
@@ -43,20 +45,34 @@ func checks(t *testing.T, n int) {
 func TestTheEngineAnswersAsTheModel(t *testing.T) {
 	checks(t, 60)
 	rapid.Check(t, func(rt *rapid.T) {
-		m := newMachine(rt, "")
+		m := newMachine(rt, "", false)
 		defer m.engine.close(rt)
 		rt.Repeat(m.actions())
 	})
 }
 
-func TestTheEngineAnswersAsTheModelAcrossRestarts(t *testing.T) {
+// The same with predefined columns, secondary indexes, and tables that forbid updates: an index is read as a table is.
+func TestIndexesAnswerAsTheModel(t *testing.T) {
+	checks(t, 60)
+	rapid.Check(t, func(rt *rapid.T) {
+		m := newMachine(rt, "", true)
+		defer m.engine.close(rt)
+		rt.Repeat(m.actions())
+	})
+}
+
+func TestTheEngineAnswersAsTheModelAcrossRestarts(t *testing.T) { acrossRestarts(t, false) }
+
+func TestIndexesAnswerAsTheModelAcrossRestarts(t *testing.T) { acrossRestarts(t, true) }
+
+func acrossRestarts(t *testing.T, indexed bool) {
 	checks(t, 6)
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")
 		if err != nil {
 			rt.Fatal(err)
 		}
-		m := newMachine(rt, dir)
+		m := newMachine(rt, dir, indexed)
 		defer func() { m.engine.close(rt) }()
 		actions := m.actions()
 		actions["restart"] = func(rt *rapid.T) {
@@ -67,20 +83,23 @@ func TestTheEngineAnswersAsTheModelAcrossRestarts(t *testing.T) {
 	})
 }
 
-func newMachine(rt *rapid.T, dir string) *machine {
+func newMachine(rt *rapid.T, dir string, indexed bool) *machine {
 	clock := newClock()
-	m := &machine{engine: &engine{dir: dir, clock: clock}, model: New(), clock: clock, last: map[string]int64{}, names: []string{"missing"}}
+	m := &machine{engine: &engine{dir: dir, clock: clock}, model: New(), clock: clock, last: map[string]int64{}, names: []string{"missing"}, indexed: indexed}
 	m.engine.open(rt)
 	for i := range rapid.IntRange(1, 2).Draw(rt, "tables") {
 		name := fmt.Sprintf("t%d", i)
 		m.names = append(m.names, name)
 		m.create(rt, name)
 	}
+	if indexed {
+		m.names = append(m.names, indexNames...)
+	}
 	return m
 }
 
 func (m *machine) actions() map[string]func(*rapid.T) {
-	return map[string]func(*rapid.T){
+	actions := map[string]func(*rapid.T){
 		"write":      m.write,
 		"write more": m.write,
 		"batch":      m.batch,
@@ -93,6 +112,10 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"table":      m.table,
 		"time":       m.time,
 	}
+	if m.indexed {
+		actions["index"] = m.index
+	}
+	return actions
 }
 
 func (m *machine) now() int64 { return m.clock.millis.Load() }
@@ -119,8 +142,12 @@ func (m *machine) create(rt *rapid.T, name string) {
 	if n := len(key) - 1; n > 0 && key[n].Type == Integer {
 		key[n].Auto = rapid.Bool().Draw(rt, "auto-increment")
 	}
+	if m.indexed {
+		m.createIndexed(rt, name, key)
+		return
+	}
 	o := drawOptions(rt)
-	same(rt, "CreateTable", m.engine.createTable(name, key, o), m.model.CreateTable(name, key, o))
+	same(rt, "CreateTable", m.engine.createTable(name, key, o, nil, nil), m.model.CreateTable(name, key, o))
 }
 
 // table is what happens to tables.
@@ -143,7 +170,7 @@ func (m *machine) table(rt *rapid.T) {
 		}
 	case "describe":
 		got, r := m.engine.describe(name)
-		if t := m.model.Tables[name]; t != nil {
+		if t := m.model.look(name, m.now()); t != nil {
 			same(rt, "DescribeTable", got, description{t.Key, t.Options})
 		} else {
 			same(rt, "DescribeTable", r, noTable())
@@ -153,12 +180,19 @@ func (m *machine) table(rt *rapid.T) {
 
 func (m *machine) update(rt *rapid.T, name string) {
 	o := drawOptions(rt)
+	if m.indexed {
+		o = m.drawIndexedOptions(rt, name)
+	}
 	got, r := m.engine.updateTable(name, o)
 	same(rt, "UpdateTable", r, m.model.UpdateTable(name, o))
 	if r != nil {
 		return
 	}
+	got.NoUpdate = o.NoUpdate // the SDK does not read it
 	same(rt, "UpdateTable", got, o)
+	if m.indexed {
+		return // tables keep one version: nothing shows again that is not in the model
+	}
 	t := m.model.Tables[name]
 	all, r := m.engine.getRange(name, bound(t, Min), bound(t, Max), false, 0, &Selection{MaxVersions: 1000})
 	if r != nil {
@@ -294,7 +328,7 @@ func (m *machine) getRange(rt *rapid.T) {
 // page reads a whole table page by page.
 func (m *machine) page(rt *rapid.T) {
 	name := rapid.SampledFrom(m.names[1:]).Draw(rt, "table")
-	t := m.model.Tables[name]
+	t := m.model.look(name, m.now())
 	if t == nil {
 		rt.Skip("there is no table")
 	}

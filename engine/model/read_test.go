@@ -7,7 +7,7 @@ import (
 
 // GetRow is GetRow, and one key of BatchGetRow. A nil Row means no row.
 func (m *Model) GetRow(table string, key Key, s *Selection, now int64) Outcome {
-	t := m.Tables[table]
+	t := m.look(table, now)
 	if t == nil {
 		return Outcome{Refusal: noTable()}
 	}
@@ -78,7 +78,7 @@ func (t *Table) selected(r *row, s *Selection, now int64) []Cell {
 // GetRange reads [start, end) in the given direction. Rows that have expired are still walked over: they count as
 // scanned, and the key to continue from may be one of theirs.
 func (m *Model) GetRange(table string, start, end Key, backward bool, limit int, s *Selection, now int64) (*Page, *Refusal) {
-	t := m.Tables[table]
+	t := m.look(table, now)
 	if t == nil {
 		return nil, noTable()
 	}

@@ -229,7 +229,7 @@ func rowOf(pk *tablestore.PrimaryKey, columns []*tablestore.AttributeColumn) *Ro
 	return r
 }
 
-func (e *engine) createTable(name string, key []KeyColumn, o Options) *Refusal {
+func (e *engine) createTable(name string, key []KeyColumn, o Options, defined []DefinedColumn, indexes []Index) *Refusal {
 	meta := &tablestore.TableMeta{TableName: name}
 	for _, k := range key {
 		if k.Auto {
@@ -238,14 +238,25 @@ func (e *engine) createTable(name string, key []KeyColumn, o Options) *Refusal {
 			meta.AddPrimaryKeyColumn(k.Name, tablestore.PrimaryKeyType(k.Type))
 		}
 	}
-	_, err := e.CreateTable(&tablestore.CreateTableRequest{
-		TableMeta: meta, TableOption: sdkOptions(o), ReservedThroughput: &tablestore.ReservedThroughput{},
-	})
+	types := map[Type]tablestore.DefinedColumnType{Integer: tablestore.DefinedColumn_INTEGER, String: tablestore.DefinedColumn_STRING, Binary: tablestore.DefinedColumn_BINARY}
+	for _, d := range defined {
+		meta.AddDefinedColumn(d.Name, types[d.Type])
+	}
+	r := &tablestore.CreateTableRequest{TableMeta: meta, TableOption: sdkOptions(o), ReservedThroughput: &tablestore.ReservedThroughput{}}
+	for i := range indexes {
+		r.IndexMetas = append(r.IndexMetas, indexes[i].sdk())
+	}
+	_, err := e.CreateTable(r)
 	return refusal(err)
 }
 
 func sdkOptions(o Options) *tablestore.TableOption {
-	return &tablestore.TableOption{TimeToAlive: o.TTL, MaxVersion: o.MaxVersions, DeviationCellVersionInSec: o.Deviation}
+	updates := !o.NoUpdate
+	return &tablestore.TableOption{TimeToAlive: o.TTL, MaxVersion: o.MaxVersions, DeviationCellVersionInSec: o.Deviation, AllowUpdate: &updates}
+}
+
+func optionsOf(o *tablestore.TableOption) Options {
+	return Options{o.TimeToAlive, o.MaxVersion, o.DeviationCellVersionInSec, o.AllowUpdate != nil && !*o.AllowUpdate}
 }
 
 func (e *engine) updateTable(name string, o Options) (Options, *Refusal) {
@@ -253,7 +264,7 @@ func (e *engine) updateTable(name string, o Options) (Options, *Refusal) {
 	if err != nil {
 		return Options{}, refusal(err)
 	}
-	return Options{r.TableOption.TimeToAlive, r.TableOption.MaxVersion, r.TableOption.DeviationCellVersionInSec}, nil
+	return optionsOf(r.TableOption), nil
 }
 
 // writeRow sends a change as a request of its own. The SDK hands back no key after UpdateRow.
@@ -390,7 +401,7 @@ func (e *engine) describe(name string) (description, *Refusal) {
 	if err != nil {
 		return description{}, refusal(err)
 	}
-	t := description{Options: Options{r.TableOption.TimeToAlive, r.TableOption.MaxVersion, r.TableOption.DeviationCellVersionInSec}}
+	t := description{Options: optionsOf(r.TableOption)}
 	for _, k := range r.TableMeta.SchemaEntry {
 		t.Key = append(t.Key, KeyColumn{*k.Name, Type(*k.Type), k.Option != nil})
 	}

@@ -18,6 +18,8 @@ func New() *Model { return &Model{Tables: map[string]*Table{}} }
 type Table struct {
 	Key     []KeyColumn
 	Options Options
+	Defined []DefinedColumn
+	Indexes []Index
 	rows    []*row
 }
 
@@ -27,6 +29,10 @@ type row struct {
 	key   Key
 	cells []Cell // by name, then newest first; no two with the same name and timestamp
 	gone  []Cell
+
+	without map[string]bool // the indexes that were made without this row, which was not written since
+	ofIndex bool            // a row that an index shows
+	hidden  bool            // and one of which something has expired
 }
 
 // CreateTable creates a table.
@@ -41,6 +47,9 @@ func (m *Model) CreateTable(name string, key []KeyColumn, o Options) *Refusal {
 // DeleteTable deletes a table.
 func (m *Model) DeleteTable(name string) *Refusal {
 	if m.Tables[name] == nil {
+		if _, x := m.index(name); x != nil {
+			return invalid("Can't delete index table directly.")
+		}
 		return noTable()
 	}
 	delete(m.Tables, name)
@@ -51,7 +60,15 @@ func (m *Model) DeleteTable(name string) *Refusal {
 func (m *Model) UpdateTable(name string, o Options) *Refusal {
 	t := m.Tables[name]
 	if t == nil {
+		if _, x := m.index(name); x != nil {
+			return invalid("Can't update index table directly.")
+		}
 		return noTable()
+	}
+	if len(t.Indexes) > 0 {
+		if r := indexable(o); r != nil {
+			return r
+		}
 	}
 	t.Options = o
 	return nil
@@ -84,7 +101,7 @@ func (t *Table) expired(c Cell, now int64) bool {
 func (t *Table) visible(r *row, now int64) []Cell {
 	kept := []Cell{}
 	versions := map[string]int{}
-	if r == nil {
+	if r == nil || r.hidden {
 		return kept
 	}
 	for _, c := range r.cells {
@@ -100,6 +117,9 @@ func (t *Table) visible(r *row, now int64) []Cell {
 
 // exists says whether a row is there: a row disappears when all its cells have expired, not when they were deleted.
 func (t *Table) exists(r *row, now int64) bool {
+	if r != nil && r.ofIndex {
+		return !r.hidden
+	}
 	return r != nil && (len(r.cells) == 0 || len(t.visible(r, now)) > 0)
 }
 

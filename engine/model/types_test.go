@@ -56,6 +56,7 @@ type Options struct {
 	TTL         int // seconds, -1 means forever
 	MaxVersions int
 	Deviation   int64 // seconds
+	NoUpdate    bool
 }
 
 // RowKind is which of the three writes a change is.

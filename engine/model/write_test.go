@@ -35,6 +35,8 @@ func (m *Model) WriteBatch(changes []Change, atomic bool, now int64) ([]Outcome,
 // checkShape is what a request is refused for without looking at a table.
 func checkShape(c *Change, inBatch bool) *Refusal {
 	switch {
+	case len(c.Key) > 4: // only an index has more, which is not written to
+		return invalid("The number of primary key columns must be in range: [1, 4].")
 	case c.Kind == UpdateRow && len(c.Ops) == 0 && inBatch:
 		return invalid("Invalid update row request: missing cells in request.")
 	case c.Kind == UpdateRow && len(c.Ops) == 0:
@@ -66,14 +68,16 @@ func (m *Model) write(changes []Change, atomic bool, now int64) ([]Outcome, *Ref
 	for i := range changes {
 		c := &changes[i]
 		t := m.Tables[c.Table]
-		if t == nil {
+		if _, x := m.index(c.Table); x != nil {
+			outcomes[i].Refusal = invalid("Can't write index table directly.")
+		} else if t == nil {
 			outcomes[i].Refusal = noTable()
 		} else if r := t.checkKey(c.Key); r != nil {
 			outcomes[i].Refusal = r
-		} else if r := t.checkNumber(c); r != nil {
+		} else if r := t.checkOps(c, now); r != nil {
 			outcomes[i].Refusal = r
 		} else {
-			outcomes[i].Refusal = t.checkStamps(c, now)
+			outcomes[i].Refusal = t.checkNumber(c)
 		}
 	}
 	if atomic {
@@ -100,13 +104,25 @@ func (t *Table) checkNumber(c *Change) *Refusal {
 	return nil
 }
 
-// checkStamps keeps explicit timestamps within the deviation and the time to live: max(now − deviation, now − time to live) ≤ stamp <
+// checkOps is what a row's operations are refused for by its table. It keeps explicit timestamps within the deviation and the time to live: max(now − deviation, now − time to live) ≤ stamp <
 // now + deviation, in seconds.
-func (t *Table) checkStamps(c *Change, now int64) *Refusal {
+func (t *Table) checkOps(c *Change, now int64) *Refusal {
+	if c.Kind == UpdateRow && t.Options.NoUpdate {
+		return invalid("Update operation is not allowed in this table")
+	}
 	for _, op := range c.Ops {
-		if op.Kind != Put || op.Timestamp == 0 {
-			continue
+		if r := t.checkStamp(op, now); r != nil {
+			return r
 		}
+		if r := t.checkDefined(op); r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+func (t *Table) checkStamp(op Op, now int64) *Refusal {
+	if op.Kind == Put && op.Timestamp != 0 {
 		stamp, second := op.Timestamp/1000, now/1000
 		oldest, newest := second-t.Options.Deviation, second+t.Options.Deviation
 		if live := t.Options.TTL; live > 0 {
@@ -173,6 +189,9 @@ func (t *Table) apply(c *Change, now int64) Outcome {
 		}
 	}
 	if exists || creates {
+		if refusal := t.tooLong(c.Key, after); refusal != nil {
+			return Outcome{Refusal: refusal}
+		}
 		t.keep(at, r, c.Key, after)
 	}
 	if c.ReturnKey {
@@ -190,6 +209,7 @@ func (t *Table) keep(at int, r *row, key Key, cells []Cell) {
 		r = &row{key: key}
 		t.rows = slices.Insert(t.rows, at, r)
 	}
+	r.without = nil
 	r.gone = append(r.gone, r.cells...)
 	sortCells(cells)
 	r.cells = nil

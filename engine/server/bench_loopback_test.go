@@ -61,11 +61,15 @@ func loopback(b *testing.B, s *Server, op string, body []byte, rows int) {
 	b.ReportMetric(float64(processorTime(b)-before)/n, "cpu-ns/row")
 }
 
-// BenchmarkLoopbackBatchPut is 200 rows of ten columns a request, to a directory with and without syncs.
+// BenchmarkLoopbackBatchPut is 200 rows of ten columns a request, to a directory with and without syncs, and to memory.
 func BenchmarkLoopbackBatchPut(b *testing.B) {
-	for name, noSync := range map[string]bool{"sync=always": false, "sync=none": true} {
+	for name, o := range map[string]Options{"sync=always": {}, "sync=none": {NoSync: true}, "memory": {InMemory: true, NoSync: true}} {
 		b.Run(name, func(b *testing.B) {
-			s, err := Open(b.TempDir(), Options{NoSync: noSync})
+			dir := b.TempDir()
+			if o.InMemory {
+				dir = ""
+			}
+			s, err := Open(dir, o)
 			if err != nil {
 				b.Fatal(err)
 			}
