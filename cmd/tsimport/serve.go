@@ -29,6 +29,7 @@ func serveCommand() *cli.Command {
 			&cli.BoolFlag{Name: "memory", Usage: "keep all in memory, and nothing on disk: the store is empty at the start and gone at the end"},
 			&cli.StringSliceFlag{Name: "seed", Usage: "load `INPUT[?table=TABLE&pk=COLUMN…]` (files, or an archive) into a table that is not there yet, before the server is ready; repeat it for several"},
 			&cli.BoolFlag{Name: "admin", Usage: "serve the admin API under /_engine/: counts, simulation, faults, reset, clock; with a secret of your own it asks for it"},
+			&cli.BoolFlag{Name: "ignore-streams", Usage: "take tables with a stream, which samples of SDKs make, and describe them with it; there is none, and reading it is refused"},
 			&cli.BoolFlag{Name: "any-credentials", Usage: "take every access key, secret and instance; only on this machine"},
 			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS`; port 0 picks a free one", Value: "127.0.0.1:8087"},
 			&cli.StringFlag{Name: "tls-cert", Usage: "`FILE` with the certificate, and those that sign it, in PEM; clients then use https"},
@@ -63,7 +64,7 @@ func serve(c *cli.Context) (err error) {
 	if c.Bool("memory") && (c.IsSet("store") || c.IsSet("sync")) {
 		return usagef("--memory keeps nothing on disk: leave out --store and --sync")
 	}
-	o := server.Options{NoSync: noSync, InMemory: c.Bool("memory"), NoAdmin: !c.Bool("admin"), AnyCredentials: c.Bool("any-credentials"), Simulation: simulated, Faults: plan, Log: log.New(c.App.ErrWriter, "tsimport: ", 0)}
+	o := server.Options{NoSync: noSync, InMemory: c.Bool("memory"), NoAdmin: !c.Bool("admin"), AnyCredentials: c.Bool("any-credentials"), IgnoreStreams: c.Bool("ignore-streams"), Simulation: simulated, Faults: plan, Log: log.New(c.App.ErrWriter, "tsimport: ", 0)}
 	shown, err := account(c, &o)
 	if err != nil {
 		return err

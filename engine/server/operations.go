@@ -86,6 +86,10 @@ func instead(operation string) string {
 		return " Read with GetRange, or make a secondary index."
 	case strings.Contains(operation, "Stream"), operation == "GetShardIterator", strings.HasPrefix(operation, "tunnel/"), strings.Contains(operation, "DeliveryTask"):
 		return " Read the table with GetRange or BulkExport."
+	case strings.Contains(operation, "Timeseries"):
+		return " Keep the points as rows of a table, with the time in the last column of the key."
+	case strings.Contains(operation, "GlobalTable"):
+		return " Make a table with CreateTable."
 	}
 	return ""
 }

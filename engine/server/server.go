@@ -36,6 +36,8 @@ type Options struct {
 
 	// AnyCredentials takes every access key, secret and instance. Answers are signed only for who knows the secret.
 	AnyCredentials bool
+	// IgnoreStreams takes tables with a stream, and describes them with it. There is none: requests that read streams are refused all the same.
+	IgnoreStreams bool
 	// NoAdmin says that the paths under /_engine/ are not there for clients of the network.
 	NoAdmin bool
 

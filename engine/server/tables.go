@@ -10,6 +10,9 @@ import (
 
 func (s *Server) createTable(body []byte) (call, *wire.Error) {
 	r, err := wire.DecodeCreateTable(body)
+	if err == nil && !s.o.IgnoreStreams {
+		err = r.Stream.Refuse()
+	}
 	if err == nil {
 		err = r.Check()
 	}
@@ -86,6 +89,9 @@ func (s *Server) describeTable(body []byte) (call, *wire.Error) {
 
 func (s *Server) updateTable(body []byte) (call, *wire.Error) {
 	r, err := wire.DecodeUpdateTable(body)
+	if err == nil && !s.o.IgnoreStreams {
+		err = r.Stream.Refuse()
+	}
 	if err == nil {
 		err = r.Check()
 	}

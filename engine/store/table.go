@@ -41,7 +41,24 @@ type meta struct {
 	Adjusted     int64    `json:",omitempty"` // Unix milliseconds: when reserved throughput was last changed
 	Indexes      []index  `json:",omitempty"`
 	Of           string   `json:",omitempty"` // the table that this is an index of; empty is none
+	Stream       *stream  `json:",omitempty"` // that it is described with; nil is none
 	Bounds       [][]byte `json:",omitempty"` // between the partitions it was created with, as variants
+}
+
+// stream is what a table was told of a stream. It has none.
+type stream struct {
+	Hours   int32
+	Columns []string `json:",omitempty"`
+}
+
+// setStream keeps what a request says of a stream.
+func (m *meta) setStream(s *wire.StreamSpec) {
+	if !s.Set {
+		return
+	}
+	if m.Stream = nil; s.Enable {
+		m.Stream = &stream{s.Hours.Or(24), s.Columns}
+	}
 }
 
 // Keys of what is kept of all tables: the number of the next one, and when the last one was made.
@@ -154,6 +171,7 @@ func (s *Store) CreateTable(ctx context.Context, r *wire.CreateTable) *wire.Erro
 		Read: r.Throughput.Read.Value, Write: r.Throughput.Write.Value,
 		LastIncrease: now.Unix(), Created: s.created(now), Bounds: savedBounds(r.Bounds),
 	}
+	m.setStream(&r.Stream)
 	before := s.nextID
 	s.nextID++
 	b := s.db.NewBatch()
@@ -245,6 +263,7 @@ func (s *Store) UpdateTable(ctx context.Context, r *wire.UpdateTable) (*wire.Tab
 	m.MaxVersions = r.Options.MaxVersions.Or(m.MaxVersions)
 	m.Deviation = r.Options.Deviation.Or(m.Deviation)
 	m.NoUpdate = !r.Options.AllowUpdate.Or(!m.NoUpdate)
+	m.setStream(&r.Stream)
 	if len(m.Indexes) > 0 {
 		if err := wire.CheckIndexable(m.TTL, m.MaxVersions, !m.NoUpdate); err != nil {
 			return nil, err
@@ -316,6 +335,9 @@ func (t *Table) Describe() *wire.TableDescription {
 		LastIncrease: m.LastIncrease, LastDecrease: m.LastDecrease,
 		TTL: m.TTL, MaxVersions: m.MaxVersions, Deviation: m.Deviation, AllowUpdate: !m.NoUpdate, FullRow: m.FullRow,
 		Created: m.Created, Bounds: m.partitionBounds(),
+	}
+	if m.Stream != nil {
+		d.Stream = wire.StreamSpec{Enable: true, Hours: wire.Optional[int32]{Value: m.Stream.Hours, Set: true}, Columns: m.Stream.Columns}
 	}
 	for i := range m.Indexes {
 		d.IndexMetas = append(d.IndexMetas, m.Indexes[i].meta())

@@ -80,7 +80,7 @@ func (r *UpdateTable) Check() *Error {
 	switch {
 	case !ValidTableName(r.Name):
 		return invalidTableName(r.Name)
-	case !o.Set && !t.Set && !r.streamOff:
+	case !o.Set && !t.Set && !r.Stream.Set:
 		return Invalid("No parameter is specified in UpdateTable.")
 	case o.Set && !o.TTL.Set && !o.MaxVersions.Set && !o.Deviation.Set && !o.AllowUpdate.Set && !o.FullRow.Set:
 		return Invalid("No parameter is specified in table options.")

@@ -77,6 +77,7 @@ type CreateTable struct {
 	Options    TableOptions
 	Throughput Throughput
 	Indexes    []IndexMeta
+	Stream     StreamSpec
 	Bounds     []Cell // between the partitions asked for; Check sets it
 	ranges     []partitionRange
 }
@@ -98,14 +99,17 @@ func DecodeCreateTable(b []byte) (*CreateTable, *Error) {
 			return f.message(r.Options.field)
 		case 4:
 			return r.partition(f)
-		case 5, 6:
-			return refuseEnabled(f)
+		case 5:
+			r.Stream.Set = true
+			return f.message(r.Stream.field)
+		case 6:
+			return refuseEncryption(f)
 		case 7:
 			r.Indexes = append(r.Indexes, IndexMeta{})
 			return f.message(r.Indexes[len(r.Indexes)-1].field)
 		case 8:
 			if f.num != 0 {
-				return Unsupported("CreateTable with local transactions")
+				return Unsupported("CreateTable with local transactions; write rows of one partition key all or none with BatchWriteRow and is_atomic")
 			}
 		}
 		return nil
@@ -122,15 +126,40 @@ func DecodeCreateTable(b []byte) (*CreateTable, *Error) {
 	return r, err
 }
 
-// refuseEnabled refuses a stream or encryption specification that is switched on.
-func refuseEnabled(f field) *Error {
-	what := "streams"
-	if f.id == 6 {
-		what = "server-side encryption"
+// StreamSpec is what a table's stream is to be.
+type StreamSpec struct {
+	Set, Enable bool
+	Hours       Optional[int32]
+	Columns     []string
+}
+
+func (s *StreamSpec) field(f field) *Error {
+	switch f.id {
+	case 1:
+		s.Enable = f.num != 0
+	case 2:
+		return f.int32(&s.Hours)
+	case 3:
+		var name string
+		err := f.text(&name)
+		s.Columns = append(s.Columns, name)
+		return err
 	}
+	return nil
+}
+
+// Refuse says what to do without a stream, if one is asked for.
+func (s *StreamSpec) Refuse() *Error {
+	if !s.Enable {
+		return nil
+	}
+	return Unsupported("streams; read the table with GetRange or BulkExport")
+}
+
+func refuseEncryption(f field) *Error {
 	return f.message(func(g field) *Error {
 		if g.id == 1 && g.num != 0 {
-			return Unsupported(what)
+			return Unsupported("server-side encryption")
 		}
 		return nil
 	})
@@ -144,8 +173,9 @@ func (r *CreateTable) meta(f field) *Error {
 		return r.keyColumn(f)
 	case 3:
 		return f.definedColumn(&r.Defined)
-	case 4:
-		return Unsupported("CreateTable with secondary indexes")
+	case 4: // where an old SDK for Go names them
+		r.Indexes = append(r.Indexes, IndexMeta{})
+		return f.message(r.Indexes[len(r.Indexes)-1].field)
 	}
 	return nil
 }
@@ -234,7 +264,7 @@ type UpdateTable struct {
 	Name       []byte
 	Options    TableOptions
 	Throughput Throughput
-	streamOff  bool // asked for, and so it is
+	Stream     StreamSpec
 }
 
 // DecodeUpdateTable reads the request.
@@ -251,8 +281,8 @@ func DecodeUpdateTable(b []byte) (*UpdateTable, *Error) {
 			r.Options.Set = true
 			return f.message(r.Options.field)
 		case 4:
-			r.streamOff = true
-			return refuseEnabled(f)
+			r.Stream.Set = true
+			return f.message(r.Stream.field)
 		}
 		return nil
 	})

@@ -160,7 +160,7 @@ func tooMuchData(op string, size int) *Error {
 
 func refuseTransaction(f field) *Error {
 	if len(f.raw) > 0 {
-		return Unsupported("local transactions")
+		return Unsupported("local transactions; write rows of one partition key all or none with BatchWriteRow and is_atomic")
 	}
 	return nil
 }

@@ -159,6 +159,7 @@ type TableDescription struct {
 	Created      int64    // Unix microseconds
 	Indexes      int      // simulated secondary indexes, which only have a name and the table's key
 	IndexMetas   []IndexMeta
+	Stream       StreamSpec // that the table was said to have
 }
 
 func appendKeySchema(dst []byte, id protowire.Number, key []KeyColumn) []byte {
@@ -197,8 +198,20 @@ func flag(b bool) int64 {
 	return 0
 }
 
-// streamOff is StreamDetails of a table without a stream; Go's SDK dereferences it.
-func streamOff() []byte { return appendInt(nil, 1, 0) }
+// stream is StreamDetails, of a table without a stream too: Go's SDK dereferences it.
+func (d *TableDescription) stream() []byte {
+	b := appendInt(nil, 1, flag(d.Stream.Enable))
+	if !d.Stream.Enable {
+		return b
+	}
+	b = appendText(b, 2, fmt.Sprintf("%s_%d", d.Name, d.Created))
+	b = appendInt(b, 3, int64(d.Stream.Hours.Or(24)))
+	b = appendInt(b, 4, d.Created)
+	for _, name := range d.Stream.Columns {
+		b = appendText(b, 5, name)
+	}
+	return b
+}
 
 // AppendDescribeTable is the body of a DescribeTable answer.
 func AppendDescribeTable(dst []byte, d *TableDescription) []byte {
@@ -211,7 +224,7 @@ func AppendDescribeTable(dst []byte, d *TableDescription) []byte {
 	dst = appendBytes(dst, 2, d.throughput())
 	dst = appendBytes(dst, 3, d.options())
 	dst = appendInt(dst, 4, statusActive)
-	dst = appendBytes(dst, 5, streamOff())
+	dst = appendBytes(dst, 5, d.stream())
 	for _, s := range d.Splits {
 		dst = appendBytes(dst, 6, s)
 	}
@@ -235,7 +248,7 @@ func AppendDescribeTable(dst []byte, d *TableDescription) []byte {
 func AppendUpdateTable(dst []byte, d *TableDescription) []byte {
 	dst = appendBytes(dst, 1, d.throughput())
 	dst = appendBytes(dst, 2, d.options())
-	return appendBytes(dst, 3, streamOff())
+	return appendBytes(dst, 3, d.stream())
 }
 
 // AppendListTable is the body of a ListTable answer.
