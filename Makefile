@@ -127,7 +127,7 @@ metamorphic:
 	$(GO) test ./partitioner -run 'WhenAnythingFails$$' -cutter-seeds 5000 -timeout 60m
 	$(GO) test ./pipeline -run 'TestALiveSourceIsLoaded|TestPartsAreRead' -live-seeds 200 -timeout 60m
 
-# The engine against the model: 3,000 random sequences of operations, 300 with restarts, concurrent clients.
+# The engine against the model: 3,000 random sequences of operations, 3,000 with indexes, 300 of each with restarts, concurrent clients.
 model:
 	$(GO) test ./engine/model -run 'AsTheModel$$' -rapid.checks 3000 -timeout 30m
 	$(GO) test ./engine/model -run 'Restarts' -rapid.checks 300 -timeout 30m
