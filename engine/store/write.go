@@ -271,14 +271,13 @@ func (m *meta) checkCells(c *wire.Change, now int64, choices Choices) *wire.Erro
 	if c.Op == wire.UpdateRow && m.NoUpdate {
 		return wire.Invalid("Update operation is not allowed in this table")
 	}
-	from, to := m.window(now, choices)
 	for i := range c.Row.Cells {
 		cell := &c.Row.Cells[i]
 		if cell.Op == wire.DeleteColumn || cell.Op == wire.DeleteVersion {
 			continue
 		}
 		if cell.Stamped {
-			if cell.Timestamp < from || cell.Timestamp >= to {
+			if from, to := m.window(now, choices); cell.Timestamp < from || cell.Timestamp >= to {
 				return wire.Invalid("Invalid timestamp. Cell:%s. Timestamp:%d. MinTimestamp:%d. MaxTimestamp:%d.", cell.Name, cell.Timestamp, from, to)
 			}
 		}
