@@ -39,7 +39,7 @@ func Actions() []string {
 }
 
 // rowWrites are the operations that plans made here are about when nothing else is said.
-var rowWrites = []string{"BatchWriteRow", "PutRow", "UpdateRow", "DeleteRow"}
+var rowWrites = []string{"BatchWriteRow", "PutRow", "UpdateRow", "DeleteRow", "BulkImport"}
 
 // Codes that pass: of whole requests, and of single rows.
 var (
