@@ -55,6 +55,9 @@ func TestASeedIsLoadedWholeOrNotAtAll(t *testing.T) {
 	if code == 0 {
 		t.Fatalf("a seed with a bad record is taken: %s%s", stdout, stderr)
 	}
+	if !strings.Contains(stderr, "record 2 (line 3) cannot be loaded: ") {
+		t.Errorf("it is not said which record: %s", stderr)
+	}
 	s, err := launch("--store", name("store"), "--seed", good)
 	must(t, err)
 	if got := dump(t, s, "t"); len(got) != 2 {

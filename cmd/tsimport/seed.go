@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -111,11 +112,7 @@ func plant(c *cli.Context, store *server.Server, o server.Options, seeds []seed)
 			if err := unmarkSeed(c.Context, store, o, c.String("store"), s.table, false); err != nil {
 				return err
 			}
-			why := bytes.TrimSpace(says.Bytes())
-			if at := bytes.LastIndexByte(why, '\n'); at >= 0 {
-				why = why[at+1:]
-			}
-			return usagef("--seed %s: %s", s.input, bytes.TrimPrefix(why, []byte("tsimport: ")))
+			return usagef("--seed %s: %s", s.input, whyNot(says.Bytes(), filepath.Join(dir, fmt.Sprint(i))))
 		}
 		if err := unmarkSeed(c.Context, store, o, c.String("store"), s.table, true); err != nil {
 			return err
@@ -123,6 +120,28 @@ func plant(c *cli.Context, store *server.Server, o server.Options, seeds []seed)
 		say(c, c.App.ErrWriter, "table %s was loaded from %s", s.table, s.input)
 	}
 	return nil
+}
+
+// whyNot is why a seed was not loaded: what the load said last, or the first record that it rejected.
+func whyNot(said []byte, run string) string {
+	said = bytes.TrimSpace(said)
+	if at := bytes.LastIndexByte(said, '\n'); at >= 0 {
+		said = said[at+1:]
+	}
+	if len(said) > 0 {
+		return string(bytes.TrimPrefix(said, []byte("tsimport: ")))
+	}
+	var first struct {
+		Record, Line  int64
+		Code, Message string
+	}
+	if f, err := os.Open(filepath.Join(run, "rejects.jsonl")); err == nil {
+		defer f.Close()
+		if json.NewDecoder(f).Decode(&first) == nil {
+			return fmt.Sprintf("record %d (line %d) cannot be loaded: %s: %s", first.Record, first.Line, first.Code, first.Message)
+		}
+	}
+	return "it was not loaded"
 }
 
 // seedMark is a file of the store that names the table whose seed is being loaded: a table that a kill left in part is not taken for whole.
