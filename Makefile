@@ -1,9 +1,9 @@
-# What CI runs is `make check memory node python`; checks fail, they never repair.
+# What CI runs is `make check manifests memory node python`; checks fail, they never repair.
 
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python java values dumps dist dist-check cross sources sources-cost site
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -110,6 +110,10 @@ CROSS ?= windows/amd64 darwin/arm64
 
 cross:
 	@set -e; for p in $(CROSS); do echo "go vet for $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) vet ./...; done
+
+# What there is for Kubernetes and cron, decoded by the types of its API, and the Dockerfile, parsed as BuildKit does: a module of its own.
+manifests:
+	cd k8s && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./... -count 1
 
 # Longer runs, not part of check.
 

@@ -1,0 +1,171 @@
+package k8s
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/robfig/cron/v3"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// decode reads a manifest as the API server does that is asked for strict validation: unknown and repeated fields are errors.
+func decode(text []byte) (runtime.Object, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{batchv1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	object, _, err := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer().Decode(text, nil, nil)
+	return object, err
+}
+
+func nightly(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "examples", "nightly", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func cronJob(t *testing.T) *batchv1.CronJob {
+	t.Helper()
+	object, err := decode(nightly(t, "cronjob.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, ok := object.(*batchv1.CronJob)
+	if !ok {
+		t.Fatalf("cronjob.yaml is a %T", object)
+	}
+	return c
+}
+
+func TestTheCronJobIsOneOfTheAPI(t *testing.T) {
+	c := cronJob(t)
+	if _, err := cron.ParseStandard(c.Spec.Schedule); err != nil {
+		t.Errorf("schedule: %v", err)
+	}
+	if !slices.Contains([]batchv1.ConcurrencyPolicy{batchv1.AllowConcurrent, batchv1.ForbidConcurrent, batchv1.ReplaceConcurrent}, c.Spec.ConcurrencyPolicy) {
+		t.Errorf("concurrencyPolicy %q is none of the API's", c.Spec.ConcurrencyPolicy)
+	}
+	// The name of a job is that of the CronJob and 11 characters more.
+	if why := validation.IsDNS1123Subdomain(c.Name); len(why) > 0 || len(c.Name) > validation.DNS1123LabelMaxLength-11 {
+		t.Errorf("the name %q: %v", c.Name, why)
+	}
+	checkPod(t, &c.Spec.JobTemplate.Spec.Template.Spec)
+	checkFailures(t, &c.Spec.JobTemplate.Spec)
+}
+
+// checkPod checks what the API server refuses although the types allow it.
+func checkPod(t *testing.T, pod *corev1.PodSpec) {
+	t.Helper()
+	volumes := map[string]bool{}
+	for _, v := range pod.Volumes {
+		if why := validation.IsDNS1123Label(v.Name); len(why) > 0 || volumes[v.Name] {
+			t.Errorf("volume %q: %v, or there are two", v.Name, why)
+		}
+		volumes[v.Name] = true
+	}
+	for _, c := range pod.Containers {
+		if why := validation.IsDNS1123Label(c.Name); len(why) > 0 || c.Image == "" {
+			t.Errorf("container %q with image %q: %v", c.Name, c.Image, why)
+		}
+		paths := map[string]bool{}
+		for _, m := range c.VolumeMounts {
+			if !volumes[m.Name] || paths[m.MountPath] || !filepath.IsAbs(m.MountPath) {
+				t.Errorf("container %s mounts %q at %q: there is no such volume, or the path is not one of its own", c.Name, m.Name, m.MountPath)
+			}
+			paths[m.MountPath] = true
+		}
+		for _, e := range c.EnvFrom {
+			if (e.SecretRef == nil) == (e.ConfigMapRef == nil) {
+				t.Errorf("container %s: envFrom wants one of secretRef and configMapRef", c.Name)
+			}
+		}
+	}
+	if s := pod.SecurityContext; s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.RunAsUser == nil || *s.RunAsUser == 0 {
+		t.Error("the pod may run as root")
+	}
+}
+
+// checkFailures checks the rules of a job for pods that fail, by what the API server asks of them.
+func checkFailures(t *testing.T, job *batchv1.JobSpec) {
+	t.Helper()
+	if job.Template.Spec.RestartPolicy != corev1.RestartPolicyNever {
+		t.Errorf("restartPolicy %q: a podFailurePolicy wants Never", job.Template.Spec.RestartPolicy)
+	}
+	if job.PodFailurePolicy == nil {
+		t.Fatal("there is no podFailurePolicy")
+	}
+	actions := []batchv1.PodFailurePolicyAction{batchv1.PodFailurePolicyActionIgnore, batchv1.PodFailurePolicyActionFailJob, batchv1.PodFailurePolicyActionCount}
+	for i, r := range job.PodFailurePolicy.Rules {
+		if !slices.Contains(actions, r.Action) || (r.OnExitCodes == nil) == (len(r.OnPodConditions) == 0) {
+			t.Errorf("rule %d: action %q, and wants one of onExitCodes and onPodConditions", i, r.Action)
+		}
+		for _, p := range r.OnPodConditions {
+			if p.Type == "" || !slices.Contains([]corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown}, p.Status) {
+				t.Errorf("rule %d: condition %q is %q", i, p.Type, p.Status)
+			}
+		}
+		e := r.OnExitCodes
+		if e == nil {
+			continue
+		}
+		if e.Operator != batchv1.PodFailurePolicyOnExitCodesOpIn && e.Operator != batchv1.PodFailurePolicyOnExitCodesOpNotIn {
+			t.Errorf("rule %d: operator %q", i, e.Operator)
+		}
+		if !slices.IsSorted(e.Values) || len(slices.Compact(slices.Clone(e.Values))) != len(e.Values) || e.Operator == batchv1.PodFailurePolicyOnExitCodesOpIn && slices.Contains(e.Values, 0) {
+			t.Errorf("rule %d: exit codes %v: want them in order, each once, and not 0", i, e.Values)
+		}
+		if e.ContainerName != nil && !slices.ContainsFunc(job.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == *e.ContainerName }) {
+			t.Errorf("rule %d: there is no container %q", i, *e.ContainerName)
+		}
+	}
+}
+
+// A misspelled or misplaced field is what a manifest in YAML gets wrong without anybody noticing.
+func TestMistakesInTheCronJobAreFound(t *testing.T) {
+	text := nightly(t, "cronjob.yaml")
+	for from, to := range map[string]string{
+		"concurrencyPolicy:":      "concurencyPolicy:",
+		"backoffLimit: 5":         `backoffLimit: "5"`,
+		"values: [2":              "codes: [2",
+		"restartPolicy: Never":    "restartPolicy: Never\n          restartPolicy: Never",
+		"apiVersion: batch/v1":    "apiVersion: batch/v1beta9",
+		"runAsNonRoot: true":      "runAsNonRoot: yes please",
+		"startingDeadlineSeconds": "activeDeadlineSeconds",
+	} {
+		wrong := bytes.Replace(text, []byte(from), []byte(to), 1)
+		if bytes.Equal(wrong, text) {
+			t.Fatalf("%q is not in the manifest", from)
+		}
+		if _, err := decode(wrong); err == nil {
+			t.Errorf("%s in place of %s is taken", to, from)
+		}
+	}
+}
+
+func TestTheCrontabHasTheScheduleOfTheCronJob(t *testing.T) {
+	lines := regexp.MustCompile(`(?m)^((?:\S+\s+){5})(\S+)\s+\S.*$`).FindAllStringSubmatch(regexp.MustCompile(`(?m)^\s*#.*$`).ReplaceAllString(string(nightly(t, "crontab")), ""), -1)
+	if len(lines) != 1 {
+		t.Fatalf("the crontab has %d lines with a schedule, a user and a command; want 1", len(lines))
+	}
+	schedule := strings.TrimSpace(lines[0][1])
+	if _, err := cron.ParseStandard(schedule); err != nil {
+		t.Error(err)
+	}
+	if of := cronJob(t).Spec.Schedule; of != schedule {
+		t.Errorf("the crontab runs at %q, the CronJob at %q", schedule, of)
+	}
+}
