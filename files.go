@@ -9,6 +9,8 @@ import (
 	"tsimport/internal/tablestore/accesskey"
 	"tsimport/pipeline"
 	"tsimport/pipeline/options"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/recurring"
 )
 
 // LoadOptions are the options of a load of files. The zero value reads files with a header into an existing table. Each field
@@ -66,6 +68,16 @@ type LoadOptions struct {
 	AgePolicy     string // file
 	PreSplit      string // auto, off or 2 to 10 ranges; "" is auto
 
+	// Loads that come again (docs/nightly.md).
+	OnlyNew          bool          // load each input once per table
+	ReloadChanged    bool          // with OnlyNew: load a known input again whose content has changed, in place of refusing it
+	ReloadRenamed    bool          // with OnlyNew: load an input whose content is known under another name, in place of leaving it out
+	FailIfNothingNew bool          // ErrNothingNew, in place of a summary without rows
+	FilesBy          string        // name or time: the order of the inputs; "" is as they come, with OnlyNew by name
+	SettleFiles      time.Duration // leave out inputs that were changed less than this long ago; 0 leaves out none
+	DoneMarker       string        // load an input only if this stands beside it, such as {}.done, where {} is its name
+	State            string        // a folder, oss://bucket/prefix or s3://bucket/prefix for known files, checkpoints and a lease; "" is ./tsimport-runs
+
 	// How they are written.
 	Mode              string // put, update, delete or increment; "" is put
 	Condition         string // ignore, exist or not-exist; "" is ignore
@@ -113,6 +125,9 @@ type Summary struct {
 	RejectsFiles                        []string // with the rejected records; the one with the reasons is the last
 }
 
+// ErrNothingNew: no input is new, and LoadOptions.FailIfNothingNew is set.
+var ErrNothingNew = errors.New("no input is new")
+
 // ErrErrorLimit: more records were rejected than LoadOptions.MaxErrors allows.
 var ErrErrorLimit = errors.New("too many rejected rows")
 
@@ -120,8 +135,8 @@ var ErrErrorLimit = errors.New("too many rejected rows")
 // oss and s3 addresses. A load that did not finish is resumed when it is called again with the same arguments.
 //
 // When ctx ends the load stops at once. The summary is nil if the load could not begin. Up to LoadOptions.MaxErrors, rejected
-// records do not fail the load: the summary counts them.
-func LoadFiles(ctx context.Context, target Target, tableName string, files []string, o LoadOptions) (*Summary, error) {
+// records do not fail the load: the summary counts them. With OnlyNew the summary is empty if no input is new.
+func LoadFiles(ctx context.Context, target Target, tableName string, files []string, o LoadOptions) (summary *Summary, err error) {
 	given := givenBy(&o)
 	given["table"] = tableName
 	cfg, err := options.Config(given, files)
@@ -152,9 +167,25 @@ func LoadFiles(ctx context.Context, target Target, tableName string, files []str
 			cfg.Target.Name = name
 		}
 	}
+	if command == nil { // the command has opened it
+		again, openErr := recurring.Open(ctx, given, &cfg, func(string, ...any) {})
+		if openErr != nil {
+			return nil, public(openErr)
+		}
+		defer func() {
+			if closeErr := again.Close(); err == nil {
+				err = closeErr
+			}
+		}()
+	}
 	report, err := pipeline.Run(ctx, cfg)
 	if command != nil {
 		command.Report, command.Err = report, err
+	} else if nothing := new(plan.NothingNew); errors.As(err, &nothing) {
+		if o.FailIfNothingNew {
+			return nil, &failure{ErrNothingNew, err}
+		}
+		return &Summary{}, nil
 	}
 	if err != nil && ctx.Err() != nil {
 		err = &failure{ErrInterrupted, errors.Join(err, context.Cause(ctx))}

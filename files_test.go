@@ -96,3 +96,54 @@ func TestErrorsOfLoadFilesCanBeTold(t *testing.T) {
 		t.Errorf("permission: %v", err)
 	}
 }
+
+func TestFilesThatComeAgainAreLoadedOnce(t *testing.T) {
+	w := newWorld(t)
+	file, _ := input(t, "id,n\na,1\n")
+	dir := filepath.Dir(file)
+	options := LoadOptions{Create: true, PK: []string{"id:string"}, Type: map[string]string{"n": "integer"}, Settle: settle, OnlyNew: true, State: filepath.Join(dir, "state"), DoneMarker: "{}.done"}
+	if err := os.Mkdir(options.State, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	load := func(run string, want int64, wantErr error) {
+		t.Helper()
+		o := options
+		o.RunDir = filepath.Join(dir, run)
+		s, err := LoadFiles(context.Background(), w.target(), "t", []string{filepath.Join(dir, "*.csv")}, o)
+		if !errors.Is(err, wantErr) || err == nil && s.Written != want || err != nil && wantErr == nil {
+			t.Fatalf("%s: %v, %+v; want %d written, %v", run, err, s, want, wantErr)
+		}
+	}
+	load("no marker", 0, nil)
+	if err := os.WriteFile(file+".done", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	load("new", 1, nil)
+	load("known", 0, nil)
+	options.FailIfNothingNew = true
+	load("nothing new", 0, ErrNothingNew)
+	if err := os.WriteFile(file, []byte("id,n\na,2\nb,3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var usage *UsageError
+	o := options
+	o.RunDir = filepath.Join(dir, "changed")
+	if _, err := LoadFiles(context.Background(), w.target(), "t", []string{file}, o); !errors.As(err, &usage) || !strings.Contains(err.Error(), "in.csv") {
+		t.Errorf("a changed file: %v", err)
+	}
+	options.ReloadChanged = true
+	load("reloaded", 2, nil)
+	if got, want := w.rows(1), map[string]string{"a": "n=int64 2", "b": "n=int64 3"}; !maps.Equal(got, want) {
+		t.Errorf("the table has %q, want %q", got, want)
+	}
+	for text, o := range map[string]LoadOptions{
+		"--files-by \"size\"":               {OnlyNew: true, FilesBy: "size"},
+		"--reload-renamed needs --only-new": {ReloadRenamed: true},
+		"--only-new and --limit":            {OnlyNew: true, Limit: 1},
+		"--done-marker":                     {DoneMarker: "done"},
+	} {
+		if _, err := LoadFiles(context.Background(), w.target(), "t", []string{file}, o); !errors.As(err, &usage) || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

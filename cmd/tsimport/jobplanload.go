@@ -20,6 +20,7 @@ import (
 	"tsimport/pipeline"
 	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/plan"
+	"tsimport/pipeline/recurring"
 	"tsimport/reader/input"
 	exporting "tsimport/transfer/export"
 )
@@ -142,10 +143,10 @@ func (l *loadPlan) reach(t *target) error {
 
 // askState says that another process may work on the load, by the lease of its --state.
 func (l *loadPlan) askState(ctx context.Context, c *cli.Context, cfg *pipeline.Config) {
-	if !inState(c) {
+	if !recurring.InState(givenFlags{c}) {
 		return
 	}
-	store, err := openStore(ctx, c, cfg.Read.Find)
+	store, err := recurring.OpenStore(ctx, givenFlags{c}, cfg.Read.Find)
 	if err == nil {
 		var owner string
 		identity := checkpoint.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...)

@@ -25,6 +25,9 @@ import (
 var notOfTheLibrary = []string{
 	"table", "endpoint", "instance", "store", "request-timeout", "sync", "verify", "retry-rejects", "json", "quiet", "verbose", "status", "now", "header",
 	"cpu-profile", "allocations-profile", "drop-expired", "save-job", "profile",
+	"log-format", "metrics-file", "push-metrics", // what the command prints and sends; a program has the summary
+	"timeout",                                         // the context's
+	"source-connections", "query", "require-snapshot", // of databases, which LoadFiles does not read
 }
 
 func TestEveryFlagOfALoadIsAFieldOfTheLibrary(t *testing.T) {
@@ -35,7 +38,7 @@ func TestEveryFlagOfALoadIsAFieldOfTheLibrary(t *testing.T) {
 			fields[options.FlagName(typ.Field(i).Name)] = false
 		}
 	}
-	for _, f := range loadFlags() {
+	for _, f := range append(loadCommandFlags(), timeoutFlag()) {
 		name := f.Names()[0]
 		if _, ok := fields[name]; !ok && !slices.Contains(notOfTheLibrary, name) {
 			t.Errorf("--%s is not an option of the library", name)
@@ -91,12 +94,13 @@ func TestTheLibraryUnderstandsFlagsAsTheCommandDoes(t *testing.T) {
 		"--header=false", "--header-line 3", "--skip-lines 2 --flatten --ignore-ts --path-columns --oss-endpoint http://o --oss-region r --s3-endpoint http://s --s3-region q",
 		`--delimiter ; --quote ' --escape \ --comment # --record-end |`, "--quote=", "--quote none --escape=", "--dialect mysql --escape=", "--dialect auto", "--dialect mysql",
 		"--dialect postgres --empty null", "--dialect mysql --comment=",
+		"--only-new --reload-changed --reload-renamed --fail-if-nothing-new --files-by time --settle-files 2m --done-marker {}.done --state " + dir + "/state",
 	} {
 		args := append(strings.Fields(line), "--table", "t", "in.csv")
 		if strings.HasPrefix(line, `--columns a,`) {
 			args = append(splitQuoted(line), "--table", "t", "in.csv")
 		}
-		err := given(t, loadFlags(), args, func(c *cli.Context) error {
+		err := given(t, loadCommandFlags(), args, func(c *cli.Context) error {
 			cfg, err := loadConfig(c, &invocation{})
 			if err != nil {
 				return err

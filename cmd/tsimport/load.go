@@ -18,6 +18,7 @@ import (
 	"tsimport/pipeline"
 	"tsimport/pipeline/options"
 	"tsimport/pipeline/plan"
+	"tsimport/pipeline/recurring"
 	loadpage "tsimport/pipeline/report"
 )
 
@@ -292,7 +293,7 @@ type readyLoad struct {
 	target  *target
 	options tsimport.LoadOptions
 	noSync  bool
-	again   *once
+	again   *recurring.Load
 }
 
 // prepare opens the target and what a load that comes again needs, and completes the load.
@@ -322,18 +323,13 @@ func (r *readyLoad) prepare(c *cli.Context, interrupts *interrupts, show *displa
 		}
 	}
 	cfg.Target.Absent, cfg.Target.Create = t.missing, r.options.Create
-	if r.again, err = openOnce(interrupts.drain, c, show, cfg); r.again != nil {
-		if r.again.known != nil {
-			cfg.Resume.Known = r.again.known
-		}
-		cfg.Checkpoint.State, cfg.Checkpoint.Raised = r.again.state, r.again.raised
-	}
+	r.again, err = recurring.Open(interrupts.drain, givenFlags{c}, cfg, sayer(c, show))
 	return err
 }
 
 // close gives back what was opened.
 func (r *readyLoad) close(err error) error {
-	err = errors.Join(err, r.again.close())
+	err = errors.Join(err, r.again.Close())
 	if r.target == nil {
 		return err
 	}

@@ -20,7 +20,7 @@ const module = "tsimport"
 // imports a sibling; the engine, which judges the others, shares no code with them;
 // internal/limiter, which only it and tests use, is how a service limits.
 var arrows = map[string][]string{
-	".": {"internal/table", "internal/tablestore/accesskey", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "reader/record", "reader/source"},
+	".": {"internal/table", "internal/tablestore/accesskey", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "pipeline/recurring", "reader/record", "reader/source"},
 	"cmd/tsimport": {
 		"internal/errorcodes", "internal/exitcode", "internal/runmetrics", "internal/spill", "internal/suggest",
 		".",
@@ -51,6 +51,7 @@ var arrows = map[string][]string{
 		"pipeline",
 		"pipeline/options",
 		"pipeline/plan",
+		"pipeline/recurring",
 		"reader",
 		"reader/convert",
 		"reader/csv",
@@ -90,6 +91,7 @@ var arrows = map[string][]string{
 	"pipeline/plan":   {"internal/suggest", "internal/exitcode", "internal/tablestore/condition", "lifecycle", "keyexpr", "reader", "reader/convert", "reader/input", "reader/record", "internal/tablestore/client", "pipeline/rundir", "internal/table", "reader/source"},
 
 	"pipeline/options":    {"internal/tablestore/client", "internal/tablestore/condition", "keyexpr", "lifecycle", "pipeline", "pipeline/plan", "pipeline/rundir", "reader", "reader/convert", "reader/csv", "internal/table"},
+	"pipeline/recurring":  {"internal/jobdir", "knownfiles", "pipeline", "pipeline/checkpoint", "pipeline/options", "pipeline/plan", "pipeline/rundir", "reader/input"},
 	"pipeline/bottleneck": {},
 	"pipeline/readorder":  {},
 	"pipeline/status":     {"pipeline", "pipeline/bottleneck"},
