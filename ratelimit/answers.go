@@ -21,7 +21,7 @@ func (p *Pacer) unthrottled(now time.Time, took, units float64) {
 		}
 		p.ramp.clean += units / p.perRow
 		p.ramp.rows = max(p.ramp.rows, min(2*p.ramp.rows, max(startRows, min(20000*p.line.rtt, maxRows))))
-		if p.ramp.window >= slowWindow {
+		if p.ramp.window >= slowWindow || p.line.perUnit > 0 {
 			p.ramp.window = min(p.ramp.window+1, p.max)
 		} else if p.ramp.clean >= stepRows {
 			p.ramp.clean = 0
@@ -124,7 +124,7 @@ func (p *Pacer) slowForRows(now time.Time, took, units float64) bool {
 		r.fast, r.fastOf, r.rows = took, units, r.slowed/p.perRow
 		return true
 	case r.fast > 0 && units > r.fastOf && slowerByRows*took > r.fast:
-		p.line.perUnit = (took - r.fast) / (units - r.fastOf)
+		p.line.perUnit, p.line.guessed = (took-r.fast)/(units-r.fastOf), false
 		p.line.way, p.line.waySince = [2]float64{}, time.Time{}
 		p.evidence.queue, p.evidence.paced = true, true
 		p.setRate(1 / p.line.perUnit)
@@ -139,13 +139,14 @@ func (p *Pacer) slowForRows(now time.Time, took, units float64) bool {
 // queued takes the news that answers come late while nothing is refused: a queue at the service has grown. It says what a throttle
 // says, only that nothing is lost: what was accepted since an answer was on time is what flowed, for the service was busy since then.
 func (p *Pacer) queued(t throttle) {
+	p.line.queue()
 	p.evidence.queue = true
 	p.evidence.paced = p.evidence.paced || p.phase != inCruise
 	t.since = t.met.Sub(p.gauge.from)
 	switch {
 	case p.phase == inKnown:
-	case p.phase == inCruise && p.probe.sent < 0.5*p.rate*t.now.Sub(p.probe.since).Seconds():
-		return // it has sent too little to be what the service is busy with
+	case p.phase == inCruise && p.probe.sent < 0.5*p.rate*t.now.Sub(p.probe.since).Seconds() && len(p.crowd.flying)+1 < p.max:
+		return // it has sent too little to be what the service is busy with, and it may send more
 	case p.phase == inCruise && t.now.Sub(p.line.freeAt) < leastBusy && p.probe.gain < guessGain:
 		p.again(t)
 		return

@@ -99,16 +99,6 @@ type line struct {
 	probeAt     time.Time
 }
 
-// lateness is how late answers come.
-type lateness struct {
-	way      [2]float64 // seconds of the fastest answer, in this and the last period
-	waySince time.Time
-	freeAt   time.Time // the last answer that was not late
-	perUnit  float64   // seconds that the service takes for a unit before it answers, where that was seen
-	lateFrom time.Time
-	late     int // answers in a row that came late
-}
-
 type send struct {
 	at    time.Time
 	units float64
@@ -122,34 +112,6 @@ func (l *line) answered(sent, now time.Time) {
 	l.rtt += (d - l.rtt) / 8
 	l.sends = slices.DeleteFunc(l.sends, func(s send) bool { return !s.at.After(sent) })
 }
-
-// queues notes an answer to so many units and reports whether it shows that requests wait in a queue.
-func (l *lateness) queues(sent, now time.Time, units float64) bool {
-	d := now.Sub(sent).Seconds() - l.perUnit*units
-	if l.waySince.IsZero() || now.Sub(l.waySince) > wayFor {
-		l.way[1] = l.way[0]
-		if l.waySince.IsZero() {
-			l.way[1] = d
-		}
-		l.way[0], l.waySince = d, now
-	}
-	l.way[0] = min(l.way[0], d)
-	most := l.shortest()*delayOfWay + mostDelay
-	if d -= l.shortest(); d <= most/2 || l.freeAt.IsZero() {
-		l.freeAt = now
-	}
-	if d <= most {
-		l.late = 0
-		return false
-	}
-	if l.late++; l.late == 1 {
-		l.lateFrom = now
-	}
-	return l.late >= lateAnswers && now.Sub(l.lateFrom) >= lateFor
-}
-
-// shortest is the way without a queue, in seconds.
-func (l *lateness) shortest() float64 { return max(0, min(l.way[0], l.way[1])) }
 
 // sentSince returns the units sent after the request that was answered last.
 func (l *line) sentSince() float64 {

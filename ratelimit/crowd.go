@@ -104,8 +104,8 @@ func (c *crowd) back(sent, now time.Time, units, way float64) visit {
 }
 
 // hears looks for a limit of what is in flight, and reports whether there is one. What is refused as a whole is not served: its answer
-// comes much sooner than that to what is taken.
-func (c *crowd) hears(v visit, now time.Time, accepted, perRow float64) bool {
+// comes much sooner than that to what is taken. Once is enough where the service was seen to take long for its rows.
+func (c *crowd) hears(v visit, now time.Time, accepted, perRow float64, slow bool) bool {
 	took := now.Sub(v.at).Seconds()
 	if c.same >= crowdAlike && v.units <= perRow && accepted > 0 {
 		c.same = 0
@@ -134,7 +134,7 @@ func (c *crowd) hears(v visit, now time.Time, accepted, perRow float64) bool {
 		c.clear = max(1, v.and)
 		return true
 	}
-	return c.alike >= crowdAlike && !now.Before(c.until)
+	return (c.alike >= crowdAlike || slow && c.alike > 0) && !now.Before(c.until)
 }
 
 // serving is how many requests are being served: their answers come later than a refusal would.
@@ -240,7 +240,7 @@ func (c *crowd) end(now time.Time) {
 func (p *Pacer) crowded(v visit, now, met time.Time, accepted float64) bool {
 	c := &p.crowd
 	switch {
-	case !c.on && p.phase != inKnown && !p.evidence.queue && c.hears(v, now, accepted, p.perRow):
+	case !c.on && p.phase != inKnown && (!p.evidence.queue || p.line.late == 0) && c.hears(v, now, accepted, p.perRow, p.evidence.paced || p.line.perUnit > 0):
 		p.phase = inCruise
 		c.begin(now, p.perRow)
 	case !c.on:

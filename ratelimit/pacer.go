@@ -173,8 +173,11 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 	sent = earlier(sent, now)
 	met := sent.Add(now.Sub(sent) / 2) // when the server looked at it
 	p.line.answered(sent, now)
-	queues := p.line.queues(sent, now, units)
 	visit := p.crowd.back(sent, now, units, p.line.shortest())
+	if p.phase == inStart && visit.and == 0 && len(p.crowd.flying) == 0 {
+		p.line.alone(now.Sub(sent).Seconds(), units)
+	}
+	queues := p.line.queues(sent, now, units)
 	if p.line.late > 0 || p.line.perUnit > 0 { // it has waited in a queue before it was looked at
 		met = now.Add(-duration(p.line.shortest() / 2))
 	}
