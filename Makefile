@@ -126,7 +126,7 @@ metamorphic:
 	$(GO) test ./pipeline -run TestAnyRun -seeds 500 -timeout 60m
 	$(GO) test ./pipeline -run TestAKilledLoadResumesAsIfItHadNotBeenKilled -crash-seeds 500 -timeout 60m
 	$(GO) test ./pipeline -run TestATenth -fault-seeds 50 -timeout 60m
-	$(GO) test ./pipeline -run 'TestAnyMix|TestDamageLeaves|TestANumberedLoadOfAnyArrangement|TestALoadKilledAtAny' -mix-seeds 500 -timeout 60m
+	$(GO) test ./pipeline -run 'TestAnyMix|TestDamageLeaves|TestANumberedLoadOfAnyArrangement|TestALoadKilledAtAny' -mix-seeds 500 -timeout 60m -v
 	$(GO) test ./pipeline -run 'WhenAnythingFails$$|TestACountedLoadThatIsKilled' -numbered-seeds 200 -timeout 60m
 	$(GO) test ./partitioner -run 'WhenAnythingFails$$' -cutter-seeds 5000 -timeout 60m
 	$(GO) test ./pipeline -run 'TestALiveSourceIsLoaded|TestPartsAreRead' -live-seeds 200 -timeout 60m

@@ -39,7 +39,6 @@ type crashes struct {
 	records map[checkpoint.Position][]byte // ordering keys of all records; nil for those that can be no row
 	bySent  map[checkpoint.Position]int    // the first attempt that has sent a record
 	stdin   string
-	order   []*readorder.Schedule // that the attempts follow
 	mu      sync.Mutex
 
 	attempts, replayed, checked, fresh int
@@ -107,6 +106,9 @@ func killed(t *testing.T, seed uint64, start func(*testing.T) *world) {
 	cfg.Resume.Look, cfg.Limits.Records = true, limit
 	if scheduled {
 		cfg.order, cfg.sectionRows = orderAlways, 1+rnd.IntN(40)
+		if rnd.IntN(2) == 0 {
+			cfg.switchAfter = 1 + rnd.IntN(8)
+		}
 		cfg.Limits.Memory *= 16 // for the sections
 	}
 	cfg.onSnapshot = c.compare
@@ -209,23 +211,22 @@ func (c *crashes) compare(d *dispatcher, s *checkpoint.Snapshot) {
 
 // places returns what says where records come in the order of reading, by their source and number, and whether they do.
 func (c *crashes) places() func(checkpoint.Position) (checkpoint.Position, bool) {
-	if c.order == nil {
-		job, err := checkpoint.ReadJob(c.cfg.RunDir)
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		file, err := job.ReadOrder(c.cfg.RunDir)
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		if file == nil {
-			return func(p checkpoint.Position) (checkpoint.Position, bool) { return p, true }
-		}
-		if c.order, err = readorder.Decode(file); err != nil {
-			c.t.Fatal(err)
-		}
+	job, err := checkpoint.ReadJob(c.cfg.RunDir)
+	if err != nil {
+		c.t.Fatal(err)
 	}
-	places := readorder.NewPlaces(c.order)
+	file, err := job.ReadOrder(c.cfg.RunDir)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if file == nil {
+		return func(p checkpoint.Position) (checkpoint.Position, bool) { return p, true }
+	}
+	order, err := readorder.Decode(file)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	places := readorder.NewPlaces(order)
 	return func(p checkpoint.Position) (checkpoint.Position, bool) {
 		source, record, comes := places.Find(p.Source(), p.Record())
 		return checkpoint.At(source, record), comes

@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -55,7 +56,8 @@ type world struct {
 	server *server.Server
 	// template, if it is set, names the tables that loads go to in place of t.
 	template string
-	grid     *grid // with its power; nil if that does not fail
+	grid     *grid        // with its power; nil if that does not fail
+	lies     atomic.Int64 // files whose statistics are wrong
 }
 
 func newWorld(t *testing.T) *world {

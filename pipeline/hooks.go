@@ -19,6 +19,7 @@ type hooks struct {
 
 	sectionRows int       // rows of a section; 0 is the constant
 	order       orderWhen // when inputs are read by a schedule
+	switchAfter int       // splits, from reading in order to a schedule; 0 goes by their keys
 
 	pacer       func() pacer                        // of a lane
 	processors  func() float64                      // CPU seconds used and waited for; nil measures them

@@ -32,7 +32,13 @@ const (
 // keepInState keeps the run folder with an encoded checkpoint. What the checkpoint counts on has been synced.
 func (c *Config) keepInState(folder string, encoded []byte) error {
 	files := []jobdir.MirrorFile{{Name: checkpoint.File, Body: encoded}}
-	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+	// Before the folder is listed: what it relies on is written before it.
+	job, err := os.ReadFile(filepath.Join(folder, checkpoint.JobFile))
+	if err != nil {
+		return err
+	}
+	files = append(files, jobdir.MirrorFile{Name: checkpoint.JobFile, Body: job})
+	err = filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // it was removed meanwhile
 		}
@@ -48,7 +54,7 @@ func (c *Config) keepInState(folder string, encoded []byte) error {
 		case name == ".":
 		case e.IsDir() && !strings.Contains(name, "=") && name != rundir.StampsDir:
 			return fs.SkipDir // of earlier attempts
-		case e.IsDir(), !e.Type().IsRegular(), strings.HasSuffix(name, atomicfile.Suffix), name == checkpoint.File, name == checkpoint.PrevFile,
+		case e.IsDir(), !e.Type().IsRegular(), strings.HasSuffix(name, atomicfile.Suffix), name == checkpoint.File, name == checkpoint.PrevFile, name == checkpoint.JobFile,
 			strings.HasPrefix(name, rundir.LockFile), name == rundir.SummaryFile, name == rundir.PageFile:
 		default:
 			files = append(files, jobdir.MirrorFile{Name: name, Path: path, Grows: rundir.Grows(name)})

@@ -171,26 +171,27 @@ func (w *world) writeMix(rnd *rand.Rand, name string, records []mixRecord, forma
 				records[0].b = "b" + records[0].c
 			}
 		}
-		files = append(files, w.file(fmt.Sprintf("%s%d.%s", name, file, kind), mixText(w.t, rnd, kind, records[:n])))
+		files = append(files, w.file(fmt.Sprintf("%s%d.%s", name, file, kind), w.mixText(rnd, kind, records[:n])))
 		records = records[n:]
 	}
 	return files
 }
 
-func mixText(t *testing.T, rnd *rand.Rand, kind string, records []mixRecord) string {
+func (w *world) mixText(rnd *rand.Rand, kind string, records []mixRecord) string {
+	t := w.t
 	t.Helper()
 	switch kind {
 	case "ndjson":
 		return mixLines(t, records)
 	case "parquet":
-		return mixParquet(t, rnd, records)
+		return w.mixParquet(rnd, records)
 	case "csv.gz":
 		var b bytes.Buffer
-		w := gzip.NewWriter(&b)
-		if _, err := w.Write([]byte(mixCSV(records))); err != nil {
+		to := gzip.NewWriter(&b)
+		if _, err := to.Write([]byte(mixCSV(records))); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Close(); err != nil {
+		if err := to.Close(); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()
@@ -231,7 +232,8 @@ func mixLines(t *testing.T, records []mixRecord) string {
 }
 
 // mixParquet writes a Parquet file of several row groups whose statistics may say anything.
-func mixParquet(t *testing.T, rnd *rand.Rand, records []mixRecord) string {
+func (w *world) mixParquet(rnd *rand.Rand, records []mixRecord) string {
+	t := w.t
 	t.Helper()
 	type row struct {
 		ID *string `parquet:"id,optional"`
@@ -247,16 +249,17 @@ func mixParquet(t *testing.T, rnd *rand.Rand, records []mixRecord) string {
 		return &s
 	}
 	var b bytes.Buffer
-	w := parquet.NewGenericWriter[row](&b, parquet.MaxRowsPerRowGroup(int64(20+rnd.IntN(400))), parquet.PageBufferSize(64+rnd.IntN(4000)))
+	to := parquet.NewGenericWriter[row](&b, parquet.MaxRowsPerRowGroup(int64(20+rnd.IntN(400))), parquet.PageBufferSize(64+rnd.IntN(4000)))
 	for _, r := range records {
-		if _, err := w.Write([]row{{text(r.id), r.n, text(r.a), text(r.b), r.c}}); err != nil {
+		if _, err := to.Write([]row{{text(r.id), r.n, text(r.a), text(r.b), r.c}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
+	if err := to.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if rnd.IntN(2) == 0 {
+		w.lies.Add(1)
 		return string(lie(t, rnd, b.Bytes()))
 	}
 	return b.String()

@@ -147,6 +147,9 @@ func numberedFails(t *testing.T, seed uint64) {
 	cfg := w.numbered(w.file("in.csv", text))
 	if scheduled {
 		cfg.order, cfg.sectionRows = orderAlways, 1+rnd.IntN(40)
+		if rnd.IntN(2) == 0 {
+			cfg.switchAfter = 1 + rnd.IntN(8)
+		}
 	}
 	cfg.Write.Concurrency, cfg.Write.BatchRows = 1+rnd.IntN(16), 1+rnd.IntN(table.MaxBatchRows)
 	cfg.Read.SplitBytes = 64 + rnd.IntN(4<<10)

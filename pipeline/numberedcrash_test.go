@@ -63,6 +63,9 @@ func numberedKilled(t *testing.T, seed uint64, start func(*testing.T) *world) {
 	c.cfg = w.numbered(w.file("in.csv", text))
 	if scheduled {
 		c.cfg.order, c.cfg.sectionRows = orderAlways, 1+rnd.IntN(40)
+		if rnd.IntN(2) == 0 {
+			c.cfg.switchAfter = 1 + rnd.IntN(8)
+		}
 	}
 	cfg := &c.cfg
 	cfg.RunDir = filepath.Join(w.dir, "killed")

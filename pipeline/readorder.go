@@ -19,7 +19,7 @@ type ReportOrder struct {
 // scheduling says when inputs are read by a schedule. It does not ask how many partitions there are: rows that come sorted by key reach
 // one of many at a time, as they reach the parts of one that is split only after each other.
 func (a *attempt) scheduling() intake.Scheduling {
-	s := intake.Scheduling{Rows: a.hooks.sectionRows, Kept: a.from.order}
+	s := intake.Scheduling{Rows: a.hooks.sectionRows, SwitchAfter: a.hooks.switchAfter, Kept: a.from.order}
 	if cfg := a.cfg; cfg.keeps() {
 		s.Keep = func(all []*readorder.Schedule) error {
 			return a.from.job.KeepOrder(a.folder.Path, readorder.Encode(all))

@@ -21,8 +21,8 @@ func TestALimitOfWhatIsInFlightIsFilledWithoutRefusals(t *testing.T) {
 	}
 }
 
-// The answer to 200 rows takes 0.16 s longer than one to none: that is no queue.
-func TestSlowAnswersOfALimitOfRequestsAreNoQueue(t *testing.T) {
+// The answer to 200 rows takes 0.16 s longer than one to none: that is not a queue.
+func TestSlowAnswersOfALimitOfRequestsAreNotAQueue(t *testing.T) {
 	c := partition("", "16 requests", at{1, 20000, 20 * ms}, limiter.Options{Kind: limiter.Concurrency, Requests: 16})
 	if x := newLawSim(&c.lawScene, newLaw, 1).run(); x.share < 0.9 {
 		t.Errorf("share %.3f", x.share)

@@ -80,7 +80,7 @@ func Exists(dir string) bool {
 func Remove(dir string) error {
 	var failed error
 	// The older one first: when it alone were left it would be taken for the newest.
-	for _, name := range []string{PrevFile, File, File + atomicfile.Suffix, DivisionFile, OrderFile} {
+	for _, name := range []string{PrevFile, File, File + atomicfile.Suffix, DivisionFile, OrderFile, otherOrderFile} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			failed = errors.Join(failed, fmt.Errorf("remove checkpoint: %w", err))
 		}

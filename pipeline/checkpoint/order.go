@@ -8,15 +8,23 @@ import (
 	"tsimport/internal/atomicfile"
 )
 
-// OrderFile is the file of a run folder that says in which order sections of the inputs are read.
-const OrderFile = "order.bin"
+// OrderFile is the file of a run folder that says in which order sections of the inputs are read. When more is to be read out of order than it says,
+// a file of the other name takes its place: the job names the one that counts by its sum, and each kill leaves that one whole.
+const (
+	OrderFile      = "order.bin"
+	otherOrderFile = "order.other.bin"
+)
 
 // orderDetail makes versions that do not know of the file refuse to resume the run: they would read in another order.
 var orderDetail = Detail{Name: "the order of reading", Value: "by a schedule"}
 
 // KeepOrder keeps the order of reading in the run folder, and then the job with its sum.
 func (j *Job) KeepOrder(dir string, order []byte) error {
-	if err := atomicfile.WriteBytes(filepath.Join(dir, OrderFile), atomicfile.Options{Perm: 0o600}, order); err != nil {
+	name := OrderFile
+	if j.isOrder(dir, name) {
+		name = otherOrderFile
+	}
+	if err := atomicfile.WriteBytes(filepath.Join(dir, name), atomicfile.Options{Perm: 0o600}, order); err != nil {
 		return fmt.Errorf("keep the order of reading: %w", err)
 	}
 	j.Order = sumOf(order)
@@ -37,6 +45,9 @@ func (j *Job) ReadOrder(dir string) ([]byte, error) {
 	if j.Order == "" {
 		return nil, nil
 	}
+	if order, err := os.ReadFile(filepath.Join(dir, otherOrderFile)); err == nil && sumOf(order) == j.Order {
+		return order, nil
+	}
 	name := filepath.Join(dir, OrderFile)
 	order, err := os.ReadFile(name)
 	if err != nil {
@@ -46,4 +57,10 @@ func (j *Job) ReadOrder(dir string) ([]byte, error) {
 		return nil, fmt.Errorf("read the order of reading: %s: %w", name, errDamaged)
 	}
 	return order, nil
+}
+
+// isOrder reports whether a file is the order of reading that counts.
+func (j *Job) isOrder(dir, name string) bool {
+	order, err := os.ReadFile(filepath.Join(dir, name))
+	return err == nil && j.Order != "" && sumOf(order) == j.Order
 }

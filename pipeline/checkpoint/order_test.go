@@ -23,6 +23,26 @@ func TestTheOrderOfReadingComesBackOrIsRefused(t *testing.T) {
 	if order, err := kept.ReadOrder(dir); string(order) != "some order" || err != nil {
 		t.Errorf("order %q, error %v", order, err)
 	}
+	// More is read out of order: a kill before the job says so leaves the order that counts.
+	next := *kept
+	if err := next.KeepOrder(dir, []byte("another order")); err != nil {
+		t.Fatal(err)
+	}
+	if order, err := kept.ReadOrder(dir); string(order) != "some order" || err != nil {
+		t.Errorf("after a kill: order %q, error %v", order, err)
+	}
+	if order, err := next.ReadOrder(dir); string(order) != "another order" || err != nil {
+		t.Errorf("order %q, error %v", order, err)
+	}
+	if err := next.KeepOrder(dir, []byte("a third order")); err != nil {
+		t.Fatal(err)
+	}
+	if order, err := next.ReadOrder(dir); string(order) != "a third order" || err != nil {
+		t.Errorf("order %q, error %v", order, err)
+	}
+	if err := kept.KeepOrder(dir, []byte("some order")); err != nil {
+		t.Fatal(err)
+	}
 	details := []Detail{{Name: "a", Value: "b"}}
 	if changes, _ := kept.Changed(kept.WithOrder(details)); len(changes) > 0 {
 		t.Errorf("changes %q", changes)

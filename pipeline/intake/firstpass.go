@@ -33,43 +33,61 @@ const (
 // errFileOrder ends a first pass over sources that are to be read in their own order.
 var errFileOrder = errors.New("the sources are read in their own order")
 
-// firstPass returns the sections of sources that follow each other, with textOnly of text. It fails if they cannot be read to their
+// pass says how a first pass is made.
+type pass struct {
+	textOnly bool
+	decided  bool  // it is not asked after some sections whether it pays
+	head     int64 // records of the first source that were handed over
+}
+
+// firstPass returns the sections of sources that follow each other, those of the head and the rest. It fails if they cannot be read to their
 // end, or with errFileOrder.
-func (f *Flow) firstPass(ctx context.Context, sources []*plan.Source, textOnly bool) ([]readorder.Section, error) {
+func (f *Flow) firstPass(ctx context.Context, sources []*plan.Source, l pass) (head, rest []readorder.Section, err error) {
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
-	b := readorder.NewBuilder(f.scheduling.rows(), f.plan.Shares().Sections())
+	bytes := f.plan.Shares().Sections()
+	c := &collector{flow: f, pass: l, first: sources[0].Ordinal, head: readorder.NewHead(bytes / 4), rest: readorder.NewBuilder(f.scheduling.rows(), bytes)}
+	if l.head > 0 {
+		c.rest = readorder.NewBuilder(f.scheduling.rows(), bytes*3/4)
+	}
 	order := f.stages(ctx, group, slices.Values(sources))
 	f.parsers(group, func(p *parser) error {
 		p.anyOrder = true
 		return p.run(ctx, order.work, func(ctx context.Context, j *job) {
-			p.findSections(ctx, j, rowsOf{f.scheduling.rows(), b.Rows()}, textOnly)
+			p.findSections(ctx, j, rowsOf{f.scheduling.rows(), c.rest.Rows()}, l.textOnly)
 		})
 	})
 	var failed error
 	group.Go(func() error {
 		defer cancel() // as readInOrder
-		failed = f.collectSections(ctx, order.splits, order.budget, b)
+		failed = c.collect(ctx, order.splits, order.budget)
 		return nil
 	})
 	if err := group.Wait(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, s := range sources {
 		failed = errors.Join(failed, s.Suspend()) // it is read again, from its first record
 	}
 	if outer.Err() != nil {
-		return nil, context.Cause(outer)
+		return nil, nil, context.Cause(outer)
 	}
-	return b.Sections(), failed
+	return c.head.Sections(), c.rest.Sections(), failed
 }
 
-// collectSections gives the sections of splits, which come in source order, to the builder.
-func (f *Flow) collectSections(ctx context.Context, splits <-chan *job, r *byteBudget, b *readorder.Builder) error {
+// collector gives the sections of splits to builders.
+type collector struct {
+	flow *Flow
+	pass
+	first      int // ordinal of the first source
+	head, rest *readorder.Builder
+}
+
+// collect takes the splits, which come in source order.
+func (c *collector) collect(ctx context.Context, splits <-chan *job, r *byteBudget) error {
 	var records, lines int64
-	told := false
 	for {
 		j, ok := receive(ctx, splits)
 		switch {
@@ -96,19 +114,35 @@ func (f *Flow) collectSections(ctx context.Context, splits <-chan *job, r *byteB
 			s.Source = j.source.Ordinal
 			s.Record += records
 			s.Line += lines
-			b.Add(s)
+			if !c.add(s) {
+				return errFileOrder
+			}
 		}
 		records += int64(made.Records)
 		lines += int64(made.lines)
-		if b.Full() {
+		if c.head.Full() || c.rest.Full() {
 			return errFileOrder
 		}
-		if all := b.Sections(); !told && len(all) >= tellingSections {
-			if told = true; f.scheduling.When == WhenItPays && !worthwhile(all) {
+		if all := c.rest.Sections(); !c.decided && len(all) >= tellingSections {
+			if c.decided = true; c.flow.scheduling.When == WhenItPays && !worthwhile(all) {
 				return errFileOrder
 			}
 		}
 	}
+}
+
+// add adds a section. It returns false of one that was handed over in part: where splits end has changed.
+func (c *collector) add(s readorder.Section) bool {
+	switch head := c.pass.head; {
+	case s.Source != c.first || s.Record >= head:
+		c.rest.Add(s)
+	case s.Record+s.Records > head:
+		return false
+	default:
+		s.Keys = nil // it comes first in any case
+		c.head.Add(s)
+	}
+	return true
 }
 
 // worthwhile reports whether a schedule of the sections differs enough from their own order: where most of them share keys, the

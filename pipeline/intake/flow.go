@@ -11,6 +11,7 @@ import (
 
 	"tsimport/partitioner"
 	"tsimport/pipeline/plan"
+	"tsimport/pipeline/readorder"
 )
 
 // Flow is the part of a load from the inputs to the lanes. One goroutine runs it; another receives from Splits and calls
@@ -24,7 +25,9 @@ type Flow struct {
 	alone   chan struct{} // one: the parser that reads more of the pages of a source than may be read ahead
 
 	scheduling Scheduling
-	sections   atomic.Int64 // of the schedules that are followed
+	sections   atomic.Int64          // of the schedules that are followed
+	followed   []*readorder.Schedule // that are kept
+	stays      bool                  // with reading in order: a schedule of what is left is of no use
 }
 
 // New makes the flow of a planned load into the partitions of m.
@@ -83,8 +86,8 @@ func (f *Flow) Run(ctx context.Context) error {
 	return err
 }
 
-// readInOrder reads the sources one after the other.
-func (f *Flow) readInOrder(ctx context.Context, sources []*plan.Source) (complete, failed bool, err error) {
+// readInOrder reads the sources one after the other, until the watch has them stop.
+func (f *Flow) readInOrder(ctx context.Context, sources []*plan.Source, w *watch) (complete, failed bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
@@ -92,7 +95,7 @@ func (f *Flow) readInOrder(ctx context.Context, sources []*plan.Source) (complet
 	f.parsers(group, func(p *parser) error { return p.run(ctx, order.work, p.parseInParts) })
 	group.Go(func() error {
 		defer cancel() // after an error the other stages have more to do, which nobody wants
-		complete, failed = f.handOver(ctx, order.splits, order.budget)
+		complete, failed = f.handOver(ctx, order.splits, order.budget, w)
 		return nil
 	})
 	err = group.Wait()

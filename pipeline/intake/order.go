@@ -187,8 +187,8 @@ func stitchOne(ctx context.Context, j *job) ([]source.Split, error) {
 }
 
 // handOver waits for the parsed splits in source order, numbers their records and passes them on. It reports whether it
-// passed on all that is, and whether that ends with an error.
-func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget) (complete, failed bool) {
+// passed on all that is, and whether that ends with an error. It stops early where the watch says so.
+func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget, w *watch) (complete, failed bool) {
 	var records, lines int64
 	var at table.Position
 	for {
@@ -210,6 +210,9 @@ func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget) (
 		if j.err != nil {
 			// What follows a part that cannot be read is not loaded: it would be out of its place.
 			return send(ctx, f.splits, Handed{Err: j.err}), true
+		}
+		if w.stops(j, records, lines) {
+			return false, false
 		}
 		switch {
 		case j.section != nil:
@@ -238,6 +241,7 @@ func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget) (
 			at.Record += int64(h.Records)
 			lines += int64(h.lines)
 			f.resumed.dropFinal(h.Parsed)
+			w.looks(h.Parsed)
 			if f.plan.Live {
 				h.Moment = Moment{From: j.begun, To: time.Now()}
 			}
@@ -248,6 +252,7 @@ func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget) (
 			more = !h.last
 		}
 		r.add(-j.bytes)
+		w.ends(j)
 	}
 }
 

@@ -42,7 +42,7 @@ func (f *Flow) readInParallel(ctx context.Context, sources []*plan.Source) (comp
 	for range streams {
 		order := f.stagesOf(ctx, group, each, work, done, f.plan.Shares().ReadAhead/int64(streams))
 		group.Go(func() error {
-			all, fails := f.handOver(ctx, order.splits, order.budget)
+			all, fails := f.handOver(ctx, order.splits, order.budget, nil)
 			if all {
 				completed.Add(1)
 			}

@@ -67,7 +67,7 @@ func (f *Flow) findSorted(ctx context.Context, sources []*plan.Source) (regions 
 	if when := f.scheduling.When; when == Never || when == WhenItPays && size < minScheduledBytes {
 		return nil, false
 	}
-	sections, err := f.firstPass(ctx, sources, true)
+	_, sections, err := f.firstPass(ctx, sources, pass{textOnly: true})
 	if err != nil || ctx.Err() != nil || f.scheduling.When == WhenItPays && !worthwhile(sections) {
 		return nil, false // as for a schedule
 	}

@@ -23,6 +23,8 @@ import (
 type Scheduling struct {
 	When When
 	Rows int // of a section, about; 0 is the constant
+	// SwitchAfter is after how many splits a load that reads in order makes a schedule of what is left; 0 goes by the keys.
+	SwitchAfter int
 	// Kept are the schedules of the attempts before, which are followed in any case.
 	Kept []*readorder.Schedule
 	// Keep keeps the schedules before the first row that follows them.
@@ -63,7 +65,7 @@ const (
 func (f *Flow) schedules(ctx context.Context, sources []*plan.Source) (map[int]*readorder.Schedule, error) {
 	s := &f.scheduling
 	all := s.Kept
-	if len(all) == 0 && s.When != Never && f.resumed == nil && f.plan.Request.Order == plan.LastWins {
+	if len(all) == 0 && s.When != Never && s.SwitchAfter == 0 && f.resumed == nil && f.plan.Request.Order == plan.LastWins {
 		for _, some := range f.divisible(sources) {
 			made, err := f.schedule(ctx, some)
 			if ctx.Err() != nil {
@@ -81,6 +83,7 @@ func (f *Flow) schedules(ctx context.Context, sources []*plan.Source) (map[int]*
 			}
 		}
 	}
+	f.followed = all
 	byFirst := map[int]*readorder.Schedule{}
 	for _, one := range all {
 		byFirst[one.Source] = one
@@ -119,7 +122,7 @@ func divisible(s *plan.Source) bool { return s.Anywhere() && random(s).Divisible
 
 // schedule makes the schedule of sources that follow each other.
 func (f *Flow) schedule(ctx context.Context, sources []*plan.Source) (*readorder.Schedule, error) {
-	sections, err := f.firstPass(ctx, sources, false)
+	_, sections, err := f.firstPass(ctx, sources, pass{})
 	if err != nil {
 		return nil, err
 	}
@@ -169,15 +172,20 @@ func (f *Flow) readByTurns(ctx context.Context, sources []*plan.Source) (complet
 	for from := 0; from < len(sources); {
 		var failed bool
 		if s := schedules[sources[from].Ordinal]; s != nil {
-			complete, failed, err = f.readScheduled(ctx, s, sources[from:from+s.Sources])
+			if next, skip := f.beginsAt(s); !skip {
+				complete, failed, err = f.readScheduled(ctx, s, sources[from:from+s.Sources], next)
+			} else {
+				complete = true
+			}
 			from += s.Sources
 		} else {
 			to := from + 1
 			for to < len(sources) && schedules[sources[to].Ordinal] == nil {
 				to++
 			}
-			complete, failed, err = f.readInOrder(ctx, sources[from:to])
-			from = to
+			var n int
+			n, complete, failed, err = f.readUnscheduled(ctx, sources[from:to])
+			from += n
 		}
 		if err != nil || !complete || failed {
 			return complete, err
@@ -186,12 +194,31 @@ func (f *Flow) readByTurns(ctx context.Context, sources []*plan.Source) (complet
 	return true, nil
 }
 
-// readScheduled reads sources by a schedule.
-func (f *Flow) readScheduled(ctx context.Context, s *readorder.Schedule, sources []*plan.Source) (complete, failed bool, err error) {
-	next, skip := f.beginsAt(s)
-	if skip {
-		return true, false, nil
+// readUnscheduled reads sources in their order or, if that pays later on, begins with that and continues by a schedule. It returns how many of
+// them it has read: the others may be read in the same way.
+func (f *Flow) readUnscheduled(ctx context.Context, sources []*plan.Source) (n int, complete, failed bool, err error) {
+	w := f.watching(sources)
+	complete, failed, err = f.readInOrder(ctx, sources, w)
+	if w == nil || w.source == nil || err != nil || ctx.Err() != nil {
+		return len(sources), complete, failed, err
 	}
+	n = slices.Index(sources, w.source)
+	s, err := f.switchOver(ctx, w, sources[n:])
+	switch {
+	case ctx.Err() != nil:
+		return n, false, false, nil
+	case err != nil:
+		return n, send(ctx, f.splits, Handed{Err: err}), true, nil
+	case s == nil:
+		return n, true, false, nil
+	}
+	f.sections.Add(int64(len(s.Sections)))
+	complete, failed, err = f.readScheduled(ctx, s, sources[n:n+s.Sources], afterHead(s, w.place.Record))
+	return n + s.Sources, complete, failed, err
+}
+
+// readScheduled reads sources by a schedule, from a turn on.
+func (f *Flow) readScheduled(ctx context.Context, s *readorder.Schedule, sources []*plan.Source, next turn) (complete, failed bool, err error) {
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -206,7 +233,7 @@ func (f *Flow) readScheduled(ctx context.Context, s *readorder.Schedule, sources
 	})
 	group.Go(func() error {
 		defer cancel() // as readInOrder
-		complete, failed = f.handOver(ctx, out.splits, out.budget)
+		complete, failed = f.handOver(ctx, out.splits, out.budget, nil)
 		return nil
 	})
 	err = group.Wait()

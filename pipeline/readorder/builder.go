@@ -21,6 +21,13 @@ func NewBuilder(rows, bytes int) *Builder {
 	return b
 }
 
+// NewHead makes a builder of sections that stay where they are: they are as long as they may be.
+func NewHead(bytes int) *Builder {
+	b := &Builder{limit: bytes, coarse: true}
+	b.rows.Store(maxRows)
+	return b
+}
+
 // Short is how many rows a short section has where sections have so many on average. Rows that are spread over many short sections show
 // the service what all of the keys are like before much is written.
 func Short(rows int) int { return max(1, rows/5) }
@@ -82,7 +89,7 @@ func (b *Builder) push(to []Section, s Section) []Section {
 
 // want is how many rows the i-th section may have.
 func (b *Builder) want(i int) int64 {
-	if i%2 == 0 {
+	if i%2 == 0 && b.short > 0 {
 		return b.short
 	}
 	return 2*b.rows.Load() - b.short

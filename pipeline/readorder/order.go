@@ -14,7 +14,7 @@ import (
 func Order(sections []Section, head int) []int32 {
 	o := &ordering{waits: make([]int32, len(sections))}
 	o.bind(sections)
-	o.rank(sections)
+	o.rank(sections, head)
 	order := make([]int32, 0, len(sections))
 	take := func(i int32) {
 		order = append(order, i)
@@ -121,18 +121,18 @@ const golden = 0.6180339887498949
 
 // rank gives every section its turn. The keys are a line on which every section has a stretch as long as its rows: a section comes when
 // the first multiple of the golden ratio falls into its stretch. The short sections come before the others: so
-// many places of the keys have rows early.
-func (o *ordering) rank(sections []Section) {
-	byKey := make([]int32, len(sections))
+// many places of the keys have rows early. The first head sections have none.
+func (o *ordering) rank(sections []Section, head int) {
+	byKey := make([]int32, len(sections)-head)
 	total := int64(0)
 	for i := range byKey {
-		byKey[i] = int32(i)
-		total += sections[i].Records
+		byKey[i] = int32(head + i)
+		total += sections[head+i].Records
 	}
 	slices.SortStableFunc(byKey, func(a, b int32) int { return cmp.Compare(o.low[a], o.low[b]) })
 	var short, long []int32
 	for _, i := range byKey {
-		if 2*sections[i].Records*int64(len(sections)) < total {
+		if 2*sections[i].Records*int64(len(byKey)) < total {
 			short = append(short, i)
 		} else {
 			long = append(long, i)

@@ -80,7 +80,7 @@ func TestNoSectionWaitsForOneThatItDoesNotMeet(t *testing.T) {
 		sections := drawSections(r, 1+r.IntN(40), 1+r.IntN(300))
 		o := &ordering{waits: make([]int32, len(sections))}
 		o.bind(sections)
-		o.rank(sections)
+		o.rank(sections, 0)
 		done := make([]bool, len(sections))
 		for _, got := range Order(sections, 0) {
 			best := -1

@@ -1,0 +1,164 @@
+package intake
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"tsimport/internal/table"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/readorder"
+	"tsimport/reader/source"
+)
+
+// The beginning of an input may be shuffled, and most of it sorted. So sources that are read in their order are watched: when splits that
+// follow each other have keys apart from each other, reading stops, and what is left is read by a schedule. What was handed over stands at the
+// head of the schedule, each record at the place that it had, so that a load that is resumed finds everything where it was.
+
+const (
+	tellingSplits = 32 // that follow each other show whether a schedule pays
+	keysOfBlock   = 16 // about, that are looked at
+	// A switch reads again what was read: at least 1/worthReading of that must be left.
+	worthReading = 4
+)
+
+// watch is kept of sources that are read in their order, by the goroutine that hands over. Nil watches nothing.
+type watch struct {
+	sources []*plan.Source
+	after   int // splits after which reading stops without more ado, of tests; 0 goes by the keys
+	splits  int
+	read    int64 // bytes of the present source
+
+	window  []readorder.Section // the last splits, with the keys of each
+	present readorder.Interval  // of the split that is handed over now
+
+	wants bool // to stop
+	// Where reading has stopped: the source is nil if it has not.
+	source *plan.Source
+	place  source.Place
+}
+
+// watching returns the watch of sources, nil if they are to be read in their order in any case.
+func (f *Flow) watching(sources []*plan.Source) *watch {
+	s := &f.scheduling
+	if s.When == Never || s.When == Always && s.SwitchAfter == 0 || f.stays || f.resumed != nil || f.plan.Request.Order != plan.LastWins || f.plan.Request.Records > 0 || f.plan.Live {
+		return nil
+	}
+	return &watch{sources: sources, after: s.SwitchAfter}
+}
+
+// looks takes a part of a split that is handed over.
+func (w *watch) looks(p *Parsed) {
+	if w == nil || w.wants {
+		return
+	}
+	k := &w.present
+	for _, b := range p.Blocks {
+		n := len(b.Block.Rows)
+		for i := 0; i < n; i += max(1, n/keysOfBlock) {
+			key := table.Ref{Block: b.Block, Index: int32(i)}.Key()
+			if k.Lower == nil || bytes.Compare(key, k.Lower) < 0 {
+				k.Lower = append([]byte{}, key...)
+			}
+			if k.Upper == nil || bytes.Compare(key, k.Upper) > 0 {
+				k.Upper = append([]byte{}, key...)
+			}
+		}
+	}
+}
+
+// ends takes the end of a split.
+func (w *watch) ends(j *job) {
+	if w == nil {
+		return
+	}
+	if j.first {
+		w.read = 0
+	}
+	w.splits++
+	w.read += j.split.Bytes
+	switch {
+	case w.wants:
+	case w.after > 0:
+		w.wants = w.splits >= w.after
+	default:
+		if w.present.Lower != nil {
+			w.window = append(w.window, readorder.Section{Records: 1, Keys: []readorder.Interval{w.present}})
+		}
+		if w.present = (readorder.Interval{}); len(w.window) < tellingSplits {
+			return
+		}
+		w.wants = worthwhile(w.window)
+		w.window = w.window[:0]
+	}
+}
+
+// stops reports whether reading stops before a split, with which records and lines so far.
+func (w *watch) stops(j *job, records, lines int64) bool {
+	if w == nil || !w.wants || !divisible(j.source) {
+		return false
+	}
+	read := w.read
+	if j.first {
+		read = 0
+	}
+	left := -read
+	for _, s := range together(w.sources[slices.Index(w.sources, j.source):]) {
+		left += max(0, s.About().Bytes)
+	}
+	if w.after == 0 && (left < minScheduledBytes || left < read/worthReading) {
+		w.wants = false
+		return false
+	}
+	w.source, w.place = j.source, source.Place{}
+	if !j.first {
+		w.place = source.Place{Record: records, Line: lines, Offset: j.split.Offset}
+	}
+	return true
+}
+
+// switchOver makes the schedule of sources that follow each other, of which the first was handed over up to the place where reading has
+// stopped. It returns nil if they are to be read on in their order: the first one then begins at that place.
+func (f *Flow) switchOver(ctx context.Context, w *watch, sources []*plan.Source) (*readorder.Schedule, error) {
+	for _, s := range sources {
+		if err := s.Suspend(); err != nil { // some were being read
+			return nil, err
+		}
+	}
+	sources = together(sources)
+	head, rest, err := f.firstPass(ctx, sources, pass{head: w.place.Record, decided: true})
+	if ctx.Err() != nil {
+		return nil, nil
+	}
+	if err == nil && (w.after > 0 || worthwhile(rest)) {
+		made := readorder.Make(sources[0].Ordinal, len(sources), append(head, rest...), len(head))
+		if f.scheduling.Keep == nil {
+			return made, nil
+		}
+		f.followed = append(slices.Clip(f.followed), made)
+		return made, f.scheduling.Keep(f.followed)
+	}
+	f.stays = true // a first pass that was of no use is not made again
+	if w.place.Record > 0 {
+		sources[0].Seek(w.place, source.Chain{})
+	}
+	return nil, nil
+}
+
+// together returns the first of some sources that one schedule may be made for.
+func together(sources []*plan.Source) []*plan.Source {
+	n := 0
+	for n < len(sources) && n < maxScheduled && divisible(sources[n]) {
+		n++
+	}
+	return sources[:n]
+}
+
+// afterHead is the turn with which a schedule continues after so many records that were handed over.
+func afterHead(s *readorder.Schedule, records int64) (next turn) {
+	for next.records < records {
+		next.records += s.Sections[next.section].Records
+		next.section++
+	}
+	return next
+}

@@ -1,0 +1,137 @@
+package intake
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/readorder"
+)
+
+func TestALoadThatSwitchesToAScheduleLosesNoRecordAndNoOrderOfAKey(t *testing.T) {
+	switches := 0
+	for _, shape := range []string{"sorted", "descending", "concatenated", "one key", "strays", "late duplicates", "shuffled"} {
+		for seed := range uint64(4) {
+			rnd := rand.New(rand.NewPCG(seed, 9))
+			inputs := []string{file(t, "a.csv", shapes(rnd, shape, 600)), file(t, "b.csv.gz", packed(t, shapes(rnd, shape, 100))),
+				file(t, "c.csv", shapes(rnd, shape, 300)), file(t, "d.csv", shapes(rnd, shape, 100))}
+			ask := func() *plan.Request {
+				r := ask(inputs...)
+				r.Read.SplitBytes = 200 + rnd.IntN(3000)
+				return r
+			}
+			want, err := look(t, flow(t, ask()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var kept []*readorder.Schedule
+			f := flow(t, ask())
+			f.Follow(Scheduling{When: Always, Rows: 1 + rnd.IntN(40), SwitchAfter: 1 + rnd.IntN(6), Keep: func(all []*readorder.Schedule) error {
+				kept = slices.Clone(all)
+				return nil
+			}})
+			got, err := look(t, f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want.records, got.records); diff != "" {
+				t.Fatalf("%s, seed %d: records (-want +got):\n%s", shape, seed, diff)
+			}
+			if diff := cmp.Diff(want.byKey, got.byKey); diff != "" {
+				t.Fatalf("%s, seed %d: rows by key (-want +got):\n%s", shape, seed, diff)
+			}
+			switches += len(kept)
+			// A later attempt that gets the schedules finds every record at the place that it had.
+			again := flow(t, ask())
+			again.Follow(Scheduling{Kept: kept})
+			repeated, err := look(t, again)
+			if err != nil || !slices.Equal(repeated.records, got.records) || cmp.Diff(want.byKey, repeated.byKey) != "" || cmp.Diff(repeated.next, got.next) != "" {
+				t.Errorf("%s, seed %d: the schedules read again give other records or places, error %v", shape, seed, err)
+			}
+		}
+	}
+	if switches < 40 { // of two in each of 28 loads at most
+		t.Errorf("%d switches: the test says little about them", switches)
+	}
+}
+
+// parts is a text of parts that are sorted, or not.
+func parts(rnd *rand.Rand, kinds ...string) string {
+	var b strings.Builder
+	b.WriteString("id,n\n")
+	n := 0
+	for _, kind := range kinds {
+		keys := make([]int, 30_000)
+		for i := range keys {
+			keys[i] = n + i
+			if kind == "sorted, then shuffled" && i > 16_000 || kind == "of all keys" {
+				keys[i] = rnd.IntN(1_000_000)
+			}
+		}
+		if kind == "shuffled" || kind == "of all keys" {
+			rnd.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+		}
+		for _, k := range keys {
+			fmt.Fprintf(&b, "k%07d,%d\n", k, k)
+		}
+		n += len(keys)
+	}
+	return b.String()
+}
+
+func TestALoadSwitchesToAScheduleWhereThatPays(t *testing.T) {
+	for _, c := range []struct {
+		kinds []string
+		pays  bool
+	}{
+		{[]string{"shuffled", "sorted"}, true},
+		{[]string{"shuffled", "shuffled"}, false},
+		{[]string{"of all keys", "sorted, then shuffled", "of all keys", "of all keys"}, false}, // what is left is not sorted
+	} {
+		r := ask(file(t, "a.csv", parts(rand.New(rand.NewPCG(1, 1)), c.kinds...)))
+		r.Read.SplitBytes = 4000
+		var kept []*readorder.Schedule
+		f := flow(t, r)
+		f.Follow(Scheduling{When: WhenItPays, Keep: func(all []*readorder.Schedule) error {
+			kept = all
+			return nil
+		}})
+		got, err := look(t, f)
+		if n := 30_000 * len(c.kinds); err != nil || len(got.records) != n || got.records[n-1].Record != int64(n) {
+			t.Fatalf("%v: %d records, error %v", c.kinds, len(got.records), err)
+		}
+		if c.pays != (len(kept) == 1) || c.pays != got.moved {
+			t.Errorf("%v: %d schedules, moved %v", c.kinds, len(kept), got.moved)
+		}
+		if c.pays {
+			if head := kept[0].Sections[0]; head.Record != 0 || head.Records < 25_000 || kept[0].Records() != 60_000 {
+				t.Errorf("%v: the head has %d records of %d", c.kinds, head.Records, kept[0].Records())
+			}
+		}
+	}
+	left := ask(file(t, "a.csv", parts(rand.New(rand.NewPCG(1, 1)), "shuffled", "sorted")))
+	left.Read.SplitBytes, left.Records = 4000, 50_000
+	f := flow(t, left)
+	f.Follow(Scheduling{When: WhenItPays})
+	if _, err := look(t, f); err != nil || f.Sections() > 0 {
+		t.Errorf("with a limit of records: %d sections, error %v", f.Sections(), err)
+	}
+}
+
+func TestALoadThatCannotKeepItsScheduleHandsNothingMoreOver(t *testing.T) {
+	f := flow(t, ask(file(t, "a.csv", shapes(rand.New(rand.NewPCG(1, 1)), "sorted", 3000))))
+	f.plan.Request.Read.SplitBytes = 1000
+	handed := 0
+	f.Follow(Scheduling{When: Always, Rows: 20, SwitchAfter: 3, Keep: func([]*readorder.Schedule) error { return errFull }})
+	err := runs(t, f, func(p *Parsed) { handed += p.Records })
+	if err == nil || !strings.Contains(err.Error(), errFull.Error()) || handed == 0 || handed > 2000 {
+		t.Errorf("%d records, error %v", handed, err)
+	}
+}
+
+var errFull = fmt.Errorf("disk full")
