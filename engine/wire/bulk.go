@@ -155,8 +155,12 @@ const (
 	matrixEntireKey = 10
 )
 
+// maxMatrixCells bounds a matrix, which has a byte at least for each of its columns in each of its rows: of a page of rows that have no
+// column in common it would have gigabytes.
+const maxMatrixCells = 4 * MaxRangeBytes
+
 // appendMatrix writes rows of a PlainBuffer stream as a matrix, whose columns are the key's and those that any of the rows has, in byte
-// order.
+// order. Nil is a matrix that would be too large.
 func appendMatrix(dst []byte, key []KeyColumn, stream []byte) ([]byte, *Error) {
 	rows, err := decodeRows(stream)
 	if err != nil {
@@ -171,6 +175,9 @@ func appendMatrix(dst []byte, key []KeyColumn, stream []byte) ([]byte, *Error) {
 				names = append(names, name)
 			}
 		}
+	}
+	if len(names) > maxMatrixCells/max(1, len(rows)) {
+		return nil, nil
 	}
 	slices.Sort(names)
 	for i, name := range names {

@@ -11,8 +11,13 @@ func TestOptionsWithoutAFeatureAreRefusedByName(t *testing.T) {
 			value = 1
 		}
 		stream := appendBytes(nil, 5, appendInt(nil, 1, value)) // stream_spec.enable_stream
-		if _, err := DecodeCreateTable(append(unhex(t, vCreate), stream...)); refused(err) != on {
+		r, err := DecodeCreateTable(append(unhex(t, vCreate), stream...))
+		if err != nil || refused(r.Stream.Refuse()) != on {
 			t.Errorf("CreateTable with a stream %t: %v", on, err)
+		}
+		encrypted := appendBytes(nil, 6, appendInt(nil, 1, value)) // sse_spec.enable
+		if _, err := DecodeCreateTable(append(unhex(t, vCreate), encrypted...)); refused(err) != on {
+			t.Errorf("CreateTable with encryption %t: %v", on, err)
 		}
 	}
 }

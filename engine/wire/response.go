@@ -121,9 +121,14 @@ func failedUnits(e *Error, read bool) Capacity {
 // done.
 func AppendGetRange(dst []byte, r *GetRange, key []KeyColumn, c Capacity, rows, next []byte) ([]byte, *Error) {
 	if r.Block == SimpleRowMatrix {
-		var err *Error
-		if rows, err = appendMatrix(nil, key, rows); err != nil {
+		matrix, err := appendMatrix(nil, key, rows)
+		if err != nil {
 			return nil, err
+		}
+		if matrix == nil {
+			r.Block = PlainBuffer
+		} else {
+			rows = matrix
 		}
 	}
 	dst = appendBytes(c.append(dst, 1), 2, rows)
