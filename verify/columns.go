@@ -13,12 +13,13 @@ import (
 // nameColumns finds out in which columns the examples differ. A row that is replaced was kept as one number, and columns of records that
 // describe themselves as one each, so the records are read again; a stream cannot be.
 func (v *verifier) nameColumns(ctx context.Context) error {
-	open := map[Place]*Example{}
-	unnamed := map[uint64]string{}
+	open, unnamed, given := map[Place]*Example{}, map[uint64]string{}, map[*Example]shown{}
+	known := true
 	for i := range v.result.Examples {
 		e := &v.result.Examples[i]
-		if e.cells != nil {
+		if e.stored != nil {
 			open[*e.Input] = e
+			known = known && e.cells == nil
 		}
 		for _, column := range e.unnamed {
 			unnamed[column] = ""
@@ -29,6 +30,9 @@ func (v *verifier) nameColumns(ctx context.Context) error {
 	}
 	for _, s := range v.plan.Sources {
 		if s.About().Bytes < 0 {
+			if known && len(unnamed) == 0 {
+				return nil
+			}
 			v.result.Notes = append(v.result.Notes, "the input cannot be read again, so the columns that differ are not known")
 			return nil
 		}
@@ -54,7 +58,7 @@ func (v *verifier) nameColumns(ctx context.Context) error {
 				place := Place{File: parsed.Split.Source, Record: parsed.Split.FirstRecord + int64(ref.Row().Number()) + 1}
 				if e := open[place]; e != nil {
 					delete(open, place)
-					if err := v.differing(e, ref.Body()); err != nil {
+					if given[e], err = v.differing(e, ref.Body()); err != nil {
 						return err
 					}
 				}
@@ -76,14 +80,23 @@ func (v *verifier) nameColumns(ctx context.Context) error {
 			e.Columns = append(e.Columns, unnamed[column])
 		}
 		slices.Sort(e.Columns)
+		if cells := given[e]; cells != nil {
+			e.values(cells, v.plan.Request.Mode == table.Put)
+		}
 	}
 	return err
 }
 
-// differing names the columns in which the table's row, as it was seen, is not the input's.
-func (v *verifier) differing(e *Example, body []byte) error {
+// differing names the columns in which the table's row, as it was seen, is not the input's, unless they are known. It returns the cells of the input.
+func (v *verifier) differing(e *Example, body []byte) (given shown, err error) {
+	given = shown{}
+	if e.cells == nil {
+		_, err = plainbuffer.Walk(body, nil, func(c plainbuffer.View) { given.addView(c) })
+		return given, err
+	}
 	e.Columns = []string{}
-	_, err := plainbuffer.Walk(body, nil, func(c plainbuffer.View) {
+	_, err = plainbuffer.Walk(body, nil, func(c plainbuffer.View) {
+		given.addView(c)
 		name := string(c.Name)
 		if have, ok := e.cells[name]; !ok || have != v.hasher.cell(v.hasher.column(name), c.Value) {
 			e.Columns = append(e.Columns, name)
@@ -94,5 +107,5 @@ func (v *verifier) differing(e *Example, body []byte) error {
 		e.Columns = append(e.Columns, name)
 	}
 	slices.Sort(e.Columns)
-	return err
+	return given, err
 }

@@ -128,11 +128,20 @@ type Example struct {
 	Table   string   `json:"table,omitempty"` // among several
 	Key     Key      `json:"key"`
 	Columns []string `json:"columns,omitempty"` // that differ
+	Values  []Values `json:"values,omitempty"`  // of the first of these columns, where the input could be read again
 	Input   *Place   `json:"input,omitempty"`   // of the row that is expected
 
 	position uint64
 	cells    map[string]uint64 // the table's; nil when Columns are known
 	unnamed  []uint64          // further columns that differ, reduced: records that describe themselves have their names
+	stored   shown             // of a row that differs, the table's
+}
+
+// Values are the cells of a column on both sides, the newest version first; none where there is no such cell.
+type Values struct {
+	Column string   `json:"column"`
+	Input  []string `json:"input"`
+	Table  []string `json:"table"`
 }
 
 // Place is a record of the inputs.

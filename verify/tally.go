@@ -53,9 +53,13 @@ func (t *tally) expected(w *want, row *scan.Row) {
 	case isDifferent:
 		t.different++
 		t.change(w, row, differs)
-		if e := t.example(Different, w.key, w.position, differs.columns); e != nil && differs.columns == nil {
+		e := t.example(Different, w.key, w.position, differs.columns)
+		if e == nil {
+			return
+		}
+		if e.stored = shownRow(row); differs.columns == nil {
 			e.cells = t.judge.cells(row)
-		} else if e != nil {
+		} else {
 			e.unnamed = differs.unnamed
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"tsimport/internal/spill"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
 	"tsimport/transfer/archive"
 	exporting "tsimport/transfer/export"
@@ -219,6 +220,8 @@ func stoppedExport(c *cli.Context, err error, kept int64) error {
 		return usagef("%v", err)
 	case kept > 0:
 		say(c, c.App.ErrWriter, "%s rows are kept; give the same command again to continue after them", grouped(kept))
+	case errors.As(err, new(*pipeline.Interrupted)) && c.String("output") != "-" && (c.String("output") != "" || c.Command.Name == "copy"):
+		say(c, c.App.ErrWriter, "no rows are kept yet; give the same command again to start over")
 	}
 	return plainFull(err)
 }

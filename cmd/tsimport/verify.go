@@ -508,10 +508,23 @@ func exampleLine(e *verify.Example) string {
 	if len(e.Columns) > 0 {
 		text += "  columns " + printable(strings.Join(e.Columns, ", "))
 	}
+	for _, v := range e.Values[:min(len(e.Values), shownDifferences)] {
+		text += fmt.Sprintf("  %s: %s, in the table %s", printable(v.Column), sideText(v.Input), sideText(v.Table))
+	}
 	if e.Input != nil {
 		text += fmt.Sprintf("  (%s, record %s)", printable(e.Input.File), grouped(e.Input.Record))
 	}
 	return text
+}
+
+// shownDifferences is of how many columns of an example a line has the values; --json has more.
+const shownDifferences = 3
+
+func sideText(versions []string) string {
+	if len(versions) == 0 {
+		return "none"
+	}
+	return printable(strings.Join(versions, ", "))
 }
 
 // verifyLoad compares the table with what a load has just written and enters the result into its report.

@@ -124,10 +124,18 @@ func patiently(ctx context.Context, retryFor time.Duration, request func() error
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return context.Cause(ctx)
+			return &StoppedError{context.Cause(ctx), err}
 		}
 	}
 }
+
+// StoppedError says that reading was stopped while the service refused it, or did not answer.
+type StoppedError struct{ Cause, Last error }
+
+func (e *StoppedError) Error() string {
+	return fmt.Sprintf("%v, while reading was tried again after %s", e.Cause, client.Describe(e.Last))
+}
+func (e *StoppedError) Unwrap() error { return e.Cause }
 
 // getRange makes an error of a panic: the SDK dereferences fields that a broken answer lacks.
 func getRange(s Service, c *tablestore.RangeRowQueryCriteria) (page *tablestore.GetRangeResponse, err error) {

@@ -127,7 +127,7 @@ func TestAScanStopsAtErrorsThatDoNotPass(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	stopped := errors.New("stopped")
 	cancel(stopped)
-	if err := Table(ctx, sdk, "t", key, Options{}, func(*Row) error { return nil }); !errors.Is(err, stopped) {
+	if err := Table(ctx, sdk, "t", key, Options{}, func(*Row) error { return nil }); !errors.Is(err, stopped) || !strings.Contains(err.Error(), "stopped, while reading was tried again after OTSServerBusy") {
 		t.Errorf("got %v", err)
 	}
 	plan.Decide = nil
