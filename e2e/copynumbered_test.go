@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tsimport/internal/objectstore/storetest"
 )
 
 // TestCopiesOfNumberedTablesThatAreKilled kills copies into tables that number their rows with SIGKILL, while both services refuse and lose
@@ -124,4 +126,25 @@ func TestACopyIsNumberedAsItsSourceWas(t *testing.T) {
 		t.Errorf("what is refused was archived: %v", err)
 	}
 	p.run(0, append(args, "--exclude", "_tsimport", "--verify")...)
+}
+
+func TestACopyIsNumberedThroughAStoreOfObjects(t *testing.T) {
+	p := newPairOf(t)
+	p.fill("t", 0, 300)
+	objects := storetest.New(t, "bucket")
+	args := []string{"copy", "t", p.inB("r"), "--create", "--pk", "pk1:string", "--pk", "pk2:auto", "--returned-keys", "keys.csv", "--through", "s3://bucket/kept", "--settle", "200ms"}
+	troubled(t, p.b, 1, 1, "BatchWriteRow", "refuse:OTSServerBusy")
+	p.run(1, append(args, "--retry-for", "300ms")...)
+	troubled(t, p.b, 1, 0, "BatchWriteRow", "refuse")
+	said := p.run(0, append(args, "--verify")...)
+	if !strings.Contains(said, "the rows are in s3://bucket/kept already") || !strings.Contains(said, "300 equal") {
+		t.Error(said)
+	}
+	p.renumbered(t, p.a, p.b, "t", "r", "keys.csv")
+	if _, there := objects.Content("kept/manifest.json"); !there {
+		t.Errorf("the archive is gone: %v", objects.Keys())
+	}
+	if said := p.run(2, append(args, "--fresh")...); !strings.Contains(said, "give another place") {
+		t.Error(said)
+	}
 }
