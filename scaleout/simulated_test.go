@@ -1,0 +1,487 @@
+package scaleout
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/google/go-cmp/cmp"
+
+	"tsimport/engine/server"
+	"tsimport/internal/jobdir"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline"
+	"tsimport/pipeline/plan"
+)
+
+var (
+	seeds     = flag.Int("scaleout-seeds", 12, "how many random jobs are run")
+	firstSeed = flag.Uint64("scaleout-first", 1, "the first of them")
+)
+
+// memory is a store that keeps what a store must keep, and counts what is done to it.
+type memory struct {
+	mu      sync.Mutex
+	objects map[string][]byte
+	ops     atomic.Int64
+}
+
+func (m *memory) String() string { return "memory" }
+
+func (m *memory) PutAbsent(_ context.Context, name string, body []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, there := m.objects[name]; there {
+		return jobdir.ErrExists
+	}
+	m.objects[name] = slices.Clone(body)
+	return nil
+}
+
+func (m *memory) Put(_ context.Context, name string, body []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.objects[name] = slices.Clone(body)
+	return nil
+}
+
+func (m *memory) Get(_ context.Context, name string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	body, ok := m.objects[name]
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	return slices.Clone(body), nil
+}
+
+func (m *memory) GetRange(ctx context.Context, name string, from, n int64) ([]byte, error) {
+	body, err := m.Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(body)) < from+n {
+		return nil, errors.New("it ends before")
+	}
+	return body[from : from+n], nil
+}
+
+func (m *memory) List(_ context.Context, prefix string) (names []string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(m.objects)) {
+		if strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+func (m *memory) Delete(_ context.Context, name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.objects, name)
+	return nil
+}
+
+// process is one process as the world sees it: what it does to the store and to the service can be slow, can stop for long and continue, and
+// ends when the process dies.
+type process struct {
+	w    *world
+	name string
+	ctx  context.Context
+	kill context.CancelCauseFunc
+
+	mu     sync.Mutex
+	rand   *rand.Rand
+	left   int       // acts until it dies, negative never
+	frozen time.Time // until when nothing moves
+	pauses float64   // chance of an act that everything stops for longer than a lease
+}
+
+var errDied = errors.New("the process has died")
+
+// act is before everything that others can see of the process.
+func (p *process) act() error {
+	p.mu.Lock()
+	if p.left == 0 {
+		p.mu.Unlock()
+		p.kill(errDied)
+		return errDied
+	}
+	p.left--
+	if p.rand.Float64() < p.pauses {
+		p.frozen = time.Now().Add(time.Duration(20+p.rand.IntN(100)) * time.Second)
+	}
+	slow := time.Duration(p.rand.IntN(30)) * time.Millisecond
+	until := p.frozen
+	p.mu.Unlock()
+	time.Sleep(max(slow, time.Until(until)))
+	if p.ctx.Err() != nil {
+		return errDied
+	}
+	return nil
+}
+
+func (p *process) String() string { return "memory" }
+
+func (p *process) PutAbsent(ctx context.Context, name string, body []byte) error {
+	if err := p.act(); err != nil {
+		return err
+	}
+	if err := p.w.store.PutAbsent(ctx, name, body); err != nil {
+		return err
+	}
+	return p.act()
+}
+
+func (p *process) Put(ctx context.Context, name string, body []byte) error {
+	if err := p.act(); err != nil {
+		return err
+	}
+	if err := p.w.store.Put(ctx, name, body); err != nil {
+		return err
+	}
+	return p.act()
+}
+
+func (p *process) Get(ctx context.Context, name string) ([]byte, error) {
+	if err := p.act(); err != nil {
+		return nil, err
+	}
+	return p.w.store.Get(ctx, name)
+}
+
+func (p *process) GetRange(ctx context.Context, name string, from, n int64) ([]byte, error) {
+	if err := p.act(); err != nil {
+		return nil, err
+	}
+	return p.w.store.GetRange(ctx, name, from, n)
+}
+
+func (p *process) List(ctx context.Context, prefix string) ([]string, error) {
+	if err := p.act(); err != nil {
+		return nil, err
+	}
+	return p.w.store.List(ctx, prefix)
+}
+
+func (p *process) Delete(ctx context.Context, name string) error {
+	if err := p.act(); err != nil {
+		return err
+	}
+	return p.w.store.Delete(ctx, name)
+}
+
+// RoundTrip sends a request, perhaps long after the process was asked whether it may: then it is applied all the same, and the answer is lost.
+func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.act(); err != nil {
+		return nil, err
+	}
+	again := r.Clone(context.WithoutCancel(r.Context()))
+	again.Body = io.NopCloser(strings.NewReader(string(body)))
+	answer, err := p.w.server.Transport().RoundTrip(again)
+	if actErr := p.act(); actErr != nil {
+		return nil, actErr
+	}
+	if r.Context().Err() != nil {
+		return nil, r.Context().Err()
+	}
+	return answer, err
+}
+
+// world is a store, a service and inputs.
+type world struct {
+	t      *testing.T
+	dir    string
+	store  *memory
+	server *server.Server
+	inputs []string
+	mode   table.Mode
+
+	want     map[string]string // text of each key
+	rejects  []string          // texts of the rejected records, in order
+	good     int
+	startsAt time.Time
+}
+
+func newWorld(t *testing.T) *world {
+	s, err := server.Open("", server.Options{InMemory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &world{t: t, dir: t.TempDir(), store: &memory{objects: map[string][]byte{}}, server: s, want: map[string]string{}, startsAt: time.Now()}
+}
+
+// makeInputs makes files in which keys come many times, quotes hold line ends, and some records are bad.
+func (w *world) makeInputs(rnd *rand.Rand) {
+	keys := 1 + rnd.IntN(400)
+	for n := range 1 + rnd.IntN(3) {
+		var text strings.Builder
+		text.WriteString("id,what\n")
+		for i := range rnd.IntN(600) {
+			key := fmt.Sprintf("k%04d", rnd.IntN(keys)*9999/keys)
+			if rnd.IntN(3) == 0 {
+				key = "k5000" // hot
+			}
+			what := fmt.Sprintf("file %d, record %d", n, i)
+			switch rnd.IntN(40) {
+			case 0:
+				line := fmt.Sprintf("bad-%d-%d\n", n, i)
+				text.WriteString(line)
+				w.rejects = append(w.rejects, line)
+				continue
+			case 1, 2, 3:
+				what += " \"\nid,what\nk1,\"\""
+			}
+			fmt.Fprintf(&text, "%s,\"%s\"\n", key, strings.ReplaceAll(what, `"`, `""`))
+			w.want[key] = what
+			w.good++
+		}
+		name := filepath.Join(w.dir, fmt.Sprintf("in-%d.csv", n))
+		if err := os.WriteFile(name, []byte(text.String()), 0o600); err != nil {
+			w.t.Fatal(err)
+		}
+		w.inputs = append(w.inputs, name)
+	}
+}
+
+// config is the load.
+func (w *world) config(transport http.RoundTripper) pipeline.Config {
+	return pipeline.Config{
+		Inputs: w.inputs,
+		Target: plan.Target{
+			Client: client.Target{
+				Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: transport, RequestTimeout: 10 * time.Second,
+				Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
+			},
+			Name: "test", Table: "t", Create: true, Key: []table.KeyColumn{{Name: "id", Type: table.String}},
+			Define: table.Definition{TimeToLive: -1, MaxVersions: 1},
+		},
+		Read:    plan.Read{Parsers: 2},
+		Columns: plan.Columns{Types: map[string]plan.Type{}},
+		Write:   pipeline.Write{Mode: w.mode, Concurrency: 4, BatchRows: 20},
+		Limits:  pipeline.Limits{MaxErrors: pipeline.MaxErrors{Rows: -1}, Memory: 64 << 20, TempDir: w.dir},
+	}
+}
+
+// start starts a process that dies after so many acts, negative never.
+func (w *world) start(name string, seed uint64, acts int, pauses float64) *process {
+	p := &process{w: w, name: name, rand: rand.New(rand.NewPCG(seed, 7)), left: acts, pauses: pauses}
+	p.ctx, p.kill = context.WithCancelCause(w.t.Context())
+	return p
+}
+
+// open opens the job as the process sees it.
+func (p *process) open() (*Job, error) {
+	return Open(p.ctx, p, Options{Load: p.w.config(p), Program: "test", Owner: p.name, Clock: func() time.Duration { return time.Since(p.w.startsAt) }})
+}
+
+// run lets the process do something and closes what it has open.
+func (p *process) run(do func(ctx context.Context, j *Job) error) error {
+	j, err := p.open()
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(p.ctx, j), j.Close())
+}
+
+// rows reads the table.
+func (w *world) rows() map[string]string {
+	sdk, err := client.New(w.t.Context(), w.config(w.server.Transport()).Target.Client, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	rows := map[string]string{}
+	from, to := new(tablestore.PrimaryKey), new(tablestore.PrimaryKey)
+	from.AddPrimaryKeyColumnWithMinValue("id")
+	to.AddPrimaryKeyColumnWithMaxValue("id")
+	for from != nil {
+		r, err := sdk.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: &tablestore.RangeRowQueryCriteria{
+			TableName: "t", StartPrimaryKey: from, EndPrimaryKey: to, Direction: tablestore.FORWARD, MaxVersion: 1, Limit: 5000,
+		}})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, row := range r.Rows {
+			rows[row.PrimaryKey.PrimaryKeys[0].Value.(string)] = row.Columns[0].Value.(string)
+		}
+		from = r.NextStartPrimaryKey
+	}
+	return rows
+}
+
+// check compares the ledger and the table with what the inputs say.
+func (w *world) check(s *Summary) {
+	w.t.Helper()
+	if s.Read != int64(w.good+len(w.rejects)) || s.Written != int64(len(w.want)) || s.Superseded != int64(w.good-len(w.want)) || s.Rejected != int64(len(w.rejects)) {
+		w.t.Errorf("%d read, %d written, %d superseded, %d rejected; want %d, %d, %d, %d", s.Read, s.Written, s.Superseded, s.Rejected,
+			w.good+len(w.rejects), len(w.want), w.good-len(w.want), len(w.rejects))
+	}
+	if diff := cmp.Diff(w.want, w.rows()); diff != "" {
+		w.t.Errorf("the table (-want +got)\n%s", diff)
+	}
+	want := ""
+	if len(w.rejects) > 0 {
+		want = "id,what\n" + strings.Join(w.rejects, "")
+	}
+	if got := string(w.store.objects["rejects.csv"]); got != want {
+		w.t.Errorf("rejects:\n%s\nwant\n%s", got, want)
+	}
+}
+
+// passing reports whether another attempt may succeed after an error: it is of a process that dies, is too late, or comes too early.
+func passing(err error) bool {
+	var notReady *NotReadyError
+	var held *jobdir.HeldError
+	var unfit *UnfitError
+	return err == nil || !errors.As(err, &unfit) || errors.As(err, &notReady) || errors.As(err, &held)
+}
+
+// TestAnyOrderOfTasksLeavesTheTableOfOneLoad runs jobs by processes that do tasks in any order, twice and at the same time, die between any two
+// acts, and stop for longer than a lease and continue to send.
+func TestAnyOrderOfTasksLeavesTheTableOfOneLoad(t *testing.T) {
+	t.Parallel()
+	for i := range *seeds {
+		seed := *firstSeed + uint64(i)
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { randomJob(t, seed) })
+		})
+	}
+}
+
+func randomJob(t *testing.T, seed uint64) {
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	w := newWorld(t)
+	w.makeInputs(rnd)
+	if w.good == 0 {
+		w.inputs = append(w.inputs, w.extra())
+	}
+	workers, size := 1+rnd.IntN(4), int64(200+rnd.IntN(8000))
+	make := func(p *process) error {
+		_, _, err := Make(p.ctx, p, Request{
+			Options:   Options{Load: w.config(p), Program: "test", Owner: p.name},
+			Arguments: []string{"load"}, Workers: workers, SplitSize: size,
+		})
+		return err
+	}
+	var processes sync.WaitGroup
+	for d := range 1 + rnd.IntN(3) { // drivers that plan the same load at the same time; some die
+		p := w.start(fmt.Sprintf("driver %d", d), rnd.Uint64(), rnd.IntN(120), 0.005)
+		processes.Go(func() {
+			if err := make(p); !passing(err) {
+				t.Errorf("%s: %v", p.name, err)
+			}
+		})
+	}
+	processes.Wait()
+	if err := make(w.start("the last driver", rnd.Uint64(), -1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 2 + rnd.IntN(8) {
+		acts := rnd.IntN(600)
+		if rnd.IntN(3) == 0 {
+			acts = -1
+		}
+		p := w.start(fmt.Sprintf("process %d", n), rnd.Uint64(), acts, []float64{0, 0.002, 0.01}[rnd.IntN(3)])
+		do := someTasks(rand.New(rand.NewPCG(rnd.Uint64(), 3)))
+		processes.Go(func() {
+			if err := p.run(do); !passing(err) {
+				t.Errorf("%s: %v", p.name, err)
+			}
+		})
+		if rnd.IntN(2) == 0 {
+			time.Sleep(time.Duration(rnd.IntN(60)) * time.Second)
+		}
+	}
+	last := w.start("the last process", rnd.Uint64(), -1, 0)
+	var s *Summary
+	if err := last.run(func(ctx context.Context, j *Job) (err error) {
+		s, err = j.Work(ctx)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	w.check(s)
+	processes.Wait() // those that were stopped may still have sent something
+	w.check(s)
+	for name := range w.store.objects {
+		if strings.HasPrefix(name, "runs/") && !w.named(name) {
+			t.Logf("left by an attempt that was slower than the end: %s", name)
+		}
+	}
+}
+
+// extra is a file with one record.
+func (w *world) extra() string {
+	name := filepath.Join(w.dir, "extra.csv")
+	if err := os.WriteFile(name, []byte("id,what\nk1,one\n"), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	w.want["k1"], w.good = "one", 1
+	return name
+}
+
+// named reports whether a result of a split names an object.
+func (w *world) named(name string) bool {
+	for other, body := range w.store.objects {
+		if strings.HasPrefix(other, "splits/") && strings.Contains(string(body), `"`+name+`"`) {
+			return true
+		}
+	}
+	return false
+}
+
+// someTasks are what an engine calls, or a worker without one.
+func someTasks(rnd *rand.Rand) func(context.Context, *Job) error {
+	if rnd.IntN(2) == 0 {
+		return func(ctx context.Context, j *Job) error {
+			_, err := j.Work(ctx)
+			return err
+		}
+	}
+	return func(ctx context.Context, j *Job) (err error) {
+		for range 1 + rnd.IntN(2*(len(j.Plan.Splits)+len(j.Plan.Shards))) {
+			switch rnd.IntN(5) {
+			case 0, 1:
+				err = j.ReadSplit(ctx, rnd.IntN(len(j.Plan.Splits)))
+			case 2, 3:
+				err = j.WriteShard(ctx, rnd.IntN(len(j.Plan.Shards)))
+			default:
+				_, err = j.Finish(ctx)
+			}
+			if !passing(err) {
+				return err
+			}
+		}
+		return nil
+	}
+}
