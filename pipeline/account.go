@@ -19,6 +19,7 @@ type account struct {
 	report   *Report
 	rejects  rejects
 	onReject func(*rundir.Reason) // nil if nobody is told
+	onKept   func(source int, r *table.Reject)
 	ends     Ends                 // nil if nobody is told, and rejects are kept
 	options  writer.Options       // of the writers
 	files    *files
@@ -130,9 +131,14 @@ func (a *account) reject(s *table.Split, r table.Reject) {
 		a.ends.Rejected(s.Ordinal, r.Location.Record-1, &r.Reason)
 	} else if err := a.rejects.Reject(s.Header, r); err != nil {
 		a.stop.stop(err)
-	} else if a.onReject != nil {
-		why := rundir.ReasonOf(&r)
-		a.onReject(&why)
+	} else {
+		if a.onReject != nil {
+			why := rundir.ReasonOf(&r)
+			a.onReject(&why)
+		}
+		if a.onKept != nil {
+			a.onKept(s.Ordinal, &r)
+		}
 	}
 	if a.limit.Exceeded(a.report.Rejected-a.report.rejectedBefore, a.report.Read-a.report.readBefore, false) {
 		a.stop.stop(errLimit)

@@ -77,6 +77,9 @@ type Watch struct {
 	OnHotKey func(h ReportHotKey, rows int64)
 	// OnReject is told of each rejected record. May be nil; it must not block.
 	OnReject func(*rundir.Reason)
+	// OnKept is told of each rejected record that was kept in the run folder, with the ordinal of its source. What it is given is valid during
+	// the call. May be nil; it must not block.
+	OnKept func(source int, r *table.Reject)
 	// Progress is kept up to date while the load runs. May be nil.
 	Progress *Progress
 	// Monitor shows the state of the load while it runs. May be nil.

@@ -82,7 +82,7 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 			cfg.Watch.Progress.Settling.Store(until.UnixMilli())
 		}
 	}
-	d.account = &account{report: report, rejects: f.folder, ends: cfg.Watch.Ends, onReject: cfg.Watch.OnReject, options: x.Options, files: f, limit: cfg.Limits.MaxErrors, stop: d.stopper, hot: partitioner.NewHotKeys(keyType), form: in.RowForm()}
+	d.account = &account{report: report, rejects: f.folder, ends: cfg.Watch.Ends, onReject: cfg.Watch.OnReject, onKept: cfg.Watch.OnKept, options: x.Options, files: f, limit: cfg.Limits.MaxErrors, stop: d.stopper, hot: partitioner.NewHotKeys(keyType), form: in.RowForm()}
 	if m.Several() {
 		d.account.tables = newTableLedger(cfg.Limits.MaxTables)
 		d.account.tables.resume(from.snapshot)

@@ -25,11 +25,12 @@ import (
 // Summary is the object summary.json: how the whole job ended. It has many fields because it is made of parts.
 type Summary struct {
 	done
-	State    string   `json:"state"`
-	ExitCode int      `json:"exit_code"`
-	Target   string   `json:"target"`
-	Table    string   `json:"table"`
-	Inputs   []string `json:"inputs"`
+	Planned  time.Time `json:"planned"`
+	State    string    `json:"state"`
+	ExitCode int       `json:"exit_code"`
+	Target   string    `json:"target"`
+	Table    string    `json:"table"`
+	Inputs   []string  `json:"inputs"`
 	SummaryCounts
 	SummaryWork
 	RejectsFiles []string               `json:"rejects_files,omitempty"`
@@ -72,6 +73,8 @@ type Comparison struct {
 	Missing   int64 `json:"missing"`
 	Different int64 `json:"different"`
 	Surplus   int64 `json:"surplus"`
+	// Examples are a few of each shard.
+	Examples []difference `json:"examples,omitempty"`
 }
 
 // Finish proves that every record was counted once and writes the summary. It may be called any number of times.
@@ -84,7 +87,7 @@ func (j *Job) Finish(ctx context.Context) (*Summary, error) {
 		return nil, err
 	}
 	f := &finisher{job: j, summary: s, named: map[string]bool{}, by: map[string]bool{}}
-	*s = Summary{done: j.newDone(nonce()), State: pipeline.StateFinished, Target: j.Plan.Job.Target, Table: j.Plan.Job.Table, Inputs: j.Plan.Inputs}
+	*s = Summary{done: j.newDone(nonce()), Planned: j.Plan.Planned, State: pipeline.StateFinished, Target: j.Plan.Job.Target, Table: j.Plan.Job.Table, Inputs: j.Plan.Inputs}
 	for _, step := range []func(context.Context) error{f.splits, f.shards, f.balance, f.comparisons, f.mergeRejects, f.page} {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -138,6 +141,10 @@ func (f *finisher) splits(ctx context.Context) error {
 		}
 		f.note(0, &r.done)
 		f.summary.Read += r.Read
+		if r.Direct != nil {
+			f.summary.Superseded += r.Direct.Superseded
+			f.summary.add(&r.Direct.written)
+		}
 		for _, o := range r.Objects {
 			f.named[o.Name] = true
 			f.summary.RunBytes += o.Bytes
@@ -161,6 +168,13 @@ func (f *finisher) splits(ctx context.Context) error {
 	return nil
 }
 
+// add adds how rows were written.
+func (s *Summary) add(w *written) {
+	s.Written, s.Maybe = s.Written+w.Written, s.Maybe+w.Maybe
+	s.Attempts, s.WriteCU, s.Requests, s.RowsSent = s.Attempts+w.Attempts, s.WriteCU+w.WriteCU, s.Requests+w.Requests, s.RowsSent+w.RowsSent
+	s.Throttled, s.Retried = s.Throttled+w.Throttled, s.Retried+w.Retried
+}
+
 // shards adds up what was written.
 func (f *finisher) shards(ctx context.Context) error {
 	s := f.summary
@@ -177,9 +191,8 @@ func (f *finisher) shards(ctx context.Context) error {
 		}
 		f.note(1, &r.done)
 		f.results = append(f.results, r)
-		s.Written, s.Superseded, s.Maybe = s.Written+r.Written, s.Superseded+r.Superseded, s.Maybe+r.Maybe
-		s.Attempts, s.WriteCU, s.Requests, s.RowsSent = s.Attempts+r.Attempts, s.WriteCU+r.WriteCU, s.Requests+r.Requests, s.RowsSent+r.RowsSent
-		s.Throttled, s.Retried = s.Throttled+r.Throttled, s.Retried+r.Retried
+		s.Superseded += r.Superseded
+		s.add(&r.written)
 		s.SlowestSeconds = max(s.SlowestSeconds, r.Ended.Sub(r.Started).Seconds())
 		run := new(reducedResult)
 		there, err := f.job.readResult(ctx, jobdir.Below(f.job.store, shardFolder(i)), reducedName, run)
@@ -233,6 +246,7 @@ func (f *finisher) comparisons(ctx context.Context) error {
 			}
 			c := s.Compared
 			c.Compared, c.Missing, c.Different, c.Surplus = c.Compared+r.Compared, c.Missing+r.Missing, c.Different+r.Different, c.Surplus+r.Surplus
+			c.Examples = append(c.Examples, r.Examples...)
 			s.CPUSeconds += r.CPU
 		}
 	}
@@ -246,7 +260,10 @@ func (f *finisher) comparisons(ctx context.Context) error {
 	}
 	s.Ended = time.Now().UTC()
 	s.Processes = len(f.by)
-	s.ReadSeconds, s.WriteSeconds = f.ended[0].Sub(f.began[0]).Seconds(), f.ended[1].Sub(f.began[1]).Seconds()
+	s.ReadSeconds = f.ended[0].Sub(f.began[0]).Seconds()
+	if s.Shards > 0 {
+		s.WriteSeconds = f.ended[1].Sub(f.began[1]).Seconds()
+	}
 	s.Seconds = s.Ended.Sub(f.job.Plan.Planned).Seconds()
 	if s.Seconds > 0 {
 		s.RowsPerSecond = float64(s.Written) / s.Seconds

@@ -68,7 +68,11 @@ func formerPlan(ctx context.Context, store jobdir.Store) (*Plan, error) {
 	p, err := ReadPlan(ctx, store)
 	var unfit *UnfitError
 	if errors.As(err, &unfit) && errors.Is(err, errNoPlan) {
-		return nil, checkEmpty(ctx, store)
+		planned, err := checkEmpty(ctx, store)
+		if !planned || err != nil {
+			return nil, err
+		}
+		return ReadPlan(ctx, store) // another process has just put it
 	}
 	return p, err
 }
@@ -103,6 +107,7 @@ func (r *Request) make(ctx context.Context, prepared *pipeline.Prepared) (*Plan,
 	p := &Plan{
 		Version: planVersion, Program: r.Program, ID: nonce() + nonce(), Planned: time.Now().UTC(), Arguments: r.Arguments,
 		Job: prepared.Job, Verify: r.Verify, Workers: workers, MaxErrors: r.Load.Limits.MaxErrors, Bytes: prepared.Plan.Bytes,
+		Direct: r.Load.Write.Order == plan.OrderNone,
 	}
 	for _, s := range prepared.Plan.Sources {
 		p.Inputs = append(p.Inputs, s.Name)
@@ -122,8 +127,8 @@ func (r *Request) make(ctx context.Context, prepared *pipeline.Prepared) (*Plan,
 		return nil, err
 	}
 	partitions, err := r.table(p, prepared)
-	if err != nil {
-		return nil, err
+	if err != nil || p.Direct {
+		return p, err
 	}
 	p.Bounds, p.Shards = shardKeys(partitions, sample, workers)
 	return p, nil

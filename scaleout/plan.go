@@ -43,6 +43,9 @@ type Plan struct {
 	TableCreated int64 `json:"table_created,omitempty"`
 	Verify       bool  `json:"verify,omitempty"` // the table is compared with the inputs at the end
 
+	// Direct says that splits are written as they are read, for the order of rows does not matter: there are no shards.
+	Direct bool `json:"direct,omitempty"`
+
 	Workers   int                `json:"workers"` // processes that are expected
 	MaxErrors pipeline.MaxErrors `json:"max_errors"`
 
@@ -111,6 +114,9 @@ func (p *Plan) shardMap() (*shardMap, error) {
 		}
 		bounds = append(bounds, v)
 	}
+	if p.Direct {
+		return &shardMap{ranges: partitioner.NewMap(nil), shard: []int{0}}, nil
+	}
 	m := &shardMap{ranges: partitioner.NewMap(bounds), shard: make([]int, len(bounds)+1)}
 	owned := 0
 	for i, s := range p.Shards {
@@ -158,7 +164,7 @@ func ReadPlan(ctx context.Context, store jobdir.Store) (*Plan, error) {
 	switch {
 	case p.Version > planVersion:
 		return nil, unfitf("%s was planned by a newer version of tsimport (%s); use that version", store, p.Program)
-	case p.Version != planVersion || p.ID == "" || p.Job == nil || len(p.Splits) == 0 || len(p.Shards) == 0:
+	case p.Version != planVersion || p.ID == "" || p.Job == nil || len(p.Splits) == 0 || p.Direct != (len(p.Shards) == 0):
 		return nil, unfitf("%s of %s is damaged: it lacks what every plan has", PlanName, store)
 	}
 	return p, nil
@@ -180,15 +186,18 @@ func keepPlan(ctx context.Context, store jobdir.Store, p *Plan) (*Plan, error) {
 	return p, nil
 }
 
-// checkEmpty refuses a directory that has something of a job but no plan: a copy that is not whole.
-func checkEmpty(ctx context.Context, store jobdir.Store) error {
+// checkEmpty refuses a directory that has something of a job but no plan: a copy that is not whole. It reports whether there is a plan now.
+func checkEmpty(ctx context.Context, store jobdir.Store) (planned bool, err error) {
 	names, err := store.List(ctx, "")
 	if err != nil {
-		return fmt.Errorf("look into %s: %w", store, err)
+		return false, fmt.Errorf("look into %s: %w", store, err)
+	}
+	if slices.Contains(names, PlanName) {
+		return true, nil
 	}
 	at := slices.IndexFunc(names, func(name string) bool { return !strings.HasPrefix(name, "probe/") })
 	if at < 0 {
-		return nil
+		return false, nil
 	}
-	return unfitf("%s has no %s, but it is not empty: there is %s; it may be a copy that is not whole, or another job's; give an empty place", store, PlanName, names[at])
+	return false, unfitf("%s has no %s, but it is not empty: there is %s; it may be a copy that is not whole, or another job's; give an empty place", store, PlanName, names[at])
 }

@@ -35,6 +35,9 @@ func (j *Job) ReadSplit(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
+	if j.Plan.Direct {
+		return t.writeDirectly(ctx)
+	}
 	for _, part := range j.Plan.Splits[i].Parts {
 		if err := t.read(ctx, part); err != nil {
 			return fmt.Errorf("read split %d: %w", i, err)
@@ -166,12 +169,21 @@ func (t *splitTask) commit(ctx context.Context) (err error) {
 		return err
 	}
 	r.Rejected, r.Rows, r.Bytes, r.Objects, r.Extents = t.rejects.n, t.runs.Rows, t.runs.Raw, t.runs.Objects, t.runs.Extents
-	if r.Read != r.Rows+r.Rejected {
-		return fmt.Errorf("the ledger of split %d does not balance: %d records read, %d rows and %d rejected", r.Split, r.Read, r.Rows, r.Rejected)
+	if sum := r.ended(); sum != r.Read {
+		return fmt.Errorf("the ledger of split %d does not balance: %d records read, and %d rows and rejected records", r.Split, r.Read, sum)
 	}
 	cpu, _ := pipeline.Resources()
 	r.CPU, r.Ended = cpu-t.cpu, time.Now().UTC()
 	return t.job.commit(ctx, t.job.store, splitName(r.Split), r)
+}
+
+// ended is how many records are in runs, or ended.
+func (r *splitResult) ended() int64 {
+	n := r.Rows + r.Rejected
+	if d := r.Direct; d != nil {
+		n += d.Written + d.Superseded
+	}
+	return n
 }
 
 // split returns the result of a split, nil if it was not read.
@@ -186,7 +198,7 @@ func (j *Job) split(ctx context.Context, i int) (*splitResult, error) {
 	if !there || err != nil {
 		return nil, err
 	}
-	if r.Split != i || r.Read != r.Rows+r.Rejected {
+	if r.Split != i || r.Read != r.ended() || j.Plan.Direct != (r.Direct != nil) {
 		return nil, unfitf("%s of %s is damaged: its counts do not balance", splitName(i), j.store)
 	}
 	j.splits[i] = r

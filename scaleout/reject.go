@@ -16,6 +16,7 @@ type keptReject struct {
 	Record int64        `json:"record"` // records of the source before it
 	Header int          `json:"header"`
 	Read   bool         `json:"read,omitempty"` // Reject is whole
+	Row    int64        `json:"row,omitempty"`  // of one that was rejected as it was written: rows of the shard's reduced run before it
 	Reject table.Reject `json:"reject"`
 }
 

@@ -42,7 +42,7 @@ type splitResult struct {
 	Objects []runfile.Object `json:"objects,omitempty"`
 	Extents []runfile.Extent `json:"extents,omitempty"`
 	// Direct says how the rows were written, of a load that has no runs.
-	Direct *written `json:"direct,omitempty"`
+	Direct *direct `json:"direct,omitempty"`
 }
 
 // reducedResult is the object shards/NNNN/reduced.json: the rows of a shard that are to be sent, each key once.
@@ -108,6 +108,12 @@ type written struct {
 	Maybe     int64                  `json:"maybe_applied,omitempty"`
 }
 
+// direct is how the rows of a split were written that has no runs.
+type direct struct {
+	Superseded int64 `json:"superseded"`
+	written
+}
+
 // compareResult is the object verify/NNNN.json: a shard was compared with the table.
 type compareResult struct {
 	done
@@ -116,6 +122,15 @@ type compareResult struct {
 	Missing   int64 `json:"missing"`
 	Different int64 `json:"different"`
 	Surplus   int64 `json:"surplus"`
+	// Examples are a few of each kind.
+	Examples []difference `json:"examples,omitempty"`
+}
+
+// difference is a row that is missing, different or surplus.
+type difference struct {
+	Kind    string   `json:"kind"`
+	Key     string   `json:"key"`
+	Columns []string `json:"columns,omitempty"` // that differ
 }
 
 func splitName(i int) string   { return fmt.Sprintf("splits/%06d.json", i) }

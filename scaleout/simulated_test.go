@@ -25,6 +25,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tsimport/engine/server"
+	"tsimport/internal/exitcode"
 	"tsimport/internal/jobdir"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
@@ -220,6 +221,8 @@ type world struct {
 	server *server.Server
 	inputs []string
 	mode   table.Mode
+	order  plan.Order
+	verify bool
 
 	want     map[string]string // text of each key
 	rejects  []string          // texts of the rejected records, in order
@@ -250,6 +253,9 @@ func (w *world) makeInputs(rnd *rand.Rand) {
 			key := fmt.Sprintf("k%04d", rnd.IntN(keys)*9999/keys)
 			if rnd.IntN(3) == 0 {
 				key = "k5000" // hot
+			}
+			if w.order == plan.OrderNone { // nobody knows which row of a key would stay
+				key = fmt.Sprintf("k%04d", len(w.want)*7919%9999)
 			}
 			what := fmt.Sprintf("file %d, record %d", n, i)
 			switch rnd.IntN(40) {
@@ -287,7 +293,7 @@ func (w *world) config(transport http.RoundTripper) pipeline.Config {
 		},
 		Read:    plan.Read{Parsers: 2},
 		Columns: plan.Columns{Types: map[string]plan.Type{}},
-		Write:   pipeline.Write{Mode: w.mode, Concurrency: 4, BatchRows: 20},
+		Write:   pipeline.Write{Mode: w.mode, Order: w.order, Concurrency: 4, BatchRows: 20},
 		Limits:  pipeline.Limits{MaxErrors: pipeline.MaxErrors{Rows: -1}, Memory: 64 << 20, TempDir: w.dir},
 	}
 }
@@ -345,6 +351,9 @@ func (w *world) check(s *Summary) {
 		w.t.Errorf("%d read, %d written, %d superseded, %d rejected; want %d, %d, %d, %d", s.Read, s.Written, s.Superseded, s.Rejected,
 			w.good+len(w.rejects), len(w.want), w.good-len(w.want), len(w.rejects))
 	}
+	if c := s.Compared; w.verify != (c != nil) || c != nil && (c.Compared != s.Written || c.Missing+c.Different+c.Surplus > 0 || s.ExitCode == exitcode.Differences) {
+		w.t.Errorf("compared: %+v", c)
+	}
 	if diff := cmp.Diff(w.want, w.rows()); diff != "" {
 		w.t.Errorf("the table (-want +got)\n%s", diff)
 	}
@@ -381,6 +390,10 @@ func TestAnyOrderOfTasksLeavesTheTableOfOneLoad(t *testing.T) {
 func randomJob(t *testing.T, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	w := newWorld(t)
+	if rnd.IntN(4) == 0 {
+		w.order = plan.OrderNone
+	}
+	w.verify = w.order == plan.LastWins && rnd.IntN(3) == 0
 	w.makeInputs(rnd)
 	if w.good == 0 {
 		w.inputs = append(w.inputs, w.extra())
@@ -389,7 +402,7 @@ func randomJob(t *testing.T, seed uint64) {
 	make := func(p *process) error {
 		_, _, err := Make(p.ctx, p, Request{
 			Options:   Options{Load: w.config(p), Program: "test", Owner: p.name},
-			Arguments: []string{"load"}, Workers: workers, SplitSize: size,
+			Arguments: []string{"load"}, Workers: workers, SplitSize: size, Verify: w.verify,
 		})
 		return err
 	}
@@ -406,6 +419,11 @@ func randomJob(t *testing.T, seed uint64) {
 	if err := make(w.start("the last driver", rnd.Uint64(), -1, 0)); err != nil {
 		t.Fatal(err)
 	}
+	made, err := ReadPlan(t.Context(), w.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d inputs, %d splits, %d shards", len(made.Inputs), len(made.Splits), len(made.Shards))
 	for n := range 2 + rnd.IntN(8) {
 		acts := rnd.IntN(600)
 		if rnd.IntN(3) == 0 {
@@ -470,11 +488,13 @@ func someTasks(rnd *rand.Rand) func(context.Context, *Job) error {
 	}
 	return func(ctx context.Context, j *Job) (err error) {
 		for range 1 + rnd.IntN(2*(len(j.Plan.Splits)+len(j.Plan.Shards))) {
-			switch rnd.IntN(5) {
-			case 0, 1:
+			switch what := rnd.IntN(6); {
+			case what < 2 || j.Plan.Direct && what < 5:
 				err = j.ReadSplit(ctx, rnd.IntN(len(j.Plan.Splits)))
-			case 2, 3:
+			case what < 4:
 				err = j.WriteShard(ctx, rnd.IntN(len(j.Plan.Shards)))
+			case what == 4:
+				err = j.Compare(ctx, rnd.IntN(len(j.Plan.Shards)))
 			default:
 				_, err = j.Finish(ctx)
 			}

@@ -19,6 +19,7 @@ const (
 	manySplits      = 20_000 // from which on splits become larger
 	wholeUpTo       = 3      // halves of a split that a source is read whole up to
 	unknownAsPieces = 1 << 30
+	stretchBytes    = 4 << 20 // that a source is looked through by
 )
 
 // splitSize is how many bytes a split is to have.
@@ -75,6 +76,7 @@ func divideSource(ctx context.Context, p *plan.Plan, ordinal int, size int64) (s
 	if err != nil {
 		return nil, err
 	}
+	alone.Sources[0].SetSplitBytes(int(min(size, stretchBytes)))
 	stretches, err := intake.Outline(ctx, alone)
 	if err != nil {
 		return nil, err

@@ -61,8 +61,11 @@ type stage struct {
 func (j *Job) stages() []stage {
 	all := []stage{
 		{len(j.Plan.Splits), splitName, func(i int) string { return strings.TrimSuffix(splitName(i), ".json") }, j.ReadSplit},
-		{len(j.Plan.Shards), shardName, func(int) string { return "" }, func(ctx context.Context, i int) error { return j.writeShard(ctx, i, 0) }},
 	}
+	if j.Plan.Direct {
+		return all
+	}
+	all = append(all, stage{len(j.Plan.Shards), shardName, func(int) string { return "" }, func(ctx context.Context, i int) error { return j.writeShard(ctx, i, 0) }})
 	if j.Plan.Verify {
 		all = append(all, stage{len(j.Plan.Shards), compareName, func(i int) string { return strings.TrimSuffix(compareName(i), ".json") }, j.Compare})
 	}

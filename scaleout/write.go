@@ -153,7 +153,7 @@ func (j *Job) takeReport(ctx context.Context, r *shardResult, report *pipeline.R
 	var all []*keptReject
 	if err := origin.origins(ctx, numbers, func(number int64, row *runfile.Row) error {
 		w := why[number]
-		all = append(all, &keptReject{Source: row.Source, Record: row.Record, Reject: table.Reject{
+		all = append(all, &keptReject{Source: row.Source, Record: row.Record, Row: number, Reject: table.Reject{
 			Reason: table.Reason{Column: w.Column, Code: w.Code, Message: w.Message, Value: w.Value, MaybeApplied: w.MaybeApplied},
 		}})
 		return nil
