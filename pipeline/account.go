@@ -20,8 +20,8 @@ type account struct {
 	rejects  rejects
 	onReject func(*rundir.Reason) // nil if nobody is told
 	onKept   func(source int, r *table.Reject)
-	ends     Ends                 // nil if nobody is told, and rejects are kept
-	options  writer.Options       // of the writers
+	ends     Ends           // nil if nobody is told, and rejects are kept
+	options  writer.Options // of the writers
 	files    *files
 	limit    MaxErrors
 	stop     *stopper

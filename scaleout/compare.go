@@ -17,14 +17,15 @@ import (
 
 // Compare compares the table with the rows of a shard, once it is written. It may be called any number of times, by any processes at once.
 func (j *Job) Compare(ctx context.Context, i int) error {
+	return j.watched(ctx, func(ctx context.Context) error { return j.compare(ctx, i) })
+}
+
+func (j *Job) compare(ctx context.Context, i int) error {
 	if i < 0 || i >= len(j.Plan.Shards) {
 		return &plan.UsageError{Message: fmt.Sprintf("there is no shard %d: the job has shards 0 to %d", i, len(j.Plan.Shards)-1)}
 	}
 	r := new(compareResult)
 	if there, err := j.readResult(ctx, j.store, compareName(i), r); there || err != nil {
-		return err
-	}
-	if err := j.stopped(ctx); err != nil {
 		return err
 	}
 	written, err := j.shard(ctx, i)

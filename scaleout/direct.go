@@ -28,6 +28,7 @@ func (t *splitTask) writeDirectly(ctx context.Context) error {
 	cfg.Inputs = []string{fmt.Sprintf("split %d of the job %s", t.result.Split, j.Plan.ID)}
 	cfg.Read.Sources = &splitOrigin{of: t.prepared.Plan, parts: split.Parts}
 	cfg.Target.Create = false
+	j.share(&cfg.Write.Rates)
 	cfg.Write.Rates.PartitionWCU /= float64(j.Plan.Workers) // all of them write to each partition
 	cfg.Limits.Records, cfg.Limits.MaxErrors = 0, pipeline.MaxErrors{Rows: -1}
 	if n := split.Parts[0].Records; n >= 0 {
@@ -43,7 +44,7 @@ func (t *splitTask) writeDirectly(ctx context.Context) error {
 			failed = err
 		}
 	}}
-	cfg.Drain = j.o.Drain
+	cfg.Drain = j.draining()
 	report, err := pipeline.Run(ctx, cfg)
 	if err == nil {
 		err = failed
@@ -52,8 +53,8 @@ func (t *splitTask) writeDirectly(ctx context.Context) error {
 		return fmt.Errorf("write split %d: %w", t.result.Split, err)
 	}
 	if report.State != pipeline.StateFinished {
-		if j.o.Drain.Err() != nil {
-			return context.Cause(j.o.Drain)
+		if j.draining().Err() != nil {
+			return context.Cause(j.draining())
 		}
 		return fmt.Errorf("write split %d: it is %s", t.result.Split, report.State)
 	}

@@ -88,7 +88,7 @@ func (j *Job) Finish(ctx context.Context) (*Summary, error) {
 	}
 	f := &finisher{job: j, summary: s, named: map[string]bool{}, by: map[string]bool{}}
 	*s = Summary{done: j.newDone(nonce()), Planned: j.Plan.Planned, State: pipeline.StateFinished, Target: j.Plan.Job.Target, Table: j.Plan.Job.Table, Inputs: j.Plan.Inputs}
-	for _, step := range []func(context.Context) error{f.splits, f.shards, f.balance, f.comparisons, f.mergeRejects, f.page} {
+	for _, step := range []func(context.Context) error{f.splits, f.shards, f.balance, f.limit, f.comparisons, f.mergeRejects, f.page} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -230,6 +230,11 @@ func (f *finisher) balance(context.Context) error {
 	return nil
 }
 
+// limit stops the job if too many records were rejected.
+func (f *finisher) limit(ctx context.Context) error {
+	return f.job.overLimit(ctx, counted{Read: f.summary.Read, Rejected: f.summary.Rejected}, true)
+}
+
 // comparisons adds up what comparisons have found, and says how the job ended.
 func (f *finisher) comparisons(ctx context.Context) error {
 	s := f.summary
@@ -251,8 +256,6 @@ func (f *finisher) comparisons(ctx context.Context) error {
 		}
 	}
 	switch c := s.Compared; {
-	case f.job.Plan.MaxErrors.Exceeded(s.Rejected, s.Read, true):
-		s.State, s.ExitCode = pipeline.StateErrorLimit, exitcode.ErrorLimit
 	case c != nil && c.Missing+c.Different > 0:
 		s.ExitCode = exitcode.Differences
 	case s.Rejected > 0:

@@ -41,6 +41,8 @@ type Job struct {
 	splits   map[int]*splitResult // that were read, which never change
 	written  map[int]*shardResult
 	scratch  string
+	drain    context.Context // of the task that is done now
+	slot     slot
 	seen     map[string]*jobdir.Seen
 }
 
@@ -75,6 +77,7 @@ func newJob(store jobdir.Store, p *Plan, o Options) (*Job, error) {
 
 // Close gives back what the process holds.
 func (j *Job) Close() error {
+	err := j.slot.release()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.prepared != nil {
@@ -82,11 +85,11 @@ func (j *Job) Close() error {
 		j.prepared = nil
 	}
 	if j.scratch == "" {
-		return nil
+		return err
 	}
 	dir := j.scratch
 	j.scratch = ""
-	return os.RemoveAll(dir)
+	return errors.Join(err, os.RemoveAll(dir))
 }
 
 // prepare plans the load as the job's plan says it. What has changed since is an error that names it.
@@ -138,8 +141,8 @@ func (j *Job) folder() (string, error) {
 	return j.scratch, nil
 }
 
-// watch looks at the lease of a task, and remembers since when it has not changed: this process takes it over when that is long enough.
-func (j *Job) watch(ctx context.Context, folder string) (*jobdir.Seen, error) {
+// seenLease looks at the lease of a task, and remembers since when it has not changed: this process takes it over when that is long enough.
+func (j *Job) seenLease(ctx context.Context, folder string) (*jobdir.Seen, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s, err := jobdir.Watch(ctx, jobdir.Below(j.store, folder), j.seen[folder], j.o.Clock)
@@ -151,7 +154,7 @@ func (j *Job) watch(ctx context.Context, folder string) (*jobdir.Seen, error) {
 
 // lease takes the lease of a task. With patience it is waited for, for as long as it takes to know that its holder is gone.
 func (j *Job) lease(ctx context.Context, folder string, patience time.Duration) (*jobdir.Lease, error) {
-	seen, err := j.watch(ctx, folder)
+	seen, err := j.seenLease(ctx, folder)
 	if err != nil {
 		return nil, err
 	}

@@ -57,6 +57,9 @@ func Make(ctx context.Context, store jobdir.Store, r Request) (p *Plan, isNew bo
 	if err != nil {
 		return nil, false, err
 	}
+	if err := keepBudget(ctx, store, kept.Budget); err != nil {
+		return nil, false, err
+	}
 	if kept.ID != made.ID { // another process was faster
 		return kept, false, r.sameAs(ctx, store, kept)
 	}
@@ -107,6 +110,7 @@ func (r *Request) make(ctx context.Context, prepared *pipeline.Prepared) (*Plan,
 	p := &Plan{
 		Version: planVersion, Program: r.Program, ID: nonce() + nonce(), Planned: time.Now().UTC(), Arguments: r.Arguments,
 		Job: prepared.Job, Verify: r.Verify, Workers: workers, MaxErrors: r.Load.Limits.MaxErrors, Bytes: prepared.Plan.Bytes,
+		Budget: budgetOf(&r.Load.Write.Rates, workers),
 		Direct: r.Load.Write.Order == plan.OrderNone,
 	}
 	for _, s := range prepared.Plan.Sources {

@@ -46,6 +46,8 @@ type Plan struct {
 	// Direct says that splits are written as they are read, for the order of rows does not matter: there are no shards.
 	Direct bool `json:"direct,omitempty"`
 
+	Budget *Budget `json:"budget,omitempty"` // what each process may write; nil sets no limit
+
 	Workers   int                `json:"workers"` // processes that are expected
 	MaxErrors pipeline.MaxErrors `json:"max_errors"`
 

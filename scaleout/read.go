@@ -1,6 +1,7 @@
 package scaleout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,13 +19,14 @@ import (
 
 // ReadSplit reads a split of the inputs and puts its rows into runs. It may be called any number of times, by any processes at once.
 func (j *Job) ReadSplit(ctx context.Context, i int) error {
+	return j.watched(ctx, func(ctx context.Context) error { return j.readSplit(ctx, i, true) })
+}
+
+func (j *Job) readSplit(ctx context.Context, i int, wait bool) error {
 	if i < 0 || i >= len(j.Plan.Splits) {
 		return &plan.UsageError{Message: fmt.Sprintf("there is no split %d: the job has splits 0 to %d", i, len(j.Plan.Splits)-1)}
 	}
 	if r, err := j.split(ctx, i); r != nil || err != nil {
-		return err
-	}
-	if err := j.stopped(ctx); err != nil {
 		return err
 	}
 	prepared, err := j.prepare(ctx)
@@ -36,14 +38,27 @@ func (j *Job) ReadSplit(ctx context.Context, i int) error {
 		return err
 	}
 	if j.Plan.Direct {
-		return t.writeDirectly(ctx)
+		if has, err := j.takeSlot(ctx, wait); !has || err != nil {
+			return cmp.Or[error](err, errNoSlot)
+		}
+		if err := t.writeDirectly(ctx); err != nil {
+			return err
+		}
+		return j.limit(ctx, t.result.Rejected)
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	drain := j.draining()
+	defer context.AfterFunc(drain, func() { cancel(context.Cause(drain)) })()
 	for _, part := range j.Plan.Splits[i].Parts {
 		if err := t.read(ctx, part); err != nil {
 			return fmt.Errorf("read split %d: %w", i, err)
 		}
 	}
-	return t.commit(ctx)
+	if err := t.commit(ctx); err != nil {
+		return err
+	}
+	return j.limit(ctx, t.result.Rejected)
 }
 
 // splitTask reads a split.

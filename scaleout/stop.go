@@ -11,6 +11,9 @@ import (
 	"tsimport/internal/exitcode"
 )
 
+// continuedName is the object that says what was known when a job was continued that had been stopped.
+const continuedName = "continued.json"
+
 // StoppedError says that all processes of the job were told to stop.
 type StoppedError struct {
 	Why        string    `json:"why"`
@@ -57,27 +60,132 @@ func (j *Job) Stop(ctx context.Context, why *StoppedError) error {
 	return j.store.Put(ctx, stopName, append(text, '\n'))
 }
 
-// Continue takes back what Stop said.
-func (j *Job) Continue(ctx context.Context) error { return j.store.Delete(ctx, stopName) }
+// counted is what is known of all tasks that are done.
+type counted struct {
+	Read     int64 `json:"read"`
+	Rejected int64 `json:"rejected"`
+}
 
-// limit stops the job if more records were rejected than may be, of all that is known.
-func (j *Job) limit(ctx context.Context) error {
-	var read, rejected int64
-	j.mu.Lock()
-	for _, r := range j.splits {
-		read += r.Read
-		rejected += r.Rejected
+// Continue takes back what Stop said. Records that were rejected before do not count for the error limit any more.
+func (j *Job) Continue(ctx context.Context) error {
+	if err := j.stopped(ctx); err == nil || !errors.As(err, new(*StoppedError)) {
+		return err
 	}
-	for _, r := range j.written {
-		rejected += r.Rejected
+	n, err := j.count(ctx)
+	if err != nil {
+		return err
 	}
-	j.mu.Unlock()
-	if !j.Plan.MaxErrors.Exceeded(rejected, read, false) {
+	text, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	if err := j.store.Put(ctx, continuedName, append(text, '\n')); err != nil {
+		return err
+	}
+	return j.store.Delete(ctx, stopName)
+}
+
+// count counts the records of all tasks that are done.
+func (j *Job) count(ctx context.Context) (n counted, err error) {
+	for i := range j.Plan.Splits {
+		r, err := j.split(ctx, i)
+		if err != nil {
+			return n, err
+		}
+		if r != nil {
+			n.Read, n.Rejected = n.Read+r.Read, n.Rejected+r.Rejected
+		}
+	}
+	for i := range j.Plan.Shards {
+		r, err := j.shard(ctx, i)
+		if err != nil {
+			return n, err
+		}
+		if r != nil {
+			n.Rejected += r.Rejected
+		}
+	}
+	return n, nil
+}
+
+// limit stops the job if more records were rejected than may be. Rejected is how many the task has that was just done: others look
+// themselves.
+func (j *Job) limit(ctx context.Context, rejected int64) error {
+	if rejected == 0 || j.Plan.MaxErrors.Rows < 0 && !j.Plan.MaxErrors.Share {
 		return nil
 	}
-	why := &StoppedError{Why: fmt.Sprintf("%d of %d records were rejected, more than --max-errors allows", rejected, read), ErrorLimit: true}
+	n, err := j.count(ctx)
+	if err != nil {
+		return err
+	}
+	return j.overLimit(ctx, n, false)
+}
+
+// overLimit stops the job if so many are too many, at its end or before.
+func (j *Job) overLimit(ctx context.Context, n counted, end bool) error {
+	if !j.Plan.MaxErrors.Exceeded(n.Rejected, n.Read, end) {
+		return nil
+	}
+	var before counted
+	text, err := j.store.Get(ctx, continuedName)
+	if err == nil {
+		err = json.Unmarshal(text, &before)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read %s of %s: %w", continuedName, j.store, err)
+	}
+	if !j.Plan.MaxErrors.Exceeded(n.Rejected-before.Rejected, n.Read-before.Read, end) {
+		return nil
+	}
+	why := &StoppedError{Why: fmt.Sprintf("%d of %d records were rejected, more than --max-errors allows", n.Rejected, n.Read), ErrorLimit: true}
 	if err := j.Stop(ctx, why); err != nil {
 		return err
 	}
 	return why
+}
+
+// stopEvery is how often a process that works on a task looks whether the job was stopped.
+const stopEvery = 5 * time.Second
+
+// watched calls do with a context that ends, and drains loads, when the job is stopped or the process is to end.
+func (j *Job) watched(ctx context.Context, do func(ctx context.Context) error) error {
+	if err := j.rest(ctx); err != nil {
+		return err
+	}
+	drain, stop := context.WithCancelCause(j.o.Drain)
+	j.mu.Lock()
+	j.drain = drain
+	j.mu.Unlock()
+	defer stop(nil)
+	j.watch(ctx, drain, stop)
+	return do(ctx)
+}
+
+// watch looks from now on, until drain ends, whether the job was stopped or the process has lost its share of the ceilings.
+func (j *Job) watch(ctx, drain context.Context, stop context.CancelCauseFunc) {
+	timer := time.AfterFunc(stopEvery, func() {
+		if drain.Err() != nil {
+			return
+		}
+		err := j.stopped(ctx)
+		if !errors.As(err, new(*StoppedError)) {
+			err = j.slot.Check()
+		}
+		if err != nil {
+			stop(err)
+			return
+		}
+		j.watch(ctx, drain, stop)
+	})
+	context.AfterFunc(drain, func() { timer.Stop() })
+}
+
+// draining is the context that ends when loads are to end gently.
+func (j *Job) draining() context.Context {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.drain == nil {
+		return j.o.Drain
+	}
+	return j.drain
 }

@@ -26,15 +26,8 @@ func (j *Job) Work(ctx context.Context) (*Summary, error) {
 		if worked {
 			continue
 		}
-		timer := time.NewTimer(lookEvery)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return nil, context.Cause(ctx)
-		case <-j.o.Drain.Done():
-			timer.Stop()
-			return nil, context.Cause(j.o.Drain)
+		if err := j.pause(ctx); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -60,12 +53,16 @@ type stage struct {
 
 func (j *Job) stages() []stage {
 	all := []stage{
-		{len(j.Plan.Splits), splitName, func(i int) string { return strings.TrimSuffix(splitName(i), ".json") }, j.ReadSplit},
+		{len(j.Plan.Splits), splitName, func(i int) string { return strings.TrimSuffix(splitName(i), ".json") }, func(ctx context.Context, i int) error {
+			return j.watched(ctx, func(ctx context.Context) error { return j.readSplit(ctx, i, false) })
+		}},
 	}
 	if j.Plan.Direct {
 		return all
 	}
-	all = append(all, stage{len(j.Plan.Shards), shardName, func(int) string { return "" }, func(ctx context.Context, i int) error { return j.writeShard(ctx, i, 0) }})
+	all = append(all, stage{len(j.Plan.Shards), shardName, func(int) string { return "" }, func(ctx context.Context, i int) error {
+		return j.watched(ctx, func(ctx context.Context) error { return j.writeShard(ctx, i, 0) })
+	}})
 	if j.Plan.Verify {
 		all = append(all, stage{len(j.Plan.Shards), compareName, func(i int) string { return strings.TrimSuffix(compareName(i), ".json") }, j.Compare})
 	}
@@ -124,11 +121,14 @@ func (j *Job) takeOne(ctx context.Context, st stage, open []int) (worked bool, e
 				err = nil
 			}
 		}
+		if errors.Is(err, errNoSlot) {
+			return false, nil
+		}
 		if err != nil {
 			return worked, err
 		}
 		if worked {
-			return true, j.limit(ctx)
+			return true, nil
 		}
 	}
 	return false, nil

@@ -20,7 +20,9 @@ import (
 
 // WriteShard loads the runs of a shard, once all splits are read. It may be called any number of times, by any processes at once: one writes,
 // the others wait and take over if it gives no sign any more.
-func (j *Job) WriteShard(ctx context.Context, i int) error { return j.writeShard(ctx, i, patience) }
+func (j *Job) WriteShard(ctx context.Context, i int) error {
+	return j.watched(ctx, func(ctx context.Context) error { return j.writeShard(ctx, i, patience) })
+}
 
 func (j *Job) writeShard(ctx context.Context, i int, patience time.Duration) error {
 	if i < 0 || i >= len(j.Plan.Shards) {
@@ -29,33 +31,39 @@ func (j *Job) writeShard(ctx context.Context, i int, patience time.Duration) err
 	if r, err := j.shard(ctx, i); r != nil || err != nil {
 		return err
 	}
-	if err := j.stopped(ctx); err != nil {
-		return err
+	if has, err := j.takeSlot(ctx, patience > 0); !has || err != nil {
+		return cmp.Or[error](err, errNoSlot)
 	}
 	lease, err := j.lease(ctx, shardFolder(i), patience)
 	if err != nil {
 		return err
 	}
-	err = j.writeLeased(ctx, i, lease)
+	rejected, err := j.writeLeased(ctx, i, lease)
 	if errors.Is(err, jobdir.ErrLost) {
 		lease.Abandon()
 		return err
 	}
-	return errors.Join(err, lease.Release())
+	if err := errors.Join(err, lease.Release()); err != nil {
+		return err
+	}
+	return j.limit(ctx, rejected)
 }
 
-// writeLeased loads a shard under its lease.
-func (j *Job) writeLeased(ctx context.Context, i int, lease *jobdir.Lease) error {
+// errNoSlot says that other processes have all shares of the ceilings.
+var errNoSlot = errors.New("as many processes as --workers says write already")
+
+// writeLeased loads a shard under its lease, and returns how many of its rows were rejected.
+func (j *Job) writeLeased(ctx context.Context, i int, lease *jobdir.Lease) (rejected int64, err error) {
 	if r, err := j.shard(ctx, i); r != nil || err != nil {
-		return err
+		return 0, err
 	}
 	key, err := keyTypes(j.Plan.Key)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	run, err := j.reduced(ctx, i, lease)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	r := &shardResult{done: j.newDone(fmt.Sprintf("%09d", lease.Epoch)), Shard: i, From: run.From, Superseded: run.Superseded}
 	origin := &shardOrigin{job: j, run: run, key: key, name: fmt.Sprintf("shard %d", i)}
@@ -63,27 +71,27 @@ func (j *Job) writeLeased(ctx context.Context, i int, lease *jobdir.Lease) error
 	var report *pipeline.Report
 	if run.Rows > 0 {
 		if report, err = j.load(ctx, i, origin, lease); err != nil {
-			return fmt.Errorf("write shard %d: %w", i, err)
+			return 0, fmt.Errorf("write shard %d: %w", i, err)
 		}
 		if report.Read != run.Rows {
-			return fmt.Errorf("write shard %d: %d rows were read of a run of %d", i, report.Read, run.Rows)
+			return 0, fmt.Errorf("write shard %d: %d rows were read of a run of %d", i, report.Read, run.Rows)
 		}
 		if err := j.takeReport(ctx, r, report, origin); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if r.From != r.Superseded+r.Written+r.Refused {
-		return fmt.Errorf("the ledger of shard %d does not balance: %d rows in runs, %d superseded, %d written and %d rejected", i, r.From, r.Superseded, r.Written, r.Refused)
+		return 0, fmt.Errorf("the ledger of shard %d does not balance: %d rows in runs, %d superseded, %d written and %d rejected", i, r.From, r.Superseded, r.Written, r.Refused)
 	}
 	if err := lease.Check(); err != nil {
-		return err
+		return 0, err
 	}
 	now, _ := pipeline.Resources()
 	r.CPU, r.Ended = now-cpu, time.Now().UTC()
 	if err := j.commit(ctx, j.store, shardName(i), r); err != nil || report == nil {
-		return err
+		return 0, err
 	}
-	return report.RemoveCheckpoint()
+	return r.Rejected, report.RemoveCheckpoint()
 }
 
 // load loads the reduced run of a shard.
@@ -106,8 +114,8 @@ func (j *Job) load(ctx context.Context, i int, origin *shardOrigin, lease *jobdi
 		return nil, err
 	}
 	if report.State != pipeline.StateFinished {
-		if j.o.Drain.Err() != nil {
-			return nil, context.Cause(j.o.Drain)
+		if j.draining().Err() != nil {
+			return nil, context.Cause(j.draining())
 		}
 		return nil, fmt.Errorf("it is %s", report.State)
 	}
@@ -124,11 +132,12 @@ func (j *Job) rowsConfig(name string) pipeline.Config {
 	cfg.Write.Order = plan.OrderNone // each key comes once
 	cfg.Write.DeleteNull = false     // rows have what is deleted
 	cfg.Write.Rates.RaiseWrite = 0
+	j.share(&cfg.Write.Rates)
 	cfg.Limits.Records, cfg.Limits.MaxErrors = 0, pipeline.MaxErrors{Rows: -1}
 	cfg.Compared = false
 	cfg.Invocation = pipeline.Invocation{}
 	cfg.Watch = pipeline.Watch{OnWait: cfg.Watch.OnWait, Monitor: cfg.Watch.Monitor}
-	cfg.Drain = j.o.Drain
+	cfg.Drain = j.draining()
 	return cfg
 }
 

@@ -8,7 +8,7 @@ import (
 
 // commandGroups are the groups of commands in --help. The library sorts them by name.
 var commandGroups = map[string]string{
-	"Load":                 "load copy sync run work resume runs files config convert",
+	"Load":                 "load copy sync run work status resume runs files config convert",
 	"Look and compare":     "verify check inspect explain advise export table tables age",
 	"Simulate and measure": "serve gen bench",
 	"Help and shells":      "errors completion man",

@@ -117,6 +117,7 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 			limited(copyCommand(interrupts, show, in), interrupts, show),
 			limited(runCommand(interrupts, show, in), interrupts, show),
 			limited(workCommand(interrupts, show), interrupts, show),
+			statusCommand(interrupts, show),
 			resumeCommand(interrupts, show),
 			runsCommand(),
 			configCommand(interrupts),
