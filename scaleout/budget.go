@@ -15,7 +15,7 @@ import (
 // budgetName is the object that says what each process may write.
 const budgetName = "budget.json"
 
-// Budget divides the ceilings of a load: at most Slots processes write at a time, each with an equal share. A process that is taken for gone
+// Budget divides the ceilings of a load: at most Slots processes write at a time, each with an equal share. A process that gives no sign
 // stops within seconds, so that the sum is exceeded by its share for that long at most.
 type Budget struct {
 	Slots    int     `json:"slots"`
