@@ -2,14 +2,12 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
-	"math/rand/v2"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"tsimport/reader/postgres/pgtest"
 )
@@ -36,25 +34,7 @@ func (d *fromDatabase) command(more ...string) *exec.Cmd {
 	return c
 }
 
-func (d *fromDatabase) summary() (s struct {
-	State      string
-	Consistent *bool
-	Snapshots  []struct {
-		Name   string
-		Ranges []string
-	}
-	Attempts, Written, Rejected int
-}) {
-	d.t.Helper()
-	text, err := os.ReadFile(filepath.Join(d.dir, "run", "summary.json"))
-	if err == nil {
-		err = json.Unmarshal(text, &s)
-	}
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	return s
-}
+func (d *fromDatabase) folder() string { return d.dir }
 
 // compare fails if a cell differs.
 func (d *fromDatabase) compare() {
@@ -92,56 +72,47 @@ func TestDatabases(t *testing.T) {
 		if out, err := d.command("--require-snapshot").CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		if sum := d.summary(); sum.Consistent == nil || !*sum.Consistent || len(sum.Snapshots) != 1 || sum.Written != 1000000 {
+		if sum := summaryOf(t, d); sum.Consistent == nil || !*sum.Consistent || len(sum.Snapshots) != 1 || sum.Written != 1000000 {
 			t.Errorf("%+v", sum)
 		}
 		d.compare()
 	})
-	t.Run("loads that are killed are resumed", func(t *testing.T) {
-		rnd := rand.New(rand.NewPCG(7, 7))
-		resumed := 0
-		for range 25 {
-			d := round(t, "30000")
-			for tries := 0; ; tries++ {
-				c := d.command("--max-rows-per-second", "40000")
-				if tries > 3 {
-					c = d.command()
-				}
-				if err := c.Start(); err != nil {
-					t.Fatal(err)
-				}
-				timer := time.AfterFunc(time.Duration(100+rnd.IntN(900))*time.Millisecond, func() {
-					if tries <= 3 {
-						_ = c.Process.Kill()
-					}
-				})
-				err := c.Wait()
-				timer.Stop()
-				if err == nil {
-					break
-				}
-				if tries > 3 {
-					t.Fatal(err)
-				}
-			}
-			if sum := d.summary(); sum.Attempts > 1 {
-				if resumed++; sum.Consistent == nil || *sum.Consistent {
-					t.Errorf("an attempt that resumed claims one snapshot: %+v", sum)
-				}
-			}
-			d.compare()
-		}
-		if resumed == 0 {
-			t.Error("no load was resumed")
-		}
+	small := func(t *testing.T) liveLoad { return round(t, "30000") }
+	t.Run("loads that are killed are resumed", func(t *testing.T) { loseClients(t, small) })
+	t.Run("loads whose server is killed continue", func(t *testing.T) {
+		loseServers(t, small, func() {
+			s.Stop("immediate")
+			s.Go()
+		})
+	})
+	t.Run("all rows are of one moment while they change", func(t *testing.T) {
+		s.Exec(fmt.Sprintf(`DROP TABLE IF EXISTS moving; CREATE TABLE moving (id int PRIMARY KEY, n int NOT NULL, mark text NOT NULL, pad text);
+			INSERT INTO moving SELECT i, 0, md5(i || ':' || 0), repeat('x', 80) FROM generate_series(1, %d) i; ANALYZE moving`, movingRows))
+		loadMoving(t, t.TempDir(), s.Address("moving"), func(n int) {
+			up, down := movingRows/2+n*7919%(movingRows/2), movingRows/2+(n*7919+104729)%(movingRows/2)
+			s.Exec(fmt.Sprintf(`UPDATE moving SET n = n + 1, mark = md5(id || ':' || n + 1) WHERE id = %d; UPDATE moving SET n = n - 1, mark = md5(id || ':' || n - 1) WHERE id = %d;
+				WITH gone AS (DELETE FROM moving WHERE id = %d RETURNING n, pad) INSERT INTO moving SELECT %[4]d, n, md5(%[4]d || ':' || n), pad FROM gone`, up, down, n+1, movingRows+n+1))
+		})
 	})
 	t.Run("no password is kept", func(t *testing.T) {
 		d := round(t, "10")
-		c := exec.Command(binary, "load", strings.Replace(s.Address("orders"), "postgres@", "postgres:planted-secret@", 1), "--table", "orders", "--store", "store", "--run-dir", "run")
-		c.Dir = d.dir
-		out, err := c.CombinedOutput()
-		if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != 2 || strings.Contains(string(out), "planted") {
-			t.Errorf("%v: %s", err, out)
+		s.Exec("CREATE USER guarded PASSWORD 'planted-secret'; GRANT SELECT ON orders TO guarded")
+		s.Guard("guarded")
+		guarded := strings.Replace(s.Address("orders"), "postgres@", "guarded@", 1)
+		for _, v := range []struct {
+			address, password string
+			code              int
+		}{{strings.Replace(guarded, "guarded@", "guarded:planted-secret@", 1), "", 2}, {guarded + "&password=planted-secret", "", 2}, {guarded, "wrong-planted", 2}, {guarded, "planted-secret", 0}} {
+			c := exec.Command(binary, "load", v.address, "--table", "orders", "--store", "store", "--sync", "none", "--pk", "id:integer", "--run-dir", "run")
+			c.Dir, c.Env = d.dir, append(os.Environ(), "PGPASSWORD="+v.password)
+			out, err := c.CombinedOutput()
+			if c.ProcessState.ExitCode() != v.code || strings.Contains(string(out), "planted") {
+				t.Errorf("%v: %s", err, out)
+			}
+		}
+		d.compare()
+		if out, _ := exec.Command("grep", "-r", "planted", d.dir).CombinedOutput(); len(out) > 0 {
+			t.Errorf("kept: %s", out)
 		}
 	})
 }

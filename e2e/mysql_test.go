@@ -5,14 +5,12 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"tsimport/reader/mysql/mysqltest"
 )
@@ -95,21 +93,7 @@ func (d *fromMySQL) compare() {
 	}
 }
 
-func (d *fromMySQL) summary() (s struct {
-	Consistent        *bool
-	Snapshots         []struct{ Ranges []string }
-	Attempts, Written int
-}) {
-	d.t.Helper()
-	text, err := os.ReadFile(filepath.Join(d.dir, "run", "summary.json"))
-	if err == nil {
-		err = json.Unmarshal(text, &s)
-	}
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	return s
-}
+func (d *fromMySQL) folder() string { return d.dir }
 
 func TestMySQL(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
@@ -124,57 +108,34 @@ func TestMySQL(t *testing.T) {
 		if out, err := d.command("--require-snapshot", "--verify").CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		if sum := d.summary(); sum.Consistent == nil || !*sum.Consistent || len(sum.Snapshots) != 1 || len(sum.Snapshots[0].Ranges) < 10 || sum.Written != 1000000 {
+		if sum := summaryOf(t, d); sum.Consistent == nil || !*sum.Consistent || len(sum.Snapshots) != 1 || len(sum.Snapshots[0].Ranges) < 10 || sum.Written != 1000000 {
 			t.Errorf("%+v", sum)
 		}
 		d.compare()
 	})
-	t.Run("loads that are killed are resumed, and servers that are killed start again", func(t *testing.T) {
-		rnd := rand.New(rand.NewPCG(7, 8))
-		resumed := 0
-		for n := range 20 {
-			d := round(t, "30000")
-			for tries := 0; ; tries++ {
-				c := d.command("--max-rows-per-second", "40000")
-				if tries > 3 {
-					c = d.command()
-				}
-				if err := c.Start(); err != nil {
-					t.Fatal(err)
-				}
-				killed := make(chan struct{})
-				timer := time.AfterFunc(time.Duration(100+rnd.IntN(900))*time.Millisecond, func() {
-					defer close(killed)
-					switch {
-					case tries > 3:
-					case n%4 == 3 && tries == 0:
-						s.Kill()
-						s.Go()
-					default:
-						_ = c.Process.Kill()
-					}
-				})
-				err := c.Wait()
-				if !timer.Stop() {
-					<-killed
-				}
-				if err == nil {
-					break
-				}
-				if tries > 3 {
-					t.Fatal(err)
-				}
+	small := func(t *testing.T) liveLoad { return round(t, "30000") }
+	t.Run("loads that are killed are resumed", func(t *testing.T) { loseClients(t, small) })
+	t.Run("loads whose server is killed continue", func(t *testing.T) {
+		loseServers(t, small, func() {
+			s.Kill()
+			s.Go()
+		})
+	})
+	t.Run("all rows are of one moment while they change", func(t *testing.T) {
+		s.Exec("CREATE TABLE moving (id int PRIMARY KEY, n int NOT NULL, mark text NOT NULL, pad text)", fmt.Sprintf("INSERT INTO moving SELECT seq, 0, MD5(CONCAT(seq, ':', 0)), REPEAT('x', 80) FROM seq_1_to_%d", movingRows), "ANALYZE TABLE moving")
+		loadMoving(t, t.TempDir(), s.Address("moving"), func(n int) {
+			up, down := movingRows/2+n*7919%(movingRows/2), movingRows/2+(n*7919+104729)%(movingRows/2)
+			tx, err := s.DB.Begin()
+			must(t, err)
+			for _, sql := range []string{
+				fmt.Sprintf("UPDATE moving SET n = n + 1, mark = MD5(CONCAT(id, ':', n)) WHERE id = %d", up), fmt.Sprintf("UPDATE moving SET n = n - 1, mark = MD5(CONCAT(id, ':', n)) WHERE id = %d", down),
+				fmt.Sprintf("UPDATE moving SET id = %d, mark = MD5(CONCAT(id, ':', n)) WHERE id = %d", movingRows+n+1, n+1),
+			} {
+				_, err := tx.Exec(sql)
+				must(t, err)
 			}
-			if sum := d.summary(); sum.Attempts > 1 {
-				if resumed++; sum.Consistent == nil || *sum.Consistent {
-					t.Errorf("an attempt that resumed claims one snapshot: %+v", sum)
-				}
-			}
-			d.compare()
-		}
-		if resumed == 0 {
-			t.Error("no load was resumed")
-		}
+			must(t, tx.Commit())
+		})
 	})
 	t.Run("no password is kept", func(t *testing.T) {
 		d := round(t, "10")

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -94,6 +95,28 @@ func (s *Server) Go() {
 	s.t.Helper()
 	s.run("pg_ctl", "-D", s.data(), "-w", "-l", filepath.Join(s.dir, "log"), "-o",
 		fmt.Sprintf("-p %d -c listen_addresses=127.0.0.1 -c unix_socket_directories=%s -c fsync=off -c max_connections=50", s.port, s.dir), "start")
+}
+
+// Guard makes the server ask a user for a password.
+func (s *Server) Guard(user string) {
+	s.t.Helper()
+	file := filepath.Join(s.data(), "pg_hba.conf")
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(file, append([]byte("host all "+user+" 127.0.0.1/32 scram-sha-256\n"), text...), 0o600)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.Exec("SELECT pg_reload_conf()")
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		conn, err := pgconn.Connect(context.Background(), fmt.Sprintf("postgres://%s@127.0.0.1:%d/postgres?sslmode=disable", user, s.port))
+		if err != nil {
+			return
+		}
+		_ = conn.Close(context.Background())
+	}
+	s.t.Fatal("the server does not guard the user")
 }
 
 // Stop stops it: fast, or immediate as a crash does.
