@@ -100,7 +100,7 @@ func loseServers(t *testing.T, make func(t *testing.T) liveLoad, kill func()) {
 	hit := 0
 	for range *sourceRounds {
 		d := make(t)
-		c := d.command("--max-rows-per-second", "20000")
+		c := d.command("--max-rows-per-second", "10000") // it is read for three seconds
 		if err := started(t, c, time.Duration(300+rnd.IntN(1200))*time.Millisecond, kill); err != nil {
 			// It may have met the server before its first row: a command is not begun without one.
 			if out, err := d.command().CombinedOutput(); err != nil {

@@ -21,7 +21,7 @@ func rateFlags() []cli.Flag {
 		&cli.StringFlag{Name: "batch-bytes", Usage: "maximum `SIZE` of a request, such as 512KiB, up to 4MiB; for gateways with a lower limit (also detected when they refuse)", Value: "4MiB"},
 		&cli.Float64Flag{Name: "partition-wcu", Usage: "known write capacity of each partition, in `UNITS` a second; 0 measures it"},
 		&cli.Float64Flag{Name: "max-wcu", Usage: "write at most `UNITS` of capacity a second over all partitions; 0 means no limit"},
-		&cli.Float64Flag{Name: "max-rows-per-second", Usage: "write at most `N` rows a second; 0 means no limit"},
+		&cli.Float64Flag{Name: "max-rows-per-second", Usage: "write at most `N` rows a second, and read no more of a database; 0 means no limit"},
 		&cli.StringFlag{Name: "max-bytes-per-second", Usage: "write at most `SIZE` of rows a second, such as 10MiB, counted as the service does (names and values); 0 means no limit", Value: "0"},
 		&cli.StringFlag{Name: "priority", Usage: "`PRIORITY` that the service gives the load's requests: low (others come first), normal or high (default: the service's)"},
 		&cli.StringFlag{Name: "request", Usage: "batch (BatchWriteRow) or bulk (BulkImport: no conditions, no returned keys; docs/loading.md); the real service was not tried yet with bulk", Value: "batch"},

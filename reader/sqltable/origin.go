@@ -19,6 +19,8 @@ type Config struct {
 	RetryFor time.Duration // how long a lost session is replaced; 0 takes a minute
 	// Whole says that all rows must be of one snapshot: a reading that loses it fails.
 	Whole bool
+	// MaxRows is how many rows are read a second at most; 0 is as many as there are.
+	MaxRows float64
 	// MaxLag is how far replication may lag: reading pauses while it lags further. 0 does not limit it; else the Server is a Lagging one.
 	MaxLag time.Duration
 	// OnPause is called with the reason each time that reading pauses, by any goroutine; nil is nobody.
@@ -41,6 +43,7 @@ type Origin struct {
 	look  Session // describes and samples, outside any snapshot
 	read  *sessions
 	lag   *lagWatch // nil watches none
+	pace  *pace     // nil is as fast as it may be
 	opens int       // parts that are open
 	left  int       // of them, those that were not read to their end
 }
@@ -49,6 +52,9 @@ type Origin struct {
 func New(c Config) *Origin {
 	c.Sessions, c.RetryFor = cmp.Or(c.Sessions, DefaultSessions), cmp.Or(c.RetryFor, time.Minute)
 	o := &Origin{cfg: c}
+	if c.MaxRows > 0 {
+		o.pace = &pace{perSecond: c.MaxRows}
+	}
 	if server, ok := c.Server.(Lagging); ok && c.MaxLag > 0 {
 		o.lag = &lagWatch{server: server, max: c.MaxLag, limit: c.RetryFor, onPause: c.OnPause}
 	}

@@ -174,6 +174,11 @@ func (p *part) Next() (source.Piece, error) {
 }
 
 func (p *part) tryPage() (*page, error) {
+	if pace := p.of.pace; pace != nil {
+		if err := pace.wait(p.ctx); err != nil {
+			return nil, err
+		}
+	}
 	s := p.of.sessions()
 	one, err := s.lend(p.ctx)
 	if err != nil {
@@ -191,6 +196,9 @@ func (p *part) tryPage() (*page, error) {
 		return nil, err
 	}
 	s.giveBack(one, p.number, p.name+" from "+from+" on")
+	if p.of.pace != nil {
+		p.of.pace.took(pg.rows())
+	}
 	return pg, nil
 }
 
@@ -215,6 +223,9 @@ func (p *part) page(by Session) (*page, error) {
 	budget := cmp.Or(p.bytes, pageBytes)
 	if p.row > 0 {
 		q.Limit = min(max(budget/p.row, 1), maxPageRows)
+	}
+	if p.of.pace != nil {
+		q.Limit = min(q.Limit, p.of.pace.limit())
 	}
 	if q.Lower == nil {
 		q.Lower = p.from
