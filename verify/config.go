@@ -11,6 +11,7 @@ import (
 	"tsimport/internal/tablestore/scan"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
+	"tsimport/reader/source"
 )
 
 // Config says what to compare, and how.
@@ -85,6 +86,8 @@ type Result struct {
 
 	Examples []Example `json:"examples"`
 	Notes    []string  `json:"notes,omitempty"` // for the user, a sentence each
+	// Snapshots are those of a source of a database that were compared, with their ranges, as the summary of a load has them.
+	Snapshots []source.Snapshot `json:"snapshots,omitempty"`
 
 	Ranges        int     `json:"ranges"`          // of keys, compared in parallel
 	SpilledRows   int64   `json:"spilled_rows"`    // that did not fit in memory

@@ -96,7 +96,8 @@ func (v *verifier) noteSnapshots() {
 	if !ok {
 		return
 	}
-	switch all := of.Snapshots(); len(all) {
+	all := of.Snapshots()
+	switch v.result.Snapshots = all; len(all) {
 	case 0:
 	case 1:
 		v.result.Notes = append(v.result.Notes, fmt.Sprintf("the source was compared as it was at one moment, %s; rows that have changed since they were loaded are different, missing or extra", all[0].Taken.Format(time.RFC3339)))

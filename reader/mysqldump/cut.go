@@ -39,7 +39,16 @@ type SyntaxError struct {
 	Got  byte
 }
 
-func (e *SyntaxError) Error() string { return fmt.Sprintf("want %s, found %q", e.Want, e.Got) }
+func (e *SyntaxError) Error() string {
+	text := fmt.Sprintf("want %s, found %q", e.Want, e.Got)
+	if e.Got == '"' && e.Want == wantInsert {
+		text += "; names in double quotes are those of --compatible=ansi: make the dump without it"
+	}
+	return text
+}
+
+// wantInsert is what a statement of rows begins with.
+const wantInsert = "INSERT INTO a table (columns) VALUES and a row"
 
 // Cut continues with the text and returns where in data the last row that ends there ends, -1 if none does.
 func (c *Cutter) Cut(data []byte) (end int, err error) {
@@ -124,7 +133,7 @@ func (c *Cutter) inHead(b byte, pos int) error {
 		c.list = true
 	case b == ')' && c.list:
 	case b == '\'' || b == '"' || b == ';' || b == '(' || b == ')' || len(c.head) > maxHead:
-		return &SyntaxError{pos, "INSERT INTO a table (columns) VALUES and a row", b}
+		return &SyntaxError{pos, wantInsert, b}
 	}
 	c.head = append(c.head, b)
 	return nil
