@@ -144,6 +144,21 @@ func unreliable(objects *storetest.Server, every int) {
 }
 
 // TestAnArchiveIsWrittenToAStoreOfObjects and read from there, while the store refuses requests and loses answers.
+// TestAnArchiveOfNoRowsMakesItsTable: what the table was is in the manifest.
+func TestAnArchiveOfNoRowsMakesItsTable(t *testing.T) {
+	t.Parallel()
+	p := newPairOf(t)
+	p.indexed("t", 0)
+	p.run(0, "export", "--table", "t", "-o", "kept/")
+	q := &pairOf{t, p.dir, p.b, p.a}
+	q.run(0, "load", "kept", "--table", "t", "--create")
+	if said := q.run(0, "table", "describe", "t"); !strings.Contains(said, "pk2 (integer)") || !strings.Contains(said, "t_by_city") {
+		t.Error(said)
+	}
+	q.run(0, "verify", "kept", "--table", "t", "--extra", "fail")
+	q.run(0, "load", "kept", "--table", "h", "--create", "--pk", "h:string=md5(pk1, 4)", "--pk", "pk2", "--indexes", "none")
+}
+
 func TestAnArchiveIsWrittenToAStoreOfObjects(t *testing.T) {
 	p := newPairOf(t)
 	p.fill("t", 0, 1500)

@@ -96,6 +96,9 @@ func TestACopyIsNumberedAsItsSourceWas(t *testing.T) {
 	troubled(t, p.b, 1, 1, "BatchWriteRow", "refuse:OTSServerBusy")
 	p.run(1, append(copying, "--retry-for", "300ms", "--through", "kept")...)
 	troubled(t, p.b, 1, 0, "BatchWriteRow", "refuse")
+	if said := p.run(2, append(copying, "--through", "kept", "--fresh")...); !strings.Contains(said, "give another place") {
+		t.Error(said)
+	}
 	p.fill("t", 300, 320)
 	p.fill("t", 600, 630)
 	tb := &table{service: &service{TableStoreClient: newClient(p.a.URL, p.a.Instance, p.a.AccessKeyID, p.a.AccessKeySecret)}, name: "t"}
@@ -132,19 +135,31 @@ func TestACopyIsNumberedThroughAStoreOfObjects(t *testing.T) {
 	p := newPairOf(t)
 	p.fill("t", 0, 300)
 	objects := storetest.New(t, "bucket")
-	args := []string{"copy", "t", p.inB("r"), "--create", "--pk", "pk1:string", "--pk", "pk2:auto", "--returned-keys", "keys.csv", "--through", "s3://bucket/kept", "--settle", "200ms"}
+	args := []string{"copy", "t", p.inB("r"), "--create", "--pk", "pk1:string", "--pk", "pk2:auto", "--returned-keys", "keys.csv", "--through", "s3://bucket/kept.rows", "--settle", "200ms"}
 	troubled(t, p.b, 1, 1, "BatchWriteRow", "refuse:OTSServerBusy")
 	p.run(1, append(args, "--retry-for", "300ms")...)
 	troubled(t, p.b, 1, 0, "BatchWriteRow", "refuse")
 	said := p.run(0, append(args, "--verify")...)
-	if !strings.Contains(said, "the rows are in s3://bucket/kept already") || !strings.Contains(said, "300 equal") {
+	if !strings.Contains(said, "the rows are in s3://bucket/kept.rows already") || !strings.Contains(said, "300 equal") {
 		t.Error(said)
 	}
 	p.renumbered(t, p.a, p.b, "t", "r", "keys.csv")
-	if _, there := objects.Content("kept/manifest.json"); !there {
+	if _, there := objects.Content("kept.rows/manifest.json"); !there {
 		t.Errorf("the archive is gone: %v", objects.Keys())
 	}
-	if said := p.run(2, append(args, "--fresh")...); !strings.Contains(said, "give another place") {
+	if said := p.run(2, append(args, "--fresh")...); !strings.Contains(said, "keys.csv exists") {
 		t.Error(said)
 	}
+
+	// To start over is refused before anything is removed that resuming needs.
+	args = []string{"copy", "t", p.inB("s"), "--create", "--pk", "pk1:string", "--pk", "pk2:auto", "--returned-keys", "s.csv", "--settle", "200ms"}
+	p.attempt(untilThen(func() bool {
+		info, err := os.Stat(filepath.Join(p.dir, "s.csv"))
+		return err == nil && info.Size() > 200
+	}), append(args, "--max-rows-per-second", "100")...)
+	if said := p.run(2, append(args, "--fresh")...); !strings.Contains(said, "s.csv exists") {
+		t.Error(said)
+	}
+	p.run(0, args...)
+	p.renumbered(t, p.a, p.b, "t", "s", "s.csv")
 }

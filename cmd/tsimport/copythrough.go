@@ -79,10 +79,19 @@ func (k *copying) beginThrough(interrupts *interrupts, cfg *pipeline.Config, o *
 	if err != nil {
 		return err
 	}
-	if m == nil {
-		if info, err := os.Stat(keys); err == nil && info.Size() > 0 {
-			return usagef("--returned-keys: %s exists, and may be the only place that has the keys of an earlier load; give another file, or delete it", keys)
+	if info, err := os.Stat(keys); err == nil && info.Size() > 0 && (m == nil || k.c.Bool("fresh")) { // before anything is removed that resuming needs
+		return usagef("--returned-keys: %s exists, and may be the only place that has the keys of an earlier load; give another file, or delete it", keys)
+	}
+	if m != nil && k.c.Bool("fresh") {
+		if k.through.stays {
+			return usagef("--through %s: there is an archive already, and --fresh reads the source again; give another place", redacted(k.through.where))
 		}
+		if err := m.Remove(); err != nil {
+			return err
+		}
+		m = nil
+	}
+	if m == nil {
 		if m, err = k.archiveSource(interrupts, cfg, from); err != nil {
 			return err
 		}
@@ -99,24 +108,12 @@ func (k *copying) beginThrough(interrupts *interrupts, cfg *pipeline.Config, o *
 
 // throughOf returns the manifest of an archive that an earlier attempt has completed, nil if there is none.
 func (k *copying) throughOf(interrupts *interrupts, cfg *pipeline.Config, from *client.Table) (*archive.Manifest, error) {
-	place := k.through.where
-	if !jobdir.IsAddress(place) {
-		if _, err := os.Stat(filepath.Join(place, archive.ManifestName)); errors.Is(err, fs.ErrNotExist) {
-			return nil, nil
-		}
-	}
-	m, err := archiveAt(interrupts.drain, place, cfg.Read.Find)
-	if damaged := new(archive.DamagedError); errors.As(err, &damaged) && jobdir.IsAddress(place) {
-		return nil, nil // not finished; the export says what else it may be
-	}
+	m, err := k.readThrough(interrupts.drain, cfg)
 	if m == nil || err != nil {
 		return nil, err
 	}
 	if k.c.Bool("fresh") {
-		if k.through.stays {
-			return nil, usagef("--through %s: there is an archive already, and --fresh reads the source again; give another place", redacted(place))
-		}
-		return nil, m.Remove()
+		return m, nil
 	}
 	holds := k.holds()
 	var differs []string
@@ -179,7 +176,28 @@ func (k *copying) archiveSource(interrupts *interrupts, cfg *pipeline.Config, fr
 		say(k.c, k.show, "continued after the %s rows already in the archive", grouped(r.Resumed))
 	}
 	say(k.c, k.show, "archived %s rows of %s; now they are loaded in the order of their keys", grouped(r.Manifest.Rows), k.name())
-	return archiveAt(interrupts.drain, to.Dir, cfg.Read.Find)
+	return k.readThrough(interrupts.drain, cfg)
+}
+
+// readThrough reads the manifest of the archive; nil if there is none, and what is there is not whole.
+func (k *copying) readThrough(ctx context.Context, cfg *pipeline.Config) (*archive.Manifest, error) {
+	place := k.through.where
+	if !jobdir.IsAddress(place) {
+		if _, err := os.Stat(filepath.Join(place, archive.ManifestName)); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		m, err := archive.Read(place)
+		return m, inputError(err)
+	}
+	files, err := archiveReader.Find(ctx, place, cfg.Read.Find)
+	if files == nil || err != nil {
+		return nil, err
+	}
+	if _, err := files.Size(archive.ManifestName); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	m, err := archive.ReadFrom(ctx, files)
+	return m, inputError(err)
 }
 
 // seeMark refuses marks in a column that one of the source's first rows has. Most tables that have it have it in all rows, and to say so when

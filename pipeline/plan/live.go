@@ -71,7 +71,7 @@ func (p *planner) settleKeys() error {
 			return err
 		}
 	}
-	if p.declaresTable() {
+	if p.declaresTable() || p.hasOldKey() && !slices.ContainsFunc(p.key(), func(k table.KeyColumn) bool { return k.Type == table.Null }) {
 		p.plan.Empty = false // what its table is like is known without a record
 	}
 	p.plan.Parallel = p.parallel()
