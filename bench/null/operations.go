@@ -3,7 +3,6 @@ package null
 import (
 	"bytes"
 	"encoding/binary"
-	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -11,25 +10,22 @@ import (
 	"tsimport/internal/tablestore/plainbuffer"
 )
 
-// batches answers BatchWriteRow and BulkImport requests and keeps the last answer for a second: a load's requests have the same number of rows,
-// as a rule, and a signature costs more than counting them.
+// batches answers BatchWriteRow and BulkImport requests and keeps the last answer without its head: a load's requests have the same
+// number of rows, as a rule.
 type batches struct {
-	server *Server
-	path   string // of the operation
-	name   []byte // of the table
-	rows   int
-	full   []byte // the answer, its head included
-	second int64  // whose date the answer has
+	path string // of the operation
+	name []byte // of the table
+	rows int
+	last reply
 }
 
 // answer returns the answer to a request of a path.
-func (b *batches) answer(path string, body []byte) []byte {
+func (b *batches) answer(path string, body []byte) *reply {
 	name, rows := countRows(body, path == bulkImport)
-	now := time.Now()
-	if b.full != nil && rows == b.rows && now.Unix() == b.second && path == b.path && bytes.Equal(name, b.name) {
-		return b.full
+	if rows == b.rows && path == b.path && bytes.Equal(name, b.name) {
+		return &b.last
 	}
-	b.path, b.name, b.rows, b.second = path, append(b.name[:0], name...), rows, now.Unix()
+	b.path, b.name, b.rows = path, append(b.name[:0], name...), rows
 	// Row: is_ok = true, consumed = {capacity_unit = {read = 0, write = 1}}.
 	row := []byte{8, 1, 26, 6, 10, 4, 8, 0, 16, 1}
 	if path == bulkImport { // capacity_data_size too
@@ -42,8 +38,8 @@ func (b *batches) answer(path string, body []byte) []byte {
 	if path == batchWriteRow { // which may have several tables
 		answered = protowire.AppendBytes([]byte{10}, answered)
 	}
-	b.full = b.server.full(path, ok(answered), now)
-	return b.full
+	b.last = ok(answered)
+	return &b.last
 }
 
 // countRows returns the table of a BatchWriteRow or BulkImport request and how many rows it has, stepping over each. What cannot
@@ -132,7 +128,7 @@ func (s *Server) operate(path string, body []byte) reply {
 // refusal is an answer with an error.
 func refusal(status, code, message string) reply {
 	body := protowire.AppendString([]byte{10}, code)
-	return reply{status, protowire.AppendString(append(body, 18), message)}
+	return newReply(status, protowire.AppendString(append(body, 18), message))
 }
 
 // defaultDeviation is deviation_cell_version_in_sec of a table that says nothing else.

@@ -35,6 +35,9 @@ const (
 type Server struct {
 	o Options
 
+	began   string // makes names of requests differ from those of other servers
+	answers atomic.Int64
+
 	Requests    atomic.Int64 // writes
 	Rows        atomic.Int64
 	Connections atomic.Int64 // accepted so far
@@ -45,7 +48,7 @@ type Server struct {
 
 // New makes a server.
 func New(o Options) *Server {
-	return &Server{o: o, tables: map[string][]byte{}}
+	return &Server{o: o, began: fmt.Sprintf("%016x", time.Now().UnixNano()), tables: map[string][]byte{}}
 }
 
 // Serve answers on connections of the listener until it is closed, which is not an error.
@@ -72,21 +75,24 @@ func (s *Server) serve(c net.Conn) {
 	defer c.Close()
 	r := reader{conn: c, buf: make([]byte, 64<<10)}
 	var answer []byte
-	written := batches{server: s}
+	var written batches
 	for {
 		req, err := r.next()
 		if err != nil {
 			return
 		}
-		if path := string(req.path); path == batchWriteRow || path == bulkImport {
-			answer = written.answer(path, req.body)
+		path := string(req.path)
+		if path == batchWriteRow || path == bulkImport {
+			r := written.answer(path, req.body)
 			s.Requests.Add(1)
 			s.Rows.Add(int64(written.rows))
 			if s.o.Latency > 0 {
 				time.Sleep(s.o.Latency)
 			}
+			answer = s.appendFull(answer[:0], path, r)
 		} else {
-			answer = s.full(path, s.operate(path, req.body), time.Now())
+			r := s.operate(path, req.body)
+			answer = s.appendFull(answer[:0], path, &r)
 		}
 		if _, err := c.Write(answer); err != nil {
 			return

@@ -243,6 +243,9 @@ func TestBulkImportIsAnsweredAsItsOwnOperation(t *testing.T) {
 		if !strings.HasPrefix(res.Header.Get("Authorization"), "OTS a:") {
 			t.Errorf("%s: the answer is not signed", path)
 		}
+		if res.Header.Get("x-ots-requestid") == "" {
+			t.Errorf("%s: the answer names no request, so the SDK for Java refuses it", path)
+		}
 		return answer
 	}
 	bulk := post("/BulkImport", body)
