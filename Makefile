@@ -233,3 +233,17 @@ laws-public:
 # limiters.
 wire: build
 	$(GO) test ./ratelimit -run '^TestTheWireReachesWhatIsSimulated$$' -v -wire-binary $(CURDIR)/tsimport -wire-cell '$(WORD)' -timeout 60m
+
+# How an engine does as its table grows: BIG student cards in ten parts, reads of one row after each, a scan of all at the end, bytes on
+# disk. With 20,000,000 it takes about 5 GB of disk under TMPDIR. Linux.
+BIG ?= 20000000
+
+big:
+	$(GO) test ./e2e -run '^TestABigTable$$' -big-rows $(BIG) -big-reads 5000 -count 1 -v -timeout 60m
+
+# What loads by the official SDKs for Java, Node and Python cost beside tsimport's (bench/peers): PEER_ROWS rows. Needs a JDK with Maven, node
+# with npm, python3 with venv, and their registries.
+PEER_ROWS ?= 500000
+
+peers: build
+	bash bench/peers/peers.sh ./tsimport $(PEER_ROWS)
