@@ -55,6 +55,13 @@ const (
 	mostAllocBytes = 1300 // a row of 12 columns; usually 870: what is read (150), its block (560), a part of that again for what grows
 )
 
+func TestRowsThatAnotherLoaderSendsAgainAreCounted(t *testing.T) {
+	again := fmt.Sprintf("%q bench baseline sequential && %q bench baseline sequential", binary, binary)
+	if l := benchClient(t, "--rows", "1000", "--shape", "3", "--only", "external", "--baseline-cmd", again).Loads["external"]; l == nil || l.RowsAgain != 1000 {
+		t.Errorf("%+v", l)
+	}
+}
+
 func TestALoadAllocatesHardlyAnythingForARow(t *testing.T) {
 	t.Parallel()
 	for _, flags := range [][]string{nil, {"--partitions", "8", "--tls"}} {

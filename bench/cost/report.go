@@ -23,7 +23,8 @@ type Load struct {
 	Wanted           float64 `json:"cores_wanted"` // the same if nobody else had used any: with the time that threads waited for one; 0 is not known
 	Requests         int64   `json:"requests"`
 	Connections      int64   `json:"connections"`
-	OfFloor          float64 `json:"of_floor"` // CPU, of the floor's sum in the same round
+	RowsAgain        int64   `json:"rows_again,omitempty"` // that an external command has sent more than once
+	OfFloor          float64 `json:"of_floor"`             // CPU, of the floor's sum in the same round
 }
 
 func measured(p *os.ProcessState, seconds float64, rows uint64) Load {

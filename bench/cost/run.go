@@ -122,10 +122,12 @@ func (m *measurement) run(name string, round int) (l Load, err error) {
 	if err != nil {
 		return l, err
 	}
-	if n := after.Rows - before.Rows; n != int64(m.cfg.Rows) {
-		return l, fmt.Errorf("%d rows arrived, want %d", n, m.cfg.Rows)
+	again := after.Rows - before.Rows - int64(m.cfg.Rows)
+	if again < 0 || again > 0 && name != External { // others repeat requests whose answers they find late
+		return l, fmt.Errorf("%d rows arrived, want %d", after.Rows-before.Rows, m.cfg.Rows)
 	}
 	l = measured(cmd.ProcessState, seconds, m.cfg.Rows)
+	l.RowsAgain = again
 	l.Requests, l.Connections = after.Requests-before.Requests, after.Connections-before.Connections
 	var own struct {
 		Allocations    int64 `json:"allocations"`

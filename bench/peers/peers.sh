@@ -92,6 +92,8 @@ measure() {
 import json, sys
 loads = json.load(open(sys.argv[1]))["loads"]
 peer, own = loads["external"], loads["tsimport"]
+if peer.get("rows_again"):
+    print("%s: %d rows were sent again" % (sys.argv[2], peer["rows_again"]), file=sys.stderr)
 print("| %s | %s | %.1f | %.2f | %.1f | %s | %d |" % (
     sys.argv[2], format(int(sys.argv[3]), ","), peer["cpu_us_per_row"], own["cpu_us_per_row"], peer["cpu_us_per_row"] / own["cpu_us_per_row"],
     format(round(peer["rows_per_second"]), ","), peer["peak_rss_bytes"] >> 20))
