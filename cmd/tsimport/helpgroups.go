@@ -26,7 +26,7 @@ var flagGroups = map[string]string{
 	"Rates, requests and memory": "concurrency batch-rows batch-bytes partition-wcu max-wcu max-rows-per-second max-bytes-per-second priority request compress memory temp-dir temp-max " +
 		"max-rcu retry-for settle",
 	"Loads that come again": "only-new reload-changed reload-renamed fail-if-nothing-new files-by settle-files done-marker state fresh accept-changed-input retry-rejects run-dir save-job",
-	"Many machines":         "job-dir workers split-size",
+	"Many machines":         "job-dir workers split-size runner image apply k8s-name k8s-namespace k8s-secret k8s-service-account k8s-volume k8s-cpu k8s-memory",
 	"Results":               "verify dry-run max-errors json quiet verbose status timeout log-format metrics-file push-metrics",
 }
 

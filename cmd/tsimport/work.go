@@ -24,6 +24,16 @@ func scaleFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "job-dir", Usage: "plan the load for many machines, in an empty `PLACE` that all of them reach: a shared folder, oss://bucket/prefix or s3://bucket/prefix; tsimport work does it (docs/scale-out.md)"},
 		&cli.IntFlag{Name: "workers", Usage: "--job-dir: how many `PROCESSES` are expected; there may be more or fewer", Value: 4},
+		&cli.StringFlag{Name: "runner", Usage: "--job-dir: print what `RUNNER` needs to run the stages, k8s: an Indexed Job each, as YAML (docs/kubernetes.md)"},
+		&cli.StringFlag{Name: "image", Usage: "--runner: `IMAGE` with this version of tsimport"},
+		&cli.BoolFlag{Name: "apply", Usage: "--runner: run the stages with kubectl, one after the other, and wait for each"},
+		&cli.StringFlag{Name: "k8s-name", Usage: "--runner: `NAME` of the Jobs, before that of the stage (default: tsimport- and the table)"},
+		&cli.StringFlag{Name: "k8s-namespace", Usage: "--runner: `NAMESPACE` of the Jobs (default: that of kubectl)"},
+		&cli.StringFlag{Name: "k8s-secret", Usage: "--runner: `SECRET` with the access keys as environment variables"},
+		&cli.StringFlag{Name: "k8s-service-account", Usage: "--runner: `ACCOUNT` of the pods, which gives them rights by OIDC"},
+		&cli.StringFlag{Name: "k8s-volume", Usage: "--runner: volume claim with shared folders and where pods mount it, `CLAIM:PATH`"},
+		&cli.StringFlag{Name: "k8s-cpu", Usage: "--runner: processors that each pod asks for, in `CORES` such as 2 or 500m", Value: "1"},
+		&cli.StringFlag{Name: "k8s-memory", Usage: "--runner: `SIZE` of memory of each pod, of which three quarters are for rows", Value: "2GiB"},
 		&cli.StringFlag{Name: "split-size", Usage: "--job-dir: about how much of the inputs a process reads at a time, such as 64MiB (default: by the size of the inputs)", Value: "0"},
 	}
 }
@@ -236,6 +246,10 @@ func planJobDir(c *cli.Context, interrupts *interrupts, show *display, in *invoc
 	if workers < 1 || workers > 4096 {
 		return usagef("--workers %d: want 1 to 4096", workers)
 	}
+	manifests, err := planRunner(c)
+	if err != nil {
+		return err
+	}
 	p, isNew, err := scaleout.Make(interrupts.drain, store, scaleout.Request{
 		Options:   scaleout.Options{Load: *cfg, Program: program(), Say: func(format string, a ...any) { say(c, show, format, a...) }},
 		Arguments: in.kept(), Workers: workers, SplitSize: size, Verify: c.Bool("verify"),
@@ -249,6 +263,9 @@ func planJobDir(c *cli.Context, interrupts *interrupts, show *display, in *invoc
 	}
 	say(c, show, "%s in %s: %d splits to read, %d shards to write", what, store, len(p.Splits), len(p.Shards))
 	place := c.String("job-dir")
+	if manifests != nil {
+		return runOn(c, interrupts, show, manifests, p)
+	}
 	say(c, show, "start on each machine, as often as you like: %s work --job-dir %s", commandName(), quoteArg(place))
 	if c.Bool("json") {
 		return printIndented(c, map[string]any{"job_dir": store.String(), "plan": p.ID, "new": isNew, "splits": len(p.Splits), "shards": len(p.Shards), "verify": p.Verify})

@@ -99,8 +99,9 @@ var arrows = map[string][]string{
 	"pipeline/sendwindow": {},
 
 	// A job of many processes is loads of rows that were made before.
-	"scaleout":         {"scaleout/runfile", "internal/exitcode", "internal/extsort", "internal/jobdir", "internal/page", "internal/spill", "internal/table", "partitioner", "pipeline", "pipeline/checkpoint", "pipeline/intake", "pipeline/plan", "pipeline/rundir", "reader/record", "reader/source", "verify", "internal/tablestore/client"},
-	"scaleout/runfile": {"internal/jobdir"},
+	"scaleout":            {"scaleout/runfile", "internal/exitcode", "internal/extsort", "internal/jobdir", "internal/page", "internal/spill", "internal/table", "partitioner", "pipeline", "pipeline/checkpoint", "pipeline/intake", "pipeline/plan", "pipeline/rundir", "reader/record", "reader/source", "verify", "internal/tablestore/client"},
+	"scaleout/runfile":    {"internal/jobdir"},
+	"scaleout/kubernetes": {"internal/exitcode"},
 
 	"verify":            {"reader/jsonl", "reader/record", "reader/source", "pipeline/plan", "pipeline/intake", "internal/tablestore/scan", "internal/exactcsv", "internal/extsort", "internal/spill", "partitioner", "internal/tablestore/client", "pipeline/rundir", "internal/tablestore/plainbuffer", "internal/table"},
 	"internal/exactcsv": {},

@@ -1,0 +1,232 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+)
+
+var (
+	podsRounds = flag.Int("k8s-rounds", 1, "loads that are run as Kubernetes would run their manifests")
+	podsSeed   = flag.Uint64("k8s-seed", 1, "seed of the first one")
+	podsKills  = flag.Int("k8s-kills", 0, "pods of each that are killed; after each its lease must end")
+)
+
+// indexedJob is what the runner takes from a Job.
+type indexedJob struct {
+	Metadata struct{ Name string }
+	Spec     struct {
+		Completions, Parallelism int
+		BackoffLimitPerIndex     int    `yaml:"backoffLimitPerIndex"`
+		PodReplacementPolicy     string `yaml:"podReplacementPolicy"`
+		PodFailurePolicy         struct {
+			Rules []struct {
+				Action          string
+				OnPodConditions []struct{ Type, Status string } `yaml:"onPodConditions"`
+				OnExitCodes     *struct{ Values []int }         `yaml:"onExitCodes"`
+			}
+		} `yaml:"podFailurePolicy"`
+		Template struct {
+			Spec struct {
+				Containers []struct {
+					Args []string
+					Env  []struct{ Name, Value string }
+				}
+			}
+		}
+	}
+}
+
+// podRunner runs Indexed Jobs with processes for pods, by the rules of their specs: an index is tried again until its limit, a code that another
+// attempt would not change fails the Job, and a pod that its node loses is not an attempt.
+type podRunner struct {
+	t     *testing.T
+	env   []string
+	mu    sync.Mutex
+	rnd   *rand.Rand
+	kills int // that are left
+	lost  int // pods that were killed
+	again int // attempts after one that failed
+}
+
+// strike says when a pod is to be killed, and whether its node goes with it. Zero is never.
+func (r *podRunner) strike() (after time.Duration, node bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.kills == 0 || r.rnd.IntN(3) > 0 {
+		return 0, false
+	}
+	r.kills--
+	return time.Duration(1+r.rnd.IntN(700)) * time.Millisecond, r.rnd.IntN(2) == 0
+}
+
+// run runs a Job; an error is why it failed.
+func (r *podRunner) run(j *indexedJob) error {
+	ctx, fail := context.WithCancelCause(context.Background())
+	defer fail(nil)
+	indexes := make(chan int)
+	var pods sync.WaitGroup
+	for range j.Spec.Parallelism {
+		pods.Go(func() {
+			for i := range indexes {
+				if err := r.index(ctx, j, i); err != nil {
+					fail(err)
+				}
+			}
+		})
+	}
+	for i := range j.Spec.Completions {
+		indexes <- i
+	}
+	close(indexes)
+	pods.Wait()
+	return context.Cause(ctx)
+}
+
+// index runs pods until one has succeeded.
+func (r *podRunner) index(ctx context.Context, j *indexedJob, i int) error {
+	for failures := 0; ctx.Err() == nil; {
+		code, nodeLost, out := r.pod(ctx, j, i)
+		if code == 0 {
+			return nil
+		}
+		r.mu.Lock()
+		r.again++
+		r.mu.Unlock()
+		for _, rule := range j.Spec.PodFailurePolicy.Rules {
+			switch {
+			case rule.Action == "Ignore" && nodeLost && len(rule.OnPodConditions) == 1 && rule.OnPodConditions[0].Type == "DisruptionTarget":
+				failures--
+			case rule.Action == "FailJob" && rule.OnExitCodes != nil && slices.Contains(rule.OnExitCodes.Values, code):
+				return fmt.Errorf("%s index %d: exit code %d\n%s", j.Metadata.Name, i, code, out)
+			}
+		}
+		if failures++; failures > j.Spec.BackoffLimitPerIndex {
+			return fmt.Errorf("%s index %d failed %d times, at last with %d\n%s", j.Metadata.Name, i, failures, code, out)
+		}
+	}
+	return nil
+}
+
+// pod runs the container of an index once.
+func (r *podRunner) pod(ctx context.Context, j *indexedJob, i int) (code int, nodeLost bool, out []byte) {
+	dir := r.t.TempDir()
+	c := j.Spec.Template.Spec.Containers[0]
+	args := slices.Clone(c.Args)
+	for k := range args {
+		if args[k] == "/data" { // the volume that ends with the pod
+			args[k] = dir
+		}
+	}
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Dir = dir
+	cmd.Env = append(slices.Clone(r.env), fmt.Sprintf("JOB_COMPLETION_INDEX=%d", i))
+	for _, e := range c.Env {
+		cmd.Env = append(cmd.Env, e.Name+"="+strings.ReplaceAll(e.Value, "/data", dir))
+	}
+	var text bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &text, &text
+	if err := cmd.Start(); err != nil {
+		return 1, false, []byte(err.Error())
+	}
+	if after, node := r.strike(); after > 0 {
+		timer := time.AfterFunc(after, func() {
+			if cmd.Process.Kill() == nil {
+				r.mu.Lock()
+				r.lost++
+				r.mu.Unlock()
+			}
+		})
+		defer timer.Stop()
+		nodeLost = node
+	}
+	err := cmd.Wait()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0, false, nil
+	case errors.As(err, &exit) && exit.ExitCode() >= 0:
+		return exit.ExitCode(), false, text.Bytes()
+	}
+	return 137, nodeLost, text.Bytes()
+}
+
+// The manifests that are printed are run as Kubernetes would run them, while pods and nodes are lost. What the table holds is compared
+// afterwards.
+func TestAPlannedLoadRunsAsIndexedJobs(t *testing.T) {
+	t.Parallel()
+	for n := range *podsRounds {
+		seed := *podsSeed + uint64(n)
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			dir := t.TempDir()
+			s := startServe(t, "--sync", "none")
+			r := &podRunner{t: t, rnd: rand.New(rand.NewPCG(seed, 22)), kills: *podsKills, env: append(append(os.Environ(), s.credentials()...), "TABLESTORE_ENDPOINT="+s.URL, "TABLESTORE_INSTANCE="+s.Instance)}
+			inputs := writeCards(t, dir, 4, 3000)
+			plan := exec.Command(binary, append([]string{"load", "--table", "cards", "--create", "--pk", "CardID", "--pk", "DeviceID", "--pk", "OrderNumber", "--settle", "1s",
+				"--job-dir", filepath.Join(dir, "jobs"), "--workers", "3", "--split-size", "64KiB",
+				"--runner", "k8s", "--image", "tsimport", "--k8s-volume", "shared:" + dir, "--k8s-memory", "256MiB"}, inputs...)...)
+			plan.Env, plan.Dir = r.env, dir
+			var said bytes.Buffer
+			plan.Stderr = &said
+			manifests, err := plan.Output()
+			if err != nil {
+				t.Fatalf("plan: %v\n%s", err, said.String())
+			}
+			var stages []string
+			for dec := yaml.NewDecoder(bytes.NewReader(manifests)); ; {
+				var j indexedJob
+				if err := dec.Decode(&j); err != nil {
+					break
+				}
+				stages = append(stages, strings.TrimPrefix(j.Metadata.Name, "tsimport-cards-"))
+				if j.Spec.PodReplacementPolicy != "Failed" || j.Spec.BackoffLimitPerIndex < 1 {
+					t.Errorf("%s: %+v", j.Metadata.Name, j.Spec)
+				}
+				if err := r.run(&j); err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+			}
+			if want := []string{"read", "write", "finish"}; !slices.Equal(stages, want) {
+				t.Errorf("stages %q, want %q\n%s", stages, want, manifests)
+			}
+			verify := exec.Command(binary, append([]string{"verify", "--table", "cards", "--pk", "CardID", "--pk", "DeviceID", "--pk", "OrderNumber"}, inputs...)...)
+			verify.Env, verify.Dir = r.env, dir
+			if out, err := verify.CombinedOutput(); err != nil || !strings.Contains(string(out), "12,000 equal, 0 missing, 0 different, 0 surplus") {
+				t.Errorf("seed %d: verify: %v\n%s", seed, err, out)
+			}
+			if r.kills > 0 {
+				t.Errorf("seed %d: %d pods fewer were killed than wanted", seed, r.kills)
+			}
+			t.Logf("seed %d: %d pods killed, %d attempts again", seed, r.lost, r.again)
+		})
+	}
+}
+
+// writeCards writes files of student cards whose keys are all different.
+func writeCards(t *testing.T, dir string, files, rows int) (names []string) {
+	t.Helper()
+	for f := range files {
+		var text bytes.Buffer
+		text.WriteString("CardID,DeviceID,OrderNumber,Item\n")
+		for i := range rows {
+			fmt.Fprintf(&text, "%d,%d,%d,item %d of %d\n", 2000000000+i, f, i*7, i, f)
+		}
+		name := filepath.Join(dir, fmt.Sprintf("cards-%d.csv", f))
+		must(t, os.WriteFile(name, text.Bytes(), 0o644))
+		names = append(names, name)
+	}
+	return names
+}
