@@ -176,7 +176,7 @@ func TestAPlannedLoadRunsAsIndexedJobs(t *testing.T) {
 			r := &podRunner{t: t, rnd: rand.New(rand.NewPCG(seed, 22)), kills: *podsKills, env: append(append(os.Environ(), s.credentials()...), "TABLESTORE_ENDPOINT="+s.URL, "TABLESTORE_INSTANCE="+s.Instance)}
 			inputs := writeCards(t, dir, 4, 3000)
 			plan := exec.Command(binary, append([]string{"load", "--table", "cards", "--create", "--pk", "CardID", "--pk", "DeviceID", "--pk", "OrderNumber", "--settle", "1s",
-				"--job-dir", filepath.Join(dir, "jobs"), "--workers", "3", "--split-size", "64KiB",
+				"--job-dir", filepath.Join(dir, "jobs"), "--workers", "3", "--split-size", "64KiB", "--verify",
 				"--runner", "k8s", "--image", "tsimport", "--k8s-volume", "shared:" + dir, "--k8s-memory", "256MiB"}, inputs...)...)
 			plan.Env, plan.Dir = r.env, dir
 			var said bytes.Buffer
@@ -199,7 +199,7 @@ func TestAPlannedLoadRunsAsIndexedJobs(t *testing.T) {
 					t.Fatalf("seed %d: %v", seed, err)
 				}
 			}
-			if want := []string{"read", "write", "finish"}; !slices.Equal(stages, want) {
+			if want := []string{"read", "write", "verify", "finish"}; !slices.Equal(stages, want) {
 				t.Errorf("stages %q, want %q\n%s", stages, want, manifests)
 			}
 			verify := exec.Command(binary, append([]string{"verify", "--table", "cards", "--pk", "CardID", "--pk", "DeviceID", "--pk", "OrderNumber"}, inputs...)...)

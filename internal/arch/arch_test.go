@@ -72,7 +72,7 @@ var arrows = map[string][]string{
 		"reader/sqltable",
 		"pipeline/status",
 		"internal/table",
-		"scaleout",
+		"scaleout", "scaleout/kubernetes",
 		"verify",
 	},
 	"job/datax":         {"internal/tablestore/address", "job"},

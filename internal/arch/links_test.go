@@ -48,7 +48,7 @@ func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
 // pages returns the pages of the repository.
 func pages(t *testing.T) (pages []string) {
 	root := filepath.Join("..", "..")
-	for _, pattern := range []string{"*.md", filepath.Join("docs", "*.md"), filepath.Join("docs", "*", "*.md")} {
+	for _, pattern := range []string{"*.md", filepath.Join("docs", "*.md"), filepath.Join("docs", "*", "*.md"), filepath.Join("docs", "*", "*", "*.md")} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)

@@ -1,0 +1,169 @@
+package arch
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// notTranslated are pages without a Chinese one yet; Chinese pages link to the English ones.
+var notTranslated = strings.Fields(`
+	README.md
+	docs/advise.md
+	docs/architecture.md
+	docs/archive.md
+	docs/copy.md
+	docs/datax.md
+	docs/engine.md
+	docs/errors.md
+	docs/inputs.md
+	docs/jobs.md
+	docs/kubernetes.md
+	docs/loading.md
+	docs/nightly.md
+	docs/performance.md
+	docs/protocol.md
+	docs/real-service.md
+	docs/resume.md
+	docs/scale-out.md
+	docs/simulation.md
+	docs/sql.md
+	docs/sync.md
+	docs/verify.md
+`)
+
+// englishPages returns the pages that users read, by their paths in the repository, each with that of its Chinese one.
+func englishPages(t *testing.T, root string) map[string]string {
+	t.Helper()
+	both := map[string]string{"README.md": "README.zh.md"}
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
+		found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, page := range found {
+			rel, err := filepath.Rel(root, page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rel = filepath.ToSlash(rel); !strings.HasPrefix(rel, "docs/zh/") {
+				both[rel] = "docs/zh/" + strings.TrimPrefix(rel, "docs/")
+			}
+		}
+	}
+	return both
+}
+
+// shape is what a page and its translation have in common: the levels of the headings, the blocks of code to the byte, the rows of tables.
+type shape struct {
+	levels, blocks []string
+	rows           int
+}
+
+var headingLevel = regexp.MustCompile(`(?m)^(#+) `)
+
+func shapeOf(t *testing.T, page string) (s shape) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.blocks = fence.FindAllString(string(text), -1)
+	rest := fence.ReplaceAllString(string(text), "")
+	for _, m := range headingLevel.FindAllStringSubmatch(rest, -1) {
+		s.levels = append(s.levels, m[1])
+	}
+	for line := range strings.Lines(rest) {
+		if strings.HasPrefix(line, "|") {
+			s.rows++
+		}
+	}
+	return s
+}
+
+// TestEveryPageIsThereInChinese compares each page with its translation: no page is missing on either side, and commands, samples,
+// headings and tables are the same.
+func TestEveryPageIsThereInChinese(t *testing.T) {
+	root := filepath.Join("..", "..")
+	both := englishPages(t, root)
+	for english, chinese := range both {
+		if _, err := os.Stat(filepath.Join(root, chinese)); (err != nil) != slices.Contains(notTranslated, english) {
+			t.Errorf("%s: is there a Chinese page %s? %v; notTranslated says something else", english, chinese, err == nil)
+		} else if err != nil {
+			continue
+		}
+		a, b := shapeOf(t, filepath.Join(root, english)), shapeOf(t, filepath.Join(root, chinese))
+		if !slices.Equal(a.levels, b.levels) {
+			t.Errorf("%s has headings %v, %s has %v", english, a.levels, chinese, b.levels)
+		}
+		if a.rows != b.rows {
+			t.Errorf("%s has %d rows of tables, %s has %d", english, a.rows, chinese, b.rows)
+		}
+		for i := range max(len(a.blocks), len(b.blocks)) {
+			if i >= len(a.blocks) || i >= len(b.blocks) || a.blocks[i] != b.blocks[i] {
+				t.Errorf("%s: block %d of code is not that of %s (%d and %d blocks)", chinese, i+1, english, len(b.blocks), len(a.blocks))
+				break
+			}
+		}
+	}
+	for _, pattern := range []string{"docs/zh/*.md", "docs/zh/*/*.md"} {
+		found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, page := range found {
+			if filepath.Base(page) == "terms.md" { // the list of terms has nothing to translate
+				continue
+			}
+			english := filepath.Join(root, "docs", strings.TrimPrefix(filepath.ToSlash(page), filepath.ToSlash(filepath.Join(root, "docs", "zh"))+"/"))
+			if _, err := os.Stat(english); err != nil {
+				t.Errorf("%s has no English page", page)
+			}
+		}
+	}
+}
+
+// TestChinesePagesUseTablestoresTerms reads the list of terms: English word, Chinese word, words that are not used
+// for it. Every Chinese word is used somewhere, and no page has one of the others.
+func TestChinesePagesUseTablestoresTerms(t *testing.T) {
+	root := filepath.Join("..", "..")
+	var all strings.Builder
+	pages := map[string]string{}
+	for _, chinese := range englishPages(t, root) {
+		text, err := os.ReadFile(filepath.Join(root, chinese))
+		if err != nil {
+			continue // which another test says
+		}
+		pages[chinese] = fence.ReplaceAllString(string(text), "")
+		all.WriteString(pages[chinese])
+	}
+	terms := 0
+	list, err := os.ReadFile(filepath.Join(root, "docs", "zh", "terms.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(list)) {
+		cells := strings.Split(strings.TrimSpace(line), "|")
+		if len(cells) != 5 || !strings.HasPrefix(strings.TrimSpace(cells[3]), "不写") {
+			continue
+		}
+		terms++
+		if word := strings.TrimSpace(cells[2]); !strings.Contains(all.String(), word) {
+			t.Errorf("no page uses %s (%s)", word, strings.TrimSpace(cells[1]))
+		}
+		for _, other := range strings.Split(strings.TrimPrefix(strings.TrimSpace(cells[3]), "不写"), "、") {
+			other = strings.TrimSpace(other)
+			for page, text := range pages {
+				if other != "" && strings.Contains(text, other) {
+					t.Errorf("%s: %s: the term is %s", page, other, strings.TrimSpace(cells[2]))
+				}
+			}
+		}
+	}
+	if terms < 15 {
+		t.Errorf("the list binds only %d terms", terms)
+	}
+}
