@@ -26,8 +26,11 @@ var notOfTheLibrary = []string{
 	"table", "endpoint", "instance", "store", "request-timeout", "sync", "verify", "retry-rejects", "json", "quiet", "verbose", "status", "now", "header",
 	"cpu-profile", "allocations-profile", "drop-expired", "save-job", "profile",
 	"log-format", "metrics-file", "push-metrics", // what the command prints and sends; a program has the summary
-	"timeout",                                         // the context's
-	"source-connections", "query", "require-snapshot", // of databases, which LoadFiles does not read
+	"timeout",                                                            // the context's
+	"source-connections", "query", "require-snapshot", "replica-max-lag", // of databases, which LoadFiles does not read
+	"indexes", "rename-index", // of archives
+	// Of many processes, which are commands.
+	"job-dir", "workers", "split-size", "runner", "image", "apply", "k8s-name", "k8s-namespace", "k8s-secret", "k8s-service-account", "k8s-volume", "k8s-cpu", "k8s-memory",
 }
 
 func TestEveryFlagOfALoadIsAFieldOfTheLibrary(t *testing.T) {
