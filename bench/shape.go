@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Kind is what the values of a shape's column are.
@@ -18,6 +19,7 @@ const (
 	IntegerValues Kind = iota
 	DoubleValues
 	StringValues
+	NoValues
 )
 
 // ShapeColumn is a column of a shape: values of one kind and one length in characters.
@@ -66,13 +68,31 @@ func Shapes() []Shape {
 	}
 }
 
+// OddShapes are large rows and odd ones: a cell of 4 KiB, 64 KiB or 2 MiB less a little, 1,000 short columns, twelve columns without a
+// value, and twelve whose names are as long as the service takes.
+func OddShapes() []Shape {
+	id := ShapeColumn{"id", IntegerValues, 9}
+	many, null, long := Shape{Name: "1000", Columns: []ShapeColumn{id}}, Shape{Name: "null", Columns: []ShapeColumn{id}}, Shape{Name: "names", Columns: []ShapeColumn{id}}
+	for i := 1; i <= 1000; i++ {
+		many.Columns = append(many.Columns, ShapeColumn{fmt.Sprintf("c%03d", i), StringValues, 6})
+	}
+	for i := 1; i <= 11; i++ {
+		null.Columns = append(null.Columns, ShapeColumn{fmt.Sprintf("c%02d", i), NoValues, 0})
+		long.Columns = append(long.Columns, ShapeColumn{fmt.Sprintf("%s%02d", strings.Repeat("n", 253), i), StringValues, 12})
+	}
+	large := func(name string, n int) Shape {
+		return Shape{Name: name, Columns: []ShapeColumn{id, {"body", StringValues, n}}}
+	}
+	return []Shape{large("4k", 4<<10), large("64k", 64<<10), large("2m", 2<<20-64), many, null, long}
+}
+
 // FindShape returns the shape of that name.
 func FindShape(name string) (Shape, error) {
-	shapes := Shapes()
+	shapes := append(Shapes(), OddShapes()...)
 	if i := slices.IndexFunc(shapes, func(s Shape) bool { return s.Name == name }); i >= 0 {
 		return shapes[i], nil
 	}
-	return Shape{}, fmt.Errorf("shape %q: want 12, 3 or 60", name)
+	return Shape{}, fmt.Errorf("shape %q: want 12, 3, 60, 4k, 64k, 2m, 1000, null or names", name)
 }
 
 var errTooManyRows = errors.New("a shape has at most 900,000,000 rows: so many ids there are")
@@ -108,6 +128,19 @@ func (s Shape) WriteCSV(ctx context.Context, w io.Writer, rows, seed uint64) err
 	}
 	if err != nil {
 		return fmt.Errorf("write dataset: %w", err)
+	}
+	return nil
+}
+
+// EachRow calls each with the fields of the rows that WriteCSV writes, in the same order. They are valid during the call.
+func (s Shape) EachRow(rows, seed uint64, each func(fields []string)) error {
+	if rows == 0 || rows > LastID-FirstID+1 {
+		return errTooManyRows
+	}
+	order, step := newPermutation(rows, seed), (LastID-FirstID+1)/rows
+	for i := range rows {
+		line := s.appendRow(nil, FirstID+order.at(i)*step, seed)
+		each(strings.Split(string(line[:len(line)-1]), ","))
 	}
 	return nil
 }

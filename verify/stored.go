@@ -127,7 +127,7 @@ func delivered(d *record.Datum) any {
 // scan calls do with the rows of a range of the table, or with those that stand for them.
 func (v *verifier) scan(ctx context.Context, t *target, o scan.Options, do func(*scan.Row) error) error {
 	if v.cfg.Stored == nil {
-		return scan.Table(ctx, v.cfg.Client, t.Name, t.Key, o, do)
+		return scan.Through(ctx, v.cfg.Client, t.Name, t.Key, o, do)
 	}
 	return v.cfg.Stored.each(ctx, func(row *scan.Row) error {
 		if v.outside(appendKey(nil, row.PrimaryKey)) {

@@ -21,6 +21,7 @@ var baselines = []string{"sequential", "workers", "timeline"}
 // Config is a measurement.
 type Config struct {
 	Binary string // tsimport itself
+	What   string // one of Whats; "" is a load
 	Rows   uint64
 	Shape  bench.Shape
 	Rounds int // each load is run so often, in turns; the median counts
@@ -48,6 +49,9 @@ func (c *Config) loads() ([]string, error) {
 	if c.Command != "" {
 		all = append(all, External)
 	}
+	if c.What != Loading && c.What != "" {
+		return []string{Tool}, nil
+	}
 	if c.Only == nil {
 		return all, nil
 	}
@@ -60,6 +64,9 @@ func (c *Config) loads() ([]string, error) {
 }
 
 func (c *Config) check() error {
+	if err := checkWhat(c); err != nil {
+		return err
+	}
 	switch {
 	case c.Rows < 1 || c.Rows > bench.LastID-bench.FirstID+1:
 		return &UsageError{fmt.Sprintf("--rows %d: want 1 to 900,000,000", c.Rows)}

@@ -23,7 +23,7 @@ func TestTheFloorIsMeasuredWithTheRowsOfTheShape(t *testing.T) {
 			t.Fatal(err)
 		}
 		out.Close()
-		f, err := measureFloor(file, shape)
+		f, err := measureFloor(file, shape, Loading)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,11 +42,11 @@ func TestInputsWithoutRowsHaveNoFloor(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := measureFloor(file, bench.Shapes()[1]); err == nil {
+		if _, err := measureFloor(file, bench.Shapes()[1], Loading); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if _, err := measureFloor("missing", bench.Shapes()[1]); err == nil {
+	if _, err := measureFloor("missing", bench.Shapes()[1], Loading); err == nil {
 		t.Error("a missing file: no error")
 	}
 }

@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"bytes"
 	"crypto/md5"
 	"encoding/csv"
 	"errors"
@@ -21,10 +22,15 @@ type Floor struct {
 	CSV    float64 `json:"encoding_csv_us"` // encoding/csv, its record used again
 	Encode float64 `json:"encode_us"`       // typed values to PlainBuffer bytes
 	MD5    float64 `json:"md5_us"`          // of the bodies of full requests
-	Sum    float64 `json:"sum_us"`
+	Sum    float64 `json:"sum_us"`          // of what is measured
+
+	AnswerMD5 float64 `json:"answer_md5_us"` // of pages of rows
+	Decode    float64 `json:"decode_us"`     // PlainBuffer bytes to values, with their checksums
 
 	WireBytes float64 `json:"wire_bytes_per_row"` // of the bodies
 	CSVBytes  float64 `json:"csv_bytes_per_row"`
+
+	AnswerBytes float64 `json:"answer_bytes_per_row"`
 }
 
 // floorRows is how many rows of the input the floor is measured with: enough to leave the caches.
@@ -33,7 +39,7 @@ const floorRows = 20_000
 // stageTime is how long a stage is repeated.
 const stageTime = 300 * time.Millisecond
 
-func measureFloor(file string, shape bench.Shape) (f Floor, err error) {
+func measureFloor(file string, shape bench.Shape, what string) (f Floor, err error) {
 	text, err := head(file)
 	if err != nil {
 		return f, err
@@ -47,7 +53,10 @@ func measureFloor(file string, shape bench.Shape) (f Floor, err error) {
 		return f, err
 	}
 	md5Stage(block, &f)
-	f.Sum = f.CSV + f.Encode + f.MD5
+	if err := readStages(shape, &f); err != nil {
+		return f, err
+	}
+	f.Sum = f.sum(what)
 	return f, nil
 }
 
@@ -70,7 +79,7 @@ func head(file string) ([]byte, error) {
 			}
 		}
 	}
-	return text, nil
+	return text[:bytes.LastIndexByte(text, '\n')+1], nil // the last record may be cut
 }
 
 // repeat runs a stage over n rows until it has taken long enough and returns microseconds of CPU a row.
@@ -141,7 +150,7 @@ func encodeStage(records [][]string, shape bench.Shape, f *Floor) (*table.Block,
 func SchemaOf(shape bench.Shape) *table.Schema {
 	s := &table.Schema{Table: "t"}
 	for i, c := range shape.Columns {
-		t := [...]table.Type{table.Integer, table.Double, table.String}[c.Kind]
+		t := [...]table.Type{table.Integer, table.Double, table.String, table.String}[c.Kind]
 		if i == 0 {
 			s.Key = append(s.Key, table.KeyColumn{Name: c.Name, Type: t})
 		}
@@ -158,6 +167,7 @@ func valueOf(kind bench.Kind, text string) (v table.Value, err error) {
 	case bench.DoubleValues:
 		v.Type = table.Double
 		v.Double, err = strconv.ParseFloat(text, 64)
+	case bench.NoValues:
 	default:
 		v = table.Value{Type: table.String, Bytes: []byte(text)}
 	}

@@ -12,6 +12,7 @@ import (
 type Load struct {
 	CPUPerRow     float64 `json:"cpu_us_per_row"`
 	UserPerRow    float64 `json:"user_us_per_row"`
+	CPUPerMB      float64 `json:"cpu_us_per_mb"` // of what travels
 	RowsPerSecond float64 `json:"rows_per_second"`
 	RowsPerCPU    float64 `json:"rows_per_cpu_second"`
 	AllocsPerRow  float64 `json:"allocs_per_row"` // 0 for an external command that does not tell
@@ -38,6 +39,7 @@ func measured(p *os.ProcessState, seconds float64, rows uint64) Load {
 
 // Report is a measurement: of each load the round whose CPU is the median.
 type Report struct {
+	What             string           `json:"what"`
 	Shape            string           `json:"shape"`
 	Columns          int              `json:"columns"`
 	Rows             uint64           `json:"rows"`
@@ -65,6 +67,11 @@ func (r *Report) finish(floors []Floor, runs map[string][]Load) {
 			r.BestBaseline = name
 		}
 	}
+	for _, l := range r.Loads {
+		if mb := r.Floor.travels(r.What) / 1e6; mb > 0 {
+			l.CPUPerMB = l.CPUPerRow / mb
+		}
+	}
 	if tool := r.Loads[Tool]; tool != nil && r.BestBaseline != "" {
 		r.TimesCheaper = r.Loads[r.BestBaseline].CPUPerRow / tool.CPUPerRow
 	}
@@ -89,14 +96,15 @@ func middle[T any](all []T, measure func(T) float64) T {
 func (r *Report) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "%d rows of %d columns, %.0f bytes of CSV, %.0f on the wire\n\n", r.Rows, r.Columns, r.Floor.CSVBytes, r.Floor.WireBytes)
-	fmt.Fprintln(t, "load\tCPU µs/row\tof floor\trows/s\tcores busy\twanted\tallocs/row\tpeak MiB\tconnections\t")
+	fmt.Fprintln(t, "load\tCPU µs/row\tµs/MB\tof floor\trows/s\tcores busy\twanted\tallocs/row\tpeak MiB\tconnections\t")
 	for _, name := range r.order {
 		l := r.Loads[name]
-		fmt.Fprintf(t, "%s\t%.2f\t%.2f\t%.0f\t%.2f\t%.2f\t%.3f\t%.0f\t%d\t\n", name, l.CPUPerRow, l.OfFloor, l.RowsPerSecond, l.Busy, l.Wanted, l.AllocsPerRow,
+		fmt.Fprintf(t, "%s\t%.2f\t%.0f\t%.2f\t%.0f\t%.2f\t%.2f\t%.3f\t%.0f\t%d\t\n", name, l.CPUPerRow, l.CPUPerMB, l.OfFloor, l.RowsPerSecond, l.Busy, l.Wanted, l.AllocsPerRow,
 			float64(l.PeakRSSBytes)/(1<<20), l.Connections)
 	}
 	f := &r.Floor
-	fmt.Fprintf(t, "\nfloor: encoding/csv %.3f + encoding %.3f + MD5 %.3f = %.3f µs a row\n", f.CSV, f.Encode, f.MD5, f.Sum)
+	fmt.Fprintf(t, "\nfloor, µs a row: encoding/csv %.3f, encoding %.3f, MD5 %.3f; of reading a table: MD5 %.3f, decoding %.3f (%.0f bytes); of %s: %.3f\n",
+		f.CSV, f.Encode, f.MD5, f.AnswerMD5, f.Decode, f.AnswerBytes, r.What, f.Sum)
 	if r.TimesCheaper > 0 {
 		fmt.Fprintf(t, "%s takes %.1f times the CPU of %s\n", r.BestBaseline, r.TimesCheaper, Tool)
 	}

@@ -43,11 +43,11 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	}
 	defer m.server.close()
 	loads, _ := cfg.loads() // checked before
-	report := &Report{Shape: cfg.Shape.Name, Columns: len(cfg.Shape.Columns), Rows: cfg.Rows, Loads: map[string]*Load{}, order: loads}
+	report := &Report{Shape: cfg.Shape.Name, Columns: len(cfg.Shape.Columns), Rows: cfg.Rows, What: cfg.What, Loads: map[string]*Load{}, order: loads}
 	var floors []Floor
 	runs := map[string][]Load{}
 	for round := range cfg.Rounds {
-		floor, err := measureFloor(m.file, cfg.Shape)
+		floor, err := measureFloor(m.file, cfg.Shape, cfg.What)
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +83,7 @@ func (m *measurement) generate() error {
 	if err != nil {
 		return fmt.Errorf("generate input: %w", err)
 	}
-	err = m.cfg.Shape.WriteCSV(m.ctx, f, m.cfg.Rows, 1)
+	err = m.cfg.Shape.WriteCSV(m.ctx, f, m.cfg.Rows, seed)
 	if closeErr := f.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("generate input: %w", closeErr)
 	}
@@ -122,9 +122,9 @@ func (m *measurement) run(name string, round int) (l Load, err error) {
 	if err != nil {
 		return l, err
 	}
-	again := after.Rows - before.Rows - int64(m.cfg.Rows)
+	again := after.Rows - before.Rows - int64(m.cfg.written())
 	if again < 0 || again > 0 && name != External { // others repeat requests whose answers they find late
-		return l, fmt.Errorf("%d rows arrived, want %d", after.Rows-before.Rows, m.cfg.Rows)
+		return l, fmt.Errorf("%d rows arrived, want %d", after.Rows-before.Rows, m.cfg.written())
 	}
 	l = measured(cmd.ProcessState, seconds, m.cfg.Rows)
 	l.RowsAgain = again
@@ -167,6 +167,11 @@ func (m *measurement) createTable(name string) error {
 		return err
 	}
 	admin := &client.Admin{Client: sdk, Context: m.ctx}
+	if m.cfg.What == Copying && !strings.HasPrefix(name, "to_") {
+		if err := m.createTable("to_" + name); err != nil {
+			return err
+		}
+	}
 	key := []table.KeyColumn{{Name: m.cfg.Shape.Columns[0].Name, Type: table.Integer}}
 	return admin.Create(name, key, table.Definition{TimeToLive: -1, MaxVersions: 1})
 }
@@ -176,10 +181,7 @@ func (m *measurement) command(ctx context.Context, name, tableName string) *exec
 	var cmd *exec.Cmd
 	switch name {
 	case Tool:
-		args := []string{"load", "--table", tableName, "--pk", m.cfg.Shape.Columns[0].Name + ":integer",
-			"--run-dir", filepath.Join(m.cfg.Dir, "run-"+tableName), "--json", "--quiet"}
-		args = append(append(args, m.cfg.LoadFlags...), "--", m.file)
-		cmd = exec.CommandContext(ctx, m.cfg.Binary, args...)
+		cmd = m.toolCommand(tableName)
 	case External:
 		cmd = exec.CommandContext(ctx, "/bin/sh", "-c", m.cfg.Command)
 		endWithChildren(cmd)
@@ -207,7 +209,7 @@ func (m *measurement) command(ctx context.Context, name, tableName string) *exec
 func columnList(s bench.Shape) string {
 	var list []string
 	for _, c := range s.Columns {
-		list = append(list, c.Name+":"+[...]string{"integer", "double", "string"}[c.Kind])
+		list = append(list, c.Name+":"+[...]string{"integer", "double", "string", "string"}[c.Kind])
 	}
 	return strings.Join(list, ",")
 }

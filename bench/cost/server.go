@@ -40,6 +40,9 @@ func startServer(ctx context.Context, cfg *Config) (*nullServer, error) {
 		s.ca = filepath.Join(cfg.Dir, "ca.pem")
 		args = append(args, "--tls-ca", s.ca)
 	}
+	if cfg.reads() {
+		args = append(args, "--shape", cfg.Shape.Name, "--rows", fmt.Sprint(cfg.Rows))
+	}
 	s.cmd = exec.CommandContext(ctx, cfg.Binary, args...)
 	s.cmd.Env = append(os.Environ(), keyVariables...)
 	s.cmd.Stderr = &s.stderr

@@ -23,12 +23,15 @@ type Options struct {
 	// AccessKeyID and AccessKeySecret sign the answers, as official SDKs want them; without them answers are not signed.
 	// Signatures of requests are not looked at.
 	AccessKeyID, AccessKeySecret string
+	// Rows, when set, are what GetRange answers of every table.
+	Rows *Stored
 }
 
-// The paths of writes.
+// The paths that are answered without the operations of tables.
 const (
 	batchWriteRow = "/BatchWriteRow"
 	bulkImport    = "/BulkImport"
+	getRange      = "/GetRange"
 )
 
 // Server answers on connections. Its counts may be read while it serves.
@@ -90,6 +93,9 @@ func (s *Server) serve(c net.Conn) {
 				time.Sleep(s.o.Latency)
 			}
 			answer = s.appendFull(answer[:0], path, r)
+		} else if path == getRange && s.o.Rows != nil {
+			r := ok(s.o.Rows.answer(req.body))
+			answer = s.appendFull(answer[:0], path, &r)
 		} else {
 			r := s.operate(path, req.body)
 			answer = s.appendFull(answer[:0], path, &r)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/urfave/cli/v2"
 
@@ -20,6 +21,7 @@ import (
 	"tsimport/bench/cost"
 	"tsimport/bench/null"
 	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
 	"tsimport/pipeline"
 )
 
@@ -34,13 +36,16 @@ func benchClientCommand() *cli.Command {
 			"  timeline    the batch writer of the SDK's timeline library\n" +
 			"  external    --baseline-cmd\n" +
 			"The floor is the least that any client needs, measured in the same run: encoding/csv, PlainBuffer encoding and the MD5\n" +
-			"of the requests. The command of --baseline-cmd finds TABLESTORE_ENDPOINT, TABLESTORE_INSTANCE,\n" +
+			"of the requests. With --what export, scan, verify or copy the server gives the same rows to read, and the floor is the MD5 of the answers\n" +
+			"and PlainBuffer decoding with its checksums, beside that of the other side; with inspect (--count) and check (--unique) it is encoding/csv.\n" +
+			"The command of --baseline-cmd finds TABLESTORE_ENDPOINT, TABLESTORE_INSTANCE,\n" +
 			"TABLESTORE_ACCESS_KEY_ID, TABLESTORE_ACCESS_KEY_SECRET, BENCH_FILE (CSV with a header), BENCH_TABLE (which exists),\n" +
 			"BENCH_COLUMNS (NAME:TYPE, comma-separated, the primary key first) and BENCH_ROWS in its environment; it must write\n" +
 			"every row once, and may print {\"allocations\": N, \"allocated_bytes\": N, \"peak_rss_bytes\": N}.",
 		Flags: []cli.Flag{
 			&cli.Uint64Flag{Name: "rows", Usage: "how many", Value: 1_000_000},
-			&cli.StringFlag{Name: "shape", Usage: "12 (columns, 150 bytes of CSV), 3 (60 bytes) or 60", Value: "12"},
+			&cli.StringFlag{Name: "shape", Usage: "12 (columns, 150 bytes of CSV), 3 (60 bytes), 60; 4k, 64k or 2m (one cell of that size), 1000 (columns), null (no values), names (long ones)", Value: "12"},
+			&cli.StringFlag{Name: "what", Usage: strings.Join(cost.Whats, ", ") + ": what is measured", Value: cost.Loading},
 			&cli.IntFlag{Name: "rounds", Usage: "number of loads of each kind, in turns; the median counts", Value: 3},
 			&cli.StringFlag{Name: "only", Usage: "only these `LOADS`, comma-separated"},
 			&cli.StringFlag{Name: "baseline-cmd", Usage: "a further load, run by /bin/sh -c `COMMAND`"},
@@ -67,7 +72,7 @@ func benchClient(c *cli.Context) (err error) {
 		return usagef("--%v", err)
 	}
 	cfg := cost.Config{
-		Rows: c.Uint64("rows"), Shape: shape, Rounds: c.Int("rounds"), Command: c.String("baseline-cmd"), Timeout: c.Duration("timeout"), LoadFlags: textsOf(c, "load-flag"),
+		What: c.String("what"), Rows: c.Uint64("rows"), Shape: shape, Rounds: c.Int("rounds"), Command: c.String("baseline-cmd"), Timeout: c.Duration("timeout"), LoadFlags: textsOf(c, "load-flag"),
 		Latency: c.Duration("latency"), Partitions: c.Int("partitions"), TLS: c.Bool("tls"), Procs: c.Int("procs"), Dir: c.String("keep"),
 		Say: func(format string, a ...any) { say(c, c.App.ErrWriter, format, a...) },
 	}
@@ -126,6 +131,8 @@ func benchNullServerCommand() *cli.Command {
 			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS`; port 0 picks a free one", Value: "127.0.0.1:0"},
 			&cli.DurationFlag{Name: "latency", Usage: "of a BatchWriteRow"},
 			&cli.IntFlag{Name: "partitions", Usage: "of a table whose first key column is an integer", Value: 1},
+			&cli.StringFlag{Name: "shape", Usage: "of the rows that every table has to read", Value: "12"},
+			&cli.Uint64Flag{Name: "rows", Usage: "that every table has; 0 is none, to be read by nobody"},
 			&cli.StringFlag{Name: "tls-ca", Usage: "speak TLS and write the authority that signs the certificate to `FILE`"},
 		},
 		Action: nullServer,
@@ -135,6 +142,15 @@ func benchNullServerCommand() *cli.Command {
 func nullServer(c *cli.Context) error {
 	o := null.Options{Latency: c.Duration("latency"), Partitions: c.Int("partitions"), First: bench.FirstID, Last: bench.LastID,
 		AccessKeyID: os.Getenv("TABLESTORE_ACCESS_KEY_ID"), AccessKeySecret: os.Getenv("TABLESTORE_ACCESS_KEY_SECRET")}
+	if n := c.Uint64("rows"); n > 0 {
+		shape, err := bench.FindShape(c.String("shape"))
+		if err == nil {
+			o.Rows, err = cost.StoredRows(shape, n)
+		}
+		if err != nil {
+			return fmt.Errorf("make rows: %w", err)
+		}
+	}
 	scheme := "http"
 	if file := c.String("tls-ca"); file != "" {
 		config, pem, err := null.NewAuthority()
@@ -202,5 +218,47 @@ func benchBaseline(c *cli.Context) error {
 	runtime.ReadMemStats(&memory)
 	_, peak := pipeline.Resources()
 	return printJSONLine(c.App.Writer, map[string]any{"written": written, "seconds": time.Since(start).Seconds(),
+		"allocations": memory.Mallocs, "allocated_bytes": memory.TotalAlloc, "peak_rss_bytes": peak})
+}
+
+func benchScanTableCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "scan-table",
+		Usage:       "read a table and count its rows",
+		ArgsUsage:   "TABLE",
+		Hidden:      true, // what bench client starts
+		Description: "The environment is that of bench client's --baseline-cmd.",
+		Action:      benchScanTable,
+	}
+}
+
+// benchScanTable reads a table as all commands do, and does nothing with its rows.
+func benchScanTable(c *cli.Context) error {
+	if c.NArg() != 1 {
+		return usagef("bench scan-table: want a table")
+	}
+	target := client.Target{Endpoint: os.Getenv(endpointEnv), Instance: os.Getenv(instanceEnv), Credentials: &common.DefaultCredentialsProvider{
+		AccessKeyID: os.Getenv("TABLESTORE_ACCESS_KEY_ID"), AccessKeySecret: os.Getenv("TABLESTORE_ACCESS_KEY_SECRET")}}
+	sdk, err := client.New(c.Context, target, nil)
+	if err != nil {
+		return err
+	}
+	admin := &client.Admin{Client: sdk, Context: c.Context}
+	t, err := admin.Describe(c.Args().First())
+	if err != nil {
+		return err
+	}
+	start, rows, columns := time.Now(), int64(0), int64(0)
+	if err := scan.Through(c.Context, sdk, t.Name, t.Key, scan.Options{}, func(r *scan.Row) error {
+		rows++
+		columns += int64(len(r.Columns))
+		return nil
+	}); err != nil {
+		return err
+	}
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	_, peak := pipeline.Resources()
+	return printJSONLine(c.App.Writer, map[string]any{"rows": rows, "cells": columns, "seconds": time.Since(start).Seconds(),
 		"allocations": memory.Mallocs, "allocated_bytes": memory.TotalAlloc, "peak_rss_bytes": peak})
 }

@@ -160,7 +160,7 @@ var arrows = map[string][]string{
 	"bench":                           {},
 
 	"bench/baseline": {},
-	"bench/cost":     {"bench", "internal/tablestore/client", "internal/tablestore/encode", "internal/table", "writer"},
+	"bench/cost":     {"bench", "bench/null", "internal/tablestore/plainbuffer", "internal/tablestore/client", "internal/tablestore/encode", "internal/table", "writer"},
 	"bench/null":     {"internal/tablestore/plainbuffer", "internal/table"},
 	"bench/spread":   {"bench", "internal/limiter", "internal/tablestore/client", "keyexpr", "internal/tablestore/scan", "internal/table"},
 	"bench/write":    {"bench", "bench/result", "internal/tablestore/client", "internal/tablestore/encode", "partitioner", "ratelimit", "internal/tablestore/scan", "internal/table", "writer"},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -13,14 +14,9 @@ import (
 	"tsimport/internal/tablestore/scan"
 )
 
-// Reading ahead: so many batches of all ranges that are read at a time, but one of each at least, of about so many bytes.
-const (
-	ahead      = 64
-	batchBytes = 1 << 20
-)
-
-// cellBytes is about what a cell takes in memory beside its value.
-const cellBytes = 64
+// ahead is how many pages of all ranges that are read at a time are read ahead, but one of each at least. A page has up to 4 MB on its way
+// and about twice that in memory.
+const ahead = 8
 
 // errEnough ends a scan of which enough was seen.
 var errEnough = errors.New("enough was read")
@@ -33,13 +29,15 @@ type ordered struct {
 	ranges  []keyRange
 	batches []chan batch  // by range
 	slots   chan struct{} // taken by a range until its rows have been delivered
+	memory  sync.Pool     // of *client.PageMemory whose rows have been delivered
 }
 
 // batch is rows that follow each other, or why there are no more. Being in its place, an error does not keep rows before it
 // from being delivered.
 type batch struct {
-	rows []*scan.Row
-	err  error
+	rows   []*scan.Row
+	memory *client.PageMemory
+	err    error
 }
 
 type keyRange struct{ from, to []table.Value }
@@ -77,7 +75,7 @@ func newOrdered(s scan.Service, t *client.Table, o scan.Options, readers int, bo
 	return r
 }
 
-// run calls each with every row, in key order. It stops at the first error of each; errEnough is none.
+// run calls each with every row, in key order. It stops at the first error of each; errEnough is none. A row is valid during the call.
 func (r *ordered) run(ctx context.Context, each func(*scan.Row) error) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -110,39 +108,23 @@ func (r *ordered) read(ctx context.Context, i int) error {
 			return context.Cause(ctx)
 		}
 	}
-	var rows []*scan.Row
-	size := 0
-	err := scan.Table(ctx, r.service, r.table.Name, r.table.Key, o, func(row *scan.Row) error {
-		rows = append(rows, row)
-		if size += memory(row); size < batchBytes {
-			return nil
+	var memory *client.PageMemory // of the page that is read
+	next := func() *client.PageMemory {
+		if memory, _ = r.memory.Get().(*client.PageMemory); memory == nil {
+			memory = new(client.PageMemory)
 		}
-		full := batch{rows: rows}
-		rows, size = nil, 0
-		return send(full)
+		return memory
+	}
+	err := scan.Pages(ctx, r.service, r.table.Name, r.table.Key, o, next, func(page []*scan.Row) error {
+		return send(batch{rows: page, memory: memory})
 	})
 	if ctx.Err() != nil {
 		return nil // whoever ended it knows why
 	}
-	if send(batch{rows, err}) == nil {
+	if send(batch{err: err}) == nil {
 		close(r.batches[i])
 	}
 	return nil
-}
-
-// memory is about what a row takes.
-func memory(row *scan.Row) int {
-	n := cellBytes
-	for _, c := range row.Columns {
-		n += cellBytes
-		switch v := c.Value.(type) {
-		case string:
-			n += len(v)
-		case []byte:
-			n += len(v)
-		}
-	}
-	return n
 }
 
 // deliver takes the batches of one range after the other.
@@ -162,6 +144,9 @@ func (r *ordered) deliver(ctx context.Context, each func(*scan.Row) error) error
 			}
 			if b.err != nil {
 				return b.err
+			}
+			if b.memory != nil {
+				r.memory.Put(b.memory)
 			}
 		}
 		<-r.slots

@@ -211,10 +211,21 @@ func (p *progress) Read(b []byte) (int, error) {
 
 // read reads and checks the answer, and hands it on in memory.
 func (t *transport) read(r *http.Request, res *http.Response) (*http.Response, error) {
-	body, err := t.traffic.receive(nil, r.URL.Path, keysOf(t.credentials, r.Header), res)
+	p := pageFor(r)
+	var memory []byte
+	if p != nil {
+		memory = p.body[:0]
+	}
+	body, err := t.traffic.receive(memory, r.URL.Path, keysOf(t.credentials, r.Header), res)
 	switch success := res.StatusCode >= 200 && res.StatusCode < 300; {
 	case err == nil && success:
-		if err = checkRows(r.URL.Path, body); err == nil {
+		if p != nil {
+			p.body = body
+			body, err = p.take(body)
+		} else {
+			err = checkRows(r.URL.Path, body)
+		}
+		if err == nil {
 			err = t.access.seen(r.URL.Path, nil)
 		}
 	case err == nil:

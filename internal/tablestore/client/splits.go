@@ -151,7 +151,7 @@ type recording struct{ body bytes.Buffer }
 const headerTraceID = "X-Ots-Sdk-Traceid"
 
 var (
-	recordings sync.Map // trace id to *recording
+	recordings sync.Map // trace id to *recording or *page
 	lastTrace  atomic.Int64
 )
 
@@ -168,8 +168,9 @@ func record(r *http.Request, res *http.Response) {
 	if id == "" {
 		return
 	}
-	if to, wanted := recordings.Load(id); wanted {
-		res.Body = &recordedBody{res.Body, to.(*recording)}
+	to, _ := recordings.Load(id)
+	if to, wanted := to.(*recording); wanted {
+		res.Body = &recordedBody{res.Body, to}
 	}
 }
 

@@ -2,6 +2,7 @@ package client
 
 import (
 	"fmt"
+	"unsafe"
 
 	"tsimport/internal/table"
 )
@@ -23,7 +24,7 @@ func SDKValue(v table.Value) any {
 	return nil
 }
 
-// ValueOf returns a value that the SDK delivered.
+// ValueOf returns a value that the SDK delivered. Bytes of a string are the string's own: they must not be changed.
 func ValueOf(v any) table.Value {
 	switch v := v.(type) {
 	case nil:
@@ -39,7 +40,10 @@ func ValueOf(v any) table.Value {
 		}
 		return b
 	case string:
-		return table.Value{Type: table.String, Bytes: []byte(v)}
+		if v == "" {
+			return table.Value{Type: table.String, Bytes: []byte{}}
+		}
+		return table.Value{Type: table.String, Bytes: unsafe.Slice(unsafe.StringData(v), len(v))}
 	case []byte:
 		return table.Value{Type: table.Binary, Bytes: v}
 	}

@@ -20,6 +20,7 @@ type Pager struct {
 	options  Options
 	criteria *tablestore.RangeRowQueryCriteria
 	ended    bool
+	memory   *client.PageMemory // of the next page; nil makes it
 }
 
 // NewPager begins at the first row. Options.Limit does not count: see Limit.
@@ -43,6 +44,9 @@ func NewPager(s Service, name string, key []table.KeyColumn, o Options) *Pager {
 	return p
 }
 
+// In makes the next pages in this memory; nil makes memory for each.
+func (p *Pager) In(memory *client.PageMemory) { p.memory = memory }
+
 // Limit bounds the rows of the next pages; 0 leaves it to the service.
 func (p *Pager) Limit(rows int) { p.criteria.Limit = int32(rows) }
 
@@ -51,7 +55,7 @@ func (p *Pager) Next(ctx context.Context) ([]*Row, error) {
 	if p.ended {
 		return nil, io.EOF
 	}
-	page, err := readPage(ctx, p.service, p.criteria, &p.options)
+	page, err := readPage(ctx, p.service, p.criteria, &p.options, p.memory)
 	if err != nil {
 		return nil, fmt.Errorf("read table %s: %w", p.name, err)
 	}

@@ -41,11 +41,34 @@ type Options struct {
 
 // Table calls each with every row of a table, or of a range of it, in primary-key order. It stops at the first error of each.
 func Table(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, each func(*Row) error) error {
+	return Pages(ctx, s, name, key, o, nil, func(page []*Row) error { return eachOf(page, each) })
+}
+
+// Through is Table for who keeps no row: a row is valid during the call. Its memory, names of columns apart, is that of later ones.
+func Through(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, each func(*Row) error) error {
+	memory := new(client.PageMemory)
+	return Pages(ctx, s, name, key, o, func() *client.PageMemory { return memory }, func(page []*Row) error { return eachOf(page, each) })
+}
+
+func eachOf(page []*Row, each func(*Row) error) error {
+	for _, r := range page {
+		if err := each(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Pages calls each with pages of rows as Table does with rows. Memory returns that for the next page; nil makes new memory for each.
+func Pages(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, memory func() *client.PageMemory, each func([]*Row) error) error {
 	p := NewPager(s, name, key, o)
 	var rows int64
 	for {
 		if o.Limit > 0 {
 			p.Limit(int(min(o.Limit-rows, 5000)))
+		}
+		if memory != nil {
+			p.In(memory())
 		}
 		page, err := p.Next(ctx)
 		if errors.Is(err, io.EOF) {
@@ -54,10 +77,8 @@ func Table(ctx context.Context, s Service, name string, key []table.KeyColumn, o
 		if err != nil {
 			return err
 		}
-		for _, r := range page {
-			if err := each(r); err != nil {
-				return err
-			}
+		if err := each(page); err != nil {
+			return err
 		}
 		if rows += int64(len(page)); o.Limit > 0 && rows >= o.Limit {
 			return nil
@@ -89,13 +110,13 @@ func (o *Options) charge(c *tablestore.ConsumedCapacityUnit) {
 }
 
 // readPage reads one page; reading is safe to repeat.
-func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteria, o *Options) (page *tablestore.GetRangeResponse, err error) {
+func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteria, o *Options, memory *client.PageMemory) (page *tablestore.GetRangeResponse, err error) {
 	err = patiently(ctx, o.RetryFor, func() error {
 		reserved, err := o.Gate.wait(ctx)
 		if err != nil {
 			return err
 		}
-		if page, err = getRange(s, c); err == nil {
+		if page, err = getRange(s, c, memory); err == nil {
 			o.Gate.charge(page.ConsumedCapacityUnit, reserved)
 			err = checkPage(c, page)
 		}
@@ -138,11 +159,11 @@ func (e *StoppedError) Error() string {
 func (e *StoppedError) Unwrap() error { return e.Cause }
 
 // getRange makes an error of a panic: the SDK dereferences fields that a broken answer lacks.
-func getRange(s Service, c *tablestore.RangeRowQueryCriteria) (page *tablestore.GetRangeResponse, err error) {
+func getRange(s Service, c *tablestore.RangeRowQueryCriteria, memory *client.PageMemory) (page *tablestore.GetRangeResponse, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("unreadable answer: %v", p)
 		}
 	}()
-	return s.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: c})
+	return client.GetRange(s, c, memory)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/klauspost/compress/zstd"
 
 	"tsimport/internal/tablestore/client"
@@ -81,7 +80,7 @@ func (s *Spool) name(column string) *plainbuffer.Name {
 	return n
 }
 
-// Replay calls each with every row of what a spool has written, in order. There must be so many.
+// Replay calls each with every row of what a spool has written, in order. There must be so many. A row is valid during the call.
 func Replay(r io.Reader, rows int64, each func(*Row) error) error {
 	unpacker, err := zstd.NewReader(bufio.NewReaderSize(r, 1<<16), zstd.WithDecoderConcurrency(1))
 	if err != nil {
@@ -89,8 +88,9 @@ func Replay(r io.Reader, rows int64, each func(*Row) error) error {
 	}
 	defer unpacker.Close()
 	in := bufio.NewReaderSize(unpacker, 1<<16)
+	spooled := new(client.PageMemory)
 	for n := int64(0); ; n++ {
-		row, err := readRow(in)
+		row, err := readRow(in, spooled)
 		if errors.Is(err, io.EOF) && n == rows {
 			return nil
 		}
@@ -104,25 +104,20 @@ func Replay(r io.Reader, rows int64, each func(*Row) error) error {
 }
 
 // readRow returns io.EOF only between two rows.
-func readRow(in io.Reader) (*Row, error) {
-	var length [4]byte
-	if _, err := io.ReadFull(in, length[:]); err != nil {
-		return nil, err
-	}
-	b := make([]byte, binary.LittleEndian.Uint32(length[:]))
-	if _, err := io.ReadFull(in, b); err != nil {
-		return nil, fmt.Errorf("cut row: %w", io.ErrUnexpectedEOF)
-	}
-	d, err := plainbuffer.Decode(b)
+func readRow(in *bufio.Reader, memory *client.PageMemory) (*Row, error) {
+	length, err := in.Peek(4)
 	if err != nil {
+		if len(length) > 0 {
+			err = io.ErrUnexpectedEOF
+		}
 		return nil, err
 	}
-	r := &Row{PrimaryKey: new(tablestore.PrimaryKey)}
-	for _, k := range d.Key {
-		r.PrimaryKey.AddPrimaryKeyColumn(k.Name, client.SDKValue(k.Value))
-	}
-	for _, c := range d.Cells {
-		r.Columns = append(r.Columns, &tablestore.AttributeColumn{ColumnName: c.Name, Value: client.SDKValue(c.Value)})
-	}
-	return r, nil
+	n := int(binary.LittleEndian.Uint32(length))
+	_, _ = in.Discard(4) // it has them
+	return memory.Row(n, func(b []byte) error {
+		if _, err := io.ReadFull(in, b); err != nil {
+			return fmt.Errorf("cut row: %w", io.ErrUnexpectedEOF)
+		}
+		return nil
+	})
 }

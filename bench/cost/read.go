@@ -1,0 +1,168 @@
+package cost
+
+import (
+	"crypto/md5"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tsimport/bench"
+	"tsimport/bench/null"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/plainbuffer"
+)
+
+// What is measured.
+const (
+	Loading   = "load"
+	Scanning  = "scan"
+	Exporting = "export"
+	Verifying = "verify"
+	Copying   = "copy"
+	Counting  = "inspect"
+	Checking  = "check"
+)
+
+// Whats are all that can be measured.
+var Whats = []string{Loading, Scanning, Exporting, Verifying, Copying, Counting, Checking}
+
+// reads reports whether rows of a table are read.
+func (c *Config) reads() bool {
+	return slices.Contains([]string{Scanning, Exporting, Verifying, Copying}, c.What)
+}
+
+// sum is what no client can do without of what is measured.
+func (f *Floor) sum(what string) float64 {
+	reading, writing := f.AnswerMD5+f.Decode, f.Encode+f.MD5
+	switch what {
+	case Scanning, Exporting:
+		return reading
+	case Verifying:
+		return reading + f.CSV
+	case Copying:
+		return reading + writing
+	case Counting, Checking:
+		return f.CSV
+	}
+	return f.CSV + writing
+}
+
+// travels is how many bytes of a row travel in what is measured.
+func (f *Floor) travels(what string) float64 {
+	switch what {
+	case Scanning, Exporting, Verifying:
+		return f.AnswerBytes
+	case Copying:
+		return f.AnswerBytes + f.WireBytes
+	case Counting, Checking:
+		return f.CSVBytes
+	}
+	return f.WireBytes
+}
+
+// StoredRows are rows of a shape as a null server has them.
+func StoredRows(shape bench.Shape, rows uint64) (*null.Stored, error) {
+	var names []string
+	for _, c := range shape.Columns {
+		names = append(names, c.Name)
+	}
+	s := null.NewStored(names)
+	values := make([]table.Value, len(names))
+	var failed error
+	err := shape.EachRow(rows, seed, func(fields []string) {
+		for i, c := range shape.Columns {
+			v, err := valueOf(c.Kind, fields[i])
+			if err != nil {
+				failed = err
+			}
+			values[i] = v
+		}
+		s.Add(values)
+	})
+	if err == nil {
+		err = failed
+	}
+	s.Sort()
+	return s, err
+}
+
+// seed is that of all inputs.
+const seed = 1
+
+// readStages measures what reading a table cannot do without: the MD5 of the answers, and decoding rows, their checksums among it.
+func readStages(shape bench.Shape, f *Floor) error {
+	rows := uint64(max(10, min(floorRows, 32e6/max(f.WireBytes, 1))))
+	stored, err := StoredRows(shape, rows)
+	if err != nil {
+		return fmt.Errorf("measure floor: %w", err)
+	}
+	var pages [][]byte
+	n := 0
+	stored.Pages(func(page []byte, count int) {
+		pages = append(pages, page)
+		n += count
+		f.AnswerBytes += float64(len(page))
+	})
+	f.AnswerBytes /= float64(n)
+	f.AnswerMD5 = repeat(n, func() {
+		for _, page := range pages {
+			md5.Sum(page)
+		}
+	})
+	var failed error
+	f.Decode = repeat(n, func() {
+		for _, page := range pages {
+			if _, err := new(plainbuffer.RowReader).Read(page, nil); err != nil {
+				failed = err
+			}
+		}
+	})
+	return failed
+}
+
+// toolCommand is the process of tsimport itself.
+func (m *measurement) toolCommand(tableName string) *exec.Cmd {
+	key := m.cfg.Shape.Columns[0].Name + ":integer"
+	run := filepath.Join(m.cfg.Dir, "run-"+tableName)
+	var args, input []string
+	switch m.cfg.What {
+	case Scanning:
+		args = []string{"bench", "scan-table", tableName}
+	case Exporting:
+		args = []string{"export", "--table", tableName, "-o", run + ".csv", "--quiet"}
+	case Verifying:
+		args, input = []string{"verify", "--table", tableName, "--run-dir", run, "--json", "--quiet"}, []string{"--", m.file}
+	case Copying:
+		args = []string{"copy", "--run-dir", run, "--json", "--quiet", tableName, "to_" + tableName}
+	case Counting:
+		args, input = []string{"inspect", "--count"}, []string{m.file}
+	case Checking:
+		args, input = []string{"check", "--unique", "--pk", m.cfg.Shape.Columns[0].Name}, []string{m.file}
+	default:
+		args, input = []string{"load", "--table", tableName, "--pk", key, "--run-dir", run, "--json", "--quiet"}, []string{"--", m.file}
+	}
+	return exec.CommandContext(m.ctx, m.cfg.Binary, slices.Concat(args, m.cfg.LoadFlags, input)...)
+}
+
+// written is how many rows must have arrived at the server.
+func (c *Config) written() uint64 {
+	if c.What == Loading || c.What == Copying {
+		return c.Rows
+	}
+	return 0
+}
+
+func checkWhat(c *Config) error {
+	if c.What == "" {
+		c.What = Loading
+	}
+	if !slices.Contains(Whats, c.What) {
+		return &UsageError{fmt.Sprintf("--what %s: want %s", c.What, strings.Join(Whats, ", "))}
+	}
+	if c.What != Loading && (c.Command != "" || c.Only != nil && !slices.Equal(c.Only, []string{Tool})) {
+		return &UsageError{fmt.Sprintf("--what %s: there is tsimport alone to measure", c.What)}
+	}
+	return nil
+}

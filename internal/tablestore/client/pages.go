@@ -1,0 +1,279 @@
+package client
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"unsafe"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/plainbuffer"
+)
+
+// Ranger reads pages of rows, as the SDK's client does.
+type Ranger interface {
+	GetRange(*tablestore.GetRangeRequest) (*tablestore.GetRangeResponse, error)
+}
+
+// GetRange reads a page of rows. Of a client that New made, the rows are made here, in the pass that checks them: the SDK makes several
+// objects for each cell, which cost ten times as much as the cell. Strings and binary values are views into the answer, so one row keeps
+// the memory of its page. Memory, if it is not nil, is what the page is made in: the rows of the page that was made in it before are gone.
+func GetRange(s Ranger, c *tablestore.RangeRowQueryCriteria, memory *PageMemory) (*tablestore.GetRangeResponse, error) {
+	p := &page{PageMemory: memory}
+	if memory == nil {
+		p.PageMemory = new(PageMemory)
+	}
+	p.begin()
+	req := &tablestore.GetRangeRequest{RangeRowQueryCriteria: c}
+	id := "tsimport-range-" + strconv.FormatInt(lastTrace.Add(1), 10)
+	recordings.Store(id, p)
+	defer recordings.Delete(id)
+	req.SetTraceID(id)
+	res, err := s.GetRange(req)
+	if err == nil && p.taken {
+		res.Rows = p.rows
+	}
+	return res, err
+}
+
+// pageFor returns the page that takes the rows of the answer to a request; nil is none.
+func pageFor(r *http.Request) *page {
+	if id := r.Header.Get(headerTraceID); id != "" {
+		if p, ok := recordings.Load(id); ok {
+			p, _ := p.(*page)
+			return p
+		}
+	}
+	return nil
+}
+
+// The fields of the answer to GetRange.
+const (
+	rangeRows = 2
+	rangeNext = 3
+)
+
+// take makes the rows of an answer and returns the answer without them. What the SDK would make in another way than take does is left to
+// it: rows in another form than PlainBuffer, and what no row of a table has.
+func (p *page) take(body []byte) (rest []byte, err error) {
+	rest = make([]byte, 0, 512)
+	usual := true
+	err = eachField(body, func(number protowire.Number, kind protowire.Type, value []byte) error {
+		if number == rangeRows && kind == protowire.BytesType {
+			rows, n := protowire.ConsumeBytes(value)
+			if n < 0 {
+				return protowire.ParseError(n)
+			}
+			usual = usual && len(p.rows) == 0
+			p.expect(len(rows))
+			if _, err := p.reader.Read(rows, p); err != nil {
+				return err
+			}
+			value = []byte{0}
+		} else if number > rangeNext {
+			usual = false
+		}
+		rest = protowire.AppendTag(rest, number, kind)
+		rest = append(rest, value...)
+		return nil
+	})
+	if err != nil || !usual || p.odd {
+		return body, checkRows("/GetRange", body)
+	}
+	if err := checkRows("/GetRange", rest); err != nil {
+		return nil, err
+	}
+	p.taken = true
+	return rest, nil
+}
+
+// page makes rows as the SDK's client delivers them, all of an answer in a few pieces of memory.
+type page struct {
+	*PageMemory
+	taken bool // the rows are made
+	odd   bool // something no row of a table has was among them
+	row   *tablestore.Row
+}
+
+// PageMemory is the memory of a page of rows. Its zero value is ready.
+type PageMemory struct {
+	body   []byte
+	reader plainbuffer.RowReader
+	rows   []*tablestore.Row
+	stores struct {
+		rows    store[tablestore.Row]
+		keys    store[tablestore.PrimaryKey]
+		parts   store[tablestore.PrimaryKeyColumn]
+		cells   store[tablestore.AttributeColumn]
+		words   store[int64]
+		doubles store[float64]
+		texts   store[string]
+		bytes   store[[]byte]
+	}
+	partsOf list[tablestore.PrimaryKeyColumn]
+	cellsOf list[tablestore.AttributeColumn]
+}
+
+// begin makes room for the rows of another page.
+func (m *PageMemory) begin() {
+	s := &m.stores
+	m.rows = m.rows[:0]
+	s.rows.begin()
+	s.keys.begin()
+	s.parts.begin()
+	s.cells.begin()
+	s.words.begin()
+	s.doubles.begin()
+	s.texts.begin()
+	s.bytes.begin()
+	m.partsOf.begin()
+	m.cellsOf.begin()
+}
+
+// Row reads one row of n bytes, as plainbuffer encodes it, into the memory. The row that was there before is gone.
+func (m *PageMemory) Row(n int, read func([]byte) error) (*tablestore.Row, error) {
+	if cap(m.body) < n {
+		m.body = make([]byte, n)
+	}
+	m.body = m.body[:n]
+	if err := read(m.body); err != nil {
+		return nil, err
+	}
+	p := page{PageMemory: m}
+	m.begin()
+	p.expect(n)
+	switch rows, err := m.reader.Read(m.body, &p); {
+	case err != nil:
+		return nil, err
+	case rows != 1 || p.odd:
+		return nil, errors.New("decode PlainBuffer row: not one row of values")
+	}
+	return p.row, nil
+}
+
+// leastCell is about the bytes of a short cell in an answer.
+const leastCell = 32
+
+// expect says how many bytes of rows come.
+func (p *page) expect(bytes int) {
+	n := min(max(bytes/leastCell, 8), 4096)
+	s := &p.stores
+	s.cells.size, s.words.size, s.doubles.size, s.texts.size, s.bytes.size, p.cellsOf.size = n, n, n, n, n, n
+	n = max(n/8, 8)
+	s.rows.size, s.keys.size, s.parts.size, p.partsOf.size = n, n, n, n
+}
+
+// BeginRow implements plainbuffer.RowSink.
+func (p *page) BeginRow() {
+	p.row = p.stores.rows.next()
+	p.row.PrimaryKey = p.stores.keys.next()
+	p.rows = append(p.rows, p.row)
+}
+
+// KeyColumn implements plainbuffer.RowSink.
+func (p *page) KeyColumn(c *plainbuffer.Column) {
+	part := p.stores.parts.next()
+	part.ColumnName, part.Value = c.Name, p.value(c)
+	p.partsOf.add(part)
+}
+
+// Cell implements plainbuffer.RowSink.
+func (p *page) Cell(c *plainbuffer.Column) {
+	cell := p.stores.cells.next()
+	cell.ColumnName, cell.Value, cell.Timestamp = c.Name, p.value(c), max(c.Timestamp, 0)
+	p.odd = p.odd || c.Op != plainbuffer.Set
+	p.cellsOf.add(cell)
+}
+
+// EndRow implements plainbuffer.RowSink.
+func (p *page) EndRow(deleted bool) {
+	p.odd = p.odd || deleted
+	p.row.PrimaryKey.PrimaryKeys, p.row.Columns = p.partsOf.take(), p.cellsOf.take()
+}
+
+// value is a value as the SDK delivers it.
+func (p *page) value(c *plainbuffer.Column) any {
+	switch c.Value.Type {
+	case table.Integer:
+		return boxed(p.stores.words.keep(c.Value.Int))
+	case table.Double:
+		return boxed(p.stores.doubles.keep(c.Value.Double))
+	case table.Boolean:
+		return c.Value.Int != 0
+	case table.String:
+		return boxed(p.stores.texts.keep(unsafe.String(unsafe.SliceData(c.Value.Bytes), len(c.Value.Bytes))))
+	case table.Binary:
+		return boxed(p.stores.bytes.keep(c.Value.Bytes))
+	}
+	p.odd = true
+	return nil
+}
+
+// store makes elements many at a time. They stay where they are until it begins again.
+type store[T any] struct {
+	all  [][]T // pieces
+	used int   // of them, those whose elements are taken, but for free
+	free []T
+	size int // elements of the next piece
+}
+
+func (s *store[T]) begin() { s.used, s.free = 0, nil }
+
+func (s *store[T]) next() *T {
+	if len(s.free) == 0 {
+		if s.used == len(s.all) {
+			s.all = append(s.all, make([]T, s.size))
+		}
+		s.free = s.all[s.used]
+		s.used++
+	}
+	e := &s.free[0]
+	s.free = s.free[1:]
+	return e
+}
+
+func (s *store[T]) keep(v T) *T {
+	e := s.next()
+	*e = v
+	return e
+}
+
+// list makes slices of elements that come one after the other. They are valid until it begins again.
+type list[T any] struct {
+	all  []*T
+	from int // of the slice that is being made
+	size int
+}
+
+// begin takes the last piece of memory, the largest, for all.
+func (l *list[T]) begin() { l.all, l.from = l.all[:0], 0 }
+
+func (l *list[T]) add(e *T) {
+	if len(l.all) == cap(l.all) {
+		begun := l.all[l.from:]
+		l.all, l.from = append(make([]*T, 0, max(l.size, 2*cap(l.all))), begun...), 0
+	}
+	l.all = append(l.all, e)
+}
+
+// take returns the elements since the last call, nil if there are none.
+func (l *list[T]) take() []*T {
+	from := l.from
+	l.from = len(l.all)
+	if from == l.from {
+		return nil
+	}
+	return l.all[from:l.from:l.from]
+}
+
+// boxed makes an interface value of what v points to, which must not change any more. The language's way would copy it to memory of its
+// own, an allocation for each cell; an interface value is a type and a pointer, and here the pointer is v.
+func boxed[T int64 | float64 | string | []byte](v *T) any {
+	var zero T
+	box := any(zero)
+	(*[2]unsafe.Pointer)(unsafe.Pointer(&box))[1] = unsafe.Pointer(v)
+	return box
+}

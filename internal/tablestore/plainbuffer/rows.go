@@ -1,0 +1,205 @@
+package plainbuffer
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"tsimport/internal/table"
+)
+
+// Column is a column of a row in an answer.
+type Column struct {
+	Name      string
+	Value     table.Value // of type Null where it has none, as a deletion, and at the ends of ranges
+	Op        Op
+	Timestamp int64 // in milliseconds, -1 for none
+}
+
+// RowSink takes the rows of an answer as they are read. Columns are valid during the call; bytes of values are views into the answer.
+type RowSink interface {
+	BeginRow()
+	KeyColumn(*Column)
+	Cell(*Column)
+	EndRow(deleted bool)
+}
+
+// RowReader reads the rows of answers and checks them on the way, in one pass. Rows of a table mostly have the same columns in the same
+// order, so it remembers what stood in each place of the row before: a name that is the same has the same checksum. It is not safe for
+// concurrent use.
+type RowReader struct {
+	places []*knownName
+	names  map[string]*knownName
+	column Column
+}
+
+type knownName struct {
+	text string
+	crc  byte
+}
+
+// maxNames bounds the names that a reader remembers.
+const maxNames = 4096
+
+// name returns what is known of the name in a place of the row.
+func (r *RowReader) name(place int, name []byte) *knownName {
+	if place < len(r.places) && r.places[place].text == string(name) {
+		return r.places[place]
+	}
+	known := r.names[string(name)]
+	if known == nil {
+		if r.names == nil || len(r.names) >= maxNames {
+			r.names, r.places = map[string]*knownName{}, nil
+		}
+		known = &knownName{string(name), crcBytes(0, name)}
+		r.names[known.text] = known
+	}
+	if place < len(r.places) {
+		r.places[place] = known
+	} else if place == len(r.places) && place < maxNames {
+		r.places = append(r.places, known)
+	}
+	return known
+}
+
+// Read reads rows that follow each other after one header, to their last byte, and hands them to the sink; nil takes none. It checks that
+// they are whole, that every value has its length, and the checksum of every cell and row. It returns how many there are; empty input has
+// no rows. Rows before a fault have been handed over.
+func (r *RowReader) Read(b []byte, to RowSink) (rows int, err error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	if len(b) < 4 || binary.LittleEndian.Uint32(b) != header {
+		return 0, errors.New("check PlainBuffer rows: no header")
+	}
+	for b = b[4:]; len(b) > 0; rows++ {
+		if b, err = r.row(b, to); err != nil {
+			return rows, err
+		}
+	}
+	return rows, nil
+}
+
+func (r *RowReader) row(b []byte, to RowSink) (rest []byte, err error) {
+	crc, deleted, inData := byte(0), byte(0), false
+	if to != nil {
+		to.BeginRow()
+	}
+	for place := 0; len(b) > 1; {
+		tag := b[0]
+		b = b[1:]
+		switch tag {
+		case tagRowPK:
+		case tagRowData:
+			inData = true
+		case tagDeleteMarker:
+			deleted = 1
+		case tagCell:
+			var cell byte
+			if cell, b, err = r.cell(b, place); err != nil {
+				return nil, err
+			}
+			place++
+			crc = crcByte(crc, cell)
+			switch {
+			case to == nil:
+			case inData:
+				to.Cell(&r.column)
+			default:
+				to.KeyColumn(&r.column)
+			}
+		case tagRowChecksum:
+			if b[0] != crcByte(crc, deleted) {
+				return nil, errChecksum
+			}
+			if to != nil {
+				to.EndRow(deleted == 1)
+			}
+			return b[1:], nil
+		default:
+			return nil, fmt.Errorf("check PlainBuffer rows: unexpected tag %#x", tag)
+		}
+	}
+	return nil, errCut
+}
+
+// cell reads a cell into r.column and returns its checksum.
+func (r *RowReader) cell(b []byte, place int) (crc byte, rest []byte, err error) {
+	c := &r.column
+	c.Value, c.Op, c.Timestamp = table.Value{}, Set, -1
+	op, hasOp := byte(0), false
+	for last := byte(0); len(b) > 1; {
+		tag := b[0]
+		b = b[1:]
+		if inOrder := tag > last && (last > 0 || tag == tagCellName); !inOrder {
+			return 0, nil, fmt.Errorf("check PlainBuffer rows: tag %#x after %#x in a cell", tag, last)
+		}
+		last = tag
+		switch tag {
+		case tagCellName:
+			var name []byte
+			if name, b, err = decodeBytes(b); err != nil {
+				return 0, nil, err
+			}
+			known := r.name(place, name)
+			c.Name, crc = known.text, known.crc
+		case tagCellValue:
+			var value []byte
+			if value, b, err = decodeBytes(b); err != nil {
+				return 0, nil, err
+			}
+			if crc, err = c.value(crc, value); err != nil {
+				return 0, nil, err
+			}
+		case tagCellType: // stands before the timestamp, and counts after it
+			op, hasOp = b[0], true
+			c.Op = ops[op]
+			b = b[1:]
+		case tagCellTimestamp:
+			if len(b) < 8 {
+				return 0, nil, errCut
+			}
+			ms := binary.LittleEndian.Uint64(b)
+			c.Timestamp = int64(ms)
+			crc = crc64LE(crc, ms)
+			b = b[8:]
+		case tagCellChecksum:
+			if hasOp {
+				crc = crcByte(crc, op)
+			}
+			if b[0] != crc {
+				return 0, nil, errChecksum
+			}
+			return crc, b[1:], nil
+		default:
+			return 0, nil, fmt.Errorf("check PlainBuffer rows: unexpected tag %#x in a cell", tag)
+		}
+	}
+	return 0, nil, errCut
+}
+
+// value reads a value, which must be as long as it says, and carries the checksum on over it.
+func (c *Column) value(crc byte, b []byte) (byte, error) {
+	if len(b) == 9 && b[0] <= variantDouble {
+		word := binary.LittleEndian.Uint64(b[1:])
+		if b[0] == variantInteger {
+			c.Value = table.Value{Type: table.Integer, Int: int64(word)}
+		} else {
+			c.Value = table.Value{Type: table.Double, Double: math.Float64frombits(word)}
+		}
+		return crc64LE(crcByte(crc, b[0]), word), nil
+	}
+	if err := checkValue(b); err != nil {
+		return 0, err
+	}
+	switch b[0] {
+	case variantBoolean:
+		c.Value = table.Value{Type: table.Boolean, Int: int64(b[1])}
+	case variantString:
+		c.Value = table.Value{Type: table.String, Bytes: b[5:len(b):len(b)]}
+	case variantBinary:
+		c.Value = table.Value{Type: table.Binary, Bytes: b[5:len(b):len(b)]}
+	}
+	return crcBytes(crc, b), nil
+}
