@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pods
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights scaleout model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pods
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -207,6 +207,12 @@ links:
 nights:
 	$(GO) test ./e2e -run '^TestNightsOfPods' -count 1 -v -timeout 90m -pod-rounds 8 -pod-nights 30
 	$(GO) test ./knownfiles -run TestThirtyNights -count 1 -timeout 20m -v -night-rounds 20 -night-seed 1000
+
+# One load by many processes: 5,000 random jobs over a simulated store, with deaths between any two acts and processes that continue after their
+# leases; 100 rounds of real processes that are killed and stopped. About an hour, most of it waiting for leases.
+scaleout:
+	$(GO) test ./scaleout -run TestAnyOrderOfTasks -count 1 -timeout 120m -scaleout-seeds 5000
+	$(GO) test ./e2e -run '^TestOneLoadByProcesses' -count 1 -v -timeout 240m -scale-rounds 100
 
 # What outages of the service cost loads beyond their own seconds, what is missing and what is there twice: 5, 15 and 60 s of four kinds, 1
 # and 32 partitions, rows with keys of their own and rows that the service numbers. In virtual time, a few minutes in all.

@@ -24,6 +24,7 @@ var notRun = map[string]string{
 	"make links":                "a measurement",
 	"make outages":              "a measurement",
 	"make nights":               "a long sweep",
+	"make scaleout":             "a long sweep",
 	"make typos":                "a long sweep",
 	"make real":                 "a service",
 	"make site":                 "needs PyPI",

@@ -100,8 +100,14 @@ func workTaskOf(c *cli.Context) *workTask {
 	return t
 }
 
-// program is the version that all processes of a job must have.
-func program() string { return versionText(debug.ReadBuildInfo()) }
+// program is the version that all processes of a job must have, on any platform.
+func program() string {
+	text, platform, _ := strings.Cut(versionText(debug.ReadBuildInfo()), ", go")
+	if platform != "" {
+		text += ")"
+	}
+	return text
+}
 
 // openJobDir opens the place of a job, a folder by its full path: the command of the plan may be run in another folder.
 func openJobDir(c *cli.Context, place string) (jobdir.Store, error) {

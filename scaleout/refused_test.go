@@ -1,0 +1,227 @@
+package scaleout
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"tsimport/internal/exitcode"
+	"tsimport/internal/jobdir"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/condition"
+	"tsimport/pipeline"
+	"tsimport/pipeline/plan"
+)
+
+// planned is a world with a job of several splits and shards.
+func planned(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.makeInputs(rand.New(rand.NewPCG(4, 1)))
+	w.plan(w.start("driver", 1, -1, 0), func(*Request) {})
+	return w
+}
+
+// plan plans the load as a process sees it.
+func (w *world) plan(p *process, change func(*Request)) error {
+	r := Request{Options: Options{Load: w.config(p), Program: "test", Owner: p.name}, Arguments: []string{"load"}, Workers: 2, SplitSize: 4000}
+	change(&r)
+	_, _, err := Make(p.ctx, p, r)
+	return err
+}
+
+// work does the whole job.
+func (w *world) work() (s *Summary, err error) {
+	err = w.start("worker", 2, -1, 0).run(func(ctx context.Context, j *Job) (err error) {
+		s, err = j.Work(ctx)
+		return err
+	})
+	return s, err
+}
+
+// refused checks that an error names what is wrong, with the exit code.
+func refused(t *testing.T, err error, code int, says string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), says) || exitcode.Of(err) != code {
+		t.Errorf("%v (exit code %d), want %q and %d", err, exitcode.Of(err), says, code)
+	}
+}
+
+func TestWhatManyProcessesCannotDoIsRefusedByName(t *testing.T) {
+	for name, change := range map[string]func(*pipeline.Config){
+		"--mode increment":         func(c *pipeline.Config) { c.Write.Mode = table.Increment },
+		"--mode update":            func(c *pipeline.Config) { c.Write.Mode = table.Update },
+		"--condition":              func(c *pipeline.Config) { c.Write.Condition = table.ExpectExist },
+		"--when":                   func(c *pipeline.Config) { c.Write.When = new(condition.When) },
+		"--if-unchanged":           func(c *pipeline.Config) { c.Write.Unchanged = true },
+		"--raise-write":            func(c *pipeline.Config) { c.Write.Rates.RaiseWrite = 5 },
+		"--limit":                  func(c *pipeline.Config) { c.Limits.Records = 5 },
+		"--state":                  func(c *pipeline.Config) { c.Checkpoint.State = new(jobdir.Mirror) },
+		"--accept-changed-input":   func(c *pipeline.Config) { c.Resume.AcceptChanged = true },
+		"--dry-run":                func(c *pipeline.Config) { c.DryRun = true },
+		"embedded store":           func(c *pipeline.Config) { c.Target.Place = "a store" },
+		"--table with":             func(c *pipeline.Config) { c.Target.Table = "t_{month(at)}" },
+		"numbers need one process": func(c *pipeline.Config) { c.Write.Marks.ReturnedKeys = "keys.csv" },
+		"tables, databases":        func(c *pipeline.Config) { c.Read.Sources = new(splitOrigin) },
+		"standard input":           func(c *pipeline.Config) { c.Inputs = []string{"-"} },
+		"--order none and --verify": func(c *pipeline.Config) {
+			c.Write.Order, c.Compared = plan.OrderNone, true
+		},
+	} {
+		cfg := pipeline.Config{Inputs: []string{"a.csv"}, Target: plan.Target{Table: "t"}}
+		if err := Check(&cfg); err != nil {
+			t.Fatal(err)
+		}
+		change(&cfg)
+		refused(t, Check(&cfg), exitcode.Usage, name)
+	}
+}
+
+func TestADirectoryThatCannotBeWorkedOnIsRefusedByName(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(w *world)
+		code   int
+		says   string
+	}{
+		"no plan":         {func(w *world) { delete(w.store.objects, PlanName) }, exitcode.Usage, "is not a job directory"},
+		"damaged plan":    {func(w *world) { w.store.objects[PlanName] = []byte("{") }, exitcode.Usage, "plan.json of memory is damaged"},
+		"newer plan":      {func(w *world) { w.replace(PlanName, `"version": 1`, `"version": 2`) }, exitcode.Usage, "newer version"},
+		"another program": {func(w *world) { w.replace(PlanName, `"program": "test"`, `"program": "other"`) }, exitcode.Usage, "must have the same version"},
+		"shards that lack a range": {func(w *world) {
+			was := w.store.objects[PlanName]
+			w.store.objects[PlanName] = regexp.MustCompile(`"ranges": \[\s*0\s*\]`).ReplaceAll(was, []byte(`"ranges": []`))
+			if bytes.Equal(was, w.store.objects[PlanName]) {
+				w.t.Fatalf("no shard of the plan has range 0 alone: %s", was)
+			}
+		}, exitcode.Usage, "not divided over its shards"},
+		"a changed input": {func(w *world) {
+			if err := os.WriteFile(w.inputs[0], []byte("id,what\nk1,changed\n"), 0o600); err != nil {
+				w.t.Fatal(err)
+			}
+		}, exitcode.Usage, "in-0.csv was"},
+		"a missing input": {func(w *world) {
+			if err := os.Remove(w.inputs[0]); err != nil {
+				w.t.Fatal(err)
+			}
+		}, exitcode.Usage, "in-0.csv"},
+		"a result of another job": {func(w *world) {
+			w.store.objects[splitName(0)] = []byte(`{"version":1,"plan":"other"}`)
+		}, exitcode.Usage, "belongs to another job"},
+		"a stop": {func(w *world) { w.store.objects[stopName] = nil }, exitcode.Failed, "there is an object stop"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := planned(t)
+				c.change(w)
+				_, err := w.work()
+				refused(t, err, c.code, c.says)
+				if rows := w.rows(); len(rows) > 0 {
+					t.Errorf("%d rows were written", len(rows))
+				}
+			})
+		})
+	}
+}
+
+// replace changes the text of an object.
+func (w *world) replace(name, from, to string) {
+	w.t.Helper()
+	text := string(w.store.objects[name])
+	if !strings.Contains(text, from) {
+		w.t.Fatalf("%s has no %q", name, from)
+	}
+	w.store.objects[name] = []byte(strings.Replace(text, from, to, 1))
+}
+
+func TestRowsOnTheirWayThatAreDamagedOrMissingAreNeverSkipped(t *testing.T) {
+	for _, damage := range []string{"flip", "cut", "delete"} {
+		t.Run(damage, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := planned(t)
+				if err := w.start("reader", 3, -1, 0).run(func(ctx context.Context, j *Job) (err error) {
+					for i := range j.Plan.Splits {
+						err = errors.Join(err, j.ReadSplit(ctx, i))
+					}
+					return err
+				}); err != nil {
+					t.Fatal(err)
+				}
+				for name, body := range w.store.objects {
+					if !strings.HasPrefix(name, "runs/") {
+						continue
+					}
+					switch damage {
+					case "flip":
+						body[len(body)/2] ^= 1
+					case "cut":
+						w.store.objects[name] = body[:len(body)-1]
+					case "delete":
+						delete(w.store.objects, name)
+					}
+				}
+				if s, err := w.work(); err == nil {
+					t.Errorf("%+v", s)
+				}
+				if _, there := w.store.objects[summaryName]; there {
+					t.Error("there is a summary")
+				}
+			})
+		})
+	}
+}
+
+func TestAnotherLoadDoesNotTakeTheDirectory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := planned(t)
+		p := w.start("another", 5, -1, 0)
+		refused(t, w.plan(p, func(r *Request) { r.Load.Target.Table = "u" }), exitcode.Usage, "another job")
+		refused(t, w.plan(p, func(r *Request) { r.Load.Write.Mode = table.Delete }), exitcode.Usage, "--mode was put and is delete now")
+		refused(t, w.plan(p, func(r *Request) { r.Program = "other" }), exitcode.Usage, "must have the same version")
+		if err := w.plan(p, func(*Request) {}); err != nil {
+			t.Errorf("the same load: %v", err)
+		}
+		delete(w.store.objects, PlanName)
+		w.store.objects[splitName(0)] = []byte("{}")
+		refused(t, w.plan(p, func(*Request) {}), exitcode.Usage, "it is not empty")
+	})
+}
+
+func TestAJobStopsAtItsErrorLimitAndIsContinued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.makeInputs(rand.New(rand.NewPCG(4, 1)))
+		if len(w.rejects) < 2 {
+			t.Fatal("the inputs have no bad records")
+		}
+		if err := w.plan(w.start("driver", 1, -1, 0), func(r *Request) { r.Load.Limits.MaxErrors = pipeline.MaxErrors{Rows: 1} }); err != nil {
+			t.Fatal(err)
+		}
+		_, err := w.work()
+		refused(t, err, exitcode.ErrorLimit, "more than --max-errors allows")
+		_, err = w.work()
+		refused(t, err, exitcode.ErrorLimit, "more than --max-errors allows")
+		for range len(w.rejects) { // each time up to one more than before
+			err = w.start("resumed", 6, -1, 0).run(func(ctx context.Context, j *Job) error {
+				if err := j.Continue(ctx); err != nil {
+					return err
+				}
+				s, err := j.Work(ctx)
+				if err == nil {
+					w.check(s)
+				}
+				return err
+			})
+			if err == nil {
+				return
+			}
+			refused(t, err, exitcode.ErrorLimit, "more than --max-errors allows")
+		}
+		t.Error("the job does not end")
+	})
+}
