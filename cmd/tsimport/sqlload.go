@@ -15,6 +15,7 @@ import (
 	"tsimport/keyexpr"
 	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
+	"tsimport/reader/input"
 	"tsimport/reader/mysql"
 	"tsimport/reader/postgres"
 	"tsimport/reader/source"
@@ -168,6 +169,9 @@ func (l *sqlLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *target,
 		return nil // the load says so
 	}
 	columns, key, err := l.origin.Describe(interrupts.drain)
+	if input.Passing(err) {
+		return err // the server may answer the next time
+	}
 	if err != nil {
 		return &plan.UsageError{Message: err.Error(), Input: true}
 	}

@@ -305,10 +305,13 @@ func (p *planner) openFiles(ctx context.Context) error {
 }
 
 // cannotLoad makes a usage error of an error about an input: nothing has been written, and what was given cannot be
-// loaded. An interruption stays what it is.
+// loaded. An interruption stays what it is, and so does a server that does not answer: the same command may find it later.
 func cannotLoad(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if input.Passing(err) {
+		return err
 	}
 	return &UsageError{Message: err.Error(), Input: true, Nothing: errors.Is(err, input.ErrNothing)}
 }

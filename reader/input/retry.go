@@ -132,7 +132,7 @@ func (p *patience) wait(ctx context.Context, err error) error {
 		return err
 	}
 	if p.failures++; p.failures >= p.Attempts {
-		return fmt.Errorf("%w (%d attempts)", plainEOF(err), p.failures)
+		return &exhausted{fmt.Errorf("%w (%d attempts)", plainEOF(err), p.failures)}
 	}
 	pause := p.Backoff.After(p.failures)
 	var status *statusError
@@ -147,6 +147,28 @@ func (p *patience) wait(ctx context.Context, err error) error {
 	case <-ctx.Done():
 		return ended(ctx)
 	}
+}
+
+// exhausted is an error of which all attempts failed, although any of them might have succeeded.
+type exhausted struct{ error }
+
+func (e *exhausted) Unwrap() error { return e.error }
+
+// Passing reports whether the same command may succeed later: a server did not answer, or was too busy. It is asked of errors of databases, too, whose
+// drivers keep the error of the network.
+func Passing(err error) bool {
+	var (
+		all *exhausted
+		dns *net.DNSError
+		op  *net.OpError
+	)
+	switch {
+	case errors.As(err, &all):
+		return true
+	case errors.As(err, &dns):
+		return !dns.IsNotFound
+	}
+	return errors.As(err, &op)
 }
 
 // ended returns why a context ended: closed by its reader, or the error of the context.
