@@ -96,7 +96,7 @@ func TestACopyIsNumberedAsItsSourceWas(t *testing.T) {
 	troubled(t, p.b, 1, 1, "BatchWriteRow", "refuse:OTSServerBusy")
 	p.run(1, append(copying, "--retry-for", "300ms", "--through", "kept")...)
 	troubled(t, p.b, 1, 0, "BatchWriteRow", "refuse")
-	if said := p.run(2, append(copying, "--through", "kept", "--fresh")...); !strings.Contains(said, "give another place") {
+	if said := p.run(2, append(copying, "--through", "kept", "--fresh")...); !strings.Contains(said, "give another ") {
 		t.Error(said)
 	}
 	p.fill("t", 300, 320)

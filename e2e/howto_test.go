@@ -32,6 +32,10 @@ var before = map[string][]string{
 		`tsimport load orders.csv --table interrupted --pk CardID --pk DeviceID --pk OrderNumber --max-rows-per-second 10000 & ` +
 			`until ls tsimport-runs/*-interrupted/checkpoint.bin; do sleep 0.05; done; kill -9 $!; ! wait $!`,
 	},
+	"copy.md": {
+		`printf 'room,text\nhall,hello\nyard,hi\nhall,bye\n' > chat.csv`,
+		`tsimport load chat.csv --table chat --create --pk room --pk id:auto`,
+	},
 	"how-to/document-exports.md": {
 		`printf '%s\n' '{"_id":{"$oid":"64f1c0ffee0000000000abcd"},"name":"Ann","visits":{"$numberLong":"12"},"since":{"$date":{"$numberLong":"1718000000000"}}}' > customers.json`,
 		`printf '%s\n' '{"Item":{"id":{"S":"a-7"},"price":{"N":"12.5"},"paid":{"BOOL":true}}}' | gzip > purchases.json.gz`,

@@ -12,8 +12,8 @@ func TestIndexesThatARestoreDoesNotMakeAreNamedBeforeTheFirstRow(t *testing.T) {
 	p.run(0, "table", "create", "t", "--pk", "a:string", "--pk", "b:integer", "--max-versions", "1")
 	p.run(0, "export", "--table", "t", "-o", "kept/")
 	for _, args := range [][]string{
-		{"load", "kept", "--table", "restored", "--create", "--endpoint", p.b.URL}, {"copy", "t", p.inB("copied"), "--create"},
-		{"load", "kept", "--table", "again", "--create", "--dry-run", "--endpoint", p.b.URL},
+		{"load", "kept", "--table", "restored", "--create", "--indexes", "none", "--endpoint", p.b.URL}, {"copy", "t", p.inB("copied"), "--create", "--indexes", "none"},
+		{"load", "kept", "--table", "again", "--create", "--indexes", "none", "--dry-run", "--endpoint", p.b.URL},
 	} {
 		said := p.run(0, args...)
 		for _, index := range []string{"t_index1", "t_index2"} {

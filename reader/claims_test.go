@@ -201,6 +201,7 @@ var withoutFile = map[string]string{
 	"a JPEG picture":                   "no program here writes one in a few bytes",
 	"a program":                        "it would have to be one for some processor",
 	"a pg_dump archive":                "needs a server",
+	"a pg_dump archive (tar)":          "needs a server; played in TestFilesWithoutRowsAreRefusedByName",
 	"Amazon Ion":                       "only DynamoDB writes it; played in TestTypedJSONIsFoundByItsContent",
 }
 
