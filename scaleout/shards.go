@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"tsimport/internal/table"
-	"tsimport/pipeline/plan"
 )
 
 // shardsEach is how many shards there are for each process, so that one that is slow or lost holds the others up little.
@@ -188,6 +187,3 @@ func compareValues(a, b table.Value) int {
 	}
 	return bytes.Compare(a.Bytes, b.Bytes)
 }
-
-// sampleOf takes the sample of the first key column.
-func sampleOf(p *plan.Plan) ([]table.Value, error) { return p.KeySample() }

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,7 +41,6 @@ var (
 type memory struct {
 	mu      sync.Mutex
 	objects map[string][]byte
-	ops     atomic.Int64
 }
 
 func (m *memory) String() string { return "memory" }

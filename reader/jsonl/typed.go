@@ -307,7 +307,7 @@ func (t *tagged) attribute() (l *leaf, err error) {
 		}
 	case "M":
 		if s.data[s.pos] != '{' {
-			return nil, errors.New("M does not hold an object")
+			return nil, fmt.Errorf("%s does not hold an object", tag)
 		}
 		s.pos++
 		err = t.members(DynamoDB, nil)
