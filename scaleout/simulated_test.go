@@ -359,7 +359,8 @@ func (w *world) check(s *Summary) {
 	if len(w.rejects) > 0 {
 		want = "id,what\n" + strings.Join(w.rejects, "")
 	}
-	if got := string(w.store.objects["rejects.csv"]); got != want {
+	// Processes that were stopped may still put what they have.
+	if got, err := w.store.Get(context.Background(), "rejects.csv"); err != nil && want != "" || string(got) != want {
 		w.t.Errorf("rejects:\n%s\nwant\n%s", got, want)
 	}
 }
