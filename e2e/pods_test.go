@@ -27,8 +27,11 @@ var (
 
 // indexedJob is what the runner takes from a Job.
 type indexedJob struct {
-	Metadata struct{ Name string }
-	Spec     struct {
+	Metadata struct {
+		Name   string
+		Labels map[string]string
+	}
+	Spec struct {
 		Completions, Parallelism int
 		BackoffLimitPerIndex     int    `yaml:"backoffLimitPerIndex"`
 		PodReplacementPolicy     string `yaml:"podReplacementPolicy"`
@@ -191,7 +194,7 @@ func TestAPlannedLoadRunsAsIndexedJobs(t *testing.T) {
 				if err := dec.Decode(&j); err != nil {
 					break
 				}
-				stages = append(stages, strings.TrimPrefix(j.Metadata.Name, "tsimport-cards-"))
+				stages = append(stages, j.Metadata.Labels["tsimport/stage"])
 				if j.Spec.PodReplacementPolicy != "Failed" || j.Spec.BackoffLimitPerIndex < 1 {
 					t.Errorf("%s: %+v", j.Metadata.Name, j.Spec)
 				}

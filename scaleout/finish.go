@@ -77,6 +77,16 @@ type Comparison struct {
 	Examples []difference `json:"examples,omitempty"`
 }
 
+// ReadSummary returns how a planned load ended, nil if it has not.
+func ReadSummary(ctx context.Context, store jobdir.Store, p *Plan) (*Summary, error) {
+	s := new(Summary)
+	there, err := (&Job{Plan: p, store: store}).readResult(ctx, store, summaryName, s)
+	if !there || err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
 // Finish proves that every record was counted once and writes the summary. It may be called any number of times.
 func (j *Job) Finish(ctx context.Context) (*Summary, error) {
 	s := new(Summary)

@@ -225,3 +225,25 @@ func TestAJobStopsAtItsErrorLimitAndIsContinued(t *testing.T) {
 		t.Error("the job does not end")
 	})
 }
+
+// An attempt that was stopped for long and wakes when another one has done its task must not continue it.
+func TestAnAttemptEndsWhenAnotherHasDoneItsTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := planned(t)
+		late := w.start("a late process", 1, -1, 0)
+		began := false
+		err := late.run(func(ctx context.Context, j *Job) error {
+			return j.watched(ctx, j.isRead(0), func(ctx context.Context) error {
+				began = true
+				if _, err := w.work(); err != nil { // others do all tasks meanwhile
+					return err
+				}
+				<-j.draining().Done()
+				return errors.New("it was drained")
+			})
+		})
+		if err != nil || !began {
+			t.Errorf("began: %v, ended with %v", began, err)
+		}
+	})
+}

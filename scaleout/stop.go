@@ -147,8 +147,12 @@ func (j *Job) overLimit(ctx context.Context, n counted, end bool) error {
 // stopEvery is how often a process that works on a task looks whether the job was stopped.
 const stopEvery = 5 * time.Second
 
-// watched calls do with a context that ends, and drains loads, when the job is stopped or the process is to end.
-func (j *Job) watched(ctx context.Context, do func(ctx context.Context) error) error {
+// errOver says that a task is done already, by another attempt.
+var errOver = errors.New("another attempt has done the task")
+
+// watched calls do, and drains its loads when the job is stopped, when the process is to end, or when over, which may be nil, says that another
+// attempt has done the task: one that was stopped for hours would send rows after the end of the job otherwise.
+func (j *Job) watched(ctx context.Context, over func(ctx context.Context) bool, do func(ctx context.Context) error) error {
 	if err := j.rest(ctx); err != nil {
 		return err
 	}
@@ -157,12 +161,16 @@ func (j *Job) watched(ctx context.Context, do func(ctx context.Context) error) e
 	j.drain = drain
 	j.mu.Unlock()
 	defer stop(nil)
-	j.watch(ctx, drain, stop)
-	return do(ctx)
+	j.watch(ctx, drain, over, stop)
+	err := do(ctx)
+	if errors.Is(context.Cause(drain), errOver) {
+		return nil // the result of another attempt counts
+	}
+	return err
 }
 
-// watch looks from now on, until drain ends, whether the job was stopped or the process has lost its share of the ceilings.
-func (j *Job) watch(ctx, drain context.Context, stop context.CancelCauseFunc) {
+// watch looks from now on, until drain ends, whether the job was stopped, the task is over, or the process has lost its share of the ceilings.
+func (j *Job) watch(ctx, drain context.Context, over func(ctx context.Context) bool, stop context.CancelCauseFunc) {
 	timer := time.AfterFunc(stopEvery, func() {
 		if drain.Err() != nil {
 			return
@@ -171,11 +179,14 @@ func (j *Job) watch(ctx, drain context.Context, stop context.CancelCauseFunc) {
 		if !errors.As(err, new(*StoppedError)) {
 			err = j.slot.Check()
 		}
+		if err == nil && over != nil && over(ctx) {
+			err = errOver
+		}
 		if err != nil {
 			stop(err)
 			return
 		}
-		j.watch(ctx, drain, stop)
+		j.watch(ctx, drain, over, stop)
 	})
 	context.AfterFunc(drain, func() { timer.Stop() })
 }

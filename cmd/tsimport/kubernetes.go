@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/jobdir"
 	"tsimport/pipeline/options"
 	"tsimport/scaleout"
 	"tsimport/scaleout/kubernetes"
@@ -38,7 +40,8 @@ func planRunner(c *cli.Context) (*kubernetes.Options, error) {
 		Secret: c.String("k8s-secret"), ServiceAccount: c.String("k8s-service-account"), CPU: c.String("k8s-cpu"), MemoryBytes: memory,
 	}
 	if o.Name == "" {
-		o.Name = strings.Trim("tsimport-"+notInNames.ReplaceAllString(strings.ToLower(c.String("table")), "-"), "-")
+		o.Name = "tsimport-" + notInNames.ReplaceAllString(strings.ToLower(c.String("table")), "-")
+		o.Name = strings.Trim(o.Name[:min(len(o.Name), kubernetes.MaxNameBytes)], "-")
 	}
 	if v := c.String("k8s-volume"); v != "" {
 		var found bool
@@ -60,8 +63,20 @@ func planRunner(c *cli.Context) (*kubernetes.Options, error) {
 	return o, nil
 }
 
+// planInNames is how much of a plan's ID stands in the names of its Jobs.
+const planInNames = 8
+
+// missingSummary is an error if all Jobs are complete and the load has not ended.
+func missingSummary(missing bool, store jobdir.Store) error {
+	if !missing {
+		return nil
+	}
+	return fmt.Errorf("all Jobs are complete, and %s has no summary: pods had another job directory, or it was changed", store)
+}
+
 // runOn prints the manifests of the plan, or applies them.
-func runOn(c *cli.Context, interrupts *interrupts, show *display, o *kubernetes.Options, p *scaleout.Plan) error {
+func runOn(c *cli.Context, interrupts *interrupts, show *display, o *kubernetes.Options, store jobdir.Store, p *scaleout.Plan) error {
+	o.Plan = p.ID[:min(len(p.ID), planInNames)]
 	compared := 0
 	if p.Verify {
 		compared = len(p.Shards)
@@ -72,7 +87,13 @@ func runOn(c *cli.Context, interrupts *interrupts, show *display, o *kubernetes.
 		}
 	}
 	if c.Bool("apply") {
-		return kubernetes.Apply(interrupts.drain, *o, func(format string, a ...any) { say(c, show, format, a...) })
+		failed := kubernetes.Apply(interrupts.drain, *o, func(format string, a ...any) { say(c, show, format, a...) })
+		// What counts is in the job directory: finish fails as a Job where it has said that records were rejected.
+		s, err := scaleout.ReadSummary(interrupts.hard, store, p)
+		if s == nil {
+			return errors.Join(failed, err, missingSummary(failed == nil && err == nil, store))
+		}
+		return endWork(c, show, s, err)
 	}
 	manifests, err := kubernetes.Manifests(*o)
 	if err != nil {

@@ -270,7 +270,7 @@ func planJobDir(c *cli.Context, interrupts *interrupts, show *display, in *invoc
 	say(c, show, "%s in %s: %d splits to read, %d shards to write", what, store, len(p.Splits), len(p.Shards))
 	place := c.String("job-dir")
 	if manifests != nil {
-		return runOn(c, interrupts, show, manifests, p)
+		return runOn(c, interrupts, show, manifests, store, p)
 	}
 	say(c, show, "start on each machine, as often as you like: %s work --job-dir %s", commandName(), quoteArg(place))
 	if c.Bool("json") {

@@ -18,6 +18,9 @@ const (
 	maxParallelism = 10_000 // of a Job with more than as many indexes, and the most of its indexes that may fail
 )
 
+// MaxNameBytes bounds the name of a load's Jobs: a pod's name, 63 characters at most, has it, the plan, the stage and the index.
+const MaxNameBytes = 34
+
 // attempts are how often a pod of one index may fail before the index has.
 const attempts = 6
 
@@ -26,7 +29,8 @@ const scratchDir = "/data"
 
 // Options are what the manifests say beside the plan.
 type Options struct {
-	Name      string // of the Jobs, before the name of the stage: letters, digits and hyphens
+	Name      string // of the Jobs, before the plan and the stage: letters, digits and hyphens
+	Plan      string // its ID: Jobs of an earlier plan are others
 	Namespace string // "" is that of kubectl
 	Image     string // of this version of tsimport
 	JobDir    string // as workers open it
@@ -56,12 +60,12 @@ type EnvVar struct {
 	Value string `yaml:"value"`
 }
 
-var nameOfJobs = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,48}[a-z0-9])?$`)
+var nameOfJobs = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,32}[a-z0-9])?$`)
 
 // Check refuses what Kubernetes would refuse, or what pods could not reach.
 func (o *Options) Check() error {
 	if !nameOfJobs.MatchString(o.Name) {
-		return fmt.Errorf("%q cannot be the name of Jobs: want at most 50 lower-case letters, digits and hyphens, a letter first", o.Name)
+		return fmt.Errorf("%q cannot be the name of Jobs: want at most %d lower-case letters, digits and hyphens, a letter first", o.Name, MaxNameBytes)
 	}
 	if o.Image == "" {
 		return fmt.Errorf("no image: name one that has this version of tsimport")
@@ -102,12 +106,12 @@ func Manifests(o Options) ([][]byte, error) {
 }
 
 // JobName is the name of the Job of a stage.
-func (o *Options) JobName(stage string) string { return o.Name + "-" + stage }
+func (o *Options) JobName(stage string) string { return o.Name + "-" + o.Plan + "-" + stage }
 
 func (o *Options) job(s Stage, suspended bool) job {
 	j := job{APIVersion: "batch/v1", Kind: "Job"}
 	j.Metadata.Name, j.Metadata.Namespace = o.JobName(s.Name), o.Namespace
-	j.Metadata.Labels = map[string]string{"app.kubernetes.io/name": "tsimport", "app.kubernetes.io/instance": o.Name, "tsimport/stage": s.Name}
+	j.Metadata.Labels = map[string]string{"app.kubernetes.io/name": "tsimport", "app.kubernetes.io/instance": o.Name, "tsimport/plan": o.Plan, "tsimport/stage": s.Name}
 	tasks := s.Tasks
 	j.Spec = jobSpec{
 		CompletionMode: "Indexed", Completions: tasks, Parallelism: min(max(o.Workers, 1), tasks, maxParallelism), Suspend: suspended,

@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "write the golden manifests")
 
 func job3() Options {
 	return Options{
-		Name: "tsimport-orders", Namespace: "loads", Image: "registry.example/tsimport:v1", JobDir: "oss://jobs/orders-1", Workers: 20,
+		Name: "tsimport-orders", Plan: "1a2b3c4d", Namespace: "loads", Image: "registry.example/tsimport:v1", JobDir: "oss://jobs/orders-1", Workers: 20,
 		Stages:      []Stage{{"read", 200}, {"write", 40}, {"verify", 40}, {"finish", 1}},
 		Secret:      "tablestore",
 		Env:         []EnvVar{{"TABLESTORE_ENDPOINT", "https://shop.cn-hangzhou.ots.aliyuncs.com"}},
@@ -100,7 +100,7 @@ func TestStagesAreAppliedOneAfterTheOther(t *testing.T) {
 			jobs = append(jobs, f[2])
 		}
 	}
-	if want := []string{"tsimport-orders-read", "tsimport-orders-write", "tsimport-orders-verify", "tsimport-orders-finish"}; !slices.Equal(jobs, want) {
+	if want := []string{"tsimport-orders-1a2b3c4d-read", "tsimport-orders-1a2b3c4d-write", "tsimport-orders-1a2b3c4d-verify", "tsimport-orders-1a2b3c4d-finish"}; !slices.Equal(jobs, want) {
 		t.Errorf("jobs %q, want %q", jobs, want)
 	}
 }
@@ -109,7 +109,7 @@ func TestAFailedStageEndsTheOthers(t *testing.T) {
 	calls := fakeKubectl(t, `case "$1" in apply) cat > /dev/null;; get) case "$3" in *-write) t=Failed;; *) t=Complete;; esac
 echo '{"status":{"conditions":[{"type":"'$t'","status":"True","reason":"PodFailurePolicy","message":"exit code 5"}]}}';; esac`)
 	err := Apply(context.Background(), job3(), t.Logf)
-	if err == nil || !strings.Contains(err.Error(), "tsimport-orders-write failed: PodFailurePolicy: exit code 5") {
+	if err == nil || !strings.Contains(err.Error(), "tsimport-orders-1a2b3c4d-write failed: PodFailurePolicy: exit code 5") {
 		t.Fatal(err)
 	}
 	if text, _ := os.ReadFile(calls); strings.Contains(string(text), "verify") {
