@@ -449,6 +449,8 @@ func randomJob(t *testing.T, seed uint64) {
 	}
 	w.check(s)
 	processes.Wait() // those that were stopped may still have sent something
+	// So may requests that nobody waits for any more, in virtual time: pauses of a process are minutes.
+	time.Sleep(10 * time.Minute)
 	w.check(s)
 	for name := range w.store.objects {
 		if strings.HasPrefix(name, "runs/") && !w.named(name) {

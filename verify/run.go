@@ -251,19 +251,22 @@ func (v *verifier) partitions(t *target) ([]table.Value, error) {
 func (v *verifier) compareAll(ctx context.Context) error {
 	ranges := v.ranges()
 	tallies := make([]*tally, len(ranges))
-	group, ctx := errgroup.WithContext(ctx)
+	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(v.cfg.Workers)
 	for i, r := range ranges {
-		if ctx.Err() != nil {
+		if groupCtx.Err() != nil {
 			break
 		}
 		group.Go(func() (err error) {
-			tallies[i], err = v.compareRange(ctx, r)
+			tallies[i], err = v.compareRange(groupCtx, r)
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return err
+	}
+	if ctx.Err() != nil { // ranges that were not begun have no tally
+		return context.Cause(ctx)
 	}
 	v.result.Ranges = len(ranges)
 	v.add(tallies)
