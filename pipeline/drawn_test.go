@@ -25,7 +25,7 @@ func (d *drawn) count(what string, is bool) {
 	}
 }
 
-// check prints the counts, and fails for what no load had. A few seeds that a user gives need not have everything.
+// check prints the counts, and fails for what fewer loads than least had.
 func (d *drawn) check(t *testing.T, least int) {
 	t.Helper()
 	d.mu.Lock()

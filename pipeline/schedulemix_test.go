@@ -49,37 +49,42 @@ func TestAnyMixOfOrderAndSplitsLeavesTheTableOfASequentialLoad(t *testing.T) {
 			})
 		}
 	})
-	mixDrawn.check(t, 1)
+	if *mixSeeds == 0 || *mixSeeds >= 100 { // a few from 1 on need not draw everything
+		mixDrawn.check(t, 1)
+	}
+	mixHappened.check(t, min(1, *mixSeeds/100)) // what a few loads meet depends on the machine
 }
 
-// mixDrawn are the loads of that test that were read by a schedule.
-var mixDrawn drawn
+// mixDrawn is what the seeds of that test draw for loads that may be read by a schedule, the same on every machine; mixHappened is what
+// loads that were read by one have met.
+var mixDrawn, mixHappened drawn
 
-// note counts what a load that was read by a schedule had.
+// note counts what a load had.
 func (m *mixedLoad) note(r *Report, want *leftBySequence, attempts int) {
 	d, o := &mixDrawn, &m.oracle
+	rows := m.cfg.sectionRows
 	d.count("rows without an order", m.cfg.Write.Order == plan.OrderNone)
+	d.count("a schedule", m.scheduled)
+	d.count("a switch to it in mid-load", m.scheduled && m.cfg.switchAfter > 0)
+	d.count("a key that fills several sections", m.scheduled && m.longestKey() >= 3*rows)
+	d.count("strays in every section", m.scheduled && m.mix.strays && rows >= 25)
+	d.count("a later row of a key that the service refuses", m.scheduled && want.refusedLater > 0)
+	d.count("a computed key", m.scheduled && strings.Contains(strings.Join(m.key.pk, ""), "="))
+	d.count("updates", m.scheduled && o.mode == table.Update)
+	d.count("deletes", m.scheduled && o.mode == table.Delete)
+	d.count("a condition", m.scheduled && o.condition != table.Ignore)
+	for _, a := range arrangements {
+		d.count(a, m.scheduled && m.mix.arrangement == a)
+	}
+	d = &mixHappened
 	d.count("rows superseded", r.Superseded > 0)
 	d.count("rejected records", r.Rejected > 0)
-	if r.Sections == 0 {
-		return
-	}
-	rows := m.cfg.sectionRows
-	d.count("a schedule", true)
-	d.count("a switch to it in mid-load", m.cfg.switchAfter > 0)
-	d.count("a key that fills several sections", m.longestKey() >= 3*rows)
-	d.count("strays in every section", m.mix.strays && rows >= 25)
-	d.count("a later row of a key that the service refuses", want.refusedLater > 0)
-	d.count("a computed key", strings.Contains(strings.Join(m.key.pk, ""), "="))
-	d.count("statistics that lie", m.w.lies.Load() > 0)
-	d.count("updates", o.mode == table.Update)
-	d.count("deletes", o.mode == table.Delete)
-	d.count("a condition", o.condition != table.Ignore)
-	d.count("kills", attempts > 1)
-	d.count("splits", r.Recuts > 0)
-	for _, a := range arrangements {
-		d.count(a, m.mix.arrangement == a)
-	}
+	d.count("a schedule", r.Sections > 0)
+	d.count("a switch to it in mid-load", r.Sections > 0 && m.cfg.switchAfter > 0)
+	d.count("a later row of a key that the service refuses", r.Sections > 0 && want.refusedLater > 0)
+	d.count("statistics that lie", r.Sections > 0 && m.w.lies.Load() > 0)
+	d.count("kills", r.Sections > 0 && attempts > 1)
+	d.count("splits", r.Sections > 0 && r.Recuts > 0)
 }
 
 // longestKey is for how many records one key follows itself.
@@ -502,7 +507,7 @@ func TestALoadKilledAtAnyCheckpointResumesToTheTableOfASequentialLoad(t *testing
 			})
 		}
 	})
-	killDrawn.check(t, 1)
+	killDrawn.check(t, min(1, *mixSeeds/500)) // which checkpoints a few loads have depends on the machine
 }
 
 // killDrawn are the checkpoints at which loads of that test were killed.
@@ -649,7 +654,7 @@ func TestANumberedLoadOfAnyArrangementHasEachRecordOnce(t *testing.T) {
 			})
 		}
 	})
-	numberedDrawn.check(t, 1)
+	numberedDrawn.check(t, min(1, *mixSeeds/200)) // what a few loads meet depends on the machine
 }
 
 // numberedDrawn are the loads of that test.
