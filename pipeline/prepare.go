@@ -24,9 +24,19 @@ type Prepared struct {
 	hangUp  context.CancelFunc
 }
 
-// Prepare plans a load and writes nothing. Job is what another process was prepared with; nil is none. What must be the same for it and is not
-// is an error that names it.
-func Prepare(ctx context.Context, cfg Config, job *checkpoint.Job) (p *Prepared, err error) {
+// Former is what another process was prepared with.
+type Former struct {
+	Job      *checkpoint.Job
+	Division []byte // of its sources, as source.Origin says it
+}
+
+// Prepare plans a load and writes nothing. Former is what another process was prepared with; nil is none. What must be the same for it and is
+// not is an error that names it.
+func Prepare(ctx context.Context, cfg Config, former *Former) (p *Prepared, err error) {
+	var job *checkpoint.Job
+	if former != nil {
+		job = former.Job
+	}
 	cfg.setDefaults()
 	cfg.Checkpoint.None = true
 	cfg.Resume.Settings = job
@@ -36,7 +46,7 @@ func Prepare(ctx context.Context, cfg Config, job *checkpoint.Job) (p *Prepared,
 			hangUp()
 		}
 	}()
-	a := &attempt{cfg: &cfg, hooks: new(hooks), started: time.Now()}
+	a := &attempt{cfg: &cfg, hooks: new(hooks), started: time.Now(), former: former}
 	if err := a.connect(ctx, ctx); err != nil {
 		return nil, err
 	}

@@ -86,7 +86,8 @@ type attempt struct {
 	raised  *RaisedWrite
 	share   *share // of limits that several loads keep together; nil without them
 
-	mostInputs int // as in plan.Request
+	mostInputs int     // as in plan.Request
+	former     *Former // of a load that several processes do a part of each; nil is none
 }
 
 // online reports whether the attempt talks to the service about its table.
@@ -126,6 +127,9 @@ func (a *attempt) makePlan(gentle context.Context) (err error) {
 		request.Selection, request.Chosen = a.cfg.Resume.Known, a.from.job.Chosen
 	}
 	a.from.settings(request, a.cfg.Resume.Settings)
+	if f := a.former; f != nil {
+		request.Divided, request.Division = true, f.Division
+	}
 	if a.from.snapshot != nil {
 		request.Divided = true
 		if request.Division, err = a.from.job.ReadDivision(a.cfg.RunDir); err != nil {

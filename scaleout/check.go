@@ -33,7 +33,8 @@ func Check(cfg *pipeline.Config) error {
 		{cfg.Resume.Known != nil, "--only-new, --files-by, --settle-files and --done-marker: choose the inputs, and name them"},
 		{cfg.Checkpoint.State != nil, "--state: the job directory keeps what another machine needs; leave it out"},
 		{cfg.Resume.AcceptChanged, "--accept-changed-input: all processes must read the same; plan a new job"},
-		{cfg.Read.Sources != nil, "tables, databases and archives are not divided over processes yet; export them to files, or load without --job-dir"},
+		{cfg.Read.Sources != nil && w.Order == plan.OrderNone, "--order none with a table, a database or an archive: a row that a lost process has written may be gone when its range is read again; leave --order out"},
+		{cfg.Read.Merges, "--since: load without --job-dir"},
 	} {
 		if c.is {
 			return usagef("--job-dir: %s", c.why)
@@ -51,9 +52,6 @@ func Check(cfg *pipeline.Config) error {
 func checkPlan(p *plan.Plan) error {
 	if p.Schema.Numbered > 0 {
 		return usagef("--job-dir: table %s has the auto-increment key column %s: rows must be numbered in their order, by one process; load without --job-dir", p.Schema.Table, p.Schema.Key[p.Schema.Numbered].Name)
-	}
-	if p.Live {
-		return usagef("--job-dir: %s changes while it is read; load without --job-dir", p.Sources[0].Name)
 	}
 	for _, s := range p.Sources {
 		if _, stream := s.Chain(); stream {

@@ -32,6 +32,7 @@ type Summary struct {
 	Table    string    `json:"table"`
 	Inputs   []string  `json:"inputs"`
 	SummaryCounts
+	SummaryLive
 	SummaryWork
 	RejectsFiles []string               `json:"rejects_files,omitempty"`
 	Reasons      []pipeline.ReasonCount `json:"reject_reasons,omitempty"`
@@ -44,6 +45,8 @@ type SummaryCounts struct {
 	Written    int64 `json:"written"`
 	Superseded int64 `json:"superseded"`
 	Maybe      int64 `json:"maybe_applied,omitempty"`
+	// ExpiredCells are cells older than the table takes, which were left out (--drop-expired). Their rows were written without them.
+	ExpiredCells int64 `json:"expired_cells,omitempty"`
 }
 
 // SummaryWork is what the job took.
@@ -98,6 +101,7 @@ func (j *Job) Finish(ctx context.Context) (*Summary, error) {
 	}
 	f := &finisher{job: j, summary: s, named: map[string]bool{}, by: map[string]bool{}}
 	*s = Summary{done: j.newDone(nonce()), Planned: j.Plan.Planned, State: pipeline.StateFinished, Target: j.Plan.Job.Target, Table: j.Plan.Job.Table, Inputs: j.Plan.Inputs}
+	s.Live = j.Plan.Live
 	for _, step := range []func(context.Context) error{f.splits, f.shards, f.balance, f.limit, f.comparisons, f.mergeRejects, f.page} {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -151,6 +155,8 @@ func (f *finisher) splits(ctx context.Context) error {
 		}
 		f.note(0, &r.done)
 		f.summary.Read += r.Read
+		f.summary.ExpiredCells += r.ExpiredCells
+		f.summary.SummaryLive.add(r.Snapshots)
 		if r.Direct != nil {
 			f.summary.Superseded += r.Direct.Superseded
 			f.summary.add(&r.Direct.written)

@@ -99,7 +99,7 @@ func (j *Job) prepare(ctx context.Context) (*pipeline.Prepared, error) {
 	if j.prepared != nil {
 		return j.prepared, nil
 	}
-	p, err := pipeline.Prepare(context.WithoutCancel(ctx), j.o.Load, j.Plan.Job)
+	p, err := pipeline.Prepare(context.WithoutCancel(ctx), j.o.Load, j.Plan.former())
 	var changed *pipeline.ChangedError
 	if errors.As(err, &changed) {
 		return nil, unfitf("%s cannot be worked on: since it was planned, %w; put back what it was, or plan a new job in another directory", j.store, err)
@@ -113,6 +113,16 @@ func (j *Job) prepare(ctx context.Context) (*pipeline.Prepared, error) {
 	}
 	j.prepared = p
 	return p, nil
+}
+
+// letGo closes sources that change while they are read, with the snapshots that their servers keep for them: rows are written for hours.
+func (j *Job) letGo() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.Plan.Live && j.prepared != nil {
+		j.prepared.Close()
+		j.prepared = nil
+	}
 }
 
 // sameTable refuses a table that is not the one that was planned for.

@@ -88,7 +88,7 @@ func (r *Request) sameAs(ctx context.Context, store jobdir.Store, p *Plan) error
 	if identity := identityOf(&r.Load); p.Job.Identity != identity {
 		return unfitf("--job-dir %s is the directory of another job: of other inputs or into another table; give an empty place", store)
 	}
-	prepared, err := pipeline.Prepare(ctx, r.Load, p.Job)
+	prepared, err := pipeline.Prepare(ctx, r.Load, p.former())
 	var changed *pipeline.ChangedError
 	if errors.As(err, &changed) {
 		return unfitf("--job-dir %s is the directory of another job: %w; give the same command, or an empty place", store, err)
@@ -113,6 +113,7 @@ func (r *Request) make(ctx context.Context, prepared *pipeline.Prepared) (*Plan,
 		Budget: budgetOf(&r.Load.Write.Rates, workers),
 		Direct: r.Load.Write.Order == plan.OrderNone,
 	}
+	p.Division, p.Live = prepared.Plan.Division, prepared.Plan.Live
 	for _, s := range prepared.Plan.Sources {
 		p.Inputs = append(p.Inputs, s.Name)
 	}

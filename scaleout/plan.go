@@ -30,6 +30,11 @@ const (
 // planVersion is the version of all objects of a job directory.
 const planVersion = 1
 
+// former is what a process is told that prepares the load again.
+func (p *Plan) former() *pipeline.Former {
+	return &pipeline.Former{Job: p.Job, Division: p.Division}
+}
+
 // Plan is what was decided once, for all processes: the object plan.json. It has many fields because it is the contract between them.
 type Plan struct {
 	Version int       `json:"version"`
@@ -53,10 +58,14 @@ type Plan struct {
 
 	Key    []keyColumn `json:"key"`    // of the table
 	Inputs []string    `json:"inputs"` // names of the sources, by their ordinals
-	Bytes  int64       `json:"bytes"`  // of all inputs
-	Splits []Split     `json:"splits"`
-	Shards []Shard     `json:"shards"`
-	Bounds []Bound     `json:"bounds"` // where each range of keys but the first begins, increasing
+	// Division is what the origin of the sources has said of its parts: all processes read the same ones. Nil is files.
+	Division []byte `json:"division,omitempty"`
+	// Live says that the sources change while they are read.
+	Live   bool    `json:"live,omitempty"`
+	Bytes  int64   `json:"bytes"` // of all inputs
+	Splits []Split `json:"splits"`
+	Shards []Shard `json:"shards"`
+	Bounds []Bound `json:"bounds"` // where each range of keys but the first begins, increasing
 }
 
 // Split is a part of the inputs: a range of one source, or whole sources.

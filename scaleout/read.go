@@ -169,6 +169,9 @@ func (t *splitTask) take(p *intake.Parsed) error {
 			return err
 		}
 	}
+	for _, e := range p.Expired {
+		t.result.ExpiredCells += int64(e.Cells)
+	}
 	for _, b := range p.Blocks {
 		shard := t.job.shards.shard[b.Lane]
 		for i := range b.Block.Rows {
@@ -195,6 +198,7 @@ func (t *splitTask) commit(ctx context.Context) (err error) {
 	if sum := r.ended(); sum != r.Read {
 		return fmt.Errorf("the ledger of split %d does not balance: %d records read, and %d rows and rejected records", r.Split, r.Read, sum)
 	}
+	r.Snapshots = t.snapshotsOf()
 	cpu, _ := pipeline.Resources()
 	r.CPU, r.Ended = cpu-t.cpu, time.Now().UTC()
 	return t.job.commit(ctx, t.job.store, splitName(r.Split), r)

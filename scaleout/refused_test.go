@@ -68,8 +68,11 @@ func TestWhatManyProcessesCannotDoIsRefusedByName(t *testing.T) {
 		"embedded store":           func(c *pipeline.Config) { c.Target.Place = "a store" },
 		"--table with":             func(c *pipeline.Config) { c.Target.Table = "t_{month(at)}" },
 		"numbers need one process": func(c *pipeline.Config) { c.Write.Marks.ReturnedKeys = "keys.csv" },
-		"tables, databases":        func(c *pipeline.Config) { c.Read.Sources = new(splitOrigin) },
-		"standard input":           func(c *pipeline.Config) { c.Inputs = []string{"-"} },
+		"--since":                  func(c *pipeline.Config) { c.Read.Merges = true },
+		"--order none with a table": func(c *pipeline.Config) {
+			c.Read.Sources, c.Write.Order = new(splitOrigin), plan.OrderNone
+		},
+		"standard input": func(c *pipeline.Config) { c.Inputs = []string{"-"} },
 		"--order none and --verify": func(c *pipeline.Config) {
 			c.Write.Order, c.Compared = plan.OrderNone, true
 		},

@@ -11,6 +11,7 @@ import (
 
 	"tsimport/internal/jobdir"
 	"tsimport/pipeline"
+	"tsimport/reader/source"
 	"tsimport/scaleout/runfile"
 )
 
@@ -35,12 +36,16 @@ type result interface{ head() *done }
 // splitResult is the object splits/NNNNNN.json: a split was read.
 type splitResult struct {
 	done
-	Split   int              `json:"split"`
-	Read    int64            `json:"read"`
-	Rows    int64            `json:"rows"` // in runs
-	Bytes   int64            `json:"bytes"`
-	Objects []runfile.Object `json:"objects,omitempty"`
-	Extents []runfile.Extent `json:"extents,omitempty"`
+	Split int   `json:"split"`
+	Read  int64 `json:"read"`
+	Rows  int64 `json:"rows"` // in runs
+	Bytes int64 `json:"bytes"`
+	// ExpiredCells are cells that were left out, for the table would not take them.
+	ExpiredCells int64            `json:"expired_cells,omitempty"`
+	Objects      []runfile.Object `json:"objects,omitempty"`
+	Extents      []runfile.Extent `json:"extents,omitempty"`
+	// Snapshots are those that the split was read from, of a source that has some.
+	Snapshots []source.Snapshot `json:"snapshots,omitempty"`
 	// Direct says how the rows were written, of a load that has no runs.
 	Direct *direct `json:"direct,omitempty"`
 }

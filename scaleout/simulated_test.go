@@ -30,6 +30,7 @@ import (
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
+	"tsimport/reader/source/sourcetest"
 )
 
 var (
@@ -199,6 +200,9 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := p.act(); err != nil {
 		return nil, err
 	}
+	if answer := refuses(r, body); answer != nil {
+		return answer, nil
+	}
 	again := r.Clone(context.WithoutCancel(r.Context()))
 	again.Body = io.NopCloser(strings.NewReader(string(body)))
 	answer, err := p.w.server.Transport().RoundTrip(again)
@@ -218,6 +222,7 @@ type world struct {
 	store  *memory
 	server *server.Server
 	inputs []string
+	source *sourcetest.Keyed // in place of inputs
 	mode   table.Mode
 	order  plan.Order
 	verify bool
@@ -279,7 +284,7 @@ func (w *world) makeInputs(rnd *rand.Rand) {
 
 // config is the load.
 func (w *world) config(transport http.RoundTripper) pipeline.Config {
-	return pipeline.Config{
+	cfg := pipeline.Config{
 		Inputs: w.inputs,
 		Target: plan.Target{
 			Client: client.Target{
@@ -294,6 +299,11 @@ func (w *world) config(transport http.RoundTripper) pipeline.Config {
 		Write:   pipeline.Write{Mode: w.mode, Order: w.order, Concurrency: 4, BatchRows: 20},
 		Limits:  pipeline.Limits{MaxErrors: pipeline.MaxErrors{Rows: -1}, Memory: 64 << 20, TempDir: w.dir},
 	}
+	if w.source != nil {
+		cfg.Inputs, cfg.Read.Sources = []string{w.source.Name}, w.source
+		cfg.Target.Key = []table.KeyColumn{{Name: "id", Type: table.Integer}}
+	}
+	return cfg
 }
 
 // start starts a process that dies after so many acts, negative never.
@@ -335,7 +345,7 @@ func (w *world) rows() map[string]string {
 			w.t.Fatal(err)
 		}
 		for _, row := range r.Rows {
-			rows[row.PrimaryKey.PrimaryKeys[0].Value.(string)] = row.Columns[0].Value.(string)
+			rows[fmt.Sprint(row.PrimaryKey.PrimaryKeys[0].Value)] = row.Columns[0].Value.(string)
 		}
 		from = r.NextStartPrimaryKey
 	}

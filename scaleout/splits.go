@@ -47,6 +47,11 @@ func divide(ctx context.Context, p *plan.Plan, size int64, say func(format strin
 		if bytes < 0 {
 			bytes = unknownAsPieces
 		}
+		if about.Live { // a range of keys, of which nobody knows how many bytes it has
+			flush()
+			splits = append(splits, Split{Parts: []Part{{Source: i, Records: -1}}})
+			continue
+		}
 		if about.Seeking == source.SeeksByReading || bytes*2 <= size*wholeUpTo {
 			if group.Bytes+bytes > size {
 				flush()

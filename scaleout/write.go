@@ -31,6 +31,7 @@ func (j *Job) writeShard(ctx context.Context, i int, patience time.Duration) err
 	if r, err := j.shard(ctx, i); r != nil || err != nil {
 		return err
 	}
+	j.letGo()
 	if has, err := j.takeSlot(ctx, patience > 0); !has || err != nil {
 		return cmp.Or[error](err, errNoSlot)
 	}
@@ -162,9 +163,19 @@ func (j *Job) takeReport(ctx context.Context, r *shardResult, report *pipeline.R
 	var all []*keptReject
 	if err := origin.origins(ctx, numbers, func(number int64, row *runfile.Row) error {
 		w := why[number]
-		all = append(all, &keptReject{Source: row.Source, Record: row.Record, Row: number, Reject: table.Reject{
+		one := &keptReject{Source: row.Source, Record: row.Record, Row: number, Reject: table.Reject{
 			Reason: table.Reason{Column: w.Column, Code: w.Code, Message: w.Message, Value: w.Value, MaybeApplied: w.MaybeApplied},
-		}})
+		}}
+		all = append(all, one)
+		if !j.Plan.Live {
+			return nil
+		}
+		// Read again it would be another record.
+		prepared, err := j.prepare(ctx)
+		if err != nil {
+			return err
+		}
+		one.Header, one.Read, one.Reject.Raw = prepared.Plan.Sources[row.Source].Header, true, prepared.RejectText(row.Body)
 		return nil
 	}); err != nil {
 		return err

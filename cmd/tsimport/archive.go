@@ -121,7 +121,11 @@ func (l *archiveLoad) config(c *cli.Context, in *invocation) (cfg pipeline.Confi
 	if cfg, err = loadConfig(c, in); err != nil {
 		return cfg, err
 	}
-	cfg.Read.Sources, cfg.Target.DropExpired = archiveReader.New(l.archive), c.Bool("drop-expired")
+	origin := archiveReader.New(l.archive)
+	if workTaskOf(c) != nil {
+		origin.ByParts()
+	}
+	cfg.Read.Sources, cfg.Target.DropExpired = origin, c.Bool("drop-expired")
 	return cfg, nil
 }
 
@@ -172,8 +176,10 @@ func (l *archiveLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *tar
 	if err := l.check(cfg, from, to, traffic.Clock.Now()); err != nil {
 		return err
 	}
-	if err := l.keepsApart(interrupts.drain, cfg, to.Key); err != nil {
-		return err
+	if workTaskOf(l.c) == nil { // else it was seen when the load was planned
+		if err := l.keepsApart(interrupts.drain, cfg, to.Key); err != nil {
+			return err
+		}
 	}
 	say(l.c, l.show, "loading the archive of table %s: %s rows, scanned from %s to %s", m.Table, grouped(m.Rows), m.Began.Format(time.RFC3339), m.Ended.Format(time.RFC3339))
 	return nil

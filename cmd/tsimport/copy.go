@@ -56,7 +56,7 @@ func copyFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "drop-expired", Usage: "leave out cells that are older than the target's time to live or maximum deviation, and count them (default: refuse to copy)"},
 		&cli.StringFlag{Name: "through", Usage: "auto-increment: `PLACE` of the archive that rows go through, a new folder, oss://bucket/prefix or s3://bucket/prefix, which stays (default: beside the file of --returned-keys, until the copy has ended)"},
 	}
-	flags = append(flags, indexFlags()...)
+	flags = append(append(flags, indexFlags()...), slices.DeleteFunc(scaleFlags(), func(f cli.Flag) bool { return f.Names()[0] == "split-size" })...)
 	for _, f := range loadFlags() {
 		if slices.Contains(flagsOfCopy, f.Names()[0]) {
 			flags = append(flags, f)
@@ -146,6 +146,9 @@ func (k *copying) config(c *cli.Context, in *invocation) (cfg pipeline.Config, e
 		return cfg, usagef("--max-rcu %v: want a number above 0, or 0 for no limit", rcu)
 	}
 	more := map[string]any{"table": k.to.name, "order": plan.OrderNone.String()}
+	if c.IsSet("job-dir") || workTaskOf(c) != nil {
+		more["order"] = plan.LastWins.String() // each row is sent as one process has read it
+	}
 	if text := c.String("since"); text != "" {
 		if k.since, err = parseSince(text); err != nil {
 			return cfg, err

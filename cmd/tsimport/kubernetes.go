@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"strings"
 
@@ -40,7 +42,8 @@ func planRunner(c *cli.Context) (*kubernetes.Options, error) {
 		Secret: c.String("k8s-secret"), ServiceAccount: c.String("k8s-service-account"), CPU: c.String("k8s-cpu"), MemoryBytes: memory,
 	}
 	if o.Name == "" {
-		o.Name = "tsimport-" + notInNames.ReplaceAllString(strings.ToLower(c.String("table")), "-")
+		name := cmp.Or(c.String("table"), path.Base(c.Args().Get(1))) // of a copy, its second table
+		o.Name = "tsimport-" + notInNames.ReplaceAllString(strings.ToLower(name), "-")
 		o.Name = strings.Trim(o.Name[:min(len(o.Name), kubernetes.MaxNameBytes)], "-")
 	}
 	if v := c.String("k8s-volume"); v != "" {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -213,17 +214,18 @@ func workArguments(app *cli.App, args []string, c *cli.Context) ([]string, error
 	if err != nil {
 		return nil, err
 	}
-	if len(sorted) < 2 || sorted[1] != "load" {
-		return nil, usagef("the plan's command is not a load: %q", args)
+	if len(sorted) < 2 || sorted[1] != "load" && sorted[1] != "copy" {
+		return nil, usagef("the plan's command is neither a load nor a copy: %q", args)
 	}
+	command := sorted[1]
 	flags, inputs := cutInputs(sorted[2:])
 	without, more := append(scaleNames(), "json"), []string{}
 	for _, name := range append(append([]string{}, machineFlags...), "oss-endpoint", "oss-region", "s3-endpoint", "s3-region", "quiet") {
-		if c.IsSet(name) {
+		if c.IsSet(name) && slices.ContainsFunc(findCommand(app.Commands, command).Flags, func(f cli.Flag) bool { return f.Names()[0] == name }) {
 			without, more = append(without, name), append(more, "--"+name+"="+c.String(name))
 		}
 	}
-	rest := append([]string{"load"}, withoutFlags(findCommand(app.Commands, "load").Flags, flags, without)...)
+	rest := append([]string{command}, withoutFlags(findCommand(app.Commands, command).Flags, flags, without)...)
 	if c.Bool("quiet") {
 		more = slices.DeleteFunc(more, func(a string) bool { return strings.HasPrefix(a, "--quiet=") })
 		more = append(more, "--quiet")
@@ -235,6 +237,19 @@ func workArguments(app *cli.App, args []string, c *cli.Context) ([]string, error
 	return rest, nil
 }
 
+// refuseInJobs refuses what holds for each process alone.
+func refuseInJobs(c *cli.Context) error {
+	switch sql := slices.ContainsFunc(c.Args().Slice(), isSQL); {
+	case c.Bool("require-snapshot"):
+		return usagef("--job-dir: --require-snapshot: each process reads a snapshot of its own; load without --job-dir, or a standby that does not move")
+	case sql && c.IsSet("max-rows-per-second"):
+		return usagef("--job-dir: --max-rows-per-second: each process would read so many rows of the database; load without --job-dir")
+	case c.Float64("max-rcu") > 0:
+		return usagef("--job-dir: --max-rcu: each process would read so much of the source; copy without --job-dir")
+	}
+	return nil
+}
+
 // planJobDir plans a load for many processes.
 func planJobDir(c *cli.Context, interrupts *interrupts, show *display, in *invocation, cfg *pipeline.Config) error {
 	if in.kept() == nil {
@@ -244,9 +259,12 @@ func planJobDir(c *cli.Context, interrupts *interrupts, show *display, in *invoc
 	if err != nil {
 		return err
 	}
-	size, err := options.ParseSize(c.String("split-size"))
+	size, err := options.ParseSize(cmp.Or(c.String("split-size"), "0"))
 	if err != nil {
 		return usagef("--split-size: %v", err)
+	}
+	if err := refuseInJobs(c); err != nil {
+		return err
 	}
 	workers := c.Int("workers")
 	if workers < 1 || workers > 4096 {

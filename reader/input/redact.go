@@ -27,6 +27,9 @@ var ofDatabases = strings.Fields(`table key host hostaddr port user dbname servi
 // database is an address of a database, which is shown with its user: the password alone is a secret.
 var database = regexp.MustCompile(`(?i)^(?:postgres|postgresql|mysql|mariadb)$`)
 
+// sqliteFile is the address of a table of a file, which has no secret.
+var sqliteFile = regexp.MustCompile(`(?i)^sqlite:/[^?#@]*\?table=[^&#@]*$`)
+
 // shortestToken is the length in base64 from which the name of a parameter without a value is treated as a token.
 const shortestToken = 16
 
@@ -90,6 +93,9 @@ func redact(address string) string {
 	scheme, rest, found := strings.Cut(address, "://")
 	if found && (strings.EqualFold(scheme, "oss") || strings.EqualFold(scheme, "s3")) {
 		return redactObject(scheme, rest) + number
+	}
+	if sqliteFile.MatchString(address) {
+		return address + number
 	}
 	u, err := url.Parse(address)
 	if err != nil || !found || u.Opaque != "" || splitByPassword(u) {

@@ -41,6 +41,8 @@ func TestNoSecretOfAnAddressIsShown(t *testing.T) {
 		"postgres://u@h:5/d?table=a.b&sslmode=disable&passfile=/x/y":           "postgres://u@h:5/d?table=a.b&sslmode=disable&passfile=/x/y",
 		"postgresql://u:s@h/d?table=a&password=s&sslpassword=s&geheim=s":       "postgresql://xxxxx@h/d?table=a&password=xxxxx&sslpassword=xxxxx&geheim=xxxxx",
 		"postgres:///d?table=a%22b":                                            "postgres:///d?table=a%22b",
+		"sqlite:/data/shop.db?table=orders":                                    "sqlite:/data/shop.db?table=orders",
+		"sqlite:/data/shop.db?table=orders&password=x":                         "sqlite:/data/shop.db?xxxxx",
 		"mysql://u:p/w@h/d?table=t":                                            "mysql://xxxxx@h/d?xxxxx",
 		"mysql://u:12/w@h/d?table=t":                                           "mysql://xxxxx@h/d?xxxxx",
 		"mysql://u:12?table=w@h/d?table=t":                                     "mysql://xxxxx@h/d?xxxxx",
