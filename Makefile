@@ -172,11 +172,11 @@ hostile:
 
 # docs/job.schema.json from the flags; a test fails if it is not current.
 schema:
-	$(GO) test ./cmd/tsimport -run '^TestTheSchemaOfJobFiles' -count 1 -update
+	$(GO) test ./internal/commands -run '^TestTheSchemaOfJobFiles' -count 1 -update
 
 # Every typo of one edit of every command and flag.
 typos:
-	$(GO) test ./cmd/tsimport -run '^TestEveryTypo' -every-typo -count 1 -v
+	$(GO) test ./internal/commands -run '^TestEveryTypo' -every-typo -count 1 -v
 
 # The page of error codes, made from their catalogue.
 errors:

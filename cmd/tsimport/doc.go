@@ -1,4 +1,2 @@
-// Command tsimport loads files into Alibaba Cloud Tablestore. newApp turns flags and signals into a load, an export, a
-// comparison or a server, and its error into an exit code. Stdout carries results only. Every error is one line that says what
-// failed, on what, why, and what to do. This room knows the user, the terminal and the environment, and nothing else.
+// Command tsimport loads files into Alibaba Cloud Tablestore. What it does is in the package commands, which other binaries share.
 package main

@@ -93,7 +93,7 @@ func phrases(cell string) *regexp.Regexp {
 }
 
 // TestBannedWordsAreNotUsed looks for banned words in pages, in comments and names of Go files, and in the texts
-// of cmd/tsimport.
+// of internal/commands.
 func TestBannedWordsAreNotUsed(t *testing.T) {
 	bans := bans(t)
 	root := filepath.Join("..", "..")
@@ -115,7 +115,7 @@ func TestBannedWordsAreNotUsed(t *testing.T) {
 		var texts []text
 		switch {
 		case strings.HasSuffix(rel, ".go"):
-			texts = goTexts(t, name, path.Dir(rel) == "cmd/tsimport")
+			texts = goTexts(t, name, path.Dir(rel) == "internal/commands")
 		case strings.HasSuffix(rel, ".md") && rel != "CHANGELOG.md":
 			page, err := os.ReadFile(name)
 			if err != nil {

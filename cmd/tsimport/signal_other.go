@@ -1,8 +1,0 @@
-//go:build !unix
-
-package main
-
-import "os"
-
-// stateSignals ask a load for its state; here there are none.
-var stateSignals []os.Signal

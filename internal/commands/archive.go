@@ -1,0 +1,299 @@
+package commands
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport"
+	"tsimport/internal/jobdir"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline"
+	"tsimport/pipeline/plan"
+	archiveReader "tsimport/reader/archive"
+	"tsimport/reader/input"
+	"tsimport/reader/source"
+	"tsimport/transfer/archive"
+	"tsimport/transfer/copytable"
+	"tsimport/verify"
+)
+
+// archiveOf returns the manifest of the archive that the arguments are, nil if they are files.
+func archiveOf(ctx context.Context, args []string, find input.Options) (*archive.Manifest, error) {
+	for _, arg := range args {
+		m, err := archiveAt(ctx, arg, find)
+		if err == nil && m == nil {
+			continue
+		}
+		if len(args) > 1 {
+			return nil, usagef("%s is an archive of a table; load or compare it alone", quoteArg(arg))
+		}
+		return m, err
+	}
+	return nil, nil
+}
+
+// archiveAt returns the manifest of the archive at a path or an address, nil if there is none.
+func archiveAt(ctx context.Context, arg string, find input.Options) (m *archive.Manifest, err error) {
+	switch {
+	case archive.Is(arg):
+		m, err = archive.Read(arg)
+	case mayBeArchive(arg):
+		var files archive.Files
+		if files, err = archiveReader.Find(ctx, arg, find); err != nil && ctx.Err() == nil {
+			return nil, &plan.UsageError{Message: err.Error(), Input: true} // as of any input
+		}
+		if files != nil && err == nil {
+			m, err = archive.ReadFrom(ctx, files)
+		}
+	}
+	return m, inputError(err)
+}
+
+// mayBeArchive reports whether an address may be that of an archive in a store of objects. It is not asked of files, which would cost requests.
+func mayBeArchive(arg string) bool {
+	base := path.Base(arg)
+	return jobdir.IsAddress(arg) && !strings.ContainsAny(arg, "*?[{") && (!strings.Contains(base, ".") || base == archive.ManifestName || strings.HasSuffix(arg, "/"))
+}
+
+// refuseArchives is for commands that read files of rows, and databases. They would take an archive's manifest and parts for such files.
+func refuseArchives(c *cli.Context) error {
+	for _, arg := range c.Args().Slice() {
+		if m, err := archiveAt(c.Context, arg, storeOptions(c)); m != nil || errors.As(err, new(*plan.UsageError)) {
+			return usagef("%s is an archive of a table, which %s does not read; tsimport verify compares it with a table, and tsimport load restores it", quoteArg(arg), c.Command.Name)
+		}
+	}
+	return nil
+}
+
+// inputError makes bad usage of an archive that is not whole.
+func inputError(err error) error {
+	if damaged := new(archive.DamagedError); errors.As(err, &damaged) {
+		return &plan.UsageError{Message: err.Error(), Input: true}
+	}
+	return err
+}
+
+// originOf returns the sources that the arguments of a command are, nil if they are files.
+func originOf(ctx context.Context, c *cli.Context, args []string, find input.Options) (source.Origin, error) {
+	if origin, err := sqlOrigin(c, args); origin != nil || err != nil {
+		return origin, err
+	}
+	m, err := archiveOf(ctx, args, find)
+	if m == nil || err != nil {
+		return nil, err
+	}
+	return archiveReader.New(m), refuseReadFlags(c)
+}
+
+// refuseReadFlags refuses flags that say how text is read.
+func refuseReadFlags(c *cli.Context) error {
+	for _, f := range textFlags() {
+		if name := f.Names()[0]; c.IsSet(name) {
+			return usagef("--%s: an archive says itself how it is read; leave it out", name)
+		}
+	}
+	return nil
+}
+
+// archiveLoad is a load of an archive.
+type archiveLoad struct {
+	c       *cli.Context
+	show    *display
+	archive *archive.Manifest
+	lacking func() []string // nil unless the load has begun
+}
+
+func (l *archiveLoad) config(c *cli.Context, in *invocation) (cfg pipeline.Config, err error) {
+	if err := refuseReadFlags(c); err != nil {
+		return cfg, err
+	}
+	if cfg, err = loadConfig(c, in); err != nil {
+		return cfg, err
+	}
+	origin := archiveReader.New(l.archive)
+	if workTaskOf(c) != nil {
+		origin.ByParts()
+	}
+	cfg.Read.Sources, cfg.Target.DropExpired = origin, c.Bool("drop-expired")
+	return cfg, nil
+}
+
+func (l *archiveLoad) open(c *cli.Context, a access, show *display) (*target, error) {
+	return openTarget(c, a, show)
+}
+
+func (l *archiveLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *target, o *tsimport.LoadOptions) error {
+	if cfg.Target.Table == "" {
+		return nil // the load says so
+	}
+	traffic := new(client.Traffic)
+	sdk, err := client.New(interrupts.drain, t.Target, traffic)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	m := l.archive
+	from := &client.Table{Name: m.Table, Key: m.KeyColumns(), Defined: m.DefinedTypes(), Created: m.Created, Indexes: m.Indexes, IndexesAre: m.IndexesAre, Definition: m.Options.Definition()}
+	to := &client.Table{Name: cfg.Target.Table}
+	exists := false
+	if !t.missing {
+		admin := &client.Admin{Client: sdk, Context: interrupts.drain, RetryFor: cfg.Write.RetryFor}
+		described, err := admin.Describe(cfg.Target.Table)
+		switch {
+		case err == nil:
+			to, exists = described, true
+		case !errors.Is(err, client.ErrNoTable):
+			return err
+		}
+	}
+	if !exists {
+		notes := copytable.Define(&cfg.Target, &cfg.Columns, from, l.c.IsSet)
+		var more []string
+		if o.Create && !t.missing {
+			if more, err = defineIndexes(l.c, cfg, from, &client.Admin{Client: sdk, Context: interrupts.drain, RetryFor: cfg.Write.RetryFor}); err != nil {
+				return err
+			}
+		}
+		if notes = append(notes, more...); !o.Create {
+			notes = nil // the load refuses
+		}
+		for _, n := range notes {
+			say(l.c, l.show, "note: %s", n)
+		}
+		to.Key, to.Definition = cfg.Target.Key, cfg.Target.Define
+	}
+	l.lacking = lackingIndexes(l.c, cfg, from, sdk, interrupts.drain)
+	if err := l.check(cfg, from, to, traffic.Clock.Now()); err != nil {
+		return err
+	}
+	if workTaskOf(l.c) == nil { // else it was seen when the load was planned
+		if err := l.keepsApart(interrupts.drain, cfg, to.Key); err != nil {
+			return err
+		}
+	}
+	say(l.c, l.show, "loading the archive of table %s: %s rows, scanned from %s to %s", m.Table, grouped(m.Rows), m.Began.Format(time.RFC3339), m.Ended.Format(time.RFC3339))
+	return nil
+}
+
+// check refuses a target that would not have what the archive has.
+func (l *archiveLoad) check(cfg *pipeline.Config, from, to *client.Table, now time.Time) error {
+	m, name := l.archive, cfg.Target.Table
+	if err := fitsKey(m, &cfg.Columns, name, to.Key); err != nil {
+		return err
+	}
+	if err := freeMark(m, cfg, to.Key); err != nil {
+		return err
+	}
+	if m.Versions > max(to.MaxVersions, 1) {
+		return usagef("the archive has cells with %d versions, and table %s keeps %d; load it into a table with --max-versions %d", m.Versions, name, to.MaxVersions, m.Versions)
+	}
+	if m.Smallest == nil || cfg.Target.DropExpired {
+		return nil
+	}
+	oldest := copytable.Oldest(&to.Definition, now)
+	if at := time.UnixMilli(*m.Smallest); at.Before(oldest) {
+		flags := "--max-deviation"
+		if to.TimeToLive > 0 {
+			flags = "--ttl and --max-deviation"
+		}
+		return usagef("table %s does not take cells of before %s, and the archive has some from %s on; load it into a table with a larger %s, or give --drop-expired, which leaves such cells out and counts them",
+			name, oldest.UTC().Format(time.RFC3339), at.UTC().Format(time.RFC3339), flags)
+	}
+	if newest := now.Add(now.Sub(copytable.Oldest(&table.Definition{TimeToLive: -1, MaxDeviation: to.MaxDeviation}, now))); time.UnixMilli(*m.Largest).After(newest) {
+		return usagef("table %s does not take cells of after %s, and the archive has some up to %s; load it into a table with a larger --max-deviation",
+			name, newest.UTC().Format(time.RFC3339), time.UnixMilli(*m.Largest).UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// freeMark refuses marks in a column that rows of the archive have: of a table that was loaded by marks, all have.
+func freeMark(m *archive.Manifest, cfg *pipeline.Config, key []table.KeyColumn) error {
+	mark := markColumn(cfg)
+	numbered := slices.ContainsFunc(key, func(k table.KeyColumn) bool { return k.Auto })
+	at := slices.IndexFunc(m.Columns, func(name string) bool { return cfg.Columns.Takes(name) && cfg.Columns.To(name) == mark })
+	if !numbered || cfg.Write.Marks.AtLeastOnce || at < 0 {
+		return nil
+	}
+	return markTaken("the archive "+m.Dir(), mark, m.Columns[at])
+}
+
+func markColumn(cfg *pipeline.Config) string {
+	return cmp.Or(cfg.Write.Marks.Column, plan.DefaultMarkColumn)
+}
+
+func markTaken(source, mark, column string) error {
+	return usagef("rows of %s have cells in column %s, where the marks are to be; give these another column with --mark-column NAME, or leave the cells out with --exclude %s", source, mark, column)
+}
+
+// fitsKey refuses a table with a key column that the archive's rows do not have in their key, unless flags say how the key is made.
+func fitsKey(m *archive.Manifest, columns *plan.Columns, name string, key []table.KeyColumn) error {
+	from := m.KeyColumns()
+	if len(columns.Keys) > 0 || len(columns.Rename) > 0 || !slices.ContainsFunc(key, func(k table.KeyColumn) bool {
+		return !k.Auto && !slices.ContainsFunc(from, func(f table.KeyColumn) bool { return f.Name == k.Name && f.Type == k.Type })
+	}) {
+		return nil
+	}
+	return usagef("table %s has another primary key (%s) than the archive %s (%s); say with --pk how it is made", name, columnsText(key), m.Dir(), columnsText(from))
+}
+
+// keepsApart refuses a key that several rows of the archive would have: a load would write them over each other.
+func (l *archiveLoad) keepsApart(ctx context.Context, cfg *pipeline.Config, key []table.KeyColumn) error {
+	numbered := cfg.Write.Mode == table.Put && cfg.Write.Condition == table.Ignore && slices.ContainsFunc(key, func(k table.KeyColumn) bool { return k.Auto }) // no two rows get one key
+	if numbered || cfg.Write.Mode == table.Delete || copytable.KeepsApart(l.archive.KeyColumns(), key, &cfg.Columns) {
+		return nil
+	}
+	say(l.c, l.show, "the key does not contain that of the archive: looking for rows that would become one")
+	r := cfg.Request()
+	r.Target.Key = slices.Clone(key)
+	err := copytable.CheckKeys(ctx, r, l.archive.Dir(), func(v *verify.CheckConfig) {
+		v.Memory, v.TempDir, v.TempMax = cfg.Limits.Memory, cfg.Limits.TempDir, cfg.Limits.TempMax
+	})
+	if same := new(copytable.SameKeysError); errors.As(err, &same) {
+		return usagef("%v", same)
+	}
+	return err
+}
+
+func columnsText(key []table.KeyColumn) (text string) {
+	for i, k := range key {
+		if i > 0 {
+			text += ", "
+		}
+		text += k.Name + " " + k.Type.String()
+	}
+	return text
+}
+
+func (l *archiveLoad) compared(cfg *pipeline.Config) {
+	cfg.Read.Sources = archiveReader.New(l.archive)
+}
+
+func (l *archiveLoad) ended(r *pipeline.Report) (notes []string) {
+	if l.lacking != nil && r.State == pipeline.StateFinished {
+		notes = l.lacking()
+	}
+	if r.ExpiredCells > 0 {
+		notes = append(notes, fmt.Sprintf("%s cells are older than the target takes and were left out", grouped(r.ExpiredCells)))
+	}
+	return notes
+}
+
+// isFolder reports whether the output of an export is to be a folder, or what is one in a store of objects: there is one, or the name ends as that
+// of one.
+func isFolder(name string) bool {
+	if jobdir.IsAddress(name) {
+		return name[len(name)-1] == '/' || path.Ext(name) == ""
+	}
+	info, err := os.Stat(name)
+	return name != "" && (name[len(name)-1] == '/' || name[len(name)-1] == filepath.Separator || err == nil && info.IsDir())
+}

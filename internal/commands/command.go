@@ -1,0 +1,66 @@
+package commands
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"tsimport/pipeline/checkpoint"
+	"tsimport/reader/input"
+)
+
+// invocation is a load as it was requested: by the command line, or by a run that is resumed or whose rejects are loaded.
+type invocation struct {
+	args     []string        // after the program's name, as they are kept
+	goOn     bool            // with the run in the folder
+	restore  bool            // only the throughput that the run in the folder has raised
+	folder   string          // the run's, if not empty
+	settings *checkpoint.Job // whose types the load takes over
+	rejects  string          // the run whose rejects are loaded
+}
+
+// kept returns the arguments as they may be kept in the run folder to run the command again, none if they hold a secret.
+func (in *invocation) kept() []string {
+	for _, a := range in.args {
+		if input.Redact(a) != a {
+			return nil
+		}
+	}
+	return in.args
+}
+
+// command is the command as it can be typed again, without secrets.
+func (in *invocation) command() string {
+	args := []string{commandName()}
+	for _, a := range in.args {
+		args = append(args, input.Redact(a))
+	}
+	return commandLine(args)
+}
+
+// commandName is how tsimport was called: go run's binary is gone afterwards.
+func commandName() string {
+	if strings.Contains(filepath.ToSlash(os.Args[0]), "/go-build") {
+		return "go run ./cmd/tsimport"
+	}
+	return os.Args[0]
+}
+
+// commandLine is the command as it can be typed again.
+func commandLine(args []string) string {
+	quoted := make([]string, len(args))
+	for i, a := range args {
+		quoted[i] = quoteArg(a)
+	}
+	quoted[0] = args[0]
+	return strings.Join(quoted, " ")
+}
+
+func quoteArg(a string) string {
+	if a != "" && strings.IndexFunc(a, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,@%+", r)
+	}) < 0 {
+		return a
+	}
+	return "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+}

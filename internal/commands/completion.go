@@ -1,0 +1,90 @@
+package commands
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// generateCompletion is the argument with which a shell asks what may follow.
+const generateCompletion = "--generate-bash-completion"
+
+// completions are the scripts of shells that ask the program for what may follow, as the library's own are.
+var completions = map[string]string{
+	"bash": `_tsimport() {
+  local cur="${COMP_WORDS[COMP_CWORD]}" words=("${COMP_WORDS[@]:0:COMP_CWORD}")
+  [[ "$cur" == -* ]] && words+=("$cur")
+  COMPREPLY=($(compgen -W "$("${words[@]}" --generate-bash-completion 2>/dev/null)" -- "$cur"))
+}
+complete -o bashdefault -o default -F _tsimport tsimport
+`,
+	"zsh": `#compdef tsimport
+_tsimport() {
+  local -a opts asked
+  asked=("${(@)words[1,CURRENT-1]}")
+  [[ "${words[CURRENT]}" == -* ]] && asked+=("${words[CURRENT]}")
+  opts=("${(@f)$("${asked[@]}" --generate-bash-completion 2>/dev/null)}")
+  if [[ -n "${opts[1]}" ]]; then compadd -a opts; else _files; fi
+}
+compdef _tsimport tsimport
+`,
+	"powershell": `Register-ArgumentCompleter -Native -CommandName tsimport -ScriptBlock {
+  param($wordToComplete, $commandAst, $cursorPosition)
+  $asked = @($commandAst.CommandElements | Select-Object -Skip 1 | ForEach-Object { "$_" })
+  if ($wordToComplete -and -not $wordToComplete.StartsWith("-")) { $asked = @($asked | Select-Object -SkipLast 1) }
+  & tsimport @asked --generate-bash-completion 2>$null | Where-Object { $_ -like "$wordToComplete*" } |
+    ForEach-Object { [System.Management.Automation.CompletionResult]::new($_, $_, 'ParameterValue', $_) }
+}
+`,
+}
+
+func completionCommand() *cli.Command {
+	return &cli.Command{
+		Name: "completion", Usage: "print a script that completes commands and flags in bash, zsh, fish or powershell", ArgsUsage: "SHELL",
+		Description: "bash:        source <(tsimport completion bash)\nzsh:         source <(tsimport completion zsh)\n" +
+			"fish:        tsimport completion fish | source\npowershell:  tsimport completion powershell | Out-String | Invoke-Expression",
+		Action: func(c *cli.Context) error {
+			shell := c.Args().First()
+			script := completions[shell]
+			switch {
+			case c.NArg() != 1:
+				return usagef("completion wants one shell: bash, zsh, fish or powershell")
+			case shell == "fish":
+				var err error
+				if script, err = c.App.ToFishCompletion(); err != nil {
+					return fmt.Errorf("make the script for fish: %w", err)
+				}
+			case script == "":
+				return usagef("completion %q: want bash, zsh, fish or powershell", shell)
+			}
+			_, err := fmt.Fprint(results(c), script)
+			return err
+		},
+	}
+}
+
+func manCommand() *cli.Command {
+	return &cli.Command{
+		Name: "man", Usage: "print the manual page, in the format of man or Markdown", Description: "tsimport man > /usr/local/share/man/man1/tsimport.1",
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "markdown", Usage: "print it as Markdown"}},
+		Action: func(c *cli.Context) error {
+			page, err := "", error(nil)
+			if c.Bool("markdown") {
+				page, err = c.App.ToMarkdown()
+			} else {
+				page, err = c.App.ToManWithSection(1)
+			}
+			if err != nil {
+				return fmt.Errorf("make the manual page: %w", err)
+			}
+			_, err = fmt.Fprint(results(c), page)
+			return err
+		},
+	}
+}
+
+// asksForCompletion reports whether a shell asks what may follow: then nothing is run, and nothing is to be in order.
+func asksForCompletion(args []string) bool {
+	return len(args) > 0 && strings.EqualFold(args[len(args)-1], generateCompletion)
+}

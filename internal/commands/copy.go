@@ -1,0 +1,386 @@
+package commands
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
+	"tsimport/keyexpr"
+	"tsimport/pipeline"
+	"tsimport/pipeline/options"
+	"tsimport/pipeline/plan"
+	"tsimport/reader/tablescan"
+	"tsimport/transfer/copytable"
+	"tsimport/verify"
+)
+
+func copyCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
+	return &cli.Command{
+		Name:      "copy",
+		Usage:     "copy a table into another one, with all versions and timestamps, under the same key or a new one",
+		ArgsUsage: "SOURCE TARGET",
+		Description: addressHelp + "\n" +
+			"Each row is copied as it is when its page is read: the copy is not of one moment. Rows of the source may change meanwhile, and an\n" +
+			"interrupted copy resumes at the keys that it has reached. Run folder, exit codes and signals are those of tsimport load.\n" +
+			signalHelp(),
+		Flags:  copyFlags(),
+		Action: func(c *cli.Context) error { return runLoad(c, interrupts, show, in, &copying{show: show}) },
+	}
+}
+
+// flagsOfCopy are those that a copy has in common with a load.
+var flagsOfCopy = []string{
+	"endpoint", "instance", "store", "request-timeout", "create", "pk", "set", "ttl", "max-versions", "max-deviation", "reserved-read", "reserved-write", "raise-write", "pre-split",
+	"columns", "exclude", "when", "rename", "verify", "dry-run", "max-errors", "retry-for", "settle", "sync", "fresh", "run-dir", "save-job", "json", "quiet", "verbose",
+	"cpu-profile", "allocations-profile", "concurrency", "batch-rows", "batch-bytes", "partition-wcu", "max-wcu", "max-rows-per-second", "max-bytes-per-second", "priority",
+	"compress", "memory", "temp-dir", "temp-max", "status", "returned-keys", "mark-column", "look-first",
+}
+
+func copyFlags() []cli.Flag {
+	flags := []cli.Flag{
+		&cli.StringFlag{Name: "from-key", Usage: "copy rows from `KEY` on: values of the first key columns, with commas between them; text as it is or in quotes as in JSON, binary as 0x and hexadecimal digits"},
+		&cli.StringFlag{Name: "to-key", Usage: "copy rows before `KEY`"},
+		&cli.StringFlag{Name: "filter", Usage: "copy only rows for which the service finds `CONDITION` true, such as 'age >= 18 and city == \"Hangzhou\"'; they alone travel, all are charged"},
+		&cli.StringFlag{Name: "where", Usage: "copy only rows for which `EXPR` is true, such as 'age >= 18 and city == \"Hangzhou\"' (docs/keys.md); all rows are read"},
+		&cli.StringFlag{Name: "since", Usage: "copy only cells with timestamps from `TIME` on, RFC 3339 or milliseconds; deleted rows and cells, and cells that a put has replaced by none, stay in the target"},
+		&cli.StringFlag{Name: "versions", Usage: "versions of each cell to copy, the newest `N`, or all", Value: "all"},
+		&cli.Float64Flag{Name: "max-rcu", Usage: "read at most `UNITS` of capacity of the source a second; 0 means no limit"},
+		&cli.BoolFlag{Name: "drop-expired", Usage: "leave out cells that are older than the target's time to live or maximum deviation, and count them (default: refuse to copy)"},
+		&cli.StringFlag{Name: "through", Usage: "auto-increment: `PLACE` of the archive that rows go through, a new folder, oss://bucket/prefix or s3://bucket/prefix, which stays (default: beside the file of --returned-keys, until the copy has ended)"},
+	}
+	flags = append(append(flags, indexFlags()...), slices.DeleteFunc(scaleFlags(), func(f cli.Flag) bool { return f.Names()[0] == "split-size" })...)
+	for _, f := range loadFlags() {
+		if slices.Contains(flagsOfCopy, f.Names()[0]) {
+			flags = append(flags, f)
+		}
+	}
+	return flags
+}
+
+// givenToCopy are the flags of a copy as options of a load: those that a copy does not have keep their defaults.
+type givenToCopy struct {
+	givenFlags
+	more  map[string]any // in place of flags
+	known map[string]bool
+}
+
+func newGivenToCopy(c *cli.Context, more map[string]any) givenToCopy {
+	g := givenToCopy{givenFlags{c}, more, map[string]bool{}}
+	for _, f := range c.Command.Flags {
+		g.known[f.Names()[0]] = true
+	}
+	return g
+}
+
+// instead returns what stands in place of a flag that the command does not have.
+func instead[T any](g givenToCopy, name string, flag func(string) T) (v T) {
+	if given, ok := g.more[name]; ok {
+		v, _ = given.(T)
+		return v
+	}
+	if g.known[name] {
+		return flag(name)
+	}
+	v, _ = options.Defaults[name].(T)
+	return v
+}
+
+func (g givenToCopy) IsSet(name string) bool {
+	_, more := g.more[name]
+	return more || g.known[name] && g.givenFlags.IsSet(name)
+}
+func (g givenToCopy) String(name string) string { return instead(g, name, g.givenFlags.String) }
+func (g givenToCopy) Bool(name string) bool     { return instead(g, name, g.givenFlags.Bool) }
+func (g givenToCopy) Int(name string) int       { return instead(g, name, g.givenFlags.Int) }
+func (g givenToCopy) Int64(name string) int64   { return instead(g, name, g.givenFlags.Int64) }
+func (g givenToCopy) Float64(name string) float64 {
+	return instead(g, name, g.givenFlags.Float64)
+}
+func (g givenToCopy) Duration(name string) time.Duration {
+	return instead(g, name, g.givenFlags.Duration)
+}
+func (g givenToCopy) Texts(name string) []string { return instead(g, name, g.givenFlags.Texts) }
+
+// copying is a load whose source is a table.
+type copying struct {
+	c        *cli.Context
+	show     *display
+	from, to tableArgument
+	since    time.Time
+	where    *keyexpr.Where
+	source   *target // nil if it is the target's
+	origin   *copytable.Origin
+	scan     tablescan.Config
+	clock    *client.Clock // of the source
+	reads    string        // place of the source
+	through  *through      // nil unless the service makes keys of the target
+	lacking  func() []string
+}
+
+func (k *copying) config(c *cli.Context, in *invocation) (cfg pipeline.Config, err error) {
+	k.c = c
+	if c.NArg() != 2 {
+		return cfg, usagef("copy takes two tables, SOURCE and TARGET, not %d; see tsimport copy --help", c.NArg())
+	}
+	if k.from, err = parseTableArgument(c.Args().Get(0)); err != nil {
+		return cfg, err
+	}
+	if k.to, err = parseTableArgument(c.Args().Get(1)); err != nil {
+		return cfg, err
+	}
+	if err := setFilter(c, &k.scan); err != nil {
+		return cfg, err
+	}
+	if k.scan.Versions, err = versionsToRead(c); err != nil {
+		return cfg, err
+	}
+	if rcu := c.Float64("max-rcu"); !(rcu >= 0) {
+		return cfg, usagef("--max-rcu %v: want a number above 0, or 0 for no limit", rcu)
+	}
+	more := map[string]any{"table": k.to.name, "order": plan.OrderNone.String()}
+	if c.IsSet("job-dir") || workTaskOf(c) != nil {
+		more["order"] = plan.LastWins.String() // each row is sent as one process has read it
+	}
+	if text := c.String("since"); text != "" {
+		if k.since, err = parseSince(text); err != nil {
+			return cfg, err
+		}
+		if len(textsOf(c, "exclude")) > 0 {
+			return cfg, usagef("--exclude with --since: a row whose new cells are all excluded could not be written; name the columns to copy with --columns")
+		}
+		more["mode"] = "update"
+	}
+	if text := c.String("where"); c.IsSet("where") {
+		if k.where, err = keyexpr.CompileWhere(text); err != nil {
+			return cfg, usagef("--where: %v", err)
+		}
+	}
+	if cfg, err = loadConfigOf(newGivenToCopy(c, more), []string{c.Args().Get(0)}, c, in); err != nil {
+		return cfg, err
+	}
+	cfg.Target.DropExpired, cfg.Read.Merges = c.Bool("drop-expired"), !k.since.IsZero()
+	return cfg, nil
+}
+
+// parseSince reads a time.
+func parseSince(text string) (time.Time, error) {
+	if ms, err := strconv.ParseInt(text, 10, 64); err == nil && ms > 0 && ms < table.MaxTimestamp {
+		return time.UnixMilli(ms).UTC(), nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || t.UnixMilli() <= 0 {
+		return t, usagef("--since %q: want a time as in RFC 3339, such as 2026-01-31T08:00:00Z, or milliseconds since 1970", text)
+	}
+	return t.UTC(), nil
+}
+
+func (k *copying) open(c *cli.Context, a access, show *display) (*target, error) {
+	if k.from.address == nil && k.to.address == nil {
+		a.create = false // the source must be there
+	}
+	t, err := openSide(c, k.to, a, show)
+	if err != nil {
+		return nil, err
+	}
+	k.reads = t.place(k.from.name)
+	if k.from.address != nil || k.to.address != nil {
+		if k.source, err = openSide(c, k.from, access{readOnly: true, role: "source"}, show); err != nil {
+			return nil, errors.Join(err, t.close())
+		}
+		k.reads = k.source.place(k.from.name)
+		if err := k.source.mustExist(); err != nil {
+			return nil, errors.Join(err, t.close())
+		}
+		return t, nil
+	}
+	if err := t.mustExist(); err != nil {
+		return nil, errors.Join(err, t.close())
+	}
+	return t, nil
+}
+
+func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target, o *tsimport.LoadOptions) error {
+	from, to, err := k.sides(interrupts, cfg, t)
+	if err != nil {
+		return err
+	}
+	if err := copytable.Distinct(from, to); err != nil {
+		return err
+	}
+	var notes []string
+	var key []table.KeyColumn
+	define := &cfg.Target.Define
+	if to.Table == nil {
+		notes = copytable.Define(&cfg.Target, &cfg.Columns, from.Table, k.c.IsSet)
+		more, err := defineIndexes(k.c, cfg, from.Table, &client.Admin{Client: to.Client, Context: interrupts.drain, RetryFor: cfg.Write.RetryFor})
+		if err != nil {
+			return err
+		}
+		notes = append(notes, more...)
+		key, o.Create = cfg.Target.Key, o.Create || t.embedded
+		if err := k.preSplit(interrupts, cfg, from, t); err != nil {
+			return err
+		}
+	} else {
+		key, define = to.Table.Key, &to.Table.Definition
+	}
+	numbered := slices.ContainsFunc(key, func(k table.KeyColumn) bool { return k.Auto })
+	if err := k.checkNumbers(cfg, key, numbered); err != nil {
+		return err
+	}
+	if err := copytable.KeepsVersions(k.to.name, define, k.name(), from.Table, k.scan.Versions); err != nil {
+		return err
+	}
+	k.scan.Client, k.scan.Table, k.scan.Name, k.scan.Where = from.Client, from.Table, k.name(), k.where
+	k.scan.Gate, k.scan.RetryFor, k.scan.Columns = gateOf(k.c), cfg.Write.RetryFor, cfg.Columns.Only
+	if !k.since.IsZero() {
+		k.scan.Since = k.since.UnixMilli()
+		notes = append(notes, fmt.Sprintf("only cells from %s on are copied: rows and cells that were deleted since, and cells that a put has replaced by none, stay in the target", k.since.Format(time.RFC3339Nano)))
+	}
+	for _, f := range []struct {
+		flag string
+		to   *[]table.Value
+	}{{"from-key", &k.scan.From}, {"to-key", &k.scan.To}} {
+		if k.c.IsSet(f.flag) {
+			if *f.to, err = scan.ParseKey(k.c.String(f.flag), from.Table.Key); err != nil {
+				return usagef("--%s: %v", f.flag, err)
+			}
+		}
+	}
+	check := copytable.Options{
+		To: define, DropExpired: cfg.Target.DropExpired,
+		Say: func(format string, a ...any) { say(k.c, k.show, format, a...) },
+		Check: func(v *verify.CheckConfig) {
+			v.Memory, v.TempDir, v.TempMax = cfg.Limits.Memory, cfg.Limits.TempDir, cfg.Limits.TempMax
+		},
+	}
+	if !numbered && !copytable.KeepsApart(from.Table.Key, key, &cfg.Columns) {
+		check.Request = func() *plan.Request {
+			r := cfg.Request()
+			r.Target.Key = slices.Clone(key)
+			return r
+		}
+	}
+	cfg.Target.DropExpired = cfg.Target.DropExpired || copytable.Expires(from.Table, define)
+	k.origin = copytable.New(k.scan, check)
+	cfg.Read.Sources = k.origin
+	o.Mode, o.Order = "put", plan.OrderNone.String()
+	if cfg.Read.Merges {
+		o.Mode = "update"
+	}
+	say(k.c, k.show, "copying %s: each row as it is when its page is read; one that changes meanwhile is copied as it was before or after", k.name())
+	for _, n := range notes {
+		say(k.c, k.show, "note: %s", n)
+	}
+	k.lacking = lackingIndexes(k.c, cfg, from.Table, to.Client, interrupts.drain)
+	if numbered {
+		to := &client.Table{Name: k.to.name, Key: key, Definition: *define}
+		return k.beginThrough(interrupts, cfg, o, from.Table, to)
+	}
+	return nil
+}
+
+// name is the source as it is shown.
+func (k *copying) name() string {
+	if a := k.from.address; a != nil {
+		shown := *a
+		shown.Profile = ""
+		return shown.String()
+	}
+	return k.from.name
+}
+
+// sides describes both tables.
+func (k *copying) sides(interrupts *interrupts, cfg *pipeline.Config, t *target) (from, to copytable.Side, err error) {
+	source := t
+	if k.source != nil {
+		source = k.source
+	}
+	describe := func(of *target, name string) (s copytable.Side, err error) {
+		traffic := new(client.Traffic)
+		reach := of.Target
+		reach.Connections = cfg.Write.Concurrency
+		s = copytable.Side{Endpoint: of.Endpoint, Instance: of.Instance, Name: name}
+		if s.Client, err = client.New(interrupts.drain, reach, traffic); err != nil {
+			return s, usagef("%v", err)
+		}
+		if of == source && name == k.from.name {
+			k.clock = &traffic.Clock
+		}
+		admin := &client.Admin{Client: s.Client, Context: interrupts.drain, RetryFor: cfg.Write.RetryFor}
+		if s.Table, err = admin.Describe(name); errors.Is(err, client.ErrNoTable) {
+			s.Table, err = nil, nil
+		}
+		return s, err
+	}
+	if from, err = describe(source, k.from.name); err != nil {
+		return from, to, err
+	}
+	if from.Table == nil {
+		return from, to, &plan.UsageError{Message: fmt.Sprintf("the source, table %s, does not exist in %s", k.from.name, source.name), NoTable: true}
+	}
+	to, err = describe(t, k.to.name)
+	return from, to, err
+}
+
+// preSplit makes a new table begin with as many ranges as the source has partitions, unless the user says how many.
+func (k *copying) preSplit(interrupts *interrupts, cfg *pipeline.Config, from copytable.Side, t *target) error {
+	if cfg.Target.PreSplit != plan.PreSplitAuto {
+		return nil
+	}
+	cfg.Target.PreSplit = plan.PreSplitOff
+	if t.embedded {
+		return nil
+	}
+	bounds, err := (&client.Admin{Client: from.Client, Context: interrupts.drain}).Splits(k.from.name)
+	if err != nil {
+		return err
+	}
+	if n := len(bounds) + 1; n > 1 {
+		cfg.Target.PreSplit = plan.PreSplit(min(n, client.MaxRanges))
+	}
+	return nil
+}
+
+func (k *copying) compared(cfg *pipeline.Config) {
+	cfg.Read.Sources = tablescan.New(k.scan)
+}
+
+func (k *copying) ended(r *pipeline.Report) (notes []string) {
+	if k.through != nil {
+		return append(k.through.ended(r), k.lacking()...)
+	}
+	if r.State == pipeline.StateFinished {
+		notes = k.lacking()
+	}
+	notes = append(notes, fmt.Sprintf("read capacity units of the source: %s", grouped(k.origin.Units())))
+	if n := k.origin.LeftOut(); n > 0 {
+		notes = append(notes, fmt.Sprintf("%s rows were left out by --where", grouped(n)))
+	}
+	if r.ExpiredCells > 0 {
+		notes = append(notes, fmt.Sprintf("%s cells are older than the target takes and were left out", grouped(r.ExpiredCells)))
+	}
+	if !k.since.IsZero() && r.State == pipeline.StateFinished {
+		notes = append(notes, "to copy what is new from now on: --since "+k.next(r).Format(time.RFC3339Nano))
+	}
+	return notes
+}
+
+// next is the time for the next copy of new cells: when this one began, by the service's clock, less what a timestamp may differ from it.
+func (k *copying) next(r *pipeline.Report) time.Time {
+	began := k.clock.Now().Add(-time.Since(r.FirstStarted))
+	deviation := k.scan.Table.MaxDeviation
+	if deviation == 0 {
+		deviation = client.DefaultDeviation
+	}
+	seconds := min(deviation, began.Unix()-1)
+	return began.Add(-time.Duration(seconds) * time.Second).UTC().Truncate(time.Millisecond)
+}

@@ -1,0 +1,157 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport/internal/exitcode"
+	"tsimport/internal/runmetrics"
+	"tsimport/internal/tablestore/client"
+	"tsimport/job"
+	"tsimport/pipeline"
+	"tsimport/transfer/tablesync"
+)
+
+// ending is what a command says of its end, for the summary in the log and for metrics.
+type ending struct {
+	table, runDir string
+	load          string // the job's name, of a job
+	rows          []runmetrics.Rows
+	loads         []runmetrics.Run // of a job
+}
+
+type endingKey struct{}
+
+// endingOf is where a command says how it ends.
+func endingOf(c *cli.Context) *ending {
+	if e, ok := c.Context.Value(endingKey{}).(*ending); ok {
+		return e
+	}
+	return new(ending) // nobody asks
+}
+
+// count adds rows that ended in a way.
+func (e *ending) count(outcome string, n int64) {
+	e.rows = append(e.rows, runmetrics.Rows{Outcome: outcome, N: n})
+}
+
+// ofLoad says how a load has ended.
+func (e *ending) ofLoad(r *pipeline.Report) {
+	e.table, e.runDir = r.Table, r.RunDir
+	e.rows = countsOfRows(&job.Counts{Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded, ConditionFailed: r.ConditionFailed,
+		Archived: r.Archived, Unfinished: r.Unfinished})
+}
+
+// ofSync says how a sync has ended.
+func (e *ending) ofSync(s *tablesync.Summary) {
+	e.table, e.runDir = s.Table, s.RunDir
+	e.count("read", s.Read)
+	e.count("rejected", s.Rejected+s.PutsRejected+s.DeletesRejected)
+	e.count("superseded", s.Superseded)
+	e.count("condition_failed", s.ConditionFailed)
+	e.count("equal", s.Equal)
+	e.count("written", s.Written)
+	e.count("deleted", s.Deleted)
+	e.count("surplus", s.Kept)
+	e.count("unfinished", s.PutsUnfinished+s.DeletesUnfinished)
+}
+
+// countsOfRows has the rows of loads by how they ended.
+func countsOfRows(n *job.Counts) []runmetrics.Rows {
+	return []runmetrics.Rows{{Outcome: "read", N: n.Read}, {Outcome: "written", N: n.Written}, {Outcome: "rejected", N: n.Rejected}, {Outcome: "superseded", N: n.Superseded},
+		{Outcome: "condition_failed", N: n.ConditionFailed}, {Outcome: "archived", N: n.Archived}, {Outcome: "unfinished", N: n.Unfinished}}
+}
+
+// endingFlags say who is told how a command ends.
+func endingFlags() []cli.Flag {
+	return []cli.Flag{
+		logFormatFlag(),
+		&cli.StringFlag{Name: "metrics-file", Usage: "write metrics of how the command ended to `FILE`, for the textfile collector of Prometheus's node_exporter (docs/logs.md)"},
+		&cli.StringFlag{Name: "push-metrics", Usage: "push metrics of how the command ended to the Pushgateway at `URL`"},
+	}
+}
+
+// endingNames are the names of endingFlags. They are of a command, not of a load.
+var endingNames = []string{"log-format", "metrics-file", "push-metrics"}
+
+// checkEnding refuses what could not be told at the end, before anything is done.
+func checkEnding(c *cli.Context, show *display) error {
+	switch format := c.String("log-format"); format {
+	case logText:
+	case logJSON:
+		show.logJSON(c.Command.Name)
+	default:
+		return usagef("--log-format %q: want text or json", format)
+	}
+	if path := c.String("metrics-file"); path != "" {
+		if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
+			return usagef("--metrics-file %s: there is no folder %s", path, filepath.Dir(path))
+		}
+	}
+	if address := c.String("push-metrics"); address != "" {
+		if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return usagef("--push-metrics: want the address of a Pushgateway, such as http://127.0.0.1:9091")
+		}
+	}
+	return nil
+}
+
+// told runs a command and tells how it ended.
+func told(c *cli.Context, show *display, command string, action cli.ActionFunc) error {
+	e, began := new(ending), time.Now()
+	c.Context = context.WithValue(c.Context, endingKey{}, e)
+	err := action(c)
+	run := runmetrics.Run{Command: command, Table: e.table, Load: e.load, Ended: time.Now(), Took: time.Since(began), ExitCode: exitcode.Of(err), Rows: e.rows}
+	if show.log != nil && !c.Bool("quiet") {
+		logEnding(show, &run, e.runDir)
+	}
+	if sessionOf(c.Context) != nil || command == "run" && c.Bool("plan") {
+		return err // the job tells of all its loads; a plan has nothing to tell
+	}
+	runs := append([]runmetrics.Run{run}, e.loads...)
+	if path := c.String("metrics-file"); path != "" {
+		warnMetrics(show, "metrics-file", runmetrics.WriteFile(path, runs))
+	}
+	if address := c.String("push-metrics"); address != "" {
+		warnMetrics(show, "push-metrics", runmetrics.Push(context.WithoutCancel(c.Context), address, runs))
+	}
+	return err
+}
+
+// warnMetrics says that metrics could not be told. What was done is done: the exit code stays.
+func warnMetrics(show *display, flag string, err error) {
+	if err != nil {
+		fmt.Fprintf(show, "tsimport: warning: --%s: %s\n", flag, printable(client.OneLine(err.Error())))
+	}
+}
+
+// logEnding logs the summary of a command.
+func logEnding(show *display, r *runmetrics.Run, runDir string) {
+	fields := []slog.Attr{slog.Int("exit_code", r.ExitCode), slog.Float64("seconds", r.Took.Seconds())}
+	if r.Table != "" {
+		fields = append(fields, slog.String("table", r.Table))
+	}
+	if runDir != "" {
+		fields = append(fields, slog.String("run_dir", runDir))
+	}
+	var text []string
+	for _, n := range r.Rows {
+		fields = append(fields, slog.Int64(n.Outcome, n.N))
+		if n.N > 0 {
+			text = append(text, grouped(n.N)+" "+strings.ReplaceAll(n.Outcome, "_", " "))
+		}
+	}
+	said := fmt.Sprintf("exit code %d", r.ExitCode)
+	if len(text) > 0 {
+		said += ": " + strings.Join(text, ", ")
+	}
+	show.event(slog.LevelInfo, eventSummary, said, fields...)
+}

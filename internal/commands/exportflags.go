@@ -1,0 +1,120 @@
+package commands
+
+import (
+	"slices"
+	"strconv"
+	"tsimport/internal/jobdir"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/condition"
+	"tsimport/internal/tablestore/scan"
+	"tsimport/keyexpr"
+	"tsimport/pipeline/options"
+	"tsimport/reader/tablescan"
+	"tsimport/transfer/archive"
+	exporting "tsimport/transfer/export"
+
+	"github.com/urfave/cli/v2"
+)
+
+// checkExportFlags refuses flags that do not fit a format.
+func checkExportFlags(c *cli.Context, format string) error {
+	toArchive := format == formatArchive
+	output := c.String("output")
+	switch address := isAddress(output); {
+	case address && !toArchive:
+		return usagef("-o %s: want a path on this machine; only archives are written to oss:// and s3:// addresses", redacted(output))
+	case address && !jobdir.IsAddress(output):
+		return usagef("-o %s: want a path on this machine, oss://bucket/prefix or s3://bucket/prefix", redacted(output))
+	}
+	switch n := c.Int("concurrency"); {
+	case c.Bool("typed") && format != exporting.JSONL:
+		return usagef("--typed: it is for --format jsonl; an archive and Parquet have types")
+	case c.IsSet("versions") && !toArchive && !c.Bool("typed"):
+		return usagef("--versions: --format %s has the newest version of each cell; give --format archive, or jsonl with --typed", format)
+	case toArchive && c.Bool("json"):
+		return usagef("--json: the archive's manifest.json says what was exported")
+	case c.Bool("json") && (output == "" || output == "-"):
+		return usagef("--json: the rows go to stdout; name a file for them with -o")
+	case toArchive && c.IsSet("limit"):
+		return usagef("--limit: an archive has all rows of a range of keys; give --from-key and --to-key")
+	case toArchive && (output == "" || output == "-"):
+		return usagef("--format archive: an archive is a folder; name it with -o")
+	case n < 1 || n > 4096:
+		return usagef("--concurrency: want 1 to 4096")
+	case !(c.Float64("max-rcu") >= 0):
+		return usagef("--max-rcu %v: want a number above 0, or 0 for no limit", c.Float64("max-rcu"))
+	}
+	return nil
+}
+
+// exportOf reads the flags that say what of a table is exported, also in words.
+func exportOf(c *cli.Context, t *client.Table) (s tablescan.Config, holds archive.Selection, err error) {
+	s.Table, s.Gate = t, gateOf(c)
+	for _, f := range []struct {
+		flag string
+		text *string
+		key  *[]table.Value
+	}{{"from-key", &holds.From, &s.From}, {"to-key", &holds.To, &s.To}} {
+		if !c.IsSet(f.flag) {
+			continue
+		}
+		*f.text = c.String(f.flag)
+		if *f.key, err = scan.ParseKey(*f.text, t.Key); err != nil {
+			return s, holds, usagef("--%s: %v", f.flag, err)
+		}
+	}
+	if c.IsSet("columns") {
+		names, err := options.List(c.String("columns"))
+		if err != nil {
+			return s, holds, usagef("--columns: %v", err)
+		}
+		s.Columns = []string{}
+		for _, name := range names { // the key is there anyway
+			isKey := slices.ContainsFunc(t.Key, func(k table.KeyColumn) bool { return k.Name == name })
+			if !isKey && !slices.Contains(s.Columns, name) {
+				s.Columns = append(s.Columns, name)
+			}
+		}
+		holds.Columns = s.Columns
+	}
+	if err := setFilter(c, &s); err != nil {
+		return s, holds, err
+	}
+	holds.Filter = s.FilterText
+	if c.IsSet("where") {
+		if s.Where, err = keyexpr.CompileWhere(c.String("where")); err != nil {
+			return s, holds, usagef("--where: %v", err)
+		}
+		holds.Where = c.String("where")
+	}
+	if s.Versions, err = versionsToRead(c); err != nil {
+		return s, holds, err
+	}
+	holds.Versions = s.Versions
+	return s, holds, nil
+}
+
+// setFilter has a scan return only the rows for which the service finds --filter true.
+func setFilter(c *cli.Context, s *tablescan.Config) (err error) {
+	if !c.IsSet("filter") {
+		return nil
+	}
+	s.FilterText = c.String("filter")
+	if s.Filter, s.FilterUses, err = condition.ParseFilter(s.FilterText); err != nil {
+		return usagef("--filter %s: %v", s.FilterText, err)
+	}
+	return nil
+}
+
+// versionsToRead is how many versions of each cell --versions asks for, the newest; 0 is all.
+func versionsToRead(c *cli.Context) (n int, err error) {
+	text := c.String("versions")
+	if text == "all" {
+		return 0, nil
+	}
+	if n, err = strconv.Atoi(text); err != nil || n < 1 || n > 1<<30 {
+		return 0, usagef("--versions %q: want all, or a number of 1 or more", text)
+	}
+	return n, nil
+}

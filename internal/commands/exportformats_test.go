@@ -1,0 +1,219 @@
+package commands
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// typedRows are rows as lines that describe themselves: every type at its limits, columns of several types, several versions, and a row
+// without attributes.
+func typedRows(formats string) string {
+	planes := ""
+	for plane := range rune(17) {
+		planes += string(plane<<16 + 0x41)
+	}
+	text := func(s string) string { b, _ := json.Marshal(s); return string(b) }
+	cells := []string{
+		`{"C":"i","V":-9223372036854775808,"IsInt":true,"TS":%d}`, `{"C":"i","V":9223372036854775807,"IsInt":true,"TS":%d}`, `{"C":"i","V":0,"IsInt":true,"TS":%d}`,
+		`{"C":"d","V":0.0,"TS":%d}`, `{"C":"d","V":-0.0,"TS":%d}`, `{"C":"d","V":1.7976931348623157e308,"TS":%d}`, `{"C":"d","V":5e-324,"TS":%d}`, `{"C":"d","V":3.0,"TS":%d}`, `{"C":"d","V":1e21,"TS":%d}`,
+		`{"C":"f","V":true,"TS":%d}`, `{"C":"f","V":false,"TS":%d}`,
+		`{"C":"s","V":"","TS":%d}`, `{"C":"s","V":"007","TS":%d}`, `{"C":"s","V":"true","TS":%d}`, `{"C":"s","V":"NULL","TS":%d}`, `{"C":"s","V":"a,\"b\"\r\nc","TS":%d}`, `{"C":"s","V":" x ","TS":%d}`,
+		`{"C":"s","V":` + text(planes) + `,"TS":%d}`, `{"C":"s","V":"\u0000\u001f\\","TS":%d}`, `{"C":"列, \"1\"","V":"x","TS":%d}`,
+		`{"C":"b","V":"","T":"binary","TS":%d}`, `{"C":"b","V":"AP8=","T":"binary","TS":%d}`, `{"C":"b","V":"dGV4dA==","T":"binary","TS":%d}`,
+	}
+	if formats != "parquet" {
+		cells = append(cells, `{"C":"mixed","V":7,"IsInt":true,"TS":%d}`, `{"C":"mixed","V":"seven","TS":%d}`, `{"C":"mixed","V":7.5,"TS":%d}`, `{"C":"mixed","V":true,"TS":%d}`, `{"C":"mixed","V":"","TS":%d}`)
+	}
+	const now = 1_800_000_000_000
+	var b strings.Builder
+	for i, c := range cells {
+		key := fmt.Sprintf(`{"Wide":true,"PK":{"Values":[{"C":"id","V":%d,"IsInt":true},{"C":"k","V":%s}]},"Attr":{"Values":[`, i, text(fmt.Sprintf("k,\"%d\"", i)))
+		b.WriteString(key + fmt.Sprintf(c, now+i))
+		for v := range i % 4 { // older versions
+			b.WriteString("," + fmt.Sprintf(c, now-1000*v-1))
+		}
+		if i%5 == 0 {
+			b.WriteString(`,{"C":"z","V":"also"}`)
+		}
+		b.WriteString("]}}\n")
+	}
+	b.WriteString(`{"Wide":true,"PK":{"Values":[{"C":"id","V":-1,"IsInt":true},{"C":"k","V":""}]},"Attr":{"Values":[]}}` + "\n")
+	return b.String()
+}
+
+// typedCell is a cell of a typed export.
+type typedCell struct {
+	C, T   string
+	V      any
+	IsInt  bool
+	TS     int64
+	Base64 bool
+}
+
+// typedTable reads the cells of a table, by key and column, the newest version first.
+func typedTable(t *testing.T, must func(want int, args ...string) string, table string) map[string]map[string][]typedCell {
+	t.Helper()
+	rows := map[string]map[string][]typedCell{}
+	decode := json.NewDecoder(strings.NewReader(must(0, "export", "--table", table, "--format", "jsonl", "--typed")))
+	decode.UseNumber()
+	for decode.More() {
+		var row struct {
+			PK, Attr struct{ Values []typedCell }
+		}
+		if err := decode.Decode(&row); err != nil {
+			t.Fatal(err)
+		}
+		key := fmt.Sprint(row.PK.Values)
+		rows[key] = map[string][]typedCell{}
+		for _, c := range row.Attr.Values {
+			rows[key][c.C] = append(rows[key][c.C], c)
+		}
+	}
+	return rows
+}
+
+// TestWhatAnExportLosesIsWhatItSays exports a table in each format, loads that with the flags that the export names, and compares cell by
+// cell: exactly what the export has listed is lost.
+func TestWhatAnExportLosesIsWhatItSays(t *testing.T) {
+	t.Chdir(t.TempDir())
+	must := func(want int, args ...string) string {
+		t.Helper()
+		var out, said bytes.Buffer
+		if code := Run(append([]string{"tsimport"}, args...), &out, &said); code != want {
+			t.Fatalf("%q: exit code %d, want %d\n%s", args, code, want, said.String())
+		}
+		return out.String()
+	}
+	for _, format := range []string{"csv", "jsonl", "typed", "parquet"} {
+		name := "t_" + format
+		if err := os.WriteFile(name+".in.jsonl", []byte(typedRows(format)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		must(0, "load", name+".in.jsonl", "--table", name, "--pk", "id:integer", "--pk", "k", "--max-versions", "5", "--max-deviation", "999999999", "-q")
+		args := []string{"export", "--table", name, "--json", "-q", "--format"}
+		file := name + "." + format
+		if format == "typed" {
+			file = name + ".jsonl"
+			args = append(args, "jsonl", "--typed")
+		} else {
+			args = append(args, format)
+		}
+		var said struct {
+			Rows int64
+			Lost struct {
+				Timestamps, Types int64
+				Older             int64 `json:"older_versions"`
+			}
+			Flags []string `json:"load_flags"`
+		}
+		if err := json.Unmarshal([]byte(must(0, append(args, "-o", file)...)), &said); err != nil {
+			t.Fatal(err)
+		}
+		load := append([]string{"load", file, "--table", "again_" + format, "--max-versions", "5", "--max-deviation", "999999999", "-q"}, said.Flags...)
+		if len(said.Flags) == 0 {
+			load = append(load, "--pk", "id:integer", "--pk", "k")
+		}
+		for i := range load {
+			load[i] = strings.Trim(load[i], "'") // as a shell does
+		}
+		must(0, load...)
+		was, is := typedTable(t, must, name), typedTable(t, must, "again_"+format)
+		if len(was) != len(is) || int64(len(was)) != said.Rows || len(was) < 20 {
+			t.Fatalf("%s: %d rows of %d, said %d", format, len(is), len(was), said.Rows)
+		}
+		got := said
+		got.Lost.Timestamps, got.Lost.Types, got.Lost.Older = 0, 0, 0
+		for key, columns := range was {
+			if len(is[key]) != len(columns) {
+				t.Errorf("%s: %s has other columns: %v, want %v", format, key, is[key], columns)
+			}
+			for column, versions := range columns {
+				again := is[key][column]
+				if len(again) == 0 {
+					t.Errorf("%s: %s of %s is gone", format, column, key)
+					continue
+				}
+				got.Lost.Older += int64(len(versions) - len(again))
+				for v := range again {
+					w, a := versions[v], again[v]
+					if w.TS != a.TS {
+						got.Lost.Timestamps++
+					}
+					w.TS, a.TS = 0, 0
+					if w.T != a.T || w.IsInt != a.IsInt || fmt.Sprintf("%T", w.V) != fmt.Sprintf("%T", a.V) {
+						got.Lost.Types++
+						if fmt.Sprint(w.V) != fmt.Sprint(a.V) {
+							t.Errorf("%s: %s of %s: the text of %v became %v", format, column, key, w, a)
+						}
+					} else if !cmp.Equal(w, a) {
+						t.Errorf("%s: %s of %s: %v became %v", format, column, key, w, a)
+					}
+				}
+			}
+		}
+		if diff := cmp.Diff(said.Lost, got.Lost); diff != "" {
+			t.Errorf("%s: (-said +lost)\n%s", format, diff)
+		}
+		if format == "typed" == (said.Lost.Timestamps+said.Lost.Older > 0) {
+			t.Errorf("%s says %+v", format, said.Lost)
+		}
+	}
+	// A Parquet column has one type.
+	must(2, "export", "--table", "t_csv", "--format", "parquet", "-o", "mixed.parquet")
+	if left, err := filepath.Glob("mixed.parquet*"); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %q, %v", left, err)
+	}
+	// A column that is named twice, or is of the key, is there once.
+	if text := must(0, "export", "--table", "t_csv", "--columns", "id,s,s", "-q"); !strings.HasPrefix(text, "id,k,s\n") {
+		t.Errorf("the header is %.30q", text)
+	}
+}
+
+func TestEveryFormatTakesTheSameSelection(t *testing.T) {
+	t.Chdir(t.TempDir())
+	must := func(args ...string) string {
+		t.Helper()
+		var out, said bytes.Buffer
+		if code := Run(append([]string{"tsimport"}, args...), &out, &said); code != 0 {
+			t.Fatalf("%q: exit code %d\n%s", args, code, said.String())
+		}
+		return out.String()
+	}
+	var in strings.Builder
+	in.WriteString("id,n,city,rest\n")
+	for i := range 500 {
+		fmt.Fprintf(&in, "%d,%d,%s,r\n", i, i%10, []string{"a", "b"}[i%2])
+	}
+	if err := os.WriteFile("a.csv", []byte(in.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	must("load", "a.csv", "--table", "t", "--pk", "id:integer", "-q")
+	selection := []string{"--from-key", "100", "--to-key", "300", "--filter", `city == "a"`, "--where", "n >= 4", "--columns", "n", "-q"}
+	var want []string
+	for i := 100; i < 300; i++ {
+		if i%2 == 0 && i%10 >= 4 {
+			want = append(want, fmt.Sprintf("%d,%d", i, i%10))
+		}
+	}
+	for _, format := range []string{"csv", "jsonl", "typed", "parquet", "archive"} {
+		file := "out." + format
+		args := []string{"export", "--table", "t", "--format", format, "-o", file}
+		if format == "typed" {
+			file = "typed.jsonl"
+			args = []string{"export", "--table", "t", "--format", "jsonl", "--typed", "-o", file}
+		}
+		must(append(args, selection...)...)
+		must("load", file, "--table", "again_"+format, "--create", "--pk", "id:integer", "-q")
+		got := strings.Split(strings.TrimSpace(must("export", "--table", "again_"+format, "-q")), "\n")
+		if diff := cmp.Diff(append([]string{"id,n"}, want...), got); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", format, diff)
+		}
+	}
+}

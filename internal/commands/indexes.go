@@ -1,0 +1,86 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/urfave/cli/v2"
+
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline"
+	"tsimport/transfer/copytable"
+)
+
+// indexFlags are about the secondary indexes of a table that is made as another one was.
+func indexFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "indexes", Usage: "new table of an archive or a copy: `WHEN` it gets the indexes of its source: after the rows, before them (each row then costs more), or none", Value: copytable.IndexesAfter},
+		textsFlag("rename-index", "new table of an archive or a copy: another name for an index, `OLD=NEW`, as names of indexes are unique in an instance; may be repeated"),
+	}
+}
+
+// indexChoice reads the flags.
+func indexChoice(c *cli.Context) (choice copytable.IndexChoice, err error) {
+	choice = copytable.IndexChoice{When: c.String("indexes"), Rename: map[string]string{}}
+	if !slices.Contains([]string{copytable.IndexesAfter, copytable.IndexesBefore, copytable.IndexesNone}, choice.When) {
+		return choice, usagef("--indexes %q: want after, before or none", choice.When)
+	}
+	for _, text := range textsOf(c, "rename-index") {
+		old, name, ok := strings.Cut(text, "=")
+		if !ok || old == "" || name == "" {
+			return choice, usagef("--rename-index %q: want OLD=NEW", text)
+		}
+		choice.Rename[old] = name
+	}
+	return choice, nil
+}
+
+// defineIndexes completes a new target with the indexes of its source. It refuses names that are taken before the first row: they would be refused after
+// the last.
+func defineIndexes(c *cli.Context, cfg *pipeline.Config, from *client.Table, at *client.Admin) ([]string, error) {
+	choice, err := indexChoice(c)
+	if err != nil {
+		return nil, err
+	}
+	notes, err := copytable.DefineIndexes(&cfg.Target, &cfg.Columns, from, choice)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range cfg.Target.Indexes.Make {
+		switch _, err := at.Describe(i.Name); {
+		case err == nil:
+			return nil, usagef("index %s: the instance has a table or an index of that name already; give it another name with --rename-index %s=NAME, or give --indexes none", i.Name, i.Name)
+		case !errors.Is(err, client.ErrNoTable):
+			return nil, err
+		}
+	}
+	return notes, nil
+}
+
+// lackingIndexes returns what names the indexes of the source that the target lacks when all is done: of a table that was there, or that was made without them.
+func lackingIndexes(c *cli.Context, cfg *pipeline.Config, from *client.Table, sdk *tablestore.TableStoreClient, ctx context.Context) func() []string {
+	return func() (notes []string) {
+		choice, err := indexChoice(c)
+		if len(from.Indexes) == 0 || choice.When == copytable.IndexesNone || err != nil || cfg.DryRun {
+			return nil
+		}
+		t, err := (&client.Admin{Client: sdk, Context: ctx, Proven: true}).Describe(cfg.Target.Table)
+		if err != nil {
+			return []string{fmt.Sprintf("warning: which indexes table %s has cannot be said: %v", cfg.Target.Table, err)}
+		}
+		for _, name := range from.Indexes {
+			to := name
+			if renamed := choice.Rename[name]; renamed != "" {
+				to = renamed
+			}
+			if !slices.Contains(t.Indexes, to) {
+				notes = append(notes, fmt.Sprintf("note: table %s does not have the index %s of its source", t.Name, name))
+			}
+		}
+		return notes
+	}
+}

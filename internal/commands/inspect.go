@@ -1,0 +1,141 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport/pipeline/plan"
+)
+
+func inspectCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "inspect",
+		Usage:       "show format, columns and types of files",
+		ArgsUsage:   "FILE... | ADDRESS",
+		Description: inputsHelp + "\nLooks at the beginning of each file, or of a table of a database (docs/sql.md); --count reads all of it.",
+		Flags: append(readFlags(), []cli.Flag{
+			&cli.BoolFlag{Name: "count", Usage: "read whole files: count the records, check every value"},
+			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory for reading, such as 512MiB, at least 16MiB; the process may use 64MiB more (default: a quarter of the machine's, at most 1GiB)"},
+			&cli.BoolFlag{Name: "json", Usage: "print JSON, one object a line for each file"},
+		}...),
+		Action: inspect,
+	}
+}
+
+func inspect(c *cli.Context) error {
+	if err := refuseArchives(c); err != nil {
+		return err
+	}
+	if !c.Args().Present() {
+		return usagef("no input: name the files to read, or - for standard input")
+	}
+	read, err := parseRead(c)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	memory, err := parseMemory(c)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	limitMemory(memory, false)
+	read.Memory = plan.ReadingMemory(memory)
+	found, err := inspectAll(c, read)
+	if err != nil && len(found) == 0 {
+		return usagef("%v", err)
+	}
+	for i := range found {
+		if c.Bool("json") {
+			if err := printJSONLine(c.App.Writer, &found[i]); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := printInspection(results(c), &found[i], i > 0); err != nil {
+			return err
+		}
+	}
+	if context.Cause(c.Context) != nil {
+		return context.Cause(c.Context)
+	}
+	return err
+}
+
+// inspectAll looks at files, or at a table of a database.
+func inspectAll(c *cli.Context, read plan.Read) ([]plan.Inspection, error) {
+	args := c.Args().Slice()
+	origin, err := sqlOrigin(c, args)
+	if err != nil {
+		return nil, err
+	}
+	if origin == nil {
+		return plan.Inspect(c.Context, args, read, c.Bool("count"))
+	}
+	one, err := plan.InspectTable(c.Context, args[0], origin, read, c.Bool("count"))
+	if err != nil && len(one.Columns) == 0 {
+		return nil, err
+	}
+	return []plan.Inspection{one}, err
+}
+
+func printInspection(w io.Writer, in *plan.Inspection, gap bool) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if gap {
+		fmt.Fprintln(t)
+	}
+	fmt.Fprintf(t, "file\t%s\n", printable(in.Path))
+	if in.Error != "" {
+		fmt.Fprintf(t, "error\t%s\n", printable(in.Error))
+	}
+	for _, note := range in.Notes {
+		fmt.Fprintf(t, "note\t%s\n", printable(note))
+	}
+	if in.Format == "" {
+		return t.Flush()
+	}
+	fmt.Fprintf(t, "format\t%s\ncompression\t%s\n", in.Format, in.Compression)
+	if in.Encoding != "" {
+		fmt.Fprintf(t, "encoding\t%s\n", in.Encoding)
+	}
+	if in.Dialect != "" {
+		fmt.Fprintf(t, "dialect\t%s\n", in.Dialect)
+	}
+	if in.Hint != "" {
+		fmt.Fprintf(t, "hint\t%s\n", printable(in.Hint))
+	}
+	rows := grouped(in.Rows)
+	switch {
+	case in.Exact:
+	case in.Bytes < 0: // nobody knows how much is to come
+		rows += " or more"
+	default:
+		rows = "about " + rows
+	}
+	fmt.Fprintf(t, "rows\t%s\n", rows)
+	if in.Rejected > 0 {
+		fmt.Fprintf(t, "unreadable\t%s of %s looked at; the first: %s\n", grouped(in.Rejected), grouped(in.Looked), printable(in.FirstReject))
+	}
+	fmt.Fprintf(t, "splits\t%s\n\ncolumn\ttype\tnulls\tmin\tmax\tlongest\texample\n", grouped(int64(in.Splits)))
+	for _, col := range in.Columns {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", shown(col.Name), col.Type, grouped(col.Nulls), shown(col.Min), shown(col.Max), col.Longest, shown(col.Example))
+	}
+	return t.Flush()
+}
+
+// shown cuts a value for a table on a terminal and makes it one line.
+func shown(text string) string {
+	const most = 28
+	runes := []rune(text)
+	for i, r := range runes {
+		if acts(r) || r == '\n' || r == '\t' {
+			runes[i] = '·'
+		}
+	}
+	if len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return string(runes)
+}

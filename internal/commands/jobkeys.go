@@ -1,0 +1,109 @@
+package commands
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport/job"
+)
+
+// notInJobs are flags that a job file does not have as keys, with what to do instead.
+var notInJobs = map[string]string{
+	"run-dir":              "the job's folder has a run folder for each load; name the job's with tsimport run --run-dir",
+	"fresh":                "give tsimport run --fresh",
+	"accept-changed-input": "give tsimport run --accept-changed-input",
+	"retry-rejects":        "give tsimport load --retry-rejects FOLDER, with the run folder of the load",
+	"status":               "loads of a job run beside each other; give tsimport load --status",
+	"plan":                 "it shows what would be done; give tsimport run --plan, or tsimport sync --plan",
+	"json":                 "give tsimport run --json",
+	"quiet":                "give tsimport run --quiet",
+	"verbose":              "give tsimport run --verbose",
+	"save-job":             "it writes a job",
+	"job-dir":              "it plans one load for many machines; give tsimport load --job-dir",
+	"workers":              "it is for tsimport load --job-dir",
+	"split-size":           "it is for tsimport load --job-dir",
+	"runner":               "it is for tsimport load --job-dir",
+	"image":                "it is for tsimport load --job-dir",
+	"apply":                "it is for tsimport load --job-dir",
+	"k8s-name":             "it is for tsimport load --job-dir",
+	"k8s-namespace":        "it is for tsimport load --job-dir",
+	"k8s-secret":           "it is for tsimport load --job-dir",
+	"k8s-service-account":  "it is for tsimport load --job-dir",
+	"k8s-volume":           "it is for tsimport load --job-dir",
+	"k8s-cpu":              "it is for tsimport load --job-dir",
+	"k8s-memory":           "it is for tsimport load --job-dir",
+	"log-format":           "give tsimport run --log-format",
+	"metrics-file":         "give tsimport run --metrics-file",
+	"push-metrics":         "give tsimport run --push-metrics",
+}
+
+// ofJob are flags that say what all loads of a job have together; sharedByLoads are those that a load may have for itself, too.
+var (
+	ofJob         = []string{"memory", "temp-max", "max-rcu"}
+	sharedByLoads = []string{"concurrency", "max-wcu", "max-rows-per-second", "max-bytes-per-second"}
+)
+
+// namesFlags are lists of names in one text.
+var namesFlags = []string{"columns", "names"}
+
+// jobVocabulary is the keys of a job file: the flags of the commands that a load may be.
+func jobVocabulary() *job.Vocabulary {
+	v := &job.Vocabulary{Commands: map[string][]job.Key{}, Refused: notInJobs}
+	for command, flags := range map[string][]cli.Flag{
+		job.Load: loadCommandFlags(), job.Copy: copyFlags(), job.Sync: syncFlags(), job.Export: exportCommand().Flags,
+	} {
+		for _, f := range append(flags[:len(flags):len(flags)], timeoutFlag()) {
+			if k, ok := jobKey(f); ok {
+				v.Commands[command] = append(v.Commands[command], k)
+			}
+		}
+	}
+	for _, f := range targetFlags() {
+		v.Target = append(v.Target, f.Names()[0])
+	}
+	// An export and a copy name what they write otherwise.
+	v.Commands[job.Copy] = append(v.Commands[job.Copy], job.Key{Name: "table", Usage: "table to copy to"})
+	return v
+}
+
+// valuesOf are the texts of a flag that is set, one for each time.
+func valuesOf(c *cli.Context, f cli.Flag) []string {
+	name := f.Names()[0]
+	if repeatable(f) {
+		return textsOf(c, name)
+	}
+	return []string{fmt.Sprint(c.Value(name))}
+}
+
+// jobKey is a flag as a key.
+func jobKey(f cli.Flag) (k job.Key, ok bool) {
+	name := f.Names()[0]
+	if _, refused := notInJobs[name]; refused {
+		return k, false
+	}
+	if v, visible := f.(cli.VisibleFlag); visible && !v.IsVisible() && name != "now" {
+		return k, false
+	}
+	k = job.Key{Name: name, OfJob: slices.Contains(ofJob, name), Shared: slices.Contains(sharedByLoads, name)}
+	if d, documented := f.(cli.DocGenerationFlag); documented {
+		k.Usage = d.GetUsage()
+	}
+	switch f.(type) {
+	case *cli.BoolFlag:
+		k.Kind = job.Bool
+	case *cli.IntFlag, *cli.Int64Flag:
+		k.Kind = job.Whole
+	case *cli.Float64Flag:
+		k.Kind = job.Number
+	case *cli.DurationFlag:
+		k.Kind = job.Duration
+	case *cli.GenericFlag:
+		k.Kind = job.List
+	}
+	if slices.Contains(namesFlags, name) {
+		k.Kind = job.Names
+	}
+	return k, true
+}

@@ -1,0 +1,108 @@
+package commands
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport/internal/jobdir"
+	"tsimport/pipeline/options"
+	"tsimport/scaleout"
+	"tsimport/scaleout/kubernetes"
+)
+
+var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+// planRunner says what the runner's manifests are to hold but for the stages, nil without a runner. It refuses wrong flags before the load is
+// planned.
+func planRunner(c *cli.Context) (*kubernetes.Options, error) {
+	if c.String("runner") == "" {
+		for _, f := range scaleFlags() {
+			if name := f.Names()[0]; c.IsSet(name) && (name == "image" || name == "apply" || strings.HasPrefix(name, "k8s-")) {
+				return nil, usagef("--%s is for --runner k8s", name)
+			}
+		}
+		return nil, nil
+	}
+	if c.String("runner") != "k8s" {
+		return nil, usagef("--runner %q: want k8s; for flink and prism use tsimport-beam", c.String("runner"))
+	}
+	memory, err := options.ParseSize(c.String("k8s-memory"))
+	if err != nil || memory < 256<<20 {
+		return nil, usagef("--k8s-memory %q: want a size of at least 256MiB", c.String("k8s-memory"))
+	}
+	o := &kubernetes.Options{
+		Name: c.String("k8s-name"), Namespace: c.String("k8s-namespace"), Image: c.String("image"), JobDir: c.String("job-dir"), Workers: c.Int("workers"),
+		Secret: c.String("k8s-secret"), ServiceAccount: c.String("k8s-service-account"), CPU: c.String("k8s-cpu"), MemoryBytes: memory,
+	}
+	if o.Name == "" {
+		name := cmp.Or(c.String("table"), path.Base(c.Args().Get(1))) // of a copy, its second table
+		o.Name = "tsimport-" + notInNames.ReplaceAllString(strings.ToLower(name), "-")
+		o.Name = strings.Trim(o.Name[:min(len(o.Name), kubernetes.MaxNameBytes)], "-")
+	}
+	if v := c.String("k8s-volume"); v != "" {
+		var found bool
+		if o.Claim, o.MountPath, found = strings.Cut(v, ":"); !found || o.Claim == "" || !strings.HasPrefix(o.MountPath, "/") {
+			return nil, usagef("--k8s-volume %q: want CLAIM:PATH, such as shared:/mnt", v)
+		}
+	}
+	// What pods take from their environment; the access keys come from the secret or the service account.
+	for _, e := range []struct{ name, flag string }{
+		{"TABLESTORE_ENDPOINT", "endpoint"}, {"TABLESTORE_INSTANCE", "instance"}, {"OSS_ENDPOINT", "oss-endpoint"}, {"OSS_REGION", "oss-region"}, {"AWS_ENDPOINT_URL", "s3-endpoint"},
+	} {
+		if value := c.String(e.flag); value != "" {
+			o.Env = append(o.Env, kubernetes.EnvVar{Name: e.name, Value: value})
+		}
+	}
+	if err := o.Check(); err != nil {
+		return nil, usagef("--runner k8s: %v", err)
+	}
+	return o, nil
+}
+
+// planInNames is how much of a plan's ID stands in the names of its Jobs.
+const planInNames = 8
+
+// missingSummary is an error if all Jobs are complete and the load has not ended.
+func missingSummary(missing bool, store jobdir.Store) error {
+	if !missing {
+		return nil
+	}
+	return fmt.Errorf("all Jobs are complete, and %s has no summary: pods had another job directory, or it was changed", store)
+}
+
+// runOn prints the manifests of the plan, or applies them.
+func runOn(c *cli.Context, interrupts *interrupts, show *display, o *kubernetes.Options, store jobdir.Store, p *scaleout.Plan) error {
+	o.Plan = p.ID[:min(len(p.ID), planInNames)]
+	compared := 0
+	if p.Verify {
+		compared = len(p.Shards)
+	}
+	for _, s := range []kubernetes.Stage{{Name: "read", Tasks: len(p.Splits)}, {Name: "write", Tasks: len(p.Shards)}, {Name: "verify", Tasks: compared}, {Name: "finish", Tasks: 1}} {
+		if s.Tasks > 0 {
+			o.Stages = append(o.Stages, s)
+		}
+	}
+	if c.Bool("apply") {
+		failed := kubernetes.Apply(interrupts.drain, *o, func(format string, a ...any) { say(c, show, format, a...) })
+		// What counts is in the job directory: finish fails as a Job where it has said that records were rejected.
+		s, err := scaleout.ReadSummary(interrupts.hard, store, p)
+		if s == nil {
+			return errors.Join(failed, err, missingSummary(failed == nil && err == nil, store))
+		}
+		return endWork(c, show, s, err)
+	}
+	manifests, err := kubernetes.Manifests(*o)
+	if err != nil {
+		return usagef("--runner k8s: %v", err)
+	}
+	say(c, show, "apply the Jobs with kubectl; all but the first are suspended: resume each when the one before is complete, or give --apply (docs/kubernetes.md)")
+	_, err = fmt.Fprintf(results(c), "%s", bytes.Join(manifests, []byte("---\n")))
+	return err
+}

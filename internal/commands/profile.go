@@ -1,0 +1,56 @@
+package commands
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/pprof"
+
+	"github.com/urfave/cli/v2"
+)
+
+// profileFlags are for those who look into the tool itself.
+func profileFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "cpu-profile", Usage: "write a CPU profile to `FILE`", Hidden: true},
+		&cli.StringFlag{Name: "allocations-profile", Usage: "write a profile of every allocation to `FILE`; slow", Hidden: true},
+	}
+}
+
+// startProfiles begins the profiles that the user asked for and returns what ends and writes them.
+func startProfiles(c *cli.Context) (stop func() error, err error) {
+	stop = func() error { return nil }
+	if name := c.String("cpu-profile"); name != "" {
+		f, err := os.Create(name)
+		if err == nil {
+			err = pprof.StartCPUProfile(f)
+		}
+		if err != nil {
+			return nil, usagef("--cpu-profile %s: %v", name, err)
+		}
+		stop = func() error {
+			pprof.StopCPUProfile()
+			return closeProfile(f, nil)
+		}
+	}
+	if name := c.String("allocations-profile"); name != "" {
+		f, err := os.Create(name)
+		if err != nil {
+			return nil, errors.Join(usagef("--allocations-profile %s: %v", name, err), stop())
+		}
+		runtime.MemProfileRate = 1
+		before := stop
+		stop = func() error {
+			return errors.Join(before(), closeProfile(f, pprof.Lookup("allocs").WriteTo(f, 0)))
+		}
+	}
+	return stop, nil
+}
+
+func closeProfile(f *os.File, err error) error {
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write profile %s: %w", f.Name(), err)
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"tsimport/pipeline"
+	"tsimport/pipeline/bottleneck"
+)
+
+// How often progress is shown.
+const (
+	lineEvery        = 5 * time.Second
+	verboseLineEvery = time.Second
+	barEvery         = 250 * time.Millisecond
+	lanesEvery       = 500 * time.Millisecond
+)
+
+// glance is how long the screen waits for the state of the load: it has other things to show.
+const glance = 100 * time.Millisecond
+
+// watch shows progress until the load ends: a bar on a terminal, else a line every few seconds.
+func (s *screen) watch() {
+	defer s.stopped.Done()
+	interval, show := lineEvery, s.showLine
+	switch {
+	case s.w.log != nil:
+		show = func() { s.logRejects(); s.logProgress() }
+		defer s.logRejects()
+	case s.w.terminal:
+		interval, show = barEvery, s.barShower()
+		defer s.w.paint()
+	}
+	if s.verbose && !s.w.terminal {
+		interval = verboseLineEvery
+	}
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			show()
+		case <-s.stopping:
+			return
+		}
+	}
+}
+
+// showLine shows progress where nothing can be painted over.
+func (s *screen) showLine() {
+	s.line("%s", s.progressText())
+	if state := s.glance(); state != nil {
+		if text := lanesLine(state); text != "" {
+			s.line("%s", text)
+		}
+	}
+}
+
+// glance returns the state of the load if it is to be shown and there at once.
+func (s *screen) glance() *pipeline.State {
+	if !s.verbose {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), glance)
+	defer cancel()
+	state, err := s.load.State(ctx)
+	if err != nil {
+		return nil
+	}
+	return state
+}
+
+// barShower returns what shows the progress bar and, with --verbose, the busiest lanes below it.
+func (s *screen) barShower() (show func()) {
+	// The bar only draws; where the cursor goes is the display's business.
+	bar := progressbar.NewOptions64(s.progress.BytesTotal.Load(),
+		progressbar.OptionSetWriter(io.Discard), progressbar.OptionShowBytes(true), progressbar.OptionUseIECUnits(true),
+		progressbar.OptionSetWidth(20), progressbar.OptionSetPredictTime(false), progressbar.OptionSetSpinnerChangeInterval(0), progressbar.OptionSetRenderBlankState(true))
+	var lanes []string
+	var asked time.Time
+	return func() {
+		if now := time.Now(); now.Sub(asked) >= lanesEvery {
+			asked = now
+			lanes = laneLines(s.glance())
+		}
+		s.moveBar(bar)
+		s.w.paint(append([]string{strings.TrimSpace(bar.String())}, lanes...)...)
+	}
+}
+
+// laneLines are the busiest lanes, a line each; none without a state.
+func laneLines(state *pipeline.State) (lines []string) {
+	if state == nil {
+		return nil
+	}
+	lanes := busiest(state)
+	for _, l := range lanes[:min(len(lanes), lanesOnScreen)] {
+		lines = append(lines, "  "+laneText(&l))
+	}
+	return lines
+}
+
+func (s *screen) moveBar(bar *progressbar.ProgressBar) {
+	bar.Describe(s.counts() + s.left(time.Now()))
+	// A bar that is full ends, but rows are still being written then.
+	done := s.bytesDone()
+	if total := s.progress.BytesTotal.Load(); total > 0 {
+		done = min(done, total-1)
+	}
+	_ = bar.Set64(done)
+}
+
+// bytesDone is how much of the input has become rows that are final, about. Reading runs far ahead of writing where
+// rows wait in lanes.
+func (s *screen) bytesDone() int64 {
+	p := &s.progress
+	bytes, read := p.BytesRead.Load(), p.Read.Load()
+	if s.dryRun {
+		return bytes
+	}
+	return doneOf(bytes, p.Written.Load()+p.Rejected.Load()+p.Superseded.Load()+p.ConditionFailed.Load()+p.Archived.Load(), read)
+}
+
+// doneOf is the part of the bytes read that belongs to records that are final.
+func doneOf(bytes, final, read int64) int64 {
+	if read == 0 {
+		return bytes
+	}
+	return int64(float64(bytes) * min(1, float64(final)/float64(read)))
+}
+
+// lookBack is how far the estimate of the time left looks back. A load whose last rows are those of one slow partition is
+// not as fast as it was.
+const lookBack = 10 * time.Second
+
+// mark is how much of the input was done at a time.
+type mark struct {
+	at   time.Time
+	done int64
+}
+
+// left says how long the load will still take if it continues as in the last seconds, at least as long as the slowest
+// partition needs for its rows; nothing as long as nobody knows.
+func (s *screen) left(now time.Time) string {
+	total, done := s.progress.BytesTotal.Load(), s.bytesDone()
+	s.marks = append(s.marks, mark{now, done})
+	for len(s.marks) > 1 && now.Sub(s.marks[1].at) >= lookBack {
+		s.marks = s.marks[1:]
+	}
+	// Before that the load has begun with what earlier attempts had done.
+	from := mark{at: s.start, done: s.done}
+	if now.Sub(s.start) >= lookBack {
+		from = s.marks[0]
+	}
+	left := time.Duration(s.progress.SlowestLeft.Load()) * time.Millisecond
+	if done > from.done {
+		left = max(left, time.Duration(float64(now.Sub(from.at))*float64(total-done)/float64(done-from.done)))
+	}
+	if left == 0 || done >= total {
+		return ""
+	}
+	return fmt.Sprintf(", about %v left", round(left))
+}
+
+func (s *screen) counts() string {
+	p := &s.progress
+	rate := float64(max(p.Written.Load()-s.written, 0)) / time.Since(s.start).Seconds() // of this attempt
+	text := fmt.Sprintf("%s rows, %s rows/s", grouped(p.Written.Load()), grouped(int64(rate)))
+	if w := bottleneck.Word(p.LimitedBy.Load()); w != bottleneck.None {
+		text += fmt.Sprintf(" (limited by %v)", w)
+	}
+	if n := p.Rejected.Load(); n > 0 {
+		text += fmt.Sprintf(", %s rejected", grouped(n))
+	}
+	if n := p.Archived.Load(); n > 0 {
+		text += fmt.Sprintf(", %s archived", grouped(n))
+	}
+	if n := p.Throttled.Load(); n > 0 {
+		text += fmt.Sprintf(", %s throttled", grouped(n))
+	}
+	if n, found, requests := p.LookUps(); requests > 0 {
+		text += fmt.Sprintf(", %s rows looked up (%s found, %s requests)", grouped(n), grouped(found), grouped(requests))
+	}
+	if n := p.Swept.Load(); n > 0 {
+		text += fmt.Sprintf(", %s checked for copies", grouped(n))
+	}
+	if trouble, _ := p.Trouble.Load().(string); trouble != "" {
+		text += fmt.Sprintf(", trying again: %.100s", trouble)
+	}
+	if wait := time.Until(time.UnixMilli(p.Settling.Load())); wait > 0 {
+		text += fmt.Sprintf(", waiting up to %v for requests without an answer", round(wait))
+	}
+	return text
+}
+
+func (s *screen) progressText() string {
+	p := &s.progress
+	text := s.counts()
+	read, total := p.BytesRead.Load(), p.BytesTotal.Load()
+	text += fmt.Sprintf(", %s read", byteText(read))
+	if total > 0 {
+		text += fmt.Sprintf(" of %s (%d%%)", byteText(total), read*100/total)
+		text += s.left(time.Now())
+	}
+	return text
+}
+
+// stop ends the progress display.
+func (s *screen) stop() {
+	close(s.stopping)
+	s.stopped.Wait()
+}

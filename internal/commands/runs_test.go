@@ -1,0 +1,57 @@
+package commands
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/rundir"
+)
+
+// aRun makes a run folder below rundir.Root that says it is running.
+func aRun(t *testing.T, name string, job *checkpoint.Job) string {
+	t.Helper()
+	folder := filepath.Join(rundir.Root, name)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, rundir.SummaryFile), []byte(`{"state": "running"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := job.Write(folder); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+func TestARunThatWasKilledBeforeItsFirstCheckpointIsResumed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	folder := aRun(t, "killed", &checkpoint.Job{Args: []string{"load", "in.csv"}})
+	for _, given := range []string{folder, ""} {
+		r, err := runToResume(given)
+		if err != nil || r.State != stateCrashed || r.Folder != folder {
+			t.Errorf("resume %q: %+v, %v", given, r, err)
+		}
+	}
+	lock, err := rundir.TakeLock(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Release()
+	if r, err := runToResume(""); err == nil {
+		t.Errorf("an active run is resumed: %+v", r)
+	}
+}
+
+func TestARunThatWasStartedOverIsNotResumed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	folder := aRun(t, "old", &checkpoint.Job{Args: []string{"load", "in.csv"}, ReplacedBy: "tsimport-runs/new"})
+	if _, err := runToResume(folder); err == nil || !strings.Contains(err.Error(), "tsimport-runs/new") {
+		t.Errorf("%v", err)
+	}
+	if r, err := runToResume(""); err == nil {
+		t.Errorf("%+v", r)
+	}
+}

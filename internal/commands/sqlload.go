@@ -1,0 +1,260 @@
+package commands
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/job"
+	"tsimport/keyexpr"
+	"tsimport/pipeline"
+	"tsimport/pipeline/plan"
+	"tsimport/reader/input"
+	"tsimport/reader/mysql"
+	"tsimport/reader/postgres"
+	"tsimport/reader/source"
+	"tsimport/reader/sqlite"
+	"tsimport/reader/sqltable"
+)
+
+// sqlFlags are those of a load of a database.
+func sqlFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.IntFlag{Name: "source-connections", Usage: "database: sessions that read at a time, 1 to 64", Value: sqltable.DefaultSessions},
+		&cli.StringFlag{Name: "query", Usage: "database: load the rows of this `SELECT` in place of a table; key=COLUMN of the address says which columns tell them apart (docs/sql.md)"},
+		&cli.DurationFlag{Name: "replica-max-lag", Usage: "database: pause reading while replication lags by more than this, such as 10s: that of the server, if it is a replica, else, of PostgreSQL, that of its standbys (docs/sql.md)"},
+		&cli.BoolFlag{Name: "require-snapshot", Usage: "database: stop if the snapshot is lost that all rows are to be of (default: read the rest from a new one, and say so in the summary; docs/sql.md)"},
+	}
+}
+
+// isSQL reports whether an argument is the address of a database.
+func isSQL(arg string) bool { return postgres.Is(arg) || mysql.Is(arg) || sqlite.Is(arg) }
+
+// sqlServer reads the address of a table of a database, or of what a query of it gives.
+func sqlServer(c *cli.Context, arg string) (sqltable.Server, error) {
+	if c.IsSet("query") {
+		return sqlQuery(arg, c.String("query"))
+	}
+	if mysql.Is(arg) {
+		a, err := mysql.Parse(arg)
+		if err != nil {
+			return nil, usagef("%v", err)
+		}
+		return a, nil
+	}
+	if sqlite.Is(arg) {
+		a, err := sqlite.Parse(arg)
+		if err != nil {
+			return nil, usagef("%v", err)
+		}
+		return a, nil
+	}
+	a, err := postgres.Parse(arg)
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	return a, nil
+}
+
+// sqlQuery reads the address of a server and a query of it.
+func sqlQuery(arg, query string) (sqltable.Server, error) {
+	switch {
+	case sqlite.Is(arg):
+		return nil, usagef("--query: queries of SQLite files are not read, for nothing says how far one has come; load a table, or a file of the query: sqlite3 -quote -header FILE 'SELECT …'")
+	case mysql.Is(arg):
+		a, err := mysql.ParseQuery(arg, query)
+		if err != nil {
+			return nil, usagef("%v", err)
+		}
+		return a, nil
+	}
+	a, err := postgres.ParseQuery(arg, query)
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	return a, nil
+}
+
+// sqlConfig reads the flags of a command that reads a table of a database, nil if no argument is the address of one.
+func sqlConfig(c *cli.Context, args []string) (*sqltable.Config, error) {
+	if !slices.ContainsFunc(args, isSQL) {
+		for _, f := range sqlFlags() {
+			if name := f.Names()[0]; c.IsSet(name) {
+				return nil, usagef("--%s is for tables of a database, such as postgres://USER@HOST/DATABASE?table=TABLE, mysql://… or sqlite:FILE?table=TABLE", name)
+			}
+		}
+		return nil, nil
+	}
+	if len(args) > 1 {
+		return nil, usagef("a table of a database is read by itself; give no other input beside it")
+	}
+	a, err := sqlServer(c, args[0])
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range textFlags() {
+		if name := f.Names()[0]; c.IsSet(name) {
+			return nil, usagef("--%s: it says how text is read, and a database gives its values types; leave it out", name)
+		}
+	}
+	n := sqltable.DefaultSessions
+	if c.IsSet("source-connections") {
+		n = c.Int("source-connections")
+	}
+	if n < 1 || n > sqltable.MaxSessions {
+		return nil, usagef("--source-connections %d: want 1 to %d", n, sqltable.MaxSessions)
+	}
+	lag := c.Duration("replica-max-lag")
+	if c.IsSet("replica-max-lag") && lag < time.Second {
+		return nil, usagef("--replica-max-lag %v: want 1s or more", lag)
+	}
+	if _, ok := a.(sqltable.Lagging); !ok && lag > 0 {
+		return nil, usagef("--replica-max-lag: a SQLite file has no replicas; leave it out")
+	}
+	return &sqltable.Config{Server: a, Sessions: n, RetryFor: c.Duration("retry-for"), Whole: c.Bool("require-snapshot"), MaxLag: lag, MaxRows: c.Float64("max-rows-per-second")}, nil
+}
+
+// sqlOrigin returns the table of a database that a command reads, nil if no argument is the address of one. A sync needs all rows of one snapshot.
+func sqlOrigin(c *cli.Context, args []string) (source.Origin, error) {
+	cfg, err := sqlConfig(c, args)
+	if cfg == nil || err != nil {
+		return nil, err
+	}
+	cfg.Whole = cfg.Whole || c.Command.Name == job.Sync
+	return sqltable.New(*cfg), nil
+}
+
+// sqlLoad is a load of a table of a database.
+type sqlLoad struct {
+	c      *cli.Context
+	show   *display
+	read   sqltable.Config
+	origin *sqltable.Origin
+}
+
+// sqlOf returns the load of the database that an argument is the address of, nil if none is.
+func sqlOf(c *cli.Context, show *display) (*sqlLoad, error) {
+	cfg, err := sqlConfig(c, c.Args().Slice())
+	if cfg == nil || err != nil {
+		return nil, err
+	}
+	l := &sqlLoad{c: c, show: show, read: *cfg}
+	l.read.OnPause = func(why string) { say(c, show, "note: %s", why) }
+	l.origin = sqltable.New(l.read)
+	return l, nil
+}
+
+func (l *sqlLoad) config(c *cli.Context, in *invocation) (cfg pipeline.Config, err error) {
+	if c.Bool("drop-expired") {
+		return cfg, usagef("--drop-expired: only an archive of a table is checked for cells that are too old")
+	}
+	cfg, err = loadConfig(c, in)
+	cfg.Read.Sources = l.origin
+	return cfg, err
+}
+
+func (l *sqlLoad) open(c *cli.Context, a access, show *display) (*target, error) {
+	return openTarget(c, a, show)
+}
+
+// begin gives columns the types that the database says, and a new table its primary key.
+func (l *sqlLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *target, o *tsimport.LoadOptions) error {
+	if cfg.Target.Table == "" {
+		return nil // the load says so
+	}
+	columns, key, err := l.origin.Describe(interrupts.drain)
+	if input.Passing(err) {
+		return err // the server may answer the next time
+	}
+	if err != nil {
+		return &plan.UsageError{Message: err.Error(), Input: true}
+	}
+	var to *client.Table
+	if !t.missing && !plan.IsTemplate(cfg.Target.Table) {
+		sdk, err := client.New(interrupts.drain, t.Target, nil)
+		if err != nil {
+			return usagef("%v", err)
+		}
+		admin := &client.Admin{Client: sdk, Context: interrupts.drain, RetryFor: cfg.Write.RetryFor}
+		if to, err = admin.Describe(cfg.Target.Table); err != nil && !errors.Is(err, client.ErrNoTable) {
+			return err
+		}
+		if err != nil {
+			to = nil
+		}
+	}
+	renamed := func(name string) string {
+		if to, ok := cfg.Columns.Rename[name]; ok {
+			return to
+		}
+		return name
+	}
+	isKey := map[string]bool{}
+	if to != nil {
+		for _, k := range to.Key {
+			isKey[k.Name] = true
+		}
+	} else {
+		l.proposeKey(cfg, columns, key, renamed)
+		o.Create = o.Create || t.embedded
+		for _, k := range cfg.Target.Key {
+			isKey[k.Name] = true
+		}
+	}
+	for _, c := range columns {
+		name := renamed(c.Name)
+		_, given := cfg.Columns.Types[c.Name]
+		_, also := cfg.Columns.Types[name]
+		if given || also || isKey[name] || to != nil && to.Defined[name] != table.Null {
+			continue
+		}
+		cfg.Columns.Types[c.Name] = plan.Type{Type: c.Type}
+		o.Type[c.Name] = c.Type.String()
+	}
+	return nil
+}
+
+// proposeKey gives a new table the source's primary key, if the user names none, and the types of its columns.
+func (l *sqlLoad) proposeKey(cfg *pipeline.Config, columns []sqltable.Column, key []int, renamed func(string) string) {
+	if len(cfg.Target.Key) == 0 {
+		var text string
+		for _, k := range key {
+			name := renamed(columns[k].Name)
+			cfg.Target.Key = append(cfg.Target.Key, table.KeyColumn{Name: name})
+			text += fmt.Sprintf(" --pk %s:%s", quoteArg(name), columns[k].Type)
+		}
+		say(l.c, l.show, "note: the new table's primary key is that of the source:%s", text)
+	}
+	for i := range cfg.Target.Key {
+		k := &cfg.Target.Key[i]
+		computed := slices.ContainsFunc(cfg.Columns.Keys, func(c keyexpr.Column) bool { return c.Name == k.Name })
+		if at := slices.IndexFunc(columns, func(c sqltable.Column) bool { return renamed(c.Name) == k.Name }); at >= 0 && k.Type == table.Null && !computed && columns[at].Type.KeyType() {
+			k.Type = columns[at].Type
+		}
+	}
+}
+
+func (l *sqlLoad) compared(cfg *pipeline.Config) {
+	read := l.read
+	read.Whole = false // a comparison reads a snapshot of its own
+	cfg.Read.Sources = sqltable.New(read)
+}
+
+func (l *sqlLoad) ended(r *pipeline.Report) (notes []string) {
+	if d := l.origin.Paused(); d > 0 {
+		notes = append(notes, fmt.Sprintf("reading was held up for %v, while replication lagged by more than %v", round(d), l.read.MaxLag))
+	}
+	if r.Consistent == nil {
+		return notes
+	}
+	if *r.Consistent {
+		return append(notes, "all rows are of one snapshot of the source")
+	}
+	return append(notes, fmt.Sprintf("warning: the rows are not of one moment: they come from %d snapshots of the source (\"snapshots\" of the summary)", len(r.Snapshots)))
+}

@@ -1,0 +1,131 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport/engine/server"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/address"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
+	"tsimport/pipeline"
+	"tsimport/reader/tablescan"
+	"tsimport/transfer/copytable"
+	"tsimport/transfer/tablesync"
+	"tsimport/verify"
+)
+
+// tableSourceHelp says how a table takes the place of files.
+const tableSourceHelp = "In place of files, one archive of a table can be given, by its folder, or one table as ots://[PROFILE@]INSTANCE/TABLE, with\n" +
+	"variables of the environment for each profile as of tsimport copy; the instance of an embedded store is " + server.DefaultInstance + "."
+
+// wholeFor refuses deletes by an archive that does not hold all rows of its table.
+func wholeFor(ctx context.Context, cfg *tablesync.Config) error {
+	m, err := archiveOf(ctx, cfg.Load.Inputs, cfg.Load.Read.Find)
+	if m == nil || err != nil {
+		return err
+	}
+	switch h := m.Holds; {
+	case h.Columns != nil && cfg.Load.Write.Mode == table.Put:
+		return usagef("the archive %s holds only some columns (%s); a row that is put would lose the others; give --mode update", m.Dir(), strings.Join(h.Columns, ", "))
+	case !cfg.Delete:
+	case h.Filter != "" || h.Where != "":
+		return usagef("--delete: the archive %s holds only the rows that its --filter or --where let through; the others would be deleted", m.Dir())
+	case h.From != "" || h.To != "":
+		cfg.Held = &tablesync.Held{Name: "the archive " + m.Dir(), Key: m.KeyColumns(), From: h.From, To: h.To}
+	}
+	return nil
+}
+
+// tableSource makes the source of a table of the one argument that is an address, and returns what closes it and how many read units it
+// has cost; likewise of an archive. It changes nothing if no argument is either.
+func tableSource(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config, to *target, gate *scan.Gate, show *display) (stop func() error, units func() int64, err error) {
+	stop, units = func() error { return nil }, func() int64 { return 0 }
+	if !slices.ContainsFunc(cfg.Inputs, address.Is) {
+		cfg.Read.Sources, err = originOf(interrupts.drain, c, cfg.Inputs, cfg.Read.Find)
+		if err == nil && cfg.Read.Sources != nil {
+			err = archiveFits(interrupts, cfg, to)
+		}
+		return stop, units, err
+	}
+	if len(cfg.Inputs) != 1 {
+		return stop, units, usagef("%q: a table is compared by itself; give no other source beside it", cfg.Inputs)
+	}
+	arg, err := parseTableArgument(cfg.Inputs[0])
+	if err != nil {
+		return stop, units, err
+	}
+	from := to
+	if !to.embedded || arg.address.Profile != "" || arg.address.Instance != server.DefaultInstance {
+		if from, err = openSide(c, arg, access{readOnly: true, role: "source"}, show); err != nil {
+			return stop, units, err
+		}
+		stop = from.close
+	}
+	a, err := sideOf(interrupts, cfg, from, arg.name)
+	if err != nil {
+		return stop, units, err
+	}
+	if a.Table == nil {
+		return stop, units, usagef("the source, table %s, does not exist in %s", arg.name, from.name)
+	}
+	b, err := sideOf(interrupts, cfg, to, cfg.Target.Table)
+	if err != nil {
+		return stop, units, err
+	}
+	if err := copytable.Distinct(a, b); err != nil {
+		return stop, units, err
+	}
+	if b.Table != nil && cfg.Write.Marks.ReturnedKeys == "" {
+		if err := copytable.CheckKey(b.Name, b.Table.Key, cfg.Inputs[0], "rows are compared by their keys; verify takes the file that the copy has written with --returned-keys"); err != nil {
+			return stop, units, err
+		}
+	}
+	shown := *arg.address
+	shown.Profile = ""
+	origin := tablescan.New(tablescan.Config{Client: a.Client, Table: a.Table, Name: shown.String(), RetryFor: cfg.Write.RetryFor, Columns: cfg.Columns.Only, Gate: gate})
+	cfg.Read.Sources = origin
+	return stop, origin.Units, nil
+}
+
+// sideOf describes a table.
+func sideOf(interrupts *interrupts, cfg *pipeline.Config, of *target, name string) (s copytable.Side, err error) {
+	reach := of.Target
+	reach.Connections = cfg.Write.Concurrency
+	s = copytable.Side{Endpoint: of.Endpoint, Instance: of.Instance, Name: name}
+	if s.Client, err = client.New(interrupts.drain, reach, nil); err != nil {
+		return s, usagef("%v", err)
+	}
+	admin := &client.Admin{Client: s.Client, Context: interrupts.drain, RetryFor: cfg.Write.RetryFor}
+	if s.Table, err = admin.Describe(name); errors.Is(err, client.ErrNoTable) {
+		s.Table, err = nil, nil
+	}
+	return s, err
+}
+
+// archiveFits refuses a table whose key is made of columns that the rows of the archive do not have in theirs.
+func archiveFits(interrupts *interrupts, cfg *pipeline.Config, to *target) error {
+	m, err := archiveOf(interrupts.drain, cfg.Inputs, cfg.Read.Find)
+	if m == nil || err != nil {
+		return err
+	}
+	s, err := sideOf(interrupts, cfg, to, cfg.Target.Table)
+	if err != nil || s.Table == nil {
+		return err // without a table the comparison says so
+	}
+	return fitsKey(m, &cfg.Columns, s.Name, s.Table.Key)
+}
+
+// oneEach refuses a comparison in which several rows of a table or an archive became one: all but one of them would pass unseen.
+func oneEach(cfg *pipeline.Config, r *verify.Result) error {
+	if cfg.Read.Sources == nil || r.Superseded == 0 {
+		return nil
+	}
+	return usagef("%d of the %d rows of %s were not compared: the key expressions make several rows one; add columns of the source's key to that of the table",
+		r.Superseded, r.Read, strings.Join(cfg.Request().ShownInputs(), ", "))
+}

@@ -1,0 +1,238 @@
+package commands
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/netip"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"github.com/urfave/cli/v2"
+
+	"tsimport/engine/server"
+	"tsimport/internal/tablestore/accesskey"
+	"tsimport/internal/tablestore/address"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/profile"
+	"tsimport/pipeline/plan"
+)
+
+const (
+	defaultStore = "./tsimport-store"
+	endpointEnv  = "TABLESTORE_ENDPOINT"
+	instanceEnv  = "TABLESTORE_INSTANCE"
+)
+
+func targetFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "endpoint", Usage: "`URL` of the Tablestore service, http(s)://host[:port] (or " + endpointEnv + ")"},
+		&cli.StringFlag{Name: "instance", Usage: "`NAME` of the instance (or " + instanceEnv + ")"},
+		&cli.StringFlag{Name: "profile", Usage: "`NAME` of a profile: its endpoint, instance and access keys, where neither flags nor the environment give them (docs/jobs.md)"},
+		&cli.StringFlag{Name: "store", Usage: "`DIR` of an embedded store instead of a service (default " + defaultStore + " without --endpoint)"},
+		&cli.DurationFlag{Name: "request-timeout", Usage: "how long a request may take without progress: to send a piece of it, or to get its answer", Value: client.DefaultRequestTimeout},
+	}
+}
+
+// target is the Tablestore that a command works on.
+type target struct {
+	client.Target
+	name     string
+	embedded bool
+	dir      string // of an embedded store
+	missing  bool   // an embedded store that does not exist, and was not to be made
+	store    *server.Server
+	shared   bool // the store is that of several loads, and is not closed with one
+}
+
+// access says what a command does with an embedded store.
+type access struct {
+	readOnly bool
+	create   bool // make the store if it is missing
+	noSync   bool
+	role     string // what the store is for the command; "" is its target
+}
+
+func (a access) as() string { return cmp.Or(a.role, "target") }
+
+// openTarget finds out which Tablestore the flags and the environment mean and opens it. The first line on stderr says
+// which it is.
+func openTarget(c *cli.Context, a access, stderr io.Writer) (*target, error) {
+	endpoint, store := c.String("endpoint"), c.String("store")
+	if endpoint != "" && store != "" {
+		return nil, usagef("--endpoint and --store: give one of them")
+	}
+	of, err := profileOf(c)
+	if err != nil {
+		return nil, err
+	}
+	if endpoint == "" && store == "" {
+		endpoint = cmp.Or(os.Getenv(endpointEnv), of.Endpoint)
+		if endpoint == "" && of.Name != "" {
+			return nil, usagef("--profile %s: it has no endpoint: set %s, or name it in %s", of.Name, address.Variable(endpointEnv, of.Name), profile.File())
+		}
+	}
+	if c.Duration("request-timeout") <= 0 {
+		return nil, usagef("--request-timeout %v: want more than 0", c.Duration("request-timeout"))
+	}
+	if endpoint != "" {
+		if err := client.CheckEndpoint(endpoint); err != nil {
+			return nil, usagef("%v", err)
+		}
+		return remoteTarget(c, endpoint, of, a, stderr)
+	}
+	if store == "" {
+		store = defaultStore
+	}
+	t := &target{name: "embedded store " + store, embedded: true, dir: store}
+	if c.String("instance") != "" {
+		return nil, usagef("--instance %s: an embedded store has no instances; give --endpoint too", c.String("instance"))
+	}
+	say(c, stderr, "%s: %s", a.as(), t.name)
+	if s := sessionOf(c.Context); s != nil {
+		return s.openStore(t, a, c.Duration("request-timeout"))
+	}
+	return t.openStore(a, c.Duration("request-timeout"))
+}
+
+// openStore opens the embedded store of the target, if it is there or to be made.
+func (t *target) openStore(a access, timeout time.Duration) (*target, error) {
+	store := t.dir
+	if _, err := os.Stat(store); errors.Is(err, fs.ErrNotExist) && !a.create {
+		t.missing = true
+		return t, nil
+	}
+	s, err := server.Open(store, server.Options{ReadOnly: a.readOnly, NoSync: a.noSync})
+	if err != nil {
+		return nil, err
+	}
+	t.store = s
+	t.reach(s, timeout)
+	return t, nil
+}
+
+// reach makes the target that of a store in this process.
+func (t *target) reach(s *server.Server, timeout time.Duration) {
+	t.Target = client.Target{
+		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
+		Credentials:    &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
+		RequestTimeout: timeout,
+	}
+}
+
+// sameFolder reports whether two paths name one folder.
+func sameFolder(a, b string) bool {
+	x, err1 := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && os.SameFile(x, y)
+}
+
+// mustExist returns an error for an embedded store that does not exist.
+func (t *target) mustExist() error {
+	if t.missing {
+		return &plan.UsageError{Message: t.name + " does not exist; load a file first, or name another with --store", NoTable: true}
+	}
+	return nil
+}
+
+// place names a table among those that the loads of a job read and write.
+func (t *target) place(table string) string { return t.name + "\x00" + table }
+
+// close releases an embedded store. Every acknowledged row is in it.
+func (t *target) close() error {
+	if t.store == nil || t.shared {
+		return nil
+	}
+	return t.store.Close()
+}
+
+// profileOf is the profile that --profile names, an empty one without it.
+func profileOf(c *cli.Context) (*profile.Profile, error) {
+	if c.String("profile") == "" {
+		return new(profile.Profile), nil
+	}
+	p, err := profile.Find(c.String("profile"))
+	if err != nil {
+		return nil, usagef("--profile: %v", err)
+	}
+	return p, nil
+}
+
+func remoteTarget(c *cli.Context, endpoint string, of *profile.Profile, a access, stderr io.Writer) (*target, error) {
+	instance := c.String("instance")
+	if instance == "" {
+		instance = cmp.Or(os.Getenv(instanceEnv), of.Instance)
+	}
+	if instance == "" {
+		return nil, usagef("no instance: give --instance or %s", instanceEnv)
+	}
+	provider, err := findCredentials(c)
+	if err != nil {
+		return nil, err
+	}
+	t := &target{name: fmt.Sprintf("instance %s at %s", instance, endpoint)}
+	warnOfPlainHTTP(stderr, endpoint, provider)
+	t.Target = client.Target{Endpoint: endpoint, Instance: instance, Credentials: provider, RequestTimeout: c.Duration("request-timeout")}
+	say(c, stderr, "%s: %s", a.as(), t.name)
+	return t, nil
+}
+
+// warnOfPlainHTTP says what others on the way can read and use. --quiet does not hide it.
+func warnOfPlainHTTP(stderr io.Writer, endpoint string, provider common.CredentialsProvider) {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Scheme != "http" || u.Hostname() == "localhost" {
+		return
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && ip.Unmap().IsLoopback() {
+		return
+	}
+	what := "rows are not encrypted"
+	if provider.GetCredentials().GetSecurityToken() != "" {
+		what = "neither rows nor the security token are encrypted"
+	}
+	fmt.Fprintf(stderr, "tsimport: warning: the endpoint %s is http: %s; use https unless the network is your own\n", endpoint, what)
+}
+
+// say shows a line to the user unless --quiet.
+func say(c *cli.Context, stderr io.Writer, format string, a ...any) {
+	if !c.Bool("quiet") {
+		fmt.Fprintf(stderr, "tsimport: %s\n", printable(fmt.Sprintf(format, a...)))
+	}
+}
+
+// keysOf finds access keys where the SDKs look; those of a profile come after the environment.
+func keysOf(of *profile.Profile, note, detail func(string)) (common.CredentialsProvider, error) {
+	if of.Name == "" {
+		return accesskey.Find(note, detail)
+	}
+	if provider, err := accesskey.InEnvironment(); provider != nil || err != nil {
+		if err == nil {
+			note("the access key of the environment comes before that of profile " + of.Name)
+		}
+		return provider, err
+	}
+	provider, _, err := of.Keys()
+	return provider, err
+}
+
+// findCredentials finds access keys where the SDKs look.
+func findCredentials(c *cli.Context) (common.CredentialsProvider, error) {
+	note := func(text string) { say(c, c.App.ErrWriter, "%s", text) }
+	var detail func(string)
+	if c.Bool("verbose") {
+		detail = note
+	}
+	of, err := profileOf(c)
+	if err != nil {
+		return nil, err
+	}
+	provider, err := keysOf(of, note, detail)
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	return provider, nil
+}

@@ -1,0 +1,341 @@
+package commands
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport/internal/exitcode"
+	"tsimport/internal/jobdir"
+	"tsimport/pipeline"
+	"tsimport/pipeline/options"
+	"tsimport/scaleout"
+)
+
+// scaleFlags are about loads by many processes.
+func scaleFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "job-dir", Usage: "plan the load for many machines, in an empty `PLACE` that all of them reach: a shared folder, oss://bucket/prefix or s3://bucket/prefix; tsimport work does it (docs/scale-out.md)"},
+		&cli.IntFlag{Name: "workers", Usage: "--job-dir: how many `PROCESSES` are expected; there may be more or fewer", Value: 4},
+		&cli.StringFlag{Name: "runner", Usage: "--job-dir: print what `RUNNER` needs to run the stages, k8s: an Indexed Job each, as YAML (docs/kubernetes.md)"},
+		&cli.StringFlag{Name: "image", Usage: "--runner: `IMAGE` with this version of tsimport"},
+		&cli.BoolFlag{Name: "apply", Usage: "--runner: run the stages with kubectl, one after the other, and wait for each"},
+		&cli.StringFlag{Name: "k8s-name", Usage: "--runner: `NAME` of the Jobs, before that of the stage (default: tsimport- and the table)"},
+		&cli.StringFlag{Name: "k8s-namespace", Usage: "--runner: `NAMESPACE` of the Jobs (default: that of kubectl)"},
+		&cli.StringFlag{Name: "k8s-secret", Usage: "--runner: `SECRET` with the access keys as environment variables"},
+		&cli.StringFlag{Name: "k8s-service-account", Usage: "--runner: `ACCOUNT` of the pods, which gives them rights by OIDC"},
+		&cli.StringFlag{Name: "k8s-volume", Usage: "--runner: volume claim with shared folders and where pods mount it, `CLAIM:PATH`"},
+		&cli.StringFlag{Name: "k8s-cpu", Usage: "--runner: processors that each pod asks for, in `CORES` such as 2 or 500m", Value: "1"},
+		&cli.StringFlag{Name: "k8s-memory", Usage: "--runner: `SIZE` of memory of each pod, of which three quarters are for rows", Value: "2GiB"},
+		&cli.StringFlag{Name: "split-size", Usage: "--job-dir: about how much of the inputs a process reads at a time, such as 64MiB (default: by the size of the inputs)", Value: "0"},
+	}
+}
+
+// scaleNames are the names of scaleFlags.
+func scaleNames() (names []string) {
+	for _, f := range scaleFlags() {
+		names = append(names, f.Names()[0])
+	}
+	return names
+}
+
+// machineFlags are flags of the load that a worker may give for its own machine.
+var machineFlags = []string{"memory", "temp-dir", "temp-max", "concurrency", "status"}
+
+// workFlags are flags of commands that work on a job directory.
+func workFlags() (flags []cli.Flag) {
+	for _, f := range loadFlags() {
+		if slices.Contains(machineFlags, f.Names()[0]) {
+			flags = append(flags, f)
+		}
+	}
+	return append(append(flags, storePlaceFlags()...), &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"})
+}
+
+// storePlaceFlags say where stores of objects are.
+func storePlaceFlags() (flags []cli.Flag) {
+	for _, f := range readFlags() {
+		if name := f.Names()[0]; strings.HasPrefix(name, "oss-") || strings.HasPrefix(name, "s3-") {
+			flags = append(flags, f)
+		}
+	}
+	return flags
+}
+
+func workCommand(interrupts *interrupts, show *display) *cli.Command {
+	return &cli.Command{
+		Name:  "work",
+		Usage: "do a part of a load that was planned for many machines",
+		Description: "Without --stage it takes tasks until the whole load is done, together with any number of other processes; with --stage and --index it\n" +
+			"does one task. Every task may be done twice and be killed at any moment (docs/scale-out.md).\n" + signalHelp(),
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "job-dir", Usage: "`PLACE` that tsimport load --job-dir has planned"},
+			&cli.StringFlag{Name: "stage", Usage: "do one task of this `STAGE`: read, write, verify or finish"},
+			&cli.IntFlag{Name: "index", Usage: "which task of the stage, from 0 (default: JOB_COMPLETION_INDEX, as Kubernetes sets it)", Value: -1},
+		}, workFlags()...),
+		Action: func(c *cli.Context) error { return workOn(c, interrupts, show, false) },
+	}
+}
+
+type workKey struct{}
+
+// workTask is what a process does in a job directory, once the plan's own command has been read again.
+type workTask struct {
+	store  jobdir.Store
+	stage  string
+	index  int
+	resume bool
+}
+
+// workTaskOf is the task that a load is to do in place of loading, nil if there is none.
+func workTaskOf(c *cli.Context) *workTask {
+	t, _ := c.Context.Value(workKey{}).(*workTask)
+	return t
+}
+
+// program is the version that all processes of a job must have, on any platform.
+func program() string {
+	text, platform, _ := strings.Cut(versionText(debug.ReadBuildInfo()), ", go")
+	if platform != "" {
+		text += ")"
+	}
+	return text
+}
+
+// openJobDir opens the place of a job, a folder by its full path: the command of the plan may be run in another folder.
+func openJobDir(c *cli.Context, place string) (jobdir.Store, error) {
+	if place == "" {
+		return nil, usagef("no job directory: give --job-dir")
+	}
+	if !jobdir.IsAddress(place) && !strings.Contains(place, "://") {
+		full, err := filepath.Abs(place)
+		if err != nil {
+			return nil, fmt.Errorf("find job directory: %w", err)
+		}
+		place = full
+	}
+	find := storeOptions(c)
+	s, err := jobdir.Open(c.Context, place, jobdir.Options{OSS: find.OSS, S3: find.S3})
+	if err != nil {
+		return nil, usagef("--job-dir %v", err)
+	}
+	return s, nil
+}
+
+// isJobDir reports whether a place is a job directory, as far as its name or its folder shows.
+func isJobDir(place string) bool {
+	if jobdir.IsAddress(place) {
+		return true
+	}
+	_, err := os.Stat(filepath.Join(place, scaleout.PlanName))
+	return place != "" && err == nil
+}
+
+// workOn works on a job directory: it runs the command of the plan again, which does the task in place of loading.
+func workOn(c *cli.Context, interrupts *interrupts, show *display, resume bool) error {
+	if c.Args().Present() && !resume {
+		return usagef("tsimport work takes no argument, not %q; give --job-dir", c.Args().First())
+	}
+	place := c.String("job-dir")
+	if resume {
+		place = c.Args().First()
+	}
+	store, err := openJobDir(c, place)
+	if err != nil {
+		return err
+	}
+	t := &workTask{store: store, stage: c.String("stage"), index: c.Int("index"), resume: resume}
+	if !resume {
+		if err := t.check(); err != nil {
+			return err
+		}
+	}
+	p, err := scaleout.ReadPlan(c.Context, store)
+	if err != nil {
+		return err
+	}
+	if len(p.Arguments) == 0 {
+		return usagef("%s: its plan has no command", store)
+	}
+	if dir := p.Job.Dir; dir != "" && !sameFolder(dir, ".") {
+		if _, err := os.Stat(dir); err == nil { // else inputs are found from here, or have full names
+			if err := os.Chdir(dir); err != nil {
+				return fmt.Errorf("go to the folder in which the load was planned: %w", err)
+			}
+		}
+	}
+	args, err := workArguments(newApp(c.App.Writer, show, interrupts, nil), p.Arguments, c)
+	if err != nil {
+		return err
+	}
+	in := &invocation{args: args, goOn: true}
+	app := newApp(c.App.Writer, show, interrupts, in)
+	full, err := flagsFirst(app, append([]string{os.Args[0]}, args...))
+	if err != nil {
+		return err
+	}
+	return app.RunContext(context.WithValue(c.Context, workKey{}, t), withEnvironment(app, full))
+}
+
+// check refuses a task that does not exist.
+func (t *workTask) check() error {
+	switch t.stage {
+	case "", "finish":
+		if t.index >= 0 {
+			return usagef("--index %d: only the stages read, write and verify have several tasks", t.index)
+		}
+		return nil
+	case "read", "write", "verify":
+	default:
+		return usagef("--stage %q: want read, write, verify or finish", t.stage)
+	}
+	if text := os.Getenv("JOB_COMPLETION_INDEX"); t.index < 0 && text != "" {
+		if _, err := fmt.Sscanf(text, "%d", &t.index); err != nil {
+			return usagef("JOB_COMPLETION_INDEX %q: want a number", text)
+		}
+	}
+	if t.index < 0 {
+		return usagef("--stage %s: give --index, or leave out both to do what is open", t.stage)
+	}
+	return nil
+}
+
+// workArguments are those of the plan, with what is of this machine from the worker's command.
+func workArguments(app *cli.App, args []string, c *cli.Context) ([]string, error) {
+	sorted, err := flagsFirst(app, append([]string{os.Args[0]}, args...))
+	if err != nil {
+		return nil, err
+	}
+	if len(sorted) < 2 || sorted[1] != "load" && sorted[1] != "copy" {
+		return nil, usagef("the plan's command is neither a load nor a copy: %q", args)
+	}
+	command := sorted[1]
+	flags, inputs := cutInputs(sorted[2:])
+	without, more := append(scaleNames(), "json"), []string{}
+	for _, name := range append(append([]string{}, machineFlags...), "oss-endpoint", "oss-region", "s3-endpoint", "s3-region", "quiet") {
+		if c.IsSet(name) && slices.ContainsFunc(findCommand(app.Commands, command).Flags, func(f cli.Flag) bool { return f.Names()[0] == name }) {
+			without, more = append(without, name), append(more, "--"+name+"="+c.String(name))
+		}
+	}
+	rest := append([]string{command}, withoutFlags(findCommand(app.Commands, command).Flags, flags, without)...)
+	if c.Bool("quiet") {
+		more = slices.DeleteFunc(more, func(a string) bool { return strings.HasPrefix(a, "--quiet=") })
+		more = append(more, "--quiet")
+	}
+	rest = append(rest, more...)
+	if len(inputs) > 0 {
+		rest = append(append(rest, "--"), inputs...)
+	}
+	return rest, nil
+}
+
+// refuseInJobs refuses what holds for each process alone.
+func refuseInJobs(c *cli.Context) error {
+	switch sql := slices.ContainsFunc(c.Args().Slice(), isSQL); {
+	case c.Bool("require-snapshot"):
+		return usagef("--job-dir: --require-snapshot: each process reads a snapshot of its own; load without --job-dir, or a standby that does not move")
+	case sql && c.IsSet("max-rows-per-second"):
+		return usagef("--job-dir: --max-rows-per-second: each process would read so many rows of the database; load without --job-dir")
+	case c.Float64("max-rcu") > 0:
+		return usagef("--job-dir: --max-rcu: each process would read so much of the source; copy without --job-dir")
+	}
+	return nil
+}
+
+// planJobDir plans a load for many processes.
+func planJobDir(c *cli.Context, interrupts *interrupts, show *display, in *invocation, cfg *pipeline.Config) error {
+	if in.kept() == nil {
+		return usagef("--job-dir: the command holds a secret in an address, and other machines must run it; give keys by the environment")
+	}
+	store, err := openJobDir(c, c.String("job-dir"))
+	if err != nil {
+		return err
+	}
+	size, err := options.ParseSize(cmp.Or(c.String("split-size"), "0"))
+	if err != nil {
+		return usagef("--split-size: %v", err)
+	}
+	if err := refuseInJobs(c); err != nil {
+		return err
+	}
+	workers := c.Int("workers")
+	if workers < 1 || workers > 4096 {
+		return usagef("--workers %d: want 1 to 4096", workers)
+	}
+	manifests, err := planRunner(c)
+	if err != nil {
+		return err
+	}
+	p, isNew, err := scaleout.Make(interrupts.drain, store, scaleout.Request{
+		Options:   scaleout.Options{Load: *cfg, Program: program(), Say: func(format string, a ...any) { say(c, show, format, a...) }},
+		Arguments: in.kept(), Workers: workers, SplitSize: size, Verify: c.Bool("verify"),
+	})
+	if err != nil {
+		return err
+	}
+	what := "planned"
+	if !isNew {
+		what = "this load is planned already"
+	}
+	say(c, show, "%s in %s: %d splits to read, %d shards to write", what, store, len(p.Splits), len(p.Shards))
+	place := c.String("job-dir")
+	if manifests != nil {
+		return runOn(c, interrupts, show, manifests, store, p)
+	}
+	say(c, show, "start on each machine, as often as you like: %s work --job-dir %s", commandName(), quoteArg(place))
+	if c.Bool("json") {
+		return printIndented(c, map[string]any{"job_dir": store.String(), "plan": p.ID, "new": isNew, "splits": len(p.Splits), "shards": len(p.Shards), "verify": p.Verify})
+	}
+	return nil
+}
+
+// doWork does the task of a worker.
+func doWork(c *cli.Context, interrupts *interrupts, show *display, t *workTask, cfg *pipeline.Config) (err error) {
+	interrupts.drains()
+	j, err := scaleout.Open(interrupts.hard, t.store, scaleout.Options{
+		Load: *cfg, Program: program(), Drain: interrupts.drain, Say: func(format string, a ...any) { say(c, show, format, a...) },
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	ctx := interrupts.hard
+	switch t.stage {
+	case "read":
+		return j.ReadSplit(ctx, t.index)
+	case "write":
+		return j.WriteShard(ctx, t.index)
+	case "verify":
+		return j.Compare(ctx, t.index)
+	case "finish":
+		s, err := j.Finish(ctx)
+		return endWork(c, show, s, err)
+	}
+	if t.resume {
+		if err := j.Continue(ctx); err != nil {
+			return err
+		}
+	}
+	s, err := j.Work(ctx)
+	return endWork(c, show, s, err)
+}
+
+// endWork says how the job ended.
+func endWork(c *cli.Context, show *display, s *scaleout.Summary, err error) error {
+	if err != nil {
+		return err
+	}
+	say(c, show, "%s: %s read, %s written, %s rejected, %s superseded by %d processes", s.State, grouped(s.Read), grouped(s.Written), grouped(s.Rejected), grouped(s.Superseded), s.Processes)
+	if s.ExitCode != exitcode.OK {
+		return &exitError{code: s.ExitCode}
+	}
+	return nil
+}
