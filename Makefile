@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights scaleout model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pods
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights scaleout model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -104,6 +104,10 @@ site: build
 	dist/site/venv/bin/python packaging/site/pages.py . ./tsimport dist/site/pages
 	cp packaging/site/mkdocs.yml dist/site/
 	NO_MKDOCS_2_WARNING=1 dist/site/venv/bin/mkdocs build --strict --quiet -f dist/site/mkdocs.yml
+
+# The screenshots in docs/pictures, with a headless browser (Debian's package chromium).
+pictures: build
+	bash packaging/pictures.sh ./tsimport docs/pictures
 
 # Loads whose manifests are run as Kubernetes would run them, with processes for pods: some are killed, as by their node or by themselves.
 pods:

@@ -16,7 +16,7 @@ import (
 	"tsimport/reader/record"
 )
 
-// claim is a sentence, or some words, of docs/inputs.md and a file of the tree that shows it.
+// claim is a sentence, or some words, of a page about inputs and a file of the tree that shows it.
 type claim struct {
 	says string // as in the page, apart from the line breaks
 	file string // below testdata
@@ -106,18 +106,24 @@ var claims = []claim{
 
 const baseball = "Rk,Year,Age,Tm,Lg,c6,W,L,W-L%,G,Finish,Wpost,Lpost,W-L%post,c15; 1,1978,37,Atlanta Braves,NL,,69,93,…"
 
-// TestEachClaimOfTheInputsPageHasAFile: each of the claims stands in docs/inputs.md, and reading its file gives what it
+// inputPages are the pages that the claims are of.
+var inputPages = []string{"inputs.md", "types.md", "dumps.md", "parquet-arrow.md", "conformance.md"}
+
+// TestEachClaimOfTheInputPagesHasAFile: each of the claims stands in a page about inputs, and reading its file gives what it
 // says.
-func TestEachClaimOfTheInputsPageHasAFile(t *testing.T) {
-	text, err := os.ReadFile("../docs/inputs.md")
-	if err != nil {
-		t.Fatal(err)
+func TestEachClaimOfTheInputPagesHasAFile(t *testing.T) {
+	var page string
+	for _, name := range inputPages {
+		text, err := os.ReadFile(filepath.Join("../docs", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		page += strings.Join(strings.Fields(string(text)), " ") + " "
 	}
-	page := strings.Join(strings.Fields(string(text)), " ")
 	for _, c := range claims {
 		t.Run(c.file+" "+c.o.Dialect.Name, func(t *testing.T) {
 			if !strings.Contains(page, c.says) {
-				t.Errorf("docs/inputs.md no longer says %q: change the claim, and the file if need be", c.says)
+				t.Errorf("no page about inputs says %q: change the claim, and the file if need be", c.says)
 			}
 			got := recordsOf(found(t, filepath.Join("testdata", c.file)), c.o)
 			if !isLike(got, c.want) || !strings.Contains(got, ": ") && !strings.Contains(got, "; ") {

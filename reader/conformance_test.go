@@ -162,7 +162,7 @@ func mixedLineEnds(text []byte) bool {
 	return lf && cr
 }
 
-var update = flag.Bool("update", false, "write the results into docs/inputs.md")
+var update = flag.Bool("update", false, "write the results into docs/conformance.md")
 
 // TestEveryFileOfTheManifest reads every file of the collection: those that must load give the stated rows, those that
 // must be refused are refused, and none panics. What differs has a documented reason.
@@ -249,7 +249,7 @@ func checkTable(t *testing.T, results map[string]*result, reasons map[string]int
 		fmt.Fprintf(&b, "| %d | %s |\n", reasons[k], k)
 	}
 	const begin, end = "<!-- results -->\n", "<!-- end of results -->\n"
-	doc := "../docs/inputs.md"
+	doc := "../docs/conformance.md"
 	old, err := os.ReadFile(doc)
 	if err != nil {
 		t.Fatal(err)
@@ -262,7 +262,7 @@ func checkTable(t *testing.T, results map[string]*result, reasons map[string]int
 		return
 	}
 	if !*update {
-		t.Errorf("docs/inputs.md does not say what was found; run with -update. Found:\n%s", b.String())
+		t.Errorf("docs/conformance.md does not say what was found; run with -update. Found:\n%s", b.String())
 		return
 	}
 	if err := os.WriteFile(doc, []byte(string(old[:from])+b.String()+string(old[to:])), 0o644); err != nil {

@@ -22,7 +22,7 @@ func textFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "format", Usage: "csv, jsonl, parquet, arrow, dynamodb (exports of DynamoDB), mongodb (mongoexport), pg_dump, mysqldump or auto", Value: "auto"},
 		&cli.StringFlag{Name: "source-table", Usage: "dump of a database: load `TABLE` or SCHEMA.TABLE (default: the only one with rows)"},
-		&cli.StringFlag{Name: "dialect", Usage: "`NAME` of the program that wrote the file: mysql, postgres, clickhouse, hive, excel, sqlite and others (docs/inputs.md); or auto: detect delimiter, quote and escape from the text, and refuse ambiguous files"},
+		&cli.StringFlag{Name: "dialect", Usage: "`NAME` of the program that wrote the file: mysql, postgres, clickhouse, hive, excel, sqlite and others (docs/dumps.md); or auto: detect delimiter, quote and escape from the text, and refuse ambiguous files"},
 		&cli.StringFlag{Name: "delimiter", Usage: "`TEXT` between fields, one or more characters; \\t and \\x01 are understood (default: a comma, a tab in .tsv files)"},
 		&cli.StringFlag{Name: "quote", Usage: "`CHAR` around fields, or none", Value: `"`},
 		&cli.StringFlag{Name: "escape", Usage: "`CHAR` that makes the next character literal (a doubled quote inside quotes always works), or none", Value: "none"},

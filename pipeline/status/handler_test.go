@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -163,6 +164,17 @@ func TestMetricsShowEveryNumberOfTheStateAndTheProcess(t *testing.T) {
 	} {
 		if !lines[want] {
 			t.Errorf("no line %s", want)
+		}
+	}
+	page, err := os.ReadFile("../../docs/fields.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range lines {
+		if name, ok := strings.CutPrefix(line, "# TYPE tsimport_"); ok {
+			if name, _, _ = strings.Cut(name, " "); !strings.Contains(string(page), "`tsimport_"+name+"`") {
+				t.Errorf("docs/fields.md does not name tsimport_%s", name)
+			}
 		}
 	}
 	for _, name := range []string{"go_goroutines ", "process_cpu_seconds_total "} {

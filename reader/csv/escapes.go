@@ -37,7 +37,7 @@ const (
 // coverEnds reports whether an escape before a record end makes it data.
 func (e Escapes) coverEnds() bool { return e != EscapesHive && e != EscapesUnknown }
 
-const escapesAdvice = "say which program wrote the file: --dialect mysql, postgres, clickhouse or hive (docs/inputs.md)"
+const escapesAdvice = "say which program wrote the file: --dialect mysql, postgres, clickhouse or hive (docs/dumps.md)"
 
 // pair appends what the escape sequence at the start of text means; text has at least two bytes. It returns how many of its
 // bytes the sequence takes, and why it means nothing for certain.

@@ -16,7 +16,7 @@ import (
 )
 
 // fixed is what to do when parquet-go no longer makes a mistake.
-const fixed = `parquet-go no longer reads this file wrongly. Once it reads all files of "Reports for parquet-go" in docs/inputs.md rightly, ` +
+const fixed = `parquet-go no longer reads this file wrongly. Once it reads all files of "Reports for parquet-go" in testdata/README.md rightly, ` +
 	"see there whether its pages can take the place of ours"
 
 // mistaken are the files of which parquet-go 0.32.0 reads wrong values without an error.
@@ -91,7 +91,7 @@ func TestParquetGoStillMisreadsTheFilesOfItsReports(t *testing.T) {
 	}
 }
 
-// readByParquetGo returns the values of the first column, each followed by a space. It is the program of docs/inputs.md.
+// readByParquetGo returns the values of the first column, each followed by a space. It is the program of testdata/README.md.
 func readByParquetGo(b []byte) (string, error) {
 	f, err := pq.OpenFile(bytes.NewReader(b), int64(len(b)))
 	if err != nil {
