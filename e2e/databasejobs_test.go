@@ -12,6 +12,40 @@ import (
 	"tsimport/reader/postgres/pgtest"
 )
 
+// resultIn runs the binary in a folder, and returns all that it says.
+func resultIn(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	c := exec.Command(binary, args...)
+	c.Dir, c.Env = dir, append(os.Environ(), "TSIMPORT_CHECKPOINT_EVERY=50ms")
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%q: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// loadAllOfShop loads the tables shop_customers, shop_items and shop_orders of a server, which has a view shop_seen too, by one job.
+func loadAllOfShop(t *testing.T, address func(table string) string) {
+	dir := t.TempDir()
+	if out := resultIn(t, dir, "tables", address("shop_*")); !strings.Contains(out, "shop_orders") || !strings.Contains(out, "~") || !strings.Contains(out, "shop_seen") {
+		t.Error(out)
+	}
+	text := fmt.Sprintf("version: 1\ndefaults: {store: ./store}\nloads:\n  \"{table}\":\n    from: %q\n    table: \"{table}\"\n", address("shop_{table}"))
+	must(t, os.WriteFile(filepath.Join(dir, "shop.yaml"), []byte(text), 0o644))
+	if out := resultIn(t, dir, "run", "--plan", "shop.yaml"); !strings.Contains(out, "3 of 3 loads planned") {
+		t.Error(out)
+	}
+	if out := resultIn(t, dir, "run", "shop.yaml"); !strings.Contains(out, "60,000 written") {
+		t.Error(out)
+	}
+	for _, table := range []string{"customers", "items", "orders"} {
+		out := resultIn(t, dir, "export", "--table", table, "--store", "store", "--format", "jsonl")
+		if n := strings.Count(out, `"v":"`+table+" "); n != 20000 {
+			t.Errorf("%s: %d rows", table, n)
+		}
+	}
+}
+
 func TestDatabasesInJobs(t *testing.T) {
 	s := pgtest.Start(t)
 	for _, table := range []string{"customers", "items", "orders"} {
@@ -20,34 +54,9 @@ func TestDatabasesInJobs(t *testing.T) {
 	s.Exec("CREATE VIEW shop_seen AS SELECT 1; ANALYZE")
 	run := func(dir string, args ...string) string {
 		t.Helper()
-		c := exec.Command(binary, args...)
-		c.Dir, c.Env = dir, append(os.Environ(), "TSIMPORT_CHECKPOINT_EVERY=50ms")
-		out, err := c.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		return string(out)
+		return resultIn(t, dir, args...)
 	}
-	t.Run("a load is made for each table that is found", func(t *testing.T) {
-		dir := t.TempDir()
-		if out := run(dir, "tables", s.Address("shop_*")); !strings.Contains(out, "shop_orders") || !strings.Contains(out, "~20,000") || !strings.Contains(out, "shop_seen") {
-			t.Error(out)
-		}
-		text := fmt.Sprintf("version: 1\ndefaults: {store: ./store}\nloads:\n  \"{table}\":\n    from: %q\n    table: \"{table}\"\n", s.Address("shop_{table}"))
-		must(t, os.WriteFile(filepath.Join(dir, "shop.yaml"), []byte(text), 0o644))
-		if out := run(dir, "run", "--plan", "shop.yaml"); !strings.Contains(out, "3 of 3 loads planned") {
-			t.Error(out)
-		}
-		if out := run(dir, "run", "shop.yaml"); !strings.Contains(out, "60,000 written") {
-			t.Error(out)
-		}
-		for _, table := range []string{"customers", "items", "orders"} {
-			out := run(dir, "export", "--table", table, "--store", "store", "--format", "jsonl")
-			if n := strings.Count(out, `"v":"`+table+" "); n != 20000 {
-				t.Errorf("%s: %d rows", table, n)
-			}
-		}
-	})
+	t.Run("a load is made for each table that is found", func(t *testing.T) { loadAllOfShop(t, s.Address) })
 	t.Run("every command reads a table", func(t *testing.T) {
 		dir, address := t.TempDir(), s.Address("shop_items")
 		for _, tt := range []struct {

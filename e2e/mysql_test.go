@@ -137,6 +137,36 @@ func TestMySQL(t *testing.T) {
 			must(t, tx.Commit())
 		})
 	})
+	t.Run("a load is made for each table that is found", func(t *testing.T) {
+		for _, table := range []string{"customers", "items", "orders"} {
+			s.Exec(fmt.Sprintf("CREATE TABLE shop_%s (id int PRIMARY KEY, v varchar(30))", table), fmt.Sprintf("INSERT INTO shop_%s SELECT seq, CONCAT('%[1]s ', seq) FROM seq_1_to_20000", table), "ANALYZE TABLE shop_"+table)
+		}
+		s.Exec("CREATE VIEW shop_seen AS SELECT 1")
+		loadAllOfShop(t, s.Address)
+	})
+	t.Run("queries of a job of DataX are loaded", func(t *testing.T) {
+		s.Exec("CREATE TABLE `my orders` (id int PRIMARY KEY, town varchar(20), price double, at timestamp)",
+			"INSERT INTO `my orders` VALUES (1, 'Bern', 1.5, '2024-01-01 00:00:00'), (2, 'Zürich', 2.5, '2024-06-01 00:00:00'), (3, NULL, NULL, '2024-07-01 00:00:00')")
+		host := strings.TrimSuffix(strings.TrimPrefix(s.Address(""), "mysql://root@"), "/shop?table=")
+		for name, tt := range map[string]struct{ more, column, connection, want string }{
+			"a condition": {`"where":"town <> 'Bern' -- and so on",`, `["id","town","price"]`, "\"table\":[\"`my orders`\"]", `{"order_id":2,"price":2.5,"town":"Zürich"}` + "\n"},
+			"expressions": {"", `["id * 10","upper(town) AS t","price"]`, "\"table\":[\"`my orders`\"]",
+				`{"order_id":10,"price":1.5,"town":"BERN"}` + "\n" + `{"order_id":20,"price":2.5,"town":"ZÜRICH"}` + "\n" + `{"order_id":30}` + "\n"},
+			"a query": {"", `[]`, "\"querySql\":[\"select a.id, concat(b.town, '\\\\n'), 0.5e0 from `my orders` a join `my orders` b on b.id = a.id + 1 where b.town is not null;\"]",
+				`{"order_id":1,"price":0.5,"town":"Zürich\n"}` + "\n"},
+		} {
+			dir := t.TempDir()
+			text := fmt.Sprintf(`{"job":{"setting":{"errorLimit":{"record":0}},"content":[{"reader":{"name":"mysqlreader","parameter":{"username":"root","password":"",%s"column":%s,
+				"connection":[{"jdbcUrl":["jdbc:mysql://%s/shop?useSSL=false"],%s}]}},"writer":{"name":"otswriter","parameter":{"endpoint":"","accessId":"","accessKey":"","instanceName":"","table":"orders",
+				"primaryKey":[{"name":"order_id","type":"int"}],"column":[{"name":"town","type":"string"},{"name":"price","type":"double"}],"writeMode":"PutRow"}}}]}}`, tt.more, tt.column, host, tt.connection)
+			must(t, os.WriteFile(filepath.Join(dir, "theirs.json"), []byte(text), 0o644))
+			resultIn(t, dir, "convert", "datax", "theirs.json", "-o", "ours.yaml")
+			resultIn(t, dir, "run", "ours.yaml", "--store", "store")
+			if got := resultIn(t, dir, "export", "--table", "orders", "--store", "store", "--format", "jsonl", "-q"); got != tt.want {
+				t.Errorf("%s: %s, want %s", name, got, tt.want)
+			}
+		}
+	})
 	t.Run("no password is kept", func(t *testing.T) {
 		d := round(t, "10")
 		s.Exec("CREATE USER guarded@'127.0.0.1' IDENTIFIED BY 'planted-secret'", "GRANT SELECT ON shop.* TO guarded@'127.0.0.1'")

@@ -21,7 +21,7 @@ func configCommand(interrupts *interrupts) *cli.Command {
 		&cli.BoolFlag{Name: "all", Usage: "show defaults, too"},
 		&cli.IntFlag{Name: "parallel", Usage: "as of tsimport run"},
 	}
-	for _, f := range loadFlags() {
+	for _, f := range loadCommandFlags() {
 		if _, ok := notInJobs[f.Names()[0]]; !ok {
 			flags = append(flags, f)
 		}
@@ -43,7 +43,7 @@ type origin struct{ key, value, from string }
 func showConfig(c *cli.Context, interrupts *interrupts) error {
 	w := tabwriter.NewWriter(results(c), 0, 0, 2, ' ', 0)
 	if !c.Args().Present() {
-		rows, err := originsOf(c, nil, "")
+		rows, err := originsOf(c, loadCommandFlags(), nil, "")
 		if err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func showConfig(c *cli.Context, interrupts *interrupts) error {
 		if err != nil {
 			return jobError(err)
 		}
-		rows, err := originsOf(c, slices.Concat(resolved.Settings, common), file.Path)
+		rows, err := originsOf(c, commandsOfJobs()[l.Command], slices.Concat(resolved.Settings, common), file.Path)
 		if err != nil {
 			return err
 		}
@@ -89,12 +89,12 @@ func writeOrigins(w *tabwriter.Writer, rows []origin) {
 	}
 }
 
-// originsOf finds the values of a load's flags. Settings are those of a job file, nil without one.
-func originsOf(c *cli.Context, settings []job.Setting, file string) (rows []origin, err error) {
+// originsOf finds the values of a load's flags, which are those of its command. Settings are those of a job file, nil without one.
+func originsOf(c *cli.Context, flags []cli.Flag, settings []job.Setting, file string) (rows []origin, err error) {
 	values := map[string]string{}
-	for _, f := range c.Command.Flags { // what comes from the environment was given to the command as a flag
+	for _, f := range flags { // what comes from the environment was given to this command as a flag, if it has that
 		name := f.Names()[0]
-		if _, isKey := jobKey(f); !isKey || name == "all" || name == "parallel" {
+		if _, isKey := jobKey(f); !isKey {
 			continue
 		}
 		r := origin{key: name, from: "default"}

@@ -51,10 +51,8 @@ var namesFlags = []string{"columns", "names"}
 // jobVocabulary is the keys of a job file: the flags of the commands that a load may be.
 func jobVocabulary() *job.Vocabulary {
 	v := &job.Vocabulary{Commands: map[string][]job.Key{}, Refused: notInJobs}
-	for command, flags := range map[string][]cli.Flag{
-		job.Load: loadCommandFlags(), job.Copy: copyFlags(), job.Sync: syncFlags(), job.Export: exportCommand().Flags,
-	} {
-		for _, f := range append(flags[:len(flags):len(flags)], timeoutFlag()) {
+	for command, flags := range commandsOfJobs() {
+		for _, f := range flags {
 			if k, ok := jobKey(f); ok {
 				v.Commands[command] = append(v.Commands[command], k)
 			}
@@ -66,6 +64,15 @@ func jobVocabulary() *job.Vocabulary {
 	// An export and a copy name what they write otherwise.
 	v.Commands[job.Copy] = append(v.Commands[job.Copy], job.Key{Name: "table", Usage: "table to copy to"})
 	return v
+}
+
+// commandsOfJobs are the flags of the commands that a load of a job may be.
+func commandsOfJobs() map[string][]cli.Flag {
+	all := map[string][]cli.Flag{job.Load: loadCommandFlags(), job.Copy: copyFlags(), job.Sync: syncFlags(), job.Export: exportCommand().Flags}
+	for command, flags := range all {
+		all[command] = append(flags[:len(flags):len(flags)], timeoutFlag())
+	}
+	return all
 }
 
 // valuesOf are the texts of a flag that is set, one for each time.

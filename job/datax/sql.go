@@ -23,7 +23,6 @@ type database struct {
 	lower    bool              // names without quotes are in small letters
 	drop     []string          // parameters of the address that change no value
 	rename   map[string]string // parameters of the address that ours has by another name
-	query    bool              // our reader takes a query
 }
 
 var host = `([A-Za-z0-9._-]+(?::\d+)?)/([A-Za-z0-9_$-]+)(?:\?(.*))?$`
@@ -38,7 +37,7 @@ var databases = map[string]*database{
 		rename: map[string]string{"sslMode": "ssl-mode"},
 	},
 	"postgresqlreader": {
-		scheme: "postgres", password: "PGPASSWORD", address: regexp.MustCompile(`^jdbc:postgresql://` + host), quote: `"`, lower: true, query: true,
+		scheme: "postgres", password: "PGPASSWORD", address: regexp.MustCompile(`^jdbc:postgresql://` + host), quote: `"`, lower: true,
 		name:   regexp.MustCompile(`^(?:[A-Za-z_][A-Za-z0-9_$]*|"[^"]+")$`),
 		drop:   []string{"connectTimeout", "socketTimeout", "loginTimeout", "tcpKeepAlive", "ApplicationName", "stringtype", "defaultRowFetchSize", "prepareThreshold", "reWriteBatchedInserts", "characterEncoding", "useUnicode", "charSet"},
 		rename: map[string]string{"sslmode": "sslmode"},
@@ -54,6 +53,11 @@ func (d *database) bare(name string) string {
 		return strings.ToLower(name)
 	}
 	return name
+}
+
+// quoted is a name in quotes.
+func (d *database) quoted(name string) string {
+	return d.quote + strings.ReplaceAll(name, d.quote, d.quote+d.quote) + d.quote
 }
 
 // sql makes loads of a reader of a database: one for each table or query.
@@ -98,7 +102,7 @@ func (j *Job) sql(d *database, o object, l job.Single, columns []column, keys in
 			return errors.New("connection: want table or querySql, and not both")
 		}
 		for _, q := range queries {
-			if err := j.query(d, address, q, l, columns, keys); err != nil {
+			if err := j.query(d, address, q, false, l, columns, keys); err != nil {
 				return fmt.Errorf("querySql: %w", err)
 			}
 		}
@@ -203,17 +207,24 @@ func (j *Job) table(d *database, raw json.RawMessage, address, table, where stri
 	if !all && len(sources) != len(columns) {
 		return fmt.Errorf("the reader has %d columns and the writer %d", len(sources), len(columns))
 	}
-	plain := !all && where == ""
+	named := !all // every column is one of the table
 	for i, s := range sources {
 		sources[i] = strings.TrimSpace(s)
-		plain = plain && d.name.MatchString(sources[i]) && !isConstant(sources[i])
+		named = named && d.name.MatchString(sources[i]) && !isConstant(sources[i])
 	}
-	if !plain {
-		query := "SELECT " + strings.Join(sources, ", ") + " FROM " + table
+	if !named || where != "" {
+		selected := sources
+		if named { // an expression may have a name already
+			selected = nil
+			for i, s := range sources {
+				selected = append(selected, s+" AS "+d.quoted(columns[i].name))
+			}
+		}
+		query := "SELECT " + strings.Join(selected, ", ") + " FROM " + table
 		if where != "" {
 			query += " WHERE (" + where + "\n)"
 		}
-		return j.query(d, address, query, l, columns, keys)
+		return j.query(d, address, query, named, l, columns, keys)
 	}
 	parts := strings.Split(table, ".")
 	for i, p := range parts {
@@ -256,26 +267,33 @@ func isConstant(s string) bool {
 	return slices.Contains([]string{"null", "true", "false", "current_date", "current_time", "current_timestamp", "current_user", "user", "localtime", "localtimestamp", "session_user"}, strings.ToLower(s))
 }
 
-// query makes a load of the rows of a query, whose columns are the writer's in order.
-func (j *Job) query(d *database, address, query string, l job.Single, columns []column, keys int) error {
-	if !d.query {
-		return errors.New("querySql, where, * and expressions in column: not converted of MySQL; make a table of the rows, or write them to CSV and load that")
-	}
+// query makes a load of the rows of a query, whose columns are the writer's in order. Named says that they have the names of the writer's.
+func (j *Job) query(d *database, address, query string, named bool, l job.Single, columns []column, keys int) error {
 	query = strings.TrimRight(query, "; \t\n")
 	var names, pk, key, taken []string
 	for i, c := range columns {
-		names = append(names, d.quote+c.name+d.quote)
+		names = append(names, d.quoted(c.name))
 		if i < keys {
 			key, pk = append(key, c.name), append(pk, c.name+":"+c.kind)
 		} else {
 			taken = append(taken, c.name)
 		}
 	}
-	list := strings.Join(names, ", ")
+	if !named {
+		list := strings.Join(names, ", ")
+		query = "WITH job (" + list + ") AS (" + query + "\n) SELECT " + list + " FROM job"
+		if d.scheme == "mysql" {
+			j.note("the queries of this job name their columns by WITH, which needs MySQL 8.0 or MariaDB 10.2")
+		}
+	}
 	l.From = []string{with(address, "key", strings.Join(key, ","))}
-	set(&l, "query", "WITH job ("+list+") AS ("+query+"\n) SELECT "+list+" FROM job")
+	set(&l, "query", query)
 	set(&l, "pk", pk...)
 	j.attributes(&l, columns[keys:], taken, nil)
+	j.note("times in conditions and queries are of UTC; DataX's are of the zone of its machine, or of the server. Write a zone, or add the hours")
+	if d.scheme == "mysql" {
+		j.note("queries are read with an empty sql_mode: if the server's has ANSI_QUOTES, PIPES_AS_CONCAT or NO_BACKSLASH_ESCAPES, they may mean something else")
+	}
 	j.note("no two rows of a query may share " + strings.Join(key, ", ") + ": the load stops where they do. One session reads the query, sorted by them")
 	j.add(l)
 	return nil

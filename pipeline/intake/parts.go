@@ -80,6 +80,9 @@ func (p *parser) parts(ctx context.Context, s *plan.Source, split source.Split, 
 		m.shown = show(split.Key)
 	}
 	_, err = p.inTurn(ctx, sp, turn, func() (*Parsed, error) { return nil, m.parse(sp.parser) })
+	if part, ok := split.Part.(source.Reusable); ok && err == nil {
+		part.Reuse() // what is left of it are rows and rejects of their own
+	}
 	return err
 }
 

@@ -83,6 +83,7 @@ func (a *Address) describeQuery(ctx context.Context, s *session) (*sqltable.Tabl
 		}
 		fmt.Fprintf(&schema, ", key %q", c.Name)
 	}
+	choose(t)
 	t.MaxKey = maxKeyText
 	t.Schema = schema.String()
 	return t, nil

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"database/sql/driver"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 
 	mysql "github.com/go-sql-driver/mysql"
@@ -107,9 +109,11 @@ func (s *session) rows(ctx context.Context, sql string) (*rows, error) {
 	return &rows{rows: r, values: make([]driver.Value, n), texts: make([][]byte, n)}, nil
 }
 
-// rows are those of an answer. Their values become text, of which the memory of the last row is used again.
+// rows are those of an answer. Their values become text, of which the memory of the last row is used again, but for numbers of the columns in
+// plain: those are eight bytes, as the driver has read them.
 type rows struct {
 	rows   driver.Rows
+	plain  []bool // by column; nil is none
 	values []driver.Value
 	texts  [][]byte
 	room   []byte
@@ -127,6 +131,16 @@ func (r *rows) Values() [][]byte {
 	r.room = r.room[:0]
 	for i, v := range r.values {
 		from := len(r.room)
+		if r.plain != nil && r.plain[i] && v != nil {
+			switch v := v.(type) {
+			case int64:
+				r.room = binary.BigEndian.AppendUint64(r.room, uint64(v))
+			case float64:
+				r.room = binary.BigEndian.AppendUint64(r.room, math.Float64bits(v))
+			}
+			r.texts[i] = r.room[from:len(r.room):len(r.room)] // of another type it is empty, which its reader refuses
+			continue
+		}
 		switch v := v.(type) {
 		case nil:
 			r.texts[i] = nil
@@ -189,7 +203,15 @@ func (s *session) ask(ctx context.Context, t *sqltable.Table, q sqltable.Query) 
 	if s.stream == nil {
 		fmt.Fprintf(&sql, " LIMIT %d", q.Limit)
 	}
-	return s.rows(ctx, sql.String())
+	r, err := s.rows(ctx, sql.String())
+	if err != nil {
+		return nil, err
+	}
+	r.plain = make([]bool, len(t.Columns))
+	for i := range t.Columns {
+		r.plain[i] = t.Columns[i].Of.(*column).plain
+	}
+	return r, nil
 }
 
 func from(t *sqltable.Table) string { return " FROM " + t.Name + " FORCE INDEX (PRIMARY)" }

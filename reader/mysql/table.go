@@ -3,8 +3,11 @@ package mysql
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +30,7 @@ type column struct {
 	charset    string
 	expression string // that it is selected by
 	sort       string // that it is compared by, in the key of a query; empty is the column
+	plain      bool   // its values are numbers as the driver has read them
 }
 
 // unicode are the charsets of which every text has its own in Unicode.
@@ -84,6 +88,7 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 	if err := describeKey(ctx, s, t, &schema, db, name); err != nil {
 		return nil, err
 	}
+	choose(t)
 	t.Schema = schema.String()
 	return t, nil
 }
@@ -113,6 +118,25 @@ func (of *column) column(name string) sqltable.Column {
 	of.settle(&c)
 	c.Type = sqltable.Types[c.Kind]
 	return c
+}
+
+// choose decides which numbers do not become texts on their way: those of a key do, for bounds are made of them.
+func choose(t *sqltable.Table) {
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		if c.Read != nil || slices.Contains(t.Key, i) {
+			continue
+		}
+		switch c.Kind {
+		case record.Integer:
+			c.Read = readInteger
+		case record.Double:
+			c.Read = readDouble
+		default:
+			continue
+		}
+		c.Of.(*column).plain = true
+	}
 }
 
 // sorted is what a column of the key is compared by.
@@ -191,6 +215,24 @@ func (of *column) literal(sql *bytes.Buffer, value []byte) {
 		// The column's collation compares it.
 		fmt.Fprintf(sql, "_utf8mb4 x'%x'", value)
 	}
+}
+
+var errPlain = errors.New("the driver gives a number another type than its column has")
+
+func readInteger(d *record.Datum, value []byte, _ *[]byte) error {
+	if len(value) != 8 {
+		return errPlain
+	}
+	d.Int = int64(binary.BigEndian.Uint64(value))
+	return nil
+}
+
+func readDouble(d *record.Datum, value []byte, _ *[]byte) error {
+	if len(value) != 8 {
+		return errPlain
+	}
+	d.Double = math.Float64frombits(binary.BigEndian.Uint64(value))
+	return nil
 }
 
 func readBit(d *record.Datum, text []byte, _ *[]byte) error {

@@ -2,7 +2,10 @@ package postgres
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"io"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +51,36 @@ func TestTimesAreWrittenAsRFC3339WhereTheyCan(t *testing.T) {
 		var d record.Datum
 		if err := readTime(&d, []byte(from), &scratch); err != nil || string(d.Bytes) != to {
 			t.Errorf("%s: %s, want %s: %v", from, d.Bytes, to, err)
+		}
+	}
+}
+
+func TestTimesThatTheServerSendsAsItHasThemAreWrittenAsItsTexts(t *testing.T) {
+	var scratch []byte
+	epoch := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	write := func(micros int64) string {
+		var d record.Datum
+		scratch = scratch[:0]
+		if err := binaryTime(&d, binary.BigEndian.AppendUint64(nil, uint64(micros)), &scratch); err != nil {
+			t.Fatal(err)
+		}
+		return string(d.Bytes)
+	}
+	for at := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() < 10_000; at = at.Add(31*time.Hour + 17*time.Minute + 3*time.Second + 120*time.Microsecond) {
+		micros := (at.Unix()-epoch.Unix())*1_000_000 + int64(at.Nanosecond())/1000
+		if got, want := write(micros), at.Format("2006-01-02T15:04:05.999999"); got != want {
+			t.Fatalf("%s, want %s", got, want)
+		}
+	}
+	for micros, want := range map[int64]string{math.MaxInt64: "infinity", math.MinInt64: "-infinity", 0: "2000-01-01T00:00:00", -1: "1999-12-31T23:59:59.999999"} {
+		if got := write(micros); got != want {
+			t.Errorf("%d: %s, want %s", micros, got, want)
+		}
+	}
+	for base, read := range binaries {
+		d := record.Datum{}
+		if err := read(&d, []byte{1, 2, 3}, &scratch); err == nil && base != "bytea" {
+			t.Errorf("%s of three bytes is taken", base)
 		}
 	}
 }
@@ -106,6 +139,44 @@ func TestARealServer(t *testing.T) {
 		}
 		if !strings.Contains(rows[1], `"123456789012345678901234567890.00100"|`) || !strings.Contains(rows[1], `5 0 +Inf ""|`) || !strings.Contains(rows[1], `7 0 0 "infinity"|`) {
 			t.Error(rows[1])
+		}
+	})
+
+	t.Run("times are those of the server's texts", func(t *testing.T) {
+		s.Exec(`SET TimeZone = 'UTC'; CREATE TABLE times (id int PRIMARY KEY, ts timestamp, tz timestamptz, ts_text text, tz_text text);
+			INSERT INTO times SELECT i, ts, ts AT TIME ZONE 'UTC', ts::text, (ts AT TIME ZONE 'UTC')::text FROM (
+				SELECT i, '4713-11-24 00:00:00 BC'::timestamp + i * interval '11 days 03:07:11.104729' AS ts FROM generate_series(0, 300000, 7) i
+				UNION ALL SELECT 400000 + i, '9990-01-01'::timestamp + i * interval '5194 days 00:00:01.5' FROM generate_series(0, 19000) i
+				UNION ALL SELECT 500000 + i, '0002-01-01 BC'::timestamp + i * interval '12 hours' FROM generate_series(0, 3000) i) t`)
+		_, parts := open(t, s, "times", nil)
+		var scratch []byte
+		n := 0
+		for _, p := range parts {
+			parser := p.NewParser(nil)
+			for piece, err := p.Next(); !errors.Is(err, io.EOF); piece, err = p.Next() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				splits, err := p.Add(piece)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, _, err := parser.Parse(splits[0], func(r *record.Record) {
+					n++
+					for i := range 2 {
+						var want record.Datum
+						scratch = scratch[:0]
+						if err := readTime(&want, r.Fields[3+i].Bytes, &scratch); err != nil || string(want.Bytes) != string(r.Fields[1+i].Bytes) {
+							t.Errorf("%s is read as %s: %v", r.Fields[3+i].Bytes, r.Fields[1+i].Bytes, err)
+						}
+					}
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if n < 60_000 {
+			t.Errorf("%d rows", n)
 		}
 	})
 

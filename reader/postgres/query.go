@@ -61,6 +61,7 @@ func describeQuery(ctx context.Context, conn *pgconn.PgConn, a *Address) (*descr
 		fmt.Fprintf(&s, ", key %q", c.Name)
 	}
 	t.Schema = s.String()
+	t.choose()
 	return t, nil
 }
 

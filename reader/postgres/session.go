@@ -229,7 +229,7 @@ func (s *session) ask(ctx context.Context, q sqltable.Query) (sqltable.Rows, err
 			s.prepared[name] = true
 		}
 	}
-	return rows{s.conn.ExecPrepared(ctx, name, args, nil, nil)}, nil
+	return rows{s.conn.ExecPrepared(ctx, name, args, nil, t.forms)}, nil
 }
 
 // rows are those of a page.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,9 +25,10 @@ type column struct {
 // described is a table.
 type described struct {
 	*sqltable.Table
-	pages int64  // of the table
-	only  string // before its name: tables that inherit from it are not read
-	query string // in its place, in brackets; empty is a table
+	pages int64   // of the table
+	forms []int16 // how the server sends values of each column: 0 as texts, 1 as it has them
+	only  string  // before its name: tables that inherit from it are not read
+	query string  // in its place, in brackets; empty is a table
 }
 
 // kinds are what values of types become whose text is not what they are. All others stay the text that the server writes.
@@ -50,6 +52,17 @@ func (of column) settle(c *sqltable.Column) {
 		c.Kind = kind
 	}
 	c.Type, c.Read, c.Of = sqltable.Types[c.Kind], readers[of.base], of
+}
+
+// choose decides how values are sent, when the key is known.
+func (t *described) choose() {
+	t.forms = make([]int16, len(t.Columns))
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		if read := binaries[c.Of.(column).base]; read != nil && !slices.Contains(t.Key, i) {
+			c.Read, t.forms[i] = read, 1
+		}
+	}
 }
 
 // describe asks for a table's columns and key. What cannot be read exactly is refused.
@@ -101,6 +114,7 @@ func describe(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described,
 		return nil, err
 	}
 	t.Schema = s.String()
+	t.choose()
 	return t, nil
 }
 

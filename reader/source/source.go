@@ -170,6 +170,9 @@ type Split struct {
 	Keys []KeyInterval
 }
 
+// Reusable is a Split.Part with memory that later splits can take, once nobody parses the split again.
+type Reusable interface{ Reuse() }
+
 // KeyInterval is keys from First to Last, both included: a value of each column of About.Unique. They are compared column by
 // column, integers as numbers and all else as bytes.
 type KeyInterval struct{ First, Last []record.Datum }

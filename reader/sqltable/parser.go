@@ -1,8 +1,11 @@
 package sqltable
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"unsafe"
 
 	"tsimport/internal/table"
@@ -10,21 +13,42 @@ import (
 	"tsimport/reader/source"
 )
 
-// page is rows as they are in the snapshot: the texts of their values, and how long each is; -1 is null.
+// page is rows as they are in the snapshot: the text of each value after its length and one, as a varint; 0 is null.
 type page struct {
 	of          *Table
-	text        []byte
-	lens        []int32
+	text        []byte // nil after Reuse
+	bytes       int64  // that it takes
+	rows        int
 	first, last [][]byte // keys
 }
 
-func (pg *page) rows() int { return len(pg.lens) / len(pg.of.Columns) }
+// texts are those of pages that nobody parses again. They would be most of what a reading leaves to the garbage collector.
+var texts sync.Pool
+
+// newText is room for a page of about so many bytes.
+func newText(budget int) []byte {
+	if kept, ok := texts.Get().(*[]byte); ok && cap(*kept) >= budget && cap(*kept) <= 2*budget {
+		return (*kept)[:0]
+	}
+	return make([]byte, 0, budget+budget/8)
+}
+
+// Reuse gives the text's memory to a later page. What a large row has made large is not kept.
+func (pg *page) Reuse() {
+	if cap(pg.text) <= 2*pageBytes {
+		text := pg.text
+		texts.Put(&text)
+	}
+	pg.text = nil
+}
+
+var errReused = errors.New("the memory of a page was given away before it was parsed")
 
 // Prepare has nothing to do.
 func (*page) Prepare() error { return nil }
 
 // Bytes is what the page takes.
-func (pg *page) Bytes() int64 { return int64(cap(pg.text) + 4*cap(pg.lens)) }
+func (pg *page) Bytes() int64 { return pg.bytes }
 
 // interval says in which interval the keys lie. Texts are sorted by the server's rules, so that only integers are compared as they are here.
 func (pg *page) interval() []source.KeyInterval {
@@ -49,6 +73,7 @@ type parser struct {
 	of      *Table
 	used    []bool // nil is all
 	fields  []record.Datum
+	record  record.Record // valid during a call, as its fields are
 	scratch []byte
 }
 
@@ -67,34 +92,44 @@ func (p *part) NewParser(used []int) source.Parser {
 // Parse calls each with every row of a page.
 func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
 	pg := sp.Part.(*page)
-	text, lens := pg.text, pg.lens
-	for n := range pg.rows() {
+	text := pg.text
+	if text == nil {
+		return 0, 0, errReused
+	}
+	for n := range pg.rows {
 		p.scratch = p.scratch[:0]
 		for i := range p.fields {
-			length := lens[0]
-			lens = lens[1:]
-			p.fields[i] = record.Datum{}
-			if length < 0 {
+			d := &p.fields[i]
+			length := uint64(text[0])
+			text = text[1:]
+			if length >= 0x80 {
+				more, size := binary.Uvarint(text)
+				length, text = length&0x7f|more<<7, text[size:]
+			}
+			if length == 0 {
+				*d = record.Datum{}
 				continue
 			}
-			value := text[:length:length]
-			text = text[length:]
+			value := text[: length-1 : length-1]
+			text = text[length-1:]
 			if p.used != nil && !p.used[i] {
-				continue
+				continue // it was never set
 			}
-			if err := p.datum(&p.fields[i], &p.of.Columns[i], value); err != nil {
+			if err := p.datum(d, &p.of.Columns[i], value); err != nil {
 				return n, 0, fmt.Errorf("read column %s: %w", p.of.Columns[i].Name, err)
 			}
 		}
-		each(&record.Record{Fields: p.fields, Span: table.Span{Record: uint32(n)}})
+		p.record = record.Record{Fields: p.fields, Span: table.Span{Record: uint32(n)}}
+		each(&p.record)
 	}
-	return pg.rows(), 0, nil
+	return pg.rows, 0, nil
 }
 
 // datum makes a datum of the text of a value.
 func (p *parser) datum(d *record.Datum, c *Column, text []byte) (err error) {
 	d.Kind = c.Kind
 	if c.Read != nil {
+		*d = record.Datum{Kind: c.Kind} // it may make another kind of each value
 		return c.Read(d, text, &p.scratch)
 	}
 	switch c.Kind {

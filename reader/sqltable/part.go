@@ -97,7 +97,7 @@ func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read i
 		if err != nil {
 			return max(read, 1), nil // the load meets it
 		}
-		if pg.rows() == 0 {
+		if pg.rows == 0 {
 			return read, nil
 		}
 		if _, _, err := parser.Parse(source.Split{Part: pg}, each); err != nil {
@@ -147,7 +147,7 @@ func (p *part) Next() (source.Piece, error) {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		pg, err := p.tryPage()
 		switch {
-		case err == nil && pg.rows() == 0:
+		case err == nil && pg.rows == 0:
 			p.ended = true
 			p.of.reads(-1)
 			return nil, io.EOF
@@ -197,7 +197,7 @@ func (p *part) tryPage() (*page, error) {
 	}
 	s.giveBack(one, p.number, p.name+" from "+from+" on")
 	if p.of.pace != nil {
-		p.of.pace.took(pg.rows())
+		p.of.pace.took(pg.rows)
 	}
 	return pg, nil
 }
@@ -234,30 +234,30 @@ func (p *part) page(by Session) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	pg := &page{of: t, text: make([]byte, 0, budget+budget/8), lens: make([]int32, 0, q.Limit*len(t.Columns))}
+	pg := &page{of: t, text: newText(budget)}
 	at := make([]keyAt, len(t.Key))
 	var before [][]byte
 	if q.Past {
 		before = p.next
 	}
 	// Rows that are larger than those before come with the next page.
-	for (len(pg.text) <= budget || pg.rows() == 0) && rows.Next() {
+	for (len(pg.text) <= budget || pg.rows == 0) && rows.Next() {
 		for i, v := range rows.Values() {
 			if v == nil {
-				pg.lens = append(pg.lens, -1)
+				pg.text = append(pg.text, 0)
 				if k := t.inKey[i]; k >= 0 {
 					at[k] = keyAt{-1, -1}
 				}
 				continue
 			}
+			pg.text = binary.AppendUvarint(pg.text, uint64(len(v))+1)
 			from := len(pg.text)
-			pg.lens = append(pg.lens, int32(len(v)))
 			pg.text = append(pg.text, v...)
 			if k := t.inKey[i]; k >= 0 {
 				at[k] = keyAt{from, len(pg.text)}
 			}
 		}
-		if pg.first == nil {
+		if pg.rows++; pg.first == nil {
 			pg.first = pg.key(at)
 		}
 		if t.Claimed {
@@ -272,7 +272,8 @@ func (p *part) page(by Session) (*page, error) {
 	if err := rows.Close(); err != nil {
 		return nil, err
 	}
-	if n := pg.rows(); n > 0 {
+	pg.bytes = int64(cap(pg.text))
+	if n := pg.rows; n > 0 {
 		pg.last, p.next = pg.key(at), make([][]byte, len(at))
 		for i, v := range pg.last {
 			p.next[i] = append([]byte{}, v...) // an empty one is not null

@@ -9,6 +9,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ type Server struct {
 	port int
 	as   *syscall.SysProcAttr
 	cmd  *exec.Cmd
+	more []string // options
 }
 
 // Start starts a server.
@@ -99,6 +101,7 @@ func (s *Server) Go() {
 	s.cmd = exec.Command(server, "--no-defaults", "--datadir="+s.data(), fmt.Sprintf("--port=%d", s.port), "--bind-address=127.0.0.1",
 		"--socket="+filepath.Join(s.dir, "sock"), "--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=256M", "--character-set-server=utf8mb4", "--max-allowed-packet=64M",
 		fmt.Sprintf("--server-id=%d", s.port), "--log-bin="+filepath.Join(s.dir, "bin"))
+	s.cmd.Args = append(s.cmd.Args, s.more...)
 	s.cmd.SysProcAttr, s.cmd.Dir = s.as, s.dir
 	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -129,6 +132,31 @@ func (s *Server) Kill() {
 		_ = s.cmd.Wait()
 		s.cmd = nil
 	}
+}
+
+// Options starts the server again with more options.
+func (s *Server) Options(more ...string) {
+	s.t.Helper()
+	s.more = more
+	s.Kill()
+	s.Go()
+}
+
+// Own gives the server a copy of a file that only its user may read.
+func (s *Server) Own(file string) string {
+	s.t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	own := filepath.Join(s.dir, strings.ReplaceAll(strings.Trim(file, "/"), "/", "-"))
+	if err = os.WriteFile(own, text, 0o600); err == nil && s.as != nil {
+		err = os.Chown(own, int(s.as.Credential.Uid), int(s.as.Credential.Gid))
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return own
 }
 
 // Follow makes the server a replica of another one.

@@ -119,6 +119,38 @@ func (s *Server) Guard(user string) {
 	s.t.Fatal("the server does not guard the user")
 }
 
+// Secure makes the server speak TLS, with a certificate and its key, and check users' certificates by an authority's. Rules come before the
+// others of pg_hba.conf.
+func (s *Server) Secure(ca, cert, key, rules string) {
+	s.t.Helper()
+	for name, from := range map[string]string{"ca.pem": ca, "cert.pem": cert, "key.pem": key} {
+		text, err := os.ReadFile(from)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		own := filepath.Join(s.data(), name)
+		if err = os.WriteFile(own, text, 0o600); err == nil && s.as != nil {
+			err = os.Chown(own, int(s.as.Credential.Uid), int(s.as.Credential.Gid))
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	file := filepath.Join(s.data(), "pg_hba.conf")
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(file, append([]byte(rules), text...), 0o600)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, sql := range []string{"ssl_ca_file = 'ca.pem'", "ssl_cert_file = 'cert.pem'", "ssl_key_file = 'key.pem'", "ssl = on"} {
+		s.Exec("ALTER SYSTEM SET " + sql)
+	}
+	s.Stop("fast")
+	s.Go()
+}
+
 // Stop stops it: fast, or immediate as a crash does.
 func (s *Server) Stop(how string) {
 	c := exec.Command(filepath.Join(s.bin, "pg_ctl"), "-D", s.data(), "-w", "-m", how, "stop")

@@ -73,6 +73,7 @@ func read(b *testing.B, s sqltable.Server) (n int) {
 			if err != nil {
 				b.Fatal(err)
 			}
+			splits[0].Part.(source.Reusable).Reuse()
 		}
 	}
 	for _, p := range parts {
