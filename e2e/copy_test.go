@@ -18,7 +18,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var copyRounds = flag.Int("copy-rounds", 1, "how many copies TestKilledCopies kills, each several times")
+var (
+	copyRounds = flag.Int("copy-rounds", 1, "how many copies TestKilledCopies kills, each several times")
+	copySeed   = flag.Uint64("copy-seed", 0, "the seed of the first of them")
+)
 
 // pairOf are two services, the second of which is the profile b.
 type pairOf struct {
@@ -155,10 +158,14 @@ func TestACopyIsTheTable(t *testing.T) {
 	t.Parallel()
 	p := newPairOf(t)
 	p.fill("t", 0, 1500)
-	p.run(0, "copy", "t", p.inB("same"), "--create", "--verify")
+	if said := p.run(0, "copy", "t", p.inB("same"), "--create", "--verify"); strings.Contains(said, "see the rows") { // no command has the keys of a profile
+		t.Error(said)
+	}
 	p.same(p.a, p.b, "t", "same")
 	p.run(0, "copy", "t", p.inB("hashed"), "--create", "--pk", "h:string=md5(pk1, 8)", "--pk", "pk1", "--pk", "pk2", "--verify")
-	p.run(0, "copy", p.inB("hashed"), "back", "--create", "--pk", "pk1", "--pk", "pk2", "--exclude", "h", "--verify")
+	if said := p.run(0, "copy", p.inB("hashed"), "back", "--create", "--pk", "pk1", "--pk", "pk2", "--exclude", "h", "--verify"); !strings.Contains(said, "tsimport export --table back --limit 10\n") {
+		t.Error(said)
+	}
 	p.same(p.a, p.a, "t", "back")
 	sdk := newClient(p.b.URL, p.b.Instance, p.b.AccessKeyID, p.b.AccessKeySecret)
 	described, err := sdk.DescribeTable(&tablestore.DescribeTableRequest{TableName: "same"})
@@ -337,18 +344,43 @@ func TestCopiesThatWouldBeNoCopiesAreRefused(t *testing.T) {
 	}
 }
 
+// TestReadingThatIsRefusedIsSaid stops commands that a service does not let read.
+func TestReadingThatIsRefusedIsSaid(t *testing.T) {
+	t.Parallel()
+	p := newPairOf(t)
+	p.fill("t", 0, 100)
+	p.run(0, "export", "--table", "t", "-o", "kept/")
+	troubled(t, p.a, 1, 1, "GetRange", "refuse:OTSNotEnoughCapacityUnit")
+	for name, c := range map[string]struct{ args, says string }{
+		"export": {"export --table t -o t.csv", "no rows are kept yet; give the same command again"},
+		"copy":   {"copy t " + p.inB("t") + " --create", "tsimport resume tsimport-runs/"},
+		"sync":   {"sync kept --table t", "nothing was written now; give the same command again"},
+		"verify": {"verify kept --table t", "while reading was tried again after OTSNotEnoughCapacityUnit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q := *p
+			q.t = t
+			said := q.run(1, append(strings.Fields(c.args), "--timeout", "4s")...)
+			if !strings.Contains(said, "waiting: reading is refused: OTSNotEnoughCapacityUnit") || !strings.Contains(said, c.says) {
+				t.Error(said)
+			}
+		})
+	}
+}
+
 // TestKilledCopies kills copies with SIGKILL, while both services refuse and lose requests and the tables split, until one comes to its end:
 // the target is the source, and the ledger adds up.
 func TestKilledCopies(t *testing.T) {
 	t.Parallel()
-	for round := range *copyRounds {
-		t.Run(fmt.Sprint("round ", round+1), func(t *testing.T) {
-			rnd := rand.New(rand.NewPCG(uint64(round), 19))
+	for round := *copySeed; round < *copySeed+uint64(*copyRounds); round++ {
+		t.Run(fmt.Sprint("seed ", round), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(round, 19))
 			const rows = 1500
 			p := newPairOf(t)
 			p.fill("t", 0, rows)
-			troubled(t, p.a, uint64(round), 0.2, "GetRange", "refuse:OTSServerBusy", "refuse:OTSNotEnoughCapacityUnit", "refuse:OTSPartitionUnavailable", "drop-after", "truncate-body", "bad-body")
-			troubled(t, p.b, uint64(round), 0.1, "BatchWriteRow", "refuse", "refuse-rows", "drop-after", "drop-before", "error-after", "apply-late", "truncate-body")
+			troubled(t, p.a, round, 0.2, "GetRange", "refuse:OTSServerBusy", "refuse:OTSNotEnoughCapacityUnit", "refuse:OTSPartitionUnavailable", "drop-after", "truncate-body", "bad-body")
+			troubled(t, p.b, round, 0.1, "BatchWriteRow", "refuse", "refuse-rows", "drop-after", "drop-before", "error-after", "apply-late", "truncate-body")
 			args := []string{"copy", "t", p.inB("t"), "--create", "--settle", "500ms", "--batch-rows", fmt.Sprint(5 + rnd.IntN(40)), "--concurrency", fmt.Sprint(1 + rnd.IntN(8))}
 			if round%2 == 1 {
 				args = append(args, "--pk", "h:string=md5(pk1, 4)", "--pk", "pk1", "--pk", "pk2")

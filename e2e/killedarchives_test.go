@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -19,6 +20,7 @@ import (
 var (
 	archiveKills     = flag.Int("archive-kills", 1, "how many exports to an archive, and loads of one, TestKilledArchives kills at least")
 	archiveMegabytes = flag.Int("archive-megabytes", 1, "how large its archive is beside rows of all kinds")
+	archiveSeed      = flag.Uint64("archive-seed", 1, "the seed of its moments and faults")
 )
 
 // fillLarge adds rows that no compression makes smaller.
@@ -69,16 +71,45 @@ func untilThen(come func() bool) func(ended func() bool) {
 	}
 }
 
-// exportMoment draws when an export to a folder is killed: at any time, when a part gets its name, or when the manifest is written.
+// allPartsAreThere reports whether an export to a folder has nothing left to write but the manifest.
+func allPartsAreThere(dir string) bool {
+	text, err := os.ReadFile(filepath.Join(dir, ".tsimport-archive.jsonl"))
+	if err != nil {
+		return false
+	}
+	first, rest, _ := bytes.Cut(text, []byte{'\n'})
+	var subject struct{ Ranges []string }
+	if json.Unmarshal(first, &subject) != nil || len(subject.Ranges) == 0 {
+		return false
+	}
+	ended := map[int]bool{}
+	for line := range bytes.Lines(rest) {
+		var entry struct {
+			Range int
+			At    struct{ Ended bool }
+		}
+		if json.Unmarshal(line, &entry) == nil && entry.At.Ended { // the last line may be half of one
+			ended[entry.Range] = true
+		}
+	}
+	return len(ended) == len(subject.Ranges)
+}
+
+const beforeManifest = "between the last part and the manifest"
+
+// exportMoment draws when an export to a folder is killed: at any time, when a part gets its name, when no part is missing any more, or when the
+// manifest is written.
 func exportMoment(dir string, rnd *rand.Rand) (name string, moment func(ended func() bool)) {
 	count := func(pattern string) int {
 		found, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is a good one
 		return len(found)
 	}
-	switch rnd.IntN(5) {
+	switch rnd.IntN(6) {
 	case 0:
 		return "manifest", untilThen(func() bool { return count("manifest.json*") > 0 })
-	case 1:
+	case 1, 2:
+		return beforeManifest, untilThen(func() bool { return allPartsAreThere(dir) })
+	case 3:
 		at := time.Now().Add(time.Duration(rnd.IntN(2000)) * time.Millisecond)
 		return "any time", untilThen(func() bool { return time.Now().After(at) })
 	}
@@ -90,15 +121,15 @@ func exportMoment(dir string, rnd *rand.Rand) (name string, moment func(ended fu
 // split. A folder without its manifest is not taken for an archive, and the table that is restored is the one that was archived.
 func TestKilledArchives(t *testing.T) {
 	t.Parallel()
-	rnd := rand.New(rand.NewPCG(uint64(*archiveKills), 23))
+	rnd := rand.New(rand.NewPCG(*archiveSeed, 23))
 	p := newPairOf(t)
 	p.fill("t", 0, 1500)
 	rows := int64(1500 + p.fillLarge("t", 1500, *archiveMegabytes))
 	refusing := func(rate float64) {
-		troubled(t, p.a, 1, rate, "GetRange", "refuse:OTSServerBusy", "refuse:OTSNotEnoughCapacityUnit", "refuse:OTSPartitionUnavailable", "drop-after", "truncate-body", "bad-body")
+		troubled(t, p.a, *archiveSeed, rate, "GetRange", "refuse:OTSServerBusy", "refuse:OTSNotEnoughCapacityUnit", "refuse:OTSPartitionUnavailable", "drop-after", "truncate-body", "bad-body")
 	}
 	refusing(0.1)
-	troubled(t, p.b, 1, 0.1, "BatchWriteRow", "refuse", "refuse-rows", "drop-after", "drop-before", "error-after", "apply-late", "truncate-body")
+	troubled(t, p.b, *archiveSeed, 0.1, "BatchWriteRow", "refuse", "refuse-rows", "drop-after", "drop-before", "error-after", "apply-late", "truncate-body")
 	q := &pairOf{t, p.dir, p.b, p.a}
 	kept, exports, loads := filepath.Join(p.dir, "kept"), map[string]int{}, 0
 	killed := func() (n int) {
@@ -117,8 +148,17 @@ func TestKilledArchives(t *testing.T) {
 			if p.attempt(moment, args...) {
 				break
 			}
+			_, err := os.Stat(filepath.Join(kept, "manifest.json"))
+			switch whole := err == nil; {
+			case whole:
+				name = "manifest"
+			case allPartsAreThere(kept):
+				name = beforeManifest
+			case name == beforeManifest:
+				name = "any time" // a part that was not noted
+			}
 			exports[name]++
-			if _, err := os.Stat(filepath.Join(kept, "manifest.json")); err == nil {
+			if err == nil {
 				break // it was killed after its last step
 			}
 			if _, err := os.Stat(filepath.Join(kept, ".tsimport-archive.jsonl")); err == nil {

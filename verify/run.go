@@ -332,7 +332,7 @@ func (v *verifier) allMissing(t *tally, expected *wants, it *extsort.Iterator, n
 
 // options are what is read of a table.
 func (v *verifier) options(t *target) scan.Options {
-	o := scan.Options{Gate: v.cfg.Gate, RetryFor: v.cfg.RetryFor, Units: &v.units}
+	o := scan.Options{Manner: v.cfg.Manner, RetryFor: v.cfg.RetryFor, Units: &v.units}
 	if v.stamped || v.plan.Wide { // a version more is a difference
 		o.Versions = t.MaxVersions
 	}

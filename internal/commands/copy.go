@@ -240,7 +240,7 @@ func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target,
 		return err
 	}
 	k.scan.Client, k.scan.Table, k.scan.Name, k.scan.Where = from.Client, from.Table, k.name(), k.where
-	k.scan.Gate, k.scan.RetryFor, k.scan.Columns = gateOf(k.c), cfg.Write.RetryFor, cfg.Columns.Only
+	k.scan.Gate, k.scan.Waits, k.scan.RetryFor, k.scan.Columns = gateOf(k.c), waitsOf(k.c, k.show), cfg.Write.RetryFor, cfg.Columns.Only
 	if !k.since.IsZero() {
 		k.scan.Since = k.since.UnixMilli()
 		notes = append(notes, fmt.Sprintf("only cells from %s on are copied: rows and cells that were deleted since, and cells that a put has replaced by none, stay in the target", k.since.Format(time.RFC3339Nano)))

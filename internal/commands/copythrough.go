@@ -21,6 +21,7 @@ import (
 	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
 	archiveReader "tsimport/reader/archive"
+	"tsimport/reader/tablescan"
 	"tsimport/transfer/archive"
 	"tsimport/transfer/copytable"
 	exporting "tsimport/transfer/export"
@@ -147,7 +148,7 @@ func (k *copying) archiveSource(interrupts *interrupts, cfg *pipeline.Config, fr
 	if err := k.origin.Refuse(interrupts.drain); err != nil {
 		return nil, err
 	}
-	if err := k.seeMark(interrupts.drain, cfg); err != nil {
+	if err := seeMark(interrupts.drain, cfg, &k.scan); err != nil {
 		return nil, err
 	}
 	target, _, _ := strings.Cut(k.reads, "\x00")
@@ -202,7 +203,7 @@ func (k *copying) readThrough(ctx context.Context, cfg *pipeline.Config) (*archi
 
 // seeMark refuses marks in a column that one of the source's first rows has. Most tables that have it have it in all rows, and to say so when
 // all is archived would be late.
-func (k *copying) seeMark(ctx context.Context, cfg *pipeline.Config) error {
+func seeMark(ctx context.Context, cfg *pipeline.Config, from *tablescan.Config) error {
 	mark := markColumn(cfg)
 	name := mark
 	for from, to := range cfg.Columns.Rename {
@@ -213,13 +214,13 @@ func (k *copying) seeMark(ctx context.Context, cfg *pipeline.Config) error {
 	if !cfg.Columns.Takes(name) || cfg.Columns.To(name) != mark {
 		return nil
 	}
-	s := scan.Options{From: k.scan.From, To: k.scan.To, Versions: 1, RetryFor: k.scan.RetryFor, Gate: k.scan.Gate, Columns: []string{name}}
-	rows, err := scan.NewPager(k.scan.Client, k.scan.Table.Name, k.scan.Table.Key, s).Next(ctx)
+	s := scan.Options{From: from.From, To: from.To, Versions: 1, RetryFor: from.RetryFor, Manner: from.Manner, Columns: []string{name}}
+	rows, err := scan.NewPager(from.Client, from.Table.Name, from.Table.Key, s).Next(ctx)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	if slices.ContainsFunc(rows, func(r *scan.Row) bool { return len(r.Columns) > 0 }) {
-		return markTaken("table "+k.name(), mark, name)
+		return markTaken("table "+from.Name, mark, name)
 	}
 	return nil
 }

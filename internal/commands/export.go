@@ -120,7 +120,7 @@ func export(c *cli.Context) (err error) {
 	}
 	endingOf(c).table = name
 	endingOf(c).count("exported", r.Rows)
-	say(c, c.App.ErrWriter, "exported %s rows of table %s", grouped(r.Rows), name)
+	say(c, c.App.ErrWriter, "exported %s of table %s", counted(r.Rows, "row"), name)
 	if r.LeftOut > 0 {
 		say(c, c.App.ErrWriter, "%s rows were left out by --where", grouped(r.LeftOut))
 	}
@@ -193,15 +193,18 @@ func shortList(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// loadFlagsOf are the flags with which a load gives the columns of an export their types: all of CSV, which has none, and the binary ones
-// of JSON lines.
+// loadFlagsOf are the flags with which a load gives the columns of an export their types: those of the key, all of CSV, which has none, and the
+// binary ones of JSON lines.
 func loadFlagsOf(cfg *exporting.Config, r *exporting.Result) []string {
 	flags := []string{}
-	if cfg.Format != exporting.CSV && cfg.Format != exporting.JSONL {
+	if cfg.Format == exporting.Typed {
 		return flags
 	}
 	for _, k := range cfg.Scan.Table.Key {
 		flags = append(flags, "--pk", quoteArg(k.Name+":"+k.Type.String()))
+	}
+	if cfg.Format == exporting.Parquet {
+		return flags
 	}
 	for i := range r.Columns {
 		t := r.Columns[i].Type()
@@ -219,7 +222,11 @@ func stoppedExport(c *cli.Context, err error, kept int64) error {
 	case errors.As(err, &lines), errors.As(err, &changed), errors.As(err, &occupied), errors.As(err, &cannot):
 		return usagef("%v", err)
 	case kept > 0:
-		say(c, c.App.ErrWriter, "%s rows are kept; give the same command again to continue after them", grouped(kept))
+		them := "them"
+		if kept == 1 {
+			them = "it"
+		}
+		say(c, c.App.ErrWriter, "%s kept; give the same command again to continue after %s", are(kept, "row"), them)
 	case errors.As(err, new(*pipeline.Interrupted)) && c.String("output") != "-" && (c.String("output") != "" || c.Command.Name == "copy"):
 		say(c, c.App.ErrWriter, "no rows are kept yet; give the same command again to start over")
 	}

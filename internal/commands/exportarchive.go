@@ -42,8 +42,8 @@ func exportArchive(c *cli.Context, sdk *tablestore.TableStoreClient, described *
 	m := r.Manifest
 	endingOf(c).table = m.Table
 	endingOf(c).count("exported", m.Rows)
-	say(c, c.App.ErrWriter, "archived %s rows with %s cells of table %s in %s parts, %s bytes; %s read capacity units",
-		grouped(m.Rows), grouped(m.Cells), m.Table, grouped(int64(len(m.Parts))), grouped(m.Bytes), grouped(r.Units))
+	say(c, c.App.ErrWriter, "archived %s with %s of table %s in %s, %s; %s",
+		counted(m.Rows, "row"), counted(m.Cells, "cell"), m.Table, counted(int64(len(m.Parts)), "part"), counted(m.Bytes, "byte"), counted(r.Units, "read capacity unit"))
 	for _, k := range described.Key {
 		if k.Auto {
 			say(c, c.App.ErrWriter, "note: the values of auto-increment column %s are in the archive; a load gives them to a plain integer column, or gets new ones in the same order and keeps both in a file (--returned-keys)", k.Name)

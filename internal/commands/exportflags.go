@@ -28,6 +28,8 @@ func checkExportFlags(c *cli.Context, format string) error {
 		return usagef("-o %s: want a path on this machine, oss://bucket/prefix or s3://bucket/prefix", redacted(output))
 	}
 	switch n := c.Int("concurrency"); {
+	case !toArchive && output != "" && isFolder(output):
+		return usagef("-o %s: it is a folder, and --format %s writes a file; name a file, or leave --format out for an archive", output, format)
 	case c.Bool("typed") && format != exporting.JSONL:
 		return usagef("--typed: it is for --format jsonl; an archive and Parquet have types")
 	case c.IsSet("versions") && !toArchive && !c.Bool("typed"):
@@ -50,7 +52,7 @@ func checkExportFlags(c *cli.Context, format string) error {
 
 // exportOf reads the flags that say what of a table is exported, also in words.
 func exportOf(c *cli.Context, t *client.Table) (s tablescan.Config, holds archive.Selection, err error) {
-	s.Table, s.Gate = t, gateOf(c)
+	s.Table, s.Gate, s.Waits = t, gateOf(c), waitsOf(c, c.App.ErrWriter)
 	for _, f := range []struct {
 		flag string
 		text *string

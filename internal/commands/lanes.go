@@ -156,3 +156,19 @@ func plural(n int, noun string) string {
 	}
 	return noun + "s"
 }
+
+// counted is a number of things.
+func counted(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return grouped(n) + " " + noun + "s"
+}
+
+// are is a number of things that are something.
+func are(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun + " is"
+	}
+	return grouped(n) + " " + noun + "s are"
+}

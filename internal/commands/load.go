@@ -263,7 +263,7 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 			err = report.RemoveCheckpoint()
 		}
 	}
-	screen.report(report, lookHint(c, report))
+	screen.report(report, lookHint(c, report, t))
 	for _, text := range of.ended(report) {
 		screen.line("%s", text)
 	}
@@ -400,8 +400,20 @@ func parseSync(text string) (noSync bool, err error) {
 	return false, usagef("--sync %q: want always or none", text)
 }
 
-// lookHint says how to look at the rows of a load.
-func lookHint(c *cli.Context, r *pipeline.Report) string {
+// lookHint says how to look at the rows of a load; "" where it takes keys of a profile of the target.
+func lookHint(c *cli.Context, r *pipeline.Report, to *target) string {
+	at := func(name string) string { return c.String(name) }
+	given := c.IsSet
+	if c.Command.Name == "copy" {
+		if a, err := parseTableArgument(c.Args().Get(1)); err == nil && a.address != nil {
+			if a.address.Profile != "" {
+				return ""
+			}
+			of := map[string]string{"endpoint": to.Endpoint, "instance": to.Instance}
+			at = func(name string) string { return of[name] }
+			given = func(name string) bool { return of[name] != "" }
+		}
+	}
 	name := r.Table
 	for _, t := range r.Tables {
 		if t.Written > 0 {
@@ -410,8 +422,8 @@ func lookHint(c *cli.Context, r *pipeline.Report) string {
 	}
 	hint := commandName() + " export --table " + name
 	for _, f := range []string{"store", "endpoint", "instance"} {
-		if c.IsSet(f) {
-			hint += " --" + f + " " + quoteArg(c.String(f))
+		if given(f) {
+			hint += " --" + f + " " + quoteArg(at(f))
 		}
 	}
 	return hint + " --limit 10"

@@ -184,7 +184,7 @@ func (s *screen) report(r *pipeline.Report, look string) {
 	if n := len(r.RejectsFiles); n > 1 && !gone {
 		s.line("rejected rows: %s, reasons: %s", strings.Join(r.RejectsFiles[:n-1], ", "), r.RejectsFiles[n-1])
 	}
-	switch copied := len(r.Arguments) > 0 && r.Arguments[0] == "copy"; {
+	switch copied := copies(r); {
 	case len(r.RejectsFiles) < 2 || r.DryRun || gone:
 	case copied && r.ReturnedKeys == "":
 		s.line("after correcting the rows in the source: give the command again")
@@ -194,10 +194,10 @@ func (s *screen) report(r *pipeline.Report, look string) {
 	if r.ExitCode == exitcode.ErrorLimit {
 		s.line("too many rows were rejected; see the reasons, or raise --max-errors")
 	}
-	if r.Unfinished > 0 && !r.DryRun && !gone && !r.Remade {
+	if (r.Unfinished > 0 || r.State == pipeline.StateInterrupted) && !r.DryRun && !gone && !r.Remade {
 		s.line("to resume: %s resume %s, or give the same command again", commandName(), quoteArg(r.RunDir))
 	}
-	if r.Written > 0 {
+	if r.Written > 0 && look != "" {
 		s.line("see the rows: %s", look)
 	}
 	if !gone {
@@ -340,6 +340,9 @@ func spreadNotes(r *pipeline.Report) (notes []string) {
 // worthALimit is how many seconds a load takes at least of which it is said what limited it.
 const worthALimit = 1
 
+// copies reports whether a load copies a table.
+func copies(r *pipeline.Report) bool { return len(r.Arguments) > 0 && r.Arguments[0] == "copy" }
+
 // limitNote says what has limited the load most, and what would help; nothing of a short load.
 func limitNote(r *pipeline.Report) string {
 	if len(r.LimitedBy) == 0 || r.Seconds < worthALimit {
@@ -347,7 +350,11 @@ func limitNote(r *pipeline.Report) string {
 	}
 	most := r.LimitedBy[0]
 	w := bottleneck.Parse(most.By)
-	return fmt.Sprintf("limited by %s %s of the time: %s; to load faster, %s", most.By, allOr(most.Share), w.Reason(), w.Advice())
+	reason, advice := w.Reason(), w.Advice()
+	if w == bottleneck.Reader && copies(r) {
+		reason, advice = "the source gives no more rows", "raise its reserved read throughput, or --max-rcu if it is given"
+	}
+	return fmt.Sprintf("limited by %s %s of the time: %s; to load faster, %s", most.By, allOr(most.Share), reason, advice)
 }
 
 func indexesText(n int) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -51,6 +52,13 @@ func gateOf(c *cli.Context) *scan.Gate {
 		return s.gate
 	}
 	return scan.NewGate(c.Float64("max-rcu"))
+}
+
+// waitsOf tells a user of reading that the service refuses for a while.
+func waitsOf(c *cli.Context, stderr io.Writer) *scan.Waits {
+	return scan.NewWaits(func(why string, most time.Duration) {
+		say(c, stderr, "waiting: reading is refused: %s; tried again for up to %v", why, most)
+	})
 }
 
 // newSession reads what defaults say of all loads together. So many run at a time.

@@ -141,11 +141,11 @@ func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invoca
 	if sessionOf(c.Context) == nil {
 		limitMemory(l.Limits.Memory, t.embedded)
 	}
-	cfg.Gate = gateOf(c)
-	stopSource, units, err := tableSource(c, interrupts, l, t, cfg.Gate, show)
+	cfg.Gate, cfg.Waits = gateOf(c), waitsOf(c, show)
+	stopSource, units, err := tableSource(c, interrupts, l, t, cfg.Manner, show)
 	defer func() { err = errors.Join(err, stopSource()) }()
 	if err == nil {
-		err = wholeFor(interrupts.drain, &cfg)
+		err = wholeFor(interrupts, &cfg, t)
 	}
 	if err != nil {
 		return withheldBy(err, cfg.Delete)
@@ -184,6 +184,9 @@ func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invoca
 	s, err := run()
 	stop()
 	if s == nil {
+		if interrupted := new(pipeline.Interrupted); errors.As(err, &interrupted) && !planOnly {
+			say(c, show, "nothing was written now; give the same command again")
+		}
 		return noTable(withheldBy(err, cfg.Delete), t)
 	}
 	endingOf(c).ofSync(s)

@@ -1,8 +1,8 @@
 package commands
 
 import (
-	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -24,15 +24,32 @@ import (
 const tableSourceHelp = "In place of files, one archive of a table can be given, by its folder, or one table as ots://[PROFILE@]INSTANCE/TABLE, with\n" +
 	"variables of the environment for each profile as of tsimport copy; the instance of an embedded store is " + server.DefaultInstance + "."
 
-// wholeFor refuses deletes by an archive that does not hold all rows of its table.
-func wholeFor(ctx context.Context, cfg *tablesync.Config) error {
-	m, err := archiveOf(ctx, cfg.Load.Inputs, cfg.Load.Read.Find)
+// wholeFor refuses deletes by an archive that does not hold all rows of its table, and puts that would lose cells that it was not to hold.
+func wholeFor(interrupts *interrupts, cfg *tablesync.Config, to *target) error {
+	m, err := archiveOf(interrupts.drain, cfg.Load.Inputs, cfg.Load.Read.Find)
 	if m == nil || err != nil {
 		return err
+	}
+	keeps := 0
+	if n := m.Holds.Versions; n > 0 && m.Versions >= n { // some may have been left out
+		s, err := sideOf(interrupts, &cfg.Load, to, cfg.Load.Target.Table)
+		if err != nil {
+			return err
+		}
+		if s.Table != nil {
+			keeps = s.Table.MaxVersions
+		}
 	}
 	switch h := m.Holds; {
 	case h.Columns != nil && cfg.Load.Write.Mode == table.Put:
 		return usagef("the archive %s holds only some columns (%s); a row that is put would lose the others; give --mode update", m.Dir(), strings.Join(h.Columns, ", "))
+	case keeps > h.Versions && cfg.Load.Write.Mode == table.Put:
+		newest := "the newest version"
+		if h.Versions > 1 {
+			newest = fmt.Sprintf("the newest %d versions", h.Versions)
+		}
+		return usagef("the archive %s holds only %s of each cell (--versions), and table %s keeps %d; a row that is put would lose the others; give --mode update",
+			m.Dir(), newest, cfg.Load.Target.Table, keeps)
 	case !cfg.Delete:
 	case h.Filter != "" || h.Where != "":
 		return usagef("--delete: the archive %s holds only the rows that its --filter or --where let through; the others would be deleted", m.Dir())
@@ -44,7 +61,7 @@ func wholeFor(ctx context.Context, cfg *tablesync.Config) error {
 
 // tableSource makes the source of a table of the one argument that is an address, and returns what closes it and how many read units it
 // has cost; likewise of an archive. It changes nothing if no argument is either.
-func tableSource(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config, to *target, gate *scan.Gate, show *display) (stop func() error, units func() int64, err error) {
+func tableSource(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config, to *target, how scan.Manner, show *display) (stop func() error, units func() int64, err error) {
 	stop, units = func() error { return nil }, func() int64 { return 0 }
 	if !slices.ContainsFunc(cfg.Inputs, address.Is) {
 		cfg.Read.Sources, err = originOf(interrupts.drain, c, cfg.Inputs, cfg.Read.Find)
@@ -88,7 +105,13 @@ func tableSource(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config, t
 	}
 	shown := *arg.address
 	shown.Profile = ""
-	origin := tablescan.New(tablescan.Config{Client: a.Client, Table: a.Table, Name: shown.String(), RetryFor: cfg.Write.RetryFor, Columns: cfg.Columns.Only, Gate: gate})
+	read := tablescan.Config{Client: a.Client, Table: a.Table, Name: shown.String(), RetryFor: cfg.Write.RetryFor, Columns: cfg.Columns.Only, Manner: how}
+	if cfg.Write.Marks.ReturnedKeys != "" { // a row with a cell in the place of the mark could not be compared
+		if err := seeMark(interrupts.drain, cfg, &read); err != nil {
+			return stop, units, err
+		}
+	}
+	origin := tablescan.New(read)
 	cfg.Read.Sources = origin
 	return stop, origin.Units, nil
 }
@@ -118,7 +141,10 @@ func archiveFits(interrupts *interrupts, cfg *pipeline.Config, to *target) error
 	if err != nil || s.Table == nil {
 		return err // without a table the comparison says so
 	}
-	return fitsKey(m, &cfg.Columns, s.Name, s.Table.Key)
+	if err := fitsKey(m, &cfg.Columns, s.Name, s.Table.Key); err != nil || cfg.Write.Marks.ReturnedKeys == "" {
+		return err
+	}
+	return freeMark(m, cfg, s.Table.Key) // without it no row could be compared
 }
 
 // oneEach refuses a comparison in which several rows of a table or an archive became one: all but one of them would pass unseen.

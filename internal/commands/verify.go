@@ -86,11 +86,11 @@ type comparison struct {
 	extraFail bool
 	sample    float64
 	run       string
-	gate      *scan.Gate
+	scan.Manner
 }
 
 func parseComparison(c *cli.Context) (o comparison, err error) {
-	o = comparison{examples: c.Int("examples"), extraFail: c.String("extra") == "fail", run: c.String("run"), gate: gateOf(c)}
+	o = comparison{examples: c.Int("examples"), extraFail: c.String("extra") == "fail", run: c.String("run"), Manner: scan.Manner{Gate: gateOf(c)}}
 	switch extra := c.String("extra"); {
 	case extra != "report" && extra != "fail":
 		return o, usagef("--extra %q: want report or fail", extra)
@@ -142,6 +142,7 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 			return err
 		}
 	}
+	o.Waits = waitsOf(c, show)
 	if load.Command.Name == "copy" {
 		return verifyCopy(c, load, interrupts, o, run, show)
 	}
@@ -174,7 +175,7 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 	}
 	limitMemory(cfg.Limits.Memory, t.embedded)
 	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
-	stopSource, _, err := tableSource(load, interrupts, &cfg, t, o.gate, show)
+	stopSource, _, err := tableSource(load, interrupts, &cfg, t, o.Manner, show)
 	defer func() { err = errors.Join(err, stopSource()) }()
 	if err != nil {
 		return err
@@ -225,8 +226,8 @@ func verifyCopy(c, copied *cli.Context, interrupts *interrupts, o comparison, ru
 	if err := k.begin(interrupts, &cfg, t, new(tsimport.LoadOptions)); err != nil {
 		return err
 	}
-	if o.gate != nil {
-		k.scan.Gate = o.gate
+	if o.Gate != nil {
+		k.scan.Gate = o.Gate
 	}
 	k.compared(&cfg)
 	progress := new(verify.Progress)
@@ -351,7 +352,7 @@ func compare(interrupts *interrupts, cfg *pipeline.Config, o comparison, t *targ
 	v := verify.Config{
 		Request: cfg.Request(), Client: sdk, Sample: o.sample, Examples: o.examples, ExtraFails: o.extraFail,
 		Workers: cfg.Write.Concurrency, Memory: cfg.Limits.Memory, TempDir: cfg.Limits.TempDir, TempMax: cfg.Limits.TempMax,
-		Returned: cfg.Write.Marks.ReturnedKeys, RetryFor: cfg.Write.RetryFor, Progress: progress, Condition: cfg.Write.Condition, Gate: o.gate, Clock: &traffic.Clock,
+		Returned: cfg.Write.Marks.ReturnedKeys, RetryFor: cfg.Write.RetryFor, Progress: progress, Condition: cfg.Write.Condition, Manner: o.Manner, Clock: &traffic.Clock,
 	}
 	(&client.Admin{Client: sdk, Context: interrupts.drain}).AskTime(&traffic.Clock)
 	if v.Request.Target.PolicyNow.IsZero() {

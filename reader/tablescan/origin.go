@@ -35,7 +35,7 @@ type Config struct {
 	Versions   int                     // of each cell, the newest; 0 is all
 	Since      int64                   // cells with lower timestamps, in milliseconds, are left out, and rows without others; 0 means none
 
-	Gate     *scan.Gate    // bounds the rate of reading; nil does not
+	scan.Manner
 	RetryFor time.Duration // how long one page is tried again; 0 takes client.Patience
 	Ranges   int           // how many ranges there are at least, if the service says where to cut; 0 takes DefaultRanges
 }
@@ -172,7 +172,7 @@ func (o *Origin) why(ctx context.Context, err error) error {
 // options are those of scans of a range.
 func (o *Origin) options(from, to []table.Value, added []string) scan.Options {
 	s := scan.Options{
-		From: from, To: to, Versions: cmp.Or(o.cfg.Versions, AllVersions), RetryFor: o.cfg.RetryFor, Units: &o.units, Since: o.cfg.Since, Filter: o.cfg.Filter, Gate: o.cfg.Gate,
+		From: from, To: to, Versions: cmp.Or(o.cfg.Versions, AllVersions), RetryFor: o.cfg.RetryFor, Units: &o.units, Since: o.cfg.Since, Filter: o.cfg.Filter, Manner: o.cfg.Manner,
 	}
 	s.Columns = o.cfg.ToRead(added)
 	return s

@@ -78,7 +78,7 @@ func (o *Origin) checkAges(ctx context.Context) error {
 	var found atomic.Pointer[old]
 	from := o.scan.From
 	for _, to := range append(between(cuts, from, o.scan.To), o.scan.To) {
-		s := scan.Options{From: from, To: to, Versions: 1, RetryFor: o.scan.RetryFor, Since: o.scan.Since, Until: until, Gate: o.scan.Gate, Columns: o.scan.Columns}
+		s := scan.Options{From: from, To: to, Versions: 1, RetryFor: o.scan.RetryFor, Since: o.scan.Since, Until: until, Manner: o.scan.Manner, Columns: o.scan.Columns}
 		group.Go(func() error { return o.findOld(ctx, s, &found) })
 		from = to
 	}

@@ -118,6 +118,9 @@ func (r *ordered) read(ctx context.Context, i int) error {
 	err := scan.Pages(ctx, r.service, r.table.Name, r.table.Key, o, next, func(page []*scan.Row) error {
 		return send(batch{rows: page, memory: memory})
 	})
+	if stopped := new(scan.StoppedError); errors.As(err, &stopped) {
+		return err // why it is not read yet
+	}
 	if ctx.Err() != nil {
 		return nil // whoever ended it knows why
 	}

@@ -198,7 +198,7 @@ func (e *exporter) scan(each func(*scan.Row) error) error {
 	done := e.last // the range begins with the last row that was written
 	var key []byte
 	s := &e.Scan
-	o := scan.Options{From: s.From, To: s.To, Columns: s.ToRead(nil), Filter: s.Filter, Gate: s.Gate, RetryFor: s.RetryFor, Units: &e.units}
+	o := scan.Options{From: s.From, To: s.To, Columns: s.ToRead(nil), Filter: s.Filter, Manner: s.Manner, RetryFor: s.RetryFor, Units: &e.units}
 	if s.Table.MaxVersions > 1 || e.Format == Typed {
 		o.Versions = cmp.Or(s.Versions, tablescan.AllVersions) // of other formats, to say how many are left out
 	}

@@ -28,8 +28,8 @@ type Config struct {
 	// Held says which keys the source holds, if that is not all of them; nil is all.
 	Held *Held
 
-	// Gate bounds what the comparison reads of the table; nil sets no bound.
-	Gate *scan.Gate
+	// Manner is how the comparison reads the table.
+	scan.Manner
 
 	// SourceUnits are the read units that Load.Read.Sources has cost; nil is a source without any.
 	SourceUnits func() int64

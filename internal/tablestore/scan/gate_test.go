@@ -46,7 +46,7 @@ func TestAGateBoundsTheUnitsOfAllScansTogether(t *testing.T) {
 			var group sync.WaitGroup
 			for range scans {
 				group.Go(func() {
-					p := NewPager(s, "t", key, Options{Gate: gate})
+					p := NewPager(s, "t", key, Options{Manner: Manner{Gate: gate}})
 					for {
 						if _, err := p.Next(ctx); err != nil {
 							return

@@ -73,7 +73,7 @@ func getOnce(ctx context.Context, s Getter, name string, key []table.KeyColumn, 
 		c.AddRow(pk)
 	}
 	var res *tablestore.BatchGetRowResponse
-	err = patiently(ctx, o.RetryFor, func() (err error) {
+	err = patiently(ctx, o.RetryFor, o.Waits, func() (err error) {
 		res, err = batchGetRow(s, c)
 		return err
 	})

@@ -36,7 +36,7 @@ type Options struct {
 	Since  int64
 	Until  int64                   // leaves out cells whose timestamp is not lower; 0 means none
 	Filter tablestore.ColumnFilter // that rows must pass, which the service applies; nil is none
-	Gate   *Gate                   // bounds the rate of reading; nil does not
+	Manner
 }
 
 // Table calls each with every row of a table, or of a range of it, in primary-key order. It stops at the first error of each.
@@ -111,7 +111,7 @@ func (o *Options) charge(c *tablestore.ConsumedCapacityUnit) {
 
 // readPage reads one page; reading is safe to repeat.
 func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteria, o *Options, memory *client.PageMemory) (page *tablestore.GetRangeResponse, err error) {
-	err = patiently(ctx, o.RetryFor, func() error {
+	err = patiently(ctx, o.RetryFor, o.Waits, func() error {
 		reserved, err := o.Gate.wait(ctx)
 		if err != nil {
 			return err
@@ -126,9 +126,14 @@ func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteri
 }
 
 // patiently repeats a request while that can help.
-func patiently(ctx context.Context, retryFor time.Duration, request func() error) error {
-	backoff := ratelimit.Backoff{Base: 50 * time.Millisecond, Max: 5 * time.Second}
+func patiently(ctx context.Context, retryFor time.Duration, waits *Waits, request func() error) error {
+	const base = 50 * time.Millisecond
+	backoff := ratelimit.Backoff{Base: base, Max: 5 * time.Second}
+	if retryFor > 0 { // patience counts no more than a quarter of its time between two attempts
+		backoff.Max = max(base, min(backoff.Max, retryFor/4))
+	}
 	patience := ratelimit.Patience{For: retryFor}
+	began := time.Now()
 	for attempt := 1; ; attempt++ {
 		err := request()
 		if err == nil {
@@ -137,9 +142,11 @@ func patiently(ctx context.Context, retryFor time.Duration, request func() error
 		if !client.Classify(err).Passes() {
 			return &client.Error{Cause: err}
 		}
-		if patience.Over(time.Now()) {
+		now := time.Now()
+		if patience.Over(now) {
 			return &client.Error{Cause: err}
 		}
+		waits.note(began, now, err, retryFor)
 		timer := time.NewTimer(backoff.After(attempt))
 		select {
 		case <-timer.C:

@@ -1,0 +1,89 @@
+package commands
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+)
+
+// commandsIn runs commands in an empty folder.
+func commandsIn(t *testing.T) (tsimport func(want int, args ...string) string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	return func(want int, args ...string) string {
+		t.Helper()
+		var out, errOut bytes.Buffer
+		if code := Run(append([]string{"tsimport"}, args...), &out, &errOut); code != want {
+			t.Errorf("%q: exit code %d, want %d: %s%s", args, code, want, out.String(), errOut.String())
+		}
+		return out.String() + errOut.String()
+	}
+}
+
+func writeText(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAnArchiveOfTheNewestVersionsIsNotPutOverOlderOnes: a row that is put loses all versions that the archive was not to hold.
+func TestAnArchiveOfTheNewestVersionsIsNotPutOverOlderOnes(t *testing.T) {
+	tsimport := commandsIn(t)
+	row := func(id string, versions ...string) string {
+		return `{"Wide":true,"PK":{"Values":[{"C":"id","V":` + id + `,"IsInt":true}]},"Attr":{"Values":[` + strings.Join(versions, ",") + "]}}\n"
+	}
+	const first, second, third = `{"C":"s","V":"a","TS":1700000000000}`, `{"C":"s","V":"b","TS":1700000001000}`, `{"C":"s","V":"c","TS":1700000002000}`
+	writeText(t, "a.jsonl", row("1", third, second, first)+row("2", first))
+	for _, name := range []string{"t", "one"} {
+		tsimport(0, "table", "create", name, "--pk", "id:integer", "--max-versions", map[string]string{"t": "3", "one": "1"}[name], "--max-deviation", "999999999")
+	}
+	tsimport(0, "load", "a.jsonl", "-t", "t", "-q")
+	tsimport(0, "export", "-t", "t", "--versions", "1", "-o", "newest/", "-q")
+	tsimport(0, "export", "-t", "t", "--versions", "3", "-o", "all/", "-q")
+	all := tsimport(0, "export", "-t", "t", "--format", "jsonl", "--typed", "-q")
+	if said := tsimport(2, "sync", "newest", "-t", "t"); !strings.Contains(said, "only the newest version of each cell") || !strings.Contains(said, "--mode update") {
+		t.Error(said)
+	}
+	tsimport(0, "sync", "newest", "-t", "t", "--mode", "update", "-q")
+	tsimport(0, "sync", "all", "-t", "t", "--delete", "-q") // no cell has more versions than the archive and the table
+	tsimport(0, "sync", "newest", "-t", "one", "-q")        // which keeps no others
+	if now := tsimport(0, "export", "-t", "t", "--format", "jsonl", "--typed", "-q"); now != all || strings.Count(all, `"TS"`) != 4 {
+		t.Errorf("was %s, is %s", all, now)
+	}
+}
+
+// TestRowsInThePlaceOfMarksAreNotComparedAsNone: a comparison that rejects all rows would find all of them equal.
+func TestRowsInThePlaceOfMarksAreNotComparedAsNone(t *testing.T) {
+	tsimport := commandsIn(t)
+	writeText(t, "a.csv", "room,text\na,x\na,y\nb,z\n")
+	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "room", "--pk", "id:auto", "--returned-keys", "first.csv", "-q")
+	tsimport(0, "export", "-t", "t", "-o", "kept/", "-q")
+	tsimport(0, "load", "kept", "-t", "again", "--create", "--exclude", "_tsimport", "--returned-keys", "keys.csv", "-q")
+	for _, source := range []string{"kept", "ots://tsimport/t"} {
+		if said := tsimport(2, "verify", source, "-t", "again", "--returned-keys", "keys.csv"); !strings.Contains(said, "--exclude _tsimport") {
+			t.Error(said)
+		}
+		if said := tsimport(0, "verify", source, "-t", "again", "--returned-keys", "keys.csv", "--exclude", "_tsimport"); !strings.Contains(said, "3 equal") {
+			t.Error(said)
+		}
+	}
+}
+
+func TestAFolderIsNotTheFileOfAnExport(t *testing.T) {
+	tsimport := commandsIn(t)
+	writeText(t, "a.csv", "id\n1\n")
+	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "id", "-q")
+	if err := os.Mkdir("there", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []string{"new/", "there", "."} {
+		if said := tsimport(2, "export", "-t", "t", "--format", "csv", "-o", folder); !strings.Contains(said, "it is a folder") || strings.Count(said, "\n") != 1 {
+			t.Error(said)
+		}
+	}
+	if said := tsimport(0, "export", "-t", "t", "-o", "new/"); !strings.Contains(said, "archived 1 row with 0 cells of table t in 1 part, ") {
+		t.Error(said)
+	}
+}
