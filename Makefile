@@ -165,10 +165,11 @@ crash:
 	$(GO) test ./e2e -run 'TestKilledCopies|TestCopiesOfNumbered' -copy-rounds 200 -timeout 240m
 
 # kill -9 of exports to an archive above 1 GB, and of loads of it, with faults on both sides: 200 each. Before that, of exports to a
-# store of objects. About two hours.
+# store of objects, and after it random tables by way of archives, typed lines, copies and syncs. About two hours.
 archives:
 	$(GO) test ./e2e -run '^TestKilledArchivesInAStore$$' -archive-store-kills 40 -count 1 -v -timeout 120m
 	$(GO) test ./e2e -run '^TestKilledArchives$$' -archive-kills 200 -archive-megabytes 1100 -count 1 -v -timeout 240m
+	$(GO) test ./e2e -run '^TestAnyTableComesOutAsItIs$$' -transfer-seeds 100 -transfer-first 100 -count 1 -timeout 60m
 
 # Loads through a network that cuts, delays, changes and repeats.
 hostile:

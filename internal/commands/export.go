@@ -219,7 +219,7 @@ func loadFlagsOf(cfg *exporting.Config, r *exporting.Result) []string {
 func stoppedExport(c *cli.Context, err error, kept int64) error {
 	lines, changed, occupied, cannot := new(exporting.ChangedError), new(archive.ChangedError), new(archive.OccupiedError), new(exporting.CannotHold)
 	switch {
-	case errors.As(err, &lines), errors.As(err, &changed), errors.As(err, &occupied), errors.As(err, &cannot):
+	case errors.As(err, new(*exporting.BusyError)), errors.As(err, &lines), errors.As(err, &changed), errors.As(err, &occupied), errors.As(err, &cannot):
 		return usagef("%v", err)
 	case kept > 0:
 		them := "them"

@@ -270,6 +270,11 @@ func (e *exporter) toFile() (err error) {
 	if spooled {
 		suffix = rowsSuffix
 	}
+	unlock, err := lockOutput(e.Path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
 	out, resumed, err := openOutput(e.Path, suffix, e.state(), e.Fresh)
 	if err != nil {
 		return err
