@@ -216,7 +216,7 @@ nights:
 # One load by many processes: 5,000 random jobs over a simulated store, with deaths between any two acts and processes that continue after their
 # leases; 100 rounds of real processes that are killed and stopped. About an hour, most of it waiting for leases.
 scaleout:
-	$(GO) test ./scaleout -run TestAnyOrderOfTasks -count 1 -timeout 120m -scaleout-seeds 5000
+	$(GO) test ./scaleout -run 'TestAnyOrderOfTasks|AnyActIs' -count 1 -timeout 120m -scaleout-seeds 5000 -scaleout-deaths
 	$(GO) test ./e2e -run '^TestOneLoadByProcesses' -count 1 -v -timeout 240m -scale-rounds 100
 
 # What outages of the service cost loads beyond their own seconds, what is missing and what is there twice: 5, 15 and 60 s of four kinds, 1

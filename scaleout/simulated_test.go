@@ -38,28 +38,45 @@ var (
 	firstSeed = flag.Uint64("scaleout-first", 1, "the first of them")
 )
 
-// memory is a store that keeps what a store must keep, and counts what is done to it.
+// memory is a store that keeps what a store must keep, and lists objects late to others than the process that has put them, as a shared folder
+// does whose machines keep what they have seen of it.
 type memory struct {
 	mu      sync.Mutex
 	objects map[string][]byte
+	since   map[string]time.Time // when each object was put
+	by      map[string]string    // by which process
+	late    time.Duration        // for how long another does not list it
 }
 
 func (m *memory) String() string { return "memory" }
 
-func (m *memory) PutAbsent(_ context.Context, name string, body []byte) error {
+func (m *memory) PutAbsent(ctx context.Context, name string, body []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, there := m.objects[name]; there {
 		return jobdir.ErrExists
 	}
-	m.objects[name] = slices.Clone(body)
+	m.put(ctx, name, body)
 	return nil
 }
 
-func (m *memory) Put(_ context.Context, name string, body []byte) error {
+type byKey struct{}
+
+func (m *memory) put(ctx context.Context, name string, body []byte) {
+	if m.since == nil {
+		m.since, m.by = map[string]time.Time{}, map[string]string{}
+	}
+	by, _ := ctx.Value(byKey{}).(string)
+	if _, there := m.objects[name]; !there {
+		m.since[name], m.by[name] = time.Now(), by
+	}
+	m.objects[name] = slices.Clone(body)
+}
+
+func (m *memory) Put(ctx context.Context, name string, body []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.objects[name] = slices.Clone(body)
+	m.put(ctx, name, body)
 	return nil
 }
 
@@ -84,11 +101,12 @@ func (m *memory) GetRange(ctx context.Context, name string, from, n int64) ([]by
 	return body[from : from+n], nil
 }
 
-func (m *memory) List(_ context.Context, prefix string) (names []string, err error) {
+func (m *memory) List(ctx context.Context, prefix string) (names []string, err error) {
+	by, _ := ctx.Value(byKey{}).(string)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(m.objects)) {
-		if strings.HasPrefix(name, prefix) {
+		if strings.HasPrefix(name, prefix) && (m.by[name] == by || time.Since(m.since[name]) >= m.late) {
 			names = append(names, name)
 		}
 	}
@@ -112,12 +130,27 @@ type process struct {
 
 	mu     sync.Mutex
 	rand   *rand.Rand
-	left   int       // acts until it dies, negative never
-	frozen time.Time // until when nothing moves
-	pauses float64   // chance of an act that everything stops for longer than a lease
+	left   int           // acts until it dies, negative never
+	frozen time.Time     // until when nothing moves
+	pauses float64       // chance of an act that everything stops for longer than a lease
+	faults float64       // chance of an act that the store fails, before or after it has done what it was asked
+	ahead  time.Duration // of its clock, before those of the others
 }
 
-var errDied = errors.New("the process has died")
+var (
+	errDied  = errors.New("the process has died")
+	errStore = errors.New("the store is full, or does not answer")
+)
+
+// fails reports whether the store fails.
+func (p *process) fails() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.rand.Float64() < p.faults {
+		return errStore
+	}
+	return nil
+}
 
 // act is before everything that others can see of the process.
 func (p *process) act() error {
@@ -141,47 +174,52 @@ func (p *process) act() error {
 	return nil
 }
 
+// as is the context of what the process does.
+func (p *process) as(ctx context.Context) context.Context {
+	return context.WithValue(ctx, byKey{}, p.name)
+}
+
 func (p *process) String() string { return "memory" }
 
 func (p *process) PutAbsent(ctx context.Context, name string, body []byte) error {
-	if err := p.act(); err != nil {
+	if err := errors.Join(p.act(), p.fails()); err != nil {
 		return err
 	}
-	if err := p.w.store.PutAbsent(ctx, name, body); err != nil {
+	if err := p.w.store.PutAbsent(p.as(ctx), name, body); err != nil {
 		return err
 	}
-	return p.act()
+	return errors.Join(p.act(), p.fails())
 }
 
 func (p *process) Put(ctx context.Context, name string, body []byte) error {
-	if err := p.act(); err != nil {
+	if err := errors.Join(p.act(), p.fails()); err != nil {
 		return err
 	}
-	if err := p.w.store.Put(ctx, name, body); err != nil {
+	if err := p.w.store.Put(p.as(ctx), name, body); err != nil {
 		return err
 	}
-	return p.act()
+	return errors.Join(p.act(), p.fails())
 }
 
 func (p *process) Get(ctx context.Context, name string) ([]byte, error) {
-	if err := p.act(); err != nil {
+	if err := errors.Join(p.act(), p.fails()); err != nil {
 		return nil, err
 	}
 	return p.w.store.Get(ctx, name)
 }
 
 func (p *process) GetRange(ctx context.Context, name string, from, n int64) ([]byte, error) {
-	if err := p.act(); err != nil {
+	if err := errors.Join(p.act(), p.fails()); err != nil {
 		return nil, err
 	}
 	return p.w.store.GetRange(ctx, name, from, n)
 }
 
 func (p *process) List(ctx context.Context, prefix string) ([]string, error) {
-	if err := p.act(); err != nil {
+	if err := errors.Join(p.act(), p.fails()); err != nil {
 		return nil, err
 	}
-	return p.w.store.List(ctx, prefix)
+	return p.w.store.List(p.as(ctx), prefix)
 }
 
 func (p *process) Delete(ctx context.Context, name string) error {
@@ -315,7 +353,7 @@ func (w *world) start(name string, seed uint64, acts int, pauses float64) *proce
 
 // open opens the job as the process sees it.
 func (p *process) open() (*Job, error) {
-	return Open(p.ctx, p, Options{Load: p.w.config(p), Program: "test", Owner: p.name, Clock: func() time.Duration { return time.Since(p.w.startsAt) }})
+	return Open(p.ctx, p, Options{Load: p.w.config(p), Program: "test", Owner: p.name, Clock: func() time.Duration { return p.ahead + time.Since(p.w.startsAt) }})
 }
 
 // run lets the process do something and closes what it has open.
@@ -432,6 +470,7 @@ func randomJob(t *testing.T, seed uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.store.late = time.Duration(rnd.IntN(3)) * 20 * time.Second // a store that is late when it is planned is refused
 	t.Logf("%d inputs, %d splits, %d shards", len(made.Inputs), len(made.Splits), len(made.Shards))
 	for n := range 2 + rnd.IntN(8) {
 		acts := rnd.IntN(600)
@@ -439,6 +478,7 @@ func randomJob(t *testing.T, seed uint64) {
 			acts = -1
 		}
 		p := w.start(fmt.Sprintf("process %d", n), rnd.Uint64(), acts, []float64{0, 0.002, 0.01}[rnd.IntN(3)])
+		p.faults, p.ahead = []float64{0, 0, 0.003, 0.02}[rnd.IntN(4)], time.Duration(rnd.IntN(20))*time.Minute
 		do := someTasks(rand.New(rand.NewPCG(rnd.Uint64(), 3)))
 		processes.Go(func() {
 			if err := p.run(do); !passing(err) {

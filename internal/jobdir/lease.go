@@ -246,7 +246,9 @@ func take(ctx context.Context, s Store, o LeaseOptions, epoch int64, former []by
 	// A process that was slow may have put an epoch that was over and deleted.
 	if last, err := highest(ctx, s, "lease"); err != nil {
 		return nil, refusal(s, err)
-	} else if last != epoch {
+	} else if last < epoch {
+		return nil, unfitf("%s does not list %s at once, which was put there: two processes could work on the same; take a place that lists what it has", s, leaseName(epoch))
+	} else if last > epoch {
 		return nil, nil
 	}
 	l.until = began + Term

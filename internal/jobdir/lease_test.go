@@ -403,3 +403,15 @@ func TestLeasesOfOneDeadProcessAreWaitedForTogether(t *testing.T) {
 		})
 	}
 }
+
+// listsLate is a store that does not list what was put there.
+type listsLate struct{ Store }
+
+func (listsLate) List(context.Context, string) ([]string, error) { return nil, nil }
+
+func TestALeaseInAPlaceThatListsLateIsRefused(t *testing.T) {
+	_, err := Acquire(t.Context(), listsLate{newMemory()}, LeaseOptions{})
+	if err == nil || !strings.Contains(err.Error(), "does not list lease.") {
+		t.Errorf("%v", err)
+	}
+}
