@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights scaleout model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights scaleout scaling model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -218,6 +218,10 @@ nights:
 scaleout:
 	$(GO) test ./scaleout -run 'TestAnyOrderOfTasks|AnyActIs' -count 1 -timeout 120m -scaleout-seeds 5000 -scaleout-deaths
 	$(GO) test ./e2e -run '^TestOneLoadByProcesses' -count 1 -v -timeout 240m -scale-rounds 100
+
+# The same load by one process and by 1, 2, 4 and 8 with a job directory: seconds, CPU a row, requests, throttled rows, bytes of runs. Four minutes.
+scaling:
+	$(GO) test ./e2e -run '^TestScaling$$' -scaling -count 1 -v -timeout 30m
 
 # What outages of the service cost loads beyond their own seconds, what is missing and what is there twice: 5, 15 and 60 s of four kinds, 1
 # and 32 partitions, rows with keys of their own and rows that the service numbers. In virtual time, a few minutes in all.
