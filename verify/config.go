@@ -60,6 +60,8 @@ type Progress struct {
 // + WithoutKey, RowsExpected = Equal + Missing + Different + Expired, and, unless rows are to be deleted, RowsInTable = Equal + Different + Extra +
 // OfRejects.
 type Result struct {
+	InArchive bool `json:"-"` // an archive was compared in place of the table
+
 	Table  string  `json:"table"`
 	Mode   string  `json:"mode"`
 	OK     bool    `json:"ok"` // nothing is missing, different or, where that counts, surplus

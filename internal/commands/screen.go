@@ -222,7 +222,10 @@ func rejectNotes(r *pipeline.Report) (notes []string) {
 // reasonText is a reason in one line: where the record stands, which column, what is wrong with which value.
 func reasonText(r *rundir.Reason) string {
 	text := fmt.Sprintf("%s record %d", input.Redact(r.File), r.Record)
-	if r.Line > 0 {
+	switch {
+	case r.Key != "": // a row of a table is on no line
+		text += ", at " + r.Key + " or after it"
+	case r.Line > 0:
 		text = fmt.Sprintf("%s:%d", input.Redact(r.File), r.Line)
 	}
 	if r.Column != "" {

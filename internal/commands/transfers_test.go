@@ -87,3 +87,29 @@ func TestAFolderIsNotTheFileOfAnExport(t *testing.T) {
 		t.Error(said)
 	}
 }
+
+func TestAComparisonWithAnArchiveSaysSo(t *testing.T) {
+	tsimport := commandsIn(t)
+	writeText(t, "a.csv", "id,s\n1,a\n2,b\n")
+	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "id:integer", "-q")
+	tsimport(0, "export", "-t", "t", "-o", "all/", "-q")
+	tsimport(0, "export", "-t", "t", "-o", "part/", "--from-key", "2", "-q")
+	for archive, want := range map[string]struct {
+		code int
+		says string
+	}{"all": {0, "the archive matches the input"}, "part": {6, "note: the archive part holds only some of its table's rows"}} {
+		if said := tsimport(want.code, "verify", "a.csv", "--archive", archive); !strings.Contains(said, want.says) {
+			t.Error(said)
+		}
+	}
+}
+
+// TestARejectedRowOfATableIsNotNamedByALine: it is on none.
+func TestARejectedRowOfATableIsNotNamedByALine(t *testing.T) {
+	tsimport := commandsIn(t)
+	writeText(t, "a.csv", "id,s\n1,a\nx,b\n")
+	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "id:string", "-q")
+	if said := tsimport(3, "copy", "t", "u", "--pk", "id:integer"); !strings.Contains(said, `the first: t record 2, at id "1" or after it, column id: not an integer ("x")`) {
+		t.Error(said)
+	}
+}

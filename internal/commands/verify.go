@@ -305,6 +305,10 @@ func verifyArchive(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config,
 	if err != nil {
 		return err
 	}
+	r.InArchive = true
+	if h := m.Holds; r.Missing > 0 && (h.From != "" || h.To != "" || h.Filter != "" || h.Where != "") {
+		r.Notes = append(r.Notes, fmt.Sprintf("the archive %s holds only some of its table's rows (--from-key, --to-key, --filter or --where): the others are missing", m.Dir()))
+	}
 	return showComparison(c, r)
 }
 
@@ -474,6 +478,9 @@ func comparisonLine(r *verify.Result) string {
 	verdict := "the table matches the input"
 	if !r.OK {
 		verdict = "the table does not match the input"
+	}
+	if r.InArchive {
+		verdict = strings.Replace(verdict, "table", "archive", 1)
 	}
 	if n := len(r.Tables); n > 0 {
 		verdict = fmt.Sprintf("%d tables: %s", n, verdict)
