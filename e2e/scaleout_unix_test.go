@@ -183,6 +183,24 @@ func TestOneLoadIsDoneByProcessesThatShareADirectory(t *testing.T) {
 	}
 }
 
+// A bucket of OSS with versioning ignores that a put must not replace anything, and so do some stores that call themselves compatible with S3.
+func TestAPlaceWithoutConditionalPutsIsRefusedForAJob(t *testing.T) {
+	t.Parallel()
+	s := startServe(t)
+	input := filepath.Join(t.TempDir(), "in.csv")
+	must(t, os.WriteFile(input, []byte("id,n\n1,1\n"), 0o600))
+	for _, kind := range []string{"oss", "s3"} {
+		around := &surroundings{T: t}
+		objects := storetest.New(around, "jobs")
+		objects.Change(func(o *storetest.Server) { o.Unconditional = true })
+		env := append(append(s.credentials(), around.env...), "OSS_ENDPOINT="+objects.URL(), "OSS_REGION=cn-test")
+		_, stderr, code := runBinaryWith(t, env, "load", input, "--endpoint", s.URL, "--instance", s.Instance, "--table", "t", "--create", "--pk", "id", "--job-dir", kind+"://jobs/of")
+		if code != 2 || !strings.Contains(stderr, "it replaces objects that a put must not replace") {
+			t.Errorf("%s: exit code %d\n%s", kind, code, stderr)
+		}
+	}
+}
+
 // TestOneLoadByProcessesThatAreKilledAndStopped kills processes, stops others for longer than their leases and lets them continue.
 func TestOneLoadByProcessesThatAreKilledAndStopped(t *testing.T) {
 	if *scaleRounds == 0 {

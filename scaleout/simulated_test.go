@@ -1,6 +1,7 @@
 package scaleout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -21,7 +22,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"tsimport/engine/server"
 	"tsimport/internal/exitcode"
@@ -134,6 +135,7 @@ type process struct {
 	frozen time.Time     // until when nothing moves
 	pauses float64       // chance of an act that everything stops for longer than a lease
 	faults float64       // chance of an act that the store fails, before or after it has done what it was asked
+	slow   time.Duration // that an act takes at most; 0 is 30 ms
 	ahead  time.Duration // of its clock, before those of the others
 }
 
@@ -164,7 +166,7 @@ func (p *process) act() error {
 	if p.rand.Float64() < p.pauses {
 		p.frozen = time.Now().Add(time.Duration(20+p.rand.IntN(100)) * time.Second)
 	}
-	slow := time.Duration(p.rand.IntN(30)) * time.Millisecond
+	slow := time.Duration(p.rand.Int64N(int64(cmp.Or(p.slow, 30*time.Millisecond))))
 	until := p.frozen
 	p.mu.Unlock()
 	time.Sleep(max(slow, time.Until(until)))
@@ -400,7 +402,7 @@ func (w *world) check(s *Summary) {
 	if c := s.Compared; w.verify != (c != nil) || c != nil && (c.Compared != s.Written || c.Missing+c.Different+c.Surplus > 0 || s.ExitCode == exitcode.Differences) {
 		w.t.Errorf("compared: %+v", c)
 	}
-	if diff := cmp.Diff(w.want, w.rows()); diff != "" {
+	if diff := gocmp.Diff(w.want, w.rows()); diff != "" {
 		w.t.Errorf("the table (-want +got)\n%s", diff)
 	}
 	want := ""
@@ -478,6 +480,7 @@ func randomJob(t *testing.T, seed uint64) {
 			acts = -1
 		}
 		p := w.start(fmt.Sprintf("process %d", n), rnd.Uint64(), acts, []float64{0, 0.002, 0.01}[rnd.IntN(3)])
+		p.slow = []time.Duration{0, 0, 0, 3 * time.Second}[rnd.IntN(4)]
 		p.faults, p.ahead = []float64{0, 0, 0.003, 0.02}[rnd.IntN(4)], time.Duration(rnd.IntN(20))*time.Minute
 		do := someTasks(rand.New(rand.NewPCG(rnd.Uint64(), 3)))
 		processes.Go(func() {
