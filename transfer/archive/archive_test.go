@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -223,5 +224,41 @@ func TestAnInterruptedArchiveIsContinuedByItsOwnExportOnly(t *testing.T) {
 	var occupied *OccupiedError
 	if _, err := Open(dir, true); !errors.As(err, &occupied) {
 		t.Errorf("a complete archive was opened again: %v", err)
+	}
+}
+
+// TestAnArchiveIsRemovedWithWhatItsExportHasLeft: one that was killed when the manifest was written has left its journal and its lock, by which a later
+// export to the place would be one that is to be continued.
+func TestAnArchiveIsRemovedWithWhatItsExportHasLeft(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		dir := filepath.Join(t.TempDir(), "a")
+		w := begun(t, dir)
+		writePart(t, w, 0, nil, row(1, 10))
+		writePart(t, w, 1, nil, row(7, 70))
+		kill := errors.New("killed")
+		if killed {
+			w.Step(func(name string) error {
+				if name == "manifest written" {
+					return kill
+				}
+				return nil
+			})
+		}
+		if _, err := w.Finish(Manifest{}); killed != errors.Is(err, kill) {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		m, err := Read(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Remove(); err != nil {
+			t.Error(err)
+		}
+		if left, err := os.ReadDir(dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("killed %v: %v is left, %v", killed, left, err)
+		}
 	}
 }

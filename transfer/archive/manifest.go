@@ -229,7 +229,15 @@ func (m *Manifest) Remove() error {
 	if !local {
 		return fmt.Errorf("remove archive %s: it is in a store of objects", m.Dir())
 	}
-	err := os.Remove(dir.Path(ManifestName))
+	var err error
+	for _, name := range []string{journalName, lockName} { // of an export that was killed after its manifest; without one these would mean that it is not finished
+		if left := os.Remove(dir.Path(name)); err == nil && !errors.Is(left, fs.ErrNotExist) {
+			err = left
+		}
+	}
+	if err == nil {
+		err = os.Remove(dir.Path(ManifestName))
+	}
 	for i := range m.Parts {
 		if err == nil {
 			err = os.Remove(m.Path(&m.Parts[i]))
