@@ -17,7 +17,7 @@ import (
 
 // Compare compares the table with the rows of a shard, once it is written. It may be called any number of times, by any processes at once.
 func (j *Job) Compare(ctx context.Context, i int) error {
-	return j.watched(ctx, nil, func(ctx context.Context) error { return j.compare(ctx, i) })
+	return j.told(ctx, StageVerify, i, j.watched(ctx, nil, func(ctx context.Context) error { return j.compare(ctx, i) }))
 }
 
 func (j *Job) compare(ctx context.Context, i int) error {

@@ -90,8 +90,19 @@ func ReadSummary(ctx context.Context, store jobdir.Store, p *Plan) (*Summary, er
 	return s, nil
 }
 
+// Finished reports whether the load is done: there is a summary.
+func (j *Job) Finished(ctx context.Context) (bool, error) {
+	s, err := ReadSummary(ctx, j.store, j.Plan)
+	return s != nil, err
+}
+
 // Finish proves that every record was counted once and writes the summary. It may be called any number of times.
 func (j *Job) Finish(ctx context.Context) (*Summary, error) {
+	s, err := j.finish(ctx)
+	return s, j.told(ctx, StageFinish, 0, err)
+}
+
+func (j *Job) finish(ctx context.Context) (*Summary, error) {
 	s := new(Summary)
 	if there, err := j.readResult(ctx, j.store, summaryName, s); there || err != nil {
 		return s, err

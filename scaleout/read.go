@@ -19,7 +19,7 @@ import (
 
 // ReadSplit reads a split of the inputs and puts its rows into runs. It may be called any number of times, by any processes at once.
 func (j *Job) ReadSplit(ctx context.Context, i int) error {
-	return j.watched(ctx, j.isRead(i), func(ctx context.Context) error { return j.readSplit(ctx, i, true) })
+	return j.told(ctx, StageRead, i, j.watched(ctx, j.isRead(i), func(ctx context.Context) error { return j.readSplit(ctx, i, true) }))
 }
 
 // isRead reports whether an attempt has read a split. What cannot be asked now is asked again. It takes no lock: the task at work may hold it.

@@ -26,13 +26,14 @@ const (
 
 // Status is how far a job has come, as its directory says.
 type Status struct {
-	Job      string       `json:"job"` // ID of the plan
-	State    string       `json:"state"`
-	ExitCode *int         `json:"exit_code,omitempty"` // of a job that is done
-	Stopped  string       `json:"stopped,omitempty"`   // why
-	Table    string       `json:"table"`
-	Planned  time.Time    `json:"planned"`
-	Stages   []StageState `json:"stages"`
+	Job      string        `json:"job"` // ID of the plan
+	State    string        `json:"state"`
+	ExitCode *int          `json:"exit_code,omitempty"` // of a job that is done
+	Stopped  string        `json:"stopped,omitempty"`   // why
+	Stop     *StoppedError `json:"-"`                   // likewise
+	Table    string        `json:"table"`
+	Planned  time.Time     `json:"planned"`
+	Stages   []StageState  `json:"stages"`
 
 	Read       int64 `json:"read"`
 	Rejected   int64 `json:"rejected"`
@@ -46,6 +47,8 @@ type Status struct {
 	WriteRate   float64  `json:"rows_written_per_second"`
 	SecondsLeft *float64 `json:"seconds_left,omitempty"` // of the stage; nil is unknown
 	Working     []Worker `json:"working,omitempty"`
+	// Failures are the last ones of tasks that are not done, a few.
+	Failures []*Failure `json:"failures,omitempty"`
 }
 
 // StageState is how far a stage is.
@@ -69,6 +72,7 @@ type Watcher struct {
 	job      *Job
 	last     *Status
 	lookedAt time.Time
+	signs    int
 }
 
 // NewWatcher watches a job that is planned; the process need not be able to work on it.
@@ -79,6 +83,42 @@ func NewWatcher(ctx context.Context, store jobdir.Store) (*Watcher, error) {
 	}
 	j, err := newJob(store, p, Options{Program: p.Program})
 	return &Watcher{job: j}, err
+}
+
+// Fresh is Status as it is now: of a job whose processes have just ended.
+func (w *Watcher) Fresh(ctx context.Context) (*Status, error) {
+	w.mu.Lock()
+	w.last = nil
+	w.mu.Unlock()
+	return w.Status(ctx)
+}
+
+// Signs counts the signs of life that the job has given since it was first called: tasks done, and changes of leases. Who has no other way to know
+// whether anyone works on the job calls it every few seconds.
+func (w *Watcher) Signs(ctx context.Context) (int, error) {
+	s, err := w.Status(ctx)
+	if err != nil {
+		return 0, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, at := range s.Working {
+		folder := map[string]func(int) string{StageRead: splitName, StageWrite: shardName, StageVerify: compareName}[at.Stage](at.Index)
+		folder = strings.TrimSuffix(folder, ".json")
+		former := w.job.seen[folder]
+		seen, err := w.job.seenLease(ctx, folder)
+		if err != nil {
+			return 0, err
+		}
+		if seen != former {
+			w.signs++
+		}
+	}
+	n := w.signs
+	for _, st := range s.Stages {
+		n += st.Done
+	}
+	return n, nil
 }
 
 // mostWorkers bounds the leases that a look reads.
@@ -124,7 +164,7 @@ func (w *Watcher) look(ctx context.Context) (*Status, error) {
 		s.WriteRate = rates[0].rate(s.Written)
 	}
 	s.settle(p)
-	if err := w.addWorkers(ctx, s, names, there); err != nil {
+	if err := errors.Join(w.addWorkers(ctx, s, names, there), w.addFailures(ctx, s, names, there)); err != nil {
 		return nil, err
 	}
 	return s, w.addEnd(ctx, s, there)
@@ -271,13 +311,13 @@ func (w *Watcher) addEnd(ctx context.Context, s *Status, there map[string]bool) 
 		}
 		if done {
 			s.State, s.ExitCode, s.SecondsLeft = sum.State, &sum.ExitCode, nil
-			s.Working = nil
+			s.Working, s.Failures = nil, nil
 			return nil
 		}
 	}
 	var stopped *StoppedError
 	if err := w.job.stopped(ctx); errors.As(err, &stopped) {
-		s.State, s.Stopped, s.SecondsLeft = StateStopped, stopped.Why, nil
+		s.State, s.Stopped, s.Stop, s.SecondsLeft = StateStopped, stopped.Why, stopped, nil
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -54,14 +54,14 @@ type stage struct {
 func (j *Job) stages() []stage {
 	all := []stage{
 		{len(j.Plan.Splits), splitName, func(i int) string { return strings.TrimSuffix(splitName(i), ".json") }, func(ctx context.Context, i int) error {
-			return j.watched(ctx, j.isRead(i), func(ctx context.Context) error { return j.readSplit(ctx, i, false) })
+			return j.told(ctx, StageRead, i, j.watched(ctx, j.isRead(i), func(ctx context.Context) error { return j.readSplit(ctx, i, false) }))
 		}},
 	}
 	if j.Plan.Direct {
 		return all
 	}
 	all = append(all, stage{len(j.Plan.Shards), shardName, func(int) string { return "" }, func(ctx context.Context, i int) error {
-		return j.watched(ctx, nil, func(ctx context.Context) error { return j.writeShard(ctx, i, 0) })
+		return j.told(ctx, StageWrite, i, j.watched(ctx, nil, func(ctx context.Context) error { return j.writeShard(ctx, i, 0) }))
 	}})
 	if j.Plan.Verify {
 		all = append(all, stage{len(j.Plan.Shards), compareName, func(i int) string { return strings.TrimSuffix(compareName(i), ".json") }, j.Compare})

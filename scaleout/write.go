@@ -21,7 +21,7 @@ import (
 // WriteShard loads the runs of a shard, once all splits are read. It may be called any number of times, by any processes at once: one writes,
 // the others wait and take over if it gives no sign any more.
 func (j *Job) WriteShard(ctx context.Context, i int) error {
-	return j.watched(ctx, nil, func(ctx context.Context) error { return j.writeShard(ctx, i, patience) })
+	return j.told(ctx, StageWrite, i, j.watched(ctx, nil, func(ctx context.Context) error { return j.writeShard(ctx, i, patience) }))
 }
 
 func (j *Job) writeShard(ctx context.Context, i int, patience time.Duration) error {

@@ -71,6 +71,9 @@ func jobLines(s *scaleout.Status) (lines []string) {
 	for _, w := range s.Working {
 		lines = append(lines, fmt.Sprintf("%-7s task %d: %s", w.Stage, w.Index, printable(w.By)))
 	}
+	for _, f := range s.Failures {
+		lines = append(lines, fmt.Sprintf("%-7s task %d failed %s: %s (%s)", f.Stage, f.Index, f.At.Local().Format("2006-01-02 15:04:05"), printable(f.Message), printable(f.By)))
+	}
 	return lines
 }
 

@@ -22,16 +22,21 @@ var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 // planRunner says what the runner's manifests are to hold but for the stages, nil without a runner. It refuses wrong flags before the load is
 // planned.
 func planRunner(c *cli.Context) (*kubernetes.Options, error) {
-	if c.String("runner") == "" {
+	if runner := c.String("runner"); runner != "k8s" {
+		engine, run := engineOf(c)
+		switch {
+		case runner == "" || run:
+		case engine != nil:
+			return nil, usagef("--runner %q: want k8s, %s", runner, strings.Join(engine.Names, " or "))
+		default:
+			return nil, usagef("--runner %q: want k8s; for flink and prism use tsimport-beam", runner)
+		}
 		for _, f := range scaleFlags() {
 			if name := f.Names()[0]; c.IsSet(name) && (name == "image" || name == "apply" || strings.HasPrefix(name, "k8s-")) {
 				return nil, usagef("--%s is for --runner k8s", name)
 			}
 		}
 		return nil, nil
-	}
-	if c.String("runner") != "k8s" {
-		return nil, usagef("--runner %q: want k8s; for flink and prism use tsimport-beam", c.String("runner"))
 	}
 	memory, err := options.ParseSize(c.String("k8s-memory"))
 	if err != nil || memory < 256<<20 {
@@ -53,17 +58,23 @@ func planRunner(c *cli.Context) (*kubernetes.Options, error) {
 		}
 	}
 	// What pods take from their environment; the access keys come from the secret or the service account.
-	for _, e := range []struct{ name, flag string }{
-		{"TABLESTORE_ENDPOINT", "endpoint"}, {"TABLESTORE_INSTANCE", "instance"}, {"OSS_ENDPOINT", "oss-endpoint"}, {"OSS_REGION", "oss-region"}, {"AWS_ENDPOINT_URL", "s3-endpoint"},
-	} {
-		if value := c.String(e.flag); value != "" {
-			o.Env = append(o.Env, kubernetes.EnvVar{Name: e.name, Value: value})
-		}
-	}
+	o.Env = workerEnv(c)
 	if err := o.Check(); err != nil {
 		return nil, usagef("--runner k8s: %v", err)
 	}
 	return o, nil
+}
+
+// workerEnv is what workers need to know of where things are, as variables of the environment; no secrets.
+func workerEnv(c *cli.Context) (env []kubernetes.EnvVar) {
+	for _, e := range []struct{ name, flag string }{
+		{"TABLESTORE_ENDPOINT", "endpoint"}, {"TABLESTORE_INSTANCE", "instance"}, {"OSS_ENDPOINT", "oss-endpoint"}, {"OSS_REGION", "oss-region"}, {"AWS_ENDPOINT_URL", "s3-endpoint"},
+	} {
+		if value := c.String(e.flag); value != "" {
+			env = append(env, kubernetes.EnvVar{Name: e.name, Value: value})
+		}
+	}
+	return env
 }
 
 // planInNames is how much of a plan's ID stands in the names of its Jobs.

@@ -22,15 +22,19 @@ import (
 )
 
 // Run is the command with its surroundings given. It returns the exit code.
-func Run(args []string, stdout, stderr io.Writer) int {
+func Run(args []string, stdout, stderr io.Writer) int { return RunWith(nil, args, stdout, stderr) }
+
+// RunWith is Run with an engine that load can be told to use, which may be nil.
+func RunWith(engine *Engine, args []string, stdout, stderr io.Writer) int {
 	// A progress display that nobody reads must not end a load; a result that nobody reads ends with exitcode.Pipe.
 	signal.Ignore(syscall.SIGPIPE)
 	show := newDisplay(stderr)
 	interrupts := newInterrupts(show)
 	defer interrupts.close()
 	app := newApp(stdout, show, interrupts, &invocation{args: args[min(1, len(args)):]})
+	ctx := engine.offer(interrupts.hard, app)
 	if asksForCompletion(args) {
-		return exitCode(show, app.RunContext(interrupts.hard, args))
+		return exitCode(show, app.RunContext(ctx, args))
 	}
 	args, err := flagsFirst(app, args)
 	if err == nil {
@@ -39,7 +43,7 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	}
 	formatLog(show, args)
 	if err == nil {
-		err = app.RunContext(interrupts.hard, args)
+		err = app.RunContext(ctx, args)
 	}
 	return exitCode(show, err)
 }

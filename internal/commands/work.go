@@ -93,6 +93,7 @@ type workTask struct {
 	stage  string
 	index  int
 	resume bool
+	do     func(ctx context.Context, j *scaleout.Job) error // in place of a stage, nil for none
 }
 
 // workTaskOf is the task that a load is to do in place of loading, nil if there is none.
@@ -153,6 +154,7 @@ func workOn(c *cli.Context, interrupts *interrupts, show *display, resume bool) 
 		return err
 	}
 	t := &workTask{store: store, stage: c.String("stage"), index: c.Int("index"), resume: resume}
+	t.do, _ = c.Context.Value(doKey{}).(func(context.Context, *scaleout.Job) error)
 	if !resume {
 		if err := t.check(); err != nil {
 			return err
@@ -274,9 +276,25 @@ func planJobDir(c *cli.Context, interrupts *interrupts, show *display, in *invoc
 	if err != nil {
 		return err
 	}
+	engine, run := engineOf(c)
+	if run {
+		if err := engine.Check(c); err != nil {
+			return err
+		}
+	} else if engine != nil {
+		for _, f := range engine.Flags {
+			if c.IsSet(f.Names()[0]) {
+				return usagef("--%s is for --runner %s", f.Names()[0], strings.Join(engine.Names, " and "))
+			}
+		}
+	}
+	kept, err := engine.without(c.App, in.kept())
+	if err != nil {
+		return err
+	}
 	p, isNew, err := scaleout.Make(interrupts.drain, store, scaleout.Request{
 		Options:   scaleout.Options{Load: *cfg, Program: program(), Say: func(format string, a ...any) { say(c, show, format, a...) }},
-		Arguments: in.kept(), Workers: workers, SplitSize: size, Verify: c.Bool("verify"),
+		Arguments: kept, Workers: workers, SplitSize: size, Verify: c.Bool("verify"),
 	})
 	if err != nil {
 		return err
@@ -289,6 +307,9 @@ func planJobDir(c *cli.Context, interrupts *interrupts, show *display, in *invoc
 	place := c.String("job-dir")
 	if manifests != nil {
 		return runOn(c, interrupts, show, manifests, store, p)
+	}
+	if run {
+		return runByEngine(c, interrupts, show, engine, store, p, cfg)
 	}
 	say(c, show, "start on each machine, as often as you like: %s work --job-dir %s", commandName(), quoteArg(place))
 	if c.Bool("json") {
@@ -308,6 +329,9 @@ func doWork(c *cli.Context, interrupts *interrupts, show *display, t *workTask, 
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
 	ctx := interrupts.hard
+	if t.do != nil {
+		return t.do(ctx, j)
+	}
 	switch t.stage {
 	case "read":
 		return j.ReadSplit(ctx, t.index)
