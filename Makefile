@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights scaleout scaling model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights scaleout scaling model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods beam flink
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -122,6 +122,18 @@ cross:
 # What there is for Kubernetes and cron, decoded by the types of its API, and the Dockerfile, parsed as BuildKit does: a module of its own.
 manifests:
 	cd k8s && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./... -count 1
+
+# Loads by Flink and Prism: a module of its own. Prism runs in its tests.
+beam:
+	cd beam && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./... -count 1
+
+# Loads on a real Flink of this machine whose parts are killed, not part of check: FLINK_ROWS of each load. Needs a JDK, Maven and pip; installs
+# the rest from Maven Central and PyPI.
+FLINK_ROWS ?= 10000000
+
+flink:
+	bash beam/flinktest/install.sh beam/flinktest/made
+	cd beam && $(GO) test ./flinktest -flink "$$(pwd)/flinktest/made" -flink-rows $(FLINK_ROWS) -count 1 -v -timeout 3h
 
 # Longer runs, not part of check.
 

@@ -15,8 +15,8 @@ import (
 	"tsimport/scaleout"
 )
 
-// Engine runs the tasks of a planned load on a system that places and restarts processes. The binary that has one offers it as a --runner of load;
-// tsimport itself has none.
+// Engine runs the tasks of a planned load on a system that places and restarts processes. The binary that has one offers it as a --runner of load and
+// copy; tsimport itself has none.
 type Engine struct {
 	Name  string   // of the binary, such as tsimport-beam
 	Names []string // for --runner
@@ -45,16 +45,18 @@ func (e *Engine) offer(ctx context.Context, app *cli.App) context.Context {
 		return ctx
 	}
 	app.Name = e.Name
-	load := findCommand(app.Commands, "load")
-	for _, f := range load.Flags {
-		if r, ok := f.(*cli.StringFlag); ok && r.Name == "runner" {
-			r.Usage = fmt.Sprintf("--job-dir: run the stages by `RUNNER`: %s (docs/flink.md), or print what k8s needs (docs/kubernetes.md)", strings.Join(e.Names, " or "))
-		}
-	}
 	for _, f := range e.Flags {
 		setCategory(f, "Many machines")
 	}
-	load.Flags = append(load.Flags, e.Flags...)
+	for _, name := range []string{"load", "copy"} {
+		c := findCommand(app.Commands, name)
+		for _, f := range c.Flags {
+			if r, ok := f.(*cli.StringFlag); ok && r.Name == "runner" {
+				r.Usage = fmt.Sprintf("--job-dir: run the stages by `RUNNER`: %s (docs/flink.md), or print what k8s needs (docs/kubernetes.md)", strings.Join(e.Names, " or "))
+			}
+		}
+		c.Flags = append(c.Flags, e.Flags...)
+	}
 	return context.WithValue(ctx, engineKey{}, e)
 }
 
@@ -83,7 +85,7 @@ func (e *Engine) without(app *cli.App, args []string) ([]string, error) {
 		names = append(names, f.Names()[0])
 	}
 	flags, inputs := cutInputs(sorted[2:])
-	kept := append([]string{sorted[1]}, withoutFlags(findCommand(app.Commands, "load").Flags, flags, names)...)
+	kept := append([]string{sorted[1]}, withoutFlags(findCommand(app.Commands, sorted[1]).Flags, flags, names)...)
 	return append(append(kept, "--"), inputs...), nil
 }
 

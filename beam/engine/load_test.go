@@ -1,0 +1,237 @@
+package engine
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/engine/enginetest"
+	"tsimport/internal/commands"
+)
+
+// prismLoad is a load of files with rejects and keys that come again, and what it must make.
+type prismLoad struct {
+	*testing.T
+	service *enginetest.Engine
+	files   []string
+	job     string
+	most    string // --max-errors
+
+	read, rejected int
+	rows           map[string]int64 // the last record of each key
+}
+
+func newPrismLoad(t *testing.T, records int) *prismLoad {
+	l := &prismLoad{T: t, service: enginetest.Start(t), job: filepath.Join(t.TempDir(), "job"), rows: map[string]int64{}}
+	for name, value := range map[string]string{
+		"TABLESTORE_ENDPOINT": l.service.URL, "TABLESTORE_INSTANCE": l.service.Instance,
+		"TABLESTORE_ACCESS_KEY_ID": l.service.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET": l.service.AccessKeySecret,
+	} {
+		t.Setenv(name, value)
+	}
+	dir := t.TempDir()
+	for f := range 5 {
+		text := "id,n,what\n"
+		for range records / 5 {
+			n := l.read
+			l.read++
+			if n%97 == 0 {
+				text += fmt.Sprintf("bad-%d\n", n)
+				l.rejected++
+				continue
+			}
+			key := fmt.Sprintf("k%05d", n*7919%(records*2/3))
+			l.rows[key] = int64(n)
+			text += fmt.Sprintf("%s,%d,some text\n", key, n)
+		}
+		name := filepath.Join(dir, fmt.Sprintf("in-%d.csv", f))
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l.files = append(l.files, name)
+	}
+	return l
+}
+
+// load runs the load as a user would. It returns the exit code and what it said.
+func (l *prismLoad) load(more ...string) (int, string) {
+	args := append([]string{"tsimport-beam", "load"}, l.files...)
+	args = append(args, "--table", "t", "--create", "--pk", "id", "--max-errors", cmp.Or(l.most, "-1"), "--job-dir", l.job, "--workers", "2", "--split-size", "64KiB")
+	return l.call(append(args, more...)...)
+}
+
+func (l *prismLoad) call(args ...string) (int, string) {
+	var out, said bytes.Buffer
+	code := commands.RunWith(Offer(), args, &out, &said)
+	return code, out.String() + said.String()
+}
+
+// check compares the ledger and the table with the inputs.
+func (l *prismLoad) check() {
+	l.Helper()
+	body, err := os.ReadFile(filepath.Join(l.job, "summary.json"))
+	if err != nil {
+		l.Fatal(err)
+	}
+	var s struct{ Read, Written, Rejected, Superseded int }
+	if err := json.Unmarshal(body, &s); err != nil {
+		l.Fatal(err)
+	}
+	if s.Read != l.read || s.Rejected != l.rejected || s.Written != len(l.rows) || s.Superseded != l.read-l.rejected-len(l.rows) {
+		l.Errorf("%+v; want %d read, %d rejected, %d written", s, l.read, l.rejected, len(l.rows))
+	}
+	from, to := new(tablestore.PrimaryKey), new(tablestore.PrimaryKey)
+	from.AddPrimaryKeyColumnWithMinValue("id")
+	to.AddPrimaryKeyColumnWithMaxValue("id")
+	found := 0
+	for next := from; next != nil; {
+		r, err := l.service.Client().GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: &tablestore.RangeRowQueryCriteria{
+			TableName: "t", StartPrimaryKey: next, EndPrimaryKey: to, Direction: tablestore.FORWARD, MaxVersion: 1, Limit: 5000,
+		}})
+		if err != nil {
+			l.Fatal(err)
+		}
+		for _, row := range r.Rows {
+			key := row.PrimaryKey.PrimaryKeys[0].Value.(string)
+			if n := row.Columns[0]; n.ColumnName != "n" || n.Value != l.rows[key] {
+				l.Fatalf("row %s has %v, want %d", key, n.Value, l.rows[key])
+			}
+			found++
+		}
+		next = r.NextStartPrimaryKey
+	}
+	if found != len(l.rows) {
+		l.Errorf("the table has %d rows, want %d", found, len(l.rows))
+	}
+}
+
+func TestALoadByPrismIsExact(t *testing.T) {
+	l := newPrismLoad(t, 20_000)
+	if code, said := l.load("--verify", "--runner", "prism", "--parallelism", "2"); code != 3 || !strings.Contains(said, "finished: 20,000 read") {
+		t.Fatalf("exit code %d\n%s", code, said)
+	}
+	l.check()
+	// The same command finds that it is done; and it is no longer needed to run an engine.
+	if code, said := l.load("--verify", "--runner", "prism"); code != 3 || strings.Contains(said, "has taken the load") {
+		t.Errorf("again: exit code %d\n%s", code, said)
+	}
+	// The plan has no flags that other processes do not know.
+	body, err := os.ReadFile(filepath.Join(l.job, "plan.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p struct{ Arguments []string }
+	if err := json.Unmarshal(body, &p); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains(p.Arguments, "--parallelism") || !slices.Contains(p.Arguments, l.files[4]) {
+		t.Errorf("the plan has the command %q", p.Arguments)
+	}
+}
+
+func TestWithoutOrderSplitsAreWrittenAsTheyAreRead(t *testing.T) {
+	l := newPrismLoad(t, 5_000)
+	code, said := l.load("--runner", "prism", "--order", "none", "--mode", "update")
+	if code != 3 || !strings.Contains(said, "0 shards to write") {
+		t.Fatalf("exit code %d\n%s", code, said)
+	}
+}
+
+func TestATaskThatCannotBeDoneIsNamedAndTheSameCommandContinues(t *testing.T) {
+	l := newPrismLoad(t, 20_000)
+	if code, said := l.load(); code != 0 {
+		t.Fatalf("plan: exit code %d\n%s", code, said)
+	}
+	damage(l)
+	code, said := l.load("--runner", "prism")
+	if code != 2 || !strings.Contains(said, "000000.json") || !strings.Contains(said, "damaged") {
+		t.Fatalf("exit code %d\n%s", code, said)
+	}
+	if err := os.Remove(filepath.Join(l.job, "splits", "000000.json")); err != nil {
+		t.Fatal(err)
+	}
+	// The failure of the first attempt, which is still known, does not end the second.
+	if code, said := l.load("--runner", "prism"); code != 3 {
+		t.Fatalf("exit code %d\n%s", code, said)
+	}
+	l.check()
+}
+
+func TestTheErrorLimitStopsAndTheSameCommandContinues(t *testing.T) {
+	l := newPrismLoad(t, 20_000)
+	l.most = "50"
+	code, said := l.load("--runner", "prism")
+	if code != 4 || !strings.Contains(said, "more than --max-errors allows") {
+		t.Fatalf("exit code %d\n%s", code, said)
+	}
+	for range 10 { // what was known does not count again: each attempt comes further
+		if code, said = l.load("--runner", "prism"); code != 4 {
+			break
+		}
+	}
+	if code != 3 {
+		t.Fatalf("exit code %d\n%s", code, said)
+	}
+	l.check()
+}
+
+func TestAnInterruptCancelsTheJobAndTheSameCommandContinues(t *testing.T) {
+	l := newPrismLoad(t, 20_000)
+	slow := []string{"--runner", "prism", "--max-rows-per-second", "4000"}
+	stop := make(chan struct{})
+	go func() {
+		defer close(stop)
+		for range time.Tick(20 * time.Millisecond) { // until a shard is being written
+			if found, _ := filepath.Glob(filepath.Join(l.job, "shards", "*", "reduced.json")); len(found) > 0 {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGINT)
+				return
+			}
+		}
+	}()
+	code, said := l.load(slow...)
+	<-stop
+	if code != 130 || !strings.Contains(said, "is cancelled") {
+		t.Fatalf("exit code %d\n%s", code, said)
+	}
+	if code, said := l.load(slow...); code != 3 {
+		t.Fatalf("exit code %d\n%s", code, said)
+	}
+	l.check()
+}
+
+func TestFlagsThatCannotBeDoneAreRefusedBeforeThePlan(t *testing.T) {
+	l := newPrismLoad(t, 100)
+	for text, why := range map[string]string{
+		"--runner flink --environment loopback":                            "--job-endpoint",
+		"--runner flink --job-endpoint h:1":                                "say where tasks run",
+		"--runner flink --job-endpoint h:1 --environment docker:":          "docker:",
+		"--runner flink --job-endpoint h:1 --environment podman:x":         "want process:COMMAND",
+		"--runner prism --environment loopback:x":                          "loopback takes nothing more",
+		"--runner prism --parallelism -1":                                  "want 0 or more",
+		"--runner spark":                                                   "want k8s, flink or prism",
+		"--runner prism --image i":                                         "--image is for --runner k8s",
+		"--runner flink --job-endpoint 127.0.0.1:1 --environment loopback": "reach the job server at 127.0.0.1:1",
+	} {
+		code, said := l.load(strings.Fields(text)...)
+		if code == 0 || !strings.Contains(said, why) {
+			t.Errorf("%s: exit code %d, %s; want %q", text, code, said, why)
+		}
+		_, err := os.Stat(filepath.Join(l.job, "plan.json"))
+		if planned := err == nil; planned != strings.Contains(text, "127.0.0.1") {
+			t.Errorf("%s: planned: %v", text, planned)
+		}
+		if err := os.RemoveAll(l.job); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	jobs "github.com/apache/beam/sdks/v2/go/pkg/beam/model/jobmanagement_v1"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// fakeServer is a job server that takes jobs and does nothing; stream says how they go.
+type fakeServer struct {
+	jobs.UnimplementedJobServiceServer
+	options   *structpb.Struct
+	cancelled atomic.Bool
+	stream    func(to jobs.JobService_GetMessageStreamServer) error
+}
+
+func (f *fakeServer) Prepare(_ context.Context, r *jobs.PrepareJobRequest) (*jobs.PrepareJobResponse, error) {
+	f.options = r.PipelineOptions
+	for _, env := range r.Pipeline.Components.Environments {
+		if len(env.Dependencies) > 0 {
+			return nil, errors.New("the job has files that nobody sends")
+		}
+	}
+	return &jobs.PrepareJobResponse{PreparationId: "p"}, nil
+}
+
+func (f *fakeServer) Run(context.Context, *jobs.RunJobRequest) (*jobs.RunJobResponse, error) {
+	return &jobs.RunJobResponse{JobId: "job-7"}, nil
+}
+
+func (f *fakeServer) Cancel(context.Context, *jobs.CancelJobRequest) (*jobs.CancelJobResponse, error) {
+	f.cancelled.Store(true)
+	return &jobs.CancelJobResponse{}, nil
+}
+
+func (f *fakeServer) GetMessageStream(_ *jobs.JobMessagesRequest, to jobs.JobService_GetMessageStreamServer) error {
+	return f.stream(to)
+}
+
+func (f *fakeServer) start(t *testing.T) (endpoint string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := grpc.NewServer()
+	jobs.RegisterJobServiceServer(s, f)
+	go func() { _ = s.Serve(l) }()
+	t.Cleanup(s.Stop)
+	return l.Addr().String()
+}
+
+func stateMessage(s jobs.JobState_Enum) *jobs.JobMessagesResponse {
+	return &jobs.JobMessagesResponse{Response: &jobs.JobMessagesResponse_StateResponse{StateResponse: &jobs.JobStateEvent{State: s}}}
+}
+
+func errorMessage(text string) *jobs.JobMessagesResponse {
+	return &jobs.JobMessagesResponse{Response: &jobs.JobMessagesResponse_MessageResponse{MessageResponse: &jobs.JobMessage{Importance: jobs.JobMessage_JOB_MESSAGE_ERROR, MessageText: text}}}
+}
+
+func (l *prismLoad) onFlink(endpoint string) (int, string) {
+	return l.load("--runner", "flink", "--job-endpoint", endpoint, "--parallelism", "3", "--environment", "process:/usr/bin/tsimport-beam")
+}
+
+const stack = `java.lang.RuntimeException: Error received from SDK harness
+	at org.apache.beam.runners.fnexecution.control.FnApiControlClient$ResponseStreamObserver.onNext(FnApiControlClient.java:180)
+Caused by: java.util.concurrent.ExecutionException: lost its TaskManager
+	at java.base/java.util.concurrent.CompletableFuture.reportGet(CompletableFuture.java:396)
+	... 6 more`
+
+func TestAFailedJobSaysWhyAndTheSameCommandContinues(t *testing.T) {
+	l := newPrismLoad(t, 5_000)
+	f := &fakeServer{stream: func(to jobs.JobService_GetMessageStreamServer) error {
+		return errors.Join(to.Send(stateMessage(jobs.JobState_RUNNING)), to.Send(errorMessage(stack)), to.Send(stateMessage(jobs.JobState_FAILED)))
+	}}
+	code, said := l.onFlink(f.start(t))
+	if code != 1 || !strings.Contains(said, "job job-7 of flink is FAILED: java.util.concurrent.ExecutionException: lost its TaskManager; the same command continues the load") {
+		t.Fatalf("exit code %d\n%s", code, said)
+	}
+	o := f.options.GetFields()
+	if o["beam:option:execution_mode_for_batch:v1"].GetStringValue() != "BATCH" || o["beam:option:parallelism:v1"].GetNumberValue() != 3 {
+		t.Errorf("the job has the options %v", f.options)
+	}
+	if code, said := l.load("--runner", "prism"); code != 3 { // on another engine
+		t.Fatalf("exit code %d\n%s", code, said)
+	}
+	l.check()
+}
+
+func TestALoadEndsWithoutItsJobServer(t *testing.T) {
+	l := newPrismLoad(t, 5_000)
+	worked := make(chan int, 1)
+	f := &fakeServer{stream: func(to jobs.JobService_GetMessageStreamServer) error {
+		err := to.Send(stateMessage(jobs.JobState_RUNNING))
+		go func() { // as the engine does that runs on without its job server
+			code, _ := l.call("tsimport", "work", "--job-dir", l.job)
+			worked <- code
+		}()
+		return errors.Join(err, errors.New("killed"))
+	}}
+	code, said := l.onFlink(f.start(t))
+	if code != 3 || !strings.Contains(said, "does not answer any more") {
+		t.Errorf("exit code %d\n%s", code, said)
+	}
+	if code := <-worked; code != 3 {
+		t.Errorf("work: exit code %d", code)
+	}
+	l.check()
+}
+
+// A job that ends well without doing the load had other workers, or another job directory.
+func TestAJobThatDoesNothingIsNotALoad(t *testing.T) {
+	l := newPrismLoad(t, 100)
+	f := &fakeServer{stream: func(to jobs.JobService_GetMessageStreamServer) error {
+		return to.Send(stateMessage(jobs.JobState_DONE))
+	}}
+	if code, said := l.onFlink(f.start(t)); code != 1 || !strings.Contains(said, "has no summary") {
+		t.Fatalf("exit code %d\n%s", code, said)
+	}
+}
+
+func TestAJobIsCancelledWhenAnotherAttemptWouldEndAlike(t *testing.T) {
+	for why, spoil := range map[string]func(l *prismLoad){
+		"damaged": damage,
+		"read task 0: ": func(l *prismLoad) {
+			if err := os.Remove(l.files[0]); err != nil {
+				l.Error(err)
+			}
+		},
+	} {
+		t.Run(why, func(t *testing.T) {
+			l := newPrismLoad(t, 5_000)
+			f := &fakeServer{stream: func(to jobs.JobService_GetMessageStreamServer) error {
+				err := to.Send(stateMessage(jobs.JobState_RUNNING))
+				spoil(l)
+				_, _ = l.call("tsimport", "work", "--job-dir", l.job, "--stage", "read", "--index", "0")
+				<-to.Context().Done() // the engine would try it again and again
+				return err
+			}}
+			if code, said := l.onFlink(f.start(t)); code != 2 || !f.cancelled.Load() || !strings.Contains(said, why) {
+				t.Fatalf("exit code %d, cancelled %v\n%s", code, f.cancelled.Load(), said)
+			}
+		})
+	}
+}
+
+func TestTheRootCauseIsOneLine(t *testing.T) {
+	for text, want := range map[string]string{
+		stack:       "java.util.concurrent.ExecutionException: lost its TaskManager",
+		"":          "",
+		"one\n two": "one two",
+	} {
+		if got := rootCause(text); got != want {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+	if got := rootCause(strings.Repeat("ü", 1000)); len(got) > 1010 {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
+// damage leaves something in place of a split's result.
+func damage(l *prismLoad) {
+	name := filepath.Join(l.job, "splits", "000000.json")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte("{"), 0o600)); err != nil {
+		l.Error(err)
+	}
+}

@@ -1,0 +1,101 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	fn "github.com/apache/beam/sdks/v2/go/pkg/beam/model/fnexecution_v1"
+	model "github.com/apache/beam/sdks/v2/go/pkg/beam/model/pipeline_v1"
+	"google.golang.org/grpc"
+)
+
+// fakeEngine is an engine whose control streams end at once.
+type fakeEngine struct {
+	fn.UnimplementedProvisionServiceServer
+	fn.UnimplementedBeamFnControlServer
+	fn.UnimplementedBeamFnLoggingServer
+	address string
+	ends    error // of control streams
+}
+
+func (f *fakeEngine) GetProvisionInfo(context.Context, *fn.GetProvisionInfoRequest) (*fn.GetProvisionInfoResponse, error) {
+	at := &model.ApiServiceDescriptor{Url: f.address}
+	return &fn.GetProvisionInfoResponse{Info: &fn.ProvisionInfo{ControlEndpoint: at, LoggingEndpoint: at, StatusEndpoint: at}}, nil
+}
+
+func (f *fakeEngine) Control(fn.BeamFnControl_ControlServer) error { return f.ends }
+
+func (f *fakeEngine) Logging(to fn.BeamFnLogging_LoggingServer) error {
+	for {
+		if _, err := to.Recv(); err != nil {
+			return err
+		}
+	}
+}
+
+// A worker that its engine no longer controls would hold memory and leases: those that Beam's own hook starts stay when the stream ends well.
+func TestAWorkerEndsWithItsControlStream(t *testing.T) {
+	for name, c := range map[string]struct {
+		ends error
+		code int
+	}{
+		"well":       {nil, 0},
+		"with error": {errors.New("the engine is gone"), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := &fakeEngine{address: l.Addr().String(), ends: c.ends}
+			s := grpc.NewServer()
+			fn.RegisterProvisionServiceServer(s, f)
+			fn.RegisterBeamFnControlServer(s, f)
+			fn.RegisterBeamFnLoggingServer(s, f)
+			go func() { _ = s.Serve(l) }()
+			t.Cleanup(s.Stop)
+			ended := make(chan int, 1)
+			var said bytes.Buffer
+			go func() {
+				ended <- Main([]string{"tsimport-beam", "--id=1-1", "--provision_endpoint=" + f.address, "--semi_persist_dir=/tmp", "--artifact_endpoint=nowhere:1"}, &said)
+			}()
+			select {
+			case code := <-ended:
+				if code != c.code {
+					t.Errorf("exit code %d\n%s", code, said.String())
+				}
+			case <-time.After(30 * time.Second):
+				t.Fatal("the worker stays")
+			}
+		})
+	}
+}
+
+func TestOnlyEnginesCallWorkers(t *testing.T) {
+	for args, want := range map[string]bool{
+		"tsimport-beam --id=1-1 --provision_endpoint=localhost:1 --logging_endpoint=x": true,
+		"tsimport-beam -provision_endpoint localhost:1":                                true,
+		"tsimport-beam --worker_pool":                                                  true,
+		"tsimport-beam load a.csv --job-dir d":                                         false,
+		"tsimport-beam load provision_endpoint":                                        false,
+		"tsimport-beam":                                                                false,
+	} {
+		if got := Called(strings.Fields(args)); got != want {
+			t.Errorf("%s: %v", args, got)
+		}
+	}
+}
+
+func TestAWorkerThatIsCalledWronglySaysSo(t *testing.T) {
+	for _, args := range []string{"tsimport-beam --provision_endpoint=localhost:1", "tsimport-beam --provision_endpoint=a --nonsense=1"} {
+		var said bytes.Buffer
+		if code := Main(strings.Fields(args), &said); code != 1 || said.Len() == 0 {
+			t.Errorf("%s: exit code %d, %q", args, code, said.String())
+		}
+	}
+}
