@@ -113,3 +113,15 @@ func TestARejectedRowOfATableIsNotNamedByALine(t *testing.T) {
 		t.Error(said)
 	}
 }
+
+func TestARunOfASyncIsNotComparedAsALoad(t *testing.T) {
+	tsimport := commandsIn(t)
+	writeText(t, "a.csv", "id,s\n1,a\n")
+	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "id", "-q")
+	tsimport(0, "sync", "a.csv", "-t", "t", "--run-dir", "kept", "-q")
+	for command, flag := range map[string]string{"verify": "--run", "load": "--retry-rejects"} {
+		if said := tsimport(2, command, flag, "kept"); !strings.Contains(said, "that is a run of tsimport sync") || strings.Count(said, "\n") != 1 {
+			t.Error(said)
+		}
+	}
+}

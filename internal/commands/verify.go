@@ -389,6 +389,9 @@ func openRun(path string) (*rundir.Run, *cli.Context, error) {
 	if err != nil {
 		return nil, nil, usagef("--run: %v", err)
 	}
+	if len(run.Arguments) > 0 && run.Arguments[0] == "sync" {
+		return nil, nil, usagef("--run %s: that is a run of tsimport sync; compare its inputs with the table: tsimport verify with the arguments of the sync, but for --delete, --range and the like", path)
+	}
 	load, err := contextOf(run.Arguments)
 	if err != nil {
 		return nil, nil, usagef("--run %s: %v", path, err)
