@@ -293,8 +293,8 @@ func (c *cluster) begun() (n int) {
 	return n
 }
 
-// engineTime is the processor time of Flink and the job server so far.
-func (c *cluster) engineTime() time.Duration {
+// flinkTime is the processor time of Flink and the job server so far.
+func (c *cluster) flinkTime() time.Duration {
 	sum := c.before
 	for _, p := range append([]*program{c.server, c.manager}, c.tasks...) {
 		select {

@@ -156,13 +156,11 @@ type summary struct {
 	Read, Written, Superseded int
 	Rejected                  int
 	Splits, Shards            int
-	ReadSeconds               float64 `json:"read_seconds"`
-	WriteSeconds              float64 `json:"write_seconds"`
 	Seconds                   float64
 	CPU                       float64 `json:"all_cpu_seconds"`
 	Attempts                  int     `json:"write_attempts"`
 	Verify                    *struct{ Compared, Missing, Different, Surplus int }
-	Started, Ended            time.Time
+	Planned                   time.Time
 }
 
 // command is a load in a job directory.
@@ -243,7 +241,7 @@ const within = 12 * time.Minute
 func (l *loads) run(t *testing.T, name string, disturb func(*running)) {
 	l.n++
 	job := filepath.Join(l.dir, fmt.Sprintf("job_%d", l.n))
-	begun, engine := l.c.begun(), l.c.engineTime()
+	begun, before := l.c.begun(), l.c.flinkTime()
 	r := l.start(t, job)
 	if disturb != nil {
 		disturb(r)
@@ -252,11 +250,11 @@ func (l *loads) run(t *testing.T, name string, disturb func(*running)) {
 		l.c.logs()
 		t.Fatalf("exit code %d:\n%s", code, r.said)
 	}
-	l.check(t, name, job, r.said.String(), begun, engine)
+	l.check(t, name, job, r.said.String(), begun, before)
 }
 
 // check compares ledger and table with the inputs, prints the figures, and waits for all workers to end.
-func (l *loads) check(t *testing.T, name, job, said string, begun int, engine time.Duration) {
+func (l *loads) check(t *testing.T, name, job, said string, begun int, before time.Duration) {
 	body, err := os.ReadFile(filepath.Join(job, "summary.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -274,9 +272,13 @@ func (l *loads) check(t *testing.T, name, job, said string, begun int, engine ti
 	}
 	tasks := s.Splits + 2*s.Shards + 1
 	again := l.c.begun() - begun - tasks
-	used := l.c.engineTime() - engine
-	t.Logf("FIGURES %s: %d rows, %d splits, %d shards: %.1f s from the plan to the end, of which reading %.1f and writing %.1f; engine %.3f us of processor a row (%.1f s), ours %.3f; %d tasks run again",
-		name, n, s.Splits, s.Shards, s.Seconds, s.ReadSeconds, s.WriteSeconds, used.Seconds()*1e6/float64(n), used.Seconds(), s.CPU*1e6/float64(n), again)
+	used := l.c.flinkTime() - before
+	first, read := l.span(t, job, "splits")
+	_, write := l.span(t, job, "shards")
+	_, compare := l.span(t, job, "verify")
+	t.Logf("FIGURES %s: %d rows, %d splits, %d shards: %.1f s from the plan to the end: the first task began after %.1f, reading %.1f, writing %.1f, comparing %.1f; Flink %.3f us a row beside these, and %.3f us of processor (%.1f s); ours %.3f; %d tasks run again",
+		name, n, s.Splits, s.Shards, s.Seconds, first.Sub(s.Planned).Seconds(), read.Seconds(), write.Seconds(), compare.Seconds(), (s.Seconds-(read+write+compare).Seconds())*1e6/float64(n),
+		used.Seconds()*1e6/float64(n), used.Seconds(), s.CPU*1e6/float64(n), again)
 	for line := range strings.Lines(said) {
 		if strings.Contains(line, "has taken the load") || strings.Contains(line, "runs the load") || strings.Contains(line, "warning") {
 			t.Logf("  %s", strings.TrimSpace(line))
@@ -289,6 +291,29 @@ func (l *loads) check(t *testing.T, name, job, said string, begun int, engine ti
 		}
 	}
 	t.Errorf("workers that live on:%s; TaskManagers %d and %d", family(left), l.c.tasks[0].cmd.Process.Pid, l.c.tasks[1].cmd.Process.Pid)
+}
+
+// span is when the tasks of a stage began, and how long they took in all.
+func (l *loads) span(t *testing.T, job, folder string) (from time.Time, took time.Duration) {
+	names, _ := filepath.Glob(filepath.Join(job, folder, "*.json"))
+	var to time.Time
+	for _, name := range names {
+		body, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r struct{ Started, Ended time.Time }
+		if err := json.Unmarshal(body, &r); err != nil {
+			t.Fatal(err)
+		}
+		if from.IsZero() || r.Started.Before(from) {
+			from = r.Started
+		}
+		if r.Ended.After(to) {
+			to = r.Ended
+		}
+	}
+	return from, to.Sub(from)
 }
 
 // killWorker kills one of the workers.
@@ -308,7 +333,7 @@ func (l *loads) killWorker(t *testing.T) {
 func (l *loads) killManager(t *testing.T) {
 	l.n++
 	job := filepath.Join(l.dir, fmt.Sprintf("job_%d", l.n))
-	begun, engine := l.c.begun(), l.c.engineTime()
+	begun, before := l.c.begun(), l.c.flinkTime()
 	r := l.start(t, job)
 	r.until("write", 0.3)
 	l.c.kill(l.c.manager)
@@ -327,7 +352,7 @@ func (l *loads) killManager(t *testing.T) {
 		l.c.logs()
 		t.Fatalf("exit code %d:\n%s", code, again.said)
 	}
-	l.check(t, "kill JobManager", job, r.said.String()+again.said.String(), begun, engine)
+	l.check(t, "kill JobManager", job, r.said.String()+again.said.String(), begun, before)
 }
 
 func lastLine(text string) string {

@@ -30,7 +30,7 @@ func Of(p *scaleout.Plan) (stages []Stage) {
 }
 
 // Build makes the pipeline: for each stage its numbers, spread over the workers, then the task of each number, and a barrier that the next stage's numbers
-// come from. Grouping by one key is that barrier: no engine hands on a group before it is complete.
+// come from. Grouping by one key is that barrier: no runner hands on a group before it is complete.
 func Build(l Load, stages []Stage) *beam.Pipeline {
 	p, root := beam.NewPipelineWithRoot()
 	numbers := beam.ParDo(root.Scope("Plan"), &Numbers{Tasks: stages[0].Tasks}, beam.Impulse(root.Scope("Plan")))
@@ -90,7 +90,7 @@ type Barrier struct {
 	Next  int // tasks of the next stage
 }
 
-// ProcessElement gets the numbers of all tasks. One that an engine has lost must not pass unseen.
+// ProcessElement gets the numbers of all tasks. One that a runner has lost must not pass unseen.
 func (b *Barrier) ProcessElement(_ int, next func(*int) bool, emit func(int)) error {
 	done := make([]bool, b.Tasks)
 	n := 0
@@ -101,7 +101,7 @@ func (b *Barrier) ProcessElement(_ int, next func(*int) bool, emit func(int)) er
 		}
 	}
 	if n < b.Tasks {
-		return fmt.Errorf("tsimport: the engine has handed on %d of %d tasks of the stage %s", n, b.Tasks, b.Stage)
+		return fmt.Errorf("tsimport: the runner has handed on %d of %d tasks of the stage %s", n, b.Tasks, b.Stage)
 	}
 	for i := range b.Next {
 		emit(i)

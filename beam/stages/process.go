@@ -123,10 +123,10 @@ func (j *job) close() {
 	}
 }
 
-// idleFor is how long a worker of a load that is done waits for its engine to end it.
+// idleFor is how long a worker of a load that is done waits for its runner to end it.
 const idleFor = 15 * time.Second
 
-// Finished is sent to when a load is done and this process has had nothing to do for it since. Engines keep workers by mistake: Beam's Flink runner does
+// Finished is sent to when a load is done and this process has had nothing to do for it since. Runners keep workers by mistake: Beam's Flink runner does
 // when another TaskManager was lost.
 var Finished = make(chan struct{}, 1)
 
@@ -191,7 +191,7 @@ func Close(ctx context.Context) {
 	}
 }
 
-// logged is what a job says, in the log of the engine.
+// logged is what a job says, in the log of the runner.
 type logged struct{}
 
 func (logged) Write(b []byte) (int, error) {

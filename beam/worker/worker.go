@@ -20,10 +20,10 @@ import (
 	"tsimport/beam/stages"
 )
 
-// endWithin is how long tasks may take to end gently when the engine is gone. It is less than the term of a lease.
+// endWithin is how long tasks may take to end gently when the runner is gone. It is less than the term of a lease.
 const endWithin = 20 * time.Second
 
-// Called reports whether the arguments are those with which engines start the boot program of Beam's containers.
+// Called reports whether the arguments are those with which runners start the boot program of Beam's containers.
 func Called(args []string) bool {
 	for _, a := range args[min(1, len(args)):] {
 		if name := strings.TrimLeft(a, "-"); strings.HasPrefix(a, "-") && (strings.HasPrefix(name, "provision_endpoint") || strings.HasPrefix(name, "worker_pool")) {
@@ -33,7 +33,7 @@ func Called(args []string) bool {
 	return false
 }
 
-// endpoints is what an engine says to the boot program.
+// endpoints is what a runner says to the boot program.
 type endpoints struct {
 	id, provision, control, logging string
 	pool                            bool
@@ -48,7 +48,7 @@ func parse(args []string, stderr io.Writer) (*endpoints, error) {
 	f.StringVar(&e.provision, "provision_endpoint", "", "where the worker asks for the other places")
 	f.StringVar(&e.control, "control_endpoint", "", "where the worker gets its tasks")
 	f.StringVar(&e.logging, "logging_endpoint", "", "where the worker's log goes")
-	f.BoolVar(&e.pool, "worker_pool", false, "serve a pool: start a worker for each that an engine asks for")
+	f.BoolVar(&e.pool, "worker_pool", false, "serve a pool: start a worker for each that a runner asks for")
 	f.IntVar(&e.port, "worker_pool_port", 50000, "port of the pool")
 	for _, unused := range []string{"artifact_endpoint", "semi_persist_dir", "status_endpoint", "options"} {
 		f.String(unused, "", "not used")
@@ -57,7 +57,7 @@ func parse(args []string, stderr io.Writer) (*endpoints, error) {
 		return nil, err
 	}
 	if !e.pool && (e.id == "" || e.provision == "") {
-		return nil, fmt.Errorf("an engine must give --id and --provision_endpoint")
+		return nil, fmt.Errorf("a runner must give --id and --provision_endpoint")
 	}
 	return e, nil
 }
@@ -79,7 +79,7 @@ func Main(args []string, stderr io.Writer) int {
 	return 0
 }
 
-// work does what the engine says until its control stream ends. The harness of Beam's SDK is called directly: started by its own init
+// work does what the runner says until its control stream ends. The harness of Beam's SDK is called directly: started by its own init
 // hook, it would stay when that stream ends without an error, and hold what the worker holds.
 func (e *endpoints) work() error {
 	beam.Init()
@@ -94,15 +94,15 @@ func (e *endpoints) work() error {
 	if url := info.GetLoggingEndpoint().GetUrl(); url != "" {
 		e.logging = url
 	}
-	hooks.SerializeHooksToOptions() // the harness enables what it finds there: the hook that sends the log to the engine
+	hooks.SerializeHooksToOptions() // the harness enables what it finds there: the hook that sends the log to the runner
 	ends := make(chan error, 1)
 	go func() {
 		ends <- harness.MainWithOptions(ctx, e.logging, e.control, harness.Options{RunnerCapabilities: info.GetRunnerCapabilities()})
 	}()
 	select {
 	case err = <-ends:
-	case <-stages.Finished: // its engine has forgotten it
-	case <-orphaned(): // its engine was killed, and the harness may not hear of it
+	case <-stages.Finished: // its runner has forgotten it
+	case <-orphaned(): // its runner was killed, and the harness may not hear of it
 		err = errors.New("the process that has started this worker is gone")
 	}
 	end()
@@ -136,7 +136,7 @@ func orphaned() <-chan struct{} {
 	return gone
 }
 
-// servePool starts a process for each worker that an engine asks for.
+// servePool starts a process for each worker that a runner asks for.
 func servePool(port int, stderr io.Writer) error {
 	self, err := os.Executable()
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// fakeEngine is an engine whose control streams end at once.
-type fakeEngine struct {
+// fakeRunner is a runner whose control streams end at once.
+type fakeRunner struct {
 	fn.UnimplementedProvisionServiceServer
 	fn.UnimplementedBeamFnControlServer
 	fn.UnimplementedBeamFnLoggingServer
@@ -23,14 +23,14 @@ type fakeEngine struct {
 	ends    error // of control streams
 }
 
-func (f *fakeEngine) GetProvisionInfo(context.Context, *fn.GetProvisionInfoRequest) (*fn.GetProvisionInfoResponse, error) {
+func (f *fakeRunner) GetProvisionInfo(context.Context, *fn.GetProvisionInfoRequest) (*fn.GetProvisionInfoResponse, error) {
 	at := &model.ApiServiceDescriptor{Url: f.address}
 	return &fn.GetProvisionInfoResponse{Info: &fn.ProvisionInfo{ControlEndpoint: at, LoggingEndpoint: at, StatusEndpoint: at}}, nil
 }
 
-func (f *fakeEngine) Control(fn.BeamFnControl_ControlServer) error { return f.ends }
+func (f *fakeRunner) Control(fn.BeamFnControl_ControlServer) error { return f.ends }
 
-func (f *fakeEngine) Logging(to fn.BeamFnLogging_LoggingServer) error {
+func (f *fakeRunner) Logging(to fn.BeamFnLogging_LoggingServer) error {
 	for {
 		if _, err := to.Recv(); err != nil {
 			return err
@@ -38,21 +38,21 @@ func (f *fakeEngine) Logging(to fn.BeamFnLogging_LoggingServer) error {
 	}
 }
 
-// A worker that its engine no longer controls would hold memory and leases: those that Beam's own hook starts stay when the stream ends well.
+// A worker that its runner no longer controls would hold memory and leases: those that Beam's own hook starts stay when the stream ends well.
 func TestAWorkerEndsWithItsControlStream(t *testing.T) {
 	for name, c := range map[string]struct {
 		ends error
 		code int
 	}{
 		"well":       {nil, 0},
-		"with error": {errors.New("the engine is gone"), 1},
+		"with error": {errors.New("the runner is gone"), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := &fakeEngine{address: l.Addr().String(), ends: c.ends}
+			f := &fakeRunner{address: l.Addr().String(), ends: c.ends}
 			s := grpc.NewServer()
 			fn.RegisterProvisionServiceServer(s, f)
 			fn.RegisterBeamFnControlServer(s, f)
@@ -76,7 +76,7 @@ func TestAWorkerEndsWithItsControlStream(t *testing.T) {
 	}
 }
 
-func TestOnlyEnginesCallWorkers(t *testing.T) {
+func TestOnlyRunnersCallWorkers(t *testing.T) {
 	for args, want := range map[string]bool{
 		"tsimport-beam --id=1-1 --provision_endpoint=localhost:1 --logging_endpoint=x": true,
 		"tsimport-beam -provision_endpoint localhost:1":                                true,

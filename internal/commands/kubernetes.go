@@ -22,14 +22,14 @@ var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 // planRunner says what the runner's manifests are to hold but for the stages, nil without a runner. It refuses wrong flags before the load is
 // planned.
 func planRunner(c *cli.Context) (*kubernetes.Options, error) {
-	if runner := c.String("runner"); runner != "k8s" {
-		engine, run := engineOf(c)
+	if asked := c.String("runner"); asked != "k8s" {
+		runner, run := runnerOf(c)
 		switch {
-		case runner == "" || run:
-		case engine != nil:
-			return nil, usagef("--runner %q: want k8s, %s", runner, strings.Join(engine.Names, " or "))
+		case asked == "" || run:
+		case runner != nil:
+			return nil, usagef("--runner %q: want k8s, %s", asked, strings.Join(runner.Names, " or "))
 		default:
-			return nil, usagef("--runner %q: want k8s; for flink and prism use tsimport-beam", runner)
+			return nil, usagef("--runner %q: want k8s; for flink and prism use tsimport-beam", asked)
 		}
 		for _, f := range scaleFlags() {
 			if name := f.Names()[0]; c.IsSet(name) && (name == "image" || name == "apply" || strings.HasPrefix(name, "k8s-")) {

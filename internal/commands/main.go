@@ -24,15 +24,15 @@ import (
 // Run is the command with its surroundings given. It returns the exit code.
 func Run(args []string, stdout, stderr io.Writer) int { return RunWith(nil, args, stdout, stderr) }
 
-// RunWith is Run with an engine that load can be told to use, which may be nil.
-func RunWith(engine *Engine, args []string, stdout, stderr io.Writer) int {
+// RunWith is Run with a runner that load can be told to use, which may be nil.
+func RunWith(runner *Runner, args []string, stdout, stderr io.Writer) int {
 	// A progress display that nobody reads must not end a load; a result that nobody reads ends with exitcode.Pipe.
 	signal.Ignore(syscall.SIGPIPE)
 	show := newDisplay(stderr)
 	interrupts := newInterrupts(show)
 	defer interrupts.close()
 	app := newApp(stdout, show, interrupts, &invocation{args: args[min(1, len(args)):]})
-	ctx := engine.offer(interrupts.hard, app)
+	ctx := runner.offer(interrupts.hard, app)
 	if asksForCompletion(args) {
 		return exitCode(show, app.RunContext(ctx, args))
 	}

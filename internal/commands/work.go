@@ -276,19 +276,19 @@ func planJobDir(c *cli.Context, interrupts *interrupts, show *display, in *invoc
 	if err != nil {
 		return err
 	}
-	engine, run := engineOf(c)
+	runner, run := runnerOf(c)
 	if run {
-		if err := engine.Check(c); err != nil {
+		if err := runner.Check(c); err != nil {
 			return err
 		}
-	} else if engine != nil {
-		for _, f := range engine.Flags {
+	} else if runner != nil {
+		for _, f := range runner.Flags {
 			if c.IsSet(f.Names()[0]) {
-				return usagef("--%s is for --runner %s", f.Names()[0], strings.Join(engine.Names, " and "))
+				return usagef("--%s is for --runner %s", f.Names()[0], strings.Join(runner.Names, " and "))
 			}
 		}
 	}
-	kept, err := engine.without(c.App, in.kept())
+	kept, err := runner.without(c.App, in.kept())
 	if err != nil {
 		return err
 	}
@@ -309,7 +309,7 @@ func planJobDir(c *cli.Context, interrupts *interrupts, show *display, in *invoc
 		return runOn(c, interrupts, show, manifests, store, p)
 	}
 	if run {
-		return runByEngine(c, interrupts, show, engine, store, p, cfg)
+		return runByRunner(c, interrupts, show, runner, store, p, cfg)
 	}
 	say(c, show, "start on each machine, as often as you like: %s work --job-dir %s", commandName(), quoteArg(place))
 	if c.Bool("json") {

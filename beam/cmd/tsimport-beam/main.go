@@ -3,7 +3,7 @@ package main
 import (
 	"os"
 
-	"tsimport/beam/engine"
+	"tsimport/beam/runner"
 	"tsimport/beam/worker"
 	"tsimport/internal/commands"
 )
@@ -12,5 +12,5 @@ func main() {
 	if worker.Called(os.Args) {
 		os.Exit(worker.Main(os.Args, os.Stderr))
 	}
-	os.Exit(commands.RunWith(engine.Offer(), os.Args, os.Stdout, os.Stderr))
+	os.Exit(commands.RunWith(runner.Offer(), os.Args, os.Stdout, os.Stderr))
 }

@@ -1,4 +1,4 @@
-package engine
+package runner
 
 import (
 	"bytes"
@@ -121,7 +121,7 @@ func TestALoadByPrismIsExact(t *testing.T) {
 		t.Fatalf("exit code %d\n%s", code, said)
 	}
 	l.check()
-	// The same command finds that it is done; and it is no longer needed to run an engine.
+	// The same command finds that it is done; and it is no longer needed to run a runner.
 	if code, said := l.load("--verify", "--runner", "prism"); code != 3 || strings.Contains(said, "has taken the load") {
 		t.Errorf("again: exit code %d\n%s", code, said)
 	}

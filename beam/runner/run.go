@@ -1,4 +1,4 @@
-package engine
+package runner
 
 import (
 	"context"
@@ -19,14 +19,14 @@ import (
 const (
 	lookEvery = 2 * time.Second
 	sayEvery  = 10 * time.Second
-	// cancelWithin bounds how long the engine may take to cancel a job.
+	// cancelWithin bounds how long the runner may take to cancel a job.
 	cancelWithin = 30 * time.Second
-	// patience is how long a job whose engine cannot be asked any more may give no sign of life. A split that is read gives one at its end only.
+	// patience is how long a job whose runner cannot be asked any more may give no sign of life. A split that is read gives one at its end only.
 	patience = 10 * time.Minute
 )
 
-// run has the load done by the engine.
-func run(ctx context.Context, o *options, l *commands.EngineLoad) error {
+// run has the load done by the runner.
+func run(ctx context.Context, o *options, l *commands.RunnerLoad) error {
 	beam.Init()
 	silence()
 	hard := context.WithoutCancel(ctx)
@@ -48,7 +48,7 @@ func run(ctx context.Context, o *options, l *commands.EngineLoad) error {
 			_ = pool.Stop(hard)
 		}()
 	}
-	w := &watch{l: l, engine: o.runner, before: map[string]time.Time{}}
+	w := &watch{l: l, runner: o.runner, before: map[string]time.Time{}}
 	if err := w.remember(hard); err != nil {
 		return err
 	}
@@ -74,10 +74,10 @@ func (o *options) connect(ctx context.Context) (jobs.JobServiceClient, func(), e
 	return jobs.NewJobServiceClient(c), func() { _ = c.Close() }, nil
 }
 
-// watch watches a job of the engine by what is in the job directory.
+// watch watches a job of the runner by what is in the job directory.
 type watch struct {
-	l      *commands.EngineLoad
-	engine string
+	l      *commands.RunnerLoad
+	runner string
 	job    *submitted
 	before map[string]time.Time // when tasks had failed before this attempt
 
@@ -126,7 +126,7 @@ func (w *watch) untilEnd(ctx, hard context.Context, began time.Time) error {
 		case <-ctx.Done():
 			return w.cancel(hard, context.Cause(ctx))
 		case <-started:
-			w.l.Say("%s runs the load, %.1f s after it was submitted", w.engine, time.Since(began).Seconds())
+			w.l.Say("%s runs the load, %.1f s after it was submitted", w.runner, time.Since(began).Seconds())
 		case e := <-ends:
 			if e.lost == nil {
 				return w.end(hard, e)
@@ -194,14 +194,14 @@ func (w *watch) progress(s *scaleout.Status) {
 	}
 }
 
-// cancel ends the job of the engine, and returns why.
+// cancel ends the job of the runner, and returns why.
 func (w *watch) cancel(ctx context.Context, why error) error {
 	ctx, cancel := context.WithTimeout(ctx, cancelWithin)
 	defer cancel()
 	if err := w.job.cancel(ctx); err != nil {
-		w.l.Say("warning: job %s of %s may still run: it cannot be cancelled: %v", w.job.id, w.engine, err)
+		w.l.Say("warning: job %s of %s may still run: it cannot be cancelled: %v", w.job.id, w.runner, err)
 	} else {
-		w.l.Say("job %s of %s is cancelled; the same command continues the load", w.job.id, w.engine)
+		w.l.Say("job %s of %s is cancelled; the same command continues the load", w.job.id, w.runner)
 	}
 	return why
 }
@@ -218,7 +218,7 @@ func (w *watch) end(ctx context.Context, e ended) error {
 	if s.Stop != nil {
 		return s.Stop
 	}
-	failed := fmt.Errorf("job %s of %s is %s: %s", w.job.id, w.engine, e.state, rootCause(e.why))
+	failed := fmt.Errorf("job %s of %s is %s: %s", w.job.id, w.runner, e.state, rootCause(e.why))
 	for i, f := range w.failures(s) {
 		if f.Permanent() {
 			return f

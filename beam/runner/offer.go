@@ -1,4 +1,4 @@
-package engine
+package runner
 
 import (
 	"context"
@@ -17,9 +17,9 @@ const (
 	prism = "prism"
 )
 
-// Offer is the engine as load offers it.
-func Offer() *commands.Engine {
-	return &commands.Engine{
+// Offer is the runner as load offers it.
+func Offer() *commands.Runner {
+	return &commands.Runner{
 		Name:  "tsimport-beam",
 		Names: []string{flink, prism},
 		Flags: []cli.Flag{
@@ -28,7 +28,7 @@ func Offer() *commands.Engine {
 			&cli.StringFlag{Name: "environment", Usage: "--runner: `WHERE` tasks run: process:COMMAND on each TaskManager, docker:IMAGE, external:HOST:PORT of a pool of workers, or loopback, in this process (prism's default)"},
 		},
 		Check: func(c *cli.Context) error { _, err := optionsOf(c); return err },
-		Run: func(ctx context.Context, c *cli.Context, l *commands.EngineLoad) error {
+		Run: func(ctx context.Context, c *cli.Context, l *commands.RunnerLoad) error {
 			o, err := optionsOf(c)
 			if err != nil {
 				return err
@@ -38,11 +38,11 @@ func Offer() *commands.Engine {
 	}
 }
 
-// options are what a user says of the engine.
+// options are what a user says of the runner.
 type options struct {
 	runner      string
 	endpoint    string // of the job server; "" starts Prism in this process
-	parallelism int    // 0 is the engine's own
+	parallelism int    // 0 is the runner's own
 	environment environment
 }
 
@@ -77,7 +77,7 @@ const (
 	external = "external"
 )
 
-// environment says where an engine has tasks done.
+// environment says where a runner has tasks done.
 type environment struct {
 	kind string
 	what string // command, image or address

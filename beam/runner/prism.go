@@ -1,4 +1,4 @@
-package engine
+package runner
 
 import (
 	"context"
@@ -6,12 +6,12 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 	jobs "github.com/apache/beam/sdks/v2/go/pkg/beam/model/jobmanagement_v1"
-	runner "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
+	beamprism "github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
 )
 
 // startPrism starts Beam's runner in this process, with which it ends.
 func startPrism(ctx context.Context) (jobs.JobServiceClient, func(), error) {
-	client, err := runner.CreateJobServer(context.WithoutCancel(ctx), runner.Options{})
+	client, err := beamprism.CreateJobServer(context.WithoutCancel(ctx), beamprism.Options{})
 	return client, func() {}, err
 }
 

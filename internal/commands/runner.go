@@ -15,65 +15,65 @@ import (
 	"tsimport/scaleout"
 )
 
-// Engine runs the tasks of a planned load on a system that places and restarts processes. The binary that has one offers it as a --runner of load and
+// Runner runs the tasks of a planned load on a system that places and restarts processes. The binary that has one offers it as a --runner of load and
 // copy; tsimport itself has none.
-type Engine struct {
+type Runner struct {
 	Name  string   // of the binary, such as tsimport-beam
 	Names []string // for --runner
 	Flags []cli.Flag
-	// Check refuses flags of the engine that it cannot do, before the load is planned.
+	// Check refuses flags of the runner that it cannot do, before the load is planned.
 	Check func(c *cli.Context) error
 	// Run has all tasks done, and returns when the load is done or will not be. What counts is in the job directory.
-	Run func(ctx context.Context, c *cli.Context, l *EngineLoad) error
+	Run func(ctx context.Context, c *cli.Context, l *RunnerLoad) error
 }
 
-// EngineLoad is a load that an engine is to run.
-type EngineLoad struct {
+// RunnerLoad is a load that a runner is to run.
+type RunnerLoad struct {
 	Place string // of the job directory, for Work on any machine
 	Plan  *scaleout.Plan
 	Watch *scaleout.Watcher
-	// Env is what processes of the engine must have in their environment, unless they have it already; no secrets.
+	// Env is what processes of the runner must have in their environment, unless they have it already; no secrets.
 	Env map[string]string
 	Say func(format string, a ...any)
 }
 
-type engineKey struct{}
+type runnerKey struct{}
 
-// offer adds the engine to load. The context is for running the command.
-func (e *Engine) offer(ctx context.Context, app *cli.App) context.Context {
-	if e == nil {
+// offer adds the runner to load. The context is for running the command.
+func (r *Runner) offer(ctx context.Context, app *cli.App) context.Context {
+	if r == nil {
 		return ctx
 	}
-	app.Name = e.Name
-	for _, f := range e.Flags {
+	app.Name = r.Name
+	for _, f := range r.Flags {
 		setCategory(f, "Many machines")
 	}
 	for _, name := range []string{"load", "copy"} {
 		c := findCommand(app.Commands, name)
 		for _, f := range c.Flags {
-			if r, ok := f.(*cli.StringFlag); ok && r.Name == "runner" {
-				r.Usage = fmt.Sprintf("--job-dir: run the stages by `RUNNER`: %s (docs/flink.md), or print what k8s needs (docs/kubernetes.md)", strings.Join(e.Names, " or "))
+			if s, ok := f.(*cli.StringFlag); ok && s.Name == "runner" {
+				s.Usage = fmt.Sprintf("--job-dir: run the stages by `RUNNER`: %s (docs/flink.md), or print what k8s needs (docs/kubernetes.md)", strings.Join(r.Names, " or "))
 			}
 		}
-		c.Flags = append(c.Flags, e.Flags...)
+		c.Flags = append(c.Flags, r.Flags...)
 	}
-	return context.WithValue(ctx, engineKey{}, e)
+	return context.WithValue(ctx, runnerKey{}, r)
 }
 
-// engineOf is the engine that this binary offers, nil if it has none, and whether --runner asks for it.
-func engineOf(c *cli.Context) (e *Engine, run bool) {
-	e, _ = c.Context.Value(engineKey{}).(*Engine)
-	if e != nil {
-		for _, name := range e.Names {
+// runnerOf is the runner that this binary offers, nil if it has none, and whether --runner asks for it.
+func runnerOf(c *cli.Context) (r *Runner, run bool) {
+	r, _ = c.Context.Value(runnerKey{}).(*Runner)
+	if r != nil {
+		for _, name := range r.Names {
 			run = run || c.String("runner") == name
 		}
 	}
-	return e, run
+	return r, run
 }
 
-// without leaves the engine's flags out of arguments that are kept: processes of the plan may have no engine.
-func (e *Engine) without(app *cli.App, args []string) ([]string, error) {
-	if e == nil {
+// without leaves the runner's flags out of arguments that are kept: processes of the plan may have no runner.
+func (r *Runner) without(app *cli.App, args []string) ([]string, error) {
+	if r == nil {
 		return args, nil
 	}
 	sorted, err := flagsFirst(app, append([]string{os.Args[0]}, args...))
@@ -81,7 +81,7 @@ func (e *Engine) without(app *cli.App, args []string) ([]string, error) {
 		return nil, err
 	}
 	var names []string
-	for _, f := range e.Flags {
+	for _, f := range r.Flags {
 		names = append(names, f.Names()[0])
 	}
 	flags, inputs := cutInputs(sorted[2:])
@@ -89,8 +89,8 @@ func (e *Engine) without(app *cli.App, args []string) ([]string, error) {
 	return append(append(kept, "--"), inputs...), nil
 }
 
-// runByEngine has the tasks of a plan done by the engine.
-func runByEngine(c *cli.Context, interrupts *interrupts, show *display, e *Engine, store jobdir.Store, p *scaleout.Plan, cfg *pipeline.Config) error {
+// runByRunner has the tasks of a plan done by the runner.
+func runByRunner(c *cli.Context, interrupts *interrupts, show *display, r *Runner, store jobdir.Store, p *scaleout.Plan, cfg *pipeline.Config) error {
 	interrupts.drains()
 	say := func(format string, a ...any) { say(c, show, format, a...) }
 	s, err := scaleout.ReadSummary(interrupts.hard, store, p)
@@ -99,7 +99,7 @@ func runByEngine(c *cli.Context, interrupts *interrupts, show *display, e *Engin
 	}
 	var failed error
 	if s == nil {
-		// The same command continues what was stopped, as it does without an engine.
+		// The same command continues what was stopped, as it does without a runner.
 		j, err := scaleout.Open(interrupts.hard, store, scaleout.Options{Load: *cfg, Program: program(), Say: say})
 		if err != nil {
 			return err
@@ -111,15 +111,15 @@ func runByEngine(c *cli.Context, interrupts *interrupts, show *display, e *Engin
 		if err != nil {
 			return err
 		}
-		l := &EngineLoad{Place: store.String(), Plan: p, Watch: w, Env: map[string]string{}, Say: say}
+		l := &RunnerLoad{Place: store.String(), Plan: p, Watch: w, Env: map[string]string{}, Say: say}
 		for _, v := range workerEnv(c) {
 			l.Env[v.Name] = v.Value
 		}
-		failed = e.Run(interrupts.drain, c, l)
-		// What counts is in the job directory, not what the engine says.
+		failed = r.Run(interrupts.drain, c, l)
+		// What counts is in the job directory, not what the runner says.
 		if s, err = scaleout.ReadSummary(interrupts.hard, store, p); s == nil {
 			if failed == nil && err == nil {
-				err = fmt.Errorf("the engine has done all tasks, and %s has no summary: workers had another job directory, or it was changed", store)
+				err = fmt.Errorf("the runner has done all tasks, and %s has no summary: workers had another job directory, or it was changed", store)
 			}
 			return errors.Join(failed, err)
 		}

@@ -1,4 +1,4 @@
-package engine
+package runner
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// model of the environment. Beam's own functions are not used because they have the worker binary sent to the engine, which our workers do not need: a
+// model of the environment. Beam's own functions are not used because they have the worker binary sent to the runner, which our workers do not need: a
 // command or an image has it.
 func (e environment) model() (*model.Environment, error) {
 	env, err := graphx.CreateEnvironment(context.Background(), graphx.URNEnvExternal, func(context.Context) string { return e.what })
@@ -40,7 +40,7 @@ func (e environment) model() (*model.Environment, error) {
 	return env, err
 }
 
-// submitted is a job that an engine has taken.
+// submitted is a job that a runner has taken.
 type submitted struct {
 	client jobs.JobServiceClient
 	id     string
@@ -61,7 +61,7 @@ func dial(ctx context.Context, endpoint string) (*grpc.ClientConn, error) {
 	return c, nil
 }
 
-// submit has the pipeline run by the engine, and returns when it has taken the job.
+// submit has the pipeline run by the runner, and returns when it has taken the job.
 func submit(ctx context.Context, client jobs.JobServiceClient, name string, p *beam.Pipeline, o *options) (*submitted, error) {
 	edges, _, err := p.Build()
 	if err != nil {
@@ -111,16 +111,18 @@ func jobOptions(name string, parallelism int) map[string]any {
 	return o
 }
 
-// ended is how a job ended, as the engine says it.
+// ended is how a job ended, as the runner says it.
 type ended struct {
 	state jobs.JobState_Enum
-	// lost says that the engine cannot be asked any more. The job may run.
+	// lost says that the runner cannot be asked any more. The job may run.
 	lost error
-	why  string // the last error that the engine has told
+	why  string // the last error that the runner has told
 }
 
-// follow hears the engine until the job has ended. Started is called when it runs.
+// follow hears the runner until the job has ended. Started is called when it runs.
 func (s *submitted) follow(ctx context.Context, started func()) (e ended) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	stream, err := s.client.GetMessageStream(ctx, &jobs.JobMessagesRequest{JobId: s.id})
 	if err != nil {
 		return ended{lost: err}
@@ -147,21 +149,27 @@ func (s *submitted) follow(ctx context.Context, started func()) (e ended) {
 			if e.state == jobs.JobState_DONE || e.state == jobs.JobState_CANCELLED {
 				return e
 			}
+			if final(e.state) { // why it failed may be told only now
+				defer time.AfterFunc(tellWithin, cancel).Stop()
+			}
 		}
 	}
 }
+
+// tellWithin bounds how long a runner whose job has failed is listened to.
+const tellWithin = 10 * time.Second
 
 func final(s jobs.JobState_Enum) bool {
 	return s == jobs.JobState_DONE || s == jobs.JobState_FAILED || s == jobs.JobState_CANCELLED
 }
 
-// cancel tells the engine to end the job.
+// cancel tells the runner to end the job.
 func (s *submitted) cancel(ctx context.Context) error {
 	_, err := s.client.Cancel(ctx, &jobs.CancelJobRequest{JobId: s.id})
 	return err
 }
 
-// rootCause is the part of an engine's message that says what happened: the last cause of a stack of Java, in one line.
+// rootCause is the part of a runner's message that says what happened: the last cause of a stack of Java, in one line.
 func rootCause(text string) string {
 	at := strings.LastIndex(text, "Caused by: ")
 	if at >= 0 {

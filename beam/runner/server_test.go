@@ -1,4 +1,4 @@
-package engine
+package runner
 
 import (
 	"context"
@@ -89,7 +89,7 @@ func TestAFailedJobSaysWhyAndTheSameCommandContinues(t *testing.T) {
 	if o["beam:option:execution_mode_for_batch:v1"].GetStringValue() != "BATCH" || o["beam:option:parallelism:v1"].GetNumberValue() != 3 {
 		t.Errorf("the job has the options %v", f.options)
 	}
-	if code, said := l.load("--runner", "prism"); code != 3 { // on another engine
+	if code, said := l.load("--runner", "prism"); code != 3 { // on another runner
 		t.Fatalf("exit code %d\n%s", code, said)
 	}
 	l.check()
@@ -100,7 +100,7 @@ func TestALoadEndsWithoutItsJobServer(t *testing.T) {
 	worked := make(chan int, 1)
 	f := &fakeServer{stream: func(to jobs.JobService_GetMessageStreamServer) error {
 		err := to.Send(stateMessage(jobs.JobState_RUNNING))
-		go func() { // as the engine does that runs on without its job server
+		go func() { // as the runner does that runs on without its job server
 			code, _ := l.call("tsimport", "work", "--job-dir", l.job)
 			worked <- code
 		}()
@@ -142,7 +142,7 @@ func TestAJobIsCancelledWhenAnotherAttemptWouldEndAlike(t *testing.T) {
 				err := to.Send(stateMessage(jobs.JobState_RUNNING))
 				spoil(l)
 				_, _ = l.call("tsimport", "work", "--job-dir", l.job, "--stage", "read", "--index", "0")
-				<-to.Context().Done() // the engine would try it again and again
+				<-to.Context().Done() // the runner would try it again and again
 				return err
 			}}
 			if code, said := l.onFlink(f.start(t)); code != 2 || !f.cancelled.Load() || !strings.Contains(said, why) {
