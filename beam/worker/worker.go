@@ -56,6 +56,7 @@ func parse(args []string, stderr io.Writer) (*endpoints, error) {
 	if err := f.Parse(args[1:]); err != nil {
 		return nil, err
 	}
+	e.id = strings.Trim(e.id, "'") // Prism quotes it as for a shell, and calls none
 	if !e.pool && (e.id == "" || e.provision == "") {
 		return nil, fmt.Errorf("a runner must give --id and --provision_endpoint")
 	}

@@ -91,6 +91,13 @@ func TestOnlyRunnersCallWorkers(t *testing.T) {
 	}
 }
 
+func TestPrismQuotesTheName(t *testing.T) {
+	e, err := parse([]string{"tsimport-beam", "--id='job-1[x]_go'", "--provision_endpoint=localhost:1"}, new(bytes.Buffer))
+	if err != nil || e.id != "job-1[x]_go" {
+		t.Errorf("%+v, %v", e, err)
+	}
+}
+
 func TestAWorkerThatIsCalledWronglySaysSo(t *testing.T) {
 	for _, args := range []string{"tsimport-beam --provision_endpoint=localhost:1", "tsimport-beam --provision_endpoint=a --nonsense=1"} {
 		var said bytes.Buffer
