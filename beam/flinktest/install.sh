@@ -7,7 +7,7 @@ made=$(mkdir -p "$1" && cd "$1" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
 mvn -q -B -f "$here/pom.xml" dependency:copy-dependencies -DoutputDirectory="$made/beam"
 rm -f "$made"/beam/flink-*.jar # of another patch release; flink-dist has them all
-pip download --quiet --disable-pip-version-check --no-deps --no-binary :all: apache-flink-libraries==1.19.3 -d "$made/pip"
+pip download --quiet --disable-pip-version-check --no-deps apache-flink-libraries==1.19.3 -d "$made/pip"
 mkdir -p "$made/flink"
 tar -xzf "$made"/pip/apache*flink*libraries-1.19.3.tar.gz -C "$made/flink" --strip-components 3 --wildcards '*/deps/lib/flink-dist-*.jar' '*/deps/lib/log4j-*.jar'
 rm -rf "$made/pip"
