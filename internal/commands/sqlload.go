@@ -117,7 +117,11 @@ func sqlConfig(c *cli.Context, args []string) (*sqltable.Config, error) {
 	if _, ok := a.(sqltable.Lagging); !ok && lag > 0 {
 		return nil, usagef("--replica-max-lag: a SQLite file has no replicas; leave it out")
 	}
-	return &sqltable.Config{Server: a, Sessions: n, RetryFor: c.Duration("retry-for"), Whole: c.Bool("require-snapshot"), MaxLag: lag, MaxRows: c.Float64("max-rows-per-second")}, nil
+	memory, err := parseMemory(c)
+	if err != nil {
+		return nil, err
+	}
+	return &sqltable.Config{Server: a, MaxRow: memory / 4, Sessions: n, RetryFor: c.Duration("retry-for"), Whole: c.Bool("require-snapshot"), MaxLag: lag, MaxRows: c.Float64("max-rows-per-second")}, nil
 }
 
 // sqlOrigin returns the table of a database that a command reads, nil if no argument is the address of one. A sync needs all rows of one snapshot.

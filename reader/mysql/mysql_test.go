@@ -128,6 +128,19 @@ func TestARealServer(t *testing.T) {
 		})
 	}
 
+	t.Run("a row that would not fit in memory ends the reading", func(t *testing.T) {
+		s.Exec("CREATE TABLE large (id int PRIMARY KEY, v longblob)", "INSERT INTO large SELECT seq, REPEAT('x', IF(seq = 3, 5000000, 100)) FROM seq_1_to_5")
+		a, err := Parse(s.Address("large"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, parts := sqltest.Open(t, a, func(c *sqltable.Config) { c.MaxRow = 4 << 20 })
+		_, err = parts[0].Next()
+		if large := new(sqltable.RowTooLarge); !errors.As(err, &large) || large.Limit != 4<<20 || large.Bytes < 5_000_000 || !strings.Contains(err.Error(), "after the row id 2") {
+			t.Error(err)
+		}
+	})
+
 	t.Run("values of every type are exact", func(t *testing.T) {
 		s.Exec(`CREATE TABLE kinds (id smallint PRIMARY KEY, i8 bigint, u8 bigint unsigned, i3 mediumint, u1 tinyint(1), z int(8) zerofill, f float, d double, fd float(7,3), n decimal(40,5), b1 bit(1), b9 bit(9), t text, c char(5), v varchar(9),
 			l varchar(9) CHARACTER SET latin1, g varchar(9) CHARACTER SET gbk, bi binary(4), bl blob, j json, e enum('sad','ok'), se set('a','b','c'), da date, dt datetime(6), ts timestamp(3) NULL, tm time(1), y year, u uuid, ip inet6, p point,

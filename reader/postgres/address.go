@@ -3,12 +3,15 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"net"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"tsimport/reader/sqlname"
 	"tsimport/reader/sqltable"
@@ -22,7 +25,23 @@ type Address struct {
 	table  string
 	query  string   // in place of a table
 	key    []string // of the query's rows
+	maxRow int64    // bytes of a row; 0 is any number
 }
+
+// LimitRow fails the reading of larger rows before they take memory.
+func (a *Address) LimitRow(bytes int64) { a.maxRow = bytes }
+
+// frontend reads what a server sends.
+func (a *Address) frontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
+	f := pgproto3.NewFrontend(r, w)
+	if a.maxRow > 0 {
+		f.SetMaxBodyLen(int(min(a.maxRow+rowOverhead, math.MaxInt32)))
+	}
+	return f
+}
+
+// rowOverhead is what a message may have beside the values of a row: the length of each, of at most 1,600 columns, and of other messages all.
+const rowOverhead = 64 << 10
 
 // Is reports whether an argument is an address of a server.
 func Is(arg string) bool {
@@ -90,6 +109,7 @@ func parse(arg string) (a *Address, name string, err error) {
 	if a.config.ConnectTimeout == 0 {
 		a.config.ConnectTimeout = connectTimeout
 	}
+	a.config.BuildFrontend = a.frontend
 	a.config.DialFunc = (&net.Dialer{KeepAlive: keepAlive}).DialContext
 	return a, name, nil
 }

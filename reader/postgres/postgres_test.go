@@ -180,6 +180,19 @@ func TestARealServer(t *testing.T) {
 		}
 	})
 
+	t.Run("a row that would not fit in memory ends the reading", func(t *testing.T) {
+		s.Exec(`CREATE TABLE large (id int PRIMARY KEY, v bytea); INSERT INTO large SELECT i, decode(repeat('00', CASE WHEN i = 3 THEN 5000000 ELSE 100 END), 'hex') FROM generate_series(1, 5) i`)
+		_, parts := open(t, s, "large", func(c *sqltable.Config) { c.MaxRow = 4 << 20 })
+		_, err := parts[0].Next()
+		if large := new(sqltable.RowTooLarge); !errors.As(err, &large) || large.Limit != 4<<20 || large.Bytes < 5_000_000 || !strings.Contains(err.Error(), "after the row id 2") {
+			t.Error(err)
+		}
+		_, parts = open(t, s, "large", func(c *sqltable.Config) { c.MaxRow = 6 << 20 })
+		if rows := sqltest.All(t, parts, nil); len(rows) != 5 {
+			t.Errorf("%d rows", len(rows))
+		}
+	})
+
 	t.Run("what cannot be exact is refused by name", func(t *testing.T) {
 		s.Exec(`CREATE TABLE nokey (id int); CREATE VIEW v AS SELECT 1; CREATE TABLE floats (f float8 PRIMARY KEY); CREATE TABLE parent (id int PRIMARY KEY); CREATE TABLE child () INHERITS (parent)`)
 		for table, want := range map[string]string{"nokey": "no primary key", "v": "is not a table", "floats": "column f of the primary key", "parent": "inherit", "nothere": "there is no table"} {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"tsimport/reader/sqltable"
 )
@@ -239,6 +240,9 @@ func (r rows) Next() bool { return r.NextRow() }
 
 func (r rows) Close() error {
 	_, err := r.ResultReader.Close()
+	if large := new(pgproto3.ExceededMaxBodyLenErr); errors.As(err, &large) {
+		return &sqltable.RowTooLarge{Bytes: int64(large.ActualBodyLen), Limit: int64(large.MaxExpectedBodyLen) - rowOverhead}
+	}
 	return err
 }
 

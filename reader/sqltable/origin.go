@@ -19,6 +19,8 @@ type Config struct {
 	RetryFor time.Duration // how long a lost session is replaced; 0 takes a minute
 	// Whole says that all rows must be of one snapshot: a reading that loses it fails.
 	Whole bool
+	// MaxRow is how many bytes a row may have: a reading fails at a larger one. 0 is any number.
+	MaxRow int64
 	// MaxRows is how many rows are read a second at most; 0 is as many as there are.
 	MaxRows float64
 	// MaxLag is how far replication may lag: reading pauses while it lags further. 0 does not limit it; else the Server is a Lagging one.
@@ -52,6 +54,9 @@ type Origin struct {
 func New(c Config) *Origin {
 	c.Sessions, c.RetryFor = cmp.Or(c.Sessions, DefaultSessions), cmp.Or(c.RetryFor, time.Minute)
 	o := &Origin{cfg: c}
+	if server, ok := c.Server.(Limited); ok {
+		server.LimitRow(c.MaxRow)
+	}
 	if c.MaxRows > 0 {
 		o.pace = &pace{perSecond: c.MaxRows}
 	}

@@ -242,7 +242,12 @@ func (p *part) page(by Session) (*page, error) {
 	}
 	// Rows that are larger than those before come with the next page.
 	for (len(pg.text) <= budget || pg.rows == 0) && rows.Next() {
-		for i, v := range rows.Values() {
+		values := rows.Values()
+		if err := p.fits(values); err != nil {
+			_ = rows.Close()
+			return nil, p.after(err, pg, at)
+		}
+		for i, v := range values {
 			if v == nil {
 				pg.text = append(pg.text, 0)
 				if k := t.inKey[i]; k >= 0 {
@@ -270,7 +275,7 @@ func (p *part) page(by Session) (*page, error) {
 		}
 	}
 	if err := rows.Close(); err != nil {
-		return nil, err
+		return nil, p.after(err, pg, at)
 	}
 	pg.bytes = int64(cap(pg.text))
 	if n := pg.rows; n > 0 {
@@ -281,6 +286,37 @@ func (p *part) page(by Session) (*page, error) {
 		p.past, p.row = true, max(len(pg.text)/n, 16)
 	}
 	return pg, nil
+}
+
+// fits fails if a row is larger than it may be.
+func (p *part) fits(values [][]byte) error {
+	most := p.of.cfg.MaxRow
+	if most == 0 {
+		return nil
+	}
+	var bytes int64
+	for _, v := range values {
+		bytes += int64(len(v))
+	}
+	if bytes > most {
+		return &RowTooLarge{bytes, most}
+	}
+	return nil
+}
+
+// after says of a row that is too large which one it follows.
+func (p *part) after(err error, pg *page, at []keyAt) error {
+	if !errors.As(err, new(*RowTooLarge)) {
+		return err
+	}
+	key := p.next
+	if pg.rows > 0 {
+		key = pg.key(at)
+	}
+	if key == nil {
+		return fmt.Errorf("the first row: %w", err)
+	}
+	return fmt.Errorf("after the row %s: %w", p.t.show(key), err)
 }
 
 // checkClaim fails if the key of a row is null, or that of the row before it.

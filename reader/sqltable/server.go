@@ -26,6 +26,12 @@ type Server interface {
 	Lost(error) bool
 }
 
+// Limited is a Server that does not take rows of more than so many bytes from the network; 0 is any number. It fails with a RowTooLarge.
+type Limited interface {
+	Server
+	LimitRow(bytes int64)
+}
+
 // Snapshot is a moment of a table that sessions read.
 type Snapshot interface {
 	Name() string // as the server calls it
@@ -121,9 +127,16 @@ type claimError struct{ says string }
 
 func (e *claimError) Error() string { return e.says }
 
+// RowTooLarge is why a reading stops at a row that would not fit in memory.
+type RowTooLarge struct{ Bytes, Limit int64 }
+
+func (e *RowTooLarge) Error() string {
+	return fmt.Sprintf("a row of %d bytes is larger than a quarter of --memory (%d bytes), and would not fit with what becomes of it; give more memory, or leave its large columns out by a query (--query)", e.Bytes, e.Limit)
+}
+
 // final reports whether no other session can help.
 func final(err error) bool {
-	return errors.Is(err, ErrSnapshot) || IsChanged(err) || errors.As(err, new(*claimError)) || errors.As(err, new(*laggedError))
+	return errors.Is(err, ErrSnapshot) || IsChanged(err) || errors.As(err, new(*claimError)) || errors.As(err, new(*laggedError)) || errors.As(err, new(*RowTooLarge))
 }
 
 // IsChanged reports whether an error says that the table changed.
