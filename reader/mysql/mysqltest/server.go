@@ -24,7 +24,9 @@ type Server struct {
 	t    testing.TB
 	dir  string
 	port int
-	as   *syscall.SysProcAttr
+	as   *syscall.SysProcAttr // the user that it runs as; nil is this one
+	uid  int                  // of that user
+	gid  int
 	cmd  *exec.Cmd
 	more []string // options
 }
@@ -60,7 +62,7 @@ func Start(t testing.TB) *Server {
 		}
 		uid, _ := strconv.Atoi(u.Uid)
 		gid, _ := strconv.Atoi(u.Gid)
-		s.as = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+		s.as, s.uid, s.gid = userOf(uid, gid), uid, gid
 		if err := os.Chown(dir, uid, gid); err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +153,7 @@ func (s *Server) Own(file string) string {
 	}
 	own := filepath.Join(s.dir, strings.ReplaceAll(strings.Trim(file, "/"), "/", "-"))
 	if err = os.WriteFile(own, text, 0o600); err == nil && s.as != nil {
-		err = os.Chown(own, int(s.as.Credential.Uid), int(s.as.Credential.Gid))
+		err = os.Chown(own, s.uid, s.gid)
 	}
 	if err != nil {
 		s.t.Fatal(err)

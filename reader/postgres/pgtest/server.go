@@ -23,7 +23,9 @@ type Server struct {
 	dir  string
 	bin  string
 	port int
-	as   *syscall.SysProcAttr
+	as   *syscall.SysProcAttr // the user that it runs as; nil is this one
+	uid  int                  // of that user
+	gid  int
 }
 
 // Start starts a server.
@@ -72,7 +74,7 @@ func prepare(t testing.TB) *Server {
 		}
 		uid, _ := strconv.Atoi(u.Uid)
 		gid, _ := strconv.Atoi(u.Gid)
-		s.as = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+		s.as, s.uid, s.gid = userOf(uid, gid), uid, gid
 		if err := os.Chown(dir, uid, gid); err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +132,7 @@ func (s *Server) Secure(ca, cert, key, rules string) {
 		}
 		own := filepath.Join(s.data(), name)
 		if err = os.WriteFile(own, text, 0o600); err == nil && s.as != nil {
-			err = os.Chown(own, int(s.as.Credential.Uid), int(s.as.Credential.Gid))
+			err = os.Chown(own, s.uid, s.gid)
 		}
 		if err != nil {
 			s.t.Fatal(err)

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package mysqltest
+
+import "syscall"
+
+// userOf runs a process as this user: no other is needed where nobody is root.
+func userOf(int, int) *syscall.SysProcAttr { return nil }

@@ -1,0 +1,10 @@
+//go:build unix
+
+package mysqltest
+
+import "syscall"
+
+// userOf runs a process as a user.
+func userOf(uid, gid int) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+}
