@@ -18,9 +18,12 @@ import (
 )
 
 var (
-	scaling     = flag.Bool("scaling", false, "measure one load by 1, 2, 4 and 8 processes")
-	scalingRows = flag.Int("scaling-rows", 400_000, "its rows")
-	scaleSplits = flag.Int("scaling-splits", 8, "splits that the load has for each process, about")
+	scaling        = flag.Bool("scaling", false, "measure one load by 1, 2, 4 and 8 processes")
+	scalingRows    = flag.Int("scaling-rows", 400_000, "its rows")
+	scalingUnits   = flag.Float64("scaling-units", 1200, "units a second of each of 64 partitions; 0 sets no limit")
+	scalingLatency = flag.Duration("scaling-latency", 100*time.Millisecond, "of a request")
+	scalingFlight  = flag.Int("scaling-concurrency", 4, "requests in flight of a process")
+	scaleSplits    = flag.Int("scaling-splits", 8, "splits that the load has for each process, about")
 )
 
 // TestScaling measures the same load by one process without a job directory, and by 1, 2, 4 and 8 with one, into 64 partitions at a service
@@ -29,13 +32,14 @@ func TestScaling(t *testing.T) {
 	if !*scaling {
 		t.Skip("give -scaling")
 	}
-	const partitions, units, latency, concurrency = 64, 1200, 100 * time.Millisecond, 4
+	const partitions = 64
+	units, latency, concurrency := *scalingUnits, *scalingLatency, *scalingFlight
 	dir := t.TempDir()
 	input, sample := filepath.Join(dir, "rows.csv"), filepath.Join(dir, "sample")
 	scalingInput(t, input, sample, *scalingRows)
 	info, err := os.Stat(input)
 	must(t, err)
-	t.Logf("%d rows, %d partitions of %d units/s, latency %v, %d requests in flight a process: at most %d rows/s each", *scalingRows, partitions, units, latency, concurrency, int(200*concurrency/latency.Seconds()))
+	t.Logf("%d rows, %d partitions of %v units/s, latency %v, %d requests in flight a process", *scalingRows, partitions, units, latency, concurrency)
 	var alone float64
 	for _, workers := range []int{0, 1, 2, 4, 8} {
 		s := startServe(t, "--sync", "none", "--partitions", fmt.Sprint(partitions), "--sample-file", sample, "--partition-wcu", fmt.Sprint(units), "--latency", latency.String())

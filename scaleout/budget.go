@@ -50,8 +50,9 @@ func keepBudget(ctx context.Context, store jobdir.Store, b *Budget) error {
 
 // slot is the right to write with a share of the ceilings. The zero slot is for jobs without ceilings.
 type slot struct {
-	mu    sync.Mutex
-	lease *jobdir.Lease
+	taking sync.Mutex // while one is looked for
+	mu     sync.Mutex
+	lease  *jobdir.Lease
 }
 
 func (s *slot) set(l *jobdir.Lease) {
@@ -90,6 +91,8 @@ func (j *Job) takeSlot(ctx context.Context, wait bool) (bool, error) {
 	if b == nil {
 		return true, nil
 	}
+	j.slot.taking.Lock()
+	defer j.slot.taking.Unlock()
 	if l := j.slot.held(); l != nil {
 		if j.slot.Check() == nil {
 			return true, nil
@@ -135,6 +138,7 @@ func (j *Job) pause(ctx context.Context) error {
 // share gives a load its share of the ceilings.
 func (j *Job) share(r *pipeline.Rates) {
 	if b := j.Plan.Budget; b != nil {
-		r.MaxWCU, r.MaxRows, r.MaxBytes = b.MaxWCU, b.MaxRows, b.MaxBytes
+		n := float64(j.atWork())
+		r.MaxWCU, r.MaxRows, r.MaxBytes = b.MaxWCU/n, b.MaxRows/n, b.MaxBytes/n
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"tsimport/internal/jobdir"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
-	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
 	"tsimport/verify"
@@ -36,12 +35,10 @@ func (j *Job) compare(ctx context.Context, i int) error {
 		return &NotReadyError{fmt.Sprintf("shard %d cannot be compared: it is not written yet", i)}
 	}
 	*r = compareResult{done: j.newDone(nonce()), Shard: i}
-	cpu, _ := pipeline.Resources()
 	if err := j.compareShard(ctx, i, written, r); err != nil {
 		return fmt.Errorf("compare shard %d: %w", i, err)
 	}
-	now, _ := pipeline.Resources()
-	r.CPU, r.Ended = now-cpu, time.Now().UTC()
+	r.CPU, r.Ended = j.cpu.take(), time.Now().UTC()
 	return j.commit(ctx, j.store, compareName(i), r)
 }
 

@@ -42,7 +42,10 @@ type Job struct {
 	written  map[int]*shardResult
 	scratch  string
 	drain    context.Context // of the task that is done now
-	slot     slot
+	slot     *slot           // of the process
+	cpu      *meter
+	parts    int // of the process that write at a time
+	part     int // this one; 0 is the one that the process began with
 	seen     map[string]*jobdir.Seen
 }
 
@@ -69,7 +72,7 @@ func newJob(store jobdir.Store, p *Plan, o Options) (*Job, error) {
 	if o.Drain == nil {
 		o.Drain = context.Background()
 	}
-	j := &Job{Plan: p, store: store, o: o, splits: map[int]*splitResult{}, written: map[int]*shardResult{}, seen: map[string]*jobdir.Seen{}}
+	j := &Job{Plan: p, store: store, o: o, splits: map[int]*splitResult{}, written: map[int]*shardResult{}, slot: new(slot), cpu: newMeter(), parts: 1, seen: map[string]*jobdir.Seen{}}
 	var err error
 	j.shards, err = p.shardMap()
 	return j, err
@@ -77,7 +80,10 @@ func newJob(store jobdir.Store, p *Plan, o Options) (*Job, error) {
 
 // Close gives back what the process holds.
 func (j *Job) Close() error {
-	err := j.slot.release()
+	var err error
+	if j.part == 0 {
+		err = j.slot.release()
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.prepared != nil {

@@ -76,12 +76,10 @@ type splitTask struct {
 	result   splitResult
 	runs     *runfile.Writer
 	rejects  rejectList
-	cpu      float64
 }
 
 func (j *Job) newSplitTask(ctx context.Context, i int, prepared *pipeline.Prepared) (*splitTask, error) {
 	t := &splitTask{job: j, prepared: prepared, result: splitResult{done: j.newDone(nonce()), Split: i}}
-	t.cpu, _ = pipeline.Resources()
 	var err error
 	t.runs, err = runfile.NewWriter(ctx, j.store, fmt.Sprintf("runs/%06d.%s", i, t.result.Attempt), len(j.Plan.Shards))
 	return t, err
@@ -199,8 +197,7 @@ func (t *splitTask) commit(ctx context.Context) (err error) {
 		return fmt.Errorf("the ledger of split %d does not balance: %d records read, and %d rows and rejected records", r.Split, r.Read, sum)
 	}
 	r.Snapshots = t.snapshotsOf()
-	cpu, _ := pipeline.Resources()
-	r.CPU, r.Ended = cpu-t.cpu, time.Now().UTC()
+	r.CPU, r.Ended = t.job.cpu.take(), time.Now().UTC()
 	return t.job.commit(ctx, t.job.store, splitName(r.Split), r)
 }
 

@@ -10,7 +10,6 @@ import (
 	"tsimport/internal/extsort"
 	"tsimport/internal/jobdir"
 	"tsimport/internal/spill"
-	"tsimport/pipeline"
 	"tsimport/scaleout/runfile"
 )
 
@@ -27,7 +26,6 @@ func (j *Job) reduced(ctx context.Context, shard int, lease *jobdir.Lease) (*red
 		return nil, err
 	}
 	*r = reducedResult{done: j.newDone(fmt.Sprintf("%09d", lease.Epoch)), Shard: shard}
-	cpu, _ := pipeline.Resources()
 	sorter, err := extsort.New(extsort.Options{Memory: max(j.o.Load.Limits.Memory/4, 1<<20), Spill: spill.Options{Dir: j.o.Load.Limits.TempDir, MaxBytes: j.o.Load.Limits.TempMax}})
 	if err != nil {
 		return nil, err
@@ -45,8 +43,7 @@ func (j *Job) reduced(ctx context.Context, shard int, lease *jobdir.Lease) (*red
 	if err := j.keepLast(ctx, r, sorted); err != nil {
 		return nil, err
 	}
-	now, _ := pipeline.Resources()
-	r.CPU, r.Ended = now-cpu, time.Now().UTC()
+	r.Ended = time.Now().UTC() // its CPU counts with the shard
 	return r, j.commit(ctx, folder, reducedName, r)
 }
 

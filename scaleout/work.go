@@ -15,9 +15,22 @@ const lookEvery = 2 * time.Second
 
 // Work takes tasks until the job is done, together with any number of other processes. A task whose process is gone is taken over.
 func (j *Job) Work(ctx context.Context) (*Summary, error) {
-	for {
+	stop := func() {}
+	defer func() { stop() }()
+	for writing := j.Plan.Direct; ; {
 		if err := j.rest(ctx); err != nil {
 			return nil, err
+		}
+		if !writing {
+			open, err := j.open(ctx, j.stages()[0])
+			if err != nil {
+				return nil, err
+			}
+			if writing = len(open) == 0; writing {
+				if stop, err = j.besides(ctx); err != nil {
+					return nil, err
+				}
+			}
 		}
 		s, worked, err := j.workOnce(ctx)
 		if s != nil || err != nil {

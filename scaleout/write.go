@@ -68,7 +68,6 @@ func (j *Job) writeLeased(ctx context.Context, i int, lease *jobdir.Lease) (reje
 	}
 	r := &shardResult{done: j.newDone(fmt.Sprintf("%09d", lease.Epoch)), Shard: i, From: run.From, Superseded: run.Superseded}
 	origin := &shardOrigin{job: j, run: run, key: key, name: fmt.Sprintf("shard %d", i)}
-	cpu, _ := pipeline.Resources()
 	var report *pipeline.Report
 	if run.Rows > 0 {
 		if report, err = j.load(ctx, i, origin, lease); err != nil {
@@ -87,8 +86,7 @@ func (j *Job) writeLeased(ctx context.Context, i int, lease *jobdir.Lease) (reje
 	if err := lease.Check(); err != nil {
 		return 0, err
 	}
-	now, _ := pipeline.Resources()
-	r.CPU, r.Ended = now-cpu, time.Now().UTC()
+	r.CPU, r.Ended = j.cpu.take(), time.Now().UTC()
 	if err := j.commit(ctx, j.store, shardName(i), r); err != nil || report == nil {
 		return 0, err
 	}
@@ -133,6 +131,7 @@ func (j *Job) rowsConfig(name string) pipeline.Config {
 	cfg.Write.Order = plan.OrderNone // each key comes once
 	cfg.Write.DeleteNull = false     // rows have what is deleted
 	cfg.Write.Rates.RaiseWrite = 0
+	cfg.Write.Concurrency = j.inFlight(cmp.Or(cfg.Write.Concurrency, pipeline.DefaultConcurrency))
 	j.share(&cfg.Write.Rates)
 	cfg.Limits.Records, cfg.Limits.MaxErrors = 0, pipeline.MaxErrors{Rows: -1}
 	cfg.Compared = false

@@ -1,0 +1,129 @@
+package scaleout
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"tsimport/pipeline"
+)
+
+// Shards are ranges of keys, so that a process which writes one after the other leaves most of its partitions idle meanwhile. It writes as many
+// at a time as there are for each process.
+
+// atATime is how many shards a process writes at a time.
+func (p *Plan) atATime() int {
+	workers := max(p.Workers, 1)
+	return max(1, min(shardsEach, (len(p.Shards)+workers-1)/workers))
+}
+
+// meter divides the CPU seconds of a process over the tasks that it does at the same time: each gets what was taken since another one ended.
+type meter struct {
+	mu   sync.Mutex
+	last float64
+}
+
+func newMeter() *meter {
+	m := new(meter)
+	m.take()
+	return m
+}
+
+func (m *meter) take() float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now, _ := pipeline.Resources()
+	since := now - m.last
+	m.last = now
+	return since
+}
+
+// beside is the job as another part of the process sees it that writes shards at the same time, with an equal share of memory and ceilings.
+func (j *Job) beside(drain context.Context, part, parts int) (*Job, error) {
+	o := j.o
+	o.Drain = drain
+	o.Load.Watch.Monitor = nil // which shows one load
+	b, err := newJob(j.store, j.Plan, o)
+	if err != nil {
+		return nil, err
+	}
+	b.slot, b.cpu, b.part, b.parts = j.slot, j.cpu, part, parts
+	b.o.divide(parts)
+	return b, nil
+}
+
+// besides starts what writes shards beside this job, which itself works on. Stop ends it and waits for it: what it has not done is open again.
+// Its errors are not reported: whoever takes the task next meets them again.
+func (j *Job) besides(ctx context.Context) (stop func(), err error) {
+	parts := j.Plan.atATime()
+	drain, end := context.WithCancel(j.o.Drain)
+	var group errgroup.Group
+	stop = func() {
+		end()
+		_ = group.Wait() // as above
+	}
+	for part := 1; part < parts; part++ {
+		b, err := j.beside(drain, part, parts)
+		if err != nil {
+			stop()
+			return nil, err
+		}
+		group.Go(func() error {
+			defer b.Close()
+			return b.writeOpen(ctx)
+		})
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.parts = parts
+	j.o.divide(parts)
+	return stop, nil
+}
+
+// divide leaves a part of what the process may take.
+func (o *Options) divide(parts int) {
+	o.Load.Limits.Memory /= int64(parts)
+	o.Load.Limits.TempMax /= int64(parts)
+}
+
+// inFlight is how many of the process's requests this part of it may have in flight.
+func (j *Job) inFlight(all int) int {
+	parts := j.atWork()
+	n := all / parts
+	if j.part < all%parts {
+		n++
+	}
+	return max(n, 1)
+}
+
+// atWork is how many parts of the process write at a time.
+func (j *Job) atWork() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.parts
+}
+
+// writeOpen writes shards until all are written.
+func (j *Job) writeOpen(ctx context.Context) error {
+	write := j.stages()[1]
+	for {
+		if err := j.rest(ctx); err != nil {
+			return err
+		}
+		open, err := j.open(ctx, write)
+		if err != nil || len(open) == 0 {
+			return err
+		}
+		worked, err := j.takeOne(ctx, write, open)
+		if err != nil {
+			return err
+		}
+		if worked {
+			continue
+		}
+		if err := j.pause(ctx); err != nil {
+			return err
+		}
+	}
+}
