@@ -247,6 +247,11 @@ func take(ctx context.Context, s Store, o LeaseOptions, epoch int64, former []by
 	if last, err := highest(ctx, s, "lease"); err != nil {
 		return nil, refusal(s, err)
 	} else if last < epoch {
+		if _, err := s.Get(ctx, leaseName(epoch)); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil // deleted, for it was over
+		} else if err != nil {
+			return nil, refusal(s, err)
+		}
 		return nil, unfitf("%s does not list %s at once, which was put there: two processes could work on the same; take a place that lists what it has", s, leaseName(epoch))
 	} else if last > epoch {
 		return nil, nil
