@@ -34,7 +34,7 @@ func Check(cfg *pipeline.Config) error {
 		{cfg.Checkpoint.State != nil, "--state: the job directory keeps what another machine needs; leave it out"},
 		{cfg.Resume.AcceptChanged, "--accept-changed-input: all processes must read the same; plan a new job"},
 		{cfg.Read.Sources != nil && w.Order == plan.OrderNone, "--order none with a table, a database or an archive: a row that a lost process has written may be gone when its range is read again; leave --order out"},
-		{cfg.Read.Merges, "--since: load without --job-dir"},
+		{cfg.Read.Merges, "--since: cells are merged into rows, and several updates of a key cannot be made one yet; copy without --job-dir"},
 	} {
 		if c.is {
 			return usagef("--job-dir: %s", c.why)
