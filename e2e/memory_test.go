@@ -23,7 +23,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// beyondMemory is how much more than --memory a load may take: the program itself, and what the runtime keeps.
+// beyondMemory is how much more than --memory a command may take: the program itself, and what the runtime keeps.
 const beyondMemory = 64 << 20
 
 // everyMemoryFile makes the tests of memory take seconds more; the others are a sample of them.
@@ -46,6 +46,27 @@ func TestALoadStaysWithinItsMemory(t *testing.T) {
 	url := startNull(t)
 	t.Setenv("TABLESTORE_ACCESS_KEY_ID", "null")
 	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", "null")
+	load := func(t *testing.T, path, run string, memory int) (s memorySummary, code int, out string) {
+		ctx, cancel := context.WithTimeout(t.Context(), processTimeout)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, binary, "load", path, "--endpoint", url, "--instance", "null", "--table", "t", "--create",
+			"--pk", "id:integer", "--run-dir", run, "--max-errors", "-1", "--memory", fmt.Sprintf("%dMiB", memory))
+		text, _ := cmd.CombinedOutput() // the exit code says how it ended
+		report, err := os.ReadFile(filepath.Join(run, "summary.json"))
+		if err != nil {
+			t.Fatalf("%v in:\n%.2000s", err, text)
+		}
+		if err := json.Unmarshal(report, &s); err != nil {
+			t.Fatal(err)
+		}
+		return s, cmd.ProcessState.ExitCode(), string(text)
+	}
+	// Kernels differ in how much of the program's file counts as its memory, although they can drop it: 35 MiB, or all of it.
+	small := filepath.Join(t.TempDir(), "a.csv")
+	writeFile(t, small, func(w io.Writer) { io.WriteString(w, "id\n1\n") })
+	idle, _, _ := load(t, small, filepath.Join(t.TempDir(), "run"), 16)
+	beyond := max(beyondMemory, idle.Peak+8<<20)
+	t.Logf("one row takes %d MiB", idle.Peak>>20)
 	for _, test := range []struct {
 		name              string
 		file              string
@@ -106,43 +127,34 @@ func TestALoadStaysWithinItsMemory(t *testing.T) {
 			path := filepath.Join(dir, test.file)
 			writeFile(t, path, test.write)
 			memory := cmp.Or(test.memory, 64)
-			var cmd *exec.Cmd
-			var out []byte
-			var summary struct {
-				Peak     int64 `json:"peak_rss_bytes"` // VmHWM
-				Rejected int64 `json:"rejected"`
-				Written  int64 `json:"written"`
-			}
+			var summary memorySummary
+			var code int
+			var out string
 			// On a machine that is busy with something else, what is garbage is found late.
 			for try := 1; try <= 3; try++ {
-				run := filepath.Join(dir, fmt.Sprint("run", try))
-				ctx, cancel := context.WithTimeout(t.Context(), processTimeout)
-				cmd = exec.CommandContext(ctx, binary, "load", path, "--endpoint", url, "--instance", "null", "--table", "t", "--create",
-					"--pk", "id:integer", "--run-dir", run, "--max-errors", "-1", "--memory", fmt.Sprintf("%dMiB", memory))
-				out, _ = cmd.CombinedOutput() // the exit code says how it ended
-				cancel()
-				text, err := os.ReadFile(filepath.Join(run, "summary.json"))
-				if err != nil {
-					t.Fatalf("%v in:\n%.2000s", err, out)
-				}
-				if err := json.Unmarshal(text, &summary); err != nil {
-					t.Fatal(err)
-				}
+				summary, code, out = load(t, path, filepath.Join(dir, fmt.Sprint("run", try)), memory)
 				t.Logf("peak %d MiB, %d written, %d rejected", summary.Peak>>20, summary.Written, summary.Rejected)
-				if summary.Peak <= int64(memory<<20+beyondMemory) {
+				if summary.Peak <= int64(memory<<20)+beyond {
 					break
 				}
 				if try == 3 {
 					t.Errorf("peak of %d MiB with --memory %dMiB, three times", summary.Peak>>20, memory)
 				}
 			}
-			if code := cmd.ProcessState.ExitCode(); code != test.code || !strings.Contains(string(out), test.says) ||
+			if code != test.code || !strings.Contains(out, test.says) ||
 				summary.Written != test.written || summary.Rejected != test.rejected {
 				t.Errorf("exit code %d, %d written, %d rejected; want %d, %d, %d and %q in:\n%.2000s",
 					code, summary.Written, summary.Rejected, test.code, test.written, test.rejected, test.says, out)
 			}
 		})
 	}
+}
+
+// memorySummary is what the test of memory reads of a summary.
+type memorySummary struct {
+	Peak     int64 `json:"peak_rss_bytes"` // VmHWM
+	Rejected int64 `json:"rejected"`
+	Written  int64 `json:"written"`
 }
 
 func writeFile(t testing.TB, path string, write func(io.Writer)) {

@@ -36,25 +36,26 @@ type File struct {
 	Dialect     csv.Dialect  // of CSV
 	Layout      jsonl.Layout // of JSON
 
-	ctx     context.Context
-	item    input.Item
-	o       Options
-	at      input.ReaderAtCloser // of seekable items while open
-	file    rowFile              // of rows that are read anywhere
-	inOrder *batches             // of Arrow that is read in order
-	text    textStart
-	reader  *textReader // nil until the first piece
-	fixed   []input.Column
-	next    int               // split of rows
-	member  map[string]string // of JSON: what columns are called in objects, if that is not a column's name
-	keys    []string          // names of key values that lines of the vendor's own export do not name
-	wide    bool              // of JSON: rows describe themselves
-	dump    *dumped           // nil is another input
-	inItem  bool              // of DynamoDB: items stand in {"Item":…}
-	begin   *source.Place     // where reading begins; nil is the first record
-	chain   *chainer          // of a stream
-	looks   string            // advice about the encoding, found by the head
-	sample  error             // of reading, that the last Sample has met
+	ctx      context.Context
+	item     input.Item
+	o        Options
+	at       input.ReaderAtCloser // of seekable items while open
+	file     rowFile              // of rows that are read anywhere
+	inOrder  *batches             // of Arrow that is read in order
+	text     textStart
+	reader   *textReader // nil until the first piece
+	readOver chan []byte // buffers of pieces of which nothing is kept
+	fixed    []input.Column
+	next     int               // split of rows
+	member   map[string]string // of JSON: what columns are called in objects, if that is not a column's name
+	keys     []string          // names of key values that lines of the vendor's own export do not name
+	wide     bool              // of JSON: rows describe themselves
+	dump     *dumped           // nil is another input
+	inItem   bool              // of DynamoDB: items stand in {"Item":…}
+	begin    *source.Place     // where reading begins; nil is the first record
+	chain    *chainer          // of a stream
+	looks    string            // advice about the encoding, found by the head
+	sample   error             // of reading, that the last Sample has met
 }
 
 // textStart is where the data of a text begin.
@@ -77,7 +78,7 @@ func Open(ctx context.Context, item input.Item, o Options) (*File, error) {
 	}
 	o.SplitBytes = cmp.Or(o.SplitBytes, DefaultSplitBytes)
 	o.ChainBytes = cmp.Or(o.ChainBytes, defaultChainBytes)
-	s := &File{Name: item.Name, Size: item.Size, ctx: ctx, item: item, o: o, fixed: item.Columns}
+	s := &File{Name: item.Name, Size: item.Size, ctx: ctx, item: item, o: o, fixed: item.Columns, readOver: make(chan []byte, readOverPieces)}
 	if s.Stream() {
 		s.chain = newChainer(s.Name, o.ChainBytes)
 	}

@@ -200,6 +200,29 @@ func (r *textReader) close() (err error) {
 // slack is room after a chunk for the head of the next one.
 const slack = 64 << 10
 
+// room returns a buffer for the text of a piece of n bytes: that of one that was read over, if there is one.
+func (s *File) room(n int) []byte {
+	select {
+	case data := <-s.readOver:
+		if cap(data) >= n+slack {
+			return data[:n]
+		}
+	default:
+	}
+	return make([]byte, n, n+slack)
+}
+
+// readOverPieces is how many buffers of pieces that were read over wait to be used again: as many as may be on their way.
+const readOverPieces = 8
+
+// reuse gives back the text of a piece that nothing points into.
+func (s *File) reuse(data []byte) {
+	select {
+	case s.readOver <- data:
+	default:
+	}
+}
+
 func (r *textReader) nextPiece() (*piece, error) {
 	if p := r.back; p != nil {
 		r.back = nil
@@ -252,7 +275,7 @@ func (r *textReader) nextChunk(p *piece) (*piece, error) {
 	if p.first {
 		size += int(r.s.text.offset) // the header, which the first piece drops
 	}
-	p.data = make([]byte, size, size+slack)
+	p.data = r.s.room(size)
 	n, err := io.ReadFull(r.stream, p.data)
 	p.data = p.data[:n]
 	if r.s.chain != nil {
@@ -294,11 +317,11 @@ func (p *piece) Prepare() (err error) {
 		return nil
 	case p.packed != nil:
 		inflater := inflaters.Get().(*compress.Inflater)
-		p.data, err = inflater.Inflate(make([]byte, 0, p.packed.Bound+slack), *p.packed)
+		p.data, err = inflater.Inflate(s.room(p.packed.Bound)[:0], *p.packed)
 		inflaters.Put(inflater)
 		p.packed = nil
 	case p.data == nil:
-		p.data = make([]byte, p.length, p.length+slack)
+		p.data = s.room(p.length)
 		n, readErr := s.at.ReadAt(p.data, p.offset)
 		if p.data = p.data[:n]; n < p.length {
 			err = fmt.Errorf("read %s at byte %d: %w", s.Name, p.offset+int64(n), readErr)
