@@ -167,20 +167,37 @@ func TestOneLoadIsDoneByProcessesThatShareADirectory(t *testing.T) {
 			if _, stderr, code := runBinaryWith(t, l.env, "work", "--job-dir", l.place, "--stage", "finish"); code != 1 || !strings.Contains(stderr, "the job is not done") {
 				t.Errorf("finish: exit code %d\n%s", code, stderr)
 			}
-			var all sync.WaitGroup
-			for range 3 {
-				cmd, said := l.worker()
-				all.Go(func() {
-					_ = cmd.Wait() // the exit code says it
-					if code := cmd.ProcessState.ExitCode(); code != 3 {
-						t.Errorf("work: exit code %d\n%s", code, said)
-					}
-				})
-			}
-			all.Wait()
+			l.workers(3)
 			l.check()
 		})
 	}
+}
+
+func TestOneLoadOfTwoHundredSplitsIsDoneByProcesses(t *testing.T) {
+	t.Parallel()
+	l := newScaledLoad(t, startServe(t, "--sync", "none"), "folder", rand.New(rand.NewPCG(2, 1)), 30_000)
+	l.plan("--split-size", "4KiB")
+	if n := l.status().Stages[0].Tasks; n < 200 {
+		t.Fatalf("the job has %d splits", n)
+	}
+	l.workers(4)
+	l.check()
+}
+
+// workers lets so many processes do the load.
+func (l *scaledLoad) workers(n int) {
+	l.t.Helper()
+	var all sync.WaitGroup
+	for range n {
+		cmd, said := l.worker()
+		all.Go(func() {
+			_ = cmd.Wait() // the exit code says it
+			if code := cmd.ProcessState.ExitCode(); code != 3 {
+				l.t.Errorf("work: exit code %d\n%s", code, said)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // A bucket of OSS with versioning ignores that a put must not replace anything, and so do some stores that call themselves compatible with S3.
