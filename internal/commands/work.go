@@ -303,7 +303,7 @@ func planJobDir(c *cli.Context, interrupts *interrupts, show *display, in *invoc
 	if !isNew {
 		what = "this load is planned already"
 	}
-	say(c, show, "%s in %s: %d splits to read, %d shards to write", what, store, len(p.Splits), len(p.Shards))
+	say(c, show, "%s in %s: %s to read, %s to write", what, store, counted(int64(len(p.Splits)), "split"), counted(int64(len(p.Shards)), "shard"))
 	place := c.String("job-dir")
 	if manifests != nil {
 		return runOn(c, interrupts, show, manifests, store, p)
@@ -357,7 +357,7 @@ func endWork(c *cli.Context, show *display, s *scaleout.Summary, err error) erro
 	if err != nil {
 		return err
 	}
-	say(c, show, "%s: %s read, %s written, %s rejected, %s superseded by %d processes", s.State, grouped(s.Read), grouped(s.Written), grouped(s.Rejected), grouped(s.Superseded), s.Processes)
+	say(c, show, "%s: %s read, %s written, %s rejected, %s superseded, by %s", s.State, grouped(s.Read), grouped(s.Written), grouped(s.Rejected), grouped(s.Superseded), counted(int64(s.Processes), "worker"))
 	if s.ExitCode != exitcode.OK {
 		return &exitError{code: s.ExitCode}
 	}
