@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -115,6 +116,76 @@ func TestALoadOfSQLiteThatIsKilledIsResumedWithTheFileAsItIsThen(t *testing.T) {
 	if total != rows || seen["orders"] == 0 || seen["round3"] == 0 {
 		t.Errorf("%d rows: %v", total, seen)
 	}
+	out, err = start("verify", "--run", "run").CombinedOutput()
+	if text := string(out); err == nil || !strings.Contains(text, "the run read it in the snapshot of ") || !strings.Contains(text, ", the rest in that of ") {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+func TestARunIsComparedRangeByRangeWithTheSourceThatHasMovedOn(t *testing.T) {
+	dir := t.TempDir()
+	db := sqliteFile(t, dir, 5000, "orders")
+	execute(t, db, "UPDATE orders SET v = hex(zeroblob(600))") // six megabytes: four ranges
+	verify := func(code int, args ...string) (found struct {
+		Notes  []string
+		Ranges []struct {
+			Range                                  string
+			Read, Equal, Missing, Different, Extra int64
+			Loaded                                 []struct{ Range, Snapshot string }
+		} `json:"source_ranges"`
+	}) {
+		t.Helper()
+		c := exec.Command(binary, append([]string{"verify", "--json", "--quiet"}, args...)...)
+		c.Dir = dir
+		out, err := c.Output()
+		if c.ProcessState.ExitCode() != code {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		must(t, json.Unmarshal(out, &found))
+		return found
+	}
+	c := exec.Command(binary, "load", "sqlite:shop.db?table=orders", "--table", "orders", "--store", "store", "--run-dir", "run")
+	c.Dir = dir
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	equal := verify(0, "--run", "run")
+	if n := len(equal.Ranges); n < 3 || !strings.Contains(strings.Join(equal.Notes, ""), fmt.Sprintf("each of the %d ranges", n)) {
+		t.Fatalf("%+v", equal)
+	}
+	// A sample would cut these rows at other keys.
+	execute(t, db, "INSERT INTO orders SELECT id + 5000, v FROM orders")
+	execute(t, db, "UPDATE orders SET v = 1 WHERE id IN (1, 2)")
+	execute(t, db, "DELETE FROM orders WHERE id = 3")
+	found := verify(6, "--run", "run")
+	last := len(found.Ranges) - 1
+	for i, r := range found.Ranges {
+		was := equal.Ranges[i]
+		if r.Range != was.Range || len(r.Loaded) != 1 || r.Loaded[0] != was.Loaded[0] || r.Loaded[0].Range != r.Range || r.Loaded[0].Snapshot == "" {
+			t.Errorf("range %d is %+v, was %+v", i, r, was)
+		}
+		switch i {
+		case 0:
+			if r.Read != was.Read-1 || r.Equal != was.Equal-3 || r.Missing != 0 || r.Different != 2 || r.Extra != 1 {
+				t.Errorf("range %d: %+v, was %+v", i, r, was)
+			}
+		case last:
+			if r.Read != was.Read+5000 || r.Equal != was.Equal || r.Missing != 5000 || r.Different+r.Extra != 0 {
+				t.Errorf("range %d: %+v, was %+v", i, r, was)
+			}
+		default:
+			if r.Read != was.Read || r.Equal != was.Equal || r.Missing+r.Different+r.Extra != 0 {
+				t.Errorf("range %d: %+v, was %+v", i, r, was)
+			}
+		}
+	}
+	if notes := strings.Join(found.Notes, "\n"); !strings.Contains(notes, fmt.Sprintf("in 2 of the %d ranges that the run read", last+1)) || !strings.Contains(notes, "orders[1] from its first row on: 0 missing, 2 different, 1 surplus") {
+		t.Error(notes)
+	}
+	// Without the run, its ranges are not known.
+	if own := verify(6, "sqlite:shop.db?table=orders", "--table", "orders", "--store", "store"); len(own.Ranges) <= last+1 || own.Ranges[0].Loaded != nil {
+		t.Errorf("%+v", own)
+	}
 }
 
 func TestEveryCommandReadsTablesOfSQLite(t *testing.T) {
@@ -149,7 +220,7 @@ func TestEveryCommandReadsTablesOfSQLite(t *testing.T) {
 	execute(t, db, "DELETE FROM orders WHERE id = 200")
 	execute(t, db, "INSERT INTO orders VALUES (9000, x'00')")
 	run(6, []string{"1 missing, 1 different, 1 surplus", "different id=100"}, to("verify")...)
-	run(6, []string{"1 missing, 1 different, 1 surplus"}, "verify", "--run", "run")
+	run(6, []string{"1 missing, 1 different, 1 surplus", "in 1 of the 1 ranges that the run read", "orders from its first row on: 1 missing, 1 different, 1 surplus; the run read it in the snapshot of 20"}, "verify", "--run", "run")
 	run(0, []string{"would write 2 rows", "and delete 1 rows"}, to("sync", "--delete", "--plan")...)
 	run(0, []string{"2 rows written, 1 deleted"}, to("sync", "--delete")...)
 	run(0, []string{"3,000 equal, 0 missing, 0 different, 0 surplus"}, to("verify", "--extra", "fail")...)

@@ -64,12 +64,16 @@ type ReportLive struct {
 	// attempts, and which ranges came from each: from a row on, up to where another begins.
 	Consistent *bool             `json:"consistent,omitempty"`
 	Snapshots  []source.Snapshot `json:"snapshots,omitempty"`
+	// Division says where the ranges begin, as the source itself writes it: a comparison with the run reads the same ones.
+	Division []byte `json:"division,omitempty"`
 
 	origin  source.Snapshots // nil if it has none
 	earlier []source.Snapshot
-	resumed bool
-	names   []string // of sources
-	of      []*ReportMoment
+	// division is what Division becomes.
+	division []byte
+	resumed  bool
+	names    []string // of sources
+	of       []*ReportMoment
 }
 
 // ReportMoment is from when to when a live source was read.
@@ -92,6 +96,7 @@ func (r *ReportLive) beginMoments(planned *plan.Plan, s *checkpoint.Snapshot) {
 	}
 	r.of = make([]*ReportMoment, len(r.names))
 	r.origin, _ = planned.Request.Read.Sources.(source.Snapshots)
+	r.division = planned.Division
 	if s == nil {
 		return
 	}
@@ -145,7 +150,7 @@ func (r *ReportLive) keepSnapshots() (json.RawMessage, error) {
 // completeMoments adds the moments of each source, and the snapshots.
 func (r *ReportLive) completeMoments() {
 	if r.origin != nil {
-		r.Snapshots = r.all()
+		r.Snapshots, r.Division = r.all(), r.division
 		// An attempt that resumes cannot join the snapshot of the one before, which may have been killed before it noted its own.
 		one := len(r.Snapshots) <= 1 && !r.resumed
 		r.Consistent = &one

@@ -43,6 +43,8 @@ func fillFields(v reflect.Value, n *int) {
 	case reflect.Int, reflect.Int64:
 		*n++
 		v.SetInt(int64(*n))
+	case reflect.Uint8: // of bytes, as text
+		v.SetUint(1)
 	case reflect.Uint64:
 		*n++
 		v.SetUint(uint64(*n))

@@ -18,21 +18,22 @@ import (
 type Config struct {
 	Request     *plan.Request // as a load has it
 	Client      *tablestore.TableStoreClient
-	Sample      float64         // share of the keys that is looked at, above 0 and below 1; 0 is all
-	Examples    int             // of each kind, at most
-	Workers     int             // requests at a time, at most; 0 takes DefaultWorkers
-	Memory      int64           // bytes of memory of the process
-	TempDir     string          // where rows that do not fit in memory are spilled; "" takes the system's
-	TempMax     int64           // bytes of disk for them; 0: no limit
-	scan.Manner                 // how the table is read. It does not hold for a Sample
-	RetryFor    time.Duration   // how long one request is tried again; 0 takes client.Patience
-	Returned    string          // file of the keys that the service has made for the inputs' rows, as the load has written it; "" is none
-	Rejected    rundir.Rejected // by the load that is verified
-	Loaded      time.Time       // when that load began; zero is unknown
-	Condition   table.Existence // under which it has written
-	Clock       *client.Clock   // of the service, as Client's answers tell it; nil takes this machine's time
-	ExtraFails  bool            // a surplus row is a failure too
-	From, To    []table.Value   // of the first key columns: rows from here, inclusive, to there, exclusive, are compared; nil does not bound them
+	Sample      float64           // share of the keys that is looked at, above 0 and below 1; 0 is all
+	Examples    int               // of each kind, at most
+	Workers     int               // requests at a time, at most; 0 takes DefaultWorkers
+	Memory      int64             // bytes of memory of the process
+	TempDir     string            // where rows that do not fit in memory are spilled; "" takes the system's
+	TempMax     int64             // bytes of disk for them; 0: no limit
+	scan.Manner                   // how the table is read. It does not hold for a Sample
+	RetryFor    time.Duration     // how long one request is tried again; 0 takes client.Patience
+	Snapshots   []source.Snapshot // that the load which is verified has read from the same ranges of a database; nil is unknown
+	Returned    string            // file of the keys that the service has made for the inputs' rows, as the load has written it; "" is none
+	Rejected    rundir.Rejected   // by the load that is verified
+	Loaded      time.Time         // when that load began; zero is unknown
+	Condition   table.Existence   // under which it has written
+	Clock       *client.Clock     // of the service, as Client's answers tell it; nil takes this machine's time
+	ExtraFails  bool              // a surplus row is a failure too
+	From, To    []table.Value     // of the first key columns: rows from here, inclusive, to there, exclusive, are compared; nil does not bound them
 
 	// Changes is who is told what must change for the table to be what the inputs say; nil is nobody. Then rows stay with what the
 	// inputs say of them until they are compared, in memory or on disk.
@@ -90,6 +91,8 @@ type Result struct {
 	Notes    []string  `json:"notes,omitempty"` // for the user, a sentence each
 	// Snapshots are those of a source of a database that were compared, with their ranges, as the summary of a load has them.
 	Snapshots []source.Snapshot `json:"snapshots,omitempty"`
+	// SourceRanges is what was found of each range of such a source.
+	SourceRanges []SourceRange `json:"source_ranges,omitempty"`
 
 	Ranges        int     `json:"ranges"`          // of keys, compared in parallel
 	SpilledRows   int64   `json:"spilled_rows"`    // that did not fit in memory

@@ -21,13 +21,14 @@ import (
 type places []split
 
 type split struct {
-	file  string
-	first int64 // records of the file before it
+	file   string
+	source int   // its place among the sources
+	first  int64 // records of the file before it
 }
 
 // add adds the next split and returns its number.
 func (p *places) add(s *table.Split) int {
-	*p = append(*p, split{s.Source, s.FirstRecord})
+	*p = append(*p, split{s.Source, s.Ordinal, s.FirstRecord})
 	return len(*p) - 1
 }
 

@@ -37,6 +37,7 @@ type verifier struct {
 	from, to []byte // ordering keys of the range that is compared; nil does not bound it
 	// recordsOf is how many records each source has.
 	recordsOf []int64
+	bySource  *bySource // nil counts nothing by ranges of the source
 	sorted    *extsort.Sorted
 	units     atomic.Int64
 }
@@ -83,6 +84,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	r.OK = r.Missing == 0 && r.Different == 0 && r.WithoutKey == 0 && (r.Extra == 0 || !cfg.ExtraFails)
 	v.noteUnread()
 	v.noteSnapshots()
+	v.noteRanges()
 	r.SpilledRows, r.SpilledBytes, r.ReadCU = v.sorted.Spilled(), v.sorted.Usage().PeakDiskBytes, v.units.Load()
 	if r.Seconds = time.Since(start).Seconds(); r.Seconds > 0 {
 		r.RowsPerSecond = float64(r.Read+r.RowsInTable) / r.Seconds
@@ -157,6 +159,7 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 		return nil, err
 	}
 	v.recordsOf = make([]int64, len(v.plan.Sources))
+	v.bySource = v.newBySource()
 	for _, value := range cfg.From {
 		v.from = table.AppendKey(v.from, value)
 	}

@@ -19,10 +19,15 @@ type tally struct {
 	equal, missing, different, expires, more int64
 	ofRejects, units                         int64
 	examples                                 map[string][]Example
+	found                                    map[int]*Found // of each range of the source; nil counts none
 }
 
 func (v *verifier) newTally(of *target) *tally {
-	return &tally{v: v, table: of, judge: v.newJudge(of), examples: map[string][]Example{}}
+	t := &tally{v: v, table: of, judge: v.newJudge(of), examples: map[string][]Example{}}
+	if v.bySource != nil {
+		t.found = map[int]*Found{}
+	}
+	return t
 }
 
 // expected counts a key of the inputs with its row in the table, nil if there is none.
@@ -41,6 +46,9 @@ func (t *tally) expected(w *want, row *scan.Row) {
 		t.inTable++
 	}
 	verdict, differs := t.judge.compare(w, row)
+	if t.found != nil {
+		t.foundOf(t.v.splits[w.position>>32].source).add(verdict)
+	}
 	switch verdict {
 	case isEqual:
 		t.equal++
@@ -70,12 +78,15 @@ func (t *tally) extra(key []byte) {
 	t.inTable++
 	t.more++
 	t.example(Extra, key, 0, nil)
-	if t.told == nil || t.err != nil {
+	if t.told == nil && t.found == nil || t.err != nil {
 		return
 	}
 	values, err := decodeKey(t.table.Key, key[len(t.table.prefix):])
-	if err == nil {
+	if err == nil && t.told != nil {
 		err = t.told.Surplus(values)
+	}
+	if err == nil {
+		t.surplus(values)
 	}
 	t.err = err
 }
@@ -128,6 +139,9 @@ func (v *verifier) add(tallies []*tally) {
 		r.Extra += t.more
 		r.OfRejects += t.ofRejects
 		r.Units += t.units
+		for n, f := range t.found {
+			v.bySource.add(n, f)
+		}
 		for kind, list := range t.examples {
 			examples[kind] = append(examples[kind], list[:min(len(list), v.cfg.Examples-len(examples[kind]))]...)
 		}

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"tsimport/keyexpr"
 	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
 	"tsimport/reader/input"
 	"tsimport/reader/mysql"
 	"tsimport/reader/postgres"
@@ -248,6 +250,19 @@ func (l *sqlLoad) compared(cfg *pipeline.Config) {
 	read := l.read
 	read.Whole = false // a comparison reads a snapshot of its own
 	cfg.Read.Sources = sqltable.New(read)
+}
+
+// sqlAgain makes a comparison with a run read the ranges of a database that the run has read, and returns its snapshots of them.
+func sqlAgain(cfg *pipeline.Config, run *rundir.Run) (all []source.Snapshot, err error) {
+	origin, ok := cfg.Read.Sources.(*sqltable.Origin)
+	if !ok || run.Division == nil {
+		return nil, nil
+	}
+	if err := json.Unmarshal(run.Snapshots, &all); err != nil {
+		return nil, fmt.Errorf("read the snapshots of the run: %w", err)
+	}
+	origin.Again(run.Division)
+	return all, nil
 }
 
 func (l *sqlLoad) ended(r *pipeline.Report) (notes []string) {

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -371,6 +372,9 @@ func compare(interrupts *interrupts, cfg *pipeline.Config, o comparison, t *targ
 	}
 	var without []string
 	if run != nil {
+		if v.Snapshots, err = sqlAgain(cfg, run); err != nil {
+			return nil, err
+		}
 		without = addRetried(&v, run)
 	}
 	r, err := verify.Run(interrupts.drain, v)
@@ -545,7 +549,10 @@ func verifyLoad(cfg pipeline.Config, interrupts *interrupts, t *target, show *di
 	if err != nil {
 		return err
 	}
-	run := &rundir.Run{Started: report.FirstStarted, Rejected: rejected}
+	run := &rundir.Run{Started: report.FirstStarted, Rejected: rejected, Division: report.Division}
+	if run.Snapshots, err = json.Marshal(report.Snapshots); err != nil {
+		return err
+	}
 	if report.PolicyNow != nil {
 		run.PolicyNow = *report.PolicyNow
 	}

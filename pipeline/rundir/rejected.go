@@ -47,6 +47,9 @@ type Run struct {
 	RejectsEncoding string
 	RejectsFlags    []string
 	PolicyNow       time.Time // that ages of tables were counted from; zero without a policy
+	// Division and Snapshots are the ranges of a database that it read, and from which snapshots, as in the summary; nil if it read none.
+	Division  []byte
+	Snapshots json.RawMessage
 }
 
 // ReadRun reads the folder of a run.
@@ -65,6 +68,8 @@ func ReadRun(path string) (*Run, error) {
 		Inputs    []string  `json:"inputs"`
 		Encoding  string    `json:"rejects_encoding"`
 		Flags     []string  `json:"rejects_flags"`
+		Division  []byte    `json:"division"`
+		Snapshots json.RawMessage
 	}
 	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
@@ -78,7 +83,7 @@ func ReadRun(path string) (*Run, error) {
 	}
 	run := &Run{
 		Arguments: r.Arguments, Directory: r.Directory, Started: r.Started, Rejected: rejected, PolicyNow: r.PolicyNow,
-		Inputs: r.Inputs, RejectsEncoding: r.Encoding, RejectsFlags: r.Flags,
+		Inputs: r.Inputs, RejectsEncoding: r.Encoding, RejectsFlags: r.Flags, Division: r.Division, Snapshots: r.Snapshots,
 	}
 	var job struct {
 		Retried []string `json:"retried"`

@@ -26,6 +26,13 @@ type Snapshots interface {
 	Snapshots() []Snapshot
 }
 
+// Ranged is an Origin of which each source has a range of keys.
+type Ranged interface {
+	Origin
+	// RangeOf says in which of the opened sources keys are that begin with a whole number, false if nobody can say.
+	RangeOf(first int64) (number int, ok bool)
+}
+
 // Snapshot is a moment of a live source.
 type Snapshot struct {
 	Name   string    `json:"name"`  // as the source's server calls it

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
+	"tsimport/reader/record"
 	"tsimport/reader/source"
 )
 
@@ -40,9 +42,12 @@ type Origin struct {
 	cfg     Config
 	divided bool // in this process
 
+	again []byte // a division whose ranges are read again; nil divides the table
+
 	mu    sync.Mutex
 	of    *Table
-	look  Session // describes and samples, outside any snapshot
+	from  [][][]byte // keys at which ranges but the first begin
+	look  Session    // describes and samples, outside any snapshot
 	read  *sessions
 	lag   *lagWatch // nil watches none
 	pace  *pace     // nil is as fast as it may be
@@ -64,6 +69,29 @@ func New(c Config) *Origin {
 		o.lag = &lagWatch{server: server, max: c.MaxLag, limit: c.RetryFor, onPause: c.OnPause}
 	}
 	return o
+}
+
+// Again makes Divide return the division of an earlier reading. It is called before.
+func (o *Origin) Again(division []byte) { o.again = division }
+
+// RangeOf says which range has the keys that begin with a whole number.
+func (o *Origin) RangeOf(first int64) (n int, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.of == nil || o.of.Columns[o.of.Key[0]].Kind != record.Integer {
+		return 0, false
+	}
+	for i, key := range o.from {
+		bound, err := strconv.ParseInt(string(key[0]), 10, 64)
+		switch {
+		case err != nil || bound == first && len(key) > 1:
+			return 0, false // the rest of the key decides
+		case bound > first:
+			return n, true
+		}
+		n = i + 1
+	}
+	return n, true
 }
 
 // Describe returns the columns of the table, and the places of the primary key's among them.
@@ -115,6 +143,9 @@ func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.divided = true
+	if o.again != nil {
+		return o.again, nil
+	}
 	t := o.of
 	d := division{Table: t.Name}
 	if t.Ranges() > 1 {
@@ -140,7 +171,7 @@ func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, 
 		return nil, fmt.Errorf("open %s: what was kept of its ranges cannot be read: %w", o.of.Name, err)
 	}
 	if d.Table != o.of.Name || slices.ContainsFunc(d.Bounds, func(b [][]byte) bool { return len(b) != len(o.of.Key) }) {
-		return nil, fmt.Errorf("open %s: the run read table %s with another primary key; start over with --fresh", o.of.Name, d.Table)
+		return nil, fmt.Errorf("open %s: the run read table %s with another primary key; load it again with --fresh", o.of.Name, d.Table)
 	}
 	var from [][]byte
 	for i := range len(d.Bounds) + 1 {
@@ -156,6 +187,7 @@ func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, 
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.from = d.Bounds
 	o.opens, o.left = o.opens+len(parts), o.left+len(parts)
 	return parts, nil
 }
