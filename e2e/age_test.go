@@ -21,11 +21,12 @@ type aging struct {
 	server  *served
 	dir     string
 	args    []string
-	archive map[string]string // file to content, as it must be in the end
+	archive []string // the tables that must be archived in the end; before is an archive of each
+	before  string
 }
 
 func newAging(t *testing.T, interval string) *aging {
-	a := &aging{server: startServe(t, "--quiet", "--throughput-interval", interval), dir: t.TempDir(), archive: map[string]string{}}
+	a := &aging{server: startServe(t, "--quiet", "--throughput-interval", interval), dir: t.TempDir(), before: t.TempDir()}
 	must(t, os.WriteFile(filepath.Join(a.dir, "policy.yaml"), []byte("period: month\nclasses:\n  - {up_to: 3, reserved: {read: 5, write: 9}, ttl: 864000}\n  - {archive: old}\n"), 0o600))
 	client := newClient(a.server.URL, a.server.Instance, a.server.AccessKeyID, a.server.AccessKeySecret)
 	for i, month := range []string{"202401", "202402", "202403", "202406"} {
@@ -34,16 +35,17 @@ func newAging(t *testing.T, interval string) *aging {
 		meta.AddPrimaryKeyColumn("pk1", tablestore.PrimaryKeyType_INTEGER)
 		must(t, tb.service.create(meta, newOptions(-1, 1)))
 		var changes []tablestore.RowChange
-		var lines strings.Builder
 		for id := range 20 * (i + 1) {
-			value := fmt.Sprintf("%s-%d", month, id)
-			changes = append(changes, tb.put(tb.key(id), c("v", value)))
-			fmt.Fprintf(&lines, "{\"pk1\":%d,\"v\":%q}\n", id, value)
+			changes = append(changes, tb.put(tb.key(id), c("v", fmt.Sprintf("%s-%d", month, id)), c("b", []byte{0, byte(id)})))
 		}
 		_, err := tb.batch(changes...)
 		must(t, err)
 		if month < "202404" {
-			a.archive["c_"+month+".jsonl"] = lines.String()
+			a.archive = append(a.archive, tb.name)
+			out, err := a.command("export", "--table", tb.name, "-o", filepath.Join(a.before, tb.name)+"/").CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
 		}
 	}
 	a.args = []string{"age", "--policy", filepath.Join(a.dir, "policy.yaml"), "--table", "c_{month}", "--now", "2024-07-15T00:00:00Z",
@@ -186,15 +188,15 @@ func TestAServiceThatWantsLongerPausesIsReported(t *testing.T) {
 // check compares tables and archive with what a run that nobody has killed leaves.
 func (a *aging) check(t *testing.T, when string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(a.dir, "old", "*.jsonl*"))
+	manifests, err := filepath.Glob(filepath.Join(a.dir, "old", "*", "manifest.json"))
 	must(t, err)
-	if len(files) != len(a.archive) {
-		t.Errorf("%s: archive %v", when, files)
+	if len(manifests) != len(a.archive) {
+		t.Errorf("%s: archives %v", when, manifests)
 	}
-	for name, want := range a.archive {
-		got, err := os.ReadFile(filepath.Join(a.dir, "old", name))
-		if err != nil || string(got) != want {
-			t.Errorf("%s: %s has %d bytes, want %d, %v", when, name, len(got), len(want), err)
+	for _, name := range a.archive {
+		out, err := a.command("verify", filepath.Join(a.dir, "old", name), "--archive", filepath.Join(a.before, name), "--extra", "fail").CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %s: %v\n%s", when, name, err, out)
 		}
 	}
 	client := newClient(a.server.URL, a.server.Instance, a.server.AccessKeyID, a.server.AccessKeySecret)

@@ -81,8 +81,8 @@ var arrows = map[string][]string{
 	"knownfiles":        {"internal/exitcode", "internal/jobdir", "reader/input"},
 	"advise":            {"advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "internal/table", "reader/source"},
 	"lifecycle":         {"internal/table"},
-	"lifecycle/apply":   {"lifecycle", "lifecycle/archive", "internal/tablestore/client", "internal/tablestore/scan", "internal/table"},
-	"lifecycle/archive": {"internal/atomicfile", "internal/tablestore/scan", "internal/table"},
+	"lifecycle/apply":   {"lifecycle", "lifecycle/archive", "reader/tablescan", "transfer/export", "internal/tablestore/client", "internal/tablestore/scan", "internal/table"},
+	"lifecycle/archive": {"internal/atomicfile", "internal/tablestore/scan", "reader/jsonl", "reader/record", "reader/tablescan", "transfer/archive", "internal/table"},
 	"advise/simulate":   {},
 	"advise/sketch":     {},
 	"advise/page":       {"advise", "advise/simulate"},
@@ -242,7 +242,7 @@ var testArrows = map[string][]string{
 	"reader/pgdump":    {"reader/sqltable", "reader/sqltable/sqltest", "reader/postgres", "reader/postgres/pgtest"},
 	"reader/tablescan": {"engine/server", "engine/faults", "reader/source/sourcetest"},
 
-	"lifecycle/apply": {"engine/server", "engine/faults"},
+	"lifecycle/apply": {"engine/server", "engine/faults", "transfer/archive"},
 
 	"partitioner": {"shuffle"},
 	"ratelimit":   {"internal/limiter"},

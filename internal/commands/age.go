@@ -18,10 +18,9 @@ func ageCommand() *cli.Command {
 		Name:  "age",
 		Usage: "apply a lifecycle policy to per-period tables: throughput, time to live, archive",
 		Description: "Prints what the policy would change in the tables that match the template. With --apply it sets their options and\n" +
-			"reserved throughput, no more often than the service allows, and exports expired tables as JSON lines with a manifest\n" +
-			"beside them. With --drop-expired too, it drops each expired table after reading its export back and comparing it with\n" +
-			"the table; do not write to expired tables meanwhile. To continue a stopped run, give the same command again.\n" +
-			"docs/age.md describes the policy.",
+			"reserved throughput, no more often than the service allows, and exports expired tables as exact archives.\n" +
+			"With --drop-expired too, it drops each expired table after reading its archive back and comparing it with the table; do not\n" +
+			"write to expired tables meanwhile. To continue a stopped run, give the same command again. docs/age.md describes the policy.",
 		Flags: append(targetFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "policy", Usage: "`FILE` with the policy, YAML"},
 			&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TEMPLATE` of the tables' names, such as consume_{month}; {day} and {year} work too"},

@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"time"
 
@@ -99,10 +98,6 @@ func (r *Request) look(name string) (*Item, error) {
 			return nil, err
 		}
 		i.Drop = r.DropExpired
-		if i.Drop && have.MaxVersions > 1 {
-			i.Drop = false
-			i.Note = fmt.Sprintf("it keeps %d versions of a cell and an export has the newest alone, so it is not dropped; set its max versions to 1 first, or drop it yourself", have.MaxVersions)
-		}
 	}
 	if i.Shortens() {
 		i.Note = "cells older than the new ttl, and surplus versions, are lost at once"

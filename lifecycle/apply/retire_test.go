@@ -3,6 +3,7 @@ package apply
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -11,35 +12,60 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
+
 	"tsimport/engine/server"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/lifecycle/archive"
+	exact "tsimport/transfer/archive"
 )
 
-// contents are the exports of the archive by file: how many rows, and which table's.
+// contents are the exports of the archive by folder: how many rows, and which table's.
 func (w *world) contents() string {
 	w.t.Helper()
-	files, err := filepath.Glob(filepath.Join(w.dir, "*.jsonl"))
+	manifests, err := filepath.Glob(filepath.Join(w.dir, "*", exact.ManifestName))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	var all []string
-	for _, f := range files {
-		text, err := os.ReadFile(f)
-		if err != nil {
-			w.t.Fatal(err)
+	for _, f := range manifests {
+		m, err := exact.Read(f)
+		if err == nil {
+			err = m.Check(w.t.Context())
 		}
-		lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
-		name, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(f), ".jsonl"), "-")
+		if err != nil || len(m.Parts) != 1 {
+			w.t.Fatal(err, m)
+		}
+		lines := w.lines(m.Path(&m.Parts[0]))
 		for i, l := range lines {
-			if l != fmt.Sprintf(`{"id":%d,"v":"%s %d"}`, i, name, i) {
+			if want := fmt.Sprintf(`{"PK":{"Values":[%d]},"Attr":{"Values":[{"C":"v","V":"%s %d","T":"string","TS":`, i, m.Table, i); !strings.HasPrefix(l, want) {
 				w.t.Errorf("%s, line %d: %s", f, i+1, l)
 			}
 		}
-		all = append(all, fmt.Sprintf("%s %d", filepath.Base(f), len(lines)))
+		all = append(all, fmt.Sprintf("%s %d", filepath.Base(m.Dir()), len(lines)))
 	}
 	return strings.Join(all, ", ")
+}
+
+// lines are those of a part of an archive.
+func (w *world) lines(part string) []string {
+	w.t.Helper()
+	f, err := os.Open(part)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer f.Close()
+	d, err := zstd.NewReader(f)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer d.Close()
+	text, err := io.ReadAll(d)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
 func (w *world) manifest(month string) *archive.Manifest {
@@ -60,7 +86,7 @@ func expired(t *testing.T) *world {
 	return w
 }
 
-const exported = "c_202401.jsonl 2, c_202402.jsonl 3, c_202403.jsonl 4"
+const exported = "c_202401 2, c_202402 3, c_202403 4"
 
 func TestExpiredTablesAreExportedAndStayWithoutTheFlag(t *testing.T) {
 	w := expired(t)
@@ -125,7 +151,7 @@ func TestATableThatWasWrittenSinceItsExportIsExportedAgainBeforeItIsDropped(t *t
 	w.put("c_202402", 3)
 	w.request.DropExpired = true
 	w.mustRun()
-	if got := w.contents(); got != "c_202401.jsonl 2, c_202402-2.jsonl 4, c_202402.jsonl 3, c_202403.jsonl 4" {
+	if got := w.contents(); got != "c_202401 2, c_202402 3, c_202402-2 4, c_202403 4" {
 		t.Errorf("archive: %s", got)
 	}
 	if got := w.tables(); got != "c_202408 0/50 -1 1" || !w.heard("has changed since it was exported") {
@@ -135,19 +161,23 @@ func TestATableThatWasWrittenSinceItsExportIsExportedAgainBeforeItIsDropped(t *t
 
 func TestATableWithADamagedExportIsNotDropped(t *testing.T) {
 	for what, spoil := range map[string]func(string) error{
-		"a flipped bit":  func(name string) error { return os.WriteFile(name, []byte(`{"id":0,"v":"c_202401 0"}`+"\n"), 0o600) },
-		"a missing file": os.Remove,
+		"a flipped bit": func(part string) error {
+			b, err := os.ReadFile(part)
+			b[len(b)/2] ^= 1
+			return errors.Join(err, os.WriteFile(part, b, 0o600))
+		},
+		"a missing part": os.Remove,
 	} {
 		w := expired(t)
 		w.mustRun()
-		name := filepath.Join(w.dir, "c_202401.jsonl")
-		if err := spoil(name); err != nil {
+		const part = "archive-00001-00001.jsonl.zst"
+		if err := spoil(filepath.Join(w.dir, "c_202401", part)); err != nil {
 			t.Fatal(err)
 		}
 		w.request.DropExpired = true
 		w.mustRun()
-		if again, err := os.ReadFile(filepath.Join(w.dir, "c_202401-2.jsonl")); err != nil || strings.Count(string(again), "\n") != 2 || !w.heard("is damaged") {
-			t.Errorf("%s: %q, %v", what, again, err)
+		if again := w.lines(filepath.Join(w.dir, "c_202401-2", part)); len(again) != 2 || !w.heard("is damaged") {
+			t.Errorf("%s: %q", what, again)
 		}
 	}
 }
@@ -173,34 +203,23 @@ func TestATableThatIsWrittenAllTheTimeIsNotDropped(t *testing.T) {
 	}
 }
 
-func TestATableWithMoreVersionsThanAnExportHoldsIsNotDropped(t *testing.T) {
+// TestEveryVersionIsExportedBeforeATableIsDropped has a cell with two versions and a binary one.
+func TestEveryVersionIsExportedBeforeATableIsDropped(t *testing.T) {
 	w := expired(t)
 	if err := w.tools().SetOptions("c_202402", -1, 5); err != nil {
 		t.Fatal(err)
 	}
+	first := w.clock
+	w.clock = w.clock.Add(time.Second)
+	w.updateValue("c_202402", 0, []byte{0, 255})
 	w.request.DropExpired = true
-	p := w.mustRun()
-	if got := w.tables(); got != "c_202402 0/50 -1 5, c_202408 0/50 -1 1" {
+	w.mustRun()
+	if got := w.tables(); got != "c_202408 0/50 -1 1" {
 		t.Errorf("tables %s", got)
 	}
-	if i := p.Items[1]; i.State != Done || i.Dropped || !strings.Contains(i.Note, "keeps 5 versions") || i.Export == nil {
-		t.Errorf("%+v", i)
-	}
-}
-
-func TestATableWithBinaryValuesIsNotDropped(t *testing.T) {
-	w := expired(t)
-	w.request.DropExpired = true
-	w.putValue("c_202402", 1, []byte{0, 255})
-	for range 2 { // the second time, an export is there
-		p := w.mustRun()
-		if i := p.Items[slices.IndexFunc(p.Items, func(i *Item) bool { return i.Have.Name == "c_202402" })]; i.State != Done || i.Dropped || i.Drop ||
-			!strings.Contains(i.Note, "it has binary values (v)") || !slices.Equal(i.Export.Binary, []string{"v"}) {
-			t.Errorf("%+v", i)
-		}
-	}
-	if got := w.tables(); got != "c_202402 0/50 -1 1, c_202408 0/50 -1 1" {
-		t.Errorf("tables %s", got)
+	want := fmt.Sprintf(`{"PK":{"Values":[0]},"Attr":{"Values":[{"C":"v","V":"AP8=","T":"binary","TS":%d},{"C":"v","V":"c_202402 0","T":"string","TS":%d}]}}`, w.clock.UnixMilli(), first.UnixMilli())
+	if got := w.lines(filepath.Join(w.dir, "c_202402", "archive-00001-00001.jsonl.zst")); got[0] != want {
+		t.Errorf("%s, want %s", got[0], want)
 	}
 }
 
@@ -244,7 +263,7 @@ func TestARecreatedTableIsAnotherTable(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	w.mustRun()
-	if got := w.contents(); got != "c_202401-2.jsonl 6, "+exported {
+	if got := w.contents(); got != strings.Replace(exported, ", ", ", c_202401-2 6, ", 1) {
 		t.Errorf("archive: %s", got)
 	}
 }

@@ -137,15 +137,25 @@ func (w *world) create(month string, rows int, d table.Definition) {
 
 var asMade = table.Definition{TimeToLive: -1, MaxVersions: 1, ReservedRead: 1, ReservedWrite: 2}
 
-func (w *world) put(name string, id int64) { w.putValue(name, id, fmt.Sprint(name, " ", id)) }
-
-func (w *world) putValue(name string, id int64, v any) {
+func (w *world) put(name string, id int64) {
 	w.t.Helper()
 	change := &tablestore.PutRowChange{TableName: name, PrimaryKey: new(tablestore.PrimaryKey)}
 	change.PrimaryKey.AddPrimaryKeyColumn("id", id)
 	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-	change.AddColumn("v", v)
+	change.AddColumn("v", fmt.Sprint(name, " ", id))
 	if _, err := w.tools().Client.PutRow(&tablestore.PutRowRequest{PutRowChange: change}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// updateValue gives a row a newer version of its cell.
+func (w *world) updateValue(name string, id int64, v any) {
+	w.t.Helper()
+	change := &tablestore.UpdateRowChange{TableName: name, PrimaryKey: new(tablestore.PrimaryKey)}
+	change.PrimaryKey.AddPrimaryKeyColumn("id", id)
+	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+	change.PutColumn("v", v)
+	if _, err := w.tools().Client.UpdateRow(&tablestore.UpdateRowRequest{UpdateRowChange: change}); err != nil {
 		w.t.Fatal(err)
 	}
 }

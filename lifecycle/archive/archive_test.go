@@ -6,16 +6,18 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/klauspost/compress/zstd"
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/scan"
+	exact "tsimport/transfer/archive"
 )
 
 // kept is a table t in memory: what is in it may change with each reading.
@@ -25,16 +27,16 @@ type kept struct {
 }
 
 func (k *kept) subject() *Subject {
-	return &Subject{Target: "here", Table: "t", Key: []table.KeyColumn{{Name: "id", Type: table.Integer}}, TimeToLive: -1, MaxVersions: 1,
+	return &Subject{Target: "here", Table: "t", Created: 7, Key: []table.KeyColumn{{Name: "id", Type: table.Integer}}, Is: exact.Manifest{Options: exact.Options{TimeToLive: -1, MaxVersions: 2}},
 		Rows: func(each func(*scan.Row) error) error {
 			k.readings++
 			rows, err := k.rows(k.readings)
 			for i := range rows {
 				r := &scan.Row{PrimaryKey: new(tablestore.PrimaryKey), Columns: []*tablestore.AttributeColumn{
-					{ColumnName: "b", Value: "line\nend"}, {ColumnName: "a", Value: int64(i)}, {ColumnName: "c", Value: []byte{0, 255}},
+					{ColumnName: "b", Value: "line\nend", Timestamp: 5}, {ColumnName: "a", Value: int64(i), Timestamp: 5}, {ColumnName: "a", Value: 1.0, Timestamp: 4}, {ColumnName: "c", Value: []byte{0, 255}, Timestamp: 5},
 				}}
 				if k.readings%2 == 0 { // a service that answers columns in another order
-					r.Columns[0], r.Columns[1] = r.Columns[1], r.Columns[0]
+					r.Columns[0], r.Columns[2], r.Columns[3] = r.Columns[3], r.Columns[0], r.Columns[2]
 				}
 				r.PrimaryKey.AddPrimaryKeyColumn("id", int64(i))
 				if err := each(r); err != nil {
@@ -73,6 +75,28 @@ func write(t *testing.T, name, text string) {
 	}
 }
 
+// lines is the text of an export's archive.
+func lines(t *testing.T, dir string) (text string, m *exact.Manifest) {
+	t.Helper()
+	m, err := exact.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range m.Parts {
+		d, err := zstd.NewReader(strings.NewReader(read(t, m.Path(&m.Parts[i]))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		part, err := io.ReadAll(d)
+		d.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += string(part)
+	}
+	return text, m
+}
+
 func files(t *testing.T, dir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -91,39 +115,42 @@ func files(t *testing.T, dir string) string {
 func TestAnExportHasItsRowsACountAndAChecksum(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made", "by", "it")
 	f, k := open(t, dir), of(1000)
-	m, err := f.Export(k.subject())
+	m, err := f.Export(t.Context(), k.subject())
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := read(t, filepath.Join(dir, "t.jsonl"))
+	text, is := lines(t, filepath.Join(dir, "t"))
 	sum := sha256.Sum256([]byte(text))
-	if m.State != Verified || m.Rows != 1000 || m.Bytes != int64(len(text)) || m.SHA256 != hex.EncodeToString(sum[:]) || k.readings != 2 {
+	if m.State != Verified || m.Rows != 1000 || m.Bytes != is.Bytes || m.SHA256 != hex.EncodeToString(sum[:]) || k.readings != 2 {
 		t.Errorf("%+v after %d readings", m, k.readings)
 	}
-	if first, _, _ := strings.Cut(text, "\n"); first != `{"id":0,"a":0,"b":"line\nend","c":{"base64":"AP8="}}` || strings.Count(text, "\n") != 1000 {
+	const want = `{"PK":{"Values":[0]},"Attr":{"Values":[{"C":"a","V":0,"T":"integer","TS":5},{"C":"a","V":1,"T":"double","TS":4},{"C":"b","V":"line\nend","T":"string","TS":5},{"C":"c","V":"AP8=","T":"binary","TS":5}]}}`
+	if first, _, _ := strings.Cut(text, "\n"); first != want || strings.Count(text, "\n") != 1000 {
 		t.Errorf("%d lines, the first is %s", strings.Count(text, "\n"), first)
+	}
+	if is.Table != "t" || is.Rows != 1000 || is.Cells != 4000 || is.Created != 7 || is.Versions != 2 || is.Options.TimeToLive != -1 || *is.Smallest != 4 || *is.Largest != 5 {
+		t.Errorf("%+v", is)
 	}
 	var beside map[string]any
 	if err := json.Unmarshal([]byte(read(t, filepath.Join(dir, "t.manifest.json"))), &beside); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]any{"table": "t", "target": "here", "file": "t.jsonl", "format": "jsonl", "state": "verified", "rows": 1000.0, "sha256": m.SHA256,
-		"bytes": float64(m.Bytes), "ttl": -1.0, "max_versions": 1.0} {
+	for name, want := range map[string]any{"table": "t", "target": "here", "file": "t", "format": "archive", "state": "verified", "rows": 1000.0, "sha256": m.SHA256, "bytes": float64(m.Bytes)} {
 		if beside[name] != want {
 			t.Errorf("%s is %v, want %v", name, beside[name], want)
 		}
 	}
-	if fmt.Sprint(beside["primary_key"]) != "[map[name:id type:integer]]" || beside["exported_at"] == nil || beside["verified_at"] == nil || beside["dropped_at"] != nil {
+	if beside["exported_at"] == nil || beside["verified_at"] == nil || beside["dropped_at"] != nil {
 		t.Errorf("%v", beside)
 	}
-	if got := files(t, dir); got != "t.jsonl t.manifest.json" {
+	if got := files(t, dir); got != "t t.manifest.json" {
 		t.Errorf("files %s", got)
 	}
 }
 
 func TestAnEmptyTableIsExportedToo(t *testing.T) {
 	f := open(t, t.TempDir())
-	m, err := f.Export(of(0).subject())
+	m, err := f.Export(t.Context(), of(0).subject())
 	if err != nil || m.Rows != 0 || m.State != Verified || !m.Whole(f.Dir) {
 		t.Errorf("%+v, %v", m, err)
 	}
@@ -131,20 +158,20 @@ func TestAnEmptyTableIsExportedToo(t *testing.T) {
 
 func TestACompleteExportIsNeverWrittenOver(t *testing.T) {
 	f := open(t, t.TempDir())
-	first, err := f.Export(of(10).subject())
+	first, err := f.Export(t.Context(), of(10).subject())
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := read(t, filepath.Join(f.Dir, first.File))
-	second, err := f.Export(of(11).subject())
-	if err != nil || second.File != "t-2.jsonl" || second.Rows != 11 {
+	text, _ := lines(t, filepath.Join(f.Dir, first.File))
+	second, err := f.Export(t.Context(), of(11).subject())
+	if err != nil || second.File != "t-2" || second.Rows != 11 {
 		t.Fatalf("%+v, %v", second, err)
 	}
-	if read(t, filepath.Join(f.Dir, first.File)) != text {
+	if now, _ := lines(t, filepath.Join(f.Dir, first.File)); now != text {
 		t.Error("the first export was changed")
 	}
 	last, err := Latest(f.Dir, "here", "t")
-	if err != nil || last.File != "t-2.jsonl" {
+	if err != nil || last.File != "t-2" {
 		t.Errorf("%+v, %v", last, err)
 	}
 }
@@ -152,16 +179,17 @@ func TestACompleteExportIsNeverWrittenOver(t *testing.T) {
 func TestForeignFilesAreLeftAlone(t *testing.T) {
 	f := open(t, t.TempDir())
 	foreign := map[string]string{
-		"t.jsonl":           "somebody's rows, without a manifest",
+		"t":                 "somebody's rows, without a manifest",
 		"t-2.manifest.json": "no manifest",
-		"t-3.manifest.json": `{"table":"t","target":"elsewhere","file":"t-3.jsonl","state":"exporting"}`,
-		"t-4.manifest.json": `{"table":"t","target":"here","file":"../t.jsonl","state":"exporting"}`,
+		"t-3.manifest.json": `{"table":"t","target":"elsewhere","file":"t-3","state":"exporting"}`,
+		"t-4.manifest.json": `{"table":"t","target":"here","file":"../t","state":"exporting"}`,
+		"t-5.manifest.json": `{"table":"t","target":"here","file":"t-5.jsonl","format":"jsonl","state":"verified"}`, // of an earlier version
 	}
 	for name, text := range foreign {
 		write(t, filepath.Join(f.Dir, name), text)
 	}
-	m, err := f.Export(of(1).subject())
-	if err != nil || m.File != "t-5.jsonl" {
+	m, err := f.Export(t.Context(), of(1).subject())
+	if err != nil || m.File != "t-6" {
 		t.Errorf("%+v, %v", m, err)
 	}
 	for name, text := range foreign {
@@ -179,25 +207,46 @@ func TestAnInterruptedExportIsMadeAgain(t *testing.T) {
 		f := open(t, t.TempDir())
 		broken := errors.New("the run was killed")
 		cut := &kept{rows: func(int) (int, error) { return rows, broken }}
-		if _, err := f.Export(cut.subject()); !errors.Is(err, broken) {
+		if _, err := f.Export(t.Context(), cut.subject()); !errors.Is(err, broken) {
 			t.Fatalf("%v", err)
 		}
 		if last, err := Latest(f.Dir, "here", "t"); err != nil || last != nil {
 			t.Errorf("a half export counts: %+v, %v", last, err)
 		}
-		write(t, filepath.Join(f.Dir, "t.jsonl.part"), "half of a row") // a killed process removes nothing
-		m, err := f.Export(of(7).subject())
-		if err != nil || m.File != "t.jsonl" || m.Rows != 7 {
+		if err := os.MkdirAll(filepath.Join(f.Dir, "t"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(f.Dir, "t", "archive-00001-00001.jsonl.zst.part"), "half of a row") // a killed process removes nothing
+		m, err := f.Export(t.Context(), of(7).subject())
+		if err != nil || m.File != "t" || m.Rows != 7 {
 			t.Errorf("%+v, %v", m, err)
 		}
-		if got := files(t, f.Dir); got != "t.jsonl t.manifest.json" {
+		if got := files(t, f.Dir) + ": " + files(t, filepath.Join(f.Dir, "t")); got != "t t.manifest.json: archive-00001-00001.jsonl.zst manifest.json" {
 			t.Errorf("files %s", got)
 		}
 	}
 }
 
+func TestAnExportThatWasKilledBeforeItWasNotedIsMadeAgain(t *testing.T) {
+	f := open(t, t.TempDir())
+	m, err := f.Export(t.Context(), of(5).subject())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.State = Exporting
+	if err := m.write(f.Dir); err != nil {
+		t.Fatal(err)
+	}
+	if m, err = f.Export(t.Context(), of(7).subject()); err != nil || m.File != "t" || m.Rows != 7 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if text, _ := lines(t, filepath.Join(f.Dir, "t")); strings.Count(text, "\n") != 7 {
+		t.Errorf("the archive has %q", text)
+	}
+}
+
 func TestAnExportThatWasOnlyNotComparedIsCompared(t *testing.T) {
-	for now, file := range map[int]string{7: "t.jsonl", 8: "t.jsonl"} {
+	for now, file := range map[int]string{7: "t", 8: "t"} {
 		f := open(t, t.TempDir())
 		broken := errors.New("the run was killed")
 		cut := &kept{rows: func(reading int) (int, error) {
@@ -206,11 +255,11 @@ func TestAnExportThatWasOnlyNotComparedIsCompared(t *testing.T) {
 			}
 			return 7, nil
 		}}
-		if _, err := f.Export(cut.subject()); !errors.Is(err, broken) {
+		if _, err := f.Export(t.Context(), cut.subject()); !errors.Is(err, broken) {
 			t.Fatalf("%v", err)
 		}
 		k := of(now)
-		m, err := f.Export(k.subject())
+		m, err := f.Export(t.Context(), k.subject())
 		if err != nil || m.File != file || m.Rows != int64(now) || m.State != Verified {
 			t.Errorf("%+v, %v", m, err)
 		}
@@ -223,12 +272,12 @@ func TestAnExportThatWasOnlyNotComparedIsCompared(t *testing.T) {
 func TestATableThatChangesMeanwhileIsExportedAgain(t *testing.T) {
 	f := open(t, t.TempDir())
 	quiet := &kept{rows: func(reading int) (int, error) { return min(reading, 3), nil }}
-	m, err := f.Export(quiet.subject())
-	if err != nil || m.Rows != 3 || m.File != "t.jsonl" || quiet.readings != 4 {
+	m, err := f.Export(t.Context(), quiet.subject())
+	if err != nil || m.Rows != 3 || m.File != "t" || quiet.readings != 4 {
 		t.Errorf("%+v after %d readings, %v", m, quiet.readings, err)
 	}
 	busy := &kept{rows: func(reading int) (int, error) { return 100 + reading, nil }}
-	_, err = f.Export(busy.subject())
+	_, err = f.Export(t.Context(), busy.subject())
 	changed := new(ChangedError)
 	if !errors.As(err, &changed) || !strings.Contains(err.Error(), "stop writing to it") || busy.readings != 6 {
 		t.Errorf("after %d readings: %v", busy.readings, err)
@@ -239,34 +288,48 @@ func TestATableThatChangesMeanwhileIsExportedAgain(t *testing.T) {
 }
 
 func TestVerifyingFindsLaterChanges(t *testing.T) {
-	damage := func(change func([]byte) []byte) func(*testing.T, string) {
-		return func(t *testing.T, name string) {
+	const part = "archive-00001-00001.jsonl.zst"
+	damage := func(name string, change func([]byte) []byte) func(*testing.T, string) {
+		return func(t *testing.T, dir string) {
+			name := filepath.Join(dir, name)
 			write(t, name, string(change([]byte(read(t, name)))))
 		}
 	}
+	nothing := func(*testing.T, string) {}
 	for what, v := range map[string]struct {
-		spoil   func(*testing.T, string)
+		spoil   func(t *testing.T, dir string)
 		rows    int
 		changed bool
 	}{
-		"a flipped bit":     {damage(func(b []byte) []byte { b[len(b)/2] ^= 1; return b }), 10, false},
-		"a lost row":        {damage(func(b []byte) []byte { return b[bytes.IndexByte(b, '\n')+1:] }), 10, false},
-		"a cut end":         {damage(func(b []byte) []byte { return b[:len(b)-1] }), 10, false},
-		"another row":       {damage(func(b []byte) []byte { return append(b, "{}\n"...) }), 10, false},
-		"a missing file":    {func(t *testing.T, name string) { os.Remove(name) }, 10, false},
-		"a folder":          {func(t *testing.T, name string) { os.Remove(name); os.Mkdir(name, 0o755) }, 10, false},
-		"a row more":        {func(*testing.T, string) {}, 11, true},
-		"a row less":        {func(*testing.T, string) {}, 9, true},
-		"nothing different": {func(*testing.T, string) {}, 10, false},
+		"a flipped bit":      {damage(part, func(b []byte) []byte { b[len(b)/2] ^= 1; return b }), 10, false},
+		"a cut end":          {damage(part, func(b []byte) []byte { return b[:len(b)-1] }), 10, false},
+		"bytes more":         {damage(part, func(b []byte) []byte { return append(b, b...) }), 10, false},
+		"a missing part":     {func(t *testing.T, dir string) { os.Remove(filepath.Join(dir, part)) }, 10, false},
+		"an edited manifest": {damage(exact.ManifestName, func(b []byte) []byte { return bytes.Replace(b, []byte(`"rows": 10`), []byte(`"rows": 11`), 1) }), 10, false},
+		"a missing manifest": {func(t *testing.T, dir string) { os.Remove(filepath.Join(dir, exact.ManifestName)) }, 10, false},
+		"a missing folder":   {func(t *testing.T, dir string) { os.RemoveAll(dir) }, 10, false},
+		"another archive": {func(t *testing.T, dir string) {
+			other := open(t, t.TempDir())
+			if _, err := other.Export(t.Context(), of(11).subject()); err != nil {
+				t.Fatal(err)
+			}
+			os.RemoveAll(dir)
+			if err := os.Rename(filepath.Join(other.Dir, "t"), dir); err != nil {
+				t.Fatal(err)
+			}
+		}, 11, false},
+		"a row more":        {nothing, 11, true},
+		"a row less":        {nothing, 9, true},
+		"nothing different": {nothing, 10, false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			f := open(t, t.TempDir())
-			m, err := f.Export(of(10).subject())
+			m, err := f.Export(t.Context(), of(10).subject())
 			if err != nil {
 				t.Fatal(err)
 			}
 			v.spoil(t, filepath.Join(f.Dir, m.File))
-			err = f.Verify(m, of(v.rows).subject())
+			err = f.Verify(t.Context(), m, of(v.rows).subject())
 			changed, damaged := new(ChangedError), new(DamagedError)
 			switch {
 			case what == "nothing different":
@@ -286,7 +349,7 @@ func TestVerifyingFindsLaterChanges(t *testing.T) {
 
 func TestADroppedTablesExportIsMarkedAndUnmarkedWhenTheTableIsFound(t *testing.T) {
 	f := open(t, t.TempDir())
-	m, err := f.Export(of(10).subject())
+	m, err := f.Export(t.Context(), of(10).subject())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +360,7 @@ func TestADroppedTablesExportIsMarkedAndUnmarkedWhenTheTableIsFound(t *testing.T
 	if err != nil || last.State != Dropped || last.DroppedAt == nil || !last.Complete() {
 		t.Errorf("%+v, %v", last, err)
 	}
-	if err := f.Verify(last, of(10).subject()); err != nil || last.State != Verified || last.DroppedAt != nil {
+	if err := f.Verify(t.Context(), last, of(10).subject()); err != nil || last.State != Verified || last.DroppedAt != nil {
 		t.Errorf("%+v, %v", last, err)
 	}
 }
@@ -334,14 +397,16 @@ func TestAFolderThatCannotBeUsedIsAnError(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(blocked, "t.manifest.json.part"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := open(t, blocked).Export(of(1).subject()); err == nil || !strings.Contains(err.Error(), "write manifest of table t") {
+	if _, err := open(t, blocked).Export(t.Context(), of(1).subject()); err == nil || !strings.Contains(err.Error(), "write manifest of table t") {
 		t.Errorf("%v", err)
 	}
 	blocked = filepath.Join(dir, "blocked-too")
-	if err := os.MkdirAll(filepath.Join(blocked, "t.jsonl.part"), 0o755); err != nil {
+	if err := os.Mkdir(blocked, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := open(t, blocked).Export(of(1).subject()); err == nil || !strings.Contains(err.Error(), "export table t") {
+	write(t, filepath.Join(blocked, "t.manifest.json"), `{"table":"t","target":"here","file":"t","state":"exporting"}`)
+	write(t, filepath.Join(blocked, "t"), "a file in place of the folder")
+	if _, err := open(t, blocked).Export(t.Context(), of(1).subject()); err == nil || !strings.Contains(err.Error(), "export table t") {
 		t.Errorf("%v", err)
 	}
 	folder := filepath.Join(dir, "folder")

@@ -1,26 +1,30 @@
 package archive
 
 import (
-	"bufio"
 	"bytes"
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/gofrs/flock"
+	"github.com/klauspost/compress/zstd"
 
-	"tsimport/internal/atomicfile"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/scan"
+	"tsimport/reader/jsonl"
+	"tsimport/reader/record"
+	"tsimport/reader/tablescan"
+	exact "tsimport/transfer/archive"
 )
 
 // maxTries is how often an export is made of a table that is found changed each time.
@@ -38,10 +42,11 @@ type Folder struct {
 // Subject is a table to be kept.
 type Subject struct {
 	Target, Table string
+	Created       int64 // as manifests have it
 	Key           []table.KeyColumn
-	TimeToLive    int // seconds
-	MaxVersions   int
-	// Rows calls its argument with every row in key order. It is called twice and more, and each call reads the table again.
+	Is            exact.Manifest // its options, predefined columns and indexes
+	// Rows calls its argument with every row in key order, with all versions of its cells. It is called twice and more, and each call reads the table
+	// again. A row is valid during the call.
 	Rows func(each func(*scan.Row) error) error
 }
 
@@ -56,7 +61,7 @@ func (e *ChangedError) Error() string {
 		e.Table, e.File, e.Rows, e.InTable)
 }
 
-// DamagedError says that an export's file is not what was written.
+// DamagedError says that the archive of an export is not what was written.
 type DamagedError struct{ File, Why string }
 
 func (e *DamagedError) Error() string { return fmt.Sprintf("%s is damaged: %s", e.File, e.Why) }
@@ -79,9 +84,9 @@ func Open(dir string) (*Folder, error) {
 // Close lets others have the folder.
 func (f *Folder) Close() error { return f.lock.Unlock() }
 
-// Export makes a new export of a table and verifies it. One that was begun and not verified is finished if its file is
-// whole and the table still the same, else made again. A table that changes all the time is a ChangedError.
-func (f *Folder) Export(s *Subject) (*Manifest, error) {
+// Export makes a new export of a table and verifies it. One that was begun and not verified is finished if it is whole and the
+// table still the same, else made again. A table that changes all the time is a ChangedError.
+func (f *Folder) Export(ctx context.Context, s *Subject) (*Manifest, error) {
 	_, at, err := places(f.Dir, s.Target, s.Table)
 	if err != nil {
 		return nil, err
@@ -93,7 +98,7 @@ func (f *Folder) Export(s *Subject) (*Manifest, error) {
 				return nil, err
 			}
 		}
-		err := f.Verify(m, s)
+		err := f.Verify(ctx, m, s)
 		if err == nil {
 			return m, nil
 		}
@@ -106,24 +111,74 @@ func (f *Folder) Export(s *Subject) (*Manifest, error) {
 	}
 }
 
-// write makes the file of an export. The manifest comes first, so that a file without one is known to be another's.
+// write makes the archive of an export. The manifest beside it comes first, so that a folder without one is known to be another's.
 func (f *Folder) write(s *Subject, number int) (*Manifest, error) {
-	m := &Manifest{Table: s.Table, Target: s.Target, File: fileName(s.Table, number), Format: "jsonl", State: Exporting,
-		PrimaryKey: keysOf(s.Key), TimeToLive: s.TimeToLive, MaxVersions: s.MaxVersions, number: number}
+	m := &Manifest{Table: s.Table, Target: s.Target, File: stem(s.Table, number), Format: "archive", State: Exporting, number: number}
 	if err := m.write(f.Dir); err != nil {
 		return nil, err
 	}
-	var written *digest
-	err := atomicfile.Write(filepath.Join(f.Dir, m.File), atomicfile.Options{Perm: 0o600}, func(file io.Writer) error {
-		written = newDigest()
-		return written.take(io.MultiWriter(file, written), s.Rows)
-	})
+	made, written, err := s.writeTo(filepath.Join(f.Dir, m.File))
 	if err != nil {
 		return nil, fmt.Errorf("export table %s: %w", s.Table, err)
 	}
-	m.State, m.Rows, m.Bytes, m.SHA256, m.ExportedAt = Exported, written.rows, written.bytes, written.sum(), now()
-	m.Binary = written.binary
+	m.State, m.Rows, m.Bytes, m.SHA256, m.ExportedAt = Exported, written.rows, made.Bytes, written.sum(), now()
 	return m, m.write(f.Dir)
+}
+
+// partBytes is about how much text a part of an archive has.
+const partBytes = 64 << 20
+
+// writeTo makes an archive in a folder, in place of one that was not verified.
+func (s *Subject) writeTo(dir string) (made *exact.Manifest, written *digest, err error) {
+	if err := os.Remove(filepath.Join(dir, exact.ManifestName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, err
+	}
+	w, err := exact.Open(dir, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	if err := w.Begin(exact.Subject{Table: s.Table, Target: s.Target, Created: s.Created, Key: exact.Columns(s.Key), Ranges: []string{s.Table}, Began: *now()}, s.Key); err != nil {
+		return nil, nil, err
+	}
+	part, err := w.NewPart(0)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if part != nil {
+			err = errors.Join(err, part.Abandon())
+		}
+	}()
+	commit := func(next []byte) error {
+		full := part
+		part = nil
+		return full.Commit(next)
+	}
+	written = newDigest(s.Key)
+	err = s.Rows(func(r *scan.Row) error {
+		rec, err := written.row(r)
+		if err != nil {
+			return err
+		}
+		if part.Text() >= partBytes {
+			if err = commit(jsonl.AppendArchiveKey(nil, s.Key, rec.Fields)); err == nil {
+				part, err = w.NewPart(0)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return part.Row(rec)
+	})
+	if err == nil {
+		err = commit(nil)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	made, err = w.Finish(s.Is)
+	return made, written, err
 }
 
 func now() *time.Time {
@@ -131,39 +186,46 @@ func now() *time.Time {
 	return &t
 }
 
-// Verify reads the file of an export back and the table again. The error is a DamagedError if the file is not what was
-// written, a ChangedError if the table is not what the file has.
-func (f *Folder) Verify(m *Manifest, s *Subject) error {
-	if err := f.check(m); err != nil {
+// Verify reads the archive of an export back and the table again. The error is a DamagedError if the archive is not what was
+// written, a ChangedError if the table is not what the archive has.
+func (f *Folder) Verify(ctx context.Context, m *Manifest, s *Subject) error {
+	if err := f.check(ctx, m); err != nil {
 		return err
 	}
-	present := newDigest()
-	if err := present.take(present, s.Rows); err != nil {
+	present := newDigest(s.Key)
+	err := s.Rows(func(r *scan.Row) error {
+		_, err := present.row(r)
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("compare table %s with its export: %w", s.Table, err)
 	}
 	if present.rows != m.Rows || present.sum() != m.SHA256 {
 		return &ChangedError{s.Table, filepath.Join(f.Dir, m.File), m.Rows, present.rows}
 	}
 	m.State, m.VerifiedAt, m.DroppedAt = Verified, now(), nil
-	m.Binary = present.binary
 	return m.write(f.Dir)
 }
 
-// check reads an export's file.
-func (f *Folder) check(m *Manifest) error {
-	name := filepath.Join(f.Dir, m.File)
-	file, err := os.Open(name)
-	if err != nil {
-		return &DamagedError{name, fmt.Sprintf("it cannot be opened: %v", err)}
+// check reads an export's archive: each part is compared with the archive's manifest, and the rows with what was written.
+func (f *Folder) check(ctx context.Context, m *Manifest) error {
+	dir := filepath.Join(f.Dir, m.File)
+	found := newDigest(nil)
+	a, err := exact.Read(dir)
+	if err == nil {
+		err = a.Check(ctx)
 	}
-	defer file.Close()
-	found := newDigest()
-	if _, err := io.Copy(found, bufio.NewReaderSize(file, 1<<20)); err != nil {
-		return &DamagedError{name, fmt.Sprintf("it cannot be read: %v", err)}
+	for i := 0; err == nil && i < len(a.Parts); i++ {
+		err = found.part(ctx, a, &a.Parts[i])
 	}
-	if found.lines != m.Rows || found.bytes != m.Bytes || found.sum() != m.SHA256 {
-		return &DamagedError{name, fmt.Sprintf("it has %d rows in %d bytes with sha256 %s, its manifest says %d in %d with %s",
-			found.lines, found.bytes, found.sum(), m.Rows, m.Bytes, m.SHA256)}
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return &DamagedError{dir, err.Error()}
+	case found.rows != m.Rows || found.sum() != m.SHA256:
+		return &DamagedError{dir, fmt.Sprintf("it has %d rows with sha256 %s, and %s says %d with %s",
+			found.rows, found.sum(), manifestName(m.Table, m.number), m.Rows, m.SHA256)}
 	}
 	return nil
 }
@@ -175,57 +237,55 @@ func (f *Folder) MarkDropped(m *Manifest) error {
 	return m.write(f.Dir)
 }
 
-// digest counts and sums up the text that is written to it.
+// digest counts rows and sums up their lines.
 type digest struct {
-	hash  hash.Hash
-	bytes int64
-	lines int64
-	rows  int64 // of take
-
-	binary []string // columns with binary values, of take; sorted
+	hash    hash.Hash
+	rows    int64
+	key     []table.KeyColumn
+	records *tablescan.Records
+	line    []byte
 }
 
-func newDigest() *digest { return &digest{hash: sha256.New()} }
+func newDigest(key []table.KeyColumn) *digest {
+	return &digest{hash: sha256.New(), key: key, records: tablescan.NewRecords(len(key))}
+}
 
+// Write takes whole lines, or pieces of them.
 func (d *digest) Write(text []byte) (int, error) {
-	d.bytes += int64(len(text))
-	d.lines += int64(bytes.Count(text, []byte{'\n'}))
+	d.rows += int64(bytes.Count(text, []byte{'\n'}))
 	return d.hash.Write(text)
 }
 
 func (d *digest) sum() string { return hex.EncodeToString(d.hash.Sum(nil)) }
 
-func (d *digest) noteBinary(r *scan.Row) {
-	note := func(name string, value any) {
-		if _, ok := value.([]byte); !ok {
-			return
-		}
-		if i, known := slices.BinarySearch(d.binary, name); !known {
-			d.binary = slices.Insert(d.binary, i, name)
-		}
+// row takes a row, and returns it as a record with its cells by name, the newest first: two readings of one table are then the same text.
+func (d *digest) row(r *scan.Row) (*record.Record, error) {
+	rec, err := d.records.Of(r)
+	if err != nil {
+		return nil, err
 	}
-	for _, k := range r.PrimaryKey.PrimaryKeys {
-		note(k.ColumnName, k.Value)
-	}
-	for _, c := range r.Columns {
-		note(c.ColumnName, c.Value)
-	}
+	slices.SortFunc(rec.Cells, func(a, b record.Cell) int {
+		return cmp.Or(bytes.Compare(a.Name, b.Name), cmp.Compare(b.At, a.At))
+	})
+	d.line = jsonl.AppendArchive(d.line[:0], d.key, rec)
+	_, err = d.Write(d.line)
+	return rec, err
 }
 
-// take writes all rows as JSON lines, attributes by name: two readings of one table are then the same text.
-func (d *digest) take(w io.Writer, rows func(func(*scan.Row) error) error) error {
-	lines := scan.NewJSONL(w)
-	err := rows(func(r *scan.Row) error {
-		d.rows++
-		d.noteBinary(r)
-		sorted := *r
-		sorted.Columns = slices.SortedFunc(slices.Values(r.Columns), func(a, b *tablestore.AttributeColumn) int {
-			return strings.Compare(a.ColumnName, b.ColumnName)
-		})
-		return lines.Write(&sorted)
-	})
+// part takes the rows of a part of an archive.
+func (d *digest) part(ctx context.Context, a *exact.Manifest, p *exact.Part) error {
+	file, err := a.Open(ctx, p)
 	if err != nil {
 		return err
 	}
-	return lines.Flush()
+	defer file.Close()
+	text, err := zstd.NewReader(file, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return err
+	}
+	defer text.Close()
+	if _, err := io.Copy(d, text); err != nil {
+		return fmt.Errorf("%s: %w", p.Name, err)
+	}
+	return ctx.Err()
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"tsimport/internal/atomicfile"
-	"tsimport/internal/table"
+	exact "tsimport/transfer/archive"
 )
 
 // State is how far an export has come.
@@ -18,48 +18,36 @@ type State string
 
 // The states.
 const (
-	Exporting State = "exporting" // begun; its file is not there or not whole
-	Exported  State = "exported"  // its file is whole, and nothing is compared yet
-	Verified  State = "verified"  // the file was read back, and the table was as it is in the file
+	Exporting State = "exporting" // begun; its archive is not there or not whole
+	Exported  State = "exported"  // its archive is whole, and nothing is compared yet
+	Verified  State = "verified"  // the archive was read back, and the table was as it is there
 	Dropped   State = "dropped"   // verified, and the table was to be dropped then
 )
 
-// Manifest is what is known of an export, as it stands in the file beside it.
+// Manifest is what is known of an export, as it stands in the file beside its archive.
 type Manifest struct {
-	Table       string     `json:"table"`
-	Target      string     `json:"target"` // where the table is, so that tables of one name do not mix
-	File        string     `json:"file"`   // in the manifest's folder
-	Format      string     `json:"format"`
-	State       State      `json:"state"`
-	Rows        int64      `json:"rows"`
-	Bytes       int64      `json:"bytes"`
-	SHA256      string     `json:"sha256"` // of the file
-	PrimaryKey  []Key      `json:"primary_key"`
-	TimeToLive  int        `json:"ttl"` // of the table, in seconds
-	MaxVersions int        `json:"max_versions"`
-	Binary      []string   `json:"binary_columns,omitempty"` // with binary values, which a load takes only with --type NAME=binary
-	ExportedAt  *time.Time `json:"exported_at,omitempty"`
-	VerifiedAt  *time.Time `json:"verified_at,omitempty"`
-	DroppedAt   *time.Time `json:"dropped_at,omitempty"`
+	Table      string     `json:"table"`
+	Target     string     `json:"target"` // where the table is, so that tables of one name do not mix
+	File       string     `json:"file"`   // the archive: a folder in the manifest's folder
+	Format     string     `json:"format"`
+	State      State      `json:"state"`
+	Rows       int64      `json:"rows"`
+	Bytes      int64      `json:"bytes"`  // of the archive's parts
+	SHA256     string     `json:"sha256"` // of the lines of its rows
+	ExportedAt *time.Time `json:"exported_at,omitempty"`
+	VerifiedAt *time.Time `json:"verified_at,omitempty"`
+	DroppedAt  *time.Time `json:"dropped_at,omitempty"`
 
 	number int // of the table's exports, from 1
-}
-
-// Key is a primary-key column.
-type Key struct {
-	Name string `json:"name"`
-	Type string `json:"type"`
 }
 
 // Complete reports whether the export was verified.
 func (m *Manifest) Complete() bool { return m.State == Verified || m.State == Dropped }
 
-// fileName and manifestName are the names of a table's n-th export, from 1.
-func fileName(tableName string, n int) string { return stem(tableName, n) + ".jsonl" }
-
+// manifestName is the file beside a table's n-th export, from 1.
 func manifestName(tableName string, n int) string { return stem(tableName, n) + ".manifest.json" }
 
-// stem has a character that no table's name has, so that the second export of a table is not the first of another.
+// stem is the folder of a table's n-th export, from 1. It has a character that no table's name has, so that the second export of a table is not the first of another.
 func stem(tableName string, n int) string {
 	if n == 1 {
 		return tableName
@@ -81,7 +69,7 @@ func places(dir, target, tableName string) (last *Manifest, next place, err erro
 		if err != nil {
 			return nil, place{}, err
 		}
-		ours := m != nil && m.Table == tableName && m.Target == target && m.File == fileName(tableName, n)
+		ours := m != nil && m.Table == tableName && m.Target == target && m.File == stem(tableName, n)
 		switch {
 		case ours && m.Complete():
 			last, m.number = m, n
@@ -89,7 +77,7 @@ func places(dir, target, tableName string) (last *Manifest, next place, err erro
 			m.number = n
 			return last, place{n, m}, nil
 		case m == nil:
-			free, err := isFree(dir, manifestName(tableName, n), fileName(tableName, n))
+			free, err := isFree(dir, manifestName(tableName, n), stem(tableName, n))
 			if free || err != nil {
 				return last, place{number: n}, err
 			}
@@ -132,10 +120,19 @@ func Latest(dir, target, tableName string) (*Manifest, error) {
 	return last, err
 }
 
-// Whole reports whether the export's file is there with the length that it should have, without reading it.
+// Whole reports whether the export's archive is there with the sizes that it should have, without reading its rows.
 func (m *Manifest) Whole(dir string) bool {
-	info, err := os.Stat(filepath.Join(dir, m.File))
-	return err == nil && info.Mode().IsRegular() && info.Size() == m.Bytes
+	a, err := exact.Read(filepath.Join(dir, m.File))
+	if err != nil || a.Rows != m.Rows || a.Bytes != m.Bytes {
+		return false
+	}
+	for i := range a.Parts {
+		info, err := os.Stat(a.Path(&a.Parts[i]))
+		if err != nil || !info.Mode().IsRegular() || info.Size() != a.Parts[i].Bytes {
+			return false
+		}
+	}
+	return true
 }
 
 // write puts the manifest in its place.
@@ -148,12 +145,4 @@ func (m *Manifest) write(dir string) error {
 		return fmt.Errorf("write manifest of table %s: %w", m.Table, err)
 	}
 	return nil
-}
-
-func keysOf(columns []table.KeyColumn) []Key {
-	keys := make([]Key, 0, len(columns))
-	for _, c := range columns {
-		keys = append(keys, Key{c.Name, c.Type.String()})
-	}
-	return keys
 }

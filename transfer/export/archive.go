@@ -82,12 +82,17 @@ func ToArchive(ctx context.Context, c ArchiveConfig) (r ArchiveResult, err error
 	if err := (&client.Admin{Client: c.Scan.Client, Context: ctx, Proven: true}).Same(t); err != nil {
 		return r, err
 	}
+	r.Manifest, err = w.Finish(ManifestOf(t))
+	return r, err
+}
+
+// ManifestOf is what an archive's manifest says of a table, but for its key: options, predefined columns and indexes.
+func ManifestOf(t *client.Table) archive.Manifest {
 	m := archive.Manifest{Options: archive.OptionsOf(t.Definition), Indexes: t.Indexes, IndexesAre: t.IndexesAre}
 	for _, name := range slices.Sorted(maps.Keys(t.Defined)) {
 		m.Defined = append(m.Defined, archive.Column{Name: name, Type: t.Defined[name].String()})
 	}
-	r.Manifest, err = w.Finish(m)
-	return r, err
+	return m
 }
 
 // ranges writes the parts of all ranges.
