@@ -23,7 +23,7 @@ func adviseCommand() *cli.Command {
 		Name:      "advise",
 		Usage:     "suggest a partition key, and warn of hot spots",
 		ArgsUsage: "FILE... | ADDRESS",
-		Description: inputsHelp + "\nReads the input once and rates every column as a partition key: the share of the capacity of a table with --partitions\n" +
+		Description: inputsHelp + "\n" + databaseHelp + "\nReads the input once and rates every column as a partition key: the share of the capacity of a table with --partitions\n" +
 			"that live traffic could use, in order of arrival, and the share that a plain load in file order could use. The last lines are\n" +
 			"a load command with the recommended key. docs/advise.md explains each number.",
 		Flags: append(readFlags(), []cli.Flag{

@@ -23,13 +23,13 @@ func checkCommand(show *display) *cli.Command {
 		Name:      "check",
 		Usage:     "validate files without a table; with --unique, find repeated and colliding keys",
 		ArgsUsage: "FILE... | ADDRESS",
-		Description: inputsHelp + "\n" +
+		Description: inputsHelp + "\n" + databaseHelp + "\n" +
 			"Takes every flag of tsimport load. Reads all files; writes nothing.\n" +
-			"Exit code 0: nothing would be rejected, no keys collide; 1: different values make the same key, or reading\n" +
-			"failed; 2: bad usage; 3: some records would be rejected; 5: with --fail-on-duplicates, records repeat a key.",
+			"Exit code 0: nothing would be rejected, no keys collide; 1: reading failed; 2: bad usage; 3: some records would be\n" +
+			"rejected; 6: different values make the same key or, with --fail-on-duplicates, records repeat a key; 7: no input.",
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "unique", Usage: "find keys that several records have, and whether their rows or the values of the key differ"},
-			&cli.BoolFlag{Name: "fail-on-duplicates", Usage: "exit with 5 if several records have one key, even if their rows are equal; implies --unique"},
+			&cli.BoolFlag{Name: "fail-on-duplicates", Usage: "exit with 6 if several records have one key, even if their rows are equal; implies --unique"},
 			&cli.IntFlag{Name: "examples", Usage: "show at most `N` rejects, repeats and collisions each", Value: 10},
 		}, hidden(append(loadFlags(), sqlFlags()...), append(targetNames, flagsOfLoad...))...),
 		Action: func(c *cli.Context) error { return check(c, show) },

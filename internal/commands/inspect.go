@@ -16,7 +16,7 @@ func inspectCommand() *cli.Command {
 		Name:        "inspect",
 		Usage:       "show format, columns and types of files",
 		ArgsUsage:   "FILE... | ADDRESS",
-		Description: inputsHelp + "\nLooks at the beginning of each file, or of a table of a database (docs/sql.md); --count reads all of it.",
+		Description: inputsHelp + "\n" + databaseHelp + "\nLooks at the beginning of each file or table; --count reads all of it.",
 		Flags: append(readFlags(), []cli.Flag{
 			&cli.BoolFlag{Name: "count", Usage: "read whole files: count the records, check every value"},
 			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory for reading, such as 512MiB, at least 16MiB; the process may use 64MiB more (default: a quarter of the machine's, at most 1GiB)"},

@@ -28,7 +28,7 @@ func loadCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 		Usage:     "load CSV, JSON-lines, Parquet and Arrow files into a table",
 		ArgsUsage: "FILE...",
 		Description: inputsHelp + "\n" +
-			"In place of files, one table of a PostgreSQL can be given: postgres://USER@HOST/DATABASE?table=TABLE (docs/sql.md).\n" +
+			databaseHelp + " The folder of an archive can be given too.\n" +
 			"Each record is written, rejected with a reason, or superseded by a later record with the same key.\n" +
 			"The run folder holds the rejected records, their reasons and the summary. Flags may come before or after files.\n" +
 			numbersHelp + signalHelp(),

@@ -25,6 +25,9 @@ import (
 	"tsimport/reader/sqltable"
 )
 
+// databaseHelp says how a table of a database takes the place of files.
+const databaseHelp = "In place of files, one table of a database can be given: postgres://…, mysql://… or sqlite:FILE, with ?table=TABLE (docs/sql.md)."
+
 // sqlFlags are those of a load of a database.
 func sqlFlags() []cli.Flag {
 	return []cli.Flag{

@@ -25,7 +25,7 @@ func syncCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 		Name:      "sync",
 		Usage:     "make a table what files or another table say, and write only the differences",
 		ArgsUsage: "FILE... | ots://INSTANCE/TABLE",
-		Description: inputsHelp + "\n" + tableSourceHelp + "\n" +
+		Description: inputsHelp + "\n" + databaseHelp + "\n" + tableSourceHelp + "\n" +
 			"Compares all rows first, as tsimport verify does, then puts the rows that are missing or different and, with --delete, deletes\n" +
 			"those that no record has. --plan shows what would be done and what it would cost. Takes the flags of tsimport load. The same\n" +
 			"command again, or tsimport resume, resumes an interrupted sync (docs/sync.md).\n" +

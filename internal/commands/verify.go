@@ -32,7 +32,7 @@ func verifyCommand(interrupts *interrupts, show *display) *cli.Command {
 		Name:      "verify",
 		Usage:     "compare a table with the files that were loaded into it, or with another table",
 		ArgsUsage: "FILE... | ots://INSTANCE/TABLE",
-		Description: inputsHelp + "\n" + tableSourceHelp + "\n" +
+		Description: inputsHelp + "\n" + databaseHelp + "\n" + tableSourceHelp + "\n" +
 			"Takes every flag of tsimport load: write verify instead of load, or name a run with --run. Reads the table and never\n" +
 			"writes to it. Exit code 0: nothing is missing or different; 6: something is; 1: the comparison failed; 2: bad usage.",
 		Flags:  verifyFlags(),
