@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -16,7 +17,7 @@ const sdkTimeout = 5 * time.Minute
 const required = "TSIMPORT_TEST_SDK"
 
 // runSDK runs a script of another language against a server of its own, whose access key is none of the built-in ones.
-func runSDK(t *testing.T, dir, program string, args ...string) {
+func runSDK(t *testing.T, dir, program string, args ...string) (printed string) {
 	t.Helper()
 	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", "a-secret-of-the-test")
 	s := startServe(t, "--quiet", "--instance", "sdk-test", "--access-key-id", "SDK.test-1")
@@ -38,6 +39,33 @@ func runSDK(t *testing.T, dir, program string, args ...string) {
 	if err != nil {
 		t.Errorf("%s %q: %v\n%s", program, args, err, out)
 	}
+	return string(out)
+}
+
+// runSample runs the sample of the page on the local engine.
+func runSample(t *testing.T, dir, program string, args ...string) {
+	t.Helper()
+	if out := runSDK(t, dir, program, args...); !strings.HasSuffix(out, "tea\n") {
+		t.Errorf("%s %q prints %q", program, args, out)
+	}
+}
+
+// TestTheSamplesOfTheLocalEngineAreFilesThatTestsRun compares the page's code with files: the Go test runs with its room, the others in
+// TestTheNodeSDK and so on.
+func TestTheSamplesOfTheLocalEngineAreFilesThatTestsRun(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/how-to/local-engine.md")
+	must(t, err)
+	for language, file := range map[string]string{
+		"go": "../engine/enginetest/orders_test.go", "python": "python/orders.py", "javascript": "node/orders.js", "java": "java/src/main/java/Orders.java",
+	} {
+		code, err := os.ReadFile(file)
+		must(t, err)
+		sample := strings.Replace(string(code), "package enginetest_test\n", "package shop\n", 1)
+		if !strings.Contains(string(page), "\n```"+language+"\n"+sample+"```\n") {
+			t.Errorf("docs/how-to/local-engine.md does not show %s", file)
+		}
+	}
 }
 
 func TestTheNodeSDKTakesTheServerForTheService(t *testing.T) {
@@ -50,6 +78,7 @@ func TestTheNodeSDKTakesTheServerForTheService(t *testing.T) {
 		}
 	}
 	runSDK(t, "node", "node", "--test", "sdk.test.js")
+	runSample(t, "node", "node", "orders.js")
 }
 
 func TestThePythonSDKTakesTheServerForTheService(t *testing.T) {
@@ -61,6 +90,7 @@ func TestThePythonSDKTakesTheServerForTheService(t *testing.T) {
 		t.Skip("the SDK is not installed; make python installs it and runs this")
 	}
 	runSDK(t, "python", python, "sdk_check.py")
+	runSample(t, "python", python, "orders.py")
 }
 
 func TestTheJavaSDKTakesTheServerForTheService(t *testing.T) {
@@ -68,4 +98,5 @@ func TestTheJavaSDKTakesTheServerForTheService(t *testing.T) {
 		t.Skip("the SDK is not installed; make java installs it and runs this")
 	}
 	runSDK(t, "java", "java", "-cp", "target/classes:target/lib/*", "SdkCheck")
+	runSample(t, "java", "java", "-cp", "target/classes:target/lib/*", "Orders")
 }
