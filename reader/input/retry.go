@@ -161,8 +161,11 @@ func Passing(err error) bool {
 		all *exhausted
 		dns *net.DNSError
 		op  *net.OpError
+		own interface{ Passing() bool }
 	)
 	switch {
+	case errors.As(err, &own):
+		return own.Passing()
 	case errors.As(err, &all):
 		return true
 	case errors.As(err, &dns):

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	mysql "github.com/go-sql-driver/mysql"
 
 	"tsimport/reader/mysql/mysqltest"
 	"tsimport/reader/record"
@@ -85,6 +88,32 @@ func TestTimesAreWrittenAsRFC3339WhereTheyCan(t *testing.T) {
 		var d record.Datum
 		if err := readUTC(&d, []byte(from), &scratch); err != nil || string(d.Bytes) != to {
 			t.Errorf("%s: %s, want %s: %v", from, d.Bytes, to, err)
+		}
+	}
+}
+
+func TestASessionThatIsLostIsReplacedAndAQuestionThatIsWrongIsNotAskedAgain(t *testing.T) {
+	server := func(number uint16) error {
+		return fmt.Errorf("page: %w", &mysql.MySQLError{Number: number, Message: "says so"})
+	}
+	for _, tt := range []struct {
+		what string
+		err  error
+		lost bool
+	}{
+		{"a query that was killed", server(1317), true},
+		{"a session that was killed", server(1927), true},
+		{"a server that stops", server(1053), true},
+		{"too many sessions", server(1040), true},
+		{"a table that was altered since the snapshot", server(1412), true},
+		{"a connection that ended", sqltable.ErrCut, true},
+		{"a table that was dropped", server(1146), false},
+		{"a column that was dropped", server(1054), false},
+		{"a user who may not", server(1142), false},
+		{"a refusal", refusef("no"), false},
+	} {
+		if got := new(Address).Lost(tt.err); got != tt.lost {
+			t.Errorf("%s: %v", tt.what, got)
 		}
 	}
 }
@@ -325,7 +354,7 @@ func TestARealServer(t *testing.T) {
 			}
 		}
 	})
-	t.Run("sessions at several servers are refused", func(t *testing.T) {
+	t.Run("sessions at several servers, and a server that took over, are refused", func(t *testing.T) {
 		other := mysqltest.Start(t)
 		other.Exec("CREATE TABLE big (id int PRIMARY KEY, v int, pad text)")
 		remake()
@@ -345,6 +374,17 @@ func TestARealServer(t *testing.T) {
 			return dial(ctx, network, []string{a.config.Addr, b.config.Addr}[n%2])
 		}
 		if _, err := parts[0].Next(); err == nil || !strings.Contains(err.Error(), "several servers") {
+			t.Error(err)
+		}
+		at := a.config.Addr
+		a.config.DialFunc = func(ctx context.Context, network, _ string) (net.Conn, error) { return dial(ctx, network, at) }
+		_, parts = sqltest.Open(t, a, func(c *sqltable.Config) { c.RetryFor = 30 * time.Second })
+		if _, err := parts[0].Next(); err != nil {
+			t.Fatal(err)
+		}
+		at = b.config.Addr
+		kill(true)
+		if _, err := parts[0].Next(); !sqltable.IsChanged(err) || !strings.Contains(err.Error(), "server_id ") || len(err.Error()) > 400 {
 			t.Error(err)
 		}
 	})

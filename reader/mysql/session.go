@@ -41,7 +41,7 @@ func (a *Address) connect(ctx context.Context) (*session, error) {
 	}
 	conn, err := c.Connect(ctx)
 	if err != nil {
-		return nil, err // it has no password
+		return nil, cut(err) // it has no password
 	}
 	s := &session{}
 	if a.query != "" {
@@ -81,6 +81,14 @@ func (s *session) Close() { _ = s.conn.Close() } // the server forgets a session
 
 func (s *session) exec(ctx context.Context, sql string) error {
 	_, err := s.conn.ExecContext(ctx, sql, nil)
+	return cut(err)
+}
+
+// cut says in words what the driver says of a connection that ended.
+func cut(err error) error {
+	if errors.Is(err, mysql.ErrInvalidConn) || errors.Is(err, driver.ErrBadConn) {
+		return sqltable.ErrCut
+	}
 	return err
 }
 
@@ -103,7 +111,7 @@ func (s *session) query(ctx context.Context, sql string) (all [][]string, err er
 func (s *session) rows(ctx context.Context, sql string) (*rows, error) {
 	r, err := s.conn.QueryContext(ctx, sql, nil)
 	if err != nil {
-		return nil, err
+		return nil, cut(err)
 	}
 	n := len(r.Columns())
 	return &rows{rows: r, values: make([]driver.Value, n), texts: make([][]byte, n)}, nil
@@ -172,7 +180,10 @@ func (r *rows) Close() error {
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	return errors.Join(err, r.rows.Close())
+	if end := r.rows.Close(); err == nil {
+		err = end
+	}
+	return cut(err)
 }
 
 // Page asks for a page.

@@ -21,14 +21,22 @@ func (a *Address) Name() string { return a.table }
 func (a *Address) Look(ctx context.Context) (sqltable.Session, *sqltable.Table, error) {
 	s, err := a.connect(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, a.passing(err)
 	}
 	t, err := a.describe(ctx, s)
 	if err != nil {
 		s.Close()
-		return nil, nil, err
+		return nil, nil, a.passing(err)
 	}
 	return s, t, nil
+}
+
+// passing marks what a server says that is too busy.
+func (a *Address) passing(err error) error {
+	if errors.As(err, new(*mysql.MySQLError)) && a.Lost(err) {
+		return sqltable.Passing(err)
+	}
+	return err
 }
 
 // snapshot is the read views of sessions that were opened at one moment. A session cannot join it later.

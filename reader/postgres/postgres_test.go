@@ -4,11 +4,15 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"math"
+	"net"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"tsimport/reader/postgres/pgtest"
 	"tsimport/reader/record"
@@ -93,6 +97,31 @@ func open(t *testing.T, s *pgtest.Server, table string, change func(*sqltable.Co
 		t.Fatal(err)
 	}
 	return sqltest.Open(t, a, change)
+}
+
+func TestASessionThatIsLostIsReplacedAndAQuestionThatIsWrongIsNotAskedAgain(t *testing.T) {
+	server := func(code string) error { return fmt.Errorf("page: %w", &pgconn.PgError{Code: code}) }
+	for _, tt := range []struct {
+		what string
+		err  error
+		lost bool
+	}{
+		{"a query that was killed", server("57014"), true},
+		{"a session that was killed, or a server that stops", server("57P01"), true},
+		{"a server that starts", server("57P03"), true},
+		{"too many sessions", server("53300"), true},
+		{"a query that a standby ends for its replay", server("40001"), true},
+		{"a snapshot that nobody holds", server("22023"), true},
+		{"a connection that ended", io.ErrUnexpectedEOF, true},
+		{"a table that was dropped", server("42P01"), false},
+		{"a column that was dropped", server("42703"), false},
+		{"a user who may not", server("42501"), false},
+		{"a text that has no UTF-8", server("22P05"), false},
+	} {
+		if got := new(Address).Lost(tt.err); got != tt.lost {
+			t.Errorf("%s: %v", tt.what, got)
+		}
+	}
 }
 
 func TestARealServer(t *testing.T) {
@@ -267,6 +296,84 @@ func TestARealServer(t *testing.T) {
 			_, err = parts[0].Next()
 		}
 		if !errors.Is(err, sqltable.ErrSnapshot) {
+			t.Error(err)
+		}
+	})
+	t.Run("texts of a database without an encoding are its bytes", func(t *testing.T) {
+		s.Exec("CREATE DATABASE bytes ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+		a, err := Parse(strings.Replace(s.Address("t"), "/postgres?", "/bytes?", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := connect(t.Context(), a)
+		if err == nil {
+			err = conn.Exec(t.Context(), "SET default_transaction_read_only = off").Close()
+		}
+		if err == nil {
+			err = conn.Exec(t.Context(), `CREATE TABLE t (id text PRIMARY KEY, v text); INSERT INTO t VALUES (E'k\xfe', 'x'), ('l', E'bad \xff'), ('m', 'é')`).Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		hangUp(conn)
+		_, parts := sqltest.Open(t, a, nil)
+		parts[0].SetSplitBytes(1) // a page for each row: its key is where the next one begins
+		if got := strings.Join(sqltest.All(t, parts, nil), "\n"); !strings.Contains(got, `"k\xfe"|`) || !strings.Contains(got, `"bad \xff"|`) || !strings.Contains(got, `"é"|`) {
+			t.Error(got)
+		}
+	})
+	t.Run("a text that has no UTF-8 ends the reading, and says where", func(t *testing.T) {
+		s.Exec("CREATE DATABASE japanese ENCODING 'EUC_JP' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+		a, err := Parse(strings.Replace(s.Address("t"), "/postgres?", "/japanese?", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := connect(t.Context(), a)
+		if err == nil {
+			err = conn.Exec(t.Context(), "SET default_transaction_read_only = off").Close()
+		}
+		if err == nil {
+			err = conn.Exec(t.Context(), `SET client_encoding = 'EUC_JP'; CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'x'), (2, E'\xa9\xa9')`).Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		hangUp(conn)
+		_, parts := sqltest.Open(t, a, nil)
+		if _, err := parts[0].Next(); err == nil || !strings.Contains(err.Error(), "after the row id 1: the server has no UTF-8 for a text") || !strings.Contains(err.Error(), "--query") {
+			t.Error(err)
+		}
+	})
+	t.Run("a standby that took over is another server", func(t *testing.T) {
+		other := s.Standby()
+		s.Exec("UPDATE big SET v = 3") // the first checkpoint of the other one takes its time, and it says no new timeline until then
+		at := s.Exec("SELECT pg_current_wal_lsn()")[0][0]
+		for end := time.Now().Add(30 * time.Second); other.Exec("SELECT pg_last_wal_replay_lsn() >= '" + at + "'")[0][0] != "t"; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("the standby does not follow")
+			}
+		}
+		a, err := Parse(s.Address("big"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := a.config.Port
+		dial := a.config.DialFunc
+		a.config.DialFunc = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return dial(ctx, network, fmt.Sprintf("127.0.0.1:%d", to))
+		}
+		_, parts := sqltest.Open(t, a, func(c *sqltable.Config) { c.RetryFor = 30 * time.Second })
+		if _, err := parts[0].Next(); err != nil {
+			t.Fatal(err)
+		}
+		b, err := Parse(other.Address("big"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		other.Promote()
+		to = b.config.Port
+		s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport'")
+		if _, err := parts[0].Next(); !sqltable.IsChanged(err) || !strings.Contains(err.Error(), "timeline 1, and is timeline 2") {
 			t.Error(err)
 		}
 	})

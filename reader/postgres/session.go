@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ import (
 
 // settings make texts of values exact and the same everywhere, and keep a reading from being stopped between two pages. A policy of row
 // security that would hide rows fails the reading.
-const settings = `SET client_encoding = 'UTF8'; SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'; SET IntervalStyle = 'iso_8601'; SET extra_float_digits = 3;
+const settings = `SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'; SET IntervalStyle = 'iso_8601'; SET extra_float_digits = 3;
 	SET bytea_output = 'hex'; SET default_transaction_read_only = on; SET row_security = off; SET statement_timeout = 0; SET lock_timeout = '10s';
 	SET idle_in_transaction_session_timeout = 0; SET application_name = 'tsimport'`
 
@@ -26,7 +27,11 @@ func connect(ctx context.Context, a *Address) (*pgconn.PgConn, error) {
 	if err != nil {
 		return nil, err // it has no password
 	}
-	if err := conn.Exec(ctx, settings).Close(); err != nil {
+	encoding := "UTF8"
+	if conn.ParameterStatus("server_encoding") == "SQL_ASCII" {
+		encoding = "SQL_ASCII" // bytes of no encoding: a row whose texts are not UTF-8 is rejected, and does not end the reading
+	}
+	if err := conn.Exec(ctx, settings+"; SET client_encoding = '"+encoding+"'").Close(); err != nil {
 		return nil, errors.Join(err, conn.Close(ctx))
 	}
 	return conn, nil
@@ -51,14 +56,25 @@ func (a *Address) Name() string { return a.table }
 func (a *Address) Look(ctx context.Context) (sqltable.Session, *sqltable.Table, error) {
 	conn, err := connect(ctx, a)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, passing(err)
 	}
 	t, err := describe(ctx, conn, a)
 	if err != nil {
 		hangUp(conn)
-		return nil, nil, err
+		return nil, nil, passing(err)
 	}
 	return &session{conn: conn, of: t}, t.Table, nil
+}
+
+// passing marks what a server says that is too busy, and a connection that ended.
+func passing(err error) error {
+	switch {
+	case errors.As(err, new(*pgconn.PgError)) && lost(err):
+		return sqltable.Passing(err)
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return sqltable.Passing(fmt.Errorf("%w: %w", sqltable.ErrCut, err))
+	}
+	return err
 }
 
 // samplePages is how many pages of the server are looked at to find where ranges begin.
@@ -242,6 +258,9 @@ func (r rows) Close() error {
 	_, err := r.ResultReader.Close()
 	if large := new(pgproto3.ExceededMaxBodyLenErr); errors.As(err, &large) {
 		return &sqltable.RowTooLarge{Bytes: int64(large.ActualBodyLen), Limit: int64(large.MaxExpectedBodyLen) - rowOverhead}
+	}
+	if pg := new(pgconn.PgError); errors.As(err, &pg) && (pg.Code == "22021" || pg.Code == "22P05") {
+		return fmt.Errorf("the server has no UTF-8 for a text: %w; correct the row, or leave its column out by a query (--query)", err)
 	}
 	return err
 }

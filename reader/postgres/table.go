@@ -167,9 +167,11 @@ func (t *described) describeColumns(ctx context.Context, conn *pgconn.PgConn, oi
 	return nil
 }
 
-// system says which server it is.
+// system says which server it is. A standby that took over has the timeline of before in its control file until its first checkpoint, which may take
+// minutes; the name of the file that it writes to has the new one.
 func system(ctx context.Context, conn *pgconn.PgConn) (string, error) {
-	rows, err := query(ctx, conn, `SELECT (SELECT system_identifier::text FROM pg_control_system()), (SELECT timeline_id::text FROM pg_control_checkpoint())`)
+	rows, err := query(ctx, conn, `SELECT (SELECT system_identifier::text FROM pg_control_system()),
+		CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint()) ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int END::text`)
 	if err != nil {
 		return "", err
 	}

@@ -161,7 +161,7 @@ func (p *part) Next() (source.Piece, error) {
 		if now := time.Now(); until.IsZero() {
 			until = now.Add(p.of.cfg.RetryFor)
 		} else if now.After(until) {
-			return nil, fmt.Errorf("read %s: no session could read on for %v: %w", p.name, p.of.cfg.RetryFor, err)
+			return nil, fmt.Errorf("read %s: no session could read for %v (--retry-for): %w; resume when the server answers", p.name, p.of.cfg.RetryFor, err)
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -304,9 +304,9 @@ func (p *part) fits(values [][]byte) error {
 	return nil
 }
 
-// after says of a row that is too large which one it follows.
+// after says of a row that cannot be read which one it follows.
 func (p *part) after(err error, pg *page, at []keyAt) error {
-	if !errors.As(err, new(*RowTooLarge)) {
+	if p.of.cfg.Server.Lost(err) && !errors.As(err, new(*RowTooLarge)) {
 		return err
 	}
 	key := p.next

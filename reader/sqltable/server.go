@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"tsimport/internal/table"
 	"tsimport/reader/record"
@@ -115,11 +117,43 @@ func (t *Table) Ranges() int { return int(min(t.Bytes/RangeBytes+1, MaxRanges)) 
 // ErrSnapshot is why a reading stops that is to be of one snapshot.
 var ErrSnapshot = errors.New("the session that held the snapshot was lost, and --require-snapshot does not allow another one; start over with --fresh")
 
+// Passing marks an error of a server that was not there, or too busy: the same question may be answered later.
+func Passing(err error) error { return &passingError{err} }
+
+type passingError struct{ error }
+
+// Passing is what package input asks for.
+func (*passingError) Passing() bool { return true }
+
+func (e *passingError) Unwrap() error { return e.error }
+
+// ErrCut is a connection that ended.
+var ErrCut = Passing(errors.New("the server ended the connection"))
+
 // changedError is why a reading cannot continue: what is left would not fit what was read.
 type changedError struct{ was, is string }
 
 func (e *changedError) Error() string {
-	return fmt.Sprintf("the table or its server changed since the load began; it was %s, and is %s; start over with --fresh", e.was, e.is)
+	was, is := strings.Split(e.was, ", "), strings.Split(e.is, ", ")
+	return fmt.Sprintf("the table or its server changed since the load began: it was %s, and is %s; start over with --fresh", only(was, is), only(is, was))
+}
+
+// only is what one list has and the other does not, the first of it.
+func only(list, other []string) string {
+	const most = 4
+	var parts []string
+	for _, one := range list {
+		if !slices.Contains(other, one) && len(parts) <= most {
+			parts = append(parts, one)
+		}
+	}
+	switch n := len(parts); {
+	case n == 0:
+		return "without that"
+	case n > most:
+		parts[most] = "…"
+	}
+	return strings.Join(parts, ", ")
 }
 
 // claimError is why the key of a query is none.

@@ -49,6 +49,12 @@ func (s *Server) Standby() *Server {
 	return r
 }
 
+// Promote makes a standby take over.
+func (s *Server) Promote() {
+	s.t.Helper()
+	s.run("pg_ctl", "-D", s.data(), "-w", "promote")
+}
+
 // prepare makes a folder and finds a port.
 func prepare(t testing.TB) *Server {
 	t.Helper()
