@@ -310,6 +310,7 @@ func TestCopiesThatWouldBeNoCopiesAreRefused(t *testing.T) {
 	p.fill("t", 0, 1200)
 	p.run(0, "table", "create", "numbered", "--pk", "pk1:string", "--pk", "pk2:auto")
 	p.run(0, "table", "create", "other", "--pk", "n:integer", "--max-versions", "4")
+	p.run(0, "table", "create", "texts", "--pk", "pk1:string", "--pk", "pk2:string", "--max-versions", "4")
 	before := dump(t, p.a, "t")
 	for _, tt := range []struct {
 		args string
@@ -322,7 +323,12 @@ func TestCopiesThatWouldBeNoCopiesAreRefused(t *testing.T) {
 		{"t", "copy takes two tables"},
 		{"t new --create --pk pk1", "of the 1200 rows of t would be lost: the key expressions make several rows one, as with pk1="},
 		{"t new --create --pk h:string=md5(pk1,1)", "would be lost"},
-		{"t other", "made of column n"},
+		{"t other", "table other has another primary key (n integer) than t (pk1 string, pk2 integer)"},
+		{"t texts", "table texts has another primary key (pk1 string, pk2 string) than t (pk1 string, pk2 integer)"},
+		{"t texts --pk pk1 --pk pk2", "say with --pk how it is made, with types"},
+		{"t new --create --from-key b --to-key a,3", "no key is in that range"},
+		{"t new --create --since=", "--since \"\": want a time"},
+		{"t new --create --columns a,,b", "a name is empty"},
 		{"t new --create --max-versions 1", "--versions 1"},
 		{"t numbered", "auto-increment key column pk2"},
 		{"numbered new --create", "--pk pk1:string --pk pk2:integer"},

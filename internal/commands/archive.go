@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -188,7 +189,7 @@ func (l *archiveLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *tar
 // check refuses a target that would not have what the archive has.
 func (l *archiveLoad) check(cfg *pipeline.Config, from, to *client.Table, now time.Time) error {
 	m, name := l.archive, cfg.Target.Table
-	if err := fitsKey(m, &cfg.Columns, name, to.Key); err != nil {
+	if err := fitsArchive(m, cfg, "table "+name, to.Key); err != nil {
 		return err
 	}
 	if err := freeMark(m, cfg, to.Key); err != nil {
@@ -235,15 +236,25 @@ func markTaken(source, mark, column string) error {
 	return usagef("rows of %s have cells in column %s, where the marks are to be; give these another column with --mark-column NAME, or leave the cells out with --exclude %s", source, mark, column)
 }
 
-// fitsKey refuses a table with a key column that the archive's rows do not have in their key, unless flags say how the key is made.
-func fitsKey(m *archive.Manifest, columns *plan.Columns, name string, key []table.KeyColumn) error {
-	from := m.KeyColumns()
-	if len(columns.Keys) > 0 || len(columns.Rename) > 0 || !slices.ContainsFunc(key, func(k table.KeyColumn) bool {
-		return !k.Auto && !slices.ContainsFunc(from, func(f table.KeyColumn) bool { return f.Name == k.Name && f.Type == k.Type })
-	}) {
+// fitsKey refuses a key with a column that rows do not have in theirs, unless flags say how it is made: a value of another type is another key.
+func fitsKey(source string, from []table.KeyColumn, cfg *pipeline.Config, target string, key []table.KeyColumn) error {
+	columns := &cfg.Columns
+	if len(columns.Keys) > 0 {
 		return nil
 	}
-	return usagef("table %s has another primary key (%s) than the archive %s (%s); say with --pk how it is made", name, columnsText(key), m.Dir(), columnsText(from))
+	for _, k := range key {
+		at := slices.IndexFunc(from, func(f table.KeyColumn) bool { return columns.To(f.Name) == k.Name })
+		renamed := slices.Contains(slices.Collect(maps.Values(columns.Rename)), k.Name)
+		said := slices.ContainsFunc(cfg.Target.Key, func(s table.KeyColumn) bool { return s.Name == k.Name && s.Type == k.Type })
+		if !k.Auto && !said && (at < 0 && !renamed || at >= 0 && from[at].Type != k.Type) {
+			return usagef("%s has another primary key (%s) than %s (%s); say with --pk how it is made, with types", target, columnsText(key), source, columnsText(from))
+		}
+	}
+	return nil
+}
+
+func fitsArchive(m *archive.Manifest, cfg *pipeline.Config, target string, key []table.KeyColumn) error {
+	return fitsKey("the archive "+m.Dir(), m.KeyColumns(), cfg, target, key)
 }
 
 // keepsApart refuses a key that several rows of the archive would have: a load would write them over each other.

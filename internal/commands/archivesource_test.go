@@ -221,6 +221,18 @@ func TestKeysThatMakeSeveralRowsOfAnArchiveOne(t *testing.T) {
 			t.Errorf("%s: %s", command, text)
 		}
 	}
+	for _, command := range []string{"sync", "verify"} {
+		if text := tsimport(2, command, "ots://tsimport/two", "-t", "other", "-q"); !strings.Contains(text, "has another primary key (h string, a integer) than ots://tsimport/two (a integer, b integer)") {
+			t.Errorf("%s: %s", command, text)
+		}
+	}
+	tsimport(0, "export", "-t", "one", "-o", "keys/", "--columns", "") // as of a variable that is not set
+	if text := tsimport(2, "sync", "keys", "-t", "one", "-q"); !strings.Contains(text, "holds only some columns") {
+		t.Errorf("sync of keys alone: %s", text)
+	}
+	if text := tsimport(2, "export", "-t", "two", "-o", "none/", "--from-key", "2", "--to-key", "1,5", "-q"); !strings.Contains(text, "no key is in that range") {
+		t.Errorf("a range that ends before it begins: %s", text)
+	}
 	if after := tsimport(0, "export", "-t", "one"); after != before {
 		t.Errorf("the table was changed: %s", after)
 	}

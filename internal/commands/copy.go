@@ -12,7 +12,6 @@ import (
 	"tsimport"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/scan"
 	"tsimport/keyexpr"
 	"tsimport/pipeline"
 	"tsimport/pipeline/options"
@@ -149,8 +148,8 @@ func (k *copying) config(c *cli.Context, in *invocation) (cfg pipeline.Config, e
 	if c.IsSet("job-dir") || workTaskOf(c) != nil {
 		more["order"] = plan.LastWins.String() // each row is sent as one process has read it
 	}
-	if text := c.String("since"); text != "" {
-		if k.since, err = parseSince(text); err != nil {
+	if c.IsSet("since") {
+		if k.since, err = parseSince(c.String("since")); err != nil {
 			return cfg, err
 		}
 		if len(textsOf(c, "exclude")) > 0 {
@@ -215,11 +214,20 @@ func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target,
 	if err := copytable.Distinct(from, to); err != nil {
 		return err
 	}
+	if err := setBounds(k.c, &k.scan, from.Table.Key); err != nil {
+		return err
+	}
+	if err := namedAll(cfg.Columns.Only); err != nil {
+		return err
+	}
 	var notes []string
+	if cfg.Columns.Only != nil && len(cfg.Columns.Only) == 0 {
+		notes = append(notes, onlyKeys)
+	}
 	var key []table.KeyColumn
 	define := &cfg.Target.Define
 	if to.Table == nil {
-		notes = copytable.Define(&cfg.Target, &cfg.Columns, from.Table, k.c.IsSet)
+		notes = append(notes, copytable.Define(&cfg.Target, &cfg.Columns, from.Table, k.c.IsSet)...)
 		more, err := defineIndexes(k.c, cfg, from.Table, &client.Admin{Client: to.Client, Context: interrupts.drain, RetryFor: cfg.Write.RetryFor})
 		if err != nil {
 			return err
@@ -231,6 +239,9 @@ func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target,
 		}
 	} else {
 		key, define = to.Table.Key, &to.Table.Definition
+		if err := fitsKey(k.name(), from.Table.Key, cfg, "table "+k.to.name, key); err != nil {
+			return err
+		}
 	}
 	numbered := slices.ContainsFunc(key, func(k table.KeyColumn) bool { return k.Auto })
 	if err := k.checkNumbers(cfg, key, numbered); err != nil {
@@ -244,16 +255,6 @@ func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target,
 	if !k.since.IsZero() {
 		k.scan.Since = k.since.UnixMilli()
 		notes = append(notes, fmt.Sprintf("only cells from %s on are copied: rows and cells that were deleted since, and cells that a put has replaced by none, stay in the target", k.since.Format(time.RFC3339Nano)))
-	}
-	for _, f := range []struct {
-		flag string
-		to   *[]table.Value
-	}{{"from-key", &k.scan.From}, {"to-key", &k.scan.To}} {
-		if k.c.IsSet(f.flag) {
-			if *f.to, err = scan.ParseKey(k.c.String(f.flag), from.Table.Key); err != nil {
-				return usagef("--%s: %v", f.flag, err)
-			}
-		}
 	}
 	check := copytable.Options{
 		To: define, DropExpired: cfg.Target.DropExpired,
@@ -289,14 +290,7 @@ func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target,
 }
 
 // name is the source as it is shown.
-func (k *copying) name() string {
-	if a := k.from.address; a != nil {
-		shown := *a
-		shown.Profile = ""
-		return shown.String()
-	}
-	return k.from.name
-}
+func (k *copying) name() string { return k.from.shown() }
 
 // sides describes both tables.
 func (k *copying) sides(interrupts *interrupts, cfg *pipeline.Config, t *target) (from, to copytable.Side, err error) {

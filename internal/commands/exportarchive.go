@@ -28,6 +28,9 @@ func exportArchive(c *cli.Context, sdk *tablestore.TableStoreClient, described *
 		}
 	}
 	cfg.Scan.Client = sdk
+	if cfg.Scan.Columns != nil && len(cfg.Scan.Columns) == 0 {
+		say(c, c.App.ErrWriter, "note: %s", onlyKeys)
+	}
 	say(c, c.App.ErrWriter, "archiving table %s: each row as it is when its page is read, with all that its cells are", described.Name)
 	r, err := exporting.ToArchive(c.Context, cfg)
 	if err != nil {

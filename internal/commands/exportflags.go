@@ -53,23 +53,17 @@ func checkExportFlags(c *cli.Context, format string) error {
 // exportOf reads the flags that say what of a table is exported, also in words.
 func exportOf(c *cli.Context, t *client.Table) (s tablescan.Config, holds archive.Selection, err error) {
 	s.Table, s.Gate, s.Waits = t, gateOf(c), waitsOf(c, c.App.ErrWriter)
-	for _, f := range []struct {
-		flag string
-		text *string
-		key  *[]table.Value
-	}{{"from-key", &holds.From, &s.From}, {"to-key", &holds.To, &s.To}} {
-		if !c.IsSet(f.flag) {
-			continue
-		}
-		*f.text = c.String(f.flag)
-		if *f.key, err = scan.ParseKey(*f.text, t.Key); err != nil {
-			return s, holds, usagef("--%s: %v", f.flag, err)
-		}
+	if err := setBounds(c, &s, t.Key); err != nil {
+		return s, holds, err
 	}
+	holds.From, holds.To = c.String("from-key"), c.String("to-key")
 	if c.IsSet("columns") {
 		names, err := options.List(c.String("columns"))
 		if err != nil {
 			return s, holds, usagef("--columns: %v", err)
+		}
+		if err := namedAll(names); err != nil {
+			return s, holds, err
 		}
 		s.Columns = []string{}
 		for _, name := range names { // the key is there anyway
@@ -96,6 +90,36 @@ func exportOf(c *cli.Context, t *client.Table) (s tablescan.Config, holds archiv
 	holds.Versions = s.Versions
 	return s, holds, nil
 }
+
+// setBounds has a scan return only the rows from --from-key to --to-key.
+func setBounds(c *cli.Context, s *tablescan.Config, key []table.KeyColumn) (err error) {
+	for _, f := range []struct {
+		flag string
+		to   *[]table.Value
+	}{{"from-key", &s.From}, {"to-key", &s.To}} {
+		if !c.IsSet(f.flag) {
+			continue
+		}
+		if *f.to, err = scan.ParseKey(c.String(f.flag), key); err != nil {
+			return usagef("--%s: %v", f.flag, err)
+		}
+	}
+	if s.From != nil && s.To != nil && scan.CompareBounds(s.From, s.To) >= 0 {
+		return usagef("--from-key %s --to-key %s: no key is in that range: it ends before it begins; the first is inclusive and the last exclusive", c.String("from-key"), c.String("to-key"))
+	}
+	return nil
+}
+
+// namedAll refuses a list of columns with an empty name.
+func namedAll(columns []string) error {
+	if slices.Contains(columns, "") {
+		return usagef("--columns: a name is empty; give names with one comma between them")
+	}
+	return nil
+}
+
+// onlyKeys is the note of a command that reads no columns but the key.
+const onlyKeys = "--columns is empty: rows come with their keys alone"
 
 // setFilter has a scan return only the rows for which the service finds --filter true.
 func setFilter(c *cli.Context, s *tablescan.Config) (err error) {

@@ -24,6 +24,16 @@ type tableArgument struct {
 	address *address.Address // nil where the flags say whose table it is
 }
 
+// shown is the argument without its profile.
+func (a *tableArgument) shown() string {
+	if a.address == nil {
+		return a.name
+	}
+	shown := *a.address
+	shown.Profile = ""
+	return shown.String()
+}
+
 func parseTableArgument(text string) (t tableArgument, err error) {
 	if !address.Is(text) {
 		if err := table.CheckTableName(text); err != nil {

@@ -98,14 +98,17 @@ func tableSource(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config, t
 	if err := copytable.Distinct(a, b); err != nil {
 		return stop, units, err
 	}
+	if b.Table != nil {
+		if err := fitsKey(arg.shown(), a.Table.Key, cfg, "table "+b.Name, b.Table.Key); err != nil {
+			return stop, units, err
+		}
+	}
 	if b.Table != nil && cfg.Write.Marks.ReturnedKeys == "" {
 		if err := copytable.CheckKey(b.Name, b.Table.Key, cfg.Inputs[0], "rows are compared by their keys; verify takes the file that the copy has written with --returned-keys"); err != nil {
 			return stop, units, err
 		}
 	}
-	shown := *arg.address
-	shown.Profile = ""
-	read := tablescan.Config{Client: a.Client, Table: a.Table, Name: shown.String(), RetryFor: cfg.Write.RetryFor, Columns: cfg.Columns.Only, Manner: how}
+	read := tablescan.Config{Client: a.Client, Table: a.Table, Name: arg.shown(), RetryFor: cfg.Write.RetryFor, Columns: cfg.Columns.Only, Manner: how}
 	if cfg.Write.Marks.ReturnedKeys != "" { // a row with a cell in the place of the mark could not be compared
 		if err := seeMark(interrupts.drain, cfg, &read); err != nil {
 			return stop, units, err
@@ -141,7 +144,7 @@ func archiveFits(interrupts *interrupts, cfg *pipeline.Config, to *target) error
 	if err != nil || s.Table == nil {
 		return err // without a table the comparison says so
 	}
-	if err := fitsKey(m, &cfg.Columns, s.Name, s.Table.Key); err != nil || cfg.Write.Marks.ReturnedKeys == "" {
+	if err := fitsArchive(m, cfg, "table "+s.Name, s.Table.Key); err != nil || cfg.Write.Marks.ReturnedKeys == "" {
 		return err
 	}
 	return freeMark(m, cfg, s.Table.Key) // without it no row could be compared

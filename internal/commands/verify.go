@@ -281,7 +281,7 @@ func verifyArchive(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config,
 		return usagef("source and target are the same archive: %s", m.Dir())
 	}
 	if from != nil {
-		if err := fitsKey(from, &cfg.Columns, "of the archive "+m.Dir(), of.Key); err != nil {
+		if err := fitsArchive(from, cfg, "the archive "+m.Dir(), of.Key); err != nil {
 			return err
 		}
 	}

@@ -8,7 +8,7 @@ var rejects = []Entry{
 	reject("BadQuote", "a quoted field does not end, or text follows its closing quote", "correct the quotes, or say with --quote that the file has none"),
 	reject("BadTypeTag", "a value of typed JSON (--format dynamodb or mongodb) contradicts its type: two types, none, or a value that is not of the type", "correct the value; with --format jsonl the objects are loaded as text"),
 	reject("BreaksOrder", "a part of splice(…) has a character that does not sort above the separator, so keys would not be in the order of the parts", "use a lower separator, or splice(auto, …)"),
-	reject("DuplicateCell", "the record has a column twice, with the same timestamp or without one", "leave one of them out"),
+	reject("DuplicateCell", "the record has a column twice, with the same timestamp or without one, or `--rename` makes two of its columns one", "leave one of them out"),
 	reject("EmptyKey", "the first part of a computed key is empty, so all such rows would crowd one place", "give a value with ?? in the key's expression"),
 	reject("ExpressionError", "an expression cannot be computed for this record", "see the message; tsimport explain computes an expression for one value"),
 	reject("InvalidUTF8", "the text is not valid in the file's encoding", "name the encoding with --encoding"),

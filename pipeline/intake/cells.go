@@ -1,6 +1,8 @@
 package intake
 
 import (
+	"fmt"
+
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/encode"
 	"tsimport/pipeline/plan"
@@ -11,8 +13,9 @@ import (
 // be any number.
 type cells struct {
 	plan    *plan.Plan
-	names   map[string]*cellName    // by the names in the records
-	renamed map[string]*encode.Name // of the columns that --rename gives: several names of records may become one
+	names   map[string]*cellName // by the names in the records
+	renamed map[string]*renamed  // by the names that --rename gives
+	record  int                  // its number, by which columns that become one are seen
 	made    []encode.Cell
 	nulls   bool                    // an update deletes columns without a value
 	left    bool                    // the last record has cells that its row does not
@@ -25,6 +28,25 @@ type cellName struct {
 	column table.Column
 	name   *encode.Name  // nil: they are left out
 	why    *table.Reason // or their record is refused
+	from   string        // the name in records
+	to     *renamed      // nil unless other names may become the same
+}
+
+// renamed is a name that --rename gives to a column, of which a record may have one too.
+type renamed struct {
+	name   *encode.Name
+	from   string // the column that has become it
+	record int    // in this record
+}
+
+// become notes that a record has a column of n's, and refuses a second one: their cells would be versions of one.
+func (c *cells) become(n *cellName) *table.Reason {
+	to := n.to
+	if to.record == c.record && to.from != n.from {
+		return &table.Reason{Column: n.column.Name, Code: table.CodeSameCell, Message: fmt.Sprintf("--rename makes the columns %s and %s of the record one; use another name, or --exclude", to.from, n.from)}
+	}
+	to.record, to.from = c.record, n.from
+	return nil
 }
 
 func newCells(p *plan.Plan) *cells {
@@ -35,10 +57,10 @@ func newCells(p *plan.Plan) *cells {
 	if p.Request.Target.DropExpired {
 		window = p.Window()
 	}
-	c := &cells{window: window, plan: p, names: map[string]*cellName{}, renamed: map[string]*encode.Name{}, made: []encode.Cell{}, nulls: p.Request.DeleteNull}
+	c := &cells{window: window, plan: p, names: map[string]*cellName{}, renamed: map[string]*renamed{}, made: []encode.Cell{}, nulls: p.Request.DeleteNull}
 	for _, to := range p.Request.Columns.Rename {
 		if table.CheckColumnName(to) == nil {
-			c.renamed[to] = encode.NewName(to)
+			c.renamed[to] = &renamed{name: encode.NewName(to)}
 		}
 	}
 	return c
@@ -50,6 +72,7 @@ const maxCellNames = 4096
 // make returns the record's cells, or why it is refused. They are valid until the next call, and as long as the record is.
 func (c *cells) make(v *values, rec *record.Record) ([]encode.Cell, *table.Reason) {
 	c.made, c.left, c.expired = c.made[:0], false, 0
+	c.record++
 	if len(c.names) > maxCellNames {
 		clear(c.names) // between records: the encoder tells the columns of a record by the pointers
 	}
@@ -85,6 +108,11 @@ func (c *cells) make(v *values, rec *record.Record) ([]encode.Cell, *table.Reaso
 			c.left = true
 			continue
 		}
+		if n.to != nil {
+			if why := c.become(n); why != nil {
+				return nil, why
+			}
+		}
 		c.left = c.left || from.Kind == record.Null && !c.nulls
 		to := encode.Cell{Name: n.name, At: from.At}
 		if version >= 0 {
@@ -106,7 +134,9 @@ func (c *cells) name(name string) *cellName {
 	column, loaded := c.plan.Cell(name)
 	if n.column = column; loaded {
 		if n.why = c.plan.Unwritable(column.Name); n.why == nil {
-			if n.name = c.renamed[column.Name]; n.name == nil {
+			if n.to = c.renamed[column.Name]; n.to != nil {
+				n.name, n.from = n.to.name, name
+			} else {
 				n.name = encode.NewName(column.Name)
 			}
 		}

@@ -2,6 +2,7 @@ package intake
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"tsimport/internal/table"
@@ -58,9 +59,9 @@ func TestFlagsApplyToCellsByTheirNames(t *testing.T) {
 			r.Columns.Only = []string{"b"}
 		}, "[b=string 0 2 at 5 b=string 0 3 at 4]"},
 		"rename": {func(r *plan.Request) {
-			r.Columns.Rename = map[string]string{"a": "c"}
-			r.Columns.Only = []string{"a", "c"}
-		}, "[c=integer 1  at -1 c=integer 4  at -1]"},
+			r.Columns.Rename = map[string]string{"b": "c"}
+			r.Columns.Only = []string{"a", "b"}
+		}, "[a=integer 1  at -1 c=integer 2  at 5 c=integer 3  at 4]"},
 		"its type": {func(r *plan.Request) {
 			r.Columns.Rename = map[string]string{"a": "x"}
 			r.Columns.Types = map[string]plan.Type{"x": {Type: table.Double}}
@@ -78,6 +79,30 @@ func TestFlagsApplyToCellsByTheirNames(t *testing.T) {
 		made, why := c.make(v, rec)
 		if got := fmt.Sprint(shown(made)); why != nil || got != tt.want {
 			t.Errorf("%s: %s, %v\nwant %s", name, got, why, tt.want)
+		}
+	}
+}
+
+// Their cells would be versions of one column, of which the table may keep one.
+func TestColumnsThatRenamingMakesOneAreRefused(t *testing.T) {
+	c, v := cellsOf(t, func(r *plan.Request) { r.Columns.Rename = map[string]string{"a": "c", "b": "c"} })
+	for _, tt := range []struct {
+		cells []record.Cell
+		want  string
+	}{
+		{[]record.Cell{cellOf("a", 1, 5), cellOf("a", 2, 4)}, "[c=integer 1  at 5 c=integer 2  at 4]"},
+		{[]record.Cell{cellOf("c", 1, 5)}, "[c=integer 1  at 5]"},
+		{[]record.Cell{cellOf("a", 1, 5), cellOf("c", 2, 4)}, "--rename makes the columns a and c of the record one"},
+		{[]record.Cell{cellOf("a", 1, 5), cellOf("x", 1, 5), cellOf("b", 2, 4)}, "--rename makes the columns a and b of the record one"},
+		{[]record.Cell{cellOf("b", 1, 5), cellOf("x", 1, 5)}, "[c=integer 1  at 5 x=integer 1  at 5]"},
+	} {
+		made, why := c.make(v, &record.Record{Fields: []record.Datum{{Kind: record.Integer}}, Cells: tt.cells})
+		got := fmt.Sprint(shown(made))
+		if why != nil {
+			got = why.Message
+		}
+		if !strings.HasPrefix(got, tt.want) || why != nil && why.Code != table.CodeSameCell {
+			t.Errorf("%s, %v, want %s", got, why, tt.want)
 		}
 	}
 }

@@ -122,7 +122,7 @@ type Options struct {
 type Selection struct {
 	From     string   `json:"from_key,omitempty"`
 	To       string   `json:"to_key,omitempty"`
-	Columns  []string `json:"columns,omitempty"`
+	Columns  []string `json:"columns,omitzero"` // nil is all; an empty list none
 	Filter   string   `json:"filter,omitempty"`
 	Where    string   `json:"where,omitempty"`
 	Versions int      `json:"versions,omitempty"` // of each cell; 0 is all
