@@ -78,13 +78,12 @@ func (j *Job) writtenRows(ctx context.Context, i int, written *shardResult) (*sh
 		return nil, nil, err
 	}
 	origin := &shardOrigin{job: j, run: run, key: key, name: fmt.Sprintf("shard %d", i)}
-	list, err := j.readRejects(ctx, written.Rejects)
-	if err != nil {
-		return nil, nil, err
-	}
 	rejected := rundir.Rejected{}
-	for _, one := range list {
+	if err := j.eachReject(ctx, &written.done, func(one *keptReject, _ []byte) error {
 		rejected[origin.name] = append(rejected[origin.name], one.Row+1)
+		return nil
+	}); err != nil {
+		return nil, nil, err
 	}
 	slices.Sort(rejected[origin.name])
 	return origin, rejected, nil

@@ -40,7 +40,7 @@ func (t *splitTask) writeDirectly(ctx context.Context) error {
 	cfg.Checkpoint = pipeline.Checkpoint{None: true}
 	var failed error
 	cfg.Watch = pipeline.Watch{OnWait: cfg.Watch.OnWait, Monitor: cfg.Watch.Monitor, OnKept: func(ordinal int, r *table.Reject) {
-		if err := t.keep(split, ordinal, r); err != nil {
+		if err := t.keep(ctx, split, ordinal, r); err != nil {
 			failed = err
 		}
 	}}
@@ -68,9 +68,9 @@ func (t *splitTask) writeDirectly(ctx context.Context) error {
 }
 
 // keep keeps a rejected record of a split that is written directly.
-func (t *splitTask) keep(split *Split, ordinal int, r *table.Reject) error {
+func (t *splitTask) keep(ctx context.Context, split *Split, ordinal int, r *table.Reject) error {
 	s := t.prepared.Plan.Sources[split.Parts[ordinal].Source]
-	return t.rejects.add(&keptReject{Source: s.Ordinal, Record: r.Location.Record - 1, Header: s.Header, Read: true, Reject: *r})
+	return t.rejects.add(ctx, &keptReject{Source: s.Ordinal, Record: r.Location.Record - 1, Header: s.Header, Read: true, Reject: *r})
 }
 
 // splitOrigin is the sources of a split.

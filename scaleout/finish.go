@@ -6,20 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"tsimport/internal/exitcode"
+	"tsimport/internal/extsort"
 	"tsimport/internal/jobdir"
-	"tsimport/internal/table"
 	"tsimport/pipeline"
-	"tsimport/pipeline/intake"
-	"tsimport/pipeline/plan"
-	"tsimport/pipeline/rundir"
 )
 
 // Summary is the object summary.json: how the whole job ended. It has many fields because it is made of parts.
@@ -110,7 +103,12 @@ func (j *Job) finish(ctx context.Context) (*Summary, error) {
 	if err := j.stopped(ctx); err != nil {
 		return nil, err
 	}
-	f := &finisher{job: j, summary: s, named: map[string]bool{}, by: map[string]bool{}}
+	sorter, err := j.sorter()
+	if err != nil {
+		return nil, err
+	}
+	defer sorter.Close()
+	f := &finisher{job: j, summary: s, rejects: sorter, named: map[string]bool{}, by: map[string]bool{}}
 	*s = Summary{done: j.newDone(nonce()), Planned: j.Plan.Planned, State: pipeline.StateFinished, Target: j.Plan.Job.Target, Table: j.Plan.Job.Table, Inputs: j.Plan.Inputs}
 	s.Live = j.Plan.Live
 	for _, step := range []func(context.Context) error{f.splits, f.shards, f.balance, f.limit, f.comparisons, f.mergeRejects, f.page} {
@@ -129,7 +127,9 @@ func (j *Job) finish(ctx context.Context) (*Summary, error) {
 type finisher struct {
 	job     *Job
 	summary *Summary
-	rejects []*keptReject
+	rejects *extsort.Sorter
+	sorted  *extsort.Sorted // the same, in the order of the inputs
+	again   map[Part]int64  // parts with records that were rejected as they were written, and the last of each
 	rows    []int64         // in runs, by shard
 	named   map[string]bool // objects that results name
 	by      map[string]bool // processes
@@ -147,8 +147,8 @@ func (f *finisher) note(stage int, d *done) {
 	if d.Ended.After(f.ended[stage]) {
 		f.ended[stage] = d.Ended
 	}
-	if d.Rejects != nil {
-		f.named[d.Rejects.Object] = true
+	for _, l := range d.Rejects {
+		f.named[l.Object] = true
 	}
 	f.summary.Rejected += d.Rejected
 }
@@ -182,14 +182,9 @@ func (f *finisher) splits(ctx context.Context) error {
 			}
 			f.rows[e.Shard] += e.Rows
 		}
-		more, err := f.job.readRejects(ctx, r.Rejects)
-		if err != nil {
+		if err := f.takeRejects(ctx, &r.done); err != nil {
 			return err
 		}
-		if int64(len(more)) != r.Rejected {
-			return unfitf("%s is damaged: it has %d rejected records, and %d are kept", splitName(i), r.Rejected, len(more))
-		}
-		f.rejects = append(f.rejects, more...)
 	}
 	f.summary.Splits = len(f.job.Plan.Splits)
 	return nil
@@ -232,11 +227,9 @@ func (f *finisher) shards(ctx context.Context) error {
 				s.ReducedBytes += o.Bytes
 			}
 		}
-		more, err := f.job.readRejects(ctx, r.Rejects)
-		if err != nil {
+		if err := f.takeRejects(ctx, &r.done); err != nil {
 			return err
 		}
-		f.rejects = append(f.rejects, more...)
 	}
 	s.Shards = len(f.job.Plan.Shards)
 	return nil
@@ -245,16 +238,14 @@ func (f *finisher) shards(ctx context.Context) error {
 // balance checks the ledger of the whole job.
 func (f *finisher) balance(context.Context) error {
 	s := f.summary
-	if sum := s.Written + s.Rejected + s.Superseded; sum != s.Read || int64(len(f.rejects)) != s.Rejected {
+	if sum := s.Written + s.Rejected + s.Superseded; sum != s.Read {
 		return fmt.Errorf("the ledger does not balance: %d records read, but %d written + %d rejected + %d superseded = %d", s.Read, s.Written, s.Rejected, s.Superseded, sum)
 	}
-	slices.SortFunc(f.rejects, compareRejects)
-	for i := 1; i < len(f.rejects); i++ {
-		if compareRejects(f.rejects[i-1], f.rejects[i]) == 0 {
-			return fmt.Errorf("the ledger does not balance: record %d of %s was rejected twice", f.rejects[i].Record+1, f.job.Plan.Inputs[f.rejects[i].Source])
-		}
+	var err error
+	if f.sorted, err = f.rejects.Sort(); err != nil {
+		return fmt.Errorf("sort rejected rows: %w", err)
 	}
-	return nil
+	return f.checkRejects()
 }
 
 // limit stops the job if too many records were rejected.
@@ -299,113 +290,6 @@ func (f *finisher) comparisons(ctx context.Context) error {
 		s.RowsPerSecond = float64(s.Written) / s.Seconds
 	}
 	return nil
-}
-
-// mergeRejects writes the rejected records of all splits and shards in the order of the inputs, as a load by one process does.
-func (f *finisher) mergeRejects(ctx context.Context) error {
-	if len(f.rejects) == 0 {
-		return nil
-	}
-	prepared, err := f.job.prepare(ctx)
-	if err != nil {
-		return err
-	}
-	if err := f.job.readAgain(ctx, prepared, f.rejects); err != nil {
-		return err
-	}
-	scratch, err := f.job.folder()
-	if err != nil {
-		return err
-	}
-	dir := filepath.Join(scratch, "rejects")
-	if err := os.RemoveAll(dir); err != nil {
-		return err
-	}
-	folder, err := rundir.Create(dir, prepared.Plan.Headers)
-	if err != nil {
-		return err
-	}
-	for _, r := range f.rejects {
-		if r.Header < 0 || r.Header >= len(prepared.Plan.Headers) {
-			return unfitf("a list of rejected records is damaged: there is no header %d", r.Header)
-		}
-		if err := folder.Reject(r.Header, r.Reject); err != nil {
-			return err
-		}
-	}
-	if err := folder.Close(); err != nil {
-		return err
-	}
-	if f.summary.Reasons, err = rundir.CountReasons(dir); err != nil {
-		return err
-	}
-	for _, path := range folder.RejectsFiles() {
-		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		body, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		if err := f.job.store.Put(ctx, filepath.ToSlash(name), body); err != nil {
-			return fmt.Errorf("keep %s in %s: %w", name, f.job.store, err)
-		}
-		f.summary.RejectsFiles = append(f.summary.RejectsFiles, filepath.ToSlash(name))
-	}
-	return nil
-}
-
-// readAgain reads the records that were rejected as they were written, which were not kept.
-func (j *Job) readAgain(ctx context.Context, prepared *pipeline.Prepared, rejects []*keptReject) error {
-	for _, split := range j.Plan.Splits {
-		for _, part := range split.Parts {
-			wanted := map[int64]*keptReject{}
-			for _, r := range rejects {
-				if !r.Read && r.Source == part.Source && r.Record >= part.Record && (part.Records < 0 || r.Record < part.Record+part.Records) {
-					wanted[r.Record] = r
-				}
-			}
-			if len(wanted) == 0 {
-				continue
-			}
-			if err := j.readPartAgain(ctx, prepared, part, wanted); err != nil {
-				return err
-			}
-		}
-	}
-	for _, r := range rejects {
-		if !r.Read {
-			return fmt.Errorf("record %d of %s was rejected, and is not found again: has the input changed?", r.Record+1, j.Plan.Inputs[r.Source])
-		}
-	}
-	return nil
-}
-
-func (j *Job) readPartAgain(ctx context.Context, prepared *pipeline.Prepared, part Part, wanted map[int64]*keptReject) error {
-	p, err := prepared.Plan.Part(part.Source, part.from())
-	if err != nil {
-		return err
-	}
-	p.Request.Keep = plan.KeepRecord
-	last := slices.Max(slices.Collect(maps.Keys(wanted)))
-	err = eachSplit(ctx, p, j.shards, last-part.Record+1, func(parsed *intake.Parsed) error {
-		for _, b := range parsed.Blocks {
-			for i := range b.Block.Rows {
-				ref := table.Ref{Block: b.Block, Index: int32(i)}
-				r := wanted[ref.Number()]
-				if r == nil {
-					continue
-				}
-				r.Reject, r.Header, r.Read = ref.Reject(r.Reject.Reason), parsed.Split.Header, true
-				if r.Reject.Raw = slices.Clone(r.Reject.Raw); len(r.Reject.Raw) == 0 {
-					r.Reject.Raw = prepared.RejectText(ref.Body())
-				}
-			}
-		}
-		return nil
-	})
-	return errors.Join(err, p.Sources[0].Suspend())
 }
 
 // sweep deletes what no result names: leftovers of attempts that were lost. What is left behind does no harm.

@@ -75,11 +75,12 @@ type splitTask struct {
 	prepared *pipeline.Prepared
 	result   splitResult
 	runs     *runfile.Writer
-	rejects  rejectList
+	rejects  rejectLists
 }
 
 func (j *Job) newSplitTask(ctx context.Context, i int, prepared *pipeline.Prepared) (*splitTask, error) {
 	t := &splitTask{job: j, prepared: prepared, result: splitResult{done: j.newDone(nonce()), Split: i}}
+	t.rejects = rejectLists{store: j.store, name: fmt.Sprintf("rejects/%06d.%s", i, t.result.Attempt)}
 	var err error
 	t.runs, err = runfile.NewWriter(ctx, j.store, fmt.Sprintf("runs/%06d.%s", i, t.result.Attempt), len(j.Plan.Shards))
 	return t, err
@@ -95,7 +96,7 @@ func (t *splitTask) read(ctx context.Context, part Part) error {
 		return err
 	}
 	source := p.Sources[0]
-	if err := eachSplit(ctx, p, t.job.shards, part.Records, t.take); err != nil {
+	if err := eachSplit(ctx, p, t.job.shards, part.Records, func(p *intake.Parsed) error { return t.take(ctx, p) }); err != nil {
 		return err
 	}
 	if f, ok := source.Source.(interface{ Finished() error }); ok && part.Records >= 0 {
@@ -159,11 +160,11 @@ func eachSplit(ctx context.Context, p *plan.Plan, m *shardMap, records int64, ea
 }
 
 // take takes what records became: rows for the shards, and rejects.
-func (t *splitTask) take(p *intake.Parsed) error {
+func (t *splitTask) take(ctx context.Context, p *intake.Parsed) error {
 	t.result.Read += int64(p.Records)
 	for i := range p.Rejects {
 		r := &p.Rejects[i]
-		if err := t.rejects.add(&keptReject{Source: p.Split.Ordinal, Record: p.Split.FirstRecord + int64(r.Span.Record), Header: p.Split.Header, Read: true, Reject: p.Split.Reject(r.Span, r.Reason, r.Raw)}); err != nil {
+		if err := t.rejects.add(ctx, &keptReject{Source: p.Split.Ordinal, Record: p.Split.FirstRecord + int64(r.Span.Record), Header: p.Split.Header, Read: true, Reject: p.Split.Reject(r.Span, r.Reason, r.Raw)}); err != nil {
 			return err
 		}
 	}
@@ -184,15 +185,15 @@ func (t *splitTask) take(p *intake.Parsed) error {
 }
 
 // commit makes the result count, unless another attempt was faster.
-func (t *splitTask) commit(ctx context.Context) (err error) {
+func (t *splitTask) commit(ctx context.Context) error {
 	if err := t.runs.Close(); err != nil {
 		return err
 	}
 	r := &t.result
-	if r.Rejects, err = t.rejects.keep(ctx, t.job, fmt.Sprintf("rejects/%06d.%s", r.Split, r.Attempt)); err != nil {
+	if err := t.rejects.close(ctx, &r.done); err != nil {
 		return err
 	}
-	r.Rejected, r.Rows, r.Bytes, r.Objects, r.Extents = t.rejects.n, t.runs.Rows, t.runs.Raw, t.runs.Objects, t.runs.Extents
+	r.Rows, r.Bytes, r.Objects, r.Extents = t.runs.Rows, t.runs.Raw, t.runs.Objects, t.runs.Extents
 	if sum := r.ended(); sum != r.Read {
 		return fmt.Errorf("the ledger of split %d does not balance: %d records read, and %d rows and rejected records", r.Split, r.Read, sum)
 	}

@@ -9,7 +9,6 @@ import (
 
 	"tsimport/internal/extsort"
 	"tsimport/internal/jobdir"
-	"tsimport/internal/spill"
 	"tsimport/scaleout/runfile"
 )
 
@@ -26,7 +25,7 @@ func (j *Job) reduced(ctx context.Context, shard int, lease *jobdir.Lease) (*red
 		return nil, err
 	}
 	*r = reducedResult{done: j.newDone(fmt.Sprintf("%09d", lease.Epoch)), Shard: shard}
-	sorter, err := extsort.New(extsort.Options{Memory: max(j.o.Load.Limits.Memory/4, 1<<20), Spill: spill.Options{Dir: j.o.Load.Limits.TempDir, MaxBytes: j.o.Load.Limits.TempMax}})
+	sorter, err := j.sorter()
 	if err != nil {
 		return nil, err
 	}

@@ -147,14 +147,7 @@ func TestRowsOnTheirWayThatAreDamagedOrMissingAreNeverSkipped(t *testing.T) {
 		t.Run(damage, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := planned(t)
-				if err := w.start("reader", 3, -1, 0).run(func(ctx context.Context, j *Job) (err error) {
-					for i := range j.Plan.Splits {
-						err = errors.Join(err, j.ReadSplit(ctx, i))
-					}
-					return err
-				}); err != nil {
-					t.Fatal(err)
-				}
+				w.readAll()
 				for name, body := range w.store.objects {
 					if !strings.HasPrefix(name, "runs/") {
 						continue

@@ -17,15 +17,15 @@ import (
 
 // done is what all results begin with.
 type done struct {
-	Version  int       `json:"version"`
-	Plan     string    `json:"plan"` // its ID
-	Attempt  string    `json:"attempt"`
-	By       string    `json:"by"` // the process
-	Started  time.Time `json:"started"`
-	Ended    time.Time `json:"ended"`
-	CPU      float64   `json:"cpu_seconds"`
-	Rejects  *keptList `json:"rejects,omitempty"` // object with rejected records; nil is none
-	Rejected int64     `json:"rejected"`
+	Version  int        `json:"version"`
+	Plan     string     `json:"plan"` // its ID
+	Attempt  string     `json:"attempt"`
+	By       string     `json:"by"` // the process
+	Started  time.Time  `json:"started"`
+	Ended    time.Time  `json:"ended"`
+	CPU      float64    `json:"cpu_seconds"`
+	Rejects  []keptList `json:"rejects,omitempty"` // objects with rejected records
+	Rejected int64      `json:"rejected"`
 }
 
 func (d *done) head() *done { return d }

@@ -81,6 +81,14 @@ func (m *memory) Put(ctx context.Context, name string, body []byte) error {
 	return nil
 }
 
+func (m *memory) PutFile(ctx context.Context, name, file string) error {
+	body, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return m.Put(ctx, name, body)
+}
+
 func (m *memory) Get(_ context.Context, name string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -201,6 +209,14 @@ func (p *process) Put(ctx context.Context, name string, body []byte) error {
 		return err
 	}
 	return errors.Join(p.act(), p.fails())
+}
+
+func (p *process) PutFile(ctx context.Context, name, file string) error {
+	body, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return p.Put(ctx, name, body)
 }
 
 func (p *process) Get(ctx context.Context, name string) ([]byte, error) {

@@ -266,42 +266,43 @@ func (p *shardParser) Close() error {
 	return nil
 }
 
-// origins finds which records of the inputs rows of the run are, by their numbers in the run, increasing.
-func (o *shardOrigin) origins(ctx context.Context, numbers []int64, each func(number int64, r *runfile.Row) error) error {
+// origins finds which records of the inputs rows of the run are: next says their numbers in the run, increasing.
+func (o *shardOrigin) origins(ctx context.Context, next func() (number int64, more bool, err error), each func(number int64, r *runfile.Row) error) error {
 	unpacker, err := runfile.NewUnpacker()
 	if err != nil {
 		return err
 	}
 	defer unpacker.Close()
+	number, more, err := next()
 	var first int64
 	for i := range o.run.Frames {
 		f := &o.run.Frames[i]
-		if len(numbers) == 0 {
+		if err != nil || !more {
 			break
 		}
-		if numbers[0] < first+f.Rows {
+		if number < first+f.Rows {
 			frames, err := runfile.Read(ctx, o.job.store, o.run.Objects, &f.Extent)
 			if err != nil {
 				return err
 			}
-			at := first
-			if _, err := unpacker.Rows(frames, func(r *runfile.Row) error {
-				for len(numbers) > 0 && numbers[0] == at {
-					if err := each(at, r); err != nil {
-						return err
-					}
-					numbers = numbers[1:]
+			at := first - 1
+			if _, err := unpacker.Rows(frames, func(r *runfile.Row) (err error) {
+				if at++; !more || number != at {
+					return nil
 				}
-				at++
-				return nil
+				if err := each(at, r); err != nil {
+					return err
+				}
+				number, more, err = next()
+				return err
 			}); err != nil {
 				return err
 			}
 		}
 		first += f.Rows
 	}
-	if len(numbers) > 0 {
-		return fmt.Errorf("shard %d has no row %d", o.run.Shard, numbers[0])
+	if err == nil && more {
+		err = fmt.Errorf("shard %d has no row %d", o.run.Shard, number)
 	}
-	return nil
+	return err
 }

@@ -2,6 +2,7 @@ package scaleout
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -53,29 +54,40 @@ func (j *Job) beside(drain context.Context, part, parts int) (*Job, error) {
 	return b, nil
 }
 
-// besides starts what writes shards beside this job, which itself works on. Stop ends it and waits for it: what it has not done is open again.
-// Its errors are not reported: whoever takes the task next meets them again.
-func (j *Job) besides(ctx context.Context) (stop func(), err error) {
+// besides starts what writes shards beside this job, which itself works on. When one of them fails, what the process does otherwise ends too,
+// as after an error of its own. Stop ends all and waits for them: what they have not done is open again. It returns why the first has failed.
+func (j *Job) besides(ctx context.Context) (stop func() error, err error) {
 	parts := j.Plan.atATime()
-	drain, end := context.WithCancel(j.o.Drain)
+	whole := j.o.Drain
+	drain, end := context.WithCancelCause(whole)
 	var group errgroup.Group
-	stop = func() {
-		end()
-		_ = group.Wait() // as above
+	stop = func() error {
+		end(nil)
+		err := group.Wait()
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.o.Drain = whole
+		return err
 	}
 	for part := 1; part < parts; part++ {
 		b, err := j.beside(drain, part, parts)
 		if err != nil {
-			stop()
-			return nil, err
+			return stop, err
 		}
 		group.Go(func() error {
-			defer b.Close()
-			return b.writeOpen(ctx)
+			err := b.writeOpen(ctx)
+			if drain.Err() != nil && errors.Is(err, context.Cause(drain)) {
+				err = nil // it was ended
+			}
+			if err = errors.Join(err, b.Close()); err != nil {
+				end(err)
+			}
+			return err
 		})
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.o.Drain = drain
 	j.parts = parts
 	j.o.divide(parts)
 	return stop, nil

@@ -14,9 +14,19 @@ import (
 const lookEvery = 2 * time.Second
 
 // Work takes tasks until the job is done, together with any number of other processes. A task whose process is gone is taken over.
-func (j *Job) Work(ctx context.Context) (*Summary, error) {
-	stop := func() {}
-	defer func() { stop() }()
+func (j *Job) Work(ctx context.Context) (s *Summary, err error) {
+	stop := func() error { return nil }
+	defer func() {
+		switch failed := stop(); {
+		case failed == nil:
+		case errors.Is(err, failed), errors.Is(failed, err): // it has ended what this part did, or the same has ended both
+			err = failed
+		case s != nil:
+			j.o.Say("warning: the load is done, and a part of this process has failed before: %v", failed)
+		default:
+			err = errors.Join(err, failed)
+		}
+	}()
 	for writing := j.Plan.Direct; ; {
 		if err := j.rest(ctx); err != nil {
 			return nil, err

@@ -3,13 +3,15 @@ package scaleout
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
+	"tsimport/internal/extsort"
 	"tsimport/internal/jobdir"
 	"tsimport/internal/table"
 	"tsimport/pipeline"
@@ -147,56 +149,66 @@ func (j *Job) takeReport(ctx context.Context, r *shardResult, report *pipeline.R
 	if report.Rejected == 0 {
 		return nil
 	}
-	why := map[int64]*rundir.Reason{}
-	if err := rundir.EachReason(report.RunDir, func(line *rundir.Reason) {
-		one := *line
-		why[one.Record-1] = &one
-	}); err != nil {
+	sorted, err := j.sortReasons(report.RunDir)
+	if err != nil {
 		return err
 	}
-	var numbers []int64
-	for n := range why {
-		numbers = append(numbers, n)
+	defer sorted.Close()
+	lists := rejectLists{store: j.store, name: fmt.Sprintf("rejects/shard-%04d.%s", r.Shard, r.Attempt)}
+	why := sorted.Range(nil, nil)
+	next := func() (number int64, more bool, err error) {
+		if !why.Next() {
+			return 0, false, why.Err()
+		}
+		return int64(binary.BigEndian.Uint64(why.Key())), true, nil
 	}
-	slices.Sort(numbers)
-	var all []*keptReject
-	if err := origin.origins(ctx, numbers, func(number int64, row *runfile.Row) error {
-		w := why[number]
+	if err := origin.origins(ctx, next, func(number int64, row *runfile.Row) error {
+		var w rundir.Reason
+		if err := json.Unmarshal(why.Value(), &w); err != nil {
+			return err
+		}
 		one := &keptReject{Source: row.Source, Record: row.Record, Row: number, Reject: table.Reject{
 			Reason: table.Reason{Column: w.Column, Code: w.Code, Message: w.Message, Value: w.Value, MaybeApplied: w.MaybeApplied},
 		}}
-		all = append(all, one)
-		if !j.Plan.Live {
-			return nil
+		if j.Plan.Live { // Read again it would be another record.
+			prepared, err := j.prepare(ctx)
+			if err != nil {
+				return err
+			}
+			one.Header, one.Read, one.Reject.Raw = prepared.Plan.Sources[row.Source].Header, true, prepared.RejectText(row.Body)
 		}
-		// Read again it would be another record.
-		prepared, err := j.prepare(ctx)
-		if err != nil {
-			return err
-		}
-		one.Header, one.Read, one.Reject.Raw = prepared.Plan.Sources[row.Source].Header, true, prepared.RejectText(row.Body)
-		return nil
+		return lists.add(ctx, one)
 	}); err != nil {
 		return err
 	}
-	slices.SortFunc(all, compareRejects)
-	var list rejectList
-	for _, one := range all {
-		if err := list.add(one); err != nil {
-			return err
-		}
+	if r.Refused != lists.n {
+		return fmt.Errorf("the ledger of shard %d does not balance: %d rows were rejected, and %d are kept", r.Shard, r.Refused, lists.n)
 	}
-	var err error
-	r.Rejected = list.n
-	if r.Refused != list.n {
-		return fmt.Errorf("the ledger of shard %d does not balance: %d rows were rejected, and %d are kept", r.Shard, r.Refused, list.n)
-	}
-	r.Rejects, err = list.keep(ctx, j, fmt.Sprintf("rejects/shard-%04d.%s", r.Shard, r.Attempt))
-	return err
+	return lists.close(ctx, &r.done)
 }
 
-func compareRejects(a, b *keptReject) int {
-	return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Record, b.Record))
+// sortReasons sorts why rows of a run were rejected by their numbers in it.
+func (j *Job) sortReasons(run string) (*extsort.Sorted, error) {
+	sorter, err := j.sorter()
+	if err != nil {
+		return nil, err
+	}
+	var failed error
+	err = rundir.EachReason(run, func(line *rundir.Reason) {
+		text, err := json.Marshal(line)
+		if err == nil {
+			err = sorter.Add(binary.BigEndian.AppendUint64(nil, uint64(line.Record-1)), text)
+		}
+		failed = cmp.Or(failed, err)
+	})
+	var sorted *extsort.Sorted
+	if err = cmp.Or(err, failed); err == nil {
+		sorted, err = sorter.Sort()
+	}
+	if err != nil {
+		_ = sorter.Close() // what is left on disk goes with the process
+	}
+	return sorted, err
 }
 
 func writtenOf(report *pipeline.Report) written {

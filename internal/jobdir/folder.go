@@ -64,6 +64,22 @@ func (f folder) Put(_ context.Context, name string, body []byte) error {
 	return atomicfile.WriteBytes(file, atomicfile.Options{Perm: 0o600}, body)
 }
 
+func (f folder) PutFile(_ context.Context, name, file string) error {
+	from, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to := f.file(name)
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	return atomicfile.Write(to, atomicfile.Options{Perm: 0o600}, func(w io.Writer) error {
+		_, err := io.Copy(w, from)
+		return err
+	})
+}
+
 func (f folder) Get(_ context.Context, name string) ([]byte, error) { return os.ReadFile(f.file(name)) }
 
 func (f folder) GetRange(_ context.Context, name string, from, n int64) (body []byte, err error) {

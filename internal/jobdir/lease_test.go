@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -39,6 +40,14 @@ func (m *memory) PutAbsent(_ context.Context, name string, body []byte) error {
 	}
 	m.objects[name] = string(body)
 	return nil
+}
+
+func (m *memory) PutFile(ctx context.Context, name, file string) error {
+	body, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return m.Put(ctx, name, body)
 }
 
 func (m *memory) Put(_ context.Context, name string, body []byte) error {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -24,6 +25,8 @@ type Store interface {
 	PutAbsent(ctx context.Context, name string, body []byte) error
 	// Put replaces an object whole. After an error it may have been put; or may yet be.
 	Put(ctx context.Context, name string, body []byte) error
+	// PutFile is Put of what a file of this machine has, however large it is.
+	PutFile(ctx context.Context, name, file string) error
 	// Get returns an object, fs.ErrNotExist if there is none.
 	Get(ctx context.Context, name string) ([]byte, error)
 	// GetRange returns n bytes of an object from an offset, all of which must be there.
@@ -90,7 +93,7 @@ type objects struct {
 func (o objects) String() string { return o.service.Scheme() + "://" + o.bucket + "/" + o.prefix }
 
 func (o objects) PutAbsent(ctx context.Context, name string, body []byte) error {
-	err := o.service.Put(ctx, o.bucket, o.prefix+name, body, true)
+	err := o.service.Put(ctx, o.bucket, o.prefix+name, bytes.NewReader(body), true)
 	if errors.Is(err, objectstore.ErrExists) {
 		return ErrExists
 	}
@@ -98,7 +101,16 @@ func (o objects) PutAbsent(ctx context.Context, name string, body []byte) error 
 }
 
 func (o objects) Put(ctx context.Context, name string, body []byte) error {
-	return o.service.Put(ctx, o.bucket, o.prefix+name, body, false)
+	return o.service.Put(ctx, o.bucket, o.prefix+name, bytes.NewReader(body), false)
+}
+
+func (o objects) PutFile(ctx context.Context, name, file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return o.service.Put(ctx, o.bucket, o.prefix+name, f, false)
 }
 
 func (o objects) Get(ctx context.Context, name string) ([]byte, error) {
@@ -231,6 +243,14 @@ func (r retrying) Put(ctx context.Context, name string, body []byte) error {
 	return attempt(ctx, len(body), func(ctx context.Context) error { return r.Store.Put(ctx, name, body) })
 }
 
+func (r retrying) PutFile(ctx context.Context, name, file string) error {
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	return attempt(ctx, int(info.Size()), func(ctx context.Context) error { return r.Store.PutFile(ctx, name, file) })
+}
+
 func (r retrying) Get(ctx context.Context, name string) (body []byte, err error) {
 	err = attempt(ctx, 0, func(ctx context.Context) error {
 		body, err = r.Store.Get(ctx, name)
@@ -289,6 +309,9 @@ func (b below) PutAbsent(ctx context.Context, name string, body []byte) error {
 }
 func (b below) Put(ctx context.Context, name string, body []byte) error {
 	return b.Store.Put(ctx, b.prefix+name, body)
+}
+func (b below) PutFile(ctx context.Context, name, file string) error {
+	return b.Store.PutFile(ctx, b.prefix+name, file)
 }
 func (b below) Get(ctx context.Context, name string) ([]byte, error) {
 	return b.Store.Get(ctx, b.prefix+name)

@@ -1,10 +1,10 @@
 package objectstore
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"regexp"
@@ -177,8 +177,8 @@ func other(err error) error {
 	return err
 }
 
-func (s ossService) Put(ctx context.Context, bucket, key string, body []byte, absent bool) error {
-	request := &oss.PutObjectRequest{Bucket: oss.Ptr(bucket), Key: oss.Ptr(key), Body: bytes.NewReader(body)}
+func (s ossService) Put(ctx context.Context, bucket, key string, body io.ReadSeeker, absent bool) error {
+	request := &oss.PutObjectRequest{Bucket: oss.Ptr(bucket), Key: oss.Ptr(key), Body: body}
 	if absent {
 		request.ForbidOverwrite = oss.Ptr("true")
 	}

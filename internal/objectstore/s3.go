@@ -1,10 +1,10 @@
 package objectstore
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -179,8 +179,8 @@ func (s s3Service) Get(ctx context.Context, bucket, key string, off, n int64, ma
 	return answer, nil
 }
 
-func (s s3Service) Put(ctx context.Context, bucket, key string, body []byte, absent bool) error {
-	request := &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(body)}
+func (s s3Service) Put(ctx context.Context, bucket, key string, body io.ReadSeeker, absent bool) error {
+	request := &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: body}
 	if absent {
 		request.IfNoneMatch = aws.String("*")
 	}

@@ -24,7 +24,7 @@ type Service interface {
 	Get(ctx context.Context, bucket, key string, off, n int64, match string) (*Answer, error)
 	// Put replaces an object whole. With absent it makes one only if there is none, and returns ErrExists otherwise. After any
 	// error but ErrExists and an *Error below 500 the object may have been put.
-	Put(ctx context.Context, bucket, key string, body []byte, absent bool) error
+	Put(ctx context.Context, bucket, key string, body io.ReadSeeker, absent bool) error
 	// Delete removes an object; that there is none is not an error.
 	Delete(ctx context.Context, bucket, key string) error
 }
