@@ -50,7 +50,7 @@ func TestTheHowToOfManyMachinesRuns(t *testing.T) {
 	must(t, err)
 	ran := 0
 	for _, block := range shellBlock.FindAllStringSubmatch(string(text), -1) {
-		for line := range strings.Lines(block[1]) {
+		for line := range strings.Lines(continuation.ReplaceAllString(block[1], " ")) {
 			if strings.HasPrefix(line, "ossutil ") { // another program
 				continue
 			}

@@ -2,7 +2,7 @@
 
 docs/ becomes PAGES/en, docs/zh becomes PAGES/zh, README.md and README.zh.md their first pages. The page of commands and flags is what
 BINARY says of itself. Links are rewritten to where their targets are; one to a file that is not a page (a source, a manifest) leads to
-a copy of the file.
+a copy of the file. A link whose text is the name of a page gets the page's title.
 """
 
 import posixpath
@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 LINK = re.compile(r"(\]\()([^)\s#]+)")
+NAMED = re.compile(r"\[[\w-]+\.md\](?=\(([^)\s#]+)[)#])")
 FENCE = re.compile(r"(?sm)^```.*?^```")
 # Pages outside docs/ that the site has beside those of docs/, and the first page of each language.
 PROJECT = ["CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
@@ -54,11 +55,15 @@ def rewrite(text, page, at, root, out, languages):
             return match.group(1) + posixpath.relpath(copy(files[0], root, out), here or ".")
         return match.group(1) + posixpath.relpath(copy(source, root, out), here or ".")
 
+    def title(match):
+        target = root / posixpath.normpath(posixpath.join(posixpath.dirname(page), match.group(1)))
+        return "[" + target.read_text().split("\n", 1)[0].removeprefix("# ") + "]"
+
     parts, end = [], 0
     for fence in FENCE.finditer(text):
-        parts += [LINK.sub(link, text[end : fence.start()]), fence.group(0)]
+        parts += [LINK.sub(link, NAMED.sub(title, text[end : fence.start()])), fence.group(0)]
         end = fence.end()
-    return "".join(parts) + LINK.sub(link, text[end:])
+    return "".join(parts) + LINK.sub(link, NAMED.sub(title, text[end:]))
 
 
 def copy(source, root, out):
@@ -90,6 +95,7 @@ def main(root, binary, pages):
             to.parent.mkdir(parents=True, exist_ok=True)
             to.write_text(rewrite((root / page).read_text(), page, at, root, out, others))
         (out / "commands.md").write_text(commands(binary))
+        shutil.copyfile(Path(__file__).with_name("site.css"), out / "site.css")
         for picture in sorted((root / "docs" / "pictures").glob("*.*")):
             (out / "pictures").mkdir(exist_ok=True)
             shutil.copyfile(picture, out / "pictures" / picture.name)
