@@ -149,7 +149,7 @@ func TestBannedWordsAreNotUsed(t *testing.T) {
 // isPlaceOfWords leaves out folders that a working copy may hold beside the repository's own.
 func isPlaceOfWords(folder string) bool {
 	switch top, _, _ := strings.Cut(folder, "/"); top {
-	case "try", "tsimport-store", "tsimport-runs", "node_modules":
+	case "dist", "try", "tsimport-store", "tsimport-runs", "node_modules":
 		return false
 	}
 	return !strings.HasSuffix(folder, "/node_modules") && !strings.HasSuffix(folder, "/venv")
