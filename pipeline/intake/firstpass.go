@@ -22,9 +22,9 @@ import (
 const (
 	// sectionRows is how many rows a section has on average. The service splits a partition in the middle of the keys that it has got so
 	// far: many small sections show it where that is, few large ones do not, and the parts come out uneven.
-	sectionRows = 50
+	sectionRows = 20
 	// A section of records that never were text has up to pagedRows times as many rows, and no more than 1/pagedShare of its split.
-	pagedRows  = 40
+	pagedRows  = 100
 	pagedShare = 32
 	// tellingSections is after how many sections it is looked whether a schedule is worth a first pass.
 	tellingSections = 32
@@ -56,7 +56,7 @@ func (f *Flow) firstPass(ctx context.Context, sources []*plan.Source, l pass) (h
 	f.parsers(group, func(p *parser) error {
 		p.anyOrder = true
 		return p.run(ctx, order.work, func(ctx context.Context, j *job) {
-			p.findSections(ctx, j, rowsOf{f.scheduling.rows(), c.rest.Rows()}, l.textOnly)
+			p.findSections(ctx, j, rowsOf{f.scheduling.rows(), c.rest.Rows(), c.rest.Even()}, l.textOnly)
 		})
 	})
 	var failed error
@@ -146,19 +146,45 @@ func (c *collector) add(s readorder.Section) bool {
 }
 
 // worthwhile reports whether a schedule of the sections differs enough from their own order: where most of them share keys, the
-// input is shuffled already, or nothing can be moved.
+// input is shuffled already, or nothing can be moved. Short sections say nothing: a few keys seldom meet others.
 func worthwhile(sections []readorder.Section) bool {
-	moved := 0
+	records := int64(0)
+	for i := range sections {
+		records += sections[i].Records
+	}
+	telling := func(i int32) bool { return 2*sections[i].Records*int64(len(sections)) >= records }
+	var own, made []int32
 	for i, s := range readorder.Order(sections, 0) {
-		if i != int(s) {
+		if telling(int32(i)) {
+			own = append(own, int32(i))
+		}
+		if telling(s) {
+			made = append(made, s)
+		}
+	}
+	moved := 0
+	for k := range own {
+		if own[k] != made[k] {
 			moved++
 		}
 	}
-	return moved > len(sections)/2
+	return moved > len(own)/2
 }
 
-// rowsOf is how many rows sections have on average: those of a small input, and those of this one.
-type rowsOf struct{ small, these int }
+// rowsOf is how many rows sections have on average: those of a small input, and those of this one; and whether all are alike.
+type rowsOf struct {
+	small, these int
+	even         bool
+}
+
+// of returns the rows of a short section and of a long one.
+func (r rowsOf) of() (short, long int) {
+	if r.even {
+		return r.these, r.these
+	}
+	short = readorder.Short(r.small)
+	return short, 2*r.these - short
+}
 
 // findSections cuts the split of a job into sections.
 func (p *parser) findSections(ctx context.Context, j *job, rows rowsOf, textOnly bool) {
@@ -184,8 +210,8 @@ func (sp *sourceParser) sections(split source.Split, rows rowsOf) (*Parsed, erro
 		rows.small = max(rows.small, min(pagedRows*rows.small, int(split.Rows/pagedShare)))
 		rows.these = max(rows.these, rows.small)
 	}
-	m := &sectionMaker{split: split, made: &Parsed{}, rows: readorder.Short(rows.small)}
-	m.next = 2*rows.these - m.rows
+	m := &sectionMaker{split: split, made: &Parsed{}}
+	m.rows, m.next = rows.of()
 	records, lines, err := sp.parser.Parse(split, func(rec *record.Record) { m.add(rec.Span, sp.values.appendKey(m.buffer[:0], rec)) })
 	if err != nil {
 		return nil, err

@@ -71,7 +71,7 @@ func (f *Flow) findSorted(ctx context.Context, sources []*plan.Source) (regions 
 	if err != nil || ctx.Err() != nil || f.scheduling.When == WhenItPays && !worthwhile(sections) {
 		return nil, false // as for a schedule
 	}
-	for _, i := range readorder.Order(sections, 0) {
+	for _, i := range readorder.Spread(sections) {
 		s := &sections[i]
 		g := &region{section: s, source: bySource[s.Source], records: []int64{s.Records}, first: s.Record, line: s.Line}
 		if len(s.Keys) > 0 {

@@ -6,24 +6,29 @@ import "sync/atomic"
 // long ones to their neighbours, and asks for longer ones.
 type Builder struct {
 	limit    int
-	short    int64 // rows of a short section
+	even     bool // all sections are alike
 	rows     atomic.Int64
 	sections []Section
+	since    int64 // records from where the last period should have begun
+	alone    bool  // the last one is short, and none is joined to it
 	held     int
 	coarse   bool // larger ones were asked for
 	full     bool
 }
 
+// fewSections is for how many sections there must be room, if every other one is to be a short one.
+const fewSections = 512
+
 // NewBuilder makes a builder of sections of about so many rows on average that take so many bytes at most.
 func NewBuilder(rows, bytes int) *Builder {
-	b := &Builder{limit: bytes, short: int64(Short(rows))}
+	b := &Builder{limit: bytes, even: bytes < fewSections*(sectionBytes+2*intervalBytes)}
 	b.rows.Store(int64(rows))
 	return b
 }
 
 // NewHead makes a builder of sections that stay where they are: they are as long as they may be.
 func NewHead(bytes int) *Builder {
-	b := &Builder{limit: bytes, coarse: true}
+	b := &Builder{limit: bytes, coarse: true, even: true}
 	b.rows.Store(maxRows)
 	return b
 }
@@ -31,6 +36,9 @@ func NewHead(bytes int) *Builder {
 // Short is how many rows a short section has where sections have so many on average. Rows that are spread over many short sections show
 // the service what all of the keys are like before much is written.
 func Short(rows int) int { return max(1, rows/5) }
+
+// Even reports whether all sections should be alike: there is room for few.
+func (b *Builder) Even() bool { return b.even }
 
 // Rows is how many rows the next sections should have on average. Any goroutine may call it.
 func (b *Builder) Rows() int { return int(b.rows.Load()) }
@@ -73,26 +81,34 @@ func (b *Builder) Full() bool { return b.full }
 // Sections returns the sections in the order of the input.
 func (b *Builder) Sections() []Section { return b.sections }
 
-// push puts a section after the others. Sections that were asked for before larger ones were are joined.
+// push puts a section after the others. When larger ones were asked for, a section stays as short as it is where a period begins, and the
+// others up to the next period become one. A period has the rows of two sections: wherever in the input they stand, the short ones have the
+// same density. Of an even builder's sections each is a period.
 func (b *Builder) push(to []Section, s Section) []Section {
-	if n := len(to); b.coarse && n > 0 {
-		last := &to[n-1]
-		if s.follows(last) && last.Records+s.Records <= b.want(n-1) && last.Bytes+s.Bytes <= maxBytes {
-			b.held -= last.held() + s.held()
-			last.join(&s)
-			b.held += last.held()
-			return to
-		}
+	n := len(to)
+	if n == 0 {
+		b.since = 0
 	}
-	return append(to, s)
-}
-
-// want is how many rows the i-th section may have.
-func (b *Builder) want(i int) int64 {
-	if i%2 == 0 && b.short > 0 {
-		return b.short
+	period := b.rows.Load()
+	begins := 4*b.since >= 3*period
+	if !b.even {
+		period *= 2
+		begins = 4*b.since >= 3*period && 4*s.Records <= period || b.since >= 2*period
 	}
-	return 2*b.rows.Load() - b.short
+	if begins {
+		b.since -= period // so that they are a period apart on average
+	}
+	b.since += s.Records
+	alone := b.alone
+	b.alone = (begins || n == 0) && !b.even
+	if !b.coarse || n == 0 || begins || alone || !s.follows(&to[n-1]) || to[n-1].Bytes+s.Bytes > maxBytes {
+		return append(to, s)
+	}
+	last := &to[n-1]
+	b.held -= last.held() + s.held()
+	last.join(&s)
+	b.held += last.held()
+	return to
 }
 
 // coarsen joins neighbours until half of the bytes are free.

@@ -40,6 +40,23 @@ func Order(sections []Section, head int) []int32 {
 	return order
 }
 
+// Spread returns the places of the sections in an order as Order's, in which no section waits for another.
+func Spread(sections []Section) []int32 {
+	o := &ordering{low: make([]int32, len(sections))}
+	places, _ := ends(sections)
+	order := make([]int32, len(sections))
+	for i, at := 0, 0; i < len(sections); i++ {
+		order[i], o.low[i] = int32(i), -1
+		if n := len(sections[i].Keys); n > 0 {
+			o.low[i] = places[at]
+			at += 2 * n
+		}
+	}
+	o.rank(sections, 0)
+	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(o.turn[a], o.turn[b]) })
+	return order
+}
+
 // ordering is what Order works with.
 type ordering struct {
 	waits []int32 // earlier sections that must come first, by section
@@ -131,8 +148,9 @@ func (o *ordering) rank(sections []Section, head int) {
 	}
 	slices.SortStableFunc(byKey, func(a, b int32) int { return cmp.Compare(o.low[a], o.low[b]) })
 	var short, long []int32
+	usual := usualOfShort(sections[head:])
 	for _, i := range byKey {
-		if 2*sections[i].Records*int64(len(byKey)) < total {
+		if n := sections[i].Records; n <= 2*usual && 2*n*int64(len(byKey)) < total {
 			short = append(short, i)
 		} else {
 			long = append(long, i)
@@ -140,6 +158,20 @@ func (o *ordering) rank(sections []Section, head int) {
 	}
 	o.turn = make([]int32, len(sections))
 	o.takeTurns(sections, long, o.takeTurns(sections, short, 0))
+}
+
+// usualOfShort returns the records of a short section among others, of which half are short: what is left at the end of a split may be
+// less than a long section and still too much for one place of the keys to begin with.
+func usualOfShort(sections []Section) int64 {
+	records := make([]int64, len(sections))
+	for i := range sections {
+		records[i] = sections[i].Records
+	}
+	slices.Sort(records)
+	if len(records) == 0 {
+		return 0
+	}
+	return records[len(records)/4]
 }
 
 // takeTurns gives the sections, which are in the order of their keys, the turns from the given one on, and returns the next turn.

@@ -275,6 +275,76 @@ func TestABuilderOfManySmallSourcesSaysThatItIsFull(t *testing.T) {
 	}
 }
 
+// A large input is cut into larger and larger sections while it is looked at. The beginning of its schedule still has rows of all keys alike:
+// a partition that is split in the middle of what it has got by then is split near the middle of all.
+func TestALargeInputIsReadEvenlyFromItsBeginning(t *testing.T) {
+	const (
+		rows, parts  = 1_000_000, 16
+		rowsOfSplits = 9_973
+	)
+	for _, bytes := range []int{512 << 10, 1 << 20, 4 << 20} {
+		b := NewBuilder(20, bytes)
+		for from := 0; from < rows; from += rowsOfSplits {
+			to := min(from+rowsOfSplits, rows)
+			these, short := b.Rows(), true
+			for at := from; at < to; short = !short {
+				n := Short(20)
+				if !short {
+					n = 2*these - n
+				}
+				n = min(n, to-at)
+				b.Add(Section{Record: int64(at), Records: int64(n), Lines: int64(n), Line: int64(at) + 1, Offset: int64(10*at) + 10, Bytes: int64(10 * n),
+					Keys: Cover([][]byte{fmt.Appendf(nil, "%08d", at), fmt.Appendf(nil, "%08d", at+n-1)})})
+				at += n
+			}
+		}
+		sections := b.Sections()
+		var read, longest int64
+		var of [parts]int64
+		next := int64(len(sections)) // rows after which it is looked
+		for _, i := range Order(sections, 0) {
+			s := &sections[i]
+			of[s.Record*parts/rows] += s.Records
+			longest = max(longest, s.Records)
+			if read += s.Records; read < next {
+				continue
+			}
+			next *= 2
+			// One section more or less cannot be helped.
+			least, most := slices.Min(of[:]), slices.Max(of[:])
+			if mean, some := read/parts, read/parts/20+2*longest; most > mean+some || least < mean-some {
+				t.Errorf("%d sections: of the first %d rows a sixteenth of the keys has %d to %d", len(sections), read, least, most)
+			}
+		}
+		if read != rows {
+			t.Errorf("%d rows in the sections, want %d", read, rows)
+		}
+	}
+}
+
+func TestSectionsThatMeetAreSpreadWhereNoneWaits(t *testing.T) {
+	const n, parts = 4000, 16
+	var sections []Section
+	for i := range n { // each shares a key with the next
+		sections = append(sections, Section{Record: int64(10 * i), Records: 10, Keys: Cover([][]byte{fmt.Appendf(nil, "%06d", i), fmt.Appendf(nil, "%06d", i+1)})})
+	}
+	order := Spread(sections)
+	var of [parts]int
+	for k, i := range order {
+		of[int(i)*parts/n]++
+		if least, most := slices.Min(of[:]), slices.Max(of[:]); most-least > 6 {
+			t.Fatalf("of the first %d sections a sixteenth of the keys has %d to %d", k+1, least, most)
+		}
+	}
+	slices.Sort(order)
+	if order = slices.Compact(order); len(order) != n || order[0] != 0 || order[n-1] != n-1 {
+		t.Errorf("the order has not every section once")
+	}
+	if first := Order(sections, 0); first[0] != 0 || !slices.IsSorted(first) {
+		t.Errorf("sections that meet do not keep their order: %v", first[:10])
+	}
+}
+
 func TestASumTellsAnyChangedByte(t *testing.T) {
 	text := []byte("0,1,2\n\x00\x00,1\n7,8,9\n")
 	sum := func(p []byte) Sum {
