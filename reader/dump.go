@@ -71,6 +71,9 @@ func (s *File) readDump() error {
 		return err
 	}
 	s.dump.table, s.dump.truncated = t, d.Truncated
+	if d.Truncated != nil && t.Key == nil { // pg_dump writes keys after the rows
+		s.Hint = fmt.Sprintf("%s does not say the key of its table: %v", s.Name, d.Truncated)
+	}
 	s.text.offset, s.text.lines = t.From, int(t.Lines)
 	names := make([]string, len(t.Columns))
 	for i, c := range t.Columns {

@@ -213,7 +213,7 @@ func looksLike(in charset.Encoding, text []byte) string {
 // EncodingHint returns advice about a value that is not in the source's encoding, to be put after what is wrong: what the beginning of
 // the source looks like, or, where that is fine, the value.
 func (s *File) EncodingHint(value []byte) string {
-	if s.rowwise() {
+	if s.rowwise() || s.dump != nil {
 		return "" // it is UTF-8 by definition
 	}
 	if s.looks != "" {

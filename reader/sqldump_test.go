@@ -126,6 +126,25 @@ func TestADumpThatIsNotWholeFailsAfterTheRowsBefore(t *testing.T) {
 	}
 }
 
+func TestADumpThatEndsBeforeTheKeyOfItsTableSaysWhyItHasNone(t *testing.T) {
+	for name, text := range dumpsOf(500) {
+		s, err := Open(t.Context(), itemOf(t, "in.sql", text[:bytes.Index(text, []byte("499"))-10]), Options{Named: Named{Table: "t"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		about := s.About()
+		if has := len(about.Declared.Key) > 0; has == (about.Hint != "") || about.Hint != "" && !strings.Contains(about.Hint, "not whole") {
+			t.Errorf("%s: key %q, hint %q", name, about.Declared.Key, about.Hint)
+		}
+		if hint := s.EncodingHint([]byte("caf\xe9")); hint != "" { // it takes no --encoding
+			t.Errorf("%s: %q", name, hint)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestTheSchemaOfMysqldumpTabNamesTheFileOfItsRows(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "t.sql")

@@ -18,8 +18,8 @@ func KeepsDouble(text []byte, f float64) bool {
 	if len(digits) > maxDigits {
 		return false // no double has so many
 	}
-	var printed [40]byte
-	same, at := significant(printed[:0], strconv.AppendFloat(nil, f, 'e', len(digits)-1, 64))
+	var printed, back [40]byte
+	same, at := significant(printed[:0], strconv.AppendFloat(back[:0], f, 'e', len(digits)-1, 64))
 	return at == exponent && string(same) == string(digits)
 }
 

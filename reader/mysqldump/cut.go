@@ -44,8 +44,14 @@ func (e *SyntaxError) Error() string {
 	if e.Got == '"' && e.Want == wantInsert {
 		text += "; names in double quotes are those of --compatible=ansi: make the dump without it"
 	}
+	if e.Want == wantRow {
+		text += "; a row has numbers, texts, bytes and NULL, and no functions"
+	}
 	return text
 }
+
+// wantRow is what a row begins with.
+const wantRow = "'(' of a row"
 
 // wantInsert is what a statement of rows begins with.
 const wantInsert = "INSERT INTO a table (columns) VALUES and a row"
@@ -112,7 +118,7 @@ func (c *Cutter) statement(data []byte) (n, last int, err error) {
 				c.state = between
 				return n + 1, last, nil
 			default:
-				return n, last, &SyntaxError{n, map[state]string{afterRow: "',' or ';' after a row", nextRow: "'(' of a row"}[c.state], b}
+				return n, last, &SyntaxError{n, map[state]string{afterRow: "',' or ';' after a row", nextRow: wantRow}[c.state], b}
 			}
 		}
 		n++

@@ -173,6 +173,7 @@ func TestWhatMysqldumpDoesNotWriteIsRefused(t *testing.T) {
 		"INSERT INTO a (x y) VALUES (1);\n":                         "an INSERT that mysqldump does not write",
 		"INSERT INTO a VALUES (1) ON DUPLICATE KEY UPDATE x = 1;\n": "want ',' or ';' after a row",
 		"INSERT INTO a VALUES (1),x;\n":                             "want '(' of a row",
+		"INSERT INTO a VALUES (1,now(),NULL);\n":                    "and no functions",
 		"INSERT INTO a VALUES;\n":                                   "want INSERT INTO",
 		"INSERT INTO " + strings.Repeat("a", maxHead+2):             "want INSERT INTO",
 		"/*!40101 SET SQL_MODE='NO_BACKSLASH_ESCAPES' */;\n":        "NO_BACKSLASH_ESCAPES",

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"tsimport/internal/table"
 	"tsimport/reader/record"
 	"tsimport/reader/sqldump"
 )
@@ -240,17 +239,17 @@ func datum(c *sqldump.Column, v value, scratch *[]byte) (d record.Datum, err err
 	switch c.Form {
 	case asInteger:
 		if err = want("an integer", number); err == nil {
-			d.Int, err = strconv.ParseInt(string(v.text), 10, 64)
+			d.Int, err = sqldump.Integer(string(v.text))
 		}
 	case asUnsigned:
 		if err = want("an integer", number); err == nil {
 			var n uint64
-			n, err = strconv.ParseUint(string(v.text), 10, 64)
+			n, err = sqldump.Unsigned(string(v.text))
 			d.Int = int64(n)
 		}
 	case asFloat, asDouble:
 		if err = want("a number", number); err == nil {
-			d.Double, err = parseDouble(v.text, c.Form == asFloat)
+			d.Double, err = sqldump.Double(v.text, c.Form == asFloat)
 		}
 	case asBit, asBits:
 		if err = want("bits", packed, quoted); err == nil {
@@ -274,23 +273,6 @@ func datum(c *sqldump.Column, v value, scratch *[]byte) (d record.Datum, err err
 		}
 	}
 	return d, err
-}
-
-func parseDouble(text []byte, single bool) (float64, error) {
-	size := 64
-	if single {
-		size = 32 // the double that it is, not the nearest to its text
-	}
-	f, err := strconv.ParseFloat(string(text), size)
-	if err == nil && f == 0 {
-		if mantissa, _, _ := bytes.Cut(bytes.ToLower(text), []byte{'e'}); bytes.ContainsAny(mantissa, "123456789") {
-			err = errors.New("it is too small for a double")
-		}
-	}
-	if err == nil && !single && !table.KeepsDouble(text, f) {
-		err = errors.New("it has more digits than a double keeps")
-	}
-	return f, err
 }
 
 func bits(text []byte, one bool) (n int64, err error) {

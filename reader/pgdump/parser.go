@@ -3,7 +3,6 @@ package pgdump
 import (
 	"bytes"
 	"fmt"
-	"strconv"
 	"unsafe"
 
 	"tsimport/internal/table"
@@ -131,11 +130,9 @@ func (p *Parser) value(d *record.Datum, c *sqldump.Column) error {
 	var err error
 	switch c.Form {
 	case asInteger:
-		v.Int, err = strconv.ParseInt(unsafe.String(unsafe.SliceData(text), len(text)), 10, 64)
-	case asReal:
-		v.Double, err = strconv.ParseFloat(string(text), 32) // the double that it is, not the nearest to its text
-	case asDouble:
-		v.Double, err = strconv.ParseFloat(unsafe.String(unsafe.SliceData(text), len(text)), 64)
+		v.Int, err = sqldump.Integer(unsafe.String(unsafe.SliceData(text), len(text)))
+	case asReal, asDouble:
+		v.Double, err = sqldump.Double(text, c.Form == asReal)
 	case asBoolean:
 		if v.Int = 0; string(text) == "t" {
 			v.Int = 1

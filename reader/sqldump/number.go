@@ -1,0 +1,82 @@
+package sqldump
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"tsimport/internal/table"
+)
+
+// Why a text is not a number.
+var (
+	errInteger = errors.New("want an integer")
+	errNumber  = errors.New("want a number")
+	errRange   = errors.New("it is too large")
+	errSmall   = errors.New("it is too small for a double")
+	errDigits  = errors.New("it has more digits than a double keeps")
+)
+
+// Integer reads a whole number.
+func Integer(text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, numberError(err, errInteger)
+}
+
+// Unsigned reads a whole number from 0 on.
+func Unsigned(text string) (uint64, error) {
+	n, err := strconv.ParseUint(text, 10, 64)
+	return n, numberError(err, errInteger)
+}
+
+// Double reads a number that a double keeps; of a single one, the double that it is, not the nearest to its text. The text must not change.
+func Double(number []byte, single bool) (float64, error) {
+	text := unsafe.String(unsafe.SliceData(number), len(number))
+
+	bits := 64
+	if single {
+		bits = 32
+	}
+	f, err := strconv.ParseFloat(text, bits)
+	if err != nil {
+		return f, numberError(err, errNumber)
+	}
+	if len(text) <= 15 && math.Abs(f) >= 0x1p-1022 && !ofGo(text) {
+		return f, nil // a double keeps so many digits, unless it is next to 0
+	}
+	switch {
+	case ofGo(text):
+		return f, errNumber
+	case f == 0 && !isZero(number):
+		return f, errSmall
+	case !single && f-f == 0 && !table.KeepsDouble(number, f): // NaN and infinity have no digits
+		return f, errDigits
+	}
+	return f, nil
+}
+
+// ofGo reports whether strconv alone reads a number so.
+func ofGo(text string) bool {
+	return strings.IndexByte(text, '_') >= 0 || len(text) > 2 && (text[1]|0x20 == 'x' || text[2]|0x20 == 'x')
+}
+
+func isZero(number []byte) bool {
+	if e := bytes.IndexAny(number, "eE"); e >= 0 {
+		number = number[:e]
+	}
+	return !bytes.ContainsAny(number, "123456789")
+}
+
+// numberError says in words what strconv says.
+func numberError(err, want error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, strconv.ErrRange):
+		return errRange
+	}
+	return want
+}
