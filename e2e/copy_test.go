@@ -153,6 +153,18 @@ func (p *pairOf) summary() (r struct {
 	return r
 }
 
+// finished reports whether the last run has ended, also one that was killed after that.
+func (p *pairOf) finished() bool {
+	p.t.Helper()
+	runs, err := filepath.Glob(filepath.Join(p.dir, "tsimport-runs", "*"))
+	must(p.t, err)
+	if len(runs) == 0 {
+		return false
+	}
+	_, err = os.Stat(filepath.Join(runs[len(runs)-1], "summary.json"))
+	return err == nil && p.summary().State == "finished"
+}
+
 // TestACopyIsTheTable copies to another service under the same key, then under another one and back.
 func TestACopyIsTheTable(t *testing.T) {
 	t.Parallel()
@@ -294,6 +306,16 @@ func TestCellsThatTheTargetDoesNotTakeAreRefusedOrCounted(t *testing.T) {
 	tb.load(t, changes...)
 	said := p.run(2, "copy", "old", p.inB("young"))
 	if n := len(dump(t, p.b, "young")); n != 0 || !strings.Contains(said, "has cells that the target does not take") || !strings.Contains(said, "--drop-expired") {
+		t.Errorf("%d rows, %s", n, said)
+	}
+	p.run(0, "copy", "old", p.inB("without"), "--create", "--max-deviation", "86400", "--exclude", "both,old", "--verify")
+	p.run(0, "table", "create", "ahead", "--pk", "id:integer", "--max-versions", "3", "--max-deviation", "100000000")
+	ahead := &table{service: tb.service, name: "ahead"}
+	k := new(tablestore.PrimaryKey)
+	k.AddPrimaryKeyColumn("id", int64(7))
+	ahead.load(t, ahead.put(k, c("now", 1), v("late", 1, now+200_000_000)))
+	said = p.run(2, "copy", "ahead", p.inB("young"))
+	if n := len(dump(t, p.b, "young")); n != 0 || !strings.Contains(said, "the timestamp of column late of row id 7 is 55h33m") || !strings.Contains(said, "the target's maximum deviation is 24h0m0s") {
 		t.Errorf("%d rows, %s", n, said)
 	}
 	p.run(0, "copy", "old", p.inB("young"), "--drop-expired", "--verify")

@@ -257,7 +257,7 @@ func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target,
 		notes = append(notes, fmt.Sprintf("only cells from %s on are copied: rows and cells that were deleted since, and cells that a put has replaced by none, stay in the target", k.since.Format(time.RFC3339Nano)))
 	}
 	check := copytable.Options{
-		To: define, DropExpired: cfg.Target.DropExpired,
+		To: define, DropExpired: cfg.Target.DropExpired, Takes: cfg.Columns.Takes,
 		Say: func(format string, a ...any) { say(k.c, k.show, format, a...) },
 		Check: func(v *verify.CheckConfig) {
 			v.Memory, v.TempDir, v.TempMax = cfg.Limits.Memory, cfg.Limits.TempDir, cfg.Limits.TempMax

@@ -2,6 +2,7 @@ package copytable
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ type Options struct {
 	To          *table.Definition         // of the target
 	DropExpired bool                      // cells that the target takes no more are left out, and counted
 	Request     func() *plan.Request      // of the load, without its sources; nil if its keys need not be compared
+	Takes       func(column string) bool  // whether a column is copied; nil takes all
 	Say         func(string, ...any)      // tells the user what takes a while
 	Check       func(*verify.CheckConfig) // completes it with what the machine gives
 }
@@ -59,43 +61,60 @@ func (o *Origin) Refuse(ctx context.Context) error {
 }
 
 // checkAges refuses a source that has cells which the target would not take. What it reads are the keys of rows: the service leaves out
-// the values of all cells that are young enough.
+// the values of all cells that the target takes.
 func (o *Origin) checkAges(ctx context.Context) error {
-	until := Oldest(o.o.To, time.Now()).UnixMilli()
-	if o.o.DropExpired || until <= max(o.scan.Since, 0) {
+	now := time.Now()
+	until := Oldest(o.o.To, now)
+	if o.o.DropExpired || until.UnixMilli() <= max(o.scan.Since, 0) {
 		return nil
 	}
 	if o.o.Say != nil {
 		o.o.Say("looking for cells that are older than the target takes")
 	}
 	name := o.scan.Table.Name
-	cuts, err := scan.Cuts(&client.Admin{Client: o.scan.Client, Context: ctx, Proven: true}, o.scan.Client, name, tablescan.DefaultRanges)
+	found, err := o.find(ctx, o.scan.Since, until.UnixMilli())
 	if err != nil {
 		return err
 	}
+	if found != nil {
+		text := "--max-deviation"
+		if o.o.To.TimeToLive > 0 {
+			text = "--ttl and --max-deviation"
+		}
+		return fmt.Errorf("table %s has cells that the target does not take: column %s of row %s is %v old, and the target's time to live and maximum deviation reach back %v; copy into a table with a larger %s, or give --drop-expired, which leaves such cells out and counts them",
+			name, found.column, found.row, now.Sub(time.UnixMilli(found.at)).Round(time.Second), now.Sub(until).Round(time.Second), text)
+	}
+	deviation := cmp.Or(o.o.To.MaxDeviation, client.DefaultDeviation)
+	if cmp.Or(o.scan.Table.MaxDeviation, client.DefaultDeviation) <= deviation {
+		return nil // the source takes no cell that is newer than the target takes
+	}
+	ahead := time.Duration(deviation) * time.Second
+	if found, err = o.find(ctx, max(o.scan.Since, now.Add(ahead).UnixMilli()+1), 0); err != nil || found == nil {
+		return err
+	}
+	return fmt.Errorf("table %s has cells that the target does not take: the timestamp of column %s of row %s is %v ahead, and the target's maximum deviation is %v; copy into a table with a larger --max-deviation",
+		name, found.column, found.row, time.UnixMilli(found.at).Sub(now).Round(time.Second), ahead)
+}
+
+// find looks for a cell that the copy has, with a timestamp in a range; nil if there is none.
+func (o *Origin) find(ctx context.Context, since, until int64) (*stamped, error) {
+	cuts, err := scan.Cuts(&client.Admin{Client: o.scan.Client, Context: ctx, Proven: true}, o.scan.Client, o.scan.Table.Name, tablescan.DefaultRanges)
+	if err != nil {
+		return nil, err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(verify.DefaultWorkers)
-	var found atomic.Pointer[old]
+	var found atomic.Pointer[stamped]
 	from := o.scan.From
 	for _, to := range append(between(cuts, from, o.scan.To), o.scan.To) {
-		s := scan.Options{From: from, To: to, Versions: 1, RetryFor: o.scan.RetryFor, Since: o.scan.Since, Until: until, Manner: o.scan.Manner, Columns: o.scan.Columns}
-		group.Go(func() error { return o.findOld(ctx, s, &found) })
+		s := scan.Options{From: from, To: to, Versions: 1, RetryFor: o.scan.RetryFor, Since: since, Until: until, Manner: o.scan.Manner, Columns: o.scan.Columns}
+		group.Go(func() error { return o.findIn(ctx, s, &found) })
 		from = to
 	}
 	if err := group.Wait(); err != nil && !errors.Is(err, errFound) {
-		return err
+		return nil, err
 	}
-	f := found.Load()
-	if f == nil {
-		return nil
-	}
-	age := time.Since(time.UnixMilli(f.at)).Round(time.Second)
-	text := "--max-deviation"
-	if o.o.To.TimeToLive > 0 {
-		text = "--ttl and --max-deviation"
-	}
-	return fmt.Errorf("table %s has cells that the target does not take: column %s of row %s is %v old, and the target's time to live and maximum deviation reach back %v; copy into a table with a larger %s, or give --drop-expired, which leaves such cells out and counts them",
-		name, f.column, f.row, age, time.Since(time.UnixMilli(until)).Round(time.Second), text)
+	return found.Load(), nil
 }
 
 // between returns the cuts inside a range of keys, of which nil bounds are none.
@@ -111,16 +130,16 @@ func between(cuts [][]table.Value, from, to []table.Value) [][]table.Value {
 	})
 }
 
-// old is a cell that is too old.
-type old struct {
+// stamped is a cell with a timestamp that the target does not take.
+type stamped struct {
 	row, column string
 	at          int64
 }
 
-var errFound = errors.New("a cell is too old")
+var errFound = errors.New("a cell is found")
 
-// findOld looks for a cell that is too old.
-func (o *Origin) findOld(ctx context.Context, s scan.Options, found *atomic.Pointer[old]) error {
+// findIn looks for a cell that the copy has in what is read.
+func (o *Origin) findIn(ctx context.Context, s scan.Options, found *atomic.Pointer[stamped]) error {
 	p := scan.NewPager(o.scan.Client, o.scan.Table.Name, o.scan.Table.Key, s)
 	for {
 		rows, err := p.Next(ctx)
@@ -131,10 +150,11 @@ func (o *Origin) findOld(ctx context.Context, s scan.Options, found *atomic.Poin
 			return err
 		}
 		for _, r := range rows {
-			if len(r.Columns) > 0 {
-				c := r.Columns[0]
-				found.CompareAndSwap(nil, &old{tablescan.ShowKey(r), c.ColumnName, c.Timestamp})
-				return errFound
+			for _, c := range r.Columns {
+				if o.o.Takes == nil || o.o.Takes(c.ColumnName) {
+					found.CompareAndSwap(nil, &stamped{tablescan.ShowKey(r), c.ColumnName, c.Timestamp})
+					return errFound
+				}
 			}
 		}
 	}
