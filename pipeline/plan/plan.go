@@ -299,7 +299,11 @@ func (p *planner) openFiles(ctx context.Context) error {
 		}
 	}
 	if len(p.plan.Sources) == 0 {
-		return &UsageError{Message: fmt.Sprintf("all %d inputs are empty: %s and so on hold no header and no records", len(set.Items), set.Items[0].Name), Input: true}
+		text := fmt.Sprintf("%s is empty: it holds no header and no records", set.Items[0].Name)
+		if n := len(set.Items); n > 1 {
+			text = fmt.Sprintf("all %d inputs are empty: %s and so on hold no header and no records", n, set.Items[0].Name)
+		}
+		return &UsageError{Message: text, Input: true}
 	}
 	return nil
 }
