@@ -132,7 +132,11 @@ func export(c *cli.Context) (err error) {
 	case len(flags) > shownFlags:
 		say(c, c.App.ErrWriter, "to load the same types, give the load the %d flags that --json prints as load_flags", len(flags)/2)
 	case len(flags) > 0:
-		say(c, c.App.ErrWriter, "to load the same types: %s", strings.Join(flags, " "))
+		quoted := make([]string, len(flags))
+		for i, f := range flags {
+			quoted[i] = quoteArg(f)
+		}
+		say(c, c.App.ErrWriter, "to load the same types: %s", strings.Join(quoted, " "))
 	}
 	if c.Bool("json") {
 		return printIndented(c, exportSummary{Table: name, Format: format, Rows: r.Rows, Columns: r.Columns, Lost: r.Lost, LoadFlags: flags, ReadUnits: r.Units})
@@ -201,7 +205,7 @@ func loadFlagsOf(cfg *exporting.Config, r *exporting.Result) []string {
 		return flags
 	}
 	for _, k := range cfg.Scan.Table.Key {
-		flags = append(flags, "--pk", quoteArg(k.Name+":"+k.Type.String()))
+		flags = append(flags, "--pk", k.Name+":"+k.Type.String())
 	}
 	if cfg.Format == exporting.Parquet {
 		return flags
@@ -209,7 +213,7 @@ func loadFlagsOf(cfg *exporting.Config, r *exporting.Result) []string {
 	for i := range r.Columns {
 		t := r.Columns[i].Type()
 		if cfg.Format == exporting.CSV || t == table.Binary.String() || r.Columns[i].Others() > 0 {
-			flags = append(flags, "--type", quoteArg(r.Columns[i].Name+"="+t))
+			flags = append(flags, "--type", r.Columns[i].Name+"="+t)
 		}
 	}
 	return flags

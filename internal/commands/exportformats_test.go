@@ -120,9 +120,6 @@ func TestWhatAnExportLosesIsWhatItSays(t *testing.T) {
 		if format == "typed" { // whose lines name types and key
 			load = append(load, "--pk", "id:integer", "--pk", "k")
 		}
-		for i := range load {
-			load[i] = strings.Trim(load[i], "'") // as a shell does
-		}
 		must(0, load...)
 		was, is := typedTable(t, must, name), typedTable(t, must, "again_"+format)
 		if len(was) != len(is) || int64(len(was)) != said.Rows || len(was) < 20 {

@@ -180,6 +180,7 @@ const maxPageRows = 5000
 // Add makes a split of what is left of a page.
 func (p *part) Add(piece source.Piece) ([]source.Split, error) {
 	pg := piece.(*page)
+	p.of.left.Add(pg.left) // not of a sample, whose rows come again
 	if len(pg.rows) == 0 {
 		return nil, nil
 	}
@@ -228,7 +229,8 @@ func (p *part) Close() error { return nil }
 type page struct {
 	of   *part
 	rows []judged
-	size int // bytes, as the service counts them
+	size int   // bytes, as the service counts them
+	left int64 // rows that did not pass
 }
 
 // judged is a row, and why it cannot be loaded if it cannot.
@@ -283,7 +285,7 @@ func (pg *page) Prepare() error {
 			kept = append(kept, r)
 		}
 	}
-	o.left.Add(int64(len(pg.rows) - len(kept)))
+	pg.left = int64(len(pg.rows) - len(kept))
 	pg.rows = kept
 	return nil
 }

@@ -240,12 +240,20 @@ func TestARangeOfKeysAFilterAndAConditionLeaveRowsOut(t *testing.T) {
 			}
 		}
 		var got []string
+		left := int64(0)
 		for _, s := range w.parts(c) {
+			if _, err := s.Sample(1000, nil, func(*record.Record) {}); err != nil {
+				t.Fatal(name, err)
+			}
 			keys, _, err := read(s)
 			if err != nil {
 				t.Fatal(name, err)
 			}
 			got = append(got, keys...)
+			left = s.(*part).of.LeftOut()
+		}
+		if c.Where != nil && left != int64(900-len(want)) || c.Where == nil && left != 0 {
+			t.Errorf("%s: %d rows are said to be left out, want %d", name, left, 900-len(want))
 		}
 		slices.Sort(got)
 		slices.Sort(want)

@@ -46,6 +46,9 @@ const deviationForAll = 100 * 366 * 86400
 func Define(target *plan.Target, columns *plan.Columns, from *client.Table, given func(flag string) bool) (notes []string) {
 	if len(target.Key) == 0 {
 		target.Key = slices.Clone(from.Key)
+		for i := range target.Key {
+			target.Key[i].Name = columns.To(target.Key[i].Name)
+		}
 	}
 	for i := range target.Key {
 		k := &target.Key[i]
