@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"tsimport/pipeline"
 	"tsimport/pipeline/intake"
 	"tsimport/pipeline/plan"
+	"tsimport/reader/source"
 	"tsimport/scaleout/runfile"
 )
 
@@ -59,7 +61,7 @@ func (j *Job) readSplit(ctx context.Context, i int, wait bool) error {
 	drain := j.draining()
 	defer context.AfterFunc(drain, func() { cancel(context.Cause(drain)) })()
 	for _, part := range j.Plan.Splits[i].Parts {
-		if err := t.read(ctx, part); err != nil {
+		if err := t.read(ctx, part, j.Plan.bytesOf(i)); err != nil {
 			return fmt.Errorf("read split %d: %w", i, err)
 		}
 	}
@@ -86,8 +88,38 @@ func (j *Job) newSplitTask(ctx context.Context, i int, prepared *pipeline.Prepar
 	return t, err
 }
 
-// read reads a part of the split.
-func (t *splitTask) read(ctx context.Context, part Part) error {
+// bytesOf is how many bytes of the text of one source a split has, 0 if only reading it shows that.
+func (p *Plan) bytesOf(split int) int64 {
+	part := p.Splits[split].Parts[0]
+	if part.Records < 0 || split+1 == len(p.Splits) {
+		return 0
+	}
+	if next := p.Splits[split+1].Parts[0]; next.Source == part.Source {
+		return max(next.Offset-part.Offset, 0)
+	}
+	return 0
+}
+
+// upTo is a source of which no more pieces are read than have so many bytes: what is read ahead of other splits is in vain.
+type upTo struct {
+	source.Source
+	left int64
+}
+
+// Next returns the next piece.
+func (s *upTo) Next() (source.Piece, error) {
+	if s.left <= 0 {
+		return nil, io.EOF
+	}
+	p, err := s.Source.Next()
+	if err == nil {
+		s.left -= p.Bytes()
+	}
+	return p, err
+}
+
+// read reads a part of the split, of so many bytes if they are above 0.
+func (t *splitTask) read(ctx context.Context, part Part, bytes int64) error {
 	if part.Source < 0 || part.Source >= len(t.prepared.Plan.Sources) {
 		return unfitf("%s is damaged: it has no input %d", PlanName, part.Source)
 	}
@@ -95,16 +127,26 @@ func (t *splitTask) read(ctx context.Context, part Part) error {
 	if err != nil {
 		return err
 	}
-	source := p.Sources[0]
+	s := p.Sources[0]
+	if bytes > 0 && s.About().Seeking == source.SeeksDirectly {
+		cut := *s
+		cut.Source = &upTo{s.Source, bytes}
+		p.Sources = []*plan.Source{&cut}
+		if size := s.About().Pieces; size > 0 {
+			defer s.SetSplitBytes(int(size))
+			n := (bytes + size - 1) / size
+			s.SetSplitBytes(int((bytes + n - 1) / n)) // the last one ends where the split does
+		}
+	}
 	if err := eachSplit(ctx, p, t.job.shards, part.Records, func(p *intake.Parsed) error { return t.take(ctx, p) }); err != nil {
 		return err
 	}
-	if f, ok := source.Source.(interface{ Finished() error }); ok && part.Records >= 0 {
+	if f, ok := s.Source.(interface{ Finished() error }); ok && part.Records >= 0 {
 		if err := f.Finished(); err != nil { // it was changed while it was read
 			return err
 		}
 	}
-	return source.Suspend()
+	return s.Suspend()
 }
 
 // errEnough ends reading when all that is wanted was read.
