@@ -17,7 +17,7 @@ func TestAQueryNeedsAKey(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	for _, c := range []struct{ arg, query, want string }{
 		{"mysql://u@h/d", "SELECT 1", "add key=COLUMN"}, {"mysql://u@h/d?key=", "SELECT 1", "add key=COLUMN"}, {"mysql://u@h/d?key=a&table=t", "SELECT 1", "leave one out"}, {"mysql://u@h/d?key=a", " ; ", "--query is empty"},
-		{"mysql://u@h/d?key=a,b", "SELECT 1;", ""}, {"mysql://u:planted@h/d?key=a", "SELECT 1", "holds a password"},
+		{"mysql://u@h/d?key=a", "drop table t", "want a SELECT, not drop"}, {"mysql://u@h/d?key=a,b", "SELECT 1;", ""}, {"mysql://u:planted@h/d?key=a", "SELECT 1", "holds a password"},
 	} {
 		a, err := ParseQuery(c.arg, c.query)
 		if c.want == "" && (err != nil || a.query != "SELECT 1") || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "planted")) {

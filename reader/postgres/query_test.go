@@ -18,6 +18,7 @@ func TestAQueryNeedsAKey(t *testing.T) {
 		{"postgres://u@h/d?key=", "SELECT 1", "add key=COLUMN"},
 		{"postgres://u@h/d?key=a&table=t", "SELECT 1", "leave one out"},
 		{"postgres://u@h/d?key=a", " ; ", "--query is empty"},
+		{"postgres://u@h/d?key=a", "DELETE FROM t RETURNING id", "want a SELECT, not DELETE"},
 		{"postgres://u@h/d?key=a,b", "SELECT 1;", ""},
 	} {
 		a, err := ParseQuery(c.arg, c.query)

@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"strconv"
 	"strings"
 
 	"tsimport/reader/sqltable"
 )
 
 // List says which tables and views a file has: those that the address's parameter table matches, a pattern such as o*, or all. How many rows
-// a table has is not known without reading it.
+// and bytes a table has is not known without reading it, which is done if the file is small.
 func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 	a, err := parse(arg)
 	if err != nil {
@@ -29,6 +30,11 @@ func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the tables of %s: %w", arg, err)
 	}
+	size, err := s.query(ctx, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
+	if err != nil {
+		return nil, fmt.Errorf("list the tables of %s: %w", arg, err)
+	}
+	bytes, _ := strconv.ParseInt(size[0][0], 10, 64)
 	before := arg
 	if at := strings.LastIndexByte(arg, '?'); at >= 0 {
 		before = arg[:at]
@@ -47,8 +53,26 @@ func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 			for _, k := range t.Key {
 				one.Key = append(one.Key, t.Columns[k].Name)
 			}
+			if bytes <= countedBytes {
+				if err := s.count(ctx, t, &one); err != nil {
+					return nil, fmt.Errorf("count the rows of %s: %w", t.Name, err)
+				}
+			}
 		}
 		all = append(all, one)
 	}
 	return all, nil
+}
+
+// countedBytes is how large a file may be whose tables are counted.
+const countedBytes = 64 << 20
+
+// count says how many rows a table has, and how many bytes its pages.
+func (s *session) count(ctx context.Context, t *sqltable.Table, one *sqltable.Listed) error {
+	r, err := s.query(ctx, "SELECT (SELECT count(*) FROM "+t.Name+"), (SELECT sum(pgsize) FROM dbstat WHERE name = ? AND aggregate = 1)", one.Table)
+	if err == nil {
+		one.Rows, _ = strconv.ParseInt(r[0][0], 10, 64)
+		one.Bytes, err = strconv.ParseInt(r[0][1], 10, 64)
+	}
+	return err
 }

@@ -5,14 +5,18 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // CheckQuery refuses a query that could not be resumed, and returns it as it is put into brackets. Table and key are what the address says.
 func CheckQuery(query, table string, key []string) (string, error) {
 	query = strings.TrimSpace(strings.TrimRight(strings.TrimSpace(query), ";"))
+	word := query[:len(query)-len(strings.TrimLeftFunc(query, unicode.IsLetter))]
 	switch {
 	case query == "":
 		return "", errors.New("--query is empty")
+	case word != "" && !slices.Contains([]string{"SELECT", "WITH", "VALUES", "TABLE"}, strings.ToUpper(word)):
+		return "", fmt.Errorf("--query: want a SELECT, not %s", word)
 	case table != "":
 		return "", errors.New("the address names a table, and --query is given; leave one out")
 	case len(key) == 0 || slices.Contains(key, ""):
