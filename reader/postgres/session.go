@@ -32,7 +32,8 @@ func connect(ctx context.Context, a *Address) (*pgconn.PgConn, error) {
 		encoding = "SQL_ASCII" // bytes of no encoding: a row whose texts are not UTF-8 is rejected, and does not end the reading
 	}
 	if err := conn.Exec(ctx, settings+"; SET client_encoding = '"+encoding+"'").Close(); err != nil {
-		return nil, errors.Join(err, conn.Close(ctx))
+		hangUp(conn)
+		return nil, err
 	}
 	return conn, nil
 }

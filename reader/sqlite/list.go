@@ -54,7 +54,9 @@ func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 				one.Key = append(one.Key, t.Columns[k].Name)
 			}
 			if bytes <= countedBytes {
-				if err := s.count(ctx, t, &one); err != nil {
+				if err = s.count(ctx, t, &one); codeOf(err) == codeDamaged {
+					one.Refused = err.Error()
+				} else if err != nil {
 					return nil, fmt.Errorf("count the rows of %s: %w", t.Name, err)
 				}
 			}

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"encoding/binary"
@@ -38,6 +39,7 @@ const (
 	codeBusy       = 5
 	codeLocked     = 6
 	codeReadOnly   = 8
+	codeDamaged    = 11
 	codeCannotOpen = 14
 	codeProtocol   = 15
 	codeNoDatabase = 26
@@ -49,6 +51,14 @@ func codeOf(err error) int {
 		return e.Code() & 0xff
 	}
 	return 0
+}
+
+// explain says what to do with a file that is damaged.
+func (a *Address) explain(err error) error {
+	if codeOf(err) != codeDamaged {
+		return err
+	}
+	return fmt.Errorf("%s is damaged: %w; rescue what can be read, and load that: sqlite3 %[1]s .recover | sqlite3 copy.db", a.path, err)
 }
 
 // connect opens the file and begins a transaction, which sees one moment of it. A log of changes needs memory that is shared by a file beside
@@ -114,7 +124,7 @@ func (s *session) query(ctx context.Context, sql string, args ...any) (all [][]s
 	}
 	r, err := s.conn.QueryContext(ctx, sql, values)
 	if err != nil {
-		return nil, err
+		return nil, s.of.explain(err)
 	}
 	row := make([]driver.Value, len(r.Columns()))
 	for {
@@ -132,7 +142,7 @@ func (s *session) query(ctx context.Context, sql string, args ...any) (all [][]s
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	return all, errors.Join(err, r.Close())
+	return all, s.of.explain(cmp.Or(err, r.Close()))
 }
 
 // Page asks for a page.
@@ -180,12 +190,12 @@ func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query)
 		err = bound(q.Upper, " < ")
 	}
 	if err != nil {
-		return nil, err
+		return nil, s.of.explain(err)
 	}
 	fmt.Fprintf(&sql, " ORDER BY %s LIMIT %d", strings.Trim(rowOf(t), "()"), q.Limit)
 	r, err := s.conn.QueryContext(ctx, sql.String(), args)
 	if err != nil {
-		return nil, err
+		return nil, s.of.explain(err)
 	}
 	n := len(t.Columns)
 	return &rows{rows: r, of: t, by: s, values: make([]driver.Value, n), texts: make([][]byte, n)}, nil
@@ -242,7 +252,7 @@ func (r *rows) Close() error {
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	return errors.Join(err, r.rows.Close(), r.by.unchanged())
+	return r.by.of.explain(cmp.Or(err, r.rows.Close(), r.by.unchanged()))
 }
 
 var errChanged = errors.New("the file was changed while it was read; start over with --fresh, when nobody writes to it")

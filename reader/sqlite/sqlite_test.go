@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -382,6 +383,58 @@ func TestAFileThatIsReadAsUnchangingIsLookedAtAfterEachPage(t *testing.T) {
 	d.exec("INSERT INTO t " + fmt.Sprintf(count, 5000) + "SELECT i + 1, i FROM n")
 	if err := page(); !errors.Is(err, errChanged) {
 		t.Error(err)
+	}
+}
+
+func TestAFileThatIsDamagedIsNamedWithWhatToDo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "shop.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []string{"CREATE TABLE t (a INTEGER PRIMARY KEY, v)", "CREATE TABLE whole (a INTEGER PRIMARY KEY)", "INSERT INTO t " + fmt.Sprintf(count, 2000) + "SELECT i, hex(zeroblob(100)) FROM n"} {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := len(text) / 2 &^ 4095
+	copy(text[page:page+4096], bytes.Repeat([]byte{0xff}, 4096))
+	const want = "shop.db is damaged: database disk image is malformed (11); rescue what can be read, and load that: sqlite3 "
+	for what, text := range map[string][]byte{"a page": text, "the end": text[:len(text)/3]} {
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a, err := Parse("sqlite:" + path + "?table=t")
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := sqltable.New(sqltable.Config{Server: a})
+		division, err := o.Divide(t.Context())
+		var parts []source.Source
+		if err == nil {
+			parts, err = o.Open(t.Context(), division)
+		}
+		for err == nil {
+			_, err = parts[0].Next()
+		}
+		for _, p := range parts {
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if !strings.Contains(err.Error(), want) || strings.Count(err.Error(), "\n") > 0 {
+			t.Errorf("%s: %v", what, err)
+		}
+		if all, err := List(t.Context(), "sqlite:"+path); what == "a page" && (err != nil || !strings.Contains(all[0].Refused, want) || all[1].Refused != "") {
+			t.Errorf("%+v, %v", all, err)
+		}
 	}
 }
 

@@ -151,7 +151,7 @@ func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 	if t.Ranges() > 1 {
 		bounds, err := o.cfg.Server.Bounds(ctx, o.look, t)
 		if err != nil {
-			return nil, fmt.Errorf("divide %s: %w", t.Name, err)
+			return nil, fmt.Errorf("divide %s of %s: %w", t.Name, o.cfg.Server.Shown(), err)
 		}
 		d.Bounds = bounds
 	}
