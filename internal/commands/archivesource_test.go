@@ -242,3 +242,36 @@ func TestKeysThatMakeSeveralRowsOfAnArchiveOne(t *testing.T) {
 	tsimport(0, "load", "kept", "-t", "turned", "--create", "--pk", "b", "--pk", "a")
 	tsimport(0, "verify", "kept", "-t", "turned", "--extra", "fail")
 }
+
+// TestRejectsOfAnArchiveThatWereLoadedLaterAreSaid: a comparison with the archive does not have their rows.
+func TestRejectsOfAnArchiveThatWereLoadedLaterAreSaid(t *testing.T) {
+	t.Chdir(t.TempDir())
+	tsimport := func(want int, args ...string) string {
+		t.Helper()
+		var out, errOut bytes.Buffer
+		if code := Run(append([]string{"tsimport"}, args...), &out, &errOut); code != want {
+			t.Errorf("%v: exit code %d, want %d: %s%s", args, code, want, out.String(), errOut.String())
+		}
+		return out.String() + errOut.String()
+	}
+	if err := os.WriteFile("a.csv", []byte("id,a,c\n1,x,\n2,y,z\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "id")
+	tsimport(0, "export", "-t", "t", "-o", "kept/")
+	if text := tsimport(3, "load", "kept", "-t", "r", "--create", "--rename", "a=c", "--run-dir", "first"); !strings.Contains(text, "rejected 1 with DuplicateCell") {
+		t.Error(text)
+	}
+	rejects := filepath.Join("first", "rejects.ndjson")
+	text, err := os.ReadFile(rejects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(rejects, bytes.ReplaceAll(text, []byte(`"C":"a"`), []byte(`"C":"b"`)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tsimport(0, "load", "--retry-rejects", "first", "--run-dir", "second")
+	if text := tsimport(0, "verify", "--run", "first"); !strings.Contains(text, "1 equal, 0 missing, 0 different, 1 surplus") || !strings.Contains(text, "rejects of the run were loaded by run") {
+		t.Error(text)
+	}
+}

@@ -21,7 +21,7 @@ var quietFlags = []string{"retry-rejects", "run-dir", "fresh", "quiet", "verbose
 // inputs: their rows are not surplus. Without are the runs whose files are to be read in another way than the run's inputs.
 func addRetried(v *verify.Config, run *rundir.Run) (without []string) {
 	own, err := contextOf(run.Arguments)
-	alike := err == nil && run.RejectsEncoding == "" && (len(run.RejectsFlags) == 0 || slices.Equal(run.RejectsFlags, csv.Default.Flags())) &&
+	alike := err == nil && v.Request.Read.Sources == nil && run.RejectsEncoding == "" && (len(run.RejectsFlags) == 0 || slices.Equal(run.RejectsFlags, csv.Default.Flags())) &&
 		!slices.ContainsFunc(append(slices.Clone(options.DialectFlags), "format", "encoding", "header-line", "skip-lines", "limit"), own.IsSet)
 	request := *v.Request
 	request.Inputs = slices.Clone(request.Inputs)

@@ -380,7 +380,7 @@ func compare(interrupts *interrupts, cfg *pipeline.Config, o comparison, t *targ
 	r, err := verify.Run(interrupts.drain, v)
 	if err == nil {
 		for _, by := range without {
-			r.Notes = append(r.Notes, fmt.Sprintf("rejects of the run were loaded by run %s, whose files cannot be read together with the inputs (flags such as --delimiter, --dialect or --encoding); its rows count as surplus or different", by))
+			r.Notes = append(r.Notes, fmt.Sprintf("rejects of the run were loaded by run %s, whose files cannot be read together with the inputs (an archive or a database, or flags such as --delimiter, --dialect or --encoding); its rows count as surplus or different", by))
 		}
 	}
 	return r, err
