@@ -142,7 +142,7 @@ func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invoca
 		limitMemory(l.Limits.Memory, t.embedded)
 	}
 	cfg.Gate, cfg.Waits = gateOf(c), waitsOf(c, show)
-	stopSource, units, err := tableSource(c, interrupts, l, t, cfg.Manner, show)
+	stopSource, units, err := tableSource(c, interrupts, l, t, cfg.Manner, true, show)
 	defer func() { err = errors.Join(err, stopSource()) }()
 	if err == nil {
 		err = wholeFor(interrupts, &cfg, t)

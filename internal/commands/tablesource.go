@@ -31,19 +31,22 @@ func wholeFor(interrupts *interrupts, cfg *tablesync.Config, to *target) error {
 		return err
 	}
 	keeps := 0
-	if n := m.Holds.Versions; n > 0 && m.Versions >= n { // some may have been left out
+	if m.Versions > 1 || m.Holds.Versions > 0 && m.Versions >= m.Holds.Versions { // the latter may lack some
 		s, err := sideOf(interrupts, &cfg.Load, to, cfg.Load.Target.Table)
 		if err != nil {
 			return err
 		}
 		if s.Table != nil {
 			keeps = s.Table.MaxVersions
+			if err := keepsVersions(s.Table, "the archive "+m.Dir(), m.Versions); err != nil {
+				return err
+			}
 		}
 	}
 	switch h := m.Holds; {
 	case h.Columns != nil && cfg.Load.Write.Mode == table.Put:
-		return usagef("the archive %s holds only some columns (%s); a row that is put would lose the others; give --mode update", m.Dir(), strings.Join(h.Columns, ", "))
-	case keeps > h.Versions && cfg.Load.Write.Mode == table.Put:
+		return usagef("the archive %s holds only some columns (%s); a row that is put would lose the others; give --mode update, which rejects rows that have none of them", m.Dir(), strings.Join(h.Columns, ", "))
+	case h.Versions > 0 && m.Versions >= h.Versions && keeps > h.Versions && cfg.Load.Write.Mode == table.Put:
 		newest := "the newest version"
 		if h.Versions > 1 {
 			newest = fmt.Sprintf("the newest %d versions", h.Versions)
@@ -59,9 +62,18 @@ func wholeFor(interrupts *interrupts, cfg *tablesync.Config, to *target) error {
 	return nil
 }
 
+// keepsVersions refuses a sync of more versions of a cell than a table keeps: the service would drop the others without a word.
+func keepsVersions(to *client.Table, source string, versions int) error {
+	if keeps := max(to.MaxVersions, 1); versions > keeps {
+		return usagef("table %s keeps %s of a cell, and %s has up to %d, of which the others would be lost; give the table as many with tsimport table update %s --max-versions %d, or sync an archive of --versions %d",
+			to.Name, counted(int64(keeps), "version"), source, versions, to.Name, versions, keeps)
+	}
+	return nil
+}
+
 // tableSource makes the source of a table of the one argument that is an address, and returns what closes it and how many read units it
-// has cost; likewise of an archive. It changes nothing if no argument is either.
-func tableSource(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config, to *target, how scan.Manner, show *display) (stop func() error, units func() int64, err error) {
+// has cost; likewise of an archive. A sync is refused what a comparison is not. It changes nothing if no argument is either.
+func tableSource(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config, to *target, how scan.Manner, syncs bool, show *display) (stop func() error, units func() int64, err error) {
 	stop, units = func() error { return nil }, func() int64 { return 0 }
 	if !slices.ContainsFunc(cfg.Inputs, address.Is) {
 		cfg.Read.Sources, err = originOf(interrupts.drain, c, cfg.Inputs, cfg.Read.Find)
@@ -97,6 +109,11 @@ func tableSource(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config, t
 	}
 	if err := copytable.Distinct(a, b); err != nil {
 		return stop, units, err
+	}
+	if syncs && b.Table != nil {
+		if err := keepsVersions(b.Table, arg.shown(), a.Table.MaxVersions); err != nil {
+			return stop, units, err
+		}
 	}
 	if b.Table != nil {
 		if err := fitsKey(arg.shown(), a.Table.Key, cfg, "table "+b.Name, b.Table.Key); err != nil {

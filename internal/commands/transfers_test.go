@@ -49,6 +49,16 @@ func TestAnArchiveOfTheNewestVersionsIsNotPutOverOlderOnes(t *testing.T) {
 	tsimport(0, "sync", "newest", "-t", "t", "--mode", "update", "-q")
 	tsimport(0, "sync", "all", "-t", "t", "--delete", "-q") // no cell has more versions than the archive and the table
 	tsimport(0, "sync", "newest", "-t", "one", "-q")        // which keeps no others
+	one := tsimport(0, "export", "-t", "one", "--format", "jsonl", "--typed", "-q")
+	for source, want := range map[string]string{"all": "the archive all has up to 3", "ots://tsimport/t": "ots://tsimport/t has up to 3"} {
+		said := tsimport(2, "sync", source, "-t", "one", "-q")
+		if !strings.Contains(said, "table one keeps 1 version of a cell, and "+want) || strings.Count(said, "\n") != 1 {
+			t.Error(said)
+		}
+	}
+	if now := tsimport(0, "export", "-t", "one", "--format", "jsonl", "--typed", "-q"); now != one {
+		t.Errorf("was %s, is %s", one, now)
+	}
 	if now := tsimport(0, "export", "-t", "t", "--format", "jsonl", "--typed", "-q"); now != all || strings.Count(all, `"TS"`) != 4 {
 		t.Errorf("was %s, is %s", all, now)
 	}

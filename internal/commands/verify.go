@@ -176,7 +176,7 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 	}
 	limitMemory(cfg.Limits.Memory, t.embedded)
 	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
-	stopSource, _, err := tableSource(load, interrupts, &cfg, t, o.Manner, show)
+	stopSource, _, err := tableSource(load, interrupts, &cfg, t, o.Manner, false, show)
 	defer func() { err = errors.Join(err, stopSource()) }()
 	if err != nil {
 		return err
