@@ -333,6 +333,7 @@ func TestCopiesThatWouldBeNoCopiesAreRefused(t *testing.T) {
 	p.run(0, "table", "create", "numbered", "--pk", "pk1:string", "--pk", "pk2:auto")
 	p.run(0, "table", "create", "other", "--pk", "n:integer", "--max-versions", "4")
 	p.run(0, "table", "create", "texts", "--pk", "pk1:string", "--pk", "pk2:string", "--max-versions", "4")
+	p.run(0, "table", "create", "texts3", "--pk", "h:string", "--pk", "pk1:string", "--pk", "pk2:string", "--max-versions", "4")
 	before := dump(t, p.a, "t")
 	for _, tt := range []struct {
 		args string
@@ -348,6 +349,7 @@ func TestCopiesThatWouldBeNoCopiesAreRefused(t *testing.T) {
 		{"t other", "table other has another primary key (n integer) than t (pk1 string, pk2 integer)"},
 		{"t texts", "table texts has another primary key (pk1 string, pk2 string) than t (pk1 string, pk2 integer)"},
 		{"t texts --pk pk1 --pk pk2", "say with --pk how it is made, with types"},
+		{"t texts3 --pk h=md5(pk1,4) --pk pk1 --pk pk2", "table texts3 has another primary key"},
 		{"t new --create --from-key b --to-key a,3", "no key is in that range"},
 		{"t new --create --since=", "--since \"\": want a time"},
 		{"t new --create --columns a,,b", "a name is empty"},

@@ -239,14 +239,13 @@ func markTaken(source, mark, column string) error {
 // fitsKey refuses a key with a column that rows do not have in theirs, unless flags say how it is made: a value of another type is another key.
 func fitsKey(source string, from []table.KeyColumn, cfg *pipeline.Config, target string, key []table.KeyColumn) error {
 	columns := &cfg.Columns
-	if len(columns.Keys) > 0 {
-		return nil
-	}
 	for _, k := range key {
 		at := slices.IndexFunc(from, func(f table.KeyColumn) bool { return columns.To(f.Name) == k.Name })
 		renamed := slices.Contains(slices.Collect(maps.Values(columns.Rename)), k.Name)
 		said := slices.ContainsFunc(cfg.Target.Key, func(s table.KeyColumn) bool { return s.Name == k.Name && s.Type == k.Type })
-		if !k.Auto && !said && (at < 0 && !renamed || at >= 0 && from[at].Type != k.Type) {
+		computed := slices.ContainsFunc(columns.Keys, func(c plan.Column) bool { return c.Name == k.Name })
+		missing, another := at < 0 && !renamed && len(columns.Keys) == 0, at >= 0 && from[at].Type != k.Type
+		if !k.Auto && !said && !computed && (missing || another) {
 			return usagef("%s has another primary key (%s) than %s (%s); say with --pk how it is made, with types", target, columnsText(key), source, columnsText(from))
 		}
 	}
