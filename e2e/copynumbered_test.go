@@ -116,7 +116,7 @@ func TestACopyIsNumberedAsItsSourceWas(t *testing.T) {
 	if !strings.Contains(said, "571 equal, 0 missing, 19 different, 10 surplus") || !strings.Contains(said, "30 without a returned key") {
 		t.Error(said)
 	}
-	if said := p.run(1, append(copying, "--through", "kept")...); !strings.Contains(said, "keys.csv exists") {
+	if said := p.run(2, append(copying, "--through", "kept")...); !strings.Contains(said, "keys.csv exists") {
 		t.Error(said)
 	}
 

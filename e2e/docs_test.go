@@ -31,7 +31,7 @@ var notRun = map[string]string{
 	"make big":                  "a measurement",
 	"make peers":                "a measurement",
 	"kubectl ":                  "a cluster",
-	"orders.yaml":               "what another program or a cluster gives",
+	"run orders.yaml":           "a service",
 	"make dist":                 "builds for minutes, with tools from the network",
 	"docker ":                   "needs a daemon",
 	"tsimport bench ":           "measurements",
@@ -190,6 +190,27 @@ func TestThePagesCommandsRunAndLeaveTheCloneClean(t *testing.T) {
 	}
 }
 
+// TestPagesSayWhereTheirFileIsFrom looks at pages whose commands read orders.csv, or the table that it was loaded into: they make it, or link to the
+// README's tour, which does.
+func TestPagesSayWhereTheirFileIsFrom(t *testing.T) {
+	t.Parallel()
+	linked := 0
+	for _, page := range docPages(t) {
+		commands := strings.Join(commandsOf(t, strings.TrimPrefix(page, "../")), "\n")
+		if !readsOrders.MatchString(commands) || strings.Contains(commands, "-o orders.csv") {
+			continue
+		}
+		text, err := os.ReadFile(page)
+		must(t, err)
+		if linked++; !strings.Contains(string(text), "README.md#tour)") {
+			t.Errorf("%s does not say where its orders are from", page)
+		}
+	}
+	if linked < 10 {
+		t.Errorf("only %d pages were looked at", linked)
+	}
+}
+
 // readmeWords bounds the README, counted as wc -w does.
 const readmeWords = 700
 
@@ -201,6 +222,8 @@ func TestTheReadmeIsShort(t *testing.T) {
 		t.Errorf("README.md has %d words, %d are allowed: move what is not for every reader to a page of docs/", n, readmeWords)
 	}
 }
+
+var readsOrders = regexp.MustCompile(`orders\.csv|(copy|sync|--table) orders\b`)
 
 var figure = regexp.MustCompile(`[0-9][0-9,.]*[0-9]`)
 

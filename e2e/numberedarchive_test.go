@@ -113,7 +113,7 @@ func TestAnArchiveIsLoadedIntoANumberedTable(t *testing.T) {
 		t.Error(out)
 	}
 	edit(lines...)
-	if out := q.run(1, append(load, "--fresh")...); !strings.Contains(out, "keys.csv exists") {
+	if out := q.run(2, append(load, "--fresh")...); !strings.Contains(out, "keys.csv exists") {
 		t.Error(out)
 	}
 

@@ -52,7 +52,7 @@ func openReturnedKeys(path string, p *plan.Plan, keep int64) (*returnedKeys, err
 	line := csvLine(p.ReturnedHeader())
 	j, err := rundir.OpenExclusive(path, 0, func(f *os.File) error {
 		if !begunOnly(f, line) {
-			return fmt.Errorf("keep returned keys: %s exists; give another file, or delete it", path)
+			return &plan.UsageError{Message: fmt.Sprintf("keep returned keys: %s exists; give another file, or delete it", path)}
 		}
 		return nil
 	})

@@ -263,7 +263,7 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 			err = report.RemoveCheckpoint()
 		}
 	}
-	screen.report(report, lookHint(c, report, t))
+	screen.report(report, cfg.Write.Mode, lookHint(c, report, t))
 	for _, text := range of.ended(report) {
 		screen.line("%s", text)
 	}

@@ -127,7 +127,11 @@ func (r *runInfo) counts() string {
 	if r.DryRun {
 		return fmt.Sprintf("%s rows read, %s would be rejected", grouped(r.Read), grouped(r.Rejected))
 	}
-	return fmt.Sprintf("%s of %s rows final", grouped(r.Final), grouped(r.Read))
+	text := fmt.Sprintf("%s of %s rows final", grouped(r.Final), grouped(r.Read))
+	if r.Rejected > 0 {
+		text += fmt.Sprintf(", %s rejected", grouped(r.Rejected))
+	}
+	return text
 }
 
 // findRuns returns the runs in the folders, by default all there are, newest first.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/table"
 	"tsimport/pipeline"
 	"tsimport/pipeline/bottleneck"
 	"tsimport/pipeline/plan"
@@ -141,8 +142,12 @@ func schemaText(p *plan.Plan, all bool) string {
 }
 
 // report shows how the load ended and what to do next.
-func (s *screen) report(r *pipeline.Report, look string) {
-	counts := fmt.Sprintf("%s read, %s written, %s rejected, %s superseded", grouped(r.Read), grouped(r.Written), grouped(r.Rejected), grouped(r.Superseded))
+func (s *screen) report(r *pipeline.Report, mode table.Mode, look string) {
+	written := "written"
+	if mode == table.Delete {
+		written = "deleted"
+	}
+	counts := fmt.Sprintf("%s read, %s %s, %s rejected, %s superseded", grouped(r.Read), grouped(r.Written), written, grouped(r.Rejected), grouped(r.Superseded))
 	if r.ConditionFailed > 0 {
 		counts += fmt.Sprintf(", %s left by --when", grouped(r.ConditionFailed))
 	}
@@ -154,10 +159,10 @@ func (s *screen) report(r *pipeline.Report, look string) {
 	}
 	elapsed := round(time.Duration(r.Seconds * float64(time.Second)))
 	if r.DryRun {
-		s.line("dry run: %s read, %s would be written, %s would be rejected, in %v", grouped(r.Read), grouped(r.Unfinished), grouped(r.Rejected), elapsed)
+		s.line("dry run: %s read, %s would be %s, %s would be rejected, in %v", grouped(r.Read), grouped(r.Unfinished), written, grouped(r.Rejected), elapsed)
 	} else {
-		s.line("%s: %s in %v (%s rows/s, %s sent in %s requests)", r.State, counts, elapsed,
-			grouped(int64(r.RowsPerSecond)), byteText(r.BytesSent), grouped(r.Requests))
+		s.line("%s: %s in %v (%s rows/s, %s sent in %s)", r.State, counts, elapsed,
+			grouped(int64(r.RowsPerSecond)), byteText(r.BytesSent), counted(r.Requests, "request"))
 	}
 	for _, text := range slices.Concat(tableNotes(r), spreadNotes(r), numberNotes(r)) {
 		s.line("%s", text)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tsimport/internal/table"
 	"tsimport/pipeline"
 	"tsimport/pipeline/bottleneck"
 )
@@ -16,7 +17,7 @@ import (
 func shownAtTheEnd(r *pipeline.Report) string {
 	var shown bytes.Buffer
 	s := &screen{w: newDisplay(&shown)}
-	s.report(r, "look")
+	s.report(r, table.Put, "look")
 	return shown.String()
 }
 
