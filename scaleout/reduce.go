@@ -46,6 +46,9 @@ func (j *Job) reduced(ctx context.Context, shard int, lease *jobdir.Lease) (*red
 	return r, j.commit(ctx, folder, reducedName, r)
 }
 
+// sortedHead is about what a row takes in a sorter beside its key and its body, and more than in a run.
+const sortedHead = 12
+
 // sortRuns sorts the rows of a shard by key and, of one key, by their place in the inputs.
 func (j *Job) sortRuns(ctx context.Context, shard int, r *reducedResult, sorter *extsort.Sorter) error {
 	unpacker, err := runfile.NewUnpacker()
@@ -53,7 +56,7 @@ func (j *Job) sortRuns(ctx context.Context, shard int, r *reducedResult, sorter 
 		return err
 	}
 	defer unpacker.Close()
-	var value []byte
+	var expected, bytes int64 // rows, and what they take
 	for i := range j.Plan.Splits {
 		split, err := j.split(ctx, i)
 		if err != nil {
@@ -61,6 +64,20 @@ func (j *Job) sortRuns(ctx context.Context, shard int, r *reducedResult, sorter 
 		}
 		if split == nil {
 			return &NotReadyError{fmt.Sprintf("shard %d cannot be written: split %d is not read yet", shard, i)}
+		}
+		for _, e := range split.Extents {
+			if e.Shard == shard {
+				expected += e.Rows
+				bytes += e.Rows * (split.Bytes/max(split.Rows, 1) + sortedHead)
+			}
+		}
+	}
+	sorter.Expect(expected, bytes)
+	var value []byte
+	for i := range j.Plan.Splits {
+		split, err := j.split(ctx, i)
+		if err != nil {
+			return err
 		}
 		for k := range split.Extents {
 			e := &split.Extents[k]

@@ -82,6 +82,13 @@ func (s *Sorter) Add(key, value []byte) error {
 	return nil
 }
 
+// Expect prepares for so many items, whose keys and values have about so many bytes together.
+func (s *Sorter) Expect(items, bytes int64) {
+	share := min(1, float64(s.limit)/float64(max(bytes+itemBytes*items, 1))) // that memory has
+	s.arena = slices.Grow(s.arena, int(share*float64(bytes)))
+	s.items = slices.Grow(s.items, int(share*float64(items)))
+}
+
 // head returns the first eight bytes of a key as an integer; missing ones count as zeros.
 func head(key []byte) uint64 {
 	if len(key) >= 8 {

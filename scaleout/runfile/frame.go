@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -67,6 +68,26 @@ func eachRow(raw []byte, each func(*Row) error) (rows int64, err error) {
 
 // packer makes frames.
 type packer struct{ encoder *zstd.Encoder }
+
+// buffers are those of writers that are closed: a process makes one for each split and each shard.
+var buffers sync.Pool
+
+// mostKept bounds a buffer that is used again.
+const mostKept = 4 << 20
+
+func buffer() []byte {
+	if b, ok := buffers.Get().(*[]byte); ok {
+		return *b
+	}
+	return nil
+}
+
+func keepBuffer(b []byte) {
+	if n := cap(b); n > 0 && n <= mostKept {
+		b = b[:0]
+		buffers.Put(&b)
+	}
+}
 
 func newPacker() (*packer, error) {
 	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))

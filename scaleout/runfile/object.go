@@ -87,6 +87,9 @@ func NewWriter(ctx context.Context, store jobdir.Store, name string, shards int)
 // Add adds a row of a shard.
 func (w *Writer) Add(shard int, r *Row) error {
 	p := &w.shards[shard]
+	if p.raw == nil {
+		p.raw = buffer()
+	}
 	if len(p.raw) > 0 && len(p.raw)+len(r.Key)+len(r.Body) > w.frame {
 		if err := w.pack(p); err != nil {
 			return err
@@ -144,8 +147,9 @@ func (w *Writer) Close() error {
 			before := len(p.frames)
 			p.frames = w.packer.append(p.frames, p.raw, p.rows)
 			p.framed += int64(p.rows)
-			p.raw, p.rows = nil, 0
 			w.packed += int64(len(p.frames) - before)
+			keepBuffer(p.raw)
+			p.raw, p.rows = nil, 0
 		}
 	}
 	if w.packed == 0 {

@@ -39,7 +39,7 @@ type Sorted struct {
 // NewSorted makes a Sorted whose objects are called name, name.2, …: no other attempt may use the name.
 func NewSorted(ctx context.Context, store jobdir.Store, name string) (*Sorted, error) {
 	p, err := newPacker()
-	return &Sorted{ctx: ctx, store: store, name: name, packer: p}, err
+	return &Sorted{ctx: ctx, store: store, name: name, packer: p, raw: buffer(), body: buffer()}, err
 }
 
 // Add adds the next row.
@@ -96,8 +96,13 @@ func (s *Sorted) Close() error {
 			return err
 		}
 	}
+	keepBuffer(s.raw)
+	s.raw = nil
 	if len(s.body) == 0 {
 		return nil
 	}
-	return s.put()
+	err := s.put()
+	keepBuffer(s.body)
+	s.body = nil
+	return err
 }
