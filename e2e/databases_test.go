@@ -94,6 +94,29 @@ func TestDatabases(t *testing.T) {
 				WITH gone AS (DELETE FROM moving WHERE id = %d RETURNING n, pad) INSERT INTO moving SELECT %[4]d, n, md5(%[4]d || ':' || n), pad FROM gone`, up, down, n+1, movingRows+n+1))
 		})
 	})
+	t.Run("the ranges of a run are compared with a source that has moved on", func(t *testing.T) {
+		d := round(t, "30000")
+		if out, err := d.command().CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		verify := func(code int, wants ...string) {
+			t.Helper()
+			c := exec.Command(binary, "verify", "--run", "run")
+			c.Dir = d.dir
+			out, err := c.CombinedOutput()
+			if c.ProcessState.ExitCode() != code {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			for _, want := range wants {
+				if !strings.Contains(string(out), want) {
+					t.Errorf("no %q in\n%s", want, out)
+				}
+			}
+		}
+		verify(0, "the source has not moved on: each of the ")
+		s.Exec("UPDATE orders SET note = 'changed' WHERE id IN (-993, -986); DELETE FROM orders WHERE id = -979; INSERT INTO orders (id, customer) VALUES (1000000, 'new')")
+		verify(6, "the source has moved on, or the table was changed, in 2 of the ", "orders[1] from its first row on: 0 missing, 2 different, 1 surplus; the run read it in the snapshot of 20", ": 1 missing, 0 different, 0 surplus")
+	})
 	t.Run("no password is kept", func(t *testing.T) {
 		d := round(t, "10")
 		s.Exec("CREATE USER guarded PASSWORD 'planted-secret'; GRANT SELECT ON orders TO guarded")

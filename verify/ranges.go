@@ -131,7 +131,7 @@ func (v *verifier) noteRanges() {
 		r.Notes = append(r.Notes, differ...)
 	}
 	if n := r.Extra - known; n > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("%d surplus rows are of no range that is known: only keys that begin with a whole number of the source's key say in which they are", n))
+		r.Notes = append(r.Notes, fmt.Sprintf("in which ranges surplus rows are is not known of %d: only a source's key that begins with a whole number says it", n))
 	}
 }
 

@@ -71,6 +71,7 @@ func TestValuesOfDynamoDBAreUnwrapped(t *testing.T) {
 		{`{"B":"AQ==\n"}`, "refused: not base64"}, {`{"BOOL":"true"}`, "refused: BOOL does not hold true or false"}, {`{"NULL":false}`, "refused: NULL does not hold true"},
 		{`{"M":[]}`, "refused: M does not hold an object"}, {`{"L":{}}`, "refused: want an array"}, {`{"L":["x"]}`, "refused: want a value with its type"},
 		{`{"SS":[1]}`, "refused: SS holds an element that is not a string"}, {`{"NS":["x"]}`, "refused: not a number"}, {`{"BS":["?"]}`, "refused: not base64"},
+		{`{"N":"1_0"}`, "refused: not a number"},
 		{`{"X":"1"}`, "refused: \"X\" is not a type of DynamoDB"}, {`{}`, "refused: want a value with its type"}, {`"x"`, "refused: want a value with its type"},
 		{`7`, "refused: want a value with its type"}, {`[]`, "refused: want a value with its type"}, {`{"M":{"a":{"S":1}}}`, "refused: S does not hold a string"},
 	}
@@ -109,6 +110,7 @@ func TestValuesOfMongoDBAreUnwrapped(t *testing.T) {
 		{`{"b":1,"$oid":"5d505646cf6d4fe581014ab2"}`, "refused: $oid beside other members"}, {`{"$numberInt":"2147483648"}`, "refused: not an integer of 32 bits"},
 		{`{"$numberLong":"9223372036854775808"}`, "refused: not an integer of 64 bits"}, {`{"$numberLong":"+1"}`, "refused: not an integer"}, {`{"$numberLong":1}`, "refused: does not hold a string"},
 		{`{"$numberDouble":"0.1000000000000000055"}`, "refused: not a double"}, {`{"$numberDouble":"1e400"}`, "refused: not a double"}, {`{"$numberDouble":"1e-400"}`, "refused: not a double"}, {`{"$numberDouble":"0x1p3"}`, "refused: not a double"},
+		{`{"$numberDouble":"1_0"}`, "refused: not a double"},
 		{`{"$numberDecimal":"1,5"}`, "refused: not a number"}, {`{"$date":"yesterday"}`, "refused: not a time in milliseconds"}, {`{"$date":"1970-01-01T00:00:00.0001Z"}`, "refused: not a time in milliseconds"},
 		{`{"$date":{"$numberInt":"1"}}`, "refused: $date holds neither"}, {`{"$date":1.5}`, "refused: not milliseconds"}, {`{"$date":[]}`, "refused: $date holds neither"},
 		{`{"$date":{"$numberLong":"1","b":1}}`, "refused: a member beside $numberLong"}, {`{"$binary":{"base64":"?","subType":"00"}}`, "refused: not base64"}, {`{"$binary":{"base64":""}}`, "refused: base64 and subType"},
@@ -122,6 +124,20 @@ func TestValuesOfMongoDBAreUnwrapped(t *testing.T) {
 		cases[i][0] = `{"a":` + cases[i][0] + `}`
 	}
 	checkTyped(t, Options{Tags: MongoDB}, append(cases, [2]string{`{"$oid":"5d505646cf6d4fe581014ab2"}`, "refused: the record is not a document"}))
+}
+
+func TestANameThatOccursTwiceRefusesItsRecord(t *testing.T) {
+	for _, tt := range []struct {
+		tags       Tags
+		text, want string
+	}{
+		{DynamoDB, `{"a":{"N":"1","N":"2"}}`, `key "N" occurs twice, at byte 18 again`}, {DynamoDB, `{"a":{"M":{"b":{"S":"x"},"b":{"S":"y"}}}}`, `key "b" occurs twice`}, {DynamoDB, `{"a":{"S":"x"},"a":{"S":"x"}}`, `key "a" occurs twice`},
+		{MongoDB, `{"a":{"$numberLong":"1","$numberLong":"1"}}`, `key "$numberLong" occurs twice`}, {MongoDB, `{"a":{"b":1,"b":{"$numberInt":"1"}}}`, `key "b" occurs twice`}, {MongoDB, `{"a":1,"a":1}`, `key "a" occurs twice`},
+	} {
+		if got := typedRecord(Options{Tags: tt.tags}, tt.text); !strings.HasPrefix(got, "BadJSON") || !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %s", tt.text, got)
+		}
+	}
 }
 
 func TestTypeTagsAreFoundWhereTheyAreCertain(t *testing.T) {
