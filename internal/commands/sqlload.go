@@ -275,7 +275,12 @@ func (l *sqlLoad) ended(r *pipeline.Report) (notes []string) {
 	if r.Consistent == nil {
 		return notes
 	}
-	if *r.Consistent {
+	switch {
+	case *r.Consistent && r.Read == 0: // an empty table, or a load that failed before its first row
+		return notes
+	case *r.Consistent && r.State != pipeline.StateFinished:
+		return append(notes, "all rows that were read are of one snapshot of the source")
+	case *r.Consistent:
 		return append(notes, "all rows are of one snapshot of the source")
 	}
 	return append(notes, fmt.Sprintf("warning: the rows are not of one moment: they come from %d snapshots of the source (\"snapshots\" of the summary)", len(r.Snapshots)))
