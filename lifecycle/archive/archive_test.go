@@ -148,6 +148,25 @@ func TestAnExportHasItsRowsACountAndAChecksum(t *testing.T) {
 	}
 }
 
+func TestALargeExportHasSeveralParts(t *testing.T) {
+	whole, parted := open(t, t.TempDir()), open(t, t.TempDir())
+	parted.partBytes = 2000
+	var texts [2]string
+	for i, f := range []*Folder{whole, parted} {
+		m, err := f.Export(t.Context(), of(300).subject())
+		if err != nil || m.Rows != 300 {
+			t.Fatalf("%+v, %v", m, err)
+		}
+		var is *exact.Manifest
+		if texts[i], is = lines(t, filepath.Join(f.Dir, "t")); len(is.Parts) > 1 != (i == 1) || is.Rows != 300 {
+			t.Errorf("%d parts, %d rows", len(is.Parts), is.Rows)
+		}
+	}
+	if texts[0] != texts[1] {
+		t.Error("the parts have other rows")
+	}
+}
+
 func TestAnEmptyTableIsExportedToo(t *testing.T) {
 	f := open(t, t.TempDir())
 	m, err := f.Export(t.Context(), of(0).subject())

@@ -37,6 +37,8 @@ const lockName = ".tsimport-age.lock"
 type Folder struct {
 	Dir  string
 	lock *flock.Flock
+
+	partBytes int64 // about how much text a part of an archive has
 }
 
 // Subject is a table to be kept.
@@ -78,7 +80,7 @@ func Open(dir string) (*Folder, error) {
 	case !locked:
 		return nil, fmt.Errorf("archive folder %s is in use by another tsimport age; wait for it to end", dir)
 	}
-	return &Folder{Dir: dir, lock: f}, nil
+	return &Folder{Dir: dir, lock: f, partBytes: 64 << 20}, nil
 }
 
 // Close lets others have the folder.
@@ -117,7 +119,7 @@ func (f *Folder) write(s *Subject, number int) (*Manifest, error) {
 	if err := m.write(f.Dir); err != nil {
 		return nil, err
 	}
-	made, written, err := s.writeTo(filepath.Join(f.Dir, m.File))
+	made, written, err := s.writeTo(filepath.Join(f.Dir, m.File), f.partBytes)
 	if err != nil {
 		return nil, fmt.Errorf("export table %s: %w", s.Table, err)
 	}
@@ -125,11 +127,8 @@ func (f *Folder) write(s *Subject, number int) (*Manifest, error) {
 	return m, m.write(f.Dir)
 }
 
-// partBytes is about how much text a part of an archive has.
-const partBytes = 64 << 20
-
 // writeTo makes an archive in a folder, in place of one that was not verified.
-func (s *Subject) writeTo(dir string) (made *exact.Manifest, written *digest, err error) {
+func (s *Subject) writeTo(dir string, partBytes int64) (made *exact.Manifest, written *digest, err error) {
 	if err := os.Remove(filepath.Join(dir, exact.ManifestName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, err
 	}
