@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights scaleout scaling model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods beam flink
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights scaleout scaling model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods beam flink machines
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -26,10 +26,11 @@ format:
 tidy:
 	$(GO) mod tidy -diff
 
-# The licences of what the binary contains. notices writes them, notices-check fails if they are not those of what is built. Neither
-# needs a network.
+# The licences of what the binaries contain. notices writes them; notices-check and, for tsimport-beam, beam fail if they are not those of
+# what is built. Of these only those of tsimport-beam need a network, once.
 notices:
 	$(GO) test ./internal/notices -update -count 1
+	cd beam && $(GO) test ./cmd/tsimport-beam -update -count 1
 
 notices-check:
 	$(GO) test ./internal/notices -count 1
@@ -234,6 +235,10 @@ scaleout:
 # The same load by one process and by 1, 2, 4 and 8 with a job directory: seconds, CPU a row, requests, throttled rows, bytes of runs. Four minutes.
 scaling:
 	$(GO) test ./e2e -run '^TestScaling$$' -scaling -count 1 -v -timeout 30m
+
+# What more machines bring: loads of 64 to 512 partitions by 1 to 32 processes, each on a machine of its own, in virtual time. Ten minutes.
+machines:
+	$(GO) test ./scaleout -run '^TestMoreMachinesLoadFaster$$' -scaleout-machines -count 1 -v -timeout 60m
 
 # What outages of the service cost loads beyond their own seconds, what is missing and what is there twice: 5, 15 and 60 s of four kinds, 1
 # and 32 partitions, rows with keys of their own and rows that the service numbers. In virtual time, a few minutes in all.

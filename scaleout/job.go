@@ -44,8 +44,9 @@ type Job struct {
 	drain    context.Context // of the task that is done now
 	slot     *slot           // of the process
 	cpu      *meter
-	parts    int // of the process that write at a time
-	part     int // this one; 0 is the one that the process began with
+	parts    int                    // of the process that write at a time
+	part     int                    // this one; 0 is the one that the process began with
+	together *pipeline.SharedLimits // of all shards that the process writes
 	seen     map[string]*jobdir.Seen
 }
 
@@ -72,7 +73,7 @@ func newJob(store jobdir.Store, p *Plan, o Options) (*Job, error) {
 	if o.Drain == nil {
 		o.Drain = context.Background()
 	}
-	j := &Job{Plan: p, store: store, o: o, splits: map[int]*splitResult{}, written: map[int]*shardResult{}, slot: new(slot), cpu: newMeter(), parts: 1, seen: map[string]*jobdir.Seen{}}
+	j := &Job{Plan: p, store: store, o: o, splits: map[int]*splitResult{}, written: map[int]*shardResult{}, slot: new(slot), cpu: newMeter(), parts: 1, seen: map[string]*jobdir.Seen{}, together: p.together(o.Load.Write.Concurrency)}
 	var err error
 	j.shards, err = p.shardMap()
 	return j, err

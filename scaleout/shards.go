@@ -26,8 +26,9 @@ type keyRange struct {
 // shardKeys divides the keys into ranges and those over shards. Where the service's partitions begin a range begins: each partition has one
 // writer. Where there are fewer partitions than shards they are cut by a sample of the rows, which says also which values are so frequent that
 // they need a shard alone.
-func shardKeys(partitions, sample []table.Value, workers int) (bounds []Bound, shards []Shard) {
+func shardKeys(partitions []table.Value, places [][]table.Value, workers int) (bounds []Bound, shards []Shard) {
 	want := min(workers*shardsEach, mostShards)
+	sample := slices.Concat(places...)
 	slices.SortFunc(sample, compareValues)
 	cuts := slices.Clone(partitions)
 	hot := map[string]bool{}
@@ -40,6 +41,7 @@ func shardKeys(partitions, sample []table.Value, workers int) (bounds []Bound, s
 	slices.SortFunc(cuts, compareValues)
 	cuts = slices.CompactFunc(cuts, func(a, b table.Value) bool { return compareValues(a, b) == 0 })
 	ranges := rangesOf(cuts, sample, hot)
+	weigh(ranges, places)
 	for len(ranges) < want {
 		if !cutHeaviest(&ranges) {
 			break
@@ -64,15 +66,49 @@ func rangesOf(cuts, sample []table.Value, hot map[string]bool) []*keyRange {
 		}
 		ranges[at].sample = append(ranges[at].sample, v)
 	}
-	for _, r := range ranges {
-		r.weigh(len(sample))
-	}
 	return ranges
 }
 
-// weigh gives the range its share of the sample; one of which the sample has nothing is taken to have half a row.
-func (r *keyRange) weigh(all int) {
-	r.weight = max(float64(len(r.sample)), 0.5) / max(float64(all), 1)
+// weigh gives each range its share of the sample, where every place counts alike. How far the rows of a place are all of one range, though those
+// of all places are not, the input is sorted: then a sample of 64 places says of most of a hundred partitions only that they were not met, and
+// what was not met has as many rows as a place stands for. Of others it is taken to have half a row.
+func weigh(ranges []*keyRange, places [][]table.Value) {
+	at := func(v table.Value) int {
+		i, found := slices.BinarySearchFunc(ranges[1:], v, func(r *keyRange, v table.Value) int { return compareValues(r.lower, v) })
+		if found {
+			i++
+		}
+		return i
+	}
+	shares := make([]float64, len(ranges))
+	rows, looked, alike := 0, 0.0, 0.0
+	for _, values := range places {
+		if len(values) == 0 {
+			continue
+		}
+		of := map[int]float64{}
+		for _, v := range values {
+			of[at(v)] += 1 / float64(len(values))
+		}
+		for i, share := range of {
+			shares[i] += share
+			alike += share * share
+		}
+		looked++
+		rows += len(values)
+	}
+	together := 0.0 // what alike would be if each place were like all
+	for _, share := range shares {
+		together += share * share / max(looked, 1)
+	}
+	unmet := max(0, alike-together) / max(looked-together, 1)
+	if unmet = max(unmet, looked/float64(2*max(rows, 1))); rows == 0 {
+		unmet = 1 // nothing is known, and they are taken to be alike
+	}
+	all := looked + unmet*float64(len(ranges))
+	for i, r := range ranges {
+		r.weight = (shares[i] + unmet) / max(all, 1e-9)
+	}
 }
 
 // frequent returns the values of a sorted sample that have more rows than a shard is to have.

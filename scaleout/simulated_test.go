@@ -282,6 +282,7 @@ type world struct {
 	mode   table.Mode
 	order  plan.Order
 	verify bool
+	tune   func(*pipeline.Config)
 
 	want     map[string]string // text of each key
 	rejects  []string          // texts of the rejected records, in order
@@ -358,6 +359,9 @@ func (w *world) config(transport http.RoundTripper) pipeline.Config {
 	if w.source != nil {
 		cfg.Inputs, cfg.Read.Sources = []string{w.source.Name}, w.source
 		cfg.Target.Key = []table.KeyColumn{{Name: "id", Type: table.Integer}}
+	}
+	if w.tune != nil {
+		w.tune(&cfg)
 	}
 	return cfg
 }

@@ -1,6 +1,7 @@
 package scaleout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -40,7 +41,7 @@ func (m *meter) take() float64 {
 	return since
 }
 
-// beside is the job as another part of the process sees it that writes shards at the same time, with an equal share of memory and ceilings.
+// beside is the job as another part of the process sees it that writes shards at the same time, with an equal share of memory.
 func (j *Job) beside(drain context.Context, part, parts int) (*Job, error) {
 	o := j.o
 	o.Drain = drain
@@ -49,7 +50,7 @@ func (j *Job) beside(drain context.Context, part, parts int) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.slot, b.cpu, b.part, b.parts = j.slot, j.cpu, part, parts
+	b.slot, b.cpu, b.part, b.parts, b.together = j.slot, j.cpu, part, parts, j.together
 	b.o.divide(parts)
 	return b, nil
 }
@@ -99,14 +100,13 @@ func (o *Options) divide(parts int) {
 	o.Load.Limits.TempMax /= int64(parts)
 }
 
-// inFlight is how many of the process's requests this part of it may have in flight.
-func (j *Job) inFlight(all int) int {
-	parts := j.atWork()
-	n := all / parts
-	if j.part < all%parts {
-		n++
+// together are the ceilings of a process and its requests in flight, which the shards that it writes share: what one does not use the others do.
+func (p *Plan) together(requests int) *pipeline.SharedLimits {
+	var r pipeline.Rates
+	if b := p.Budget; b != nil {
+		r = pipeline.Rates{MaxWCU: b.MaxWCU, MaxRows: b.MaxRows, MaxBytes: b.MaxBytes}
 	}
-	return max(n, 1)
+	return pipeline.NewSharedLimits(r, cmp.Or(requests, pipeline.DefaultConcurrency))
 }
 
 // atWork is how many parts of the process write at a time.

@@ -27,24 +27,31 @@ func (j *Job) Work(ctx context.Context) (s *Summary, err error) {
 			err = errors.Join(err, failed)
 		}
 	}()
-	for writing := j.Plan.Direct; ; {
+	for reading := true; ; {
 		if err := j.rest(ctx); err != nil {
 			return nil, err
 		}
-		if !writing {
-			open, err := j.open(ctx, j.stages()[0])
+		worked := false
+		if reading {
+			first := j.stages()[0]
+			open, err := j.open(ctx, first)
 			if err != nil {
 				return nil, err
 			}
-			if writing = len(open) == 0; writing {
-				if stop, err = j.besides(ctx); err != nil {
-					return nil, err
-				}
+			if reading = len(open) > 0; reading {
+				worked, err = j.takeOne(ctx, first, open)
+			} else if !j.Plan.Direct {
+				stop, err = j.besides(ctx) // before the first shard, which can take long
+			}
+			if err != nil {
+				return nil, err
 			}
 		}
-		s, worked, err := j.workOnce(ctx)
-		if s != nil || err != nil {
-			return s, err
+		if !reading {
+			var s *Summary
+			if s, worked, err = j.workOnce(ctx); s != nil || err != nil {
+				return s, err
+			}
 		}
 		if worked {
 			continue
@@ -92,9 +99,9 @@ func (j *Job) stages() []stage {
 	return all
 }
 
-// workOnce does one task that is open, if there is one. With a summary the job is done.
+// workOnce does one task that is open after all splits were read, if there is one. With a summary the job is done.
 func (j *Job) workOnce(ctx context.Context) (s *Summary, worked bool, err error) {
-	for _, st := range j.stages() {
+	for _, st := range j.stages()[1:] {
 		open, err := j.open(ctx, st)
 		if err != nil {
 			return nil, false, err

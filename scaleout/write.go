@@ -133,8 +133,8 @@ func (j *Job) rowsConfig(name string) pipeline.Config {
 	cfg.Write.Order = plan.OrderNone // each key comes once
 	cfg.Write.DeleteNull = false     // rows have what is deleted
 	cfg.Write.Rates.RaiseWrite = 0
-	cfg.Write.Concurrency = j.inFlight(cmp.Or(cfg.Write.Concurrency, pipeline.DefaultConcurrency))
-	j.share(&cfg.Write.Rates)
+	cfg.Write.Rates.MaxWCU, cfg.Write.Rates.MaxRows, cfg.Write.Rates.MaxBytes = 0, 0, 0
+	cfg.Shared = j.together
 	cfg.Limits.Records, cfg.Limits.MaxErrors = 0, pipeline.MaxErrors{Rows: -1}
 	cfg.Compared = false
 	cfg.Invocation = pipeline.Invocation{}

@@ -204,7 +204,7 @@ var arrows = map[string][]string{
 var testArrows = map[string][]string{
 	".":                           {"engine/faults", "engine/server", "engine/sim", "internal/tablestore/scan"},
 	"pipeline":                    {"lifecycle", "engine/server", "engine/faults", "engine/sim", "internal/tablestore/scan", "reader", "keyexpr", "verify", "reader/source/sourcetest", "reader/record"},
-	"scaleout":                    {"engine/server", "internal/tablestore/client", "internal/tablestore/condition", "reader/source/sourcetest"},
+	"scaleout":                    {"engine/server", "engine/sim", "internal/tablestore/client", "internal/tablestore/condition", "reader/source/sourcetest"},
 	"pipeline/plan":               {"lifecycle", "engine/server"},
 	"internal/tablestore/scan":    {"engine/server", "engine/faults"},
 	"internal/tablestore/client":  {"internal/md5lanes", "engine/server", "engine/faults", "engine/sim"},

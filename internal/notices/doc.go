@@ -1,3 +1,3 @@
-// Package notices keeps THIRD_PARTY_NOTICES, the licences of everything that the binary contains, up to date. Its test
-// compares the file with the modules that are built; with -update it writes the file. It needs no network.
+// Package notices keeps the files THIRD_PARTY_NOTICES, the licences of everything that a binary contains, up to date, for tests: they
+// compare a file with the modules that are built, and with -update write it. It needs no network.
 package notices

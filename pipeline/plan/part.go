@@ -21,20 +21,22 @@ func (p *Plan) Part(ordinal int, from source.Place) (*Plan, error) {
 	return &part, nil
 }
 
-// KeySample returns values of the first key column of rows from all over the inputs, or from their beginnings, in no order. It leaves
-// the sources at their beginnings.
-func (p *Plan) KeySample() (values []table.Value, err error) {
+// KeySample returns values of the first key column of rows from some places all over the inputs, or from their beginnings; those of each place
+// in their order. It leaves the sources at their beginnings.
+func (p *Plan) KeySample() (places [][]table.Value, err error) {
 	for _, s := range p.sampled() {
 		one, err := p.newKeySampler(s)
 		if err != nil {
 			return nil, err
 		}
-		if err := p.samplePlaces(s, one.take); err != nil {
+		v := p.visitor(s, one.take)
+		v.begins = one.begin
+		if err := v.look(p.placesOf(s)); err != nil {
 			return nil, err
 		}
-		values = append(values, one.values...)
+		places = append(places, one.places...)
 	}
-	return values, nil
+	return places, nil
 }
 
 // Bound returns what the service takes as a bound of partitions near a value of the first key column: of a long one the beginning.

@@ -20,11 +20,6 @@ const (
 // a part of one.
 type taker func(rec *record.Record, whole bool) bool
 
-// samplePlaces takes a sample of a source, from all over it where that can be read.
-func (p *Plan) samplePlaces(s *Source, take taker) error {
-	return p.visitor(s, take).look(p.placesOf(s))
-}
-
 // placesOf is how many places of a source are looked at.
 func (p *Plan) placesOf(s *Source) int {
 	if s.Anywhere() && p.Bytes > 0 {
@@ -42,6 +37,7 @@ type visitor struct {
 	plan   *Plan
 	source *Source
 	take   taker
+	begins func() // is told of each place; nil is nobody
 
 	most, budget int // records and bytes of a source that has one place
 }
@@ -105,6 +101,9 @@ func (v *visitor) rows() (rows int64) {
 func (v *visitor) at(place source.Place, budget, skip, most int) error {
 	if v.source.Anywhere() {
 		v.source.Seek(place, source.Chain{})
+	}
+	if v.begins != nil {
+		v.begins()
 	}
 	whole := skip == 0
 	_, err := v.source.Sample(budget, v.plan.sources(), func(rec *record.Record) {

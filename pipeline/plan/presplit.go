@@ -79,11 +79,11 @@ func (p *planner) settlePreSplit() error {
 			return nil
 		}
 	}
-	values, err := p.plan.KeySample()
+	places, err := p.plan.KeySample()
 	if err != nil {
 		return err
 	}
-	p.plan.Bounds = rangeBounds(values, ranges)
+	p.plan.Bounds = rangeBounds(slices.Concat(places...), ranges)
 	if n := len(p.plan.Bounds) + 1; n > 1 {
 		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("the new table is to begin with %d ranges of %s (--pre-split)", n, p.plan.Schema.Key[0].Name))
 	}
@@ -122,7 +122,7 @@ type keySampler struct {
 	converter *convert.Converter
 	evaluator *keyexpr.Evaluator // nil if the column is not computed
 	field     int                // else: which of the fields it is
-	values    []table.Value
+	places    [][]table.Value    // of each its values
 }
 
 func (p *Plan) newKeySampler(s *Source) (*keySampler, error) {
@@ -142,11 +142,15 @@ func (p *Plan) newKeySampler(s *Source) (*keySampler, error) {
 	return k, nil
 }
 
+// begin begins a place.
+func (k *keySampler) begin() { k.places = append(k.places, nil) }
+
 // take takes the value of a record, if it has one.
 func (k *keySampler) take(rec *record.Record, _ bool) bool {
 	v, ok := k.value(rec)
 	if ok {
-		k.values = append(k.values, v)
+		last := len(k.places) - 1
+		k.places[last] = append(k.places[last], v)
 	}
 	return ok
 }
