@@ -35,9 +35,14 @@ func englishPages(t *testing.T, root string) map[string]string {
 type shape struct {
 	levels, blocks []string
 	rows           int
+	figures        []string // outside of code and links, of two digits or more, sorted
 }
 
-var headingLevel = regexp.MustCompile(`(?m)^(#+) `)
+var (
+	headingLevel = regexp.MustCompile(`(?m)^(#+) `)
+	linkTarget   = regexp.MustCompile(`\]\([^)]*\)`)
+	pageFigure   = regexp.MustCompile(`[0-9][0-9,.]*[0-9]`)
+)
 
 func shapeOf(t *testing.T, page string) (s shape) {
 	t.Helper()
@@ -55,11 +60,25 @@ func shapeOf(t *testing.T, page string) (s shape) {
 			s.rows++
 		}
 	}
+	s.figures = pageFigure.FindAllString(linkTarget.ReplaceAllString(rest, "]"), -1)
+	slices.Sort(s.figures)
 	return s
 }
 
+// without returns the figures of a, sorted, that b does not have as often.
+func without(a, b []string) (left []string) {
+	for _, figure := range a {
+		if i := slices.Index(b, figure); i >= 0 {
+			b = slices.Delete(slices.Clone(b), i, i+1)
+		} else {
+			left = append(left, figure)
+		}
+	}
+	return left
+}
+
 // TestEveryPageIsThereInChinese compares each page with its translation: no page is missing on either side, and commands, samples,
-// headings and tables are the same.
+// headings, tables and figures are the same.
 func TestEveryPageIsThereInChinese(t *testing.T) {
 	root := filepath.Join("..", "..")
 	both := englishPages(t, root)
@@ -74,6 +93,12 @@ func TestEveryPageIsThereInChinese(t *testing.T) {
 		}
 		if a.rows != b.rows {
 			t.Errorf("%s has %d rows of tables, %s has %d", english, a.rows, chinese, b.rows)
+		}
+		if missing := without(a.figures, b.figures); missing != nil {
+			t.Errorf("%s does not have the figures %v of %s", chinese, missing, english)
+		}
+		if more := without(b.figures, a.figures); more != nil {
+			t.Errorf("%s has the figures %v, which %s does not have", chinese, more, english)
 		}
 		for i := range max(len(a.blocks), len(b.blocks)) {
 			if i >= len(a.blocks) || i >= len(b.blocks) || a.blocks[i] != b.blocks[i] {
