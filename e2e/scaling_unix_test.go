@@ -41,7 +41,8 @@ func TestScaling(t *testing.T) {
 	must(t, err)
 	t.Logf("%d rows, %d partitions of %v units/s, latency %v, %d requests in flight a process", *scalingRows, partitions, units, latency, concurrency)
 	var alone float64
-	for _, workers := range []int{0, 1, 2, 4, 8} {
+	for _, c := range []struct{ workers, processes int }{{}, {1, 1}, {2, 2}, {4, 4}, {8, 8}, {8, 1}} { // the last shows what splits and shards cost
+		workers := c.workers
 		s := startServe(t, "--sync", "none", "--partitions", fmt.Sprint(partitions), "--sample-file", sample, "--partition-wcu", fmt.Sprint(units), "--latency", latency.String())
 		args := []string{"load", input, "--endpoint", s.URL, "--instance", s.Instance, "--table", "t", "--create", "--pk", "id", "--pre-split", "off", "--concurrency", fmt.Sprint(concurrency), "--quiet"}
 		began := time.Now()
@@ -52,14 +53,14 @@ func TestScaling(t *testing.T) {
 			s.stop(t)
 			continue
 		}
-		l := &scaledLoad{t: t, s: s, env: s.credentials(), place: filepath.Join(dir, fmt.Sprint("job-", workers))}
+		l := &scaledLoad{t: t, s: s, env: s.credentials(), place: filepath.Join(dir, fmt.Sprint("job-", workers, "-", c.processes))}
 		size := info.Size() / int64(workers**scaleSplits)
 		if _, stderr, code := runBinaryWith(t, l.env, append(args, "--job-dir", l.place, "--workers", fmt.Sprint(workers), "--split-size", fmt.Sprint(max(size, 1<<20)))...); code != 0 {
 			t.Fatalf("plan: exit code %d\n%s", code, stderr)
 		}
 		planned := time.Since(began)
 		var all sync.WaitGroup
-		for range workers {
+		for range c.processes {
 			cmd, said := l.worker()
 			all.Go(func() {
 				if err := cmd.Wait(); err != nil {
@@ -76,8 +77,8 @@ func TestScaling(t *testing.T) {
 			t.Errorf("%d written", sum.Written)
 		}
 		cpu := sum.CPU / float64(*scalingRows) * 1e6
-		t.Logf("%d processes: %.1f s (plan %.1f, read %.1f, write %.1f), %.2f µs of CPU a row (%.2f of one load), %d requests, %.2f %% throttled, %d splits, %d shards, runs %d bytes a row, reduced %d",
-			workers, time.Since(began).Seconds(), planned.Seconds(), sum.Read, sum.Write, cpu, cpu/alone, sum.Requests, percent(sum.Throttled, sum.RowsSent), sum.Splits, sum.Shards,
+		t.Logf("%d processes, planned for %d: %.1f s (plan %.1f, read %.1f, write %.1f), %.2f µs of CPU a row (%.2f of one load), %d requests, %.2f %% throttled, %d splits, %d shards, runs %d bytes a row, reduced %d",
+			c.processes, workers, time.Since(began).Seconds(), planned.Seconds(), sum.Read, sum.Write, cpu, cpu/alone, sum.Requests, percent(sum.Throttled, sum.RowsSent), sum.Splits, sum.Shards,
 			sum.RunBytes/int64(*scalingRows), sum.ReducedBytes/int64(*scalingRows))
 		s.stop(t)
 	}
