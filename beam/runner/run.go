@@ -21,9 +21,10 @@ const (
 	sayEvery  = 10 * time.Second
 	// cancelWithin bounds how long the runner may take to cancel a job.
 	cancelWithin = 30 * time.Second
-	// patience is how long a job whose runner cannot be asked any more may give no sign of life. A split that is read gives one at its end only.
-	patience = 10 * time.Minute
 )
+
+// patience is how long a job whose runner cannot be asked any more may give no sign of life. A split that is read gives one at its end only.
+var patience = 10 * time.Minute
 
 // run has the load done by the runner.
 func run(ctx context.Context, o *options, l *commands.RunnerLoad) error {

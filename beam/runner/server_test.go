@@ -9,9 +9,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	jobs "github.com/apache/beam/sdks/v2/go/pkg/beam/model/jobmanagement_v1"
+	model "github.com/apache/beam/sdks/v2/go/pkg/beam/model/pipeline_v1"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
@@ -19,6 +22,7 @@ import (
 type fakeServer struct {
 	jobs.UnimplementedJobServiceServer
 	options   *structpb.Struct
+	workers   []*model.Environment // of the pipeline
 	cancelled atomic.Bool
 	stream    func(to jobs.JobService_GetMessageStreamServer) error
 }
@@ -26,6 +30,7 @@ type fakeServer struct {
 func (f *fakeServer) Prepare(_ context.Context, r *jobs.PrepareJobRequest) (*jobs.PrepareJobResponse, error) {
 	f.options = r.PipelineOptions
 	for _, env := range r.Pipeline.Components.Environments {
+		f.workers = append(f.workers, env)
 		if len(env.Dependencies) > 0 {
 			return nil, errors.New("the job has files that nobody sends")
 		}
@@ -114,6 +119,71 @@ func TestALoadEndsWithoutItsJobServer(t *testing.T) {
 		t.Errorf("work: exit code %d", code)
 	}
 	l.check()
+}
+
+// A job of which neither its server nor its directory says anything any more is given up in the end.
+func TestALoadThatGivesNoSignOfLifeIsGivenUp(t *testing.T) {
+	defer func(was time.Duration) { patience = was }(patience)
+	patience = time.Second
+	l := newPrismLoad(t, 100)
+	f := &fakeServer{stream: func(to jobs.JobService_GetMessageStreamServer) error {
+		return errors.Join(to.Send(stateMessage(jobs.JobState_RUNNING)), errors.New("killed"))
+	}}
+	code, said := l.onFlink(f.start(t))
+	if code != 1 || !strings.Contains(said, "no sign of life for 1s; the same command continues it") {
+		t.Fatalf("exit code %d\n%s", code, said)
+	}
+	if code, said := l.load("--runner", "prism"); code != 3 {
+		t.Fatalf("exit code %d\n%s", code, said)
+	}
+	l.check()
+}
+
+func TestWorkersRunWhereTheCommandSays(t *testing.T) {
+	for _, c := range []struct {
+		environment, urn string
+		payload          func(p []byte) (string, error)
+		want             string
+	}{
+		{"docker:registry.example/tsimport-beam:1", "beam:env:docker:v1", func(p []byte) (string, error) {
+			d := new(model.DockerPayload)
+			err := proto.Unmarshal(p, d)
+			return d.GetContainerImage(), err
+		}, "registry.example/tsimport-beam:1"},
+		{"process:/opt/tsimport-beam", "beam:env:process:v1", func(p []byte) (string, error) {
+			d := new(model.ProcessPayload)
+			err := proto.Unmarshal(p, d)
+			return d.GetCommand(), err
+		}, "/opt/tsimport-beam"},
+		{"external:127.0.0.1:7", "beam:env:external:v1", func(p []byte) (string, error) {
+			d := new(model.ExternalPayload)
+			err := proto.Unmarshal(p, d)
+			return d.GetEndpoint().GetUrl(), err
+		}, "127.0.0.1:7"},
+	} {
+		l := newPrismLoad(t, 100)
+		f := &fakeServer{stream: func(to jobs.JobService_GetMessageStreamServer) error {
+			return to.Send(stateMessage(jobs.JobState_DONE))
+		}}
+		code, said := l.load("--runner", "flink", "--job-endpoint", f.start(t), "--environment", c.environment)
+		if code != 1 || !strings.Contains(said, "has no summary") {
+			t.Errorf("%s: exit code %d\n%s", c.environment, code, said)
+		}
+		found := false
+		for _, env := range f.workers {
+			if env.Urn != c.urn {
+				continue
+			}
+			got, err := c.payload(env.Payload)
+			found = true
+			if err != nil || got != c.want {
+				t.Errorf("%s: workers in %q, %v; want %q", c.environment, got, err, c.want)
+			}
+		}
+		if !found {
+			t.Errorf("%s: the job has the environments %v", c.environment, f.workers)
+		}
+	}
 }
 
 // A job that ends well without doing the load had other workers, or another job directory.
