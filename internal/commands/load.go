@@ -187,6 +187,7 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 	}
 	if t := workTaskOf(c); t != nil {
 		limitMemory(cfg.Limits.Memory, false)
+		collectLate(cfg.Limits.Memory)
 		return doWork(c, interrupts, show, t, &cfg)
 	}
 	if c.IsSet("job-dir") {

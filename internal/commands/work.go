@@ -187,6 +187,14 @@ func workOn(c *cli.Context, interrupts *interrupts, show *display, resume bool) 
 	return app.RunContext(context.WithValue(c.Context, workKey{}, t), withEnvironment(app, full))
 }
 
+// collectLate has the garbage of a process that has the memory for it wait until the memory limit is near: each task begins and ends a load,
+// whose small heaps are collected again and again.
+func collectLate(memory int64) {
+	if memory >= 4*smallMemory && os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
+}
+
 // check refuses a task that does not exist.
 func (t *workTask) check() error {
 	switch t.stage {
