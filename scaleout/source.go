@@ -80,6 +80,7 @@ type shardRows struct {
 	frames []shardFrame
 	bytes  int64
 	next   int
+	begin  source.Place // where reading begins, which others ask while it goes on
 }
 
 type shardFrame struct {
@@ -126,15 +127,14 @@ func (r *shardRows) Seek(to source.Place, _ source.Chain) {
 	for r.next+1 < len(r.frames) && r.frames[r.next+1].first <= to.Record {
 		r.next++
 	}
+	r.begin = source.Place{}
+	if r.next < len(r.frames) {
+		r.begin.Record = r.frames[r.next].first
+	}
 }
 
-// Begin is the first row of the next frame.
-func (r *shardRows) Begin() source.Place {
-	if r.next < len(r.frames) {
-		return source.Place{Record: r.frames[r.next].first}
-	}
-	return source.Place{}
-}
+// Begin is the first row of the frame at which reading begins.
+func (r *shardRows) Begin() source.Place { return r.begin }
 
 // Chain is that of no stream.
 func (r *shardRows) Chain() (source.Chain, bool) { return source.Chain{}, false }
@@ -174,7 +174,7 @@ func (r *shardRows) Raw(source.Split, table.Span) []byte { return []byte{} }
 
 // Suspend goes back to the beginning.
 func (r *shardRows) Suspend() error {
-	r.next = 0
+	r.next, r.begin = 0, source.Place{}
 	return nil
 }
 
