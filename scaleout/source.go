@@ -80,7 +80,7 @@ type shardRows struct {
 	frames []shardFrame
 	bytes  int64
 	next   int
-	begin  source.Place // where reading begins, which others ask while it goes on
+	begin  source.Place // where reading begins, which others ask for meanwhile
 }
 
 type shardFrame struct {
