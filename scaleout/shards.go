@@ -69,9 +69,9 @@ func rangesOf(cuts, sample []table.Value, hot map[string]bool) []*keyRange {
 	return ranges
 }
 
-// weigh gives each range its share of the sample, where every place counts alike. How far the rows of a place are all of one range, though those
-// of all places are not, the input is sorted: then a sample of 64 places says of most of a hundred partitions only that they were not met, and
-// what was not met has as many rows as a place stands for. Of others it is taken to have half a row.
+// weigh gives each range its share of the sample, where every place counts alike. If the rows of each place lie in one range and different places
+// in different ranges, the input is sorted, and a sample of 64 places meets at most 64 of 128 partitions: a range that was not met is then
+// taken to have as many rows as one place stands for. In a shuffled input it is taken to have half a row of the sample.
 func weigh(ranges []*keyRange, places [][]table.Value) {
 	at := func(v table.Value) int {
 		i, found := slices.BinarySearchFunc(ranges[1:], v, func(r *keyRange, v table.Value) int { return compareValues(r.lower, v) })
