@@ -28,7 +28,7 @@ func exportCommand() *cli.Command {
 			"CSV, JSON lines and Parquet have the newest version of each cell, without its timestamp; jsonl with --typed keeps all of a row.",
 		Flags: append(append(targetFlags(), storeFlags()...), []cli.Flag{
 			&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` to read"},
-			&cli.StringFlag{Name: "format", Usage: "csv, jsonl, parquet or archive; the default for a folder is archive", Value: "csv"},
+			&cli.StringFlag{Name: "format", Usage: "csv, jsonl, parquet or archive", DefaultText: "as the ending of the output's name says, archive for a folder, else csv"},
 			&cli.BoolFlag{Name: "typed", Usage: "jsonl: lines that keep each cell with its type, timestamp and versions, and that load as the same rows"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`PLACE` to write to: a file, or the folder of an archive, which may be oss://bucket/prefix or s3://bucket/prefix (default: stdout)"},
 			&cli.StringFlag{Name: "columns", Usage: "only these attribute columns `A,B`, in this order"},
@@ -49,10 +49,7 @@ func exportCommand() *cli.Command {
 }
 
 func export(c *cli.Context) (err error) {
-	name, format := c.String("table"), c.String("format")
-	if !c.IsSet("format") && isFolder(c.String("output")) {
-		format = formatArchive
-	}
+	name, format := c.String("table"), exportFormat(c)
 	switch {
 	case name == "":
 		return usagef("no table: give --table")

@@ -1,8 +1,10 @@
 package commands
 
 import (
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"tsimport/internal/jobdir"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
@@ -17,6 +19,22 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
+// exportFormat is what --format says, and without it what the output is: a folder, or a file whose name has an ending.
+func exportFormat(c *cli.Context) string {
+	output := c.String("output")
+	switch ending := strings.ToLower(filepath.Ext(output)); {
+	case c.IsSet("format"):
+		return c.String("format")
+	case isFolder(output):
+		return formatArchive
+	case c.Bool("typed"), ending == ".jsonl", ending == ".ndjson", ending == ".json":
+		return exporting.JSONL
+	case ending == ".parquet":
+		return exporting.Parquet
+	}
+	return exporting.CSV
+}
+
 // checkExportFlags refuses flags that do not fit a format.
 func checkExportFlags(c *cli.Context, format string) error {
 	toArchive := format == formatArchive
@@ -27,7 +45,9 @@ func checkExportFlags(c *cli.Context, format string) error {
 	case address && !jobdir.IsAddress(output):
 		return usagef("-o %s: want a path on this machine, oss://bucket/prefix or s3://bucket/prefix", redacted(output))
 	}
-	switch n := c.Int("concurrency"); {
+	switch n, ending := c.Int("concurrency"), strings.ToLower(filepath.Ext(output)); {
+	case !toArchive && slices.Contains([]string{".gz", ".zst", ".bz2", ".xz", ".zip", ".lz4", ".snappy"}, ending):
+		return usagef("-o %s: an export is not compressed; leave %s out of the name, or write to stdout and pipe it into a compressor", output, ending)
 	case !toArchive && output != "" && isFolder(output):
 		return usagef("-o %s: it is a folder, and --format %s writes a file; name a file, or leave --format out for an archive", output, format)
 	case c.Bool("typed") && format != exporting.JSONL:

@@ -3,7 +3,9 @@ package commands
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -211,6 +213,37 @@ func TestEveryFormatTakesTheSameSelection(t *testing.T) {
 		got := strings.Split(strings.TrimSpace(must("export", "--table", "again_"+format, "-q")), "\n")
 		if diff := cmp.Diff(append([]string{"id,n"}, want...), got); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", format, diff)
+		}
+	}
+}
+
+func TestTheEndingOfAnExportsNameIsItsFormat(t *testing.T) {
+	must := commandsIn(t)
+	if err := os.WriteFile("in.csv", []byte("id,n\n1,2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	must(0, "load", "in.csv", "--table", "t", "--pk", "id:integer", "-q")
+	for name, start := range map[string]string{
+		"a.csv": "id,n\n", "a": "id,n\n", "a.jsonl": `{"id":1,`, "A.JSONL": `{"id":1,`, "a.ndjson": `{"id":1,`, "a.json": `{"id":1,`, "a.parquet": "PAR1",
+	} {
+		must(0, "export", "--table", "t", "-o", name, "-q")
+		if text, err := os.ReadFile(name); err != nil || !strings.HasPrefix(string(text), start) {
+			t.Errorf("%s begins with %.20q, %v", name, text, err)
+		}
+	}
+	must(0, "export", "--table", "t", "-o", "b.jsonl", "--format", "csv", "-q")
+	if text, err := os.ReadFile("b.jsonl"); err != nil || string(text) != "id,n\n1,2\n" {
+		t.Errorf("--format is not heard: %q, %v", text, err)
+	}
+	if typed := must(0, "export", "--table", "t", "--typed", "-q"); !strings.HasPrefix(typed, `{"`) || !strings.Contains(typed, `"TS"`) {
+		t.Errorf("--typed alone: %s", typed)
+	}
+	for _, name := range []string{"c.csv.gz", "c.jsonl.ZST"} {
+		if said := must(2, "export", "--table", "t", "-o", name); !strings.Contains(said, "an export is not compressed") {
+			t.Errorf("%s: %s", name, said)
+		}
+		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s was made: %v", name, err)
 		}
 	}
 }

@@ -298,7 +298,7 @@ func (l *loadPlan) export(c *cli.Context, sdk *tablestore.TableStoreClient, desc
 	for _, col := range looked.Columns {
 		l.Columns = append(l.Columns, planColumn{Name: col.Name, Type: strings.Join(col.Types, " or ")})
 	}
-	if _, err := os.Lstat(c.String("output")); err == nil && c.String("format") != formatArchive && !isFolder(c.String("output")) {
+	if _, err := os.Lstat(c.String("output")); err == nil && exportFormat(c) != formatArchive {
 		l.note("the output exists and would be replaced")
 	}
 	if by := l.plans.writers(t.place(described.Name), l.Name); len(by) > 0 {
