@@ -47,7 +47,7 @@ func TestBulkImportWritesRowsOfOneTable(t *testing.T) {
 	}
 	s.send(t, rawRequest{operation: "BulkImport", body: bulkBody(tb.name, many...)}).check(t, invalid("Rows count exceeds the upper limit: 200."))
 	s.send(t, rawRequest{operation: "BulkImport", body: bulkBody(tb.name, many[:200]...)}).check(t, accepted)
-	s.send(t, rawRequest{operation: "BulkImport", body: bulkBody(tb.name)}).check(t, invalid("No row is specified in BulkImport."))
+	s.send(t, rawRequest{operation: "BulkImport", body: bulkBody(tb.name)}).check(t, invalid("No operation is specified for table: '"+tb.name+"'."))
 	diff(t, len(tb.all(t)), 201)
 	missing := newTableName()
 	m := s.send(t, rawRequest{operation: "BulkImport", body: bulkBody(missing, bulkRow(tb, tb.key("a", 1)))})

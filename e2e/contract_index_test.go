@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -128,6 +129,11 @@ func TestIndexesThatCannotBeAreRefused(t *testing.T) {
 	skipReal(t, s)
 	taken := newTableName()
 	tb := s.withIndexes(t, indexOn(taken, []string{"a"}))
+	badKey := invalid("The number of primary key columns must be in range: [1, 4] in index.")
+	var manyColumns []string
+	for i := range 33 {
+		manyColumns = append(manyColumns, fmt.Sprint("d", i))
+	}
 	for name, v := range map[string]struct {
 		index *tablestore.IndexMeta
 		want  refusal
@@ -137,8 +143,9 @@ func TestIndexesThatCannotBeAreRefused(t *testing.T) {
 		"a column twice":       {indexOn("i", []string{"a", "a"}), invalid("Duplicated primary key name: 'a'.")},
 		"a column in both":     {indexOn("i", []string{"a"}, "a"), invalid("Duplicated column name: 'a'.")},
 		"a column beside":      {indexOn("i", []string{"a"}, "pk1"), invalid("Column 'pk1' of index 'i' is not a defined column of the table.")},
-		"five columns":         {indexOn("i", []string{"a", "b", "pk1", "pk2", "x"}), invalid("The number of primary key columns must be in range: [1, 4].")},
-		"no key":               {indexOn("i", nil), invalid("The index 'i' has no primary key column.")},
+		"five columns":         {indexOn("i", []string{"a", "b", "pk1", "pk2", "x"}), badKey},
+		"no key":               {indexOn("i", nil), badKey},
+		"33 columns":           {indexOn("i", []string{"a"}, manyColumns...), invalid("The number of attribute columns must be in range: [0, 32] in index.")},
 		"a name of an index":   {indexOn(taken, []string{"b"}), refusal{409, "OTSObjectAlreadyExist", "Requested table already exists."}},
 		"a name of the table":  {indexOn(tb.name, []string{"b"}), refusal{409, "OTSObjectAlreadyExist", "Requested table already exists."}},
 		"a name that is none":  {indexOn("1", []string{"b"}), invalid("Invalid table name: '1'.")},
@@ -148,7 +155,9 @@ func TestIndexesThatCannotBeAreRefused(t *testing.T) {
 			check(t, err, v.want)
 		})
 	}
-	_, err := s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, TableOption: newOptions(-1, 2)})
+	_, err := s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: "not_there", IndexMeta: indexOn("i", nil)})
+	check(t, err, badKey)
+	_, err = s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, TableOption: newOptions(-1, 2)})
 	check(t, err, invalid("The maximum versions of a table with secondary indexes must be 1."))
 	old := s.newTable(t, tableOptions{versions: 2})
 	_, err = s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: old.name, IndexMeta: indexOn(newTableName(), []string{"pk2"})})
@@ -170,7 +179,7 @@ func TestIndexesThatCannotBeAreRefused(t *testing.T) {
 		must(t, err)
 	}
 	_, err = s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: tb.name, IndexMeta: indexOn(newTableName(), []string{"a"})})
-	check(t, err, invalid("The number of indexes exceeds the limit, limit count: 5."))
+	check(t, err, invalid("Number of index per table exceeds the quota:5."))
 }
 
 func TestAnIndexHasFourColumnsBesideAKeyOfFour(t *testing.T) {
@@ -211,8 +220,9 @@ func TestAnIndexHasFourColumnsBesideAKeyOfFour(t *testing.T) {
 	must(t, err)
 	diff(t, len(got.PrimaryKey.PrimaryKeys), 8)
 	_, err = s.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{TableName: tb.name, PrimaryKey: whole, MaxVersion: 1}})
-	check(t, err, invalid("The number of primary key columns must be in range: [1, 4]."))
-	check(t, s.do(tb.put(whole)), invalid("The number of primary key columns must be in range: [1, 4]."))
+	tooMany := invalid("The number of primary key columns must be in range: [1, 4].")
+	check(t, err, tooMany)
+	check(t, s.do(tb.put(whole)), tooMany)
 	first := newTableName()
 	_, err = s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: tb.name, IndexMeta: indexOn(first, []string{"pk4"})})
 	check(t, err, invalid("First primary key can't be auto increment, table: "+first+"."))
@@ -223,7 +233,7 @@ func TestAnIndexExpiresWithItsTable(t *testing.T) {
 	t.Parallel()
 	s := openService(t)
 	skipReal(t, s)
-	refused := invalid("The time-to-live of a table with secondary indexes must be -1 unless update is not allowed.")
+	refused := invalid("Don't support allow update operation on table with index and ttl")
 	byA := newTableName()
 	tb := s.withIndexes(t, indexOn(byA, []string{"a"}, "b"))
 	_, err := s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, TableOption: newOptions(86400, 1)})

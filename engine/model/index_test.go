@@ -162,7 +162,7 @@ func indexable(o Options) *Refusal {
 	case o.MaxVersions != 1:
 		return invalid("The maximum versions of a table with secondary indexes must be 1.")
 	case o.TTL != -1 && !o.NoUpdate:
-		return invalid("The time-to-live of a table with secondary indexes must be -1 unless update is not allowed.")
+		return invalid("Don't support allow update operation on table with index and ttl")
 	}
 	return nil
 }
@@ -175,7 +175,7 @@ func (m *Model) checkIndex(name string, t *Table, x Index) *Refusal {
 	case t.auto(x.Key[0]):
 		return invalid(fmt.Sprintf("First primary key can't be auto increment, table: %s.", x.Name))
 	case len(t.Indexes) == 5:
-		return invalid("The number of indexes exceeds the limit, limit count: 5.")
+		return invalid("Number of index per table exceeds the quota:5.")
 	case x.Name == name, m.look(x.Name, 0) != nil, slices.ContainsFunc(t.Indexes, func(y Index) bool { return y.Name == x.Name }):
 		return &Refusal{409, "OTSObjectAlreadyExist", "Requested table already exists."}
 	}

@@ -58,8 +58,8 @@ func (s *Store) newIndex(m *meta, r *wire.IndexMeta) (*index, *wire.Error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(m.Indexes) >= wire.MaxIndexes {
-		return nil, wire.Invalid("The number of indexes exceeds the limit, limit count: %d.", wire.MaxIndexes)
+	if err := wire.CheckIndexCount(len(m.Indexes) + 1); err != nil {
+		return nil, err
 	}
 	taken := func(x index) bool { return x.Name == r.Name }
 	if r.Name == m.Name || s.Table([]byte(r.Name)) != nil || slices.ContainsFunc(m.Indexes, taken) {

@@ -15,8 +15,6 @@ func (r *WriteRequest) DecodeBulkImport(b []byte) *Error {
 	switch {
 	case err != nil:
 		return err
-	case n == 0:
-		return Invalid("No row is specified in BulkImport.")
 	case n > MaxBatchWriteRows:
 		return Invalid("Rows count exceeds the upper limit: %d.", MaxBatchWriteRows)
 	}
@@ -37,6 +35,8 @@ func (r *WriteRequest) DecodeBulkImport(b []byte) *Error {
 		return missing("table_name")
 	case !ValidTableName(name):
 		return invalidTableName(name)
+	case n == 0:
+		return noOperation(name)
 	}
 	r.Tables = append(r.Tables, TableChanges{name, r.rows})
 	return r.checkTotal("BulkImport")

@@ -25,6 +25,14 @@ func (r *CreateTable) Check() *Error {
 	if err := r.Throughput.check(); err != nil {
 		return err
 	}
+	for i := range r.Indexes {
+		if err := r.Indexes[i].checkCounts(); err != nil {
+			return err
+		}
+	}
+	if err := CheckIndexCount(len(r.Indexes)); err != nil {
+		return err
+	}
 	return r.checkPartitions()
 }
 
@@ -103,7 +111,7 @@ func (r *UpdateTable) CheckIndexed(d *TableDescription) *Error {
 	case o.MaxVersions.Set && o.MaxVersions.Value > 1:
 		return Invalid("The maximum versions of a table with secondary indexes must be 1.")
 	case (o.TTL.Set || o.AllowUpdate.Set) && o.TTL.Or(d.TTL) != -1 && o.AllowUpdate.Or(d.AllowUpdate):
-		return Invalid("The time-to-live of a table with secondary indexes must be -1 unless update is not allowed.")
+		return errIndexedUpdates()
 	}
 	return nil
 }

@@ -9,10 +9,27 @@ type IndexMeta struct {
 	Columns []string // predefined columns that the index has beside its key
 }
 
-// Limits of indexes.
-const (
-	MaxIndexes = 5 // of a table
-)
+// MaxIndexes is how many indexes a table may have.
+const MaxIndexes = 5
+
+// CheckIndexCount judges how many indexes a table is to have.
+func CheckIndexCount(n int) *Error {
+	if n > MaxIndexes {
+		return Invalid("Number of index per table exceeds the quota:%d.", MaxIndexes)
+	}
+	return nil
+}
+
+// checkCounts judges how many columns an index names, which the service does before it looks at the table.
+func (r *IndexMeta) checkCounts() *Error {
+	switch n := len(r.Key); {
+	case n == 0 || n > MaxIndexColumns:
+		return Invalid("The number of primary key columns must be in range: [1, %d] in index.", MaxIndexColumns)
+	case len(r.Columns) > MaxDefinedColumns:
+		return Invalid("The number of attribute columns must be in range: [0, %d] in index.", MaxDefinedColumns)
+	}
+	return nil
+}
 
 func (r *IndexMeta) field(f field) *Error {
 	var name string
@@ -42,12 +59,7 @@ func (r *IndexMeta) Check(key []KeyColumn, defined []DefinedColumn) ([]KeyColumn
 	if !ValidTableName([]byte(r.Name)) {
 		return nil, invalidTableName([]byte(r.Name))
 	}
-	switch n := len(r.Key); {
-	case n == 0:
-		return nil, Invalid("The index '%s' has no primary key column.", r.Name)
-	case n > MaxIndexColumns:
-		return nil, Invalid("The number of primary key columns must be in range: [1, %d].", MaxIndexColumns)
-	case slices.ContainsFunc(key, func(c KeyColumn) bool { return c.AutoIncrement && c.Name == r.Key[0] }):
+	if slices.ContainsFunc(key, func(c KeyColumn) bool { return c.AutoIncrement && c.Name == r.Key[0] }) {
 		return nil, Invalid("First primary key can't be auto increment, table: %s.", r.Name)
 	}
 	var whole []KeyColumn
@@ -106,9 +118,13 @@ func CheckIndexable(ttl, maxVersions int32, updates bool) *Error {
 	case maxVersions != 1:
 		return Invalid("The maximum versions of a table with secondary indexes must be 1.")
 	case ttl != -1 && updates:
-		return Invalid("The time-to-live of a table with secondary indexes must be -1 unless update is not allowed.")
+		return errIndexedUpdates()
 	}
 	return nil
+}
+
+func errIndexedUpdates() *Error {
+	return Invalid("Don't support allow update operation on table with index and ttl")
 }
 
 // CreateIndex is the request of that name.
@@ -146,7 +162,7 @@ func DecodeCreateIndex(b []byte) (*CreateIndex, *Error) {
 	case !ValidTableName(r.Table):
 		return nil, invalidTableName(r.Table)
 	}
-	return r, nil
+	return r, r.Index.checkCounts()
 }
 
 // DropIndex is the request of that name.

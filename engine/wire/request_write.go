@@ -154,6 +154,10 @@ func (r *WriteRequest) DecodeRow(op RowOp, b []byte) *Error {
 
 func invalidTableName(name []byte) *Error { return Invalid("Invalid table name: '%s'.", name) }
 
+func noOperation(table []byte) *Error {
+	return Invalid("No operation is specified for table: '%s'.", table)
+}
+
 func tooMuchData(op string, size int) *Error {
 	return Invalid("The total data size of %s request exceeds the limit, limit size: %d, data size: %d.", op, MaxRequestDataBytes, size)
 }
@@ -242,7 +246,7 @@ func (r *WriteRequest) table(b []byte, rows int) *Error {
 	case !ValidTableName(name):
 		return invalidTableName(name)
 	case rows == 0:
-		return Invalid("No operation is specified for table: '%s'.", name)
+		return noOperation(name)
 	}
 	for i := range r.Tables {
 		if string(r.Tables[i].Name) == string(name) {
