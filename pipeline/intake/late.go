@@ -47,6 +47,17 @@ func (f *Flow) watching(sources []*plan.Source) *watch {
 	return &watch{sources: sources, after: s.SwitchAfter}
 }
 
+// beforeStream returns the first source and those that follow it up to a stream. Sources are read ahead of what is handed over. A file whose
+// reading stops is read again from its beginning, but what was read of a stream would be lost.
+func beforeStream(sources []*plan.Source) []*plan.Source {
+	for i, s := range sources {
+		if _, stream := s.Chain(); stream && i > 0 {
+			return sources[:i]
+		}
+	}
+	return sources
+}
+
 // looks takes a part of a split that is handed over.
 func (w *watch) looks(p *Parsed) {
 	if w == nil || w.wants {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -135,3 +136,41 @@ func TestALoadThatCannotKeepItsScheduleHandsNothingMoreOver(t *testing.T) {
 }
 
 var errFull = fmt.Errorf("disk full")
+
+// A stream cannot be read again from its beginning: nothing may be read of one while reading may stop in a file before it.
+func TestASwitchToAScheduleLosesNothingOfTheStreamThatFollows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rnd := rand.New(rand.NewPCG(1, 9))
+		sorted, stream, last := file(t, "a.csv", shapes(rnd, "sorted", 600)), shapes(rnd, "sorted", 100), file(t, "b.csv", shapes(rnd, "sorted", 300))
+		reading := func(s Scheduling) *seen {
+			r := ask(sorted, "-", last)
+			r.Read.SplitBytes, r.Read.Stdin = 1000, strings.NewReader(stream)
+			f := flow(t, r)
+			f.Follow(s)
+			found := &seen{byKey: map[string][]string{}, next: map[int]int64{}}
+			if err := runs(t, f, func(p *Parsed) {
+				synctest.Wait() // until as much is read ahead as may be
+				found.take(t, p)
+			}); err != nil {
+				t.Fatal(err)
+			}
+			slices.SortStableFunc(found.records, orderOf)
+			return found
+		}
+		want := reading(Scheduling{When: Never})
+		var kept []*readorder.Schedule
+		got := reading(Scheduling{When: Always, Rows: 20, SwitchAfter: 1, Keep: func(all []*readorder.Schedule) error {
+			kept = slices.Clone(all)
+			return nil
+		}})
+		if len(kept) == 0 {
+			t.Error("the load does not switch")
+		}
+		if diff := cmp.Diff(want.records, got.records); diff != "" {
+			t.Errorf("records (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(want.byKey, got.byKey); diff != "" {
+			t.Errorf("rows by key (-want +got):\n%s", diff)
+		}
+	})
+}

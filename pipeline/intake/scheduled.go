@@ -198,6 +198,10 @@ func (f *Flow) readByTurns(ctx context.Context, sources []*plan.Source) (complet
 // them it has read: the others may be read in the same way.
 func (f *Flow) readUnscheduled(ctx context.Context, sources []*plan.Source) (n int, complete, failed bool, err error) {
 	w := f.watching(sources)
+	if w != nil {
+		sources = beforeStream(sources)
+		w.sources = sources
+	}
 	complete, failed, err = f.readInOrder(ctx, sources, w)
 	if w == nil || w.source == nil || err != nil || ctx.Err() != nil {
 		return len(sources), complete, failed, err
