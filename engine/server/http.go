@@ -9,9 +9,11 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
+	"tsimport/engine/store"
 	"tsimport/engine/wire"
 )
 
@@ -37,6 +39,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := s.serve(r.Context(), q)
 	if isAdmin(q.path) && limits != nil {
 		control.SetWriteDeadline(time.Now().Add(limits.WriteTimeout))
+	}
+	if r.ProtoMajor == 1 { // a stream of HTTP/2 that is cut may still be written from
+		defer a.page.Release()
 	}
 	if a.cut {
 		panic(http.ErrAbortHandler)
@@ -216,9 +221,30 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		half := bytes.NewReader(a.body[:len(a.body)/2])
 		resp.Body = io.NopCloser(io.MultiReader(half, failingReader{a.reset}))
 	} else {
-		resp.Body = io.NopCloser(bytes.NewReader(a.body))
+		resp.Body = &body{reader: bytes.NewReader(a.body), page: a.page}
 	}
 	return resp, nil
+}
+
+// body is that of an answer without a port. To close it gives the memory of a page back, from which nobody reads then.
+type body struct {
+	mu     sync.Mutex
+	reader *bytes.Reader
+	page   *store.Page
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.reader.Read(p)
+}
+
+func (b *body) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reader.Reset(nil)
+	b.page.Release()
+	return nil
 }
 
 // errCut is what a client sees of a connection that is cut before the answer.

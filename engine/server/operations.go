@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"tsimport/engine/store"
 	"tsimport/engine/wire"
 )
 
@@ -113,7 +114,10 @@ type read struct {
 	keys func(*visit)
 	lost func(key int, err *wire.Error) // nil: the request fails as a whole
 	err  *wire.Error
+	page *store.Page // whose memory the answer is, until an answer has taken it; may be nil
 }
+
+func (r *read) release() { r.page.Release() }
 
 func (r *read) visit(v *visit) { r.keys(v) }
 

@@ -268,7 +268,8 @@ func (s *Server) getRange(body []byte) (call, *wire.Error) {
 	if err != nil {
 		return nil, err
 	}
-	return &read{keys: func(v *visit) { v.open(r.Name); v.key(r.Start) }, plain: plain{0, func(ctx context.Context) ([]byte, *wire.Error) {
+	c := &read{keys: func(v *visit) { v.open(r.Name); v.key(r.Start) }}
+	c.plain = plain{0, func(ctx context.Context) ([]byte, *wire.Error) {
 		t, err := s.table(r.Name)
 		if err != nil {
 			return nil, err
@@ -277,10 +278,14 @@ func (s *Server) getRange(body []byte) (call, *wire.Error) {
 		if err != nil {
 			return nil, err
 		}
-		defer p.Release()
-		answer, err := wire.AppendGetRange(make([]byte, 0, len(p.Rows)+128), r, t.Describe().Key, p.Consumed, p.Rows, p.Next)
+		c.page = p
+		if r.Block == wire.PlainBuffer {
+			return p.Between(wire.AroundRows(p.Consumed, len(p.Rows), p.Next)), nil
+		}
+		answer, err := wire.AppendGetRange(nil, r, t.Describe().Key, p.Consumed, p.Rows, p.Next)
 		return wire.AppendBlockType(answer, r.Block), err
-	}}}, nil
+	}}
+	return c, nil
 }
 
 func (s *Server) bulkExport(body []byte) (call, *wire.Error) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tsimport/engine/faults"
+	"tsimport/engine/store"
 	"tsimport/engine/wire"
 )
 
@@ -33,6 +34,8 @@ type answer struct {
 	cut      bool
 	truncate bool
 	reset    bool // with truncate: the connection is not closed but reset
+
+	page *store.Page // whose memory body is, to be given back when it has been sent; may be nil
 }
 
 // serve is the one path of every request. A panic on it is an error of the engine's: it is logged and answered, and
@@ -139,6 +142,9 @@ func (s *Server) injectFault(ctx context.Context, r *request, id identity, op *o
 		return page(f.Code)
 	}
 	a := s.finish(r, id, out, err)
+	if reading, ok := c.(*read); ok {
+		a.page, reading.page = reading.page, nil
+	}
 	if f.Action == faults.FlipBit && len(a.body) > 0 {
 		at := f.Bit % uint64(8*len(a.body))
 		a.body = bytes.Clone(a.body)

@@ -102,34 +102,62 @@ func appendCell(dst []byte, c *wire.Cell, sameCol, sameTS bool) []byte {
 
 // readRow appends the cells of a stored row to dst, as views into b. ok is false when b is not a row of ours.
 func readRow(b []byte, dst []wire.Cell) (cells []wire.Cell, ok bool) {
+	r := newRowReader(b)
+	for r.next() {
+		dst = append(dst, wire.Cell{Name: r.name, Type: r.kind, Value: r.value, Timestamp: r.timestamp, Stamped: true})
+	}
+	return dst, !r.damaged
+}
+
+// rowReader walks the cells of a stored row, which are views into it.
+type rowReader struct {
+	rest    []byte
+	base    int64
+	damaged bool // it is not a row of ours; next is false then
+
+	name      []byte
+	kind      wire.ValueType
+	value     []byte
+	timestamp int64
+	older     bool // the cell is another version of the one before
+}
+
+func newRowReader(b []byte) rowReader {
 	if len(b) < rowHead || b[0] != rowFormat {
-		return dst, false
+		return rowReader{damaged: true}
 	}
-	base := int64(binary.LittleEndian.Uint64(b[1:]))
-	b = b[rowHead:]
-	var name []byte
-	for len(b) > 0 {
-		head := b[0]
-		b = b[1:]
-		if head&headSameCol == 0 {
-			if name, b, ok = readSized(b); !ok {
-				return dst, false
-			}
-		}
-		c := wire.Cell{Name: name, Type: wire.ValueType(head & headType), Timestamp: base, Stamped: true}
-		if head&headSameTS == 0 {
-			if len(b) < 8 {
-				return dst, false
-			}
-			c.Timestamp = int64(binary.LittleEndian.Uint64(b))
-			b = b[8:]
-		}
-		if c.Value, b, ok = readValue(c.Type, b); !ok {
-			return dst, false
-		}
-		dst = append(dst, c)
+	return rowReader{rest: b[rowHead:], base: int64(binary.LittleEndian.Uint64(b[1:]))}
+}
+
+func (r *rowReader) next() bool {
+	if len(r.rest) == 0 {
+		return false
 	}
-	return dst, true
+	head, b, ok := r.rest[0], r.rest[1:], true
+	r.older = head&headSameCol != 0
+	if !r.older {
+		if r.name, b, ok = readSized(b); !ok {
+			return r.fail()
+		}
+	}
+	r.timestamp = r.base
+	if head&headSameTS == 0 {
+		if len(b) < 8 {
+			return r.fail()
+		}
+		r.timestamp = int64(binary.LittleEndian.Uint64(b))
+		b = b[8:]
+	}
+	r.kind = wire.ValueType(head & headType)
+	if r.value, r.rest, ok = readValue(r.kind, b); !ok {
+		return r.fail()
+	}
+	return true
+}
+
+func (r *rowReader) fail() bool {
+	r.rest, r.damaged = nil, true
+	return false
 }
 
 func readValue(t wire.ValueType, b []byte) (value, rest []byte, ok bool) {
@@ -150,6 +178,12 @@ func readValue(t wire.ValueType, b []byte) (value, rest []byte, ok bool) {
 }
 
 func readSized(b []byte) (value, rest []byte, ok bool) {
+	if len(b) > 0 && b[0] < 0x80 { // mostly
+		if n := int(b[0]); n < len(b) {
+			return b[1 : 1+n : 1+n], b[1+n:], true
+		}
+		return nil, nil, false
+	}
 	n, k := binary.Uvarint(b)
 	if k <= 0 || n > uint64(len(b)-k) {
 		return nil, nil, false

@@ -131,11 +131,18 @@ func AppendGetRange(dst []byte, r *GetRange, key []KeyColumn, c Capacity, rows, 
 			rows = matrix
 		}
 	}
-	dst = appendBytes(c.append(dst, 1), 2, rows)
+	before, after := AroundRows(c, len(rows), next)
+	return slices.Concat(dst, before, rows, after), nil
+}
+
+// AroundRows is what comes before and after so many bytes of rows in the body of a GetRange answer. The first piece has at most 32 bytes.
+func AroundRows(c Capacity, rows int, next []byte) (before, after []byte) {
+	before = appendTag(c.append(make([]byte, 0, 32), 1), 2, protowire.BytesType)
+	before = protowire.AppendVarint(before, uint64(rows))
 	if len(next) > 0 {
-		dst = appendBytes(dst, 3, next)
+		after = appendBytes(nil, 3, next)
 	}
-	return dst, nil
+	return before, after
 }
 
 // AppendBlockType says in a GetRange answer how its rows are written, where that is not as usual.
