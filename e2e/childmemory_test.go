@@ -76,3 +76,15 @@ func runMeasured(t testing.TB, args ...string) (peak int64, code int, out string
 	}
 	return kib << 10, cmd.ProcessState.ExitCode(), string(text)
 }
+
+// runWithin is runMeasured of a command that takes at most so many bytes.
+func runWithin(t testing.TB, most int64, args ...string) (peak int64, code int, out string) {
+	t.Helper()
+	for range tries {
+		if peak, code, out = runMeasured(t, args...); peak <= most {
+			return peak, code, out
+		}
+	}
+	t.Errorf("%v: a peak of %d MiB, %d times, want at most %d", args, peak>>20, tries, most>>20)
+	return peak, code, out
+}

@@ -525,6 +525,8 @@ func randomJob(t *testing.T, seed uint64) {
 	// So may requests that nobody waits for any more, in virtual time: pauses of a process are minutes.
 	time.Sleep(10 * time.Minute)
 	w.check(s)
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
 	for name := range w.store.objects {
 		if strings.HasPrefix(name, "runs/") && !w.named(name) {
 			t.Logf("left by an attempt that was slower than the end: %s", name)

@@ -91,7 +91,9 @@ func TestHeadersOfAnswersAreSpelledInLowerCase(t *testing.T) {
 func TestNoRequestStopsTheServer(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{})
-	addr := onPort(t, s, Limits{HeaderTimeout: 300 * time.Millisecond, ReadTimeout: 300 * time.Millisecond, IdleTimeout: 300 * time.Millisecond})
+	// What comes whole has its answer however late it comes; only what never comes meets a limit.
+	addr := onPort(t, s, Limits{HeaderTimeout: patience, ReadTimeout: 300 * time.Millisecond, IdleTimeout: 300 * time.Millisecond})
+	short := onPort(t, s, Limits{HeaderTimeout: 300 * time.Millisecond})
 	list := onWire(t, s, "ListTable", nil)
 	for name, v := range map[string]struct{ text, want string }{
 		"a request in order":            {list, "HTTP/1.1 200 "},
@@ -124,7 +126,11 @@ func TestNoRequestStopsTheServer(t *testing.T) {
 		"a path of the admin API, long": {"POST /_engine/" + strings.Repeat("tables/", 1000) + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 404 "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			back := exchange(t, addr, v.text)
+			to := addr
+			if v.want == "" {
+				to = short
+			}
+			back := exchange(t, to, v.text)
 			if !strings.HasPrefix(back, v.want) {
 				t.Errorf("answer %.200q, want %q", back, v.want)
 			}
@@ -204,10 +210,9 @@ func TestASlowHeaderLosesItsConnection(t *testing.T) {
 	s := open(t, Options{})
 	addr := onPort(t, s, Limits{HeaderTimeout: 20 * time.Millisecond})
 	c := dial(t, addr)
-	if _, err := io.WriteString(c, "POST /ListTable HTTP/1.1\r\nHost: "); err != nil {
-		t.Fatal(err)
-	}
-	if text, err := io.ReadAll(c); err != nil || len(text) > 0 && !strings.HasPrefix(string(text), "HTTP/1.1 408 ") {
+	io.WriteString(c, "POST /ListTable HTTP/1.1\r\nHost: ") // the server may have closed before
+	text, err := io.ReadAll(c)
+	if err, ok := err.(net.Error); ok && err.Timeout() || len(text) > 0 && !strings.HasPrefix(string(text), "HTTP/1.1 408 ") {
 		t.Errorf("%q %v", text, err) // it ends at all: a server without the limit would wait as long as we do
 	}
 }
@@ -275,8 +280,7 @@ func TestConnectionsBeyondTheLimitWait(t *testing.T) {
 	}
 }
 
-func TestADeflateBombIsNotInflated(t *testing.T) {
-	t.Parallel()
+func TestADeflateBombIsNotInflated(t *testing.T) { // alone: what is measured is of the whole process
 	s := open(t, Options{})
 	bomb := deflate(make([]byte, 256<<20))
 	var before, after runtime.MemStats

@@ -19,8 +19,6 @@ import (
 
 // A scheduler tries again after exit code 1, and not after 2, which an input gets that is not there.
 func TestAServerThatDoesNotAnswerIsNotAWrongQuestion(t *testing.T) {
-	closed := listening(t, nil)
-	closed.Close()
 	busyMySQL := append([]byte{23, 0, 0, 0, 0xff, 0x10, 0x04}, "Too many connections"...)
 	busyPostgres := append([]byte{'E', 0, 0, 0, 62}, "SFATAL\x00VFATAL\x00C57P03\x00Mthe database system is starting up\x00\x00"...)
 	look := func(origin source.Origin) error {
@@ -29,11 +27,11 @@ func TestAServerThatDoesNotAnswerIsNotAWrongQuestion(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		what    string
-		at      net.Listener
+		at      string
 		want    string
 		servers []string
 	}{
-		{"a server that is not there", closed, "refused", []string{"mysql", "postgres"}},
+		{"a server that is not there", "127.0.0.1:1", "refused", []string{"mysql", "postgres"}},
 		{"one that hangs up", listening(t, []byte{}), "the server ended the connection", []string{"mysql", "postgres"}},
 		{"a MySQL that is busy", listening(t, busyMySQL), "Too many connections", []string{"mysql"}},
 		{"a PostgreSQL that starts", listening(t, busyPostgres), "starting up", []string{"postgres"}},
@@ -42,9 +40,9 @@ func TestAServerThatDoesNotAnswerIsNotAWrongQuestion(t *testing.T) {
 			var server sqltable.Server
 			var err error
 			if name == "mysql" {
-				server, err = mysql.Parse("mysql://u@" + tt.at.Addr().String() + "/shop?table=t")
+				server, err = mysql.Parse("mysql://u@" + tt.at + "/shop?table=t")
 			} else {
-				server, err = postgres.Parse("postgres://u@" + tt.at.Addr().String() + "/shop?table=t&sslmode=disable")
+				server, err = postgres.Parse("postgres://u@" + tt.at + "/shop?table=t&sslmode=disable")
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -57,17 +55,14 @@ func TestAServerThatDoesNotAnswerIsNotAWrongQuestion(t *testing.T) {
 	}
 }
 
-// listening answers each client that speaks, or is to be spoken to, with some bytes and hangs up. Nil never does.
-func listening(t *testing.T, answer []byte) net.Listener {
+// listening answers each client that speaks, or is to be spoken to, with some bytes and hangs up, at the address.
+func listening(t *testing.T, answer []byte) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	if answer == nil {
-		return l
-	}
 	go func() {
 		for {
 			conn, err := l.Accept()
@@ -80,5 +75,5 @@ func listening(t *testing.T, answer []byte) net.Listener {
 			conn.Close()
 		}
 	}()
-	return l
+	return l.Addr().String()
 }

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,7 +47,10 @@ func TestAFaultOfAnyRequestIsMendedWhereTheServerHasRanges(t *testing.T) {
 				return true
 			}
 			retry := soon
-			retry.Stall, retry.Attempts = 100*time.Millisecond, 10 // a busy machine may look like a stall too
+			retry.Attempts = 10
+			if name == "stall" {
+				retry.Stall, retry.Attempts = 100*time.Millisecond, 1000 // a busy machine may look like a stall too
+			}
 			i := expand(t, Options{Retry: retry}, s.address).Items[0]
 			if got := readAll(t, &i); got != text {
 				t.Errorf("%s of request %d: read %q", name, failing, got)
@@ -219,18 +223,21 @@ func TestAServerThatStopsGivingRangesIsAnError(t *testing.T) {
 
 func TestAStalledReadIsRepeatedAndASlowConsumerIsNot(t *testing.T) {
 	s := newSite(t, text)
-	s.fault = func(number int64, w http.ResponseWriter, r *http.Request) bool {
-		if number == 1 {
+	var stalls atomic.Bool
+	s.fault = func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+		now := stalls.CompareAndSwap(true, false)
+		if now {
 			w.Header().Set("Content-Length", fmt.Sprint(len(text)))
 			io.WriteString(w, text[:7])
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 		}
-		return number == 1
+		return now
 	}
 	retry := soon
-	retry.Stall = 50 * time.Millisecond
+	retry.Stall, retry.Attempts = 50*time.Millisecond, 1000 // a busy machine may look like a stall too
 	i := expand(t, Options{Retry: retry}, s.address).Items[0]
+	stalls.Store(true)
 	if got := readAll(t, &i); got != text {
 		t.Errorf("read %q", got)
 	}

@@ -173,12 +173,7 @@ func TestABusyConnectionIsRenewedWhenItIsOld(t *testing.T) {
 }
 
 func TestADownServiceIsNotOneThatAllowsFewConnections(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	c := connect(t, Target{Endpoint: "http://" + l.Addr().String(), Instance: "i", Credentials: keys("s"), Connections: 16})
+	c := connect(t, Target{Endpoint: "http://127.0.0.1:1", Instance: "i", Credentials: keys("s"), Connections: 16})
 	for what := range atOnce(c, 16, 3) {
 		if !strings.HasPrefix(what, fmt.Sprintf("class %d:", Unavailable)) {
 			t.Errorf("%s", what)
