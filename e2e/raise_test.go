@@ -41,7 +41,7 @@ func TestWhatAKilledLoadHasRaisedIsRestored(t *testing.T) {
 				args = append(args, "--state", "s3://raised/all")
 			}
 			first := &pod{t.TempDir(), s}
-			cmd := first.command(append(args, "--max-rows-per-second", "500")...)
+			cmd := first.command(append(args, "--max-rows-per-second", "100")...)
 			cmd.Stderr = new(strings.Builder)
 			must(t, cmd.Start())
 			killer := time.AfterFunc(processTimeout, func() { cmd.Process.Kill() })

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	_ "modernc.org/sqlite"
+
+	"tsimport/pipeline/checkpoint"
 )
 
 // sqliteFile is a file with tables of rows, which a test writes.
@@ -67,6 +69,12 @@ func TestTablesOfSQLiteAreListedAndLoadedByAJob(t *testing.T) {
 	}
 }
 
+// keeps reports whether the checkpoint of a run has so many rows.
+func keeps(run string, rows int64) bool {
+	s, err := checkpoint.Read(run)
+	return err == nil && s.Counters["written"] >= rows
+}
+
 func TestALoadOfSQLiteThatIsKilledIsResumedWithTheFileAsItIsThen(t *testing.T) {
 	dir := t.TempDir()
 	const rows = 20000
@@ -76,21 +84,21 @@ func TestALoadOfSQLiteThatIsKilledIsResumedWithTheFileAsItIsThen(t *testing.T) {
 		c.Dir, c.Env = dir, append(os.Environ(), "TSIMPORT_CHECKPOINT_EVERY=20ms")
 		return c
 	}
-	args := []string{"load", "sqlite:shop.db?table=orders", "--table", "orders", "--store", "store", "--run-dir", "run", "--max-rows-per-second", "8000"}
+	args := []string{"load", "sqlite:shop.db?table=orders", "--table", "orders", "--store", "store", "--run-dir", "run", "--max-rows-per-second", "4000"}
 	for round := range 4 {
 		c := start(args...)
 		must(t, c.Start())
-		kept := filepath.Join(dir, "run", "checkpoint.bin")
-		var last time.Time
-		for changes := 0; changes < 20; { // until more is kept than the round began with
-			if info, err := os.Stat(kept); err == nil && !info.ModTime().Equal(last) {
-				last = info.ModTime()
-				changes++
+		ended := make(chan error, 1)
+		go func() { ended <- c.Wait() }()
+		for !keeps(filepath.Join(dir, "run"), int64(1000*(round+1))) {
+			select {
+			case err := <-ended:
+				t.Fatalf("round %d ended by itself: %v", round, err)
+			case <-time.After(5 * time.Millisecond):
 			}
-			time.Sleep(5 * time.Millisecond)
 		}
 		must(t, c.Process.Kill())
-		_ = c.Wait()
+		<-ended
 		execute(t, db, fmt.Sprintf("UPDATE orders SET v = 'round %d'", round))
 		args = []string{"resume", "run"}
 	}

@@ -43,7 +43,7 @@ func TestAnotherMachineResumesFromTheState(t *testing.T) {
 			"--state", "s3://states/all"}, more...)
 	}
 	first := &pod{t.TempDir(), s}
-	cmd := first.command(args("--max-rows-per-second", "2000")...)
+	cmd := first.command(args("--max-rows-per-second", "200")...)
 	cmd.Stderr = new(strings.Builder)
 	must(t, cmd.Start())
 	killer := time.AfterFunc(processTimeout, func() { cmd.Process.Kill() })

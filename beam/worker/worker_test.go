@@ -69,7 +69,7 @@ func TestAWorkerEndsWithItsControlStream(t *testing.T) {
 				if code != c.code {
 					t.Errorf("exit code %d\n%s", code, said.String())
 				}
-			case <-time.After(30 * time.Second):
+			case <-time.After(5 * time.Minute):
 				t.Fatal("the worker stays")
 			}
 		})

@@ -133,7 +133,7 @@ func TestWaitingForAStageCanBeStopped(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Minute):
 		t.Error("it waits on")
 	}
 }
