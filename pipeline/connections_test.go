@@ -92,7 +92,7 @@ func TestLookUpsNeedNoConnectionsOfTheirOwn(t *testing.T) {
 			text := users(rand.New(rand.NewPCG(1, 1)), 300, 20)
 			cfg := w.numbered(w.file("in.csv", text))
 			cfg.Target.Client.Transport, cfg.Target.Client.Endpoint = nil, url
-			cfg.Write.Concurrency, cfg.Write.BatchRows, cfg.Write.RetryFor = 8, 10, 5*time.Second
+			cfg.Write.Concurrency, cfg.Write.BatchRows, cfg.Write.RetryFor = 8, 10, time.Minute
 			w.plan.Decide = func(r faults.Request) faults.Fault {
 				if r.N%5 == 1 && r.N < 40 {
 					return faults.Fault{Action: faults.DropAfter}
