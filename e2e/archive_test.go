@@ -52,7 +52,11 @@ func TestAnArchiveRestoresItsTable(t *testing.T) {
 	if err != nil || len(parts) == 0 {
 		t.Fatal(parts, err)
 	}
+	p.run(0, "export", "--table", "t", "-o", "whole/")
 	must(t, os.Truncate(parts[0], 100))
+	if out := p.run(2, "verify", "whole", "--archive", "kept"); !strings.Contains(out, "this part of the archive was changed or damaged: it has 100 bytes") {
+		t.Error(out)
+	}
 	for _, command := range []string{"load", "verify"} {
 		if out := p.run(2, command, "kept", "--table", "t"); !strings.Contains(out, "this part of the archive was changed or damaged: it has 100 bytes") {
 			t.Error(out)

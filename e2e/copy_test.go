@@ -309,6 +309,19 @@ func TestCellsThatTheTargetDoesNotTakeAreRefusedOrCounted(t *testing.T) {
 		t.Errorf("%d rows, %s", n, said)
 	}
 	p.run(0, "copy", "old", p.inB("without"), "--create", "--max-deviation", "86400", "--exclude", "both,old", "--verify")
+	// Nothing that the copy leaves out makes it refuse.
+	for i, part := range [][]string{{"--where", "id == 1 || id == 2 || id == 7"}, {"--filter", "now == 1 || now == 2 || now == 7"}, {"--versions", "1", "--exclude", "old"}} {
+		args := append([]string{"copy", "old", p.inB(fmt.Sprint("part", i)), "--create", "--max-deviation", "86400"}, part...)
+		if p.run(0, append(args, "--verify")...); i < 2 && len(dump(t, p.b, fmt.Sprint("part", i))) != 3 {
+			t.Errorf("%q: not three rows", part)
+		}
+	}
+	for _, part := range [][]string{{"--where", "id == 1 || id == 3"}, {"--filter", "now == 1 || now == 10"}, {"--versions", "2", "--exclude", "old"}} {
+		said := p.run(2, append([]string{"copy", "old", p.inB("young")}, part...)...)
+		if n := len(dump(t, p.b, "young")); n != 0 || !strings.Contains(said, "has cells that the target does not take") {
+			t.Errorf("%q: %d rows, %s", part, n, said)
+		}
+	}
 	p.run(0, "table", "create", "ahead", "--pk", "id:integer", "--max-versions", "3", "--max-deviation", "100000000")
 	ahead := &table{service: tb.service, name: "ahead"}
 	k := new(tablestore.PrimaryKey)

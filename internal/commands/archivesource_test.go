@@ -135,7 +135,7 @@ func TestAnArchiveIsASourceOfSyncAndVerify(t *testing.T) {
 		t.Error(text)
 	}
 	tsimport(2, "verify", "whole", "-t", "t")
-	tsimport(1, "verify", "same", "--archive", "whole")
+	tsimport(2, "verify", "same", "--archive", "whole")
 	tsimport(0, "verify", "same", "-t", "t", "--extra", "fail")
 }
 

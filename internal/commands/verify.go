@@ -304,7 +304,7 @@ func verifyArchive(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config,
 		err = oneEach(cfg, r)
 	}
 	if err != nil {
-		return err
+		return inputError(err)
 	}
 	r.InArchive = true
 	if h := m.Holds; r.Missing > 0 && (h.From != "" || h.To != "" || h.Filter != "" || h.Where != "") {

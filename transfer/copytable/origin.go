@@ -61,7 +61,7 @@ func (o *Origin) Refuse(ctx context.Context) error {
 }
 
 // checkAges refuses a source that has cells which the target would not take. What it reads are the keys of rows: the service leaves out
-// the values of all cells that the target takes.
+// the values of all cells that the target takes. Rows with others are read again where conditions or versions may leave those cells out.
 func (o *Origin) checkAges(ctx context.Context) error {
 	now := time.Now()
 	until := Oldest(o.o.To, now)
@@ -119,15 +119,16 @@ func (o *Origin) find(ctx context.Context, since, until int64) (*stamped, error)
 
 // between returns the cuts inside a range of keys, of which nil bounds are none.
 func between(cuts [][]table.Value, from, to []table.Value) [][]table.Value {
-	key := func(values []table.Value) (k []byte) {
-		for _, v := range values {
-			k = table.AppendKey(k, v)
-		}
-		return k
-	}
 	return slices.DeleteFunc(cuts, func(cut []table.Value) bool {
-		return bytes.Compare(key(cut), key(from)) <= 0 || to != nil && bytes.Compare(key(cut), key(to)) >= 0
+		return bytes.Compare(orderingKey(cut), orderingKey(from)) <= 0 || to != nil && bytes.Compare(orderingKey(cut), orderingKey(to)) >= 0
 	})
+}
+
+func orderingKey(values []table.Value) (key []byte) {
+	for _, v := range values {
+		key = table.AppendKey(key, v)
+	}
+	return key
 }
 
 // stamped is a cell with a timestamp that the target does not take.
@@ -149,15 +150,88 @@ func (o *Origin) findIn(ctx context.Context, s scan.Options, found *atomic.Point
 		if err != nil {
 			return err
 		}
+		var first, last *scan.Row
 		for _, r := range rows {
-			for _, c := range r.Columns {
-				if o.o.Takes == nil || o.o.Takes(c.ColumnName) {
-					found.CompareAndSwap(nil, &stamped{tablescan.ShowKey(r), c.ColumnName, c.Timestamp})
-					return errFound
-				}
+			cell := o.stampedIn(r, s)
+			if cell == nil {
+				continue
+			}
+			if !o.leavesOut() {
+				found.CompareAndSwap(nil, cell)
+				return errFound
+			}
+			first, last = cmp.Or(first, r), r
+		}
+		if first == nil {
+			continue
+		}
+		cell, err := o.copied(ctx, first, last, s)
+		if err != nil {
+			return err
+		}
+		if cell != nil {
+			found.CompareAndSwap(nil, cell)
+			return errFound
+		}
+	}
+}
+
+// leavesOut reports whether the copy may lack cells that a scan for timestamps finds: those of other rows, and older versions.
+func (o *Origin) leavesOut() bool {
+	versions := o.scan.Versions
+	return o.scan.Where != nil || o.scan.Filter != nil || versions > 0 && versions < o.scan.Table.MaxVersions
+}
+
+// stampedIn returns a column of a row that the copy takes and that has a timestamp in the range of a scan.
+func (o *Origin) stampedIn(r *scan.Row, s scan.Options) *stamped {
+	for _, c := range r.Columns {
+		if c.Timestamp >= s.Since && (s.Until == 0 || c.Timestamp < s.Until) && (o.o.Takes == nil || o.o.Takes(c.ColumnName)) {
+			return &stamped{tablescan.ShowKey(r), c.ColumnName, c.Timestamp}
+		}
+	}
+	return nil
+}
+
+// copied reads the rows from one to another as the copy does and returns a cell with a timestamp in the range of a scan; nil if there is
+// none. Conditions need whole rows.
+func (o *Origin) copied(ctx context.Context, from, to *scan.Row, s scan.Options) (*stamped, error) {
+	again := scan.Options{
+		From: keyOf(from), To: s.To, Versions: cmp.Or(o.scan.Versions, tablescan.AllVersions), RetryFor: s.RetryFor, Since: o.scan.Since,
+		Filter: o.scan.Filter, Manner: s.Manner, Columns: o.scan.ToRead(nil),
+	}
+	passes := func(*scan.Row) bool { return true }
+	if o.scan.Where != nil {
+		test := o.scan.Where.NewTest()
+		passes = func(r *scan.Row) bool {
+			ok, why := test.Passes(func(name string) table.Value { return tablescan.Newest(r, name) })
+			return ok && why == nil
+		}
+	}
+	p, last := scan.NewPager(o.scan.Client, o.scan.Table.Name, o.scan.Table.Key, again), orderingKey(keyOf(to))
+	for {
+		rows, err := p.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			if bytes.Compare(orderingKey(keyOf(r)), last) > 0 {
+				return nil, nil
+			}
+			if cell := o.stampedIn(r, s); cell != nil && passes(r) {
+				return cell, nil
 			}
 		}
 	}
+}
+
+func keyOf(r *scan.Row) (key []table.Value) {
+	for _, k := range r.PrimaryKey.PrimaryKeys {
+		key = append(key, client.ValueOf(k.Value))
+	}
+	return key
 }
 
 // checkKeys refuses key expressions that make several rows one.
