@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -151,6 +152,9 @@ func (m *measurement) run(name string, round int) (l Load, err error) {
 	return l, nil
 }
 
+// anyAge is a maximum deviation in seconds that reaches back to the first timestamp that there is.
+const anyAge = math.MaxInt32
+
 func (m *measurement) createTable(name string) error {
 	target := client.Target{Endpoint: m.server.endpoint, Instance: instance,
 		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: keyID, AccessKeySecret: secret}}
@@ -173,7 +177,11 @@ func (m *measurement) createTable(name string) error {
 		}
 	}
 	key := []table.KeyColumn{{Name: m.cfg.Shape.Columns[0].Name, Type: table.Integer}}
-	return admin.Create(name, key, table.Definition{TimeToLive: -1, MaxVersions: 1})
+	definition := table.Definition{TimeToLive: -1, MaxVersions: 1}
+	if m.cfg.What == Copying {
+		definition.MaxDeviation = anyAge // else a copy looks for cells that are too old, which a null server answers with all cells
+	}
+	return admin.Create(name, key, definition)
 }
 
 // command is the process of a load.

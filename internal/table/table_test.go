@@ -53,6 +53,30 @@ func TestDoublesKeepTheirTextAndTheirValue(t *testing.T) {
 	})
 }
 
+// TestShortDecimalsAreWrittenAsStrconvWritesThem: decimals with few digits, and doubles next to them.
+func TestShortDecimalsAreWrittenAsStrconvWritesThem(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.Int64Range(-2e15, 2e15).Draw(t, "digits") / rapid.SampledFrom([]int64{1, 1000, 1e6, 1e9, 1e12}).Draw(t, "fewer")
+		v := float64(n) / rapid.SampledFrom([]float64{1, 10, 100, 1000, 10_000, 1e9}).Draw(t, "power")
+		for _, v := range []float64{v, math.Nextafter(v, 0), math.Nextafter(v, math.Inf(1)), v / 3} {
+			if a := math.Abs(v); a != 0 && a < 1e-7 {
+				continue
+			}
+			if got, want := string(AppendDouble([]byte("x"), v)), string(strconv.AppendFloat([]byte("x"), v, 'f', -1, 64)); got != want {
+				t.Fatalf("%x is written %s, want %s", v, got, want)
+			}
+		}
+	})
+}
+
+func BenchmarkAppendDouble(b *testing.B) {
+	var text []byte
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		text = AppendDouble(text[:0], float64(1000+i%9_000_000)/100)
+	}
+}
+
 // rowOf appends a row of the size and number of PlainBuffer bytes to a block.
 func rowOf(b *Block, size, bytes int) Ref {
 	start := len(b.Data)

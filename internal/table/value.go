@@ -72,9 +72,49 @@ func (v Value) Size() int {
 // value, written without an exponent from 1e-7 up to 1e21. It is what export prints and what type inference
 // compares with, so that a file loaded and exported again has the same text.
 func AppendDouble(dst []byte, v float64) []byte {
+	if text, ok := appendShortDecimal(dst, v); ok {
+		return text
+	}
 	format := byte('f')
 	if a := math.Abs(v); a != 0 && (a < 1e-7 || a >= 1e21) {
 		format = 'e'
 	}
 	return strconv.AppendFloat(dst, v, format, -1, 64)
+}
+
+// appendShortDecimal is AppendDouble for numbers of at most three digits after the point and 15 in all, which most are, in about 0.6 of
+// the time. No two decimal numbers of 15 digits are the same double, so one that is v is the shortest; and as 1,000 and integers up to
+// 10^15 are exact as doubles, v is one exactly if dividing gives it back.
+func appendShortDecimal(dst []byte, v float64) ([]byte, bool) {
+	const most = 1e15
+	sign, a := v < 0, math.Abs(v)
+	if !(a > 0 && a < most) { // without 0, which may be negative, and NaN
+		return dst, false
+	}
+	power := 1.0
+	for digits := range 4 {
+		near := a * power
+		n := math.RoundToEven(near)
+		if n >= most {
+			return dst, false
+		}
+		if math.Abs(near-n) > near*0x1p-51 || n/power != a { // the first says no in most cases, without a division
+			power *= 10
+			continue
+		}
+		if sign {
+			dst = append(dst, '-')
+		}
+		whole, rest := uint64(n)/uint64(power), uint64(n)%uint64(power)
+		dst = strconv.AppendUint(dst, whole, 10)
+		if digits > 0 {
+			dst = append(dst, '.', 0, 0, 0)[:len(dst)+1+digits]
+			for i := len(dst) - 1; i >= len(dst)-digits; i-- {
+				dst[i] = byte('0' + rest%10)
+				rest /= 10
+			}
+		}
+		return dst, true
+	}
+	return dst, false
 }

@@ -50,26 +50,57 @@ type Lost struct {
 
 // columnsSeen counts the attributes of rows.
 type columnsSeen struct {
-	of    map[string]*typesSeen
-	cells int64 // in the output
-	older int64 // versions that are not
+	of    map[string]*columnSeen
+	last  []*columnSeen // of the cells of the row before: those of the next one mostly are of the same columns
+	cells int64         // in the output
+	older int64         // versions that are not
 }
 
-// typesSeen are how many values have each type.
-type typesSeen [table.Any + 1]int64
+// columnSeen is how many values of a column have each type.
+type columnSeen struct {
+	name  string
+	text  bool // the name is UTF-8
+	types [table.Any + 1]int64
+}
+
+// column finds the column of a row's i-th cell.
+func (s *columnsSeen) column(i int, name string) *columnSeen {
+	if i < len(s.last) && s.last[i].name == name {
+		return s.last[i]
+	}
+	c := s.of[name]
+	if c == nil {
+		c = &columnSeen{name: name, text: utf8.ValidString(name)}
+		s.of[name] = c
+	}
+	if i < len(s.last) {
+		s.last[i] = c
+	} else if i == len(s.last) {
+		s.last = append(s.last, c)
+	}
+	return c
+}
 
 // count counts a row that is in the output.
 func (s *columnsSeen) count(r *scan.Row, older int64) {
 	s.older += older
 	s.cells += int64(len(r.Columns))
-	for _, c := range r.Columns {
-		types := s.of[c.ColumnName]
-		if types == nil {
-			types = new(typesSeen)
-			s.of[c.ColumnName] = types
-		}
-		types[client.ValueOf(c.Value).Type]++
+	for i, c := range r.Columns {
+		s.column(i, c.ColumnName).types[typeOf(c.Value)]++
 	}
+}
+
+// typeOf is the type of a value that the SDK delivers.
+func typeOf(v any) table.Type {
+	switch v.(type) {
+	case int64:
+		return table.Integer
+	case float64:
+		return table.Double
+	case string:
+		return table.String
+	}
+	return client.ValueOf(v).Type
 }
 
 // columns are those seen, sorted.
@@ -77,25 +108,26 @@ func (s *columnsSeen) columns() []Column {
 	all := []Column{}
 	for _, name := range slices.Sorted(maps.Keys(s.of)) {
 		c := Column{Name: name, Types: map[string]int64{}}
-		for t, n := range s.of[name] {
+		for t, n := range s.of[name].types {
 			if n > 0 {
 				c.Types[table.Type(t).String()] = n
 			}
 		}
-		all = append(all, c)
+		if len(c.Types) > 0 { // else no row with it is in the output
+			all = append(all, c)
+		}
 	}
 	return all
 }
 
 // seenBefore is what a note says of the rows of an export that is continued.
 func seenBefore(s *state) columnsSeen {
-	seen := columnsSeen{of: map[string]*typesSeen{}, cells: s.Cells, older: s.Older}
-	for _, c := range s.Columns {
-		types := new(typesSeen)
+	seen := columnsSeen{of: map[string]*columnSeen{}, cells: s.Cells, older: s.Older}
+	for i, c := range s.Columns {
+		types := &seen.column(i, c.Name).types
 		for t := range types {
 			types[t] = c.Types[table.Type(t).String()]
 		}
-		seen.of[c.Name] = types
 	}
 	return seen
 }
@@ -109,7 +141,7 @@ func (e *CannotHold) Error() string { return e.What }
 // each. A scan reads more columns than it is asked for: those that conditions name. It returns how many older versions it has left out.
 func (e *exporter) take(r *scan.Row) (older int64, err error) {
 	for _, k := range r.PrimaryKey.PrimaryKeys {
-		if err := e.text(k.ColumnName, k.Value); err != nil {
+		if err := e.text(k.ColumnName, k.Value, true); err != nil {
 			return 0, err
 		}
 	}
@@ -128,8 +160,11 @@ func (e *exporter) take(r *scan.Row) (older int64, err error) {
 		}
 	}
 	r.Columns = kept
-	for _, c := range kept {
-		if err := e.text(c.ColumnName, c.Value); err != nil {
+	if e.Format == Typed {
+		return older, nil
+	}
+	for i, c := range kept {
+		if err := e.text(c.ColumnName, c.Value, e.seen.column(i, c.ColumnName).text); err != nil {
 			return 0, err
 		}
 	}
@@ -137,8 +172,8 @@ func (e *exporter) take(r *scan.Row) (older int64, err error) {
 }
 
 // text refuses what the text of a format cannot hold.
-func (e *exporter) text(column string, v any) error {
-	if s, is := v.(string); is && e.Format != Typed && (!utf8.ValidString(s) || !utf8.ValidString(column)) {
+func (e *exporter) text(column string, v any, named bool) error {
+	if s, is := v.(string); is && e.Format != Typed && (!named || !utf8.ValidString(s)) {
 		return &CannotHold{fmt.Sprintf("column %q has a string that is not UTF-8, which %s cannot hold: %.60q; leave the column out (--columns), or keep everything with --format archive", column, formatNames[e.Format], s)}
 	}
 	return nil

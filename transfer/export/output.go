@@ -10,18 +10,19 @@ import (
 	"strings"
 
 	"tsimport/internal/atomicfile"
+	"tsimport/internal/tablestore/scan"
 	"tsimport/transfer/archive"
 )
 
 // What stands beside a file while it is written. The sidecar goes last.
 const (
 	partSuffix    = ".part"            // what will be the file
-	rowsSuffix    = ".part-rows"       // rows whose columns are not known yet
+	rowsSuffix    = ".part-rows"       // rows whose columns are not all known yet
 	sidecarSuffix = ".tsimport-export" // how far the export has come
 )
 
 // stateVersion is that of sidecars: what another version has noted is not what this one needs.
-const stateVersion = 2
+const stateVersion = 3
 
 // state is how far an export has come: the sidecar of its file.
 type state struct {
@@ -41,6 +42,8 @@ type state struct {
 	Columns []Column `json:"columns"` // of these rows
 	Cells   int64    `json:"cells"`
 	Older   int64    `json:"older_versions"` // that were left out
+
+	Growth scan.Growth `json:"growth"` // of CSV whose columns are not all known
 
 	// Replaced says that the table was dropped while it was read: there is nothing to continue with, not even in another of its name.
 	Replaced bool `json:"replaced,omitempty"`

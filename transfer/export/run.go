@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -67,11 +68,12 @@ type exporter struct {
 	wanted map[string]bool // attributes; nil is all
 	where  *keyexpr.Test   // nil passes all
 	units  atomic.Int64
+	grown  *scan.Growing                       // nil unless columns are found while rows are written
 	wrap   func(scan.Formatter) scan.Formatter // of tests
 }
 
 func newExporter(ctx context.Context, c *Config) *exporter {
-	e := &exporter{seen: columnsSeen{of: map[string]*typesSeen{}}, Config: c, ctx: ctx, admin: &client.Admin{Client: c.Scan.Client, Context: ctx, Proven: true}}
+	e := &exporter{seen: columnsSeen{of: map[string]*columnSeen{}}, Config: c, ctx: ctx, admin: &client.Admin{Client: c.Scan.Client, Context: ctx, Proven: true}}
 	for _, k := range c.Scan.Table.Key {
 		e.keys = append(e.keys, k.Name)
 	}
@@ -102,10 +104,11 @@ func (e *exporter) ended() Result {
 	return r
 }
 
-// spools reports whether rows are kept until their columns are known, which the output begins with.
-func (c *Config) spools() bool {
-	return c.Format == Parquet || c.Format == CSV && c.Scan.Columns == nil
-}
+// grows reports whether the output begins with columns that are found while rows are written.
+func (c *Config) grows() bool { return c.Format == CSV && c.Scan.Columns == nil }
+
+// spools reports whether rows are kept until their columns are known, or may be.
+func (c *Config) spools() bool { return c.Format == Parquet || c.grows() }
 
 // lines writes rows as they come.
 func (e *exporter) lines(w io.Writer, continued bool) (scan.Formatter, error) {
@@ -140,14 +143,28 @@ func To(ctx context.Context, c Config, w io.Writer) (Result, error) {
 
 // spooled keeps the rows until their columns are known.
 func (e *exporter) spooled(w io.Writer, kept *os.File) error {
-	spool, err := scan.NewSpool(kept)
+	f, err := e.spool(kept, nil)
+	if err == nil {
+		err = e.all(f)
+	}
 	if err != nil {
 		return err
 	}
-	if err := e.all(spool); err != nil {
-		return err
-	}
 	return e.replay(w, kept)
+}
+
+// spool keeps rows in a file, or continues to; at is what that has.
+func (e *exporter) spool(kept io.Writer, at *state) (scan.Formatter, error) {
+	if !e.grows() {
+		return scan.NewSpool(kept)
+	}
+	var g scan.Growth
+	var size int64
+	if at != nil {
+		g, size = at.Growth, at.Bytes
+	}
+	e.grown = scan.NewGrowing(kept, e.keys, g, size)
+	return e.grown, nil
 }
 
 // replay writes the rows that were kept.
@@ -155,31 +172,37 @@ func (e *exporter) replay(w io.Writer, kept io.ReadSeeker) error {
 	if _, err := kept.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("read export spool: %w", err)
 	}
-	f, err := e.whole(w)
+	from := stoppable{e.ctx, kept}
+	switch {
+	case e.grown != nil && e.grown.Whole():
+		if _, err := io.Copy(w, from); err != nil {
+			return fmt.Errorf("write output: %w", err)
+		}
+		return nil
+	case e.grown != nil:
+		return e.grown.Rewrite(w, from, e.keys, e.result.Rows)
+	}
+	f, err := newParquet(w, e.Scan.Table.Key, e.Scan.Columns, e.seen.columns())
 	if err != nil {
 		return err
 	}
-	if err := scan.Replay(kept, e.result.Rows, func(r *scan.Row) error {
-		if e.ctx.Err() != nil {
-			return context.Cause(e.ctx)
-		}
-		return f.Write(r)
-	}); err != nil {
+	if err := scan.Replay(from, e.result.Rows, f.Write); err != nil {
 		return err
 	}
 	return f.Flush()
 }
 
-// whole writes rows whose columns are known.
-func (e *exporter) whole(w io.Writer) (scan.Formatter, error) {
-	if e.Format == Parquet {
-		return newParquet(w, e.Scan.Table.Key, e.Scan.Columns, e.seen.columns())
+// stoppable reads until the export is stopped.
+type stoppable struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (s stoppable) Read(p []byte) (int, error) {
+	if s.ctx.Err() != nil {
+		return 0, context.Cause(s.ctx)
 	}
-	var names []string
-	for _, c := range e.seen.columns() {
-		names = append(names, c.Name)
-	}
-	return scan.NewCSV(w, e.keys, names)
+	return s.Reader.Read(p)
 }
 
 // all writes every row.
@@ -195,7 +218,7 @@ func (e *exporter) scan(each func(*scan.Row) error) error {
 	if e.Limit > 0 && e.result.Rows >= e.Limit {
 		return nil
 	}
-	done := e.last // the range begins with the last row that was written
+	done := slices.Clone(e.last) // the range begins with the last row that was written
 	var key []byte
 	s := &e.Scan
 	o := scan.Options{From: s.From, To: s.To, Columns: s.ToRead(nil), Filter: s.Filter, Manner: s.Manner, RetryFor: s.RetryFor, Units: &e.units}
@@ -230,7 +253,7 @@ func (e *exporter) scan(each func(*scan.Row) error) error {
 		}
 		e.result.Rows++
 		e.seen.count(r, older)
-		e.last = append(e.last[:0:0], key...)
+		e.last = append(e.last[:0], key...)
 		if e.Limit > 0 && e.result.Rows >= e.Limit {
 			return errEnough
 		}
@@ -303,7 +326,7 @@ func (e *exporter) toFile() (err error) {
 	if err != nil {
 		return errors.Join(err, e.give(out))
 	}
-	if !spooled {
+	if !spooled || e.grown != nil && e.grown.Whole() {
 		return out.finish()
 	}
 	file, err := atomicfile.New(e.Path+partSuffix, 0o666)
@@ -348,7 +371,7 @@ func (e *exporter) resume(s *state) error {
 
 func (e *exporter) formatter(out *output, spooled, resumed bool) (scan.Formatter, error) {
 	if spooled {
-		return scan.NewSpool(out.file)
+		return e.spool(out.file, &out.at)
 	}
 	return e.lines(out.file, resumed)
 }
@@ -361,7 +384,10 @@ func (e *exporter) marked(f scan.Formatter, out *output) error {
 		}
 		at := out.at
 		at.Replaced = replaced
-		at.Rows, at.Last, at.Columns, at.Cells, at.Older = e.result.Rows, e.last, e.seen.columns(), e.seen.cells, e.seen.older
+		at.Rows, at.Last, at.Columns, at.Cells, at.Older = e.result.Rows, slices.Clone(e.last), e.seen.columns(), e.seen.cells, e.seen.older
+		if e.grown != nil {
+			at.Growth = scan.Growth{Order: slices.Clone(e.grown.Order), Sections: slices.Clone(e.grown.Sections)}
+		}
 		return out.mark(at)
 	}
 	marked := time.Now()

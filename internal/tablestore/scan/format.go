@@ -28,9 +28,17 @@ type CSV struct {
 	w       *bufio.Writer
 	columns []string
 	place   map[string]int
+	last    []columnPlace // of the cells of the row before: those of the next one mostly have the same
 	keys    int
 	cells   []any
 	buf     []byte
+	written int64 // bytes of lines
+}
+
+// columnPlace is the place of a column in a line, negative for none.
+type columnPlace struct {
+	name  string
+	place int
 }
 
 // NewCSV writes the header.
@@ -55,16 +63,43 @@ func ContinueCSV(w io.Writer, keys, attributes []string) *CSV {
 
 // Write writes one row. Columns that were not given are left out.
 func (f *CSV) Write(r *Row) error {
+	f.fill(r)
+	return f.line()
+}
+
+// fill puts the values of a row into the cells, and reports whether each has its place.
+func (f *CSV) fill(r *Row) bool {
 	clear(f.cells)
 	for i, k := range r.PrimaryKey.PrimaryKeys {
 		f.cells[i] = k.Value
 	}
-	for _, c := range r.Columns {
-		if i, ok := f.place[c.ColumnName]; ok {
-			f.cells[i] = c.Value
+	all := true
+	for i, c := range r.Columns {
+		if i >= len(f.last) {
+			f.last = append(f.last, columnPlace{place: -1})
 		}
+		at := &f.last[i]
+		if at.place < 0 || at.name != c.ColumnName {
+			place, ok := f.place[c.ColumnName]
+			if !ok {
+				all = false
+				continue
+			}
+			*at = columnPlace{c.ColumnName, place}
+		}
+		f.cells[at.place] = c.Value
 	}
-	return f.line()
+	return all
+}
+
+// add gives an attribute column a place after all others, unless it has one.
+func (f *CSV) add(column string) bool {
+	if _, ok := f.place[column]; ok {
+		return false
+	}
+	f.place[column] = len(f.columns)
+	f.columns, f.cells = append(f.columns, column), append(f.cells, nil)
+	return true
 }
 
 // line writes the cells.
@@ -76,10 +111,30 @@ func (f *CSV) line() error {
 		}
 		f.buf = appendField(f.buf, v)
 	}
+	return f.end()
+}
+
+// raw writes a line of fields as they are, each from its place among those given; one that they do not have is empty.
+func (f *CSV) raw(fields [][]byte, from []int) error {
+	f.buf = f.buf[:0]
+	for i, place := range from {
+		if i > 0 {
+			f.buf = append(f.buf, ',')
+		}
+		if place < len(fields) {
+			f.buf = append(f.buf, fields[place]...)
+		}
+	}
+	return f.end()
+}
+
+// end ends the line and writes it.
+func (f *CSV) end() error {
 	if len(f.buf) == 0 {
 		f.buf = append(f.buf, '"', '"') // a single absent cell would read as an empty line
 	}
 	f.buf = append(f.buf, '\n')
+	f.written += int64(len(f.buf))
 	_, err := f.w.Write(f.buf)
 	return err
 }
@@ -95,7 +150,7 @@ func appendField(dst []byte, v any) []byte {
 		if v == "" {
 			return append(dst, '"', '"')
 		}
-		if !strings.ContainsAny(v, ",\"\r\n") {
+		if !needsQuotes(v) {
 			return append(dst, v...)
 		}
 		dst = append(dst, '"')
@@ -114,6 +169,18 @@ func appendField(dst []byte, v any) []byte {
 		return strconv.AppendBool(dst, v)
 	}
 	panic("scan: value of an unknown type")
+}
+
+// special are the bytes for which a field is quoted.
+var special = [256]bool{',': true, '"': true, '\r': true, '\n': true}
+
+func needsQuotes(s string) bool {
+	for i := range len(s) {
+		if special[s[i]] {
+			return true
+		}
+	}
+	return false
 }
 
 // JSONL writes rows as JSON objects, one a line, keys first. An integer has no fraction, a double always has one or an

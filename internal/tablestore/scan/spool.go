@@ -13,13 +13,13 @@ import (
 	"tsimport/internal/tablestore/plainbuffer"
 )
 
-// Spool keeps the rows of a scan, compressed, until their columns are known: a Tablestore table has no list of its
-// columns, and a CSV file begins with one. Reading the table twice instead would cost its read capacity twice and could
+// Spool keeps the rows of a scan, compressed, until their columns and types are known: a Tablestore table has no list of its
+// columns, and a Parquet file begins with one. Reading the table twice instead would cost its read capacity twice and could
 // see two different tables. It is a Formatter; what it has written up to a Flush can be replayed.
 type Spool struct {
 	w      io.Writer
 	packer *zstd.Encoder
-	names  map[string]*plainbuffer.Name
+	rows   rowEncoder
 	chunk  []byte // rows that are not written yet
 	packed []byte
 	err    error // of the first write that failed: what it has written may be a part, after which nothing can be read
@@ -30,7 +30,7 @@ const spoolChunk = 256 << 10
 
 // NewSpool writes to w.
 func NewSpool(w io.Writer) (*Spool, error) {
-	s := &Spool{w: w, names: map[string]*plainbuffer.Name{}}
+	s := &Spool{w: w, rows: newRowEncoder()}
 	var err error
 	if s.packer, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1)); err != nil {
 		return nil, fmt.Errorf("create export spool: %w", err)
@@ -38,20 +38,9 @@ func NewSpool(w io.Writer) (*Spool, error) {
 	return s, nil
 }
 
-// Write keeps a row: its length and its PlainBuffer bytes.
+// Write keeps a row.
 func (s *Spool) Write(r *Row) error {
-	var row plainbuffer.Row
-	start := len(s.chunk)
-	row.Begin(append(s.chunk, 0, 0, 0, 0))
-	for _, k := range r.PrimaryKey.PrimaryKeys {
-		row.Key(s.name(k.ColumnName), client.ValueOf(k.Value))
-	}
-	for _, c := range r.Columns {
-		row.Cell(s.name(c.ColumnName), client.ValueOf(c.Value))
-	}
-	s.chunk = row.End()
-	binary.LittleEndian.PutUint32(s.chunk[start:], uint32(len(s.chunk)-start-4))
-	if len(s.chunk) < spoolChunk {
+	if s.chunk = s.rows.append(s.chunk, r); len(s.chunk) < spoolChunk {
 		return nil
 	}
 	return s.Flush()
@@ -70,14 +59,43 @@ func (s *Spool) Flush() error {
 	return s.err
 }
 
-func (s *Spool) name(column string) *plainbuffer.Name {
-	n := s.names[column]
+// rowEncoder makes bytes of rows.
+type rowEncoder struct{ names map[string]*plainbuffer.Name }
+
+func newRowEncoder() rowEncoder { return rowEncoder{map[string]*plainbuffer.Name{}} }
+
+// append appends the length of a row and its PlainBuffer bytes.
+func (e *rowEncoder) append(dst []byte, r *Row) []byte {
+	var row plainbuffer.Row
+	start := len(dst)
+	row.Begin(append(dst, 0, 0, 0, 0))
+	for _, k := range r.PrimaryKey.PrimaryKeys {
+		row.Key(e.name(k.ColumnName), client.ValueOf(k.Value))
+	}
+	for _, c := range r.Columns {
+		row.Cell(e.name(c.ColumnName), client.ValueOf(c.Value))
+	}
+	dst = row.End()
+	binary.LittleEndian.PutUint32(dst[start:], uint32(len(dst)-start-4))
+	return dst
+}
+
+func (e *rowEncoder) name(column string) *plainbuffer.Name {
+	n := e.names[column]
 	if n == nil {
 		prepared := plainbuffer.NewName(column)
 		n = &prepared
-		s.names[column] = n
+		e.names[column] = n
 	}
 	return n
+}
+
+// cutRow reads the first of the rows that a rowEncoder has appended.
+func cutRow(b []byte, memory *client.PageMemory) (r *Row, rest []byte, err error) {
+	n := int(binary.LittleEndian.Uint32(b))
+	b = b[4:]
+	r, err = memory.Row(n, func(to []byte) error { copy(to, b); return nil })
+	return r, b[n:], err
 }
 
 // Replay calls each with every row of what a spool has written, in order. There must be so many. A row is valid during the call.
