@@ -88,6 +88,26 @@ func TestALoadAllocatesHardlyAnythingForARow(t *testing.T) {
 	}
 }
 
+// TestReadingAllocatesNothingForARow: what a page, a split or a request takes is shared by its rows. A copy writes requests as a load does.
+func TestReadingAllocatesNothingForARow(t *testing.T) {
+	t.Parallel()
+	for what, most := range map[string]float64{"scan": 0.2, "export": 0.2, "verify": 0.3, "inspect": 0.1, "check": 0.1, "copy": 3} {
+		allocations := func(rows int) float64 {
+			l := benchClient(t, "--what", what, "--rows", fmt.Sprint(rows)).Loads["tsimport"]
+			if l.CPUPerRow <= 0 || l.AllocsPerRow <= 0 {
+				t.Errorf("%s: %+v", what, l)
+			}
+			return l.AllocsPerRow * float64(rows)
+		}
+		const few, many = 20_000, 100_000
+		allocs := (allocations(many) - allocations(few)) / (many - few)
+		t.Logf("%s: %.3f allocations a row", what, allocs)
+		if allocs > most {
+			t.Errorf("%s: %.3f allocations a row, want at most %v", what, allocs, most)
+		}
+	}
+}
+
 func TestWorkersKeepTheirConnections(t *testing.T) {
 	t.Parallel()
 	l := benchClient(t, "--rows", "50000", "--only", "tsimport", "--latency", "10ms", "--load-flag=--concurrency=256").Loads["tsimport"]

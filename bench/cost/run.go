@@ -149,8 +149,17 @@ func (m *measurement) run(name string, round int) (l Load, err error) {
 			l.PeakRSSBytes = own.PeakRSSBytes
 		}
 	}
+	if text, err := os.ReadFile(m.usedFile(tableName)); err == nil && json.Unmarshal(text, &own) == nil {
+		l.AllocsPerRow = float64(own.Allocations) / float64(m.cfg.Rows)
+		l.AllocBytesPerRow = float64(own.AllocatedBytes) / float64(m.cfg.Rows)
+	}
 	return l, nil
 }
+
+// UsedEnv names, in the environment, the file to which tsimport itself writes what it has allocated.
+const UsedEnv = "BENCH_USED"
+
+func (m *measurement) usedFile(tableName string) string { return filepath.Join(m.cfg.Dir, "used-"+tableName) }
 
 // anyAge is a maximum deviation in seconds that reaches back to the first timestamp that there is.
 const anyAge = math.MaxInt32
@@ -203,6 +212,9 @@ func (m *measurement) command(ctx context.Context, name, tableName string) *exec
 	cmd.Env = append(append(cmd.Env, keyVariables...),
 		"TABLESTORE_ENDPOINT="+m.server.endpoint, "TABLESTORE_INSTANCE="+instance,
 		"BENCH_FILE="+m.file, "BENCH_TABLE="+tableName, "BENCH_ROWS="+fmt.Sprint(m.cfg.Rows), "BENCH_COLUMNS="+columnList(m.cfg.Shape))
+	if name == Tool {
+		cmd.Env = append(cmd.Env, UsedEnv+"="+m.usedFile(tableName))
+	}
 	if m.server.ca != "" {
 		cmd.Env = append(cmd.Env, "SSL_CERT_FILE="+m.server.ca)
 	}

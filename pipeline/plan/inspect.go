@@ -217,15 +217,17 @@ func (i *inspector) add(rec *record.Record) {
 		i.reject(bad)
 		return
 	}
-	if bad := i.badText(rec); bad != nil {
+	plain, field, bad := i.inference.Texts(rec)
+	if bad != nil {
+		if field < len(i.names) {
+			bad.Column = i.names[field]
+		}
 		i.reject(bad)
 		return
 	}
-	i.inference.Add(rec)
-	for k := range rec.Fields {
-		if k < len(i.columns) {
-			i.columns[k].add(i.inference.Plain(&rec.Fields[k]))
-		}
+	i.inference.AddTexts(rec, plain)
+	for k := range min(len(plain), len(i.columns)) {
+		i.columns[k].add(&plain[k])
 	}
 }
 
@@ -234,19 +236,6 @@ func (i *inspector) reject(why *table.Reason) {
 	if i.in.FirstReject == "" {
 		i.in.FirstReject = client.OneLine(why.Error())
 	}
-}
-
-// badText returns why a record's text cannot be read: a field is not in the encoding.
-func (i *inspector) badText(rec *record.Record) *table.Reason {
-	for k := range rec.Fields {
-		if why := i.inference.Fault(&rec.Fields[k]); why != nil {
-			if k < len(i.names) {
-				why.Column = i.names[k]
-			}
-			return why
-		}
-	}
-	return nil
 }
 
 func (i *inspector) finish() {

@@ -14,6 +14,7 @@ import (
 type Inference struct {
 	columns   []columnGuess
 	converter *Converter
+	plain     []record.Datum // of the last record
 }
 
 // columnGuess counts what the values of a column are, nulls apart.
@@ -68,14 +69,30 @@ func (in *Inference) Add(rec *record.Record) {
 	}
 }
 
-func (g *columnGuess) add(c *Converter, d *record.Datum) {
-	c.scratch = c.scratch[:0]
-	if d.Kind == record.Text {
-		if t, why := c.text(d); why == nil && t.Kind != record.Null {
-			g.addText(c, &t)
-		}
+// AddTexts is Add for the record that Texts was given, and takes what that has returned.
+func (in *Inference) AddTexts(rec *record.Record, plain []record.Datum) {
+	if len(plain) != len(in.columns) {
 		return
 	}
+	for i := range plain {
+		if rec.Fields[i].Kind != record.Text {
+			in.columns[i].addTyped(in.converter, &rec.Fields[i])
+		} else if plain[i].Kind != record.Null {
+			in.columns[i].addText(in.converter, &plain[i])
+		}
+	}
+}
+
+func (g *columnGuess) add(c *Converter, d *record.Datum) {
+	c.scratch = c.scratch[:0]
+	if d.Kind != record.Text {
+		g.addTyped(c, d)
+	} else if t, why := c.text(d); why == nil && t.Kind != record.Null {
+		g.addText(c, &t)
+	}
+}
+
+func (g *columnGuess) addTyped(c *Converter, d *record.Datum) {
 	if d.None() {
 		g.null = true
 		return
@@ -97,13 +114,20 @@ func (g *columnGuess) add(c *Converter, d *record.Datum) {
 func (g *columnGuess) addText(c *Converter, t *record.Datum) {
 	var v table.Value
 	g.text.n++
-	if !g.integer.most && parseInteger(&v, t.Bytes, true) != nil {
-		g.integer.miss(t.Bytes, g.text.n)
+	whole := false // an integer that is the text of its double too
+	if !g.integer.most {
+		if parseInteger(&v, t.Bytes, true) == nil {
+			whole = -1e15 < v.Int && v.Int < 1e15
+		} else {
+			g.integer.miss(t.Bytes, g.text.n)
+		}
 	}
-	if !g.double.most && c.parseDouble(&v, t.Bytes, true) != nil {
+	switch {
+	case whole: // a double keeps 15 digits
+	case !g.double.most && c.parseDouble(&v, t.Bytes, true) != nil:
 		g.decimal = g.decimal && PlainNumber(t.Bytes) && c.parseDouble(&v, t.Bytes, false) == nil
 		g.double.miss(t.Bytes, g.text.n)
-	} else if g.double.most && g.decimal {
+	case g.double.most && g.decimal:
 		g.decimal = PlainNumber(t.Bytes) && c.parseDouble(&v, t.Bytes, false) == nil
 	}
 	if !g.boolean.most && booleanValue(&v, t, true) != nil {
@@ -131,25 +155,31 @@ func (in *Inference) Plain(d *record.Datum) *record.Datum {
 	return &t
 }
 
-// Fault returns why a datum's text is not in its encoding, nil if it is.
-func (in *Inference) Fault(d *record.Datum) *table.Reason {
-	t := *d
-	switch d.Kind {
-	case record.Text:
-		var why *table.Reason
-		in.converter.scratch = in.converter.scratch[:0]
-		if t, why = in.converter.text(d); why != nil {
-			return why
+// Texts returns the fields of a record as they count, valid until the next call. If the text of a field is not in its encoding, it returns
+// which one and why.
+func (in *Inference) Texts(rec *record.Record) (plain []record.Datum, field int, why *table.Reason) {
+	c := in.converter
+	c.scratch, in.plain = c.scratch[:0], in.plain[:0]
+	for i := range rec.Fields {
+		t := rec.Fields[i]
+		if t.Kind == record.Text && c.asItIs {
+			if c.isNull(&t) {
+				t = record.Datum{}
+			}
+		} else if t.Kind == record.Text {
+			if t, why = c.text(&t); why != nil {
+				return nil, i, why
+			}
 		}
-	case record.String:
-	default:
-		return nil
+		if t.Kind == record.Text || t.Kind == record.String {
+			var v table.Value
+			if why := c.stringValue(&v, &t); why != nil {
+				return nil, i, why
+			}
+		}
+		in.plain = append(in.plain, t)
 	}
-	var v table.Value
-	if t.Kind == record.Null {
-		return nil
-	}
-	return in.converter.stringValue(&v, &t)
+	return in.plain, 0, nil
 }
 
 // Type returns the type of column i: string for a column of text without a value, Any for one in which the file itself has

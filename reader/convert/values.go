@@ -57,10 +57,20 @@ func Number(d *record.Datum) (float64, bool) {
 	if d.Kind == record.Integer {
 		return float64(d.Int), true
 	}
-	if d.Kind == record.Boolean || c.doubleValue(&v, d, false) != nil {
+	if d.Kind == record.Boolean || d.Kind == record.Text && !mayBeNumber(d.Bytes) || c.doubleValue(&v, d, false) != nil {
 		return 0, false
 	}
 	return v.Double, true
+}
+
+// mayBeNumber reports whether a text has only what decimal numbers have. To say why one is not a number costs an allocation.
+func mayBeNumber(text []byte) bool {
+	for _, b := range text {
+		if (b < '0' || b > '9') && b != '.' && b != '-' && b != '+' && b != 'e' && b != 'E' {
+			return false
+		}
+	}
+	return len(text) > 0
 }
 
 // Integer returns the integer that a datum becomes.
