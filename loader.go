@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 
 	"tsimport/internal/table"
@@ -105,9 +106,13 @@ func loaderConfig(tableName string, o *LoaderOptions) (pipeline.Config, error) {
 	}
 	cfg.Limits.MaxErrors, cfg.Limits.Memory = pipeline.MaxErrors{Rows: -1}, plan.MemoryForRows(o.memory())
 	cfg.Limits.NoSpill = o.TempDir == ""
+	cfg.Read.Parsers = min(runtime.GOMAXPROCS(0), mostParsers)
 	cfg.Checkpoint.None = true
 	return cfg, nil
 }
+
+// mostParsers are enough for rows that one Loader takes. Each holds some of them: those of many processors, more than Memory.
+const mostParsers = 8
 
 // findKey returns the primary key of the table, which is asked for, or of the one that is to be made.
 func findKey(ctx context.Context, cfg *pipeline.Config) ([]table.KeyColumn, error) {

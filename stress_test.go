@@ -219,6 +219,7 @@ func heap() int64 {
 
 // While the table takes nothing, Put blocks before rows take more than Memory, small and large ones.
 func TestPutBlocksWithinItsMemory(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(64)) // each processor parses
 	for _, size := range []int{0, 300, 100_000} {
 		for _, memory := range []int64{16 << 20, 64 << 20} {
 			if size != 300 && memory > 16<<20 {
