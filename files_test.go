@@ -41,6 +41,7 @@ func TestFilesAreLoadedAsTheCommandLoadsThem(t *testing.T) {
 func TestErrorsOfLoadFilesCanBeTold(t *testing.T) {
 	w := newWorld(t)
 	file, run := input(t, "id,n\na,1\nb,2\n,3\n")
+	t.Chdir(filepath.Dir(run)) // where runs without a folder of their own are
 	options := LoadOptions{Create: true, PK: []string{"id:string"}, RunDir: run, MaxErrors: "0", Settle: settle}
 	load := func(o LoadOptions) (*Summary, error) {
 		return LoadFiles(context.Background(), w.target(), "t", []string{file}, o)

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -24,6 +25,13 @@ import (
 
 	"tsimport/engine/faults"
 )
+
+func TestMain(m *testing.M) {
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
+		os.Unsetenv(name) // net/http asks once: a proxy of this machine would be on the way
+	}
+	os.Exit(m.Run())
+}
 
 // roundTrip is a network of one function.
 type roundTrip func(*http.Request) (*http.Response, error)
