@@ -55,16 +55,7 @@ func writeArchive(t *testing.T, dir, text string, holds archive.Selection, ids .
 }
 
 func TestAnArchiveIsASourceOfSyncAndVerify(t *testing.T) {
-	dir := t.TempDir()
-	t.Chdir(dir)
-	tsimport := func(want int, args ...string) string {
-		t.Helper()
-		var out, errOut bytes.Buffer
-		if code := Run(append([]string{"tsimport"}, args...), &out, &errOut); code != want {
-			t.Errorf("%v: exit code %d, want %d: %s%s", args, code, want, out.String(), errOut.String())
-		}
-		return out.String() + errOut.String()
-	}
+	tsimport := commandsIn(t)
 	whole := writeArchive(t, "whole", "x", archive.Selection{}, 1, 2, 3)
 	writeArchive(t, "same", "x", archive.Selection{}, 1, 2, 3)
 	writeArchive(t, "fewer", "x", archive.Selection{}, 1, 3)
@@ -141,15 +132,7 @@ func TestAnArchiveIsASourceOfSyncAndVerify(t *testing.T) {
 
 // TestCellsThatTheTableDoesNotTakeAreRefusedBeforeTheFirstRow: a sync writes nothing, not the rows that could be written either.
 func TestCellsThatTheTableDoesNotTakeAreRefusedBeforeTheFirstRow(t *testing.T) {
-	t.Chdir(t.TempDir())
-	tsimport := func(want int, args ...string) string {
-		t.Helper()
-		var out, errOut bytes.Buffer
-		if code := Run(append([]string{"tsimport"}, args...), &out, &errOut); code != want {
-			t.Errorf("%v: exit code %d, want %d: %s%s", args, code, want, out.String(), errOut.String())
-		}
-		return out.String() + errOut.String()
-	}
+	tsimport := commandsIn(t)
 	const day = 24 * time.Hour
 	now := archivedAt
 	defer func() { archivedAt = now }()
@@ -191,15 +174,7 @@ func TestCellsThatTheTableDoesNotTakeAreRefusedBeforeTheFirstRow(t *testing.T) {
 
 // TestKeysThatMakeSeveralRowsOfAnArchiveOne: nothing is loaded, and no comparison says that all rows are there.
 func TestKeysThatMakeSeveralRowsOfAnArchiveOne(t *testing.T) {
-	t.Chdir(t.TempDir())
-	tsimport := func(want int, args ...string) string {
-		t.Helper()
-		var out, errOut bytes.Buffer
-		if code := Run(append([]string{"tsimport"}, args...), &out, &errOut); code != want {
-			t.Errorf("%v: exit code %d, want %d: %s%s", args, code, want, out.String(), errOut.String())
-		}
-		return out.String() + errOut.String()
-	}
+	tsimport := commandsIn(t)
 	if err := os.WriteFile("a.csv", []byte("a,b,n\n1,1,1\n1,2,2\n2,1,3\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -245,15 +220,7 @@ func TestKeysThatMakeSeveralRowsOfAnArchiveOne(t *testing.T) {
 
 // TestRejectsOfAnArchiveThatWereLoadedLaterAreSaid: a comparison with the archive does not have their rows.
 func TestRejectsOfAnArchiveThatWereLoadedLaterAreSaid(t *testing.T) {
-	t.Chdir(t.TempDir())
-	tsimport := func(want int, args ...string) string {
-		t.Helper()
-		var out, errOut bytes.Buffer
-		if code := Run(append([]string{"tsimport"}, args...), &out, &errOut); code != want {
-			t.Errorf("%v: exit code %d, want %d: %s%s", args, code, want, out.String(), errOut.String())
-		}
-		return out.String() + errOut.String()
-	}
+	tsimport := commandsIn(t)
 	if err := os.WriteFile("a.csv", []byte("id,a,c\n1,x,\n2,y,z\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"strings"
@@ -11,15 +10,7 @@ import (
 )
 
 func TestAnArchiveByAFilterIsAPartOfItsTable(t *testing.T) {
-	t.Chdir(t.TempDir())
-	tsimport := func(want int, args ...string) string {
-		t.Helper()
-		var out, errOut bytes.Buffer
-		if code := Run(append([]string{"tsimport"}, args...), &out, &errOut); code != want {
-			t.Errorf("%v: exit code %d, want %d: %s%s", args, code, want, out.String(), errOut.String())
-		}
-		return out.String() + errOut.String()
-	}
+	tsimport := commandsIn(t)
 	if err := os.WriteFile("a.csv", []byte("id,n,s\n1,1,a\n2,2,b\n3,,c\n4,4,d\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -87,11 +86,8 @@ func TestWhatAnExportLosesIsWhatItSays(t *testing.T) {
 	t.Chdir(t.TempDir())
 	must := func(want int, args ...string) string {
 		t.Helper()
-		var out, said bytes.Buffer
-		if code := Run(append([]string{"tsimport"}, args...), &out, &said); code != want {
-			t.Fatalf("%q: exit code %d, want %d\n%s", args, code, want, said.String())
-		}
-		return out.String()
+		out, _ := command(t, want, args...)
+		return out
 	}
 	for _, format := range []string{"csv", "jsonl", "typed", "parquet"} {
 		name := "t_" + format
@@ -179,11 +175,8 @@ func TestEveryFormatTakesTheSameSelection(t *testing.T) {
 	t.Chdir(t.TempDir())
 	must := func(args ...string) string {
 		t.Helper()
-		var out, said bytes.Buffer
-		if code := Run(append([]string{"tsimport"}, args...), &out, &said); code != 0 {
-			t.Fatalf("%q: exit code %d\n%s", args, code, said.String())
-		}
-		return out.String()
+		out, _ := command(t, 0, args...)
+		return out
 	}
 	var in strings.Builder
 	in.WriteString("id,n,city,rest\n")

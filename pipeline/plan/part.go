@@ -38,6 +38,3 @@ func (p *Plan) KeySample() (places [][]table.Value, err error) {
 	}
 	return places, nil
 }
-
-// Bound returns what the service takes as a bound of partitions near a value of the first key column: of a long one the beginning.
-func Bound(v table.Value) (bound table.Value, ok bool) { return asBound(v) }

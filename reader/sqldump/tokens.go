@@ -32,9 +32,6 @@ type Lexer struct {
 	nested int    // comments
 }
 
-// Inside reports whether the text so far ends in a quote or a comment.
-func (l *Lexer) Inside() bool { return l.end != "" }
-
 // End continues with text, of which the lexer has seen the beginning, and returns where its first statement ends, after the semicolon; -1 if it does
 // not. Each statement has a lexer of its own.
 func (l *Lexer) End(text []byte) int {
