@@ -69,6 +69,7 @@ type Cell struct {
 	Type      ValueType
 	Op        CellOp
 	Stamped   bool
+	valid     bool // the name is known to be one of an attribute column
 }
 
 // Int is the value of an INTEGER cell.

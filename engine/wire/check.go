@@ -100,7 +100,7 @@ func checkKey(key []Cell, use keyUse) *Error {
 }
 
 func (c *Change) checkCell(cell *Cell) *Error {
-	if !ValidColumnName(cell.Name) {
+	if !cell.valid && !ValidColumnName(cell.Name) {
 		return Invalid("Invalid column name: '%s'.", cell.Name)
 	}
 	for i := range c.Row.Key {

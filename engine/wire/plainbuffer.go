@@ -25,13 +25,26 @@ const (
 // from. It is not safe for concurrent use.
 type Decoder struct {
 	cells []Cell
+	names []knownName // of the row before, by place
 }
+
+// knownName is a name and what is known of it.
+type knownName struct {
+	name  []byte
+	crc   byte
+	valid bool // as the name of an attribute column
+}
+
+// maxKnownNames bounds the names of a row that are remembered.
+const maxKnownNames = 256
 
 // maxKeptCells bounds the arena a pooled Decoder keeps: 16,384 cells of 72 bytes are 1.2 MB.
 const maxKeptCells = 16_384
 
 // Reset forgets the rows handed out, so that their memory can be used again.
 func (d *Decoder) Reset() {
+	clear(d.names)
+	d.names = d.names[:0]
 	if cap(d.cells) > maxKeptCells {
 		d.cells = nil
 		return
@@ -46,7 +59,7 @@ func (d *Decoder) Row(b []byte) (Row, *Error) {
 	if len(b) < 4 || binary.LittleEndian.Uint32(b) != header {
 		return Row{}, Invalid("Cell data broken, invalid header of PlainBuffer.")
 	}
-	p := parser{b: b[4:]}
+	p := parser{b: b[4:], known: d}
 	row := p.row(d)
 	if p.err == nil && len(bytes.TrimLeft(p.b, "\x00")) != 0 {
 		p.fail("unexpected data after the row")
@@ -56,9 +69,11 @@ func (d *Decoder) Row(b []byte) (Row, *Error) {
 
 // parser walks one row; after the first error every step is a no-op.
 type parser struct {
-	b   []byte
-	crc byte // of the row
-	err *Error
+	b     []byte
+	crc   byte // of the row
+	err   *Error
+	known *Decoder // may be nil
+	place int      // in the row, of the next cell
 }
 
 func (p *parser) fail(what string) {
@@ -173,7 +188,63 @@ func (p *parser) countCells() (n int) {
 	return n
 }
 
+// usual reads a cell that has a name, a value of a usual type and a checksum, as nearly all have, in one go. Any other, and one in which
+// something is wrong, it leaves to cell.
+func (p *parser) usual(c *Cell) bool {
+	b := p.b
+	if len(b) < 5 || b[0] != tagName {
+		return false
+	}
+	size := uint64(binary.LittleEndian.Uint32(b[1:]))
+	if b = b[5:]; uint64(len(b)) < size+6 || b[size] != tagValue {
+		return false
+	}
+	name := b[:size:size]
+	b = b[size+1:]
+	size = uint64(binary.LittleEndian.Uint32(b))
+	if b = b[4:]; uint64(len(b)) < size+2 || size < 5 || b[size] != tagCellChecksum {
+		return false
+	}
+	variant := b[:size:size]
+	value := variant[1:]
+	switch typ := ValueType(variant[0]); {
+	case (typ == Integer || typ == Double) && len(value) == 8:
+	case (typ == String || typ == Binary) && uint64(binary.LittleEndian.Uint32(value)) == size-5:
+		value = value[4:]
+	default:
+		return false
+	}
+	known := p.known.lookUp(p.place, name)
+	p.place++
+	crc := crc8(known.crc, variant)
+	if b[size+1] != crc {
+		return false
+	}
+	c.Name, c.Type, c.Value, c.valid = name, ValueType(variant[0]), value, known.valid
+	p.b, p.crc = b[size+2:], crc8Byte(p.crc, crc)
+	return true
+}
+
+// lookUp returns what is known of the name of a cell. The row before mostly has the same one in the same place.
+func (d *Decoder) lookUp(place int, name []byte) knownName {
+	if d != nil && place < len(d.names) && bytes.Equal(d.names[place].name, name) {
+		return d.names[place]
+	}
+	n := knownName{name, crc8(0, name), ValidColumnName(name)}
+	switch {
+	case d == nil || place >= maxKnownNames:
+	case place < len(d.names):
+		d.names[place] = n
+	case place == len(d.names):
+		d.names = append(d.names, n)
+	}
+	return n
+}
+
 func (p *parser) cell(c *Cell) {
+	if p.usual(c) {
+		return
+	}
 	if !p.at(tagName) {
 		p.fail("cell without a name")
 		return
