@@ -217,7 +217,7 @@ func TestPredefinedColumnsComeAndGo(t *testing.T) {
 		"one twice":              {add("c", "c"), invalid("Duplicated column name: 'c'.")},
 		"one of the primary key": {add("pk2"), invalid("Duplicated column name: 'pk2'.")},
 		"one without a name":     {add(""), invalid("Invalid column name: ''.")},
-		"31 more than two":       {add(append(many, "x")...), invalid("The number of defined columns exceeds the limit, limit count: 32, column count: 33.")},
+		"31 more than two":       {add(append(many, "x")...), invalid("The number of defined columns must be in range: [0, 32].")},
 		"a delete of none":       {remove(), invalid("No defined column is specified.")},
 		"a delete of a stranger": {remove("a", "z"), invalid("Defined column 'z' does not exist.")},
 		"a delete of one twice":  {remove("a", "a"), invalid("Duplicated column name: 'a'.")},
@@ -227,7 +227,7 @@ func TestPredefinedColumnsComeAndGo(t *testing.T) {
 	diff(t, defined(), []string{"a", "b"})
 	must(t, add(many...))
 	diff(t, len(defined()), 32)
-	check(t, add("x"), invalid("The number of defined columns exceeds the limit, limit count: 32, column count: 33."))
+	check(t, add("x"), invalid("The number of defined columns must be in range: [0, 32]."))
 	must(t, remove(append(many, "b")...))
 	r.server.kill(t)
 	r.start(t)

@@ -68,6 +68,8 @@ func TestFeaturesTheEngineLacksAreRefusedByName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { check(t, do(), unsupported) })
 	}
+	step := message{}.text(1, tb.name).bytes(2, message{}.text(1, "step").text(2, "pk2").int(4, 1).int(5, 0))
+	s.send(t, rawRequest{operation: "CreateIndex", body: step}).check(t, refusal{400, "OTSUnsupportedOperation", "The engine does not support global secondary indexes in the mode IUM_SYNC_INDEX; make them with IUM_ASYNC_INDEX."})
 	_, err := s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, StreamSpec: &tablestore.StreamSpecification{EnableStream: true, ExpirationTime: 24}})
 	check(t, err, noStreams)
 	diff(t, tb.all(t), []*row{{[]any{"a", int64(1)}, []cell{c("c", int64(1))}}})
@@ -79,9 +81,12 @@ func TestTablesTheEngineCannotKeepAreRefusedByName(t *testing.T) {
 	s := openService(t)
 	skipReal(t, s)
 	for name, change := range map[string]func(*create){
-		"a stream":           func(r *create) { r.more = message{}.bytes(5, message{}.int(1, 1).int(2, 24)) },
-		"encryption":         func(r *create) { r.more = message{}.bytes(6, message{}.int(1, 1).int(2, 1)) },
-		"a local index":      func(r *create) { r.more = message{}.bytes(7, message{}.text(1, "i").text(2, "pk1").int(5, 1)) },
+		"a stream":      func(r *create) { r.more = message{}.bytes(5, message{}.int(1, 1).int(2, 24)) },
+		"encryption":    func(r *create) { r.more = message{}.bytes(6, message{}.int(1, 1).int(2, 1)) },
+		"a local index": func(r *create) { r.more = message{}.bytes(7, message{}.text(1, "i").text(2, "pk1").int(5, 1)) },
+		"an index in step": func(r *create) {
+			r.more = message{}.bytes(7, message{}.text(1, "i").text(2, "pk1").int(4, 1).int(5, 0))
+		},
 		"local transactions": func(r *create) { r.more = message{}.int(8, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -26,7 +26,7 @@ func (r *CreateTable) Check() *Error {
 		return err
 	}
 	for i := range r.Indexes {
-		if err := r.Indexes[i].checkCounts(); err != nil {
+		if err := r.Indexes[i].checkAlone(); err != nil {
 			return err
 		}
 	}
@@ -56,8 +56,8 @@ func (r *CreateTable) checkKey() *Error {
 }
 
 func (r *CreateTable) checkDefined() *Error {
-	if n := len(r.Defined); n > MaxDefinedColumns {
-		return tooManyDefined(n)
+	if len(r.Defined) > MaxDefinedColumns {
+		return tooManyDefined()
 	}
 	names := map[string]bool{}
 	for _, c := range r.Key {

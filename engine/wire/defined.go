@@ -1,7 +1,7 @@
 package wire
 
-func tooManyDefined(n int) *Error {
-	return Invalid("The number of defined columns exceeds the limit, limit count: %d, column count: %d.", MaxDefinedColumns, n)
+func tooManyDefined() *Error {
+	return Invalid("The number of defined columns must be in range: [0, %d].", MaxDefinedColumns)
 }
 
 func (f *field) definedColumn(dst *[]DefinedColumn) *Error {
@@ -81,8 +81,8 @@ func (r *DefinedColumns) Apply(key []KeyColumn, have []DefinedColumn) ([]Defined
 	if len(r.Delete) > 0 {
 		return r.without(have)
 	}
-	if n := len(have) + len(r.Add); n > MaxDefinedColumns {
-		return nil, tooManyDefined(n)
+	if len(have)+len(r.Add) > MaxDefinedColumns {
+		return nil, tooManyDefined()
 	}
 	names := make(map[string]bool, len(key)+len(have)+len(r.Add))
 	for _, c := range key {

@@ -7,6 +7,7 @@ type IndexMeta struct {
 	Name    string
 	Key     []string // names of the table's key and predefined columns; the engine adds what is missing of the table's key
 	Columns []string // predefined columns that the index has beside its key
+	inSync  bool     // asked for in the mode of local indexes
 }
 
 // MaxIndexes is how many indexes a table may have.
@@ -20,9 +21,11 @@ func CheckIndexCount(n int) *Error {
 	return nil
 }
 
-// checkCounts judges how many columns an index names, which the service does before it looks at the table.
-func (r *IndexMeta) checkCounts() *Error {
+// checkAlone judges what an index is without its table, which the service does before it looks at the table.
+func (r *IndexMeta) checkAlone() *Error {
 	switch n := len(r.Key); {
+	case r.inSync:
+		return Unsupported("global secondary indexes in the mode IUM_SYNC_INDEX; make them with IUM_ASYNC_INDEX")
 	case n == 0 || n > MaxIndexColumns:
 		return Invalid("The number of primary key columns must be in range: [1, %d] in index.", MaxIndexColumns)
 	case len(r.Columns) > MaxDefinedColumns:
@@ -46,6 +49,8 @@ func (r *IndexMeta) field(f field) *Error {
 			return err
 		}
 		r.Columns = append(r.Columns, name)
+	case 4:
+		r.inSync = f.num == 1
 	case 5:
 		if f.num != 0 {
 			return Unsupported("local secondary indexes; make a global one")
@@ -162,7 +167,7 @@ func DecodeCreateIndex(b []byte) (*CreateIndex, *Error) {
 	case !ValidTableName(r.Table):
 		return nil, invalidTableName(r.Table)
 	}
-	return r, r.Index.checkCounts()
+	return r, r.Index.checkAlone()
 }
 
 // DropIndex is the request of that name.

@@ -167,6 +167,94 @@ public class SdkCheck {
         want(rows == 10, "BulkExport with a filter: " + rows + " rows"); // 0 to 10 without 1
     }
 
+    interface Call {
+        void call();
+    }
+
+    static void refused(String code, String message, Call call) {
+        try {
+            call.call();
+        } catch (TableStoreException e) {
+            want(e.getErrorCode().equals(code) && e.getMessage().equals(message), e.getErrorCode() + " " + e.getMessage() + ", want " + code + " " + message);
+            return;
+        }
+        want(false, "not refused: " + message);
+    }
+
+    /** What the SDK's own suite says of BulkImport: bytes and units of each kind of change, and refusals. */
+    static void bulkAnswers(SyncClient c, String table) {
+        TableMeta meta = new TableMeta(table);
+        meta.addPrimaryKeyColumn("id", PrimaryKeyType.STRING);
+        meta.addPrimaryKeyColumn("n", PrimaryKeyType.INTEGER);
+        meta.addDefinedColumn("whole", DefinedColumnType.INTEGER);
+        c.createTable(new CreateTableRequest(meta, new TableOptions(-1, 1), new ReservedThroughput(0, 0)));
+        refused("OTSParameterInvalid", "No operation is specified for table: '" + table + "'.", () -> c.bulkImport(new BulkImportRequest(table)));
+        BulkImportRequest in = new BulkImportRequest(table);
+        RowPutChange put = new RowPutChange(table, key(1)); // id, row 1, n and the number: 16 bytes
+        put.addColumn(new Column("text", ColumnValue.fromString("four"), System.currentTimeMillis()));
+        RowUpdateChange update = new RowUpdateChange(table, key(2));
+        update.put("whole", ColumnValue.fromLong(2));
+        in.addRowChange(put);
+        in.addRowChange(update);
+        in.addRowChange(new RowDeleteChange(table, key(3)));
+        long[] bytes = {16 + 8, 16 + 13, 16}; // a time adds nothing
+        for (BulkImportResponse.RowResult r : c.bulkImport(in).getRowResults()) {
+            CapacityUnit units = r.getConsumedCapacity().getCapacityUnit();
+            CapacityDataSize size = r.getConsumedCapacity().getCapacityDataSize();
+            want(r.isSucceed() && units.getReadCapacityUnit() == 0 && units.getWriteCapacityUnit() == 0, "BulkImport, row " + r.getIndex() + ": " + units);
+            want(size.getReadCapacityDataSize() == 0 && size.getWriteCapacityDataSize() == bytes[r.getIndex()], "BulkImport, row " + r.getIndex() + ": " + size.getWriteCapacityDataSize() + " bytes");
+        }
+        BulkImportRequest wrong = new BulkImportRequest(table);
+        RowPutChange type = new RowPutChange(table, key(4));
+        type.addColumn("whole", ColumnValue.fromBinary(new byte[1]));
+        wrong.addRowChange(type);
+        wrong.addRowChange(new RowDeleteChange(table, bound(PrimaryKeyValue.fromString("x"))));
+        java.util.List<BulkImportResponse.RowResult> failed = c.bulkImport(wrong).getFailedRows();
+        String[] why = {"Invalid column type for column whole expect VT_INTEGER actual VT_BLOB", "Validate PK type fail. Input: VT_STRING, Meta: VT_INTEGER."};
+        for (int i = 0; i < 2; i++) {
+            want(failed.get(i).getError().getMessage().equals(why[i]), failed.get(i).getError().getMessage());
+        }
+    }
+
+    /** What the SDK's own suite says of the numbers of indexes and of their columns. */
+    static void indexNumbers(SyncClient c, String table) {
+        TableMeta meta = new TableMeta(table);
+        meta.addPrimaryKeyColumn("id", PrimaryKeyType.STRING);
+        for (int i = 0; i < 32; i++) {
+            meta.addDefinedColumn("d" + i, DefinedColumnType.STRING);
+        }
+        IndexMeta five = new IndexMeta(table + "_five"), many = new IndexMeta(table + "_many"), wide = new IndexMeta(table + "_wide");
+        wide.addPrimaryKeyColumn("d0");
+        for (int i = 0; i < 33; i++) {
+            (i < 5 ? five : many).addPrimaryKeyColumn("d" + i);
+            wide.addDefinedColumn("d" + i);
+        }
+        String keys = "The number of primary key columns must be in range: [1, 4] in index.";
+        for (IndexMeta m : new IndexMeta[] {five, many}) { // judged before the table is looked for
+            refused("OTSParameterInvalid", keys, () -> c.createIndex(new CreateIndexRequest(table, m, false)));
+            refused("OTSParameterInvalid", keys, () -> c.createTable(new CreateTableRequest(meta, new TableOptions(-1, 1), new ReservedThroughput(0, 0), Collections.singletonList(m))));
+        }
+        IndexMeta empty = new IndexMeta(table + "_empty");
+        empty.addDefinedColumn("d0");
+        refused("OTSParameterInvalid", keys, () -> c.createIndex(new CreateIndexRequest(table, empty, false)));
+        refused("OTSParameterInvalid", "The number of attribute columns must be in range: [0, 32] in index.",
+                () -> c.createTable(new CreateTableRequest(meta, new TableOptions(-1, 1), new ReservedThroughput(0, 0), Collections.singletonList(wide))));
+        java.util.List<IndexMeta> six = new java.util.ArrayList<>();
+        for (int i = 0; i < 6; i++) {
+            IndexMeta m = new IndexMeta(table + "_" + i);
+            m.addPrimaryKeyColumn("d" + i);
+            six.add(m);
+        }
+        String quota = "Number of index per table exceeds the quota:5.";
+        refused("OTSParameterInvalid", quota, () -> c.createTable(new CreateTableRequest(meta, new TableOptions(-1, 1), new ReservedThroughput(0, 0), six)));
+        c.createTable(new CreateTableRequest(meta, new TableOptions(-1, 1), new ReservedThroughput(0, 0), six.subList(0, 4)));
+        c.createIndex(new CreateIndexRequest(table, six.get(4), false));
+        refused("OTSParameterInvalid", quota, () -> c.createIndex(new CreateIndexRequest(table, six.get(5), false)));
+        c.deleteTable(new DeleteTableRequest(table));
+        meta.addDefinedColumn("d32", DefinedColumnType.STRING);
+        refused("OTSParameterInvalid", "The number of defined columns must be in range: [0, 32].", () -> c.createTable(new CreateTableRequest(meta, new TableOptions(-1, 1), new ReservedThroughput(0, 0))));
+    }
+
     static void options(SyncClient c, String table) {
         TableOptions o = new TableOptions(86400, 3, 3600);
         o.setAllowUpdate(false);
@@ -258,7 +346,9 @@ public class SdkCheck {
             writer(c, "java_batch", BatchRequestType.BATCH_WRITE_ROW);
             writer(c, "java_bulk", BatchRequestType.BULK_IMPORT);
             bulk(c, "java_bulk");
+            bulkAnswers(c, "java_answers");
             options(c, "java_options");
+            indexNumbers(c, "java_numbers");
             indexes(c, "java_indexed");
             lists(c, "java_bulk");
         } finally {
