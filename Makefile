@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights scaleout scaling model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods beam flink machines
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights scaleout scaling model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods beam flink machines suites
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -69,6 +69,10 @@ python:
 java:
 	cd e2e/java && mvn -q -B package dependency:copy-dependencies -DoutputDirectory=target/lib
 	TSIMPORT_TEST_SDK=java $(GO) test ./e2e -run '^TestTheJavaSDK' -count 1
+
+# The suites that the SDKs for Go and Node bring with them. Needs the module proxy, node and npm's registry.
+suites: build
+	bash e2e/suites/run.sh ./tsimport
 
 # Dumps by the databases themselves (PostgreSQL, MariaDB, SQLite; installed where missing, as root of a Debian machine), loaded
 # and compared cell by cell with what the databases say that they hold. The results stay in e2e/dumps/made for the default tests.

@@ -30,7 +30,7 @@ func TestServeBeginsWithSeeds(t *testing.T) {
 		}
 	}
 	for want, seed := range map[string]string{
-		"give its primary key with --pk": name("orders.csv"),
+		"the table needs a primary key: --seed '" + name("orders.csv") + "?table=orders&pk=COLUMN'": name("orders.csv"),
 		"there is no key":                name("orders.csv") + "?key=id",
 		"it names no input":              "?table=t",
 		"not-there.csv":                  name("not-there.csv") + "?pk=id",

@@ -112,7 +112,11 @@ func plant(c *cli.Context, store *server.Server, o server.Options, seeds []seed)
 			if err := unmarkSeed(c.Context, store, o, c.String("store"), s.table, false); err != nil {
 				return err
 			}
-			return usagef("--seed %s: %s", s.input, whyNot(says.Bytes(), filepath.Join(dir, fmt.Sprint(i))))
+			why := whyNot(says.Bytes(), filepath.Join(dir, fmt.Sprint(i)))
+			if len(s.pk) == 0 && strings.Contains(why, " --pk ") {
+				why = fmt.Sprintf("the table needs a primary key: --seed '%s?table=%s&pk=COLUMN', with one pk for each column in order", s.input, s.table)
+			}
+			return usagef("--seed %s: %s", s.input, why)
 		}
 		if err := unmarkSeed(c.Context, store, o, c.String("store"), s.table, true); err != nil {
 			return err

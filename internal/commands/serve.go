@@ -146,7 +146,7 @@ func checkPublicKey(address string, o server.Options) error {
 		return nil // an address that is none is refused when it is listened on
 	}
 	if o.AnyCredentials {
-		return usagef("--listen %s can be reached from other machines, and --any-credentials lets everybody in; listen on 127.0.0.1, or give --access-key-id and a secret", address)
+		return usagef("--listen %s can be reached from other machines, and --any-credentials lets everybody in; listen on 127.0.0.1, or give --access-key-id and a secret in its place", address)
 	}
 	return usagef("--listen %s can be reached from other machines, and the built-in access key is public; give --access-key-id and a secret, or listen on 127.0.0.1", address)
 }
