@@ -14,6 +14,7 @@ import (
 type cells struct {
 	plan    *plan.Plan
 	names   map[string]*cellName // by the names in the records
+	places  []*cellName          // of the cells of the record before: those of the next one mostly have the same names
 	renamed map[string]*renamed  // by the names that --rename gives
 	record  int                  // its number, by which columns that become one are seen
 	made    []encode.Cell
@@ -74,6 +75,7 @@ func (c *cells) make(v *values, rec *record.Record) ([]encode.Cell, *table.Reaso
 	c.made, c.left, c.expired = c.made[:0], false, 0
 	c.record++
 	if len(c.names) > maxCellNames {
+		c.places = c.places[:0]
 		clear(c.names) // between records: the encoder tells the columns of a record by the pointers
 	}
 	version := int64(-1)
@@ -96,10 +98,7 @@ func (c *cells) make(v *values, rec *record.Record) ([]encode.Cell, *table.Reaso
 			c.left = true
 			continue
 		}
-		n, ok := c.names[string(from.Name)]
-		if !ok {
-			n = c.name(string(from.Name))
-		}
+		n := c.at(i, from.Name)
 		switch {
 		case n.why != nil:
 			why := *n.why
@@ -128,14 +127,31 @@ func (c *cells) make(v *values, rec *record.Record) ([]encode.Cell, *table.Reaso
 	return c.made, nil
 }
 
+// at returns what happens to the i-th cell of a record, by its name.
+func (c *cells) at(i int, name []byte) *cellName {
+	if i < len(c.places) && c.places[i].from == string(name) {
+		return c.places[i]
+	}
+	n, ok := c.names[string(name)]
+	if !ok {
+		n = c.name(string(name))
+	}
+	if i < len(c.places) {
+		c.places[i] = n
+	} else if i == len(c.places) && i < maxCellNames {
+		c.places = append(c.places, n)
+	}
+	return n
+}
+
 // name finds out what happens to the cells of a name, and remembers it.
 func (c *cells) name(name string) *cellName {
-	n := new(cellName)
+	n := &cellName{from: name}
 	column, loaded := c.plan.Cell(name)
 	if n.column = column; loaded {
 		if n.why = c.plan.Unwritable(column.Name); n.why == nil {
 			if n.to = c.renamed[column.Name]; n.to != nil {
-				n.name, n.from = n.to.name, name
+				n.name = n.to.name
 			} else {
 				n.name = encode.NewName(column.Name)
 			}

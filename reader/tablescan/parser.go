@@ -2,6 +2,7 @@ package tablescan
 
 import (
 	"fmt"
+	"unsafe"
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/scan"
@@ -26,13 +27,12 @@ type parser struct {
 	fields []record.Datum
 	cells  []record.Cell
 	at     []int64 // timestamps of the values in fields
-	text   []byte
+	rec    record.Record
 }
 
 // Records makes records of rows of one table. It is for one goroutine.
 type Records struct {
 	parser parser
-	rec    record.Record
 }
 
 // NewRecords makes Records of a table whose key has so many columns.
@@ -43,8 +43,9 @@ func NewRecords(keys int) *Records {
 // Of returns the row as a record: its key in Fields, its attributes in Cells. It is valid until the next call.
 func (r *Records) Of(row *scan.Row) (*record.Record, error) {
 	err := r.parser.fill(&judged{Row: row})
-	r.rec.Fields, r.rec.Cells = r.parser.fields, r.parser.cells
-	return &r.rec, err
+	rec := &r.parser.rec
+	rec.Fields, rec.Cells = r.parser.fields, r.parser.cells
+	return rec, err
 }
 
 // Parse calls each with every row of a page.
@@ -53,19 +54,19 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 	p.at = make([]int64, len(p.fields))
 	for i := range pg.rows {
 		r := &pg.rows[i]
-		rec := record.Record{Span: table.Span{Record: uint32(i)}, Bad: r.bad}
+		p.rec = record.Record{Span: table.Span{Record: uint32(i)}, Bad: r.bad}
 		if err := p.fill(r); err != nil {
 			return i, 0, err
 		}
-		rec.Fields, rec.Cells = p.fields, p.cells
-		each(&rec)
+		p.rec.Fields, p.rec.Cells = p.fields, p.cells
+		each(&p.rec)
 	}
 	return len(pg.rows), 0, nil
 }
 
 // fill takes over the key and the cells of a row.
 func (p *parser) fill(r *judged) error {
-	p.cells, p.text = p.cells[:0], p.text[:0]
+	p.cells = p.cells[:0]
 	for i, k := range r.PrimaryKey.PrimaryKeys {
 		if err := p.datum(&p.fields[i], k.Value); err != nil {
 			return fmt.Errorf("read column %s: %w", k.ColumnName, err)
@@ -75,7 +76,7 @@ func (p *parser) fill(r *judged) error {
 		p.fields[i], p.at[i] = record.Datum{Kind: record.Absent}, -1
 	}
 	for _, c := range r.Columns {
-		cell := record.Cell{Name: p.keep(c.ColumnName), At: c.Timestamp}
+		cell := record.Cell{Name: view(c.ColumnName), At: c.Timestamp}
 		if err := p.datum(&cell.Datum, c.Value); err != nil {
 			return fmt.Errorf("read column %s: %w", c.ColumnName, err)
 		}
@@ -87,11 +88,12 @@ func (p *parser) fill(r *judged) error {
 	return nil
 }
 
-// keep keeps text while the record is valid.
-func (p *parser) keep(text string) []byte {
-	from := len(p.text)
-	p.text = append(p.text, text...)
-	return p.text[from:len(p.text):len(p.text)]
+// view returns the bytes of a text of a page, which nobody changes.
+func view(text string) []byte {
+	if text == "" {
+		return []byte{}
+	}
+	return unsafe.Slice(unsafe.StringData(text), len(text))
 }
 
 // datum makes a datum of a value of the SDK.
@@ -107,7 +109,7 @@ func (p *parser) datum(d *record.Datum, v any) error {
 			d.Int = 1
 		}
 	case string:
-		*d = record.Datum{Kind: record.String, Bytes: p.keep(v)}
+		*d = record.Datum{Kind: record.String, Bytes: view(v)}
 	case []byte:
 		*d = record.Datum{Kind: record.Binary, Bytes: v}
 	default:
@@ -119,8 +121,8 @@ func (p *parser) datum(d *record.Datum, v any) error {
 // LimitMemory changes nothing: a page is in memory anyway.
 func (p *parser) LimitMemory(int64) {}
 
-// Release gives back the text of the last row, which may have been large.
-func (p *parser) Release() { p.text, p.cells = nil, nil }
+// Release lets go of the last row, which may have been large.
+func (p *parser) Release() { p.cells, p.rec = nil, record.Record{} }
 
 // Close has nothing to give back.
 func (p *parser) Close() error { return nil }

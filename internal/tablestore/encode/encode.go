@@ -27,7 +27,9 @@ type Encoder struct {
 	Cells []Cell
 	row   uint64 // rows with Cells so far
 	// Window, when set, says which timestamps the table takes, in milliseconds: from inclusive, to exclusive.
-	Window func() (from, to int64)
+	Window   func() (from, to int64)
+	asked    bool // Window, for this row
+	from, to int64
 }
 
 // New makes an encoder. With deleteNull, an update deletes the columns that are null instead of leaving them alone.
@@ -52,6 +54,7 @@ func New(s *table.Schema, mode table.Mode, deleteNull bool) *Encoder {
 // for all. Record is the original record, kept with the row; nil for formats that are not text.
 func (e *Encoder) Append(b *table.Block, values []table.Value, stamps []int64, m table.Span, record []byte) *table.Reason {
 	start := len(b.Data)
+	e.asked = false
 	if e.Table != "" {
 		b.Data = table.AppendTable(b.Data, e.Table)
 	}
@@ -186,7 +189,11 @@ func (e *Encoder) checkStamp(ms int64, column string) *table.Reason {
 	if e.Window == nil {
 		return nil
 	}
-	if from, to := e.Window(); ms/1000 < from/1000 || ms/1000 >= to/1000 {
+	if !e.asked { // once a row: it asks what time it is
+		e.from, e.to = e.Window()
+		e.asked = true
+	}
+	if ms/1000 < e.from/1000 || ms/1000 >= e.to/1000 {
 		return &table.Reason{Column: column, Code: table.CodeRange,
 			Message: fmt.Sprintf("the timestamp %d is farther from now than the table's maximum deviation or its time to live allows", ms)}
 	}
