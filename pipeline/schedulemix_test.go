@@ -476,7 +476,7 @@ func (m *mixedLoad) attempt(kill bool, at int) *Report {
 // checkRejected checks that exactly the expected records are kept as rejected, each once, and returns how many they are.
 func (m *mixedLoad) checkRejected(left leftBySequence) int {
 	m.t.Helper()
-	var got []string
+	got := []string{}
 	for _, line := range lines(m.t, filepath.Join(m.cfg.RunDir, rundir.ReasonsFile)) {
 		var reason struct {
 			File   string
@@ -487,7 +487,7 @@ func (m *mixedLoad) checkRejected(left leftBySequence) int {
 		}
 		got = append(got, fmt.Sprint(slices.Index(m.cfg.Inputs, reason.File), "/", reason.Record))
 	}
-	want := slices.DeleteFunc(slices.Clone(left.rejected), func(name string) bool { return left.unsent[name] && !slices.Contains(got, name) })
+	want := slices.DeleteFunc(append([]string{}, left.rejected...), func(name string) bool { return left.unsent[name] && !slices.Contains(got, name) })
 	slices.Sort(want)
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
