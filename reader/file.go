@@ -36,26 +36,27 @@ type File struct {
 	Dialect     csv.Dialect  // of CSV
 	Layout      jsonl.Layout // of JSON
 
-	ctx      context.Context
-	item     input.Item
-	o        Options
-	at       input.ReaderAtCloser // of seekable items while open
-	file     rowFile              // of rows that are read anywhere
-	inOrder  *batches             // of Arrow that is read in order
-	text     textStart
-	reader   *textReader // nil until the first piece
-	readOver chan []byte // buffers of pieces of which nothing is kept
-	fixed    []input.Column
-	next     int               // split of rows
-	member   map[string]string // of JSON: what columns are called in objects, if that is not a column's name
-	keys     []string          // names of key values that lines of the vendor's own export do not name
-	wide     bool              // of JSON: rows describe themselves
-	dump     *dumped           // nil is another input
-	inItem   bool              // of DynamoDB: items stand in {"Item":…}
-	begin    *source.Place     // where reading begins; nil is the first record
-	chain    *chainer          // of a stream
-	looks    string            // advice about the encoding, found by the head
-	sample   error             // of reading, that the last Sample has met
+	ctx        context.Context
+	item       input.Item
+	o          Options
+	at         input.ReaderAtCloser // of seekable items while open
+	file       rowFile              // of rows that are read anywhere
+	largePages bool                 // of Parquet
+	inOrder    *batches             // of Arrow that is read in order
+	text       textStart
+	reader     *textReader // nil until the first piece
+	readOver   chan []byte // buffers of pieces of which nothing is kept
+	fixed      []input.Column
+	next       int               // split of rows
+	member     map[string]string // of JSON: what columns are called in objects, if that is not a column's name
+	keys       []string          // names of key values that lines of the vendor's own export do not name
+	wide       bool              // of JSON: rows describe themselves
+	dump       *dumped           // nil is another input
+	inItem     bool              // of DynamoDB: items stand in {"Item":…}
+	begin      *source.Place     // where reading begins; nil is the first record
+	chain      *chainer          // of a stream
+	looks      string            // advice about the encoding, found by the head
+	sample     error             // of reading, that the last Sample has met
 }
 
 // textStart is where the data of a text begin.

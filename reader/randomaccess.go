@@ -49,9 +49,9 @@ func (s *File) Load(sp source.Split) (source.Split, error) {
 	return sp, nil
 }
 
-// Divisible reports whether LoadStretch loads any records: of Parquet, Arrow, CSV and lines of JSON.
+// Divisible reports whether LoadStretch loads any records, at no great cost: of Parquet whose pages are not large, Arrow, CSV and lines of JSON.
 func (s *File) Divisible() bool {
-	return s.Anywhere() && (s.file != nil || s.Format == CSV || s.Format == PGDump || s.Format.isJSON() && s.Layout == jsonl.Lines)
+	return s.Anywhere() && !s.largePages && (s.file != nil || s.Format == CSV || s.Format == PGDump || s.Format.isJSON() && s.Layout == jsonl.Lines)
 }
 
 // LoadStretch returns the records of a stretch: of text as one split, else as one of each group that has some of them. Safe

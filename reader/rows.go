@@ -97,12 +97,15 @@ func (s *File) openArrow() error {
 	return nil
 }
 
+// largePage is from how many bytes on a page of Parquet is too large to be read again for a few hundred rows of it.
+const largePage = 8 << 20
+
 // openRows opens the file for a reading of its rows.
 func (s *File) openRows() error {
 	if s.Format == Parquet {
 		f, err := parquet.Open(s.at, s.Size, s.Name, parquet.Options{Flatten: s.o.Flatten, MaxFooter: s.o.Memory.PageBytes / 8})
 		if err == nil {
-			s.file = f
+			s.file, s.largePages = f, f.LargePages(largePage)
 		}
 		return err
 	}

@@ -138,6 +138,36 @@ func (f *File) cut(group int, limit int64) {
 	f.rows += g.rows
 }
 
+const (
+	mostLooked = 16 // headers of pages that LargePages reads
+	mostPacked = 16 // times a page is smaller that is compressed, usually
+)
+
+// LargePages reports whether a page has more than so many bytes, decompressed: rows from the middle of it cost reading all of it. It looks
+// at the first page of some columns; what cannot be read there is not large.
+func (f *File) LargePages(most int64) bool {
+	looked, header := 0, make([]byte, headerBytes)
+	for i := range f.footer.groups {
+		g := &f.footer.groups[i]
+		for k := range g.columns {
+			if g.columns[k].bytes < most/mostPacked {
+				continue
+			}
+			if looked++; looked > mostLooked {
+				return false
+			}
+			n, err := f.r.ReadAt(header, g.columns[k].data)
+			if err != nil && err != io.EOF {
+				return false
+			}
+			if h := parseHeader(&compact{b: header[:n]}); int64(h.size) > most {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Forget gives back what can be read again: nothing.
 func (f *File) Forget() {}
 

@@ -73,3 +73,26 @@ func TestAFooterThatTakesTooMuchMemoryIsRefused(t *testing.T) {
 		t.Errorf("got %v, want a refusal that names --memory", err)
 	}
 }
+
+func TestLargePagesAreNoticed(t *testing.T) {
+	for _, page := range []int{64 << 10, 1 << 20} {
+		var b bytes.Buffer
+		w := pq.NewWriter(&b, pq.NewSchema("t", pq.Group{"a": pq.Encoded(pq.String(), &pq.Plain)}), pq.PageBufferSize(page))
+		v := pq.ByteArrayValue([]byte(strings.Repeat("v", 1000))).Level(0, 0, 0)
+		for range 4000 {
+			if _, err := w.WriteRows([]pq.Row{{v}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		f, err := Open(bytes.NewReader(b.Bytes()), int64(b.Len()), "t", Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if large := f.LargePages(512 << 10); large != (page > 512<<10) {
+			t.Errorf("pages of %d bytes: large %v", page, large)
+		}
+	}
+}
