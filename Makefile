@@ -260,7 +260,7 @@ bench:
 controllers:
 	$(GO) test ./ratelimit -run TestRateControllers -v -controller-rows 1000000 -controller-seeds 20 -timeout 30m
 
-# The rate controller of a lane in front of 80 limiters and ways to them, in virtual time, beside what it was. WORD picks cells.
+# The rate controller of a lane in front of 86 limiters and ways to them, in virtual time, beside what it was. WORD picks cells.
 laws:
 	$(GO) test ./ratelimit -run '^TestLaws$$' -v -law-seeds 20 -law-cell '$(WORD)' -timeout 60m
 

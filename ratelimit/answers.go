@@ -19,6 +19,10 @@ func (p *Pacer) unthrottled(now time.Time, took, units float64) {
 		if p.ramp.window == 1 && p.slowForRows(now, took, units) {
 			return
 		}
+		if p.line.doubted { // a small one tells
+			p.ramp.window, p.ramp.rows = 1, max(1, p.line.quick.units/p.perRow)
+			return
+		}
 		p.ramp.clean += units / p.perRow
 		p.ramp.rows = max(p.ramp.rows, min(2*p.ramp.rows, max(startRows, min(20000*p.line.rtt, maxRows))))
 		if p.ramp.window >= slowWindow || p.line.perUnit > 0 {
@@ -124,7 +128,7 @@ func (p *Pacer) slowForRows(now time.Time, took, units float64) bool {
 		r.fast, r.fastOf, r.rows = took, units, r.slowed/p.perRow
 		return true
 	case r.fast > 0 && units > r.fastOf && slowerByRows*took > r.fast:
-		p.line.perUnit, p.line.guessed = (took-r.fast)/(units-r.fastOf), false
+		p.line.perUnit, p.line.guessed, p.line.doubted = (took-r.fast)/(units-r.fastOf), false, false
 		p.line.way, p.line.waySince = [2]float64{}, time.Time{}
 		p.evidence.queue, p.evidence.paced = true, true
 		p.setRate(1 / p.line.perUnit)

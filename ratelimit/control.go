@@ -30,6 +30,10 @@ const (
 
 	mostDelay      = 0.1                    // seconds that answers may be late, beside
 	delayOfWay     = 0.5                    // of the shortest way
+	othersDelay    = 0.05                   // seconds that a lane's way may be longer than that of others that meet the same queue
+	patientRows    = 200.0                  // a second, with which a lane waits for as long as that
+	lessPatience   = 0.2                    // for each e-fold of rows a second more
+	leastPatience  = 0.6                    // at least
 	lateFor        = 150 * time.Millisecond // at least
 	refusesFor     = time.Minute            // what has refused does not queue
 	mostSlower     = 0.5                    // times the rate, at once, because answers come late
@@ -44,7 +48,7 @@ const (
 	calmFor        = time.Second // after a throttle nothing should be refused
 	oddAfter       = 10          // clean answers, a batch that is refused as a whole may be so without a cause
 	leastOdd       = 16.0        // rows of such a batch
-	wayFor         = 10 * time.Second
+	wayFor         = 20 * time.Second
 	deadAfter      = 3                      // thin batches refused in a row
 	idleFor        = 100 * time.Millisecond // at least
 	idleRows       = 8.0                    // that the rate gives in the time in which nothing was accepted: then it is not given evenly

@@ -12,29 +12,41 @@ type lateness struct {
 	freeAt   time.Time // the last answer that was not late
 	perUnit  float64   // seconds that the service takes for a unit before it answers, where that was seen
 	lateFrom time.Time
-	late     int    // answers in a row that came late
-	quick    answer // the quickest to a request that was alone
-	guessed  bool   // perUnit was, by that
+	late     int     // answers in a row that came late
+	quick    answer  // the quickest to a request that was alone
+	guessed  bool    // perUnit was, by that
+	doubted  bool    // no smaller request has been answered since
+	refuted  bool    // one took as long
+	others   float64 // seconds of the fastest answer to any lane of the table, where most of them meet a queue; 0 is none
 }
 
 // answer is how many seconds the answer to so many units took.
 type answer struct{ units, took float64 }
 
 // alone takes the answer to a request that was the only one on its way: nothing of the lane waited before it, so that what it took longer
-// than a smaller one is taken to be for its rows, until answers come late all the same.
+// than a smaller one is taken to be for its rows, until answers come late all the same. The next request is small: if that takes as long, it
+// was a queue of other lanes.
 func (l *lateness) alone(took, units float64) {
+	if l.doubted {
+		l.doubted = false
+		if took-l.perUnit*(units-l.quick.units) > l.quick.took*(1+delayOfWay)+mostDelay/2 {
+			l.queue()
+			l.refuted = true
+			return
+		}
+	}
 	if l.quick.units == 0 || took < l.quick.took {
 		l.quick = answer{units, took}
 		return
 	}
-	if l.perUnit > 0 || units < 2*l.quick.units || took-l.quick.took <= l.quick.took*delayOfWay+mostDelay {
+	if l.perUnit > 0 || l.refuted || units < 2*l.quick.units || took-l.quick.took <= l.quick.took*delayOfWay+mostDelay {
 		return
 	}
 	slope := (took - l.quick.took) / (units - l.quick.units)
 	if slope*l.quick.units > l.quick.took {
 		return // then the rows of the quickest would have taken longer than all of it did
 	}
-	l.perUnit, l.guessed = slope, true
+	l.perUnit, l.guessed, l.doubted = slope, true, true
 	l.way = [2]float64{l.quick.took - slope*l.quick.units, math.Inf(1)}
 	l.late, l.freeAt = 0, time.Time{}
 }
@@ -46,9 +58,13 @@ func (l *lateness) queue() {
 	}
 }
 
-// queues notes an answer to so many units and reports whether it shows that requests wait in a queue.
-func (l *lateness) queues(sent, now time.Time, units float64) bool {
-	d := now.Sub(sent).Seconds() - l.perUnit*units
+// queues notes an answer to so many units and reports whether it shows that requests wait in a queue. For as many seconds the units
+// themselves occupied the service, as far as the rate tells: a lane with a larger share of a queue must not think its way longer for that.
+// The lane is as patient as that says, 1 or less.
+func (l *lateness) queues(sent, now time.Time, units, occupied, patience float64) bool {
+	took := now.Sub(sent).Seconds()
+	l.perUnit = min(l.perUnit, took/units) // it cannot be more
+	d := took - max(l.perUnit*units, occupied)
 	if l.waySince.IsZero() || now.Sub(l.waySince) > wayFor {
 		l.way[1] = l.way[0]
 		if l.waySince.IsZero() {
@@ -57,7 +73,7 @@ func (l *lateness) queues(sent, now time.Time, units float64) bool {
 		l.way[0], l.waySince = d, now
 	}
 	l.way[0] = min(l.way[0], d)
-	most := l.shortest()*delayOfWay + mostDelay
+	most := l.shortest()*delayOfWay + mostDelay*patience
 	if d -= l.shortest(); d <= most/2 || l.freeAt.IsZero() {
 		l.freeAt = now
 	}
@@ -72,4 +88,55 @@ func (l *lateness) queues(sent, now time.Time, units float64) bool {
 }
 
 // shortest is the way without a queue, in seconds.
-func (l *lateness) shortest() float64 { return max(0, min(l.way[0], l.way[1])) }
+func (l *lateness) shortest() float64 {
+	way := min(l.way[0], l.way[1])
+	if l.others > 0 {
+		way = min(way, l.others+othersDelay)
+	}
+	return max(0, way)
+}
+
+// occupied is for how many seconds units occupy a service that queues, if the lane's rate is all that it has.
+func (p *Pacer) occupied(units float64) float64 {
+	if !p.evidence.queue || p.rate == 0 {
+		return 0
+	}
+	return units / p.rate
+}
+
+// patience is 1, and less for a fast lane of a service that queues. Loads that share a queue see the same delay, and each would keep the
+// share that it has by chance: so the one with the larger share gives way sooner.
+func (p *Pacer) patience() float64 {
+	if !p.evidence.queue || p.rate == 0 {
+		return 1
+	}
+	return min(1, max(leastPatience, 1-lessPatience*math.Log(p.rate/(patientRows*p.perRow))))
+}
+
+// ways is the fastest answer to any lane of a table, in this and the last period. A lane that begins when requests already wait never sees
+// the way without a queue; where most lanes meet one, they tell it.
+type ways struct {
+	fastest     [2]float64 // seconds
+	since       time.Time
+	all, queued int // answers in this period and half of those before, and those to lanes that have met a queue
+}
+
+// tell takes an answer to a lane, before the lane does.
+func (w *ways) tell(p *Pacer, sent, now time.Time) {
+	took := now.Sub(sent).Seconds()
+	if w.since.IsZero() || now.Sub(w.since) > wayFor {
+		w.fastest[1] = w.fastest[0]
+		if w.since.IsZero() {
+			w.fastest[1] = took
+		}
+		w.fastest[0], w.since, w.all, w.queued = took, now, w.all/2, w.queued/2
+	}
+	w.fastest[0] = min(w.fastest[0], took)
+	if w.all++; p.evidence.queue {
+		w.queued++
+	}
+	p.line.others = 0
+	if 2*w.queued > w.all {
+		p.line.others = min(w.fastest[0], w.fastest[1])
+	}
+}

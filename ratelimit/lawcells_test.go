@@ -248,7 +248,13 @@ func lawCells() []lawCell {
 		shared(partition("", "fixed window", at{8, 1000, 5 * ms}, fixed)),
 		shared(partition("", "sliding window", at{8, 1000, 5 * ms}, sliding)),
 		shared(partition("", "queue", at{8, 1000, 5 * ms}, queue)),
+		shared(partition("", "concurrency, 4 requests", at{8, 1000, 5 * ms}, requests(4))),
+		shared(partition("", "concurrency, units of 0.1 s", at{8, 1000, 5 * ms}, hold)),
 		shared(overTable("", "table, bucket", at{8, 1000, 5 * ms}, bucket)),
+		shared(overTable("", "table, fixed window", at{8, 1000, 5 * ms}, fixed)),
+		shared(overTable("", "table, sliding window", at{8, 1000, 5 * ms}, sliding)),
+		shared(overTable("", "table, queue", at{8, 1000, 5 * ms}, queue)),
+		shared(overTable("", "table, concurrency, 16 requests", at{8, 1000, 5 * ms}, requests(16))),
 		shared(both(2, overTable("", "table, bucket", at{32, 500, 5 * ms}, bucket))),
 	}
 }

@@ -176,8 +176,9 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 	visit := p.crowd.back(sent, now, units, p.line.shortest())
 	if p.phase == inStart && visit.and == 0 && len(p.crowd.flying) == 0 {
 		p.line.alone(now.Sub(sent).Seconds(), units)
+		p.line.doubted = p.line.doubted && !p.alone
 	}
-	queues := p.line.queues(sent, now, units)
+	queues := p.line.queues(sent, now, units, p.occupied(units), p.patience())
 	if p.line.late > 0 || p.line.perUnit > 0 { // it has waited in a queue before it was looked at
 		met = now.Add(-duration(p.line.shortest() / 2))
 	}

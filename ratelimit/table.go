@@ -19,7 +19,8 @@ import (
 type Table struct {
 	tableWatch
 	tablePace
-	on bool
+	on   bool
+	ways ways
 }
 
 // tablePace is how a table that limits is asked.
@@ -143,6 +144,7 @@ func (t *Table) Answered(p *Pacer, sent, now time.Time, units, accepted float64)
 	if t.began.IsZero() {
 		t.began = now
 	}
+	t.ways.tell(p, sent, now)
 	if accepted >= units*(1-1e-9) {
 		accepted = units
 	}
