@@ -171,6 +171,57 @@ class Contract:
         self.assertIsNone(rows[1].row)
         self.assertEqual(plain(got.get_result_by_table(other)[0].row.primary_key), [("b", b"k")])
 
+    # The next four are what the SDK's own suite asserts of the service.
+    def test_a_key_that_is_not_the_tables_is_refused_by_every_operation(self):
+        for schema, key, message in (
+            ([("PK1", "STRING")], [("PK2", "blah")], "Validate PK name fail. Input: PK2, Meta: PK1."),
+            ([("PK1", "STRING")], [("PK2", 123)], "Validate PK name fail. Input: PK2, Meta: PK1."),
+            ([("PK1", "STRING"), ("PK2", "INTEGER")], [("PK1", "blah")], "Validate PK size fail. Input: 1, Meta: 2."),
+            ([("PK1", "STRING"), ("PK2", "INTEGER")], [("PK1", "blah"), ("PK2", 123), ("PK3", "blah")], "Validate PK size fail. Input: 3, Meta: 2."),
+        ):
+            t, put, delete = self.table(schema), Row(key, {"put": [("C1", "V")]}), Row(key)
+            for call, more in (
+                (self.client.get_row, (t, key, None, None, 1)), (self.client.put_row, (t, Row(key, [("C1", "V")]), Condition(IGNORE))),
+                (self.client.update_row, (t, put, Condition(IGNORE))), (self.client.delete_row, (t, delete, Condition(IGNORE))),
+                (self.client.get_range, (t, Direction.FORWARD, key, [(name, INF_MAX) for name, _ in key], None, None, None, 1)),
+            ):
+                self.refused(400, "OTSInvalidPK", message, call, *more)
+            g, w = BatchGetRowRequest(), BatchWriteRowRequest()
+            g.add(TableInBatchGetRowItem(t, [key], [], None, 1))
+            w.add(TableInBatchWriteRowItem(t, [UpdateRowItem(put, Condition(IGNORE)), DeleteRowItem(delete, Condition(IGNORE))]))
+            answer = self.client.batch_write_row(w)
+            failed = self.client.batch_get_row(g).get_failed_rows() + answer.get_failed_of_update() + answer.get_failed_of_delete()
+            self.assertEqual([(row.error_code, row.error_message) for row in failed], [("OTSInvalidPK", message)] * 3)
+
+    def test_batches_of_nothing(self):
+        t = self.table(STRING_AND_INTEGER)
+        w, g = BatchWriteRowRequest(), BatchGetRowRequest()
+        self.refused(400, "OTSParameterInvalid", "No row is specified in BatchWriteRow.", self.client.batch_write_row, w)
+        self.refused(400, "OTSParameterInvalid", "No row specified in the request of BatchGetRow.", self.client.batch_get_row, g)
+        w.add(TableInBatchWriteRowItem(t, []))
+        self.refused(400, "OTSParameterInvalid", "No operation is specified for table: '%s'." % t, self.client.batch_write_row, w)
+        g.add(TableInBatchGetRowItem(t, [], [], None, 1))
+        self.client.batch_get_row(g)
+
+    def test_ranges_of_the_wrong_direction_or_limit(self):
+        for schema, low, high in (("STRING", "AAA", "DDDD"), ("INTEGER", 10, 90)):
+            t, low, high = self.table([("PK0", schema)]), [("PK0", low)], [("PK0", high)]
+            for direction, start, end, limit, message in (
+                (Direction.FORWARD, high, low, None, "Begin key must less than end key in FORWARD"), (Direction.FORWARD, low, low, None, "Begin key must less than end key in FORWARD"),
+                (Direction.BACKWARD, low, high, None, "Begin key must more than end key in BACKWARD"), (Direction.FORWARD, low, high, 0, "The limit must be greater than 0."),
+                (Direction.FORWARD, low, high, -1, "The limit must be greater than 0."),
+            ):
+                self.refused(400, "OTSParameterInvalid", message, self.client.get_range, t, direction, start, end, None, limit, None, 1)
+
+    def test_deletions_of_columns_make_no_row(self):
+        t, key = self.table([("PK", "INTEGER")]), [("PK", 11)]
+        columns = ["Col%d" % i for i in range(128)]
+        self.update(t, key, {"delete_all": columns})
+        w = BatchWriteRowRequest()
+        w.add(TableInBatchWriteRowItem(t, [UpdateRowItem(Row(key, {"delete_all": columns}), Condition(IGNORE))]))
+        self.assertTrue(self.client.batch_write_row(w).is_all_succeed())
+        self.assertIsNone(self.get(t, key, max_version=1))
+
     def six(self):
         t = self.table(STRING_AND_INTEGER)
         for key in [("a", -1), ("a", 0), ("a", 2**53 + 1), ("b", 2), ("甲", 3), ("甲", 4)]:
