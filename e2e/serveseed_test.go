@@ -31,10 +31,10 @@ func TestServeBeginsWithSeeds(t *testing.T) {
 	}
 	for want, seed := range map[string]string{
 		"the table needs a primary key: --seed '" + name("orders.csv") + "?table=orders&pk=COLUMN'": name("orders.csv"),
-		"there is no key":                name("orders.csv") + "?key=id",
-		"it names no input":              "?table=t",
-		"not-there.csv":                  name("not-there.csv") + "?pk=id",
-		"begins with --random-seed 7":    "7",
+		"there is no key":             name("orders.csv") + "?key=id",
+		"it names no input":           "?table=t",
+		"not-there.csv":               name("not-there.csv") + "?pk=id",
+		"begins with --random-seed 7": "7",
 	} {
 		stdout, stderr, code := runBinary(t, "serve", "--memory", "--seed", seed)
 		if code != 2 || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") > 2 {

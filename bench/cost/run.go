@@ -159,7 +159,9 @@ func (m *measurement) run(name string, round int) (l Load, err error) {
 // UsedEnv names, in the environment, the file to which tsimport itself writes what it has allocated.
 const UsedEnv = "BENCH_USED"
 
-func (m *measurement) usedFile(tableName string) string { return filepath.Join(m.cfg.Dir, "used-"+tableName) }
+func (m *measurement) usedFile(tableName string) string {
+	return filepath.Join(m.cfg.Dir, "used-"+tableName)
+}
 
 // anyAge is a maximum deviation in seconds that reaches back to the first timestamp that there is.
 const anyAge = math.MaxInt32
