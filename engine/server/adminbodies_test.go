@@ -11,19 +11,19 @@ import (
 // Bodies below /_engine, which may be longer, come out of the budget of all bodies too.
 func TestBodiesOfTheAdminAPIShareTheBudget(t *testing.T) {
 	s := open(t, Options{})
-	addr := onPort(t, s, Limits{BodyBytes: 1 << 20, BodyWait: 20 * time.Millisecond})
+	addr, taken := withBudget(t, s, 1<<20, 20*time.Millisecond)
 	body := strings.Repeat(" ", 900<<10)
 	request := fmt.Sprintf("PUT /_engine/simulation HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 	first := dial(t, addr)
 	io.WriteString(first, request[:len(request)-1])
+	taken()
 	full := onWire(t, s, "BatchWriteRow", make([]byte, 900<<10))
 	for what, text := range map[string]string{"of the protocol": full, "below /_engine": request} {
-		eventually(t, "a second body "+what+" has no room", func() bool {
-			c := dial(t, addr)
-			defer c.Close()
-			io.WriteString(c, text)
-			return strings.Contains(status(t, c), "503")
-		})
+		c := dial(t, addr)
+		io.WriteString(c, text)
+		if got := status(t, c); !strings.Contains(got, "503") {
+			t.Errorf("a second body %s: %s, want 503", what, got)
+		}
 	}
 	io.WriteString(first, request[len(request)-1:])
 	if got := status(t, first); strings.Contains(got, "503") {
