@@ -2,12 +2,10 @@ package server
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -25,36 +23,33 @@ func status(t *testing.T, c io.Reader) string {
 	return strings.TrimSpace(line)
 }
 
-// withBudget serves on a port. Taken waits until a request has the memory that it needs, so that no later one comes before it.
-func withBudget(t *testing.T, s *Server, bytes int64, wait time.Duration) (addr string, taken func()) {
+// oneBody is as long as a body may be that has its memory before the first byte of it is read.
+const oneBody = firstBytes - 1
+
+// begin sends a request but for its last byte, once it has the memory for its body: then the server asks for the body.
+func begin(t *testing.T, addr, request string) net.Conn {
 	t.Helper()
-	under := &serving{Limits{BodyBytes: bytes, BodyWait: wait}.filled(), newBodyBudget(bytes, wait)}
-	web := httptest.NewUnstartedServer(s)
-	web.Config.BaseContext = func(net.Listener) context.Context { return context.WithValue(t.Context(), limitsKey{}, under) }
-	web.Start()
-	t.Cleanup(web.Close)
-	return web.Listener.Addr().String(), func() {
-		eventually(t, "the body has its memory", func() bool {
-			const room = 200 << 10
-			if !under.bodies.free.TryAcquire(room) {
-				return true
-			}
-			under.bodies.free.Release(room)
-			return false
-		})
+	c := dial(t, addr)
+	line, rest, _ := strings.Cut(request, "\r\n")
+	head, body, _ := strings.Cut(rest, "\r\n\r\n")
+	fmt.Fprintf(c, "%s\r\nExpect: 100-continue\r\n%s\r\n\r\n", line, head)
+	const want = "HTTP/1.1 100 Continue\r\n\r\n"
+	got := make([]byte, len(want))
+	if _, err := io.ReadFull(c, got); err != nil || string(got) != want {
+		t.Fatalf("%q, %v, want %q", got, err, want)
 	}
+	io.WriteString(c, body[:len(body)-1])
+	return c
 }
 
 func TestBodiesShareABudgetThatUnsignedRequestsDoNotTouch(t *testing.T) {
 	s := open(t, Options{})
-	addr, taken := withBudget(t, s, 1<<20, 100*time.Millisecond)
-	body := make([]byte, 900<<10)
+	addr := onPort(t, s, Limits{BodyBytes: 2*oneBody - 1, BodyWait: 20 * time.Millisecond})
+	body := make([]byte, oneBody)
 	full := onWire(t, s, "BatchWriteRow", body)
 
 	// One request that is signed takes nearly all, and its body does not come to an end.
-	first := dial(t, addr)
-	io.WriteString(first, full[:len(full)-1])
-	taken()
+	first := begin(t, addr, full)
 	c := dial(t, addr)
 	io.WriteString(c, full)
 	if got := status(t, c); !strings.Contains(got, "503") {
@@ -75,6 +70,14 @@ func TestBodiesShareABudgetThatUnsignedRequestsDoNotTouch(t *testing.T) {
 		io.WriteString(c, full)
 		return !strings.Contains(status(t, c), "503")
 	})
+
+	// There is room for the beginning of a long body, and not for the rest of it.
+	begin(t, addr, onWire(t, s, "BatchWriteRow", body[:oneBody/2]))
+	c = dial(t, addr)
+	io.WriteString(c, onWire(t, s, "BatchWriteRow", make([]byte, 2*oneBody)))
+	if got := status(t, c); !strings.Contains(got, "503") {
+		t.Errorf("the rest of a body: %s, want 503", got)
+	}
 }
 
 // eventually waits for a condition.
