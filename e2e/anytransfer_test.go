@@ -140,7 +140,7 @@ func TestAnyTableComesOutAsItIs(t *testing.T) {
 					t.Errorf("%s, key %v: %.2000s", how, a.key, diff)
 				}
 			}
-			q := &pairOf{t, p.dir, p.b, p.a}
+			q := p.swapped()
 			few := func() string { return fmt.Sprint(1 + a.rnd.IntN(9)) }
 			p.run(0, "export", "--table", "t", "-o", "kept/", "--concurrency", few())
 			q.run(0, "load", "kept", "--table", "archived", "--create", "--verify", "--batch-rows", few())

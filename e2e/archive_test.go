@@ -154,7 +154,7 @@ func TestAnArchiveOfNoRowsMakesItsTable(t *testing.T) {
 	p := newPairOf(t)
 	p.indexed("t", 0)
 	p.run(0, "export", "--table", "t", "-o", "kept/")
-	q := &pairOf{t, p.dir, p.b, p.a}
+	q := p.swapped()
 	q.run(0, "load", "kept", "--table", "t", "--create")
 	if said := q.run(0, "table", "describe", "t"); !strings.Contains(said, "pk2 (integer)") || !strings.Contains(said, "t_by_city") {
 		t.Error(said)
@@ -164,9 +164,12 @@ func TestAnArchiveOfNoRowsMakesItsTable(t *testing.T) {
 }
 
 func TestAnArchiveIsWrittenToAStoreOfObjects(t *testing.T) {
+	t.Parallel()
 	p := newPairOf(t)
 	p.fill("t", 0, 1500)
-	objects := storetest.New(t, "bucket")
+	around := &surroundings{T: t}
+	objects := storetest.New(around, "bucket")
+	p.env = around.env
 	unreliable(objects, 4)
 	const kept = "s3://bucket/backup/kept"
 	for _, format := range []string{"csv", "jsonl"} {
@@ -184,7 +187,7 @@ func TestAnArchiveIsWrittenToAStoreOfObjects(t *testing.T) {
 	if out := p.run(2, "export", "--table", "t", "-o", kept); !strings.Contains(out, "holds a complete archive already") {
 		t.Error(out)
 	}
-	q := &pairOf{t, p.dir, p.b, p.a}
+	q := p.swapped()
 	q.run(0, "load", kept, "--table", "t", "--create", "--verify")
 	p.same(p.a, p.b, "t", "t")
 	p.run(0, "sync", kept+"/", "--table", "t", "--plan")

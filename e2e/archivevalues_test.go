@@ -27,7 +27,7 @@ func exact(rows map[string][]cell) map[string][]cell {
 func TestEveryValueComesBackFromAnArchive(t *testing.T) {
 	t.Parallel()
 	p := newPairOf(t)
-	q := &pairOf{t, p.dir, p.b, p.a}
+	q := p.swapped()
 	var planes strings.Builder
 	for plane := range rune(17) {
 		planes.WriteString(string([]rune{plane<<16 + 0x42, plane<<16 + 0xfffd}))

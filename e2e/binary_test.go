@@ -71,6 +71,14 @@ func buildAndRun(m *testing.M) int {
 // is slow or busy, much that takes a second elsewhere takes a minute.
 const processTimeout = 5 * time.Minute
 
+// surroundings are an environment of the processes of one test, in place of the environment of the test's process.
+type surroundings struct {
+	*testing.T
+	env []string
+}
+
+func (s *surroundings) Setenv(name, value string) { s.env = append(s.env, name+"="+value) }
+
 // served is a running `tsimport serve`.
 type served struct {
 	URL, Instance, AccessKeyID, AccessKeySecret string

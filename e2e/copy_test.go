@@ -28,18 +28,22 @@ type pairOf struct {
 	t    testing.TB
 	dir  string
 	a, b *served
+	env  []string // beside that of the test's process
 }
 
 func newPairOf(t testing.TB) *pairOf {
-	return &pairOf{t, t.TempDir(), startServe(t, "--sync", "none", "--splits", "200ms:0ms:6"), startServe(t, "--sync", "none", "--splits", "150ms:0ms:6")}
+	return &pairOf{t: t, dir: t.TempDir(), a: startServe(t, "--sync", "none", "--splits", "200ms:0ms:6"), b: startServe(t, "--sync", "none", "--splits", "150ms:0ms:6")}
 }
 
+// swapped are the same services, the first of which is the profile b.
+func (p *pairOf) swapped() *pairOf { return &pairOf{p.t, p.dir, p.b, p.a, p.env} }
+
 func (p *pairOf) environment() []string {
-	return []string{
+	return append([]string{
 		"TABLESTORE_ENDPOINT=" + p.a.URL, "TABLESTORE_INSTANCE=" + p.a.Instance,
 		"TABLESTORE_ACCESS_KEY_ID=" + p.a.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET=" + p.a.AccessKeySecret,
 		"TABLESTORE_ENDPOINT_B=" + p.b.URL, "TABLESTORE_ACCESS_KEY_ID_B=" + p.b.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET_B=" + p.b.AccessKeySecret,
-	}
+	}, p.env...)
 }
 
 func (p *pairOf) command(args ...string) *exec.Cmd {

@@ -94,7 +94,7 @@ func TestATableIsCopiedWithItsIndexes(t *testing.T) {
 
 	// Another key: the index is completed by that.
 	p.run(0, "copy", "t", p.inB("k"), "--create", "--pk", "h:string=md5(pk1, 4)", "--pk", "pk1", "--pk", "pk2", "--rename-index", "t_by_city=k_by_city", "--rename-index", "t_by_n=k_by_n")
-	q := &pairOf{t, p.dir, p.b, p.a}
+	q := p.swapped()
 	if said := q.run(0, "table", "describe", "k", "--json"); !strings.Contains(said, "k_by_city") || len(dump(t, p.b, "k_by_n")) != len(dump(t, p.a, "t_by_n")) {
 		t.Error(said)
 	}

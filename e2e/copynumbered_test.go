@@ -61,7 +61,7 @@ func TestCopiesOfNumberedTablesThatAreKilled(t *testing.T) {
 			troubled(t, p.a, 0, 0, "GetRange", "refuse")
 			troubled(t, p.b, 0, 0, "BatchWriteRow", "refuse")
 			p.renumbered(t, p.a, p.b, "t", "r", "keys.csv")
-			q := &pairOf{t, p.dir, p.b, p.a}
+			q := p.swapped()
 			q.run(0, "verify", q.inB("t"), "--table", "r", "--returned-keys", "keys.csv", "--extra", "fail")
 			t.Logf("%d attempts were killed while the source was archived", parts)
 		})
@@ -110,7 +110,7 @@ func TestACopyIsNumberedAsItsSourceWas(t *testing.T) {
 	}
 	p.run(0, append(copying, "--through", "kept")...)
 	p.renumberedFrom(t, before, p.b, "r", "keys.csv")
-	q := &pairOf{t, p.dir, p.b, p.a}
+	q := p.swapped()
 	q.run(0, "verify", "kept", "--table", "r", "--returned-keys", "keys.csv", "--extra", "fail")
 	said := q.run(6, "verify", q.inB("t"), "--table", "r", "--returned-keys", "keys.csv", "--examples", "0")
 	if !strings.Contains(said, "571 equal, 0 missing, 19 different, 10 surplus") || !strings.Contains(said, "30 without a returned key") {

@@ -130,7 +130,7 @@ func TestKilledArchives(t *testing.T) {
 	}
 	refusing(0.1)
 	troubled(t, p.b, *archiveSeed, 0.1, "BatchWriteRow", "refuse", "refuse-rows", "drop-after", "drop-before", "error-after", "apply-late", "truncate-body")
-	q := &pairOf{t, p.dir, p.b, p.a}
+	q := p.swapped()
 	kept, exports, loads := filepath.Join(p.dir, "kept"), map[string]int{}, 0
 	killed := func() (n int) {
 		for _, of := range exports {

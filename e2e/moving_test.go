@@ -126,7 +126,7 @@ func TestASourceThatSplitsAndIsWrittenMeanwhile(t *testing.T) {
 	for _, name := range []string{"copy", "archive", "csv"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := &pairOf{t, t.TempDir(), startServe(t, "--sync", "none", "--splits", "100ms:0ms:24", "--moves", "600:0ms"), startServe(t, "--sync", "none")}
+			p := &pairOf{t: t, dir: t.TempDir(), a: startServe(t, "--sync", "none", "--splits", "100ms:0ms:24", "--moves", "600:0ms"), b: startServe(t, "--sync", "none")}
 			m := newMoving(p, uint64(len(name)))
 			// The pages are refused and cut, so that the scan takes a while and resumes in the middle of its ranges.
 			troubled(t, p.a, 1, 0.3, "GetRange", "refuse:OTSServerBusy", "refuse:OTSPartitionUnavailable", "drop-after", "truncate-body")

@@ -102,14 +102,6 @@ func (o *objectStrike) request(after bool) {
 	}
 }
 
-// surroundings are those of one round, in place of the environment of the test's process.
-type surroundings struct {
-	*testing.T
-	env []string
-}
-
-func (s *surroundings) Setenv(name, value string) { s.env = append(s.env, name+"="+value) }
-
 func newPodNight(t *testing.T, seed uint64) *podNight {
 	n := &podNight{t: t, seed: seed, rnd: rand.New(rand.NewPCG(seed, 30)), s: startServe(t, "--quiet"), kind: []string{"s3", "folder", "oss"}[seed%3],
 		files: map[string]*delivered{}, pending: map[string]bool{}, loaded: map[string]int{}, known: map[string]bool{}}

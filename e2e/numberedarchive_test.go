@@ -64,7 +64,7 @@ func TestAnArchiveIsLoadedIntoANumberedTable(t *testing.T) {
 	p := newPairOf(t)
 	p.fill("t", 0, 1500)
 	p.run(0, "export", "--table", "t", "-o", "kept/")
-	q := &pairOf{t, p.dir, p.b, p.a}
+	q := p.swapped()
 	load := []string{"load", "kept", "--table", "r", "--create", "--pk", "pk1:string", "--pk", "pk2:auto", "--settle", "100ms"}
 	if out := q.run(2, load...); !strings.Contains(out, "give --returned-keys FILE, which keeps the old key of each row") {
 		t.Error(out)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -17,8 +18,10 @@ import (
 // A load is killed with kill -9 while the throughput of its table is raised; it is resumed, on this machine or on another one, and the
 // table has what it had.
 func TestWhatAKilledLoadHasRaisedIsRestored(t *testing.T) {
+	t.Parallel()
 	for what, state := range map[string]bool{"on this machine": false, "on another one": true} {
 		t.Run(what, func(t *testing.T) {
+			t.Parallel()
 			s := startServe(t, "--throughput-interval", "0s")
 			client := newClient(s.URL, s.Instance, s.AccessKeyID, s.AccessKeySecret)
 			sv := &service{TableStoreClient: client, endpoint: s.URL, instance: s.Instance, keyID: s.AccessKeyID, secret: s.AccessKeySecret}
@@ -36,12 +39,18 @@ func TestWhatAKilledLoadHasRaisedIsRestored(t *testing.T) {
 			}
 			must(t, os.WriteFile(input, []byte(text.String()), 0o600))
 			args := []string{"load", input, "--endpoint", s.URL, "--instance", s.Instance, "--table", tb.name, "--raise-write", "5000", "--request-timeout", "1s", "--settle", "1s"}
+			around := &surroundings{T: t}
+			command := func(p *pod, args ...string) *exec.Cmd {
+				cmd := p.command(args...)
+				cmd.Env = append(cmd.Env, around.env...)
+				return cmd
+			}
 			if state {
-				storetest.New(t, "raised")
+				storetest.New(around, "raised")
 				args = append(args, "--state", "s3://raised/all")
 			}
 			first := &pod{t.TempDir(), s}
-			cmd := first.command(append(args, "--max-rows-per-second", "100")...)
+			cmd := command(first, append(args, "--max-rows-per-second", "100")...)
 			cmd.Stderr = new(strings.Builder)
 			must(t, cmd.Start())
 			killer := time.AfterFunc(processTimeout, func() { cmd.Process.Kill() })
@@ -58,12 +67,12 @@ func TestWhatAKilledLoadHasRaisedIsRestored(t *testing.T) {
 			if state {
 				next = &pod{t.TempDir(), s}
 			} else {
-				out, err := first.command("runs").CombinedOutput()
+				out, err := command(first, "runs").CombinedOutput()
 				if err != nil || !strings.Contains(string(out), "write throughput of table "+tb.name+" to be restored to 100 units") {
 					t.Errorf("runs: %v, %s", err, out)
 				}
 			}
-			out, err := next.command(args...).CombinedOutput()
+			out, err := command(next, args...).CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "an earlier run has raised its reserved write throughput from 100 to 5000 units") ||
 				!strings.Contains(string(out), "restored from 5000 to 100 units") {
 				t.Errorf("%v: %s", err, out)
@@ -71,7 +80,7 @@ func TestWhatAKilledLoadHasRaisedIsRestored(t *testing.T) {
 			if got := units(); got != "3/100" {
 				t.Errorf("%s in the end", got)
 			}
-			if out, err := next.command("runs").CombinedOutput(); err != nil || strings.Contains(string(out), "to be restored") {
+			if out, err := command(next, "runs").CombinedOutput(); err != nil || strings.Contains(string(out), "to be restored") {
 				t.Errorf("runs: %v, %s", err, out)
 			}
 		})

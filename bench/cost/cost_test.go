@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"tsimport/bench"
 )
@@ -23,7 +24,7 @@ func TestTheFloorIsMeasuredWithTheRowsOfTheShape(t *testing.T) {
 			t.Fatal(err)
 		}
 		out.Close()
-		f, err := measureFloor(file, shape, Loading)
+		f, err := measureFloor(file, shape, Loading, 50*time.Millisecond)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,11 +43,11 @@ func TestInputsWithoutRowsHaveNoFloor(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := measureFloor(file, bench.Shapes()[1], Loading); err == nil {
+		if _, err := measureFloor(file, bench.Shapes()[1], Loading, 50*time.Millisecond); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if _, err := measureFloor("missing", bench.Shapes()[1], Loading); err == nil {
+	if _, err := measureFloor("missing", bench.Shapes()[1], Loading, 50*time.Millisecond); err == nil {
 		t.Error("a missing file: no error")
 	}
 }

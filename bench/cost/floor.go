@@ -31,15 +31,20 @@ type Floor struct {
 	CSVBytes  float64 `json:"csv_bytes_per_row"`
 
 	AnswerBytes float64 `json:"answer_bytes_per_row"`
+
+	stage time.Duration // how long each stage is repeated
 }
 
 // floorRows is how many rows of the input the floor is measured with: enough to leave the caches.
 const floorRows = 20_000
 
-// stageTime is how long a stage is repeated.
-const stageTime = 300 * time.Millisecond
+// stageTime is how long a stage is repeated beside loads of as many rows: a load of few is no more exact than that.
+func stageTime(rows uint64) time.Duration {
+	return min(time.Duration(rows)*time.Microsecond, 300*time.Millisecond)
+}
 
-func measureFloor(file string, shape bench.Shape, what string) (f Floor, err error) {
+func measureFloor(file string, shape bench.Shape, what string, stage time.Duration) (f Floor, err error) {
+	f.stage = stage
 	text, err := head(file)
 	if err != nil {
 		return f, err
@@ -83,10 +88,10 @@ func head(file string) ([]byte, error) {
 }
 
 // repeat runs a stage over n rows until it has taken long enough and returns microseconds of CPU a row.
-func repeat(n int, stage func()) float64 {
+func (f *Floor) repeat(n int, stage func()) float64 {
 	stage() // warm
 	start, used, rows := time.Now(), cpuTime(), 0
-	for time.Since(start) < stageTime {
+	for time.Since(start) < f.stage {
 		stage()
 		rows += n
 	}
@@ -112,7 +117,7 @@ func csvStage(text []byte, f *Floor) (records [][]string, err error) {
 	}
 	n := len(records) - 1
 	f.CSVBytes = float64(len(text)) / float64(n)
-	f.CSV = repeat(n, func() {
+	f.CSV = f.repeat(n, func() {
 		r := csv.NewReader(&byteReader{text})
 		r.ReuseRecord = true
 		for {
@@ -137,7 +142,7 @@ func encodeStage(records [][]string, shape bench.Shape, f *Floor) (*table.Block,
 	}
 	e := encode.New(SchemaOf(shape), table.Put, false)
 	block := new(table.Block)
-	f.Encode = repeat(len(rows), func() {
+	f.Encode = f.repeat(len(rows), func() {
 		block.Reset()
 		for _, values := range rows {
 			e.Append(block, values, nil, table.Span{}, nil)
@@ -189,7 +194,7 @@ func md5Stage(block *table.Block, f *Floor) {
 		}
 	}
 	f.WireBytes = float64(total) / float64(rows)
-	f.MD5 = repeat(rows, func() {
+	f.MD5 = f.repeat(rows, func() {
 		for _, b := range bodies {
 			md5.Sum(b)
 		}

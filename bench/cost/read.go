@@ -106,13 +106,13 @@ func readStages(shape bench.Shape, f *Floor) error {
 		f.AnswerBytes += float64(len(page))
 	})
 	f.AnswerBytes /= float64(n)
-	f.AnswerMD5 = repeat(n, func() {
+	f.AnswerMD5 = f.repeat(n, func() {
 		for _, page := range pages {
 			md5.Sum(page)
 		}
 	})
 	var failed error
-	f.Decode = repeat(n, func() {
+	f.Decode = f.repeat(n, func() {
 		for _, page := range pages {
 			if _, err := new(plainbuffer.RowReader).Read(page, nil); err != nil {
 				failed = err

@@ -48,7 +48,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	var floors []Floor
 	runs := map[string][]Load{}
 	for round := range cfg.Rounds {
-		floor, err := measureFloor(m.file, cfg.Shape, cfg.What)
+		floor, err := measureFloor(m.file, cfg.Shape, cfg.What, stageTime(cfg.Rows))
 		if err != nil {
 			return nil, err
 		}
