@@ -10,8 +10,7 @@ import (
 
 // Rows may be sent by BulkImport, with the same result as by BatchWriteRow.
 func TestALoadMaySendBulkImports(t *testing.T) {
-	t.Setenv("TABLESTORE_ACCESS_KEY_ID", "any")
-	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", "any")
+	t.Parallel()
 	dir := t.TempDir()
 	name := func(file string) string { return filepath.Join(dir, file) }
 	var text strings.Builder
@@ -25,7 +24,7 @@ func TestALoadMaySendBulkImports(t *testing.T) {
 	defer s.stop(t)
 	to := []string{"--endpoint", s.URL, "--instance", "any"}
 	load := func(run string, args ...string) (string, int) {
-		stdout, stderr, code := runBinary(t, append(append([]string{"load", name("a.csv"), "--create", "--settle", "100ms", "--run-dir", name(run)}, to...), args...)...)
+		stdout, stderr, code := runBinaryWith(t, []string{"TABLESTORE_ACCESS_KEY_ID=any", "TABLESTORE_ACCESS_KEY_SECRET=any"}, append(append([]string{"load", name("a.csv"), "--create", "--settle", "100ms", "--run-dir", name(run)}, to...), args...)...)
 		return stdout + stderr, code
 	}
 	if out, code := load("put", "-t", "puts", "--pk", "id", "--request", "bulk", "--verify"); code != 0 || !strings.Contains(out, "2,500 equal, 0 missing, 0 different, 0 surplus") {

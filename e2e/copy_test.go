@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -408,9 +409,26 @@ func TestReadingThatIsRefusedIsSaid(t *testing.T) {
 			t.Parallel()
 			q := *p
 			q.t = t
-			said := q.run(1, append(strings.Fields(c.args), "--timeout", "4s")...)
-			if !strings.Contains(said, "waiting: reading is refused: OTSNotEnoughCapacityUnit") || !strings.Contains(said, c.says) {
-				t.Error(said)
+			cmd := q.command(strings.Fields(c.args)...)
+			waits := &notice{pattern: regexp.MustCompile("(waiting: reading is refused: OTSNotEnoughCapacityUnit)"), seen: make(chan bool)}
+			cmd.Stderr = waits
+			must(t, cmd.Start())
+			killer := time.AfterFunc(processTimeout, func() {
+				if cmd.Process.Kill() == nil {
+					t.Errorf("%s does not say that it waits, or does not stop", name)
+				}
+			})
+			defer killer.Stop()
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			select {
+			case <-waits.seen:
+				must(t, cmd.Process.Signal(os.Interrupt))
+				<-ended // the error is the exit code
+			case <-ended:
+			}
+			if said := waits.all.String(); cmd.ProcessState.ExitCode() != 130 || !strings.Contains(said, c.says) {
+				t.Errorf("exit code %d: %s", cmd.ProcessState.ExitCode(), said)
 			}
 		})
 	}

@@ -39,6 +39,7 @@ func crashLoads(t *testing.T, state bool) {
 	if testing.Short() {
 		t.Skip("starts processes")
 	}
+	t.Parallel()
 	for seed := *crashSeed; seed < *crashSeed+uint64(*crashRounds); seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()

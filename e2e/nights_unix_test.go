@@ -236,7 +236,7 @@ type nightPod struct {
 func (n *podNight) start() *nightPod {
 	dir, err := os.MkdirTemp("", "pod-")
 	must(n.t, err)
-	p := &nightPod{pod: pod{dir, n.s}, ended: make(chan struct{})}
+	p := &nightPod{pod: pod{dir: dir, s: n.s}, ended: make(chan struct{})}
 	args := []string{"load", n.drop, "--table", "nights", "--pk", "id", "--create", "--only-new", "--reload-changed", "--files-by", "time", "--state", n.place,
 		"--max-errors", "-1", "--settle", "1s", "--request-timeout", "1s", "--max-rows-per-second", fmt.Sprint(300 + n.rnd.IntN(900)), "--json"}
 	if n.marker {
@@ -446,7 +446,7 @@ func (n *podNight) compare(name string) (rows int) {
 // checkKnown checks that the state knows each file, and each content once.
 func (n *podNight) checkKnown() {
 	t := n.t
-	p := &pod{t.TempDir(), n.s}
+	p := &pod{dir: t.TempDir(), s: n.s}
 	cmd := p.command("files", "--table", "nights", "--state", n.place, "--json")
 	cmd.Env = append(cmd.Env, n.env...)
 	out, err := cmd.Output()
@@ -477,7 +477,7 @@ func (n *podNight) checkKnown() {
 
 // once loads the final files into a table of their own.
 func (n *podNight) once() {
-	p := &pod{n.t.TempDir(), n.s}
+	p := &pod{dir: n.t.TempDir(), s: n.s}
 	args := []string{"load", n.drop, "--table", "once", "--pk", "id", "--create", "--files-by", "time", "--max-errors", "-1"}
 	if n.marker {
 		args = append(args, "--done-marker", "{}.done")

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -40,17 +39,12 @@ func TestWhatAKilledLoadHasRaisedIsRestored(t *testing.T) {
 			must(t, os.WriteFile(input, []byte(text.String()), 0o600))
 			args := []string{"load", input, "--endpoint", s.URL, "--instance", s.Instance, "--table", tb.name, "--raise-write", "5000", "--request-timeout", "1s", "--settle", "1s"}
 			around := &surroundings{T: t}
-			command := func(p *pod, args ...string) *exec.Cmd {
-				cmd := p.command(args...)
-				cmd.Env = append(cmd.Env, around.env...)
-				return cmd
-			}
 			if state {
 				storetest.New(around, "raised")
 				args = append(args, "--state", "s3://raised/all")
 			}
-			first := &pod{t.TempDir(), s}
-			cmd := command(first, append(args, "--max-rows-per-second", "100")...)
+			first := &pod{t.TempDir(), s, around.env}
+			cmd := first.command(append(args, "--max-rows-per-second", "100")...)
 			cmd.Stderr = new(strings.Builder)
 			must(t, cmd.Start())
 			killer := time.AfterFunc(processTimeout, func() { cmd.Process.Kill() })
@@ -65,14 +59,14 @@ func TestWhatAKilledLoadHasRaisedIsRestored(t *testing.T) {
 			}
 			next := first
 			if state {
-				next = &pod{t.TempDir(), s}
+				next = &pod{t.TempDir(), s, around.env}
 			} else {
-				out, err := command(first, "runs").CombinedOutput()
+				out, err := first.command("runs").CombinedOutput()
 				if err != nil || !strings.Contains(string(out), "write throughput of table "+tb.name+" to be restored to 100 units") {
 					t.Errorf("runs: %v, %s", err, out)
 				}
 			}
-			out, err := command(next, args...).CombinedOutput()
+			out, err := next.command(args...).CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "an earlier run has raised its reserved write throughput from 100 to 5000 units") ||
 				!strings.Contains(string(out), "restored from 5000 to 100 units") {
 				t.Errorf("%v: %s", err, out)
@@ -80,7 +74,7 @@ func TestWhatAKilledLoadHasRaisedIsRestored(t *testing.T) {
 			if got := units(); got != "3/100" {
 				t.Errorf("%s in the end", got)
 			}
-			if out, err := command(next, "runs").CombinedOutput(); err != nil || strings.Contains(string(out), "to be restored") {
+			if out, err := next.command("runs").CombinedOutput(); err != nil || strings.Contains(string(out), "to be restored") {
 				t.Errorf("runs: %v, %s", err, out)
 			}
 		})
@@ -94,7 +88,7 @@ func TestWhatAnInterruptedLoadCannotRestoreIsSaidAndResumed(t *testing.T) {
 	s := startServe(t, "--store", store)
 	sv := &service{TableStoreClient: newClient(s.URL, s.Instance, s.AccessKeyID, s.AccessKeySecret), endpoint: s.URL, instance: s.Instance, keyID: s.AccessKeyID, secret: s.AccessKeySecret}
 	tb := sv.newTable(t, tableOptions{})
-	p := &pod{t.TempDir(), s}
+	p := &pod{dir: t.TempDir(), s: s}
 	input := filepath.Join(p.dir, "in.csv")
 	must(t, os.WriteFile(input, []byte("pk1,pk2,v\na,1,x\n"), 0o600))
 	cmd := p.command("load", input, "--endpoint", s.URL, "--instance", s.Instance, "--table", tb.name, "--raise-write", "50")
@@ -151,7 +145,7 @@ func TestLoadsOfAJobWithAStateRaiseOneTable(t *testing.T) {
 	sv := &service{TableStoreClient: newClient(s.URL, s.Instance, s.AccessKeyID, s.AccessKeySecret), endpoint: s.URL, instance: s.Instance, keyID: s.AccessKeyID, secret: s.AccessKeySecret}
 	tb := sv.newTable(t, tableOptions{})
 	sv.reserve(t, tb.name, 3, 100).check(t, accepted)
-	p := &pod{t.TempDir(), s}
+	p := &pod{dir: t.TempDir(), s: s}
 	var text strings.Builder
 	text.WriteString("pk1,pk2,v\n")
 	for i := range 1000 {

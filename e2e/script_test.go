@@ -15,6 +15,7 @@ import (
 // on the path. $EXAMPLES is the repository's examples folder; `exitcode N cmd…` runs a command and checks its exit code;
 // `json FILE name=value…` checks numbers and texts of a JSON object.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	examples, err := filepath.Abs("../examples")
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ func TestSIGTERMLeavesACheckpoint(t *testing.T) {
 	for what, silent := range map[string]bool{"a service that answers": false, "a service that answers nothing": true} {
 		t.Run(what, func(t *testing.T) {
 			s := startServe(t)
-			p := &pod{t.TempDir(), s}
+			p := &pod{dir: t.TempDir(), s: s}
 			var text strings.Builder
 			text.WriteString("id,v\n")
 			const rows = 20_000

@@ -76,6 +76,7 @@ func keeps(run string, rows int64) bool {
 }
 
 func TestALoadOfSQLiteThatIsKilledIsResumedWithTheFileAsItIsThen(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const rows = 20000
 	db := sqliteFile(t, dir, rows, "orders")

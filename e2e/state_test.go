@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,17 +18,20 @@ import (
 type pod struct {
 	dir string
 	s   *served
+	env []string // beside that of the test's process
 }
 
 func (p *pod) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(binary, args...)
 	cmd.Dir = p.dir
-	cmd.Env = append(os.Environ(), append(p.s.credentials(), "HOME="+p.dir, "XDG_CACHE_HOME="+p.dir)...)
+	cmd.Env = slices.Concat(os.Environ(), p.env, p.s.credentials(), []string{"HOME=" + p.dir, "XDG_CACHE_HOME=" + p.dir})
 	return cmd
 }
 
 func TestAnotherMachineResumesFromTheState(t *testing.T) {
-	store := storetest.New(t, "states")
+	t.Parallel()
+	around := &surroundings{T: t}
+	store := storetest.New(around, "states")
 	s := startServe(t)
 	drop := t.TempDir()
 	var text strings.Builder
@@ -42,7 +46,7 @@ func TestAnotherMachineResumesFromTheState(t *testing.T) {
 		return append([]string{"load", drop, "--endpoint", s.URL, "--instance", s.Instance, "--table", "nights", "--pk", "id", "--create", "--only-new",
 			"--state", "s3://states/all"}, more...)
 	}
-	first := &pod{t.TempDir(), s}
+	first := &pod{t.TempDir(), s, around.env}
 	cmd := first.command(args("--max-rows-per-second", "200")...)
 	cmd.Stderr = new(strings.Builder)
 	must(t, cmd.Start())
@@ -64,7 +68,7 @@ func TestAnotherMachineResumesFromTheState(t *testing.T) {
 	}
 	// What comes meanwhile is not of that run.
 	must(t, os.WriteFile(filepath.Join(drop, "b.csv"), []byte("id,v\n-1,later\n"), 0o600))
-	second := &pod{t.TempDir(), s}
+	second := &pod{t.TempDir(), s, around.env}
 	for _, step := range []struct {
 		code int
 		says []string
@@ -109,7 +113,7 @@ func TestAStateThatCannotKeepALoadIsRefusedBeforeTheFirstRow(t *testing.T) {
 	} {
 		store := storetest.New(t, "states")
 		store.Change(change)
-		p := &pod{t.TempDir(), startServe(t)}
+		p := &pod{dir: t.TempDir(), s: startServe(t)}
 		must(t, os.WriteFile(filepath.Join(p.dir, "a.csv"), []byte("id\n1\n"), 0o600))
 		cmd := p.command("load", "a.csv", "--endpoint", p.s.URL, "--instance", p.s.Instance, "--table", "t", "--pk", "id", "--create", "--state", "s3://states/x")
 		out, _ := cmd.CombinedOutput() // its error is the exit code
@@ -122,7 +126,7 @@ func TestAStateThatCannotKeepALoadIsRefusedBeforeTheFirstRow(t *testing.T) {
 // What is damaged or newer stays so: schedulers are told not to try again. A store that does not answer may be there later.
 func TestADamagedOrNewerStateIsRefusedByName(t *testing.T) {
 	t.Parallel()
-	p := &pod{t.TempDir(), startServe(t)}
+	p := &pod{dir: t.TempDir(), s: startServe(t)}
 	must(t, os.WriteFile(filepath.Join(p.dir, "a.csv"), []byte("id\n1\n"), 0o600))
 	load := func(state string, env ...string) (string, int) {
 		cmd := p.command("load", "a.csv", "--endpoint", p.s.URL, "--instance", p.s.Instance, "--table", "t", "--pk", "id", "--create", "--only-new", "--state", state, "--retry-for", "1s")

@@ -16,7 +16,7 @@ func TestAServerWhoseCertificateIsNotTrustedIsRefusedAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	input := filepath.Join(dir, "in.csv")
 	must(t, os.WriteFile(input, []byte("id,v\na,1\n"), 0o600))
-	p := &pod{dir, s}
+	p := &pod{dir: dir, s: s}
 	for _, args := range [][]string{
 		{"load", input, "--table", "t", "--pk", "id", "--create"}, {"load", input, "--table", "t", "--create", "--pk", "id", "--dry-run"}, {"verify", input, "--table", "t"},
 		{"table", "update", "t", "--ttl", "-1"},
