@@ -157,7 +157,7 @@ func (m *measurement) run(name string, round int) (l Load, err error) {
 }
 
 // UsedEnv names, in the environment, the file to which tsimport itself writes what it has allocated.
-const UsedEnv = "BENCH_USED"
+const UsedEnv = "TSIMPORT_BENCH_USED"
 
 func (m *measurement) usedFile(tableName string) string {
 	return filepath.Join(m.cfg.Dir, "used-"+tableName)

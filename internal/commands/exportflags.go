@@ -27,10 +27,12 @@ func exportFormat(c *cli.Context) string {
 		return c.String("format")
 	case isFolder(output):
 		return formatArchive
-	case c.Bool("typed"), ending == ".jsonl", ending == ".ndjson", ending == ".json":
+	case ending == ".jsonl", ending == ".ndjson", ending == ".json":
 		return exporting.JSONL
 	case ending == ".parquet":
 		return exporting.Parquet
+	case c.Bool("typed") && ending != ".csv":
+		return exporting.JSONL
 	}
 	return exporting.CSV
 }

@@ -231,6 +231,11 @@ func TestTheEndingOfAnExportsNameIsItsFormat(t *testing.T) {
 	if typed := must(0, "export", "--table", "t", "--typed", "-q"); !strings.HasPrefix(typed, `{"`) || !strings.Contains(typed, `"TS"`) {
 		t.Errorf("--typed alone: %s", typed)
 	}
+	for _, name := range []string{"d.csv", "d.parquet"} {
+		if said := must(2, "export", "--table", "t", "--typed", "-o", name); !strings.Contains(said, "--typed: it is for --format jsonl") {
+			t.Errorf("--typed -o %s: %s", name, said)
+		}
+	}
 	for _, name := range []string{"c.csv.gz", "c.jsonl.ZST"} {
 		if said := must(2, "export", "--table", "t", "-o", name); !strings.Contains(said, "an export is not compressed") {
 			t.Errorf("%s: %s", name, said)

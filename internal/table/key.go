@@ -96,3 +96,11 @@ var hashSeed = maphash.MakeSeed()
 
 // HashKey hashes an ordering key. It differs from process to process; two different keys may share a hash.
 func HashKey(key []byte) uint64 { return maphash.Bytes(hashSeed, key) }
+
+// OrderingKey is AppendKey of all columns of a key, or of the first ones.
+func OrderingKey(values []Value) (key []byte) {
+	for _, v := range values {
+		key = AppendKey(key, v)
+	}
+	return key
+}

@@ -34,7 +34,7 @@ var texts = [count]struct{ name, reason, advice string }{
 	CPU:       {"cpu", "this machine has no processor left", "use a machine with more processors, or leave work to it alone"},
 	Disk:      {"disk", "rows wait for this machine's disk", "raise --memory, or put --temp-dir and --run-dir on a faster disk"},
 	Ceiling:   {"ceiling", "a limit of the command itself holds it back", "raise --max-wcu, --max-rows-per-second or --max-bytes-per-second"},
-	Outage:    {"outage", "the service, or a part of it, did not answer, or what a killed process has sent may still arrive", "wait; nothing is lost, and the load continues by itself"},
+	Outage:    {"outage", "the service, or a part of it, did not answer, or requests of a process that was killed may still be applied", "wait; nothing is lost, and the load continues by itself"},
 }
 
 // String is the word: as reports, metrics and docs/why-slow.md spell it.

@@ -84,20 +84,13 @@ func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 	}
 	t := o.cfg.Table
 	d := division{Table: t.Name, Created: t.Created, Key: t.Key}
-	from, to := orderingKey(o.cfg.From), orderingKey(o.cfg.To)
+	from, to := table.OrderingKey(o.cfg.From), table.OrderingKey(o.cfg.To)
 	for _, c := range cuts {
-		if at := orderingKey(c); slices.Compare(at, from) > 0 && (o.cfg.To == nil || slices.Compare(at, to) < 0) {
+		if at := table.OrderingKey(c); slices.Compare(at, from) > 0 && (o.cfg.To == nil || slices.Compare(at, to) < 0) {
 			d.Bounds = append(d.Bounds, appendPlace(nil, c))
 		}
 	}
 	return json.Marshal(d)
-}
-
-func orderingKey(values []table.Value) (key []byte) {
-	for _, v := range values {
-		key = table.AppendKey(key, v)
-	}
-	return key
 }
 
 // Open opens the ranges of a division, of the same table.
@@ -169,8 +162,8 @@ func (o *Origin) why(ctx context.Context, err error) error {
 	return err
 }
 
-// options are those of scans of a range.
-func (o *Origin) options(from, to []table.Value, added []string) scan.Options {
+// Options are those of scans of a range, which read the columns added, too.
+func (o *Origin) Options(from, to []table.Value, added []string) scan.Options {
 	s := scan.Options{
 		From: from, To: to, Versions: cmp.Or(o.cfg.Versions, AllVersions), RetryFor: o.cfg.RetryFor, Units: &o.units, Since: o.cfg.Since, Filter: o.cfg.Filter, Manner: o.cfg.Manner,
 	}

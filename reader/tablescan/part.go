@@ -135,7 +135,7 @@ func (p *part) Chain() (source.Chain, bool) { return source.Chain{}, false }
 
 func (p *part) newPager(from []table.Value) *scan.Pager {
 	c := &p.of.cfg
-	return scan.NewPager(c.Client, c.Table.Name, c.Table.Key, p.of.options(from, p.to, p.added))
+	return scan.NewPager(c.Client, c.Table.Name, c.Table.Key, p.of.Options(from, p.to, p.added))
 }
 
 // Next reads the next page that has rows.
@@ -186,14 +186,15 @@ func (p *part) Add(piece source.Piece) ([]source.Split, error) {
 	}
 	number := p.splits
 	p.splits++
-	first, last := keyOf(pg.rows[0].Row), keyOf(pg.rows[len(pg.rows)-1].Row)
+	first, last := KeyOf(pg.rows[0].Row), KeyOf(pg.rows[len(pg.rows)-1].Row)
 	return []source.Split{{
 		Number: number, Bytes: int64(pg.size), Part: pg, Key: appendPlace(nil, first),
 		Keys: []source.KeyInterval{{First: data(first), Last: data(last)}},
 	}}, nil
 }
 
-func keyOf(r *scan.Row) (key []table.Value) {
+// KeyOf returns the primary key of a row.
+func KeyOf(r *scan.Row) (key []table.Value) {
 	for _, c := range r.PrimaryKey.PrimaryKeys {
 		key = append(key, client.ValueOf(c.Value))
 	}

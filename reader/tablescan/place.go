@@ -61,7 +61,7 @@ func ShowKey(r *scan.Row) string {
 	for _, c := range r.PrimaryKey.PrimaryKeys {
 		columns = append(columns, table.KeyColumn{Name: c.ColumnName})
 	}
-	return showPlace(columns, appendPlace(nil, keyOf(r)))
+	return showPlace(columns, appendPlace(nil, KeyOf(r)))
 }
 
 // showPlace is a place for people.

@@ -235,7 +235,7 @@ func TestARangeOfKeysAFilterAndAConditionLeaveRowsOut(t *testing.T) {
 		var want []string
 		for i := range 900 {
 			if tt.want(i) {
-				k := keyOf(&scan.Row{PrimaryKey: w.key(i)})
+				k := KeyOf(&scan.Row{PrimaryKey: w.key(i)})
 				want = append(want, fmt.Sprintf("%d %s %x", k[0].Int, k[1].Bytes, k[2].Bytes))
 			}
 		}

@@ -120,15 +120,8 @@ func (o *Origin) find(ctx context.Context, since, until int64) (*stamped, error)
 // between returns the cuts inside a range of keys, of which nil bounds are none.
 func between(cuts [][]table.Value, from, to []table.Value) [][]table.Value {
 	return slices.DeleteFunc(cuts, func(cut []table.Value) bool {
-		return bytes.Compare(orderingKey(cut), orderingKey(from)) <= 0 || to != nil && bytes.Compare(orderingKey(cut), orderingKey(to)) >= 0
+		return bytes.Compare(table.OrderingKey(cut), table.OrderingKey(from)) <= 0 || to != nil && bytes.Compare(table.OrderingKey(cut), table.OrderingKey(to)) >= 0
 	})
-}
-
-func orderingKey(values []table.Value) (key []byte) {
-	for _, v := range values {
-		key = table.AppendKey(key, v)
-	}
-	return key
 }
 
 // stamped is a cell with a timestamp that the target does not take.
@@ -195,10 +188,7 @@ func (o *Origin) stampedIn(r *scan.Row, s scan.Options) *stamped {
 // copied reads the rows from one to another as the copy does and returns a cell with a timestamp in the range of a scan; nil if there is
 // none. Conditions need whole rows.
 func (o *Origin) copied(ctx context.Context, from, to *scan.Row, s scan.Options) (*stamped, error) {
-	again := scan.Options{
-		From: keyOf(from), To: s.To, Versions: cmp.Or(o.scan.Versions, tablescan.AllVersions), RetryFor: s.RetryFor, Since: o.scan.Since,
-		Filter: o.scan.Filter, Manner: s.Manner, Columns: o.scan.ToRead(nil),
-	}
+	again := o.Options(tablescan.KeyOf(from), s.To, nil)
 	passes := func(*scan.Row) bool { return true }
 	if o.scan.Where != nil {
 		test := o.scan.Where.NewTest()
@@ -207,7 +197,7 @@ func (o *Origin) copied(ctx context.Context, from, to *scan.Row, s scan.Options)
 			return ok && why == nil
 		}
 	}
-	p, last := scan.NewPager(o.scan.Client, o.scan.Table.Name, o.scan.Table.Key, again), orderingKey(keyOf(to))
+	p, last := scan.NewPager(o.scan.Client, o.scan.Table.Name, o.scan.Table.Key, again), table.OrderingKey(tablescan.KeyOf(to))
 	for {
 		rows, err := p.Next(ctx)
 		if errors.Is(err, io.EOF) {
@@ -217,7 +207,7 @@ func (o *Origin) copied(ctx context.Context, from, to *scan.Row, s scan.Options)
 			return nil, err
 		}
 		for _, r := range rows {
-			if bytes.Compare(orderingKey(keyOf(r)), last) > 0 {
+			if bytes.Compare(table.OrderingKey(tablescan.KeyOf(r)), last) > 0 {
 				return nil, nil
 			}
 			if cell := o.stampedIn(r, s); cell != nil && passes(r) {
@@ -225,13 +215,6 @@ func (o *Origin) copied(ctx context.Context, from, to *scan.Row, s scan.Options)
 			}
 		}
 	}
-}
-
-func keyOf(r *scan.Row) (key []table.Value) {
-	for _, k := range r.PrimaryKey.PrimaryKeys {
-		key = append(key, client.ValueOf(k.Value))
-	}
-	return key
 }
 
 // checkKeys refuses key expressions that make several rows one.

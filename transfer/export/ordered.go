@@ -45,7 +45,7 @@ type keyRange struct{ from, to []table.Value }
 // cut makes ranges of what is between two keys (nil is the start or the end) by the partitions' bounds, which increase.
 func cut(from, to []table.Value, bounds []table.Value) []keyRange {
 	var ranges []keyRange
-	first, end := orderingKey(from), orderingKey(to)
+	first, end := table.OrderingKey(from), table.OrderingKey(to)
 	for _, b := range bounds {
 		at := table.AppendKey(nil, b)
 		if from != nil && bytes.Compare(at, first) <= 0 || to != nil && bytes.Compare(at, end) >= 0 {
@@ -56,13 +56,6 @@ func cut(from, to []table.Value, bounds []table.Value) []keyRange {
 		from = bound
 	}
 	return append(ranges, keyRange{from, to})
-}
-
-func orderingKey(values []table.Value) (key []byte) {
-	for _, v := range values {
-		key = table.AppendKey(key, v)
-	}
-	return key
 }
 
 // newOrdered reads the range of o, so many ranges of it at a time.
