@@ -147,6 +147,14 @@ func TestRequestsOnASlowLinkHoldManyShortRows(t *testing.T) {
 	}
 }
 
+// On a long way lanes that once took it for a queue must not take it for shorter and shorter, and its answers for later and later.
+func TestLanesOfALongWayKeepTheirRates(t *testing.T) {
+	l := &virtualLink{bandwidth: 20e6 / 8, trip: 200 * time.Millisecond, stalls: 0.01, stall: 400 * time.Millisecond}
+	if share, r := linkShare(t, l, 100, 20, client.DefaultRequestTimeout, nil); share < 0.35 || r.Retried > 0 {
+		t.Errorf("%.3f of what the link carries, %d requests, %d rows sent again", share, r.Requests, r.Retried)
+	}
+}
+
 var linkTable = flag.Bool("link-table", false, "print what share of slow links in virtual time loads fill (make links)")
 
 // TestLinksInVirtualTime shows what a load with the rates of its lanes reaches, on any machine.

@@ -96,12 +96,13 @@ func (l *lateness) shortest() float64 {
 	return max(0, way)
 }
 
-// occupied is for how many seconds units occupy a service that queues, if the lane's rate is all that it has.
+// occupied is for how many seconds units occupy a service that queues, if the lane's rate is all that it has: at most for those of a batch of
+// such a lane. A rate that is much too low would make the way seem to take no time, and every answer late, and the rate lower yet.
 func (p *Pacer) occupied(units float64) float64 {
 	if !p.evidence.queue || p.rate == 0 {
 		return 0
 	}
-	return units / p.rate
+	return min(units/p.rate, finerTime)
 }
 
 // patience is 1, and less for a fast lane of a service that queues. Loads that share a queue see the same delay, and each would keep the

@@ -89,6 +89,7 @@ type lawSim struct {
 	free    []int   // workers of each load
 	ready   [][]int // lanes of each load that wait for one
 	trace   func(l int, now time.Time, r *lawRequest)
+	turns   func(now time.Time) (next time.Time) // sends what may be sent now, in place of lanes that each ask for themselves
 	sent    int
 	refused int
 	taken   []float64 // of each load, all the time
@@ -217,6 +218,14 @@ func (s *lawSim) run() lawResult {
 // ask lets a lane send all that it may send now.
 func (s *lawSim) ask(i int, now time.Time) {
 	l := &s.lanes[i]
+	if s.turns != nil {
+		l = &s.lanes[0]
+		l.ver++
+		if next := s.turns(now); next.After(now) {
+			s.push(lawEvent{at: s.now + int64(next.Sub(now)+s.lateness()), kind: lawWake, ver: l.ver})
+		}
+		return
+	}
 	l.ver++
 	for {
 		units, at, ok := l.law.next(now, l.inFlight, math.Inf(1))
@@ -234,19 +243,25 @@ func (s *lawSim) ask(i int, now time.Time) {
 			}
 			return
 		}
-		rows := min(max(1, int(units/s.c.perRow+1e-9)), len(s.rows))
-		s.free[l.load]--
-		l.inFlight++
-		l.law.sent(now, float64(rows)*s.c.perRow)
-		way := s.c.rtt
-		if !s.c.even {
-			way = time.Duration(float64(s.c.rtt) * (0.8 + 0.4*s.random.Float64()))
-		}
-		way += s.lateness() + s.lateness()
-		r := &lawRequest{lane: int32(i), rows: rows, sent: now, back: way - way/2}
-		s.push(lawEvent{at: s.stalled(s.now + int64(way/2)), kind: lawArrive, req: r})
-		s.result.requests++
+		s.send(i, now, units)
 	}
+}
+
+// send sends a request of a lane.
+func (s *lawSim) send(i int, now time.Time, units float64) {
+	l := &s.lanes[i]
+	rows := min(max(1, int(units/s.c.perRow+1e-9)), len(s.rows))
+	s.free[l.load]--
+	l.inFlight++
+	l.law.sent(now, float64(rows)*s.c.perRow)
+	way := s.c.rtt
+	if !s.c.even {
+		way = time.Duration(float64(s.c.rtt) * (0.8 + 0.4*s.random.Float64()))
+	}
+	way += s.lateness() + s.lateness()
+	r := &lawRequest{lane: int32(i), rows: rows, sent: now, back: way - way/2}
+	s.push(lawEvent{at: s.stalled(s.now + int64(way/2)), kind: lawArrive, req: r})
+	s.result.requests++
 }
 
 // lateness is by how much a timer is late.

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -62,7 +63,7 @@ func (r *reached) add(x reached, of float64) {
 }
 
 // simulate is the simulation's.
-func (w *wireScene) simulate(seed uint64, late time.Duration) (r reached) {
+func (w *wireScene) simulate(seed uint64, late time.Duration) reached {
 	at := at{wireLanes, wireRate, wireTrip}
 	c := at.scene()
 	c.length, c.even, c.late = 100*time.Second, true, late // the engine's latency does not vary
@@ -70,10 +71,12 @@ func (w *wireScene) simulate(seed uint64, late time.Duration) (r reached) {
 	if w.table > 0 {
 		c.table = &limiter.Options{Kind: w.kind, Rate: w.table}
 	}
+	lanes := &wireTurns{left: slices.Repeat([]float64{float64(w.rows() / wireLanes)}, wireLanes)}
 	s := newLawSim(&c, func(r *rand.Rand, c *lawScene) func(int) controller {
 		lane := newLaw(r, c)
-		return func(i int) controller { return &endingLaw{lane(i), float64(w.rows() / wireLanes)} }
+		return func(i int) controller { return &endingLaw{lane(i).(inTable), &lanes.left[i]} }
 	}, seed)
+	lanes.sim, s.turns = s, lanes.send
 	sent, accepted, last := 0, 0, time.Duration(0)
 	s.trace = func(_ int, now time.Time, q *lawRequest) {
 		if sent, accepted = sent+q.rows, accepted+q.taken; q.taken > 0 {
@@ -86,27 +89,59 @@ func (w *wireScene) simulate(seed uint64, late time.Duration) (r reached) {
 
 // endingLaw is a law of a lane that runs out of rows.
 type endingLaw struct {
-	controller
-	left float64 // rows that are not in flight
-}
-
-func (l *endingLaw) next(now time.Time, inFlight int, _ float64) (float64, time.Time, bool) {
-	if l.left == 0 {
-		return 0, now, false
-	}
-	units, at, ok := l.controller.next(now, inFlight, l.left)
-	return min(units, l.left), at, ok
+	inTable
+	left *float64 // rows that are not in flight
 }
 
 func (l *endingLaw) sent(now time.Time, units float64) {
-	l.left -= units
-	l.controller.sent(now, units)
+	*l.left -= units
+	l.inTable.sent(now, units)
 }
 
 func (l *endingLaw) answered(sent, now time.Time, units, accepted float64) {
-	l.left += units - accepted
-	l.controller.answered(sent, now, units, accepted)
+	*l.left += units - accepted
+	l.inTable.answered(sent, now, units, accepted)
 }
+
+// wireTurns gives lanes their turns as a load does: where the table limits them, the one with most rows is first.
+type wireTurns struct {
+	sim  *lawSim
+	left []float64 // of each lane
+}
+
+// send sends what may be sent now, and returns when something else may be; the zero time waits for an answer.
+func (w *wireTurns) send(now time.Time) (next time.Time) {
+	for {
+		next = time.Time{}
+		var ready []int
+		for i := range w.left {
+			if w.left[i] == 0 {
+				continue
+			}
+			switch _, at, ok := w.law(i).paced.next(now, w.sim.lanes[i].inFlight, w.left[i]); {
+			case !ok:
+			case !at.After(now):
+				ready = append(ready, i)
+			case next.IsZero() || at.Before(next):
+				next = at
+			}
+		}
+		if len(ready) == 0 || w.sim.free[0] == 0 {
+			return next
+		}
+		first := ready[w.sim.random.IntN(len(ready))]
+		if w.law(first).table.Limits(now) {
+			first = slices.MaxFunc(ready, func(a, b int) int { return cmp.Compare(w.left[a], w.left[b]) })
+		}
+		units, at, ok := w.law(first).next(now, w.sim.lanes[first].inFlight, w.left[first])
+		if !ok || at.After(now) {
+			return at
+		}
+		w.sim.send(first, now, min(units, w.left[first]))
+	}
+}
+
+func (w *wireTurns) law(i int) *endingLaw { return w.sim.lanes[i].law.(*endingLaw) }
 
 // measure is bench spread's. The simulation begins with the first request; what a process takes to start counts only with token buckets,
 // which save it up.
