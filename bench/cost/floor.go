@@ -87,15 +87,16 @@ func head(file string) ([]byte, error) {
 	return text[:bytes.LastIndexByte(text, '\n')+1], nil // the last record may be cut
 }
 
-// repeat runs a stage over n rows until it has taken long enough and returns microseconds of CPU a row.
+// repeat runs a stage over n rows until it has taken enough of the processor and returns microseconds of CPU a row.
 func (f *Floor) repeat(n int, stage func()) float64 {
 	stage() // warm
-	start, used, rows := time.Now(), cpuTime(), 0
-	for time.Since(start) < f.stage {
+	begun, used, rows := cpuTime(), time.Duration(0), 0
+	for used < max(f.stage, time.Millisecond) { // some kernels count processor time in ticks, and none while another process has the processor
 		stage()
 		rows += n
+		used = cpuTime() - begun
 	}
-	return float64((cpuTime() - used).Nanoseconds()) / 1e3 / float64(rows)
+	return float64(used.Nanoseconds()) / 1e3 / float64(rows)
 }
 
 // byteReader reads from memory without the pleasures of an io.WriterTo.
