@@ -223,26 +223,34 @@ func (m *Mirror) putPart(ctx context.Context, body []byte) (part, error) {
 	return p, m.Store.Put(ctx, p.Object, body)
 }
 
+// listedAfter is how long a store may list less than it has, or name what was deleted.
+const listedAfter = time.Minute
+
 // Restore writes the files of the newest checkpoint to where place says, over what is there, and returns the name that was given for their
 // folder. It returns "" if there is no checkpoint, or the last one says that all is finished.
 func (m *Mirror) Restore(ctx context.Context, place func(folder, name string) (path string, err error)) (folder string, err error) {
-	for attempt := 1; ; attempt++ {
+	for began := time.Now(); ; {
 		folder, err = m.restore(ctx, place)
-		if errors.Is(err, fs.ErrNotExist) && attempt < 4 {
-			// A former holder that does not know yet that it is over has put a newer one and deleted this.
-			if err := sleep(ctx, time.Second); err != nil {
-				return "", err
-			}
-			continue
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
 		}
-		if errors.Is(err, fs.ErrNotExist) {
+		// Who deleted it has put a newer one before: another process that has the lease now, or a former holder, and the newer one is not
+		// listed yet.
+		if err := m.Check(); err != nil {
+			return "", err
+		}
+		if time.Since(began) >= listedAfter {
 			err = fmt.Errorf("%w; start over with --fresh", err)
+			break
 		}
-		if err != nil {
-			return "", fmt.Errorf("read the run in %s: %w", m.Store, err)
+		if err := sleep(ctx, time.Second); err != nil {
+			return "", err
 		}
-		return folder, nil
 	}
+	if err != nil {
+		return "", fmt.Errorf("read the run in %s: %w", m.Store, err)
+	}
+	return folder, nil
 }
 
 func (m *Mirror) restore(ctx context.Context, place func(folder, name string) (string, error)) (string, error) {

@@ -2,10 +2,12 @@ package jobdir
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -105,6 +107,69 @@ func TestACheckpointThatIsLateIsNotTheNewest(t *testing.T) {
 	})
 }
 
+// lateList lists an object for the first time at a moment.
+type lateList struct {
+	*memory
+	name string
+	from time.Time
+}
+
+func (s lateList) List(ctx context.Context, prefix string) ([]string, error) {
+	names, err := s.memory.List(ctx, prefix)
+	if time.Now().Before(s.from) {
+		names = slices.DeleteFunc(names, func(n string) bool { return n == s.name })
+	}
+	return names, err
+}
+
+// The parts of the checkpoint before are deleted already.
+func TestTheNewestCheckpointIsAwaitedWhereAStoreListsItLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, clock := newMemory(), virtual()
+		first, _ := Acquire(t.Context(), s, LeaseOptions{Clock: clock})
+		if err := NewMirror(s, first).Save(t.Context(), "run", []MirrorFile{{Name: "f", Body: []byte("1")}}); err != nil {
+			t.Fatal(err)
+		}
+		before := s.objects["checkpoint.000000001.000000001"]
+		second := release(t, s, clock, first)
+		if err := NewMirror(s, second).Save(t.Context(), "run", []MirrorFile{{Name: "f", Body: []byte("2")}}); err != nil {
+			t.Fatal(err)
+		}
+		third := release(t, s, clock, second)
+		defer third.Abandon()
+		s.objects["checkpoint.000000001.000000001"] = before // listed still, as other stores that are late do
+		late := lateList{s, "checkpoint.000000002.000000001", time.Now().Add(40 * time.Second)}
+		to := t.TempDir()
+		if _, err := NewMirror(late, third).Restore(t.Context(), into(to)); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := os.ReadFile(filepath.Join(to, "run", "f")); string(got) != "2" {
+			t.Errorf("%q", got)
+		}
+		// The same while another process takes over.
+		late.from = time.Now().Add(time.Hour)
+		third.mu.Lock()
+		third.lost = true
+		third.mu.Unlock()
+		if _, err := NewMirror(late, third).Restore(t.Context(), into(to)); !errors.Is(err, ErrLost) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// release gives a lease back, and takes it again.
+func release(t *testing.T, s Store, clock func() time.Duration, l *Lease) *Lease {
+	t.Helper()
+	if err := l.Release(); err != nil {
+		t.Fatal(err)
+	}
+	next, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Wait: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return next
+}
+
 func TestAMirrorThatIsDamagedOrNewerIsRefused(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"version":2}`: "newer version", `{`: "damaged", `{"version":1,"folder":"../x"}`: "damaged",
@@ -116,7 +181,12 @@ func TestAMirrorThatIsDamagedOrNewerIsRefused(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newMemory()
 			s.objects["checkpoint.000000001.000000001"], s.objects["data/1-1"] = body, "x"
-			_, err := NewMirror(s, &Lease{}).Restore(t.Context(), into(t.TempDir()))
+			l, err := Acquire(t.Context(), s, LeaseOptions{Clock: virtual()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Abandon()
+			_, err = NewMirror(s, l).Restore(t.Context(), into(t.TempDir()))
 			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s: %v", body, err)
 			}
