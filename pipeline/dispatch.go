@@ -441,6 +441,9 @@ func (d *dispatcher) landed(r result) {
 		d.lanes.throttled = r.done
 	}
 	d.lanes.cutter.Done(r.done, &f.Flight)
+	if d.input.ended() && d.lanes.ends(l) {
+		d.lanes.ceilings.tables.ended(l)
+	}
 	d.record.landed(r.done, l, a, f.Retried, r.stats.Requests)
 	d.flights.free(f)
 	if changed {

@@ -53,6 +53,7 @@ type lane struct {
 // turn is when a lane may be sent to next, as far as is known.
 type turn struct {
 	begun       time.Time // when its first row came
+	ended       bool      // its last row is final
 	lastSend    time.Time
 	stale       bool // something has changed since it was found out
 	asks        bool // nothing keeps it from sending but the time at

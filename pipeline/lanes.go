@@ -91,6 +91,15 @@ func (s *lanes) change() {
 // empty reports whether no row is left that was taken in.
 func (s *lanes) empty() bool { return s.queues.Rows() == 0 && s.cutter.Remaining() == 0 }
 
+// ends reports whether the last row of a lane has become final, once. A lane of an earlier map has left its rows to others.
+func (s *lanes) ends(l *lane) bool {
+	if l.ended || l.inFlight > 0 || l.index >= len(s.all) || s.all[l.index] != l || l.queue.Rows() > 0 || s.cutter.Held(l.index) > 0 {
+		return false
+	}
+	l.ended = true
+	return true
+}
+
 // put puts a block into its lane. Under another map its rows are divided again.
 func (s *lanes) put(i int, b *table.Block, under *partitioner.Map, now time.Time) {
 	if under != s.partitions {

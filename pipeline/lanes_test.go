@@ -2,10 +2,16 @@ package pipeline
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"tsimport/engine/server"
+	"tsimport/engine/sim"
 	"tsimport/internal/table"
 	"tsimport/partitioner"
 	"tsimport/writer"
@@ -155,5 +161,41 @@ func TestBatchesStayUnderTheCeilings(t *testing.T) {
 	}
 	if low.sent(now, "", 20, 200, 0); low.wait(now) < time.Second {
 		t.Errorf("200 units at 100 a second wait for %v", low.wait(now))
+	}
+}
+
+func TestALaneEndsOnceWithItsLastRow(t *testing.T) {
+	s := restlessLanes(5)
+	s.fill(time.Unix(1e9, 0), 1, 3)
+	if former := restlessLanes(5, 7).all[2]; s.ends(former) {
+		t.Error("a lane of another map ends")
+	}
+	if s.ends(s.all[1]) {
+		t.Error("a lane with rows ends")
+	}
+	if !s.ends(s.all[0]) || s.ends(s.all[0]) {
+		t.Error("a lane without rows does not end once")
+	}
+}
+
+// A partition of a table that is limited as a whole is refused what others take; when they have ended, it finds that soon. Of three loads
+// the quickest counts: lanes begin at random moments, and rates that are found late are not what is tested.
+func TestTheLastLaneHasWhatOthersHad(t *testing.T) {
+	var seconds []float64
+	for range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.partitioned(server.Simulation{Config: sim.Config{Limiter: "sliding-window", PartitionUnits: 1000, TableUnits: 2000, Latency: 50 * time.Millisecond, Jitter: 0.1}}, "k1", "k2", "k3")
+			random := rand.New(rand.NewPCG(1, 1))
+			var b strings.Builder
+			b.WriteString("id,n\n")
+			for i := range 24_000 {
+				fmt.Fprintf(&b, "k%d%08d,%d\n", max(0, random.IntN(6)-2), random.IntN(1e8), i) // half of them in the first partition
+			}
+			seconds = append(seconds, w.load(w.config(w.file("in.csv", b.String()))).Seconds)
+		})
+	}
+	if slices.Min(seconds) > 19 {
+		t.Errorf("the loads took %.1f s", seconds)
 	}
 }

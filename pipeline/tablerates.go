@@ -45,3 +45,10 @@ func (t tableRates) landed(l *lane, sent, now time.Time, a *answer) {
 		a.byTable = t.of(l.table).Answered(p, sent, now, a.units, a.accepted) - a.accepted
 	}
 }
+
+// ended notes that a lane has no more rows.
+func (t tableRates) ended(l *lane) {
+	if p, ok := l.pacer.(*ratelimit.Pacer); ok {
+		t.of(l.table).Ended(p)
+	}
+}

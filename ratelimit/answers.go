@@ -84,7 +84,7 @@ func (p *Pacer) throttled(t throttle) {
 	case inStart:
 		p.measure(t)
 	case inMeasure:
-		if t.since < refill*7/10 || few && t.since < longSample {
+		if t.since < refill*7/10 || few && t.since < longSample || p.gauge.idle >= mostIdle && t.since < metered {
 			p.wait(t)
 			return
 		}
@@ -253,6 +253,20 @@ func (p *Pacer) sample(t throttle) {
 		}
 	}
 	p.estimate(t.now, rate)
+}
+
+// relieve lets a lane look for what others had who have ended: what it was refused on their account is forgiven.
+func (p *Pacer) relieve(now time.Time) {
+	switch {
+	case p.phase != inCruise || p.crowd.on:
+	case p.quota.on:
+		p.evidence.owed = 0
+		p.hold(now, 0)
+		p.quota.reach = mostReach
+	default:
+		p.evidence.owed = 0
+		p.probe.gain, p.probe.since, p.probe.sent = max(p.probe.gain, reliefGain), now, 0
+	}
 }
 
 // estimate takes a rate for the partition's. Refusals that told of another rate were worth it.

@@ -51,6 +51,7 @@ const (
 	wayFor         = 20 * time.Second
 	deadAfter      = 3                      // thin batches refused in a row
 	idleFor        = 100 * time.Millisecond // at least
+	mostIdle       = 0.3                    // seconds in which nothing was accepted: less than a second tells no rate
 	idleRows       = 8.0                    // that the rate gives in the time in which nothing was accepted: then it is not given evenly
 	measureTime    = 0.25                   // seconds of a rate that is known about in a batch that measures
 	provedAfter    = 5 * time.Second        // a rate that was raised is right
@@ -65,6 +66,7 @@ const (
 	hair           = 0.01  // how far below the rate it holds, at first
 	mostHair       = 0.06
 	usualGain      = 0.02 // how far above the rate cruise paces
+	reliefGain     = 0.25 // where others have ended
 	knownFirstGain = 0.04 // a known rate, until the first throttle: uses up what the bucket had saved
 	knownGain      = 0.002
 	maxGain        = 1.0

@@ -145,6 +145,7 @@ func (t *Table) Answered(p *Pacer, sent, now time.Time, units, accepted float64)
 		t.began = now
 	}
 	t.ways.tell(p, sent, now)
+	t.relieve(p, now)
 	if accepted >= units*(1-1e-9) {
 		accepted = units
 	}

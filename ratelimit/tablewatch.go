@@ -14,7 +14,9 @@ type tableWatch struct {
 	last    float64   // the same, in the tally before
 	until   time.Time // not again before
 	again   time.Duration
-	round   uint64 // of tallies
+	round   uint64  // of tallies
+	freed   float64 // units a second that lanes had which have no rows any more
+	relief  int     // times that the others were told of it
 }
 
 // tally counts what was sent, and in how many lanes something was refused.
@@ -32,6 +34,7 @@ type tally struct {
 type member struct {
 	watched, refusals inTally
 	trial             inTrial
+	relief            int       // the last that it was told of
 	active            uint64    // the last round in which it was sent to
 	own               time.Time // when it was found to be refused for a limit of its own
 }
@@ -53,6 +56,7 @@ const (
 	tableFades   = 0.995
 	tableSteady  = 0.07 // what is accepted changes less, where it is the table that limits
 	tableFar     = 0.08 // seconds: from further away refusals are told too late
+	tableFreed   = 0.1  // of what is usual: so much is free that the others look for it
 )
 
 // add counts an answer to a lane.
@@ -83,6 +87,22 @@ func (t *tally) everywhere() bool {
 func (t *Table) tally(now time.Time) tally {
 	t.round++
 	return tally{round: t.round, since: now}
+}
+
+// Ended notes that a lane has no more rows. Where the table limits, or anything else that lanes share, the others may have what it had.
+func (t *Table) Ended(p *Pacer) {
+	if t.freed += p.rate; t.freed >= tableFreed*t.usual {
+		t.freed = 0
+		t.relief++
+	}
+}
+
+// relieve tells a lane that others have ended, once.
+func (t *Table) relieve(p *Pacer, now time.Time) {
+	if m := &p.member; m.relief != t.relief {
+		m.relief = t.relief
+		p.relieve(now)
+	}
 }
 
 // watch looks for a limit of the table.

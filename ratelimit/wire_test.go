@@ -105,8 +105,9 @@ func (l *endingLaw) answered(sent, now time.Time, units, accepted float64) {
 
 // wireTurns gives lanes their turns as a load does: where the table limits them, the one with most rows is first.
 type wireTurns struct {
-	sim  *lawSim
-	left []float64 // of each lane
+	sim   *lawSim
+	left  []float64 // of each lane
+	ended [wireLanes]bool
 }
 
 // send sends what may be sent now, and returns when something else may be; the zero time waits for an answer.
@@ -116,6 +117,10 @@ func (w *wireTurns) send(now time.Time) (next time.Time) {
 		var ready []int
 		for i := range w.left {
 			if w.left[i] == 0 {
+				if w.sim.lanes[i].inFlight == 0 && !w.ended[i] {
+					w.ended[i] = true
+					w.law(i).table.Ended(w.law(i).p)
+				}
 				continue
 			}
 			switch _, at, ok := w.law(i).paced.next(now, w.sim.lanes[i].inFlight, w.left[i]); {
@@ -234,4 +239,30 @@ func TestTheWireReachesWhatIsSimulated(t *testing.T) {
 		}
 	}
 	fmt.Print(&table)
+}
+
+// A window that is used up at once is not measured by what trickles in until its second is over.
+func TestARateGivenByTheSecondIsMeasuredOverASecond(t *testing.T) {
+	skipUnderRace(t)
+	w := wireScene{kind: limiter.SlidingWindow}
+	for seed := range uint64(60) {
+		if r := w.simulate(seed+1, 8*ms); r.share < 0.7 {
+			t.Errorf("seed %d: share %.3f", seed+1, r.share)
+		}
+	}
+}
+
+// The last lanes of a load into a table that is limited as a whole have all of it.
+func TestLanesTakeWhatOthersHadWhoHaveEnded(t *testing.T) {
+	skipUnderRace(t)
+	for kind, want := range map[string]float64{limiter.TokenBucket: 0.92, limiter.FixedWindow: 0.82, limiter.SlidingWindow: 0.8} {
+		const seeds = 30
+		w, mean := wireScene{kind: kind, table: 2000}, 0.0
+		for seed := range uint64(seeds) {
+			mean += w.simulate(seed+1, ms).share / seeds
+		}
+		if mean < want {
+			t.Errorf("%s: share %.3f on average, want %.2f", &w, mean, want)
+		}
+	}
 }
