@@ -237,3 +237,39 @@ func TestEveryCommandReadsTablesOfSQLite(t *testing.T) {
 	run(2, []string{"give no other input beside it"}, "verify", address, "x.csv", "--table", "orders", "--store", "store")
 	run(2, []string{"--delimiter: it says how text is read"}, "check", address, "--delimiter", ";")
 }
+
+func TestRejectsOfADatabaseKeepTheTypesOfItsColumnsHoweverOftenTheyAreLoaded(t *testing.T) {
+	dir := t.TempDir()
+	db := sqliteFile(t, dir, 0)
+	execute(t, db, "CREATE TABLE typed (id INTEGER PRIMARY KEY, r REAL, s REAL, b BLOB, n INTEGER, t TEXT) STRICT")
+	execute(t, db, "INSERT INTO typed VALUES (1, 9e999, 1, x'00ff', 7, '5'), (2, 0.5, 2, x'', 8, 'x')")
+	run := func(want int, args ...string) string {
+		t.Helper()
+		c := exec.Command(binary, args...)
+		c.Dir = dir
+		out, _ := c.CombinedOutput()
+		if code := c.ProcessState.ExitCode(); code != want {
+			t.Fatalf("%q: exit code %d, want %d\n%s", args, code, want, out)
+		}
+		return string(out)
+	}
+	run(3, "load", "sqlite:shop.db?table=typed", "--table", "t", "--store", "store", "--run-dir", "first", "-q")
+	run(3, "load", "--retry-rejects", "first", "--run-dir", "second", "-q")
+	file := filepath.Join(dir, "second", "rejects.ndjson")
+	text, err := os.ReadFile(file)
+	must(t, err)
+	corrected := strings.Replace(string(text), `"r":"+Inf"`, `"r":3`, 1)
+	if corrected == string(text) {
+		t.Fatalf("the rejects are %s", text)
+	}
+	must(t, os.WriteFile(file, []byte(corrected), 0o600))
+	run(0, "load", "--retry-rejects", "second", "--run-dir", "third", "-q")
+	want := `{"id":1,"b":{"base64":"AP8="},"n":7,"r":3.0,"s":1.0,"t":"5"}` + "\n" + `{"id":2,"b":{"base64":""},"n":8,"r":0.5,"s":2.0,"t":"x"}` + "\n"
+	if got := run(0, "export", "--table", "t", "--store", "store", "--format", "jsonl", "-q"); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	must(t, os.Rename(filepath.Join(dir, "first"), filepath.Join(dir, "moved")))
+	if out := run(2, "load", "--retry-rejects", "second", "--fresh"); !strings.Contains(out, "which no longer says its settings") {
+		t.Error(out)
+	}
+}

@@ -156,7 +156,7 @@ func (o *resumePoint) settings(r *plan.Request, given *checkpoint.Job) {
 				if err != nil {
 					own = parsed
 				}
-				r.Inferred[t.Column] = plan.Inferred{Type: parsed, Zeros: slices.Contains(job.Zeros, t.Column), Own: own}
+				r.Inferred[t.Column] = plan.Inferred{Type: parsed, Zeros: slices.Contains(job.Zeros, t.Column), Own: own, Asked: t.Asked}
 			}
 		}
 		if separator, n := utf8.DecodeRuneInString(job.Separator); n > 0 {
@@ -218,8 +218,8 @@ func (o *resumePoint) compare(cfg *Config, planned *plan.Plan) error {
 	o.job.Separator = planned.Separator()
 	if o.job.Types == nil {
 		for _, c := range planned.Fields {
-			if c.Exact {
-				typed := checkpoint.Typed{Column: c.Source, Type: c.Type.String()}
+			if c.Exact || c.Time == nil && !c.Hex { // types with more to them are in the command
+				typed := checkpoint.Typed{Column: c.Source, Type: c.Type.String(), Asked: !c.Exact}
 				if c.Own != c.Type && c.Own != table.Null {
 					typed.Own = c.Own.String()
 				}

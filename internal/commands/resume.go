@@ -182,15 +182,11 @@ func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *
 		return usagef("--retry-rejects %s: its reject files use different dialects or encodings; load each one separately, with the flags for it", folder)
 	}
 	app := newApp(c.App.Writer, show, interrupts, nil)
-	sorted, err := flagsFirst(app, append([]string{os.Args[0]}, r.job.Args...))
+	load := findCommand(app.Commands, "load")
+	flags, inputs, err := settingsOf(app, load.Flags, folder, r.job)
 	if err != nil {
 		return err
 	}
-	if sorted[1] != "load" {
-		return usagef("--retry-rejects %s: that run was a %s; correct the rows in its source and give its command again", folder, sorted[1])
-	}
-	load := findCommand(app.Commands, "load")
-	flags, inputs := cutInputs(sorted[2:])
 	args := append([]string{"load"}, withoutFlags(load.Flags, flags, append(onceNames(), otherSettings...))...)
 	switch {
 	case len(sum.RejectsFlags) > 0:
@@ -217,6 +213,43 @@ func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *
 	}
 	in := &invocation{args: asked.args, goOn: asked.goOn, folder: asked.folder, settings: r.job, rejects: folder}
 	return newApp(c.App.Writer, show, interrupts, in).RunContext(c.Context, withEnvironment(app, full))
+}
+
+// maxRetries is how many loads of each other's rejects are followed.
+const maxRetries = 100
+
+// settingsOf returns the flags of a run and its inputs. Before its own flags stand those of the runs whose rejects it loaded.
+func settingsOf(app *cli.App, known []cli.Flag, folder string, job *checkpoint.Job) (flags, inputs []string, err error) {
+	of := folder
+	for n := range maxRetries {
+		sorted, err := flagsFirst(app, append([]string{os.Args[0]}, job.Args...))
+		if err != nil {
+			return nil, nil, err
+		}
+		if sorted[1] != "load" {
+			return nil, nil, usagef("--retry-rejects %s: that run was a %s; correct the rows in its source and give its command again", folder, sorted[1])
+		}
+		own, named := cutInputs(sorted[2:])
+		if n == 0 {
+			inputs = named
+		}
+		flags = append(withoutFlags(known, own, []string{"retry-rejects"}), flags...)
+		asked, err := contextOf(job.Args)
+		if err != nil {
+			return nil, nil, err
+		}
+		next := asked.String("retry-rejects")
+		if next == "" {
+			return flags, inputs, nil
+		}
+		if of = next; !filepath.IsAbs(of) {
+			of = filepath.Join(job.Dir, of)
+		}
+		if job, err = checkpoint.ReadJob(of); err != nil || len(job.Args) == 0 {
+			break
+		}
+	}
+	return nil, nil, usagef("--retry-rejects %s: it loaded the rejects of run %s, which no longer says its settings; load the reject files with a command of your own", folder, of)
 }
 
 // rejectsOf returns the files with a run's rejected records, and the run's summary.

@@ -25,7 +25,7 @@ type Job struct {
 	Target  string    `json:"target"`
 	Table   string    `json:"table"`
 	Started time.Time `json:"started"`
-	Types   []Typed   `json:"types,omitempty"` // of columns that the user gave none: a later attempt must not infer others
+	Types   []Typed   `json:"types,omitempty"` // of columns: a later attempt, or a load of the rejects, must not infer others
 	Zeros   []string  `json:"zeros,omitempty"` // of those, doubles that may have zeros at the end
 	// Separator is what splice(auto, …) joins with.
 	Separator string `json:"separator,omitempty"`
@@ -57,6 +57,8 @@ type Typed struct {
 	Column string `json:"column"`
 	Type   string `json:"type"`
 	Own    string `json:"own,omitempty"` // as in table.Column, if it is not Type
+	// Asked says that the type is as one that the user gives: that of a column of a database.
+	Asked bool `json:"asked,omitempty"`
 }
 
 // JobFile is the name of the job's file in a run folder.

@@ -80,6 +80,7 @@ func (p *planner) settleType(i int, in *convert.Inference, at int, known map[str
 	col.Exact, col.Inferred = true, true
 	if earlier, ok := p.request.Inferred[col.Source]; ok {
 		col.Type, col.Zeros = earlier.Type, earlier.Zeros
+		col.Exact, col.Inferred = !earlier.Asked, !earlier.Asked
 		return nil
 	}
 	if i < p.plainKeys() { // of a table that does not exist

@@ -73,6 +73,7 @@ type Inferred struct {
 	table.Type
 	Zeros bool       // as in table.Column
 	Own   table.Type // as in table.Column
+	Asked bool       // the column takes what it would with --type
 }
 
 // Known says what the types of columns that the table has already mean for those of the input.
