@@ -202,7 +202,7 @@ func check(g options.Given, cfg *pipeline.Config) error {
 		flag string
 		why  string
 	}{
-		{cfg.Read.Sources != nil, "--only-new", "only files are known by their content, not tables and archives"},
+		{cfg.Read.Sources != nil, "an input that is not files", "only files are known by their content, not tables and archives"},
 		{cfg.Limits.Records > 0, "--limit", "a file that was loaded in part is neither new nor known"},
 		{g.Bool("verify"), "--verify", "the table has the rows of earlier files too; run tsimport verify with all files"},
 		{cfg.Resume.AcceptChanged, "--accept-changed-input", "the content of a changed input could not be known; start over with --fresh"},

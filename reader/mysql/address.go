@@ -14,6 +14,8 @@ import (
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
+
+	"tsimport/reader/sqltable"
 )
 
 // Address is a table of a server.
@@ -81,7 +83,10 @@ func parse(arg string) (a *Address, of named, err error) {
 		// The error has the address, which may have a password.
 		return nil, of, errors.New("the address of the server cannot be read; want mysql://USER@HOST/DATABASE?table=TABLE")
 	}
-	q := u.Query()
+	q, err := sqltable.Parameters(u.RawQuery)
+	if err != nil {
+		return nil, of, err
+	}
 	if _, has := u.User.Password(); has || q.Has("password") {
 		return nil, of, errors.New("the address holds a password, which would stay in the shell's history and in the run folder; leave it out and set MYSQL_PWD, or put it into ~/.my.cnf")
 	}

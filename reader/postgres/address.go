@@ -87,7 +87,10 @@ func parse(arg string) (a *Address, name string, err error) {
 		// The error has the address, which may have a password.
 		return nil, "", errors.New("the address of the server cannot be read; want postgres://USER@HOST/DATABASE?table=TABLE")
 	}
-	q := u.Query()
+	q, err := sqltable.Parameters(u.RawQuery)
+	if err != nil {
+		return nil, "", err
+	}
 	if _, has := u.User.Password(); has {
 		return nil, "", errors.New("the address holds a password, which would stay in the shell's history and in the run folder; leave it out and set PGPASSWORD, or put it into ~/.pgpass")
 	}

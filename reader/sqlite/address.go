@@ -4,10 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"tsimport/reader/sqltable"
 )
 
 // Address is a table of a file.
@@ -42,9 +43,9 @@ func parse(arg string) (*Address, error) {
 	if strings.HasPrefix(path, "///") {
 		path = path[2:]
 	}
-	q, err := url.ParseQuery(query)
+	q, err := sqltable.Parameters(query)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", arg, err)
+		return nil, err
 	}
 	for name := range q {
 		if name != "table" {
