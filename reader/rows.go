@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 
 	"tsimport/reader/arrow"
 	"tsimport/reader/compress"
+	"tsimport/reader/input"
 	"tsimport/reader/parquet"
 	"tsimport/reader/record"
 	"tsimport/reader/source"
@@ -112,6 +114,31 @@ func (s *File) openRows() error {
 	f, err := arrow.Open(s.at, s.Size, s.Name, s.arrowOptions())
 	if err == nil {
 		s.file = f
+	}
+	return err
+}
+
+// CheckMemory returns why the columns cannot be read with so many bytes for pages, if that is known before they are read: an ErrMemory. Of a file
+// that is not read to its end the first rows count.
+func (s *File) CheckMemory(columns []string, pages int64, whole bool) (err error) {
+	f, ok := s.file.(*parquet.File)
+	if !ok {
+		return nil
+	}
+	var own []int
+	for i, name := range f.Columns() {
+		if slices.Contains(columns, s.Columns[i]) || slices.Contains(columns, name) {
+			own = append(own, i)
+		}
+	}
+	var at input.ReaderAtCloser
+	err = f.CheckMemory(own, pages, whole, func() (io.ReaderAt, error) {
+		var err error
+		at, err = s.item.OpenAt(s.ctx)
+		return at, err
+	})
+	if at != nil {
+		err = errors.Join(err, at.Close())
 	}
 	return err
 }

@@ -16,6 +16,20 @@ const (
 	minSampleBytes = 64 << 10
 )
 
+// checkMemory refuses inputs that --memory does not suffice for, where that is known before they are read.
+func (p *planner) checkMemory() error {
+	for _, s := range p.plan.Sources {
+		if f, ok := s.Source.(interface {
+			CheckMemory(columns []string, pages int64, whole bool) error
+		}); ok {
+			if err := f.CheckMemory(p.columns, p.plan.Shares().Pages, p.request.Records == 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // infer gives a type to every column that has none, from a sample of every input.
 func (p *planner) infer() error {
 	first := p.columns

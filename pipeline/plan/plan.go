@@ -115,6 +115,7 @@ func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 		p.settleSchema,
 		p.checkSchema,
 		p.checkWhen,
+		p.checkMemory,
 		p.infer,
 		p.compute,
 		p.checkCounts,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"runtime"
 )
 
 // readAhead is how much of a column is read at a time. While rows are stepped over only headers are wanted.
@@ -35,7 +36,7 @@ func (w *window) peek(n int64) ([]byte, error) {
 			if err := w.owner.hold(size - int64(cap(w.mem))); err != nil {
 				return nil, err
 			}
-			w.mem = make([]byte, size)
+			w.mem = allocate(size)
 		}
 		mem := w.mem[:size]
 		have := copy(mem, w.buf)
@@ -46,6 +47,17 @@ func (w *window) peek(n int64) ([]byte, error) {
 		w.buf = mem
 	}
 	return w.buf[:n], nil
+}
+
+// largeAlloc is from how many bytes on memory is made only after the garbage was collected. The collector sees a page when it is there: a large
+// one beside one that was let go would take twice its size.
+const largeAlloc = 32 << 20
+
+func allocate(n int64) []byte {
+	if n >= largeAlloc {
+		runtime.GC()
+	}
+	return make([]byte, n)
 }
 
 func (w *window) skip(n int64) {
@@ -192,6 +204,17 @@ func (h *pageHeader) load(w *window, codec int32, mem *[]byte) (body []byte, lev
 		*mem = b
 	}
 	return b, levels, err
+}
+
+// needs is how many bytes a page takes, and what is made of it, beside what is stored of it.
+func (h *pageHeader) needs(codec int32) (n int64) {
+	if codec != codecNone || h.kind == pageDictionary {
+		n = int64(h.size)
+	}
+	if h.encoding == encDeltaByteArray {
+		n += 2*int64(h.size) + deltaScratch // the values, and the last of them
+	}
+	return n
 }
 
 // splitLevels cuts the levels of a v1 page off its body; they carry their length.

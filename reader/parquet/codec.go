@@ -95,7 +95,7 @@ func decompress(codec int32, dst, src []byte, size int) ([]byte, error) {
 
 func grow(b []byte, n int) []byte {
 	if cap(b) < n {
-		return make([]byte, 0, n)
+		return allocate(int64(n))[:0]
 	}
 	return b[:0]
 }
@@ -129,7 +129,7 @@ func inflate(dst []byte, r io.Reader, in, size int) ([]byte, error) {
 		case len(dst) == size:
 			return dst, atEnd(r)
 		}
-		dst = append(make([]byte, 0, min(size, 4*cap(dst))), dst...)
+		dst = append(allocate(int64(min(size, 4*cap(dst))))[:0], dst...)
 	}
 }
 

@@ -78,6 +78,12 @@ func (c *column) release() {
 	c.dropDictionary()
 	c.owner.held -= int64(cap(c.win.mem)) + c.pageHeld
 	c.win.mem, c.win.buf, c.mem, c.pageHeld = nil, nil, nil, 0
+	c.forget()
+}
+
+// forget lets go what looks into a page.
+func (c *column) forget() {
+	c.repLevels, c.defLevels = hybrid{}, hybrid{}
 	c.values.forget()
 }
 
@@ -285,17 +291,12 @@ func (c *column) readDictionary(h *pageHeader) error {
 
 // holdPage counts the memory of a page before it is decompressed.
 func (c *column) holdPage(h *pageHeader) error {
-	need := int64(0)
-	if c.codec != codecNone {
-		need = int64(h.size)
-	}
-	if h.encoding == encDeltaByteArray {
-		need += 2*int64(h.size) + deltaScratch // the values, and the last of them
-	}
+	need := h.needs(c.codec)
 	if need <= c.pageHeld {
 		return nil
 	}
 	c.mem = nil // the values of the page before are used up
+	c.forget()
 	if err := c.owner.hold(need - c.pageHeld); err != nil {
 		return err
 	}

@@ -138,34 +138,97 @@ func (f *File) cut(group int, limit int64) {
 	f.rows += g.rows
 }
 
-const (
-	mostLooked = 16 // headers of pages that LargePages reads
-	mostPacked = 16 // times a page is smaller that is compressed, usually
-)
+// mostLooked is how many chunks LargePages and CheckMemory look at.
+const mostLooked = 16
 
 // LargePages reports whether a page has more than so many bytes, decompressed: rows from the middle of it cost reading all of it. It looks
 // at the first page of some columns; what cannot be read there is not large.
 func (f *File) LargePages(most int64) bool {
-	looked, header := 0, make([]byte, headerBytes)
+	looked := 0
 	for i := range f.footer.groups {
 		g := &f.footer.groups[i]
 		for k := range g.columns {
-			if g.columns[k].bytes < most/mostPacked {
+			m := &g.columns[k]
+			if max(m.bytes, m.unpacked) <= most {
 				continue
 			}
 			if looked++; looked > mostLooked {
 				return false
 			}
-			n, err := f.r.ReadAt(header, g.columns[k].data)
-			if err != nil && err != io.EOF {
-				return false
-			}
-			if h := parseHeader(&compact{b: header[:n]}); int64(h.size) > most {
+			if h := f.pageAt(f.r, m, m.data); h != nil && int64(h.size) > most {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// CheckMemory returns the error of a Parser of the columns that may hold limit bytes, if the first pages of a row group take more: an ErrMemory.
+// Of a file that is read to its end all row groups count, else the first. It looks at some chunks, and only at those of row groups that have so
+// much in them, as the footer says; these it reads by what open returns. Nil does not promise that they fit.
+func (f *File) CheckMemory(columns []int, limit int64, whole bool, open func() (io.ReaderAt, error)) (err error) {
+	var r io.ReaderAt
+	chunks, looked := f.NewParser(columns).columns, 0
+	for i := range f.footer.groups {
+		g := &f.footer.groups[i]
+		if i > 0 && !whole {
+			break
+		}
+		var all, needs int64
+		for _, c := range chunks {
+			all += g.columns[c.leaf.index].most()
+		}
+		if g.rows == 0 || all <= limit {
+			continue
+		}
+		for _, c := range chunks {
+			m := &g.columns[c.leaf.index]
+			if m.most() <= limit/int64(len(chunks)) {
+				continue
+			}
+			if looked == 0 {
+				if r, err = open(); err != nil {
+					return err
+				}
+			}
+			if looked++; looked > mostLooked {
+				return nil
+			}
+			needs += f.firstPages(r, m)
+		}
+		if needs > limit {
+			return fmt.Errorf("read %s: row group %d: %w", f.name, i, &memoryError{needs: needs, limit: limit})
+		}
+	}
+	return nil
+}
+
+// most is what the pages of a chunk take at most, by the footer.
+func (m *chunkMeta) most() int64 { return m.bytes + max(m.bytes, m.unpacked) }
+
+// firstPages is what a Parser holds for the dictionary and the first page of a chunk, at least.
+func (f *File) firstPages(r io.ReaderAt, m *chunkMeta) (n int64) {
+	stored := int64(0)
+	for _, at := range [...]int64{m.dict, m.data} {
+		if at == 0 {
+			continue
+		}
+		if h := f.pageAt(r, m, at); h != nil && h.values > 0 {
+			n += h.needs(m.codec)
+			stored = max(stored, int64(h.stored))
+		}
+	}
+	return n + stored
+}
+
+// pageAt reads the header of a page, nil if there is none that can be read.
+func (f *File) pageAt(r io.ReaderAt, m *chunkMeta, at int64) *pageHeader {
+	w := &window{r: r, off: at, end: min(f.footer.start, at+m.bytes+100), want: headerBytes, owner: &Parser{}} // as column.open
+	h, err := readHeader(w)
+	if err != nil {
+		return nil
+	}
+	return &h
 }
 
 // Forget gives back what can be read again: nothing.

@@ -85,6 +85,7 @@ type chunkMeta struct {
 	codec    int32
 	values   int64
 	bytes    int64 // compressed, page headers included
+	unpacked int64 // decompressed, as the footer says
 	data     int64
 	dict     int64
 	present  bool
@@ -313,6 +314,8 @@ func parseColumn(c *compact, t byte, m *chunkMeta) {
 			m.codec = c.int32(t)
 		case 5:
 			m.values = c.integer(t)
+		case 6:
+			m.unpacked = c.integer(t)
 		case 7:
 			m.bytes = c.integer(t)
 		case 9:

@@ -3,6 +3,8 @@ package parquet
 import (
 	"bytes"
 	"errors"
+	"io"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -93,6 +95,83 @@ func TestLargePagesAreNoticed(t *testing.T) {
 		}
 		if large := f.LargePages(512 << 10); large != (page > 512<<10) {
 			t.Errorf("pages of %d bytes: large %v", page, large)
+		}
+	}
+}
+
+// largePage is a file of n columns that each have one page of 8 MB for 1,000 rows; zstd makes little of it.
+func largePage(t *testing.T, columns ...string) []byte {
+	t.Helper()
+	group := pq.Group{}
+	for _, name := range columns {
+		group[name] = pq.Optional(pq.Compressed(pq.Encoded(pq.String(), &pq.Plain), &pq.Zstd))
+	}
+	var b bytes.Buffer
+	w := pq.NewWriter(&b, pq.NewSchema("t", group), pq.PageBufferSize(16<<20), pq.DataPageStatistics(false))
+	v := pq.ByteArrayValue([]byte(strings.Repeat("v", 8_000)))
+	row := make(pq.Row, len(columns))
+	for i := range row {
+		row[i] = v.Level(0, 1, i)
+	}
+	for range 1000 {
+		if _, err := w.WriteRows([]pq.Row{row}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestAParserThatIsReleasedKeepsNoPage(t *testing.T) {
+	data := largePage(t, "a")
+	f, err := Open(bytes.NewReader(data), int64(len(data)), "t", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := f.NewParser([]int{0})
+	var page *byte
+	gone := make(chan struct{})
+	if err := p.Parse(f.Splits()[0], func(*record.Record) error { page = &p.columns[0].mem[0]; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	runtime.AddCleanup(page, func(int) { close(gone) }, 0)
+	page = nil
+	p.Release()
+	for range 100 { // cleanups run soon after a collection, in a goroutine
+		runtime.GC()
+		select {
+		case <-gone:
+			runtime.KeepAlive(p)
+			return
+		default:
+			runtime.Gosched()
+		}
+	}
+	t.Error("the page of a parser that was released is still held")
+	runtime.KeepAlive(p)
+}
+
+func TestWhatDoesNotFitIsRefusedBeforeItIsRead(t *testing.T) {
+	data := largePage(t, "a", "b")
+	f, err := Open(bytes.NewReader(data), int64(len(data)), "t", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !f.LargePages(4 << 20) {
+		t.Error("a page of 8 MB that is stored in little is not large")
+	}
+	for _, columns := range [][]int{{0}, {1}, {0, 1}} {
+		p := f.NewParser(columns)
+		for limit := int64(1 << 20); limit < 32<<20; limit += 1 << 20 {
+			p.Limit = limit
+			early := f.CheckMemory(columns, limit, true, func() (io.ReaderAt, error) { return bytes.NewReader(data), nil })
+			late := p.Parse(f.Splits()[0], func(*record.Record) error { return nil })
+			p.Release()
+			if errors.Is(early, source.ErrMemory) != errors.Is(late, source.ErrMemory) {
+				t.Errorf("columns %v, limit %d: refused before with %v, reading with %v", columns, limit, early, late)
+			}
 		}
 	}
 }

@@ -184,6 +184,7 @@ func (p *Parser) Release() {
 	for _, c := range p.columns {
 		c.release()
 	}
+	clear(p.rec.Fields) // which are views into pages
 	p.group = -1
 }
 
