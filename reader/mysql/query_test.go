@@ -158,6 +158,25 @@ func TestQueriesOfARealServer(t *testing.T) {
 	})
 }
 
+// TestTheServersLimitOfAnswersCutsNone has a server that gives every session a small sql_select_limit.
+func TestTheServersLimitOfAnswersCutsNone(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	s := mysqltest.Start(t)
+	s.Exec("CREATE TABLE wide (id int PRIMARY KEY, a int, b int, c int, d int)", "INSERT INTO wide SELECT seq, 1, 2, 3, 4"+sequence+"1000", "SET GLOBAL sql_select_limit = 2")
+	a, err := ParseQuery(strings.Replace(s.Address(""), "table=", "key=id", 1), "SELECT * FROM wide")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table := open(t, s, "wide", nil)
+	_, query := sqltest.Open(t, a, nil)
+	for what, parts := range map[string][]source.Source{"the table": table, "the query": query} {
+		columns := len(parts[0].About().Columns)
+		if rows := sqltest.All(t, parts, nil); len(rows) != 1000 || columns != 5 {
+			t.Errorf("%s: %d rows of %d columns", what, len(rows), columns)
+		}
+	}
+}
+
 func TestTablesAreListed(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	s := mysqltest.Start(t)

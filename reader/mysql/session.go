@@ -18,7 +18,7 @@ import (
 
 // settings make texts of values exact and the same everywhere, and keep a reading from being stopped between two pages.
 var settings = []string{
-	"SET SESSION time_zone = '+00:00', sql_mode = '', sql_select_limit = DEFAULT, max_sort_length = 1024, wait_timeout = 604800, net_write_timeout = 3600, lock_wait_timeout = 3",
+	"SET SESSION time_zone = '+00:00', sql_mode = '', sql_select_limit = 18446744073709551615, max_sort_length = 1024, wait_timeout = 604800, net_write_timeout = 3600, lock_wait_timeout = 3",
 	"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
 	"SET SESSION TRANSACTION READ ONLY",
 }
