@@ -253,7 +253,7 @@ func TestRejectsOfADatabaseKeepTheTypesOfItsColumnsHoweverOftenTheyAreLoaded(t *
 		}
 		return string(out)
 	}
-	run(3, "load", "sqlite:shop.db?table=typed", "--table", "t", "--store", "store", "--run-dir", "first", "-q")
+	run(3, "load", "sqlite:shop.db?table=typed", "--table", "t", "--store", "store", "--run-dir", "first", "-q", "--require-snapshot", "--source-connections", "2")
 	run(3, "load", "--retry-rejects", "first", "--run-dir", "second", "-q")
 	file := filepath.Join(dir, "second", "rejects.ndjson")
 	text, err := os.ReadFile(file)
