@@ -378,8 +378,8 @@ func TestCopiesThatWouldBeNoCopiesAreRefused(t *testing.T) {
 		{"t new --create --where text(pk2)", "true or false"},
 		{"t new --create --since yesterday", "--since"},
 		{"t new --create --from-key a,b", "is not an integer"},
-		{"t ots://c@x/new --create", "set TABLESTORE_ENDPOINT_C"},
-		{"t ots://id:secret@x/new", "profile"},
+		{"t ots://c@x/new --create", "ots://c@x/new: no endpoint: set TABLESTORE_ENDPOINT_C"},
+		{"t ots://id:secret@x/new", "want ots://INSTANCE/TABLE or ots://PROFILE@INSTANCE/TABLE"},
 		{"t new --create --max-rcu -1", "--max-rcu"},
 	} {
 		said := p.run(2, append([]string{"copy", "-q"}, strings.Fields(tt.args)...)...)
@@ -389,6 +389,12 @@ func TestCopiesThatWouldBeNoCopiesAreRefused(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, dump(t, p.a, "t")); diff != "" {
 		t.Error(diff)
+	}
+	p.env = []string{"TABLESTORE_ACCESS_KEY_SECRET_B=wrong"}
+	for said, args := range map[string][]string{"target, instance": {"t", p.inB("t")}, "source, instance": {p.inB("t"), "t"}} {
+		if out := p.run(5, append([]string{"copy", "-q"}, args...)...); !strings.Contains(out, said) {
+			t.Errorf("copy %q: %s", args, out)
+		}
 	}
 }
 

@@ -214,7 +214,7 @@ var testArrows = map[string][]string{
 	"transfer/export":             {"internal/objectstore/storetest", "reader/input", "engine/server", "engine/faults", "reader/archive", "reader/source/sourcetest"},
 	"reader/archive":              {"reader/source/sourcetest"},
 	"internal/commands":           {"reader/record"},
-	"transfer/tablesync":          {"engine/server", "engine/faults", "internal/tablestore/condition"},
+	"transfer/tablesync":          {"engine/server", "engine/faults", "internal/tablestore/condition", "reader/tablescan"},
 	"e2e":                         {"reader/mysql/mysqltest", "reader/postgres/pgtest", "internal/objectstore/storetest", "internal/conformance", "pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/compare", "bench/cost", "bench/result", "bench/spread"},
 
 	"bench/baseline":  {"bench/null"},

@@ -313,7 +313,7 @@ func (k *copying) sides(interrupts *interrupts, cfg *pipeline.Config, t *target)
 		if s.Table, err = admin.Describe(name); errors.Is(err, client.ErrNoTable) {
 			s.Table, err = nil, nil
 		}
-		return s, err
+		return s, sideError(err, of == source && name == k.from.name, of)
 	}
 	if from, err = describe(source, k.from.name); err != nil {
 		return from, to, err

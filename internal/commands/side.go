@@ -86,3 +86,15 @@ func openSide(c *cli.Context, arg tableArgument, a access, show *display) (*targ
 	t.Target = client.Target{Endpoint: endpoint, Instance: of.Instance, Credentials: provider, RequestTimeout: c.Duration("request-timeout")}
 	return t, nil
 }
+
+// sideError says which of two tables an error is about: their names may be equal.
+func sideError(err error, source bool, of *target) error {
+	if err == nil {
+		return nil
+	}
+	side := "target"
+	if source {
+		side = "source"
+	}
+	return fmt.Errorf("%s, %s: %w", side, of.name, err)
+}

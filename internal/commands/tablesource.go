@@ -98,14 +98,14 @@ func tableSource(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config, t
 	}
 	a, err := sideOf(interrupts, cfg, from, arg.name)
 	if err != nil {
-		return stop, units, err
+		return stop, units, sideError(err, true, from)
 	}
 	if a.Table == nil {
 		return stop, units, usagef("the source, table %s, does not exist in %s", arg.name, from.name)
 	}
 	b, err := sideOf(interrupts, cfg, to, cfg.Target.Table)
 	if err != nil {
-		return stop, units, err
+		return stop, units, sideError(err, false, to)
 	}
 	if err := copytable.Distinct(a, b); err != nil {
 		return stop, units, err

@@ -102,7 +102,8 @@ func (j *Job) Changed(now []Detail) (changes []string, inputsOnly bool) {
 		case !ok:
 			note(d, "%s was %s and is missing now", d.Name, show(d.Value))
 		case n.Value != d.Value:
-			note(d, "%s was %s and is %s now", d.Name, show(d.Value), show(n.Value))
+			was, is := showBoth(d.Value, n.Value)
+			note(d, "%s was %s and is %s now", d.Name, was, is)
 		}
 	}
 	for _, d := range now {
@@ -113,15 +114,38 @@ func (j *Job) Changed(now []Detail) (changes []string, inputsOnly bool) {
 	return changes, inputsOnly
 }
 
+// shown is how many characters of a value a message shows.
+const shown = 60
+
 // show bounds a value in a message.
 func show(value string) string {
 	if value == "" {
 		return "not given"
 	}
-	if r := []rune(value); len(r) > 60 {
-		return string(r[:60]) + "…"
+	if r := []rune(value); len(r) > shown {
+		return string(r[:shown]) + "…"
 	}
 	return value
+}
+
+// sharedShown is how much of what two long values begin with alike is shown.
+const sharedShown = 20
+
+// showBoth bounds two values that differ, so that it can be seen where.
+func showBoth(a, b string) (string, string) {
+	was, is := []rune(a), []rune(b)
+	if max(len(was), len(is)) <= shown {
+		return show(a), show(b)
+	}
+	same := 0
+	for same < min(len(was), len(is)) && was[same] == is[same] {
+		same++
+	}
+	if same <= sharedShown {
+		return show(a), show(b)
+	}
+	from := same - sharedShown
+	return "…" + show(string(was[from:])), "…" + show(string(is[from:]))
 }
 
 // ReadJob reads the job of a run folder.

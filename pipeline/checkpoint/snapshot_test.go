@@ -192,6 +192,22 @@ func TestWhatHasChangedIsNamed(t *testing.T) {
 	}
 }
 
+// TestLongValuesAreShownWhereTheyDiffer: what they begin with alike says nothing.
+func TestLongValuesAreShownWhereTheyDiffer(t *testing.T) {
+	long := strings.Repeat("键 string, ", 10)
+	for _, c := range []struct{ was, is string }{
+		{long + "created 17", long + "created 17, where b > 0"},
+		{long + "from 1", long + "from 2"},
+		{long, "x" + long},
+	} {
+		changes, _ := (&Job{Details: []Detail{{Name: "s", Value: c.was}}}).Changed([]Detail{{Name: "s", Value: c.is}})
+		was, is, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(changes[0], "s was "), " now"), " and is ")
+		if was == is || len([]rune(changes[0])) > 150 {
+			t.Errorf("%q", changes[0])
+		}
+	}
+}
+
 func TestAJobSurvivesTheRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	j := &Job{Identity: Identify("a", "b"), Details: []Detail{{"mode", "put", false}}, Args: []string{"load", "a b.csv"}, Types: []Typed{{Column: "c", Type: "string"}}}

@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"tsimport/internal/tablestore/address"
+	tableaddress "tsimport/internal/tablestore/address"
 )
 
 // withheld stands for a secret in an address.
@@ -54,9 +54,6 @@ var secretWords = []string{
 
 // Redact returns an argument as it may be shown and kept: addresses without their secrets. What it returns, it leaves as it is.
 func Redact(arg string) string {
-	if _, err := address.Parse(arg); err == nil {
-		return arg // what stands before its @ is a profile
-	}
 	if m := wholeAddress.FindStringSubmatch(arg); m != nil {
 		return m[1] + redact(m[2])
 	}
@@ -89,6 +86,9 @@ func RedactError(err error) error {
 // redact returns an address as it may be shown: without user, password and fragment, and with the values of those parameters
 // only that are known to be harmless. A number after # is not a fragment but ours, see expander.add.
 func redact(address string) string {
+	if _, err := tableaddress.Parse(address); err == nil {
+		return address // what stands before its @ is a profile
+	}
 	address, number := cutOrdinal(address)
 	scheme, rest, found := strings.Cut(address, "://")
 	if found && (strings.EqualFold(scheme, "oss") || strings.EqualFold(scheme, "s3")) {

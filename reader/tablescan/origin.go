@@ -64,6 +64,9 @@ func New(c Config) *Origin {
 // Units are the read capacity units that reading has cost in this process.
 func (o *Origin) Units() int64 { return o.units.Load() }
 
+// Made is when the table was made, as the service says.
+func (o *Origin) Made() time.Time { return time.UnixMicro(o.cfg.Table.Created).UTC() }
+
 // LeftOut are the rows that Config.Where has left out in this process.
 func (o *Origin) LeftOut() int64 { return o.left.Load() }
 
@@ -75,8 +78,11 @@ type division struct {
 	Bounds  [][]byte // places at which ranges but the first begin
 }
 
-// Divide cuts the table where the service would, into ranges of about as many bytes.
+// Divide cuts the table where the service would, into ranges of about as many bytes. It fails if another table has its name by now.
 func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
+	if err := o.same(ctx, true); err != nil {
+		return nil, err
+	}
 	admin := o.admin(ctx)
 	cuts, err := scan.Cuts(admin, o.cfg.Client, o.cfg.Table.Name, o.cfg.Ranges)
 	if err != nil {

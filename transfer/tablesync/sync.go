@@ -393,6 +393,9 @@ func detailsOf(cfg *Config, facts []plan.Fact, live bool) []checkpoint.Detail {
 	details := []checkpoint.Detail{
 		{Name: "--delete", Value: fmt.Sprint(cfg.Delete)}, {Name: "--if-unchanged", Value: fmt.Sprint(cfg.IfUnchanged)},
 	}
+	if s, ok := cfg.Load.Read.Sources.(interface{ Made() time.Time }); ok { // a table
+		details = append(details, checkpoint.Detail{Name: "the time at which the source was made", Value: s.Made().Format(time.RFC3339Nano), Input: true})
+	}
 	for _, f := range facts {
 		if live && (strings.HasPrefix(f.Name, "input ") || strings.HasPrefix(f.Name, "schema of ")) {
 			continue

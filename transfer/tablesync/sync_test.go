@@ -23,6 +23,7 @@ import (
 	"tsimport/internal/tablestore/scan"
 	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
+	"tsimport/reader/tablescan"
 	"tsimport/verify"
 )
 
@@ -476,6 +477,56 @@ func TestATableMadeAgainIsNotWrittenTo(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	w.wantRows()
+}
+
+// TestASourceMadeAgainDeletesNothing: the table that was compared is gone, and another one has its name.
+func TestASourceMadeAgainDeletesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.make(table.Definition{}, stringID)
+	w.put("b", map[string]any{"n": int64(2)})
+	makeSource := func() *tablescan.Origin {
+		if err := w.admin.Create("s", []table.KeyColumn{stringID}, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
+			t.Fatal(err)
+		}
+		change := &tablestore.PutRowChange{TableName: "s", PrimaryKey: new(tablestore.PrimaryKey)}
+		change.PrimaryKey.AddPrimaryKeyColumn("id", "a")
+		change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+		change.AddColumn("n", int64(1))
+		if _, err := w.sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: change}); err != nil {
+			t.Fatal(err)
+		}
+		made, err := w.admin.Describe("s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tablescan.New(tablescan.Config{Client: w.sdk, Table: made})
+	}
+	again := func() *tablescan.Origin {
+		if _, err := w.sdk.DeleteTable(&tablestore.DeleteTableRequest{TableName: "s"}); err != nil {
+			t.Fatal(err)
+		}
+		return makeSource()
+	}
+	cfg := w.config("s")
+	cfg.Load.Read.Sources = makeSource()
+	cfg.OnLoad = func(*pipeline.Config) func(*pipeline.Report) {
+		return func(*pipeline.Report) { again() } // when the row is put
+	}
+	s := w.sync(cfg)
+	if s.ExitCode != exitcode.Rejects || s.Surplus != 1 || s.Kept != 1 || !strings.Contains(s.Withheld, "the present one was created at") {
+		t.Errorf("%+v", s)
+	}
+	w.wantRows("a n=1", "b n=2")
+
+	// Nor does a sync that resumes write what was compared with the table before.
+	w.remove("a")
+	cfg.OnLoad, cfg.Load.Read.Sources = nil, again()
+	w.interruptedAt(cfg, 1)
+	cfg.Load.Read.Sources = again()
+	if s := w.sync(cfg); s.Resumed || s.Deleted != 1 || !strings.Contains(strings.Join(w.said, "\n"), "the source was made was") {
+		t.Errorf("%+v, said %q", s, w.said)
+	}
+	w.wantRows("a n=1")
 }
 
 func TestNumbersAreNotChosen(t *testing.T) {

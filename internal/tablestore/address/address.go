@@ -40,7 +40,7 @@ var (
 
 // Parse reads an address. What may hold a secret is not repeated in its error.
 func Parse(text string) (a Address, err error) {
-	const want = Scheme + "[PROFILE@]INSTANCE/TABLE"
+	const want = Scheme + "INSTANCE/TABLE or " + Scheme + "PROFILE@INSTANCE/TABLE"
 	if !Is(text) {
 		return a, fmt.Errorf("address of a table: want %s", want)
 	}
