@@ -166,7 +166,7 @@ model:
 # Databases as sources, against real servers of Debian on loopback.
 sources:
 	TSIMPORT_SOURCES=1 $(GO) test ./reader/postgres/... ./reader/mysql/... ./reader/pgdump ./reader/mysqldump -count 1
-	TSIMPORT_SOURCES=1 $(GO) test ./e2e -run 'TestDatabases|TestMySQL|TestDumpsOfAShop|TestTheHowToOfDatabases' -count 1 -timeout 30m
+	TSIMPORT_SOURCES=1 $(GO) test ./e2e -run 'TestDatabases|TestMySQL|TestDumpsOfAShop|TestTheHowToOfDatabases' -count 1 -timeout 90m
 
 # What a row costs beside reading it by the driver alone.
 sources-cost:
