@@ -390,6 +390,11 @@ func TestCopiesThatWouldBeNoCopiesAreRefused(t *testing.T) {
 	if diff := cmp.Diff(before, dump(t, p.a, "t")); diff != "" {
 		t.Error(diff)
 	}
+	for _, command := range []string{"sync", "verify"} {
+		if out := p.run(2, command, "-q", p.inB("t")); !strings.Contains(out, "no table: give --table") {
+			t.Errorf("%s without a table: %s", command, out)
+		}
+	}
 	p.env = []string{"TABLESTORE_ACCESS_KEY_SECRET_B=wrong"}
 	for said, args := range map[string][]string{"target, instance": {"t", p.inB("t")}, "source, instance": {p.inB("t"), "t"}} {
 		if out := p.run(5, append([]string{"copy", "-q"}, args...)...); !strings.Contains(out, said) {

@@ -93,6 +93,9 @@ func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invoca
 	if err != nil {
 		return err
 	}
+	if cfg.Load.Target.Table == "" {
+		return usagef("no table: give --table")
+	}
 	noSync, err := parseSync(c.String("sync"))
 	if err != nil {
 		return err

@@ -166,6 +166,9 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 		}
 		return verifyArchive(c, interrupts, &cfg, o, show)
 	}
+	if cfg.Target.Table == "" {
+		return usagef("no table: give --table")
+	}
 	t, err := openTarget(load, access{readOnly: true}, show)
 	if err != nil {
 		return err
