@@ -41,12 +41,17 @@ func (a *attempt) mayFollow() bool {
 	return len(s.Kept) > 0 || s.When != intake.Never && a.from.snapshot == nil && a.cfg.Write.Order == plan.LastWins
 }
 
-// sortRejects puts the rejects of a finished load that followed a schedule into the order of the inputs.
+// anyOrder reports whether inputs are read where partitions want rows.
+func (a *attempt) anyOrder() bool {
+	return a.cfg.Write.Order == plan.OrderNone && !a.planned.Live && !a.planned.Parallel
+}
+
+// sortRejects puts the rejects of a finished load that did not read its inputs one after the other into their order.
 func (r *Report) sortRejects(folder *rundir.Folder) error {
-	if r.Sections == 0 || r.Rejected == 0 {
+	if r.Rejected == 0 {
 		return folder.RemoveIndex()
 	}
-	if err := folder.SortRejects(); err != nil {
+	if sorted, err := folder.SortRejects(); err != nil || !sorted {
 		return err
 	}
 	reasons, err := rundir.CountReasons(folder.Path)

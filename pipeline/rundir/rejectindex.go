@@ -48,18 +48,19 @@ func (f *Folder) indexOne(header int, source string, record int64, raw, reason i
 	return f.index.Append(b[:])
 }
 
-// SortRejects puts the rejected records and their reasons into the order of the inputs. The folder and the journal have been closed,
-// and the run has ended: nothing counts on what is where in the files. It leaves them as they are if the user has changed one.
-func (f *Folder) SortRejects() error {
+// SortRejects puts the rejected records and their reasons into the order of the inputs, and reports whether that changed anything. The folder
+// and the journal have been closed, and the run has ended: nothing counts on what is where in the files. It leaves them as they are if the
+// user has changed one.
+func (f *Folder) SortRejects() (sorted bool, err error) {
 	name := filepath.Join(f.Path, RejectIndexFile)
 	entries, err := readIndex(name)
 	if err == nil && len(entries) > 0 && len(f.edited) == 0 && f.locate(entries) && !slices.IsSortedFunc(entries, byInput) {
-		err = f.rewrite(entries)
+		sorted, err = true, f.rewrite(entries)
 	}
 	if err != nil {
-		return fmt.Errorf("sort rejects: %w", err)
+		return false, fmt.Errorf("sort rejects: %w", err)
 	}
-	return f.RemoveIndex()
+	return sorted, f.RemoveIndex()
 }
 
 // RemoveIndex removes the journal of rejected records, if there is one.

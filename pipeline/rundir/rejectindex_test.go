@@ -38,8 +38,8 @@ func TestRejectsAreSortedByTheirPlaceInTheInputs(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.SortRejects(); err != nil {
-		t.Fatal(err)
+	if sorted, err := f.SortRejects(); !sorted || err != nil {
+		t.Fatal(sorted, err)
 	}
 	for name, want := range map[string]string{
 		"rejects.csv":   "id,n\na4,\na30,\nb9,\"two\nlines\"\n",
