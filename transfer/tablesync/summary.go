@@ -122,6 +122,8 @@ func (s *Summary) withhold(why string) {
 func withheld(cfg *Config, st *state) string {
 	r := st.Found
 	switch {
+	case r.Rejected == 1:
+		return "1 record of the inputs was rejected"
 	case r.Rejected > 0:
 		return fmt.Sprintf("%d records of the inputs were rejected", r.Rejected)
 	case len(st.Unread) > 0:

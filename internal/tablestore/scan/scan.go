@@ -152,7 +152,11 @@ func patiently(ctx context.Context, retryFor time.Duration, waits *Waits, reques
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return &StoppedError{context.Cause(ctx), err}
+			cause := context.Cause(ctx)
+			if errors.Is(err, cause) || errors.Is(err, ctx.Err()) { // the request was not refused, but stopped
+				return cause
+			}
+			return &StoppedError{cause, err}
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -128,6 +129,11 @@ func TestAScanStopsAtErrorsThatDoNotPass(t *testing.T) {
 	stopped := errors.New("stopped")
 	cancel(stopped)
 	if err := Table(ctx, sdk, "t", key, Options{}, func(*Row) error { return nil }); !errors.Is(err, stopped) || !strings.Contains(err.Error(), "stopped, while reading was tried again after OTSServerBusy") {
+		t.Errorf("got %v", err)
+	}
+	gate := NewGate(1)
+	gate.free = time.Now().Add(time.Hour)
+	if err := Table(ctx, sdk, "t", key, Options{Manner: Manner{Gate: gate}}, func(*Row) error { return nil }); !errors.Is(err, stopped) || strings.Count(err.Error(), "stopped") != 1 {
 		t.Errorf("got %v", err)
 	}
 	plan.Decide = nil
