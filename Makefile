@@ -270,7 +270,7 @@ laws:
 laws-public:
 	$(GO) test ./ratelimit -run '^TestPublicLaws$$' -v -law-seeds 5 -timeout 30m
 
-# What a load reaches in front of an engine with each limiter, beside what the simulation says: 10 loads of 20 s and more. WORD picks
+# What a load reaches in front of an engine with each limiter, beside what the simulation says: 20 loads of 20 s and more. WORD picks
 # limiters.
 wire: build
 	$(GO) test ./ratelimit -run '^TestTheWireReachesWhatIsSimulated$$' -v -wire-binary $(CURDIR)/tsimport -wire-cell '$(WORD)' -timeout 60m
