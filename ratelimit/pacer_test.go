@@ -350,3 +350,22 @@ func TestABatchIsNeverLargerThanARequest(t *testing.T) {
 		}
 	}
 }
+
+// With its rate a batch would take longer than the whole way: the way must not seem to take no time for that.
+func TestALowRateMakesALongWayNoShorter(t *testing.T) {
+	p := NewPacer(PacerOptions{Alone: true})
+	now := time.Unix(1e9, 0)
+	p.open(now, 1)
+	p.evidence.queue, p.rate = true, 100
+	const way = 200 * time.Millisecond
+	for range 50 {
+		p.line.queues(now, now.Add(way), 50, p.occupied(50), 1)
+		now = now.Add(way)
+	}
+	if got := p.line.shortest(); got < way.Seconds()/2-0.001 {
+		t.Errorf("a way of %v seems to take %.3f s", way, got)
+	}
+	if p.line.queues(now, now.Add(way), 1, p.occupied(1), 1) {
+		t.Error("an answer to one row seems late")
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
 	tableaddress "tsimport/internal/tablestore/address"
 )
 
