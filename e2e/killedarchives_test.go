@@ -189,6 +189,7 @@ func TestKilledArchives(t *testing.T) {
 			}
 			loads++
 		}
+		t.Logf("so far %d exports were killed, and %d loads", killed(), loads)
 		if r := p.summary(); r.State != "finished" || r.Unfinished != 0 || r.Rejected != 0 || r.Read != r.Written+r.Superseded || r.Read-r.Read_again != rows {
 			t.Errorf("%+v", r)
 		}

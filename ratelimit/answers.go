@@ -77,7 +77,7 @@ func (p *Pacer) throttled(t throttle) {
 		return
 	}
 	t.since = t.met.Sub(p.gauge.from)
-	t.first = t.first || p.line.young
+	t.first = t.first || p.line.young && p.probe.gain < guessGain
 	p.line.young = false
 	few := p.gauge.accepted < minSample*p.perRow
 	switch p.phase {

@@ -56,6 +56,8 @@ const (
 	measureTime    = 0.25                   // seconds of a rate that is known about in a batch that measures
 	provedAfter    = 5 * time.Second        // a rate that was raised is right
 	burstOf        = 1.3                    // times the rate in a second say that it is given by the second
+	cutHeard       = 10 * time.Second       // a load hears of a cut by then
+	muchLess       = 0.75                   // of a rate: what it was at times
 	agreeing       = 0.1                    // two estimates that differ by less agree
 	thinTime       = 0.02                   // seconds of the rate in a batch that asks whether anything is accepted at all
 	thinEvery      = 40 * time.Millisecond
@@ -277,9 +279,35 @@ type evidence struct {
 	saves    bool // what is not used is there later, as in a bucket
 	raised   time.Time
 	before   float64 // the rate before it was raised
+	lowest   lowest
 	partly   bool    // refused a part of a batch once
 	hair     float64 // how far below the rate cruise holds
 	noise    float64 // share of rows that is refused without a cause
+}
+
+// lowest is the lowest rate of the last ten to twenty seconds.
+type lowest struct {
+	turned time.Time
+	rates  [2]float64 // units a second; 0 is none
+}
+
+func (l *lowest) add(now time.Time, rate float64) {
+	if now.Sub(l.turned) >= cutHeard {
+		l.rates, l.turned = [2]float64{0, l.rates[0]}, now
+	}
+	if l.rates[0] == 0 || rate < l.rates[0] {
+		l.rates[0] = rate
+	}
+}
+
+// ofOne is what one partition takes for sure of a rate that may be that of several: a table is cut before its load hears of it.
+func (l *lowest) ofOne(rate float64) float64 {
+	for _, low := range l.rates {
+		if low > 0 && low < muchLess*rate {
+			rate = low
+		}
+	}
+	return rate
 }
 
 // credit is what cruise may send, in units; it grows with time.

@@ -173,6 +173,9 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 	sent = earlier(sent, now)
 	met := sent.Add(now.Sub(sent) / 2) // when the server looked at it
 	p.line.answered(sent, now)
+	if p.phase == inCruise {
+		p.evidence.lowest.add(now, p.rate)
+	}
 	visit := p.crowd.back(sent, now, units, p.line.shortest())
 	if p.phase == inStart && visit.and == 0 && len(p.crowd.flying) == 0 {
 		p.line.alone(now.Sub(sent).Seconds(), units)
@@ -261,7 +264,7 @@ func (p *Pacer) Probe(now time.Time) {
 }
 
 // Child is the pacer of a partition that came out of a split of this one: it begins at the parent's full rate, because a
-// partition can take as much as the one that it was a half of.
+// partition can take as much as the one that it was a half of. A rate that has grown lately may be that of all the parts together.
 func (p *Pacer) Child(now time.Time) *Pacer {
 	p.open(now, p.perRow)
 	c := NewPacer(PacerOptions{MaxInFlight: p.max, Rand: p.rand})
@@ -270,14 +273,17 @@ func (p *Pacer) Child(now time.Time) *Pacer {
 	if p.rate == 0 {
 		return c
 	}
-	c.phase, c.rate, c.size = inCruise, p.rate, size{most: p.size.most}
+	c.phase, c.rate, c.size = inCruise, p.evidence.lowest.ofOne(p.rate), size{most: p.size.most}
 	if p.phase == inKnown {
 		c.phase = inKnown
 	}
 	c.probe.gain = max(c.baseGain(), p.probe.gain) // it reaches further from where its parent was
+	if c.rate < p.rate {
+		c.probe.gain = reliefGain
+	}
 	c.quota.on = p.quota.on
 	c.line.young = true
-	c.evidence.delivery = delivery{began: now, turned: now, best: [2]float64{0, p.rate}}
+	c.evidence.delivery = delivery{began: now, turned: now, best: [2]float64{0, c.rate}}
 	return c
 }
 
