@@ -258,12 +258,16 @@ func TestRejectsOfADatabaseKeepTheTypesOfItsColumnsHoweverOftenTheyAreLoaded(t *
 	file := filepath.Join(dir, "second", "rejects.ndjson")
 	text, err := os.ReadFile(file)
 	must(t, err)
-	corrected := strings.Replace(string(text), `"r":"+Inf"`, `"r":3`, 1)
+	corrected := strings.Replace(string(text), `"r":"+Inf"`, `"r":3.0`, 1)
 	if corrected == string(text) {
 		t.Fatalf("the rejects are %s", text)
 	}
 	must(t, os.WriteFile(file, []byte(corrected), 0o600))
 	run(0, "load", "--retry-rejects", "second", "--run-dir", "third", "-q")
+	run(0, "load", filepath.Join("second", "rejects.ndjson"), "--table", "byhand", "--pk", "id:integer", "--store", "store", "--run-dir", "fourth", "-q")
+	if got, want := run(0, "export", "--table", "byhand", "--store", "store", "--format", "jsonl", "-q"), `{"id":1,"b":{"base64":"AP8="},"n":7,"r":3.0,"s":1.0,"t":"5"}`+"\n"; got != want {
+		t.Errorf("by hand: got %s, want %s", got, want)
+	}
 	want := `{"id":1,"b":{"base64":"AP8="},"n":7,"r":3.0,"s":1.0,"t":"5"}` + "\n" + `{"id":2,"b":{"base64":""},"n":8,"r":0.5,"s":2.0,"t":"x"}` + "\n"
 	if got := run(0, "export", "--table", "t", "--store", "store", "--format", "jsonl", "-q"); got != want {
 		t.Errorf("got %s, want %s", got, want)

@@ -12,7 +12,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tsimport/internal/spill"
-	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
@@ -194,8 +193,8 @@ func shortList(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// loadFlagsOf are the flags with which a load gives the columns of an export their types: those of the key, all of CSV, which has none, and the
-// binary ones of JSON lines.
+// loadFlagsOf are the flags with which a load gives the columns of an export their types: those of the key, all of CSV, which has none, and
+// those of JSON lines whose values have several.
 func loadFlagsOf(cfg *exporting.Config, r *exporting.Result) []string {
 	flags := []string{}
 	if cfg.Format == exporting.Typed {
@@ -209,7 +208,7 @@ func loadFlagsOf(cfg *exporting.Config, r *exporting.Result) []string {
 	}
 	for i := range r.Columns {
 		t := r.Columns[i].Type()
-		if cfg.Format == exporting.CSV || t == table.Binary.String() || r.Columns[i].Others() > 0 {
+		if cfg.Format == exporting.CSV || r.Columns[i].Others() > 0 {
 			flags = append(flags, "--type", r.Columns[i].Name+"="+t)
 		}
 	}

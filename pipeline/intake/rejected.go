@@ -110,8 +110,8 @@ func (k *rejectWriter) appendValue(dst []byte, column string, d *record.Datum) [
 		}
 	}
 	var list []*record.Datum
-	if slices.ContainsFunc(uses, func(c table.Column) bool { return c.Own != table.Null }) {
-		list = k.ownForms(d)
+	for i := range uses {
+		list = append(list, k.typedForms(&uses[i], d)...)
 	}
 	for _, form := range append(list, plainForm(d)) {
 		if same(form) {
@@ -136,19 +136,42 @@ func (k *rejectWriter) appendValue(dst []byte, column string, d *record.Datum) [
 	return append(appendString(append(dst, '<'), text), " has no form in JSON that loads as the same value>"...)
 }
 
-// ownForms are the ways to write a value that say its type, for columns that take no other: a value may have been rejected
-// for its type.
-func (k *rejectWriter) ownForms(d *record.Datum) []*record.Datum {
+// typedForms are the ways to write a value that say which type a column makes of it, so that the line gives the same cell without the
+// flags of the load. A column that takes values of one type only, or refuses this one, gets the value's own type: it may have been
+// rejected for that.
+func (k *rejectWriter) typedForms(c *table.Column, d *record.Datum) []*record.Datum {
+	v := valueOf(d)
+	if c.Own == table.Null && c.Time == nil {
+		if made, why := convert.Value(c, d); why == nil {
+			v = made
+		}
+	}
 	switch {
-	case d.Kind == record.Double:
-		return doubles(d.Double)
-	case d.Kind == record.Binary && !k.flatten:
-		tagged := append(base64.StdEncoding.AppendEncode([]byte(`{"base64":"`), d.Bytes), `"}`...)
-		return []*record.Datum{{Kind: record.JSON, Bytes: tagged}}
+	case v.Type == table.Double && d.Kind != record.Number: // which is JSON as it is
+		return doubles(v.Double)
+	case v.Type == table.String:
+		return []*record.Datum{text(string(v.Bytes))}
+	case v.Type == table.Boolean:
+		return []*record.Datum{{Kind: record.Boolean, Int: v.Int}}
+	case v.Type == table.Binary && !k.flatten:
+		tagged := append(base64.StdEncoding.AppendEncode([]byte(`{"base64":"`), v.Bytes), `"}`...)
+		return []*record.Datum{{Kind: record.JSON, Bytes: tagged, Tagged: true}}
 	}
 	return nil
 }
 
+// valueOf is the value that a double or bytes are of themselves, of others null.
+func valueOf(d *record.Datum) table.Value {
+	switch d.Kind {
+	case record.Double:
+		return table.Value{Type: table.Double, Double: d.Double}
+	case record.Binary:
+		return table.Value{Type: table.Binary, Bytes: d.Bytes}
+	}
+	return table.Value{}
+}
+
+// doubles are the ways to write a double, the first of which is not an integer.
 func doubles(f float64) []*record.Datum {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil
@@ -156,7 +179,7 @@ func doubles(f float64) []*record.Datum {
 	n := table.AppendDouble(nil, f)
 	list := []*record.Datum{number(n)}
 	if !bytes.ContainsAny(n, ".e") {
-		list = append(list, number(append(slices.Clone(n), ".0"...)))
+		list = append([]*record.Datum{number(append(slices.Clone(n), ".0"...))}, list...)
 	}
 	return list
 }

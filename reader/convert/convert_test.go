@@ -473,6 +473,12 @@ func TestExportedBinaryValueIsDecodedOrRejected(t *testing.T) {
 		check(t, table.Column{Type: table.Any, Inferred: true}, json(text), table.Value{}, table.CodeType)
 		check(t, table.Column{Type: table.String}, json(text), str(text), "") // asked for
 	}
+	tagged := json(`{"base64":"AP8="}`) // of JSON lines
+	tagged.Tagged = true
+	check(t, table.Column{Type: table.Any, Inferred: true}, tagged, bin(0, 255), "")
+	check(t, table.Column{Type: table.Any}, tagged, bin(0, 255), "")
+	check(t, inferred, tagged, table.Value{}, table.CodeType)
+	check(t, table.Column{Type: table.String}, tagged, str(`{"base64":"AP8="}`), "")
 	check(t, table.Column{Type: table.Binary, Hex: true}, json(`{"base64":"AP8="}`), bin(0, 255), "")
 	check(t, table.Column{Type: table.Binary}, json(`{"base64":""}`), table.Value{Type: table.Binary, Bytes: nil}, "")
 	for _, text := range []string{`{"base64":"AP8"}`, `{"base64":7}`, `{"base64":"AP8=","x":1}`, `{"Base64":"AP8="}`, `{}`, `["base64"]`, `{"base64":"AP8=\u003d"}`, `{"base64":"`} {

@@ -287,7 +287,7 @@ func (c *Converter) value(v *table.Value, col *table.Column, d *record.Datum) *t
 	switch col.Type {
 	case table.String:
 		if col.Inferred && d.Kind == record.JSON {
-			if _, ok := taggedBinary(d.Bytes); ok {
+			if _, ok := record.Tagged(d.Bytes); ok {
 				return wrong(`an object {"base64": "…"}, as exports write binary values; give --type NAME=binary, or NAME=string for its text`)
 			}
 		}
@@ -330,6 +330,10 @@ func Natural(d *record.Datum) table.Type {
 		return table.Boolean
 	case record.Binary:
 		return table.Binary
+	case record.JSON:
+		if d.Tagged {
+			return table.Binary
+		}
 	}
 	return table.String
 }

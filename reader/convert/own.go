@@ -33,7 +33,7 @@ func ownFits(own table.Type, d *record.Datum) bool {
 		return false
 	}
 	if own == table.Binary && d.Kind == record.JSON {
-		_, ok := taggedBinary(d.Bytes) // says itself that it is one
+		_, ok := record.Tagged(d.Bytes) // says itself that it is one
 		return ok
 	}
 	natural := Natural(d)
@@ -67,6 +67,9 @@ func kindOf(d *record.Datum) string {
 	case record.Binary:
 		return "a binary value"
 	case record.JSON:
+		if d.Tagged {
+			return "a binary value"
+		}
 		if len(d.Bytes) > 0 && d.Bytes[0] == '[' {
 			return "an array"
 		}

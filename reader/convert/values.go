@@ -346,7 +346,7 @@ func (c *Converter) binaryValue(v *table.Value, d *record.Datum, isHex bool) *ta
 	}
 	text := d.Bytes
 	if d.Kind == record.JSON {
-		tagged, ok := taggedBinary(text)
+		tagged, ok := record.Tagged(text)
 		if !ok {
 			return wrong("not binary")
 		}
@@ -369,23 +369,4 @@ func (c *Converter) binaryValue(v *table.Value, d *record.Datum, isHex bool) *ta
 	}
 	*v = table.Value{Type: table.Binary, Bytes: c.scratch[from:len(c.scratch):len(c.scratch)]}
 	return nil
-}
-
-// taggedBinary returns the base64 in an object with the one member base64, which is a text without escapes: so exports
-// write a binary value. As the text of an object it would no longer be one.
-func taggedBinary(object []byte) (text []byte, ok bool) {
-	inner := bytes.TrimSpace(object)
-	for _, token := range []string{"{", `"base64"`, ":", `"`} {
-		if inner, ok = bytes.CutPrefix(inner, []byte(token)); !ok {
-			return nil, false
-		}
-		if token != `"` {
-			inner = bytes.TrimLeft(inner, " \t\r\n")
-		}
-	}
-	text, rest, ok := bytes.Cut(inner, []byte(`"`))
-	if !ok || bytes.ContainsRune(text, '\\') || !bytes.Equal(bytes.TrimSpace(rest), []byte("}")) {
-		return nil, false
-	}
-	return text, true
 }

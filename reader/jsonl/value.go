@@ -156,6 +156,9 @@ func (p *Parser) value(i int, name []byte, depth int) bool {
 		if spaced && (i >= 0 || tagged) {
 			d.Bytes = s.compact(start, s.pos)
 		}
+		if !tagged && !p.options.Flatten {
+			_, d.Tagged = record.Tagged(d.Bytes)
+		}
 	default:
 		return p.broken("want a value")
 	}

@@ -40,6 +40,7 @@ type Datum struct {
 	Kind   Kind
 	Quoted bool // Text: the field stood in quotes
 	Local  bool // Timestamp: local time of an unknown zone
+	Tagged bool // JSON: an object of JSON lines that is a binary value, as Tagged knows it
 	Scale  int32
 	Unit   Unit
 	Int    int64
