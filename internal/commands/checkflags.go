@@ -62,7 +62,7 @@ func redacted(value string) string { return quoteArg(input.Redact(value)) }
 
 // repeatable reports whether a flag may be given several times.
 func repeatable(f cli.Flag) bool {
-	switch f := f.(type) {
+	switch f := bare(f).(type) {
 	case *cli.StringSliceFlag:
 		return true
 	case *cli.GenericFlag:
@@ -74,7 +74,7 @@ func repeatable(f cli.Flag) bool {
 
 // isPath reports whether a flag's value is a path, as its help says.
 func isPath(f cli.Flag) bool {
-	s, ok := f.(*cli.StringFlag)
+	s, ok := bare(f).(*cli.StringFlag)
 	if !ok {
 		return false
 	}

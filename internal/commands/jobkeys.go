@@ -97,7 +97,7 @@ func jobKey(f cli.Flag) (k job.Key, ok bool) {
 	if d, documented := f.(cli.DocGenerationFlag); documented {
 		k.Usage = d.GetUsage()
 	}
-	switch f.(type) {
+	switch bare(f).(type) {
 	case *cli.BoolFlag:
 		k.Kind = job.Bool
 	case *cli.IntFlag, *cli.Int64Flag:

@@ -32,7 +32,11 @@ func RunWith(runner *Runner, args []string, stdout, stderr io.Writer) int {
 	show := newDisplay(stderr)
 	interrupts := newInterrupts(show)
 	defer interrupts.close()
-	app := newApp(stdout, show, interrupts, &invocation{args: args[min(1, len(args)):]})
+	make := quickApp
+	if mayShowHelp(args) {
+		make = newApp
+	}
+	app := make(stdout, show, interrupts, &invocation{args: args[min(1, len(args)):]})
 	ctx := runner.offer(interrupts.hard, app)
 	if asksForCompletion(args) {
 		return exitCode(show, app.RunContext(ctx, args))
@@ -92,7 +96,14 @@ func init() {
 	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "show the version"} // -v is --verbose
 }
 
+// newApp is the command with all that its help has.
 func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocation) *cli.App {
+	app := ungrouped(stdout, show, interrupts, in)
+	group(app.Commands)
+	return app
+}
+
+func ungrouped(stdout io.Writer, show *display, interrupts *interrupts, in *invocation) *cli.App {
 	app := &cli.App{
 		Name:    "tsimport",
 		Version: versionText(debug.ReadBuildInfo()),
@@ -143,7 +154,6 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 		},
 	}
 	setUsageErrors(app)
-	group(app.Commands)
 	return app
 }
 

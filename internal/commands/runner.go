@@ -51,7 +51,7 @@ func (r *Runner) offer(ctx context.Context, app *cli.App) context.Context {
 	for _, name := range []string{"load", "copy"} {
 		c := findCommand(app.Commands, name)
 		for _, f := range c.Flags {
-			if s, ok := f.(*cli.StringFlag); ok && s.Name == "runner" {
+			if s, ok := bare(f).(*cli.StringFlag); ok && s.Name == "runner" {
 				s.Usage = fmt.Sprintf("--job-dir: run the stages by `RUNNER`: %s (docs/flink.md), or print what k8s needs (docs/kubernetes.md)", strings.Join(r.Names, " or "))
 			}
 		}
@@ -145,7 +145,7 @@ func Work(ctx context.Context, args []string, stderr io.Writer, do func(ctx cont
 	drain, stopGently := context.WithCancelCause(hard)
 	defer context.AfterFunc(ctx, func() { stopGently(context.Cause(ctx)) })()
 	interrupts := &interrupts{drain: drain, hard: hard, stopGently: stopGently, stop: stop, gentle: make(chan bool, 1)}
-	app := newApp(io.Discard, show, interrupts, nil)
+	app := quickApp(io.Discard, show, interrupts, nil)
 	full := withEnvironment(app, append([]string{os.Args[0], "work"}, args...))
 	return app.RunContext(context.WithValue(hard, doKey{}, do), full)
 }

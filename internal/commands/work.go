@@ -174,12 +174,12 @@ func workOn(c *cli.Context, interrupts *interrupts, show *display, resume bool) 
 			}
 		}
 	}
-	args, err := workArguments(newApp(c.App.Writer, show, interrupts, nil), p.Arguments, c)
+	args, err := workArguments(quickApp(c.App.Writer, show, interrupts, nil), p.Arguments, c)
 	if err != nil {
 		return err
 	}
 	in := &invocation{args: args, goOn: true}
-	app := newApp(c.App.Writer, show, interrupts, in)
+	app := quickApp(c.App.Writer, show, interrupts, in)
 	full, err := flagsFirst(app, append([]string{os.Args[0]}, args...))
 	if err != nil {
 		return err
