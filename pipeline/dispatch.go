@@ -71,10 +71,13 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 	d := &dispatcher{
 		cfg: cfg, report: report, input: input{flow: in, splits: in.Splits()},
 		lanes: newLanes(m, w, shares.Lanes, disk, checkpointer != nil, newCeilings(w, x.Size, cfg.Target.Client.RequestTimeout), a.hooks), annotations: x, flights: newFlights(w.Concurrency, shares.InFlight, cfg.Target.Client.RequestTimeout),
-		record: newTimelineRecorder(report, a.hooks.processors), checkpointer: checkpointer, files: f, disk: disk, survey: a.survey,
+		record: newTimelineRecorder(report, a.hooks.used()), checkpointer: checkpointer, files: f, disk: disk, survey: a.survey,
 		settling: settling{hold: from.hold, suspectUntil: from.suspectUntil}, stopper: newStopper(stopRead),
 	}
 	d.lanes.ceilings.share = a.share
+	for _, l := range a.looks {
+		d.record.meter.Before(l.from, l.to, l.used)
+	}
 	if f.repeatedRows != nil && w.Marks.LookFirst {
 		// What the load before has sent may be applied for that long, and a row must not be looked for before.
 		if until := time.Now().Add(w.Settle); until.After(d.settling.hold) {
@@ -345,7 +348,7 @@ func (d *dispatcher) dispatch(now time.Time) (next time.Duration, blocked bottle
 		if wait := d.lanes.ceilings.tables.wait(l, now, d.lanes.batchUnits(l)); wait > 0 {
 			if l.table == "" {
 				l.stale = true
-				return wait, bottleneck.Table
+				return wait, d.lanes.ceilings.tables.of("").word()
 			}
 			l.at, l.tableLimits = now.Add(wait), true // lanes of other tables may send
 			continue

@@ -45,6 +45,17 @@ const (
 // mayKeepFor is for how long requests may be sent since the moment that the last checkpoint describes.
 func (h *hooks) mayKeepFor() time.Duration { return cmp.Or(h.keptFor, keptFor) }
 
+// used returns what says which CPU seconds the load has used, or has waited for.
+func (h *hooks) used() func() float64 {
+	if h.processors != nil {
+		return h.processors
+	}
+	return func() float64 {
+		cpu, _ := Resources()
+		return cpu + processorWait()
+	}
+}
+
 // newPacer makes the pacer of a lane.
 func (h *hooks) newPacer(w *Write, alone bool) pacer {
 	if h.pacer != nil {

@@ -14,15 +14,8 @@ type ReportLimit struct {
 	Share   float64 `json:"share"` // of the time in which rows were read and written
 }
 
-// newMeter makes a meter of what limits the load. Each is told of its windows; used is what processors the load has used, nil to
-// measure that.
+// newMeter makes a meter of what limits the load. Each is told of its windows; used is what processors the load has used.
 func newMeter(each func(time.Time, *bottleneck.Spent), used func() float64) *bottleneck.Meter {
-	if used == nil {
-		used = func() float64 {
-			cpu, _ := Resources()
-			return cpu + processorWait()
-		}
-	}
 	return bottleneck.NewMeter(bottleneck.Options{Used: used, Processors: runtime.GOMAXPROCS(0), Each: each})
 }
 
@@ -59,6 +52,7 @@ func (d *dispatcher) limitedBy(now time.Time, blocked bottleneck.Word) (word bot
 		}
 		return bottleneck.Outage, false // an attempt without an answer may still land
 	}
+	d.lanes.ceilings.tables.look(now)
 	word = d.lanes.limitedBy(now, limits{
 		blocked: blocked, reading: !d.input.ended() && !d.input.waits && !d.lanes.queues.Saturated(), disk: d.disk.busy > 0,
 	})
@@ -146,10 +140,13 @@ func (s *lanes) holds(i int, l *lane, now time.Time, m *limits) (word bottleneck
 	case !l.asks:
 		return bottleneck.Link, many
 	case l.tableLimits && l.at.After(now):
-		return bottleneck.Table, many
+		return s.ceilings.tables.of(l.table).word(), many
 	case l.paced.After(now):
 		if rate := l.pacer.Rate(); rate > 0 {
 			many = many || float64(memory+again)*l.perRow >= rate*manySeconds
+		}
+		if s.ceilings.tables.of(l.table).limits {
+			return bottleneck.Table, many // its turn comes later, but it would wait all the same
 		}
 		return bottleneck.Partition, many
 	}

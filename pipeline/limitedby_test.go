@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -173,6 +174,45 @@ func TestALoadSaysWhatLimitsIt(t *testing.T) {
 				}
 				if now := bottleneck.Word(progress.LimitedBy.Load()); now == bottleneck.None {
 					t.Error("the progress says nothing")
+				}
+			})
+		})
+	}
+}
+
+// lateStream gives nothing for a while.
+type lateStream struct {
+	io.Reader
+	wait time.Duration
+}
+
+func (l *lateStream) Read(b []byte) (int, error) {
+	time.Sleep(l.wait)
+	l.wait = 0
+	return l.Reader.Read(b)
+}
+
+func TestAStreamThatComesLateIsLimitedByTheReader(t *testing.T) {
+	for name, stream := range map[string]io.Reader{
+		"nothing at first":  &lateStream{strings.NewReader(numbered("k", 100)), 20 * time.Second},
+		"a few rows before": io.MultiReader(strings.NewReader(numbered("k", 10)), &lateStream{strings.NewReader("k00010,10\n"), 20 * time.Second}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				cfg := w.config("-")
+				cfg.Read.Stdin = stream
+				progress := new(Progress)
+				cfg.Watch.Progress = progress
+				said := bottleneck.None
+				time.AfterFunc(10*time.Second, func() { said = bottleneck.Word(progress.LimitedBy.Load()) })
+				r := w.load(cfg)
+				if len(r.LimitedBy) == 0 || r.LimitedBy[0].By != "reader" || r.LimitedBy[0].Seconds < 20 || r.LimitedBy[0].Share < 0.9 {
+					t.Errorf("%+v in %.2f s", r.LimitedBy, r.Seconds)
+				}
+				if said != bottleneck.Reader {
+					t.Errorf("meanwhile the word is %v", said)
 				}
 			})
 		})

@@ -232,3 +232,33 @@ func TestRequestsThatNobodyAnswersAreAnOutage(t *testing.T) {
 		}
 	}
 }
+
+func TestATableThatWasFoundToLimitIsTheWordForLanesThatPaceThemselves(t *testing.T) {
+	now := time.Now()
+	paced, ready := laneState{rows: 200, paced: true}, laneState{rows: 200}
+	s := lanesOf(t, now, paced, paced, ready)
+	s.choose(now, true)
+	r := s.ceilings.tables.of("")
+	for _, step := range []struct {
+		name             string
+		on, trying, held bool
+		want             bottleneck.Word
+	}{
+		{"nothing is known of the table", false, false, false, bottleneck.Partition},
+		{"the first trial", true, true, true, bottleneck.Partition},
+		{"it was found", true, false, true, bottleneck.Table},
+		{"another trial", true, true, true, bottleneck.Table},
+		{"it holds nothing back", true, false, false, bottleneck.Partition},
+		{"it does again", true, false, true, bottleneck.Table},
+		{"it was given up", false, false, true, bottleneck.Partition},
+		{"another first trial", true, true, true, bottleneck.Partition},
+	} {
+		r.note(step.on, step.trying, step.held)
+		if got := s.limitedBy(now, limits{reading: true}); got != step.want {
+			t.Errorf("%s: %v, want %v", step.name, got, step.want)
+		}
+		if got := r.word(); r.limits && got != bottleneck.Table || !r.found && got != bottleneck.Partition {
+			t.Errorf("%s: a lane that waits for the table's rate: %v", step.name, got)
+		}
+	}
+}

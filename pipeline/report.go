@@ -273,6 +273,7 @@ type Progress struct {
 	Retried, Throttled atomic.Int64
 	BytesRead          atomic.Int64
 	BytesTotal         atomic.Int64 // -1 when a source is a stream
+	Limit              atomic.Int64 // records that are read at most; 0 is all
 	SlowestLeft        atomic.Int64 // ms that the slowest partition needs for the rows that wait for it; 0 unknown
 	Settling           atomic.Int64 // unix ms until which the load waits for attempts of unknown outcome
 	Swept              atomic.Int64 // rows that were sent more than once, of which surplus copies were looked for

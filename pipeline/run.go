@@ -8,6 +8,7 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline/bottleneck"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
 )
@@ -85,6 +86,7 @@ type attempt struct {
 	survey  *partitionPoller
 	raised  *RaisedWrite
 	share   *share // of limits that several loads keep together; nil without them
+	looks   []look
 
 	mostInputs int     // as in plan.Request
 	former     *Former // of a load that several processes do a part of each; nil is none
@@ -122,7 +124,7 @@ func (a *attempt) findResumePoint(ctx context.Context) (err error) {
 // makePlan decides everything that is decided before the first row.
 func (a *attempt) makePlan(gentle context.Context) (err error) {
 	request := a.cfg.Request()
-	request.Service, request.MostInputs = serviceTime(a.service.clock()), a.mostInputs
+	request.Service, request.MostInputs, request.OnLook = serviceTime(a.service.clock()), a.mostInputs, a.look
 	if a.cfg.Resume.Known != nil {
 		request.Selection, request.Chosen = a.cfg.Resume.Known, a.from.job.Chosen
 	}
@@ -140,6 +142,23 @@ func (a *attempt) makePlan(gentle context.Context) (err error) {
 		request.Order, a.cfg.Write.Order = plan.OrderNone, plan.OrderNone // keys are unique
 	}
 	return err
+}
+
+// look notes that the inputs are waited for until they were looked at.
+func (a *attempt) look() (looked func()) {
+	p, used := &a.cfg.Watch.Progress.LimitedBy, a.hooks.used()
+	from, before := time.Now(), used()
+	p.Store(uint32(bottleneck.Reader))
+	return func() {
+		p.Store(uint32(bottleneck.None))
+		a.looks = append(a.looks, look{from: from, to: time.Now(), used: used() - before})
+	}
+}
+
+// look is when the inputs were waited for before rows are asked for.
+type look struct {
+	from, to time.Time
+	used     float64 // CPU seconds that the process has used, or waited for
 }
 
 // checkPlan refuses a plan that cannot be compared with the table as asked, or that is not that of the run that is resumed.
@@ -200,6 +219,7 @@ func (a *attempt) announce() {
 		a.cfg.Resume.OnResume(r)
 	}
 	a.cfg.Watch.Progress.BytesTotal.Store(a.planned.Bytes)
+	a.cfg.Watch.Progress.Limit.Store(a.cfg.Limits.Records)
 	if a.cfg.Watch.OnPlan != nil {
 		a.cfg.Watch.OnPlan(a.planned)
 	}

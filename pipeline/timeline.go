@@ -59,7 +59,7 @@ type timelineRecorder struct {
 	read, rejected int64 // as far as they are counted
 }
 
-// newTimelineRecorder makes a recorder. Processors is what the load has used of them, nil to measure that.
+// newTimelineRecorder makes a recorder. Processors is what the load has used of them.
 func newTimelineRecorder(report *Report, processors func() float64) *timelineRecorder {
 	// What earlier attempts have read is none of this one's.
 	r := &timelineRecorder{report: report, read: report.Read, rejected: report.Rejected, points: timeline.New(time.Second, mostPoints, mergePoints), heat: timeline.NewHeat(time.Second, mostColumns)}

@@ -11,7 +11,7 @@ import (
 func TestTheTimelineCountsWhatTheLedgerDoes(t *testing.T) {
 	start := time.Now()
 	report := &Report{ReportTime: ReportTime{Started: start.UTC()}}
-	r := newTimelineRecorder(report, nil)
+	r := newTimelineRecorder(report, idle)
 	one := &lane{}
 	r.recut([]*lane{one}, partitioner.NewMap(nil))
 	report.Read, report.Rejected = 1000, 3
@@ -38,7 +38,7 @@ func TestTheTimelineCountsWhatTheLedgerDoes(t *testing.T) {
 func TestTheTimelineOfADayIsBounded(t *testing.T) {
 	start := time.Now()
 	report := &Report{ReportTime: ReportTime{Started: start}}
-	r := newTimelineRecorder(report, nil)
+	r := newTimelineRecorder(report, idle)
 	l := &lane{}
 	r.recut([]*lane{l}, partitioner.NewMap(nil))
 	for s := range 86400 {
@@ -57,7 +57,7 @@ func TestTheTimelineOfADayIsBounded(t *testing.T) {
 
 func BenchmarkRecorder(b *testing.B) {
 	start := time.Now()
-	r := newTimelineRecorder(&Report{ReportTime: ReportTime{Started: start}}, nil)
+	r := newTimelineRecorder(&Report{ReportTime: ReportTime{Started: start}}, idle)
 	l := &lane{}
 	r.recut([]*lane{l}, partitioner.NewMap(nil))
 	b.ReportAllocs()

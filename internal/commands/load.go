@@ -214,6 +214,7 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 	screen := newScreen(c, show, cfg.Watch.Monitor)
 	cfg.Watch.Progress = &screen.progress
 	cfg.Watch.OnPlan = screen.plan
+	screen.awaitInputs()
 	cfg.Watch.OnHotKey = screen.hotKey
 	if show.log != nil {
 		cfg.Watch.OnReject = screen.reject

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -48,6 +50,36 @@ func (s *screen) watch() {
 		case <-s.stopping:
 			return
 		}
+	}
+}
+
+// awaitInputs says, more and more seldom, that nothing has come of the inputs yet, until arrived or stop is called.
+func (s *screen) awaitInputs() {
+	if s.quiet {
+		return
+	}
+	s.stopped.Add(1)
+	arrived := make(chan struct{})
+	s.arrived = sync.OnceFunc(func() { close(arrived) })
+	go func() {
+		defer s.stopped.Done()
+		for wait := lineEvery; ; wait *= 2 {
+			select {
+			case <-time.After(wait):
+			case <-arrived:
+				return
+			case <-s.stopping:
+				return
+			}
+			s.noInput()
+		}
+	}()
+}
+
+// noInput says that the inputs are waited for, if they are.
+func (s *screen) noInput() {
+	if w := bottleneck.Word(s.progress.LimitedBy.Load()); w != bottleneck.None {
+		s.line("no rows yet after %v: the inputs are being opened and sampled (limited by %v)", round(time.Since(s.start)), w)
 	}
 }
 
@@ -110,6 +142,9 @@ func (s *screen) moveBar(bar *progressbar.ProgressBar) {
 	// A bar that is full ends, but rows are still being written then.
 	done := s.bytesDone()
 	if total := s.progress.BytesTotal.Load(); total > 0 {
+		if limit := s.progress.Limit.Load(); limit > 0 {
+			done = max(done, int64(float64(total)*float64(s.recordsDone())/float64(limit)))
+		}
 		done = min(done, total-1)
 	}
 	_ = bar.Set64(done)
@@ -119,11 +154,16 @@ func (s *screen) moveBar(bar *progressbar.ProgressBar) {
 // rows wait in lanes.
 func (s *screen) bytesDone() int64 {
 	p := &s.progress
-	bytes, read := p.BytesRead.Load(), p.Read.Load()
+	return doneOf(p.BytesRead.Load(), s.recordsDone(), p.Read.Load())
+}
+
+// recordsDone is how many records are final. A dry run is done with those that it has read.
+func (s *screen) recordsDone() int64 {
+	p := &s.progress
 	if s.dryRun {
-		return bytes
+		return p.Read.Load()
 	}
-	return doneOf(bytes, p.Written.Load()+p.Rejected.Load()+p.Superseded.Load()+p.ConditionFailed.Load()+p.Archived.Load(), read)
+	return p.Written.Load() + p.Rejected.Load() + p.Superseded.Load() + p.ConditionFailed.Load() + p.Archived.Load()
 }
 
 // doneOf is the part of the bytes read that belongs to records that are final.
@@ -140,32 +180,51 @@ const lookBack = 10 * time.Second
 
 // mark is how much of the input was done at a time.
 type mark struct {
-	at   time.Time
-	done int64
+	at      time.Time
+	done    int64 // bytes
+	records int64
 }
 
 // left says how long the load will still take if it continues as in the last seconds, at least as long as the slowest
 // partition needs for its rows; nothing as long as nobody knows.
 func (s *screen) left(now time.Time) string {
-	total, done := s.progress.BytesTotal.Load(), s.bytesDone()
-	s.marks = append(s.marks, mark{now, done})
+	total, limit := s.progress.BytesTotal.Load(), s.progress.Limit.Load()
+	to := mark{now, s.bytesDone(), s.recordsDone()}
+	if total <= 0 && limit <= 0 {
+		return ""
+	}
+	s.marks = append(s.marks, to)
 	for len(s.marks) > 1 && now.Sub(s.marks[1].at) >= lookBack {
 		s.marks = s.marks[1:]
 	}
 	// Before that the load has begun with what earlier attempts had done.
-	from := mark{at: s.start, done: s.done}
+	from := mark{at: s.start, done: s.done, records: s.final}
 	if now.Sub(s.start) >= lookBack {
 		from = s.marks[0]
 	}
-	left := time.Duration(s.progress.SlowestLeft.Load()) * time.Millisecond
-	if done > from.done {
-		left = max(left, time.Duration(float64(now.Sub(from.at))*float64(total-done)/float64(done-from.done)))
+	passed, slowest := float64(now.Sub(from.at)), time.Duration(s.progress.SlowestLeft.Load())*time.Millisecond
+	left := time.Duration(math.MaxInt64)
+	// The load ends with the input or with its last record that is to be read.
+	for _, part := range []struct{ from, to, all int64 }{{from.done, to.done, total}, {from.records, to.records, limit}} {
+		switch {
+		case part.all <= 0:
+		case part.to >= part.all:
+			return ""
+		case part.to > part.from:
+			left = min(left, time.Duration(min(passed*float64(part.all-part.to)/float64(part.to-part.from), longestLeft)))
+		}
 	}
-	if left == 0 || done >= total {
+	if left == math.MaxInt64 {
+		left = 0
+	}
+	if left = max(left, slowest); left == 0 {
 		return ""
 	}
 	return fmt.Sprintf(", about %v left", round(left))
 }
+
+// longestLeft bounds an estimate.
+const longestLeft = float64(10 * 365 * 24 * time.Hour)
 
 func (s *screen) counts() string {
 	p := &s.progress
@@ -201,13 +260,15 @@ func (s *screen) counts() string {
 func (s *screen) progressText() string {
 	p := &s.progress
 	text := s.counts()
-	read, total := p.BytesRead.Load(), p.BytesTotal.Load()
+	read, total, limit := p.BytesRead.Load(), p.BytesTotal.Load(), p.Limit.Load()
 	text += fmt.Sprintf(", %s read", byteText(read))
-	if total > 0 {
+	if total > 0 && limit <= 0 {
 		text += fmt.Sprintf(" of %s (%d%%)", byteText(total), read*100/total)
-		text += s.left(time.Now())
 	}
-	return text
+	if limit > 0 {
+		text += fmt.Sprintf(", %s of at most %s records", grouped(p.Read.Load()), grouped(limit))
+	}
+	return text + s.left(time.Now())
 }
 
 // stop ends the progress display.

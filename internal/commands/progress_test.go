@@ -1,11 +1,14 @@
 package commands
 
 import (
+	"bytes"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tsimport/pipeline"
+	"tsimport/pipeline/bottleneck"
 )
 
 func TestProgressCountsFinalRowsNotReadOnes(t *testing.T) {
@@ -106,4 +109,60 @@ func TestABarWithLanesIsPainted(t *testing.T) {
 	if lines := screenOf(t, out.String(), 60); len(lines) != 1 {
 		t.Errorf("without --verbose:\n%s", strings.Join(lines, "\n"))
 	}
+}
+
+func TestTheTimeLeftOfALoadWithALimitIsThatOfItsRecords(t *testing.T) {
+	s := &screen{start: time.Now(), quiet: true}
+	s.resume(pipeline.Resumed{Written: 100, Final: 100, Read: 100, BytesRead: 1000})
+	p := &s.progress
+	p.BytesRead.Store(4000)
+	p.Read.Store(400)
+	p.Written.Store(350)
+	p.Rejected.Store(50)
+	for _, tt := range []struct {
+		name         string
+		total, limit int64
+		want         string
+	}{
+		{"the whole input", 1_000_000, 0, ", about 5m32s left"},
+		{"the first records", 1_000_000, 1000, ", about 2s left"},
+		{"the first records of a stream", -1, 1000, ", about 2s left"},
+		{"a stream", -1, 0, ""},
+		{"fewer records than the limit", 10_000, 1_000_000, ", about 2s left"},
+		{"all that are to be read", 1_000_000, 400, ""},
+	} {
+		p.BytesTotal.Store(tt.total)
+		p.Limit.Store(tt.limit)
+		if got := s.left(s.start.Add(time.Second)); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+		s.marks = nil
+	}
+	p.Limit.Store(1000)
+	if text := s.progressText(); !strings.Contains(text, "3.9 KiB read, 400 of at most 1,000 records") {
+		t.Errorf("shown: %s", text)
+	}
+}
+
+func TestALoadWhoseInputComesLateSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var shown bytes.Buffer
+		s := &screen{w: newDisplay(&shown), start: time.Now(), stopping: make(chan struct{})}
+		s.awaitInputs()
+		time.Sleep(6 * time.Second) // of virtual time
+		synctest.Wait()
+		if shown.Len() > 0 {
+			t.Errorf("nobody waits for an input: %s", shown.String())
+		}
+		s.progress.LimitedBy.Store(uint32(bottleneck.Reader))
+		time.Sleep(60 * time.Second)
+		synctest.Wait()
+		s.arrived()
+		s.stop()
+		const want = "tsimport: no rows yet after 15s: the inputs are being opened and sampled (limited by reader)\n" +
+			"tsimport: no rows yet after 35s: the inputs are being opened and sampled (limited by reader)\n"
+		if shown.String() != want {
+			t.Errorf("shown:\n%s\nwant:\n%s", shown.String(), want)
+		}
+	})
 }

@@ -33,8 +33,10 @@ type screen struct {
 	start    time.Time
 	written  int64  // rows, before this attempt
 	done     int64  // bytes of the input, before this attempt
+	final    int64  // records, before this attempt
 	marks    []mark // of the last seconds
 	stopping chan struct{}
+	arrived  func() // ends awaitInputs
 	stopped  sync.WaitGroup
 
 	mu       sync.Mutex
@@ -61,6 +63,9 @@ func (s *screen) plan(p *plan.Plan) {
 	}
 	for _, w := range p.Warnings {
 		s.line("warning: %s", w)
+	}
+	if s.arrived != nil {
+		s.arrived()
 	}
 	s.existed = !p.Create
 	verb := "table"
@@ -101,7 +106,7 @@ func allOr(share float64) string {
 
 // resume says what a load resumes with.
 func (s *screen) resume(r pipeline.Resumed) {
-	s.written, s.done = r.Written, doneOf(r.BytesRead, r.Final, r.Read)
+	s.written, s.done, s.final = r.Written, doneOf(r.BytesRead, r.Final, r.Read), r.Final
 	s.line("resuming run %s: %s of %s rows read are final (attempt %d, begun %s; --fresh starts over)",
 		r.RunDir, grouped(r.Final), grouped(r.Read), r.Attempt, r.Since.Local().Format("2006-01-02 15:04:05"))
 	if n := len(r.Rereads); n > 0 {

@@ -76,6 +76,30 @@ func (m *Meter) Note(now time.Time, w Word, unsure bool) {
 	}
 }
 
+// Before adds time before the first Note in which the inputs were waited for, and the CPU seconds that the process has used of it. Less
+// than a window is not worth a word.
+func (m *Meter) Before(from, to time.Time, used float64) {
+	passed := to.Sub(from)
+	if passed < window {
+		return
+	}
+	w := Reader
+	if m.exhausted(used, passed) {
+		w = CPU
+	}
+	m.total[w] += passed
+	for at := from; m.o.Each != nil && at.Before(to); at = at.Add(window) {
+		var s Spent
+		s[w] = min(window, to.Sub(at))
+		m.o.Each(at, &s)
+	}
+}
+
+// exhausted reports whether the process has used all processors for a while.
+func (m *Meter) exhausted(used float64, d time.Duration) bool {
+	return used >= saturated*d.Seconds()*float64(max(1, m.o.Processors))
+}
+
 // End ends the last window.
 func (m *Meter) End(now time.Time) {
 	if !m.at.IsZero() {
@@ -99,7 +123,7 @@ func (m *Meter) end(now time.Time) {
 		return
 	}
 	used := m.cpu()
-	if used-m.used >= saturated*passed.Seconds()*float64(max(1, m.o.Processors)) {
+	if m.exhausted(used-m.used, passed) {
 		for w, d := range m.maybe {
 			m.spent[w] -= d
 			m.spent[CPU] += d

@@ -2,6 +2,7 @@ package bottleneck
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 )
@@ -140,5 +141,37 @@ func TestEveryWordHasATextAReasonAndAnAdvice(t *testing.T) {
 	}
 	if Parse("") != None || Parse("nothing") != None {
 		t.Error("a word was made of nothing")
+	}
+}
+
+func TestWaitingForTheInputsBeforeTheFirstNoteCounts(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		seconds int
+		used    float64 // of two processors
+		want    []Part
+	}{
+		{"an input that comes late", 3, 1, []Part{{Reader, 3, 0.75}, {Link, 1, 0.25}}},
+		{"one that takes all processors", 3, 6, []Part{{CPU, 3, 0.75}, {Link, 1, 0.25}}},
+		{"one that comes at once", 0, 0, []Part{{Link, 1, 1}}},
+	} {
+		var told Spent
+		var last time.Time
+		m := NewMeter(Options{Processors: 2, Used: func() float64 { return 0 }, Each: func(begun time.Time, s *Spent) {
+			if begun.Before(last) {
+				t.Errorf("%s: %v is told after %v", tt.name, begun, last)
+			}
+			last = begun
+			told.Add(s)
+		}})
+		m.Before(at(-1000*tt.seconds-300), at(-300), tt.used)
+		m.Note(at(0), Link, false)
+		m.End(at(1000))
+		if got := m.Parts(); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+		if told != m.total {
+			t.Errorf("%s: told %v, want %v", tt.name, told, m.total)
+		}
 	}
 }

@@ -104,7 +104,7 @@ func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 	steps := []func() error{
 		p.checkFlags,
 		p.settleTables,
-		func() error { return p.openInputs(ctx) },
+		p.looking(func() error { return p.openInputs(ctx) }),
 		func() error { return p.describeTable(admin) },
 		func() error { return p.checkWholeRows(admin) },
 		p.checkLive,
@@ -116,7 +116,7 @@ func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 		p.checkSchema,
 		p.checkWhen,
 		p.checkMemory,
-		p.infer,
+		p.looking(p.infer),
 		p.compute,
 		p.checkCounts,
 		p.compileTables,
@@ -136,6 +136,17 @@ func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 	}
 	p.warn()
 	return p.plan, nil
+}
+
+// looking is a step that waits for the inputs.
+func (p *planner) looking(step func() error) func() error {
+	if p.request.OnLook == nil {
+		return step
+	}
+	return func() error {
+		defer p.request.OnLook()()
+		return step()
+	}
 }
 
 // Close closes the inputs.

@@ -43,6 +43,8 @@ type Request struct {
 	// machine's time.
 	Service func() (earliest, latest time.Time)
 	Keep    Keep
+	// OnLook is called before the inputs are opened or sampled, and what it returns afterwards: they may take their time. May be nil.
+	OnLook func() (looked func())
 	// RejectedKeys says that the keys of rejected records are wanted, where they can be read.
 	RejectedKeys bool
 	// Of tables with an auto-increment key column: the attribute that rows are recognised by ("" takes DefaultMarkColumn), or
