@@ -2,6 +2,8 @@ package job
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -9,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"tsimport/internal/table"
 )
 
 // placeholder is a part of a name that stands for what is found in the names of inputs.
@@ -42,8 +46,15 @@ func (d *document) checkName(name string, line int) error {
 	return nil
 }
 
+// Found is an input that a pattern names.
+type Found struct {
+	Name string // as from gives it
+	// Table is the name of a table of a database, "" for a file. A load that cannot be made of one keeps no other from running.
+	Table string
+}
+
 // Finder finds the inputs of a load that a pattern names.
-type Finder func(ctx context.Context, l *Single, pattern string) (names []string, err error)
+type Finder func(ctx context.Context, l *Single, pattern string) ([]Found, error)
 
 // NoInputError says that a name such as {table} has nothing to stand for.
 type NoInputError struct{ Cause *Error }
@@ -102,7 +113,8 @@ func (s *Single) expand(ctx context.Context, file string, lookup Lookup, find Fi
 		return nil, err
 	}
 	patterns := map[string]map[int]bool{} // by value: those of from that it was found by
-	holes := 0
+	holes, leftOut := 0, false
+	var refused []Found
 	for i, pattern := range resolved.From {
 		if !strings.Contains(pattern, hole) {
 			continue
@@ -112,10 +124,18 @@ func (s *Single) expand(ctx context.Context, file string, lookup Lookup, find Fi
 		if err != nil {
 			return nil, err
 		}
-		for _, name := range names {
-			value, err := valueOf(pattern, hole, name)
-			if err != nil {
+		for _, one := range names {
+			value, err := valueOf(pattern, hole, one.Name)
+			if s.leavesOut(value, one.Table) {
+				leftOut = true
+				continue
+			}
+			switch {
+			case err != nil && one.Table == "":
 				return nil, fail("%v", err)
+			case err != nil:
+				refused = append(refused, one)
+				continue
 			}
 			if patterns[value] == nil {
 				patterns[value] = map[int]bool{}
@@ -126,14 +146,77 @@ func (s *Single) expand(ctx context.Context, file string, lookup Lookup, find Fi
 	switch {
 	case holes == 0:
 		return nil, fail("from has no %s in it, so nothing says what it stands for", hole)
-	case len(patterns) == 0:
+	case len(patterns)+len(refused) == 0 && leftOut:
+		return nil, &NoInputError{&Error{file, s.line, fmt.Sprintf("load %s: except leaves out all that from finds", s.Name)}}
+	case len(patterns)+len(refused) == 0:
 		return nil, &NoInputError{&Error{file, s.line, fmt.Sprintf("load %s: no input has a name such as %s", s.Name, strings.Join(resolved.From, ", "))}}
 	}
 	var made []Single
 	for _, value := range slices.Sorted(maps.Keys(patterns)) {
-		made = append(made, s.with(hole, value, patterns[value]))
+		made = append(made, s.checked(s.with(hole, value, patterns[value]), value, made))
+	}
+	for _, one := range refused {
+		name := freeName(strings.ReplaceAll(s.Name, hole, one.Table), made)
+		l := s.with(hole, name, nil)
+		l.Name = name
+		l.Refused = fmt.Sprintf("%s stands for letters, digits, _ and -, not for the table %s; %s", hole, one.Table, apart(one.Table))
+		made = append(made, l)
 	}
 	return made, nil
+}
+
+// leavesOut reports whether except names a value, or the table that it is the name of.
+func (s *Single) leavesOut(value, table string) bool {
+	return slices.ContainsFunc(s.except, func(pattern string) bool {
+		whole := regexp.MustCompile(`(?s)^` + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, `.*`) + `$`)
+		return value != "" && whole.MatchString(value) || table != "" && whole.MatchString(table)
+	})
+}
+
+// apart says how a table is loaded that the loads of a pattern are not made for.
+func apart(name string) string {
+	quoted, _ := json.Marshal(name) // a string always marshals
+	return fmt.Sprintf("leave it out with except: [%s]; to load it, give it a load of its own with another name and table:", quoted)
+}
+
+// checked is a load that was made for a value after others, refused if one of them has its name or if there is no such name of a load or table.
+func (s *Single) checked(l Single, value string, made []Single) Single {
+	var why error
+	if at := l.Table(); !strings.ContainsAny(at, "{$:") { // periods, variables, addresses
+		why = table.CheckTableName(at)
+	}
+	if !IsName(l.Name) {
+		why = errors.New("that is not a name of a load: letters, digits, _, - and ., of which the first is not - or ., and not that of a file of the job's folder")
+	}
+	if free := freeName(l.Name, made); free != l.Name {
+		if why == nil {
+			why = errors.New("another load's name has the same letters, and their run folders would be one where names differ in nothing but case")
+		}
+		l.Name = free
+	}
+	if why != nil {
+		l.Refused = fmt.Sprintf("%s: %v; %s", value, why, apart(value))
+	}
+	return l
+}
+
+// freeName makes a name of a load of a text, which none of those that were made has.
+func freeName(text string, made []Single) string {
+	name := []byte(text)
+	for i, c := range name {
+		if !loadName.Match([]byte{'x', c}) || i == 0 && !loadName.Match([]byte{c}) {
+			name[i] = '_'
+		}
+	}
+	base := string(name[:min(len(name), 200)])
+	taken := func(name string) bool {
+		return !IsName(name) || slices.ContainsFunc(made, func(l Single) bool { return strings.EqualFold(l.Name, name) })
+	}
+	free := base
+	for n := 2; taken(free); n++ {
+		free = fmt.Sprintf("%s-%d", base, n)
+	}
+	return free
 }
 
 // with is the load for one value, which reads the patterns that it was found by and those that have no placeholder.

@@ -35,7 +35,10 @@ type Single struct {
 	From     []string  `json:"from,omitempty"`
 	Settings []Setting `json:"settings"`
 	After    []string  `json:"after,omitempty"`
-	line     int
+	// Refused says why a load that Expand made cannot be run; the others can.
+	Refused string   `json:"refused,omitempty"`
+	except  []string // what the part in braces does not stand for
+	line    int
 }
 
 // Setting is a key with its values: as many as the flag is given times.
@@ -182,7 +185,7 @@ func (r *fileReader) defaults(n *yaml.Node) error {
 		return err
 	}
 	for _, e := range all {
-		if e.name == keyTable || e.name == keyFrom || e.name == keyAfter || e.name == keyCommand {
+		if e.name == keyTable || e.name == keyFrom || e.name == keyAfter || e.name == keyExcept || e.name == keyCommand {
 			return r.errorf(e.line, "%s: it says what one load is; put it into the load", e.name)
 		}
 		if err := r.add(e, ""); err != nil {
@@ -307,6 +310,8 @@ func (r *fileReader) load(e entry) (l Single, err error) {
 		return l, r.errorf(l.line, "load %s: from is missing: what it reads", l.Name)
 	case l.Command == Copy && len(l.From) != 1:
 		return l, r.errorf(l.line, "load %s: from: a copy reads one table", l.Name)
+	case len(l.except) > 0 && placeholder.FindString(l.Name) == "":
+		return l, r.errorf(l.line, "load %s: except: the name has no part such as {table} that could stand for something", l.Name)
 	case slices.Contains(l.From, "-"):
 		return l, r.errorf(l.line, "load %s: from: standard input cannot be read again when the job is resumed; name a file", l.Name)
 	}
@@ -317,15 +322,18 @@ func (r *fileReader) loadKey(l *Single, e entry) error {
 	switch e.name {
 	case keyCommand:
 		return nil
-	case keyFrom, keyAfter:
+	case keyFrom, keyAfter, keyExcept:
 		if isNull(e.value) {
 			return nil
 		}
 		s, err := r.setting(e, Key{Name: e.name, Kind: List})
-		if e.name == keyFrom {
+		switch e.name {
+		case keyFrom:
 			l.From = s.Values
-		} else {
+		case keyAfter:
 			l.After = s.Values
+		default:
+			l.except = s.Values
 		}
 		return err
 	}
@@ -334,7 +342,7 @@ func (r *fileReader) loadKey(l *Single, e entry) error {
 		if _, other := r.vocabulary.any(e.name); other {
 			return r.errorf(e.line, "%s: tsimport %s has no flag --%s", e.name, l.Command, e.name)
 		}
-		return r.unknown(e, "load "+l.Name, append(r.vocabulary.names(l.Command), keyFrom, keyAfter, keyCommand))
+		return r.unknown(e, "load "+l.Name, append(r.vocabulary.names(l.Command), keyFrom, keyAfter, keyExcept, keyCommand))
 	}
 	if k.OfJob {
 		return r.errorf(e.line, "%s: all loads of the job have it together; put it into defaults", e.name)

@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"errors"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -27,11 +28,15 @@ func noVariables(string) (string, bool) { return "", false }
 
 // inputsOf finds names as a file system with these would, of patterns that have one star.
 func inputsOf(names ...string) Finder {
-	return func(_ context.Context, _ *Single, pattern string) (found []string, err error) {
+	return func(_ context.Context, _ *Single, pattern string) (found []Found, err error) {
 		before, after, _ := strings.Cut(pattern, "*")
 		for _, n := range names {
 			if strings.HasPrefix(n, before) && strings.HasSuffix(n, after[strings.LastIndexByte(after, '*')+1:]) {
-				found = append(found, n)
+				one := Found{Name: n}
+				if _, table, ok := strings.Cut(n, "table="); ok {
+					one.Table, _ = url.QueryUnescape(table)
+				}
+				found = append(found, one)
 			}
 		}
 		return found, nil

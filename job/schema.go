@@ -51,7 +51,7 @@ func (v *Vocabulary) Schema() ([]byte, error) {
 		case Export:
 			required = append(required, "output")
 		default:
-			properties[keyFrom] = list
+			properties[keyFrom], properties[keyExcept] = list, schema{"anyOf": []any{list, null}}
 			required = append(required, keyFrom)
 		}
 		if command == Load {

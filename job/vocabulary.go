@@ -48,6 +48,7 @@ const (
 const (
 	keyFrom    = "from"
 	keyAfter   = "after"
+	keyExcept  = "except"
 	keyCommand = "command"
 	keyTable   = "table"
 )

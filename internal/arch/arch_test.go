@@ -77,7 +77,7 @@ var arrows = map[string][]string{
 		"verify",
 	},
 	"job/datax":         {"internal/tablestore/address", "job"},
-	"job":               {"internal/suggest", "internal/atomicfile", "internal/exitcode", "pipeline/rundir", "reader/input"},
+	"job":               {"internal/suggest", "internal/table", "internal/atomicfile", "internal/exitcode", "pipeline/rundir", "reader/input"},
 	"knownfiles":        {"internal/exitcode", "internal/jobdir", "reader/input"},
 	"advise":            {"advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "internal/table", "reader/source"},
 	"lifecycle":         {"internal/table"},

@@ -49,9 +49,10 @@ func exportCommand() *cli.Command {
 
 func export(c *cli.Context) (err error) {
 	name, format := c.String("table"), exportFormat(c)
+	if err := checkTable(name); err != nil {
+		return err
+	}
 	switch {
-	case name == "":
-		return usagef("no table: give --table")
 	case c.Args().Present():
 		return usagef("export takes no file names (%q); the output is named with -o", c.Args().First())
 	case format != exporting.CSV && format != exporting.JSONL && format != exporting.Parquet && format != formatArchive:

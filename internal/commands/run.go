@@ -137,7 +137,7 @@ func readJobFile(c *cli.Context, interrupts *interrupts) (*job.File, error) {
 		return nil, jobError(fileError(err))
 	}
 	overrideJob(c, file, vocabulary)
-	find := func(ctx context.Context, l *job.Single, pattern string) ([]string, error) {
+	find := func(ctx context.Context, l *job.Single, pattern string) ([]job.Found, error) {
 		if isSQL(pattern) {
 			return tableAddresses(ctx, pattern)
 		}
@@ -150,9 +150,9 @@ func readJobFile(c *cli.Context, interrupts *interrupts) (*job.File, error) {
 		case err != nil:
 			return nil, err
 		}
-		var found []string
+		var found []job.Found
 		for i := range set.Items {
-			found = append(found, set.Items[i].Name)
+			found = append(found, job.Found{Name: set.Items[i].Name})
 		}
 		return found, nil
 	}
@@ -374,6 +374,9 @@ func (o *jobRunner) run(_ context.Context, s *job.State) job.Outcome {
 
 // command runs the command that a load is.
 func (o *jobRunner) command(ctx context.Context, s *job.State, in *invocation, show *display, interrupts *interrupts) error {
+	if s.Refused != "" {
+		return usagef("%s", s.Refused)
+	}
 	resolved, err := s.Resolve(o.record.File, os.LookupEnv)
 	if err != nil {
 		return jobError(err)

@@ -177,6 +177,9 @@ func (l *sqlLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *target,
 	if cfg.Target.Table == "" {
 		return nil // the load says so
 	}
+	if err := checkTable(cfg.Target.Table); err != nil {
+		return err
+	}
 	columns, key, err := l.origin.Describe(interrupts.drain)
 	if input.Passing(err) {
 		return err // the server may answer the next time

@@ -93,8 +93,8 @@ func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invoca
 	if err != nil {
 		return err
 	}
-	if cfg.Load.Target.Table == "" {
-		return usagef("no table: give --table")
+	if err := checkTable(cfg.Load.Target.Table); err != nil {
+		return err
 	}
 	noSync, err := parseSync(c.String("sync"))
 	if err != nil {

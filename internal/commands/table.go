@@ -11,6 +11,7 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline/plan"
 )
 
 func tableCommand() *cli.Command {
@@ -69,6 +70,17 @@ func withAdmin(c *cli.Context, a access, f func(*client.Admin, *target) error) (
 		return usagef("%v", err)
 	}
 	return f(&client.Admin{Client: sdk, Context: c.Context, Connection: connection}, t)
+}
+
+// checkTable refuses the name of a table that there cannot be; of one that differs by row, the load says so.
+func checkTable(name string) error {
+	if name == "" {
+		return usagef("no table: give --table")
+	}
+	if err := table.CheckTableName(name); err != nil && !plan.IsTemplate(name) {
+		return usagef("%v; give another with --table", err)
+	}
+	return nil
 }
 
 // tableName is the table a command is about, by flag or by argument.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/job"
 	"tsimport/reader/mysql"
 	"tsimport/reader/postgres"
 	"tsimport/reader/sqlite"
@@ -57,18 +58,18 @@ func listTables(ctx context.Context, arg string) ([]sqltable.Listed, error) {
 	return postgres.List(ctx, arg)
 }
 
-// tableAddresses are the addresses of the tables that a pattern finds, without views.
-func tableAddresses(ctx context.Context, pattern string) (names []string, err error) {
+// tableAddresses are the tables that a pattern finds, without views.
+func tableAddresses(ctx context.Context, pattern string) (found []job.Found, err error) {
 	all, err := listTables(ctx, pattern)
 	if err != nil {
 		return nil, usagef("%v", err)
 	}
 	for _, one := range all {
 		if one.Kind == "table" {
-			names = append(names, one.Address)
+			found = append(found, job.Found{Name: one.Address, Table: one.Table})
 		}
 	}
-	return names, nil
+	return found, nil
 }
 
 func writeTables(w io.Writer, found []sqltable.Listed) error {

@@ -166,8 +166,8 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 		}
 		return verifyArchive(c, interrupts, &cfg, o, show)
 	}
-	if cfg.Target.Table == "" {
-		return usagef("no table: give --table")
+	if err := checkTable(cfg.Target.Table); err != nil {
+		return err
 	}
 	t, err := openTarget(load, access{readOnly: true}, show)
 	if err != nil {
