@@ -18,12 +18,16 @@ import (
 // placeholder is a part of a name that stands for what is found in the names of inputs.
 var placeholder = regexp.MustCompile(`\{([a-z][a-z0-9_]*)\}`)
 
-// loadName is what a load may be called: a folder has the name, too.
-var loadName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}$`)
+// loadName is what a load may be called, in maxLoadName characters: a folder has the name, too.
+var loadName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+
+const maxLoadName = 255
+
+func isLoadName(name string) bool { return len(name) <= maxLoadName && loadName.MatchString(name) }
 
 // IsName reports whether a load may be called so.
 func IsName(name string) bool {
-	return loadName.MatchString(name) && !slices.Contains(reserved, strings.ToLower(name))
+	return isLoadName(name) && !slices.Contains(reserved, strings.ToLower(name))
 }
 
 // found is what a placeholder may stand for.
@@ -37,7 +41,7 @@ func (d *document) checkName(name string, line int) error {
 	if len(parts) > 1 {
 		return d.errorf(line, "load %s: want one part in braces at most", quoted(name))
 	}
-	if plain := placeholder.ReplaceAllString(name, "x"); !loadName.MatchString(plain) {
+	if plain := placeholder.ReplaceAllString(name, "x"); !isLoadName(plain) {
 		return d.errorf(line, "load %s: a name has letters, digits, _, - and . in it, and perhaps one part such as {table}", quoted(name))
 	}
 	if slices.Contains(reserved, strings.ToLower(name)) {

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"io"
 	"strconv"
+	"sync"
 
 	"tsimport/advise"
 	"tsimport/advise/simulate"
@@ -15,14 +16,17 @@ import (
 //go:embed page.html
 var text string
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{
+// page is made when it is needed: most commands write none.
+var page = sync.OnceValue(func() *template.Template { return template.Must(template.New("page").Funcs(functions).Parse(text)) })
+
+var functions = template.FuncMap{
 	"percent": func(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) },
 	"grouped": grouped,
 	"size":    size,
 	"width":   func(share float64) string { return strconv.FormatFloat(max(0.5, 100*share), 'f', 1, 64) },
 	"class":   class,
 	"int64":   func(n int) int64 { return int64(n) },
-}).Parse(text))
+}
 
 // Write writes the page.
 func Write(w io.Writer, r *advise.Report) error {
@@ -30,7 +34,7 @@ func Write(w io.Writer, r *advise.Report) error {
 	for _, c := range r.Candidates {
 		v.Cards = append(v.Cards, card{Candidate: c, Maps: maps(c)})
 	}
-	if err := page.Execute(w, v); err != nil {
+	if err := page().Execute(w, v); err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}
 	return nil

@@ -51,7 +51,7 @@ func limitMemory(memory int64, embedded bool) {
 	debug.SetMemoryLimit(limit)
 	// Garbage of large records is most of what a small load takes, and the collector overshoots on a busy machine.
 	if memory < smallMemory && os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(25)
+		collectAt(25)
 	}
 }
 

@@ -191,7 +191,7 @@ func workOn(c *cli.Context, interrupts *interrupts, show *display, resume bool) 
 // whose small heaps are collected again and again.
 func collectLate(memory int64) {
 	if memory >= 4*smallMemory && os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
+		collectAt(400)
 	}
 }
 

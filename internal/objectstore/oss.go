@@ -32,8 +32,8 @@ const (
 // regionInHost finds the region in the name of a public, internal or dual-stack endpoint.
 var regionInHost = regexp.MustCompile(`^(?:oss-([a-z]+-[a-z0-9-]+?)(?:-internal)?|([a-z]+-[a-z0-9-]+)\.oss)\.aliyuncs\.com$`)
 
-// ossBucket is OSS's rule for names of buckets.
-var ossBucket = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$`)
+// ossBucket is OSS's rule for names of buckets, of 3 to 63 bytes.
+var ossBucket = regexp.MustCompile(`^[a-z0-9][a-z0-9-]+[a-z0-9]$`)
 
 type ossService struct{ client *oss.Client }
 

@@ -26,8 +26,8 @@ type S3 struct {
 	Region   string // "" takes AWS_REGION; with an endpoint us-east-1 where none is known, as compatible stores ignore it
 }
 
-// s3Bucket is S3's rule for names of buckets, and what older ones may have.
-var s3Bucket = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]$`)
+// s3Bucket is S3's rule for names of buckets of 3 to 63 bytes, and what older ones may have.
+var s3Bucket = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]+[A-Za-z0-9]$`)
 
 type s3Service struct{ client *s3.Client }
 

@@ -44,7 +44,7 @@ func CheckBucket(scheme, name string) string {
 	if scheme == "s3" {
 		rule = s3Bucket
 	}
-	if !rule.MatchString(name) {
+	if len(name) > 63 || !rule.MatchString(name) {
 		return "is not a bucket name"
 	}
 	return ""

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"sync"
 )
 
 // Page is what is shown, from top to bottom.
@@ -106,14 +107,17 @@ var uplotCSS string
 const languageJS = `try { new Intl.NumberFormat(navigator.language) } catch (e) { Object.defineProperty(navigator, "language", { value: "en" }) }
 `
 
-var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"script": func() template.JS { return template.JS(languageJS + uplotJS + "\n" + pageJS) },
-	"style":  func() template.CSS { return template.CSS(uplotCSS) },
-}).Parse(pageHTML))
+// pageTemplate is made when it is needed: most commands write no page.
+var pageTemplate = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("page").Funcs(template.FuncMap{
+		"script": func() template.JS { return template.JS(languageJS + uplotJS + "\n" + pageJS) },
+		"style":  func() template.CSS { return template.CSS(uplotCSS) },
+	}).Parse(pageHTML))
+})
 
 // Write writes the page.
 func Write(w io.Writer, p *Page) error {
-	if err := pageTemplate.Execute(w, view{Page: p, Data: dataOf(p)}); err != nil {
+	if err := pageTemplate().Execute(w, view{Page: p, Data: dataOf(p)}); err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}
 	return nil

@@ -34,11 +34,14 @@ var sqliteFile = regexp.MustCompile(`(?i)^sqlite:/[^?#@]*\?table=[^&#@]*$`)
 // shortestToken is the length in base64 from which the name of a parameter without a value is treated as a token.
 const shortestToken = 16
 
+// mostShown is how long a name or a value of a parameter is at most that is shown.
+const mostShown = 40
+
 // Grammar of addresses, and of what is shown of them.
 var (
-	// harmlessValue is a value that can hold no address, no query and no signature.
-	harmlessValue = regexp.MustCompile(`^[A-Za-z0-9._/+:, -]{0,40}$`)
-	parameterName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.\[\]-]{0,39}$`)
+	// harmlessValue is a value that can hold no address, no query and no signature, if it is not longer than mostShown.
+	harmlessValue = regexp.MustCompile(`^[A-Za-z0-9._/+:, -]*$`)
+	parameterName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.\[\]-]*$`)
 	// wholeAddress is an argument that is an address to its end, perhaps after @ of a list or after --flag=.
 	wholeAddress = regexp.MustCompile(`(?is)^(@|--?[a-z-]+=@?)?((?:[a-z][a-z0-9+.-]+:/|(?:https?|oss|s3):).*)$`)
 	// addressInText ends where a text continues.
@@ -203,7 +206,7 @@ func redactParameter(part string) string {
 	switch {
 	case part == "":
 		return part
-	case err != nil || !parameterName.MatchString(plainName):
+	case err != nil || len(plainName) > mostShown || !parameterName.MatchString(plainName):
 		return withheld
 	case strings.Trim(value, "=") == "":
 		// A token needs no name, and one in base64 may end in =.
@@ -214,7 +217,7 @@ func redactParameter(part string) string {
 	case !slices.Contains(harmless, strings.ToLower(plainName)):
 		return name + "=" + withheld
 	}
-	if plain, err := url.QueryUnescape(value); err != nil || !harmlessValue.MatchString(plain) || jsonWebToken.MatchString(plain) {
+	if plain, err := url.QueryUnescape(value); err != nil || len(plain) > mostShown || !harmlessValue.MatchString(plain) || jsonWebToken.MatchString(plain) {
 		return name + "=" + withheld
 	}
 	return part

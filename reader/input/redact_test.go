@@ -98,3 +98,12 @@ func TestAddressesThatAreShownAlikeHaveNumbers(t *testing.T) {
 		t.Errorf("warnings %q", set.Warnings)
 	}
 }
+
+func TestLongValuesOfParametersAreWithheld(t *testing.T) {
+	for n, shown := range map[int]bool{40: true, 41: false} {
+		value := strings.Repeat("a", n)
+		if got := strings.Contains(Redact("https://host/path?versionId="+value), value); got != shown {
+			t.Errorf("a value of %d bytes is shown: %v", n, got)
+		}
+	}
+}
