@@ -41,7 +41,7 @@ func (a *Address) connect(ctx context.Context) (*session, error) {
 	}
 	conn, err := c.Connect(ctx)
 	if err != nil {
-		return nil, cut(err) // it has no password
+		return nil, a.refused(err)
 	}
 	s := &session{}
 	if a.query != "" {
@@ -62,6 +62,19 @@ func (a *Address) connect(ctx context.Context) (*session, error) {
 		}
 	}
 	return s, nil
+}
+
+var tlsWords = sqltable.TLSWords{Off: "ssl-mode=DISABLED", CA: "ssl-ca", AnyName: "ssl-mode=VERIFY_CA", Own: "ssl-cert=FILE and ssl-key=FILE"}
+
+// refused says why there is no connection. The driver's error has no password.
+func (a *Address) refused(err error) error {
+	switch {
+	case errors.Is(err, mysql.ErrNoTLS):
+		return tlsWords.NoTLS(err)
+	case cut(err) != err && a.config.TLS != nil && len(a.config.TLS.Certificates) > 0: // the driver keeps no alert
+		return sqltable.Said("the server ended the connection before a session began; see whether it trusts the certificate that ssl-cert and ssl-key give", cut(err))
+	}
+	return tlsWords.Explain(cut(err))
 }
 
 // timeouts lifts the limits of how long a statement may take, which have a name of each kind of server.

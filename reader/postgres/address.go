@@ -107,7 +107,7 @@ func parse(arg string) (a *Address, name string, err error) {
 	q.Del("key")
 	u.RawQuery = q.Encode()
 	if a.config, err = pgconn.ParseConfig(u.String()); err != nil {
-		return nil, "", fmt.Errorf("%s: %w", arg, err)
+		return nil, "", fmt.Errorf("%s: %s", arg, unparsed(err))
 	}
 	if a.config.ConnectTimeout == 0 {
 		a.config.ConnectTimeout = connectTimeout
@@ -115,6 +115,15 @@ func parse(arg string) (a *Address, name string, err error) {
 	a.config.BuildFrontend = a.frontend
 	a.config.DialFunc = (&net.Dialer{KeepAlive: keepAlive}).DialContext
 	return a, name, nil
+}
+
+// unparsed says what the driver does not understand, without the address, which its text has again.
+func unparsed(err error) string {
+	text := err.Error()
+	if _, after, ok := strings.Cut(text, "`: "); ok && errors.As(err, new(*pgconn.ParseConfigError)) {
+		text = after
+	}
+	return text + "; want the parameters of libpq, such as sslmode=verify-full and sslrootcert=FILE"
 }
 
 // How long a server may take to answer a new session, and how often a silent one is asked whether it is still there.

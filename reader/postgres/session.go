@@ -1,10 +1,12 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,7 +27,7 @@ const settings = `SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'; SET Interval
 func connect(ctx context.Context, a *Address) (*pgconn.PgConn, error) {
 	conn, err := pgconn.ConnectConfig(ctx, a.config)
 	if err != nil {
-		return nil, err // it has no password
+		return nil, refused(err)
 	}
 	encoding := "UTF8"
 	if conn.ParameterStatus("server_encoding") == "SQL_ASCII" {
@@ -36,6 +38,25 @@ func connect(ctx context.Context, a *Address) (*pgconn.PgConn, error) {
 		return nil, err
 	}
 	return conn, nil
+}
+
+var tlsWords = sqltable.TLSWords{Off: "sslmode=disable", CA: "sslrootcert", AnyName: "sslmode=verify-ca", Own: "sslcert=FILE and sslkey=FILE"}
+
+// refused says why there is no connection: the driver's error, which has no password, names each attempt in a line of its own.
+func refused(err error) error {
+	if pg := new(pgconn.PgError); errors.As(err, &pg) {
+		return sqltable.Said(fmt.Sprintf("the server refuses the session: %s (SQLSTATE %s)", pg.Message, pg.Code), err)
+	}
+	_, text, _ := strings.Cut(err.Error(), "`:")
+	attempts := strings.Split(strings.TrimSpace(cmp.Or(text, err.Error())), "\n\t")
+	if !slices.ContainsFunc(attempts, func(a string) bool { return !strings.Contains(a, "server refused TLS connection") }) { // the driver has no other sign
+		return tlsWords.NoTLS(err)
+	}
+	if said := tlsWords.Explain(err); said != err {
+		return said
+	}
+	slices.Sort(attempts)
+	return sqltable.Said("no connection: "+strings.Join(slices.Compact(attempts), "; "), err)
 }
 
 // closing bounds how long a server is told that a session ends.

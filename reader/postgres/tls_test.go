@@ -22,7 +22,7 @@ func TestTLSOfARealServer(t *testing.T) {
 		}
 		return err
 	}
-	for parameters, wants := range map[string]string{"": "", "&sslmode=prefer": "", "&sslmode=disable": "", "&sslmode=require": "TLS"} {
+	for parameters, wants := range map[string]string{"": "", "&sslmode=prefer": "", "&sslmode=disable": "", "&sslmode=require": "the server speaks no TLS, which the address asks for; turn TLS on at the server or, where the network is trusted, give sslmode=disable"} {
 		if err := try("postgres", "127.0.0.1", parameters); wants == "" && err != nil || wants != "" && (err == nil || !strings.Contains(err.Error(), wants)) {
 			t.Errorf("a server without TLS, %q: %v, want %q", parameters, err, wants)
 		}
@@ -39,14 +39,16 @@ func TestTLSOfARealServer(t *testing.T) {
 		{"safe", "127.0.0.1", "&sslmode=disable", "pg_hba.conf rejects"},
 		{"safe", "127.0.0.1", "&sslmode=require", ""},
 		{"safe", "127.0.0.1", "&sslmode=verify-ca&sslrootcert=" + ours.File, ""},
-		{"safe", "127.0.0.1", "&sslmode=verify-ca&sslrootcert=" + others.File, "unknown authority"},
+		{"safe", "127.0.0.1", "&sslmode=verify-ca&sslrootcert=" + others.File, "unknown authority; give the authority's certificate with sslrootcert=FILE"},
 		{"safe", "127.0.0.1", "&sslmode=verify-full&sslrootcert=" + ours.File, ""},
-		{"safe", "localhost", "&sslmode=verify-full&sslrootcert=" + ours.File, "match localhost"},
+		{"safe", "localhost", "&sslmode=verify-full&sslrootcert=" + ours.File, "match localhost); connect by one of them or, to trust any that the authority has signed, give sslmode=verify-ca"},
+		{"safe", "127.0.0.1", "&sslmode=verify-ca&sslrootcert=/nowhere.pem", "/nowhere.pem: no such file or directory); want the parameters of libpq"},
+		{"nobody", "127.0.0.1", "&sslmode=disable", "the server refuses the session: role \"nobody\" does not exist (SQLSTATE 28000)"},
 		{"safe", "localhost", "&sslmode=verify-ca&sslrootcert=" + ours.File, ""},
 		{"safe", "127.0.0.1", "&sslmode=sometimes", "sslmode"},
 		{"known", "127.0.0.1", "&sslmode=require", "certificate"},
 		{"known", "127.0.0.1", "&sslmode=verify-full&sslrootcert=" + ours.File + pair(cert, key), ""},
-		{"known", "127.0.0.1", "&sslmode=require" + pair(strange, strangeKey), " "},
+		{"known", "127.0.0.1", "&sslmode=require" + pair(strange, strangeKey), "give one that it trusts with sslcert=FILE and sslkey=FILE"},
 		{"known", "127.0.0.1", "&sslmode=require" + pair(other, otherKey), "certificate authentication failed"},
 	} {
 		if err := try(c.user, c.host, c.parameters); c.wants == "" && err != nil || c.wants != "" && (err == nil || !strings.Contains(err.Error(), c.wants)) {

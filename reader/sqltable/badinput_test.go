@@ -189,10 +189,13 @@ func TestServersThatFail(t *testing.T) {
 		}, 0, "read numbers: the first row: the row cannot be read", 1},
 		{"another server is not read from", func(c *counting) {
 			c.open = func(int) error { c.schema = "numbers, server_id 2, \"id\" bigint"; return nil }
-		}, 0, "read numbers: the table or its server changed since the load began: it was server_id 1, and is server_id 2; start over with --fresh", 1},
+		}, 0, "read numbers: the table or its server changed since the load began: it was server_id 1, and is now server_id 2; start over with --fresh", 1},
 		{"a table with other columns is not read from", func(c *counting) {
 			c.open = func(int) error { c.schema = "numbers, server_id 1, \"id\" bigint, \"more\" text"; return nil }
-		}, 0, `it was without that, and is "more" text; start over with --fresh`, 1},
+		}, 0, `since the load began: it now has "more" text; start over with --fresh`, 1},
+		{"a table that has lost a column is not read from", func(c *counting) {
+			c.open = func(int) error { c.schema = "numbers, server_id 1"; return nil }
+		}, 0, `since the load began: it no longer has "id" bigint; start over with --fresh`, 1},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -135,10 +135,18 @@ type changedError struct{ was, is string }
 
 func (e *changedError) Error() string {
 	was, is := strings.Split(e.was, ", "), strings.Split(e.is, ", ")
-	return fmt.Sprintf("the table or its server changed since the load began: it was %s, and is %s; start over with --fresh", only(was, is), only(is, was))
+	gone, came := only(was, is), only(is, was)
+	what := fmt.Sprintf("was %s, and is now %s", gone, came)
+	switch {
+	case gone == "":
+		what = "now has " + came
+	case came == "":
+		what = "no longer has " + gone
+	}
+	return fmt.Sprintf("the table or its server changed since the load began: it %s; start over with --fresh", what)
 }
 
-// only is what one list has and the other does not, the first of it.
+// only is what one list has and the other does not, the first of it; "" is nothing.
 func only(list, other []string) string {
 	const most = 4
 	var parts []string
@@ -147,10 +155,7 @@ func only(list, other []string) string {
 			parts = append(parts, one)
 		}
 	}
-	switch n := len(parts); {
-	case n == 0:
-		return "without that"
-	case n > most:
+	if len(parts) > most {
 		parts[most] = "…"
 	}
 	return strings.Join(parts, ", ")

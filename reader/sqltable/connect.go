@@ -1,0 +1,52 @@
+package sqltable
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+)
+
+// Said is an error in other words. What it was made of is still in it.
+func Said(text string, err error) error { return &said{text, err} }
+
+type said struct {
+	text string
+	err  error
+}
+
+func (e *said) Error() string { return e.text }
+func (e *said) Unwrap() error { return e.err }
+
+// TLSWords are parameters of an address, as a kind of server calls them.
+type TLSWords struct {
+	Off     string // speaks no TLS
+	CA      string // names an authority's certificate
+	AnyName string // trusts certificates for other names
+	Own     string // name the client's certificate and key
+}
+
+// NoTLS is a server that speaks no TLS, where the address asks for it.
+func (w *TLSWords) NoTLS(err error) error {
+	return Said(fmt.Sprintf("the server speaks no TLS, which the address asks for; turn TLS on at the server or, where the network is trusted, give %s", w.Off), err)
+}
+
+// Explain says what to do about a connection that TLS has refused. Other errors stay what they are.
+func (w *TLSWords) Explain(err error) error {
+	name, invalid, alert := new(x509.HostnameError), new(x509.CertificateInvalidError), new(net.OpError)
+	say := func(format string, a ...any) error { return Said(fmt.Sprintf(format, a...), err) }
+	switch {
+	case errors.As(err, new(x509.UnknownAuthorityError)):
+		return say("the certificate of the server is signed by an unknown authority; give the authority's certificate with %s=FILE", w.CA)
+	case errors.As(err, name):
+		return say("the certificate of the server is for other names (%v); connect by one of them or, to trust any that the authority has signed, give %s", name, w.AnyName)
+	case errors.As(err, invalid):
+		return say("the certificate of the server is not valid (%v); replace it at the server", invalid)
+	case errors.As(err, new(tls.RecordHeaderError)):
+		return say("what answers at the address speaks no TLS; see whether host and port are those of the database")
+	case errors.As(err, &alert) && alert.Op == "remote error": // so crypto/tls calls an alert
+		return say("the server refused the TLS of this program (%v); if it asks for a certificate, give one that it trusts with %s", alert, w.Own)
+	}
+	return err
+}
