@@ -91,7 +91,7 @@ func (t *Table) tally(now time.Time) tally {
 
 // Ended notes that a lane has no more rows. Where the table limits, or anything else that lanes share, the others may have what it had.
 func (t *Table) Ended(p *Pacer) {
-	if t.freed += p.rate; t.freed >= tableFreed*t.usual {
+	if t.freed += max(p.rate, p.evidence.delivery.most()); t.freed >= tableFreed*t.usual {
 		t.freed = 0
 		t.relief++
 	}
