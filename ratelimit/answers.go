@@ -24,10 +24,14 @@ func (p *Pacer) unthrottled(now time.Time, took, units float64) {
 			return
 		}
 		p.ramp.clean += units / p.perRow
-		p.ramp.rows = max(p.ramp.rows, min(2*p.ramp.rows, max(startRows, min(20000*p.line.rtt, maxRows))))
+		faster := 2.0
+		if p.line.rtt > longWay {
+			faster = 4
+		}
+		p.ramp.rows = max(p.ramp.rows, min(faster*p.ramp.rows, max(startRows, min(20000*p.line.rtt, maxRows))))
 		if p.ramp.window >= slowWindow || p.line.perUnit > 0 {
 			p.ramp.window = min(p.ramp.window+1, p.max)
-		} else if p.ramp.clean >= stepRows {
+		} else if p.ramp.clean >= min(stepRows, stepAt/p.line.rtt) {
 			p.ramp.clean = 0
 			p.ramp.window = min(p.ramp.window+1, p.max)
 			if p.ramp.window > 2 {

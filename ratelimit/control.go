@@ -15,6 +15,8 @@ const (
 	firstRows   = 25.0
 	startRows   = 100.0
 	stepRows    = 1000.0 // accepted rows per request more in flight while starting
+	stepAt      = 40.0   // of these over the seconds of a round trip if that is long: rows, too
+	longWay     = 0.1    // seconds
 	slowWindow  = 8      // above it each clean answer adds a request
 	measureRows = 25.0   // a measurement is the finer the smaller the batch that ends it
 	minSample   = 20.0   // accepted rows that make a measurement
