@@ -24,14 +24,10 @@ func (p *Pacer) unthrottled(now time.Time, took, units float64) {
 			return
 		}
 		p.ramp.clean += units / p.perRow
-		faster := 2.0
-		if p.line.rtt > longWay {
-			faster = 4
-		}
-		p.ramp.rows = max(p.ramp.rows, min(faster*p.ramp.rows, max(startRows, min(20000*p.line.rtt, maxRows))))
+		p.ramp.rows = max(p.ramp.rows, min(2*p.ramp.rows, max(startRows, min(20000*p.line.rtt, maxRows))))
 		if p.ramp.window >= slowWindow || p.line.perUnit > 0 {
 			p.ramp.window = min(p.ramp.window+1, p.max)
-		} else if p.ramp.clean >= min(stepRows, stepAt/p.line.rtt) {
+		} else if p.ramp.clean >= min(stepRows, stepAt/p.line.shortest()) {
 			p.ramp.clean = 0
 			p.ramp.window = min(p.ramp.window+1, p.max)
 			if p.ramp.window > 2 {
@@ -150,6 +146,7 @@ func (p *Pacer) queued(t throttle) {
 	p.line.queue()
 	p.evidence.queue = true
 	p.evidence.paced = p.evidence.paced || p.phase != inCruise
+	p.line.overshot = p.phase != inCruise
 	t.since = t.met.Sub(p.gauge.from)
 	switch {
 	case p.phase == inKnown:

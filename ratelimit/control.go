@@ -16,7 +16,6 @@ const (
 	startRows   = 100.0
 	stepRows    = 1000.0 // accepted rows per request more in flight while starting
 	stepAt      = 40.0   // of these over the seconds of a round trip if that is long: rows, too
-	longWay     = 0.1    // seconds
 	slowWindow  = 8      // above it each clean answer adds a request
 	measureRows = 25.0   // a measurement is the finer the smaller the batch that ends it
 	minSample   = 20.0   // accepted rows that make a measurement
@@ -104,6 +103,7 @@ type line struct {
 	odd         bool      // a whole batch was refused after many clean answers: forgiven if the next one is taken
 	clean       int       // answers in a row of which nothing was refused
 	calm        time.Time // until then nothing should be refused
+	overshot    bool      // more was sent than a queue takes, before the rate was known
 	young       bool      // came out of a split and has not been throttled yet
 	outSince    time.Time
 	probeAt     time.Time

@@ -213,8 +213,8 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 			p.line.clean++
 		}
 		p.line.thin = false
-		if p.evidence.queue && len(p.line.sends) == 0 { // nothing of it is queued any more
-			p.credit.level = max(p.credit.level, 0)
+		if p.line.overshot && len(p.line.sends) == 0 { // nothing of it is queued any more
+			p.credit.level, p.line.overshot = max(p.credit.level, 0), false
 		}
 		if queues && len(p.line.sends) > 0 && !sent.Before(p.line.throttledAt) && now.Sub(p.evidence.refused) > refusesFor {
 			p.line.throttledAt, p.line.late = now, 0

@@ -44,6 +44,9 @@ func (a *Admin) CellTypes(name string, key []table.KeyColumn, n int32) (types ma
 				types[c.ColumnName][ValueOf(c.Value).Type] = true
 			}
 		}
+		if res.NextStartPrimaryKey == nil { // these were all
+			break
+		}
 	}
 	return types, rows, nil
 }
