@@ -263,7 +263,7 @@ controllers:
 
 # The rate controller of a lane in front of 86 limiters and ways to them, in virtual time, beside what it was. WORD picks cells.
 laws:
-	$(GO) test ./ratelimit -run '^TestLaws$$' -v -law-seeds 20 -law-cell '$(WORD)' -timeout 60m
+	$(GO) test ./ratelimit -run '^TestLaws$$|^TestLanesOfALimitedTable' -v -law-seeds 20 -law-cell '$(WORD)' -timeout 60m
 
 # The law beside the best public ones (BBR, Vegas, Gradient2, the adaptive retry of the AWS SDKs, the bulk writers of Bigtable and Cosmos
 # DB), in a few cells.

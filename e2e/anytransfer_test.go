@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-	"github.com/google/go-cmp/cmp"
 )
 
 var (
@@ -136,7 +135,7 @@ func TestAnyTableComesOutAsItIs(t *testing.T) {
 			}
 			same := func(how string, s *served, name string) {
 				t.Helper()
-				if diff := cmp.Diff(want, exact(dump(t, s, name))); diff != "" {
+				if diff := differs(want, exact(dump(t, s, name))); diff != "" {
 					t.Errorf("%s, key %v: %.2000s", how, a.key, diff)
 				}
 			}

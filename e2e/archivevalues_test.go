@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-	"github.com/google/go-cmp/cmp"
 )
 
 // exact is a dump in which doubles are equal if all their bits are.
@@ -72,7 +71,7 @@ func TestEveryValueComesBackFromAnArchive(t *testing.T) {
 		p.run(0, "export", "--table", name, "-o", name+"/")
 		q.run(0, "load", name, "--table", name, "--create", "--verify")
 		before, after := exact(dump(t, p.a, name)), exact(dump(t, p.b, name))
-		if diff := cmp.Diff(before, after); diff != "" || len(before) != rows {
+		if diff := differs(before, after); diff != "" || len(before) != rows {
 			t.Errorf("%d key columns, %d rows: %.2000s", keys, len(before), diff)
 		}
 	}

@@ -10,11 +10,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // binary is the path of tsimport as TestMain has built it.
@@ -213,4 +216,12 @@ func runBinaryWith(t testing.TB, env []string, args ...string) (stdout, stderr s
 		t.Fatalf("run tsimport %q: %v", args, err)
 	}
 	return out.String(), errOut.String(), cmd.ProcessState.ExitCode()
+}
+
+// differs is how what is differs from what should be, empty if it does not. Comparing for a description takes ten times as long.
+func differs(want, got any, options ...cmp.Option) string {
+	if reflect.DeepEqual(want, got) {
+		return ""
+	}
+	return cmp.Diff(want, got, options...)
 }

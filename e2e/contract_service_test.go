@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-	"github.com/google/go-cmp/cmp"
 )
 
 // service is what a contract test talks to: a `tsimport serve`, or the real instance of the environment.
@@ -293,7 +292,7 @@ func must(t testing.TB, err error) {
 
 func diff(t testing.TB, got, want any) {
 	t.Helper()
-	if d := cmp.Diff(want, got); d != "" {
+	if d := differs(want, got); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-	"github.com/google/go-cmp/cmp"
 )
 
 var (
@@ -121,7 +120,7 @@ func (p *pairOf) fill(name string, from, to int) {
 
 func (p *pairOf) same(from, to *served, source, target string) {
 	p.t.Helper()
-	if diff := cmp.Diff(dump(p.t, from, source), dump(p.t, to, target)); diff != "" {
+	if diff := differs(dump(p.t, from, source), dump(p.t, to, target)); diff != "" {
 		p.t.Errorf("%s is not %s:\n%.2000s", target, source, diff)
 	}
 }
@@ -277,7 +276,7 @@ func TestACopyOfWhatIsNewLeavesTheTargetAsTheSource(t *testing.T) {
 			delete(target, key)
 		}
 	}
-	if diff := cmp.Diff(source, target); diff != "" {
+	if diff := differs(source, target); diff != "" {
 		t.Errorf("%.2000s", diff)
 	}
 	next := said[strings.LastIndex(said, "--since ")+len("--since "):]
@@ -387,7 +386,7 @@ func TestCopiesThatWouldBeNoCopiesAreRefused(t *testing.T) {
 			t.Errorf("copy %s: %s", tt.args, said)
 		}
 	}
-	if diff := cmp.Diff(before, dump(t, p.a, "t")); diff != "" {
+	if diff := differs(before, dump(t, p.a, "t")); diff != "" {
 		t.Error(diff)
 	}
 	for _, command := range []string{"sync", "verify"} {
@@ -534,12 +533,12 @@ func TestASourceThatIsWrittenMeanwhileIsCopied(t *testing.T) {
 	troubled(t, p.a, 0, 0, "GetRange", "refuse")
 	after, got := dump(t, p.a, "t"), dump(t, p.b, "t")
 	for key, cells := range before {
-		if diff := cmp.Diff(cells, got[key]); diff != "" {
+		if diff := differs(cells, got[key]); diff != "" {
 			t.Fatalf("row %s: %s", key, diff)
 		}
 	}
 	for key, cells := range got {
-		if diff := cmp.Diff(after[key], cells); diff != "" {
+		if diff := differs(after[key], cells); diff != "" {
 			t.Fatalf("row %s: %s", key, diff)
 		}
 	}

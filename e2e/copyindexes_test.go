@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-	"github.com/google/go-cmp/cmp"
 )
 
 // indexed makes a table with two indexes and rows, of which some are in both, in one or in none.
@@ -47,7 +46,7 @@ func (p *pairOf) sameIndexes(from, to *served, source, target string) {
 	p.t.Helper()
 	for _, name := range []string{"_by_city", "_by_n"} {
 		was, is := dump(p.t, from, source+name), dump(p.t, to, target+name)
-		if diff := cmp.Diff(was, is); diff != "" || len(was) == 0 {
+		if diff := differs(was, is); diff != "" || len(was) == 0 {
 			p.t.Errorf("%s of %s: %d rows and %d: %.1000s", name, target, len(was), len(is), diff)
 		}
 	}
@@ -143,7 +142,7 @@ func TestAnIndexIsNotWrittenTo(t *testing.T) {
 			t.Errorf("%s: %v: %s", args, err, out)
 		}
 	}
-	if diff := cmp.Diff(before, dump(t, p.a, "t_by_city")); diff != "" {
+	if diff := differs(before, dump(t, p.a, "t_by_city")); diff != "" {
 		t.Error(diff)
 	}
 	p.run(0, "copy", "t_by_city", p.inB("flat"), "--create", "--verify") // it may be read

@@ -14,8 +14,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestLoadsThatAreCrashedLeaveTheTableOfASequentialLoad draws loads from seeds, the inputs, the way they are written and how
@@ -174,7 +172,7 @@ func (c *crashLoad) checkRows(in *crashInput) {
 		}
 		got[crashKey{r.Key[0].(string), r.Key[1].(int64)}] = cells
 	}
-	if d := cmp.Diff(in.want, got); d != "" {
+	if d := differs(in.want, got); d != "" {
 		c.t.Errorf("%d rows, want %d; (-want +got):\n%.3000s", len(got), len(in.want), d)
 	}
 }

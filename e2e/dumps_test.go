@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-	"github.com/google/go-cmp/cmp"
 )
 
 // The dumps in dumps/made were made by dumps/make.sh with the databases themselves, and so was what they say that they hold.
@@ -123,7 +122,7 @@ func TestDumpsOfDatabasesAreLoadedCellByCell(t *testing.T) {
 				rejects, _ := os.ReadFile(filepath.Join(dir, "run", "rejects.jsonl"))
 				t.Fatalf("exit code %d\n%s%s", code, stderr, rejects)
 			}
-			if diff := cmp.Diff(dump.held, rowsIn(t, client, name)); diff != "" {
+			if diff := differs(dump.held, rowsIn(t, client, name)); diff != "" {
 				t.Errorf("the table differs from what the database holds (-database +table):\n%s", diff)
 			}
 		})
@@ -177,7 +176,7 @@ func TestDumpsByTheirDocumentedFormatsAreLoadedCellByCell(t *testing.T) {
 				rejects, _ := os.ReadFile(filepath.Join(dir, "run", "rejects.jsonl"))
 				t.Fatalf("exit code %d\n%s%s", code, stderr, rejects)
 			}
-			if diff := cmp.Diff(dump.held, rowsIn(t, client, name)); diff != "" {
+			if diff := differs(dump.held, rowsIn(t, client, name)); diff != "" {
 				t.Errorf("the table differs from the dump (-dump +table):\n%s", diff)
 			}
 		})

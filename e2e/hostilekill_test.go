@@ -137,7 +137,7 @@ func (k *interrupted) run(seed uint64) {
 			}
 			got[hostileKey{r.Key[0].(string), r.Key[1].(int64)}] = cells
 		}
-		if d := cmp.Diff(l.want, got, cmp.AllowUnexported(hostileKey{})); d != "" {
+		if d := differs(l.want, got, cmp.AllowUnexported(hostileKey{})); d != "" {
 			t.Errorf("%d rows, want %d (-want +got):\n%.3000s", len(got), len(l.want), d)
 		}
 	}
@@ -228,7 +228,7 @@ func wantVersions(t *testing.T, s *served, text string) {
 	for _, v := range got {
 		slices.Reverse(v) // the newest version comes first
 	}
-	if d := cmp.Diff(want, got); d != "" {
+	if d := differs(want, got); d != "" {
 		t.Errorf("versions (-want +got):\n%.3000s", d)
 	}
 }
@@ -252,7 +252,7 @@ func wantAdded(t *testing.T, s *served, text string) {
 			}
 		}
 	}
-	if d := cmp.Diff(want, got); d != "" {
+	if d := differs(want, got); d != "" {
 		t.Errorf("sums (-want +got):\n%.3000s", d)
 	}
 }
@@ -272,7 +272,7 @@ func wantOnce(t *testing.T, s *served, text string) {
 			}
 		}
 	}
-	if d := cmp.Diff(want, got); d != "" {
+	if d := differs(want, got); d != "" {
 		t.Errorf("records (-want +got):\n%.3000s", d)
 	}
 }

@@ -212,7 +212,7 @@ func loadThroughHostileNetwork(t *testing.T, seed uint64, mode string) {
 		}
 		got[hostileKey{r.Key[0].(string), r.Key[1].(int64)}] = cells
 	}
-	if d := cmp.Diff(l.want, got, cmp.AllowUnexported(hostileKey{})); d != "" {
+	if d := differs(l.want, got, cmp.AllowUnexported(hostileKey{})); d != "" {
 		t.Errorf("%d rows, want %d (-want +got):\n%.3000s\ntroubles: %v", len(got), len(l.want), d, met)
 	}
 	t.Logf("%d requests, troubles: %v", sum.Requests, met)

@@ -26,7 +26,7 @@ func TestAProgramOfAnotherModuleUsesTheLibrary(t *testing.T) {
 	// With all that the library requires in its go.mod, as go mod tidy would have it, no other module's is needed.
 	requires := strings.Replace(string(module), "module tsimport\n", "module example.com/importer\n", 1)
 	must(t, os.WriteFile(filepath.Join(dir, "go.mod"), fmt.Appendf(nil, "%s\nrequire tsimport v0.0.0\n\nreplace tsimport => %s\n", requires, tree), 0o600))
-	build := exec.Command("go", "build", "-o", "importer", ".")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", "importer", ".")
 	build.Dir = dir
 	build.Env = append(os.Environ(), "GOFLAGS=", "GOPROXY=off", "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {

@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tsimport/bench"
 	"tsimport/internal/conformance"
 )
@@ -68,7 +66,7 @@ func TestARealFileSurvivesTheRoundTrip(t *testing.T) {
 			if code != 0 {
 				t.Fatalf("export: exit code %d, %s", code, stderr)
 			}
-			if diff := cmp.Diff(csvRecords(t, text), csvRecords(t, []byte(stdout))); diff != "" {
+			if diff := differs(csvRecords(t, text), csvRecords(t, []byte(stdout))); diff != "" {
 				t.Errorf("(-file +export):\n%s", diff)
 			}
 		})

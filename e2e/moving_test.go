@@ -100,7 +100,7 @@ func (m *moving) check(got map[string][]cell) {
 	t.Helper()
 	for key, cells := range m.before {
 		if _, there := got[key]; m.states[key] == nil && (!there || !cmp.Equal(cells, got[key])) {
-			t.Fatalf("row %s, which nobody touched: %s", key, cmp.Diff(cells, got[key]))
+			t.Fatalf("row %s, which nobody touched: %s", key, differs(cells, got[key]))
 		}
 	}
 	for key, cells := range got {

@@ -35,7 +35,7 @@ func (p *pairOf) renumberedFrom(t *testing.T, was map[string][]cell, to *served,
 	for _, l := range lines {
 		was, is := was[fmt.Sprintf("[%s %s]", l[4], l[5])], is[fmt.Sprintf("[%s %s]", l[2], l[3])]
 		is = slices.DeleteFunc(slices.Clone(is), func(c cell) bool { return c.Name == "_tsimport" })
-		if diff := cmp.Diff(was, is, cmp.Transformer("length", func(c []cell) string { return fmt.Sprint(c) })); l[2] != l[4] || diff != "" {
+		if diff := differs(was, is, cmp.Transformer("length", func(c []cell) string { return fmt.Sprint(c) })); l[2] != l[4] || diff != "" {
 			p.t.Fatalf("row %v: %s", l, diff)
 		}
 		n, err := strconv.ParseInt(l[3], 10, 64)

@@ -13,7 +13,7 @@ import (
 
 // A job directory collects the rejected records of all its processes.
 func TestAJobOfRejectedRecordsStaysWithinItsMemory(t *testing.T) {
-	records := 150_000
+	records := 30_000 // make memory says how much memory they take; these are all there afterwards
 	if *everyMemoryFile {
 		records = 1_000_000
 	}
@@ -30,7 +30,7 @@ func TestAJobOfRejectedRecordsStaysWithinItsMemory(t *testing.T) {
 		}
 	})
 	if _, stderr, code := runBinary(t, "load", input, "--endpoint", s.URL, "--instance", s.Instance, "--table", "t", "--create", "--pk", "id:integer", "--type", "n=integer",
-		"--max-errors", "-1", "--job-dir", job, "--split-size", "8MiB", "--memory", "64MiB", "--quiet"); code != 0 {
+		"--max-errors", "-1", "--job-dir", job, "--split-size", "2MiB", "--memory", "64MiB", "--quiet"); code != 0 {
 		t.Fatal(stderr)
 	}
 	idle, _, _ := runMeasured(t, "work", "--help")

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tsimport/bench"
 )
 
@@ -113,7 +111,7 @@ func TestVerifyFindsEachOfAHundredCorruptions(t *testing.T) {
 	}
 	slices.Sort(got)
 	slices.Sort(want)
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := differs(want, got); diff != "" {
 		t.Errorf("(-planted +found):\n%s", diff)
 	}
 	if found.Different != 34 || found.Missing != 33 || found.Extra != 33 || found.Equal != rows-34-33 {

@@ -25,7 +25,7 @@ import (
 	"tsimport/pipeline/rundir"
 )
 
-var crashSeeds = flag.Int("crash-seeds", 5, "how many seeds the test of crashed loads runs with")
+var crashSeeds = flag.Int("crash-seeds", 3, "how many seeds the test of crashed loads runs with")
 
 // errKilled is what a checkpoint meets that is about to be written by a process that is killed.
 var errKilled = errors.New("killed")

@@ -20,7 +20,7 @@ import (
 
 var (
 	seedFlag  = flag.Uint64("seed", 0, "run the metamorphic test with this seed only")
-	seedsFlag = flag.Int("seeds", 5, "how many seeds the metamorphic test runs with")
+	seedsFlag = flag.Int("seeds", 3, "how many seeds the metamorphic test runs with")
 )
 
 // TestAnyRunLeavesTheTableOfASequentialLoad draws an input with repeated keys, the way it is loaded (mode, condition,

@@ -25,7 +25,7 @@ import (
 	"tsimport/pipeline/plan"
 )
 
-var numberedSeedsFlag = flag.Int("numbered-seeds", 6, "how many seeds the tests of auto-increment tables and of sums run with")
+var numberedSeedsFlag = flag.Int("numbered-seeds", 3, "how many seeds the tests of auto-increment tables and of sums run with")
 
 // numberedKey is a table whose rows the service numbers.
 var numberedKey = []table.KeyColumn{{Name: "user", Type: table.String}, {Name: "seq", Type: table.Integer, Auto: true}}

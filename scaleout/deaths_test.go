@@ -24,7 +24,7 @@ func TestAProcessThatDiesAtAnyActIsReplaced(t *testing.T) {
 		}
 		acts = 1<<30 - p.left
 	})
-	step := max(1, acts/12)
+	step := max(1, acts/6)
 	if *everyDeath {
 		step = 1
 	}

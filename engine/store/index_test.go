@@ -17,7 +17,7 @@ import (
 	"tsimport/engine/wire"
 )
 
-var indexRounds = flag.Int("index-rounds", 40, "losses of power in TestIndexesAreThoseOfTheirTableAfterALossOfPower")
+var indexRounds = flag.Int("index-rounds", 20, "losses of power in TestIndexesAreThoseOfTheirTableAfterALossOfPower")
 
 func whole(n int64) wire.Cell { return wire.Cell{Type: wire.Integer, Value: integer(n)} }
 
