@@ -18,7 +18,7 @@ func Nearest(word string, words []string) (near []string) {
 			continue // so many letters are missing
 		}
 		switch d := distance(word, w); {
-		case w == word:
+		case w == word, d >= 2*max(length, utf8.RuneCountInString(w)): // the same, or nothing in common
 		case d < least:
 			least, near = d, []string{w}
 		case d == least && !slices.Contains(near, w):

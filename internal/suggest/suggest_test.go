@@ -19,6 +19,12 @@ func TestNearest(t *testing.T) {
 	if got := Nearest("max-row", []string{"max-rows", "max-raw", "min-rows"}); !slices.Equal(got, []string{"max-rows", "max-raw"}) {
 		t.Errorf("equally near: %v", got)
 	}
+	if got := Nearest("h", []string{"a", "ho", "H"}); !slices.Equal(got, []string{"H"}) {
+		t.Errorf("h: %q", got)
+	}
+	if got := Nearest("h", []string{"a", "b"}); got != nil {
+		t.Errorf("h has nothing in common with %q", got)
+	}
 	if got := Hint("ta", []string{"to", "tb"}); got != "; did you mean to or tb?" {
 		t.Error(got)
 	}

@@ -18,6 +18,14 @@ type Address struct {
 	table string
 }
 
+// word is the path as a shell reads it back.
+func (a *Address) word() string {
+	if strings.ContainsAny(a.path, " \t\n'\"\\$&;|<>()*?[]#~`!{}") {
+		return "'" + strings.ReplaceAll(a.path, "'", `'\''`) + "'"
+	}
+	return a.path
+}
+
 const scheme = "sqlite:"
 
 // Is reports whether an argument is such an address.

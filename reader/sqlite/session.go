@@ -58,7 +58,7 @@ func (a *Address) explain(err error) error {
 	if codeOf(err) != codeDamaged {
 		return err
 	}
-	return fmt.Errorf("%s is damaged: %w; rescue what can be read, and load that: sqlite3 %[1]s .recover | sqlite3 copy.db", a.path, err)
+	return fmt.Errorf("%s is damaged: %w; rescue what can be read, and load that: sqlite3 %s .recover | sqlite3 copy.db", a.path, err, a.word())
 }
 
 // connect opens the file and begins a transaction, which sees one moment of it. A log of changes needs memory that is shared by a file beside
@@ -84,7 +84,7 @@ func (a *Address) connect(ctx context.Context) (*session, error) {
 		return nil, fmt.Errorf("%s is not a file of SQLite, or is encrypted: %w", a.path, err)
 	case codeCannotOpen, codeReadOnly, codePermission:
 		if !a.unlogged() {
-			return nil, fmt.Errorf("%s has changes in a file beside it (-wal or -journal) that cannot be read from here: give the right to write to the folder, or open it once with sqlite3, or copy it: sqlite3 %[1]s '.backup copy.db': %w", a.path, err)
+			return nil, fmt.Errorf("%s has changes in a file beside it (-wal or -journal) that cannot be read from here: give the right to write to the folder, or open it once with sqlite3, or copy it: sqlite3 %s '.backup copy.db': %w", a.path, a.word(), err)
 		}
 	}
 	return nil, err

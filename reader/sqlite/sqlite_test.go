@@ -387,7 +387,7 @@ func TestAFileThatIsReadAsUnchangingIsLookedAtAfterEachPage(t *testing.T) {
 }
 
 func TestAFileThatIsDamagedIsNamedWithWhatToDo(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "shop.db")
+	path := filepath.Join(t.TempDir(), "my shop.db")
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
@@ -406,7 +406,7 @@ func TestAFileThatIsDamagedIsNamedWithWhatToDo(t *testing.T) {
 	}
 	page := len(text) / 2 &^ 4095
 	copy(text[page:page+4096], bytes.Repeat([]byte{0xff}, 4096))
-	const want = "shop.db is damaged: database disk image is malformed (11); rescue what can be read, and load that: sqlite3 "
+	const want = "shop.db is damaged: database disk image is malformed (11); rescue what can be read, and load that: sqlite3 '/"
 	for what, text := range map[string][]byte{"a page": text, "the end": text[:len(text)/3]} {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)

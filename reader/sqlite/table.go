@@ -30,7 +30,7 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 		return nil, err
 	}
 	if encoding[0][0] != "UTF-8" {
-		return nil, fmt.Errorf("%s keeps its texts as %s, and what is not valid in them would be replaced unseen; make a copy in UTF-8: sqlite3 %[1]s .dump | sqlite3 copy.db", a.path, encoding[0][0])
+		return nil, fmt.Errorf("%s keeps its texts as %s, and what is not valid in them would be replaced unseen; make a copy in UTF-8: sqlite3 %s .dump | sqlite3 copy.db", a.path, encoding[0][0], a.word())
 	}
 	found, err := s.query(ctx, "SELECT name, type, wr, strict FROM pragma_table_list WHERE schema = 'main' AND (name = ?1 OR lower(name) = lower(?1)) ORDER BY name <> ?1", a.table)
 	if err != nil {
@@ -44,7 +44,7 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 	switch kind := found[0][1]; kind {
 	case "table":
 	case "view":
-		return nil, fmt.Errorf("%s is a view, which has no key that its rows could be resumed at; load it from a file: sqlite3 -quote -header %s 'SELECT * FROM %[1]s' | tsimport load - --dialect sqlite-quote", t.Name, a.path)
+		return nil, fmt.Errorf("%s is a view, which has no key that its rows could be resumed at; load it from a file: sqlite3 -quote -header %s 'SELECT * FROM %[1]s' | tsimport load - --dialect sqlite-quote", t.Name, a.word())
 	default:
 		return nil, fmt.Errorf("%s is a %s table of an extension, not one of rows", t.Name, kind)
 	}
@@ -103,7 +103,7 @@ func (a *Address) describeKey(ctx context.Context, s *session, t *sqltable.Table
 	switch {
 	case len(t.Key) == 0:
 		if slices.ContainsFunc(t.Columns, func(c sqltable.Column) bool { return strings.EqualFold(c.Name, rowid) }) {
-			return fmt.Errorf("%s has no primary key, and a column of its own called rowid; add a key, or load it from a file: sqlite3 -quote -header %s 'SELECT * FROM %[1]s' | tsimport load - --dialect sqlite-quote", t.Name, a.path)
+			return fmt.Errorf("%s has no primary key, and a column of its own called rowid; add a key, or load it from a file: sqlite3 -quote -header %s 'SELECT * FROM %[1]s' | tsimport load - --dialect sqlite-quote", t.Name, a.word())
 		}
 		t.Columns = slices.Insert(t.Columns, 0, sqltable.Column{Name: rowid, Of: &column{collation: "BINARY"}})
 		t.Key = []int{0}
@@ -190,7 +190,7 @@ func (a *Address) checkKey(ctx context.Context, s *session, t *sqltable.Table) e
 			return err
 		}
 		if len(other) > 0 {
-			return fmt.Errorf("column %s of the primary key of %s holds values of the types %s and %s; one type is needed there to tell places apart: correct the row, or load the table from a file: sqlite3 -quote -header %s 'SELECT * FROM %[2]s' | tsimport load - --dialect sqlite-quote", c.Name, t.Name, want, other[0][0], a.path)
+			return fmt.Errorf("column %s of the primary key of %s holds values of the types %s and %s; one type is needed there to tell places apart: correct the row, or load the table from a file: sqlite3 -quote -header %s 'SELECT * FROM %[2]s' | tsimport load - --dialect sqlite-quote", c.Name, t.Name, want, other[0][0], a.word())
 		}
 	}
 	return nil
