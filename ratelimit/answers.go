@@ -27,7 +27,7 @@ func (p *Pacer) unthrottled(now time.Time, took, units float64) {
 		p.ramp.rows = max(p.ramp.rows, min(2*p.ramp.rows, max(startRows, min(20000*p.line.rtt, maxRows))))
 		if p.ramp.window >= slowWindow || p.line.perUnit > 0 {
 			p.ramp.window = min(p.ramp.window+1, p.max)
-		} else if p.ramp.clean >= min(stepRows, stepAt/p.line.shortest()) {
+		} else if p.ramp.clean >= stepRows {
 			p.ramp.clean = 0
 			p.ramp.window = min(p.ramp.window+1, p.max)
 			if p.ramp.window > 2 {

@@ -15,7 +15,6 @@ const (
 	firstRows   = 25.0
 	startRows   = 100.0
 	stepRows    = 1000.0 // accepted rows per request more in flight while starting
-	stepAt      = 40.0   // of these over the seconds of a round trip if that is long: rows, too
 	slowWindow  = 8      // above it each clean answer adds a request
 	measureRows = 25.0   // a measurement is the finer the smaller the batch that ends it
 	minSample   = 20.0   // accepted rows that make a measurement
@@ -38,6 +37,7 @@ const (
 	lateFor        = 150 * time.Millisecond // at least
 	refusesFor     = time.Minute            // what has refused does not queue
 	mostSlower     = 0.5                    // times the rate, at once, because answers come late
+	emptyFor       = 0.5                    // seconds at most that a lane waits with nothing in flight because it sent too much at first
 	queueHold      = 0.5                    // seconds until cruise reaches further where answers come late instead of refusals
 	deliveryFor    = 5 * time.Second
 	leastBusy      = 300 * time.Millisecond

@@ -56,7 +56,6 @@ const (
 	crowdProbe  = 2 * time.Second  // until a probe that was refused is made again
 	crowdAgain  = 20 * time.Second // until a limit that it was not is looked for again, at first
 	crowdLonger = 10 * time.Minute // at most
-	crowdClose  = 0.8              // of the way of a refusal between a request and that row more, at least, if there was no time for more
 	crowdSlow   = 1.5              // times as long as a refusal takes an answer at least that is served for a time
 	crowdLeast  = 0.02             // seconds, beside
 	crowdCalm   = 20               // answers after which refusals are forgotten
@@ -189,11 +188,7 @@ func (c *crowd) next(now time.Time, perRow, queued float64) (units float64, at t
 	case slices.ContainsFunc(c.flying, func(v visit) bool { return v.probe }):
 		return 0, now
 	}
-	apart := crowdSlow // it must not come before others
-	if now.Sub(c.asks) > crowdProbe {
-		apart = crowdClose
-	}
-	return min(queued, c.more), later(c.asks, c.last.Add(duration(apart*max(c.way, crowdWay))))
+	return min(queued, c.more), later(c.asks, c.last.Add(duration(crowdSlow*max(c.way, crowdWay)))) // it must not come before others
 }
 
 // answered takes an answer, and reports whether there is no such limit.

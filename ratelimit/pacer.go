@@ -214,7 +214,7 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 		}
 		p.line.thin = false
 		if p.line.overshot && len(p.line.sends) == 0 { // nothing of it is queued any more
-			p.credit.level, p.line.overshot = max(p.credit.level, 0), false
+			p.credit.level, p.line.overshot = max(p.credit.level, -emptyFor*p.rate), false
 		}
 		if queues && len(p.line.sends) > 0 && !sent.Before(p.line.throttledAt) && now.Sub(p.evidence.refused) > refusesFor {
 			p.line.throttledAt, p.line.late = now, 0
