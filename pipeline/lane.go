@@ -78,10 +78,36 @@ type health struct {
 	failures  int  // requests in a row without any answer
 	refusing  bool // the partition refuses everything: an outage, not its capacity
 	outages   ratelimit.Outages
+	unknown   unknown
 	hung      bool      // nothing is heard of it since a request left that is silent
 	probing   int       // probes of it in flight
 	heard     time.Time // when the last request left that was answered
 	took      float64   // seconds that its answers take, the mean
+}
+
+// unknown is what is known of a partition that has not accepted a row yet: for how long it has refused everything, in how many answers.
+// What its pacer makes of that is a rate of nothing, from which it would take a minute to find the real one.
+type unknown struct {
+	known   bool // it has accepted one
+	since   time.Time
+	answers int
+	fresh   func() pacer // one that knows nothing; nil if there is none such
+}
+
+const (
+	unknownFor     = 2 * time.Second // that a partition refuses everything: no bucket stays empty, and no window used up, for that long
+	unknownAnswers = 3
+)
+
+// refused takes an answer that accepted nothing, and reports whether that is an outage.
+func (u *unknown) refused(sent, now time.Time) (outage bool) {
+	if u.known || u.fresh == nil {
+		return false
+	}
+	if u.answers++; u.answers == 1 {
+		u.since = sent
+	}
+	return u.answers >= unknownAnswers && now.Sub(u.since) >= unknownFor
 }
 
 // trouble is for how long no row has been accepted.
@@ -103,6 +129,7 @@ func newLane(index int, queue *shuffle.Queue, pacer pacer, retryFor time.Duratio
 func (l *lane) child(now time.Time, index int, queue *shuffle.Queue) *lane {
 	c := newLane(index, queue, childPacer(l.pacer, now), l.patience.For)
 	c.perRow, c.lastSend, c.notBefore, c.down, c.hung, c.took = l.perRow, l.lastSend, l.notBefore, l.down, l.hung, l.took
+	c.unknown = unknown{known: l.unknown.known, fresh: l.unknown.fresh}
 	return c
 }
 
@@ -175,6 +202,8 @@ func (l *lane) hear(sent, now time.Time, a answer) {
 	if real && a.accepted == 0 {
 		if before, outage := l.outages.Refused(own, sent, now); outage {
 			l.pacer, l.refusing = before, true
+		} else if !l.refusing && l.unknown.refused(sent, now) {
+			l.pacer, l.refusing = l.unknown.fresh(), true
 		}
 	}
 	if l.refusing && a.accepted == 0 {
@@ -183,7 +212,7 @@ func (l *lane) hear(sent, now time.Time, a answer) {
 	}
 	l.pacer.Answered(sent, now, a.units, a.accepted+a.byTable)
 	if real && a.accepted > 0 {
-		l.refusing = false
+		l.refusing, l.unknown.known = false, true
 		l.outages.Accepted(own, a.accepted)
 	}
 }

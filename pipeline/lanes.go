@@ -55,6 +55,11 @@ func newLanes(m *partitioner.Map, w *Write, budget int64, disk *disk, kept bool,
 func (s *lanes) add(i int, m *partitioner.Map) *lane {
 	l := newLane(i, s.queues.Lane(i), s.pacer(m.Len() == 1), s.write.RetryFor)
 	l.table, l.gap = m.Table(i), m.Gap(i)
+	l.unknown.fresh = func() pacer {
+		p := s.pacer(len(s.all) == 1)
+		p.SetMaxInFlight(s.mayFly())
+		return p
+	}
 	if !s.kept {
 		l.left = math.MaxInt64
 	}
@@ -64,12 +69,15 @@ func (s *lanes) add(i int, m *partitioner.Map) *lane {
 // share tells every lane how many requests it may have in flight: eight suffice for a lane among many, but one lane alone may
 // have all. And how much memory rows may hold that wait behind one of their key.
 func (s *lanes) share() {
-	n := s.sending()
-	s.cutter.LimitWaiting(s.budget / 4 / int64(n))
+	s.cutter.LimitWaiting(s.budget / 4 / int64(s.sending()))
+	n := s.mayFly()
 	for _, l := range s.all {
-		l.pacer.SetMaxInFlight(max(8, s.write.Concurrency/n))
+		l.pacer.SetMaxInFlight(n)
 	}
 }
+
+// mayFly is how many requests of a lane may be in flight.
+func (s *lanes) mayFly() int { return max(8, s.write.Concurrency/s.sending()) }
 
 // sending is how many lanes may send, at least one.
 func (s *lanes) sending() (n int) {

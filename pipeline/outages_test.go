@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -25,6 +26,7 @@ type outageCell struct {
 	numbered   bool    // the service numbers the rows
 	after      time.Duration
 	continues  time.Duration // that the load has rows for after the outage
+	begins     time.Duration // 0 is outageBegins, -1 with the first write
 }
 
 // outageBegins is when it does, after the first write.
@@ -58,7 +60,7 @@ func (c outageCell) load(t *testing.T) (r *Report, missing, doubled int) {
 		}
 		w.cutAt(0, bounds...)
 		if c.lasts > 0 {
-			w.plan.Outage = &faults.Outage{For: c.lasts, Kind: c.kind, After: outageBegins}
+			w.plan.Outage = &faults.Outage{For: c.lasts, Kind: c.kind, After: max(0, cmp.Or(c.begins, outageBegins))}
 		}
 		cfg := w.config(w.file("in.csv", text.String()))
 		cfg.Target.Key, cfg.Write.Settle, cfg.Write.Backoff, cfg.Write.RetryFor = key, 0, Config{}.Write.Backoff, 0
@@ -98,6 +100,21 @@ func TestALoadContinuesWithoutRequestsThatNobodyAnswers(t *testing.T) {
 		dearer, r, missing, doubled := c.beyond(t)
 		if dearer > c.lasts.Seconds()+2 || missing > 0 || doubled > 0 || r.MaybeTwice > 0 {
 			t.Errorf("%s: %.1f s dearer after an outage of %v; %d rows are missing, %d twice; %+v", name, dearer, c.lasts, missing, doubled, r.ReportAttempts)
+		}
+	}
+}
+
+func TestALoadThatBeginsInAnOutageFindsItsRateAfterIt(t *testing.T) {
+	for _, kind := range []string{faults.Busy, faults.Throttle} {
+		for _, partitions := range []int{1, 4} {
+			c := outageCell{lasts: 10 * time.Second, kind: kind, partitions: partitions, units: 25, continues: 10 * time.Second, begins: -1}
+			dearer, r, missing, doubled := c.beyond(t)
+			if dearer > c.lasts.Seconds()+2 || missing > 0 || doubled > 0 {
+				t.Errorf("%s, %d partitions: %.1f s dearer after an outage of %v; %d rows are missing, %d twice", kind, partitions, dearer, c.lasts, missing, doubled)
+			}
+			if !slices.ContainsFunc(r.LimitedBy, func(l ReportLimit) bool { return l.By == "outage" && l.Seconds > 6 }) {
+				t.Errorf("%s, %d partitions: %+v", kind, partitions, r.LimitedBy)
+			}
 		}
 	}
 }
