@@ -264,7 +264,7 @@ func Describe(err error) string {
 		}
 		return OneLine(err.Error())
 	}
-	if strings.HasPrefix(strings.TrimSpace(ots.Message), "<") || ots.Code == tablestore.OTS_CLIENT_UNKNOWN {
+	if isPage(ots) {
 		return fmt.Sprintf("the endpoint does not answer as Tablestore does (HTTP %d: %.80s); check --endpoint", ots.HttpStatusCode, OneLine(ots.Message))
 	}
 	text := fmt.Sprintf("%s: %s", ots.Code, OneLine(ots.Message))
@@ -282,6 +282,11 @@ func Describe(err error) string {
 		text += "; check the access key, --instance and this machine's clock"
 	}
 	return text
+}
+
+// isPage reports whether an answer is not one of Tablestore, but a page.
+func isPage(ots *tablestore.OtsError) bool {
+	return strings.HasPrefix(strings.TrimSpace(ots.Message), "<") || ots.Code == tablestore.OTS_CLIENT_UNKNOWN
 }
 
 // stopped is the error of a request that ended because the run was stopped.

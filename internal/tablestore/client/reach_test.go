@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -23,6 +24,7 @@ type broken struct {
 	fail  error
 	times int // the first ones
 	after bool
+	page  int // in place of fail: the status of a page of HTML
 	sent  int
 }
 
@@ -37,6 +39,9 @@ func (b *broken) RoundTrip(r *http.Request) (*http.Response, error) {
 			_, _ = io.Copy(io.Discard, res.Body)
 			res.Body.Close()
 		}
+	}
+	if b.page > 0 {
+		return &http.Response{StatusCode: b.page, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("<html><body>not now</body></html>")), Request: r}, nil
 	}
 	return nil, b.fail
 }
@@ -77,13 +82,17 @@ func TestAnEndpointThatIsDownAtTheStartIsWaitedFor(t *testing.T) {
 	for name, tt := range map[string]struct {
 		fail  error
 		after bool
+		page  int
 	}{
+		"nothing comes in": {fail: fmt.Errorf("nothing came in for 30s: %w", context.DeadlineExceeded)},
+		"a page of 503":    {page: 503}, "a page of 502": {page: 502}, "a page of 504 after it was applied": {page: 504, after: true},
 		"refused": {fail: refusedDial}, "the resolver is down": {fail: noResolver}, "cut off": {fail: io.ErrUnexpectedEOF},
 		"timed out": {fail: timedOut{}}, "timed out after it was applied": {fail: timedOut{}, after: true}, "reset after it was applied": {fail: syscall.ECONNRESET, after: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a, b := unreachable(t, tt.fail, 2, tt.after)
+			b.page = tt.page
 			told := 0
 			a.OnWait = func(why string, most time.Duration) {
 				if told++; why == "" || most != time.Minute {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"net/http"
 	"slices"
 	"sync/atomic"
 	"syscall"
@@ -274,7 +275,7 @@ func (a *Admin) tryFor(most time.Duration, op func() error) error {
 		case !class.Passes():
 			return err
 		case proven:
-		case !isAnswer(err):
+		case !isAnswer(err) || unserved(err):
 			if !a.mayBeDown(err, attempt) || reach.Over(time.Now()) {
 				return err
 			}
@@ -309,8 +310,22 @@ func (a *Admin) mayBeDown(err error, attempt int) bool {
 		return a.ReachFor > 0
 	}
 	var timeout net.Error
-	cut := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	// Not every error that holds a time-out says so by net.Error.
+	cut := unserved(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 	return (cut || errors.As(err, &timeout) && timeout.Timeout()) && (a.ReachFor > 0 || attempt < maxAmbiguous)
+}
+
+// unserved reports whether a proxy answered that the service does not: with a page of its own.
+func unserved(err error) bool {
+	var ots *tablestore.OtsError
+	if !errors.As(err, &ots) || !isPage(ots) {
+		return false
+	}
+	switch ots.HttpStatusCode {
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
 }
 
 // answered makes an error of a panic: the SDK dereferences fields that a broken answer lacks.
