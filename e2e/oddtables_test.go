@@ -42,3 +42,10 @@ func TestTablesWithOddNamesKeepNoOtherTableOfAJobFromBeingLoaded(t *testing.T) {
 		}
 	}
 }
+
+func TestATableOfADatabaseIsLoadedNotCopied(t *testing.T) {
+	_, stderr, code := runBinary(t, "copy", "sqlite:shop.db?table=orders", "orders")
+	if code != 2 || !strings.Contains(stderr, "load it: tsimport load ADDRESS --table TABLE") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}

@@ -129,6 +129,9 @@ func (k *copying) config(c *cli.Context, in *invocation) (cfg pipeline.Config, e
 	if c.NArg() != 2 {
 		return cfg, usagef("copy takes two tables, SOURCE and TARGET, not %d; see tsimport copy --help", c.NArg())
 	}
+	if isSQL(c.Args().Get(0)) {
+		return cfg, usagef("copy reads a table of Tablestore, and the first argument is the address of a database; load it: tsimport load ADDRESS --table TABLE")
+	}
 	if k.from, err = parseTableArgument(c.Args().Get(0)); err != nil {
 		return cfg, err
 	}
