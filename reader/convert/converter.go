@@ -286,10 +286,8 @@ func (c *Converter) value(v *table.Value, col *table.Column, d *record.Datum) *t
 	}
 	switch col.Type {
 	case table.String:
-		if col.Inferred && d.Kind == record.JSON {
-			if _, ok := record.Tagged(d.Bytes); ok {
-				return wrong(`an object {"base64": "…"}, as exports write binary values; give --type NAME=binary, or NAME=string for its text`)
-			}
+		if col.Inferred && d.Tagged {
+			return wrong(`an object {"base64": "…"}, as exports write binary values; give --type NAME=binary, or NAME=string for its text`)
 		}
 		return c.stringValue(v, d)
 	case table.Integer:
