@@ -100,7 +100,7 @@ func TestReadingAllocatesNothingForARow(t *testing.T) {
 			}
 			return l.AllocsPerRow*float64(rows) - requestAllocs*float64(l.Requests)
 		}
-		few, many := 10_000, 40_000
+		few, many := 4_000, 20_000
 		if what == "copy" { // whose buffers still grow
 			few, many = 20_000, 100_000
 		}
