@@ -115,8 +115,8 @@ func TestALoadFillsASlowLink(t *testing.T) {
 		seconds float64 // of data
 		longest time.Duration
 	}{
-		"slow and long":   {&virtualLink{bandwidth: 3.2e6 / 8, trip: 200 * time.Millisecond}, client.DefaultRequestTimeout, 30, client.DefaultRequestTimeout / 3},
-		"it stalls":       {&virtualLink{bandwidth: 10e6 / 8, stalls: 0.01, stall: 400 * time.Millisecond}, client.DefaultRequestTimeout, 30, client.DefaultRequestTimeout / 3},
+		"slow and long":   {&virtualLink{bandwidth: 3.2e6 / 8, trip: 200 * time.Millisecond}, client.DefaultRequestTimeout, 60, client.DefaultRequestTimeout / 3},
+		"it stalls":       {&virtualLink{bandwidth: 10e6 / 8, stalls: 0.01, stall: 400 * time.Millisecond}, client.DefaultRequestTimeout, 60, client.DefaultRequestTimeout / 3},
 		"short time-outs": {&virtualLink{bandwidth: 2e6 / 8}, 3 * time.Second, 10, 2 * time.Second},
 	} {
 		l := tt.link
@@ -150,7 +150,7 @@ func TestRequestsOnASlowLinkHoldManyShortRows(t *testing.T) {
 // On a long way lanes that once took it for a queue must not take it for shorter and shorter, and its answers for later and later.
 func TestLanesOfALongWayKeepTheirRates(t *testing.T) {
 	l := &virtualLink{bandwidth: 20e6 / 8, trip: 200 * time.Millisecond, stalls: 0.01, stall: 400 * time.Millisecond}
-	if share, r := linkShare(t, l, 100, 10, client.DefaultRequestTimeout, nil); share < 0.35 || r.Retried > 0 {
+	if share, r := linkShare(t, l, 100, 20, client.DefaultRequestTimeout, nil); share < 0.35 || r.Retried > 0 {
 		t.Errorf("%.3f of what the link carries, %d requests, %d rows sent again", share, r.Requests, r.Retried)
 	}
 }
