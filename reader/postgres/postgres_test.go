@@ -373,7 +373,7 @@ func TestARealServer(t *testing.T) {
 		other.Promote()
 		to = b.config.Port
 		s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport'")
-		if _, err := parts[0].Next(); !sqltable.IsChanged(err) || !strings.Contains(err.Error(), "timeline 1, and is timeline 2") {
+		if _, err := parts[0].Next(); !sqltable.IsChanged(err) || !strings.Contains(err.Error(), "timeline 1, and is now timeline 2") {
 			t.Error(err)
 		}
 	})
