@@ -38,6 +38,7 @@ const (
 	refusesFor     = time.Minute            // what has refused does not queue
 	mostSlower     = 0.5                    // times the rate, at once, because answers come late
 	emptyFor       = 0.5                    // seconds at most that a lane waits with nothing in flight because it sent too much at first
+	ownQueue       = 2                      // answers on time to requests that were alone show that a queue is the lane's own
 	queueHold      = 0.5                    // seconds until cruise reaches further where answers come late instead of refusals
 	deliveryFor    = 5 * time.Second
 	leastBusy      = 300 * time.Millisecond

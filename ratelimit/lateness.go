@@ -7,17 +7,19 @@ import (
 
 // lateness is how late answers come.
 type lateness struct {
-	way      [2]float64 // seconds of the fastest answer, in this and the last period
-	waySince time.Time
-	freeAt   time.Time // the last answer that was not late
-	perUnit  float64   // seconds that the service takes for a unit before it answers, where that was seen
-	lateFrom time.Time
-	late     int     // answers in a row that came late
-	quick    answer  // the quickest to a request that was alone
-	guessed  bool    // perUnit was, by that
-	doubted  bool    // no smaller request has been answered since
-	refuted  bool    // one took as long
-	others   float64 // seconds of the fastest answer to any lane of the table, where most of them meet a queue; 0 is none
+	way         [2]float64 // seconds of the fastest answer, in this and the last period
+	waySince    time.Time
+	freeAt      time.Time // the last answer that was not late
+	perUnit     float64   // seconds that the service takes for a unit before it answers, where that was seen
+	lateFrom    time.Time
+	late        int     // answers in a row that came late
+	by          float64 // seconds by which the last answer was later than the shortest way
+	aloneOnTime int     // answers in a row that came on time to requests that left when none of the lane's was on its way
+	quick       answer  // the quickest to a request that was alone
+	guessed     bool    // perUnit was, by that
+	doubted     bool    // no smaller request has been answered since
+	refuted     bool    // one took as long
+	others      float64 // seconds of the fastest answer to any lane of the table, where most of them meet a queue; 0 is none
 }
 
 // answer is how many seconds the answer to so many units took.
@@ -74,7 +76,8 @@ func (l *lateness) queues(sent, now time.Time, units, occupied, patience float64
 	}
 	l.way[0] = min(l.way[0], d)
 	most := l.shortest()*delayOfWay + mostDelay*patience
-	if d -= l.shortest(); d <= most/2 || l.freeAt.IsZero() {
+	d -= l.shortest()
+	if l.by = d; d <= most/2 || l.freeAt.IsZero() {
 		l.freeAt = now
 	}
 	if d <= most {

@@ -167,12 +167,16 @@ func TestLawTrace(t *testing.T) {
 // TestLoadsShareAQueueEvenlyAndKeepItShort runs cells of make laws in which a lane once took the requests of others for its way.
 func TestLoadsShareAQueueEvenlyAndKeepItShort(t *testing.T) {
 	cells := lawCells()
-	for name, late := range map[string]float64{"two loads: queue 8 × 1000, 5ms": 0.2, "two loads: table, queue 8 × 1000, 5ms": 0.35, "table: queue 32 × 500, 5ms": 0.25} {
+	for name, most := range map[string]struct{ late, unfair float64 }{
+		"two loads: queue 8 × 1000, 5ms":        {0.2, 0.4},
+		"two loads: table, queue 8 × 1000, 5ms": {0.5, 0.25},
+		"table: queue 32 × 500, 5ms":            {0.3, 0.4},
+	} {
 		i := slices.IndexFunc(cells, func(c lawCell) bool { return c.group+": "+c.name == name })
 		if i < 0 {
 			t.Fatalf("no cell %s", name)
 		}
-		if w := worstLaw(&cells[i].lawScene, newLaw, 2); w.share < 0.95 || w.late > late || w.fair < 0.4 {
+		if w := worstLaw(&cells[i].lawScene, newLaw, 2); w.share < 0.98 || w.late > most.late || w.fair < most.unfair {
 			t.Errorf("%s: share %.3f, the smaller load's part %.2f, delay %.2f s", name, w.share, w.fair, w.late)
 		}
 	}

@@ -185,6 +185,12 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 	if p.line.late > 0 || p.line.perUnit > 0 { // it has waited in a queue before it was looked at
 		met = now.Add(-duration(p.line.shortest() / 2))
 	}
+	if visit.and == 0 {
+		p.line.aloneOnTime++
+		if p.line.by > mostDelay/4 {
+			p.line.aloneOnTime = 0
+		}
+	}
 	returned := p.line.out
 	p.line.out = false
 	if returned {
@@ -213,6 +219,9 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 			p.line.clean++
 		}
 		p.line.thin = false
+		if p.evidence.queue && p.line.aloneOnTime >= ownQueue && len(p.line.sends) == 0 { // nobody else is in the queue
+			p.credit.level = max(p.credit.level, 0)
+		}
 		if p.line.overshot && len(p.line.sends) == 0 { // nothing of it is queued any more
 			p.credit.level, p.line.overshot = max(p.credit.level, -emptyFor*p.rate), false
 		}
