@@ -172,15 +172,15 @@ func (k *interrupted) until(s *served, args []string) (sum ledger) {
 			}
 			if stop {
 				k.stops++
-				must(t, cmd.Process.Signal(syscall.SIGSTOP))
+				must(t, unlessEnded(cmd.Process.Signal(syscall.SIGSTOP)))
 				time.Sleep(hostileSettle + hostileSettle/4) // the pause is what is tried
-				must(t, cmd.Process.Signal(syscall.SIGCONT))
+				must(t, unlessEnded(cmd.Process.Signal(syscall.SIGCONT)))
 				at, stop = k.requests.Load()+int64(3+k.rnd.IntN(30)), false
 				continue
 			}
 			k.kills++
 			killed = true
-			must(t, cmd.Process.Kill())
+			must(t, unlessEnded(cmd.Process.Kill()))
 		}
 		tick.Stop()
 		killer.Stop()
