@@ -33,11 +33,11 @@ func RunWith(runner *Runner, args []string, stdout, stderr io.Writer) int {
 	show := newDisplay(stderr)
 	interrupts := newInterrupts(show)
 	defer interrupts.close()
-	make := quickApp
+	build := quickApp
 	if mayShowHelp(args) {
-		make = newApp
+		build = newApp
 	}
-	app := make(stdout, show, interrupts, &invocation{args: args[min(1, len(args)):]})
+	app := build(stdout, show, interrupts, &invocation{args: args[min(1, len(args)):]})
 	ctx := runner.offer(interrupts.hard, app)
 	if asksForCompletion(args) {
 		return exitCode(show, app.RunContext(ctx, args))
