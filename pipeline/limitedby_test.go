@@ -205,14 +205,15 @@ func TestAStreamThatComesLateIsLimitedByTheReader(t *testing.T) {
 				cfg.Read.Stdin = stream
 				progress := new(Progress)
 				cfg.Watch.Progress = progress
-				said := bottleneck.None
-				time.AfterFunc(10*time.Second, func() { said = bottleneck.Word(progress.LimitedBy.Load()) })
+				var said atomic.Uint32
+				said.Store(uint32(bottleneck.None))
+				time.AfterFunc(10*time.Second, func() { said.Store(progress.LimitedBy.Load()) })
 				r := w.load(cfg)
 				if len(r.LimitedBy) == 0 || r.LimitedBy[0].By != "reader" || r.LimitedBy[0].Seconds < 20 || r.LimitedBy[0].Share < 0.9 {
 					t.Errorf("%+v in %.2f s", r.LimitedBy, r.Seconds)
 				}
-				if said != bottleneck.Reader {
-					t.Errorf("meanwhile the word is %v", said)
+				if word := bottleneck.Word(said.Load()); word != bottleneck.Reader {
+					t.Errorf("meanwhile the word is %v", word)
 				}
 			})
 		})
