@@ -59,6 +59,29 @@ func TestEachRowGoesToTheTableOfItsMonth(t *testing.T) {
 	}
 }
 
+// The rows of each table are sorted by key. Those of one table still come before those of the next, and its partitions get rows alike.
+func TestTheRowsOfEachTableAreSpread(t *testing.T) {
+	t.Parallel()
+	const shops, rows = 3, 4000
+	var text strings.Builder
+	text.WriteString("shop,id,v\n")
+	for _, shop := range []string{"west", "east", "north"} {
+		for i := range rows {
+			fmt.Fprintf(&text, "%s,k%05d,of shop %s\n", shop, i, shop)
+		}
+	}
+	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
+		w := newWorld(t)
+		cfg := w.config(w.file("a.csv", text.String()))
+		cfg.Target.Table, cfg.Write.Order, cfg.Read.SplitBytes = "sales_{shop}", order, 16<<10
+		r := w.load(cfg)
+		w.verifies(func() trial { v := w.config(w.dir + "/a.csv"); v.Target.Table = "sales_{shop}"; return v }(), r)
+		if r.Written != shops*rows || len(r.Tables) != shops || order == plan.LastWins && r.Sections < 100 || order == plan.OrderNone && r.Sections > 0 {
+			t.Errorf("%v: %d written into %d tables, %d sections", order, r.Written, len(r.Tables), r.Sections)
+		}
+	}
+}
+
 func TestARowWithoutATableIsRejected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"math"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -48,7 +49,7 @@ func (f *Flow) firstPass(ctx context.Context, sources []*plan.Source, l pass) (h
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
 	bytes := f.plan.Shares().Sections()
-	c := &collector{flow: f, pass: l, first: sources[0].Ordinal, head: readorder.NewHead(bytes / 4), rest: readorder.NewBuilder(f.scheduling.rows(), bytes)}
+	c := &collector{flow: f, pass: l, first: sources[0].Ordinal, head: readorder.NewHead(bytes / 4), rest: readorder.NewBuilder(f.scheduling.rows(), bytes), tables: numberTables(f.plan)}
 	if l.head > 0 {
 		c.rest = readorder.NewBuilder(f.scheduling.rows(), bytes*3/4)
 	}
@@ -83,6 +84,37 @@ type collector struct {
 	pass
 	first      int // ordinal of the first source
 	head, rest *readorder.Builder
+	tables     tableNumbers
+}
+
+// tableNumbers are the numbers of tables in the order of their first rows; nil where all rows go to one.
+type tableNumbers map[string]int32
+
+func numberTables(p *plan.Plan) tableNumbers {
+	if p.Tables == nil {
+		return nil
+	}
+	return tableNumbers{}
+}
+
+// of returns the number of the table of a section's keys, where it has several the first of them.
+func (t tableNumbers) of(keys []readorder.Interval) int32 {
+	if t == nil || len(keys) == 0 {
+		return 0
+	}
+	first := int32(math.MaxInt32)
+	for _, k := range keys {
+		name, _ := table.CutTable(k.Lower)
+		if n, ok := t[string(name)]; ok {
+			first = min(first, n)
+		}
+	}
+	if first == math.MaxInt32 {
+		name, _ := table.CutTable(keys[0].Lower)
+		first = int32(len(t))
+		t[string(name)] = first
+	}
+	return first
 }
 
 // collect takes the splits, which come in source order.
@@ -114,6 +146,7 @@ func (c *collector) collect(ctx context.Context, splits <-chan *job, r *byteBudg
 			s.Source = j.source.Ordinal
 			s.Record += records
 			s.Line += lines
+			s.Table = c.tables.of(s.Keys)
 			if !c.add(s) {
 				return errFileOrder
 			}

@@ -30,7 +30,8 @@ type watch struct {
 	read    int64 // bytes of the present source
 
 	window  []readorder.Section // the last splits, with the keys of each
-	present readorder.Interval  // of the split that is handed over now
+	tables  tableNumbers
+	present readorder.Interval // of the split that is handed over now
 
 	wants bool // to stop
 	// Where reading has stopped: the source is nil if it has not.
@@ -44,7 +45,7 @@ func (f *Flow) watching(sources []*plan.Source) *watch {
 	if s.When == Never || s.When == Always && s.SwitchAfter == 0 || f.stays || f.resumed != nil || f.plan.Request.Order != plan.LastWins || f.plan.Request.Records > 0 || f.plan.Live {
 		return nil
 	}
-	return &watch{sources: sources, after: s.SwitchAfter}
+	return &watch{sources: sources, after: s.SwitchAfter, tables: numberTables(f.plan)}
 }
 
 // beforeStream returns the first source and those that follow it up to a stream. Sources are read ahead of what is handed over. A file whose
@@ -94,7 +95,7 @@ func (w *watch) ends(j *job) {
 		w.wants = w.splits >= w.after
 	default:
 		if w.present.Lower != nil {
-			w.window = append(w.window, readorder.Section{Records: 1, Keys: []readorder.Interval{w.present}})
+			w.window = append(w.window, readorder.Section{Records: 1, Table: w.tables.of([]readorder.Interval{w.present}), Keys: []readorder.Interval{w.present}})
 		}
 		if w.present = (readorder.Interval{}); len(w.window) < tellingSplits {
 			return

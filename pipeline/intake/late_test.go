@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tsimport/internal/table"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/readorder"
 )
@@ -121,6 +122,27 @@ func TestALoadSwitchesToAScheduleWhereThatPays(t *testing.T) {
 	f.Follow(Scheduling{When: WhenItPays})
 	if _, err := look(t, f); err != nil || f.Sections() > 0 {
 		t.Errorf("with a limit of records: %d sections, error %v", f.Sections(), err)
+	}
+}
+
+func TestTablesAreNumberedAsTheyCome(t *testing.T) {
+	of := func(names ...string) (keys []readorder.Interval) {
+		for _, n := range names {
+			keys = append(keys, readorder.Interval{Lower: table.AppendTable(nil, n), Upper: table.AppendTableEnd(nil, n)})
+		}
+		return keys
+	}
+	numbers := numberTables(&plan.Plan{Tables: new(plan.Tables)})
+	for i, c := range []struct {
+		names []string
+		want  int32
+	}{{[]string{"west"}, 0}, {[]string{"east", "west"}, 0}, {[]string{"east"}, 1}, {nil, 0}, {[]string{"a", "b"}, 2}, {[]string{"b"}, 3}, {[]string{"b", "east"}, 1}} {
+		if got := numbers.of(of(c.names...)); got != c.want {
+			t.Errorf("%d: section of tables %v has number %d, want %d", i, c.names, got, c.want)
+		}
+	}
+	if numbers = numberTables(&plan.Plan{}); numbers.of(of("west")) != 0 || numbers.of(of("east")) != 0 {
+		t.Error("keys of one table have numbers")
 	}
 }
 

@@ -136,19 +136,43 @@ func ends(sections []Section) (places []int32, n int) {
 // those of any other number, however many of them there are.
 const golden = 0.6180339887498949
 
-// rank gives every section its turn. The keys are a line on which every section has a stretch as long as its rows: a section comes when
-// the first multiple of the golden ratio falls into its stretch. The short sections come before the others: so
-// many places of the keys have rows early. The first head sections have none.
+// tablesTogether is of how many tables rows are read by turns. More tables have more partitions, up to more than a load can keep busy; and
+// each has lanes, and a place among the tables whose partitions are asked for.
+const tablesTogether = 16
+
+// rank gives every section its turn. The keys are a line on which every section has a stretch as long as its rows: a section
+// comes when the first multiple of the golden ratio falls into its stretch. The short sections come before the others: so
+// many places of the keys have rows early. Of many tables some have their turns, then the next ones, in the order of the input. The first
+// head sections have no turn.
 func (o *ordering) rank(sections []Section, head int) {
 	byKey := make([]int32, len(sections)-head)
-	total := int64(0)
 	for i := range byKey {
 		byKey[i] = int32(head + i)
-		total += sections[head+i].Records
 	}
-	slices.SortStableFunc(byKey, func(a, b int32) int { return cmp.Compare(o.low[a], o.low[b]) })
+	group := func(i int32) int32 { return sections[i].Table / tablesTogether }
+	slices.SortStableFunc(byKey, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(group(a), group(b)), cmp.Compare(o.low[a], o.low[b]))
+	})
+	o.turn = make([]int32, len(sections))
+	turn := int32(0)
+	for from := 0; from < len(byKey); {
+		to := from + 1
+		for to < len(byKey) && group(byKey[to]) == group(byKey[from]) {
+			to++
+		}
+		turn = o.rankTables(sections, byKey[from:to], turn)
+		from = to
+	}
+}
+
+// rankTables gives some sections, which are in the order of their keys, the turns from the given one on, and returns the next turn.
+func (o *ordering) rankTables(sections []Section, byKey []int32, turn int32) int32 {
+	total := int64(0)
+	for _, i := range byKey {
+		total += sections[i].Records
+	}
 	var short, long []int32
-	usual := usualOfShort(sections[head:])
+	usual := usualOfShort(sections, byKey)
 	for _, i := range byKey {
 		if n := sections[i].Records; n <= 2*usual && 2*n*int64(len(byKey)) < total {
 			short = append(short, i)
@@ -156,21 +180,17 @@ func (o *ordering) rank(sections []Section, head int) {
 			long = append(long, i)
 		}
 	}
-	o.turn = make([]int32, len(sections))
-	o.takeTurns(sections, long, o.takeTurns(sections, short, 0))
+	return o.takeTurns(sections, long, o.takeTurns(sections, short, turn))
 }
 
-// usualOfShort returns the records of a short section among others, of which half are short: what is left at the end of a split may be
+// usualOfShort returns the records of a short section among some, of which half are short: what is left at the end of a split may be
 // less than a long section and still too much for one place of the keys to begin with.
-func usualOfShort(sections []Section) int64 {
-	records := make([]int64, len(sections))
-	for i := range sections {
-		records[i] = sections[i].Records
+func usualOfShort(sections []Section, some []int32) int64 {
+	records := make([]int64, len(some))
+	for i, s := range some {
+		records[i] = sections[s].Records
 	}
 	slices.Sort(records)
-	if len(records) == 0 {
-		return 0
-	}
 	return records[len(records)/4]
 }
 

@@ -125,6 +125,35 @@ func TestSortedSectionsSpreadEvenly(t *testing.T) {
 	}
 }
 
+// Tables whose names are in another order than their rows have their turns as their rows come, some at a time, and the sections of these are
+// spread.
+func TestSomeTablesComeAfterOthers(t *testing.T) {
+	const groups, each = 3, 16 * tablesTogether // sections of a group
+	var sections []Section
+	for table := range groups * tablesTogether {
+		for i := range 16 {
+			sections = append(sections, Section{Record: int64(len(sections)), Records: 1, Table: int32(table),
+				Keys: Cover([][]byte{fmt.Appendf(nil, "t%03d\x00%05d", 999-table, i)})})
+		}
+	}
+	for name, order := range map[string][]int32{"by a schedule": Order(sections, 0), "in any order": Spread(sections)} {
+		if len(order) != groups*each {
+			t.Fatalf("%s: %d sections of %d", name, len(order), groups*each)
+		}
+		for group := range groups {
+			counts := make([]int, 8)
+			for k, s := range order[group*each : (group+1)*each] {
+				if int(s)/each != group {
+					t.Fatalf("%s: place %d of group %d has a section of group %d", name, k, group, int(s)/each)
+				}
+				if counts[int(s)%each/(each/8)]++; k >= 64 && slices.Max(counts)-slices.Min(counts) > 6 {
+					t.Fatalf("%s: of the first %d of group %d, eighths have %v", name, k+1, group, counts)
+				}
+			}
+		}
+	}
+}
+
 func TestShortSectionsComeFirst(t *testing.T) {
 	var sections []Section
 	for i := range 200 {

@@ -11,6 +11,9 @@ type Section struct {
 	Offset  int64 // of its text in the source; 0 where records never were text
 	Bytes   int64 // of the source that it stands for, about; of text exactly
 	Sum     Sum   // of what was read of it
+	// Table numbers the table of its rows, where they go to several, in the order in which the tables come in the input; of rows of
+	// several tables, one of them.
+	Table int32
 	// Keys are disjoint intervals, in key order, that hold the ordering keys of all of its rows. None means that it has no rows.
 	Keys []Interval
 }
@@ -20,7 +23,7 @@ type Interval struct{ Lower, Upper []byte }
 
 // follows reports whether the section comes directly after another one in the same source.
 func (s *Section) follows(before *Section) bool {
-	return s.Source == before.Source && s.Record == before.Record+before.Records && s.Offset == before.Offset+before.textBytes()
+	return s.Source == before.Source && s.Table == before.Table && s.Record == before.Record+before.Records && s.Offset == before.Offset+before.textBytes()
 }
 
 // textBytes is how far apart the offsets of a section and the next one are.
