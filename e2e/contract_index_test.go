@@ -122,6 +122,38 @@ func TestAnIndexFollowsItsTable(t *testing.T) {
 	})
 }
 
+func TestATableWithIndexesTakesARowOnceInARequest(t *testing.T) {
+	spec(t, "3.10.4", "3.13.1", "3.14.2")
+	t.Parallel()
+	s := openService(t)
+	skipReal(t, s) // its words are not published
+	name := newTableName()
+	tb := s.withIndexes(t, indexOn(name, []string{"a"}))
+	want := invalid("Repeated rows do not support tables with secondary indexes in BatchModify.")
+	for what, changes := range map[string][]tablestore.RowChange{
+		"two puts":            {tb.put(tb.key("x", 1), c("a", 1)), tb.put(tb.key("x", 1), c("a", 2))},
+		"a put and an update": {tb.put(tb.key("x", 1), c("a", 1)), tb.put(tb.key("y", 1), c("a", 1)), tb.update(tb.key("x", 1), set("a", 2))},
+		"two deletions":       {tb.delete(tb.key("x", 1)), tb.delete(tb.key("x", 1))},
+	} {
+		t.Run(what, func(t *testing.T) {
+			_, err := tb.batch(changes...)
+			check(t, err, want)
+		})
+	}
+	twice := bulkRow(tb, tb.key("x", 1), c("a", int64(1)))
+	s.send(t, rawRequest{operation: "BulkImport", body: bulkBody(tb.name, twice, twice)}).check(t, want)
+	diff(t, len(tb.all(t)), 0)
+	for _, x := range tb.rows(t, tb.put(tb.key("x", 1), c("a", 1)), tb.put(tb.key("x", 2), c("a", 1))) {
+		checkRow(t, x, accepted)
+	}
+	_, err := s.DeleteIndex(&tablestore.DeleteIndexRequest{MainTableName: tb.name, IndexName: name})
+	must(t, err)
+	for _, x := range tb.rows(t, tb.put(tb.key("x", 1), c("a", 1)), tb.put(tb.key("x", 1), c("a", 3))) {
+		checkRow(t, x, accepted)
+	}
+	diff(t, tb.values(t, tb.key("x", 1)).Cells, []cell{c("a", int64(3))})
+}
+
 func TestIndexesThatCannotBeAreRefused(t *testing.T) {
 	spec(t, "3.14.1", "3.14.4")
 	t.Parallel()

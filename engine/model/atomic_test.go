@@ -20,7 +20,7 @@ func (m *Model) writeAtomic(changes []Change, outcomes []Outcome, now int64) ([]
 		}
 	}
 	spread(changes, outcomes)
-	if r := checkRepeats(changes, outcomes); r != nil {
+	if r := m.checkRepeats(changes, outcomes); r != nil {
 		return nil, r
 	}
 	before := map[string][]*row{}

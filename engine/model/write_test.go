@@ -83,7 +83,7 @@ func (m *Model) write(changes []Change, atomic bool, now int64) ([]Outcome, *Ref
 	if atomic {
 		return m.writeAtomic(changes, outcomes, now)
 	}
-	if r := checkRepeats(changes, outcomes); r != nil {
+	if r := m.checkRepeats(changes, outcomes); r != nil {
 		return nil, r
 	}
 	for i := range changes {
@@ -135,14 +135,17 @@ func (t *Table) checkStamp(op Op, now int64) *Refusal {
 	return nil
 }
 
-// checkRepeats refuses a batch that names a row twice if one of the two is conditional. Rows that have
-// failed already take no part.
-func checkRepeats(changes []Change, outcomes []Outcome) *Refusal {
+// checkRepeats refuses a batch that names a row twice if one of the two is conditional or their table has indexes. Rows
+// that have failed already take no part.
+func (m *Model) checkRepeats(changes []Change, outcomes []Outcome) *Refusal {
 	for i := range changes {
 		for j := range i {
 			a, b := &changes[i], &changes[j]
 			if outcomes[i].Refusal != nil || outcomes[j].Refusal != nil || a.Table != b.Table || compareKeys(a.Key, b.Key) != 0 {
 				continue
+			}
+			if len(m.Tables[a.Table].Indexes) > 0 {
+				return invalid("")
 			}
 			for _, c := range []*Change{b, a} {
 				if c.Expect != Ignore || c.Condition != nil {

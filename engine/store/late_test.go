@@ -32,10 +32,7 @@ func TestADelayedIndexIsItsTableAsItWas(t *testing.T) {
 		history := []seen{{s.millis(), computed(t, s, tab.meta.Load())}}
 		since := map[string]int64{} // when an index was brought up to date regardless of the delay
 		for step := range 150 {
-			changes := make([]wire.Change, 1+rng.IntN(4))
-			for i := range changes {
-				changes[i] = drawChange(rng)
-			}
+			changes := drawChanges(rng, 1+rng.IntN(4))
 			out := make([]wire.Outcome, len(changes))
 			if err := s.Write(ctx, []TableWrite{{Table: tab, Changes: changes, Outcomes: out}}); err != nil {
 				t.Fatal(err)

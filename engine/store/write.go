@@ -230,31 +230,30 @@ func (w *writer) prepare(tables []TableWrite) (bytes int, reads bool) {
 	return bytes, reads
 }
 
-// checkRepeats refuses a request that repeats a row one of whose changes has a condition or adds to a cell.
+// checkRepeats refuses a request that repeats a row one of whose changes has a condition, or a row of a table with indexes.
 func (w *writer) checkRepeats() *wire.Error {
 	if len(w.rows) < 2 {
 		return nil
 	}
 	picky := false
 	for i := range w.rows {
-		c := w.rows[i].change
-		picky = picky || c.Conditional()
+		picky = picky || w.rows[i].onlyOnce()
 	}
 	if !picky {
 		return nil
 	}
-	first := make(map[string]*wire.Change, len(w.rows))
+	first := make(map[string]*writeRow, len(w.rows))
 	for i := range w.rows {
-		if w.rows[i].number > 0 {
+		r := &w.rows[i]
+		if r.number > 0 {
 			continue // a row of its own, with any number
 		}
-		c := w.rows[i].change
-		before, repeated := first[string(w.rows[i].key)]
+		before, repeated := first[string(r.key)]
 		if !repeated {
-			first[string(w.rows[i].key)] = c
+			first[string(r.key)] = r
 			continue
 		}
-		for _, x := range []*wire.Change{before, c} {
+		for _, x := range []*wire.Change{before.change, r.change} {
 			if x.Expect != wire.Ignore {
 				return wire.Invalid("Repeated rows do not support row exist expectation check in BatchModify.")
 			}
@@ -262,9 +261,15 @@ func (w *writer) checkRepeats() *wire.Error {
 				return wire.Invalid("Repeated rows do not support row condition check in BatchModify.")
 			}
 		}
+		if r.onlyOnce() {
+			return wire.Invalid("Repeated rows do not support tables with secondary indexes in BatchModify.")
+		}
 	}
 	return nil
 }
+
+// onlyOnce reports whether a row may be in a request only once.
+func (r *writeRow) onlyOnce() bool { return r.change.Conditional() || len(r.meta.Indexes) > 0 }
 
 // checkCells judges the cells by the table: its deviation window, its defined columns, whether it takes updates.
 func (m *meta) checkCells(c *wire.Change, now int64, choices Choices) *wire.Error {
