@@ -230,7 +230,7 @@ func TestBatchGetRowAnswersKeyByKey(t *testing.T) {
 		"no table":            {nil, invalid("No row specified in the request of BatchGetRow.")},
 		"no version rule":     {message{}.bytes(1, message{}.text(1, tb.name).bytes(2, tb.key("a", 1).Build(false))), invalid("No version condition is specified while querying row.")},
 		"a bad table name":    {message{}.bytes(1, message{}.text(1, "1t").int(6, 1)), invalid("Invalid table name: '1t'.")},
-		"a delete marker":     {message{}.bytes(1, message{}.text(1, tb.name).bytes(2, tb.key("a", 1).Build(true)).int(6, 1)), invalid("")},
+		"a delete marker":     {message{}.bytes(1, message{}.text(1, tb.name).bytes(2, tb.key("a", 1).Build(true)).int(6, 1)), invalid("Delete marker cannot be given.")},
 		"versions of 0":       {message{}.bytes(1, message{}.text(1, tb.name).bytes(2, tb.key("a", 1).Build(false)).int(6, 0)), invalid("The maximum versions cannot be less than or equal to 0")},
 		"a bad column to get": {message{}.bytes(1, message{}.text(1, tb.name).bytes(2, tb.key("a", 1).Build(false)).text(4, "").int(6, 1)), invalid("")},
 	} {

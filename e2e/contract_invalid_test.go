@@ -181,7 +181,7 @@ func TestMalformedRowsAreRefused(t *testing.T) {
 		"a table name of none":                {"PutRow", rawPut("1t", good, 0), invalid("Invalid table name: '1t'.")},
 		"a body that is no message":           {"PutRow", message{0xff}, invalid("")},
 		"attribute columns in the key read":   {"GetRow", message{}.text(1, tb.name).bytes(2, good).int(5, 1), invalid("Attribute column cannot be given while reading data.")},
-		"a delete marker in the key read":     {"GetRow", message{}.text(1, tb.name).bytes(2, deletion).int(5, 1), invalid("")},
+		"a delete marker in the key read":     {"GetRow", message{}.text(1, tb.name).bytes(2, deletion).int(5, 1), invalid("Delete marker cannot be given.")},
 		"a read that says nothing of version": {"GetRow", message{}.text(1, tb.name).bytes(2, tb.key("a", 1).Build(false)), invalid("No version condition is specified.")},
 	} {
 		t.Run(name, func(t *testing.T) {

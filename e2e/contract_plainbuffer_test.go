@@ -33,6 +33,7 @@ func brokenCells() map[string]wireCase {
 	}
 	const ms = 1700000000000
 	broken := invalid("")
+	deletedValue := invalid("Column value cannot be given when type is DELETE_ONE_VERSION,DELETE_ALL_VERSION.")
 	return map[string]wireCase{
 		"a cell without a name tag":            with(1, wireCell{nameless: true, value: vInt(1)})(broken),
 		"an empty name":                        with(1, wireCell{value: vInt(1)})(invalid("Invalid column name: ''.")),
@@ -59,12 +60,12 @@ func brokenCells() map[string]wireCase {
 		"an operation in a put":                with(1, wireCell{name: "c", value: vInt(1), op: 4})(invalid("OpType cannot be given for column name:c in PutRow.")),
 		"an operation nobody knows":            with(2, wireCell{name: "c", op: 2})(broken),
 		"an operation above all":               with(2, wireCell{name: "c", op: 5})(broken),
-		"a deletion with a value":              with(2, wireCell{name: "c", value: vInt(1), op: 1})(broken),
-		"a deletion with a timestamp":          with(2, wireCell{name: "c", op: 1, ts: ms, stamped: true})(broken),
+		"a deletion with a value":              with(2, wireCell{name: "c", value: vInt(1), op: 1})(deletedValue),
+		"a deletion with a timestamp":          with(2, wireCell{name: "c", op: 1, ts: ms, stamped: true})(invalid("Timestamp cannot be given when type is DELETE_ALL_VERSION.")),
 		"a deletion of a version":              with(2, wireCell{name: "c", op: 3, ts: ms, stamped: true})(accepted),
 		"a deletion of a version at 0":         with(2, wireCell{name: "c", op: 3, ts: 0, stamped: true})(accepted),
-		"a deletion of a version without one":  with(2, wireCell{name: "c", op: 3})(broken),
-		"a deletion of a version with a value": with(2, wireCell{name: "c", value: vInt(1), op: 3, ts: ms, stamped: true})(broken),
+		"a deletion of a version without one":  with(2, wireCell{name: "c", op: 3})(invalid("Timestamp must be given when type is DELETE_ONE_VERSION.")),
+		"a deletion of a version with a value": with(2, wireCell{name: "c", value: vInt(1), op: 3, ts: ms, stamped: true})(deletedValue),
 		"a deletion of a version out of range": with(2, wireCell{name: "c", op: 3, ts: math.MaxInt64 / 1000, stamped: true})(invalid("Timestamp must be in range [0, INT64_MAX/1000).")),
 		"an increment with a timestamp":        with(2, wireCell{name: "c", value: vInt(1), op: 4, ts: ms, stamped: true})(broken),
 		"an increment by text":                 with(2, wireCell{name: "c", value: vText("1"), op: 4})(broken),
@@ -73,7 +74,7 @@ func brokenCells() map[string]wireCase {
 		"an increment twice":                   with(2, wireCell{name: "c", value: vInt(1), op: 4}, wireCell{name: "c", value: vInt(1), op: 4})(broken),
 		"an increment and a deletion":          with(2, wireCell{name: "c", op: 1}, wireCell{name: "c", value: vInt(1), op: 4})(broken),
 		"a deletion and a put":                 with(2, wireCell{name: "c", op: 1}, wireCell{name: "c", value: vInt(1)})(accepted),
-		"an attribute of a deleted row":        {3, wireRow{key: wireKey("a", 1), cells: []wireCell{{name: "c", value: vInt(1)}}, marker: true}, invalid("Invalid request of delete row: unexpected attribute column in request.")},
+		"an attribute of a deleted row":        {3, wireRow{key: wireKey("a", 1), cells: []wireCell{{name: "c", value: vInt(1)}}, marker: true}, invalid("Invalid delete row request: unexpected cells in request.")},
 		"a deleted row without its marker":     {3, wireRow{key: wireKey("a", 1)}, invalid("Invalid request of delete row: missing RowDeleteMarker in request.")},
 		"a deleted row":                        {3, wireRow{key: wireKey("a", 1), marker: true}, accepted},
 		"a put with a delete marker":           {1, wireRow{key: wireKey("a", 1), marker: true}, invalid("Invalid request of put/update row: unexpected RowDeleteMarker in request.")},
@@ -94,9 +95,9 @@ func brokenKeys() map[string]wireCase {
 		return wireCase{1, wireRow{key: []wireCell{cell, wireKey("a", 1)[1]}}, want}
 	}
 	return map[string]wireCase{
-		"a key with a timestamp":      key(wireCell{name: "pk1", value: vText("a"), ts: 1, stamped: true}, invalid("")),
-		"a key with an operation":     key(wireCell{name: "pk1", value: vText("a"), op: 1}, invalid("")),
-		"a key without a value":       key(wireCell{name: "pk1"}, invalid("")),
+		"a key with a timestamp":      key(wireCell{name: "pk1", value: vText("a"), ts: 1, stamped: true}, invalid("Timestamp cannot be given for primary key name:pk1.")),
+		"a key with an operation":     key(wireCell{name: "pk1", value: vText("a"), op: 1}, invalid("OpType cannot be given for primary key name:pk1.")),
+		"a key without a value":       key(wireCell{name: "pk1"}, invalid("No value is given for primary key name:pk1.")),
 		"a key without a name":        key(wireCell{value: vText("a")}, invalid("")),
 		"a key of NULL":               key(wireCell{name: "pk1", value: vNull}, invalid("VT_NULL is an invalid type for the primary key.")),
 		"a key of INF_MIN":            key(wireCell{name: "pk1", value: vInfMin}, invalid("VT_INF_MIN is an invalid type for the primary key.")),
@@ -157,7 +158,7 @@ func TestKeysOfReadsAreKeysAlone(t *testing.T) {
 	}{
 		"a key":              {wireRow{key: wireKey("a", 1)}, accepted, accepted},
 		"an attribute":       {wireRow{key: wireKey("a", 1), cells: []wireCell{{name: "c", value: vInt(1)}}}, invalid("Attribute column cannot be given while reading data."), invalid("Attribute column cannot be given while reading data.")},
-		"a delete marker":    {wireRow{key: wireKey("a", 1), marker: true}, invalid(""), invalid("")},
+		"a delete marker":    {wireRow{key: wireKey("a", 1), marker: true}, invalid("Delete marker cannot be given."), invalid("Delete marker cannot be given.")},
 		"infinities":         {wireRow{key: inf}, invalid("VT_INF_MIN is an invalid type for the primary key."), accepted},
 		"a wrong checksum":   {wireRow{key: wireKey("a", 1), wrongCRC: true}, invalid(""), invalid("")},
 		"NULL":               {wireRow{key: []wireCell{{name: "pk1", value: vNull}, {name: "pk2", value: vInt(1)}}}, invalid("VT_NULL is an invalid type for the primary key."), invalid("VT_NULL is an invalid type for the primary key.")},

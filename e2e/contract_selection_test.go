@@ -93,7 +93,7 @@ func TestContradictoryReadsAreRefused(t *testing.T) {
 		want refusal
 	}{
 		"versions below 0":              {[]selection{versions(-1)}, invalid("The maximum versions cannot be less than or equal to 0")},
-		"a timestamp and versions":      {[]selection{exactly(5), versions(1)}, invalid("")},
+		"a timestamp and versions":      {[]selection{exactly(5), versions(1)}, invalid("Specific tiemstamp and max versions cannot be given at the same time.")},
 		"a time range that is empty":    {[]selection{between(5, 5)}, invalid("")},
 		"a time range that is reversed": {[]selection{between(6, 5)}, invalid("")},
 		"1024 columns":                  {[]selection{versions(1), columns(names[:1024]...)}, accepted},

@@ -19,7 +19,7 @@ func (c *Change) check(inBatch bool) *Error {
 	case c.Op == DeleteRow && !c.Row.Delete:
 		return Invalid("Invalid request of delete row: missing RowDeleteMarker in request.")
 	case c.Op == DeleteRow && len(c.Row.Cells) > 0:
-		return Invalid("Invalid request of delete row: unexpected attribute column in request.")
+		return Invalid("Invalid delete row request: unexpected cells in request.")
 	case c.Op != DeleteRow && c.Row.Delete:
 		return Invalid("Invalid request of put/update row: unexpected RowDeleteMarker in request.")
 	case c.Op == UpdateRow && len(c.Row.Cells) == 0 && inBatch:
@@ -71,12 +71,15 @@ func checkKey(key []Cell, use keyUse) *Error {
 		if len(c.Name) == 0 || len(c.Name) > MaxNameBytes || !utf8.Valid(c.Name) {
 			return Invalid("Invalid column name: '%s'.", c.Name)
 		}
-		if c.Stamped || c.Op != PutCell {
-			return Invalid("Timestamp or type cannot be given for primary key column: '%s'.", c.Name)
+		if c.Op != PutCell {
+			return Invalid("OpType cannot be given for primary key name:%s.", c.Name)
+		}
+		if c.Stamped {
+			return Invalid("Timestamp cannot be given for primary key name:%s.", c.Name)
 		}
 		switch c.Type {
 		case NoValue:
-			return Invalid("No value is given for primary key column: '%s'.", c.Name)
+			return Invalid("No value is given for primary key name:%s.", c.Name)
 		case InfMin, InfMax:
 			if use != keyOfRange {
 				return Invalid("%s is an invalid type for the primary key.", c.Type)
@@ -117,13 +120,13 @@ func (c *Change) checkCell(cell *Cell) *Error {
 	switch cell.Op {
 	case DeleteColumn, DeleteVersion:
 		if cell.Type != NoValue {
-			return Invalid("Value cannot be given for column name:%s while deleting it.", cell.Name)
+			return Invalid("Column value cannot be given when type is DELETE_ONE_VERSION,DELETE_ALL_VERSION.")
 		}
 		if cell.Op == DeleteVersion && !cell.Stamped {
-			return Invalid("Timestamp must be given for column name:%s while deleting one version.", cell.Name)
+			return Invalid("Timestamp must be given when type is DELETE_ONE_VERSION.")
 		}
 		if cell.Op == DeleteColumn && cell.Stamped {
-			return Invalid("Timestamp cannot be given for column name:%s while deleting all versions.", cell.Name)
+			return Invalid("Timestamp cannot be given when type is DELETE_ALL_VERSION.")
 		}
 		return nil
 	case Increment:

@@ -83,17 +83,21 @@ func (s *Selection) CheckVersions(when string) *Error {
 		return Invalid("No version condition is specified%s.", when)
 	case s.MaxVersions.Set && s.MaxVersions.Value <= 0:
 		return Invalid("The maximum versions cannot be less than or equal to 0")
+	case s.TimeExact.Set && (s.TimeStart.Set || s.TimeEnd.Set) && s.MaxVersions.Set:
+		return Invalid("Specific timestamp, time range and max versions cannot be given at the same time.")
 	case s.TimeExact.Set && (s.TimeStart.Set || s.TimeEnd.Set):
-		return Invalid("Specific time and time range cannot be given at the same time.")
+		return Invalid("Specific tiemstamp and time range cannot be given at the same time.") // the service's spelling
 	case s.TimeExact.Set && s.MaxVersions.Set:
-		return Invalid("Specific time and maximum versions cannot be given at the same time.")
+		return Invalid("Specific tiemstamp and max versions cannot be given at the same time.")
 	case s.TimeStart.Set != s.TimeEnd.Set:
 		return Invalid("Start and end time must be given at the same time.")
 	case s.hasTime && !s.TimeStart.Set && !s.TimeExact.Set:
 		return Invalid("No version condition is specified%s.", when)
 	case s.TimeStart.Set && (s.TimeStart.Value < 0 || s.TimeStart.Value >= s.TimeEnd.Value):
 		return Invalid("Invalid time range: [%d, %d).", s.TimeStart.Value, s.TimeEnd.Value)
-	case s.TimeExact.Set && (s.TimeExact.Value < 0 || s.TimeExact.Value >= MaxTimestamp):
+	case s.TimeExact.Set && s.TimeExact.Value < 0:
+		return Invalid("Specific timestamp cannot be less than 0.")
+	case s.TimeExact.Set && s.TimeExact.Value >= MaxTimestamp:
 		return Invalid("Timestamp must be in range [0, INT64_MAX/1000).")
 	}
 	return nil
@@ -145,7 +149,7 @@ func decodeKey(d *Decoder, b []byte, use keyUse) ([]Cell, *Error) {
 	case len(row.Cells) > 0:
 		return nil, Invalid("Attribute column cannot be given while reading data.")
 	case row.Delete:
-		return nil, Invalid("Invalid request of reading data: unexpected RowDeleteMarker in request.")
+		return nil, Invalid("Delete marker cannot be given.")
 	}
 	return row.Key, checkKey(row.Key, use)
 }
