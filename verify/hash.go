@@ -7,10 +7,11 @@ import (
 	"math"
 
 	"tsimport/internal/table"
+	"tsimport/internal/tablestore/plainbuffer"
 )
 
-// hasher reduces cells to 64 bits, those of the input and those of the table alike. A row's hash is the sum of its
-// cells', so their order does not matter. The seed is the process's own: a difference that one run misses, of which the
+// hasher reduces cells to 64 bits, those of the input and those of the table alike. A row's hash is the sum of those of its
+// cells' bytes, so their order does not matter. The seed is the process's own: a difference that one run misses, of which the
 // chance is 2⁻⁶⁴ for each different row, another finds.
 type hasher struct{ seed maphash.Seed }
 
@@ -21,6 +22,20 @@ func (h hasher) column(name string) uint64 { return maphash.String(h.seed, name)
 
 // columnBytes is column for a name as bytes.
 func (h hasher) columnBytes(name []byte) uint64 { return maphash.Bytes(h.seed, name) }
+
+// cellContent reduces a cell, as plainbuffer.Cells has it.
+func (h hasher) cellContent(content []byte) uint64 { return maphash.Bytes(h.seed, content) }
+
+// rowSum reduces the cells of a row that have a value, and reports whether one of them has a timestamp.
+func (h hasher) rowSum(c plainbuffer.Cells) (sum uint64, stamped bool) {
+	for c.Next() {
+		if c.Op != plainbuffer.DeleteAll {
+			sum += h.cellContent(c.Content)
+			stamped = stamped || c.Timestamp >= 0
+		}
+	}
+	return sum, stamped
+}
 
 // cell reduces the value of a column. Doubles are distinguished by their bits.
 func (h hasher) cell(column uint64, v table.Value) uint64 {

@@ -46,6 +46,7 @@ var errEnough = errors.New("enough was read")
 // records ends.
 func eachSplit(ctx context.Context, p *plan.Plan, each func(*intake.Parsed) error) error {
 	flow := intake.New(p, partitioner.NewMap(nil))
+	flow.Lends = true // whoever is called keeps copies
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return flow.Run(groupCtx) })
 	group.Go(func() error {

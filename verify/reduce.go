@@ -33,7 +33,6 @@ type reducer struct {
 	names   []uint64       // their hashes; nil if records describe themselves
 
 	buf     []byte
-	sum     uint64
 	stamped bool
 }
 
@@ -64,16 +63,20 @@ const headBytes = 9 // of the position and the kind
 func (r *reducer) reduce(position uint64, body []byte) ([]byte, error) {
 	r.buf = binary.BigEndian.AppendUint64(r.buf[:0], position)
 	if r.mode == table.Delete {
-		return append(r.buf, kindDelete), nil
+		r.buf = append(r.buf, kindDelete)
+		return r.buf, nil
 	}
+	if r.mode == table.Put {
+		var sum uint64
+		if sum, r.stamped = r.rowSum(plainbuffer.CellsOf(body)); !r.stamped {
+			r.buf = binary.LittleEndian.AppendUint64(append(r.buf, kindWhole), sum)
+			return r.buf, nil
+		}
+	}
+	r.stamped = false
 	r.buf = append(r.buf, kindCells)
-	r.sum, r.stamped = 0, false
 	if _, err := plainbuffer.Walk(body, nil, r.add); err != nil {
 		return nil, fmt.Errorf("read a row again: %w", err)
-	}
-	if r.mode == table.Put && !r.stamped {
-		r.buf[headBytes-1] = kindWhole
-		r.buf = binary.LittleEndian.AppendUint64(r.buf[:headBytes], r.sum)
 	}
 	return r.buf, nil
 }
@@ -99,7 +102,6 @@ func (r *reducer) add(v plainbuffer.View) {
 		return
 	}
 	hash := r.cell(name, v.Value)
-	r.sum += hash
 	if v.Timestamp < 0 {
 		r.buf = append(r.buf, 0)
 	} else {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -40,6 +41,7 @@ type verifier struct {
 	bySource  *bySource // nil counts nothing by ranges of the source
 	sorted    *extsort.Sorted
 	units     atomic.Int64
+	pages     sync.Pool // of *scan.PackedPage
 }
 
 // Run compares. An error means that the comparison did not finish; differences are in the result.
@@ -299,10 +301,9 @@ func (v *verifier) compareRange(ctx context.Context, r keyRange) (_ *tally, err 
 	if r.table.absent {
 		return t, v.allMissing(t, expected, it, next, more)
 	}
-	err = v.scan(ctx, r.table, o, func(row *scan.Row) error {
+	err = v.scan(ctx, r.table, o, func(own []byte, row tableRow) error {
 		v.cfg.Progress.Compared.Add(1)
-		row = v.unmarked(row)
-		key = appendKey(key[:len(r.table.prefix)], row.PrimaryKey)
+		key = append(key[:len(r.table.prefix)], own...)
 		for more && bytes.Compare(next.key, key) < 0 {
 			t.expected(next, nil)
 			next, more = expected.next()
@@ -314,7 +315,7 @@ func (v *verifier) compareRange(ctx context.Context, r keyRange) (_ *tally, err 
 			t.extra(key)
 			return t.err
 		}
-		t.expected(next, row)
+		t.present(next, row)
 		next, more = expected.next()
 		return t.err
 	})
@@ -364,7 +365,7 @@ func (v *verifier) names() []string {
 
 func (v *verifier) newJudge(t *target) *judge {
 	j := &judge{
-		hasher: v.hasher, mode: v.plan.Request.Mode, wide: v.plan.Wide, names: map[uint64]string{}, versions: t.MaxVersions,
+		hasher: v.hasher, mode: v.plan.Request.Mode, sums: v.plan.Request.Mode == table.Put && !v.plan.Wide && v.plan.Mark == "", wide: v.plan.Wide, names: map[uint64]string{}, versions: t.MaxVersions,
 		oldest: -1, loaded: -1, hashes: map[string]uint64{}, got: map[uint64][]got{},
 	}
 	for _, name := range v.names() {

@@ -124,15 +124,27 @@ func delivered(d *record.Datum) any {
 	return string(d.Bytes)
 }
 
-// scan calls do with the rows of a range of the table, or with those that stand for them.
-func (v *verifier) scan(ctx context.Context, t *target, o scan.Options, do func(*scan.Row) error) error {
+// tableRow is a row of the table as it came, or as the SDK would deliver it.
+type tableRow struct {
+	packed []byte // nil where made is the row
+	made   *scan.Row
+}
+
+// scan calls do with the ordering keys and the rows of a range of the table, or with those that stand for them.
+func (v *verifier) scan(ctx context.Context, t *target, o scan.Options, do func(key []byte, row tableRow) error) error {
 	if v.cfg.Stored == nil {
-		return scan.Through(ctx, v.cfg.Client, t.Name, t.Key, o, do)
+		page, _ := v.pages.Get().(*scan.PackedPage)
+		if page == nil {
+			page = new(scan.PackedPage)
+		}
+		defer v.pages.Put(page)
+		return scan.Packed(ctx, v.cfg.Client, t.Name, t.Key, o, page, func(key, row []byte) error { return do(key, tableRow{packed: row}) })
 	}
 	return v.cfg.Stored.each(ctx, func(row *scan.Row) error {
-		if v.outside(appendKey(nil, row.PrimaryKey)) {
+		key := appendKey(nil, row.PrimaryKey)
+		if v.outside(key) {
 			return nil
 		}
-		return do(row)
+		return do(key, tableRow{made: row})
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
 	"tsimport/internal/tablestore/scan"
 )
 
@@ -14,6 +15,8 @@ type tally struct {
 	judge *judge
 	err   error
 	told  RangeChanges // who is told of differences; nil is nobody
+
+	memory client.PageMemory // of a row that is looked at by its cells
 
 	keys, superseded, inTable                int64
 	equal, missing, different, expires, more int64
@@ -30,22 +33,51 @@ func (v *verifier) newTally(of *target) *tally {
 	return t
 }
 
-// expected counts a key of the inputs with its row in the table, nil if there is none.
-func (t *tally) expected(w *want, row *scan.Row) {
-	if w.rows == 0 { // rejected records alone have the key
-		if row != nil {
-			t.inTable++
-			t.ofRejects++
+// present counts a key of the inputs that the table has.
+func (t *tally) present(w *want, row tableRow) {
+	if row.packed != nil && t.judge.same(w, row.packed) {
+		if t.key(w, true) {
+			t.judged(w, nil, isEqual, difference{})
 		}
 		return
+	}
+	if row.packed != nil {
+		var err error
+		if row.made, err = t.memory.Unpack(row.packed); err != nil {
+			t.err = err
+			return
+		}
+	}
+	t.expected(w, t.v.unmarked(row.made))
+}
+
+// expected counts a key of the inputs with its row in the table, nil if there is none.
+func (t *tally) expected(w *want, row *scan.Row) {
+	if t.key(w, row != nil) {
+		verdict, differs := t.judge.compare(w, row)
+		t.judged(w, row, verdict, differs)
+	}
+}
+
+// key counts a key of the inputs, and reports whether anything is expected of it.
+func (t *tally) key(w *want, stored bool) bool {
+	if stored {
+		t.inTable++
+	}
+	if w.rows == 0 { // rejected records alone have the key
+		if stored {
+			t.ofRejects++
+		}
+		return false
 	}
 	t.keys++
 	t.units += w.units
 	t.superseded += w.rows - 1
-	if row != nil {
-		t.inTable++
-	}
-	verdict, differs := t.judge.compare(w, row)
+	return true
+}
+
+// judged counts what was found of a key.
+func (t *tally) judged(w *want, row *scan.Row, verdict verdict, differs difference) {
 	if t.found != nil {
 		t.foundOf(t.v.splits[w.position>>32].source).add(verdict)
 	}

@@ -75,11 +75,20 @@ func (s *Sorter) Add(key, value []byte) error {
 	if uint64(len(s.arena))+uint64(len(key))+uint64(len(value)) > math.MaxUint32 {
 		return fmt.Errorf("sort: an item of %d bytes is too large", size)
 	}
+	s.arena, s.items = room(s.arena, len(key)+len(value), s.limit), room(s.items, 1, s.limit/itemBytes)
 	at := uint32(len(s.arena))
 	s.arena = append(append(s.arena, key...), value...)
 	s.items = append(s.items, item{head(key), at, uint32(len(key)), uint32(len(value))})
 	s.count++
 	return nil
+}
+
+// room makes room for n more elements, and doubles it up to so many: append grows what is large by a quarter, which copies it four times.
+func room[T any](s []T, n int, most int64) []T {
+	if len(s)+n > cap(s) {
+		return slices.Grow(s, max(n, min(len(s), int(most)-len(s))))
+	}
+	return s
 }
 
 // Expect prepares for so many items, whose keys and values have about so many bytes together.

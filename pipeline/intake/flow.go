@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -28,6 +29,11 @@ type Flow struct {
 	sections   atomic.Int64          // of the schedules that are followed
 	followed   []*readorder.Schedule // that are kept
 	stays      bool                  // with reading in order: a schedule of what is left is of no use
+
+	// Lends has the rows of a part handed over in the memory that they were made in, if there is one lane. They are valid until the part has
+	// Arrived: for who keeps no row.
+	Lends bool
+	lent  sync.Pool // of *table.Block, to make rows in
 }
 
 // New makes the flow of a planned load into the partitions of m.

@@ -207,6 +207,10 @@ const maxNames = 4096
 func (p *parser) divide(made *Parsed) {
 	m := p.flow.partitions()
 	made.Partitions = m
+	if p.flow.Lends && m.Len() == 1 {
+		p.lend(made)
+		return
+	}
 	for len(p.byLane) < m.Len() {
 		p.byLane = append(p.byLane, nil)
 	}
@@ -239,6 +243,18 @@ func (p *parser) divide(made *Parsed) {
 	if kept := p.rows.Bytes(); kept > 4*p.memory.SplitLimit(p.flow.plan.Request.Read.Workers()) {
 		p.rows = table.Block{} // one enormous row must not hold its memory from then on
 	}
+}
+
+// lend hands over the block that the rows were made in, and takes another one.
+func (p *parser) lend(made *Parsed) {
+	b, _ := p.flow.lent.Get().(*table.Block)
+	if b == nil {
+		b = new(table.Block)
+	}
+	*b, p.rows = p.rows, *b
+	b.Split, b.From, b.To = made.Split, 0, uint32(made.Records)
+	made.Blocks = append(made.Blocks, LaneBlock{0, b})
+	made.lent = &p.flow.lent
 }
 
 // reserve leaves room in rows for what is added to them when they are sent.

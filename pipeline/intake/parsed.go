@@ -2,6 +2,7 @@ package intake
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"tsimport/internal/table"
@@ -38,7 +39,8 @@ type Parsed struct {
 	New    bool   // in source order: earlier attempts knew nothing of this split and of those after it
 
 	lines  int
-	coming *demand // which expects these rows for the lane; nil in source order
+	lent   *sync.Pool // that the blocks go back to; nil is none
+	coming *demand    // which expects these rows for the lane; nil in source order
 	lane   int
 	key    []byte // of the first pass: the ordering key that the split begins with
 
@@ -101,6 +103,12 @@ func (p *Parsed) Truncate(n int) {
 
 // Arrived notes that the rows have come to their lanes. Whoever takes a split calls it once.
 func (p *Parsed) Arrived() {
+	if p.lent != nil {
+		for _, b := range p.Blocks {
+			p.lent.Put(b.Block)
+		}
+		p.Blocks = nil
+	}
 	if p.coming != nil {
 		p.coming.coming[p.lane].Add(-int64(p.Records))
 	}

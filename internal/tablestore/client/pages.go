@@ -27,16 +27,33 @@ func GetRange(s Ranger, c *tablestore.RangeRowQueryCriteria, memory *PageMemory)
 		p.PageMemory = new(PageMemory)
 	}
 	p.begin()
+	res, err := p.get(s, c)
+	if err == nil && p.taken {
+		res.Rows = p.rows
+	}
+	return res, err
+}
+
+// GetPacked is GetRange for who takes rows as bytes: Memory.Packed has them, and the answer none.
+func GetPacked(s Ranger, c *tablestore.RangeRowQueryCriteria, memory *PageMemory) (*tablestore.GetRangeResponse, error) {
+	p := &page{PageMemory: memory, packs: true}
+	p.begin()
+	res, err := p.get(s, c)
+	if err == nil && !p.taken {
+		err = p.pack(res.Rows)
+		res.Rows = nil
+	}
+	return res, err
+}
+
+// get asks for the page. An answer that cannot be taken has rows that the SDK has made.
+func (p *page) get(s Ranger, c *tablestore.RangeRowQueryCriteria) (*tablestore.GetRangeResponse, error) {
 	req := &tablestore.GetRangeRequest{RangeRowQueryCriteria: c}
 	id := "tsimport-range-" + strconv.FormatInt(lastTrace.Add(1), 10)
 	recordings.Store(id, p)
 	defer recordings.Delete(id)
 	req.SetTraceID(id)
-	res, err := s.GetRange(req)
-	if err == nil && p.taken {
-		res.Rows = p.rows
-	}
-	return res, err
+	return s.GetRange(req)
 }
 
 // pageFor returns the page that takes the rows of the answer to a request; nil is none.
@@ -67,9 +84,8 @@ func (p *page) take(body []byte) (rest []byte, err error) {
 			if n < 0 {
 				return protowire.ParseError(n)
 			}
-			usual = usual && len(p.rows) == 0
-			p.expect(len(rows))
-			if _, err := p.reader.Read(rows, p); err != nil {
+			usual = usual && len(p.rows)+p.Packed.Len() == 0
+			if err := p.read(rows); err != nil {
 				return err
 			}
 			value = []byte{0}
@@ -90,9 +106,24 @@ func (p *page) take(body []byte) (rest []byte, err error) {
 	return rest, nil
 }
 
+// read reads the rows of an answer.
+func (p *page) read(rows []byte) (err error) {
+	if p.packs {
+		var plain bool
+		p.Packed.bytes = rows
+		p.Packed.ends, plain, err = p.reader.Split(rows, p.Packed.ends)
+		p.odd = !plain
+		return err
+	}
+	p.expect(len(rows))
+	_, err = p.reader.Read(rows, p)
+	return err
+}
+
 // page makes rows as the SDK's client delivers them, all of an answer in a few pieces of memory.
 type page struct {
 	*PageMemory
+	packs bool // the rows stay bytes
 	taken bool // the rows are made
 	odd   bool // something no row of a table has was among them
 	row   *tablestore.Row
@@ -100,6 +131,7 @@ type page struct {
 
 // PageMemory is the memory of a page of rows. Its zero value is ready.
 type PageMemory struct {
+	Packed Packed
 	body   []byte
 	reader plainbuffer.RowReader
 	rows   []*tablestore.Row
@@ -120,7 +152,7 @@ type PageMemory struct {
 // begin makes room for the rows of another page.
 func (m *PageMemory) begin() {
 	s := &m.stores
-	m.rows = m.rows[:0]
+	m.rows, m.Packed = m.rows[:0], Packed{ends: m.Packed.ends[:0]}
 	s.rows.begin()
 	s.keys.begin()
 	s.parts.begin()

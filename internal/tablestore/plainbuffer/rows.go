@@ -32,6 +32,9 @@ type RowReader struct {
 	places []*knownName
 	names  map[string]*knownName
 	column Column
+
+	stamp    uint64 // of the cell before
+	stampCRC byte   // of it alone
 }
 
 type knownName struct {
@@ -79,6 +82,92 @@ func (r *RowReader) Read(b []byte, to RowSink) (rows int, err error) {
 		}
 	}
 	return rows, nil
+}
+
+// Split is Read for who takes rows as bytes: it appends to ends where each row ends in b. Plain says that they are rows of a table: the key,
+// which is of key types, then the attributes, each with a value, and nothing that changes or deletes. Cells goes over these, and CutKey.
+func (r *RowReader) Split(b []byte, ends []int) (_ []int, plain bool, err error) {
+	if len(b) == 0 {
+		return ends, true, nil
+	}
+	if len(b) < 4 || binary.LittleEndian.Uint32(b) != header {
+		return ends, false, errors.New("check PlainBuffer rows: no header")
+	}
+	plain = true
+	for rest := b[4:]; len(rest) > 0; {
+		next, ok := r.plainRow(rest)
+		if !ok {
+			plain = false
+			if next, err = r.row(rest, nil); err != nil {
+				return ends, false, err
+			}
+		}
+		rest = next
+		ends = append(ends, len(b)-len(rest))
+	}
+	return ends, plain, nil
+}
+
+// plainRow is row for the rows that Split calls plain. It reports false for any other one, and for one at fault.
+func (r *RowReader) plainRow(b []byte) (rest []byte, ok bool) {
+	if b[0] != tagRowPK {
+		return nil, false
+	}
+	crc, inData := byte(0), false
+	b = b[1:]
+	for place := 0; len(b) > 1; place++ {
+		if b[0] == tagRowData && !inData {
+			inData, b = true, b[1:]
+		}
+		if b[0] == tagRowChecksum && len(b) > 1 {
+			return b[2:], b[1] == crcByte(crc, 0)
+		}
+		if len(b) < 6 || b[0] != tagCell || b[1] != tagCellName {
+			return nil, false
+		}
+		n := uint64(binary.LittleEndian.Uint32(b[2:]))
+		if b = b[6:]; n+5 > uint64(len(b)) || b[n] != tagCellValue {
+			return nil, false
+		}
+		cell := r.name(place, b[:n]).crc
+		size := uint64(binary.LittleEndian.Uint32(b[n+1:]))
+		if b = b[n+5:]; size+2 > uint64(len(b)) {
+			return nil, false
+		}
+		value := b[:size]
+		switch b = b[size:]; {
+		case size == 9 && (value[0] == variantInteger || value[0] == variantDouble && inData):
+			cell = crc64LE(crcByte(cell, value[0]), binary.LittleEndian.Uint64(value[1:]))
+		case size >= 5 && (value[0] == variantString || value[0] == variantBinary) && uint64(binary.LittleEndian.Uint32(value[1:])) == size-5,
+			size == 2 && value[0] == variantBoolean && value[1] <= 1 && inData:
+			cell = crcBytes(cell, value)
+		default:
+			return nil, false
+		}
+		if b[0] == tagCellTimestamp && len(b) > 10 {
+			cell = r.timestamp(cell, binary.LittleEndian.Uint64(b[1:]))
+			b = b[9:]
+		}
+		if b[0] != tagCellChecksum || b[1] != cell {
+			return nil, false
+		}
+		crc, b = crcByte(crc, cell), b[2:]
+	}
+	return nil, false
+}
+
+// timestamp carries a checksum on over a timestamp, of which rows mostly have one: what it does by itself is added to what those before it do.
+func (r *RowReader) timestamp(crc byte, ms uint64) byte {
+	if ms != r.stamp {
+		r.stamp, r.stampCRC = ms, crc64LE(0, ms)
+	}
+	return crcTables[7][crc] ^ r.stampCRC
+}
+
+// ReadRow reads one of the rows that Split has found.
+func (r *RowReader) ReadRow(row []byte, to RowSink) error {
+	_, err := r.row(row, to)
+	return err
 }
 
 func (r *RowReader) row(b []byte, to RowSink) (rest []byte, err error) {
@@ -162,7 +251,7 @@ func (r *RowReader) cell(b []byte, place int) (crc byte, rest []byte, err error)
 			}
 			ms := binary.LittleEndian.Uint64(b)
 			c.Timestamp = int64(ms)
-			crc = crc64LE(crc, ms)
+			crc = r.timestamp(crc, ms)
 			b = b[8:]
 		case tagCellChecksum:
 			if hasOp {

@@ -55,21 +55,51 @@ func (p *Pager) Next(ctx context.Context) ([]*Row, error) {
 	if p.ended {
 		return nil, io.EOF
 	}
-	page, err := readPage(ctx, p.service, p.criteria, &p.options, p.memory)
+	page, err := readPage(ctx, p.service, p.criteria, &p.options, p.memory, nil)
 	if err != nil {
 		return nil, fmt.Errorf("read table %s: %w", p.name, err)
 	}
-	p.options.charge(page.ConsumedCapacityUnit)
-	if limit := int(p.criteria.Limit); limit > 0 && len(page.Rows) > limit {
-		return nil, fmt.Errorf("read table %s: unreadable answer: %d rows, of %d that were asked for", p.name, len(page.Rows), limit)
-	}
 	for _, r := range page.Rows {
-		if n := len(r.PrimaryKey.PrimaryKeys); n != p.columns {
-			return nil, fmt.Errorf("read table %s: unreadable answer: a row with %d key columns, not %d", p.name, n, p.columns)
+		if err := p.keyOf(len(r.PrimaryKey.PrimaryKeys)); err != nil {
+			return nil, err
 		}
+	}
+	return page.Rows, p.take(page, len(page.Rows))
+}
+
+// NextPacked is Next for who takes rows as bytes: the page has them until it is read into again.
+func (p *Pager) NextPacked(ctx context.Context, to *PackedPage) error {
+	if p.ended {
+		return io.EOF
+	}
+	page, err := readPage(ctx, p.service, p.criteria, &p.options, nil, to)
+	if err != nil {
+		return fmt.Errorf("read table %s: %w", p.name, err)
+	}
+	if to.Len() > 0 {
+		if err := cmp.Or(p.keyOf(to.least), p.keyOf(to.most)); err != nil {
+			return err
+		}
+	}
+	return p.take(page, to.Len())
+}
+
+// keyOf checks how many columns the key of a row has.
+func (p *Pager) keyOf(columns int) error {
+	if columns != p.columns {
+		return fmt.Errorf("read table %s: unreadable answer: a row with %d key columns, not %d", p.name, columns, p.columns)
+	}
+	return nil
+}
+
+// take goes past a page of so many rows.
+func (p *Pager) take(page *tablestore.GetRangeResponse, rows int) error {
+	p.options.charge(page.ConsumedCapacityUnit)
+	if limit := int(p.criteria.Limit); limit > 0 && rows > limit {
+		return fmt.Errorf("read table %s: unreadable answer: %d rows, of %d that were asked for", p.name, rows, limit)
 	}
 	if p.ended = page.NextStartPrimaryKey == nil || len(page.NextStartPrimaryKey.PrimaryKeys) == 0; !p.ended {
 		p.criteria.StartPrimaryKey = page.NextStartPrimaryKey
 	}
-	return page.Rows, nil
+	return nil
 }

@@ -86,6 +86,26 @@ func Pages(ctx context.Context, s Service, name string, key []table.KeyColumn, o
 	}
 }
 
+// Packed calls each with the ordering key and the bytes of every row, as Table does with rows: plainbuffer.CellsOf reads them, and
+// client.PageMemory makes a row of them. Both are valid during the call. Page is the memory that is read into. Options.Limit does not count.
+func Packed(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, page *PackedPage, each func(key, row []byte) error) error {
+	p := NewPager(s, name, key, o)
+	for {
+		err := p.NextPacked(ctx, page)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for i := range page.Len() {
+			if err := each(page.Key(i), page.Row(i)); err != nil {
+				return err
+			}
+		}
+	}
+}
+
 // bound makes a key of the values that there are. The columns after given ones begin with the least value: a bound of
 // fewer columns than the key has stands before all keys that begin with it. Without any, open fills in all columns.
 func bound(key []table.KeyColumn, values []table.Value, open func(*tablestore.PrimaryKey, string)) *tablestore.PrimaryKey {
@@ -109,16 +129,22 @@ func (o *Options) charge(c *tablestore.ConsumedCapacityUnit) {
 	}
 }
 
-// readPage reads one page; reading is safe to repeat.
-func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteria, o *Options, memory *client.PageMemory) (page *tablestore.GetRangeResponse, err error) {
+// readPage reads one page; reading is safe to repeat. Packed, if it is not nil, takes its rows as bytes.
+func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteria, o *Options, memory *client.PageMemory, packed *PackedPage) (page *tablestore.GetRangeResponse, err error) {
+	get := func() (*tablestore.GetRangeResponse, error) { return client.GetRange(s, c, memory) }
+	check := checkPage
+	if packed != nil {
+		get = func() (*tablestore.GetRangeResponse, error) { return client.GetPacked(s, c, &packed.memory) }
+		check = packed.check
+	}
 	err = patiently(ctx, o.RetryFor, o.Waits, func() error {
 		reserved, err := o.Gate.wait(ctx)
 		if err != nil {
 			return err
 		}
-		if page, err = getRange(s, c, memory); err == nil {
+		if page, err = unpanicked(get); err == nil {
 			o.Gate.charge(page.ConsumedCapacityUnit, reserved)
-			err = checkPage(c, page)
+			err = check(c, page)
 		}
 		return err
 	})
@@ -169,12 +195,12 @@ func (e *StoppedError) Error() string {
 }
 func (e *StoppedError) Unwrap() error { return e.Cause }
 
-// getRange makes an error of a panic: the SDK dereferences fields that a broken answer lacks.
-func getRange(s Service, c *tablestore.RangeRowQueryCriteria, memory *client.PageMemory) (page *tablestore.GetRangeResponse, err error) {
+// unpanicked makes an error of a panic: the SDK dereferences fields that a broken answer lacks.
+func unpanicked(get func() (*tablestore.GetRangeResponse, error)) (page *tablestore.GetRangeResponse, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("unreadable answer: %v", p)
 		}
 	}()
-	return client.GetRange(s, c, memory)
+	return get()
 }

@@ -1,0 +1,99 @@
+package client
+
+import (
+	"fmt"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/plainbuffer"
+)
+
+// Packed are rows as an answer has them, checked: plainbuffer.CutKey and Cells read them.
+type Packed struct {
+	bytes []byte
+	ends  []int
+}
+
+// Len is how many rows there are.
+func (p *Packed) Len() int { return len(p.ends) }
+
+// Row returns the bytes of a row.
+func (p *Packed) Row(i int) []byte {
+	from := 0
+	if i > 0 {
+		from = p.ends[i-1]
+	}
+	row := p.bytes[from:p.ends[i]:p.ends[i]]
+	if i == 0 {
+		return plainbuffer.WithoutHeader(row)
+	}
+	return row
+}
+
+// Bytes is how many bytes the rows have.
+func (p *Packed) Bytes() int { return len(p.bytes) }
+
+// Unpack makes a row of its bytes, in the memory. The row that was there before is gone.
+func (m *PageMemory) Unpack(row []byte) (*tablestore.Row, error) {
+	p := page{PageMemory: m}
+	m.begin()
+	p.expect(len(row))
+	if err := m.reader.ReadRow(row, &p); err != nil {
+		return nil, err
+	}
+	return p.row, nil
+}
+
+// pack makes bytes of rows that the SDK has made.
+func (p *page) pack(rows []*tablestore.Row) error {
+	names := map[string]*plainbuffer.Name{}
+	name := func(column string) *plainbuffer.Name {
+		n := names[column]
+		if n == nil {
+			prepared := plainbuffer.NewName(column)
+			n = &prepared
+			names[column] = n
+		}
+		return n
+	}
+	var out []byte
+	p.Packed = Packed{ends: p.Packed.ends[:0]}
+	for _, r := range rows {
+		var row plainbuffer.Row
+		row.Begin(nil)
+		for _, k := range r.PrimaryKey.PrimaryKeys {
+			v, err := packable(k.ColumnName, k.Value)
+			if err == nil && !v.Type.KeyType() {
+				err = fmt.Errorf("unreadable answer: key column %s is of type %s", k.ColumnName, v.Type)
+			}
+			if err != nil {
+				return err
+			}
+			row.Key(name(k.ColumnName), v)
+		}
+		for _, c := range r.Columns {
+			v, err := packable(c.ColumnName, c.Value)
+			if err != nil {
+				return err
+			}
+			row.CellAt(name(c.ColumnName), v, c.Timestamp)
+		}
+		made := row.End()
+		if len(out) > 0 {
+			made = plainbuffer.WithoutHeader(made)
+		}
+		out = append(out, made...)
+		p.Packed.ends = append(p.Packed.ends, len(out))
+	}
+	p.Packed.bytes = out
+	return nil
+}
+
+func packable(column string, v any) (table.Value, error) {
+	switch v.(type) {
+	case int64, float64, bool, string, []byte:
+		return ValueOf(v), nil
+	}
+	return table.Value{}, fmt.Errorf("unreadable answer: column %s has a value of type %T", column, v)
+}

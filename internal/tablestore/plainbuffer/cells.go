@@ -1,0 +1,91 @@
+package plainbuffer
+
+import (
+	"encoding/binary"
+
+	"tsimport/internal/table"
+)
+
+// Cells goes over the attributes of a row as they stand in its bytes: of a row that this package made, or that a RowReader has checked. It
+// looks at nothing twice and copies nothing.
+type Cells struct {
+	rest []byte // after the cell
+
+	Content   []byte // the name and the value of the cell, with their lengths and the value's type: equal bytes are an equal cell, but for its time
+	Op        Op
+	Timestamp int64 // in milliseconds, -1 for none
+}
+
+// Next goes to the next cell and reports whether there is one.
+func (c *Cells) Next() bool {
+	b := c.rest
+	if len(b) < 6 || b[0] != tagCell {
+		return false
+	}
+	at := 6 + int(binary.LittleEndian.Uint32(b[2:])) // after the name
+	if b[at] == tagCellValue {
+		at += 5 + int(binary.LittleEndian.Uint32(b[at+1:]))
+	}
+	c.Content, c.Op, c.Timestamp = b[2:at:at], Set, -1
+	if b[at] == tagCellType {
+		c.Op = ops[b[at+1]]
+		at += 2
+	}
+	if b[at] == tagCellTimestamp {
+		c.Timestamp = int64(binary.LittleEndian.Uint64(b[at+1:]))
+		at += 9
+	}
+	c.rest = b[at+2:]
+	return true
+}
+
+// Name is that of the cell.
+func (c *Cells) Name() []byte { return c.Content[4 : 4+binary.LittleEndian.Uint32(c.Content)] }
+
+// AppendContent appends what Cells.Content is of a cell with this name and value.
+func AppendContent(dst []byte, name string, v table.Value) []byte {
+	dst = append(binary.LittleEndian.AppendUint32(dst, uint32(len(name))), name...)
+	r := Row{buf: dst}
+	r.value(0, v)
+	return r.buf
+}
+
+// CutKey reads the primary key of a row, with or without a header before it, as Cells reads its attributes, and returns the ordering key,
+// appended to dst, how many columns it has, and the attributes.
+func CutKey(dst, row []byte) (key []byte, columns int, rest Cells) {
+	c := Cells{rest: WithoutHeader(row)[1:]}
+	for c.Next() {
+		value := c.Content[4+binary.LittleEndian.Uint32(c.Content)+5:]
+		if value[0] == variantInteger {
+			dst = binary.BigEndian.AppendUint64(dst, binary.LittleEndian.Uint64(value[1:])^(1<<63))
+		} else {
+			dst = table.AppendKey(dst, table.Value{Type: table.String, Bytes: value[5:]})
+		}
+		columns++
+	}
+	return dst, columns, c.attributes()
+}
+
+// CellsOf goes over the attributes of a row, with or without a header before it.
+func CellsOf(row []byte) Cells {
+	c := Cells{rest: WithoutHeader(row)[1:]}
+	for c.Next() {
+	}
+	return c.attributes()
+}
+
+// attributes begins with what follows the key.
+func (c *Cells) attributes() Cells {
+	if len(c.rest) > 0 && c.rest[0] == tagRowData {
+		return Cells{rest: c.rest[1:]}
+	}
+	return Cells{}
+}
+
+// WithoutHeader returns a row without the header that stands before the first one.
+func WithoutHeader(row []byte) []byte {
+	if len(row) > 4 && row[0] == header {
+		return row[4:]
+	}
+	return row
+}
