@@ -178,9 +178,10 @@ crash:
 	$(GO) test ./engine/store -run 'Power|Torn' -power-rounds 300 -torn-rounds 200 -index-rounds 400 -timeout 30m
 	$(GO) test ./pipeline -run 'TestAKilledLoadResumesAsIfItHadNotBeenKilled' -crash-seeds 200 -timeout 60m
 	$(GO) test ./pipeline -run 'OfPower|TestANumberedLoadThatIsKilled|TestUpdatesOfAKilledLoad' -power-seeds 200 -timeout 60m
-	$(GO) test ./e2e -run 'TestLoadsThatAreCrashed|TestNumberedLoadsThatAreCrashed|TestSyncsThatAreCrashed' -crash-rounds 200 -parallel 4 -timeout 240m
+	$(GO) test ./e2e -run 'TestLoadsThatAreCrashed|TestNumberedLoadsThatAreCrashed|TestSyncsThatAreCrashed|ThatIsKilledAgainAndAgainGetsDone|ThoughTheLoadIsKilled' -crash-rounds 200 -parallel 4 -timeout 240m
 	$(GO) test ./e2e -run TestSIGTERM -sigterm-limit 5s -count 1
-	$(GO) test ./e2e -run 'TestKilledCopies|TestCopiesOfNumbered' -copy-rounds 200 -timeout 240m
+	$(GO) test ./e2e -run 'TestKilledCopies|TestCopiesOfNumbered|TestASourceThatSplits' -copy-rounds 200 -timeout 240m
+	$(GO) test ./e2e -run TestWhatResumingCosts -resume-rows 10000 -count 1 -timeout 30m
 
 # kill -9 of exports to an archive above 1 GB, and of loads of it, with faults on both sides: 200 each. Before that, of exports to a
 # store of objects, and after it random tables by way of archives, typed lines, copies and syncs. About two hours.
@@ -250,9 +251,9 @@ machines:
 outages:
 	$(GO) test ./pipeline -run '^TestOutagesInVirtualTime$$' -outage-table -count 1 -v -timeout 60m
 
-# The memory that loads and the other commands take for every hostile file.
+# The memory that loads and the other commands take for every hostile file, and what each command allocates for a row.
 memory:
-	$(GO) test ./e2e -run 'StaysWithinItsMemory|StayWithinTheirMemory' -every-memory-file -count 1 -v -timeout 40m
+	$(GO) test ./e2e -run 'StaysWithinItsMemory|StayWithinTheirMemory|ForARow' -every-memory-file -count 1 -v -timeout 40m
 
 bench:
 	$(GO) test ./... -run '^$$' -bench . -benchmem

@@ -22,8 +22,8 @@ import (
 )
 
 var (
-	bigRows  = flag.Int("big-rows", 20_000, "how many rows TestABigTable loads")
-	bigReads = flag.Int("big-reads", 200, "how many rows it reads one by one after each part")
+	bigRows  = flag.Int("big-rows", 10_000, "how many rows TestABigTable loads")
+	bigReads = flag.Int("big-reads", 20, "how many rows it reads one by one after each part")
 )
 
 const bigParts = 10

@@ -61,7 +61,7 @@ func runMeasured(t testing.TB, args ...string) (peak int64, code int, out string
 	ctx, cancel := context.WithTimeout(t.Context(), processTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, self, append([]string{binary}, args...)...)
-	cmd.Env = append(os.Environ(), measuring+"=1")
+	cmd.Env = append(os.Environ(), measuring+"=1", "GOGC=") // as users have it
 	cmd.ExtraFiles = []*os.File{w}
 	text, err := cmd.CombinedOutput()
 	w.Close()

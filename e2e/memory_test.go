@@ -32,7 +32,7 @@ func besideMemory(idle int64) int64 { return max(64<<20, idle+8<<20) }
 const tries = 3
 
 // everyMemoryFile makes the tests of memory take seconds more; the others are a sample of them.
-var everyMemoryFile = flag.Bool("every-memory-file", false, "measure the memory that every hostile file takes")
+var everyMemoryFile = flag.Bool("every-memory-file", false, "measure the memory that every hostile file takes, and what every command allocates")
 
 // sampled skips a file that only make memory measures.
 func sampled(t *testing.T) {

@@ -114,7 +114,7 @@ func (p *periods) checkTables(t *testing.T) {
 
 func TestTwoYearsGoToTablesByMonthAndTheArchiveThoughTheLoadIsKilled(t *testing.T) {
 	t.Parallel()
-	for _, order := range []string{"last-wins", "none"} {
+	for _, order := range ordersToKill() {
 		t.Run(order, func(t *testing.T) {
 			t.Parallel()
 			p := newPeriods(t, 15_000)

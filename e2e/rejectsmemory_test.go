@@ -13,7 +13,7 @@ import (
 
 // A job directory collects the rejected records of all its processes.
 func TestAJobOfRejectedRecordsStaysWithinItsMemory(t *testing.T) {
-	records := 30_000 // make memory says how much memory they take; these are all there afterwards
+	records := 10_000 // make memory says how much memory they take; these are all there afterwards
 	if *everyMemoryFile {
 		records = 1_000_000
 	}

@@ -98,11 +98,19 @@ func records(n, keys int) (text string, want []string, rejected int) {
 	return b.String(), want, rejected
 }
 
+// ordersToKill are the orders of the loads that a test kills: in its default run the one that has more to remember.
+func ordersToKill() []string {
+	if *crashRounds > 1 {
+		return []string{"last-wins", "none"}
+	}
+	return []string{"last-wins"}
+}
+
 func TestALoadThatIsKilledAgainAndAgainGetsDone(t *testing.T) {
 	t.Parallel()
 	const rows = 16_000
 	text, want, rejected := records(rows, 4_000)
-	for _, order := range []string{"last-wins", "none"} {
+	for _, order := range ordersToKill() {
 		t.Run(order, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()

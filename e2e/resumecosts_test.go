@@ -122,7 +122,11 @@ func (s *served) accepted(t *testing.T) (rows int64) {
 // long resuming takes and how many rows are written again: at most those in flight and one second's worth.
 func TestWhatResumingCosts(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"in.csv", "in.csv.gz", "in.csv.zst", "in.parquet"} {
+	names := []string{"in.csv.zst", "in.parquet"}
+	if *resumeRows > 5000 {
+		names = append(names, "in.csv", "in.csv.gz")
+	}
+	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()

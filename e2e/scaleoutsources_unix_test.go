@@ -14,9 +14,13 @@ import (
 // that. With -scale-rounds a first process is killed when it has read something: its leases are waited for.
 func TestTablesDatabasesAndArchivesAreLoadedByProcesses(t *testing.T) {
 	t.Parallel()
+	rows := 10_000
+	if *scaleRounds > 0 {
+		rows = 30_000
+	}
 	s := startServe(t)
 	dir := t.TempDir()
-	sqliteFile(t, dir, 30_000, "orders")
+	sqliteFile(t, dir, rows, "orders")
 	database := "sqlite:" + filepath.Join(dir, "shop.db") + "?table=orders"
 	archive := filepath.Join(dir, "archive") + string(filepath.Separator)
 	to := []string{"--endpoint", s.URL, "--instance", s.Instance}
@@ -50,7 +54,7 @@ func TestTablesDatabasesAndArchivesAreLoadedByProcesses(t *testing.T) {
 			_ = killed.Wait()         // likewise
 		}
 		run("work", "--job-dir", l.place, "--quiet")
-		if got := l.status(); got.Read != 30_000 || got.Written != 30_000 || got.ExitCode == nil || *got.ExitCode != 0 {
+		if got := l.status(); got.Read != rows || got.Written != rows || got.ExitCode == nil || *got.ExitCode != 0 {
 			t.Errorf("%s: %+v", c.name, got)
 		}
 		run(append(append(append([]string{"verify"}, c.verify...), to...), "--extra", "fail")...)

@@ -26,6 +26,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("PATH", filepath.Dir(binary)+string(os.PathListSeparator)+env.Getenv("PATH"))
 			env.Setenv("EXAMPLES", examples)
 			env.Setenv("TMPDIR", env.WorkDir)
+			env.Setenv("GOGC", os.Getenv("GOGC"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exitcode": exitCode, "json": checkJSON, "repeat": repeatText, "serve": serveStore},

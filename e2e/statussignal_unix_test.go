@@ -5,6 +5,7 @@ package e2e
 import (
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestASignalShowsTheStateBeforeAndWhileALoadWrites(t *testing.T) {
@@ -33,11 +34,13 @@ func TestASignalDuringTheWholeOfALoadDoesNotEndIt(t *testing.T) {
 	stop, stopped := make(chan bool), make(chan bool)
 	go func() { // until the process has ended, at any moment of its work
 		defer close(stopped)
+		often := time.NewTicker(time.Millisecond)
+		defer often.Stop()
 		for {
 			select {
 			case <-stop:
 				return
-			default:
+			case <-often.C:
 				_ = w.cmd.Process.Signal(syscall.SIGUSR1)
 			}
 		}

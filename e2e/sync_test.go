@@ -184,7 +184,11 @@ func TestATableIsSyncedWithATable(t *testing.T) {
 // the table is what the file, the table or the archive says.
 func TestSyncsThatAreCrashed(t *testing.T) {
 	t.Parallel()
-	for _, source := range []string{"file", "table", "archive"} {
+	sources := []string{"table"} // which are refused and cut while they are read, too
+	if *crashRounds > 1 {
+		sources = append(sources, "file", "archive")
+	}
+	for _, source := range sources {
 		for round := range *crashRounds {
 			seed := *crashSeed + uint64(round)
 			t.Run(fmt.Sprint(source, "/", seed), func(t *testing.T) {

@@ -29,16 +29,17 @@ func TestAnExistingTablesTypesChangeNoValueEither(t *testing.T) {
 func TestAValueThatTheSampleDidNotShowIsRejectedNotChanged(t *testing.T) {
 	w := newWorld(t)
 	var b strings.Builder
-	b.WriteString("id,n\n")
-	for range 10 << 20 / 7 { // more than the sample
-		b.WriteString("a,1234\n")
+	b.WriteString("id,n,text\n")
+	long := strings.Repeat("t", 1000)
+	for range 10 << 10 { // more than the sample
+		b.WriteString("a,1234," + long + "\n")
 	}
-	b.WriteString("b,007\nc,8\n")
+	b.WriteString("b,007,x\nc,8,y\n")
 	r := w.load(w.config(w.file("in.csv", b.String())))
 	if r.Rejected != 1 || r.ExitCode != exitcode.Rejects {
 		t.Errorf("%d rejected, exit %d", r.Rejected, r.ExitCode)
 	}
-	w.wantRows(contents{"a": {"n": "1234"}, "c": {"n": "8"}})
+	w.wantRows(contents{"a": {"n": "1234", "text": long}, "c": {"n": "8", "text": "y"}})
 }
 
 func TestLimitsAreCheckedBeforeSending(t *testing.T) {
