@@ -93,7 +93,7 @@ func Check(ctx context.Context, cfg CheckConfig) (*CheckResult, error) {
 		cfg.Progress = new(Progress)
 	}
 	request := *cfg.Request
-	request.Order, request.Memory, request.Keep = plan.LastWins, max(cfg.Memory/2, 1), plan.KeepNothing
+	request.Order, request.Memory, request.Keep = plan.LastWins, max(cfg.Memory/2, 1), plan.KeepKey
 	request.Reading = cfg.Memory // or a load would take records that are rejected here
 	if cfg.Unique {
 		request.Keep = plan.KeepKeyFields
@@ -141,6 +141,7 @@ type checker struct {
 	hot    *partitioner.HotKeys
 	seed   maphash.Seed // of the hashes of rows
 	splits []*table.Split
+	told   bool // the sorter, how much comes
 	buf    []byte
 }
 
@@ -166,6 +167,7 @@ func (c *checker) take(p *intake.Parsed) error {
 			r.Rejects = append(r.Rejects, RejectExample{at, why.Column, why.Code, why.Message, why.Value})
 		}
 	}
+	c.expect(p)
 	for _, b := range p.Blocks {
 		for i := range b.Block.Rows {
 			if err := c.row(table.Ref{Block: b.Block, Index: int32(i)}); err != nil {
@@ -174,6 +176,24 @@ func (c *checker) take(p *intake.Parsed) error {
 		}
 	}
 	return nil
+}
+
+// expect tells the sorter, by the first split, how much the inputs will be.
+func (c *checker) expect(p *intake.Parsed) {
+	if c.told || !c.result.Unique || len(p.Blocks) == 0 || p.Split.Input == 0 {
+		return
+	}
+	c.told = true
+	rows, bytes := 0, 0
+	for _, b := range p.Blocks {
+		rows += len(b.Block.Rows)
+		bytes += len(b.Block.Data) + len(b.Block.Rows)*(keptFields-8) // in place of the hash that is a row's body
+	}
+	times := float64(max(c.plan.Bytes, 0)) / float64(p.Split.Input)
+	if limit := c.plan.Request.Records; limit > 0 {
+		times = min(times, float64(limit)/float64(rows))
+	}
+	c.sorter.Expect(int64(times*float64(rows)), int64(times*float64(bytes)))
 }
 
 func (c *checker) row(ref table.Ref) error {
@@ -219,11 +239,18 @@ func (c *checker) compare(ctx context.Context) error {
 	collides := false
 	var equal []Repeat
 	it := sorted.Range(nil, nil)
+	known := true // this item has another key than the one before
 	for n := 0; it.Next(); n++ {
 		if n%(1<<16) == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		c.cfg.Progress.Compared.Add(1)
+		alone := it.Alone()
+		if known && alone {
+			r.Keys++
+			continue
+		}
+		known = alone
 		switch value := it.Value(); {
 		case r.Keys == 0 || !bytes.Equal(it.Key(), key):
 			key, first, collides = append(key[:0], it.Key()...), append(first[:0], value...), false

@@ -187,3 +187,25 @@ func TestACheckNamesAPartitionKeyThatAllRecordsHave(t *testing.T) {
 		}
 	}
 }
+
+func TestKeysThatDifferLateAreDifferent(t *testing.T) {
+	for _, memory := range []int64{1, 1 << 30} {
+		text := "a\n"
+		for i := range 300 { // enough for a sorter to look at bytes, and longer than what it looks at first
+			text += fmt.Sprintf("a long beginning %d\n", i/2*2+i%3/2)
+		}
+		keys := map[string]int64{}
+		for line := range strings.Lines(text[2:]) {
+			keys[line]++
+		}
+		cfg := checkOf(t, t.TempDir(), text, keyexpr.Column{Name: "a", Type: table.String})
+		cfg.Memory = memory
+		r, err := Check(context.Background(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Keys != int64(len(keys)) || r.Repeated != 300-r.Keys || r.Equal != r.Repeated || r.Colliding != 0 {
+			t.Errorf("memory %d: %d keys, %d repeated, %d equal, %d colliding; want %d keys", memory, r.Keys, r.Repeated, r.Equal, r.Colliding, len(keys))
+		}
+	}
+}

@@ -35,8 +35,13 @@ func sorted(t testing.TB, o Options, items []pair) *Sorted {
 
 func all(t testing.TB, it *Iterator) (got []pair) {
 	t.Helper()
+	alone := false
 	for it.Next() {
-		got = append(got, pair{string(it.Key()), string(it.Value())})
+		p := pair{string(it.Key()), string(it.Value())}
+		if alone && p.key == got[len(got)-1].key {
+			t.Fatalf("an item is alone with its key %x, and the next has it too", p.key)
+		}
+		got, alone = append(got, p), it.Alone()
 	}
 	if it.Err() != nil {
 		t.Fatal(it.Err())

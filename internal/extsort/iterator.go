@@ -106,6 +106,12 @@ func less(a, b *cursor) bool {
 	return cmp.Or(bytes.Compare(a.key, b.key), bytes.Compare(a.value, b.value)) < 0
 }
 
+// Alone reports whether the next item certainly has another key. It does not look at keys: false says nothing.
+func (it *Iterator) Alone() bool {
+	c := it.cursors[0]
+	return c.run == nil && (len(c.items) == 0 || c.items[0].head != c.head)
+}
+
 // Key returns the item's key, valid until Next.
 func (it *Iterator) Key() []byte { return it.key }
 

@@ -75,7 +75,8 @@ type cursor struct {
 	key, value []byte
 
 	sorter *Sorter
-	items  []item // in memory
+	items  []item // in memory, that follow
+	head   uint64 // of key, in memory
 
 	run   *run
 	frame int    // to be read next
@@ -90,6 +91,7 @@ func (c *cursor) next() (ok bool, err error) {
 			return false, nil
 		}
 		c.key, c.value = c.sorter.keyOf(&c.items[0]), c.sorter.valueOf(&c.items[0])
+		c.head = c.items[0].head
 		c.items = c.items[1:]
 		return true, nil
 	}

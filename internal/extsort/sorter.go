@@ -115,13 +115,46 @@ func (s *Sorter) keyOf(i *item) []byte { return s.arena[i.at : i.at+i.key] }
 func (s *Sorter) valueOf(i *item) []byte { return s.arena[i.at+i.key:][:i.value] }
 
 // sortItems sorts what is in the arena.
-func (s *Sorter) sortItems() {
-	slices.SortFunc(s.items, func(a, b item) int {
-		if a.head != b.head {
-			return cmp.Compare(a.head, b.head)
+func (s *Sorter) sortItems() { s.sortFrom(s.items, 56) }
+
+// few items are sorted by comparing them.
+const few = 64
+
+// sortFrom sorts items whose heads differ at most in the byte at the shift and those after it: it puts each item where those with its
+// byte belong, and sorts these by what follows.
+func (s *Sorter) sortFrom(items []item, shift int) {
+	if len(items) <= few || shift < 0 {
+		slices.SortFunc(items, func(a, b item) int {
+			if a.head != b.head {
+				return cmp.Compare(a.head, b.head)
+			}
+			return cmp.Or(bytes.Compare(s.keyOf(&a), s.keyOf(&b)), bytes.Compare(s.valueOf(&a), s.valueOf(&b)))
+		})
+		return
+	}
+	var next, end [256]int
+	for i := range items {
+		end[byte(items[i].head>>shift)]++
+	}
+	for b := 1; b < len(end); b++ {
+		next[b] = end[b-1]
+		end[b] += end[b-1]
+	}
+	for b := range end {
+		for ; next[b] < end[b]; next[b]++ {
+			moved := items[next[b]]
+			for at := byte(moved.head >> shift); int(at) != b; at = byte(moved.head >> shift) {
+				moved, items[next[at]] = items[next[at]], moved
+				next[at]++
+			}
+			items[next[b]] = moved
 		}
-		return cmp.Or(bytes.Compare(s.keyOf(&a), s.keyOf(&b)), bytes.Compare(s.valueOf(&a), s.valueOf(&b)))
-	})
+	}
+	from := 0
+	for _, to := range end {
+		s.sortFrom(items[from:to], shift-8)
+		from = to
+	}
 }
 
 // spillRun writes what is in the arena as a run.

@@ -45,6 +45,12 @@ func newParser(f *Flow) *parser {
 	r := f.plan.Request
 	encoder := encode.New(f.plan.Schema, r.Mode, r.DeleteNull)
 	encoder.Window = f.plan.Window()
+	switch r.Keep {
+	case plan.KeepKey:
+		encoder.Body = encode.NoBody
+	case plan.KeepKeyFields:
+		encoder.Body = encode.HashedBody
+	}
 	reserve(encoder, f.plan)
 	return &parser{
 		flow: f, encoder: encoder, memory: f.plan.Shares(),
@@ -168,7 +174,7 @@ func (p *parser) row(v *values, columns []string, rec *record.Record, raw []byte
 			p.keyFields = p.kept.appendRecord(p.keyFields[:0], columns, rec)
 			raw = p.keyFields
 		}
-	case plan.KeepNothing:
+	case plan.KeepNothing, plan.KeepKey:
 		raw = nil
 	case plan.KeepKeyFields:
 		p.keyFields = v.appendKeyFields(p.keyFields[:0])

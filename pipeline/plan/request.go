@@ -124,7 +124,8 @@ type Keep uint8
 const (
 	KeepRecord    Keep = iota // the record as it stands in the input, for rejects
 	KeepNothing               // nobody asks for it
-	KeepKeyFields             // the values of the fields that the primary key is made of, so that they can be distinguished
+	KeepKey                   // nothing, and of the row only its ordering key
+	KeepKeyFields             // the values of the fields that the primary key is made of, so that they can be distinguished, and a hash of the row
 )
 
 // Read says how inputs are read.

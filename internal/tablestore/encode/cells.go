@@ -44,7 +44,7 @@ func (e *Encoder) own(r *plainbuffer.Row, size, count int) (more, added int, why
 		if v.Type == table.Null {
 			if e.deleteNull {
 				more += n.name.Len()
-				if added++; count+added <= limit && size+more <= table.MaxRowBytes {
+				if added++; r != nil && count+added <= limit && size+more <= table.MaxRowBytes {
 					r.DeleteColumn(&n.name)
 				}
 			}
@@ -67,7 +67,7 @@ func (e *Encoder) own(r *plainbuffer.Row, size, count int) (more, added int, why
 			more += e.StampBytes
 		}
 		switch {
-		case size+more > table.MaxRowBytes || count+added > limit: // the row is refused; what it would have had is counted
+		case r == nil || size+more > table.MaxRowBytes || count+added > limit: // what a row that is refused would have had is counted
 		case e.mode == table.Increment:
 			r.Increment(&n.name, v.Int)
 		case stamped:

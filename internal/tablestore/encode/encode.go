@@ -7,6 +7,16 @@ import (
 	"tsimport/internal/tablestore/plainbuffer"
 )
 
+// Body is what a row has beside its ordering key. A row is checked in the same way for each.
+type Body uint8
+
+// The kinds.
+const (
+	WholeBody  Body = iota // its PlainBuffer bytes
+	HashedBody             // a hash of them: the same eight bytes for rows that have the same, in one process
+	NoBody
+)
+
 // Encoder makes the rows of one schema in one mode. It is not safe for concurrent use.
 type Encoder struct {
 	mode       table.Mode
@@ -21,6 +31,8 @@ type Encoder struct {
 	Reserve      int
 	ReserveCells int
 	StampBytes   int
+	// Body is what is made of a row beside its ordering key.
+	Body Body
 	// Table, where rows go to several tables, is the one of the next row: its ordering key begins with it.
 	Table string
 	// Cells are further cells of the next row, of a record that describes itself; their columns are not the schema's.
@@ -64,6 +76,14 @@ func (e *Encoder) Append(b *table.Block, values []table.Value, stamps []int64, m
 		return why
 	}
 	body := len(b.Data)
+	if e.Body != WholeBody {
+		if size, why = e.brief(b, values, stamps, size); why != nil {
+			b.Data = b.Data[:start]
+			return why
+		}
+		b.Append(start, body, size, m, record)
+		return nil
+	}
 	var r plainbuffer.Row
 	r.Begin(b.Data)
 	for i := range e.keys {
@@ -79,13 +99,8 @@ func (e *Encoder) Append(b *table.Block, values []table.Value, stamps []int64, m
 		if stamps != nil {
 			stamps = stamps[len(e.keys):]
 		}
-		n, why := e.cells(&r, values[len(e.keys):], stamps)
+		size, why = e.cells(&r, values[len(e.keys):], stamps, size)
 		b.Data = r.End()
-		size += n + e.Reserve
-		if why == nil && size > table.MaxRowBytes {
-			why = &table.Reason{Code: table.CodeRowTooLarge,
-				Message: fmt.Sprintf("the row has %d bytes, the limit is %d", size, table.MaxRowBytes)}
-		}
 		if why != nil {
 			b.Data = b.Data[:start]
 			return why
@@ -121,14 +136,17 @@ func (e *Encoder) key(b *table.Block, values []table.Value) (size int, why *tabl
 // numberBytes is what the service counts for an integer.
 const numberBytes = 8
 
-// cells encodes the attribute cells. It returns their accounted size.
-func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value, stamps []int64) (size int, why *table.Reason) {
+// cells encodes the attribute cells; without a row it checks them only. It takes the accounted size of the key and returns that of
+// the row.
+func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value, stamps []int64, size int) (_ int, why *table.Reason) {
 	count := 0
 	for i := range values {
 		v := &values[i]
 		switch {
 		case v.Type != table.Null && e.mode == table.Increment:
-			r.Increment(&e.attributes[i], v.Int)
+			if r != nil {
+				r.Increment(&e.attributes[i], v.Int)
+			}
 			size += e.attributes[i].Len() + v.Size()
 			count++
 		case v.Type != table.Null:
@@ -147,14 +165,16 @@ func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value, stamps []int64
 				size += e.StampBytes
 			}
 			switch {
-			case size > table.MaxRowBytes: // the caller refuses the row; its size is all that is wanted of the rest
+			case r == nil || size > table.MaxRowBytes: // a row that is refused has a size only
 			case stamped:
 				r.CellAt(&e.attributes[i], *v, stamps[i])
 			default:
 				r.Cell(&e.attributes[i], *v)
 			}
 		case e.deleteNull && !v.Absent:
-			r.DeleteColumn(&e.attributes[i])
+			if r != nil {
+				r.DeleteColumn(&e.attributes[i])
+			}
 			size += e.attributes[i].Len()
 			count++
 		}
@@ -172,6 +192,10 @@ func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value, stamps []int64
 	}
 	if count == 0 && (e.mode == table.Update || e.mode == table.Increment) {
 		return 0, &table.Reason{Code: table.CodeNoCells, Message: "an update without a value changes nothing"}
+	}
+	if size += e.Reserve; size > table.MaxRowBytes {
+		return 0, &table.Reason{Code: table.CodeRowTooLarge,
+			Message: fmt.Sprintf("the row has %d bytes, the limit is %d", size, table.MaxRowBytes)}
 	}
 	return size, nil
 }

@@ -1,0 +1,82 @@
+package encode
+
+import (
+	"encoding/binary"
+	"math"
+
+	"tsimport/internal/table"
+)
+
+// brief checks a row whose key has a size as Append does, and appends its body if that is a hash. It returns the row's accounted size.
+func (e *Encoder) brief(b *table.Block, values []table.Value, stamps []int64, size int) (int, *table.Reason) {
+	if e.mode != table.Delete {
+		if values = values[len(e.keys):]; stamps != nil {
+			stamps = stamps[len(e.keys):]
+		}
+		var why *table.Reason
+		if size, why = e.cells(nil, values, stamps, size); why != nil {
+			return 0, why
+		}
+	}
+	if e.Body == HashedBody {
+		body := len(b.Data)
+		if e.mode != table.Delete {
+			b.Data = e.appendContent(b.Data, values, stamps)
+		}
+		b.Data = binary.NativeEndian.AppendUint64(b.Data[:body], table.HashKey(b.Data[body:]))
+	}
+	return size, nil
+}
+
+// Beside a value's type in appendContent.
+const (
+	stampedFlag = 0x40
+	deletedFlag = 0x80
+)
+
+// appendContent appends what the attribute columns of a row's PlainBuffer bytes say. Rows of one key have the same bytes exactly if their
+// PlainBuffer bytes are the same.
+func (e *Encoder) appendContent(dst []byte, values []table.Value, stamps []int64) []byte {
+	for i := range values {
+		at := int64(-1)
+		if stamps != nil {
+			at = stamps[i]
+		}
+		dst = e.appendValue(dst, &values[i], at)
+	}
+	for i := range e.Cells {
+		c := &e.Cells[i]
+		if c.Value.Type == table.Null && !e.deleteNull { // even an absent one is deleted
+			continue
+		}
+		dst = binary.AppendUvarint(dst, uint64(len(c.Name.text)))
+		dst = append(dst, c.Name.text...)
+		v := c.Value
+		v.Absent = false
+		dst = e.appendValue(dst, &v, c.At)
+	}
+	return dst
+}
+
+func (e *Encoder) appendValue(dst []byte, v *table.Value, at int64) []byte {
+	kind := byte(v.Type)
+	if v.Type == table.Null {
+		if e.deleteNull && !v.Absent {
+			kind |= deletedFlag
+		}
+		return append(dst, kind)
+	}
+	if at >= 0 && e.mode != table.Increment {
+		dst = binary.BigEndian.AppendUint64(append(dst, kind|stampedFlag), uint64(at))
+	} else {
+		dst = append(dst, kind)
+	}
+	switch v.Type {
+	case table.Double:
+		return binary.BigEndian.AppendUint64(dst, math.Float64bits(v.Double))
+	case table.String, table.Binary:
+		return append(binary.AppendUvarint(dst, uint64(len(v.Bytes))), v.Bytes...)
+	default:
+		return binary.BigEndian.AppendUint64(dst, uint64(v.Int))
+	}
+}
