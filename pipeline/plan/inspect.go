@@ -3,8 +3,11 @@ package plan
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
+	"math"
+	"strconv"
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
@@ -227,7 +230,7 @@ func (i *inspector) add(rec *record.Record) {
 	}
 	i.inference.AddTexts(rec, plain)
 	for k := range min(len(plain), len(i.columns)) {
-		i.columns[k].add(&plain[k])
+		i.columns[k].add(plain[k], i.inference, k)
 	}
 }
 
@@ -272,14 +275,27 @@ type columnRange struct {
 	longest    int
 	example    []byte
 	low, high  []byte // by bytes
-	numbers    bool   // a number was seen
+	lowHead    uint64 // what head says of low
+	highHead   uint64
+	numbers    bool // a number was seen
 	min, max   float64
 	lowNumber  []byte // the texts of min and max
 	highNumber []byte
 	scratch    []byte
 }
 
-func (c *columnRange) add(d *record.Datum) {
+// head returns the first eight bytes of a text as a number that orders texts as they do; missing ones count as zeros.
+func head(text []byte) uint64 {
+	if cap(text) >= 8 {
+		return binary.BigEndian.Uint64(text[:8]) &^ (math.MaxUint64 >> (8 * min(len(text), 8)))
+	}
+	var short [8]byte
+	copy(short[:], text)
+	return binary.BigEndian.Uint64(short[:])
+}
+
+// add takes field k of the record that the inference was given last.
+func (c *columnRange) add(d *record.Datum, inference *convert.Inference, k int) {
 	if d.None() {
 		c.nulls++
 		return
@@ -287,24 +303,33 @@ func (c *columnRange) add(d *record.Datum) {
 	text := c.text(d)
 	c.longest = max(c.longest, len(text))
 	text = text[:min(len(text), shownBytes)]
+	h := head(text)
 	if c.example == nil {
 		c.example, c.low, c.high = bytes.Clone(text), bytes.Clone(text), bytes.Clone(text)
+		c.lowHead, c.highHead = h, h
 	}
-	if bytes.Compare(text, c.low) < 0 {
-		c.low = append(c.low[:0], text...)
+	if h < c.lowHead || h == c.lowHead && bytes.Compare(text, c.low) < 0 {
+		c.low, c.lowHead = append(c.low[:0], text...), h
 	}
-	if bytes.Compare(text, c.high) > 0 {
-		c.high = append(c.high[:0], text...)
+	if h > c.highHead || h == c.highHead && bytes.Compare(text, c.high) > 0 {
+		c.high, c.highHead = append(c.high[:0], text...), h
 	}
-	n, ok := convert.Number(d)
+	n, ok := inference.Number(k)
 	if !ok {
 		return
 	}
-	if !c.numbers || n < c.min {
+	if !c.numbers || n < c.min || n == c.min && lessInteger(text, c.lowNumber) {
 		c.min, c.lowNumber = n, append(c.lowNumber[:0], text...)
 	}
-	if !c.numbers || n > c.max {
+	if !c.numbers || n > c.max || n == c.max && lessInteger(c.highNumber, text) {
 		c.max, c.highNumber = n, append(c.highNumber[:0], text...)
 	}
 	c.numbers = true
+}
+
+// lessInteger compares the texts of integers that may have the same nearest double. Other texts are not less.
+func lessInteger(a, b []byte) bool {
+	x, err := strconv.ParseInt(string(a), 10, 64)
+	y, err2 := strconv.ParseInt(string(b), 10, 64)
+	return err == nil && err2 == nil && x < y
 }

@@ -3,6 +3,7 @@ package convert
 import (
 	"bytes"
 	"slices"
+	"unicode/utf8"
 
 	"tsimport/internal/table"
 	"tsimport/reader/record"
@@ -14,8 +15,20 @@ import (
 type Inference struct {
 	columns   []columnGuess
 	converter *Converter
-	plain     []record.Datum // of the last record
+
+	// Of the last record that Texts was given.
+	plain   []*record.Datum
+	decoded []record.Datum // those of plain that are not the record's own
+	numbers []number       // those that AddTexts has met
 }
+
+// number is the value of a text, if it is known; of an integer that a double does not keep it is the nearest one.
+type number struct {
+	value float64
+	known bool
+}
+
+var null record.Datum
 
 // columnGuess counts what the values of a column are, nulls apart.
 type columnGuess struct {
@@ -70,17 +83,28 @@ func (in *Inference) Add(rec *record.Record) {
 }
 
 // AddTexts is Add for the record that Texts was given, and takes what that has returned.
-func (in *Inference) AddTexts(rec *record.Record, plain []record.Datum) {
+func (in *Inference) AddTexts(rec *record.Record, plain []*record.Datum) {
 	if len(plain) != len(in.columns) {
 		return
 	}
 	for i := range plain {
+		var n number
 		if rec.Fields[i].Kind != record.Text {
 			in.columns[i].addTyped(in.converter, &rec.Fields[i])
 		} else if plain[i].Kind != record.Null {
-			in.columns[i].addText(in.converter, &plain[i])
+			n = in.columns[i].addText(in.converter, plain[i])
 		}
+		in.numbers = append(in.numbers, n)
 	}
+}
+
+// Number returns the value of field i of the record that Texts was given as a number, if it is one: the
+// nearest one for an integer that a double does not keep.
+func (in *Inference) Number(i int) (float64, bool) {
+	if i < len(in.numbers) && in.numbers[i].known {
+		return in.numbers[i].value, true
+	}
+	return Number(in.plain[i])
 }
 
 func (g *columnGuess) add(c *Converter, d *record.Datum) {
@@ -111,28 +135,35 @@ func (g *columnGuess) addTyped(c *Converter, d *record.Datum) {
 	}
 }
 
-func (g *columnGuess) addText(c *Converter, t *record.Datum) {
+// addText returns the number that the text is, if it has met it.
+func (g *columnGuess) addText(c *Converter, t *record.Datum) (n number) {
 	var v table.Value
 	g.text.n++
 	whole := false // an integer that is the text of its double too
 	if !g.integer.most {
 		if parseInteger(&v, t.Bytes, true) == nil {
 			whole = -1e15 < v.Int && v.Int < 1e15
+			n = number{float64(v.Int), true}
 		} else {
 			g.integer.miss(t.Bytes, g.text.n)
 		}
 	}
 	switch {
 	case whole: // a double keeps 15 digits
-	case !g.double.most && c.parseDouble(&v, t.Bytes, true) != nil:
+	case !g.double.most:
+		if c.parseDouble(&v, t.Bytes, true) == nil {
+			n = number{v.Double, true}
+			break
+		}
 		g.decimal = g.decimal && PlainNumber(t.Bytes) && c.parseDouble(&v, t.Bytes, false) == nil
 		g.double.miss(t.Bytes, g.text.n)
-	case g.double.most && g.decimal:
+	case g.decimal:
 		g.decimal = PlainNumber(t.Bytes) && c.parseDouble(&v, t.Bytes, false) == nil
 	}
 	if !g.boolean.most && booleanValue(&v, t, true) != nil {
 		g.boolean.miss(t.Bytes, g.text.n)
 	}
+	return n
 }
 
 // miss counts a text of n that is not of a type.
@@ -157,25 +188,26 @@ func (in *Inference) Plain(d *record.Datum) *record.Datum {
 
 // Texts returns the fields of a record as they count, valid until the next call. If the text of a field is not in its encoding, it returns
 // which one and why.
-func (in *Inference) Texts(rec *record.Record) (plain []record.Datum, field int, why *table.Reason) {
+func (in *Inference) Texts(rec *record.Record) (plain []*record.Datum, field int, why *table.Reason) {
 	c := in.converter
-	c.scratch, in.plain = c.scratch[:0], in.plain[:0]
+	c.scratch, in.plain, in.numbers = c.scratch[:0], in.plain[:0], in.numbers[:0]
+	if len(in.decoded) < len(rec.Fields) {
+		in.decoded = make([]record.Datum, len(rec.Fields))
+	}
 	for i := range rec.Fields {
-		t := rec.Fields[i]
-		if t.Kind == record.Text && c.asItIs {
-			if c.isNull(&t) {
-				t = record.Datum{}
-			}
-		} else if t.Kind == record.Text {
-			if t, why = c.text(&t); why != nil {
+		t := &rec.Fields[i]
+		switch {
+		case t.Kind != record.Text:
+		case !c.asItIs:
+			if in.decoded[i], why = c.text(t); why != nil {
 				return nil, i, why
 			}
+			t = &in.decoded[i]
+		case c.isNull(t):
+			t = &null
 		}
-		if t.Kind == record.Text || t.Kind == record.String {
-			var v table.Value
-			if why := c.stringValue(&v, &t); why != nil {
-				return nil, i, why
-			}
+		if (t.Kind == record.Text || t.Kind == record.String) && !utf8.Valid(t.Bytes) {
+			return nil, i, c.notUTF8(t.Bytes)
 		}
 		in.plain = append(in.plain, t)
 	}

@@ -41,10 +41,14 @@ func (c *Converter) stringValue(v *table.Value, d *record.Datum) *table.Reason {
 		text = c.scratch[from:len(c.scratch):len(c.scratch)]
 	}
 	if !utf8.Valid(text) {
-		return &table.Reason{Code: table.CodeUTF8, Message: "the bytes are not valid UTF-8" + c.looks(text)}
+		return c.notUTF8(text)
 	}
 	*v = table.Value{Type: table.String, Bytes: text}
 	return nil
+}
+
+func (c *Converter) notUTF8(text []byte) *table.Reason {
+	return &table.Reason{Code: table.CodeUTF8, Message: "the bytes are not valid UTF-8" + c.looks(text)}
 }
 
 // Text returns a datum's exact text.
