@@ -46,6 +46,7 @@ type Converter struct {
 	version int   // field with the version, -1 without
 	width   int   // fields a record must have
 	asItIs  bool  // fields are neither trimmed nor decoded
+	ascii   bool  // texts of the record are valid UTF-8 without a look
 	nulls   [][]byte
 	values  []table.Value
 	stamps  []int64
@@ -123,7 +124,7 @@ func (c *Converter) Convert(rec *record.Record) ([]table.Value, *table.Reason) {
 	if why := c.checkWidth(rec); why != nil {
 		return nil, why
 	}
-	c.scratch = c.scratch[:0]
+	c.scratch, c.ascii = c.scratch[:0], rec.ASCII && c.asItIs
 	for i := range c.columns {
 		if why := c.convert(&c.values[i], &c.columns[i], rec, c.index[i]); why != nil {
 			return nil, why

@@ -194,6 +194,7 @@ func (in *Inference) Texts(rec *record.Record) (plain []*record.Datum, field int
 	if len(in.decoded) < len(rec.Fields) {
 		in.decoded = make([]record.Datum, len(rec.Fields))
 	}
+	ascii := rec.ASCII && c.asItIs
 	for i := range rec.Fields {
 		t := &rec.Fields[i]
 		switch {
@@ -206,7 +207,7 @@ func (in *Inference) Texts(rec *record.Record) (plain []*record.Datum, field int
 		case c.isNull(t):
 			t = &null
 		}
-		if (t.Kind == record.Text || t.Kind == record.String) && !utf8.Valid(t.Bytes) {
+		if !ascii && (t.Kind == record.Text || t.Kind == record.String) && !utf8.Valid(t.Bytes) {
 			return nil, i, c.notUTF8(t.Bytes)
 		}
 		in.plain = append(in.plain, t)

@@ -40,7 +40,7 @@ func (c *Converter) stringValue(v *table.Value, d *record.Datum) *table.Reason {
 		c.scratch = appendText(c.scratch, d)
 		text = c.scratch[from:len(c.scratch):len(c.scratch)]
 	}
-	if !utf8.Valid(text) {
+	if !c.ascii && !utf8.Valid(text) {
 		return c.notUTF8(text)
 	}
 	*v = table.Value{Type: table.String, Bytes: text}

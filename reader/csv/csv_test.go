@@ -4,10 +4,12 @@ import (
 	"bytes"
 	stdcsv "encoding/csv"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"tsimport/internal/table"
 	"tsimport/reader/record"
@@ -326,4 +328,27 @@ func BenchmarkParse(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/10000, "ns/row")
 		})
 	}
+}
+
+func TestALineWithoutQuotesIsCutAtEachDelimiter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		delimiter := rapid.SampledFrom([]string{",", "\x01", "\x81", "\t"}).Draw(t, "delimiter")
+		line := rapid.SliceOfN(rapid.SampledFrom([]byte("\x00\x01\x02,-\x80\x81\xfd\xffab")), 1, 40).Draw(t, "line")
+		p := NewParser(Dialect{Delimiter: delimiter, Quote: '"'})
+		p.Reset(append(slices.Clone(line), "\nnext,\x81\x01"...))
+		rec, ok := p.Next()
+		if !ok || rec.Bad != nil {
+			t.Fatalf("%v", rec)
+		}
+		var got [][]byte
+		for i := range rec.Fields {
+			got = append(got, rec.Fields[i].Bytes)
+		}
+		if !slices.EqualFunc(got, bytes.Split(line, []byte(delimiter)), bytes.Equal) {
+			t.Errorf("%q is cut into %q", line, got)
+		}
+		if ascii := bytes.IndexFunc(line, func(r rune) bool { return r > 127 }) < 0; rec.ASCII != ascii {
+			t.Errorf("%q is ASCII: %v", line, rec.ASCII)
+		}
+	})
 }

@@ -57,6 +57,8 @@ type Record struct {
 	Fields []Datum
 	Span   table.Span
 	Bad    *table.Reason
+	// ASCII says that the texts of all fields are known to have no byte beyond 127.
+	ASCII bool
 	// Timestamps are those that the file gives the cells, by field, in milliseconds; negative is none. Nil is none at all.
 	Timestamps []int64
 	// Cells are the attribute cells of a record that describes itself (source.About.Wide). Their names and types differ from
