@@ -81,12 +81,12 @@ func (s *columnsSeen) column(i int, name string) *columnSeen {
 	return c
 }
 
-// count counts a row that is in the output.
+// count counts a row that is in the output, of which column has found each cell's.
 func (s *columnsSeen) count(r *scan.Row, older int64) {
 	s.older += older
 	s.cells += int64(len(r.Columns))
 	for i, c := range r.Columns {
-		s.column(i, c.ColumnName).types[typeOf(c.Value)]++
+		s.last[i].types[typeOf(c.Value)]++
 	}
 }
 
@@ -160,9 +160,6 @@ func (e *exporter) take(r *scan.Row) (older int64, err error) {
 		}
 	}
 	r.Columns = kept
-	if e.Format == Typed {
-		return older, nil
-	}
 	for i, c := range kept {
 		if err := e.text(c.ColumnName, c.Value, e.seen.column(i, c.ColumnName).text); err != nil {
 			return 0, err

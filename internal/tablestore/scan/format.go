@@ -174,7 +174,17 @@ func appendField(dst []byte, v any) []byte {
 // special are the bytes for which a field is quoted.
 var special = [256]bool{',': true, '"': true, '\r': true, '\n': true}
 
+// needsQuotes looks at eight bytes at a time, and one by one at those after them.
 func needsQuotes(s string) bool {
+	const each, high = 0x0101010101010101, 0x8080808080808080
+	for ; len(s) >= 8; s = s[8:] {
+		w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+		comma, quote, cr, lf := w^each*',', w^each*'"', w^each*'\r', w^each*'\n'
+		// Of a word that has a byte of zero, and of no other, this has a high bit.
+		if ((comma-each)&^comma|(quote-each)&^quote|(cr-each)&^cr|(lf-each)&^lf)&high != 0 {
+			return true
+		}
+	}
 	for i := range len(s) {
 		if special[s[i]] {
 			return true
