@@ -94,7 +94,9 @@ func (s *Store) CreateIndex(ctx context.Context, r *wire.CreateIndex) *wire.Erro
 		return err
 	}
 	if r.BaseData {
-		if err := s.fill(ctx, &m, x); err != nil {
+		err := s.fill(ctx, &m, x)
+		ctx = context.WithoutCancel(ctx) // its rows are there: the index is made, or they go, also when the client has gone
+		if err != nil {
 			b := s.db.NewBatch()
 			dropRows(b, x)
 			if e := s.commit(ctx, b, false); e != nil {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"fmt"
 	"maps"
@@ -497,4 +498,36 @@ func projected(row map[string]wire.Cell, x *index) (line string, in bool) {
 		}
 	}
 	return line, true
+}
+
+// A client that goes away while an index is made leaves no rows of it.
+func TestAnIndexThatIsGivenUpLeavesNothing(t *testing.T) {
+	s, err := Open("", Options{InMemory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	tab := indexed(t, s)
+	for n := range int64(3 * fillRows) {
+		apply(t, s, tab, wire.Change{Op: wire.PutRow, Row: wire.Row{Key: []wire.Cell{column("p", words("p")), column("n", whole(n))}, Cells: []wire.Cell{column("a", whole(n))}}})
+	}
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	given := 0
+	for range 40 { // a commit may still go through
+		id := s.nextID
+		if s.CreateIndex(gone, &wire.CreateIndex{Table: []byte("t"), Index: byA, BaseData: true}) == nil {
+			if err := s.DropIndex(ctx, &wire.DropIndex{Table: []byte("t"), Index: []byte(byA.Name)}); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		given++
+		if rows := space(t, s, id); len(rows) > 0 {
+			t.Fatalf("%d rows are left of an index that was not made", len(rows))
+		}
+	}
+	if given == 0 {
+		t.Error("no index was given up")
+	}
 }
