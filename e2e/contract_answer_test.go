@@ -267,7 +267,7 @@ func TestSplitPointsCutATableBySize(t *testing.T) {
 			for _, p := range strings.Split(v.points, "") {
 				want = want.bytes(3, wireRow{key: []wireCell{{name: "pk1", value: vText(p)}}}.encode())
 			}
-			want = want.bytes(4, message{}.text(1, "engine").int(2, 2*parts)) // zigzag
+			want = want.bytes(4, message{}.text(1, "partition-0000000000000000000001").int(2, 2*parts)) // zigzag
 			diff(t, a.body, []byte(want))
 		})
 	}

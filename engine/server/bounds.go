@@ -11,9 +11,6 @@ import (
 	"tsimport/engine/wire"
 )
 
-// oneLocation is where all of a table is that has no simulated partitions.
-const oneLocation = "engine"
-
 // present is a table's simulation, nil while it is off.
 func (m *Simulator) present(name string) *simTable {
 	if !m.on.Load() {
@@ -50,20 +47,16 @@ func (m *Simulator) locations(t *store.Table, points [][]byte) []wire.Location {
 	d := t.Describe()
 	st := m.present(d.Name)
 	var owner func(c *wire.Cell) string
-	first, block := oneLocation, 0
-	switch {
-	case st != nil:
+	first, block := locationName(1), 0
+	if st != nil {
 		place := st.places(m.server.o.Now())
 		owner = func(c *wire.Cell) string {
 			block++
 			return place(cellKey(c), block)
 		}
 		first = place("", 0)
-	case len(d.Bounds) == 0:
-		return []wire.Location{{Name: oneLocation, Repeat: int64(len(points) + 1)}}
-	default:
+	} else {
 		owner = func(c *wire.Cell) string { return locationName(1 + below(d.Bounds, c)) }
-		first = locationName(1)
 	}
 	locations := []wire.Location{{Name: first, Repeat: 1}}
 	var dec wire.Decoder
