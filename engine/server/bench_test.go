@@ -25,12 +25,15 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // batchBody is a BatchWriteRow of 200 rows with ten columns, as the SDK encodes it.
-func batchBody(b testing.TB, s *Server, update bool) []byte {
+func batchBody(b testing.TB, s *Server, update bool) []byte { return batchBodyOf(b, s, update, 0) }
+
+// batchBodyOf is one whose rows have the numbers from first on, in an order that is not that of their keys.
+func batchBodyOf(b testing.TB, s *Server, update bool, first int) []byte {
 	rec := &recorder{RoundTripper: s.Transport()}
 	c := sdk("http://localhost", rec)
 	req := &tablestore.BatchWriteRowRequest{}
 	for i := range 200 {
-		k := key(fmt.Sprintf("user-%08d", i*7919%100000), int64(i))
+		k := key(fmt.Sprintf("user-%08d", (first+i)*7919%100000), int64(first+i))
 		p := put("t", k)
 		u := &tablestore.UpdateRowChange{TableName: "t", PrimaryKey: k}
 		u.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
