@@ -144,6 +144,8 @@ flink:
 # Longer runs, not part of check.
 
 fuzz:
+	$(GO) test ./reader/parquet -run TestNoDamagedByte -every-damage -count 1
+	$(GO) test ./reader/compress -run TestBlocksCutOrDamaged -every-damage -count 1
 	@set -e; for p in job job/datax pipeline/checkpoint lifecycle keyexpr internal/tablestore/plainbuffer reader/csv reader/jsonl reader/pgdump reader/mysqldump reader/parquet reader/arrow reader/compress reader/charset engine/wire engine/filter engine/server writer; do \
 		for f in $$($(GO) test ./$$p -list Fuzz | grep Fuzz); do \
 			$(GO) test ./$$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5x; done; done
@@ -156,6 +158,7 @@ metamorphic:
 	$(GO) test ./pipeline -run 'WhenAnythingFails$$|TestACountedLoadThatIsKilled' -numbered-seeds 200 -timeout 60m
 	$(GO) test ./partitioner -run 'WhenAnythingFails$$' -cutter-seeds 5000 -timeout 60m
 	$(GO) test ./pipeline -run 'TestALiveSourceIsLoaded|TestPartsAreRead' -live-seeds 200 -timeout 60m
+	$(GO) test ./pipeline/intake -run TestALoadThatSwitches -switch-seeds 200 -timeout 60m
 
 # The engine against the model: 3,000 random sequences of operations, 3,000 with indexes, 300 of each with restarts, concurrent clients.
 model:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"flag"
 	"io"
 	"runtime/debug"
 	"testing"
@@ -12,6 +13,8 @@ import (
 
 	"tsimport/internal/conformance"
 )
+
+var everyDamage = flag.Bool("every-damage", false, "flip each bit of a file, not two of each byte in turn")
 
 // bgzf makes a BGZF file with blocks of n bytes and the empty block at its end.
 func bgzf(t testing.TB, data []byte, n int) []byte {
@@ -113,6 +116,9 @@ func TestBlocksCutOrDamagedAnywhereAreAnErrorOrTheFile(t *testing.T) {
 				t.Errorf("%v cut at %d: %d bytes, %v; as one %d bytes, %v", c.kind, n, len(out), err, len(wholeOut), wholeErr)
 			}
 			for bit := range 8 {
+				if bit%4 != n%4 && !*everyDamage { // make fuzz
+					continue
+				}
 				damaged := bytes.Clone(c.data)
 				damaged[n] ^= 1 << bit
 				out, err := inPieces(c.kind, damaged)
