@@ -138,7 +138,7 @@ var arrows = map[string][]string{
 	"reader/postgres/pgtest":   {},
 	"reader/sqltable":          {"internal/table", "reader/record", "reader/source"},
 	"reader/postgres":          {"reader/record", "reader/sqlname", "reader/sqltable"},
-	"reader/tablescan":         {"internal/table", "internal/tablestore/client", "internal/tablestore/scan", "keyexpr", "reader/record", "reader/source"},
+	"reader/tablescan":         {"internal/table", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/tablestore/scan", "keyexpr", "reader/record", "reader/source"},
 	"reader/source/sourcetest": {"internal/table", "reader/record", "reader/source"},
 
 	"keyexpr":                         {"internal/exactcsv", "internal/suggest", "internal/table"},

@@ -48,6 +48,7 @@ type Origin struct {
 	cfg   Config
 	units atomic.Int64
 	left  atomic.Int64
+	pages sync.Pool // of *page
 
 	check struct {
 		sync.Mutex

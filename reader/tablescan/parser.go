@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"tsimport/internal/table"
+	"tsimport/internal/tablestore/plainbuffer"
 	"tsimport/internal/tablestore/scan"
 	"tsimport/reader/record"
 	"tsimport/reader/source"
@@ -42,7 +43,7 @@ func NewRecords(keys int) *Records {
 
 // Of returns the row as a record: its key in Fields, its attributes in Cells. It is valid until the next call.
 func (r *Records) Of(row *scan.Row) (*record.Record, error) {
-	err := r.parser.fill(&judged{Row: row})
+	err := r.parser.fill(row)
 	rec := &r.parser.rec
 	rec.Fields, rec.Cells = r.parser.fields, r.parser.cells
 	return rec, err
@@ -55,9 +56,7 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 	for i := range pg.rows {
 		r := &pg.rows[i]
 		p.rec = record.Record{Span: table.Span{Record: uint32(i)}, Bad: r.bad}
-		if err := p.fill(r); err != nil {
-			return i, 0, err
-		}
+		p.unpack(r.row)
 		p.rec.Fields, p.rec.Cells = p.fields, p.cells
 		each(&p.rec)
 	}
@@ -65,15 +64,12 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 }
 
 // fill takes over the key and the cells of a row.
-func (p *parser) fill(r *judged) error {
+func (p *parser) fill(r *scan.Row) error {
 	p.cells = p.cells[:0]
 	for i, k := range r.PrimaryKey.PrimaryKeys {
 		if err := p.datum(&p.fields[i], k.Value); err != nil {
 			return fmt.Errorf("read column %s: %w", k.ColumnName, err)
 		}
-	}
-	for i := p.keys; i < len(p.fields); i++ {
-		p.fields[i], p.at[i] = record.Datum{Kind: record.Absent}, -1
 	}
 	for _, c := range r.Columns {
 		cell := record.Cell{Name: view(c.ColumnName), At: c.Timestamp}
@@ -81,12 +77,40 @@ func (p *parser) fill(r *judged) error {
 			return fmt.Errorf("read column %s: %w", c.ColumnName, err)
 		}
 		p.cells = append(p.cells, cell)
-		if at, asked := p.place[c.ColumnName]; asked && c.Timestamp > p.at[at] {
-			p.fields[at], p.at[at] = cell.Datum, c.Timestamp
-		}
 	}
 	return nil
 }
+
+// unpack takes over the key and the cells of a row as bytes, and the newest versions of the columns that are asked for.
+func (p *parser) unpack(row []byte) {
+	key := plainbuffer.KeyCells(row)
+	for i := 0; key.Next(); i++ {
+		set(&p.fields[i], key.Value())
+	}
+	for i := p.keys; i < len(p.fields); i++ {
+		p.fields[i], p.at[i] = record.Datum{Kind: record.Absent}, -1
+	}
+	p.cells = p.cells[:0]
+	for c := key.Attributes(); c.Next(); {
+		p.cells = append(p.cells, record.Cell{})
+		cell := &p.cells[len(p.cells)-1]
+		cell.Name, cell.At = c.Name(), max(c.Timestamp, 0)
+		set(&cell.Datum, c.Value())
+		if len(p.place) == 0 {
+			continue
+		}
+		if at, asked := p.place[string(cell.Name)]; asked && cell.At > p.at[at] {
+			p.fields[at], p.at[at] = cell.Datum, cell.At
+		}
+	}
+}
+
+// set makes a datum of a value.
+func set(d *record.Datum, v table.Value) {
+	*d = record.Datum{Kind: datumKinds[v.Type], Int: v.Int, Double: v.Double, Bytes: v.Bytes}
+}
+
+var datumKinds = [...]record.Kind{table.Integer: record.Integer, table.Double: record.Double, table.Boolean: record.Boolean, table.String: record.String, table.Binary: record.Binary}
 
 // view returns the bytes of a text of a page, which nobody changes.
 func view(text string) []byte {

@@ -1,6 +1,7 @@
 package tablescan
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/plainbuffer"
 	"tsimport/internal/tablestore/scan"
 	"tsimport/reader/record"
 	"tsimport/reader/source"
@@ -97,14 +99,15 @@ func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read i
 	parser := p.NewParser(nil)
 	for read < budget {
 		pager.Limit(sampleRows)
-		rows, err := pager.Next(p.ctx)
+		pg := &page{of: p}
+		err := pager.NextPacked(p.ctx, &pg.packed)
 		if errors.Is(err, io.EOF) {
 			return read, nil
 		}
 		if err != nil {
 			return max(read, 1), nil // the load meets it
 		}
-		pg := p.newPage(rows)
+		pg.take()
 		if err := pg.Prepare(); err != nil {
 			return max(read, 1), nil
 		}
@@ -157,7 +160,12 @@ func (p *part) Next() (source.Piece, error) {
 		if p.bytes > 0 {
 			p.pager.Limit(min(max(p.bytes/max(p.row, 64), 1), maxPageRows))
 		}
-		rows, err := p.pager.Next(p.ctx)
+		pg, _ := p.of.pages.Get().(*page)
+		if pg == nil {
+			pg = new(page)
+		}
+		pg.of = p
+		err := p.pager.NextPacked(p.ctx, &pg.packed)
 		if errors.Is(err, io.EOF) {
 			if err := p.of.same(p.ctx, true); err != nil {
 				return nil, err
@@ -167,10 +175,11 @@ func (p *part) Next() (source.Piece, error) {
 		if err != nil {
 			return nil, p.of.why(p.ctx, err)
 		}
-		if pg := p.newPage(rows); len(pg.rows) > 0 {
+		if pg.take(); len(pg.rows) > 0 {
 			p.row = pg.size / len(pg.rows)
 			return pg, nil
 		}
+		pg.Reuse()
 	}
 }
 
@@ -182,15 +191,26 @@ func (p *part) Add(piece source.Piece) ([]source.Split, error) {
 	pg := piece.(*page)
 	p.of.left.Add(pg.left) // not of a sample, whose rows come again
 	if len(pg.rows) == 0 {
+		pg.Reuse()
 		return nil, nil
 	}
 	number := p.splits
 	p.splits++
-	first, last := KeyOf(pg.rows[0].Row), KeyOf(pg.rows[len(pg.rows)-1].Row)
+	first, last := keyOf(pg.rows[0].row), keyOf(pg.rows[len(pg.rows)-1].row)
 	return []source.Split{{
 		Number: number, Bytes: int64(pg.size), Part: pg, Key: appendPlace(nil, first),
 		Keys: []source.KeyInterval{{First: data(first), Last: data(last)}},
 	}}, nil
+}
+
+// keyOf returns a copy of the primary key of a row as bytes: it is known for longer than the page.
+func keyOf(row []byte) (key []table.Value) {
+	for c := plainbuffer.KeyCells(row); c.Next(); {
+		v := c.Value()
+		v.Bytes = bytes.Clone(v.Bytes)
+		key = append(key, v)
+	}
+	return key
 }
 
 // KeyOf returns the primary key of a row.
@@ -228,48 +248,46 @@ func (p *part) Close() error { return nil }
 
 // page is rows as they were when they were read.
 type page struct {
-	of   *part
-	rows []judged
-	size int   // bytes, as the service counts them
-	left int64 // rows that did not pass
+	of     *part
+	packed scan.PackedPage
+	rows   []judged
+	size   int   // bytes, as the service counts them
+	left   int64 // rows that did not pass
 }
 
 // judged is a row, and why it cannot be loaded if it cannot.
 type judged struct {
-	*scan.Row
+	row []byte
 	bad *table.Reason
 }
 
-func (p *part) newPage(rows []*scan.Row) *page {
-	pg := &page{of: p, rows: make([]judged, 0, len(rows))}
-	for _, r := range rows {
-		if p.of.cfg.Since > 0 && len(r.Columns) == 0 {
+// take takes over the rows that were read.
+func (pg *page) take() {
+	pg.rows, pg.size, pg.left = slices.Grow(pg.rows[:0], pg.packed.Len()), 0, 0
+	for i := range pg.packed.Len() {
+		row := pg.packed.Row(i)
+		size, cells := sizeOf(row)
+		if pg.of.of.cfg.Since > 0 && cells == 0 {
 			continue
 		}
-		pg.rows = append(pg.rows, judged{Row: r})
-		pg.size += sizeOf(r)
+		pg.rows = append(pg.rows, judged{row: row})
+		pg.size += size
 	}
-	return pg
 }
 
-// sizeOf is about how many bytes a row has.
-func sizeOf(r *tablestore.Row) (n int) {
-	size := func(name string, v any) {
-		n += len(name) + 8
-		switch v := v.(type) {
-		case string:
-			n += len(v)
-		case []byte:
-			n += len(v)
-		}
+// Reuse gives the memory to pages to come.
+func (pg *page) Reuse() { pg.of.of.pages.Put(pg) }
+
+// sizeOf is about how many bytes a row has, and its cells.
+func sizeOf(row []byte) (n, cells int) {
+	c := plainbuffer.KeyCells(row)
+	for c.Next() {
+		n += len(c.Name()) + 8 + len(c.Value().Bytes)
 	}
-	for _, k := range r.PrimaryKey.PrimaryKeys {
-		size(k.ColumnName, k.Value)
+	for c = c.Attributes(); c.Next(); cells++ {
+		n += len(c.Name()) + 8 + len(c.Value().Bytes)
 	}
-	for _, c := range r.Columns {
-		size(c.ColumnName, c.Value)
-	}
-	return n
+	return n, cells
 }
 
 // Prepare leaves out the rows that do not pass.
@@ -280,8 +298,13 @@ func (pg *page) Prepare() error {
 	}
 	test := o.cfg.Where.NewTest()
 	kept := pg.rows[:0]
+	var memory client.PageMemory
 	for _, r := range pg.rows {
-		passes, why := test.Passes(func(name string) table.Value { return Newest(r.Row, name) })
+		row, err := memory.Unpack(r.row)
+		if err != nil {
+			return err
+		}
+		passes, why := test.Passes(func(name string) table.Value { return Newest(row, name) })
 		if r.bad = why; passes || why != nil {
 			kept = append(kept, r)
 		}
@@ -310,11 +333,5 @@ func Newest(r *scan.Row, name string) table.Value {
 	return client.ValueOf(newest.Value)
 }
 
-// Bytes is about what the page takes: the SDK keeps each cell by itself.
-func (pg *page) Bytes() int64 {
-	cells := 0
-	for _, r := range pg.rows {
-		cells += len(r.Columns) + len(r.PrimaryKey.PrimaryKeys)
-	}
-	return int64(pg.size + 100*cells)
-}
+// Bytes is about what the page takes.
+func (pg *page) Bytes() int64 { return int64(pg.packed.Bytes()) }

@@ -2,7 +2,6 @@ package client
 
 import (
 	"crypto/hmac"
-	"crypto/md5"
 	"crypto/sha1"
 	"encoding/base64"
 	"errors"
@@ -73,7 +72,7 @@ func (t *Traffic) check(path string, keys common.Credentials, res *http.Response
 	success := res.StatusCode >= 200 && res.StatusCode < 300
 	switch sum := res.Header.Get(headerMD5); {
 	case sum != "":
-		got := md5.Sum(body)
+		got := t.sum(body)
 		var text [24]byte
 		base64.StdEncoding.Encode(text[:], got[:])
 		if string(text[:]) != sum {

@@ -2,6 +2,7 @@ package plainbuffer
 
 import (
 	"encoding/binary"
+	"math"
 
 	"tsimport/internal/table"
 )
@@ -42,6 +43,28 @@ func (c *Cells) Next() bool {
 // Name is that of the cell.
 func (c *Cells) Name() []byte { return c.Content[4 : 4+binary.LittleEndian.Uint32(c.Content)] }
 
+// Value is that of the cell, of type Null where it has none. Bytes are views into the row.
+func (c *Cells) Value() table.Value {
+	at := 4 + int(binary.LittleEndian.Uint32(c.Content))
+	if at == len(c.Content) {
+		return table.Value{}
+	}
+	b := c.Content[at+5:]
+	switch b[0] {
+	case variantInteger:
+		return table.Value{Type: table.Integer, Int: int64(binary.LittleEndian.Uint64(b[1:]))}
+	case variantDouble:
+		return table.Value{Type: table.Double, Double: math.Float64frombits(binary.LittleEndian.Uint64(b[1:]))}
+	case variantBoolean:
+		return table.Value{Type: table.Boolean, Int: int64(b[1])}
+	case variantString:
+		return table.Value{Type: table.String, Bytes: b[5:]}
+	case variantBinary:
+		return table.Value{Type: table.Binary, Bytes: b[5:]}
+	}
+	return table.Value{}
+}
+
 // AppendContent appends what Cells.Content is of a cell with this name and value.
 func AppendContent(dst []byte, name string, v table.Value) []byte {
 	dst = append(binary.LittleEndian.AppendUint32(dst, uint32(len(name))), name...)
@@ -53,7 +76,7 @@ func AppendContent(dst []byte, name string, v table.Value) []byte {
 // CutKey reads the primary key of a row, with or without a header before it, as Cells reads its attributes, and returns the ordering key,
 // appended to dst, how many columns it has, and the attributes.
 func CutKey(dst, row []byte) (key []byte, columns int, rest Cells) {
-	c := Cells{rest: WithoutHeader(row)[1:]}
+	c := KeyCells(row)
 	for c.Next() {
 		value := c.Content[4+binary.LittleEndian.Uint32(c.Content)+5:]
 		if value[0] == variantInteger {
@@ -63,19 +86,22 @@ func CutKey(dst, row []byte) (key []byte, columns int, rest Cells) {
 		}
 		columns++
 	}
-	return dst, columns, c.attributes()
+	return dst, columns, c.Attributes()
 }
+
+// KeyCells goes over the primary key of a row, with or without a header before it.
+func KeyCells(row []byte) Cells { return Cells{rest: WithoutHeader(row)[1:]} }
 
 // CellsOf goes over the attributes of a row, with or without a header before it.
 func CellsOf(row []byte) Cells {
-	c := Cells{rest: WithoutHeader(row)[1:]}
+	c := KeyCells(row)
 	for c.Next() {
 	}
-	return c.attributes()
+	return c.Attributes()
 }
 
-// attributes begins with what follows the key.
-func (c *Cells) attributes() Cells {
+// Attributes goes over what follows a key, all of which was gone over.
+func (c *Cells) Attributes() Cells {
 	if len(c.rest) > 0 && c.rest[0] == tagRowData {
 		return Cells{rest: c.rest[1:]}
 	}

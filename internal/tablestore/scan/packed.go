@@ -24,6 +24,9 @@ type PackedPage struct {
 // Len is how many rows there are.
 func (p *PackedPage) Len() int { return p.memory.Packed.Len() }
 
+// Bytes is about how much memory the rows take.
+func (p *PackedPage) Bytes() int { return p.memory.Packed.Bytes() + len(p.keys) }
+
 // Row returns the bytes of a row.
 func (p *PackedPage) Row(i int) []byte { return p.memory.Packed.Row(i) }
 
