@@ -97,9 +97,9 @@ const sampleRows = 200
 func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
 	pager := p.newPager(p.from)
 	parser := p.NewParser(nil)
+	pg := &page{of: p}
 	for read < budget {
 		pager.Limit(sampleRows)
-		pg := &page{of: p}
 		err := pager.NextPacked(p.ctx, &pg.packed)
 		if errors.Is(err, io.EOF) {
 			return read, nil
@@ -251,7 +251,7 @@ type page struct {
 	of     *part
 	packed scan.PackedPage
 	rows   []judged
-	size   int   // bytes, as the service counts them
+	size   int   // bytes, about as the service counts them
 	left   int64 // rows that did not pass
 }
 
@@ -263,31 +263,39 @@ type judged struct {
 
 // take takes over the rows that were read.
 func (pg *page) take() {
-	pg.rows, pg.size, pg.left = slices.Grow(pg.rows[:0], pg.packed.Len()), 0, 0
+	pg.rows, pg.left = slices.Grow(pg.rows[:0], pg.packed.Len()), 0
+	size, looked, all := 0, 0, 0
 	for i := range pg.packed.Len() {
 		row := pg.packed.Row(i)
-		size, cells := sizeOf(row)
-		if pg.of.of.cfg.Since > 0 && cells == 0 {
-			continue
+		if pg.of.of.cfg.Since > 0 {
+			if c := plainbuffer.CellsOf(row); !c.Next() {
+				continue
+			}
 		}
-		pg.rows = append(pg.rows, judged{row: row})
-		pg.size += size
+		if len(pg.rows)%sizedRows == 0 {
+			size, looked = size+sizeOf(row), looked+len(row)
+		}
+		pg.rows, all = append(pg.rows, judged{row: row}), all+len(row)
 	}
+	pg.size = int(float64(all) * float64(size) / float64(max(looked, 1)))
 }
+
+// sizedRows is of how many rows one is measured: the others are about as large for as many bytes.
+const sizedRows = 16
 
 // Reuse gives the memory to pages to come.
 func (pg *page) Reuse() { pg.of.of.pages.Put(pg) }
 
-// sizeOf is about how many bytes a row has, and its cells.
-func sizeOf(row []byte) (n, cells int) {
+// sizeOf is about how many bytes a row has.
+func sizeOf(row []byte) (n int) {
 	c := plainbuffer.KeyCells(row)
 	for c.Next() {
 		n += len(c.Name()) + 8 + len(c.Value().Bytes)
 	}
-	for c = c.Attributes(); c.Next(); cells++ {
+	for c = c.Attributes(); c.Next(); {
 		n += len(c.Name()) + 8 + len(c.Value().Bytes)
 	}
-	return n, cells
+	return n
 }
 
 // Prepare leaves out the rows that do not pass.

@@ -59,6 +59,9 @@ type Row struct {
 	buf  []byte
 	crc  byte
 	data bool // the ROW_DATA tag is written
+
+	stamp    uint64 // of the cell before
+	stampCRC byte   // of it alone
 }
 
 // Begin starts a row at the end of dst.
@@ -143,7 +146,10 @@ func (r *Row) closeCell(crc byte) {
 func (r *Row) timestamp(crc byte, ms int64) byte {
 	r.buf = append(r.buf, tagCellTimestamp)
 	r.buf = binary.LittleEndian.AppendUint64(r.buf, uint64(ms))
-	return crc64LE(crc, uint64(ms))
+	if uint64(ms) != r.stamp { // cells of a row mostly have the same
+		r.stamp, r.stampCRC = uint64(ms), crc64LE(0, uint64(ms))
+	}
+	return crcTables[7][crc] ^ r.stampCRC
 }
 
 // value appends the cell value and returns the checksum carried on over it.
