@@ -249,8 +249,8 @@ scaling:
 machines:
 	$(GO) test ./scaleout -run '^TestMoreMachinesLoadFaster$$' -scaleout-machines -count 1 -v -timeout 60m
 
-# What outages of the service cost loads beyond their own seconds, what is missing and what is there twice: 5, 15 and 60 s of four kinds, 1
-# and 32 partitions, rows with keys of their own and rows that the service numbers. In virtual time, a few minutes in all.
+# What outages of the service cost loads beyond their own seconds, what is missing and what is there twice: 5, 15 and 60 s of five kinds, 1
+# and 32 partitions, rows with keys of their own and rows that the service numbers; from the first write, and 3 s later. In virtual time.
 outages:
 	$(GO) test ./pipeline -run '^TestOutagesInVirtualTime$$' -outage-table -count 1 -v -timeout 60m
 

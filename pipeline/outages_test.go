@@ -105,14 +105,17 @@ func TestALoadContinuesWithoutRequestsThatNobodyAnswers(t *testing.T) {
 }
 
 func TestALoadThatBeginsInAnOutageFindsItsRateAfterIt(t *testing.T) {
-	for _, kind := range []string{faults.Busy, faults.Throttle} {
+	for _, kind := range []string{faults.Busy, faults.Throttle, faults.Timeout} {
 		for _, partitions := range []int{1, 4} {
 			c := outageCell{lasts: 10 * time.Second, kind: kind, partitions: partitions, units: 25, continues: 10 * time.Second, begins: -1}
+			if c.numbered = kind == faults.Timeout; c.numbered { // a load that ends sooner waits for the rows in doubt
+				c.lasts, c.continues = 5*time.Second, 45*time.Second
+			}
 			dearer, r, missing, doubled := c.beyond(t)
 			if dearer > c.lasts.Seconds()+2 || missing > 0 || doubled > 0 {
 				t.Errorf("%s, %d partitions: %.1f s dearer after an outage of %v; %d rows are missing, %d twice", kind, partitions, dearer, c.lasts, missing, doubled)
 			}
-			if !slices.ContainsFunc(r.LimitedBy, func(l ReportLimit) bool { return l.By == "outage" && l.Seconds > 6 }) {
+			if kind != faults.Timeout && !slices.ContainsFunc(r.LimitedBy, func(l ReportLimit) bool { return l.By == "outage" && l.Seconds > 6 }) {
 				t.Errorf("%s, %d partitions: %+v", kind, partitions, r.LimitedBy)
 			}
 		}
@@ -126,25 +129,27 @@ func TestOutagesInVirtualTime(t *testing.T) {
 	if !*outageTable {
 		t.Skip("set -outage-table (make outages)")
 	}
-	kinds := slices.DeleteFunc(slices.Clone(faults.Outages), func(k string) bool { return k == faults.Throttle })
-	fmt.Println("outage          partitions  rows      seconds beyond it  missing  doubled  in doubt")
-	for _, numbered := range []bool{false, true} {
-		for _, partitions := range []int{1, 32} {
-			without := map[time.Duration]float64{}
-			for _, lasts := range []time.Duration{5 * time.Second, 15 * time.Second, time.Minute} {
-				for _, kind := range kinds {
-					c := outageCell{lasts: lasts, kind: kind, partitions: partitions, units: 1000 / float64(partitions), numbered: numbered, after: outageBegins, continues: time.Minute}
-					name := "own keys"
-					if numbered {
-						name = "numbered"
+	for _, begins := range []time.Duration{outageBegins, -1} {
+		begun := max(0, begins)
+		fmt.Printf("begins %v after the first write\noutage          partitions  rows      seconds beyond it  missing  doubled  in doubt\n", begun)
+		for _, numbered := range []bool{false, true} {
+			for _, partitions := range []int{1, 32} {
+				without := -1.0
+				for _, lasts := range []time.Duration{5 * time.Second, 15 * time.Second, time.Minute} {
+					for _, kind := range faults.Outages {
+						c := outageCell{lasts: lasts, kind: kind, partitions: partitions, units: 1000 / float64(partitions), numbered: numbered, after: begun, continues: time.Minute, begins: begins}
+						name := "own keys"
+						if numbered {
+							name = "numbered"
+						}
+						r, missing, doubled := c.load(t)
+						if without < 0 {
+							c.lasts = 0
+							plain, _, _ := c.load(t)
+							without = plain.Seconds
+						}
+						fmt.Printf("%-15s %10d  %s %18.1f  %7d  %7d  %8d\n", fmt.Sprintf("%v %s", lasts, kind), partitions, name, r.Seconds-without-lasts.Seconds(), missing, doubled, r.MaybeTwice)
 					}
-					r, missing, doubled := c.load(t)
-					if without[c.continues] == 0 {
-						c.lasts = 0
-						plain, _, _ := c.load(t)
-						without[c.continues] = plain.Seconds
-					}
-					fmt.Printf("%-15s %10d  %s %18.1f  %7d  %7d  %8d\n", fmt.Sprintf("%v %s", lasts, kind), partitions, name, r.Seconds-without[c.continues]-lasts.Seconds(), missing, doubled, r.MaybeTwice)
 				}
 			}
 		}

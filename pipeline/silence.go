@@ -12,6 +12,7 @@ import (
 
 const (
 	silentFor   = 2 * time.Second // and
+	silentBegin = 3 * time.Second // before the first answer, and
 	silentShare = 15              // of the time-out that a request is silent at least
 	probeFor    = time.Second     // and
 	probeShare  = 30              // of a probe
@@ -48,7 +49,7 @@ func (f *flights) patience(n *flight) time.Duration {
 		return max(probeFor, f.timeout/probeShare, usual)
 	}
 	if usual == 0 {
-		return max(silentFirst, f.timeout/silentShare)
+		return max(silentBegin, f.timeout/silentShare)
 	}
 	return max(silentFor, f.timeout/silentShare, usual)
 }

@@ -146,7 +146,6 @@ func (p *Pacer) queued(t throttle) {
 	p.line.queue()
 	p.evidence.queue = true
 	p.evidence.paced = p.evidence.paced || p.phase != inCruise
-	p.line.overshot = p.phase != inCruise
 	t.since = t.met.Sub(p.gauge.from)
 	switch {
 	case p.phase == inKnown:

@@ -37,7 +37,6 @@ const (
 	lateFor        = 150 * time.Millisecond // at least
 	refusesFor     = time.Minute            // what has refused does not queue
 	mostSlower     = 0.5                    // times the rate, at once, because answers come late
-	emptyFor       = 0.5                    // seconds at most that a lane waits with nothing in flight because it sent too much at first
 	ownQueue       = 2                      // answers on time to requests that were alone show that a queue is the lane's own
 	queueHold      = 0.5                    // seconds until cruise reaches further where answers come late instead of refusals
 	deliveryFor    = 5 * time.Second
@@ -104,7 +103,6 @@ type line struct {
 	odd         bool      // a whole batch was refused after many clean answers: forgiven if the next one is taken
 	clean       int       // answers in a row of which nothing was refused
 	calm        time.Time // until then nothing should be refused
-	overshot    bool      // more was sent than a queue takes, before the rate was known
 	young       bool      // came out of a split and has not been throttled yet
 	outSince    time.Time
 	probeAt     time.Time

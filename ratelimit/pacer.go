@@ -222,9 +222,6 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 		if p.evidence.queue && p.line.aloneOnTime >= ownQueue && len(p.line.sends) == 0 { // nobody else is in the queue
 			p.credit.level = max(p.credit.level, 0)
 		}
-		if p.line.overshot && len(p.line.sends) == 0 { // nothing of it is queued any more
-			p.credit.level, p.line.overshot = max(p.credit.level, -emptyFor*p.rate), false
-		}
 		if queues && len(p.line.sends) > 0 && !sent.Before(p.line.throttledAt) && now.Sub(p.evidence.refused) > refusesFor {
 			p.line.throttledAt, p.line.late = now, 0
 			p.queued(throttle{now: now, met: met, units: units, accepted: accepted})

@@ -3,6 +3,7 @@ package writer
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
@@ -74,15 +75,26 @@ func nobody(key []table.KeyColumn) *tablestore.PrimaryKey {
 	return pk
 }
 
+// deniedWithin is how long an answer is waited for. A service that is silent then has refused nothing, and the load finds out by itself.
+const deniedWithin = 3 * time.Second
+
 // denied is the error of an operation that the access key may not do.
-func denied(operation, name string, op func() error) (err error) {
-	defer func() {
-		if recover() != nil {
-			err = nil // an answer that the SDK cannot read is not a refusal
-		}
+func denied(operation, name string, op func() error) error {
+	answer := make(chan error, 1)
+	go func() {
+		defer func() {
+			if recover() != nil {
+				answer <- nil // an answer that the SDK cannot read is not a refusal
+			}
+		}()
+		answer <- op()
 	}()
-	if err := op(); client.Denied(err) {
-		return fmt.Errorf("before the first row is written: %w", client.Needed(operation, name, err))
+	select {
+	case err := <-answer:
+		if client.Denied(err) {
+			return fmt.Errorf("before the first row is written: %w", client.Needed(operation, name, err))
+		}
+	case <-time.After(deniedWithin):
 	}
 	return nil
 }

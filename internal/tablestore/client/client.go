@@ -184,6 +184,13 @@ type transport struct {
 }
 
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.GetBody != nil && repeatable[r.URL.Path] {
+		return t.hedged(r)
+	}
+	return t.once(r)
+}
+
+func (t *transport) once(r *http.Request) (*http.Response, error) {
 	t.traffic.BytesSent.Add(max(r.ContentLength, 0))
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
