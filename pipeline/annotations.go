@@ -109,8 +109,26 @@ func (a *attempt) tryNeeds(x *annotations) error {
 		return nil
 	}
 	key := a.planned.Schema.Key
-	return errors.Join(
-		writer.TryReadBack(a.service.sdk, a.cfg.Target.Table, key, a.cfg.Write.Mode, a.cfg.readsBack()),
-		x.AutoIncrement.Try(key),
-		x.Increments.Try(a.cfg.Target.Table, key))
+	return refusedSoon(func() error {
+		return errors.Join(
+			writer.TryReadBack(a.service.sdk, a.cfg.Target.Table, key, a.cfg.Write.Mode, a.cfg.readsBack()),
+			x.AutoIncrement.Try(key),
+			x.Increments.Try(a.cfg.Target.Table, key))
+	})
+}
+
+// triedFor is how long a load waits for what it tries before it writes.
+const triedFor = 3 * time.Second
+
+// refusedSoon returns the error of what is tried. A service that is silent has refused nothing: the load begins, and finds out by itself
+// what it may not do.
+func refusedSoon(try func() error) error {
+	answer := make(chan error, 1)
+	go func() { answer <- try() }()
+	select {
+	case err := <-answer:
+		return err
+	case <-time.After(triedFor):
+		return nil
+	}
 }

@@ -53,7 +53,9 @@ func newTables(ctx context.Context, cfg *Config, planned *plan.Plan, sdk *tables
 	admin.Proven = true
 	return &tables{
 		plan: planned, sdk: sdk, ids: ids, stop: stop, try: func(name string) error {
-			return writer.TryReadBack(sdk, name, planned.Schema.Key, cfg.Write.Mode, cfg.readsBack())
+			return refusedSoon(func() error {
+				return writer.TryReadBack(sdk, name, planned.Schema.Key, cfg.Write.Mode, cfg.readsBack())
+			})
 		}, changed: map[string]bool{}, made: map[string]bool{},
 		admin: admin,
 	}

@@ -3,7 +3,6 @@ package writer
 import (
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
@@ -75,26 +74,15 @@ func nobody(key []table.KeyColumn) *tablestore.PrimaryKey {
 	return pk
 }
 
-// deniedWithin is how long an answer is waited for. A service that is silent then has refused nothing, and the load finds out by itself.
-const deniedWithin = 3 * time.Second
-
 // denied is the error of an operation that the access key may not do.
-func denied(operation, name string, op func() error) error {
-	answer := make(chan error, 1)
-	go func() {
-		defer func() {
-			if recover() != nil {
-				answer <- nil // an answer that the SDK cannot read is not a refusal
-			}
-		}()
-		answer <- op()
-	}()
-	select {
-	case err := <-answer:
-		if client.Denied(err) {
-			return fmt.Errorf("before the first row is written: %w", client.Needed(operation, name, err))
+func denied(operation, name string, op func() error) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = nil // an answer that the SDK cannot read is not a refusal
 		}
-	case <-time.After(deniedWithin):
+	}()
+	if err := op(); client.Denied(err) {
+		return fmt.Errorf("before the first row is written: %w", client.Needed(operation, name, err))
 	}
 	return nil
 }
