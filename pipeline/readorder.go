@@ -29,6 +29,7 @@ func (a *attempt) scheduling() intake.Scheduling {
 	case a.cfg.DryRun || a.planned.Live || a.planned.Parallel || a.hooks.order == orderNever:
 	case a.hooks.order == orderAlways:
 		s.When = intake.Always
+	case a.planned.Tables.Archives(): // its files have the order of the input
 	case a.planned.Tables == nil || !a.anyOrder(): // the keys of tables that are not open yet have no lanes that could want them
 		s.When = intake.WhenItPays
 	}
