@@ -22,7 +22,7 @@ func byNumber[N cmp.Ordered](parse func(string) (N, error)) func(a, b string) in
 }
 
 func TestTheLeastAndTheGreatestValueAreFoundByNumberOrByBytes(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "in.csv")
+	path, numbers := filepath.Join(t.TempDir(), "in.csv"), filepath.Join(t.TempDir(), "in.jsonl")
 	rapid.Check(t, func(t *rapid.T) {
 		draw := rapid.SampledFrom([]*rapid.Generator[string]{
 			rapid.StringOfN(rapid.RuneFrom([]rune("ab\x01é")), 1, 12, -1),
@@ -47,6 +47,22 @@ func TestTheLeastAndTheGreatestValueAreFoundByNumberOrByBytes(t *testing.T) {
 		got := found[0].Columns[0]
 		if order(got.Min, slices.MinFunc(values, order)) != 0 || order(got.Max, slices.MaxFunc(values, order)) != 0 || found[0].Rows != int64(len(values)) || found[0].Columns[1].Nulls != found[0].Rows {
 			t.Fatalf("%q: %+v", values, found)
+		}
+		if got.Type != "integer" {
+			return
+		}
+		var lines strings.Builder
+		for _, v := range values {
+			lines.WriteString(`{"a":` + v + "}\n")
+		}
+		if err := os.WriteFile(numbers, []byte(lines.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if found, err = Inspect(context.Background(), []string{numbers}, Read{}, true); err != nil {
+			t.Fatal(err)
+		}
+		if same := found[0].Columns[0]; same.Type != "integer" || same.Min != got.Min || same.Max != got.Max {
+			t.Fatalf("%q in JSON: %+v", values, found)
 		}
 	})
 }

@@ -54,17 +54,23 @@ func (c *Converter) notUTF8(text []byte) *table.Reason {
 // Text returns a datum's exact text.
 func Text(d *record.Datum) string { return string(appendText(nil, d)) }
 
-// Number returns a datum's value as a number, if it is one.
+// Number returns a datum's value as a number, if it is one: the nearest one for an integer that a double does not keep.
 func Number(d *record.Datum) (float64, bool) {
 	var v table.Value
 	var c Converter
 	if d.Kind == record.Integer {
 		return float64(d.Int), true
 	}
-	if d.Kind == record.Boolean || d.Kind == record.Text && !mayBeNumber(d.Bytes) || c.doubleValue(&v, d, false) != nil {
+	if d.Kind == record.Boolean || d.Kind == record.Text && !mayBeNumber(d.Bytes) {
 		return 0, false
 	}
-	return v.Double, true
+	if c.doubleValue(&v, d, false) == nil {
+		return v.Double, true
+	}
+	if d.Kind == record.Number && integerValue(&v, d, false) == nil {
+		return float64(v.Int), true
+	}
+	return 0, false
 }
 
 // mayBeNumber reports whether a text has only what decimal numbers have. To say why one is not a number costs an allocation.
