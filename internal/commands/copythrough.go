@@ -19,7 +19,9 @@ import (
 	"tsimport/internal/tablestore/client"
 	"tsimport/internal/tablestore/scan"
 	"tsimport/pipeline"
+	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
 	archiveReader "tsimport/reader/archive"
 	"tsimport/reader/tablescan"
 	"tsimport/transfer/archive"
@@ -83,6 +85,15 @@ func (k *copying) beginThrough(interrupts *interrupts, cfg *pipeline.Config, o *
 	if info, err := os.Stat(keys); err == nil && info.Size() > 0 && (m == nil || k.c.Bool("fresh")) { // before anything is removed that resuming needs
 		return usagef("--returned-keys: %s exists, and may be the only place that has the keys of an earlier load; give another file, or delete it", keys)
 	}
+	if m != nil && !k.through.stays && !k.c.Bool("fresh") {
+		if code, run := loadedBy(m, keys, cfg.RunDir); run != "" {
+			say(k.c, k.show, "the run in %s has loaded the rows of %s; only the archive was left, and is removed", run, m.Dir())
+			if err := m.Remove(); err != nil {
+				return fmt.Errorf("remove an archive that is not needed any more: %w", err)
+			}
+			return &exitError{code: code}
+		}
+	}
 	if m != nil && k.c.Bool("fresh") {
 		if k.through.stays {
 			return usagef("--through %s: there is an archive already, and --fresh reads the source again; give another place", redacted(k.through.where))
@@ -105,6 +116,23 @@ func (k *copying) beginThrough(interrupts *interrupts, cfg *pipeline.Config, o *
 	}
 	cfg.Read.Sources = archiveReader.New(m)
 	return nil
+}
+
+// loadedBy returns the run that has loaded an archive, and its exit code; its process was killed before it had removed the archive. The run
+// began when the archive was whole, has read all of it, and counts on nothing any more.
+func loadedBy(m *archive.Manifest, keys, runDir string) (code int, folder string) {
+	folders := []string{runDir}
+	if runDir == "" {
+		folders, _ = filepath.Glob(filepath.Join(rundir.Root, "*"))
+	}
+	for _, folder := range folders {
+		r, err := readSummary(folder)
+		if err == nil && rundir.CheckOwner(folder) == nil && !checkpoint.Exists(folder) && r.State == pipeline.StateFinished &&
+			r.ReturnedKeys == keys && r.Read == m.Rows && r.Started.After(m.Ended) {
+			return r.ExitCode, folder
+		}
+	}
+	return 0, ""
 }
 
 // throughOf returns the manifest of an archive that an earlier attempt has completed, nil if there is none.

@@ -222,31 +222,24 @@ func typeNamed(name string) table.Type {
 // Dir is where the archive is.
 func (m *Manifest) Dir() string { return m.files.Path("") }
 
-// Remove removes an archive that is in a folder, and the folder if nothing else is in it. What is left of one that was removed in part is not taken
-// for an archive.
+// Remove removes an archive that is in a folder, and the folder if nothing else is in it. The manifest goes last, so that Remove can be called
+// again after it was interrupted.
 func (m *Manifest) Remove() error {
 	dir, local := m.files.(localFiles)
 	if !local {
 		return fmt.Errorf("remove archive %s: it is in a store of objects", m.Dir())
 	}
-	var err error
-	for _, name := range []string{journalName, lockName} { // of an export that was killed after its manifest; without one these would mean that it is not finished
-		if left := os.Remove(dir.Path(name)); err == nil && !errors.Is(left, fs.ErrNotExist) {
-			err = left
-		}
-	}
-	if err == nil {
-		err = os.Remove(dir.Path(ManifestName))
-	}
+	names := []string{journalName, lockName} // of an export that was killed after its manifest
 	for i := range m.Parts {
-		if err == nil {
-			err = os.Remove(m.Path(&m.Parts[i]))
+		names = append(names, m.Parts[i].Name)
+	}
+	for _, name := range append(names, ManifestName) {
+		if err := os.Remove(dir.Path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
-	if err == nil {
-		_ = os.Remove(string(dir)) // a user's file may be there
-	}
-	return err
+	_ = os.Remove(string(dir)) // a user's file may be there
+	return nil
 }
 
 // Path is where a part is.
