@@ -83,7 +83,7 @@ func TestASyncOfInputsThatAreNotWholeDeletesNothing(t *testing.T) {
 		"an empty part":    {good, file("empty.csv", "id,n\n")},
 	} {
 		run := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
-		args := append([]string{"sync", "--store", store, "-t", "t", "--delete", "--run-dir", run, "--json"}, inputs...)
+		args := append([]string{"sync", "--store", store, "-t", "t", "--delete", "--run-dir", run, "--json", "--quiet"}, inputs...)
 		stdout, stderr, code := runBinary(t, args...)
 		if code != 3 || !strings.Contains(stderr, "nothing was deleted") || rows() != 2000 {
 			t.Errorf("%s: exit code %d, %d rows are left: %s%s", name, code, rows(), stdout, stderr)

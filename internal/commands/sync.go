@@ -205,6 +205,9 @@ func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invoca
 	if c.Bool("json") {
 		err = errors.Join(err, printIndented(c, s))
 	}
+	if err == nil && !planOnly && s.Withheld != "" {
+		err = errors.New("nothing was deleted: " + s.Withheld) // an error, which --quiet shows too
+	}
 	if err != nil || s.ExitCode != exitcode.OK {
 		code := s.ExitCode
 		if err != nil && code == exitcode.OK {
@@ -256,9 +259,6 @@ func foundLines(s *tablesync.Summary, planned bool) []string {
 func doneLines(s *tablesync.Summary) []string {
 	lines := []string{fmt.Sprintf("%s: %s rows written, %s deleted, %s surplus rows left, %s rejected, in %v (%s write units)", s.State, grouped(s.Written), grouped(s.Deleted), grouped(s.Kept),
 		grouped(s.Rejected+s.PutsRejected+s.DeletesRejected), round(time.Duration(s.Seconds*float64(time.Second))), grouped(s.Costs.WriteCU))}
-	if s.Withheld != "" {
-		lines = append(lines, "nothing was deleted: "+s.Withheld)
-	}
 	compared := pipeline.Report{}
 	compared.RejectReasons = s.RejectReasons
 	lines = append(lines, rejectNotes(&compared)...)
