@@ -211,7 +211,7 @@ var testArrows = map[string][]string{
 	"internal/tablestore/reserve": {"engine/server", "engine/faults", "internal/table"},
 	"writer":                      {"engine/server", "engine/faults", "internal/tablestore/encode"},
 	"verify":                      {"engine/server", "engine/faults", "reader/input", "reader/record", "reader/source/sourcetest", "keyexpr"},
-	"transfer/export":             {"internal/objectstore/storetest", "reader/input", "engine/server", "engine/faults", "reader/archive", "reader/source/sourcetest"},
+	"transfer/export":             {"internal/objectstore/storetest", "internal/tablestore/plainbuffer", "reader/input", "engine/server", "engine/faults", "reader/archive", "reader/source/sourcetest"},
 	"reader/archive":              {"reader/source/sourcetest"},
 	"internal/commands":           {"reader/record"},
 	"transfer/tablesync":          {"engine/server", "engine/faults", "internal/tablestore/condition", "reader/tablescan"},

@@ -60,7 +60,7 @@ type columnsSeen struct {
 type columnSeen struct {
 	name  string
 	text  bool // the name is UTF-8
-	types [table.Any + 1]int64
+	types scan.Types
 }
 
 // column finds the column of a row's i-th cell.
@@ -68,15 +68,21 @@ func (s *columnsSeen) column(i int, name string) *columnSeen {
 	if i < len(s.last) && s.last[i].name == name {
 		return s.last[i]
 	}
-	c := s.of[name]
-	if c == nil {
-		c = &columnSeen{name: name, text: utf8.ValidString(name)}
-		s.of[name] = c
-	}
+	c := s.named(name)
 	if i < len(s.last) {
 		s.last[i] = c
 	} else if i == len(s.last) {
 		s.last = append(s.last, c)
+	}
+	return c
+}
+
+// named finds a column.
+func (s *columnsSeen) named(name string) *columnSeen {
+	c := s.of[name]
+	if c == nil {
+		c = &columnSeen{name: name, text: utf8.ValidString(name)}
+		s.of[name] = c
 	}
 	return c
 }

@@ -302,7 +302,7 @@ func TestAnExportThatFailsSaysHowMuchItHasKept(t *testing.T) {
 		kept  int64
 	}{
 		"nothing was noted":           {100, time.Hour, 0},
-		"the row before the last was": {10, time.Nanosecond, 10},
+		"the row before the last was": {lookedEach, time.Nanosecond, lookedEach},
 	} {
 		c := w.config(JSONL)
 		c.Path, c.Marks = filepath.Join(t.TempDir(), "out.jsonl"), tt.marks

@@ -27,9 +27,10 @@ type ordered struct {
 	table   *client.Table
 	o       scan.Options
 	ranges  []keyRange
-	batches []chan batch  // by range
-	slots   chan struct{} // taken by a range until its rows have been delivered
-	memory  sync.Pool     // of *client.PageMemory whose rows have been delivered
+	batches []chan batch                // by range
+	slots   chan struct{}               // taken by a range until its rows have been delivered
+	memory  sync.Pool                   // of *client.PageMemory whose rows have been delivered, or of *scan.PackedPage
+	packed  func(key, row []byte) error // takes the rows as they came, with their ordering keys; nil has them made
 }
 
 // batch is rows that follow each other, or why there are no more. Being in its place, an error does not keep rows before it
@@ -37,6 +38,7 @@ type ordered struct {
 type batch struct {
 	rows   []*scan.Row
 	memory *client.PageMemory
+	packed *scan.PackedPage
 	err    error
 }
 
@@ -101,16 +103,18 @@ func (r *ordered) read(ctx context.Context, i int) error {
 			return context.Cause(ctx)
 		}
 	}
-	var memory *client.PageMemory // of the page that is read
-	next := func() *client.PageMemory {
-		if memory, _ = r.memory.Get().(*client.PageMemory); memory == nil {
-			memory = new(client.PageMemory)
+	var err error
+	if r.packed != nil {
+		next := func() *scan.PackedPage { return reused[scan.PackedPage](&r.memory) }
+		err = scan.PackedPages(ctx, r.service, r.table.Name, r.table.Key, o, next, func(page *scan.PackedPage) error { return send(batch{packed: page}) })
+	} else {
+		var memory *client.PageMemory // of the page that is read
+		next := func() *client.PageMemory {
+			memory = reused[client.PageMemory](&r.memory)
+			return memory
 		}
-		return memory
+		err = scan.Pages(ctx, r.service, r.table.Name, r.table.Key, o, next, func(page []*scan.Row) error { return send(batch{rows: page, memory: memory}) })
 	}
-	err := scan.Pages(ctx, r.service, r.table.Name, r.table.Key, o, next, func(page []*scan.Row) error {
-		return send(batch{rows: page, memory: memory})
-	})
 	if stopped := new(scan.StoppedError); errors.As(err, &stopped) {
 		return err // why it is not read yet
 	}
@@ -121,6 +125,14 @@ func (r *ordered) read(ctx context.Context, i int) error {
 		close(r.batches[i])
 	}
 	return nil
+}
+
+// reused takes memory from a pool, or makes it.
+func reused[T any](pool *sync.Pool) *T {
+	if m, ok := pool.Get().(*T); ok {
+		return m
+	}
+	return new(T)
 }
 
 // deliver takes the batches of one range after the other.
@@ -144,6 +156,15 @@ func (r *ordered) deliver(ctx context.Context, each func(*scan.Row) error) error
 			if b.memory != nil {
 				r.memory.Put(b.memory)
 			}
+			if b.packed == nil {
+				continue
+			}
+			for i := range b.packed.Len() {
+				if err := r.packed(b.packed.Key(i), b.packed.Row(i)); err != nil {
+					return err
+				}
+			}
+			r.memory.Put(b.packed)
 		}
 		<-r.slots
 	}

@@ -1,7 +1,6 @@
 package export
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -207,19 +206,17 @@ func (s stoppable) Read(p []byte) (int, error) {
 
 // all writes every row.
 func (e *exporter) all(f scan.Formatter) error {
-	if err := e.scan(f.Write); err != nil {
+	if err := e.scan(f, nil); err != nil {
 		return err
 	}
 	return f.Flush()
 }
 
-// scan calls each with every row that was not written yet, in key order.
-func (e *exporter) scan(each func(*scan.Row) error) error {
+// scan writes every row that was not written yet, in key order. Before is called before each; nil is not.
+func (e *exporter) scan(f scan.Formatter, before func() error) error {
 	if e.Limit > 0 && e.result.Rows >= e.Limit {
 		return nil
 	}
-	done := slices.Clone(e.last) // the range begins with the last row that was written
-	var key []byte
 	s := &e.Scan
 	o := scan.Options{From: s.From, To: s.To, Columns: s.ToRead(nil), Filter: s.Filter, Manner: s.Manner, RetryFor: s.RetryFor, Units: &e.units}
 	if s.Table.MaxVersions > 1 || e.Format == Typed {
@@ -232,33 +229,11 @@ func (e *exporter) scan(each func(*scan.Row) error) error {
 		o.From = e.after
 	}
 	ordered := newOrdered(s.Client, s.Table, o, e.Readers, sortedBounds(e.admin, s.Table.Name))
-	return e.ofOneTable(ordered.run(e.ctx, func(r *scan.Row) error {
-		if passes, err := e.passes(r); err != nil || !passes {
-			e.result.LeftOut++ // with an error, nobody asks any more
-			return err
-		}
-		key = key[:0]
-		for _, k := range r.PrimaryKey.PrimaryKeys {
-			key = table.AppendKey(key, client.ValueOf(k.Value))
-		}
-		if done != nil && bytes.Equal(key, done) {
-			return nil
-		}
-		older, err := e.take(r)
-		if err == nil {
-			err = each(r)
-		}
-		if err != nil {
-			return err
-		}
-		e.result.Rows++
-		e.seen.count(r, older)
-		e.last = append(e.last[:0], key...)
-		if e.Limit > 0 && e.result.Rows >= e.Limit {
-			return errEnough
-		}
-		return nil
-	}))
+	w := newRowWriter(e, f, before)
+	if w.packed != nil {
+		ordered.packed = w.asItCame
+	}
+	return e.ofOneTable(ordered.run(e.ctx, w.made))
 }
 
 // suspectFor bounds how long an export that has failed asks whether its table was replaced.
@@ -376,6 +351,9 @@ func (e *exporter) formatter(out *output, spooled, resumed bool) (scan.Formatter
 	return e.lines(out.file, resumed)
 }
 
+// lookedEach is after how many rows the time is looked at.
+const lookedEach = 16
+
 // marked writes every row and notes how far it has come, now and then and at the end, however that comes about.
 func (e *exporter) marked(f scan.Formatter, out *output) error {
 	mark := func(replaced bool) error {
@@ -391,15 +369,18 @@ func (e *exporter) marked(f scan.Formatter, out *output) error {
 		return out.mark(at)
 	}
 	marked := time.Now()
-	err := e.scan(func(r *scan.Row) error {
+	err := e.scan(f, func() error {
 		// Before the row, because only now is the last one counted.
+		if e.result.Rows%lookedEach != 0 {
+			return nil
+		}
 		if now := time.Now(); now.Sub(marked) >= e.Marks {
 			if err := mark(false); err != nil {
 				return err
 			}
 			marked = time.Now()
 		}
-		return f.Write(r)
+		return nil
 	})
 	replaced := new(client.ReplacedError)
 	return errors.Join(err, mark(errors.As(err, &replaced)))

@@ -65,6 +65,30 @@ func (c *Cells) Value() table.Value {
 	return table.Value{}
 }
 
+// Encoded is the value of the cell as it stands in the row. The cell must have one.
+func (c *Cells) Encoded() Encoded {
+	return Encoded(c.Content[4+binary.LittleEndian.Uint32(c.Content)+5:])
+}
+
+// Encoded is a value as it stands in a row: its type and its bytes.
+type Encoded []byte
+
+// Type is that of the value.
+func (e Encoded) Type() table.Type { return variantTypes[e[0]] }
+
+// Word is an integer, or the bits of a double.
+func (e Encoded) Word() uint64 { return binary.LittleEndian.Uint64(e[1:]) }
+
+// True reports whether a boolean is true.
+func (e Encoded) True() bool { return e[1] != 0 }
+
+// Bytes are those of a string or a binary value.
+func (e Encoded) Bytes() []byte { return e[5:] }
+
+var variantTypes = [256]table.Type{
+	variantInteger: table.Integer, variantDouble: table.Double, variantBoolean: table.Boolean, variantString: table.String, variantBinary: table.Binary,
+}
+
 // AppendContent appends what Cells.Content is of a cell with this name and value.
 func AppendContent(dst []byte, name string, v table.Value) []byte {
 	dst = append(binary.LittleEndian.AppendUint32(dst, uint32(len(name))), name...)

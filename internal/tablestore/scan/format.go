@@ -33,6 +33,7 @@ type CSV struct {
 	cells   []any
 	buf     []byte
 	written int64 // bytes of lines
+	packed  packedColumns
 }
 
 // columnPlace is the place of a column in a line, negative for none.
@@ -150,7 +151,7 @@ func appendField(dst []byte, v any) []byte {
 		if v == "" {
 			return append(dst, '"', '"')
 		}
-		if !needsQuotes(v) {
+		if quotes, _ := lookThrough(v); !quotes {
 			return append(dst, v...)
 		}
 		dst = append(dst, '"')
@@ -172,25 +173,25 @@ func appendField(dst []byte, v any) []byte {
 }
 
 // special are the bytes for which a field is quoted.
-var special = [256]bool{',': true, '"': true, '\r': true, '\n': true}
+var special = [256]uint64{',': 1, '"': 1, '\r': 1, '\n': 1}
 
-// needsQuotes looks at eight bytes at a time, and one by one at those after them.
-func needsQuotes(s string) bool {
+// lookThrough reports whether a field has to be quoted, and whether it is ASCII. It looks at eight bytes at a time, and one by one at those
+// after them.
+func lookThrough[T string | []byte](s T) (quotes, ascii bool) {
 	const each, high = 0x0101010101010101, 0x8080808080808080
+	found, all := uint64(0), uint64(0)
 	for ; len(s) >= 8; s = s[8:] {
 		w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 		comma, quote, cr, lf := w^each*',', w^each*'"', w^each*'\r', w^each*'\n'
 		// Of a word that has a byte of zero, and of no other, this has a high bit.
-		if ((comma-each)&^comma|(quote-each)&^quote|(cr-each)&^cr|(lf-each)&^lf)&high != 0 {
-			return true
-		}
+		found |= ((comma-each)&^comma | (quote-each)&^quote | (cr-each)&^cr | (lf-each)&^lf) & high
+		all |= w
 	}
 	for i := range len(s) {
-		if special[s[i]] {
-			return true
-		}
+		found |= special[s[i]]
+		all |= uint64(s[i])
 	}
-	return false
+	return found != 0, all&high == 0
 }
 
 // JSONL writes rows as JSON objects, one a line, keys first. An integer has no fraction, a double always has one or an

@@ -10,8 +10,12 @@ func TestAFieldIsQuotedForEachByteThatNeedsIt(t *testing.T) {
 		for at := range length {
 			for c := range 256 {
 				text := strings.Repeat("\x7f", at) + string([]byte{byte(c)}) + strings.Repeat("-", length-at-1)
-				if got, want := needsQuotes(text), strings.ContainsAny(string([]byte{byte(c)}), ",\"\r\n"); got != want {
-					t.Fatalf("%q needs quotes: %v", text, got)
+				quotes, ascii := lookThrough(text)
+				if want := strings.ContainsAny(string([]byte{byte(c)}), ",\"\r\n"); quotes != want || ascii != (c < 0x80) {
+					t.Fatalf("%q needs quotes: %v, is ASCII: %v", text, quotes, ascii)
+				}
+				if q, a := lookThrough([]byte(text)); q != quotes || a != ascii {
+					t.Fatalf("%q as bytes needs quotes: %v, is ASCII: %v", text, q, a)
 				}
 			}
 		}

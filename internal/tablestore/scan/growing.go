@@ -70,6 +70,14 @@ func (f *Growing) Write(r *Row) error {
 	return f.csv.line()
 }
 
+// WritePacked is CSV.WritePacked. Rows are for Write until the columns of the first section are known.
+func (f *Growing) WritePacked(row []byte, columns Columns) (Written, bool, error) {
+	if f.csv == nil {
+		return Written{}, false, nil
+	}
+	return f.csv.WritePacked(row, columns)
+}
+
 // begin writes the rows that were held back, the first of the file.
 func (f *Growing) begin() (err error) {
 	for name := range f.names {

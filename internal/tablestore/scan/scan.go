@@ -62,25 +62,44 @@ func eachOf(page []*Row, each func(*Row) error) error {
 // Pages calls each with pages of rows as Table does with rows. Memory returns that for the next page; nil makes new memory for each.
 func Pages(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, memory func() *client.PageMemory, each func([]*Row) error) error {
 	p := NewPager(s, name, key, o)
-	var rows int64
-	for {
-		if o.Limit > 0 {
-			p.Limit(int(min(o.Limit-rows, 5000)))
-		}
+	var page []*Row
+	return p.all(o.Limit, func() (rows int, err error) {
 		if memory != nil {
 			p.In(memory())
 		}
-		page, err := p.Next(ctx)
+		page, err = p.Next(ctx)
+		return len(page), err
+	}, func() error { return each(page) })
+}
+
+// PackedPages is Pages for who takes rows as bytes.
+func PackedPages(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, memory func() *PackedPage, each func(*PackedPage) error) error {
+	p := NewPager(s, name, key, o)
+	var page *PackedPage
+	return p.all(o.Limit, func() (int, error) {
+		page = memory()
+		err := p.NextPacked(ctx, page)
+		return page.Len(), err
+	}, func() error { return each(page) })
+}
+
+// all reads pages to the last, or up to so many rows, and calls each after every one.
+func (p *Pager) all(limit int64, next func() (rows int, err error), each func() error) error {
+	for rows := int64(0); ; {
+		if limit > 0 {
+			p.Limit(int(min(limit-rows, 5000)))
+		}
+		n, err := next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if err := each(page); err != nil {
+		if err := each(); err != nil {
 			return err
 		}
-		if rows += int64(len(page)); o.Limit > 0 && rows >= o.Limit {
+		if rows += int64(n); limit > 0 && rows >= limit {
 			return nil
 		}
 	}
