@@ -136,6 +136,11 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 	if err != nil {
 		return err
 	}
+	stopProfiles, err := startProfiles(c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stopProfiles()) }()
 	load := c // whose flags say what was loaded
 	var run *rundir.Run
 	if o.run != "" {
