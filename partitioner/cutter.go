@@ -59,8 +59,10 @@ type Options struct {
 	Route func(key []byte) int
 	// Woken is called when rows of a lane that had to wait may be sent. May be nil.
 	Woken func(lane int)
-	// Final is called once for every row.
+	// Final is called once for every row, but those of which Written is told; it may be nil.
 	Final func(r table.Ref, end End, o table.Outcome)
+	// Written is called with rows that were written at the first attempt and of which there is nothing more to say.
+	Written func(rows []table.Ref)
 }
 
 // Cutter makes batches of the lanes' rows. Order belongs to the key, not to the lane: the cutter knows every key that is

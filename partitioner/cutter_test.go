@@ -4,6 +4,8 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -74,6 +76,7 @@ type simulation struct {
 	service service
 	cutter  *Cutter
 	flying  []*Flight
+	landed  []*Flight // to be used again
 	keys    []string
 	bad     []bool // rows the service refuses permanently
 	ends    []int  // how often each row became final
@@ -114,6 +117,13 @@ func simulate(t *testing.T, seed uint64) {
 			s.ends[number(r)]++
 			s.end[number(r)] = end
 			s.queues.Final(r)
+		},
+		Written: func(rows []table.Ref) {
+			for _, r := range rows {
+				s.ends[number(r)]++
+				s.end[number(r)] = Written
+			}
+			s.queues.AllFinal(rows)
 		},
 	})
 	s.cutter.LimitWaiting(rnd.Int64N(2000))
@@ -225,10 +235,14 @@ func (s *simulation) step(flights int) {
 		s.recut()
 	}
 	f := new(Flight)
+	if n := len(s.landed); n > 0 {
+		f = s.landed[n-1]
+	}
 	f.MaxRows = 1 + s.rnd.IntN(8)
 	lane := s.rnd.IntN(s.queues.Len())
 	s.cutter.Wake(s.service.now)
 	if len(s.flying) < flights && s.rnd.IntN(2) == 0 && s.cutter.Cut(s.service.now, lane, s.queues.Lane(lane), f, 1+10*s.rnd.Float64()) {
+		s.landed = s.landed[:max(0, len(s.landed)-1)]
 		s.takeOff(f)
 		return
 	}
@@ -237,6 +251,13 @@ func (s *simulation) step(flights int) {
 		landing := s.flying[i]
 		s.flying = append(s.flying[:i], s.flying[i+1:]...)
 		s.cutter.Done(s.service.now, landing)
+		landing.Reset()
+		s.landed = append(s.landed, landing)
+		for _, k := range s.cutter.spare {
+			if !reflect.DeepEqual(*k, key{hash: k.hash, lane: k.lane, place: k.place, due: k.due, waiting: k.waiting[:0], replaced: k.replaced[:0]}) {
+				s.t.Fatalf("the memory of a key that is forgotten has %+v", *k)
+			}
+		}
 		return
 	}
 	pass := time.Duration(s.rnd.IntN(50)) * time.Millisecond
@@ -260,7 +281,14 @@ func (s *simulation) takeOff(f *Flight) {
 			s.t.Errorf("row %d: its key is in flight already", number(r))
 		}
 		inFlight[key] = true
+		if f.Outcomes[i] != (table.Outcome{Fate: table.Unknown}) {
+			s.t.Errorf("before it is sent, row %d has the outcome %+v", number(r), f.Outcomes[i])
+		}
 		f.Outcomes[i] = s.send(sent{key, number(r)})
+	}
+	if !slices.ContainsFunc(f.Outcomes, func(o table.Outcome) bool { return o.Fate != table.Written }) && s.rnd.IntN(4) > 0 {
+		fill(f.Outcomes)
+		f.AllWritten = true
 	}
 	s.flying = append(s.flying, f)
 }

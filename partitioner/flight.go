@@ -1,6 +1,8 @@
 package partitioner
 
 import (
+	"slices"
+
 	"tsimport/internal/table"
 )
 
@@ -15,8 +17,11 @@ type Flight struct {
 	Repeated []bool
 	// Retried is how many of the rows are sent again.
 	Retried int
-	// Outcomes is for the one who sends the batch to fill in.
-	Outcomes []table.Outcome
+	// Outcomes is for the one who sends the batch to fill in. With AllWritten they say nothing: every row was written, for WriteCU
+	// capacity units together.
+	Outcomes   []table.Outcome
+	AllWritten bool
+	WriteCU    int
 	keys     []*key
 	cuts     int // how often lanes had been cut again when it was cut
 }
@@ -34,14 +39,35 @@ func (f *Flight) add(k *key, maxUnits float64) bool {
 	if k.attempts > 0 {
 		f.Retried++
 	}
-	f.Outcomes = append(f.Outcomes, table.Outcome{Fate: table.Unknown})
+	f.addOutcome()
 	return true
+}
+
+// addOutcome adds an outcome that is not known. All that Outcomes has memory for are such: those of a flight whose rows were all
+// written have not been touched, and its memory is mostly in no cache.
+func (f *Flight) addOutcome() {
+	n := len(f.Outcomes)
+	if n == cap(f.Outcomes) {
+		f.Outcomes = slices.Grow(f.Outcomes, 1)
+		fill(f.Outcomes[n:cap(f.Outcomes)])
+	}
+	f.Outcomes = f.Outcomes[:n+1]
+}
+
+// fill makes outcomes such as are not known.
+func fill(outcomes []table.Outcome) {
+	for i := range outcomes {
+		outcomes[i] = table.Outcome{Fate: table.Unknown}
+	}
 }
 
 // Reset empties the flight for the next cut.
 func (f *Flight) Reset() {
 	f.Batch.Reset()
 	clear(f.keys)
-	clear(f.Outcomes)
+	if !f.AllWritten {
+		fill(f.Outcomes)
+	}
 	f.keys, f.Repeated, f.Outcomes, f.Retried, f.Units = f.keys[:0], f.Repeated[:0], f.Outcomes[:0], 0, 0
+	f.AllWritten, f.WriteCU = false, 0
 }

@@ -77,6 +77,18 @@ func (h *HotKeys) Add(orderingKey []byte) {
 	h.sample(orderingKey)
 }
 
+// AddAll sees n rows, of which key returns the ordering key by the row's place. It asks for few: those of the sample.
+func (h *HotKeys) AddAll(n int, key func(i int) []byte) {
+	for i := 0; i < n; i++ {
+		if pass := min(int(h.skip), n-i); pass > 0 {
+			h.skip -= uint32(pass)
+			i += pass - 1
+			continue
+		}
+		h.sample(key(i))
+	}
+}
+
 func (h *HotKeys) sample(key []byte) {
 	weight := uint64(h.gap)
 	if h.run--; h.run == 0 && h.gap < maxGap {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 
 	"tsimport/internal/table"
@@ -52,6 +53,30 @@ func TestHotValuesAreFoundWithTheirShares(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestRowsAreSampledAlikeOneByOneAndTogether counts the same rows in both ways.
+func TestRowsAreSampledAlikeOneByOneAndTogether(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 7))
+	keys := make([][]byte, 60_000)
+	for i := range keys {
+		keys[i] = table.AppendKey(nil, integer(int64(r.ExpFloat64()*3)))
+	}
+	one, all := NewHotKeys(table.Integer), NewHotKeys(table.Integer)
+	for rest := keys; len(rest) > 0; {
+		some := rest[:min(len(rest), r.IntN(300))]
+		rest = rest[len(some):]
+		for _, key := range some {
+			one.Add(key)
+		}
+		all.AddAll(len(some), func(i int) []byte { return some[i] })
+		if one.rows != all.rows || one.skip != all.skip {
+			t.Fatalf("with %d rows left: the samples stand for %d and %d rows, and %d and %d are passed over", len(rest), one.rows, all.rows, one.skip, all.skip)
+		}
+	}
+	if got, want := all.Report(32), one.Report(32); len(want) == 0 || !reflect.DeepEqual(got, want) {
+		t.Errorf("together %v, one by one %v", got, want)
 	}
 }
 

@@ -14,22 +14,29 @@ type stamping struct {
 	restamps int   // how often the row got another one because it was refused
 }
 
-// key is what is known of one ordering key.
+// key is what is known of one ordering key. What every row needs comes first: the rest is mostly in no cache, and a key whose row is
+// written at once does not touch it.
 type key struct {
 	hash     uint64
+	row      table.Ref // the row whose turn it is; Block nil while settling with no row to send
+	cut      *Flight   // the flight that is being filled with it, and where in it
+	place    int
 	lane     int
-	row      table.Ref   // the row whose turn it is; Block nil while settling with no row to send
-	replaced []table.Ref // earlier rows that row supersedes if it is written, oldest first
-	waiting  []table.Ref // later rows
 	attempts int
+	settles  bool        // in retry, until its attempt can no longer be applied
+	repeated bool        // an attempt to write row had an unknown outcome
+	waiting  []table.Ref // later rows
+	unsafe   time.Time   // until then an attempt for this key may still be applied
+	replaced []table.Ref // earlier rows that row supersedes if it is written, oldest first
+	due      time.Time   // when the timeline it is in lets it go
 	failing  failing
-	settles  bool // in retry, until its attempt can no longer be applied
-	repeated bool // an attempt to write row had an unknown outcome
 	stamping
-	unsafe time.Time // until then an attempt for this key may still be applied
-	due    time.Time // when the timeline it is in lets it go
-	cut    *Flight   // the flight that is being filled with it, and where in it
-	place  int
+}
+
+// simple reports whether nothing is known of the key but the row of its first attempt. Where rows get no timestamps, all else is as
+// it is in a new key.
+func (k *key) simple() bool {
+	return k.attempts == 0 && !k.repeated && len(k.waiting) == 0 && len(k.replaced) == 0 && k.unsafe.IsZero()
 }
 
 // newKey makes a key of a row whose turn it is at once.
@@ -41,6 +48,10 @@ func (c *Cutter) newKey(now time.Time, hash uint64, lane int, r table.Ref) *key 
 		k = new(key)
 	}
 	k.hash, k.lane = hash, lane
+	if c.o.Stamps == nil && !c.o.Repeated && !r.Row().Suspect() {
+		k.row = r // what turn sets is as it is in a new key
+		return k
+	}
 	c.turn(k, r)
 	c.suspect(now, k, r)
 	k.after = c.passed[hash]
@@ -64,10 +75,23 @@ func (c *Cutter) suspect(now time.Time, k *key, r table.Ref) {
 // drop forgets a key.
 func (c *Cutter) drop(k *key) {
 	*k = key{replaced: empty(k.replaced), waiting: empty(k.waiting)}
-	if len(c.spare) < 4096 {
+	c.keep(k)
+}
+
+// dropSimple forgets a key that is simple, where rows get no timestamps.
+func (c *Cutter) dropSimple(k *key) {
+	k.row = table.Ref{}
+	c.keep(k)
+}
+
+// keep keeps the memory of a key.
+func (c *Cutter) keep(k *key) {
+	if len(c.spare) < maxSpare {
 		c.spare = append(c.spare, k)
 	}
 }
+
+const maxSpare = 4096
 
 // any returns one of the key's rows. Rows of another key with the same hash may wait behind it and belong to another lane;
 // they move there when their turn comes.

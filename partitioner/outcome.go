@@ -12,6 +12,16 @@ import (
 // Done takes a flight that has come back with its outcomes.
 func (c *Cutter) Done(now time.Time, f *Flight) {
 	delete(c.flying, f)
+	if f.AllWritten {
+		if c.o.Stamps == nil && f.cuts == c.cuts && c.o.Written != nil {
+			c.allWritten(now, f)
+			return
+		}
+		for i := range f.Outcomes {
+			f.Outcomes[i].Fate = table.Written
+		}
+		f.AllWritten = false // they say something now
+	}
 	written := 0
 	for i, k := range f.keys {
 		if f.Outcomes[i].Fate != table.Written {
@@ -58,6 +68,26 @@ func (c *Cutter) Done(now time.Time, f *Flight) {
 			c.again(now, k, o)
 		}
 	}
+}
+
+// allWritten is Done of a flight whose rows were all written, while the lanes are as they were.
+func (c *Cutter) allWritten(now time.Time, f *Flight) {
+	c.lanes[f.Lane].written += int64(len(f.keys))
+	c.flights -= len(f.keys)
+	told := 0
+	for i, k := range f.keys {
+		if !k.simple() {
+			c.o.Written(f.Rows[told:i])
+			told = i + 1
+			c.written(now, k, table.Outcome{Fate: table.Written})
+			continue
+		}
+		if !c.o.Unordered {
+			c.keys.remove(k.hash)
+		}
+		c.dropSimple(k)
+	}
+	c.o.Written(f.Rows[told:])
 }
 
 // unknown notes that the key's row may have been applied, or may still be.

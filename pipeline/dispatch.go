@@ -120,6 +120,10 @@ func (d *dispatcher) cutting(suspectUntil time.Time) partitioner.Options {
 			d.account.final(r, end, o)
 			d.lanes.queues.Final(r)
 		},
+		Written: func(rows []table.Ref) {
+			d.account.allWritten(rows)
+			d.lanes.queues.AllFinal(rows)
+		},
 	}
 	if x.Increments != nil {
 		o.Settle, o.SuspectUntil = 0, time.Time{} // an attempt that is applied late changes nothing
@@ -467,6 +471,10 @@ func (r *Report) count(f *flight, a answer, stats writer.Stats) {
 	r.Found += int64(stats.Found)
 	r.Throttled += int64(a.throttled)
 	r.Unavailable += int64(a.unavailable)
+	if f.AllWritten {
+		r.WriteCU += int64(f.WriteCU)
+		return
+	}
 	for i := range f.Outcomes {
 		if f.Outcomes[i].Fate == table.Written {
 			r.WriteCU += int64(f.Outcomes[i].WriteCU)

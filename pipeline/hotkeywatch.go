@@ -35,13 +35,13 @@ func (c *hotKeyWatch) count(b *table.Block) {
 	if c.told {
 		return
 	}
-	for i := range b.Rows {
+	c.keys.AddAll(len(b.Rows), func(i int) []byte {
 		key := table.Ref{Block: b, Index: int32(i)}.Key()
 		if c.several {
 			_, key = table.CutTable(key)
 		}
-		c.keys.Add(key)
-	}
+		return key
+	})
 }
 
 // warn tells the user, once, that nearly all rows have one partition-key value. ended says that no more rows come.

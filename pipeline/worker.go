@@ -42,6 +42,7 @@ func (w *worker) send(f *flight) result {
 		return r
 	}
 	r.stats, r.err = w.writer.Write(f.Rows, f.Repeated, f.Outcomes)
+	f.AllWritten, f.WriteCU = r.stats.AllWritten, r.stats.WriteCU
 	if r.err != nil && client.IsNoTable(r.err) && w.ids.opening(cmp.Or(f.table, w.table), r.sent) {
 		r.err = nil
 		for i := range f.Outcomes {

@@ -162,6 +162,18 @@ func (s *Lanes) release(b *table.Block, n int) {
 // Final says that a row that has left its lane will not be asked for again.
 func (s *Lanes) Final(r table.Ref) { s.release(r.Block, 1) }
 
+// AllFinal is Final of each of the rows.
+func (s *Lanes) AllFinal(rows []table.Ref) {
+	for len(rows) > 0 {
+		n := 1 // rows of a block mostly leave together
+		for n < len(rows) && rows[n].Block == rows[0].Block {
+			n++
+		}
+		s.release(rows[0].Block, n)
+		rows = rows[n:]
+	}
+}
+
 // divide makes an item for each lane that rows of the item belong to.
 func divide(i *item, route func(key []byte) int) map[int]*item {
 	parts := map[int][]int32{}

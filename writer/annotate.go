@@ -18,6 +18,7 @@ type Options struct {
 	Unchanged     bool            // or is as the row says in table.UnchangedColumn
 	Size          *Size           // learns how large requests may be
 	Bulk          bool            // rows are sent by BulkImport, which has no conditions and returns no keys
+	Brief         bool            // where every row was written, Stats say so and no outcome does
 }
 
 // With gives the writer its options.

@@ -14,12 +14,13 @@ type answered struct {
 	message []byte
 	writeCU int
 	row     []byte // PlainBuffer bytes of what the request asked to be returned, as the primary key; nil without
+	rows    int    // one after another of which it says the same
 }
 
 var errAnswer = errors.New("unreadable answer: not a BatchWriteRow response")
 
-// decodeAnswer reads the answer to a request of rows of one table, one answered a row in the request's order, into dst.
-// An answer for another number of rows is unreadable: it cannot be known which they are.
+// decodeAnswer reads the answer to a request of rows of one table in the request's order into dst, one answered for each run of
+// rows that fare alike. An answer for another number of rows is unreadable: it cannot be known which they are.
 func decodeAnswer(dst []answered, body []byte, name string, rows int) ([]answered, error) {
 	dst = dst[:0]
 	for len(body) > 0 {
@@ -38,8 +39,17 @@ func decodeAnswer(dst []answered, body []byte, name string, rows int) ([]answere
 			return nil, err
 		}
 	}
-	if len(dst) != rows {
-		return nil, fmt.Errorf("unreadable answer: %d results for %d rows", len(dst), rows)
+	return forRows(dst, rows)
+}
+
+// forRows is dst, or the error of an answer for another number of rows.
+func forRows(dst []answered, rows int) ([]answered, error) {
+	n := 0
+	for i := range dst {
+		n += dst[i].rows
+	}
+	if n != rows {
+		return nil, fmt.Errorf("unreadable answer: %d results for %d rows", n, rows)
 	}
 	return dst, nil
 }
@@ -47,10 +57,10 @@ func decodeAnswer(dst []answered, body []byte, name string, rows int) ([]answere
 // decodeBulk is decodeAnswer of BulkImport, whose answer is one table's part of the other's.
 func decodeBulk(dst []answered, body []byte, name string, rows int) ([]answered, error) {
 	dst, err := decodeTable(dst[:0], body, name)
-	if err == nil && len(dst) != rows {
-		err = fmt.Errorf("unreadable answer: %d results for %d rows", len(dst), rows)
+	if err != nil {
+		return nil, err
 	}
-	return dst, err
+	return forRows(dst, rows)
 }
 
 // decodeTable reads the rows of a table's part of the answer; another table's are none of ours.
@@ -73,13 +83,14 @@ func decodeTable(dst []answered, b []byte, name string) ([]answered, error) {
 		case 2:
 			// The rows of a request mostly fare alike.
 			if last != nil && bytes.Equal(last, f.bytes) {
-				dst = append(dst, dst[len(dst)-1])
+				dst[len(dst)-1].rows++
 				continue
 			}
 			a, err := decodeRow(f.bytes)
 			if err != nil {
 				return nil, err
 			}
+			a.rows = 1
 			dst, last = append(dst, a), f.bytes
 		}
 	}

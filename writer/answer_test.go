@@ -33,8 +33,11 @@ func TestAnAnswerIsReadAsTheSDKReadsIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(got) != 4 {
+		t.Errorf("%d runs of rows that fare alike", len(got))
+	}
 	for i, r := range rows {
-		a := got[i]
+		a := answerOf(got, i)
 		if a.ok != r.GetIsOk() || string(a.code) != r.GetError().GetCode() || string(a.message) != r.GetError().GetMessage() ||
 			a.writeCU != int(r.GetConsumed().GetCapacityUnit().GetWrite()) || !bytes.Equal(a.row, r.Row) {
 			t.Errorf("row %d: %+v", i, a)
@@ -70,6 +73,16 @@ func TestATruncatedOrDamagedAnswerIsNeverASuccess(t *testing.T) {
 	}
 }
 
+// answerOf is what the answers say of the i-th row.
+func answerOf(answers []answered, i int) *answered {
+	for n := range answers {
+		if i -= answers[n].rows; i < 0 {
+			return &answers[n]
+		}
+	}
+	panic("there are fewer rows")
+}
+
 // FuzzAnswer looks for answers that panic, or that the SDK's decoder reads otherwise.
 func FuzzAnswer(f *testing.F) {
 	f.Add(encodeAnswer("t", append(ok(2), failed("OTSServerBusy"))), 3)
@@ -90,7 +103,7 @@ func FuzzAnswer(f *testing.F) {
 				continue
 			}
 			for _, r := range table.Rows {
-				if got[i].ok != r.GetIsOk() {
+				if answerOf(got, i).ok != r.GetIsOk() {
 					t.Errorf("row %d of %x", i, body)
 				}
 				i++
@@ -100,6 +113,48 @@ func FuzzAnswer(f *testing.F) {
 			t.Errorf("%d rows, not %d, in %x", i, rows, body)
 		}
 	})
+}
+
+// TestOfRowsThatAreAllWrittenNothingElseIsSaid writes with Options.Brief and without: where that leaves outcomes out, they all say that
+// their rows were written, for as many units as it adds up.
+func TestOfRowsThatAreAllWrittenNothingElseIsSaid(t *testing.T) {
+	costly := result{units: 7}
+	for name, tt := range map[string]struct {
+		results []result
+		brief   bool
+	}{
+		"one":                    {ok(1), true},
+		"many":                   {ok(200), true},
+		"of several costs":       {append(append(ok(3), costly, costly), ok(2)...), true},
+		"the first is throttled": {append([]result{failed("OTSNotEnoughCapacityUnit")}, ok(5)...), false},
+		"the last is refused":    {append(ok(5), failed("OTSParameterInvalid")), false},
+		"none":                   {[]result{failed("OTSServerBusy"), failed("OTSServerBusy")}, false},
+	} {
+		rows, repeated, outcomes := batch(t, len(tt.results), table.Put)
+		if _, err := New(echo{encodeAnswer("t", tt.results)}, nil, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes); err != nil {
+			t.Fatal(err)
+		}
+		units, untouched := 0, table.Outcome{Fate: table.Unknown}
+		brief := make([]table.Outcome, len(rows))
+		for i := range brief {
+			brief[i] = untouched
+			if outcomes[i].Fate == table.Written {
+				units += outcomes[i].WriteCU
+			}
+		}
+		stats, err := New(echo{encodeAnswer("t", tt.results)}, nil, "t", table.Put, table.Ignore).With(Options{Brief: true}).Write(rows, repeated, brief)
+		if err != nil || stats.AllWritten != tt.brief {
+			t.Errorf("%s: all written %v, error %v", name, stats.AllWritten, err)
+		}
+		for i := range brief {
+			if want := outcomes[i]; !tt.brief && brief[i] != want || tt.brief && (brief[i] != untouched || want.Fate != table.Written) {
+				t.Errorf("%s: row %d has the outcome %+v, without Brief %+v", name, i, brief[i], want)
+			}
+		}
+		if tt.brief && stats.WriteCU != units || !tt.brief && stats.WriteCU != 0 {
+			t.Errorf("%s: %d units, want %d", name, stats.WriteCU, units)
+		}
+	}
 }
 
 func TestWritingAllocatesNothingForARow(t *testing.T) {

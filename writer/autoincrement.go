@@ -134,7 +134,7 @@ func (w *Writer) writeOnce(rows []table.Ref, repeated []bool, outcomes []table.O
 		return stats, nil
 	}
 	some := make([]table.Outcome, len(send))
-	more, err := w.write(send, again, some)
+	more, err := w.write(send, again, some, false)
 	stats.add(more)
 	for k, i := range places {
 		from, unsent := outcomes[i].From, outcomes[i].Unsent

@@ -174,7 +174,7 @@ func (c *Increments) name(r table.Ref, known bool, name string) {
 
 // writeCounted sends the rows, and finds out of those whose mark was not lower why.
 func (w *Writer) writeCounted(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
-	stats, err := w.write(rows, repeated, outcomes)
+	stats, err := w.write(rows, repeated, outcomes, false)
 	c := w.options.Increments
 	var look []int
 	for i := range outcomes {

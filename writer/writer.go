@@ -25,6 +25,10 @@ type Stats struct {
 	Requests int // that wrote rows
 	Searched int // rows that were looked for before they were sent again
 	Found    int // of those, rows that were there, and so were not sent
+
+	// AllWritten says, with Options.Brief, that every row was written and what that has cost. Outcomes are not set then.
+	AllWritten bool
+	WriteCU    int
 }
 
 // Writer writes rows in one mode, those of each call into one table. Each worker has its own: it is not safe for concurrent use.
@@ -77,11 +81,24 @@ func (w *Writer) Write(rows []table.Ref, repeated []bool, outcomes []table.Outco
 	if w.options.Increments != nil {
 		return w.writeCounted(rows, repeated, outcomes)
 	}
-	return w.write(rows, repeated, outcomes)
+	return w.write(rows, repeated, outcomes, w.options.Brief && w.options.Stamps == nil && w.options.AutoIncrement == nil)
 }
 
-// write sends all of the rows, regardless of earlier attempts.
-func (w *Writer) write(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
+// allWritten reports whether every row was written, and adds up what that has cost.
+func allWritten(answers []answered, stats *Stats) bool {
+	for i := range answers {
+		if !answers[i].ok {
+			stats.WriteCU = 0
+			return false
+		}
+		stats.WriteCU += answers[i].writeCU * answers[i].rows
+	}
+	stats.AllWritten = true
+	return true
+}
+
+// write sends all of the rows, regardless of earlier attempts. Brief is Options.Brief.
+func (w *Writer) write(rows []table.Ref, repeated []bool, outcomes []table.Outcome, brief bool) (Stats, error) {
 	stats := Stats{Requests: 1}
 	if err := w.annotate(rows, outcomes); err != nil {
 		return stats, err
@@ -90,12 +107,19 @@ func (w *Writer) write(rows []table.Ref, repeated []bool, outcomes []table.Outco
 	if err != nil {
 		return w.refusedWhole(stats, err, rows, repeated, outcomes)
 	}
+	if brief && allWritten(answers, &stats) {
+		return stats, nil
+	}
 	var fatal error
-	for i := range answers {
-		if outcomes[i], err = w.outcome(&answers[i], rows[i], repeated[i]); err != nil && fatal == nil {
-			fatal = err
+	i := 0
+	for n := range answers {
+		for range answers[n].rows {
+			if outcomes[i], err = w.outcome(&answers[n], rows[i], repeated[i]); err != nil && fatal == nil {
+				fatal = err
+			}
+			w.completed(&answers[n], i, rows[i], &outcomes[i])
+			i++
 		}
-		w.completed(&answers[i], i, rows[i], &outcomes[i])
 	}
 	if fatal == nil {
 		fatal = w.allUnrecognized(outcomes)
@@ -127,13 +151,13 @@ func (w *Writer) refusedWhole(stats Stats, err error, rows []table.Ref, repeated
 	o, verdict := w.wholeOutcome(err)
 	if verdict == halve && len(rows) > 1 {
 		mid := len(rows) / 2
-		first, err1 := w.write(rows[:mid], repeated[:mid], outcomes[:mid])
+		first, err1 := w.write(rows[:mid], repeated[:mid], outcomes[:mid], false)
 		stats.add(first)
 		if err1 != nil {
 			fill(outcomes[mid:], table.Outcome{Fate: table.Again})
 			return stats, err1
 		}
-		second, err2 := w.write(rows[mid:], repeated[mid:], outcomes[mid:])
+		second, err2 := w.write(rows[mid:], repeated[mid:], outcomes[mid:], false)
 		stats.add(second)
 		return stats, err2
 	}
@@ -167,7 +191,7 @@ func fill(outcomes []table.Outcome, o table.Outcome) {
 	}
 }
 
-// send sends one request and returns one answer a row, valid until the next request.
+// send sends one request and returns the answers of its rows, valid until the next request.
 func (w *Writer) send(rows []table.Ref) ([]answered, error) {
 	w.rows = rows
 	operation := "BatchWriteRow"
