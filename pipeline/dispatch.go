@@ -67,10 +67,16 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 		in.Resume(checkpointer.forIntake())
 	}
 	in.Follow(a.scheduling())
+	// Who annotates rows may keep some; in a dry run, nobody says that they are final.
+	in.Reuses = !cfg.DryRun && x.AutoIncrement == nil && x.Increments == nil && f.stamps == nil
+	free := in.Free
+	if look := a.hooks.onFree; look != nil {
+		free = func(b *table.Block) { look(b); in.Free(b) }
+	}
 	shares := plan.DivideMemory(cfg.Limits.Memory)
 	d := &dispatcher{
 		cfg: cfg, report: report, input: input{flow: in, splits: in.Splits()},
-		lanes: newLanes(m, w, shares.Lanes, disk, checkpointer != nil, newCeilings(w, x.Size, cfg.Target.Client.RequestTimeout), a.hooks), annotations: x, flights: newFlights(w.Concurrency, shares.InFlight, cfg.Target.Client.RequestTimeout),
+		lanes: newLanes(m, w, shares.Lanes, disk, checkpointer != nil, newCeilings(w, x.Size, cfg.Target.Client.RequestTimeout), a.hooks, free), annotations: x, flights: newFlights(w.Concurrency, shares.InFlight, cfg.Target.Client.RequestTimeout),
 		record: newTimelineRecorder(report, a.hooks.used()), checkpointer: checkpointer, files: f, disk: disk, survey: a.survey,
 		settling: settling{hold: from.hold, suspectUntil: from.suspectUntil}, stopper: newStopper(stopRead),
 	}

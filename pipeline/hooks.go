@@ -30,6 +30,7 @@ type hooks struct {
 	onSnapshot func(*dispatcher, *checkpoint.Snapshot) // a moment was described
 	onSave     func(*checkpoint.Snapshot) error        // a checkpoint is about to be written
 	onSend     func([]table.Ref)                       // rows are sent
+	onFree     func(*table.Block)                      // a block's memory is about to be used again
 }
 
 // orderWhen says when inputs are read by a schedule.

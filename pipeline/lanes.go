@@ -38,10 +38,10 @@ type lanes struct {
 	hearing
 }
 
-func newLanes(m *partitioner.Map, w *Write, budget int64, disk *disk, kept bool, c *ceilings, h *hooks) *lanes {
+func newLanes(m *partitioner.Map, w *Write, budget int64, disk *disk, kept bool, c *ceilings, h *hooks, free func(*table.Block)) *lanes {
 	s := &lanes{hearing: hearing{probes: 1}, partitions: m, write: w, ceilings: c, budget: budget, kept: kept, gated: kept && w.Order == plan.LastWins,
 		pacer: func(alone bool) pacer { return h.newPacer(w, alone) }}
-	s.queues = shuffle.New(m.Len(), shuffle.Options{Budget: budget, Store: disk.store, Unordered: w.Order == plan.OrderNone})
+	s.queues = shuffle.New(m.Len(), shuffle.Options{Budget: budget, Store: disk.store, Unordered: w.Order == plan.OrderNone, Free: free})
 	for i := range m.Len() {
 		keys := m.Range(i)
 		s.queues.SetKeys(i, &keys)

@@ -24,7 +24,7 @@ func restlessLanes(bounds ...int64) *lanes {
 		values = append(values, table.Value{Type: table.String, Bytes: []byte("k" + strconv.FormatInt(b, 10))})
 	}
 	m, w := partitioner.NewMap(values), &Write{Concurrency: 4, BatchRows: 10}
-	s := newLanes(m, w, 1<<20, newDisk(nil), true, newCeilings(w, new(writer.Size), time.Minute), &hooks{pacer: func() pacer { return restless{} }})
+	s := newLanes(m, w, 1<<20, newDisk(nil), true, newCeilings(w, new(writer.Size), time.Minute), &hooks{pacer: func() pacer { return restless{} }}, nil)
 	s.cutter = partitioner.New(partitioner.Options{Lanes: m.Len(), Route: m.Find, Woken: func(i int) { s.all[i].stale = true }})
 	s.share()
 	for _, l := range s.all {

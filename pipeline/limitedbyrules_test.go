@@ -53,7 +53,7 @@ func lanesOf(tb testing.TB, now time.Time, states ...laneState) *lanes {
 			until = now.Add(time.Minute)
 		}
 		return pausing{until: &until, full: &state.full, rate: state.rate}
-	}})
+	}}, nil)
 	s.cutter = partitioner.New(partitioner.Options{Lanes: len(states), Route: func([]byte) int { return 0 }})
 	for i, state := range states {
 		if state.rows > 0 {

@@ -149,6 +149,7 @@ func (s *Lanes) write(l *Queue, from, to int) *Job {
 	for _, i := range j.items {
 		rows := i.indices()
 		i.frame = f
+		i.block.Reusable = false // its rows may become final while they are written
 		j.bytes += i.bytes
 		j.rows = append(j.rows, rows)
 		f.parts = append(f.parts, part{split: i.block.Split, rows: len(rows), keys: i.keys, from: i.start(), to: i.to})

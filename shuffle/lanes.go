@@ -17,6 +17,8 @@ type Options struct {
 	// Unordered lets rows leave a lane in another order than they came, so that keys that were read together do not leave
 	// together: a partition that is split where half of its rows are then has halves that fill alike.
 	Unordered bool
+	// Free takes a reusable block of which all rows are final; nil leaves it to the garbage collector.
+	Free func(*table.Block)
 }
 
 // Lanes are the queues of all lanes. They are not safe for concurrent use; Jobs may run elsewhere.
@@ -156,6 +158,9 @@ func (s *Lanes) release(b *table.Block, n int) {
 	b.Pending -= n
 	if b.Pending == 0 {
 		s.mem -= int64(b.Bytes())
+		if b.Reusable && s.o.Free != nil {
+			s.o.Free(b)
+		}
 	}
 }
 

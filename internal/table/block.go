@@ -78,6 +78,9 @@ type Block struct {
 	From, To uint32
 
 	Pending int // rows that keep the block in memory
+
+	// Reusable says that the block's memory is used again when none of its rows is pending.
+	Reusable bool
 }
 
 // Span is a record's place in its split.
@@ -122,6 +125,11 @@ func (b *Block) Copy(from *Block, rows []int32) {
 		r.key, r.body, r.raw, r.end = r.key+shift, r.body+shift, r.raw+shift, r.end+shift
 		b.Rows = append(b.Rows, r)
 	}
+}
+
+// CopyAll makes the block's rows those of another one.
+func (b *Block) CopyAll(from *Block) {
+	b.Data, b.Rows = append(b.Data[:0], from.Data...), append(b.Rows[:0], from.Rows...)
 }
 
 // Keep drops every row that keep says no to; the memory of its bytes stays.

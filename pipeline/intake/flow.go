@@ -34,6 +34,10 @@ type Flow struct {
 	// Arrived: for who keeps no row.
 	Lends bool
 	lent  sync.Pool // of *table.Block, to make rows in
+
+	// Reuses has rows for one lane handed over in the memory that they were made in, to be given back by Free.
+	Reuses bool
+	free   freeBlocks
 }
 
 // New makes the flow of a planned load into the partitions of m.

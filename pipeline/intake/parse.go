@@ -251,6 +251,43 @@ func (p *parser) divide(made *Parsed) {
 	}
 }
 
+// setAside sets the rows aside that were made so far, in the block that they are in, and takes another one.
+func (m *partMaker) setAside() {
+	most := 2 * m.memory.BlockLimit(1)
+	b := m.flow.free.take(min(cap(m.rows.Data), most), cap(m.rows.Rows))
+	*b, m.rows = m.rows, *b
+	b.Reusable = cap(b.Data) <= most // one enormous row must not hold its memory from then on
+	m.full = append(m.full, b)
+	m.aside += len(b.Data) + len(b.Rows)*table.RowBytes
+}
+
+// together hands the rows of the part over as they are: there was one lane when the part began. Its last block is copied if it is
+// mostly empty.
+func (m *partMaker) together() {
+	made := m.made
+	made.Partitions = m.under
+	if n := len(m.rows.Rows); 2*len(m.rows.Data) > cap(m.rows.Data) {
+		m.setAside()
+	} else if n > 0 {
+		b := &table.Block{Data: make([]byte, 0, len(m.rows.Data)), Rows: make([]table.Row, 0, n)}
+		b.CopyAll(&m.rows)
+		m.full = append(m.full, b)
+	}
+	from := uint32(0)
+	for i, b := range m.full {
+		b.Split, b.From, b.To = made.Split, from, uint32(made.Records)
+		if i+1 < len(m.full) {
+			b.To = m.full[i+1].Place(0)
+		}
+		from = b.To
+		made.Blocks = append(made.Blocks, LaneBlock{0, b})
+	}
+	clear(m.full)
+	if kept := m.rows.Bytes(); kept > 4*m.memory.SplitLimit(m.flow.plan.Request.Read.Workers()) {
+		m.rows = table.Block{}
+	}
+}
+
 // lend hands over the block that the rows were made in, and takes another one.
 func (p *parser) lend(made *Parsed) {
 	b, _ := p.flow.lent.Get().(*table.Block)

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"tsimport/internal/table"
+	"tsimport/partitioner"
 	"tsimport/pipeline/plan"
 	"tsimport/reader/record"
 	"tsimport/reader/source"
@@ -33,6 +34,10 @@ type partMaker struct {
 	at      int  // records of the split so far
 	refused int  // bytes of rejected and archived records
 	stopped bool // emit wants no more
+
+	under *partitioner.Map // that the rows of the part are for, while it has one lane and their memory is used again; nil otherwise
+	full  []*table.Block   // of the part's rows, those that were set aside
+	aside int              // bytes in them
 
 	start, record, line uint32 // where the part begins in the split
 	input               int64  // of the split's bytes, those of the parts before
@@ -119,9 +124,9 @@ func (p *parser) inTurn(ctx context.Context, sp *sourceParser, turn <-chan struc
 
 // parse reads the split from its beginning. Records of parts that were handed over before are passed over.
 func (m *partMaker) parse(parser source.Parser) error {
-	m.begin()
 	m.at = 0
-	limit := m.memory.SplitLimit(m.flow.plan.Request.Read.Workers())
+	limit, blockLimit := m.memory.SplitLimit(m.flow.plan.Request.Read.Workers()), m.memory.BlockLimit(1)
+	m.begin()
 	records, lines, err := parser.Parse(m.split, func(rec *record.Record) {
 		switch {
 		case m.values.makers != nil && m.ctx.Err() != nil: // expressions can take long
@@ -130,8 +135,10 @@ func (m *partMaker) parse(parser source.Parser) error {
 		case m.stopped || m.at < m.passed:
 			m.at++
 			return
-		case len(m.rows.Data)+len(m.rows.Rows)*table.RowBytes+m.refused >= limit:
+		case m.aside+len(m.rows.Data)+len(m.rows.Rows)*table.RowBytes+m.refused >= limit:
 			m.flush(rec.Span)
+		case m.under != nil && len(m.rows.Data) >= blockLimit:
+			m.setAside()
 		}
 		m.at++
 		m.add(rec)
@@ -141,7 +148,7 @@ func (m *partMaker) parse(parser source.Parser) error {
 	}
 	m.made.Records, m.made.lines = records-m.passed, lines-int(m.line)
 	m.made.Split.Input = m.split.Bytes - m.input
-	m.divide(m.made)
+	m.end()
 	m.emit(m.made, true)
 	return nil
 }
@@ -160,7 +167,19 @@ func (m *partMaker) begin() {
 	}
 	m.made.Inside = m.passed > 0 && m.split.Key != nil
 	m.rows.Reset()
-	m.refused = 0
+	m.refused, m.full, m.aside, m.under = 0, m.full[:0], 0, nil
+	if under := m.flow.partitions(); m.flow.Reuses && under.Len() == 1 {
+		m.under = under
+	}
+}
+
+// end ends a part.
+func (m *partMaker) end() {
+	if m.under != nil {
+		m.together()
+		return
+	}
+	m.divide(m.made)
 }
 
 // flush hands over the part that ends before the record at next.
@@ -175,7 +194,7 @@ func (m *partMaker) flush(next table.Span) {
 	m.made.Split.Input = input - m.input
 	m.input = input
 	m.passed, m.start, m.record, m.line = m.at, next.Start, uint32(m.at), next.Line
-	m.divide(m.made)
+	m.end()
 	m.stopped = !m.emit(m.made, false)
 	m.begin()
 }
