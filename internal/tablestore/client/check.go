@@ -104,18 +104,24 @@ func signs(given, path string, keys common.Credentials, header http.Header) bool
 	given, scheme := strings.CutPrefix(given, "OTS ")
 	given, id := strings.CutPrefix(given, keys.GetAccessKeyID())
 	given, colon := strings.CutPrefix(given, ":")
-	s, _ := signers.Get().(*signer)
-	if secret := keys.GetAccessKeySecret(); s == nil || s.secret != secret {
-		s = &signer{secret: secret, mac: hmac.New(sha1.New, []byte(secret))}
-	}
+	s := signerOf(keys)
 	defer signers.Put(s)
-	want := s.signature(path, header)
+	want := s.answer(path, header)
 	s.given = append(s.given[:0], given...)
 	return scheme && id && colon && hmac.Equal(s.given, want)
 }
 
-// signers are kept from one answer to the next: making one costs as much as its use.
+// signers are kept from one request or answer to the next: making one costs as much as its use.
 var signers sync.Pool
+
+// signerOf returns a signer with the secret of the keys, to be put back.
+func signerOf(keys common.Credentials) *signer {
+	s, _ := signers.Get().(*signer)
+	if secret := keys.GetAccessKeySecret(); s == nil || s.secret != secret {
+		s = &signer{secret: secret, mac: hmac.New(sha1.New, []byte(secret))}
+	}
+	return s
+}
 
 // signer computes signatures with one secret.
 type signer struct {
@@ -125,8 +131,23 @@ type signer struct {
 	given             []byte
 }
 
-// signature is valid until the next call.
-func (s *signer) signature(path string, header http.Header) []byte {
+// answer returns the signature of an answer, valid until the next call.
+func (s *signer) answer(path string, header http.Header) []byte {
+	s.text = s.text[:0]
+	s.appendHeaders(header)
+	s.text = append(s.text, path...)
+	return s.sign()
+}
+
+// request returns the signature of a request, valid until the next call.
+func (s *signer) request(path string, header http.Header) []byte {
+	s.text = append(append(s.text[:0], path...), "\nPOST\n\n"...)
+	s.appendHeaders(header)
+	return s.sign()
+}
+
+// appendHeaders appends the protocol's headers to the text, sorted.
+func (s *signer) appendHeaders(header http.Header) {
 	var names [16]string
 	sorted := names[:0]
 	for name, values := range header {
@@ -135,14 +156,16 @@ func (s *signer) signature(path string, header http.Header) []byte {
 		}
 	}
 	slices.SortFunc(sorted, compareFolded)
-	s.text = s.text[:0]
 	for _, name := range sorted {
 		for i := range len(name) {
 			s.text = append(s.text, lower(name[i]))
 		}
 		s.text = append(append(append(s.text, ':'), strings.TrimSpace(header[name][0])...), '\n')
 	}
-	s.text = append(s.text, path...)
+}
+
+// sign signs the text.
+func (s *signer) sign() []byte {
 	s.mac.Reset()
 	s.mac.Write(s.text)
 	s.sum = s.mac.Sum(s.sum[:0])

@@ -309,7 +309,7 @@ func BenchmarkAnAnswerIsChecked(b *testing.B) {
 	header.Set("x-ots-contenttype", "protocol buffer")
 	header.Set(headerMD5, base64.StdEncoding.EncodeToString(sum[:]))
 	s := &signer{secret: "secret", mac: hmac.New(sha1.New, []byte("secret"))}
-	header.Set(headerAuthorization, "OTS id:"+string(s.signature("/BatchWriteRow", header)))
+	header.Set(headerAuthorization, "OTS id:"+string(s.answer("/BatchWriteRow", header)))
 	traffic, res := new(Traffic), &http.Response{StatusCode: 200, Header: header}
 	b.ReportAllocs()
 	for b.Loop() {

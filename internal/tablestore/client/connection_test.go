@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -91,6 +92,40 @@ func TestRequestsAreSignedAsTheSDKSignsThem(t *testing.T) {
 		if diff := signedUnlikeTheSDK(t, Target{Endpoint: "http://recorded", Instance: "i", Credentials: provider}, &tablestore.DescribeTableRequest{TableName: "t"}); diff != "" {
 			t.Errorf("%s (-SDK +ours):\n%s", name, diff)
 		}
+	}
+}
+
+// TestRequestsOfAnyValuesAreSignedAsTheSDKSignsThem compares the signatures of both for headers of random bytes.
+func TestRequestsOfAnyValuesAreSignedAsTheSDKSignsThem(t *testing.T) {
+	const alphabet = " \taZ09:/+=\x80é\n-_"
+	rnd := rand.New(rand.NewPCG(5, 23))
+	random := func() string {
+		b := make([]byte, rnd.IntN(12))
+		for i := range b {
+			b[i] = alphabet[rnd.IntN(len(alphabet))]
+		}
+		return string(b)
+	}
+	signed := 0
+	for range 2000 {
+		keys := &common.DefaultCredentials{AccessKeyID: random(), AccessKeySecret: random(), SecurityToken: random()}
+		c := &Connection{instance: random(), priority: []string{"", "0", "2"}[rnd.IntN(3)]}
+		date, path := random(), "/"+random()
+		got, err := c.signWith(keys, path, date, [md5.Size]byte{byte(rnd.Uint32())}, rnd.IntN(2)*rnd.IntN(5000))
+		unsigned := got.Clone()
+		if err == nil {
+			signed++
+			unsigned.Del(headerSignature)
+		} else {
+			unsigned = http.Header{headerDate: {date}, headerAccessKeyID: {keys.AccessKeyID}, headerInstance: {c.instance}, headerMD5: {"sum"}, headerAPIVersion: {tablestore.ApiVersion}}
+		}
+		want, wantErr := tablestore.GetSignature(path, http.MethodPost, keys, unsigned)
+		if (err == nil) != (wantErr == nil) || err == nil && got.Get(headerSignature) != want {
+			t.Fatalf("ours %q, %v; the SDK's %q, %v; for %q", got.Get(headerSignature), err, want, wantErr, unsigned)
+		}
+	}
+	if signed < 500 {
+		t.Errorf("%d requests could be signed", signed)
 	}
 }
 
