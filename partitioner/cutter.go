@@ -86,6 +86,7 @@ type Cutter struct {
 	maxHeld  int64     // bytes in a lane
 	unsafe   time.Time // the latest of all keys
 	spare    []*key
+	read     uint64           // of no meaning, but it keeps keyTable.near from being left out
 	passed   map[uint64]int64 // by hash of the key, the timestamp that rows of an earlier process went up to; of Deletes
 }
 

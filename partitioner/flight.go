@@ -22,8 +22,8 @@ type Flight struct {
 	Outcomes   []table.Outcome
 	AllWritten bool
 	WriteCU    int
-	keys     []*key
-	cuts     int // how often lanes had been cut again when it was cut
+	keys       []*key
+	cuts       int // how often lanes had been cut again when it was cut
 }
 
 // add puts the key's row into the flight.

@@ -33,6 +33,18 @@ func (t *keyTable) get(hash uint64) *key {
 	}
 }
 
+// near reads where keys of the hashes are, or would be, one after another. The processor waits for all of these places together;
+// for those that it reads on the way to a decision, for one at a time.
+func (t *keyTable) near(keys []*key) (sum uint64) {
+	if t.count == 0 {
+		return 0
+	}
+	for _, k := range keys {
+		sum += t.slots[t.home(k.hash)].hash
+	}
+	return sum
+}
+
 // put adds a key whose hash is not there.
 func (t *keyTable) put(k *key) {
 	if 2*(t.count+1) > len(t.slots) {

@@ -74,6 +74,7 @@ func (c *Cutter) Done(now time.Time, f *Flight) {
 func (c *Cutter) allWritten(now time.Time, f *Flight) {
 	c.lanes[f.Lane].written += int64(len(f.keys))
 	c.flights -= len(f.keys)
+	c.read += c.keys.near(f.keys)
 	told := 0
 	for i, k := range f.keys {
 		if !k.simple() {
