@@ -59,10 +59,8 @@ type Options struct {
 	Route func(key []byte) int
 	// Woken is called when rows of a lane that had to wait may be sent. May be nil.
 	Woken func(lane int)
-	// Final is called once for every row, but those of which Written is told; it may be nil.
+	// Final is called once for every row, but those that OnWritten is told of.
 	Final func(r table.Ref, end End, o table.Outcome)
-	// Written is called with rows that were written at the first attempt and of which there is nothing more to say.
-	Written func(rows []table.Ref)
 }
 
 // Cutter makes batches of the lanes' rows. Order belongs to the key, not to the lane: the cutter knows every key that is
@@ -74,20 +72,21 @@ type Options struct {
 // or settling (its row is final, but an earlier attempt may still land). A key without any of them is not known. When rows
 // are unordered, keys are not looked up: each row is a key of its own.
 type Cutter struct {
-	o        Options
-	keys     keyTable // by hash: a collision makes a row wait for nothing, no more
-	lanes    []laneKeys
-	retry    timeline
-	settling timeline
-	flying   map[*Flight]struct{}
-	flights  int // rows in them
-	cuts     int // how often lanes were cut again
-	ready    int
-	maxHeld  int64     // bytes in a lane
-	unsafe   time.Time // the latest of all keys
-	spare    []*key
-	read     uint64           // of no meaning, but it keeps keyTable.near from being left out
-	passed   map[uint64]int64 // by hash of the key, the timestamp that rows of an earlier process went up to; of Deletes
+	o         Options
+	onWritten func(rows []table.Ref) // nil is Final for each
+	keys      keyTable               // by hash: a collision makes a row wait for nothing, no more
+	lanes     []laneKeys
+	retry     timeline
+	settling  timeline
+	flying    map[*Flight]struct{}
+	flights   int // rows in them
+	cuts      int // how often lanes were cut again
+	ready     int
+	maxHeld   int64     // bytes in a lane
+	unsafe    time.Time // the latest of all keys
+	spare     []*key
+	read      uint64           // of no meaning, but it keeps keyTable.near from being left out
+	passed    map[uint64]int64 // by hash of the key, the timestamp that rows of an earlier process went up to; of Deletes
 }
 
 // laneKeys are the keys of a lane.
@@ -128,6 +127,10 @@ func (c *Cutter) Held(lane int) int {
 	l := &c.lanes[lane]
 	return len(l.ready) + l.retrying + l.waiting
 }
+
+// OnWritten has f called with rows that were written at the first attempt and of which there is nothing more to say, in place of Final
+// for each.
+func (c *Cutter) OnWritten(f func(rows []table.Ref)) { c.onWritten = f }
 
 // LimitWaiting bounds the memory of a lane's rows that wait behind one of their key.
 func (c *Cutter) LimitWaiting(bytes int64) { c.maxHeld = max(bytes, 1) }

@@ -13,7 +13,7 @@ import (
 func (c *Cutter) Done(now time.Time, f *Flight) {
 	delete(c.flying, f)
 	if f.AllWritten {
-		if c.o.Stamps == nil && f.cuts == c.cuts && c.o.Written != nil {
+		if c.o.Stamps == nil && f.cuts == c.cuts && c.onWritten != nil {
 			c.allWritten(now, f)
 			return
 		}
@@ -78,7 +78,7 @@ func (c *Cutter) allWritten(now time.Time, f *Flight) {
 	told := 0
 	for i, k := range f.keys {
 		if !k.simple() {
-			c.o.Written(f.Rows[told:i])
+			c.onWritten(f.Rows[told:i])
 			told = i + 1
 			c.written(now, k, table.Outcome{Fate: table.Written})
 			continue
@@ -88,7 +88,7 @@ func (c *Cutter) allWritten(now time.Time, f *Flight) {
 		}
 		c.dropSimple(k)
 	}
-	c.o.Written(f.Rows[told:])
+	c.onWritten(f.Rows[told:])
 }
 
 // unknown notes that the key's row may have been applied, or may still be.

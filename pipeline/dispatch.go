@@ -106,6 +106,10 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 	d.lanes.indexes = len(a.planned.Indexes())
 	d.record.recut(d.lanes.all, m)
 	d.lanes.cutter = partitioner.New(d.cutting(from.suspectUntil))
+	d.lanes.cutter.OnWritten(func(rows []table.Ref) {
+		d.account.allWritten(rows)
+		d.lanes.queues.AllFinal(rows)
+	})
 	d.lanes.share()
 	return d
 }
@@ -125,10 +129,6 @@ func (d *dispatcher) cutting(suspectUntil time.Time) partitioner.Options {
 		Final: func(r table.Ref, end partitioner.End, o table.Outcome) {
 			d.account.final(r, end, o)
 			d.lanes.queues.Final(r)
-		},
-		Written: func(rows []table.Ref) {
-			d.account.allWritten(rows)
-			d.lanes.queues.AllFinal(rows)
 		},
 	}
 	if x.Increments != nil {
