@@ -43,10 +43,10 @@ func (p places) place(position uint64) *Place {
 var errEnough = errors.New("enough was read")
 
 // eachSplit reads the inputs and calls each with every split in source order, cut off where the request's number of
-// records ends.
-func eachSplit(ctx context.Context, p *plan.Plan, each func(*intake.Parsed) error) error {
+// records ends. With sums, rows are summed up where that is enough.
+func eachSplit(ctx context.Context, p *plan.Plan, sums *maphash.Seed, each func(*intake.Parsed) error) error {
 	flow := intake.New(p, partitioner.NewMap(nil))
-	flow.Lends = true // whoever is called keeps copies
+	flow.Lends, flow.Sums = true, sums // whoever is called keeps copies
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return flow.Run(groupCtx) })
 	group.Go(func() error {
@@ -93,7 +93,11 @@ func (v *verifier) readInput(ctx context.Context) (err error) {
 		return err
 	}
 	r := newReducer(v.hasher, v.plan)
-	err = eachSplit(ctx, v.plan, func(p *intake.Parsed) error { return v.take(p, r, sorter) })
+	sums := &v.hasher.seed
+	if v.cfg.Changes != nil { // which is told the rows
+		sums = nil
+	}
+	err = eachSplit(ctx, v.plan, sums, func(p *intake.Parsed) error { return v.take(p, r, sorter) })
 	if err == nil {
 		v.sorted, err = sorter.Sort()
 	}

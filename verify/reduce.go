@@ -6,6 +6,7 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/plainbuffer"
+	"tsimport/pipeline/intake"
 	"tsimport/pipeline/plan"
 )
 
@@ -59,11 +60,16 @@ func (h hasher) names(p *plan.Plan) []uint64 {
 
 const headBytes = 9 // of the position and the kind
 
-// reduce reduces the PlainBuffer bytes of a row. The result is valid until the next call.
+// reduce reduces the PlainBuffer bytes of a row, or their sum. The result is valid until the next call.
 func (r *reducer) reduce(position uint64, body []byte) ([]byte, error) {
 	r.buf = binary.BigEndian.AppendUint64(r.buf[:0], position)
 	if r.mode == table.Delete {
 		r.buf = append(r.buf, kindDelete)
+		return r.buf, nil
+	}
+	if len(body) == intake.SumBytes {
+		r.stamped = false
+		r.buf = append(append(r.buf, kindWhole), body...)
 		return r.buf, nil
 	}
 	if r.mode == table.Put {

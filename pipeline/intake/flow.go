@@ -3,6 +3,7 @@ package intake
 import (
 	"context"
 	"errors"
+	"hash/maphash"
 	"iter"
 	"slices"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"tsimport/internal/tablestore/encode"
 	"tsimport/partitioner"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/readorder"
@@ -35,10 +37,16 @@ type Flow struct {
 	Lends bool
 	lent  sync.Pool // of *table.Block, to make rows in
 
+	// Sums, if it is set, has encode.SummedBody made of rows, with this seed: a body of SumBytes is a sum.
+	Sums *maphash.Seed
+
 	// Reuses has rows for one lane handed over in the memory that they were made in, to be given back by Free.
 	Reuses bool
 	free   freeBlocks
 }
+
+// SumBytes is how many bytes a sum has. PlainBuffer bytes of a row are more.
+const SumBytes = encode.SumBytes
 
 // New makes the flow of a planned load into the partitions of m.
 func New(p *plan.Plan, m *partitioner.Map) *Flow {

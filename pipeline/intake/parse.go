@@ -51,6 +51,9 @@ func newParser(f *Flow) *parser {
 	case plan.KeepKeyFields:
 		encoder.Body = encode.HashedBody
 	}
+	if f.Sums != nil {
+		encoder.Body, encoder.Seed = encode.SummedBody, *f.Sums
+	}
 	reserve(encoder, f.plan)
 	return &parser{
 		flow: f, encoder: encoder, memory: f.plan.Shares(),

@@ -2,12 +2,13 @@ package encode
 
 import (
 	"encoding/binary"
+	"hash/maphash"
 	"math"
 
 	"tsimport/internal/table"
 )
 
-// brief checks a row whose key has a size as Append does, and appends its body if that is a hash. It returns the row's accounted size.
+// brief checks a row whose key has a size as Append does, and appends its body if that is a hash or a sum. It returns the row's accounted size.
 func (e *Encoder) brief(b *table.Block, values []table.Value, stamps []int64, size int) (int, *table.Reason) {
 	if e.mode != table.Delete {
 		if values = values[len(e.keys):]; stamps != nil {
@@ -25,7 +26,21 @@ func (e *Encoder) brief(b *table.Block, values []table.Value, stamps []int64, si
 		}
 		b.Data = binary.NativeEndian.AppendUint64(b.Data[:body], table.HashKey(b.Data[body:]))
 	}
+	if e.Body == SummedBody {
+		b.Data = binary.LittleEndian.AppendUint64(b.Data, e.sum(values))
+	}
 	return size, nil
+}
+
+// sum adds up the hashes of the values that there are: in any order of the columns it is the same.
+func (e *Encoder) sum(values []table.Value) (sum uint64) {
+	for i := range values {
+		if values[i].Type != table.Null {
+			e.content = e.attributes[i].AppendContent(e.content[:0], &values[i])
+			sum += maphash.Bytes(e.Seed, e.content)
+		}
+	}
+	return sum
 }
 
 // Beside a value's type in appendContent.

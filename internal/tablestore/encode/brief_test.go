@@ -2,11 +2,15 @@ package encode
 
 import (
 	"bytes"
+	"encoding/binary"
+	"hash/maphash"
+	"math"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"tsimport/internal/table"
+	"tsimport/internal/tablestore/plainbuffer"
 )
 
 // recipe is what a row is made of.
@@ -22,7 +26,8 @@ var tooLongText = make([]byte, table.MaxValueBytes+1)
 func drawRecipe(t *rapid.T, mode table.Mode) (r recipe) {
 	values := []table.Value{{}, {Absent: true}, {Type: table.Integer, Int: 1}, {Type: table.Integer, Int: 2}}
 	if mode != table.Increment {
-		values = append(values, str(""), str("1"), str("a\x00b"), table.Value{Type: table.Binary, Bytes: []byte("1")},
+		values = append(values, str(""), str("1"), str("a\x00b"), table.Value{Type: table.Integer, Int: math.MinInt64},
+			table.Value{Type: table.Double, Double: math.Copysign(0, -1)}, table.Value{Type: table.Double, Double: math.NaN()}, table.Value{Type: table.Boolean}, table.Value{Type: table.Binary}, table.Value{Type: table.Binary, Bytes: []byte("1")},
 			table.Value{Type: table.Double, Double: 1}, table.Value{Type: table.Boolean, Int: 1}, table.Value{Type: table.String, Bytes: tooLongText})
 	}
 	value := func() table.Value { return values[rapid.IntRange(0, len(values)-1).Draw(t, "value")] }
@@ -38,15 +43,16 @@ func drawRecipe(t *rapid.T, mode table.Mode) (r recipe) {
 
 func TestRowsWithoutTheirBytesAreCheckedAndComparedAsThose(t *testing.T) {
 	s := &table.Schema{Table: "t", Key: keyOnly.Key, Columns: []table.Column{{Name: "id"}, {Name: "a"}, {Name: "b"}}}
+	seed := maphash.MakeSeed()
 	rapid.Check(t, func(t *rapid.T) {
 		mode := rapid.SampledFrom([]table.Mode{table.Put, table.Update, table.Increment, table.Delete}).Draw(t, "mode")
 		deleteNull := rapid.Bool().Draw(t, "delete nulls")
 		reserve := rapid.SampledFrom([]int{0, table.MaxRowBytes - 40, table.MaxRowBytes}).Draw(t, "reserve")
-		bodies := func(r recipe) (all [3][]byte, refused bool) {
+		bodies := func(r recipe) (all [4][]byte, refused bool) {
 			reason := ""
-			for body := WholeBody; body <= NoBody; body++ {
+			for body := WholeBody; body <= SummedBody; body++ {
 				e := New(s, mode, deleteNull)
-				e.Body, e.Reserve, e.StampBytes = body, reserve, 8
+				e.Body, e.Seed, e.Reserve, e.StampBytes = body, seed, reserve, 8
 				names := map[string]*Name{"c": NewName("c"), "d": NewName("d")}
 				for _, c := range r.cells {
 					e.Cells = append(e.Cells, Cell{names[c.Name.text], c.Value, c.At})
@@ -74,6 +80,17 @@ func TestRowsWithoutTheirBytesAreCheckedAndComparedAsThose(t *testing.T) {
 			}
 			return all, reason != ""
 		}
+		// summed is what a sum stands for, by the bytes.
+		summed := func(r recipe, all [4][]byte) []byte {
+			if mode != table.Put || r.stamps != nil || len(r.cells) > 0 {
+				return all[WholeBody]
+			}
+			sum := uint64(0)
+			for c := plainbuffer.CellsOf(all[WholeBody]); c.Next(); {
+				sum += maphash.Bytes(seed, c.Content)
+			}
+			return binary.LittleEndian.AppendUint64(nil, sum)
+		}
 		for range 30 {
 			first := drawRecipe(t, mode)
 			second, other := first, drawRecipe(t, mode)
@@ -88,6 +105,9 @@ func TestRowsWithoutTheirBytesAreCheckedAndComparedAsThose(t *testing.T) {
 				second.cells = other.cells
 			}
 			a, refused := bodies(first)
+			if !refused && (!bytes.Equal(a[SummedBody], summed(first, a)) || len(a[WholeBody]) <= SumBytes) {
+				t.Fatalf("%+v\n%x is %x", first, a[SummedBody], a[WholeBody])
+			}
 			b, refusedToo := bodies(second)
 			if refused || refusedToo {
 				continue

@@ -2,6 +2,7 @@ package encode
 
 import (
 	"fmt"
+	"hash/maphash"
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/plainbuffer"
@@ -15,7 +16,11 @@ const (
 	WholeBody  Body = iota // its PlainBuffer bytes
 	HashedBody             // a hash of them: the same eight bytes for rows that have the same, in one process
 	NoBody
+	SummedBody // of a row that replaces another, without timestamps and Cells, the sum of its cells, SumBytes; of others their PlainBuffer bytes
 )
+
+// SumBytes is how many bytes a sum has. PlainBuffer bytes of a row are more.
+const SumBytes = 8
 
 // Encoder makes the rows of one schema in one mode. It is not safe for concurrent use.
 type Encoder struct {
@@ -33,6 +38,9 @@ type Encoder struct {
 	StampBytes   int
 	// Body is what is made of a row beside its ordering key.
 	Body Body
+	// Seed is that of the hashes that a SummedBody adds up: of plainbuffer.Cells.Content of each attribute.
+	Seed    maphash.Seed
+	content []byte // of a cell
 	// Table, where rows go to several tables, is the one of the next row: its ordering key begins with it.
 	Table string
 	// Cells are further cells of the next row, of a record that describes itself; their columns are not the schema's.
@@ -76,7 +84,7 @@ func (e *Encoder) Append(b *table.Block, values []table.Value, stamps []int64, m
 		return why
 	}
 	body := len(b.Data)
-	if e.Body != WholeBody {
+	if e.Body == HashedBody || e.Body == NoBody || e.Body == SummedBody && e.mode == table.Put && stamps == nil && e.Cells == nil {
 		if size, why = e.brief(b, values, stamps, size); why != nil {
 			b.Data = b.Data[:start]
 			return why

@@ -92,9 +92,34 @@ var variantTypes = [256]table.Type{
 // AppendContent appends what Cells.Content is of a cell with this name and value.
 func AppendContent(dst []byte, name string, v table.Value) []byte {
 	dst = append(binary.LittleEndian.AppendUint32(dst, uint32(len(name))), name...)
-	r := Row{buf: dst}
-	r.value(0, v)
-	return r.buf
+	return appendValue(dst, &v)
+}
+
+// AppendContent is the function of this name for a name that is prepared.
+func (n *Name) AppendContent(dst []byte, v *table.Value) []byte {
+	return appendValue(append(dst, n.head[2:]...), v)
+}
+
+// appendValue is Row.value without the checksum.
+func appendValue(dst []byte, v *table.Value) []byte {
+	variant := byte(variantString)
+	switch v.Type {
+	case table.Integer:
+		return binary.LittleEndian.AppendUint64(append(dst, tagCellValue, 9, 0, 0, 0, variantInteger), uint64(v.Int))
+	case table.Double:
+		return binary.LittleEndian.AppendUint64(append(dst, tagCellValue, 9, 0, 0, 0, variantDouble), math.Float64bits(v.Double))
+	case table.Boolean:
+		return append(dst, tagCellValue, 2, 0, 0, 0, variantBoolean, byte(v.Int))
+	case table.String:
+	case table.Binary:
+		variant = variantBinary
+	default:
+		panic("plainbuffer: value of type " + v.Type.String())
+	}
+	n := uint32(len(v.Bytes))
+	dst = binary.LittleEndian.AppendUint32(append(dst, tagCellValue), n+5)
+	dst = binary.LittleEndian.AppendUint32(append(dst, variant), n)
+	return append(dst, v.Bytes...)
 }
 
 // CutKey reads the primary key of a row, with or without a header before it, as Cells reads its attributes, and returns the ordering key,
