@@ -45,7 +45,6 @@ type File struct {
 	inOrder    *batches             // of Arrow that is read in order
 	text       textStart
 	reader     *textReader // nil until the first piece
-	readOver   chan []byte // buffers of pieces of which nothing is kept
 	fixed      []input.Column
 	next       int               // split of rows
 	member     map[string]string // of JSON: what columns are called in objects, if that is not a column's name
@@ -79,7 +78,7 @@ func Open(ctx context.Context, item input.Item, o Options) (*File, error) {
 	}
 	o.SplitBytes = cmp.Or(o.SplitBytes, DefaultSplitBytes)
 	o.ChainBytes = cmp.Or(o.ChainBytes, defaultChainBytes)
-	s := &File{Name: item.Name, Size: item.Size, ctx: ctx, item: item, o: o, fixed: item.Columns, readOver: make(chan []byte, readOverPieces)}
+	s := &File{Name: item.Name, Size: item.Size, ctx: ctx, item: item, o: o, fixed: item.Columns}
 	if s.Stream() {
 		s.chain = newChainer(s.Name, o.ChainBytes)
 	}

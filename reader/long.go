@@ -108,7 +108,7 @@ func (r *textReader) addScanned(p *piece) ([]source.Split, error) {
 	if r.long.bytes > maxLongBytes {
 		return nil, r.unending()
 	}
-	s.reuse(p.data)
+	reuse(p.data)
 	return nil, nil
 }
 

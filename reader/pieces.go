@@ -200,26 +200,24 @@ func (r *textReader) close() (err error) {
 // slack is room after a chunk for the head of the next one.
 const slack = 64 << 10
 
-// room returns a buffer for the text of a piece of n bytes: that of one that was read over, if there is one.
-func (s *File) room(n int) []byte {
-	select {
-	case data := <-s.readOver:
-		if cap(data) >= n+slack {
-			return data[:n]
-		}
-	default:
+// room returns a buffer for the text of a piece of n bytes: one that was used before, if there is one.
+func room(n int) []byte {
+	if used, _ := usedTexts.Get().(*[]byte); used != nil && cap(*used) >= n+slack/2 { // of a split's text, the head of its first piece is missing
+		return (*used)[:n]
 	}
 	return make([]byte, n, n+slack)
 }
 
-// readOverPieces is how many buffers of pieces that were read over wait to be used again: as many as may be on their way.
-const readOverPieces = 8
+// usedTexts are buffers to be used again.
+var usedTexts sync.Pool
 
-// reuse gives back the text of a piece that nothing points into.
-func (s *File) reuse(data []byte) {
-	select {
-	case s.readOver <- data:
-	default:
+// reuse gives back text that nothing points into.
+func reuse(data []byte) { usedTexts.Put(&data) }
+
+// GiveBack has later pieces take the memory of a split's text. The first one may be text that was put back after sampling.
+func (s *File) GiveBack(sp source.Split) {
+	if n := cap(sp.Data); sp.Number > 0 && n >= s.o.SplitBytes && n <= 2*(s.o.SplitBytes+slack) {
+		reuse(sp.Data)
 	}
 }
 
@@ -275,7 +273,7 @@ func (r *textReader) nextChunk(p *piece) (*piece, error) {
 	if p.first {
 		size += int(r.s.text.offset) // the header, which the first piece drops
 	}
-	p.data = r.s.room(size)
+	p.data = room(size)
 	n, err := io.ReadFull(r.stream, p.data)
 	p.data = p.data[:n]
 	if r.s.chain != nil {
@@ -317,11 +315,11 @@ func (p *piece) Prepare() (err error) {
 		return nil
 	case p.packed != nil:
 		inflater := inflaters.Get().(*compress.Inflater)
-		p.data, err = inflater.Inflate(s.room(p.packed.Bound)[:0], *p.packed)
+		p.data, err = inflater.Inflate(room(p.packed.Bound)[:0], *p.packed)
 		inflaters.Put(inflater)
 		p.packed = nil
 	case p.data == nil:
-		p.data = s.room(p.length)
+		p.data = room(p.length)
 		n, readErr := s.at.ReadAt(p.data, p.offset)
 		if p.data = p.data[:n]; n < p.length {
 			err = fmt.Errorf("read %s at byte %d: %w", s.Name, p.offset+int64(n), readErr)
@@ -455,7 +453,7 @@ func (r *textReader) split(data []byte) []source.Split {
 	if len(data) == 0 {
 		return nil
 	}
-	sp := source.Split{Number: r.number, Data: data[:len(data):len(data)], Offset: r.offset, Bytes: int64(len(data))}
+	sp := source.Split{Number: r.number, Data: data, Offset: r.offset, Bytes: int64(len(data))}
 	r.number++
 	r.offset += int64(len(data))
 	return []source.Split{sp}

@@ -35,6 +35,8 @@ type partMaker struct {
 	refused int  // bytes of rejected and archived records
 	stopped bool // emit wants no more
 
+	keepsText bool // a record that was rejected or archived is a part of the split's text
+
 	under *partitioner.Map // that the rows of the part are for, while it has one lane and their memory is used again; nil otherwise
 	full  []*table.Block   // of the part's rows, those that were set aside
 	aside int              // bytes in them
@@ -87,6 +89,9 @@ func (p *parser) parts(ctx context.Context, s *plan.Source, split source.Split, 
 	_, err = p.inTurn(ctx, sp, turn, func() (*Parsed, error) { return nil, m.parse(sp.parser) })
 	if part, ok := split.Part.(source.Reusable); ok && err == nil {
 		part.Reuse() // what is left of it are rows and rejects of their own
+	}
+	if texts, ok := s.Source.(source.TextReader); ok && err == nil && !m.keepsText {
+		texts.GiveBack(split)
 	}
 	return err
 }
@@ -214,6 +219,7 @@ func (m *partMaker) add(rec *record.Record) {
 		return
 	}
 	m.refused += rejectBytes
+	m.keepsText = m.keepsText || raw != nil
 	if raw == nil {
 		raw = m.kept.appendRecord(nil, m.columns, rec)
 		m.refused += cap(raw)

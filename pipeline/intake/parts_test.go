@@ -2,15 +2,21 @@ package intake
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"tsimport/internal/table"
 	"tsimport/keyexpr"
 	"tsimport/pipeline/plan"
+	"tsimport/reader"
+	"tsimport/reader/source"
 )
 
 func TestASplitThatBecomesLargeIsHandedOverInParts(t *testing.T) {
@@ -85,5 +91,82 @@ func TestALoadWithSlowExpressionsStopsSoon(t *testing.T) {
 	time.AfterFunc(10*time.Millisecond, cancel)
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// spoiling overwrites each text that is given back.
+type spoiling struct {
+	*reader.File
+	spoiled atomic.Int64
+}
+
+func (s *spoiling) GiveBack(sp source.Split) {
+	s.spoiled.Add(1)
+	for i := range sp.Data {
+		sp.Data[i] = 0xdd
+	}
+}
+
+// TestNothingPointsIntoATextThatWasGivenBack reads files of which some splits have rejected records, and looks at rows and rejects when
+// all splits have been read.
+func TestNothingPointsIntoATextThatWasGivenBack(t *testing.T) {
+	for _, name := range []string{"a.csv", "a.jsonl"} {
+		var text strings.Builder
+		if name == "a.csv" {
+			text.WriteString("id,n,s\n")
+		}
+		rnd := rand.New(rand.NewPCG(23, 1))
+		for i := range 3000 {
+			n := fmt.Sprint(i)
+			if i%100 < 30 && i%10 == 0 {
+				n = `"odd"`
+			}
+			if name == "a.csv" {
+				fmt.Fprintf(&text, "k%04d,%s,\"with \"\"quotes\"\" %d\"\n", i, n, rnd.Uint64())
+			} else {
+				fmt.Fprintf(&text, "{\"id\":\"k%04d\",\"n\":%s,\"s\":\"tab\\t%d\"}\n", i, n, rnd.Uint64())
+			}
+		}
+		for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
+			read := func(wrap bool) (all []string, spoiled int64) {
+				r := ask(file(t, name, text.String()))
+				r.Order = order
+				r.Columns.Types = map[string]plan.Type{"n": {Type: table.Integer}}
+				f := flow(t, r)
+				s := &spoiling{}
+				if wrap {
+					s.File = f.plan.Sources[0].Source.(*reader.File)
+					f.plan.Sources[0].Source = s
+				}
+				var splits []*Parsed
+				if err := runs(t, f, func(p *Parsed) {
+					splits = append(splits, p)
+					f.Queued(func(int) (int, bool) { return 0, false })
+				}); err != nil {
+					t.Error(err)
+				}
+				for _, p := range splits {
+					for _, b := range p.Blocks {
+						for i := range b.Block.Rows {
+							r := table.Ref{Block: b.Block, Index: int32(i)}
+							all = append(all, fmt.Sprintf("%q %q %q", r.Key(), r.Body(), r.Record()))
+						}
+					}
+					for _, r := range p.Rejects {
+						all = append(all, fmt.Sprintf("%q %v", r.Raw, r.Reason))
+					}
+				}
+				slices.Sort(all)
+				return all, s.spoiled.Load()
+			}
+			want, _ := read(false)
+			got, spoiled := read(true)
+			if diff := cmp.Diff(want, got); diff != "" || len(got) != 3000 {
+				t.Errorf("%s, %v: %d records (-as they are +of texts that are spoiled)\n%.2000s", name, order, len(got), diff)
+			}
+			if spoiled < 50 {
+				t.Errorf("%s, %v: %d texts were given back", name, order, spoiled)
+			}
+		}
 	}
 }

@@ -165,7 +165,7 @@ type Open interface {
 // Split is a part of a source that can be parsed alone: whole records.
 type Split struct {
 	Number int    // 0 is the source's first; others need not be in a row
-	Data   []byte // the records' text; the receiver's to keep. Nil where records never were text
+	Data   []byte // the records' text; the receiver's to keep, or to give back. Nil where records never were text
 	Offset int64  // of Data in the text
 	Bytes  int64  // of the source that the split stands for, about
 	Rows   int64  // records in it, where the source states it; 0 is unknown
@@ -179,6 +179,9 @@ type Split struct {
 
 // Reusable is a Split.Part with memory that later splits can take, once nobody parses the split again.
 type Reusable interface{ Reuse() }
+
+// TextReader is a Source that can use the memory of a split's text again, once nothing points into it any more.
+type TextReader interface{ GiveBack(Split) }
 
 // KeyInterval is keys from First to Last, both included: a value of each column of About.Unique. They are compared column by
 // column, integers as numbers and all else as bytes.
