@@ -127,6 +127,15 @@ func (c *cells) make(v *values, rec *record.Record) ([]encode.Cell, *table.Reaso
 	return c.made, nil
 }
 
+// asItIs reports whether cells of a name are written as they are.
+func (c *cells) asItIs(name []byte) bool {
+	n, ok := c.names[string(name)]
+	if !ok {
+		n = c.name(string(name))
+	}
+	return n.why == nil && n.name != nil && n.to == nil && n.column.Type == table.Any && n.column.Time == nil && n.column.Own == table.Null
+}
+
 // at returns what happens to the i-th cell of a record, by its name.
 func (c *cells) at(i int, name []byte) *cellName {
 	if i < len(c.places) && c.places[i].from == string(name) {

@@ -29,6 +29,7 @@ type parser struct {
 	// rejectedKeys read the keys of rejected records.
 	rejectedKeys map[*plan.Source]*values
 	changed      bool // records describe themselves, and rows do not show what they were
+	asTheyCame   bool // rows of tables are appended as they came where nothing would change them
 }
 
 // sourceParser is what a worker keeps for a source.
@@ -55,11 +56,14 @@ func newParser(f *Flow) *parser {
 		encoder.Body, encoder.Seed = encode.SummedBody, *f.Sums
 	}
 	reserve(encoder, f.plan)
-	return &parser{
+	made := &parser{
 		flow: f, encoder: encoder, memory: f.plan.Shares(),
 		rejectedKeys: map[*plan.Source]*values{}, sources: map[*plan.Source]*sourceParser{}, keyed: map[*plan.Source]*sourceParser{}, names: map[string]string{}, kept: newRejectWriter(f.plan), cells: newCells(f.plan),
 		changed: f.plan.Wide && !f.plan.AsItIs(),
 	}
+	keep := r.Keep == plan.KeepRecord || r.Keep == plan.KeepNothing
+	made.asTheyCame = made.cells != nil && made.cells.window == nil && !made.changed && keep && r.Mode == table.Put && r.When == nil && encoder.Body == encode.WholeBody
+	return made
 }
 
 // run prepares pieces and does what is to be done with splits until there is no more work.
@@ -142,6 +146,12 @@ func (p *parser) row(v *values, columns []string, rec *record.Record, raw []byte
 	if made := rec.Row; made != nil {
 		p.rows.AppendMade(made.Key, made.Body, made.Size, rec.Span)
 		return false, nil
+	}
+	if rec.Packed != nil {
+		if raw == nil && p.asItCame(v, rec) {
+			return false, nil
+		}
+		rec.Unpack()
 	}
 	row, why := v.rowValues(rec)
 	if why != nil {
@@ -311,4 +321,14 @@ func reserve(e *encode.Encoder, p *plan.Plan) {
 	if p.Restamp {
 		e.StampBytes = 8
 	}
+}
+
+// asItCame appends a row of a table as it came, and reports whether it has.
+func (p *parser) asItCame(v *values, rec *record.Record) bool {
+	row, why := v.rowValues(rec)
+	if why != nil || !p.encoder.AppendPacked(&p.rows, row, rec.Span, rec.Packed, nil, p.cells.asItIs) {
+		return false
+	}
+	p.cells.left, p.cells.expired = false, 0
+	return true
 }

@@ -132,6 +132,9 @@ func (m *partMaker) parse(parser source.Parser) error {
 	m.at = 0
 	limit, blockLimit := m.memory.SplitLimit(m.flow.plan.Request.Read.Workers()), m.memory.BlockLimit(1)
 	m.begin()
+	if packs, ok := parser.(source.Packs); ok && m.asTheyCame {
+		packs.LeavePacked()
+	}
 	records, lines, err := parser.Parse(m.split, func(rec *record.Record) {
 		switch {
 		case m.values.makers != nil && m.ctx.Err() != nil: // expressions can take long

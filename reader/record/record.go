@@ -64,6 +64,10 @@ type Record struct {
 	// Cells are the attribute cells of a record that describes itself (source.About.Wide). Their names and types differ from
 	// record to record. What is not among them the record does not have.
 	Cells []Cell
+	// Packed, if not nil, is the PlainBuffer bytes of a record that describes itself, without a header and checked. Cells are not filled in then:
+	// Unpack does so, and takes Packed away. A source.Packs leaves them so for who asks it to.
+	Packed []byte
+	Unpack func()
 	// Row, if not nil, is the row that an earlier step has made of the record: it is written as it is, and Fields and Cells are not looked at.
 	Row *Row
 }

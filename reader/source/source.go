@@ -129,6 +129,12 @@ type Parser interface {
 	Close() error
 }
 
+// Packs is a Parser that can leave rows of tables as they came: record.Record.Packed.
+type Packs interface {
+	Parser
+	LeavePacked()
+}
+
 // ErrMemory is why a split cannot be parsed: it takes more memory than LimitMemory allows. The message says how much it would take.
 var ErrMemory = errors.New("more memory is needed")
 

@@ -29,6 +29,7 @@ type parser struct {
 	cells  []record.Cell
 	at     []int64 // timestamps of the values in fields
 	rec    record.Record
+	packs  bool
 }
 
 // Records makes records of rows of one table. It is for one goroutine.
@@ -53,14 +54,38 @@ func (r *Records) Of(row *scan.Row) (*record.Record, error) {
 func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
 	pg := sp.Part.(*page)
 	p.at = make([]int64, len(p.fields))
+	unpack := p.unpacked
 	for i := range pg.rows {
 		r := &pg.rows[i]
-		p.rec = record.Record{Span: table.Span{Record: uint32(i)}, Bad: r.bad}
-		p.unpack(r.row)
-		p.rec.Fields, p.rec.Cells = p.fields, p.cells
+		p.rec = record.Record{Span: table.Span{Record: uint32(i)}, Bad: r.bad, Fields: p.fields}
+		if p.packs {
+			p.key(r.row)
+			p.rec.Packed, p.rec.Unpack = r.row, unpack
+		} else {
+			p.unpack(r.row)
+			p.rec.Cells = p.cells
+		}
 		each(&p.rec)
 	}
 	return len(pg.rows), 0, nil
+}
+
+// LeavePacked implements source.Packs.
+func (p *parser) LeavePacked() { p.packs = len(p.place) == 0 }
+
+// unpacked fills in what a record that was left packed has.
+func (p *parser) unpacked() {
+	p.unpack(p.rec.Packed)
+	p.rec.Packed, p.rec.Cells = nil, p.cells
+}
+
+// key takes over the key of a row as bytes.
+func (p *parser) key(row []byte) (attributes plainbuffer.Cells) {
+	key := plainbuffer.KeyCells(row)
+	for i := 0; key.Next(); i++ {
+		set(&p.fields[i], key.Value())
+	}
+	return key.Attributes()
 }
 
 // fill takes over the key and the cells of a row.
@@ -83,15 +108,12 @@ func (p *parser) fill(r *scan.Row) error {
 
 // unpack takes over the key and the cells of a row as bytes, and the newest versions of the columns that are asked for.
 func (p *parser) unpack(row []byte) {
-	key := plainbuffer.KeyCells(row)
-	for i := 0; key.Next(); i++ {
-		set(&p.fields[i], key.Value())
-	}
+	attributes := p.key(row)
 	for i := p.keys; i < len(p.fields); i++ {
 		p.fields[i], p.at[i] = record.Datum{Kind: record.Absent}, -1
 	}
 	p.cells = p.cells[:0]
-	for c := key.Attributes(); c.Next(); {
+	for c := attributes; c.Next(); {
 		p.cells = append(p.cells, record.Cell{})
 		cell := &p.cells[len(p.cells)-1]
 		cell.Name, cell.At = c.Name(), max(c.Timestamp, 0)

@@ -46,6 +46,8 @@ type Encoder struct {
 	// Cells are further cells of the next row, of a record that describes itself; their columns are not the schema's.
 	Cells []Cell
 	row   uint64 // rows with Cells so far
+	// packed is of rows that are appended as they came.
+	packed packedNames
 	// Window, when set, says which timestamps the table takes, in milliseconds: from inclusive, to exclusive.
 	Window   func() (from, to int64)
 	asked    bool // Window, for this row

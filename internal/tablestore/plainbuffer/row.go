@@ -120,6 +120,9 @@ func (r *Row) Increment(n *Name, delta int64) {
 	r.closeCell(crcByte(crc, opIncrement))
 }
 
+// Unfinished returns the buffer with what there is of the row.
+func (r *Row) Unfinished() []byte { return r.buf }
+
 // End finishes the row of a put or an update and returns the buffer.
 func (r *Row) End() []byte {
 	return append(r.buf, tagRowChecksum, crcByte(r.crc, 0))

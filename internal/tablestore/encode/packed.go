@@ -1,0 +1,142 @@
+package encode
+
+import (
+	"bytes"
+	"math"
+	"unicode/utf8"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/plainbuffer"
+)
+
+// packedName is what a cell of a row as it came begins with: the length of a name and the name.
+type packedName struct {
+	opens string
+	size  int         // of the name
+	next  *packedName // which came after it in the last row that had it
+	row   uint64      // the last one that has such a cell, as packedNames.rows counts
+}
+
+// packedNames are the names of cells of rows as they came.
+type packedNames struct {
+	known map[string]*packedName // by opens
+	first *packedName            // of the row before
+	rows  uint64
+}
+
+// maxPackedNames bounds the names that are remembered from row to row.
+const maxPackedNames = 4096
+
+// AppendPacked is Append for a row that replaces another, with cells of its own, as an answer has it, without a header and checked. Values are
+// its key. The row is appended as it came. It does nothing and returns false if it cannot be sure that Append would make the same bytes of it: versions of a
+// column must follow each other, newest first, every cell must have a timestamp and a value that the service takes, and may says whether a cell
+// of a name is written as it is.
+func (e *Encoder) AppendPacked(b *table.Block, values []table.Value, m table.Span, row, record []byte, may func(name []byte) bool) bool {
+	if e.Body != WholeBody || e.mode != table.Put || len(values) != len(e.keys) || e.numbered > 0 || e.Table != "" {
+		return false
+	}
+	start := len(b.Data)
+	e.asked = false
+	size, why := e.key(b, values)
+	if why != nil {
+		b.Data = b.Data[:start]
+		return false
+	}
+	body := len(b.Data)
+	var r plainbuffer.Row
+	r.Begin(b.Data)
+	for i := range e.keys {
+		r.Key(&e.keys[i], values[i])
+	}
+	b.Data = r.Unfinished()
+	key := plainbuffer.WithoutHeader(b.Data[body:])
+	cells, ok := e.packedSize(row, may)
+	if size += cells + e.Reserve; !ok || size > table.MaxRowBytes || !bytes.HasPrefix(row, key) {
+		b.Data = b.Data[:start]
+		return false
+	}
+	b.Data = append(b.Data, row[len(key):]...)
+	b.Append(start, body, size, m, record)
+	return true
+}
+
+// packedSize is what own adds for the cells of a row, and false if they are not to be appended as they came.
+func (e *Encoder) packedSize(row []byte, may func([]byte) bool) (size int, ok bool) {
+	if len(e.packed.known) > maxPackedNames {
+		e.packed = packedNames{rows: e.packed.rows}
+	}
+	e.packed.rows++
+	count, newest := 0, int64(-1) // the timestamp that was checked
+	var last *packedName
+	expected := &e.packed.first
+	for c := plainbuffer.CellsOf(row); c.Next(); count++ {
+		of := *expected
+		switch {
+		case of != nil && opens(c.Content, of):
+			expected = &of.next
+		case last != nil && opens(c.Content, last):
+			of = last
+		default:
+			if of = e.packedName(c.Content[:4+len(c.Name())], may); of == nil {
+				return 0, false
+			}
+			*expected = of
+			expected = &of.next
+		}
+		if of.row == e.packed.rows && (of != last || c.Timestamp >= newest) {
+			return 0, false // perhaps the same version twice
+		}
+		of.row = e.packed.rows
+		if last = of; c.Timestamp < 0 || c.Op != plainbuffer.Set {
+			return 0, false
+		}
+		if c.Timestamp != newest {
+			if e.checkStamp(c.Timestamp, "") != nil {
+				return 0, false
+			}
+			newest = c.Timestamp
+		}
+		size += of.size + 8
+		switch v := c.Encoded(); v.Type() {
+		case table.Integer:
+			size += 8
+		case table.Double:
+			if d := math.Float64frombits(v.Word()); math.IsNaN(d) || math.IsInf(d, 0) {
+				return 0, false
+			}
+			size += 8
+		case table.Boolean:
+			size++
+		case table.String, table.Binary:
+			text := v.Bytes()
+			if len(text) > table.MaxValueBytes || v.Type() == table.String && !utf8.Valid(text) {
+				return 0, false
+			}
+			size += len(text)
+		default:
+			return 0, false
+		}
+	}
+	return size, count > 0 && count <= table.MaxColumns-e.ReserveCells
+}
+
+func opens(content []byte, n *packedName) bool {
+	return len(content) > len(n.opens) && string(content[:len(n.opens)]) == n.opens
+}
+
+// packedName finds a name by what its cells begin with; nil is one whose cells are not written as they are.
+func (e *Encoder) packedName(opens []byte, may func([]byte) bool) *packedName {
+	p := &e.packed
+	if n := p.known[string(opens)]; n != nil {
+		return n
+	}
+	if !may(opens[4:]) {
+		return nil
+	}
+	n := &packedName{opens: string(opens), size: len(opens) - 4}
+	if p.known == nil {
+		p.known = map[string]*packedName{}
+	}
+	p.known[n.opens] = n
+	return n
+}
