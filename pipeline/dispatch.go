@@ -395,6 +395,7 @@ func (d *dispatcher) cut(l *lane, now time.Time) {
 	}
 	d.lanes.ceilings.sent(now, l.table, len(f.Rows), float64(f.Units), float64(f.Size()))
 	f.mark = d.lanes.ceilings.window.Sent(now, f.Size())
+	f.onLink = d.lanes.ceilings.window.Takes()
 	d.flights.began(now)
 	d.flights.leave(now)
 	d.report.Retried += int64(f.Retried)
@@ -452,6 +453,8 @@ func (d *dispatcher) landed(r result) {
 	}
 	if l.written += int64(a.final); a.throttled > 0 {
 		d.lanes.throttled = r.done
+	} else {
+		d.lanes.clean = max(d.lanes.clean, a.accepted)
 	}
 	d.lanes.cutter.Done(r.done, &f.Flight)
 	if d.input.ended() && d.lanes.ends(l) {

@@ -22,6 +22,7 @@ type flight struct {
 	until time.Time // after which it must not be sent; zero is never
 	mark  sendwindow.Mark
 
+	onLink  time.Duration // for how long the link is busy with it and all before it, as far as is known
 	left    time.Time
 	probe   bool // of a lane that hears nothing
 	overdue bool // when it was last looked at

@@ -33,8 +33,7 @@ type lanes struct {
 	ready    []*lane   // of the last choice
 	sampled  time.Time // when the lanes were last looked at to find the slowest
 	indexes  int       // secondary indexes of the table
-
-	throttled time.Time // when the service last refused a row for capacity
+	said
 	hearing
 }
 
@@ -143,6 +142,7 @@ func (s *lanes) choose(now time.Time, more bool) (l *lane, next time.Duration) {
 	s.ready, next = s.ready[:0], time.Minute
 	more = more && !s.queues.Full() && !s.write.FlushRequest.wanted()
 	probe := s.mayProbe()
+	s.few = s.fewConnections()
 	for _, l := range s.all {
 		if s.ask(l, now, more); l.hung {
 			l.asks = l.asks && probe && l.probing == 0
@@ -158,21 +158,18 @@ func (s *lanes) choose(now time.Time, more bool) (l *lane, next time.Duration) {
 	if len(s.ready) == 0 {
 		return nil, next
 	}
-	if s.ceilings.shared(now) {
+	if s.few || s.ceilings.shared(now) {
 		return s.longest(now), 0
 	}
 	return s.ready[rand.IntN(len(s.ready))], 0
 }
-
-// longestTurn is how long a lane waits for those with more rows.
-const longestTurn = time.Second
 
 // longest returns the lane with most rows of those that are ready, or one that has waited for too long. Where all lanes together are
 // held to one rate, the last rows of a lane that others have kept waiting would go no faster than their partition, when nobody else
 // has any.
 func (s *lanes) longest(now time.Time) *lane {
 	first := slices.MinFunc(s.ready, func(a, b *lane) int { return a.lastSend.Compare(b.lastSend) })
-	if now.Sub(first.lastSend) >= longestTurn {
+	if now.Sub(first.lastSend) >= s.turn() {
 		return first
 	}
 	rows := func(l *lane) int64 { return l.queue.Rows() + int64(s.cutter.Held(l.index)) }
@@ -228,6 +225,9 @@ func (s *lanes) ask(l *lane, now time.Time, more bool) {
 	l.paced = l.at
 	if l.asks && !l.unserved() && s.ceilings.window.Late() && (s.throttled.IsZero() || now.Sub(s.throttled) > throttledLately) {
 		l.units = max(l.units, min(float64(rows), l.lateBatch())*l.perRow)
+	}
+	if l.asks && s.few && !l.unserved() {
+		s.enlarge(l, now)
 	}
 	if l.notBefore.After(l.at) {
 		l.at = l.notBefore

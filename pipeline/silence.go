@@ -13,7 +13,8 @@ import (
 const (
 	silentFor   = 2 * time.Second // and
 	silentBegin = 3 * time.Second // before the first answer, and
-	silentShare = 15              // of the time-out that a request is silent at least
+	silentShare = 15              // of the time-out that a request is silent at least, and
+	silentLarge = 2               // times what it takes on the link with all that leaves before it
 	probeFor    = time.Second     // and
 	probeShare  = 30              // of a probe
 	// silentProbes is how many probes may be silent at a time: what is sent in a time-out.
@@ -44,7 +45,7 @@ func mayBeSilent(workers int) int { return silentRequests*workers + silentProbes
 
 // patience is for how long a flight is waited for before it is silent.
 func (f *flights) patience(n *flight) time.Duration {
-	usual := time.Duration(silentMeans * max(f.took, n.lane.took) * float64(time.Second))
+	usual := max(time.Duration(silentMeans*max(f.took, n.lane.took)*float64(time.Second)), silentLarge*n.onLink)
 	if n.probe {
 		return max(probeFor, f.timeout/probeShare, usual)
 	}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"tsimport/engine/server"
+	"tsimport/engine/sim"
 	"tsimport/internal/tablestore/client"
 )
 
@@ -24,6 +26,9 @@ type virtualLink struct {
 	stalls    float64       // share of the writes of 16 KiB that are held back for stall
 	stall     time.Duration
 	compress  string // --compress of the load
+	workers   int    // of the load: as many connections as there are; 0 is the default
+	lanes     int    // 0 is 8
+	service   sim.Config
 
 	mu       sync.Mutex
 	up, down time.Time // when the line is free
@@ -75,13 +80,13 @@ func (l *virtualLink) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// linkShare loads rows of about that many bytes into 8 partitions, for so many seconds if the link were filled. It returns what share
+// linkShare loads rows of about that many bytes into the link's lanes, for so many seconds if the link were filled. It returns what share
 // of that the load reached: of the bytes that the link carries, or of 200 rows a round trip and worker.
 func linkShare(t *testing.T, l *virtualLink, row int, seconds float64, timeout time.Duration, law func() pacer) (share float64, r *Report) {
 	l.up, l.down, l.longest = time.Time{}, time.Time{}, 0
 	possible := l.bandwidth
 	if l.trip > 0 {
-		possible = min(possible, DefaultConcurrency*200*float64(row+61)/l.trip.Seconds())
+		possible = min(possible, float64(cmp.Or(l.workers, DefaultConcurrency))*200*float64(row+61)/l.trip.Seconds())
 	}
 	var b strings.Builder
 	b.WriteString("id,n\n")
@@ -93,14 +98,15 @@ func linkShare(t *testing.T, l *virtualLink, row int, seconds float64, timeout t
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var bounds []string
-		for i := 1; i < 8; i++ {
-			bounds = append(bounds, fmt.Sprintf("k%08d", i*1e8/8))
+		lanes := cmp.Or(l.lanes, 8)
+		for i := 1; i < lanes; i++ {
+			bounds = append(bounds, fmt.Sprintf("k%08d", i*1e8/lanes))
 		}
-		w.partitioned(server.Simulation{}, bounds...)
+		w.partitioned(server.Simulation{Config: l.service}, bounds...)
 		l.base = w.server.Transport()
 		cfg := w.config(w.file("in.csv", b.String()))
 		cfg.Target.Client.Transport, cfg.Target.Client.RequestTimeout, cfg.pacer = l, timeout, law
-		cfg.Write.Compress = l.compress
+		cfg.Write.Compress, cfg.Write.Concurrency = l.compress, cmp.Or(l.workers, DefaultConcurrency)
 		r = w.load(cfg)
 		share = float64(r.BytesSent) / r.Seconds / possible
 	})
@@ -135,6 +141,38 @@ func TestCompressedRequestsCarryMoreOverASlowLink(t *testing.T) {
 	}
 	if off := seconds[client.CompressOff]; seconds[client.CompressOn] > off/4 || seconds[client.CompressAuto] > off/2 || off < 60 {
 		t.Errorf("seconds: %v", seconds)
+	}
+}
+
+// With one connection each lane is answered rarely. Lanes that each find out by these answers alone how much they may send fill .56 of a
+// long way, requests of five rows.
+func TestOneConnectionOfALongWayCarriesLargeRequests(t *testing.T) {
+	l := &virtualLink{bandwidth: 10e6 / 8, trip: 200 * time.Millisecond, workers: 1}
+	if share, r := linkShare(t, l, 20_000, 20, client.DefaultRequestTimeout, nil); share < 0.75 || r.Requests > 30 || r.Retried > 0 {
+		t.Errorf("rows of 20 KB: %.3f of what the link carries, %d requests, %d rows sent again", share, r.Requests, r.Retried)
+	}
+	l = &virtualLink{bandwidth: 50e6 / 8, trip: 200 * time.Millisecond, workers: 1}
+	if share, r := linkShare(t, l, 100, 20, client.DefaultRequestTimeout, nil); share < 0.82 || r.Retried > 0 {
+		t.Errorf("rows of 100 bytes: %.3f of 200 rows a trip, %d requests, %d rows sent again", share, r.Requests, r.Retried)
+	}
+}
+
+// Partitions that refuse what is above their capacity are not mistaken for the way: what a lane did not send while it waited for a connection, and no
+// more, it sends at once.
+func TestOneConnectionOfALongWayKeepsToTheCapacityOfPartitions(t *testing.T) {
+	l := &virtualLink{bandwidth: 50e6 / 8, trip: 200 * time.Millisecond, workers: 1, service: sim.Config{PartitionUnits: 100}}
+	const seconds = 30 // of 1,000 rows
+	share, r := linkShare(t, l, 100, seconds, client.DefaultRequestTimeout, nil)
+	if r.Seconds > 2*seconds*1000/800 || r.Throttled > r.Written/10 {
+		t.Errorf("%d rows in %.1f s, %.3f of 200 rows a trip, %d refused", r.Written, r.Seconds, share, r.Throttled)
+	}
+}
+
+// A request that the link is busy with for longer than earlier ones together is not silent.
+func TestALargeRequestOnASlowLinkIsNotSilent(t *testing.T) {
+	l := &virtualLink{bandwidth: 3.2e6 / 8, workers: 1, lanes: 2}
+	if share, r := linkShare(t, l, 20_000, 15, client.DefaultRequestTimeout, nil); share < 0.9 || l.longest > client.DefaultRequestTimeout/6 {
+		t.Errorf("%.3f of what the link carries, %d requests, the longest %v", share, r.Requests, l.longest)
 	}
 }
 

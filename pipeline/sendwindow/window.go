@@ -142,6 +142,25 @@ func (w *Window) Bound(now time.Time) bool {
 // late is how much later than the fastest answer they come where something holds them up.
 const late = 0.05 // seconds
 
+// Way is what the fastest answer took, 0 while unknown.
+func (w *Window) Way() time.Duration {
+	if w.base == math.MaxInt64 {
+		return 0
+	}
+	return w.base
+}
+
+// Took is what answers take, the mean of late.
+func (w *Window) Took() time.Duration { return time.Duration(w.latency * float64(time.Second)) }
+
+// Takes is how long the link takes for what is in flight, as far as is known.
+func (w *Window) Takes() time.Duration {
+	if w.rate.most() == 0 {
+		return 0
+	}
+	return time.Duration(w.flying / w.rate.most() * float64(time.Second))
+}
+
 // Late reports whether answers come later than the way is long: the link or the service holds them up.
 func (w *Window) Late() bool { return w.latency > w.base.Seconds()+late }
 

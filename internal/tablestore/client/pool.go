@@ -47,6 +47,7 @@ type pool struct {
 	raise    time.Time
 	wait     time.Duration
 	step     int
+	tight    bool      // a link was one too many once
 	answered time.Time // the last time that any link did
 }
 
@@ -116,13 +117,13 @@ func (p *pool) dial(run context.Context) (*link, error) {
 		return nil, err
 	}
 	p.mu.Lock()
-	first := p.open == 1
+	first, within := p.open == 1, p.closesWithin()
 	p.mu.Unlock()
 	if first {
 		return l, nil // where one is too many, nothing can be done
 	}
 	select {
-	case <-time.After(time.Since(begun) + closesAtOnce):
+	case <-time.After(time.Since(begun) + within):
 	case <-run.Done():
 	}
 	if !l.usable() {
@@ -132,8 +133,19 @@ func (p *pool) dial(run context.Context) (*link, error) {
 	return l, nil
 }
 
-// closesAtOnce is how long after a way there and back a new link is looked at.
-const closesAtOnce = 20 * time.Millisecond
+// How long after a way there and back a new link is looked at.
+const (
+	closesAtOnce = 20 * time.Millisecond
+	closesLater  = 500 * time.Millisecond // where one was too many before: there are links that work meanwhile
+)
+
+// closesWithin is how long a link that is one too many may take to be closed.
+func (p *pool) closesWithin() time.Duration {
+	if p.tight {
+		return closesLater
+	}
+	return closesAtOnce
+}
 
 var errClosedAtOnce = errors.New("the service, or a gateway before it, closes a new connection at once: it takes no more of them")
 
@@ -227,6 +239,7 @@ func (p *pool) short(links int) {
 	if p.limit < p.most {
 		p.wait = min(2*p.wait, lastRaise)
 	}
+	p.tight = true
 	p.limit, p.step, p.raise = min(max(links, 1), p.limit), 1, now.Add(p.wait)
 }
 

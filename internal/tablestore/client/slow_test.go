@@ -108,3 +108,13 @@ func TestNothingIsSentOnAConnectionThatIsClosedAtOnce(t *testing.T) {
 	}
 	work.Wait()
 }
+
+// A gateway on a busy machine closes the connection that is one too many late, and what was sent on it by then is in doubt for half a minute.
+func TestAConnectionIsWatchedForLongerWhereOneWasTooMany(t *testing.T) {
+	p := newPool(nil, 8)
+	before := p.closesWithin()
+	p.short(1)
+	if after := p.closesWithin(); before != closesAtOnce || after != closesLater {
+		t.Errorf("%v, and %v where one was too many", before, after)
+	}
+}
