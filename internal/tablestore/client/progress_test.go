@@ -72,3 +72,32 @@ func TestAnAnswerThatComesInSlowlyIsReadToItsEnd(t *testing.T) {
 		})
 	}
 }
+
+// whole takes the body of a request as an engine in the same process does.
+type whole struct{ pieces [][]byte }
+
+func (w *whole) Write(p []byte) (int, error) {
+	w.pieces = append(w.pieces, p)
+	return len(p), nil
+}
+
+func TestABodyIsHandedOverInOnePieceWithoutACopy(t *testing.T) {
+	sent := []byte("rows of a request")
+	told := 0
+	b := &requestBody{rest: sent, progress: func() { told++ }}
+	if n, err := io.ReadFull(b, make([]byte, 4)); n != 4 || err != nil {
+		t.Fatal(n, err)
+	}
+	var to whole
+	for range 2 {
+		if _, err := b.WriteTo(&to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(to.pieces) != 1 || &to.pieces[0][0] != &sent[4] || len(to.pieces[0]) != len(sent)-4 || told != 2 {
+		t.Errorf("%q, progress %d times", to.pieces, told)
+	}
+	if n, err := b.Read(make([]byte, 4)); n != 0 || err != io.EOF {
+		t.Errorf("%d bytes more, %v", n, err)
+	}
+}
