@@ -25,6 +25,7 @@ func (s *Store) Get(t *Table, key []wire.Cell, sel *wire.Selection, f *filter.Fi
 	if o.Err = s.upToDate(context.Background(), m); o.Err != nil {
 		return o
 	}
+	s.gather.noteRead()
 	value, closer, e := s.db.Get(k)
 	if e == pebble.ErrNotFound {
 		return o
@@ -147,6 +148,7 @@ func (s *Store) Range(ctx context.Context, t *Table, q *wire.GetRange, f *filter
 	if err := s.upToDate(ctx, m); err != nil {
 		return nil, err
 	}
+	s.gather.noteRead()
 	it, e := s.db.NewIterWithContext(ctx, bounds)
 	if e != nil {
 		return nil, readError(e)

@@ -66,6 +66,7 @@ type Store struct {
 	serial  uint64 // guarded by commits: of the last batch
 	synced  synced
 	health  health
+	gather  gather
 }
 
 // Open opens the store in dir, which it creates when it is missing or empty.
@@ -119,6 +120,7 @@ func (s *Store) open(fs vfs.FS, dir string, o Options) error {
 		return refuse(err)
 	}
 	s.dirLock = lock
+	s.gather.hold(s.gather.count > 0)
 	if s.serial, err = readSerial(s.db); err == nil && !s.memory && !s.read {
 		err = s.synced.open(fs, dir, max(acknowledged, s.serial), exists)
 	}
@@ -132,6 +134,7 @@ func (s *Store) open(fs vfs.FS, dir string, o Options) error {
 		err = s.openLate()
 	}
 	if err != nil {
+		s.gather.hold(false)
 		s.db.Close()
 		lock.Close()
 		return refuse(err)
@@ -149,7 +152,8 @@ func oneLine(err error) error {
 
 // pebbleOptions favours loading. To insert a row into a memtable that does not fit the processor's caches costs as much as the rest
 // of its way through the engine, and that under the lock of commits: memtables are small. Small ones must not make compactions
-// frequent, so their files gather in level 0 (Pebble counts each twice), where filters keep a read of one key from looking into every one.
+// frequent, so a flush writes several (see gather), and their files stay in level 0 (Pebble counts each twice), where filters keep a
+// read of one key from looking into every one.
 func (s *Store) pebbleOptions(fs vfs.FS, o Options) *pebble.Options {
 	po := &pebble.Options{
 		FS:                          fs,
@@ -168,7 +172,11 @@ func (s *Store) pebbleOptions(fs vfs.FS, o Options) *pebble.Options {
 		Logger:                      logger{&s.health},
 		EventListener:               s.health.listener(),
 	}
-	po.TargetFileSizes[0] = 8 << 20 // a file is created, synced and listed for each
+	if !o.InMemory { // which has no logs
+		s.gather.after, s.gather.count, s.gather.most = 16, 4, 10*time.Second
+		s.gather.listen(po.EventListener)
+	}
+	po.TargetFileSizes[0], po.TargetFileSizes[1] = 16<<20, 16<<20 // a file is created, synced and listed for each
 	for i := range po.Levels {
 		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
@@ -178,6 +186,7 @@ func (s *Store) pebbleOptions(fs vfs.FS, o Options) *pebble.Options {
 
 // Close flushes and closes the store. The caller has ended all other calls.
 func (s *Store) Close() (err error) {
+	s.gather.hold(false)
 	if cause := s.health.cause(); cause != nil {
 		// Pebble's own Close can wait forever on a log that failed; the log has all that was acknowledged.
 		if s.health.corrupt.Load() {

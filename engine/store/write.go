@@ -385,6 +385,7 @@ func (r *writeRow) met(cells []wire.Cell, exists bool) bool {
 // old is the row's visible cells before the change, as views into w.before, and whether the row exists.
 func (w *writer) old(r *writeRow) (cells []wire.Cell, exists bool, err error) {
 	cells = w.cells[:0]
+	w.store.gather.noteRead()
 	value, closer, err := w.batch.Get(r.key)
 	if err == pebble.ErrNotFound {
 		return cells, false, nil

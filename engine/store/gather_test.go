@@ -1,0 +1,108 @@
+package store
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+func TestAFlushWaitsUntilTheNextOneHasEnoughMemtables(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := gather{after: 1, count: 3, most: time.Minute}
+		var l pebble.EventListener
+		g.listen(&l)
+		flush := func() (done *atomic.Bool) {
+			done = new(atomic.Bool)
+			l.FlushBegin(pebble.FlushInfo{})
+			go func() {
+				l.TableCreated(pebble.TableCreateInfo{Reason: "flushing"})
+				done.Store(true)
+			}()
+			synctest.Wait()
+			return done
+		}
+		if !flush().Load() || !flush().Load() {
+			t.Fatal("a flush waits while the store is opened")
+		}
+		g.flushes = 0
+		if g.hold(true); !flush().Load() {
+			t.Fatal("the first flush waits")
+		}
+		first := flush()
+		for range 3 {
+			if first.Load() {
+				t.Fatal("the flush did not wait for three memtables")
+			}
+			l.TableCreated(pebble.TableCreateInfo{Reason: "compacting"})
+			l.WALCreated(pebble.WALCreateInfo{})
+			synctest.Wait()
+		}
+		if !first.Load() {
+			t.Fatal("the flush waits, although three memtables are full")
+		}
+		second, began := flush(), time.Now()
+		time.Sleep(g.most - 1)
+		if second.Load() {
+			t.Fatalf("the flush continued after %v", time.Since(began))
+		}
+		time.Sleep(1)
+		synctest.Wait()
+		if !second.Load() {
+			t.Fatal("the flush waits longer than it may")
+		}
+		l.TableCreated(pebble.TableCreateInfo{Reason: "flushing"}) // its next file
+		if waited := time.Since(began); waited != g.most {
+			t.Fatalf("the flush was held back for %v", waited)
+		}
+		third := flush()
+		g.noteRead()
+		synctest.Wait()
+		if !third.Load() {
+			t.Fatal("a flush waits, although rows are read")
+		}
+		if g.noteRead(); !flush().Load() {
+			t.Fatal("a flush waits, although rows were read since the one before began")
+		}
+		fourth := flush()
+		if fourth.Load() {
+			t.Fatal("a flush does not wait, although no rows were read")
+		}
+		g.hold(false)
+		synctest.Wait()
+		if !fourth.Load() || !flush().Load() {
+			t.Fatal("a flush waits, although the store is closed")
+		}
+	})
+}
+
+func TestClosingAStoreDoesNotWaitForAFlushThatIsHeldBack(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.gather.after, s.gather.most = 0, 24*time.Hour // else the test would fail by its time
+	tab := newTable(t, s, -1, 1)
+	apply(t, s, tab, change(1, 1, at("c", "first", 0)))
+	if _, err := s.db.AsyncFlush(); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, s, tab, change(1, 2, at("c", "second", 0)))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = Open(dir, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	tab = s.Table([]byte("t"))
+	for k, want := range []string{"first", "second"} {
+		if got, _, _ := strings.Cut(read(t, s, tab, int64(k+1)), "@"); got != "c="+want {
+			t.Errorf("row %d is %q", k+1, got)
+		}
+	}
+}
