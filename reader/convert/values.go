@@ -3,6 +3,7 @@ package convert
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"math"
@@ -174,6 +175,27 @@ func parseDigits(digits []byte, negative bool) (n uint64, fits, ok bool) {
 		limit++
 	}
 	const safe = 18 // so many always fit
+	if len(digits) <= safe {
+		for len(digits) >= 8 {
+			word := binary.LittleEndian.Uint64(digits)
+			// Each byte is 0x30 to 0x39: its upper half is 3, and is that still when 6 is added.
+			if (word&0xf0f0f0f0f0f0f0f0 | (word+0x0606060606060606)&0xf0f0f0f0f0f0f0f0>>4) != 0x3333333333333333 {
+				return 0, false, false
+			}
+			// Two digits in each 16 bits, four in each 32, all in 64.
+			word = word & 0x0f0f0f0f0f0f0f0f * 2561 >> 8
+			word = word & 0x00ff00ff00ff00ff * 6553601 >> 16
+			n = n*100_000_000 + word&0x0000ffff0000ffff*42949672960001>>32
+			digits = digits[8:]
+		}
+		for _, c := range digits {
+			if c < '0' || c > '9' {
+				return 0, false, false
+			}
+			n = n*10 + uint64(c-'0')
+		}
+		return n, true, true
+	}
 	fits = true
 	for i, c := range digits {
 		if c < '0' || c > '9' {
