@@ -51,7 +51,7 @@ func TestTheClientsCostIsMeasuredWithTheBaselines(t *testing.T) {
 // What a load allocates beside its requests, of which a busy machine makes more, of fewer rows: one allocation for each row is too many. Two
 // sizes take out what does not depend on the rows.
 const (
-	requestAllocs     = 105  // most of them the SDK's signer's and the answer's headers
+	requestAllocs     = 105  // most of them headers of request and answer
 	requestAllocBytes = 8000 // of a body, whose size depends on the rows, a part that does not
 	mostAllocs        = 0.5  // a row; usually 0 to 0.2
 	mostAllocBytes    = 1250 // a row of 12 columns; usually 900 to 1,000: what is read (150), its block (560), a part of that again for what grows

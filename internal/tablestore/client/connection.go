@@ -20,8 +20,8 @@ import (
 )
 
 // Connection sends requests whose bytes are made elsewhere: the SDK's client makes them of objects, several for each
-// cell, and copies them twice on the way. What it sends is what the SDK sends, header by header, signed by the SDK's own
-// signer; what it returns as an error is what the SDK returns.
+// cell, and copies them twice on the way. What it sends is what the SDK sends, header by header, signed as the SDK signs it;
+// what it returns as an error is what the SDK returns.
 type Connection struct {
 	run         context.Context
 	endpoint    *url.URL
