@@ -14,6 +14,7 @@ type rowWriter struct {
 	*exporter
 	to     scan.Formatter
 	packed packedFormatter // to, if it takes rows as they came, or nil
+	names  scan.Columns    // columns, which would be made for each row
 	before func() error    // each row; nil is not called
 	done   []byte          // ordering key of the last row that was written before
 	key    []byte
@@ -29,6 +30,7 @@ type packedFormatter interface {
 func newRowWriter(e *exporter, to scan.Formatter, before func() error) *rowWriter {
 	w := &rowWriter{exporter: e, to: to, before: before, done: slices.Clone(e.last)} // the range begins with that row
 	w.packed, _ = to.(packedFormatter)
+	w.names = w.columns
 	return w
 }
 
@@ -67,7 +69,7 @@ func (w *rowWriter) asItCame(key, row []byte) error {
 	if err := w.look(); err != nil {
 		return err
 	}
-	of, ok, err := w.packed.WritePacked(row, w.columns)
+	of, ok, err := w.packed.WritePacked(row, w.names)
 	if !ok {
 		r, err := w.memory.Unpack(row)
 		if err == nil {
