@@ -100,7 +100,7 @@ dist:
 dist-check:
 	GO=$(GO) bash packaging/reproducible.sh
 	GO=$(GO) PLATFORMS=linux/amd64 bash packaging/dist.sh
-	bash packaging/emptyroot.sh dist/tsimport-linux-amd64
+	bash packaging/emptyroot.sh "$${DIST:-dist}/tsimport-linux-amd64"
 
 # The site of docs/ in dist/site/html, in English and Chinese, with the flags and errors as the program prints them. Needs python3 with
 # venv and pip.
