@@ -128,8 +128,13 @@ func (p *Pacer) slowForRows(now time.Time, took, units float64) bool {
 		r.fast, r.fastOf, r.rows = took, units, r.slowed/p.perRow
 		return true
 	case r.fast > 0 && units > r.fastOf && slowerByRows*took > r.fast:
-		p.line.perUnit, p.line.guessed, p.line.doubted = (took-r.fast)/(units-r.fastOf), false, false
-		p.line.way, p.line.waySince = [2]float64{}, time.Time{}
+		slope := (took - r.fast) / (units - r.fastOf)
+		if slope*r.fastOf > r.fast {
+			break // then its rows would have taken longer than all of it did
+		}
+		p.line.perUnit, p.line.guessed, p.line.doubted = slope, false, false
+		p.line.quick = answer{r.fastOf, r.fast}
+		p.line.way, p.line.waySince = [2]float64{r.fast - slope*r.fastOf, math.Inf(1)}, now
 		p.evidence.queue, p.evidence.paced = true, true
 		p.setRate(1 / p.line.perUnit)
 		p.cruise(throttle{now: now, met: now, units: units, accepted: units})

@@ -65,7 +65,9 @@ func (l *lateness) queue() {
 // The lane is as patient as that says, 1 or less.
 func (l *lateness) queues(sent, now time.Time, units, occupied, patience float64) bool {
 	took := now.Sub(sent).Seconds()
-	l.perUnit = min(l.perUnit, took/units) // it cannot be more
+	if l.perUnit > 0 {
+		l.perUnit = min(l.perUnit, l.mostPerUnit(took, units))
+	}
 	d := took - max(l.perUnit*units, occupied)
 	if l.waySince.IsZero() || now.Sub(l.waySince) > wayFor {
 		l.way[1] = l.way[0]
@@ -88,6 +90,16 @@ func (l *lateness) queues(sent, now time.Time, units, occupied, patience float64
 		l.lateFrom = now
 	}
 	return l.late >= lateAnswers && now.Sub(l.lateFrom) >= lateFor
+}
+
+// mostPerUnit is what the service takes for a unit at most, if an answer to so many took so long. Where requests in flight one by one have told
+// both, the quickest of them tells the way: an answer to more units that is as quick must not make the way seem to take no time, and then every
+// answer to few units late.
+func (l *lateness) mostPerUnit(took, units float64) float64 {
+	if !l.guessed && units >= 2*l.quick.units {
+		took = max(0, took-l.shortest())
+	}
+	return took / units
 }
 
 // shortest is the way without a queue, in seconds.
