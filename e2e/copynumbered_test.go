@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
 	"tsimport/internal/objectstore/storetest"
 )
 
@@ -99,12 +101,23 @@ func TestACopyThatIsKilledBeforeItsArchiveIsRemoved(t *testing.T) {
 	must(t, os.CopyFS(rows, os.DirFS(saved)))
 	manifest, err := os.ReadFile(filepath.Join(rows, "manifest.json"))
 	must(t, err)
-	must(t, os.RemoveAll(filepath.Join(p.dir, "tsimport-runs")))
+	runs, away := filepath.Join(p.dir, "tsimport-runs"), filepath.Join(p.dir, "runs-away")
+	must(t, os.Rename(runs, away))
 	if said := p.run(2, args...); !strings.Contains(said, "keys.csv exists") {
 		t.Error(said)
 	}
 	if now, err := os.ReadFile(filepath.Join(rows, "manifest.json")); string(now) != string(manifest) {
 		t.Errorf("the archive was changed: %v", err)
+	}
+
+	// A target that is gone has none of the rows.
+	must(t, os.RemoveAll(runs))
+	must(t, os.Rename(away, runs))
+	target := newClient(p.b.URL, p.b.Instance, p.b.AccessKeyID, p.b.AccessKeySecret)
+	_, err = target.DeleteTable(&tablestore.DeleteTableRequest{TableName: "r"})
+	must(t, err)
+	if said := p.run(2, args...); !strings.Contains(said, "keys.csv exists") {
+		t.Error(said)
 	}
 }
 

@@ -121,6 +121,7 @@ type copying struct {
 	clock    *client.Clock // of the source
 	reads    string        // place of the source
 	through  *through      // nil unless the service makes keys of the target
+	exists   bool          // the target did when the copy began
 	lacking  func() []string
 }
 
@@ -286,6 +287,7 @@ func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target,
 	}
 	k.lacking = lackingIndexes(k.c, cfg, from.Table, to.Client, interrupts.drain)
 	if numbered {
+		k.exists = to.Table != nil
 		to := &client.Table{Name: k.to.name, Key: key, Definition: *define}
 		return k.beginThrough(interrupts, cfg, o, from.Table, to)
 	}

@@ -85,7 +85,7 @@ func (k *copying) beginThrough(interrupts *interrupts, cfg *pipeline.Config, o *
 	if info, err := os.Stat(keys); err == nil && info.Size() > 0 && (m == nil || k.c.Bool("fresh")) { // before anything is removed that resuming needs
 		return usagef("--returned-keys: %s exists, and may be the only place that has the keys of an earlier load; give another file, or delete it", keys)
 	}
-	if m != nil && !k.through.stays && !k.c.Bool("fresh") {
+	if m != nil && k.exists && !k.through.stays && !k.c.Bool("fresh") {
 		if code, run := loadedBy(m, keys, cfg.RunDir); run != "" {
 			say(k.c, k.show, "the run in %s has loaded the rows of %s; only the archive was left, and is removed", run, m.Dir())
 			if err := m.Remove(); err != nil {
