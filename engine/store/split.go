@@ -3,55 +3,247 @@ package store
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"math"
+	"math/big"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"tsimport/engine/wire"
 )
 
+// readForSplits is how many bytes of rows are read to find split points to the row. Larger tables are cut by what Pebble knows of its
+// files: each load asks, and rows take a microsecond each.
+const readForSplits = 64 << 20
+
 // SplitPoints cuts a table into parts of about the requested size, at partition keys: each point is a PlainBuffer row
-// of the first primary-key column alone. It reads the whole table.
+// of the first primary-key column alone. A part has at least that size in a table of up to 64 MiB, and about that in a larger one, where
+// rows that were deleted or overwritten count until they are compacted away.
 func (s *Store) SplitPoints(ctx context.Context, t *Table, r *wire.SplitPoints) ([][]byte, *wire.Error) {
 	m := t.meta.Load()
 	if err := s.upToDate(ctx, m); err != nil {
 		return nil, err
 	}
 	unit := r.UnitBytes.Or(wire.DefaultSplitUnitBytes)
-	it, err := s.db.NewIterWithContext(ctx, &pebble.IterOptions{
-		LowerBound: appendRowPrefix(nil, m.ID), UpperBound: appendRowPrefix(nil, m.ID+1)})
+	limit := math.MaxInt
+	if r.Limit.Set {
+		limit = int(r.Limit.Value)
+	}
+	sizes, err := s.sizesOf(appendRowPrefix(nil, m.ID), appendRowPrefix(nil, m.ID+1))
+	if err != nil {
+		return nil, readError(err)
+	}
+	// Divided, because the product of two hostile numbers could overflow.
+	if sizes.most/unit < r.Size.Value || limit == 0 {
+		return nil, nil
+	}
+	it, err := s.db.NewIterWithContext(ctx, &pebble.IterOptions{LowerBound: sizes.lower, UpperBound: sizes.upper})
 	if err != nil {
 		return nil, readError(err)
 	}
 	defer it.Close()
-	var points [][]byte
-	keys := newKeyReader(m.Key)
-	var part []byte // the partition key of the row before
-	size, ok := int64(0), it.First()
-	for n := 0; ok; n++ {
-		if n%256 == 0 && ctx.Err() != nil {
-			return nil, readError(ctx.Err())
-		}
-		if r.Limit.Set && len(points) >= int(r.Limit.Value) {
-			break
-		}
-		key, whole := keys.read(it.Key())
-		if !whole {
-			return nil, wire.Failf(wire.CodeInternalServerError, "Read: key is damaged.")
-		}
-		// Divided, because the product of two hostile numbers could overflow.
-		if size/unit >= r.Size.Value && !bytes.Equal(part, key[0].Value) {
-			points = append(points, wire.AppendRow(wire.AppendHeader(nil), key[:1], nil))
-			size = 0
-		}
-		part = append(part[:0], key[0].Value...)
-		size += int64(len(it.Key()) + len(it.Value()))
-		ok = it.Next()
+	c := cutter{ctx: ctx, it: it, keys: newKeyReader(m.Key), limit: limit, full: func(size int64) bool { return size/unit >= r.Size.Value }}
+	if about := sizes.rows + sizes.memtables; about <= s.readForSplits || sizes.memtables > sizes.rows {
+		err = c.byRows()
+	} else if err = c.bySizes(s, sizes); err == nil {
+		err = it.Error()
 	}
-	if err := it.Error(); err != nil {
+	if err != nil {
 		return nil, readError(err)
 	}
-	return points, nil
+	return c.points, nil
+}
+
+// sizes is what Pebble knows of how large a range of keys is, in bytes of keys and values.
+type sizes struct {
+	lower, upper []byte // upper does not belong to it
+	most         int64  // what is in all files and memtables that may have a part of it
+	rows         int64  // of the range, in files, about
+	memtables    int64  // at most, of all ranges
+	ratio        float64
+}
+
+func (s *Store) sizesOf(lower, upper []byte) (sizes, error) {
+	// First, so that what is flushed meanwhile counts twice and not never.
+	z := sizes{lower: lower, upper: upper, memtables: int64(s.db.Metrics().MemTable.Size)}
+	levels, err := s.db.SSTables(pebble.WithKeyRangeFilter(lower, upper), pebble.WithProperties())
+	if err != nil {
+		return z, err
+	}
+	var raw, files uint64
+	for _, level := range levels {
+		for _, f := range level {
+			raw += f.Properties.RawKeySize + f.Properties.RawValueSize
+			files += f.Size
+		}
+	}
+	z.most = int64(raw) + z.memtables
+	if files > 0 {
+		z.ratio = float64(raw) / float64(files)
+	}
+	z.rows, err = s.inFiles(z, lower, upper)
+	return z, err
+}
+
+// inFiles returns the bytes of keys and values between two keys of the range, by whole blocks.
+func (s *Store) inFiles(z sizes, from, to []byte) (int64, error) {
+	n, err := s.db.EstimateDiskUsage(from, to)
+	return int64(float64(n) * z.ratio), err
+}
+
+// cutter collects the split points of a table, in the order of its keys.
+type cutter struct {
+	ctx    context.Context
+	it     *pebble.Iterator
+	keys   keyReader
+	limit  int
+	full   func(size int64) bool // whether a part of that size ends at the next partition key
+	size   int64                 // since the last point
+	points [][]byte
+}
+
+var errDamagedKey = errors.New("key is damaged")
+
+func (c *cutter) add(key []wire.Cell) {
+	c.points = append(c.points, wire.AppendRow(wire.AppendHeader(nil), key[:1], nil))
+	c.size = 0
+}
+
+func (c *cutter) byRows() error {
+	var part []byte // the partition key of the row before
+	ok := c.it.First()
+	for n := 0; ok && len(c.points) < c.limit; n++ {
+		if n%256 == 0 && c.ctx.Err() != nil {
+			return c.ctx.Err()
+		}
+		key, whole := c.keys.read(c.it.Key())
+		if !whole {
+			return errDamagedKey
+		}
+		if c.full(c.size) && !bytes.Equal(part, key[0].Value) {
+			c.add(key)
+		}
+		part = append(part[:0], key[0].Value...)
+		c.size += int64(len(c.it.Key()) + len(c.it.Value()))
+		ok = c.it.Next()
+	}
+	return c.it.Error()
+}
+
+// bySizes reads a few rows only: those from which a part is cut off, and those at which a range is halved to find them. Rows in memtables
+// are not counted; there is less in them than in files.
+func (c *cutter) bySizes(s *Store, z sizes) error {
+	if !c.it.First() {
+		return nil
+	}
+	from, _, err := c.partition()
+	if err != nil {
+		return err
+	}
+	return c.halve(func(from, to []byte) (int64, error) { return s.inFiles(z, from, to) }, from, z.upper, z.rows)
+}
+
+// halve goes through the range of that size, in parts small enough that a point is not late by more than a quarter of what was asked. From
+// is where a partition key begins that the table has.
+func (c *cutter) halve(size func(from, to []byte) (int64, error), from, to []byte, n int64) error {
+	for fresh := true; ; {
+		if err := c.ctx.Err(); err != nil {
+			return err
+		}
+		if len(c.points) >= c.limit {
+			return nil
+		}
+		if !c.full(4 * n) {
+			break
+		}
+		if fresh && !c.seek(following(from), to) {
+			break // one partition key, however large
+		}
+		fresh = false
+		mid := between(from, to)
+		if mid == nil {
+			break
+		}
+		if !c.seek(mid, to) {
+			to = mid
+			continue
+		}
+		at, key, err := c.partition()
+		if err != nil {
+			return err
+		}
+		if bytes.Equal(at, from) { // the next partition key is the first place to cut at
+			if !c.seek(following(from), to) {
+				break
+			}
+			if at, key, err = c.partition(); err != nil {
+				return err
+			}
+		}
+		left, err := size(from, at)
+		if err != nil {
+			return err
+		}
+		cell := key[0]
+		cell.Value = bytes.Clone(cell.Value)
+		if err := c.halve(size, from, at, left); err != nil {
+			return err
+		}
+		if c.full(c.size) && len(c.points) < c.limit {
+			c.add([]wire.Cell{cell})
+		}
+		// Not the difference: each size is that of whole blocks.
+		if n, err = size(at, to); err != nil {
+			return err
+		}
+		from, fresh = at, true
+	}
+	c.size += n
+	return c.it.Error()
+}
+
+// seek goes to the first row from a key on, and says whether there is one before to.
+func (c *cutter) seek(key, to []byte) bool {
+	return c.it.SeekGE(key) && bytes.Compare(c.it.Key(), to) < 0
+}
+
+// partition returns where the partition key of the current row begins, and the row's key.
+func (c *cutter) partition() (from []byte, key []wire.Cell, err error) {
+	key, whole := c.keys.read(c.it.Key())
+	if !whole {
+		return nil, nil, errDamagedKey
+	}
+	return appendColumn(bytes.Clone(c.it.Key()[:rowPrefixBytes]), &key[0]), key, nil
+}
+
+// following returns the least key that is greater than all that begin with a partition key.
+func following(partition []byte) []byte {
+	return append(bytes.Clone(partition), tagInfMax+1)
+}
+
+// between returns a key in the middle of two, or nil where there is hardly room for one.
+func between(from, to []byte) []byte {
+	same := 0
+	for same < len(from) && same < len(to) && from[same] == to[same] {
+		same++
+	}
+	digits := func(key []byte, n int) *big.Int {
+		padded := make([]byte, n)
+		copy(padded, key[same:])
+		return new(big.Int).SetBytes(padded)
+	}
+	for n := 8; ; n += 8 {
+		a, b := digits(from, n), digits(to, n)
+		if d := new(big.Int).Sub(b, a); d.BitLen() > 1 {
+			mid := make([]byte, n)
+			a.Add(a, d.Rsh(d, 1)).FillBytes(mid)
+			return append(bytes.Clone(from[:same]), mid...)
+		}
+		if same+n >= max(len(from), len(to)) {
+			return nil
+		}
+	}
 }
 
 // EvenKeys counts a table's rows and gives the partition keys of n of them (of all when they are fewer), evenly spaced

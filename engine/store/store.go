@@ -51,6 +51,8 @@ type Store struct {
 	maxTables int           // 0 means no quota
 	numbers   numbers
 
+	readForSplits int64
+
 	ddl    sync.RWMutex
 	tables map[string]*Table // guarded by names
 	names  sync.RWMutex
@@ -73,7 +75,7 @@ type Store struct {
 func Open(dir string, o Options) (*Store, error) {
 	s := &Store{
 		now: o.Now, noSync: o.NoSync, read: o.ReadOnly, memory: o.InMemory,
-		interval: o.ThroughputInterval, maxTables: o.MaxTables,
+		interval: o.ThroughputInterval, maxTables: o.MaxTables, readForSplits: readForSplits,
 		tables: map[string]*Table{}, seed: maphash.MakeSeed(), commits: make(chan struct{}, 1),
 	}
 	s.health.failed = make(chan struct{})

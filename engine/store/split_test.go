@@ -1,0 +1,155 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"tsimport/engine/wire"
+)
+
+// fillForSplits writes rows of some 280 bytes, the n-th with the partition key that keyOf gives, in random order.
+func fillForSplits(t *testing.T, s *Store, column wire.KeyType, rows int, keyOf func(n int) []byte) *Table {
+	t.Helper()
+	r := tableRequest("t", -1, 1)
+	r.Key = []wire.KeyColumn{{Name: "p", Type: column}, {Name: "n", Type: wire.KeyInteger}}
+	if err := s.CreateTable(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	tab := s.Table(r.Name)
+	rng := rand.New(rand.NewPCG(1, uint64(rows)))
+	var changes []wire.Change
+	for i, n := range rng.Perm(rows) {
+		value := make([]byte, 240)
+		for j := range value {
+			value[j] = byte(rng.Uint32())
+		}
+		if n%3 == 0 {
+			value = bytes.Repeat([]byte{'x'}, 240) // compresses well
+		}
+		changes = append(changes, wire.Change{Op: wire.PutRow, Row: wire.Row{
+			Key: []wire.Cell{
+				{Name: []byte("p"), Type: column.ValueType(), Value: keyOf(n)},
+				{Name: []byte("n"), Type: wire.Integer, Value: integer(int64(n))},
+			},
+			Cells: []wire.Cell{{Name: []byte("v"), Type: wire.Binary, Value: value}},
+		}})
+		if len(changes) == 200 || i == rows-1 {
+			if _, err := write(s, tab, changes...); err != nil {
+				t.Fatal(err)
+			}
+			changes = changes[:0]
+		}
+	}
+	return tab
+}
+
+func TestSplitPointsOfALargeTableFollowTheSizesOfItsFiles(t *testing.T) {
+	const rows = 30_000 // some 8 MB
+	number := func(n int) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(n-rows/2)) }
+	for name, c := range map[string]struct {
+		column  wire.KeyType
+		keyOf   func(n int) []byte
+		largest int64 // of a partition key, bytes
+		least   int64 // of a part
+	}{
+		"texts that begin alike":    {wire.KeyString, func(n int) []byte { return fmt.Appendf(nil, "customers-of-the-north-%08d", n) }, 300, 1 << 19},
+		"integers of both signs":    {wire.KeyInteger, number, 300, 1 << 19},
+		"integers, most in a few":   {wire.KeyInteger, func(n int) []byte { return number(n * n / rows) }, 120_000, 1 << 19},
+		"binaries with zero bytes":  {wire.KeyBinary, func(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)<<24) }, 300, 1 << 19},
+		"keys that hold each other": {wire.KeyString, func(n int) []byte { return bytes.Repeat([]byte{'a'}, 1+n%900) }, 30_000, 1 << 17}, // which take little in a file where they are long
+		"one key has half":          {wire.KeyString, func(n int) []byte { return fmt.Appendf(nil, "%05d", max(n, rows/2)) }, 9 << 20, 1 << 19},
+		"one key":                   {wire.KeyString, func(n int) []byte { return []byte("one") }, 18 << 20, 1 << 19},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, Options{})
+			tab := fillForSplits(t, s, c.column, rows, c.keyOf)
+			if err := s.db.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			byRows := splitsOf(t, s, tab, 0)
+			s.readForSplits = 0
+			bySizes := splitsOf(t, s, tab, 0)
+			if c.least == 1<<19 && (len(byRows) > 3*len(bySizes)/2+1 || len(bySizes) > 3*len(byRows)/2+1) {
+				t.Errorf("%d points by the sizes of files, %d by those of rows", len(bySizes), len(byRows))
+			}
+			checkParts(t, s, tab, bySizes, c.least, c.largest)
+			if len(bySizes) > 2 {
+				if first := splitsOf(t, s, tab, 2); !slices.EqualFunc(first, bySizes[:2], bytes.Equal) {
+					t.Error("with a limit of 2, other points than the first 2")
+				}
+			}
+		})
+	}
+}
+
+// splitsOf returns where the parts of 1 MiB begin but the first, as keys of the store; a limit of 0 is none.
+func splitsOf(t *testing.T, s *Store, tab *Table, limit int32) (points [][]byte) {
+	t.Helper()
+	rows, e := s.SplitPoints(ctx, tab, &wire.SplitPoints{
+		Size: wire.Optional[int64]{Value: 1, Set: true}, UnitBytes: wire.Optional[int64]{Value: 1 << 20, Set: true},
+		Limit: wire.Optional[int32]{Value: limit, Set: limit > 0},
+	})
+	if e != nil {
+		t.Fatal(e)
+	}
+	for _, b := range rows {
+		var d wire.Decoder
+		row, err := d.Row(b)
+		if err != nil || len(row.Key) != 1 {
+			t.Fatalf("point %q: %v", b, err)
+		}
+		points = append(points, appendColumn(appendRowPrefix(nil, tab.id), &row.Key[0]))
+	}
+	return points
+}
+
+// checkParts fails unless points are partition keys of the table, increase, and cut off parts of about 1 MiB; of one that
+// has a larger partition key, that it ends soon after it.
+func checkParts(t *testing.T, s *Store, tab *Table, points [][]byte, least, largest int64) {
+	t.Helper()
+	it, err := s.db.NewIter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer it.Close()
+	size, part := int64(0), 0
+	for ok := it.SeekGE(appendRowPrefix(nil, tab.id)); ok && bytes.Compare(it.Key(), appendRowPrefix(nil, tab.id+1)) < 0; ok = it.Next() {
+		if part < len(points) && bytes.Compare(it.Key(), points[part]) >= 0 {
+			if !bytes.HasPrefix(it.Key(), points[part]) {
+				t.Fatalf("point %d, %q, is no partition key of the table", part, points[part])
+			}
+			if size < least || size > 2<<20+largest {
+				t.Errorf("part %d has %d bytes", part, size)
+			}
+			size, part = 0, part+1
+		}
+		size += int64(len(it.Key()) + len(it.Value()))
+	}
+	if part != len(points) || !slices.IsSortedFunc(points, bytes.Compare) {
+		t.Errorf("%d of %d points begin a part", part, len(points))
+	}
+	if size > 2<<20+largest {
+		t.Errorf("the last part has %d bytes", size)
+	}
+}
+
+func TestATableThatIsTooSmallForASplitIsNotRead(t *testing.T) {
+	s := open(t, Options{})
+	tab := fillForSplits(t, s, wire.KeyInteger, 2000, func(n int) []byte { return integer(int64(n)) })
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	r := &wire.SplitPoints{Size: wire.Optional[int64]{Value: 1, Set: true}}
+	if points, err := s.SplitPoints(ended, tab, r); err != nil || len(points) > 0 {
+		t.Errorf("%d points, %v", len(points), err)
+	}
+	r.UnitBytes = wire.Optional[int64]{Value: 100 << 10, Set: true}
+	if _, err := s.SplitPoints(ended, tab, r); err == nil {
+		t.Error("points of a table that is large enough, with a context that has ended: no error")
+	}
+}
