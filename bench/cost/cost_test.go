@@ -31,6 +31,9 @@ func TestTheFloorIsMeasuredWithTheRowsOfTheShape(t *testing.T) {
 		if f.CSV <= 0 || f.Encode <= 0 || f.MD5 <= 0 || math.Abs(f.Sum-f.CSV-f.Encode-f.MD5) > 1e-9 {
 			t.Errorf("shape %s: %+v", shape.Name, f)
 		}
+		if err := fileStage(file, &f); err != nil || f.File <= 0 {
+			t.Errorf("shape %s: %v of reading the file, %v", shape.Name, f.File, err)
+		}
 		if shape.Name == "12" && math.Abs(f.WireBytes-414) > 0.5 {
 			t.Errorf("a row of 12 columns has %v bytes on the wire, want 414", f.WireBytes)
 		}

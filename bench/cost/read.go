@@ -44,7 +44,7 @@ func (f *Floor) sum(what string) float64 {
 	case Copying:
 		return reading + writing
 	case Counting, Checking:
-		return f.CSV
+		return f.File
 	}
 	return f.CSV + writing
 }

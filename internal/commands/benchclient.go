@@ -37,7 +37,8 @@ func benchClientCommand() *cli.Command {
 			"  external    --baseline-cmd\n" +
 			"The floor is the least that any client needs, measured in the same run: encoding/csv, PlainBuffer encoding and the MD5\n" +
 			"of the requests. With --what export, scan, verify or copy the server gives the same rows to read, and the floor is the MD5 of the answers\n" +
-			"and PlainBuffer decoding with its checksums, beside that of the other side; with inspect (--count) and check (--unique) it is encoding/csv.\n" +
+			"and PlainBuffer decoding with its checksums, beside that of the other side; with inspect (--count) and check (--unique) it is reading the file\n" +
+			"and encoding/csv.\n" +
 			"The command of --baseline-cmd finds TABLESTORE_ENDPOINT, TABLESTORE_INSTANCE,\n" +
 			"TABLESTORE_ACCESS_KEY_ID, TABLESTORE_ACCESS_KEY_SECRET, BENCH_FILE (CSV with a header), BENCH_TABLE (which exists),\n" +
 			"BENCH_COLUMNS (NAME:TYPE, comma-separated, the primary key first) and BENCH_ROWS in its environment; it must write\n" +
