@@ -17,9 +17,9 @@ import (
 const maxSkew = 15 * time.Minute
 
 // authenticate checks the headers of a request against its body as transmitted.
-func (s *Server) authenticate(path string, h http.Header, body []byte) (identity, *wire.Error) {
-	id, err := s.authenticateHeaders(path, h)
-	if err == nil && md5Text(body) != h.Get(wire.HeaderMD5) {
+func (s *Server) authenticate(r *request) (identity, *wire.Error) {
+	id, err := s.authenticateHeaders(r.path, r.header)
+	if err == nil && !r.sameMemory && md5Text(r.body) != r.header.Get(wire.HeaderMD5) {
 		err = wire.Failf(wire.CodeAuthFailed, "Mismatch between MD5 value of request body and x-ots-contentmd5 in header.")
 	}
 	return id, err

@@ -118,7 +118,7 @@ func (t *target) openStore(a access, timeout time.Duration) (*target, error) {
 // reach makes the target that of a store in this process.
 func (t *target) reach(s *server.Server, timeout time.Duration) {
 	t.Target = client.Target{
-		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
+		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.SameMemory(),
 		Credentials:    &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
 		RequestTimeout: timeout,
 	}

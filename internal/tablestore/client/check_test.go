@@ -313,7 +313,7 @@ func BenchmarkAnAnswerIsChecked(b *testing.B) {
 	traffic, res := new(Traffic), &http.Response{StatusCode: 200, Header: header}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := traffic.check("/BatchWriteRow", keys, res, body); err != nil {
+		if err := traffic.check("/BatchWriteRow", keys, res, body, false); err != nil {
 			b.Fatal(err)
 		}
 	}

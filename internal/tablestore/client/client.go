@@ -80,11 +80,18 @@ func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStor
 	config := tablestore.NewDefaultTableStoreConfig()
 	config.RetryTimes = 0
 	config.HTTPTimeout.RequestTimeout = LongestRequest(t.RequestTimeout) // and less where nothing comes in: transport
-	config.Transport = &transport{base: t.Transport, run: ctx, timeout: t.RequestTimeout, credentials: t.Credentials, traffic: traffic, access: access{credentials: t.Credentials, patience: t.KeyPatience}}
+	config.Transport = &transport{base: t.Transport, run: ctx, timeout: t.RequestTimeout, credentials: t.Credentials, traffic: traffic, access: access{credentials: t.Credentials, patience: t.KeyPatience}, sameMemory: sameMemory(t.Transport)}
 	if t.Transport == nil {
 		config.Transport.(*transport).base = &renewed{make: func() *http.Transport { return network(t) }}
 	}
 	return tablestore.NewClientWithCredentialsProvider(t.Endpoint, t.Instance, t.Credentials, config), nil
+}
+
+// sameMemory reports whether a transport hands the bodies of requests and answers over where they are in this process's memory. Nothing
+// can happen to them on the way, so neither side makes an MD5 of them.
+func sameMemory(t http.RoundTripper) bool {
+	s, ok := t.(interface{ SameMemory() bool })
+	return ok && s.SameMemory()
 }
 
 // priorities are what x-ots-request-priority says.
@@ -181,6 +188,7 @@ type transport struct {
 	credentials common.CredentialsProvider
 	traffic     *Traffic
 	access      access
+	sameMemory  bool
 }
 
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -237,7 +245,7 @@ func (t *transport) read(r *http.Request, res *http.Response) (*http.Response, e
 	if p != nil {
 		memory = p.body[:0]
 	}
-	body, err := t.traffic.receive(memory, r.URL.Path, keysOf(t.credentials, r.Header), res)
+	body, err := t.traffic.receive(memory, r.URL.Path, keysOf(t.credentials, r.Header), res, t.sameMemory)
 	switch success := res.StatusCode >= 200 && res.StatusCode < 300; {
 	case err == nil && success:
 		if p != nil {

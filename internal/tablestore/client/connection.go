@@ -35,6 +35,7 @@ type Connection struct {
 	compression *compression
 	traffic     *Traffic
 	access      access
+	sameMemory  bool
 	senders     atomic.Int64 // that are not closed
 	hashers     md5lanes.Group
 }
@@ -57,7 +58,7 @@ func Connect(ctx context.Context, t Target, traffic *Traffic) (*Connection, erro
 		traffic = new(Traffic)
 	}
 	c := &Connection{run: ctx, endpoint: endpoint, instance: t.Instance, credentials: t.Credentials, base: t.Transport,
-		timeout: t.RequestTimeout, priority: priorities[t.Priority], compression: newCompression(t.Compress), traffic: traffic, access: access{credentials: t.Credentials, patience: t.KeyPatience}}
+		timeout: t.RequestTimeout, priority: priorities[t.Priority], compression: newCompression(t.Compress), traffic: traffic, access: access{credentials: t.Credentials, patience: t.KeyPatience}, sameMemory: sameMemory(t.Transport)}
 	if c.base == nil {
 		if c.route = newRoute(endpoint); c.route == nil {
 			c.base = &renewed{make: func() *http.Transport {
@@ -181,7 +182,10 @@ func (s *Sender) Post(operation string, appendBody func(dst []byte) []byte) ([]b
 // post sends the body in buf, which was so many bytes long before it was compressed; 0 if it is not.
 func (s *Sender) post(operation string, was int) error {
 	body := s.buf[headRoom:]
-	sum := s.hasher.Sum(body)
+	var sum [md5lanes.Size]byte
+	if !s.c.sameMemory {
+		sum = s.hasher.Sum(body)
+	}
 	s.sent = time.Now()
 	s.keys = s.c.credentials.GetCredentials()
 	header, err := s.c.signWith(s.keys, "/"+operation, s.sent.UTC().Format(dateLayout), sum, was)
@@ -272,7 +276,7 @@ func (s *Sender) request(operation string, header http.Header, body *requestBody
 // read reads an answer to its end.
 func (s *Sender) read(operation string, res *http.Response) (err error) {
 	received := time.Now()
-	if s.answer, err = s.c.traffic.receive(s.answer[:0], "/"+operation, s.keys, res); err != nil {
+	if s.answer, err = s.c.traffic.receive(s.answer[:0], "/"+operation, s.keys, res, s.c.sameMemory); err != nil {
 		if res.StatusCode == http.StatusRequestEntityTooLarge && s.answer != nil {
 			// A proxy that refuses a body without reading it closes the connection, and its page may be cut off.
 			return refusal(res.StatusCode, nil, "")

@@ -1,0 +1,76 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+
+	"tsimport/engine/faults"
+	"tsimport/engine/server"
+	"tsimport/internal/table"
+)
+
+// shared says that it hands bodies over in the same memory.
+type shared struct{ http.RoundTripper }
+
+func (shared) SameMemory() bool { return true }
+
+func TestInTheSameMemoryNoMD5IsMadeOfABody(t *testing.T) {
+	s, err := server.Open("", server.Options{InMemory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	target := Target{
+		Endpoint: "http://embedded", Instance: server.DefaultInstance, Credentials: keys(server.DefaultAccessKeySecret),
+		Transport: shared{roundTrip(func(r *http.Request) (*http.Response, error) {
+			res, err := s.SameMemory().RoundTrip(r)
+			if err == nil && res.Header.Get(headerMD5) != "" {
+				t.Errorf("an answer to %s has an MD5", r.URL.Path)
+			}
+			return res, err
+		})},
+	}
+	traffic := new(Traffic)
+	connection, err := Connect(context.Background(), target, traffic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := admin(t, target).Create("t", []table.KeyColumn{{Name: "k", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := connection.Sender().Post("DescribeTable", text("\n\x01t")); err != nil {
+		t.Error(err)
+	}
+	if checked, unchecked := traffic.Checked.Load(), traffic.Unchecked.Load(); checked != 0 || unchecked != 0 {
+		t.Errorf("%d answers checked, %d not", checked, unchecked)
+	}
+	target.Transport = shared{s.Transport()}
+	for transport, err := range describe(t, target) {
+		if refused := transport == "our connection"; (err != nil) != refused { // the SDK makes an MD5 in any case
+			t.Errorf("%s, to a server that compares: %v", transport, err)
+		}
+	}
+}
+
+func TestABitThatIsFlippedInTheSameMemoryIsNoticed(t *testing.T) {
+	plan := &faults.Plan{
+		Only:   func(operation string) bool { return operation == "DescribeTable" },
+		Decide: func(faults.Request) faults.Fault { return faults.Fault{Action: faults.FlipBit, Bit: 9} },
+	}
+	s, err := server.Open("", server.Options{InMemory: true, Faults: plan})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	target := Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Credentials: keys(server.DefaultAccessKeySecret), Transport: s.SameMemory()}
+	if err := admin(t, target).Create("t", []table.KeyColumn{{Name: "k", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for transport, err := range describe(t, target) {
+		if !errors.Is(err, errChecksum) {
+			t.Errorf("%s: %v", transport, err)
+		}
+	}
+}
