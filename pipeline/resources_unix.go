@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -48,9 +47,9 @@ func highWater(status []byte) (bytesPeak int64, ok bool) {
 // processorWait returns for how many seconds the threads of this process were ready to run and had no processor, 0 where
 // the system does not say. Threads that have ended are not in it; Go keeps its own.
 func processorWait() (seconds float64) {
-	files, _ := filepath.Glob("/proc/self/task/*/schedstat") // Linux
-	for _, f := range files {
-		text, err := os.ReadFile(f)
+	threads, _ := os.ReadDir("/proc/self/task") // Linux
+	for _, t := range threads {
+		text, err := os.ReadFile("/proc/self/task/" + t.Name() + "/schedstat")
 		fields := strings.Fields(string(text)) // nanoseconds of CPU and of waiting, turns
 		if err != nil || len(fields) < 2 {
 			continue

@@ -133,7 +133,7 @@ func runsOf(identity string) (runs []foundRun, err error) {
 		if rundir.CheckOwner(at) != nil {
 			continue // of another user, who may have put it there to be found
 		}
-		if j, err := checkpoint.ReadJob(at); err == nil && j.Identity == identity {
+		if j, err := checkpoint.ReadJobOf(at, identity); err == nil && j != nil {
 			runs = append(runs, foundRun{at, j})
 		}
 	}

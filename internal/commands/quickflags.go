@@ -20,10 +20,15 @@ type flagOfLibrary interface {
 // a quarter of the time that a load of one row takes. It has no group, since the library makes the help of each flag to sort those of a group.
 type quickFlag struct {
 	flagOfLibrary
-	names []string
+	names []string // nil until it is asked for them: those of most commands nobody asks for
 }
 
-func (f *quickFlag) Names() []string { return f.names }
+func (f *quickFlag) Names() []string {
+	if f.names == nil {
+		f.names = f.flagOfLibrary.Names()
+	}
+	return f.names
+}
 
 // bare is the library's flag, whose type says what its value is.
 func bare(f cli.Flag) cli.Flag {
@@ -37,7 +42,7 @@ func quicken(commands []*cli.Command) {
 	for _, c := range commands {
 		for i, f := range c.Flags {
 			if of, ok := bare(f).(flagOfLibrary); ok { // some commands have their flags in common
-				c.Flags[i] = &quickFlag{of, f.Names()}
+				c.Flags[i] = &quickFlag{flagOfLibrary: of}
 			}
 		}
 		quicken(c.Subcommands)

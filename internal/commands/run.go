@@ -61,10 +61,16 @@ func runFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show what each load shows"},
 	}, targetFlags()...)
+	wanted := map[string]bool{}
+	for _, name := range append(slices.Concat(givenToAll, ofJob, sharedByLoads), "batch-rows", "batch-bytes", "temp-dir", "priority", "compress", "order") {
+		wanted[name] = true
+	}
+	for _, f := range flags {
+		delete(wanted, f.Names()[0])
+	}
 	for _, f := range append(loadFlags(), copyFlags()...) {
-		name := f.Names()[0]
-		if slices.Contains(append(slices.Concat(givenToAll, ofJob, sharedByLoads), "batch-rows", "batch-bytes", "temp-dir", "priority", "compress", "order"), name) &&
-			!slices.ContainsFunc(flags, func(g cli.Flag) bool { return g.Names()[0] == name }) {
+		if name := f.Names()[0]; wanted[name] {
+			delete(wanted, name)
 			flags = append(flags, f)
 		}
 	}

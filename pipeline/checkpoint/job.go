@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -149,10 +150,25 @@ func showBoth(a, b string) (string, string) {
 }
 
 // ReadJob reads the job of a run folder.
-func ReadJob(dir string) (*Job, error) {
+func ReadJob(dir string) (*Job, error) { return readJob(dir, "") }
+
+// ReadJobOf is ReadJob where the job's identity is the one, of a run folder among many; nil without an error where it is another.
+func ReadJobOf(dir, identity string) (*Job, error) {
+	j, err := readJob(dir, identity)
+	if err != nil || j == nil || j.Identity != identity {
+		return nil, err
+	}
+	return j, nil
+}
+
+// readJob does not look further into a file that does not hold the text.
+func readJob(dir, holds string) (*Job, error) {
 	text, err := os.ReadFile(filepath.Join(dir, JobFile))
 	if err != nil {
 		return nil, fmt.Errorf("read job: %w", err)
+	}
+	if !bytes.Contains(text, []byte(holds)) {
+		return nil, nil
 	}
 	j := new(Job)
 	if err := json.Unmarshal(text, j); err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -29,6 +30,9 @@ const (
 	pagedShare = 32
 	// tellingSections is after how many sections it is looked whether a schedule is worth a first pass.
 	tellingSections = 32
+	// probeBytes of the first split's text, read before the rest, show most inputs that are shuffled. Splits are of about 1 MB, and one for each
+	// worker would be read otherwise.
+	probeBytes = 256 << 10
 )
 
 // errFileOrder ends a first pass over sources that are to be read in their own order.
@@ -54,9 +58,17 @@ func (f *Flow) firstPass(ctx context.Context, sources []*plan.Source, l pass) (h
 		c.rest = readorder.NewBuilder(f.scheduling.rows(), bytes*3/4)
 	}
 	order := f.stages(ctx, group, slices.Values(sources))
+	first := &probe{done: make(chan struct{})}
+	if first.decided = l.decided || f.scheduling.When != WhenItPays; first.decided {
+		close(first.done)
+	}
 	f.parsers(group, func(p *parser) error {
 		p.anyOrder = true
 		return p.run(ctx, order.work, func(ctx context.Context, j *job) {
+			if p.shuffled(ctx, j, rowsOf{f.scheduling.rows(), c.rest.Rows(), c.rest.Even()}, first) {
+				j.parsed <- part{Handed: Handed{Err: errFileOrder}, last: true} // buffered: never blocks
+				return
+			}
 			p.findSections(ctx, j, rowsOf{f.scheduling.rows(), c.rest.Rows(), c.rest.Even()}, l.textOnly)
 		})
 	})
@@ -180,7 +192,10 @@ func (c *collector) add(s readorder.Section) bool {
 
 // worthwhile reports whether a schedule of the sections differs enough from their own order: where most of them share keys, the
 // input is shuffled already, or nothing can be moved. Short sections say nothing: a few keys seldom meet others.
-func worthwhile(sections []readorder.Section) bool {
+func worthwhile(sections []readorder.Section) bool { return moved(sections) > 0.5 }
+
+// moved returns the share of telling sections that a schedule gives another place.
+func moved(sections []readorder.Section) float64 {
 	records := int64(0)
 	for i := range sections {
 		records += sections[i].Records
@@ -201,7 +216,7 @@ func worthwhile(sections []readorder.Section) bool {
 			moved++
 		}
 	}
-	return moved > len(own)/2
+	return float64(moved) / float64(max(len(own), 1))
 }
 
 // rowsOf is how many rows sections have on average: those of a small input, and those of this one; and whether all are alike.
@@ -217,6 +232,48 @@ func (r rowsOf) of() (short, long int) {
 	}
 	short = readorder.Short(r.small)
 	return short, 2*r.these - short
+}
+
+// probe is the first look at a first pass's sources, which whoever gets the first split takes for all.
+type probe struct {
+	decided  bool // nobody looks
+	begun    atomic.Bool
+	done     chan struct{}
+	shuffled bool
+}
+
+// shuffled reports whether the beginning of the first split shows plainly that a schedule does not pay. Others wait for that.
+func (p *parser) shuffled(ctx context.Context, j *job, rows rowsOf, first *probe) bool {
+	if first.decided || first.begun.Swap(true) {
+		select {
+		case <-first.done:
+		case <-ctx.Done():
+		}
+		return first.isShuffled()
+	}
+	defer close(first.done)
+	end := bytes.LastIndexByte(j.split.Data[:min(len(j.split.Data), probeBytes)], '\n') + 1
+	if end == 0 || 2*end > len(j.split.Data) {
+		return false
+	}
+	sp, err := p.forKeys(j.source)
+	if err != nil {
+		return false // as findSections will find
+	}
+	head := j.split
+	head.Data = head.Data[:end:end]
+	made, err := sp.sections(head, rows) // of a record that is cut off, or that has a line break, it may fail
+	first.shuffled = err == nil && len(made.sections) >= tellingSections && moved(made.sections) == 0
+	return first.shuffled
+}
+
+func (p *probe) isShuffled() bool {
+	select {
+	case <-p.done:
+		return p.shuffled
+	default:
+		return false
+	}
 }
 
 // findSections cuts the split of a job into sections.

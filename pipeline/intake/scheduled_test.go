@@ -16,6 +16,7 @@ import (
 	"tsimport/internal/table"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/readorder"
+	"tsimport/reader/source"
 )
 
 // follows makes the flow of a request that is read by schedules of small sections.
@@ -221,6 +222,36 @@ func TestAScheduleIsMadeWhereItPays(t *testing.T) {
 	small.Follow(Scheduling{When: WhenItPays})
 	if _, err := look(t, small); err != nil || small.Sections() > 0 {
 		t.Errorf("a small input has %d sections, error %v", small.Sections(), err)
+	}
+}
+
+func TestTheBeginningOfAShuffledInputShowsThatNoSchedulePays(t *testing.T) {
+	for shape, shuffled := range map[string]bool{"sorted": false, "concatenated": false, "shuffled": true} {
+		text := shapes(rand.New(rand.NewPCG(1, 1)), shape, 60000) // one split
+		f := flow(t, ask(file(t, "a.csv", text)))
+		f.Follow(Scheduling{When: WhenItPays})
+		p := newParser(f)
+		defer p.close()
+		begins := func(data []byte) bool {
+			first := &probe{done: make(chan struct{})}
+			job := &job{source: f.plan.Sources[0], split: source.Split{Data: data}}
+			got := p.shuffled(t.Context(), job, rowsOf{small: sectionRows, these: sectionRows}, first)
+			if others := p.shuffled(t.Context(), job, rowsOf{}, first); others != got {
+				t.Errorf("%s: whoever looks first sees %v, others %v", shape, got, others)
+			}
+			return got
+		}
+		_, data, _ := strings.Cut(text, "\n")
+		if got := begins([]byte(data)); got != shuffled {
+			t.Errorf("%s: shuffled is %v", shape, got)
+		}
+		if begins([]byte(data[:probeBytes])) || begins(nil) {
+			t.Errorf("%s: a split that is hardly longer than the look, or never was text, was looked at", shape)
+		}
+		got, err := look(t, f)
+		if err != nil || len(got.records) != 60000 || f.Sections() > 0 == shuffled {
+			t.Errorf("%s: %d records in %d sections, error %v", shape, len(got.records), f.Sections(), err)
+		}
 	}
 }
 
