@@ -167,7 +167,9 @@ func (c *checker) take(p *intake.Parsed) error {
 			r.Rejects = append(r.Rejects, RejectExample{at, why.Column, why.Code, why.Message, why.Value})
 		}
 	}
-	c.expect(p)
+	if !c.told && c.result.Unique {
+		c.told = expect(c.sorter, c.plan, p, keptFields-8) // in place of the hash that is a row's body
+	}
 	for _, b := range p.Blocks {
 		for i := range b.Block.Rows {
 			if err := c.row(table.Ref{Block: b.Block, Index: int32(i)}); err != nil {
@@ -176,24 +178,6 @@ func (c *checker) take(p *intake.Parsed) error {
 		}
 	}
 	return nil
-}
-
-// expect tells the sorter, by the first split, how much the inputs will be.
-func (c *checker) expect(p *intake.Parsed) {
-	if c.told || !c.result.Unique || len(p.Blocks) == 0 || p.Split.Input == 0 {
-		return
-	}
-	c.told = true
-	rows, bytes := 0, 0
-	for _, b := range p.Blocks {
-		rows += len(b.Block.Rows)
-		bytes += len(b.Block.Data) + len(b.Block.Rows)*(keptFields-8) // in place of the hash that is a row's body
-	}
-	times := float64(max(c.plan.Bytes, 0)) / float64(p.Split.Input)
-	if limit := c.plan.Request.Records; limit > 0 {
-		times = min(times, float64(limit)/float64(rows))
-	}
-	c.sorter.Expect(int64(times*float64(rows)), int64(times*float64(bytes)))
 }
 
 func (c *checker) row(ref table.Ref) error {

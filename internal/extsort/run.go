@@ -77,6 +77,8 @@ type cursor struct {
 	sorter *Sorter
 	items  []item // in memory, that follow
 	head   uint64 // of key, in memory
+	ahead  int    // of items, those whose bytes have been looked at
+	looked byte   // so that looking is not left out
 
 	run   *run
 	frame int    // to be read next
@@ -90,6 +92,10 @@ func (c *cursor) next() (ok bool, err error) {
 		if len(c.items) == 0 {
 			return false, nil
 		}
+		if c.ahead == 0 {
+			c.readAhead()
+		}
+		c.ahead--
 		c.key, c.value = c.sorter.keyOf(&c.items[0]), c.sorter.valueOf(&c.items[0])
 		c.head = c.items[0].head
 		c.items = c.items[1:]
@@ -116,4 +122,19 @@ func (c *cursor) next() (ok bool, err error) {
 	c.rest = c.rest[n+m:]
 	c.key, c.value, c.rest = c.rest[:key:key], c.rest[key:key+value:key+value], c.rest[key+value:]
 	return true, nil
+}
+
+// batch is how many items are looked at before they are used.
+const batch = 32
+
+// readAhead looks at the next items where they are in the arena, which may be anywhere: the processor waits for all of them together,
+// not for one after the other.
+func (c *cursor) readAhead() {
+	c.ahead = min(batch, len(c.items))
+	for i := range c.items[:c.ahead] {
+		item := &c.items[i]
+		if n := item.key + item.value; n > 0 {
+			c.looked ^= c.sorter.arena[item.at] ^ c.sorter.arena[item.at+n-1]
+		}
+	}
 }

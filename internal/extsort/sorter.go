@@ -91,8 +91,9 @@ func room[T any](s []T, n int, most int64) []T {
 	return s
 }
 
-// Expect prepares for so many items, whose keys and values have about so many bytes together.
+// Expect prepares for about so many items, whose keys and values have about so many bytes together.
 func (s *Sorter) Expect(items, bytes int64) {
+	items, bytes = items+items/16, bytes+bytes/16
 	share := min(1, float64(s.limit)/float64(max(bytes+itemBytes*items, 1))) // that memory has
 	s.arena = slices.Grow(s.arena, int(share*float64(bytes)))
 	s.items = slices.Grow(s.items, int(share*float64(items)))
