@@ -45,7 +45,7 @@ func (v *verifier) nameColumns(ctx context.Context) error {
 	defer p.Close()
 	left := len(unnamed)
 	name := func(c plainbuffer.View) {
-		column := v.hasher.columnBytes(c.Name)
+		column := v.hasher.ColumnBytes(c.Name)
 		if known, wanted := unnamed[column]; wanted && known == "" {
 			unnamed[column] = string(c.Name)
 			left--
@@ -98,7 +98,7 @@ func (v *verifier) differing(e *Example, body []byte) (given shown, err error) {
 	_, err = plainbuffer.Walk(body, nil, func(c plainbuffer.View) {
 		given.addView(c)
 		name := string(c.Name)
-		if have, ok := e.cells[name]; !ok || have != v.hasher.cell(v.hasher.column(name), c.Value) {
+		if have, ok := e.cells[name]; !ok || have != v.hasher.Cell(v.hasher.Column(name), &c.Value) {
 			e.Columns = append(e.Columns, name)
 		}
 		delete(e.cells, name)

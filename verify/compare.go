@@ -23,7 +23,7 @@ const (
 
 // judge compares rows of the table with what is expected. It is not safe for concurrent use.
 type judge struct {
-	hasher
+	*plainbuffer.Hasher
 	mode     table.Mode
 	sums     bool              // rows whose sums are equal are equal, as they came
 	wide     bool              // records describe themselves: cells may have several versions
@@ -32,9 +32,8 @@ type judge struct {
 	oldest   int64             // timestamp in milliseconds that the table still keeps; cells before it may be gone
 	loaded   int64             // when cells without a timestamp of their own were written at the earliest; -1 unknown
 
-	hashes  map[string]uint64 // of column names
-	got     map[uint64][]got  // by column
-	content []byte            // of a cell
+	hashes map[string]uint64 // of column names
+	got    map[uint64][]got  // by column
 }
 
 // difference is the columns in which a row differs.
@@ -53,7 +52,7 @@ type got struct {
 func (j *judge) columnOf(name string) uint64 {
 	h, ok := j.hashes[name]
 	if !ok {
-		h = j.column(name)
+		h = j.Column(name)
 		if len(j.hashes) < 1<<16 { // a table can have a name for each row
 			j.hashes[name] = h
 		}
@@ -67,19 +66,21 @@ func (j *judge) sum(r *scan.Row) (sum uint64) {
 		if i > 0 && r.Columns[i-1].ColumnName == c.ColumnName {
 			continue // an older version
 		}
-		j.content = plainbuffer.AppendContent(j.content[:0], c.ColumnName, client.ValueOf(c.Value))
-		sum += j.cellContent(j.content)
+		sum += j.delivered(j.columnOf(c.ColumnName), c.Value)
 	}
 	return sum
 }
 
-// same reports whether a row is one of those that may have replaced what was there. One that is not may still be equal: compare knows.
-func (j *judge) same(w *want, packed []byte) bool {
-	if !j.sums {
-		return false
-	}
-	sum, _ := j.rowSum(plainbuffer.CellsOf(packed))
-	return slices.ContainsFunc(w.versions, func(v version) bool { return v.whole && v.hash == sum })
+// delivered reduces a cell whose value is as the SDK delivers it.
+func (j *judge) delivered(column uint64, v any) uint64 {
+	value := client.ValueOf(v)
+	return j.Cell(column, &value)
+}
+
+// same reports whether a row with a sum is one of those that may have replaced what was there. One that is not may still be equal: compare
+// knows.
+func (j *judge) same(w *want, sum uint64) bool {
+	return j.sums && slices.ContainsFunc(w.versions, func(v version) bool { return v.whole && v.hash == sum })
 }
 
 // read takes the versions of a row's cells, newest first; nil if there is no row.

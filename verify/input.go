@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"hash/maphash"
 	"math"
 
 	"golang.org/x/sync/errgroup"
 
 	"tsimport/internal/extsort"
 	"tsimport/internal/table"
+	"tsimport/internal/tablestore/plainbuffer"
 	"tsimport/partitioner"
 	"tsimport/pipeline/intake"
 	"tsimport/pipeline/plan"
@@ -44,7 +44,7 @@ var errEnough = errors.New("enough was read")
 
 // eachSplit reads the inputs and calls each with every split in source order, cut off where the request's number of
 // records ends. With sums, rows are summed up where that is enough.
-func eachSplit(ctx context.Context, p *plan.Plan, sums *maphash.Seed, each func(*intake.Parsed) error) error {
+func eachSplit(ctx context.Context, p *plan.Plan, sums *plainbuffer.Hasher, each func(*intake.Parsed) error) error {
 	flow := intake.New(p, partitioner.NewMap(nil))
 	flow.Lends, flow.Sums = true, sums // whoever is called keeps copies
 	group, groupCtx := errgroup.WithContext(ctx)
@@ -93,7 +93,7 @@ func (v *verifier) readInput(ctx context.Context) (err error) {
 		return err
 	}
 	r := newReducer(v.hasher, v.plan)
-	sums := &v.hasher.seed
+	sums := v.hasher
 	if v.cfg.Changes != nil { // which is told the rows
 		sums = nil
 	}
@@ -178,7 +178,7 @@ func (v *verifier) sampled(key []byte) bool {
 	if v.cfg.Sample <= 0 {
 		return true
 	}
-	return float64(maphash.Bytes(v.hasher.seed, key)) < v.cfg.Sample*(1<<64)
+	return float64(v.hasher.Key(key)) < v.cfg.Sample*(1<<64)
 }
 
 // takeRejects keeps the rejected records, and sorts in their keys, for whoever is told of changes.

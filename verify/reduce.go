@@ -28,7 +28,7 @@ type cell struct {
 
 // reducer makes positions and what they stand for of rows. It is not safe for concurrent use.
 type reducer struct {
-	hasher
+	*plainbuffer.Hasher
 	mode    table.Mode
 	columns map[string]int // places of the schema's attributes
 	names   []uint64       // their hashes; nil if records describe themselves
@@ -37,23 +37,23 @@ type reducer struct {
 	stamped bool
 }
 
-func newReducer(h hasher, p *plan.Plan) *reducer {
-	r := &reducer{hasher: h, mode: p.Request.Mode, columns: map[string]int{}, names: h.names(p)}
+func newReducer(h *plainbuffer.Hasher, p *plan.Plan) *reducer {
+	r := &reducer{Hasher: h, mode: p.Request.Mode, columns: map[string]int{}, names: namesOf(h, p)}
 	for i, c := range p.Schema.Attributes() {
 		r.columns[c.Name] = i
 	}
 	return r
 }
 
-// names are the attributes of a plan's schema, reduced, by which kept cells name their columns; nil if records describe themselves:
+// namesOf are the attributes of a plan's schema, reduced, by which kept cells name their columns; nil if records describe themselves:
 // each cell has its column's name then, reduced.
-func (h hasher) names(p *plan.Plan) []uint64 {
+func namesOf(h *plainbuffer.Hasher, p *plan.Plan) []uint64 {
 	if p.Wide {
 		return nil
 	}
 	names := []uint64{}
 	for _, c := range p.Schema.Attributes() {
-		names = append(names, h.column(c.Name))
+		names = append(names, h.Column(c.Name))
 	}
 	return names
 }
@@ -74,7 +74,7 @@ func (r *reducer) reduce(position uint64, body []byte) ([]byte, error) {
 	}
 	if r.mode == table.Put {
 		var sum uint64
-		if sum, r.stamped = r.rowSum(plainbuffer.CellsOf(body)); !r.stamped {
+		if sum, r.stamped = r.Row(plainbuffer.CellsOf(body)); !r.stamped {
 			r.buf = binary.LittleEndian.AppendUint64(append(r.buf, kindWhole), sum)
 			return r.buf, nil
 		}
@@ -96,7 +96,7 @@ const (
 func (r *reducer) add(v plainbuffer.View) {
 	var name uint64
 	if r.names == nil {
-		name = r.columnBytes(v.Name)
+		name = r.ColumnBytes(v.Name)
 		r.buf = binary.LittleEndian.AppendUint64(r.buf, name)
 	} else {
 		i := r.columns[string(v.Name)]
@@ -107,7 +107,7 @@ func (r *reducer) add(v plainbuffer.View) {
 		r.buf = append(r.buf, flagDelete)
 		return
 	}
-	hash := r.cell(name, v.Value)
+	hash := r.Cell(name, &v.Value)
 	if v.Timestamp < 0 {
 		r.buf = append(r.buf, 0)
 	} else {

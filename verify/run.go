@@ -17,6 +17,7 @@ import (
 	"tsimport/internal/spill"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/plainbuffer"
 	"tsimport/internal/tablestore/scan"
 	"tsimport/pipeline/plan"
 	"tsimport/reader/source"
@@ -30,7 +31,7 @@ type verifier struct {
 	named    map[string]bool // tables that records go to, where there are several
 	anyOrder bool            // of the records of a key
 	plan     *plan.Plan
-	hasher   hasher
+	hasher   *plainbuffer.Hasher
 	result   *Result
 	splits   places
 	stamped  bool // a record gives its cells timestamps
@@ -145,7 +146,7 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 		}
 		tables = append(tables, &target{Table: described})
 	}
-	v := &verifier{cfg: cfg, admin: admin, tables: tables, named: map[string]bool{}, anyOrder: request.Order == plan.OrderNone, hasher: newHasher()}
+	v := &verifier{cfg: cfg, admin: admin, tables: tables, named: map[string]bool{}, anyOrder: request.Order == plan.OrderNone, hasher: plainbuffer.NewHasher()}
 	// Rows are sorted anyway, so the inputs are read from front to back regardless of the order of writing.
 	request.Written, request.Keep, request.Order, request.Memory = true, plan.KeepNothing, plan.LastWins, max(cfg.Memory/2, 1)
 	if cfg.Returned != "" {
@@ -302,17 +303,29 @@ func (v *verifier) compareRange(ctx context.Context, r keyRange) (_ *tally, err 
 	if r.table.absent {
 		return t, v.allMissing(t, expected, it, next, more)
 	}
+	rows := int64(0) // that Progress does not know
+	tell := func() {
+		v.cfg.Progress.Compared.Add(rows)
+		rows = 0
+	}
+	defer tell()
 	err = v.scan(ctx, r.table, o, func(own []byte, row tableRow) error {
-		v.cfg.Progress.Compared.Add(1)
+		if rows++; rows == progressRows {
+			tell()
+		}
 		key = append(key[:len(r.table.prefix)], own...)
-		for more && bytes.Compare(next.key, key) < 0 {
+		order := 1
+		for more {
+			if order = bytes.Compare(next.key, key); order >= 0 {
+				break
+			}
 			t.expected(next, nil)
 			next, more = expected.next()
 		}
 		if it.Err() != nil {
 			return it.Err()
 		}
-		if !more || !bytes.Equal(next.key, key) {
+		if !more || order > 0 {
 			t.extra(key)
 			return t.err
 		}
@@ -325,6 +338,9 @@ func (v *verifier) compareRange(ctx context.Context, r keyRange) (_ *tally, err 
 	}
 	return t, v.allMissing(t, expected, it, next, more)
 }
+
+// progressRows is how many rows are compared before Progress knows them.
+const progressRows = 512
 
 // allMissing counts the keys that are left as missing.
 func (v *verifier) allMissing(t *tally, expected *wants, it *extsort.Iterator, next *want, more bool) error {
@@ -366,11 +382,11 @@ func (v *verifier) names() []string {
 
 func (v *verifier) newJudge(t *target) *judge {
 	j := &judge{
-		hasher: v.hasher, mode: v.plan.Request.Mode, sums: v.plan.Request.Mode == table.Put && !v.plan.Wide && v.plan.Mark == "", wide: v.plan.Wide, names: map[uint64]string{}, versions: t.MaxVersions,
+		Hasher: v.hasher, mode: v.plan.Request.Mode, sums: v.plan.Request.Mode == table.Put && !v.plan.Wide && v.plan.Mark == "", wide: v.plan.Wide, names: map[uint64]string{}, versions: t.MaxVersions,
 		oldest: -1, loaded: -1, hashes: map[string]uint64{}, got: map[uint64][]got{},
 	}
 	for _, name := range v.names() {
-		j.names[j.column(name)] = name
+		j.names[j.Column(name)] = name
 	}
 	if t.TimeToLive > 0 {
 		j.oldest = v.cfg.Clock.Now().UnixMilli() - 1000*int64(t.TimeToLive)

@@ -127,6 +127,7 @@ func delivered(d *record.Datum) any {
 // tableRow is a row of the table as it came, or as the SDK would deliver it.
 type tableRow struct {
 	packed []byte // nil where made is the row
+	sum    uint64 // of packed
 	made   *scan.Row
 }
 
@@ -136,9 +137,12 @@ func (v *verifier) scan(ctx context.Context, t *target, o scan.Options, do func(
 		page, _ := v.pages.Get().(*scan.PackedPage)
 		if page == nil {
 			page = new(scan.PackedPage)
+			page.Sums(v.hasher)
 		}
 		defer v.pages.Put(page)
-		return scan.Packed(ctx, v.cfg.Client, t.Name, t.Key, o, page, func(key, row []byte) error { return do(key, tableRow{packed: row}) })
+		return scan.Packed(ctx, v.cfg.Client, t.Name, t.Key, o, page, func(i int) error {
+			return do(page.Key(i), tableRow{packed: page.Row(i), sum: page.Sum(i)})
+		})
 	}
 	return v.cfg.Stored.each(ctx, func(row *scan.Row) error {
 		key := appendKey(nil, row.PrimaryKey)

@@ -35,7 +35,7 @@ func (v *verifier) newTally(of *target) *tally {
 
 // present counts a key of the inputs that the table has.
 func (t *tally) present(w *want, row tableRow) {
-	if row.packed != nil && t.judge.same(w, row.packed) {
+	if row.packed != nil && t.judge.same(w, row.sum) {
 		if t.key(w, true) {
 			t.judged(w, nil, isEqual, difference{})
 		}
@@ -130,7 +130,7 @@ func (t *tally) change(w *want, row *scan.Row, differs difference) {
 	}
 	c := Change{Rows: w.bodies, Stored: row}
 	if t.v.plan.Request.Mode == table.Update && row != nil {
-		c.Differs = func(column []byte) bool { return slices.Contains(differs.reduced, t.judge.columnBytes(column)) }
+		c.Differs = func(column []byte) bool { return slices.Contains(differs.reduced, t.judge.ColumnBytes(column)) }
 	}
 	t.err = t.told.Expected(&c)
 }

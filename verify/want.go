@@ -57,7 +57,7 @@ type wants struct {
 }
 
 func (v *verifier) newWants(it *extsort.Iterator) *wants {
-	return &wants{it: it, mode: v.plan.Request.Mode, anyOrder: v.anyOrder, names: v.hasher.names(v.plan), bodied: v.cfg.Changes != nil, more: it.Next()}
+	return &wants{it: it, mode: v.plan.Request.Mode, anyOrder: v.anyOrder, names: namesOf(v.hasher, v.plan), bodied: v.cfg.Changes != nil, more: it.Next()}
 }
 
 // next goes to the next key, or reports that there is none. What was returned before is not valid any more.

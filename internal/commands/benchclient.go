@@ -250,7 +250,7 @@ func benchScanTable(c *cli.Context) error {
 		return err
 	}
 	start, rows := time.Now(), int64(0)
-	if err := scan.Packed(c.Context, sdk, t.Name, t.Key, scan.Options{}, new(scan.PackedPage), func(_, _ []byte) error {
+	if err := scan.Packed(c.Context, sdk, t.Name, t.Key, scan.Options{}, new(scan.PackedPage), func(int) error {
 		rows++
 		return nil
 	}); err != nil {

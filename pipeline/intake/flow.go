@@ -3,7 +3,6 @@ package intake
 import (
 	"context"
 	"errors"
-	"hash/maphash"
 	"iter"
 	"slices"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"tsimport/internal/tablestore/encode"
+	"tsimport/internal/tablestore/plainbuffer"
 	"tsimport/partitioner"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/readorder"
@@ -37,8 +37,8 @@ type Flow struct {
 	Lends bool
 	lent  sync.Pool // of *table.Block, to make rows in
 
-	// Sums, if it is set, has encode.SummedBody made of rows, with this seed: a body of SumBytes is a sum.
-	Sums *maphash.Seed
+	// Sums, if it is set, has encode.SummedBody made of rows: a body of SumBytes is a sum.
+	Sums *plainbuffer.Hasher
 
 	// Reuses has rows for one lane handed over in the memory that they were made in, to be given back by Free.
 	Reuses bool

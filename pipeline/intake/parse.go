@@ -53,7 +53,7 @@ func newParser(f *Flow) *parser {
 		encoder.Body = encode.HashedBody
 	}
 	if f.Sums != nil {
-		encoder.Body, encoder.Seed = encode.SummedBody, *f.Sums
+		encoder.Sums(f.Sums)
 	}
 	reserve(encoder, f.plan)
 	made := &parser{

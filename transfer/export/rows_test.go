@@ -112,7 +112,10 @@ func TestCSVOfRowsAsTheyCameIsThatOfRowsThatAreMade(t *testing.T) {
 					t.Fatal(failed)
 				}
 				if packed {
-					key, _, _ := plainbuffer.CutKey(nil, row)
+					var key []byte
+					for _, k := range r.PrimaryKey.PrimaryKeys {
+						key = table.AppendKey(key, client.ValueOf(k.Value))
+					}
 					err = w.asItCame(key, row)
 				} else {
 					err = w.made(r)

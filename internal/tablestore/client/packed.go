@@ -1,6 +1,7 @@
 package client
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -9,30 +10,45 @@ import (
 	"tsimport/internal/tablestore/plainbuffer"
 )
 
-// Packed are rows as an answer has them, checked: plainbuffer.CutKey and Cells read them.
+// Packed are rows as an answer has them, checked: plainbuffer.Cells reads them.
 type Packed struct {
 	bytes []byte
-	ends  []int
+	rows  plainbuffer.Rows
 }
 
 // Len is how many rows there are.
-func (p *Packed) Len() int { return len(p.ends) }
+func (p *Packed) Len() int { return len(p.rows.Ends) }
+
+// Key returns the ordering key of a row.
+func (p *Packed) Key(i int) []byte {
+	if i == 0 {
+		return p.rows.Keys[:p.rows.KeyEnds[0]]
+	}
+	return p.rows.Keys[p.rows.KeyEnds[i-1]:p.rows.KeyEnds[i]]
+}
+
+// KeyColumns returns how many columns the keys of rows have: all the same, but in a broken answer.
+func (p *Packed) KeyColumns() (least, most int) { return p.rows.Least, p.rows.Most }
+
+// Sum returns what plainbuffer.Hasher.Row makes of a row, if the memory has a Hasher.
+func (p *Packed) Sum(i int) uint64 { return p.rows.Sums[i] }
 
 // Row returns the bytes of a row.
 func (p *Packed) Row(i int) []byte {
 	from := 0
 	if i > 0 {
-		from = p.ends[i-1]
+		from = p.rows.Ends[i-1]
 	}
-	row := p.bytes[from:p.ends[i]:p.ends[i]]
+	end := p.rows.Ends[i]
+	row := p.bytes[from:end:end]
 	if i == 0 {
 		return plainbuffer.WithoutHeader(row)
 	}
 	return row
 }
 
-// Bytes is how many bytes the rows have.
-func (p *Packed) Bytes() int { return len(p.bytes) }
+// Bytes is how many bytes the rows and their keys have.
+func (p *Packed) Bytes() int { return len(p.bytes) + len(p.rows.Keys) }
 
 // Unpack makes a row of its bytes, in the memory. The row that was there before is gone.
 func (m *PageMemory) Unpack(row []byte) (*tablestore.Row, error) {
@@ -58,7 +74,6 @@ func (p *page) pack(rows []*tablestore.Row) error {
 		return n
 	}
 	var out []byte
-	p.Packed = Packed{ends: p.Packed.ends[:0]}
 	for _, r := range rows {
 		var row plainbuffer.Row
 		row.Begin(nil)
@@ -84,9 +99,13 @@ func (p *page) pack(rows []*tablestore.Row) error {
 			made = plainbuffer.WithoutHeader(made)
 		}
 		out = append(out, made...)
-		p.Packed.ends = append(p.Packed.ends, len(out))
 	}
-	p.Packed.bytes = out
+	if err := p.split(out); err != nil {
+		return err
+	}
+	if p.odd {
+		return errors.New("unreadable answer: rows that no table has")
+	}
 	return nil
 }
 

@@ -23,6 +23,8 @@ func TestPackedRowsAreThoseOfPages(t *testing.T) {
 	s := new(said)
 	c := rangeClient(t, s)
 	memory, one := new(PageMemory), new(PageMemory)
+	hasher := plainbuffer.NewHasher()
+	memory.Sums(hasher)
 	for range 300 {
 		n := r.IntN(30)
 		s.body = rangeAnswer(drawRows(r, n), nil)
@@ -39,6 +41,13 @@ func TestPackedRowsAreThoseOfPages(t *testing.T) {
 				row, err := one.Unpack(memory.Packed.Row(i))
 				if err != nil || !reflect.DeepEqual(row, want.Rows[i]) {
 					t.Fatalf("row %d is %v, want %v: %v", i, row, want.Rows[i], err)
+				}
+				var key []byte
+				for _, k := range row.PrimaryKey.PrimaryKeys {
+					key = table.AppendKey(key, ValueOf(k.Value))
+				}
+				if sum, _ := hasher.Row(plainbuffer.CellsOf(memory.Packed.Row(i))); memory.Packed.Sum(i) != sum || string(memory.Packed.Key(i)) != string(key) {
+					t.Fatalf("row %d has the sum %x and the key %x, want %x and %x", i, memory.Packed.Sum(i), memory.Packed.Key(i), sum, key)
 				}
 			}
 		}
@@ -62,7 +71,7 @@ func TestOddRowsAreNotPackedAsTheyCame(t *testing.T) {
 	if _, err := GetPacked(c, criteria(), memory); err != nil {
 		t.Fatal(err)
 	}
-	if cells := plainbuffer.CellsOf(memory.Packed.Row(0)); !cells.Next() || string(cells.Content) != string(plainbuffer.AppendContent(nil, "f", table.Value{Type: table.Boolean, Int: 1})) {
+	if cells := plainbuffer.CellsOf(memory.Packed.Row(0)); !cells.Next() || string(cells.Name()) != "f" || cells.Value().Type != table.Boolean || cells.Value().Int != 1 {
 		t.Errorf("a boolean of 2 is %x", cells.Content)
 	}
 	row = begin()

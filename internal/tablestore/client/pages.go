@@ -109,14 +109,17 @@ func (p *page) take(body []byte) (rest []byte, err error) {
 // read reads the rows of an answer.
 func (p *page) read(rows []byte) (err error) {
 	if p.packs {
-		var plain bool
-		p.Packed.bytes = rows
-		p.Packed.ends, plain, err = p.reader.Split(rows, p.Packed.ends)
-		p.odd = !plain
-		return err
+		return p.split(rows)
 	}
 	p.expect(len(rows))
 	_, err = p.reader.Read(rows, p)
+	return err
+}
+
+func (p *page) split(rows []byte) error {
+	p.Packed.bytes = rows
+	plain, err := p.reader.Split(rows, &p.Packed.rows)
+	p.odd = !plain
 	return err
 }
 
@@ -149,10 +152,14 @@ type PageMemory struct {
 	cellsOf list[tablestore.AttributeColumn]
 }
 
+// Sums has GetPacked make the sums of rows. It is called before the memory is used.
+func (m *PageMemory) Sums(h *plainbuffer.Hasher) { m.reader.Hasher = h }
+
 // begin makes room for the rows of another page.
 func (m *PageMemory) begin() {
 	s := &m.stores
-	m.rows, m.Packed = m.rows[:0], Packed{ends: m.Packed.ends[:0]}
+	m.rows, m.Packed.bytes = m.rows[:0], nil
+	m.Packed.rows.Reset()
 	s.rows.begin()
 	s.keys.begin()
 	s.parts.begin()

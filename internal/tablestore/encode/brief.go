@@ -2,7 +2,6 @@ package encode
 
 import (
 	"encoding/binary"
-	"hash/maphash"
 	"math"
 
 	"tsimport/internal/table"
@@ -14,6 +13,7 @@ func (e *Encoder) brief(b *table.Block, values []table.Value, stamps []int64, si
 		if values = values[len(e.keys):]; stamps != nil {
 			stamps = stamps[len(e.keys):]
 		}
+		e.sum = 0
 		var why *table.Reason
 		if size, why = e.cells(nil, values, stamps, size); why != nil {
 			return 0, why
@@ -27,20 +27,9 @@ func (e *Encoder) brief(b *table.Block, values []table.Value, stamps []int64, si
 		b.Data = binary.NativeEndian.AppendUint64(b.Data[:body], table.HashKey(b.Data[body:]))
 	}
 	if e.Body == SummedBody {
-		b.Data = binary.LittleEndian.AppendUint64(b.Data, e.sum(values))
+		b.Data = binary.LittleEndian.AppendUint64(b.Data, e.sum)
 	}
 	return size, nil
-}
-
-// sum adds up the hashes of the values that there are: in any order of the columns it is the same.
-func (e *Encoder) sum(values []table.Value) (sum uint64) {
-	for i := range values {
-		if values[i].Type != table.Null {
-			e.content = e.attributes[i].AppendContent(e.content[:0], &values[i])
-			sum += maphash.Bytes(e.Seed, e.content)
-		}
-	}
-	return sum
 }
 
 // Beside a value's type in appendContent.

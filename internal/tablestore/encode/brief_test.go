@@ -3,7 +3,6 @@ package encode
 import (
 	"bytes"
 	"encoding/binary"
-	"hash/maphash"
 	"math"
 	"testing"
 
@@ -43,7 +42,7 @@ func drawRecipe(t *rapid.T, mode table.Mode) (r recipe) {
 
 func TestRowsWithoutTheirBytesAreCheckedAndComparedAsThose(t *testing.T) {
 	s := &table.Schema{Table: "t", Key: keyOnly.Key, Columns: []table.Column{{Name: "id"}, {Name: "a"}, {Name: "b"}}}
-	seed := maphash.MakeSeed()
+	hasher := plainbuffer.NewHasher()
 	rapid.Check(t, func(t *rapid.T) {
 		mode := rapid.SampledFrom([]table.Mode{table.Put, table.Update, table.Increment, table.Delete}).Draw(t, "mode")
 		deleteNull := rapid.Bool().Draw(t, "delete nulls")
@@ -52,7 +51,10 @@ func TestRowsWithoutTheirBytesAreCheckedAndComparedAsThose(t *testing.T) {
 			reason := ""
 			for body := WholeBody; body <= SummedBody; body++ {
 				e := New(s, mode, deleteNull)
-				e.Body, e.Seed, e.Reserve, e.StampBytes = body, seed, reserve, 8
+				e.Body, e.Reserve, e.StampBytes = body, reserve, 8
+				if body == SummedBody {
+					e.Sums(hasher)
+				}
 				names := map[string]*Name{"c": NewName("c"), "d": NewName("d")}
 				for _, c := range r.cells {
 					e.Cells = append(e.Cells, Cell{names[c.Name.text], c.Value, c.At})
@@ -85,10 +87,7 @@ func TestRowsWithoutTheirBytesAreCheckedAndComparedAsThose(t *testing.T) {
 			if mode != table.Put || r.stamps != nil || len(r.cells) > 0 {
 				return all[WholeBody]
 			}
-			sum := uint64(0)
-			for c := plainbuffer.CellsOf(all[WholeBody]); c.Next(); {
-				sum += maphash.Bytes(seed, c.Content)
-			}
+			sum, _ := hasher.Row(plainbuffer.CellsOf(all[WholeBody]))
 			return binary.LittleEndian.AppendUint64(nil, sum)
 		}
 		for range 30 {

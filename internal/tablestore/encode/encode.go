@@ -2,7 +2,6 @@ package encode
 
 import (
 	"fmt"
-	"hash/maphash"
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/plainbuffer"
@@ -37,10 +36,10 @@ type Encoder struct {
 	ReserveCells int
 	StampBytes   int
 	// Body is what is made of a row beside its ordering key.
-	Body Body
-	// Seed is that of the hashes that a SummedBody adds up: of plainbuffer.Cells.Content of each attribute.
-	Seed    maphash.Seed
-	content []byte // of a cell
+	Body    Body
+	hasher  *plainbuffer.Hasher // of a SummedBody
+	reduced []uint64            // the names of the attributes
+	sum     uint64              // of the row's cells so far
 	// Table, where rows go to several tables, is the one of the next row: its ordering key begins with it.
 	Table string
 	// Cells are further cells of the next row, of a record that describes itself; their columns are not the schema's.
@@ -65,6 +64,14 @@ func New(s *table.Schema, mode table.Mode, deleteNull bool) *Encoder {
 		e.attributes = append(e.attributes, plainbuffer.NewName(c.Name))
 	}
 	return e
+}
+
+// Sums makes SummedBody of rows: the sums that the hasher makes of their cells.
+func (e *Encoder) Sums(h *plainbuffer.Hasher) {
+	e.Body, e.hasher = SummedBody, h
+	for i := range e.columns {
+		e.reduced = append(e.reduced, h.Column(e.columns[i].Name))
+	}
 }
 
 // Append adds the row of values (key columns first, a Null type for no value) to the block, or returns why the
@@ -175,7 +182,11 @@ func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value, stamps []int64
 				size += e.StampBytes
 			}
 			switch {
-			case r == nil || size > table.MaxRowBytes: // a row that is refused has a size only
+			case r == nil:
+				if e.Body == SummedBody {
+					e.sum += e.hasher.Cell(e.reduced[i], v)
+				}
+			case size > table.MaxRowBytes: // a row that is refused has a size only
 			case stamped:
 				r.CellAt(&e.attributes[i], *v, stamps[i])
 			default:

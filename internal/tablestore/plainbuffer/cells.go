@@ -89,53 +89,12 @@ var variantTypes = [256]table.Type{
 	variantInteger: table.Integer, variantDouble: table.Double, variantBoolean: table.Boolean, variantString: table.String, variantBinary: table.Binary,
 }
 
-// AppendContent appends what Cells.Content is of a cell with this name and value.
-func AppendContent(dst []byte, name string, v table.Value) []byte {
-	dst = append(binary.LittleEndian.AppendUint32(dst, uint32(len(name))), name...)
-	return appendValue(dst, &v)
-}
-
-// AppendContent is the function of this name for a name that is prepared.
-func (n *Name) AppendContent(dst []byte, v *table.Value) []byte {
-	return appendValue(append(dst, n.head[2:]...), v)
-}
-
-// appendValue is Row.value without the checksum.
-func appendValue(dst []byte, v *table.Value) []byte {
-	variant := byte(variantString)
-	switch v.Type {
-	case table.Integer:
-		return binary.LittleEndian.AppendUint64(append(dst, tagCellValue, 9, 0, 0, 0, variantInteger), uint64(v.Int))
-	case table.Double:
-		return binary.LittleEndian.AppendUint64(append(dst, tagCellValue, 9, 0, 0, 0, variantDouble), math.Float64bits(v.Double))
-	case table.Boolean:
-		return append(dst, tagCellValue, 2, 0, 0, 0, variantBoolean, byte(v.Int))
-	case table.String:
-	case table.Binary:
-		variant = variantBinary
-	default:
-		panic("plainbuffer: value of type " + v.Type.String())
+// appendKey appends a value of a key, as it stands in a row, to an ordering key.
+func appendKey(dst, value []byte) []byte {
+	if value[0] == variantInteger {
+		return binary.BigEndian.AppendUint64(dst, binary.LittleEndian.Uint64(value[1:])^(1<<63))
 	}
-	n := uint32(len(v.Bytes))
-	dst = binary.LittleEndian.AppendUint32(append(dst, tagCellValue), n+5)
-	dst = binary.LittleEndian.AppendUint32(append(dst, variant), n)
-	return append(dst, v.Bytes...)
-}
-
-// CutKey reads the primary key of a row, with or without a header before it, as Cells reads its attributes, and returns the ordering key,
-// appended to dst, how many columns it has, and the attributes.
-func CutKey(dst, row []byte) (key []byte, columns int, rest Cells) {
-	c := KeyCells(row)
-	for c.Next() {
-		value := c.Content[4+binary.LittleEndian.Uint32(c.Content)+5:]
-		if value[0] == variantInteger {
-			dst = binary.BigEndian.AppendUint64(dst, binary.LittleEndian.Uint64(value[1:])^(1<<63))
-		} else {
-			dst = table.AppendKey(dst, table.Value{Type: table.String, Bytes: value[5:]})
-		}
-		columns++
-	}
-	return dst, columns, c.Attributes()
+	return table.AppendKey(dst, table.Value{Type: table.String, Bytes: value[5:]})
 }
 
 // KeyCells goes over the primary key of a row, with or without a header before it.

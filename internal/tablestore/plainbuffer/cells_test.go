@@ -31,49 +31,63 @@ func (r *seenRow) plain() bool {
 		!slices.ContainsFunc(r.key, func(c Column) bool { return !c.Value.Type.KeyType() })
 }
 
-// splitIsRead compares Split, CutKey and Cells with Read.
+// hasher is that of all tests.
+var hasher = NewHasher()
+
+// splitIsRead compares Split and Cells with Read.
 func splitIsRead(t *testing.T, b []byte) (plain bool) {
 	t.Helper()
 	var want sink
 	_, wantErr := new(RowReader).Read(b, &want)
-	ends, plain, err := new(RowReader).Split(b, nil)
+	split := Rows{Keys: []byte("of a page before"), Least: 9, Most: 9}
+	plain, err := (&RowReader{Hasher: hasher}).Split(b, &split)
 	if (err == nil) != (wantErr == nil) {
 		t.Fatalf("%x: %v, want %v", b, err, wantErr)
 	}
 	if err != nil || !plain {
 		return false
 	}
-	if len(ends) != len(want.rows) {
-		t.Fatalf("%x: %d rows, want %d", b, len(ends), len(want.rows))
+	if n := len(want.rows); len(split.Ends) != n || len(split.KeyEnds) != n || len(split.Sums) != n {
+		t.Fatalf("%x: %d rows, %d keys, %d sums, want %d", b, len(split.Ends), len(split.KeyEnds), len(split.Sums), n)
 	}
-	from := 0
-	for i, end := range ends {
+	from, keys, least, most := 0, []byte{}, math.MaxInt, 0
+	for i, end := range split.Ends {
 		row, w := b[from:end], want.rows[i]
 		from = end
 		if !w.plain() {
 			t.Fatalf("%x: row %d is not plain", b, i)
 		}
-		var ordering []byte
 		for _, c := range w.key {
-			ordering = table.AppendKey(ordering, c.Value)
+			keys = table.AppendKey(keys, c.Value)
 		}
-		key, columns, cells := CutKey(nil, row)
-		if !bytes.Equal(key, ordering) || columns != len(w.key) {
-			t.Fatalf("%x: key %x of %d columns, want %x", b, key, columns, ordering)
+		least, most = min(least, len(w.key)), max(most, len(w.key))
+		if split.KeyEnds[i] != len(keys) {
+			t.Fatalf("%x: the key of row %d ends at %d, want %d", b, i, split.KeyEnds[i], len(keys))
 		}
-		for _, c := range []Cells{cells, CellsOf(row)} {
-			for n := range w.cells {
-				if !c.Next() || string(c.Name()) != w.cells[n].Name || c.Timestamp != w.cells[n].Timestamp || c.Op != Set ||
-					!bytes.Equal(c.Content, AppendContent(nil, w.cells[n].Name, w.cells[n].Value)) {
-					t.Fatalf("%x: cell %d of row %d is %q at %d, want %+v", b, n, i, c.Content, c.Timestamp, w.cells[n])
-				}
+		c, sum := CellsOf(row), uint64(0)
+		for n := range w.cells {
+			w := &w.cells[n]
+			if !c.Next() || string(c.Name()) != w.Name || c.Timestamp != w.Timestamp || c.Op != Set || !sameValue(c.Value(), w.Value) {
+				t.Fatalf("%x: cell %d of row %d is %q at %d, want %+v", b, n, i, c.Content, c.Timestamp, w)
 			}
-			if c.Next() {
-				t.Fatalf("%x: row %d has a cell more", b, i)
-			}
+			sum += hasher.Cell(hasher.Column(w.Name), &w.Value)
+		}
+		if c.Next() {
+			t.Fatalf("%x: row %d has a cell more", b, i)
+		}
+		if again, _ := hasher.Row(CellsOf(row)); split.Sums[i] != sum || again != sum {
+			t.Fatalf("%x: the sums of row %d are %x and %x, want %x", b, i, split.Sums[i], again, sum)
 		}
 	}
+	if !bytes.Equal(split.Keys, keys) || split.Least != least || split.Most != most {
+		t.Fatalf("%x: keys %x of %d to %d columns, want %x of %d to %d", b, split.Keys, split.Least, split.Most, keys, least, most)
+	}
 	return true
+}
+
+// sameValue compares doubles by their bits.
+func sameValue(a, b table.Value) bool {
+	return a.Type == b.Type && a.Int == b.Int && math.Float64bits(a.Double) == math.Float64bits(b.Double) && bytes.Equal(a.Bytes, b.Bytes)
 }
 
 // drawnRows are rows of which most are such as tables have.
@@ -165,7 +179,7 @@ func TestOddBooleansAreNotPlain(t *testing.T) {
 	r.Begin(nil)
 	r.Key(&id, table.Value{Type: table.Integer, Int: 1})
 	r.Cell(&flag, table.Value{Type: table.Boolean, Int: 2})
-	if _, plain, err := new(RowReader).Split(r.End(), nil); plain || err != nil {
+	if plain, err := new(RowReader).Split(r.End(), new(Rows)); plain || err != nil {
 		t.Errorf("plain %v, %v", plain, err)
 	}
 }

@@ -29,6 +29,9 @@ type RowSink interface {
 // order, so it remembers what stood in each place of the row before: a name that is the same has the same checksum. It is not safe for
 // concurrent use.
 type RowReader struct {
+	// Hasher, if it is set before the first row, has Split make the sums of rows.
+	Hasher *Hasher
+
 	places []*knownName
 	names  map[string]*knownName
 	column Column
@@ -38,8 +41,9 @@ type RowReader struct {
 }
 
 type knownName struct {
-	text string
-	crc  byte
+	text   string
+	crc    byte
+	column uint64 // reduced, where there is a Hasher
 }
 
 // maxNames bounds the names that a reader remembers.
@@ -55,7 +59,10 @@ func (r *RowReader) name(place int, name []byte) *knownName {
 		if r.names == nil || len(r.names) >= maxNames {
 			r.names, r.places = map[string]*knownName{}, nil
 		}
-		known = &knownName{string(name), crcBytes(0, name)}
+		known = &knownName{text: string(name), crc: crcBytes(0, name)}
+		if r.Hasher != nil {
+			known.column = r.Hasher.Column(known.text)
+		}
 		r.names[known.text] = known
 	}
 	if place < len(r.places) {
@@ -84,42 +91,66 @@ func (r *RowReader) Read(b []byte, to RowSink) (rows int, err error) {
 	return rows, nil
 }
 
-// Split is Read for who takes rows as bytes: it appends to ends where each row ends in b. Plain says that they are rows of a table: the key,
-// which is of key types, then the attributes, each with a value, and nothing that changes or deletes. Cells goes over these, and CutKey.
-func (r *RowReader) Split(b []byte, ends []int) (_ []int, plain bool, err error) {
+// Rows is what Split finds of plain rows.
+type Rows struct {
+	Ends        []int    // of each row in the text
+	Keys        []byte   // the ordering keys
+	KeyEnds     []int    // of each of them
+	Least, Most int      // columns of a key
+	Sums        []uint64 // of each row's cells, as Hasher.Row makes them; none without a Hasher
+}
+
+// Reset leaves the memory.
+func (s *Rows) Reset() {
+	*s = Rows{Ends: s.Ends[:0], Keys: s.Keys[:0], KeyEnds: s.KeyEnds[:0], Least: math.MaxInt, Sums: s.Sums[:0]}
+}
+
+// Split is Read for who takes rows as bytes. Plain says that they are rows of a table: the key, which is of key types, then the attributes,
+// each with a value, and nothing that changes or deletes. Cells goes over these, and to says what they are; of others it says nothing.
+func (r *RowReader) Split(b []byte, to *Rows) (plain bool, err error) {
+	to.Reset()
 	if len(b) == 0 {
-		return ends, true, nil
+		return true, nil
 	}
 	if len(b) < 4 || binary.LittleEndian.Uint32(b) != header {
-		return ends, false, errors.New("check PlainBuffer rows: no header")
+		return false, errors.New("check PlainBuffer rows: no header")
 	}
 	plain = true
 	for rest := b[4:]; len(rest) > 0; {
-		next, ok := r.plainRow(rest)
+		next, ok := r.plainRow(rest, to)
 		if !ok {
 			plain = false
 			if next, err = r.row(rest, nil); err != nil {
-				return ends, false, err
+				return false, err
 			}
 		}
 		rest = next
-		ends = append(ends, len(b)-len(rest))
+		to.Ends = append(to.Ends, len(b)-len(rest))
 	}
-	return ends, plain, nil
+	return plain, nil
 }
 
 // plainRow is row for the rows that Split calls plain. It reports false for any other one, and for one at fault.
-func (r *RowReader) plainRow(b []byte) (rest []byte, ok bool) {
+func (r *RowReader) plainRow(b []byte, to *Rows) (rest []byte, ok bool) {
 	if b[0] != tagRowPK {
 		return nil, false
 	}
-	crc, inData := byte(0), false
+	crc, inData, sum := byte(0), false, uint64(0)
+	columns := 0 // of the key
 	b = b[1:]
 	for place := 0; len(b) > 1; place++ {
 		if b[0] == tagRowData && !inData {
-			inData, b = true, b[1:]
+			inData, columns, b = true, place, b[1:]
 		}
 		if b[0] == tagRowChecksum && len(b) > 1 {
+			if !inData {
+				columns = place
+			}
+			to.KeyEnds = append(to.KeyEnds, len(to.Keys))
+			to.Least, to.Most = min(to.Least, columns), max(to.Most, columns)
+			if r.Hasher != nil {
+				to.Sums = append(to.Sums, sum)
+			}
 			return b[2:], b[1] == crcByte(crc, 0)
 		}
 		if len(b) < 6 || b[0] != tagCell || b[1] != tagCellName {
@@ -129,7 +160,8 @@ func (r *RowReader) plainRow(b []byte) (rest []byte, ok bool) {
 		if b = b[6:]; n+5 > uint64(len(b)) || b[n] != tagCellValue {
 			return nil, false
 		}
-		cell := r.name(place, b[:n]).crc
+		name := r.name(place, b[:n])
+		cell := name.crc
 		size := uint64(binary.LittleEndian.Uint32(b[n+1:]))
 		if b = b[n+5:]; size+2 > uint64(len(b)) {
 			return nil, false
@@ -143,6 +175,12 @@ func (r *RowReader) plainRow(b []byte) (rest []byte, ok bool) {
 			cell = crcBytes(cell, value)
 		default:
 			return nil, false
+		}
+		switch {
+		case !inData:
+			to.Keys = appendKey(to.Keys, value)
+		case r.Hasher != nil:
+			sum += r.Hasher.value(name.column, value)
 		}
 		if b[0] == tagCellTimestamp && len(b) > 10 {
 			cell = r.timestamp(cell, binary.LittleEndian.Uint64(b[1:]))

@@ -3,7 +3,6 @@ package scan
 import (
 	"bytes"
 	"fmt"
-	"math"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
@@ -15,42 +14,32 @@ import (
 type PackedPage struct {
 	memory client.PageMemory
 	edges  [2]client.PageMemory // of the first row, and the last
-	keys   []byte               // ordering keys
-	ends   []int                // of each of them
-	// How many columns the keys of rows have: all the same, but in a broken answer.
-	least, most int
 }
+
+// Sums has sums made of rows, as plainbuffer.Hasher.Row makes them. It is called before the page is used.
+func (p *PackedPage) Sums(h *plainbuffer.Hasher) { p.memory.Sums(h) }
 
 // Len is how many rows there are.
 func (p *PackedPage) Len() int { return p.memory.Packed.Len() }
 
 // Bytes is about how much memory the rows take.
-func (p *PackedPage) Bytes() int { return p.memory.Packed.Bytes() + len(p.keys) }
+func (p *PackedPage) Bytes() int { return p.memory.Packed.Bytes() }
 
 // Row returns the bytes of a row.
 func (p *PackedPage) Row(i int) []byte { return p.memory.Packed.Row(i) }
 
 // Key returns the ordering key of a row.
-func (p *PackedPage) Key(i int) []byte {
-	if i == 0 {
-		return p.keys[:p.ends[0]]
-	}
-	return p.keys[p.ends[i-1]:p.ends[i]]
-}
+func (p *PackedPage) Key(i int) []byte { return p.memory.Packed.Key(i) }
+
+// Sum returns the sum of a row, if the page has been told to make it.
+func (p *PackedPage) Sum(i int) uint64 { return p.memory.Packed.Sum(i) }
 
 // check is checkPage. The order of the rows is that of their ordering keys, so the first and the last stand for all in a range.
 func (p *PackedPage) check(c *tablestore.RangeRowQueryCriteria, page *tablestore.GetRangeResponse) error {
-	p.keys, p.ends, p.least, p.most = p.keys[:0], p.ends[:0], math.MaxInt, 0
-	begun := 0 // of the key before
-	for i := range p.Len() {
-		from := len(p.keys)
-		var columns int
-		p.keys, columns, _ = plainbuffer.CutKey(p.keys, p.Row(i))
-		if i > 0 && bytes.Compare(p.keys[from:], p.keys[begun:from]) <= 0 {
+	for i := 1; i < p.Len(); i++ {
+		if bytes.Compare(p.Key(i-1), p.Key(i)) >= 0 {
 			return errOutside
 		}
-		begun = from
-		p.ends, p.least, p.most = append(p.ends, len(p.keys)), min(p.least, columns), max(p.most, columns)
 	}
 	var ends []*tablestore.Row
 	for i := range min(p.Len(), 2) { // the first and the last, or the only one

@@ -24,8 +24,9 @@ func TestPackedRowsAreThoseOfAScan(t *testing.T) {
 	}
 	n := 0
 	memory, page := new(client.PageMemory), new(PackedPage)
-	err := Packed(t.Context(), sdk, "t", key, o, page, func(key, row []byte) error {
-		got, err := memory.Unpack(row)
+	err := Packed(t.Context(), sdk, "t", key, o, page, func(i int) error {
+		key := page.Key(i)
+		got, err := memory.Unpack(page.Row(i))
 		if err != nil || !reflect.DeepEqual(got, rows[n]) {
 			return fmt.Errorf("row %d is %v, want %v: %w", n, got, rows[n], err)
 		}
@@ -91,7 +92,7 @@ func TestPackedPagesAreCheckedAsOthers(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		err := Table(ctx, a, "t", two, o, func(*Row) error { return each() })
-		packed := Packed(ctx, a, "t", two, o, new(PackedPage), func(_, _ []byte) error { return each() })
+		packed := Packed(ctx, a, "t", two, o, new(PackedPage), func(int) error { return each() })
 		cancel()
 		if (err == nil) != c.ok || (packed == nil) != c.ok || errors.Is(err, errOutside) != errors.Is(packed, errOutside) {
 			t.Errorf("%s: %v, packed %v", name, err, packed)

@@ -77,7 +77,8 @@ func (p *Pager) NextPacked(ctx context.Context, to *PackedPage) error {
 		return fmt.Errorf("read table %s: %w", p.name, err)
 	}
 	if to.Len() > 0 {
-		if err := cmp.Or(p.keyOf(to.least), p.keyOf(to.most)); err != nil {
+		least, most := to.memory.Packed.KeyColumns()
+		if err := cmp.Or(p.keyOf(least), p.keyOf(most)); err != nil {
 			return err
 		}
 	}

@@ -105,9 +105,9 @@ func (p *Pager) all(limit int64, next func() (rows int, err error), each func() 
 	}
 }
 
-// Packed calls each with the ordering key and the bytes of every row, as Table does with rows: plainbuffer.CellsOf reads them, and
-// client.PageMemory makes a row of them. Both are valid during the call. Page is the memory that is read into. Options.Limit does not count.
-func Packed(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, page *PackedPage, each func(key, row []byte) error) error {
+// Packed calls each with the place of every row in the page that is read into, as Table does with rows: plainbuffer.CellsOf reads the bytes of
+// a row, and client.PageMemory makes a row of them. All are valid during the call. Options.Limit does not count.
+func Packed(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, page *PackedPage, each func(i int) error) error {
 	p := NewPager(s, name, key, o)
 	for {
 		err := p.NextPacked(ctx, page)
@@ -118,7 +118,7 @@ func Packed(ctx context.Context, s Service, name string, key []table.KeyColumn, 
 			return err
 		}
 		for i := range page.Len() {
-			if err := each(page.Key(i), page.Row(i)); err != nil {
+			if err := each(i); err != nil {
 				return err
 			}
 		}
