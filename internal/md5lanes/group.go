@@ -3,6 +3,7 @@ package md5lanes
 import (
 	"crypto/md5"
 	"runtime"
+	"slices"
 	"sync"
 )
 
@@ -15,11 +16,12 @@ const Size = md5.Size
 // least is the shortest text that is worth waiting for others: handing it over costs about as much as hashing so many bytes.
 const least = 4 << 10
 
-// Group brings together those who want a sum at about the same time. Its zero value is ready.
+// Group brings together those who want a sum at about the same time: one of them hashes for all who wait, and whoever comes meanwhile waits for
+// the next. Its zero value is ready.
 type Group struct {
-	mu        sync.Mutex
-	waiting   []*Hasher // whose texts nobody hashes yet
-	gathering bool      // the first of them will
+	mu      sync.Mutex
+	waiting []*Hasher // whose texts nobody hashes yet
+	busy    bool      // one of them gathers texts or hashes them
 }
 
 // Hasher makes the sums of one goroutine, which shares the work with others of its group.
@@ -27,66 +29,68 @@ type Hasher struct {
 	group *Group
 	text  []byte
 	sum   [Size]byte
-	done  chan struct{}
-	taken bool // by another one, who says when it is done
+	next  chan bool // that the sum is made, or that it is this one's turn to hash
 }
 
 // Hasher makes a hasher. It is not safe for concurrent use; those of a group are.
-func (g *Group) Hasher() *Hasher { return &Hasher{group: g, done: make(chan struct{}, 1)} }
+func (g *Group) Hasher() *Hasher { return &Hasher{group: g, next: make(chan bool, 1)} }
 
 // Sum returns the MD5 of the text. It may hash texts of others on the way, or wait for one of them who hashes this one.
 func (h *Hasher) Sum(text []byte) [Size]byte {
 	if width == 0 || len(text) < least {
 		return md5.Sum(text)
 	}
+	h.share(text)
+	h.text = nil
+	return h.sum
+}
+
+// share has the sum made and returns how many texts this goroutine has hashed.
+func (h *Hasher) share(text []byte) int {
 	h.text = text
-	defer func() { h.text = nil }()
 	var mine [Lanes]*Hasher
 	n := h.group.join(h, &mine)
 	if n == 0 {
-		<-h.done
-		return h.sum
+		return 0
 	}
 	sumAll(mine[:n])
 	for _, other := range mine[:n] {
 		if other != h {
-			other.done <- struct{}{} // buffered: never blocks
+			other.next <- true // buffered: never blocks
 		}
 	}
-	return h.sum
+	h.group.leave()
+	return n
 }
 
-// join waits a moment for others and returns those whose texts h is to hash, its own among them; none if another one hashes it.
+// join waits until it is the turn of h and returns those whose texts it is to hash, its own among them; none if another one has hashed it.
 func (g *Group) join(h *Hasher, mine *[Lanes]*Hasher) int {
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	h.taken = false
 	g.waiting = append(g.waiting, h)
-	if len(g.waiting) == Lanes {
-		return g.take(h, mine)
-	}
-	if g.gathering {
-		return 0
-	}
-	g.gathering = true
+	wait := g.busy
+	g.busy = true
 	g.mu.Unlock()
-	// Whoever else has a request to send gets to the same place before this goroutine continues. A wait of a given time would be too long on an
-	// idle machine and too short on a busy one.
-	runtime.Gosched()
-	g.mu.Lock()
-	if h.taken {
-		return 0
+	if wait {
+		if made := <-h.next; made {
+			return 0
+		}
+	} else {
+		// Whoever else has a request to send gets to the same place before this goroutine continues. A wait of a given time would be too long on an
+		// idle machine and too short on a busy one.
+		runtime.Gosched()
 	}
-	return g.take(h, mine)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := copy(mine[:], g.waiting) // h is the first
+	g.waiting = slices.Delete(g.waiting, 0, n)
+	return n
 }
 
-// take moves those who wait to mine.
-func (g *Group) take(h *Hasher, mine *[Lanes]*Hasher) int {
-	n := copy(mine[:], g.waiting)
-	for _, other := range mine[:n] {
-		other.taken = other != h
+// leave lets the next one hash.
+func (g *Group) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.busy = len(g.waiting) > 0; g.busy {
+		g.waiting[0].next <- false // buffered: never blocks
 	}
-	clear(g.waiting)
-	g.waiting, g.gathering = g.waiting[:0], false
-	return n
 }

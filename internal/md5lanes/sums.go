@@ -4,6 +4,9 @@ import (
 	"crypto/md5"
 	"encoding"
 	"encoding/binary"
+	"math"
+	"sync"
+	"time"
 	"unsafe"
 )
 
@@ -38,14 +41,30 @@ func (l *lane) next() []byte {
 	return l.rest
 }
 
-// few is the most texts that are hashed one after another: all lanes take as long as about three texts do alone (BenchmarkSums).
-const few = 3
+// few is the most texts that are hashed one after another: all lanes take as long as one to three texts do alone, by the processor
+// (BenchmarkSums).
+var few = sync.OnceValue(func() int {
+	text := make([]byte, 4<<10)
+	alone, together := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
+	hashers := []*Hasher{{text: text}, {text: text}}
+	for range 5 { // the least time: another process may have the processor
+		begun := time.Now()
+		md5.Sum(text)
+		between := time.Now()
+		sumSome(hashers, 0)
+		alone, together = min(alone, between.Sub(begun)), min(together, time.Since(between))
+	}
+	return max(1, min(int(together/max(alone, 1)), mostFew))
+})
+
+// mostFew bounds few where its measurement is disturbed.
+const mostFew = 3
 
 // sumAll makes the sums of the hashers' texts.
 func sumAll(all []*Hasher) {
-	for len(all) > few {
+	for len(all) > 1 && len(all) > few() {
 		n := min(width, len(all))
-		sumSome(all[:n])
+		sumSome(all[:n], few())
 		all = all[n:]
 	}
 	for _, h := range all {
@@ -53,8 +72,8 @@ func sumAll(all []*Hasher) {
 	}
 }
 
-// sumSome makes the sums of at most width texts.
-func sumSome(all []*Hasher) {
+// sumSome makes the sums of at most width texts. It ends a few of them one after another.
+func sumSome(all []*Hasher, few int) {
 	var lanes [Lanes]lane
 	var state [4][Lanes]uint32
 	for i, h := range all {

@@ -4,6 +4,8 @@ import (
 	"crypto/md5"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"slices"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
@@ -30,8 +32,8 @@ func check(t testing.TB, texts [][]byte) {
 		h.text = text
 		all = append(all, h)
 	}
-	for rest := all; len(rest) > 0; rest = rest[min(width, len(rest)):] { // sumAll hashes few texts one after another
-		sumSome(rest[:min(width, len(rest))])
+	for n, rest := 0, all; len(rest) > 0; n, rest = n+1, rest[min(width, len(rest)):] { // sumAll hashes few texts one after another
+		sumSome(rest[:min(width, len(rest))], n%(mostFew+1))
 	}
 	some := make([][Size]byte, len(all))
 	for i, h := range all {
@@ -68,7 +70,7 @@ func TestSumsAreThoseOfCryptoMD5(t *testing.T) {
 		}
 		for range 20 { // long ones among short ones, which end alone
 			var texts [][]byte
-			for range 1 + r.IntN(few+1) {
+			for range 1 + r.IntN(mostFew+1) {
 				texts = append(texts, text(r, 10_000+r.IntN(50_000)))
 			}
 			for len(texts) < width {
@@ -99,37 +101,43 @@ func TestTextsOfManyAtATimeGetTheirOwnSums(t *testing.T) {
 	if err := all.Wait(); err != nil {
 		t.Error(err)
 	}
-	if g.gathering || len(g.waiting) > 0 {
+	if g.busy || len(g.waiting) > 0 {
 		t.Errorf("%d wait at the end", len(g.waiting))
 	}
 }
 
-// Of goroutines that are ready at the same time all but one find that another one hashes for them.
+// Of those who come while others are hashed, one hashes for all.
 func TestTextsAreHashedTogether(t *testing.T) {
 	if width == 0 {
 		t.Skip("this processor has no lanes")
 	}
-	var g Group
-	first := g.Hasher()
-	g.waiting, g.gathering = []*Hasher{first}, true // it gathers just now
-	first.text = text(rand.New(rand.NewPCG(1, 1)), 3*least)
+	g := Group{busy: true} // somebody hashes just now
 	var all errgroup.Group
-	for n := range Lanes - 1 {
+	var hashed [Lanes]int
+	for n := range Lanes {
 		all.Go(func() error {
 			h := g.Hasher()
 			text := text(rand.New(rand.NewPCG(2, uint64(n))), 2*least+n)
-			if h.Sum(text) != md5.Sum(text) {
+			if hashed[n] = h.share(text); h.sum != md5.Sum(text) {
 				return fmt.Errorf("text %d: wrong", n)
 			}
 			return nil
 		})
 	}
-	<-first.done // by whoever came last
-	if !first.taken || first.sum != md5.Sum(first.text) {
-		t.Error("the first one's text was not hashed by another")
+	waiting := func() int {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return len(g.waiting)
 	}
+	for waiting() < Lanes {
+		runtime.Gosched()
+	}
+	g.leave()
 	if err := all.Wait(); err != nil {
 		t.Error(err)
+	}
+	if slices.Sort(hashed[:]); hashed[Lanes-1] != Lanes || hashed[Lanes-2] != 0 {
+		t.Errorf("the goroutines hashed %d texts", hashed)
 	}
 }
 
@@ -175,7 +183,7 @@ func BenchmarkSums(b *testing.B) {
 			b.Run(fmt.Sprintf("width %d/%d texts", w, n), func(b *testing.B) {
 				b.SetBytes(int64(n * 82_800))
 				for b.Loop() {
-					sumSome(all)
+					sumSome(all, 0)
 				}
 			})
 		}
