@@ -24,12 +24,17 @@ func TestTheFloorIsMeasuredWithTheRowsOfTheShape(t *testing.T) {
 			t.Fatal(err)
 		}
 		out.Close()
-		f, err := measureFloor(file, shape, Loading, 50*time.Millisecond)
+		f, err := measureFloor(file, shape, Loading, 10*time.Millisecond)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if f.CSV <= 0 || f.Encode <= 0 || f.MD5 <= 0 || math.Abs(f.Sum-f.CSV-f.Encode-f.MD5) > 1e-9 {
 			t.Errorf("shape %s: %+v", shape.Name, f)
+		}
+		if threadTime() > 0 {
+			if busy, err := measureBusy(file, shape, Loading, 5*time.Millisecond, 2); err != nil || busy <= 0 {
+				t.Errorf("shape %s: %v while two threads measure, %v", shape.Name, busy, err)
+			}
 		}
 		if err := fileStage(file, &f); err != nil || f.File <= 0 {
 			t.Errorf("shape %s: %v of reading the file, %v", shape.Name, f.File, err)
@@ -46,11 +51,11 @@ func TestInputsWithoutRowsHaveNoFloor(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := measureFloor(file, bench.Shapes()[1], Loading, 50*time.Millisecond); err == nil {
+		if _, err := measureFloor(file, bench.Shapes()[1], Loading, 10*time.Millisecond); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if _, err := measureFloor("missing", bench.Shapes()[1], Loading, 50*time.Millisecond); err == nil {
+	if _, err := measureFloor("missing", bench.Shapes()[1], Loading, 10*time.Millisecond); err == nil {
 		t.Error("a missing file: no error")
 	}
 }

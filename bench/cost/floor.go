@@ -9,8 +9,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strconv"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"tsimport/bench"
 	"tsimport/internal/table"
@@ -25,6 +28,9 @@ type Floor struct {
 	MD5    float64 `json:"md5_us"`          // of the bodies of full requests
 	File   float64 `json:"file_csv_us"`     // of inputs that are only read: all of the file in pieces, and encoding/csv; else 0
 	Sum    float64 `json:"sum_us"`          // of what is measured
+	// Busy is the sum while every processor does the same: what processors share makes each of them slower, and a load keeps all of them
+	// busy. 0 where there is one, or where the system does not say what a thread has used.
+	Busy float64 `json:"busy_sum_us,omitempty"`
 
 	AnswerMD5 float64 `json:"answer_md5_us"` // of pages of rows
 	Decode    float64 `json:"decode_us"`     // PlainBuffer bytes to values, with their checksums
@@ -34,7 +40,8 @@ type Floor struct {
 
 	AnswerBytes float64 `json:"answer_bytes_per_row"`
 
-	stage time.Duration // how long each stage is repeated
+	stage time.Duration        // how long each stage is repeated
+	used  func() time.Duration // CPU time
 }
 
 // floorRows is how many rows of the input the floor is measured with: enough to leave the caches.
@@ -46,7 +53,35 @@ func stageTime(rows uint64) time.Duration {
 }
 
 func measureFloor(file string, shape bench.Shape, what string, stage time.Duration) (f Floor, err error) {
-	f.stage = stage
+	if f, err = measureStages(file, shape, what, stage, cpuTime); err == nil && threadTime() > 0 {
+		f.Busy, err = measureBusy(file, shape, what, stage, runtime.GOMAXPROCS(0))
+	}
+	return f, err
+}
+
+// measureBusy returns the mean sum of stages that so many threads run at the same time; 0 of one.
+func measureBusy(file string, shape bench.Shape, what string, stage time.Duration, threads int) (sum float64, err error) {
+	if threads < 2 {
+		return 0, nil
+	}
+	floors := make([]Floor, threads)
+	var all errgroup.Group
+	for i := range floors {
+		all.Go(func() (err error) {
+			runtime.LockOSThread() // it ends with the goroutine
+			floors[i], err = measureStages(file, shape, what, stage, threadTime)
+			return err
+		})
+	}
+	err = all.Wait()
+	for _, f := range floors {
+		sum += f.Sum / float64(threads)
+	}
+	return sum, err
+}
+
+func measureStages(file string, shape bench.Shape, what string, stage time.Duration, used func() time.Duration) (f Floor, err error) {
+	f.stage, f.used = stage, used
 	text, err := head(file)
 	if err != nil {
 		return f, err
@@ -97,11 +132,11 @@ func head(file string) ([]byte, error) {
 // repeat runs a stage over n rows until it has taken enough of the processor and returns microseconds of CPU a row.
 func (f *Floor) repeat(n int, stage func()) float64 {
 	stage() // warm
-	begun, used, rows := cpuTime(), time.Duration(0), 0
+	begun, used, rows := f.used(), time.Duration(0), 0
 	for used < max(f.stage, time.Millisecond) { // some kernels count processor time in ticks, and none while another process has the processor
 		stage()
 		rows += n
-		used = cpuTime() - begun
+		used = f.used() - begun
 	}
 	return float64(used.Nanoseconds()) / 1e3 / float64(rows)
 }

@@ -22,7 +22,7 @@ func TestEachMeasurementHasAFloorOfItsOwn(t *testing.T) {
 
 func TestRowsToReadAreThoseOfTheInput(t *testing.T) {
 	for i, shape := range append(bench.Shapes(), bench.OddShapes()...) {
-		var f Floor
+		f := Floor{used: cpuTime}
 		stored, err := StoredRows(shape, 12)
 		if err != nil {
 			t.Fatalf("shape %s: %v", shape.Name, err)

@@ -26,6 +26,7 @@ type Load struct {
 	Connections      int64   `json:"connections"`
 	RowsAgain        int64   `json:"rows_again,omitempty"` // that an external command has sent more than once
 	OfFloor          float64 `json:"of_floor"`             // CPU, of the floor's sum in the same round
+	OfBusyFloor      float64 `json:"of_busy_floor,omitempty"`
 }
 
 func measured(p *os.ProcessState, seconds float64, rows uint64) Load {
@@ -56,9 +57,13 @@ func (r *Report) finish(floors []Floor, runs map[string][]Load) {
 	for name, loads := range runs {
 		for i := range loads {
 			loads[i].OfFloor = loads[i].CPUPerRow / floors[i].Sum
+			if busy := floors[i].Busy; busy > 0 {
+				loads[i].OfBusyFloor = loads[i].CPUPerRow / busy
+			}
 		}
 		median := middle(loads, func(l Load) float64 { return l.CPUPerRow })
 		median.OfFloor = middle(loads, func(l Load) float64 { return l.OfFloor }).OfFloor
+		median.OfBusyFloor = middle(loads, func(l Load) float64 { return l.OfBusyFloor }).OfBusyFloor
 		r.Loads[name] = &median
 	}
 	r.Floor = middle(floors, func(f Floor) float64 { return f.Sum })
@@ -96,15 +101,19 @@ func middle[T any](all []T, measure func(T) float64) T {
 func (r *Report) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "%d rows of %d columns, %.0f bytes of CSV, %.0f on the wire\n\n", r.Rows, r.Columns, r.Floor.CSVBytes, r.Floor.WireBytes)
-	fmt.Fprintln(t, "load\tCPU µs/row\tµs/MB\tof floor\trows/s\tcores busy\twanted\tallocs/row\tpeak MiB\tconnections\t")
+	fmt.Fprintln(t, "load\tCPU µs/row\tµs/MB\tof floor\tof busy floor\trows/s\tcores busy\twanted\tallocs/row\tpeak MiB\tconnections\t")
 	for _, name := range r.order {
 		l := r.Loads[name]
-		fmt.Fprintf(t, "%s\t%.2f\t%.0f\t%.2f\t%.0f\t%.2f\t%.2f\t%.3f\t%.0f\t%d\t\n", name, l.CPUPerRow, l.CPUPerMB, l.OfFloor, l.RowsPerSecond, l.Busy, l.Wanted, l.AllocsPerRow,
+		fmt.Fprintf(t, "%s\t%.2f\t%.0f\t%.2f\t%.2f\t%.0f\t%.2f\t%.2f\t%.3f\t%.0f\t%d\t\n", name, l.CPUPerRow, l.CPUPerMB, l.OfFloor, l.OfBusyFloor, l.RowsPerSecond, l.Busy, l.Wanted, l.AllocsPerRow,
 			float64(l.PeakRSSBytes)/(1<<20), l.Connections)
 	}
 	f := &r.Floor
-	fmt.Fprintf(t, "\nfloor, µs a row: encoding/csv %.3f, encoding %.3f, MD5 %.3f; of reading a table: MD5 %.3f, decoding %.3f (%.0f bytes); of %s: %.3f\n",
+	fmt.Fprintf(t, "\nfloor, µs a row: encoding/csv %.3f, encoding %.3f, MD5 %.3f; of reading a table: MD5 %.3f, decoding %.3f (%.0f bytes); of %s: %.3f",
 		f.CSV, f.Encode, f.MD5, f.AnswerMD5, f.Decode, f.AnswerBytes, r.What, f.Sum)
+	if f.Busy > 0 {
+		fmt.Fprintf(t, ", %.3f while every processor does the same", f.Busy)
+	}
+	fmt.Fprintln(t)
 	if r.TimesCheaper > 0 {
 		fmt.Fprintf(t, "%s takes %.1f times the CPU of %s\n", r.BestBaseline, r.TimesCheaper, Tool)
 	}
