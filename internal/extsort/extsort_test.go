@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -170,4 +171,24 @@ func BenchmarkSort(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkSortIntegers sorts 300,000 integers in random order, without adding them.
+func BenchmarkSortIntegers(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 2))
+	s, err := New(Options{Memory: 256 << 20})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for range 300_000 {
+		if err := s.Add(binary.BigEndian.AppendUint64(nil, 1<<63|r.Uint64N(1_000_000_000)), make([]byte, 17)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	items := slices.Clone(s.items)
+	for b.Loop() {
+		copy(s.items, items)
+		s.sortItems()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(items)), "ns/item")
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"tsimport/internal/spill"
@@ -116,21 +117,37 @@ func (s *Sorter) keyOf(i *item) []byte { return s.arena[i.at : i.at+i.key] }
 func (s *Sorter) valueOf(i *item) []byte { return s.arena[i.at+i.key:][:i.value] }
 
 // sortItems sorts what is in the arena.
-func (s *Sorter) sortItems() { s.sortFrom(s.items, 56) }
+func (s *Sorter) sortItems() {
+	var differ uint64 // bits of the heads that are not the same in all
+	for i := range s.items {
+		differ |= s.items[i].head ^ s.items[0].head
+	}
+	s.sortFrom(s.items, (bits.Len64(differ)-1)&^7) // negative if there are none
+}
+
+// compare compares items with the same head.
+func (s *Sorter) compare(a, b *item) int {
+	return cmp.Or(bytes.Compare(s.keyOf(a), s.keyOf(b)), bytes.Compare(s.valueOf(a), s.valueOf(b)))
+}
 
 // few items are sorted by comparing them.
-const few = 64
+const few = 48
 
 // sortFrom sorts items whose heads differ at most in the byte at the shift and those after it: it puts each item where those with its
 // byte belong, and sorts these by what follows.
 func (s *Sorter) sortFrom(items []item, shift int) {
-	if len(items) <= few || shift < 0 {
-		slices.SortFunc(items, func(a, b item) int {
-			if a.head != b.head {
-				return cmp.Compare(a.head, b.head)
+	if len(items) <= few {
+		for i := 1; i < len(items); i++ {
+			moved, to := items[i], i
+			for ; to > 0 && (moved.head < items[to-1].head || moved.head == items[to-1].head && s.compare(&moved, &items[to-1]) < 0); to-- {
+				items[to] = items[to-1]
 			}
-			return cmp.Or(bytes.Compare(s.keyOf(&a), s.keyOf(&b)), bytes.Compare(s.valueOf(&a), s.valueOf(&b)))
-		})
+			items[to] = moved
+		}
+		return
+	}
+	if shift < 0 { // the heads are the same
+		slices.SortFunc(items, func(a, b item) int { return s.compare(&a, &b) })
 		return
 	}
 	var next, end [256]int
