@@ -224,6 +224,7 @@ func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float
 // queueAfter makes a row wait for the one of its key. If that one is only now being put into a batch, it gives way.
 func (c *Cutter) queueAfter(now time.Time, lane int, k *key, r table.Ref, f *Flight) {
 	c.suspect(now, k, r)
+	k.touched = true
 	if c.o.Supersede && k.cut == f && len(k.waiting) == 0 && k.attempts == 0 && k.unsafe.IsZero() &&
 		bytes.Equal(k.row.Key(), r.Key()) {
 		was := k.row

@@ -25,6 +25,7 @@ type key struct {
 	attempts int
 	settles  bool        // in retry, until its attempt can no longer be applied
 	repeated bool        // an attempt to write row had an unknown outcome
+	touched  bool        // what is below, or attempts, or repeated, may be other than in a new key
 	waiting  []table.Ref // later rows
 	unsafe   time.Time   // until then an attempt for this key may still be applied
 	replaced []table.Ref // earlier rows that row supersedes if it is written, oldest first
@@ -35,9 +36,7 @@ type key struct {
 
 // simple reports whether nothing is known of the key but the row of its first attempt. Where rows get no timestamps, all else is as
 // it is in a new key.
-func (k *key) simple() bool {
-	return k.attempts == 0 && !k.repeated && len(k.waiting) == 0 && len(k.replaced) == 0 && k.unsafe.IsZero()
-}
+func (k *key) simple() bool { return !k.touched }
 
 // newKey makes a key of a row whose turn it is at once.
 func (c *Cutter) newKey(now time.Time, hash uint64, lane int, r table.Ref) *key {
@@ -52,6 +51,7 @@ func (c *Cutter) newKey(now time.Time, hash uint64, lane int, r table.Ref) *key 
 		k.row = r // what turn sets is as it is in a new key
 		return k
 	}
+	k.touched = true
 	c.turn(k, r)
 	c.suspect(now, k, r)
 	k.after = c.passed[hash]
@@ -65,7 +65,7 @@ func (c *Cutter) suspect(now time.Time, k *key, r table.Ref) {
 		return
 	}
 	if !c.o.Unordered {
-		k.unsafe = c.o.SuspectUntil
+		k.touched, k.unsafe = true, c.o.SuspectUntil
 	}
 	if c.o.SuspectUntil.After(c.unsafe) {
 		c.unsafe = c.o.SuspectUntil

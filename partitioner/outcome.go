@@ -93,7 +93,7 @@ func (c *Cutter) allWritten(now time.Time, f *Flight) {
 
 // unknown notes that the key's row may have been applied, or may still be.
 func (c *Cutter) unknown(now time.Time, k *key, o table.Outcome) {
-	k.repeated = true
+	k.repeated, k.touched = true, true
 	k.first = cmp.Or(k.first, k.stamp)
 	settle := c.o.Settle
 	if o.TimedOut {
@@ -144,7 +144,7 @@ func (c *Cutter) refused(now time.Time, k *key, o table.Outcome) {
 // again keeps a row to be sent again: at the front of its lane if its partition had no space for it, else when its time
 // comes.
 func (c *Cutter) again(now time.Time, k *key, o table.Outcome) {
-	k.attempts++
+	k.attempts, k.touched = k.attempts+1, true
 	settles := o.Fate == table.Unknown && c.o.SettleFirst
 	if (o.Throttled || o.Unavailable && k.failing.while < aloneAfter) && !settles {
 		c.makeReady(k)
