@@ -374,6 +374,24 @@ func TestSectionsThatMeetAreSpreadWhereNoneWaits(t *testing.T) {
 	}
 }
 
+func TestASumIsThatOfItsBytesOneByOne(t *testing.T) {
+	text := make([]byte, 100)
+	r := rand.New(rand.NewPCG(5, 5))
+	for i := range text {
+		text[i] = byte(r.Uint32())
+	}
+	for n := range len(text) {
+		var whole, each Sum
+		whole.Write(text[:n])
+		for i := range n {
+			each.Write(text[i : i+1])
+		}
+		if whole != each {
+			t.Fatalf("%d bytes: %+v, byte by byte %+v", n, whole, each)
+		}
+	}
+}
+
 func TestASumTellsAnyChangedByte(t *testing.T) {
 	text := []byte("0,1,2\n\x00\x00,1\n7,8,9\n")
 	sum := func(p []byte) Sum {

@@ -57,15 +57,23 @@ const (
 	factor2 = factor * factor & (1<<64 - 1)
 	factor3 = factor2 * factor & (1<<64 - 1)
 	factor4 = factor3 * factor & (1<<64 - 1)
+	factor5 = factor4 * factor & (1<<64 - 1)
+	factor6 = factor5 * factor & (1<<64 - 1)
+	factor7 = factor6 * factor & (1<<64 - 1)
+	factor8 = factor7 * factor & (1<<64 - 1)
+	ones    = (factor7 + factor6 + factor5 + factor4 + factor3 + factor2 + factor + 1) & (1<<64 - 1)
 )
 
 // Write adds bytes.
 func (s *Sum) Write(p []byte) {
 	v := s.Value
 	s.Bytes += int64(len(p))
-	for ; len(p) >= 4; p = p[4:] {
-		// Each byte counts as one more than it is: zeros at the beginning must not be lost.
-		v = v*factor4 + (uint64(p[0])+1)*factor3 + (uint64(p[1])+1)*factor2 + (uint64(p[2])+1)*factor + uint64(p[3]) + 1
+	for ; len(p) >= 8; p = p[8:] {
+		// Each byte counts as one more than it is, hence ones: zeros at the beginning must not be lost. What does not depend on v is added up
+		// first, so that the processor need not wait for it.
+		first := uint64(p[0])*factor7 + uint64(p[1])*factor6 + uint64(p[2])*factor5 + uint64(p[3])*factor4
+		rest := uint64(p[4])*factor3 + uint64(p[5])*factor2 + uint64(p[6])*factor + uint64(p[7]) + ones
+		v = v*factor8 + (first + rest)
 	}
 	for _, b := range p {
 		v = v*factor + uint64(b) + 1
