@@ -15,19 +15,9 @@ type field struct {
 func eachField(b []byte, f func(field) *Error) *Error {
 	var fd field
 	for len(b) > 0 {
-		id, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return malformed()
-		}
-		b = b[n:]
-		fd = field{id: id, typ: typ}
-		switch typ {
-		case protowire.VarintType:
-			fd.num, n = protowire.ConsumeVarint(b)
-		case protowire.BytesType:
-			fd.raw, n = protowire.ConsumeBytes(b)
-		default:
-			n = protowire.ConsumeFieldValue(id, typ, b)
+		n := fd.short(b)
+		if n == 0 {
+			n = fd.any(b)
 		}
 		if n < 0 {
 			return malformed()
@@ -38,6 +28,51 @@ func eachField(b []byte, f func(field) *Error) *Error {
 		}
 	}
 	return nil
+}
+
+// any reads the field that b begins with, and returns its length; less than 0 if there is none.
+func (f *field) any(b []byte) int {
+	id, typ, tag := protowire.ConsumeTag(b)
+	if tag < 0 {
+		return tag
+	}
+	n := 0
+	*f = field{id: id, typ: typ}
+	switch typ {
+	case protowire.VarintType:
+		f.num, n = protowire.ConsumeVarint(b[tag:])
+	case protowire.BytesType:
+		f.raw, n = protowire.ConsumeBytes(b[tag:])
+	default:
+		n = protowire.ConsumeFieldValue(id, typ, b[tag:])
+	}
+	if n < 0 {
+		return n
+	}
+	return tag + n
+}
+
+// short reads the field that b begins with as most are: its tag is one byte, and so is its number, or its length at most two. It returns 0
+// of others.
+func (f *field) short(b []byte) int {
+	if len(b) < 2 || b[0] >= 0x80 || b[0] < 1<<3 {
+		return 0
+	}
+	id, first := protowire.Number(b[0]>>3), int(b[1])
+	switch typ := protowire.Type(b[0] & 7); {
+	case typ == protowire.VarintType && first < 0x80:
+		*f = field{id: id, typ: typ, num: uint64(first)}
+		return 2
+	case typ == protowire.BytesType && first < 0x80 && 2+first <= len(b):
+		*f = field{id: id, typ: typ, raw: b[2 : 2+first]}
+		return 2 + first
+	case typ == protowire.BytesType && first >= 0x80 && len(b) > 2 && b[2] < 0x80:
+		if end := 3 + first - 0x80 + int(b[2])<<7; end <= len(b) {
+			*f = field{id: id, typ: typ, raw: b[3:end]}
+			return end
+		}
+	}
+	return 0
 }
 
 func malformed() *Error { return Invalid("Parse PBMessage from RawString failed.") }
