@@ -218,7 +218,7 @@ func (v *verifier) ranges() []keyRange {
 	if v.cfg.Stored != nil { // which is read from front to back
 		return []keyRange{{v.tables[0], 0, v.from, v.to}}
 	}
-	even := v.sorted.Cuts(4 * v.cfg.Workers)
+	even := v.sorted.Cuts(v.evenRanges())
 	var all []keyRange
 	for _, t := range v.tables {
 		var cuts [][]byte
@@ -245,6 +245,18 @@ func (v *verifier) ranges() []keyRange {
 		}
 	}
 	return all
+}
+
+// pageRows is a little less than the rows of a page of the table that is full.
+const pageRows = 4900
+
+// evenRanges is how many ranges the inputs' keys are divided into: some for each worker, as full pages as they can be.
+func (v *verifier) evenRanges() int {
+	n := int64(4 * v.cfg.Workers)
+	if pages := v.sorted.Len() / n / pageRows; pages > 0 {
+		n = v.sorted.Len()/(pages*pageRows) + 1
+	}
+	return int(n)
 }
 
 func (v *verifier) partitions(t *target) ([]table.Value, error) {
