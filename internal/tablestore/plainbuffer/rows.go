@@ -44,6 +44,15 @@ type knownName struct {
 	text   string
 	crc    byte
 	column uint64 // reduced, where there is a Hasher
+
+	opens       string // the bytes of a plain cell before the length of its value
+	first, last uint64 // eight bytes of opens
+}
+
+// opensCell reports whether a cell of this column begins the bytes.
+func (k *knownName) opensCell(b []byte) bool {
+	n := len(k.opens)
+	return n >= 8 && len(b) >= n && binary.LittleEndian.Uint64(b) == k.first && binary.LittleEndian.Uint64(b[n-8:]) == k.last && (n <= 16 || string(b[8:n-8]) == k.opens[8:n-8])
 }
 
 // maxNames bounds the names that a reader remembers.
@@ -60,6 +69,11 @@ func (r *RowReader) name(place int, name []byte) *knownName {
 			r.names, r.places = map[string]*knownName{}, nil
 		}
 		known = &knownName{text: string(name), crc: crcBytes(0, name)}
+		opens := binary.LittleEndian.AppendUint32([]byte{tagCell, tagCellName}, uint32(len(name)))
+		opens = append(append(opens, name...), tagCellValue)
+		if known.opens = string(opens); len(opens) >= 8 {
+			known.first, known.last = binary.LittleEndian.Uint64(opens), binary.LittleEndian.Uint64(opens[len(opens)-8:])
+		}
 		if r.Hasher != nil {
 			known.column = r.Hasher.Column(known.text)
 		}
@@ -153,17 +167,27 @@ func (r *RowReader) plainRow(b []byte, to *Rows) (rest []byte, ok bool) {
 			}
 			return b[2:], b[1] == crcByte(crc, 0)
 		}
-		if len(b) < 6 || b[0] != tagCell || b[1] != tagCellName {
+		var name *knownName
+		if place < len(r.places) && r.places[place].opensCell(b) {
+			name = r.places[place]
+			b = b[len(name.opens):]
+		} else {
+			if len(b) < 6 || b[0] != tagCell || b[1] != tagCellName {
+				return nil, false
+			}
+			n := uint64(binary.LittleEndian.Uint32(b[2:]))
+			if b = b[6:]; n >= uint64(len(b)) || b[n] != tagCellValue {
+				return nil, false
+			}
+			name = r.name(place, b[:n])
+			b = b[n+1:]
+		}
+		if len(b) < 4 {
 			return nil, false
 		}
-		n := uint64(binary.LittleEndian.Uint32(b[2:]))
-		if b = b[6:]; n+5 > uint64(len(b)) || b[n] != tagCellValue {
-			return nil, false
-		}
-		name := r.name(place, b[:n])
 		cell := name.crc
-		size := uint64(binary.LittleEndian.Uint32(b[n+1:]))
-		if b = b[n+5:]; size+2 > uint64(len(b)) {
+		size := uint64(binary.LittleEndian.Uint32(b))
+		if b = b[4:]; size+2 > uint64(len(b)) {
 			return nil, false
 		}
 		value := b[:size]
