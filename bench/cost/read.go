@@ -1,7 +1,6 @@
 package cost
 
 import (
-	"crypto/md5"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -11,7 +10,6 @@ import (
 	"tsimport/bench"
 	"tsimport/bench/null"
 	"tsimport/internal/table"
-	"tsimport/internal/tablestore/plainbuffer"
 )
 
 // What is measured.
@@ -90,37 +88,6 @@ func StoredRows(shape bench.Shape, rows uint64) (*null.Stored, error) {
 
 // seed is that of all inputs.
 const seed = 1
-
-// readStages measures what reading a table cannot do without: the MD5 of the answers, and decoding rows, their checksums among it.
-func readStages(shape bench.Shape, f *Floor) error {
-	rows := uint64(max(10, min(floorRows, 32e6/max(f.WireBytes, 1))))
-	stored, err := StoredRows(shape, rows)
-	if err != nil {
-		return fmt.Errorf("measure floor: %w", err)
-	}
-	var pages [][]byte
-	n := 0
-	stored.Pages(func(page []byte, count int) {
-		pages = append(pages, page)
-		n += count
-		f.AnswerBytes += float64(len(page))
-	})
-	f.AnswerBytes /= float64(n)
-	f.AnswerMD5 = f.repeat(n, func() {
-		for _, page := range pages {
-			md5.Sum(page)
-		}
-	})
-	var failed error
-	f.Decode = f.repeat(n, func() {
-		for _, page := range pages {
-			if _, err := new(plainbuffer.RowReader).Read(page, nil); err != nil {
-				failed = err
-			}
-		}
-	})
-	return failed
-}
 
 // toolCommand is the process of tsimport itself.
 func (m *measurement) toolCommand(tableName string) *exec.Cmd {

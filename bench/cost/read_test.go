@@ -21,8 +21,7 @@ func TestEachMeasurementHasAFloorOfItsOwn(t *testing.T) {
 }
 
 func TestRowsToReadAreThoseOfTheInput(t *testing.T) {
-	for i, shape := range append(bench.Shapes(), bench.OddShapes()...) {
-		f := Floor{used: cpuTime}
+	for _, shape := range append(bench.Shapes(), bench.OddShapes()...) {
 		stored, err := StoredRows(shape, 12)
 		if err != nil {
 			t.Fatalf("shape %s: %v", shape.Name, err)
@@ -31,13 +30,6 @@ func TestRowsToReadAreThoseOfTheInput(t *testing.T) {
 		stored.Pages(func(_ []byte, n int) { rows += n })
 		if rows != 12 {
 			t.Errorf("shape %s: %d rows, want 12", shape.Name, rows)
-		}
-		if i > 0 {
-			continue // a stage takes a third of a second
-		}
-		f.WireBytes = 1e6 // so that few rows are enough
-		if err := readStages(shape, &f); err != nil || f.AnswerMD5 <= 0 || f.Decode <= 0 || f.AnswerBytes <= 0 {
-			t.Errorf("shape %s: %+v, %v", shape.Name, f, err)
 		}
 	}
 }

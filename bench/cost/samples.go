@@ -1,0 +1,182 @@
+package cost
+
+import (
+	"bytes"
+	"crypto/md5"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"tsimport/bench"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/encode"
+	"tsimport/internal/tablestore/plainbuffer"
+	"tsimport/writer"
+)
+
+// samples are what the stages of a floor work with. No stage changes them.
+type samples struct {
+	file   string
+	text   []byte // the beginning of the file
+	schema *table.Schema
+	rows   [][]table.Value // of the text
+	bodies [][]byte        // of full requests with those rows, as large as the rows make them
+	pages  [][]byte        // of answers
+	stored int             // rows in those
+}
+
+// gather makes the samples of an input whose rows have a shape.
+func gather(file string, shape bench.Shape) (*samples, error) {
+	text, err := head(file)
+	if err != nil {
+		return nil, err
+	}
+	records, err := csv.NewReader(&byteReader{text}).ReadAll()
+	if err != nil || len(records) < 2 {
+		return nil, fmt.Errorf("read input: %w", errors.Join(err, errors.New("it has no record")))
+	}
+	s := &samples{file: file, text: text, schema: SchemaOf(shape)}
+	for _, r := range records[1:] {
+		var row []table.Value
+		for n, c := range shape.Columns {
+			v, err := valueOf(c.Kind, r[n])
+			if err != nil {
+				return nil, err
+			}
+			row = append(row, v)
+		}
+		s.rows = append(s.rows, row)
+	}
+	block := new(table.Block)
+	s.encode(encode.New(s.schema, table.Put, false), block)
+	var refs []table.Ref
+	for i := range block.Rows {
+		refs = append(refs, table.Ref{Block: block, Index: int32(i)})
+		if len(refs) == table.MaxBatchRows || i == len(block.Rows)-1 {
+			s.bodies = append(s.bodies, writer.AppendRequest(nil, "t", table.Put, table.Ignore, refs))
+			refs = refs[:0]
+		}
+	}
+	return s, s.store(shape)
+}
+
+// store makes pages of rows as a table has them.
+func (s *samples) store(shape bench.Shape) error {
+	rows := max(10, min(floorRows, 32e6*float64(len(s.rows))/max(bytesOf(s.bodies), 1)))
+	stored, err := StoredRows(shape, uint64(rows))
+	if err != nil {
+		return err
+	}
+	stored.Pages(func(page []byte, count int) {
+		s.pages = append(s.pages, page)
+		s.stored += count
+	})
+	return nil
+}
+
+func bytesOf(texts [][]byte) (n float64) {
+	for _, b := range texts {
+		n += float64(len(b))
+	}
+	return n
+}
+
+// head reads the header and about floorRows records.
+func head(file string) ([]byte, error) {
+	in, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	text, err := io.ReadAll(io.LimitReader(in, 32<<20))
+	if err != nil {
+		return nil, err
+	}
+	lines := 0
+	for i, c := range text {
+		if c == '\n' {
+			if lines++; lines == floorRows+1 {
+				return text[:i+1], nil
+			}
+		}
+	}
+	return text[:bytes.LastIndexByte(text, '\n')+1], nil // the last record may be cut
+}
+
+// byteReader reads from memory without the pleasures of an io.WriterTo.
+type byteReader struct{ rest []byte }
+
+func (b *byteReader) Read(p []byte) (int, error) {
+	if len(b.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, b.rest)
+	b.rest = b.rest[n:]
+	return n, nil
+}
+
+// readCSV finds the fields of the text.
+func (s *samples) readCSV() {
+	r := csv.NewReader(&byteReader{s.text})
+	r.ReuseRecord = true
+	for {
+		if _, err := r.Read(); err != nil {
+			return
+		}
+	}
+}
+
+// encode makes PlainBuffer bytes of the rows.
+func (s *samples) encode(e *encode.Encoder, block *table.Block) {
+	block.Reset()
+	for _, values := range s.rows {
+		e.Append(block, values, nil, table.Span{}, nil)
+	}
+}
+
+func hash(texts [][]byte) {
+	for _, b := range texts {
+		md5.Sum(b)
+	}
+}
+
+// decode makes values of the pages, and checks their checksums.
+func (s *samples) decode() (err error) {
+	for _, page := range s.pages {
+		if _, e := new(plainbuffer.RowReader).Read(page, nil); e != nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// SchemaOf is the table schema of a shape.
+func SchemaOf(shape bench.Shape) *table.Schema {
+	s := &table.Schema{Table: "t"}
+	for i, c := range shape.Columns {
+		t := [...]table.Type{table.Integer, table.Double, table.String, table.String}[c.Kind]
+		if i == 0 {
+			s.Key = append(s.Key, table.KeyColumn{Name: c.Name, Type: t})
+		}
+		s.Columns = append(s.Columns, table.Column{Source: c.Name, Name: c.Name, Type: t})
+	}
+	return s
+}
+
+func valueOf(kind bench.Kind, text string) (v table.Value, err error) {
+	switch kind {
+	case bench.IntegerValues:
+		v.Type = table.Integer
+		v.Int, err = strconv.ParseInt(text, 10, 64)
+	case bench.DoubleValues:
+		v.Type = table.Double
+		v.Double, err = strconv.ParseFloat(text, 64)
+	case bench.NoValues:
+	default:
+		v = table.Value{Type: table.String, Bytes: []byte(text)}
+	}
+	return v, err
+}
