@@ -178,6 +178,7 @@ func (i *inspector) read(from source.Source, count bool) error {
 	}
 	parser := from.NewParser(used)
 	defer parser.Close()
+	texts, _ := from.(source.TextReader)
 	parse := func(splits []source.Split) error {
 		for _, sp := range splits {
 			i.in.Splits++
@@ -186,6 +187,9 @@ func (i *inspector) read(from source.Source, count bool) error {
 			i.in.Rows += int64(n)
 			if err != nil {
 				return err
+			}
+			if texts != nil { // nothing points into it
+				texts.GiveBack(sp)
 			}
 		}
 		return nil
@@ -220,7 +224,7 @@ func (i *inspector) add(rec *record.Record) {
 		i.reject(bad)
 		return
 	}
-	plain, field, bad := i.inference.Texts(rec)
+	field, bad := i.inference.Texts(rec)
 	if bad != nil {
 		if field < len(i.names) {
 			bad.Column = i.names[field]
@@ -228,9 +232,12 @@ func (i *inspector) add(rec *record.Record) {
 		i.reject(bad)
 		return
 	}
-	i.inference.AddTexts(rec, plain)
-	for k := range min(len(plain), len(i.columns)) {
-		i.columns[k].add(plain[k], i.inference, k)
+	for k := range min(len(rec.Fields), len(i.columns)) {
+		if d, n, isNumber := i.inference.AddField(k, rec); d == nil {
+			i.columns[k].nulls++
+		} else {
+			i.columns[k].add(d, n, isNumber)
+		}
 	}
 }
 
@@ -273,12 +280,12 @@ func (c *columnRange) text(d *record.Datum) []byte {
 type columnRange struct {
 	nulls      int64
 	longest    int
-	example    []byte
-	low, high  []byte // by bytes
 	lowHead    uint64 // what head says of low
 	highHead   uint64
-	numbers    bool // a number was seen
 	min, max   float64
+	numbers    bool // a number was seen
+	example    []byte
+	low, high  []byte // by bytes
 	lowNumber  []byte // the texts of min and max
 	highNumber []byte
 	scratch    []byte
@@ -294,12 +301,8 @@ func head(text []byte) uint64 {
 	return binary.BigEndian.Uint64(short[:])
 }
 
-// add takes field k of the record that the inference was given last.
-func (c *columnRange) add(d *record.Datum, inference *convert.Inference, k int) {
-	if d.None() {
-		c.nulls++
-		return
-	}
+// add takes a value, and the number that it is, if it is one.
+func (c *columnRange) add(d *record.Datum, n float64, isNumber bool) {
 	text := c.text(d)
 	c.longest = max(c.longest, len(text))
 	text = text[:min(len(text), shownBytes)]
@@ -308,27 +311,29 @@ func (c *columnRange) add(d *record.Datum, inference *convert.Inference, k int) 
 		c.example, c.low, c.high = bytes.Clone(text), bytes.Clone(text), bytes.Clone(text)
 		c.lowHead, c.highHead = h, h
 	}
-	if h < c.lowHead || h == c.lowHead && bytes.Compare(text, c.low) < 0 {
+	if h <= c.lowHead && (h < c.lowHead || bytes.Compare(text, c.low) < 0) {
 		c.low, c.lowHead = append(c.low[:0], text...), h
 	}
-	if h > c.highHead || h == c.highHead && bytes.Compare(text, c.high) > 0 {
+	if h >= c.highHead && (h > c.highHead || bytes.Compare(text, c.high) > 0) {
 		c.high, c.highHead = append(c.high[:0], text...), h
 	}
-	n, ok := inference.Number(k)
-	if !ok {
+	if !isNumber {
 		return
 	}
-	if !c.numbers || n < c.min || n == c.min && lessInteger(text, c.lowNumber) {
+	if !c.numbers || n < c.min || n == c.min && lessInteger(n, text, c.lowNumber) {
 		c.min, c.lowNumber = n, append(c.lowNumber[:0], text...)
 	}
-	if !c.numbers || n > c.max || n == c.max && lessInteger(c.highNumber, text) {
+	if !c.numbers || n > c.max || n == c.max && lessInteger(n, c.highNumber, text) {
 		c.max, c.highNumber = n, append(c.highNumber[:0], text...)
 	}
 	c.numbers = true
 }
 
-// lessInteger compares the texts of integers that may have the same nearest double. Other texts are not less.
-func lessInteger(a, b []byte) bool {
+// lessInteger compares the texts of integers that have the same nearest double. Other texts are not less.
+func lessInteger(near float64, a, b []byte) bool {
+	if math.Abs(near) < 1<<53 {
+		return false // they are the same
+	}
 	x, err := strconv.ParseInt(string(a), 10, 64)
 	y, err2 := strconv.ParseInt(string(b), 10, 64)
 	return err == nil && err2 == nil && x < y

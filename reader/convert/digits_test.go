@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -62,6 +64,64 @@ func BenchmarkDigits(b *testing.B) {
 			digits := []byte(text)
 			for b.Loop() {
 				parseDigits(digits, false)
+			}
+		})
+	}
+}
+
+// TestDecimalsAreReadAsStrconvReadsThem reads texts of 1 to 17 bytes of digits, points and signs, and each byte at each place.
+func TestDecimalsAreReadAsStrconvReadsThem(t *testing.T) {
+	taken := 0
+	check := func(text string) {
+		f, canonical, ok := plainDecimal([]byte(text))
+		n, whole := wholeDouble([]byte(text))
+		if i, err := strconv.ParseInt(text, 10, 64); whole != (err == nil && strconv.FormatInt(i, 10) == text && -1e15 < i && i < 1e15) || whole && n != i {
+			t.Fatalf("%q: %d, whole %v", text, n, whole)
+		}
+		if !ok {
+			return
+		}
+		taken++
+		want, err := strconv.ParseFloat(text, 64)
+		if err != nil || f != want || strings.Trim(text, "-.0123456789") != "" {
+			t.Fatalf("%q: %v, want %v, %v", text, f, want, err)
+		}
+		if shortest := strconv.FormatFloat(want, 'f', -1, 64); canonical != (shortest == text) {
+			t.Fatalf("%q: canonical %v, and it prints %s", text, canonical, shortest)
+		}
+	}
+	for length := 1; length <= 17; length++ {
+		for at := range length {
+			for b := range 256 {
+				text := []byte("12345678901234567")[:length]
+				text[at] = byte(b)
+				check(string(text))
+				text[length/2] = '.'
+				check(string(text))
+				text[0] = '-'
+				check(string(text))
+			}
+		}
+	}
+	rnd := rand.New(rand.NewPCG(1, 23))
+	for range 200_000 {
+		text := make([]byte, 1+rnd.IntN(17))
+		for i := range text {
+			text[i] = "01234567890123456789012345678901.-"[rnd.IntN(34)]
+		}
+		check(string(text))
+	}
+	if taken < 50_000 {
+		t.Errorf("only %d of the texts are usual decimals", taken)
+	}
+}
+
+func BenchmarkDecimals(b *testing.B) {
+	for _, text := range []string{"1.5", "581.03", "4021.52", "123456.789"} {
+		b.Run(fmt.Sprint(len(text)), func(b *testing.B) {
+			digits := []byte(text)
+			for b.Loop() {
+				plainDecimal(digits)
 			}
 		})
 	}

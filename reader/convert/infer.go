@@ -17,9 +17,8 @@ type Inference struct {
 	converter *Converter
 
 	// Of the last record that Texts was given.
-	plain   []*record.Datum
-	decoded []record.Datum // those of plain that are not the record's own
-	numbers []number       // those that AddTexts has met
+	decoded []record.Datum // its texts as they count, unless that is as they are
+	counts  bool           // it has a field for each column
 }
 
 // number is the value of a text, if it is known; of an integer that a double does not keep it is the nearest one.
@@ -28,10 +27,9 @@ type number struct {
 	known bool
 }
 
-var null record.Datum
-
 // columnGuess counts what the values of a column are, nulls apart.
 type columnGuess struct {
+	usual                    usual
 	text                     tally // all texts without a type
 	integer, double, boolean tally // of those, the ones that are not that
 	decimal                  bool  // all texts are numbers that a double keeps, as 10.50 is
@@ -82,29 +80,40 @@ func (in *Inference) Add(rec *record.Record) {
 	}
 }
 
-// AddTexts is Add for the record that Texts was given, and takes what that has returned.
-func (in *Inference) AddTexts(rec *record.Record, plain []*record.Datum) {
-	if len(plain) != len(in.columns) {
-		return
-	}
-	for i := range plain {
-		var n number
-		if rec.Fields[i].Kind != record.Text {
-			in.columns[i].addTyped(in.converter, &rec.Fields[i])
-		} else if plain[i].Kind != record.Null {
-			n = in.columns[i].addText(in.converter, plain[i])
+// AddField takes field i of the record into account that Texts was given. It returns the value as it counts, nil for none, and the number that it
+// is, if it is one: the nearest one for an integer that a double does not keep. Where the column's type can no longer be that of a number it may
+// leave the number out.
+func (in *Inference) AddField(i int, rec *record.Record) (d *record.Datum, n float64, isNumber bool) {
+	d = &rec.Fields[i]
+	c := in.converter
+	if d.Kind != record.Text {
+		if in.counts {
+			in.columns[i].addTyped(c, d)
 		}
-		in.numbers = append(in.numbers, n)
+		if d.None() {
+			return nil, 0, false
+		}
+		n, isNumber = Number(d)
+		return d, n, isNumber
 	}
-}
-
-// Number returns the value of field i of the record that Texts was given as a number, if it is one: the
-// nearest one for an integer that a double does not keep.
-func (in *Inference) Number(i int) (float64, bool) {
-	if i < len(in.numbers) && in.numbers[i].known {
-		return in.numbers[i].value, true
+	if !c.asItIs {
+		if d = &in.decoded[i]; d.Kind == record.Null {
+			return nil, 0, false
+		}
+	} else if (len(d.Bytes) == 0 || d.Quoted || len(c.nulls) > 0) && c.isNull(d) {
+		return nil, 0, false
 	}
-	return Number(in.plain[i])
+	if in.counts {
+		g := &in.columns[i]
+		if n, isNumber, known := g.addUsual(d.Bytes); known {
+			return d, n, isNumber
+		}
+		if n := g.addText(c, d); n.known {
+			return d, n.value, true
+		}
+	}
+	n, isNumber = Number(d)
+	return d, n, isNumber
 }
 
 func (g *columnGuess) add(c *Converter, d *record.Datum) {
@@ -132,6 +141,49 @@ func (g *columnGuess) addTyped(c *Converter, d *record.Datum) {
 		t.n++
 	} else {
 		t.add(appendText(nil, d))
+	}
+}
+
+// addUsual is addText for a text that is like those before it, and reports whether it was.
+func (g *columnGuess) addUsual(text []byte) (n float64, isNumber, ok bool) {
+	switch g.usual {
+	case usualWord:
+		ok = true
+	case usualInteger:
+		var whole int64
+		whole, ok = wholeDouble(text)
+		n, isNumber = float64(whole), true
+	case usualDecimal:
+		n, isNumber, ok = plainDecimal(text)
+		ok = ok && isNumber
+	}
+	if ok {
+		g.text.n++
+	}
+	return n, isNumber, ok
+}
+
+// What the texts of a column were so far.
+type usual uint8
+
+const (
+	unusual      usual = iota // a mixture, or too few to say
+	usualWord                 // neither numbers nor booleans: no text to come can make the column one of those
+	usualInteger              // all are integers, and nearly all are more than booleans
+	usualDecimal              // all are doubles, and nearly all are more than integers and booleans
+)
+
+func (g *columnGuess) settleUsual() {
+	switch {
+	case !g.boolean.most:
+	case g.integer.n == 0:
+		g.usual = usualInteger
+	case g.integer.most && g.double.n == 0:
+		g.usual = usualDecimal
+	case g.integer.most && g.double.most && !g.decimal:
+		g.usual = usualWord
+	default:
+		g.usual = unusual
 	}
 }
 
@@ -163,6 +215,7 @@ func (g *columnGuess) addText(c *Converter, t *record.Datum) (n number) {
 	if !g.boolean.most && booleanValue(&v, t, true) != nil {
 		g.boolean.miss(t.Bytes, g.text.n)
 	}
+	g.settleUsual()
 	return n
 }
 
@@ -186,33 +239,34 @@ func (in *Inference) Plain(d *record.Datum) *record.Datum {
 	return &t
 }
 
-// Texts returns the fields of a record as they count, valid until the next call. If the text of a field is not in its encoding, it returns
-// which one and why.
-func (in *Inference) Texts(rec *record.Record) (plain []*record.Datum, field int, why *table.Reason) {
+// Texts prepares for AddField. If the text of a field is not in its encoding, it returns which one and why.
+func (in *Inference) Texts(rec *record.Record) (field int, why *table.Reason) {
 	c := in.converter
-	c.scratch, in.plain, in.numbers = c.scratch[:0], in.plain[:0], in.numbers[:0]
+	in.counts = len(rec.Fields) == len(in.columns)
+	if rec.ASCII && c.asItIs {
+		return 0, nil
+	}
+	c.scratch = c.scratch[:0]
 	if len(in.decoded) < len(rec.Fields) {
 		in.decoded = make([]record.Datum, len(rec.Fields))
 	}
-	ascii := rec.ASCII && c.asItIs
 	for i := range rec.Fields {
 		t := &rec.Fields[i]
 		switch {
 		case t.Kind != record.Text:
 		case !c.asItIs:
 			if in.decoded[i], why = c.text(t); why != nil {
-				return nil, i, why
+				return i, why
 			}
 			t = &in.decoded[i]
 		case c.isNull(t):
-			t = &null
+			continue
 		}
-		if !ascii && (t.Kind == record.Text || t.Kind == record.String) && !utf8.Valid(t.Bytes) {
-			return nil, i, c.notUTF8(t.Bytes)
+		if (t.Kind == record.Text || t.Kind == record.String) && !utf8.Valid(t.Bytes) {
+			return i, c.notUTF8(t.Bytes)
 		}
-		in.plain = append(in.plain, t)
 	}
-	return in.plain, 0, nil
+	return 0, nil
 }
 
 // Type returns the type of column i: string for a column of text without a value, Any for one in which the file itself has

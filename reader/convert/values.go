@@ -3,7 +3,6 @@ package convert
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"math"
@@ -168,49 +167,6 @@ func parseInteger(v *table.Value, text []byte, exact bool) *table.Reason {
 	return nil
 }
 
-// parseDigits reads digits and nothing else. They fit if the number, or its negative, is a 64-bit integer.
-func parseDigits(digits []byte, negative bool) (n uint64, fits, ok bool) {
-	limit := uint64(math.MaxInt64)
-	if negative {
-		limit++
-	}
-	const safe = 18 // so many always fit
-	if len(digits) <= safe {
-		for len(digits) >= 8 {
-			word := binary.LittleEndian.Uint64(digits)
-			// Each byte is 0x30 to 0x39: its upper half is 3, and is that still when 6 is added.
-			if (word&0xf0f0f0f0f0f0f0f0 | (word+0x0606060606060606)&0xf0f0f0f0f0f0f0f0>>4) != 0x3333333333333333 {
-				return 0, false, false
-			}
-			// Two digits in each 16 bits, four in each 32, all in 64.
-			word = word & 0x0f0f0f0f0f0f0f0f * 2561 >> 8
-			word = word & 0x00ff00ff00ff00ff * 6553601 >> 16
-			n = n*100_000_000 + word&0x0000ffff0000ffff*42949672960001>>32
-			digits = digits[8:]
-		}
-		for _, c := range digits {
-			if c < '0' || c > '9' {
-				return 0, false, false
-			}
-			n = n*10 + uint64(c-'0')
-		}
-		return n, true, true
-	}
-	fits = true
-	for i, c := range digits {
-		if c < '0' || c > '9' {
-			return 0, false, false
-		}
-		if i >= safe {
-			fits = fits && n <= (limit-uint64(c-'0'))/10
-		}
-		if fits {
-			n = n*10 + uint64(c-'0')
-		}
-	}
-	return n, fits, true
-}
-
 func (c *Converter) doubleValue(v *table.Value, d *record.Datum, exact bool) *table.Reason {
 	switch d.Kind {
 	case record.Text, record.String:
@@ -301,48 +257,6 @@ func (c *Converter) parseDouble(v *table.Value, text []byte, exact bool) *table.
 	*v = table.Value{Type: table.Double, Double: f}
 	return nil
 }
-
-// plainDecimal reads the usual numbers, which have at most 15 digits and no exponent: their digits and the power of ten are
-// doubles without loss, so one division rounds once, as it must. Such a text is what its double prints as if it has no
-// zeros to spare; a leading one, as in 0.5 and 0.0000001, is left to the exact way.
-func plainDecimal(text []byte) (f float64, canonical, ok bool) {
-	digits, negative := text, false
-	if len(digits) > 0 && digits[0] == '-' {
-		digits, negative = digits[1:], true
-	}
-	n := len(digits)
-	if n == 0 || n > 16 || digits[0] < '1' || digits[0] > '9' {
-		return 0, false, false
-	}
-	var mantissa uint64
-	point := -1
-	for i, b := range digits {
-		switch {
-		case b >= '0' && b <= '9':
-			mantissa = mantissa*10 + uint64(b-'0')
-		case b == '.' && point < 0:
-			point = i
-		default:
-			return 0, false, false
-		}
-	}
-	f = float64(mantissa)
-	switch {
-	case point < 0:
-		canonical = true
-		ok = n <= 15
-	case point < n-1:
-		f /= powersOfTen[n-1-point]
-		canonical = digits[n-1] != '0'
-		ok = true
-	}
-	if negative {
-		f = -f
-	}
-	return f, canonical, ok
-}
-
-var powersOfTen = [16]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
 
 var booleanWords = map[string]int64{
 	"true": 1, "t": 1, "yes": 1, "y": 1, "on": 1, "1": 1,
