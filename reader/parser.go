@@ -112,8 +112,12 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 		return p.dump.Records(), p.dump.Lines(), nil
 	}
 	p.csv.Reset(sp.Data)
+	limit := p.s.o.Memory.record()
 	for rec, ok := p.csv.Next(); ok; rec, ok = p.csv.Next() {
-		each(p.complete(p.s.shorten(sp, rec)))
+		if int(rec.Span.End-rec.Span.Start) > limit {
+			rec = p.s.shorten(sp, rec)
+		}
+		each(p.complete(rec))
 	}
 	return p.csv.Records(), p.csv.Lines(), nil
 }

@@ -27,6 +27,7 @@ type Parser struct {
 	plain   bool // lines without quotes and escapes are
 	raw     bool // raw texts of fields have meanings
 	lineEnd bool // each record ends its line
+	window  window
 
 	// MaxFields is how many fields of a record are kept at most; 0 is all.
 	MaxFields int
@@ -40,12 +41,14 @@ func NewParser(d Dialect) *Parser {
 	}
 	p.raw = p.null != "" || d.Doubt != "" || d.Typed
 	p.lineEnd = len(p.end) == 1 && p.end[0] == d.lineByte()
+	p.findMarks()
 	return p
 }
 
 // Reset starts a split. Data is not changed.
 func (p *Parser) Reset(data []byte) {
 	p.data, p.pos, p.records, p.lines = data, 0, 0, 0
+	p.window.from, p.window.to = 0, 0
 }
 
 // Records returns the records delivered since Reset.
@@ -60,6 +63,14 @@ func (p *Parser) End() uint32 { return p.rec.Span.End }
 // Next returns the next record, or false at the end of the split.
 func (p *Parser) Next() (*record.Record, bool) {
 	for p.pos < len(p.data) {
+		if p.window.used {
+			switch p.markedLine() {
+			case recordLine:
+				return &p.rec, true
+			case emptyLine:
+				continue
+			}
+		}
 		start := p.pos
 		line, next := p.line()
 		if p.passes(line) {
@@ -130,18 +141,24 @@ func (p *Parser) passes(line []byte) bool {
 }
 
 func (p *Parser) field(text []byte, quoted bool) {
-	n := len(p.rec.Fields)
+	p.rec.Fields = p.appendField(p.rec.Fields, text, quoted)
+}
+
+// appendField appends a field of text to those of a record.
+func (p *Parser) appendField(fields []record.Datum, text []byte, quoted bool) []record.Datum {
+	n := len(fields)
 	if p.MaxFields > 0 && n >= p.MaxFields {
-		return
+		return fields
 	}
-	if n == cap(p.rec.Fields) {
-		p.rec.Fields = append(p.rec.Fields, record.Datum{})
+	if n == cap(fields) {
+		fields = append(fields, record.Datum{})
 	}
 	// What a field of a CSV file does not use is zero since the memory was made: writing all of it costs more than finding
 	// the field.
-	p.rec.Fields = p.rec.Fields[:n+1]
-	d := &p.rec.Fields[n]
+	fields = fields[:n+1]
+	d := &fields[n]
 	d.Kind, d.Quoted, d.Bytes = record.Text, quoted, text
+	return fields
 }
 
 // Each byte of a word: its seven low bits, and its high one.

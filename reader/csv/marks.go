@@ -1,0 +1,134 @@
+package csv
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+
+	"tsimport/internal/table"
+	"tsimport/reader/record"
+)
+
+// windowBlocks is how many blocks of 64 bytes are marked at a time.
+const windowBlocks = 64
+
+// window is a part of a split's text in which the bytes are marked that end a field or a record, or that a record with which is read in another
+// way. The processor's vector instructions find them.
+type window struct {
+	used     bool                 // lines without quotes and escapes are read by their marks
+	wanted   [4]byte              // the bytes that are marked
+	from, to int                  // in the text; from is a multiple of 64
+	marks    [windowBlocks]uint64 // a bit for each byte
+	highs    [windowBlocks]uint64 // of bytes beyond 127
+	high     bool                 // there is one
+}
+
+// mark moves the window to the block at a place of the text.
+func (w *window) mark(text []byte, at int) {
+	w.from = at &^ 63
+	text = text[w.from:min(len(text), w.from+64*windowBlocks)]
+	w.to = w.from + len(text)
+	n := len(text) / 64
+	any := uint64(0)
+	if n > 0 {
+		any = markBlocks(&w.marks[0], &w.highs[0], &text[0], n, &w.wanted)
+	}
+	if rest := text[n*64:]; len(rest) > 0 {
+		var last [64]byte
+		copy(last[:], rest)
+		any |= markBlocks(&w.marks[n], &w.highs[n], &last[0], 1, &w.wanted)
+		w.marks[n] &= 1<<len(rest) - 1 // the zeros after it may be marks
+	}
+	w.high = any != 0
+}
+
+// ascii reports whether no byte of a part of the window is beyond 127.
+func (w *window) ascii(from, to int) bool {
+	if !w.high || from >= to {
+		return true
+	}
+	from, to = from-w.from, to-w.from
+	for block := from / 64; 64*block < to; block++ {
+		found := w.highs[block]
+		if 64*block < from {
+			found &= math.MaxUint64 << (from % 64)
+		}
+		if to < 64*block+64 {
+			found &= 1<<(to%64) - 1
+		}
+		if found != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// findMarks sets which bytes are marked, and whether.
+func (p *Parser) findMarks() {
+	end := p.end[0]
+	p.window.wanted = [4]byte{p.d.Delimiter[0], end, cmp.Or(p.d.Quote, end), cmp.Or(p.d.Escape, end)}
+	p.window.used = p.plain && p.lineEnd && p.d.EndMark == "" && marked
+}
+
+// What a line is.
+type lineKind uint8
+
+const (
+	otherLine  lineKind = iota // a record with a quote or an escape, which is read in another way
+	emptyLine                  // not a record
+	recordLine                 // a record that was read
+)
+
+// markedLine reads the line at pos by its marks, and moves pos past it unless it is an otherLine.
+func (p *Parser) markedLine() lineKind {
+	data, w, start := p.data, &p.window, p.pos
+	if start < w.from || start >= w.to {
+		w.mark(data, start)
+	}
+	block, ascii := (start-w.from)/64, true
+	found := w.marks[block] & (math.MaxUint64 << (start % 64))
+	fields, from := p.rec.Fields[:0], start
+	for {
+		for found == 0 {
+			if block++; w.from+64*block < w.to {
+				found = w.marks[block]
+				continue
+			}
+			ascii = ascii && w.ascii(max(start, w.from), w.to)
+			if w.to == len(data) {
+				return p.lastField(fields, from, len(data), len(data), ascii)
+			}
+			w.mark(data, w.to)
+			block, found = 0, w.marks[0]
+		}
+		mark := w.from + 64*block + bits.TrailingZeros64(found)
+		found &= found - 1
+		switch data[mark] {
+		case p.d.Delimiter[0]:
+			fields = p.appendField(fields, data[from:mark], false)
+			from = mark + 1
+		case p.end[0]:
+			return p.lastField(fields, from, mark, mark+1, ascii && w.ascii(max(start, w.from), mark))
+		default:
+			return otherLine
+		}
+	}
+}
+
+// lastField ends the record at pos with the field of the text from a place to another, unless it is an empty line.
+func (p *Parser) lastField(fields []record.Datum, from, to, next int, ascii bool) lineKind {
+	start, line := p.pos, p.lines
+	text := p.withoutCR(p.data[from:to])
+	p.pos, p.lines = next, line+1
+	if from == start && len(text) == 0 && !p.d.Blank {
+		return emptyLine
+	}
+	p.rec.Fields, p.rec.Bad, p.rec.ASCII = p.appendField(fields, text, false), nil, ascii && !p.raw
+	p.rec.Span = table.Span{Start: uint32(start), Record: p.records, Line: line, End: uint32(next)}
+	if p.raw {
+		p.scratch = p.scratch[:0]
+		p.settleAll()
+	}
+	p.records++
+	return recordLine
+}

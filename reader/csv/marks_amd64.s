@@ -1,0 +1,53 @@
+//go:build amd64 && !purego
+
+#include "textflag.h"
+
+// func markBlocks(marks, highs *uint64, text *byte, blocks int, wanted *[4]byte) (any uint64)
+TEXT ·markBlocks(SB), NOSPLIT, $0-48
+	MOVQ marks+0(FP), DI
+	MOVQ highs+8(FP), SI
+	MOVQ text+16(FP), DX
+	MOVQ blocks+24(FP), CX
+	MOVQ wanted+32(FP), R9
+	VPBROADCASTB (R9), Y0
+	VPBROADCASTB 1(R9), Y1
+	VPBROADCASTB 2(R9), Y2
+	VPBROADCASTB 3(R9), Y3
+	XORQ R8, R8
+
+loop:
+	VMOVDQU (DX), Y4
+	VMOVDQU 32(DX), Y5
+	VPMOVMSKB Y4, AX
+	VPMOVMSKB Y5, BX
+	SHLQ $32, BX
+	ORQ AX, BX
+	MOVQ BX, (SI)
+	ORQ BX, R8
+	VPCMPEQB Y0, Y4, Y6
+	VPCMPEQB Y1, Y4, Y7
+	VPOR Y6, Y7, Y6
+	VPCMPEQB Y2, Y4, Y7
+	VPOR Y6, Y7, Y6
+	VPCMPEQB Y3, Y4, Y7
+	VPOR Y6, Y7, Y6
+	VPMOVMSKB Y6, AX
+	VPCMPEQB Y0, Y5, Y8
+	VPCMPEQB Y1, Y5, Y9
+	VPOR Y8, Y9, Y8
+	VPCMPEQB Y2, Y5, Y9
+	VPOR Y8, Y9, Y8
+	VPCMPEQB Y3, Y5, Y9
+	VPOR Y8, Y9, Y8
+	VPMOVMSKB Y8, BX
+	SHLQ $32, BX
+	ORQ AX, BX
+	MOVQ BX, (DI)
+	ADDQ $64, DX
+	ADDQ $8, DI
+	ADDQ $8, SI
+	DECQ CX
+	JNZ loop
+	MOVQ R8, any+40(FP)
+	VZEROUPPER
+	RET
