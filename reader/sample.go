@@ -24,7 +24,12 @@ func (s *File) Sample(budget int, columns []string, each func(*record.Record)) (
 			used = append(used, i)
 		}
 	}
-	look := func(splits []source.Split) { read += s.parseSample(splits, used, budget-read, each) }
+	look := func(splits []source.Split) {
+		read += s.parseSample(splits, used, budget-read, each)
+		for _, sp := range splits {
+			s.GiveBack(sp)
+		}
+	}
 	for read < budget {
 		p, err := s.nextPiece()
 		if err == io.EOF {

@@ -48,6 +48,7 @@ type Converter struct {
 	asItIs  bool  // fields are neither trimmed nor decoded
 	ascii   bool  // texts of the record are valid UTF-8 without a look
 	nulls   [][]byte
+	usual   []usual // of the texts of each column; unusual where options say something of texts
 	values  []table.Value
 	stamps  []int64
 	scratch []byte
@@ -78,6 +79,9 @@ func New(names []string, columns []table.Column, o Options) (*Converter, error) 
 	}
 	for _, n := range o.Nulls {
 		c.nulls = append(c.nulls, []byte(n))
+	}
+	for i := range columns {
+		c.usual = append(c.usual, c.usualOf(&columns[i]))
 	}
 	return c, nil
 }
@@ -126,7 +130,11 @@ func (c *Converter) Convert(rec *record.Record) ([]table.Value, *table.Reason) {
 	}
 	c.scratch, c.ascii = c.scratch[:0], rec.ASCII && c.asItIs
 	for i := range c.columns {
-		if why := c.convert(&c.values[i], &c.columns[i], rec, c.index[i]); why != nil {
+		v := &c.values[i]
+		if field := c.index[i]; field < len(rec.Fields) && c.usualValue(v, c.usual[i], &rec.Fields[field]) {
+			continue
+		}
+		if why := c.convert(v, &c.columns[i], rec, c.index[i]); why != nil {
 			return nil, why
 		}
 	}

@@ -87,8 +87,8 @@ func manyDigits(digits []byte, negative bool) (n uint64, fits, ok bool) {
 	return n, fits, true
 }
 
-// wholeDouble returns the integer that a text is, if it is the text of that integer and of its double too.
-func wholeDouble(text []byte) (n int64, ok bool) {
+// usualWhole returns the integer that a text is, if it is the text of that integer and of its double too: it has 15 digits at most.
+func usualWhole(text []byte) (n int64, ok bool) {
 	digits := text
 	negative := len(digits) > 0 && digits[0] == '-'
 	if negative {

@@ -74,7 +74,7 @@ func TestDecimalsAreReadAsStrconvReadsThem(t *testing.T) {
 	taken := 0
 	check := func(text string) {
 		f, canonical, ok := plainDecimal([]byte(text))
-		n, whole := wholeDouble([]byte(text))
+		n, whole := usualWhole([]byte(text))
 		if i, err := strconv.ParseInt(text, 10, 64); whole != (err == nil && strconv.FormatInt(i, 10) == text && -1e15 < i && i < 1e15) || whole && n != i {
 			t.Fatalf("%q: %d, whole %v", text, n, whole)
 		}

@@ -120,6 +120,8 @@ func (g *columnGuess) add(c *Converter, d *record.Datum) {
 	c.scratch = c.scratch[:0]
 	if d.Kind != record.Text {
 		g.addTyped(c, d)
+	} else if len(d.Bytes) > 0 && c.asItIs && len(c.nulls)+len(c.o.QuotedNulls) == 0 && g.isUsual(d.Bytes) {
+		return
 	} else if t, why := c.text(d); why == nil && t.Kind != record.Null {
 		g.addText(c, &t)
 	}
@@ -147,13 +149,13 @@ func (g *columnGuess) addTyped(c *Converter, d *record.Datum) {
 // addUsual is addText for a text that is like those before it, and reports whether it was.
 func (g *columnGuess) addUsual(text []byte) (n float64, isNumber, ok bool) {
 	switch g.usual {
-	case usualWord:
+	case usualString:
 		ok = true
 	case usualInteger:
 		var whole int64
-		whole, ok = wholeDouble(text)
+		whole, ok = usualWhole(text)
 		n, isNumber = float64(whole), true
-	case usualDecimal:
+	case usualDouble:
 		n, isNumber, ok = plainDecimal(text)
 		ok = ok && isNumber
 	}
@@ -163,15 +165,11 @@ func (g *columnGuess) addUsual(text []byte) (n float64, isNumber, ok bool) {
 	return n, isNumber, ok
 }
 
-// What the texts of a column were so far.
-type usual uint8
-
-const (
-	unusual      usual = iota // a mixture, or too few to say
-	usualWord                 // neither numbers nor booleans: no text to come can make the column one of those
-	usualInteger              // all are integers, and nearly all are more than booleans
-	usualDecimal              // all are doubles, and nearly all are more than integers and booleans
-)
+// isUsual is addUsual without the number.
+func (g *columnGuess) isUsual(text []byte) bool {
+	_, _, ok := g.addUsual(text)
+	return ok
+}
 
 func (g *columnGuess) settleUsual() {
 	switch {
@@ -179,9 +177,9 @@ func (g *columnGuess) settleUsual() {
 	case g.integer.n == 0:
 		g.usual = usualInteger
 	case g.integer.most && g.double.n == 0:
-		g.usual = usualDecimal
+		g.usual = usualDouble
 	case g.integer.most && g.double.most && !g.decimal:
-		g.usual = usualWord
+		g.usual = usualString
 	default:
 		g.usual = unusual
 	}

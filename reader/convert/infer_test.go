@@ -76,3 +76,39 @@ func TestFieldsAreTakenAsRecordsAre(t *testing.T) {
 		}
 	}
 }
+
+// TestUsualValuesAreThoseOfTheExactWay converts texts with and without the short way.
+func TestUsualValuesAreThoseOfTheExactWay(t *testing.T) {
+	texts := []string{"", "0", "-0", "7", "-7", "007", "+5", "999999999999999", "1000000000000000", "9223372036854775807", "9223372036854775808", "1.5", "10.50", "-20.25", "0.5", "1.", ".5",
+		"1e5", "123456789.123456", "true", "pear", "ü", "\xff", "12a", "NULL", " 7 "}
+	names := []string{"i", "I", "d", "D", "Z", "s", "b"}
+	columns := []table.Column{{Source: "i", Type: table.Integer, Exact: true}, {Source: "I", Type: table.Integer}, {Source: "d", Type: table.Double, Exact: true},
+		{Source: "D", Type: table.Double}, {Source: "Z", Type: table.Double, Exact: true, Zeros: true}, {Source: "s", Type: table.String}, {Source: "b", Type: table.Boolean, Exact: true}}
+	for i := range columns {
+		columns[i].Name = columns[i].Source
+	}
+	for _, o := range []Options{{}, {Nulls: []string{"NULL", "7"}}, {EmptyIsText: true}, {Trim: true}, {QuotedNulls: []string{"pear"}}, {QuotedNull: true}} {
+		short, err := New(names, columns, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		exact, _ := New(names, columns, o)
+		clear(exact.usual)
+		for at := range names {
+			for _, text := range texts {
+				for _, quoted := range []bool{false, true} {
+					rec := &record.Record{Fields: make([]record.Datum, len(names))}
+					for k := range names {
+						rec.Fields[k] = record.Datum{Kind: record.Text}
+					}
+					rec.Fields[at].Bytes, rec.Fields[at].Quoted = []byte(text), quoted
+					got, why := short.Convert(rec)
+					want, wantWhy := exact.Convert(rec)
+					if fmt.Sprint(why) != fmt.Sprint(wantWhy) || fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+						t.Fatalf("%+v, %s %q: %+v %v, want %+v %v", o, names[at], text, got, why, want, wantWhy)
+					}
+				}
+			}
+		}
+	}
+}
