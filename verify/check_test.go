@@ -209,3 +209,68 @@ func TestKeysThatDifferLateAreDifferent(t *testing.T) {
 		}
 	}
 }
+
+// TestEqualRowsAreEqualHoweverTheyAreWritten writes rows with quotes and without, numbers in several ways, and columns in two orders.
+func TestEqualRowsAreEqualHoweverTheyAreWritten(t *testing.T) {
+	ways := map[string][][]string{ // of a column, its values, each in the ways that it can be written
+		"k": {{"a", `"a"`}, {"b", `"b"`}, {`"c,d"`}},
+		"i": {{"7", "007", "+7", `"7"`}, {"-7"}, {"1000000000000000000", "+1000000000000000000"}, {""}},
+		"d": {{"1.5", "1.50", "15e-1", `"1.5"`}, {"0", "0.0", "0e5"}, {"-0", "-0.0"}, {"1000", "1e3"}},
+		"s": {{"x", `"x"`}, {""}, {`""`}, {`"x,y"`}, {`"x""y"`}, {"é", `"é"`}},
+		"u": {{"z", `"z"`}, {`"y,z"`}, {"7"}},
+		"b": {{"true", "TRUE", "yes", `"true"`}, {"false", "0"}, {""}},
+	}
+	orders := [][]string{{"k", "i", "d", "s", "u", "b"}, {"k", "s", "u", "b", "i", "d"}}
+	dir := t.TempDir()
+	rapid.Check(t, func(rt *rapid.T) {
+		first := map[int][]int{} // by key
+		var equal, different int64
+		var paths []string
+		for n := range rapid.IntRange(1, 2).Draw(rt, "files") {
+			order := rapid.SampledFrom(orders).Draw(rt, "order")
+			text := strings.Join(order, ",") + "\n"
+			for range rapid.IntRange(0, 40).Draw(rt, "records") {
+				of := map[string]int{}
+				var fields []string
+				for _, name := range order {
+					of[name] = rapid.IntRange(0, min(len(ways[name])-1, 2+n*9)).Draw(rt, name)
+					fields = append(fields, rapid.SampledFrom(ways[name][of[name]]).Draw(rt, "written"))
+				}
+				text += strings.Join(fields, ",") + "\n"
+				row := []int{of["i"], of["d"], of["s"], of["u"], of["b"]}
+				switch earlier, ok := first[of["k"]]; {
+				case !ok:
+					first[of["k"]] = row
+				case slices.Equal(earlier, row):
+					equal++
+				default:
+					different++
+				}
+			}
+			path := filepath.Join(dir, fmt.Sprint(n, ".csv"))
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				rt.Fatal(err)
+			}
+			paths = append(paths, path)
+		}
+		cfg := checkOf(rt, dir, "k\n", keyexpr.Column{Name: "k", Type: table.String})
+		cfg.Request.Inputs = paths
+		for name, of := range map[string]table.Type{"i": table.Integer, "d": table.Double, "s": table.String, "u": table.String, "b": table.Boolean} {
+			cfg.Request.Columns.Types[name] = plan.Type{Type: of}
+		}
+		r, err := Check(context.Background(), cfg)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if r.Rejected != 0 || r.Keys != int64(len(first)) || r.Equal != equal || r.Different != different {
+			rt.Fatalf("%d rejected %v, %d keys, %d equal, %d different; want 0, %d, %d, %d", r.Rejected, r.Rejects, r.Keys, r.Equal, r.Different, len(first), equal, different)
+		}
+	})
+}
+
+func TestDelimitersInsideOfValuesAreNotThoseBetweenThem(t *testing.T) {
+	r, err := Check(context.Background(), checkOf(t, t.TempDir(), "k,s,u\na,\"x,y\",z\na,x,\"y,z\"\n", keyexpr.Column{Name: "k", Type: table.String}))
+	if err != nil || r.Repeated != 1 || r.Different != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -19,13 +19,16 @@ type parser struct {
 	kept    *rejectWriter // of rejected records
 	memory  plan.Shares
 
-	rows      table.Block // of the split that is parsed, its memory is used again
-	byLane    [][]int32
-	keyFields []byte
-	names     map[string]string // of tables
-	cells     *cells            // nil if records do not describe themselves, or are deleted
-	anyOrder  bool              // splits of all sources come in any order
-	keyed     map[*plan.Source]*sourceParser
+	rows   table.Block // of the split that is parsed, its memory is used again
+	byLane [][]int32
+	keeps  struct {
+		fields []byte    // of the last record: what is kept in its place
+		texts  *rowTexts // nil where rows have none
+	}
+	names    map[string]string // of tables
+	cells    *cells            // nil if records do not describe themselves, or are deleted
+	anyOrder bool              // splits of all sources come in any order
+	keyed    map[*plan.Source]*sourceParser
 	// rejectedKeys read the keys of rejected records.
 	rejectedKeys map[*plan.Source]*values
 	changed      bool // records describe themselves, and rows do not show what they were
@@ -61,6 +64,7 @@ func newParser(f *Flow) *parser {
 		rejectedKeys: map[*plan.Source]*values{}, sources: map[*plan.Source]*sourceParser{}, keyed: map[*plan.Source]*sourceParser{}, names: map[string]string{}, kept: newRejectWriter(f.plan), cells: newCells(f.plan),
 		changed: f.plan.Wide && !f.plan.AsItIs(),
 	}
+	made.keeps.texts = newRowTexts(f.plan)
 	keep := r.Keep == plan.KeepRecord || r.Keep == plan.KeepNothing
 	made.asTheyCame = made.cells != nil && made.cells.window == nil && !made.changed && keep && r.Mode == table.Put && r.When == nil && encoder.Body == encode.WholeBody
 	return made
@@ -107,6 +111,7 @@ func (p *parser) forSource(s *plan.Source) (*sourceParser, error) {
 	if err != nil {
 		return nil, err
 	}
+	v.lines = p.keeps.texts.hasLines(s)
 	used, columns := v.fields(), s.About().Columns
 	if p.flow.plan.Wide { // a reject has all fields
 		used = used[:0]
@@ -184,14 +189,17 @@ func (p *parser) row(v *values, columns []string, rec *record.Record, raw []byte
 	switch p.flow.plan.Request.Keep {
 	case plan.KeepRecord:
 		if raw == nil && (p.changed || p.cells != nil && p.cells.left) {
-			p.keyFields = p.kept.appendRecord(p.keyFields[:0], columns, rec)
-			raw = p.keyFields
+			p.keeps.fields = p.kept.appendRecord(p.keeps.fields[:0], columns, rec)
+			raw = p.keeps.fields
 		}
 	case plan.KeepNothing, plan.KeepKey:
 		raw = nil
 	case plan.KeepKeyFields:
-		p.keyFields = v.appendKeyFields(p.keyFields[:0])
-		raw = p.keyFields
+		p.keeps.fields = v.appendKeyFields(p.keeps.fields[:0])
+		raw = p.keeps.fields
+		if p.keeps.texts != nil {
+			p.encoder.Text = p.keeps.texts.of(v, rec)
+		}
 	}
 	return false, p.encoder.Append(&p.rows, row, stamps, rec.Span, raw)
 }

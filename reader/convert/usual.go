@@ -17,6 +17,7 @@ const (
 	usualString               // of an inference: no text to come can make the column one of numbers or booleans
 	usualInteger              // of an inference: all are integers, and nearly all are more than booleans
 	usualDouble               // of an inference: all are doubles, and nearly all are more than integers and booleans
+	usualBoolean              // not of an inference
 )
 
 // usualOf returns what the texts of a column usually are, unless the options say that some count as another value.
@@ -31,6 +32,8 @@ func (c *Converter) usualOf(col *table.Column) usual {
 		return usualInteger
 	case table.Double:
 		return usualDouble
+	case table.Boolean:
+		return usualBoolean
 	}
 	return unusual
 }
@@ -55,6 +58,16 @@ func (c *Converter) usualValue(v *table.Value, of usual, d *record.Datum) (ok bo
 		if ok = canonical && plain; ok {
 			v.Type, v.Absent, v.Double = table.Double, false, f
 		}
+	case usualBoolean:
+		if ok = string(d.Bytes) == "true"; ok {
+			v.Type, v.Absent, v.Int = table.Boolean, false, 1
+		} else if ok = string(d.Bytes) == "false"; ok {
+			v.Type, v.Absent, v.Int = table.Boolean, false, 0
+		}
 	}
 	return ok
 }
+
+// Canonical reports whether each text of the record that was converted last was the canonical one of its value, or empty and a null: then records
+// with other texts have other values. False says nothing.
+func (c *Converter) Canonical() bool { return c.canonical }

@@ -195,8 +195,9 @@ func (p *Parser) split(line []byte) {
 		}
 	}
 	p.field(line[from:], false)
-	p.rec.ASCII = all&highBits == 0 && !p.raw
+	p.rec.ASCII, p.rec.Line = all&highBits == 0 && !p.raw, line
 	if p.raw {
+		p.rec.Line = nil
 		p.settleAll()
 	}
 }
