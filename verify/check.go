@@ -111,7 +111,7 @@ func Check(ctx context.Context, cfg CheckConfig) (*CheckResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &checker{cfg: &cfg, plan: p, sorter: sorter, hot: partitioner.NewHotKeys(p.Schema.Key[0].Type), seed: maphash.MakeSeed()}
+	c := &checker{cfg: &cfg, plan: p, sorter: sorter, distinct: newDistinct(cfg.Memory / hashShare), hot: partitioner.NewHotKeys(p.Schema.Key[0].Type), seed: maphash.MakeSeed()}
 	c.result = &CheckResult{Unique: unique, Reasons: map[string]int64{}, Rejects: []RejectExample{}, HotKeys: []HotKey{},
 		Repeats: []Repeat{}, Examples: []Collision{}, Notes: notes}
 	err = eachSplit(ctx, p, nil, c.take)
@@ -137,13 +137,18 @@ type checker struct {
 	cfg    *CheckConfig
 	plan   *plan.Plan
 	sorter *extsort.Sorter
-	result *CheckResult
-	hot    *partitioner.HotKeys
-	seed   maphash.Seed // of the hashes of rows
-	splits []*table.Split
-	told   bool // the sorter, how much comes
-	buf    []byte
+	// distinct has the hashes of the keys.
+	distinct *distinct
+	result   *CheckResult
+	hot      *partitioner.HotKeys
+	seed     maphash.Seed // of the hashes of rows
+	splits   []*table.Split
+	told     bool // the sorter, how much comes
+	buf      []byte
 }
+
+// hashShare is the part of the memory that hashes of keys may take.
+const hashShare = 16
 
 // What the sorter keeps of a record: where it is, a hash of its row, and the values that its key was made of.
 const (
@@ -168,7 +173,9 @@ func (c *checker) take(p *intake.Parsed) error {
 		}
 	}
 	if !c.told && c.result.Unique {
-		c.told = expect(c.sorter, c.plan, p, keptFields-8) // in place of the hash that is a row's body
+		rows := expect(c.sorter, c.plan, p, keptFields-8) // in place of the hash that is a row's body
+		c.told = rows > 0
+		c.distinct.expect(rows)
 	}
 	for _, b := range p.Blocks {
 		for i := range b.Block.Rows {
@@ -189,6 +196,7 @@ func (c *checker) row(ref table.Ref) error {
 	if !c.result.Unique {
 		return nil
 	}
+	c.distinct.add(ref.Row().Hash)
 	c.buf = binary.BigEndian.AppendUint64(c.buf[:0], position(len(c.splits)-1, ref.Row()))
 	c.buf = binary.BigEndian.AppendUint32(c.buf, ref.Row().Line())
 	c.buf = binary.BigEndian.AppendUint64(c.buf, maphash.Bytes(c.seed, ref.Body()))
@@ -213,6 +221,11 @@ func (c *checker) place(kept []byte) Place {
 
 // compare goes through the keys in order and looks at what the records of each are made of.
 func (c *checker) compare(ctx context.Context) error {
+	if rows := c.sorter.Len(); c.sorter.Spilled() == 0 && c.distinct.all(rows) {
+		c.result.Keys = rows
+		c.cfg.Progress.Compared.Add(rows)
+		return nil
+	}
 	sorted, err := c.sorter.Sort()
 	if err != nil {
 		return err

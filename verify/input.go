@@ -115,7 +115,7 @@ func (v *verifier) take(p *intake.Parsed, r *reducer, sorter *extsort.Sorter) er
 	v.result.Archived += int64(len(p.Archived))
 	v.cfg.Progress.Read.Add(int64(p.Records))
 	if !v.told && v.cfg.Changes == nil {
-		v.told = expect(sorter, v.plan, p, headBytes)
+		v.told = expect(sorter, v.plan, p, headBytes) > 0
 	}
 	if err := v.takeRejects(p, sorter); err != nil {
 		return err
@@ -208,20 +208,21 @@ func (v *verifier) outside(key []byte) bool {
 }
 
 // expect tells a sorter by the first split with rows how much the inputs will be: of each row what is in its block, and so many bytes
-// more. It reports whether the split has said it.
-func expect(sorter *extsort.Sorter, of *plan.Plan, p *intake.Parsed, more int) bool {
+// more. It returns how many rows that is about, 0 if the split does not say it.
+func expect(sorter *extsort.Sorter, of *plan.Plan, p *intake.Parsed, more int) int64 {
 	rows, bytes := 0, 0
 	for _, b := range p.Blocks {
 		rows += len(b.Block.Rows)
 		bytes += len(b.Block.Data) + len(b.Block.Rows)*more
 	}
 	if rows == 0 || p.Split.Input == 0 {
-		return false
+		return 0
 	}
 	times := float64(max(of.Bytes, 0)) / float64(p.Split.Input)
 	if limit := of.Request.Records; limit > 0 {
 		times = min(times, float64(limit)/float64(rows))
 	}
-	sorter.Expect(int64(times*float64(rows)), int64(times*float64(bytes)))
-	return true
+	all := int64(times * float64(rows))
+	sorter.Expect(all, int64(times*float64(bytes)))
+	return max(all, 1)
 }

@@ -194,6 +194,12 @@ func (s *Sorter) spillRun() error {
 	return nil
 }
 
+// Len returns how many items there are.
+func (s *Sorter) Len() int64 { return s.count }
+
+// Spilled returns how many items were put on disk.
+func (s *Sorter) Spilled() int64 { return s.spill }
+
 // Sorted is the items of a Sorter, in order. It is safe for concurrent use.
 type Sorted struct {
 	from *Sorter

@@ -195,8 +195,11 @@ func (p *parser) row(v *values, columns []string, rec *record.Record, raw []byte
 	case plan.KeepNothing, plan.KeepKey:
 		raw = nil
 	case plan.KeepKeyFields:
-		p.keeps.fields = v.appendKeyFields(p.keeps.fields[:0])
-		raw = p.keeps.fields
+		raw = nil
+		if v.makers != nil { // else the key says what its fields are
+			p.keeps.fields = v.appendKeyFields(p.keeps.fields[:0])
+			raw = p.keeps.fields
+		}
 		if p.keeps.texts != nil {
 			p.encoder.Text = p.keeps.texts.of(v, rec)
 		}
