@@ -1,7 +1,5 @@
 package verify
 
-import "slices"
-
 // distinct holds hashes of keys, to find out without sorting the keys whether they are all different.
 type distinct struct {
 	hashes []uint64
@@ -13,7 +11,7 @@ func newDistinct(memory int64) *distinct { return &distinct{most: int(memory / 8
 
 // expect prepares for so many hashes.
 func (d *distinct) expect(n int64) {
-	d.hashes = slices.Grow(d.hashes, int(min(n, int64(d.most-len(d.hashes)))))
+	d.hashes = append(make([]uint64, 0, max(min(n, int64(d.most)), int64(len(d.hashes)))), d.hashes...)
 }
 
 func (d *distinct) add(hash uint64) {

@@ -96,8 +96,9 @@ func room[T any](s []T, n int, most int64) []T {
 func (s *Sorter) Expect(items, bytes int64) {
 	items, bytes = items+items/16, bytes+bytes/16
 	share := min(1, float64(s.limit)/float64(max(bytes+itemBytes*items, 1))) // that memory has
-	s.arena = slices.Grow(s.arena, int(share*float64(bytes)))
-	s.items = slices.Grow(s.items, int(share*float64(items)))
+	// slices.Grow would write zeros to all of it.
+	s.arena = append(make([]byte, 0, max(int(share*float64(bytes)), len(s.arena))), s.arena...)
+	s.items = append(make([]item, 0, max(int(share*float64(items)), len(s.items))), s.items...)
 }
 
 // head returns the first eight bytes of a key as an integer; missing ones count as zeros.

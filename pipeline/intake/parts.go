@@ -209,7 +209,11 @@ func (m *partMaker) flush(next table.Span) {
 
 // add makes a row of a record, or rejects it, or gives it to the archive.
 func (m *partMaker) add(rec *record.Record) {
-	raw := m.source.Raw(m.split, rec.Span)
+	at := rec.Span
+	var raw []byte
+	if m.flow.plan.Request.Keep == plan.KeepRecord {
+		raw = m.source.Raw(m.split, at)
+	}
 	rec.Span.Start -= m.start
 	rec.Span.End -= m.start
 	rec.Span.Record -= m.record
@@ -222,6 +226,9 @@ func (m *partMaker) add(rec *record.Record) {
 		return
 	}
 	m.refused += rejectBytes
+	if raw == nil {
+		raw = m.source.Raw(m.split, at)
+	}
 	m.keepsText = m.keepsText || raw != nil
 	if raw == nil {
 		raw = m.kept.appendRecord(nil, m.columns, rec)

@@ -97,7 +97,14 @@ func usualWhole(text []byte) (n int64, ok bool) {
 	if len(digits) == 0 || len(digits) > 15 || digits[0] == '0' && (len(digits) > 1 || negative) {
 		return 0, false
 	}
-	u, _, ok := parseDigits(digits, false)
+	var u uint64
+	if few := len(digits); few <= 8 {
+		u, ok = fewDigits(word(digits), few)
+	} else if u, ok = fewDigits(binary.LittleEndian.Uint64(digits), few-8); ok {
+		var rest uint64
+		rest, ok = eightDigits(binary.LittleEndian.Uint64(digits[few-8:]))
+		u = u*100_000_000 + rest
+	}
 	if negative {
 		return -int64(u), ok
 	}
