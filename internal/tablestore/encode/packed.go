@@ -36,7 +36,9 @@ func (e *Encoder) AppendPacked(b *table.Block, values []table.Value, m table.Spa
 		return false
 	}
 	start := len(b.Data)
-	e.asked = false
+	if e.packed.rows%askRows == 0 {
+		e.asked = false
+	}
 	size, why := e.key(b, values)
 	if why != nil {
 		b.Data = b.Data[:start]
@@ -50,8 +52,11 @@ func (e *Encoder) AppendPacked(b *table.Block, values []table.Value, m table.Spa
 	}
 	b.Data = r.Unfinished()
 	key := plainbuffer.WithoutHeader(b.Data[body:])
-	cells, ok := e.packedSize(row, may)
-	if size += cells + e.Reserve; !ok || size > table.MaxRowBytes || !bytes.HasPrefix(row, key) {
+	cells, ok := 0, bytes.HasPrefix(row, key)
+	if ok {
+		cells, ok = e.packedSize(plainbuffer.AttributesOf(row[len(key):]), may)
+	}
+	if size += cells + e.Reserve; !ok || size > table.MaxRowBytes {
 		b.Data = b.Data[:start]
 		return false
 	}
@@ -60,8 +65,12 @@ func (e *Encoder) AppendPacked(b *table.Block, values []table.Value, m table.Spa
 	return true
 }
 
+// askRows is for how many rows as they came Window is asked once: one that is refused is checked again by Append, and one that is taken may
+// wait to be sent for longer.
+const askRows = 16
+
 // packedSize is what own adds for the cells of a row, and false if they are not to be appended as they came.
-func (e *Encoder) packedSize(row []byte, may func([]byte) bool) (size int, ok bool) {
+func (e *Encoder) packedSize(c plainbuffer.Cells, may func([]byte) bool) (size int, ok bool) {
 	if len(e.packed.known) > maxPackedNames {
 		e.packed = packedNames{rows: e.packed.rows}
 	}
@@ -69,7 +78,7 @@ func (e *Encoder) packedSize(row []byte, may func([]byte) bool) (size int, ok bo
 	count, newest := 0, int64(-1) // the timestamp that was checked
 	var last *packedName
 	expected := &e.packed.first
-	for c := plainbuffer.CellsOf(row); c.Next(); count++ {
+	for ; c.Next(); count++ {
 		of := *expected
 		switch {
 		case of != nil && opens(c.Content, of):

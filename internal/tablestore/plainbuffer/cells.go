@@ -109,9 +109,12 @@ func CellsOf(row []byte) Cells {
 }
 
 // Attributes goes over what follows a key, all of which was gone over.
-func (c *Cells) Attributes() Cells {
-	if len(c.rest) > 0 && c.rest[0] == tagRowData {
-		return Cells{rest: c.rest[1:]}
+func (c *Cells) Attributes() Cells { return AttributesOf(c.rest) }
+
+// AttributesOf goes over the attributes of what follows the key of a row.
+func AttributesOf(afterKey []byte) Cells {
+	if len(afterKey) > 0 && afterKey[0] == tagRowData {
+		return Cells{rest: afterKey[1:]}
 	}
 	return Cells{}
 }
