@@ -103,6 +103,11 @@ func Check(ctx context.Context, cfg CheckConfig) (*CheckResult, error) {
 		return nil, err
 	}
 	defer p.Close()
+	for _, s := range p.Sources {
+		if s.About().Pieces > checkPiece {
+			s.SetSplitBytes(checkPiece)
+		}
+	}
 	unique, notes := cfg.Unique, append(p.Notes, p.Warnings...)
 	if unique && p.Schema.Numbered > 0 {
 		unique, notes = false, append(notes, fmt.Sprintf("keys are not compared: the service gives every record a number of its own (%s), so no two have the same key", p.Schema.Key[p.Schema.Numbered].Name))
@@ -146,6 +151,9 @@ type checker struct {
 	told     bool // the sorter, how much comes
 	buf      []byte
 }
+
+// checkPiece is how many bytes of text are read at a time: so many stay in a processor's cache until they are parsed, and each gives few rows.
+const checkPiece = 256 << 10
 
 // hashShare is the part of the memory that hashes of keys may take.
 const hashShare = 16

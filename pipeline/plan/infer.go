@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -204,6 +205,7 @@ func (p *planner) sample(in *convert.Inference, src *Source, first []string, bud
 			place[i] = at
 		}
 	}
+	asItIs := slices.Equal(first, columns)
 	before := p.sampled.records
 	read, err := src.Sample(budget, first, func(rec *record.Record) {
 		p.sampled.records++
@@ -211,6 +213,11 @@ func (p *planner) sample(in *convert.Inference, src *Source, first []string, bud
 			p.sampled.cells += len(rec.Cells[i].Name) + cellBytes
 		}
 		if rec.Bad != nil || len(rec.Fields) != len(columns) {
+			return
+		}
+		if asItIs {
+			in.Add(rec)
+			p.countValues(in, rec.Fields)
 			return
 		}
 		for i, from := range place {
