@@ -145,13 +145,13 @@ func (m *measurement) run(name string, round int) (l Load, err error) {
 		if own.Seconds > 0 {
 			l.Wanted = (own.CPUSeconds + own.CPUWaitSeconds) / own.Seconds
 		}
-		if own.PeakRSSBytes > 0 {
-			l.PeakRSSBytes = own.PeakRSSBytes
-		}
 	}
 	if text, err := os.ReadFile(m.usedFile(tableName)); err == nil && json.Unmarshal(text, &own) == nil {
 		l.AllocsPerRow = float64(own.Allocations) / float64(m.cfg.Rows)
 		l.AllocBytesPerRow = float64(own.AllocatedBytes) / float64(m.cfg.Rows)
+	}
+	if own.PeakRSSBytes > 0 {
+		l.PeakRSSBytes = own.PeakRSSBytes
 	}
 	return l, nil
 }

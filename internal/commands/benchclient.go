@@ -263,7 +263,8 @@ func benchScanTable(c *cli.Context) error {
 		"allocations": memory.Mallocs, "allocated_bytes": memory.TotalAlloc, "peak_rss_bytes": peak})
 }
 
-// noteUse writes what this process has allocated to the file that bench client names. Commands whose output is theirs cannot say it there.
+// noteUse writes what this process has allocated, and its peak memory, to the file that bench client names: what the system says of the peak has
+// bench client's own in it. Commands whose output is theirs cannot say it there.
 func noteUse() {
 	name := os.Getenv(cost.UsedEnv)
 	if name == "" {
@@ -271,7 +272,8 @@ func noteUse() {
 	}
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
-	text, err := json.Marshal(map[string]any{"allocations": memory.Mallocs, "allocated_bytes": memory.TotalAlloc})
+	_, peak := pipeline.Resources()
+	text, err := json.Marshal(map[string]any{"allocations": memory.Mallocs, "allocated_bytes": memory.TotalAlloc, "peak_rss_bytes": peak})
 	if err == nil {
 		_ = os.WriteFile(name, text, 0o600) // without it, the figure is missing
 	}
