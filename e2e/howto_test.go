@@ -29,8 +29,8 @@ func docPages(t *testing.T) (pages []string) {
 // before are commands that give a page what its reader has already: files to load, a load that was interrupted.
 var before = map[string][]string{
 	"how-to/after-an-incident.md": {
-		`tsimport load orders.csv --table interrupted --pk CardID --pk DeviceID --pk OrderNumber --max-rows-per-second 10000 & ` +
-			`until ls tsimport-runs/*-interrupted/checkpoint.bin; do sleep 0.05; done; kill -9 $!; ! wait $!`,
+		`tsimport load orders.csv --table interrupted --pk CardID --pk DeviceID --pk OrderNumber --max-rows-per-second 1000 & ` +
+			`until ls tsimport-runs/*-interrupted/checkpoint.bin; do kill -0 $!; sleep 0.05; done; kill -9 $!; ! wait $!`,
 	},
 	"copy.md": {
 		`printf 'room,text\nhall,hello\nyard,hi\nhall,bye\n' > chat.csv`,
