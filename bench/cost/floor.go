@@ -3,7 +3,6 @@ package cost
 import (
 	"bufio"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -71,7 +70,11 @@ func (s *samples) measure(what string, stage time.Duration, used func() time.Dur
 	f.Encode = f.repeat(len(s.rows), func() { s.encode(e, block) })
 	f.MD5 = f.repeat(len(s.rows), func() { hash(s.bodies) })
 	f.AnswerMD5 = f.repeat(s.stored, func() { hash(s.pages) })
-	f.Decode = f.repeat(s.stored, func() { err = errors.Join(err, s.decode()) })
+	f.Decode = f.repeat(s.stored, func() {
+		if e := s.decode(); e != nil {
+			err = e
+		}
+	})
 	if err == nil && (what == Counting || what == Checking) {
 		err = fileStage(s.file, &f)
 	}

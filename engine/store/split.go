@@ -57,11 +57,11 @@ func (s *Store) SplitPoints(ctx context.Context, t *Table, r *wire.SplitPoints) 
 
 // sizes is what Pebble knows of how large a range of keys is, in bytes of keys and values.
 type sizes struct {
-	lower, upper []byte // upper does not belong to it
-	most         int64  // what is in all files and memtables that may have a part of it
-	rows         int64  // of the range, in files, about
-	memtables    int64  // at most, of all ranges
-	ratio        float64
+	lower, upper []byte  // upper does not belong to it
+	most         int64   // what is in all files and memtables that may have a part of it
+	rows         int64   // of the range, in files, about
+	memtables    int64   // at most, of all ranges
+	ratio        float64 // of keys and values, by the bytes of their files
 }
 
 func (s *Store) sizesOf(lower, upper []byte) (sizes, error) {

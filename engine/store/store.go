@@ -51,7 +51,7 @@ type Store struct {
 	maxTables int           // 0 means no quota
 	numbers   numbers
 
-	readForSplits int64
+	readForSplits int64 // the constant, or what a test puts in its place
 
 	ddl    sync.RWMutex
 	tables map[string]*Table // guarded by names
