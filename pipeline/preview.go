@@ -19,10 +19,11 @@ type Preview struct {
 	plan.Forecast
 	PreviewTable
 	PreviewSample
-	Columns  []ReportColumn
-	Wide     bool // records describe themselves: rows have more columns than Columns
-	Notes    []string
-	Warnings []string
+	Columns   []ReportColumn
+	Wide      bool // records describe themselves: rows have more columns than Columns
+	Decisions []plan.Decision
+	Notes     []string
+	Warnings  []string
 }
 
 // PreviewTable is the table of a Preview.
@@ -79,7 +80,7 @@ func Look(ctx context.Context, cfg Config, most int) (*Preview, error) {
 	p := a.planned
 	v := &Preview{
 		PreviewTable: PreviewTable{Key: p.Schema.Key, Create: p.Create, Table: p.Table(), Several: p.Tables != nil},
-		Columns:      newReport(&cfg, p, a.started).Schema, Wide: p.Wide, Notes: p.Notes, Warnings: p.Warnings,
+		Columns:      newReport(&cfg, p, a.started).Schema, Wide: p.Wide, Decisions: p.Decisions, Notes: p.Notes, Warnings: p.Warnings,
 	}
 	if v.Create {
 		v.Ranges = len(p.Bounds) + 1

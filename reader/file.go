@@ -291,6 +291,7 @@ func (s *File) About() source.About {
 			Kind: ".ndjson", Header: s.Header, Folder: s.folder(), Encoding: s.RejectsEncoding(), Flags: s.RejectsFlags(),
 		},
 		Seeking: s.seeking(), Notes: s.Notes, Renamed: s.Renamed, Hint: s.Hint, Decode: s.Decode(), EncodingHint: s.EncodingHint,
+		Found: s.found(),
 	}
 	if s.Format == CSV {
 		a.Rejects.Kind = ".csv"
@@ -306,6 +307,18 @@ func (s *File) About() source.About {
 		a.Rejects.End, a.Rejects.Ended = s.Dialect.End(), s.Dialect.Ended
 	}
 	return a
+}
+
+// found is what was decided about the file, as plans and inspect show it.
+func (s *File) found() []source.Found {
+	all := []source.Found{{What: "format", As: s.Format.String()}}
+	if !s.rowwise() {
+		all = append(all, source.Found{What: "encoding", As: s.Encoding.Name()})
+	}
+	if s.Format == CSV {
+		all = append(all, source.Found{What: "dialect", As: s.Dialect.String()})
+	}
+	return all
 }
 
 // folder returns the partition folders that give the source columns, as a path: where its rejected records are kept they

@@ -122,6 +122,18 @@ func printInspection(w io.Writer, in *plan.Inspection, gap bool) error {
 	for _, col := range in.Columns {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", shown(col.Name), col.Type, grouped(col.Nulls), shown(col.Min), shown(col.Max), col.Longest, shown(col.Example))
 	}
+	for i, d := range in.Decisions {
+		if i == 0 {
+			fmt.Fprintln(t)
+		}
+		fmt.Fprintf(t, "decided\t%s\n", printable(d.String()))
+	}
+	for i, d := range in.Together {
+		if i == 0 {
+			fmt.Fprintln(t, "\nthe files together")
+		}
+		fmt.Fprintf(t, "differ in\t%s\n", printable(d.String()))
+	}
 	return t.Flush()
 }
 

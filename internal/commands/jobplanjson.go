@@ -3,6 +3,7 @@ package commands
 import (
 	"tsimport/internal/table"
 	"tsimport/pipeline"
+	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
 )
 
@@ -29,26 +30,27 @@ type planTotals struct {
 
 // loadPlan is what a load of a job would do. It has many fields: those of the JSON.
 type loadPlan struct {
-	Name     string                  `json:"name"`
-	Command  string                  `json:"command"`
-	Table    string                  `json:"table"`  // that it writes, or of an export reads
-	Target   string                  `json:"target"` // where the table is
-	After    []string                `json:"after,omitempty"`
-	State    string                  `json:"state"`     // one of the plan… below
-	ExitCode int                     `json:"exit_code"` // with which it would end before its first row
-	Error    string                  `json:"error,omitempty"`
-	Resumes  *planBegun              `json:"resumes,omitempty"` // what an unfinished run has done
-	Files    *planFiles              `json:"files,omitempty"`   // nil where the rows do not come from files
-	Output   string                  `json:"output,omitempty"`  // of an export
-	Bytes    int64                   `json:"bytes"`             // of the files; -1 unknown
-	Rows     int64                   `json:"rows"`              // -1 unknown
-	RowsAre  string                  `json:"rows_are"`          // one of the rows… below
-	RowBytes float64                 `json:"row_bytes"`         // of a row on average, as the service counts; 0 unknown
-	Columns  []planColumn            `json:"columns"`
-	More     bool                    `json:"more_columns,omitempty"` // rows may have columns beside these
-	Existing *planTable              `json:"existing_table,omitempty"`
-	New      *planNew                `json:"new_table,omitempty"`
-	Tables   []pipeline.PreviewShare `json:"tables,omitempty"` // that the rows of the sample go to, if there are several
+	Name      string                  `json:"name"`
+	Command   string                  `json:"command"`
+	Table     string                  `json:"table"`  // that it writes, or of an export reads
+	Target    string                  `json:"target"` // where the table is
+	After     []string                `json:"after,omitempty"`
+	State     string                  `json:"state"`     // one of the plan… below
+	ExitCode  int                     `json:"exit_code"` // with which it would end before its first row
+	Error     string                  `json:"error,omitempty"`
+	Resumes   *planBegun              `json:"resumes,omitempty"` // what an unfinished run has done
+	Files     *planFiles              `json:"files,omitempty"`   // nil where the rows do not come from files
+	Output    string                  `json:"output,omitempty"`  // of an export
+	Bytes     int64                   `json:"bytes"`             // of the files; -1 unknown
+	Rows      int64                   `json:"rows"`              // -1 unknown
+	RowsAre   string                  `json:"rows_are"`          // one of the rows… below
+	RowBytes  float64                 `json:"row_bytes"`         // of a row on average, as the service counts; 0 unknown
+	Columns   []planColumn            `json:"columns"`
+	Decisions []plan.Decision         `json:"decisions,omitempty"`    // what was inferred for all files
+	More      bool                    `json:"more_columns,omitempty"` // rows may have columns beside these
+	Existing  *planTable              `json:"existing_table,omitempty"`
+	New       *planNew                `json:"new_table,omitempty"`
+	Tables    []pipeline.PreviewShare `json:"tables,omitempty"` // that the rows of the sample go to, if there are several
 
 	WriteUnits     int64                   `json:"write_units"`                // -1 unknown; of a sync, if all rows differ
 	IndexReadUnits int64                   `json:"index_read_units,omitempty"` // that secondary indexes cost

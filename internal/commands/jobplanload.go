@@ -197,7 +197,7 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 		}
 		l.Columns = append(l.Columns, one)
 	}
-	l.More = v.Wide
+	l.More, l.Decisions = v.Wide, v.Decisions
 	switch {
 	case v.Create:
 		l.New = &planNew{Key: keyTexts(v.Key), Ranges: v.Ranges}

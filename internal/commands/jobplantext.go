@@ -126,6 +126,7 @@ func (l *loadPlan) describe(add func(what, format string, a ...any)) {
 	}
 	l.describeTable(add)
 	l.describeColumns(add)
+	l.describeDecisions(add)
 	if l.Command != job.Export {
 		l.describeCost(add)
 	}
@@ -191,6 +192,23 @@ func (l *loadPlan) describeColumns(add func(what, format string, a ...any)) {
 		texts = append(texts, "and those that each row has")
 	}
 	add("columns", "%s", strings.Join(texts, ", "))
+}
+
+// describeDecisions has a line for what nothing speaks against, and one for each other decision.
+func (l *loadPlan) describeDecisions(add func(what, format string, a ...any)) {
+	var plain, disputed []string
+	for _, d := range l.Decisions {
+		if d.Disputed() {
+			disputed = append(disputed, d.String())
+		} else {
+			plain = append(plain, d.What+" "+d.As)
+		}
+	}
+	for _, text := range append([]string{strings.Join(plain, ", ")}, disputed...) {
+		if text != "" {
+			add("decided", "%s", text)
+		}
+	}
 }
 
 func (l *loadPlan) describeCost(add func(what, format string, a ...any)) {

@@ -37,6 +37,10 @@ type Inspection struct {
 	FirstReject string            `json:"first_reject,omitempty"`
 	Splits      int               `json:"splits"`
 	Columns     []InspectedColumn `json:"columns"`
+	Decisions   []Decision        `json:"decisions,omitempty"` // about columns, where values speak against what was decided
+	Together    []Decision        `json:"together,omitempty"`  // of the last of several inputs: in what they differ
+
+	found []source.Found
 }
 
 // InspectedColumn is a column as the records looked at show it.
@@ -79,6 +83,9 @@ func Inspect(ctx context.Context, args []string, r Read, count bool) ([]Inspecti
 		if ctx.Err() != nil {
 			return found, context.Cause(ctx)
 		}
+	}
+	if len(found) > 1 {
+		found[len(found)-1].Together = together(found)
 	}
 	return found, last
 }
@@ -158,7 +165,7 @@ func (i *inspector) describe(s *reader.File, o reader.Options) {
 	if s.Format == reader.CSV {
 		i.in.Dialect, i.in.Header = s.Dialect.String(), !o.NoHeader
 	}
-	i.in.Notes, i.in.Hint = s.Notes, s.Hint
+	i.in.Notes, i.in.Hint, i.in.found = s.Notes, s.Hint, s.About().Found
 	i.options.Decode = s.Decode()
 	i.options.EncodingHint = s.EncodingHint
 	i.begin(s.Columns)

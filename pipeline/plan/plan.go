@@ -20,16 +20,17 @@ import (
 // Plan is what a load will do, worked out before its first write. It has many fields because it is the one answer to all that is asked
 // before the first row; each stage reads its own few. Nothing of it changes afterwards but the state of Sources.
 type Plan struct {
-	Schema   *table.Schema
-	Fields   []table.Column // what a record is converted to; the schema's columns, unless some are computed
-	Makers   []Maker        // how the values of the schema's columns come of those; nil if they are the same
-	Create   bool           // the table does not exist yet
-	Bounds   []table.Value  // that it is to begin with, of the first key column; none is one partition
-	Bytes    int64          // of all inputs, -1 when one is a stream
-	Warnings []string       // for the user, a sentence each
-	Notes    []string       // what was found out about the inputs, for the user
-	Unread   []string       // of Warnings, what was left out of the inputs or may not be whole
-	Broken   []error        // of reading, that Look has met after the first records of a source
+	Schema    *table.Schema
+	Fields    []table.Column // what a record is converted to; the schema's columns, unless some are computed
+	Makers    []Maker        // how the values of the schema's columns come of those; nil if they are the same
+	Create    bool           // the table does not exist yet
+	Bounds    []table.Value  // that it is to begin with, of the first key column; none is one partition
+	Bytes     int64          // of all inputs, -1 when one is a stream
+	Warnings  []string       // for the user, a sentence each
+	Decisions []Decision     // what was inferred for all inputs
+	Notes     []string       // what was found out about the inputs, for the user
+	Unread    []string       // of Warnings, what was left out of the inputs or may not be whole
+	Broken    []error        // of reading, that Look has met after the first records of a source
 
 	Chosen   []string // inputs that Request.Selection has chosen; nil without one
 	Sources  []*Source
@@ -135,6 +136,7 @@ func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 		}
 	}
 	p.warn()
+	p.showDecisions()
 	return p.plan, nil
 }
 

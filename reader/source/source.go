@@ -239,6 +239,7 @@ type About struct {
 	Lines   bool  // records begin on lines, which messages name
 	Pieces  int64 // bytes of the next piece, about
 	Rejects Rejects
+	Found   []Found  // what was decided about all of its records
 	Notes   []string // what was found out, for the user, a sentence each
 	Renamed []string // what was done to names that were empty or came twice, likewise
 	Hint    string   // what may be wrong where its columns do not fit; empty is nothing
@@ -264,6 +265,9 @@ type About struct {
 	// EncodingHint is advice about a value that is not in that encoding, to be put after what is wrong.
 	EncodingHint func(value []byte) string
 }
+
+// Found is something that was found out about all records of a source, such as their format. What names it in a word, the same for all sources.
+type Found struct{ What, As string }
 
 // Declared is what a schema says of records.
 type Declared struct {
