@@ -159,6 +159,7 @@ metamorphic:
 	$(GO) test ./partitioner -run 'WhenAnythingFails$$' -cutter-seeds 5000 -timeout 60m
 	$(GO) test ./pipeline -run 'TestALiveSourceIsLoaded|TestPartsAreRead' -live-seeds 200 -timeout 60m
 	$(GO) test ./pipeline/intake -run TestALoadThatSwitches -switch-seeds 200 -timeout 60m
+	$(GO) test ./reader -run TestAFaultyRecordDoesNotTip -dialect-files 10000 -timeout 60m
 
 # The engine against the model: 3,000 random sequences of operations, 3,000 with indexes, 300 of each with restarts, concurrent clients.
 model:

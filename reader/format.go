@@ -95,7 +95,7 @@ func (s *File) findDialect(head []byte) error {
 	start := skipLines(head, s.o.HeaderLine-1)
 	switch {
 	case s.o.Sniff:
-		d, err := csv.Sniff(start)
+		d, err := csv.Sniff(start, !s.o.NoHeader)
 		if err != nil {
 			return fmt.Errorf("read %s: %w", s.Name, err)
 		}

@@ -210,6 +210,8 @@ func (p *Parser) settleAll() {
 	}
 }
 
+const neverCloses = "a quote opens and never closes"
+
 func (p *Parser) bad(message string, text []byte) { p.reject(table.CodeQuote, message, text) }
 
 // reject keeps the first reason for which the record cannot be read.
@@ -258,7 +260,7 @@ func (p *Parser) quotedField() {
 	for {
 		i := bytes.IndexByte(p.data[p.pos:], p.d.Quote)
 		if i < 0 {
-			p.bad("a quote opens and never closes", p.data[p.pos:])
+			p.bad(neverCloses, p.data[p.pos:])
 			p.pos = len(p.data)
 			p.field(nil, true)
 			return
@@ -324,7 +326,7 @@ func (p *Parser) general() {
 		}
 		p.field(nil, f.quoted)
 		if f.open {
-			p.bad("a quote opens and never closes", p.data[begin:])
+			p.bad(neverCloses, p.data[begin:])
 		}
 		if f.trailed {
 			p.bad("text after the closing quote", p.data[begin:g.pos])

@@ -115,7 +115,7 @@ func (d *Dialect) Settle(head []byte, header bool) (preamble int, note string, e
 	case hive:
 		note = d.settleHive(head)
 	case excel:
-		return d.settleExcel(head)
+		return d.settleExcel(head, header)
 	}
 	if strings.HasPrefix(d.Name, mysql) && d.RecordEnd == "" {
 		err = d.settleCR(head, header)
@@ -219,7 +219,7 @@ func (d *Dialect) settleHive(head []byte) (note string) {
 }
 
 // settleExcel takes the delimiter from a first line sep=;, else finds it: Excel takes the list separator of the machine.
-func (d *Dialect) settleExcel(head []byte) (preamble int, note string, err error) {
+func (d *Dialect) settleExcel(head []byte, header bool) (preamble int, note string, err error) {
 	delimiter, n, ok := Separator(head)
 	if ok {
 		if d.Delimiter == "" {
@@ -237,11 +237,11 @@ func (d *Dialect) settleExcel(head []byte) (preamble int, note string, err error
 	for _, delimiter := range []string{",", ";", "\t"} {
 		try := *d
 		try.Delimiter = delimiter
-		if r, ok := readWith(try, head); ok {
-			best = better(best, r)
+		if r := readWith(try, head); r.good(header) {
+			best = append(best, r)
 		}
 	}
-	switch len(best) {
+	switch best = choose(best); len(best) {
 	case 0:
 		d.Delimiter = ","
 	case 1:

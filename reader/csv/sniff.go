@@ -3,6 +3,7 @@ package csv
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -55,88 +56,217 @@ func (d Dialect) String() string {
 
 // reading is how well a dialect reads a sample.
 type reading struct {
-	d      Dialect
-	fields int     // in most records
-	share  float64 // of records that have so many
-	text   string  // the records, to see whether two dialects read the same
+	d       Dialect
+	fields  int            // in most records
+	records int            // read, misfits included
+	misfits int            // records that are bad or have another number of fields
+	first   bool           // the first record has several fields
+	texts   map[int]string // of the other records, by where they begin
+	// What speaks for the quote, in records that fit.
+	enclosed int  // fields that it opens and closes
+	needed   int  // of them, those that hold a delimiter, a line end or a quote
+	stray    int  // fields without quotes that hold it
+	line     bool // it encloses all fields of the first record, which has several
+	column   bool // it encloses nearly all values of a column, the header aside
+	all      bool // it encloses every field that is not empty
 }
 
+// maxFault is how many records one fault spoils at most: a line end too many makes two of one.
+const maxFault = 2
+
 // Sniff finds the dialect of a text by its beginning, which ends anywhere. It tries the usual delimiters, quotes and
-// escapes and takes the reading in which nearly all records have the same number of fields, at least two. Where two
-// readings that differ are equally good, it refuses to guess and names both.
-func Sniff(sample []byte) (Dialect, error) {
+// escapes and takes the reading in which nearly all records have the same number of fields. A quote that stands at no field's edge
+// is not tried. One faulty record does not decide: of readings that differ in other records, and of which a fault may have
+// spoiled the better one, it takes what the quotes speak for, else it refuses to guess and names them.
+// A header names the columns, so that it has to hold the delimiter.
+func Sniff(sample []byte, header bool) (Dialect, error) {
 	eol := DetectEOL(sample, '"')
 	if n := bytes.LastIndexByte(sample, eol); n >= 0 {
 		sample = sample[:n+1] // the last record may be cut
 	}
-	var best []reading
+	var several, others, single []reading
 	for _, delimiter := range []string{",", ";", "\t", "|", "\x01"} {
-		for _, quote := range []byte{'"', '\'', 0} {
+		for _, quote := range []byte{'"', 0, '\''} {
+			if quote != 0 && !edges(sample, delimiter, quote) {
+				continue
+			}
 			for _, escape := range []byte{0, '\\'} {
-				r, ok := readWith(Dialect{Delimiter: delimiter, Quote: quote, Escape: escape, EOL: eol}, sample)
-				if ok {
-					best = better(best, r)
+				r := readWith(Dialect{Delimiter: delimiter, Quote: quote, Escape: escape, EOL: eol}, sample)
+				switch {
+				case r.good(header):
+					several = append(several, r)
+				case r.fields <= 1:
+					single = append(single, r)
+				default:
+					others = append(others, r)
 				}
 			}
 		}
 	}
-	switch len(best) {
-	case 0:
-		return Dialect{Delimiter: ",", Quote: '"', EOL: eol}, nil // one column reads the same with any delimiter
-	case 1:
-		return best[0].d, nil
+	if len(several) == 0 {
+		for _, r := range others {
+			if 2*r.misfits <= r.records || r.misfits <= maxFault {
+				return Dialect{}, fmt.Errorf("with %v, %d of %d records do not have %d fields; say how to read it with --delimiter, --quote and --escape",
+					r.d, r.misfits, r.records, r.fields)
+			}
+		}
+		several, single = single, nil // all records have one field
 	}
-	var names []string
-	for _, r := range best {
-		names = append(names, fmt.Sprintf("%v (%d columns)", r.d, r.fields))
-	}
-	return Dialect{}, fmt.Errorf("the text can be read in %d ways: %s; say which with --delimiter, --quote and --escape", len(best), strings.Join(names, " or "))
-}
-
-// better keeps the readings that no other is better than. Of those that read the same, the first stays.
-func better(best []reading, r reading) []reading {
-	for _, b := range best {
-		if b.text == r.text || b.share > r.share+0.001 {
-			return best
+	for _, r := range append(others, single...) { // a fault in the header, or in one of few records, makes one of the right reading
+		if r.misfits <= maxFault && slices.ContainsFunc(several, func(s reading) bool { return s.d.Delimiter == r.d.Delimiter }) {
+			several = append(several, r)
 		}
 	}
-	kept := best[:0]
-	for _, b := range best {
-		if b.share >= r.share-0.001 {
-			kept = append(kept, b)
+	best := choose(several)
+	if len(best) == 0 {
+		return Dialect{Delimiter: ",", Quote: '"', EOL: eol}, nil
+	}
+	if len(best) > 1 {
+		var names []string
+		for _, r := range best {
+			names = append(names, fmt.Sprintf("%v (%d columns)", r.d, r.fields))
+		}
+		return Dialect{}, fmt.Errorf("the text can be read in %d ways: %s; say which with --delimiter, --quote and --escape", len(best), strings.Join(names, " or "))
+	}
+	d := best[0].d
+	if usual := d; d.Quote == 0 { // later records may have quotes
+		usual.Quote = '"'
+		if same := readWith(usual, sample); same.misfits == best[0].misfits && !same.contradicts(&best[0]) {
+			d = usual
 		}
 	}
-	return append(kept, r)
+	return d, nil
 }
 
-// readWith reads the sample. It reports false for a dialect that cannot be meant.
-func readWith(d Dialect, sample []byte) (reading, bool) {
-	r := reading{d: d}
+// good reports whether the misfits may be faults.
+func (r *reading) good(header bool) bool {
+	return r.fields >= 2 && (r.first || !header) && 2*r.misfits < r.records && r.misfits <= max(maxFault, r.records/5)
+}
+
+// edges reports whether a quote stands at the beginning of a field, and at the end of one.
+func edges(sample []byte, delimiter string, quote byte) bool {
+	q, opens, closes := string([]byte{quote}), false, false
+	for _, end := range []string{delimiter, "\n", "\r"} {
+		opens = opens || bytes.Contains(sample, []byte(end+q))
+		closes = closes || bytes.Contains(sample, []byte(q+end))
+	}
+	return closes && (opens || bytes.HasPrefix(sample, []byte(q)))
+}
+
+// contradicts reports whether two readings differ in more than a record that one of them rejects.
+func (r *reading) contradicts(o *reading) bool {
+	both := 0
+	for at, text := range r.texts {
+		if other, ok := o.texts[at]; ok {
+			if both++; other != text {
+				return true
+			}
+		}
+	}
+	return len(r.texts)+len(o.texts) > 2*both+1
+}
+
+// choose returns the reading to take, or those that nothing decides between.
+func choose(all []reading) []reading {
+	slices.SortStableFunc(all, func(a, b reading) int { return a.misfits - b.misfits })
+	var plausible, best []reading
+	for _, r := range all {
+		if r.misfits <= all[0].misfits+maxFault && !slices.ContainsFunc(plausible, func(p reading) bool { return !p.contradicts(&r) }) {
+			plausible = append(plausible, r)
+		}
+	}
+	for _, r := range plausible {
+		if !slices.ContainsFunc(plausible, func(p reading) bool { return p.beats(&r) }) {
+			best = append(best, r)
+		}
+	}
+	if len(best) == 0 {
+		return plausible
+	}
+	return best
+}
+
+// beats reports whether quotes and escapes speak for a reading and against another that differs in nothing else.
+func (r *reading) beats(o *reading) bool {
+	switch against := o.stray + o.misfits; {
+	case r.d.Delimiter != o.d.Delimiter:
+		return false
+	case r.d.Quote == o.d.Quote:
+		return r.d.Escape != 0 && o.misfits >= r.misfits+maxFault
+	case o.d.Quote != 0 && against > maxFault && against >= 3*o.enclosed:
+		return true // it is text: apostrophes
+	}
+	return r.d.Quote != 0 && r.convinces() && r.enclosed >= 10*o.enclosed
+}
+
+// convinces reports whether what the quote encloses can hardly be text.
+func (r *reading) convinces() bool {
+	against := r.stray + r.misfits
+	switch {
+	case r.needed >= maxFault || r.needed > 0 && against == 0:
+	case r.d.Quote == '"' && (r.line || r.column || r.enclosed >= 8), r.all && r.enclosed >= 2*r.fields:
+	default:
+		return false
+	}
+	return r.enclosed >= 10*against
+}
+
+// readWith reads the sample.
+func readWith(d Dialect, sample []byte) reading {
+	r := reading{d: d, texts: map[int]string{}, all: true}
 	counts := map[int]int{}
-	records, bad := 0, 0
-	var text strings.Builder
 	p := NewParser(d)
 	p.Reset(sample)
 	for rec, ok := p.Next(); ok; rec, ok = p.Next() {
-		if rec.Bad != nil {
-			if p.pos < len(sample) { // the sample may end inside the last record's quotes
-				records++
-				bad++
-			}
-			continue
+		r.first = r.first || p.Records() == 1 && rec.Bad == nil && len(rec.Fields) > 1
+		if rec.Bad == nil {
+			counts[len(rec.Fields)]++
 		}
-		records++
-		counts[len(rec.Fields)]++
-		for _, f := range rec.Fields {
-			text.WriteString(strconv.Quote(string(f.Bytes)))
+		if rec.Bad == nil || rec.Bad.Message != neverCloses || p.pos < len(sample) { // the sample may end in quotes
+			r.records++
 		}
-		text.WriteByte('\n')
 	}
 	for n, c := range counts {
-		if share := float64(c) / float64(records); share > r.share {
-			r.fields, r.share = n, share
+		if c > counts[r.fields] || c == counts[r.fields] && n > r.fields {
+			r.fields = n
 		}
 	}
-	r.text = text.String()
-	return r, r.fields >= 2 && r.share >= 0.8 && bad == 0
+	r.misfits = r.records - counts[r.fields]
+	quoted, bare := make([]int, r.fields), make([]int, r.fields)
+	var text []byte
+	p.Reset(sample)
+	for rec, ok := p.Next(); ok; rec, ok = p.Next() {
+		if rec.Bad != nil || len(rec.Fields) != r.fields {
+			continue
+		}
+		r.line = r.line || p.Records() == 1 && len(rec.Fields) > 1
+		text = text[:0]
+		for i, f := range rec.Fields {
+			text = strconv.AppendQuote(text, string(f.Bytes))
+			has := d.Quote != 0 && bytes.IndexByte(f.Bytes, d.Quote) >= 0
+			switch {
+			case f.Quoted:
+				r.enclosed++
+				quoted[i]++
+				if has || bytes.Contains(f.Bytes, []byte(d.Delimiter)) || bytes.IndexByte(f.Bytes, d.eol()) >= 0 {
+					r.needed++
+				}
+			case len(f.Bytes) > 0:
+				r.all = false
+				if p.Records() > 1 {
+					bare[i]++
+				} else {
+					r.line = false
+				}
+			}
+			if has && !f.Quoted {
+				r.stray++
+			}
+		}
+		r.texts[int(rec.Span.Start)] = string(text)
+	}
+	for i, n := range quoted {
+		r.column = r.column || n >= 2 && n >= 10*bare[i]
+	}
+	return r
 }

@@ -27,9 +27,14 @@ func TestADialectIsFoundOrRefused(t *testing.T) {
 		"a cut quoted record":         {"id;a;b\r\n1;\"x;\n1\";y,1\r\n2;\"x;\n2\";y,2\r\n3;\"x;\n", ";", '"', 0, false},
 		"decimal commas or semicolon": {"a,b;c,d\n1,2;3,4\n", "", 0, 0, true},
 		"quotes that may be text":     {"a,b\n'x',1\n'y',2\n", "", 0, 0, true},
+		"a column in quotes":          {"id,v\n1,\"a\"\n2,\"b\"\n", ",", '"', 0, false},
+		"names in quotes":             {"\"id\";\"v\"\n1;2,5\n2;3,5\n", ";", '"', 0, false},
+		"apostrophes":                 {"id,v\n1,it's\n2,'tis o'clock\n", ",", '"', 0, false},
+		"a fault beside one quote":    {"id,v\n1,\"a\" \n2,\"b\"\n", "", 0, 0, true},
+		"a fault beside many quotes":  {"id,v\n1,\"a\" \n" + strings.Repeat("2,\"b\"\n", 10), ",", '"', 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, err := Sniff([]byte(tt.text))
+			d, err := Sniff([]byte(tt.text), true)
 			if (err != nil) != tt.refused {
 				t.Fatalf("%v, %v", d, err)
 			}
