@@ -2,7 +2,7 @@ package client
 
 import (
 	"encoding/binary"
-	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -54,23 +54,28 @@ const (
 // fewer than MaxRanges. Refused is why the service refuses them; the table is then made with one partition. A table that was
 // made does not say that the service has heard of the bounds: Layout does. Connection must be set.
 func (a *Admin) CreateSplit(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type, bounds []table.Value) (refused, err error) {
-	if a.Connection == nil {
-		return nil, errors.New("create a table with partitions: there is no connection for it")
-	}
-	body := createRequest(name, key, d, defined, bounds)
-	err = a.create(name, key, d, func() error {
-		sender := a.Connection.Sender()
-		defer sender.Close()
-		_, err := sender.Post("CreateTable", func(dst []byte) []byte { return append(dst, body...) })
-		return err
-	})
+	err = a.createItself(name, key, d, defined, bounds)
 	if err == nil || isCode(err, "OTSObjectAlreadyExist") || !isAnswer(err) {
 		return nil, a.wrap("create", name, err)
 	}
 	return &Error{err}, a.CreateDefined(name, key, d, defined)
 }
 
-// createRequest is a CreateTableRequest with partitions.
+// createItself sends a request that the SDK's client cannot make.
+func (a *Admin) createItself(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type, bounds []table.Value) error {
+	if a.Connection == nil {
+		return fmt.Errorf("names of more than %d bytes, and partitions, need a connection", maxSDKName)
+	}
+	body := createRequest(name, key, d, defined, bounds)
+	return a.create(name, key, d, func() error {
+		sender := a.Connection.Sender()
+		defer sender.Close()
+		_, err := sender.Post("CreateTable", func(dst []byte) []byte { return append(dst, body...) })
+		return err
+	})
+}
+
+// createRequest is a CreateTableRequest with partitions, if there are bounds.
 func createRequest(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type, bounds []table.Value) []byte {
 	meta := appendPart(nil, metaName, []byte(name))
 	for _, k := range key {
@@ -100,6 +105,9 @@ func createRequest(name string, key []table.KeyColumn, d table.Definition, defin
 	req := appendPart(nil, createMeta, meta)
 	req = appendPart(req, createThroughput, appendPart(nil, throughputUnit, unit))
 	req = appendPart(req, createOptions, options)
+	if len(bounds) == 0 {
+		return req
+	}
 	begin := []byte{variantInfMin}
 	for _, b := range bounds {
 		end := boundVariant(b)

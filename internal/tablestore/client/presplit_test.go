@@ -121,3 +121,20 @@ func TestATableWithPartitionsWhoseAnswerIsLostIsMadeOnce(t *testing.T) {
 		t.Errorf("bounds %v, %v", got, err)
 	}
 }
+
+func TestATableMayHaveANameThatTheSDKFindsTooLong(t *testing.T) {
+	a, _ := splitter(t, nil)
+	key, define := []table.KeyColumn{{Name: "k", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}
+	for _, n := range []int{maxSDKName, maxSDKName + 1, table.MaxNameBytes} {
+		name := strings.Repeat("a", n)
+		if err := a.Create(name, key, define); err != nil {
+			t.Fatalf("%d characters: %v", n, err)
+		}
+		if got, err := a.Describe(name); err != nil || cmp.Diff(key, got.Key) != "" {
+			t.Errorf("%d characters: %v, %v", n, got, err)
+		}
+		if err := a.Create(name, key, define); !errors.Is(err, ErrTableExists) {
+			t.Errorf("%d characters: made twice: %v", n, err)
+		}
+	}
+}

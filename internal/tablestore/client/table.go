@@ -151,11 +151,17 @@ func (a *Admin) CreateDefined(name string, key []table.KeyColumn, d table.Defini
 	if d.NoUpdates {
 		req.TableOption.AllowUpdate = new(false)
 	}
+	if len(name) > maxSDKName {
+		return a.wrap("create", name, a.createItself(name, key, d, defined, nil))
+	}
 	return a.wrap("create", name, a.create(name, key, d, func() error {
 		_, err := a.Client.CreateTable(req)
 		return err
 	}))
 }
+
+// maxSDKName is how long a table's name may be for the SDK's client; the service takes more.
+const maxSDKName = 100
 
 // create sends the request for a table until it is answered. A table that an earlier try may have made counts as made, if it is the
 // one asked for.
