@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 
+	"tsimport/internal/atomicfile"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/plainbuffer"
 	"tsimport/pipeline/plan"
@@ -42,6 +43,14 @@ const returnedBytes = "returned_bytes"
 // openReturnedKeys makes the file, or cuts that of the load that is resumed to what its checkpoint counts on. Another one that
 // is there is not touched: it may be the only place where the keys of an earlier load stand.
 func openReturnedKeys(path string, p *plan.Plan, keep int64) (*returnedKeys, error) {
+	place, err := atomicfile.Find(path)
+	if err == nil && place.Stream {
+		err = &atomicfile.RefusedError{Path: path, Why: "is not a file, and the keys are read again when a load resumes; name a file"}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("keep returned keys: %w", err)
+	}
+	path = place.Path
 	if keep > 0 {
 		j, err := rundir.OpenExclusive(path, keep)
 		if err != nil {

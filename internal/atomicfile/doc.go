@@ -17,7 +17,8 @@
 // error of step 3 after step 2 leaves the old content under Options.Previous and nothing under the name. An error of step 4 leaves the new
 // content, which a loss of power may still undo.
 //
-// A link under the name is replaced, not followed. A file that is written by two at once gets the content of one of them; the other
+// A path that a user has given goes through Find, which follows links, and knows pipes, devices and what is refused; every command uses it.
+// Write itself replaces a link under the name and does not follow it. A file that is written by two at once gets the content of one of them; the other
 // gets an error if it notices. Who must exclude that takes a lock.
 //
 // A folder that cannot be opened for reading, and a file system that cannot sync folders (some network file systems), skip

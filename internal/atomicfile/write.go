@@ -30,7 +30,7 @@ var (
 
 // Write replaces the file name by what write writes. An error of write changes nothing and is returned as it is.
 func Write(name string, o Options, write func(io.Writer) error) error {
-	f, err := New(name+Suffix, o.Perm)
+	f, err := New(Beside(name, Suffix), o.Perm)
 	if err != nil {
 		return err
 	}

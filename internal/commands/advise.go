@@ -65,7 +65,7 @@ func adviseRun(c *cli.Context) error {
 		k.CommandText = commandLine(args)
 	})
 	if path := c.String("html"); path != "" {
-		if err := writeOutput(path, c.App.Writer, func(w io.Writer) error { return page.Write(w, report) }); err != nil {
+		if err := writeOutput(c.Context, path, c.App.Writer, func(w io.Writer) error { return page.Write(w, report) }); err != nil {
 			return fmt.Errorf("write report: %w", err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"runtime"
@@ -158,7 +159,8 @@ func nullServer(c *cli.Context) error {
 		if err != nil {
 			return fmt.Errorf("make a certificate: %w", err)
 		}
-		if err := os.WriteFile(file, pem, 0o644); err != nil {
+		write := func(w io.Writer) error { _, err := w.Write(pem); return err }
+		if err := writeOutput(c.Context, file, c.App.Writer, write); err != nil {
 			return fmt.Errorf("write the authority: %w", err)
 		}
 		o.TLS, scheme = config, "https"
@@ -275,6 +277,6 @@ func noteUse() {
 	_, peak := pipeline.Resources()
 	text, err := json.Marshal(map[string]any{"allocations": memory.Mallocs, "allocated_bytes": memory.TotalAlloc, "peak_rss_bytes": peak})
 	if err == nil {
-		_ = os.WriteFile(name, text, 0o600) // without it, the figure is missing
+		cost.NoteUsed(name, text)
 	}
 }

@@ -180,7 +180,7 @@ func openBenchFiles(c *cli.Context) (f *benchFiles, err error) {
 		if name == "" {
 			continue
 		}
-		if *open.to, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|open.how, 0o644); err != nil {
+		if *open.to, err = createOutput(c, name, open.how); err != nil {
 			return nil, errors.Join(usagef("--%s: %v", open.flag, err), f.close())
 		}
 	}

@@ -55,14 +55,11 @@ func convertDataX(c *cli.Context) error {
 		fmt.Fprintf(c.App.ErrWriter, "note: %s\n", n)
 	}
 	out.Write(body)
-	if to == "" {
+	if to == "" || to == "-" {
 		_, err = io.WriteString(c.App.Writer, out.String())
 		return err
 	}
-	if _, err := os.Lstat(to); err == nil {
-		return usagef("-o %s: the file exists; name another", to)
-	}
-	if err := atomicfile.WriteBytes(to, atomicfile.Options{Perm: 0o644}, []byte(out.String())); err != nil {
+	if err := atomicfile.WriteNew(c.Context, to, 0o644, []byte(out.String())); err != nil {
 		return fmt.Errorf("write job: %w", err)
 	}
 	return nil

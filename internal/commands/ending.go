@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/atomicfile"
 	"tsimport/internal/exitcode"
 	"tsimport/internal/runmetrics"
 	"tsimport/internal/tablestore/client"
@@ -95,6 +96,9 @@ func checkEnding(c *cli.Context, show *display) error {
 		if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
 			return usagef("--metrics-file %s: there is no folder %s", path, filepath.Dir(path))
 		}
+		if _, err := atomicfile.Find(path); err != nil {
+			return fmt.Errorf("--metrics-file: %w", err)
+		}
 	}
 	if address := c.String("push-metrics"); address != "" {
 		if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -118,7 +122,7 @@ func told(c *cli.Context, show *display, command string, action cli.ActionFunc) 
 	}
 	runs := append([]runmetrics.Run{run}, e.loads...)
 	if path := c.String("metrics-file"); path != "" {
-		warnMetrics(show, "metrics-file", runmetrics.WriteFile(path, runs))
+		warnMetrics(show, "metrics-file", runmetrics.WriteFile(context.WithoutCancel(c.Context), path, runs))
 	}
 	if address := c.String("push-metrics"); address != "" {
 		warnMetrics(show, "push-metrics", runmetrics.Push(context.WithoutCancel(c.Context), address, runs))

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/atomicfile"
 	"tsimport/internal/spill"
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
@@ -257,19 +257,26 @@ func noTable(err error, t *target) error {
 	return err
 }
 
-// exportTo writes to a file, which appears under its name only when it is whole, or to stdout.
+// exportTo writes to what a path stands for (atomicfile.Find), or to stdout.
 func exportTo(ctx context.Context, stdout io.Writer, cfg exporting.Config) (exporting.Result, error) {
 	if cfg.Path == "" || cfg.Path == "-" {
+		if err := openForRows(stdout); err != nil {
+			return exporting.Result{}, err
+		}
 		return exporting.To(ctx, cfg, stdout)
 	}
-	if info, err := os.Stat(cfg.Path); err == nil && !info.Mode().IsRegular() {
-		// A pipe or a device cannot be replaced by renaming.
-		f, err := os.OpenFile(cfg.Path, os.O_WRONLY, 0)
-		if err != nil {
-			return exporting.Result{}, fmt.Errorf("open output: %w", err)
-		}
-		r, err := exporting.To(ctx, cfg, f)
-		return r, errors.Join(err, f.Close())
+	o, err := atomicfile.Find(cfg.Path)
+	if err != nil {
+		return exporting.Result{}, err
 	}
+	if o.Stream {
+		var r exporting.Result
+		err := o.WriteTo(ctx, 0, func(w io.Writer) (err error) {
+			r, err = exporting.To(ctx, cfg, w)
+			return err
+		})
+		return r, err
+	}
+	cfg.Path = o.Path
 	return exporting.ToFile(ctx, cfg)
 }

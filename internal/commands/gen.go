@@ -63,7 +63,7 @@ func genCommand() *cli.Command {
 					return err
 				}
 				cards := bench.StudentCards{Rows: c.Uint64("rows"), Order: order, Seed: c.Uint64("seed"), Days: c.Int("days"), From: from}
-				err = writeOutput(c.String("output"), c.App.Writer, func(w io.Writer) error { return cards.WriteCSV(c.Context, w) })
+				err = writeOutput(c.Context, c.String("output"), c.App.Writer, func(w io.Writer) error { return cards.WriteCSV(c.Context, w) })
 				if err != nil {
 					return fmt.Errorf("generate student cards: %w", err)
 				}

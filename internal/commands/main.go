@@ -37,10 +37,11 @@ func RunWith(runner *Runner, args []string, stdout, stderr io.Writer) int {
 	if mayShowHelp(args) {
 		build = newApp
 	}
-	app := build(stdout, show, interrupts, &invocation{args: args[min(1, len(args)):]})
+	out := &checkedOutput{Writer: stdout}
+	app := build(out, show, interrupts, &invocation{args: args[min(1, len(args)):]})
 	ctx := runner.offer(interrupts.hard, app)
 	if asksForCompletion(args) {
-		return exitCode(show, app.RunContext(ctx, args))
+		return exitCode(show, out.end(app.RunContext(ctx, args)))
 	}
 	args, err := flagsFirst(app, args)
 	if err == nil {
@@ -51,7 +52,7 @@ func RunWith(runner *Runner, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		err = app.RunContext(ctx, args)
 	}
-	return exitCode(show, err)
+	return exitCode(show, out.end(err))
 }
 
 // exitError carries an exit code; its error, if any, is still to be shown.

@@ -1,26 +1,71 @@
 package commands
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"io"
 	"os"
 
+	"github.com/urfave/cli/v2"
+
 	"tsimport/internal/atomicfile"
 )
 
-// writeOutput writes to a file, which appears under its name only when it is whole, or to stdout.
-func writeOutput(path string, stdout io.Writer, write func(io.Writer) error) error {
+// writeOutput writes to what a path stands for (atomicfile.Find), or to stdout.
+func writeOutput(ctx context.Context, path string, stdout io.Writer, write func(io.Writer) error) error {
 	if path == "" || path == "-" {
+		if err := openForRows(stdout); err != nil {
+			return err
+		}
 		return write(stdout)
 	}
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		// A pipe or a device cannot be replaced by renaming.
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
-		if err != nil {
-			return fmt.Errorf("open output: %w", err)
-		}
-		return errors.Join(write(f), f.Close())
+	o, err := atomicfile.Find(path)
+	if err != nil {
+		return err
 	}
-	return atomicfile.Write(path, atomicfile.Options{Perm: 0o666}, write)
+	return o.WriteTo(ctx, 0o666, write)
+}
+
+// createOutput opens a file that a flag names, to be written while the command runs.
+func createOutput(c *cli.Context, path string, flag int) (*os.File, error) {
+	o, err := atomicfile.Find(path)
+	if err != nil {
+		return nil, err
+	}
+	return o.Open(c.Context, flag, 0o644)
+}
+
+// checkedOutput is stdout. It remembers that something could not be written: help and lists are printed by code that does not look.
+type checkedOutput struct {
+	io.Writer
+	err error
+}
+
+func (o *checkedOutput) Write(b []byte) (int, error) {
+	n, err := o.Writer.Write(b)
+	if err != nil && o.err == nil {
+		o.err = fmt.Errorf("print the result: %w", err)
+	}
+	return n, err
+}
+
+// end is how a command ends whose own end is err. Some file systems say only when a file is closed that it could not be written.
+func (o *checkedOutput) end(err error) error {
+	if o.Writer == os.Stdout {
+		if closed := os.Stdout.Close(); closed != nil && o.err == nil {
+			o.err = fmt.Errorf("print the result: %w", closed)
+		}
+	}
+	if err == nil {
+		return o.err
+	}
+	return err
+}
+
+// openForRows refuses rows for a stdout that was closed when the process began. Go opens the null device in its place.
+func openForRows(stdout io.Writer) error {
+	if o, ok := stdout.(*checkedOutput); ok && o.Writer == os.Stdout && closedAtStart() {
+		return usagef("standard output is closed; name a file with -o, or %s", os.DevNull)
+	}
+	return nil
 }

@@ -17,7 +17,7 @@ func TestAnOutputIsNotWrittenThroughAPlantedLink(t *testing.T) {
 	if err := os.Symlink(victim, out+".part"); err != nil {
 		t.Skip(err)
 	}
-	err := writeOutput(out, io.Discard, func(w io.Writer) error {
+	err := writeOutput(t.Context(), out, io.Discard, func(w io.Writer) error {
 		_, err := io.WriteString(w, "rows")
 		return err
 	})

@@ -22,7 +22,7 @@ func profileFlags() []cli.Flag {
 func startProfiles(c *cli.Context) (stop func() error, err error) {
 	stop = func() error { return nil }
 	if name := c.String("cpu-profile"); name != "" {
-		f, err := os.Create(name)
+		f, err := createOutput(c, name, os.O_TRUNC)
 		if err == nil {
 			err = pprof.StartCPUProfile(f)
 		}
@@ -35,7 +35,7 @@ func startProfiles(c *cli.Context) (stop func() error, err error) {
 		}
 	}
 	if name := c.String("allocations-profile"); name != "" {
-		f, err := os.Create(name)
+		f, err := createOutput(c, name, os.O_TRUNC)
 		if err != nil {
 			return nil, errors.Join(usagef("--allocations-profile %s: %v", name, err), stop())
 		}

@@ -71,10 +71,7 @@ func saveJob(c *cli.Context, show *display, command string) error {
 	if err != nil {
 		return usagef("--save-job: %v", err)
 	}
-	if _, err := os.Stat(path); err == nil {
-		return usagef("--save-job %s: the file exists; name another", path)
-	}
-	if err := atomicfile.WriteBytes(path, atomicfile.Options{Perm: 0o644}, text); err != nil {
+	if err := atomicfile.WriteNew(c.Context, path, 0o644, text); err != nil {
 		return fmt.Errorf("save job: %w", err)
 	}
 	say(c, show, "saved: %s; to run it: %s run %s", path, commandName(), quoteArg(path))

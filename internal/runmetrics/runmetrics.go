@@ -92,10 +92,18 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// WriteFile writes the metrics of runs in the text format; the file is the old one or the new one at any moment. When a run was the last to
+// WriteFile writes the metrics of runs in the text format; the file is the old one or the new one at any moment, and a pipe or a device gets
+// them straight. When a run was the last to
 // succeed is taken from the file if this one has failed. A file that cannot be read as metrics is an error, and stays as it is.
-func WriteFile(path string, runs []Run) error {
-	earlier, err := successes(path)
+func WriteFile(ctx context.Context, path string, runs []Run) error {
+	o, err := atomicfile.Find(path)
+	if err != nil {
+		return err
+	}
+	var earlier map[labels]float64
+	if !o.Stream {
+		earlier, err = successes(o.Path)
+	}
 	if err != nil {
 		return err
 	}
@@ -107,7 +115,9 @@ func WriteFile(path string, runs []Run) error {
 	if err != nil {
 		return fmt.Errorf("collect metrics: %w", err)
 	}
-	return atomicfile.Write(path, atomicfile.Options{Perm: 0o644}, func(w io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, pushWait)
+	defer cancel()
+	return o.WriteTo(ctx, 0o644, func(w io.Writer) error {
 		for _, f := range families {
 			if _, err := expfmt.MetricFamilyToText(w, f); err != nil {
 				return err
@@ -117,14 +127,25 @@ func WriteFile(path string, runs []Run) error {
 	})
 }
 
+// maxFile bounds what is read of a file that is there already.
+const maxFile = 1 << 20
+
 // successes reads when runs were last successful from a file of metrics; none if there is no file.
 func successes(path string) (map[labels]float64, error) {
-	text, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read metrics: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read metrics: %w", err)
+	}
+	if len(text) > maxFile {
+		return nil, fmt.Errorf("%s is not a file of metrics: it is larger than 1 MiB", path)
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
@@ -147,7 +168,7 @@ func labelsOf(m *dto.Metric) (of labels) {
 	return of
 }
 
-// pushWait bounds the push of one run: whoever stops the command does not wait for long.
+// pushWait bounds the push of one run, and the wait for the reader of a pipe: whoever stops the command does not wait for long.
 const pushWait = 5 * time.Second
 
 // Push adds the metrics of runs to those of a Pushgateway, each run in the group of its labels: when a run was last successful stays there

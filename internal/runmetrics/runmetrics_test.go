@@ -24,7 +24,7 @@ func load(at time.Time, code int) Run {
 
 func TestTheFileOfARun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tsimport.prom")
-	if err := WriteFile(path, []Run{load(monday, 0)}); err != nil {
+	if err := WriteFile(t.Context(), path, []Run{load(monday, 0)}); err != nil {
 		t.Fatal(err)
 	}
 	want := `# HELP tsimport_last_run_duration_seconds How long the last run took.
@@ -63,7 +63,7 @@ func TestAFailedRunKeepsWhenTheLastOneSucceeded(t *testing.T) {
 		{[]Run{load(monday.Add(24*time.Hour), 3), other}, `success_timestamp_seconds{command="load",load="",table="orders"} 1.7954064005e+09`, `exit_code{command="load",load="",table="orders"} 0`},
 		{[]Run{load(monday.Add(48*time.Hour), 0)}, `success_timestamp_seconds{command="load",load="",table="orders"} 1.7955792005e+09`, "1.7954064005e+09"},
 	} {
-		if err := WriteFile(path, step.runs); err != nil {
+		if err := WriteFile(t.Context(), path, step.runs); err != nil {
 			t.Fatal(err)
 		}
 		if text := read(t, path); !strings.Contains(text, step.has) || strings.Contains(text, step.lacks) {
@@ -77,11 +77,24 @@ func TestAFileThatHoldsSomethingElseIsLeft(t *testing.T) {
 	if err := os.WriteFile(path, []byte("id,item\n1,tea\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteFile(path, []Run{load(monday, 0)}); err == nil || !strings.Contains(err.Error(), "not a file of metrics") {
+	if err := WriteFile(t.Context(), path, []Run{load(monday, 0)}); err == nil || !strings.Contains(err.Error(), "not a file of metrics") {
 		t.Errorf("a table of orders is overwritten: %v", err)
 	}
 	if read(t, path) != "id,item\n1,tea\n" {
 		t.Error("the file has changed")
+	}
+}
+
+func TestWhatIsNotAFileIsNotRead(t *testing.T) {
+	if err := WriteFile(t.Context(), os.DevNull, []Run{load(monday, 0)}); err != nil {
+		t.Error(err)
+	}
+	path := filepath.Join(t.TempDir(), "large.prom")
+	if err := os.WriteFile(path, []byte(strings.Repeat("# a file of metrics, by its first MiB\n", 1<<15)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteFile(t.Context(), path, []Run{load(monday, 0)}); err == nil || !strings.Contains(err.Error(), "larger than 1 MiB") {
+		t.Errorf("a large file: %v", err)
 	}
 }
 

@@ -45,14 +45,16 @@ type Manifest struct {
 func (m *Manifest) Complete() bool { return m.State == Verified || m.State == Dropped }
 
 // manifestName is the file beside a table's n-th export, from 1.
-func manifestName(tableName string, n int) string { return stem(tableName, n) + ".manifest.json" }
+func manifestName(tableName string, n int) string {
+	return atomicfile.Beside(stem(tableName, n), ".manifest.json")
+}
 
 // stem is the folder of a table's n-th export, from 1. It has a character that no table's name has, so that the second export of a table is not the first of another.
 func stem(tableName string, n int) string {
 	if n == 1 {
 		return tableName
 	}
-	return fmt.Sprintf("%s-%d", tableName, n)
+	return atomicfile.Beside(tableName, fmt.Sprintf("-%d", n))
 }
 
 // place is where one export of a table is, or can be.

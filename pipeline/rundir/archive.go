@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"tsimport/internal/atomicfile"
 )
 
 // ArchiveFile lists the files of archived rows that a run has made.
@@ -124,9 +125,9 @@ func (a *Archive) make(key archiveKey) (*Journal, error) {
 		ending = ".jsonl"
 	}
 	for n := 1; ; n++ {
-		name := filepath.Join(key.Dir, key.Table+ending)
+		name := atomicfile.Beside(filepath.Join(key.Dir, key.Table), ending)
 		if n > 1 {
-			name = filepath.Join(key.Dir, fmt.Sprintf("%s-%d%s", key.Table, n, ending))
+			name = atomicfile.Beside(filepath.Join(key.Dir, key.Table), fmt.Sprintf("-%d%s", n, ending))
 		}
 		if _, err := os.Lstat(name); err == nil {
 			continue

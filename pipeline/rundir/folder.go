@@ -39,7 +39,8 @@ const Root = "tsimport-runs"
 
 // DefaultPath returns the folder of a run that begins at start: Root, then the time in UTC and the table.
 func DefaultPath(start time.Time, tableName string) string {
-	return filepath.Join(Root, start.UTC().Format("20060102T150405.000Z")+"-"+tableName)
+	began := start.UTC().Format("20060102T150405.000Z")
+	return atomicfile.Beside(filepath.Join(Root, began+"-"+tableName), "")
 }
 
 // Folder is an open run folder. It is not safe for concurrent use.

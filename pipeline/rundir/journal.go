@@ -10,6 +10,8 @@ import (
 	"runtime"
 
 	"github.com/gofrs/flock"
+
+	"tsimport/internal/atomicfile"
 )
 
 // Journal is a file that only grows during a run. What it has beyond the length of the last checkpoint is cut off
@@ -71,7 +73,7 @@ func OpenExclusive(path string, keep int64, check ...func(*os.File) error) (*Jou
 // lockOf is the file whose lock is the journal's: itself, except on Windows, where the lock would keep out the journal's own writes.
 func lockOf(path string) string {
 	if runtime.GOOS == "windows" {
-		return path + ".lock"
+		return atomicfile.Beside(path, ".lock")
 	}
 	return path
 }

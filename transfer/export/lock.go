@@ -8,6 +8,8 @@ import (
 	"runtime"
 
 	"github.com/gofrs/flock"
+
+	"tsimport/internal/atomicfile"
 )
 
 const lockSuffix = ".tsimport-export.lock" // is there while a process writes
@@ -23,7 +25,7 @@ func (e *BusyError) Error() string {
 // keep nobody away.
 func lockOutput(path string) (unlock func() error, err error) {
 	for {
-		lock := flock.New(path+lockSuffix, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+		lock := flock.New(atomicfile.Beside(path, lockSuffix), flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
 		switch locked, err := lock.TryLock(); {
 		case errors.As(err, new(*fs.PathError)):
 			return nil, fmt.Errorf("create output: %w", err)
@@ -36,7 +38,7 @@ func lockOutput(path string) (unlock func() error, err error) {
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("create output: %w", err), lock.Unlock())
 		}
-		if now, err := os.Lstat(path + lockSuffix); err == nil && os.SameFile(held, now) {
+		if now, err := os.Lstat(atomicfile.Beside(path, lockSuffix)); err == nil && os.SameFile(held, now) {
 			return func() error { return endLock(lock, path) }, nil
 		}
 		if err := lock.Unlock(); err != nil { // the former holder has removed the file
@@ -54,7 +56,7 @@ func endLock(lock *flock.Flock, path string) error {
 }
 
 func removeLock(path string) error {
-	if err := os.Remove(path + lockSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(atomicfile.Beside(path, lockSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		if runtime.GOOS == "windows" {
 			return nil // another process has it already
 		}

@@ -78,38 +78,39 @@ type output struct {
 // openOutput opens what an earlier export to the file has left, cut back to what is known to be there, or begins again.
 func openOutput(path, suffix string, want state, fresh bool) (o *output, resumed bool, err error) {
 	o = &output{path: path, at: want}
+	rows, sidecar := atomicfile.Beside(path, suffix), atomicfile.Beside(path, sidecarSuffix)
 	if fresh {
 		if err := o.remove(); err != nil {
 			return nil, false, err
 		}
 	}
-	text, err := os.ReadFile(path + sidecarSuffix)
+	text, err := os.ReadFile(sidecar)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if o.file, err = atomicfile.New(path+suffix, 0o666); err != nil {
+		if o.file, err = atomicfile.New(rows, 0o666); err != nil {
 			return nil, false, fmt.Errorf("create output: %w", err)
 		}
 		return o, false, nil
 	case err != nil:
-		return nil, false, fmt.Errorf("read %s: %w", path+sidecarSuffix, err)
+		return nil, false, fmt.Errorf("read %s: %w", sidecar, err)
 	}
 	var left state
 	if err := json.Unmarshal(text, &left); err != nil {
-		return nil, false, fmt.Errorf("read %s: %w; start over with --fresh", path+sidecarSuffix, err)
+		return nil, false, fmt.Errorf("read %s: %w; start over with --fresh", sidecar, err)
 	}
 	if what := want.differs(&left); what != "" {
 		return nil, false, &ChangedError{Path: path, What: what}
 	}
-	if info, err := os.Lstat(path + suffix); err == nil && !info.Mode().IsRegular() {
-		return nil, false, fmt.Errorf("continue output: %s is not a file; start over with --fresh", path+suffix)
+	if info, err := os.Lstat(rows); err == nil && !info.Mode().IsRegular() {
+		return nil, false, fmt.Errorf("continue output: %s is not a file; start over with --fresh", rows)
 	}
-	if o.file, err = os.OpenFile(path+suffix, os.O_RDWR, 0); err != nil {
+	if o.file, err = os.OpenFile(rows, os.O_RDWR, 0); err != nil {
 		return nil, false, fmt.Errorf("continue output: %w; start over with --fresh", err)
 	}
 	o.at = left
 	size, err := o.file.Seek(0, io.SeekEnd)
 	if err == nil && size < left.Bytes {
-		err = fmt.Errorf("%s has %d bytes, %d were written; start over with --fresh", path+suffix, size, left.Bytes)
+		err = fmt.Errorf("%s has %d bytes, %d were written; start over with --fresh", rows, size, left.Bytes)
 	}
 	if err == nil {
 		err = o.file.Truncate(left.Bytes)
@@ -144,7 +145,8 @@ func (o *output) mark(at state) error {
 	if err != nil {
 		return fmt.Errorf("write sidecar: %w", err)
 	}
-	if err := atomicfile.WriteBytes(o.path+sidecarSuffix, atomicfile.Options{Perm: 0o666}, append(text, '\n')); err != nil {
+	sidecar := atomicfile.Beside(o.path, sidecarSuffix)
+	if err := atomicfile.WriteBytes(sidecar, atomicfile.Options{Perm: 0o666}, append(text, '\n')); err != nil {
 		return fmt.Errorf("write sidecar: %w", err)
 	}
 	o.at = at
@@ -162,7 +164,7 @@ func (o *output) finish() error {
 // remove removes everything beside the file.
 func (o *output) remove() error {
 	for _, suffix := range []string{rowsSuffix, partSuffix, sidecarSuffix} {
-		if err := os.Remove(o.path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(atomicfile.Beside(o.path, suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove what an export has left: %w", err)
 		}
 	}

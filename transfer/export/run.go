@@ -304,7 +304,7 @@ func (e *exporter) toFile() (err error) {
 	if !spooled || e.grown != nil && e.grown.Whole() {
 		return out.finish()
 	}
-	file, err := atomicfile.New(e.Path+partSuffix, 0o666)
+	file, err := atomicfile.New(atomicfile.Beside(e.Path, partSuffix), 0o666)
 	if err != nil {
 		return errors.Join(fmt.Errorf("create output: %w", err), out.file.Close())
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"tsimport/internal/atomicfile"
 	"tsimport/internal/exitcode"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -218,7 +219,7 @@ func (r *run) open() (err error) {
 		return err
 	}
 	if r.dir = cmp.Or(r.cfg.Load.RunDir, found); r.dir == "" {
-		r.dir = rundir.DefaultPath(r.started, r.cfg.Load.Target.Table) + "-sync"
+		r.dir = atomicfile.Beside(rundir.DefaultPath(r.started, r.cfg.Load.Target.Table), "-sync")
 	}
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return fmt.Errorf("create run folder: %w", err)

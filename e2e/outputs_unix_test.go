@@ -1,0 +1,141 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// fileWriters are the commands that write to a path that a user gives, OUT. Those that begin with + refuse a file that is there, those that begin
+// with = need one that can be read again.
+var fileWriters = []string{
+	"export --table t --format csv --fresh -o OUT", "export --table t --format parquet -o OUT", "gen student-cards --rows 10 -o OUT",
+	"advise in.csv --html OUT", "verify in.csv --table t --metrics-file OUT", "export --table t -o - --cpu-profile OUT",
+	"export --table t -o - --allocations-profile OUT", "bench write --rows 10 --store b --samples OUT",
+	"bench write --rows 10 --store b --html OUT", "bench write --rows 10 --store b --benchfmt OUT",
+	"+load in.csv --table t --pk id --save-job OUT", "+convert datax job.json -o OUT",
+	"=load in.csv --table numbered --pk id --pk n:auto --returned-keys OUT --run-dir run",
+}
+
+const dataxJob = `{"job":{"content":[{"reader":{"name":"txtfilereader","parameter":{"path":["/data/in.csv"],"skipHeader":true,"fieldDelimiter":",",
+"column":[{"index":0,"type":"string"},{"index":1,"type":"string"}]}},"writer":{"name":"otswriter","parameter":{"endpoint":"http://127.0.0.1:1",
+"instanceName":"i","accessId":"a","accessKey":"b","table":"t","primaryKey":[{"name":"id","type":"string"}],"column":[{"name":"v","type":"string"}],
+"writeMode":"PutRow"}}}]}}`
+
+// shell runs a line of a shell in which T is the binary.
+func shell(t *testing.T, dir, line string) (out string, code int) {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", line)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "T="+binary)
+	text, err := cmd.CombinedOutput()
+	if err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return string(text), cmd.ProcessState.ExitCode()
+}
+
+func TestEveryOutputKeepsOneRule(t *testing.T) {
+	t.Parallel()
+	for _, command := range fileWriters {
+		kind := command[:1]
+		command = strings.TrimLeft(command, "+=")
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			at := func(name string) string { return filepath.Join(dir, name) }
+			must(t, os.WriteFile(at("in.csv"), []byte("id,v\n1,a\n2,b\n3,c\n4,d\n"), 0o600))
+			must(t, os.WriteFile(at("job.json"), []byte(dataxJob), 0o600))
+			if out, code := shell(t, dir, `"$T" load in.csv --table t --pk id`); code != 0 {
+				t.Fatal(out)
+			}
+			run := func(out, around string) (string, int) {
+				return shell(t, dir, strings.Replace(around, "CMD", `"$T" `+strings.Replace(command, "OUT", out, 1), 1))
+			}
+			must(t, os.Mkdir(at("folder"), 0o700))
+			must(t, errors.Join(os.Symlink("nothing", at("dangling")), os.Symlink("target", at("link"))))
+			for _, refused := range []string{"folder", "dangling"} {
+				if out, code := run(refused, "CMD"); code != 2 || !strings.Contains(out, refused) {
+					t.Errorf("%s: exit code %d\n%s", refused, code, out)
+				}
+			}
+			if _, err := os.Lstat(at("nothing")); err == nil {
+				t.Error("a link to nothing was followed")
+			}
+			old := ""
+			must(t, os.WriteFile(at("target"), nil, 0o600))
+			out, code := run("link", "CMD")
+			text, err := os.ReadFile(at("target"))
+			must(t, err)
+			if info, err := os.Lstat(at("link")); err != nil || info.Mode()&os.ModeSymlink == 0 {
+				t.Errorf("the link is replaced: %v", err)
+			}
+			if kind == "+" {
+				if code != 2 || string(text) != old {
+					t.Errorf("a file that is there: exit code %d, %q\n%s", code, text, out)
+				}
+			} else if code != 0 || string(text) == old {
+				t.Errorf("the target of a link: exit code %d, %q\n%s", code, text, out)
+			}
+			out, code = run("/dev/fd/3", "(printf before >&3; CMD; r=$?; printf after >&3; exit $r) 3>file")
+			text, err = os.ReadFile(at("file"))
+			must(t, err)
+			if kind == "=" {
+				if code != 2 || !strings.Contains(out, "not a file") {
+					t.Errorf("a descriptor: exit code %d\n%s", code, out)
+				}
+			} else if code != 0 || !bytes.HasPrefix(text, []byte("before")) || !bytes.HasSuffix(text, []byte("after")) || len(text) < 20 {
+				t.Errorf("a descriptor: exit code %d, %q\n%s", code, text, out)
+			}
+		})
+	}
+}
+
+func TestAnOutputThatIsNotWrittenIsNotASuccess(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "in.csv"), []byte("id,v\n1,a\n"), 0o600))
+	if out, code := shell(t, dir, `"$T" load in.csv --table t --pk id`); code != 0 {
+		t.Fatal(out)
+	}
+	for _, line := range []string{
+		`table list >/dev/full`, `table list --json >/dev/full`, `--help >/dev/full`, `load --help >/dev/full`, `--version >/dev/full`, `man >/dev/full`, `inspect in.csv >/dev/full`,
+		`explain --pk id:integer >/dev/full`, `errors >/dev/full`, `completion bash >/dev/full`, `runs >/dev/full`, `export --table t >/dev/full`, `export --table t -o /dev/full`,
+		`gen student-cards --rows 10 -o /dev/full`, `export --table t >&-`, `export --table t -o - >&-`, `gen student-cards --rows 10 >&-`, `verify in.csv --table t >/dev/full`,
+		`load in.csv --table t --json >/dev/full`, `advise in.csv >/dev/full`, `check in.csv --pk id --json >/dev/full`,
+	} {
+		out, code := shell(t, dir, `"$T" `+line)
+		if code == 0 || !strings.Contains(out, "no space left") && !strings.Contains(out, "is closed") {
+			t.Errorf("%s: exit code %d\n%s", line, code, out)
+		}
+	}
+	if out, code := shell(t, dir, `"$T" load in.csv --table t >&-; "$T" export --table t >/dev/null`); code != 0 {
+		t.Errorf("a command without rows on a closed stdout: exit code %d\n%s", code, out)
+	}
+}
+
+// TestAPipeWithoutAReaderDoesNotHoldUpAStop: opening the pipe would block.
+func TestAPipeWithoutAReaderDoesNotHoldUpAStop(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+		t.Skip(err)
+	}
+	out, code := shell(t, dir, `printf 'id\n1\n' > in.csv; "$T" load in.csv --table t --pk id --metrics-file pipe`)
+	if code != 0 || !strings.Contains(out, "nobody reads the pipe") {
+		t.Errorf("metrics: exit code %d\n%s", code, out)
+	}
+	out, code = shell(t, dir, `"$T" export --table t -o pipe --timeout 2s`)
+	if code != 1 || !strings.Contains(out, "nobody reads the pipe: ") {
+		t.Errorf("export: exit code %d\n%s", code, out)
+	}
+}

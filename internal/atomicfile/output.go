@@ -1,0 +1,170 @@
+package atomicfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// Output is where a path that a user has given leads, and so how it is written.
+type Output struct {
+	Path   string // of the file that is made or replaced: links are followed
+	Stream bool   // a pipe, a terminal, a device or an open descriptor: it is written straight through
+	info   fs.FileInfo
+}
+
+// RefusedError says why nothing is written to a path that a user has given.
+type RefusedError struct{ Path, Why string }
+
+func (e *RefusedError) Error() string { return e.Path + " " + e.Why }
+
+// Exit is the code of a command that was given the path (exitcode.Coded).
+func (e *RefusedError) Exit() int { return 2 }
+
+const maxLinks = 40
+
+// Find says how a path that a user has given is written. The error is a *RefusedError for a folder, a disk, a socket, and a link to
+// nothing: whoever can make such a link chooses a name that the user has not seen.
+func Find(path string) (Output, error) {
+	o := Output{Path: path}
+	for range maxLinks {
+		if pid, _ := descriptor(o.Path); pid != 0 {
+			o.Stream = true
+			return o, nil
+		}
+		info, err := os.Lstat(o.Path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && o.Path == path:
+			return o, nil
+		case errors.Is(err, fs.ErrNotExist):
+			return o, &RefusedError{path, fmt.Sprintf("is a link to %s, which does not exist: remove the link, or make the file", o.Path)}
+		case err != nil:
+			return o, err
+		case info.Mode()&fs.ModeSymlink != 0:
+			if o.Path, err = target(o.Path); err != nil {
+				return o, err
+			}
+			continue
+		case info.IsDir():
+			return o, &RefusedError{path, "is a folder; name a file"}
+		case info.Mode().IsRegular():
+			o.info = info
+			return o, nil
+		case info.Mode()&(fs.ModeNamedPipe|fs.ModeCharDevice) != 0:
+			o.Stream, o.info = true, info
+			return o, nil
+		}
+		return o, &RefusedError{path, "is neither a file, a pipe nor a terminal; name a file"}
+	}
+	return o, &RefusedError{path, "is a link that leads in a circle; name a file"}
+}
+
+// target is where a link leads.
+func target(link string) (string, error) {
+	to, err := os.Readlink(link)
+	if err != nil || filepath.IsAbs(to) {
+		return to, err
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(link)) // or .. in the link would be of the wrong folder
+	return filepath.Join(dir, to), err
+}
+
+var descriptors = regexp.MustCompile(`^(?:/dev/fd|/proc/([0-9]+)(?:/task/[0-9]+)?/fd)$`)
+
+// descriptor says of which process a path names an open descriptor, such as /dev/fd/1; 0 is none. What the descriptor is open for can
+// be a file, too: replacing that would leave what was written to the descriptor before, and comes after, in another file.
+func descriptor(path string) (pid, number int) {
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	in := descriptors.FindStringSubmatch(dir)
+	if err != nil || in == nil {
+		return 0, 0
+	}
+	if number, err = strconv.Atoi(filepath.Base(path)); err != nil {
+		return 0, 0
+	}
+	if pid = os.Getpid(); in[1] != "" {
+		pid, _ = strconv.Atoi(in[1])
+	}
+	return pid, number
+}
+
+// readerEach is how often a pipe without a reader is tried.
+const readerEach = 50 * time.Millisecond
+
+// Open opens an output that is written in place; flag says what happens to a file that is there: os.O_TRUNC, os.O_APPEND or os.O_EXCL.
+// A pipe that nobody reads is waited for until the context ends.
+func (o Output) Open(ctx context.Context, flag int, perm fs.FileMode) (*os.File, error) {
+	switch pid, number := descriptor(o.Path); {
+	case !o.Stream:
+		return os.OpenFile(o.Path, os.O_WRONLY|os.O_CREATE|flag, perm)
+	case pid != os.Getpid():
+	case number == 1:
+		return os.Stdout, nil
+	case number == 2:
+		return os.Stderr, nil
+	default:
+		return os.NewFile(uintptr(number), o.Path), nil
+	}
+	flag = os.O_WRONLY | os.O_APPEND
+	if o.info != nil && o.info.Mode()&fs.ModeNamedPipe != 0 {
+		flag |= nonBlocking
+	}
+	for {
+		f, err := os.OpenFile(o.Path, flag, 0)
+		if !errors.Is(err, syscall.ENXIO) || flag&nonBlocking == 0 {
+			return f, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("open %s: nobody reads the pipe: %w", o.Path, context.Cause(ctx))
+		case <-time.After(readerEach):
+		}
+	}
+}
+
+// WriteTo writes an output as Write does, or straight through. The context ends waiting for the reader of a pipe.
+func (o Output) WriteTo(ctx context.Context, perm fs.FileMode, write func(io.Writer) error) error {
+	if !o.Stream {
+		if o.info != nil {
+			perm &= o.info.Mode().Perm() // what only its owner could read stays so
+		}
+		return Write(o.Path, Options{Perm: perm}, write)
+	}
+	f, err := o.Open(ctx, 0, 0)
+	if err != nil {
+		return err
+	}
+	unhook := context.AfterFunc(ctx, func() { _ = f.SetWriteDeadline(time.Unix(1, 0)) }) // only of pipes
+	err = write(f)
+	unhook()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = context.Cause(ctx)
+	}
+	if f == os.Stdout || f == os.Stderr {
+		return err
+	}
+	return errors.Join(err, f.Close())
+}
+
+// WriteNew is WriteTo for a path at which no file may be.
+func WriteNew(ctx context.Context, path string, perm fs.FileMode, content []byte) error {
+	o, err := Find(path)
+	if err != nil {
+		return err
+	}
+	if o.info != nil && !o.Stream {
+		return &RefusedError{path, "exists; name another file"}
+	}
+	return o.WriteTo(ctx, perm, func(w io.Writer) error {
+		_, err := w.Write(content)
+		return err
+	})
+}

@@ -1,0 +1,174 @@
+//go:build unix
+
+package atomicfile
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func writeTo(ctx context.Context, path, text string) error {
+	o, err := Find(path)
+	if err != nil {
+		return err
+	}
+	return o.WriteTo(ctx, 0o666, func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	})
+}
+
+func TestALinkStaysAndItsTargetIsReplaced(t *testing.T) {
+	dir := t.TempDir()
+	deep, real := filepath.Join(dir, "deep"), filepath.Join(dir, "real")
+	if err := errors.Join(os.Mkdir(deep, 0o700), os.Symlink(deep, filepath.Join(dir, "folder")),
+		os.Symlink("../real", filepath.Join(deep, "one")), os.Symlink("folder/one", filepath.Join(dir, "two"))); err != nil {
+		t.Fatal(err)
+	}
+	put(t, real, "old")
+	link := filepath.Join(dir, "two")
+	if err := writeTo(t.Context(), link, "new"); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Lstat(link)
+	if err != nil || info.Mode()&fs.ModeSymlink == 0 || content(t, real) != "new" {
+		t.Errorf("%v, %v: %s", info.Mode(), err, content(t, real))
+	}
+	if info, err := os.Stat(real); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("a file that only its owner could read is %v, %v", info.Mode(), err)
+	}
+}
+
+func TestAFolderASocketAndALinkToNothingAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	circle, dangling, socket := filepath.Join(dir, "circle"), filepath.Join(dir, "dangling"), filepath.Join(dir, "s")
+	victim := filepath.Join(dir, "victim")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer listener.Close()
+	if err := errors.Join(os.Symlink(circle, circle), os.Symlink(victim, dangling)); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{dir: "is a folder", circle: "circle", dangling: "is a link to " + victim, socket: "neither"} {
+		refused := new(RefusedError)
+		if err := writeTo(t.Context(), path, "rows"); !errors.As(err, &refused) || refused.Exit() != 2 || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if content(t, victim) != "none" {
+		t.Error("a link to nothing was followed")
+	}
+	put(t, victim, "precious")
+	if err := WriteNew(t.Context(), dangling, 0o600, nil); err == nil || content(t, victim) != "precious" {
+		t.Errorf("a file that must be new: %v, %s", err, content(t, victim))
+	}
+}
+
+func TestAPipeAndADeviceAreWrittenStraightThrough(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skip(err)
+	}
+	read := make(chan string)
+	go func() {
+		text, _ := os.ReadFile(pipe)
+		read <- string(text)
+	}()
+	if err := writeTo(t.Context(), pipe, "rows"); err != nil {
+		t.Error(err)
+	}
+	if got := <-read; got != "rows" {
+		t.Errorf("the reader has got %q", got)
+	}
+	if err := writeTo(t.Context(), os.DevNull, "rows"); err != nil {
+		t.Error(err)
+	}
+	for _, path := range []string{pipe, os.DevNull} {
+		if info, err := os.Lstat(path); err != nil || info.Mode().IsRegular() {
+			t.Errorf("%s is %v, %v", path, info.Mode(), err)
+		}
+	}
+	if err := writeTo(t.Context(), "/dev/full", "rows"); !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, fs.ErrNotExist) &&
+		!errors.Is(err, fs.ErrPermission) {
+		t.Errorf("/dev/full: %v", err)
+	}
+}
+
+func TestAPipeThatNobodyReadsIsGivenUpWithTheContext(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skip(err)
+	}
+	stop := errors.New("stopped")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(stop)
+	if err := writeTo(ctx, pipe, "rows"); !errors.Is(err, stop) {
+		t.Errorf("no reader: %v", err)
+	}
+	reader, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	ctx, cancel = context.WithCancelCause(t.Context())
+	time.AfterFunc(10*time.Millisecond, func() { cancel(stop) })
+	if err := writeTo(ctx, pipe, strings.Repeat("rows", 1<<20)); !errors.Is(err, stop) {
+		t.Errorf("a reader that reads nothing: %v", err)
+	}
+}
+
+// TestADescriptorOfAFileIsNotReplaced has a file that something was written to before, as in (echo id; tsimport export -o /dev/fd/3) 3>file.
+func TestADescriptorOfAFileIsNotReplaced(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "a")
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString("before "); err != nil {
+		t.Fatal(err)
+	}
+	number, err := syscall.Dup(int(f.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := writeTo(t.Context(), "/dev/fd/"+strconv.Itoa(number), "rows"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(" after"); err != nil || content(t, name) != "before rows after" {
+		t.Errorf("%v: %s", err, content(t, name))
+	}
+}
+
+func TestANameThatIsTooLongIsShortenedWithAHash(t *testing.T) {
+	dir := t.TempDir()
+	names := map[string]bool{}
+	for _, base := range []string{strings.Repeat("a", 249), strings.Repeat("a", 255), strings.Repeat("a", 254) + "b", strings.Repeat("表", 85)} {
+		name := filepath.Join(dir, base)
+		if err := writeTo(t.Context(), name, "rows"); err != nil || content(t, name) != "rows" {
+			t.Errorf("%d bytes: %v", len(base), err)
+		}
+		for _, suffix := range []string{Suffix, ".tsimport-export.lock"} {
+			beside := filepath.Base(Beside(name, suffix))
+			if names[beside] || len(beside) > MaxNameBytes || !strings.HasSuffix(beside, suffix) || strings.ToValidUTF8(beside, "") != beside {
+				t.Errorf("%q", beside)
+			}
+			names[beside] = true
+		}
+	}
+	if got := Beside("folder/rows.csv", Suffix); got != "folder/rows.csv.part" {
+		t.Error(got)
+	}
+}
