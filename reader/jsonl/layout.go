@@ -18,8 +18,8 @@ const (
 
 func (l Layout) String() string { return [...]string{"one object a line", "objects", "an array"}[l] }
 
-// Guess finds the layout of a text by its beginning; whole says that head is all of it. A text is lines unless it reads
-// better as something else: a broken line must not make one text of all that follows it.
+// Guess finds the layout of a text by its beginning; whole says that head is all of it. A text is lines unless it has an object over
+// several of them, or reads better as something else: a broken line must not make one text of all that follows it.
 func Guess(head []byte, whole bool) Layout {
 	text := bytes.TrimLeft(head, " \t\r\n")
 	if len(text) > 0 && text[0] == '[' {
@@ -35,8 +35,11 @@ func Guess(head []byte, whole bool) Layout {
 	}
 	cut := Cutter{}
 	n, err := cut.Cut(head)
-	if n = max(n, 0); whole {
+	if n = max(n, 0); whole && err == nil {
 		n = len(head)
+	}
+	if spansLines(head[:n]) {
+		return Objects
 	}
 	objects, broken, first := count(head[:n], Options{Layout: Objects})
 	if err != nil || !first {
@@ -46,6 +49,22 @@ func Guess(head []byte, whole bool) Layout {
 		return Objects
 	}
 	return Lines
+}
+
+// spansLines reports whether a text, cut by its brackets, has an object of more than a line. Some of its lines may be objects too,
+// nested ones, and how many says nothing then. Broken lines that follow each other do not make an object. One that is broken itself
+// counts if its first line is a bracket alone, which is never the beginning of a line that was meant to be a record.
+func spansLines(text []byte) bool {
+	p := NewParser(Options{Layout: Objects})
+	p.Reset(text)
+	for r, ok := p.Next(); ok; r, ok = p.Next() {
+		line, _, more := bytes.Cut(text[r.Span.Start:r.Span.End], newline)
+		whole := p.cutter.End() == nil
+		if more && (r.Bad == nil || whole && text[r.Span.Start] == '{' && len(bytes.TrimSpace(line)) == 1) {
+			return true
+		}
+	}
+	return false
 }
 
 // count returns how many records are good and bad, and whether the first is good.

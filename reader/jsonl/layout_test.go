@@ -26,12 +26,20 @@ func TestTheLayoutIsGuessedFromTheBeginning(t *testing.T) {
 		{`{"a":1}{"a":2}`, true, Objects},
 		{"{\"a\":1} {\"a\":2}\n{\"a\":3}\n", true, Objects},
 		{"{\n \"a\": [\n  {\"x\":1}\n ]\n}\n", true, Objects}, // one of its lines is an object
+		// Nested objects on lines of their own, as many as one likes, before, in and after objects that are broken.
+		{"{\n \"id\": \"o\",\n \"items\": [\n  {\"id\":1}\n ],\n \"extra\": [\n  {\"id\":2}\n ]\n}\n", true, Objects},
+		{"{\"id\":0}\n{\n \"items\": [\n{\"id\":1}\n,\n{\"id\":2}\n ]\n}\n", true, Objects},
+		{"{\n \"items\": [\n{\"id\":1}\n,\n{\"id\":2}\n ]\n}\n]{\"a\":1}\n", true, Objects},
+		{"{\n \"id\": 1, \"id\": 2,\n \"items\": [\n{\"id\":1}\n,\n{\"id\":2}\n ]\n}\n", true, Objects},
+		{"{\n \"items\": [\n{\"id\":1}\n,\n{\"id\":2}\n ]\n}\n{\n", false, Objects},
 		// Lines of which one is broken: it must not take those that follow with it.
 		{"{\"a\":1\n{\"a\":2}\n{\"a\":3}\n", true, Lines},
 		{"{\"a\":1}\n{\"a\":\"x}\n{\"a\":3}\n{\"a\":4}\n", true, Lines},
 		{"{\"a\":1}\n{\"a\":2", true, Lines},
 		{"{\"a\":1}\nx\n{\"a\":3}\n", true, Lines},
 		{"{\"a\":1}}\n{\"a\":3}\n", true, Lines},
+		{"{\"a\":\"x}\n{\"a\":1}\n{\"a\":2}\n{\"a\":3}\n{\"b\":\"}\n", true, Lines},
+		{"{\n{\"a\":1}\n{\"a\":2}\n", true, Lines},
 	} {
 		if got := Guess([]byte(c.text), c.whole); got != c.want {
 			t.Errorf("%q is %v, want %v", c.text, got, c.want)
