@@ -62,11 +62,7 @@ func Extension(name string) string {
 		name, _, _ = strings.Cut(rest, "?")
 		name, _, _ = strings.Cut(name, "#")
 	}
-	base := strings.ToLower(path.Base(filepath.ToSlash(name)))
-	for _, packed := range []string{".gz", ".zst", ".bz2", ".xz", ".lz4", ".sz", ".snappy", ".lzma", ".lz"} {
-		base = strings.TrimSuffix(base, packed)
-	}
-	return path.Ext(base)
+	return path.Ext(input.Unpacked(strings.ToLower(path.Base(filepath.ToSlash(name)))))
 }
 
 // guessFormat tells dumps by their beginning, and JSON lines from CSV by the name, then by the first character.

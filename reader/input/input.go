@@ -150,7 +150,7 @@ type Set struct {
 // A name that exists is that file or folder even if it reads like a glob; @list always means a manifest and - always
 // standard input (for files so named write ./@list and ./-). A folder means the files below it; hidden ones, whose names
 // begin with . or _, are left out unless an argument or glob spells the mark, and links to folders are not followed. What
-// NotData knows is left out too, with one warning.
+// NotData knows is left out too, with one warning, and so are leftovers such as a.csv~ and b.csv.tmp.
 func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
 	e := newExpander(o)
 	if len(args) == 0 {
@@ -172,8 +172,16 @@ func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
 		return nil, RedactError(unmatched)
 	}
 	if len(e.skipped) > 0 {
-		e.warn("skipped %s; name one to read it", e.skippedText())
+		e.warn("skipped %s; name one to read it", someOf(e.skipped))
 	}
+	if len(e.left) > 0 {
+		say := e.warn
+		if e.unfinished {
+			say = e.unread
+		}
+		say("skipped %s; name one, or end a glob as it ends, to read it", e.leftText())
+	}
+	e.warnOfCopies()
 	return &e.set, nil
 }
 
@@ -194,7 +202,12 @@ type expander struct {
 	tables   map[string]*tableAt // by folder: the table that it is part of, nil for none
 	asked    map[string]string   // what NotData said of a path
 	skipped  []string            // what was left out because of it
-	plain    bool                // a list of an export of DynamoDB is a file like any other
+	left     []string            // leftovers that were left out
+	leftSeen map[string]bool
+	met      bool // a leftover was left out since it was last set
+	plain    bool // a list of an export of DynamoDB is a file like any other
+	// unfinished says that one of left belongs to a file that is not whole yet.
+	unfinished bool
 }
 
 func newExpander(o Options) *expander {
@@ -205,7 +218,7 @@ func newExpander(o Options) *expander {
 		o.Stdin = os.Stdin
 	}
 	o.Retry = o.Retry.withDefaults()
-	return &expander{Options: o, seen: map[string]int{}, alike: map[string]int{}, asked: map[string]string{}}
+	return &expander{Options: o, seen: map[string]int{}, alike: map[string]int{}, asked: map[string]string{}, leftSeen: map[string]bool{}}
 }
 
 // argument adds what one argument means. A relative name that is not in the working directory is looked for in dir, if
@@ -315,9 +328,9 @@ func (e *expander) isData(name string, folder bool) bool {
 // shownSkipped bounds how many of the skipped are named.
 const shownSkipped = 5
 
-func (e *expander) skippedText() string {
-	shown := strings.Join(e.skipped[:min(len(e.skipped), shownSkipped)], ", ")
-	if n := len(e.skipped) - shownSkipped; n > 0 {
+func someOf(names []string) string {
+	shown := strings.Join(names[:min(len(names), shownSkipped)], ", ")
+	if n := len(names) - shownSkipped; n > 0 {
 		shown += fmt.Sprintf(" and %d more", n)
 	}
 	return shown

@@ -69,12 +69,16 @@ func (e *expander) namedFolder(ctx context.Context, name string) error {
 	return nil
 }
 
-// alsoSkipped says what NotData left out, after a word that leads to it.
+// alsoSkipped says what NotData left out and which leftovers, after a word that leads to it.
 func (e *expander) alsoSkipped(lead string) string {
-	if len(e.skipped) == 0 {
-		return ""
+	skipped := ""
+	if len(e.skipped) > 0 {
+		skipped = lead + someOf(e.skipped)
 	}
-	return lead + e.skippedText()
+	if len(e.left) > 0 {
+		skipped += lead + e.leftText()
+	}
+	return skipped
 }
 
 // besides says what else may have left a folder's files out.
@@ -106,7 +110,7 @@ func (e *expander) folder(ctx context.Context, name, base, below string) error {
 		if entry.IsDir() {
 			err = e.folder(ctx, child, base, childBelow)
 		} else {
-			err = e.found(child, base, childBelow)
+			err = e.found(child, base, childBelow, "")
 		}
 		if err != nil {
 			return err
@@ -115,10 +119,10 @@ func (e *expander) folder(ctx context.Context, name, base, below string) error {
 	return nil
 }
 
-// found adds a file that nobody named unless it is not one. A link to a folder could lead in a circle; what is not a
+// found adds a file that nobody named, but a glob may have matched, unless it is not one. A link to a folder could lead in a circle; what is not a
 // regular file could block forever.
-func (e *expander) found(name, base, below string) error {
-	if !e.wanted(name) {
+func (e *expander) found(name, base, below, pattern string) error {
+	if !e.wanted(name) || e.isLeftover(name, pattern) {
 		return nil
 	}
 	info, err := os.Stat(name)
@@ -189,7 +193,7 @@ func (e *expander) glob(ctx context.Context, pattern string) (found bool, err er
 		if err != nil {
 			return true, fmt.Errorf("match %s: %w", pattern, err)
 		}
-		if err := e.matched(ctx, match{name: name, base: base, below: filepath.ToSlash(below), deep: deep, marks: spellsMark(pattern)}); err != nil {
+		if err := e.matched(ctx, match{name: name, base: base, below: filepath.ToSlash(below), pattern: pattern, deep: deep, marks: spellsMark(pattern)}); err != nil {
 			return true, err
 		}
 	}
@@ -199,8 +203,9 @@ func (e *expander) glob(ctx context.Context, pattern string) (found bool, err er
 // match is a path that a glob matched.
 type match struct {
 	name, base, below string // below is under base, where the glob's first special byte is
-	deep              bool   // the glob has **
-	marks             bool   // the glob asks for hidden names
+	pattern           string
+	deep              bool // the glob has **
+	marks             bool // the glob asks for hidden names
 }
 
 // matched adds what a glob matched.
@@ -208,7 +213,7 @@ func (e *expander) matched(ctx context.Context, m match) error {
 	info, err := os.Lstat(m.name)
 	if err == nil && info.Mode()&fs.ModeSymlink != 0 && !m.deep {
 		if info, err = os.Stat(m.name); errors.Is(err, syscall.ELOOP) {
-			return e.found(m.name, m.base, m.below)
+			return e.found(m.name, m.base, m.below, m.pattern)
 		}
 	}
 	if err != nil {
@@ -226,7 +231,7 @@ func (e *expander) matched(ctx context.Context, m match) error {
 	saved := e.Extensions
 	e.Extensions = nil // a glob says itself what is wanted
 	defer func() { e.Extensions = saved }()
-	return e.found(m.name, m.base, m.below)
+	return e.found(m.name, m.base, m.below, m.pattern)
 }
 
 // isDataBelow is isData for each part of a path below base: the glob's special bytes stand in the first of them.

@@ -33,12 +33,17 @@ func (e *expander) objects(ctx context.Context, scheme, address string) error {
 			return wrapOpen(name, err)
 		}
 	}
+	l.met = false
 	for _, try := range l.meanings(key) {
 		if found, err := l.below(ctx, try); found || err != nil {
 			return wrapOpen(name, err)
 		}
+		if l.met {
+			break // this is what it means, and there are leftovers only
+		}
 	}
-	return &missing{fmt.Sprintf("open input %s: no object has this key or a key below it that is not hidden%s; check the address", name, e.besides()), true}
+	return &missing{fmt.Sprintf("open input %s: no object has this key or a key below it that is not hidden%s%s; check the address",
+		name, e.besides(), e.alsoSkipped("; skipped ")), true}
 }
 
 func wrapOpen(name string, err error) error {
@@ -165,7 +170,7 @@ func (l *lister) take(ctx context.Context, what listing, base string, o objectst
 	if matched := what.matches(key); !matched && (!what.matchesFolder(key) || !l.wanted(key)) {
 		return nil
 	}
-	if what.pattern == "" && l.listsExport(l.name(key)) {
+	if what.pattern == "" && l.listsExport(l.name(key)) || l.isLeftover(l.name(key), what.pattern) {
 		return nil
 	}
 	o, err := l.followed(ctx, o)
