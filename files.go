@@ -55,6 +55,7 @@ type LoadOptions struct {
 	VersionColumn string            // timestamps of the cells of each row, in milliseconds
 	Types         string            // of columns that the table has: table, strict or infer; "" is table
 	Infer         string            // all or strict; "" is all
+	Missing       string            // a column that only some files have: refuse or null; "" is refuse
 
 	// Where they go to.
 	Create        bool

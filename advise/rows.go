@@ -134,7 +134,7 @@ func (r *rows) infer(each func(column, columns int, d *record.Datum)) error {
 			}
 		}
 		_, err := s.Sample(max(sampleBytes/len(r.sources), minSampleBytes), about.Columns, func(rec *record.Record) {
-			if rec.Bad != nil || len(rec.Fields) != len(about.Columns) {
+			if rec.Bad != nil || len(rec.Fields)-rec.Short != len(about.Columns) {
 				return
 			}
 			for i, from := range place {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,12 +17,14 @@ import (
 	"tsimport/internal/exitcode"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/parquet-go/parquet-go"
 
 	"tsimport/engine/faults"
 	"tsimport/internal/table"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
 	"tsimport/reader"
+	"tsimport/reader/convert"
 )
 
 func TestRejectedRecordsAreKeptAndLoadAgain(t *testing.T) {
@@ -387,6 +390,94 @@ func TestInputsOfSeveralFormatsLoadTogether(t *testing.T) {
 		cfg.Columns.Exclude = []string{"y"}
 		cfg.RunDir = t.TempDir()
 		w.load(cfg)
+	}
+}
+
+// TestColumnsThatAFileLacksAreNotCells loads files of a schema that has grown, over rows that must keep what the files say nothing of.
+func TestColumnsThatAFileLacksAreNotCells(t *testing.T) {
+	type inner struct {
+		A string `parquet:"a"`
+		B string `parquet:"b"`
+	}
+	w := newWorld(t)
+	typed := func(name string, write func(io.Writer) error) string {
+		var text bytes.Buffer
+		if err := write(&text); err != nil {
+			t.Fatal(err)
+		}
+		return w.file(name, text.String())
+	}
+	inputs := []string{
+		w.file("old.csv", "id,x\n1,a\n2,\n1,b,c\n"), // one has a field too many, which is not that of a column it lacks
+		w.file("new.csv", "y,id,x\ne,3,\n"),
+		w.file("more.jsonl", "{\"id\":\"4\",\"s\":{\"a\":\"f\"},\"y\":null}\n"),
+		typed("old.parquet", func(to io.Writer) error {
+			return parquet.Write(to, []struct {
+				ID string `parquet:"id"`
+				S  struct {
+					A string `parquet:"a"`
+				} `parquet:"s"`
+			}{{ID: "5"}})
+		}),
+		typed("new.parquet", func(to io.Writer) error {
+			return parquet.Write(to, []struct {
+				ID string `parquet:"id"`
+				S  inner  `parquet:"s"`
+			}{{"6", inner{"g", "h"}}})
+		}),
+	}
+	with := func(inputs ...string) trial {
+		cfg := w.config(inputs...)
+		cfg.RunDir = t.TempDir()
+		cfg.Read.Missing, cfg.Read.Convert.Missing, cfg.Read.Flatten = true, true, true
+		return cfg
+	}
+	before := w.file("before.csv", "id,x,y,s.a,s.b\n1,-,-,-,-\n2,-,-,-,-\n3,-,-,-,-\n4,-,-,-,-\n5,-,-,-,-\n6,-,-,-,-\n")
+	w.load(with(before))
+	cfg := with(inputs...)
+	cfg.Write.Mode, cfg.Write.DeleteNull = table.Update, true
+	r := w.load(cfg)
+	if r.Rejected != 1 {
+		t.Errorf("rejected %d", r.Rejected)
+	}
+	w.wantRows(contents{
+		"1": {"x": "a", "y": "-", "s.a": "-", "s.b": "-"}, "2": {"y": "-", "s.a": "-", "s.b": "-"},
+		"3": {"y": "e", "s.a": "-", "s.b": "-"}, "4": {"x": "-", "s.a": "f", "s.b": "-"},
+		"5": {"x": "-", "y": "-", "s.a": "", "s.b": "-"}, "6": {"x": "-", "y": "-", "s.a": "g", "s.b": "h"},
+	})
+	w.verifies(cfg, r)
+	keyless := w.file("keyless.csv", "x,y\n1,2\n")
+	for want, cfg := range map[string]trial{
+		"keyless.csv has no column \"id\", which":           with(before, keyless),
+		"old.csv has no column \"y\", which":                w.config(before, inputs[0]),
+		"load its rows without it with --missing null":      w.config(inputs[1], before),
+		"every record needs a value for --version-column: ": func() trial { c := with(before, inputs[0]); c.Read.Convert.VersionColumn = "y"; return c }(),
+	} {
+		if _, err := cfg.run(context.Background()); !isUsage(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// TestARecordWithTooFewOrTooManyFieldsKeepsTheColumnsOfItsFolder is about records that a surplus field would make as wide as one should be.
+func TestARecordWithTooFewOrTooManyFieldsKeepsTheColumnsOfItsFolder(t *testing.T) {
+	for ragged, want := range map[convert.Ragged]contents{
+		convert.RejectRagged:   {"1": {"x": "a", "dt": "9"}},
+		convert.PadRagged:      {"1": {"x": "a", "dt": "9"}, "3": {"dt": "9"}},
+		convert.TruncateRagged: {"1": {"x": "a", "dt": "9"}, "2": {"x": "b", "dt": "9"}},
+	} {
+		w := newWorld(t)
+		if err := os.MkdirAll(filepath.Join(w.dir, "in", "dt=9"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		w.file("in/dt=9/in.csv", "id,x\n1,a\n2,b,c\n3\n")
+		cfg := w.config(filepath.Join(w.dir, "in"))
+		cfg.Read.Find.PathColumns, cfg.Read.Convert.Ragged = true, ragged
+		r := w.load(cfg)
+		w.wantRows(want)
+		if r.Rejected != int64(3-len(want)) {
+			t.Errorf("%v: rejected %d", ragged, r.Rejected)
+		}
 	}
 }
 

@@ -77,6 +77,7 @@ type Options struct {
 	Encoding   string      // of text; empty is UTF-8 unless a byte order mark says otherwise
 	TrimNames  bool        // spaces and tabs around the names in a header are dropped
 	Flatten    bool        // structs and objects become columns a.b.c instead of JSON text
+	Missing    bool        // a member that an object of JSON lacks is absent, not null
 	Named
 	IgnoreTS   bool  // timestamps in lines of the vendor's own export do not count
 	SplitBytes int   // 0 takes DefaultSplitBytes

@@ -46,7 +46,7 @@ func (s *File) NewParser(used []int) source.Parser {
 			}
 		}
 		p.jsonl = jsonl.NewParser(jsonl.Options{Columns: own, Flatten: s.o.Flatten, IgnoreTimestamps: s.o.IgnoreTS, Strict: true, Keys: s.keys, Layout: s.Layout, Wide: s.wide,
-			Tags: s.Format.tags(), Wrapped: s.inItem})
+			Tags: s.Format.tags(), Wrapped: s.inItem, Missing: s.o.Missing})
 	case PGDump, MySQLDump:
 		p.dump = s.dump.newParser()
 	case CSV: // findFormat has refused what is none of these
@@ -122,13 +122,15 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 	return p.csv.Records(), p.csv.Lines(), nil
 }
 
-// complete adds the columns of partition folders to a record that has all its own.
+// complete adds the columns of partition folders to a record, in their places also if it has too few or too many fields.
 func (p *parser) complete(rec *record.Record) *record.Record {
 	own := len(p.s.Columns) - len(p.s.fixed)
-	if len(p.s.fixed) == 0 || rec.Bad != nil || len(rec.Fields) != own {
+	if len(p.s.fixed) == 0 || rec.Bad != nil {
 		return rec
 	}
-	p.rec = record.Record{Span: rec.Span, Timestamps: rec.Timestamps, Cells: rec.Cells, Fields: append(p.rec.Fields[:0], rec.Fields...)}
+	has := min(own, len(rec.Fields))
+	p.rec = record.Record{Span: rec.Span, Timestamps: rec.Timestamps, Cells: rec.Cells, Short: own - has, Fields: append(p.rec.Fields[:0], rec.Fields[:has]...)}
+	p.rec.Fields = append(p.rec.Fields, make([]record.Datum, own-has)...)
 	for _, c := range p.s.fixed {
 		d := record.Datum{Kind: record.Text, Bytes: []byte(c.Value)}
 		if c.Null {
@@ -136,6 +138,7 @@ func (p *parser) complete(rec *record.Record) *record.Record {
 		}
 		p.rec.Fields = append(p.rec.Fields, d)
 	}
+	p.rec.Fields = append(p.rec.Fields, rec.Fields[has:]...)
 	return &p.rec
 }
 

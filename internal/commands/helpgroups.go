@@ -20,7 +20,7 @@ var flagGroups = map[string]string{
 	"Files": "format dialect delimiter quote escape comment record-end header no-header header-line skip-lines names encoding ragged trim null quoted-null empty quoted-empty " +
 		"flatten ignore-ts source-table path-columns limit oss-endpoint oss-region s3-endpoint s3-region",
 	"Databases":                   "query source-connections replica-max-lag require-snapshot",
-	"Keys, columns and types":     "pk set columns exclude rename type types infer on-null version-column",
+	"Keys, columns and types":     "pk set columns exclude rename type types infer on-null missing version-column",
 	"Which rows, and how":         "mode condition when drop-expired order",
 	"Auto-increment and counters": "returned-keys mark-column look-first at-least-once through",
 	"Rates, requests and memory": "concurrency batch-rows batch-bytes partition-wcu max-wcu max-rows-per-second max-bytes-per-second priority request compress memory temp-dir temp-max " +

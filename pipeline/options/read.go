@@ -149,6 +149,13 @@ func parseValues(g Given, r *plan.Read) error {
 	default:
 		return fmt.Errorf("--ragged %q: want reject, pad or truncate", g.String("ragged"))
 	}
+	switch g.String("missing") {
+	case "", "refuse": // commands that look at files do not have it
+	case "null":
+		r.Missing, r.Convert.Missing = true, true
+	default:
+		return fmt.Errorf("--missing %q: want refuse or null", g.String("missing"))
+	}
 	for flag, set := range map[string]*bool{"empty": &r.Convert.EmptyIsText, "quoted-empty": &r.Convert.QuotedNull} {
 		switch text := g.String(flag); {
 		case text != "null" && text != "string":

@@ -124,6 +124,9 @@ func readFacts(r *Read) []Fact {
 	if len(r.Convert.QuotedNulls) > 0 {
 		facts = append(facts, Fact{Name: "--quoted-null", Value: fmt.Sprintf("%q", r.Convert.QuotedNulls)})
 	}
+	if r.Convert.Missing {
+		facts = append(facts, Fact{Name: "--missing", Value: "null"})
+	}
 	if r.Table != "" {
 		facts = append(facts, Fact{Name: "--source-table", Value: r.Table})
 	}

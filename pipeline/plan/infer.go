@@ -212,7 +212,7 @@ func (p *planner) sample(in *convert.Inference, src *Source, first []string, bud
 		for i := range rec.Cells {
 			p.sampled.cells += len(rec.Cells[i].Name) + cellBytes
 		}
-		if rec.Bad != nil || len(rec.Fields) != len(columns) {
+		if rec.Bad != nil || len(rec.Fields)-rec.Short != len(columns) {
 			return
 		}
 		if asItIs {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"tsimport/internal/table"
@@ -96,6 +97,7 @@ type planner struct {
 	numbered int
 	salt     []string // what salt(n) is computed from
 	hints    []string // what may be wrong with inputs whose columns do not fit
+	lacks    []string // which inputs lack which columns, with --missing null
 }
 
 // Make opens the inputs, looks at the table and settles the schema. Nothing is written, no table is made. The plan keeps
@@ -393,18 +395,46 @@ func (p *planner) joinColumns() error {
 			open.AddColumns(p.columns)
 			continue
 		}
-		has := places(s.About().Columns)
-		for _, c := range p.columns {
-			if _, ok := has[c]; !ok {
-				return usagef("%s has no column %q, which %s has; files loaded together need the same columns: leave it out with --exclude, or load them separately",
-					s.Name, c, p.owner[c])
-			}
+		if err := p.checkColumns(s); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// checkColumns refuses a source that has not all columns of the load. With --missing null it may lack those that a row may lack.
+func (p *planner) checkColumns(s *Source) error {
+	has := places(s.About().Columns)
+	var lacking []string
+	for _, c := range append(p.columns[:len(p.columns):len(p.columns)], p.request.Read.Convert.VersionColumn) {
+		if _, ok := has[c]; ok || p.owner[c] == "" {
+			continue
+		}
+		needed := ""
+		switch {
+		case p.isKeyName(p.rename(c)) && !p.isComputed(p.rename(c)):
+			needed = "every record needs a value for the primary key: leave the file out, or add the column to it"
+		case c == p.request.Read.Convert.VersionColumn:
+			needed = "every record needs a value for --version-column: leave the file out, or add the column to it"
+		case !p.request.Read.Convert.Missing:
+			needed = "files loaded together need the same columns: load its rows without it with --missing null, leave it out with --exclude, or load them separately"
+		default:
+			lacking = append(lacking, strconv.Quote(c))
+			continue
+		}
+		return usagef("%s has no column %q, which %s has; %s", s.Name, c, p.owner[c], needed)
+	}
+	if len(lacking) > 0 {
+		p.lacks = append(p.lacks, fmt.Sprintf("%s (no %s)", s.Name, strings.Join(firstOf(lacking), ", ")))
+	}
+	return nil
+}
+
 func (p *planner) warn() {
+	if n := len(p.lacks); n > 0 {
+		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("--missing null: %d of %d inputs lack columns that others have, such as %s",
+			n, len(p.plan.Sources), p.lacks[0]))
+	}
 	if names := p.plan.Indexes(); len(names) > 0 && !p.request.Written {
 		p.plan.Warnings = append(p.plan.Warnings, indexText(p.request.Target.Table, names))
 	}

@@ -35,6 +35,8 @@ type Options struct {
 	EncodingHint func(text []byte) string
 	// VersionColumn names the input column that gives the row's cell timestamps in milliseconds; empty is none.
 	VersionColumn string
+	// Missing lets a source lack columns of the schema: its rows have no cell of them.
+	Missing bool
 }
 
 // Converter makes typed values of a source's records, in the order of the schema's columns. It is not safe for
@@ -66,7 +68,9 @@ func New(names []string, columns []table.Column, o Options) (*Converter, error) 
 	c.asItIs = !o.Trim && o.Decode == nil
 	for _, col := range columns {
 		i, ok := place[col.Source]
-		if !ok {
+		if !ok && o.Missing {
+			i = missing
+		} else if !ok {
 			return nil, fmt.Errorf("no column %q", col.Source)
 		}
 		c.index = append(c.index, i)
@@ -97,14 +101,17 @@ func (c *Converter) Only(columns []int) {
 	c.version = -1
 }
 
-// unread is the field of a column that is not looked at: no record has it.
-const unread = math.MaxInt
+// Fields of columns that no record has: one that is not looked at, and one that the source lacks.
+const (
+	unread  = math.MaxInt
+	missing = unread - 1
+)
 
 // Fields returns the fields of the record that are used, in ascending order and once each.
 func (c *Converter) Fields() []int {
 	used := make([]bool, c.width)
 	for _, i := range c.index {
-		if i != unread {
+		if i < missing {
 			used[i] = true
 		}
 	}
@@ -182,7 +189,7 @@ func (c *Converter) Version(rec *record.Record) (int64, *table.Reason) {
 }
 
 func (c *Converter) checkWidth(rec *record.Record) *table.Reason {
-	n := len(rec.Fields)
+	n := len(rec.Fields) - rec.Short
 	if n == c.width || n > c.width && c.o.Ragged == TruncateRagged || n < c.width && c.o.Ragged == PadRagged {
 		return nil
 	}
@@ -192,7 +199,7 @@ func (c *Converter) checkWidth(rec *record.Record) *table.Reason {
 // convert makes the value of one column; the reason names column and value.
 func (c *Converter) convert(v *table.Value, col *table.Column, rec *record.Record, field int) *table.Reason {
 	if field >= len(rec.Fields) {
-		*v = table.Value{}
+		*v = table.Value{Absent: field == missing}
 		return nil
 	}
 	d := &rec.Fields[field]

@@ -72,7 +72,7 @@ func NewInference(n int, o Options) *Inference {
 
 // Add takes one record into account. Records that will be rejected anyway say nothing.
 func (in *Inference) Add(rec *record.Record) {
-	if rec.Bad != nil || len(rec.Fields) != len(in.columns) {
+	if rec.Bad != nil || len(rec.Fields)-rec.Short != len(in.columns) {
 		return
 	}
 	for i := range rec.Fields {
@@ -240,7 +240,7 @@ func (in *Inference) Plain(d *record.Datum) *record.Datum {
 // Texts prepares for AddField. If the text of a field is not in its encoding, it returns which one and why.
 func (in *Inference) Texts(rec *record.Record) (field int, why *table.Reason) {
 	c := in.converter
-	in.counts = len(rec.Fields) == len(in.columns)
+	in.counts = len(rec.Fields)-rec.Short == len(in.columns)
 	if rec.ASCII && c.asItIs {
 		return 0, nil
 	}

@@ -27,6 +27,7 @@ type Options struct {
 	Keys    []string // names of the values under PK in lines of the vendor's tool that name none; pk1, pk2 … for those missing
 
 	Strict           bool // a member that is not a column refuses its record instead of being dropped
+	Missing          bool // a column that a record lacks is absent, not null
 	Flatten          bool // objects become columns a.b.c; arrays stay JSON
 	IgnoreTimestamps bool // Timestamps is empty
 	Wide             bool // records are rows that describe themselves: they have Cells, and Columns are names under PK or of cells
@@ -54,6 +55,7 @@ type Parser struct {
 	records int
 	lines   int
 
+	lacking    record.Kind // of a column that a record lacks
 	record     record.Record
 	timestamps []int64
 	stamped    bool     // a time stamp was set in this record
@@ -76,6 +78,9 @@ func NewParser(o Options) *Parser {
 		index:      make(map[string]int, len(o.Columns)),
 		seen:       make([]uint32, len(o.Columns)),
 		timestamps: make([]int64, len(o.Columns)),
+	}
+	if o.Missing {
+		p.lacking = record.Absent
 	}
 	for i, name := range o.Columns {
 		p.index[name] = i
@@ -236,7 +241,7 @@ func (p *Parser) line() bool {
 	}
 	for i := range p.record.Fields {
 		if p.seen[i] != p.turn {
-			p.record.Fields[i] = record.Datum{}
+			p.record.Fields[i] = record.Datum{Kind: p.lacking}
 		}
 	}
 	return true

@@ -57,6 +57,8 @@ type Record struct {
 	Fields []Datum
 	Span   table.Span
 	Bad    *table.Reason
+	// Short is how many of Fields the text lacks: they are null, so that fields which are not of the text have their places.
+	Short int
 	// ASCII says that the texts of all fields are known to have no byte beyond 127.
 	ASCII bool
 	// Line, if not nil, is the record's text: all fields as they are, a source.About.Delimiter between two, and none has one itself.
