@@ -145,12 +145,12 @@ func (c *column) fill() error {
 // finish checks that a page holds nothing beyond its entries.
 func (c *column) finish() error {
 	if c.leaf.maxRep > 0 {
-		if err := c.repLevels.finish(c.values.writer.group()); err != nil {
+		if err := c.repLevels.finishLevels(c.values.writer.group()); err != nil {
 			return fmt.Errorf("repetition levels: %w", err)
 		}
 	}
 	if c.leaf.maxDef > 0 {
-		if err := c.defLevels.finish(c.values.writer.group()); err != nil {
+		if err := c.defLevels.finishLevels(c.values.writer.group()); err != nil {
 			return fmt.Errorf("definition levels: %w", err)
 		}
 	}

@@ -134,7 +134,17 @@ func TestAPageHoldsExactlyItsValues(t *testing.T) {
 		{"a text cut short", text, 1, [][]byte{page(pageData, 1, encPlain, none, append(plainText("ab"), 'c'))}, "holds more"},
 		{"a level flipped to null", maybe, 3, [][]byte{page(pageData, 3, encPlain, none, join(levels(3, 0b101), plain32(1, 2, 3)))}, "holds more"},
 		{"nulls", maybe, 3, [][]byte{page(pageData, 3, encPlain, none, join(levels(3, 0b101), plain32(1, 3)))}, "1 - 3"},
-		{"a run of levels beyond the page", maybe, 3, [][]byte{page(pageData, 3, encPlain, none, join(levels(4<<1, 1), plain32(1, 2, 3)))}, "definition levels"},
+		{"a run of levels beyond the page", maybe, 3, [][]byte{page(pageData, 3, encPlain, none, join(levels(5<<1, 1), plain32(1, 2, 3)))}, "definition levels"},
+		{"one level too many in the last run, of Impala", maybe, 3, [][]byte{page(pageData, 3, encPlain, none, join(levels(4<<1, 1), plain32(1, 2, 3)))}, "1 2 3"},
+		{"one too many in a run of its own", maybe, 3, [][]byte{page(pageData, 3, encPlain, none, join(levels(3<<1, 1, 1<<1, 0), plain32(1, 2, 3)))}, "1 2 3"},
+		{"one too many in a packed run of its own", maybe, 3, [][]byte{page(pageData, 3, encPlain, none, join(levels(3<<1, 0, 3, 1), nil))}, "- - -"},
+		{"one too many after nulls", maybe, 3, [][]byte{page(pageData, 3, encPlain, none, join(levels(1<<1, 1, 3<<1, 0), plain32(1)))}, "1 - -"},
+		{"one too many in a whole group", maybe, 8, [][]byte{page(pageData, 8, encPlain, none, join(levels(5, 0b1, 0b1), plain32(1)))}, "1 - - - - - - -"},
+		{"one too many on both pages", maybe, 3, [][]byte{
+			page(pageData, 2, encPlain, none, join(levels(3<<1, 1), plain32(1, 2))), page(pageData, 1, encPlain, none, join(levels(1<<1, 1), plain32(3))),
+		}, "1 2 3"},
+		{"one level too many, and its value", maybe, 3, [][]byte{page(pageData, 3, encPlain, none, join(levels(4<<1, 1), plain32(1, 2, 3, 4)))}, "holds more"},
+		{"two too many", maybe, 3, [][]byte{page(pageData, 3, encPlain, none, join(levels(3<<1, 1, 2<<1, 0), plain32(1, 2, 3)))}, "definition levels"},
 		{"levels after those of the page", maybe, 3, [][]byte{page(pageData, 3, encPlain, none, join(levels(3<<1, 1, 3<<1, 1, 2<<1, 0), plain32(1, 2, 3)))}, "definition levels"},
 		{"booleans", flags, 3, [][]byte{page(pageData, 3, encPlain, none, []byte{0b101})}, "1 0 1"},
 		{"a byte of booleans too many", flags, 3, [][]byte{page(pageData, 3, encPlain, none, []byte{0b101, 0})}, "holds more"},
@@ -187,6 +197,9 @@ func TestARowBeginsWhereItsLevelsSay(t *testing.T) {
 	}{
 		{"lists", 4, [][]byte{v1(0b1010, 4, 1, 2, 3, 4), v1(0b0100, 3, 5, 6, 7)}, "[1,2] [3,4] [5] [6,7]"},
 		{"lists over pages", 2, [][]byte{v1(0b1010, 4, 1, 2, 3, 4), v1(0b0111, 3, 5, 6, 7)}, "[1,2] [3,4,5,6,7]"},
+		{"lists with one level too many", 4, [][]byte{
+			page(pageData, 4, encPlain, [2]int{}, join(levels(2, 0, 2, 1, 2, 0, 4, 1), levels(5<<1, 1), plain32(1, 2, 3, 4))), v1(0b0100, 3, 5, 6, 7),
+		}, "[1,2] [3,4] [5] [6,7]"},
 		{"lists in pages of version 2", 5, [][]byte{v2(0b1010, 4, 1, 2, 3, 4), v2(0b0100, 3, 5, 6, 7)}, "[1,2] [3,4] [5] [6,7]"},
 		{"the first entry goes on", 2, [][]byte{v1(0b0101, 3, 1, 2, 3)}, "does not begin a row"},
 		{"the first entry of a later page goes on", 3, [][]byte{v2(0b1010, 4, 1, 2, 3, 4), v2(0b0101, 3, 5, 6, 7)}, "does not begin a row"},

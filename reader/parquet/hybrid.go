@@ -149,6 +149,17 @@ func (h *hybrid) finish(group uint64) error {
 	return nil
 }
 
+// finishLevels is finish for levels, which may hold one more: Impala before 2.6 leaves the level there of the entry that the next page
+// begins with. That a page lacks an entry shows in its values, and in the number of entries of the column.
+func (h *hybrid) finishLevels(group uint64) error {
+	one := *h
+	err := h.finish(group)
+	if err != nil && one.read(make([]uint32, 1)) == nil {
+		return one.finish(group)
+	}
+	return err
+}
+
 // repeated reports whether what is left is the last run once more: DuckDB 1.3 writes it twice when a page ends with it.
 func (h *hybrid) repeated(rest []byte) bool {
 	n := len(h.last) - len(rest)
