@@ -58,6 +58,11 @@ type Checkpoint struct {
 	Keep bool
 	// State keeps checkpoints, and all that they count on, where another machine finds them; nil keeps them in the run folder only.
 	State *jobdir.Mirror
+	// Lease, if not nil, is held by the one process that may send rows of a load without State.
+	Lease *jobdir.Lease
+	// Repeats says that every attempt sends a key's one row with the same bytes, so that a request that comes late changes nothing. The load
+	// then waits for none, and Report.LateUntil says until when one may come.
+	Repeats bool
 	// Raised keeps notes of raised throughput where another machine finds them; nil keeps them below rundir.Root.
 	Raised *RaiseNotes
 	// None keeps nothing for a later attempt, for the load's rows cannot be read again: neither checkpoints nor the job.

@@ -86,11 +86,12 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 	}
 	if f.repeatedRows != nil && w.Marks.LookFirst {
 		// What the load before has sent may be applied for that long, and a row must not be looked for before.
-		if until := time.Now().Add(w.Settle); until.After(d.settling.hold) {
-			d.settling.hold = until
-			cfg.Watch.Progress.Settling.Store(until.UnixMilli())
-		}
+		d.settling.hold = later(d.settling.hold, time.Now().Add(w.Settle))
 	}
+	if d.settling.hold.After(time.Now()) {
+		cfg.Watch.Progress.Waiting.Store(&Wait{d.settling.hold, "nothing is sent while requests of the process before this one may still be applied"})
+	}
+	report.LateUntil = from.late
 	d.account = &account{report: report, rejects: f.folder, ends: cfg.Watch.Ends, onReject: cfg.Watch.OnReject, onKept: cfg.Watch.OnKept, options: x.Options, files: f, limit: cfg.Limits.MaxErrors, stop: d.stopper, hot: partitioner.NewHotKeys(keyType), form: in.RowForm()}
 	if m.Several() {
 		d.account.tables = newTableLedger(cfg.Limits.MaxTables)
@@ -156,10 +157,14 @@ func (d *dispatcher) run(ctx context.Context) error {
 	saves := d.checkpointer.saves()
 	defer d.checkpointer.end()
 	drain := d.cfg.Drain.Done()
+	if l := d.cfg.lease(); l != nil {
+		l.Unsettled = true
+	}
 	for {
 		now := time.Now()
 		next := d.start(now)
 		if d.finished(now) {
+			d.leave(now)
 			if d.stopper.stopped() {
 				return d.stopper.cause
 			}
@@ -307,10 +312,21 @@ func (d *dispatcher) finished(now time.Time) bool {
 	// An attempt that may still be applied could undo what a later run writes: even a stopped load waits for it,
 	// unless the user insists (then ctx ends).
 	until, unsettled := d.lanes.cutter.Unsettled(now)
-	if unsettled {
-		d.cfg.Watch.Progress.Settling.Store(until.UnixMilli())
+	switch {
+	case unsettled && d.cfg.Checkpoint.Repeats:
+		d.report.LateUntil = later(d.report.LateUntil, until)
+		return true
+	case unsettled:
+		d.cfg.Watch.Progress.Waiting.Store(&Wait{until, "requests without an answer may still be applied"})
 	}
 	return !unsettled
+}
+
+// leave tells who holds the lease next whether requests may still be applied.
+func (d *dispatcher) leave(now time.Time) {
+	if l := d.cfg.lease(); l != nil {
+		l.Unsettled = later(d.report.LateUntil, later(d.settling.hold, d.settling.suspectUntil)).After(now)
+	}
 }
 
 // nextEvent returns the time until something is due without an event coming in; next is when a lane may send.

@@ -57,6 +57,11 @@ func (a *attempt) end(d *dispatcher, err error) error {
 		a.report.SearchRequests = n.Requests.Load()
 	}
 	a.report.clockBehind(a.service.clock())
+	if late := &a.report.LateUntil; late.After(time.Now()) {
+		_, *late, _ = a.service.clock().Range(*late)
+	} else {
+		*late = time.Time{}
+	}
 	a.report.Sections = d.input.flow.Sections()
 	finished := err == nil && !a.report.overLimit(a.cfg.Limits.MaxErrors)
 	if d.checkpointer != nil && (!finished || a.cfg.Checkpoint.Keep) {

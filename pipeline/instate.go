@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -96,25 +97,59 @@ func (c *Config) restore(ctx context.Context) (path string, err error) {
 	return root(folder), nil
 }
 
-// settleFormer waits for what a process may have sent that held the lease before and did not give it back.
-func (o *resumePoint) settleFormer(cfg *Config, now time.Time) {
-	if cfg.Checkpoint.State == nil || !cfg.Checkpoint.State.Former || cfg.Target.Place != "" { // an embedded store answers no process that is gone
-		return
+// LongestLate is for how long after a process has lost its lease what it has sent may be applied.
+func (c *Config) LongestLate() time.Duration {
+	timeout := cmp.Or(c.Target.Client.RequestTimeout, client.DefaultRequestTimeout)
+	return client.LongestRequest(timeout) + cmp.Or(c.Write.Settle, timeout)
+}
+
+// settleFormer waits for what a process may have sent that held the lease before and did not give it back. Nothing is sent before a
+// checkpoint is in the state, so where there is none there is nothing to wait for.
+func (o *resumePoint) settleFormer(ctx context.Context, cfg *Config, now time.Time) error {
+	if l := cfg.lease(); l != nil && l.Former && cfg.Target.Place == "" { // an embedded store answers no process that is gone
+		until, sent := now.Add(cfg.LongestLate()), true
+		if s := cfg.Checkpoint.State; s != nil && o.snapshot == nil {
+			var err error
+			if sent, err = s.Unfinished(ctx); err != nil {
+				return err
+			}
+		}
+		switch {
+		case !sent:
+		case o.snapshot == nil:
+			o.hold = until // who starts over does not know which rows they are
+		case until.After(o.suspectUntil):
+			o.suspectUntil = until
+		}
 	}
-	until := now.Add(client.LongestRequest(cfg.Target.Client.RequestTimeout) + cfg.Write.Settle)
-	if o.snapshot == nil {
-		o.hold = until // who starts over does not know which rows they are
-	} else if until.After(o.suspectUntil) {
-		o.suspectUntil = until
+	if cfg.Checkpoint.Repeats {
+		o.late = later(o.hold, o.suspectUntil)
+		o.hold, o.suspectUntil = time.Time{}, time.Time{}
 	}
+	return nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// lease is what a process must hold to send rows; nil if it need not hold any.
+func (c *Config) lease() *jobdir.Lease {
+	if c.Checkpoint.State != nil {
+		return c.Checkpoint.State.Lease
+	}
+	return c.Checkpoint.Lease
 }
 
 // mayAct reports whether the load may still write.
 func (c *Config) mayAct() error {
-	if c.Checkpoint.State == nil {
-		return nil
+	if l := c.lease(); l != nil {
+		return l.Check()
 	}
-	return c.Checkpoint.State.Check()
+	return nil
 }
 
 // isLost reports whether an error says that another process works on the load now.

@@ -121,6 +121,8 @@ type ReportAttempts struct {
 	Attempts int   `json:"attempts"`           // of this run, this one included; the counters are those of all
 	Resumed  bool  `json:"resumed,omitempty"`  // an earlier attempt had begun the run
 	Replayed int64 `json:"replayed,omitempty"` // rows sent again because an earlier attempt may have sent them
+	// LateUntil is until when, by the service's clock, a request may still repeat a row (Checkpoint.Repeats); zero if none may.
+	LateUntil time.Time `json:"-"`
 }
 
 // ReportTraffic is what went over the wire.
@@ -275,12 +277,26 @@ type Progress struct {
 	BytesTotal         atomic.Int64 // -1 when a source is a stream
 	Limit              atomic.Int64 // records that are read at most; 0 is all
 	SlowestLeft        atomic.Int64 // ms that the slowest partition needs for the rows that wait for it; 0 unknown
-	Settling           atomic.Int64 // unix ms until which the load waits for attempts of unknown outcome
+	Waiting            atomic.Pointer[Wait]
 	Swept              atomic.Int64 // rows that were sent more than once, of which surplus copies were looked for
 	Done               atomic.Bool
 	Hindrance
 
 	numbers atomic.Pointer[writer.AutoIncrement]
+}
+
+// Wait says until when a load waits that could send rows, or end, and why.
+type Wait struct {
+	Until time.Time `json:"until"`
+	Why   string    `json:"why"`
+}
+
+// Wait returns what the load waits for now, nil for nothing.
+func (p *Progress) Wait() *Wait {
+	if w := p.Waiting.Load(); w != nil && time.Until(w.Until) > 0 {
+		return w
+	}
+	return nil
 }
 
 // Ended are the records that were read, and how those ended that are final.

@@ -57,6 +57,7 @@ type resumePoint struct {
 	order    []*readorder.Schedule // that the attempts before have followed
 	// hold is until when nothing may be sent, suspectUntil until when what the attempt before has sent may be applied.
 	hold, suspectUntil time.Time
+	late               time.Time // until when a request of an earlier attempt may repeat a row (Checkpoint.Repeats)
 }
 
 // findResumePoint finds the run to resume, and takes its lock. Without one it says only what the job is. What release gives back is
@@ -138,7 +139,7 @@ func (o *resumePoint) settle(now time.Time, ago, settle, request time.Duration) 
 		}
 		o.suspectUntil = now.Add(wait)
 	}
-	if hold := min(settle, s.HoldFor-ago); hold > 0 {
+	if hold := min(client.LongestRequest(request)+settle, s.HoldFor-ago); hold > 0 {
 		o.hold = now.Add(hold)
 	}
 }

@@ -116,7 +116,9 @@ func (a *attempt) findResumePoint(ctx context.Context) (err error) {
 	if a.from, err = findResumePoint(ctx, a.cfg, a.started); err != nil {
 		return err
 	}
-	a.from.settleFormer(a.cfg, a.started)
+	if err := a.from.settleFormer(ctx, a.cfg, a.started); err != nil {
+		return err
+	}
 	a.from.ids = newTableIDs(a.from.snapshot)
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 // or the process stands still.
 type staleGuard struct {
 	writer.Sender
-	last    *atomic.Pointer[time.Time] // the moment that the newest checkpoint on the disk describes
+	last    *atomic.Pointer[time.Time] // the moment that the newest checkpoint on the disk describes; nil needs none
 	keptFor time.Duration
 	mayAct  func() error    // nil may always
 	halted  context.Context // ends when nothing more is to be sent
@@ -27,7 +27,10 @@ var errNotSent = client.NotSent(errors.New("the load stopped before it was sent"
 // guarded returns the sender under the staleGuard of the load's checkpoints.
 func (d *dispatcher) guarded(s writer.Sender) writer.Sender {
 	if d.checkpointer == nil {
-		return s
+		if d.cfg.Checkpoint.Lease == nil {
+			return s
+		}
+		return &staleGuard{Sender: s, mayAct: d.cfg.mayAct, halted: d.stopper.ended}
 	}
 	return &staleGuard{Sender: s, last: &d.checkpointer.saver.onDisk, keptFor: d.checkpointer.keptFor, mayAct: d.checkpointer.mayAct, halted: d.stopper.ended}
 }
@@ -35,7 +38,7 @@ func (d *dispatcher) guarded(s writer.Sender) writer.Sender {
 // Post waits for a checkpoint if the last one is too old, and returns errNotSent if none comes.
 func (g *staleGuard) Post(operation string, appendBody func(dst []byte) []byte) ([]byte, error) {
 	for {
-		if last := g.last.Load(); last != nil && elapsed(*last, time.Now()) < g.keptFor && (g.mayAct == nil || g.mayAct() == nil) {
+		if g.isFresh() && (g.mayAct == nil || g.mayAct() == nil) {
 			return g.Sender.Post(operation, appendBody)
 		}
 		timer := time.NewTimer(guardAgain)
@@ -46,6 +49,14 @@ func (g *staleGuard) Post(operation string, appendBody func(dst []byte) []byte) 
 			return nil, errNotSent
 		}
 	}
+}
+
+func (g *staleGuard) isFresh() bool {
+	if g.last == nil {
+		return true
+	}
+	last := g.last.Load()
+	return last != nil && elapsed(*last, time.Now()) < g.keptFor
 }
 
 // guardAgain is how often a request that waits looks for a new checkpoint.

@@ -64,6 +64,7 @@ type StateWork struct {
 	Queued   int64 `json:"rows_queued"`   // in memory and on disk
 	// LimitedBy is what keeps the load from being faster now, a word of docs/why-slow.md.
 	LimitedBy string `json:"limited_by,omitempty"`
+	Waiting   *Wait  `json:"waiting,omitempty"`
 }
 
 // StateMemory is the memory of rows in bytes.
@@ -123,7 +124,7 @@ func (d *dispatcher) state(now time.Time) *State {
 	s.StateWork = StateWork{
 		Reading: !d.input.ended(), InFlight: d.flights.flying(), Workers: d.cfg.Write.Concurrency,
 		RowsOut: d.lanes.cutter.InFlight(), Retrying: d.lanes.cutter.Retrying(), Queued: d.lanes.queues.Rows(),
-		LimitedBy: d.record.meter.Now().String(),
+		LimitedBy: d.record.meter.Now().String(), Waiting: d.cfg.Watch.Progress.Wait(),
 	}
 	s.Memory = StateMemory{Limit: d.cfg.Limits.Memory, Lanes: d.lanes.queues.Bytes(), Budget: d.lanes.budget, Full: d.lanes.queues.Full()}
 	s.Spill = d.disk.state()

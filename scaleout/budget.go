@@ -123,15 +123,15 @@ func (j *Job) takeSlot(ctx context.Context, wait bool) (bool, error) {
 
 // pause waits until something may have changed.
 func (j *Job) pause(ctx context.Context) error {
-	timer := time.NewTimer(lookEvery)
+	timer, drain := time.NewTimer(lookEvery), j.draining()
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-j.o.Drain.Done():
-		return context.Cause(j.o.Drain)
+	case <-drain.Done():
+		return context.Cause(drain)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"tsimport/internal/jobdir"
 	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
 	"tsimport/verify"
@@ -33,6 +32,9 @@ func (j *Job) compare(ctx context.Context, i int) error {
 	}
 	if written == nil {
 		return &NotReadyError{fmt.Sprintf("shard %d cannot be compared: it is not written yet", i)}
+	}
+	if err := j.awaitLate(ctx, written.LateUntil); err != nil {
+		return err
 	}
 	*r = compareResult{done: j.newDone(nonce()), Shard: i}
 	if err := j.compareShard(ctx, i, written, r); err != nil {
@@ -103,17 +105,14 @@ func (j *Job) compareRange(ctx context.Context, origin *shardOrigin, first, last
 	}
 	cfg := j.rowsConfig(of.name)
 	cfg.Read = plan.Read{Sources: &of, Parsers: j.o.Load.Read.Parsers}
-	cfg.Target.Client.Connections = max(cfg.Write.Concurrency, 1)
-	traffic := new(client.Traffic)
-	sdk, err := client.New(ctx, cfg.Target.Client, traffic)
+	sdk, clock, err := j.service(ctx)
 	if err != nil {
-		return usagef("%v", err)
+		return err
 	}
-	(&client.Admin{Client: sdk, Context: ctx}).AskTime(&traffic.Clock)
 	request := cfg.Request()
 	request.RunDir = ""
 	found, err := verify.Run(ctx, verify.Config{
-		Request: request, Client: sdk, From: from, To: to, Rejected: rejected, Loaded: j.Plan.Planned, Clock: &traffic.Clock, Examples: 3,
+		Request: request, Client: sdk, From: from, To: to, Rejected: rejected, Loaded: j.Plan.Planned, Clock: clock, Examples: 3,
 		Workers: cfg.Write.Concurrency, Memory: cfg.Limits.Memory, TempDir: cfg.Limits.TempDir, TempMax: cfg.Limits.TempMax, RetryFor: cfg.Write.RetryFor,
 	})
 	if err != nil {

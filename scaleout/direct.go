@@ -6,14 +6,15 @@ import (
 	"os"
 	"path/filepath"
 
+	"tsimport/internal/jobdir"
 	"tsimport/internal/table"
 	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
 	"tsimport/reader/source"
 )
 
-// writeDirectly loads a split as it is read. Any number of attempts may do so: they write the same rows, of which no order is asked.
-func (t *splitTask) writeDirectly(ctx context.Context) error {
+// writeDirectly loads a split as it is read, under its lease. Any number of attempts may do so: they write the same rows, each key once.
+func (t *splitTask) writeDirectly(ctx context.Context, lease *jobdir.Lease) error {
 	j, split := t.job, &t.job.Plan.Splits[t.result.Split]
 	scratch, err := j.folder()
 	if err != nil {
@@ -37,7 +38,7 @@ func (t *splitTask) writeDirectly(ctx context.Context) error {
 	cfg.RunDir, cfg.Compared = dir, false
 	cfg.Resume = pipeline.Resume{Settings: j.Plan.Job}
 	cfg.Invocation = pipeline.Invocation{}
-	cfg.Checkpoint = pipeline.Checkpoint{None: true}
+	cfg.Checkpoint = pipeline.Checkpoint{None: true, Lease: lease, Repeats: true}
 	var failed error
 	cfg.Watch = pipeline.Watch{OnWait: cfg.Watch.OnWait, Monitor: cfg.Watch.Monitor, OnKept: func(ordinal int, r *table.Reject) {
 		if err := t.keep(ctx, split, ordinal, r); err != nil {
@@ -61,7 +62,7 @@ func (t *splitTask) writeDirectly(ctx context.Context) error {
 	if n := split.Parts[0].Records; n >= 0 && report.Read != n {
 		return fmt.Errorf("write split %d: %d records were read, and %d were planned", t.result.Split, report.Read, n)
 	}
-	t.result.Read = report.Read
+	t.result.Read, t.result.LateUntil = report.Read, report.LateUntil
 	t.result.Direct = &direct{Superseded: report.Superseded, written: writtenOf(report)}
 	t.result.Direct.Refused = 0 // they are in the list, with those that made no row
 	return t.commit(ctx)

@@ -111,7 +111,7 @@ func (j *Job) finish(ctx context.Context) (*Summary, error) {
 	f := &finisher{job: j, summary: s, rejects: sorter, named: map[string]bool{}, by: map[string]bool{}}
 	*s = Summary{done: j.newDone(nonce()), Planned: j.Plan.Planned, State: pipeline.StateFinished, Target: j.Plan.Job.Target, Table: j.Plan.Job.Table, Inputs: j.Plan.Inputs}
 	s.Live = j.Plan.Live
-	for _, step := range []func(context.Context) error{f.splits, f.shards, f.balance, f.limit, f.comparisons, f.mergeRejects, f.page} {
+	for _, step := range []func(context.Context) error{f.splits, f.shards, f.balance, f.limit, f.awaitLate, f.comparisons, f.mergeRejects, f.page} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -136,11 +136,15 @@ type finisher struct {
 	began   [2]time.Time    // reading and writing
 	ended   [2]time.Time
 	results []*shardResult
+	late    time.Time // the latest LateUntil of all tasks
 }
 
 func (f *finisher) note(stage int, d *done) {
 	f.by[d.By] = true
 	f.summary.CPUSeconds += d.CPU
+	if d.LateUntil.After(f.late) {
+		f.late = d.LateUntil
+	}
 	if f.began[stage].IsZero() || d.Started.Before(f.began[stage]) {
 		f.began[stage] = d.Started
 	}
@@ -252,6 +256,8 @@ func (f *finisher) balance(context.Context) error {
 func (f *finisher) limit(ctx context.Context) error {
 	return f.job.overLimit(ctx, counted{Read: f.summary.Read, Rejected: f.summary.Rejected}, true)
 }
+
+func (f *finisher) awaitLate(ctx context.Context) error { return f.job.awaitLate(ctx, f.late) }
 
 // comparisons adds up what comparisons have found, and says how the job ended.
 func (f *finisher) comparisons(ctx context.Context) error {

@@ -175,7 +175,11 @@ func (j *Job) lease(ctx context.Context, folder string, patience time.Duration) 
 	if err != nil {
 		return nil, err
 	}
-	return jobdir.Acquire(ctx, jobdir.Below(j.store, folder), jobdir.LeaseOptions{
+	drain := j.draining()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(drain, func() { cancel(context.Cause(drain)) })()
+	l, err := jobdir.Acquire(ctx, jobdir.Below(j.store, folder), jobdir.LeaseOptions{
 		Owner: j.o.Owner, Wait: patience, Clock: j.o.Clock, Seen: seen,
 		OnWait: func(owner string) {
 			if patience > 0 {
@@ -183,6 +187,10 @@ func (j *Job) lease(ctx context.Context, folder string, patience time.Duration) 
 			}
 		},
 	})
+	if err != nil && drain.Err() != nil {
+		err = context.Cause(drain)
+	}
+	return l, err
 }
 
 // patience is for how long the lease of a task is waited for that this process was told to do.

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"tsimport/internal/jobdir"
 	"tsimport/internal/table"
 	"tsimport/pipeline"
 	"tsimport/pipeline/intake"
@@ -21,7 +22,7 @@ import (
 
 // ReadSplit reads a split of the inputs and puts its rows into runs. It may be called any number of times, by any processes at once.
 func (j *Job) ReadSplit(ctx context.Context, i int) error {
-	return j.told(ctx, StageRead, i, j.watched(ctx, j.isRead(i), func(ctx context.Context) error { return j.readSplit(ctx, i, true) }))
+	return j.told(ctx, StageRead, i, j.watched(ctx, j.isRead(i), func(ctx context.Context) error { return j.readSplit(ctx, i, patience) }))
 }
 
 // isRead reports whether an attempt has read a split. What cannot be asked now is asked again. It takes no lock: the task at work may hold it.
@@ -32,7 +33,7 @@ func (j *Job) isRead(i int) func(ctx context.Context) bool {
 	}
 }
 
-func (j *Job) readSplit(ctx context.Context, i int, wait bool) error {
+func (j *Job) readSplit(ctx context.Context, i int, patience time.Duration) error {
 	if i < 0 || i >= len(j.Plan.Splits) {
 		return &plan.UsageError{Message: fmt.Sprintf("there is no split %d: the job has splits 0 to %d", i, len(j.Plan.Splits)-1)}
 	}
@@ -48,13 +49,16 @@ func (j *Job) readSplit(ctx context.Context, i int, wait bool) error {
 		return err
 	}
 	if j.Plan.Direct {
-		if has, err := j.takeSlot(ctx, wait); !has || err != nil {
+		if has, err := j.takeSlot(ctx, patience > 0); !has || err != nil {
 			return cmp.Or[error](err, errNoSlot)
 		}
-		if err := t.writeDirectly(ctx); err != nil {
-			return err
-		}
-		return j.limit(ctx, t.result.Rejected)
+		return j.sending(ctx, splitFolder(i), patience, func(lease *jobdir.Lease) (int64, error) {
+			if r, err := j.split(ctx, i); r != nil || err != nil {
+				return 0, err
+			}
+			err := t.writeDirectly(ctx, lease)
+			return t.result.Rejected, err
+		})
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

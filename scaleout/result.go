@@ -26,6 +26,8 @@ type done struct {
 	CPU      float64    `json:"cpu_seconds"`
 	Rejects  []keptList `json:"rejects,omitempty"` // objects with rejected records
 	Rejected int64      `json:"rejected"`
+	// LateUntil is until when, by the service's clock, a request of a process that was lost, or one without an answer, may repeat a row.
+	LateUntil time.Time `json:"late_until,omitzero"`
 }
 
 func (d *done) head() *done { return d }
@@ -139,6 +141,7 @@ type difference struct {
 }
 
 func splitName(i int) string   { return fmt.Sprintf("splits/%06d.json", i) }
+func splitFolder(i int) string { return fmt.Sprintf("splits/%06d", i) } // of its lease
 func shardName(i int) string   { return fmt.Sprintf("shards/%04d.json", i) }
 func compareName(i int) string { return fmt.Sprintf("verify/%04d.json", i) }
 

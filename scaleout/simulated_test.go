@@ -145,6 +145,7 @@ type process struct {
 	faults float64       // chance of an act that the store fails, before or after it has done what it was asked
 	slow   time.Duration // that an act takes at most; 0 is 30 ms
 	ahead  time.Duration // of its clock, before those of the others
+	wire   func(r *http.Request) (late time.Duration, dies bool)
 }
 
 var (
@@ -261,6 +262,18 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	again := r.Clone(context.WithoutCancel(r.Context()))
 	again.Body = io.NopCloser(strings.NewReader(string(body)))
+	if p.wire != nil {
+		if late, dies := p.wire(r); dies { // the process dies when it has sent the request, which comes late
+			p.kill(errDied)
+			p.w.late.Go(func() {
+				time.Sleep(late)
+				if answer, err := p.w.server.Transport().RoundTrip(again); err == nil {
+					_ = answer.Body.Close()
+				}
+			})
+			return nil, errDied
+		}
+	}
 	answer, err := p.w.server.Transport().RoundTrip(again)
 	if actErr := p.act(); actErr != nil {
 		return nil, actErr
@@ -283,6 +296,7 @@ type world struct {
 	order  plan.Order
 	verify bool
 	tune   func(*pipeline.Config)
+	late   sync.WaitGroup // requests of processes that are gone
 
 	want     map[string]string // text of each key
 	rejects  []string          // texts of the rejected records, in order

@@ -46,7 +46,9 @@ type Status struct {
 	ReadRate    float64  `json:"records_read_per_second"`
 	WriteRate   float64  `json:"rows_written_per_second"`
 	SecondsLeft *float64 `json:"seconds_left,omitempty"` // of the stage; nil is unknown
-	Working     []Worker `json:"working,omitempty"`
+	// LateUntil is until when requests of lost workers may come, which the comparison and the end of the job wait for.
+	LateUntil *time.Time `json:"late_until,omitempty"`
+	Working   []Worker   `json:"working,omitempty"`
 	// Failures are the last ones of tasks that are not done, a few.
 	Failures []*Failure `json:"failures,omitempty"`
 }
@@ -170,6 +172,14 @@ func (w *Watcher) look(ctx context.Context) (*Status, error) {
 	return s, w.addEnd(ctx, s, there)
 }
 
+// note adds when a task that is done was done, and what may still come of it.
+func (s *Status) note(took *span, d *done) {
+	took.add(d)
+	if u := d.LateUntil; !u.IsZero() && (s.LateUntil == nil || u.After(*s.LateUntil)) {
+		s.LateUntil = &u
+	}
+}
+
 // span is from the first start to the last end of tasks that are done.
 type span struct{ from, to time.Time }
 
@@ -203,7 +213,7 @@ func (w *Watcher) addSplits(ctx context.Context, s *Status, there map[string]boo
 			continue
 		}
 		stage.Done++
-		took.add(&r.done)
+		s.note(took, &r.done)
 		s.Read, s.Rejected, s.BytesRead = s.Read+r.Read, s.Rejected+r.Rejected, s.BytesRead+w.job.Plan.Splits[i].Bytes
 		if d := r.Direct; d != nil {
 			s.Written, s.Superseded = s.Written+d.Written, s.Superseded+d.Superseded
@@ -234,7 +244,7 @@ func (w *Watcher) addShards(ctx context.Context, s *Status, there map[string]boo
 			continue
 		}
 		write.Done++
-		took.add(&r.done)
+		s.note(took, &r.done)
 		s.Rejected, s.Written, s.Superseded = s.Rejected+r.Rejected, s.Written+r.Written, s.Superseded+r.Superseded
 	}
 	s.Stages = append(s.Stages, write)
@@ -310,7 +320,7 @@ func (w *Watcher) addEnd(ctx context.Context, s *Status, there map[string]bool) 
 			return err
 		}
 		if done {
-			s.State, s.ExitCode, s.SecondsLeft = sum.State, &sum.ExitCode, nil
+			s.State, s.ExitCode, s.SecondsLeft, s.LateUntil = sum.State, &sum.ExitCode, nil, nil
 			s.Working, s.Failures = nil, nil
 			return nil
 		}

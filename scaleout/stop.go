@@ -163,6 +163,9 @@ func (j *Job) watched(ctx context.Context, over func(ctx context.Context) bool, 
 	defer stop(nil)
 	j.watch(ctx, drain, over, stop)
 	err := do(ctx)
+	j.mu.Lock()
+	j.drain = nil
+	j.mu.Unlock()
 	if errors.Is(context.Cause(drain), errOver) {
 		return nil // the result of another attempt counts
 	}

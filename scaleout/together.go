@@ -119,23 +119,12 @@ func (j *Job) atWork() int {
 // writeOpen writes shards until all are written.
 func (j *Job) writeOpen(ctx context.Context) error {
 	write := j.stages()[1]
-	for {
-		if err := j.rest(ctx); err != nil {
-			return err
-		}
+	return j.persist(ctx, func() (worked, over bool, err error) {
 		open, err := j.open(ctx, write)
 		if err != nil || len(open) == 0 {
-			return err
+			return false, true, err
 		}
-		worked, err := j.takeOne(ctx, write, open)
-		if err != nil {
-			return err
-		}
-		if worked {
-			continue
-		}
-		if err := j.pause(ctx); err != nil {
-			return err
-		}
-	}
+		worked, err = j.takeOne(ctx, write, open)
+		return worked, false, err
+	})
 }

@@ -1,6 +1,7 @@
 package scaleout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"tsimport/internal/jobdir"
+	"tsimport/pipeline"
 )
 
 // lookEvery is how often a process looks for tasks that have become open.
@@ -27,37 +29,64 @@ func (j *Job) Work(ctx context.Context) (s *Summary, err error) {
 			err = errors.Join(err, failed)
 		}
 	}()
-	for reading := true; ; {
-		if err := j.rest(ctx); err != nil {
-			return nil, err
-		}
-		worked := false
+	reading := true
+	err = j.persist(ctx, func() (worked, over bool, err error) {
 		if reading {
 			first := j.stages()[0]
 			open, err := j.open(ctx, first)
 			if err != nil {
-				return nil, err
+				return false, false, err
 			}
 			if reading = len(open) > 0; reading {
 				worked, err = j.takeOne(ctx, first, open)
-			} else if !j.Plan.Direct {
-				stop, err = j.besides(ctx) // before the first shard, which can take long
+				return worked, false, err
 			}
-			if err != nil {
-				return nil, err
-			}
-		}
-		if !reading {
-			var s *Summary
-			if s, worked, err = j.workOnce(ctx); s != nil || err != nil {
-				return s, err
+			if !j.Plan.Direct {
+				if stop, err = j.besides(ctx); err != nil { // before the first shard, which can take long
+					return false, false, err
+				}
 			}
 		}
-		if worked {
+		s, worked, err = j.workOnce(ctx)
+		return worked, s != nil, err
+	})
+	return s, err
+}
+
+// idleSteps is how many times a process finds nothing to do before it says so.
+const idleSteps = 5
+
+// persist repeats a step until it is over. It pauses where there was nothing to do, and while the job directory fails in a way that may pass:
+// for --retry-for at most.
+func (j *Job) persist(ctx context.Context, step func() (worked, over bool, err error)) error {
+	most := cmp.Or(j.o.Load.Write.RetryFor, pipeline.DefaultRetryFor)
+	var failing time.Time // since when; zero if it does not fail
+	for idle := 1; ; idle++ {
+		worked, over := false, false
+		err := j.rest(ctx)
+		if err == nil {
+			worked, over, err = step()
+		}
+		switch {
+		case err == nil && over:
+			return nil
+		case err == nil:
+			failing = time.Time{}
+		case !errors.As(err, new(*jobdir.FaultError)) || !failing.IsZero() && time.Since(failing) >= most:
+			return err
+		case failing.IsZero():
+			failing = time.Now()
+			j.o.Say("warning: the job directory fails, and is tried for %v: %v", most, err)
+		}
+		if worked && err == nil {
+			idle = 0
 			continue
 		}
+		if idle == idleSteps && j.part == 0 {
+			j.o.Say("waiting for tasks that other workers hold; one that gives no sign for %v is taken over", jobdir.Term)
+		}
 		if err := j.pause(ctx); err != nil {
-			return nil, err
+			return err
 		}
 	}
 }
@@ -83,11 +112,12 @@ type stage struct {
 
 func (j *Job) stages() []stage {
 	all := []stage{
-		{len(j.Plan.Splits), splitName, func(i int) string { return strings.TrimSuffix(splitName(i), ".json") }, func(ctx context.Context, i int) error {
-			return j.told(ctx, StageRead, i, j.watched(ctx, j.isRead(i), func(ctx context.Context) error { return j.readSplit(ctx, i, false) }))
+		{len(j.Plan.Splits), splitName, splitFolder, func(ctx context.Context, i int) error {
+			return j.told(ctx, StageRead, i, j.watched(ctx, j.isRead(i), func(ctx context.Context) error { return j.readSplit(ctx, i, 0) }))
 		}},
 	}
 	if j.Plan.Direct {
+		all[0].folder = func(int) string { return "" }
 		return all
 	}
 	all = append(all, stage{len(j.Plan.Shards), shardName, func(int) string { return "" }, func(ctx context.Context, i int) error {
@@ -173,5 +203,13 @@ func (j *Job) leased(ctx context.Context, folder string, do func() error) (worke
 	if err != nil {
 		return false, err
 	}
-	return true, errors.Join(do(), l.Release())
+	defer j.giveBack(l)
+	return true, do()
+}
+
+// giveBack gives a lease back. Where that fails, the next process waits for it as for one whose holder was killed.
+func (j *Job) giveBack(l *jobdir.Lease) {
+	if err := l.Release(); err != nil {
+		j.o.Say("warning: %v; it is free in %v", err, jobdir.Term)
+	}
 }

@@ -37,16 +37,21 @@ func (j *Job) writeShard(ctx context.Context, i int, patience time.Duration) err
 	if has, err := j.takeSlot(ctx, patience > 0); !has || err != nil {
 		return cmp.Or[error](err, errNoSlot)
 	}
-	lease, err := j.lease(ctx, shardFolder(i), patience)
+	return j.sending(ctx, shardFolder(i), patience, func(lease *jobdir.Lease) (int64, error) { return j.writeLeased(ctx, i, lease) })
+}
+
+// sending does a task that sends rows, under its lease. It returns an error if too many rows were rejected.
+func (j *Job) sending(ctx context.Context, folder string, patience time.Duration, do func(*jobdir.Lease) (rejected int64, err error)) error {
+	lease, err := j.lease(ctx, folder, patience)
 	if err != nil {
 		return err
 	}
-	rejected, err := j.writeLeased(ctx, i, lease)
+	rejected, err := do(lease)
 	if errors.Is(err, jobdir.ErrLost) {
 		lease.Abandon()
 		return err
 	}
-	if err := errors.Join(err, lease.Release()); err != nil {
+	if j.giveBack(lease); err != nil {
 		return err
 	}
 	return j.limit(ctx, rejected)
@@ -81,6 +86,7 @@ func (j *Job) writeLeased(ctx context.Context, i int, lease *jobdir.Lease) (reje
 		if err := j.takeReport(ctx, r, report, origin); err != nil {
 			return 0, err
 		}
+		r.LateUntil = report.LateUntil
 	}
 	if r.From != r.Superseded+r.Written+r.Refused {
 		return 0, fmt.Errorf("the ledger of shard %d does not balance: %d rows in runs, %d superseded, %d written and %d rejected", i, r.From, r.Superseded, r.Written, r.Refused)
@@ -109,7 +115,9 @@ func (j *Job) load(ctx context.Context, i int, origin *shardOrigin, lease *jobdi
 	cfg.Read = plan.Read{Sources: origin, Parsers: j.o.Load.Read.Parsers}
 	cfg.RunDir = dir
 	cfg.Resume = pipeline.Resume{Look: true}
-	cfg.Checkpoint = pipeline.Checkpoint{Every: j.o.Load.Checkpoint.Every, Keep: true, State: jobdir.NewMirror(jobdir.Below(j.store, shardFolder(i)), lease)}
+	cfg.Checkpoint = pipeline.Checkpoint{
+		Every: j.o.Load.Checkpoint.Every, Keep: true, State: jobdir.NewMirror(jobdir.Below(j.store, shardFolder(i)), lease), Repeats: true,
+	}
 	report, err := pipeline.Run(ctx, cfg)
 	if err != nil {
 		return nil, err

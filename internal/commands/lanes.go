@@ -43,6 +43,9 @@ func stateText(s *pipeline.State) string {
 		}
 	}
 	add(s.LimitedBy != "", "limited by %s", s.LimitedBy)
+	if s.Waiting != nil {
+		add(true, "%s", waitText(s.Waiting))
+	}
 	add(s.Rejected > 0, "%s rejected", grouped(s.Rejected))
 	add(s.Archived > 0, "%s archived", grouped(s.Archived))
 	add(s.Superseded > 0, "%s superseded", grouped(s.Superseded))

@@ -251,10 +251,15 @@ func (s *screen) counts() string {
 	if trouble, _ := p.Trouble.Load().(string); trouble != "" {
 		text += fmt.Sprintf(", trying again: %.100s", trouble)
 	}
-	if wait := time.Until(time.UnixMilli(p.Settling.Load())); wait > 0 {
-		text += fmt.Sprintf(", waiting up to %v for requests without an answer", round(wait))
+	if w := p.Wait(); w != nil {
+		text += ", " + waitText(w)
 	}
 	return text
+}
+
+// waitText says until when a load waits, and why.
+func waitText(w *pipeline.Wait) string {
+	return fmt.Sprintf("waiting until %s (%v): %s", w.Until.Local().Format(time.TimeOnly), round(time.Until(w.Until)), w.Why)
 }
 
 func (s *screen) progressText() string {

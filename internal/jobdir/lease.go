@@ -19,6 +19,8 @@ const (
 	renew = 5 * time.Second
 	again = time.Second // after a renewal that failed
 	look  = 2 * time.Second
+	// releaseWithin bounds giving a lease back: soon after that another process takes it over anyway.
+	releaseWithin = 10 * time.Second
 )
 
 // LeaseOptions say how a lease is taken.
@@ -55,6 +57,8 @@ type leaseFile struct {
 	Nonce    string `json:"nonce"`
 	Counter  int64  `json:"counter"`
 	Released bool   `json:"released,omitempty"`
+	// Unsettled is as in Lease, of one that was given back.
+	Unsettled bool `json:"unsettled,omitempty"`
 }
 
 const leaseVersion = 1
@@ -64,6 +68,9 @@ type Lease struct {
 	Epoch int64
 	// Former says that a process held the lease before and may not have given it back: what it has sent may not be done.
 	Former bool
+	// Unsettled says that what was sent under this lease, or under one before it, may not be done when it is given back. It begins as Former;
+	// only the holder sets it.
+	Unsettled bool
 
 	store   Store
 	clock   func() time.Duration
@@ -276,7 +283,8 @@ func (l *Lease) wait(ctx context.Context, former []byte) error {
 	}
 	var file leaseFile
 	released := json.Unmarshal(now, &file) == nil && file.Released
-	l.Former = !released
+	l.Former = !released || file.Unsettled
+	l.Unsettled = l.Former
 	if released || bytes.Equal(now, former) {
 		l.forget(ctx)
 		return nil
@@ -375,16 +383,21 @@ func (l *Lease) end(release bool) error {
 	if over || !release {
 		return nil
 	}
-	l.file.Counter++
-	l.file.Released = true
-	body, err := json.Marshal(l.file)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), Term)
+	l.file.Released, l.file.Unsettled = true, l.Unsettled
+	ctx, cancel := context.WithTimeout(context.Background(), releaseWithin)
 	defer cancel()
-	if err := once(l.store).Put(ctx, leaseName(l.Epoch), body); err != nil {
-		return fmt.Errorf("give back the lease of %s: %w", l.store, err)
+	for {
+		l.file.Counter++ // of each put, as of renewals
+		body, err := json.Marshal(l.file)
+		if err != nil {
+			return err
+		}
+		err = once(l.store).Put(ctx, leaseName(l.Epoch), body)
+		if err == nil {
+			return nil
+		}
+		if !passing(err) || sleep(ctx, again) != nil {
+			return fmt.Errorf("give back the lease of %s: %w", l.store, err)
+		}
 	}
-	return nil
 }

@@ -253,25 +253,44 @@ func (m *Mirror) Restore(ctx context.Context, place func(folder, name string) (p
 	return folder, nil
 }
 
-func (m *Mirror) restore(ctx context.Context, place func(folder, name string) (string, error)) (string, error) {
+// Unfinished reports whether there is a checkpoint that is not the end of its load, or may be.
+func (m *Mirror) Unfinished(ctx context.Context) (bool, error) {
+	_, c, err := m.newest(ctx)
+	var unfit *UnfitError
+	if errors.Is(err, fs.ErrNotExist) || errors.As(err, &unfit) {
+		return true, nil // deleted for a newer one that is not listed yet, or damaged
+	}
+	return c != nil, err
+}
+
+// newest returns the newest checkpoint and its name; nil if there is none, or it says that all is finished.
+func (m *Mirror) newest(ctx context.Context) (newest string, c *checkpointFile, err error) {
 	names, err := m.Store.List(ctx, "checkpoint.")
 	if err != nil || len(names) == 0 {
-		return "", err
+		return "", nil, err
 	}
-	newest := slices.Max(names) // epochs and numbers have nine digits
+	newest = slices.Max(names) // epochs and numbers have nine digits
 	body, err := m.Store.Get(ctx, newest)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	var c checkpointFile
-	if err := json.Unmarshal(body, &c); err != nil {
-		return "", unfitf("%s is damaged: %w; start over with --fresh", newest, err)
+	c = new(checkpointFile)
+	if err := json.Unmarshal(body, c); err != nil {
+		return "", nil, unfitf("%s is damaged: %w; start over with --fresh", newest, err)
 	}
 	if c.Version > mirrorVersion {
-		return "", unfitf("%s was written by a newer version of tsimport; use that version", newest)
+		return "", nil, unfitf("%s was written by a newer version of tsimport; use that version", newest)
 	}
 	if c.Finished {
-		return "", nil
+		c = nil
+	}
+	return newest, c, nil
+}
+
+func (m *Mirror) restore(ctx context.Context, place func(folder, name string) (string, error)) (string, error) {
+	newest, c, err := m.newest(ctx)
+	if c == nil || err != nil {
+		return "", err
 	}
 	if c.Folder == "" || c.Folder != filepath.Base(c.Folder) || c.Folder == ".." {
 		return "", unfitf("%s is damaged: it names the folder %q; start over with --fresh", newest, c.Folder)

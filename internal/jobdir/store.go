@@ -198,6 +198,12 @@ func passing(err error) bool {
 	return true
 }
 
+// FaultError is an error of a store that may pass: all attempts have met it, and one of later may not.
+type FaultError struct{ Cause error }
+
+func (e *FaultError) Error() string { return e.Cause.Error() }
+func (e *FaultError) Unwrap() error { return e.Cause }
+
 // attempt calls f, which moves so many bytes, until it succeeds, its error lasts, or ctx ends.
 func attempt(ctx context.Context, size int, f func(ctx context.Context) error) error {
 	pause := firstPause
@@ -205,8 +211,11 @@ func attempt(ctx context.Context, size int, f func(ctx context.Context) error) e
 		one, cancel := context.WithTimeout(ctx, longestCall+time.Duration(size/slowest)*time.Second)
 		err := f(one)
 		cancel()
-		if !passing(err) || n == attempts || ctx.Err() != nil {
+		if !passing(err) || ctx.Err() != nil {
 			return err
+		}
+		if n == attempts {
+			return &FaultError{err}
 		}
 		timer := time.NewTimer(pause)
 		select {
