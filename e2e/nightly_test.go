@@ -44,11 +44,12 @@ type cronJob struct {
 						TerminationGracePeriodSeconds int            `yaml:"terminationGracePeriodSeconds"`
 						SecurityContext               map[string]any `yaml:"securityContext"`
 						Containers                    []struct {
-							Name, Image  string
-							WorkingDir   string `yaml:"workingDir"`
-							Args         []string
-							EnvFrom      []map[string]any `yaml:"envFrom"`
-							VolumeMounts []map[string]any `yaml:"volumeMounts"`
+							Name, Image     string
+							WorkingDir      string `yaml:"workingDir"`
+							Args            []string
+							SecurityContext map[string]any   `yaml:"securityContext"`
+							EnvFrom         []map[string]any `yaml:"envFrom"`
+							VolumeMounts    []map[string]any `yaml:"volumeMounts"`
 						}
 						Volumes []map[string]any
 					}

@@ -97,6 +97,32 @@ func checkPod(t *testing.T, pod *corev1.PodSpec) {
 	if s := pod.SecurityContext; s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.RunAsUser == nil || *s.RunAsUser == 0 {
 		t.Error("the pod may run as root")
 	}
+	checkRestricted(t, pod)
+}
+
+// checkRestricted checks what the level "restricted" of the Pod Security Standards asks beside a user that is not root.
+func checkRestricted(t *testing.T, pod *corev1.PodSpec) {
+	t.Helper()
+	if s := pod.SecurityContext; s == nil || s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+		t.Error("the pod has no seccompProfile RuntimeDefault")
+	}
+	if pod.HostNetwork || pod.HostPID || pod.HostIPC {
+		t.Error("the pod shares namespaces with its node")
+	}
+	for _, v := range pod.Volumes {
+		if v.EmptyDir == nil && v.PersistentVolumeClaim == nil && v.ConfigMap == nil && v.Secret == nil {
+			t.Errorf("volume %q is of a kind that is not allowed", v.Name)
+		}
+	}
+	for _, c := range pod.Containers {
+		s := c.SecurityContext
+		if s == nil || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || s.Privileged != nil && *s.Privileged {
+			t.Errorf("container %s may gain privileges", c.Name)
+		}
+		if s == nil || s.Capabilities == nil || !slices.Contains(s.Capabilities.Drop, "ALL") || len(s.Capabilities.Add) > 0 {
+			t.Errorf("container %s keeps capabilities", c.Name)
+		}
+	}
 }
 
 // checkFailures checks the rules of a job for pods that fail, by what the API server asks of them.

@@ -42,8 +42,12 @@ type Plan struct {
 	ID      string    `json:"id"`      // which plan of a directory the other objects belong to
 	Planned time.Time `json:"planned"`
 
-	Arguments []string        `json:"arguments"` // of the command, after the program's name
-	Job       *checkpoint.Job `json:"job"`       // what the rows depend on
+	Arguments []string `json:"arguments"` // of the command, after the program's name
+	// Endpoint and Instance are the service that the command has found in flags, the environment or a profile; "" if each table names its own.
+	Endpoint string `json:"endpoint,omitempty"`
+	Instance string `json:"instance,omitempty"`
+
+	Job *checkpoint.Job `json:"job"` // what the rows depend on
 	// TableCreated is when the table was made, as the service says it; 0 if it does not.
 	TableCreated int64 `json:"table_created,omitempty"`
 	Verify       bool  `json:"verify,omitempty"` // the table is compared with the inputs at the end

@@ -5,8 +5,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -57,21 +60,35 @@ func planRunner(c *cli.Context) (*kubernetes.Options, error) {
 			return nil, usagef("--k8s-volume %q: want CLAIM:PATH, such as shared:/mnt", v)
 		}
 	}
-	// What pods take from their environment; the access keys come from the secret or the service account.
-	o.Env = workerEnv(c)
 	if err := o.Check(); err != nil {
 		return nil, usagef("--runner k8s: %v", err)
 	}
 	return o, nil
 }
 
-// workerEnv is what workers need to know of where things are, as variables of the environment; no secrets.
-func workerEnv(c *cli.Context) (env []kubernetes.EnvVar) {
-	for _, e := range []struct{ name, flag string }{
-		{"TABLESTORE_ENDPOINT", "endpoint"}, {"TABLESTORE_INSTANCE", "instance"}, {"OSS_ENDPOINT", "oss-endpoint"}, {"OSS_REGION", "oss-region"}, {"AWS_ENDPOINT_URL", "s3-endpoint"},
-	} {
-		if value := c.String(e.flag); value != "" {
-			env = append(env, kubernetes.EnvVar{Name: e.name, Value: value})
+// placesOfWorkers are variables that say where things are, with the flag of each: workers have them as the command that plans has. None is a secret.
+var placesOfWorkers = []struct{ name, flag string }{
+	{endpointEnv, "endpoint"}, {instanceEnv, "instance"}, {"OSS_ENDPOINT", "oss-endpoint"}, {"OSS_REGION", "oss-region"},
+	{"AWS_ENDPOINT_URL", "s3-endpoint"}, {"AWS_ENDPOINT_URL_S3", "s3-endpoint"}, {"AWS_REGION", "s3-region"}, {"AWS_DEFAULT_REGION", "s3-region"},
+}
+
+// workerEnv is what workers need to know of where things are, as variables of the environment: of the plan, flags, the environment and, for the
+// two tables of a copy, profiles in it.
+func workerEnv(c *cli.Context, p *scaleout.Plan) (env []kubernetes.EnvVar) {
+	places := map[string]string{}
+	for _, text := range os.Environ() {
+		name, value, _ := strings.Cut(text, "=")
+		if strings.HasPrefix(name, endpointEnv+"_") || strings.HasPrefix(name, instanceEnv+"_") {
+			places[name] = value
+		}
+	}
+	for _, e := range placesOfWorkers {
+		places[e.name] = cmp.Or(c.String(e.flag), os.Getenv(e.name))
+	}
+	places[endpointEnv], places[instanceEnv] = p.Endpoint, p.Instance
+	for _, name := range slices.Sorted(maps.Keys(places)) {
+		if value := places[name]; value != "" {
+			env = append(env, kubernetes.EnvVar{Name: name, Value: value})
 		}
 	}
 	return env
@@ -91,6 +108,7 @@ func missingSummary(missing bool, store jobdir.Store) error {
 // runOn prints the manifests of the plan, or applies them.
 func runOn(c *cli.Context, interrupts *interrupts, show *display, o *kubernetes.Options, store jobdir.Store, p *scaleout.Plan) error {
 	o.Plan = p.ID[:min(len(p.ID), planInNames)]
+	o.Env = workerEnv(c, p) // the access keys come from the secret or the service account
 	compared := 0
 	if p.Verify {
 		compared = len(p.Shards)

@@ -71,7 +71,13 @@ func openTarget(c *cli.Context, a access, stderr io.Writer) (*target, error) {
 		return nil, err
 	}
 	if endpoint == "" && store == "" {
-		endpoint = cmp.Or(os.Getenv(endpointEnv), of.Endpoint)
+		endpoint, _, err = serviceOf(c)
+		if err != nil {
+			return nil, err
+		}
+		if endpoint == "" && workTaskOf(c) != nil {
+			return nil, usagef("the job was planned for a service, and neither its plan nor this machine names an endpoint: set %s", endpointEnv)
+		}
 		if endpoint == "" && of.Name != "" {
 			return nil, usagef("--profile %s: it has no endpoint: set %s, or name it in %s", of.Name, address.Variable(endpointEnv, of.Name), profile.File())
 		}
@@ -162,11 +168,17 @@ func profileOf(c *cli.Context) (*profile.Profile, error) {
 	return p, nil
 }
 
-func remoteTarget(c *cli.Context, endpoint string, of *profile.Profile, a access, stderr io.Writer) (*target, error) {
-	instance := c.String("instance")
-	if instance == "" {
-		instance = cmp.Or(os.Getenv(instanceEnv), of.Instance)
+// serviceOf is the service that flags, the environment or a profile name; "" if none does.
+func serviceOf(c *cli.Context) (endpoint, instance string, err error) {
+	of, err := profileOf(c)
+	if err != nil {
+		return "", "", err
 	}
+	return cmp.Or(c.String("endpoint"), os.Getenv(endpointEnv), of.Endpoint), cmp.Or(c.String("instance"), os.Getenv(instanceEnv), of.Instance), nil
+}
+
+func remoteTarget(c *cli.Context, endpoint string, of *profile.Profile, a access, stderr io.Writer) (*target, error) {
+	instance := cmp.Or(c.String("instance"), os.Getenv(instanceEnv), of.Instance)
 	if instance == "" {
 		return nil, usagef("no instance: give --instance or %s", instanceEnv)
 	}

@@ -174,7 +174,7 @@ func workOn(c *cli.Context, interrupts *interrupts, show *display, resume bool) 
 			}
 		}
 	}
-	args, err := workArguments(quickApp(c.App.Writer, show, interrupts, nil), p.Arguments, c)
+	args, err := workArguments(quickApp(c.App.Writer, show, interrupts, nil), p, c)
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,8 @@ func (t *workTask) check() error {
 }
 
 // workArguments are those of the plan, with what is of this machine from the worker's command.
-func workArguments(app *cli.App, args []string, c *cli.Context) ([]string, error) {
+func workArguments(app *cli.App, p *scaleout.Plan, c *cli.Context) ([]string, error) {
+	args := p.Arguments
 	sorted, err := flagsFirst(app, append([]string{os.Args[0]}, args...))
 	if err != nil {
 		return nil, err
@@ -230,6 +231,11 @@ func workArguments(app *cli.App, args []string, c *cli.Context) ([]string, error
 	command := sorted[1]
 	flags, inputs := cutInputs(sorted[2:])
 	without, more := append(scaleNames(), "json"), []string{}
+	for name, value := range map[string]string{"endpoint": p.Endpoint, "instance": p.Instance} {
+		if value != "" { // this machine's environment may name another one, or none
+			without, more = append(without, name), append(more, "--"+name+"="+value)
+		}
+	}
 	for _, name := range append(append([]string{}, machineFlags...), "oss-endpoint", "oss-region", "s3-endpoint", "s3-region", "quiet") {
 		if c.IsSet(name) && slices.ContainsFunc(findCommand(app.Commands, command).Flags, func(f cli.Flag) bool { return f.Names()[0] == name }) {
 			without, more = append(without, name), append(more, "--"+name+"="+c.String(name))
@@ -300,9 +306,13 @@ func planJobDir(c *cli.Context, interrupts *interrupts, show *display, in *invoc
 	if err != nil {
 		return err
 	}
+	endpoint, instance, err := serviceOf(c)
+	if err != nil {
+		return err
+	}
 	p, isNew, err := scaleout.Make(interrupts.drain, store, scaleout.Request{
 		Options:   scaleout.Options{Load: *cfg, Program: program(), Say: func(format string, a ...any) { say(c, show, format, a...) }},
-		Arguments: kept, Workers: workers, SplitSize: size, Verify: c.Bool("verify"),
+		Arguments: kept, Endpoint: endpoint, Instance: instance, Workers: workers, SplitSize: size, Verify: c.Bool("verify"),
 	})
 	if err != nil {
 		return err

@@ -150,7 +150,7 @@ func (o *Options) pod(s Stage) podSpec {
 	}
 	p := podSpec{
 		RestartPolicy: "Never", TerminationGracePeriodSeconds: 30, ServiceAccountName: o.ServiceAccount,
-		SecurityContext: podSecurity{RunAsNonRoot: true, RunAsUser: 65532, RunAsGroup: 65532, FSGroup: 65532},
+		SecurityContext: podSecurity{RunAsNonRoot: true, RunAsUser: 65532, RunAsGroup: 65532, FSGroup: 65532, SeccompProfile: seccomp{"RuntimeDefault"}},
 		Volumes:         []volume{{Name: "scratch", EmptyDir: &struct{}{}}},
 	}
 	if o.Claim != "" {

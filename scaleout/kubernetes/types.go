@@ -62,10 +62,15 @@ type podSpec struct {
 }
 
 type podSecurity struct {
-	RunAsNonRoot bool  `yaml:"runAsNonRoot"`
-	RunAsUser    int64 `yaml:"runAsUser"`
-	RunAsGroup   int64 `yaml:"runAsGroup"`
-	FSGroup      int64 `yaml:"fsGroup"`
+	RunAsNonRoot   bool    `yaml:"runAsNonRoot"`
+	RunAsUser      int64   `yaml:"runAsUser"`
+	RunAsGroup     int64   `yaml:"runAsGroup"`
+	FSGroup        int64   `yaml:"fsGroup"`
+	SeccompProfile seccomp `yaml:"seccompProfile"`
+}
+
+type seccomp struct {
+	Type string `yaml:"type"`
 }
 
 type container struct {
