@@ -50,6 +50,9 @@ func (t Target) open() (to client.Target, name string, err error) {
 	if err := client.CheckEndpoint(to.Endpoint); err != nil {
 		return to, "", usagef("%v", err)
 	}
+	if to.AcceptUnsigned, err = client.AcceptUnsigned(); err != nil {
+		return to, "", usagef("%v", err)
+	}
 	if to.Credentials == nil && t.AccessKeyID != "" {
 		to.Credentials = &common.DefaultCredentialsProvider{AccessKeyID: t.AccessKeyID, AccessKeySecret: t.AccessKeySecret, SecurityToken: t.SecurityToken}
 	}

@@ -24,7 +24,7 @@ func TestALoadMaySendBulkImports(t *testing.T) {
 	defer s.stop(t)
 	to := []string{"--endpoint", s.URL, "--instance", "any"}
 	load := func(run string, args ...string) (string, int) {
-		stdout, stderr, code := runBinaryWith(t, []string{"TABLESTORE_ACCESS_KEY_ID=any", "TABLESTORE_ACCESS_KEY_SECRET=any"}, append(append([]string{"load", name("a.csv"), "--create", "--settle", "100ms", "--run-dir", name(run)}, to...), args...)...)
+		stdout, stderr, code := runBinaryWith(t, []string{"TABLESTORE_ACCESS_KEY_ID=tsimport-local", "TABLESTORE_ACCESS_KEY_SECRET=tsimport-local-secret"}, append(append([]string{"load", name("a.csv"), "--create", "--settle", "100ms", "--run-dir", name(run)}, to...), args...)...)
 		return stdout + stderr, code
 	}
 	if out, code := load("put", "-t", "puts", "--pk", "id", "--request", "bulk", "--verify"); code != 0 || !strings.Contains(out, "2,500 equal, 0 missing, 0 different, 0 surplus") {

@@ -29,6 +29,7 @@ type assumption struct {
 
 var assumptions = []assumption{
 	{"signed answers", askSignedAnswers},
+	{"answers to signature v4", askSignedAnswersV4},
 	{"date of answers", askDate},
 	{"equal timestamps", askEqualTimestamps},
 	{"put after delete", askPutAfterDelete},
@@ -104,7 +105,7 @@ func TestEveryAssumptionIsDocumented(t *testing.T) {
 func askSignedAnswers(t *testing.T, s *service) (string, bool) {
 	good := s.send(t, rawRequest{operation: "ListTable"})
 	bad := s.send(t, rawRequest{operation: "DescribeTable", body: message{}.text(1, "no_such_table_of_tsimport")})
-	checked := func(a *answer) string {
+	checked := func(a *answer, operation string) string {
 		sum := md5.Sum(a.body)
 		switch a.header.Get("x-ots-contentmd5") {
 		case "":
@@ -113,13 +114,37 @@ func askSignedAnswers(t *testing.T, s *service) (string, bool) {
 		default:
 			return "another MD5"
 		}
-		if a.header.Get("Authorization") == "" {
+		switch a.header.Get("Authorization") {
+		case "":
 			return "an MD5 without a signature"
+		case "OTS " + s.keyID + ":" + sign(s.secret, canonical(a.header)+"/"+operation):
+			return "an MD5 and a signature"
 		}
-		return "an MD5 and a signature"
+		return "an MD5 and a signature of another kind"
 	}
-	answer := fmt.Sprintf("a result carries %s, a refusal %s", checked(good), checked(bad))
-	return answer, checked(good) == "an MD5 and a signature"
+	answer := fmt.Sprintf("a result carries %s, a refusal %s", checked(good, "ListTable"), checked(bad, "DescribeTable"))
+	const signed = "an MD5 and a signature"
+	return answer, checked(good, "ListTable") == signed && checked(bad, "DescribeTable") == signed
+}
+
+// askSignedAnswersV4 needs the region, which is part of the endpoint: INSTANCE.REGION.ots.aliyuncs.com.
+func askSignedAnswersV4(t *testing.T, s *service) (string, bool) {
+	region, day := "cn-hangzhou", time.Now().UTC().Format("20060102")
+	if parts := strings.Split(s.endpoint, "."); s.real && len(parts) > 2 {
+		region = parts[1]
+	}
+	key := keyV4(s.secret, day, region)
+	a := s.send(t, rawRequest{operation: "ListTable", after: v4("ListTable", key, day, region)})
+	if a.status != 0 { // of a refusal
+		return fmt.Sprintf("a request of region %s is answered with HTTP %d", region, a.status), false
+	}
+	given := strings.TrimPrefix(a.header.Get("Authorization"), "OTS "+s.keyID+":")
+	for name, secret := range map[string]string{"the derived key": key, "the secret": s.secret} {
+		if given == sign(secret, canonical(a.header)+"/ListTable") {
+			return "the answer is signed with " + name, secret == key
+		}
+	}
+	return fmt.Sprintf("the answer is signed with neither the derived key nor the secret: %q", given), false
 }
 
 func askDate(t *testing.T, s *service) (string, bool) {

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"tsimport/engine/enginetest"
 )
 
 // refusing is a service that refuses, as a whole, every request whose body holds a word.
@@ -32,5 +34,5 @@ func (r refusing) RoundTrip(req *http.Request) (*http.Response, error) {
 	answer = protowire.AppendString(answer, "OTSParameterInvalid")
 	answer = protowire.AppendTag(answer, 2, protowire.BytesType)
 	answer = protowire.AppendString(answer, "A row is bad.")
-	return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(answer)), Request: req}, nil
+	return enginetest.Sign(&http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Request: req}, req.URL.Path, answer), nil
 }

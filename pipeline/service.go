@@ -6,6 +6,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
+	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline/plan"
 )
@@ -30,6 +31,7 @@ func connect(ctx context.Context, cfg *Config) (s service, err error) {
 	target := cfg.Target.Client
 	target.Priority, target.Compress = cfg.Write.Priority, cfg.Write.Compress
 	target.Connections, target.KeyPatience = client.Affordable(max(cfg.Write.Concurrency+mayBeSilent(cfg.Write.Concurrency), leastLookUps)), keyPatience
+	target.AcceptUnsigned = target.AcceptUnsigned && cfg.Write.Mode != table.Delete
 	if s.connection, err = client.Connect(ctx, target, s.traffic); err == nil {
 		target.Transport = s.connection.Transport()
 		s.sdk, err = client.New(ctx, target, s.traffic)

@@ -1,10 +1,7 @@
 package pipeline
 
 import (
-	"bytes"
 	"context"
-	"crypto/md5"
-	"encoding/base64"
 	"io"
 	"net/http"
 	"strings"
@@ -12,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"tsimport/engine/enginetest"
 	"tsimport/internal/table"
 )
 
@@ -30,11 +28,7 @@ func (f fullRows) RoundTrip(r *http.Request) (*http.Response, error) {
 	// What a message is given twice is merged.
 	options := protowire.AppendVarint(protowire.AppendTag(nil, 7, protowire.VarintType), 1)
 	body = protowire.AppendBytes(protowire.AppendTag(body, 3, protowire.BytesType), options)
-	sum := md5.Sum(body)
-	res.Header.Set("X-Ots-Contentmd5", base64.StdEncoding.EncodeToString(sum[:]))
-	res.Header.Del("Authorization")
-	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	return res, nil
+	return enginetest.Sign(res, r.URL.Path, body), nil
 }
 
 // In a table with the option update_full_row an update removes what it does not name.

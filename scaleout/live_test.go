@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -17,6 +16,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"tsimport/engine/enginetest"
 	"tsimport/reader/source/sourcetest"
 )
 
@@ -32,7 +32,7 @@ func refuses(r *http.Request, body []byte) *http.Response {
 	answer = protowire.AppendString(answer, "OTSParameterInvalid")
 	answer = protowire.AppendTag(answer, 2, protowire.BytesType)
 	answer = protowire.AppendString(answer, "A row is bad.")
-	return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(answer)), Request: r}
+	return enginetest.Sign(&http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{}, Request: r}, r.URL.Path, answer)
 }
 
 // TestAnyOrderOfTasksLoadsALiveSource is TestAnyOrderOfTasks with a table as the source, of which some rows change, come and go while it is

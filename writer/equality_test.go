@@ -86,7 +86,7 @@ func TestARequestIsTheBytesTheSDKSendsForEveryModeAndCondition(t *testing.T) {
 func checkRequest(t *testing.T, name string, mode table.Mode, existence table.Existence, n int) {
 	t.Helper()
 	sent := new(recorder)
-	target := client.Target{Endpoint: "http://recorded", Instance: "i", Transport: sent,
+	target := client.Target{Endpoint: "http://recorded", Instance: "i", AcceptUnsigned: true, Transport: sent,
 		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"}}
 	sdk, err := client.New(context.Background(), target, nil)
 	if err != nil {

@@ -46,6 +46,9 @@ func (w *Writer) wholeOutcome(err error) (table.Outcome, verdict) {
 	}
 	// No request will succeed, and nothing is lost by stopping.
 	o.Fate = table.Again
+	if client.Unsettled(err) {
+		o.Fate = table.Unknown // anybody may have said so
+	}
 	return o, stop
 }
 
@@ -58,7 +61,7 @@ func (w *Writer) busy(code string) table.Fate {
 }
 
 func errorText(err error) (code, message string) {
-	if ots := new(tablestore.OtsError); errors.As(err, &ots) {
+	if ots := new(tablestore.OtsError); errors.As(err, &ots) && !client.Unsettled(err) {
 		return ots.Code, client.OneLine(ots.Message)
 	}
 	return "", client.Describe(err)

@@ -53,7 +53,7 @@ func TestUnusualRowsAreTheBytesTheSDKSends(t *testing.T) {
 			req.AddRowChange(oddChange(schema, tt.mode, tt.deleteNull, key, cells, tt.stamps))
 		}
 		sent := new(recorder)
-		sdk, err := client.New(context.Background(), client.Target{Endpoint: "http://recorded", Instance: "i", Transport: sent,
+		sdk, err := client.New(context.Background(), client.Target{Endpoint: "http://recorded", Instance: "i", AcceptUnsigned: true, Transport: sent,
 			Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"}}, nil)
 		if err != nil {
 			t.Fatal(err)

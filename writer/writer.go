@@ -163,7 +163,7 @@ func (w *Writer) refusedWhole(stats Stats, err error, rows []table.Ref, repeated
 	}
 	if client.TooLarge(err) && len(rows) == 1 && w.options.Size != nil && w.options.Size.refusedAlone(w.bytes) {
 		// It cannot be made smaller.
-		o.Fate, o.Code = table.Refused, "OTSRequestBodyTooLarge"
+		o.Fate, o.Code, o.MaybeApplied = table.Refused, "OTSRequestBodyTooLarge", true // nobody has signed that
 		o.Message = fmt.Sprintf("a gateway between here and the service refuses a request with this row alone (HTTP 413 for %d bytes); raise its limit on bodies, the service takes %d", w.bytes, table.MaxBodyBytes)
 	}
 	fill(outcomes, o)

@@ -152,7 +152,7 @@ func TestAnswersAreSignedForClientsThatCheckThem(t *testing.T) {
 }
 
 func TestPartitionsAreCutEvenly(t *testing.T) {
-	_, address := start(t, Options{Partitions: 4, First: 100, Last: 500})
+	_, address := start(t, Options{Partitions: 4, First: 100, Last: 500, AccessKeyID: "a", AccessKeySecret: "b"})
 	target := client.Target{Endpoint: "http://" + address, Instance: "i", Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "a", AccessKeySecret: "b"}}
 	c, err := client.New(t.Context(), target, nil)
 	if err != nil {

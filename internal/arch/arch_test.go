@@ -185,7 +185,7 @@ var arrows = map[string][]string{
 	"internal/md5lanes":   {},
 	"internal/atomicfile": {},
 
-	"engine/enginetest": {"engine/server"},
+	"engine/enginetest": {"engine/server", "engine/wire"},
 	"engine/server":     {"engine/filter", "engine/store", "engine/wire", "engine/faults", "engine/sim"},
 	"engine/store":      {"engine/filter", "engine/wire"},
 	"engine/filter":     {"engine/wire"},
@@ -203,11 +203,11 @@ var arrows = map[string][]string{
 // testArrows lists what tests may import beside that.
 var testArrows = map[string][]string{
 	".":                           {"engine/faults", "engine/server", "engine/sim", "internal/tablestore/scan"},
-	"pipeline":                    {"lifecycle", "engine/server", "engine/faults", "engine/sim", "internal/tablestore/scan", "reader", "keyexpr", "verify", "reader/source/sourcetest", "reader/record"},
-	"scaleout":                    {"engine/server", "engine/sim", "internal/tablestore/client", "internal/tablestore/condition", "reader/source/sourcetest"},
+	"pipeline":                    {"lifecycle", "engine/enginetest", "engine/server", "engine/faults", "engine/sim", "internal/tablestore/scan", "reader", "keyexpr", "verify", "reader/source/sourcetest", "reader/record"},
+	"scaleout":                    {"engine/enginetest", "engine/server", "engine/sim", "internal/tablestore/client", "internal/tablestore/condition", "reader/source/sourcetest"},
 	"pipeline/plan":               {"lifecycle", "engine/server"},
-	"internal/tablestore/scan":    {"engine/server", "engine/faults"},
-	"internal/tablestore/client":  {"internal/md5lanes", "engine/server", "engine/faults", "engine/sim"},
+	"internal/tablestore/scan":    {"engine/enginetest", "engine/server", "engine/faults"},
+	"internal/tablestore/client":  {"internal/md5lanes", "engine/server", "engine/faults", "engine/sim", "engine/wire"},
 	"internal/tablestore/reserve": {"engine/server", "engine/faults", "internal/table"},
 	"writer":                      {"engine/server", "engine/faults", "internal/tablestore/encode"},
 	"verify":                      {"engine/server", "engine/faults", "reader/input", "reader/record", "reader/source/sourcetest", "keyexpr"},

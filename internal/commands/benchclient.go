@@ -2,6 +2,7 @@ package commands
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ import (
 	"tsimport/bench/baseline"
 	"tsimport/bench/cost"
 	"tsimport/bench/null"
+	"tsimport/engine/server"
 	"tsimport/internal/tablestore/client"
 	"tsimport/internal/tablestore/scan"
 	"tsimport/pipeline"
@@ -126,9 +128,9 @@ func benchNullServerCommand() *cli.Command {
 		Name:   "null-server",
 		Usage:  "a Tablestore that answers success and keeps nothing",
 		Hidden: true, // what bench client starts
-		Description: "Prints url=… when it is ready; any instance will do. With an access key in\n" +
-			"TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET it signs its answers, else any key will do. For each line on its standard input it prints what it\n" +
-			"has counted, as JSON; at the end of its input it ends.",
+		Description: "Prints url=… when it is ready; any instance will do. It signs its answers with the access\n" +
+			"key in TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET, or else with that of serve; clients need the same one. For each line on\n" +
+			"its standard input it prints what it has counted, as JSON; at the end of its input it ends.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS`; port 0 picks a free one", Value: "127.0.0.1:0"},
 			&cli.DurationFlag{Name: "latency", Usage: "of a BatchWriteRow"},
@@ -143,7 +145,8 @@ func benchNullServerCommand() *cli.Command {
 
 func nullServer(c *cli.Context) error {
 	o := null.Options{Latency: c.Duration("latency"), Partitions: c.Int("partitions"), First: bench.FirstID, Last: bench.LastID,
-		AccessKeyID: os.Getenv("TABLESTORE_ACCESS_KEY_ID"), AccessKeySecret: os.Getenv("TABLESTORE_ACCESS_KEY_SECRET")}
+		AccessKeyID:     cmp.Or(os.Getenv("TABLESTORE_ACCESS_KEY_ID"), server.DefaultAccessKeyID),
+		AccessKeySecret: cmp.Or(os.Getenv("TABLESTORE_ACCESS_KEY_SECRET"), server.DefaultAccessKeySecret)}
 	if n := c.Uint64("rows"); n > 0 {
 		shape, err := bench.FindShape(c.String("shape"))
 		if err == nil {
@@ -169,19 +172,19 @@ func nullServer(c *cli.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", c.String("listen"), err)
 	}
-	server := null.New(o)
+	sink := null.New(o)
 	context.AfterFunc(c.Context, func() { listener.Close() })
 	fmt.Fprintf(c.App.Writer, "url=%s://%s\n", scheme, listener.Addr())
 	go func() {
 		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-			counts := cost.Counts{Requests: server.Requests.Load(), Rows: server.Rows.Load(), Connections: server.Connections.Load()}
+			counts := cost.Counts{Requests: sink.Requests.Load(), Rows: sink.Rows.Load(), Connections: sink.Connections.Load()}
 			if printJSONLine(c.App.Writer, counts) != nil {
 				break
 			}
 		}
 		listener.Close()
 	}()
-	return server.Serve(listener)
+	return sink.Serve(listener)
 }
 
 func benchBaselineCommand() *cli.Command {

@@ -83,8 +83,7 @@ func openSide(c *cli.Context, arg tableArgument, a access, show *display) (*targ
 	t := &target{name: fmt.Sprintf("instance %s at %s", of.Instance, endpoint)}
 	say(c, show, "%s: %s", a.as(), t.name)
 	warnOfPlainHTTP(show, endpoint, provider)
-	t.Target = client.Target{Endpoint: endpoint, Instance: of.Instance, Credentials: provider, RequestTimeout: c.Duration("request-timeout")}
-	return t, nil
+	return t, t.remote(c, endpoint, of.Instance, provider, show)
 }
 
 // sideError says which of two tables an error is about: their names may be equal.

@@ -188,9 +188,37 @@ func remoteTarget(c *cli.Context, endpoint string, of *profile.Profile, a access
 	}
 	t := &target{name: fmt.Sprintf("instance %s at %s", instance, endpoint)}
 	warnOfPlainHTTP(stderr, endpoint, provider)
-	t.Target = client.Target{Endpoint: endpoint, Instance: instance, Credentials: provider, RequestTimeout: c.Duration("request-timeout")}
+	if err := t.remote(c, endpoint, instance, provider, stderr); err != nil {
+		return nil, err
+	}
 	say(c, stderr, "%s: %s", a.as(), t.name)
 	return t, nil
+}
+
+// remote makes the target that of a service.
+func (t *target) remote(c *cli.Context, endpoint, instance string, provider common.CredentialsProvider, stderr io.Writer) error {
+	t.Target = client.Target{Endpoint: endpoint, Instance: instance, Credentials: provider, RequestTimeout: c.Duration("request-timeout")}
+	accept, err := client.AcceptUnsigned()
+	switch {
+	case err != nil:
+		return usagef("%v", err)
+	case !accept:
+	case destroys(c):
+		fmt.Fprintf(stderr, "tsimport: warning: %s=accept does not hold for a command that deletes or changes tables: its answers must be signed\n", client.UnsignedVariable)
+	default:
+		t.AcceptUnsigned = true
+		fmt.Fprintf(stderr, "tsimport: warning: %s=accept: whoever is on the way to the service can say that rows are written which are not\n", client.UnsignedVariable)
+	}
+	return nil
+}
+
+// destroys reports whether a command deletes rows, or changes or drops tables by what answers say.
+func destroys(c *cli.Context) bool {
+	switch c.Command.Name {
+	case "age", "drop", "update":
+		return true
+	}
+	return c.Bool("delete") || c.String("mode") == "delete"
 }
 
 // warnOfPlainHTTP says what others on the way can read and use. --quiet does not hide it.

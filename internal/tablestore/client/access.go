@@ -27,7 +27,7 @@ type Refresher interface{ Refresh() }
 // while where they were accepted before; it comes before anything is applied.
 func (a *access) seen(path string, err error) error {
 	var ots *tablestore.OtsError
-	refused := errors.As(err, &ots) && ots.Code == "OTSAuthFailed"
+	refused := errors.As(err, &ots) && ots.Code == authFailed
 	if err != nil && (!refused || a.patience == 0) {
 		return err
 	}
@@ -44,9 +44,7 @@ func (a *access) seen(path string, err error) error {
 	if !a.allowed[path] || lasts(ots.Message) {
 		return err
 	}
-	if r, can := a.credentials.(Refresher); can {
-		r.Refresh()
-	}
+	a.refresh()
 	since, before := a.refused[path]
 	if !before {
 		since = time.Now()
@@ -57,6 +55,22 @@ func (a *access) seen(path string, err error) error {
 	}
 	return &keysRefused{ots}
 }
+
+// unsigned takes note of an answer without a signature: one that refuses the keys says that there may be newer ones.
+func (a *access) unsigned(err error) {
+	if u := new(unsigned); errors.As(err, &u) && u.keys {
+		a.refresh()
+	}
+}
+
+func (a *access) refresh() {
+	if r, can := a.credentials.(Refresher); can {
+		r.Refresh()
+	}
+}
+
+// authFailed is the code of a refusal of the keys.
+const authFailed = "OTSAuthFailed"
 
 // lasts reports whether the refusal is about who may come, not about keys.
 func lasts(message string) bool {

@@ -26,25 +26,26 @@ import (
 var (
 	errChecksum   = errors.New("the answer was changed in transit: its bytes do not match its checksum (x-ots-contentmd5)")
 	errNoChecksum = errors.New("the answer was changed in transit: it has no checksum (x-ots-contentmd5), but earlier answers had one")
-	errSignature  = errors.New("the answer was changed in transit: its signature does not match (Authorization)")
+	errStatus     = errors.New("the answer was changed in transit: its status is that of a success, and its body is a refusal")
 	errReplayed   = errors.New("the answer is that of an earlier request (x-ots-requestid): something between here and the service repeats answers")
 )
 
-// damaged reports whether an answer came from a Tablestore and was changed on its way.
+// damaged reports whether an answer came from a Tablestore, or in place of one that had answered before, and was changed on its way.
 func damaged(err error) bool {
-	return errors.Is(err, errChecksum) || errors.Is(err, errNoChecksum) || errors.Is(err, errSignature) || errors.Is(err, errReplayed)
+	u := new(unsigned)
+	return errors.Is(err, errChecksum) || errors.Is(err, errNoChecksum) || errors.Is(err, errStatus) || errors.Is(err, errReplayed) || errors.As(err, &u) && u.proven
 }
 
 // receive reads an answer to its end into dst, and checks it. Keys are those that the request was signed with; nil if that is
 // not known any more. Both transports use it. What an answer with an error says is the caller's business; one that names
 // another place is changed to say so, without its Location: what was signed for one host is not sent to another.
-func (t *Traffic) receive(dst []byte, path string, keys common.Credentials, res *http.Response, sameMemory bool) ([]byte, error) {
+func (t *Traffic) receive(dst []byte, path string, keys common.Credentials, accept bool, res *http.Response, sameMemory bool) ([]byte, error) {
 	defer res.Body.Close()
 	body, err := readAll(dst, res.Body, res.ContentLength)
 	if err != nil {
 		return body, fmt.Errorf("read answer: %w", err)
 	}
-	if err := t.check(path, keys, res, body, sameMemory); err != nil {
+	if err := t.check(path, keys, accept, res, body, sameMemory); err != nil {
 		return body, err
 	}
 	if to := res.Header.Get(headerLocation); to != "" && res.StatusCode >= 300 && res.StatusCode < 400 {
@@ -64,34 +65,34 @@ func withoutSecrets(address string) string {
 	return u.String()
 }
 
-// check compares an answer with what its headers say of it. The service sends a checksum and a signature with every answer,
-// and the vendor's Java, Python, C# and PHP clients refuse answers without. A proxy may strip them: answers without a
-// checksum are taken, and counted, from an endpoint that has never sent one. An answer without a signature is taken: its
-// checksum finds what a network changes. What was handed over in the same memory has none.
-func (t *Traffic) check(path string, keys common.Credentials, res *http.Response, body []byte, sameMemory bool) error {
+// check compares an answer with what its headers say of it, and decides by rulings what it settles. What was handed over in the same
+// memory has no checksum. With AcceptUnsigned, answers without a checksum are taken, and counted, from an endpoint that has never
+// sent one.
+func (t *Traffic) check(path string, keys common.Credentials, accept bool, res *http.Response, body []byte, sameMemory bool) error {
 	success := res.StatusCode >= 200 && res.StatusCode < 300
-	switch sum := res.Header.Get(headerMD5); {
-	case sum != "":
+	sum := res.Header.Get(headerMD5)
+	if sum != "" {
 		got := t.sum(body)
 		var text [24]byte
 		base64.StdEncoding.Encode(text[:], got[:])
 		if string(text[:]) != sum {
 			return errChecksum
 		}
-		if success {
-			t.Checked.Add(1)
-		}
-	case sameMemory:
-	case success && t.Checked.Load() > 0:
-		return errNoChecksum
-	case success:
-		t.Unchecked.Add(1)
 	}
-	// Who has the wrong secret is refused with a signature that he cannot check.
-	if given := res.Header.Get(headerAuthorization); given != "" && keys != nil && res.StatusCode != http.StatusForbidden {
-		if !signs(given, path, keys, res.Header) {
-			return errSignature
-		}
+	given := res.Header.Get(headerAuthorization)
+	// A signature is of the headers: without the checksum among them it says nothing of the body.
+	signed := (sum != "" || sameMemory) && given != "" && keys != nil && signs(given, path, keys, res.Header)
+	if err := t.rule(path, accept, signed, res, body); err != nil {
+		return err
+	}
+	switch {
+	case sum != "" && success:
+		t.Checked.Add(1)
+	case sum != "" || sameMemory || !success:
+	case t.Checked.Load() > 0:
+		return errNoChecksum
+	default:
+		t.Unchecked.Add(1)
 	}
 	if t.answers.repeats(res.Header.Get(headerRequestID)) {
 		t.Replayed.Add(1)
@@ -192,18 +193,6 @@ func compareFolded(a, b string) int {
 		}
 	}
 	return len(a) - len(b)
-}
-
-// keysOf returns the keys that a request was signed with, or nil if they have been changed since.
-func keysOf(provider common.CredentialsProvider, signed http.Header) common.Credentials {
-	keys := provider.GetCredentials()
-	if keys.GetAccessKeyID() != signed.Get(headerAccessKeyID) {
-		return nil
-	}
-	if v4, ok := keys.(common.CredentialsV4); ok && v4.GetSigningDate() != signed.Get(headerSignDate) {
-		return nil
-	}
-	return keys
 }
 
 // recent remembers the ids of about the last recentIDs answers: the service gives each its own, so one that comes twice was kept by

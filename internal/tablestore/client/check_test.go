@@ -102,8 +102,9 @@ func TestAnAnswerIsCheckedAgainstItsHeaders(t *testing.T) {
 		"another date":            {func(h http.Header) { h.Set("X-Ots-Date", "2020-01-01T00:00:00.000Z") }, false},
 		"another request's id":    {func(h http.Header) { h.Set(headerRequestID, "other") }, false},
 		"another signature":       {func(h http.Header) { h.Set(headerAuthorization, "OTS id:sig") }, false},
-		"no signature":            {func(h http.Header) { h.Del(headerAuthorization) }, true},
-		"no headers, as always":   {func(h http.Header) { clear(h) }, true},
+		"no signature":            {func(h http.Header) { h.Del(headerAuthorization) }, false},
+		"no checksum":             {func(h http.Header) { h.Del(headerMD5) }, false},
+		"no headers, as always":   {func(h http.Header) { clear(h) }, false},
 		"one more from the proxy": {func(h http.Header) { h.Set("Via", "proxy") }, true},
 	} {
 		target.Transport = changing(base, func(res *http.Response, body []byte) []byte {
@@ -121,6 +122,7 @@ func TestAnAnswerIsCheckedAgainstItsHeaders(t *testing.T) {
 
 func TestAChecksumThatIsMissingNowAndThenIsDamage(t *testing.T) {
 	target := tableT(t)
+	target.AcceptUnsigned = true
 	strip := false
 	target.Transport = changing(target.Transport, func(res *http.Response, body []byte) []byte {
 		if strip {
@@ -173,19 +175,21 @@ func (r *rotating) GetCredentials() common.Credentials {
 }
 
 func TestKeysThatRotateMeanwhileAreNotDamage(t *testing.T) {
-	signed := make(http.Header)
-	signed.Set(headerAccessKeyID, "id1")
-	keys := &rotating{}
-	if got := keysOf(keys, signed); got == nil {
-		t.Error("the keys of the request are not found")
+	keys := &signedWith{CredentialsProvider: &rotating{}}
+	of := func(id string) http.Header { return http.Header{headerAccessKeyID: {id}} }
+	for range 6 {
+		keys.GetCredentials()
 	}
-	if got := keysOf(keys, signed); got != nil {
-		t.Error("other keys are mistaken for those of the request")
+	for id, want := range map[string]bool{"id1": false, "id3": true, "id6": true, "id7": false} {
+		if got := keys.keysOf(of(id)); (got != nil) != want || want && got.GetAccessKeyID() != id {
+			t.Errorf("%s: %v", id, got)
+		}
 	}
 }
 
 func TestRowsWithAWrongChecksumAreNotRead(t *testing.T) {
 	target := tableT(t)
+	target.AcceptUnsigned = true
 	sdk, err := New(t.Context(), target, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -271,7 +275,7 @@ func TestNoTransportFollowsARedirect(t *testing.T) {
 		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL+r.URL.Path+"?token=secret", status)
 		}))
-		target := Target{Endpoint: web.URL, Instance: "i", Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "s", SecurityToken: "token"}}
+		target := Target{Endpoint: web.URL, Instance: "i", AcceptUnsigned: true, Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "s", SecurityToken: "token"}}
 		sdk, err := New(t.Context(), target, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -313,7 +317,7 @@ func BenchmarkAnAnswerIsChecked(b *testing.B) {
 	traffic, res := new(Traffic), &http.Response{StatusCode: 200, Header: header}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := traffic.check("/BatchWriteRow", keys, res, body, false); err != nil {
+		if err := traffic.check("/BatchWriteRow", keys, false, res, body, false); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -30,6 +30,8 @@ type Target struct {
 	Credentials common.CredentialsProvider // asked for every request, so that rotating keys work
 	// Transport replaces the network, for a store in the same process; nil uses the network.
 	Transport http.RoundTripper
+	// AcceptUnsigned takes answers without a signature, as a proxy may strip them, except of operations that destroy.
+	AcceptUnsigned bool
 	// KeyPatience is how long refused keys are tried again after they were accepted for the same operation: keys rotate, and
 	// not all machines of a service learn of it at once. 0 makes every refusal final.
 	KeyPatience time.Duration
@@ -52,6 +54,9 @@ type Traffic struct {
 	Unchecked atomic.Int64 // answers of success that named none, from an endpoint that had never named one
 	Replayed  atomic.Int64 // answers that had come before, for another request
 	Clock     Clock        // of the service, by its answers
+
+	proven       atomic.Bool  // an answer had a valid signature
+	refusedSince atomic.Int64 // in nanoseconds since 1970: the first unsigned refusal of the keys since the last answer that counts; 0 is none
 
 	answers recent
 	group   md5lanes.Group
@@ -80,11 +85,13 @@ func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStor
 	config := tablestore.NewDefaultTableStoreConfig()
 	config.RetryTimes = 0
 	config.HTTPTimeout.RequestTimeout = LongestRequest(t.RequestTimeout) // and less where nothing comes in: transport
-	config.Transport = &transport{base: t.Transport, run: ctx, timeout: t.RequestTimeout, credentials: t.Credentials, traffic: traffic, access: access{credentials: t.Credentials, patience: t.KeyPatience}, sameMemory: sameMemory(t.Transport)}
+	asked := &signedWith{CredentialsProvider: t.Credentials}
+	config.Transport = &transport{base: t.Transport, run: ctx, timeout: t.RequestTimeout, keys: asked, traffic: traffic,
+		access: access{credentials: t.Credentials, patience: t.KeyPatience}, accept: t.AcceptUnsigned, sameMemory: sameMemory(t.Transport)}
 	if t.Transport == nil {
 		config.Transport.(*transport).base = &renewed{make: func() *http.Transport { return network(t) }}
 	}
-	return tablestore.NewClientWithCredentialsProvider(t.Endpoint, t.Instance, t.Credentials, config), nil
+	return tablestore.NewClientWithCredentialsProvider(t.Endpoint, t.Instance, asked, config), nil
 }
 
 // sameMemory reports whether a transport hands the bodies of requests and answers over where they are in this process's memory. Nothing
@@ -182,13 +189,14 @@ func (n *renewed) RoundTrip(r *http.Request) (*http.Response, error) {
 // transport ties every request to the run's context, for which the SDK has no way, and checks every answer, which the SDK
 // does not. A redirect loses its address on the way, so that nobody follows it.
 type transport struct {
-	base        http.RoundTripper
-	run         context.Context
-	timeout     time.Duration // without anything that comes in
-	credentials common.CredentialsProvider
-	traffic     *Traffic
-	access      access
-	sameMemory  bool
+	base       http.RoundTripper
+	run        context.Context
+	timeout    time.Duration // without anything that comes in
+	keys       *signedWith
+	traffic    *Traffic
+	access     access
+	accept     bool // answers without a signature
+	sameMemory bool
 }
 
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -245,7 +253,7 @@ func (t *transport) read(r *http.Request, res *http.Response) (*http.Response, e
 	if p != nil {
 		memory = p.body[:0]
 	}
-	body, err := t.traffic.receive(memory, r.URL.Path, keysOf(t.credentials, r.Header), res, t.sameMemory)
+	body, err := t.traffic.receive(memory, r.URL.Path, t.keys.keysOf(r.Header), t.accept, res, t.sameMemory)
 	switch success := res.StatusCode >= 200 && res.StatusCode < 300; {
 	case err == nil && success:
 		if p != nil {
@@ -263,6 +271,7 @@ func (t *transport) read(r *http.Request, res *http.Response) (*http.Response, e
 		}
 	}
 	if err != nil {
+		t.access.unsigned(err)
 		return nil, err
 	}
 	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))

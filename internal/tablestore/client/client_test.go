@@ -200,7 +200,7 @@ func TestTheRunsContextEndsARequest(t *testing.T) {
 	}))
 	defer blocked.Close()
 	ctx, cancel := context.WithCancelCause(context.Background())
-	sdk, err := New(ctx, Target{Endpoint: blocked.URL + "/", Instance: "i", Credentials: keys("s")}, nil)
+	sdk, err := New(ctx, Target{Endpoint: blocked.URL + "/", Instance: "i", AcceptUnsigned: true, Credentials: keys("s")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestTheRunsContextEndsARequest(t *testing.T) {
 
 func TestEndpointsAreChecked(t *testing.T) {
 	for _, endpoint := range []string{"", "host", "ftp://host", "http://", "http://host/path", "://", "http://user:secret@host", "http://host?key=secret"} {
-		if _, err := New(context.Background(), Target{Endpoint: endpoint, Instance: "i", Credentials: keys("s")}, nil); err == nil {
+		if _, err := New(context.Background(), Target{Endpoint: endpoint, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")}, nil); err == nil {
 			t.Errorf("endpoint %q was accepted", endpoint)
 		} else if strings.Contains(err.Error(), "secret") {
 			t.Errorf("the secret is in the error: %v", err)
@@ -245,7 +245,7 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 		t.Errorf("the secret is in the error: %v", err)
 	}
 	requests := 0
-	down := Target{Endpoint: "http://127.0.0.1:1", Instance: "i", Credentials: keys("s"), Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+	down := Target{Endpoint: "http://127.0.0.1:1", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 		requests++
 		return http.DefaultTransport.RoundTrip(r)
 	})}

@@ -74,7 +74,7 @@ func compressible(i, size int) string {
 
 func TestCompressedBodiesAreTheBodies(t *testing.T) {
 	var seen []seenBody
-	s := sender(t, t.Context(), Target{Endpoint: "http://x", Instance: "i", Credentials: keys("s"), Compress: CompressOn, Transport: noting(&seen, nil)})
+	s := sender(t, t.Context(), Target{Endpoint: "http://x", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Compress: CompressOn, Transport: noting(&seen, nil)})
 	noise := make([]byte, 100_000)
 	rnd := rand.New(rand.NewPCG(1, 1))
 	for i := range noise {
@@ -102,12 +102,12 @@ func TestCompressedBodiesAreTheBodies(t *testing.T) {
 func TestNothingIsCompressedUnlessItIsAskedFor(t *testing.T) {
 	for _, mode := range []string{"", CompressOff, CompressAuto} {
 		var seen []seenBody
-		s := sender(t, t.Context(), Target{Endpoint: "http://x", Instance: "i", Credentials: keys("s"), Compress: mode, Transport: noting(&seen, nil)})
+		s := sender(t, t.Context(), Target{Endpoint: "http://x", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Compress: mode, Transport: noting(&seen, nil)})
 		if _, err := s.Post("BatchWriteRow", text(compressible(0, 10_000))); err != nil || seen[0].kind != "" {
 			t.Errorf("%q: %q, %v", mode, seen[0].kind, err)
 		}
 	}
-	if _, err := Connect(t.Context(), Target{Endpoint: "http://x", Instance: "i", Compress: "zip"}, nil); err == nil {
+	if _, err := Connect(t.Context(), Target{Endpoint: "http://x", Instance: "i", AcceptUnsigned: true, Compress: "zip"}, nil); err == nil {
 		t.Error("an unknown mode is taken")
 	}
 }
@@ -116,7 +116,7 @@ func TestNothingIsCompressedUnlessItIsAskedFor(t *testing.T) {
 func TestARefusalOfTheFirstCompressedRequestIsNotOneOfItsRows(t *testing.T) {
 	for _, code := range []string{"OTSParameterInvalid", "OTSAuthFailed", "OTSUnsupportedOperation"} {
 		var seen []seenBody
-		s := sender(t, t.Context(), Target{Endpoint: "http://x", Instance: "i", Credentials: keys("s"), Compress: CompressOn, Transport: noting(&seen, func(b *seenBody) *http.Response {
+		s := sender(t, t.Context(), Target{Endpoint: "http://x", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Compress: CompressOn, Transport: noting(&seen, func(b *seenBody) *http.Response {
 			if b.kind != "" {
 				return refusing(400, code)
 			}
@@ -135,7 +135,7 @@ func TestARefusalOfTheFirstCompressedRequestIsNotOneOfItsRows(t *testing.T) {
 
 func TestARefusalAfterACompressedRequestWasTakenIsTheRequests(t *testing.T) {
 	var seen []seenBody
-	s := sender(t, t.Context(), Target{Endpoint: "http://x", Instance: "i", Credentials: keys("s"), Compress: CompressOn, Transport: noting(&seen, func(b *seenBody) *http.Response {
+	s := sender(t, t.Context(), Target{Endpoint: "http://x", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Compress: CompressOn, Transport: noting(&seen, func(b *seenBody) *http.Response {
 		if len(seen) > 1 {
 			return refusing(400, "OTSParameterInvalid")
 		}
@@ -154,7 +154,7 @@ func TestARefusalAfterACompressedRequestWasTakenIsTheRequests(t *testing.T) {
 // What may have been applied is not sent again by the sender, but the next request is plain.
 func TestAnOpenOutcomeOfTheFirstCompressedRequestIsNotRepeated(t *testing.T) {
 	var seen []seenBody
-	s := sender(t, t.Context(), Target{Endpoint: "http://x", Instance: "i", Credentials: keys("s"), Compress: CompressOn, Transport: noting(&seen, func(b *seenBody) *http.Response {
+	s := sender(t, t.Context(), Target{Endpoint: "http://x", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Compress: CompressOn, Transport: noting(&seen, func(b *seenBody) *http.Response {
 		if b.kind != "" {
 			return &http.Response{StatusCode: 400, Header: http.Header{}, Body: io.NopCloser(bytes.NewBufferString("<html>bad request</html>"))}
 		}

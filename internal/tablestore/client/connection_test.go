@@ -89,7 +89,7 @@ func TestRequestsAreSignedAsTheSDKSignsThem(t *testing.T) {
 		"V4":              v4,
 		"V4 with a token": v4Token,
 	} {
-		if diff := signedUnlikeTheSDK(t, Target{Endpoint: "http://recorded", Instance: "i", Credentials: provider}, &tablestore.DescribeTableRequest{TableName: "t"}); diff != "" {
+		if diff := signedUnlikeTheSDK(t, Target{Endpoint: "http://recorded", Instance: "i", AcceptUnsigned: true, Credentials: provider}, &tablestore.DescribeTableRequest{TableName: "t"}); diff != "" {
 			t.Errorf("%s (-SDK +ours):\n%s", name, diff)
 		}
 	}
@@ -161,7 +161,7 @@ func TestRefusalsAreTheSDKsErrors(t *testing.T) {
 		{307, "", tablestore.OtsError{Code: tablestore.OTS_CLIENT_UNKNOWN}},
 		{400, "\x12\x04code", tablestore.OtsError{Code: tablestore.OTS_CLIENT_UNKNOWN, Message: "\x12\x04code"}},
 	} {
-		target := Target{Endpoint: "http://made-up", Instance: "i", Credentials: keys("s"), Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		target := Target{Endpoint: "http://made-up", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 			r.Body.Close()
 			header := http.Header{headerRequestID: {"r1"}}
 			return &http.Response{StatusCode: tt.status, Header: header, ContentLength: -1, Body: io.NopCloser(strings.NewReader(tt.body))}, nil
@@ -192,7 +192,7 @@ func TestAnAnswerThatIsCutOffIsAmbiguous(t *testing.T) {
 			_, _ = io.WriteString(c, answer)
 			c.Close()
 		})
-		_, err := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", Credentials: keys("s")}).Post("BatchWriteRow", text("x"))
+		_, err := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")}).Post("BatchWriteRow", text("x"))
 		if err == nil || Classify(err) != Ambiguous {
 			t.Errorf("%q: %v", answer, err)
 		}
@@ -200,7 +200,7 @@ func TestAnAnswerThatIsCutOffIsAmbiguous(t *testing.T) {
 }
 
 func TestARefusedConnectionMeansThatNothingWasSent(t *testing.T) {
-	_, err := sender(t, t.Context(), Target{Endpoint: "http://127.0.0.1:1", Instance: "i", Credentials: keys("s")}).Post("BatchWriteRow", text("x"))
+	_, err := sender(t, t.Context(), Target{Endpoint: "http://127.0.0.1:1", Instance: "i", AcceptUnsigned: true, Credentials: keys("s")}).Post("BatchWriteRow", text("x"))
 	if Classify(err) != Unavailable {
 		t.Errorf("%v", err)
 	}
@@ -217,7 +217,7 @@ func TestAnIdleConnectionThatTheServiceClosedCostsNoRequest(t *testing.T) {
 		c.Close()
 		closed <- true
 	})
-	s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", Credentials: keys("s")})
+	s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")})
 	for range 20 {
 		if answer, err := s.Post("BatchWriteRow", text("x")); err != nil || string(answer) != "ok" {
 			t.Fatalf("%q, %v", answer, err)
@@ -268,7 +268,7 @@ func TestAnswersAreReadHoweverTheyAreFramed(t *testing.T) {
 				}
 			}
 		})
-		s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", Credentials: keys("s")})
+		s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")})
 		for range 3 {
 			answer, err := s.Post("BatchWriteRow", text("x"))
 			if tt.err == "" && (err != nil || string(answer) != tt.want) {
@@ -299,7 +299,7 @@ func TestARequestRefusedBeforeItIsReadIsARefusal(t *testing.T) {
 		_, _ = io.Copy(io.Discard, c)
 		c.Close()
 	})
-	s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", Credentials: keys("s")})
+	s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")})
 	_, err := s.Post("BatchWriteRow", text(strings.Repeat("x", 4<<20)))
 	var ots *tablestore.OtsError
 	if !errors.As(err, &ots) || ots.Code != "Code" || ots.HttpStatusCode != 413 {
@@ -321,7 +321,7 @@ func TestALongHeadStandsBeforeItsBody(t *testing.T) {
 			_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(answer), answer)
 		})
 		provider := &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "s", SecurityToken: token}
-		s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", Credentials: provider})
+		s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: provider})
 		if answer, err := s.Post("BatchWriteRow", text("body")); err != nil || string(answer) != "truePOSTtrue/BatchWriteRowbody" {
 			t.Errorf("a token of %d bytes: %q, %v", length, answer, err)
 		}
@@ -330,7 +330,7 @@ func TestALongHeadStandsBeforeItsBody(t *testing.T) {
 
 func TestAHeaderCannotBeSmuggledIn(t *testing.T) {
 	provider := &common.DefaultCredentialsProvider{AccessKeyID: "id\r\nX-Evil: 1", AccessKeySecret: "secret"}
-	s := sender(t, t.Context(), Target{Endpoint: "http://127.0.0.1:1", Instance: "i", Credentials: provider})
+	s := sender(t, t.Context(), Target{Endpoint: "http://127.0.0.1:1", Instance: "i", AcceptUnsigned: true, Credentials: provider})
 	if _, err := s.Post("BatchWriteRow", text("x")); err == nil || !strings.Contains(err.Error(), "Accesskeyid") || strings.Contains(err.Error(), "Evil") {
 		t.Errorf("%v", err)
 	}
@@ -344,7 +344,7 @@ func TestARedirectIsNotFollowedAndSaysWhereto(t *testing.T) {
 		http.Redirect(w, r, other.URL+r.URL.Path, http.StatusTemporaryRedirect)
 	}))
 	defer web.Close()
-	s := sender(t, t.Context(), Target{Endpoint: web.URL, Instance: "i", Credentials: keys("s")})
+	s := sender(t, t.Context(), Target{Endpoint: web.URL, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")})
 	defer s.Close()
 	_, err := s.Post("BatchWriteRow", text("x"))
 	if reached || Classify(err) != Ambiguous || !strings.Contains(Describe(err), "HTTP 307: moved to "+other.URL) {
@@ -357,7 +357,7 @@ func TestATLSHandshakeThatFailsMeansThatNothingWasSent(t *testing.T) {
 		_, _ = c.Read(make([]byte, 1000))
 		c.Close()
 	})
-	s := sender(t, t.Context(), Target{Endpoint: strings.Replace(web, "http:", "https:", 1), Instance: "i", Credentials: keys("s")})
+	s := sender(t, t.Context(), Target{Endpoint: strings.Replace(web, "http:", "https:", 1), Instance: "i", AcceptUnsigned: true, Credentials: keys("s")})
 	if _, err := s.Post("BatchWriteRow", text("x")); Classify(err) != Unavailable || !strings.Contains(Describe(err), "TLS") {
 		t.Errorf("%v", Describe(err))
 	}
@@ -373,7 +373,7 @@ func TestConnectionsOverTLSAreKept(t *testing.T) {
 	}
 	web.StartTLS()
 	defer web.Close()
-	c, err := Connect(t.Context(), Target{Endpoint: web.URL, Instance: "i", Credentials: keys("s")}, nil)
+	c, err := Connect(t.Context(), Target{Endpoint: web.URL, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -396,7 +396,7 @@ func TestTLSIsSpokenAndTheCertificateChecked(t *testing.T) {
 		_, _ = io.WriteString(w, "ok")
 	}))
 	defer web.Close()
-	c, err := Connect(t.Context(), Target{Endpoint: web.URL, Instance: "i", Credentials: keys("s")}, nil)
+	c, err := Connect(t.Context(), Target{Endpoint: web.URL, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -419,7 +419,7 @@ func TestAProxyIsAskedForEveryEndpoint(t *testing.T) {
 		_, _ = io.WriteString(w, r.URL.String()+" "+string(body))
 	}))
 	defer proxy.Close()
-	c, err := Connect(t.Context(), Target{Endpoint: "http://tablestore.invalid", Instance: "i", Credentials: keys("s")}, nil)
+	c, err := Connect(t.Context(), Target{Endpoint: "http://tablestore.invalid", Instance: "i", AcceptUnsigned: true, Credentials: keys("s")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -455,7 +455,7 @@ func TestEndpointsAreReachedHoweverTheyAreWritten(t *testing.T) {
 		_, port, _ := net.SplitHostPort(l.Addr().String())
 		for _, endpoint := range endpoints {
 			endpoint = strings.Replace(endpoint, "PORT", port, 1)
-			target := Target{Endpoint: endpoint, Instance: "i", Credentials: keys("s")}
+			target := Target{Endpoint: endpoint, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")}
 			s := sender(t, t.Context(), target)
 			got, err := s.Post("BatchWriteRow", text("x"))
 			u, _ := url.Parse(endpoint)
@@ -500,7 +500,7 @@ func TestClosedSendersLeaveNoConnectionOpen(t *testing.T) {
 	}
 	web.Start()
 	defer web.Close()
-	c, err := Connect(t.Context(), Target{Endpoint: web.URL, Instance: "i", Credentials: keys("s")}, nil)
+	c, err := Connect(t.Context(), Target{Endpoint: web.URL, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -533,7 +533,7 @@ func TestTheRunsContextEndsAPost(t *testing.T) {
 		c.Close()
 	})
 	ctx, cancel := context.WithCancelCause(t.Context())
-	s := sender(t, ctx, Target{Endpoint: web, Instance: "i", Credentials: keys("s")})
+	s := sender(t, ctx, Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")})
 	done := make(chan error, 1)
 	go func() {
 		_, err := s.Post("BatchWriteRow", text("x"))
@@ -548,7 +548,7 @@ func TestTheRunsContextEndsAPost(t *testing.T) {
 
 func TestARequestEndsWithItsTimeout(t *testing.T) {
 	web := listen(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c); c.Close() })
-	s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", Credentials: keys("s"), RequestTimeout: 30 * time.Millisecond})
+	s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), RequestTimeout: 30 * time.Millisecond})
 	_, err := s.Post("BatchWriteRow", text("x"))
 	if err == nil || Classify(err) != Ambiguous {
 		t.Errorf("%v", err)
@@ -557,7 +557,7 @@ func TestARequestEndsWithItsTimeout(t *testing.T) {
 
 func TestABodyThatIsStillReadIsNotWrittenOver(t *testing.T) {
 	var held []io.ReadCloser
-	target := Target{Endpoint: "http://slow", Instance: "i", Credentials: keys("s"), Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+	target := Target{Endpoint: "http://slow", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 		held = append(held, r.Body) // answered before it was read
 		return &http.Response{StatusCode: 200, Body: io.NopCloser(new(bytes.Buffer))}, nil
 	})}
@@ -600,7 +600,7 @@ func TestConnectionsAreReusedByManySenders(t *testing.T) {
 	}
 	web.Start()
 	defer web.Close()
-	c, err := Connect(t.Context(), Target{Endpoint: web.URL, Instance: "i", Credentials: keys("s"), Connections: senders}, nil)
+	c, err := Connect(t.Context(), Target{Endpoint: web.URL, Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Connections: senders}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -671,7 +671,7 @@ func TestAGatewayThatRefusesABodyUnreadIsUnderstood(t *testing.T) {
 	})
 	body := make([]byte, 7<<20)
 	for range 10 {
-		s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", Credentials: keys("s")})
+		s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")})
 		_, err := s.Post("BatchWriteRow", func(dst []byte) []byte { return append(dst, body...) })
 		if Classify(err) != Ambiguous || !TooLarge(err) && !CutWhileSending(err) {
 			t.Errorf("%v", err)

@@ -131,7 +131,8 @@ func NotServingCode(code string) bool {
 // NotServing is NotServingCode for an error that the SDK's client returned for a whole request.
 func NotServing(err error) bool {
 	var ots *tablestore.OtsError
-	return errors.As(err, &ots) && NotServingCode(ots.Code)
+	u := new(unsigned)
+	return errors.As(err, &ots) && NotServingCode(ots.Code) || errors.As(err, &u) && u.keys
 }
 
 // Classify returns the class of an error that the SDK's client or a Sender returned for a whole request.
@@ -166,6 +167,9 @@ func classifyAnswer(err *tablestore.OtsError) Class {
 // status. It does not tell whether the request was applied.
 func SlowDown(err error) bool {
 	var ots *tablestore.OtsError
+	if u := new(unsigned); errors.As(err, &u) && u.says != nil && ClassifyCode(u.says.Code, u.says.Message) == Throttled {
+		return true
+	}
 	return errors.As(err, &ots) && (ots.HttpStatusCode == http.StatusTooManyRequests || ClassifyCode(ots.Code, ots.Message) == Throttled)
 }
 
@@ -176,10 +180,10 @@ func TimedOut(err error) bool {
 	return !errors.As(err, &ots) && errors.As(err, &late) && late.Timeout()
 }
 
-// TooLarge reports whether a request was refused for its size, by the service or by a gateway before it.
+// TooLarge reports whether a request was refused for its size, by the service or by the page of a gateway before it.
 func TooLarge(err error) bool {
 	var ots *tablestore.OtsError
-	return errors.As(err, &ots) && (ots.HttpStatusCode == http.StatusRequestEntityTooLarge || ots.Code == "OTSRequestBodyTooLarge")
+	return !Unsettled(err) && errors.As(err, &ots) && (ots.HttpStatusCode == http.StatusRequestEntityTooLarge || ots.Code == "OTSRequestBodyTooLarge")
 }
 
 // CutWhileSending reports whether the connection broke while the request was being sent. A gateway may do so that refuses a
@@ -227,7 +231,8 @@ func untrusted(err error) bool {
 // gone or was replaced, a quota. To try again is of no use until somebody has changed that.
 func Refused(err error) bool {
 	var ots *tablestore.OtsError
-	return Denied(err) || untrusted(err) || IsNoTable(err) || errors.As(err, new(*ReplacedError)) ||
+	u := new(unsigned)
+	return Denied(err) || errors.As(err, &u) && u.keys || untrusted(err) || IsNoTable(err) || errors.As(err, new(*ReplacedError)) ||
 		errors.As(err, &ots) && ots.Code == "OTSQuotaExhausted" && ClassifyCode(ots.Code, ots.Message) == Permanent
 }
 
@@ -248,6 +253,9 @@ func Needed(operation, name string, err error) error {
 func Describe(err error) string {
 	if canceled := new(stopped); errors.As(err, &canceled) {
 		return OneLine(canceled.cause.Error())
+	}
+	if u := new(unsigned); errors.As(err, &u) && !u.ends {
+		return u.Error()
 	}
 	var ots *tablestore.OtsError
 	if !errors.As(err, &ots) {

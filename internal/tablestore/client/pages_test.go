@@ -29,7 +29,7 @@ func (s *said) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func rangeClient(t testing.TB, s *said) *tablestore.TableStoreClient {
 	t.Helper()
-	c, err := New(t.Context(), Target{Endpoint: "http://example.com", Instance: "i", Transport: s,
+	c, err := New(t.Context(), Target{Endpoint: "http://example.com", Instance: "i", AcceptUnsigned: true, Transport: s,
 		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"}}, nil)
 	if err != nil {
 		t.Fatal(err)

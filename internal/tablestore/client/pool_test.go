@@ -74,7 +74,7 @@ func TestSendersShareTheConnectionsThatAServiceAllows(t *testing.T) {
 		}
 		open.Add(-1)
 	})
-	c := connect(t, Target{Endpoint: web, Instance: "i", Credentials: keys("s"), Connections: senders})
+	c := connect(t, Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Connections: senders})
 	keep := c.Sender() // the connections of those that end are closed
 	defer keep.Close()
 	if _, err := keep.Post("BatchWriteRow", text("x")); err != nil {
@@ -116,7 +116,7 @@ func TestSendersShareConnectionsWhenNoMoreCanBeMade(t *testing.T) {
 		l.Close() // whoever comes now is refused
 		close(accepted)
 	}()
-	c := connect(t, Target{Endpoint: "http://" + l.Addr().String(), Instance: "i", Credentials: keys("s"), Connections: senders})
+	c := connect(t, Target{Endpoint: "http://" + l.Addr().String(), Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Connections: senders})
 	var links []*link
 	for range allowed {
 		l, err := c.pool.take(t.Context(), time.Minute)
@@ -142,7 +142,7 @@ func TestSendersShareConnectionsWhenNoMoreCanBeMade(t *testing.T) {
 func TestSendersOneAfterTheOtherShareAConnection(t *testing.T) {
 	var connections atomic.Int64
 	web := listen(t, func(c net.Conn) { connections.Add(1); serveAll(c); c.Close() })
-	c := connect(t, Target{Endpoint: web, Instance: "i", Credentials: keys("s")})
+	c := connect(t, Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")})
 	for range 50 {
 		s := c.Sender()
 		if _, err := s.Post("BatchWriteRow", text("x")); err != nil {
@@ -157,7 +157,7 @@ func TestSendersOneAfterTheOtherShareAConnection(t *testing.T) {
 func TestABusyConnectionIsRenewedWhenItIsOld(t *testing.T) {
 	var connections atomic.Int64
 	web := listen(t, func(c net.Conn) { connections.Add(1); serveAll(c); c.Close() })
-	s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", Credentials: keys("s")})
+	s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")})
 	defer s.Close()
 	for i := range 6 {
 		if _, err := s.Post("BatchWriteRow", text("x")); err != nil {
@@ -173,7 +173,7 @@ func TestABusyConnectionIsRenewedWhenItIsOld(t *testing.T) {
 }
 
 func TestADownServiceIsNotOneThatAllowsFewConnections(t *testing.T) {
-	c := connect(t, Target{Endpoint: "http://127.0.0.1:1", Instance: "i", Credentials: keys("s"), Connections: 16})
+	c := connect(t, Target{Endpoint: "http://127.0.0.1:1", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Connections: 16})
 	for what := range atOnce(c, 16, 3) {
 		if !strings.HasPrefix(what, fmt.Sprintf("class %d:", Unavailable)) {
 			t.Errorf("%s", what)
@@ -231,7 +231,7 @@ func TestARefusalOfKeysPassesForAWhileIfTheyWereAcceptedBefore(t *testing.T) {
 	const patience = time.Minute
 	synctest.Test(t, func(t *testing.T) {
 		var answers []string
-		target := Target{Endpoint: "http://made-up", Instance: "i", Credentials: keys("s"), Transport: refusingKeys(&answers), KeyPatience: patience}
+		target := Target{Endpoint: "http://made-up", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Transport: refusingKeys(&answers), KeyPatience: patience}
 		s := sender(t, t.Context(), target)
 		sdk, err := New(t.Context(), target, nil)
 		if err != nil {
@@ -281,7 +281,7 @@ func (forgetful) GetCredentials() common.Credentials { return &common.DefaultCre
 
 func TestARequestThatCannotBeSignedWasNotSent(t *testing.T) {
 	sent := 0
-	target := Target{Endpoint: "http://made-up", Instance: "i", Credentials: forgetful{}, Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+	target := Target{Endpoint: "http://made-up", Instance: "i", AcceptUnsigned: true, Credentials: forgetful{}, Transport: roundTrip(func(*http.Request) (*http.Response, error) {
 		sent++
 		return nil, io.EOF
 	})}

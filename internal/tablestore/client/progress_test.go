@@ -48,7 +48,7 @@ func TestAnAnswerThatComesInSlowlyIsReadToItsEnd(t *testing.T) {
 	}{"slow": {900 * time.Millisecond, false}, "stalled": {1100 * time.Millisecond, true}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				to := &transport{base: slowly(c.pause), run: t.Context(), timeout: time.Second, credentials: keys("s"), traffic: new(Traffic)}
+				to := &transport{base: slowly(c.pause), run: t.Context(), timeout: time.Second, keys: &signedWith{CredentialsProvider: keys("s")}, accept: true, traffic: new(Traffic)}
 				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://service/ListTable", http.NoBody)
 				if err != nil {
 					t.Fatal(err)

@@ -15,7 +15,7 @@ func TestAnAnswerThatComesTwiceIsOfUnknownOutcome(t *testing.T) {
 		if id != "" {
 			header.Set(headerRequestID, id)
 		}
-		return traffic.check("/BatchWriteRow", nil, &http.Response{StatusCode: http.StatusOK, Header: header}, nil, false)
+		return traffic.check("/BatchWriteRow", nil, true, &http.Response{StatusCode: http.StatusOK, Header: header}, nil, false)
 	}
 	for i := range 1000 {
 		if err := answer(fmt.Sprint("request ", i)); err != nil {

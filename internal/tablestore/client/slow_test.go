@@ -39,7 +39,7 @@ func TestARequestThatMakesProgressIsNotLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			target.Instance, target.Credentials, target.RequestTimeout = "i", keys("s"), timeout
+			target.Instance, target.Credentials, target.RequestTimeout, target.AcceptUnsigned = "i", keys("s"), timeout, true
 			s := sender(t, t.Context(), target)
 			for try := 1; ; try++ {
 				begun := time.Now()
@@ -63,7 +63,7 @@ func TestARequestThatMakesProgressIsNotLost(t *testing.T) {
 func TestARequestEndsHoweverMuchProgressItMakes(t *testing.T) {
 	t.Parallel()
 	web := listen(t, func(c net.Conn) { takeSlowly(c, 40*time.Millisecond) })
-	s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", Credentials: keys("s"), RequestTimeout: 100 * time.Millisecond})
+	s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), RequestTimeout: 100 * time.Millisecond})
 	_, err := s.Post("BatchWriteRow", func(dst []byte) []byte { return append(dst, make([]byte, 8<<20)...) })
 	if err == nil || Classify(err) != Ambiguous {
 		t.Errorf("%v", err)
@@ -92,7 +92,7 @@ func TestNothingIsSentOnAConnectionThatIsClosedAtOnce(t *testing.T) {
 			close(refused)
 		}
 	})
-	c := connect(t, Target{Endpoint: web, Instance: "i", Credentials: keys("s"), Connections: 2})
+	c := connect(t, Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Connections: 2})
 	one, other := c.Sender(), c.Sender()
 	defer one.Close()
 	defer other.Close()

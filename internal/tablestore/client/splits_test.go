@@ -44,7 +44,7 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 func answering(t *testing.T, status int, bodies ...[]byte) (*Admin, *answers) {
 	t.Helper()
 	service := &answers{status: status, bodies: bodies}
-	return admin(t, Target{Endpoint: "http://fake", Instance: "i", Credentials: keys("s"), Transport: service}), service
+	return admin(t, Target{Endpoint: "http://fake", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Transport: service}), service
 }
 
 func unhex(t *testing.T, digits string) []byte {

@@ -281,6 +281,10 @@ func (a *Admin) tryFor(most time.Duration, op func() error) error {
 		case !class.Passes():
 			return err
 		case proven:
+		case Unsettled(err):
+			if attempt >= maxAmbiguous {
+				return err
+			}
 		case !isAnswer(err) || unserved(err):
 			if !a.mayBeDown(err, attempt) || reach.Over(time.Now()) {
 				return err

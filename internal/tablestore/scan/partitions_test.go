@@ -1,7 +1,6 @@
 package scan
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -15,6 +14,8 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"tsimport/engine/enginetest"
+	"tsimport/engine/server"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/internal/tablestore/plainbuffer"
@@ -37,7 +38,7 @@ func (p *partitioned) RoundTrip(r *http.Request) (*http.Response, error) {
 	operation := strings.TrimPrefix(r.URL.Path, "/")
 	p.seen = append(p.seen, operation)
 	answer := func(status int, body []byte) (*http.Response, error) {
-		return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, nil
+		return enginetest.Sign(&http.Response{StatusCode: status, Header: http.Header{}, Request: r}, r.URL.Path, body), nil
 	}
 	if code, refused := strings.CutPrefix(p.refuse, operation+" "); refused {
 		return answer(503, protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), code))
@@ -101,7 +102,7 @@ func partitionsOf(t *testing.T, service http.RoundTripper) *Partitions {
 	t.Helper()
 	sdk, err := client.New(context.Background(), client.Target{
 		Endpoint: "http://fake", Instance: "i", Transport: service,
-		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "s"},
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
 	}, nil)
 	if err != nil {
 		t.Fatal(err)

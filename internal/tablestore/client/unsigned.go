@@ -1,0 +1,195 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+)
+
+// UnsignedVariable is the variable of the environment that has answers without a signature taken: a proxy may strip them.
+const UnsignedVariable = "TSIMPORT_UNSIGNED_ANSWERS"
+
+// AcceptUnsigned reports whether the environment asks for answers without a signature to be taken.
+func AcceptUnsigned() (bool, error) {
+	switch v := os.Getenv(UnsignedVariable); v {
+	case "":
+		return false, nil
+	case "accept":
+		return true, nil
+	default:
+		return false, fmt.Errorf("%s=%s: want accept, or nothing", UnsignedVariable, v)
+	}
+}
+
+// mustBeSigned are the operations that destroy, or change for others: AcceptUnsigned does not hold for them.
+var mustBeSigned = map[string]bool{"/DeleteTable": true, "/UpdateTable": true, "/DeleteRow": true, "/DropIndex": true, "/DeleteDefinedColumn": true}
+
+// claim is what an answer says, if it is believed.
+type claim uint8
+
+const (
+	success    claim = iota // a status of 2xx
+	keyRefused              // 403 OTSAuthFailed: who has the wrong secret cannot check its signature
+	refused                 // any other refusal
+)
+
+// ruling is what is made of an answer.
+type ruling uint8
+
+const (
+	counts  ruling = iota
+	nothing        // whether the request was carried out is unknown
+	pauses         // likewise, and the keys may have been withdrawn: tried again for Patience
+	ends           // likewise, and the command ends: the keys are wrong
+)
+
+// rulings says which answers settle what. Whoever is on the way without the secret can drop and repeat answers and make new ones, but
+// cannot sign them; so an answer counts if it is signed with the secret of its request, over its path, headers and checksum. The
+// columns: not signed and none was before; not signed and one was; signed. SECURITY.md has the same table.
+var rulings = [...][3]ruling{
+	success:    {nothing, nothing, counts},
+	keyRefused: {ends, pauses, counts},
+	refused:    {nothing, nothing, counts},
+}
+
+// rule decides about an answer; signed says whether it has a valid signature. A refusal without a code of the service is a proxy's page,
+// which settles nothing anyway.
+func (t *Traffic) rule(path string, accept, signed bool, res *http.Response, body []byte) error {
+	u := &unsigned{page: tablestore.OtsError{HttpStatusCode: res.StatusCode}, proven: t.proven.Load(),
+		present: res.Header.Get(headerAuthorization) != "", must: accept && mustBeSigned[path]}
+	what := success
+	if res.StatusCode < 200 || res.StatusCode >= 300 {
+		code, message, ok := decodeError(body)
+		if !ok {
+			return nil
+		}
+		what, u.says = refused, &tablestore.OtsError{Code: code, Message: message, RequestId: res.Header.Get(headerRequestID), HttpStatusCode: res.StatusCode}
+		if res.StatusCode == http.StatusForbidden && code == authFailed {
+			what = keyRefused
+		}
+	} else if mustBeSigned[path] || path == "/CreateTable" {
+		// The status is not signed, and a refusal reads like an answer without contents.
+		if code, _, ok := decodeError(body); ok && strings.HasPrefix(code, "OTS") {
+			return errStatus
+		}
+	}
+	column := 0
+	switch {
+	case signed:
+		column = 2
+		if !u.proven {
+			t.proven.Store(true)
+		}
+	case accept && !u.must && (!u.present || res.StatusCode == http.StatusForbidden):
+		column = 2
+	case u.proven:
+		column = 1
+	}
+	switch rulings[what][column] {
+	case counts:
+		if what != keyRefused && t.refusedSince.Load() != 0 {
+			t.refusedSince.Store(0)
+		}
+		return nil
+	case pauses:
+		now := time.Now().UnixNano()
+		t.refusedSince.CompareAndSwap(0, now)
+		u.keys, u.ends = true, time.Duration(now-t.refusedSince.Load()) >= Patience
+	case ends:
+		u.keys, u.ends = true, true
+	}
+	u.page.Code, u.page.Message = tablestore.OTS_CLIENT_UNKNOWN, u.Error()
+	if res.StatusCode >= http.StatusInternalServerError {
+		u.page.Code = tablestore.SERVER_UNAVAILABLE
+	}
+	return u
+}
+
+// unsigned is the error of an answer without a valid signature. For others it is a page that anybody may have made; if it ends the
+// command, it is the refusal of the keys that it says.
+type unsigned struct {
+	page    tablestore.OtsError
+	says    *tablestore.OtsError // nil for a success
+	proven  bool                 // the endpoint has signed answers before
+	present bool                 // it has a signature, which is not the service's
+	must    bool                 // the answer to what AcceptUnsigned does not hold for
+	keys    bool                 // it refuses the keys
+	ends    bool
+}
+
+func (u *unsigned) Unwrap() error {
+	switch {
+	case u.ends:
+		return u.says
+	case u.says == nil:
+		return nil
+	}
+	return &u.page
+}
+
+func (u *unsigned) Error() string {
+	what := "the answer has no signature (Authorization)"
+	if u.present {
+		what = "the signature of the answer does not match (Authorization)"
+	}
+	if u.says != nil {
+		what += ", so it settles nothing; it says " + u.says.Code + ": " + OneLine(u.says.Message)
+	} else {
+		what += ", so it is unknown whether the request was carried out"
+	}
+	switch {
+	case u.must:
+		return what + "; " + UnsignedVariable + " does not hold for what deletes or changes tables: reach the service without the proxy that removes signatures"
+	case u.present:
+		return what + "; check the access key's secret, --endpoint and what is between here and there"
+	}
+	return what + "; check --endpoint; if it is a proxy of yours that removes signatures, " + UnsignedVariable + "=accept takes such answers"
+}
+
+// Unsettled reports whether an error is that of an answer that nobody signed: it is unknown what happened to the request, also if the
+// command ends for it.
+func Unsettled(err error) bool {
+	var u *unsigned
+	return errors.As(err, &u)
+}
+
+// signedWith remembers the last keys that a provider gave: the SDK's client asks for those of a request itself, and they may rotate before
+// the answer comes.
+type signedWith struct {
+	common.CredentialsProvider
+	mu   sync.Mutex
+	last [4]common.Credentials // the newest first
+}
+
+func (s *signedWith) GetCredentials() common.Credentials {
+	keys := s.CredentialsProvider.GetCredentials()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last[0] == nil || s.last[0].GetAccessKeyID() != keys.GetAccessKeyID() {
+		copy(s.last[1:], s.last[:])
+	}
+	s.last[0] = keys
+	return keys
+}
+
+// keysOf returns the keys that a request was signed with, or nil if that is not known any more.
+func (s *signedWith) keysOf(signed http.Header) common.Credentials {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, keys := range s.last {
+		if keys == nil || keys.GetAccessKeyID() != signed.Get(headerAccessKeyID) {
+			continue
+		}
+		if v4, ok := keys.(common.CredentialsV4); !ok || v4.GetSigningDate() == signed.Get(headerSignDate) {
+			return keys
+		}
+	}
+	return nil
+}

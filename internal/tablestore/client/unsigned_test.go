@@ -1,0 +1,212 @@
+package client
+
+import (
+	"crypto/md5"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tsimport/engine/server"
+	"tsimport/engine/wire"
+)
+
+// signatures are what an answer can come with; each changes the header of one that is signed as the service does.
+var signatures = map[string]func(path string, h http.Header){
+	"right":   func(string, http.Header) {},
+	"missing": func(_ string, h http.Header) { h.Del(headerAuthorization) },
+	"empty":   func(_ string, h http.Header) { h.Set(headerAuthorization, "") },
+	"wrong": func(_ string, h http.Header) {
+		h.Set(headerAuthorization, "OTS "+server.DefaultAccessKeyID+":d3Jvbmc=")
+	},
+	"of another secret": func(path string, h http.Header) {
+		h.Set(headerAuthorization, "OTS "+server.DefaultAccessKeyID+":"+wire.SignResponse("other", path, h))
+	},
+	"of another operation": func(_ string, h http.Header) {
+		h.Set(headerAuthorization, "OTS "+server.DefaultAccessKeyID+":"+wire.SignResponse("secret", "/Other", h))
+	},
+	"of another body": func(path string, h http.Header) {
+		other := h.Clone()
+		other.Set(headerMD5, base64.StdEncoding.EncodeToString(make([]byte, md5.Size)))
+		h.Set(headerAuthorization, "OTS "+server.DefaultAccessKeyID+":"+wire.SignResponse("secret", path, other))
+	},
+	"of no body": func(path string, h http.Header) {
+		h.Del(headerMD5)
+		h.Set(headerAuthorization, "OTS "+server.DefaultAccessKeyID+":"+wire.SignResponse("secret", path, h))
+	},
+}
+
+// claiming is a service whose next answer is set.
+type claiming struct {
+	status  int
+	code    string
+	sign    func(path string, h http.Header)
+	answers int
+}
+
+func (a *claiming) RoundTrip(r *http.Request) (*http.Response, error) {
+	a.answers++
+	var body string
+	if a.code != "" {
+		body = string(wire.AppendError(nil, &wire.Error{Code: a.code, Message: "no"}))
+	}
+	sum := md5.Sum([]byte(body))
+	h := http.Header{}
+	h.Set(headerMD5, base64.StdEncoding.EncodeToString(sum[:]))
+	h.Set(headerRequestID, fmt.Sprint(a.answers))
+	h.Set(headerDate, "2024-01-01T00:00:00.000Z")
+	h.Set("X-Ots-Contenttype", "protocol buffer")
+	h.Set(headerAuthorization, "OTS "+server.DefaultAccessKeyID+":"+wire.SignResponse("secret", r.URL.Path, h))
+	a.sign(r.URL.Path, h)
+	if r.Body != nil {
+		r.Body.Close()
+	}
+	return &http.Response{StatusCode: a.status, Header: h, ContentLength: int64(len(body)), Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+}
+
+// ways are both ways of sending a request.
+func ways(t *testing.T, a *claiming, accept bool) map[string]func(operation string) error {
+	target := Target{Endpoint: "http://made-up", Instance: "i", Transport: a, Credentials: keys("secret"), AcceptUnsigned: accept}
+	s := sender(t, t.Context(), target)
+	asked := &signedWith{CredentialsProvider: keys("secret")}
+	asked.GetCredentials()
+	sdk := &transport{base: a, run: t.Context(), timeout: time.Minute, keys: asked, traffic: new(Traffic), accept: accept}
+	return map[string]func(string) error{
+		"our connection": func(operation string) error {
+			_, err := s.Post(operation, text("x"))
+			return err
+		},
+		"the SDK's": func(operation string) error {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://made-up/"+operation, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set(headerAccessKeyID, server.DefaultAccessKeyID)
+			res, err := sdk.RoundTrip(r)
+			if err == nil && res.StatusCode != http.StatusOK {
+				body, _ := io.ReadAll(res.Body)
+				return refusal(res.StatusCode, body, "")
+			}
+			return err
+		},
+	}
+}
+
+var operations = strings.Fields("ListTable CreateTable DescribeTable UpdateTable DeleteTable ComputeSplitPointsBySize GetRow GetRange BatchGetRow " +
+	"PutRow UpdateRow DeleteRow BatchWriteRow BulkImport BulkExport DropIndex DeleteDefinedColumn AddDefinedColumn")
+
+var statuses = []struct {
+	status int
+	code   string
+	class  Class // signed
+}{
+	{200, "", 0}, {403, authFailed, Fatal}, {403, "OTSNotEnoughCapacityUnit", Throttled}, {403, "OTSNoPermissionAccess", Fatal},
+	{403, "OTSConditionCheckFail", Permanent}, {404, "OTSObjectNotExist", Fatal}, {409, "OTSObjectAlreadyExist", Permanent}, {400, "OTSParameterInvalid", Content},
+	{400, authFailed, Fatal}, {413, "OTSRequestBodyTooLarge", Content}, {500, "OTSInternalServerError", Ambiguous}, {503, "OTSPartitionUnavailable", Unavailable},
+}
+
+// Rows are neither lost nor doubled nor given up for what anybody on the way can say: it settles nothing.
+func TestOnlySignedAnswersSettleAnything(t *testing.T) {
+	for name, sign := range signatures {
+		for _, st := range statuses {
+			for _, operation := range operations {
+				for later, when := range []string{"first", "later"} {
+					a := &claiming{}
+					for way, send := range ways(t, a, false) {
+						if a.status, a.code, a.sign = 200, "", signatures["right"]; later == 1 {
+							if err := send("ListTable"); err != nil {
+								t.Fatal(err)
+							}
+						}
+						a.status, a.code, a.sign = st.status, st.code, sign
+						err := send(operation)
+						at := fmt.Sprintf("%s, HTTP %d %s, signature %s, %s, %s", operation, st.status, st.code, name, when, way)
+						if name == "right" {
+							if (err == nil) != (st.code == "") || err != nil && Classify(err) != st.class || Unsettled(err) {
+								t.Errorf("%s: %v", at, err)
+							}
+							continue
+						}
+						refusesKeys := st.status == 403 && st.code == authFailed
+						want := Ambiguous
+						if refusesKeys && later == 0 {
+							want = Fatal
+						}
+						if !Unsettled(err) || Classify(err) != want && Classify(err) != Unrecognized {
+							t.Errorf("%s: class %d, %v", at, Classify(err), err)
+						}
+						if Refused(err) != refusesKeys || IsNoTable(err) || isCode(err, "OTSObjectAlreadyExist") || isCode(err, "OTSConditionCheckFail") {
+							t.Errorf("%s is believed: %v", at, err)
+						}
+						if st.code == "" && !strings.Contains(Describe(err), UnsignedVariable) && !strings.Contains(Describe(err), "does not match") {
+							t.Errorf("%s: %s", at, Describe(err))
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestUnsignedRefusalsOfTheKeysEndACommandAfterTwoMinutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &claiming{status: 200, sign: signatures["right"]}
+		for way, send := range ways(t, a, false) {
+			refuse := func(want Class) {
+				t.Helper()
+				a.status, a.code, a.sign = 403, authFailed, signatures["missing"]
+				if err := send("BatchWriteRow"); Classify(err) != want || !Unsettled(err) || !Refused(err) || !NotServing(err) {
+					t.Errorf("%s: class %d, %v", way, Classify(err), err)
+				}
+			}
+			allow := func() {
+				a.status, a.code, a.sign = 200, "", signatures["right"]
+				if err := send("BatchWriteRow"); err != nil {
+					t.Error(err)
+				}
+			}
+			allow()
+			refuse(Ambiguous)
+			time.Sleep(Patience - time.Second)
+			refuse(Ambiguous)
+			allow() // the two minutes begin again
+			time.Sleep(2 * time.Second)
+			refuse(Ambiguous)
+			time.Sleep(Patience)
+			refuse(Fatal)
+		}
+	})
+}
+
+func TestTheSwitchForUnsignedAnswersDoesNotHoldForWhatDestroys(t *testing.T) {
+	for _, operation := range operations {
+		a := &claiming{}
+		for way, send := range ways(t, a, true) {
+			a.status, a.code, a.sign = 200, "", signatures["missing"]
+			if err := send(operation); (err == nil) == mustBeSigned["/"+operation] || err != nil && !strings.Contains(Describe(err), "does not hold") {
+				t.Errorf("%s, %s: %v", operation, way, err)
+			}
+			a.sign = signatures["wrong"]
+			if err := send(operation); !Unsettled(err) {
+				t.Errorf("%s with a wrong signature, %s: %v", operation, way, err)
+			}
+		}
+	}
+}
+
+// A signature does not cover the status: whoever changes it makes a success of a refusal.
+func TestASignedRefusalWithTheStatusOfASuccessIsDamage(t *testing.T) {
+	for _, operation := range []string{"DeleteTable", "UpdateTable", "CreateTable"} {
+		a := &claiming{status: 200, code: "OTSObjectNotExist", sign: signatures["right"]}
+		for way, send := range ways(t, a, false) {
+			if err := send(operation); !errors.Is(err, errStatus) || Classify(err) != Ambiguous {
+				t.Errorf("%s, %s: %v", operation, way, err)
+			}
+		}
+	}
+}
