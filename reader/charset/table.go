@@ -1,6 +1,7 @@
 package charset
 
 import (
+	"slices"
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
@@ -132,6 +133,7 @@ func (t *table) addFours(ask func(...byte) string) {
 	}
 	t.four[gbBMP-1-2] = utf8.RuneError // 84 31 A4 37 is U+FFFD itself
 	t.addUserDefined()
+	t.addLastPairs()
 	for b := 0x30; b <= 0x39; b++ {
 		t.trail[b] = true
 	}
@@ -156,6 +158,35 @@ func (t *table) addUserDefined() {
 				r++
 			}
 		}
+	}
+}
+
+// addLastPairs adds the pairs that x/text lacks: 174 have a place in the private use area, in its order, of which those of
+// GB 18030-2022 have since become characters (https://encoding.spec.whatwg.org/#index-gb18030).
+func (t *table) addLastPairs() {
+	since := map[int]rune{
+		0xA6D9: 0xFE10, 0xA6DA: 0xFE12, 0xA6DB: 0xFE11, 0xA6DC: 0xFE13, 0xA6DD: 0xFE14, 0xA6DE: 0xFE15, 0xA6DF: 0xFE16,
+		0xA6EC: 0xFE17, 0xA6ED: 0xFE18, 0xA6F3: 0xFE19, 0xFE59: 0x9FB4, 0xFE61: 0x9FB5, 0xFE66: 0x9FB6, 0xFE67: 0x9FB7,
+		0xFE6D: 0x9FB8, 0xFE7E: 0x9FB9, 0xFE90: 0x9FBA, 0xFEA0: 0x9FBB,
+	}
+	known := map[rune]bool{}
+	for _, r := range slices.Concat(t.pairs, t.four) {
+		known[r] = true
+	}
+	private := rune(0xE766)
+	for i, r := range t.pairs {
+		code := i + 0x8000
+		if trail := code & 0xFF; r != none || code < 0x8140 || code > 0xFEFE || trail < 0x40 || trail == 0x7F || trail == 0xFF {
+			continue
+		}
+		for known[private] {
+			private++
+		}
+		t.pairs[i] = private
+		if r, ok := since[code]; ok {
+			t.pairs[i] = r
+		}
+		private++
 	}
 }
 
