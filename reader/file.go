@@ -54,6 +54,8 @@ type File struct {
 	inItem     bool              // of DynamoDB: items stand in {"Item":…}
 	begin      *source.Place     // where reading begins; nil is the first record
 	chain      *chainer          // of a stream
+	seams      []seam            // of CSV: records that joined files repeat
+	decodes    bool              // text beyond ASCII in the head is in the encoding, some of it at least
 	looks      string            // advice about the encoding, found by the head
 	sample     error             // of reading, that the last Sample has met
 }
@@ -186,25 +188,76 @@ func (s *File) findEncoding() error {
 		s.Encoding, s.text.bom = mark, n
 	}
 	if s.o.Encoding != "" {
-		given, err := charset.Find(s.o.Encoding)
+		name, forced := strings.CutSuffix(s.o.Encoding, "!")
+		given, err := charset.Find(name)
 		if err != nil {
 			return err
 		}
-		if !marked || mark.Name() != given.Name() && !compatible(given, mark) {
-			s.text.bom = 0
+		if !marked || !compatible(given, mark) {
+			s.Encoding, s.text.bom = given, 0
 		}
-		s.Encoding = given
-		if marked && compatible(given, mark) {
-			s.Encoding, s.text.bom = mark, n
+		if err := s.contradicts(given); err != nil && !forced {
+			return err
 		}
 	}
-	s.looks = looksLike(s.Encoding, s.text.head[min(s.text.bom, len(s.text.head)):])
+	text := s.text.head[min(s.text.bom, len(s.text.head)):]
+	s.decodes = decodesWell(s.Encoding, text)
+	s.looks = s.looksLike(text)
 	return nil
 }
 
-// looksLike returns what advice there is when the text turns out not to be in the encoding it is read in; empty is none.
-func looksLike(in charset.Encoding, text []byte) string {
-	if name := charset.Guess(text); name != "" && name != in.Name() {
+// minUTF8 is how many characters of several bytes a text needs to be UTF-8 beyond doubt: one common character of GBK is
+// valid UTF-8 by chance with probability .18.
+const minUTF8 = 8
+
+// contradicts returns an error if the text is plainly not in the encoding that was given for it.
+func (s *File) contradicts(given charset.Encoding) error {
+	if mark, _, marked := charset.DetectBOM(s.text.head); marked && !compatible(given, mark) {
+		return fmt.Errorf("read %s: it begins with the byte order mark of %s, which contradicts --encoding %s; leave out --encoding, or give --encoding '%s!' to read it so all the same",
+			s.Name, mark.Name(), given.Name(), given.Name())
+	}
+	wide := charset.CountUTF8(s.text.head)
+	switch {
+	case !given.MultiByte() || wide == 0:
+	case wide >= minUTF8:
+		return fmt.Errorf("read %s: it is valid UTF-8 with %d characters beyond ASCII in its beginning, which contradicts --encoding %s; leave out --encoding, or give --encoding '%s!' to read it so all the same",
+			s.Name, wide, given.Name(), given.Name())
+	default:
+		s.Notes = append(s.Notes, fmt.Sprintf("%s is read as %s, but what it has beyond ASCII in its beginning is valid UTF-8 too: compare the values", s.Name, given.Name()))
+	}
+	return nil
+}
+
+// decodesWell reports whether lines beyond ASCII are text in the encoding. A few may be so by chance, more of them if they have
+// one character of UTF-8.
+func decodesWell(e charset.Encoding, text []byte) bool {
+	well, not := 0, 0
+	var scratch []byte
+	for line := range bytes.SplitSeq(text, []byte{'\n'}) {
+		beyond := 0
+		for _, b := range line {
+			beyond += int(b >> 7)
+		}
+		if beyond == 0 {
+			continue
+		}
+		bad := 0
+		if scratch, bad = e.Decode(scratch[:0], line); bad >= 0 {
+			not++
+		} else if !e.IsUTF8() || beyond > 2 {
+			well++
+		}
+	}
+	return well*20 > not
+}
+
+// looksLike returns what advice there is when the text turns out not to be in the encoding it is read in; empty is none. An encoding
+// that would make another text of records that are well read is never advised.
+func (s *File) looksLike(text []byte) string {
+	if s.decodes {
+		return ""
+	}
+	if name := charset.Guess(text); name != "" && name != s.Encoding.Name() {
 		return fmt.Sprintf("; looks like %s: --encoding %s", name, name)
 	}
 	return ""
@@ -219,7 +272,7 @@ func (s *File) EncodingHint(value []byte) string {
 	if s.looks != "" {
 		return s.looks
 	}
-	return looksLike(s.Encoding, value)
+	return s.looksLike(value)
 }
 
 // compatible reports whether a byte order mark only makes more exact what was asked for.
@@ -347,6 +400,9 @@ func (s *File) RejectsEncoding() string {
 	case s.text.transcode:
 		return "utf-8"
 	case s.text.decode:
+		if strings.HasSuffix(s.o.Encoding, "!") {
+			return s.Encoding.Name() + "!"
+		}
 		return s.Encoding.Name()
 	}
 	return ""

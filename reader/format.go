@@ -204,6 +204,7 @@ func (s *File) readHeader() error {
 	}
 	s.nameColumns(names)
 	s.hintAtDelimiter(names)
+	s.addSeam(first)
 	from, to := first.Span.Start, first.Span.End
 	types, err := s.typesRow(p, len(names))
 	if err != nil {
@@ -213,6 +214,9 @@ func (s *File) readHeader() error {
 		to = p.End()
 	}
 	s.Header = append(s.Header, text[from:to]...)
+	if len(names) == 1 {
+		s.noteRepeated(text[from:to], text[to:])
+	}
 	s.text.lines += s.Dialect.Lines(text[:to])
 	s.text.offset += int64(to)
 	return nil
@@ -239,6 +243,7 @@ func (s *File) typesRow(p *csv.Parser, columns int) (bool, error) {
 		s.Notes = append(s.Notes, fmt.Sprintf("%s: the line after the header names types and is not data; else give --dialect %s-names", s.Name, s.Dialect.Name))
 		s.Dialect.Name += "-types"
 	}
+	s.addSeam(second)
 	return true, nil
 }
 
@@ -430,6 +435,9 @@ func (s *File) nameColumns(given []string) {
 		s.Columns = append(s.Columns, unique)
 	}
 	for _, c := range s.fixed {
+		if taken[c.Name] {
+			s.Notes = append(s.Notes, fmt.Sprintf("column %s comes from the folders of --path-columns; a record whose own value differs is rejected", c.Name))
+		}
 		s.Columns = append(s.Columns, c.Name)
 	}
 }

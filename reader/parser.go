@@ -2,9 +2,11 @@ package reader
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 
 	"tsimport/internal/table"
+	"tsimport/reader/convert"
 	"tsimport/reader/csv"
 	"tsimport/reader/jsonl"
 	"tsimport/reader/record"
@@ -23,11 +25,12 @@ type parser struct {
 	rows  typedParser
 	dump  rowParser
 	rec   record.Record // with the columns of partition folders
+	both  []inBoth
 }
 
 // NewParser makes a parser that reads the columns used, by their places; what else a record has may be Null.
 func (s *File) NewParser(used []int) source.Parser {
-	p := &parser{s: s}
+	p := &parser{s: s, both: s.inBoth(used)}
 	switch s.Format {
 	case Parquet, Arrow:
 		var own []int
@@ -36,6 +39,12 @@ func (s *File) NewParser(used []int) source.Parser {
 				own = append(own, i)
 			}
 		}
+		for _, b := range p.both {
+			if !slices.Contains(own, b.own) {
+				own = append(own, b.own)
+			}
+		}
+		slices.Sort(own)
 		p.rows = s.typedParser(own)
 		p.rows.LimitMemory(s.o.Memory.PageBytes)
 	case JSONLines, DynamoDB, MongoDB:
@@ -117,6 +126,9 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 		if int(rec.Span.End-rec.Span.Start) > limit {
 			rec = p.s.shorten(sp, rec)
 		}
+		if rec.Bad == nil {
+			rec.Bad = p.s.seamAt(sp.Data, rec)
+		}
 		each(p.complete(rec))
 	}
 	return p.csv.Records(), p.csv.Lines(), nil
@@ -139,6 +151,14 @@ func (p *parser) complete(rec *record.Record) *record.Record {
 		p.rec.Fields = append(p.rec.Fields, d)
 	}
 	p.rec.Fields = append(p.rec.Fields, rec.Fields[has:]...)
+	for _, b := range p.both {
+		if own, folder := &p.rec.Fields[b.own], &p.rec.Fields[b.folder]; !p.s.sameValue(own, folder) {
+			p.rec.Bad = &table.Reason{Column: p.s.Columns[b.folder], Code: table.CodeFolder, Value: table.Show([]byte(convert.Text(own))),
+				Message: fmt.Sprintf("the record's own value is not that of its folder, %q", folder.Bytes)}
+			*folder = *own // so that the record is kept as it is
+			break
+		}
+	}
 	return &p.rec
 }
 

@@ -33,7 +33,7 @@ func textFlags() []cli.Flag {
 		&cli.IntFlag{Name: "header-line", Usage: "`LINE` of the header; lines above it are skipped"},
 		&cli.IntFlag{Name: "skip-lines", Usage: "skip the first `N` lines"},
 		&cli.StringFlag{Name: "names", Usage: "with --no-header: the columns' names `A,B,C`"},
-		&cli.StringFlag{Name: "encoding", Usage: "text encoding: utf-8, gb18030, gbk, utf-16le, utf-16be, big5, shift-jis, latin1, windows-1252, …"},
+		&cli.StringFlag{Name: "encoding", Usage: "text encoding: utf-8, gb18030, gbk, utf-16le, utf-16be, big5, shift-jis, latin1, windows-1252, …; with ! after it also where the text contradicts it"},
 		&cli.StringFlag{Name: "ragged", Usage: "records with too few or too many fields: reject, pad (missing ones are null) or truncate (surplus ones are dropped)", Value: "reject"},
 		&cli.BoolFlag{Name: "trim", Usage: "drop spaces and tabs around unquoted fields"},
 		textsFlag("null", "`TEXT` of an unquoted field that means null, in addition to an empty field; may be repeated"),

@@ -21,6 +21,8 @@ const (
 	CodeColumnName     = "BadColumnName" // of a cell of a record that describes itself
 	CodeSameCell       = "DuplicateCell" // likewise
 	CodeNoValue        = "NoValue"       // in a column that --when compares
+	CodeSeam           = "SeamOfFiles"   // the record belongs to no row: where files were joined
+	CodeFolder         = "FolderDiffers" // a value from the record's folder is not the record's own
 	CodeNoAnswer       = "NoAnswer"      // the service was sent the row, and has never answered
 )
 

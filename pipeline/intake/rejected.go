@@ -75,7 +75,7 @@ func (k *rejectWriter) appendRecord(dst []byte, columns []string, rec *record.Re
 	first := true
 	for i := range rec.Fields {
 		d := &rec.Fields[i]
-		if d.None() {
+		if d.None() || slices.Contains(columns[i+1:], columns[i]) { // that of the folder comes last
 			continue
 		}
 		if !first {

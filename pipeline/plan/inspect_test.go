@@ -66,3 +66,14 @@ func TestTheLeastAndTheGreatestValueAreFoundByNumberOrByBytes(t *testing.T) {
 		}
 	})
 }
+
+func TestTheHeaderOfAJoinedFileSaysNothingAboutTypes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "in.csv")
+	if err := os.WriteFile(path, []byte("id,v\n1,a\nid,v\n2,b\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	found, err := Inspect(context.Background(), []string{path}, Read{}, true)
+	if err != nil || found[0].Columns[0].Type != "integer" || found[0].Rejected != 1 {
+		t.Errorf("%v: %+v", err, found)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -259,7 +260,11 @@ func (p *planner) addSource(s source.Source) {
 	about := s.About()
 	p.plan.Sources = append(p.plan.Sources, &Source{Source: s, Name: about.Name, Header: p.headerOf(about.Rejects), Ordinal: len(p.plan.Sources), beginning: s.Begin()})
 	p.plan.Warnings = append(p.plan.Warnings, about.Renamed...)
-	p.plan.Notes = append(p.plan.Notes, about.Notes...)
+	for _, note := range about.Notes {
+		if !slices.Contains(p.plan.Notes, note) { // that of a folder's column is that of every file
+			p.plan.Notes = append(p.plan.Notes, note)
+		}
+	}
 	if about.Hint != "" {
 		p.hints = append(p.hints, about.Hint)
 	}

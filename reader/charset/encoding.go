@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/htmlindex"
@@ -141,6 +142,27 @@ func (e Encoding) Name() string {
 
 // IsUTF8 says whether text needs no decoding.
 func (e Encoding) IsUTF8() bool { return e.form == utf8Form }
+
+// MultiByte says whether it is neither a form of Unicode nor an encoding of a byte a character.
+func (e Encoding) MultiByte() bool { return e.form == legacy && e.table.pairs != nil }
+
+// CountUTF8 returns how many characters beyond ASCII the beginning of a text has, 0 if it is not UTF-8. Its last character may be cut.
+func CountUTF8(head []byte) (wide int) {
+	for i := 0; i < len(head); {
+		r, n := utf8.DecodeRune(head[i:])
+		if r == utf8.RuneError && n == 1 {
+			if utf8.FullRune(head[i:]) {
+				return 0
+			}
+			return wide
+		}
+		if n > 1 {
+			wide++
+		}
+		i += n
+	}
+	return wide
+}
 
 // ASCIICompatible says whether every byte below 0x80 stands for itself wherever it occurs: true for UTF-8, EUC-JP and
 // the single-byte encodings. GB18030, GBK, Big5 and Shift-JIS have second bytes from 0x40 (GB18030: from 0x30), and

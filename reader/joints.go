@@ -1,0 +1,95 @@
+package reader
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"tsimport/internal/table"
+	"tsimport/reader/convert"
+	"tsimport/reader/record"
+)
+
+// Where two things meet in one input: files that were joined, and a file with its folders.
+
+// seam is the fields of a record that is not data wherever it comes: a header.
+type seam [][]byte
+
+// addSeam notes a header. In a file of one column it may be a value, and is one.
+func (s *File) addSeam(header *record.Record) {
+	if len(header.Fields) < 2 {
+		return
+	}
+	var known seam
+	for _, f := range header.Fields {
+		known = append(known, bytes.Clone(f.Bytes))
+	}
+	s.seams = append(s.seams, known)
+}
+
+const mark = "\xef\xbb\xbf" // U+FEFF
+
+// seamAt returns why a record is not data but shows that files were joined there; nil if it is data. It is called for
+// every record: few begin as a header does.
+func (s *File) seamAt(text []byte, rec *record.Record) *table.Reason {
+	start := text[rec.Span.Start:]
+	if start[0] == mark[0] && bytes.HasPrefix(start, []byte(mark)) && !s.text.decode {
+		return &table.Reason{Code: table.CodeSeam, Message: "the record begins with a byte order mark: files were joined here"}
+	}
+	for _, header := range s.seams {
+		if len(rec.Fields) != len(header) || len(rec.Fields[0].Bytes) != len(header[0]) {
+			continue
+		}
+		same := func(f record.Datum, name []byte) bool { return bytes.Equal(f.Bytes, name) }
+		if slices.EqualFunc(rec.Fields, header, same) {
+			return &table.Reason{Code: table.CodeSeam, Message: "the record repeats the header: files were joined here"}
+		}
+	}
+	return nil
+}
+
+// noteRepeated notes that the name of the only column comes again as a value.
+func (s *File) noteRepeated(header, text []byte) {
+	line, end := bytes.TrimRight(header, "\r\n"), []byte(s.Dialect.End())
+	for one := range bytes.SplitSeq(text, end) {
+		if bytes.Equal(bytes.TrimRight(one, "\r"), line) {
+			s.Notes = append(s.Notes, fmt.Sprintf("%s: %q, the name of its only column, comes again and is loaded as a value; files may have been joined there", s.Name, line))
+			return
+		}
+	}
+}
+
+// inBoth is a column that records have themselves and that their folder gives them.
+type inBoth struct{ own, folder int }
+
+// inBoth returns such columns among those used.
+func (s *File) inBoth(used []int) (list []inBoth) {
+	for i := len(s.Columns) - len(s.fixed); i < len(s.Columns); i++ {
+		own := slices.Index(s.Columns, s.Columns[i])
+		if own < len(s.Columns)-len(s.fixed) && slices.Contains(used, i) {
+			list = append(list, inBoth{own, i})
+		}
+	}
+	return list
+}
+
+// sameValue reports whether a record's own value is that of its folder. A record without a value says nothing.
+func (s *File) sameValue(own, folder *record.Datum) bool {
+	switch {
+	case own.None() || own.Kind == record.Text && !own.Quoted && len(own.Bytes) == 0:
+		return true
+	case folder.None():
+		return false
+	case own.Kind == record.Integer, own.Kind == record.Unsigned, own.Kind == record.Number:
+		n, ok := convert.Integer(own)
+		given, err := strconv.ParseInt(string(folder.Bytes), 10, 64)
+		return ok && err == nil && n == given || convert.Text(own) == string(folder.Bytes)
+	case own.Kind == record.Text && s.text.decode:
+		text, bad := s.Encoding.Decode(nil, own.Bytes)
+		return bad < 0 && bytes.Equal(text, folder.Bytes)
+	case own.Kind == record.Text && s.o.TrimNames && !own.Quoted:
+		return bytes.Equal(bytes.Trim(own.Bytes, " \t"), folder.Bytes)
+	}
+	return convert.Text(own) == string(folder.Bytes)
+}

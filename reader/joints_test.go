@@ -1,0 +1,191 @@
+package reader
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"tsimport/internal/table"
+	"tsimport/reader/input"
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+	"tsimport/reader/source/sourcetest"
+)
+
+func TestSeamsOfJoinedFilesAreRejected(t *testing.T) {
+	const mark, seam = "\xef\xbb\xbf", table.CodeSeam
+	for name, tt := range map[string]struct {
+		text string
+		o    Options
+		want []string // the first field of each record, or why it is rejected
+	}{
+		"a header":                {"id,v\n1,a\nid,v\n2,b\n", Options{}, []string{"1", seam, "2"}},
+		"in other quotes":         {"id,v\n1,a\n\"id\",\"v\"\r\n2,b\n", Options{}, []string{"1", seam, "2"}},
+		"gzip members":            {packed("id,v\n1,a\n") + packed("id,v\n2,b\n"), Options{}, []string{"1", seam, "2"}},
+		"a mark":                  {mark + "id,v\n1,a\n" + mark + "id,v\n2,b\n" + mark + "3,c\n", Options{}, []string{"1", seam, "2", seam}},
+		"a mark without a header": {"1,a\n" + mark + "2,b\n", Options{NoHeader: true}, []string{"1", seam}},
+		"UTF-16":                  {utf16le(mark+"id,v\n1,a\n") + utf16le(mark+"id,v\n2,b\n"), Options{}, []string{"1", seam, "2"}},
+		"half a header":           {"id,v\nid,a\nx,v\n", Options{}, []string{"id", "x"}},
+		"one column":              {"id\n1\nid\n" + mark + "id\n", Options{}, []string{"1", "id", seam}},
+		"ClickHouse's types": {"id\tv\nUInt8\tString\n1\ta\nid\tv\nUInt8\tString\n2\tb\n", dialect("clickhouse-types", Options{}),
+			[]string{"1", seam, seam, "2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := Open(context.Background(), itemOf(t, "in.csv", []byte(tt.text)), tt.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if got := firstFields(t, s); !slices.Equal(got, tt.want) {
+				t.Errorf("%q", got)
+			}
+			if noted := strings.Contains(strings.Join(s.Notes, " "), "comes again"); noted != (name == "one column") {
+				t.Errorf("notes %q", s.Notes)
+			}
+		})
+	}
+	var text strings.Builder
+	for i := range 3000 {
+		if i%40 == 0 {
+			text.WriteString("id,\"na\nme\",v\n")
+		}
+		fmt.Fprintf(&text, "%d,\"x\ny\",2\n", i)
+	}
+	for name, content := range map[string]string{"in.csv": text.String(), "in.gz": packed(text.String())} {
+		item := itemOf(t, name, []byte(content))
+		sourcetest.Check(t, func() source.Source {
+			s, err := Open(context.Background(), item, Options{SplitBytes: 3_000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		})
+	}
+}
+
+// firstFields reads the first field of each record, or the code of why it is rejected.
+func firstFields(t *testing.T, s *File) (got []string) {
+	t.Helper()
+	err := readEach(s, func(rec *record.Record) {
+		if rec.Bad != nil {
+			got = append(got, rec.Bad.Code)
+			return
+		}
+		got = append(got, string(rec.Fields[0].Bytes))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func utf16le(text string) string {
+	var out []byte
+	for _, r := range text {
+		out = append(out, byte(r), byte(r>>8))
+	}
+	return string(out)
+}
+
+func TestAFolderDoesNotReplaceARecordsOwnValue(t *testing.T) {
+	for name, tt := range map[string]struct {
+		folder, file, text string
+		want               []string
+	}{
+		"CSV":           {"dt=2024-01-02", "in.csv", "dt,id\n2024-01-02,1\n2023-12-31,2\n,3\n", []string{"2024-01-02", table.CodeFolder, ""}},
+		"a null folder": {"dt=__HIVE_DEFAULT_PARTITION__", "in.csv", "dt,id\n,1\n2023-12-31,2\n", []string{"", table.CodeFolder}},
+		"JSON numbers":  {"m=01", "in.jsonl", "{\"m\":1}\n{\"m\":2}\n", []string{"1", table.CodeFolder}},
+		"JSON, absent":  {"m=01", "in.jsonl", "{\"m\":1}\n{\"k\":2}\n", []string{"1", ""}},
+		"others":        {"x=1", "in.csv", "dt,id\n1,2\n", []string{"1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), tt.folder)
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, tt.file), []byte(tt.text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			set, err := input.Expand(context.Background(), []string{dir}, input.Options{PathColumns: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := Open(context.Background(), set.Items[0], Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if got := firstFields(t, s); !slices.Equal(got, tt.want) {
+				t.Errorf("%q", got)
+			}
+			if noted := len(s.Notes) > 0; noted != (name != "others") {
+				t.Errorf("notes %q", s.Notes)
+			}
+		})
+	}
+}
+
+func TestAnEncodingThatTheTextContradictsIsRefused(t *testing.T) {
+	const mark, few, many = "\xef\xbb\xbf", "id,v\n1,\u4e00\u4e8c\n", "id,v\n1,\u4e00\u4e8c\u4e09\u56db\n2,\u4e94\u516d\u4e03\u516b\n"
+	for name, tt := range map[string]struct {
+		text, encoding string
+		want, note     string // in the refusal; in a note
+	}{
+		"UTF-8's mark":         {mark + "id\n1\n", "latin1", "byte order mark of utf-8", ""},
+		"UTF-8's mark and GBK": {mark + "id\n1\n", "gbk", "byte order mark of utf-8", ""},
+		"UTF-16's mark":        {"\xff\xfe" + utf16le("id\n1\n"), "gbk", "byte order mark of utf-16le", ""},
+		"the other order":      {"\xff\xfe" + utf16le("id\n1\n"), "utf-16be", "byte order mark of utf-16le", ""},
+		"UTF-8 as GBK":         {many, "gbk", "valid UTF-8 with 8 characters", ""},
+		"UTF-8 as Big5":        {many, "big5", "valid UTF-8 with 8 characters", ""},
+		"few characters":       {few, "gb18030", "", "is valid UTF-8 too"},
+		"ASCII":                {"id,v\n1,a\n", "gbk", "", ""},
+		"one byte a character": {many, "latin1", "", ""},
+		"forced":               {many, "gbk!", "", ""},
+		"forced over a mark":   {mark + "id\n1\n", "latin1!", "", ""},
+		"a mark that fits":     {"\xff\xfe" + utf16le("id\n1\n"), "utf-16", "", ""},
+		"really GBK":           {"id,v\n" + strings.Repeat("1,\xd6\xd0\xce\xc4\n", 9), "gbk", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := Open(context.Background(), itemOf(t, "in.csv", []byte(tt.text)), Options{Encoding: tt.encoding})
+			if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Fatal(err)
+			}
+			if err != nil {
+				return
+			}
+			defer s.Close()
+			if notes := strings.Join(s.Notes, " "); (notes != "") != (tt.note != "") || !strings.Contains(notes, tt.note) {
+				t.Errorf("notes %q", notes)
+			}
+		})
+	}
+}
+
+func TestNoEncodingIsAdvisedThatChangesWellReadRecords(t *testing.T) {
+	gb := "id,v\n" + strings.Repeat("1,\xd6\xd0\xce\xc4\xba\xcd\n", 5)
+	for name, tt := range map[string]struct {
+		text, encoding string
+		advised        bool
+	}{
+		"GBK read as UTF-8":              {gb, "", true},
+		"a bad record of GB18030":        {gb + "2,\xff\xa4\xa4\xa4\xe5\n", "gb18030", false},
+		"bad records among UTF-8":        {"id,v\n1,\u4e00\u4e8c\n" + strings.Repeat("1,\xd6\xd0\xce\xc4\n", 5), "", false},
+		"few by chance":                  {gb + strings.Repeat("1,\xd6\xd0\xce\xc4\xba\xcd\n", 40) + "3,\xc2\xa1\n", "", true},
+		"ASCII, then a record beyond it": {"id,v\n1,a\n", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := Open(context.Background(), itemOf(t, "in.csv", []byte(tt.text)), Options{Encoding: tt.encoding})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if hint := s.EncodingHint([]byte("\xd6\xd0\xce\xc4\xba\xcd\xd6\xd0")); (hint != "") != tt.advised {
+				t.Errorf("%q", hint)
+			}
+		})
+	}
+}
