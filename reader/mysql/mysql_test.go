@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -221,6 +224,41 @@ func TestARealServer(t *testing.T) {
 			if _, err := sqltable.New(sqltable.Config{Server: a}).Divide(context.Background()); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q", table, err, want)
 			}
+		}
+	})
+
+	t.Run("what is refused as a table is loaded by the query that the refusal names", func(t *testing.T) {
+		s.Exec("CREATE TABLE moods (m enum('sad','ok'), b bit(3), n decimal(4,2), id int, PRIMARY KEY (m, b, n, id))", "INSERT INTO moods VALUES ('sad', b'101', 1.5, 1), ('ok', b'101', 1.5, 1), ('sad', b'100', 1.5, 1), ('sad', b'101', 1.25, 1)",
+			"CREATE VIEW `it's` AS SELECT id FROM numbers", "INSERT INTO nokey VALUES (1), (2), (3), (4)", "INSERT INTO prefix VALUES ('a'), ('b')")
+		for table, rows := range map[string]int{"moods": 4, "it's": 5000, "nokey": 4, "prefix": 2} {
+			a, err := Parse(s.Address(url.QueryEscape(table)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = sqltable.New(sqltable.Config{Server: a}).Divide(t.Context())
+			said := regexp.MustCompile(`by --query '(SELECT .*)', with key=(\S+) in place`).FindStringSubmatch(fmt.Sprint(err))
+			if said == nil {
+				t.Fatal(err)
+			}
+			key := strings.Replace(said[2], "COLUMN,…", "id", 1)
+			if a, err = ParseQuery(strings.Replace(s.Address(""), "table=", "key="+key, 1), strings.ReplaceAll(said[1], `'\''`, "'")); err != nil {
+				t.Fatal(err)
+			}
+			if _, parts := sqltest.Open(t, a, nil); len(sqltest.All(t, parts, nil)) != rows {
+				t.Errorf("%s: not %d rows", table, rows)
+			}
+		}
+	})
+
+	t.Run("unique indexes of parts of the key are known, those of the beginning of a column are not", func(t *testing.T) {
+		s.Exec("CREATE TABLE indexed (a int, b varchar(90), c int, PRIMARY KEY (a, b, c), UNIQUE (b(10)), UNIQUE (c, a), INDEX (a))")
+		_, parts := open(t, s, "indexed", nil)
+		got := parts[0].About().AlsoUnique
+		for _, names := range got {
+			slices.Sort(names)
+		}
+		if !reflect.DeepEqual(got, [][]string{{"a", "c"}}) {
+			t.Errorf("%q", got)
 		}
 	})
 

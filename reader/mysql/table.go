@@ -64,7 +64,7 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 	}
 	r := rows[0]
 	if r[0] != "BASE TABLE" && r[0] != "SYSTEM VERSIONED" { // of that the current rows are read
-		return nil, refusef("%s is not a table: a view has no primary key that its rows could be resumed at; load it from a file", t.Name)
+		return nil, refusef("%s is not a table: a view has no primary key that its rows could be resumed at; %s", t.Name, sqltable.ByQuery("*", t.Name))
 	}
 	if r[1] != "InnoDB" {
 		return nil, refusef("%s is of the engine %s, which has no snapshots; convert it with ALTER TABLE … ENGINE = InnoDB, or load it from a file", t.Name, r[1])
@@ -179,8 +179,9 @@ func describeKey(ctx context.Context, s *session, t *sqltable.Table, schema *str
 		return err
 	}
 	if len(rows) == 0 {
-		return refusef("%s has no primary key: after an interruption nobody could say which rows were loaded; add one, or load the table from a file", t.Name)
+		return refusef("%s has no primary key: after an interruption nobody could say which rows were loaded; add one, or %s", t.Name, sqltable.ByQuery("*", t.Name))
 	}
+	instead := keyedQuery(t, rows)
 	for _, r := range rows {
 		i := slices.IndexFunc(t.Columns, func(c sqltable.Column) bool { return c.Name == r[0] })
 		if i < 0 {
@@ -189,17 +190,46 @@ func describeKey(ctx context.Context, s *session, t *sqltable.Table, schema *str
 		of := t.Columns[i].Of.(*column)
 		switch {
 		case r[1] != "":
-			return refusef("the primary key of %s has only the first %s characters of column %s; load the table from a file", t.Name, r[1], r[0])
+			return refusef("the primary key of %s has only the first %s characters of column %s; %s", t.Name, r[1], r[0], instead)
 		case !slices.Contains(keyTypes, of.base):
-			return refusef("column %s of the primary key of %s is of the type %s, which has no place in a key here; load the table from a file", r[0], t.Name, of.of)
+			return refusef("column %s of the primary key of %s is of the type %s, which has no place in a key here; %s", r[0], t.Name, of.of, instead)
 		case !slices.Contains(unicode, of.charset):
 			return refusef("column %s of the primary key of %s is of the character set %s, whose texts may have no equal in Unicode; load the table from a file", r[0], t.Name, of.charset)
 		}
 		t.Key = append(t.Key, i)
 		fmt.Fprintf(schema, ", key %q", r[0])
 	}
-	return nil
+	unique, err := s.query(ctx, "SELECT INDEX_NAME, IF(SUB_PART IS NULL, COALESCE(COLUMN_NAME, ''), '') FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = "+db+" AND TABLE_NAME = "+name+" AND NON_UNIQUE = 0 AND INDEX_NAME <> 'PRIMARY'")
+	t.AddUnique(unique)
+	return err
 }
+
+// keyedQuery says how a table is loaded by a query, with the values of its key as texts and numbers; where there are none for them, by a file.
+func keyedQuery(t *sqltable.Table, key [][]string) string {
+	columns, names := "*", []string{}
+	for _, r := range key {
+		name, base := r[0], ""
+		if i := slices.IndexFunc(t.Columns, func(c sqltable.Column) bool { return c.Name == name }); i >= 0 {
+			base = t.Columns[i].Of.(*column).base
+		}
+		as := "CAST(" + quote(name) + " AS CHAR)"
+		switch {
+		case slices.Contains(sortedKinds, base):
+			names = append(names, name)
+			continue
+		case base == "bit":
+			as = quote(name) + " + 0"
+		case !slices.Contains(castable, base):
+			return "load the table from a file"
+		}
+		columns += ", " + as + " AS " + quote(name+"_key")
+		names = append(names, name+"_key")
+	}
+	return sqltable.ByQuery(columns, t.Name, names...)
+}
+
+// castable are the types of which each value has a text of its own, by which a query can be sorted.
+var castable = []string{"enum", "set", "decimal", "time", "uuid", "inet4", "inet6"}
 
 // text writes a text of SQL.
 func text(s string) string { return "_utf8mb4 x'" + hex.EncodeToString([]byte(s)) + "'" }

@@ -8,6 +8,10 @@ import (
 	"io"
 	"math"
 	"net"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -232,6 +236,47 @@ func TestARealServer(t *testing.T) {
 			if _, err := sqltable.New(sqltable.Config{Server: a}).Divide(context.Background()); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q", table, err, want)
 			}
+		}
+	})
+
+	t.Run("what is refused as a table is loaded by the query that the refusal names", func(t *testing.T) {
+		s.Exec(`CREATE TYPE temper AS ENUM ('sad', 'ok'); CREATE TABLE moods (m temper, b bit(3), f float8, id int, v text, PRIMARY KEY (m, b, f, id)); INSERT INTO moods VALUES ('sad', B'101', 0.1, 1, ''), ('ok', B'101', 0.1, 1, ''), ('sad', B'100', 0.1, 1, ''), ('sad', B'101', 0.2, 1, '');
+			CREATE VIEW "it's" AS SELECT id FROM numbers; INSERT INTO nokey SELECT generate_series(1, 4); INSERT INTO child VALUES (1), (2); INSERT INTO parent VALUES (3)`)
+		for table, rows := range map[string]int{"moods": 4, `"it's"`: 5000, "nokey": 4, "parent": 3} {
+			a, err := Parse(s.Address(url.QueryEscape(table)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = sqltable.New(sqltable.Config{Server: a}).Divide(t.Context())
+			said := regexp.MustCompile(`by --query '(SELECT .*)', with key=(\S+) in place`).FindStringSubmatch(fmt.Sprint(err))
+			if said == nil {
+				t.Fatal(err)
+			}
+			key := strings.Replace(said[2], "COLUMN,…", "id", 1)
+			if a, err = ParseQuery(strings.Replace(s.Address(""), "table=", "key="+key, 1), strings.ReplaceAll(said[1], `'\''`, "'")); err != nil {
+				t.Fatal(err)
+			}
+			if _, parts := sqltest.Open(t, a, nil); len(sqltest.All(t, parts, nil)) != rows {
+				t.Errorf("%s: not %d rows", table, rows)
+			}
+		}
+	})
+
+	t.Run("unique indexes of parts of the key are known, those that do not hold for all rows are not", func(t *testing.T) {
+		s.Exec(`CREATE TABLE indexed (a int, b int, c int, d int, PRIMARY KEY (a, b, c, d), UNIQUE (a) DEFERRABLE, UNIQUE (d, c) INCLUDE (a));
+			CREATE UNIQUE INDEX ON indexed (b) WHERE a > 0; CREATE UNIQUE INDEX ON indexed ((b + 1)); CREATE INDEX ON indexed (b); CREATE UNIQUE INDEX ON indexed (b, c) NULLS NOT DISTINCT`)
+		_, parts := open(t, s, "indexed", nil)
+		got := parts[0].About().AlsoUnique
+		for _, names := range got {
+			slices.Sort(names)
+		}
+		if slices.SortFunc(got, slices.Compare); !reflect.DeepEqual(got, [][]string{{"b", "c"}, {"c", "d"}}) {
+			t.Errorf("%q", got)
+		}
+		s.Exec(`CREATE TABLE halves (a int, b int, PRIMARY KEY (a, b)) PARTITION BY RANGE (a); CREATE TABLE half PARTITION OF halves FOR VALUES FROM (0) TO (9);
+			CREATE UNIQUE INDEX ON half (b); CREATE UNIQUE INDEX whole ON ONLY halves (a)`)
+		if _, parts = open(t, s, "halves", nil); parts[0].About().AlsoUnique != nil {
+			t.Errorf("of partitions: %q", parts[0].About().AlsoUnique)
 		}
 	})
 

@@ -94,11 +94,11 @@ func describe(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described,
 	}
 	switch {
 	case relkind == "v" || relkind == "m" || relkind == "f":
-		return nil, fmt.Errorf("%s is not a table: a view or a foreign table has no primary key that its rows could be resumed at; load it from a file, such as one of COPY", t.Name)
+		return nil, fmt.Errorf("%s is not a table: a view or a foreign table has no primary key that its rows could be resumed at; %s", t.Name, sqltable.ByQuery("*", t.Name))
 	case relkind != "r" && relkind != "p":
 		return nil, fmt.Errorf("%s is not a table", t.Name)
 	case relkind == "r" && r[4] == "true":
-		return nil, fmt.Errorf("other tables inherit from %s: a key may be there several times; load each table by itself, after NO INHERIT, or from a file, such as one of COPY", t.Name)
+		return nil, fmt.Errorf("other tables inherit from %s: a key may be there several times; load each table by itself, after NO INHERIT, or all rows at once: %s", t.Name, sqltable.ByQuery("*", t.Name))
 	case r[6] != "true":
 		return nil, fmt.Errorf("the user may not SELECT from all columns of %s", t.Name)
 	case r[7] == "t":
@@ -147,9 +147,6 @@ func (t *described) describeColumns(ctx context.Context, conn *pgconn.PgConn, oi
 		if r[4] != "" {
 			place, _ := strconv.Atoi(r[4])
 			at[place] = i
-			if !keyTypes[of.base] {
-				return fmt.Errorf("column %s of the primary key of %s is of the type %s, which has no place in a key here; load the table from a file, such as one of COPY", c.Name, t.Name, of.of)
-			}
 		}
 		t.Columns = append(t.Columns, c)
 	}
@@ -157,12 +154,38 @@ func (t *described) describeColumns(ctx context.Context, conn *pgconn.PgConn, oi
 		return fmt.Errorf("%s has no columns", t.Name)
 	}
 	if len(at) == 0 {
-		return fmt.Errorf("%s has no primary key: after an interruption nobody could say which rows were loaded; add one, or load the table from a file, such as one of COPY", t.Name)
+		return fmt.Errorf("%s has no primary key: after an interruption nobody could say which rows were loaded; add one, or %s", t.Name, sqltable.ByQuery("*", t.Name))
 	}
 	for i := range len(at) {
 		place := at[i+1]
 		t.Key = append(t.Key, place)
 		fmt.Fprintf(s, ", key %q", t.Columns[place].Name)
+	}
+	if err := t.checkKey(); err != nil {
+		return err
+	}
+	unique, err := query(ctx, conn, `SELECT i.indexrelid::text, a.attname::text FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts-1])
+		WHERE i.indrelid = $1::oid AND i.indisunique AND NOT i.indisprimary AND NOT i.indisexclusion AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL`, oid)
+	t.AddUnique(unique)
+	return err
+}
+
+// checkKey refuses a key of types whose texts are not as they are compared.
+func (t *described) checkKey() (err error) {
+	columns, key := "*", []string{}
+	for _, place := range t.Key {
+		name, of := t.Columns[place].Name, t.Columns[place].Of.(column)
+		if !keyTypes[of.base] && err == nil {
+			err = fmt.Errorf("column %s of the primary key of %s is of the type %s, which has no place in a key here", name, t.Name, of.of)
+		}
+		if _, sorted := sortedTypes[of.base]; !sorted {
+			columns += ", " + quote(name) + "::text AS " + quote(name+"_text")
+			name += "_text"
+		}
+		key = append(key, name)
+	}
+	if err != nil {
+		return fmt.Errorf("%w; %s", err, sqltable.ByQuery(columns, t.Name, key...))
 	}
 	return nil
 }

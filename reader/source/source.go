@@ -250,6 +250,8 @@ type About struct {
 	// Unique are columns whose values together no two records of all sources of a load share, so that their order does not matter.
 	// Nil is unknown: of several records with one key the last one counts.
 	Unique []KeyColumn
+	// AlsoUnique are parts of Unique, by name, whose values no two records share either.
+	AlsoUnique [][]string
 	// Seeking is what it costs to begin at a place that is not the first.
 	Seeking Seeking
 	// ShowKey is the key of a place as people read it; nil shows none.

@@ -124,6 +124,11 @@ func (a *Address) describeKey(ctx context.Context, s *session, t *sqltable.Table
 				}
 			}
 		}
+		unique, err := s.query(ctx, `SELECT i.name, coalesce(x.name, '') FROM pragma_index_list(?) i, pragma_index_xinfo(i.name) x WHERE i."unique" = 1 AND i.partial = 0 AND i.origin <> 'pk' AND x.key = 1`, name)
+		if err != nil {
+			return err
+		}
+		t.AddUnique(unique)
 		return a.keyKinds(ctx, s, t)
 	}
 	return nil

@@ -3,6 +3,7 @@ package sqltable
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode"
@@ -23,6 +24,20 @@ func CheckQuery(query, table string, key []string) (string, error) {
 		return "", errors.New("--query: nothing says which columns tell its rows apart, so that it could not be resumed; add key=COLUMN, or key=COLUMN,COLUMN, to the address")
 	}
 	return query, nil
+}
+
+// ByQuery says how rows are loaded that have no key which a table could be read by: by a query of the columns, in order of those that tell its rows
+// apart; none leaves their names to the user.
+func ByQuery(columns, from string, key ...string) string {
+	names := make([]string, len(key))
+	for i, k := range key {
+		names[i] = url.QueryEscape(k)
+	}
+	query := strings.ReplaceAll("SELECT "+columns+" FROM "+from, "'", `'\''`)
+	if len(names) == 0 {
+		return fmt.Sprintf("load it by --query '%s', with key=COLUMN,… in place of table= in the address, of columns that tell its rows apart", query)
+	}
+	return fmt.Sprintf("load it by --query '%s', with key=%s in place of table= in the address", query, strings.Join(names, ","))
 }
 
 // Claim makes the key of a query's rows of the columns that the user names.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -72,12 +73,13 @@ type Rows interface {
 type Table struct {
 	Name    string // as SQL writes it
 	Columns []Column
-	Key     []int  // places of the primary key's columns
-	Bytes   int64  // of its rows, about
-	Schema  string // what must be the same for a reading to continue
-	Claimed bool   // the key is what a user says of the rows of a query: it is checked that they go up by it
-	MaxKey  int    // bytes that a claimed key's value may have, so that the server sorts by all of it; 0 means any
-	inKey   []int  // of each column, its place in the key; -1 is none
+	Key     []int      // places of the primary key's columns
+	Unique  [][]string // some of them, whose values no two rows share either
+	Bytes   int64      // of its rows, about
+	Schema  string     // what must be the same for a reading to continue
+	Claimed bool       // the key is what a user says of the rows of a query: it is checked that they go up by it
+	MaxKey  int        // bytes that a claimed key's value may have, so that the server sorts by all of it; 0 means any
+	inKey   []int      // of each column, its place in the key; -1 is none
 }
 
 // Column is a column of a table.
@@ -102,6 +104,21 @@ func (t *Table) settle() {
 	}
 	for n, i := range t.Key {
 		t.inKey[i] = n
+	}
+}
+
+// AddUnique takes unique indexes that hold for all rows, as the name of the index and that of a column, empty for what is not all of a column.
+func (t *Table) AddUnique(rows [][]string) {
+	byIndex := map[string][]string{}
+	for _, r := range rows {
+		byIndex[r[0]] = append(byIndex[r[0]], r[1])
+	}
+	for _, index := range slices.Sorted(maps.Keys(byIndex)) {
+		if !slices.ContainsFunc(byIndex[index], func(name string) bool {
+			return !slices.ContainsFunc(t.Key, func(k int) bool { return t.Columns[k].Name == name })
+		}) {
+			t.Unique = append(t.Unique, byIndex[index])
+		}
 	}
 }
 
