@@ -283,7 +283,7 @@ func TestATableWithMoreKeyColumnsThanATableHereTakesIsRefusedWithAnExample(t *te
 	execute(t, sqliteFile(t, dir, 0), "CREATE TABLE five (a INT, b INT, c INT, d INT, e INT, PRIMARY KEY (a, b, c, d, e))")
 	c := exec.Command(binary, "load", "sqlite:shop.db?table=five", "--table", "t", "--store", "store")
 	c.Dir = dir
-	if out, _ := c.CombinedOutput(); c.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), `has 5 columns, and a table here takes 1 to 4: make one of several with --pk, such as --pk 'key=text(a) + "/" + text(b)`) {
+	if out, _ := c.CombinedOutput(); c.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), `has 5 columns, and a table here takes 1 to 4: make one of several with --pk, such as --pk 'key=splice(auto, a, b, …)'`) {
 		t.Errorf("exit code %d: %s", c.ProcessState.ExitCode(), out)
 	}
 }

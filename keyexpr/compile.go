@@ -257,7 +257,7 @@ func (c *compiler) column(name string) (*node, error) {
 		c.used = append(c.used, i)
 	}
 	in := c.program.env.Columns[i]
-	n := &node{typ: in.Type, src: columnText(name), plain: true, recipe: name, python: pythonName(name),
+	n := &node{typ: in.Type, src: columnText(name), plain: true, tells: []int{i}, recipe: name, python: pythonName(name),
 		order: []Segment{{Text: name, Column: name, Order: Ascending}},
 		value: func(e *Evaluator, row []table.Value) table.Value { return row[i] }}
 	if n.typ == table.Null {

@@ -32,6 +32,8 @@ type node struct {
 	pieces []piece   // that a text is joined of; nil if it is one
 	width  int       // bytes of the text if it always has as many, else 0
 	plain  bool      // a column as it is
+	tells  []int     // columns, in Env.Columns, of which another value always gives another one
+	digits bool      // a text that is an integer's
 	signed bool      // a text in which numbers below zero sort rightly, but are not what they say
 	recipe string    // how a reader makes it, in words
 	python string    // and in Python

@@ -39,6 +39,9 @@ func (c *compiler) pad(k *call) (*node, error) {
 	n := &node{typ: table.String, src: k.src, order: numberOrder(x, k.src), width: width,
 		recipe: fmt.Sprintf("%s as %d decimal digits with leading zeros", x.recipe, width),
 		python: fmt.Sprintf("%s.zfill(%d)", textPython(x), width)}
+	if x.typ == table.Integer {
+		n.tells = x.tells
+	}
 	n.text = func(e *Evaluator, row []table.Value) bool {
 		start := len(e.buf)
 		v := x.value(e, row)
@@ -106,7 +109,7 @@ func (c *compiler) padSigned(k *call, x *node) (*node, error) {
 	for range width {
 		beyond *= 10
 	}
-	n := &node{typ: table.String, src: k.src, order: reorder(x, k.src, false, false), width: width + 1, signed: true,
+	n := &node{typ: table.String, src: k.src, order: reorder(x, k.src, false, false), width: width + 1, signed: true, tells: x.tells,
 		recipe: fmt.Sprintf(`%s as "0" and %d decimal digits with leading zeros, or if it is negative as "-" and that of 10^%d %s`, x.recipe, width, width, "+ it"),
 		python: fmt.Sprintf(`("0" + str(%s).zfill(%d) if %s >= 0 else "-" + str(10**%d + %s).zfill(%d))`, x.python, width, x.python, width, x.python, width)}
 	n.text = func(e *Evaluator, row []table.Value) bool {
@@ -153,7 +156,7 @@ func (c *compiler) desc(k *call) (*node, error) {
 			return nil, k.errorf("%q is not a form; want %s", form, k.usage)
 		}
 	}
-	n := &node{typ: table.Integer, src: k.src, order: reorder(x, k.src, true, false), recipe: fmt.Sprintf("%d - %s", int64(math.MaxInt64), x.recipe),
+	n := &node{typ: table.Integer, src: k.src, order: reorder(x, k.src, true, false), tells: x.tells, recipe: fmt.Sprintf("%d - %s", int64(math.MaxInt64), x.recipe),
 		python: fmt.Sprintf("(2**63 - 1 - %s)", x.python)}
 	left := func(e *Evaluator, row []table.Value) table.Value {
 		v := x.value(e, row)

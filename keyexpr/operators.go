@@ -141,7 +141,7 @@ func (c *compiler) arithmeticOrder(n *node, op byte, l, r *node) {
 	switch {
 	case n.typ == table.String:
 		n.pieces = joined(l, r)
-		n.order = joinedOrder(n.pieces)
+		n.order, n.tells = joinedOrder(n.pieces), joinedTells(n.pieces)
 		if l.width > 0 && r.width > 0 {
 			n.width = l.width + r.width
 		}
@@ -149,9 +149,9 @@ func (c *compiler) arithmeticOrder(n *node, op byte, l, r *node) {
 	case op == '-' && strings.HasPrefix(r.src, l.src+" % ") && len(r.order) == 1 && r.order[0].Values > 0:
 		n.order = reorder(l, n.src, false, true) // x - x % k cuts x down to multiples of k
 	case r.constant != nil && (op == '+' || op == '-'):
-		n.order = reorder(l, n.src, false, false)
+		n.order, n.tells = reorder(l, n.src, false, false), l.tells
 	case l.constant != nil && (op == '+' || op == '-'):
-		n.order = reorder(r, n.src, op == '-', false)
+		n.order, n.tells = reorder(r, n.src, op == '-', false), r.tells
 	case op == '%' && r.constant != nil && r.constant.Int > 0 && r.constant.Int < 1<<20:
 		n.order = unordered(n.src, 2*int(r.constant.Int)-1)
 	}

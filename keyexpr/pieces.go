@@ -49,3 +49,43 @@ func joinedOrder(pieces []piece) (order []Segment) {
 	}
 	return order
 }
+
+// textTells is tells of the value's text. That of a value whose type is not known may be the same for two values, such as 1 and "1".
+func (n *node) textTells() []int {
+	if n.typ == table.Any {
+		return nil
+	}
+	return n.tells
+}
+
+// joinedTells is tells of joined pieces: of those whose ends are known, by their widths, by a separator or by what no integer has.
+func joinedTells(pieces []piece) (tells []int) {
+	for i, p := range pieces {
+		rest := pieces[i+1:]
+		ends := p.sealed || !slices.ContainsFunc(rest, func(p piece) bool { return p.node.width == 0 })
+		if !ends && p.node.digits {
+			next := rest[0].node.constant
+			ends = next != nil && len(next.Bytes) > 0 && (next.Bytes[0] < '0' || next.Bytes[0] > '9')
+		}
+		if !ends {
+			break
+		}
+		tells = union(tells, p.node.textTells())
+	}
+	return tells
+}
+
+// union is the columns of both.
+func union(a, b []int) []int {
+	both := slices.Concat(a, b)
+	slices.Sort(both)
+	return slices.Compact(both)
+}
+
+// Tells names the columns of which rows with different values get different values of the program, for certain.
+func (p *Program) Tells() (names []string) {
+	for _, i := range p.root.tells {
+		names = append(names, p.env.Columns[i].Name)
+	}
+	return names
+}

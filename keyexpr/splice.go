@@ -31,6 +31,7 @@ func (c *compiler) splice(k *call) (*node, error) {
 			return nil, err
 		}
 		parts = append(parts, x)
+		n.tells = union(n.tells, x.textTells())
 		n.signed = n.signed || x.signed
 		inner := slices.Clone(piecesOf(x))
 		if i < len(k.args)-2 {

@@ -27,6 +27,7 @@ func (c *compiler) textOf(k *call) (*node, error) {
 		return nil, err
 	}
 	n := &node{typ: table.String, src: k.src, order: textOrder(x), width: x.width, plain: x.plain && x.typ == table.String, signed: x.signed,
+		tells: x.textTells(), digits: x.typ == table.Integer || x.digits,
 		recipe: x.recipe, python: textPython(x), text: x.text}
 	if x.typ == table.String {
 		n.value = x.value
@@ -43,6 +44,9 @@ func (c *compiler) integer(k *call) (*node, error) {
 		return nil, err
 	}
 	n := &node{typ: table.Integer, src: k.src, order: numberOrder(x, k.src), recipe: x.recipe + " as a number", python: "int(" + x.python + ")"}
+	if x.typ == table.Integer {
+		n.tells = x.tells
+	}
 	n.value = func(e *Evaluator, row []table.Value) table.Value {
 		v := x.value(e, row)
 		switch v.Type {
@@ -185,7 +189,7 @@ func (c *compiler) reverse(k *call) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0), width: x.width, recipe: x.recipe + " written backwards", python: textPython(x) + "[::-1]"}
+	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0), width: x.width, tells: x.textTells(), recipe: x.recipe + " written backwards", python: textPython(x) + "[::-1]"}
 	if x.typ == table.String && n.width > 0 && x.constant != nil {
 		n.width = len(x.constant.Bytes)
 	}

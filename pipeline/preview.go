@@ -20,7 +20,8 @@ type Preview struct {
 	PreviewTable
 	PreviewSample
 	Columns   []ReportColumn
-	Wide      bool // records describe themselves: rows have more columns than Columns
+	Wide      bool          // records describe themselves: rows have more columns than Columns
+	Merging   *plan.Merging // as in plan.Plan
 	Decisions []plan.Decision
 	Notes     []string
 	Warnings  []string
@@ -80,7 +81,7 @@ func Look(ctx context.Context, cfg Config, most int) (*Preview, error) {
 	p := a.planned
 	v := &Preview{
 		PreviewTable: PreviewTable{Key: p.Schema.Key, Create: p.Create, Table: p.Table(), Several: p.Tables != nil},
-		Columns:      newReport(&cfg, p, a.started).Schema, Wide: p.Wide, Decisions: p.Decisions, Notes: p.Notes, Warnings: p.Warnings,
+		Columns:      newReport(&cfg, p, a.started).Schema, Wide: p.Wide, Merging: p.Merging, Decisions: p.Decisions, Notes: p.Notes, Warnings: p.Warnings,
 	}
 	if v.Create {
 		v.Ranges = len(p.Bounds) + 1

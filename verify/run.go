@@ -85,6 +85,9 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 		return nil, err
 	}
 	r := v.result
+	if v.plan.Merging != nil && r.Superseded > 0 {
+		return nil, plan.SameKeys(v.plan.Request, r.Superseded, r.Read) // all but one of each key would pass unseen
+	}
 	r.OK = r.Missing == 0 && r.Different == 0 && r.WithoutKey == 0 && (r.Extra == 0 || !cfg.ExtraFails)
 	v.noteUnread()
 	v.noteSnapshots()

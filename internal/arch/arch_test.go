@@ -205,7 +205,7 @@ var testArrows = map[string][]string{
 	".":                           {"engine/faults", "engine/server", "engine/sim", "internal/tablestore/scan"},
 	"pipeline":                    {"lifecycle", "engine/enginetest", "engine/server", "engine/faults", "engine/sim", "internal/tablestore/scan", "reader", "keyexpr", "verify", "reader/source/sourcetest", "reader/record"},
 	"scaleout":                    {"engine/enginetest", "engine/server", "engine/sim", "internal/tablestore/client", "internal/tablestore/condition", "reader/source/sourcetest"},
-	"pipeline/plan":               {"lifecycle", "engine/server"},
+	"pipeline/plan":               {"reader/source/sourcetest", "lifecycle", "engine/server"},
 	"internal/tablestore/scan":    {"engine/enginetest", "engine/server", "engine/faults"},
 	"internal/tablestore/client":  {"internal/md5lanes", "engine/server", "engine/faults", "engine/sim", "engine/wire"},
 	"internal/tablestore/reserve": {"engine/server", "engine/faults", "internal/table"},

@@ -177,11 +177,7 @@ func (l *archiveLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *tar
 	if err := l.check(cfg, from, to, traffic.Clock.Now()); err != nil {
 		return err
 	}
-	if workTaskOf(l.c) == nil { // else it was seen when the load was planned
-		if err := l.keepsApart(interrupts.drain, cfg, to.Key); err != nil {
-			return err
-		}
-	}
+	cfg.Read.Look = lookAtKeys(l.c, l.show, cfg, to.Key, archiveReader.New(l.archive))
 	say(l.c, l.show, "loading the archive of table %s: %s rows, scanned from %s to %s", m.Table, grouped(m.Rows), m.Began.Format(time.RFC3339), m.Ended.Format(time.RFC3339))
 	return nil
 }
@@ -256,22 +252,16 @@ func fitsArchive(m *archive.Manifest, cfg *pipeline.Config, target string, key [
 	return fitsKey("the archive "+m.Dir(), m.KeyColumns(), cfg, target, key)
 }
 
-// keepsApart refuses a key that several rows of the archive would have: a load would write them over each other.
-func (l *archiveLoad) keepsApart(ctx context.Context, cfg *pipeline.Config, key []table.KeyColumn) error {
-	numbered := cfg.Write.Mode == table.Put && cfg.Write.Condition == table.Ignore && slices.ContainsFunc(key, func(k table.KeyColumn) bool { return k.Auto }) // no two rows get one key
-	if numbered || cfg.Write.Mode == table.Delete || copytable.KeepsApart(l.archive.KeyColumns(), key, &cfg.Columns) {
-		return nil
+// lookAtKeys looks at the keys of all rows of a table or an archive before any is written. Look is their origin.
+func lookAtKeys(c *cli.Context, show *display, cfg *pipeline.Config, key []table.KeyColumn, look source.Origin) func(context.Context) error {
+	return func(ctx context.Context) error {
+		say(c, show, "the key does not contain that of the source: looking for rows that would become one")
+		r := cfg.Request()
+		r.Target.Key, r.Read.Sources = slices.Clone(key), look
+		return copytable.CheckKeys(ctx, r, func(v *verify.CheckConfig) {
+			v.Memory, v.TempDir, v.TempMax = cfg.Limits.Memory, cfg.Limits.TempDir, cfg.Limits.TempMax
+		})
 	}
-	say(l.c, l.show, "the key does not contain that of the archive: looking for rows that would become one")
-	r := cfg.Request()
-	r.Target.Key = slices.Clone(key)
-	err := copytable.CheckKeys(ctx, r, l.archive.Dir(), func(v *verify.CheckConfig) {
-		v.Memory, v.TempDir, v.TempMax = cfg.Limits.Memory, cfg.Limits.TempDir, cfg.Limits.TempMax
-	})
-	if same := new(copytable.SameKeysError); errors.As(err, &same) {
-		return usagef("%v", same)
-	}
-	return err
 }
 
 func columnsText(key []table.KeyColumn) (text string) {

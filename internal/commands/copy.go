@@ -18,7 +18,6 @@ import (
 	"tsimport/pipeline/plan"
 	"tsimport/reader/tablescan"
 	"tsimport/transfer/copytable"
-	"tsimport/verify"
 )
 
 func copyCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
@@ -263,17 +262,10 @@ func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target,
 	check := copytable.Options{
 		To: define, DropExpired: cfg.Target.DropExpired, Takes: cfg.Columns.Takes,
 		Say: func(format string, a ...any) { say(k.c, k.show, format, a...) },
-		Check: func(v *verify.CheckConfig) {
-			v.Memory, v.TempDir, v.TempMax = cfg.Limits.Memory, cfg.Limits.TempDir, cfg.Limits.TempMax
-		},
 	}
-	if !numbered && !copytable.KeepsApart(from.Table.Key, key, &cfg.Columns) {
-		check.Request = func() *plan.Request {
-			r := cfg.Request()
-			r.Target.Key = slices.Clone(key)
-			return r
-		}
-	}
+	keys := k.scan
+	keys.Columns = []string{} // those that the key is made of are asked for by name
+	cfg.Read.Look = lookAtKeys(k.c, k.show, cfg, key, tablescan.New(keys))
 	cfg.Target.DropExpired = cfg.Target.DropExpired || copytable.Expires(from.Table, define)
 	k.origin = copytable.New(k.scan, check)
 	cfg.Read.Sources = k.origin

@@ -64,6 +64,9 @@ func (l *loadPlan) warn(texts ...string) {
 	}
 }
 
+// looksLater is for loads that look at all rows when they begin.
+func looksLater(context.Context) error { return nil }
+
 // later says that the load reads what another one is to write, if that is so.
 func (l *loadPlan) later(place string, err error) error {
 	usage, by := new(plan.UsageError), l.plans.made[place]
@@ -94,6 +97,9 @@ func (l *loadPlan) load(c *cli.Context, interrupts *interrupts, show *display, o
 	l.askState(interrupts.drain, c, &cfg)
 	if copies != nil || c.Command.Name == job.Load && cfg.Read.Sources != nil {
 		of.compared(&cfg) // which reads the source without the checks that read all of it
+	}
+	if cfg.Read.Look != nil {
+		cfg.Read.Look = looksLater
 	}
 	if err := l.look(interrupts.drain, cfg, r.target); err != nil {
 		return err
@@ -212,6 +218,9 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 		l.Tables = v.Tables
 	}
 	l.Sampled, l.Rejected, l.FirstReject, l.HotKeys = v.Looked, v.Rejected, v.FirstReject, v.HotKeys
+	if v.Merging != nil && cfg.Read.Look != nil {
+		l.note(v.Merging.Text() + "; the load looks at all rows first")
+	}
 	l.warn(v.Warnings...)
 	l.note(v.Notes...)
 	for _, h := range l.HotKeys {
@@ -260,6 +269,7 @@ func (l *loadPlan) sync(interrupts *interrupts, cfg pipeline.Config, t *target, 
 	if deletes {
 		l.note("which rows it would delete is not known before, either")
 	}
+	cfg.Read.Look = looksLater // as it compares
 	if err := l.look(interrupts.drain, cfg, t); err != nil {
 		return err
 	}

@@ -214,7 +214,7 @@ func (l *sqlLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *target,
 		}
 	} else {
 		if len(cfg.Target.Key) == 0 && len(key) > table.MaxKeyColumns {
-			return usagef("the primary key of the source has %d columns, and a table here takes 1 to %d: make one of several with --pk, such as --pk 'key=text(%s) + \"/\" + text(%s)…' (docs/keys.md)",
+			return usagef("the primary key of the source has %d columns, and a table here takes 1 to %d: make one of several with --pk, such as --pk 'key=splice(auto, %s, %s, …)' (docs/keys.md)",
 				len(key), table.MaxKeyColumns, columns[key[0]].Name, columns[key[1]].Name)
 		}
 		l.proposeKey(cfg, columns, key, renamed)

@@ -17,7 +17,6 @@ import (
 	"tsimport/reader/tablescan"
 	"tsimport/transfer/copytable"
 	"tsimport/transfer/tablesync"
-	"tsimport/verify"
 )
 
 // tableSourceHelp says how a table takes the place of files.
@@ -165,13 +164,4 @@ func archiveFits(interrupts *interrupts, cfg *pipeline.Config, to *target) error
 		return err
 	}
 	return freeMark(m, cfg, s.Table.Key) // without it no row could be compared
-}
-
-// oneEach refuses a comparison in which several rows of a table or an archive became one: all but one of them would pass unseen.
-func oneEach(cfg *pipeline.Config, r *verify.Result) error {
-	if cfg.Read.Sources == nil || r.Superseded == 0 {
-		return nil
-	}
-	return usagef("%d of the %d rows of %s were not compared: the key expressions make several rows one; add columns of the source's key to that of the table",
-		r.Superseded, r.Read, strings.Join(cfg.Request().ShownInputs(), ", "))
 }

@@ -196,9 +196,6 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 	stop := watchComparison(c, show, comparing, progress)
 	r, err := compare(interrupts, &cfg, o, t, run, progress)
 	stop()
-	if err == nil {
-		err = oneEach(&cfg, r)
-	}
 	if err != nil {
 		return noTable(err, t)
 	}
@@ -243,9 +240,6 @@ func verifyCopy(c, copied *cli.Context, interrupts *interrupts, o comparison, ru
 	stop := watchComparison(c, show, comparing, progress)
 	r, err := compare(interrupts, &cfg, o, t, run, progress)
 	stop()
-	if err == nil {
-		err = oneEach(&cfg, r)
-	}
 	if err != nil {
 		return noTable(err, t)
 	}
@@ -308,9 +302,6 @@ func verifyArchive(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config,
 	stop := watchComparison(c, show, comparing, v.Progress)
 	r, err := verify.Run(interrupts.drain, v)
 	stop()
-	if err == nil {
-		err = oneEach(cfg, r)
-	}
 	if err != nil {
 		return inputError(err)
 	}

@@ -6,7 +6,6 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/keyexpr"
-	"tsimport/reader/record"
 	"tsimport/reader/source"
 )
 
@@ -99,13 +98,13 @@ func (p *planner) checkLiveKeys() error {
 		for _, c := range made {
 			if !isUnique(unique, c) {
 				return usagef("the primary key of table %s is made of column %s, and %s changes while it is read: only %s tell its rows apart, so that a row whose %s has changed when it is read again would be in the table twice; make the key of those",
-					p.request.Target.Table, c, s.Name, namesOf(unique), c)
+					p.request.Target.Table, c, s.Name, strings.Join(namesOf(unique), ", "), c)
 			}
 		}
 		for _, c := range named {
 			if !isUnique(unique, c) {
 				return usagef("--table %s is made of column %s, and %s changes while it is read: only %s tell its rows apart, so that a row whose %s has changed when it is read again would be in two tables; make the name of those",
-					p.request.Target.Table, c, s.Name, namesOf(unique), c)
+					p.request.Target.Table, c, s.Name, strings.Join(namesOf(unique), ", "), c)
 			}
 		}
 	}
@@ -116,12 +115,11 @@ func isUnique(columns []source.KeyColumn, name string) bool {
 	return slices.ContainsFunc(columns, func(k source.KeyColumn) bool { return k.Name == name })
 }
 
-func namesOf(columns []source.KeyColumn) string {
-	var names []string
+func namesOf(columns []source.KeyColumn) (names []string) {
 	for _, k := range columns {
 		names = append(names, k.Name)
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 // findKeyed finds the sources whose columns Unique have all that keys of rows are made of.
@@ -146,35 +144,11 @@ func (p *planner) parallel() bool {
 	}
 	for _, s := range p.plan.Sources {
 		unique := s.About().Unique
-		if len(unique) == 0 || r.Order != OrderNone && !p.keepsApart(unique) {
+		if len(unique) == 0 || r.Order != OrderNone && len(p.lost(unique)) > 0 {
 			return false
 		}
 	}
 	return true
-}
-
-// keepsApart reports whether rows of which the columns differ have different keys for certain: every one of the columns is a column
-// of the key as it is.
-func (p *planner) keepsApart(unique []source.KeyColumn) bool {
-	for _, u := range unique {
-		if !slices.ContainsFunc(p.plan.Fields[:p.plainKeys()], func(c table.Column) bool { return c.Source == u.Name && takesAsItIs(&c, u.Kind) }) {
-			return false
-		}
-	}
-	return true
-}
-
-// takesAsItIs reports whether a column makes different values of different data of a kind.
-func takesAsItIs(c *table.Column, kind record.Kind) bool {
-	switch kind {
-	case record.Integer, record.Unsigned:
-		return c.Type == table.Integer && c.Time == nil
-	case record.String:
-		return c.Type == table.String
-	case record.Binary:
-		return c.Type == table.Binary
-	}
-	return false
 }
 
 // keyColumns are the columns that the primary key is made of, and those that names of tables are.

@@ -41,6 +41,7 @@ type Plan struct {
 	Parallel bool            // several sources are read at a time: no two records of all have the same key
 	Headers  []rundir.Header // under which rejected records are kept
 	Empty    bool            // no input has a record
+	Merging  *Merging        // why several rows of a source may become one; nil says that none do
 	Wide     bool            // records describe themselves: rows have the cells that Cell loads beside Schema's columns
 
 	Tables *Tables // that rows go to, if there are several; nil is one
@@ -126,6 +127,7 @@ func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 		p.compileTables,
 		p.warnOfAges,
 		p.settleKeys,
+		func() error { return p.keepRows(ctx) },
 		p.sizeSplits,
 		p.settlePreSplit,
 	}

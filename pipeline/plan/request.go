@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"runtime"
@@ -138,7 +139,9 @@ type Read struct {
 	// Archived says that a live source stands for an archive of it, which is what will be loaded: nothing is written of the source itself.
 	Archived bool
 	// Merges says that a live source is merged into the table, with --mode update: a cell that the source has lost stays.
-	Merges  bool
+	Merges bool
+	// Look looks at all rows of Sources before the first is written, and fails if several would become one; nil is where that cannot be exact.
+	Look    func(context.Context) error
 	Parsers int       // workers; 0 takes one a processor
 	Stdin   io.Reader // what - names; nil is os.Stdin. A read of it is left behind when the load stops
 }

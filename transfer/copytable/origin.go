@@ -30,12 +30,10 @@ type Origin struct {
 
 // Options are what an Origin refuses by.
 type Options struct {
-	To          *table.Definition         // of the target
-	DropExpired bool                      // cells that the target takes no more are left out, and counted
-	Request     func() *plan.Request      // of the load, without its sources; nil if its keys need not be compared
-	Takes       func(column string) bool  // whether a column is copied; nil takes all
-	Say         func(string, ...any)      // tells the user what takes a while
-	Check       func(*verify.CheckConfig) // completes it with what the machine gives
+	To          *table.Definition        // of the target
+	DropExpired bool                     // cells that the target takes no more are left out, and counted
+	Takes       func(column string) bool // whether a column is copied; nil takes all
+	Say         func(string, ...any)     // tells the user what takes a while
 }
 
 // New makes an Origin.
@@ -49,20 +47,9 @@ func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 	return o.Origin.Divide(ctx)
 }
 
-// Refuse refuses what would not be a copy.
-func (o *Origin) Refuse(ctx context.Context) error {
-	if err := o.checkAges(ctx); err != nil {
-		return err
-	}
-	if o.o.Request == nil {
-		return nil
-	}
-	return o.checkKeys(ctx)
-}
-
-// checkAges refuses a source that has cells which the target would not take. What it reads are the keys of rows: the service leaves out
+// Refuse refuses a source that has cells which the target would not take. What it reads are the keys of rows: the service leaves out
 // the values of all cells that the target takes. Rows with others are read again where conditions or versions may leave those cells out.
-func (o *Origin) checkAges(ctx context.Context) error {
+func (o *Origin) Refuse(ctx context.Context) error {
 	now := time.Now()
 	until := Oldest(o.o.To, now)
 	if o.o.DropExpired || until.UnixMilli() <= max(o.scan.Since, 0) {
@@ -217,21 +204,9 @@ func (o *Origin) copied(ctx context.Context, from, to *scan.Row, s scan.Options)
 	}
 }
 
-// checkKeys refuses key expressions that make several rows one.
-func (o *Origin) checkKeys(ctx context.Context) error {
-	if o.o.Say != nil {
-		o.o.Say("the key does not contain that of the source: looking for rows that would become one")
-	}
-	r := o.o.Request()
-	c := o.scan
-	c.Columns = []string{} // those that the key is made of are asked for by name
-	r.Read.Sources = tablescan.New(c)
-	return CheckKeys(ctx, r, o.scan.Name, o.o.Check)
-}
-
-// CheckKeys reads the keys of a load's sources and refuses key expressions that make several rows one: the error is a *SameKeysError. It takes the
-// request over; complete adds what the machine gives.
-func CheckKeys(ctx context.Context, r *plan.Request, source string, complete func(*verify.CheckConfig)) error {
+// CheckKeys reads the keys of a load's sources and refuses key expressions that make several rows one. It takes the request over; complete adds what
+// the machine gives.
+func CheckKeys(ctx context.Context, r *plan.Request, complete func(*verify.CheckConfig)) error {
 	r.Divided, r.Division = false, nil
 	r.Target.Create, r.Target.Absent, r.Mode = true, true, table.Put
 	r.Columns.Only, r.Columns.Set, r.Columns.Exclude = []string{}, nil, nil
@@ -246,16 +221,13 @@ func CheckKeys(ctx context.Context, r *plan.Request, source string, complete fun
 		return nil
 	}
 	var keys []string
-	add := func(key string) {
-		if !slices.Contains(keys, key) {
-			keys = append(keys, key)
-		}
-	}
 	for _, e := range found.Examples {
-		add(e.Key.String())
+		keys = append(keys, e.Key.String())
 	}
 	for _, e := range found.Repeats {
-		add(e.Key.String())
+		keys = append(keys, e.Key.String())
 	}
-	return &SameKeysError{Source: source, Rows: found.Read, Lost: n, Examples: keys[:min(len(keys), cfg.Examples)]}
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	return plan.SameKeys(r, n, found.Read, keys[:min(len(keys), cfg.Examples)]...)
 }

@@ -39,30 +39,6 @@ func TestATableIsNotCopiedIntoItself(t *testing.T) {
 	}
 }
 
-func TestKeysThatStayApart(t *testing.T) {
-	a, b, null := table.KeyColumn{Name: "a", Type: table.String}, table.KeyColumn{Name: "b", Type: table.Integer}, table.KeyColumn{Name: "a"}
-	from := []table.KeyColumn{a, b}
-	for name, c := range map[string]struct {
-		to      []table.KeyColumn
-		columns plan.Columns
-		want    bool
-	}{
-		"the same":               {from, plan.Columns{}, true},
-		"another order":          {[]table.KeyColumn{b, a}, plan.Columns{}, true},
-		"one more":               {[]table.KeyColumn{{Name: "hash", Type: table.String}, a, b}, plan.Columns{Keys: []plan.Column{{Name: "hash"}}}, true},
-		"a type that is taken":   {[]table.KeyColumn{null, b}, plan.Columns{}, true},
-		"another name":           {[]table.KeyColumn{{Name: "x", Type: table.String}, b}, plan.Columns{Rename: map[string]string{"a": "x"}}, true},
-		"another type":           {[]table.KeyColumn{{Name: "a", Type: table.Binary}, b}, plan.Columns{}, false},
-		"one is missing":         {[]table.KeyColumn{a}, plan.Columns{}, false},
-		"one is computed":        {from, plan.Columns{Keys: []plan.Column{{Name: "a"}}}, false},
-		"renamed out of the key": {from, plan.Columns{Rename: map[string]string{"a": "x"}}, false},
-	} {
-		if got := KeepsApart(from, c.to, &c.columns); got != c.want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}
-
 func TestANewTableIsMadeAsItsSource(t *testing.T) {
 	from := &client.Table{Key: []table.KeyColumn{{Name: "id", Type: table.Integer}, {Name: "s", Type: table.String}}}
 	from.TimeToLive, from.MaxVersions, from.ReservedRead, from.MaxDeviation = 86400, 3, 5, 60

@@ -125,19 +125,6 @@ func KeepsVersions(to string, define *table.Definition, source string, from *cli
 		to, kept, source, read, read, kept)
 }
 
-// KeepsApart reports whether rows of which the key differs have different keys in the target for certain: each column of the source's
-// key is one of the target's, as it is.
-func KeepsApart(from, to []table.KeyColumn, columns *plan.Columns) bool {
-	for _, k := range from {
-		at := indexOf(to, columns.To(k.Name))
-		if at < 0 || to[at].Type != k.Type && to[at].Type != table.Null ||
-			slices.ContainsFunc(columns.Keys, func(c plan.Column) bool { return c.Name == to[at].Name }) {
-			return false
-		}
-	}
-	return true
-}
-
 // Oldest is the time before which a table takes no timestamps.
 func Oldest(t *table.Definition, now time.Time) time.Time {
 	seconds := cmp.Or(t.MaxDeviation, client.DefaultDeviation)

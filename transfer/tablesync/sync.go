@@ -528,10 +528,6 @@ func (r *run) compare(c *changes) error {
 		return usagef("%d rows of the inputs are not in table %s, and the service takes no chosen number in the auto-increment column %s for a new row: sync can only change and delete rows that are there; nothing was written",
 			found.Missing, r.table.Name, name)
 	}
-	if n := found.Superseded; r.cfg.Load.Read.Sources != nil && n > 0 {
-		return usagef("%d of the %d rows of %s would be lost: the key expressions make several rows one; add columns of the source's key to that of the table; nothing was written",
-			n, found.Read, strings.Join(l.Request().ShownInputs(), ", "))
-	}
 	if err := errors.Join(r.checkWindow(c), r.checkConditions(c)); err != nil {
 		return err
 	}

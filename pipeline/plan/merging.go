@@ -1,0 +1,152 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"tsimport/internal/table"
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+)
+
+// Merging is why several rows of a source may become one row of a table.
+type Merging struct {
+	Source string
+	Own    []string // the columns of the source's own key
+	Lost   []string // of them, those that the table's key does not have, or has as something that two values of theirs may share
+}
+
+// Text says it.
+func (m *Merging) Text() string {
+	return fmt.Sprintf("rows of %s that differ only in %s may become one row: their own key is %s", m.Source, strings.Join(m.Lost, ", "), strings.Join(m.Own, ", "))
+}
+
+// SameKeys is the refusal of rows that were looked at: so many of those of a request's sources have a key that another one has, such as these.
+func SameKeys(r *Request, rows, of int64, keys ...string) error {
+	such := ""
+	if len(keys) > 0 {
+		such = ", as with " + strings.Join(keys, ", ")
+	}
+	return usagef("%d of the %d rows of %s would be lost: the key expressions make several rows one%s; add columns of the source's key to that of the table",
+		rows, of, strings.Join(r.ShownInputs(), ", "), such)
+}
+
+// merging decides whether two rows of a source can become one row of a table; nil says that none can. They cannot if the table's key, or
+// its name, has all columns of a key of the source, as they are or computed so that different values give different results. All that
+// moves rows asks it.
+func (p *planner) merging() (found *Merging) {
+	r := p.request
+	if p.numbered > 0 || r.Mode == table.Delete || r.Mode == table.Increment {
+		return nil // each row is one of its own, or rows of one key are what is wanted
+	}
+	for _, s := range p.plan.Sources {
+		about := s.About()
+		keys := [][]source.KeyColumn{about.Unique}
+		if about.Unique == nil {
+			keys[0] = declaredKey(&about)
+		}
+		for _, names := range about.AlsoUnique {
+			keys = append(keys, slices.DeleteFunc(slices.Clone(about.Unique), func(k source.KeyColumn) bool { return !slices.Contains(names, k.Name) }))
+		}
+		if !slices.ContainsFunc(keys, func(k []source.KeyColumn) bool { return len(p.lost(k)) == 0 }) {
+			return &Merging{Source: s.Name, Own: namesOf(keys[0]), Lost: namesOf(p.lost(keys[0]))}
+		}
+	}
+	return nil
+}
+
+// declaredKey is the key that a dump says its table has.
+func declaredKey(about *source.About) (key []source.KeyColumn) {
+	if about.Declared == nil {
+		return nil
+	}
+	kinds := map[table.Type]record.Kind{table.Integer: record.Integer, table.Binary: record.Binary}
+	for _, name := range about.Declared.Key {
+		k := source.KeyColumn{Name: name, Kind: record.String}
+		if at := slices.Index(about.Columns, name); at >= 0 {
+			if kind, ok := kinds[about.Declared.Types[at]]; ok {
+				k.Kind = kind
+			}
+		}
+		key = append(key, k)
+	}
+	return key
+}
+
+// lost are the columns of a source's key in which rows may differ whose keys in the table are the same.
+func (p *planner) lost(key []source.KeyColumn) []source.KeyColumn {
+	var told []string
+	for i := range p.plan.Schema.Key {
+		maker := Maker{Field: i}
+		if p.plan.Makers != nil {
+			maker = p.plan.Makers[i]
+		}
+		if maker.Program != nil {
+			told = append(told, maker.Program.Tells()...)
+		} else if maker.Field >= 0 {
+			told = append(told, p.plan.Fields[maker.Field].Source)
+		}
+	}
+	if t := p.plan.Tables; t != nil {
+		made := slices.DeleteFunc(slices.Clone(t.parts), func(part namePart) bool { return part.program == nil })
+		if len(made) == 1 {
+			told = append(told, made[0].program.Tells()...)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(key), func(k source.KeyColumn) bool {
+		return slices.Contains(told, k.Name) &&
+			slices.ContainsFunc(p.plan.Fields, func(c table.Column) bool { return c.Source == k.Name && p.takesAsItIs(&c, k.Kind) })
+	})
+}
+
+// takesAsItIs reports whether a column makes different values of different data of a kind.
+func (p *planner) takesAsItIs(c *table.Column, kind record.Kind) bool {
+	switch kind {
+	case record.Integer, record.Unsigned:
+		return c.Time == nil && (c.Type == table.Integer || c.Type == table.String)
+	case record.String:
+		return c.Type == table.String && !p.request.Read.Convert.Trim
+	case record.Binary:
+		return c.Type == table.Binary
+	}
+	return false
+}
+
+// keepRows refuses a load in which several rows of a source may become one row of the table, unless all rows are looked at: first, by Read.Look,
+// or by who has asked for the plan.
+func (p *planner) keepRows(ctx context.Context) error {
+	r, m := p.request, p.merging()
+	p.plan.Merging = m
+	switch {
+	case m == nil || r.Written || r.Keep == KeepKeyFields || r.Divided && r.Read.Look != nil:
+		return nil
+	case r.Read.Look != nil:
+		return r.Read.Look(ctx)
+	case r.Read.Sources == nil: // of several dumps, rows of one key are those of different nights
+		p.plan.Warnings = append(p.plan.Warnings, m.Text()+"; the last one stays (tsimport check --unique counts them)")
+		return nil
+	}
+	var flags []string
+	for _, k := range p.plan.Schema.Key {
+		flag := "--pk " + k.Name
+		if at := slices.IndexFunc(r.Columns.Keys, func(c Column) bool { return c.Name == k.Name }); at >= 0 {
+			flag = fmt.Sprintf("--pk '%s=%s'", k.Name, r.Columns.Keys[at].Expr)
+		}
+		flags = append(flags, flag)
+	}
+	for _, name := range m.Lost {
+		flags = append(flags, "--pk "+p.rename(name))
+	}
+	into := "give the table"
+	if p.plan.table != nil {
+		into = "load into another table with"
+	}
+	how := fmt.Sprintf("%s a key that has them too: %s", into, strings.Join(flags, " "))
+	if len(flags) > table.MaxKeyColumns {
+		how = fmt.Sprintf("%s a key that has them all, some of them joined by splice(auto, …)", into)
+	}
+	return usagef("%s, and the key of table %s would not tell them apart; %s; what is computed counts where it is made by text, pad, desc, reverse, splice or sha256(…, 32) (docs/keys.md)",
+		m.Text(), r.Target.Table, how)
+}
