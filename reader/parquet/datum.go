@@ -26,6 +26,9 @@ func (c *column) datum(d *record.Datum, i int) *table.Reason {
 	switch {
 	case l.physical == physInt96:
 		bad := int96(d, b, l.path)
+		if bad == nil && l.calendar.hybrid {
+			bad = l.rebase(d)
+		}
 		if bad != nil {
 			c.readable = hex.AppendEncode(c.readable[:0], b)
 			*d = record.Datum{Kind: record.String, Bytes: c.readable}
@@ -78,6 +81,9 @@ func (c *column) number(d *record.Datum, v int64) *table.Reason {
 		if l.kind == record.TimeOfDay && (v < 0 || v >= secondsOfDay*int64(l.unit)) {
 			d.Kind = record.Integer
 			return l.outside(v, fmt.Sprintf("a time of day, which has %d units of a second", l.unit))
+		}
+		if l.calendar.hybrid {
+			return l.rebase(d)
 		}
 	}
 	return nil

@@ -58,6 +58,9 @@ func (f *File) prepare(o Options) error {
 		return err
 	}
 	f.leaves = leaves
+	for _, l := range leaves {
+		l.settleCalendar(f.footer)
+	}
 	f.collect(root, "", o.Flatten)
 	for i := range f.footer.groups {
 		if err := f.checkGroup(&f.footer.groups[i]); err != nil {

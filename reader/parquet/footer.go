@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"tsimport/reader/record"
 )
@@ -103,7 +104,8 @@ type footer struct {
 	schema []element
 	groups []rowGroup
 	writer writer
-	start  int64 // of the footer in the file: where the pages end at the latest
+	spark  map[string]string // what Spark says of its calendars; nil is another writer
+	start  int64             // of the footer in the file: where the pages end at the latest
 }
 
 var (
@@ -183,6 +185,8 @@ func parseFooter(b []byte) (*footer, error) {
 				encrypted = encrypted || enc
 				f.groups = append(f.groups, g)
 			})
+		case 5:
+			c.list(t, func(t byte) { f.note(c, t) })
 		case 6:
 			f.writer = writer(c.text(t))
 		case 8: // encryption_algorithm of a footer left in the clear
@@ -202,6 +206,29 @@ func parseFooter(b []byte) (*footer, error) {
 		return nil, fmt.Errorf("%w: schema, number of rows or row groups are missing", errThrift)
 	}
 	return f, nil
+}
+
+// note keeps a key of the metadata that is Spark's. Some writers leave keys that are not texts.
+func (f *footer) note(c *compact, t byte) {
+	var key, value string
+	c.nested(t, func(id int16, t byte) bool {
+		if t != thriftBinary || id != 1 && id != 2 {
+			return false
+		}
+		text := c.text(t)
+		if id == 1 {
+			key = string(text)
+		} else if len(text) <= maxSparkText {
+			value = string(text)
+		}
+		return true
+	})
+	if strings.HasPrefix(key, sparkPrefix) {
+		if f.spark == nil {
+			f.spark = map[string]string{}
+		}
+		f.spark[key[len(sparkPrefix):]] = value
+	}
 }
 
 func parseElement(c *compact, t byte) element {

@@ -50,6 +50,7 @@ type leaf struct {
 	bits     int32 // of integers, and what they lie between
 	least    int64
 	most     int64
+	calendar calendar
 }
 
 func (l *leaf) numeric() bool {

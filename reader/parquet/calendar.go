@@ -1,0 +1,105 @@
+package parquet
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tsimport/internal/table"
+	"tsimport/reader/record"
+)
+
+// Spark before 3.0, and later versions in legacy mode, count days before 1582-10-15 in the Julian calendar: the day that 0001-01-01 was
+// there is 0000-12-30 in the proleptic Gregorian calendar, which Parquet and all else here have. What such a file says is the date that was written,
+// so it is read as the same date. The keys and versions are those of Spark's DataSourceUtils, the arithmetic that of its RebaseDateTime.
+
+const (
+	sparkPrefix  = "org.apache.spark."
+	maxSparkText = 256 // of a version or a zone
+)
+
+// calendar is the one in which a leaf's values count.
+type calendar struct {
+	hybrid bool   // Julian up to 1582-10-04
+	zone   string // of the timestamps; empty is not known
+	utc    bool
+}
+
+var utcNames = []string{"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "Zulu", "Etc/Zulu", "UCT", "Etc/UCT", "Universal", "Etc/Universal", "Greenwich",
+	"Etc/Greenwich", "GMT0", "Etc/GMT0", "GMT+0", "GMT-0", "Etc/GMT+0", "Etc/GMT-0", "+00:00", "UTC+00:00", "GMT+00:00"}
+
+// settleCalendar sets the calendar by what Spark says in the footer. Versions are compared as Spark does, as texts; those before 2.4.1 do not say
+// which they are.
+func (l *leaf) settleCalendar(f *footer) {
+	first, key := "3.0.0", "legacyDateTime"
+	switch {
+	case l.physical == physInt96 && l.kind == record.Timestamp:
+		first, key = "3.1.0", "legacyINT96"
+	case l.kind == record.Date, l.kind == record.Timestamp && !l.local: // Spark never wrote local ones in the other calendar
+	default:
+		return
+	}
+	_, hybrid := f.spark[key]
+	if version, says := f.spark["version"]; says {
+		hybrid = hybrid || version < first
+	} else if _, rows := f.spark["sql.parquet.row.metadata"]; rows {
+		hybrid = hybrid || strings.HasPrefix(string(f.writer), "parquet-mr ")
+	}
+	zone := f.spark["timeZone"]
+	l.calendar = calendar{hybrid: hybrid, zone: zone, utc: slices.Contains(utcNames, zone)}
+}
+
+const (
+	firstGregorian = -141427 // 1582-10-15, in days since 1970
+	year1900       = -25567  // from which on all zones have the same offsets in both
+)
+
+// rebase makes a date or time of the hybrid calendar the same one of the proleptic Gregorian calendar. Before 1900 zones but UTC moved by minutes and
+// seconds in ways that differ from machine to machine, so such a timestamp is refused.
+func (l *leaf) rebase(d *record.Datum) *table.Reason {
+	day := int64(1)
+	if d.Kind == record.Timestamp {
+		day = secondsOfDay * int64(d.Unit)
+	}
+	days := floorDiv(d.Int, day)
+	switch {
+	case d.Kind == record.Timestamp && !l.calendar.utc && days < year1900:
+		zone := "a zone that the file does not name"
+		if l.calendar.zone != "" {
+			zone = strconv.Quote(l.calendar.zone)
+		}
+		return &table.Reason{Column: l.path, Code: table.CodeRange, Value: strconv.FormatInt(d.Int, 10), Message: fmt.Sprintf("a timestamp before 1900 that an "+
+			"old version or legacy mode of Spark wrote in %s cannot be converted exactly; write the file again with Spark 3 or later, without legacy mode", zone)}
+	case days >= firstGregorian:
+		return nil
+	}
+	d.Int += (gregorian(days) - days) * day // far from the ends of 64 bits, or toward 0
+	return nil
+}
+
+// gregorian returns the day that has the date in the proleptic Gregorian calendar which a day has in the Julian one; of a 29 February that there
+// is not, the day after the 28th.
+func gregorian(days int64) int64 {
+	const cycle = 1461 // days of four years
+	n := days + 719470 // since 0000-03-01 in the Julian calendar
+	cycles, rest := floorDiv(n, cycle), n-floorDiv(n, cycle)*cycle
+	year := min(rest/365, 3)
+	ofYear := rest - year*365
+	month := (5*ofYear + 2) / 153 // March is 0
+	ofMonth := ofYear - (153*month+2)/5
+	year += 4*cycles + month/10
+	first := time.Date(0, time.Month((month+2)%12+1), 1, 0, 0, 0, 0, time.UTC)
+	// Years beyond those of package time are whole cycles of 400 away.
+	era := floorDiv(year, 400)
+	first = first.AddDate(int(year-era*400), 0, 0)
+	return first.Unix()/secondsOfDay + era*146097 + ofMonth
+}
+
+func floorDiv(a, b int64) int64 {
+	if q := a / b; a%b >= 0 {
+		return q
+	}
+	return a/b - 1
+}
