@@ -92,7 +92,11 @@ func (f *File) readFooter() error {
 	footer := newFlat(b)
 	t := footer.root()
 	head, _ := t.child(1)
-	s, err := readSchema(head, t.number(0, 2, 0))
+	version := t.number(0, 2, 0)
+	if version == 0 { // Arrow 0.14 leaves it unset
+		version = f.versionBefore()
+	}
+	s, err := readSchema(head, version)
 	if err != nil {
 		return err
 	}
@@ -115,6 +119,18 @@ func (f *File) readFooter() error {
 		}
 	}
 	return nil
+}
+
+// versionBefore returns the version of the schema that stands before the first batch, 0 if there is none that can be read.
+func (f *File) versionBefore() int64 {
+	b, _, err := nextMetadata(bufio.NewReaderSize(io.NewSectionReader(f.r, 8, f.size-8), scanned), f.o.metadata())
+	if err != nil || b == nil {
+		return 0
+	}
+	if m, err := readMessage(b); err == nil && m.kind == messageSchema {
+		return m.schema.version
+	}
+	return 0
 }
 
 // blocks reads a list of the footer.

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -237,9 +236,6 @@ func (a *jsonText) plain(v *vector, i int64) error {
 	switch {
 	case len(a.out)+len(d.Bytes) > maxTextBytes:
 		return errLong
-	case d.Kind == record.Double && (math.IsNaN(d.Double) || math.IsInf(d.Double, 0)):
-		a.refuse(v.f.path, table.CodeRange, "JSON has neither NaN nor infinity")
-		a.out = fmt.Appendf(a.out, `"%v"`, d.Double)
 	case d.Kind == record.Double && v.f.width == 4:
 		a.out = jsontext.Float(a.out, d.Double, 32)
 	case d.Kind == record.String:

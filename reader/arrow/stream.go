@@ -51,6 +51,11 @@ func (s *Stream) begin() (err error) {
 		if _, err := s.r.Discard(8); err != nil {
 			return unexpected(noEOF(err))
 		}
+		// Neither writes a mark that says where the batches end and the footer begins; Polars does not write the length of the schema either.
+		if mark, err := s.r.Peek(4); err == nil && binary.LittleEndian.Uint32(mark) != continuation {
+			return errors.New("a file of Arrow before 0.15, or of Polars, cannot be read in order, as from a pipe or decompressed: save it to a file first and load that, " +
+				"or write a stream (in Polars write_ipc_stream)")
+		}
 	}
 	if !s.file && !mayBegin(head) {
 		return errNeither
@@ -63,9 +68,6 @@ func (s *Stream) begin() (err error) {
 		return errors.New("it has no schema")
 	}
 	m, err := readMessage(b)
-	if err != nil && s.file {
-		return fmt.Errorf("%w; a file of Polars cannot be read in order: save it and load that, or write a stream (write_ipc_stream)", err)
-	}
 	if err != nil {
 		return err
 	}

@@ -37,8 +37,17 @@ func Quoted(dst, text []byte) []byte {
 	return append(append(dst, text[start:]...), '"')
 }
 
-// Float writes a number with the fewest digits that give it back.
+// Float writes a number with the fewest digits that give it back. NaN and infinity, which JSON does not have, become texts: nested values
+// use them for what is empty, as the points of GeoArrow do.
 func Float(dst []byte, f float64, bits int) []byte {
+	switch {
+	case math.IsNaN(f):
+		return append(dst, `"NaN"`...)
+	case math.IsInf(f, 1):
+		return append(dst, `"Infinity"`...)
+	case math.IsInf(f, -1):
+		return append(dst, `"-Infinity"`...)
+	}
 	format := byte('f')
 	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
 		format = 'e'

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"unicode/utf8"
 
@@ -310,9 +309,6 @@ func (a *nested) scalar(n *node) error {
 		}
 	}
 	switch {
-	case d.Kind == record.Double && (math.IsNaN(d.Double) || math.IsInf(d.Double, 0)):
-		a.refuse(n.leaf.path, table.CodeRange, "JSON has neither NaN nor infinity")
-		a.out = fmt.Appendf(a.out, `"%v"`, d.Double)
 	case d.Kind == record.Double && n.physical == physFloat:
 		a.out = jsontext.Float(a.out, d.Double, 32)
 	case d.Kind == record.String:
