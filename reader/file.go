@@ -93,7 +93,7 @@ func Open(ctx context.Context, item input.Item, o Options) (*File, error) {
 
 // look finds out what the source is.
 func (s *File) look() error {
-	raw, err := s.rawHead()
+	raw, err := s.rawHead(headBytes)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (s *File) look() error {
 	if s.Compression == compress.None && bytes.HasPrefix(raw, []byte("PAR1")) && s.o.Format == Auto || s.o.Format == Parquet {
 		return s.openParquet()
 	}
-	if err := s.readHead(raw); err != nil {
+	if err := s.readHead(raw, headBytes); err != nil {
 		return err
 	}
 	if s.o.Format == Arrow || s.o.Format == Auto && isArrow(s.text.head) {
@@ -133,33 +133,36 @@ func (s *File) look() error {
 }
 
 // rawHead returns the first bytes of the input as they are.
-func (s *File) rawHead() ([]byte, error) {
-	head := make([]byte, headBytes)
+func (s *File) rawHead(size int) ([]byte, error) {
+	head := make([]byte, size)
 	if s.item.Seekable() {
-		at, err := s.item.OpenAt(s.ctx)
-		if err != nil {
-			return nil, err
+		if s.at == nil {
+			at, err := s.item.OpenAt(s.ctx)
+			if err != nil {
+				return nil, err
+			}
+			s.at = at
 		}
-		s.at = at
-		n, err := at.ReadAt(head[:min(headBytes, max(s.Size, 0))], 0)
+		n, err := s.at.ReadAt(head[:min(int64(size), max(s.Size, 0))], 0)
 		if err != nil && err != io.EOF {
 			return nil, err
 		}
 		return head[:n], nil
 	}
-	opened := &lazy{open: func() (io.ReadCloser, error) { return s.item.Open(s.ctx) }}
-	stream := s.o.Stream(opened)
-	n, err := io.ReadFull(stream, head)
+	if s.text.headStream == nil {
+		opened := &lazy{open: func() (io.ReadCloser, error) { return s.item.Open(s.ctx) }}
+		s.text.closer, s.text.headStream = opened, s.o.Stream(opened)
+	}
+	n, err := io.ReadFull(s.text.headStream, head)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 		return nil, err
 	}
-	s.text.closer = opened
-	s.text.headStream = io.MultiReader(bytes.NewReader(head[:n]), stream)
+	s.text.headStream = io.MultiReader(bytes.NewReader(head[:n]), s.text.headStream)
 	return head[:n], nil
 }
 
 // readHead decompresses the beginning of the text.
-func (s *File) readHead(raw []byte) error {
+func (s *File) readHead(raw []byte, size int) error {
 	if s.Compression == compress.None {
 		s.text.head = raw
 		return nil
@@ -169,9 +172,9 @@ func (s *File) readHead(raw []byte) error {
 		return err
 	}
 	defer r.Close()
-	head := make([]byte, headBytes)
+	head := make([]byte, size)
 	n, err := io.ReadFull(r, head)
-	if n == 0 && err != nil && err != io.EOF && len(raw) < headBytes {
+	if n == 0 && err != nil && err != io.EOF && len(raw) < size {
 		return err // all of the file was there
 	}
 	s.text.head = head[:n] // what is wrong further on is found when it is read

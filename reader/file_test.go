@@ -581,15 +581,59 @@ func BenchmarkCSV(b *testing.B) {
 	})
 }
 
-func TestAFirstLineOfJSONThatIsTooLongIsReported(t *testing.T) {
-	long := []byte(`{"a":"` + strings.Repeat("x", headBytes) + "\"}\n{\"a\":\"y\"}\n")
-	_, err := Open(context.Background(), itemOf(t, "in.jsonl", long), Options{})
-	if err == nil || !strings.Contains(err.Error(), "the first record is longer than 1 MiB") {
-		t.Errorf("got %v", err)
+func TestAFirstRecordOfJSONThatIsLongIsReadToItsEnd(t *testing.T) {
+	value := strings.Repeat("x", 3*headBytes)
+	long := `{"a":"` + value + "\"}\n"
+	pretty := "{\n \"a\": \"" + value + "\",\n \"items\": [\n{\"a\":1}\n,\n{\"a\":2}\n]\n}\n"
+	for name, tt := range map[string]struct {
+		text string
+		rows int
+	}{
+		"lines":                       {long + "{\"a\":\"y\"}\n", 2},
+		"after a blank line":          {"\n" + long, 1},
+		"after a broken line":         {"{\"a\n" + long, 2},
+		"an array":                    {"[" + long + ",{\"a\":1}]", 2},
+		"an object over many lines":   {pretty + pretty, 2},
+		"one with a short one before": {"{\"a\":\"y\"}\n" + long, 2},
+	} {
+		for _, packed := range []bool{false, true} {
+			for _, stream := range []bool{false, true} {
+				file, text := "in.jsonl", []byte(tt.text)
+				if packed {
+					file, text = "in.jsonl.gz", gzipped(text)
+				}
+				item := itemOf(t, file, text)
+				if stream {
+					item = streamOf(t, text)
+				}
+				f, err := Open(context.Background(), item, Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				sampled := 0
+				if _, err := f.Sample(200, f.Columns, func(*record.Record) { sampled++ }); err != nil || sampled == 0 {
+					t.Errorf("%s, packed %v, stream %v: %d records sampled, %v", name, packed, stream, sampled, err)
+				}
+				if stream {
+					item = streamOf(t, text)
+				}
+				_, rows := valuesOf(t, item, Options{})
+				if len(rows) != tt.rows {
+					t.Errorf("%s, packed %v, stream %v: %d rows", name, packed, stream, len(rows))
+				}
+				found := false
+				for _, row := range rows {
+					found = found || row[0] == value
+				}
+				if !found {
+					t.Errorf("%s, packed %v, stream %v: no row has the long value", name, packed, stream)
+				}
+			}
+		}
 	}
-	short := []byte("{\"a\":\"y\"}\n" + string(long))
-	if _, rows := valuesOf(t, itemOf(t, "in.jsonl", short), Options{}); len(rows) != 3 || len(rows[1][0]) != headBytes {
-		t.Errorf("%d rows", len(rows))
+	_, err := Open(context.Background(), itemOf(t, "in.jsonl", []byte(long)), Options{Memory: Memory{RecordBytes: 2 * headBytes}})
+	if err == nil || !strings.Contains(err.Error(), "the first record is longer than 2 MiB") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -333,18 +333,12 @@ func (s *File) discover(head []byte) error {
 	if s.text.transcode {
 		s.text.offset = 0
 	}
-	whole := len(s.text.head) < headBytes
-	s.Layout = jsonl.Guess(head, whole)
+	head, err := s.jsonHead(head)
+	if err != nil {
+		return err
+	}
 	if s.Format != JSONLines && s.o.Flatten {
 		return fmt.Errorf("read %s: --flatten has no meaning for --format %v: nested values are JSON text; leave it out", s.Name, s.Format)
-	}
-	if !whole {
-		n := wholeRecords(head, s.Layout)
-		if n == 0 {
-			return fmt.Errorf("read %s: the first record is longer than %d MiB, so its members are not known; put a shorter record first",
-				s.Name, headBytes>>20)
-		}
-		head = head[:n]
 	}
 	s.findTags(head)
 	if s.wide = s.Format == JSONLines && jsonl.IsWide(head); s.wide {
@@ -380,6 +374,33 @@ func (s *File) discover(head []byte) error {
 		}
 	}
 	return nil
+}
+
+// jsonHead finds the layout and returns the whole records of the beginning, which is read on until one of them is an object.
+func (s *File) jsonHead(head []byte) ([]byte, error) {
+	for size, most := headBytes, max(s.o.Memory.record(), headBytes); ; {
+		whole := len(s.text.head) < size
+		if s.Layout = jsonl.Guess(head, whole); whole {
+			return head, nil
+		}
+		n := wholeRecords(head, s.Layout)
+		switch {
+		case n > 0 && (size == most || jsonl.HasObject(head[:n], s.Layout)):
+			return head[:n], nil
+		case size == most:
+			return nil, fmt.Errorf("read %s: the first record is longer than %d MiB, so its members are not known; put a shorter record first, or give more memory with --memory",
+				s.Name, most>>20)
+		}
+		size = min(2*size, most)
+		raw, err := s.rawHead(size)
+		if err == nil {
+			err = s.readHead(raw, size)
+		}
+		if err != nil {
+			return nil, err
+		}
+		head = s.utf8Head()
+	}
 }
 
 // findTags finds out whether values say their types. With --flatten they are read as what they are, objects.

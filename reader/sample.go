@@ -69,6 +69,9 @@ func (s *File) sampleStream(p *piece, used []int, each func(*record.Record)) (in
 		return max(s.parseSample(splitsOf(p.batch), used, 0, each), int(min(p.batch.Rows(), 1))), nil
 	}
 	data := p.data[min(int(s.text.offset), len(p.data)):]
+	if head := s.utf8Head(); s.Format.isJSON() && !s.reader.ended && len(head) > len(data) {
+		data = head // which was read on to the end of a long record
+	}
 	n := len(data)
 	if !s.reader.ended {
 		if s.Layout != jsonl.Lines {

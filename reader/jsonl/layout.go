@@ -38,7 +38,11 @@ func Guess(head []byte, whole bool) Layout {
 	if n = max(n, 0); whole && err == nil {
 		n = len(head)
 	}
-	if spansLines(head[:n]) {
+	region := head[:n]
+	if err == nil {
+		region = lines
+	}
+	if spansLines(region) {
 		return Objects
 	}
 	objects, broken, first := count(head[:n], Options{Layout: Objects})
@@ -51,20 +55,27 @@ func Guess(head []byte, whole bool) Layout {
 	return Lines
 }
 
-// spansLines reports whether a text, cut by its brackets, has an object of more than a line. Some of its lines may be objects too,
-// nested ones, and how many says nothing then. Broken lines that follow each other do not make an object. One that is broken itself
-// counts if its first line is a bracket alone, which is never the beginning of a line that was meant to be a record.
+// spansLines reports whether a text, cut by its brackets, has an object of more than a line, or the beginning of one. Some of its lines may be
+// objects too, nested ones, and how many says nothing then. Broken lines that follow each other do not make an object. One that is broken
+// itself counts if its first line is a bracket alone, which is never the beginning of a line that was meant to be a record.
 func spansLines(text []byte) bool {
 	p := NewParser(Options{Layout: Objects})
 	p.Reset(text)
 	for r, ok := p.Next(); ok; r, ok = p.Next() {
-		line, _, more := bytes.Cut(text[r.Span.Start:r.Span.End], newline)
-		whole := p.cutter.End() == nil
-		if more && (r.Bad == nil || whole && text[r.Span.Start] == '{' && len(bytes.TrimSpace(line)) == 1) {
+		line, _, more := bytes.Cut(bytes.TrimSpace(text[r.Span.Start:r.Span.End]), newline)
+		switch ends := p.cutter.End() == nil; {
+		case !more:
+		case r.Bad == nil, !ends && p.scan.pos >= len(p.scan.data), ends && string(bytes.TrimSpace(line)) == "{":
 			return true
 		}
 	}
 	return false
+}
+
+// HasObject reports whether one of the records is an object that can be read.
+func HasObject(data []byte, l Layout) bool {
+	good, _, _ := count(data, Options{Layout: l})
+	return good > 0
 }
 
 // count returns how many records are good and bad, and whether the first is good.

@@ -32,6 +32,11 @@ func TestTheLayoutIsGuessedFromTheBeginning(t *testing.T) {
 		{"{\n \"items\": [\n{\"id\":1}\n,\n{\"id\":2}\n ]\n}\n]{\"a\":1}\n", true, Objects},
 		{"{\n \"id\": 1, \"id\": 2,\n \"items\": [\n{\"id\":1}\n,\n{\"id\":2}\n ]\n}\n", true, Objects},
 		{"{\n \"items\": [\n{\"id\":1}\n,\n{\"id\":2}\n ]\n}\n{\n", false, Objects},
+		// Its end may be missing, or come after the sample.
+		{"{\n \"items\": [\n{\"id\":1}\n,\n{\"id\":2}\n,", true, Objects},
+		{"{\"id\":0}\n{ \"items\": [\n{\"id\":1}\n,\n{\"id\":2}\n,{\"id\":tr", false, Objects},
+		{"{\"id\":0}\n{\"id\":1\n", true, Lines},
+		{"{\"id\":0}\n{\"id\":1,\n{\"id\":2}\n{\"id\":3}\n", true, Lines},
 		// Lines of which one is broken: it must not take those that follow with it.
 		{"{\"a\":1\n{\"a\":2}\n{\"a\":3}\n", true, Lines},
 		{"{\"a\":1}\n{\"a\":\"x}\n{\"a\":3}\n{\"a\":4}\n", true, Lines},
