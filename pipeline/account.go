@@ -56,6 +56,7 @@ func (a *account) final(r table.Ref, end partitioner.End, o table.Outcome) {
 
 func (a *account) written(r table.Ref, o table.Outcome) {
 	a.report.Written++
+	a.report.ExpiredCells += int64(o.Expired)
 	if a.ends != nil {
 		a.ends.Written(r.Block.Split.Ordinal, r.Number())
 	}

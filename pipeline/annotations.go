@@ -38,6 +38,7 @@ func (a *attempt) newAnnotations() *annotations {
 		x.Stamps = writer.NewStamps(now, a.planned.Deviation())
 		x.rowExtra = func(r table.Ref) int { return plainbuffer.StampBytes(r.Body()) }
 	}
+	x.Expiry = a.newExpiry()
 	if x.When = a.cfg.Write.When; x.When != nil {
 		x.rowBytes = 2*len(x.When.String()) + whenFraming
 	}
@@ -61,6 +62,19 @@ func (a *attempt) newAnnotations() *annotations {
 		a.cfg.Watch.Progress.numbers.Store(x.AutoIncrement)
 	}
 	return x
+}
+
+// newExpiry says which cells of rows may grow too old while the rows wait; nil is none.
+func (a *attempt) newExpiry() *writer.Expiry {
+	reach, live, expires := a.planned.Expiry()
+	if !expires {
+		return nil
+	}
+	now := a.hooks.serviceTime
+	if now == nil {
+		now = serviceTime(a.service.clock())
+	}
+	return &writer.Expiry{Reach: reach, Live: live, Now: func() time.Time { _, latest := now(); return latest }}
 }
 
 // whenFraming is about what a condition takes in a request beside the names and values in it.

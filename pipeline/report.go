@@ -101,7 +101,7 @@ type ReportCounts struct {
 	ConditionFailed int64 `json:"condition_failed,omitempty"`
 	Archived        int64 `json:"archived"` // written to files, for their period is too old for a table
 	Unfinished      int64 `json:"unfinished"`
-	// ExpiredCells are cells older than the table takes, which were left out (--drop-expired). Their rows were written without them.
+	// ExpiredCells are cells older than the table takes, which were left out (--drop-expired, Target.Expires). Their rows were written without them.
 	ExpiredCells int64 `json:"expired_cells,omitempty"`
 
 	readBefore, writtenBefore, rejectedBefore int64 // by earlier attempts

@@ -38,7 +38,7 @@ type SummaryCounts struct {
 	Written    int64 `json:"written"`
 	Superseded int64 `json:"superseded"`
 	Maybe      int64 `json:"maybe_applied,omitempty"`
-	// ExpiredCells are cells older than the table takes, which were left out (--drop-expired). Their rows were written without them.
+	// ExpiredCells are cells older than the table takes, which were left out (--drop-expired, Target.Expires). Their rows were written without them.
 	ExpiredCells int64 `json:"expired_cells,omitempty"`
 }
 
@@ -196,7 +196,7 @@ func (f *finisher) splits(ctx context.Context) error {
 
 // add adds how rows were written.
 func (s *Summary) add(w *written) {
-	s.Written, s.Maybe = s.Written+w.Written, s.Maybe+w.Maybe
+	s.Written, s.Maybe, s.ExpiredCells = s.Written+w.Written, s.Maybe+w.Maybe, s.ExpiredCells+w.Expired
 	s.Attempts, s.WriteCU, s.Requests, s.RowsSent = s.Attempts+w.Attempts, s.WriteCU+w.WriteCU, s.Requests+w.Requests, s.RowsSent+w.RowsSent
 	s.Throttled, s.Retried = s.Throttled+w.Throttled, s.Retried+w.Retried
 }

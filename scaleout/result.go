@@ -113,6 +113,7 @@ type written struct {
 	Seconds   float64                `json:"seconds"` // of the last attempt
 	Reasons   []pipeline.ReasonCount `json:"reasons,omitempty"`
 	Maybe     int64                  `json:"maybe_applied,omitempty"`
+	Expired   int64                  `json:"expired_cells,omitempty"` // that were left out when their rows were written
 }
 
 // direct is how the rows of a split were written that has no runs.

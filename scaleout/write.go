@@ -137,7 +137,7 @@ func (j *Job) rowsConfig(name string) pipeline.Config {
 	cfg.Inputs = []string{name}
 	cfg.Columns = plan.Columns{}
 	to := cfg.Target
-	cfg.Target = plan.Target{Client: to.Client, Name: to.Name, Place: to.Place, Table: to.Table}
+	cfg.Target = plan.Target{Client: to.Client, Name: to.Name, Place: to.Place, Table: to.Table, Expires: to.Expires, DropExpired: to.DropExpired}
 	cfg.Write.Order = plan.OrderNone // each key comes once
 	cfg.Write.DeleteNull = false     // rows have what is deleted
 	cfg.Write.Rates.RaiseWrite = 0
@@ -222,7 +222,7 @@ func (j *Job) sortReasons(run string) (*extsort.Sorted, error) {
 func writtenOf(report *pipeline.Report) written {
 	return written{
 		Written: report.Written, Refused: report.Rejected, Attempts: report.Attempts, WriteCU: report.WriteCU, Requests: report.Requests, RowsSent: report.RowsSent,
-		BytesSent: report.BytesSent, Throttled: report.Throttled, Retried: report.Retried, Seconds: report.Seconds, Reasons: report.RejectReasons, Maybe: report.MaybeApplied,
+		BytesSent: report.BytesSent, Throttled: report.Throttled, Retried: report.Retried, Seconds: report.Seconds, Reasons: report.RejectReasons, Maybe: report.MaybeApplied, Expired: report.ExpiredCells,
 	}
 }
 

@@ -403,6 +403,15 @@ func (v *verifier) newJudge(t *target) *judge {
 	for _, name := range v.names() {
 		j.names[j.Column(name)] = name
 	}
+	v.age(j, t)
+	if !v.cfg.Loaded.IsZero() {
+		j.loaded = v.cfg.Loaded.UnixMilli()
+	}
+	return j
+}
+
+// age says which cells may be gone by now: they grow old while rows are compared.
+func (v *verifier) age(j *judge, t *target) {
 	if t.TimeToLive > 0 {
 		j.oldest = v.cfg.Clock.Now().UnixMilli() - 1000*int64(t.TimeToLive)
 	}
@@ -410,10 +419,6 @@ func (v *verifier) newJudge(t *target) *judge {
 		reach := 1000 * cmp.Or(t.MaxDeviation, client.DefaultDeviation)
 		j.oldest = max(j.oldest, v.cfg.Clock.Now().UnixMilli()-reach)
 	}
-	if !v.cfg.Loaded.IsZero() {
-		j.loaded = v.cfg.Loaded.UnixMilli()
-	}
-	return j
 }
 
 // balance checks that nothing was counted twice or not at all.

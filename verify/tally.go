@@ -54,6 +54,7 @@ func (t *tally) present(w *want, row tableRow) {
 // expected counts a key of the inputs with its row in the table, nil if there is none.
 func (t *tally) expected(w *want, row *scan.Row) {
 	if t.key(w, row != nil) {
+		t.v.age(t.judge, t.table)
 		verdict, differs := t.judge.compare(w, row)
 		t.judged(w, row, verdict, differs)
 	}

@@ -17,6 +17,7 @@ type Options struct {
 	When          *condition.When // each row is written only if the stored one passes
 	Unchanged     bool            // or is as the row says in table.UnchangedColumn
 	Size          *Size           // learns how large requests may be
+	Expiry        *Expiry         // cells that have grown too old are left out, and the rest of their row is written
 	Bulk          bool            // rows are sent by BulkImport, which has no conditions and returns no keys
 	Brief         bool            // where every row was written, Stats say so and no outcome does
 }

@@ -124,6 +124,9 @@ func (w *Writer) write(rows []table.Ref, repeated []bool, outcomes []table.Outco
 	if fatal == nil {
 		fatal = w.allUnrecognized(outcomes)
 	}
+	if fatal == nil {
+		_, fatal = w.withoutExpired(false, &stats, rows, repeated, outcomes)
+	}
 	return stats, fatal
 }
 
@@ -149,6 +152,14 @@ func (w *Writer) allUnrecognized(outcomes []table.Outcome) error {
 // refusedWhole handles an error for the request as a whole.
 func (w *Writer) refusedWhole(stats Stats, err error, rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
 	o, verdict := w.wholeOutcome(err)
+	if verdict == halve && w.options.Expiry != nil {
+		for i := range outcomes {
+			outcomes[i] = table.Outcome{Fate: o.Fate, Code: o.Code, Message: o.Message, Stamp: outcomes[i].Stamp}
+		}
+		if found, err := w.withoutExpired(true, &stats, rows, repeated, outcomes); found {
+			return stats, err
+		}
+	}
 	if verdict == halve && len(rows) > 1 {
 		mid := len(rows) / 2
 		first, err1 := w.write(rows[:mid], repeated[:mid], outcomes[:mid], false)

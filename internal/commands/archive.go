@@ -126,7 +126,7 @@ func (l *archiveLoad) config(c *cli.Context, in *invocation) (cfg pipeline.Confi
 	if workTaskOf(c) != nil {
 		origin.ByParts()
 	}
-	cfg.Read.Sources, cfg.Target.DropExpired = origin, c.Bool("drop-expired")
+	cfg.Read.Sources, cfg.Target.Expires, cfg.Target.DropExpired = origin, true, c.Bool("drop-expired")
 	return cfg, nil
 }
 

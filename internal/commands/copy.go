@@ -168,7 +168,7 @@ func (k *copying) config(c *cli.Context, in *invocation) (cfg pipeline.Config, e
 	if cfg, err = loadConfigOf(newGivenToCopy(c, more), []string{c.Args().Get(0)}, c, in); err != nil {
 		return cfg, err
 	}
-	cfg.Target.DropExpired, cfg.Read.Merges = c.Bool("drop-expired"), !k.since.IsZero()
+	cfg.Target.Expires, cfg.Target.DropExpired, cfg.Read.Merges = true, c.Bool("drop-expired"), !k.since.IsZero()
 	return cfg, nil
 }
 

@@ -41,6 +41,8 @@ type Outcome struct {
 	Restamped bool
 	// Unmet: Refused, because the row in the table does not pass the load's condition on columns.
 	Unmet bool
+	// Expired are cells that were left out, for they had grown older than the table takes.
+	Expired int
 	// MaybeApplied: Refused, and an earlier attempt may have been applied.
 	MaybeApplied bool
 	// Stale: Refused, perhaps for no more than that timestamp.

@@ -2,6 +2,7 @@ package intake
 
 import (
 	"fmt"
+	"slices"
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/encode"
@@ -21,6 +22,7 @@ type cells struct {
 	nulls   bool                    // an update deletes columns without a value
 	left    bool                    // the last record has cells that its row does not
 	window  func() (from, to int64) // cells before from are left out; nil leaves none out
+	gone    int64                   // and a row of nothing but cells that are so much older is left to the writer; negative is none
 	expired int                     // such cells of the last record
 }
 
@@ -58,7 +60,10 @@ func newCells(p *plan.Plan) *cells {
 	if p.Request.Target.DropExpired {
 		window = p.Window()
 	}
-	c := &cells{window: window, plan: p, names: map[string]*cellName{}, renamed: map[string]*renamed{}, made: []encode.Cell{}, nulls: p.Request.DeleteNull}
+	c := &cells{window: window, gone: -1, plan: p, names: map[string]*cellName{}, renamed: map[string]*renamed{}, made: []encode.Cell{}, nulls: p.Request.DeleteNull}
+	if reach, live, _ := p.Expiry(); live > 0 {
+		c.gone = max(live-reach, 0).Milliseconds()
+	}
 	for _, to := range p.Request.Columns.Rename {
 		if table.CheckColumnName(to) == nil {
 			c.renamed[to] = &renamed{name: encode.NewName(to)}
@@ -87,7 +92,9 @@ func (c *cells) make(v *values, rec *record.Record) ([]encode.Cell, *table.Reaso
 	}
 	oldest := int64(0)
 	if c.window != nil {
-		oldest, _ = c.window()
+		if oldest, _ = c.window(); c.gone >= 0 && version < 0 && c.allBefore(rec.Cells, oldest-c.gone) {
+			oldest = 0
+		}
 	}
 	for i := range rec.Cells {
 		from := &rec.Cells[i]
@@ -125,6 +132,14 @@ func (c *cells) make(v *values, rec *record.Record) ([]encode.Cell, *table.Reaso
 		c.made = append(c.made, to)
 	}
 	return c.made, nil
+}
+
+// allBefore reports whether all of a record's cells are older than a time in milliseconds.
+func (c *cells) allBefore(of []record.Cell, ms int64) bool {
+	return !slices.ContainsFunc(of, func(cell record.Cell) bool {
+		_, loaded := c.plan.Cell(string(cell.Name))
+		return loaded && (cell.At < 0 || cell.At/1000 >= ms/1000)
+	})
 }
 
 // asItIs reports whether cells of a name are written as they are.

@@ -49,6 +49,13 @@ func newParser(f *Flow) *parser {
 	r := f.plan.Request
 	encoder := encode.New(f.plan.Schema, r.Mode, r.DeleteNull)
 	encoder.Window = f.plan.Window()
+	if _, _, expires := f.plan.Expiry(); expires && encoder.Window != nil {
+		window := encoder.Window
+		encoder.Window = func() (from, to int64) { // older cells are left out here, or by the writer
+			_, to = window()
+			return 0, to
+		}
+	}
 	switch r.Keep {
 	case plan.KeepKey:
 		encoder.Body = encode.NoBody

@@ -160,6 +160,8 @@ type Target struct {
 	Define  table.Definition      // for Create
 	Defined map[string]table.Type // predefined attribute columns, for Create
 	Indexes NewIndexes            // for Create
+	// Expires says that rows are those of a table or of an archive: cells that its time to live ends during the load are left out and counted.
+	Expires bool
 	// DropExpired says that cells older than the table takes are left out and counted, not a reason to reject their record.
 	DropExpired bool
 	// DefineSet says that the user asked for something in Define, to be told when the table exists already.

@@ -119,14 +119,7 @@ func (p *Plan) Window() func() (from, to int64) {
 		return nil
 	}
 	after := p.Deviation()
-	before := after
-	live := p.Request.Target.Define.TimeToLive
-	if p.table != nil {
-		live = p.table.TimeToLive
-	}
-	if live > 0 {
-		before = min(before, time.Duration(live)*time.Second)
-	}
+	before, _, _ := p.Expiry()
 	service := p.Request.Service
 	if service == nil {
 		service = func() (earliest, latest time.Time) { now := time.Now(); return now, now }
@@ -135,6 +128,22 @@ func (p *Plan) Window() func() (from, to int64) {
 		earliest, latest := service()
 		return earliest.Add(-before).UnixMilli(), latest.Add(after).UnixMilli()
 	}
+}
+
+// Expiry returns how old cells may be that the table takes, its time to live, 0 without one, and whether cells that grow older than that are
+// left out: what a time to live ends is over in the table that the rows come from too.
+func (p *Plan) Expiry() (reach, live time.Duration, expires bool) {
+	to := p.Request.Target
+	seconds := to.Define.TimeToLive
+	if p.table != nil {
+		seconds = p.table.TimeToLive
+	}
+	reach, live = p.Deviation(), time.Duration(max(seconds, 0))*time.Second
+	ages := live > 0 && live <= reach
+	if ages {
+		reach = live
+	}
+	return reach, live, p.Tables == nil && (to.DropExpired || to.Expires && ages)
 }
 
 // Deviation is how far from the service's time a timestamp may be.

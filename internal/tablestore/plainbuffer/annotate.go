@@ -56,6 +56,43 @@ func AppendStamped(dst, row []byte, ms int64) ([]byte, error) {
 
 // AppendWithout appends the row, that of a put or an update, without its attributes of a name.
 func AppendWithout(dst, row []byte, name string) ([]byte, error) {
+	return appendKept(dst, row, func(w *walker) bool { return w.name() != name })
+}
+
+// Since says what AppendSince has left out of a row.
+type Since struct {
+	Dropped, Left int   // cells; table.UnchangedColumn is none
+	Newest        int64 // timestamp that was left out
+}
+
+// AppendSince appends the row, that of a put or an update, without its attributes whose timestamps are before a time in milliseconds.
+func AppendSince(dst, row []byte, before int64) (s Since, _ []byte, err error) {
+	dst, err = appendKept(dst, row, func(w *walker) bool {
+		if w.stamped && !w.typed && w.stamp < before {
+			s.Dropped, s.Newest = s.Dropped+1, max(s.Newest, w.stamp)
+			return false
+		}
+		if w.name() != table.UnchangedColumn {
+			s.Left++
+		}
+		return true
+	})
+	return s, dst, err
+}
+
+// AppendDelete appends a row that has no attributes, that of a put, as one that deletes it.
+func AppendDelete(dst, row []byte) []byte {
+	w := walker{rest: row}
+	if w.begin() == nil {
+		for w.next() {
+		}
+	}
+	r := Row{buf: append(dst, row[:len(row)-len(w.rest)]...), crc: w.crc}
+	return r.EndDelete()
+}
+
+// appendKept appends the row with those of its attributes that keep takes.
+func appendKept(dst, row []byte, keep func(*walker) bool) ([]byte, error) {
 	w := walker{rest: row}
 	if err := w.begin(); err != nil {
 		return dst, err
@@ -63,7 +100,7 @@ func AppendWithout(dst, row []byte, name string) ([]byte, error) {
 	r := Row{buf: append(dst, row[:len(row)-len(w.rest)]...)}
 	data := false
 	for w.next() {
-		if w.data && w.name() == name {
+		if w.data && !keep(&w) {
 			continue
 		}
 		if w.data && !data {
@@ -106,6 +143,7 @@ type walker struct {
 	cell                   []byte // with its tag and checksum
 	cellCRC                byte
 	valued, typed, stamped bool
+	stamp                  int64
 }
 
 var errAnnotate = errors.New("annotate PlainBuffer row: it is not a row of a put or an update")
@@ -159,6 +197,9 @@ func (w *walker) next() bool {
 			at += 2
 		case tagCellTimestamp:
 			w.stamped = true
+			if at+9 <= len(w.rest) {
+				w.stamp = int64(binary.LittleEndian.Uint64(w.rest[at+1:]))
+			}
 			at += 9
 		case tagCellChecksum:
 			w.cell, w.rest, w.cellCRC = w.rest[:at+2], w.rest[at+2:], w.rest[at+1]

@@ -1,0 +1,118 @@
+package writer
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/plainbuffer"
+)
+
+// Expiry says which cells of a refused row are left out, so that the others are written. A row waits for its turn, and meanwhile its cells
+// grow older than the table takes.
+type Expiry struct {
+	Reach time.Duration    // cells older than this are left out
+	Live  time.Duration    // a row of nothing but cells older than this is gone; 0 is none
+	Now   func() time.Time // the latest time that the service's clock can show
+}
+
+// minTimestamp comes before the bound that a service names which refuses a timestamp. It may be newer than what its clock is known to show.
+const minTimestamp = "MinTimestamp:"
+
+// before is the time in milliseconds before which cells are left out, after a refusal.
+func (x *Expiry) before(message string) int64 {
+	oldest := x.Now().Add(-x.Reach).UnixMilli()
+	if _, after, ok := strings.Cut(message, minTimestamp); ok {
+		digits, _, _ := strings.Cut(after, ".")
+		if ms, err := strconv.ParseInt(digits, 10, 64); err == nil {
+			return max(oldest, ms)
+		}
+	}
+	return oldest
+}
+
+// withoutExpired sends the rows again that were refused for what is in them and have cells which are left out; of a request that was refused
+// as a whole, all rows. It reports whether there are any of the former. A put of which the table would show nothing is what it comes to: the
+// row is deleted.
+func (w *Writer) withoutExpired(whole bool, stats *Stats, rows []table.Ref, repeated []bool, outcomes []table.Outcome) (found bool, err error) {
+	x := w.options.Expiry
+	if x == nil {
+		return false, nil
+	}
+	var again, gone remade
+	for i, r := range rows {
+		o := &outcomes[i]
+		if o.Fate != table.Refused || o.Unmet || client.ClassifyCode(o.Code, o.Message) != client.Content {
+			continue
+		}
+		oldest := x.before(o.Message)
+		since, body, err := plainbuffer.AppendSince(nil, r.Body(), oldest)
+		if err != nil || since.Dropped == 0 || w.options.When != nil && w.lacks(body) {
+			if whole {
+				again.add(i, r, r.Body(), 0)
+			}
+			continue
+		}
+		found = true
+		nothing := since.Left == 0 && x.Live > 0 && since.Newest < oldest+(x.Reach-x.Live).Milliseconds()
+		switch {
+		case since.Left == 0 && w.mode == table.Update, nothing && (w.existence != table.Ignore || w.options.AutoIncrement != nil):
+			*o = table.Outcome{Fate: table.Written, Expired: since.Dropped} // nothing is left to do
+		case nothing:
+			gone.add(i, r, plainbuffer.AppendDelete(nil, body), since.Dropped)
+		default:
+			again.add(i, r, body, since.Dropped)
+		}
+	}
+	if !found {
+		return false, nil
+	}
+	err = again.write(w, w.mode, stats, repeated, outcomes)
+	return true, errors.Join(err, gone.write(w, table.Delete, stats, repeated, outcomes))
+}
+
+// remade are rows that were made again, of those of a request.
+type remade struct {
+	rows            []table.Ref
+	places, expired []int // in the request; cells
+}
+
+func (m *remade) add(place int, r table.Ref, body []byte, expired int) {
+	b := &table.Block{Split: r.Block.Split}
+	b.AppendMade(r.Key(), body, r.Row().Size(), table.Span{Record: uint32(r.Row().Number())})
+	m.rows, m.places, m.expired = append(m.rows, table.Ref{Block: b}), append(m.places, place), append(m.expired, expired)
+}
+
+// write writes the rows and sets their outcomes among those of the request.
+func (m *remade) write(w *Writer, mode table.Mode, stats *Stats, repeated []bool, outcomes []table.Outcome) error {
+	if len(m.rows) == 0 {
+		return nil
+	}
+	before, ends := make([]bool, len(m.rows)), make([]table.Outcome, len(m.rows))
+	for n, i := range m.places {
+		before[n], ends[n].Stamp = repeated[i], outcomes[i].Stamp
+	}
+	defer func(was table.Mode) { w.mode = was }(w.mode)
+	w.mode = mode
+	more, err := w.write(m.rows, before, ends, false)
+	stats.add(more)
+	for n, i := range m.places {
+		outcomes[i] = ends[n]
+		outcomes[i].Expired += m.expired[n]
+	}
+	return err
+}
+
+// lacks reports whether a row has no value for what its condition compares.
+func (w *Writer) lacks(body []byte) bool {
+	row, err := plainbuffer.Decode(body)
+	for _, name := range w.options.When.New() {
+		if err != nil || newValue(row, name).Type == table.Null {
+			return true
+		}
+	}
+	return false
+}
