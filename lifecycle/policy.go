@@ -66,6 +66,10 @@ func (p *Policy) Fits(t *Template) error {
 	if p.Unit != t.Unit {
 		return fmt.Errorf("the policy is about periods of a %s, table %s holds a %s; let both name the same", p.Unit, t, t.Unit)
 	}
+	if t.Zone != "" && t.Zone != p.Zone.String() {
+		return fmt.Errorf("the policy counts ages by the calendar of %s, table %s holds a %s by that of %s: leave the zone of the table out, or give the policy \"zone: %s\"",
+			p.Zone, t, t.Unit, t.Zone, t.Zone)
+	}
 	return nil
 }
 

@@ -2,6 +2,8 @@ package lifecycle
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,7 +13,21 @@ import (
 // Template is how tables are named that hold a period each: consume_{month} names consume_202403.
 type Template struct {
 	Unit           Unit
+	Zone           string // that a load is told, in whose calendar the periods are; empty without one
 	prefix, suffix string
+}
+
+// lastTexts are the texts that end a call, as in month(PaidAt, "Asia/Shanghai", "s").
+var lastTexts = regexp.MustCompile("(?:,\\s*[\"'`]([^\"'`]*)[\"'`]\\s*)?,\\s*[\"'`]([^\"'`]*)[\"'`]\\s*\\)$")
+
+// ZoneOf is the zone that ends a call of year, month or day; empty without one.
+func ZoneOf(call string) string {
+	for _, word := range lastTexts.FindStringSubmatch(strings.TrimSpace(call)) {
+		if !strings.ContainsAny(word, ",)") && !slices.Contains([]string{"", "s", "ms", "us", "ns"}, word) {
+			return word
+		}
+	}
+	return ""
 }
 
 // ParseTemplate reads a template with one of {month}, {day} and {year} in it. What a load is told about the time, as in
@@ -30,7 +46,7 @@ func ParseTemplate(text string) (*Template, error) {
 	if err != nil {
 		return nil, fmt.Errorf("table %q: %w", text, err)
 	}
-	t := &Template{Unit: unit, prefix: prefix, suffix: suffix}
+	t := &Template{Unit: unit, prefix: prefix, suffix: suffix, Zone: ZoneOf(inner)}
 	if err := table.CheckTableName(t.Name(unit.at(time.Unix(0, 0).UTC()))); err != nil {
 		return nil, fmt.Errorf("table %q does not give table names: %w", text, err)
 	}

@@ -57,8 +57,8 @@ func FileName(name string) string {
 // layouts are what the periods of tables' names are written as; they sort as the periods do.
 var layouts = map[string]string{"year": "2006", "month": "200601", "day": "20060102"}
 
-// parseTables reads the name of tables with expressions in braces.
-func parseTables(text string) (*Tables, error) {
+// parseTables reads the name of tables with expressions in braces. Periods that name no zone are of that of the policy, which may be nil.
+func parseTables(text string, policy *lifecycle.Policy) (*Tables, error) {
 	t := &Tables{Text: text}
 	for rest := text; rest != ""; {
 		before, inner, after, err := cutBraces(rest)
@@ -69,7 +69,7 @@ func parseTables(text string) (*Tables, error) {
 			t.parts = append(t.parts, namePart{text: before})
 		}
 		if len(before) < len(rest) {
-			expr, err := nameExpression(inner)
+			expr, err := nameExpression(inner, policy)
 			if err != nil {
 				return nil, fmt.Errorf("table %q: %w", text, err)
 			}
@@ -128,7 +128,7 @@ func indexOutside(text string, want rune) int {
 
 // nameExpression makes an expression that gives text. A period of a time, which is a number elsewhere, is written so that
 // names sort as their periods do: month(t) is 202403.
-func nameExpression(inner string) (string, error) {
+func nameExpression(inner string, policy *lifecycle.Policy) (string, error) {
 	if inner == "" {
 		return "", errors.New("the braces are empty; want an expression, as in consume_{month(PaidAt)}")
 	}
@@ -147,6 +147,9 @@ func nameExpression(inner string) (string, error) {
 	if comma := indexOutside(moment, ','); comma >= 0 {
 		moment, options = moment[:comma], moment[comma:]
 	}
+	if policy != nil && lifecycle.ZoneOf(inner) == "" {
+		options += fmt.Sprintf(", %q", policy.Zone)
+	}
 	return fmt.Sprintf("format_time(%s, %q%s)", moment, layout, options), nil
 }
 
@@ -159,7 +162,7 @@ func (p *planner) settleTables() error {
 		}
 		return nil
 	}
-	t, err := parseTables(target.Table)
+	t, err := parseTables(target.Table, target.Policy)
 	if err != nil {
 		return usagef("--table: %v", err)
 	}

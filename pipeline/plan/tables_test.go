@@ -12,7 +12,7 @@ import (
 // namerOf compiles a template against the columns at (text), n (integer) and shop (text).
 func namerOf(t *testing.T, text string) *Namer {
 	t.Helper()
-	tables, err := parseTables(text)
+	tables, err := parseTables(text, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,12 +75,12 @@ func TestAValueThatMakesNoNameOfATableRejectsItsRow(t *testing.T) {
 
 func TestATemplateThatMakesNoSenseIsRefused(t *testing.T) {
 	for _, text := range []string{"t_{", "t_}", "t_{}", "t_{month}", "t-{month(at)}", "t_{month(at)}}", "t_{{month(at)}", "ü{shop}"} {
-		if tables, err := parseTables(text); err == nil {
+		if tables, err := parseTables(text, nil); err == nil {
 			t.Errorf("%s: %+v", text, tables.parts)
 		}
 	}
 	for _, text := range []string{"t_{nobody}", "t_{month(at, 3)}", `t_{splice(auto, shop, shop)}`} {
-		tables, err := parseTables(text)
+		tables, err := parseTables(text, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func TestTablesOfATemplateAreKnownByTheirNames(t *testing.T) {
 		{"t_{month(at)}", "t_202403", true}, {"t_{month(at)}", "t_20240", false}, {"{shop}_x", "north_x", true}, {"{shop}_x", "_x", false},
 		{"a_{shop}_b_{n}_c", "a_1_b_2_c", true}, {"a_{shop}_b_{n}_c", "a_1_2_c", false}, {"a_{shop}", "b_1", false},
 	} {
-		tables, err := parseTables(tt.text)
+		tables, err := parseTables(tt.text, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,6 +133,38 @@ func TestTablesOfATemplateAreKnownByTheirNames(t *testing.T) {
 		}
 		if got := tables.matches(tt.name); got != tt.want {
 			t.Errorf("%s, %s: %v", tt.text, tt.name, got)
+		}
+	}
+}
+
+func TestPeriodsAreOfTheZoneOfThePolicy(t *testing.T) {
+	shanghai, err := time.LoadLocation("Asia/Shanghai")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ text, want string }{
+		{`t_{month(x)}`, `format_time(x, "200601", "Asia/Shanghai")`},
+		{`t_{ year( x ) }`, `format_time( x , "2006", "Asia/Shanghai")`},
+		{`t_{day(x, "ms")}`, `format_time(x, "20060102", "ms", "Asia/Shanghai")`},
+		{`t_{day(x, "ms", "Asia/Shanghai")}`, `format_time(x, "20060102", "ms", "Asia/Shanghai")`},
+		{`t_{month(replace(x, "a", "UTC"))}`, `format_time(replace(x, "a", "UTC"), "200601", "Asia/Shanghai")`},
+	} {
+		tables, err := parseTables(c.text, &lifecycle.Policy{Zone: shanghai})
+		if err != nil || tables.parts[1].expr != c.want {
+			t.Errorf("%s: %v, %+v", c.text, err, tables)
+		}
+	}
+	policy := &lifecycle.Policy{Unit: lifecycle.Month, Zone: shanghai}
+	for text, fits := range map[string]bool{
+		`t_{month(x)}`: true, `t_{month}`: true, `t_{month(x, "Asia/Shanghai")}`: true, `t_{month(x, "s")}`: true,
+		`t_{month(x, "UTC")}`: false, `t_{month(x, "s", "UTC")}`: false, `t_{month(x, 'UTC', "ms")}`: false,
+	} {
+		template, err := lifecycle.ParseTemplate(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := policy.Fits(template); (err == nil) != fits {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }
