@@ -92,19 +92,43 @@ func TestBulkExportReadsARangeAsAMatrix(t *testing.T) {
 	want = text(append(append(whole(text(append(want, 2), "a"), 1), 6), 2, 1), "é")
 	want = text(append(whole(whole(text(append(want, 2), "a"), 2), -1), 6), "new")
 	want = append(want, 1)
-	a := export(nil)
+	columns := func(names ...string) (asked message) {
+		for _, n := range names {
+			asked = asked.text(2, n)
+		}
+		return asked
+	}
+	a := export(columns("pk1", "pk2", "a", "b", "s"))
 	if !bytes.Contains(a.body, want) {
 		t.Errorf("got  %x\nwant %x", a.body, want)
+	}
+	// No units, and the bytes of keys and columns that were scanned: 2×(3+1+3+8), 1+1+1+2, 1+8+1+3.
+	if consumed := (message{}.bytes(1, message{}.bytes(1, message{}.int(1, 0).int(2, 0)).bytes(2, message{}.int(1, 48).int(2, 0)))); !bytes.HasPrefix(a.body, consumed) {
+		t.Errorf("consumed %x, want %x", a.body[:20], consumed)
+	}
+	none := append(message{}.text(1, tb.name).bytes(3, tb.key(minKey, minKey).Build(false)), message{}.bytes(4, tb.key(maxKey, maxKey).Build(false))...)
+	s.send(t, rawRequest{operation: "BulkExport", body: none}).check(t, invalid("DBT_SIMPLE_ROW_MATRIX need at least one column to get."))
+	// Fields are what was asked for, in that order, of which those in front are of the key.
+	matrix := func(keys, others uint32, fields []byte, row ...byte) []byte {
+		return append(append(le.AppendUint32(le.AppendUint32(nil, keys), others), fields...), row...)
+	}
+	got := export(columns("s", "none", "b"))
+	first := text([]byte{2}, "é")
+	if !bytes.Contains(got.body, matrix(0, 3, name(nil, "s", "none", "b"))) || !bytes.Contains(got.body, append(first, 6, 2, 1, 2)) {
+		t.Errorf("%x", got.body)
+	}
+	if got := export(columns("pk2", "s", "pk1")); !bytes.Contains(got.body, matrix(1, 2, name(nil, "pk2", "s", "pk1"))) || !bytes.Contains(got.body, text(text(whole([]byte{2}, 1), "é"), "a")) {
+		t.Errorf("%x", got.body)
 	}
 	if got := export(message{}.int(6, 0)); bytes.Contains(got.body, []byte("SRM0")) || !bytes.Contains(got.body, []byte{0x75, 0, 0, 0, 1}) {
 		t.Errorf("rows were asked for: %x", got.body)
 	}
-	if got := export(message{}.text(2, "pk1").text(2, "b")); !bytes.Contains(got.body, name(nil, "pk1", "pk2", "b")) {
+	if got := export(message{}.text(2, "pk1").text(2, "b")); !bytes.Contains(got.body, name(nil, "pk1", "b")) {
 		t.Errorf("%x", got.body)
 	}
 	must(t, s.do(tb.delete(tb.key("a", 1))))
 	must(t, s.do(tb.delete(tb.key("a", 2))))
-	if got := export(nil); !bytes.Contains(got.body, []byte{3, 0, 0, 0, 0, 1}) {
+	if got := export(columns("a")); !bytes.Contains(got.body, []byte{3, 0, 0, 0, 0, 1}) {
 		t.Errorf("an empty range: %x", got.body)
 	}
 }

@@ -129,7 +129,7 @@ func (t *Table) checkStamp(op Op, now int64) *Refusal {
 			oldest = max(oldest, second-int64(live))
 		}
 		if stamp < oldest || stamp >= newest {
-			return invalid(fmt.Sprintf("Invalid timestamp. Cell:%s. Timestamp:%d. MinTimestamp:%d. MaxTimestamp:%d.", op.Name, op.Timestamp, 1000*oldest, 1000*newest))
+			return invalid(fmt.Sprintf("Invalid timestamp. Cell:%s. Timestamp:%d. MinTimestamp:%d. MaxTimestamp:%d.", op.Name, op.Timestamp, 1000*oldest+now%1000, 1000*newest+now%1000))
 		}
 	}
 	return nil

@@ -12,8 +12,10 @@ import (
 // Check says what is wrong with the account that the options describe, before anything is opened. An empty field is
 // its default and never wrong. No message holds the secret.
 func (o Options) Check() error {
-	if o.Instance != "" && !validInstance(o.Instance) {
-		return fmt.Errorf("instance %q: want 3 to 16 letters, digits and hyphens, a letter first and no hyphen last", o.Instance)
+	for _, name := range append([]string{o.Instance}, o.More...) {
+		if name != "" && !validInstance(name) {
+			return fmt.Errorf("instance %q: want 3 to 16 letters, digits and hyphens, a letter first and no hyphen last", name)
+		}
 	}
 	if strings.Trim(o.AccessKeyID, keyIDBytes) != "" {
 		return fmt.Errorf("access key id %q: want letters, digits and + . / _ - only, as the SDKs do", o.AccessKeyID)

@@ -22,7 +22,7 @@ func (s *Server) Advance(d time.Duration) error {
 			return fmt.Errorf("advance the clock by %s: it is %s ahead, and may be from 0 to %s", d, time.Duration(ahead), maxAhead)
 		}
 		if s.ahead.CompareAndSwap(ahead, ahead+int64(d)) {
-			return nil
+			return s.further(func(of *Server) error { return of.Advance(d) })
 		}
 	}
 }
@@ -50,7 +50,7 @@ func (s *Server) Reset(ctx context.Context) error {
 	s.ahead.Store(0)
 	s.store.RestartClock()
 	s.SetFaults(s.o.Faults)
-	return nil
+	return s.further(func(of *Server) error { return of.Reset(ctx) })
 }
 
 // forgetDefaults leaves nothing simulated of tables to come.

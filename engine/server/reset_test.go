@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,5 +119,36 @@ func TestAnyCredentialsAreTaken(t *testing.T) {
 	res.Body.Close()
 	if res.StatusCode != http.StatusBadRequest {
 		t.Error(res.Status)
+	}
+}
+
+func TestInstancesHaveTablesOfTheirOwnAlsoAfterARestart(t *testing.T) {
+	dir := t.TempDir()
+	for name, o := range map[string]Options{"named": {More: []string{"second", "third"}}, "any": {AnyCredentials: true}} {
+		for attempt := range 2 {
+			s, err := Open(filepath.Join(dir, name), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			web := httptest.NewServer(s)
+			for _, instance := range []string{DefaultInstance, "second", "third"} {
+				c := tablestore.NewClient(web.URL, instance, DefaultAccessKeyID, DefaultAccessKeySecret)
+				if attempt == 0 {
+					createTable(t, c, "of_"+instance, 1)
+				}
+				list, err := c.ListTable()
+				if want := []string{"of_" + instance}; err != nil || !slices.Equal(list.TableNames, want) {
+					t.Errorf("%s, %s: %v, %v, want %v", name, instance, list, err, want)
+				}
+			}
+			c := tablestore.NewClient(web.URL, "fourth", DefaultAccessKeyID, DefaultAccessKeySecret)
+			if _, err := c.ListTable(); (err == nil) != o.AnyCredentials {
+				t.Errorf("%s: an instance that was not named: %v", name, err)
+			}
+			web.Close()
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

@@ -307,6 +307,6 @@ func (s *Server) bulkExport(body []byte) (call, *wire.Error) {
 			return nil, err
 		}
 		defer p.Release()
-		return wire.AppendBulkExport(nil, r, t.Describe().Key, p.Consumed, p.Rows, p.Next)
+		return wire.AppendBulkExport(nil, r, t.Describe().Key, p.Scanned, p.Rows, p.Next)
 	}}}, nil
 }

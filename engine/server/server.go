@@ -30,11 +30,13 @@ const DefaultThroughputInterval = 2 * time.Minute
 type Options struct {
 	Instance, AccessKeyID, AccessKeySecret string // zero is the defaults above
 
+	More []string // further instances of the account, each with tables of its own
+
 	// Hosts are names, in lower case, by which clients may call the server while its secret is the built-in one, beside addresses
 	// and localhost.
 	Hosts []string
 
-	// AnyCredentials takes every access key, secret and instance. Answers are signed only for who knows the secret.
+	// AnyCredentials takes every access key, secret and instance, each of which has tables of its own. Answers are signed only for who knows the secret.
 	AnyCredentials bool
 	// IgnoreStreams takes tables with a stream, and describes them with it. There is none: requests that read streams are refused all the same.
 	IgnoreStreams bool
@@ -65,6 +67,8 @@ type Server struct {
 	o     Options
 	plan  atomic.Pointer[faults.Plan]
 	sim   *Simulator
+
+	instances instances
 
 	lastPlan atomic.Pointer[faults.Plan] // the last there was: its counts are asked for when it is over
 	ids      requestIDs
@@ -97,12 +101,19 @@ func Open(dir string, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.store = st
+	s.store, s.instances.dir = st, dir
 	if o.Simulation != nil {
-		if err := s.sim.Simulate("", *o.Simulation); err != nil {
-			st.Close()
-			return nil, fmt.Errorf("simulate: %w", err)
+		if err = s.sim.Simulate("", *o.Simulation); err != nil {
+			err = fmt.Errorf("simulate: %w", err)
 		}
+	}
+	for _, name := range o.More {
+		if err == nil && name != s.o.Instance && s.instances.of[name] == nil {
+			_, err = s.openInstance(name)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
@@ -137,6 +148,7 @@ func newServer(o Options) *Server {
 
 // SetFaults replaces the plan of faults; nil is none.
 func (s *Server) SetFaults(p *faults.Plan) {
+	_ = s.further(func(of *Server) error { of.SetFaults(p); return nil })
 	s.plan.Store(p)
 	if p != nil {
 		s.lastPlan.Store(p)
@@ -205,7 +217,7 @@ func (s *Server) Close() error {
 	s.closeIdle()
 	s.mu.Unlock()
 	<-s.idle
-	return s.store.Close()
+	return errors.Join(s.further((*Server).Close), s.store.Close())
 }
 
 // applyLate runs apply after the delay, or at once when the server closes, unless the plan's time is over. The request that asks is being served, so

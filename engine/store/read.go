@@ -107,6 +107,7 @@ func (r *reader) dataBytes(key []wire.Cell) (n int) {
 // Page is one answer of Range.
 type Page struct {
 	Consumed wire.Capacity
+	Scanned  int    // bytes
 	Rows     []byte // PlainBuffer, empty when there are none
 	Next     []byte // PlainBuffer of the key to continue from, empty when the range is done
 	buffer   *[]byte
@@ -164,7 +165,7 @@ func (s *Store) Range(ctx context.Context, t *Table, q *wire.GetRange, f *filter
 		return nil, readError(e)
 	}
 	*buffer = sc.rows
-	return &Page{wire.Capacity{Read: max(1, wire.Units(sc.scanned))}, sc.rows[pageMargin:], sc.next, buffer}, nil
+	return &Page{wire.Capacity{Read: max(1, wire.Units(sc.scanned))}, sc.scanned, sc.rows[pageMargin:], sc.next, buffer}, nil
 }
 
 // bounds checks the two keys of a range. A backward range is (end, start]: the byte 00 after a key is the least key

@@ -283,7 +283,8 @@ func (m *meta) checkCells(c *wire.Change, now int64, choices Choices) *wire.Erro
 		}
 		if cell.Stamped {
 			if from, to := m.window(now, choices); cell.Timestamp < from || cell.Timestamp >= to {
-				return wire.Invalid("Invalid timestamp. Cell:%s. Timestamp:%d. MinTimestamp:%d. MaxTimestamp:%d.", cell.Name, cell.Timestamp, from, to)
+				ms := now % 1000 // the bounds are judged by whole seconds, and said as they are
+				return wire.Invalid("Invalid timestamp. Cell:%s. Timestamp:%d. MinTimestamp:%d. MaxTimestamp:%d.", cell.Name, cell.Timestamp, from+ms, min(to, math.MaxInt64-ms)+ms)
 			}
 		}
 		for j := range m.Defined {

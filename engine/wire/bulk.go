@@ -93,7 +93,7 @@ type BulkExport struct{ GetRange }
 
 // DecodeBulkExport reads the request.
 func DecodeBulkExport(b []byte) (*BulkExport, *Error) {
-	r := &BulkExport{GetRange{Block: SimpleRowMatrix}}
+	r := &BulkExport{GetRange{Block: SimpleRowMatrix, bulk: true}}
 	r.Selection.MaxVersions = Optional[int32]{Value: 1, Set: true}
 	var start, end []byte
 	var block Optional[int32]
@@ -127,6 +127,8 @@ func DecodeBulkExport(b []byte) (*BulkExport, *Error) {
 		return nil, invalidTableName(r.Name)
 	case block.Set && block.Value == int32(PlainBuffer):
 		r.Block = PlainBuffer
+	case len(r.Selection.Columns) == 0:
+		return nil, Invalid("DBT_SIMPLE_ROW_MATRIX need at least one column to get.")
 	}
 	if err := r.Selection.check(); err != nil {
 		return nil, err
@@ -139,10 +141,20 @@ func DecodeBulkExport(b []byte) (*BulkExport, *Error) {
 	return r, err
 }
 
-// AppendBulkExport is the body of a BulkExport answer; rows is a PlainBuffer stream, next empty when the range is done.
-func AppendBulkExport(dst []byte, r *BulkExport, key []KeyColumn, c Capacity, rows, next []byte) ([]byte, *Error) {
-	dst, err := AppendGetRange(dst, &r.GetRange, key, c, rows, next)
-	return appendInt(dst, 4, int64(r.Block)), err
+// AppendBulkExport is the body of a BulkExport answer, which has no units but the bytes that were scanned; rows is a PlainBuffer stream, next
+// empty when the range is done.
+func AppendBulkExport(dst []byte, r *BulkExport, key []KeyColumn, scanned int, rows, next []byte) ([]byte, *Error) {
+	rows, err := r.inBlock(key, rows)
+	if err != nil {
+		return nil, err
+	}
+	consumed := appendBytes(nil, 1, Capacity{}.appendUnit(nil))
+	consumed = appendBytes(consumed, 2, appendInt(appendInt(nil, 1, int64(scanned)), 2, 0))
+	dst = appendBytes(appendBytes(dst, 1, consumed), 2, rows)
+	if len(next) > 0 {
+		dst = appendBytes(dst, 3, next)
+	}
+	return appendInt(dst, 4, int64(r.Block)), nil
 }
 
 // Of a matrix: its first four bytes, and tags.
@@ -159,56 +171,81 @@ const (
 // column in common it would have gigabytes.
 const maxMatrixCells = 4 * MaxRangeBytes
 
-// appendMatrix writes rows of a PlainBuffer stream as a matrix, whose columns are the key's and those that any of the rows has, in byte
-// order. Nil is a matrix that would be too large.
-func appendMatrix(dst []byte, key []KeyColumn, stream []byte) ([]byte, *Error) {
+// matrixFields are the fields of a matrix, of which the first are of the key: of a GetRange the key and then the columns that it asks for in
+// their order, or else those that any of the rows has, in byte order; of a BulkExport what it asks for alone.
+func (r *GetRange) matrixFields(key []KeyColumn, rows []Row) (fields []string, keys int) {
+	isKey := func(name string) bool {
+		return slices.ContainsFunc(key, func(k KeyColumn) bool { return k.Name == name })
+	}
+	asked := r.Selection.Columns
+	if !r.bulk || len(asked) == 0 {
+		for _, k := range key {
+			fields = append(fields, k.Name)
+		}
+	}
+	for _, name := range asked {
+		if r.bulk || !isKey(string(name)) {
+			fields = append(fields, string(name))
+		}
+	}
+	for keys < len(fields) && isKey(fields[keys]) {
+		keys++
+	}
+	if len(asked) > 0 {
+		return fields, keys
+	}
+	known := map[string]bool{}
+	for i := range rows {
+		for j := range rows[i].Cells {
+			if name := rows[i].Cells[j].Name; !known[string(name)] {
+				known[string(name)] = true
+				fields = append(fields, string(name))
+			}
+		}
+	}
+	slices.Sort(fields[keys:])
+	return fields, keys
+}
+
+// appendMatrix writes rows of a PlainBuffer stream as a matrix. Nil is a matrix that would be too large.
+func appendMatrix(dst []byte, r *GetRange, key []KeyColumn, stream []byte) ([]byte, *Error) {
 	rows, err := decodeRows(stream)
 	if err != nil {
 		return nil, err
 	}
-	places := map[string]int{}
-	var names []string
-	for _, r := range rows {
-		for i := range r.Cells {
-			if name := string(r.Cells[i].Name); places[name] == 0 {
-				places[name] = 1
-				names = append(names, name)
-			}
-		}
-	}
-	if len(names) > maxMatrixCells/max(1, len(rows)) {
+	fields, keys := r.matrixFields(key, rows)
+	if len(fields)-keys > maxMatrixCells/max(1, len(rows)) {
 		return nil, nil
 	}
-	slices.Sort(names)
-	for i, name := range names {
-		places[name] = i
-	}
+	places := map[string][]int{}
 	le := binary.LittleEndian
 	header := len(dst)
 	dst = le.AppendUint32(dst, matrixMagic)
 	dst = append(dst, make([]byte, 8)...) // where the data and the options begin
-	dst = le.AppendUint32(le.AppendUint32(dst, uint32(len(key))), uint32(len(names)))
-	for _, k := range key {
-		dst = append(le.AppendUint16(dst, uint16(len(k.Name))), k.Name...)
-	}
-	for _, name := range names {
+	dst = le.AppendUint32(le.AppendUint32(dst, uint32(keys)), uint32(len(fields)-keys))
+	for i, name := range fields {
+		places[name] = append(places[name], i)
 		dst = append(le.AppendUint16(dst, uint16(len(name))), name...)
 	}
 	le.PutUint32(dst[header+8:], uint32(len(dst)-header))
-	dst = append(dst, matrixEntireKey, 1, matrixRowCount)
+	entire := byte(0)
+	if keys >= len(key) {
+		entire = 1
+	}
+	dst = append(dst, matrixEntireKey, entire, matrixRowCount)
 	dst = le.AppendUint32(dst, uint32(len(rows)))
 	le.PutUint32(dst[header+4:], uint32(len(dst)-header))
-	line := make([]*Cell, len(names))
+	line := make([]*Cell, len(fields))
 	for n := range rows {
-		r := &rows[n]
 		clear(line)
-		for i := range r.Cells {
-			line[places[string(r.Cells[i].Name)]] = &r.Cells[i]
+		for _, cells := range [][]Cell{rows[n].Key, rows[n].Cells} {
+			for i := range cells {
+				for _, place := range places[string(cells[i].Name)] {
+					line[place] = &cells[i]
+				}
+			}
 		}
 		dst = append(dst, matrixRow)
-		for i := range r.Key {
-			dst = appendVariant(dst, &r.Key[i])
-		}
 		for _, c := range line {
 			if c == nil {
 				c = &Cell{Type: Null}

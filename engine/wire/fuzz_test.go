@@ -115,7 +115,7 @@ func FuzzMatrix(f *testing.F) {
 		for i := range row.Key {
 			key[i].Name = string(row.Key[i].Name)
 		}
-		matrix, err := appendMatrix(nil, key, AppendRow(AppendHeader(nil), row.Key, row.Cells))
+		matrix, err := appendMatrix(nil, &GetRange{}, key, AppendRow(AppendHeader(nil), row.Key, row.Cells))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,7 +34,7 @@ func TestAMatrixThatWouldBeFarLargerThanItsRowsIsNotMade(t *testing.T) {
 			stream = nil
 		}
 		r := &BulkExport{GetRange{Block: SimpleRowMatrix}}
-		body, err := AppendBulkExport(nil, r, key, Capacity{}, stream, nil)
+		body, err := AppendBulkExport(nil, r, key, 0, stream, nil)
 		if err != nil || r.Block != v.want {
 			t.Errorf("%+v: a block of type %d (%v), want %d", v, r.Block, err, v.want)
 		}

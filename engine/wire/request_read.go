@@ -241,6 +241,7 @@ type GetRange struct {
 	KeyPart    bool   // of the key only the columns that the selection names are answered
 	Selection  Selection
 	Block      BlockType // of the answer
+	bulk       bool      // a BulkExport
 }
 
 // DecodeGetRange reads the request.

@@ -120,19 +120,25 @@ func failedUnits(e *Error, read bool) Capacity {
 // AppendGetRange is the body of a GetRange answer, but for the type of its block; rows is a PlainBuffer stream, next empty when the range is
 // done.
 func AppendGetRange(dst []byte, r *GetRange, key []KeyColumn, c Capacity, rows, next []byte) ([]byte, *Error) {
-	if r.Block == SimpleRowMatrix {
-		matrix, err := appendMatrix(nil, key, rows)
-		if err != nil {
-			return nil, err
-		}
-		if matrix == nil {
-			r.Block = PlainBuffer
-		} else {
-			rows = matrix
-		}
+	rows, err := r.inBlock(key, rows)
+	if err != nil {
+		return nil, err
 	}
 	before, after := AroundRows(c, len(rows), next)
 	return slices.Concat(dst, before, rows, after), nil
+}
+
+// inBlock returns rows of a PlainBuffer stream as the answer has them.
+func (r *GetRange) inBlock(key []KeyColumn, rows []byte) ([]byte, *Error) {
+	if r.Block != SimpleRowMatrix {
+		return rows, nil
+	}
+	matrix, err := appendMatrix(nil, r, key, rows)
+	if err != nil || matrix != nil {
+		return matrix, err
+	}
+	r.Block = PlainBuffer
+	return rows, nil
 }
 
 // AroundRows is what comes before and after so many bytes of rows in the body of a GetRange answer. The first piece has at most 32 bytes.

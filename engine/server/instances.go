@@ -1,0 +1,82 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"sync"
+
+	"tsimport/engine/wire"
+)
+
+// instancesDir is the folder in a store's with a store for each further instance.
+const instancesDir = "instances"
+
+// maxInstances bounds those that AnyCredentials makes: each has a store of its own.
+const maxInstances = 64
+
+// instances are the servers of an account's further instances, which have tables of their own. Faults, simulation and clock are those of
+// the first one.
+type instances struct {
+	mu  sync.Mutex
+	dir string
+	of  map[string]*Server
+}
+
+// instanceOf is the server of the instance that a request names: of one that is not there the first, which says so,
+// and nil of one that cannot be opened.
+func (s *Server) instanceOf(h http.Header) *Server {
+	name := h.Get(wire.HeaderInstance)
+	if name == s.o.Instance || name == "" {
+		return s
+	}
+	more := &s.instances
+	more.mu.Lock()
+	defer more.mu.Unlock()
+	if of := more.of[name]; of != nil {
+		return of
+	}
+	if !s.o.AnyCredentials || !validInstance(name) {
+		return s
+	}
+	err := fmt.Errorf("there are %d already", len(more.of))
+	var of *Server
+	if len(more.of) < maxInstances {
+		of, err = s.openInstance(name)
+	}
+	if err != nil {
+		s.o.Log.Printf("open instance %s: %v", name, err)
+		return nil
+	}
+	return of
+}
+
+// openInstance opens the store of a further instance; s.instances.mu is held, or nobody uses the server yet.
+func (s *Server) openInstance(name string) (*Server, error) {
+	o := s.o
+	o.Instance, o.More, o.AnyCredentials = name, nil, false
+	of, err := Open(filepath.Join(s.instances.dir, instancesDir, name), o)
+	if err != nil {
+		return nil, err
+	}
+	of.o.AnyCredentials = s.o.AnyCredentials
+	of.ahead.Store(s.ahead.Load())
+	of.SetFaults(s.Faults())
+	if s.instances.of == nil {
+		s.instances.of = map[string]*Server{}
+	}
+	s.instances.of[name] = of
+	return of, nil
+}
+
+// further does something to each of the further instances.
+func (s *Server) further(do func(*Server) error) error {
+	s.instances.mu.Lock()
+	defer s.instances.mu.Unlock()
+	var errs []error
+	for _, of := range s.instances.of {
+		errs = append(errs, do(of))
+	}
+	return errors.Join(errs...)
+}
