@@ -16,11 +16,10 @@ import (
 	"tsimport/reader/sqltable"
 )
 
-// settings make texts of values exact and the same everywhere, and keep a reading from being stopped between two pages.
+// settings make texts of values exact and the same everywhere, and keep a reading from being stopped between two pages. A proxy may give the
+// session to others afterwards, as it is: none of them is refused anything.
 var settings = []string{
 	"SET SESSION time_zone = '+00:00', sql_mode = '', sql_select_limit = 18446744073709551615, max_sort_length = 1024, wait_timeout = 604800, net_write_timeout = 3600, lock_wait_timeout = 3",
-	"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
-	"SET SESSION TRANSACTION READ ONLY",
 }
 
 // session is a connection.
@@ -73,6 +72,9 @@ func (a *Address) refused(err error) error {
 		return tlsWords.NoTLS(err)
 	case cut(err) != err && a.config.TLS != nil && len(a.config.TLS.Certificates) > 0: // the driver keeps no alert
 		return sqltable.Said("the server ended the connection before a session began; see whether it trusts the certificate that ssl-cert and ssl-key give", cut(err))
+	}
+	if a.Full(err) {
+		return sqltable.Said(err.Error()+sqltable.NeedsOne, err)
 	}
 	return tlsWords.Explain(cut(err))
 }

@@ -24,6 +24,9 @@ func (a *Address) Look(ctx context.Context) (sqltable.Session, *sqltable.Table, 
 		return nil, nil, a.passing(err)
 	}
 	t, err := a.describe(ctx, s)
+	if err == nil && a.query != "" { // which may call what writes
+		err = s.exec(ctx, "START TRANSACTION READ ONLY")
+	}
 	if err != nil {
 		s.Close()
 		return nil, nil, a.passing(err)
@@ -43,7 +46,11 @@ func (a *Address) passing(err error) error {
 type snapshot struct {
 	name     string
 	sessions []sqltable.Session
+	lacks    error // why there are not more; nil if there are as many as were asked for
 }
+
+// Lacks is why it has fewer sessions than were asked for.
+func (h *snapshot) Lacks() error { return h.lacks }
 
 // Snapshot opens sessions while the table is locked against writers, for the moment that this takes: their read views are then of one state
 // of it. A user who may not lock tables gets one session, whose view needs no lock.
@@ -59,20 +66,32 @@ func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapsho
 	if a.query != "" {
 		sessions = 1
 	}
-	open := make([]*session, sessions) // before the lock, which is to be short
-	for i := range open {
-		if open[i], err = a.connect(ctx); err != nil {
+	var open []*session // before the lock, which is to be short
+	for len(open) < sessions {
+		s, err := a.connect(ctx)
+		if a.Full(err) && len(open) > 0 {
+			h.lacks = err
+			break
+		}
+		if err != nil {
 			return nil, nil, err
 		}
-		h.sessions = append(h.sessions, open[i])
+		open, h.sessions = append(open, s), append(h.sessions, s)
 	}
 	if t, err = a.describe(ctx, open[0]); err != nil {
 		return nil, nil, err
 	}
 	if len(open) > 1 {
-		lock, err := a.connect(ctx)
-		if err != nil {
-			return nil, nil, err
+		var lock *session
+		if h.lacks == nil {
+			if lock, err = a.connect(ctx); a.Full(err) {
+				h.lacks = err
+			} else if err != nil {
+				return nil, nil, err
+			}
+		}
+		if last := len(open) - 1; lock == nil { // the last session locks
+			lock, open, h.sessions = open[last], open[:last], h.sessions[:last]
 		}
 		defer lock.Close() // and the lock with it
 		if err := a.sameServer(ctx, append(open[:len(open):len(open)], lock)); err != nil {
@@ -113,7 +132,7 @@ func (s *session) begin(ctx context.Context, t *sqltable.Table) error {
 	} else {
 		s.stream = &sqltable.Stream{Ask: func(ctx context.Context, q sqltable.Query) (sqltable.Rows, error) { return s.ask(ctx, t, q) }}
 	}
-	for _, sql := range []string{"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY", "SELECT 1" + source + " LIMIT 0"} {
+	for _, sql := range []string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY", "SELECT 1" + source + " LIMIT 0"} {
 		if err := s.exec(ctx, sql); err != nil {
 			return err
 		}
@@ -167,6 +186,12 @@ func (a *Address) lock(ctx context.Context, s *session, t *sqltable.Table) error
 		a.lockAfter = time.Now().Add(a.lockPause)
 	}
 	return err
+}
+
+// Full reports whether an error says that the server, or what it allows the user, has no session left.
+func (a *Address) Full(err error) bool {
+	var e *mysql.MySQLError
+	return errors.As(err, &e) && (e.Number == 1040 || e.Number == 1203 || e.Number == 1226)
 }
 
 // mayNot reports whether the user lacks a privilege.

@@ -40,6 +40,11 @@ const ofStandbys = `SELECT count(*)::text, count(*) FILTER (WHERE state IS NULL)
 
 // Lag is that of the server, if it is a standby, else of its standbys.
 func (w *watch) Lag(ctx context.Context) (lag time.Duration, known bool, err error) {
+	err = within(ctx, w.conn, func() (err error) { lag, known, err = w.lag(ctx); return err })
+	return lag, known, err
+}
+
+func (w *watch) lag(ctx context.Context) (lag time.Duration, known bool, err error) {
 	rows, err := query(ctx, w.conn, "SELECT pg_is_in_recovery()::text")
 	if err != nil {
 		return 0, false, err

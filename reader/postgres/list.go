@@ -24,12 +24,17 @@ func List(ctx context.Context, arg string) (all []sqltable.Listed, err error) {
 	if _, err := path.Match(pattern, ""); err != nil {
 		return nil, fmt.Errorf("table=%s: %w", pattern, err)
 	}
-	bare := pattern != "" && !strings.Contains(pattern, ".")
 	conn, err := connect(ctx, a)
 	if err != nil {
 		return nil, fmt.Errorf("list the tables of %s: %w", arg, err)
 	}
 	defer hangUp(conn)
+	err = within(ctx, conn, func() (err error) { all, err = list(ctx, conn, a, arg, pattern); return err })
+	return all, err
+}
+
+func list(ctx context.Context, conn *pgconn.PgConn, a *Address, arg, pattern string) (all []sqltable.Listed, err error) {
+	bare := pattern != "" && !strings.Contains(pattern, ".")
 	rows, err := query(ctx, conn, `SELECT n.nspname::text, c.relname::text,
 			coalesce((SELECT CASE WHEN bool_or(l.reltuples < 0) THEN -1 ELSE sum(l.reltuples) END FROM pg_partition_tree(c.oid) p JOIN pg_class l ON l.oid = p.relid WHERE p.isleaf), c.reltuples)::bigint::text,
 			coalesce((SELECT sum(pg_table_size(p.relid)) FROM pg_partition_tree(c.oid) p), pg_table_size(c.oid))::bigint::text,

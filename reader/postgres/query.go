@@ -68,7 +68,7 @@ func describeQuery(ctx context.Context, conn *pgconn.PgConn, a *Address) (*descr
 // hold begins a transaction of which the tables of the query are locked against changes of their schema. They can be locked no earlier
 // than its snapshot is taken: a table that was emptied between the two, or made again, would be empty in the snapshot.
 func (t *described) hold(ctx context.Context, conn *pgconn.PgConn) error {
-	if err := conn.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1").Close(); err != nil {
+	if err := begin(ctx, conn, beginSnapshot, "SELECT 1"); err != nil {
 		return err
 	}
 	return t.unmoved(ctx, conn)

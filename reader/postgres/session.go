@@ -18,26 +18,45 @@ import (
 )
 
 // settings make texts of values exact and the same everywhere, and keep a reading from being stopped between two pages. A policy of row
-// security that would hide rows fails the reading.
-const settings = `SET TimeZone = 'UTC'; SET DateStyle = 'ISO, YMD'; SET IntervalStyle = 'iso_8601'; SET extra_float_digits = 3;
-	SET bytea_output = 'hex'; SET default_transaction_read_only = on; SET row_security = off; SET statement_timeout = 0; SET lock_timeout = '10s';
-	SET idle_in_transaction_session_timeout = 0; SET application_name = 'tsimport'`
+// security that would hide rows fails the reading. They are of a transaction: a pooler gives the session to others after it, who are to find
+// nothing of ours, also if this process is killed. For the same reason no statement is prepared under a name.
+const settings = `SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO, YMD'; SET LOCAL IntervalStyle = 'iso_8601'; SET LOCAL extra_float_digits = 3;
+	SET LOCAL bytea_output = 'hex'; SET LOCAL row_security = off; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '10s';
+	SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL application_name = 'tsimport'`
 
-// connect opens a session.
+// How transactions begin: one that sees what is committed when each of its statements begins, and one that is of a snapshot.
+const (
+	beginLoose    = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"
+	beginSnapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+)
+
+// connect opens a session, in which nothing may be asked outside a transaction.
 func connect(ctx context.Context, a *Address) (*pgconn.PgConn, error) {
 	conn, err := pgconn.ConnectConfig(ctx, a.config)
 	if err != nil {
 		return nil, refused(err)
 	}
+	return conn, nil
+}
+
+// begin begins a transaction with the settings, and then does what follows.
+func begin(ctx context.Context, conn *pgconn.PgConn, how, then string) error {
 	encoding := "UTF8"
 	if conn.ParameterStatus("server_encoding") == "SQL_ASCII" {
 		encoding = "SQL_ASCII" // bytes of no encoding: a row whose texts are not UTF-8 is rejected, and does not end the reading
 	}
-	if err := conn.Exec(ctx, settings+"; SET client_encoding = '"+encoding+"'").Close(); err != nil {
-		hangUp(conn)
-		return nil, err
+	return conn.Exec(ctx, how+"; "+settings+"; SET LOCAL client_encoding = '"+encoding+"'; "+then).Close()
+}
+
+// within does something in a transaction of its own. After an error the session is to be ended.
+func within(ctx context.Context, conn *pgconn.PgConn, do func() error) error {
+	if err := begin(ctx, conn, beginLoose, ""); err != nil {
+		return err
 	}
-	return conn, nil
+	if err := do(); err != nil {
+		return err
+	}
+	return conn.Exec(ctx, "COMMIT").Close()
 }
 
 var tlsWords = sqltable.TLSWords{Off: "sslmode=disable", CA: "sslrootcert", AnyName: "sslmode=verify-ca", Own: "sslcert=FILE and sslkey=FILE"}
@@ -45,7 +64,11 @@ var tlsWords = sqltable.TLSWords{Off: "sslmode=disable", CA: "sslrootcert", AnyN
 // refused says why there is no connection: the driver's error, which has no password, names each attempt in a line of its own.
 func refused(err error) error {
 	if pg := new(pgconn.PgError); errors.As(err, &pg) {
-		return sqltable.Said(fmt.Sprintf("the server refuses the session: %s (SQLSTATE %s)", pg.Message, pg.Code), err)
+		text := fmt.Sprintf("the server refuses the session: %s (SQLSTATE %s)", pg.Message, pg.Code)
+		if full(err) {
+			text += sqltable.NeedsOne
+		}
+		return sqltable.Said(text, err)
 	}
 	_, text, _ := strings.Cut(err.Error(), "`:")
 	attempts := strings.Split(strings.TrimSpace(cmp.Or(text, err.Error())), "\n\t")
@@ -58,6 +81,15 @@ func refused(err error) error {
 	slices.Sort(attempts)
 	return sqltable.Said("no connection: "+strings.Join(slices.Compact(attempts), "; "), err)
 }
+
+// full reports that the server, or what it allows the user or the database, has no session left.
+func full(err error) bool {
+	pg := new(pgconn.PgError)
+	return errors.As(err, &pg) && pg.Code == "53300"
+}
+
+// Full reports whether an error says that there are as many sessions as there may be.
+func (a *Address) Full(err error) bool { return full(err) }
 
 // closing bounds how long a server is told that a session ends.
 const closing = time.Second
@@ -80,12 +112,12 @@ func (a *Address) Look(ctx context.Context) (sqltable.Session, *sqltable.Table, 
 	if err != nil {
 		return nil, nil, passing(err)
 	}
-	t, err := describe(ctx, conn, a)
-	if err != nil {
+	var t *described
+	if err := within(ctx, conn, func() (err error) { t, err = describe(ctx, conn, a); return err }); err != nil {
 		hangUp(conn)
 		return nil, nil, passing(err)
 	}
-	return &session{conn: conn, of: t}, t.Table, nil
+	return &session{conn: conn, of: t, loose: true}, t.Table, nil
 }
 
 // passing marks what a server says that is too busy, and a connection that ended.
@@ -108,11 +140,14 @@ func (a *Address) Bounds(ctx context.Context, look sqltable.Session, _ *sqltable
 	ranges := s.of.Ranges()
 	percent := min(100, 100*samplePages/float64(s.of.pages))
 	keys := strings.Join(s.of.names(), ", ")
-	res := s.conn.ExecParams(ctx, fmt.Sprintf("SELECT %s FROM %s TABLESAMPLE SYSTEM (%g) ORDER BY %s", keys, s.of.from(), percent, keys), nil, nil, nil, nil).Read()
-	for i := 1; i < ranges && len(res.Rows) >= ranges; i++ {
-		bounds = append(bounds, res.Rows[i*len(res.Rows)/ranges])
-	}
-	return bounds, res.Err
+	err = within(ctx, s.conn, func() error {
+		res := s.conn.ExecParams(ctx, fmt.Sprintf("SELECT %s FROM %s TABLESAMPLE SYSTEM (%g) ORDER BY %s", keys, s.of.from(), percent, keys), nil, nil, nil, nil).Read()
+		for i := 1; i < ranges && len(res.Rows) >= ranges; i++ {
+			bounds = append(bounds, res.Rows[i*len(res.Rows)/ranges])
+		}
+		return res.Err
+	})
+	return bounds, err
 }
 
 // Lost reports whether an error is about the session, or about a snapshot that is no more.
@@ -131,10 +166,12 @@ type snapshot struct {
 	conn *pgconn.PgConn
 	name string
 	next uint64 // the first transaction that it cannot see
+
+	alone *session // reads by the session that keeps it, where there is to be no other; nil without
 }
 
 // Snapshot exports a snapshot, and sees to it that the table is what it was, and its rows are none that are older than those read before.
-func (a *Address) Snapshot(ctx context.Context, _ int, before sqltable.Snapshot) (sqltable.Snapshot, *sqltable.Table, error) {
+func (a *Address) Snapshot(ctx context.Context, sessions int, before sqltable.Snapshot) (sqltable.Snapshot, *sqltable.Table, error) {
 	conn, err := connect(ctx, a)
 	if err != nil {
 		return nil, nil, err
@@ -144,18 +181,27 @@ func (a *Address) Snapshot(ctx context.Context, _ int, before sqltable.Snapshot)
 		hangUp(conn)
 		return nil, nil, err
 	}
+	if sessions == 1 {
+		h.Alone()
+	}
 	return h, h.t.Table, nil
+}
+
+// Alone makes the session that keeps the snapshot read it: no other can join then.
+func (h *snapshot) Alone() sqltable.Session {
+	h.alone = h.reader(h.conn)
+	return h.alone
 }
 
 func (h *snapshot) begin(ctx context.Context, before sqltable.Snapshot) (err error) {
 	// What the table is called has to be known before it can be locked.
-	if h.t, err = describe(ctx, h.conn, h.of); err != nil {
+	if err := within(ctx, h.conn, func() (err error) { h.t, err = describe(ctx, h.conn, h.of); return err }); err != nil {
 		return err
 	}
 	if h.t.query != "" {
 		err = h.t.hold(ctx, h.conn)
 	} else {
-		err = h.conn.Exec(ctx, h.t.lock("")).Close()
+		err = h.t.lock(ctx, h.conn, "")
 	}
 	if err != nil {
 		return err
@@ -178,23 +224,29 @@ func (h *snapshot) begin(ctx context.Context, before sqltable.Snapshot) (err err
 }
 
 // lock begins a transaction that reads the table, in a snapshot that is named or one of its own.
-func (t *described) lock(snapshot string) string {
-	sql := "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+func (t *described) lock(ctx context.Context, conn *pgconn.PgConn, snapshot string) error {
+	how := beginSnapshot
 	if snapshot != "" {
-		sql += "SET TRANSACTION SNAPSHOT '" + snapshot + "'; "
+		how += "; SET TRANSACTION SNAPSHOT '" + snapshot + "'"
 	}
-	if t.query != "" {
-		return sql + "SELECT 1" // what holds the snapshot locks its tables
+	// An altered table is of no snapshot: it is locked against that, not against writers. What holds the snapshot of a query locks its tables.
+	then := "SELECT 1"
+	if t.query == "" {
+		then = "LOCK TABLE " + t.from() + " IN ACCESS SHARE MODE"
 	}
-	// An altered table is of no snapshot: it is locked against that, not against writers.
-	return sql + "LOCK TABLE " + t.from() + " IN ACCESS SHARE MODE"
+	return begin(ctx, conn, how, then)
 }
 
 // Name is what the server calls it.
 func (h *snapshot) Name() string { return h.name }
 
-// Sessions are none: they join.
-func (h *snapshot) Sessions() []sqltable.Session { return nil }
+// Sessions are none, for they join, or the one that keeps the snapshot.
+func (h *snapshot) Sessions() []sqltable.Session {
+	if h.alone == nil {
+		return nil
+	}
+	return []sqltable.Session{h.alone}
+}
 
 // Join opens a session that reads the snapshot.
 func (h *snapshot) Join(ctx context.Context) (sqltable.Session, error) {
@@ -202,15 +254,20 @@ func (h *snapshot) Join(ctx context.Context) (sqltable.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := conn.Exec(ctx, h.t.lock(h.name)).Close(); err != nil {
+	if err := h.t.lock(ctx, conn, h.name); err != nil {
 		hangUp(conn)
 		return nil, err
 	}
-	s := &session{conn: conn, of: h.t, prepared: map[string]bool{}}
+	return h.reader(conn), nil
+}
+
+// reader reads by a session that is in the snapshot.
+func (h *snapshot) reader(conn *pgconn.PgConn) *session {
+	s := &session{conn: conn, of: h.t}
 	if h.t.query != "" {
 		s.stream = &sqltable.Stream{Ask: s.ask}
 	}
-	return s, nil
+	return s
 }
 
 // Alive asks the session that keeps it.
@@ -226,7 +283,8 @@ func (h *snapshot) Close() { hangUp(h.conn) }
 type session struct {
 	conn     *pgconn.PgConn
 	of       *described
-	prepared map[string]bool  // statements that it has; nil prepares none
+	loose    bool             // each page is of a transaction of its own
+	prepared string           // the statement that it has
 	stream   *sqltable.Stream // of a query; nil asks for each page
 }
 
@@ -244,7 +302,7 @@ func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query)
 // ask asks for rows: all from the lower bound on in a stream.
 func (s *session) ask(ctx context.Context, q sqltable.Query) (sqltable.Rows, error) {
 	t := s.of
-	sql, name := t.pageSQL(q.Lower != nil, q.Past, q.Upper != nil)
+	sql := t.pageSQL(q.Lower != nil, q.Past, q.Upper != nil)
 	args := append(append([][]byte{}, q.Lower...), q.Upper...)
 	var oids []uint32
 	for range len(args) / len(t.Key) {
@@ -257,27 +315,35 @@ func (s *session) ask(ctx context.Context, q sqltable.Query) (sqltable.Rows, err
 		limit = nil // LIMIT NULL is none
 	}
 	args = append(args, limit)
-	if s.prepared == nil {
-		name = ""
-	}
-	if !s.prepared[name] {
-		if _, err := s.conn.Prepare(ctx, name, sql, append(oids, 20)); err != nil { // int8
+	var after func() error
+	if s.loose {
+		if err := begin(ctx, s.conn, beginLoose, ""); err != nil {
 			return nil, err
 		}
-		if s.prepared != nil {
-			s.prepared[name] = true
-		}
+		s.prepared, after = "", func() error { return s.conn.Exec(ctx, "COMMIT").Close() }
 	}
-	return rows{s.conn.ExecPrepared(ctx, name, args, nil, t.forms)}, nil
+	if s.prepared != sql {
+		if _, err := s.conn.Prepare(ctx, "", sql, append(oids, 20)); err != nil { // int8
+			return nil, err
+		}
+		s.prepared = sql
+	}
+	return rows{s.conn.ExecPrepared(ctx, "", args, nil, t.forms), after}, nil
 }
 
 // rows are those of a page.
-type rows struct{ *pgconn.ResultReader }
+type rows struct {
+	*pgconn.ResultReader
+	after func() error // ends the transaction; nil leaves it
+}
 
 func (r rows) Next() bool { return r.NextRow() }
 
 func (r rows) Close() error {
 	_, err := r.ResultReader.Close()
+	if err == nil && r.after != nil {
+		return r.after()
+	}
 	if large := new(pgproto3.ExceededMaxBodyLenErr); errors.As(err, &large) {
 		return &sqltable.RowTooLarge{Bytes: int64(large.ActualBodyLen), Limit: int64(large.MaxExpectedBodyLen) - rowOverhead}
 	}
@@ -287,8 +353,8 @@ func (r rows) Close() error {
 	return err
 }
 
-// pageSQL is the statement of a page, and a name for it. Rows are compared and sorted as the primary key's index has them.
-func (t *described) pageSQL(lower, past, upper bool) (sql, name string) {
+// pageSQL is the statement of a page. Rows are compared and sorted as the primary key's index has them.
+func (t *described) pageSQL(lower, past, upper bool) (sql string) {
 	var columns []string
 	for _, c := range t.Columns {
 		text := quote(c.Name)
@@ -308,16 +374,14 @@ func (t *described) pageSQL(lower, past, upper bool) (sql, name string) {
 	}
 	var where []string
 	names := strings.Join(t.names(), ", ")
-	name = "page"
 	if lower {
 		op := ">="
-		if name += "_from"; past {
-			op, name = ">", "page_after"
+		if past {
+			op = ">"
 		}
 		where = append(where, "("+names+") "+op+" "+row())
 	}
 	if upper {
-		name += "_before"
 		where = append(where, "("+names+") < "+row())
 	}
 	sql = "SELECT " + strings.Join(columns, ", ") + " FROM " + t.from()
@@ -330,7 +394,7 @@ func (t *described) pageSQL(lower, past, upper bool) (sql, name string) {
 			order[i] += " NULLS FIRST"
 		}
 	}
-	return sql + " ORDER BY " + strings.Join(order, ", ") + fmt.Sprintf(" LIMIT $%d", n+1), name
+	return sql + " ORDER BY " + strings.Join(order, ", ") + fmt.Sprintf(" LIMIT $%d", n+1)
 }
 
 // names are those of the key's columns, as SQL writes them.

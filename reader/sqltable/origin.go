@@ -37,6 +37,13 @@ const (
 	MaxSessions     = 64
 )
 
+// fewer says that so many sessions read, and not as many as may.
+func (c *Config) fewer(n int, why error) {
+	if c.OnPause != nil {
+		c.OnPause(fmt.Sprintf("%d of %d sessions read, for the server has no more (%v); --source-connections %d asks for no others", n, c.Sessions, why, n))
+	}
+}
+
 // Origin is the ranges of a table.
 type Origin struct {
 	cfg     Config
@@ -197,6 +204,10 @@ func (o *Origin) sessions() *sessions {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.read == nil {
+		if o.look != nil { // it may be the one session that the server has for a user
+			o.look.Close()
+			o.look = nil
+		}
 		o.read = newSessions(&o.cfg, o.of)
 		o.read.lag = o.lag
 	}

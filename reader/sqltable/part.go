@@ -88,6 +88,9 @@ func (p *part) Identity() (source.Identity, error) { return source.Identity{Sche
 
 // Sample looks at the first rows, outside the snapshot.
 func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
+	if err := p.of.describe(p.ctx); err != nil {
+		return 1, nil // the load meets it
+	}
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
 	parser := p.NewParser(nil)

@@ -35,6 +35,33 @@ type Limited interface {
 	LimitRow(bytes int64)
 }
 
+// Crowded is a Server that may have no session left.
+type Crowded interface {
+	Server
+	// Full reports whether an error says so.
+	Full(error) bool
+}
+
+func isFull(s Server, err error) bool {
+	c, ok := s.(Crowded)
+	return ok && c.Full(err)
+}
+
+// NeedsOne says what to do about a server that has no session left.
+const NeedsOne = "; let it have more, or read with --source-connections 1, which takes one session"
+
+// Keeper is a Snapshot kept by a session that can read it, where no other can join.
+type Keeper interface {
+	Snapshot
+	Alone() Session
+}
+
+// Lacking is a Snapshot that may have fewer sessions than were asked for. Lacks says why, nil if it has all.
+type Lacking interface {
+	Snapshot
+	Lacks() error
+}
+
 // Snapshot is a moment of a table that sessions read.
 type Snapshot interface {
 	Name() string // as the server calls it

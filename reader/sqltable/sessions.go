@@ -17,6 +17,7 @@ type sessions struct {
 	mu   sync.Mutex
 	came sync.Cond // one was given back, or lost
 	lent int
+	most int // that may be lent: fewer than were asked for, where the server has no more
 	idle []*session
 	held *held // what new sessions join; nil before the first page
 	noted
@@ -44,7 +45,7 @@ type session struct {
 }
 
 func newSessions(c *Config, of *Table) *sessions {
-	s := &sessions{cfg: c, of: of, noted: noted{at: map[int]int{}}}
+	s := &sessions{cfg: c, of: of, most: c.Sessions, noted: noted{at: map[int]int{}}}
 	s.came.L = &s.mu
 	return s
 }
@@ -75,7 +76,7 @@ func (s *sessions) lend(ctx context.Context) (*session, error) {
 			if err := s.begin(ctx); err != nil {
 				return nil, err
 			}
-		case s.held.fixed == 0 && s.lent < s.cfg.Sessions:
+		case s.held.fixed == 0 && s.lent < s.most:
 			var err error
 			if one, err = s.join(ctx); err != nil {
 				return nil, err
@@ -90,12 +91,28 @@ func (s *sessions) lend(ctx context.Context) (*session, error) {
 	}
 }
 
-// join opens a session of the snapshot; nil if that is lost.
+// joinFor is how long a session more is waited for while others read: a pooler that has none left does not say so.
+const joinFor = 5 * time.Second
+
+// join opens a session of the snapshot; nil if that is lost, or if the server has no more sessions: then those that there are read, or the
+// one that keeps the snapshot.
 func (s *sessions) join(ctx context.Context) (*session, error) {
-	one, err := s.held.Join(ctx)
+	keeper, may := s.held.Snapshot.(Keeper)
+	within, cancel := context.WithTimeout(ctx, joinFor)
+	defer cancel()
+	one, err := s.held.Join(within)
+	full := err != nil && ctx.Err() == nil && (isFull(s.cfg.Server, err) || within.Err() != nil)
 	switch {
 	case err == nil:
 		return &session{one, s.held}, nil
+	case full && s.lent > 0:
+		s.most = s.lent
+		s.cfg.fewer(s.most, err)
+		return nil, nil
+	case full && may && s.held.Alive(ctx):
+		s.held.fixed = 1
+		s.cfg.fewer(1, err)
+		return &session{keeper.Alone(), s.held}, nil
 	case ctx.Err() != nil || !s.cfg.Server.Lost(err) || s.held.Alive(ctx):
 		return nil, err // this session failed, not the snapshot
 	}
@@ -126,6 +143,9 @@ func (s *sessions) begin(ctx context.Context) error {
 		return err
 	}
 	h := &held{Snapshot: now}
+	if few, ok := now.(Lacking); ok && few.Lacks() != nil {
+		s.cfg.fewer(len(now.Sessions()), few.Lacks())
+	}
 	for _, one := range now.Sessions() {
 		h.fixed++
 		s.idle = append(s.idle, &session{one, h})

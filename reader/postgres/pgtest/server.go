@@ -223,3 +223,45 @@ func (s *Server) Exec(sql string) [][]string {
 	}
 	return rows
 }
+
+// Pooler starts a PgBouncer before the server, whose sessions are lent for a transaction each, so many at most, and returns the address of a
+// table by way of it.
+func (s *Server) Pooler(sessions int) (address func(table string) string) {
+	s.t.Helper()
+	bouncer, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		s.t.Skip("PgBouncer is not installed: apt-get install pgbouncer")
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	port := free.Addr().(*net.TCPAddr).Port
+	if err := free.Close(); err != nil {
+		s.t.Fatal(err)
+	}
+	file := filepath.Join(s.dir, "pgbouncer.ini")
+	text := fmt.Sprintf("[databases]\npostgres = host=127.0.0.1 port=%d user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = %d\n", s.port, port, sessions)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		s.t.Fatal(err)
+	}
+	c := exec.Command(bouncer, "-q", file)
+	c.SysProcAttr, c.Dir = s.as, s.dir
+	if err := c.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	address = func(table string) string {
+		return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable&table=%s", port, table)
+	}
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		conn, err := pgconn.Connect(context.Background(), address("")[:len(address(""))-len("&table=")])
+		if err == nil {
+			_ = conn.Close(context.Background())
+			return address
+		}
+		if time.Now().After(end) {
+			s.t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package postgres
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"tsimport/reader/postgres/pgtest"
+	"tsimport/reader/sqltable"
+	"tsimport/reader/sqltable/sqltest"
+)
+
+func TestNothingIsSetForLongerThanATransaction(t *testing.T) {
+	for sql := range strings.SplitSeq(settings, ";") {
+		if !strings.HasPrefix(strings.TrimSpace(sql), "SET LOCAL ") {
+			t.Errorf("%q stays with the session", sql)
+		}
+	}
+}
+
+// TestSessionsOfAPoolerAreLeftAsTheyWere: what a pooler lends for a transaction goes to others after it.
+func TestSessionsOfAPoolerAreLeftAsTheyWere(t *testing.T) {
+	s := pgtest.Start(t)
+	s.Exec(`CREATE TABLE numbers (id bigint PRIMARY KEY, text text); INSERT INTO numbers SELECT i, repeat('x', 1000) FROM generate_series(1, 20000) i; ANALYZE; CREATE TABLE written (id int)`)
+	address := s.Pooler(3)
+	ctx := context.Background()
+	others := func(what string) {
+		t.Helper()
+		plain, _ := url.Parse(address(""))
+		plain.RawQuery = "sslmode=disable"
+		for range 6 { // sessions of the pool come by turns
+			conn, err := pgconn.Connect(ctx, plain.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := conn.Exec(ctx, "INSERT INTO written VALUES (1); SELECT current_setting('DateStyle') || current_setting('extra_float_digits') || current_setting('row_security'); SELECT name FROM pg_prepared_statements").ReadAll()
+			if err != nil {
+				t.Fatalf("after %s: %v", what, err)
+			}
+			if got := string(res[1].Rows[0][0]); got != "ISO, MDY1on" || len(res[2].Rows) > 0 {
+				t.Errorf("after %s: settings %q, statements %q", what, got, res[2].Rows)
+			}
+			_ = conn.Close(ctx)
+		}
+	}
+	if all, err := List(ctx, address("")); err != nil || len(all) != 2 {
+		t.Fatal(all, err)
+	}
+	others("a list")
+	var notes []string
+	for _, sessions := range []int{0, 1} { // one more than the pool has, and one
+		a, err := Parse(address("numbers"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, parts := sqltest.Open(t, a, func(c *sqltable.Config) {
+			c.Sessions, c.OnPause = sessions, func(why string) { notes = append(notes, why) }
+		})
+		others("a look")
+		if rows := sqltest.All(t, parts, nil); len(rows) != 20000 {
+			t.Errorf("%d rows", len(rows))
+		}
+		others("a load")
+	}
+	// A load that is killed hangs up amid its transaction.
+	a, err := Parse(address("numbers"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, _, err := a.Snapshot(ctx, 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = h.(*snapshot).conn.Conn().Close()
+	others("a kill")
+	if len(notes) > 1 {
+		t.Errorf("%q", notes)
+	}
+}
+
+func TestAServerWithOneSessionLeftIsReadByIt(t *testing.T) {
+	s := pgtest.Start(t)
+	s.Exec(`CREATE TABLE numbers (id bigint PRIMARY KEY, text text); INSERT INTO numbers SELECT i, repeat('x', 1000) FROM generate_series(1, 20000) i; ANALYZE;
+		CREATE ROLE few LOGIN CONNECTION LIMIT 1; GRANT SELECT ON numbers TO few`)
+	for _, sessions := range []int{0, 1} {
+		a, err := Parse(strings.Replace(s.Address("numbers"), "postgres@", "few@", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var notes []string
+		_, parts := sqltest.Open(t, a, func(c *sqltable.Config) {
+			c.Sessions, c.OnPause = sessions, func(why string) { notes = append(notes, why) }
+		})
+		if rows := sqltest.All(t, parts, nil); len(rows) != 20000 {
+			t.Errorf("%d rows", len(rows))
+		}
+		if want := 1 - sessions; len(notes) != want || want > 0 && !strings.Contains(notes[0], "1 of 4 sessions read") {
+			t.Errorf("--source-connections %d: %q", sessions, notes)
+		}
+	}
+	held, err := pgconn.Connect(t.Context(), strings.Replace(strings.Replace(s.Address(""), "&table=", "", 1), "postgres@", "few@", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close(context.Background())
+	a, err := Parse(strings.Replace(s.Address("numbers"), "postgres@", "few@", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := a.Look(t.Context()); err == nil || !strings.Contains(err.Error(), "--source-connections 1") {
+		t.Error(err)
+	}
+}
