@@ -137,7 +137,7 @@ func (j *Job) rowsConfig(name string) pipeline.Config {
 	cfg.Inputs = []string{name}
 	cfg.Columns = plan.Columns{}
 	to := cfg.Target
-	cfg.Target = plan.Target{Client: to.Client, Name: to.Name, Place: to.Place, Table: to.Table, Expires: to.Expires, DropExpired: to.DropExpired}
+	cfg.Target = plan.Target{Client: to.Client, Name: to.Name, Place: to.Place, Table: to.Table, Aging: to.Aging}
 	cfg.Write.Order = plan.OrderNone // each key comes once
 	cfg.Write.DeleteNull = false     // rows have what is deleted
 	cfg.Write.Rates.RaiseWrite = 0

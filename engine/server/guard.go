@@ -94,6 +94,7 @@ func (s *Server) judge(r *http.Request, q *request) *answer {
 	if id, err := s.authenticateHeaders(q.path, q.header); err != nil {
 		return s.finish(q, id, nil, err)
 	}
+	prove(r.Context())
 	return nil
 }
 

@@ -8,13 +8,11 @@ import (
 	"net"
 	"net/http"
 	"time"
-
-	"golang.org/x/net/netutil"
 )
 
 // Limits bound what clients over a port may take of the machine. A zero field is that of DefaultLimits.
 type Limits struct {
-	Connections   int           // open at once; more wait until one is closed
+	Connections   int           // open at once; for more, idle ones and those without a known key are closed
 	HeaderBytes   int           // of a request's line and headers together
 	HeaderTimeout time.Duration // from a request's first byte, or the connection's beginning, to the end of its headers
 	ReadTimeout   time.Duration // likewise to the end of its body
@@ -87,8 +85,11 @@ func (l Limits) filled() Limits {
 func (s *Server) ServeListener(ctx context.Context, listener net.Listener, limits Limits) error {
 	limits = limits.filled()
 	under := &serving{limits, newBodyBudget(limits.BodyBytes, limits.BodyWait)}
+	limited := newCrowd(listener, limits.Connections, s.o.Log)
 	web := &http.Server{
 		BaseContext:       func(net.Listener) context.Context { return context.WithValue(context.Background(), limitsKey{}, under) },
+		ConnContext:       limited.context,
+		ConnState:         limited.state,
 		Handler:           s,
 		ErrorLog:          s.o.Log,
 		MaxHeaderBytes:    limits.HeaderBytes,
@@ -100,11 +101,11 @@ func (s *Server) ServeListener(ctx context.Context, listener net.Listener, limit
 		DisableGeneralOptionsHandler: true, // "OPTIONS *" is not an operation either
 	}
 	failed := make(chan error, 1)
-	limited := netutil.LimitListener(listener, limits.Connections)
+	var from net.Listener = limited
 	if limits.TLS != nil {
-		limited = tls.NewListener(limited, limits.TLS)
+		from = tls.NewListener(limited, limits.TLS)
 	}
-	go func() { failed <- web.Serve(limited) }()
+	go func() { failed <- web.Serve(from) }()
 	select {
 	case err := <-failed:
 		web.Close()

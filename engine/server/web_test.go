@@ -243,40 +243,78 @@ func TestAClientThatDoesNotReadLosesItsConnection(t *testing.T) {
 	}
 }
 
-func TestConnectionsBeyondTheLimitWait(t *testing.T) {
+// answered sends a request and reads its answer.
+func answered(t *testing.T, conn net.Conn, text string) {
+	t.Helper()
+	io.WriteString(conn, text)
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, res.Body); err != nil || res.StatusCode != http.StatusOK {
+		t.Errorf("%s %v", res.Status, err)
+	}
+}
+
+func isClosed(t *testing.T, conn net.Conn) {
+	t.Helper()
+	if _, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Error("the connection is open")
+	}
+}
+
+func TestAConnectionGivesWayToANewOneWhereTheyAreFull(t *testing.T) {
+	var said bytes.Buffer
+	s := open(t, Options{Log: log.New(&said, "", 0)})
+	list := onWire(t, s, "ListTable", nil)
+	addr := onPort(t, s, Limits{Connections: 2})
+	first, second := dial(t, addr), dial(t, addr)
+	answered(t, first, list)
+	answered(t, second, list)
+	third := dial(t, addr)
+	answered(t, third, list)
+	isClosed(t, first) // idle for longest
+	answered(t, second, list)
+
+	addr = onPort(t, s, Limits{Connections: 2})
+	silent, idle := dial(t, addr), dial(t, addr)
+	answered(t, idle, list)
+	answered(t, dial(t, addr), list)
+	isClosed(t, idle) // before one that may be about to show its key
+	answered(t, dial(t, addr), list)
+	answered(t, silent, list)
+
+	addr = onPort(t, s, Limits{Connections: 2})
+	silent, other := dial(t, addr), dial(t, addr)
+	io.WriteString(other, "POST /ListTable HTTP/1.1\r\n")
+	answered(t, dial(t, addr), list)
+	isClosed(t, silent) // the oldest without a key
+	if n := strings.Count(said.String(), "connections are open"); n != 3 {
+		t.Errorf("%d lines of three servers: %s", n, said.String())
+	}
+}
+
+func TestConnectionsBeyondTheLimitWaitForThoseAtWork(t *testing.T) {
 	s := open(t, Options{})
 	addr := onPort(t, s, Limits{Connections: 1})
 	list := onWire(t, s, "ListTable", nil)
-	first, second := dial(t, addr), dial(t, addr)
-	io.WriteString(first, list)
-	if line, err := bufio.NewReader(first).ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 200") {
+	create := onWire(t, s, "CreateTable", []byte("not a request"))
+	busy := dial(t, addr)
+	create = strings.Replace(create, "\r\n", "\r\nExpect: 100-continue\r\n", 1)
+	io.WriteString(busy, create[:len(create)-1])
+	answers := bufio.NewReader(busy)
+	if line, err := answers.ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 100") { // its key was seen
 		t.Fatalf("%q %v", line, err)
 	}
-	io.WriteString(second, list)
-	answered := make(chan string, 1)
-	go func() {
-		line, _ := bufio.NewReader(second).ReadString('\n')
-		answered <- line
-	}()
-	// The first continues being served while the second waits: ten requests, and no answer to the other in between.
-	r := bufio.NewReader(first)
-	for range 10 {
-		io.WriteString(first, list)
-		for line := ""; !strings.HasPrefix(line, "HTTP/1.1 200"); {
-			var err error
-			if line, err = r.ReadString('\n'); err != nil {
-				t.Fatal(err)
-			}
-		}
-		select {
-		case line := <-answered:
-			t.Fatalf("a second connection is served: %q", line)
-		default:
-		}
+	answers.ReadString('\n')
+	waiting := dial(t, addr)
+	io.WriteString(waiting, list)
+	io.WriteString(busy, create[len(create)-1:])
+	if line, err := answers.ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 400") {
+		t.Fatalf("%q %v", line, err)
 	}
-	first.Close()
-	if line := <-answered; !strings.HasPrefix(line, "HTTP/1.1 200") {
-		t.Errorf("when there is room: %q", line)
+	if line, err := bufio.NewReader(waiting).ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 200") {
+		t.Errorf("when there is space: %q %v", line, err)
 	}
 }
 

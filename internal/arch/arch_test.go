@@ -213,7 +213,7 @@ var testArrows = map[string][]string{
 	"verify":                      {"engine/server", "engine/faults", "reader/input", "reader/record", "reader/source/sourcetest", "keyexpr"},
 	"transfer/export":             {"internal/objectstore/storetest", "internal/tablestore/plainbuffer", "reader/input", "engine/server", "engine/faults", "reader/archive", "reader/source/sourcetest"},
 	"reader/archive":              {"reader/source/sourcetest"},
-	"internal/commands":           {"reader/record"},
+	"internal/commands":           {"reader/record", "engine/enginetest"},
 	"transfer/tablesync":          {"engine/server", "engine/faults", "internal/tablestore/condition", "reader/tablescan"},
 	"e2e":                         {"reader/mysql/mysqltest", "reader/postgres/pgtest", "internal/objectstore/storetest", "internal/conformance", "pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/compare", "bench/cost", "bench/result", "bench/spread"},
 

@@ -236,7 +236,7 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 		own.Read.Find.NotData, own.Read.Find.OSS.Credentials = cfg.Read.Find.NotData, cfg.Read.Find.OSS.Credentials
 		own.Target.Name, own.Target.Place, own.Target.Absent = cfg.Target.Name, cfg.Target.Place, cfg.Target.Absent
 		own.Read.Sources, own.Read.Look, own.Read.Merges, own.Read.Archived = cfg.Read.Sources, cfg.Read.Look, cfg.Read.Merges, cfg.Read.Archived
-		own.Target.Expires, own.Target.DropExpired = cfg.Target.Expires, cfg.Target.DropExpired
+		own.Target.Aging = cfg.Target.Aging
 		own.Target.Key, own.Target.Define, own.Target.Defined, own.Target.Indexes, own.Target.PreSplit = cfg.Target.Key, cfg.Target.Define, cfg.Target.Defined, cfg.Target.Indexes, cfg.Target.PreSplit
 		own.Target.PolicyNow, own.Target.DefineSet = cfg.Target.PolicyNow, cfg.Target.DefineSet
 		own.RunDir, own.Compared, own.Resume, own.Invocation = cfg.RunDir, cfg.Compared, cfg.Resume, cfg.Invocation

@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -30,15 +31,15 @@ func serveCommand() *cli.Command {
 			&cli.StringSliceFlag{Name: "seed", Usage: "load `INPUT[?table=TABLE&pk=COLUMN…]` (files, or an archive) into a table that is not there yet, before the server is ready; repeat it for several"},
 			&cli.BoolFlag{Name: "admin", Usage: "serve the admin API under /_engine/: counts, simulation, faults, reset, clock; with a secret of your own it asks for it"},
 			&cli.BoolFlag{Name: "ignore-streams", Usage: "take tables with a stream, which samples of SDKs make, and describe them with it; there is none, and reading it is refused"},
-			&cli.BoolFlag{Name: "any-credentials", Usage: "take every access key, secret and instance; only on this machine"},
+			&cli.BoolFlag{Name: "any-credentials", Usage: "take every access key, secret and instance, each with tables of its own; only on this machine"},
 			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS`; port 0 picks a free one", Value: "127.0.0.1:8087"},
 			&cli.StringFlag{Name: "tls-cert", Usage: "`FILE` with the certificate, and those that sign it, in PEM; clients then use https"},
 			&cli.StringFlag{Name: "tls-key", Usage: "`FILE` with the certificate's private key in PEM"},
 			&cli.StringFlag{Name: "sync", Usage: "always (acknowledged rows survive a crash) or none (they survive an orderly stop)", Value: "always"},
-			&cli.StringFlag{Name: "instance", Usage: "`NAME` of the instance that clients have to give", Value: server.DefaultInstance},
+			&cli.StringSliceFlag{Name: "instance", Usage: "`NAME` of the instance that clients have to give; repeat it for several, each with tables of its own", Value: cli.NewStringSlice(server.DefaultInstance)},
 			&cli.StringFlag{Name: "access-key-id", Usage: "`ID` of the access key that clients have to use (" + server.DefaultAccessKeyID + " if not given)"},
 			&cli.StringFlag{Name: "access-key-secret-file", Usage: "`FILE` whose first line is the secret of the access key"},
-			&cli.IntFlag{Name: "max-connections", Usage: "`N` connections at once; more wait", Value: server.DefaultLimits.Connections},
+			&cli.IntFlag{Name: "max-connections", Usage: "`N` connections at once; for more, the longest idle one is closed, else the oldest without a known access key; else they wait", Value: server.DefaultLimits.Connections},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		}...),
 		Action: serve,
@@ -181,8 +182,9 @@ const (
 // if it is the built-in one. The environment's secret is that of a key the user names: it may well be the one of a real
 // account, which would not fit the built-in key, and which nobody meant to give to this server.
 func account(c *cli.Context, o *server.Options) (shown string, err error) {
-	o.Instance, o.AccessKeyID, o.AccessKeySecret = c.String("instance"), c.String("access-key-id"), server.DefaultAccessKeySecret
-	if o.Instance == "" {
+	names := c.StringSlice("instance")
+	o.Instance, o.More, o.AccessKeyID, o.AccessKeySecret = names[0], names[1:], c.String("access-key-id"), server.DefaultAccessKeySecret
+	if slices.Contains(names, "") {
 		return "", usagef("--instance is empty; leave it out for %s", server.DefaultInstance)
 	}
 	own := o.AccessKeyID != ""

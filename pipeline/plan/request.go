@@ -160,10 +160,7 @@ type Target struct {
 	Define  table.Definition      // for Create
 	Defined map[string]table.Type // predefined attribute columns, for Create
 	Indexes NewIndexes            // for Create
-	// Expires says that rows are those of a table or of an archive: cells that its time to live ends during the load are left out and counted.
-	Expires bool
-	// DropExpired says that cells older than the table takes are left out and counted, not a reason to reject their record.
-	DropExpired bool
+	Aging
 	// DefineSet says that the user asked for something in Define, to be told when the table exists already.
 	DefineSet bool
 	PreSplit  PreSplit // ranges that a new table begins with
@@ -173,6 +170,12 @@ type Target struct {
 	PolicyNow time.Time
 	// Absent says that the store does not exist yet and need not be asked (a dry run makes no store).
 	Absent bool
+}
+
+// Aging says which cells are left out and counted that are older than the table takes, and no reason to reject their record.
+type Aging struct {
+	Expires     bool // rows are those of a table or of an archive: cells that the time to live ends during the load
+	DropExpired bool // all
 }
 
 // NewIndexes are secondary indexes that a table gets that a load makes.

@@ -136,7 +136,7 @@ func (r *run) load(ctx context.Context, name string, parts []part, mode table.Mo
 	cfg.Read = plan.Read{Options: reader.Options{Format: reader.JSONLines, SplitBytes: cfg.Read.SplitBytes}, Parsers: cfg.Read.Parsers}
 	cfg.Columns = plan.Columns{Types: map[string]plan.Type{}}
 	to := &cfg.Target
-	*to = plan.Target{Client: to.Client, Name: to.Name, Place: to.Place, Table: to.Table, Expires: ages}
+	*to = plan.Target{Client: to.Client, Name: to.Name, Place: to.Place, Table: to.Table, Aging: plan.Aging{Expires: ages}}
 	w := &cfg.Write
 	w.Mode, w.Marks = mode, pipeline.Marks{}
 	w.DeleteNull = mode == table.Update // a null is a column to delete
