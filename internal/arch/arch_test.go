@@ -173,13 +173,14 @@ var arrows = map[string][]string{
 	"pipeline/report":   {"internal/exitcode", "internal/atomicfile", "internal/page", "pipeline", "pipeline/bottleneck", "pipeline/rundir"},
 
 	"internal/jobdir":                {"internal/atomicfile", "internal/exitcode", "internal/objectstore"},
-	"internal/objectstore":           {},
+	"internal/objectstore":           {"internal/httplimit"},
+	"internal/httplimit":             {},
 	"internal/objectstore/storetest": {}, // only tests import it
 
 	"internal/spill":      {},
 	"internal/exitcode":   {"internal/tablestore/client"},
 	"internal/suggest":    {},
-	"internal/runmetrics": {"internal/atomicfile"},
+	"internal/runmetrics": {"internal/atomicfile", "internal/httplimit"},
 	"internal/errorcodes": {"internal/exitcode", "internal/tablestore/client"},
 	"internal/limiter":    {},
 	"internal/md5lanes":   {},

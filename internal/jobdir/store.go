@@ -84,6 +84,9 @@ func Open(ctx context.Context, place string, o Options) (Store, error) {
 	return retrying{objects{service, bucket, prefix}}, nil
 }
 
+// maxObject bounds what is read of an object that is read whole.
+const maxObject = 256 << 20
+
 // objects is a store in a bucket.
 type objects struct {
 	service        objectstore.Service
@@ -143,7 +146,14 @@ func (o objects) get(ctx context.Context, name string, from, n int64) ([]byte, e
 		return nil, err
 	}
 	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
+	most := n
+	if n < 0 {
+		most = maxObject
+	}
+	body, err := io.ReadAll(io.LimitReader(answer.Body, most+1))
+	if err == nil && int64(len(body)) > most {
+		err = fmt.Errorf("%s: the service sends more than %d bytes of it, all that it may have", name, most)
+	}
 	if err == nil && answer.Length >= 0 && int64(len(body)) != answer.Length {
 		err = io.ErrUnexpectedEOF
 	}
@@ -151,20 +161,16 @@ func (o objects) get(ctx context.Context, name string, from, n int64) ([]byte, e
 }
 
 func (o objects) List(ctx context.Context, prefix string) (names []string, err error) {
-	for token, more := "", true; more; {
-		page, err := o.service.List(ctx, o.bucket, o.prefix+prefix, token, 0)
-		if err != nil {
-			return nil, err
-		}
-		for _, object := range page.Objects {
+	list := func(token string) (objectstore.Page, error) {
+		return o.service.List(ctx, o.bucket, o.prefix+prefix, token, 0)
+	}
+	err = objectstore.EachPage(list, func(objects []objectstore.Object) error {
+		for _, object := range objects {
 			names = append(names, strings.TrimPrefix(object.Key, o.prefix))
 		}
-		if page.More && (page.Token == "" || page.Token == token) {
-			return nil, errors.New("the service says that its list continues, but not from where")
-		}
-		token, more = page.Token, page.More
-	}
-	return names, nil
+		return nil
+	})
+	return names, err
 }
 
 func (o objects) Delete(ctx context.Context, name string) error {

@@ -31,8 +31,8 @@ var s3Bucket = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]+[A-Za-z0-9]$`)
 
 type s3Service struct{ client *s3.Client }
 
-// NewS3 returns S3, or a store that is compatible with it. Its requests go through a client of the SDK's own, which heeds
-// AWS_CA_BUNDLE and follows no redirect that breaks the signature.
+// NewS3 returns S3, or a store that is compatible with it. Its requests go through the transport of the SDK's own client, which
+// heeds AWS_CA_BUNDLE, and follow no redirect.
 func NewS3(ctx context.Context, o S3) (Service, error) {
 	if _, err := endpointHost("S3", o.Endpoint, "https://minio.example:9000"); err != nil {
 		return nil, err
@@ -49,6 +49,10 @@ func NewS3(ctx context.Context, o S3) (Service, error) {
 	}
 	if o.Region != "" {
 		given.Region = o.Region
+	}
+	// The client that was found heeds AWS_CA_BUNDLE, but follows a redirect with 307 or 308 to any host.
+	if found, ok := given.HTTPClient.(*awshttp.BuildableClient); ok {
+		given.HTTPClient = sameServer(found.GetTransport())
 	}
 	var missing error
 	client := s3.NewFromConfig(given, func(c *s3.Options) {

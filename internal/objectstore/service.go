@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tsimport/internal/httplimit"
 )
 
 // Service is a store of objects. Its methods may be called by many at once.
@@ -158,7 +160,7 @@ func ptrOrNil(s string) *string {
 // endpoint.
 func sameServer(transport http.RoundTripper) *http.Client {
 	return &http.Client{
-		Transport:     transport,
+		Transport:     httplimit.Transport(transport),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"net/url"
 	"os"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"tsimport/internal/atomicfile"
+	"tsimport/internal/httplimit"
 )
 
 // Run is a command that has ended, or one load of a job.
@@ -171,6 +173,9 @@ func labelsOf(m *dto.Metric) (of labels) {
 // pushWait bounds the push of one run, and the wait for the reader of a pipe: whoever stops the command does not wait for long.
 const pushWait = 5 * time.Second
 
+// bounded reads no more of an answer than there is to say.
+var bounded = &http.Client{Transport: httplimit.Transport(http.DefaultTransport)}
+
 // Push adds the metrics of runs to those of a Pushgateway, each run in the group of its labels: when a run was last successful stays there
 // when this one has failed. The address may hold a name and a password.
 func Push(ctx context.Context, address string, runs []Run) error {
@@ -181,7 +186,7 @@ func Push(ctx context.Context, address string, runs []Run) error {
 	user := u.User
 	u.User = nil
 	for i := range runs {
-		p := push.New(u.String(), "tsimport").Collector(collector{runs: runs[i : i+1], bare: true})
+		p := push.New(u.String(), "tsimport").Client(bounded).Collector(collector{runs: runs[i : i+1], bare: true})
 		for k, value := range runs[i].labels() {
 			if value != "" {
 				p = p.Grouping(labelNames[k], value)

@@ -131,24 +131,20 @@ func (l *lister) below(ctx context.Context, what listing) (found bool, err error
 	base := what.prefix[:strings.LastIndex(what.prefix, "/")+1]
 	before, repeats := len(l.set.Items), len(l.repeats)
 	var tables []*tableAt // whose logs are listed
-	for token, more := "", true; more; {
-		page, err := l.page(ctx, what, token, 0)
-		if err != nil {
-			return false, err
-		}
-		for _, o := range page.Objects {
+	list := func(token string) (objectstore.Page, error) { return l.page(ctx, what, token, 0) }
+	err = objectstore.EachPage(list, func(objects []objectstore.Object) error {
+		for _, o := range objects {
 			if t := tableOfKey(o.Key); t != nil && (len(tables) == 0 || *tables[len(tables)-1] != *t) {
 				tables = append(tables, t)
 			}
 			if err := l.take(ctx, what, base, o); err != nil {
-				return false, err
+				return err
 			}
 		}
-		last := token
-		token, more = page.Token, page.More
-		if more && (token == "" || token == last) {
-			return false, errors.New("the service says that its list continues, but not from where; try again")
-		}
+		return nil
+	})
+	if err != nil {
+		return false, err
 	}
 	for i := before; i < len(l.set.Items); i++ {
 		l.set.Items[i].Found = true

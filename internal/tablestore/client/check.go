@@ -41,7 +41,7 @@ func damaged(err error) bool {
 // another place is changed to say so, without its Location: what was signed for one host is not sent to another.
 func (t *Traffic) receive(dst []byte, path string, keys common.Credentials, accept bool, res *http.Response, sameMemory bool) ([]byte, error) {
 	defer res.Body.Close()
-	body, err := readAll(dst, res.Body, res.ContentLength)
+	body, err := readAll(dst, res.Body, res.ContentLength, mostOf(path, res.StatusCode))
 	if err != nil {
 		return body, fmt.Errorf("read answer: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -299,14 +300,29 @@ func isAnswer(err error) bool {
 	return errors.As(err, &ots)
 }
 
-// maxAnswer bounds the memory that one answer takes.
-const maxAnswer = 64 << 20
+// How long answers may be, by what they are for: there is one for each request in flight.
+const (
+	maxRefusal = 64 << 10 // a code and a text
+	maxWritten = 2 << 20  // of 200 rows the keys, of 1 KB, or an error each
+	maxAnswer  = 64 << 20 // rows, and what there is to say of tables
+)
 
-var errLongAnswer = errors.New("the answer is longer than 64 MiB")
+var errLongAnswer = errors.New("the answer is longer than any of its kind can be")
 
-// readAll appends what r holds to dst. Size is how much that is, or negative.
-func readAll(dst []byte, r io.Reader, size int64) ([]byte, error) {
-	if size > maxAnswer {
+// mostOf is how long an answer may be.
+func mostOf(path string, status int) int {
+	switch {
+	case status < 200 || status >= 300:
+		return maxRefusal
+	case path == "/BatchWriteRow" || path == "/BulkImport":
+		return maxWritten
+	}
+	return maxAnswer
+}
+
+// readAll appends what r holds to dst, at most so much. Size is how much that is, or negative.
+func readAll(dst []byte, r io.Reader, size int64, most int) ([]byte, error) {
+	if size > int64(most) {
 		return dst, errLongAnswer
 	}
 	if need := int(max(size, 511)) + 1; cap(dst) < need { // one more byte sees the end without growing
@@ -321,11 +337,11 @@ func readAll(dst []byte, r io.Reader, size int64) ([]byte, error) {
 		if err != nil {
 			return dst, err
 		}
-		if len(dst) > maxAnswer {
+		if len(dst) > most {
 			return dst, errLongAnswer
 		}
 		if len(dst) == cap(dst) {
-			dst = append(dst, 0)[:len(dst)]
+			dst = slices.Grow(dst, min(len(dst)/2, most+1-len(dst)))
 		}
 	}
 }

@@ -29,7 +29,7 @@ func (c *sharedLinks) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := readAll(nil, res.Body, res.ContentLength)
+	body, err := readAll(nil, res.Body, res.ContentLength, mostOf(r.URL.Path, res.StatusCode))
 	c.pool.put(l, err == nil && !res.Close)
 	if err != nil {
 		return nil, fmt.Errorf("read answer: %w", err)

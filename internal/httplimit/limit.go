@@ -1,0 +1,58 @@
+package httplimit
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// How long answers may be, by what they are for. The body of an object is its reader's to bound.
+const (
+	maxRefusal = 64 << 10 // a code and a text
+	maxListing = 16 << 20 // 1,000 keys of 1,023 bytes, escaped
+	maxOther   = 1 << 20
+)
+
+// Transport is a transport that reads no more of an answer than its kind may be long: the SDKs read refusals and listings whole,
+// however long.
+func Transport(base http.RoundTripper) http.RoundTripper { return limiting{base} }
+
+type limiting struct{ base http.RoundTripper }
+
+func (l limiting) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := l.base.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	b := &limitedBody{ReadCloser: res.Body}
+	switch {
+	case res.StatusCode >= http.StatusMultipleChoices:
+		b.what, b.most = "a refusal", maxRefusal
+	case r.Method != http.MethodGet:
+		b.what, b.most = "an answer", maxOther
+	case r.URL.Query().Has("list-type"):
+		b.what, b.most = "a page of a listing", maxListing
+	default:
+		return res, nil
+	}
+	b.left = b.most + 1
+	res.Body = b
+	return res, nil
+}
+
+type limitedBody struct {
+	io.ReadCloser
+	what       string
+	most, left int64
+}
+
+func (b *limitedBody) Read(p []byte) (int, error) {
+	if int64(len(p)) > b.left {
+		p = p[:b.left]
+	}
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.left == 0 {
+		return n, fmt.Errorf("the service sends %s of more than %d KiB", b.what, b.most>>10)
+	}
+	return n, err
+}

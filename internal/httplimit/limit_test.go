@@ -1,0 +1,44 @@
+package httplimit
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+type endless struct{ status int }
+
+func (e endless) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: e.status, Body: io.NopCloser(io.LimitReader(zeros{}, 64<<20))}, nil
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+func TestAnswersAreReadAsFarAsTheirKindMayBeLong(t *testing.T) {
+	for _, tt := range []struct {
+		method, url string
+		status      int
+		most        int64 // 0: to its end
+	}{
+		{http.MethodGet, "http://s/bucket/key", 200, 0}, {http.MethodGet, "http://s/bucket/key", 206, 0},
+		{http.MethodGet, "http://s/bucket/key", 403, maxRefusal}, {http.MethodGet, "http://s/bucket/key", 307, maxRefusal},
+		{http.MethodGet, "http://s/bucket?list-type=2&prefix=a", 200, maxListing}, {http.MethodGet, "http://s/bucket?list-type=2", 500, maxRefusal},
+		{http.MethodPut, "http://s/bucket/key", 200, maxOther}, {http.MethodDelete, "http://s/bucket/key", 204, maxOther},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), tt.method, tt.url, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := Transport(endless{tt.status}).RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := io.Copy(io.Discard, res.Body)
+		if tt.most == 0 && (n != 64<<20 || err != nil) || tt.most > 0 && (n != tt.most+1 || err == nil || !strings.Contains(err.Error(), "KiB")) {
+			t.Errorf("%s %s, %d: %d bytes, %v", tt.method, tt.url, tt.status, n, err)
+		}
+	}
+}
