@@ -1,9 +1,44 @@
 package table
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 )
+
+// PrintsDouble reports whether a program that has the double f prints it as the text: AppendDouble, Go, Python, Double.toString of Java, or %.17g
+// of C. Other texts (007, 10.50, 1e3) say something that the number does not. Text was parsed to f.
+func PrintsDouble(text []byte, f float64) bool {
+	if n, _ := significant(make([]byte, 0, 40), text); len(n) > 17 || !KeepsDouble(text, f) {
+		return false
+	}
+	a := math.Abs(f)
+	mark := bytes.IndexAny(text, "eE")
+	mantissa := bytes.TrimPrefix(text, []byte("-"))
+	if mark >= 0 {
+		mantissa = bytes.TrimPrefix(text[:mark], []byte("-"))
+	}
+	whole, fraction, point := bytes.Cut(mantissa, []byte("."))
+	zero := point && string(fraction) == "0"
+	switch {
+	case len(whole) == 0 || whole[0] == '+' || len(whole) > 1 && whole[0] == '0' || point && len(fraction) == 0,
+		point && !zero && fraction[len(fraction)-1] == '0':
+		return false
+	case mark < 0:
+		return a == 0 || a >= 1e-7 && a < 1e16 || a < 1e21 && !zero
+	case len(whole) != 1 || whole[0] == '0':
+		return false
+	}
+	exponent := text[mark+1:]
+	if text[mark] == 'E' { // Java
+		digits := bytes.TrimPrefix(exponent, []byte("-"))
+		return point && (a < 1e-3 || a >= 1e7) && digits[0] != '+' && digits[0] != '0'
+	}
+	digits := exponent[1:]
+	signed := exponent[0] == '-' || exponent[0] == '+' && len(digits) > 1 // JSON of Go has one digit after a minus
+	padded := len(digits) < 3 || digits[0] != '0'
+	return signed && padded && !zero && (a < 1e-4 || a >= 1e6) && (len(digits) > 1 || digits[0] != '0')
+}
 
 // KeepsDouble reports whether the double nearest to a decimal number is that number: rounded to the number's own significant
 // digits it gives the same digits. 0.1 and 0.10000000000000001 (17 digits, as many programs print them) are kept,

@@ -46,7 +46,8 @@ type Column struct {
 	Zeros    bool
 	Inferred bool // from a sample
 	// Own, when set, is the type that the values of the column have in a file that gives its values types (JSON, Parquet), as
-	// the sample has them. Such values of other types do not fit: 5 and "5" would become one value. Double takes integers too.
+	// the sample has them. Such values of other types do not fit: 5 and "5" would become one value. Double takes integers too. Of
+	// a column of type Any it is the type of texts without one.
 	Own Type
 }
 

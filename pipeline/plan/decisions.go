@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"tsimport/internal/table"
+	"tsimport/reader/convert"
 	"tsimport/reader/source"
 )
 
@@ -89,6 +91,44 @@ func found(each func(yield func(name string, found []source.Found))) (all []Deci
 		all = append(all, t.decision())
 	}
 	return all
+}
+
+// dispute says what of the sample speaks against the type of a column.
+func dispute(name string, t table.Type, few convert.Minority) Decision {
+	d := Decision{What: "column " + name, As: typeText(t)}
+	if d.Against = fmt.Sprintf("%s others (%s) beside %s", counted(few.Others), quoted(few.Examples), values(few.Most, few.Type)); t != few.Type {
+		d.Flag = fmt.Sprintf("--type %s=%s", name, few.Type)
+	} else {
+		d.Flag = fmt.Sprintf("--type %s=string", name)
+	}
+	return d
+}
+
+// numbers says of a column of texts that their numbers have zeros or points which the type of the column keeps, or does not.
+func numbers(in *convert.Inference, at int, name string, t table.Type) (d Decision, ok bool) {
+	example, ok := in.Numbers(at)
+	d = Decision{What: "column " + name, As: t.String()}
+	switch {
+	case ok && t == table.String:
+		d.Against = fmt.Sprintf("all values in the sample are numbers, some with zeros at the end (%q)", example)
+		d.Flag = fmt.Sprintf("--type %s=double", name)
+	case ok && t == table.Double:
+		d.Against = fmt.Sprintf("all values in the sample are whole numbers, some with a point (%q)", example)
+		d.Flag = fmt.Sprintf("--type %s=string", name)
+	default:
+		return d, false
+	}
+	return d, true
+}
+
+// keyText says which type a key column gets whose values no key type takes together.
+func mixedKeyText(name string, few convert.Minority) string {
+	text := fmt.Sprintf("primary-key column %s: %s, %s others (%s) in the sample; loaded as %s, which rejects the others; ",
+		name, values(few.Most, few.Type), counted(few.Others), quoted(few.Examples), few.Type)
+	if few.Type != table.Integer {
+		text += fmt.Sprintf("--type %s=integer rejects what is not an integer, at most %s; ", name, counted(few.Most))
+	}
+	return text + fmt.Sprintf("--type %s=string makes text of all %s", name, counted(few.Most+few.Others))
 }
 
 // showDecisions lists what was found out about the inputs before what was decided about columns.

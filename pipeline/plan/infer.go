@@ -99,8 +99,11 @@ func (p *planner) settleType(i int, in *convert.Inference, at int, known map[str
 		return nil
 	}
 	if i < p.plainKeys() { // of a table that does not exist
-		if col.Type = in.Type(at); !col.Type.KeyType() {
-			col.Type = table.String
+		var few convert.Minority
+		var mixed bool
+		if col.Type, few, mixed = in.KeyType(at); mixed {
+			p.plan.Decisions = append(p.plan.Decisions, dispute(col.Name, col.Type, few))
+			p.plan.Warnings = append(p.plan.Warnings, mixedKeyText(col.Name, few))
 		}
 		return nil
 	}
@@ -128,7 +131,13 @@ func (p *planner) settleType(i int, in *convert.Inference, at int, known map[str
 			col.Name, has.from, has.Type, typeText(col.Type), col.Name, has.Type))
 	}
 	if nearly {
+		p.plan.Decisions = append(p.plan.Decisions, dispute(col.Name, col.Type, few))
 		p.plan.Warnings = append(p.plan.Warnings, minorityText(col, few))
+	}
+	col.Zeros = col.Zeros || in.Joins(at) && col.Type == table.Double
+	if d, ok := numbers(in, at, col.Name, col.Type); ok {
+		p.plan.Decisions = append(p.plan.Decisions, d)
+		p.plan.Notes = append(p.plan.Notes, d.String())
 	}
 	return nil
 }
@@ -155,8 +164,7 @@ func typeText(t table.Type) string {
 
 // minorityText says what keeps a column from being of one type.
 func minorityText(col *table.Column, few convert.Minority) string {
-	plural := map[table.Type]string{table.Integer: "integers", table.Double: "doubles", table.Boolean: "booleans", table.String: "strings", table.Binary: "binary values"}
-	text := fmt.Sprintf("column %s: %s %s, %s others (%s) in the sample; ", col.Name, counted(few.Most), plural[few.Type], counted(few.Others), quoted(few.Examples))
+	text := fmt.Sprintf("column %s: %s, %s others (%s) in the sample; ", col.Name, values(few.Most, few.Type), counted(few.Others), quoted(few.Examples))
 	switch col.Type {
 	case few.Type:
 		return text + "loaded as " + few.Type.String() + ", the others are rejected"
@@ -174,6 +182,13 @@ func minorityText(col *table.Column, few convert.Minority) string {
 	}
 	return text + fmt.Sprintf("; %s--type %s=%s or --infer strict rejects them", null, col.Name, few.Type)
 }
+
+var plurals = map[table.Type]string{
+	table.Integer: "integers", table.Double: "doubles", table.Boolean: "booleans", table.String: "strings", table.Binary: "binary values",
+}
+
+// values is a number of values of a type.
+func values(n int, t table.Type) string { return counted(n) + " " + plurals[t] }
 
 func quoted(texts []string) string {
 	out := make([]string, len(texts))
@@ -205,6 +220,8 @@ func (p *planner) sample(in *convert.Inference, src *Source, first []string, bud
 			place[i] = at
 		}
 	}
+	all := in
+	in = convert.NewInference(len(first), p.request.Read.Convert) // of this source, since the order of sources does not matter
 	asItIs := slices.Equal(first, columns)
 	before := p.sampled.records
 	read, err := src.Sample(budget, first, func(rec *record.Record) {
@@ -232,6 +249,7 @@ func (p *planner) sample(in *convert.Inference, src *Source, first []string, bud
 	if err != nil {
 		return err
 	}
+	all.Merge(in)
 	p.sampled.bytes += read
 	src.looked = looked{records: p.sampled.records - before, bytes: read, whole: read < budget}
 	p.plan.Empty = p.plan.Empty && read == 0

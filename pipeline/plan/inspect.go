@@ -259,6 +259,11 @@ func (i *inspector) finish() {
 	for k, name := range i.names {
 		c := &i.columns[k]
 		t := i.inference.Type(k)
+		if d, ok := numbers(i.inference, k, name, t); ok {
+			i.in.Decisions = append(i.in.Decisions, d)
+		} else if few, nearly := i.inference.Minority(k); nearly {
+			i.in.Decisions = append(i.in.Decisions, dispute(name, t, few))
+		}
 		low, high := c.low, c.high
 		if (t == table.Integer || t == table.Double) && c.numbers {
 			low, high = c.lowNumber, c.highNumber

@@ -222,6 +222,9 @@ func (c *Converter) convert(v *table.Value, col *table.Column, rec *record.Recor
 		return nil
 	}
 	if why := c.value(v, col, d); why != nil {
+		if col.Inferred && d.Kind == record.Text && col.Type != table.String {
+			why.Message += fmt.Sprintf("; the column is %s by the sample of all inputs, --type %s=string takes any text", col.Type, col.Name)
+		}
 		return blame(why, col, d)
 	}
 	return nil
@@ -300,7 +303,7 @@ func (c *Converter) value(v *table.Value, col *table.Column, d *record.Datum) *t
 	if col.Time != nil {
 		return timestampValue(v, col.Time, d)
 	}
-	if col.Own != table.Null && d.Kind != record.Text && !ownFits(col.Own, d) {
+	if col.Own != table.Null && col.Type != table.Any && d.Kind != record.Text && !ownFits(col.Own, d) {
 		return notOwn(col, d)
 	}
 	switch col.Type {
@@ -323,6 +326,9 @@ func (c *Converter) value(v *table.Value, col *table.Column, d *record.Datum) *t
 		return c.binaryValue(v, d, col.Hex)
 	case table.Any:
 		own := table.Column{Type: Natural(d), Inferred: col.Inferred}
+		if d.Kind == record.Text && col.Own != table.Null && col.Own != table.Any {
+			own.Type, own.Exact = col.Own, true // texts of the sample have one type
+		}
 		return c.value(v, &own, d)
 	}
 	panic("convert: column of type " + col.Type.String())

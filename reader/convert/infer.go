@@ -2,6 +2,7 @@ package convert
 
 import (
 	"bytes"
+	"math"
 	"slices"
 	"unicode/utf8"
 
@@ -11,7 +12,8 @@ import (
 
 // Inference finds the types of a source's columns from sampled records. A column of text gets a type other than string
 // only if every sampled value is the canonical text of its value in that type: 007, +5, 1e3 and 10.50 stay text,
-// because storing them as numbers would not give them back. Values that the file itself gives a type keep it.
+// because storing them as numbers would not give them back. Values that the file itself gives a type keep it, and texts beside them join that
+// type if all of them survive as it.
 type Inference struct {
 	columns   []columnGuess
 	converter *Converter
@@ -33,6 +35,7 @@ type columnGuess struct {
 	text                     tally // all texts without a type
 	integer, double, boolean tally // of those, the ones that are not that
 	decimal                  bool  // all texts are numbers that a double keeps, as 10.50 is
+	fraction                 bool  // a text is a number that is not whole, as 2.5 is and 2.0 is not
 	own                      [table.Any + 1]tally
 	large                    bool  // an integer was seen that a double does not keep
 	long                     tally // numbers that are neither a 64-bit integer nor a double
@@ -158,6 +161,7 @@ func (g *columnGuess) addUsual(text []byte) (n float64, isNumber, ok bool) {
 	case usualDouble:
 		n, isNumber, ok = plainDecimal(text)
 		ok = ok && isNumber
+		g.fraction = g.fraction || n != math.Trunc(n)
 	}
 	if ok {
 		g.text.n++
@@ -203,6 +207,7 @@ func (g *columnGuess) addText(c *Converter, t *record.Datum) (n number) {
 	case !g.double.most:
 		if c.parseDouble(&v, t.Bytes, true) == nil {
 			n = number{v.Double, true}
+			g.fraction = g.fraction || v.Double != math.Trunc(v.Double)
 			break
 		}
 		g.decimal = g.decimal && PlainNumber(t.Bytes) && c.parseDouble(&v, t.Bytes, false) == nil
@@ -278,17 +283,124 @@ func (in *Inference) Type(i int) table.Type {
 		return table.String
 	case !g.typed():
 		return g.textType()
-	case g.text.n > 0:
-		return table.Any
 	case g.long.n > 0 && g.allTaken(table.Double):
 		return table.String // all of it, so that the column has one type
 	}
 	for _, t := range []table.Type{table.Integer, table.Double, table.Boolean, table.String, table.Binary} {
-		if g.allTaken(t) && !(t == table.Double && g.large) {
+		if g.allTaken(t) && g.texts(t) == g.text.n && !(t == table.Double && g.large) {
 			return t
 		}
 	}
 	return table.Any
+}
+
+// texts returns how many texts at least survive in a column of the type: zeros at the end of a decimal number do not count.
+func (g *columnGuess) texts(t table.Type) int {
+	switch t {
+	case table.Integer:
+		return g.text.n - g.integer.n
+	case table.Double:
+		if g.decimal {
+			return g.text.n
+		}
+		return g.text.n - g.double.n
+	case table.Boolean:
+		return g.text.n - g.boolean.n
+	case table.String:
+		return g.text.n
+	}
+	return 0
+}
+
+// Joins reports whether column i has texts beside values that the file gives a type, so that zeros at the end of a decimal number do not count.
+func (in *Inference) Joins(i int) bool { return in.columns[i].typed() && in.columns[i].text.n > 0 }
+
+// KeyType returns the type of a key column of a new table. Of values of several types that no key type takes together it is that of the many;
+// then mixed says how many and what others are rejected.
+func (in *Inference) KeyType(i int) (t table.Type, few Minority, mixed bool) {
+	g := &in.columns[i]
+	if t = in.Type(i); t.KeyType() {
+		return t, few, false
+	}
+	total := g.text.n + g.long.n
+	for k := range g.own {
+		total += g.own[k].n
+	}
+	few.Type, few.Most = table.String, g.own[table.String].n+g.texts(table.String)
+	for _, k := range []table.Type{table.Integer, table.Binary} {
+		if n := g.own[k].n + g.texts(k); n > few.Most || n == few.Most && k == table.Integer {
+			few.Type, few.Most = k, n
+		}
+	}
+	few.Others = total - few.Most
+	numbers := g.allTaken(table.Double) && g.texts(table.Double) == g.text.n // which a string column takes, as text
+	if !g.typed() || few.Most == 0 || few.Others == 0 || t == table.Boolean || numbers && few.Others*minorityShare > total {
+		return table.String, Minority{}, false
+	}
+	few.Examples = g.examples(few.Type)
+	return few.Type, few, true
+}
+
+// examples are of values that a column of the type does not take.
+func (g *columnGuess) examples(t table.Type) []string {
+	all := slices.Clone(g.long.examples)
+	switch t {
+	case table.Integer:
+		all = append(all, g.integer.examples...)
+	case table.Binary:
+		all = append(all, g.text.examples...)
+	}
+	for k := range g.own {
+		if k := table.Type(k); k != t && (k != table.Integer || t != table.Double || g.large) {
+			all = append(all, g.own[k].examples...)
+		}
+	}
+	return all[:min(len(all), maxExamples)]
+}
+
+// Numbers reports whether column i is of texts that are numbers which a double holds, though not all as it prints them; or are whole and have
+// points. Example is such a text.
+func (in *Inference) Numbers(i int) (example string, ok bool) {
+	g := &in.columns[i]
+	switch {
+	case g.typed() || g.text.n == 0 || g.integer.n == 0:
+		return "", false
+	case g.double.n > 0 && g.decimal:
+		return g.double.examples[0], true
+	case g.double.n == 0 && !g.fraction:
+		return g.integer.examples[0], true
+	}
+	return "", false
+}
+
+// Merge adds what another inference over the same columns has seen to one that nothing was added to by itself. In which order inferences are merged does not matter, but for examples.
+func (in *Inference) Merge(o *Inference) {
+	for i := range in.columns {
+		g, h := &in.columns[i], &o.columns[i]
+		all := h.text.n
+		for _, pair := range [][2]*tally{{&g.integer, &h.integer}, {&g.double, &h.double}, {&g.boolean, &h.boolean}} {
+			if pair[1].most { // the rest is not counted
+				pair[1].n = all
+			}
+			pair[0].merge(pair[1])
+		}
+		g.text.merge(&h.text)
+		g.long.merge(&h.long)
+		for k := range g.own {
+			g.own[k].merge(&h.own[k])
+		}
+		g.decimal = g.decimal && h.decimal
+		g.fraction, g.large, g.null = g.fraction || h.fraction, g.large || h.large, g.null || h.null
+	}
+}
+
+func (t *tally) merge(o *tally) {
+	t.n += o.n
+	for _, text := range o.examples {
+		if len(t.examples) < maxExamples && !slices.Contains(t.examples, text) {
+			t.examples = append(t.examples, text)
+		}
+	}
 }
 
 // typed reports whether the file itself gives values of the column types.
@@ -308,10 +420,13 @@ func (g *columnGuess) allTaken(own table.Type) bool {
 }
 
 // Own returns what column i, which is to be loaded as type t, has as Own: the one type that the file itself gives its
-// values, else t. Numbers are of one type here.
+// values, else t; of Any the type of the texts beside them. Numbers are of one type here.
 func (in *Inference) Own(i int, t table.Type) table.Type {
 	g := &in.columns[i]
-	if t == table.Any || !g.typed() || g.text.n > 0 || t != table.String && g.allTaken(t) {
+	if t == table.Any && g.typed() && g.text.n > 0 {
+		return g.textType()
+	}
+	if t == table.Any || !g.typed() || t != table.String && g.allTaken(t) {
 		return t
 	}
 	for _, own := range []table.Type{table.Double, table.Boolean, table.String, table.Binary} {
@@ -392,7 +507,10 @@ const (
 func (in *Inference) Minority(i int) (m Minority, ok bool) {
 	g := &in.columns[i]
 	total, others := g.text.n, (*tally)(nil)
-	if _, kinds := g.ownType(); kinds > 0 || g.long.n > 0 {
+	if g.typed() {
+		if g.text.n > 0 && in.Type(i) != table.Any {
+			return m, false // the texts survive as that type
+		}
 		return g.ownMinority()
 	}
 	for _, c := range []struct {
@@ -422,16 +540,11 @@ func (g *columnGuess) ownMinority() (m Minority, ok bool) {
 			own, n = table.Type(t), g.own[t].n
 		}
 	}
+	n += g.texts(own)
 	if own == table.Double && !g.large {
 		n += g.own[table.Integer].n
 	}
-	m = Minority{Type: own, Most: n, Others: total - n, Examples: slices.Clone(g.long.examples)}
-	for t := range g.own {
-		if table.Type(t) != own && (table.Type(t) != table.Integer || own != table.Double || g.large) {
-			m.Examples = append(m.Examples, g.own[t].examples...)
-		}
-	}
-	m.Examples = m.Examples[:min(len(m.Examples), maxExamples)]
+	m = Minority{Type: own, Most: n, Others: total - n, Examples: g.examples(own)}
 	return m, m.Others > 0 && own != table.Null && total >= minorityLeast && m.Others*minorityShare <= total
 }
 

@@ -3,6 +3,7 @@ package convert
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -109,6 +110,104 @@ func TestUsualValuesAreThoseOfTheExactWay(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// seen is an inference over one column of values.
+func seen(values ...record.Datum) *Inference {
+	in := NewInference(1, Options{})
+	for i := range values {
+		in.Add(&record.Record{Fields: values[i : i+1]})
+	}
+	return in
+}
+
+// csvTexts are fields of CSV.
+func csvTexts(texts ...string) (all []record.Datum) {
+	for _, t := range texts {
+		all = append(all, record.Datum{Kind: record.Text, Bytes: []byte(t)})
+	}
+	return all
+}
+
+func TestTextsJoinTheTypeOfValuesThatHaveOneIfTheySurviveAsIt(t *testing.T) {
+	integer, double := record.Datum{Kind: record.Integer, Int: 6}, record.Datum{Kind: record.Double, Double: 2.5}
+	boolean, str := record.Datum{Kind: record.Boolean, Int: 1}, record.Datum{Kind: record.String, Bytes: []byte("1000")}
+	many := func(n int, d record.Datum) (all []record.Datum) {
+		for range n {
+			all = append(all, d)
+		}
+		return all
+	}
+	for name, tt := range map[string]struct {
+		typed     []record.Datum
+		texts     []string
+		want, key table.Type
+		rejected  int // of a key
+	}{
+		"integers":              {many(1, integer), []string{"5", "-7"}, table.Integer, table.Integer, 0},
+		"integers and doubles":  {many(1, integer), []string{"5", "1.50"}, table.Double, table.String, 0},
+		"doubles and zeros":     {many(1, double), []string{"10.50", "7"}, table.Double, table.String, 0},
+		"booleans":              {many(1, boolean), []string{"true"}, table.Boolean, table.String, 0},
+		"strings":               {many(1, str), []string{"5", "x"}, table.String, table.String, 0},
+		"few odd texts":         {many(9, integer), []string{"5", "x"}, table.Any, table.Integer, 1},
+		"few typed":             {many(2, integer), []string{"x", "y", "5", "z", "007"}, table.Any, table.String, 2},
+		"one string":            {append(many(1000, integer), str), nil, table.Any, table.Integer, 1},
+		"one integer":           {append(many(1000, str), integer), nil, table.Any, table.String, 1},
+		"a rare fraction":       {many(20, integer), []string{"2.5"}, table.Double, table.Integer, 1},
+		"words beside booleans": {many(1, boolean), []string{"5"}, table.Any, table.Integer, 1},
+	} {
+		// The order of the sources and how the values are divided do not matter.
+		texts := csvTexts(tt.texts...)
+		whole := seen(append(slices.Clone(tt.typed), texts...)...)
+		ab, ba := seen(), seen()
+		ab.Merge(seen(tt.typed...))
+		ab.Merge(seen(texts...))
+		ba.Merge(seen(texts...))
+		ba.Merge(seen(tt.typed...))
+		for _, in := range []*Inference{whole, ab, ba} {
+			key, few, mixed := in.KeyType(0)
+			if got := in.Type(0); got != tt.want || key != tt.key || mixed != (tt.rejected > 0) || few.Others != tt.rejected {
+				t.Errorf("%s: %s, as a key %s %v of %+v", name, got, key, mixed, few)
+			}
+			if _, nearly := in.Minority(0); nearly && tt.want != table.Any {
+				t.Errorf("%s: a minority", name)
+			}
+		}
+	}
+}
+
+func TestMergedInferencesCountWhatEachHasMissed(t *testing.T) {
+	words, numbers := make([]string, 100), make([]string, 100_000)
+	for i := range numbers {
+		numbers[i] = strconv.Itoa(i)
+	}
+	for i := range words {
+		words[i] = "w" + strconv.Itoa(i)
+	}
+	for _, order := range [][2][]string{{words, numbers}, {numbers, words}} {
+		in := seen()
+		in.Merge(seen(csvTexts(order[0]...)...))
+		in.Merge(seen(csvTexts(order[1]...)...))
+		few, nearly := in.Minority(0)
+		if in.Type(0) != table.String || !nearly || few.Type != table.Integer || few.Most != 100_000 || few.Others != 100 {
+			t.Errorf("%s, %+v %v", in.Type(0), few, nearly)
+		}
+	}
+}
+
+func TestNumbersThatAreKeptAsTextsAreKnown(t *testing.T) {
+	for name, tt := range map[string]struct {
+		texts   []string
+		example string
+	}{
+		"zeros": {[]string{"23.0", "68.60", "7"}, "68.60"}, "whole with a point": {[]string{"1.0", "2.0", ""}, "1.0"}, "doubles": {[]string{"1.0", "2.5"}, ""},
+		"integers": {[]string{"1", "2"}, ""}, "leading zeros": {[]string{"007", "1.50"}, ""}, "words": {[]string{"1.50", "x"}, ""},
+		"exponents": {[]string{"8.76712776820554e-05", "1.5"}, ""},
+	} {
+		if example, ok := seen(csvTexts(tt.texts...)...).Numbers(0); example != tt.example || ok != (tt.example != "") {
+			t.Errorf("%s: %q %v", name, example, ok)
 		}
 	}
 }

@@ -247,12 +247,8 @@ func (c *Converter) parseDouble(v *table.Value, text []byte, exact bool) *table.
 	if !exact && !table.KeepsDouble(text, f) {
 		return tooPrecise()
 	}
-	if exact {
-		from := len(c.scratch)
-		c.scratch = table.AppendDouble(c.scratch, f)
-		if !bytes.Equal(c.scratch[from:], text) {
-			return notCanonical(table.Double)
-		}
+	if exact && !table.PrintsDouble(text, f) {
+		return notCanonical(table.Double)
 	}
 	*v = table.Value{Type: table.Double, Double: f}
 	return nil
