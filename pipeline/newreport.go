@@ -22,7 +22,7 @@ func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 	noteRejectsDialect(r, planned.Sources)
 	for i, c := range planned.Schema.Columns {
 		r.Schema = append(r.Schema, ReportColumn{
-			Source: c.Source, Expression: planned.Expression(i), Name: c.Name, Type: c.Type.String(), Key: i < len(planned.Schema.Key), Numbered: i > 0 && i == planned.Schema.Numbered, Inferred: c.Inferred,
+			Source: c.Source, Expression: planned.Expression(i), Name: c.Name, Type: c.Type.String(), Unit: c.Unit, Key: i < len(planned.Schema.Key), Numbered: i > 0 && i == planned.Schema.Numbered, Inferred: c.Inferred,
 		})
 	}
 	r.Separator = planned.Separator()

@@ -250,6 +250,7 @@ type ReportColumn struct {
 	Expression string `json:"expression,omitempty"`
 	Name       string `json:"name"`
 	Type       string `json:"type"`
+	Unit       string `json:"unit,omitempty"` // what its values count, as the input's schema says; the next load into the table asks
 	Key        bool   `json:"key"`
 	Numbered   bool   `json:"numbered,omitempty"` // the service makes the values
 	Inferred   bool   `json:"inferred"`

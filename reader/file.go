@@ -347,7 +347,7 @@ func (s *File) About() source.About {
 			Kind: ".ndjson", Header: s.Header, Folder: s.folder(), Encoding: s.RejectsEncoding(), Flags: s.RejectsFlags(),
 		},
 		Seeking: s.seeking(), Notes: s.Notes, Renamed: s.Renamed, Hint: s.Hint, Decode: s.Decode(), EncodingHint: s.EncodingHint,
-		Found: s.found(),
+		Found: s.found(), Measures: s.measures(),
 	}
 	if s.Format == CSV {
 		a.Rejects.Kind = ".csv"

@@ -422,6 +422,34 @@ func (s *File) findTags(head []byte) {
 	s.inItem = s.Format == DynamoDB && jsonl.Wrapped(head, s.Layout)
 }
 
+// mayHaveTags reports whether the source is JSON of which only the sample says that values have no type tags.
+func (s *File) mayHaveTags() bool {
+	return s.Format == JSONLines && s.o.Format == Auto && !s.o.Flatten && !s.wide
+}
+
+// ShareTags has all JSON of a load be read with type tags if a sample of one of its files has them.
+func ShareTags(files []*File) error {
+	at := slices.IndexFunc(files, func(s *File) bool { return s.Format.tags() != jsonl.NoTags })
+	for _, s := range files {
+		if at < 0 || !s.mayHaveTags() {
+			continue
+		}
+		o, from := s.o, files[at]
+		if o.Format = from.Format; s.Stream() {
+			s.o, s.Format = o, o.Format
+			if err := s.discover(s.utf8Head()); err != nil {
+				return err
+			}
+		} else if again, err := Open(s.ctx, s.item, o); err != nil {
+			return fmt.Errorf("%w; %s has values that say their types: load them separately, or give --format jsonl", err, from.Name)
+		} else if *s = *again; s.Suspend() != nil {
+			return fmt.Errorf("close %s", s.Name)
+		}
+		s.Notes = append(s.Notes, fmt.Sprintf("%s is read as --format %v, as %s is", s.Name, s.Format, from.Name))
+	}
+	return nil
+}
+
 // wholeRecords returns how much of a text's beginning is whole records.
 func wholeRecords(head []byte, l jsonl.Layout) int {
 	if l == jsonl.Lines {

@@ -55,7 +55,7 @@ func (s *File) NewParser(used []int) source.Parser {
 			}
 		}
 		p.jsonl = jsonl.NewParser(jsonl.Options{Columns: own, Flatten: s.o.Flatten, IgnoreTimestamps: s.o.IgnoreTS, Strict: true, Keys: s.keys, Layout: s.Layout, Wide: s.wide,
-			Tags: s.Format.tags(), Wrapped: s.inItem, Missing: s.o.Missing})
+			Tags: s.Format.tags(), Wrapped: s.inItem, Missing: s.o.Missing, Untyped: s.mayHaveTags()})
 	case PGDump, MySQLDump:
 		p.dump = s.dump.newParser()
 	case CSV: // findFormat has refused what is none of these

@@ -18,6 +18,7 @@ import (
 // rowFile is a file of typed rows that can be read anywhere: Parquet or Arrow.
 type rowFile interface {
 	Columns() []string
+	Measures() []record.Datum
 	Rows() int64
 	Splits() []record.Rows
 	Forget() // what is kept between splits and can be read again
@@ -146,6 +147,17 @@ func (s *File) CheckMemory(columns []string, pages int64, whole bool) (err error
 func (s *File) arrowOptions() arrow.Options {
 	most := s.o.Memory.PageBytes
 	return arrow.Options{Flatten: s.o.Flatten, MaxMetadata: most / 8, MaxDictionary: most / 4, MaxBody: most}
+}
+
+// measures are what columns of a file with types count.
+func (s *File) measures() []record.Datum {
+	switch {
+	case s.file != nil:
+		return s.file.Measures()
+	case s.inOrder != nil:
+		return s.inOrder.stream.Measures()
+	}
+	return nil
 }
 
 // openBatches opens the input to be read in order.

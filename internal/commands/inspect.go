@@ -120,7 +120,7 @@ func printInspection(w io.Writer, in *plan.Inspection, gap bool) error {
 	}
 	fmt.Fprintf(t, "splits\t%s\n\ncolumn\ttype\tnulls\tmin\tmax\tlongest\texample\n", grouped(int64(in.Splits)))
 	for _, col := range in.Columns {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", shown(col.Name), col.Type, grouped(col.Nulls), shown(col.Min), shown(col.Max), col.Longest, shown(col.Example))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", shown(col.Name), col.Type+plan.UnitText(col.Type, col.Unit), grouped(col.Nulls), shown(col.Min), shown(col.Max), col.Longest, shown(col.Example))
 	}
 	for i, d := range in.Decisions {
 		if i == 0 {

@@ -103,6 +103,7 @@ type planFiles struct {
 type planColumn struct {
 	Name       string `json:"name"`
 	Type       string `json:"type"`
+	Unit       string `json:"unit,omitempty"` // what the values count, where a schema says it
 	Key        bool   `json:"key,omitempty"`
 	Source     string `json:"source,omitempty"` // column of the input, if it has another name
 	Expression string `json:"expression,omitempty"`

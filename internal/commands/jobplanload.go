@@ -197,7 +197,7 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 		}
 	}
 	for _, col := range v.Columns {
-		one := planColumn{Name: col.Name, Type: col.Type, Key: col.Key, Expression: col.Expression}
+		one := planColumn{Name: col.Name, Type: col.Type, Unit: col.Unit, Key: col.Key, Expression: col.Expression}
 		if col.Source != col.Name {
 			one.Source = col.Source
 		}

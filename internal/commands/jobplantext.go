@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tsimport/job"
+	"tsimport/pipeline/plan"
 )
 
 // lines are the plan for people.
@@ -179,7 +180,7 @@ func (l *loadPlan) describeColumns(add func(what, format string, a ...any)) {
 			texts = append(texts, fmt.Sprintf("and %d more", len(l.Columns)-plannedColumns))
 			break
 		}
-		text := col.Name + " " + col.Type
+		text := col.Name + " " + col.Type + plan.UnitText(col.Type, col.Unit)
 		switch {
 		case col.Expression != "":
 			text += " = " + col.Expression

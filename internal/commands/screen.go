@@ -124,7 +124,7 @@ const shownColumns = 12
 func schemaText(p *plan.Plan, all bool) string {
 	var parts []string
 	for i, c := range p.Schema.Columns {
-		text := c.Name + " " + c.Type.String()
+		text := c.Name + " " + c.Type.String() + plan.UnitText(c.Type.String(), c.Unit)
 		if i < len(p.Schema.Key) {
 			text += " (key)"
 		}

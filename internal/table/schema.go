@@ -49,6 +49,8 @@ type Column struct {
 	// the sample has them. Such values of other types do not fit: 5 and "5" would become one value. Double takes integers too. Of
 	// a column of type Any it is the type of texts without one.
 	Own Type
+	// Unit is what the values count, as a schema of the input says it ("timestamp, µs"): a number alone does not. Empty is unknown.
+	Unit string
 }
 
 // Time says how an input column's times become integers.

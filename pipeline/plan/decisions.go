@@ -148,7 +148,7 @@ func together(inspected []Inspection) (differ []Decision) {
 			in := &inspected[i]
 			all := slices.Clone(in.found)
 			for _, c := range in.Columns {
-				all = append(all, source.Found{What: "column " + c.Name, As: c.Type})
+				all = append(all, source.Found{What: "column " + c.Name, As: c.Type + UnitText(c.Type, c.Unit)})
 			}
 			yield(in.Path, all)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tsimport/internal/table"
+	"tsimport/reader"
 )
 
 func TestEachDecisionIsShownWithWhatSpeaksAgainstIt(t *testing.T) {
@@ -63,5 +64,29 @@ func TestNumbersThatAreLoadedAsTextAreNoted(t *testing.T) {
 	}
 	if w := p.Schema.Columns[2]; w.Type != table.Double {
 		t.Errorf("%s is %s", w.Name, w.Type)
+	}
+}
+
+func TestTypeTagsAnywhereInTheInputsDecideForAllOfThem(t *testing.T) {
+	plain := file(t, "a.jsonl", `{"id":"x","v":1}`+"\n")
+	tagged := file(t, "b.jsonl", `{"id":"y","v":2}`+"\n"+`{"id":{"$oid":"5d505646cf6d4fe581014ab2"},"v":{"$numberLong":"3"}}`+"\n")
+	csv := file(t, "c.csv", "id,v\nz,4\n")
+	for _, order := range [][]string{{plain, tagged, csv}, {csv, tagged, plain}, {plain, csv, "-", tagged}} {
+		r := ask(order...)
+		r.Read.Stdin = strings.NewReader(`{"id":"s","v":5}` + "\n")
+		p := makes(t, r, nil)
+		if v := p.Schema.Columns[1]; v.Type != table.Integer {
+			t.Errorf("%v: %s is %s", order, v.Name, v.Type)
+		}
+		for _, s := range p.Sources {
+			if got := s.About().Found[0].As; got != "mongodb" && s.Name != csv {
+				t.Errorf("%s is read as %s", s.Name, got)
+			}
+		}
+	}
+	r := ask(plain, tagged)
+	r.Read.Format = reader.JSONLines
+	if v := makes(t, r, nil).Schema.Columns[1]; v.Type == table.Integer {
+		t.Errorf("--format jsonl: %s", v.Type)
 	}
 }

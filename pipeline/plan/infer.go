@@ -56,15 +56,22 @@ func (p *planner) infer() error {
 	}
 	place := places(first)
 	p.warnOfUnseen(in, place)
-	known, err := p.knownTypes()
+	last := p.lastColumns()
+	known, err := p.knownTypes(last)
 	if err != nil {
 		return err
+	}
+	if known == nil && p.infers() {
+		last = nil // nothing is left of what runs have written
 	}
 	for i := range p.plan.Fields {
 		if err := p.settleType(i, in, place[p.plan.Fields[i].Source], known); err != nil {
 			return err
 		}
 		p.settleOwn(i, in, place[p.plan.Fields[i].Source])
+		if err := p.settleUnit(i, place[p.plan.Fields[i].Source], last[p.plan.Fields[i].Name].Unit); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -250,6 +257,7 @@ func (p *planner) sample(in *convert.Inference, src *Source, first []string, bud
 		return err
 	}
 	all.Merge(in)
+	p.noteMeasures(src, in, first)
 	p.sampled.bytes += read
 	src.looked = looked{records: p.sampled.records - before, bytes: read, whole: read < budget}
 	p.plan.Empty = p.plan.Empty && read == 0

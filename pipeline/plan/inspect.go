@@ -47,6 +47,7 @@ type Inspection struct {
 type InspectedColumn struct {
 	Name    string `json:"name"`
 	Type    string `json:"type"`
+	Unit    string `json:"unit,omitempty"` // what the values count, where a schema says it: "timestamp, µs"
 	Nulls   int64  `json:"nulls"`
 	Min     string `json:"min"` // by number for numbers, else by bytes
 	Max     string `json:"max"`
@@ -97,6 +98,7 @@ type inspector struct {
 	seen      int64    // bytes that were looked at
 	inference *convert.Inference
 	columns   []columnRange
+	measures  []record.Datum
 	options   convert.Options
 }
 
@@ -165,7 +167,8 @@ func (i *inspector) describe(s *reader.File, o reader.Options) {
 	if s.Format == reader.CSV {
 		i.in.Dialect, i.in.Header = s.Dialect.String(), !o.NoHeader
 	}
-	i.in.Notes, i.in.Hint, i.in.found = s.Notes, s.Hint, s.About().Found
+	about := s.About()
+	i.in.Notes, i.in.Hint, i.in.found, i.measures = s.Notes, s.Hint, about.Found, about.Measures
 	i.options.Decode = s.Decode()
 	i.options.EncodingHint = s.EncodingHint
 	i.begin(s.Columns)
@@ -268,8 +271,12 @@ func (i *inspector) finish() {
 		if (t == table.Integer || t == table.Double) && c.numbers {
 			low, high = c.lowNumber, c.highNumber
 		}
+		unit := ""
+		if k < len(i.measures) {
+			unit = convert.Measure(&i.measures[k])
+		}
 		i.in.Columns = append(i.in.Columns, InspectedColumn{
-			Name: name, Type: t.String(), Nulls: c.nulls, Longest: c.longest, Example: table.Show(c.example), Min: table.Show(low), Max: table.Show(high),
+			Name: name, Type: t.String(), Unit: unit, Nulls: c.nulls, Longest: c.longest, Example: table.Show(c.example), Min: table.Show(low), Max: table.Show(high),
 		})
 	}
 }

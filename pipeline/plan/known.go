@@ -20,21 +20,20 @@ const sampleRows = 200
 // knownTypes returns the types of the table's columns by their names: as the rows at both ends of the table have them, else as
 // the last run into the table has written them. Of several types that a column has, the
 // last run's counts.
-func (p *planner) knownTypes() (map[string]knownType, error) {
+func (p *planner) knownTypes(last map[string]rundir.LastColumn) (map[string]knownType, error) {
 	if p.plan.table == nil && p.plan.Tables == nil || !p.infers() {
 		return nil, nil
 	}
 	known := map[string]knownType{}
-	name := p.request.Target.Table
-	for column, text := range p.lastTypes(name) {
-		if t, err := table.ParseType(text); err == nil && t != table.Any && t != table.Null {
+	for column, was := range last {
+		if t, err := table.ParseType(was.Type); err == nil && t != table.Any && t != table.Null {
 			known[column] = knownType{t, "the last run has written"}
 		}
 	}
 	if p.plan.table == nil || p.request.KeysAlone {
 		return known, nil
 	}
-	found, rows, err := p.admin.CellTypes(name, p.plan.table.Key, sampleRows)
+	found, rows, err := p.admin.CellTypes(p.request.Target.Table, p.plan.table.Key, sampleRows)
 	if err != nil {
 		// Who may not read the table can still load it.
 		if p.admin.Context != nil && p.admin.Context.Err() != nil {
@@ -70,12 +69,17 @@ func (p *planner) infers() bool {
 	return false
 }
 
-// lastTypes asks the runs beside the one that is planned, then those where runs go by themselves.
-func (p *planner) lastTypes(name string) map[string]string {
+// lastColumns asks the runs beside the one that is planned, then those where runs go by themselves, what the table's columns are. There are none
+// of a table that does not exist.
+func (p *planner) lastColumns() map[string]rundir.LastColumn {
+	if p.plan.table == nil && p.plan.Tables == nil {
+		return nil
+	}
+	name := p.request.Target.Table
 	if p.request.RunDir != "" {
-		if types := rundir.LastTypes(filepath.Dir(p.request.RunDir), name, p.request.Target.Name); types != nil {
-			return types
+		if last := rundir.LastColumns(filepath.Dir(p.request.RunDir), name, p.request.Target.Name); last != nil {
+			return last
 		}
 	}
-	return rundir.LastTypes(rundir.Root, name, p.request.Target.Name)
+	return rundir.LastColumns(rundir.Root, name, p.request.Target.Name)
 }

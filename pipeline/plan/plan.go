@@ -98,6 +98,7 @@ type planner struct {
 	// numbered is which key column the service makes the values of; 0 is none.
 	numbered int
 	salt     []string // what salt(n) is computed from
+	measures []tally  // of columns: what inputs count in them
 	hints    []string // what may be wrong with inputs whose columns do not fit
 	lacks    []string // which inputs lack which columns, with --missing null
 }
@@ -296,6 +297,12 @@ func (p *planner) openFiles(ctx context.Context) error {
 	options := p.request.Read.Options
 	options.Stream = func(r io.Reader) io.Reader { return input.Stoppable(ctx, r) }
 	options.Memory = p.plan.Shares().reading()
+	var files []*reader.File
+	defer func() {
+		for _, s := range files[len(p.plan.Sources):] { // of a load that is refused
+			s.Close()
+		}
+	}()
 	for _, item := range set.Items {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -312,13 +319,19 @@ func (p *planner) openFiles(ctx context.Context) error {
 		if err != nil {
 			return cannotLoad(ctx, err)
 		}
-		p.addSource(s)
-		if options.Sniff && s.Format == reader.CSV {
-			p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("%s is read with %v", s.Name, s.Dialect))
-		}
+		files = append(files, s)
 		// Thousands of inputs must not hold thousands of open files.
 		if err := s.Suspend(); err != nil {
 			return fmt.Errorf("close input %s: %w", item.Name, err)
+		}
+	}
+	if err := reader.ShareTags(files); err != nil {
+		return cannotLoad(ctx, err)
+	}
+	for _, s := range files {
+		p.addSource(s)
+		if options.Sniff && s.Format == reader.CSV {
+			p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("%s is read with %v", s.Name, s.Dialect))
 		}
 	}
 	if len(p.plan.Sources) == 0 {

@@ -10,9 +10,12 @@ import (
 // lastRuns bounds how many folders are looked at for a run.
 const lastRuns = 1000
 
-// LastTypes returns the types that the last run into a table gave its columns, by their names in the table; nil if there
+// LastColumn is what the last run has written of a column.
+type LastColumn struct{ Name, Type, Unit string }
+
+// LastColumns returns what the last run into a table gave its columns, by their names in the table; nil if there
 // is none in the folder of runs. Runs that wrote nothing do not count.
-func LastTypes(runs, tableName, target string) map[string]string {
+func LastColumns(runs, tableName, target string) map[string]LastColumn {
 	entries, err := os.ReadDir(runs) // by name, which begins with the time
 	if err != nil {
 		return nil
@@ -27,16 +30,16 @@ func LastTypes(runs, tableName, target string) map[string]string {
 			Table, Target string
 			Written       int64
 			DryRun        bool `json:"dry_run"`
-			Schema        []struct{ Name, Type string }
+			Schema        []LastColumn
 		}
 		if json.Unmarshal(text, &s) != nil || s.Table != tableName || s.Target != target || s.Written == 0 || s.DryRun {
 			continue
 		}
-		types := map[string]string{}
+		last := map[string]LastColumn{}
 		for _, c := range s.Schema {
-			types[c.Name] = c.Type
+			last[c.Name] = c
 		}
-		return types
+		return last
 	}
 	return nil
 }

@@ -57,6 +57,22 @@ func (l *layout) collect(fields, parents []*field, prefix string, flatten bool) 
 // Columns returns the names of the columns in the order of the schema. Names need not be unique.
 func (l *layout) Columns() []string { return l.names }
 
+// Measures returns of each column a value without content: the kind, unit, scale and zone that all have.
+func (l *layout) Measures() (all []record.Datum) {
+	for _, path := range l.columns {
+		f := path[len(path)-1]
+		if f.typ == typeRuns {
+			f = f.fields[1]
+		}
+		d := record.Datum{Kind: f.kind, Unit: f.unit, Scale: f.scale, Local: f.local}
+		if f.flavor == monthsOnly {
+			d.Unit = record.Months
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
 // cut makes the splits of a batch. A hostile count of rows must not make more splits than the batch has bytes.
 func (o Options) cut(batch int, rows, before, bytes int64) []Split {
 	limit := cmp.Or(o.SplitRows, defaultSplitRows)

@@ -38,6 +38,7 @@ type Options struct {
 	Layout Layout // of the text
 
 	Tags    Tags // values are objects that say their types
+	Untyped bool // the sample has decided that they are not: a record with a type tag is refused
 	Wrapped bool // of DynamoDB: items stand in {"Item":…}
 }
 

@@ -23,18 +23,40 @@ const (
 // CodeTag is the code of a record with a value whose type tag cannot be right.
 const CodeTag = "BadTypeTag"
 
-// GuessTags finds out whether a text that begins with head has type tags for certain: its first record can be read with them
-// and has some. The items of DynamoDB count only inside of {"Item":…}, as exports write them.
-func GuessTags(head []byte, layout Layout) Tags {
-	for _, o := range []Options{{Tags: DynamoDB, Wrapped: true}, {Tags: MongoDB}} {
+// GuessTags finds out whether a text that begins with head has type tags for certain: a record can be read with them and has some, wherever it is.
+// The items of DynamoDB count only inside of {"Item":…}, as exports write them. Of two vocabularies the one of more records counts.
+func GuessTags(head []byte, layout Layout) (guess Tags) {
+	most := 0
+	for mark, o := range map[string]Options{`"Item"`: {Tags: DynamoDB, Wrapped: true}, `"$`: {Tags: MongoDB}} {
 		o.Layout = layout
 		p := NewParser(o)
-		p.Reset(head)
-		if first, ok := p.Next(); ok && first.Bad == nil && p.tags.found > 0 {
-			return o.Tags
+		if bytes.Contains(head, []byte(mark)) {
+			p.Reset(head)
+		}
+		n := 0
+		for rec, ok := p.Next(); ok; rec, ok = p.Next() {
+			if rec.Bad == nil && p.tags.found > 0 {
+				n++
+			}
+		}
+		if n > most || n == most && n > 0 && o.Tags < guess {
+			most, guess = n, o.Tags
 		}
 	}
-	return NoTags
+	return guess
+}
+
+// unexpected refuses a value, JSON without white space, that has a type tag of MongoDB though no record of the sample had one.
+func (p *Parser) unexpected(name, value []byte, at int) bool {
+	if !bytes.Contains(value, []byte(`"$`)) {
+		return true
+	}
+	t := &p.tags
+	t.scan.data, t.scan.pos = value, 0
+	if _, err := t.value(MongoDB); err != nil || t.found == 0 {
+		return true // an object of its own
+	}
+	return p.refuse(string(name), CodeTag, "the value has a type tag of MongoDB, and no record in the sample of all inputs has one; --format mongodb reads all records with their tags, --format jsonl keeps them as objects", at)
 }
 
 // Wrapped reports whether the items of a text of DynamoDB stand in {"Item":…} each.

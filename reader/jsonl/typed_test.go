@@ -145,7 +145,7 @@ func TestTypeTagsAreFoundWhereTheyAreCertain(t *testing.T) {
 		`{"Item":{"id":{"N":"1"}}}`: DynamoDB, `{"Item":{"id":{"N":"1"}}}` + "\n" + `{"Item":{"id":{"N":"x"}}}`: DynamoDB,
 		`{"id":{"N":"1"}}`: NoTags, `{"Item":{"S":"x"}}`: NoTags, `{"Item":{}}`: NoTags, `{"Item":{"id":{"N":"1"}},"b":1}`: NoTags,
 		`{"_id":{"$oid":"5d505646cf6d4fe581014ab2"},"a":1}`: MongoDB, `{"_id":7,"at":{"$date":"2020-01-01T00:00:00Z"}}`: MongoDB, `{"_id":7}`: NoTags,
-		`{"a":{"$set":{"b":1}}}`: NoTags, `{"_id":{"$oid":"x"}}`: NoTags, `{"a":1}` + "\n" + `{"a":{"$numberInt":"1"}}`: NoTags, ``: NoTags,
+		`{"a":{"$set":{"b":1}}}`: NoTags, `{"_id":{"$oid":"x"}}`: NoTags, `{"a":1}` + "\n" + `{"a":{"$numberInt":"1"}}`: MongoDB, ``: NoTags,
 	} {
 		if got := GuessTags([]byte(text), Lines); got != want {
 			t.Errorf("%s: %d, want %d", text, got, want)
@@ -197,5 +197,19 @@ func BenchmarkTyped(b *testing.B) {
 			b.ReportAllocs()
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*1000), "ns/row")
 		})
+	}
+}
+
+func TestATagThatNoSampleHasIsRefusedAndNamesTheFlag(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"_id":{"$oid":"5d505646cf6d4fe581014ab2"}}`: true, `{"a":1,"_id":{ "at": [ {"$date" : "2020-01-01T00:00:00Z"} ] }}`: true,
+		`{"_id":{"$set":{"b":1}}}`: false, `{"_id":{"$oid":"x"}}`: false, `{"_id":"$oid"}`: false, `{"_id":{"price":"$5"}}`: false,
+	} {
+		p := NewParser(Options{Columns: []string{"_id", "a"}, Untyped: true})
+		p.Reset([]byte(text))
+		r, _ := p.Next()
+		if refused := r.Bad != nil && r.Bad.Code == CodeTag && strings.Contains(r.Bad.Message, "--format mongodb"); refused != want {
+			t.Errorf("%s: %v", text, r.Bad)
+		}
 	}
 }

@@ -153,7 +153,7 @@ func (p *Parser) value(i int, name []byte, depth int) bool {
 			return false
 		}
 		d.Kind, d.Bytes = record.JSON, s.data[start:s.pos]
-		if spaced && (i >= 0 || tagged) {
+		if spaced && (i >= 0 || tagged || p.options.Untyped) {
 			d.Bytes = s.compact(start, s.pos)
 		}
 		if !tagged && !p.options.Flatten {
@@ -169,6 +169,9 @@ func (p *Parser) value(i int, name []byte, depth int) bool {
 		if i < 0 && p.options.Strict && !p.strange && d.Kind != record.Null {
 			p.unknown, p.strange = append(p.unknown, name...), true
 		}
+	}
+	if p.options.Untyped && d.Kind == record.JSON && !p.unexpected(name, d.Bytes, start) {
+		return false
 	}
 	if p.columns != nil {
 		p.columns.note(name, d)

@@ -240,6 +240,25 @@ func (f *File) Forget() {}
 // Columns returns the names of the columns in the order of the schema. Names need not be unique.
 func (f *File) Columns() []string { return f.names }
 
+// Measures returns of each column a value without content: the kind, unit, scale and zone that all have.
+func (f *File) Measures() []record.Datum {
+	all := make([]record.Datum, len(f.roots))
+	for i, n := range f.roots {
+		l := n.leaf
+		switch {
+		case l == nil || n.rep > 0:
+			all[i].Kind = record.JSON
+		case l.physical == physInt96:
+			all[i] = record.Datum{Kind: record.Timestamp, Unit: record.Nanos, Local: true}
+		case l.kind == record.Timestamp || l.kind == record.TimeOfDay:
+			all[i] = record.Datum{Kind: l.kind, Unit: l.unit, Local: l.kind == record.Timestamp && l.local}
+		default:
+			all[i] = record.Datum{Kind: l.kind, Scale: l.scale}
+		}
+	}
+	return all
+}
+
 // Rows returns the rows of all row groups, as the footer says.
 func (f *File) Rows() int64 { return f.rows }
 

@@ -33,6 +33,8 @@ const (
 	Millis  Unit = 1e3
 	Micros  Unit = 1e6
 	Nanos   Unit = 1e9
+
+	Months Unit = -1 // of durations, which no seconds are
 )
 
 // Datum is one value of a record as the file has it. Bytes are a view that is valid until the next record.

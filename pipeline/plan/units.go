@@ -1,0 +1,128 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"tsimport/internal/table"
+	"tsimport/reader/convert"
+)
+
+// noteMeasures counts what the values of each column count in a source: by its schema, else by its sample.
+func (p *planner) noteMeasures(src *Source, in *convert.Inference, first []string) {
+	about := src.About()
+	if p.request.Read.Sources != nil || about.Declared != nil {
+		return // of one table, whose columns have one type each
+	}
+	if p.measures == nil {
+		p.measures = make([]tally, len(first))
+	}
+	at := places(about.Columns)
+	for i, name := range first {
+		measure := in.Measure(i)
+		if k, ok := at[name]; ok && k < len(about.Measures) {
+			measure = convert.Measure(&about.Measures[k])
+		}
+		if measure != "" {
+			p.measures[i].add(measure, src.Name)
+		}
+	}
+}
+
+// settleUnit refuses inputs of which one column would mix units, scales, instants and local times, or bytes and texts, where a reader of the
+// table could no longer tell them apart, and notes what the column counts.
+func (p *planner) settleUnit(i, at int, last string) error {
+	col := &p.plan.Fields[i]
+	from := "the last run"
+	if p.request.Columns.Known == KnownIgnored || p.request.Written {
+		last = ""
+	}
+	if col.Unit = last; col.Time != nil {
+		unit := "timestamp, " + timeUnit(col.Time.Unit)
+		if last != "" && last != unit {
+			return p.mixed(col, from, last, "--type", unit)
+		}
+		col.Unit = unit
+		return nil
+	}
+	if p.measures == nil {
+		return nil
+	}
+	for _, measure := range p.measures[at].as {
+		unit, input := kept(col, measure), p.measures[at].first[measure]
+		if mixes(col.Unit, unit) {
+			return p.mixed(col, from, col.Unit, input, unit)
+		}
+		if col.Unit == "" || isMeasured(unit) {
+			col.Unit, from = unit, input
+		}
+	}
+	return nil
+}
+
+// kept is the part of a measure that values of a column of the type do not say by themselves.
+func kept(col *table.Column, measure string) string {
+	decimal, duration := strings.HasPrefix(measure, "decimal"), strings.HasPrefix(measure, "duration")
+	number := measure == convert.Numbers || measure == convert.NumericTexts
+	switch {
+	case col.Type == table.Boolean || col.Type == table.Binary,
+		col.Type == table.Double && isMeasured(measure) && !decimal && !duration, // is rejected
+		col.Type == table.String && !col.Exact && !number && !duration:
+		return ""
+	case col.Type == table.Double && decimal, col.Type == table.Integer && (measure == "decimal, scale 0" || !isMeasured(measure)):
+		return convert.Numbers
+	}
+	return measure
+}
+
+// isMeasured reports whether values are more than numbers, texts or bytes.
+func isMeasured(measure string) bool { return strings.Contains(measure, ", ") }
+
+// mixes reports whether values of two measures could not be told apart in one column.
+func mixes(a, b string) bool {
+	switch {
+	case a == b || a == "" || b == "":
+		return false
+	case !isMeasured(a) && !isMeasured(b):
+		return a == convert.Texts && b == convert.Bytes || a == convert.Bytes && b == convert.Texts
+	case isMeasured(a) && isMeasured(b):
+		return true
+	case isMeasured(b):
+		a, b = b, a
+	}
+	return b != convert.Texts && (b != convert.NumericTexts || !strings.HasPrefix(a, "decimal"))
+}
+
+func (p *planner) mixed(col *table.Column, a, is, b, other string) error {
+	way := "load them into columns of their own: one at a time, with --rename"
+	isTime := func(m string) bool { return strings.Contains(m, "timestamp") || strings.HasPrefix(m, "date") }
+	switch {
+	case isTime(is) && isTime(other) && col.Time == nil:
+		way = fmt.Sprintf("--type '%s=timestamp(,UTC,ns)' makes nanoseconds of all, and of local times those of the zone", col.Name)
+	case !isMeasured(is) && !isMeasured(other):
+		way = fmt.Sprintf("--type %s=string makes texts of all", col.Name)
+	case strings.HasPrefix(is, "decimal") || strings.HasPrefix(other, "decimal"):
+		way = fmt.Sprintf("--type %s=double makes numbers of all", col.Name)
+	}
+	if a == "the last run" {
+		way += "; --types infer does not ask what the last run has written"
+	}
+	return usagef("column %s: %s has it as %s, and %s as %s, which one column would mix; %s", col.Name, a, is, b, other, way)
+}
+
+// timeUnit names a unit by how many make a second.
+func timeUnit(perSecond int64) string {
+	return map[int64]string{1: "s", 1e3: "ms", 1e6: "µs", 1e9: "ns"}[perSecond]
+}
+
+// UnitText is what the values of a column count, as lists of columns show it after the type; empty is nothing.
+func UnitText(of, unit string) string {
+	what, short, ok := strings.Cut(unit, ", ")
+	switch {
+	case !ok:
+		return ""
+	case of == table.Integer.String() || of == table.Double.String():
+		return " (" + short + ")"
+	}
+	return " (" + what + ", " + short + ")"
+}

@@ -1,0 +1,134 @@
+package plan
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+
+	"tsimport/internal/table"
+	"tsimport/reader/convert"
+)
+
+// parquetFile writes a row of Parquet whose column v has a type.
+func parquetFile(t *testing.T, name string, v parquet.Node) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := parquet.NewWriter(f, parquet.NewSchema("", parquet.Group{"id": parquet.String(), "v": v}))
+	value := parquet.ValueOf(int64(1_700_000_000))
+	switch v.Type().Kind() {
+	case parquet.Int32:
+		value = parquet.ValueOf(int32(19_000))
+	case parquet.ByteArray:
+		value = parquet.ValueOf([]byte("x"))
+	}
+	if _, err := w.WriteRows([]parquet.Row{{parquet.ValueOf("a").Level(0, 0, 0), value.Level(0, 0, 1)}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestFilesWhoseColumnsCountInOtherUnitsAreRefusedByName(t *testing.T) {
+	ms, us := parquetFile(t, "ms.parquet", parquet.Timestamp(parquet.Millisecond)), parquetFile(t, "us.parquet", parquet.Timestamp(parquet.Microsecond))
+	local := parquetFile(t, "local.parquet", parquet.TimestampAdjusted(parquet.Millisecond, false))
+	date, number := parquetFile(t, "date.parquet", parquet.Date()), parquetFile(t, "number.parquet", parquet.Int(64))
+	two, three := parquetFile(t, "two.parquet", parquet.Decimal(2, 18, parquet.Int64Type)), parquetFile(t, "three.parquet", parquet.Decimal(3, 18, parquet.Int64Type))
+	text, bytes := parquetFile(t, "text.parquet", parquet.String()), parquetFile(t, "bytes.parquet", parquet.Leaf(parquet.ByteArrayType))
+	numbers, words := file(t, "numbers.csv", "id,v\nb,5\n"), file(t, "words.csv", "id,v\nb,2023-11-14\n")
+	integer, str, double := Type{Type: table.Integer}, Type{Type: table.String}, Type{Type: table.Double}
+	instant, err := convert.ParseTime(",UTC,us")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		a, b string
+		as   Type
+		says string // of the refusal; empty is none
+		unit string
+	}{
+		{ms, us, Type{}, "timestamp, µs", ""}, {ms, us, integer, "--type 'v=timestamp(,UTC,ns)'", ""}, {ms, us, str, "", ""},
+		{ms, us, Type{Type: table.Integer, Time: instant}, "", "timestamp, µs"}, {ms, local, Type{}, "local timestamp, ms", ""}, {ms, date, Type{}, "date, days", ""},
+		{ms, date, integer, "date, days", ""}, {ms, number, Type{}, "as number", ""}, {ms, number, integer, "as number", ""}, {two, three, Type{}, "--type v=double", ""},
+		{two, three, integer, "scale 3", ""}, {two, three, double, "", ""}, {text, bytes, Type{}, "--type v=string", ""}, {text, bytes, str, "", ""},
+		{ms, numbers, Type{}, "as numeric text", ""}, {ms, words, Type{}, "", "timestamp, ms"}, {two, numbers, Type{}, "", "decimal, scale 2"}, {ms, ms, Type{}, "", "timestamp, ms"},
+		{number, numbers, Type{}, "", "number"},
+	} {
+		for _, order := range [][]string{{tt.a, tt.b}, {tt.b, tt.a}} {
+			r := ask(order...)
+			if tt.as.Type != table.Null {
+				r.Columns.Types = map[string]Type{"v": tt.as}
+			}
+			p, err := Make(t.Context(), r, nil)
+			if tt.says != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.says) || !strings.Contains(err.Error(), tt.a) || !strings.Contains(err.Error(), tt.b) {
+					t.Errorf("%v as %s: %v", order, tt.as.Type, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Errorf("%v as %s: %v", order, tt.as.Type, err)
+				continue
+			}
+			i := slices.IndexFunc(p.Schema.Columns, func(c table.Column) bool { return c.Name == "v" })
+			if unit := p.Schema.Columns[i].Unit; tt.unit != "" && unit != tt.unit {
+				t.Errorf("%v as %s: unit %q", order, tt.as.Type, unit)
+			}
+			p.Close()
+		}
+	}
+}
+
+func TestDurationsOfOtherUnitsDoNotMixWithAnythingThatIsANumber(t *testing.T) {
+	for _, column := range []table.Column{{Type: table.Integer, Exact: true}, {Type: table.Integer}, {Type: table.Double}, {Type: table.String}, {Type: table.Any, Exact: true}} {
+		for _, other := range []string{"duration, ms", "duration, months", convert.Numbers, convert.NumericTexts} {
+			if a, b := kept(&column, "duration, s"), kept(&column, other); !mixes(a, b) || !mixes(b, a) {
+				t.Errorf("%s: %q and %q", column.Type, a, b)
+			}
+		}
+	}
+	if got := UnitText("integer", "duration, µs") + UnitText("string", "timestamp, µs") + UnitText("integer", "number"); got != " (µs) (timestamp, µs)" {
+		t.Error(got)
+	}
+}
+
+func TestTonightsUnitIsThatOfTheLastRun(t *testing.T) {
+	t.Chdir(t.TempDir())
+	admin := store(t, table.KeyColumn{Name: "id", Type: table.String})
+	put(t, admin, "a", map[string]any{"v": int64(5)})
+	dir := filepath.Join("tsimport-runs", "20260101T000000.000Z-t")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	summary := `{"table":"t","target":"test","written":5,"schema":[{"name":"v","type":"integer","unit":"timestamp, ms"}]}`
+	if err := os.WriteFile(filepath.Join(dir, "summary.json"), []byte(summary), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	as := func(known Known) func(*Request) {
+		return func(r *Request) {
+			r.Target.Absent, r.Target.Key, r.Columns.Known = false, nil, known
+			r.Columns.Types = map[string]Type{"v": {Type: table.Integer}}
+		}
+	}
+	us, ms := parquetFile(t, "us.parquet", parquet.Timestamp(parquet.Microsecond)), parquetFile(t, "ms.parquet", parquet.Timestamp(parquet.Millisecond))
+	r := ask(us)
+	as(KnownDefault)(r)
+	refused(t, r, admin, `the last run has it as timestamp, ms, and `+us+` as timestamp, µs`)
+	for in, known := range map[string]Known{us: KnownIgnored, ms: KnownDefault} {
+		r := ask(in)
+		as(known)(r)
+		makes(t, r, admin)
+	}
+}

@@ -1,0 +1,58 @@
+package convert
+
+import (
+	"fmt"
+
+	"tsimport/internal/table"
+	"tsimport/reader/record"
+)
+
+// What the values of a column count, where no unit says it.
+const (
+	Numbers      = "number"
+	NumericTexts = "numeric text" // all texts without a type are numbers
+	Texts        = "text"
+	Bytes        = "binary"
+)
+
+// Measure names what values count whose kind, unit, scale and zone a source's own schema says: "timestamp, µs". Empty says nothing.
+func Measure(d *record.Datum) string {
+	unit := map[record.Unit]string{record.Seconds: "s", record.Millis: "ms", record.Micros: "µs", record.Nanos: "ns"}[d.Unit]
+	switch d.Kind {
+	case record.Timestamp:
+		if d.Local {
+			return "local timestamp, " + unit
+		}
+		return "timestamp, " + unit
+	case record.Date:
+		return "date, days"
+	case record.TimeOfDay:
+		return "time, " + unit
+	case record.Decimal:
+		return fmt.Sprintf("decimal, scale %d", d.Scale)
+	case record.Integer, record.Unsigned, record.Double:
+		if d.Unit == record.Months {
+			return "duration, months"
+		} else if unit != "" {
+			return "duration, " + unit
+		}
+		return Numbers
+	case record.String:
+		return Texts
+	case record.Binary:
+		return Bytes
+	}
+	return ""
+}
+
+// Measure is what the values of column i count, as far as the sample says it.
+func (in *Inference) Measure(i int) string {
+	g := &in.columns[i]
+	switch {
+	case g.own[table.Integer].n+g.own[table.Double].n+g.long.n > 0:
+		return Numbers
+	case g.text.n > 0 && (g.integer.n == 0 || g.decimal):
+		return NumericTexts
+	}
+	return ""
+}
