@@ -20,7 +20,7 @@ func (s *survey) perPeriod(c *Candidate) *Fix {
 		return nil
 	}
 	template := s.periodTemplate()
-	if template == "" || !s.goesCold(c.parts[0]) {
+	if template == "" || !s.mayKey(s.arrival) || !s.goesCold(c.parts[0]) {
 		return nil
 	}
 	f := &Fix{Name: "table per period", Table: template, columns: []string{c.parts[0].name}, column: c.parts[0].name}

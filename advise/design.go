@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"tsimport/keyexpr"
 )
 
 // maxKeyColumns is how many primary-key columns a table has at most.
@@ -60,7 +62,7 @@ func (s *survey) commands() {
 			f.Keys = s.report.Design.Keys
 			f.Command = s.command(f.Table, f.Keys)
 		}
-		if len(c.parts) > 1 && c.Verdict != NotRecommended && c.Fix == nil {
+		if len(c.parts) > 1 && s.mayKey(c.parts...) && c.Verdict != NotRecommended && c.Fix == nil {
 			f := s.splice(&Candidate{Heat: new(HeatPair)}, c.parts)
 			c.Key = &Key{Keys: s.whole(f.Expression, f.columns)}
 			c.Key.Command = s.command(s.tableName(), c.Key.Keys)
@@ -70,6 +72,9 @@ func (s *survey) commands() {
 
 // whole adds columns to a partition key until it tells rows apart, those of the recommended key if they do.
 func (s *survey) whole(expression string, names []string) []string {
+	if s.own != nil {
+		return s.withOwn([]string{expression})
+	}
 	var in, more []*column
 	for _, name := range names {
 		in = append(in, s.find(name))
@@ -134,7 +139,7 @@ func (s *survey) best() *Candidate {
 		case c.Fix != nil:
 			n = 30
 		}
-		if n == 0 || s.counts(p) {
+		if n == 0 || s.counts(p) || !s.mayKey(c.parts...) {
 			return 0
 		}
 		if identifies(p.name) {
@@ -160,26 +165,81 @@ func (s *survey) best() *Candidate {
 	return found
 }
 
-// makeUnique adds columns to the key until it tells all rows apart, and says how far that came.
-func (s *survey) makeUnique(d *Design, inKey []*column) {
-	rows := s.kept.rows
-	distinct, _ := s.kept.groups(identitiesOf(inKey)...)
-	for _, measures := range []bool{false, true} { // what names the row first, what was measured only when that is not enough
-		for distinct < rows && len(d.Keys) < maxKeyColumns {
-			next, with := s.unlike(inKey, measures)
-			if next == nil || with == distinct {
-				break
-			}
-			d.Keys, inKey, distinct = append(d.Keys, s.plainKey(next)), append(inKey, next), with
+// withOwn adds to a key what it needs to tell the rows of the source apart for certain: the columns of their own key that it does not have.
+func (s *survey) withOwn(keys []string) []string {
+	var env keyexpr.Env
+	for _, c := range s.columns {
+		env.Columns = append(env.Columns, keyexpr.Input{Name: c.name, Type: c.own})
+	}
+	var told, rest []string
+	for _, k := range keys {
+		name, expr, computed := strings.Cut(k, "=")
+		if p, err := keyexpr.Compile(expr, env); computed && err == nil {
+			told = append(told, p.Tells()...)
+		} else if !computed {
+			told = append(told, name)
 		}
 	}
-	d.columns = inKey
-	where := "all rows"
+	keys = slices.Clone(keys)
+	left := slices.DeleteFunc(slices.Clone(s.own), func(c *column) bool { return slices.Contains(told, c.name) })
+	joined := len(keys)+len(left) > maxKeyColumns
+	for _, c := range left {
+		rest = append(rest, identifier(c.name))
+		if !joined {
+			keys = append(keys, s.plainKey(c))
+		}
+	}
+	if joined {
+		keys = append(keys, s.keyName()+"_rest=splice(auto, "+strings.Join(rest, ", ")+")")
+	}
+	return keys
+}
+
+// makeUnique adds columns to the key until it tells all rows apart, and says how far that came: those of the source's own key, if it has one. Of
+// others, those that name the row come first, for what rows were measured, or when, may be the same tomorrow.
+func (s *survey) makeUnique(d *Design, inKey []*column) {
+	if s.own != nil {
+		d.Keys, d.Unique = s.withOwn(d.Keys), "it has all columns of the source's own key, so it stays unique"
+		return
+	}
+	names := func(c *column) bool { return identifies(c.name) && !c.clock.told }
+	rows, begun := s.kept.rows, d.Keys
+	distinct := -1
+	for _, kinds := range [][]func(c *column) bool{
+		{names, func(c *column) bool { return !s.counts(c) }, s.counts}, {func(c *column) bool { return !s.counts(c) }, s.counts},
+	} {
+		if distinct == rows {
+			break
+		}
+		in := slices.Clone(inKey)
+		n, _ := s.kept.groups(identitiesOf(in)...)
+		for _, kind := range kinds {
+			for n < rows && len(begun)+len(in)-len(inKey) < maxKeyColumns {
+				next, with := s.unlike(in, kind)
+				if next == nil || with == n {
+					break
+				}
+				in, n = append(in, next), with
+			}
+		}
+		if n <= distinct {
+			continue
+		}
+		d.Keys, d.columns, distinct = slices.Clone(begun), in, n
+		for _, c := range in[len(inKey):] {
+			d.Keys = append(d.Keys, s.plainKey(c))
+		}
+	}
+	where, in := "all rows", "in this file"
+	if len(s.report.Files) > 1 {
+		in = "in these files"
+	}
 	if !s.kept.all() {
 		where = fmt.Sprintf("the %d rows looked at of %d", rows, s.rows)
+		in = "among " + where
 	}
 	if distinct == rows {
-		d.Unique = fmt.Sprintf("the key is unique among %s", where)
+		d.Unique = fmt.Sprintf("unique %s; nothing says that it stays so", in)
 		return
 	}
 	d.Unique = fmt.Sprintf("%d of %s share their key with another row, and the last one wins: add a column that distinguishes them, or load them unchanged if they are repeats", rows-distinct, where)
@@ -187,14 +247,14 @@ func (s *survey) makeUnique(d *Design, inKey []*column) {
 
 // unlike finds the column that tells most rows of equal keys apart; of columns that do so almost alike one that says
 // whose row it is, and a counter before the rest: it stays unique as the table grows.
-func (s *survey) unlike(inKey []*column, measures bool) (best *column, distinct int) {
+func (s *survey) unlike(inKey []*column, takes func(*column) bool) (best *column, distinct int) {
 	type choice struct {
 		c        *column
 		distinct int
 	}
 	var choices []choice
 	for _, c := range s.columns {
-		if slices.Contains(inKey, c) || c.code < 0 || c.nulls > 0 || c.longest > maxKey || c.rows == 0 || s.counts(c) != measures {
+		if slices.Contains(inKey, c) || c.code < 0 || c.nulls > 0 || c.longest > maxKey || c.rows == 0 || !takes(c) {
 			continue
 		}
 		n, _ := s.kept.groups(identitiesOf(append(slices.Clone(inKey), c))...)

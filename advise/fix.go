@@ -3,6 +3,7 @@ package advise
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,6 +15,9 @@ import (
 
 // fix looks for a key made of the candidate that does better, and simulates it.
 func (s *survey) fix(c *Candidate) {
+	if !s.mayKey(c.parts...) {
+		return
+	}
 	if c.Fix = s.perPeriod(c); c.Fix != nil {
 		return
 	}
@@ -38,7 +42,14 @@ func (s *survey) fix(c *Candidate) {
 		if p.longest > maxPadDigits {
 			break
 		}
-		c.Fix = &Fix{Name: "pad", Expression: s.keyName() + "=pad(" + digits + ", " + strconv.Itoa(p.longest) + ")",
+		width := p.longest
+		if slices.Contains(s.own, p) { // today's rows do not say how many there will be
+			width = maxIntegerDigits
+			if p.longest > maxIntegerDigits {
+				width = maxPadDigits
+			}
+		}
+		c.Fix = &Fix{Name: "pad", Expression: s.keyName() + "=pad(" + digits + ", " + strconv.Itoa(width) + ")",
 			Share: c.Share, Load: c.Load, Why: "with leading zeros the texts sort as the numbers do", columns: []string{p.name}}
 	case tooLong:
 		p := c.parts[0]
@@ -150,9 +161,9 @@ func (s *survey) splice(c *Candidate, parts []*column) *Fix {
 		f.columns = append(f.columns, p.name)
 		switch {
 		case p.integer && p.low < 0:
-			texts = append(texts, fmt.Sprintf("pad(%s, %d, signed)", identifier(p.name), digitsOf(p)))
+			texts = append(texts, fmt.Sprintf("pad(%s, %d, signed)", identifier(p.name), s.digitsOf(p)))
 		case p.integer:
-			texts = append(texts, fmt.Sprintf("pad(%s, %d)", identifier(p.name), digitsOf(p)))
+			texts = append(texts, fmt.Sprintf("pad(%s, %d)", identifier(p.name), s.digitsOf(p)))
 		default:
 			texts = append(texts, identifier(p.name))
 			if p.lowByte <= ',' {
@@ -165,8 +176,11 @@ func (s *survey) splice(c *Candidate, parts []*column) *Fix {
 	return f
 }
 
-// digitsOf is how wide a number's column is padded.
-func digitsOf(c *column) int {
+// digitsOf is how wide a number's column is padded: of a source that says its type, as that goes, else as the numbers of the input do.
+func (s *survey) digitsOf(c *column) int {
+	if slices.Contains(s.own, c) {
+		return len(strconv.FormatInt(math.MaxInt64, 10))
+	}
 	return max(len(strconv.FormatInt(c.high, 10)), len(strings.TrimPrefix(strconv.FormatInt(c.low, 10), "-")))
 }
 
@@ -179,7 +193,7 @@ var notIdentifying = regexp.MustCompile(`(?i)(humid|paid|valid|bid|grid|void|avo
 
 // named says whether a column's name, or the user, says that it names something.
 func (s *survey) named(c *column) bool {
-	return identifies(c.name) || slices.ContainsFunc(s.Candidates, func(name string) bool { return slices.Contains(s.split(name), c) })
+	return identifies(c.name) || slices.Contains(s.own, c) || slices.ContainsFunc(s.Candidates, func(name string) bool { return slices.Contains(s.split(name), c) })
 }
 
 func identifies(name string) bool {
@@ -199,7 +213,7 @@ func (s *survey) counts(c *column) bool {
 func (s *survey) partners(first *column) []*column {
 	var list []*column
 	for _, c := range s.columns {
-		if c == first || c.code < 0 || c.nulls > 0 || c.empty > 0 || c.clock.told || c.longest > longKey || s.counts(c) || s.distinctOf(c) < 2 {
+		if c == first || c.code < 0 || c.nulls > 0 || c.empty > 0 || c.clock.told || c.longest > longKey || s.counts(c) || s.distinctOf(c) < 2 || !s.mayKey(c) {
 			continue
 		}
 		list = append(list, c)

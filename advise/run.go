@@ -46,8 +46,10 @@ type survey struct {
 	bytes   int64 // of all rows, names and values
 	kept    *kept
 	report  *Report
-	arrival *column // nil is the input's order
-	order   []int32 // of kept rows by arrival; nil is the input's order
+	arrival *column   // nil is the input's order
+	order   []int32   // of kept rows by arrival; nil is the input's order
+	own     []*column // of the key that the source's rows have; nil if they have none
+	live    bool      // a load takes keys of own alone
 }
 
 // Run reads the inputs once and reports.
@@ -103,6 +105,29 @@ func (s *survey) onlyKey(in *rows) {
 		strings.Join(s.Candidates, ", ")))
 }
 
+// findOwn finds the columns of the source's own key.
+func (s *survey) findOwn(in *rows) {
+	about := in.sources[0].About()
+	s.live = about.Live
+	names := make([]string, 0, len(about.Unique))
+	for _, k := range about.Unique {
+		names = append(names, k.Name)
+	}
+	if len(names) == 0 && about.Declared != nil {
+		names = about.Declared.Key
+	}
+	for _, name := range names {
+		if c := s.find(name); c != nil {
+			s.own = append(s.own, c)
+		}
+	}
+}
+
+// mayKey reports whether a load takes keys that are made of the columns.
+func (s *survey) mayKey(parts ...*column) bool {
+	return !s.live || !slices.ContainsFunc(parts, func(c *column) bool { return !slices.Contains(s.own, c) })
+}
+
 // read takes every row into account.
 func (s *survey) read(ctx context.Context) error {
 	in, err := openRows(ctx, s.Input, func(i, columns int, d *record.Datum) {
@@ -125,6 +150,7 @@ func (s *survey) read(ctx context.Context) error {
 		}
 		s.columns[i].name = in.columns[i].Name
 	}
+	s.findOwn(in)
 	for i, c := range s.columns {
 		c.settle(in.columns[i].Type, s.columnBudget(len(s.columns)))
 	}

@@ -77,7 +77,7 @@ func TestEveryCommandThatIsAdvisedLoadsTheInput(t *testing.T) {
 					t.Errorf("no fix %s among %s", name, names)
 				}
 			}
-			if report.Design == nil || !strings.Contains(report.Design.Unique, "unique among all rows") {
+			if report.Design == nil || !strings.Contains(report.Design.Unique, "unique in this file") {
 				t.Fatalf("design %+v", report.Design)
 			}
 			commands["design"] = report.Design.Command

@@ -79,7 +79,7 @@ var arrows = map[string][]string{
 	"job/datax":         {"internal/tablestore/address", "job"},
 	"job":               {"internal/suggest", "internal/table", "internal/atomicfile", "internal/exitcode", "pipeline/rundir", "reader/input"},
 	"knownfiles":        {"internal/exitcode", "internal/jobdir", "reader/input"},
-	"advise":            {"advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "internal/table", "reader/source"},
+	"advise":            {"keyexpr", "advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "internal/table", "reader/source"},
 	"lifecycle":         {"internal/table"},
 	"lifecycle/apply":   {"lifecycle", "lifecycle/archive", "reader/tablescan", "transfer/export", "internal/tablestore/client", "internal/tablestore/scan", "internal/table"},
 	"lifecycle/archive": {"internal/atomicfile", "internal/tablestore/scan", "reader/jsonl", "reader/record", "reader/tablescan", "transfer/archive", "internal/table"},
