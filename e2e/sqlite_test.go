@@ -56,7 +56,11 @@ func TestTablesOfSQLiteAreListedAndLoadedByAJob(t *testing.T) {
 		t.Error(out)
 	}
 	must(t, os.WriteFile(filepath.Join(dir, "shop.yaml"), []byte("version: 1\ndefaults: {store: ./store}\nloads:\n  \"{table}\":\n    from: \"sqlite:shop.db?table={table}\"\n    table: \"{table}\"\n"), 0o644))
-	if out := run("run", "shop.yaml"); !strings.Contains(out, "10,000 written") {
+	const moments = "note: each of the 2 tables of a database is read in a snapshot of its own"
+	if out := run("run", "shop.yaml", "--plan"); !strings.Contains(out, moments) {
+		t.Error(out)
+	}
+	if out := run("run", "shop.yaml"); !strings.Contains(out, "10,000 written") || !strings.Contains(out, moments) {
 		t.Error(out)
 	}
 	for _, table := range []string{"customers", "orders"} {

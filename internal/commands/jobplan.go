@@ -72,6 +72,7 @@ func planJob(c *cli.Context, interrupts *interrupts, show *display, r *job.Recor
 		p.load(s)
 	}
 	slices.SortStableFunc(p.plan.Loads, func(a, b *loadPlan) int { return placeOfLoad(r, a.Name) - placeOfLoad(r, b.Name) })
+	p.plan.Notes = append(p.plan.Notes, ownMoments(r)...)
 	p.total()
 	if c.Bool("json") {
 		err = printIndented(c, p.plan)

@@ -504,10 +504,27 @@ func countsText(n *job.Counts) string {
 func (o *jobRunner) summarize(took time.Duration) {
 	done, all := o.record.DoneOf()
 	say(o.c, o.show, "job %s: %d of %d loads done, %s, in %v", o.record.State, done, all, countsText(&o.record.Counts), round(took))
+	for _, text := range ownMoments(o.record) {
+		say(o.c, o.show, "note: %s", text)
+	}
 	if o.record.Unfinished() {
 		say(o.c, o.show, "to resume: %s resume %s, or give the same command again", commandName(), quoteArg(o.folder))
 	}
 	say(o.c, o.show, "job: %s", filepath.Join(o.folder, job.FolderFile))
+}
+
+// ownMoments says of a job that reads several tables of databases that they are not of one moment.
+func ownMoments(r *job.Record) (notes []string) {
+	n := 0
+	for _, s := range r.Loads {
+		if resolved, err := s.Resolve(r.File, os.LookupEnv); err == nil && slices.ContainsFunc(resolved.From, isSQL) {
+			n++
+		}
+	}
+	if n < 2 {
+		return nil
+	}
+	return []string{fmt.Sprintf("each of the %d tables of a database is read in a snapshot of its own: rows of two tables may be of different moments", n)}
 }
 
 // ending says how the job and its loads have ended.
