@@ -87,6 +87,9 @@ func NewWatcher(ctx context.Context, store jobdir.Store) (*Watcher, error) {
 	return &Watcher{job: j}, err
 }
 
+// Stop tells all processes of the job to stop.
+func (w *Watcher) Stop(ctx context.Context, why *StoppedError) error { return w.job.Stop(ctx, why) }
+
 // Fresh is Status as it is now: of a job whose processes have just ended.
 func (w *Watcher) Fresh(ctx context.Context) (*Status, error) {
 	w.mu.Lock()

@@ -66,10 +66,14 @@ type counted struct {
 	Rejected int64 `json:"rejected"`
 }
 
-// Continue takes back what Stop said. Records that were rejected before do not count for the error limit any more.
+// Continue takes back what Stop said. If that was the error limit, records that were rejected before do not count for it any more.
 func (j *Job) Continue(ctx context.Context) error {
-	if err := j.stopped(ctx); err == nil || !errors.As(err, new(*StoppedError)) {
+	var why *StoppedError
+	if err := j.stopped(ctx); err == nil || !errors.As(err, &why) {
 		return err
+	}
+	if !why.ErrorLimit {
+		return j.store.Delete(ctx, stopName)
 	}
 	n, err := j.count(ctx)
 	if err != nil {

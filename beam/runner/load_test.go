@@ -200,7 +200,7 @@ func TestAnInterruptCancelsTheJobAndTheSameCommandContinues(t *testing.T) {
 	}()
 	code, said := l.load(slow...)
 	<-stop
-	if code != 130 || !strings.Contains(said, "is cancelled") {
+	if code != 130 || !strings.Contains(said, "is CANCELLED") {
 		t.Fatalf("exit code %d\n%s", code, said)
 	}
 	if code, said := l.load(slow...); code != 3 {

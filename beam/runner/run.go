@@ -19,9 +19,11 @@ import (
 const (
 	lookEvery = 2 * time.Second
 	sayEvery  = 10 * time.Second
-	// cancelWithin bounds how long the runner may take to cancel a job.
-	cancelWithin = 30 * time.Second
+	askEvery  = time.Second
 )
+
+// cancelWithin bounds how long the end of a job that is cancelled is waited for: one that the runner starts again ends when its attempts do.
+var cancelWithin = 2 * time.Minute
 
 // patience is how long a job whose runner cannot be asked any more may give no sign of life. A split that is read gives one at its end only.
 var patience = 10 * time.Minute
@@ -30,7 +32,7 @@ var patience = 10 * time.Minute
 func run(ctx context.Context, o *options, l *commands.RunnerLoad) error {
 	beam.Init()
 	silence()
-	hard := context.WithoutCancel(ctx)
+	hard := l.Hard
 	client, closeClient, err := o.connect(ctx)
 	if err != nil {
 		return err
@@ -43,7 +45,7 @@ func run(ctx context.Context, o *options, l *commands.RunnerLoad) error {
 		}
 		o.environment.what = pool.EnvironmentConfig(hard)
 		defer func() {
-			within, cancel := context.WithTimeout(hard, cancelWithin)
+			within, cancel := context.WithTimeout(context.WithoutCancel(hard), 30*time.Second)
 			defer cancel()
 			stages.Close(within)
 			_ = pool.Stop(hard)
@@ -195,16 +197,39 @@ func (w *watch) progress(s *scaleout.Status) {
 	}
 }
 
-// cancel ends the job of the runner, and returns why.
+// cancel stops the load and ends the job of the runner, and returns why. The workers obey the job directory, even if the runner does not cancel the
+// job or starts its tasks again. It is watched until it has ended.
 func (w *watch) cancel(ctx context.Context, why error) error {
 	ctx, cancel := context.WithTimeout(ctx, cancelWithin)
 	defer cancel()
-	if err := w.job.cancel(ctx); err != nil {
-		w.l.Say("warning: job %s of %s may still run: it cannot be cancelled: %v", w.job.id, w.runner, err)
-	} else {
-		w.l.Say("job %s of %s is cancelled; the same command continues the load", w.job.id, w.runner)
+	if !errors.As(why, new(*scaleout.StoppedError)) {
+		if err := w.l.Watch.Stop(ctx, &scaleout.StoppedError{Why: strings.Join(strings.Fields(why.Error()), " ")}); err != nil {
+			w.l.Say("warning: workers cannot be told to stop: %v", err)
+		}
 	}
-	return why
+	err := w.job.cancel(ctx)
+	state := jobs.JobState_UNSPECIFIED
+	for said := time.Now(); ; {
+		if now, askErr := w.job.state(ctx); askErr == nil {
+			state, err = now, nil
+		} else if ctx.Err() == nil {
+			err = askErr
+		}
+		if final(state) {
+			w.l.Say("job %s of %s is %s; the same command continues the load", w.job.id, w.runner, state)
+			return why
+		}
+		if time.Since(said) >= sayEvery {
+			said = time.Now()
+			w.l.Say("job %s of %s is %s; its workers were told to stop, and it is waited for", w.job.id, w.runner, state)
+		}
+		select {
+		case <-time.After(askEvery):
+		case <-ctx.Done():
+			w.l.Say("warning: job %s of %s is still running, as far as is known (%s, %v): end it there; its workers were told to stop", w.job.id, w.runner, state, err)
+			return why
+		}
+	}
 }
 
 // end says why a job has not done the load; whether it has is in the job directory.

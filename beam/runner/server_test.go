@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,6 +25,8 @@ type fakeServer struct {
 	options   *structpb.Struct
 	workers   []*model.Environment // of the pipeline
 	cancelled atomic.Bool
+	ends      bool         // when it is cancelled
+	asked     atomic.Int64 // for its state
 	stream    func(to jobs.JobService_GetMessageStreamServer) error
 }
 
@@ -45,6 +48,14 @@ func (f *fakeServer) Run(context.Context, *jobs.RunJobRequest) (*jobs.RunJobResp
 func (f *fakeServer) Cancel(context.Context, *jobs.CancelJobRequest) (*jobs.CancelJobResponse, error) {
 	f.cancelled.Store(true)
 	return &jobs.CancelJobResponse{}, nil
+}
+
+func (f *fakeServer) GetState(context.Context, *jobs.GetJobStateRequest) (*jobs.JobStateEvent, error) {
+	state := jobs.JobState_RUNNING
+	if f.asked.Add(1) > 2 && f.cancelled.Load() && f.ends {
+		state = jobs.JobState_CANCELLED
+	}
+	return &jobs.JobStateEvent{State: state}, nil
 }
 
 func (f *fakeServer) GetMessageStream(_ *jobs.JobMessagesRequest, to jobs.JobService_GetMessageStreamServer) error {
@@ -208,16 +219,45 @@ func TestAJobIsCancelledWhenAnotherAttemptWouldEndAlike(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			l := newPrismLoad(t, 5_000)
-			f := &fakeServer{stream: func(to jobs.JobService_GetMessageStreamServer) error {
+			f := &fakeServer{ends: true, stream: func(to jobs.JobService_GetMessageStreamServer) error {
 				err := to.Send(stateMessage(jobs.JobState_RUNNING))
 				spoil(l)
 				_, _ = l.call("tsimport", "work", "--job-dir", l.job, "--stage", "read", "--index", "0")
 				<-to.Context().Done() // the runner would try it again and again
 				return err
 			}}
-			if code, said := l.onFlink(f.start(t)); code != 2 || !f.cancelled.Load() || !strings.Contains(said, why) {
+			if code, said := l.onFlink(f.start(t)); code != 2 || !f.cancelled.Load() || !strings.Contains(said, why) || !strings.Contains(said, "job-7 of flink is CANCELLED") {
 				t.Fatalf("exit code %d, cancelled %v\n%s", code, f.cancelled.Load(), said)
 			}
+		})
+	}
+}
+
+// A runner may say that it cancels a job which runs on: workers are told to stop by the job directory, and the job is said to be what it is.
+func TestAnInterruptStopsTheWorkersAndSaysHowTheJobIs(t *testing.T) {
+	defer func(was time.Duration) { cancelWithin = was }(cancelWithin)
+	for says, ends := range map[string]bool{"job-7 of flink is CANCELLED": true, "job-7 of flink is still running": false} {
+		t.Run(says, func(t *testing.T) {
+			if !ends {
+				cancelWithin = 3 * time.Second // of two minutes
+			}
+			l := newPrismLoad(t, 5_000)
+			f := &fakeServer{ends: ends, stream: func(to jobs.JobService_GetMessageStreamServer) error {
+				err := to.Send(stateMessage(jobs.JobState_RUNNING))
+				_ = syscall.Kill(os.Getpid(), syscall.SIGINT)
+				<-to.Context().Done()
+				return err
+			}}
+			if code, said := l.onFlink(f.start(t)); code != 130 || !f.cancelled.Load() || !strings.Contains(said, says) {
+				t.Fatalf("exit code %d, cancelled %v\n%s", code, f.cancelled.Load(), said)
+			}
+			if code, said := l.call("tsimport", "work", "--job-dir", l.job); code != 1 || !strings.Contains(said, "the job was stopped") {
+				t.Errorf("a worker that the runner starts again: exit code %d\n%s", code, said)
+			}
+			if code, said := l.load("--runner", "prism"); code != 3 {
+				t.Fatalf("the same command: exit code %d\n%s", code, said)
+			}
+			l.check()
 		})
 	}
 }

@@ -169,6 +169,12 @@ func (s *submitted) cancel(ctx context.Context) error {
 	return err
 }
 
+// state asks the runner how the job is.
+func (s *submitted) state(ctx context.Context) (jobs.JobState_Enum, error) {
+	e, err := s.client.GetState(ctx, &jobs.GetJobStateRequest{JobId: s.id})
+	return e.GetState(), err
+}
+
 // rootCause is the part of a runner's message that says what happened: the last cause of a stack of Java, in one line.
 func rootCause(text string) string {
 	at := strings.LastIndex(text, "Caused by: ")

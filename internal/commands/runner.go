@@ -34,7 +34,9 @@ type RunnerLoad struct {
 	Watch *scaleout.Watcher
 	// Env is what processes of the runner must have in their environment, unless they have it already; no secrets.
 	Env map[string]string
-	Say func(format string, a ...any)
+	// Hard ends when nothing is to be waited for any more.
+	Hard context.Context
+	Say  func(format string, a ...any)
 }
 
 type runnerKey struct{}
@@ -111,7 +113,7 @@ func runByRunner(c *cli.Context, interrupts *interrupts, show *display, r *Runne
 		if err != nil {
 			return err
 		}
-		l := &RunnerLoad{Place: store.String(), Plan: p, Watch: w, Env: map[string]string{}, Say: say}
+		l := &RunnerLoad{Place: store.String(), Plan: p, Watch: w, Env: map[string]string{}, Hard: interrupts.hard, Say: say}
 		for _, v := range workerEnv(c, p) {
 			l.Env[v.Name] = v.Value
 		}
