@@ -323,6 +323,7 @@ func TestWithoutAnOrderStreamsAndCompressedFilesAreReadToo(t *testing.T) {
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
+	size := packed.Len()
 	cfg := w.config(w.file("plain.csv", numbered("plain", 500)), w.file("in.csv.gz", packed.String()), "-")
 	cfg.Read.Stdin = strings.NewReader(numbered("stdin", 500))
 	cfg.Write.Order = plan.OrderNone
@@ -330,7 +331,7 @@ func TestWithoutAnOrderStreamsAndCompressedFilesAreReadToo(t *testing.T) {
 	if got := len(w.rows()); r.Read != 1500 || got != 1500 {
 		t.Errorf("%d read, %d in the table, want 1500", r.Read, got)
 	}
-	if r.BytesRead != int64(len(numbered("plain", 500))+len(numbered("gzip", 500))+len(numbered("stdin", 500))) {
+	if r.BytesRead != int64(len(numbered("plain", 500))+size+len(numbered("stdin", 500))) {
 		t.Errorf("%d bytes read", r.BytesRead)
 	}
 }

@@ -23,7 +23,11 @@ func (d *dispatcher) publish() {
 // show takes over what has been counted so far.
 func (p *Progress) show(r *Report) {
 	p.Read.Store(r.Read)
-	p.BytesRead.Store(r.BytesRead)
+	read := r.BytesRead
+	if total := p.BytesTotal.Load(); total > 0 {
+		read = min(read, total) // a resumed load may read a little again
+	}
+	p.BytesRead.Store(read)
 	p.Written.Store(r.Written)
 	p.Rejected.Store(r.Rejected)
 	p.Superseded.Store(r.Superseded)

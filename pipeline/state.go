@@ -131,7 +131,7 @@ func (d *dispatcher) state(now time.Time) *State {
 	s.Spill.Rows, s.Spill.Error = d.lanes.queues.Stats().SpilledRows, d.report.SpillError
 	s.Map = d.survey.state()
 	s.Map.Partitions, s.Map.Recuts = len(d.lanes.all), d.report.Recuts
-	s.Marks.BytesTotal = d.cfg.Watch.Progress.BytesTotal.Load()
+	s.Marks.BytesRead, s.Marks.BytesTotal = d.cfg.Watch.Progress.BytesRead.Load(), d.cfg.Watch.Progress.BytesTotal.Load()
 	s.Lanes = d.lanes.state()
 	return s
 }

@@ -116,7 +116,7 @@ func (r *textReader) addScanned(p *piece) ([]source.Split, error) {
 func (r *textReader) endLong() []source.Split {
 	l := r.long
 	r.long = nil
-	sp := source.Split{Number: r.number, Offset: r.offset, Bytes: l.bytes, Part: l}
+	sp := source.Split{Number: r.number, Offset: r.offset, Bytes: r.inputBytes(l.bytes), Part: l}
 	r.number++
 	r.offset += l.bytes
 	return []source.Split{sp}

@@ -22,6 +22,7 @@ type piece struct {
 	offset int64 // of a range to read
 	length int
 	packed *compress.Piece
+	taken  int64 // bytes of the input up to its end, where the text is not the input as it is
 	data   []byte
 	scan   csv.Scan
 	rows   *record.Rows
@@ -41,6 +42,9 @@ type textReader struct {
 	stream  io.ReadCloser         // of pieces that are read in order
 	cutter  *compress.BlockCutter // of blocks that are inflated in parallel
 	cutFrom io.Closer
+	packed  *metered // what both come from; nil of a file whose text is as it is
+	taken   int64    // of the input, up to the end of the pieces that were added
+	counted int64    // likewise, of splits
 	next    int64  // offset of the next range
 	back    *piece // put back after sampling
 	skip    int64  // bytes of the stream to read over
@@ -125,12 +129,14 @@ func (s *File) openText() (*textReader, error) {
 			file.Close()
 			return nil, err
 		} else if independent {
-			r.cutter, r.cutFrom = compress.NewBlockCutter(s.Compression, raw, s.Name), closer
+			r.packed = &metered{r: raw}
+			r.cutter, r.cutFrom = compress.NewBlockCutter(s.Compression, r.packed, s.Name), closer
 			r.cutter.Limit(s.o.Memory.BlockBytes, s.o.Memory.WindowBytes)
 			return r, nil
 		}
 	}
-	unpacked, err := compress.NewLimitedReader(s.Compression, raw, s.Name, s.o.Memory.WindowBytes)
+	r.packed = &metered{r: raw}
+	unpacked, err := compress.NewLimitedReader(s.Compression, r.packed, s.Name, s.o.Memory.WindowBytes)
 	if err != nil {
 		return nil, errors.Join(err, closer.Close())
 	}
@@ -258,7 +264,7 @@ func (r *textReader) nextBlocks(p *piece) (*piece, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.packed = &packed
+	p.packed, p.taken = &packed, r.packed.n.Load()
 	return p, nil
 }
 
@@ -275,7 +281,7 @@ func (r *textReader) nextChunk(p *piece) (*piece, error) {
 	}
 	p.data = room(size)
 	n, err := io.ReadFull(r.stream, p.data)
-	p.data = p.data[:n]
+	p.data, p.taken = p.data[:n], r.packed.n.Load()
 	if r.s.chain != nil {
 		if _, err := r.s.chain.Write(p.data); err != nil {
 			return nil, err
@@ -355,10 +361,12 @@ func (s *File) Add(next source.Piece) ([]source.Split, error) {
 	case p.rows != nil:
 		return []source.Split{splitOf(p.rows, p.rows)}, nil
 	case p.batch != nil:
-		return splitsOf(p.batch), nil
+		return s.inOrder.splits(p), nil
 	}
 	r := s.reader
+	r.taken = p.taken
 	if r.dropped(p) {
+		r.counted = r.taken
 		return nil, nil
 	}
 	if s.parallel() {
@@ -412,6 +420,9 @@ func (s *File) Finish() ([]source.Split, error) {
 		}
 		return r.endLong(), nil
 	}
+	if r.packed != nil {
+		r.taken = r.packed.n.Load()
+	}
 	rest := append(r.stitcher.Rest(), r.pending...)
 	r.pending = nil
 	if r.values != nil {
@@ -453,10 +464,24 @@ func (r *textReader) split(data []byte) []source.Split {
 	if len(data) == 0 {
 		return nil
 	}
-	sp := source.Split{Number: r.number, Data: data, Offset: r.offset, Bytes: int64(len(data))}
+	sp := source.Split{Number: r.number, Data: data, Offset: r.offset, Bytes: r.inputBytes(int64(len(data)))}
 	r.number++
 	r.offset += int64(len(data))
 	return []source.Split{sp}
+}
+
+// inputBytes is how many bytes of the input the next split stands for, whose text has so many. The sum over all splits, and the header, is never
+// more than the input.
+func (r *textReader) inputBytes(text int64) int64 {
+	if r.packed == nil {
+		return text
+	}
+	n := r.taken - r.counted
+	r.counted = r.taken
+	if r.number == 0 {
+		n -= r.offset // the header, which counts by its text
+	}
+	return n
 }
 
 // pieceBytes is about how many bytes the next piece has.

@@ -34,10 +34,12 @@ type typedParser interface {
 
 // batches is Arrow that is read in order.
 type batches struct {
-	stream *arrow.Stream
-	from   io.Closer
-	back   *piece // put back after sampling
-	open   bool
+	stream  *arrow.Stream
+	from    io.Closer
+	back    *piece // put back after sampling
+	open    bool
+	packed  *metered // what the stream comes from
+	counted int64    // of its bytes, up to the end of the last batch
 }
 
 // batchRows is what a split of Arrow that is read in order stands for.
@@ -59,11 +61,13 @@ func splitOf(rows *record.Rows, part any) source.Split {
 	return source.Split{Number: rows.Number, Bytes: rows.Bytes, Rows: rows.Rows, First: rows.FirstRow, Group: rows.Group + 1, Part: part}
 }
 
-func splitsOf(b *arrow.Batch) []source.Split {
-	var all []source.Split
-	for _, rows := range b.Splits() {
-		rows.Number = int(min(rows.FirstRow, 1)) // 0 is the beginning
-		all = append(all, splitOf(&rows, &batchRows{b, rows}))
+// splits returns the splits of a batch, which share the bytes of the input that it has taken.
+func (b *batches) splits(p *piece) (all []source.Split) {
+	taken := float64(p.taken-b.counted) / float64(max(p.batch.Rows(), 1))
+	b.counted = p.taken
+	for _, rows := range p.batch.Splits() {
+		rows.Number, rows.Bytes = int(min(rows.FirstRow, 1)), int64(taken*float64(rows.Rows)) // number 0 is the beginning
+		all = append(all, splitOf(&rows, &batchRows{p.batch, rows}))
 	}
 	return all
 }
@@ -170,7 +174,8 @@ func (s *File) openBatches() error {
 		}
 		raw, closer = file, file
 	}
-	unpacked, err := compress.NewLimitedReader(s.Compression, raw, s.Name, s.o.Memory.WindowBytes)
+	packed := &metered{r: raw}
+	unpacked, err := compress.NewLimitedReader(s.Compression, packed, s.Name, s.o.Memory.WindowBytes)
 	if err != nil {
 		return errors.Join(err, closer.Close())
 	}
@@ -183,7 +188,7 @@ func (s *File) openBatches() error {
 	if err != nil {
 		return errors.Join(err, all.Close())
 	}
-	s.inOrder = &batches{stream: stream, from: all, open: true}
+	s.inOrder = &batches{stream: stream, from: all, open: true, packed: packed}
 	return nil
 }
 
@@ -213,7 +218,7 @@ func (s *File) nextBatch() (*piece, error) {
 			if err != nil {
 				return nil, err
 			}
-			p = &piece{source: s, batch: b}
+			p = &piece{source: s, batch: b, taken: s.inOrder.packed.n.Load()}
 		}
 		first := p.batch.First()
 		if s.begin == nil || first+p.batch.Rows() > s.begin.Record {
@@ -222,6 +227,7 @@ func (s *File) nextBatch() (*piece, error) {
 			}
 			return p, nil
 		}
+		s.inOrder.counted = p.taken
 	}
 }
 

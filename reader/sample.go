@@ -66,7 +66,9 @@ func (s *File) SampleError() error { return s.sample }
 func (s *File) sampleStream(p *piece, used []int, each func(*record.Record)) (int, error) {
 	if p.batch != nil {
 		s.inOrder.back = p
-		return max(s.parseSample(splitsOf(p.batch), used, 0, each), int(min(p.batch.Rows(), 1))), nil
+		read := s.parseSample(s.inOrder.splits(p), used, 0, each)
+		s.inOrder.counted = 0 // it comes again
+		return max(read, int(min(p.batch.Rows(), 1))), nil
 	}
 	data := p.data[min(int(s.text.offset), len(p.data)):]
 	if head := s.utf8Head(); s.Format.isJSON() && !s.reader.ended && len(head) > len(data) {

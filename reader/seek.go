@@ -92,12 +92,12 @@ func (r *textReader) pass(p *piece) error {
 	if r.s.chain != nil {
 		to = r.s.chain
 	}
-	switch _, err := io.CopyN(to, r.stream, n); {
-	case errors.Is(err, io.EOF):
+	_, err := io.CopyN(to, r.stream, n)
+	r.counted = r.packed.n.Load()
+	if errors.Is(err, io.EOF) {
 		return r.s.endsBefore()
-	default:
-		return err
 	}
+	return err
 }
 
 func (s *File) endsBefore() error {

@@ -3,6 +3,7 @@ package reader
 import (
 	"fmt"
 	"io"
+	"sync/atomic"
 
 	"tsimport/reader/compress"
 )
@@ -43,7 +44,7 @@ func (s *File) TextBytes(budget int64) (int64, error) {
 	}
 	taken := compress.Taken(text)
 	if taken < 0 {
-		taken = packed.n
+		taken = packed.n.Load()
 	}
 	switch {
 	case n == 0 && err != nil:
@@ -54,14 +55,14 @@ func (s *File) TextBytes(budget int64) (int64, error) {
 	return max(0, int64(float64(n)*float64(s.Size)/float64(taken))-s.text.offset), nil
 }
 
-// metered counts what is read.
+// metered counts what is read, perhaps by a goroutine of a decompressor.
 type metered struct {
 	r io.Reader
-	n int64
+	n atomic.Int64
 }
 
 func (c *metered) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
-	c.n += int64(n)
+	c.n.Add(int64(n))
 	return n, err
 }

@@ -195,7 +195,7 @@ func (m *partMaker) flush(next table.Span) {
 	m.made.Records, m.made.lines = m.at-m.passed, int(next.Line-m.line)
 	input := m.split.Bytes
 	if m.split.Data != nil {
-		input = int64(next.Start)
+		input = int64(float64(input) * float64(next.Start) / float64(len(m.split.Data)))
 	} else if m.split.Rows > 0 {
 		input = int64(float64(input) * float64(m.at) / float64(m.split.Rows))
 	}

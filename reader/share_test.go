@@ -1,0 +1,148 @@
+package reader
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	utf "unicode/utf16"
+
+	"github.com/klauspost/compress/s2"
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
+	"github.com/ulikunitz/xz"
+
+	"tsimport/reader/source"
+)
+
+// packers make compressed files of parts, each a member, frame or stream of its own.
+var packers = map[string]func(w io.Writer) (io.WriteCloser, error){
+	"gz":  func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil },
+	"zst": func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) },
+	"xz":  func(w io.Writer) (io.WriteCloser, error) { return xz.NewWriter(w) },
+	"lz4": func(w io.Writer) (io.WriteCloser, error) { return lz4.NewWriter(w), nil },
+	"s2":  func(w io.Writer) (io.WriteCloser, error) { return s2.NewWriter(w), nil },
+	"sz":  func(w io.Writer) (io.WriteCloser, error) { return s2.NewWriter(w, s2.WriterSnappyCompat()), nil },
+}
+
+// shareTexts are texts that compress well and badly, with a header that is short or longer than the packed file.
+func shareTexts(t *testing.T) map[string][]byte {
+	stream, err := os.ReadFile("arrow/testdata/many.arrows")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rnd := rand.New(rand.NewPCG(1, 1))
+	var wide, random, lines, array strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&wide, "column_%d,", i)
+	}
+	wide.WriteString("last\n")
+	random.WriteString("id,v\n")
+	array.WriteString("[")
+	for i := range 20_000 {
+		fmt.Fprintf(&random, "%d,%x\n", i, rnd.Uint64())
+		fmt.Fprintf(&lines, "{\"id\":%d,\"v\":\"the same\"}\n", i)
+		fmt.Fprintf(&array, "{\"id\":%d},\n", i)
+	}
+	for range 40 {
+		wide.WriteString(strings.Repeat("1,", 2000) + "1\n")
+	}
+	array.WriteString("{\"id\":0}]")
+	wider := []byte{0xff, 0xfe}
+	for _, u := range utf.Encode([]rune(random.String())) {
+		wider = append(wider, byte(u), byte(u>>8))
+	}
+	return map[string][]byte{"wide.csv": []byte(wide.String()), "random.csv": []byte(random.String()), "lines.jsonl": []byte(lines.String()), "array.json": []byte(array.String()), "utf16.csv": wider, "many.arrows": stream}
+}
+
+// TestSplitsNeverStandForMoreThanTheirInput adds up what splits of every format and compression stand for: progress is the share of the input.
+func TestSplitsNeverStandForMoreThanTheirInput(t *testing.T) {
+	check := func(t *testing.T, name string, body []byte) {
+		t.Helper()
+		s, err := Open(context.Background(), itemOf(t, name, body), Options{SplitBytes: 32 << 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		var n, least int64
+		splits := 0
+		add := func(all []source.Split) {
+			for _, sp := range all {
+				if splits++; sp.Number == 0 {
+					n += sp.Offset // the header, as a load counts it
+				}
+				n += sp.Bytes
+				if n < least || n > s.Size {
+					t.Errorf("after %d splits %d of %d bytes are read, and %d were before", splits, n, s.Size, least)
+				}
+				least = n
+			}
+		}
+		for {
+			p, err := s.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err == nil {
+				err = p.Prepare()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, err := s.Add(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			add(all)
+		}
+		all, err := s.Finish()
+		if err != nil {
+			t.Fatal(err)
+		}
+		add(all)
+		if splits == 0 || float64(n) < 0.9*float64(s.Size) {
+			t.Errorf("%d splits stand for %d of %d bytes", splits, n, s.Size)
+		}
+	}
+	for name, text := range shareTexts(t) {
+		t.Run(name, func(t *testing.T) { check(t, name, text) })
+		for kind, pack := range packers {
+			for _, members := range []int{1, 20} {
+				t.Run(fmt.Sprintf("%s.%s of %d", name, kind, members), func(t *testing.T) {
+					var b bytes.Buffer
+					for i := range members {
+						w, err := pack(&b)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if _, err := w.Write(text[i*len(text)/members : (i+1)*len(text)/members]); err != nil {
+							t.Fatal(err)
+						}
+						if err := w.Close(); err != nil {
+							t.Fatal(err)
+						}
+					}
+					check(t, name+"."+kind, b.Bytes())
+				})
+			}
+		}
+		if tool, err := exec.LookPath("bzip2"); err == nil {
+			t.Run(name+".bz2", func(t *testing.T) {
+				c := exec.Command(tool)
+				c.Stdin = bytes.NewReader(text)
+				packed, err := c.Output()
+				if err != nil {
+					t.Fatal(err)
+				}
+				check(t, name+".bz2", packed)
+			})
+		}
+	}
+}
