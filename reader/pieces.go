@@ -45,10 +45,10 @@ type textReader struct {
 	packed  *metered // what both come from; nil of a file whose text is as it is
 	taken   int64    // of the input, up to the end of the pieces that were added
 	counted int64    // likewise, of splits
-	next    int64  // offset of the next range
-	back    *piece // put back after sampling
-	skip    int64  // bytes of the stream to read over
-	drop    int64  // bytes of the pieces in order to drop
+	next    int64    // offset of the next range
+	back    *piece   // put back after sampling
+	skip    int64    // bytes of the stream to read over
+	drop    int64    // bytes of the pieces in order to drop
 	begun   bool
 	ended   bool
 
