@@ -28,6 +28,7 @@ type File struct {
 	Renamed []string // what was done to names that were empty or came twice, a sentence each
 	Notes   []string // what was found out about the dialect, a sentence each
 	Hint    string   // what may be wrong where its columns do not fit; empty is nothing
+	Doubt   string   // why the header of CSV must be data; empty is nothing
 	Header  []byte   // what stands before the first record of CSV and belongs to each file of such, line ends included; nil is nothing
 
 	Format      Format

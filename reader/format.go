@@ -48,7 +48,10 @@ func (s *File) findFormat() error {
 			return err
 		}
 		s.cutPlan()
-		return s.readHeader()
+		err := s.readHeader()
+		// An empty line of one column is a record without a value. Programs say themselves what it is.
+		s.Dialect.Blank = s.Dialect.Blank || s.Dialect.Name == "" && len(s.Columns)-len(s.fixed) == 1
+		return err
 	case PGDump, MySQLDump:
 		return s.readDump()
 	}
@@ -113,6 +116,7 @@ func (s *File) findDialect(head []byte) error {
 		s.Notes = append(s.Notes, fmt.Sprintf("%s is read %s", s.Name, note))
 	}
 	s.text.preamble = preamble
+	s.Dialect.Trim = s.o.TrimNames
 	if s.Dialect.EOL == 0 {
 		s.Dialect.EOL = csv.DetectEOL(head, s.Dialect.Quote)
 	}
@@ -214,6 +218,7 @@ func (s *File) readHeader() error {
 		to = p.End()
 	}
 	s.Header = append(s.Header, text[from:to]...)
+	s.lookAtRecords(p, text, names)
 	if len(names) == 1 {
 		s.noteRepeated(text[from:to], text[to:])
 	}

@@ -75,7 +75,8 @@ type Options struct {
 	Names      []string    // of columns when there is no header; default c1, c2, …
 	HeaderLine int         // the line of CSV on which the header stands, or the data begin without one; 0 is the first
 	Encoding   string      // of text; empty is UTF-8 unless a byte order mark says otherwise
-	TrimNames  bool        // spaces and tabs around the names in a header are dropped
+	TrimNames  bool        // spaces and tabs around quotes, and around the names in a header, are dropped
+	Header     bool        // the first record is a header, also if it looks like data
 	Flatten    bool        // structs and objects become columns a.b.c instead of JSON text
 	Missing    bool        // a member that an object of JSON lacks is absent, not null
 	Named

@@ -43,6 +43,7 @@ func Read(g Given) (r plan.Read, err error) {
 }
 
 func parseHeader(g Given, r *plan.Read) (err error) {
+	r.Options.Header = g.Bool("header")
 	r.NoHeader = g.Bool("no-header") || g.IsSet("header") && !g.Bool("header")
 	if r.NoHeader && g.Bool("header") {
 		return errors.New("--header and --no-header: give one of them")

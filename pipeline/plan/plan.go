@@ -319,6 +319,10 @@ func (p *planner) openFiles(ctx context.Context) error {
 		if err != nil {
 			return cannotLoad(ctx, err)
 		}
+		if s.Doubt != "" {
+			_ = s.Close() // it was only read
+			return cannotLoad(ctx, fmt.Errorf("read %s: %s; give --no-header, or --header if it is one", s.Name, s.Doubt))
+		}
 		files = append(files, s)
 		// Thousands of inputs must not hold thousands of open files.
 		if err := s.Suspend(); err != nil {

@@ -27,6 +27,7 @@ type Dialect struct {
 	Doubt   string `json:",omitempty"`
 	EndMark string `json:",omitempty"` // a line that is not a record and marks the end of the data
 	Blank   bool   `json:",omitempty"` // an empty line is a record with one empty field
+	Trim    bool   `json:",omitempty"` // blanks around quotes belong to the delimiter
 	Typed   bool   `json:",omitempty"` // quoted fields are strings, X'…' is binary, all others are numbers
 	Types   Types  `json:",omitempty"` // whether a record after the header names types
 }
@@ -185,14 +186,14 @@ func (d *Dialect) Ended(record []byte) bool {
 	return run%2 == 0 // else the end is escaped: it is data
 }
 
-// Parallel reports whether chunks of the text can be scanned before those in front of them. Comments, escapes beside quotes
-// and long delimiters or record ends would multiply the states a chunk can begin in; such texts are scanned in order.
-func (d *Dialect) Parallel() bool {
+// Parallel reports whether chunks of the text can be scanned before those in front of them. Comments, escapes and blanks beside
+// quotes, and long delimiters or record ends, would multiply the states a chunk can begin in; such texts are scanned in order.
+func (d *Dialect) Parallel() bool { return d.plain() && (!d.Trim || d.Quote == 0) }
+
+// plain reports whether a line without quotes and escapes is cut at its delimiters by the fast parser.
+func (d *Dialect) plain() bool {
 	return len(d.Delimiter) == 1 && len(d.RecordEnd) <= 1 && d.Comment == "" && (d.Escape == 0 || d.Quote == 0)
 }
 
 // simple reports whether records with quotes are read by the fast parser.
 func (d *Dialect) simple() bool { return d.Parallel() && d.Escape == 0 }
-
-// plain reports whether a line without quotes and escapes is cut at its delimiters by the fast parser.
-func (d *Dialect) plain() bool { return d.Parallel() }

@@ -68,12 +68,17 @@ type fieldText struct {
 	quoted  bool
 	open    bool   // its quote never closes
 	trailed bool   // text stands after its closing quote
+	after   int    // bytes of it
 	why     string // an escape sequence in it means nothing for certain
 	stop    int    // where its raw text ends in the data
 }
 
 // field reads a field and what ends it. With f nil its text is not kept.
 func (g *general) field(f *fieldText) fieldEnd {
+	begin := g.pos
+	if g.blanks(); g.pos < len(g.data) && g.data[g.pos] != g.d.Quote {
+		g.pos = begin
+	}
 	if g.d.Quote != 0 && g.pos < len(g.data) && g.data[g.pos] == g.d.Quote {
 		g.pos++
 		if f != nil {
@@ -85,8 +90,16 @@ func (g *general) field(f *fieldText) fieldEnd {
 			}
 			return endData
 		}
+		g.blanks()
 	}
 	return g.plain(f)
+}
+
+// blanks moves past the blanks around a quote that belong to the delimiter.
+func (g *general) blanks() {
+	for g.d.Trim && g.pos < len(g.data) && (g.data[g.pos] == ' ' || g.data[g.pos] == '\t') && g.data[g.pos] != g.d.Delimiter[0] {
+		g.pos++
+	}
 }
 
 // inQuotes reads up to and over the closing quote.
@@ -198,5 +211,6 @@ func (f *fieldText) finish(g *general, start, crs int) {
 	}
 	f.buf = f.buf[:len(f.buf)-crs]
 	f.stop = g.pos - crs
-	f.trailed = f.quoted && len(f.buf) > start
+	f.after = len(f.buf) - start
+	f.trailed = f.quoted && f.after > 0
 }

@@ -210,6 +210,14 @@ func (p *Parser) settleAll() {
 	}
 }
 
+// afterQuote says what is wrong with what follows a closing quote.
+func afterQuote(text []byte) string {
+	if len(bytes.Trim(text, " \t")) == 0 {
+		return "blanks after the closing quote; --trim drops them"
+	}
+	return "text after the closing quote"
+}
+
 const neverCloses = "a quote opens and never closes"
 
 func (p *Parser) bad(message string, text []byte) { p.reject(table.CodeQuote, message, text) }
@@ -239,7 +247,7 @@ func (p *Parser) quoted() {
 			p.quotedField()
 			var tail []byte
 			if tail, more = p.plainField(); len(tail) > 0 {
-				p.bad("text after the closing quote", tail)
+				p.bad(afterQuote(tail), tail)
 			}
 			continue
 		}
@@ -329,7 +337,7 @@ func (p *Parser) general() {
 			p.bad(neverCloses, p.data[begin:])
 		}
 		if f.trailed {
-			p.bad("text after the closing quote", p.data[begin:g.pos])
+			p.bad(afterQuote(f.buf[len(f.buf)-f.after:]), p.data[begin:g.pos])
 		}
 		if f.why != "" && string(p.data[begin:f.stop]) != p.null {
 			p.reject(table.CodeEscape, f.why, p.data[begin:f.stop])

@@ -84,7 +84,7 @@ func Sniff(sample []byte, header bool) (Dialect, error) {
 	if n := bytes.LastIndexByte(sample, eol); n >= 0 {
 		sample = sample[:n+1] // the last record may be cut
 	}
-	var several, others, single []reading
+	var several, doubtful, others, single []reading
 	for _, delimiter := range []string{",", ";", "\t", "|", "\x01"} {
 		for _, quote := range []byte{'"', 0, '\''} {
 			if quote != 0 && !edges(sample, delimiter, quote) {
@@ -97,6 +97,8 @@ func Sniff(sample []byte, header bool) (Dialect, error) {
 					several = append(several, r)
 				case r.fields <= 1:
 					single = append(single, r)
+				case (r.first || !header) && r.likely():
+					doubtful = append(doubtful, r)
 				default:
 					others = append(others, r)
 				}
@@ -104,15 +106,16 @@ func Sniff(sample []byte, header bool) (Dialect, error) {
 		}
 	}
 	if len(several) == 0 {
-		for _, r := range others {
-			if 2*r.misfits <= r.records || r.misfits <= maxFault {
-				return Dialect{}, fmt.Errorf("with %v, %d of %d records do not have %d fields; say how to read it with --delimiter, --quote and --escape",
-					r.d, r.misfits, r.records, r.fields)
-			}
-		}
+		several, doubtful = doubtful, nil // its misfits will be rejected
+	}
+	if i := slices.IndexFunc(others, func(r reading) bool { return !r.first && r.likely() }); len(several) == 0 && i >= 0 {
+		return Dialect{}, fmt.Errorf("with %v, records have %d fields but the first one; say how to read it with --delimiter, --quote and --escape",
+			others[i].d, others[i].fields)
+	}
+	if len(several) == 0 {
 		several, single = single, nil // all records have one field
 	}
-	for _, r := range append(others, single...) { // a fault in the header, or in one of few records, makes one of the right reading
+	for _, r := range slices.Concat(doubtful, others, single) { // the right reading, with a fault in the header or in few records
 		if r.misfits <= maxFault && slices.ContainsFunc(several, func(s reading) bool { return s.d.Delimiter == r.d.Delimiter }) {
 			several = append(several, r)
 		}
@@ -142,6 +145,9 @@ func Sniff(sample []byte, header bool) (Dialect, error) {
 func (r *reading) good(header bool) bool {
 	return r.fields >= 2 && (r.first || !header) && 2*r.misfits < r.records && r.misfits <= max(maxFault, r.records/5)
 }
+
+// likely reports whether there are few enough misfits for the reading to be the right one of a small file.
+func (r *reading) likely() bool { return 2*r.misfits <= r.records || r.misfits <= maxFault }
 
 // edges reports whether a quote stands at the beginning of a field, and at the end of one.
 func edges(sample []byte, delimiter string, quote byte) bool {

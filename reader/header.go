@@ -1,0 +1,117 @@
+package reader
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"tsimport/reader/csv"
+)
+
+// What a header, or a value of CSV, looks like.
+const (
+	likeNothing = iota // empty
+	likeText
+	likeInteger
+	likeDecimal
+	likeDate
+)
+
+var (
+	integers = regexp.MustCompile(`^[+-]?[0-9]+$`)
+	decimals = regexp.MustCompile(`^[+-]?[0-9]*[.,][0-9]+([eE][+-]?[0-9]+)?$`)
+	dates    = regexp.MustCompile(`^([0-9]{4}[-/][0-9]{1,2}[-/][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{4})([ T][0-9]{1,2}:.*)?$`)
+)
+
+func likeness(text []byte) int {
+	switch {
+	case len(text) == 0, slices.Contains([]string{"NULL", `\N`, "NA"}, string(text)):
+		return likeNothing
+	case integers.Match(text):
+		return likeInteger
+	case decimals.Match(text):
+		return likeDecimal
+	case dates.Match(text):
+		return likeDate
+	}
+	return likeText
+}
+
+// lookedAt is how many records after the header are looked at.
+const lookedAt = 1000
+
+// lookAtRecords notes what the first records say of the header, which may be data, and of the dialect.
+func (s *File) lookAtRecords(p *csv.Parser, text []byte, names []string) {
+	columns, gaps := make([]int, len(names)), make([]bool, len(names))
+	blank := false
+	for range lookedAt {
+		rec, ok := p.Next()
+		if !ok {
+			break
+		}
+		if rec.Bad != nil || len(rec.Fields) != len(names) || s.seamAt(text, rec) != nil {
+			continue
+		}
+		for i, f := range rec.Fields {
+			bare := bytes.Trim(f.Bytes, " \t")
+			q := s.Dialect.Quote
+			blank = blank || !f.Quoted && len(bare) > 1 && len(bare) < len(f.Bytes) && q != 0 && bare[0] == q && bare[len(bare)-1] == q
+			switch like := likeness(f.Bytes); {
+			case like == likeNothing:
+				gaps[i] = true
+			case columns[i] == likeNothing, columns[i] == likeInteger && like == likeDecimal:
+				columns[i] = like
+			case columns[i] != like && (columns[i] != likeDecimal || like != likeInteger):
+				columns[i] = likeText
+			}
+		}
+	}
+	if blank {
+		s.Hint = fmt.Sprintf("fields of %s have blanks before their quotes, which are read as text: --trim drops them", s.Name)
+		s.Notes = append(s.Notes, s.Hint)
+	}
+	if !s.o.Header {
+		s.doubtHeader(names, columns, gaps)
+	}
+}
+
+// doubtHeader notes that the first record may be data: a name looks like the values of its column. It must be data where a name is,
+// besides, one that no one gives, and all columns that are not text have such a name.
+func (s *File) doubtHeader(names []string, columns []int, gaps []bool) {
+	numbers := namedByNumbers(names)
+	suspect, gap, odd, all := "", false, false, true
+	for i, name := range names {
+		like := likeness([]byte(name))
+		number := like == likeInteger && !numbers || like == likeDecimal
+		same := number && (columns[i] == likeInteger || columns[i] == likeDecimal) || like == likeDate && columns[i] == likeDate
+		if same {
+			suspect = name
+		}
+		gap = gap || like == likeNothing && gaps[i]
+		odd = odd || like == likeNothing || like == likeDate || like == likeDecimal || slices.Contains(names[:i], name)
+		all = all && (same || columns[i] == likeText || columns[i] == likeNothing)
+	}
+	text := fmt.Sprintf("the first line may be data, not a header: %q looks like a value of its column", suspect)
+	switch {
+	case suspect == "" && !gap:
+		return
+	case suspect != "" && odd && all:
+		s.Doubt = text
+	}
+	s.Notes = append(s.Notes, fmt.Sprintf("%s: %s; then give --no-header", s.Name, text))
+}
+
+// namedByNumbers reports whether the integers among names are names, such as years: they rise, or are years.
+func namedByNumbers(names []string) bool {
+	last, count := 0, 0
+	years, rise := true, true
+	for _, name := range names {
+		if n, err := strconv.Atoi(name); err == nil {
+			years, rise = years && n >= 1900 && n <= 2100, rise && (count == 0 || n > last)
+			last, count = n, count+1
+		}
+	}
+	return years || rise && count > 1
+}
