@@ -2,6 +2,8 @@ package reader
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -33,7 +35,11 @@ func (s *File) findFormat() error {
 	s.Format = s.o.Format
 	head := s.utf8Head()
 	if s.Format == Auto {
-		s.Format = guessFormat(s.Name, head)
+		if s.Format = guessFormat(s.Name, head); s.Format == CSV {
+			if err := s.refuseSQL(head); err != nil {
+				return err
+			}
+		}
 	}
 	if s.o.Table != "" && !s.Format.isDump() {
 		return fmt.Errorf("read %s: --source-table %s: it is not a dump of a database, but %v", s.Name, s.o.Table, s.Format)
@@ -68,23 +74,27 @@ func Extension(name string) string {
 	return path.Ext(input.Unpacked(strings.ToLower(path.Base(filepath.ToSlash(name)))))
 }
 
-// guessFormat tells dumps by their beginning, and JSON lines from CSV by the name, then by the first character.
+// guessFormat tells dumps by their beginning, and JSON from CSV by its name, then by the first character; what is called CSV must be JSON
+// for certain.
 func guessFormat(name string, head []byte) Format {
 	if f := guessDump(head); f != Auto {
 		return f
 	}
+	table := false
 	switch Extension(name) {
 	case ".jsonl", ".ndjson", ".json":
 		return JSONLines
 	case ".csv", ".tsv", ".tab", ".psv":
-		return CSV
+		table = true
 	}
 	text := bytes.TrimLeft(head, " \t\r\n")
 	if len(text) > 1 && text[0] == '[' {
 		text = bytes.TrimLeft(text[1:], " \t\r\n")
 	}
 	if len(text) > 1 && text[0] == '{' && bytes.IndexByte([]byte(" \t\"}\r\n"), text[1]) >= 0 {
-		return JSONLines
+		if object, _ := jsonl.First(head, jsonl.Guess(head, false)); object != nil || !table {
+			return JSONLines
+		}
 	}
 	return CSV
 }
@@ -209,6 +219,9 @@ func (s *File) readHeader() error {
 	s.nameColumns(names)
 	s.hintAtDelimiter(names)
 	s.addSeam(first)
+	if strings.HasPrefix(names[0], "#") {
+		s.hintAtComment(text[first.Span.End:], len(names))
+	}
 	from, to := first.Span.Start, first.Span.End
 	types, err := s.typesRow(p, len(names))
 	if err != nil {
@@ -267,6 +280,15 @@ func (s *File) hintAtDelimiter(names []string) {
 		}
 		s.Hint = fmt.Sprintf("%s has one column, %q; its fields may stand between %q: give --delimiter %s, or --dialect auto", s.Name, names[0], delimiter, shellText(delimiter))
 		return
+	}
+}
+
+// hintAtComment notes that the header, which begins with #, seems to be a comment: what follows has other fields, or begins so too.
+func (s *File) hintAtComment(after []byte, names int) {
+	p := csv.NewParser(s.Dialect)
+	p.Reset(after)
+	if next, ok := p.Next(); ok && next.Bad == nil && (len(next.Fields) != names || bytes.HasPrefix(next.Fields[0].Bytes, []byte("#"))) {
+		s.Hint = fmt.Sprintf("the first line of %s begins with #: if such lines are comments, give --comment '#'", s.Name)
 	}
 }
 
@@ -338,9 +360,19 @@ func (s *File) discover(head []byte) error {
 	if s.text.transcode {
 		s.text.offset = 0
 	}
-	head, err := s.jsonHead(head)
+	head, whole, err := s.jsonHead(head)
 	if err != nil {
 		return err
+	}
+	if object, only := jsonl.First(head, s.Layout); object != nil && s.o.Format != JSONLines {
+		var members map[string]json.RawMessage
+		_ = json.Unmarshal(object, &members) // it was parsed by stricter rules
+		if err := s.refuseChanges(members); err != nil {
+			return err
+		}
+		if only && whole {
+			s.noteEnvelope(members)
+		}
 	}
 	if s.Format != JSONLines && s.o.Flatten {
 		return fmt.Errorf("read %s: --flatten has no meaning for --format %v: nested values are JSON text; leave it out", s.Name, s.Format)
@@ -354,12 +386,13 @@ func (s *File) discover(head []byte) error {
 	switch {
 	case records == 0 || records > bad:
 	case s.Format != JSONLines:
-		return fmt.Errorf("read %s: no record is %s; %s", s.Name, map[Format]string{DynamoDB: "an item in DynamoDB JSON", MongoDB: "a document in MongoDB Extended JSON"}[s.Format],
+		return fmt.Errorf("read %s: no record is %s (%s); %s", s.Name, map[Format]string{DynamoDB: "an item in DynamoDB JSON", MongoDB: "a document in MongoDB Extended JSON"}[s.Format], found.Why,
 			map[Format]string{DynamoDB: `want {"Item":{"id":{"S":"x"}}} or {"id":{"S":"x"}}, as a full export or jq -c '.Items[]' after aws dynamodb scan writes them`, MongoDB: "want lines or an array of mongoexport, or of bsondump"}[s.Format])
 	case s.Layout == jsonl.Array:
-		return fmt.Errorf("read %s: no element of the array is a JSON object; want objects", s.Name)
+		return fmt.Errorf("read %s: no element of the array is a JSON object (%s); want objects", s.Name, cmp.Or(found.Why, "there is none"))
 	default:
-		return fmt.Errorf("read %s: no line is a JSON object; want objects, one a line or one after the other, or an array of them%s", s.Name, s.looks)
+		return fmt.Errorf("read %s: no line is a JSON object (%s); want objects, one a line or one after the other, or an array of them%s",
+			s.Name, cmp.Or(found.Why, "there is none"), s.looks)
 	}
 	s.keys = found.Keys()
 	names := found.Names()
@@ -382,18 +415,19 @@ func (s *File) discover(head []byte) error {
 }
 
 // jsonHead finds the layout and returns the whole records of the beginning, which is read on until one of them is an object.
-func (s *File) jsonHead(head []byte) ([]byte, error) {
+func (s *File) jsonHead(head []byte) (records []byte, whole bool, err error) {
 	for size, most := headBytes, max(s.o.Memory.record(), headBytes); ; {
 		whole := len(s.text.head) < size
 		if s.Layout = jsonl.Guess(head, whole); whole {
-			return head, nil
+			return head, true, nil
 		}
 		n := wholeRecords(head, s.Layout)
+		object, _ := jsonl.First(head[:n], s.Layout)
 		switch {
-		case n > 0 && (size == most || jsonl.HasObject(head[:n], s.Layout)):
-			return head[:n], nil
+		case object != nil, n > 0 && size == most:
+			return head[:n], false, nil
 		case size == most:
-			return nil, fmt.Errorf("read %s: the first record is longer than %d MiB, so its members are not known; put a shorter record first, or give more memory with --memory",
+			return nil, false, fmt.Errorf("read %s: the first record is longer than %d MiB, so its members are not known; put a shorter record first, or give more memory with --memory",
 				s.Name, most>>20)
 		}
 		size = min(2*size, most)
@@ -402,7 +436,7 @@ func (s *File) jsonHead(head []byte) ([]byte, error) {
 			err = s.readHead(raw, size)
 		}
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		head = s.utf8Head()
 	}

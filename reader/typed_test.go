@@ -44,7 +44,7 @@ func TestTypedJSONIsFoundByItsContent(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		`{"Items":[{"id":{"N":"1"}}],"Count":1}`:  "no record is an item in DynamoDB JSON",
-		`{"Keys":{"id":{"N":"1"}},"NewImage":{}}`: "no record is an item in DynamoDB JSON",
+		`{"Keys":{"id":{"N":"1"}},"NewImage":{}}`: "its records are an incremental export of DynamoDB",
 		"$ion_1_0 {Item:{id:1.}}":                 "Amazon Ion",
 		`{"Item":{"id":{"N":"1"}}}`:               "--flatten has no meaning for --format dynamodb",
 	} {

@@ -40,8 +40,10 @@ func (p *planner) settleSchema() error {
 			if len(p.all) == 1 {
 				hint = "it may have another delimiter or encoding, or no header: see tsimport inspect"
 			}
-			return usagef("no column %q in %s, which should be a primary-key column of table %s (the file has %q); %s",
-				k.Name, p.plan.Sources[0].Name, s.Table, firstOf(p.all), hint+suggest.Hint(k.Name, p.all))
+			if hint = "; " + hint + suggest.Hint(k.Name, p.all); len(p.hints) > 0 {
+				hint = "" // the input's own says why, and is added to the error
+			}
+			return usagef("no column %q in %s, which should be a primary-key column of table %s (the file has %q)%s", k.Name, p.plan.Sources[0].Name, s.Table, firstOf(p.all), hint)
 		}
 		if slices.Contains(p.request.Columns.Exclude, src) {
 			return usagef("--exclude %s: the column is part of the primary key", src)

@@ -193,7 +193,11 @@ func (c *Converter) checkWidth(rec *record.Record) *table.Reason {
 	if n == c.width || n > c.width && c.o.Ragged == TruncateRagged || n < c.width && c.o.Ragged == PadRagged {
 		return nil
 	}
-	return &table.Reason{Code: table.CodeRagged, Message: fmt.Sprintf("%d fields where the header has %d", n, c.width)}
+	hint := ""
+	if last := len(rec.Fields) - 1; n == c.width+1 && len(rec.Fields[last].Bytes) == 0 && !rec.Fields[last].Quoted {
+		hint = "; the last one is empty: if each record ends with a delimiter, give --ragged truncate"
+	}
+	return &table.Reason{Code: table.CodeRagged, Message: fmt.Sprintf("%d fields where the header has %d%s", n, c.width, hint)}
 }
 
 // convert makes the value of one column; the reason names column and value.

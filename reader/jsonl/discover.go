@@ -2,6 +2,7 @@ package jsonl
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,6 +11,8 @@ import (
 
 // Columns collects the names of columns in the order in which they first appear.
 type Columns struct {
+	Why string // the first record that is refused is
+
 	names []string
 	keys  []string
 	index map[string]int
@@ -92,7 +95,9 @@ func Discover(data []byte, o Options, into *Columns) (records, bad int) {
 			return p.Records(), bad
 		}
 		if r.Bad != nil {
-			bad++
+			if bad++; bad == 1 {
+				into.Why = fmt.Sprintf("the first record, on line %d: %s", r.Span.Line+1, r.Bad.Message)
+			}
 		}
 		into.take(r.Bad == nil)
 	}

@@ -72,10 +72,16 @@ func spansLines(text []byte) bool {
 	return false
 }
 
-// HasObject reports whether one of the records is an object that can be read.
-func HasObject(data []byte, l Layout) bool {
-	good, _, _ := count(data, Options{Layout: l})
-	return good > 0
+// First returns the first record that is an object that can be read, nil if none is, and whether it is the only record.
+func First(data []byte, l Layout) (object []byte, only bool) {
+	p := NewParser(Options{Layout: l})
+	p.Reset(data)
+	for r, ok := p.Next(); ok && object == nil; r, ok = p.Next() {
+		if r.Bad == nil {
+			object = data[r.Span.Start:r.Span.End]
+		}
+	}
+	return object, p.Records() == 1
 }
 
 // count returns how many records are good and bad, and whether the first is good.

@@ -1,0 +1,81 @@
+package reader
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"tsimport/internal/table"
+)
+
+// sqlStatement is a line of a dump of MySQL that is neither that of mysqldump nor a comment.
+var (
+	sqlStatement = regexp.MustCompile("(?im)^(insert into|create table( if not exists)?) [`\"]?\\w")
+	sqlComment   = regexp.MustCompile("(?i)^\\s*(--|/\\*|# |insert into |create table |set |drop table )")
+	sqlProgram   = regexp.MustCompile("phpMyAdmin|HeidiSQL|Sequel Ace|Sequel Pro|Adminer|Navicat|TablePlus|DBeaver")
+)
+
+// refuseSQL returns why a text of statements is not CSV: the dumps of programs whose beginning does not say what is in them.
+func (s *File) refuseSQL(head []byte) error {
+	begin := string(head[:min(len(head), 4<<10)])
+	if !sqlComment.MatchString(begin) || !sqlStatement.Match(head) {
+		return nil
+	}
+	of, way := "", ""
+	if name := sqlProgram.FindString(begin); name != "" {
+		of = " of " + name
+	}
+	if strings.HasPrefix(begin, "/*!40") {
+		of, way = " of mydumper", "; its columns are in the file NAME-schema.sql, so first put that before the rows: cat NAME-schema.sql NAME.*.sql >NAME.sql"
+	}
+	return fmt.Errorf("read %s: the file is SQL statements%s, which are not CSV: give --format mysqldump, or have the program write CSV%s", s.Name, of, way)
+}
+
+// changes are the members of records that say how a row has changed.
+var changes = []struct {
+	members []string
+	what    string
+}{
+	{[]string{"Keys", "NewImage"}, "an incremental export of DynamoDB"},
+	{[]string{"Keys", "OldImage"}, "an incremental export of DynamoDB"},
+	{[]string{"after", "op", "source"}, "changes as Debezium writes them"},
+	{[]string{"before", "op", "source"}, "changes as Debezium writes them"},
+	{[]string{"data", "isDdl", "table", "type"}, "changes as Canal writes them"},
+	{[]string{"data", "database", "table", "ts", "type", "xid"}, "changes as Maxwell writes them"},
+}
+
+// refuseChanges returns why records that say how rows have changed are not rows.
+func (s *File) refuseChanges(first map[string]json.RawMessage) error {
+	var payload map[string]json.RawMessage
+	if _, schema := first["schema"]; schema && json.Unmarshal(first["payload"], &payload) == nil {
+		first = payload
+	}
+	for _, c := range changes {
+		if !slices.ContainsFunc(c.members, func(name string) bool { return first[name] == nil }) {
+			return fmt.Errorf("read %s: its records are %s, not rows, and changes cannot be applied; load a full export of the table, or give --format jsonl to load each change as a record",
+				s.Name, c.what)
+		}
+	}
+	return nil
+}
+
+// noteEnvelope says that the only record has what may be the records: the answer of an API, GeoJSON.
+func (s *File) noteEnvelope(only map[string]json.RawMessage) {
+	for _, name := range slices.Sorted(maps.Keys(only)) {
+		var rows []map[string]json.RawMessage
+		if json.Unmarshal(only[name], &rows) != nil || len(rows) == 0 {
+			continue
+		}
+		as := ""
+		if name == "Items" && !slices.ContainsFunc(slices.Collect(maps.Values(rows[0])), func(v json.RawMessage) bool { return v[0] != '{' }) {
+			as = " --format dynamodb"
+		}
+		if table.PlainColumnName(name) { // it is one for jq too
+			s.Notes = append(s.Notes, fmt.Sprintf("%s is one record, whose member %s is an array of objects; if those are the rows: jq -c '.%s[]' %s | tsimport load -%s",
+				s.Name, name, name, s.shellName(), as))
+		}
+	}
+}

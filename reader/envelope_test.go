@@ -1,0 +1,55 @@
+package reader
+
+import (
+	"context"
+	"strings"
+	"testing"
+)
+
+// TestRowsInsideSomethingElseAreNamedWithTheWayToThem is about texts that were read as what they are not, or as one row, without a word.
+func TestRowsInsideSomethingElseAreNamedWithTheWayToThem(t *testing.T) {
+	const statements = "\n/*!40101 SET NAMES utf8 */;\nCREATE TABLE `t` (\n  `id` int\n);\nINSERT INTO `t` (`id`) VALUES\n\t(1);\n"
+	for name, c := range map[string]struct{ file, text, want string }{
+		"phpMyAdmin":                {"t.sql", "-- phpMyAdmin SQL Dump\n-- version 5" + statements, "SQL statements of phpMyAdmin, which are not CSV: give --format mysqldump"},
+		"HeidiSQL":                  {"t.sql", "-- ------\n-- Host: localhost\n-- HeidiSQL Version: 11" + statements, "SQL statements of HeidiSQL, "},
+		"mydumper":                  {"db.t.00000.sql", "/*!40101 SET NAMES binary*/;\nINSERT INTO `t` VALUES\n(1),\n(2);\n", "SQL statements of mydumper, which are not CSV: give --format mysqldump, or"},
+		"DataGrip":                  {"t.sql", "insert into t (id) values (1);\ninsert into t (id) values (2);\n", "the file is SQL statements, which are not CSV"},
+		"no statement in a comment": {"t.csv", "-- a,b\n1,insert into x\n", ""},
+		"Debezium":                  {"t.jsonl", `{"before":null,"after":{"id":1},"source":{"table":"t"},"op":"c","ts_ms":1}`, "its records are changes as Debezium writes them, not rows"},
+		"Debezium with its schema":  {"t.json", `{"schema":{"type":"struct"},"payload":{"before":{"id":1},"after":null,"source":{},"op":"d"}}`, "changes as Debezium"},
+		"incremental export":        {"t.json", `{"Metadata":{"WriteTimestampMicros":{"N":"1"}},"Keys":{"id":{"S":"x"}},"NewImage":{"id":{"S":"x"}}}`, "an incremental export of DynamoDB, not rows"},
+		"deletions":                 {"t.json", `{"Metadata":{"WriteTimestampMicros":{"N":"1"}},"Keys":{"id":{"S":"x"}},"OldImage":{"id":{"S":"x"}}}`, "an incremental export of DynamoDB, not rows"},
+		"Canal":                     {"t.json", `{"data":[{"id":"1"}],"database":"d","isDdl":false,"table":"t","type":"INSERT"}`, "changes as Canal"},
+		"a row with such names":     {"t.json", `{"before":1,"after":2,"op":"x"}`, ""},
+		"GeoJSON":                   {"t.geojson", "{\"type\":\"FeatureCollection\",\n\"features\":[\n{\"type\":\"Feature\"},\n{\"type\":\"Feature\"}\n]}", "note: t.geojson is one record, whose member features is an array of objects; if those are the rows: jq -c '.features[]' t.geojson | tsimport load -"},
+		"an answer":                 {"t.json", `{"data":[{"id":1}],"count":3}`, "note: t.json is one record, whose member data is an array of objects; if those are the rows: jq -c '.data[]' t.json"},
+		"a scan of DynamoDB":        {"t.json", `{"Items":[{"id":{"S":"x"}}],"Count":1,"ScannedCount":1}`, "note: t.json is one record, whose member Items is an array of objects; if those are the rows: jq -c '.Items[]' t.json | tsimport load - --format dynamodb"},
+		"two of them":               {"t.json", "{\"data\":[{\"id\":1}]}\n{\"data\":[{\"id\":1}]}\n", ""},
+		"JSON that is called CSV":   {"t.csv", "{\"id\":1,\"v\":\"a\"}\n{\"id\":2,\"v\":\"b\"}\n", "format jsonl"},
+		"an array called CSV":       {"t.csv", "[{\"id\":1,\"v\":\"a\"},\n {\"id\":2}]\n", "format jsonl"},
+		"CSV with a bracket":        {"t.csv", "{\"a\":1},b\n1,2\n", "format csv"},
+		"broken lines":              {"t.jsonl", "{\"a\" 1}\n{'a':1}\n", "no line is a JSON object (the first record, on line 1: want ':' at byte 6, found '1')"},
+		"a comment":                 {"t.csv", "# exported today\nid,v\n1,a\n", "hint: the first line of t.csv begins with #: if such lines are comments, give --comment '#'"},
+		"two comments":              {"t.csv", "# exported\n# today\nid\n", "hint: the first line of t.csv begins with #"},
+		"a header with #":           {"t.csv", "#id,v\n1,a\n", "format csv"},
+	} {
+		item := itemOf(t, c.file, []byte(c.text))
+		item.Name = c.file
+		got := ""
+		if s, err := Open(context.Background(), item, Options{}); err != nil {
+			got = err.Error()
+		} else {
+			got = "format " + s.Format.String()
+			if s.Hint != "" {
+				got += "\nhint: " + s.Hint
+			}
+			for _, note := range s.Notes {
+				got += "\nnote: " + note
+			}
+			s.Close()
+		}
+		if !strings.Contains(got, c.want) || strings.Contains(got, "\n") != strings.Contains(c.want, ":") && !strings.Contains(got, "read ") {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
