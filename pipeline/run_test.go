@@ -451,7 +451,7 @@ func TestColumnsThatAFileLacksAreNotCells(t *testing.T) {
 		"keyless.csv has no column \"id\", which":           with(before, keyless),
 		"old.csv has no column \"y\", which":                w.config(before, inputs[0]),
 		"load its rows without it with --missing null":      w.config(inputs[1], before),
-		"every record needs a value for --version-column: ": func() trial { c := with(before, inputs[0]); c.Read.Convert.VersionColumn = "y"; return c }(),
+		"the primary key and --version-column need it in every file": func() trial { c := with(before, inputs[0]); c.Read.Convert.VersionColumn = "y"; return c }(),
 	} {
 		if _, err := cfg.run(context.Background()); !isUsage(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

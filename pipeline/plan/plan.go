@@ -434,19 +434,14 @@ func (p *planner) checkColumns(s *Source) error {
 		if _, ok := has[c]; ok || p.owner[c] == "" {
 			continue
 		}
-		needed := ""
 		switch {
-		case p.isKeyName(p.rename(c)) && !p.isComputed(p.rename(c)):
-			needed = "every record needs a value for the primary key: leave the file out, or add the column to it"
-		case c == p.request.Read.Convert.VersionColumn:
-			needed = "every record needs a value for --version-column: leave the file out, or add the column to it"
+		case p.isKeyName(p.rename(c)) && !p.isComputed(p.rename(c)), c == p.request.Read.Convert.VersionColumn:
+			return usagef("%s has no column %q, which %s has; the primary key and --version-column need it in every file: add it, or leave the file out", s.Name, c, p.owner[c])
 		case !p.request.Read.Convert.Missing:
-			needed = "files loaded together need the same columns: load its rows without it with --missing null, leave it out with --exclude, or load them separately"
-		default:
-			lacking = append(lacking, strconv.Quote(c))
-			continue
+			return usagef("%s has no column %q, which %s has; files loaded together need the same columns: load its rows without it with --missing null, "+
+				"leave it out with --exclude, or load them separately", s.Name, c, p.owner[c])
 		}
-		return usagef("%s has no column %q, which %s has; %s", s.Name, c, p.owner[c], needed)
+		lacking = append(lacking, strconv.Quote(c))
 	}
 	if len(lacking) > 0 {
 		p.lacks = append(p.lacks, fmt.Sprintf("%s (no %s)", s.Name, strings.Join(firstOf(lacking), ", ")))

@@ -174,12 +174,11 @@ func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
 	if len(e.skipped) > 0 {
 		e.warn("skipped %s; name one to read it", someOf(e.skipped))
 	}
-	if len(e.left) > 0 {
-		say := e.warn
-		if e.unfinished {
-			say = e.unread
-		}
-		say("skipped %s; name one, or end a glob as it ends, to read it", e.leftText())
+	const left = "skipped unfinished or replaced files, by their names (%d): %s; name one, or end a glob as it ends, to read it"
+	if e.unfinished {
+		e.unread(left, len(e.left), someOf(e.left))
+	} else if len(e.left) > 0 {
+		e.warn(left, len(e.left), someOf(e.left))
 	}
 	e.warnOfCopies()
 	return &e.set, nil
@@ -203,11 +202,10 @@ type expander struct {
 	asked    map[string]string   // what NotData said of a path
 	skipped  []string            // what was left out because of it
 	left     []string            // leftovers that were left out
-	leftSeen map[string]bool
-	met      bool // a leftover was left out since it was last set
-	plain    bool // a list of an export of DynamoDB is a file like any other
-	// unfinished says that one of left belongs to a file that is not whole yet.
-	unfinished bool
+	met      bool                // one was, since it was last set
+	plain    bool                // a list of an export of DynamoDB is a file like any other
+
+	unfinished bool // one of left belongs to a file that is not whole yet
 }
 
 func newExpander(o Options) *expander {
@@ -218,7 +216,7 @@ func newExpander(o Options) *expander {
 		o.Stdin = os.Stdin
 	}
 	o.Retry = o.Retry.withDefaults()
-	return &expander{Options: o, seen: map[string]int{}, alike: map[string]int{}, asked: map[string]string{}, leftSeen: map[string]bool{}}
+	return &expander{Options: o, seen: map[string]int{}, alike: map[string]int{}, asked: map[string]string{}}
 }
 
 // argument adds what one argument means. A relative name that is not in the working directory is looked for in dir, if

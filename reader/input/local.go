@@ -71,14 +71,10 @@ func (e *expander) namedFolder(ctx context.Context, name string) error {
 
 // alsoSkipped says what NotData left out and which leftovers, after a word that leads to it.
 func (e *expander) alsoSkipped(lead string) string {
-	skipped := ""
-	if len(e.skipped) > 0 {
-		skipped = lead + someOf(e.skipped)
+	if all := slices.Concat(e.skipped, e.left); len(all) > 0 {
+		return lead + someOf(all)
 	}
-	if len(e.left) > 0 {
-		skipped += lead + e.leftText()
-	}
-	return skipped
+	return ""
 }
 
 // besides says what else may have left a folder's files out.

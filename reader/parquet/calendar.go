@@ -1,11 +1,11 @@
 package parquet
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"tsimport/internal/table"
 	"tsimport/reader/record"
@@ -23,12 +23,11 @@ const (
 // calendar is the one in which a leaf's values count.
 type calendar struct {
 	hybrid bool   // Julian up to 1582-10-04
-	zone   string // of the timestamps; empty is not known
+	zone   string // of the timestamps, "" where the file does not name one
 	utc    bool
 }
 
-var utcNames = []string{"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "Zulu", "Etc/Zulu", "UCT", "Etc/UCT", "Universal", "Etc/Universal", "Greenwich",
-	"Etc/Greenwich", "GMT0", "Etc/GMT0", "GMT+0", "GMT-0", "Etc/GMT+0", "Etc/GMT-0", "+00:00", "UTC+00:00", "GMT+00:00"}
+var utcNames = []string{"UTC", "GMT", "Z", "Zulu", "UCT", "Universal", "Greenwich", "GMT0", "GMT+0", "GMT-0", "+00:00", "UTC+00:00", "GMT+00:00"}
 
 // settleCalendar sets the calendar by what Spark says in the footer. Versions are compared as Spark does, as texts; those before 2.4.1 do not say
 // which they are.
@@ -48,7 +47,7 @@ func (l *leaf) settleCalendar(f *footer) {
 		hybrid = hybrid || strings.HasPrefix(string(f.writer), "parquet-mr ")
 	}
 	zone := f.spark["timeZone"]
-	l.calendar = calendar{hybrid: hybrid, zone: zone, utc: slices.Contains(utcNames, zone)}
+	l.calendar = calendar{hybrid: hybrid, zone: zone, utc: slices.Contains(utcNames, strings.TrimPrefix(zone, "Etc/"))}
 }
 
 const (
@@ -64,37 +63,21 @@ func (l *leaf) rebase(d *record.Datum) *table.Reason {
 		day = secondsOfDay * int64(d.Unit)
 	}
 	days := floorDiv(d.Int, day)
-	switch {
-	case d.Kind == record.Timestamp && !l.calendar.utc && days < year1900:
-		zone := "a zone that the file does not name"
-		if l.calendar.zone != "" {
-			zone = strconv.Quote(l.calendar.zone)
-		}
-		return &table.Reason{Column: l.path, Code: table.CodeRange, Value: strconv.FormatInt(d.Int, 10), Message: fmt.Sprintf("a timestamp before 1900 that an "+
-			"old version or legacy mode of Spark wrote in %s cannot be converted exactly; write the file again with Spark 3 or later, without legacy mode", zone)}
-	case days >= firstGregorian:
-		return nil
+	if d.Kind == record.Timestamp && !l.calendar.utc && days < year1900 {
+		return &table.Reason{Column: l.path, Code: table.CodeRange, Value: strconv.FormatInt(d.Int, 10), Message: fmt.Sprintf("a timestamp before 1900 that Spark wrote in "+
+			"its old calendar and in the zone %q cannot be converted exactly; write the file again with Spark 3 or later, without legacy mode", cmp.Or(l.calendar.zone, "unknown"))}
 	}
-	d.Int += (gregorian(days) - days) * day // far from the ends of 64 bits, or toward 0
+	if days < firstGregorian {
+		d.Int += (gregorian(days) - days) * day // far from the ends of 64 bits, or toward 0
+	}
 	return nil
 }
 
 // gregorian returns the day that has the date in the proleptic Gregorian calendar which a day has in the Julian one; of a 29 February that there
-// is not, the day after the 28th.
+// is not, the day after the 28th. The calendars differ by the leap days of centuries.
 func gregorian(days int64) int64 {
-	const cycle = 1461 // days of four years
-	n := days + 719470 // since 0000-03-01 in the Julian calendar
-	cycles, rest := floorDiv(n, cycle), n-floorDiv(n, cycle)*cycle
-	year := min(rest/365, 3)
-	ofYear := rest - year*365
-	month := (5*ofYear + 2) / 153 // March is 0
-	ofMonth := ofYear - (153*month+2)/5
-	year += 4*cycles + month/10
-	first := time.Date(0, time.Month((month+2)%12+1), 1, 0, 0, 0, 0, time.UTC)
-	// Years beyond those of package time are whole cycles of 400 away.
-	era := floorDiv(year, 400)
-	first = first.AddDate(int(year-era*400), 0, 0)
-	return first.Unix()/secondsOfDay + era*146097 + ofMonth
+	year := floorDiv(4*(days+719470)+3, 1461) // of the Julian calendar, begun on 1 March
+	return days + 2 - floorDiv(year, 100) + floorDiv(year, 400)
 }
 
 func floorDiv(a, b int64) int64 {

@@ -104,7 +104,7 @@ type footer struct {
 	schema []element
 	groups []rowGroup
 	writer writer
-	spark  map[string]string // what Spark says of its calendars; nil is another writer
+	spark  map[string]string // what Spark says of its calendars
 	start  int64             // of the footer in the file: where the pages end at the latest
 }
 
@@ -166,7 +166,7 @@ func readFull(r io.ReaderAt, b []byte, off int64) error {
 }
 
 func parseFooter(b []byte) (*footer, error) {
-	f := &footer{}
+	f := &footer{spark: map[string]string{}}
 	c := &compact{b: b}
 	encrypted := false
 	seen := 0
@@ -210,24 +210,16 @@ func parseFooter(b []byte) (*footer, error) {
 
 // note keeps a key of the metadata that is Spark's. Some writers leave keys that are not texts.
 func (f *footer) note(c *compact, t byte) {
-	var key, value string
+	var pair [3][]byte
 	c.nested(t, func(id int16, t byte) bool {
 		if t != thriftBinary || id != 1 && id != 2 {
 			return false
 		}
-		text := c.text(t)
-		if id == 1 {
-			key = string(text)
-		} else if len(text) <= maxSparkText {
-			value = string(text)
-		}
+		pair[id] = c.text(t)
 		return true
 	})
-	if strings.HasPrefix(key, sparkPrefix) {
-		if f.spark == nil {
-			f.spark = map[string]string{}
-		}
-		f.spark[key[len(sparkPrefix):]] = value
+	if key, is := strings.CutPrefix(string(pair[1]), sparkPrefix); is {
+		f.spark[key] = string(pair[2][:min(len(pair[2]), maxSparkText)])
 	}
 }
 
