@@ -448,9 +448,9 @@ func TestColumnsThatAFileLacksAreNotCells(t *testing.T) {
 	w.verifies(cfg, r)
 	keyless := w.file("keyless.csv", "x,y\n1,2\n")
 	for want, cfg := range map[string]trial{
-		"keyless.csv has no column \"id\", which":           with(before, keyless),
-		"old.csv has no column \"y\", which":                w.config(before, inputs[0]),
-		"load its rows without it with --missing null":      w.config(inputs[1], before),
+		"keyless.csv has no column \"id\", which":                    with(before, keyless),
+		"old.csv has no column \"y\", which":                         w.config(before, inputs[0]),
+		"load its rows without it with --missing null":               w.config(inputs[1], before),
 		"the primary key and --version-column need it in every file": func() trial { c := with(before, inputs[0]); c.Read.Convert.VersionColumn = "y"; return c }(),
 	} {
 		if _, err := cfg.run(context.Background()); !isUsage(err) || !strings.Contains(err.Error(), want) {

@@ -20,6 +20,8 @@ func TestRowsInsideSomethingElseAreNamedWithTheWayToThem(t *testing.T) {
 		"incremental export":        {"t.json", `{"Metadata":{"WriteTimestampMicros":{"N":"1"}},"Keys":{"id":{"S":"x"}},"NewImage":{"id":{"S":"x"}}}`, "an incremental export of DynamoDB, not rows"},
 		"deletions":                 {"t.json", `{"Metadata":{"WriteTimestampMicros":{"N":"1"}},"Keys":{"id":{"S":"x"}},"OldImage":{"id":{"S":"x"}}}`, "an incremental export of DynamoDB, not rows"},
 		"Canal":                     {"t.json", `{"data":[{"id":"1"}],"database":"d","isDdl":false,"table":"t","type":"INSERT"}`, "changes as Canal"},
+		"Debezium without a source": {"t.json", `{"before":{"id":1},"after":{"id":1},"op":"u"}`, "changes as Debezium"},
+		"a row of an audit":         {"t.json", `{"before":{"id":1},"after":{"id":1},"op":"update","source":"web"}`, ""},
 		"a row with such names":     {"t.json", `{"before":1,"after":2,"op":"x"}`, ""},
 		"GeoJSON":                   {"t.geojson", "{\"type\":\"FeatureCollection\",\n\"features\":[\n{\"type\":\"Feature\"},\n{\"type\":\"Feature\"}\n]}", "note: t.geojson is one record, whose member features is an array of objects; if those are the rows: jq -c '.features[]' t.geojson | tsimport load -"},
 		"an answer":                 {"t.json", `{"data":[{"id":1}],"count":3}`, "note: t.json is one record, whose member data is an array of objects; if those are the rows: jq -c '.data[]' t.json"},
