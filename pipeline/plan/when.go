@@ -24,8 +24,13 @@ func (p *planner) checkWhen() error {
 		return usagef("--when: the service takes no condition for rows whose auto-increment column %s it assigns; they are always new", s.Key[p.numbered].Name)
 	}
 	const exact = "a condition that joins comparisons of a column with the same column by <, <=, > or >= with and, such as stored.at < new.at"
+	const nothing = "it compares nothing with the row that is written, and could refuse what it has written itself: name one of its columns, as in stored.updated_at < new.updated_at"
 	switch {
 	case r.When.Rising():
+	case len(r.When.New()) == 0 && p.plan.Live:
+		return usagef("--when %s: %s", r.When, nothing)
+	case len(r.When.New()) == 0 && r.Order != OrderNone:
+		return usagef("--when %s: %s, or give --order none if no key comes twice", r.When, nothing)
 	case p.plan.Live:
 		return usagef("--when %s: %s changes while it is read, and a row that is read again after an interruption would be compared with what the load has written of it itself; exact is %s", r.When, p.plan.Sources[0].Name, exact)
 	case r.Order != OrderNone:

@@ -41,9 +41,6 @@ func ParseWhen(text string) (*When, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(columnsOf(root, func(n *node) string { return n.new })) == 0 {
-		return nil, errors.New("it compares nothing with the row that is written: name one of its columns, as in stored.updated_at < new.updated_at")
-	}
 	return &When{root, text}, nil
 }
 
