@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tsimport/pipeline/bottleneck"
+	"tsimport/reader/source"
 )
 
 // ReportLimit is a word of docs/why-slow.md and how long it was true: what kept the load from being faster then.
@@ -57,6 +58,10 @@ func (d *dispatcher) limitedBy(now time.Time, blocked bottleneck.Word) (word bot
 		blocked: blocked, reading: !d.input.ended() && !d.input.waits && !d.lanes.queues.Saturated(), disk: d.disk.busy > 0,
 	})
 	switch word {
+	case bottleneck.Reader:
+		if w, ok := d.cfg.Read.Sources.(source.Waits); ok && w.Waiting() {
+			word = bottleneck.Source
+		}
 	case bottleneck.Partition, bottleneck.Index:
 		unsure = d.lanes.throttled.IsZero() || now.Sub(d.lanes.throttled) > throttledLately
 		if unsure && d.lanes.ceilings.window.Bound(now) {

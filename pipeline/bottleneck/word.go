@@ -16,12 +16,13 @@ const (
 	Disk                  // rows wait for the disk: spilled ones to be read back, others for a checkpoint
 	Ceiling               // a limit of the load's own: --max-rows-per-second, --max-wcu, --max-bytes-per-second
 	Outage                // the service does not answer, or rows wait until an attempt without an answer can no longer land
+	Source                // no rows wait: the database that they come from does not answer
 	count
 )
 
 // Words returns all words.
 func Words() []Word {
-	return []Word{Partition, Instance, Table, Index, Link, Reader, CPU, Disk, Ceiling, Outage}
+	return []Word{Partition, Instance, Table, Index, Link, Reader, CPU, Disk, Ceiling, Outage, Source}
 }
 
 var texts = [count]struct{ name, reason, advice string }{
@@ -35,6 +36,7 @@ var texts = [count]struct{ name, reason, advice string }{
 	Disk:      {"disk", "rows wait for this machine's disk", "raise --memory, or put --temp-dir and --run-dir on a faster disk"},
 	Ceiling:   {"ceiling", "a limit of the command itself holds it back", "raise --max-wcu, --max-rows-per-second or --max-bytes-per-second"},
 	Outage:    {"outage", "the service, or a part of it, did not answer, or requests of a process that was killed may still be applied", "wait; nothing is lost, and the load continues by itself"},
+	Source:    {"source", "the database that rows come from does not answer", "see what happens to it; reading continues by itself when it answers within --retry-for"},
 }
 
 // String is the word: as reports, metrics and docs/why-slow.md spell it.

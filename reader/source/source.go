@@ -19,6 +19,13 @@ type Origin interface {
 	Open(ctx context.Context, division []byte) ([]Source, error)
 }
 
+// Waits is an Origin that may have to wait for a server.
+type Waits interface {
+	Origin
+	// Waiting reports whether one that does not answer is asked again. Any goroutine may call it.
+	Waiting() bool
+}
+
 // Snapshots is an Origin whose records are those of snapshots of all that it reads.
 type Snapshots interface {
 	Origin

@@ -212,3 +212,97 @@ func TestServersThatFail(t *testing.T) {
 		})
 	}
 }
+
+func TestAServerThatDoesNotAnswerIsSaidAfterTwoSeconds(t *testing.T) {
+	for outage, want := range map[time.Duration]int{time.Second: 0, 20 * time.Second: 1, 50 * time.Second: 2} {
+		synctest.Test(t, func(t *testing.T) {
+			c := &counting{rows: 100, schema: "numbers"}
+			var notes []string
+			o := New(Config{Server: c, OnPause: func(why string) { notes = append(notes, why) }})
+			gone, waited := time.Now().Add(outage), false
+			c.page = func(page int) error {
+				waited = waited || o.Waiting()
+				if page > 3 && time.Now().Before(gone) {
+					return errSession
+				}
+				return nil
+			}
+			rows, err := readAll(t, o)
+			if err != nil || rows != 100 || len(notes) != want || !waited || o.Waiting() {
+				t.Errorf("%v: %d rows, %v, %q, waiting %v, then %v", outage, rows, err, notes, waited, o.Waiting())
+			}
+			for _, note := range notes {
+				if note != "waiting: the database does not answer: the session was killed; tried again for up to 1m0s" {
+					t.Error(note)
+				}
+			}
+		})
+	}
+}
+
+// few is a server that has one session, which keeps the snapshot, or two.
+type few struct {
+	*counting
+	left int
+}
+
+var errFull = errors.New("too many connections")
+
+func (f *few) Full(err error) bool { return errors.Is(err, errFull) }
+
+func (f *few) Snapshot(ctx context.Context, n int, before Snapshot) (Snapshot, *Table, error) {
+	now, t, err := f.counting.Snapshot(ctx, n, before)
+	return &fewMoment{now, f}, t, err
+}
+
+type fewMoment struct {
+	Snapshot
+	of *few
+}
+
+func (m *fewMoment) Alone() Session { return m.of.counting }
+
+func (m *fewMoment) Join(ctx context.Context) (Session, error) {
+	if m.of.left == 0 {
+		return nil, errFull
+	}
+	m.of.left--
+	return m.Snapshot.Join(ctx)
+}
+
+func TestAServerIsReadByTheSessionsThatItHas(t *testing.T) {
+	for left := range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			var notes []string
+			cfg := &Config{Server: &few{&counting{schema: "numbers"}, left}, Sessions: 3, OnPause: func(why string) { notes = append(notes, why) }}
+			s := newSessions(cfg, cfg.Server.(*few).table())
+			var lent []*session
+			for range max(left, 1) {
+				one, err := s.lend(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				lent = append(lent, one)
+			}
+			came := make(chan *session)
+			go func() {
+				one, _ := s.lend(t.Context())
+				came <- one
+			}()
+			synctest.Wait()
+			select {
+			case <-came:
+				t.Error("a session more than the server has")
+			default:
+			}
+			s.giveBack(lent[0], 0, "")
+			if one := <-came; one != lent[0] {
+				t.Errorf("%v, want that which was given back", one)
+			}
+			want := fmt.Sprintf("%d of 3 sessions read, for the server has no more (too many connections); --source-connections %[1]d asks for no others", max(left, 1))
+			if len(notes) != 1 || notes[0] != want {
+				t.Errorf("%q, want %q", notes, want)
+			}
+		})
+	}
+}

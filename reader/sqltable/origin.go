@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tsimport/reader/record"
@@ -37,6 +38,35 @@ const (
 	MaxSessions     = 64
 )
 
+// outage is what is known of a server that does not answer.
+type outage struct {
+	failing atomic.Int64 // parts that ask again
+
+	mu   sync.Mutex
+	told time.Time
+}
+
+// A failure that passes is not worth a line, and neither is that of each part.
+const (
+	outageAfter = 2 * time.Second
+	outageEvery = 30 * time.Second
+)
+
+// Waiting reports whether parts ask again because the server does not answer.
+func (o *Origin) Waiting() bool { return o.outage.failing.Load() > 0 }
+
+// tell says that a part could not read since a moment, and why.
+func (o *Origin) tell(since time.Time, why error) {
+	o.outage.mu.Lock()
+	defer o.outage.mu.Unlock()
+	now := time.Now()
+	if o.cfg.OnPause == nil || now.Sub(since) < outageAfter || !o.outage.told.IsZero() && now.Sub(o.outage.told) < outageEvery {
+		return
+	}
+	o.outage.told = now
+	o.cfg.OnPause(fmt.Sprintf("waiting: the database does not answer: %v; tried again for up to %v", why, o.cfg.RetryFor))
+}
+
 // fewer says that so many sessions read, and not as many as may.
 func (c *Config) fewer(n int, why error) {
 	if c.OnPause != nil {
@@ -60,6 +90,8 @@ type Origin struct {
 	pace  *pace     // nil is as fast as it may be
 	opens int       // parts that are open
 	left  int       // of them, those that were not read to their end
+
+	outage outage
 }
 
 // New makes an Origin.

@@ -146,7 +146,12 @@ func (p *part) Next() (source.Piece, error) {
 	if p.ended {
 		return nil, io.EOF
 	}
-	var until time.Time
+	var since time.Time
+	defer func() {
+		if !since.IsZero() {
+			p.of.outage.failing.Add(-1)
+		}
+	}()
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		pg, err := p.tryPage()
 		switch {
@@ -161,11 +166,13 @@ func (p *part) Next() (source.Piece, error) {
 		case final(err) || !p.of.cfg.Server.Lost(err):
 			return nil, fmt.Errorf("read %s: %w", p.name, err)
 		}
-		if now := time.Now(); until.IsZero() {
-			until = now.Add(p.of.cfg.RetryFor)
-		} else if now.After(until) {
+		if now := time.Now(); since.IsZero() {
+			since = now
+			p.of.outage.failing.Add(1)
+		} else if now.Sub(since) > p.of.cfg.RetryFor {
 			return nil, fmt.Errorf("read %s: no session could read for %v (--retry-for): %w; resume when the server answers", p.name, p.of.cfg.RetryFor, err)
 		}
+		p.of.tell(since, err)
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
