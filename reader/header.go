@@ -45,19 +45,19 @@ const lookedAt = 1000
 // lookAtRecords notes what the first records say of the header, which may be data, and of the dialect.
 func (s *File) lookAtRecords(p *csv.Parser, text []byte, names []string) {
 	columns, gaps := make([]int, len(names)), make([]bool, len(names))
-	blank := false
+	blank := slices.ContainsFunc(names, func(name string) bool { return s.blankQuote([]byte(name), true) })
 	for range lookedAt {
 		rec, ok := p.Next()
 		if !ok {
 			break
 		}
+		for _, f := range rec.Fields {
+			blank = blank || rec.Bad == nil && !f.Quoted && s.blankQuote(f.Bytes, len(rec.Fields) == len(names))
+		}
 		if rec.Bad != nil || len(rec.Fields) != len(names) || s.seamAt(text, rec) != nil {
 			continue
 		}
 		for i, f := range rec.Fields {
-			bare := bytes.Trim(f.Bytes, " \t")
-			q := s.Dialect.Quote
-			blank = blank || !f.Quoted && len(bare) > 1 && len(bare) < len(f.Bytes) && q != 0 && bare[0] == q && bare[len(bare)-1] == q
 			switch like := likeness(f.Bytes); {
 			case like == likeNothing:
 				gaps[i] = true
@@ -75,6 +75,12 @@ func (s *File) lookAtRecords(p *csv.Parser, text []byte, names []string) {
 	if !s.o.Header {
 		s.doubtHeader(names, columns, gaps)
 	}
+}
+
+// blankQuote reports whether a field has blanks before its quote. Of a ragged record, a delimiter may have cut it.
+func (s *File) blankQuote(text []byte, whole bool) bool {
+	bare, q := bytes.Trim(text, " \t"), s.Dialect.Quote
+	return q != 0 && len(bare) > 1 && bare[0] == q && text[0] != q && (!whole || bare[len(bare)-1] == q)
 }
 
 // doubtHeader notes that the first record may be data: a name looks like the values of its column. It must be data where a name is,

@@ -65,9 +65,11 @@ func TestBlanksAroundQuotesBelongToTheDelimiterWithTrim(t *testing.T) {
 	if _, rows = valuesOf(t, itemOf(t, "in.csv", []byte("a\tb\n \"x\ty\" \t\n")), tabs); !slices.EqualFunc(rows, [][]string{{"x\ty", ""}}, slices.Equal) {
 		t.Errorf("%q", rows)
 	}
-	s, err := Open(context.Background(), itemOf(t, "in.csv", []byte("id,v\n1, \"a\"\n")), Options{})
-	if err != nil || !strings.Contains(s.Hint, "--trim") {
-		t.Errorf("hint %q, %v", s.Hint, err)
+	for _, text := range []string{"id,v\n1, \"a\"\n", "id,v\n1, \"a,b\"\n", "id, \"v\"\n1,a\n"} {
+		s, err := Open(context.Background(), itemOf(t, "in.csv", []byte(text)), Options{})
+		if err != nil || !strings.Contains(s.Hint, "--trim") {
+			t.Errorf("%q: hint %q, %v", text, s.Hint, err)
+		}
 	}
 	item := itemOf(t, "in.csv", []byte("id,v\n"+strings.Repeat("1, \"a\nb\" \n2,c\n", 3000)))
 	sourcetest.Check(t, func() source.Source {

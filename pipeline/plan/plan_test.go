@@ -152,6 +152,7 @@ func TestWrongUseIsRefusedByName(t *testing.T) {
 		"no input":             {func(r *Request) { r.Inputs = nil }, "no input"},
 		"no table":             {func(r *Request) { r.Target.Table = "" }, "--table"},
 		"bad table name":       {func(r *Request) { r.Target.Table = "a-b" }, `"a-b"`},
+		"data as a header":     {func(r *Request) { r.Inputs = []string{file(t, "in.csv", "1,2006-02-15\n2,2006-02-16\n")} }, "--no-header"},
 		"missing file":         {func(r *Request) { r.Inputs = []string{"none.csv"} }, "none.csv"},
 		"no key":               {func(r *Request) { r.Target.Key = nil }, "--pk"},
 		"no --create":          {func(r *Request) { r.Target.Create = false }, "--create"},
