@@ -146,7 +146,7 @@ func LoadFiles(ctx context.Context, target Target, tableName string, files []str
 	}
 	cfg.Read.Find.NotData = options.NotData(given)
 	cfg.Read.Find.OSS.Credentials = func(context.Context) (id, secret, token string, err error) {
-		provider, err := accesskey.Find(nil, nil)
+		provider, err := accesskey.Find(ctx, nil, nil)
 		if err != nil {
 			return "", "", "", err
 		}
@@ -159,7 +159,7 @@ func LoadFiles(ctx context.Context, target Target, tableName string, files []str
 		command.Complete(&cfg)
 	}
 	if !cfg.Target.Absent {
-		to, name, err := target.open()
+		to, name, err := target.open(ctx)
 		if err != nil {
 			return nil, public(err)
 		}

@@ -89,7 +89,7 @@ func (w *world) rows(versions int) map[string]string {
 	w.t.Helper()
 	w.plan.WaitLate()
 	ctx := context.Background()
-	to, _, err := w.target().open()
+	to, _, err := w.target().open(context.Background())
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func Open(ctx context.Context, target Target, tableName string, o LoaderOptions)
 	if err != nil {
 		return nil, public(err)
 	}
-	if cfg.Target.Client, cfg.Target.Name, err = target.open(); err != nil {
+	if cfg.Target.Client, cfg.Target.Name, err = target.open(ctx); err != nil {
 		return nil, public(err)
 	}
 	key, err := findKey(ctx, &cfg)

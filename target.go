@@ -2,6 +2,8 @@ package tsimport
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -32,7 +34,7 @@ type Target struct {
 }
 
 // open completes the target, and names it.
-func (t Target) open() (to client.Target, name string, err error) {
+func (t Target) open(ctx context.Context) (to client.Target, name string, err error) {
 	to = client.Target{
 		Endpoint: cmp.Or(t.Endpoint, os.Getenv("TABLESTORE_ENDPOINT")), Instance: cmp.Or(t.Instance, os.Getenv("TABLESTORE_INSTANCE")),
 		Credentials: t.Credentials, Transport: t.Transport, RequestTimeout: t.RequestTimeout,
@@ -57,7 +59,9 @@ func (t Target) open() (to client.Target, name string, err error) {
 		to.Credentials = &common.DefaultCredentialsProvider{AccessKeyID: t.AccessKeyID, AccessKeySecret: t.AccessKeySecret, SecurityToken: t.SecurityToken}
 	}
 	if to.Credentials == nil {
-		if to.Credentials, err = accesskey.Find(nil, nil); err != nil {
+		if to.Credentials, err = accesskey.Find(ctx, nil, nil); errors.As(err, new(*accesskey.DownError)) {
+			return to, "", err
+		} else if err != nil {
 			return to, "", usagef("%v", err)
 		}
 	}

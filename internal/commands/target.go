@@ -2,6 +2,7 @@ package commands
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -245,9 +246,9 @@ func say(c *cli.Context, stderr io.Writer, format string, a ...any) {
 }
 
 // keysOf finds access keys where the SDKs look; those of a profile come after the environment.
-func keysOf(of *profile.Profile, note, detail func(string)) (common.CredentialsProvider, error) {
+func keysOf(ctx context.Context, of *profile.Profile, note, detail func(string)) (common.CredentialsProvider, error) {
 	if of.Name == "" {
-		return accesskey.Find(note, detail)
+		return accesskey.Find(ctx, note, detail)
 	}
 	if provider, err := accesskey.InEnvironment(); provider != nil || err != nil {
 		if err == nil {
@@ -270,8 +271,11 @@ func findCredentials(c *cli.Context) (common.CredentialsProvider, error) {
 	if err != nil {
 		return nil, err
 	}
-	provider, err := keysOf(of, note, detail)
-	if err != nil {
+	provider, err := keysOf(c.Context, of, note, detail)
+	switch {
+	case errors.As(err, new(*accesskey.DownError)) || c.Context.Err() != nil:
+		return nil, err
+	case err != nil:
 		return nil, usagef("%v", err)
 	}
 	return provider, nil

@@ -1,35 +1,114 @@
 package accesskey
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
-	"tsimport/internal/tablestore/client"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/credentials-go/credentials"
 	"github.com/aliyun/credentials-go/credentials/providers"
+
+	"tsimport/internal/tablestore/client"
+	"tsimport/ratelimit"
 )
 
 // Find looks where the SDKs look: the environment's two families of names, then the provider chain of the official credentials
 // library (profile, RAM role, OIDC, ECS). Note is told before the chain is asked, which may take a while, and detail why the
-// chain has no keys; both may be nil.
-func Find(note, detail func(text string)) (common.CredentialsProvider, error) {
+// chain has no keys; both may be nil. A server of keys that the environment names is tried again for Patience; then the error is a *DownError.
+func Find(ctx context.Context, note, detail func(text string)) (common.CredentialsProvider, error) {
 	if p, err := InEnvironment(); p != nil || err != nil {
 		return p, err
 	}
 	tell(note, "no access key in the environment: asking the credentials provider chain (profile, OIDC, then the address of the machine's metadata, unless ALIBABA_CLOUD_ECS_METADATA_DISABLED=true)")
-	chain, err := credentials.NewCredential(nil)
-	if err == nil {
-		_, err = chain.GetCredential()
+	chain, err := newChain()
+	if name, ask := server(); err != nil && ask != nil {
+		if err = await(ctx, name, ask, note); err != nil {
+			return nil, err
+		}
+		chain, err = newChain()
 	}
 	if err != nil {
 		tell(detail, "the credentials provider chain says: "+client.OneLine(err.Error()))
 		return nil, errors.New("no access key found; set TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET, or configure a provider of the Alibaba Cloud chain")
 	}
 	return newChainProvider(chain, func() (credentials.Credential, error) { return credentials.NewCredential(nil) }), nil
+}
+
+// newChain makes a chain and asks it for keys. One that has failed asks its last provider only, so it is not asked again.
+func newChain() (credentials.Credential, error) {
+	chain, err := credentials.NewCredential(nil)
+	if err == nil {
+		_, err = chain.GetCredential()
+	}
+	return chain, err
+}
+
+// DownError says that the server that is to give the keys does not.
+type DownError struct{ name, why string }
+
+func (d *DownError) Error() string {
+	return fmt.Sprintf("the server that %s names gave no access key for %v: %s; try again when it works, or set TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET", d.name, client.Patience, d.why)
+}
+
+// server returns how to ask the server of keys that the environment names, and the variable that does; nil without one.
+func server() (name string, ask func() error) {
+	set := func(names ...string) bool {
+		return !slices.ContainsFunc(names, func(n string) bool { return os.Getenv("ALIBABA_CLOUD_"+n) == "" })
+	}
+	get := func(p providers.CredentialsProvider, err error) error {
+		if err == nil {
+			_, err = p.GetCredentials()
+		}
+		return err
+	}
+	switch {
+	case set("OIDC_TOKEN_FILE", "OIDC_PROVIDER_ARN", "ROLE_ARN"):
+		return "ALIBABA_CLOUD_OIDC_PROVIDER_ARN", func() error { return get(providers.NewOIDCCredentialsProviderBuilder().Build()) }
+	case set("ECS_METADATA"):
+		return "ALIBABA_CLOUD_ECS_METADATA", func() error { return get(providers.NewECSRAMRoleCredentialsProviderBuilder().Build()) }
+	case set("CREDENTIALS_URI"):
+		return "ALIBABA_CLOUD_CREDENTIALS_URI", func() error { return get(providers.NewURLCredentialsProviderBuilder().Build()) }
+	}
+	return "", nil
+}
+
+// await asks the server until it gives keys, for at most client.Patience.
+func await(ctx context.Context, name string, ask func() error, note func(string)) error {
+	patience, backoff := ratelimit.Patience{For: client.Patience}, ratelimit.Backoff{Base: 100 * time.Millisecond, Max: 5 * time.Second}
+	for attempt := 1; ; attempt++ {
+		err := ask()
+		if err == nil {
+			return nil
+		}
+		down := &DownError{name, withoutSecrets(err)}
+		if patience.Over(time.Now()) {
+			return down
+		}
+		if attempt == 1 {
+			tell(note, fmt.Sprintf("waiting: the server that %s names gives no access key: %s; tried again for up to %v", name, down.why, client.Patience))
+		}
+		select {
+		case <-time.After(backoff.After(attempt)):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// withoutSecrets is one line of an error: an answer that it quotes may hold keys, and an address a token.
+func withoutSecrets(err error) string {
+	text, _, _ := strings.Cut(client.OneLine(err.Error()), "{")
+	if uri, query, ok := strings.Cut(os.Getenv("ALIBABA_CLOUD_CREDENTIALS_URI"), "?"); ok {
+		text = strings.ReplaceAll(text, uri+"?"+query, uri+"?…")
+	}
+	return strings.TrimRight(text, " :,")
 }
 
 // Profile finds the keys of a profile of the vendor's command line, in its own file.
@@ -90,6 +169,8 @@ type chainProvider struct {
 	chain     atomic.Pointer[credentials.Credential]
 	last      atomic.Pointer[common.DefaultCredentials]
 	refreshed atomic.Int64 // when, in nanoseconds since 1970
+	asked     atomic.Int64 // likewise: the chain
+	asking    sync.Mutex
 }
 
 func newChainProvider(chain credentials.Credential, again func() (credentials.Credential, error)) *chainProvider {
@@ -109,12 +190,25 @@ func (p *chainProvider) Refresh() {
 	}
 	if chain, err := p.again(); err == nil {
 		p.chain.Store(&chain)
+		p.asked.Store(0)
 	}
 }
+
+// keptFor is how long keys are used before the chain is asked again: of a token that ends within three minutes it asks its server each time.
+const keptFor = 5 * time.Second
 
 // GetCredentials returns the last keys when the chain fails for a moment. If they have expired, the service's refusal is
 // the error a user sees: the SDK has no way to pass another.
 func (p *chainProvider) GetCredentials() common.Credentials {
+	if last := p.last.Load(); last != nil {
+		if time.Now().UnixNano()-p.asked.Load() < int64(keptFor) || !p.asking.TryLock() {
+			return last
+		}
+	} else {
+		p.asking.Lock()
+	}
+	defer p.asking.Unlock()
+	defer func() { p.asked.Store(time.Now().UnixNano()) }()
 	m, err := (*p.chain.Load()).GetCredential()
 	if err != nil {
 		if last := p.last.Load(); last != nil {

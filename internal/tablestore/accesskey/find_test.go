@@ -1,0 +1,100 @@
+package accesskey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aliyun/credentials-go/credentials"
+
+	"tsimport/internal/tablestore/client"
+)
+
+// givesKeys answers as a server of keys whose tokens last for so long.
+func givesKeys(w http.ResponseWriter, last time.Duration) {
+	fmt.Fprintf(w, `{"Code":"Success","AccessKeyId":"id","AccessKeySecret":"s","SecurityToken":"t","Expiration":%q}`, time.Now().Add(last).UTC().Format("2006-01-02T15:04:05Z"))
+}
+
+// onlyServer has the environment name a server of keys and nothing else.
+func onlyServer(t *testing.T, url string) {
+	for _, family := range []string{"TABLESTORE", "ALIBABA_CLOUD"} {
+		for _, of := range []string{"_ACCESS_KEY_ID", "_ACCESS_KEY_SECRET", "_SECURITY_TOKEN"} {
+			t.Setenv(family+of, "")
+		}
+	}
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("ALIBABA_CLOUD_ECS_METADATA_DISABLED", "true")
+	t.Setenv("ALIBABA_CLOUD_CREDENTIALS_URI", url)
+}
+
+func TestAServerOfKeysThatIsDownIsWaitedFor(t *testing.T) {
+	asked := 0
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked++; asked < 4 {
+			http.Error(w, `{"AccessKeySecret":"top"}`, http.StatusInternalServerError)
+			return
+		}
+		givesKeys(w, time.Hour)
+	}))
+	defer web.Close()
+	onlyServer(t, web.URL+"?token=secret")
+	var said []string
+	p, err := Find(t.Context(), func(text string) { said = append(said, text) }, nil)
+	if err != nil || p.GetCredentials().GetAccessKeyID() != "id" {
+		t.Fatalf("%v after %q", err, said)
+	}
+	text := strings.Join(said, "\n")
+	if !strings.Contains(text, "ALIBABA_CLOUD_CREDENTIALS_URI names gives no access key: get credentials from GET "+web.URL) || strings.Contains(text, "secret") || strings.Contains(text, "top") {
+		t.Errorf("it says %s", text)
+	}
+}
+
+func TestWaitingForAServerOfKeysEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		err := await(t.Context(), "VARIABLE", func() error { return errors.New("connection refused") }, nil)
+		if took := time.Since(begun); !errors.As(err, new(*DownError)) || took < client.Patience || took > client.Patience+10*time.Second || !strings.Contains(err.Error(), "VARIABLE names gave no access key for 2m0s: connection refused") {
+			t.Errorf("%v after %v", err, took)
+		}
+		ctx, stop := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { stop(errors.New("the user stopped")) })
+		if err := await(ctx, "VARIABLE", func() error { return errors.New("refused") }, nil); err == nil || err.Error() != "the user stopped" {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestATokenNearItsEndIsKeptForSomeSeconds(t *testing.T) {
+	asked := 0
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		givesKeys(w, time.Minute)
+	}))
+	defer web.Close()
+	onlyServer(t, web.URL)
+	chain, err := newChain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newChainProvider(chain, func() (credentials.Credential, error) { return newChain() })
+	asked = 0
+	for range 1000 {
+		if p.GetCredentials().GetSecurityToken() != "t" {
+			t.Fatal("no token")
+		}
+	}
+	if asked > 2 {
+		t.Errorf("the server was asked %d times for 1,000 requests", asked)
+	}
+	before := asked
+	p.Refresh()
+	if p.GetCredentials(); asked == before {
+		t.Error("keys that were refused are kept")
+	}
+}
