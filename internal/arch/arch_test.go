@@ -148,7 +148,7 @@ var arrows = map[string][]string{
 	"ratelimit":                       {},
 	"writer":                          {"internal/tablestore/condition", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/table"},
 	"internal/tablestore/scan":        {"internal/tablestore/client", "internal/tablestore/plainbuffer", "ratelimit", "internal/table"},
-	"internal/tablestore/accesskey":   {"internal/tablestore/client"},
+	"internal/tablestore/accesskey":   {"internal/tablestore/client", "ratelimit"},
 	"internal/tablestore/address":     {"internal/table"},
 	"internal/tablestore/profile":     {"internal/tablestore/accesskey", "internal/tablestore/address"},
 	"internal/tablestore/reserve":     {"internal/tablestore/client"},

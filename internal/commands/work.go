@@ -17,6 +17,7 @@ import (
 	"tsimport/internal/jobdir"
 	"tsimport/pipeline"
 	"tsimport/pipeline/options"
+	"tsimport/pipeline/rundir"
 	"tsimport/scaleout"
 )
 
@@ -121,6 +122,9 @@ func openJobDir(c *cli.Context, place string) (jobdir.Store, error) {
 		if err != nil {
 			return nil, fmt.Errorf("find job directory: %w", err)
 		}
+		if err := rundir.CheckShared(full); err != nil {
+			return nil, usagef("--job-dir %v", err)
+		}
 		place = full
 	}
 	find := storeOptions(c)
@@ -166,6 +170,9 @@ func workOn(c *cli.Context, interrupts *interrupts, show *display, resume bool) 
 	}
 	if len(p.Arguments) == 0 {
 		return usagef("%s: its plan has no command", store)
+	}
+	if here := strings.TrimRight(os.Getenv(endpointEnv), "/"); here != "" && p.Endpoint != "" && here != strings.TrimRight(p.Endpoint, "/") {
+		fmt.Fprintf(show, "tsimport: warning: requests go to %s, as the plan of %s says; %s of this machine is %s\n", p.Endpoint, store, endpointEnv, here)
 	}
 	if dir := p.Job.Dir; dir != "" && !sameFolder(dir, ".") {
 		if _, err := os.Stat(dir); err == nil { // else inputs are found from here, or have full names

@@ -48,6 +48,11 @@ func OpenStore(ctx context.Context, g options.Given, find input.Options) (jobdir
 	if !InState(g) {
 		return jobdir.Open(ctx, rundir.Root, jobdir.Options{})
 	}
+	if place := g.String("state"); !jobdir.IsAddress(place) {
+		if err := rundir.CheckShared(place); err != nil {
+			return nil, usagef("--state %v", err)
+		}
+	}
 	s, err := jobdir.Open(ctx, g.String("state"), jobdir.Options{OSS: find.OSS, S3: find.S3})
 	if err != nil {
 		return nil, usagef("--state %v", err)

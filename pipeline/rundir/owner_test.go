@@ -29,6 +29,30 @@ func TestARunFolderOfAnotherUserIsRefused(t *testing.T) {
 	}
 }
 
+func TestAFolderThatMachinesShareIsOnesOwnOrRoots(t *testing.T) {
+	dir := t.TempDir()
+	info, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckShared(dir); err != nil {
+		t.Error(err)
+	}
+	if err := os.Chown(dir, 12345, -1); err != nil {
+		t.Skip("folders of others are made by root only")
+	}
+	if err := CheckShared(dir); err == nil || !strings.Contains(err.Error(), "belongs to user 12345") || !strings.Contains(err.Error(), SharedVariable+"=trust") {
+		t.Errorf("got %v", err)
+	}
+	if err := checkShared(dir, info, os.Geteuid()); err != nil {
+		t.Errorf("of root, or of one's own: %v", err)
+	}
+	t.Setenv(SharedVariable, "trust")
+	if err := CheckShared(dir); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestWhatARunKeepsOnlyItsOwnerReads(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "runs", "run")
 	f, err := Create(root, []Header{{Text: []byte("id\n"), Kind: ".csv", Dir: "dt=1"}})

@@ -23,6 +23,28 @@ func CheckOwner(path string) error {
 	return checkOwner(path, info, os.Geteuid())
 }
 
+// SharedVariable is the variable of the environment that has folders of other users taken for what machines share: on some mounts all
+// files belong to one user.
+const SharedVariable = "TSIMPORT_SHARED_FOLDERS"
+
+// CheckShared refuses a folder of another user for what several machines share, a job directory or a state: its files say where signed
+// requests go, and what is loaded. One of root is trusted as root is.
+func CheckShared(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || os.Getenv(SharedVariable) == "trust" {
+		return nil // what is missing is made, and what cannot be looked at cannot be read
+	}
+	return checkShared(path, info, os.Geteuid())
+}
+
+func checkShared(path string, info os.FileInfo, me int) error {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Uid != 0 && int(s.Uid) != me {
+		return fmt.Errorf("%s belongs to user %d, and this process is user %d: whoever owns it can say where rows and signed requests go; "+
+			"use a folder of your own, or set %s=trust for a mount on which that is expected", path, s.Uid, me, SharedVariable)
+	}
+	return nil
+}
+
 func checkOwner(path string, info os.FileInfo, me int) error {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && int(s.Uid) != me {
 		return fmt.Errorf("run folder %s belongs to user %d, and this process is user %d; resume it as that user, or give another --run-dir", path, s.Uid, me)

@@ -134,7 +134,7 @@ func TestErrorsAreClassified(t *testing.T) {
 		{ots(404, "OTSTableNotReady", ""), Unavailable},
 		{ots(409, "OTSRowOperationConflict", ""), Unavailable},
 		{ots(403, "OTSQuotaExhausted", "Too frequent table operations."), Unavailable},
-		{ots(403, "OTSQuotaExhausted", "Number of tables exceeded the quota."), Permanent},
+		{ots(403, "OTSQuotaExhausted", "Number of tables exceeded the quota."), Fatal},
 		{ots(503, "OTSTimeout", ""), Ambiguous},
 		{ots(500, "OTSInternalServerError", ""), Ambiguous},
 		{ots(503, "OTSServerUnavailable", "<html>"), Ambiguous},

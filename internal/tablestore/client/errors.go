@@ -77,10 +77,10 @@ var classes = map[string]Class{
 	"OTSMethodNotAllowed":     Fatal,
 	"OTSUnsupportedOperation": Fatal,
 	"OTSMissingHeader":        Fatal,
+	"OTSQuotaExhausted":       Fatal, // but see tooFrequent; a row with it is not at fault
 
 	"OTSConditionCheckFail":            Permanent,
 	"OTSObjectAlreadyExist":            Permanent,
-	"OTSQuotaExhausted":                Permanent, // but see tooFrequent
 	"OTSForbiddenUpdateCapacityUnit":   Permanent,
 	"OTSOutOfTransactionDataSizeLimit": Permanent,
 	"OTSDataOutOfRange":                Permanent,
@@ -233,7 +233,7 @@ func Refused(err error) bool {
 	var ots *tablestore.OtsError
 	u := new(unsigned)
 	return Denied(err) || errors.As(err, &u) && u.keys || untrusted(err) || IsNoTable(err) || errors.As(err, new(*ReplacedError)) ||
-		errors.As(err, &ots) && ots.Code == "OTSQuotaExhausted" && ClassifyCode(ots.Code, ots.Message) == Permanent
+		errors.As(err, &ots) && ots.Code == "OTSQuotaExhausted" && ClassifyCode(ots.Code, ots.Message) == Fatal
 }
 
 // Needed is the error of an operation on a table that a load needs beside writing, or nil. It names the permission if that is
