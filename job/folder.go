@@ -60,9 +60,18 @@ type State struct {
 	State    string    `json:"state"`
 	ExitCode int       `json:"exit_code"`
 	Error    string    `json:"error,omitempty"`
-	Started  time.Time `json:"started,omitzero"`
+	Started  time.Time `json:"started,omitzero"` // first
+	Resumed  time.Time `json:"resumed,omitzero"` // the attempt that is or was the last one, if it is not the first
 	Ended    time.Time `json:"ended,omitzero"`
 	Counts
+}
+
+// Took is how long the last attempt ran.
+func (s *State) Took() time.Duration {
+	if s.Resumed.IsZero() {
+		return s.Ended.Sub(s.Started)
+	}
+	return s.Ended.Sub(s.Resumed)
 }
 
 // Counts are the rows of a load, or of all: Read is the sum of the others.

@@ -112,8 +112,10 @@ func (j *running) start(ctx context.Context) error {
 // begin starts one load, once the record says that it runs.
 func (j *running) begin(ctx context.Context, s *State) error {
 	s.State = Running
-	if s.Started.IsZero() {
-		s.Started = time.Now().UTC()
+	if now := time.Now().UTC(); s.Started.IsZero() {
+		s.Started = now
+	} else {
+		s.Resumed = now
 	}
 	if err := j.record.Write(j.folder); err != nil {
 		s.State = Waiting
@@ -166,7 +168,9 @@ func (r *Record) conclude() {
 			r.State = Failed
 		}
 	}
-	r.ExitCode = exitcode.First(all...)
+	if r.ExitCode = exitcode.First(all...); r.State != Done && (r.ExitCode == exitcode.OK || r.ExitCode == exitcode.Rejects) {
+		r.ExitCode = exitcode.Failed // 3 says that all that can be loaded is
+	}
 }
 
 // Ended returns how many loads are done, and how many there are.

@@ -251,7 +251,7 @@ func (o *resumePoint) openFolder(cfg *Config, planned *plan.Plan) (folder *rundi
 		folder, err = rundir.Reopen(cfg.RunDir, planned.Headers, rundir.Kept{Lengths: o.snapshot.Files, Sums: o.snapshot.Sums})
 	} else {
 		if err := os.MkdirAll(cfg.RunDir, 0o700); err != nil {
-			return nil, fmt.Errorf("create run folder: %w", err)
+			return nil, &rundir.FolderError{What: "create run folder", Err: err}
 		}
 		if o.lock == nil {
 			if o.lock, err = rundir.TakeLock(cfg.RunDir); err != nil {

@@ -2,14 +2,18 @@ package reader
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"sync"
+	"syscall"
 
 	"tsimport/reader/arrow"
 	"tsimport/reader/compress"
 	"tsimport/reader/csv"
+	"tsimport/reader/input"
 	"tsimport/reader/jsonl"
 	"tsimport/reader/record"
 	"tsimport/reader/source"
@@ -71,9 +75,19 @@ type recordCutter interface {
 func (s *File) Next() (source.Piece, error) {
 	p, err := s.nextPiece()
 	if err != nil {
-		return nil, err
+		return nil, lasting(err)
 	}
 	return p, nil
+}
+
+// lasting marks the error of a file that is damaged. What a disk, a server or a file that is still written causes passes.
+func lasting(err error) error {
+	passes := errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, input.ErrChanged) ||
+		errors.Is(err, fs.ErrClosed) || errors.As(err, new(syscall.Errno)) || errors.As(err, new(interface{ Exit() int })) || input.Passing(err)
+	if passes {
+		return err
+	}
+	return &source.Lasting{Err: err}
 }
 
 func (s *File) nextPiece() (*piece, error) {

@@ -42,12 +42,14 @@ func Of(err error) int {
 		return coded.Exit()
 	case client.Refused(err):
 		return Refused
+	case client.WrongScheme(err):
+		return Usage
 	}
 	return Failed
 }
 
 // order has the codes of which the first one that occurs is that of several commands together.
-var order = []int{Interrupted, Terminated, Hangup, Pipe, Failed, Refused, ErrorLimit, Usage, Rejects, Differences, NoInput, OK}
+var order = []int{Interrupted, Terminated, Hangup, Pipe, Failed, Refused, ErrorLimit, Usage, Differences, NoInput, Rejects, OK}
 
 // Order returns all codes, the one that counts most first.
 func Order() []int { return slices.Clone(order) }

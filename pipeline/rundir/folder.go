@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"tsimport/internal/atomicfile"
@@ -108,10 +110,37 @@ func Grows(name string) bool {
 
 func isRejectsFile(name string) bool { return rejectsNames.MatchString(name) }
 
+// FolderError says that a folder of runs or of locks cannot be made or written to.
+type FolderError struct {
+	What string
+	Err  error
+}
+
+func (e *FolderError) Error() string {
+	if !e.lasts() {
+		return fmt.Sprintf("%s: %v", e.What, e.Err)
+	}
+	return fmt.Sprintf("%s: %v; name a folder that can be written to with --run-dir, or give the command in one", e.What, e.Err)
+}
+
+func (e *FolderError) Unwrap() error { return e.Err }
+
+// Exit is the code of a command that ends so: the same command does not find another folder.
+func (e *FolderError) Exit() int {
+	if e.lasts() {
+		return 2
+	}
+	return 1
+}
+
+func (e *FolderError) lasts() bool {
+	return errors.Is(e.Err, fs.ErrPermission) || errors.Is(e.Err, syscall.EROFS) || errors.Is(e.Err, syscall.ENOTDIR) || errors.Is(e.Err, syscall.EEXIST)
+}
+
 // Create makes the folder. When it holds an earlier run, that run's files are moved into attempt-N below it first.
 func Create(path string, headers []Header) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
-		return nil, fmt.Errorf("create run folder: %w", err)
+		return nil, &FolderError{"create run folder", err}
 	}
 	f := &Folder{Path: path, headers: headers, lengths: map[string]int64{}, sums: map[string]uint32{}}
 	if err := f.keepEarlier(); err != nil {

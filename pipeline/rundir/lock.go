@@ -131,7 +131,7 @@ func TakePassing(path string) (*Lock, error) {
 	made := missingFolders(path)
 	for {
 		if err := makeFolders(path); err != nil {
-			return nil, fmt.Errorf("create run folder: %w", err)
+			return nil, &FolderError{"create run folder", err}
 		}
 		_, statErr := os.Stat(filepath.Join(path, LockFile))
 		l, err := TakeLock(path)
@@ -152,7 +152,7 @@ func TakeClaim(folder, identity string) (*Lock, error) {
 	made := []string{folder, filepath.Dir(folder)}
 	for {
 		if err := makeFolders(folder); err != nil {
-			return nil, fmt.Errorf("lock the load: %w", err)
+			return nil, &FolderError{"lock the load", err}
 		}
 		l, err := take(name)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -231,7 +231,7 @@ func take(name string) (*Lock, error) {
 		case errors.As(err, new(*HeldError)):
 			return nil, err
 		case err != nil:
-			return nil, fmt.Errorf("lock run folder: %w", err)
+			return nil, &FolderError{"lock run folder", err}
 		}
 		if !isStill(l.file) {
 			_ = l.Release() // the process that had it has removed the file

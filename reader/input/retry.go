@@ -166,10 +166,8 @@ func Passing(err error) bool {
 	switch {
 	case errors.As(err, &own):
 		return own.Passing()
-	case errors.As(err, &all):
+	case errors.As(err, &all), errors.As(err, &dns): // a name that is not found now may be while its server is replaced
 		return true
-	case errors.As(err, &dns):
-		return !dns.IsNotFound
 	}
 	return errors.As(err, &op)
 }

@@ -164,6 +164,9 @@ func (p *part) Next() (source.Piece, error) {
 		case p.ctx.Err() != nil:
 			return nil, context.Cause(p.ctx)
 		case final(err) || !p.of.cfg.Server.Lost(err):
+			if !p.of.cfg.Server.Lost(err) || errors.As(err, new(*claimError)) || errors.As(err, new(*RowTooLarge)) {
+				err = &source.Lasting{Err: err}
+			}
 			return nil, fmt.Errorf("read %s: %w", p.name, err)
 		}
 		if now := time.Now(); since.IsZero() {

@@ -39,9 +39,8 @@ type run struct {
 	from, to []table.Value
 	started  time.Time
 
-	dir     string // the run folder
-	claim   *rundir.Lock
-	rows    *rundir.Lock // the claim of the rows that are synced
+	dir     string         // the run folder
+	claims  []*rundir.Lock // of the sync, and of the rows that are synced
 	lock    *rundir.Lock
 	state   *state
 	resumed bool // the changes are those of an earlier attempt
@@ -208,11 +207,16 @@ func (r *run) identity() string {
 // open finds the run to resume, or makes a folder for a new one, with the lock on it.
 func (r *run) open() (err error) {
 	identity := r.identity()
-	if r.claim, err = rundir.TakeClaim(filepath.Join(rundir.Root, ".locks"), identity); err != nil {
-		return err
+	if r.cfg.Load.RunDir == "" {
+		if err := r.alone(filepath.Join(rundir.Root, ".locks"), identity); err != nil {
+			return err
+		}
 	}
-	if err := r.alone(); err != nil {
-		return err
+	if folder := r.cfg.Load.Resume.LocksDir; folder != "" {
+		// A home that cannot be written to keeps nobody from syncing.
+		if err := r.alone(folder, identity); err != nil && !errors.As(err, new(*rundir.FolderError)) {
+			return err
+		}
 	}
 	found, err := r.unfinished(identity)
 	if err != nil {
@@ -222,7 +226,7 @@ func (r *run) open() (err error) {
 		r.dir = atomicfile.Beside(rundir.DefaultPath(r.started, r.cfg.Load.Target.Table), "-sync")
 	}
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
-		return fmt.Errorf("create run folder: %w", err)
+		return &rundir.FolderError{What: "create run folder", Err: err}
 	}
 	if r.lock, err = rundir.TakeLock(r.dir); err != nil {
 		return err
@@ -244,25 +248,30 @@ func (r *run) open() (err error) {
 	return nil
 }
 
-// alone refuses to begin while another run below the same folder syncs rows of the same keys: each would undo what the other has written. Its
+// alone takes the claims of the run in a folder. It refuses to begin while another run with claims there syncs rows of the same keys: each would undo what the other has written. Its
 // claim is taken before those of others are looked at: of two that begin at the same time, at least one sees the other.
-func (r *run) alone() (err error) {
+func (r *run) alone(folder, identity string) error {
+	claim, err := rundir.TakeClaim(folder, identity)
+	if err != nil {
+		return err
+	}
+	r.claims = append(r.claims, claim)
 	t := &r.cfg.Load.Target
 	prefix := "sync-" + checkpoint.Identify(cmp.Or(t.Place, t.Name), t.Table) + "-"
 	refuse := func(by rundir.Holder) error {
 		return fmt.Errorf("process %d on %s syncs the same rows of table %s: each would undo what the other writes; wait for it or stop it", by.PID, by.Host, t.Table)
 	}
-	folder := filepath.Join(rundir.Root, ".locks")
 	own := prefix + url.PathEscape(r.cfg.Range)
 	if len(own) > mostClaimName {
 		own = prefix + url.PathEscape("..") // the range does not fit into a name: as if it were the whole table
 	}
-	if r.rows, err = rundir.TakeClaim(folder, own); err != nil {
+	if claim, err = rundir.TakeClaim(folder, own); err != nil {
 		if held := new(rundir.HeldError); errors.As(err, &held) {
 			return refuse(held.By)
 		}
 		return err
 	}
+	r.claims = append(r.claims, claim)
 	others, err := rundir.HeldClaims(folder, prefix)
 	if err != nil {
 		return err
@@ -574,7 +583,7 @@ func (r *run) note() {
 
 // release gives the locks back.
 func (r *run) release() {
-	for _, l := range []*rundir.Lock{r.lock, r.rows, r.claim} {
+	for _, l := range append(slices.Clone(r.claims), r.lock) {
 		_ = l.Release() // the process's end would do
 	}
 }

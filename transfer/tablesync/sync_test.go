@@ -802,6 +802,8 @@ func TestTwoSyncsOfTheSameRowsDoNotRunAtATime(t *testing.T) {
 		w.put("x", map[string]any{"n": int64(1)})
 		first, second := w.config(w.write("a.csv", "id,n\nc,1\n")), w.config(w.write("b.csv", "id,n\nc,2\n"))
 		first.Range, second.Range, second.Load.RunDir = tt.first, tt.second, "elsewhere"
+		first.Load.Resume.LocksDir = t.TempDir()
+		second.Load.Resume.LocksDir = first.Load.Resume.LocksDir
 		ran := false
 		first.OnCompared = func(*Summary) {
 			s, err := Run(context.Background(), second)

@@ -257,6 +257,9 @@ func Describe(err error) string {
 	if u := new(unsigned); errors.As(err, &u) && !u.ends {
 		return u.Error()
 	}
+	if WrongScheme(err) {
+		return "the endpoint speaks TLS and was asked in plain HTTP, or the other way round; give --endpoint with the other of http:// and https://"
+	}
 	var ots *tablestore.OtsError
 	if !errors.As(err, &ots) {
 		if bad := new(tls.CertificateVerificationError); errors.As(err, &bad) {
@@ -291,6 +294,26 @@ func Describe(err error) string {
 	}
 	return text
 }
+
+// WrongScheme reports whether an endpoint was asked in plain HTTP and speaks TLS, or the other way round: no request will ever be answered.
+func WrongScheme(err error) bool {
+	var ots *tablestore.OtsError
+	if errors.As(err, &ots) {
+		return isPage(ots) && ots.HttpStatusCode == http.StatusBadRequest && strings.Contains(ots.Message, "HTTPS")
+	}
+	for ; err != nil; err = errors.Unwrap(err) { // Describe has other words for it
+		if text := err.Error(); strings.Contains(text, plainToTLS) || strings.Contains(text, tlsToPlain) {
+			return true
+		}
+	}
+	return false
+}
+
+// What net/http says of an answer that is TLS's alert, and of one that is not TLS's.
+const (
+	plainToTLS = "malformed HTTP response \"\\x15\\x03"
+	tlsToPlain = "server gave HTTP response to HTTPS client"
+)
 
 // isPage reports whether an answer is not one of Tablestore, but a page.
 func isPage(ots *tablestore.OtsError) bool {
