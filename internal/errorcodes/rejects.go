@@ -37,7 +37,7 @@ func reject(code, cause, remedy string) Entry {
 
 // answers are the codes of the service. What a load does with each is asked of the client.
 var answers = []Entry{
-	answer("OTSAuthFailed", "the access key does not exist, the secret is wrong, the instance is not yours or not running, or this machine's clock is off by more than 15 minutes", "see the message; check the profile or TABLESTORE_ACCESS_KEY_ID, the instance's name and its region, and the clock"),
+	answer("OTSAuthFailed", "the access key does not exist, the secret is wrong, the instance is not yours or not running, it takes requests from its VPC only, or this machine's clock is off by more than 15 minutes", "see the message; check the profile or TABLESTORE_ACCESS_KEY_ID, the instance's name and its region, the VPC that it is bound to (use its VPC endpoint from there), and the clock"),
 	answer("OTSCapacityUnitExhausted", "the capacity of a partition is used up", "nothing; tsimport finds the rate. If it is always slow: docs/why-slow.md"),
 	answer("OTSConditionCheckFail", "the row in the table does not meet --condition or --when", "nothing, if that was meant; with --when such rows are counted, not rejected"),
 	answer("OTSDataOutOfRange", "a row of a transaction belongs to another partition-key value", "tsimport makes no transactions; see what is between it and the service"),

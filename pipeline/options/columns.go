@@ -60,32 +60,45 @@ func Columns(g Given) (columns plan.Columns, err error) {
 		columns.Rename[from] = to
 	}
 	columns.Types = map[string]plan.Type{}
-	for _, f := range g.Texts("type") {
-		column, name, ok := CutType(f)
-		if !ok {
-			return columns, fmt.Errorf("--type %q: want name=type", f)
-		}
-		t := plan.Type{}
-		switch name {
-		case "binary(hex)":
-			t = plan.Type{Type: table.Binary, Hex: true}
-		case "binary(base64)":
-			t.Type = table.Binary
-		default:
-			if spec, ok := timestampSpec(name); ok {
-				t.Type = table.Integer
-				if t.Time, err = convert.ParseTime(spec); err != nil {
-					return columns, fmt.Errorf("--type %s: %w", f, err)
-				}
-				break
+	for _, given := range g.Texts("type") {
+		for _, f := range CutTypes(given) {
+			column, name, ok := CutType(f)
+			if !ok {
+				return columns, fmt.Errorf("--type %q: want name=type", f)
 			}
-			if t.Type, err = table.ParseType(name); err != nil {
+			if columns.Types[column], err = parseType(name); err != nil {
 				return columns, fmt.Errorf("--type %s: %w", f, err)
 			}
 		}
-		columns.Types[column] = t
 	}
 	return columns, nil
+}
+
+func parseType(name string) (t plan.Type, err error) {
+	switch name {
+	case "binary(hex)":
+		return plan.Type{Type: table.Binary, Hex: true}, nil
+	case "binary(base64)":
+		return plan.Type{Type: table.Binary}, nil
+	}
+	if spec, ok := timestampSpec(name); ok {
+		t.Type = table.Integer
+		t.Time, err = convert.ParseTime(spec)
+		return t, err
+	}
+	t.Type, err = table.ParseType(name)
+	return t, err
+}
+
+// CutTypes cuts a=double,b=integer, which would else be a column with the name a=double,b: at commas between what are types by themselves.
+func CutTypes(text string) []string {
+	for i, r := range text {
+		_, name, ok := CutType(text[:i])
+		if _, err := parseType(name); r == ',' && ok && err == nil && strings.Contains(text[i:], "=") {
+			return append([]string{text[:i]}, CutTypes(text[i+1:])...)
+		}
+	}
+	return []string{text}
 }
 
 // CutType cuts name=type. A name may have an equal sign, and so may the layout of a timestamp.
