@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode"
 
 	"github.com/urfave/cli/v2"
@@ -22,6 +23,8 @@ type display struct {
 	terminal bool
 	columns  func() int   // of the terminal
 	log      *slog.Logger // of all that is written, if that is not text for people
+
+	used atomic.Bool // something was written that stays
 
 	mu      sync.Mutex
 	w       io.Writer
@@ -60,6 +63,7 @@ func (d *display) Write(b []byte) (int, error) {
 }
 
 func (d *display) write(b []byte) error {
+	d.used.Store(true)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.painted > 0 {

@@ -126,3 +126,22 @@ func TestAClosedPipeIsReportedToItsWriter(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+func TestADifferenceOfVersionsSaysWhatOneSideLacks(t *testing.T) {
+	for _, c := range []struct {
+		input, table []string
+		want         string
+	}{
+		{[]string{"1"}, []string{"2"}, "1, in the table 2"},
+		{[]string{"1"}, nil, "1, in the table none"},
+		{nil, []string{"1"}, "none, in the table 1"},
+		{[]string{"1 at 5", "0 at 3"}, []string{"1 at 5"}, "the table lacks 0 at 3"},
+		{[]string{"1 at 5"}, []string{"1 at 5", "0 at 3"}, "only the table has 0 at 3"},
+		{[]string{"1 at 5", "0 at 3"}, []string{"1 at 5", "0 at 4"}, "0 at 3, in the table 0 at 4"},
+		{[]string{`"x"… (900 bytes)`}, []string{`"x"… (900 bytes)`}, `"x"… (900 bytes), in the table equal as far as it is shown`},
+	} {
+		if got := differenceText(c.input, c.table); got != c.want {
+			t.Errorf("%q and %q: %s, want %s", c.input, c.table, got, c.want)
+		}
+	}
+}

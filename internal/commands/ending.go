@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -110,7 +111,7 @@ func checkEnding(c *cli.Context, show *display) error {
 
 // told runs a command and tells how it ended.
 func told(c *cli.Context, show *display, command string, action cli.ActionFunc) error {
-	e, began := new(ending), time.Now()
+	e, began := &ending{table: tableGiven(c)}, time.Now()
 	c.Context = context.WithValue(c.Context, endingKey{}, e)
 	err := action(c)
 	run := runmetrics.Run{Command: command, Table: e.table, Load: e.load, Ended: time.Now(), Took: time.Since(began), ExitCode: exitcode.Of(err), Rows: e.rows}
@@ -128,6 +129,14 @@ func told(c *cli.Context, show *display, command string, action cli.ActionFunc) 
 		warnMetrics(show, "push-metrics", runmetrics.Push(context.WithoutCancel(c.Context), address, runs))
 	}
 	return err
+}
+
+// tableGiven is the table that a command line names: of a command that fails before it knows more.
+func tableGiven(c *cli.Context) string {
+	if c.Command.Name == job.Copy && c.NArg() > 1 {
+		return path.Base(c.Args().Get(1)) // of an address, too
+	}
+	return c.String("table")
 }
 
 // warnMetrics says that metrics could not be told. What was done is done: the exit code stays.

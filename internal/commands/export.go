@@ -127,6 +127,9 @@ func export(c *cli.Context) (err error) {
 	if r.LeftOut > 0 {
 		say(c, c.App.ErrWriter, "%s rows were left out by --where", grouped(r.LeftOut))
 	}
+	for _, text := range nothingNotes(c, &cfg, &r) {
+		say(c, c.App.ErrWriter, "%s", text)
+	}
 	flags := loadFlagsOf(&cfg, &r)
 	for _, text := range lostNotes(&r.Lost, r.Columns) {
 		say(c, c.App.ErrWriter, "%s", text)
@@ -165,6 +168,22 @@ var beforehand = map[string]string{
 	exporting.JSONL: "JSON lines have the newest version of each cell, without its timestamp, and a load gives all values of a column one type; " +
 		"--typed keeps versions, timestamps and types",
 	exporting.Parquet: "Parquet has the newest version of each cell, without its timestamp; --format archive keeps everything",
+}
+
+// nothingNotes say which columns that were asked for no row had, and that a condition let no row pass: a misspelt name does that.
+func nothingNotes(c *cli.Context, cfg *exporting.Config, r *exporting.Result) (notes []string) {
+	for _, name := range cfg.Scan.Columns {
+		has := func(of exporting.Column) bool { return of.Name == name && len(of.Types) > 0 }
+		if !slices.ContainsFunc(r.Columns, has) {
+			notes = append(notes, fmt.Sprintf("warning: no row that was exported has the column %s (--columns)", name))
+		}
+	}
+	for _, flag := range []string{"filter", "where"} {
+		if condition := c.String(flag); condition != "" && r.Rows == 0 {
+			notes = append(notes, fmt.Sprintf("warning: no row passes --%s %s; a row without one of its columns does not pass", flag, quoteArg(condition)))
+		}
+	}
+	return notes
 }
 
 // lostNotes say what of the rows is not in the output.

@@ -43,9 +43,11 @@ func libraryOptions(c *cli.Context, cfg *pipeline.Config, t *target) (o tsimport
 		}
 	}
 	o.Rename, o.Type = cfg.Columns.Rename, map[string]string{}
-	for _, text := range textsOf(c, "type") {
-		name, of, _ := options.CutType(text)
-		o.Type[name] = of
+	for _, given := range textsOf(c, "type") {
+		for _, text := range options.CutTypes(given) {
+			name, of, _ := options.CutType(text)
+			o.Type[name] = of
+		}
 	}
 	// What a zero value of the library does not say.
 	o.NoHeader = cfg.Read.NoHeader

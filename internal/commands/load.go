@@ -287,7 +287,7 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 		}
 	}
 	if report.ExitCode != exitcode.OK || err != nil {
-		return &exitError{code: report.ExitCode, err: err}
+		return endsWith(c, report.ExitCode, err, briefOf(report))
 	}
 	return nil
 }

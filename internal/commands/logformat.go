@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -25,16 +26,21 @@ func logFormatFlag() cli.Flag {
 	return &cli.StringFlag{Name: "log-format", Usage: "how messages are written to stderr: text, or json, one object a line with its event: progress, warning, reject, error, summary or message (docs/logs.md)", Value: logText}
 }
 
-// formatLog makes the display what the flag of sorted arguments says, before anything else of them is read: their errors are of that form,
-// too.
-func formatLog(show *display, args []string) {
+// formatLog makes the display what the flag of sorted arguments says, or its variable, which holds for commands without the flag, too. It
+// does so before anything else of them is read: their errors are of that form.
+func formatLog(show *display, args []string) error {
 	if len(args) < 2 {
-		return
+		return nil
+	}
+	variable := variableOf("log-format")
+	format := os.Getenv(variable)
+	if format != "" && format != logText && format != logJSON {
+		return usagef("%s=%q: want text or json", variable, format)
 	}
 	for i, a := range args[2:] {
 		name, value, inOne := strings.Cut(strings.TrimLeft(a, "-"), "=")
 		if a == "--" {
-			return
+			break
 		}
 		if name != "log-format" || !strings.HasPrefix(a, "-") {
 			continue
@@ -42,10 +48,12 @@ func formatLog(show *display, args []string) {
 		if !inOne && i+3 < len(args) {
 			value = args[i+3]
 		}
-		if value == logJSON {
-			show.logJSON(args[1])
-		}
+		format = value
 	}
+	if format == logJSON {
+		show.logJSON(args[1])
+	}
+	return nil
 }
 
 // logJSON makes all that is written to the display one JSON object a line, of log/slog.

@@ -144,3 +144,16 @@ func TestProgressAndRejectsInTheLog(t *testing.T) {
 		t.Errorf("that rejects are left out is not said: %v", last)
 	}
 }
+
+func TestTheVariableOfTheLogFormatHoldsForEveryCommand(t *testing.T) {
+	for value, want := range map[string]string{"json": `{"time"`, "text": "tsimport: ", "xml": "want text or json"} {
+		t.Setenv("TSIMPORT_LOG_FORMAT", value)
+		for _, line := range []string{"inspect none.csv", "table describe --table nowhere --store none", "load none.csv --table t --pk id"} {
+			var said bytes.Buffer
+			code := Run(append([]string{"tsimport"}, strings.Fields(line)...), io.Discard, &said)
+			if code != 2 || !strings.Contains(said.String(), want) {
+				t.Errorf("%s, %s: exit code %d, %s", value, line, code, said.String())
+			}
+		}
+	}
+}

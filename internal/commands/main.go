@@ -41,24 +41,37 @@ func RunWith(runner *Runner, args []string, stdout, stderr io.Writer) int {
 	app := build(out, show, interrupts, &invocation{args: args[min(1, len(args)):]})
 	ctx := runner.offer(interrupts.hard, app)
 	if asksForCompletion(args) {
-		return exitCode(show, out.end(app.RunContext(ctx, args)))
+		err := out.end(app.RunContext(ctx, args))
+		return exitCode(show, err, out.silent(show))
 	}
 	args, err := flagsFirst(app, args)
 	if err == nil {
 		args = withEnvironment(app, args)
 		err = checkGiven(app, args)
 	}
-	formatLog(show, args)
+	if formatErr := formatLog(show, args); err == nil {
+		err = formatErr
+	}
 	if err == nil {
 		err = app.RunContext(ctx, args)
 	}
-	return exitCode(show, out.end(err))
+	err = out.end(err)
+	return exitCode(show, err, out.silent(show))
 }
 
 // exitError carries an exit code; its error, if any, is still to be shown.
 type exitError struct {
-	code int
-	err  error
+	code  int
+	err   error
+	brief string // how the command ended, in one line, if there is no error
+}
+
+// endsWith is how a command ends with a code. With --quiet nothing was said of it yet: the brief is then shown as an error is.
+func endsWith(c *cli.Context, code int, err error, brief string) error {
+	if err == nil && c.Bool("quiet") {
+		err = errors.New(brief)
+	}
+	return &exitError{code, err, brief}
 }
 
 func (e *exitError) Error() string {
@@ -73,14 +86,17 @@ func (e *exitError) Unwrap() error { return e.err }
 // Exit is the exit code.
 func (e *exitError) Exit() int { return e.code }
 
-// exitCode shows the error in one line and returns the exit code for it.
-func exitCode(stderr io.Writer, err error) int {
+// exitCode shows the error in one line and returns the exit code for it. A code other than 0 is never silent.
+func exitCode(stderr io.Writer, err error, silent bool) int {
 	code := exitcode.Of(err)
 	if code == exitcode.Pipe {
 		return code
 	}
 	if exit := new(exitError); errors.As(err, &exit) {
 		err = exit.err
+	}
+	if err == nil && code != exitcode.OK && silent {
+		err = fmt.Errorf("ended with exit code %d; see tsimport errors %d", code, code)
 	}
 	if err == nil {
 		return code
@@ -203,9 +219,11 @@ func newInterrupts(stderr io.Writer) *interrupts {
 	hard, stop := context.WithCancelCause(context.Background())
 	drain, stopGently := context.WithCancelCause(hard)
 	in := &interrupts{drain: drain, hard: hard, stopGently: stopGently, stop: stop, signals: make(chan os.Signal, 2), gentle: make(chan bool, 1)}
-	signal.Notify(in.signals, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
-		signal.Notify(in.signals, syscall.SIGHUP)
+	signal.Notify(in.signals, syscall.SIGTERM)
+	for _, s := range []os.Signal{syscall.SIGHUP, os.Interrupt} {
+		if !signal.Ignored(s) { // as nohup has the first, and a shell the second of a job in the background
+			signal.Notify(in.signals, s)
+		}
 	}
 	go func() {
 		for s := range in.signals {

@@ -38,10 +38,15 @@ func createOutput(c *cli.Context, path string, flag int) (*os.File, error) {
 // checkedOutput is stdout. It remembers that something could not be written: help and lists are printed by code that does not look.
 type checkedOutput struct {
 	io.Writer
-	err error
+	used bool
+	err  error
 }
 
+// silent reports whether nothing was said, neither here nor on stderr.
+func (o *checkedOutput) silent(stderr *display) bool { return !o.used && !stderr.used.Load() }
+
 func (o *checkedOutput) Write(b []byte) (int, error) {
+	o.used = true
 	n, err := o.Writer.Write(b)
 	if err != nil && o.err == nil {
 		o.err = fmt.Errorf("print the result: %w", err)

@@ -40,7 +40,7 @@ func runCommand(interrupts *interrupts, show *display, in *invocation) *cli.Comm
 			"The job's folder has a run folder for each load. The same command again, or tsimport resume FOLDER, resumes a job that has not\n" +
 			"finished; loads that are done are not run again. A flag that is given here is that of every load, before what the file says; memory,\n" +
 			"requests in flight and ceilings are those of all loads together.\n" +
-			"The exit code is the first of 130, 143, 1, 5, 4, 2, 3, 6, 7 and 0 that a load has ended with.",
+			"The exit code is the first of 130, 143, 1, 5, 4, 2, 6, 7, 3 and 0 that a load has ended with.",
 		Flags:  runFlags(),
 		Action: func(c *cli.Context) error { return runJob(c, interrupts, show, in) },
 	}
@@ -341,9 +341,9 @@ func runRecord(c *cli.Context, interrupts *interrupts, show *display, folder str
 	case err != nil:
 		return err
 	case interrupts.drain.Err() != nil && r.Unfinished():
-		return &exitError{code: exitcode.Of(context.Cause(interrupts.drain))}
+		return endsWith(c, exitcode.Of(context.Cause(interrupts.drain)), nil, o.brief())
 	case r.ExitCode != exitcode.OK:
-		return &exitError{code: r.ExitCode}
+		return endsWith(c, r.ExitCode, nil, o.brief())
 	}
 	return nil
 }
@@ -370,7 +370,9 @@ func (o *jobRunner) run(_ context.Context, s *job.State) job.Outcome {
 	err := o.command(interrupts.hard, s, &invocation{goOn: true, folder: dir}, o.show.of(s.Name), interrupts)
 	out := job.Outcome{ExitCode: exitcode.Of(err), Counts: countsOf(dir)}
 	if exit := new(exitError); errors.As(err, &exit) {
-		err = exit.err
+		if err = exit.err; err == nil && exit.brief != "" {
+			err = errors.New(exit.brief)
+		}
 	}
 	if err != nil {
 		out.Error = input.RedactText(client.OneLine(err.Error()))
@@ -472,6 +474,10 @@ func (o *jobRunner) told(s *job.State) {
 		fmt.Fprintf(o.show, "tsimport: %s: not run: %s\n", printable(s.Name), printable(s.Error))
 	case job.Done:
 		done, all := o.record.DoneOf()
+		if s.Error != "" { // which --quiet does not hide
+			fmt.Fprintf(o.show, "tsimport: warning: %s: %s (%d of %d loads done)\n", printable(s.Name), printable(s.Error), done, all)
+			return
+		}
 		say(o.c, o.show, "%s: done: %s (%d of %d loads)", s.Name, countsText(&s.Counts), done, all)
 	default:
 		if o.show.log != nil {
@@ -498,6 +504,12 @@ func countsText(n *job.Counts) string {
 		text += fmt.Sprintf(", %s unfinished", grouped(n.Unfinished))
 	}
 	return text
+}
+
+// brief says in one line how the job has ended.
+func (o *jobRunner) brief() string {
+	done, all := o.record.DoneOf()
+	return fmt.Sprintf("job %s: %d of %d loads done, %s; see %s", o.record.State, done, all, countsText(&o.record.Counts), o.folder)
 }
 
 // summarize says how the job has ended.
@@ -534,7 +546,7 @@ func (o *jobRunner) ending(e *ending) {
 		if s.Ended.IsZero() {
 			continue // it has not run
 		}
-		e.loads = append(e.loads, runmetrics.Run{Command: s.Command, Table: cmp.Or(s.Value("table"), s.Name), Load: s.Name, Ended: s.Ended, Took: s.Ended.Sub(s.Started),
+		e.loads = append(e.loads, runmetrics.Run{Command: s.Command, Table: cmp.Or(s.Value("table"), s.Name), Load: s.Name, Ended: s.Ended, Took: s.Took(),
 			ExitCode: s.ExitCode, Rows: countsOfRows(&s.Counts)})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tsimport/internal/table"
+	"tsimport/job"
 	"tsimport/pipeline"
 	"tsimport/pipeline/bottleneck"
 	"tsimport/pipeline/plan"
@@ -213,6 +214,30 @@ func (s *screen) report(r *pipeline.Report, mode table.Mode, look string) {
 	if !gone {
 		s.line("summary: %s", summary)
 	}
+}
+
+// briefOf says in one line how a load ended: who reads nothing else learns how many rows, why, and where the rest is said.
+func briefOf(r *pipeline.Report) string {
+	n := job.Counts{Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded, ConditionFailed: r.ConditionFailed, Archived: r.Archived, Unfinished: r.Unfinished}
+	what := r.State + ": " + countsText(&n)
+	switch {
+	case r.DryRun:
+		what = fmt.Sprintf("dry run: %s read, %s would be written, %s would be rejected", grouped(r.Read), grouped(r.Unfinished), grouped(r.Rejected))
+	case r.ExitCode == exitcode.ErrorLimit:
+		what += "; too many rows were rejected (--max-errors)"
+	}
+	return brief(what, r.RejectReasons, r.RunDir)
+}
+
+// brief is a line with the first reason of rejected records and the folder that has all.
+func brief(what string, reasons []rundir.ReasonCount, folder string) string {
+	if len(reasons) > 0 {
+		what += "; the first: " + reasonText(&reasons[0].First)
+	}
+	if _, err := os.Stat(folder); folder != "" && err == nil {
+		what += "; see " + folder
+	}
+	return what
 }
 
 // shownCodes bounds the codes of rejected rows that are listed at the end; the summary has all.

@@ -213,7 +213,7 @@ func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invoca
 		if err != nil && code == exitcode.OK {
 			code = exitcode.Of(err)
 		}
-		return &exitError{code: code, err: err}
+		return endsWith(c, code, err, briefOfSync(s))
 	}
 	return nil
 }
@@ -284,6 +284,17 @@ func doneLines(s *tablesync.Summary) []string {
 			grouped(s.PutsUnfinished), grouped(s.DeletesUnfinished), commandName(), quoteArg(s.RunDir)))
 	}
 	return append(lines, "summary: "+s.RunDir+string(os.PathSeparator)+"summary.json")
+}
+
+// briefOfSync says in one line how a sync ended.
+func briefOfSync(s *tablesync.Summary) string {
+	reasons := slices.Clone(s.RejectReasons)
+	for _, load := range []*pipeline.Report{s.PutLoad, s.DeleteLoad} {
+		if load != nil {
+			reasons = append(reasons, load.RejectReasons...)
+		}
+	}
+	return brief(doneLines(s)[0], reasons, s.RunDir)
 }
 
 // exampleLines are examples as a comparison has kept them.

@@ -523,7 +523,7 @@ func exampleLine(e *verify.Example) string {
 		text += "  columns " + printable(strings.Join(e.Columns, ", "))
 	}
 	for _, v := range e.Values[:min(len(e.Values), shownDifferences)] {
-		text += fmt.Sprintf("  %s: %s, in the table %s", printable(v.Column), sideText(v.Input), sideText(v.Table))
+		text += fmt.Sprintf("  %s: %s", printable(v.Column), differenceText(v.Input, v.Table))
 	}
 	if e.Input != nil {
 		text += fmt.Sprintf("  (%s, record %s)", printable(e.Input.File), grouped(e.Input.Record))
@@ -533,6 +533,30 @@ func exampleLine(e *verify.Example) string {
 
 // shownDifferences is of how many columns of an example a line has the values; --json has more.
 const shownDifferences = 3
+
+// differenceText shows both sides, or of several versions what one side lacks.
+func differenceText(input, table []string) string {
+	less, more := without(input, table), without(table, input)
+	switch {
+	case len(less)+len(more) == 0:
+		return sideText(input) + ", in the table equal as far as it is shown"
+	case len(input) < 2 && len(table) < 2 || len(less) > 0 && len(more) > 0:
+		return sideText(less) + ", in the table " + sideText(more)
+	case len(more) == 0:
+		return "the table lacks " + sideText(less)
+	}
+	return "only the table has " + sideText(more)
+}
+
+// without are the versions that are not among others.
+func without(versions, others []string) (rest []string) {
+	for _, v := range versions {
+		if !slices.Contains(others, v) {
+			rest = append(rest, v)
+		}
+	}
+	return rest
+}
 
 func sideText(versions []string) string {
 	if len(versions) == 0 {

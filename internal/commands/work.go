@@ -382,9 +382,10 @@ func endWork(c *cli.Context, show *display, s *scaleout.Summary, err error) erro
 	if err != nil {
 		return err
 	}
-	say(c, show, "%s: %s read, %s written, %s rejected, %s superseded, by %s", s.State, grouped(s.Read), grouped(s.Written), grouped(s.Rejected), grouped(s.Superseded), counted(int64(s.Processes), "worker"))
+	brief := fmt.Sprintf("%s: %s read, %s written, %s rejected, %s superseded, by %s", s.State, grouped(s.Read), grouped(s.Written), grouped(s.Rejected), grouped(s.Superseded), counted(int64(s.Processes), "worker"))
+	say(c, show, "%s", brief)
 	if s.ExitCode != exitcode.OK {
-		return &exitError{code: s.ExitCode}
+		return endsWith(c, s.ExitCode, nil, brief)
 	}
 	return nil
 }

@@ -49,16 +49,37 @@ func (r *Run) labels() labels { return labels{r.Command, r.Table, r.Load} }
 // success is the metric that a run which fails leaves as it was.
 const success = "tsimport_last_run_success_timestamp_seconds"
 
+const successHelp = "When the last run that ended with exit code 0 did, in seconds since 1970."
+
 // collector gives runs as metrics.
 type collector struct {
 	runs    []Run
 	bare    bool               // without the labels of the run: they name the group that the metrics are pushed to
 	earlier map[labels]float64 // when runs were last successful, before
+	more    []labels           // of earlier, those of which only that is told
+}
+
+// others are runs of the file that a job which failed may not have come to: that they once succeeded stays known. A job that succeeds has all
+// its loads, and what is not among them is forgotten.
+func others(runs []Run, earlier map[labels]float64) (more []labels) {
+	if !slices.ContainsFunc(runs, func(r Run) bool { return r.ExitCode != 0 }) {
+		return nil
+	}
+	for of := range earlier {
+		if !slices.ContainsFunc(runs, func(r Run) bool { return r.labels() == of }) {
+			more = append(more, of)
+		}
+	}
+	return more
 }
 
 func (collector) Describe(chan<- *prometheus.Desc) {}
 
 func (c collector) Collect(out chan<- prometheus.Metric) {
+	for _, of := range c.more {
+		d := prometheus.NewDesc(success, successHelp, labelNames, nil)
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, c.earlier[of], of[:]...)
+	}
 	for i := range c.runs {
 		r := &c.runs[i]
 		of := r.labels()
@@ -84,7 +105,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 			last, known = at, true
 		}
 		if known {
-			put(success, "When the last run that ended with exit code 0 did, in seconds since 1970.", last)
+			put(success, successHelp, last)
 		}
 		put("tsimport_last_run_exit_code", "Exit code of the last run (docs/errors.md).", float64(r.ExitCode))
 		put("tsimport_last_run_duration_seconds", "How long the last run took.", r.Took.Seconds())
@@ -110,7 +131,7 @@ func WriteFile(ctx context.Context, path string, runs []Run) error {
 		return err
 	}
 	registry := prometheus.NewRegistry()
-	if err := registry.Register(collector{runs: runs, earlier: earlier}); err != nil {
+	if err := registry.Register(collector{runs: runs, earlier: earlier, more: others(runs, earlier)}); err != nil {
 		return fmt.Errorf("collect metrics: %w", err)
 	}
 	families, err := registry.Gather()
