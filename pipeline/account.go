@@ -153,7 +153,7 @@ func (a *account) reject(s *table.Split, r table.Reject) {
 			a.onKept(s.Ordinal, &r)
 		}
 	}
-	if a.limit.Exceeded(a.report.Rejected-a.report.rejectedBefore, a.report.Read-a.report.readBefore, false) {
+	if a.report.overLimit(a.limit, false) {
 		a.stop.stop(errLimit)
 	}
 }

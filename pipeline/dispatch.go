@@ -93,6 +93,9 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 	}
 	report.LateUntil = from.late
 	d.account = &account{report: report, rejects: f.folder, ends: cfg.Watch.Ends, onReject: cfg.Watch.OnReject, onKept: cfg.Watch.OnKept, options: x.Options, files: f, limit: cfg.Limits.MaxErrors, stop: d.stopper, hot: partitioner.NewHotKeys(keyType), form: in.RowForm()}
+	if report.overLimit(cfg.Limits.MaxErrors, false) {
+		d.stopper.stop(errLimit) // earlier attempts have passed it
+	}
 	if m.Several() {
 		d.account.tables = newTableLedger(cfg.Limits.MaxTables)
 		d.account.tables.resume(from.snapshot)

@@ -63,7 +63,7 @@ func (a *attempt) end(d *dispatcher, err error) error {
 		*late = time.Time{}
 	}
 	a.report.Sections = d.input.flow.Sections()
-	finished := err == nil && !a.report.overLimit(a.cfg.Limits.MaxErrors)
+	finished := err == nil && !a.report.overLimit(a.cfg.Limits.MaxErrors, true)
 	if d.checkpointer != nil && (!finished || a.cfg.Checkpoint.Keep) {
 		if keepErr := d.keepLast(); keepErr != nil {
 			a.report.CheckpointError = keepErr.Error() // the one before still holds
@@ -144,7 +144,7 @@ func (r *Report) countIndexes() {
 func (r *Report) conclude(cfg *Config, err error) error {
 	var interrupted *Interrupted
 	switch {
-	case errors.Is(err, errLimit), err == nil && r.overLimit(cfg.Limits.MaxErrors):
+	case errors.Is(err, errLimit), err == nil && r.overLimit(cfg.Limits.MaxErrors, true):
 		r.State, r.ExitCode = StateErrorLimit, exitcode.ErrorLimit
 	case errors.As(err, &interrupted):
 		r.State, r.ExitCode = StateInterrupted, interrupted.ExitCode

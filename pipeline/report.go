@@ -226,9 +226,10 @@ type ReportMachine struct {
 	AllocatedBytes uint64  `json:"allocated_bytes"` // by them
 }
 
-// overLimit reports whether more rows were rejected in this attempt, now at its end, than may be.
-func (r *ReportCounts) overLimit(m MaxErrors) bool {
-	return m.Exceeded(r.Rejected-r.rejectedBefore, r.Read-r.readBefore, true)
+// overLimit reports whether more rows were rejected than may be, now or at the end: by all attempts, or the limit would wear off by
+// repetition. Of a load that comes again only those of this attempt count, for others brought other inputs.
+func (r *ReportCounts) overLimit(m MaxErrors, end bool) bool {
+	return m.Exceeded(r.Rejected-r.rejectedBefore, r.Read-r.readBefore, end)
 }
 
 // ReasonCount is how many records were rejected with a code, and the first of them.

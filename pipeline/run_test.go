@@ -93,6 +93,29 @@ func TestRejectedRecordsAreKeptAndLoadAgain(t *testing.T) {
 	}
 }
 
+func TestTheErrorLimitCountsAllAttempts(t *testing.T) {
+	w := newWorld(t)
+	var b strings.Builder
+	b.WriteString("id,n\n")
+	for i := range 400 {
+		fmt.Fprintf(&b, "%d,%s\n", i, []string{"1", "x"}[i%2])
+	}
+	cfg := w.config(w.file("in.csv", b.String()))
+	cfg.Columns.Types = map[string]plan.Type{"n": {Type: table.Integer}}
+	cfg.Resume.Look = true
+	for i, limit := range []int64{50, 50, 50, 120, 120, 200} {
+		cfg.Limits.MaxErrors = MaxErrors{Rows: limit}
+		r := w.load(cfg)
+		if i == 5 {
+			if r.State != StateFinished || r.Rejected != 200 || r.Written != 200 {
+				t.Errorf("attempt %d, limit %d: %s, %d rejected, %d written", i+1, limit, r.State, r.Rejected, r.Written)
+			}
+		} else if r.State != StateErrorLimit || r.ExitCode != exitcode.ErrorLimit || r.Rejected != limit+1 {
+			t.Errorf("attempt %d, limit %d: %s, exit code %d, %d rejected", i+1, limit, r.State, r.ExitCode, r.Rejected)
+		}
+	}
+}
+
 func TestTheErrorLimitStopsTheLoadAtTheNextRejectedRow(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("id,n\n")

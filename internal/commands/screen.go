@@ -203,9 +203,13 @@ func (s *screen) report(r *pipeline.Report, mode table.Mode, look string) {
 		s.line("after correcting them: %s load --retry-rejects %s", commandName(), quoteArg(r.RunDir))
 	}
 	if r.ExitCode == exitcode.ErrorLimit {
-		s.line("too many rows were rejected; see the reasons, or raise --max-errors")
+		s.line("too many rows were rejected; see the reasons")
 	}
-	if (r.Unfinished > 0 || r.State == pipeline.StateInterrupted) && !r.DryRun && !gone && !r.Remade {
+	switch unfinished := r.Unfinished > 0 || r.State == pipeline.StateInterrupted; {
+	case r.DryRun || gone || r.Remade:
+	case r.ExitCode == exitcode.ErrorLimit:
+		s.line("to resume: give the same command with a higher --max-errors; rejected rows of all attempts count")
+	case unfinished:
 		s.line("to resume: %s resume %s, or give the same command again", commandName(), quoteArg(r.RunDir))
 	}
 	if r.Written > 0 && look != "" {
