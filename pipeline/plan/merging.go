@@ -51,7 +51,11 @@ func (p *planner) merging() (found *Merging) {
 			keys = append(keys, slices.DeleteFunc(slices.Clone(about.Unique), func(k source.KeyColumn) bool { return !slices.Contains(names, k.Name) }))
 		}
 		if !slices.ContainsFunc(keys, func(k []source.KeyColumn) bool { return len(p.lost(k)) == 0 }) {
-			return &Merging{Source: s.Name, Own: namesOf(keys[0]), Lost: namesOf(p.lost(keys[0]))}
+			name := s.Name
+			if r.Read.Sources != nil { // of which this is a part
+				name = strings.Join(r.ShownInputs(), ", ")
+			}
+			return &Merging{Source: name, Own: namesOf(keys[0]), Lost: namesOf(p.lost(keys[0]))}
 		}
 	}
 	return nil
@@ -147,6 +151,8 @@ func (p *planner) keepRows(ctx context.Context) error {
 	if len(flags) > table.MaxKeyColumns {
 		how = fmt.Sprintf("%s a key that has them all, some of them joined by splice(auto, …)", into)
 	}
-	return usagef("%s, and the key of table %s would not tell them apart; %s; what is computed counts where it is made by text, pad, desc, reverse, splice or sha256(…, 32) (docs/keys.md)",
-		m.Text(), r.Target.Table, how)
+	if len(r.Columns.Keys) > 0 {
+		how += "; what is computed counts where it is made by text, pad, desc, reverse, splice or sha256(…, 32) (docs/keys.md)"
+	}
+	return usagef("%s, and the key of table %s would not tell them apart; %s", m.Text(), r.Target.Table, how)
 }
