@@ -16,6 +16,7 @@ import (
 	"tsimport/reader/csv"
 	"tsimport/reader/input"
 	"tsimport/reader/jsonl"
+	"tsimport/reader/record"
 	"tsimport/reader/source"
 )
 
@@ -44,6 +45,7 @@ type File struct {
 	file       rowFile              // of rows that are read anywhere
 	largePages bool                 // of Parquet
 	inOrder    *batches             // of Arrow that is read in order
+	measured   []record.Datum       // of both: what columns count, once it was asked
 	text       textStart
 	reader     *textReader // nil until the first piece
 	fixed      []input.Column

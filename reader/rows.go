@@ -1,6 +1,8 @@
 package reader
 
 import (
+	"bytes"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -156,12 +158,34 @@ func (s *File) arrowOptions() arrow.Options {
 // measures are what columns of a file with types count.
 func (s *File) measures() []record.Datum {
 	switch {
+	case s.measured != nil:
 	case s.file != nil:
-		return s.file.Measures()
+		s.measured = s.file.Measures()
+		if f, ok := s.file.(*parquet.File); ok {
+			s.addDurations(s.measured, f)
+		}
 	case s.inOrder != nil:
-		return s.inOrder.stream.Measures()
+		s.measured = s.inOrder.stream.Measures()
 	}
-	return nil
+	return s.measured
+}
+
+// addDurations adds the units of durations, which Parquet has no type for: the schema of Arrow that a file keeps has them.
+func (s *File) addDurations(all []record.Datum, f *parquet.File) {
+	schema, err := base64.StdEncoding.DecodeString(f.ArrowSchema())
+	if err != nil || len(schema) == 0 {
+		return
+	}
+	from, err := arrow.NewStream(bytes.NewReader(schema), s.Name, s.arrowOptions())
+	if err != nil {
+		return // of a version that is not known; the file's own types hold
+	}
+	for i, d := range from.Measures() {
+		k := slices.Index(f.Columns(), from.Columns()[i])
+		if k >= 0 && d.Kind == record.Integer && all[k].Kind == record.Integer {
+			all[k].Unit = d.Unit
+		}
+	}
 }
 
 // openBatches opens the input to be read in order.

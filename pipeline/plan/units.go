@@ -78,7 +78,7 @@ func kept(col *table.Column, measure string) string {
 // isMeasured reports whether values are more than numbers, texts or bytes.
 func isMeasured(measure string) bool { return strings.Contains(measure, ", ") }
 
-// mixes reports whether values of two measures could not be told apart in one column.
+// mixes reports whether values of two measures could not be distinguished in one column.
 func mixes(a, b string) bool {
 	switch {
 	case a == b || a == "" || b == "":

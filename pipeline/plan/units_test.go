@@ -14,14 +14,15 @@ import (
 )
 
 // parquetFile writes a row of Parquet whose column v has a type.
-func parquetFile(t *testing.T, name string, v parquet.Node) string {
+func parquetFile(t *testing.T, name string, v parquet.Node, options ...parquet.WriterOption) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	f, err := os.Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := parquet.NewWriter(f, parquet.NewSchema("", parquet.Group{"id": parquet.String(), "v": v}))
+	options = append(options, parquet.NewSchema("", parquet.Group{"id": parquet.String(), "v": v}))
+	w := parquet.NewWriter(f, options...)
 	value := parquet.ValueOf(int64(1_700_000_000))
 	switch v.Type().Kind() {
 	case parquet.Int32:
@@ -101,6 +102,19 @@ func TestDurationsOfOtherUnitsDoNotMixWithAnythingThatIsANumber(t *testing.T) {
 	}
 	if got := UnitText("integer", "duration, µs") + UnitText("string", "timestamp, µs") + UnitText("integer", "number"); got != " (µs) (timestamp, µs)" {
 		t.Error(got)
+	}
+}
+
+// TestDurationsInParquetHaveTheUnitOfTheArrowThatTheyWere takes the schema of v that pyarrow puts into a file: a duration in s, and one in ms.
+func TestDurationsInParquetHaveTheUnitOfTheArrowThatTheyWere(t *testing.T) {
+	const begin = "/////3AAAAAQAAAAAAAKAAwABgAFAAgACgAAAAABBAAMAAAACAAIAAAABAAIAAAABAAAAAEAAAAUAAAAEAAUAAgABgAHAAwAAAAQABAAAAAAAAESEAAAABgAAAAEAAAAAAAAAAEAAAB2"
+	s := parquetFile(t, "s.parquet", parquet.Int(64), parquet.KeyValueMetadata("ARROW:schema", begin+"AAYACAAGAAYAAAAAAAAA"))
+	ms := parquetFile(t, "ms.parquet", parquet.Int(64), parquet.KeyValueMetadata("ARROW:schema", begin+"AAAABAAEAAQAAAAAAAAA"))
+	damaged := parquetFile(t, "damaged.parquet", parquet.Int(64), parquet.KeyValueMetadata("ARROW:schema", begin))
+	refused(t, ask(s, ms), nil, "duration, ms")
+	refused(t, ask(s, damaged), nil, "as number")
+	if v := makes(t, ask(s), nil).Schema.Columns[1]; v.Unit != "duration, s" {
+		t.Errorf("%s: %q", v.Name, v.Unit)
 	}
 }
 

@@ -240,6 +240,9 @@ func (f *File) Forget() {}
 // Columns returns the names of the columns in the order of the schema. Names need not be unique.
 func (f *File) Columns() []string { return f.names }
 
+// ArrowSchema returns the schema of Arrow that the file was written from, in base64; empty if it does not say.
+func (f *File) ArrowSchema() string { return f.footer.arrow }
+
 // Measures returns of each column a value without content: the kind, unit, scale and zone that all have.
 func (f *File) Measures() []record.Datum {
 	all := make([]record.Datum, len(f.roots))

@@ -105,6 +105,7 @@ type footer struct {
 	groups []rowGroup
 	writer writer
 	spark  map[string]string // what Spark says of its calendars
+	arrow  string            // the schema of Arrow that the file was written from, in base64: it knows durations
 	start  int64             // of the footer in the file: where the pages end at the latest
 }
 
@@ -208,7 +209,9 @@ func parseFooter(b []byte) (*footer, error) {
 	return f, nil
 }
 
-// note keeps a key of the metadata that is Spark's. Some writers leave keys that are not texts.
+const arrowKey = "ARROW:schema"
+
+// note keeps a key of the metadata that is Spark's or Arrow's. Some writers leave keys that are not texts.
 func (f *footer) note(c *compact, t byte) {
 	var pair [3][]byte
 	c.nested(t, func(id int16, t byte) bool {
@@ -218,6 +221,9 @@ func (f *footer) note(c *compact, t byte) {
 		pair[id] = c.text(t)
 		return true
 	})
+	if string(pair[1]) == arrowKey {
+		f.arrow = string(pair[2])
+	}
 	if key, is := strings.CutPrefix(string(pair[1]), sparkPrefix); is {
 		f.spark[key] = string(pair[2][:min(len(pair[2]), maxSparkText)])
 	}

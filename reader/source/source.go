@@ -264,7 +264,7 @@ type About struct {
 	// ShowKey is the key of a place as people read it; nil shows none.
 	ShowKey func(key []byte) string
 
-	// Measures say of the columns what kind, unit, scale and zone all values have, where a schema says it: Null says nothing. Nil is no schema.
+	// Measures say of the columns what kind, unit, scale and zone all values have, where a schema says it: Null says nothing. Nil means no schema.
 	Measures []record.Datum
 	// Declared is what the source's own schema says of its records; nil says nothing.
 	Declared *Declared
