@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights scaleout scaling model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods beam flink machines suites
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic composition bench controllers laws laws-public wire outages nights scaleout scaling model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods beam flink machines suites
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -160,6 +160,11 @@ metamorphic:
 	$(GO) test ./pipeline -run 'TestALiveSourceIsLoaded|TestPartsAreRead' -live-seeds 200 -timeout 60m
 	$(GO) test ./pipeline/intake -run TestALoadThatSwitches -switch-seeds 200 -timeout 60m
 	$(GO) test ./reader -run TestAFaultyRecordDoesNotTip -dialect-files 10000 -timeout 60m
+
+# Pairs of inputs that disagree in formats, units, encodings, columns, types and more, loaded together and one after the other: each load
+# leaves the table that its records mean, or is refused, or rejects records by name.
+composition:
+	$(GO) test ./internal/drawn -run '^TestTwoInputs' -composition-pairs 5000 -count 1 -v -timeout 60m
 
 # The engine against the model: 3,000 random sequences of operations, 3,000 with indexes, 300 of each with restarts, concurrent clients.
 model:

@@ -196,6 +196,7 @@ var arrows = map[string][]string{
 	"engine/wire":       {},
 
 	"internal/conformance": {}, // only tests import it
+	"internal/drawn":       {}, // only tests import it
 	"internal/arch":        {},
 	"internal/notices":     {},
 	"e2e":                  {},
@@ -215,6 +216,7 @@ var testArrows = map[string][]string{
 	"transfer/export":             {"internal/objectstore/storetest", "internal/tablestore/plainbuffer", "reader/input", "engine/server", "engine/faults", "reader/archive", "reader/source/sourcetest"},
 	"reader/archive":              {"reader/source/sourcetest"},
 	"internal/commands":           {"reader/record", "engine/enginetest"},
+	"internal/drawn":              {"engine/enginetest", "internal/commands"},
 	"transfer/tablesync":          {"engine/server", "engine/faults", "internal/tablestore/condition", "reader/tablescan"},
 	"e2e":                         {"reader/mysql/mysqltest", "reader/postgres/pgtest", "internal/objectstore/storetest", "internal/conformance", "pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/compare", "bench/cost", "bench/result", "bench/spread"},
 
