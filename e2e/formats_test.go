@@ -25,9 +25,9 @@ import (
 func BenchmarkALoadOfEachFormat(b *testing.B) {
 	const rows = 500_000
 	files := writeFormats(b, b.TempDir(), rows)
-	url := startNull(b)
 	b.Setenv("TABLESTORE_ACCESS_KEY_ID", "null")
 	b.Setenv("TABLESTORE_ACCESS_KEY_SECRET", "null")
+	url := startNull(b)
 	for _, file := range files {
 		b.Run(filepath.Base(file), func(b *testing.B) {
 			var cpu []float64

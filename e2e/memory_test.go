@@ -48,9 +48,9 @@ func sampled(t *testing.T) {
 // TestALoadStaysWithinItsMemory loads files that would take much more memory if anything of them were held unchecked. The
 // table is a server in a process of its own.
 func TestALoadStaysWithinItsMemory(t *testing.T) {
-	url := startNull(t)
 	t.Setenv("TABLESTORE_ACCESS_KEY_ID", "null")
 	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", "null")
+	url := startNull(t)
 	load := func(t *testing.T, path, run string, memory int) (s memorySummary, code int, out string) {
 		peak, code, out := runMeasured(t, "load", path, "--endpoint", url, "--instance", "null", "--table", "t", "--create",
 			"--pk", "id:integer", "--run-dir", run, "--max-errors", "-1", "--memory", fmt.Sprintf("%dMiB", memory))

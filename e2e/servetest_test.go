@@ -10,12 +10,12 @@ import (
 
 // A store in memory leaves nothing in the folder, and its tables are gone with the process.
 func TestServeKeepsAStoreInMemory(t *testing.T) {
-	t.Setenv("TABLESTORE_ACCESS_KEY_ID", "anyone")
-	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", "anything")
 	dir := t.TempDir()
 	s, err := launch("--memory", "--any-credentials")
 	must(t, err)
 	defer s.stop(t)
+	t.Setenv("TABLESTORE_ACCESS_KEY_ID", "anyone")
+	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", s.AccessKeySecret) // that answers are signed with
 	csv := filepath.Join(dir, "orders.csv")
 	must(t, os.WriteFile(csv, []byte("id,n\na,1\nb,2\n"), 0o644))
 	stdout, stderr, code := runBinary(t, "load", csv, "--endpoint", s.URL, "--instance", "another", "--table", "orders", "--create", "--pk", "id", "--run-dir", filepath.Join(dir, "run"), "--verify")
