@@ -137,7 +137,6 @@ func (s *File) look() error {
 
 // rawHead returns the first bytes of the input as they are.
 func (s *File) rawHead(size int) ([]byte, error) {
-	head := make([]byte, size)
 	if s.item.Seekable() {
 		if s.at == nil {
 			at, err := s.item.OpenAt(s.ctx)
@@ -146,7 +145,8 @@ func (s *File) rawHead(size int) ([]byte, error) {
 			}
 			s.at = at
 		}
-		n, err := s.at.ReadAt(head[:min(int64(size), max(s.Size, 0))], 0)
+		head := make([]byte, min(int64(size), max(s.Size, 0)))
+		n, err := s.at.ReadAt(head, 0)
 		if err != nil && err != io.EOF {
 			return nil, err
 		}
@@ -156,6 +156,7 @@ func (s *File) rawHead(size int) ([]byte, error) {
 		opened := &lazy{open: func() (io.ReadCloser, error) { return s.item.Open(s.ctx) }}
 		s.text.closer, s.text.headStream = opened, s.o.Stream(opened)
 	}
+	head := make([]byte, size)
 	n, err := io.ReadFull(s.text.headStream, head)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 		return nil, err

@@ -225,7 +225,7 @@ func room(n int) []byte {
 	if used, _ := usedTexts.Get().(*[]byte); used != nil && cap(*used) >= n+slack/2 { // of a split's text, the head of its first piece is missing
 		return (*used)[:n]
 	}
-	return make([]byte, n, n+slack)
+	return make([]byte, n, n+min(n, slack)) // a small file has no next piece
 }
 
 // usedTexts are buffers to be used again.

@@ -1,6 +1,7 @@
 package reader
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -153,9 +154,18 @@ func (s *File) fingerprint() (string, error) {
 }
 
 func printParts(to io.Writer, at io.ReaderAt, size int64) error {
+	if size <= printEnds { // it is read once, not for each part
+		whole := make([]byte, size)
+		n, err := at.ReadAt(whole, 0)
+		if err != nil && err != io.EOF {
+			return err
+		}
+		at = bytes.NewReader(whole[:n])
+	}
+	buffer := make([]byte, max(1, min(size, 32<<10)))
 	part := func(from, length int64) error {
 		from = max(from, 0)
-		_, err := io.Copy(to, io.NewSectionReader(at, from, min(length, size-from)))
+		_, err := io.CopyBuffer(to, io.NewSectionReader(at, from, min(length, size-from)), buffer)
 		return err
 	}
 	err := errors.Join(part(0, printEnds), part(size-printEnds, printEnds))
