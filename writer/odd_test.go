@@ -3,6 +3,8 @@ package writer
 import (
 	"bytes"
 	"context"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -108,4 +110,31 @@ func oddChange(schema *table.Schema, mode table.Mode, deleteNull bool, key, cell
 	remove := &tablestore.DeleteRowChange{TableName: "t", PrimaryKey: pk}
 	remove.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
 	return remove
+}
+
+// keyRefused is a service, or somebody on the way, that refuses the keys without a signature.
+type keyRefused struct{}
+
+func (keyRefused) RoundTrip(r *http.Request) (*http.Response, error) {
+	r.Body.Close()
+	return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("\n\x0dOTSAuthFailed\x12\x02no"))}, nil
+}
+
+func TestAnUnsignedRefusalOfTheKeysStopsAndLeavesRowsInDoubt(t *testing.T) {
+	c, err := client.Connect(t.Context(), client.Target{Endpoint: "http://made-up", Instance: "i", Transport: keyRefused{},
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, _, _ := batch(t, 3, table.Put)
+	outcomes := make([]table.Outcome, len(rows))
+	_, err = New(c.Sender(), nil, "t", table.Put, table.Ignore).Write(rows, make([]bool, len(rows)), outcomes)
+	if !client.Denied(err) {
+		t.Errorf("it does not stop: %v", err)
+	}
+	for i, o := range outcomes {
+		if o.Fate != table.Unknown {
+			t.Errorf("row %d: fate %v", i, o.Fate)
+		}
+	}
 }
