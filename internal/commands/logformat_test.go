@@ -146,6 +146,7 @@ func TestProgressAndRejectsInTheLog(t *testing.T) {
 }
 
 func TestTheVariableOfTheLogFormatHoldsForEveryCommand(t *testing.T) {
+	t.Chdir(t.TempDir())
 	for value, want := range map[string]string{"json": `{"time"`, "text": "tsimport: ", "xml": "want text or json"} {
 		t.Setenv("TSIMPORT_LOG_FORMAT", value)
 		for _, line := range []string{"inspect none.csv", "table describe --table nowhere --store none", "load none.csv --table t --pk id"} {
