@@ -300,7 +300,7 @@ func pathColumns(d *draw) {
 	d.load.Must, d.load.Folder = true, "in"
 	d.flags("--path-columns")
 	has := d.IntN(3) > 0
-	for _, day := range []string{"2024-01-01", "2024-01-02"} {
+	for i, day := range []string{"2024-01-01", "2024-01-02"} {
 		records := d.records(1, 8, func() map[string]Cell {
 			cells := map[string]Cell{"w": words("w")}
 			if has {
@@ -308,7 +308,7 @@ func pathColumns(d *draw) {
 			}
 			return cells
 		})
-		d.write("in/dt="+day+"/part", d.one("csv", "jsonl"), records, layout{})
+		d.write(fmt.Sprintf("in/dt=%s/part-%d", day, i), d.one("csv", "jsonl"), records, layout{})
 		for i, r := range records {
 			if own, ok := r.Cells["dt"]; ok && own.Text != day {
 				records[i].Reject = true
