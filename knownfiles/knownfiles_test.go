@@ -349,3 +349,34 @@ func TestATableWithoutATimeIsRefused(t *testing.T) {
 	d.table = 0
 	d.refused(Options{}, "does not say when the table was made")
 }
+
+func TestUnitsAreKeptForTheNextLoadOfTheTable(t *testing.T) {
+	d := newDrop(t)
+	if err := os.WriteFile(filepath.Join(d.dir, "a.csv"), []byte("id,v\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	open := func(table int64) *Selector {
+		ledger, err := Open(t.Context(), d.store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := NewSelector(ledger, Options{Job: "job"})
+		if _, _, err := s.Select(t.Context(), find(t, d.dir), table, nil); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	for i := range mergeFrom + 2 { // also when the ledger is written again as one
+		s := open(1)
+		s.KeepUnits(map[string]string{"v": "duration, s", fmt.Sprintf("c%d", i): "date, days"})
+		if err := s.Begin(t.Context(), 1, "run"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if units := open(1).Units(); units["v"] != "duration, s" || units["c0"] != "date, days" {
+		t.Errorf("%v", units)
+	}
+	if units := open(2).Units(); len(units) != 0 {
+		t.Errorf("of another table of the name: %v", units)
+	}
+}

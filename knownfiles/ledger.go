@@ -40,6 +40,7 @@ type event struct {
 	Names   []string          `json:"names,omitempty"`
 	Heads   []head            `json:"heads,omitempty"` // of Names, in their order
 	Begun   map[string]*begun `json:"begun,omitempty"`
+	Units   map[string]string `json:"units,omitempty"` // what columns count, by name
 }
 
 // head tells contents apart that are not known whole: of one content, both fields are one.
@@ -78,6 +79,7 @@ type Ledger struct {
 	table int64    // when the table was made that the ledger is of
 	files map[string]File
 	begun map[string]*begun // by job
+	units map[string]string // what loads have written into columns, by name
 	// contents are all that the table has taken, also those that inputs no longer have. They are found by size and hash.
 	contents map[content]File
 }
@@ -137,9 +139,12 @@ func (l *Ledger) apply(e *event) {
 		l.table = e.Table
 		l.clear()
 	}
+	if e.Kind == kindAll {
+		l.clear()
+	}
+	maps.Copy(l.units, e.Units)
 	switch e.Kind {
 	case kindAll:
-		l.clear()
 		maps.Copy(l.begun, e.Begun)
 		for _, f := range e.Former {
 			l.contents[content{f.Size, f.Hash}] = f
@@ -190,7 +195,7 @@ func (l *Ledger) enter(files []File) {
 }
 
 func (l *Ledger) clear() {
-	l.files, l.begun, l.contents = map[string]File{}, map[string]*begun{}, map[content]File{}
+	l.files, l.begun, l.contents, l.units = map[string]File{}, map[string]*begun{}, map[content]File{}, map[string]string{}
 }
 
 // bind makes it the ledger of the table made then; 0 is one that is yet to be made.
@@ -262,7 +267,7 @@ func (l *Ledger) append(ctx context.Context, e *event) error {
 		return nil
 	}
 	old := l.old
-	if err := l.put(ctx, &event{Kind: kindAll, Table: l.table, Time: e.Time, Files: l.Files(), Former: l.former(), Begun: l.begun}); err != nil {
+	if err := l.put(ctx, &event{Kind: kindAll, Table: l.table, Time: e.Time, Files: l.Files(), Former: l.former(), Begun: l.begun, Units: l.units}); err != nil {
 		return err
 	}
 	l.old = l.old[len(l.old)-1:]

@@ -53,6 +53,7 @@ type Selector struct {
 	trees  []*tree
 	seen   []File // inputs whose content is known, under a name or a time that is not
 	run    string
+	units  map[string]string // of columns, which Begin notes
 	hashed map[string]string // by name, what Select had to read
 }
 
@@ -382,8 +383,19 @@ func (s *Selector) Begin(ctx context.Context, created int64, run string) error {
 		}
 		heads[i] = head{s.items[i].Size, sum}
 	}
-	return s.ledger.append(ctx, &event{Kind: kindBegun, Table: created, Job: s.o.Job, Command: s.o.Command, Time: s.o.Now().UTC(), Names: names(s.items), Heads: heads})
+	return s.ledger.append(ctx, &event{Kind: kindBegun, Table: created, Job: s.o.Job, Command: s.o.Command, Time: s.o.Now().UTC(), Names: names(s.items), Heads: heads, Units: s.units})
 }
+
+// Units returns what loads have written into the table's columns, by name: "timestamp, µs".
+func (s *Selector) Units() map[string]string {
+	if s.ledger == nil {
+		return nil
+	}
+	return s.ledger.units
+}
+
+// KeepUnits gives Begin the units to note.
+func (s *Selector) KeepUnits(units map[string]string) { s.units = units }
 
 func names(items []input.Item) (all []string) {
 	for i := range items {

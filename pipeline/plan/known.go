@@ -72,6 +72,17 @@ func (p *planner) infers() bool {
 // lastColumns asks the runs beside the one that is planned, then those where runs go by themselves, what the table's columns are. There are none
 // of a table that does not exist.
 func (p *planner) lastColumns() map[string]rundir.LastColumn {
+	last := p.lastRun()
+	if of, ok := p.request.Selection.(Units); ok && last == nil { // another machine has the runs
+		last = map[string]rundir.LastColumn{}
+		for name, unit := range of.Units() {
+			last[name] = rundir.LastColumn{Name: name, Unit: unit}
+		}
+	}
+	return last
+}
+
+func (p *planner) lastRun() map[string]rundir.LastColumn {
 	if p.plan.table == nil && p.plan.Tables == nil {
 		return nil
 	}

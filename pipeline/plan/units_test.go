@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/reader/convert"
+	"tsimport/reader/input"
 )
 
 // parquetFile writes a row of Parquet whose column v has a type.
@@ -137,7 +139,18 @@ func TestTonightsUnitIsThatOfTheLastRun(t *testing.T) {
 		}
 	}
 	us, ms := parquetFile(t, "us.parquet", parquet.Timestamp(parquet.Microsecond)), parquetFile(t, "ms.parquet", parquet.Timestamp(parquet.Millisecond))
+	// On another machine the state has it.
+	if err := os.Rename("tsimport-runs", "elsewhere"); err != nil {
+		t.Fatal(err)
+	}
 	r := ask(us)
+	as(KnownDefault)(r)
+	r.Selection = keptUnits{"v": "timestamp, ms"}
+	refused(t, r, admin, "the last run has it as timestamp, ms, and "+us)
+	if err := os.Rename("elsewhere", "tsimport-runs"); err != nil {
+		t.Fatal(err)
+	}
+	r = ask(us)
 	as(KnownDefault)(r)
 	refused(t, r, admin, `the last run has it as timestamp, ms, and `+us+` as timestamp, µs`)
 	for in, known := range map[string]Known{us: KnownIgnored, ms: KnownDefault} {
@@ -145,4 +158,13 @@ func TestTonightsUnitIsThatOfTheLastRun(t *testing.T) {
 		as(known)(r)
 		makes(t, r, admin)
 	}
+}
+
+// keptUnits chooses all inputs and knows units.
+type keptUnits map[string]string
+
+func (k keptUnits) Units() map[string]string  { return k }
+func (keptUnits) KeepUnits(map[string]string) {}
+func (keptUnits) Select(_ context.Context, found []input.Item, _ int64, _ []string) ([]input.Item, []string, error) {
+	return found, nil, nil
 }
