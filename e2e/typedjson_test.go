@@ -143,7 +143,7 @@ func TestAnExportOfMongoDBIsLoadedWithItsTypes(t *testing.T) {
 // TestRejectsOfSeveralFormatsAreNotLoadedAsOne: one --format would be wrong for some of them.
 func TestRejectsOfSeveralFormatsAreNotLoadedAsOne(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"a.json": `{"Item":{"id":{"S":"a"}}}` + "\n" + `{"Item":{"id":{"S":1}}}`, "b.json": `{"id":"b"}` + "\n" + `{"id":null}`} {
+	for name, text := range map[string]string{"a.json": `{"Item":{"id":{"S":"a"}}}` + "\n" + `{"Item":{"id":{"S":1}}}`, "b.csv": "id\nb\nc,d\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
