@@ -67,6 +67,10 @@ func TestWorkersFindTheServiceOfThePlan(t *testing.T) {
 			if !strings.Contains(text, "2 written") || !strings.Contains(text, service.URL) {
 				t.Errorf("the worker says\n%s", text)
 			}
+			warning := "warning: requests go to " + service.URL + ", as the plan of " + job + " says; " + endpointEnv + " of this machine is " + c.worked[endpointEnv]
+			if other := c.worked[endpointEnv]; strings.Contains(text, warning+"\n") != (other != "" && other != service.URL) {
+				t.Errorf("the worker, whose environment names %q, says\n%s", other, text)
+			}
 			if _, err := os.Stat(defaultStore); err == nil {
 				t.Error("the worker has made an embedded store")
 			}

@@ -65,7 +65,7 @@ func (e *expander) exported(ctx context.Context, arg string) (is bool, err error
 		}
 	}
 	var parts []exportPart
-	items := int64(0)
+	items, named := int64(0), map[string]int{} // lines, by key
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	lines.Buffer(nil, maxLineBytes)
 	for n := 1; lines.Scan(); n++ {
@@ -79,6 +79,11 @@ func (e *expander) exported(ctx context.Context, arg string) (is bool, err error
 			}
 			return true, fmt.Errorf("open input %s line %d: it does not name a part of an export of DynamoDB with dataFileS3Key and itemCount; is the file whole?", Redact(files), n)
 		}
+		if first := named[path.Base(p.Key)]; first > 0 {
+			return true, fmt.Errorf("open input %s line %d: it names %s, as line %d does: the list is not as the export wrote it; download it again",
+				Redact(files), n, path.Base(p.Key), first)
+		}
+		named[path.Base(p.Key)] = n
 		items += *p.Items
 		parts = append(parts, p)
 	}

@@ -65,6 +65,7 @@ func TestAnExportThatIsNotWholeIsRefused(t *testing.T) {
 		"the list ends within a line":   {exportFiles, filesText[:len(filesText)-9], exportFiles, "line 2"},
 		"a line names no part":          {exportFiles, filesText + "{}\n", exportSummary, "line 3"},
 		"a summary without a count":     {exportSummary, `{"exportArn":"x"}`, exportSummary, "how many items"},
+		"a part that is named twice":    {exportFiles, filesText + strings.SplitAfter(filesText, "\n")[0], exportSummary, "it names b.json.gz, as line 1 does"},
 		"an export in Ion":              {exportSummary, strings.Replace(summaryText, "DYNAMODB_JSON", "ION", 1), exportSummary, "the export is in ION"},
 		"an export of changes":          {exportSummary, strings.Replace(summaryText, "FULL", "INCREMENTAL", 1), exportSummary, "INCREMENTAL_EXPORT"},
 		"an export without parts":       {exportFiles, "\n", exportFiles, "names no part"},

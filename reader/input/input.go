@@ -175,6 +175,10 @@ func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
 		e.warn("skipped %s; name one to read it", someOf(e.skipped))
 	}
 	const left = "skipped unfinished or replaced files, by their names (%d): %s; name one, or end a glob as it ends, to read it"
+	if len(e.dotted) > 0 {
+		e.unread("skipped objects with a folder called . or .. in their keys (%d), which other programs take for other objects: %s; name one to read it",
+			len(e.dotted), someOf(e.dotted))
+	}
 	if e.unfinished {
 		e.unread(left, len(e.left), someOf(e.left))
 	} else if len(e.left) > 0 {
@@ -202,6 +206,7 @@ type expander struct {
 	asked    map[string]string   // what NotData said of a path
 	skipped  []string            // what was left out because of it
 	left     []string            // leftovers that were left out
+	dotted   []string            // likewise objects with a folder . or ..
 	met      bool                // one was, since it was last set
 	plain    bool                // a list of an export of DynamoDB is a file like any other
 
@@ -335,7 +340,10 @@ func someOf(names []string) string {
 }
 
 // hidden reports whether a name is not data by the custom of Hadoop and of shells: .part.crc, _SUCCESS, _temporary. A
-// partition folder may begin with _.
+// partition folder may begin with _. The names . and .. are of keys, in which they mean nothing.
 func hidden(name string, folder bool) bool {
+	if name == "." || name == ".." {
+		return false
+	}
 	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") && !(folder && strings.Contains(name, "="))
 }

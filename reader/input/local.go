@@ -71,7 +71,7 @@ func (e *expander) namedFolder(ctx context.Context, name string) error {
 
 // alsoSkipped says what NotData left out and which leftovers, after a word that leads to it.
 func (e *expander) alsoSkipped(lead string) string {
-	if all := slices.Concat(e.skipped, e.left); len(all) > 0 {
+	if all := slices.Concat(e.skipped, e.left, e.dotted); len(all) > 0 {
 		return lead + someOf(all)
 	}
 	return ""
@@ -256,7 +256,7 @@ func hiddenPath(below string, folder bool) bool {
 // spellsMark reports whether a glob asks for names with a leading . or _.
 func spellsMark(pattern string) bool {
 	for _, part := range strings.FieldsFunc(pattern, func(r rune) bool { return strings.ContainsRune("/{,[", r) }) {
-		if hidden(part, false) && part != "." && part != ".." {
+		if hidden(part, false) {
 			return true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -167,6 +168,13 @@ func (l *lister) take(ctx context.Context, what listing, base string, o objectst
 		return nil
 	}
 	if what.pattern == "" && l.listsExport(l.name(key)) || l.isLeftover(l.name(key), what.pattern) {
+		return nil
+	}
+	if parts := strings.Split(rest, "/"); slices.Contains(parts, "..") || slices.Contains(parts, ".") {
+		l.met = true
+		if name := l.name(key); !slices.Contains(l.dotted, name) {
+			l.dotted = append(l.dotted, name)
+		}
 		return nil
 	}
 	o, err := l.followed(ctx, o)

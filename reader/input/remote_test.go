@@ -169,6 +169,22 @@ func TestWithoutETagsTheTimeOfChangeAndTheSizeTell(t *testing.T) {
 	}
 }
 
+func TestAnAddressWithoutETagAndTimeIsReadInOneGo(t *testing.T) {
+	s := newSite(t, text)
+	s.fault = func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+		w.Header()["Etag"] = nil
+		http.ServeContent(w, r, "", time.Time{}, strings.NewReader(s.content))
+		return true
+	}
+	set := expand(t, Options{Retry: soon}, s.address)
+	if i := &set.Items[0]; i.Seekable() || readAll(t, i) != text {
+		t.Errorf("item %+v", i)
+	}
+	if w := set.Warnings; len(w) != 1 || !strings.Contains(w[0], "neither an ETag nor a time of change") {
+		t.Errorf("warnings %q", w)
+	}
+}
+
 func TestABrokenStreamCannotContinueWithoutRanges(t *testing.T) {
 	for _, noLength := range []bool{false, true} {
 		s := newSite(t, text)

@@ -79,6 +79,27 @@ func TestObjectsOfS3AreReadByRangesThatMatchTheETag(t *testing.T) {
 	wantError(t, err, fs.ErrNotExist, lake+"a.csv", "NoSuchKey")
 }
 
+func TestKeysWithDotsForFoldersAreNamedUnlessTheyAreAskedFor(t *testing.T) {
+	newS3(t, "d/../x.csv", "d/./y.csv", "d/1.csv", "only/../z.csv")
+	for _, arg := range []string{"d", "d/", "d/**", "d/*/*.csv"} {
+		set, err := Expand(t.Context(), []string{lake + arg, lake + "d/1.csv"}, Options{Retry: soon})
+		if arg == "d/*/*.csv" { // which matches nothing else
+			wantError(t, err, nil, lake+"d/../x.csv, "+lake+"d/./y.csv")
+			continue
+		}
+		if err != nil || !slices.Equal(names(set), lakeNames("d/1.csv")) || len(set.Unread) != 1 ||
+			!strings.Contains(set.Unread[0], "(2), which other programs take for other objects: "+lake+"d/../x.csv, "+lake+"d/./y.csv") {
+			t.Errorf("%s: %+v, %v", arg, set, err)
+		}
+	}
+	_, err := Expand(t.Context(), []string{lake + "only"}, Options{Retry: soon})
+	wantError(t, err, nil, lake+"only/../z.csv")
+	set := expand(t, Options{Retry: soon}, lake+"d/../x.csv", lake+"only/../")
+	if !slices.Equal(names(set), lakeNames("d/../x.csv", "only/../z.csv")) || len(set.Unread) != 0 {
+		t.Errorf("inputs %q, unread %q", names(set), set.Unread)
+	}
+}
+
 // truncated cuts an answer after some bytes of its body.
 type truncated struct{ http.ResponseWriter }
 
