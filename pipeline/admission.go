@@ -55,6 +55,7 @@ func (a *admission) enter(p *intake.Parsed) {
 		a.readProgress.counted(p, report.BytesRead)
 	}
 	report.BytesRead += p.Split.Input
+	report.EmptyLines += int64(p.EmptyLines)
 	if p.Split.Number == 0 {
 		report.BytesRead += p.Split.Offset // the header
 	}

@@ -698,3 +698,34 @@ func TestWithoutAnOrderRowGroupsAreReadOnceEach(t *testing.T) {
 		t.Errorf("%d read, %d written", r.Read, r.Written)
 	}
 }
+
+func TestEmptyLinesAreCountedOnceHoweverTheTextIsDivided(t *testing.T) {
+	lines := strings.SplitAfter(numbered("k", 3000), "\n")
+	var text strings.Builder
+	text.WriteString(lines[0])
+	for i, r := range lines[1 : len(lines)-1] {
+		if text.WriteString(r); i%3 == 2 {
+			text.WriteString("\n\r\n")
+		}
+	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = z.Write([]byte(text.String()))
+	_ = z.Close()
+	for name, change := range map[string]func(*trial){
+		"in the order of the file": func(c *trial) {},
+		"by a schedule":            func(c *trial) { c.order, c.sectionRows = orderAlways, 7; c.Limits.Memory += 64 << 20 },
+		"in any order":             func(c *trial) { c.Write.Order = plan.OrderNone },
+	} {
+		w := newWorld(t)
+		w.partitioned(server.Simulation{}, "k01000", "k02000")
+		for _, in := range []string{w.file("in.csv", text.String()), w.file("in.csv.gz", packed.String())} {
+			cfg := w.config(in)
+			cfg.Read.SplitBytes, cfg.Read.Parsers = 512, 3
+			change(&cfg)
+			if r := w.load(cfg); r.EmptyLines != 2000 || r.Read != 3000 {
+				t.Errorf("%s, %s: %d empty lines and %d records, want 2000 and 3000", name, filepath.Base(in), r.EmptyLines, r.Read)
+			}
+		}
+	}
+}

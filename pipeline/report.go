@@ -136,9 +136,10 @@ type ReportTraffic struct {
 	ReplayedAnswers int64 `json:"replayed_answers,omitempty"`
 	Unavailable     int64 `json:"unavailable"` // rows refused because their partition did not serve, and sent again
 	BytesRead       int64 `json:"bytes_read"`
-	BytesSent       int64 `json:"bytes_sent"` // bodies of all requests of this attempt
-	WriteCU         int64 `json:"write_cu"`   // as the service charged them
-	Requests        int64 `json:"requests"`   // BatchWriteRow requests
+	EmptyLines      int64 `json:"empty_lines,omitempty"` // of CSV, skipped by this attempt
+	BytesSent       int64 `json:"bytes_sent"`            // bodies of all requests of this attempt
+	WriteCU         int64 `json:"write_cu"`              // as the service charged them
+	Requests        int64 `json:"requests"`              // BatchWriteRow requests
 }
 
 // ReportIndexes is about the secondary indexes of the table.

@@ -91,6 +91,9 @@ func (p *parser) Close() error {
 func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
 	switch long := longOf(sp); {
 	case long != nil:
+		if p.csv != nil {
+			p.csv.Reset(nil)
+		}
 		each(long.record())
 		return 1, max(long.lines, 1), nil
 	case p.rows != nil:
@@ -132,6 +135,14 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 		each(p.complete(rec))
 	}
 	return p.csv.Records(), p.csv.Lines(), nil
+}
+
+// EmptyLines implements source.Skips.
+func (p *parser) EmptyLines() int {
+	if p.csv == nil {
+		return 0
+	}
+	return p.csv.Empty()
 }
 
 // complete adds the columns of partition folders to a record, in their places also if it has too few or too many fields.

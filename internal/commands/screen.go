@@ -354,6 +354,9 @@ func spreadNotes(r *pipeline.Report) (notes []string) {
 	if r.Partitions > 1 && r.PartitionsUsed == 1 && r.Written >= rowsToSpread {
 		add("warning: all rows went to one partition, so the capacity of the others was not used")
 	}
+	if r.EmptyLines > 0 {
+		add("%s skipped", counted(r.EmptyLines, "empty line"))
+	}
 	if r.SpilledRows > 0 {
 		add("memory was full: %s rows were spilled to disk (%s written, at most %s at a time)", grouped(r.SpilledRows), byteText(r.SpilledBytes), byteText(r.PeakSpillBytes))
 	}

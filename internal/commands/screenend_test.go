@@ -101,3 +101,13 @@ func TestRejectedDeletionsMayHaveBeenApplied(t *testing.T) {
 		}
 	}
 }
+
+func TestSkippedEmptyLinesAreToldAtTheEnd(t *testing.T) {
+	for lines, want := range map[int64]string{0: "", 1: "1 empty line skipped", 1234: "1,234 empty lines skipped"} {
+		r := new(pipeline.Report)
+		r.RunDir, r.EmptyLines = t.TempDir(), lines
+		if text := shownAtTheEnd(r); !strings.Contains(text, want) || want == "" && strings.Contains(text, "empty line") {
+			t.Errorf("%d:\n%s", lines, text)
+		}
+	}
+}

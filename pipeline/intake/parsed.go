@@ -30,6 +30,7 @@ type Moment struct{ From, To time.Time }
 type Parsed struct {
 	Split      *table.Split
 	Records    int // rejected ones included
+	EmptyLines int // skipped in the whole split, told with its last part
 	Blocks     []LaneBlock
 	Partitions *partitioner.Map // under which the rows were divided
 	Apart

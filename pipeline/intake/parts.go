@@ -155,6 +155,9 @@ func (m *partMaker) parse(parser source.Parser) error {
 		return err
 	}
 	m.made.Records, m.made.lines = records-m.passed, lines-int(m.line)
+	if skips, ok := parser.(source.Skips); ok {
+		m.made.EmptyLines = skips.EmptyLines()
+	}
 	m.made.Split.Input = m.split.Bytes - m.input
 	m.end()
 	m.emit(m.made, true)

@@ -21,6 +21,7 @@ type Parser struct {
 	pos     int
 	records uint32
 	lines   uint32
+	empty   int // lines that are no records
 	rec     record.Record
 	scratch []byte
 	simple  bool // records with quotes are read by the fast parser
@@ -47,7 +48,7 @@ func NewParser(d Dialect) *Parser {
 
 // Reset starts a split. Data is not changed.
 func (p *Parser) Reset(data []byte) {
-	p.data, p.pos, p.records, p.lines = data, 0, 0, 0
+	p.data, p.pos, p.records, p.lines, p.empty = data, 0, 0, 0, 0
 	p.window.from, p.window.to = 0, 0
 }
 
@@ -56,6 +57,9 @@ func (p *Parser) Records() int { return int(p.records) }
 
 // Lines returns the lines passed since Reset.
 func (p *Parser) Lines() int { return int(p.lines) }
+
+// Empty returns the empty lines skipped since Reset.
+func (p *Parser) Empty() int { return p.empty }
 
 // End returns where the last record delivered ends in the split.
 func (p *Parser) End() uint32 { return p.rec.Span.End }
@@ -68,12 +72,16 @@ func (p *Parser) Next() (*record.Record, bool) {
 			case recordLine:
 				return &p.rec, true
 			case emptyLine:
+				p.empty++
 				continue
 			}
 		}
 		start := p.pos
 		line, next := p.line()
 		if p.passes(line) {
+			if line != nil && len(line) == 0 {
+				p.empty++
+			}
 			p.pass(next)
 			continue
 		}

@@ -142,6 +142,13 @@ type Packs interface {
 	LeavePacked()
 }
 
+// Skips is a Parser that may pass over empty lines.
+type Skips interface {
+	Parser
+	// EmptyLines returns how many the last split had.
+	EmptyLines() int
+}
+
 // ErrMemory is why a split cannot be parsed: it takes more memory than LimitMemory allows. The message says how much it would take.
 var ErrMemory = errors.New("more memory is needed")
 
