@@ -13,10 +13,11 @@ import (
 
 func inspectCommand() *cli.Command {
 	return &cli.Command{
-		Name:        "inspect",
-		Usage:       "show format, columns and types of files",
-		ArgsUsage:   "FILE... | ADDRESS",
-		Description: inputsHelp + "\n" + databaseHelp + "\nLooks at the beginning of each file or table; --count reads all of it.",
+		Name:      "inspect",
+		Usage:     "show format, columns and types of files",
+		ArgsUsage: "FILE... | ADDRESS",
+		Description: inputsHelp + "\n" + databaseHelp +
+			"\nLooks at the beginning of each file or table; --count reads all of it. Without --count, files of the same format and columns are\nshown as one.",
 		Flags: append(readFlags(), []cli.Flag{
 			&cli.BoolFlag{Name: "count", Usage: "read whole files: count the records, check every value"},
 			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory for reading, such as 512MiB, at least 16MiB; the process may use 64MiB more (default: a quarter of the machine's, at most 1GiB)"},
@@ -47,16 +48,14 @@ func inspect(c *cli.Context) error {
 	if err != nil && len(found) == 0 {
 		return usagef("%v", err)
 	}
-	for i := range found {
-		if c.Bool("json") {
+	if c.Bool("json") {
+		for i := range found {
 			if err := printJSONLine(c.App.Writer, &found[i]); err != nil {
 				return err
 			}
-			continue
 		}
-		if err := printInspection(results(c), &found[i], i > 0); err != nil {
-			return err
-		}
+	} else if err := printInspections(results(c), found, c.Bool("count")); err != nil {
+		return err
 	}
 	if context.Cause(c.Context) != nil {
 		return context.Cause(c.Context)
@@ -81,12 +80,52 @@ func inspectAll(c *cli.Context, read plan.Read) ([]plan.Inspection, error) {
 	return []plan.Inspection{one}, err
 }
 
-func printInspection(w io.Writer, in *plan.Inspection, gap bool) error {
+// printInspections prints a block for files of which nothing but the values is different, unless every value was looked at.
+func printInspections(w io.Writer, found []plan.Inspection, whole bool) error {
+	var blocks []plan.Inspection // the first file of each, with the rows and splits of all
+	var alike []int
+	at := map[string]int{}
+	for _, in := range found {
+		key := likeness(&in)
+		i, known := at[key]
+		if !known || key == "" || whole {
+			at[key] = len(blocks)
+			blocks, alike = append(blocks, in), append(alike, 0)
+			continue
+		}
+		b := &blocks[i]
+		alike[i]++
+		b.Rows, b.Splits, b.Exact, b.Bytes = b.Rows+in.Rows, b.Splits+in.Splits, b.Exact && in.Exact, min(b.Bytes, in.Bytes)
+	}
+	for i := range blocks {
+		if err := printInspection(w, &blocks[i], alike[i], i > 0); err != nil {
+			return err
+		}
+	}
+	return printTogether(w, found)
+}
+
+// likeness is equal for files that have one block, and empty for a file of which something is to be said.
+func likeness(in *plan.Inspection) string {
+	if in.Error != "" || in.Hint != "" || in.Rejected > 0 || len(in.Notes) > 0 || len(in.Decisions) > 0 {
+		return ""
+	}
+	like := []string{in.Format, in.Compression, in.Encoding, in.Dialect}
+	for _, col := range in.Columns {
+		like = append(like, col.Name, col.Type, col.Unit)
+	}
+	return fmt.Sprintf("%q", like)
+}
+
+func printInspection(w io.Writer, in *plan.Inspection, alike int, gap bool) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if gap {
 		fmt.Fprintln(t)
 	}
 	fmt.Fprintf(t, "file\t%s\n", printable(in.Path))
+	if alike > 0 {
+		fmt.Fprintf(t, "alike\t%s more; rows and splits are those of all, the values below those of the first\n", counted(int64(alike), "file"))
+	}
 	if in.Error != "" {
 		fmt.Fprintf(t, "error\t%s\n", printable(in.Error))
 	}
@@ -128,7 +167,16 @@ func printInspection(w io.Writer, in *plan.Inspection, gap bool) error {
 		}
 		fmt.Fprintf(t, "decided\t%s\n", printable(d.String()))
 	}
-	for i, d := range in.Together {
+	return t.Flush()
+}
+
+// printTogether prints in what the files differ.
+func printTogether(w io.Writer, found []plan.Inspection) error {
+	if len(found) == 0 {
+		return nil
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for i, d := range found[len(found)-1].Together {
 		if i == 0 {
 			fmt.Fprintln(t, "\nthe files together")
 		}
