@@ -22,7 +22,7 @@ func TestALoadMaySendBulkImports(t *testing.T) {
 	s, err := launch("--memory", "--any-credentials", "--fault-rate", "0.2", "--fault-kinds", "drop-before,drop-after,refuse-rows,error-after,refuse:OTSServerBusy", "--random-seed", "4")
 	must(t, err)
 	defer s.stop(t)
-	to := []string{"--endpoint", s.URL, "--instance", "any"}
+	to := []string{"--endpoint", s.URL, "--instance", s.Instance}
 	load := func(run string, args ...string) (string, int) {
 		stdout, stderr, code := runBinaryWith(t, []string{"TABLESTORE_ACCESS_KEY_ID=tsimport-local", "TABLESTORE_ACCESS_KEY_SECRET=tsimport-local-secret"}, append(append([]string{"load", name("a.csv"), "--create", "--settle", "100ms", "--run-dir", name(run)}, to...), args...)...)
 		return stdout + stderr, code

@@ -20,7 +20,8 @@ import (
 	"tsimport/internal/conformance"
 )
 
-// csvRecords returns the records of a CSV text as sorted sets of column=value, empty cells left out.
+// csvRecords returns the records of a CSV text as sorted sets of column=value, empty cells left out. A double without a fraction is the
+// integer: Python prints 5.0, and the export 5.
 func csvRecords(t *testing.T, text []byte) []string {
 	t.Helper()
 	records, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
@@ -32,7 +33,7 @@ func csvRecords(t *testing.T, text []byte) []string {
 		var cells []string
 		for i, v := range rec {
 			if v != "" {
-				cells = append(cells, records[0][i]+"="+v)
+				cells = append(cells, records[0][i]+"="+strings.TrimSuffix(v, ".0"))
 			}
 		}
 		slices.Sort(cells)

@@ -42,7 +42,7 @@ func TestADumpOfPostgreSQLIsLoadedAsItIs(t *testing.T) {
 	if err := os.WriteFile(cut, text[:strings.Index(string(text), "c4\t4")+3], 0o644); err != nil {
 		t.Fatal(err)
 	}
-	lines, shown, _ = loadAndExport(t, cut, 1, "--source-table", "customers", "--pk", "b:integer")
+	lines, shown, _ = loadAndExport(t, cut, 2, "--source-table", "customers", "--pk", "b:integer")
 	if len(lines) != 3 || !strings.Contains(shown, "the dump ends within the rows of public.customers") {
 		t.Errorf("%q, %s", lines, shown)
 	}
@@ -76,7 +76,7 @@ func TestADumpOfMySQLIsLoadedAsItIs(t *testing.T) {
 	if err := os.WriteFile(cut, text[:strings.Index(string(text), "('y',2)")+4], 0o644); err != nil {
 		t.Fatal(err)
 	}
-	lines, shown, _ = loadAndExport(t, cut, 1)
+	lines, shown, _ = loadAndExport(t, cut, 2)
 	if len(lines) != 1 || lines[0] != `{"b":1,"a":"x"}` || !strings.Contains(shown, "the dump ends within the rows of customers") {
 		t.Errorf("%q, %s", lines, shown)
 	}

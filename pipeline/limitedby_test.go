@@ -52,6 +52,11 @@ var limitedLoads = map[bottleneck.Word]func(*world) trial{
 		return cfg
 	},
 	bottleneck.Reader: slowReader,
+	bottleneck.Source: func(w *world) trial {
+		cfg := slowReader(w)
+		cfg.Read.Sources = waitingRows{cfg.Read.Sources}
+		return cfg
+	},
 	bottleneck.CPU: func(w *world) trial {
 		cfg := slowReader(w)
 		began := time.Now()
@@ -106,6 +111,11 @@ func (s slowRows) Open(ctx context.Context, division []byte) ([]source.Source, e
 	}
 	return all, err
 }
+
+// waitingRows is an origin that does not answer.
+type waitingRows struct{ source.Origin }
+
+func (waitingRows) Waiting() bool { return true }
 
 type slowSource struct{ source.Source }
 

@@ -21,7 +21,7 @@ func TestAHeaderThatMayBeDataIsNotedOrRefused(t *testing.T) {
 		"names":                       {"id,v\n1,a\n", Options{}, nothing},
 		"a number":                    {"1,Smith\n2,Jones\n", Options{}, noted},
 		"numbers and a date":          {"1,Smith,2006-02-15\n2,Jones,2006-02-16\n", Options{}, refused},
-		"said to be a header":         {"1,Smith,2006-02-15\n2,Jones,2006-02-16\n", Options{Header: true}, nothing},
+		"said to be a header":         {"1,Smith,2006-02-15\n2,Jones,2006-02-16\n", Options{Heading: Heading{Header: true}}, nothing},
 		"said to be data":             {"1,Smith,2006-02-15\n2,Jones,2006-02-16\n", Options{NoHeader: true}, nothing},
 		"a number twice":              {"1,1,x\n2,3,y\n", Options{}, refused},
 		"a decimal":                   {"x,1.5\ny,2.5\n", Options{}, refused},
@@ -56,12 +56,12 @@ func TestAHeaderThatMayBeDataIsNotedOrRefused(t *testing.T) {
 
 func TestBlanksAroundQuotesBelongToTheDelimiterWithTrim(t *testing.T) {
 	text := "id, \"v\" ,w\n1, \"a, \"\"b\"\"\nc\"\t,2\n\"3\" ,  x\"y\" , \" \" \r\n4,\t, \"d\" e\n"
-	columns, rows := valuesOf(t, itemOf(t, "in.csv", []byte(text)), Options{TrimNames: true})
+	columns, rows := valuesOf(t, itemOf(t, "in.csv", []byte(text)), Options{Heading: Heading{TrimNames: true}})
 	want := [][]string{{"1", "a, \"b\"\nc", "2"}, {"3", "  x\"y\" ", " "}, {"BadQuote"}}
 	if !slices.Equal(columns, []string{"id", "v", "w"}) || !slices.EqualFunc(rows, want, slices.Equal) {
 		t.Errorf("%q, %q", columns, rows)
 	}
-	tabs := Options{TrimNames: true, Dialect: tcsv.Dialect{Delimiter: "\t", Quote: '"'}}
+	tabs := Options{Heading: Heading{TrimNames: true}, Dialect: tcsv.Dialect{Delimiter: "\t", Quote: '"'}}
 	if _, rows = valuesOf(t, itemOf(t, "in.csv", []byte("a\tb\n \"x\ty\" \t\n")), tabs); !slices.EqualFunc(rows, [][]string{{"x\ty", ""}}, slices.Equal) {
 		t.Errorf("%q", rows)
 	}
@@ -73,7 +73,7 @@ func TestBlanksAroundQuotesBelongToTheDelimiterWithTrim(t *testing.T) {
 	}
 	item := itemOf(t, "in.csv", []byte("id,v\n"+strings.Repeat("1, \"a\nb\" \n2,c\n", 3000)))
 	sourcetest.Check(t, func() source.Source {
-		s, err := Open(context.Background(), item, Options{TrimNames: true, SplitBytes: 3_000})
+		s, err := Open(context.Background(), item, Options{Heading: Heading{TrimNames: true}, SplitBytes: 3_000})
 		if err != nil {
 			t.Fatal(err)
 		}

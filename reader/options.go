@@ -75,10 +75,8 @@ type Options struct {
 	Names      []string    // of columns when there is no header; default c1, c2, …
 	HeaderLine int         // the line of CSV on which the header stands, or the data begin without one; 0 is the first
 	Encoding   string      // of text; empty is UTF-8 unless a byte order mark says otherwise
-	TrimNames  bool        // spaces and tabs around quotes, and around the names in a header, are dropped
-	Header     bool        // the first record is a header, also if it looks like data
-	Flatten    bool        // structs and objects become columns a.b.c instead of JSON text
-	Missing    bool        // a member that an object of JSON lacks is absent, not null
+	Heading
+	Flatten bool // structs and objects become columns a.b.c instead of JSON text
 	Named
 	IgnoreTS   bool  // timestamps in lines of the vendor's own export do not count
 	SplitBytes int   // 0 takes DefaultSplitBytes
@@ -88,10 +86,17 @@ type Options struct {
 	Stream func(io.Reader) io.Reader
 }
 
+// Heading says more of the header of CSV.
+type Heading struct {
+	Header    bool // the first record is a header, also if it looks like data
+	TrimNames bool // spaces and tabs around quotes, and around the names in a header, are dropped
+}
+
 // Named is what the user named of what is in an input.
 type Named struct {
-	Known []string // members of JSON lines: they need not be in the sample
-	Table string   // of a dump, with or without its schema; empty is the only one that has rows
+	Known   []string // members of JSON lines: they need not be in the sample
+	Missing bool     // a member that an object of JSON lacks is absent, not null
+	Table   string   // of a dump, with or without its schema; empty is the only one that has rows
 }
 
 // Memory bounds what is held of one input at a time, in bytes. What needs more is refused. The zero value is for inputs that

@@ -1,6 +1,7 @@
 package reader
 
 import (
+	"cmp"
 	"errors"
 	"io"
 
@@ -96,7 +97,7 @@ func (s *File) parseSample(splits []source.Split, used []int, budget int, each f
 				each(rec)
 			}
 		})
-		read += int(max(sp.Bytes, int64(len(sp.Data))))
+		read += cmp.Or(len(sp.Data), int(sp.Bytes)) // of text, as it is decoded
 		if err != nil {
 			return read
 		}

@@ -205,7 +205,7 @@ var arrows = map[string][]string{
 // testArrows lists what tests may import beside that.
 var testArrows = map[string][]string{
 	".":                           {"engine/faults", "engine/server", "engine/sim", "internal/tablestore/scan"},
-	"pipeline":                    {"lifecycle", "engine/enginetest", "engine/server", "engine/faults", "engine/sim", "internal/tablestore/scan", "reader", "keyexpr", "verify", "reader/source/sourcetest", "reader/record"},
+	"pipeline":                    {"lifecycle", "engine/enginetest", "engine/server", "engine/faults", "engine/sim", "internal/tablestore/scan", "reader", "keyexpr", "verify", "reader/source/sourcetest", "reader/record", "reader/convert"},
 	"scaleout":                    {"engine/enginetest", "engine/server", "engine/sim", "internal/tablestore/client", "internal/tablestore/condition", "reader/source/sourcetest"},
 	"pipeline/plan":               {"reader/source/sourcetest", "lifecycle", "engine/server"},
 	"internal/tablestore/scan":    {"engine/enginetest", "engine/server", "engine/faults"},

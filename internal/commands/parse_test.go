@@ -3,6 +3,7 @@ package commands
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -221,20 +222,21 @@ func TestASecretIsTheFirstLineOfItsFile(t *testing.T) {
 }
 
 func TestHalfAnAccessKeyIsRefused(t *testing.T) {
+	c := cli.NewContext(cli.NewApp(), flag.NewFlagSet("", flag.ContinueOnError), nil)
 	for _, family := range []string{"TABLESTORE", "ALIBABA_CLOUD"} {
 		for _, half := range []string{"_ACCESS_KEY_ID", "_ACCESS_KEY_SECRET"} {
 			for _, n := range []string{"TABLESTORE_ACCESS_KEY_ID", "TABLESTORE_ACCESS_KEY_SECRET", "ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET"} {
 				t.Setenv(n, "")
 			}
 			t.Setenv(family+half, "x")
-			if _, err := findCredentials(nil); !says(err, "only one of them is set") {
+			if _, err := findCredentials(c); !says(err, "only one of them is set") {
 				t.Errorf("%s%s: %v", family, half, err)
 			}
 		}
 	}
 	t.Setenv("TABLESTORE_ACCESS_KEY_ID", "id")
 	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", "secret")
-	p, err := findCredentials(nil)
+	p, err := findCredentials(c)
 	if err != nil || p.GetCredentials().GetAccessKeyID() != "id" || p.GetCredentials().GetAccessKeySecret() != "secret" {
 		t.Error(p, err)
 	}

@@ -126,15 +126,8 @@ func plant(c *cli.Context, store *server.Server, o server.Options, seeds []seed)
 	return nil
 }
 
-// whyNot is why a seed was not loaded: what the load said last, or the first record that it rejected.
+// whyNot is why a seed was not loaded: the first record that the load rejected, or what it said last.
 func whyNot(said []byte, run string) string {
-	said = bytes.TrimSpace(said)
-	if at := bytes.LastIndexByte(said, '\n'); at >= 0 {
-		said = said[at+1:]
-	}
-	if len(said) > 0 {
-		return string(bytes.TrimPrefix(said, []byte("tsimport: ")))
-	}
 	var first struct {
 		Record, Line  int64
 		Code, Message string
@@ -145,7 +138,11 @@ func whyNot(said []byte, run string) string {
 			return fmt.Sprintf("record %d (line %d) cannot be loaded: %s: %s", first.Record, first.Line, first.Code, first.Message)
 		}
 	}
-	return "it was not loaded"
+	said = bytes.TrimSpace(said)
+	if at := bytes.LastIndexByte(said, '\n'); at >= 0 {
+		said = said[at+1:]
+	}
+	return string(bytes.TrimPrefix(said, []byte("tsimport: ")))
 }
 
 // seedMark is a file of the store that names the table whose seed is being loaded: a table that a kill left in part is not taken for whole.

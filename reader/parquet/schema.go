@@ -47,10 +47,14 @@ type leaf struct {
 	unit     record.Unit
 	local    bool
 	unsigned bool
-	bits     int32 // of integers, and what they lie between
-	least    int64
-	most     int64
+	integers
 	calendar calendar
+}
+
+// integers says how many bits the integers of a column have, and what they lie between.
+type integers struct {
+	bits        int32
+	least, most int64
 }
 
 func (l *leaf) numeric() bool {

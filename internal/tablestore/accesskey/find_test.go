@@ -16,7 +16,7 @@ import (
 	"tsimport/internal/tablestore/client"
 )
 
-// givesKeys answers as a server of keys whose tokens last for so long.
+// givesKeys answers as a server of keys whose tokens last this long.
 func givesKeys(w http.ResponseWriter, last time.Duration) {
 	fmt.Fprintf(w, `{"Code":"Success","AccessKeyId":"id","AccessKeySecret":"s","SecurityToken":"t","Expiration":%q}`, time.Now().Add(last).UTC().Format("2006-01-02T15:04:05Z"))
 }
