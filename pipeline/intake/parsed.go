@@ -30,7 +30,6 @@ type Moment struct{ From, To time.Time }
 type Parsed struct {
 	Split      *table.Split
 	Records    int // rejected ones included
-	EmptyLines int // skipped in the whole split, told with its last part
 	Blocks     []LaneBlock
 	Partitions *partitioner.Map // under which the rows were divided
 	Apart
@@ -53,6 +52,8 @@ type Apart struct {
 	Rejects  []Reject
 	Archived []Archived
 	Expired  []Expired
+
+	EmptyLines int // skipped in the whole split, told with its last part
 }
 
 // LaneBlock is rows of a split that belong to one lane.

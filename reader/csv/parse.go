@@ -14,14 +14,12 @@ import (
 // byte; elsewhere in a field that has none it is text. Text after a closing quote, a quote that never closes and an escape
 // sequence without a certain meaning make a record Bad.
 type Parser struct {
-	d       Dialect
-	end     []byte // of a record
-	null    string
-	data    []byte
-	pos     int
-	records uint32
-	lines   uint32
-	empty   int // lines that are no records
+	d    Dialect
+	end  []byte // of a record
+	null string
+	data []byte
+	pos  int
+	passed
 	rec     record.Record
 	scratch []byte
 	simple  bool // records with quotes are read by the fast parser
@@ -32,6 +30,13 @@ type Parser struct {
 
 	// MaxFields is how many fields of a record are kept at most; 0 is all.
 	MaxFields int
+}
+
+// passed is what the parser has passed since Reset.
+type passed struct {
+	records uint32
+	lines   uint32
+	empty   int // lines, which are skipped
 }
 
 // NewParser makes a parser for the dialect.
@@ -48,7 +53,7 @@ func NewParser(d Dialect) *Parser {
 
 // Reset starts a split. Data is not changed.
 func (p *Parser) Reset(data []byte) {
-	p.data, p.pos, p.records, p.lines, p.empty = data, 0, 0, 0, 0
+	p.data, p.pos, p.passed = data, 0, passed{}
 	p.window.from, p.window.to = 0, 0
 }
 
