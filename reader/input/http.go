@@ -77,7 +77,7 @@ func (e *expander) address(ctx context.Context, arg string) (name string, err er
 		e.unread("%s: the server tells neither the size nor the end, so a broken connection would look like the end; download it first", name)
 	}
 	if r.ranges && r.version.size > 0 && r.version.String() == "" {
-		// Ranges of two contents of one length could not be told apart. What is read in one go is of one content, and a run that
+		// Ranges of two contents of one length could not be distinguished. What is read in one go is of one content, and a run that
 		// is resumed compares it with what was read before.
 		r.ranges = false
 		e.warn("%s: the server tells neither an ETag nor a time of change, so it is read in one go and a broken connection ends the load; "+

@@ -205,12 +205,16 @@ type expander struct {
 	tables   map[string]*tableAt // by folder: the table that it is part of, nil for none
 	asked    map[string]string   // what NotData said of a path
 	skipped  []string            // what was left out because of it
-	left     []string            // leftovers that were left out
-	dotted   []string            // likewise objects with a folder . or ..
-	met      bool                // one was, since it was last set
+	passed                       // over
 	plain    bool                // a list of an export of DynamoDB is a file like any other
+}
 
-	unfinished bool // one of left belongs to a file that is not whole yet
+// passed is what no argument names and is left out by its name.
+type passed struct {
+	left       []string // leftovers
+	unfinished bool     // one of them belongs to a file that is not whole yet
+	dotted     []string // objects with a folder . or ..
+	met        bool     // there was one of either since it was last set
 }
 
 func newExpander(o Options) *expander {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/http"
 	"strings"
+	"time"
 )
 
 // version tells one content of an object from another.
@@ -103,14 +104,25 @@ func (r *remote) request(ctx context.Context, off, n int64) (*reply, error) {
 type watchedBody struct {
 	body  io.ReadCloser
 	watch *watch
+
+	waited time.Duration // for the bytes that came since the rate was last looked at
+	came   int
 }
 
 func (b *watchedBody) Read(p []byte) (int, error) {
 	b.watch.start()
+	began := time.Now()
 	n, err := b.body.Read(p)
 	b.watch.stop()
 	if err == io.EOF {
 		return n, err
+	}
+	b.waited, b.came = b.waited+time.Since(began), b.came+n
+	if err == nil && b.waited >= b.watch.limit {
+		if float64(b.came) < leastRate*b.waited.Seconds() {
+			return n, errSlow
+		}
+		b.waited, b.came = 0, 0
 	}
 	return n, b.watch.explain(err)
 }

@@ -262,6 +262,63 @@ func TestAStalledReadIsRepeatedAndASlowConsumerIsNot(t *testing.T) {
 	}
 }
 
+// trickle gives a few bytes after each pause.
+type trickle struct {
+	pause time.Duration
+	bytes int
+}
+
+func (r *trickle) Close() error { return nil }
+func (r *trickle) Read(p []byte) (int, error) {
+	time.Sleep(r.pause)
+	return min(r.bytes, len(p)), nil
+}
+
+// fetch makes a trickle the server of an object without end.
+func (r *trickle) fetch(_ context.Context, off, _ int64, _ bool) (*reply, error) {
+	return &reply{body: r, off: off, version: version{size: -1}}, nil
+}
+
+func TestAServerThatSendsAFewBytesASecondIsGivenUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		trickle
+		slow bool
+	}{
+		"two bytes a second":   {trickle{time.Second / 2, 1}, true},
+		"a burst now and then": {trickle{50 * time.Second, 4096}, false},
+		"a line a second":      {trickle{time.Second, 60}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			src := &remote{fetcher: &c.trickle, name: name, version: version{size: -1}, retry: Retry{}.withDefaults()}
+			for way, read := range map[string]func() error{
+				"stream": func() error {
+					r, err := src.open(t.Context())
+					if err == nil {
+						defer r.Close()
+						_, err = io.CopyN(io.Discard, r, 10_000)
+					}
+					return err
+				},
+				"anywhere": func() error {
+					r, _ := src.openAt(t.Context())
+					defer r.Close()
+					_, err := (&partReader{remote: src, ctx: t.Context()}).readOnce(make([]byte, 10_000), 0)
+					return err
+				},
+			} {
+				began := time.Now()
+				err := read()
+				if errors.Is(err, errSlow) != c.slow || !c.slow && err != nil || c.slow && time.Since(began) > 61*time.Second {
+					t.Errorf("%s, %s: %v after %v", name, way, err, time.Since(began))
+				}
+				if way == "stream" && Passing(err) != c.slow {
+					t.Errorf("%s: whether it passes is not told by %v", name, err)
+				}
+			}
+		})
+	}
+}
+
 func TestOnlyTheTimeOfReadsIsWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatch(t.Context(), time.Minute)

@@ -39,6 +39,13 @@ func (r Retry) withDefaults() Retry {
 // errStalled is the cause of requests that watch cancelled.
 var errStalled = errors.New("no byte came for too long")
 
+// leastRate is how many bytes a second a body must give while somebody waits for it, over Retry.Stall. Lines that are written by hand come
+// faster.
+const leastRate = 50
+
+// errSlow is of bodies that come at less than leastRate; another request would come no faster.
+var errSlow = fmt.Errorf("the server sends less than %d bytes a second; try again when it is faster", leastRate)
+
 // statusError is the answer of a server that does not give what was asked for.
 type statusError struct {
 	code       int
@@ -127,6 +134,9 @@ func (p *patience) progress() { p.failures = 0 }
 func (p *patience) wait(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ended(ctx)
+	}
+	if errors.Is(err, errSlow) {
+		return &exhausted{err}
 	}
 	if !again(err) {
 		return err
