@@ -342,6 +342,27 @@ func TestDamagedFilesGiveTheRecordsBeforeTheDamage(t *testing.T) {
 	}
 }
 
+func TestEmptyLinesWithoutEndAreRefused(t *testing.T) {
+	empty := strings.Repeat("\r\n", maxBlank/4)
+	for name, tt := range map[string]struct {
+		text    string
+		rows    int64
+		refused bool
+	}{
+		"after a record":   {"a,b\n1,2\n" + empty + empty + empty, 1, true},
+		"a record between": {"a,b\n" + empty + "1,2\n" + empty + "3,4\n", 2, false},
+	} {
+		got := readAll(itemOf(t, "in.csv.gz", gzipped([]byte(tt.text))), Options{Format: CSV})
+		if got.rows != tt.rows || tt.refused != (got.err != nil && strings.Contains(got.err.Error(), "of empty lines")) {
+			t.Errorf("%s: %d rows, %v", name, got.rows, got.err)
+		}
+	}
+	r := &textReader{s: &File{Dialect: tcsv.Dialect{Blank: true}}, blank: maxBlank} // of one column
+	if err := r.checkBlank([]byte("\n")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestPartitionFoldersGiveColumns(t *testing.T) {
 	dir := t.TempDir()
 	for _, day := range []string{"2024-01-01", "__HIVE_DEFAULT_PARTITION__"} {

@@ -88,6 +88,7 @@ func (s *File) blankQuote(text []byte, whole bool) bool {
 func (s *File) doubtHeader(names []string, columns []int, gaps []bool) {
 	numbers := namedByNumbers(names)
 	suspect, gap, odd, all := "", false, false, true
+	seen := make(map[string]bool, len(names))
 	for i, name := range names {
 		like := likeness([]byte(name))
 		number := like == likeInteger && !numbers || like == likeDecimal
@@ -96,7 +97,8 @@ func (s *File) doubtHeader(names []string, columns []int, gaps []bool) {
 			suspect = name
 		}
 		gap = gap || like == likeNothing && gaps[i]
-		odd = odd || like == likeNothing || like == likeDate || like == likeDecimal || slices.Contains(names[:i], name)
+		odd = odd || like == likeNothing || like == likeDate || like == likeDecimal || seen[name]
+		seen[name] = true
 		all = all && (same || columns[i] == likeText || columns[i] == likeNothing)
 	}
 	text := fmt.Sprintf("the first line may be data, not a header: %q looks like a value of its column", suspect)

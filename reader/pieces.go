@@ -63,6 +63,7 @@ type textReader struct {
 	cut      int          // bytes of pending that values has seen
 	offset   int64        // of the next split in the text
 	number   int
+	blank    int64 // bytes of empty lines, up to the last piece
 }
 
 // recordCutter finds where records end in text that is read in order.
@@ -379,6 +380,9 @@ func (s *File) Add(next source.Piece) ([]source.Split, error) {
 	}
 	r := s.reader
 	r.taken = p.taken
+	if err := r.checkBlank(p.data); err != nil {
+		return nil, err
+	}
 	if r.dropped(p) {
 		r.counted = r.taken
 		return nil, nil
@@ -406,6 +410,21 @@ func (s *File) Add(next source.Piece) ([]source.Split, error) {
 			s.Name, r.offset, limit>>20, more)
 	}
 	return r.split(data), nil
+}
+
+// maxBlank bounds the empty lines that no record interrupts: a small compressed file may hold gigabytes of them.
+const maxBlank = 64 << 20
+
+// checkBlank counts pieces of nothing but empty lines, unless those are records or parts of one.
+func (r *textReader) checkBlank(data []byte) error {
+	if r.s.Dialect.Blank || r.long != nil || len(bytes.TrimLeft(data, "\r\n")) > 0 {
+		r.blank = 0
+		return nil
+	}
+	if r.blank += int64(len(data)); r.blank > maxBlank {
+		return fmt.Errorf("read %s: it has %d MiB of empty lines one after the other; is it whole? Remove them if it is", r.s.Name, r.blank>>20)
+	}
+	return nil
 }
 
 // Whole returns the records that are whole so far when what follows them cannot be read; the one that is cut is left out.

@@ -9,6 +9,7 @@ import (
 	"tsimport/internal/table"
 	"tsimport/reader/convert"
 	"tsimport/reader/record"
+	"tsimport/reader/source"
 )
 
 // Type inference looks at about sampleBytes of the inputs together, but at minSampleBytes of each at least.
@@ -36,6 +37,9 @@ func (p *planner) infer() error {
 	first := p.columns
 	in := convert.NewInference(len(first), p.request.Read.Convert)
 	p.plan.Empty = true
+	if err := p.checkWidth(); len(p.plan.Schema.Attributes()) > mostColumns && !p.mayLackColumns() {
+		return err
+	}
 	share := max(sampleBytes/len(p.plan.Sources), minSampleBytes)
 	for _, src := range p.plan.sampled() {
 		if err := p.sample(in, src, first, share); err != nil {
@@ -286,6 +290,17 @@ func (p *planner) countValues(in *convert.Inference, fields []record.Datum) {
 	}
 	p.sampled.whole = true
 	p.sampled.fits = values-len(p.key()) <= table.MaxColumns
+}
+
+// mostColumns is how many a header may have, though rows lack most of them: a sample of more takes long before it can tell.
+const mostColumns = 16 * table.MaxColumns
+
+// mayLackColumns reports whether records of a source need not have all columns.
+func (p *planner) mayLackColumns() bool {
+	return slices.ContainsFunc(p.plan.Sources, func(s *Source) bool {
+		open, ok := s.Source.(source.Open)
+		return ok && open.MayLackColumns()
+	})
 }
 
 // checkWidth refuses inputs of which no row could be written. A row may lack most of its columns, so those whose sampled

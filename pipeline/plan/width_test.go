@@ -33,6 +33,8 @@ func TestInputsWithoutARowThatFitsAreRefusedBeforeTheFirstRow(t *testing.T) {
 	makes(t, ask(file(t, "a.csv", wide(3000, 1024))), nil) // records lack most of the columns
 	refused(t, ask(file(t, "a.csv", wide(3000, 1025))), nil, "--columns")
 
+	refused(t, ask(file(t, "a.csv", wide(20_000, 1))), nil, "has 20000 columns") // a header of so many is never a row's
+
 	r := ask(file(t, "a.csv", wide(20_000, 20_000)))
 	r.Columns.Only = []string{"c5", "c19999"}
 	if p := makes(t, r, nil); len(p.Schema.Columns) != 3 {
