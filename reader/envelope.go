@@ -14,7 +14,7 @@ import (
 // sqlStatement is a line of a dump of MySQL that is neither that of mysqldump nor a comment.
 var (
 	sqlStatement = regexp.MustCompile("(?im)^(insert into|create table( if not exists)?) [`\"]?\\w")
-	sqlComment   = regexp.MustCompile("(?i)^\\s*(--|/\\*|# |insert into |create table |set |drop table )")
+	sqlComment   = regexp.MustCompile(`(?i)^\s*(--|/\*|# |insert into |create table |set |drop table )`)
 	sqlProgram   = regexp.MustCompile("phpMyAdmin|HeidiSQL|Sequel Ace|Sequel Pro|Adminer|Navicat|TablePlus|DBeaver")
 )
 

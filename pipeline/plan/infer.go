@@ -261,9 +261,9 @@ func (p *planner) sample(in *convert.Inference, src *Source, first []string, bud
 		return err
 	}
 	all.Merge(in)
-	p.noteMeasures(src, in, first)
 	p.sampled.bytes += read
 	src.looked = looked{records: p.sampled.records - before, bytes: read, whole: read < budget}
+	p.noteMeasures(src, in, first)
 	p.plan.Empty = p.plan.Empty && read == 0
 	return src.Suspend()
 }

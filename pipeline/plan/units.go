@@ -8,7 +8,8 @@ import (
 	"tsimport/reader/convert"
 )
 
-// noteMeasures counts what the values of each column count in a source: by its schema, else by its sample.
+// noteMeasures counts what the values of each column count in a source: by its schema, else by its sample. A column without values counts
+// nothing, where the sample was all of the source.
 func (p *planner) noteMeasures(src *Source, in *convert.Inference, first []string) {
 	about := src.About()
 	if p.request.Read.Sources != nil || about.Declared != nil {
@@ -19,6 +20,9 @@ func (p *planner) noteMeasures(src *Source, in *convert.Inference, first []strin
 	}
 	at := places(about.Columns)
 	for i, name := range first {
+		if src.looked.whole && !in.Seen(i) {
+			continue
+		}
 		measure := in.Measure(i)
 		if k, ok := at[name]; ok && k < len(about.Measures) {
 			measure = convert.Measure(&about.Measures[k])

@@ -15,7 +15,7 @@ import (
 	"tsimport/reader/input"
 )
 
-// parquetFile writes a row of Parquet whose column v has a type.
+// parquetFile writes a row of Parquet whose column v has a type; an optional one has no value.
 func parquetFile(t *testing.T, name string, v parquet.Node, options ...parquet.WriterOption) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -31,6 +31,9 @@ func parquetFile(t *testing.T, name string, v parquet.Node, options ...parquet.W
 		value = parquet.ValueOf(int32(19_000))
 	case parquet.ByteArray:
 		value = parquet.ValueOf([]byte("x"))
+	}
+	if v.Optional() {
+		value = parquet.NullValue()
 	}
 	if _, err := w.WriteRows([]parquet.Row{{parquet.ValueOf("a").Level(0, 0, 0), value.Level(0, 0, 1)}}); err != nil {
 		t.Fatal(err)
@@ -51,6 +54,7 @@ func TestFilesWhoseColumnsCountInOtherUnitsAreRefusedByName(t *testing.T) {
 	two, three := parquetFile(t, "two.parquet", parquet.Decimal(2, 18, parquet.Int64Type)), parquetFile(t, "three.parquet", parquet.Decimal(3, 18, parquet.Int64Type))
 	text, bytes := parquetFile(t, "text.parquet", parquet.String()), parquetFile(t, "bytes.parquet", parquet.Leaf(parquet.ByteArrayType))
 	numbers, words := file(t, "numbers.csv", "id,v\nb,5\n"), file(t, "words.csv", "id,v\nb,2023-11-14\n")
+	nothing := parquetFile(t, "nothing.parquet", parquet.Optional(parquet.Int(64)))
 	integer, str, double := Type{Type: table.Integer}, Type{Type: table.String}, Type{Type: table.Double}
 	instant, err := convert.ParseTime(",UTC,us")
 	if err != nil {
@@ -67,7 +71,7 @@ func TestFilesWhoseColumnsCountInOtherUnitsAreRefusedByName(t *testing.T) {
 		{ms, date, integer, "date, days", ""}, {ms, number, Type{}, "as number", ""}, {ms, number, integer, "as number", ""}, {two, three, Type{}, "--type v=double", ""},
 		{two, three, integer, "scale 3", ""}, {two, three, double, "", ""}, {text, bytes, Type{}, "--type v=string", ""}, {text, bytes, str, "", ""},
 		{ms, numbers, Type{}, "as numeric text", ""}, {ms, words, Type{}, "", "timestamp, ms"}, {two, numbers, Type{}, "", "decimal, scale 2"}, {ms, ms, Type{}, "", "timestamp, ms"},
-		{number, numbers, Type{}, "", "number"},
+		{number, numbers, Type{}, "", "number"}, {ms, nothing, Type{}, "", "timestamp, ms"}, {ms, nothing, integer, "", "timestamp, ms"},
 	} {
 		for _, order := range [][]string{{tt.a, tt.b}, {tt.b, tt.a}} {
 			r := ask(order...)

@@ -251,6 +251,7 @@ func (f *File) Measures() []record.Datum {
 		switch {
 		case l == nil || n.rep > 0:
 			all[i].Kind = record.JSON
+		case l.ann == annNull: // it has no values
 		case l.physical == physInt96:
 			all[i] = record.Datum{Kind: record.Timestamp, Unit: record.Nanos, Local: true}
 		case l.kind == record.Timestamp || l.kind == record.TimeOfDay:
