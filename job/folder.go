@@ -116,7 +116,8 @@ func NewRecord(f *File, names []string, lookup Lookup) (*Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.Digest = digest(resolved.Arguments()...)
+		// A load that has passed its error limit is resumed with a higher one.
+		s.Digest = digest(slices.DeleteFunc(resolved.Arguments(), func(arg string) bool { return strings.HasPrefix(arg, "--max-errors=") })...)
 		r.Loads = append(r.Loads, s)
 	}
 	var variables []string
