@@ -216,6 +216,7 @@ func (s *File) readHeader() error {
 	if err != nil {
 		return err
 	}
+	p.MaxFields = len(names) + 1 // a record of a million delimiters must not take memory for each
 	s.nameColumns(names)
 	s.hintAtDelimiter(names)
 	s.addSeam(first)
