@@ -27,6 +27,7 @@ type LoadOptions struct {
 	Comment     string
 	RecordEnd   string
 	NoHeader    bool
+	Header      bool // the first record of CSV is a header, even if it looks like data
 	HeaderLine  int
 	SkipLines   int
 	Names       []string // of columns, with NoHeader

@@ -94,7 +94,7 @@ func TestTheLibraryUnderstandsFlagsAsTheCommandDoes(t *testing.T) {
 		"--memory 32MiB --temp-dir " + dir + " --temp-max 1GiB --run-dir " + dir + "/run --fresh --accept-changed-input --max-tables 9",
 		"--age-policy " + policy + " --now 2024-01-01T00:00:00Z",
 		"--format csv --no-header --names a,b --encoding gbk --ragged pad --trim --null x --null y --quoted-null x --quoted-null z --empty string --quoted-empty null",
-		"--header=false", "--header-line 3", "--skip-lines 2 --flatten --ignore-ts --path-columns --oss-endpoint http://o --oss-region r --s3-endpoint http://s --s3-region q",
+		"--header", "--header=false", "--header-line 3", "--skip-lines 2 --flatten --ignore-ts --path-columns --oss-endpoint http://o --oss-region r --s3-endpoint http://s --s3-region q",
 		`--delimiter ; --quote ' --escape \ --comment # --record-end |`, "--quote=", "--quote none --escape=", "--dialect mysql --escape=", "--dialect auto", "--dialect mysql",
 		"--dialect postgres --empty null", "--dialect mysql --comment=",
 		"--only-new --reload-changed --reload-renamed --fail-if-nothing-new --files-by time --settle-files 2m --done-marker {}.done --state " + dir + "/state",
