@@ -128,10 +128,10 @@ func (p *planner) settleType(i int, in *convert.Inference, at int, known map[str
 		return nil
 	}
 	col.Type = in.Type(at)
-	few, nearly := in.Minority(at)
+	col.Zeros = inTable && has.Type == table.Double
+	few, nearly := in.Minority(at, col.Zeros)
 	if nearly && (p.request.Columns.Infer == InferStrict || inTable && has.Type == few.Type) {
 		col.Type = few.Type
-		col.Zeros = inTable && has.Type == table.Double
 	}
 	if inTable && has.Type != col.Type {
 		if p.request.Columns.Known == KnownStrict {
@@ -145,7 +145,7 @@ func (p *planner) settleType(i int, in *convert.Inference, at int, known map[str
 		p.plan.Decisions = append(p.plan.Decisions, dispute(col.Name, col.Type, few))
 		p.plan.Warnings = append(p.plan.Warnings, minorityText(col, few))
 	}
-	col.Zeros = col.Zeros || in.Joins(at) && col.Type == table.Double
+	col.Zeros = (col.Zeros || in.Joins(at)) && col.Type == table.Double
 	if d, ok := numbers(in, at, col.Name, col.Type); ok {
 		p.plan.Decisions = append(p.plan.Decisions, d)
 		p.plan.Notes = append(p.plan.Notes, d.String())

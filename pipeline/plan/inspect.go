@@ -264,7 +264,7 @@ func (i *inspector) finish() {
 		t := i.inference.Type(k)
 		if d, ok := numbers(i.inference, k, name, t); ok {
 			i.in.Decisions = append(i.in.Decisions, d)
-		} else if few, nearly := i.inference.Minority(k); nearly {
+		} else if few, nearly := i.inference.Minority(k, false); nearly {
 			i.in.Decisions = append(i.in.Decisions, dispute(name, t, few))
 		}
 		low, high := c.low, c.high

@@ -34,7 +34,7 @@ type columnGuess struct {
 	usual                    usual
 	text                     tally // all texts without a type
 	integer, double, boolean tally // of those, the ones that are not that
-	decimal                  bool  // all texts are numbers that a double keeps, as 10.50 is
+	decimal                  tally // of those, the ones that are not numbers that a double keeps, as 10.50 is
 	fraction                 bool  // a text is a number that is not whole, as 2.5 is and 2.0 is not
 	own                      [table.Any + 1]tally
 	large                    bool  // an integer was seen that a double does not keep
@@ -65,9 +65,6 @@ const maxExamples = 3
 // NewInference starts an inference over n columns; the options say what is null.
 func NewInference(n int, o Options) *Inference {
 	in := &Inference{columns: make([]columnGuess, n)}
-	for i := range in.columns {
-		in.columns[i].decimal = true
-	}
 	o.VersionColumn = ""
 	in.converter, _ = New(nil, nil, o) // without columns nothing can be missing
 	return in
@@ -182,7 +179,7 @@ func (g *columnGuess) settleUsual() {
 		g.usual = usualInteger
 	case g.integer.most && g.double.n == 0:
 		g.usual = usualDouble
-	case g.integer.most && g.double.most && !g.decimal:
+	case g.integer.most && g.double.most && g.decimal.most:
 		g.usual = usualString
 	default:
 		g.usual = unusual
@@ -204,16 +201,15 @@ func (g *columnGuess) addText(c *Converter, t *record.Datum) (n number) {
 	}
 	switch {
 	case whole: // a double keeps 15 digits
-	case !g.double.most:
-		if c.parseDouble(&v, t.Bytes, true) == nil {
-			n = number{v.Double, true}
-			g.fraction = g.fraction || v.Double != math.Trunc(v.Double)
-			break
-		}
-		g.decimal = g.decimal && PlainNumber(t.Bytes) && c.parseDouble(&v, t.Bytes, false) == nil
+	case g.double.most && g.decimal.most:
+	case c.parseDouble(&v, t.Bytes, true) == nil:
+		n = number{v.Double, true}
+		g.fraction = g.fraction || v.Double != math.Trunc(v.Double)
+	default:
 		g.double.miss(t.Bytes, g.text.n)
-	case g.decimal:
-		g.decimal = PlainNumber(t.Bytes) && c.parseDouble(&v, t.Bytes, false) == nil
+		if !g.decimal.most && !(PlainNumber(t.Bytes) && c.parseDouble(&v, t.Bytes, false) == nil) {
+			g.decimal.miss(t.Bytes, g.text.n)
+		}
 	}
 	if !g.boolean.most && booleanValue(&v, t, true) != nil {
 		g.boolean.miss(t.Bytes, g.text.n)
@@ -300,10 +296,7 @@ func (g *columnGuess) texts(t table.Type) int {
 	case table.Integer:
 		return g.text.n - g.integer.n
 	case table.Double:
-		if g.decimal {
-			return g.text.n
-		}
-		return g.text.n - g.double.n
+		return g.text.n - g.decimal.n
 	case table.Boolean:
 		return g.text.n - g.boolean.n
 	case table.String:
@@ -365,7 +358,7 @@ func (in *Inference) Numbers(i int) (example string, ok bool) {
 	switch {
 	case g.typed() || g.text.n == 0 || g.integer.n == 0:
 		return "", false
-	case g.double.n > 0 && g.decimal:
+	case g.double.n > 0 && g.decimal.n == 0:
 		return g.double.examples[0], true
 	case g.double.n == 0 && !g.fraction:
 		return g.integer.examples[0], true
@@ -378,7 +371,7 @@ func (in *Inference) Merge(o *Inference) {
 	for i := range in.columns {
 		g, h := &in.columns[i], &o.columns[i]
 		all := h.text.n
-		for _, pair := range [][2]*tally{{&g.integer, &h.integer}, {&g.double, &h.double}, {&g.boolean, &h.boolean}} {
+		for _, pair := range [][2]*tally{{&g.integer, &h.integer}, {&g.double, &h.double}, {&g.decimal, &h.decimal}, {&g.boolean, &h.boolean}} {
 			if pair[1].most { // the rest is not counted
 				pair[1].n = all
 			}
@@ -389,7 +382,6 @@ func (in *Inference) Merge(o *Inference) {
 		for k := range g.own {
 			g.own[k].merge(&h.own[k])
 		}
-		g.decimal = g.decimal && h.decimal
 		g.fraction, g.large, g.null = g.fraction || h.fraction, g.large || h.large, g.null || h.null
 	}
 }
@@ -474,19 +466,10 @@ func (in *Inference) Fits(i int, t table.Type) bool {
 	if kinds > 1 || g.long.n > 0 && t != table.String || kinds == 1 && own != t && !(t == table.Double && own == table.Integer && !g.large) {
 		return false
 	}
-	switch {
-	case kinds == 1 && own == table.Double && g.own[table.Integer].n > 0 && g.large:
+	if kinds == 1 && own == table.Double && g.own[table.Integer].n > 0 && g.large {
 		return false
-	case g.text.n == 0 || t == table.String:
-		return true
-	case t == table.Integer:
-		return g.integer.n == 0
-	case t == table.Double:
-		return g.decimal
-	case t == table.Boolean:
-		return g.boolean.n == 0
 	}
-	return false
+	return g.texts(t) == g.text.n
 }
 
 // Minority is about a column of which nearly all values are of a type that a few are not.
@@ -503,9 +486,14 @@ const (
 	minorityLeast = 10
 )
 
-// Minority returns the type that column i would have but for a few values, and false if there is none.
-func (in *Inference) Minority(i int) (m Minority, ok bool) {
+// Minority returns the type that column i would have but for a few values, and false if there is none. Zeros says that those at the end of a
+// decimal number do not count.
+func (in *Inference) Minority(i int, zeros bool) (m Minority, ok bool) {
 	g := &in.columns[i]
+	double := &g.double
+	if zeros {
+		double = &g.decimal
+	}
 	total, others := g.text.n, (*tally)(nil)
 	if g.typed() {
 		if g.text.n > 0 && in.Type(i) != table.Any {
@@ -516,7 +504,7 @@ func (in *Inference) Minority(i int) (m Minority, ok bool) {
 	for _, c := range []struct {
 		t table.Type
 		n *tally
-	}{{table.Integer, &g.integer}, {table.Double, &g.double}, {table.Boolean, &g.boolean}} {
+	}{{table.Integer, &g.integer}, {table.Double, double}, {table.Boolean, &g.boolean}} {
 		if c.n.n == 0 {
 			return m, false // it is of that type
 		}

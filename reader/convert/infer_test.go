@@ -54,7 +54,7 @@ func TestFieldsAreTakenAsRecordsAre(t *testing.T) {
 			}
 		}
 		say := func(in *Inference) string {
-			few, nearly := in.Minority(0)
+			few, nearly := in.Minority(0, false)
 			text := fmt.Sprintf("%v, seen %v, minority %+v %v, fits", in.Type(0), in.Seen(0), few, nearly)
 			for _, of := range []table.Type{table.Integer, table.Double, table.Boolean, table.String} {
 				text += fmt.Sprintf(" %v", in.Fits(0, of))
@@ -171,7 +171,7 @@ func TestTextsJoinTheTypeOfValuesThatHaveOneIfTheySurviveAsIt(t *testing.T) {
 			if got := in.Type(0); got != tt.want || key != tt.key || mixed != (tt.rejected > 0) || few.Others != tt.rejected {
 				t.Errorf("%s: %s, as a key %s %v of %+v", name, got, key, mixed, few)
 			}
-			if _, nearly := in.Minority(0); nearly && tt.want != table.Any {
+			if _, nearly := in.Minority(0, false); nearly && tt.want != table.Any {
 				t.Errorf("%s: a minority", name)
 			}
 		}
@@ -190,7 +190,7 @@ func TestMergedInferencesCountWhatEachHasMissed(t *testing.T) {
 		in := seen()
 		in.Merge(seen(csvTexts(order[0]...)...))
 		in.Merge(seen(csvTexts(order[1]...)...))
-		few, nearly := in.Minority(0)
+		few, nearly := in.Minority(0, false)
 		if in.Type(0) != table.String || !nearly || few.Type != table.Integer || few.Most != 100_000 || few.Others != 100 {
 			t.Errorf("%s, %+v %v", in.Type(0), few, nearly)
 		}

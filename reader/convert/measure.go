@@ -51,7 +51,7 @@ func (in *Inference) Measure(i int) string {
 	switch {
 	case g.own[table.Integer].n+g.own[table.Double].n+g.long.n > 0:
 		return Numbers
-	case g.text.n > 0 && (g.integer.n == 0 || g.decimal):
+	case g.text.n > 0 && (g.integer.n == 0 || g.decimal.n == 0):
 		return NumericTexts
 	}
 	return ""
