@@ -140,6 +140,9 @@ func (a *account) rejected(s *table.Split, r *intake.Reject) {
 
 func (a *account) reject(s *table.Split, r table.Reject) {
 	a.report.Rejected++
+	if r.Reason.Code == table.CodeSeam {
+		a.report.Seams++
+	}
 	if a.ends != nil {
 		a.ends.Rejected(s.Ordinal, r.Location.Record-1, &r.Reason)
 	} else if err := a.rejects.Reject(s.Header, r); err != nil {

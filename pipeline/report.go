@@ -101,6 +101,8 @@ type ReportCounts struct {
 	ConditionFailed int64 `json:"condition_failed,omitempty"`
 	Archived        int64 `json:"archived"` // written to files, for their period is too old for a table
 	Unfinished      int64 `json:"unfinished"`
+	// Seams are of Rejected: headers and marks of files that were joined. The data is not at fault, so --max-errors does not count them.
+	Seams int64 `json:"seams,omitempty"`
 	// ExpiredCells are cells older than the table takes, which were left out (--drop-expired, Target.Expires). Their rows were written without them.
 	ExpiredCells int64 `json:"expired_cells,omitempty"`
 
@@ -230,7 +232,7 @@ type ReportMachine struct {
 // overLimit reports whether more rows were rejected than may be, now or at the end: by all attempts, or the limit would wear off by
 // repetition. Of a load that comes again only those of this attempt count, for others brought other inputs.
 func (r *ReportCounts) overLimit(m MaxErrors, end bool) bool {
-	return m.Exceeded(r.Rejected-r.rejectedBefore, r.Read-r.readBefore, end)
+	return m.Exceeded(r.Rejected-r.Seams-r.rejectedBefore, r.Read-r.readBefore, end)
 }
 
 // ReasonCount is how many records were rejected with a code, and the first of them.

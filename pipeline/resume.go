@@ -290,7 +290,7 @@ func (r *Report) lasting() map[string]*int64 {
 		"read": &r.Read, "written": &r.Written, "rejected": &r.Rejected, "superseded": &r.Superseded, "archived": &r.Archived, "condition_failed": &r.ConditionFailed, "maybe_applied": &r.MaybeApplied,
 		"retried": &r.Retried, "replayed": &r.Replayed, "rows_sent": &r.RowsSent, "throttled": &r.Throttled, "unavailable": &r.Unavailable,
 		"bytes_read": &r.BytesRead, "write_cu": &r.WriteCU, "requests": &r.Requests,
-		"recuts": &r.Recuts, "expired_cells": &r.ExpiredCells, "read_again": &r.ReadAgain, "read_waits": &r.ReadWaits, "send_waits": &r.SendWaits,
+		"recuts": &r.Recuts, "seams": &r.Seams, "expired_cells": &r.ExpiredCells, "read_again": &r.ReadAgain, "read_waits": &r.ReadWaits, "send_waits": &r.SendWaits,
 	}
 }
 
@@ -309,7 +309,7 @@ func (r *Report) resume(s *checkpoint.Snapshot, again bool) {
 	r.Unfinished = r.Read - r.final() // until the ledger says it
 	r.writtenBefore = r.Written
 	if again {
-		r.readBefore, r.rejectedBefore = r.Read, r.Rejected
+		r.readBefore, r.rejectedBefore = r.Read, r.Rejected-r.Seams
 	}
 	if s.Ordered && len(s.Starts) > 0 {
 		r.BytesRead = s.Starts[0].Bytes // what follows is read again

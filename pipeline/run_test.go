@@ -116,6 +116,16 @@ func TestTheErrorLimitCountsAllAttempts(t *testing.T) {
 	}
 }
 
+func TestSeamsOfJoinedFilesDoNotCountAsErrors(t *testing.T) {
+	w := newWorld(t)
+	cfg := w.config(w.file("in.csv", "id,n\n"+strings.Repeat("1,1\nid,n\n", 150)+"2,x\n"))
+	cfg.Columns.Types = map[string]plan.Type{"n": {Type: table.Integer}}
+	cfg.Limits.MaxErrors = MaxErrors{Rows: 1}
+	if r := w.load(cfg); r.State != StateFinished || r.ExitCode != exitcode.Rejects || r.Rejected != 151 || r.Seams != 150 {
+		t.Errorf("%s, exit code %d, %d rejected, %d seams", r.State, r.ExitCode, r.Rejected, r.Seams)
+	}
+}
+
 func TestTheErrorLimitStopsTheLoadAtTheNextRejectedRow(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("id,n\n")

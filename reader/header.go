@@ -45,6 +45,7 @@ const lookedAt = 1000
 // lookAtRecords notes what the first records say of the header, which may be data, and of the dialect.
 func (s *File) lookAtRecords(p *csv.Parser, text []byte, names []string) {
 	columns, gaps := make([]int, len(names)), make([]bool, len(names))
+	doubtful := !s.o.Header && slices.ContainsFunc(names, func(name string) bool { return likeness([]byte(name)) != likeText })
 	blank := slices.ContainsFunc(names, func(name string) bool { return s.blankQuote([]byte(name), true) })
 	for range lookedAt {
 		rec, ok := p.Next()
@@ -54,7 +55,7 @@ func (s *File) lookAtRecords(p *csv.Parser, text []byte, names []string) {
 		for _, f := range rec.Fields {
 			blank = blank || rec.Bad == nil && !f.Quoted && s.blankQuote(f.Bytes, len(rec.Fields) == len(names))
 		}
-		if rec.Bad != nil || len(rec.Fields) != len(names) || s.seamAt(text, rec) != nil {
+		if !doubtful || rec.Bad != nil || len(rec.Fields) != len(names) || s.seamAt(text, rec) != nil {
 			continue
 		}
 		for i, f := range rec.Fields {
@@ -72,7 +73,7 @@ func (s *File) lookAtRecords(p *csv.Parser, text []byte, names []string) {
 		s.Hint = fmt.Sprintf("fields of %s have blanks before their quotes, which are read as text: --trim drops them", s.Name)
 		s.Notes = append(s.Notes, s.Hint)
 	}
-	if !s.o.Header {
+	if doubtful {
 		s.doubtHeader(names, columns, gaps)
 	}
 }

@@ -3,8 +3,10 @@ package reader
 import (
 	"bytes"
 	"fmt"
+	"math/big"
 	"slices"
-	"strconv"
+	"strings"
+	"time"
 
 	"tsimport/internal/table"
 	"tsimport/reader/convert"
@@ -74,22 +76,43 @@ func (s *File) inBoth(used []int) (list []inBoth) {
 	return list
 }
 
-// sameValue reports whether a record's own value is that of its folder. A record without a value says nothing.
+// sameValue reports whether a record's own value is that of its folder: the same text, number or moment, for programs write these in several
+// ways. A record without a value says nothing.
 func (s *File) sameValue(own, folder *record.Datum) bool {
 	switch {
 	case own.None() || own.Kind == record.Text && !own.Quoted && len(own.Bytes) == 0:
 		return true
 	case folder.None():
 		return false
-	case own.Kind == record.Integer, own.Kind == record.Unsigned, own.Kind == record.Number:
-		n, ok := convert.Integer(own)
-		given, err := strconv.ParseInt(string(folder.Bytes), 10, 64)
-		return ok && err == nil && n == given || convert.Text(own) == string(folder.Bytes)
-	case own.Kind == record.Text && s.text.decode:
-		text, bad := s.Encoding.Decode(nil, own.Bytes)
-		return bad < 0 && bytes.Equal(text, folder.Bytes)
-	case own.Kind == record.Text && s.o.TrimNames && !own.Quoted:
-		return bytes.Equal(bytes.Trim(own.Bytes, " \t"), folder.Bytes)
 	}
-	return convert.Text(own) == string(folder.Bytes)
+	text := convert.Text(own)
+	if own.Kind == record.Text && s.text.decode {
+		decoded, bad := s.Encoding.Decode(nil, own.Bytes)
+		if bad >= 0 {
+			return false
+		}
+		text = string(decoded)
+	}
+	if own.Kind == record.Text && s.o.TrimNames && !own.Quoted {
+		text = strings.Trim(text, " \t")
+	}
+	given := string(folder.Bytes)
+	return text == given || sameNumber(text, given) || moment(text) == moment(given)
+}
+
+func sameNumber(a, b string) bool {
+	if strings.Trim(a, "-.0123456789") != "" || strings.Trim(b, "-.0123456789") != "" { // nor large exponents
+		return false
+	}
+	x, ok := new(big.Rat).SetString(a)
+	y, too := new(big.Rat).SetString(b)
+	return ok && too && x.Cmp(y) == 0
+}
+
+// moment is a text of a date and time as RFC 3339 has it, without zeros at the end; other texts stay.
+func moment(text string) string {
+	if t, err := time.Parse("2006-01-02 15:04:05", strings.Replace(text, "T", " ", 1)); err == nil {
+		return t.Format(time.RFC3339Nano)
+	}
+	return text
 }

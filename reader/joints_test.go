@@ -99,6 +99,8 @@ func TestAFolderDoesNotReplaceARecordsOwnValue(t *testing.T) {
 		"CSV":           {"dt=2024-01-02", "in.csv", "dt,id\n2024-01-02,1\n2023-12-31,2\n,3\n", []string{"2024-01-02", table.CodeFolder, ""}},
 		"a null folder": {"dt=__HIVE_DEFAULT_PARTITION__", "in.csv", "dt,id\n,1\n2023-12-31,2\n", []string{"", table.CodeFolder}},
 		"JSON numbers":  {"m=01", "in.jsonl", "{\"m\":1}\n{\"m\":2}\n", []string{"1", table.CodeFolder}},
+		"CSV numbers":   {"m=01", "in.csv", "m,id\n1,1\n1.0,2\n10,3\n", []string{"1", "1.0", table.CodeFolder}},
+		"Spark's times": {"t=2024-01-02 00%3A00%3A00", "in.csv", "t,id\n2024-01-02T00:00:00.000,1\n2024-01-02T00:00:01,2\n", []string{"2024-01-02T00:00:00.000", table.CodeFolder}},
 		"JSON, absent":  {"m=01", "in.jsonl", "{\"m\":1}\n{\"k\":2}\n", []string{"1", ""}},
 		"others":        {"x=1", "in.csv", "dt,id\n1,2\n", []string{"1"}},
 	} {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"tsimport/advise"
+	"tsimport/internal/suggest"
 )
 
 // advicePrinter prints an adviser's report for people.
@@ -145,16 +146,16 @@ func (p *advicePrinter) reasons(r *advise.Report) {
 		p.line(0, "%s: %s: %s", c.Column, c.Verdict, c.Reason)
 		if f := c.Fix; f != nil {
 			if f.Table != "" {
-				p.line(2, "fix: %s: --table %s", f.Name, quoteArg(f.Table))
+				p.line(2, "fix: %s: --table %s", f.Name, suggest.Arg(f.Table))
 				p.line(2, "%s", f.Why)
 			} else {
-				p.line(2, "fix: %s: --pk %s", f.Name, quoteArg(f.Expression))
+				p.line(2, "fix: %s: --pk %s", f.Name, suggest.Arg(f.Expression))
 				p.line(2, "live %.1f%% → %.1f%%, load %.1f%% → %.1f%%: %s", 100*c.Share, 100*f.Share, 100*c.Load, 100*f.Load, f.Why)
 			}
 			p.command(&f.Key)
 		}
 		if c.Key != nil {
-			p.line(2, "as a key: --pk %s", quoteArg(c.Key.Keys[0]))
+			p.line(2, "as a key: --pk %s", suggest.Arg(c.Key.Keys[0]))
 			p.command(c.Key)
 		}
 		for _, n := range c.Notes {

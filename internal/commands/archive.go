@@ -17,6 +17,7 @@ import (
 
 	"tsimport"
 	"tsimport/internal/jobdir"
+	"tsimport/internal/suggest"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
@@ -37,7 +38,7 @@ func archiveOf(ctx context.Context, args []string, find input.Options) (*archive
 			continue
 		}
 		if len(args) > 1 {
-			return nil, usagef("%s is an archive of a table; load or compare it alone", quoteArg(arg))
+			return nil, usagef("%s is an archive of a table; load or compare it alone", suggest.Arg(arg))
 		}
 		return m, err
 	}
@@ -71,7 +72,7 @@ func mayBeArchive(arg string) bool {
 func refuseArchives(c *cli.Context) error {
 	for _, arg := range c.Args().Slice() {
 		if m, err := archiveAt(c.Context, arg, storeOptions(c)); m != nil || errors.As(err, new(*plan.UsageError)) {
-			return usagef("%s is an archive of a table, which %s does not read; tsimport verify compares it with a table, and tsimport load restores it", quoteArg(arg), c.Command.Name)
+			return usagef("%s is an archive of a table, which %s does not read; tsimport verify compares it with a table, and tsimport load restores it", suggest.Arg(arg), c.Command.Name)
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/suggest"
 	"tsimport/reader/input"
 )
 
@@ -58,7 +59,7 @@ func checkGiven(app *cli.App, args []string) error {
 	return nil
 }
 
-func redacted(value string) string { return quoteArg(input.Redact(value)) }
+func redacted(value string) string { return suggest.Arg(input.Redact(value)) }
 
 // repeatable reports whether a flag may be given several times.
 func repeatable(f cli.Flag) bool {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"tsimport/internal/suggest"
 	"tsimport/pipeline/checkpoint"
 	"tsimport/reader/input"
 )
@@ -50,17 +51,8 @@ func commandName() string {
 func commandLine(args []string) string {
 	quoted := make([]string, len(args))
 	for i, a := range args {
-		quoted[i] = quoteArg(a)
+		quoted[i] = suggest.Arg(a)
 	}
 	quoted[0] = args[0]
 	return strings.Join(quoted, " ")
-}
-
-func quoteArg(a string) string {
-	if a != "" && strings.IndexFunc(a, func(r rune) bool {
-		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,@%+", r)
-	}) < 0 {
-		return a
-	}
-	return "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/suggest"
 	"tsimport/internal/table"
 	"tsimport/keyexpr"
 	"tsimport/pipeline/options"
@@ -105,7 +106,7 @@ func inputOfTypes(r *plan.Request) error {
 			names = append(names, k.Name)
 			r.Columns.Types[k.Name] = plan.Type{Type: k.Type}
 		default:
-			return usagef("no input, and no type for %s: name a file, or give --type %s", k.Name, quoteArg(k.Name+"=string"))
+			return usagef("no input, and no type for %s: name a file, or give --type %s", k.Name, suggest.Arg(k.Name+"=string"))
 		}
 	}
 	if len(names) == 0 {

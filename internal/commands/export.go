@@ -13,6 +13,7 @@ import (
 
 	"tsimport/internal/atomicfile"
 	"tsimport/internal/spill"
+	"tsimport/internal/suggest"
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
@@ -140,7 +141,7 @@ func export(c *cli.Context) (err error) {
 	case len(flags) > 0:
 		quoted := make([]string, len(flags))
 		for i, f := range flags {
-			quoted[i] = quoteArg(f)
+			quoted[i] = suggest.Arg(f)
 		}
 		say(c, c.App.ErrWriter, "to load the same types: %s", strings.Join(quoted, " "))
 	}
@@ -174,13 +175,13 @@ var beforehand = map[string]string{
 func nothingNotes(c *cli.Context, cfg *exporting.Config, r *exporting.Result) (notes []string) {
 	for _, name := range cfg.Scan.Columns {
 		has := func(of exporting.Column) bool { return of.Name == name && len(of.Types) > 0 }
-		if !slices.ContainsFunc(r.Columns, has) {
+		if r.Rows > 0 && !slices.ContainsFunc(r.Columns, has) {
 			notes = append(notes, fmt.Sprintf("warning: no row that was exported has the column %s (--columns)", name))
 		}
 	}
 	for _, flag := range []string{"filter", "where"} {
 		if condition := c.String(flag); condition != "" && r.Rows == 0 {
-			notes = append(notes, fmt.Sprintf("warning: no row passes --%s %s; a row without one of its columns does not pass", flag, quoteArg(condition)))
+			notes = append(notes, fmt.Sprintf("warning: no row passes --%s %s; a row without one of its columns does not pass", flag, suggest.Arg(condition)))
 		}
 	}
 	return notes

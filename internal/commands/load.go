@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/suggest"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
@@ -427,7 +428,7 @@ func lookHint(c *cli.Context, r *pipeline.Report, to *target) string {
 	hint := commandName() + " export --table " + name
 	for _, f := range []string{"store", "endpoint", "instance"} {
 		if given(f) {
-			hint += " --" + f + " " + quoteArg(at(f))
+			hint += " --" + f + " " + suggest.Arg(at(f))
 		}
 	}
 	return hint + " --limit 10"

@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/suggest"
 	"tsimport/internal/tablestore/reserve"
 )
 
@@ -25,7 +26,7 @@ func notRestored(c *cli.Context, t *target, folder string, err error) error {
 	}
 	// The error is one line of bounded length, and a command that is cut is of no use.
 	fmt.Fprintf(c.App.ErrWriter, "tsimport: to restore the throughput of table %s: %s\n", left.Table, commandLine(args))
-	fmt.Fprintf(c.App.ErrWriter, "tsimport: or: %s resume %s\n", commandName(), quoteArg(folder))
+	fmt.Fprintf(c.App.ErrWriter, "tsimport: or: %s resume %s\n", commandName(), suggest.Arg(folder))
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/suggest"
 	"tsimport/pipeline"
 	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/options"
@@ -164,14 +165,14 @@ func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *
 	case r.Sync:
 		return usagef("--retry-rejects %s: that is a run of tsimport sync; correct its inputs and sync again", folder)
 	case r.Unfinished:
-		return usagef("--retry-rejects %s: the run is not finished; finish it first: tsimport resume %s", folder, quoteArg(folder))
+		return usagef("--retry-rejects %s: the run is not finished; finish it first: tsimport resume %s", folder, suggest.Arg(folder))
 	case len(r.job.Args) == 0:
 		return usagef("--retry-rejects %s: the run's command holds a secret, which is not kept; load the reject files with a command of your own", folder)
 	case len(r.Retried) > 0 && !c.Bool("fresh"):
 		by := r.Retried[len(r.Retried)-1]
 		if left := readRun(by); left != nil && left.Rejected > 0 {
 			return usagef("--retry-rejects %s: its rejects were loaded by run %s, which has rejected %s of them again: correct them there and give --retry-rejects %s; or give --fresh to load all of them again",
-				folder, by, grouped(left.Rejected), quoteArg(by))
+				folder, by, grouped(left.Rejected), suggest.Arg(by))
 		}
 		return usagef("--retry-rejects %s: its rejects were loaded by run %s; give --fresh to load them again", folder, by)
 	}

@@ -21,6 +21,7 @@ import (
 
 	"tsimport/internal/exitcode"
 	"tsimport/internal/runmetrics"
+	"tsimport/internal/suggest"
 	"tsimport/internal/tablestore/client"
 	"tsimport/job"
 	"tsimport/pipeline"
@@ -520,7 +521,7 @@ func (o *jobRunner) summarize(took time.Duration) {
 		say(o.c, o.show, "note: %s", text)
 	}
 	if o.record.Unfinished() {
-		say(o.c, o.show, "to resume: %s resume %s, or give the same command again", commandName(), quoteArg(o.folder))
+		say(o.c, o.show, "to resume: %s resume %s, or give the same command again", commandName(), suggest.Arg(o.folder))
 	}
 	say(o.c, o.show, "job: %s", filepath.Join(o.folder, job.FolderFile))
 }

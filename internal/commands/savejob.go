@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tsimport/internal/atomicfile"
+	"tsimport/internal/suggest"
 	"tsimport/job"
 	"tsimport/reader/input"
 )
@@ -74,7 +75,7 @@ func saveJob(c *cli.Context, show *display, command string) error {
 	if err := atomicfile.WriteNew(c.Context, path, 0o644, text); err != nil {
 		return fmt.Errorf("save job: %w", err)
 	}
-	say(c, show, "saved: %s; to run it: %s run %s", path, commandName(), quoteArg(path))
+	say(c, show, "saved: %s; to run it: %s run %s", path, commandName(), suggest.Arg(path))
 	if len(secrets) > 0 {
 		say(c, show, "before that, set %s, with its secrets", strings.Join(secrets, ", "))
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/suggest"
 	"tsimport/internal/table"
 	"tsimport/job"
 	"tsimport/pipeline"
@@ -200,7 +201,7 @@ func (s *screen) report(r *pipeline.Report, mode table.Mode, look string) {
 	case copied && r.ReturnedKeys == "":
 		s.line("after correcting the rows in the source: give the command again")
 	case !copied:
-		s.line("after correcting them: %s load --retry-rejects %s", commandName(), quoteArg(r.RunDir))
+		s.line("after correcting them: %s load --retry-rejects %s", commandName(), suggest.Arg(r.RunDir))
 	}
 	if r.ExitCode == exitcode.ErrorLimit {
 		s.line("too many rows were rejected; see the reasons")
@@ -210,7 +211,7 @@ func (s *screen) report(r *pipeline.Report, mode table.Mode, look string) {
 	case r.ExitCode == exitcode.ErrorLimit:
 		s.line("to resume: give the same command with a higher --max-errors; rejected rows of all attempts count")
 	case unfinished:
-		s.line("to resume: %s resume %s, or give the same command again", commandName(), quoteArg(r.RunDir))
+		s.line("to resume: %s resume %s, or give the same command again", commandName(), suggest.Arg(r.RunDir))
 	}
 	if r.Written > 0 && look != "" {
 		s.line("see the rows: %s", look)

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tsimport"
+	"tsimport/internal/suggest"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/job"
@@ -243,7 +244,7 @@ func (l *sqlLoad) proposeKey(cfg *pipeline.Config, columns []sqltable.Column, ke
 		for _, k := range key {
 			name := renamed(columns[k].Name)
 			cfg.Target.Key = append(cfg.Target.Key, table.KeyColumn{Name: name})
-			text += fmt.Sprintf(" --pk %s:%s", quoteArg(name), columns[k].Type)
+			text += fmt.Sprintf(" --pk %s:%s", suggest.Arg(name), columns[k].Type)
 		}
 		say(l.c, l.show, "note: the new table's primary key is that of the source:%s", text)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/suggest"
 	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
 	"tsimport/transfer/tablesync"
@@ -281,7 +282,7 @@ func doneLines(s *tablesync.Summary) []string {
 	}
 	if s.PutsUnfinished+s.DeletesUnfinished > 0 {
 		lines = append(lines, fmt.Sprintf("%s rows are still to be written, %s to be deleted; to resume: %s resume %s, or give the same command again",
-			grouped(s.PutsUnfinished), grouped(s.DeletesUnfinished), commandName(), quoteArg(s.RunDir)))
+			grouped(s.PutsUnfinished), grouped(s.DeletesUnfinished), commandName(), suggest.Arg(s.RunDir)))
 	}
 	return append(lines, "summary: "+s.RunDir+string(os.PathSeparator)+"summary.json")
 }

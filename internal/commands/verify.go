@@ -16,6 +16,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/suggest"
 	"tsimport/internal/tablestore/address"
 	"tsimport/internal/tablestore/client"
 	"tsimport/internal/tablestore/scan"
@@ -256,7 +257,7 @@ func wholeForExtra(interrupts *interrupts, cfg *pipeline.Config, o comparison) e
 		return err
 	}
 	if h := m.Holds; h.From != "" || h.To != "" || h.Filter != "" || h.Where != "" {
-		return usagef("--extra fail: the archive %s holds only some of its table's rows (--from-key, --to-key, --filter or --where), and the others would count as surplus; leave --extra out", quoteArg(cfg.Inputs[0]))
+		return usagef("--extra fail: the archive %s holds only some of its table's rows (--from-key, --to-key, --filter or --where), and the others would count as surplus; leave --extra out", suggest.Arg(cfg.Inputs[0]))
 	}
 	return nil
 }
@@ -288,7 +289,7 @@ func verifyArchive(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config,
 		}
 	}
 	if slices.ContainsFunc(cfg.Inputs, address.Is) {
-		return usagef("--archive with a table: give the archive as the source, tsimport verify %s --table TABLE", quoteArg(m.Dir()))
+		return usagef("--archive with a table: give the archive as the source, tsimport verify %s --table TABLE", suggest.Arg(m.Dir()))
 	}
 	if err := wholeForExtra(interrupts, cfg, o); err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 
 	"tsimport/internal/exitcode"
 	"tsimport/internal/jobdir"
+	"tsimport/internal/suggest"
 	"tsimport/pipeline"
 	"tsimport/pipeline/options"
 	"tsimport/pipeline/rundir"
@@ -336,7 +337,7 @@ func planJobDir(c *cli.Context, interrupts *interrupts, show *display, in *invoc
 	if run {
 		return runByRunner(c, interrupts, show, runner, store, p, cfg)
 	}
-	say(c, show, "start on each machine, as often as you like: %s work --job-dir %s", commandName(), quoteArg(place))
+	say(c, show, "start on each machine, as often as you like: %s work --job-dir %s", commandName(), suggest.Arg(place))
 	if c.Bool("json") {
 		return printIndented(c, map[string]any{"job_dir": store.String(), "plan": p.ID, "new": isNew, "splits": len(p.Splits), "shards": len(p.Shards), "verify": p.Verify})
 	}

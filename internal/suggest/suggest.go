@@ -70,3 +70,13 @@ func distance(a, b string) int {
 	}
 	return rows[len(x)][len(y)]
 }
+
+// Arg is an argument as a shell takes it, in quotes where it needs them.
+func Arg(text string) string {
+	if text != "" && strings.IndexFunc(text, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,@%+", r)
+	}) < 0 {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

@@ -93,8 +93,11 @@ func parseType(name string) (t plan.Type, err error) {
 // CutTypes cuts a=double,b=integer, which would else be a column with the name a=double,b: at commas between what are types by themselves.
 func CutTypes(text string) []string {
 	for i, r := range text {
+		if r != ',' || !strings.Contains(text[i:], "=") {
+			continue
+		}
 		_, name, ok := CutType(text[:i])
-		if _, err := parseType(name); r == ',' && ok && err == nil && strings.Contains(text[i:], "=") {
+		if _, err := parseType(name); ok && err == nil {
 			return append([]string{text[:i]}, CutTypes(text[i+1:])...)
 		}
 	}

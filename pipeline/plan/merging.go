@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"tsimport/internal/suggest"
 	"tsimport/internal/table"
 	"tsimport/reader/record"
 	"tsimport/reader/source"
@@ -134,14 +135,16 @@ func (p *planner) keepRows(ctx context.Context) error {
 	}
 	var flags []string
 	for _, k := range p.plan.Schema.Key {
-		flag := "--pk " + k.Name
+		flag := "--pk " + suggest.Arg(k.Name)
 		if at := slices.IndexFunc(r.Columns.Keys, func(c Column) bool { return c.Name == k.Name }); at >= 0 {
 			flag = fmt.Sprintf("--pk '%s=%s'", k.Name, r.Columns.Keys[at].Expr)
 		}
 		flags = append(flags, flag)
 	}
 	for _, name := range m.Lost {
-		flags = append(flags, "--pk "+p.rename(name))
+		if flag := "--pk " + suggest.Arg(p.rename(name)); !slices.Contains(flags, flag) { // else without its type
+			flags = append(flags, flag)
+		}
 	}
 	into := "give the table"
 	if p.plan.table != nil {

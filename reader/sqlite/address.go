@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"tsimport/internal/suggest"
 	"tsimport/reader/sqltable"
 )
 
@@ -20,10 +21,7 @@ type Address struct {
 
 // word is the path as a shell reads it back.
 func (a *Address) word() string {
-	if strings.ContainsAny(a.path, " \t\n'\"\\$&;|<>()*?[]#~`!{}") {
-		return "'" + strings.ReplaceAll(a.path, "'", `'\''`) + "'"
-	}
-	return a.path
+	return suggest.Arg(a.path)
 }
 
 const scheme = "sqlite:"

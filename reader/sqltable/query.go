@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"tsimport/internal/suggest"
 )
 
 // CheckQuery refuses a query that could not be resumed, and returns it as it is put into brackets. Table and key are what the address says.
@@ -33,11 +35,11 @@ func ByQuery(columns, from string, key ...string) string {
 	for i, k := range key {
 		names[i] = url.QueryEscape(k)
 	}
-	query := strings.ReplaceAll("SELECT "+columns+" FROM "+from, "'", `'\''`)
+	query := suggest.Arg("SELECT " + columns + " FROM " + from)
 	if len(names) == 0 {
-		return fmt.Sprintf("load it by --query '%s', with key=COLUMN,… in place of table= in the address, of columns that tell its rows apart", query)
+		return fmt.Sprintf("load it by --query %s, with key=COLUMN,… in place of table= in the address, of columns that tell its rows apart", query)
 	}
-	return fmt.Sprintf("load it by --query '%s', with key=%s in place of table= in the address", query, strings.Join(names, ","))
+	return fmt.Sprintf("load it by --query %s, with key=%s in place of table= in the address", query, strings.Join(names, ","))
 }
 
 // Claim makes the key of a query's rows of the columns that the user names.
