@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -42,20 +43,20 @@ func TestListingsThatDoNotEndAreEnded(t *testing.T) {
 
 // A store that is hostile, or not one, may answer anything.
 func TestRefusalsAndListingsOfAHostileStoreTakeNoMemory(t *testing.T) {
-	sent, other := 0, 0
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { other++ }))
+	// The handlers of earlier answers may still be writing when the next one is asked for.
+	var sent, other, status atomic.Int64
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { other.Add(1) }))
 	defer elsewhere.Close()
-	status := 0
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if sent = 0; status == http.StatusTemporaryRedirect {
-			http.Redirect(w, r, elsewhere.URL, status)
+		if status.Load() == http.StatusTemporaryRedirect {
+			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 			return
 		}
 		w.Header().Set("Content-Type", "application/xml")
-		w.WriteHeader(status)
+		w.WriteHeader(int(status.Load()))
 		for n := 0; n < 256 && r.Context().Err() == nil; n++ {
 			wrote, err := w.Write([]byte("<Message>" + strings.Repeat("x", 1<<20)))
-			if sent += wrote; err != nil {
+			if sent.Add(int64(wrote)); err != nil {
 				return
 			}
 		}
@@ -72,13 +73,16 @@ func TestRefusalsAndListingsOfAHostileStoreTakeNoMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range []Service{s3, oss} {
-		for _, status = range []int{200, 307, 403, 500} {
-			if _, err := s.List(t.Context(), "bucket", "", "", 0); err == nil || sent > 40<<20 || len(err.Error()) > 1000 {
-				t.Errorf("%s, HTTP %d: %d bytes were taken, %v", s.Scheme(), status, sent, err)
+		for _, code := range []int64{200, 307, 403, 500} {
+			status.Store(code)
+			sent.Store(0)
+			_, err := s.List(t.Context(), "bucket", "", "", 0)
+			if err == nil || sent.Load() > 40<<20 || len(err.Error()) > 1000 {
+				t.Errorf("%s, HTTP %d: %d bytes were taken, %v", s.Scheme(), code, sent.Load(), err)
 			}
 		}
 	}
-	if other > 0 {
-		t.Errorf("%d signed requests followed a redirect", other)
+	if other.Load() > 0 {
+		t.Errorf("%d signed requests followed a redirect", other.Load())
 	}
 }
