@@ -52,7 +52,7 @@ const (
 
 // rulings says which answers settle what. Whoever is on the way without the secret can drop and repeat answers and make new ones, but
 // cannot sign them; so an answer counts if it is signed with the secret of its request, over its path, headers and checksum. The
-// columns: not signed and none was before; not signed and one was; signed. SECURITY.md has the same table.
+// columns: not signed and none was before; not signed and one was; signed. docs/retries.md has the same table.
 var rulings = [...][3]ruling{
 	success:    {nothing, nothing, counts},
 	keyRefused: {ends, pauses, counts},
