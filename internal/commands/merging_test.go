@@ -3,6 +3,7 @@ package commands
 import (
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,7 +44,8 @@ func TestAKeyThatWouldMergeRowsOfADatabaseIsRefusedByEveryCommandThatLoads(t *te
 		{"run", "job.yaml"}, {"run", "job.yaml", "--plan"}, {"load", "sqlite:shop.db?table=partly", "-t", "t", "--pk", "city"},
 	} {
 		text := tsimport(2, append(args, "-q")...)
-		if !strings.Contains(text, "may become one row: their own key is region, city") || !strings.Contains(text, "--pk region") {
+		if !strings.Contains(text, "may become one row: their own key is region, city") || !strings.Contains(text, "--pk region") ||
+			strings.Contains(text, "into another table") != slices.Contains(args, "cities") {
 			t.Errorf("%v: %s", args, text)
 		}
 	}
@@ -75,7 +77,7 @@ func TestAKeyThatWouldMergeRowsOfADatabaseIsRefusedByEveryCommandThatLoads(t *te
 // TestAKeyThatMayMergeRowsOfADumpIsSaid: of several dumps the later one is a later night, so that rows of one key need not be a mistake.
 func TestAKeyThatMayMergeRowsOfADumpIsSaid(t *testing.T) {
 	tsimport := commandsIn(t)
-	writeText(t, "geo.sql", "-- MySQL dump 10.13\n\n/*!40101 SET NAMES utf8mb4 */;\nCREATE TABLE `geo` (\n  `region` varchar(9) NOT NULL,\n  `city` varchar(9) NOT NULL,\n  PRIMARY KEY (`region`,`city`)\n);\nINSERT INTO `geo` VALUES ('a','x'),('b','x');\n-- Dump completed\n")
+	writeText(t, "geo.sql", "-- MySQL dump 10.13\n\n/*!40101 SET NAMES utf8mb4 */;\nCREATE TABLE `geo` (\n  `region` int NOT NULL,\n  `city` varchar(9) NOT NULL,\n  PRIMARY KEY (`region`,`city`)\n);\nINSERT INTO `geo` VALUES (1,'x'),(2,'x');\n-- Dump completed\n")
 	if text := tsimport(0, "load", "geo.sql", "-t", "t", "--pk", "city"); !strings.Contains(text, "warning: rows of geo.sql that differ only in region may become one row") {
 		t.Error(text)
 	}

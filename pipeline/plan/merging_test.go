@@ -72,7 +72,14 @@ func TestKeysOfASourceAreKeptApartOrRefused(t *testing.T) {
 		}},
 		{keys: "n", change: func(r *Request) { r.Target.Table = "t_{a}" }},
 		{keys: "n", lost: "a", change: func(r *Request) { r.Target.Table = "t_{lower(a)}" }},
+		{keys: "n", lost: "a", change: func(r *Request) { r.Target.Table = "t_{a}_{n}" }},
 		{keys: "n", change: func(r *Request) { r.Mode = table.Delete }},
+		{keys: "a", change: func(r *Request) { r.Mode, r.Columns.Exclude = table.Increment, []string{"b"} }},
+		{keys: "n seq", change: func(r *Request) {
+			r.Read.Archived, r.Target.Key[1] = true, table.KeyColumn{Name: "seq", Type: table.Integer, Auto: true}
+		}},
+		{keys: "n", change: func(r *Request) { r.Keep = KeepKeyFields }},
+		{keys: "h=md5(a,2) i=md5(a,3) j=md5(a,4)", lost: "a,n"},
 	} {
 		rows := keyedRows{&sourcetest.Rows{Name: "rows", Columns: []string{"a", "n", "b"}}, c.unique, c.also}
 		rows.Data = [][]record.Datum{{{Kind: record.String, Bytes: []byte("x")}, {Kind: record.Integer, Int: 1}, {Kind: record.Binary, Bytes: []byte{1}}}}
@@ -100,7 +107,8 @@ func TestKeysOfASourceAreKeptApartOrRefused(t *testing.T) {
 			continue
 		}
 		usage := new(UsageError)
-		if !errors.As(err, &usage) || !strings.Contains(err.Error(), "differ only in "+strings.ReplaceAll(c.lost, ",", ", ")+" may become one row") {
+		if !errors.As(err, &usage) || !strings.Contains(err.Error(), "differ only in "+strings.ReplaceAll(c.lost, ",", ", ")+" may become one row") ||
+			strings.Contains(err.Error(), "splice(auto, …)") != (len(r.Target.Key)+strings.Count(c.lost, ",")+1 > table.MaxKeyColumns) {
 			t.Errorf("%s: %v, and %s is lost", c.keys, err, c.lost)
 		}
 		looked := 0

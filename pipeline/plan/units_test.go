@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +16,7 @@ import (
 	"tsimport/reader/input"
 )
 
-// parquetFile writes a row of Parquet whose column v has a type; an optional one has no value.
+// parquetFile writes a row of Parquet whose column v has a type; an optional one has no value. A large one has more rows than are looked at.
 func parquetFile(t *testing.T, name string, v parquet.Node, options ...parquet.WriterOption) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -35,7 +36,11 @@ func parquetFile(t *testing.T, name string, v parquet.Node, options ...parquet.W
 	if v.Optional() {
 		value = parquet.NullValue()
 	}
-	if _, err := w.WriteRows([]parquet.Row{{parquet.ValueOf("a").Level(0, 0, 0), value.Level(0, 0, 1)}}); err != nil {
+	rows := []parquet.Row{{parquet.ValueOf("a").Level(0, 0, 0), value.Level(0, 0, 1)}}
+	for i := range 50_000 * strings.Count(name, "large") {
+		rows = append(rows, parquet.Row{parquet.ValueOf(fmt.Sprintf("%0200d", i)).Level(0, 0, 0), value.Level(0, 0, 1)})
+	}
+	if _, err := w.WriteRows(rows); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Close(); err != nil {
@@ -54,8 +59,9 @@ func TestFilesWhoseColumnsCountInOtherUnitsAreRefusedByName(t *testing.T) {
 	two, three := parquetFile(t, "two.parquet", parquet.Decimal(2, 18, parquet.Int64Type)), parquetFile(t, "three.parquet", parquet.Decimal(3, 18, parquet.Int64Type))
 	text, bytes := parquetFile(t, "text.parquet", parquet.String()), parquetFile(t, "bytes.parquet", parquet.Leaf(parquet.ByteArrayType))
 	numbers, words := file(t, "numbers.csv", "id,v\nb,5\n"), file(t, "words.csv", "id,v\nb,2023-11-14\n")
-	nothing := parquetFile(t, "nothing.parquet", parquet.Optional(parquet.Int(64)))
-	integer, str, double := Type{Type: table.Integer}, Type{Type: table.String}, Type{Type: table.Double}
+	nothing, unseen := parquetFile(t, "nothing.parquet", parquet.Optional(parquet.Int(64))), parquetFile(t, "large.parquet", parquet.Optional(parquet.Int(64)))
+	zero := parquetFile(t, "zero.parquet", parquet.Decimal(0, 18, parquet.Int64Type))
+	integer, str, double, binary := Type{Type: table.Integer}, Type{Type: table.String}, Type{Type: table.Double}, Type{Type: table.Binary}
 	instant, err := convert.ParseTime(",UTC,us")
 	if err != nil {
 		t.Fatal(err)
@@ -72,6 +78,7 @@ func TestFilesWhoseColumnsCountInOtherUnitsAreRefusedByName(t *testing.T) {
 		{two, three, integer, "scale 3", ""}, {two, three, double, "", ""}, {text, bytes, Type{}, "--type v=string", ""}, {text, bytes, str, "", ""},
 		{ms, numbers, Type{}, "as numeric text", ""}, {ms, words, Type{}, "", "timestamp, ms"}, {two, numbers, Type{}, "", "decimal, scale 2"}, {ms, ms, Type{}, "", "timestamp, ms"},
 		{number, numbers, Type{}, "", "number"}, {ms, nothing, Type{}, "", "timestamp, ms"}, {ms, nothing, integer, "", "timestamp, ms"},
+		{ms, unseen, integer, "as number", ""}, {text, bytes, binary, "", ""}, {ms, us, double, "", ""}, {zero, number, integer, "", "number"},
 	} {
 		for _, order := range [][]string{{tt.a, tt.b}, {tt.b, tt.a}} {
 			r := ask(order...)
@@ -157,9 +164,12 @@ func TestTonightsUnitIsThatOfTheLastRun(t *testing.T) {
 	r = ask(us)
 	as(KnownDefault)(r)
 	refused(t, r, admin, `the last run has it as timestamp, ms, and `+us+` as timestamp, µs`)
-	for in, known := range map[string]Known{us: KnownIgnored, ms: KnownDefault} {
-		r := ask(in)
+	r.Columns.Types["v"] = Type{Type: table.Integer, Time: &table.Time{Unit: 1e9}}
+	refused(t, r, admin, "and --type as timestamp, ns")
+	for in, known := range map[string]Known{us: KnownIgnored, ms: KnownDefault, "compared": KnownDefault} {
+		r := ask(strings.Replace(in, "compared", us, 1))
 		as(known)(r)
+		r.Written = in == "compared"
 		makes(t, r, admin)
 	}
 }

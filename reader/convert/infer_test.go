@@ -155,6 +155,7 @@ func TestTextsJoinTheTypeOfValuesThatHaveOneIfTheySurviveAsIt(t *testing.T) {
 		"few typed":             {many(2, integer), []string{"x", "y", "5", "z", "007"}, table.Any, table.String, 2},
 		"one string":            {append(many(1000, integer), str), nil, table.Any, table.Integer, 1},
 		"one integer":           {append(many(1000, str), integer), nil, table.Any, table.String, 1},
+		"large and fractions":   {[]record.Datum{{Kind: record.Integer, Int: 1<<60 + 1}, double}, nil, table.Any, table.String, 0},
 		"a rare fraction":       {many(20, integer), []string{"2.5"}, table.Double, table.Integer, 1},
 		"words beside booleans": {many(1, boolean), []string{"5"}, table.Any, table.Integer, 1},
 	} {
@@ -206,8 +207,14 @@ func TestNumbersThatAreKeptAsTextsAreKnown(t *testing.T) {
 		"integers": {[]string{"1", "2"}, ""}, "leading zeros": {[]string{"007", "1.50"}, ""}, "words": {[]string{"1.50", "x"}, ""},
 		"exponents": {[]string{"8.76712776820554e-05", "1.5"}, ""},
 	} {
-		if example, ok := seen(csvTexts(tt.texts...)...).Numbers(0); example != tt.example || ok != (tt.example != "") {
-			t.Errorf("%s: %q %v", name, example, ok)
+		texts, merged := csvTexts(tt.texts...), seen()
+		for i := range texts {
+			merged.Merge(seen(texts[i]))
+		}
+		for _, in := range []*Inference{seen(texts...), merged} {
+			if example, ok := in.Numbers(0); example != tt.example || ok != (tt.example != "") {
+				t.Errorf("%s: %q %v", name, example, ok)
+			}
 		}
 	}
 }

@@ -185,6 +185,18 @@ func TestKeysThatRotateMeanwhileAreNotDamage(t *testing.T) {
 			t.Errorf("%s: %v", id, got)
 		}
 	}
+	keys.CredentialsProvider = &common.DefaultCredentialsProvider{AccessKeyID: "id6", AccessKeySecret: "new"}
+	keys.GetCredentials()
+	if keys.keysOf(of("id6")).GetAccessKeySecret() != "new" || keys.keysOf(of("id3")) == nil {
+		t.Errorf("a secret that was renewed: %v", keys.last)
+	}
+	keys.last[1] = &common.V4Credentials{AccessKeyID: "v4", SigningDate: "20240101"}
+	yesterday, today := of("v4"), of("v4")
+	yesterday.Set(headerSignDate, "20231231")
+	today.Set(headerSignDate, "20240101")
+	if keys.keysOf(yesterday) != nil || keys.keysOf(today) == nil {
+		t.Error("keys of V4 hold for another day")
+	}
 }
 
 func TestRowsWithAWrongChecksumAreNotRead(t *testing.T) {

@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 
 	"tsimport/engine/server"
 	"tsimport/engine/wire"
@@ -47,7 +50,23 @@ type claiming struct {
 	code    string
 	sign    func(path string, h http.Header)
 	answers int
+	renewed int // how many times newer keys were asked for
+	endless bool
+	read    int // of an endless answer
 }
+
+func (a *claiming) Read(p []byte) (int, error) {
+	a.read += len(p)
+	return len(p), nil
+}
+
+// renewing are keys that may be newer when they are asked for again.
+type renewing struct {
+	common.CredentialsProvider
+	of *claiming
+}
+
+func (r renewing) Refresh() { r.of.renewed++ }
 
 func (a *claiming) RoundTrip(r *http.Request) (*http.Response, error) {
 	a.answers++
@@ -66,16 +85,35 @@ func (a *claiming) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		r.Body.Close()
 	}
-	return &http.Response{StatusCode: a.status, Header: h, ContentLength: int64(len(body)), Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+	res := &http.Response{StatusCode: a.status, Header: h, ContentLength: int64(len(body)), Body: io.NopCloser(strings.NewReader(body)), Request: r}
+	if a.endless {
+		res.ContentLength, res.Body = -1, io.NopCloser(a)
+	}
+	return res, nil
+}
+
+func TestAnswersAreReadAsFarAsTheirKindMayBeLong(t *testing.T) {
+	for operation, rows := range map[string]int{"BatchWriteRow": maxWritten, "BulkImport": maxWritten, "GetRange": maxAnswer} {
+		for status, most := range map[int]int{200: rows, 403: maxRefusal, 500: maxRefusal} {
+			a := &claiming{status: status, sign: signatures["right"], endless: true}
+			for way, send := range ways(t, a, false) {
+				a.read = 0
+				if err := send(operation); err == nil || a.read <= most || a.read > 2*most {
+					t.Errorf("%s, HTTP %d, %s: %d bytes were read, %v", operation, status, way, a.read, err)
+				}
+			}
+		}
+	}
 }
 
 // ways are both ways of sending a request.
 func ways(t *testing.T, a *claiming, accept bool) map[string]func(operation string) error {
-	target := Target{Endpoint: "http://made-up", Instance: "i", Transport: a, Credentials: keys("secret"), AcceptUnsigned: accept}
+	target := Target{Endpoint: "http://made-up", Instance: "i", Transport: a, Credentials: renewing{keys("secret"), a}, AcceptUnsigned: accept}
 	s := sender(t, t.Context(), target)
-	asked := &signedWith{CredentialsProvider: keys("secret")}
+	asked := &signedWith{CredentialsProvider: target.Credentials}
 	asked.GetCredentials()
-	sdk := &transport{base: a, run: t.Context(), timeout: time.Minute, keys: asked, traffic: new(Traffic), accept: accept}
+	sdk := &transport{base: a, run: t.Context(), timeout: time.Minute, keys: asked, traffic: new(Traffic), accept: accept,
+		access: access{credentials: target.Credentials}}
 	return map[string]func(string) error{
 		"our connection": func(operation string) error {
 			_, err := s.Post(operation, text("x"))
@@ -159,8 +197,8 @@ func TestUnsignedRefusalsOfTheKeysEndACommandAfterTwoMinutes(t *testing.T) {
 		for way, send := range ways(t, a, false) {
 			refuse := func(want Class) {
 				t.Helper()
-				a.status, a.code, a.sign = 403, authFailed, signatures["missing"]
-				if err := send("BatchWriteRow"); Classify(err) != want || !Unsettled(err) || !Refused(err) || !NotServing(err) {
+				a.status, a.code, a.sign, a.renewed = 403, authFailed, signatures["missing"], 0
+				if err := send("BatchWriteRow"); Classify(err) != want || !Unsettled(err) || !Refused(err) || !NotServing(err) || a.renewed == 0 {
 					t.Errorf("%s: class %d, %v", way, Classify(err), err)
 				}
 			}
@@ -184,16 +222,21 @@ func TestUnsignedRefusalsOfTheKeysEndACommandAfterTwoMinutes(t *testing.T) {
 }
 
 func TestTheSwitchForUnsignedAnswersDoesNotHoldForWhatDestroys(t *testing.T) {
+	destroy := strings.Fields("DeleteTable UpdateTable DeleteRow DropIndex DeleteDefinedColumn")
 	for _, operation := range operations {
-		a := &claiming{}
+		a, destroys := &claiming{}, slices.Contains(destroy, operation)
 		for way, send := range ways(t, a, true) {
 			a.status, a.code, a.sign = 200, "", signatures["missing"]
-			if err := send(operation); (err == nil) == mustBeSigned["/"+operation] || err != nil && !strings.Contains(Describe(err), "does not hold") {
+			if err := send(operation); (err != nil) != destroys || err != nil && !strings.Contains(Describe(err), "does not hold") {
 				t.Errorf("%s, %s: %v", operation, way, err)
 			}
 			a.sign = signatures["wrong"]
 			if err := send(operation); !Unsettled(err) {
 				t.Errorf("%s with a wrong signature, %s: %v", operation, way, err)
+			}
+			a.status, a.code = 403, authFailed // by another secret
+			if err := send(operation); !Denied(err) || Unsettled(err) != destroys {
+				t.Errorf("%s with the wrong keys, %s: %v", operation, way, err)
 			}
 		}
 	}
