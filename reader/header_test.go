@@ -27,6 +27,9 @@ func TestAHeaderThatMayBeDataIsNotedOrRefused(t *testing.T) {
 		"a decimal":                   {"x,1.5\ny,2.5\n", Options{}, refused},
 		"a date over text":            {"x,2006-02-15\ny,none\n", Options{}, nothing},
 		"a date beside a named count": {"n,2006-02-15\n1,2006-02-16\n", Options{}, noted},
+		"a number without others":     {"1,Unknown,\\N\n2,x,y\n", Options{}, refused},
+		"integers among decimals":     {"x,7\na,1\nb,2.5\nc,3\n", Options{}, noted},
+		"a number over words":         {"x,7\na,1\nb,word\n", Options{}, nothing},
 		"years":                       {",2010,2011\nChina,1,2\n", Options{}, nothing},
 		"a year":                      {",2019\nChina,1.5\n", Options{}, nothing},
 		"rising numbers":              {"name,1,2,3\nx,4,5,6\n", Options{}, nothing},
@@ -65,9 +68,11 @@ func TestBlanksAroundQuotesBelongToTheDelimiterWithTrim(t *testing.T) {
 	if _, rows = valuesOf(t, itemOf(t, "in.csv", []byte("a\tb\n \"x\ty\" \t\n")), tabs); !slices.EqualFunc(rows, [][]string{{"x\ty", ""}}, slices.Equal) {
 		t.Errorf("%q", rows)
 	}
-	for _, text := range []string{"id,v\n1, \"a\"\n", "id,v\n1, \"a,b\"\n", "id, \"v\"\n1,a\n"} {
+	for text, hint := range map[string]bool{
+		"id,v\n1, \"a\"\n": true, "id,v\n1, \"a,b\"\n": true, "id, \"v\"\n1,a\n": true, "id,v\n1, \"a\" b\n": false, "id,v\n1,\" \"\"a\"\"\"\n": false,
+	} {
 		s, err := Open(context.Background(), itemOf(t, "in.csv", []byte(text)), Options{})
-		if err != nil || !strings.Contains(s.Hint, "--trim") {
+		if err != nil || strings.Contains(s.Hint, "--trim") != hint {
 			t.Errorf("%q: hint %q, %v", text, s.Hint, err)
 		}
 	}

@@ -29,6 +29,7 @@ func TestSeamsOfJoinedFilesAreRejected(t *testing.T) {
 		"a mark":                  {mark + "id,v\n1,a\n" + mark + "id,v\n2,b\n" + mark + "3,c\n", Options{}, []string{"1", seam, "2", seam}},
 		"a mark without a header": {"1,a\n" + mark + "2,b\n", Options{NoHeader: true}, []string{"1", seam}},
 		"UTF-16":                  {utf16le(mark+"id,v\n1,a\n") + utf16le(mark+"id,v\n2,b\n"), Options{}, []string{"1", seam, "2"}},
+		"no mark but letters":     {"id,v\n\xef\xbb\xbf\xa1,b\n", Options{Encoding: "gbk"}, []string{"\xef\xbb\xbf\xa1"}},
 		"half a header":           {"id,v\nid,a\nx,v\n", Options{}, []string{"id", "x"}},
 		"one column":              {"id\n1\nid\n" + mark + "id\n", Options{}, []string{"1", "id", seam}},
 		"ClickHouse's types": {"id\tv\nUInt8\tString\n1\ta\nid\tv\nUInt8\tString\n2\tb\n", dialect("clickhouse-types", Options{}),
@@ -96,7 +97,7 @@ func TestAFolderDoesNotReplaceARecordsOwnValue(t *testing.T) {
 		folder, file, text string
 		want               []string
 	}{
-		"CSV":           {"dt=2024-01-02", "in.csv", "dt,id\n2024-01-02,1\n2023-12-31,2\n,3\n", []string{"2024-01-02", table.CodeFolder, ""}},
+		"CSV":           {"dt=2024-01-02", "in.csv", "dt,id\n2024-01-02,1\n2023-12-31,2\n,3\n\"\",4\n", []string{"2024-01-02", table.CodeFolder, "", table.CodeFolder}},
 		"a null folder": {"dt=__HIVE_DEFAULT_PARTITION__", "in.csv", "dt,id\n,1\n2023-12-31,2\n", []string{"", table.CodeFolder}},
 		"JSON numbers":  {"m=01", "in.jsonl", "{\"m\":1}\n{\"m\":2}\n", []string{"1", table.CodeFolder}},
 		"CSV numbers":   {"m=01", "in.csv", "m,id\n1,1\n1.0,2\n10,3\n", []string{"1", "1.0", table.CodeFolder}},
@@ -123,6 +124,9 @@ func TestAFolderDoesNotReplaceARecordsOwnValue(t *testing.T) {
 			defer s.Close()
 			if got := firstFields(t, s); !slices.Equal(got, tt.want) {
 				t.Errorf("%q", got)
+			}
+			if both := s.inBoth([]int{0}); len(both) > 0 {
+				t.Errorf("%v are compared, of which the folder's are not loaded", both)
 			}
 			if noted := len(s.Notes) > 0; noted != (name != "others") {
 				t.Errorf("notes %q", s.Notes)

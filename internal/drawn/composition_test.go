@@ -165,6 +165,40 @@ func judged(l *Load, o outcome, written []Record, files []File, table []Row) (ve
 	return "equal", "", now
 }
 
+// spoiled are tables in which one thing is wrong: a judge that passes one of them would pass a broken load.
+func spoiled(table []Row) map[string][]Row {
+	if len(table) == 0 {
+		return nil
+	}
+	at, last := len(table)/2, len(table)-1
+	broken := map[string][]Row{
+		"a row less": slices.Delete(slices.Clone(table), at, at+1),
+		"a row more": append(slices.Clone(table), Row{Key: "of no record", Cells: table[last].Cells}),
+	}
+	for name, v := range table[at].Cells {
+		other := slices.Clone(table)
+		other[at].Cells = maps.Clone(table[at].Cells)
+		delete(other[at].Cells, name)
+		broken["no "+name] = other
+		other = slices.Clone(table)
+		other[at].Cells = maps.Clone(table[at].Cells)
+		switch v := v.(type) {
+		case string:
+			other[at].Cells[name] = v + "x"
+		case int64:
+			other[at].Cells[name] = v + 1
+		case float64:
+			other[at].Cells[name] = v + 1
+		case bool:
+			other[at].Cells[name] = !v
+		case []byte:
+			other[at].Cells[name] = append(slices.Clone(v), 'x')
+		}
+		broken["another "+name] = other
+	}
+	return broken
+}
+
 // compose loads a pair in every way in which it must leave one table, and returns a verdict for each.
 func compose(t *testing.T, e *enginetest.Engine, l *Load) (verdicts []string, wrong string) {
 	t.Helper()
@@ -195,8 +229,15 @@ func compose(t *testing.T, e *enginetest.Engine, l *Load) (verdicts []string, wr
 	}
 	try := func(way, table string, arguments []string, before []Record, files []File) []Record {
 		o := load(t, e, table, flags, arguments)
-		verdict, why, now := judged(l, o, before, files, rows(t, e, table))
+		rejected, left := maps.Clone(o.rejected), rows(t, e, table)
+		verdict, why, now := judged(l, o, before, files, left)
 		verdicts = append(verdicts, verdict)
+		for name, broken := range spoiled(left) {
+			o.rejected = maps.Clone(rejected)
+			if v, _, _ := judged(l, o, before, files, broken); v != "different" {
+				t.Errorf("seed %d, %s: a table with %s is judged %s", l.Seed, l.Theme, name, v)
+			}
+		}
 		if verdict == "different" && wrong == "" {
 			wrong = fmt.Sprintf("seed %d, %s, %s (%v %v): %s\n%s", l.Seed, l.Theme, way, flags, arguments, why, o.said)
 		}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"testing"
 	_ "time/tzdata"
 
@@ -318,6 +319,9 @@ func TestNullsAndRaggedRecordsAreConfigurable(t *testing.T) {
 		"trimmed to nothing":         {Options{Trim: true}, rec(plain("  "), plain("w")), null + "|w"},
 		"too few":                    {Options{}, rec(plain("v")), table.CodeRagged},
 		"too many":                   {Options{}, rec(plain("v"), plain("w"), plain("z")), table.CodeRagged},
+		"an empty one too many":      {Options{}, rec(plain("v"), plain("w"), plain("")), table.CodeRagged + ", --ragged truncate"},
+		"a quoted one too many":      {Options{}, rec(plain("v"), plain("w"), text("")), table.CodeRagged},
+		"two too many":               {Options{}, rec(plain("v"), plain("w"), plain(""), plain("")), table.CodeRagged},
 		"padded":                     {Options{Ragged: PadRagged}, rec(plain("v")), "v|" + null},
 		"truncating fills nothing":   {Options{Ragged: TruncateRagged}, rec(plain("v")), table.CodeRagged},
 		"padding drops nothing":      {Options{Ragged: PadRagged}, rec(plain("v"), plain("w"), plain("z")), table.CodeRagged},
@@ -333,6 +337,9 @@ func TestNullsAndRaggedRecordsAreConfigurable(t *testing.T) {
 		got := ""
 		if why != nil {
 			got = why.Code
+			if flag := " --ragged truncate"; strings.Contains(why.Message, flag) {
+				got += "," + flag
+			}
 		} else {
 			for i, v := range values {
 				if i > 0 {

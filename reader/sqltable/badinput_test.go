@@ -140,6 +140,7 @@ func TestServersThatFail(t *testing.T) {
 		rows  int
 		want  string // in the error; empty is none
 		taken int    // snapshots
+		exit  int    // code of the load: 2 if the same load would meet it again
 	}{
 		{"a query that is killed is asked again in the same snapshot", func(c *counting) {
 			c.page = func(page int) error {
@@ -148,7 +149,7 @@ func TestServersThatFail(t *testing.T) {
 				}
 				return nil
 			}
-		}, 100, "", 1},
+		}, 100, "", 1, 0},
 		{"a session that ends amid a page is asked for the page again", func(c *counting) {
 			ends := true
 			c.row = func(key int) error {
@@ -158,7 +159,7 @@ func TestServersThatFail(t *testing.T) {
 				}
 				return nil
 			}
-		}, 100, "", 1},
+		}, 100, "", 1, 0},
 		{"a server that is gone for less than --retry-for is waited for", func(c *counting) {
 			gone := time.Now().Add(50 * time.Second)
 			c.page = func(page int) error {
@@ -167,7 +168,7 @@ func TestServersThatFail(t *testing.T) {
 				}
 				return nil
 			}
-		}, 100, "", 1},
+		}, 100, "", 1, 0},
 		{"one that stays away ends the reading after the rows before", func(c *counting) {
 			c.page = func(page int) error {
 				if page > 3 {
@@ -175,7 +176,7 @@ func TestServersThatFail(t *testing.T) {
 				}
 				return nil
 			}
-		}, 30, "read numbers: no session could read for 1m0s (--retry-for): the session was killed; resume when the server answers", 1},
+		}, 30, "read numbers: no session could read for 1m0s (--retry-for): the session was killed; resume when the server answers", 1, 1},
 		{"a row that the server cannot give ends the reading, and says where", func(c *counting) {
 			c.row = func(key int) error {
 				if key == 15 {
@@ -183,19 +184,22 @@ func TestServersThatFail(t *testing.T) {
 				}
 				return nil
 			}
-		}, 10, "read numbers: after the row id 14: the row cannot be read", 1},
+		}, 10, "read numbers: after the row id 14: the row cannot be read", 1, 2},
 		{"the first row that the server cannot give has none before it", func(c *counting) {
 			c.row = func(int) error { return errRow }
-		}, 0, "read numbers: the first row: the row cannot be read", 1},
+		}, 0, "read numbers: the first row: the row cannot be read", 1, 2},
 		{"another server is not read from", func(c *counting) {
 			c.open = func(int) error { c.schema = "numbers, server_id 2, \"id\" bigint"; return nil }
-		}, 0, "read numbers: the table or its server changed since the load began: it was server_id 1, and is now server_id 2; start over with --fresh", 1},
+		}, 0, "read numbers: the table or its server changed since the load began: it was server_id 1, and is now server_id 2; start over with --fresh", 1, 2},
 		{"a table with other columns is not read from", func(c *counting) {
 			c.open = func(int) error { c.schema = "numbers, server_id 1, \"id\" bigint, \"more\" text"; return nil }
-		}, 0, `since the load began: it now has "more" text; start over with --fresh`, 1},
+		}, 0, `since the load began: it now has "more" text; start over with --fresh`, 1, 2},
 		{"a table that has lost a column is not read from", func(c *counting) {
 			c.open = func(int) error { c.schema = "numbers, server_id 1"; return nil }
-		}, 0, `since the load began: it no longer has "id" bigint; start over with --fresh`, 1},
+		}, 0, `since the load began: it no longer has "id" bigint; start over with --fresh`, 1, 2},
+		{"a claim about a query that does not hold ends the reading", func(c *counting) {
+			c.row = func(int) error { return &claimError{"two rows of the query have the key id 1"} }
+		}, 0, "read numbers: the first row: two rows of the query have the key id 1", 1, 2},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -207,6 +211,9 @@ func TestServersThatFail(t *testing.T) {
 				}
 				if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 					t.Errorf("%v, want %q", err, tt.want)
+				}
+				if lasting := errors.As(err, new(*source.Lasting)); lasting != (tt.exit == 2) {
+					t.Errorf("%v: the same load would meet it again: %v", err, lasting)
 				}
 			})
 		})
