@@ -34,13 +34,12 @@ func (x *Expiry) before(message string) int64 {
 	return oldest
 }
 
-// withoutExpired sends the rows again that were refused for what is in them and have cells which are left out; of a request that was refused
-// as a whole, all rows. It reports whether there are any of the former. A put of which the table would show nothing is what it comes to: the
-// row is deleted.
-func (w *Writer) withoutExpired(whole bool, stats *Stats, rows []table.Ref, repeated []bool, outcomes []table.Outcome) (found bool, err error) {
+// withoutExpired sends the rows again that were refused for what is in them and have cells which are left out. A put of which the table would
+// show nothing is what it comes to: the row is deleted.
+func (w *Writer) withoutExpired(stats *Stats, rows []table.Ref, repeated []bool, outcomes []table.Outcome) error {
 	x := w.options.Expiry
 	if x == nil {
-		return false, nil
+		return nil
 	}
 	var again, gone remade
 	for i, r := range rows {
@@ -51,12 +50,8 @@ func (w *Writer) withoutExpired(whole bool, stats *Stats, rows []table.Ref, repe
 		oldest := x.before(o.Message)
 		since, body, err := plainbuffer.AppendSince(nil, r.Body(), oldest)
 		if err != nil || since.Dropped == 0 || w.options.When != nil && w.lacks(body) {
-			if whole {
-				again.add(i, r, r.Body(), 0)
-			}
 			continue
 		}
-		found = true
 		nothing := since.Left == 0 && x.Live > 0 && since.Newest < oldest+(x.Reach-x.Live).Milliseconds()
 		switch {
 		case since.Left == 0 && w.mode == table.Update, nothing && (w.existence != table.Ignore || w.options.AutoIncrement != nil):
@@ -67,11 +62,8 @@ func (w *Writer) withoutExpired(whole bool, stats *Stats, rows []table.Ref, repe
 			again.add(i, r, body, since.Dropped)
 		}
 	}
-	if !found {
-		return false, nil
-	}
-	err = again.write(w, w.mode, stats, repeated, outcomes)
-	return true, errors.Join(err, gone.write(w, table.Delete, stats, repeated, outcomes))
+	err := again.write(w, w.mode, stats, repeated, outcomes)
+	return errors.Join(err, gone.write(w, table.Delete, stats, repeated, outcomes))
 }
 
 // remade are rows that were made again, of those of a request.

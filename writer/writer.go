@@ -125,7 +125,7 @@ func (w *Writer) write(rows []table.Ref, repeated []bool, outcomes []table.Outco
 		fatal = w.allUnrecognized(outcomes)
 	}
 	if fatal == nil {
-		_, fatal = w.withoutExpired(false, &stats, rows, repeated, outcomes)
+		fatal = w.withoutExpired(&stats, rows, repeated, outcomes)
 	}
 	return stats, fatal
 }
@@ -152,14 +152,6 @@ func (w *Writer) allUnrecognized(outcomes []table.Outcome) error {
 // refusedWhole handles an error for the request as a whole.
 func (w *Writer) refusedWhole(stats Stats, err error, rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
 	o, verdict := w.wholeOutcome(err)
-	if verdict == halve && w.options.Expiry != nil {
-		for i := range outcomes {
-			outcomes[i] = table.Outcome{Fate: o.Fate, Code: o.Code, Message: o.Message, Stamp: outcomes[i].Stamp}
-		}
-		if found, err := w.withoutExpired(true, &stats, rows, repeated, outcomes); found {
-			return stats, err
-		}
-	}
 	if verdict == halve && len(rows) > 1 {
 		mid := len(rows) / 2
 		first, err1 := w.write(rows[:mid], repeated[:mid], outcomes[:mid], false)
@@ -187,7 +179,7 @@ func (w *Writer) refusedWhole(stats Stats, err error, rows []table.Ref, repeated
 	if verdict == stop {
 		return stats, fmt.Errorf("write to table %s: %w", w.table, &client.Error{Cause: err})
 	}
-	return stats, nil
+	return stats, w.withoutExpired(&stats, rows, repeated, outcomes)
 }
 
 func (s *Stats) add(o Stats) {
