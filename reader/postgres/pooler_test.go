@@ -2,9 +2,15 @@ package postgres
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -25,7 +31,7 @@ func TestNothingIsSetForLongerThanATransaction(t *testing.T) {
 func TestSessionsOfAPoolerAreLeftAsTheyWere(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Exec(`CREATE TABLE numbers (id bigint PRIMARY KEY, text text); INSERT INTO numbers SELECT i, repeat('x', 1000) FROM generate_series(1, 20000) i; ANALYZE; CREATE TABLE written (id int)`)
-	address := s.Pooler(3)
+	address := pooler(t, s, 3)
 	ctx := context.Background()
 	others := func(what string) {
 		t.Helper()
@@ -112,5 +118,52 @@ func TestAServerWithOneSessionLeftIsReadByIt(t *testing.T) {
 	}
 	if _, _, err := a.Look(t.Context()); err == nil || !strings.Contains(err.Error(), "--source-connections 1") {
 		t.Error(err)
+	}
+}
+
+// pooler starts a PgBouncer before the server, whose sessions are lent for a transaction each, so many at most, and returns the address of a
+// table by way of it.
+func pooler(t *testing.T, s *pgtest.Server, sessions int) (address func(table string) string) {
+	t.Helper()
+	bouncer, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		t.Skip("PgBouncer is not installed: apt-get install pgbouncer")
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := free.Addr().(*net.TCPAddr).Port
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	server, err := url.Parse(s.Address(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "pgbouncer.ini")
+	text := fmt.Sprintf("[databases]\npostgres = host=127.0.0.1 port=%s user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\n"+
+		"unix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = %d\n", server.Port(), port, sessions)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(bouncer, "-q", file)
+	if os.Getuid() == 0 { // it refuses to run as root
+		c.Args = append(c.Args, "-u", "postgres")
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	plain := fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		conn, err := pgconn.Connect(context.Background(), plain)
+		if err == nil {
+			_ = conn.Close(context.Background())
+			return func(table string) string { return plain + "&table=" + table }
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
 	}
 }
