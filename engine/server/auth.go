@@ -87,7 +87,7 @@ func (s *Server) checkHeaders(h http.Header) *wire.Error {
 	if v := h.Get(wire.HeaderAPIVersion); v != wire.APIVersion {
 		return wire.Invalid("Unsupported API version: %s.", v)
 	}
-	if h.Get(wire.HeaderInstance) != s.o.Instance && !s.o.AnyCredentials {
+	if s.instanceOf(h) == nil {
 		return wire.Failf(wire.CodeAuthFailed, "The instance is not found.")
 	}
 	switch v := h.Get(wire.HeaderPriority); v {

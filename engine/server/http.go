@@ -20,10 +20,6 @@ import (
 // ServeHTTP answers one request of a real connection.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := head(r)
-	if of := s.instanceOf(q.header); of != nil && of != s && !isAdmin(q.path) {
-		of.ServeHTTP(w, r)
-		return
-	}
 	if a := s.judge(r, q); a != nil {
 		drain(r)
 		a.write(w)

@@ -24,21 +24,17 @@ type instances struct {
 	of  map[string]*Server
 }
 
-// instanceOf is the server of the instance that a request names: of one that is not there the first, which says so,
-// and nil of one that cannot be opened.
+// instanceOf is the server of the instance that a request names; nil of one that is not there, or cannot be opened.
 func (s *Server) instanceOf(h http.Header) *Server {
 	name := h.Get(wire.HeaderInstance)
-	if name == s.o.Instance || name == "" {
+	if name == s.o.Instance || s.o.AnyCredentials && !validInstance(name) {
 		return s
 	}
 	more := &s.instances
 	more.mu.Lock()
 	defer more.mu.Unlock()
-	if of := more.of[name]; of != nil {
+	if of := more.of[name]; of != nil || !s.o.AnyCredentials {
 		return of
-	}
-	if !s.o.AnyCredentials || !validInstance(name) {
-		return s
 	}
 	err := fmt.Errorf("there are %d already", len(more.of))
 	var of *Server
@@ -47,7 +43,6 @@ func (s *Server) instanceOf(h http.Header) *Server {
 	}
 	if err != nil {
 		s.o.Log.Printf("open instance %s: %v", name, err)
-		return nil
 	}
 	return of
 }

@@ -42,14 +42,8 @@ type answer struct {
 // serve is the one path of every request. A panic on it is an error of the engine's: it is logged and answered, and
 // the next request is served.
 func (s *Server) serve(ctx context.Context, r *request) (a *answer) {
-	if !isAdmin(r.path) {
-		of := s.instanceOf(r.header)
-		if of == nil {
-			return s.finish(r, s.identify(r.header), nil, wire.Failf(wire.CodeAuthFailed, "The instance is not found."))
-		}
-		if of != s {
-			return of.serve(ctx, r)
-		}
+	if of := s.instanceOf(r.header); of != nil && of != s && !isAdmin(r.path) {
+		return of.serve(ctx, r)
 	}
 	if err := s.begin(); err != nil {
 		return s.finish(r, s.identify(r.header), nil, wire.Failf(wire.CodePartitionUnavailable, "The server is closed: nothing was applied."))

@@ -1,5 +1,0 @@
-//go:build !unix
-
-package atomicfile
-
-const nonBlocking = 0
