@@ -115,11 +115,11 @@ func (o Output) Open(ctx context.Context, flag int, perm fs.FileMode) (*os.File,
 	}
 	flag = os.O_WRONLY | os.O_APPEND
 	if o.info != nil && o.info.Mode()&fs.ModeNamedPipe != 0 {
-		flag |= nonBlocking
+		flag |= syscall.O_NONBLOCK // does not wait for its reader
 	}
 	for {
 		f, err := os.OpenFile(o.Path, flag, 0)
-		if !errors.Is(err, syscall.ENXIO) || flag&nonBlocking == 0 {
+		if !errors.Is(err, syscall.ENXIO) || flag&syscall.O_NONBLOCK == 0 {
 			return f, err
 		}
 		select {
