@@ -19,15 +19,7 @@ func (r *WriteRequest) DecodeBulkImport(b []byte) *Error {
 		return Invalid("Rows count exceeds the upper limit: %d.", MaxBatchWriteRows)
 	}
 	var name []byte
-	err = eachField(b, func(f field) *Error {
-		switch f.id {
-		case 1:
-			return f.bytes(&name)
-		case 2:
-			return r.bulkRow(f)
-		}
-		return nil
-	})
+	err = into{1: &name, 2: r.bulkRow}.read(b)
 	switch {
 	case err != nil:
 		return err
@@ -97,23 +89,7 @@ func DecodeBulkExport(b []byte) (*BulkExport, *Error) {
 	r.Selection.MaxVersions = Optional[int32]{Value: 1, Set: true}
 	var start, end []byte
 	var block Optional[int32]
-	err := eachField(b, func(f field) *Error {
-		switch f.id {
-		case 1:
-			return f.bytes(&r.Name)
-		case 2:
-			return f.list(&r.Selection.Columns)
-		case 3:
-			return f.bytes(&start)
-		case 4:
-			return f.bytes(&end)
-		case 5:
-			return f.bytes(&r.Selection.Filter)
-		case 6:
-			return f.int32(&block)
-		}
-		return nil
-	})
+	err := into{1: &r.Name, 2: &r.Selection.Columns, 3: &start, 4: &end, 5: &r.Selection.Filter, 6: &block}.read(b)
 	switch {
 	case err != nil:
 		return nil, err

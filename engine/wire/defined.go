@@ -7,15 +7,7 @@ func tooManyDefined() *Error {
 func (f *field) definedColumn(dst *[]DefinedColumn) *Error {
 	var c DefinedColumn
 	var typ Optional[int32]
-	err := f.message(func(g field) *Error {
-		switch g.id {
-		case 1:
-			return g.text(&c.Name)
-		case 2:
-			return g.int32(&typ)
-		}
-		return nil
-	})
+	err := f.message(into{1: &c.Name, 2: &typ}.take)
 	c.Type = typ.Value
 	*dst = append(*dst, c)
 	return err
@@ -31,34 +23,13 @@ type DefinedColumns struct {
 // DecodeAddDefined reads AddDefinedColumn.
 func DecodeAddDefined(b []byte) (*DefinedColumns, *Error) {
 	r := &DefinedColumns{}
-	err := eachField(b, func(f field) *Error {
-		switch f.id {
-		case 1:
-			return f.bytes(&r.Name)
-		case 2:
-			return f.definedColumn(&r.Add)
-		}
-		return nil
-	})
-	return r, r.check(err)
+	return r, r.check(into{1: &r.Name, 2: &r.Add}.read(b))
 }
 
 // DecodeDeleteDefined reads DeleteDefinedColumn.
 func DecodeDeleteDefined(b []byte) (*DefinedColumns, *Error) {
 	r := &DefinedColumns{}
-	err := eachField(b, func(f field) *Error {
-		switch f.id {
-		case 1:
-			return f.bytes(&r.Name)
-		case 2:
-			var name string
-			err := f.text(&name)
-			r.Delete = append(r.Delete, name)
-			return err
-		}
-		return nil
-	})
-	return r, r.check(err)
+	return r, r.check(into{1: &r.Name, 2: &r.Delete}.read(b))
 }
 
 func (r *DefinedColumns) check(err *Error) *Error {

@@ -34,29 +34,15 @@ func (r *IndexMeta) checkAlone() *Error {
 	return nil
 }
 
-func (r *IndexMeta) field(f field) *Error {
-	var name string
-	switch f.id {
-	case 1:
-		return f.text(&r.Name)
-	case 2:
-		if err := f.text(&name); err != nil {
-			return err
-		}
-		r.Key = append(r.Key, name)
-	case 3:
-		if err := f.text(&name); err != nil {
-			return err
-		}
-		r.Columns = append(r.Columns, name)
-	case 4:
-		r.inSync = f.num == 1
-	case 5:
-		if f.num != 0 {
-			return Unsupported("local secondary indexes; make a global one")
-		}
+func (r *IndexMeta) read(f field) *Error {
+	var mode Optional[int32]
+	var local bool
+	err := f.message(into{1: &r.Name, 2: &r.Key, 3: &r.Columns, 4: &mode, 5: &local}.take)
+	if err == nil && local {
+		err = Unsupported("local secondary indexes; make a global one")
 	}
-	return nil
+	r.inSync = mode.Value == 1
+	return err
 }
 
 // Check judges an index of a table, and returns its whole key: the columns that it names, and what they leave of the table's.
@@ -143,20 +129,11 @@ type CreateIndex struct {
 func DecodeCreateIndex(b []byte) (*CreateIndex, *Error) {
 	r := &CreateIndex{}
 	hasMeta := false
-	var base Optional[bool]
-	err := eachField(b, func(f field) *Error {
-		switch f.id {
-		case 1:
-			return f.bytes(&r.Table)
-		case 2:
-			hasMeta = true
-			return f.message(r.Index.field)
-		case 3:
-			return f.bool(&base)
-		}
-		return nil
-	})
-	r.BaseData = base.Value
+	meta := func(f field) *Error {
+		hasMeta = true
+		return r.Index.read(f)
+	}
+	err := into{1: &r.Table, 2: meta, 3: &r.BaseData}.read(b)
 	switch {
 	case err != nil:
 		return nil, err
@@ -176,15 +153,7 @@ type DropIndex struct{ Table, Index []byte }
 // DecodeDropIndex reads the request.
 func DecodeDropIndex(b []byte) (*DropIndex, *Error) {
 	r := &DropIndex{}
-	err := eachField(b, func(f field) *Error {
-		switch f.id {
-		case 1:
-			return f.bytes(&r.Table)
-		case 2:
-			return f.bytes(&r.Index)
-		}
-		return nil
-	})
+	err := into{1: &r.Table, 2: &r.Index}.read(b)
 	switch {
 	case err != nil:
 		return nil, err

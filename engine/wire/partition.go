@@ -12,15 +12,7 @@ type partitionRange struct{ begin, end []byte }
 
 func (r *CreateTable) partition(f field) *Error {
 	var p partitionRange
-	err := f.message(func(g field) *Error {
-		switch g.id {
-		case 1:
-			return g.bytes(&p.begin)
-		case 2:
-			return g.bytes(&p.end)
-		}
-		return nil
-	})
+	err := f.message(into{1: &p.begin, 2: &p.end}.take)
 	switch {
 	case err != nil:
 		return err

@@ -144,6 +144,42 @@ func (f *field) varint() *Error {
 	return nil
 }
 
+// into says where the fields of a message belong, by their numbers: a variable, a message of its own, or what takes the field. Fields without
+// a place are passed over.
+type into map[protowire.Number]any
+
+func (to into) read(b []byte) *Error { return eachField(b, to.take) }
+
+func (to into) take(f field) *Error {
+	switch dst := to[f.id].(type) {
+	case *[]byte:
+		return f.bytes(dst)
+	case *[][]byte:
+		return f.list(dst)
+	case *string:
+		return f.text(dst)
+	case *[]string:
+		*dst = append(*dst, "")
+		return f.text(&(*dst)[len(*dst)-1])
+	case *[]DefinedColumn:
+		return f.definedColumn(dst)
+	case *Optional[int32]:
+		return f.int32(dst)
+	case *Optional[int64]:
+		return f.int64(dst)
+	case *Optional[bool]:
+		return f.bool(dst)
+	case *bool:
+		*dst = f.num != 0
+		return f.varint()
+	case into:
+		return f.message(dst.take)
+	case func(field) *Error:
+		return dst(f)
+	}
+	return nil
+}
+
 // message reads a sub-message with read.
 func (f *field) message(read func(field) *Error) *Error {
 	if f.typ != protowire.BytesType {

@@ -1,5 +1,7 @@
 package wire
 
+import "google.golang.org/protobuf/encoding/protowire"
+
 // Selection is which cells of a row a read wants.
 type Selection struct {
 	Columns     [][]byte // names of primary-key or attribute columns; empty is all
@@ -13,50 +15,35 @@ type Selection struct {
 	hasTime     bool
 }
 
-// fieldNumbers of the selection differ from message to message.
+// selectionFields are the numbers of a selection's fields, which differ from message to message.
 type selectionFields struct {
-	columns, time, versions, filter, start, end, token, transaction int32
+	columns, time, versions, filter, start, end, token, transaction protowire.Number
 }
 
 var (
 	getRowFields   = selectionFields{columns: 3, time: 4, versions: 5, filter: 7, start: 8, end: 9, token: 10, transaction: 11}
-	batchGetFields = selectionFields{columns: 4, time: 5, versions: 6, filter: 8, start: 9, end: 10}
+	batchGetFields = selectionFields{columns: 4, time: 5, versions: 6, filter: 8, start: 9, end: 10, token: 3}
 	getRangeFields = selectionFields{columns: 3, time: 4, versions: 5, filter: 10, start: 11, end: 12, token: 13, transaction: 14}
 )
 
-func (s *Selection) field(f field, n *selectionFields) *Error {
-	switch int32(f.id) {
-	case n.columns:
-		return f.list(&s.Columns)
-	case n.time:
+// within adds the places of a selection's fields to those of its message.
+func (s *Selection) within(to into, n *selectionFields) into {
+	to[n.columns], to[n.versions], to[n.filter] = &s.Columns, &s.MaxVersions, &s.Filter
+	to[n.start], to[n.end] = &s.StartColumn, &s.EndColumn
+	to[n.time] = func(f field) *Error {
 		s.hasTime = true
-		return f.message(func(g field) *Error {
-			switch g.id {
-			case 1:
-				return g.int64(&s.TimeStart)
-			case 2:
-				return g.int64(&s.TimeEnd)
-			case 3:
-				return g.int64(&s.TimeExact)
-			}
-			return nil
-		})
-	case n.versions:
-		return f.int32(&s.MaxVersions)
-	case n.filter:
-		return f.bytes(&s.Filter)
-	case n.start:
-		return f.bytes(&s.StartColumn)
-	case n.end:
-		return f.bytes(&s.EndColumn)
-	case n.token:
+		return f.message(into{1: &s.TimeStart, 2: &s.TimeEnd, 3: &s.TimeExact}.take)
+	}
+	to[n.token] = func(f field) *Error {
 		if len(f.raw) > 0 {
 			return Unsupported("tokens of wide-column paging")
 		}
-	case n.transaction:
-		return refuseTransaction(f)
+		return nil
 	}
-	return nil
+	if n.transaction > 0 {
+		to[n.transaction] = refuseTransaction
+	}
+	return to
 }
 
 // check judges the names of a selection. What it reads of each column is judged later: see CheckVersions.
@@ -114,15 +101,7 @@ type GetRow struct {
 func DecodeGetRow(b []byte) (*GetRow, *Error) {
 	r := &GetRow{}
 	var key []byte
-	err := eachField(b, func(f field) *Error {
-		switch f.id {
-		case 1:
-			return f.bytes(&r.Name)
-		case 2:
-			return f.bytes(&key)
-		}
-		return r.Selection.field(f, &getRowFields)
-	})
+	err := r.Selection.within(into{1: &r.Name, 2: &key}, &getRowFields).read(b)
 	switch {
 	case err != nil:
 		return nil, err
@@ -166,10 +145,7 @@ func DecodeBatchGet(b []byte) ([]BatchGetTable, *Error) {
 	var tables []BatchGetTable
 	var dec Decoder
 	rows := 0
-	err := eachField(b, func(f field) *Error {
-		if f.id != 1 {
-			return nil
-		}
+	err := into{1: func(f field) *Error {
 		t, err := decodeBatchGetTable(f, &dec, &rows)
 		if err != nil {
 			return err
@@ -181,7 +157,7 @@ func DecodeBatchGet(b []byte) ([]BatchGetTable, *Error) {
 		}
 		tables = append(tables, t)
 		return nil
-	})
+	}}.read(b)
 	if err == nil && len(tables) == 0 {
 		err = Invalid("No row specified in the request of BatchGetRow.")
 	}
@@ -190,22 +166,13 @@ func DecodeBatchGet(b []byte) ([]BatchGetTable, *Error) {
 
 func decodeBatchGetTable(f field, dec *Decoder, rows *int) (t BatchGetTable, err *Error) {
 	var keys [][]byte
-	err = f.message(func(g field) *Error {
-		switch g.id {
-		case 1:
-			return g.bytes(&t.Name)
-		case 2:
-			if *rows++; *rows > MaxBatchGetRows {
-				return Invalid("Rows count exceeds the upper limit: %d.", MaxBatchGetRows)
-			}
-			return g.list(&keys)
-		case 3:
-			if len(g.raw) > 0 {
-				return Unsupported("tokens of wide-column paging")
-			}
+	row := func(f field) *Error {
+		if *rows++; *rows > MaxBatchGetRows {
+			return Invalid("Rows count exceeds the upper limit: %d.", MaxBatchGetRows)
 		}
-		return t.Selection.field(g, &batchGetFields)
-	})
+		return f.list(&keys)
+	}
+	err = f.message(t.Selection.within(into{1: &t.Name, 2: row}, &batchGetFields).take)
 	switch {
 	case err != nil:
 		return t, err
@@ -250,25 +217,8 @@ func DecodeGetRange(b []byte) (*GetRange, *Error) {
 	var start, end []byte
 	var direction, limit, block Optional[int32]
 	var entire Optional[bool]
-	err := eachField(b, func(f field) *Error {
-		switch f.id {
-		case 1:
-			return f.bytes(&r.Name)
-		case 2:
-			return f.int32(&direction)
-		case 6:
-			return f.int32(&limit)
-		case 7:
-			return f.bytes(&start)
-		case 8:
-			return f.bytes(&end)
-		case 15:
-			return f.int32(&block)
-		case 16:
-			return f.bool(&entire)
-		}
-		return r.Selection.field(f, &getRangeFields)
-	})
+	places := into{1: &r.Name, 2: &direction, 6: &limit, 7: &start, 8: &end, 15: &block, 16: &entire}
+	err := r.Selection.within(places, &getRangeFields).read(b)
 	switch {
 	case err != nil:
 		return nil, err

@@ -86,36 +86,23 @@ type CreateTable struct {
 func DecodeCreateTable(b []byte) (*CreateTable, *Error) {
 	r := &CreateTable{}
 	hasMeta := false
-	err := eachField(b, func(f field) *Error {
-		switch f.id {
-		case 1:
-			hasMeta = true
-			return f.message(r.meta)
-		case 2:
-			r.Throughput.Set = true
-			return f.message(r.Throughput.field)
-		case 3:
-			r.Options.Set = true
-			return f.message(r.Options.field)
-		case 4:
-			return r.partition(f)
-		case 5:
-			r.Stream.Set = true
-			return f.message(r.Stream.field)
-		case 6:
-			return refuseEncryption(f)
-		case 7:
-			r.Indexes = append(r.Indexes, IndexMeta{})
-			return f.message(r.Indexes[len(r.Indexes)-1].field)
-		case 8:
-			if f.num != 0 {
-				return Unsupported("CreateTable with local transactions; write rows of one partition key all or none with BatchWriteRow and is_atomic")
-			}
-		}
-		return nil
-	})
+	var transactions bool
+	index := func(f field) *Error {
+		r.Indexes = append(r.Indexes, IndexMeta{})
+		return r.Indexes[len(r.Indexes)-1].read(f)
+	}
+	meta := func(f field) *Error {
+		hasMeta = true
+		// Field 4 is where an old SDK for Go names indexes.
+		return f.message(into{1: &r.Name, 2: r.keyColumn, 3: &r.Defined, 4: index}.take)
+	}
+	err := into{
+		1: meta, 2: r.Throughput.read, 3: r.Options.read, 4: r.partition, 5: r.Stream.read, 6: refuseEncryption, 7: index, 8: &transactions,
+	}.read(b)
 	switch {
 	case err != nil:
+	case transactions:
+		err = Unsupported("CreateTable with local transactions; write rows of one partition key all or none with BatchWriteRow and is_atomic")
 	case !hasMeta:
 		err = missing("table_meta")
 	case r.Name == nil:
@@ -133,19 +120,9 @@ type StreamSpec struct {
 	Columns     []string
 }
 
-func (s *StreamSpec) field(f field) *Error {
-	switch f.id {
-	case 1:
-		s.Enable = f.num != 0
-	case 2:
-		return f.int32(&s.Hours)
-	case 3:
-		var name string
-		err := f.text(&name)
-		s.Columns = append(s.Columns, name)
-		return err
-	}
-	return nil
+func (s *StreamSpec) read(f field) *Error {
+	s.Set = true
+	return f.message(into{1: &s.Enable, 2: &s.Hours, 3: &s.Columns}.take)
 }
 
 // Refuse says what to do without a stream, if one is asked for.
@@ -157,43 +134,18 @@ func (s *StreamSpec) Refuse() *Error {
 }
 
 func refuseEncryption(f field) *Error {
-	return f.message(func(g field) *Error {
-		if g.id == 1 && g.num != 0 {
-			return Unsupported("server-side encryption")
-		}
-		return nil
-	})
-}
-
-func (r *CreateTable) meta(f field) *Error {
-	switch f.id {
-	case 1:
-		return f.bytes(&r.Name)
-	case 2:
-		return r.keyColumn(f)
-	case 3:
-		return f.definedColumn(&r.Defined)
-	case 4: // where an old SDK for Go names them
-		r.Indexes = append(r.Indexes, IndexMeta{})
-		return f.message(r.Indexes[len(r.Indexes)-1].field)
+	var enabled bool
+	err := f.message(into{1: &enabled}.take)
+	if err == nil && enabled {
+		err = Unsupported("server-side encryption")
 	}
-	return nil
+	return err
 }
 
 func (r *CreateTable) keyColumn(f field) *Error {
 	var c KeyColumn
 	var typ, option Optional[int32]
-	err := f.message(func(g field) *Error {
-		switch g.id {
-		case 1:
-			return g.text(&c.Name)
-		case 2:
-			return g.int32(&typ)
-		case 3:
-			return g.int32(&option)
-		}
-		return nil
-	})
+	err := f.message(into{1: &c.Name, 2: &typ, 3: &option}.take)
 	if err == nil && !typ.Set {
 		err = missing("primary_key.type")
 	}
@@ -202,57 +154,25 @@ func (r *CreateTable) keyColumn(f field) *Error {
 	return err
 }
 
-func (o *TableOptions) field(f field) *Error {
-	switch f.id {
-	case 1:
-		return f.int32(&o.TTL)
-	case 2:
-		return f.int32(&o.MaxVersions)
-	case 5:
-		return f.int64(&o.Deviation)
-	case 6:
-		return f.bool(&o.AllowUpdate)
-	case 7:
-		return f.bool(&o.FullRow)
-	}
-	return nil
+func (o *TableOptions) read(f field) *Error {
+	o.Set = true
+	return f.message(into{1: &o.TTL, 2: &o.MaxVersions, 5: &o.Deviation, 6: &o.AllowUpdate, 7: &o.FullRow}.take)
 }
 
-func (t *Throughput) field(f field) *Error {
-	if f.id != 1 {
-		return nil
-	}
-	return f.message(func(g field) *Error {
-		switch g.id {
-		case 1:
-			return g.int32(&t.Read)
-		case 2:
-			return g.int32(&t.Write)
-		}
-		return nil
-	})
+func (t *Throughput) read(f field) *Error {
+	t.Set = true
+	return f.message(into{1: into{1: &t.Read, 2: &t.Write}}.take)
 }
 
 // DecodeMaybeTableName reads the requests that may carry a table name; nil is none.
 func DecodeMaybeTableName(b []byte) (name []byte, err *Error) {
-	err = eachField(b, func(f field) *Error {
-		if f.id != 1 {
-			return nil
-		}
-		return f.bytes(&name)
-	})
+	err = into{1: &name}.read(b)
 	return name, err
 }
 
 // DecodeTableName reads the requests that carry nothing but a table name.
 func DecodeTableName(b []byte) ([]byte, *Error) {
-	var name []byte
-	err := eachField(b, func(f field) *Error {
-		if f.id == 1 {
-			return f.bytes(&name)
-		}
-		return nil
-	})
+	name, err := DecodeMaybeTableName(b)
 	if err == nil && name == nil {
 		err = missing("table_name")
 	}
@@ -270,22 +190,7 @@ type UpdateTable struct {
 // DecodeUpdateTable reads the request.
 func DecodeUpdateTable(b []byte) (*UpdateTable, *Error) {
 	r := &UpdateTable{}
-	err := eachField(b, func(f field) *Error {
-		switch f.id {
-		case 1:
-			return f.bytes(&r.Name)
-		case 2:
-			r.Throughput.Set = true
-			return f.message(r.Throughput.field)
-		case 3:
-			r.Options.Set = true
-			return f.message(r.Options.field)
-		case 4:
-			r.Stream.Set = true
-			return f.message(r.Stream.field)
-		}
-		return nil
-	})
+	err := into{1: &r.Name, 2: r.Throughput.read, 3: r.Options.read, 4: r.Stream.read}.read(b)
 	if err == nil && r.Name == nil {
 		err = missing("table_name")
 	}
@@ -303,19 +208,7 @@ type SplitPoints struct {
 // DecodeSplitPoints reads ComputeSplitPointsBySizeRequest and checks its sizes.
 func DecodeSplitPoints(b []byte) (*SplitPoints, *Error) {
 	r := &SplitPoints{}
-	err := eachField(b, func(f field) *Error {
-		switch f.id {
-		case 1:
-			return f.bytes(&r.Name)
-		case 2:
-			return f.int64(&r.Size)
-		case 3:
-			return f.int64(&r.UnitBytes)
-		case 4:
-			return f.int32(&r.Limit)
-		}
-		return nil
-	})
+	err := into{1: &r.Name, 2: &r.Size, 3: &r.UnitBytes, 4: &r.Limit}.read(b)
 	switch {
 	case err != nil:
 	case r.Name == nil:

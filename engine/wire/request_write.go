@@ -110,22 +110,11 @@ func (r *WriteRequest) DecodeRow(op RowOp, b []byte) *Error {
 	var name, row []byte
 	var hasCondition bool
 	c := Change{Op: op}
-	err := eachField(b, func(f field) *Error {
-		switch f.id {
-		case 1:
-			return f.bytes(&name)
-		case 2:
-			return f.bytes(&row)
-		case 3:
-			hasCondition = true
-			return c.condition(f)
-		case 4:
-			return c.returnContent(f)
-		case 5:
-			return refuseTransaction(f)
-		}
-		return nil
-	})
+	condition := func(f field) *Error {
+		hasCondition = true
+		return c.condition(f)
+	}
+	err := into{1: &name, 2: &row, 3: condition, 4: c.returnContent, 5: refuseTransaction}.read(b)
 	switch {
 	case err != nil:
 		return err
@@ -172,18 +161,7 @@ func refuseTransaction(f field) *Error {
 // DecodeBatch reads BatchWriteRow. Any failure here fails the whole request, before anything is applied.
 func (r *WriteRequest) DecodeBatch(b []byte) *Error {
 	var tables [][]byte
-	err := eachField(b, func(f field) *Error {
-		switch f.id {
-		case 1:
-			return f.list(&tables)
-		case 2:
-			return refuseTransaction(f)
-		case 3:
-			r.Atomic = f.num != 0
-			return f.varint()
-		}
-		return nil
-	})
+	err := into{1: &tables, 2: refuseTransaction, 3: &r.Atomic}.read(b)
 	if err != nil {
 		return err
 	}
@@ -229,15 +207,7 @@ func countRows(b []byte, id int32) (n int, err *Error) {
 func (r *WriteRequest) table(b []byte, rows int) *Error {
 	var name []byte
 	from := len(r.rows)
-	err := eachField(b, func(f field) *Error {
-		switch f.id {
-		case 1:
-			return f.bytes(&name)
-		case 2:
-			return r.row(f)
-		}
-		return nil
-	})
+	err := into{1: &name, 2: r.row}.read(b)
 	switch {
 	case err != nil:
 		return err
