@@ -128,6 +128,9 @@ func (c *Cutter) Held(lane int) int {
 	return len(l.ready) + l.retrying + l.waiting
 }
 
+// Waiting returns how many of them wait behind a row of their key.
+func (c *Cutter) Waiting(lane int) int { return c.lanes[lane].waiting }
+
 // OnWritten has f called with rows that were written at the first attempt and of which there is nothing more to say, in place of Final
 // for each.
 func (c *Cutter) OnWritten(f func(rows []table.Ref)) { c.onWritten = f }

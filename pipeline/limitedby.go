@@ -66,6 +66,8 @@ func (d *dispatcher) limitedBy(now time.Time, blocked bottleneck.Word) (word bot
 		unsure = d.lanes.throttled.IsZero() || now.Sub(d.lanes.throttled) > throttledLately
 		if unsure && d.lanes.ceilings.window.Bound(now) {
 			word = bottleneck.Link // which makes answers late, and lanes slow down for that
+		} else if d.lanes.throttled.IsZero() && d.cfg.Write.Rates.PartitionWCU == 0 {
+			return bottleneck.None, false // partitions that have refused nothing are not known to be full
 		}
 	}
 	if word == bottleneck.Link && d.flights.silent(now) {
@@ -99,7 +101,7 @@ func (s *lanes) limitedBy(now time.Time, m limits) bottleneck.Word {
 		return m.blocked // a batch would leave
 	}
 	most := bottleneck.None
-	for _, w := range []bottleneck.Word{bottleneck.Outage, bottleneck.Table, bottleneck.Partition, bottleneck.Disk, bottleneck.Link} {
+	for _, w := range []bottleneck.Word{bottleneck.Outage, bottleneck.Table, bottleneck.Partition, bottleneck.Disk, bottleneck.Link, bottleneck.Key} {
 		if held[w] > held[most] {
 			most = w
 		}
@@ -134,8 +136,10 @@ func (s *lanes) holds(i int, l *lane, now time.Time, m *limits) (word bottleneck
 		return bottleneck.Disk, true
 	case rows == 0 && memory > 0 && l.left <= 0:
 		return bottleneck.Disk, true // until the next checkpoint
+	case rows == 0 && l.inFlight > 0 && s.cutter.Waiting(i) > 0:
+		return bottleneck.Key, many || s.cutter.Waiting(i) >= s.ceilings.batchRows()
 	case rows == 0 && l.inFlight > 0:
-		return ifAny(memory > 0, bottleneck.Link), many // rows of keys that are in flight
+		return ifAny(memory > 0, bottleneck.Link), many
 	case rows == 0:
 		return ifAny(s.cutter.Held(i) > 0, bottleneck.Outage), true
 	case l.down || l.notBefore.After(now):

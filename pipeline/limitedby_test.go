@@ -51,6 +51,12 @@ var limitedLoads = map[bottleneck.Word]func(*world) trial{
 		cfg.Write.Concurrency = 1
 		return cfg
 	},
+	bottleneck.Key: func(w *world) trial {
+		w.partitioned(server.Simulation{Config: sim.Config{Latency: 30 * time.Millisecond}})
+		cfg := w.config(w.file("in.csv", "id,v\n"+strings.Repeat("one,1\n", 100)))
+		cfg.Write.Mode = table.Update // of puts, those in between would be left out
+		return cfg
+	},
 	bottleneck.Reader: slowReader,
 	bottleneck.Source: func(w *world) trial {
 		cfg := slowReader(w)

@@ -188,12 +188,13 @@ func TestALaneThatSlowsDownWithoutARefusalMayWaitForTheLink(t *testing.T) {
 		want      bottleneck.Word
 		unsure    bool
 	}{
-		{10 * time.Millisecond, time.Time{}, bottleneck.Partition, true},
+		{10 * time.Millisecond, time.Time{}, bottleneck.None, false},
+		{10 * time.Millisecond, now.Add(-time.Minute), bottleneck.Partition, true},
 		{3 * time.Second, time.Time{}, bottleneck.Link, true},
 		{3 * time.Second, now.Add(-time.Second), bottleneck.Partition, false},
 		{3 * time.Second, now.Add(-time.Minute), bottleneck.Link, true},
 	} {
-		d := &dispatcher{stopper: newStopper(func() {}), lanes: lanesOf(t, now, laneState{rows: 300, paced: true}), disk: newDisk(nil), flights: newFlights(1, 1<<20, time.Minute)}
+		d := &dispatcher{cfg: new(Config), stopper: newStopper(func() {}), lanes: lanesOf(t, now, laneState{rows: 300, paced: true}), disk: newDisk(nil), flights: newFlights(1, 1<<20, time.Minute)}
 		d.lanes.choose(now, false)
 		d.lanes.throttled = tt.throttled
 		window := d.lanes.ceilings.window

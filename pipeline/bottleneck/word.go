@@ -11,6 +11,7 @@ const (
 	Table                 // the table takes no more from all its partitions together, or is being made
 	Index                 // like Partition, in most of them, and the table has secondary indexes, which take a part of what is written
 	Link                  // as many requests are in flight as may be, and rows wait for their answers
+	Key                   // rows wait until an earlier row of their key is final
 	Reader                // no rows wait: the input gives no more
 	CPU                   // like Link, Reader or Disk, and the process has used all processors
 	Disk                  // rows wait for the disk: spilled ones to be read back, others for a checkpoint
@@ -22,7 +23,7 @@ const (
 
 // Words returns all words.
 func Words() []Word {
-	return []Word{Partition, Instance, Table, Index, Link, Reader, CPU, Disk, Ceiling, Outage, Source}
+	return []Word{Partition, Instance, Table, Index, Link, Key, Reader, CPU, Disk, Ceiling, Outage, Source}
 }
 
 var texts = [count]struct{ name, reason, advice string }{
@@ -31,6 +32,7 @@ var texts = [count]struct{ name, reason, advice string }{
 	Table:     {"table", "the table takes no more from all its partitions together, or is being made", "raise its reserved write throughput, or make it before the load"},
 	Index:     {"index", "each row is also written to the table's secondary indexes, which take a part of its capacity", "drop the indexes and create them after the load"},
 	Link:      {"link", "as many requests as may be are in flight, and their answers take their time", "raise --concurrency, or load from a machine closer to the service"},
+	Key:       {"key", "rows wait for earlier rows of the same key, which are written one after the other", "spread the rows over more keys; no flag makes one key faster"},
 	Reader:    {"reader", "the input gives no more rows", "give files that are faster to read, such as local or uncompressed ones, or several of them"},
 	CPU:       {"cpu", "this machine has no processor left", "use a machine with more processors, or leave work to it alone"},
 	Disk:      {"disk", "rows wait for this machine's disk", "raise --memory, or put --temp-dir and --run-dir on a faster disk"},
