@@ -32,7 +32,7 @@ var digests = map[string]digest{
 	"xxhash":  {8, func(sum *[32]byte, text []byte) { binary.BigEndian.PutUint64(sum[:], xxhash.Sum64(text)) }, "xxhash.xxh64(%s).hexdigest()"},
 }
 
-// collisionFree is how many hexadecimal digits of a SHA-256 no two texts share, as far as anyone can find. Of MD5 and SHA-1 such texts are known.
+// collisionFree is the number of hexadecimal digits of SHA-256 without known collisions. MD5 and SHA-1 have some.
 const collisionFree = 32
 
 const hexDigits = "0123456789abcdef"

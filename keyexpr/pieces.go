@@ -50,7 +50,7 @@ func joinedOrder(pieces []piece) (order []Segment) {
 	return order
 }
 
-// textTells is tells of the value's text. That of a value whose type is not known may be the same for two values, such as 1 and "1".
+// textTells is tells of the value's text. Two values of unknown type may have the same text, such as 1 and "1".
 func (n *node) textTells() []int {
 	if n.typ == table.Any {
 		return nil
@@ -75,7 +75,6 @@ func joinedTells(pieces []piece) (tells []int) {
 	return tells
 }
 
-// union is the columns of both.
 func union(a, b []int) []int {
 	both := slices.Concat(a, b)
 	slices.Sort(both)

@@ -103,8 +103,8 @@ func (c *Config) LongestLate() time.Duration {
 	return client.LongestRequest(timeout) + cmp.Or(c.Write.Settle, timeout)
 }
 
-// settleFormer waits for what a process may have sent that held the lease before and did not give it back. Nothing is sent before a
-// checkpoint is in the state, so where there is none there is nothing to wait for.
+// settleFormer waits for requests of a former holder that did not give the lease back. Nothing is sent before a checkpoint is in the state, so
+// without one there is nothing to wait for.
 func (o *resumePoint) settleFormer(ctx context.Context, cfg *Config, now time.Time) error {
 	if l := cfg.lease(); l != nil && l.Former && cfg.Target.Place == "" { // an embedded store answers no process that is gone
 		until, sent := now.Add(cfg.LongestLate()), true

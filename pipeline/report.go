@@ -229,8 +229,8 @@ type ReportMachine struct {
 	AllocatedBytes uint64  `json:"allocated_bytes"` // by them
 }
 
-// overLimit reports whether more rows were rejected than may be, now or at the end: by all attempts, or the limit would wear off by
-// repetition. Of a load that comes again only those of this attempt count, for others brought other inputs.
+// overLimit reports whether too many rows were rejected, over all attempts: else repetition would wear the limit down. For a load with
+// new inputs each time, only this attempt counts.
 func (r *ReportCounts) overLimit(m MaxErrors, end bool) bool {
 	return m.Exceeded(r.Rejected-r.Seams-r.rejectedBefore, r.Read-r.readBefore, end)
 }

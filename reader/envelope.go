@@ -11,7 +11,7 @@ import (
 	"tsimport/internal/table"
 )
 
-// sqlStatement is a line of a dump of MySQL that is neither that of mysqldump nor a comment.
+// sqlStatement is a line of a MySQL dump that mysqldump does not write.
 var (
 	sqlStatement = regexp.MustCompile("(?im)^(insert into|create table( if not exists)?) [`\"]?\\w")
 	sqlComment   = regexp.MustCompile(`(?i)^\s*(--|/\*|# |insert into |create table |set |drop table )`)
@@ -65,7 +65,7 @@ func (s *File) refuseChanges(first map[string]json.RawMessage) error {
 	return nil
 }
 
-// noteEnvelope says that the only record has what may be the records: the answer of an API, GeoJSON.
+// noteEnvelope notes that a member of the only record may hold the records, as in an API response or GeoJSON.
 func (s *File) noteEnvelope(only map[string]json.RawMessage) {
 	for _, name := range slices.Sorted(maps.Keys(only)) {
 		var rows []map[string]json.RawMessage
@@ -77,8 +77,9 @@ func (s *File) noteEnvelope(only map[string]json.RawMessage) {
 			as = " --format dynamodb"
 		}
 		if table.PlainColumnName(name) { // it is one for jq too
-			s.Notes = append(s.Notes, fmt.Sprintf("%s is one record, whose member %s is an array of objects; if those are the rows: jq -c '.%s[]' %s | tsimport load -%s",
-				s.Name, name, name, s.shellName(), as))
+			s.Hint = fmt.Sprintf("%s is one record, whose member %s is an array of objects; if those are the rows: jq -c '.%s[]' %s | tsimport load -%s",
+				s.Name, name, name, s.shellName(), as)
+			s.Notes = append(s.Notes, s.Hint)
 		}
 	}
 }

@@ -258,8 +258,8 @@ func decodesWell(e charset.Encoding, text []byte) bool {
 	return well*20 > not
 }
 
-// looksLike returns what advice there is when the text turns out not to be in the encoding it is read in; empty is none. An encoding
-// that would make another text of records that are well read is never advised.
+// looksLike returns advice for text that is not in its encoding; empty is none. An encoding that would change records that are read well is
+// never advised.
 func (s *File) looksLike(text []byte) string {
 	if s.decodes {
 		return ""
@@ -369,7 +369,6 @@ func (s *File) About() source.About {
 	return a
 }
 
-// found is what was decided about the file, as plans and inspect show it.
 func (s *File) found() []source.Found {
 	all := []source.Found{{What: "format", As: s.Format.String()}}
 	if !s.rowwise() {

@@ -10,7 +10,7 @@ import (
 	"tsimport/reader/csv"
 )
 
-// What a header, or a value of CSV, looks like.
+// Kinds of text in CSV.
 const (
 	likeNothing = iota // empty
 	likeText
@@ -42,7 +42,7 @@ func likeness(text []byte) int {
 // lookedAt is how many records after the header are looked at.
 const lookedAt = 1000
 
-// lookAtRecords notes what the first records say of the header, which may be data, and of the dialect.
+// lookAtRecords checks the header and the dialect against the first records.
 func (s *File) lookAtRecords(p *csv.Parser, text []byte, names []string) {
 	columns, gaps := make([]int, len(names)), make([]bool, len(names))
 	doubtful := !s.o.Header && slices.ContainsFunc(names, func(name string) bool { return likeness([]byte(name)) != likeText })
@@ -84,8 +84,8 @@ func (s *File) blankQuote(text []byte, whole bool) bool {
 	return q != 0 && len(bare) > 1 && bare[0] == q && text[0] != q && (!whole || bare[len(bare)-1] == q)
 }
 
-// doubtHeader notes that the first record may be data: a name looks like the values of its column. It must be data where a name is,
-// besides, one that no one gives, and all columns that are not text have such a name.
+// doubtHeader notes that the first record may be data: a name looks like the values of its column. It must be data if, besides, a name is
+// implausible and all columns that are not text have names like their values.
 func (s *File) doubtHeader(names []string, columns []int, gaps []bool) {
 	numbers := namedByNumbers(names)
 	suspect, gap, odd, all := "", false, false, true

@@ -13,9 +13,9 @@ import (
 	"tsimport/reader/record"
 )
 
-// Where two things meet in one input: files that were joined, and a file with its folders.
+// Joined files, and files with their folders.
 
-// seam is the fields of a record that is not data wherever it comes: a header.
+// seam is a header, which is not data wherever it appears.
 type seam [][]byte
 
 // addSeam notes a header. In a file of one column it may be a value, and is one.
@@ -32,8 +32,7 @@ func (s *File) addSeam(header *record.Record) {
 
 const mark = "\xef\xbb\xbf" // U+FEFF
 
-// seamAt returns why a record is not data but shows that files were joined there; nil if it is data. It is called for
-// every record: few begin as a header does.
+// seamAt returns why a record marks a seam of joined files; nil if it is data. It is called for every record.
 func (s *File) seamAt(text []byte, rec *record.Record) *table.Reason {
 	start := text[rec.Span.Start:]
 	if start[0] == mark[0] && bytes.HasPrefix(start, []byte(mark)) && !s.text.decode {
@@ -76,8 +75,8 @@ func (s *File) inBoth(used []int) (list []inBoth) {
 	return list
 }
 
-// sameValue reports whether a record's own value is that of its folder: the same text, number or moment, for programs write these in several
-// ways. A record without a value says nothing.
+// sameValue reports whether a record's own value equals its folder's as text, number or moment, which programs write in several ways. A
+// missing value equals any.
 func (s *File) sameValue(own, folder *record.Datum) bool {
 	switch {
 	case own.None() || own.Kind == record.Text && !own.Quoted && len(own.Bytes) == 0:
@@ -109,7 +108,7 @@ func sameNumber(a, b string) bool {
 	return ok && too && x.Cmp(y) == 0
 }
 
-// moment is a text of a date and time as RFC 3339 has it, without zeros at the end; other texts stay.
+// moment brings a date and time to RFC 3339 without trailing zeros; other texts stay.
 func moment(text string) string {
 	if t, err := time.Parse("2006-01-02 15:04:05", strings.Replace(text, "T", " ", 1)); err == nil {
 		return t.Format(time.RFC3339Nano)

@@ -81,9 +81,9 @@ func (s *File) Next() (source.Piece, error) {
 	return p, nil
 }
 
-// lasting marks the error of a file that is damaged. What a disk, a server or a file that is still written causes passes.
+// lasting marks the error of a damaged file. Errors of a disk, a server or a file that is still being written are temporary.
 func lasting(err error) error {
-	passes := errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, input.ErrChanged) ||
+	passes := err == nil || errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, input.ErrChanged) ||
 		errors.Is(err, fs.ErrClosed) || errors.As(err, new(syscall.Errno)) || errors.As(err, new(interface{ Exit() int })) || input.Passing(err)
 	if passes {
 		return err
@@ -370,7 +370,8 @@ func (s *File) inLines() bool {
 func (p *piece) ranged() bool { return p.length > 0 }
 
 // Add puts the next piece, in the order of Next, after the others and returns the splits that are whole now.
-func (s *File) Add(next source.Piece) ([]source.Split, error) {
+func (s *File) Add(next source.Piece) (splits []source.Split, err error) {
+	defer func() { err = lasting(err) }()
 	p := next.(*piece)
 	switch {
 	case p.rows != nil:
@@ -415,7 +416,7 @@ func (s *File) Add(next source.Piece) ([]source.Split, error) {
 // maxBlank bounds the empty lines that no record interrupts: a small compressed file may hold gigabytes of them.
 const maxBlank = 64 << 20
 
-// checkBlank counts pieces of nothing but empty lines, unless those are records or parts of one.
+// checkBlank counts pieces of empty lines, unless those are records or parts of one.
 func (r *textReader) checkBlank(data []byte) error {
 	if r.s.Dialect.Blank || r.long != nil || len(bytes.TrimLeft(data, "\r\n")) > 0 {
 		r.blank = 0
@@ -442,7 +443,8 @@ func (s *File) Whole() []source.Split {
 }
 
 // Finish returns the last splits when there are no more pieces, and what the text lacks at its end.
-func (s *File) Finish() ([]source.Split, error) {
+func (s *File) Finish() (splits []source.Split, err error) {
+	defer func() { err = lasting(err) }()
 	r := s.reader
 	if s.rowwise() || r == nil {
 		return nil, nil
@@ -503,8 +505,7 @@ func (r *textReader) split(data []byte) []source.Split {
 	return []source.Split{sp}
 }
 
-// inputBytes is how many bytes of the input the next split stands for, whose text has so many. The sum over all splits, and the header, is never
-// more than the input.
+// inputBytes is the share of the input's bytes in the next split of so much text. All splits and the header never exceed the input.
 func (r *textReader) inputBytes(text int64) int64 {
 	if r.packed == nil {
 		return text

@@ -66,7 +66,7 @@ type counted struct {
 	Rejected int64 `json:"rejected"`
 }
 
-// Continue takes back what Stop said. If that was the error limit, records that were rejected before do not count for it any more.
+// Continue undoes Stop. After a stop by the error limit, records that were rejected before no longer count.
 func (j *Job) Continue(ctx context.Context) error {
 	var why *StoppedError
 	if err := j.stopped(ctx); err == nil || !errors.As(err, &why) {

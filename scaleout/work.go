@@ -53,11 +53,11 @@ func (j *Job) Work(ctx context.Context) (s *Summary, err error) {
 	return s, err
 }
 
-// idleSteps is how many times a process finds nothing to do before it says so.
+// idleSteps is the number of idle steps before a process says so.
 const idleSteps = 5
 
-// persist repeats a step until it is over. It pauses where there was nothing to do, and while the job directory fails in a way that may pass:
-// for --retry-for at most.
+// persist repeats a step until it is over. It pauses if there is nothing to do, and while the job directory fails temporarily, for at most
+// --retry-for.
 func (j *Job) persist(ctx context.Context, step func() (worked, over bool, err error)) error {
 	most := cmp.Or(j.o.Load.Write.RetryFor, pipeline.DefaultRetryFor)
 	var failing time.Time // since when; zero if it does not fail
@@ -207,7 +207,7 @@ func (j *Job) leased(ctx context.Context, folder string, do func() error) (worke
 	return true, do()
 }
 
-// giveBack gives a lease back. Where that fails, the next process waits for it as for one whose holder was killed.
+// giveBack gives a lease back. If that fails, the next process waits as after a killed holder.
 func (j *Job) giveBack(l *jobdir.Lease) {
 	if err := l.Release(); err != nil {
 		j.o.Say("warning: %v; it is free in %v", err, jobdir.Term)

@@ -410,7 +410,7 @@ func (v *verifier) newJudge(t *target) *judge {
 	return j
 }
 
-// age says which cells may be gone by now: they grow old while rows are compared.
+// age says which cells may have expired: they age while rows are compared.
 func (v *verifier) age(j *judge, t *target) {
 	if t.TimeToLive > 0 {
 		j.oldest = v.cfg.Clock.Now().UnixMilli() - 1000*int64(t.TimeToLive)

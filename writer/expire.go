@@ -11,15 +11,14 @@ import (
 	"tsimport/internal/tablestore/plainbuffer"
 )
 
-// Expiry says which cells of a refused row are left out, so that the others are written. A row waits for its turn, and meanwhile its cells
-// grow older than the table takes.
+// Expiry says which cells of a refused row are left out, so that the others are written: cells may expire while their row waits.
 type Expiry struct {
 	Reach time.Duration    // cells older than this are left out
 	Live  time.Duration    // a row of nothing but cells older than this is gone; 0 is none
 	Now   func() time.Time // the latest time that the service's clock can show
 }
 
-// minTimestamp comes before the bound that a service names which refuses a timestamp. It may be newer than what its clock is known to show.
+// minTimestamp precedes the bound in the service's refusal of a timestamp. The bound may be newer than the last known service time.
 const minTimestamp = "MinTimestamp:"
 
 // before is the time in milliseconds before which cells are left out, after a refusal.
@@ -34,8 +33,7 @@ func (x *Expiry) before(message string) int64 {
 	return oldest
 }
 
-// withoutExpired sends the rows again that were refused for what is in them and have cells which are left out. A put of which the table would
-// show nothing is what it comes to: the row is deleted.
+// withoutExpired sends refused rows again without their expired cells. A put with no cell left becomes a delete.
 func (w *Writer) withoutExpired(stats *Stats, rows []table.Ref, repeated []bool, outcomes []table.Outcome) error {
 	x := w.options.Expiry
 	if x == nil {
@@ -66,7 +64,7 @@ func (w *Writer) withoutExpired(stats *Stats, rows []table.Ref, repeated []bool,
 	return errors.Join(err, gone.write(w, table.Delete, stats, repeated, outcomes))
 }
 
-// remade are rows that were made again, of those of a request.
+// remade are the rows of a request without their expired cells.
 type remade struct {
 	rows            []table.Ref
 	places, expired []int // in the request; cells

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// crowd is a listener with at most so many open connections. When it is full, one gives way to a new one: that which is idle for longest, else
-// the oldest of which no request has proven that it knows the access key. While all are at work for clients who do, a new one waits.
+// crowd is a listener with a limited number of open connections. When it is full, a new connection replaces the one idle longest, or else the
+// oldest that has not shown a known access key. While all are working, it waits.
 type crowd struct {
 	net.Listener
 	most int

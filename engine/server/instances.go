@@ -24,7 +24,7 @@ type instances struct {
 	of  map[string]*Server
 }
 
-// instanceOf is the server of the instance that a request names; nil of one that is not there, or cannot be opened.
+// instanceOf returns the server of the instance that a request names; nil if there is none, or it cannot be opened.
 func (s *Server) instanceOf(h http.Header) *Server {
 	name := h.Get(wire.HeaderInstance)
 	if name == s.o.Instance || s.o.AnyCredentials && !validInstance(name) {

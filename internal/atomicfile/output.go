@@ -31,8 +31,8 @@ func (e *RefusedError) Exit() int { return 2 }
 
 const maxLinks = 40
 
-// Find says how a path that a user has given is written. The error is a *RefusedError for a folder, a disk, a socket, and a link to
-// nothing: whoever can make such a link chooses a name that the user has not seen.
+// Find says how a path is written. The error is a *RefusedError for a folder, a disk, a socket and a dangling link, whose target the user
+// has not seen.
 func Find(path string) (Output, error) {
 	o := Output{Path: path}
 	for range maxLinks {
@@ -79,8 +79,8 @@ func target(link string) (string, error) {
 
 var descriptors = regexp.MustCompile(`^(?:/dev/fd|/proc/([0-9]+)(?:/task/[0-9]+)?/fd)$`)
 
-// descriptor says of which process a path names an open descriptor, such as /dev/fd/1; 0 is none. What the descriptor is open for can
-// be a file, too: replacing that would leave what was written to the descriptor before, and comes after, in another file.
+// descriptor returns the process and number of an open descriptor that a path names, such as /dev/fd/1; 0 is none. Replacing a file that is
+// open under a descriptor would split the output into two files.
 func descriptor(path string) (pid, number int) {
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	in := descriptors.FindStringSubmatch(dir)

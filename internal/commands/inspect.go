@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/urfave/cli/v2"
@@ -142,7 +143,7 @@ func printInspection(w io.Writer, in *plan.Inspection, alike int, gap bool) erro
 	if in.Dialect != "" {
 		fmt.Fprintf(t, "dialect\t%s\n", in.Dialect)
 	}
-	if in.Hint != "" {
+	if in.Hint != "" && !slices.Contains(in.Notes, in.Hint) {
 		fmt.Fprintf(t, "hint\t%s\n", printable(in.Hint))
 	}
 	rows := grouped(in.Rows)

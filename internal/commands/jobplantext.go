@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,7 +98,9 @@ func (l *loadPlan) lines() (lines []string) {
 		add("warning", "%s", w)
 	}
 	for _, n := range l.Notes {
-		add("note", "%s", n)
+		if !slices.ContainsFunc(l.Decisions, func(d plan.Decision) bool { return d.String() == n }) {
+			add("note", "%s", n)
+		}
 	}
 	return lines
 }
@@ -195,7 +198,7 @@ func (l *loadPlan) describeColumns(add func(what, format string, a ...any)) {
 	add("columns", "%s", strings.Join(texts, ", "))
 }
 
-// describeDecisions has a line for what nothing speaks against, and one for each other decision.
+// describeDecisions puts undisputed decisions on one line and each other one on its own.
 func (l *loadPlan) describeDecisions(add func(what, format string, a ...any)) {
 	var plain, disputed []string
 	for _, d := range l.Decisions {

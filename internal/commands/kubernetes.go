@@ -66,14 +66,14 @@ func planRunner(c *cli.Context) (*kubernetes.Options, error) {
 	return o, nil
 }
 
-// placesOfWorkers are variables that say where things are, with the flag of each: workers have them as the command that plans has. None is a secret.
+// placesOfWorkers are the variables of endpoints and regions, with their flags, which workers get from the planning command. None is a secret.
 var placesOfWorkers = []struct{ name, flag string }{
 	{endpointEnv, "endpoint"}, {instanceEnv, "instance"}, {"OSS_ENDPOINT", "oss-endpoint"}, {"OSS_REGION", "oss-region"},
 	{"AWS_ENDPOINT_URL", "s3-endpoint"}, {"AWS_ENDPOINT_URL_S3", "s3-endpoint"}, {"AWS_REGION", "s3-region"}, {"AWS_DEFAULT_REGION", "s3-region"},
 }
 
-// workerEnv is what workers need to know of where things are, as variables of the environment: of the plan, flags, the environment and, for the
-// two tables of a copy, profiles in it.
+// workerEnv are the endpoints and regions for workers, as environment variables, from the plan, flags, the environment and, for the two tables of
+// a copy, profiles.
 func workerEnv(c *cli.Context, p *scaleout.Plan) (env []kubernetes.EnvVar) {
 	places := map[string]string{}
 	for _, text := range os.Environ() {

@@ -66,7 +66,7 @@ type exitError struct {
 	brief string // how the command ended, in one line, if there is no error
 }
 
-// endsWith is how a command ends with a code. With --quiet nothing was said of it yet: the brief is then shown as an error is.
+// endsWith ends a command with a code. With --quiet the brief is shown as an error.
 func endsWith(c *cli.Context, code int, err error, brief string) error {
 	if err == nil && c.Bool("quiet") {
 		err = errors.New(brief)

@@ -35,14 +35,14 @@ func createOutput(c *cli.Context, path string, flag int) (*os.File, error) {
 	return o.Open(c.Context, flag, 0o644)
 }
 
-// checkedOutput is stdout. It remembers that something could not be written: help and lists are printed by code that does not look.
+// checkedOutput is stdout. It remembers write errors, because the code that prints help and lists ignores them.
 type checkedOutput struct {
 	io.Writer
 	used bool
 	err  error
 }
 
-// silent reports whether nothing was said, neither here nor on stderr.
+// silent reports whether nothing was printed, here or on stderr.
 func (o *checkedOutput) silent(stderr *display) bool { return !o.used && !stderr.used.Load() }
 
 func (o *checkedOutput) Write(b []byte) (int, error) {

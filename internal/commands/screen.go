@@ -221,7 +221,7 @@ func (s *screen) report(r *pipeline.Report, mode table.Mode, look string) {
 	}
 }
 
-// briefOf says in one line how a load ended: who reads nothing else learns how many rows, why, and where the rest is said.
+// briefOf says in one line how a load ended: the counts, the reason and the run folder.
 func briefOf(r *pipeline.Report) string {
 	n := job.Counts{Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded, ConditionFailed: r.ConditionFailed, Archived: r.Archived, Unfinished: r.Unfinished}
 	what := r.State + ": " + countsText(&n)

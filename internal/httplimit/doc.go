@@ -1,3 +1,3 @@
-// Package httplimit bounds what is read of the answers of stores of objects and of gateways. A transport goes in and one comes out whose
-// answers are no longer than their kind may be; it promises that a server cannot fill the memory with a refusal or a listing.
+// Package httplimit bounds the answers of object stores and gateways. A transport goes in and a transport with bounded answers comes out;
+// it promises that a server cannot fill the memory with a refusal or a listing.
 package httplimit

@@ -204,7 +204,7 @@ func passing(err error) bool {
 	return true
 }
 
-// FaultError is an error of a store that may pass: all attempts have met it, and one of later may not.
+// FaultError is a temporary error of a store that all attempts met.
 type FaultError struct{ Cause error }
 
 func (e *FaultError) Error() string { return e.Cause.Error() }

@@ -59,8 +59,8 @@ type collector struct {
 	more    []labels           // of earlier, those of which only that is told
 }
 
-// others are runs of the file that a job which failed may not have come to: that they once succeeded stays known. A job that succeeds has all
-// its loads, and what is not among them is forgotten.
+// others are runs in the file that a failed job may not have reached: the time of their last success is kept. A job that succeeds has all its
+// loads, so the others are dropped.
 func others(runs []Run, earlier map[labels]float64) (more []labels) {
 	if !slices.ContainsFunc(runs, func(r Run) bool { return r.ExitCode != 0 }) {
 		return nil

@@ -10,31 +10,31 @@ import (
 	"tsimport/reader/source"
 )
 
-// Decision is something that was inferred once, from all inputs together, and holds for every record. Plans and inspect show it.
+// Decision is an inference from all inputs together, which holds for every record. Plans and inspect show it.
 type Decision struct {
 	What    string `json:"what"`              // format, encoding, dialect …, or a column
 	As      string `json:"as"`                // what was decided; of several inputs how many are what
-	Against string `json:"against,omitempty"` // what of the sample speaks against it, with its number
-	Flag    string `json:"flag,omitempty"`    // that decides otherwise
+	Against string `json:"against,omitempty"` // what in the sample contradicts it, with its number
+	Flag    string `json:"flag,omitempty"`    // changes the decision
 
-	differ bool // inputs do
+	differ bool // inputs differ
 }
 
-// Disputed reports whether inputs or values of the sample are different from what was decided.
+// Disputed reports whether inputs or sampled values contradict the decision.
 func (d Decision) Disputed() bool { return d.differ || d.Against != "" }
 
 func (d Decision) String() string {
 	text := d.What + ": " + d.As
 	if d.Against != "" {
-		text += "; against it: " + d.Against
+		text += ", but " + d.Against
 	}
 	if d.Flag != "" {
-		text += "; " + d.Flag + " decides otherwise"
+		text += "; " + d.Flag + " changes this"
 	}
 	return text
 }
 
-// tally counts what inputs are.
+// tally counts inputs by a property.
 type tally struct {
 	what  string
 	as    []string // in the order in which they first come
@@ -52,7 +52,7 @@ func (t *tally) add(as, input string) {
 	}
 }
 
-// decision is the tally as users read it: the many first, each but them with an input that is it.
+// decision shows the tally: the majority first, the others each with an example input.
 func (t *tally) decision() Decision {
 	if len(t.as) == 1 {
 		return Decision{What: t.what, As: t.as[0]}
@@ -74,7 +74,7 @@ func (t *tally) decision() Decision {
 	return Decision{What: t.what, As: strings.Join(texts, ", "), differ: true}
 }
 
-// found tallies what was found out about inputs.
+// found tallies the properties of inputs.
 func found(each func(yield func(name string, found []source.Found))) (all []Decision) {
 	var tallies []*tally
 	each(func(name string, found []source.Found) {
@@ -93,7 +93,7 @@ func found(each func(yield func(name string, found []source.Found))) (all []Deci
 	return all
 }
 
-// dispute says what of the sample speaks against the type of a column.
+// dispute is the decision on a column's type that some sampled values contradict.
 func dispute(name string, t table.Type, few convert.Minority) Decision {
 	d := Decision{What: "column " + name, As: typeText(t)}
 	if d.Against = fmt.Sprintf("%s others (%s) beside %s", counted(few.Others), quoted(few.Examples), values(few.Most, few.Type)); t != few.Type {
@@ -104,16 +104,16 @@ func dispute(name string, t table.Type, few convert.Minority) Decision {
 	return d
 }
 
-// numbers says of a column of texts that their numbers have zeros or points which the type of the column keeps, or does not.
+// numbers is the decision on a column whose numbers have trailing zeros or decimal points, which its type keeps or drops.
 func numbers(in *convert.Inference, at int, name string, t table.Type) (d Decision, ok bool) {
 	example, ok := in.Numbers(at)
 	d = Decision{What: "column " + name, As: t.String()}
 	switch {
 	case ok && t == table.String:
-		d.Against = fmt.Sprintf("all values in the sample are numbers, some with zeros at the end (%q)", example)
+		d.Against = fmt.Sprintf("all values in the sample are numbers, some with trailing zeros (%q)", example)
 		d.Flag = fmt.Sprintf("--type %s=double", name)
 	case ok && t == table.Double:
-		d.Against = fmt.Sprintf("all values in the sample are whole numbers, some with a point (%q)", example)
+		d.Against = fmt.Sprintf("all values in the sample are whole numbers, some with a decimal point (%q)", example)
 		d.Flag = fmt.Sprintf("--type %s=string", name)
 	default:
 		return d, false
@@ -121,7 +121,7 @@ func numbers(in *convert.Inference, at int, name string, t table.Type) (d Decisi
 	return d, true
 }
 
-// keyText says which type a key column gets whose values no key type takes together.
+// mixedKeyText warns of a key column whose values have several types.
 func mixedKeyText(name string, few convert.Minority) string {
 	text := fmt.Sprintf("primary-key column %s: %s, %s others (%s) in the sample; loaded as %s, which rejects the others; ",
 		name, values(few.Most, few.Type), counted(few.Others), quoted(few.Examples), few.Type)
@@ -131,7 +131,7 @@ func mixedKeyText(name string, few convert.Minority) string {
 	return text + fmt.Sprintf("--type %s=string makes text of all %s", name, counted(few.Most+few.Others))
 }
 
-// showDecisions lists what was found out about the inputs before what was decided about columns.
+// showDecisions puts decisions about inputs before those about columns.
 func (p *planner) showDecisions() {
 	all := found(func(yield func(string, []source.Found)) {
 		for _, s := range p.plan.Sources {
@@ -141,7 +141,7 @@ func (p *planner) showDecisions() {
 	p.plan.Decisions = append(all, p.plan.Decisions...)
 }
 
-// together is what was found out about several inputs that inspect has looked at, where they differ.
+// together lists in what several inspected inputs differ.
 func together(inspected []Inspection) (differ []Decision) {
 	for _, d := range found(func(yield func(string, []source.Found)) {
 		for i := range inspected {

@@ -58,7 +58,7 @@ func TestNumbersThatAreLoadedAsTextAreNoted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `column v: string; against it: all values in the sample are numbers, some with zeros at the end ("68.60"); --type v=double decides otherwise`
+	const want = `column v: string, but all values in the sample are numbers, some with trailing zeros ("68.60"); --type v=double changes this`
 	if d := inspected[0].Decisions; len(d) != 1 || d[0].String() != want || !slices.Contains(p.Notes, want) {
 		t.Errorf("inspect %v, load %q", d, p.Notes)
 	}

@@ -292,7 +292,7 @@ func (p *planner) countValues(in *convert.Inference, fields []record.Datum) {
 	p.sampled.fits = values-len(p.key()) <= table.MaxColumns
 }
 
-// mostColumns is how many a header may have, though rows lack most of them: a sample of more takes long before it can tell.
+// mostColumns bounds a header's columns: a sample of more takes long.
 const mostColumns = 16 * table.MaxColumns
 
 // mayLackColumns reports whether records of a source need not have all columns.

@@ -69,8 +69,8 @@ func (p *planner) infers() bool {
 	return false
 }
 
-// lastColumns asks the runs beside the one that is planned, then those where runs go by themselves, what the table's columns are. There are none
-// of a table that does not exist.
+// lastColumns returns the table's columns as the last run wrote them: a run beside the planned one, else one in the default folder. A table
+// that does not exist has none.
 func (p *planner) lastColumns() map[string]rundir.LastColumn {
 	last := p.lastRun()
 	if of, ok := p.request.Selection.(Units); ok && last == nil { // another machine has the runs

@@ -19,12 +19,11 @@ type Merging struct {
 	Lost   []string // of them, those that the table's key does not have, or has as something that two values of theirs may share
 }
 
-// Text says it.
 func (m *Merging) Text() string {
 	return fmt.Sprintf("rows of %s that differ only in %s may become one row: their own key is %s", m.Source, strings.Join(m.Lost, ", "), strings.Join(m.Own, ", "))
 }
 
-// SameKeys is the refusal of rows that were looked at: so many of those of a request's sources have a key that another one has, such as these.
+// SameKeys is the refusal after all rows were read: so many share a key with another row, such as these.
 func SameKeys(r *Request, rows, of int64, keys ...string) error {
 	such := ""
 	if len(keys) > 0 {
@@ -34,9 +33,8 @@ func SameKeys(r *Request, rows, of int64, keys ...string) error {
 		rows, of, strings.Join(r.ShownInputs(), ", "), such)
 }
 
-// merging decides whether two rows of a source can become one row of a table; nil says that none can. They cannot if the table's key, or
-// its name, has all columns of a key of the source, as they are or computed so that different values give different results. All that
-// moves rows asks it.
+// merging decides whether two rows of a source can become one row of a table; nil means none can. They cannot if the table's key, or its name,
+// has all columns of a key of the source, unchanged or computed so that different values give different results.
 func (p *planner) merging() (found *Merging) {
 	r := p.request
 	if p.numbered > 0 || r.Mode == table.Delete || r.Mode == table.Increment {
@@ -80,7 +78,7 @@ func declaredKey(about *source.About) (key []source.KeyColumn) {
 	return key
 }
 
-// lost are the columns of a source's key in which rows may differ whose keys in the table are the same.
+// lost are the columns of a source's key in which rows with the same key in the table may differ.
 func (p *planner) lost(key []source.KeyColumn) []source.KeyColumn {
 	var told []string
 	for i := range p.plan.Schema.Key {
@@ -119,8 +117,7 @@ func (p *planner) takesAsItIs(c *table.Column, kind record.Kind) bool {
 	return false
 }
 
-// keepRows refuses a load in which several rows of a source may become one row of the table, unless all rows are looked at: first, by Read.Look,
-// or by who has asked for the plan.
+// keepRows refuses a load in which several rows of a source may become one, unless all rows are read first, by Read.Look or by the caller.
 func (p *planner) keepRows(ctx context.Context) error {
 	r, m := p.request, p.merging()
 	p.plan.Merging = m

@@ -130,8 +130,8 @@ func (p *Plan) Window() func() (from, to int64) {
 	}
 }
 
-// Expiry returns how old cells may be that the table takes, its time to live, 0 without one, and whether cells that grow older than that are
-// left out: what a time to live ends is over in the table that the rows come from too.
+// Expiry returns the maximum age of cells that the table takes, its time to live (0 without one), and whether cells that grow older are left
+// out: they are expired in the source, too.
 func (p *Plan) Expiry() (reach, live time.Duration, expires bool) {
 	to := p.Request.Target
 	seconds := to.Define.TimeToLive

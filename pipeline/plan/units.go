@@ -8,8 +8,8 @@ import (
 	"tsimport/reader/convert"
 )
 
-// noteMeasures counts what the values of each column count in a source: by its schema, else by its sample. A column without values counts
-// nothing, where the sample was all of the source.
+// noteMeasures tallies the measure of each column in a source, from its schema or else its sample. A column without values has none if the
+// sample was the whole source.
 func (p *planner) noteMeasures(src *Source, in *convert.Inference, first []string) {
 	about := src.About()
 	if p.request.Read.Sources != nil || about.Declared != nil {
@@ -33,8 +33,8 @@ func (p *planner) noteMeasures(src *Source, in *convert.Inference, first []strin
 	}
 }
 
-// settleUnit refuses inputs of which one column would mix units, scales, instants and local times, or bytes and texts, where a reader of the
-// table could no longer tell them apart, and notes what the column counts.
+// settleUnit refuses inputs that would mix units, scales, instants and local times, or bytes and texts in one column, where readers of the
+// table could not tell them apart. Else it sets the column's unit.
 func (p *planner) settleUnit(i, at int, last string) error {
 	col := &p.plan.Fields[i]
 	from := "the last run"
@@ -64,7 +64,7 @@ func (p *planner) settleUnit(i, at int, last string) error {
 	return nil
 }
 
-// kept is the part of a measure that values of a column of the type do not say by themselves.
+// kept is the part of a measure that values of the column's type do not show.
 func kept(col *table.Column, measure string) string {
 	decimal, duration := strings.HasPrefix(measure, "decimal"), strings.HasPrefix(measure, "duration")
 	number := measure == convert.Numbers || measure == convert.NumericTexts
@@ -114,12 +114,12 @@ func (p *planner) mixed(col *table.Column, a, is, b, other string) error {
 	return usagef("column %s: %s has it as %s, and %s as %s, which one column would mix; %s", col.Name, a, is, b, other, way)
 }
 
-// timeUnit names a unit by how many make a second.
+// timeUnit names a unit of time by its number per second.
 func timeUnit(perSecond int64) string {
 	return map[int64]string{1: "s", 1e3: "ms", 1e6: "µs", 1e9: "ns"}[perSecond]
 }
 
-// UnitText is what the values of a column count, as lists of columns show it after the type; empty is nothing.
+// UnitText is the unit as lists of columns show it after the type; empty without one.
 func UnitText(of, unit string) string {
 	what, short, ok := strings.Cut(unit, ", ")
 	switch {

@@ -23,12 +23,11 @@ func CheckOwner(path string) error {
 	return checkOwner(path, info, os.Geteuid())
 }
 
-// SharedVariable is the variable of the environment that has folders of other users taken for what machines share: on some mounts all
-// files belong to one user.
+// SharedVariable is the environment variable that allows shared folders of other users: on some mounts all files belong to one user.
 const SharedVariable = "TSIMPORT_SHARED_FOLDERS"
 
-// CheckShared refuses a folder of another user for what several machines share, a job directory or a state: its files say where signed
-// requests go, and what is loaded. One of root is trusted as root is.
+// CheckShared refuses a job directory or state that belongs to another user: its files decide where signed requests go and what is loaded.
+// Root is trusted.
 func CheckShared(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || os.Getenv(SharedVariable) == "trust" {

@@ -7,7 +7,7 @@ import (
 	"tsimport/reader/record"
 )
 
-// What the values of a column count, where no unit says it.
+// Measures without a unit.
 const (
 	Numbers      = "number"
 	NumericTexts = "numeric text" // all texts without a type are numbers
@@ -15,7 +15,7 @@ const (
 	Bytes        = "binary"
 )
 
-// Measure names what values count whose kind, unit, scale and zone a source's own schema says: "timestamp, µs". Empty says nothing.
+// Measure names the kind, unit, scale and zone of values by the source's schema, such as "timestamp, µs"; empty if unknown.
 func Measure(d *record.Datum) string {
 	unit := map[record.Unit]string{record.Seconds: "s", record.Millis: "ms", record.Micros: "µs", record.Nanos: "ns"}[d.Unit]
 	switch d.Kind {
@@ -45,7 +45,7 @@ func Measure(d *record.Datum) string {
 	return ""
 }
 
-// Measure is what the values of column i count, as far as the sample says it.
+// Measure is the measure of column i in the sample.
 func (in *Inference) Measure(i int) string {
 	g := &in.columns[i]
 	switch {

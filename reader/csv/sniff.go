@@ -172,7 +172,7 @@ func (r *reading) contradicts(o *reading) bool {
 	return len(r.texts)+len(o.texts) > 2*both+1
 }
 
-// choose returns the reading to take, or those that nothing decides between.
+// choose returns the best reading, or several if nothing decides between them.
 func choose(all []reading) []reading {
 	slices.SortStableFunc(all, func(a, b reading) int { return a.misfits - b.misfits })
 	var plausible, best []reading
@@ -217,7 +217,6 @@ func (r *reading) convinces() bool {
 	return r.enclosed >= 10*against
 }
 
-// readWith reads the sample.
 func readWith(d Dialect, sample []byte) reading {
 	r := reading{d: d, texts: map[int]string{}, all: true}
 	counts := map[int]int{}

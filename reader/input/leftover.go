@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Programs leave files beside those that they write: parts that are not whole yet, earlier versions, locks. Read with the others they would come
-// after them, and their rows would win.
+// Programs leave unfinished parts, earlier versions and locks beside their files. Read with them they would come later, and their rows would win.
 var (
 	transfers = []string{".tmp", ".part", ".partial", ".crdownload", ".filepart", "._copying_", ".inprogress"}
 	leftovers = append(transfers[:len(transfers):len(transfers)], "~", ".bak", ".orig", ".swp")
@@ -25,8 +24,8 @@ func Unpacked(name string) string {
 	return name
 }
 
-// isLeftover reports whether a file that nobody named is a leftover, and notes it. A glob whose last part has the leftover's mark, perhaps as
-// one of the ways in its braces, asks for it.
+// isLeftover reports whether a file that was not named is a leftover, and notes it. A glob whose last part has the leftover's mark, perhaps in
+// braces, asks for it.
 func (e *expander) isLeftover(name, pattern string) bool {
 	base := strings.ToLower(path.Base(filepath.ToSlash(name)))
 	i := slices.IndexFunc(leftovers, func(end string) bool { return strings.HasSuffix(base, end) || strings.HasSuffix(Unpacked(base), end) })
@@ -46,7 +45,6 @@ func (e *expander) isLeftover(name, pattern string) bool {
 	return true
 }
 
-// warnOfCopies warns of inputs that are there both compressed and not, or compressed in two ways.
 func (e *expander) warnOfCopies() {
 	first := map[string]string{}
 	var pairs []string

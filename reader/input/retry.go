@@ -39,11 +39,10 @@ func (r Retry) withDefaults() Retry {
 // errStalled is the cause of requests that watch cancelled.
 var errStalled = errors.New("no byte came for too long")
 
-// leastRate is how many bytes a second a body must give while somebody waits for it, over Retry.Stall. Lines that are written by hand come
-// faster.
+// leastRate is the least bytes a second of a body while a reader waits for it, over Retry.Stall. Typing is faster.
 const leastRate = 50
 
-// errSlow is of bodies that come at less than leastRate; another request would come no faster.
+// errSlow ends a body below leastRate; another request would be no faster.
 var errSlow = fmt.Errorf("the server sends less than %d bytes a second; try again when it is faster", leastRate)
 
 // statusError is the answer of a server that does not give what was asked for.

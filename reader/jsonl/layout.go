@@ -55,9 +55,8 @@ func Guess(head []byte, whole bool) Layout {
 	return Lines
 }
 
-// spansLines reports whether a text, cut by its brackets, has an object of more than a line, or the beginning of one. Some of its lines may be
-// objects too, nested ones, and how many says nothing then. Broken lines that follow each other do not make an object. One that is broken
-// itself counts if its first line is a bracket alone, which is never the beginning of a line that was meant to be a record.
+// spansLines reports whether a text, cut by its brackets, has an object of several lines, or the beginning of one. Nested objects on lines of
+// their own do not matter. Consecutive broken lines do not make one. A broken object counts if its first line is a bracket alone.
 func spansLines(text []byte) bool {
 	p := NewParser(Options{Layout: Objects})
 	p.Reset(text)

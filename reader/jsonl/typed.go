@@ -46,7 +46,7 @@ func GuessTags(head []byte, layout Layout) (guess Tags) {
 	return guess
 }
 
-// unexpected refuses a value, JSON without white space, that has a type tag of MongoDB though no record of the sample had one.
+// unexpected refuses a value (JSON without white space) with a MongoDB type tag if the sample had none.
 func (p *Parser) unexpected(name, value []byte, at int) bool {
 	if !bytes.Contains(value, []byte(`"$`)) {
 		return true

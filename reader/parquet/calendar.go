@@ -11,9 +11,9 @@ import (
 	"tsimport/reader/record"
 )
 
-// Spark before 3.0, and later versions in legacy mode, count days before 1582-10-15 in the Julian calendar: the day that 0001-01-01 was
-// there is 0000-12-30 in the proleptic Gregorian calendar, which Parquet and all else here have. What such a file says is the date that was written,
-// so it is read as the same date. The keys and versions are those of Spark's DataSourceUtils, the arithmetic that of its RebaseDateTime.
+// Spark before 3.0, and later versions in legacy mode, count days before 1582-10-15 in the Julian calendar: its 0001-01-01 is 0000-12-30 in
+// the proleptic Gregorian calendar of Parquet. The date that was written is read. Keys and versions are those of Spark's DataSourceUtils,
+// the arithmetic that of its RebaseDateTime.
 
 const (
 	sparkPrefix  = "org.apache.spark."
@@ -73,8 +73,8 @@ func (l *leaf) rebase(d *record.Datum) *table.Reason {
 	return nil
 }
 
-// gregorian returns the day that has the date in the proleptic Gregorian calendar which a day has in the Julian one; of a 29 February that there
-// is not, the day after the 28th. The calendars differ by the leap days of centuries.
+// gregorian returns the day with the same date in the proleptic Gregorian calendar as a day has in the Julian one; for a 29 February that does
+// not exist there, the day after the 28th.
 func gregorian(days int64) int64 {
 	year := floorDiv(4*(days+719470)+3, 1461) // of the Julian calendar, begun on 1 March
 	return days + 2 - floorDiv(year, 100) + floorDiv(year, 400)

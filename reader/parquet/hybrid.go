@@ -149,8 +149,8 @@ func (h *hybrid) finish(group uint64) error {
 	return nil
 }
 
-// finishLevels is finish for levels, which may hold one more: Impala before 2.6 leaves the level there of the entry that the next page
-// begins with. That a page lacks an entry shows in its values, and in the number of entries of the column.
+// finishLevels is finish for levels, which may hold one more: Impala before 2.6 leaves the level of the next page's first entry there. A missing
+// entry still shows in the page's values and the column's number of entries.
 func (h *hybrid) finishLevels(group uint64) error {
 	one := *h
 	err := h.finish(group)

@@ -48,7 +48,7 @@ func begin(ctx context.Context, conn *pgconn.PgConn, how, then string) error {
 	return conn.Exec(ctx, how+"; "+settings+"; SET LOCAL client_encoding = '"+encoding+"'; "+then).Close()
 }
 
-// within does something in a transaction of its own. After an error the session is to be ended.
+// within runs a function in its own transaction. After an error the session must be closed.
 func within(ctx context.Context, conn *pgconn.PgConn, do func() error) error {
 	if err := begin(ctx, conn, beginLoose, ""); err != nil {
 		return err
@@ -88,7 +88,6 @@ func full(err error) bool {
 	return errors.As(err, &pg) && pg.Code == "53300"
 }
 
-// Full reports whether an error says that there are as many sessions as there may be.
 func (a *Address) Full(err error) bool { return full(err) }
 
 // closing bounds how long a server is told that a session ends.

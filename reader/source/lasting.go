@@ -1,7 +1,7 @@
 package source
 
-// Lasting is an error of a source that the same command would meet again: the input is damaged, or its server refuses what it is asked. It is
-// the command's input that has to change, so its exit code is that of a wrong use.
+// Lasting is an error that the same command would meet again: the input is damaged, or its server refuses the request. The input has to
+// change, so the exit code is that of wrong usage.
 type Lasting struct{ Err error }
 
 func (l *Lasting) Error() string { return l.Err.Error() }

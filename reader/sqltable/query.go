@@ -28,8 +28,7 @@ func CheckQuery(query, table string, key []string) (string, error) {
 	return query, nil
 }
 
-// ByQuery says how rows are loaded that have no key which a table could be read by: by a query of the columns, in order of those that tell its rows
-// apart; none leaves their names to the user.
+// ByQuery says how to load rows without a usable key: by a query sorted by the columns that distinguish its rows; without any, the user names them.
 func ByQuery(columns, from string, key ...string) string {
 	names := make([]string, len(key))
 	for i, k := range key {

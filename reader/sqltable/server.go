@@ -50,13 +50,13 @@ func isFull(s Server, err error) bool {
 // NeedsOne says what to do about a server that has no session left.
 const NeedsOne = "; let it have more, or read with --source-connections 1, which takes one session"
 
-// Keeper is a Snapshot kept by a session that can read it, where no other can join.
+// Keeper is a Snapshot kept by a session that reads it, if no other can join.
 type Keeper interface {
 	Snapshot
 	Alone() Session
 }
 
-// Lacking is a Snapshot that may have fewer sessions than were asked for. Lacks says why, nil if it has all.
+// Lacking is a Snapshot that may have fewer sessions than requested. Lacks says why; nil if it has all.
 type Lacking interface {
 	Snapshot
 	Lacks() error

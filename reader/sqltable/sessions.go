@@ -91,11 +91,10 @@ func (s *sessions) lend(ctx context.Context) (*session, error) {
 	}
 }
 
-// joinFor is how long a session more is waited for while others read: a pooler that has none left does not say so.
+// joinFor bounds the wait for another session while others read: a full pooler does not answer.
 const joinFor = 5 * time.Second
 
-// join opens a session of the snapshot; nil if that is lost, or if the server has no more sessions: then those that there are read, or the
-// one that keeps the snapshot.
+// join opens a session of the snapshot; nil if the snapshot is lost or the server has no more sessions. Then the open ones read.
 func (s *sessions) join(ctx context.Context) (*session, error) {
 	keeper, may := s.held.Snapshot.(Keeper)
 	within, cancel := context.WithTimeout(ctx, joinFor)

@@ -33,7 +33,7 @@ type Options struct {
 	To          *table.Definition        // of the target
 	DropExpired bool                     // cells that the target takes no more are left out, and counted
 	Takes       func(column string) bool // whether a column is copied; nil takes all
-	Say         func(string, ...any)     // tells the user what takes a while
+	Say         func(string, ...any)     // reports slow steps to the user
 }
 
 // New makes an Origin.

@@ -50,7 +50,7 @@ func newChain() (credentials.Credential, error) {
 	return chain, err
 }
 
-// DownError says that the server that is to give the keys does not.
+// DownError is the failure of the server of access keys.
 type DownError struct{ name, why string }
 
 func (d *DownError) Error() string {
@@ -194,7 +194,7 @@ func (p *chainProvider) Refresh() {
 	}
 }
 
-// keptFor is how long keys are used before the chain is asked again: of a token that ends within three minutes it asks its server each time.
+// keptFor is how long keys are used before the chain is asked again: it asks the server every time for a token with less than three minutes left.
 const keptFor = 5 * time.Second
 
 // GetCredentials returns the last keys when the chain fails for a moment. If they have expired, the service's refusal is

@@ -50,9 +50,9 @@ const (
 	ends           // likewise, and the command ends: the keys are wrong
 )
 
-// rulings says which answers settle what. Whoever is on the way without the secret can drop and repeat answers and make new ones, but
-// cannot sign them; so an answer counts if it is signed with the secret of its request, over its path, headers and checksum. The
-// columns: not signed and none was before; not signed and one was; signed. docs/retries.md has the same table.
+// rulings says what each answer settles. Someone on the network path can drop, repeat and forge answers, but cannot sign them; so an answer
+// counts only if it is signed with the secret of its request, over its path, headers and checksum. The columns: unsigned before any signed
+// answer; unsigned later; signed. docs/retries.md has the same table.
 var rulings = [...][3]ruling{
 	success:    {nothing, nothing, counts},
 	keyRefused: {ends, pauses, counts},
@@ -112,8 +112,7 @@ func (t *Traffic) rule(path string, accept, signed bool, res *http.Response, bod
 	return u
 }
 
-// unsigned is the error of an answer without a valid signature. For others it is a page that anybody may have made; if it ends the
-// command, it is the refusal of the keys that it says.
+// unsigned is the error of an answer without a valid signature. If it ends the command, it counts as the refusal of the keys that it states.
 type unsigned struct {
 	page    tablestore.OtsError
 	says    *tablestore.OtsError // nil for a success
@@ -153,8 +152,7 @@ func (u *unsigned) Error() string {
 	return what + "; check --endpoint; if it is a proxy of yours that removes signatures, " + UnsignedVariable + "=accept takes such answers"
 }
 
-// Unsettled reports whether an error is that of an answer that nobody signed: it is unknown what happened to the request, also if the
-// command ends for it.
+// Unsettled reports whether an error is an unsigned answer: what happened to the request is unknown, even if the command ends for it.
 func Unsettled(err error) bool {
 	var u *unsigned
 	return errors.As(err, &u)

@@ -59,13 +59,13 @@ func AppendWithout(dst, row []byte, name string) ([]byte, error) {
 	return appendKept(dst, row, func(w *walker) bool { return w.name() != name })
 }
 
-// Since says what AppendSince has left out of a row.
+// Since is what AppendSince left out of a row.
 type Since struct {
 	Dropped, Left int   // cells; table.UnchangedColumn is none
 	Newest        int64 // timestamp that was left out
 }
 
-// AppendSince appends the row, that of a put or an update, without its attributes whose timestamps are before a time in milliseconds.
+// AppendSince appends the row of a put or an update without attributes whose timestamps are before a time in milliseconds.
 func AppendSince(dst, row []byte, before int64) (s Since, _ []byte, err error) {
 	dst, err = appendKept(dst, row, func(w *walker) bool {
 		if w.stamped && !w.typed && w.stamp < before {
