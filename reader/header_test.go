@@ -35,6 +35,7 @@ func TestAHeaderThatMayBeDataIsNotedOrRefused(t *testing.T) {
 		"rising numbers":              {"name,1,2,3\nx,4,5,6\n", Options{}, nothing},
 		"an index without a name":     {",a\n0,1.5\n1,2.5\n", Options{}, nothing},
 		"an empty name over gaps":     {"a,,c\nx,,1\ny,z,2\n", Options{}, noted},
+		"an empty name over words":    {"a,,c\nx,,y\ny,z,w\n", Options{}, noted},
 		"null in the first line":      {"-1,Unknown,\\N,2.5\n1,x,\\N,3.5\n", Options{}, refused},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -93,31 +93,41 @@ func utf16le(text string) string {
 }
 
 func TestAFolderDoesNotReplaceARecordsOwnValue(t *testing.T) {
+	const city, other = "\xb1\xb1\xbe\xa9", "\xc9\xcf\xba\xa3" // in GBK
 	for name, tt := range map[string]struct {
 		folder, file, text string
 		want               []string
+		o                  Options
 	}{
-		"CSV":           {"dt=2024-01-02", "in.csv", "dt,id\n2024-01-02,1\n2023-12-31,2\n,3\n\"\",4\n", []string{"2024-01-02", table.CodeFolder, "", table.CodeFolder}},
-		"a null folder": {"dt=__HIVE_DEFAULT_PARTITION__", "in.csv", "dt,id\n,1\n2023-12-31,2\n", []string{"", table.CodeFolder}},
-		"JSON numbers":  {"m=01", "in.jsonl", "{\"m\":1}\n{\"m\":2}\n", []string{"1", table.CodeFolder}},
-		"CSV numbers":   {"m=01", "in.csv", "m,id\n1,1\n1.0,2\n10,3\n", []string{"1", "1.0", table.CodeFolder}},
-		"Spark's times": {"t=2024-01-02 00%3A00%3A00", "in.csv", "t,id\n2024-01-02T00:00:00.000,1\n2024-01-02T00:00:01,2\n", []string{"2024-01-02T00:00:00.000", table.CodeFolder}},
-		"JSON, absent":  {"m=01", "in.jsonl", "{\"m\":1}\n{\"k\":2}\n", []string{"1", ""}},
-		"others":        {"x=1", "in.csv", "dt,id\n1,2\n", []string{"1"}},
+		"CSV":           {"dt=2024-01-02", "in.csv", "dt,id\n2024-01-02,1\n2023-12-31,2\n,3\n\"\",4\n", []string{"2024-01-02", table.CodeFolder, "", table.CodeFolder}, Options{}},
+		"a null folder": {"dt=__HIVE_DEFAULT_PARTITION__", "in.csv", "dt,id\n,1\n2023-12-31,2\n", []string{"", table.CodeFolder}, Options{}},
+		"JSON numbers":  {"m=01", "in.jsonl", "{\"m\":1}\n{\"m\":2}\n", []string{"1", table.CodeFolder}, Options{}},
+		"CSV numbers":   {"m=01", "in.csv", "m,id\n1,1\n1.0,2\n10,3\n", []string{"1", "1.0", table.CodeFolder}, Options{}},
+		"large numbers": {"m=9007199254740993", "in.csv", "m,id\n9007199254740992,1\n9007199254740993.0,2\n", []string{table.CodeFolder, "9007199254740993.0"}, Options{}},
+		"a fraction":    {"m=1%2F2", "in.csv", "m,id\n0.5,1\n1/2,2\n", []string{table.CodeFolder, "1/2"}, Options{}},
+		"an exponent":   {"m=100", "in.csv", "m,id\n1e2,1\n", []string{table.CodeFolder}, Options{}},
+		"GBK":           {"m=北京", "in.csv", "m,id\n" + city + ",1\n" + other + ",2\n", []string{city, table.CodeFolder}, Options{Encoding: "gbk"}},
+		"blanks":        {"m=a", "in.csv", "m,id\n a,1\n", []string{table.CodeFolder}, Options{}},
+		"trimmed":       {"m=a", "in.csv", "m,id\n a\t,1\n\" a\",2\n", []string{" a\t", table.CodeFolder}, Options{Heading: Heading{TrimNames: true}}},
+		"two folders":   {"k=x/m=y", "in.csv", "k,m,id\nx,y,1\nz,y,2\nx,z,3\n", []string{"x", table.CodeFolder, table.CodeFolder}, Options{}},
+		"Spark's times": {"t=2024-01-02 00%3A00%3A00", "in.csv", "t,id\n2024-01-02T00:00:00.000,1\n2024-01-02T00:00:01,2\n2024-01-02 00:00:00.5,3\n", []string{"2024-01-02T00:00:00.000", table.CodeFolder, table.CodeFolder}, Options{}},
+		"JSON, absent":  {"m=01", "in.jsonl", "{\"m\":1}\n{\"k\":2}\n", []string{"1", ""}, Options{}},
+		"others":        {"x=1", "in.csv", "dt,id\n1,2\n", []string{"1"}, Options{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), tt.folder)
-			if err := os.Mkdir(dir, 0o755); err != nil {
+			root := t.TempDir()
+			dir := filepath.Join(root, tt.folder)
+			if err := os.MkdirAll(dir, 0o755); err != nil {
 				t.Fatal(err)
 			}
 			if err := os.WriteFile(filepath.Join(dir, tt.file), []byte(tt.text), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			set, err := input.Expand(context.Background(), []string{dir}, input.Options{PathColumns: true})
+			set, err := input.Expand(context.Background(), []string{root}, input.Options{PathColumns: true})
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := Open(context.Background(), set.Items[0], Options{})
+			s, err := Open(context.Background(), set.Items[0], tt.o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,19 +151,20 @@ func TestAnEncodingThatTheTextContradictsIsRefused(t *testing.T) {
 		text, encoding string
 		want, note     string // in the refusal; in a note
 	}{
-		"UTF-8's mark":         {mark + "id\n1\n", "latin1", "byte order mark of utf-8", ""},
-		"UTF-8's mark and GBK": {mark + "id\n1\n", "gbk", "byte order mark of utf-8", ""},
-		"UTF-16's mark":        {"\xff\xfe" + utf16le("id\n1\n"), "gbk", "byte order mark of utf-16le", ""},
-		"the other order":      {"\xff\xfe" + utf16le("id\n1\n"), "utf-16be", "byte order mark of utf-16le", ""},
-		"UTF-8 as GBK":         {many, "gbk", "valid UTF-8 with 8 characters", ""},
-		"UTF-8 as Big5":        {many, "big5", "valid UTF-8 with 8 characters", ""},
-		"few characters":       {few, "gb18030", "", "is valid UTF-8 too"},
-		"ASCII":                {"id,v\n1,a\n", "gbk", "", ""},
-		"one byte a character": {many, "latin1", "", ""},
-		"forced":               {many, "gbk!", "", ""},
-		"forced over a mark":   {mark + "id\n1\n", "latin1!", "", ""},
-		"a mark that fits":     {"\xff\xfe" + utf16le("id\n1\n"), "utf-16", "", ""},
-		"really GBK":           {"id,v\n" + strings.Repeat("1,\xd6\xd0\xce\xc4\n", 9), "gbk", "", ""},
+		"UTF-8's mark":           {mark + "id\n1\n", "latin1", "byte order mark of utf-8", ""},
+		"UTF-8's mark and GBK":   {mark + "id\n1\n", "gbk", "byte order mark of utf-8", ""},
+		"UTF-16's mark":          {"\xff\xfe" + utf16le("id\n1\n"), "gbk", "byte order mark of utf-16le", ""},
+		"the other order":        {"\xff\xfe" + utf16le("id\n1\n"), "utf-16be", "byte order mark of utf-16le", ""},
+		"UTF-8 as GBK":           {many, "gbk", "valid UTF-8 with 8 characters", ""},
+		"UTF-8 as Big5":          {many, "big5", "valid UTF-8 with 8 characters", ""},
+		"more than is looked at": {"id,v\n1,ab" + strings.Repeat("\u4e00", headBytes/3+9) + "\n", "gbk", "valid UTF-8 with", ""},
+		"few characters":         {few, "gb18030", "", "is valid UTF-8 too"},
+		"ASCII":                  {"id,v\n1,a\n", "gbk", "", ""},
+		"one byte a character":   {many, "latin1", "", ""},
+		"forced":                 {many, "gbk!", "", ""},
+		"forced over a mark":     {mark + "id\n1\n", "latin1!", "", ""},
+		"a mark that fits":       {"\xff\xfe" + utf16le("id\n1\n"), "utf-16", "", ""},
+		"really GBK":             {"id,v\n" + strings.Repeat("1,\xd6\xd0\xce\xc4\n", 9), "gbk", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := Open(context.Background(), itemOf(t, "in.csv", []byte(tt.text)), Options{Encoding: tt.encoding})

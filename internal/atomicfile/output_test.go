@@ -5,10 +5,12 @@ package atomicfile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -30,8 +32,8 @@ func writeTo(ctx context.Context, path, text string) error {
 
 func TestALinkStaysAndItsTargetIsReplaced(t *testing.T) {
 	dir := t.TempDir()
-	deep, real := filepath.Join(dir, "deep"), filepath.Join(dir, "real")
-	if err := errors.Join(os.Mkdir(deep, 0o700), os.Symlink(deep, filepath.Join(dir, "folder")),
+	deep, real := filepath.Join(dir, "up", "deep"), filepath.Join(dir, "up", "real")
+	if err := errors.Join(os.MkdirAll(deep, 0o700), os.Symlink(deep, filepath.Join(dir, "folder")),
 		os.Symlink("../real", filepath.Join(deep, "one")), os.Symlink("folder/one", filepath.Join(dir, "two"))); err != nil {
 		t.Fatal(err)
 	}
@@ -148,6 +150,21 @@ func TestADescriptorOfAFileIsNotReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := f.WriteString(" after"); err != nil || content(t, name) != "before rows after" {
+		t.Errorf("%v: %s", err, content(t, name))
+	}
+	other := exec.Command("cat")
+	other.Stdout = f
+	in, err := other.StdinPipe()
+	if err = errors.Join(err, other.Start()); err != nil {
+		t.Fatal(err)
+	}
+	defer other.Wait()
+	defer in.Close()
+	path := fmt.Sprintf("/proc/%d/fd/1", other.Process.Pid)
+	if _, err := os.Stat(path); err != nil {
+		return // as on systems without /proc
+	}
+	if err := writeTo(t.Context(), path, ", of another process"); err != nil || content(t, name) != "before rows after, of another process" {
 		t.Errorf("%v: %s", err, content(t, name))
 	}
 }

@@ -53,6 +53,7 @@ func TestLeftoversAreReadOnlyIfTheyAreAskedFor(t *testing.T) {
 			}
 		}
 	}
+	wantNames(t, expand(t, Options{Extensions: []string{".bak", ".csv"}}, "d"), "d/a.csv", "d/b.CSV.BAK", "d/o.bak/p.csv")
 	// What may not be whole counts as not read, so that nothing is deleted for it; an earlier version does not.
 	for arg, unread := range map[string]int{"d": 1, "back": 0} {
 		if set := expand(t, Options{}, arg); len(set.Unread) != unread || len(set.Warnings) != 1 {
