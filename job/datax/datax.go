@@ -58,7 +58,7 @@ func Convert(text []byte) (*Job, error) {
 		return nil, errors.New("transformer: not converted; see --set for computed columns")
 	}
 	if c.Writer.Name != "otswriter" {
-		return nil, fmt.Errorf("writer %q: only otswriter is converted", c.Writer.Name)
+		return nil, fmt.Errorf("writer %q: only otswriter is converted; tsimport export writes a table to files", c.Writer.Name)
 	}
 	read, ok := readers[c.Reader.Name]
 	if !ok {
@@ -75,6 +75,7 @@ func Convert(text []byte) (*Job, error) {
 		return nil, fmt.Errorf("errorLimit: %w", err)
 	}
 	set(&load, "max-errors", limit)
+	set(&load, "create", "true") // a table that is there stays as it is
 	if err := read.convert(j, c.Reader.Parameter, c.Writer.Parameter, load, columns, keys); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Reader.Name, err)
 	}

@@ -60,7 +60,7 @@ func TestATextFileJobIsConverted(t *testing.T) {
 	}
 	l := j.File.Loads[0]
 	for key, want := range map[string]string{"pk": "id:integer", "names": "id,unused_1,city", "columns": "city", "delimiter": "|", "skip-lines": "1",
-		"max-errors": "0", "null": "", "empty": "string", "type": "city=string"} {
+		"max-errors": "0", "create": "true", "null": "", "empty": "string", "type": "city=string"} {
 		if got := l.Value(key); got != want {
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}
@@ -78,7 +78,7 @@ func TestWhatCouldDifferSilentlyIsRefusedByName(t *testing.T) {
 		{`"writeMode":"PutRow"`, `"writeMode":"UpdateRow","newVersion":"true"`, "newVersion"},
 		{"txtfilereader", "ossreader", `"path"`},
 		{oss, strings.Replace(oss, "lake", "la/ke", 1), "bucket"},
-		{oss, strings.Replace(oss, "dt=1/orders.csv", "dt=*/orders.csv", 1), "wildcard"},
+		{oss, strings.Replace(oss, "dt=1/orders.csv", "dt=*/orders.csv", 1), "name each file"},
 		{oss, strings.Replace(oss, "AKID", "other", 1), "accessId"},
 		{oss, strings.Replace(oss, `"csv"`, `"parquet"`, 1), "fileFormat"},
 		{"txtfilereader", "hdfsreader", "not converted"},
@@ -89,7 +89,9 @@ func TestWhatCouldDifferSilentlyIsRefusedByName(t *testing.T) {
 		{`{"index":2,"type":"string"}`, `{"index":2,"type":"long"}`, "no equal"},
 		{`{"index":2,"type":"string"}`, `{"value":"x","type":"string"}`, "value"},
 		{`{"index":2,"type":"string"}`, `{"index":0,"type":"string"}`, "same index"},
-		{"/data/orders.csv", "/data/*", "wildcard"},
+		{"/data/orders.csv", "/data/*/orders.csv", "in the last part"},
+		{"/data/orders.csv", "/data/order?.csv", "in the last part"},
+		{`"otswriter"`, `"txtfilewriter"`, "tsimport export"},
 		{"/data/orders.csv", "/data/$day.csv", "write ${day}"},
 		{"/data/orders.csv", "/data/${1day}.csv", "variable"},
 		{`"UTF-8"`, `"Shift-JIS"`, "encoding"},
@@ -105,6 +107,18 @@ func TestWhatCouldDifferSilentlyIsRefusedByName(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.to, err, c.want)
 		} else if strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: the error shows the access key", c.to)
+		}
+	}
+}
+
+func TestWildcardsReachAsFarAsThoseOfDataX(t *testing.T) {
+	for theirs, ours := range map[string]string{"/data/*.csv": "/data/**/*.csv", "/data/*": "/data/**/*", "/data/${day}_*.csv": "/data/${day}_*.csv"} {
+		j, err := Convert([]byte(strings.Replace(orders, "/data/orders.csv", theirs, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := j.File.Loads[0].From; len(got) != 1 || got[0] != ours || !strings.Contains(strings.Join(j.Notes, "\n"), "path "+theirs) {
+			t.Errorf("%s: from %q, notes %q", theirs, got, j.Notes)
 		}
 	}
 }

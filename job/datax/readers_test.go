@@ -42,19 +42,19 @@ func converted(t *testing.T, text string) (lines []string, notes string) {
 }
 
 func TestReadersOfTablesAndDatabasesAreConverted(t *testing.T) {
-	const sql = `pk=order_id:integer=col("id") columns=%s,price rename=%[1]s=town type=%[1]s=string;price=double`
+	const sql = `create=true pk=order_id:integer=col("id") columns=%s,price rename=%[1]s=town type=%[1]s=string;price=double`
 	for name, c := range map[string]struct {
 		text  string
 		want  []string
 		notes []string
 	}{
-		"a table": {fromTable, []string{`orders copy ots://shop/old max-errors=0 versions=1 pk=order_id:integer=col("id") columns= set=town:string=col("city");price:double=col("price")`}, nil},
-		"a table of another account": {strings.Replace(fromTable, `"AKID"`, `"other"`, 1), []string{`orders copy ots://source@shop/old max-errors=0 versions=1 pk=order_id:integer=col("id") columns= set=town:string=col("city");price:double=col("price")`},
+		"a table": {fromTable, []string{`orders copy ots://shop/old max-errors=0 create=true versions=1 pk=order_id:integer=col("id") columns= set=town:string=col("city");price:double=col("price")`}, nil},
+		"a table of another account": {strings.Replace(fromTable, `"AKID"`, `"other"`, 1), []string{`orders copy ots://source@shop/old max-errors=0 create=true versions=1 pk=order_id:integer=col("id") columns= set=town:string=col("city");price:double=col("price")`},
 			[]string{"TABLESTORE_ENDPOINT_SOURCE=https://shop.cn-hangzhou.ots.aliyuncs.com, TABLESTORE_ACCESS_KEY_ID_SOURCE and TABLESTORE_ACCESS_KEY_SECRET_SOURCE"}},
 		"a range": {strings.Replace(fromTable, `"begin":[],"end":[]`, `"begin":[{"type":"string","value":"a,\"b"},{"type":"INF_MIN"}],"end":[{"type":"binary","value":"AQI="},{"type":"int","value":"-3"},{"type":"INF_MIN"}]`, 1),
-			[]string{`orders copy ots://shop/old max-errors=0 versions=1 from-key="a,\"b" to-key=0x0102,-3 pk=order_id:integer=col("id") columns= set=town:string=col("city");price:double=col("price")`}, nil},
+			[]string{`orders copy ots://shop/old max-errors=0 create=true versions=1 from-key="a,\"b" to-key=0x0102,-3 pk=order_id:integer=col("id") columns= set=town:string=col("city");price:double=col("price")`}, nil},
 		"all keys": {strings.Replace(fromTable, `"begin":[],"end":[]`, `"begin":[{"type":"INF_MIN"}],"end":[{"type":"INF_MAX"}],"split":[{"type":"int","value":"7"}]`, 1),
-			[]string{`orders copy ots://shop/old max-errors=0 versions=1 pk=order_id:integer=col("id") columns= set=town:string=col("city");price:double=col("price")`}, nil},
+			[]string{`orders copy ots://shop/old max-errors=0 create=true versions=1 pk=order_id:integer=col("id") columns= set=town:string=col("city");price:double=col("price")`}, nil},
 		"MySQL": {fromDatabase("mysql", "`orders`", ""), []string{"orders load mysql://reader@db.example:99/shop?table=orders max-errors=0 " + fmt.Sprintf(sql, "City")}, []string{"MYSQL_PWD", "written as text: town."}},
 		"parameters of MySQL": {strings.Replace(fromDatabase("mysql", "orders", ""), "/shop\"", "/shop?useSSL=true&serverTimezone=UTC\"", 1),
 			[]string{"orders load mysql://reader@db.example:99/shop?ssl-mode=REQUIRED&table=orders max-errors=0 " + fmt.Sprintf(sql, "City")}, nil},
@@ -65,29 +65,29 @@ func TestReadersOfTablesAndDatabasesAreConverted(t *testing.T) {
 			"orders_3 load mysql://reader@db.example:99/shop?table=more max-errors=5 " + fmt.Sprintf(sql, "City") + " table=orders",
 		}, []string{"the limit of errors is that of each load"}},
 		"a condition": {fromDatabase("postgresql", "orders", `"where":"day = '${day}' -- today\n;",`), []string{
-			`orders load postgres://reader@db.example:99/shop?key=order_id max-errors=0 query=SELECT id AS "order_id", City AS "town", price AS "price" FROM orders WHERE (day = '${day}' -- today` +
+			`orders load postgres://reader@db.example:99/shop?key=order_id max-errors=0 create=true query=SELECT id AS "order_id", City AS "town", price AS "price" FROM orders WHERE (day = '${day}' -- today` +
 				"\n)" + ` pk=order_id:integer columns=town,price type=town=string;price=double`,
 		}, []string{"${day} is a variable of the environment", "no two rows of a query may share order_id", "are of UTC"}},
 		"a condition of MySQL": {fromDatabase("mysql", "`my orders`", `"where":"day > 3 # since",`), []string{
-			"orders load mysql://reader@db.example:99/shop?key=order_id max-errors=0 query=SELECT id AS `order_id`, City AS `town`, price AS `price` FROM `my orders` WHERE (day > 3 # since\n)" +
+			"orders load mysql://reader@db.example:99/shop?key=order_id max-errors=0 create=true query=SELECT id AS `order_id`, City AS `town`, price AS `price` FROM `my orders` WHERE (day > 3 # since\n)" +
 				" pk=order_id:integer columns=town,price type=town=string;price=double",
 		}, []string{"MYSQL_PWD", "are of UTC", "empty sql_mode"}},
 		"expressions of MySQL": {strings.Replace(fromDatabase("mysql", "orders", ""), `"City"`, `"upper(City) AS c"`, 1), []string{
-			"orders load mysql://reader@db.example:99/shop?key=order_id max-errors=0 query=WITH job (`order_id`, `town`, `price`) AS (SELECT id, upper(City) AS c, price FROM orders\n) SELECT `order_id`, `town`, `price` FROM job" +
+			"orders load mysql://reader@db.example:99/shop?key=order_id max-errors=0 create=true query=WITH job (`order_id`, `town`, `price`) AS (SELECT id, upper(City) AS c, price FROM orders\n) SELECT `order_id`, `town`, `price` FROM job" +
 				" pk=order_id:integer columns=town,price type=town=string;price=double",
 		}, []string{"MySQL 8.0 or MariaDB 10.2"}},
 		"all columns of MySQL": {strings.Replace(fromDatabase("mysql", "orders", ""), `["id","City","price"]`, `["*"]`, 1), []string{
-			"orders load mysql://reader@db.example:99/shop?key=order_id max-errors=0 query=WITH job (`order_id`, `town`, `price`) AS (SELECT * FROM orders\n) SELECT `order_id`, `town`, `price` FROM job" +
+			"orders load mysql://reader@db.example:99/shop?key=order_id max-errors=0 create=true query=WITH job (`order_id`, `town`, `price`) AS (SELECT * FROM orders\n) SELECT `order_id`, `town`, `price` FROM job" +
 				" pk=order_id:integer columns=town,price type=town=string;price=double",
 		}, nil},
 		"queries of MySQL": {strings.Replace(fromDatabase("mysql", "x", ""), `"table":["x"]`, `"querySql":["select * from a;","select 1, 'x', 2.5"]`, 1), []string{
-			"orders load mysql://reader@db.example:99/shop?key=order_id max-errors=0 query=WITH job (`order_id`, `town`, `price`) AS (select * from a\n) SELECT `order_id`, `town`, `price` FROM job" +
+			"orders load mysql://reader@db.example:99/shop?key=order_id max-errors=0 create=true query=WITH job (`order_id`, `town`, `price`) AS (select * from a\n) SELECT `order_id`, `town`, `price` FROM job" +
 				" pk=order_id:integer columns=town,price type=town=string;price=double",
-			"orders_2 load mysql://reader@db.example:99/shop?key=order_id max-errors=0 query=WITH job (`order_id`, `town`, `price`) AS (select 1, 'x', 2.5\n) SELECT `order_id`, `town`, `price` FROM job" +
+			"orders_2 load mysql://reader@db.example:99/shop?key=order_id max-errors=0 create=true query=WITH job (`order_id`, `town`, `price`) AS (select 1, 'x', 2.5\n) SELECT `order_id`, `town`, `price` FROM job" +
 				" pk=order_id:integer columns=town,price type=town=string;price=double table=orders",
 		}, nil},
 		"a query": {strings.Replace(fromDatabase("postgresql", "x", ""), `"table":["x"]`, `"querySql":["select * from a join b using (id);"]`, 1), []string{
-			`orders load postgres://reader@db.example:99/shop?key=order_id max-errors=0 query=WITH job ("order_id", "town", "price") AS (select * from a join b using (id)` +
+			`orders load postgres://reader@db.example:99/shop?key=order_id max-errors=0 create=true query=WITH job ("order_id", "town", "price") AS (select * from a join b using (id)` +
 				"\n" + `) SELECT "order_id", "town", "price" FROM job pk=order_id:integer columns=town,price type=town=string;price=double`,
 		}, nil},
 	} {

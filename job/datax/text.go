@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -124,7 +125,7 @@ func (j *Job) files(o, _ object, l job.Single, columns []column, keys int) (err 
 	if err := o.known(append([]string{"path"}, ofText...)...); err != nil {
 		return err
 	}
-	if l.From, err = j.names(o, "path", func(p string) bool { return strings.HasPrefix(p, "/") }); err != nil {
+	if l.From, err = j.names(o, "path", func(p string) bool { return strings.HasPrefix(p, "/") }, j.wildcard); err != nil {
 		return err
 	}
 	return j.text(o, l, columns, keys)
@@ -135,7 +136,7 @@ func (j *Job) objects(o, writer object, l job.Single, columns []column, keys int
 	if err := o.known(append([]string{"endpoint", "accessId", "accessKey", "bucket", "object", "fileFormat"}, ofText...)...); err != nil {
 		return err
 	}
-	objects, err := j.names(o, "object", func(p string) bool { return p != "" && !strings.HasPrefix(p, "/") && !strings.Contains(p, "//") })
+	objects, err := j.names(o, "object", func(p string) bool { return p != "" && !strings.HasPrefix(p, "/") && !strings.Contains(p, "//") }, nil)
 	if err != nil {
 		return err
 	}
@@ -165,8 +166,21 @@ func (j *Job) objects(o, writer object, l job.Single, columns []column, keys int
 	return j.text(o, l, columns, keys)
 }
 
-// names are names of files or objects without wildcards. DataX's reach into folders below, and a dot is any character in them.
-func (j *Job) names(o object, key string, whole func(string) bool) (names []string, err error) {
+// wildcard is our pattern for a name of DataX with stars in its last part, where they are any text, also of folders below.
+func (j *Job) wildcard(name string) (pattern, last string) {
+	folder, last := path.Split(name)
+	if pattern = name; strings.HasPrefix(last, "*") {
+		pattern = folder + "**/" + last
+	}
+	if strings.Contains(last, "*") {
+		j.note("path " + name + ": a dot is any character in DataX, and a star goes into folders; see with inspect whether " +
+			pattern + " takes the same files")
+	}
+	return pattern, folder + strings.ReplaceAll(strings.ReplaceAll(last, "**", "?"), "*", "")
+}
+
+// names are names of files or objects. Without a function for wildcards these are refused.
+func (j *Job) names(o object, key string, whole func(string) bool, wildcard func(string) (string, string)) (names []string, err error) {
 	if err := json.Unmarshal(o[key], &names); err != nil {
 		var one string
 		if json.Unmarshal(o[key], &one) != nil {
@@ -174,12 +188,16 @@ func (j *Job) names(o object, key string, whole func(string) bool) (names []stri
 		}
 		names = []string{one}
 	}
-	for _, p := range names {
+	for i, p := range names {
 		if err := j.template(key, p); err != nil {
 			return nil, err
 		}
-		if !whole(p) || strings.ContainsAny(variable.ReplaceAllString(p, ""), "*?[]{}$") || strings.HasSuffix(p, "/") {
-			return nil, fmt.Errorf("%s %q: only full names are converted; name each file instead of a wildcard or folder, which reach further in DataX", key, p)
+		rest := p
+		if wildcard != nil {
+			names[i], rest = wildcard(p)
+		}
+		if !whole(p) || strings.ContainsAny(variable.ReplaceAllString(rest, ""), "*?[]{}$") || strings.HasSuffix(p, "/") {
+			return nil, fmt.Errorf("%s %q: not converted; name each file or object, or, for txtfilereader, use * in the last part of the path only", key, p)
 		}
 	}
 	if len(names) == 0 {
