@@ -1,13 +1,17 @@
 package pipeline
 
 import (
+	"cmp"
 	"errors"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
-	"tsimport/internal/exitcode"
 
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"tsimport/internal/exitcode"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline/checkpoint"
@@ -114,10 +118,12 @@ func TestHowALoadEnds(t *testing.T) {
 		state  string
 		exit   int
 		failed bool
+		limit  MaxErrors // the zero one is three rows
 	}{
 		"every row is written":               {counts: ReportCounts{Read: 2, Written: 2}, state: StateFinished},
 		"some records are rejected":          {counts: ReportCounts{Read: 2, Written: 1, Rejected: 1}, state: StateFinished, exit: exitcode.Rejects},
 		"too many are, as seen at the end":   {counts: ReportCounts{Read: 4, Rejected: 4}, state: StateErrorLimit, exit: exitcode.ErrorLimit},
+		"a share too large, seen at the end": {counts: ReportCounts{Read: 4, Written: 3, Rejected: 1}, state: StateErrorLimit, exit: exitcode.ErrorLimit, limit: MaxErrors{Share: true, Percent: 24}},
 		"too many are":                       {err: errors.Join(errLimit, stopped), state: StateErrorLimit, exit: exitcode.ErrorLimit},
 		"the user stops it":                  {counts: ReportCounts{Read: 2, Unfinished: 2}, err: &Interrupted{Signal: "SIGTERM", ExitCode: exitcode.Terminated}, state: StateInterrupted, exit: exitcode.Terminated},
 		"it fails, though many are rejected": {counts: ReportCounts{Read: 4, Rejected: 4}, err: stopped, failed: true},
@@ -126,10 +132,51 @@ func TestHowALoadEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &Report{ReportCounts: tt.counts}
-			err := r.conclude(&Config{DryRun: tt.dry, Limits: Limits{MaxErrors: MaxErrors{Rows: 3}}}, tt.err)
+			err := r.conclude(&Config{DryRun: tt.dry, Limits: Limits{MaxErrors: cmp.Or(tt.limit, MaxErrors{Rows: 3})}}, tt.err)
 			if r.State != tt.state || r.ExitCode != tt.exit || (err != nil) != tt.failed {
 				t.Errorf("%q, exit %d, %v", r.State, r.ExitCode, err)
 			}
 		})
+	}
+}
+
+// TestTheErrorLimitCountsWhatTheAttemptsOfOneLoadHaveRejected: seams are not errors, and what comes again with other inputs counts from then on.
+func TestTheErrorLimitCountsWhatTheAttemptsOfOneLoadHaveRejected(t *testing.T) {
+	before := new(checkpoint.Snapshot)
+	before.Counters = map[string]int64{"read": 100, "written": 90, "rejected": 10, "seams": 3}
+	for _, tt := range []struct {
+		again         bool
+		rows, percent int64 // that may be rejected
+	}{{false, 8, 8}, {true, 1, 10}} {
+		r := new(Report)
+		r.resume(before, tt.again)
+		r.Read, r.Rejected, r.Seams = r.Read+11, r.Rejected+3, r.Seams+2
+		for over := range int64(2) {
+			if got := r.overLimit(MaxErrors{Rows: tt.rows - over}, false); got != (over == 1) {
+				t.Errorf("again %v, %d rows: over the limit %v", tt.again, tt.rows-over, got)
+			}
+			if got := r.overLimit(MaxErrors{Share: true, Percent: float64(tt.percent - over)}, true); got != (over == 1) {
+				t.Errorf("again %v, %d %%: over the limit %v", tt.again, tt.percent-over, got)
+			}
+		}
+	}
+}
+
+// TestAResumedLoadTakesTheTypesOfItsFirstAttempt: what the sample says by then does not count.
+func TestAResumedLoadTakesTheTypesOfItsFirstAttempt(t *testing.T) {
+	w := newWorld(t)
+	cfg := w.config(w.file("a.jsonl", strings.Repeat(`{"id":"a","mix":1,"f":1.5}`+"\n", 50)+`{"id":"b","mix":"x","f":1}`+"\n"), w.file("b.csv", "id,mix,f\nc,2,2.50\n,3,1.5\n"))
+	cfg = stopped(w, cfg)
+	job, err := checkpoint.ReadJob(cfg.RunDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r plan.Request
+	(&resumePoint{job: new(checkpoint.Job)}).settings(&r, job)
+	want := map[string]plan.Inferred{
+		"id": {Type: table.String, Own: table.String, Asked: true}, "mix": {Type: table.Any, Own: table.Integer}, "f": {Type: table.Double, Own: table.Double, Zeros: true},
+	}
+	if diff := gocmp.Diff(want, r.Inferred); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
