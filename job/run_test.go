@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -85,14 +86,19 @@ func TestLoadsAfterOneThatFailedAreNotRun(t *testing.T) {
 }
 
 func TestAJobThatIsStoppedStartsNoMore(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	r := recordOf(1, "a", "b")
-	err := r.Run(ctx, t.TempDir(), func(context.Context, *State) Outcome {
-		stop()
-		return Outcome{ExitCode: 143}
-	}, nil)
-	if got := states(r); err != nil || !slices.Equal(got, []string{"a stopped", "b waiting"}) || r.State != Stopped || r.ExitCode != 143 {
-		t.Errorf("%v, %q, %s, code %d", err, got, r.State, r.ExitCode)
+	for code, want := range map[int]struct {
+		state string
+		code  int
+	}{143: {Stopped, 143}, 0: {Done, 1}, 3: {Done, 1}} { // 3 would say that all that can be loaded is
+		ctx, stop := context.WithCancel(t.Context())
+		r := recordOf(1, "a", "b")
+		err := r.Run(ctx, t.TempDir(), func(context.Context, *State) Outcome {
+			stop()
+			return Outcome{ExitCode: code}
+		}, nil)
+		if got := states(r); err != nil || !slices.Equal(got, []string{"a " + want.state, "b waiting"}) || r.State != Stopped || r.ExitCode != want.code {
+			t.Errorf("%v, %q, %s, code %d, want %d", err, got, r.State, r.ExitCode, want.code)
+		}
 	}
 }
 
@@ -119,6 +125,21 @@ func TestALoadThatHasBegunIsNotChangedUnderway(t *testing.T) {
 		if err := now.Continue(before); err == nil || !strings.Contains(err.Error(), "load "+name+" was changed") {
 			t.Errorf("%v", err)
 		}
+	}
+	begun := map[string]string{}
+	for _, keys := range []string{"max-errors: 1", "max-errors: 9", "pk: [id]"} {
+		f, err := Parse("job.yaml", []byte("version: 1\nloads: {a: {from: x.csv, table: t, "+keys+"}}"), small)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := NewRecord(f, nil, os.LookupEnv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun[keys] = r.Loads[0].Digest
+	}
+	if begun["max-errors: 1"] != begun["max-errors: 9"] || begun["pk: [id]"] == begun["max-errors: 1"] {
+		t.Errorf("a load that has passed its error limit is resumed with a higher one, and with nothing else: %v", begun)
 	}
 	if err := recordOf(1).Continue(before); err == nil || !strings.Contains(err.Error(), "load b has begun and is not in the job any more") {
 		t.Errorf("%v", err)

@@ -61,6 +61,7 @@ func TestAFailedRunKeepsWhenTheLastOneSucceeded(t *testing.T) {
 		{[]Run{load(monday, 1)}, `exit_code{command="load",load="",table="orders"} 1`, "success_timestamp"},
 		{[]Run{load(monday, 0), other}, `success_timestamp_seconds{command="load",load="",table="orders"} 1.7954064005e+09`, `exit_code{command="load",load="",table="orders"} 1`},
 		{[]Run{load(monday.Add(24*time.Hour), 3), other}, `success_timestamp_seconds{command="load",load="",table="orders"} 1.7954064005e+09`, `exit_code{command="load",load="",table="orders"} 0`},
+		{[]Run{load(monday.Add(25*time.Hour), 1)}, `success_timestamp_seconds{command="load",load="a \"quoted\"\nname",table="orders"} 1.7954064005e+09`, `exit_code{command="load",load="a`},
 		{[]Run{load(monday.Add(48*time.Hour), 0)}, `success_timestamp_seconds{command="load",load="",table="orders"} 1.7955792005e+09`, "1.7954064005e+09"},
 	} {
 		if err := WriteFile(t.Context(), path, step.runs); err != nil {
@@ -132,14 +133,16 @@ func TestPushes(t *testing.T) {
 	defer gateway.Close()
 	job := Run{Command: "run", Ended: monday}
 	address := strings.Replace(gateway.URL, "http://", "http://night:secret@", 1)
-	for _, runs := range [][]Run{{job, load(monday, 0)}, {load(monday.Add(time.Hour), 5)}} {
+	part := load(monday, 0)
+	part.Load = "one"
+	for _, runs := range [][]Run{{job, load(monday, 0), part}, {load(monday.Add(time.Hour), 5)}} {
 		if err := Push(t.Context(), address, runs); err != nil {
 			t.Fatal(err)
 		}
 	}
 	group := groups["command=load job=tsimport table=orders"]
 	value := func(name string) float64 { return group[name].GetMetric()[0].GetGauge().GetValue() }
-	if len(groups) != 2 || group == nil || groups["command=run job=tsimport"] == nil {
+	if len(groups) != 3 || group == nil || groups["command=run job=tsimport"] == nil {
 		t.Fatalf("groups: %v", groups)
 	}
 	if at := value(success); at != float64(monday.UnixMilli())/1000 {
