@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -425,6 +426,12 @@ func TestBareErrorsAreNotSeenAsTransient(t *testing.T) {
 	for _, err := range []error{ErrChanged, unusable{io.EOF}, &statusError{code: 404}, fmt.Errorf("x: %w", &statusError{code: 505})} {
 		if again(err) {
 			t.Errorf("%v is repeated", err)
+		}
+	}
+	nowhere := &net.DNSError{Err: "no such host", Name: "nowhere", IsNotFound: true}
+	for err, passing := range map[error]bool{nowhere: true, &net.OpError{Op: "dial", Err: nowhere}: true, ErrChanged: false, &statusError{code: 404}: false} {
+		if got := Passing(fmt.Errorf("read a.csv: %w", err)); got != passing { // of a command: exit code 1, not 2
+			t.Errorf("%v may pass: %v", err, got)
 		}
 	}
 	for _, err := range []error{io.EOF, errStalled, &url.Error{Err: io.ErrUnexpectedEOF}, &statusError{code: 500}, &statusError{code: 408}} {

@@ -198,8 +198,10 @@ func TestServersThatFail(t *testing.T) {
 			c.open = func(int) error { c.schema = "numbers, server_id 1"; return nil }
 		}, 0, `since the load began: it no longer has "id" bigint; start over with --fresh`, 1, 2},
 		{"a claim about a query that does not hold ends the reading", func(c *counting) {
-			c.row = func(int) error { return &claimError{"two rows of the query have the key id 1"} }
-		}, 0, "read numbers: the first row: two rows of the query have the key id 1", 1, 2},
+			c.row = func(int) error {
+				return errors.Join(errSession, &claimError{"two rows of the query have the key id 1"})
+			}
+		}, 0, "two rows of the query have the key id 1", 1, 2},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -217,6 +219,15 @@ func TestServersThatFail(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestUniqueIndexesOfTheKeysColumnsAreKnown: of others nothing follows, for rows may differ only in what the key does not have.
+func TestUniqueIndexesOfTheKeysColumnsAreKnown(t *testing.T) {
+	table := &Table{Key: []int{0, 2}, Columns: []Column{{Name: "a"}, {Name: "x"}, {Name: "b"}}}
+	table.AddUnique([][]string{{"key", "a"}, {"key", "b"}, {"one", "b"}, {"other", "x"}, {"half", "a"}, {"half", "x"}, {"prefix", "a"}, {"prefix", ""}})
+	if got := fmt.Sprint(table.Unique); got != "[[a b] [b]]" {
+		t.Error(got)
 	}
 }
 
