@@ -239,7 +239,7 @@ func (s *survey) makeUnique(d *Design, inKey []*column) {
 		in = "among " + where
 	}
 	if distinct == rows {
-		d.Unique = fmt.Sprintf("unique %s; nothing says that it stays so", in)
+		d.Unique = fmt.Sprintf("unique %s; it may not stay so", in)
 		return
 	}
 	d.Unique = fmt.Sprintf("%d of %s share their key with another row, and the last one wins: add a column that distinguishes them, or load them unchanged if they are repeats", rows-distinct, where)

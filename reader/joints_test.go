@@ -44,7 +44,7 @@ func TestSeamsOfJoinedFilesAreRejected(t *testing.T) {
 			if got := firstFields(t, s); !slices.Equal(got, tt.want) {
 				t.Errorf("%q", got)
 			}
-			if noted := strings.Contains(strings.Join(s.Notes, " "), "comes again"); noted != (name == "one column") {
+			if noted := strings.Contains(strings.Join(s.Notes, " "), "appears again"); noted != (name == "one column") {
 				t.Errorf("notes %q", s.Notes)
 			}
 		})

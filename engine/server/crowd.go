@@ -57,7 +57,7 @@ func (c *crowd) Accept() (net.Conn, error) {
 		go old.Conn.Close()
 		if !c.told {
 			c.told = true
-			c.log.Printf("%d connections are open, as many as may be (--max-connections): idle ones, and those that show no access key, are closed for new ones", c.most)
+			c.log.Printf("%d connections are open, all that --max-connections allows: idle ones, and those without a known access key, are closed for new ones", c.most)
 		}
 	}
 	if c.closed {

@@ -219,7 +219,7 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 	}
 	l.Sampled, l.Rejected, l.FirstReject, l.HotKeys = v.Looked, v.Rejected, v.FirstReject, v.HotKeys
 	if v.Merging != nil && cfg.Read.Look != nil {
-		l.note(v.Merging.Text() + "; the load looks at all rows first")
+		l.note(v.Merging.Text() + "; the load reads all rows first")
 	}
 	l.warn(v.Warnings...)
 	l.note(v.Notes...)

@@ -69,7 +69,7 @@ func jobLines(s *scaleout.Status) (lines []string) {
 		lines = append(lines, fmt.Sprintf("about %v left in this stage, at the rate so far", round(time.Duration(*s.SecondsLeft*float64(time.Second)))))
 	}
 	if u := s.LateUntil; u != nil && time.Until(*u) > 0 {
-		lines = append(lines, fmt.Sprintf("requests of lost workers may come until %s (%v): comparisons and the end of the job wait for that", u.Local().Format(time.TimeOnly), round(time.Until(*u))))
+		lines = append(lines, fmt.Sprintf("late requests of lost workers may arrive until %s (%v); comparisons and the end of the job wait until then", u.Local().Format(time.TimeOnly), round(time.Until(*u))))
 	}
 	for _, w := range s.Working {
 		lines = append(lines, fmt.Sprintf("%-7s task %d: %s", w.Stage, w.Index, printable(w.By)))

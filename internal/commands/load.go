@@ -72,7 +72,7 @@ func loadFlags() []cli.Flag {
 		&cli.StringFlag{Name: "types", Usage: "columns that the table already has: keep its types where the values fit (table), refuse other types (strict), or use only the input (infer)", Value: "table"},
 		&cli.StringFlag{Name: "infer", Usage: "when nearly all sampled values of a column have one type: load all values (all), or reject the others (strict)", Value: "all"},
 		&cli.StringFlag{Name: "on-null", Usage: "skip a null, or (update mode) delete the column", Value: "skip"},
-		&cli.StringFlag{Name: "missing", Usage: "a column that only some files have: refuse to load them together, or null: rows of the others have no cell of it", Value: "refuse"},
+		&cli.StringFlag{Name: "missing", Usage: "if files lack columns: refuse to load them together (refuse), or load their rows without those columns (null)", Value: "refuse"},
 
 		&cli.Int64Flag{Name: "limit", Usage: "stop after `N` records"},
 		&cli.BoolFlag{Name: "drop-expired", Usage: "archive: leave out cells that are older than the table's time to live or maximum deviation, and count them (default: refuse to load)"},

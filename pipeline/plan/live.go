@@ -27,7 +27,7 @@ func (p *planner) checkLive() error {
 			return usagef("%s changes while it is read, and %s does not; load them apart", live, frozen)
 		}
 		if about.Live && len(about.Unique) == 0 {
-			return usagef("%s changes while it is read and does not say which columns tell its rows apart: after an interruption nobody could say which rows were loaded", s.Name)
+			return usagef("%s changes while it is read and does not say which columns tell its rows apart: after an interruption it would be unknown which rows were loaded", s.Name)
 		}
 	}
 	if !p.plan.Live {

@@ -29,7 +29,7 @@ func SameKeys(r *Request, rows, of int64, keys ...string) error {
 	if len(keys) > 0 {
 		such = ", as with " + strings.Join(keys, ", ")
 	}
-	return usagef("%d of the %d rows of %s would be lost: the key expressions make several rows one%s; add columns of the source's key to that of the table",
+	return usagef("%d of the %d rows of %s would be lost: several rows would get one key%s; add columns of the source's key to that of the table",
 		rows, of, strings.Join(r.ShownInputs(), ", "), such)
 }
 

@@ -98,20 +98,20 @@ func mixes(a, b string) bool {
 }
 
 func (p *planner) mixed(col *table.Column, a, is, b, other string) error {
-	way := "load them into columns of their own: one at a time, with --rename"
+	way := "load them separately, into two columns, with --rename"
 	isTime := func(m string) bool { return strings.Contains(m, "timestamp") || strings.HasPrefix(m, "date") }
 	switch {
 	case isTime(is) && isTime(other) && col.Time == nil:
-		way = fmt.Sprintf("--type '%s=timestamp(,UTC,ns)' makes nanoseconds of all, and of local times those of the zone", col.Name)
+		way = fmt.Sprintf("--type '%s=timestamp(,UTC,ns)' loads all as nanoseconds, and reads local times in that zone", col.Name)
 	case !isMeasured(is) && !isMeasured(other):
-		way = fmt.Sprintf("--type %s=string makes texts of all", col.Name)
+		way = fmt.Sprintf("--type %s=string loads all as text", col.Name)
 	case strings.HasPrefix(is, "decimal") || strings.HasPrefix(other, "decimal"):
-		way = fmt.Sprintf("--type %s=double makes numbers of all", col.Name)
+		way = fmt.Sprintf("--type %s=double loads all as numbers", col.Name)
 	}
 	if a == "the last run" {
-		way += "; --types infer does not ask what the last run has written"
+		way += "; --types infer ignores the last run"
 	}
-	return usagef("column %s: %s has it as %s, and %s as %s, which one column would mix; %s", col.Name, a, is, b, other, way)
+	return usagef("column %s: %s has it as %s, and %s as %s, which one column cannot hold together; %s", col.Name, a, is, b, other, way)
 }
 
 // timeUnit names a unit of time by its number per second.

@@ -38,7 +38,7 @@ func CheckShared(path string) error {
 
 func checkShared(path string, info os.FileInfo, me int) error {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Uid != 0 && int(s.Uid) != me {
-		return fmt.Errorf("%s belongs to user %d, and this process is user %d: whoever owns it can say where rows and signed requests go; "+
+		return fmt.Errorf("%s belongs to user %d, and this process is user %d: its owner decides where rows and signed requests go; "+
 			"use a folder of your own, or set %s=trust for a mount on which that is expected", path, s.Uid, me, SharedVariable)
 	}
 	return nil

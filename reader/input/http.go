@@ -80,7 +80,7 @@ func (e *expander) address(ctx context.Context, arg string) (name string, err er
 		// Ranges of two contents of one length could not be distinguished. What is read in one go is of one content, and a run that
 		// is resumed compares it with what was read before.
 		r.ranges = false
-		e.warn("%s: the server tells neither an ETag nor a time of change, so it is read in one go and a broken connection ends the load; "+
+		e.warn("%s: the server sends neither an ETag nor a modification time, so it is read in one go and a broken connection ends the load; "+
 			"download it first if it is large", name)
 	}
 	get.match = r.version.matchable()

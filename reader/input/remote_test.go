@@ -181,7 +181,7 @@ func TestAnAddressWithoutETagAndTimeIsReadInOneGo(t *testing.T) {
 	if i := &set.Items[0]; i.Seekable() || readAll(t, i) != text {
 		t.Errorf("item %+v", i)
 	}
-	if w := set.Warnings; len(w) != 1 || !strings.Contains(w[0], "neither an ETag nor a time of change") {
+	if w := set.Warnings; len(w) != 1 || !strings.Contains(w[0], "neither an ETag nor a modification time") {
 		t.Errorf("warnings %q", w)
 	}
 }

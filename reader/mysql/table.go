@@ -179,7 +179,7 @@ func describeKey(ctx context.Context, s *session, t *sqltable.Table, schema *str
 		return err
 	}
 	if len(rows) == 0 {
-		return refusef("%s has no primary key: after an interruption nobody could say which rows were loaded; add one, or %s", t.Name, sqltable.ByQuery("*", t.Name))
+		return refusef("%s has no primary key: after an interruption it would be unknown which rows were loaded; add one, or %s", t.Name, sqltable.ByQuery("*", t.Name))
 	}
 	instead := keyedQuery(t, rows)
 	for _, r := range rows {

@@ -103,7 +103,7 @@ func TestAServerWithOneSessionLeftIsReadByIt(t *testing.T) {
 		if rows := sqltest.All(t, parts, nil); len(rows) != 20000 {
 			t.Errorf("%d rows", len(rows))
 		}
-		if want := 1 - sessions; len(notes) != want || want > 0 && !strings.Contains(notes[0], "1 of 4 sessions read") {
+		if want := 1 - sessions; len(notes) != want || want > 0 && !strings.Contains(notes[0], "reading with 1 of 4 sessions") {
 			t.Errorf("--source-connections %d: %q", sessions, notes)
 		}
 	}

@@ -154,7 +154,7 @@ func (t *described) describeColumns(ctx context.Context, conn *pgconn.PgConn, oi
 		return fmt.Errorf("%s has no columns", t.Name)
 	}
 	if len(at) == 0 {
-		return fmt.Errorf("%s has no primary key: after an interruption nobody could say which rows were loaded; add one, or %s", t.Name, sqltable.ByQuery("*", t.Name))
+		return fmt.Errorf("%s has no primary key: after an interruption it would be unknown which rows were loaded; add one, or %s", t.Name, sqltable.ByQuery("*", t.Name))
 	}
 	for i := range len(at) {
 		place := at[i+1]

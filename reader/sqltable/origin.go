@@ -70,7 +70,7 @@ func (o *Origin) tell(since time.Time, why error) {
 // fewer says that so many sessions read, and not as many as may.
 func (c *Config) fewer(n int, why error) {
 	if c.OnPause != nil {
-		c.OnPause(fmt.Sprintf("%d of %d sessions read, for the server has no more (%v); --source-connections %d asks for no others", n, c.Sessions, why, n))
+		c.OnPause(fmt.Sprintf("reading with %d of %d sessions, because the server has no more (%v); --source-connections %d asks for no others", n, c.Sessions, why, n))
 	}
 }
 

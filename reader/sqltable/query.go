@@ -36,9 +36,9 @@ func ByQuery(columns, from string, key ...string) string {
 	}
 	query := suggest.Arg("SELECT " + columns + " FROM " + from)
 	if len(names) == 0 {
-		return fmt.Sprintf("load it by --query %s, with key=COLUMN,… in place of table= in the address, of columns that tell its rows apart", query)
+		return fmt.Sprintf("load it with --query %s, and in the address key=COLUMN,… (columns that identify a row) in place of table=", query)
 	}
-	return fmt.Sprintf("load it by --query %s, with key=%s in place of table= in the address", query, strings.Join(names, ","))
+	return fmt.Sprintf("load it with --query %s, and in the address key=%s in place of table=", query, strings.Join(names, ","))
 }
 
 // Claim makes the key of a query's rows of the columns that the user names.

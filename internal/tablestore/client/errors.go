@@ -258,7 +258,7 @@ func Describe(err error) string {
 		return u.Error()
 	}
 	if WrongScheme(err) {
-		return "the endpoint speaks TLS and was asked in plain HTTP, or the other way round; give --endpoint with the other of http:// and https://"
+		return "the endpoint speaks TLS and was asked in plain HTTP, or the reverse; give --endpoint with the other of http:// and https://"
 	}
 	var ots *tablestore.OtsError
 	if !errors.As(err, &ots) {
