@@ -137,6 +137,7 @@ type finisher struct {
 	ended   [2]time.Time
 	results []*shardResult
 	late    time.Time // the latest LateUntil of all tasks
+	seams   int64
 }
 
 func (f *finisher) note(stage int, d *done) {
@@ -155,6 +156,7 @@ func (f *finisher) note(stage int, d *done) {
 		f.named[l.Object] = true
 	}
 	f.summary.Rejected += d.Rejected
+	f.seams += d.Seams
 }
 
 // splits adds up what was read.
@@ -254,7 +256,7 @@ func (f *finisher) balance(context.Context) error {
 
 // limit stops the job if too many records were rejected.
 func (f *finisher) limit(ctx context.Context) error {
-	return f.job.overLimit(ctx, counted{Read: f.summary.Read, Rejected: f.summary.Rejected}, true)
+	return f.job.overLimit(ctx, counted{Read: f.summary.Read, Rejected: f.summary.Rejected - f.seams}, true)
 }
 
 func (f *finisher) awaitLate(ctx context.Context) error { return f.job.awaitLate(ctx, f.late) }

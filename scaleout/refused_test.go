@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -219,6 +220,25 @@ func TestAJobStopsAtItsErrorLimitAndIsContinued(t *testing.T) {
 			refused(t, err, exitcode.ErrorLimit, "more than --max-errors allows")
 		}
 		t.Error("the job does not end")
+	})
+}
+
+func TestSeamsOfJoinedFilesDoNotStopAJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.inputs = []string{filepath.Join(w.dir, "in.csv")}
+		if err := os.WriteFile(w.inputs[0], []byte("id,what\nk1,a\nid,what\nk2,b\nid,what\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.want, w.good, w.rejects = map[string]string{"k1": "a", "k2": "b"}, 2, []string{"id,what\n", "id,what\n"}
+		if err := w.plan(w.start("driver", 1, -1, 0), func(r *Request) { r.Load.Limits.MaxErrors = pipeline.MaxErrors{} }); err != nil {
+			t.Fatal(err)
+		}
+		s, err := w.work()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.check(s)
 	})
 }
 

@@ -46,6 +46,7 @@ type rejectLists struct {
 	records int64 // in text
 	lists   []keptList
 	n       int64
+	seams   int64
 }
 
 func (l *rejectLists) add(ctx context.Context, r *keptReject) error {
@@ -57,6 +58,9 @@ func (l *rejectLists) add(ctx context.Context, r *keptReject) error {
 	l.text.WriteByte('\n')
 	l.records++
 	l.n++
+	if r.Reject.Reason.Code == table.CodeSeam {
+		l.seams++
+	}
 	if l.text.Len() < listBytes {
 		return nil
 	}
@@ -85,7 +89,7 @@ func (l *rejectLists) close(ctx context.Context, to *done) error {
 			return err
 		}
 	}
-	to.Rejects, to.Rejected = l.lists, l.n
+	to.Rejects, to.Rejected, to.Seams = l.lists, l.n, l.seams
 	return nil
 }
 

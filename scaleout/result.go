@@ -26,6 +26,7 @@ type done struct {
 	CPU      float64    `json:"cpu_seconds"`
 	Rejects  []keptList `json:"rejects,omitempty"` // objects with rejected records
 	Rejected int64      `json:"rejected"`
+	Seams    int64      `json:"seams,omitempty"` // of them; --max-errors does not count these
 	// LateUntil is until when, by the service's clock, a request of a process that was lost, or one without an answer, may repeat a row.
 	LateUntil time.Time `json:"late_until,omitzero"`
 }

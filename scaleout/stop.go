@@ -97,7 +97,7 @@ func (j *Job) count(ctx context.Context) (n counted, err error) {
 			return n, err
 		}
 		if r != nil {
-			n.Read, n.Rejected = n.Read+r.Read, n.Rejected+r.Rejected
+			n.Read, n.Rejected = n.Read+r.Read, n.Rejected+r.Rejected-r.Seams
 		}
 	}
 	for i := range j.Plan.Shards {
