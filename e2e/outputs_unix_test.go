@@ -41,7 +41,7 @@ func shell(t *testing.T, dir, line string) (out string, code int) {
 	return string(text), cmd.ProcessState.ExitCode()
 }
 
-func TestEveryOutputKeepsOneRule(t *testing.T) {
+func TestAllCommandsTreatOutputPathsAlike(t *testing.T) {
 	t.Parallel()
 	for _, command := range fileWriters {
 		kind := command[:1]

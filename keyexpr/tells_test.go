@@ -20,9 +20,9 @@ func drawText(rnd *rand.Rand, depth int) string {
 		"(lower(%s) + %s)", "(pad(int(%s),2) + %s)", "(text(int(%s)+1) + %s)", "(text(n/2) + %s + %s)", "(substr(%s,1,1) + %s)"}[rnd.IntN(11)], l, r)
 }
 
-// TestAProgramTellsWhatItsValuesTell: of all rows of few values, those with equal results must have equal values in the columns that the program
+// TestAProgramKeepsDifferentValuesApart: of all rows of few values, those with equal results must have equal values in the columns that the program
 // is said to tell. What it is said not to tell may be told all the same.
-func TestAProgramTellsWhatItsValuesTell(t *testing.T) {
+func TestAProgramKeepsDifferentValuesApart(t *testing.T) {
 	texts := []string{"", "1", "01", "-", "-1", "/", "1/", "A", "a", "a-1", "11", "1-1"}
 	text := func(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }
 	number := func(n int64) table.Value { return table.Value{Type: table.Integer, Int: n} }

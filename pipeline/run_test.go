@@ -116,7 +116,7 @@ func TestTheErrorLimitCountsAllAttempts(t *testing.T) {
 	}
 }
 
-func TestALoadThatIsOverAShareAtItsEndIsResumedWithAHigherOne(t *testing.T) {
+func TestALoadOverItsShareOfErrorsIsResumedWithAHigherOne(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.file("in.csv", badCSV))
 	cfg.Resume.Look, cfg.Limits.MaxErrors = true, MaxErrors{Share: true, Percent: 24}

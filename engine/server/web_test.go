@@ -263,7 +263,7 @@ func isClosed(t *testing.T, conn net.Conn) {
 	}
 }
 
-func TestAConnectionGivesWayToANewOneWhereTheyAreFull(t *testing.T) {
+func TestANewConnectionReplacesAnIdleOneWhenAllAreOpen(t *testing.T) {
 	var said bytes.Buffer
 	s := open(t, Options{Log: log.New(&said, "", 0)})
 	list := onWire(t, s, "ListTable", nil)

@@ -145,7 +145,7 @@ func TestProgressAndRejectsInTheLog(t *testing.T) {
 	}
 }
 
-func TestTheVariableOfTheLogFormatHoldsForEveryCommand(t *testing.T) {
+func TestTheLogFormatVariableAppliesToEveryCommand(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for value, want := range map[string]string{"json": `{"time"`, "text": "tsimport: ", "xml": "want text or json"} {
 		t.Setenv("TSIMPORT_LOG_FORMAT", value)

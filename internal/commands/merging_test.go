@@ -74,8 +74,8 @@ func TestAKeyThatWouldMergeRowsOfADatabaseIsRefusedByEveryCommandThatLoads(t *te
 	tsimport(0, "load", "sqlite:shop.db?table=also", "-t", "also", "--pk", "city", "--verify", "-q")
 }
 
-// TestAKeyThatMayMergeRowsOfADumpIsSaid: of several dumps the later one is a later night, so that rows of one key need not be a mistake.
-func TestAKeyThatMayMergeRowsOfADumpIsSaid(t *testing.T) {
+// TestAKeyThatMayMergeRowsOfADumpBringsAWarning: of several dumps the later one is a later night, so that rows of one key need not be a mistake.
+func TestAKeyThatMayMergeRowsOfADumpBringsAWarning(t *testing.T) {
 	tsimport := commandsIn(t)
 	writeText(t, "geo.sql", "-- MySQL dump 10.13\n\n/*!40101 SET NAMES utf8mb4 */;\nCREATE TABLE `geo` (\n  `region` int NOT NULL,\n  `city` varchar(9) NOT NULL,\n  PRIMARY KEY (`region`,`city`)\n);\nINSERT INTO `geo` VALUES (1,'x'),(2,'x');\n-- Dump completed\n")
 	if text := tsimport(0, "load", "geo.sql", "-t", "t", "--pk", "city"); !strings.Contains(text, "warning: rows of geo.sql that differ only in region may become one row") {

@@ -17,7 +17,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-func TestAnswersAreReadAsFarAsTheirKindMayBeLong(t *testing.T) {
+func TestAnswersAreBoundedByTheirKind(t *testing.T) {
 	for _, tt := range []struct {
 		method, url string
 		status      int

@@ -49,7 +49,7 @@ func TestAFolderForSpilledRowsIsTriedOutAndLeftEmpty(t *testing.T) {
 	}
 }
 
-func TestTypesInOneTextAreCutAtCommas(t *testing.T) {
+func TestTypesInOneFlagAreSplitAtCommas(t *testing.T) {
 	for text, want := range map[string]string{
 		"a=double,b=integer": "a=double b=integer", "a=timestamp(,Asia/Shanghai,ns),b=binary(hex),c=string": "a=timestamp(,Asia/Shanghai,ns) b=binary(hex) c=string",
 		"a,b=integer": "a,b=integer", "a=b=double": "a=b=double", "a=double,b": "a=double,b", "a=doubel,b=integer": "a=doubel,b=integer",

@@ -10,7 +10,7 @@ import (
 	"tsimport/reader"
 )
 
-func TestEachDecisionIsShownWithWhatSpeaksAgainstIt(t *testing.T) {
+func TestEachDecisionIsShownWithWhatContradictsIt(t *testing.T) {
 	r := ask(file(t, "a.csv", "id,v\n1,x\n"), file(t, "b.csv", "id,v\n2,x\n"), file(t, "c.jsonl", `{"id":3,"v":"x"}`+"\n"))
 	var all []string
 	for _, d := range makes(t, r, nil).Decisions {

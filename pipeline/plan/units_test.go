@@ -52,7 +52,7 @@ func parquetFile(t *testing.T, name string, v parquet.Node, options ...parquet.W
 	return path
 }
 
-func TestFilesWhoseColumnsCountInOtherUnitsAreRefusedByName(t *testing.T) {
+func TestFilesWithColumnsOfDifferentUnitsAreRefusedByName(t *testing.T) {
 	ms, us := parquetFile(t, "ms.parquet", parquet.Timestamp(parquet.Millisecond)), parquetFile(t, "us.parquet", parquet.Timestamp(parquet.Microsecond))
 	local := parquetFile(t, "local.parquet", parquet.TimestampAdjusted(parquet.Millisecond, false))
 	date, number := parquetFile(t, "date.parquet", parquet.Date()), parquetFile(t, "number.parquet", parquet.Int(64))

@@ -29,7 +29,7 @@ func TestARunFolderOfAnotherUserIsRefused(t *testing.T) {
 	}
 }
 
-func TestAFolderThatMachinesShareIsOnesOwnOrRoots(t *testing.T) {
+func TestASharedFolderOfAnotherUserIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	info, err := os.Stat(dir)
 	if err != nil {

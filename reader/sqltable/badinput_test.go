@@ -231,7 +231,7 @@ func TestUniqueIndexesOfTheKeysColumnsAreKnown(t *testing.T) {
 	}
 }
 
-func TestAServerThatDoesNotAnswerIsSaidAfterTwoSeconds(t *testing.T) {
+func TestAServerThatDoesNotAnswerIsReportedAfterTwoSeconds(t *testing.T) {
 	for outage, want := range map[time.Duration]int{time.Second: 0, 20 * time.Second: 1, 50 * time.Second: 2} {
 		synctest.Test(t, func(t *testing.T) {
 			c := &counting{rows: 100, schema: "numbers"}

@@ -92,7 +92,7 @@ func (a *claiming) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-func TestAnswersAreReadAsFarAsTheirKindMayBeLong(t *testing.T) {
+func TestAnswersAreBoundedByTheirKind(t *testing.T) {
 	for operation, rows := range map[string]int{"BatchWriteRow": maxWritten, "BulkImport": maxWritten, "GetRange": maxAnswer} {
 		for status, most := range map[int]int{200: rows, 403: maxRefusal, 500: maxRefusal} {
 			a := &claiming{status: status, sign: signatures["right"], endless: true}
@@ -221,7 +221,7 @@ func TestUnsignedRefusalsOfTheKeysEndACommandAfterTwoMinutes(t *testing.T) {
 	})
 }
 
-func TestTheSwitchForUnsignedAnswersDoesNotHoldForWhatDestroys(t *testing.T) {
+func TestUnsignedAnswersAreNeverAcceptedForWhatDestroys(t *testing.T) {
 	destroy := strings.Fields("DeleteTable UpdateTable DeleteRow DropIndex DeleteDefinedColumn")
 	for _, operation := range operations {
 		a, destroys := &claiming{}, slices.Contains(destroy, operation)
