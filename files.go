@@ -1,6 +1,7 @@
 package tsimport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -165,9 +166,7 @@ func LoadFiles(ctx context.Context, target Target, tableName string, files []str
 			return nil, public(err)
 		}
 		cfg.Target.Client = to
-		if cfg.Target.Name == "" {
-			cfg.Target.Name = name
-		}
+		cfg.Target.Name = cmp.Or(cfg.Target.Name, name)
 	}
 	if command == nil { // the command has opened it
 		again, openErr := recurring.Open(ctx, given, &cfg, func(string, ...any) {})

@@ -69,12 +69,7 @@ func findClock(c *column) clock {
 }
 
 func all(texts [][]byte, f func([]byte) bool) bool {
-	for _, t := range texts {
-		if !f(t) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(texts, func(t []byte) bool { return !f(t) })
 }
 
 // expressible are the layouts of texts that key expressions take for times.

@@ -1,6 +1,7 @@
 package advise
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -54,18 +55,12 @@ type survey struct {
 
 // Run reads the inputs once and reports.
 func Run(ctx context.Context, c Config) (*Report, error) {
-	if c.Partitions == 0 {
-		c.Partitions = DefaultPartitions
-	}
+	c.Partitions = cmp.Or(c.Partitions, DefaultPartitions)
 	if c.Rate == 0 {
 		c.Rate = c.Partitions * (DefaultRate / DefaultPartitions)
 	}
-	if c.Growth == 0 {
-		c.Growth = 1
-	}
-	if c.Memory == 0 {
-		c.Memory = defaultMemory
-	}
+	c.Growth = cmp.Or(c.Growth, 1)
+	c.Memory = cmp.Or(c.Memory, defaultMemory)
 	s := &survey{Config: c, report: &Report{Partitions: c.Partitions, Rate: c.Rate, Growth: c.Growth, Candidates: []*Candidate{}, Notes: []string{}}}
 	if err := s.read(ctx); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package partitioner
 
 import (
 	"bytes"
+	"cmp"
 	"container/heap"
 	"math"
 	"slices"
@@ -104,9 +105,7 @@ type laneKeys struct {
 
 // New makes a cutter.
 func New(o Options) *Cutter {
-	if o.MaxWaiting == 0 {
-		o.MaxWaiting = 10000
-	}
+	o.MaxWaiting = cmp.Or(o.MaxWaiting, 10000)
 	if o.Route == nil {
 		o.Route = func([]byte) int { return 0 }
 	}

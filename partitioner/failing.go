@@ -1,6 +1,7 @@
 package partitioner
 
 import (
+	"cmp"
 	"fmt"
 
 	"tsimport/internal/table"
@@ -64,9 +65,7 @@ func (k *key) poor() bool { return k.failing.while > 0 && k.failing.single >= im
 func (k *key) giveUp(o table.Outcome) table.Outcome {
 	o.MaybeApplied = k.repeated
 	o.Fate = table.Refused
-	if o.Code == "" {
-		o.Code = table.CodeNoAnswer
-	}
+	o.Code = cmp.Or(o.Code, table.CodeNoAnswer)
 	o.Message = fmt.Sprintf("%s (failed %d times, %d of them alone, while other rows were written)", o.Message, k.attempts+1, k.failing.single)
 	return o
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -245,24 +246,14 @@ func (c *Config) Request() *plan.Request {
 }
 
 func (c *Config) setDefaults() {
-	if c.Write.Concurrency == 0 {
-		c.Write.Concurrency = DefaultConcurrency
-	}
+	c.Write.Concurrency = cmp.Or(c.Write.Concurrency, DefaultConcurrency)
 	if c.Write.Backoff.Base == 0 {
 		c.Write.Backoff = ratelimit.Backoff{Base: 50 * time.Millisecond, Max: 5 * time.Second}
 	}
-	if c.Write.RetryFor == 0 {
-		c.Write.RetryFor = DefaultRetryFor
-	}
-	if c.Target.Client.RequestTimeout == 0 {
-		c.Target.Client.RequestTimeout = client.DefaultRequestTimeout
-	}
-	if c.Write.Settle == 0 {
-		c.Write.Settle = c.Target.Client.RequestTimeout
-	}
-	if c.Limits.Memory == 0 {
-		c.Limits.Memory = DefaultMemory
-	}
+	c.Write.RetryFor = cmp.Or(c.Write.RetryFor, DefaultRetryFor)
+	c.Target.Client.RequestTimeout = cmp.Or(c.Target.Client.RequestTimeout, client.DefaultRequestTimeout)
+	c.Write.Settle = cmp.Or(c.Write.Settle, c.Target.Client.RequestTimeout)
+	c.Limits.Memory = cmp.Or(c.Limits.Memory, DefaultMemory)
 	if c.Watch.Progress == nil {
 		c.Watch.Progress = new(Progress)
 	}

@@ -163,10 +163,5 @@ func (t *tables) current() *partitioner.Map {
 }
 
 func (t *tables) exact() bool {
-	for _, o := range t.open {
-		if !o.exact {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(t.open, func(o *openTable) bool { return !o.exact })
 }

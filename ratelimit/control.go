@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -115,9 +116,7 @@ type send struct {
 
 func (l *line) answered(sent, now time.Time) {
 	d := now.Sub(sent).Seconds()
-	if l.rtt == 0 {
-		l.rtt = d
-	}
+	l.rtt = cmp.Or(l.rtt, d)
 	l.rtt += (d - l.rtt) / 8
 	l.sends = slices.DeleteFunc(l.sends, func(s send) bool { return !s.at.After(sent) })
 }

@@ -2,6 +2,7 @@ package reader
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -103,9 +104,7 @@ func (s *File) refuse(head []byte, inner bool) error {
 	if _, _, marked := charset.DetectBOM(head); inner && !marked {
 		if kind := compress.Detect(head, len(head) < headBytes); kind != compress.None {
 			way := packedWays[kind]
-			if way == "" {
-				way = "it was compressed twice: decompress it once"
-			}
+			way = cmp.Or(way, "it was compressed twice: decompress it once")
 			return s.refusal(kind.String(), way, true)
 		}
 	}

@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"cmp"
 	"encoding/binary"
 	"slices"
 
@@ -96,9 +97,7 @@ func appendBulk(dst []byte, name string, mode table.Mode, rows []table.Ref, d *a
 // rowSize is the length of a row's message whose PlainBuffer bytes are n, and whose condition is cond bytes; 0 is that of its
 // existence alone.
 func rowSize(n, cond int) int {
-	if cond == 0 {
-		cond = 2
-	}
+	cond = cmp.Or(cond, 2)
 	return 2 + 1 + lengthSize(n) + n + 1 + lengthSize(cond) + cond
 }
 

@@ -3,6 +3,7 @@ package filter
 import (
 	"bytes"
 	"cmp"
+	"slices"
 
 	"tsimport/engine/wire"
 )
@@ -20,23 +21,13 @@ func (n not) match(r *row) bool { return !n.of.match(r) }
 type every []node
 
 func (n every) match(r *row) bool {
-	for _, sub := range n {
-		if !sub.match(r) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(n, func(sub node) bool { return !sub.match(r) })
 }
 
 type some []node
 
 func (n some) match(r *row) bool {
-	for _, sub := range n {
-		if sub.match(r) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n, func(sub node) bool { return sub.match(r) })
 }
 
 // comparator is protobuf's ComparatorType.

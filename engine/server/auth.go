@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/md5"
 	"encoding/base64"
@@ -77,9 +78,7 @@ func (s *Server) knows(id identity, path string, h http.Header) identity {
 	if !hmac.Equal([]byte(want), []byte(got)) {
 		return identity{}
 	}
-	if id.secret == "" {
-		id.secret = s.o.AccessKeySecret
-	}
+	id.secret = cmp.Or(id.secret, s.o.AccessKeySecret)
 	return id
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"compress/zlib"
 	"context"
 	"io"
@@ -137,9 +138,7 @@ func (s *Server) injectFault(ctx context.Context, r *request, id identity, op *o
 	case faults.DropAfter:
 		return &answer{cut: true}
 	case faults.AnswerErrorAfter:
-		if f.Code == "" {
-			f.Code = wire.CodeTimeout
-		}
+		f.Code = cmp.Or(f.Code, wire.CodeTimeout)
 		return s.finish(r, id, nil, wire.Fail(f.Code))
 	}
 	if f.Action == faults.PageAfter {

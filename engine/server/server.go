@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,9 +91,7 @@ func IsStore(dir string) bool { return store.IsStore(dir) }
 
 // Open opens the store in dir, creating it when it is missing (unless ReadOnly).
 func Open(dir string, o Options) (*Server, error) {
-	if o.ThroughputInterval == 0 {
-		o.ThroughputInterval = DefaultThroughputInterval
-	}
+	o.ThroughputInterval = cmp.Or(o.ThroughputInterval, DefaultThroughputInterval)
 	s := newServer(o)
 	st, err := store.Open(dir, store.Options{
 		NoSync: o.NoSync, ReadOnly: o.ReadOnly, InMemory: o.InMemory, FS: o.FS, Now: s.Now,
@@ -120,15 +119,9 @@ func Open(dir string, o Options) (*Server, error) {
 
 // newServer returns a server without its store.
 func newServer(o Options) *Server {
-	if o.Instance == "" {
-		o.Instance = DefaultInstance
-	}
-	if o.AccessKeyID == "" {
-		o.AccessKeyID = DefaultAccessKeyID
-	}
-	if o.AccessKeySecret == "" {
-		o.AccessKeySecret = DefaultAccessKeySecret
-	}
+	o.Instance = cmp.Or(o.Instance, DefaultInstance)
+	o.AccessKeyID = cmp.Or(o.AccessKeyID, DefaultAccessKeyID)
+	o.AccessKeySecret = cmp.Or(o.AccessKeySecret, DefaultAccessKeySecret)
 	if o.Log == nil {
 		o.Log = log.Default()
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -57,15 +58,9 @@ var DefaultLimits = Limits{
 // filled are the limits with the defaults where nothing is said.
 func (l Limits) filled() Limits {
 	d := DefaultLimits
-	if l.Connections == 0 {
-		l.Connections = d.Connections
-	}
-	if l.HeaderBytes == 0 {
-		l.HeaderBytes = d.HeaderBytes
-	}
-	if l.BodyBytes == 0 {
-		l.BodyBytes = d.BodyBytes
-	}
+	l.Connections = cmp.Or(l.Connections, d.Connections)
+	l.HeaderBytes = cmp.Or(l.HeaderBytes, d.HeaderBytes)
+	l.BodyBytes = cmp.Or(l.BodyBytes, d.BodyBytes)
 	for _, t := range []struct {
 		set     *time.Duration
 		standby time.Duration
@@ -73,9 +68,7 @@ func (l Limits) filled() Limits {
 		{&l.HeaderTimeout, d.HeaderTimeout}, {&l.ReadTimeout, d.ReadTimeout}, {&l.WriteTimeout, d.WriteTimeout},
 		{&l.IdleTimeout, d.IdleTimeout}, {&l.Grace, d.Grace}, {&l.BodyWait, d.BodyWait},
 	} {
-		if *t.set == 0 {
-			*t.set = t.standby
-		}
+		*t.set = cmp.Or(*t.set, t.standby)
 	}
 	return l
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -168,23 +169,11 @@ func (c *Config) Check() error {
 
 // filled is c with the defaults in place of zeros.
 func (c Config) filled() Config {
-	if c.Burst == 0 {
-		c.Burst = time.Second
-	}
-	if c.ThrottleCode == "" {
-		c.ThrottleCode = NotEnoughCapacityUnit
-	}
-	if c.AutoSplit.Sustain == 0 {
-		c.AutoSplit.Sustain = 5 * time.Second
-	}
-	if c.AutoSplit.MaxPartitions == 0 {
-		c.AutoSplit.MaxPartitions = DefaultMaxPartitions
-	}
-	if c.Splits.MaxPartitions == 0 {
-		c.Splits.MaxPartitions = DefaultMaxPartitions
-	}
-	if c.Splits.Start == 0 {
-		c.Splits.Start = c.Splits.Every
-	}
+	c.Burst = cmp.Or(c.Burst, time.Second)
+	c.ThrottleCode = cmp.Or(c.ThrottleCode, NotEnoughCapacityUnit)
+	c.AutoSplit.Sustain = cmp.Or(c.AutoSplit.Sustain, 5*time.Second)
+	c.AutoSplit.MaxPartitions = cmp.Or(c.AutoSplit.MaxPartitions, DefaultMaxPartitions)
+	c.Splits.MaxPartitions = cmp.Or(c.Splits.MaxPartitions, DefaultMaxPartitions)
+	c.Splits.Start = cmp.Or(c.Splits.Start, c.Splits.Every)
 	return c
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -90,9 +91,7 @@ func (p *partition) note(at int64, r *Row, taken bool, auto *AutoSplit) Verdict 
 	p.total.Units += int64(r.Units)
 	second.Rows++
 	second.Units += int64(r.Units)
-	if p.first == 0 {
-		p.first = at
-	}
+	p.first = cmp.Or(p.first, at)
 	p.till = at
 	p.bytes += int64(r.Bytes)
 	if auto.Bytes > 0 && p.bytes >= auto.Bytes {

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -47,9 +48,7 @@ func changesText(i *apply.Item) string {
 		parts = append(parts, "drop")
 	}
 	text := strings.Join(parts, ", ")
-	if text == "" {
-		text = "-"
-	}
+	text = cmp.Or(text, "-")
 	if i.Note != "" {
 		text += "; note: " + i.Note
 	}

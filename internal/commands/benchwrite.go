@@ -2,6 +2,7 @@ package commands
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -94,9 +95,7 @@ func benchWrite(c *cli.Context, interrupts *interrupts) (err error) {
 // benchTarget opens the instance. A store that this run makes is removed at the end, unless its table is kept.
 func benchTarget(c *cli.Context, cfg *write.Config, noSync bool) (closeTarget func() error, err error) {
 	store := c.String("store")
-	if store == "" {
-		store = defaultStore
-	}
+	store = cmp.Or(store, defaultStore)
 	_, statErr := os.Stat(store)
 	t, err := openTarget(c, access{create: true, noSync: noSync}, c.App.ErrWriter)
 	if err != nil {

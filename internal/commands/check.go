@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -56,9 +57,7 @@ func check(c *cli.Context, show *display) error {
 	case c.Int("examples") < 0:
 		return usagef("--examples: want 0 or more")
 	}
-	if cfg.Target.Table == "" {
-		cfg.Target.Table = "check"
-	}
+	cfg.Target.Table = cmp.Or(cfg.Target.Table, "check")
 	cfg.Target.Name, cfg.Target.Create, cfg.Target.Absent = "check", true, true
 	request := cfg.Request()
 	request.RunDir = ""

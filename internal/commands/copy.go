@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -369,9 +370,7 @@ func (k *copying) ended(r *pipeline.Report) (notes []string) {
 func (k *copying) next(r *pipeline.Report) time.Time {
 	began := k.clock.Now().Add(-time.Since(r.FirstStarted))
 	deviation := k.scan.Table.MaxDeviation
-	if deviation == 0 {
-		deviation = client.DefaultDeviation
-	}
+	deviation = cmp.Or(deviation, client.DefaultDeviation)
 	seconds := min(deviation, began.Unix()-1)
 	return began.Add(-time.Duration(seconds) * time.Second).UTC().Truncate(time.Millisecond)
 }

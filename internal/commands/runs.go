@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -214,9 +215,7 @@ func readJobRun(folder string, r *job.Record) *runInfo {
 			l = found
 		}
 		info.Read, info.Final, info.Rejected = info.Read+l.Read, info.Final+l.Final, info.Rejected+l.Rejected
-		if info.Target == "" {
-			info.Target = l.Target
-		}
+		info.Target = cmp.Or(info.Target, l.Target)
 		info.Loads = append(info.Loads, l)
 	}
 	return info

@@ -92,9 +92,7 @@ func openTarget(c *cli.Context, a access, stderr io.Writer) (*target, error) {
 		}
 		return remoteTarget(c, endpoint, of, a, stderr)
 	}
-	if store == "" {
-		store = defaultStore
-	}
+	store = cmp.Or(store, defaultStore)
 	t := &target{name: "embedded store " + store, embedded: true, dir: store}
 	if c.String("instance") != "" {
 		return nil, usagef("--instance %s: an embedded store has no instances; give --endpoint too", c.String("instance"))

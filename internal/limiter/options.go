@@ -1,6 +1,7 @@
 package limiter
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -83,20 +84,10 @@ func (o *Options) Check() error {
 
 // filled is o with the defaults in place of zeros.
 func (o Options) filled() Options {
-	if o.Kind == "" {
-		o.Kind = TokenBucket
-	}
-	if o.Burst == 0 {
-		o.Burst = time.Second
-	}
-	if o.Window == 0 {
-		o.Window = time.Second
-	}
-	if o.MaxDelay == 0 {
-		o.MaxDelay = 10 * time.Second
-	}
-	if o.Hold == 0 {
-		o.Hold = 100 * time.Millisecond
-	}
+	o.Kind = cmp.Or(o.Kind, TokenBucket)
+	o.Burst = cmp.Or(o.Burst, time.Second)
+	o.Window = cmp.Or(o.Window, time.Second)
+	o.MaxDelay = cmp.Or(o.MaxDelay, 10*time.Second)
+	o.Hold = cmp.Or(o.Hold, 100*time.Millisecond)
 	return o
 }

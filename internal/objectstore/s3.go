@@ -1,6 +1,7 @@
 package objectstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,9 +70,7 @@ func NewS3(ctx context.Context, o S3) (Service, error) {
 				missing = err
 			}
 			c.UsePathStyle = !strings.HasSuffix(host, ".amazonaws.com") && !strings.HasSuffix(host, ".aliyuncs.com")
-			if c.Region == "" {
-				c.Region = "us-east-1"
-			}
+			c.Region = cmp.Or(c.Region, "us-east-1")
 		}
 		if c.Region == "" {
 			missing = errors.New("the region of the bucket is not known; give --s3-region or set AWS_REGION, or name another store with --s3-endpoint or AWS_ENDPOINT_URL")

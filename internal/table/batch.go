@@ -1,5 +1,7 @@
 package table
 
+import "cmp"
+
 // Batch is the rows of one BatchWriteRow request: at most 200 rows and 4 MB, no ordering key twice. Add is the only
 // way in. The zero Batch is empty and uses the service's limits; a batch may be reused after Reset.
 type Batch struct {
@@ -23,9 +25,7 @@ func (b *Batch) Add(r Ref) bool {
 	row := r.Row()
 	body := b.travels(r)
 	limit := b.MaxRows
-	if limit == 0 {
-		limit = MaxBatchRows
-	}
+	limit = cmp.Or(limit, MaxBatchRows)
 	if len(b.Rows) > 0 && (len(b.Rows) >= limit ||
 		!b.fits(b.size+row.Size(), b.body+body)) {
 		return false

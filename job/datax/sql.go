@@ -1,6 +1,7 @@
 package datax
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -87,9 +88,7 @@ func (j *Job) sql(d *database, o object, l job.Single, columns []column, keys in
 		if err != nil {
 			return err
 		}
-		if first == "" {
-			first = address
-		}
+		first = cmp.Or(first, address)
 		tables, err := j.statements(c, "table")
 		if err != nil {
 			return err

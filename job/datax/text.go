@@ -1,6 +1,7 @@
 package datax
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -341,9 +342,7 @@ func (j *Job) fields(raw json.RawMessage, columns []column) (names, types []stri
 		}
 		read := readerTypes[strings.ToLower(kind)]
 		written := columns[i].kind
-		if written == "" {
-			written = read
-		}
+		written = cmp.Or(written, read)
 		if read == "" || read != written && read != "string" {
 			return nil, nil, fmt.Errorf("column %q is read as %q and written as %q: that conversion of DataX has no equal here", name, kind, written)
 		}

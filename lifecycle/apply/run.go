@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,9 +52,7 @@ type Pace struct {
 // none is, expired tables are exported and dropped.
 func (p *Plan) Run(ctx context.Context, pace Pace) (err error) {
 	r := &runner{Plan: p, Pace: pace}
-	if r.Interval == 0 {
-		r.Interval = DefaultInterval
-	}
+	r.Interval = cmp.Or(r.Interval, DefaultInterval)
 	if r.Clock.Now == nil {
 		r.Clock = SystemClock
 	}

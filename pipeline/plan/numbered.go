@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
@@ -132,9 +133,7 @@ func (p *planner) settleMark() error {
 		return nil
 	}
 	mark := r.MarkColumn
-	if mark == "" {
-		mark = DefaultMarkColumn
-	}
+	mark = cmp.Or(mark, DefaultMarkColumn)
 	if err := table.CheckColumnName(mark); err != nil {
 		return usagef("--mark-column: %v", err)
 	}

@@ -191,9 +191,7 @@ func (f *Folder) keepEarlier() error {
 
 // RejectsFile returns the name of the file with the rejected records of the i-th header.
 func RejectsFile(i int, kind string) string {
-	if kind == "" {
-		kind = ".csv"
-	}
+	kind = cmp.Or(kind, ".csv")
 	if i == 0 {
 		return rejectsPrefix + kind
 	}

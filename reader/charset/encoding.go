@@ -3,6 +3,7 @@ package charset
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -180,12 +181,7 @@ func (e Encoding) ASCIICompatible() bool {
 // or a later byte of a character. Line ends, commas, quotes and tabs are safe in all but UTF-16 and EBCDIC; '|' and
 // '\' are not in GB18030, GBK, Big5 and Shift-JIS.
 func (e Encoding) SafeBytes(set []byte) bool {
-	for _, b := range set {
-		if !e.safe(b) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(set, func(b byte) bool { return !e.safe(b) })
 }
 
 func (e Encoding) safe(b byte) bool {

@@ -1,6 +1,9 @@
 package csv
 
-import "bytes"
+import (
+	"bytes"
+	"cmp"
+)
 
 // LastEnd returns where the last whole record of data ends, 0 when none does. Data begins at a record.
 func (d *Dialect) LastEnd(data []byte) int {
@@ -152,9 +155,7 @@ func (g *general) pair(f *fieldText) {
 	buf, n, why := g.d.pair(f.buf, g.data[g.pos:])
 	f.buf = buf
 	g.pos += n
-	if f.why == "" {
-		f.why = why
-	}
+	f.why = cmp.Or(f.why, why)
 }
 
 // plain reads up to and over a delimiter or record end.

@@ -2,6 +2,7 @@ package csv
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -222,9 +223,7 @@ func (d *Dialect) settleHive(head []byte) (note string) {
 func (d *Dialect) settleExcel(head []byte, header bool) (preamble int, note string, err error) {
 	delimiter, n, ok := Separator(head)
 	if ok {
-		if d.Delimiter == "" {
-			d.Delimiter = delimiter
-		}
+		d.Delimiter = cmp.Or(d.Delimiter, delimiter)
 		return n, "", nil
 	}
 	if d.Delimiter != "" {

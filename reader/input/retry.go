@@ -1,6 +1,7 @@
 package input
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -24,15 +25,11 @@ type Retry struct {
 }
 
 func (r Retry) withDefaults() Retry {
-	if r.Attempts == 0 {
-		r.Attempts = 5
-	}
+	r.Attempts = cmp.Or(r.Attempts, 5)
 	if r.Backoff.Max == 0 {
 		r.Backoff.Base, r.Backoff.Max = 200*time.Millisecond, 5*time.Second
 	}
-	if r.Stall == 0 {
-		r.Stall = time.Minute
-	}
+	r.Stall = cmp.Or(r.Stall, time.Minute)
 	return r
 }
 

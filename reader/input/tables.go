@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -130,12 +131,7 @@ func (k *tableKind) isLocal(folder string) bool {
 		return true
 	}
 	entries, _ := os.ReadDir(log)
-	for _, entry := range entries {
-		if k.file(entry.Name()) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(entries, func(entry os.DirEntry) bool { return k.file(entry.Name()) })
 }
 
 // tableOfKey returns the table to which the log belongs that a key is part of, nil for all other keys.

@@ -41,12 +41,7 @@ func (c *Columns) Names() []string {
 func (c *Columns) Keys() []string { return c.keys }
 
 func (c *Columns) hasMember(prefix string) bool {
-	for _, name := range c.names {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.names, func(name string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 func (c *Columns) note(name []byte, d record.Datum) {

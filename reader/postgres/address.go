@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -109,9 +110,7 @@ func parse(arg string) (a *Address, name string, err error) {
 	if a.config, err = pgconn.ParseConfig(u.String()); err != nil {
 		return nil, "", fmt.Errorf("%s: %s", arg, unparsed(err))
 	}
-	if a.config.ConnectTimeout == 0 {
-		a.config.ConnectTimeout = connectTimeout
-	}
+	a.config.ConnectTimeout = cmp.Or(a.config.ConnectTimeout, connectTimeout)
 	a.config.BuildFrontend = a.frontend
 	a.config.DialFunc = (&net.Dialer{KeepAlive: keepAlive}).DialContext
 	return a, name, nil

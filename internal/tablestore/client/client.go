@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,12 +120,8 @@ func (t *Target) complete() error {
 	if err := checkCompress(t.Compress); err != nil {
 		return err
 	}
-	if t.RequestTimeout == 0 {
-		t.RequestTimeout = DefaultRequestTimeout
-	}
-	if t.Connections == 0 {
-		t.Connections = 64
-	}
+	t.RequestTimeout = cmp.Or(t.RequestTimeout, DefaultRequestTimeout)
+	t.Connections = cmp.Or(t.Connections, 64)
 	return nil
 }
 

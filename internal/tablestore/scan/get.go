@@ -2,6 +2,7 @@ package scan
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,9 +26,7 @@ type Getter interface {
 // Get returns the rows of at most MaxGetRows different keys, by their places; nil where there is none. Of the options
 // Columns, Versions, RetryFor and Units count.
 func Get(ctx context.Context, s Getter, name string, key []table.KeyColumn, keys [][]table.Value, o Options) ([]*Row, error) {
-	if o.RetryFor == 0 {
-		o.RetryFor = client.Patience
-	}
+	o.RetryFor = cmp.Or(o.RetryFor, client.Patience)
 	rows := make([]*Row, len(keys))
 	todo := make([]int, len(keys))
 	for i := range todo {

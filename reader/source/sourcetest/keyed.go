@@ -1,6 +1,7 @@
 package sourcetest
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -193,9 +194,7 @@ func (p *keyedPart) Next() (source.Piece, error) {
 		}
 	}
 	most := p.of.Page
-	if most == 0 {
-		most = 10
-	}
+	most = cmp.Or(most, 10)
 	rows, next := p.of.page(p, p.next, most)
 	if len(rows) == 0 {
 		return nil, io.EOF

@@ -1,6 +1,7 @@
 package sourcetest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -126,9 +127,7 @@ func (r *Rows) Next() (source.Piece, error) {
 		return nil, io.EOF
 	}
 	size := int64(r.Page)
-	if size == 0 {
-		size = 10
-	}
+	size = cmp.Or(size, 10)
 	p := page{r.next, min(r.next+size, end)}
 	r.next = p.to
 	return p, nil
