@@ -11,6 +11,7 @@ import (
 	"tsimport/internal/tablestore/scan"
 	"tsimport/partitioner"
 	"tsimport/pipeline/plan"
+	"tsimport/ratelimit"
 )
 
 // partitions tells where a table's partitions begin.
@@ -185,10 +186,8 @@ func (s *partitionPoller) run(ctx context.Context) error {
 				return nil
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if ratelimit.Wait(ctx, min(s.every, surveyAtMost)) != nil {
 			return nil
-		case <-time.After(min(s.every, surveyAtMost)):
 		}
 		every = min(2*every, s.every)
 		timer.Reset(every)

@@ -19,6 +19,7 @@ import (
 	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
+	"tsimport/ratelimit"
 )
 
 // RaisedWrite is the raised write throughput of the table of a load. What is to be restored is noted, before anything is raised, in a
@@ -246,20 +247,9 @@ func (w *RaisedWrite) admin(ctx context.Context, patience time.Duration) (*clien
 	a := cfg.admin(ctx, s.sdk)
 	a.Connection, a.RetryFor, a.ReachFor = s.connection, patience, patience
 	if w.raise.Clock.Now == nil {
-		w.raise.Clock = reserve.Clock{Now: func() time.Time { return s.clock().Now() }, Wait: waitFor}
+		w.raise.Clock = reserve.Clock{Now: func() time.Time { return s.clock().Now() }, Wait: ratelimit.Wait}
 	}
 	return a, nil
-}
-
-func waitFor(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // hastyPatience is how long a load that was interrupted tries to restore what it has raised.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tsimport/internal/tablestore/client"
+	"tsimport/ratelimit"
 	"tsimport/writer"
 )
 
@@ -41,11 +42,7 @@ func (g *staleGuard) Post(operation string, appendBody func(dst []byte) []byte) 
 		if g.isFresh() && (g.mayAct == nil || g.mayAct() == nil) {
 			return g.Sender.Post(operation, appendBody)
 		}
-		timer := time.NewTimer(guardAgain)
-		select {
-		case <-timer.C:
-		case <-g.halted.Done():
-			timer.Stop()
+		if ratelimit.Wait(g.halted, guardAgain) != nil {
 			return nil, errNotSent
 		}
 	}

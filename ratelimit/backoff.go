@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -27,6 +28,18 @@ func (b Backoff) After(attempt int) time.Duration {
 		return d - time.Duration(b.Rand.Int64N(half+1))
 	}
 	return d - time.Duration(rand.Int64N(half+1))
+}
+
+// Wait waits for d, or until the context ends, whose cause it returns.
+func Wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // Patience watches progress. The zero Patience never runs out.

@@ -81,7 +81,7 @@ var arrows = map[string][]string{
 	"knownfiles":        {"internal/exitcode", "internal/jobdir", "reader/input"},
 	"advise":            {"keyexpr", "advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "internal/table", "reader/source"},
 	"lifecycle":         {"internal/table"},
-	"lifecycle/apply":   {"lifecycle", "lifecycle/archive", "reader/tablescan", "transfer/export", "internal/tablestore/client", "internal/tablestore/scan", "internal/table"},
+	"lifecycle/apply":   {"ratelimit", "lifecycle", "lifecycle/archive", "reader/tablescan", "transfer/export", "internal/tablestore/client", "internal/tablestore/scan", "internal/table"},
 	"lifecycle/archive": {"internal/atomicfile", "internal/tablestore/scan", "reader/jsonl", "reader/record", "reader/tablescan", "transfer/archive", "internal/table"},
 	"advise/simulate":   {},
 	"advise/sketch":     {},
@@ -102,7 +102,7 @@ var arrows = map[string][]string{
 	// A job of many processes is loads of rows that were made before.
 	"scaleout":            {"scaleout/runfile", "internal/exitcode", "internal/extsort", "internal/jobdir", "internal/page", "internal/spill", "internal/table", "partitioner", "pipeline", "pipeline/checkpoint", "pipeline/intake", "pipeline/plan", "pipeline/rundir", "reader/input", "reader/record", "reader/source", "verify", "internal/tablestore/client"},
 	"scaleout/runfile":    {"internal/jobdir"},
-	"scaleout/kubernetes": {"internal/exitcode"},
+	"scaleout/kubernetes": {"ratelimit", "internal/exitcode"},
 
 	"verify":            {"reader/jsonl", "reader/record", "reader/source", "pipeline/plan", "pipeline/intake", "internal/tablestore/scan", "internal/exactcsv", "internal/extsort", "internal/spill", "partitioner", "internal/tablestore/client", "pipeline/rundir", "internal/tablestore/plainbuffer", "internal/table"},
 	"internal/exactcsv": {},
@@ -110,7 +110,7 @@ var arrows = map[string][]string{
 	"transfer/archive":  {"reader/jsonl", "reader/record", "internal/atomicfile", "internal/jobdir", "internal/table"},
 	"transfer/export":   {"keyexpr", "reader/jsonl", "transfer/archive", "internal/jobdir", "reader/record", "reader/source", "reader/tablescan", "internal/atomicfile", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
 	// A sync is a comparison and two loads.
-	"transfer/tablesync": {"reader/source", "internal/exitcode", "verify", "pipeline", "pipeline/plan", "pipeline/checkpoint", "pipeline/rundir", "reader", "reader/jsonl", "reader/record", "internal/atomicfile", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/tablestore/scan", "internal/table"},
+	"transfer/tablesync": {"ratelimit", "reader/source", "internal/exitcode", "verify", "pipeline", "pipeline/plan", "pipeline/checkpoint", "pipeline/rundir", "reader", "reader/jsonl", "reader/record", "internal/atomicfile", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/tablestore/scan", "internal/table"},
 	"transfer/copytable": {"pipeline/plan", "reader/tablescan", "verify", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
 
 	"reader": {"reader/arrow", "reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "internal/table", "reader/source", "reader/sqldump", "reader/pgdump", "reader/mysqldump"},
@@ -136,7 +136,7 @@ var arrows = map[string][]string{
 	"reader/sqlite":            {"internal/suggest", "internal/table", "reader/record", "reader/sqltable"},
 	"reader/sqltable/sqltest":  {"reader/convert", "reader/record", "reader/source", "reader/sqltable"},
 	"reader/postgres/pgtest":   {},
-	"reader/sqltable":          {"internal/suggest", "internal/table", "reader/record", "reader/source"},
+	"reader/sqltable":          {"ratelimit", "internal/suggest", "internal/table", "reader/record", "reader/source"},
 	"reader/postgres":          {"reader/record", "reader/sqlname", "reader/sqltable"},
 	"reader/tablescan":         {"internal/table", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/tablestore/scan", "keyexpr", "reader/record", "reader/source"},
 	"reader/source/sourcetest": {"internal/table", "reader/record", "reader/source"},
@@ -172,7 +172,7 @@ var arrows = map[string][]string{
 	"internal/timeline": {},
 	"pipeline/report":   {"internal/exitcode", "internal/atomicfile", "internal/page", "pipeline", "pipeline/bottleneck", "pipeline/rundir"},
 
-	"internal/jobdir":                {"internal/atomicfile", "internal/exitcode", "internal/objectstore"},
+	"internal/jobdir":                {"ratelimit", "internal/atomicfile", "internal/exitcode", "internal/objectstore"},
 	"internal/objectstore":           {"internal/httplimit"},
 	"internal/httplimit":             {},
 	"internal/objectstore/storetest": {}, // only tests import it

@@ -10,6 +10,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"tsimport/ratelimit"
 )
 
 // Terms of leases. They must be the same in all processes that share a directory.
@@ -226,7 +228,7 @@ func Acquire(ctx context.Context, s Store, o LeaseOptions) (*Lease, error) {
 		if o.Clock()-first >= o.Wait {
 			return nil, &HeldError{s.String(), file.Owner}
 		}
-		if err := sleep(ctx, look); err != nil {
+		if err := ratelimit.Wait(ctx, look); err != nil {
 			return nil, err
 		}
 	}
@@ -289,7 +291,7 @@ func (l *Lease) wait(ctx context.Context, former []byte) error {
 		l.forget(ctx)
 		return nil
 	}
-	return sleep(ctx, Term)
+	return ratelimit.Wait(ctx, Term)
 }
 
 // forget deletes leases of epochs that are long over. What is left behind does no harm.
@@ -297,17 +299,6 @@ func (l *Lease) forget(ctx context.Context) {
 	const keep = 5
 	for epoch := l.Epoch - keep; epoch > max(0, l.Epoch-2*keep); epoch-- {
 		_ = l.store.Delete(ctx, leaseName(epoch))
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
 
@@ -326,7 +317,7 @@ func (l *Lease) Check() error {
 
 func (l *Lease) renewing(ctx context.Context) {
 	defer close(l.stopped)
-	for pause := renew; sleep(ctx, pause) == nil; {
+	for pause := renew; ratelimit.Wait(ctx, pause) == nil; {
 		done, lost := l.renewOnce(ctx)
 		if lost {
 			return
@@ -396,7 +387,7 @@ func (l *Lease) end(release bool) error {
 		if err == nil {
 			return nil
 		}
-		if !passing(err) || sleep(ctx, again) != nil {
+		if !passing(err) || ratelimit.Wait(ctx, again) != nil {
 			return fmt.Errorf("give back the lease of %s: %w", l.store, err)
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"tsimport/ratelimit"
 )
 
 var (
@@ -121,7 +123,7 @@ func (f *faulty) call(ctx context.Context, writes bool, do func() error) error {
 	lateness := time.Duration(f.rand.Int64N(int64(2 * time.Minute)))
 	f.mu.Unlock()
 	f.thaw()
-	if err := sleep(ctx, pause); err != nil {
+	if err := ratelimit.Wait(ctx, pause); err != nil {
 		return err
 	}
 	f.thaw()
@@ -139,7 +141,7 @@ func (f *faulty) call(ctx context.Context, writes bool, do func() error) error {
 		return errFault
 	}
 	err := do()
-	if sleepErr := sleep(ctx, after); sleepErr != nil {
+	if sleepErr := ratelimit.Wait(ctx, after); sleepErr != nil {
 		return sleepErr
 	}
 	f.thaw()
@@ -247,7 +249,7 @@ func TestTwoHoldersNeverActAtTheSameTime(t *testing.T) {
 func work(ctx context.Context, f *faulty, r *rand.Rand, book *ledger, clock func() time.Duration) {
 	l, err := Acquire(ctx, retrying{f}, LeaseOptions{Clock: clock, Wait: time.Hour})
 	if err != nil {
-		_ = sleep(ctx, time.Second)
+		_ = ratelimit.Wait(ctx, time.Second)
 		return
 	}
 	steps := r.IntN(2000)
@@ -263,7 +265,7 @@ func work(ctx context.Context, f *faulty, r *rand.Rand, book *ledger, clock func
 		} else if errors.Is(err, ErrLost) {
 			break
 		}
-		_ = sleep(ctx, time.Duration(r.Int64N(int64(time.Second))))
+		_ = ratelimit.Wait(ctx, time.Duration(r.Int64N(int64(time.Second))))
 	}
 	if r.IntN(2) == 0 {
 		l.Abandon()

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tsimport/internal/atomicfile"
+	"tsimport/ratelimit"
 )
 
 // Mirror keeps files in a store, as of moments that its user calls checkpoints, for whoever holds the lease next. Each checkpoint is an
@@ -243,7 +244,7 @@ func (m *Mirror) Restore(ctx context.Context, place func(folder, name string) (p
 			err = fmt.Errorf("%w; start over with --fresh", err)
 			break
 		}
-		if err := sleep(ctx, time.Second); err != nil {
+		if err := ratelimit.Wait(ctx, time.Second); err != nil {
 			return "", err
 		}
 	}

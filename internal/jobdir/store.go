@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tsimport/internal/objectstore"
+	"tsimport/ratelimit"
 )
 
 // Store keeps objects under names, whose parts are divided by /. What was put, or deleted, is what every process reads and lists
@@ -223,11 +224,7 @@ func attempt(ctx context.Context, size int, f func(ctx context.Context) error) e
 		if n == attempts {
 			return &FaultError{err}
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if ratelimit.Wait(ctx, pause) != nil {
 			return err
 		}
 		pause *= 2

@@ -12,6 +12,7 @@ import (
 
 	"tsimport/internal/tablestore/client"
 	"tsimport/lifecycle/archive"
+	"tsimport/ratelimit"
 )
 
 // DefaultInterval is how long the service wants a table's reserved throughput to stay as it was changed.
@@ -25,16 +26,7 @@ type Clock struct {
 }
 
 // SystemClock is the clock on the wall.
-var SystemClock = Clock{Now: time.Now, Wait: func(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}}
+var SystemClock = Clock{Now: time.Now, Wait: ratelimit.Wait}
 
 // Pace says how a plan is carried out.
 type Pace struct {

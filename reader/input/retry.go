@@ -145,14 +145,10 @@ func (p *patience) wait(ctx context.Context, err error) error {
 	if errors.As(err, &status) {
 		pause = max(pause, status.retryAfter)
 	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	if ratelimit.Wait(ctx, pause) != nil {
 		return ended(ctx)
 	}
+	return nil
 }
 
 // exhausted is an error of which all attempts failed, although any of them might have succeeded.

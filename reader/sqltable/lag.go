@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"tsimport/ratelimit"
 )
 
 // Lagging is a Server that can say how far replication lags: that of the server itself, if it is a replica, else that of its replicas.
@@ -105,12 +107,8 @@ func (l *lagWatch) wait(ctx context.Context) error {
 		if held = true; time.Since(begun) > l.limit {
 			return &laggedError{fmt.Sprintf("reading was held up for %v, for %s, and --replica-max-lag allows %v; the snapshot is given up, because a replica may be waiting for it; resume when replication has caught up", l.limit, why, l.max)}
 		}
-		timer := time.NewTimer(lagEvery)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return context.Cause(ctx)
+		if err := ratelimit.Wait(ctx, lagEvery); err != nil {
+			return err
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"tsimport/ratelimit"
 )
 
 // pace keeps reading to a number of rows a second, over all sessions. What a load writes is held to it elsewhere; but a load reads ahead, as
@@ -20,17 +22,7 @@ func (p *pace) wait(ctx context.Context) error {
 	p.mu.Lock()
 	d := time.Until(p.free)
 	p.mu.Unlock()
-	if d <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return ratelimit.Wait(ctx, d)
 }
 
 // took notes that a page of so many rows was read.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tsimport/internal/table"
+	"tsimport/ratelimit"
 	"tsimport/reader/record"
 	"tsimport/reader/source"
 )
@@ -176,12 +177,8 @@ func (p *part) Next() (source.Piece, error) {
 			return nil, fmt.Errorf("read %s: no session could read for %v (--retry-for): %w; resume when the server answers", p.name, p.of.cfg.RetryFor, err)
 		}
 		p.of.tell(since, err)
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-p.ctx.Done():
-			timer.Stop()
-			return nil, context.Cause(p.ctx)
+		if err := ratelimit.Wait(p.ctx, wait); err != nil {
+			return nil, err
 		}
 	}
 }

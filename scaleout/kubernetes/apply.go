@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"tsimport/ratelimit"
 )
 
 // lookEvery is how often a Job is looked at.
@@ -80,12 +82,8 @@ func (k *cluster) stage(ctx context.Context, name string, manifest []byte, tasks
 				return fmt.Errorf("job %s failed: %s: %s; see: kubectl logs --selector job-name=%s", name, c.Reason, c.Message, name)
 			}
 		}
-		timer := time.NewTimer(lookEvery)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return context.Cause(ctx)
+		if err := ratelimit.Wait(ctx, lookEvery); err != nil {
+			return err
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"tsimport/pipeline"
 	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/plan"
+	"tsimport/ratelimit"
 	"tsimport/reader"
 )
 
@@ -216,12 +217,5 @@ func (r *run) waitForLate(dir string) error {
 		return nil
 	}
 	r.cfg.say("waiting %v: requests of the attempt before may still be applied", wait.Round(time.Second))
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-r.drain.Done():
-		return context.Cause(r.drain)
-	}
+	return ratelimit.Wait(r.drain, wait)
 }

@@ -94,10 +94,8 @@ func await(ctx context.Context, name string, ask func() error, note func(string)
 		if attempt == 1 {
 			tell(note, fmt.Sprintf("waiting: the server that %s names gives no access key: %s; tried again for up to %v", name, down.why, client.Patience))
 		}
-		select {
-		case <-time.After(backoff.After(attempt)):
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := ratelimit.Wait(ctx, backoff.After(attempt)); err != nil {
+			return err
 		}
 	}
 }

@@ -212,21 +212,9 @@ func (a *Admin) Opened(name string) (*Table, error) {
 		if patience.Over(time.Now()) {
 			return nil, fmt.Errorf("describe table %s: the service created it, but after %v still says that it does not exist: %w", name, OpensWithin, err)
 		}
-		if err := a.pause(backoff.After(attempt)); err != nil {
+		if err := ratelimit.Wait(a.Context, backoff.After(attempt)); err != nil {
 			return nil, err
 		}
-	}
-}
-
-// pause waits, unless the context ends.
-func (a *Admin) pause(d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-a.Context.Done():
-		return context.Cause(a.Context)
 	}
 }
 
@@ -299,7 +287,7 @@ func (a *Admin) tryFor(most time.Duration, op func() error) error {
 		if patience.Over(time.Now()) {
 			return err
 		}
-		if err := a.pause(backoff.After(attempt)); err != nil {
+		if err := ratelimit.Wait(a.Context, backoff.After(attempt)); err != nil {
 			return err
 		}
 	}

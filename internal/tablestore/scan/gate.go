@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/ratelimit"
 )
 
 // Gate bounds the rate at which scans consume read capacity units. What a page costs is known from its answer only, so a request
@@ -41,14 +43,7 @@ func (g *Gate) wait(ctx context.Context) (reserved float64, err error) {
 	reserved = g.average
 	g.free = at.Add(g.lasts(reserved))
 	g.mu.Unlock()
-	timer := time.NewTimer(at.Sub(now))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return reserved, nil
-	case <-ctx.Done():
-		return reserved, context.Cause(ctx)
-	}
+	return reserved, ratelimit.Wait(ctx, at.Sub(now))
 }
 
 // charge enters what a page has cost for which so much was reserved.

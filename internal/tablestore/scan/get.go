@@ -48,12 +48,8 @@ func Get(ctx context.Context, s Getter, name string, key []table.KeyColumn, keys
 			patience.Progress(time.Now())
 		}
 		todo = again
-		timer := time.NewTimer(backoff.After(attempt))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return nil, context.Cause(ctx)
+		if err := ratelimit.Wait(ctx, backoff.After(attempt)); err != nil {
+			return nil, err
 		}
 	}
 }

@@ -192,12 +192,7 @@ func patiently(ctx context.Context, retryFor time.Duration, waits *Waits, reques
 			return &client.Error{Cause: err}
 		}
 		waits.note(began, now, err, retryFor)
-		timer := time.NewTimer(backoff.After(attempt))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			cause := context.Cause(ctx)
+		if cause := ratelimit.Wait(ctx, backoff.After(attempt)); cause != nil {
 			if errors.Is(err, cause) || errors.Is(err, ctx.Err()) { // the request was not refused, but stopped
 				return cause
 			}
