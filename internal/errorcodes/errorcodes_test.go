@@ -120,7 +120,7 @@ func TestEntriesAreWholeAndListedOnce(t *testing.T) {
 
 func TestThePageOfErrors(t *testing.T) {
 	name := filepath.Join("..", "..", "docs", "errors.md")
-	want := Page()
+	want := page()
 	if *update {
 		if err := os.WriteFile(name, want, 0o666); err != nil {
 			t.Fatal(err)

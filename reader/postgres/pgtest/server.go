@@ -4,28 +4,21 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"os"
-	"os/exec"
-	"os/user"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"tsimport/reader/sqltable/sqltest"
 )
 
 // Server is a running server. Its user is postgres, which needs no password, and its database postgres.
 type Server struct {
-	t    testing.TB
-	dir  string
-	bin  string
-	port int
-	as   *syscall.SysProcAttr // the user that it runs as; nil is this one
-	uid  int                  // of that user
-	gid  int
+	*sqltest.Place
+	bin string
 }
 
 // Start starts a server.
@@ -35,24 +28,24 @@ func Start(t testing.TB) *Server {
 		t.Skip("it needs a real PostgreSQL: make sources")
 	}
 	s := prepare(t)
-	s.run("initdb", "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale", "C.UTF-8", "--no-sync")
+	s.run("initdb", "-D", s.Data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale", "C.UTF-8", "--no-sync")
 	s.Go()
 	return s
 }
 
 // Standby starts a standby of the server.
 func (s *Server) Standby() *Server {
-	s.t.Helper()
-	r := prepare(s.t)
-	r.run("pg_basebackup", "-h", "127.0.0.1", "-p", strconv.Itoa(s.port), "-U", "postgres", "-D", r.data(), "-R", "-X", "stream", "-c", "fast", "--no-sync")
+	s.Helper()
+	r := prepare(s.TB)
+	r.run("pg_basebackup", "-h", "127.0.0.1", "-p", strconv.Itoa(s.Port), "-U", "postgres", "-D", r.Data(), "-R", "-X", "stream", "-c", "fast", "--no-sync")
 	r.Go()
 	return r
 }
 
 // Promote makes a standby take over.
 func (s *Server) Promote() {
-	s.t.Helper()
-	s.run("pg_ctl", "-D", s.data(), "-w", "promote")
+	s.Helper()
+	s.run("pg_ctl", "-D", s.Data(), "-w", "promote")
 }
 
 // prepare makes a folder and finds a port.
@@ -62,95 +55,54 @@ func prepare(t testing.TB) *Server {
 	if err != nil || len(found) == 0 {
 		t.Fatal("PostgreSQL is not installed: apt-get install postgresql")
 	}
-	dir, err := os.MkdirTemp("", "pgtest")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &Server{t: t, dir: dir, bin: filepath.Dir(found[len(found)-1])}
-	t.Cleanup(func() {
-		s.Stop("immediate")
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	if os.Getuid() == 0 { // the server refuses to run as root
-		u, err := user.Lookup("postgres")
-		if err != nil {
-			t.Fatal(err)
-		}
-		uid, _ := strconv.Atoi(u.Uid)
-		gid, _ := strconv.Atoi(u.Gid)
-		s.as, s.uid, s.gid = userOf(uid, gid), uid, gid
-		if err := os.Chown(dir, uid, gid); err != nil {
-			t.Fatal(err)
-		}
-	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.port = free.Addr().(*net.TCPAddr).Port
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
+	s := &Server{bin: filepath.Dir(found[len(found)-1])}
+	s.Place = sqltest.NewPlace(t, "postgres", func() { s.Stop("immediate") })
 	return s
 }
 
-func (s *Server) data() string { return filepath.Join(s.dir, "data") }
-
 // Go starts the server, again after Stop.
 func (s *Server) Go() {
-	s.t.Helper()
-	s.run("pg_ctl", "-D", s.data(), "-w", "-l", filepath.Join(s.dir, "log"), "-o",
-		fmt.Sprintf("-p %d -c listen_addresses=127.0.0.1 -c unix_socket_directories=%s -c fsync=off -c max_connections=50", s.port, s.dir), "start")
+	s.Helper()
+	s.run("pg_ctl", "-D", s.Data(), "-w", "-l", filepath.Join(s.Dir, "log"), "-o",
+		fmt.Sprintf("-p %d -c listen_addresses=127.0.0.1 -c unix_socket_directories=%s -c fsync=off -c max_connections=50", s.Port, s.Dir), "start")
 }
 
 // Guard makes the server ask a user for a password.
 func (s *Server) Guard(user string) {
-	s.t.Helper()
-	file := filepath.Join(s.data(), "pg_hba.conf")
+	s.Helper()
+	file := filepath.Join(s.Data(), "pg_hba.conf")
 	text, err := os.ReadFile(file)
 	if err == nil {
 		err = os.WriteFile(file, append([]byte("host all "+user+" 127.0.0.1/32 scram-sha-256\n"), text...), 0o600)
 	}
 	if err != nil {
-		s.t.Fatal(err)
+		s.Fatal(err)
 	}
 	s.Exec("SELECT pg_reload_conf()")
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		conn, err := pgconn.Connect(context.Background(), fmt.Sprintf("postgres://%s@127.0.0.1:%d/postgres?sslmode=disable", user, s.port))
+		conn, err := pgconn.Connect(context.Background(), fmt.Sprintf("postgres://%s@127.0.0.1:%d/postgres?sslmode=disable", user, s.Port))
 		if err != nil {
 			return
 		}
 		_ = conn.Close(context.Background())
 	}
-	s.t.Fatal("the server does not guard the user")
+	s.Fatal("the server does not guard the user")
 }
 
 // Secure makes the server speak TLS, with a certificate and its key, and check users' certificates by an authority's. Rules come before the
 // others of pg_hba.conf.
 func (s *Server) Secure(ca, cert, key, rules string) {
-	s.t.Helper()
+	s.Helper()
 	for name, from := range map[string]string{"ca.pem": ca, "cert.pem": cert, "key.pem": key} {
-		text, err := os.ReadFile(from)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		own := filepath.Join(s.data(), name)
-		if err = os.WriteFile(own, text, 0o600); err == nil && s.as != nil {
-			err = os.Chown(own, s.uid, s.gid)
-		}
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		s.Own(from, filepath.Join(s.Data(), name))
 	}
-	file := filepath.Join(s.data(), "pg_hba.conf")
+	file := filepath.Join(s.Data(), "pg_hba.conf")
 	text, err := os.ReadFile(file)
 	if err == nil {
 		err = os.WriteFile(file, append([]byte(rules), text...), 0o600)
 	}
 	if err != nil {
-		s.t.Fatal(err)
+		s.Fatal(err)
 	}
 	for _, sql := range []string{"ssl_ca_file = 'ca.pem'", "ssl_cert_file = 'cert.pem'", "ssl_key_file = 'key.pem'", "ssl = on"} {
 		s.Exec("ALTER SYSTEM SET " + sql)
@@ -161,55 +113,48 @@ func (s *Server) Secure(ca, cert, key, rules string) {
 
 // Stop stops it: fast, or immediate as a crash does.
 func (s *Server) Stop(how string) {
-	c := exec.Command(filepath.Join(s.bin, "pg_ctl"), "-D", s.data(), "-w", "-m", how, "stop")
-	c.SysProcAttr, c.Dir = s.as, s.dir
-	_ = c.Run() // it may be down
+	_ = s.Command(filepath.Join(s.bin, "pg_ctl"), "-D", s.Data(), "-w", "-m", how, "stop").Run() // it may be down
 }
 
 func (s *Server) run(name string, args ...string) {
-	s.t.Helper()
-	c := exec.Command(filepath.Join(s.bin, name), args...)
-	c.SysProcAttr, c.Dir = s.as, s.dir
-	if out, err := c.CombinedOutput(); err != nil {
-		log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
-		s.t.Fatalf("%s: %v\n%s%s", name, err, out, log)
-	}
+	s.Helper()
+	s.Run(filepath.Join(s.bin, name), args...)
 }
 
 // Address is that of a table.
 func (s *Server) Address(table string) string {
-	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable&table=%s", s.port, table)
+	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable&table=%s", s.Port, table)
 }
 
 // connect opens a session, which ends with the function that it returns.
 func (s *Server) connect(ctx context.Context) (conn *pgconn.PgConn, end func()) {
-	s.t.Helper()
-	conn, err := pgconn.Connect(ctx, fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", s.port))
+	s.Helper()
+	conn, err := pgconn.Connect(ctx, fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", s.Port))
 	if err != nil {
-		s.t.Fatal(err)
+		s.Fatal(err)
 	}
 	return conn, func() { _ = conn.Close(ctx) }
 }
 
 // CopyIn gives a COPY FROM STDIN its text.
 func (s *Server) CopyIn(ctx context.Context, text io.Reader, sql string) {
-	s.t.Helper()
+	s.Helper()
 	conn, end := s.connect(ctx)
 	defer end()
 	if _, err := conn.CopyFrom(ctx, text, sql); err != nil {
-		s.t.Fatalf("%s: %v", sql, err)
+		s.Fatalf("%s: %v", sql, err)
 	}
 }
 
 // Exec runs statements and returns the rows of the last one as text.
 func (s *Server) Exec(sql string) [][]string {
-	s.t.Helper()
+	s.Helper()
 	ctx := context.Background()
 	conn, end := s.connect(ctx)
 	defer end()
 	results, err := conn.Exec(ctx, sql).ReadAll()
 	if err != nil {
-		s.t.Fatalf("%s: %v", sql, err)
+		s.Fatalf("%s: %v", sql, err)
 	}
 	var rows [][]string
 	if len(results) > 0 {

@@ -9,8 +9,8 @@ import (
 	"tsimport/internal/exitcode"
 )
 
-// Page is docs/errors.md.
-func Page() []byte {
+// page is docs/errors.md.
+func page() []byte {
 	var b bytes.Buffer
 	fmt.Fprint(&b, `# Errors
 

@@ -1,6 +1,6 @@
 //go:build unix
 
-package mysqltest
+package sqltest
 
 import "syscall"
 

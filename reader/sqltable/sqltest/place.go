@@ -1,0 +1,99 @@
+package sqltest
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+)
+
+// Place is where a server of a test runs. As root it has a user of its own, for servers refuse to run as that.
+type Place struct {
+	testing.TB
+	Dir  string
+	Port int // of loopback
+	as   *syscall.SysProcAttr
+	uid  int
+	gid  int
+}
+
+// NewPlace makes a folder and finds a port; name is that of the user. With the test the server is stopped and the folder goes.
+func NewPlace(t testing.TB, name string, stop func()) *Place {
+	t.Helper()
+	dir, err := os.MkdirTemp("", name+"test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Place{TB: t, Dir: dir}
+	t.Cleanup(func() {
+		stop()
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if os.Getuid() == 0 {
+		u, err := user.Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.uid, _ = strconv.Atoi(u.Uid)
+		p.gid, _ = strconv.Atoi(u.Gid)
+		p.as = userOf(p.uid, p.gid)
+		p.own(dir)
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Port = free.Addr().(*net.TCPAddr).Port
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Data is the folder of the server's data.
+func (p *Place) Data() string { return filepath.Join(p.Dir, "data") }
+
+// Command is a command that runs as the server's user.
+func (p *Place) Command(name string, args ...string) *exec.Cmd {
+	c := exec.Command(name, args...)
+	c.SysProcAttr, c.Dir = p.as, p.Dir
+	return c
+}
+
+// Run runs such a command.
+func (p *Place) Run(name string, args ...string) {
+	p.Helper()
+	if out, err := p.Command(name, args...).CombinedOutput(); err != nil {
+		log, _ := os.ReadFile(filepath.Join(p.Dir, "log"))
+		p.Fatalf("%s: %v\n%s%s", name, err, out, log)
+	}
+}
+
+// Own makes a copy of a file that only the server's user may read.
+func (p *Place) Own(file, copied string) {
+	p.Helper()
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(copied, text, 0o600)
+	}
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.own(copied)
+}
+
+func (p *Place) own(path string) {
+	p.Helper()
+	if p.as == nil {
+		return
+	}
+	if err := os.Chown(path, p.uid, p.gid); err != nil {
+		p.Fatal(err)
+	}
+}
