@@ -3,13 +3,9 @@ package scaleout
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"math"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"tsimport/internal/jobdir"
 	"tsimport/internal/table"
@@ -153,56 +149,13 @@ func (t *splitTask) read(ctx context.Context, part Part, bytes int64) error {
 	return s.Suspend()
 }
 
-// errEnough ends reading when all that is wanted was read.
-var errEnough = errors.New("enough was read")
-
 // eachSplit reads the one source of a plan and calls each with what it has, in its order: so many records, or all if that is below 0.
 func eachSplit(ctx context.Context, p *plan.Plan, m *shardMap, records int64, each func(*intake.Parsed) error) error {
-	if records == 0 {
-		return nil
+	left, err := intake.New(p, m.ranges).Each(ctx, records, each)
+	if err == nil && left > 0 {
+		err = fmt.Errorf("%s ends %d records before the end that was planned", p.Sources[0].Name, left)
 	}
-	flow := intake.New(p, m.ranges)
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.Go(func() error { return flow.Run(groupCtx) })
-	group.Go(func() error {
-		for left := records; ; {
-			var h intake.Handed
-			var ok bool
-			select {
-			case h, ok = <-flow.Splits():
-			case <-groupCtx.Done():
-				return nil // whoever ended it knows why
-			}
-			switch {
-			case !ok && left > 0:
-				return fmt.Errorf("%s ends %d records before the end that was planned", p.Sources[0].Name, left)
-			case !ok:
-				return nil
-			case h.Err != nil:
-				return h.Err
-			case h.Ended != nil:
-				continue
-			}
-			if left > 0 {
-				h.Truncate(int(min(left, math.MaxInt32)))
-				left -= int64(h.Records)
-			}
-			if err := each(h.Parsed); err != nil {
-				return err
-			}
-			h.Arrived()
-			if left == 0 {
-				return errEnough
-			}
-		}
-	})
-	if err := group.Wait(); err != nil && !errors.Is(err, errEnough) {
-		return err
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return nil
+	return err
 }
 
 // take takes what records became: rows for the shards, and rejects.

@@ -70,7 +70,7 @@ func (v *verifier) nameColumns(ctx context.Context) error {
 			}
 		}
 		if len(open) == 0 && left == 0 {
-			return errEnough
+			return intake.ErrEnough
 		}
 		return nil
 	})

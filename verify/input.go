@@ -2,11 +2,10 @@ package verify
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"math"
-
-	"golang.org/x/sync/errgroup"
 
 	"tsimport/internal/extsort"
 	"tsimport/internal/table"
@@ -39,51 +38,13 @@ func (p places) place(position uint64) *Place {
 	return &Place{File: s.file, Record: s.first + int64(position&math.MaxUint32) + 1}
 }
 
-// errEnough ends reading when all that is wanted was read.
-var errEnough = errors.New("enough was read")
-
 // eachSplit reads the inputs and calls each with every split in source order, cut off where the request's number of
 // records ends. With sums, rows are summed up where that is enough.
 func eachSplit(ctx context.Context, p *plan.Plan, sums *plainbuffer.Hasher, each func(*intake.Parsed) error) error {
 	flow := intake.New(p, partitioner.NewMap(nil))
 	flow.Lends, flow.Sums = true, sums // whoever is called keeps copies
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.Go(func() error { return flow.Run(groupCtx) })
-	group.Go(func() error {
-		left := p.Request.Records
-		for {
-			var h intake.Handed
-			var ok bool
-			select {
-			case h, ok = <-flow.Splits():
-			case <-groupCtx.Done():
-				return nil // whoever ended it knows why
-			}
-			switch {
-			case !ok:
-				return nil
-			case h.Err != nil:
-				return h.Err
-			case h.Ended != nil:
-				continue
-			}
-			if p.Request.Records > 0 {
-				h.Truncate(int(min(left, math.MaxInt32)))
-				left -= int64(h.Records)
-			}
-			if err := each(h.Parsed); err != nil {
-				return err
-			}
-			h.Arrived()
-			if p.Request.Records > 0 && left == 0 {
-				return errEnough
-			}
-		}
-	})
-	if err := group.Wait(); err != nil && !errors.Is(err, errEnough) {
-		return err
-	}
-	return context.Cause(ctx)
+	_, err := flow.Each(ctx, cmp.Or(p.Request.Records, -1), each)
+	return err
 }
 
 // readInput reduces and sorts the rows of the inputs.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -58,6 +59,54 @@ func New(p *plan.Plan, m *partitioner.Map) *Flow {
 // Splits gives the parsed splits, each to be taken with Arrived. It is closed when there are no more. An error says why not
 // all of the input comes; what stood before it in the input does.
 func (f *Flow) Splits() <-chan Handed { return f.splits }
+
+// ErrEnough, of what Each calls, ends it: all that is wanted was read.
+var ErrEnough = errors.New("enough was read")
+
+// Each runs the flow and calls each with every split in source order: of so many records, or of all if that is below 0. It returns how many
+// the input has less.
+func (f *Flow) Each(ctx context.Context, records int64, each func(*Parsed) error) (left int64, err error) {
+	if records == 0 {
+		return 0, nil
+	}
+	left = records
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error { return f.Run(groupCtx) })
+	group.Go(func() error {
+		for {
+			var h Handed
+			var ok bool
+			select {
+			case h, ok = <-f.splits:
+			case <-groupCtx.Done():
+				return nil // whoever ended it knows why
+			}
+			switch {
+			case !ok:
+				return nil
+			case h.Err != nil:
+				return h.Err
+			case h.Ended != nil:
+				continue
+			}
+			if left > 0 {
+				h.Truncate(int(min(left, math.MaxInt32)))
+				left -= int64(h.Records)
+			}
+			if err := each(h.Parsed); err != nil {
+				return err
+			}
+			h.Arrived()
+			if left == 0 {
+				return ErrEnough
+			}
+		}
+	})
+	if err := group.Wait(); err != nil && !errors.Is(err, ErrEnough) {
+		return left, err
+	}
+	return left, context.Cause(ctx)
+}
 
 // Recut takes a new partition map, under which rows are divided from now on; those that are in flight may still come under
 // the one before.
