@@ -25,6 +25,7 @@ func (o origin) Open(ctx context.Context, _ []byte) ([]source.Source, error) {
 
 // rows is the source of a Loader's rows: each buffer is a piece and a split. It can be read once.
 type rows struct {
+	source.Pages
 	ctx     context.Context // reading ends with it
 	loader  *Loader
 	columns []string // of the primary key, and those that the load asks for
@@ -58,8 +59,6 @@ func (r *rows) SetSplitBytes(int) {}
 func (r *rows) Seek(source.Place, source.Chain) {}
 
 func (r *rows) Begin() source.Place { return source.Place{} }
-
-func (r *rows) Chain() (source.Chain, bool) { return source.Chain{}, false }
 
 // piece is a buffer.
 type piece struct{ *buffer }
@@ -103,10 +102,6 @@ func (r *rows) Add(p source.Piece) ([]source.Split, error) {
 	return []source.Split{{Number: int(min(b.first, 1)), Bytes: int64(b.bytes()), Rows: int64(len(b.rows)), First: b.first, Part: b}}, nil
 }
 
-func (r *rows) Finish() ([]source.Split, error) { return nil, nil }
-
-func (r *rows) Whole() []source.Split { return nil }
-
 // Raw keeps nothing: rejected rows are told of, not kept.
 func (r *rows) Raw(source.Split, table.Span) []byte { return []byte{} }
 
@@ -126,6 +121,7 @@ func (r *rows) NewParser([]int) source.Parser {
 
 // parser makes records of the rows of buffers.
 type parser struct {
+	source.Plain
 	columns []string
 	keys    int
 	fields  []record.Datum
@@ -167,9 +163,3 @@ func (p *parser) fill(b *buffer, row int) {
 		p.cells = append(p.cells, record.Cell{Name: name, Datum: b.datum(c), At: c.at})
 	}
 }
-
-func (p *parser) LimitMemory(int64) {}
-
-func (p *parser) Release() {}
-
-func (p *parser) Close() error { return nil }

@@ -23,6 +23,7 @@ import (
 
 // part is a part of an archive.
 type part struct {
+	source.Pages
 	ctx   context.Context
 	of    *Origin
 	entry *archive.Part
@@ -111,9 +112,6 @@ func (p *part) Seek(source.Place, source.Chain) {}
 
 // Begin is the first row.
 func (p *part) Begin() source.Place { return source.Place{} }
-
-// Chain is that of no stream.
-func (p *part) Chain() (source.Chain, bool) { return source.Chain{}, false }
 
 // piece is whole lines.
 type piece struct {
@@ -227,15 +225,6 @@ func (p *part) Add(next source.Piece) ([]source.Split, error) {
 		Number: p.splits - 1, Data: pc.text, Offset: pc.offset, Bytes: p.entry.Bytes * int64(len(pc.text)) / max(p.entry.Text, 1), Rows: pc.rows, First: pc.first,
 	}}, nil
 }
-
-// Finish has nothing left.
-func (p *part) Finish() ([]source.Split, error) { return nil, nil }
-
-// Whole has nothing left.
-func (p *part) Whole() []source.Split { return nil }
-
-// Raw leaves it to the load to make a line of JSON.
-func (p *part) Raw(source.Split, table.Span) []byte { return nil }
 
 // Suspend goes back to the beginning.
 func (p *part) Suspend() error { return p.Close() }

@@ -136,6 +136,34 @@ type Parser interface {
 	Close() error
 }
 
+// Pages is embedded by a Source whose pieces become splits as they are: it has no stream, and nothing is left at its end. Its rejects are
+// kept as lines of JSON.
+type Pages struct{}
+
+// Chain is that of no stream.
+func (Pages) Chain() (Chain, bool) { return Chain{}, false }
+
+// Finish has nothing left.
+func (Pages) Finish() ([]Split, error) { return nil, nil }
+
+// Whole has nothing left.
+func (Pages) Whole() []Split { return nil }
+
+// Raw leaves it to the load to make a line of JSON.
+func (Pages) Raw(Split, table.Span) []byte { return nil }
+
+// Plain is embedded by a Parser that has nothing to bound beside the split, and nothing to give back.
+type Plain struct{}
+
+// LimitMemory changes nothing.
+func (Plain) LimitMemory(int64) {}
+
+// Release has nothing to give back.
+func (Plain) Release() {}
+
+// Close has nothing to give back.
+func (Plain) Close() error { return nil }
+
 // Packs is a Parser that can leave rows of tables as they came: record.Record.Packed.
 type Packs interface {
 	Parser

@@ -70,6 +70,7 @@ func (pg *page) interval() []source.KeyInterval {
 
 // parser makes records of the rows of pages.
 type parser struct {
+	source.Plain
 	of      *Table
 	used    []bool // nil is all
 	fields  []record.Datum
@@ -147,11 +148,5 @@ func (p *parser) datum(d *record.Datum, c *Column, text []byte) (err error) {
 	return err
 }
 
-// LimitMemory changes nothing: a page is in memory anyway.
-func (p *parser) LimitMemory(int64) {}
-
 // Release gives back the memory of the last row, which may have been large.
 func (p *parser) Release() { p.scratch = nil }
-
-// Close has nothing to give back.
-func (p *parser) Close() error { return nil }

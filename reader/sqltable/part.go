@@ -20,6 +20,7 @@ import (
 
 // part is a range of the table's keys.
 type part struct {
+	source.Pages
 	of       *Origin
 	t        *Table
 	ctx      context.Context // reading ends with it
@@ -128,9 +129,6 @@ func (p *part) Seek(to source.Place, _ source.Chain) {
 
 // Begin is what Seek said.
 func (p *part) Begin() source.Place { return p.begin }
-
-// Chain is that of no stream.
-func (p *part) Chain() (source.Chain, bool) { return source.Chain{}, false }
 
 // Next reads the next page: again, by another session, if one is lost.
 func (p *part) Next() (source.Piece, error) {
@@ -356,15 +354,6 @@ func (p *part) Add(piece source.Piece) ([]source.Split, error) {
 	}
 	return []source.Split{{Number: number, Bytes: int64(len(pg.text)), Part: pg, Key: place, Keys: pg.interval()}}, nil
 }
-
-// Finish has nothing left.
-func (p *part) Finish() ([]source.Split, error) { return nil, nil }
-
-// Whole has nothing left.
-func (p *part) Whole() []source.Split { return nil }
-
-// Raw leaves it to the load to make a line of JSON.
-func (p *part) Raw(source.Split, table.Span) []byte { return nil }
 
 // Suspend goes back to the beginning.
 func (p *part) Suspend() error {

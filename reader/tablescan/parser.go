@@ -23,6 +23,7 @@ func (p *part) NewParser([]int) source.Parser {
 
 // parser makes records of the rows of pages.
 type parser struct {
+	source.Plain
 	keys   int
 	place  map[string]int // of the columns that are asked for, among fields
 	fields []record.Datum
@@ -164,11 +165,5 @@ func (p *parser) datum(d *record.Datum, v any) error {
 	return nil
 }
 
-// LimitMemory changes nothing: a page is in memory anyway.
-func (p *parser) LimitMemory(int64) {}
-
 // Release lets go of the last row, which may have been large.
 func (p *parser) Release() { p.cells, p.rec = nil, record.Record{} }
-
-// Close has nothing to give back.
-func (p *parser) Close() error { return nil }

@@ -21,6 +21,7 @@ import (
 
 // part is a range of the table's keys.
 type part struct {
+	source.Pages
 	of       *Origin
 	ctx      context.Context // reading ends with it
 	name     string
@@ -133,9 +134,6 @@ func (p *part) Seek(to source.Place, _ source.Chain) {
 // Begin is what Seek said.
 func (p *part) Begin() source.Place { return p.begin }
 
-// Chain is that of no stream.
-func (p *part) Chain() (source.Chain, bool) { return source.Chain{}, false }
-
 func (p *part) newPager(from []table.Value) *scan.Pager {
 	c := &p.of.cfg
 	return scan.NewPager(c.Client, c.Table.Name, c.Table.Key, p.of.Options(from, p.to, p.added))
@@ -227,15 +225,6 @@ func data(key []table.Value) (d []record.Datum) {
 	}
 	return d
 }
-
-// Finish has nothing left.
-func (p *part) Finish() ([]source.Split, error) { return nil, nil }
-
-// Whole has nothing left.
-func (p *part) Whole() []source.Split { return nil }
-
-// Raw leaves it to the load to make a line of JSON.
-func (p *part) Raw(source.Split, table.Span) []byte { return nil }
 
 // Suspend goes back to the beginning.
 func (p *part) Suspend() error {

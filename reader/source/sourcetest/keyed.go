@@ -128,6 +128,7 @@ func (p keyedPage) Bytes() int64 { return int64(100 * len(p)) }
 
 // keyedPart is a part of the keys: those from one on, before another.
 type keyedPart struct {
+	source.Pages
 	of       *Keyed
 	number   int
 	from, to int64
@@ -183,9 +184,6 @@ func (p *keyedPart) Seek(to source.Place, _ source.Chain) {
 // Begin is what Seek said.
 func (p *keyedPart) Begin() source.Place { return p.begin }
 
-// Chain is that of no stream.
-func (p *keyedPart) Chain() (source.Chain, bool) { return source.Chain{}, false }
-
 // Next reads the next page.
 func (p *keyedPart) Next() (source.Piece, error) {
 	if on := p.of.OnPage; on != nil {
@@ -216,15 +214,6 @@ func (p *keyedPart) Add(piece source.Piece) ([]source.Split, error) {
 	}}, nil
 }
 
-// Finish has nothing left.
-func (p *keyedPart) Finish() ([]source.Split, error) { return nil, nil }
-
-// Whole has nothing left.
-func (p *keyedPart) Whole() []source.Split { return nil }
-
-// Raw leaves it to the load to make a line of JSON.
-func (p *keyedPart) Raw(source.Split, table.Span) []byte { return nil }
-
 // Suspend goes back to the beginning.
 func (p *keyedPart) Suspend() error {
 	p.Seek(p.begin, source.Chain{})
@@ -237,19 +226,13 @@ func (p *keyedPart) Close() error { return nil }
 // NewParser makes a parser of all columns.
 func (p *keyedPart) NewParser([]int) source.Parser { return keyedParser{} }
 
-type keyedParser struct{}
+type keyedParser struct{ source.Plain }
 
 func (keyedParser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
 	rows := sp.Part.(keyedPage)
 	rows.each(each)
 	return len(rows), 0, nil
 }
-
-func (keyedParser) LimitMemory(int64) {}
-
-func (keyedParser) Release() {}
-
-func (keyedParser) Close() error { return nil }
 
 func (p keyedPage) each(each func(*record.Record)) {
 	for i, row := range p {

@@ -16,6 +16,7 @@ import (
 // Rows is a source of typed rows that never were text, as a database gives them: their places are numbers, their splits are pages
 // of rows, and rejected ones are kept as lines of JSON.
 type Rows struct {
+	source.Pages
 	Name    string
 	Columns []string
 	Data    [][]record.Datum
@@ -111,9 +112,6 @@ func (r *Rows) Seek(to source.Place, _ source.Chain) { r.begin, r.next = to.Reco
 // Begin is the first row, or where Seek said.
 func (r *Rows) Begin() source.Place { return source.Place{Record: r.begin} }
 
-// Chain is that of no stream.
-func (r *Rows) Chain() (source.Chain, bool) { return source.Chain{}, false }
-
 // Next returns the next page.
 func (r *Rows) Next() (source.Piece, error) {
 	end := int64(len(r.Data))
@@ -144,15 +142,6 @@ func (r *Rows) Add(p source.Piece) ([]source.Split, error) {
 	return []source.Split{sp}, nil
 }
 
-// Finish has nothing left.
-func (r *Rows) Finish() ([]source.Split, error) { return nil, nil }
-
-// Whole has nothing left.
-func (r *Rows) Whole() []source.Split { return nil }
-
-// Raw leaves it to the load to make a line of JSON.
-func (r *Rows) Raw(source.Split, table.Span) []byte { return nil }
-
 // Suspend goes back to the first row.
 func (r *Rows) Suspend() error {
 	r.next = r.begin
@@ -163,19 +152,16 @@ func (r *Rows) Suspend() error {
 func (r *Rows) Close() error { return nil }
 
 // NewParser makes a parser of all columns.
-func (r *Rows) NewParser([]int) source.Parser { return &parser{r} }
+func (r *Rows) NewParser([]int) source.Parser { return &parser{rows: r} }
 
-type parser struct{ rows *Rows }
+type parser struct {
+	source.Plain
+	rows *Rows
+}
 
 func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
 	return p.rows.each(sp.Part.(page), each), 0, nil
 }
-
-func (p *parser) LimitMemory(int64) {}
-
-func (p *parser) Release() {}
-
-func (p *parser) Close() error { return nil }
 
 // each gives the rows of a page, in memory that the next one uses again.
 func (r *Rows) each(pg page, each func(*record.Record)) int {
