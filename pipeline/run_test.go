@@ -362,7 +362,7 @@ func TestAReadErrorComesAfterTheRowsBeforeIt(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "byte 13") {
 		t.Errorf("error %v does not say where", err)
 	}
-	if r == nil || r.ExitCode != exitcode.Failed || r.Written != 2 {
+	if r == nil || r.ExitCode != exitcode.Usage || r.Written != 2 {
 		t.Fatalf("%+v", r)
 	}
 	w.wantRows(contents{"a": {"n": "1"}, "b": {"n": "2"}})

@@ -96,6 +96,16 @@ func (p *Plan) sampled() []*Source {
 	return some
 }
 
+// noKeyType is the error of a key column of a new table that no sampled record has a value for.
+func (p *planner) noKeyType(name string) error {
+	first := ""
+	if p.sampled.bad != nil {
+		first = fmt.Sprintf(" (the first: %v)", p.sampled.bad)
+	}
+	return usagef("primary-key column %s of a new table: no record that was looked at has a value for it%s, so its type is not known; give --pk %s:TYPE",
+		name, first, name)
+}
+
 // settleType gives field i a type if it has none: that of an earlier attempt, that which the source's own schema declares, that of the column in
 // the table if all sampled values fit, or that of the values, at.
 func (p *planner) settleType(i int, in *convert.Inference, at int, known map[string]knownType) error {
@@ -110,6 +120,9 @@ func (p *planner) settleType(i int, in *convert.Inference, at int, known map[str
 		return nil
 	}
 	if i < p.plainKeys() { // of a table that does not exist
+		if !in.Seen(at) && p.sampled.records > 0 && p.declaredType(col.Source) == table.Null {
+			return p.noKeyType(col.Name)
+		}
 		var few convert.Minority
 		var mixed bool
 		if col.Type, few, mixed = in.KeyType(at); mixed {
@@ -239,6 +252,10 @@ func (p *planner) sample(in *convert.Inference, src *Source, first []string, bud
 		p.sampled.records++
 		for i := range rec.Cells {
 			p.sampled.cells += len(rec.Cells[i].Name) + cellBytes
+		}
+		if rec.Bad != nil && p.sampled.bad == nil {
+			bad := *rec.Bad
+			p.sampled.bad = &bad
 		}
 		if rec.Bad != nil || len(rec.Fields)-rec.Short != len(columns) {
 			return

@@ -86,8 +86,9 @@ type planner struct {
 	admin   *client.Admin
 	sampled struct {
 		records, bytes int
-		whole, fits    bool // a record was counted, and one has few enough values for a row
-		cells          int  // bytes that cells of records that describe themselves take beside their values
+		bad            *table.Reason // of the first record that was not read
+		whole, fits    bool          // a record was counted, and one has few enough values for a row
+		cells          int           // bytes that cells of records that describe themselves take beside their values
 	}
 	// dialects tell how the records under each of Plan.Headers are read.
 	dialects []string

@@ -149,11 +149,22 @@ func TestWrongUseIsRefusedByName(t *testing.T) {
 		change func(*Request)
 		want   string
 	}{
-		"no input":             {func(r *Request) { r.Inputs = nil }, "no input"},
-		"no table":             {func(r *Request) { r.Target.Table = "" }, "--table"},
-		"bad table name":       {func(r *Request) { r.Target.Table = "a-b" }, `"a-b"`},
-		"data as a header":     {func(r *Request) { r.Inputs = []string{file(t, "in.csv", "1,2006-02-15\n2,2006-02-16\n")} }, "--no-header"},
-		"missing file":         {func(r *Request) { r.Inputs = []string{"none.csv"} }, "none.csv"},
+		"no input":         {func(r *Request) { r.Inputs = nil }, "no input"},
+		"no table":         {func(r *Request) { r.Target.Table = "" }, "--table"},
+		"bad table name":   {func(r *Request) { r.Target.Table = "a-b" }, `"a-b"`},
+		"data as a header": {func(r *Request) { r.Inputs = []string{file(t, "in.csv", "1,2006-02-15\n2,2006-02-16\n")} }, "--no-header"},
+		"missing file":     {func(r *Request) { r.Inputs = []string{"none.csv"} }, "none.csv"},
+		"ragged records only": {func(r *Request) {
+			r.Inputs, r.Target.Key[0].Type = []string{file(t, "in.csv", "id,n\n1,2,3\n4,5,6\n")}, table.Null
+		}, "has a value for it, so its type is not known; give --pk id:TYPE"},
+		"bad records only": {func(r *Request) {
+			folder := filepath.Join(t.TempDir(), "n=8")
+			in := file(t, "in.csv", "id,n\n1,7\n2,7\n")
+			if err := errors.Join(os.Mkdir(folder, 0o755), os.Rename(in, filepath.Join(folder, "in.csv"))); err != nil {
+				t.Fatal(err)
+			}
+			r.Inputs, r.Target.Key[0].Type, r.Read.Find.PathColumns = []string{folder}, table.Null, true
+		}, "the first: FolderDiffers"},
 		"no key":               {func(r *Request) { r.Target.Key = nil }, "--pk"},
 		"no --create":          {func(r *Request) { r.Target.Create = false }, "--create"},
 		"key not in the file":  {func(r *Request) { r.Target.Key[0].Name = "nope" }, `"nope"`},
