@@ -116,19 +116,6 @@ func TestTheErrorLimitCountsAllAttempts(t *testing.T) {
 	}
 }
 
-func TestALoadOverItsShareOfErrorsIsResumedWithAHigherOne(t *testing.T) {
-	w := newWorld(t)
-	cfg := w.config(w.file("in.csv", badCSV))
-	cfg.Resume.Look, cfg.Limits.MaxErrors = true, MaxErrors{Share: true, Percent: 24}
-	if r := w.load(cfg); r.State != StateErrorLimit || r.Read != 4 {
-		t.Errorf("%s, %d read", r.State, r.Read)
-	}
-	cfg.Limits.MaxErrors.Percent = 25
-	if r := w.load(cfg); r.State != StateFinished || !r.Resumed || r.Read != 4 || r.Rejected != 1 {
-		t.Errorf("%s, resumed %v, %d read, %d rejected", r.State, r.Resumed, r.Read, r.Rejected)
-	}
-}
-
 func TestSeamsOfJoinedFilesDoNotCountAsErrors(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.file("in.csv", "id,n\n"+strings.Repeat("1,1\nid,n\n", 150)+"2,x\n"))
