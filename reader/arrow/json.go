@@ -1,11 +1,9 @@
 package arrow
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -23,13 +21,11 @@ var errLong = errors.New("JSON text is longer than 4 MiB")
 type jsonText struct {
 	out     []byte
 	bad     *table.Reason
-	keys    []span
+	keys    []jsontext.Span
 	scratch scratch
 }
 
 // span is a place in out.
-type span struct{ from, to int }
-
 // datum sets d to a nested value. The text is valid until the next call.
 func (a *jsonText) datum(d *record.Datum, v *vector, i int64) (*table.Reason, error) {
 	a.out, a.bad, a.keys = a.out[:0], nil, a.keys[:0]
@@ -155,14 +151,14 @@ func (a *jsonText) mapping(v *vector, from, to int64) error {
 		if a.out[at] != '"' {
 			a.refuse(keys.f.path, table.CodeType, "key of a map is null")
 		}
-		a.keys = append(a.keys, span{at, len(a.out)})
+		a.keys = append(a.keys, jsontext.Span{From: at, To: len(a.out)})
 		a.out = append(a.out, ':')
 		if err := a.value(others, i); err != nil {
 			return err
 		}
 	}
 	a.out = append(a.out, '}')
-	if twice := a.twice(a.keys[first:]); twice != nil {
+	if twice := jsontext.Twice(a.out, a.keys[first:]); twice != nil {
 		a.refuse(keys.f.path, table.CodeType, fmt.Sprintf("key %s occurs twice in a map", table.Show(twice)))
 	}
 	a.keys = a.keys[:first]
@@ -186,18 +182,6 @@ func (a *jsonText) pairs(keys, others *vector, from, to int64) error {
 		a.out = append(a.out, '}')
 	}
 	a.out = append(a.out, ']')
-	return nil
-}
-
-// twice returns a key that occurs twice, nil if none does.
-func (a *jsonText) twice(keys []span) []byte {
-	text := func(s span) []byte { return a.out[s.from:s.to] }
-	slices.SortFunc(keys, func(x, y span) int { return bytes.Compare(text(x), text(y)) })
-	for i := 1; i < len(keys); i++ {
-		if bytes.Equal(text(keys[i-1]), text(keys[i])) {
-			return text(keys[i])
-		}
-	}
 	return nil
 }
 

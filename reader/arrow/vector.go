@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"tsimport/internal/table"
+	"tsimport/reader/jsontext"
 	"tsimport/reader/record"
 )
 
@@ -213,31 +214,11 @@ func (v *vector) double(i int64) float64 {
 	b := v.data[i*int64(v.f.width):]
 	switch v.f.width {
 	case 2:
-		return half(binary.LittleEndian.Uint16(b))
+		return jsontext.Half(binary.LittleEndian.Uint16(b))
 	case 4:
 		return float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
 	}
 	return math.Float64frombits(binary.LittleEndian.Uint64(b))
-}
-
-func half(h uint16) float64 {
-	exponent, fraction := int(h>>10&31), float64(h&1023)
-	var f float64
-	switch exponent {
-	case 0:
-		f = math.Ldexp(fraction, -24)
-	case 31:
-		if fraction != 0 {
-			return math.NaN()
-		}
-		f = math.Inf(1)
-	default:
-		f = math.Ldexp(1024+fraction, exponent-25)
-	}
-	if h>>15 == 1 {
-		f = -f
-	}
-	return f
 }
 
 // Bounds of times.

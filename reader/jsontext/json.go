@@ -1,9 +1,11 @@
 package jsontext
 
 import (
+	"bytes"
 	"encoding/base64"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"time"
 
@@ -113,4 +115,40 @@ func Decimal(dst, unscaled []byte, scale int32) []byte {
 	}
 	point := len(digits) - int(scale)
 	return append(append(append(dst, digits[:point]...), '.'), digits[point:]...)
+}
+
+// Half is a floating-point number of 16 bits.
+func Half(h uint16) float64 {
+	exponent, fraction := int(h>>10&31), float64(h&1023)
+	var f float64
+	switch exponent {
+	case 0:
+		f = math.Ldexp(fraction, -24)
+	case 31:
+		if fraction != 0 {
+			return math.NaN()
+		}
+		f = math.Inf(1)
+	default:
+		f = math.Ldexp(1024+fraction, exponent-25)
+	}
+	if h>>15 == 1 {
+		f = -f
+	}
+	return f
+}
+
+// Span is where in a text something stands.
+type Span struct{ From, To int }
+
+// Twice returns a key that occurs twice, nil if none does. It sorts the keys.
+func Twice(text []byte, keys []Span) []byte {
+	at := func(s Span) []byte { return text[s.From:s.To] }
+	slices.SortFunc(keys, func(x, y Span) int { return bytes.Compare(at(x), at(y)) })
+	for i := 1; i < len(keys); i++ {
+		if bytes.Equal(at(keys[i-1]), at(keys[i])) {
+			return at(keys[i])
+		}
+	}
+	return nil
 }

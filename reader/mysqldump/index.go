@@ -1,7 +1,6 @@
 package mysqldump
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -26,12 +25,9 @@ func Is(head []byte) bool {
 
 var syntax = sqldump.Syntax{Quote: '`', Backslash: true, Hash: true}
 
-// maxStatement is how many bytes a statement has at most that is not rows.
-const maxStatement = 8 << 20
-
 // Index goes through a dump. An error says that the text is not one that can be read; a dump that ends too early is one.
 func Index(r io.Reader) (*sqldump.Dump, error) {
-	x := &index{in: bufio.NewReaderSize(r, 256<<10), delimiter: ";"}
+	x := &index{Lines: sqldump.NewLines(r), delimiter: ";"}
 	for {
 		err := x.next()
 		if errors.Is(err, io.EOF) {
@@ -44,10 +40,8 @@ func Index(r io.Reader) (*sqldump.Dump, error) {
 }
 
 type index struct {
-	in        *bufio.Reader
+	sqldump.Lines
 	dump      sqldump.Dump
-	offset    int64  // of what was read
-	lines     int64  // likewise
 	text      []byte // of the statement so far
 	from      int64  // of the statement
 	lexer     sqldump.Lexer
@@ -62,7 +56,7 @@ type index struct {
 // next takes the next line, or the next statement that has rows.
 func (x *index) next() error {
 	if len(x.text) == 0 && x.delimiter == ";" {
-		word, err := x.in.Peek(len("REPLACE "))
+		word, err := x.In.Peek(len("REPLACE "))
 		if len(word) == 0 && err != nil {
 			return err
 		}
@@ -70,7 +64,7 @@ func (x *index) next() error {
 			return x.insert()
 		}
 	}
-	line, err := x.line()
+	line, err := x.Line()
 	if err != nil {
 		return err
 	}
@@ -81,28 +75,6 @@ func begins(text []byte, word string) bool {
 	return len(text) >= len(word) && strings.EqualFold(string(text[:len(word)]), word)
 }
 
-// line reads a line, with its end. At the end of the text it may lack that.
-func (x *index) line() (line []byte, err error) {
-	for {
-		part, err := x.in.ReadSlice('\n')
-		x.offset += int64(len(part))
-		line = append(line, part...)
-		switch {
-		case err == nil:
-			x.lines++
-			return line, nil
-		case errors.Is(err, bufio.ErrBufferFull) && len(line) <= maxStatement:
-			continue
-		case errors.Is(err, bufio.ErrBufferFull):
-			return nil, fmt.Errorf("at byte %d: a line of more than %d MiB that is not of rows", x.offset, maxStatement>>20)
-		case errors.Is(err, io.EOF) && len(line) > 0:
-			return line, nil
-		default:
-			return nil, err
-		}
-	}
-}
-
 // statement takes a line, and what it ends.
 func (x *index) statement(line []byte) error {
 	if len(x.text) == 0 {
@@ -111,7 +83,7 @@ func (x *index) statement(line []byte) error {
 		case len(trimmed) == 0 || trimmed[0] == '#' || begins(trimmed, "/*M!999999") || begins(trimmed, "/*!999999"):
 			return nil
 		case begins(trimmed, "mysqldump: ") || begins(trimmed, "mariadb-dump: "):
-			return fmt.Errorf("at byte %d: a message of the dump program is in the dump: %.80q; make it again without 2>&1", x.offset-int64(len(line)), trimmed)
+			return fmt.Errorf("at byte %d: a message of the dump program is in the dump: %.80q; make it again without 2>&1", x.Offset-int64(len(line)), trimmed)
 		case bytes.HasPrefix(trimmed, []byte("--")):
 			x.comment(string(trimmed))
 			return nil
@@ -119,12 +91,12 @@ func (x *index) statement(line []byte) error {
 			x.delimiter = strings.TrimSpace(string(trimmed[len("DELIMITER "):]))
 			return nil
 		}
-		x.from = x.offset - int64(len(line))
+		x.from = x.Offset - int64(len(line))
 		x.lexer = sqldump.Lexer{Syntax: syntax}
 	}
 	x.text = append(x.text, line...)
-	if len(x.text) > maxStatement {
-		return fmt.Errorf("at byte %d: a statement of more than %d MiB that is not rows", x.from, maxStatement>>20)
+	if len(x.text) > sqldump.MaxStatement {
+		return fmt.Errorf("at byte %d: a statement of more than %d MiB that is not rows", x.from, sqldump.MaxStatement>>20)
 	}
 	if x.delimiter != ";" { // of triggers and routines, each of which ends a line
 		if text := bytes.TrimSpace(x.text); bytes.HasSuffix(text, []byte(x.delimiter)) {
@@ -217,11 +189,11 @@ func (x *index) name(parts []string) string {
 
 // insert takes an INSERT statement.
 func (x *index) insert() error {
-	from, lines := x.offset, x.lines
+	from, lines := x.Offset, x.Count
 	c := new(Cutter)
 	var t *sqldump.Table
 	for {
-		data, err := x.in.Peek(max(1, x.in.Buffered()))
+		data, err := x.In.Peek(max(1, x.In.Buffered()))
 		if len(data) == 0 {
 			if !errors.Is(err, io.EOF) {
 				return err
@@ -229,14 +201,14 @@ func (x *index) insert() error {
 			x.cut = fmt.Sprintf("the statement at byte %d", from)
 			if t != nil {
 				x.cut = "the rows of " + t.Name
-				t.To, t.Rows = x.offset, t.Rows+c.rows
+				t.To, t.Rows = x.Offset, t.Rows+c.rows
 			}
 			return io.EOF
 		}
 		n, _, err := c.statement(data)
 		if err != nil {
 			if e := new(SyntaxError); errors.As(err, &e) {
-				return fmt.Errorf("at byte %d: %w", x.offset+int64(e.Pos), err)
+				return fmt.Errorf("at byte %d: %w", x.Offset+int64(e.Pos), err)
 			}
 			return err
 		}
@@ -245,13 +217,13 @@ func (x *index) insert() error {
 				return err
 			}
 		}
-		x.lines += int64(bytes.Count(data[:n], []byte("\n")))
-		x.offset += int64(n)
-		if _, err := x.in.Discard(n); err != nil {
+		x.Count += int64(bytes.Count(data[:n], []byte("\n")))
+		x.Offset += int64(n)
+		if _, err := x.In.Discard(n); err != nil {
 			return err
 		}
 		if c.state == between && c.rows > 0 {
-			t.To, t.Rows = x.offset, t.Rows+c.rows
+			t.To, t.Rows = x.Offset, t.Rows+c.rows
 			x.last = t
 			return nil
 		}
@@ -307,9 +279,9 @@ func (x *index) finish() *sqldump.Dump {
 	}
 	switch {
 	case x.cut != "":
-		x.dump.Truncated = fmt.Errorf("the dump ends within %s, at byte %d: it is not whole", x.cut, x.offset)
+		x.dump.Truncated = fmt.Errorf("the dump ends within %s, at byte %d: it is not whole", x.cut, x.Offset)
 	case x.begun:
-		x.dump.Truncated = fmt.Errorf("the dump ends at byte %d without the line that says it is complete: it is not whole", x.offset)
+		x.dump.Truncated = fmt.Errorf("the dump ends at byte %d without the line that says it is complete: it is not whole", x.Offset)
 	}
 	return &x.dump
 }

@@ -180,9 +180,9 @@ func TestWhatMysqldumpDoesNotWriteIsRefused(t *testing.T) {
 		"SET @x=1, sql_mode='A,NO_BACKSLASH_ESCAPES';\n":            "NO_BACKSLASH_ESCAPES",
 		"/*!40101 SET NAMES latin1 */;\n":                           "--default-character-set=utf8mb4",
 		"mysqldump: [Warning] Using a password on the command line interface can be insecure.\n-- MySQL dump 10.13\n": "without 2>&1",
-		"SELECT 1; SELECT 2;\n":                                  "follows a statement on its line",
-		"SELECT '" + strings.Repeat("x\n", maxStatement/2) + "'": "a statement of more than 8 MiB",
-		strings.Repeat("x", maxStatement+(2<<20)):                "a line of more than 8 MiB",
+		"SELECT 1; SELECT 2;\n": "follows a statement on its line",
+		"SELECT '" + strings.Repeat("x\n", sqldump.MaxStatement/2) + "'": "a statement of more than 8 MiB",
+		strings.Repeat("x", sqldump.MaxStatement+(2<<20)):                "a line of more than 8 MiB",
 	} {
 		if _, err := Index(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60q: %v, want %q", text, err, want)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"tsimport/internal/table"
+	"tsimport/reader/jsontext"
 	"tsimport/reader/record"
 )
 
@@ -38,7 +39,7 @@ func (c *column) datum(d *record.Datum, i int) *table.Reason {
 		c.readable = appendUUID(c.readable[:0], b)
 		d.Bytes = c.readable
 	case l.ann == annFloat16:
-		d.Double = float16(binary.LittleEndian.Uint16(b))
+		d.Double = jsontext.Half(binary.LittleEndian.Uint16(b))
 	case l.kind == record.Decimal && len(b) > maxDecimalBytes:
 		return &table.Reason{Column: l.path, Code: table.CodeRange, Message: fmt.Sprintf("the decimal has %d bytes; at most %d are read", len(b), maxDecimalBytes)}
 	case l.kind == record.Decimal && len(b) == 0:
@@ -126,24 +127,4 @@ func appendUUID(dst, b []byte) []byte {
 		dst = hex.AppendEncode(dst, part)
 	}
 	return dst
-}
-
-func float16(h uint16) float64 {
-	exponent, fraction := int(h>>10&31), float64(h&1023)
-	var f float64
-	switch exponent {
-	case 0:
-		f = math.Ldexp(fraction, -24)
-	case 31:
-		if fraction != 0 {
-			return math.NaN()
-		}
-		f = math.Inf(1)
-	default:
-		f = math.Ldexp(1024+fraction, exponent-25)
-	}
-	if h>>15 == 1 {
-		f = -f
-	}
-	return f
 }

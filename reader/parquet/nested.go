@@ -1,11 +1,9 @@
 package parquet
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"unicode/utf8"
 
 	"tsimport/internal/table"
@@ -33,12 +31,10 @@ type nested struct {
 	out     []byte
 	bad     *table.Reason
 	texts   int // how often out was full
-	keys    []span
+	keys    []jsontext.Span
 }
 
 // span is a place in out.
-type span struct{ from, to int }
-
 // datum reads the next record's value. The text is valid until the next call.
 func (a *nested) datum(d *record.Datum) (*table.Reason, error) {
 	a.out, a.bad, a.texts, a.keys = a.out[:0], nil, 0, a.keys[:0]
@@ -248,12 +244,12 @@ func (a *nested) mapping(n *node) error {
 			if err := a.field(key); err != nil {
 				return err
 			}
-			a.keys = append(a.keys, span{from, len(a.out)})
+			a.keys = append(a.keys, jsontext.Span{From: from, To: len(a.out)})
 			a.out = append(a.out, ':')
 			return second()
 		})
 		if a.texts == 0 {
-			if twice := a.twice(a.keys[first:]); twice != nil {
+			if twice := jsontext.Twice(a.out, a.keys[first:]); twice != nil {
 				a.refuse(key.leaf.path, table.CodeType, fmt.Sprintf("key %s occurs twice in a map", table.Show(twice)))
 			}
 		}
@@ -272,18 +268,6 @@ func (a *nested) mapping(n *node) error {
 		a.out = append(a.out, '}')
 		return nil
 	})
-}
-
-// twice returns a key that occurs twice, nil if none does.
-func (a *nested) twice(keys []span) []byte {
-	text := func(s span) []byte { return a.out[s.from:s.to] }
-	slices.SortFunc(keys, func(x, y span) int { return bytes.Compare(text(x), text(y)) })
-	for i := 1; i < len(keys); i++ {
-		if bytes.Equal(text(keys[i-1]), text(keys[i])) {
-			return text(keys[i])
-		}
-	}
-	return nil
 }
 
 func (a *nested) scalar(n *node) error {

@@ -101,11 +101,11 @@ func TestEveryTypeArrivesAsItsKindWithItsValue(t *testing.T) {
 
 func TestHalfFloatsWidenExactly(t *testing.T) {
 	for h, want := range map[uint16]float64{0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 1: math.Ldexp(1, -24), 0x3555: 0.333251953125, 0xfc00: math.Inf(-1)} {
-		if got := float16(h); got != want {
+		if got := jsontext.Half(h); got != want {
 			t.Errorf("%04x is %v, not %v", h, got, want)
 		}
 	}
-	if !math.IsNaN(float16(0x7e01)) {
+	if !math.IsNaN(jsontext.Half(0x7e01)) {
 		t.Error("NaN is not NaN")
 	}
 }

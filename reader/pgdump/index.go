@@ -27,14 +27,11 @@ func Is(head []byte) bool {
 // syntax is how statements are written with standard_conforming_strings.
 var syntax = sqldump.Syntax{Quote: '"', Dollars: true}
 
-// maxStatement is how many bytes a statement has at most that is not rows.
-const maxStatement = 8 << 20
-
 // Index goes through a dump. An error says that the text is not one that can be read; a dump that ends too early is one.
 func Index(r io.Reader) (*sqldump.Dump, error) {
-	x := &index{in: bufio.NewReaderSize(r, 256<<10), domains: map[string]string{}, lexer: sqldump.Lexer{Syntax: syntax}}
+	x := &index{Lines: sqldump.NewLines(r), domains: map[string]string{}, lexer: sqldump.Lexer{Syntax: syntax}}
 	for {
-		line, err := x.line()
+		line, err := x.Line()
 		if err == nil && len(line) > 0 {
 			err = x.statement(line)
 		}
@@ -48,10 +45,8 @@ func Index(r io.Reader) (*sqldump.Dump, error) {
 }
 
 type index struct {
-	in      *bufio.Reader
+	sqldump.Lines
 	dump    sqldump.Dump
-	offset  int64 // of what was read
-	lines   int64
 	text    []byte // of the statement so far
 	from    int64  // of the statement
 	lexer   sqldump.Lexer
@@ -61,31 +56,9 @@ type index struct {
 	cut     string            // what the text ends within
 }
 
-// line reads a line that is not of rows, with its end. At the end of the text it may lack that.
-func (x *index) line() (line []byte, err error) {
-	for {
-		part, err := x.in.ReadSlice('\n')
-		x.offset += int64(len(part))
-		line = append(line, part...)
-		switch {
-		case err == nil:
-			x.lines++
-			return line, nil
-		case errors.Is(err, bufio.ErrBufferFull) && len(line) <= maxStatement:
-			continue
-		case errors.Is(err, bufio.ErrBufferFull):
-			return nil, fmt.Errorf("at byte %d: a line of more than %d MiB that is not of rows", x.offset, maxStatement>>20)
-		case errors.Is(err, io.EOF) && len(line) > 0:
-			return line, nil
-		default:
-			return nil, err
-		}
-	}
-}
-
 // statement takes a line, and what it ends.
 func (x *index) statement(line []byte) error {
-	start := x.offset - int64(len(line))
+	start := x.Offset - int64(len(line))
 	if len(x.text) == 0 {
 		trimmed := bytes.TrimSpace(line)
 		switch {
@@ -101,8 +74,8 @@ func (x *index) statement(line []byte) error {
 		x.lexer = sqldump.Lexer{Syntax: syntax}
 	}
 	x.text = append(x.text, line...)
-	if len(x.text) > maxStatement {
-		return fmt.Errorf("at byte %d: a statement of more than %d MiB that is not rows", x.from, maxStatement>>20)
+	if len(x.text) > sqldump.MaxStatement {
+		return fmt.Errorf("at byte %d: a statement of more than %d MiB that is not rows", x.from, sqldump.MaxStatement>>20)
 	}
 	for {
 		end := x.lexer.End(x.text)
@@ -234,7 +207,7 @@ func (x *index) copy(tokens []sqldump.Token, rest []byte) error {
 	if t.From > 0 && t.Refused == "" {
 		t.Refused = "its rows are at several places of the dump, which may be several dumps; split it"
 	}
-	t.From, t.Lines = x.offset, x.lines
+	t.From, t.Lines = x.Offset, x.Count
 	t.Arrange(columns, record.Text)
 	if len(columns) == 0 {
 		t.Refused = "it has no columns"
@@ -245,17 +218,17 @@ func (x *index) copy(tokens []sqldump.Token, rest []byte) error {
 // rows reads over the rows of a COPY.
 func (x *index) rows(t *sqldump.Table) error {
 	for {
-		at := x.offset
-		line, err := x.in.ReadSlice('\n')
-		x.offset += int64(len(line))
+		at := x.Offset
+		line, err := x.In.ReadSlice('\n')
+		x.Offset += int64(len(line))
 		if err == nil && len(line) == 3 && line[0] == '\\' && line[1] == '.' {
 			t.To = at
-			x.lines++
+			x.Count++
 			return nil
 		}
 		for errors.Is(err, bufio.ErrBufferFull) {
-			line, err = x.in.ReadSlice('\n')
-			x.offset += int64(len(line))
+			line, err = x.In.ReadSlice('\n')
+			x.Offset += int64(len(line))
 		}
 		if err != nil {
 			t.To = at
@@ -265,10 +238,10 @@ func (x *index) rows(t *sqldump.Table) error {
 			return err
 		}
 		if n := len(line) - 1; (n-len(bytes.TrimRight(line[:n], `\`)))%2 != 0 {
-			return fmt.Errorf("at byte %d: a backslash at the end of a row, which pg_dump does not write", x.offset)
+			return fmt.Errorf("at byte %d: a backslash at the end of a row, which pg_dump does not write", x.Offset)
 		}
 		t.Rows++
-		x.lines++
+		x.Count++
 	}
 }
 
@@ -279,9 +252,9 @@ func (x *index) finish() *sqldump.Dump {
 	}
 	switch {
 	case x.cut != "":
-		x.dump.Truncated = fmt.Errorf("the dump ends within %s, at byte %d: it is not whole", x.cut, x.offset)
+		x.dump.Truncated = fmt.Errorf("the dump ends within %s, at byte %d: it is not whole", x.cut, x.Offset)
 	case x.begun:
-		x.dump.Truncated = fmt.Errorf("the dump ends at byte %d without the line that says it is complete: it is not whole", x.offset)
+		x.dump.Truncated = fmt.Errorf("the dump ends at byte %d without the line that says it is complete: it is not whole", x.Offset)
 	}
 	return &x.dump
 }

@@ -127,17 +127,17 @@ func TestADumpThatIsCutAnywhereSaysSo(t *testing.T) {
 
 func TestWhatPgDumpDoesNotWriteIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"COPY a (x) FROM stdin WITH CSV;\n":                      "a COPY that pg_dump does not write",
-		"COPY a (x) FROM stdin;\r\n1\r\n\\.\r\n":                 "CR LF",
-		"COPY a (x) FROM stdin; SELECT 1;\n":                     "after a COPY",
-		"COPY a (x y) FROM stdin;\n":                             "a COPY that pg_dump does not write",
-		"COPY (SELECT 1) TO stdout;\n":                           "a COPY that pg_dump does not write",
-		"SET standard_conforming_strings = off;\n":               "standard_conforming_strings is off",
-		"SET client_encoding = 'LATIN1';\n":                      "--encoding UTF8",
-		"COPY a (x) FROM stdin;\nx\\\ny\n\\.\n":                  "a backslash at the end of a row",
-		"\\! rm -rf x\n":                                         "not a command that dumps have",
-		"SELECT '" + strings.Repeat("x\n", maxStatement/2) + "'": "a statement of more than 8 MiB",
-		strings.Repeat("x", maxStatement+(2<<20)):                "a line of more than 8 MiB",
+		"COPY a (x) FROM stdin WITH CSV;\n":                              "a COPY that pg_dump does not write",
+		"COPY a (x) FROM stdin;\r\n1\r\n\\.\r\n":                         "CR LF",
+		"COPY a (x) FROM stdin; SELECT 1;\n":                             "after a COPY",
+		"COPY a (x y) FROM stdin;\n":                                     "a COPY that pg_dump does not write",
+		"COPY (SELECT 1) TO stdout;\n":                                   "a COPY that pg_dump does not write",
+		"SET standard_conforming_strings = off;\n":                       "standard_conforming_strings is off",
+		"SET client_encoding = 'LATIN1';\n":                              "--encoding UTF8",
+		"COPY a (x) FROM stdin;\nx\\\ny\n\\.\n":                          "a backslash at the end of a row",
+		"\\! rm -rf x\n":                                                 "not a command that dumps have",
+		"SELECT '" + strings.Repeat("x\n", sqldump.MaxStatement/2) + "'": "a statement of more than 8 MiB",
+		strings.Repeat("x", sqldump.MaxStatement+(2<<20)):                "a line of more than 8 MiB",
 	} {
 		if _, err := Index(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: %v, want %q", text, err, want)
