@@ -165,7 +165,11 @@ func (s *File) rawHead(size int) ([]byte, error) {
 	return head[:n], nil
 }
 
-// readHead decompresses the beginning of the text.
+// firstBlock is more than the largest first block of a compression that gives nothing before a block is whole: 8 MiB, in LZ4's legacy
+// format.
+const firstBlock = 9 << 20
+
+// readHead decompresses the beginning of the text from size bytes, or all of the file.
 func (s *File) readHead(raw []byte, size int) error {
 	if s.Compression == compress.None {
 		s.text.head = raw
@@ -178,8 +182,14 @@ func (s *File) readHead(raw []byte, size int) error {
 	defer r.Close()
 	head := make([]byte, size)
 	n, err := io.ReadFull(r, head)
-	if n == 0 && err != nil && err != io.EOF && len(raw) < size {
-		return err // all of the file was there
+	if n == 0 && err != nil && err != io.EOF {
+		if len(raw) != size {
+			return err // all of the file was there, or all of a block
+		}
+		if raw, err = s.rawHead(firstBlock); err == nil {
+			err = s.readHead(raw, size)
+		}
+		return err
 	}
 	s.text.head = head[:n] // what is wrong further on is found when it is read
 	return nil

@@ -28,7 +28,7 @@ var packers = map[string]func(w io.Writer) (io.WriteCloser, error){
 	"zst": func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) },
 	"xz":  func(w io.Writer) (io.WriteCloser, error) { return xz.NewWriter(w) },
 	"lz4": func(w io.Writer) (io.WriteCloser, error) { return lz4.NewWriter(w), nil },
-	"s2":  func(w io.Writer) (io.WriteCloser, error) { return s2.NewWriter(w), nil },
+	"s2":  func(w io.Writer) (io.WriteCloser, error) { return s2.NewWriter(w, s2.WriterBlockSize(4<<20)), nil },
 	"sz":  func(w io.Writer) (io.WriteCloser, error) { return s2.NewWriter(w, s2.WriterSnappyCompat()), nil },
 }
 
@@ -143,6 +143,33 @@ func TestSplitsNeverStandForMoreThanTheirInput(t *testing.T) {
 				}
 				check(t, name+".bz2", packed)
 			})
+		}
+	}
+}
+
+func TestABlockMayBeLargerThanWhatIsLookedAt(t *testing.T) {
+	text := []byte("id,v\n")
+	for rnd := rand.New(rand.NewPCG(2, 2)); len(text) < 5<<20; {
+		text = fmt.Appendf(text, "%d,%x\n", len(text), rnd.Uint64())
+	}
+	for _, kind := range []string{"lz4", "s2"} {
+		var b bytes.Buffer
+		w, err := packers[kind](&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(text); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if c := readAll(itemOf(t, "in.csv."+kind, b.Bytes()), Options{}); c.err != nil || int(c.rows) != bytes.Count(text, []byte("\n"))-1 {
+			t.Errorf("%s: %d records, %v", kind, int(c.rows), c.err)
+		}
+		b.Truncate(2 << 20)
+		if c := readAll(itemOf(t, "in.csv."+kind, b.Bytes()), Options{}); c.err == nil || errors.Is(c.err, ErrEmpty) {
+			t.Errorf("%s, cut within its first block: %d records, %v", kind, int(c.rows), c.err)
 		}
 	}
 }
