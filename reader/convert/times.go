@@ -17,9 +17,9 @@ func appendTime(dst []byte, d *record.Datum) []byte {
 	case record.Date:
 		return time.Unix(0, 0).UTC().AddDate(0, 0, int(d.Int)).AppendFormat(dst, time.DateOnly)
 	case record.TimeOfDay:
-		return unitTime(d.Int, d.Unit).AppendFormat(dst, time.TimeOnly+fraction(d.Unit))
+		return unitTime(d.Int, d.Unit).AppendFormat(dst, time.TimeOnly+fractions[d.Unit])
 	}
-	layout := "2006-01-02T15:04:05" + fraction(d.Unit)
+	layout := "2006-01-02T15:04:05" + fractions[d.Unit]
 	if !d.Local {
 		layout += "Z"
 	}
@@ -31,17 +31,7 @@ func unitTime(n int64, unit record.Unit) time.Time {
 	return time.Unix(seconds, rest*(1e9/int64(unit))).UTC()
 }
 
-func fraction(unit record.Unit) string {
-	switch unit {
-	case record.Millis:
-		return ".000"
-	case record.Micros:
-		return ".000000"
-	case record.Nanos:
-		return ".000000000"
-	}
-	return ""
-}
+var fractions = map[record.Unit]string{record.Millis: ".000", record.Micros: ".000000", record.Nanos: ".000000000"}
 
 // timestampValue makes an integer of a time: the units of the column since 1970-01-01T00:00:00Z.
 func timestampValue(v *table.Value, spec *table.Time, d *record.Datum) *table.Reason {
