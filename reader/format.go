@@ -375,10 +375,11 @@ func (s *File) discover(head []byte) error {
 			s.noteEnvelope(members)
 		}
 	}
-	if s.Format != JSONLines && s.o.Flatten {
-		return fmt.Errorf("read %s: --flatten has no meaning for --format %v: nested values are JSON text; leave it out", s.Name, s.Format)
-	}
 	s.findTags(head)
+	if s.Format != JSONLines && s.o.Flatten {
+		return fmt.Errorf("read %s: --flatten has no meaning for --format %v: nested values are JSON text; leave it out%s", s.Name, s.Format,
+			map[bool]string{true: ", or give --format jsonl, which makes columns of the tags"}[s.o.Format == Auto])
+	}
 	if s.wide = s.Format == JSONLines && jsonl.IsWide(head); s.wide {
 		s.Notes = append(s.Notes, fmt.Sprintf("the rows of %s describe themselves: beside the columns of PK each has cells of its own", s.Name))
 	}
@@ -443,20 +444,13 @@ func (s *File) jsonHead(head []byte) (records []byte, whole bool, err error) {
 	}
 }
 
-// findTags finds out whether values say their types. With --flatten they are read as what they are, objects.
+// findTags finds out whether values say their types.
 func (s *File) findTags(head []byte) {
-	if s.o.Format == Auto && !s.o.Flatten {
-		switch jsonl.GuessTags(head, s.Layout) {
-		case jsonl.DynamoDB:
-			s.Format = DynamoDB
-		case jsonl.MongoDB:
-			s.Format = MongoDB
-		}
-	}
-	if s.Format == JSONLines {
-		return
-	}
+	formats := map[jsonl.Tags]Format{jsonl.NoTags: JSONLines, jsonl.DynamoDB: DynamoDB, jsonl.MongoDB: MongoDB}
 	if s.o.Format == Auto {
+		s.Format = formats[jsonl.GuessTags(head, s.Layout)]
+	}
+	if s.o.Format == Auto && s.Format != JSONLines {
 		s.Notes = append(s.Notes, fmt.Sprintf("%s is read as --format %v: its values say their types; with --format jsonl they stay objects", s.Name, s.Format))
 	}
 	s.inItem = s.Format == DynamoDB && jsonl.Wrapped(head, s.Layout)
@@ -464,7 +458,7 @@ func (s *File) findTags(head []byte) {
 
 // mayHaveTags reports whether the source is JSON of which only the sample says that values have no type tags.
 func (s *File) mayHaveTags() bool {
-	return s.Format == JSONLines && s.o.Format == Auto && !s.o.Flatten && !s.wide
+	return s.Format == JSONLines && s.o.Format == Auto && !s.wide
 }
 
 // ShareTags has all JSON of a load be read with type tags if a sample of one of its files has them.
