@@ -51,13 +51,7 @@ func (a *attempt) beginKnown(ctx context.Context) error {
 		return nil
 	}
 	if of, ok := a.cfg.Resume.Known.(plan.Units); ok {
-		units := map[string]string{}
-		for _, c := range a.planned.Schema.Columns {
-			if c.Unit != "" {
-				units[c.Name] = c.Unit
-			}
-		}
-		of.KeepUnits(units)
+		of.KeepUnits(a.planned.Units())
 	}
 	return a.cfg.Resume.Known.Begin(ctx, a.from.ids.known()[a.cfg.Target.Table], a.folder.Path)
 }

@@ -25,6 +25,7 @@ func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 			Source: c.Source, Expression: planned.Expression(i), Name: c.Name, Type: c.Type.String(), Unit: c.Unit, Key: i < len(planned.Schema.Key), Numbered: i > 0 && i == planned.Schema.Numbered, Inferred: c.Inferred,
 		})
 	}
+	r.Units = planned.Units()
 	r.Separator = planned.Separator()
 	for _, f := range planned.Fields {
 		field := ReportField{Name: f.Source}

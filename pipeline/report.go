@@ -80,13 +80,14 @@ type ReportRejects struct {
 
 // ReportSource is what was loaded: the command, its inputs and the columns taken from them.
 type ReportSource struct {
-	Command   string         `json:"command,omitempty"`
-	Arguments []string       `json:"arguments,omitempty"` // of that command
-	Directory string         `json:"directory,omitempty"` // in which it was given
-	Inputs    []string       `json:"inputs"`
-	Schema    []ReportColumn `json:"schema"`
-	Fields    []ReportField  `json:"-"` // what is read of the input, columns that only expressions name too
-	Separator string         `json:"-"` // that splice(auto, …) joins with, empty without one
+	Command   string            `json:"command,omitempty"`
+	Arguments []string          `json:"arguments,omitempty"` // of that command
+	Directory string            `json:"directory,omitempty"` // in which it was given
+	Inputs    []string          `json:"inputs"`
+	Schema    []ReportColumn    `json:"schema"`
+	Fields    []ReportField     `json:"-"`               // what is read of the input, columns that only expressions name too
+	Separator string            `json:"-"`               // that splice(auto, …) joins with, empty without one
+	Units     map[string]string `json:"units,omitempty"` // what the table's columns count by their names, as runs before have left them too
 }
 
 // ReportCounts says how the records that were read ended. The account keeps it.

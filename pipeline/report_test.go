@@ -35,6 +35,8 @@ func fillFields(v reflect.Value, n *int) {
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		fillFields(v.Index(0), n)
+	case reflect.Map:
+		v.Set(reflect.ValueOf(map[string]string{"name": "text"}))
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.String, reflect.Interface:

@@ -45,7 +45,7 @@ type File struct {
 	file       rowFile              // of rows that are read anywhere
 	largePages bool                 // of Parquet
 	inOrder    *batches             // of Arrow that is read in order
-	measured   []record.Datum       // of both: what columns count, once it was asked
+	measured   []record.Measures    // of both: what columns count, once it was asked
 	text       textStart
 	reader     *textReader // nil until the first piece
 	fixed      []input.Column

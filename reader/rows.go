@@ -20,7 +20,7 @@ import (
 // rowFile is a file of typed rows that can be read anywhere: Parquet or Arrow.
 type rowFile interface {
 	Columns() []string
-	Measures() []record.Datum
+	Measures() []record.Measures
 	Rows() int64
 	Splits() []record.Rows
 	Forget() // what is kept between splits and can be read again
@@ -156,7 +156,7 @@ func (s *File) arrowOptions() arrow.Options {
 }
 
 // measures are what columns of a file with types count.
-func (s *File) measures() []record.Datum {
+func (s *File) measures() []record.Measures {
 	switch {
 	case s.measured != nil:
 	case s.file != nil:
@@ -171,7 +171,7 @@ func (s *File) measures() []record.Datum {
 }
 
 // addDurations adds the units of durations, which Parquet has no type for: the schema of Arrow that a file keeps has them.
-func (s *File) addDurations(all []record.Datum, f *parquet.File) {
+func (s *File) addDurations(all []record.Measures, f *parquet.File) {
 	schema, err := base64.StdEncoding.DecodeString(f.ArrowSchema())
 	if err != nil || len(schema) == 0 {
 		return
@@ -180,10 +180,12 @@ func (s *File) addDurations(all []record.Datum, f *parquet.File) {
 	if err != nil {
 		return // of a version that is not known; the file's own types hold
 	}
-	for i, d := range from.Measures() {
+	for i, of := range from.Measures() {
 		k := slices.Index(f.Columns(), from.Columns()[i])
-		if k >= 0 && d.Kind == record.Integer && all[k].Kind == record.Integer {
-			all[k].Unit = d.Unit
+		for path, d := range of {
+			if k >= 0 && d.Kind == record.Integer && all[k][path].Kind == record.Integer {
+				all[k][path] = record.Datum{Kind: record.Integer, Unit: d.Unit}
+			}
 		}
 	}
 }

@@ -45,7 +45,7 @@ func (e *InputError) Unwrap() error { return e.Cause }
 // noteUnread enters what only Changes asks for.
 func (v *verifier) noteUnread() {
 	r := v.result
-	r.Unread, r.Stamped, r.Live = v.plan.Unread, v.stamped, v.plan.Live
+	r.Unread, r.Stamped, r.Live, r.ColumnUnits = v.plan.Unread, v.stamped, v.plan.Live, v.plan.Units()
 	for i, s := range v.plan.Sources {
 		if v.recordsOf[i] == 0 && v.plan.Request.Read.Sources == nil { // parts of a table may be empty
 			r.Unread = append(r.Unread, s.Name+" has no records")

@@ -108,6 +108,8 @@ type Result struct {
 	Of      *client.Table `json:"-"` // that was compared
 	Live    bool          `json:"-"` // the inputs change while they are read
 	Units   int64         `json:"-"` // write units of all rows that the inputs expect
+	// ColumnUnits are what the table's columns will count by their names.
+	ColumnUnits map[string]string `json:"-"`
 }
 
 // TableResult is what a comparison found in one table of several.

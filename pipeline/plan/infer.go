@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,20 +61,20 @@ func (p *planner) infer() error {
 	}
 	place := places(first)
 	p.warnOfUnseen(in, place)
-	last := p.lastColumns()
+	last, units := p.lastColumns()
 	known, err := p.knownTypes(last)
 	if err != nil {
 		return err
 	}
-	if known == nil && p.infers() {
-		last = nil // nothing is left of what runs have written
+	if known != nil || !p.infers() { // else nothing is left of what runs have written
+		maps.Copy(p.plan.units, units)
 	}
 	for i := range p.plan.Fields {
 		if err := p.settleType(i, in, place[p.plan.Fields[i].Source], known); err != nil {
 			return err
 		}
 		p.settleOwn(i, in, place[p.plan.Fields[i].Source])
-		if err := p.settleUnit(i, place[p.plan.Fields[i].Source], last[p.plan.Fields[i].Name].Unit); err != nil {
+		if err := p.settleUnit(i); err != nil {
 			return err
 		}
 	}

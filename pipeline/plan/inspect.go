@@ -98,7 +98,7 @@ type inspector struct {
 	seen      int64    // bytes that were looked at
 	inference *convert.Inference
 	columns   []columnRange
-	measures  []record.Datum
+	measures  []record.Measures
 	options   convert.Options
 }
 
@@ -273,7 +273,7 @@ func (i *inspector) finish() {
 		}
 		unit := ""
 		if k < len(i.measures) {
-			unit = convert.Measure(&i.measures[k])
+			unit = convert.Measure(i.measures[k][""])
 		}
 		i.in.Columns = append(i.in.Columns, InspectedColumn{
 			Name: name, Type: t.String(), Unit: unit, Nulls: c.nulls, Longest: c.longest, Example: table.Show(c.example), Min: table.Show(low), Max: table.Show(high),

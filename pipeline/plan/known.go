@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
 
 	"tsimport/internal/table"
@@ -20,13 +21,13 @@ const sampleRows = 200
 // knownTypes returns the types of the table's columns by their names: as the rows at both ends of the table have them, else as
 // the last run into the table has written them. Of several types that a column has, the
 // last run's counts.
-func (p *planner) knownTypes(last map[string]rundir.LastColumn) (map[string]knownType, error) {
+func (p *planner) knownTypes(last map[string]string) (map[string]knownType, error) {
 	if p.plan.table == nil && p.plan.Tables == nil || !p.infers() {
 		return nil, nil
 	}
 	known := map[string]knownType{}
 	for column, was := range last {
-		if t, err := table.ParseType(was.Type); err == nil && t != table.Any && t != table.Null {
+		if t, err := table.ParseType(was); err == nil && t != table.Any && t != table.Null {
 			known[column] = knownType{t, "the last run has written"}
 		}
 	}
@@ -69,28 +70,21 @@ func (p *planner) infers() bool {
 	return false
 }
 
-// lastColumns returns the table's columns as the last run wrote them: a run beside the planned one, else one in the default folder. A table
-// that does not exist has none.
-func (p *planner) lastColumns() map[string]rundir.LastColumn {
-	last := p.lastRun()
-	if of, ok := p.request.Selection.(Units); ok && last == nil { // another machine has the runs
-		last = map[string]rundir.LastColumn{}
-		for name, unit := range of.Units() {
-			last[name] = rundir.LastColumn{Name: name, Unit: unit}
-		}
-	}
-	return last
-}
-
-func (p *planner) lastRun() map[string]rundir.LastColumn {
+// lastColumns returns the types and units of the table's columns as the last runs left them: a run beside the planned one, else one in the
+// default folder. A table that does not exist has none.
+func (p *planner) lastColumns() (types, units map[string]string) {
 	if p.plan.table == nil && p.plan.Tables == nil {
-		return nil
+		return nil, nil
 	}
-	name := p.request.Target.Table
+	folders := []string{rundir.Root}
 	if p.request.RunDir != "" {
-		if last := rundir.LastColumns(filepath.Dir(p.request.RunDir), name, p.request.Target.Name); last != nil {
-			return last
-		}
+		folders = []string{filepath.Dir(p.request.RunDir), rundir.Root}
 	}
-	return rundir.LastColumns(rundir.Root, name, p.request.Target.Name)
+	types, last := rundir.LastColumns(folders, p.request.Target.Table, p.request.Target.Name)
+	units = map[string]string{}
+	maps.Copy(units, last)
+	if of, ok := p.request.Selection.(Units); ok { // another machine may have the runs
+		maps.Copy(units, of.Units())
+	}
+	return types, units
 }

@@ -51,6 +51,7 @@ type Plan struct {
 
 	Request *Request
 
+	units     map[string]string // of columns, and of parts of nested ones, by their names in the table: as the runs before have left it
 	inputs    inputs
 	whenNew   []string        // columns of rows that Request.When names
 	described map[string]bool // columns that sources of a Wide plan list of their own
@@ -98,16 +99,16 @@ type planner struct {
 	named    map[string]bool   // of them, those that expressions name
 	// numbered is which key column the service makes the values of; 0 is none.
 	numbered int
-	salt     []string // what salt(n) is computed from
-	measures []tally  // of columns: what inputs count in them
-	hints    []string // what may be wrong with inputs whose columns do not fit
-	lacks    []string // which inputs lack which columns, with --missing null
+	salt     []string                    // what salt(n) is computed from
+	measures map[string]map[string]tally // of columns, by paths of record.Measures: what inputs count in them
+	hints    []string                    // what may be wrong with inputs whose columns do not fit
+	lacks    []string                    // which inputs lack which columns, with --missing null
 }
 
 // Make opens the inputs, looks at the table and settles the schema. Nothing is written, no table is made. The plan keeps
 // the request and must be closed.
 func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
-	p := &planner{request: r, plan: &Plan{Request: r}, admin: admin}
+	p := &planner{request: r, plan: &Plan{Request: r, units: map[string]string{}}, admin: admin, measures: map[string]map[string]tally{}}
 	steps := []func() error{
 		p.checkFlags,
 		p.settleTables,

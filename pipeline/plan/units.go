@@ -2,78 +2,107 @@ package plan
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"tsimport/internal/table"
 	"tsimport/reader/convert"
+	"tsimport/reader/record"
 )
 
-// noteMeasures tallies the measure of each column in a source, from its schema or else its sample. A column without values has none if the
-// sample was the whole source.
+// lastRun names the runs that wrote the table's values.
+const lastRun = "the last run"
+
+// noteMeasures tallies the measure of each column in a source, and of the parts of its values, from its schema or else its sample. A column
+// without values has none if the sample was the whole source.
 func (p *planner) noteMeasures(src *Source, in *convert.Inference, first []string) {
 	about := src.About()
-	if p.request.Read.Sources != nil || about.Declared != nil {
-		return // of one table, whose columns have one type each
-	}
-	if p.measures == nil {
-		p.measures = make([]tally, len(first))
+	if p.request.Read.Sources != nil || about.Declared != nil || p.plan.Wide {
+		return // of one table, whose columns have one type each, or cells of a table
 	}
 	at := places(about.Columns)
 	for i, name := range first {
-		if src.looked.whole && !in.Seen(i) {
+		if src.looked.whole && about.Bytes >= 0 && !in.Seen(i) { // the sample of a stream is its beginning
 			continue
 		}
-		measure := in.Measure(i)
-		if k, ok := at[name]; ok && k < len(about.Measures) {
-			measure = convert.Measure(&about.Measures[k])
+		of := map[string]string{}
+		if k, ok := at[name]; !ok || k >= len(about.Measures) {
+			of[""] = in.Measure(i)
+		} else {
+			for path, d := range about.Measures[k] {
+				of[path] = convert.Measure(d)
+			}
 		}
-		if measure != "" {
-			p.measures[i].add(measure, src.Name)
+		if p.measures[name] == nil {
+			p.measures[name] = map[string]tally{}
+		}
+		for path, measure := range of {
+			t := p.measures[name][path]
+			t.add(measure, src.Name)
+			p.measures[name][path] = t
 		}
 	}
 }
 
-// settleUnit refuses inputs that would mix units, scales, instants and local times, or bytes and texts in one column, where readers of the
-// table could not tell them apart. Else it sets the column's unit.
-func (p *planner) settleUnit(i, at int, last string) error {
+// use is a measure, and who has it.
+type use struct{ unit, by string }
+
+// settleUnit refuses inputs that would mix units, scales, instants and local times, or bytes and texts in one column or in a part of its values,
+// where readers of the table could not tell them apart. Else it sets the column's unit.
+func (p *planner) settleUnit(i int) error {
 	col := &p.plan.Fields[i]
-	from := "the last run"
-	if p.request.Columns.Known == KnownIgnored || p.request.Written {
-		last = ""
-	}
-	if col.Unit = last; col.Time != nil {
-		unit := "timestamp, " + timeUnit(col.Time.Unit)
-		if last != "" && last != unit {
-			return p.mixed(col, from, last, "--type", unit)
+	last := func(path string) use {
+		if p.request.Columns.Known == KnownIgnored || p.request.Written && !p.request.RejectedKeys {
+			return use{}
 		}
-		col.Unit = unit
-		return nil
+		return use{p.plan.units[col.Name+path], lastRun}
 	}
-	if p.measures == nil {
-		return nil
+	col.Unit = last("").unit
+	parts := p.measures[col.Source]
+	if col.Time != nil {
+		unit := convert.Measure(record.Datum{Kind: record.Timestamp, Unit: record.Unit(col.Time.Unit)})
+		parts = map[string]tally{"": {as: []string{unit}, first: map[string]string{unit: "--type"}}}
 	}
-	for _, measure := range p.measures[at].as {
-		unit, input := kept(col, measure), p.measures[at].first[measure]
-		if mixes(col.Unit, unit) {
-			return p.mixed(col, from, col.Unit, input, unit)
+	for _, path := range slices.Sorted(maps.Keys(parts)) {
+		uses, unit := []use{last(""), last(path)}, last(path).unit
+		// A file whose schema does not know the part may have it in its texts.
+		for _, of := range slices.Compact([]string{"", path}) {
+			for _, measure := range parts[of].as {
+				one := use{p.kept(i, path, measure), parts[of].first[measure]}
+				for _, other := range uses {
+					if mixes(other.unit, one.unit) {
+						return p.mixed(i, path, other, one)
+					}
+				}
+				if uses = append(uses, one); unit == "" || isMeasured(one.unit) {
+					unit = one.unit
+				}
+			}
 		}
-		if col.Unit == "" || isMeasured(unit) {
-			col.Unit, from = unit, input
+		if path == "" {
+			col.Unit = unit
+		} else if unit != "" && unit != convert.Texts {
+			p.plan.units[col.Name+path] = unit
 		}
 	}
 	return nil
 }
 
-// kept is the part of a measure that values of the column's type do not show.
-func kept(col *table.Column, measure string) string {
-	decimal, duration := strings.HasPrefix(measure, "decimal"), strings.HasPrefix(measure, "duration")
-	number := measure == convert.Numbers || measure == convert.NumericTexts
+// kept is the part of a measure that values of the field's type do not show; of nested values, JSON does not. In a key, the texts of one value
+// would be several rows.
+func (p *planner) kept(i int, path, measure string) string {
+	col := &p.plan.Fields[i]
+	of, decimal, duration := col.Type, strings.HasPrefix(measure, "decimal"), strings.HasPrefix(measure, "duration")
+	if path != "" {
+		of = table.Double
+	}
 	switch {
-	case col.Type == table.Boolean || col.Type == table.Binary,
-		col.Type == table.Double && isMeasured(measure) && !decimal && !duration, // is rejected
-		col.Type == table.String && !col.Exact && !number && !duration:
+	case of == table.Boolean || of == table.Binary,
+		of == table.Double && isMeasured(measure) && !decimal && !duration, // is rejected
+		of == table.String && !col.Exact && i >= p.plainKeys() && !duration && (isMeasured(measure) || measure == convert.Bytes):
 		return ""
-	case col.Type == table.Double && decimal, col.Type == table.Integer && (measure == "decimal, scale 0" || !isMeasured(measure)):
+	case of == table.Double && decimal, of == table.Integer && (measure == "decimal, scale 0" || measure != "" && !isMeasured(measure)):
 		return convert.Numbers
 	}
 	return measure
@@ -94,39 +123,63 @@ func mixes(a, b string) bool {
 	case isMeasured(b):
 		a, b = b, a
 	}
-	return b != convert.Texts && (b != convert.NumericTexts || !strings.HasPrefix(a, "decimal"))
+	return strings.HasPrefix(a, "duration") || b != convert.Texts && (b != convert.NumericTexts || !strings.HasPrefix(a, "decimal"))
 }
 
-func (p *planner) mixed(col *table.Column, a, is, b, other string) error {
-	way := "load them separately, into two columns, with --rename"
-	isTime := func(m string) bool { return strings.Contains(m, "timestamp") || strings.HasPrefix(m, "date") }
-	switch {
-	case isTime(is) && isTime(other) && col.Time == nil:
-		way = fmt.Sprintf("--type '%s=timestamp(,UTC,ns)' loads all as nanoseconds, and reads local times in that zone", col.Name)
-	case !isMeasured(is) && !isMeasured(other):
-		way = fmt.Sprintf("--type %s=string loads all as text", col.Name)
-	case strings.HasPrefix(is, "decimal") || strings.HasPrefix(other, "decimal"):
-		way = fmt.Sprintf("--type %s=double loads all as numbers", col.Name)
+func (p *planner) mixed(i int, path string, a, b use) error {
+	col := &p.plan.Fields[i]
+	way, keep := "load them separately, into two columns, with --rename", fmt.Sprintf("--type %s=string keeps the text of each", col.Name)
+	of := family(a.unit)
+	switch key := i < p.plainKeys(); {
+	case of != family(b.unit) || path != "" || a.by == lastRun && (key || col.Type != table.String): // nothing makes one of them
+	case of == "text" && !key:
+		way = keep
+	case of == "number" && !key:
+		way = fmt.Sprintf("%s; --type %s=double loads all as numbers", keep, col.Name)
+	case of == "time":
+		way = fmt.Sprintf("%s; --type '%s=timestamp(,UTC,ns)' loads all as nanoseconds, and reads local times in that zone", keep, col.Name)
+		if key {
+			_, way, _ = strings.Cut(way, "; ")
+		}
 	}
-	if a == "the last run" {
+	if a.by == lastRun {
+		way, _, _ = strings.Cut(way, "; ") // the table has texts
 		way += "; --types infer ignores the last run"
 	}
-	return usagef("column %s: %s has it as %s, and %s as %s, which one column cannot hold together; %s", col.Name, a, is, b, other, way)
+	return usagef("column %s: %s has it as %s, and %s as %s, which one column cannot hold together; %s", col.Name+path, a.by, a.unit, b.by, b.unit, way)
 }
 
-// timeUnit names a unit of time by its number per second.
-func timeUnit(perSecond int64) string {
-	return map[int64]string{1: "s", 1e3: "ms", 1e6: "µs", 1e9: "ns"}[perSecond]
+// family is what measures have in common that one type of a column can hold.
+func family(measure string) string {
+	switch what, _, _ := strings.Cut(measure, ", "); what {
+	case "timestamp", "local timestamp", "date":
+		return "time"
+	case "decimal", convert.Numbers:
+		return "number"
+	case convert.Texts, convert.Bytes:
+		return "text"
+	}
+	return "" // durations, which no type makes one of
+}
+
+// Units returns the units of the table's columns by their names, also of those that this load lacks.
+func (p *Plan) Units() map[string]string {
+	units := maps.Clone(p.units)
+	for _, c := range p.Schema.Columns {
+		if c.Unit != "" {
+			units[c.Name] = c.Unit
+		}
+	}
+	return units
 }
 
 // UnitText is the unit as lists of columns show it after the type; empty without one.
 func UnitText(of, unit string) string {
-	what, short, ok := strings.Cut(unit, ", ")
-	switch {
-	case !ok:
+	_, short, ok := strings.Cut(unit, ", ")
+	if !ok {
 		return ""
-	case of == table.Integer.String() || of == table.Double.String():
+	} else if of == table.Integer.String() || of == table.Double.String() {
 		return " (" + short + ")"
 	}
-	return " (" + what + ", " + short + ")"
+	return " (" + unit + ")"
 }

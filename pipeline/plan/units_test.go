@@ -12,6 +12,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"tsimport/internal/table"
+	"tsimport/keyexpr"
 	"tsimport/reader/convert"
 	"tsimport/reader/input"
 )
@@ -56,11 +57,11 @@ func TestFilesWithColumnsOfDifferentUnitsAreRefusedByName(t *testing.T) {
 	ms, us := parquetFile(t, "ms.parquet", parquet.Timestamp(parquet.Millisecond)), parquetFile(t, "us.parquet", parquet.Timestamp(parquet.Microsecond))
 	local := parquetFile(t, "local.parquet", parquet.TimestampAdjusted(parquet.Millisecond, false))
 	date, number := parquetFile(t, "date.parquet", parquet.Date()), parquetFile(t, "number.parquet", parquet.Int(64))
+	zero := parquetFile(t, "zero.parquet", parquet.Decimal(0, 18, parquet.Int64Type))
 	two, three := parquetFile(t, "two.parquet", parquet.Decimal(2, 18, parquet.Int64Type)), parquetFile(t, "three.parquet", parquet.Decimal(3, 18, parquet.Int64Type))
 	text, bytes := parquetFile(t, "text.parquet", parquet.String()), parquetFile(t, "bytes.parquet", parquet.Leaf(parquet.ByteArrayType))
 	numbers, words := file(t, "numbers.csv", "id,v\nb,5\n"), file(t, "words.csv", "id,v\nb,2023-11-14\n")
 	nothing, unseen := parquetFile(t, "nothing.parquet", parquet.Optional(parquet.Int(64))), parquetFile(t, "large.parquet", parquet.Optional(parquet.Int(64)))
-	zero := parquetFile(t, "zero.parquet", parquet.Decimal(0, 18, parquet.Int64Type))
 	integer, str, double, binary := Type{Type: table.Integer}, Type{Type: table.String}, Type{Type: table.Double}, Type{Type: table.Binary}
 	instant, err := convert.ParseTime(",UTC,us")
 	if err != nil {
@@ -74,11 +75,13 @@ func TestFilesWithColumnsOfDifferentUnitsAreRefusedByName(t *testing.T) {
 	}{
 		{ms, us, Type{}, "timestamp, µs", ""}, {ms, us, integer, "--type 'v=timestamp(,UTC,ns)'", ""}, {ms, us, str, "", ""},
 		{ms, us, Type{Type: table.Integer, Time: instant}, "", "timestamp, µs"}, {ms, local, Type{}, "local timestamp, ms", ""}, {ms, date, Type{}, "date, days", ""},
-		{ms, date, integer, "date, days", ""}, {ms, number, Type{}, "as number", ""}, {ms, number, integer, "as number", ""}, {two, three, Type{}, "--type v=double", ""},
+		{ms, date, integer, "date, days", ""}, {ms, number, Type{}, "as number", ""}, {ms, number, integer, "as number", ""}, {two, three, Type{}, "; --type v=string keeps the text of each; --type v=double", ""}, {zero, two, Type{}, "; --type v=string", ""},
+		{number, zero, Type{}, "; --type v=string", ""}, {ms, us, Type{}, "; --type v=string keeps the text of each; --type 'v=timestamp(,UTC,ns)'", ""}, {number, two, str, "", ""},
 		{two, three, integer, "scale 3", ""}, {two, three, double, "", ""}, {text, bytes, Type{}, "--type v=string", ""}, {text, bytes, str, "", ""},
 		{ms, numbers, Type{}, "as numeric text", ""}, {ms, words, Type{}, "", "timestamp, ms"}, {two, numbers, Type{}, "", "decimal, scale 2"}, {ms, ms, Type{}, "", "timestamp, ms"},
 		{number, numbers, Type{}, "", "number"}, {ms, nothing, Type{}, "", "timestamp, ms"}, {ms, nothing, integer, "", "timestamp, ms"},
 		{ms, unseen, integer, "as number", ""}, {text, bytes, binary, "", ""}, {ms, us, double, "", ""}, {zero, number, integer, "", "number"},
+		{bytes, words, Type{}, "--type v=string", ""},
 	} {
 		for _, order := range [][]string{{tt.a, tt.b}, {tt.b, tt.a}} {
 			r := ask(order...)
@@ -107,9 +110,12 @@ func TestFilesWithColumnsOfDifferentUnitsAreRefusedByName(t *testing.T) {
 
 func TestDurationsOfOtherUnitsDoNotMixWithAnythingThatIsANumber(t *testing.T) {
 	for _, column := range []table.Column{{Type: table.Integer, Exact: true}, {Type: table.Integer}, {Type: table.Double}, {Type: table.String}, {Type: table.Any, Exact: true}} {
-		for _, other := range []string{"duration, ms", "duration, months", convert.Numbers, convert.NumericTexts} {
-			if a, b := kept(&column, "duration, s"), kept(&column, other); !mixes(a, b) || !mixes(b, a) {
-				t.Errorf("%s: %q and %q", column.Type, a, b)
+		for _, other := range []string{"duration, ms", "duration, months", convert.Numbers, convert.NumericTexts, convert.Texts} {
+			p := planner{request: new(Request), plan: &Plan{Schema: new(table.Schema), Fields: []table.Column{column}}}
+			for _, path := range []string{"", ".d"} {
+				if a, b := p.kept(0, path, "duration, s"), p.kept(0, path, other); !mixes(a, b) || !mixes(b, a) {
+					t.Errorf("%s%s: %q and %q", column.Type, path, a, b)
+				}
 			}
 		}
 	}
@@ -126,9 +132,63 @@ func TestDurationsInParquetHaveTheUnitOfTheArrowThatTheyWere(t *testing.T) {
 	damaged := parquetFile(t, "damaged.parquet", parquet.Int(64), parquet.KeyValueMetadata("ARROW:schema", begin))
 	refused(t, ask(s, ms), nil, "duration, ms")
 	refused(t, ask(s, damaged), nil, "as number")
+	words := []string{file(t, "words.csv", "id,v\nb,5 s\n"), file(t, "words.jsonl", "{\"id\":\"b\",\"v\":\"5 s\"}\n"), parquetFile(t, "words.parquet", parquet.String())}
+	for _, text := range words {
+		refused(t, ask(text, s), nil, "as text")
+	}
 	if v := makes(t, ask(s), nil).Schema.Columns[1]; v.Unit != "duration, s" {
 		t.Errorf("%s: %q", v.Name, v.Unit)
 	}
+}
+
+// TestDurationsWithinValuesAreOfOneUnit takes the schema of v that pyarrow puts into a file: a struct of a list of durations, in s or µs.
+func TestDurationsWithinValuesAreOfOneUnit(t *testing.T) {
+	const begin = "/////8gAAAAQAAAAAAAKAAwABgAFAAgACgAAAAABBAAMAAAACAAIAAAABAAIAAAABAAAAAEAAAAEAAAArP///wAAAQ0UAAAAGAAAAAQAAAABAAAAEAAAAAEAAAB2AAAA2P///9T///8AAAEMFAAAABwAAAAEAAAAAQAAACQAAAABAAAAZAAAAAQABAAEAAAAEAAUAAgABgAHAAwAAAAQABAAAAAAAAESEAAAABwAAAAEAAAAAAAAAAQAAABpdGVtAAAGAAgABgAGAAAAAAA"
+	type row struct {
+		ID string `parquet:"id"`
+		V  struct {
+			D []int64 `parquet:"d,list"`
+			N int64   `parquet:"n"`
+		} `parquet:"v"`
+	}
+	write := func(name string, options ...parquet.WriterOption) string {
+		path := filepath.Join(t.TempDir(), name)
+		one := row{ID: "a"}
+		one.V.D = []int64{5}
+		if err := parquet.WriteFile(path, []row{one}, options...); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	s := write("s.parquet", parquet.KeyValueMetadata("ARROW:schema", begin+"AAA=="))
+	us := write("us.parquet", parquet.KeyValueMetadata("ARROW:schema", begin+"CAA=="))
+	refused(t, ask(s, us), nil, "column v.d[]: "+s+" has it as duration, s, and "+us+" as duration, µs")
+	refused(t, ask(write("number.parquet"), s), nil, "number.parquet has it as number")
+	refused(t, ask(s, file(t, "a.jsonl", `{"id":"b","v":{"d":[5]}}`)), nil, "as text")
+	makes(t, ask(s, file(t, "b.jsonl", `{"id":"b","v":null}`)), nil)
+	if units := makes(t, ask(s, s), nil).Units(); units["v.d[]"] != "duration, s" || units["v.n"] != "number" {
+		t.Error(units)
+	}
+}
+
+func TestKeysAreOfOneUnitAndOneScale(t *testing.T) {
+	two, three := parquetFile(t, "two.parquet", parquet.Decimal(2, 18, parquet.Int64Type)), parquetFile(t, "three.parquet", parquet.Decimal(3, 18, parquet.Int64Type))
+	for _, expression := range []string{"", `md5(v)`} {
+		r := ask(two, three)
+		if r.Target.Key = []table.KeyColumn{{Name: "v"}}; expression != "" {
+			e, err := keyexpr.ParseColumn("k=" + expression)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Target.Key, r.Columns.Keys = []table.KeyColumn{{Name: "k"}}, []keyexpr.Column{e}
+		}
+		refused(t, r, nil, "decimal, scale 3")
+	}
+	// In a table that exists, which has texts.
+	admin := store(t, table.KeyColumn{Name: "v", Type: table.String})
+	r := ask(two, three)
+	r.Target.Absent, r.Target.Key = false, nil
+	refused(t, r, admin, "decimal, scale 3, which one column cannot hold together; load them")
 }
 
 func TestTonightsUnitIsThatOfTheLastRun(t *testing.T) {
@@ -139,7 +199,7 @@ func TestTonightsUnitIsThatOfTheLastRun(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	summary := `{"table":"t","target":"test","written":5,"schema":[{"name":"v","type":"integer","unit":"timestamp, ms"}]}`
+	summary := `{"table":"t","target":"test","written":5,"schema":[{"name":"v","type":"integer","unit":"timestamp, ms"}],"units":{"v":"timestamp, ms"}}`
 	if err := os.WriteFile(filepath.Join(dir, "summary.json"), []byte(summary), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -150,20 +210,31 @@ func TestTonightsUnitIsThatOfTheLastRun(t *testing.T) {
 		}
 	}
 	us, ms := parquetFile(t, "us.parquet", parquet.Timestamp(parquet.Microsecond)), parquetFile(t, "ms.parquet", parquet.Timestamp(parquet.Millisecond))
+	// A load between has not the column, and keeps its unit for the next one.
+	r := ask(file(t, "between.csv", "id,w\nb,5\n"))
+	r.Target.Absent, r.Target.Key = false, nil
+	if units := makes(t, r, admin).Units(); units["v"] != "timestamp, ms" || units["w"] != "number" {
+		t.Error(units)
+	}
 	// On another machine the state has it.
 	if err := os.Rename("tsimport-runs", "elsewhere"); err != nil {
 		t.Fatal(err)
 	}
-	r := ask(us)
+	r = ask(us)
 	as(KnownDefault)(r)
 	r.Selection = keptUnits{"v": "timestamp, ms"}
 	refused(t, r, admin, "the last run has it as timestamp, ms, and "+us)
 	if err := os.Rename("elsewhere", "tsimport-runs"); err != nil {
 		t.Fatal(err)
 	}
-	r = ask(us)
-	as(KnownDefault)(r)
-	refused(t, r, admin, `the last run has it as timestamp, ms, and `+us+` as timestamp, µs`)
+	for _, last := range []string{summary, `{"table":"t","target":"test","written":5,"schema":[{"name":"w","type":"integer"}],"units":{"v":"timestamp, ms"}}`} {
+		if err := os.WriteFile(filepath.Join(dir, "summary.json"), []byte(last), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		r = ask(us)
+		as(KnownDefault)(r)
+		refused(t, r, admin, `the last run has it as timestamp, ms, and `+us+` as timestamp, µs`)
+	}
 	r.Columns.Types["v"] = Type{Type: table.Integer, Time: &table.Time{Unit: 1e9}}
 	refused(t, r, admin, "and --type as timestamp, ns")
 	for in, known := range map[string]Known{us: KnownIgnored, ms: KnownDefault, "compared": KnownDefault} {

@@ -57,20 +57,37 @@ func (l *layout) collect(fields, parents []*field, prefix string, flatten bool) 
 // Columns returns the names of the columns in the order of the schema. Names need not be unique.
 func (l *layout) Columns() []string { return l.names }
 
-// Measures returns of each column a value without content: the kind, unit, scale and zone that all have.
-func (l *layout) Measures() (all []record.Datum) {
+// Measures returns of each column, and of the parts of nested ones, a value without content: the kind, unit, scale and zone that all have.
+func (l *layout) Measures() (all []record.Measures) {
 	for _, path := range l.columns {
-		f := path[len(path)-1]
-		if f.typ == typeRuns {
-			f = f.fields[1]
-		}
-		d := record.Datum{Kind: f.kind, Unit: f.unit, Scale: f.scale, Local: f.local}
-		if f.flavor == monthsOnly {
-			d.Unit = record.Months
-		}
-		all = append(all, d)
+		of := record.Measures{}
+		path[len(path)-1].measure(of, "")
+		all = append(all, of)
 	}
 	return all
+}
+
+func (f *field) measure(all record.Measures, path string) {
+	if f.typ == typeRuns {
+		f = f.fields[1]
+	}
+	d := record.Datum{Kind: f.kind, Unit: f.unit, Scale: f.scale, Local: f.local}
+	if f.flavor == monthsOnly {
+		d.Unit = record.Months
+	}
+	all[path] = d
+	if f.typ == typeMap {
+		f.fields[0].fields[0].measure(all, path+record.Keys)
+		f.fields[0].fields[1].measure(all, path+record.Elements)
+		return
+	}
+	for _, part := range f.fields {
+		if f.typ == typeStruct || f.typ == typeUnion {
+			part.measure(all, path+"."+part.name)
+		} else {
+			part.measure(all, path+record.Elements)
+		}
+	}
 }
 
 // cut makes the splits of a batch. A hostile count of rows must not make more splits than the batch has bytes.

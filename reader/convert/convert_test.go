@@ -383,6 +383,14 @@ func TestTextIsDecodedStrictly(t *testing.T) {
 	}
 }
 
+func TestATimeInAnotherUnitThanThatOfItsColumnIsRejected(t *testing.T) {
+	for _, unit := range []string{"timestamp, ns", "local timestamp, ns"} {
+		col := table.Column{Name: "c", Type: table.Integer, Unit: unit}
+		check(t, col, record.Datum{Kind: record.Timestamp, Int: 5, Unit: record.Nanos, Local: true}, num(5), "")
+		check(t, col, record.Datum{Kind: record.Timestamp, Int: 253402214400e6, Unit: record.Micros, Local: true}, table.Value{}, table.CodeRange)
+	}
+}
+
 func TestTheVersionColumnGivesTimestamps(t *testing.T) {
 	c, err := New([]string{"a", "ts"}, []table.Column{{Source: "a", Name: "x", Type: table.String}}, Options{VersionColumn: "ts"})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"tsimport/internal/table"
 	"tsimport/reader/record"
@@ -317,6 +318,9 @@ func (c *Converter) value(v *table.Value, col *table.Column, d *record.Datum) *t
 		}
 		return c.stringValue(v, d)
 	case table.Integer:
+		if d.Kind == record.Timestamp && col.Unit != "" && !strings.HasSuffix(col.Unit, ", "+unitNames[d.Unit]) { // INT96
+			return outOfRange("the time does not fit in 64 bits of the column's unit: " + col.Unit)
+		}
 		return integerValue(v, d, col.Exact)
 	case table.Double:
 		why := c.doubleValue(v, d, col.Exact)

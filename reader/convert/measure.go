@@ -15,9 +15,11 @@ const (
 	Bytes        = "binary"
 )
 
+var unitNames = map[record.Unit]string{record.Seconds: "s", record.Millis: "ms", record.Micros: "µs", record.Nanos: "ns", record.Months: "months"}
+
 // Measure names the kind, unit, scale and zone of values by the source's schema, such as "timestamp, µs"; empty if unknown.
-func Measure(d *record.Datum) string {
-	unit := map[record.Unit]string{record.Seconds: "s", record.Millis: "ms", record.Micros: "µs", record.Nanos: "ns"}[d.Unit]
+func Measure(d record.Datum) string {
+	unit := unitNames[d.Unit]
 	switch d.Kind {
 	case record.Timestamp:
 		if d.Local {
@@ -31,9 +33,7 @@ func Measure(d *record.Datum) string {
 	case record.Decimal:
 		return fmt.Sprintf("decimal, scale %d", d.Scale)
 	case record.Integer, record.Unsigned, record.Double:
-		if d.Unit == record.Months {
-			return "duration, months"
-		} else if unit != "" {
+		if unit != "" {
 			return "duration, " + unit
 		}
 		return Numbers
@@ -53,6 +53,8 @@ func (in *Inference) Measure(i int) string {
 		return Numbers
 	case g.text.n > 0 && (g.integer.n == 0 || g.decimal.n == 0):
 		return NumericTexts
+	case g.text.n+g.own[table.String].n > 0:
+		return Texts
 	}
 	return ""
 }

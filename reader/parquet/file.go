@@ -243,24 +243,38 @@ func (f *File) Columns() []string { return f.names }
 // ArrowSchema returns the schema of Arrow that the file was written from, in base64; empty if it does not say.
 func (f *File) ArrowSchema() string { return f.footer.arrow }
 
-// Measures returns of each column a value without content: the kind, unit, scale and zone that all have.
-func (f *File) Measures() []record.Datum {
-	all := make([]record.Datum, len(f.roots))
+// Measures returns of each column, and of the parts of nested ones, a value without content: the kind, unit, scale and zone that all have.
+func (f *File) Measures() []record.Measures {
+	all := make([]record.Measures, len(f.roots))
 	for i, n := range f.roots {
-		l := n.leaf
-		switch {
-		case l == nil || n.rep > 0:
-			all[i].Kind = record.JSON
-		case l.ann == annNull: // it has no values
-		case l.physical == physInt96:
-			all[i] = record.Datum{Kind: record.Timestamp, Unit: record.Nanos, Local: true}
-		case l.kind == record.Timestamp || l.kind == record.TimeOfDay:
-			all[i] = record.Datum{Kind: l.kind, Unit: l.unit, Local: l.kind == record.Timestamp && l.local}
-		default:
-			all[i] = record.Datum{Kind: l.kind, Scale: l.scale}
-		}
+		all[i] = record.Measures{}
+		n.measure(all[i], "")
 	}
 	return all
+}
+
+func (n *node) measure(all record.Measures, path string) {
+	if n.repetition == repeated || n.shape == shapeList && n.item.repetition != repeated {
+		path += record.Elements
+	}
+	switch l := n.leaf; {
+	case l == nil && n.shape == shapeList:
+		n.item.measure(all, path)
+	case l == nil && n.shape == shapeMap:
+		n.item.fields[0].measure(all, path+record.Keys)
+		for _, value := range n.item.fields[1:] {
+			value.measure(all, path+record.Elements)
+		}
+	case l == nil:
+		for _, f := range n.fields {
+			f.measure(all, path+"."+f.name)
+		}
+	case l.ann == annNull: // it has no values
+	case l.physical == physInt96:
+		all[path] = record.Datum{Kind: record.Timestamp, Unit: record.Nanos, Local: true}
+	default:
+		all[path] = record.Datum{Kind: l.kind, Unit: l.unit, Local: l.local, Scale: l.scale}
+	}
 }
 
 // Rows returns the rows of all row groups, as the footer says.

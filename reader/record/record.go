@@ -50,6 +50,13 @@ type Datum struct {
 	Bytes  []byte
 }
 
+// Measures are what a column counts, as its schema says it, by paths: "" is the column itself, ".a" a member of its values. A Datum has no content
+// but its kind, unit, scale and zone; Null says nothing.
+type Measures map[string]Datum
+
+// Steps of such paths: to the elements of a list or the values of a map, and to its keys.
+const Elements, Keys = "[]", "{key}"
+
 // None reports whether there is no value, null or absent.
 func (d *Datum) None() bool { return d.Kind == Null || d.Kind == Absent }
 

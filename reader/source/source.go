@@ -299,8 +299,8 @@ type About struct {
 	// ShowKey is the key of a place as people read it; nil shows none.
 	ShowKey func(key []byte) string
 
-	// Measures say of the columns what kind, unit, scale and zone all values have, where a schema says it: Null says nothing. Nil means no schema.
-	Measures []record.Datum
+	// Measures say of the columns what all values count, where a schema says it. Nil means no schema.
+	Measures []record.Measures
 	// Declared is what the source's own schema says of its records; nil says nothing.
 	Declared *Declared
 

@@ -50,6 +50,7 @@ type state struct {
 	Live        bool                 `json:"live,omitempty"`
 	Units       int64                `json:"full_units,omitempty"` // of a full load
 	SourceUnits int64                `json:"source_units,omitempty"`
+	ColumnUnits map[string]string    `json:"column_units,omitempty"`
 	Unread      []string             `json:"unread,omitempty"`
 	Rejects     []string             `json:"rejects_files,omitempty"`
 	Reasons     []rundir.ReasonCount `json:"reject_reasons,omitempty"`

@@ -37,6 +37,9 @@ type Summary struct {
 	ComparedAt time.Time `json:"compared_at,omitzero"`
 	Resumed    bool      `json:"resumed,omitempty"` // the comparison is that of an earlier attempt
 
+	// Units are what the table's columns count by their names, as in the summary of a load.
+	Units map[string]string `json:"units,omitempty"`
+
 	Read         int64 `json:"read"`
 	Rejected     int64 `json:"rejected"` // by the comparison
 	Superseded   int64 `json:"superseded"`
@@ -96,7 +99,7 @@ func (s *Summary) enter(cfg *Config, st *state) {
 	s.RowsExpected, s.RowsInTable, s.Equal, s.Missing, s.Different = r.RowsExpected, r.RowsInTable, r.Equal, r.Missing, r.Different
 	s.Expired, s.Surplus, s.OfRejects = r.Expired, r.Extra, r.OfRejects
 	s.Examples, s.Notes, s.RejectsFiles = append(s.Examples, st.Examples...), r.Notes, st.Rejects
-	s.RejectReasons = st.Reasons
+	s.RejectReasons, s.Units = st.Reasons, st.ColumnUnits
 	s.Puts, s.Kept, s.PutsUnfinished = r.Missing+r.Different, r.Extra, st.Total.Lines
 	s.Costs = Costs{ReadCU: r.ReadCU, SourceCU: st.SourceUnits, PutCU: st.Total.PutUnits, FullLoadCU: st.Units}
 	if !cfg.Delete {

@@ -514,7 +514,6 @@ func (r *run) compare(c *changes) error {
 		TempDir: l.Limits.TempDir, TempMax: l.Limits.TempMax, RetryFor: l.Write.RetryFor, Progress: r.cfg.Progress, Condition: l.Write.Condition,
 		Clock: &r.traffic.Clock, Manner: r.cfg.Manner, From: r.from, To: r.to, Changes: c,
 	}
-	v.Request.RunDir = "" // it has no files that could be inputs
 	if w := l.Write.When; w != nil && !w.Rising() {
 		v.Request.When = nil // the changes have each key once, in files that stay as they are
 	}
@@ -543,7 +542,7 @@ func (r *run) compare(c *changes) error {
 	if r.cfg.SourceUnits != nil {
 		s.SourceUnits = r.cfg.SourceUnits()
 	}
-	s.Found, s.Live, s.Units, s.Unread, s.Total = found, found.Live, found.Units, found.Unread, c.total
+	s.Found, s.Live, s.Units, s.ColumnUnits, s.Unread, s.Total = found, found.Live, found.Units, found.ColumnUnits, found.Unread, c.total
 	s.Details, s.Made = detailsOf(r.cfg, found.Facts, found.Live), found.Of.Created
 	for i := range found.Examples {
 		text, err := json.Marshal(&found.Examples[i])

@@ -1,6 +1,7 @@
 package tablesync
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/parquet-go/parquet-go"
 
 	"tsimport/engine/faults"
 	"tsimport/internal/exitcode"
@@ -846,4 +848,38 @@ func TestAServiceThatCannotBeReachedBeforeDeletesLeavesTheRunToBeResumed(t *test
 		t.Error("not resumed")
 	}
 	w.wantRows("a n=1", "c n=3")
+}
+
+func TestASyncAsksForTheUnitsOfTheLastRunAndKeepsThem(t *testing.T) {
+	w := newWorld(t)
+	w.make(table.Definition{}, stringID)
+	w.put("z", nil)
+	file := func(name string, v parquet.Node) string {
+		var b bytes.Buffer
+		out := parquet.NewWriter(&b, parquet.NewSchema("", parquet.Group{"id": parquet.String(), "v": v}))
+		row := parquet.Row{parquet.ValueOf("a").Level(0, 0, 0), parquet.ValueOf(int64(1_700_000_000_000)).Level(0, 0, 1)}
+		if _, err := out.WriteRows([]parquet.Row{row}); err != nil {
+			t.Fatal(err)
+		}
+		if err := out.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return w.write(name, b.String())
+	}
+	ms, us := file("ms.parquet", parquet.Timestamp(parquet.Millisecond)), file("us.parquet", parquet.Timestamp(parquet.Microsecond))
+	config := func(file string) Config {
+		cfg := w.config(file)
+		cfg.Load.Columns.Types["v"] = plan.Type{Type: table.Integer}
+		return cfg
+	}
+	w.sync(config(ms))
+	w.sync(w.config(w.write("a.csv", "id,w\na,5\n"))) // without the column
+	want := "the last run has it as timestamp, ms, and us.parquet as timestamp, µs"
+	if _, err := Run(t.Context(), config(us)); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("sync: %v", err)
+	}
+	load := config(us).Load
+	if _, err := pipeline.Run(t.Context(), load); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("load: %v", err)
+	}
 }
