@@ -133,6 +133,14 @@ func TestAnAnswerIsResetInItsMiddle(t *testing.T) {
 			t.Errorf("%d rows applied, %v", n, p.Done())
 		}
 	})
+	t.Run("at a port", func(t *testing.T) {
+		s, _ := faulty(t, faults.Fault{Action: faults.ResetBody})
+		createTable(t, inProcess(s), "t", 1)
+		c := sdk("http://"+onPort(t, s, Limits{}), nil)
+		if _, err := c.BatchWriteRow(batchOf(3)); err == nil || !strings.Contains(err.Error(), "reset by peer") {
+			t.Errorf("%v", err)
+		}
+	})
 }
 
 func TestASingleRowIsRefusedAsARequest(t *testing.T) {

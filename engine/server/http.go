@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -65,7 +66,14 @@ func resetConnection(control *http.ResponseController) {
 	if err != nil {
 		return // the protocol has no connection of its own to reset: the caller cuts it
 	}
-	if tcp, ok := conn.(*net.TCPConn); ok {
+	under := conn
+	if secure, ok := under.(*tls.Conn); ok {
+		under = secure.NetConn()
+	}
+	if p, ok := under.(*placed); ok {
+		under = p.Conn
+	}
+	if tcp, ok := under.(*net.TCPConn); ok {
 		tcp.SetLinger(0)
 	}
 	conn.Close()

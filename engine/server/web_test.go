@@ -9,6 +9,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -258,39 +259,61 @@ func answered(t *testing.T, conn net.Conn, text string) {
 
 func isClosed(t *testing.T, conn net.Conn) {
 	t.Helper()
-	if _, err := conn.Read(make([]byte, 1)); err == nil {
-		t.Error("the connection is open")
+	if _, err := conn.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
+		t.Errorf("the connection is open: %v", err)
 	}
 }
 
+// pipes is a listener whose connections are made by a test.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) { return <-p, nil }
+func (pipes) Close() error                { return nil }
+func (pipes) Addr() net.Addr              { return nil }
+
 func TestANewConnectionReplacesAnIdleOneWhenAllAreOpen(t *testing.T) {
-	var said bytes.Buffer
-	s := open(t, Options{Log: log.New(&said, "", 0)})
-	list := onWire(t, s, "ListTable", nil)
-	addr := onPort(t, s, Limits{Connections: 2})
-	first, second := dial(t, addr), dial(t, addr)
-	answered(t, first, list)
-	answered(t, second, list)
-	third := dial(t, addr)
-	answered(t, third, list)
-	isClosed(t, first) // idle for longest
-	answered(t, second, list)
-
-	addr = onPort(t, s, Limits{Connections: 2})
-	silent, idle := dial(t, addr), dial(t, addr)
-	answered(t, idle, list)
-	answered(t, dial(t, addr), list)
-	isClosed(t, idle) // before one that may be about to show its key
-	answered(t, dial(t, addr), list)
-	answered(t, silent, list)
-
-	addr = onPort(t, s, Limits{Connections: 2})
-	silent, other := dial(t, addr), dial(t, addr)
-	io.WriteString(other, "POST /ListTable HTTP/1.1\r\n")
-	answered(t, dial(t, addr), list)
-	isClosed(t, silent) // the oldest without a key
-	if n := strings.Count(said.String(), "connections are open"); n != 3 {
-		t.Errorf("%d lines of three servers: %s", n, said.String())
+	const idle, proven, none = 1, 2, 0
+	for name, tt := range map[string]struct {
+		states [3]int // of connections in the order in which they came
+		closed int
+	}{
+		"the one idle longest":                  {[3]int{proven, idle, idle}, 1},
+		"before one that may yet show a key":    {[3]int{none, proven, idle}, 2},
+		"the oldest without a key":              {[3]int{proven, none, none}, 1},
+		"that of a key that works is left open": {[3]int{proven, proven, none}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var said bytes.Buffer
+			from := make(pipes, 1)
+			c := newCrowd(from, 3, log.New(&said, "", 0))
+			var clients []net.Conn
+			come := func() net.Conn {
+				server, client := net.Pipe()
+				client.SetDeadline(time.Now().Add(patience))
+				t.Cleanup(func() { client.Close() })
+				from <- server
+				accepted, err := c.Accept()
+				if err != nil {
+					t.Fatal(err)
+				}
+				clients = append(clients, client)
+				return accepted
+			}
+			for _, state := range tt.states {
+				conn := come()
+				switch state {
+				case idle:
+					c.state(conn, http.StateIdle)
+				case proven:
+					prove(c.context(t.Context(), conn))
+				}
+			}
+			come()
+			isClosed(t, clients[tt.closed])
+			if len(c.places) != 3 || strings.Count(said.String(), "connections are open") != 1 {
+				t.Errorf("%d places, said %q", len(c.places), said.String())
+			}
+		})
 	}
 }
 
