@@ -164,7 +164,7 @@ func TestATableIsSyncedWithATable(t *testing.T) {
 	run(0, "load", name("c.csv"), "-t", "keyed", "--pk", "k:string")
 	run(0, "sync", source, "-t", "keyed", "--pk", "k:string=text(id)", "--delete", "--max-delete", "100%")
 	run(0, "verify", source, "-t", "keyed", "--pk", "k:string=text(id)", "--extra", "fail")
-	if _, stderr := run(2, "sync", source, "-t", "keyed", "--pk", "k:string=text(bucket(id,2))"); !strings.Contains(stderr, "make several rows one") {
+	if _, stderr := run(2, "sync", source, "-t", "keyed", "--pk", "k:string=text(bucket(id,2))"); !strings.Contains(stderr, "several rows would get one key") {
 		t.Errorf("rows that become one: %s", stderr)
 	}
 	for want, args := range map[string][]string{

@@ -107,9 +107,9 @@ type ReportCounts struct {
 	// ExpiredCells are cells older than the table takes, which were left out (--drop-expired, Target.Expires). Their rows were written without them.
 	ExpiredCells int64 `json:"expired_cells,omitempty"`
 
-	readBefore, writtenBefore, rejectedBefore int64 // by earlier attempts
-	folder                                    *rundir.Folder
-	mirror                                    *jobdir.Mirror
+	writtenBefore int64 // by earlier attempts
+	folder        *rundir.Folder
+	mirror        *jobdir.Mirror
 }
 
 // ReportTables is what several tables and the files of expired ones have got.
@@ -230,10 +230,9 @@ type ReportMachine struct {
 	AllocatedBytes uint64  `json:"allocated_bytes"` // by them
 }
 
-// overLimit reports whether too many rows were rejected, over all attempts: else repetition would wear the limit down. For a load with
-// new inputs each time, only this attempt counts.
+// overLimit reports whether too many rows were rejected, over all attempts: else repetition would wear the limit down.
 func (r *ReportCounts) overLimit(m MaxErrors, end bool) bool {
-	return m.Exceeded(r.Rejected-r.Seams-r.rejectedBefore, r.Read-r.readBefore, end)
+	return m.Exceeded(r.Rejected-r.Seams, r.Read, end)
 }
 
 // ReasonCount is how many records were rejected with a code, and the first of them.

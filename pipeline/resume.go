@@ -299,8 +299,8 @@ func openRecords(c map[string]int64) int64 {
 	return c["read"] - c["written"] - c["rejected"] - c["superseded"] - c["condition_failed"] - c["archived"]
 }
 
-// resume takes over what the attempts before have counted; again says that the load comes again with other inputs.
-func (r *Report) resume(s *checkpoint.Snapshot, again bool) {
+// resume takes over what the attempts before have counted.
+func (r *Report) resume(s *checkpoint.Snapshot) {
 	for name, n := range r.lasting() {
 		*n = s.Counters[name]
 	}
@@ -308,9 +308,6 @@ func (r *Report) resume(s *checkpoint.Snapshot, again bool) {
 	r.FirstStarted = s.Begun
 	r.Unfinished = r.Read - r.final() // until the ledger says it
 	r.writtenBefore = r.Written
-	if again {
-		r.readBefore, r.rejectedBefore = r.Read, r.Rejected-r.Seams
-	}
 	if s.Ordered && len(s.Starts) > 0 {
 		r.BytesRead = s.Starts[0].Bytes // what follows is read again
 	}

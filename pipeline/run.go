@@ -208,7 +208,7 @@ func (a *attempt) beginReport() {
 		a.report.PolicyNow = &a.cfg.Target.PolicyNow
 	}
 	if a.from.snapshot != nil {
-		a.report.resume(a.from.snapshot, a.cfg.once())
+		a.report.resume(a.from.snapshot)
 	}
 	a.report.beginMoments(a.planned, a.from.snapshot)
 }

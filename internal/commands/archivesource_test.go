@@ -187,7 +187,7 @@ func TestKeysThatMakeSeveralRowsOfAnArchiveOne(t *testing.T) {
 		{"load", "kept", "-t", "new", "--create", "--pk", "a"}, {"load", "kept", "-t", "new", "--create", "--pk", "h:string=text(a)"}, {"load", "kept", "-t", "one"}, {"load", "kept", "-t", "one", "--dry-run"},
 		{"sync", "kept", "-t", "one"}, {"verify", "kept", "-t", "one"}, {"verify", "ots://tsimport/two", "-t", "one", "--pk", "a"},
 	} {
-		if text := tsimport(2, append(args, "-q")...); !strings.Contains(text, "1 of the 3 rows of ") || !strings.Contains(text, "make several rows one") || strings.Count(text, "\n") != 1 {
+		if text := tsimport(2, append(args, "-q")...); !strings.Contains(text, "1 of the 3 rows of ") || !strings.Contains(text, "several rows would get one key") || strings.Count(text, "\n") != 1 {
 			t.Errorf("%v: %s", args, text)
 		}
 	}
