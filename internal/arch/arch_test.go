@@ -197,6 +197,7 @@ var arrows = map[string][]string{
 
 	"internal/conformance": {}, // only tests import it
 	"internal/drawn":       {}, // only tests import it
+	"internal/mutants":     {}, // tests only
 	"internal/arch":        {},
 	"internal/notices":     {},
 	"e2e":                  {},

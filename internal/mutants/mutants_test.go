@@ -1,0 +1,189 @@
+package mutants
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	count   = flag.Int("mutants", 0, "how many mutants of each room to draw")
+	seed    = flag.Uint64("seed", 1, "seed of the draw")
+	rooms   = flag.String("room", "", "rooms to draw from, as go list names them, separated by spaces; without it all of drawnFrom")
+	only    = flag.String("mutant", "", "the mutant of -room to run alone")
+	workers = flag.Int("workers", 2, "how many mutants to run at a time")
+	quick   = flag.Duration("importer-limit", 90*time.Second, "tests of an importer that take longer do not judge")
+)
+
+// drawnFrom are the rooms in which a mistake loses, doubles or changes a row.
+const drawnFrom = "partitioner shuffle writer ratelimit pipeline/... reader/convert reader/csv reader/source " +
+	"internal/tablestore/... knownfiles verify transfer/... scaleout"
+
+// TestMutants prints what survives. It fails only if it cannot judge: what a survivor means is for a person to say.
+func TestMutants(t *testing.T) {
+	if *count == 0 && *only == "" {
+		t.Skip("make mutants runs it")
+	}
+	root := filepath.Join("..", "..")
+	known, err := readKnown(filepath.Join("testdata", "known.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var patterns []string
+	for _, name := range strings.Fields(*rooms + strings.Repeat(drawnFrom, 1-min(1, len(*rooms)))) {
+		patterns = append(patterns, "./"+name)
+	}
+	packages, err := list(root, patterns...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table, survivors strings.Builder
+	for _, p := range packages {
+		r, err := load(root, strings.TrimPrefix(p.ImportPath, p.Module.Path+"/"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		drawn := r.draw(*seed, *count)
+		if *only != "" {
+			drawn = slices.DeleteFunc(slices.Concat(r.sites()...), func(m *mutant) bool { return m.id != *only })
+			if len(drawn) == 0 {
+				t.Fatalf("%s has no mutant %s", r.path, *only)
+			}
+		}
+		verdicts, err := r.judge(drawn, limits{10 * time.Minute, *quick, *workers}, say)
+		if err != nil {
+			t.Fatal(err)
+		}
+		report(&table, &survivors, r, verdicts, known)
+	}
+	fmt.Printf("\nsurvivors\n%s\n", &survivors)
+	fmt.Printf("room | drawn | killed | equivalent | share killed of the others | 95 %% | not judged | dangerous\n%s", &table)
+}
+
+func say(format string, args ...any) {
+	fmt.Printf("%s "+format+"\n", append([]any{time.Now().Format("15:04:05")}, args...)...)
+}
+
+func report(table, survivors *strings.Builder, r *room, verdicts []verdict, known map[string][2]string) {
+	killed := 0
+	by := map[string]int{}
+	for _, v := range verdicts {
+		was, isKnown := known[v.key(r.path)]
+		if v.killer != "" {
+			killed++
+			say("killed   %s %s %s by %s", v.id, v.place(), v.change, v.killer)
+			if isKnown && was[0] != "equivalent" {
+				say("known.txt has it as %s: strike it out", was[0])
+			}
+			continue
+		}
+		if !isKnown {
+			was = [2]string{"not judged", "make mutants ROOM=" + r.path + " MUTANT=" + v.id}
+		}
+		by[was[0]]++
+		line := fmt.Sprintf("%s %s %s: %s\n\t%s: %s\n", v.id, v.place(), v.function, v.change, was[0], was[1])
+		say("survived %s", line)
+		survivors.WriteString(line)
+	}
+	of := len(verdicts) - by["equivalent"]
+	low, high := wilson(killed, of)
+	fmt.Fprintf(table, "%s | %d | %d | %d | %.0f %% | %.0f–%.0f %% | %d | %d\n", r.path, len(verdicts), killed, by["equivalent"],
+		100*float64(killed)/float64(max(of, 1)), 100*low, 100*high, by["not judged"], by["dangerous"])
+}
+
+// classes are what a survivor can be: dangerous ones lose, double, change or reorder a row, or end in a wrong "equal" or exit code.
+var classes = []string{"equivalent", "harmless", "loud", "dangerous"}
+
+// readKnown reads the survivors that were judged: class, mutant and reason in each line, separated by tabs.
+func readKnown(path string) (map[string][2]string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string][2]string{}
+	for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		fields := strings.Split(line, "\t")
+		if len(fields) != 3 || !slices.Contains(classes, fields[0]) {
+			return nil, fmt.Errorf("line %d of %s: write one of %v, the mutant and the reason, separated by tabs", i+1, path, classes)
+		}
+		known[fields[1]] = [2]string{fields[0], fields[2]}
+	}
+	return known, nil
+}
+
+// TestJudgedSurvivorsAreChangesOfToday looks for each mutant of testdata/known.txt.
+func TestJudgedSurvivorsAreChangesOfToday(t *testing.T) {
+	known, err := readKnown(filepath.Join("testdata", "known.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for key := range known {
+		path, _, _ := strings.Cut(key, " ")
+		if !seen[path] {
+			seen[path] = true
+			r, err := load(filepath.Join("..", ".."), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range slices.Concat(r.sites()...) {
+				seen[m.key(path)] = true
+			}
+		}
+		if !seen[key] {
+			t.Errorf("testdata/known.txt: no function can be changed like this any more: %s", key)
+		}
+	}
+}
+
+// TestAMutantIsKilledByTheTestThatSeesIt judges every mutant of a small module, some of which its test sees.
+func TestAMutantIsKilledByTheTestThatSeesIt(t *testing.T) {
+	root, err := filepath.Abs(filepath.Join("testdata", "small"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := load(root, "sums")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := slices.DeleteFunc(slices.Concat(r.sites()...), func(m *mutant) bool { return !r.compiles(m) })
+	if n := len(r.draw(1, 5)); n != 5 {
+		t.Errorf("drew %d of 5", n)
+	}
+	verdicts, err := r.judge(all, limits{time.Minute, time.Minute, 2}, t.Logf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, v := range verdicts {
+		got = append(got, fmt.Sprintf("%s: %s: %s", v.function, v.change, v.killer))
+	}
+	slices.Sort(got)
+	want, err := os.ReadFile(filepath.Join("testdata", "small", "verdicts.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := strings.Join(got, "\n") + "\n"; text != string(want) {
+		t.Errorf("got\n%swant\n%s", text, want)
+	}
+}
+
+func TestAnIntervalHoldsItsShare(t *testing.T) {
+	for _, c := range []struct {
+		hits, of  int
+		low, high float64
+	}{{0, 0, 0, 1}, {30, 30, 0.886, 1}, {0, 30, 0, 0.114}, {15, 30, 0.332, 0.668}} {
+		if low, high := wilson(c.hits, c.of); math.Abs(low-c.low) > 0.001 || math.Abs(high-c.high) > 0.001 {
+			t.Errorf("%d of %d: %.3f–%.3f, want %.3f–%.3f", c.hits, c.of, low, high, c.low, c.high)
+		}
+	}
+}
