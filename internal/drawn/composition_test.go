@@ -113,7 +113,9 @@ func judged(l *Load, o outcome, written []Record, files []File, table []Row) (ve
 	now = written
 	switch o.exit {
 	case 2:
-		if l.Must {
+		// Nothing tells the type of the key of a new table if all records are to be rejected.
+		loadable := func(f File) bool { return slices.ContainsFunc(f.Records, func(r Record) bool { return !r.Reject }) }
+		if l.Must && slices.ContainsFunc(files, loadable) {
 			return wrong("refused")
 		}
 		if why := Judge(written, l.Update, table); why != "" {
