@@ -1,16 +1,21 @@
-# What CI runs is `make check manifests memory node python`; checks fail, they never repair.
+# What CI runs is `make check manifests memory node python beam e2e`; checks fail, they never repair.
 
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic composition bench controllers laws laws-public wire outages nights scaleout scaling model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods beam flink machines suites mutants
+.PHONY: build test e2e check markers format tidy vet staticcheck race fuzz metamorphic composition bench controllers laws laws-public wire outages nights scaleout scaling model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods beam flink machines suites mutants
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
 
-# Go ends a package's tests after 10 minutes, which those of e2e take on a slow machine.
+# Go ends a package's tests after 10 minutes, which those of pipeline may take on a slow machine.
 test:
 	$(GO) test -timeout 40m ./...
+
+# The tests of the built binary that the default ones leave out, except those of make memory.
+
+e2e:
+	$(GO) test -tags e2e -timeout 60m ./e2e -skip "StaysWithinItsMemory|StayWithinTheirMemory|ForARow|^($$(grep -L '^//go:build e2e' e2e/*_test.go | xargs sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p' | paste -sd '|'))$$"
 
 check: markers format tidy notices-check vet staticcheck test race
 
@@ -46,10 +51,10 @@ vuln:
 		if [ $$code -ne 3 ]; then echo "NOT CHECKED: govulncheck failed, perhaps because the database $(GOVULNDB) cannot be had; GOVULNDB names a copy"; fi; exit $$code
 
 vet:
-	$(GO) vet ./...
+	$(GO) vet -tags e2e ./...
 
 staticcheck:
-	$(GO) tool staticcheck ./...
+	$(GO) tool staticcheck -tags e2e ./...
 
 # Without e2e, whose binary the race detector does not see.
 race:
@@ -58,18 +63,18 @@ race:
 # The SDK for Node against tsimport serve. Needs node 18 or newer, and npm's registry to install it from.
 node:
 	cd e2e/node && npm ci --ignore-scripts --no-audit --no-fund
-	TSIMPORT_TEST_SDK=node $(GO) test ./e2e -run '^TestTheNodeSDK' -count 1
+	TSIMPORT_TEST_SDK=node $(GO) test -tags e2e ./e2e -run '^TestTheNodeSDK' -count 1
 
 # The same with the SDK for Python. Needs python3 with venv and pip.
 python:
 	python3 -m venv e2e/python/venv
 	e2e/python/venv/bin/pip install --quiet --disable-pip-version-check -r e2e/python/requirements.txt
-	TSIMPORT_TEST_SDK=python $(GO) test ./e2e -run '^TestThePythonSDK' -count 1
+	TSIMPORT_TEST_SDK=python $(GO) test -tags e2e ./e2e -run '^TestThePythonSDK' -count 1
 
 # The same with the SDK for Java, not part of check. Needs a JDK and Maven.
 java:
 	cd e2e/java && mvn -q -B package dependency:copy-dependencies -DoutputDirectory=target/lib
-	TSIMPORT_TEST_SDK=java $(GO) test ./e2e -run '^TestTheJavaSDK' -count 1
+	TSIMPORT_TEST_SDK=java $(GO) test -tags e2e ./e2e -run '^TestTheJavaSDK' -count 1
 
 # The suites that the SDKs for Go and Node bring with them. Needs the module proxy, node and npm's registry.
 suites: build
@@ -79,7 +84,7 @@ suites: build
 # and compared cell by cell with what the databases say that they hold. The results stay in e2e/dumps/made for the default tests.
 dumps:
 	bash e2e/dumps/make.sh
-	$(GO) test ./e2e -run '^TestDumps' -count 1 -v
+	$(GO) test -tags e2e ./e2e -run '^TestDumps' -count 1 -v
 
 # Every cell of a collection of files, as a load delivers it, against independent readers (Python's csv and json, pyarrow):
 # VALUES names a folder with a manifest.json; by default the whole collection, where it stands beside the tree, or the part in the tree. Needs python3
@@ -117,13 +122,13 @@ pictures: build
 
 # Loads whose manifests are run as Kubernetes would run them, with processes for pods: some are killed, as by their node or by themselves.
 pods:
-	$(GO) test ./e2e -run '^TestAPlannedLoadRunsAsIndexedJobs' -k8s-rounds 5 -k8s-kills 6 -count 1 -v -timeout 60m
+	$(GO) test -tags e2e ./e2e -run '^TestAPlannedLoadRunsAsIndexedJobs' -k8s-rounds 5 -k8s-kills 6 -count 1 -v -timeout 60m
 
 # Vets the code and the tests for the other systems, which compiles both.
 CROSS ?= windows/amd64 darwin/arm64
 
 cross:
-	@set -e; for p in $(CROSS); do echo "go vet for $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) vet ./...; done
+	@set -e; for p in $(CROSS); do echo "go vet for $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) vet -tags e2e ./...; done
 
 # What there is for Kubernetes and cron, decoded by the types of its API, and the Dockerfile, parsed as BuildKit does: a module of its own.
 manifests:
@@ -175,7 +180,7 @@ model:
 # Databases as sources, against real servers of Debian on loopback.
 sources:
 	TSIMPORT_SOURCES=1 $(GO) test ./reader/postgres/... ./reader/mysql/... ./reader/pgdump ./reader/mysqldump -count 1
-	TSIMPORT_SOURCES=1 $(GO) test ./e2e -run 'TestDatabases|TestMySQL|TestDumpsOfAShop|TestTheHowToOfDatabases' -count 1 -timeout 90m
+	TSIMPORT_SOURCES=1 $(GO) test -tags e2e ./e2e -run 'TestDatabases|TestMySQL|TestDumpsOfAShop|TestTheHowToOfDatabases' -count 1 -timeout 90m
 
 # What a row costs beside reading it by the driver alone.
 sources-cost:
@@ -183,25 +188,25 @@ sources-cost:
 
 # kill -9, losses of power, damaged files. Of the loads that are crashed, 200 have a new working folder each time and find their state with --state.
 crash:
-	$(GO) test ./e2e -run TestKilled -kills 100 -timeout 30m
+	$(GO) test -tags e2e ./e2e -run TestKilled -kills 100 -timeout 30m
 	$(GO) test ./engine/store -run 'Power|Torn' -power-rounds 300 -torn-rounds 200 -index-rounds 400 -timeout 30m
 	$(GO) test ./pipeline -run 'TestAKilledLoadResumesAsIfItHadNotBeenKilled' -crash-seeds 200 -timeout 60m
 	$(GO) test ./pipeline -run 'OfPower|TestANumberedLoadThatIsKilled|TestUpdatesOfAKilledLoad' -power-seeds 200 -timeout 60m
-	$(GO) test ./e2e -run 'TestLoadsThatAreCrashed|TestNumberedLoadsThatAreCrashed|TestSyncsThatAreCrashed|ThatIsKilledAgainAndAgainGetsDone|ThoughTheLoadIsKilled' -crash-rounds 200 -parallel 4 -timeout 240m
-	$(GO) test ./e2e -run TestSIGTERM -sigterm-limit 5s -count 1
-	$(GO) test ./e2e -run 'TestKilledCopies|TestCopiesOfNumbered|TestASourceThatSplits' -copy-rounds 200 -timeout 240m
-	$(GO) test ./e2e -run TestWhatResumingCosts -resume-rows 10000 -count 1 -timeout 30m
+	$(GO) test -tags e2e ./e2e -run 'TestLoadsThatAreCrashed|TestNumberedLoadsThatAreCrashed|TestSyncsThatAreCrashed|ThatIsKilledAgainAndAgainGetsDone|ThoughTheLoadIsKilled' -crash-rounds 200 -parallel 4 -timeout 240m
+	$(GO) test -tags e2e ./e2e -run TestSIGTERM -sigterm-limit 5s -count 1
+	$(GO) test -tags e2e ./e2e -run 'TestKilledCopies|TestCopiesOfNumbered|TestASourceThatSplits' -copy-rounds 200 -timeout 240m
+	$(GO) test -tags e2e ./e2e -run TestWhatResumingCosts -resume-rows 10000 -count 1 -timeout 30m
 
 # kill -9 of exports to an archive above 1 GB, and of loads of it, with faults on both sides: 200 each. Before that, of exports to a
 # store of objects, and after it random tables by way of archives, typed lines, copies and syncs. About two hours.
 archives:
-	$(GO) test ./e2e -run '^TestKilledArchivesInAStore$$' -archive-store-kills 40 -count 1 -v -timeout 120m
-	$(GO) test ./e2e -run '^TestKilledArchives$$' -archive-kills 200 -archive-megabytes 1100 -count 1 -v -timeout 240m
-	$(GO) test ./e2e -run '^TestAnyTableComesOutAsItIs$$' -transfer-seeds 100 -transfer-first 100 -count 1 -timeout 60m
+	$(GO) test -tags e2e ./e2e -run '^TestKilledArchivesInAStore$$' -archive-store-kills 40 -count 1 -v -timeout 120m
+	$(GO) test -tags e2e ./e2e -run '^TestKilledArchives$$' -archive-kills 200 -archive-megabytes 1100 -count 1 -v -timeout 240m
+	$(GO) test -tags e2e ./e2e -run '^TestAnyTableComesOutAsItIs$$' -transfer-seeds 100 -transfer-first 100 -count 1 -timeout 60m
 
 # Loads through a network that cuts, delays, changes and repeats.
 hostile:
-	$(GO) test ./e2e -run TestAHostileNetwork -hostile-rounds 20 -hostile-troubles 40 -timeout 60m
+	$(GO) test -tags e2e ./e2e -run TestAHostileNetwork -hostile-rounds 20 -hostile-troubles 40 -timeout 60m
 
 # docs/job.schema.json from the flags; a test fails if it is not current.
 schema:
@@ -217,14 +222,14 @@ errors:
 
 # A job of 200 tables that is killed 20 times and more.
 jobs:
-	TSIMPORT_JOB_TABLES=200 $(GO) test ./e2e -run '^TestAJobThatIsKilled' -count 1 -v -timeout 30m
+	TSIMPORT_JOB_TABLES=200 $(GO) test -tags e2e ./e2e -run '^TestAJobThatIsKilled' -count 1 -v -timeout 30m
 
 # What is assumed of the real service, asked of the instance that TABLESTORE_TEST_… names (docs/real-service.md).
 real:
 	@for v in ENDPOINT INSTANCE ACCESS_KEY_ID ACCESS_KEY_SECRET; do \
 		if [ -z "$$(printenv TABLESTORE_TEST_$$v)" ]; then echo "set TABLESTORE_TEST_$$v (docs/real-service.md)"; exit 2; fi; done
-	$(GO) test ./e2e -run 'TestAssumptions|TestASmallLoad' -count 1 -v -timeout 30m
-	$(GO) test ./e2e -run "^($$(sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p' e2e/contract_*_test.go | paste -sd '|'))$$" -count 1 -timeout 60m
+	$(GO) test -tags e2e ./e2e -run 'TestAssumptions|TestASmallLoad' -count 1 -v -timeout 30m
+	$(GO) test -tags e2e ./e2e -run "^($$(sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p' e2e/contract_*_test.go | paste -sd '|'))$$" -count 1 -timeout 60m
 
 # Loads through slow and long links against a plain copy through the same links: LINKS names cells, in parts of their names separated by
 # semicolons. All take about 40 minutes. First, in virtual time, what a load reaches where no machine is too slow.
@@ -232,24 +237,24 @@ LINKS ?= all
 
 links:
 	$(GO) test ./pipeline -run '^TestLinksInVirtualTime$$' -link-table -count 1 -v -timeout 30m
-	$(GO) test ./e2e -run '^TestLinks$$' -links '$(LINKS)' -count 1 -v -timeout 90m
+	$(GO) test -tags e2e ./e2e -run '^TestLinks$$' -links '$(LINKS)' -count 1 -v -timeout 90m
 
 # 20 times 30 simulated nights of late, changed, half-written, renamed and repeated files, pods that overlap and about 270 kills: the table is
 # what one load of the final files makes of it, and no content is loaded twice. Then 8 times 30 nights with real processes and leases: kill -9,
 # pods that are stopped past their leases, a new working folder for each. About 20 minutes, most of them waiting.
 nights:
-	$(GO) test ./e2e -run '^TestNightsOfPods' -count 1 -v -timeout 90m -pod-rounds 8 -pod-nights 30
+	$(GO) test -tags e2e ./e2e -run '^TestNightsOfPods' -count 1 -v -timeout 90m -pod-rounds 8 -pod-nights 30
 	$(GO) test ./knownfiles -run TestThirtyNights -count 1 -timeout 20m -v -night-rounds 20 -night-seed 1000
 
 # One load by many processes: 5,000 random jobs over a simulated store, with deaths between any two acts and processes that continue after their
 # leases; 100 rounds of real processes that are killed and stopped. About an hour, most of it waiting for leases.
 scaleout:
 	$(GO) test ./scaleout -run 'TestAnyOrderOfTasks|AnyActIs' -count 1 -timeout 120m -scaleout-seeds 5000 -scaleout-deaths
-	$(GO) test ./e2e -run '^TestOneLoadByProcesses' -count 1 -v -timeout 240m -scale-rounds 100
+	$(GO) test -tags e2e ./e2e -run '^TestOneLoadByProcesses' -count 1 -v -timeout 240m -scale-rounds 100
 
 # The same load by one process and by 1, 2, 4 and 8 with a job directory: seconds, CPU a row, requests, throttled rows, bytes of runs. Four minutes.
 scaling:
-	$(GO) test ./e2e -run '^TestScaling$$' -scaling -count 1 -v -timeout 30m
+	$(GO) test -tags e2e ./e2e -run '^TestScaling$$' -scaling -count 1 -v -timeout 30m
 
 # What more machines bring: loads of 64 to 512 partitions by 1 to 32 processes, each on a machine of its own, in virtual time. Ten minutes.
 machines:
@@ -262,7 +267,7 @@ outages:
 
 # The memory that loads and the other commands take for every hostile file, and what each command allocates for a row.
 memory:
-	$(GO) test ./e2e -run 'StaysWithinItsMemory|StayWithinTheirMemory|ForARow' -every-memory-file -count 1 -v -timeout 40m
+	$(GO) test -tags e2e ./e2e -run 'StaysWithinItsMemory|StayWithinTheirMemory|ForARow' -every-memory-file -count 1 -v -timeout 40m
 
 # What the tests would not notice: N small changes of each room of a load, drawn by SEED, and which of them no test fails for. ROOM names
 # rooms as go list does; MUTANT, an identifier that was printed, runs one of a room. About two minutes of a quiet machine for each minute
@@ -299,7 +304,7 @@ wire: build
 BIG ?= 20000000
 
 big:
-	$(GO) test ./e2e -run '^TestABigTable$$' -big-rows $(BIG) -big-reads 5000 -count 1 -v -timeout 60m
+	$(GO) test -tags e2e ./e2e -run '^TestABigTable$$' -big-rows $(BIG) -big-reads 5000 -count 1 -v -timeout 60m
 
 # What loads by the official SDKs for Java, Node and Python cost beside tsimport's (bench/peers): PEER_ROWS rows. Needs a JDK with Maven, node
 # with npm, python3 with venv, and their registries.

@@ -1,14 +1,13 @@
+//go:build e2e
+
 package e2e
 
 import (
-	"bufio"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"tsimport/bench/spread"
 )
@@ -154,58 +153,4 @@ func TestTheBenchRefusesWhatItCannotMeasure(t *testing.T) {
 	if stdout, _, code := runBinary(t, "bench", "spread", "--help"); code != 0 || !strings.Contains(stdout, "preshuffled") {
 		t.Errorf("help: exit code %d\n%s", code, stdout)
 	}
-}
-
-func TestAnInterruptedBenchEndsWhatItStarted(t *testing.T) {
-	temp, keep := t.TempDir(), t.TempDir()
-	for _, args := range [][]string{nil, {"--keep", keep}} {
-		cmd := exec.Command(binary, append([]string{"bench", "spread", "--rows", "200000", "--partitions", "2", "--only", "tsimport"}, args...)...)
-		cmd.Env = append(os.Environ(), "TMPDIR="+temp)
-		stderr, err := cmd.StderrPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		killer := time.AfterFunc(processTimeout, func() { cmd.Process.Kill() })
-		lines := bufio.NewScanner(stderr)
-		for lines.Scan() && lines.Text() != "tsimport: tsimport: loading" {
-		}
-		if args != nil {
-			waitForFile(t, filepath.Join(keep, "tsimport", "run")) // the loader's: the engine serves
-		}
-		if err := cmd.Process.Signal(os.Interrupt); err != nil {
-			t.Fatal(err)
-		}
-		rest := ""
-		for lines.Scan() {
-			rest += lines.Text() + "\n"
-		}
-		cmd.Wait() // its error is the exit code below
-		killer.Stop()
-		if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(rest, "interrupt") {
-			t.Errorf("exit code %d, %q; want 130", code, rest)
-		}
-		if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
-			t.Errorf("left behind: %v, %v", left, err)
-		}
-	}
-	// An engine that still ran would hold its store.
-	if _, stderr, code := runBinary(t, "table", "list", "--store", filepath.Join(keep, "tsimport", "store")); code != 0 {
-		t.Errorf("open the store of the interrupted bench: exit code %d, %s", code, stderr)
-	}
-}
-
-// waitForFile returns when there is a file or folder of the name.
-func waitForFile(t *testing.T, path string) {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(processTimeout); time.Now().Before(end); <-tick.C {
-		if _, err := os.Stat(path); err == nil {
-			return
-		}
-	}
-	t.Fatalf("there is no %s after %v", path, processTimeout)
 }

@@ -1,14 +1,13 @@
+//go:build e2e
+
 package e2e
 
 import (
-	"bufio"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	benchcompare "tsimport/bench/compare"
 	"tsimport/bench/result"
@@ -91,44 +90,6 @@ func TestBenchWriteKeepsToARateAndFindsTheHighestOverTheWire(t *testing.T) {
 	}
 	if stdout, _, code := runBinaryWith(t, s.credentials(), "table", "list", "--endpoint", s.URL, "--instance", s.Instance, "-q"); code != 0 || stdout != "" {
 		t.Errorf("exit code %d, tables left: %q", code, stdout)
-	}
-}
-
-func TestAnInterruptedBenchWriteDropsItsTableAndShowsWhatItHas(t *testing.T) {
-	t.Parallel()
-	s := startServe(t, "--sync", "none")
-	cmd := exec.Command(binary, "bench", "write", "--endpoint", s.URL, "--instance", s.Instance, "--duration", "1h", "--rate", "2000")
-	cmd.Env = append(os.Environ(), s.credentials()...)
-	var stdout strings.Builder
-	cmd.Stdout = &stdout
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	killer := time.AfterFunc(processTimeout, func() { cmd.Process.Kill() })
-	lines := bufio.NewScanner(stderr)
-	for lines.Scan() && !strings.HasSuffix(lines.Text(), "throttled") { // the first word on how it goes
-	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	rest := ""
-	for lines.Scan() {
-		rest += lines.Text() + "\n"
-	}
-	cmd.Wait() // its error is the exit code below
-	killer.Stop()
-	if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(rest, " dropped") {
-		t.Errorf("exit code %d, %q; want 130 and the table dropped", code, rest)
-	}
-	if !strings.Contains(stdout.String(), "stopped by interrupt after") || !strings.Contains(stdout.String(), "rows/s") {
-		t.Errorf("result:\n%s", stdout.String())
-	}
-	if names, _, code := runBinaryWith(t, s.credentials(), "table", "list", "--endpoint", s.URL, "--instance", s.Instance, "-q"); code != 0 || names != "" {
-		t.Errorf("exit code %d, tables left: %q", code, names)
 	}
 }
 

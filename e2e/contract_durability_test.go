@@ -1,3 +1,5 @@
+//go:build e2e
+
 package e2e
 
 import (
@@ -10,32 +12,6 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/google/go-cmp/cmp"
 )
-
-// restartable is an embedded store that outlives its servers.
-type restartable struct {
-	*service
-	store  string
-	args   []string // of serve, besides
-	server *served
-}
-
-func openStore(t *testing.T) *restartable {
-	t.Helper()
-	r := &restartable{service: &service{}, store: filepath.Join(t.TempDir(), "store")}
-	r.start(t)
-	return r
-}
-
-// start serves the store; the service, and the tables that know it, talk to the new server from then on.
-func (r *restartable) start(t *testing.T) {
-	t.Helper()
-	r.server = startServe(t, append([]string{"--quiet", "--store", r.store}, r.args...)...)
-	p := r.server
-	*r.service = service{
-		TableStoreClient: newClient(p.URL, p.Instance, p.AccessKeyID, p.AccessKeySecret),
-		endpoint:         p.URL, instance: p.Instance, keyID: p.AccessKeyID, secret: p.AccessKeySecret,
-	}
-}
 
 func TestDataSurvivesARestart(t *testing.T) {
 	spec(t, "3.8.9")

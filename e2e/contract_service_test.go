@@ -296,3 +296,14 @@ func diff(t testing.TB, got, want any) {
 		t.Errorf("(-want +got)\n%s", d)
 	}
 }
+
+func describe(t *testing.T, s *service, name string) *tablestore.DescribeTableResponse {
+	t.Helper()
+	d, err := s.DescribeTable(&tablestore.DescribeTableRequest{TableName: name})
+	must(t, err)
+	return d
+}
+
+func newOptions(ttl, versions int) *tablestore.TableOption {
+	return &tablestore.TableOption{TimeToAlive: ttl, MaxVersion: versions}
+}

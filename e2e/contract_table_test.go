@@ -1,3 +1,5 @@
+//go:build e2e
+
 package e2e
 
 import (
@@ -74,13 +76,6 @@ func TestATableThatIsCreatedAgainIsEmpty(t *testing.T) {
 	diff(t, len(tb.all(t)), 0)
 }
 
-func describe(t *testing.T, s *service, name string) *tablestore.DescribeTableResponse {
-	t.Helper()
-	d, err := s.DescribeTable(&tablestore.DescribeTableRequest{TableName: name})
-	must(t, err)
-	return d
-}
-
 // options are the time to live, the versions and the deviation.
 func options(o *tablestore.TableOption) [3]int64 {
 	return [3]int64{int64(o.TimeToAlive), int64(o.MaxVersion), o.DeviationCellVersionInSec}
@@ -92,10 +87,6 @@ func newMeta(name string, keys ...string) *tablestore.TableMeta {
 		m.AddPrimaryKeyColumn(k, tablestore.PrimaryKeyType_STRING)
 	}
 	return m
-}
-
-func newOptions(ttl, versions int) *tablestore.TableOption {
-	return &tablestore.TableOption{TimeToAlive: ttl, MaxVersion: versions}
 }
 
 func TestOperationsOnAMissingTableSaySo(t *testing.T) {

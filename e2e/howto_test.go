@@ -1,30 +1,17 @@
+//go:build e2e
+
 package e2e
 
 import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"tsimport/reader/mysql/mysqltest"
 	"tsimport/reader/postgres/pgtest"
 )
-
-// docPages returns the pages of docs/ and of its folders in English, as paths from this folder.
-func docPages(t *testing.T) (pages []string) {
-	t.Helper()
-	for _, pattern := range []string{"../docs/*.md", "../docs/how-to/*.md", "../docs/coming-from/*.md"} {
-		found, err := filepath.Glob(pattern)
-		must(t, err)
-		if len(found) == 0 {
-			t.Fatalf("no page is %s", pattern)
-		}
-		pages = append(pages, found...)
-	}
-	return pages
-}
 
 // before are commands that give a page what its reader has already: files to load, a load that was interrupted.
 var before = map[string][]string{
@@ -56,36 +43,6 @@ var before = map[string][]string{
 	},
 	"coming-from/tablestorewriter.md": {`printf 'id,item\n1,tea\n' > rows.csv && rm -rf tsimport-store`},
 	"coming-from/tablestore-cli.md":   {`printf '%s\n' '{"PK":{"Values":[7]},"Attr":{"Values":[{"C":"item","V":"tea"}]}}' > rows.json && rm -rf tsimport-store`},
-}
-
-// howToLines bounds a how-to: it is one task.
-const howToLines = 120
-
-var firstBlock = regexp.MustCompile("(?s)^# [^\n]+\n\n(?:[^\n]+\n\n)?```sh\n")
-
-// TestAHowToIsShortAndBeginsWithItsCommand checks each page for a task.
-func TestAHowToIsShortAndBeginsWithItsCommand(t *testing.T) {
-	t.Parallel()
-	pages, err := filepath.Glob("../docs/*/*.md")
-	must(t, err)
-	checked := 0
-	for _, page := range pages {
-		if folder := filepath.Base(filepath.Dir(page)); folder != "how-to" && folder != "coming-from" {
-			continue
-		}
-		checked++
-		text, err := os.ReadFile(page)
-		must(t, err)
-		if n := strings.Count(string(text), "\n"); n > howToLines {
-			t.Errorf("%s has %d lines, %d are allowed", page, n, howToLines)
-		}
-		if !firstBlock.Match(text) {
-			t.Errorf("%s does not begin with its command", page)
-		}
-	}
-	if checked < 14 {
-		t.Errorf("only %d pages were found", checked)
-	}
 }
 
 // TestTheHowToOfDatabasesRunsAgainstServers runs the commands of the page against a real MariaDB and PostgreSQL.

@@ -1,3 +1,5 @@
+//go:build e2e
+
 package e2e
 
 import (
@@ -152,7 +154,7 @@ loads:
 	want, err := os.ReadFile(golden)
 	must(t, err)
 	if stdout != string(want) {
-		t.Errorf("the plan is not that of %s (go test ./e2e -run APlan -update-plan rewrites it):\n%s", golden, stdout)
+		t.Errorf("the plan is not that of %s (go test -tags e2e ./e2e -run APlan -update-plan rewrites it):\n%s", golden, stdout)
 	}
 
 	text, _, code := runIn(t, dir, "run", "job.yaml", "--plan", "--json", "old", "x", "onlynew")

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build e2e && unix
 
 package e2e
 
@@ -6,10 +6,8 @@ import (
 	"bytes"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -28,18 +26,6 @@ const dataxJob = `{"job":{"content":[{"reader":{"name":"txtfilereader","paramete
 "column":[{"index":0,"type":"string"},{"index":1,"type":"string"}]}},"writer":{"name":"otswriter","parameter":{"endpoint":"http://127.0.0.1:1",
 "instanceName":"i","accessId":"a","accessKey":"b","table":"t","primaryKey":[{"name":"id","type":"string"}],"column":[{"name":"v","type":"string"}],
 "writeMode":"PutRow"}}}]}}`
-
-// shell runs a line of a shell in which T is the binary.
-func shell(t *testing.T, dir, line string) (out string, code int) {
-	t.Helper()
-	cmd := exec.Command("sh", "-c", line)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "T="+binary)
-	text, err := cmd.CombinedOutput()
-	if err != nil && cmd.ProcessState == nil {
-		t.Fatal(err)
-	}
-	return string(text), cmd.ProcessState.ExitCode()
-}
 
 func TestAllCommandsTreatOutputPathsAlike(t *testing.T) {
 	t.Parallel()
@@ -120,22 +106,5 @@ func TestAnOutputThatIsNotWrittenIsNotASuccess(t *testing.T) {
 	}
 	if out, code := shell(t, dir, `"$T" load in.csv --table t >&-; "$T" export --table t >/dev/null`); code != 0 {
 		t.Errorf("a command without rows on a closed stdout: exit code %d\n%s", code, out)
-	}
-}
-
-// TestAPipeWithoutAReaderDoesNotHoldUpAStop: opening the pipe would block.
-func TestAPipeWithoutAReaderDoesNotHoldUpAStop(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
-		t.Skip(err)
-	}
-	out, code := shell(t, dir, `printf 'id\n1\n' > in.csv; "$T" load in.csv --table t --pk id --metrics-file pipe`)
-	if code != 0 || !strings.Contains(out, "nobody reads the pipe") {
-		t.Errorf("metrics: exit code %d\n%s", code, out)
-	}
-	out, code = shell(t, dir, `"$T" export --table t -o pipe --timeout 2s`)
-	if code != 1 || !strings.Contains(out, "nobody reads the pipe: ") {
-		t.Errorf("export: exit code %d\n%s", code, out)
 	}
 }

@@ -1,3 +1,5 @@
+//go:build e2e
+
 package e2e
 
 import (
@@ -12,8 +14,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"tsimport/pipeline/checkpoint"
 )
 
 // killed runs tsimport in a folder, with checkpoints in quick succession, and kills it once the checkpoint has more than
@@ -58,19 +58,6 @@ func finishedRun(dir string) (finished bool, code int) {
 		return false, -1
 	}
 	return true, s.ExitCode
-}
-
-// finalRows is how many rows the checkpoint of the newest run in a folder calls final, -1 without one.
-func finalRows(dir string) int64 {
-	runs, err := filepath.Glob(filepath.Join(dir, "tsimport-runs", "*"))
-	if err != nil || len(runs) == 0 {
-		return -1
-	}
-	s, err := checkpoint.Read(slices.Max(runs))
-	if err != nil {
-		return -1
-	}
-	return s.Counters["written"] + s.Counters["rejected"] + s.Counters["superseded"] + s.Counters["condition_failed"] + s.Counters["archived"]
 }
 
 // records makes a CSV file with repeated keys and rejects, and what a sequential load leaves of it.

@@ -11,17 +11,20 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestScripts runs what users type, as files in testdata/script say. Each script begins in an empty folder with tsimport
-// on the path. $EXAMPLES is the repository's examples folder; `exitcode N cmd…` runs a command and checks its exit code;
-// `json FILE name=value…` checks numbers and texts of a JSON object.
-func TestScripts(t *testing.T) {
+// TestScripts runs what users type, a happy path for each command: the files in testdata/script.
+func TestScripts(t *testing.T) { runScripts(t, "testdata/script") }
+
+// runScripts runs the scripts of a folder. Each begins in an empty folder with tsimport on the path. $EXAMPLES is the repository's
+// examples folder; `exitcode N cmd…` runs a command and checks its exit code; `json FILE name=value…` checks numbers and texts of a
+// JSON object.
+func runScripts(t *testing.T, folder string) {
 	t.Parallel()
 	examples, err := filepath.Abs("../examples")
 	if err != nil {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Dir: folder,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", filepath.Dir(binary)+string(os.PathListSeparator)+env.Getenv("PATH"))
 			env.Setenv("EXAMPLES", examples)

@@ -1,32 +1,18 @@
+//go:build e2e
+
 package e2e
 
 import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"tsimport/internal/objectstore/storetest"
 )
-
-// pod runs the binary on a machine of its own: another working folder and another home.
-type pod struct {
-	dir string
-	s   *served
-	env []string // beside that of the test's process
-}
-
-func (p *pod) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(binary, args...)
-	cmd.Dir = p.dir
-	cmd.Env = slices.Concat(os.Environ(), p.env, p.s.credentials(), []string{"HOME=" + p.dir, "XDG_CACHE_HOME=" + p.dir})
-	return cmd
-}
 
 func TestAnotherMachineResumesFromTheState(t *testing.T) {
 	t.Parallel()

@@ -37,8 +37,8 @@ func TestEachPatternOfTestsMatchesOne(t *testing.T) {
 				wanted, err := regexp.Compile(pattern)
 				if err != nil {
 					t.Errorf("%s: -run %s: %v", filepath.Base(page), m[2], err)
-				} else if !matchesTest(t, filepath.Join(root, m[1]), wanted) {
-					t.Errorf("%s: -run %s matches no test of ./%s", filepath.Base(page), pattern, m[1])
+				} else if !matchesTest(t, filepath.Join(root, m[1]), wanted, strings.Contains(m[0], "-tags e2e")) {
+					t.Errorf("%s: -run %s matches no test of ./%s, or only tests that need -tags e2e", filepath.Base(page), pattern, m[1])
 				}
 			}
 		}
@@ -48,8 +48,8 @@ func TestEachPatternOfTestsMatchesOne(t *testing.T) {
 	}
 }
 
-// matchesTest reports whether a folder has a test with such a name.
-func matchesTest(t *testing.T, folder string, wanted *regexp.Regexp) bool {
+// matchesTest reports whether a folder has a test with such a name, among all tests or those that need no tag.
+func matchesTest(t *testing.T, folder string, wanted *regexp.Regexp, all bool) bool {
 	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
 	if err != nil {
 		t.Fatal(err)
@@ -58,6 +58,9 @@ func matchesTest(t *testing.T, folder string, wanted *regexp.Regexp) bool {
 		source, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if !all && strings.HasPrefix(string(source), "//go:build e2e") {
+			continue
 		}
 		for _, m := range declareTest.FindAllSubmatch(source, -1) {
 			if wanted.Match(m[1]) {
