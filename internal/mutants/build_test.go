@@ -135,8 +135,8 @@ func (r *room) source(n ast.Node) string {
 // environment that it reads.
 const (
 	chosen   = "tsimportMutant"
-	selected = "TSIMPORT_MUTANT"
-	seen     = "TSIMPORT_MUTANTS_SEEN"
+	selected = "GO_MUTANT"
+	seen     = "GO_MUTANTS_SEEN"
 )
 
 // chooser is the file of each mutated room. With number -1 it notes which mutants the tests reach, in the file that seen names.
@@ -149,15 +149,17 @@ import (
 	zzatomic "sync/atomic"
 )
 
-var zzNumber = func() int { n, _ := zzstrconv.Atoi(zzos.Getenv("%[3]s")); return n }()
-
-var zzSeen [%[5]d]zzatomic.Bool
+var (
+	zzNumber, _ = zzstrconv.Atoi(zzos.Getenv("%[3]s"))
+	zzReached   = zzos.Getenv("%[4]s")
+	zzSeen      [%[5]d]zzatomic.Bool
+)
 
 func %[2]s(n int) bool { return zzNumber != 0 && (zzNumber == n || zzNumber < 0 && zzSee(n)) }
 
 func zzSee(n int) bool {
 	if zzSeen[n].CompareAndSwap(false, true) {
-		if f, err := zzos.OpenFile(zzos.Getenv("%[4]s"), zzos.O_APPEND|zzos.O_CREATE|zzos.O_WRONLY, 0o644); err == nil {
+		if f, err := zzos.OpenFile(zzReached, zzos.O_APPEND|zzos.O_CREATE|zzos.O_WRONLY, 0o644); err == nil {
 			zzfmt.Fprintln(f, n)
 			f.Close()
 		}
@@ -189,7 +191,7 @@ func (r *room) compose(file *sourceFile, mutants []*mutant) []byte {
 }
 
 // build compiles the tests of packages with all mutants in them and returns the binaries.
-func (r *room) build(folder string, mutants []*mutant, packages []string) (map[string]string, error) {
+func (r *room) build(folder string, mutants []*mutant, packages []*listed) ([]string, error) {
 	overlay := map[string]string{}
 	put := func(name string, text []byte) error {
 		overlay[filepath.Join(r.dir, name)] = filepath.Join(folder, name)
@@ -213,13 +215,15 @@ func (r *room) build(folder string, mutants []*mutant, packages []string) (map[s
 	if err := os.WriteFile(filepath.Join(folder, "overlay.json"), text, 0o644); err != nil {
 		return nil, err
 	}
-	binaries := map[string]string{}
+	var binaries []string
 	for i, p := range packages {
-		binaries[p] = filepath.Join(folder, fmt.Sprintf("%d.test", i))
-		cmd := exec.Command("go", "test", "-c", "-vet=off", "-overlay", filepath.Join(folder, "overlay.json"), "-o", binaries[p], p)
+		binary := filepath.Join(folder, fmt.Sprintf("%d.test", i))
+		binaries = append(binaries, binary)
+		overlay := filepath.Join(folder, "overlay.json")
+		cmd := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, p.ImportPath)
 		cmd.Dir = r.root
 		if out, err := cmd.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("compile the tests of %s with the mutants of %s: %w\n%s", p, r.path, err, out)
+			return nil, fmt.Errorf("compile the tests of %s with the mutants of %s: %w\n%s", p.ImportPath, r.path, err, out)
 		}
 	}
 	return binaries, nil

@@ -1,6 +1,7 @@
 package mutants
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -35,27 +36,27 @@ func (r *room) draw(seed uint64, n int) []*mutant {
 
 // judgesOf returns the packages whose tests may kill mutants of a room: itself and its importers, and for an importer without tests those
 // that import it.
-func judgesOf(root string, r *room) ([]string, error) {
+func judgesOf(root string, r *room) ([]*listed, error) {
 	packages, err := list(root, "./...")
 	if err != nil {
 		return nil, err
 	}
 	own := r.module + "/" + r.path
 	todo, found := []string{own}, map[string]bool{own: true}
-	var with []string
+	var with []*listed
 	for len(todo) > 0 {
 		of := todo[0]
 		todo = todo[1:]
 		for _, p := range packages {
 			if p.ImportPath == own && of == own && p.hasTests() {
-				with = append([]string{own}, with...)
+				with = append([]*listed{p}, with...)
 			}
 			if found[p.ImportPath] || !slices.Contains(p.Imports, of) {
 				continue
 			}
 			found[p.ImportPath] = true
 			if p.hasTests() {
-				with = append(with, p.ImportPath)
+				with = append(with, p)
 			} else {
 				todo = append(todo, p.ImportPath)
 			}
@@ -89,7 +90,8 @@ func (s *suite) run(number int, limit time.Duration, reachedIn string) (passed b
 	}
 	cmd := exec.CommandContext(ctx, "sh", args...)
 	cmd.WaitDelay = 5 * time.Second
-	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), selected+"="+strconv.Itoa(number), seen+"="+reachedIn, "TMPDIR="+folder)
+	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), selected+"="+strconv.Itoa(number), seen+"="+reachedIn, "TMPDIR="+folder,
+		"RAPID_NOFAILFILE=true", "RAPID_SEED=1", "RAPID_SHRINKTIME=1ms") // a verdict stays as it is, and why is not asked
 	text, err := cmd.CombinedOutput()
 	return err == nil, string(text)
 }
@@ -140,18 +142,17 @@ func (r *room) judge(mutants []*mutant, limits limits, say func(format string, a
 		return nil, err
 	}
 	defer os.RemoveAll(folder)
-	names, err := judgesOf(r.root, r)
+	packages, err := judgesOf(r.root, r)
 	if err != nil {
 		return nil, err
 	}
-	binaries, err := r.build(folder, mutants, names)
+	binaries, err := r.build(folder, mutants, packages)
 	if err != nil {
 		return nil, err
 	}
 	var suites []*suite
-	for _, name := range names {
-		s := &suite{name: strings.TrimPrefix(name, r.module+"/"), binary: binaries[name]}
-		s.dir = filepath.Join(r.root, filepath.FromSlash(s.name))
+	for i, p := range packages {
+		s := &suite{name: strings.TrimPrefix(p.ImportPath, r.module+"/"), dir: p.Dir, binary: binaries[i]}
 		limit := limits.importer
 		if s.name == r.path {
 			limit = limits.own
@@ -174,7 +175,9 @@ func (r *room) judge(mutants []*mutant, limits limits, say func(format string, a
 	for range limits.workers {
 		workers.Go(func() {
 			for i := range next {
-				verdicts[i] = verdict{mutants[i], killer(suites, i+1)}
+				m := mutants[i]
+				verdicts[i] = verdict{m, killer(suites, i+1)}
+				say("%s %s %s: %s", m.id, m.place(), m.change, cmp.Or(verdicts[i].killer, "SURVIVES"))
 			}
 		})
 	}

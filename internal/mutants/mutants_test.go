@@ -76,10 +76,8 @@ func report(table, survivors *strings.Builder, r *room, verdicts []verdict, know
 	for _, v := range verdicts {
 		was, isKnown := known[v.key(r.path)]
 		if v.killer != "" {
-			killed++
-			say("killed   %s %s %s by %s", v.id, v.place(), v.change, v.killer)
-			if isKnown && was[0] != "equivalent" {
-				say("known.txt has it as %s: strike it out", was[0])
+			if killed++; isKnown {
+				say("%s is killed, and known.txt has it as %s: strike it out", v.id, was[0])
 			}
 			continue
 		}
@@ -87,9 +85,7 @@ func report(table, survivors *strings.Builder, r *room, verdicts []verdict, know
 			was = [2]string{"not judged", "make mutants ROOM=" + r.path + " MUTANT=" + v.id}
 		}
 		by[was[0]]++
-		line := fmt.Sprintf("%s %s %s: %s\n\t%s: %s\n", v.id, v.place(), v.function, v.change, was[0], was[1])
-		say("survived %s", line)
-		survivors.WriteString(line)
+		fmt.Fprintf(survivors, "%s %s %s: %s\n\t%s: %s\n", v.id, v.place(), v.function, v.change, was[0], was[1])
 	}
 	of := len(verdicts) - by["equivalent"]
 	low, high := wilson(killed, of)
