@@ -111,11 +111,7 @@ type drop struct {
 
 func newDrop(t *testing.T) *drop {
 	t.Helper()
-	s, err := jobdir.Open(t.Context(), t.TempDir(), jobdir.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &drop{t: t, dir: t.TempDir(), store: s, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), table: 1}
+	return &drop{t: t, dir: t.TempDir(), store: &faulty{objects: map[string][]byte{}, at: -1}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), table: 1}
 }
 
 // deliver writes a file as of now.

@@ -308,3 +308,92 @@ func TestATableThatIsReplacedWhileItIsReadIsAnError(t *testing.T) {
 		}
 	}
 }
+
+// told is told of changes; the at-th call, from 0, fails.
+type told struct {
+	at    int
+	calls []string
+}
+
+var errTold = errors.New("it cannot be kept")
+
+func (c *told) call(name string) error {
+	c.calls = append(c.calls, name)
+	if len(c.calls) == c.at+1 {
+		return errTold
+	}
+	return nil
+}
+
+func (c *told) Reject([]rundir.Header, int, table.Reject) error { return c.call("reject") }
+func (c *told) Range(int) (RangeChanges, error)                 { return c, c.call("range") }
+func (c *told) Expected(*Change) error                          { return c.call("expected") }
+func (c *told) Surplus([]table.Value) error                     { return c.call("surplus") }
+func (c *told) Close() error                                    { return c.call("close") }
+
+// TestAComparisonEndsWithAnyErrorOnItsWay fails each request of comparisons, and each call of what is told of changes, once.
+func TestAComparisonEndsWithAnyErrorOnItsWay(t *testing.T) {
+	w := newWorld(t)
+	name := w.make(t, table.Definition{})
+	for _, id := range []string{"a", "b", "d", "surplus"} {
+		w.put(t, name, id, cells{"n": int64(1)})
+	}
+	w.faults.Only = func(string) bool { return true }
+	const text = "id,n\na,1\nb,2\nc,1\nd,1\ne,1\nf,x\n"
+	for _, kind := range []string{"all", "a sample", "changes"} {
+		requests := 0
+		for at := 0; at <= requests; at++ { // the last one fails none
+			cfg := w.config(t, name, text)
+			cfg.Workers = 1
+			cfg.Request.Columns.Types["n"] = plan.Type{Type: table.Integer}
+			switch kind {
+			case "a sample":
+				cfg.Sample = 0.9999999
+			case "changes":
+				cfg.Changes = &told{at: -1}
+			}
+			failed := ""
+			requests = 0
+			w.faults.Decide = func(r faults.Request) faults.Fault {
+				if requests++; requests == at+1 {
+					failed = r.Operation
+					return faults.Fault{Action: faults.Refuse, Code: "OTSAuthFailed"}
+				}
+				return faults.Fault{}
+			}
+			r, err := Run(t.Context(), cfg)
+			switch {
+			case failed == "" || at == 2 && kind != "a sample": // where partitions begin: without it, ranges are only less even
+				extra := int64(1)
+				if kind == "a sample" {
+					extra = 0 // it asks for its own keys
+				}
+				if err != nil || r.OK || r.Equal != 2 || r.Missing != 2 || r.Different != 1 || r.Extra != extra || r.Rejected != 1 {
+					t.Errorf("%s: %+v, %v", kind, r, err)
+				}
+			case err == nil || !strings.Contains(err.Error(), "OTSAuthFailed"):
+				t.Errorf("%s, request %d (%s) is refused: %+v, %v", kind, at, failed, r, err)
+			}
+		}
+		if requests < 2 {
+			t.Errorf("%s: %d requests", kind, requests)
+		}
+	}
+	w.faults.Decide = nil
+	for at := 0; ; at++ {
+		cfg := w.config(t, name, text)
+		cfg.Workers = 1
+		cfg.Request.Columns.Types["n"] = plan.Type{Type: table.Integer}
+		all := &told{at: at}
+		cfg.Changes = all
+		if _, err := Run(t.Context(), cfg); len(all.calls) <= at {
+			calls := strings.Join(all.calls, " ")
+			if err != nil || strings.Count(calls, "expected") != 3 || strings.Count(calls, "surplus") != 1 || strings.Count(calls, "reject") != 1 {
+				t.Errorf("%s, %v", calls, err)
+			}
+			break
+		} else if !errors.Is(err, errTold) {
+			t.Errorf("call %d, a %s, fails: %v", at, all.calls[at], err)
+		}
+	}
+}

@@ -1,0 +1,384 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/plainbuffer"
+	"tsimport/internal/tablestore/scan"
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+	"tsimport/reader/source/sourcetest"
+)
+
+// hasher is the same for all judges of a test.
+var hasher = plainbuffer.NewHasher()
+
+// newJudge returns a judge of a table that keeps versions of each cell, and cells from oldest on.
+func newJudge(mode table.Mode, versions int, oldest, loaded int64, names ...string) *judge {
+	j := &judge{Hasher: hasher, mode: mode, versions: versions, oldest: oldest, loaded: loaded,
+		names: map[uint64]string{}, hashes: map[string]uint64{}, got: map[uint64][]got{}}
+	for _, name := range names {
+		j.names[j.Column(name)] = name
+	}
+	return j
+}
+
+// TestOneOddCellAmongOthersIsFound gives each of three columns every state that a cell with a timestamp of its own, or without, can have.
+func TestOneOddCellAmongOthersIsFound(t *testing.T) {
+	const oldest, at, expired = 100, 200, 50
+	type stored struct {
+		at    int64
+		value string
+	}
+	type state struct {
+		name       string
+		stamp      int64 // that is wanted; -1 is the table's own
+		have       []stored
+		put, after bool // whether it is as a put, or an update of a table of one version, leaves it
+	}
+	states := []state{
+		{"equal", at, []stored{{at, "v"}}, true, true},
+		{"of the table's time", -1, []stored{{at + 1, "v"}}, true, true},
+		{"missing", at, nil, false, false},
+		{"missing, of the table's time", -1, nil, false, false},
+		{"expired", expired, nil, true, true},
+		{"kept though it may expire", expired, []stored{{expired, "v"}}, true, true},
+		{"at the limit", oldest, nil, false, false},
+		{"another value", at, []stored{{at, "w"}}, false, false},
+		{"another value, of the table's time", -1, []stored{{at, "w"}}, false, false},
+		{"another time", at, []stored{{at - 1, "v"}}, false, false},
+		{"two versions", at, []stored{{at, "v"}, {at - 1, "v"}}, false, true},
+		{"an older version first", at, []stored{{at + 1, "w"}, {at, "v"}}, false, true}, // others may have written what is newer
+	}
+	names := []string{"a", "b", "c"}
+	check := func(of ...state) {
+		t.Helper()
+		row := &scan.Row{PrimaryKey: idKey(1)}
+		puts, updates := newJudge(table.Put, 1, oldest, -1, names...), newJudge(table.Update, 1, oldest, -1, names...)
+		w := &want{columns: map[uint64]*stateOf{}}
+		var cells []cell
+		var wantPut, wantUpdate []string
+		for i, s := range of {
+			c := cell{column: puts.Column(names[i]), stamp: s.stamp, hash: puts.delivered(puts.Column(names[i]), "v")}
+			cells = append(cells, c)
+			w.columns[c.column] = new(stateOf)
+			w.columns[c.column].update(c, false)
+			for _, v := range s.have {
+				row.Columns = append(row.Columns, &tablestore.AttributeColumn{ColumnName: names[i], Timestamp: v.at, Value: v.value})
+			}
+			if !s.put {
+				wantPut = append(wantPut, names[i])
+			}
+			if !s.after {
+				wantUpdate = append(wantUpdate, names[i])
+			}
+		}
+		w.versions = []version{{cells: cells}}
+		for _, c := range []struct {
+			j    *judge
+			want []string
+		}{{puts, wantPut}, {updates, wantUpdate}} {
+			verdict, d := c.j.compare(w, row)
+			if (verdict == isEqual) != (len(c.want) == 0) || verdict != isEqual && verdict != isDifferent || !slices.Equal(d.columns, c.want) {
+				t.Fatalf("mode %v, %v: verdict %d, columns %q, want %q", c.j.mode, of, verdict, d.columns, c.want)
+			}
+		}
+	}
+	for _, a := range states {
+		for _, b := range states {
+			for _, c := range states {
+				check(a, b, c)
+			}
+		}
+	}
+}
+
+// stateOf is the state of a column, where tests have another.
+type stateOf = state
+
+func TestWhatUpdatesLeaveOfOneCell(t *testing.T) {
+	const old = 50 // of a table that keeps what is 100 or newer
+	for what, c := range map[string]struct {
+		versions    int
+		s           state
+		have        []got
+		ok, expired bool
+	}{
+		"the last value":                       {1, state{values: []uint64{1}}, []got{{200, 1}}, true, false},
+		"any of several":                       {1, state{values: []uint64{1, 2}}, []got{{200, 2}}, true, false},
+		"another value":                        {1, state{values: []uint64{1}}, []got{{200, 2}}, false, false},
+		"a value that is older than another":   {2, state{values: []uint64{1}}, []got{{201, 2}, {200, 1}}, false, false},
+		"none":                                 {1, state{values: []uint64{1}}, nil, false, false},
+		"none, which may be":                   {1, state{values: []uint64{1}, absent: true}, nil, true, false},
+		"another, though none may be":          {1, state{values: []uint64{1}, absent: true}, []got{{200, 2}}, false, false},
+		"deleted":                              {1, state{absent: true}, nil, true, false},
+		"deleted and there":                    {1, state{absent: true}, []got{{200, 1}}, false, false},
+		"its version":                          {1, state{stamped: []stamp{{200, []uint64{1}}}}, []got{{200, 1}}, true, false},
+		"its version, of several values":       {1, state{stamped: []stamp{{200, []uint64{1, 2}}}}, []got{{200, 2}}, true, false},
+		"its version with another value":       {1, state{stamped: []stamp{{200, []uint64{1}}}}, []got{{200, 2}}, false, false},
+		"its value at another time":            {1, state{stamped: []stamp{{200, []uint64{1}}}}, []got{{201, 1}}, false, false},
+		"no version":                           {1, state{stamped: []stamp{{200, []uint64{1}}}}, nil, false, false},
+		"no version, which may be":             {1, state{stamped: []stamp{{200, []uint64{1}}}, absent: true}, nil, true, false},
+		"another version, though none may be":  {1, state{stamped: []stamp{{200, []uint64{1}}}, absent: true}, []got{{300, 3}}, false, false},
+		"a version that has expired":           {1, state{stamped: []stamp{{old, []uint64{1}}}}, nil, true, true},
+		"the newest has not expired":           {2, state{stamped: []stamp{{200, []uint64{1}}, {old, []uint64{2}}}}, []got{{200, 1}}, true, true},
+		"the newest is gone, the other not":    {2, state{stamped: []stamp{{200, []uint64{1}}, {old, []uint64{2}}}}, []got{{old, 2}}, false, false},
+		"more versions than are kept":          {2, state{stamped: []stamp{{300, []uint64{1}}, {200, []uint64{2}}, {150, []uint64{3}}}}, []got{{300, 1}, {200, 2}}, true, false},
+		"the second of those that are kept":    {2, state{stamped: []stamp{{300, []uint64{1}}, {200, []uint64{2}}, {150, []uint64{3}}}}, []got{{300, 1}, {150, 3}}, false, false},
+		"a value takes the place of a version": {2, state{values: []uint64{9}, stamped: []stamp{{300, []uint64{1}}, {200, []uint64{2}}}}, []got{{400, 9}, {300, 1}}, true, false},
+		"a value and the wrong version":        {2, state{values: []uint64{9}, stamped: []stamp{{300, []uint64{1}}, {200, []uint64{2}}}}, []got{{400, 9}, {200, 2}}, false, false},
+		"a version of a time to come":          {2, state{values: []uint64{9}, stamped: []stamp{{900, []uint64{1}}}}, []got{{900, 1}, {400, 9}}, true, false},
+	} {
+		j := newJudge(table.Update, c.versions, 100, -1)
+		if ok, expired := j.holds(&c.s, c.have); ok != c.ok || expired != c.expired {
+			t.Errorf("%s: %v, expired %v", what, ok, expired)
+		}
+	}
+	j := newJudge(table.Update, 1, 100, old) // the load was before that
+	if ok, expired := j.holds(&state{values: []uint64{1}}, nil); !ok || !expired {
+		t.Errorf("a value that has expired: %v, %v", ok, expired)
+	}
+}
+
+func TestVersionsOfOneCellAreTheNewestThatAreKept(t *testing.T) {
+	of := func(stamp int64, hash uint64) cell { return cell{column: 7, stamp: stamp, hash: hash} }
+	for what, c := range map[string]struct {
+		versions int
+		loaded   int64
+		want     []cell // newest first, one without a timestamp last
+		have     []got
+		same     bool
+	}{
+		"all":                                 {3, -1, []cell{of(300, 1), of(200, 2)}, []got{{300, 1}, {200, 2}}, true},
+		"the first is missing":                {3, -1, []cell{of(300, 1), of(200, 2)}, []got{{200, 2}}, false},
+		"the last is missing":                 {3, -1, []cell{of(300, 1), of(200, 2)}, []got{{300, 1}}, false},
+		"the middle is missing":               {3, -1, []cell{of(300, 1), of(250, 3), of(200, 2)}, []got{{300, 1}, {200, 2}}, false},
+		"one more":                            {3, -1, []cell{of(300, 1)}, []got{{300, 1}, {200, 2}}, false},
+		"another value":                       {3, -1, []cell{of(300, 1), of(200, 2)}, []got{{300, 1}, {200, 3}}, false},
+		"another time":                        {3, -1, []cell{of(300, 1), of(200, 2)}, []got{{300, 1}, {201, 2}}, false},
+		"only as many as are kept":            {1, -1, []cell{of(300, 1), of(200, 2)}, []got{{300, 1}}, true},
+		"one that has expired":                {3, -1, []cell{of(300, 1), of(50, 2)}, []got{{300, 1}}, true},
+		"none":                                {3, -1, []cell{of(300, 1)}, nil, false},
+		"of the table's time, newest":         {3, -1, []cell{of(200, 2), of(-1, 1)}, []got{{300, 1}, {200, 2}}, true},
+		"of the table's time, oldest":         {3, -1, []cell{of(400, 2), of(-1, 1)}, []got{{400, 2}, {300, 1}}, true},
+		"of the table's time, alone":          {3, -1, []cell{of(-1, 1)}, []got{{300, 1}}, true},
+		"of the table's time, another value":  {3, -1, []cell{of(-1, 1)}, []got{{300, 2}}, false},
+		"of the table's time, none":           {3, -1, []cell{of(-1, 1)}, nil, false},
+		"of the table's time, expired":        {3, 50, []cell{of(-1, 1)}, nil, true},
+		"of the table's time, one more":       {3, -1, []cell{of(-1, 1)}, []got{{300, 1}, {200, 1}}, false},
+		"it takes the place of a version":     {2, -1, []cell{of(300, 3), of(200, 2), of(-1, 1)}, []got{{400, 1}, {300, 3}}, true},
+		"all that are kept are newer":         {2, 250, []cell{of(300, 3), of(260, 2), of(-1, 1)}, []got{{300, 3}, {260, 2}}, true},
+		"all that are kept are newer but one": {2, 270, []cell{of(300, 3), of(260, 2), of(-1, 1)}, []got{{300, 3}, {260, 2}}, false},
+	} {
+		j := newJudge(table.Put, c.versions, 100, c.loaded)
+		if got := j.sameVersions(c.want, c.have); got != c.same {
+			t.Errorf("%s: %v", what, got)
+		}
+		// Among other columns, in any place and order.
+		j.wide = true
+		for _, other := range []uint64{1, 9} {
+			j.got = map[uint64][]got{other: {{300, 5}}}
+			if len(c.have) > 0 {
+				j.got[7] = c.have
+			}
+			cells := append([]cell{{column: other, stamp: 300, hash: 5}}, c.want...)
+			slices.Reverse(cells)
+			if columns := j.differ(cells); (len(columns) == 0) != c.same || len(columns) > 1 || !c.same && columns[0] != 7 {
+				t.Errorf("%s, beside column %d: %v differ", what, other, columns)
+			}
+			if columns := j.differ(slices.Clone(c.want)); !slices.Contains(columns, other) {
+				t.Errorf("%s: column %d is surplus, and %v differ", what, other, columns)
+			}
+		}
+	}
+}
+
+func TestARowIsMissingUnlessAllOfItMayHaveExpired(t *testing.T) {
+	young, old := cell{stamp: 200}, cell{stamp: 50}
+	for what, c := range map[string]struct {
+		versions []version
+		loaded   int64
+		want     verdict
+	}{
+		"whole":                  {[]version{{whole: true}}, -1, isMissing},
+		"whole, loaded long ago": {[]version{{whole: true}}, 50, isExpired},
+		"old cells":              {[]version{{cells: []cell{old, old}}}, -1, isExpired},
+		"the first is young":     {[]version{{cells: []cell{young, old, old}}}, -1, isMissing},
+		"one is young":           {[]version{{cells: []cell{old, young, old}}}, -1, isMissing},
+		"the last is young":      {[]version{{cells: []cell{old, old, young}}}, -1, isMissing},
+		"another record is":      {[]version{{cells: []cell{old}}, {cells: []cell{young}}, {cells: []cell{old}}}, -1, isMissing},
+		"another is whole":       {[]version{{cells: []cell{old}}, {whole: true}}, -1, isMissing},
+	} {
+		if got, _ := newJudge(table.Put, 1, 100, c.loaded).compare(&want{versions: c.versions}, nil); got != c.want {
+			t.Errorf("%s: %d, want %d", what, got, c.want)
+		}
+	}
+}
+
+func TestUnitsOfARowAreThoseOfItsBytes(t *testing.T) {
+	id, c := plainbuffer.NewName("id"), plainbuffer.NewName("c")
+	for bytes, units := range map[int]int{0: 1, 4096 - 11 - 8: 1, 4096 - 10 - 8: 2, 8192 - 11 - 8: 2, 8192 - 10 - 8: 3} {
+		for _, at := range []int64{-1, 5} {
+			var r plainbuffer.Row
+			r.Begin(nil)
+			r.Key(&id, table.Value{Type: table.Integer, Int: 7}) // 2 + 8 bytes
+			v := table.Value{Type: table.String, Bytes: make([]byte, bytes)}
+			if at < 0 { // 8 bytes more of the value are as many as a timestamp
+				v.Bytes = make([]byte, bytes+min(bytes, 8))
+				r.Cell(&c, v)
+			} else {
+				r.CellAt(&c, v, at)
+			}
+			if got := UnitsOf(r.End()); got != units {
+				t.Errorf("%d bytes at %d: %d units, want %d", bytes, at, got, units)
+			}
+		}
+	}
+	if got := UnitsOf([]byte("damaged")); got != 1 {
+		t.Errorf("damaged: %d units", got)
+	}
+}
+
+// oddSource fails once, where fails says.
+type oddSource struct {
+	source.Source
+	fails string
+	rows  int // that Parse gives; the last one is bad, or of a key before
+}
+
+var errOdd = errors.New("odd")
+
+func (o *oddSource) Next() (source.Piece, error) {
+	p, err := o.Source.Next()
+	if o.fails == "next" {
+		return nil, errOdd
+	}
+	return oddPiece{p, o.fails}, err
+}
+
+type oddPiece struct {
+	source.Piece
+	fails string
+}
+
+func (p oddPiece) Prepare() error {
+	if p.fails == "prepare" {
+		return errOdd
+	}
+	return p.Piece.Prepare()
+}
+
+func (o *oddSource) Add(p source.Piece) ([]source.Split, error) {
+	splits, err := o.Source.Add(p.(oddPiece).Piece)
+	if o.fails == "add" {
+		err = errOdd
+	}
+	return splits, err
+}
+
+func (o *oddSource) Finish() ([]source.Split, error) {
+	splits, err := o.Source.Finish()
+	if o.fails == "finish" {
+		err = errOdd
+	}
+	return splits, err
+}
+
+func (o *oddSource) Close() error {
+	if o.fails == "close" {
+		return errOdd
+	}
+	return o.Source.Close()
+}
+
+func (o *oddSource) NewParser(used []int) source.Parser {
+	return &oddParser{o.Source.NewParser(used), o.fails}
+}
+
+type oddParser struct {
+	source.Parser
+	fails string
+}
+
+func (p *oddParser) Parse(split source.Split, each func(*record.Record)) (records, lines int, err error) {
+	n := 0
+	records, lines, err = p.Parser.Parse(split, func(rec *record.Record) {
+		if n++; n == 2 && p.fails == "record" { // neither the first nor the last
+			rec.Bad = &table.Reason{Message: errOdd.Error()}
+		}
+		each(rec)
+	})
+	if p.fails == "parse" {
+		err = errOdd
+	}
+	return records, lines, err
+}
+
+// oddOrigin has three sources, one of them odd.
+type oddOrigin struct {
+	source.Origin
+	parts []source.Source
+}
+
+func (o *oddOrigin) Open(context.Context, []byte) ([]source.Source, error) {
+	if o.parts == nil {
+		return nil, errOdd
+	}
+	return o.parts, nil
+}
+
+func TestStoredRowsThatCannotAllBeReadAreAnError(t *testing.T) {
+	w := newWorld(t)
+	rows := func(from int64) *sourcetest.Wide {
+		wide := &sourcetest.Wide{Rows: sourcetest.Rows{Name: fmt.Sprint("part ", from), Columns: []string{"id"}}}
+		for i := range int64(4) {
+			wide.Append(record.Datum{Kind: record.Integer, Int: from + i}, cellOf("c", "v", -1))
+		}
+		return wide
+	}
+	for _, fails := range []string{"", "order", "open", "next", "prepare", "add", "finish", "close", "record", "parse"} {
+		for odd := range 3 {
+			all := rows(0)
+			origin := &oddOrigin{Origin: all}
+			for part := range 3 {
+				p := &oddSource{Source: rows(int64(10 * part))}
+				if part > 0 {
+					all.Append(record.Datum{Kind: record.Integer, Int: int64(10 * part)}, cellOf("c", "v", -1))
+				}
+				if part == odd {
+					p.fails = fails
+					if fails == "order" && odd > 0 {
+						p.Source = rows(int64(10*part - 7))
+					}
+				}
+				origin.parts = append(origin.parts, p)
+			}
+			if fails == "open" {
+				origin.parts = nil
+			}
+			name, cfg := w.makeWide(t, all, 1)
+			described, err := w.admin.Describe(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg.Stored = &Stored{Table: described, Rows: origin}
+			r, err := Run(t.Context(), cfg)
+			switch {
+			case fails == "" || fails == "order" && odd == 0:
+				if err != nil || r.Equal != 6 || r.Extra != 6 || r.RowsInTable != 12 {
+					t.Errorf("%+v, %v", r, err)
+				}
+			case err == nil || !strings.Contains(err.Error(), errOdd.Error()) && !strings.Contains(err.Error(), "not in the order of their keys"):
+				t.Errorf("part %d fails in %s: %+v, %v", odd, fails, r, err)
+			}
+		}
+	}
+}
