@@ -121,26 +121,26 @@ func TestAFileThatVanishesEndsTheNight(t *testing.T) {
 	const selects, begins, ends = "select", "begin", "end"
 	remove := func(name string) error { return os.Remove(name) }
 	for what, c := range map[string]struct {
-		before string // a file that the table has taken, whose content is six
+		before string // a file that the table has taken, as long as the one that is gone
 		begun  bool   // that is, it has begun to
 		gone   string
 		act    string // which reads it
 		goes   func(name string) error
 	}{
-		"known, with a new time":        {"a", false, "a", selects, remove},
+		"known, with a new time":        {"long", false, "long", selects, remove},
 		"as long as a known one":        {"z", false, "b", selects, remove},
 		"as long as a chosen one":       {"", false, "b", selects, remove},
 		"as long as one after it":       {"", false, "a", selects, remove},
-		"as long as one that has begun": {"z", true, "a", selects, remove},
+		"as long as one that has begun": {"z", true, "long", selects, remove},
 		"chosen":                        {"", false, "long", begins, remove},
 		"chosen, and cut":               {"", false, "long", begins, func(name string) error { return os.Truncate(name, 2) }},
 		"begun":                         {"", false, "long", ends, remove},
-		"begun, and changed":            {"", false, "long", ends, func(name string) error { return os.WriteFile(name, []byte("other"), 0o600) }},
+		"begun, and changed":            {"", false, "long", ends, func(name string) error { return os.WriteFile(name, []byte("others"), 0o600) }},
 	} {
 		t.Run(what, func(t *testing.T) {
 			d := newDrop(t)
 			if c.before != "" {
-				d.deliver(c.before, "six")
+				d.deliver(c.before, map[bool]string{false: "six", true: "sixsix"}[c.gone == "long"])
 				if _, _, err := d.night(Options{Job: "other"}, !c.begun); err != nil {
 					t.Fatal(err)
 				}
@@ -353,6 +353,33 @@ func TestWhatIsNotedOfAFile(t *testing.T) {
 	d.want(Options{}, "", "c")
 	d.deliver("d", "one")
 	d.want(Options{}, "1 of 2 inputs are known", "d")
+}
+
+func TestWithoutALedgerFilesAreOnlySortedAndLeftOut(t *testing.T) {
+	d := newDrop(t)
+	d.deliver("a", "one")
+	d.deliver("b", "two")
+	d.deliver("b.done", "")
+	s := NewSelector(nil, Options{DoneMarker: "{}.done", Exists: func(context.Context, string) (bool, error) { return false, nil }})
+	chosen, notes, err := s.Select(t.Context(), find(t, d.dir), d.table, nil)
+	if err != nil || len(chosen) != 1 || len(notes) != 1 || s.Once() || s.Units() != nil || len(s.Blocks()) != 0 {
+		t.Errorf("%v, %q, %v", chosen, notes, err)
+	}
+	if err := errors.Join(s.Begin(t.Context(), 0, "run"), s.Loaded(t.Context()), s.NothingNew(t.Context())); err != nil {
+		t.Error(err)
+	}
+	// Whether there is a marker may be unknown.
+	s = NewSelector(nil, Options{DoneMarker: "{}.ok", Exists: func(context.Context, string) (bool, error) { return false, errStore }})
+	if _, _, err := s.Select(t.Context(), find(t, d.dir), d.table, nil); !errors.Is(err, errStore) {
+		t.Errorf("got %v", err)
+	}
+	// When it was changed may be, too.
+	found := find(t, d.dir)
+	found[1].Modified = time.Time{}
+	if _, _, err := NewSelector(nil, Options{Settle: time.Minute}).Select(t.Context(), found, d.table, nil); err == nil ||
+		!strings.Contains(err.Error(), "b was changed") {
+		t.Errorf("got %v", err)
+	}
 }
 
 func TestHashesOfAnEarlierAttemptAreTaken(t *testing.T) {

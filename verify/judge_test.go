@@ -7,12 +7,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
 	"tsimport/internal/tablestore/plainbuffer"
 	"tsimport/internal/tablestore/scan"
+	"tsimport/pipeline/plan"
 	"tsimport/reader/record"
 	"tsimport/reader/source"
 	"tsimport/reader/source/sourcetest"
@@ -378,6 +381,63 @@ func TestStoredRowsThatCannotAllBeReadAreAnError(t *testing.T) {
 				}
 			case err == nil || !strings.Contains(err.Error(), errOdd.Error()) && !strings.Contains(err.Error(), "not in the order of their keys"):
 				t.Errorf("part %d fails in %s: %+v, %v", odd, fails, r, err)
+			}
+		}
+	}
+}
+
+// ranged is a source of three ranges of ten keys each.
+type ranged struct{ source.Origin }
+
+func (ranged) RangeOf(first int64) (int, bool) { return int(first / 10), first >= 0 && first < 30 }
+
+func TestWhatIsFoundIsCountedInItsRange(t *testing.T) {
+	taken := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	loaded := []source.Snapshot{{Name: "s", Taken: taken, Ranges: []string{"r0 from 0", "r1 from 10", "r2 from 20"}}}
+	const moved = "the source has moved on, or the table was changed, in "
+	for what, c := range map[string]struct {
+		found   map[int][]verdict
+		surplus []int64
+		notes   []string
+	}{
+		"nothing": {map[int][]verdict{0: {isEqual}, 1: {isEqual, isExpired}}, nil,
+			[]string{"source and table are equal now, in each of the 3 ranges that the run read"}},
+		"the first": {map[int][]verdict{0: {isMissing, isEqual}}, nil,
+			[]string{moved + "1 of the 3", "r0 from 0: 1 missing, 0 different, 0 surplus; the run read it in the snapshot of 2026-01-02T03:04:05Z"}},
+		"the second and the last": {map[int][]verdict{1: {isDifferent, isDifferent}}, []int64{25},
+			[]string{moved + "2 of the 3", "r1 from 10: 0 missing, 2 different, 0 surplus", "r2 from 20: 0 missing, 0 different, 1 surplus"}},
+		"a surplus row of an unknown range": {nil, []int64{31}, []string{"in which ranges surplus rows are is not known of 1"}},
+	} {
+		v := &verifier{plan: &plan.Plan{Request: &plan.Request{}}, cfg: &Config{Snapshots: loaded}, result: &Result{}, recordsOf: []int64{1, 2, 3}}
+		v.result.Snapshots = loaded
+		v.bySource = &bySource{of: ranged{}, found: make([]Found, 3)}
+		for i := range 3 {
+			v.plan.Sources = append(v.plan.Sources, &plan.Source{Name: fmt.Sprint("r", i)})
+		}
+		of := &tally{v: v, table: &target{Table: &client.Table{}}, found: map[int]*Found{}}
+		for n, verdicts := range c.found {
+			for _, verdict := range verdicts {
+				of.foundOf(n).add(verdict)
+			}
+		}
+		for _, key := range c.surplus {
+			of.table.Key = []table.KeyColumn{{Name: "id", Type: table.Integer}}
+			of.extra(table.AppendKey(nil, table.Value{Type: table.Integer, Int: key}))
+		}
+		v.add([]*tally{of})
+		v.noteRanges()
+		if of.err != nil || v.result.Extra != int64(len(c.surplus)) || len(v.result.Notes) != len(c.notes) {
+			t.Errorf("%s: %+v, %v", what, v.result, of.err)
+			continue
+		}
+		for i, note := range c.notes {
+			if !strings.HasPrefix(v.result.Notes[i], note) {
+				t.Errorf("%s: %q, want %q", what, v.result.Notes[i], note)
+			}
+		}
+		for i, r := range v.result.SourceRanges {
+			if r.Read != int64(i+1) || r.Range != loaded[0].Ranges[i] || len(r.Loaded) != 1 || r.Equal+r.Missing+r.Different+r.Expired != int64(len(c.found[i])) {
+				t.Errorf("%s: %+v", what, r)
 			}
 		}
 	}

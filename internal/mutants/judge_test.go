@@ -122,7 +122,8 @@ func (s *suite) prepare(limit time.Duration, folder string) error {
 			names = append(names, regexp.QuoteMeta(strings.Split(m[1], "/")[0]))
 		}
 		if len(names) == 0 || s.skip != "" {
-			return fmt.Errorf("without a mutant its tests do not pass in %v: %.300s", limit, out)
+			out, _, _ = strings.Cut(out, "\n")
+			return fmt.Errorf("without a mutant its tests do not pass in %v: %s", limit, out)
 		}
 		s.skip = "^(" + strings.Join(names, "|") + ")$"
 	}
