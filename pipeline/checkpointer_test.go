@@ -207,6 +207,7 @@ func (c *trial) countFinal(base *checkpoint.Snapshot) (again *int) {
 }
 
 func TestALoadOfParquetResumesAtTheRowGroup(t *testing.T) {
+	t.Parallel()
 	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
 		t.Run(order.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -22,7 +22,7 @@ var faultSeedsFlag = flag.Int("fault-seeds", 1, "how many seeds the test of a te
 // code, cut off before and after it was applied, applied and answered with an error or garbage, applied late. In both orders
 // the table must be that of a plain sequential load and the ledger must balance.
 func TestATenthOfTheRequestsMayFailInEveryWay(t *testing.T) {
-	for seed := range uint64(*faultSeedsFlag) {
+	for seed := range uint64(few(*faultSeedsFlag)) {
 		for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
 			t.Run(fmt.Sprintf("seed %d, %v", seed+1, order), func(t *testing.T) {
 				t.Parallel()

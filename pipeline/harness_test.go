@@ -22,6 +22,7 @@ import (
 
 	"tsimport/engine/faults"
 	"tsimport/engine/server"
+	"tsimport/internal/conformance"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/internal/tablestore/scan"
@@ -42,6 +43,9 @@ const (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
+	}
+	if err := conformance.TempInMemory(); err != nil {
 		panic(err)
 	}
 	debug.SetGCPercent(400) // hundreds of small loads and stores: a sixth of the CPU went into collecting garbage

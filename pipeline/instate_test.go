@@ -12,6 +12,7 @@ import (
 
 // TestOnlyWhatAPredecessorMayHaveSentIsWaitedFor takes loads over from processes that were killed, with the time-outs of a user who gives none.
 func TestOnlyWhatAPredecessorMayHaveSentIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		sent, fresh bool // by the predecessor; the successor starts over
 		first, end  time.Duration

@@ -181,6 +181,7 @@ func TestALaneEndsOnceWithItsLastRow(t *testing.T) {
 // A partition of a table that is limited as a whole is refused what others take; when they have ended, it finds that soon. Of three loads
 // the quickest counts: lanes begin at random moments, and rates that are found late are not what is tested.
 func TestTheLastLaneHasWhatOthersHad(t *testing.T) {
+	t.Parallel()
 	var seconds []float64
 	for range 3 {
 		synctest.Test(t, func(t *testing.T) {

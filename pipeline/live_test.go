@@ -92,7 +92,7 @@ func (c *changing) change(n int) {
 // holds of each row what was sent of it last, and nothing that was never in the source; no row that stays is missing; and the
 // ledger adds up at every checkpoint.
 func TestALiveSourceIsLoadedAsItIsAtSomeMoment(t *testing.T) {
-	for seed := range uint64(*liveSeeds) {
+	for seed := range uint64(few(*liveSeeds)) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
 			t.Parallel()
 			loadChanging(t, seed+1)
@@ -317,7 +317,7 @@ func TestALiveSourceIsComparedAsItIsNow(t *testing.T) {
 
 // A frozen origin is divided once; several parts are read at a time, and a resumed run reads what is left of each.
 func TestPartsAreReadInParallelAndResumed(t *testing.T) {
-	for seed := range uint64(max(1, *liveSeeds/2)) {
+	for seed := range uint64(few(max(1, *liveSeeds/2))) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

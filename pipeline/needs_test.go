@@ -11,6 +11,7 @@ import (
 
 // TestAPermissionThatIsMissingShowsBeforeTheFirstRow denies each operation that a mode needs beside writing.
 func TestAPermissionThatIsMissingShowsBeforeTheFirstRow(t *testing.T) {
+	t.Parallel()
 	numbered := func(cfg *trial) {
 		cfg.Target.Key = append(cfg.Target.Key, table.KeyColumn{Name: "no", Type: table.Integer, Auto: true})
 	}
@@ -56,6 +57,7 @@ func TestAPermissionThatIsMissingShowsBeforeTheFirstRow(t *testing.T) {
 
 // TestAStrayRefusalDoesNotEndALoad lets one request of many meet what a gateway or a rotation of keys does.
 func TestAStrayRefusalDoesNotEndALoad(t *testing.T) {
+	t.Parallel()
 	for name, f := range map[string]faults.Fault{
 		"a refusal of the key": {Action: faults.Refuse, Code: "OTSAuthFailed"},
 		"a page, 403":          {Action: faults.BadBody, Code: "403"},

@@ -127,7 +127,7 @@ func TestRowsAreNumberedInTheOrderOfTheFile(t *testing.T) {
 // TestEveryRowIsNumberedOnceWhenAnythingFails draws an input, faults of writes, reads and deletions, and splits of partitions
 // from a seed.
 func TestEveryRowIsNumberedOnceWhenAnythingFails(t *testing.T) {
-	for seed := range uint64(*numberedSeedsFlag) {
+	for seed := range uint64(few(*numberedSeedsFlag)) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
 			t.Parallel()
 			numberedFails(t, seed+1)

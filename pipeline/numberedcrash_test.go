@@ -35,7 +35,7 @@ func killNumbered(t *testing.T, start func(*testing.T) *world) {
 		numberedKilled(t, *seedFlag, start)
 		return
 	}
-	for seed := range uint64(*powerSeeds) {
+	for seed := range uint64(few(*powerSeeds)) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
 			t.Parallel()
 			numberedKilled(t, seed+1, start)

@@ -90,6 +90,7 @@ func (c outageCell) beyond(t *testing.T) (dearer float64, r *Report, missing, do
 }
 
 func TestALoadContinuesWithoutRequestsThatNobodyAnswers(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]outageCell{
 		"one partition":                    {partitions: 1, units: 100},
 		"four partitions":                  {partitions: 4, units: 25},
@@ -105,6 +106,7 @@ func TestALoadContinuesWithoutRequestsThatNobodyAnswers(t *testing.T) {
 }
 
 func TestALoadThatBeginsInAnOutageFindsItsRateAfterIt(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{faults.Busy, faults.Throttle, faults.Timeout} {
 		for _, partitions := range []int{1, 4} {
 			c := outageCell{lasts: 10 * time.Second, kind: kind, partitions: partitions, units: 25, continues: 10 * time.Second, begins: -1}

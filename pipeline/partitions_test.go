@@ -581,6 +581,7 @@ func TestRowsQueuedForOneKeyLeaveMemoryToOtherPartitions(t *testing.T) {
 const maxBatchInMemory = 200*2100 + 512<<10
 
 func TestRowsOfOneKeyWaitForNothingButEachOther(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.partitioned(server.Simulation{})
@@ -700,6 +701,7 @@ func TestWithoutAnOrderRowGroupsAreReadOnceEach(t *testing.T) {
 }
 
 func TestEmptyLinesAreCountedOnceHoweverTheTextIsDivided(t *testing.T) {
+	t.Parallel()
 	lines := strings.SplitAfter(numbered("k", 3000), "\n")
 	var text strings.Builder
 	text.WriteString(lines[0])

@@ -189,7 +189,7 @@ func losePower(t *testing.T, start func(*testing.T) *world) {
 		killed(t, *seedFlag, start)
 		return
 	}
-	for seed := range uint64(*powerSeeds) {
+	for seed := range uint64(few(*powerSeeds)) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
 			t.Parallel()
 			killed(t, seed+1, start)

@@ -127,6 +127,7 @@ func TestSeamsOfJoinedFilesDoNotCountAsErrors(t *testing.T) {
 }
 
 func TestTheErrorLimitStopsTheLoadAtTheNextRejectedRow(t *testing.T) {
+	t.Parallel()
 	var b strings.Builder
 	b.WriteString("id,n\n")
 	for i := range 5000 {
@@ -180,6 +181,7 @@ func TestTheErrorLimitStopsTheLoadAtTheNextRejectedRow(t *testing.T) {
 }
 
 func TestALimitStopsAfterThatManyRecords(t *testing.T) {
+	t.Parallel()
 	text := "id,n\n" + "a,1\nb,x\nc,3\nd,4\ne,5\n"
 	for limit, want := range map[int64]int{1: 1, 2: 1, 3: 2, 5: 4, 6: 4, 0: 4} {
 		w := newWorld(t)
@@ -337,6 +339,7 @@ func TestTheBadRowOfARefusedRequestIsFound(t *testing.T) {
 }
 
 func TestAReadErrorComesAfterTheRowsBeforeIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	// A record beyond the limit cannot be read; the rows before it can.
 	var b bytes.Buffer
@@ -404,6 +407,7 @@ func TestFilesLoadedTogetherNeedTheSameColumns(t *testing.T) {
 }
 
 func TestInputsOfSeveralFormatsLoadTogether(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	some := w.file("some.jsonl", "{\"id\":\"1\",\"y\":\"b\"}\n")
 	other := w.file("other.jsonl", "{\"x\":\"c\",\"id\":\"2\"}\n")

@@ -43,6 +43,7 @@ func TestAValueThatTheSampleDidNotShowIsRejectedNotChanged(t *testing.T) {
 }
 
 func TestLimitsAreCheckedBeforeSending(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	wide := func(n int) string {
 		var header, row strings.Builder

@@ -224,7 +224,7 @@ func TestAVersionColumnKeepsVersionsInUpdates(t *testing.T) {
 // A load of updates is killed again and again: each record leaves one version of each of its cells, in the order of the
 // records, whichever of its attempts was applied.
 func TestUpdatesOfAKilledLoadLeaveOneVersionEach(t *testing.T) {
-	for seed := range uint64(*powerSeeds) {
+	for seed := range uint64(few(*powerSeeds)) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
 			t.Parallel()
 			rnd := rand.New(rand.NewPCG(seed+1, 17))

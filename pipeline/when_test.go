@@ -53,7 +53,7 @@ func versioned(rnd *rand.Rand, n, keys int, what string) (text string, each func
 // every way and the load is killed. The table is what one row after the other leaves, and the counts are those too unless the load was
 // killed: a row that was written before, and replaced by a later one, is then left when it is sent again.
 func TestALoadUnderAConditionLeavesWhatASequentialOneLeaves(t *testing.T) {
-	for seed := range uint64(*whenSeeds) {
+	for seed := range uint64(few(*whenSeeds)) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
 			t.Parallel()
 			loadWhen(t, seed+1)
@@ -174,6 +174,7 @@ func TestARowWithoutAValueToCompareIsRejected(t *testing.T) {
 
 // TestAConditionWithAConstantDoesNotRefuseWhatItHasWritten: the first attempt of a row makes the condition false, and its answer is lost.
 func TestAConditionWithAConstantDoesNotRefuseWhatItHasWritten(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []table.Mode{table.Put, table.Update} {
 		w := newWorld(t)
 		var before, after strings.Builder

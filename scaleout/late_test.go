@@ -60,7 +60,7 @@ func (w *world) nextLoad() {
 // which they may: after their shard was committed by another worker, but neither into the comparison nor after the job.
 func TestLateRequestsOfLostWorkersUndoNeitherTheJobNorTheNextLoad(t *testing.T) {
 	t.Parallel()
-	for i := range uint64(*seeds) {
+	for i := range uint64(few(*seeds)) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

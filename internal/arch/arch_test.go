@@ -206,7 +206,7 @@ var arrows = map[string][]string{
 // testArrows lists what tests may import beside that.
 var testArrows = map[string][]string{
 	".":                           {"engine/faults", "engine/server", "engine/sim", "internal/tablestore/scan"},
-	"pipeline":                    {"lifecycle", "engine/enginetest", "engine/server", "engine/faults", "engine/sim", "internal/tablestore/scan", "reader", "keyexpr", "verify", "reader/source/sourcetest", "reader/record", "reader/convert"},
+	"pipeline":                    {"internal/conformance", "lifecycle", "engine/enginetest", "engine/server", "engine/faults", "engine/sim", "internal/tablestore/scan", "reader", "keyexpr", "verify", "reader/source/sourcetest", "reader/record", "reader/convert"},
 	"scaleout":                    {"engine/enginetest", "engine/server", "engine/sim", "internal/tablestore/client", "internal/tablestore/condition", "reader/source/sourcetest"},
 	"pipeline/plan":               {"reader/source/sourcetest", "lifecycle", "engine/server"},
 	"internal/tablestore/scan":    {"engine/enginetest", "engine/server", "engine/faults"},
@@ -216,8 +216,8 @@ var testArrows = map[string][]string{
 	"verify":                      {"engine/server", "engine/faults", "reader/input", "reader/record", "reader/source/sourcetest", "keyexpr"},
 	"transfer/export":             {"internal/objectstore/storetest", "internal/tablestore/plainbuffer", "reader/input", "engine/server", "engine/faults", "reader/archive", "reader/source/sourcetest"},
 	"reader/archive":              {"reader/source/sourcetest"},
-	"internal/commands":           {"reader/record", "engine/enginetest"},
-	"internal/drawn":              {"engine/enginetest", "internal/commands"},
+	"internal/commands":           {"reader/record", "engine/enginetest", "internal/conformance"},
+	"internal/drawn":              {"engine/enginetest", "internal/commands", "internal/conformance"},
 	"transfer/tablesync":          {"engine/server", "engine/faults", "internal/tablestore/condition", "reader/tablescan"},
 	"e2e":                         {"reader/mysql/mysqltest", "reader/postgres/pgtest", "internal/objectstore/storetest", "internal/conformance", "pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/compare", "bench/cost", "bench/result", "bench/spread"},
 
