@@ -26,6 +26,7 @@ type faulty struct {
 	at           int
 	after        bool
 	failed       string
+	err          error // nil is errStore
 }
 
 func (f *faulty) fails(op string) error {
@@ -33,7 +34,7 @@ func (f *faulty) fails(op string) error {
 		return nil
 	}
 	f.failed = op
-	return errStore
+	return cmp.Or(f.err, errStore)
 }
 
 func (f *faulty) String() string { return "memory" }
@@ -308,6 +309,23 @@ func TestForgettingOneFileKeepsTheOthers(t *testing.T) {
 	}
 }
 
+func TestALedgerThatIsMergedWhileItIsReadIsReadAgain(t *testing.T) {
+	d := newDrop(t)
+	d.deliver("a", "one")
+	d.want(Options{}, "", "a")
+	f := d.store.(*faulty)
+	f.at, f.err = 1, fs.ErrNotExist
+	if l, err := Open(t.Context(), f); err != nil || len(l.Files()) != 1 || f.failed != "get" {
+		t.Errorf("%v, %q failed", err, f.failed)
+	}
+}
+
+func TestAMarkerNamesItsInput(t *testing.T) {
+	if CheckMarker("") != nil || CheckMarker("{}.done") != nil || CheckMarker("done") == nil {
+		t.Error("a marker without {} is taken, or one with it is not")
+	}
+}
+
 func TestAnyOtherJobThatHasBegunIsSeen(t *testing.T) {
 	for range 20 { // the order of a map
 		l := &Ledger{begun: map[string]*begun{}}
@@ -337,6 +355,10 @@ func TestWhatIsNotedOfAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, b := filepath.Join(d.dir, "a"), filepath.Join(d.dir, "b")
+	t.Chdir(d.dir)
+	if name := NameOf(&find(t, "a")[0]); name != a { // wherever it is called from
+		t.Errorf("%s is known as %s", a, name)
+	}
 	got := map[string]string{}
 	for _, f := range ledger.Files() {
 		got[f.Name] = f.SameAs + " " + f.Run + fmt.Sprint(f.Modified.Equal(later), f.Loaded.IsZero())
@@ -406,6 +428,11 @@ func TestHashesOfAnEarlierAttemptAreTaken(t *testing.T) {
 	blocks := first.Blocks()
 	if err := second.Restore(blocks); err != nil || len(second.trees[0].missing()) != 0 || len(first.Blocks()) != 0 {
 		t.Errorf("%v, blocks %v are missing", err, second.trees[0].missing())
+	}
+	d.now = d.now.Add(time.Hour)
+	d.deliver("a", "two") // after all of it was read
+	if err := second.Loaded(t.Context()); err == nil {
+		t.Error("what was changed while it was loaded is known")
 	}
 	if err := open().Restore(blocks[1:]); err == nil {
 		t.Error("damaged hashes are taken")

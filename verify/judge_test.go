@@ -204,6 +204,30 @@ func TestVersionsOfOneCellAreTheNewestThatAreKept(t *testing.T) {
 	}
 }
 
+func TestAnOlderVersionIsFoundInAnyColumn(t *testing.T) {
+	for columns, odd := range map[string]string{
+		"": "", "a": "", "abc": "", "aabc": "a", "abbc": "b", "abcc": "c", "aaabc": "a", "abbbc": "b", "abccc": "c", "aabbcc": "abc", "aabcc": "ac",
+	} {
+		j, row := newJudge(table.Put, 3, -1, -1), &scan.Row{}
+		for i, c := range columns {
+			row.Columns = append(row.Columns, &tablestore.AttributeColumn{ColumnName: string(c), Timestamp: int64(100 - i), Value: "v"})
+		}
+		var expected []uint64
+		for _, c := range odd {
+			expected = append(expected, j.Column(string(c)))
+		}
+		if got := j.older(row); !slices.Equal(got, expected) {
+			t.Errorf("%s: %v, want %s", columns, got, odd)
+		}
+		// A row is equal to one with its newest versions only if it has no other.
+		j.wide = true
+		w := &want{versions: []version{{whole: true, hash: j.sum(row)}}}
+		if verdict, d := j.compare(w, row); (verdict == isEqual) != (odd == "") || len(d.unnamed)+len(d.columns) != len(odd) {
+			t.Errorf("%s: %d, %+v", columns, verdict, d)
+		}
+	}
+}
+
 func TestARowIsMissingUnlessAllOfItMayHaveExpired(t *testing.T) {
 	young, old := cell{stamp: 200}, cell{stamp: 50}
 	for what, c := range map[string]struct {
