@@ -195,12 +195,13 @@ var arrows = map[string][]string{
 	"engine/model":      {},
 	"engine/wire":       {},
 
-	"internal/conformance": {}, // only tests import it
-	"internal/drawn":       {}, // only tests import it
-	"internal/mutants":     {}, // tests only
-	"internal/arch":        {},
-	"internal/notices":     {},
-	"e2e":                  {},
+	"internal/compatibility": {}, // all of it is test code
+	"internal/conformance":   {}, // only tests import it
+	"internal/drawn":         {}, // only tests import it
+	"internal/mutants":       {}, // tests only
+	"internal/arch":          {},
+	"internal/notices":       {},
+	"e2e":                    {},
 }
 
 // testArrows lists what tests may import beside that.
@@ -217,6 +218,7 @@ var testArrows = map[string][]string{
 	"transfer/export":             {"internal/objectstore/storetest", "internal/tablestore/plainbuffer", "reader/input", "engine/server", "engine/faults", "reader/archive", "reader/source/sourcetest"},
 	"reader/archive":              {"reader/source/sourcetest"},
 	"internal/commands":           {"reader/record", "engine/enginetest", "internal/conformance"},
+	"internal/compatibility":      {"engine/server", "internal/commands"},
 	"internal/drawn":              {"engine/enginetest", "internal/commands", "internal/conformance"},
 	"transfer/tablesync":          {"engine/server", "engine/faults", "internal/tablestore/condition", "reader/tablescan"},
 	"e2e":                         {"reader/mysql/mysqltest", "reader/postgres/pgtest", "internal/objectstore/storetest", "internal/conformance", "pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/compare", "bench/cost", "bench/result", "bench/spread"},
