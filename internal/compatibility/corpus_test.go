@@ -260,6 +260,7 @@ func (p *place) sameTypes(table string) {
 func tuesday(load ...string) func(p *place) {
 	return func(p *place) {
 		p.serve()
+		p.write("drop/again.csv", header+orders(1, 20)) // Monday's content, which its hash says
 		p.write("drop/tuesday.csv", header+orders(21, 40))
 		_, said := p.run(0, append([]string{"load"}, load...)...)
 		holds(p, said, "20 read, 20 written")
