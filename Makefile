@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test e2e check markers format tidy vet staticcheck race fuzz metamorphic composition bench controllers laws laws-public wire outages nights scaleout scaling model crash archives hostile jobs memory real links schema errors corpus typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods beam flink machines suites mutants
+.PHONY: build test e2e check markers format tidy vet staticcheck race fuzz metamorphic composition bench controllers laws laws-public wire outages nights scaleout scaling model crash archives hostile jobs memory real links schema errors corpus size typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods beam flink machines suites mutants
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -219,6 +219,10 @@ typos:
 # The page of error codes, made from their catalogue.
 errors:
 	$(GO) test ./internal/errorcodes -run '^TestThePageOfErrors' -count 1 -update
+
+# How large the tree is, by rooms and commands; with BASE=COMMIT, beside the difference to a commit.
+size:
+	@GO=$(GO) bash packaging/size.sh $(BASE)
 
 # What a process leaves on disk, written again by the present program. Only when a format is changed on purpose, or a kind is added: what is
 # in testdata stands for all earlier versions.
