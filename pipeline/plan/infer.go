@@ -254,21 +254,25 @@ func (p *planner) sample(in *convert.Inference, src *Source, first []string, bud
 		for i := range rec.Cells {
 			p.sampled.cells += len(rec.Cells[i].Name) + cellBytes
 		}
-		if rec.Bad != nil && p.sampled.bad == nil {
-			bad := *rec.Bad
-			p.sampled.bad = &bad
+		bad := rec.Bad
+		if bad == nil {
+			bad = p.request.Read.Convert.Ragged.Check(rec, len(columns))
 		}
-		if rec.Bad != nil || len(rec.Fields)-rec.Short != len(columns) {
+		if bad != nil {
+			if p.sampled.bad == nil {
+				first := *bad
+				p.sampled.bad = &first
+			}
 			return
 		}
-		if asItIs {
+		if asItIs && len(rec.Fields) == len(first) {
 			in.Add(rec)
 			p.countValues(in, rec.Fields)
 			return
 		}
 		for i, from := range place {
 			fields[i] = record.Datum{}
-			if from >= 0 {
+			if from >= 0 && from < len(rec.Fields) {
 				fields[i] = rec.Fields[from]
 			}
 		}

@@ -227,8 +227,8 @@ func (i *inspector) read(from source.Source, count bool) error {
 func (i *inspector) add(rec *record.Record) {
 	i.in.Looked++
 	bad := rec.Bad
-	if bad == nil && len(rec.Fields)-rec.Short != len(i.names) && i.options.Ragged == convert.RejectRagged {
-		bad = &table.Reason{Code: table.CodeRagged, Message: "a different number of fields than the header"}
+	if bad == nil {
+		bad = i.options.Ragged.Check(rec, len(i.names))
 	}
 	if bad != nil {
 		i.reject(bad)

@@ -15,6 +15,7 @@ import (
 	"tsimport/engine/server"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
+	"tsimport/reader/convert"
 )
 
 // file writes an input file.
@@ -156,7 +157,7 @@ func TestWrongUseIsRefusedByName(t *testing.T) {
 		"missing file":     {func(r *Request) { r.Inputs = []string{"none.csv"} }, "none.csv"},
 		"ragged records only": {func(r *Request) {
 			r.Inputs, r.Target.Key[0].Type = []string{file(t, "in.csv", "id,n\n1,2,3\n4,5,6\n")}, table.Null
-		}, "has a value for it, so its type is not known; give --pk id:TYPE"},
+		}, "has a value for it (the first: RaggedRecord: 3 fields where the header has 2), so its type is not known; give --pk id:TYPE"},
 		"bad records only": {func(r *Request) {
 			folder := filepath.Join(t.TempDir(), "n=8")
 			in := file(t, "in.csv", "id,n\n1,7\n2,7\n")
@@ -189,6 +190,25 @@ func TestWrongUseIsRefusedByName(t *testing.T) {
 			tt.change(r)
 			refused(t, r, nil, tt.want)
 		})
+	}
+}
+
+func TestRaggedRecordsThatAreTakenCountForTypes(t *testing.T) {
+	for _, tt := range []struct {
+		text   string
+		ragged convert.Ragged
+		want   []string
+	}{
+		{"id,v\n1,a,\n2,b,\n", convert.TruncateRagged, []string{"id:integer!", "v:string!"}},
+		{"id,v\n1,1.5,\n2,7\n", convert.TruncateRagged, []string{"id:integer!", "v:double!"}},
+		{"id,v,w\n1,1.5\n2,x\n3,7,z\n", convert.PadRagged, []string{"id:integer!", "v:string!", "w:string!"}},
+		{"id,v\nx,1.5,\n2,7\n", convert.RejectRagged, []string{"id:integer!", "v:integer!"}},
+	} {
+		r := ask(file(t, "in.csv", tt.text))
+		r.Target.Key, r.Read.Convert.Ragged = []table.KeyColumn{{Name: "id"}}, tt.ragged
+		if diff := cmp.Diff(tt.want, planned(t, r)); diff != "" {
+			t.Errorf("%q: (-want +got):\n%s", tt.text, diff)
+		}
 	}
 }
 

@@ -189,16 +189,19 @@ func (c *Converter) Version(rec *record.Record) (int64, *table.Reason) {
 	return v.Int, nil
 }
 
-func (c *Converter) checkWidth(rec *record.Record) *table.Reason {
+func (c *Converter) checkWidth(rec *record.Record) *table.Reason { return c.o.Ragged.Check(rec, c.width) }
+
+// Check returns why a record is refused for its number of fields; nil if it has width of them, or what is ragged is taken.
+func (r Ragged) Check(rec *record.Record, width int) *table.Reason {
 	n := len(rec.Fields) - rec.Short
-	if n == c.width || n > c.width && c.o.Ragged == TruncateRagged || n < c.width && c.o.Ragged == PadRagged {
+	if n == width || n > width && r == TruncateRagged || n < width && r == PadRagged {
 		return nil
 	}
 	hint := ""
-	if last := len(rec.Fields) - 1; n == c.width+1 && len(rec.Fields[last].Bytes) == 0 && !rec.Fields[last].Quoted {
+	if last := len(rec.Fields) - 1; n == width+1 && len(rec.Fields[last].Bytes) == 0 && !rec.Fields[last].Quoted {
 		hint = "; the last one is empty: if each record ends with a delimiter, give --ragged truncate"
 	}
-	return &table.Reason{Code: table.CodeRagged, Message: fmt.Sprintf("%d fields where the header has %d%s", n, c.width, hint)}
+	return &table.Reason{Code: table.CodeRagged, Message: fmt.Sprintf("%d fields where the header has %d%s", n, width, hint)}
 }
 
 // convert makes the value of one column; the reason names column and value.
