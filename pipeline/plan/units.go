@@ -59,6 +59,7 @@ func (p *planner) settleUnit(i int) error {
 		return use{p.plan.units[col.Name+path], lastRun}
 	}
 	col.Unit = last("").unit
+	_, decided := p.request.Inferred[col.Source] // by a run whose rejects, or rest, these are
 	parts := p.measures[col.Source]
 	if col.Time != nil {
 		unit := convert.Measure(record.Datum{Kind: record.Timestamp, Unit: record.Unit(col.Time.Unit)})
@@ -71,7 +72,7 @@ func (p *planner) settleUnit(i int) error {
 			for _, measure := range parts[of].as {
 				one := use{p.kept(i, path, measure), parts[of].first[measure]}
 				for _, other := range uses {
-					if mixes(other.unit, one.unit) {
+					if mixes(other.unit, one.unit) && !(decided && other.by == lastRun) {
 						return p.mixed(i, path, other, one)
 					}
 				}

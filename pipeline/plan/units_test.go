@@ -216,6 +216,14 @@ func TestTonightsUnitIsThatOfTheLastRun(t *testing.T) {
 	if units := makes(t, r, admin).Units(); units["v"] != "timestamp, ms" || units["w"] != "number" {
 		t.Error(units)
 	}
+	// What that run rejected is in JSON, without its unit.
+	r = ask(file(t, "rejects.ndjson", `{"id":"c","v":7}`))
+	as(KnownDefault)(r)
+	refused(t, r, admin, "timestamp, ms")
+	r.Inferred = map[string]Inferred{"v": {Type: table.Integer}}
+	if units := makes(t, r, admin).Units(); units["v"] != "timestamp, ms" {
+		t.Error(units)
+	}
 	// On another machine the state has it.
 	if err := os.Rename("tsimport-runs", "elsewhere"); err != nil {
 		t.Fatal(err)
