@@ -189,7 +189,9 @@ func (c *Converter) Version(rec *record.Record) (int64, *table.Reason) {
 	return v.Int, nil
 }
 
-func (c *Converter) checkWidth(rec *record.Record) *table.Reason { return c.o.Ragged.Check(rec, c.width) }
+func (c *Converter) checkWidth(rec *record.Record) *table.Reason {
+	return c.o.Ragged.Check(rec, c.width)
+}
 
 // Check returns why a record is refused for its number of fields; nil if it has width of them, or what is ragged is taken.
 func (r Ragged) Check(rec *record.Record, width int) *table.Reason {

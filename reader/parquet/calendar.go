@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"tsimport/internal/table"
@@ -64,7 +63,9 @@ func (l *leaf) rebase(d *record.Datum) *table.Reason {
 	}
 	days := floorDiv(d.Int, day)
 	if d.Kind == record.Timestamp && !l.calendar.utc && days < year1900 {
-		return &table.Reason{Column: l.path, Code: table.CodeRange, Value: strconv.FormatInt(d.Int, 10), Message: fmt.Sprintf("a timestamp before 1900 that Spark wrote in "+
+		raw := fmt.Sprintf("%d of %d a second since 1970 in Spark's old calendar", d.Int, int64(d.Unit))
+		*d = record.Datum{Kind: record.String, Bytes: []byte(raw)} // among the rejects, a time would be a wrong one
+		return &table.Reason{Column: l.path, Code: table.CodeRange, Value: raw, Message: fmt.Sprintf("a timestamp before 1900 that Spark wrote in "+
 			"its old calendar and in the zone %q cannot be converted exactly; write the file again with Spark 3 or later, without legacy mode", cmp.Or(l.calendar.zone, "unknown"))}
 	}
 	if days < firstGregorian {

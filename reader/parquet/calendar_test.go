@@ -3,6 +3,7 @@ package parquet
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -112,7 +113,10 @@ func TestSparksOldCalendarIsReadAsTheDatesThatWereWritten(t *testing.T) {
 		got, nested, bad := read(options...)
 		if c.want == isRefused {
 			if bad[0] == nil || bad[0].Column != "c" || bad[1] == nil || bad[1].Column != "c.n" {
-				t.Errorf("%s is not isRefused: %v", name, bad)
+				t.Errorf("%s is not refused: %v", name, bad)
+			}
+			if got.Kind != record.String || strings.HasPrefix(string(nested.Bytes), `{"n":"0000-`) {
+				t.Errorf("%s: the reject is %+v, nested %s: a wrong time that can be loaded", name, got, nested.Bytes)
 			}
 			continue
 		}
