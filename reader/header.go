@@ -87,12 +87,12 @@ func (s *File) blankQuote(text []byte, whole bool) bool {
 // doubtHeader notes that the first record may be data: a name looks like the values of its column. It must be data if, besides, a name is
 // implausible and all columns that are not text have names like their values.
 func (s *File) doubtHeader(names []string, columns []int, gaps []bool) {
-	numbers := namedByNumbers(names)
+	years, rising := namedByNumbers(names)
 	suspect, gap, odd, all := "", false, false, true
 	seen := make(map[string]bool, len(names))
 	for i, name := range names {
 		like := likeness([]byte(name))
-		number := like == likeInteger && !numbers || like == likeDecimal
+		number := like == likeInteger && !years || like == likeDecimal
 		same := number && (columns[i] == likeInteger || columns[i] == likeDecimal) || like == likeDate && columns[i] == likeDate
 		if same {
 			suspect = name
@@ -104,23 +104,23 @@ func (s *File) doubtHeader(names []string, columns []int, gaps []bool) {
 	}
 	text := fmt.Sprintf("the first line may be data, not a header: %q looks like a value of its column", suspect)
 	switch {
-	case suspect == "" && !gap:
+	case suspect == "" && !gap, rising && !all && !gap:
 		return
-	case suspect != "" && odd && all:
+	case suspect != "" && odd && all && !rising:
 		s.Doubt = text
 	}
 	s.Notes = append(s.Notes, fmt.Sprintf("%s: %s; then give --no-header", s.Name, text))
 }
 
-// namedByNumbers reports whether the integers among names are names, such as years: they rise, or are years.
-func namedByNumbers(names []string) bool {
+// namedByNumbers reports whether the integers among names may be names: they are years, or they rise.
+func namedByNumbers(names []string) (years, rise bool) {
 	last, count := 0, 0
-	years, rise := true, true
+	years, rise = true, true
 	for _, name := range names {
 		if n, err := strconv.Atoi(name); err == nil {
 			years, rise = years && n >= 1900 && n <= 2100, rise && (count == 0 || n > last)
 			last, count = n, count+1
 		}
 	}
-	return years || rise && count > 1
+	return years, rise && count > 1
 }

@@ -32,7 +32,7 @@ func TestAHeaderThatMayBeDataIsNotedOrRefused(t *testing.T) {
 		"a number over words":         {"x,7\na,1\nb,word\n", Options{}, nothing},
 		"years":                       {",2010,2011\nChina,1,2\n", Options{}, nothing},
 		"a year":                      {",2019\nChina,1.5\n", Options{}, nothing},
-		"rising numbers":              {"name,1,2,3\nx,4,5,6\n", Options{}, nothing},
+		"rising numbers":              {"name,1,2,3\nx,4,5,6\n", Options{}, noted},
 		"an index without a name":     {",a\n0,1.5\n1,2.5\n", Options{}, nothing},
 		"an empty name over gaps":     {"a,,c\nx,,1\ny,z,2\n", Options{}, noted},
 		"an empty name over words":    {"a,,c\nx,,y\ny,z,w\n", Options{}, noted},

@@ -198,7 +198,7 @@ func (j *Job) names(o object, key string, whole func(string) bool, wildcard func
 			names[i], rest = wildcard(p)
 		}
 		if !whole(p) || strings.ContainsAny(variable.ReplaceAllString(rest, ""), "*?[]{}$") || strings.HasSuffix(p, "/") {
-			return nil, fmt.Errorf("%s %q: not converted; name each file or object, or, for txtfilereader, use * in the last part of the path only", key, p)
+			return nil, fmt.Errorf("%s %q: not converted; write full names of files (from /) or objects; a txtfilereader may have * in the last part", key, p)
 		}
 	}
 	if len(names) == 0 {
