@@ -278,7 +278,6 @@ func TestUnitsOfARowAreThoseOfItsBytes(t *testing.T) {
 type oddSource struct {
 	source.Source
 	fails string
-	rows  int // that Parse gives; the last one is bad, or of a key before
 }
 
 var errOdd = errors.New("odd")

@@ -244,19 +244,6 @@ func TestAClientThatDoesNotReadLosesItsConnection(t *testing.T) {
 	}
 }
 
-// answered sends a request and reads its answer.
-func answered(t *testing.T, conn net.Conn, text string) {
-	t.Helper()
-	io.WriteString(conn, text)
-	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(io.Discard, res.Body); err != nil || res.StatusCode != http.StatusOK {
-		t.Errorf("%s %v", res.Status, err)
-	}
-}
-
 func isClosed(t *testing.T, conn net.Conn) {
 	t.Helper()
 	if _, err := conn.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
