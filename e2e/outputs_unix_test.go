@@ -98,6 +98,7 @@ func TestAnOutputThatIsNotWrittenIsNotASuccess(t *testing.T) {
 		`explain --pk id:integer >/dev/full`, `errors >/dev/full`, `completion bash >/dev/full`, `runs >/dev/full`, `export --table t >/dev/full`, `export --table t -o /dev/full`,
 		`gen student-cards --rows 10 -o /dev/full`, `export --table t >&-`, `export --table t -o - >&-`, `gen student-cards --rows 10 >&-`, `verify in.csv --table t >/dev/full`,
 		`load in.csv --table t --json >/dev/full`, `advise in.csv >/dev/full`, `check in.csv --pk id --json >/dev/full`,
+		`table list >&-`, `inspect in.csv >&-`, `--version >&-`,
 	} {
 		out, code := shell(t, dir, `"$T" `+line)
 		if code == 0 || !strings.Contains(out, "no space left") && !strings.Contains(out, "is closed") {
