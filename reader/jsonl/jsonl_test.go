@@ -65,6 +65,8 @@ func TestALineBecomesARecordWithTheTypesItStates(t *testing.T) {
 		{abc, `{"a":1,"b":"x","c":true}`, `n1 s"x" true`},
 		{abc, ` { "c" : false , "z":[1], "a":null}` + "\r", `null null false`},
 		{abc, `{}`, `null null null`},
+		{abc, "\ufeff {\"a\":1}", `n1 null null`}, // where files were joined
+		{Options{Columns: []string{"a"}, Layout: Objects}, "\ufeff", `bad SeamOfFiles`},
 		{abc, `{"a":9007199254740993,"b":-0.10e+400,"c":1E5}`, `n9007199254740993 n-0.10e+400 n1E5`},
 		{abc, `{"a":"\u00e9\n\"\\\/\ud83d\ude00","b":"é😀","c":""}`, `s"é\n\"\\/😀" s"é😀" s""`},
 		{abc, `{"\u0061":1,"b":"\ufffd","c":"` + "\uFFFD" + `"}`, `n1 s"�" s"�"`},

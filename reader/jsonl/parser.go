@@ -139,7 +139,11 @@ func (p *Parser) Next() (*record.Record, bool) {
 		p.next = next
 		p.lines++
 		p.scan.reset(p.data[start:end])
-		if p.scan.space(); p.scan.pos == end-start {
+		if p.scan.space(); bytes.HasPrefix(p.scan.data[p.scan.pos:], mark) {
+			p.scan.pos += len(mark)
+			p.scan.space()
+		}
+		if p.scan.pos == end-start {
 			continue
 		}
 		return p.parse(table.Span{Start: uint32(start), End: uint32(next), Line: uint32(p.lines - 1)}), true
@@ -178,7 +182,10 @@ func (p *Parser) nextValue() (*record.Record, bool) {
 	return p.parse(span), true
 }
 
-var newline = []byte{'\n'}
+var (
+	newline = []byte{'\n'}
+	mark    = []byte("\xef\xbb\xbf") // U+FEFF, where files were joined
+)
 
 // parse parses the text in scan, which is a record's.
 func (p *Parser) parse(span table.Span) *record.Record {
@@ -216,6 +223,9 @@ func (p *Parser) begin() {
 func (p *Parser) line() bool {
 	s := &p.scan
 	if s.data[s.pos] != '{' {
+		if bytes.HasPrefix(s.data[s.pos:], mark) {
+			return p.refuse("", table.CodeSeam, "a byte order mark: files were joined here", s.pos)
+		}
 		return p.broken("want an object")
 	}
 	start := s.pos
