@@ -90,7 +90,7 @@ func TestALoadStaysWithinItsMemory(t *testing.T) {
 		{"120 values of 1 MB in CSV", "a.csv", func(w io.Writer) { writeText(w, 120, 1<<20, "%d,%s\n", "id,v\n") }, 0, 0, 120, 0, ""},
 		{"120 values of 1 MB in JSON lines", "a.jsonl", func(w io.Writer) { writeText(w, 120, 1<<20, `{"id":%d,"v":"%s"}`+"\n", "{\"id\":0,\"v\":\"x\"}\n") }, 0, 0, 121, 0, ""},
 		{"40 values of 3 MB in CSV", "a.csv", func(w io.Writer) { writeText(w, 40, 3<<20, "%d,%s\n", "id,v\n") }, 0, 3, 0, 40, ""},
-		{"an endless record in CSV", "a.csv", func(w io.Writer) { writeEndless(w, "id,v\n1,x\n2,\"") }, 0, 1, 1, 0, "look for a quote that never closes"},
+		{"an endless record in CSV", "a.csv", func(w io.Writer) { writeEndless(w, "id,v\n1,x\n2,\"") }, 0, 2, 1, 0, "look for a quote that never closes"},
 		{"an endless line in CSV", "a.csv", func(w io.Writer) { writeEndless(w, "id,v\n1,x\n2,") }, 0, 3, 1, 1, "memory allows 8 MiB"},
 		{"an endless line with the least memory", "a.csv", func(w io.Writer) { writeEndless(w, "id,v\n1,x\n2,") }, 16, 3, 1, 1, "memory allows 6 MiB"},
 		{"a long line of JSON between others", "a.jsonl", func(w io.Writer) {
