@@ -90,14 +90,24 @@ def print_double(f):
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def print_java(f):
+    """As Java prints a double: with one digit before the point and an exponent, below 1e-3 and from 1e7 up."""
+    if f == 0 or 1e-3 <= abs(f) < 1e7:
+        return repr(f)
+    digits = decimal.Decimal(repr(f))
+    ds = "".join(map(str, digits.as_tuple().digits)).rstrip("0")
+    return f"{'-' if f < 0 else ''}{ds[0]}.{ds[1:] or '0'}E{digits.adjusted()}"
+
+
 def is_double(t):
+    """Whether Go, Python, Java or C (with 17 digits) print a double so."""
     if not NUMBER.match(t):
         return False
     try:
         f = float(t)
     except ValueError:
         return False
-    return math.isfinite(f) and print_double(f) == t
+    return math.isfinite(f) and t in (print_double(f), repr(f), print_java(f), f"{f:.17g}")
 
 
 def type_of_texts(texts):
@@ -145,7 +155,9 @@ def csv_rows(path, entry, rejects):
     if len(delimiter) != 1:
         raise Unreadable("Python's csv takes delimiters of one character")
     records = parse_csv(text, delimiter)
-    if any(not r for r in records):
+    if records and len(records[0]) == 1:
+        records = [r or [""] for r in records]  # of one column, an empty line is a record
+    else:
         records = [r for r in records if r]
     header = entry.get("header")
     if header:
