@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test e2e check markers format tidy vet staticcheck race fuzz metamorphic composition bench controllers laws laws-public wire outages nights scaleout scaling model crash archives hostile jobs memory real links schema errors corpus size typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods beam flink machines suites mutants
+.PHONY: build test e2e check markers format tidy vet staticcheck race fuzz metamorphic composition bench laws wire outages nights scaleout scaling model crash archives hostile jobs memory real links schema errors corpus size typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods beam flink machines suites mutants
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -290,18 +290,9 @@ mutants:
 bench:
 	$(GO) test ./... -run '^$$' -bench . -benchmem
 
-# The rate controllers of a lane against each other, in virtual time.
-controllers:
-	$(GO) test ./ratelimit -run TestRateControllers -v -controller-rows 1000000 -controller-seeds 20 -timeout 30m
-
-# The rate controller of a lane in front of 86 limiters and ways to them, in virtual time, beside what it was. WORD picks cells.
+# The rate controller of a lane in front of 86 limiters and ways to them, in virtual time. WORD picks cells.
 laws:
 	$(GO) test ./ratelimit -run '^TestLaws$$|^TestLanesOfALimitedTable' -v -law-seeds 20 -law-cell '$(WORD)' -timeout 60m
-
-# The law beside the best public ones (BBR, Vegas, Gradient2, the adaptive retry of the AWS SDKs, the bulk writers of Bigtable and Cosmos
-# DB), in a few cells.
-laws-public:
-	$(GO) test ./ratelimit -run '^TestPublicLaws$$' -v -law-seeds 5 -timeout 30m
 
 # What a load reaches in front of an engine with each limiter, beside what the simulation says: 20 loads of 20 s and more. WORD picks
 # limiters.

@@ -15,7 +15,6 @@ var notRun = map[string]string{
 	"go build -o /tmp/tsimport": "a measurement",
 	"/tmp/tsimport ":            "a measurement",
 	"go test ":                  "tests and measurements",
-	"make controllers":          "a measurement",
 	"make laws":                 "a measurement",
 	"make wire":                 "a measurement",
 	"make links":                "a measurement",

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The constants of the rate controller, found by simulation (TestRateControllers). Rows are rows of the lane's mean size.
+// The constants of the rate controller, found by simulation (TestLaws). Rows are rows of the lane's mean size.
 const (
 	spread     = 200 * time.Millisecond // lanes begin within it at random, so that they do not throttle in step
 	probeEvery = 100 * time.Millisecond // mean time between probes of a partition that does not serve

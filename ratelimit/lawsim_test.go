@@ -1,6 +1,8 @@
 package ratelimit
 
 import (
+	"cmp"
+	"container/heap"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -9,9 +11,29 @@ import (
 	"tsimport/internal/limiter"
 )
 
-// The simulator of laws: events in virtual time, no goroutine, so that ten minutes of a load pass in a fraction of a second. Lanes
-// always have rows; their requests meet the limiters of their partition and of the table. What it leaves out, inputs, orders and
-// splits in mid-load, the loads of simulate (sim_test.go) have.
+// The simulator of the law: events in virtual time, no goroutine, so that ten minutes of a load pass in a fraction of a second. Requests
+// of lanes meet the limiters of their partition and of the table.
+
+// controller is what decides when a lane sends how much: the Pacer, alone or with what its load has of the table.
+type controller interface {
+	next(now time.Time, inFlight int, queued float64) (units float64, at time.Time, ok bool)
+	sent(now time.Time, units float64)
+	answered(sent, now time.Time, units, accepted float64)
+}
+
+// paced is the Pacer as a controller.
+type paced struct {
+	p      *Pacer
+	perRow float64
+}
+
+func (l paced) next(now time.Time, inFlight int, queued float64) (float64, time.Time, bool) {
+	return l.p.NextOf(now, inFlight, l.perRow, queued)
+}
+func (l paced) sent(now time.Time, units float64) { l.p.Sent(now, units) }
+func (l paced) answered(sent, now time.Time, units, taken float64) {
+	l.p.Answered(sent, now, units, taken)
+}
 
 // lawScene is a load in front of limiters, or several loads.
 type lawScene struct {
@@ -21,6 +43,9 @@ type lawScene struct {
 	even   bool             // every request takes rtt, where others take a fifth more or less
 	late   time.Duration    // mean lateness of timers, as on a machine that is busy: of each request's and of each lane's
 	perRow float64          // units
+	known  float64          // lanes are told their partition's rate times this; 0 tells them nothing
+	slots  int              // requests that a load may have in flight; 0 is enough not to limit it
+	fed    float64          // rows a second that each lane gets; 0 has all of them from the beginning
 	lane   *limiter.Options // of each partition; nil has no limit
 	uneven float64          // the first partition takes this share of what the others do; 0 is 1
 	table  *limiter.Options // over all of them; nil has no limit
@@ -38,6 +63,7 @@ type lawResult struct {
 	late     float64 // the same, 95 of 100 requests
 	fair     float64 // the smaller load's part after 60 s
 	requests int
+	rows     float64 // accepted
 }
 
 type lawEvent struct {
@@ -70,6 +96,8 @@ type lawLane struct {
 	load     int
 	law      controller
 	inFlight int
+	rows     float64 // accepted or in flight
+	last     time.Time
 	ver      uint32
 	waiting  bool // for a worker
 }
@@ -79,7 +107,7 @@ type lawSim struct {
 	c       *lawScene
 	random  *rand.Rand
 	base    time.Time
-	queue   []lawEvent
+	queue   lawEvents
 	seq     uint64
 	now     int64
 	lanes   []lawLane
@@ -185,7 +213,7 @@ func (c *lawScene) causeless() float64 {
 }
 
 // workers is how many requests a load may have in flight: enough not to limit it.
-func (c *lawScene) workers() int { return max(32, 4*c.lanes) }
+func (c *lawScene) workers() int { return cmp.Or(c.slots, max(32, 4*c.lanes)) }
 
 // maxInFlight is the same for a lane.
 func (c *lawScene) maxInFlight() int { return max(8, c.workers()/c.lanes) }
@@ -193,7 +221,7 @@ func (c *lawScene) maxInFlight() int { return max(8, c.workers()/c.lanes) }
 func (s *lawSim) run() lawResult {
 	end := int64(s.c.length)
 	for len(s.queue) > 0 {
-		e := s.pop()
+		e := heap.Pop(&s.queue).(*lawEvent)
 		if e.at > end {
 			break
 		}
@@ -232,6 +260,9 @@ func (s *lawSim) ask(i int, now time.Time) {
 		if !ok {
 			return
 		}
+		if s.c.fed > 0 {
+			units, at = s.fed(l, now, units, at)
+		}
 		if at.After(now) {
 			s.push(lawEvent{at: s.now + int64(at.Sub(now)+s.lateness()), kind: lawWake, lane: int32(i), ver: l.ver})
 			return
@@ -247,12 +278,24 @@ func (s *lawSim) ask(i int, now time.Time) {
 	}
 }
 
+// fed is what a lane that waits for rows may send of a batch, and when: it waits a quarter of a second for a full one.
+func (s *lawSim) fed(l *lawLane, now time.Time, units float64, at time.Time) (float64, time.Time) {
+	have := math.Floor(s.c.fed*now.Sub(s.base).Seconds()+1e-6-l.rows) * s.c.perRow
+	if have >= units {
+		return units, at
+	}
+	first := s.base.Add(duration((l.rows + 1) / s.c.fed))
+	return max(have, s.c.perRow), later(at, later(first, l.last.Add(250*ms)))
+}
+
 // send sends a request of a lane.
 func (s *lawSim) send(i int, now time.Time, units float64) {
 	l := &s.lanes[i]
 	rows := min(max(1, int(units/s.c.perRow+1e-9)), len(s.rows))
 	s.free[l.load]--
 	l.inFlight++
+	l.rows += float64(rows)
+	l.last = now
 	l.law.sent(now, float64(rows)*s.c.perRow)
 	way := s.c.rtt
 	if !s.c.even {
@@ -320,6 +363,7 @@ func (s *lawSim) leave(r *lawRequest, now time.Time) {
 func (s *lawSim) answer(r *lawRequest, now time.Time) {
 	l := &s.lanes[r.lane]
 	l.inFlight--
+	l.rows -= float64(r.rows - r.taken)
 	s.free[l.load]++
 	l.law.answered(r.sent, now, float64(r.rows)*s.c.perRow, float64(r.taken)*s.c.perRow)
 	if s.trace != nil {
@@ -345,7 +389,7 @@ func (s *lawSim) sum() lawResult {
 		all += s.taken[i]
 		fair += s.fairly[i]
 	}
-	r.share = all / s.possible()
+	r.share, r.rows = all/s.possible(), all/s.c.perRow
 	if s.sent > 0 {
 		r.refused = max(0, float64(s.refused)/float64(s.sent)-s.c.causeless())
 	}
@@ -366,40 +410,20 @@ func (s *lawSim) sum() lawResult {
 func (s *lawSim) push(e lawEvent) {
 	s.seq++
 	e.seq = s.seq
-	q := append(s.queue, e)
-	i := len(q) - 1
-	for i > 0 {
-		up := (i - 1) / 2
-		if !q[i].before(&q[up]) {
-			break
-		}
-		q[i], q[up] = q[up], q[i]
-		i = up
-	}
-	s.queue = q
+	heap.Push(&s.queue, &e)
 }
 
-func (s *lawSim) pop() lawEvent {
-	q := s.queue
-	first := q[0]
-	n := len(q) - 1
-	q[0] = q[n]
-	q = q[:n]
-	for i := 0; ; {
-		least := i
-		for _, down := range [2]int{2*i + 1, 2*i + 2} {
-			if down < n && q[down].before(&q[least]) {
-				least = down
-			}
-		}
-		if least == i {
-			break
-		}
-		q[i], q[least] = q[least], q[i]
-		i = least
-	}
-	s.queue = q
-	return first
-}
+// lawEvents is a heap: the first of two at a time is the one that was pushed first.
+type lawEvents []*lawEvent
 
-func (e *lawEvent) before(o *lawEvent) bool { return e.at < o.at || e.at == o.at && e.seq < o.seq }
+func (q lawEvents) Len() int { return len(q) }
+func (q lawEvents) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(q[i].at, q[j].at), cmp.Compare(q[i].seq, q[j].seq)) < 0
+}
+func (q lawEvents) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *lawEvents) Push(e any)   { *q = append(*q, e.(*lawEvent)) }
+func (q *lawEvents) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}

@@ -369,3 +369,17 @@ func TestALowRateMakesALongWayNoShorter(t *testing.T) {
 		t.Error("an answer to one row seems late")
 	}
 }
+
+func TestAChildReachesFurtherFromWhereItsParentWas(t *testing.T) {
+	p := NewPacer(PacerOptions{Alone: true})
+	p.open(time.Unix(0, 0), 1)
+	p.phase, p.rate, p.probe.gain, p.quota.on = inCruise, 1000, 0.16, true
+	c := p.Child(time.Unix(1, 0))
+	if c.probe.gain != 0.16 || c.Rate() != 1000 || !c.quota.on {
+		t.Errorf("gain %g, rate %g, quota %v", c.probe.gain, c.Rate(), c.quota.on)
+	}
+	p.probe.gain = -0.01
+	if c := p.Child(time.Unix(1, 0)); c.probe.gain != usualGain {
+		t.Errorf("a child of a parent that holds back: gain %g", c.probe.gain)
+	}
+}

@@ -13,7 +13,7 @@ import (
 func TestLanesOfALimitedTableAreHardlyRefused(t *testing.T) {
 	t.Parallel()
 	alone := func(r *rand.Rand, c *lawScene) func(int) controller {
-		lane := newLaw(r, c)
+		lane := theLaw(r, c)
 		return func(i int) controller { return lane(i).(inTable).paced }
 	}
 	for _, c := range lawCells() {
@@ -25,7 +25,7 @@ func TestLanesOfALimitedTableAreHardlyRefused(t *testing.T) {
 		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			with, without := newLawSim(&c.lawScene, newLaw, 1).run(), newLawSim(&c.lawScene, alone, 1).run()
+			with, without := newLawSim(&c.lawScene, theLaw, 1).run(), newLawSim(&c.lawScene, alone, 1).run()
 			t.Logf("share %.3f, refused %.4f; without it %.3f, %.4f", with.share, with.refused, without.share, without.refused)
 			if with.share < 0.95 || with.refused > 0.6*without.refused {
 				t.Errorf("share %.3f, refused %.4f; without it %.3f, %.4f", with.share, with.refused, without.share, without.refused)
@@ -44,7 +44,7 @@ func TestATrialTellsATableFromItsPartitions(t *testing.T) {
 			t.Run(name+", "+c.name, func(t *testing.T) {
 				t.Parallel()
 				c.length = 30 * time.Second
-				s := newLawSim(&c.lawScene, newLaw, 1)
+				s := newLawSim(&c.lawScene, theLaw, 1)
 				table := s.lanes[0].law.(inTable).table
 				table.until = s.base.Add(time.Hour) // not by itself
 				began, ended := false, false
@@ -80,7 +80,7 @@ func TestATableThatRefusesNothingLimitsNothing(t *testing.T) {
 	t.Parallel()
 	c := at{8, 1000, 5 * ms}.scene()
 	c.lane = &limiter.Options{Kind: limiter.TokenBucket, Rate: 1000, Burst: time.Second}
-	s := newLawSim(&c, newLaw, 1)
+	s := newLawSim(&c, theLaw, 1)
 	table := s.lanes[0].law.(inTable).table
 	s.trace = func(_ int, now time.Time, _ *lawRequest) {
 		if table.Rate() != 0 || table.Limits(now) {

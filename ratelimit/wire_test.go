@@ -73,7 +73,7 @@ func (w *wireScene) simulate(seed uint64, late time.Duration) reached {
 	}
 	lanes := &wireTurns{left: slices.Repeat([]float64{float64(w.rows() / wireLanes)}, wireLanes)}
 	s := newLawSim(&c, func(r *rand.Rand, c *lawScene) func(int) controller {
-		lane := newLaw(r, c)
+		lane := theLaw(r, c)
 		return func(i int) controller { return &endingLaw{lane(i).(inTable), &lanes.left[i]} }
 	}, seed)
 	lanes.sim, s.turns = s, lanes.send
@@ -243,9 +243,8 @@ func TestTheWireReachesWhatIsSimulated(t *testing.T) {
 
 // A window that is used up at once is not measured by what trickles in until its second is over.
 func TestARateGivenByTheSecondIsMeasuredOverASecond(t *testing.T) {
-	skipUnderRace(t)
 	w := wireScene{kind: limiter.SlidingWindow}
-	for seed := range uint64(60) {
+	for seed := range uint64(10) {
 		if r := w.simulate(seed+1, 8*ms); r.share < 0.7 {
 			t.Errorf("seed %d: share %.3f", seed+1, r.share)
 		}
@@ -254,9 +253,8 @@ func TestARateGivenByTheSecondIsMeasuredOverASecond(t *testing.T) {
 
 // The last lanes of a load into a table that is limited as a whole have all of it.
 func TestLanesTakeWhatOthersHadWhoHaveEnded(t *testing.T) {
-	skipUnderRace(t)
 	for kind, want := range map[string]float64{limiter.TokenBucket: 0.92, limiter.FixedWindow: 0.82, limiter.SlidingWindow: 0.8} {
-		const seeds = 30
+		const seeds = 6
 		w, mean := wireScene{kind: kind, table: 2000}, 0.0
 		for seed := range uint64(seeds) {
 			mean += w.simulate(seed+1, ms).share / seeds
