@@ -3,7 +3,6 @@ package e2e
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -69,12 +68,7 @@ func buildAndRun(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "build tsimport: %v\n%s", err, out)
 		return 1
 	}
-	code := m.Run()
-	if err := errors.Join(dropTables(), stopShared()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return max(code, 1)
-	}
-	return code
+	return m.Run()
 }
 
 // processTimeout is how long a process may take before it is killed and its test fails. It is for those that hang: on a machine that
@@ -231,6 +225,20 @@ func differs(want, got any, options ...cmp.Option) string {
 		return ""
 	}
 	return cmp.Diff(want, got, options...)
+}
+
+func diff(t testing.TB, got, want any) {
+	t.Helper()
+	if d := differs(want, got); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // pod runs the binary on a machine of its own: another working folder and another home.

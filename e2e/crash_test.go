@@ -35,7 +35,7 @@ type crashWriter struct {
 func TestKilledServersLoseNothingAcknowledged(t *testing.T) {
 	t.Parallel()
 	r := openStore(t)
-	killServers(t, r, r.newTable(t, tableOptions{}), func(int) {})
+	killServers(t, r, r.newTable(t), func(int) {})
 }
 
 // killServers kills and restarts the server while clients write, and looks at all rows then, with what else there is to check.
@@ -165,7 +165,7 @@ func (w *crashWriter) check(t *testing.T, round int) {
 		t.Errorf("round %d, %s: a row was refused: %s", round, w.name, w.fault)
 	}
 	got := map[int64]*row{}
-	rows, _ := w.table.scan(t, tablestore.FORWARD, w.key(0), w.table.key(w.name, maxKey), 0)
+	rows := w.table.scan(t, w.key(0), w.table.key(w.name, maxKey))
 	for _, r := range rows {
 		got[r.Key[1].(int64)] = r.untimed()
 	}
@@ -197,6 +197,24 @@ func sameRow(a, b *row) bool {
 	return reflect.DeepEqual(a, b)
 }
 
+// TestTablesSurviveAKillWithoutSync: rows may be lost then, their table may not.
+func TestTablesSurviveAKillWithoutSync(t *testing.T) {
+	t.Parallel()
+	r := &restartable{service: &service{}, store: filepath.Join(t.TempDir(), "store"), args: []string{"--sync", "none"}}
+	r.start(t)
+	tb := r.newTable(t)
+	must(t, tb.do(tb.put(tb.key("a", 1), c("v", 1))))
+	r.server.kill(t)
+	r.start(t)
+	describe(t, r.service, tb.name)
+	must(t, tb.do(tb.put(tb.key("b", 1), c("v", 2))))
+	r.server.stop(t)
+	r.start(t)
+	if rows := tb.scan(t, tb.key("b", 1), tb.key("b", 2)); len(rows) != 1 {
+		t.Errorf("%d rows of a server that was stopped", len(rows))
+	}
+}
+
 // restartable is an embedded store that outlives its servers.
 type restartable struct {
 	*service
@@ -217,8 +235,5 @@ func (r *restartable) start(t *testing.T) {
 	t.Helper()
 	r.server = startServe(t, append([]string{"--quiet", "--store", r.store}, r.args...)...)
 	p := r.server
-	*r.service = service{
-		TableStoreClient: newClient(p.URL, p.Instance, p.AccessKeyID, p.AccessKeySecret),
-		endpoint:         p.URL, instance: p.Instance, keyID: p.AccessKeyID, secret: p.AccessKeySecret,
-	}
+	r.TableStoreClient = newClient(p.URL, p.Instance, p.AccessKeyID, p.AccessKeySecret)
 }

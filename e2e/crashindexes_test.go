@@ -14,7 +14,7 @@ import (
 func TestKilledServersKeepIndexes(t *testing.T) {
 	t.Parallel()
 	r := openStore(t)
-	tb := r.newTable(t, tableOptions{})
+	tb := r.newTable(t)
 	columns := &tablestore.AddDefinedColumnRequest{TableName: tb.name}
 	columns.AddDefinedColumn("a", tablestore.DefinedColumn_STRING)
 	columns.AddDefinedColumn("n", tablestore.DefinedColumn_INTEGER)
@@ -22,7 +22,8 @@ func TestKilledServersKeepIndexes(t *testing.T) {
 	must(t, err)
 	indexes := map[string][]string{"a": {"n"}, "n": nil} // by the column of the key
 	for key, more := range indexes {
-		_, err := r.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: tb.name, IndexMeta: indexOn(tb.name+key, []string{key}, more...)})
+		index := &tablestore.IndexMeta{IndexName: tb.name + key, IndexType: tablestore.IT_GLOBAL_INDEX, Primarykey: []string{key}, DefinedColumns: more}
+		_, err := r.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: tb.name, IndexMeta: index})
 		must(t, err)
 	}
 	rows := 0
@@ -33,30 +34,26 @@ func TestKilledServersKeepIndexes(t *testing.T) {
 		}
 		all := tb.all(t)
 		for key, more := range indexes {
-			want := map[string]bool{}
+			want, got := map[string][]cell{}, map[string][]cell{}
 			for _, row := range all {
 				if v := valueOf(row, key); v != nil {
-					rest := []any{}
+					rest := []cell{}
 					for _, name := range more {
-						rest = append(rest, valueOf(row, name))
+						rest = append(rest, c(name, valueOf(row, name)))
 					}
-					want[fmt.Sprint(v, row.Key, rest)] = true
+					want[fmt.Sprint(append([]any{v}, row.Key...))] = rest
 				}
 			}
-			keys, cells := tb.indexRows(t, tb.name+key, 3)
-			for i, k := range keys {
-				rest := []any{}
-				for _, c := range cells[i] {
-					rest = append(rest, c.Value)
-				}
-				if text := fmt.Sprint(k[0], k[1:], rest); !want[text] {
-					t.Errorf("round %d: index %s has %s, of no row", round, key, text)
+			for k, cells := range dump(t, r.server, tb.name+key) {
+				got[k] = []cell{}
+				for _, cell := range cells {
+					got[k] = append(got[k], c(cell.Name, cell.Value))
 				}
 			}
-			if len(keys) != len(want) {
-				t.Errorf("round %d: index %s has %d rows, want %d", round, key, len(keys), len(want))
+			if d := differs(want, got); d != "" {
+				t.Errorf("round %d: index %s is not that of the rows: %s", round, key, d)
 			}
-			rows += len(keys)
+			rows += len(got)
 		}
 	})
 	if rows == 0 {

@@ -421,8 +421,7 @@ func (n *podNight) compare(name string) (rows int) {
 	low, high := new(tablestore.PrimaryKey), new(tablestore.PrimaryKey)
 	low.AddPrimaryKeyColumnWithMinValue("id")
 	high.AddPrimaryKeyColumnWithMaxValue("id")
-	found, _ := tb.scan(t, tablestore.FORWARD, low, high, 0)
-	for _, r := range found {
+	for _, r := range tb.scan(t, low, high) {
 		if len(r.Cells) != 1 {
 			t.Fatalf("row %v", r)
 		}

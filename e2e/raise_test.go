@@ -25,9 +25,9 @@ func TestWhatAKilledLoadHasRaisedIsRestored(t *testing.T) {
 			t.Parallel()
 			s := startServe(t, "--throughput-interval", "0s")
 			client := newClient(s.URL, s.Instance, s.AccessKeyID, s.AccessKeySecret)
-			sv := &service{TableStoreClient: client, endpoint: s.URL, instance: s.Instance, keyID: s.AccessKeyID, secret: s.AccessKeySecret}
-			tb := sv.newTable(t, tableOptions{})
-			sv.reserve(t, tb.name, 3, 100).check(t, accepted)
+			sv := &service{TableStoreClient: client}
+			tb := sv.newTable(t)
+			tb.reserve(t, 3, 100)
 			units := func() string {
 				d := describe(t, sv, tb.name).ReservedThroughput
 				return fmt.Sprintf("%d/%d", d.Readcap, d.Writecap)
@@ -88,8 +88,8 @@ func TestWhatAnInterruptedLoadCannotRestoreIsSaidAndResumed(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()
 	s := startServe(t, "--store", store)
-	sv := &service{TableStoreClient: newClient(s.URL, s.Instance, s.AccessKeyID, s.AccessKeySecret), endpoint: s.URL, instance: s.Instance, keyID: s.AccessKeyID, secret: s.AccessKeySecret}
-	tb := sv.newTable(t, tableOptions{})
+	sv := &service{TableStoreClient: newClient(s.URL, s.Instance, s.AccessKeyID, s.AccessKeySecret)}
+	tb := sv.newTable(t)
 	p := &pod{dir: t.TempDir(), s: s}
 	input := filepath.Join(p.dir, "in.csv")
 	must(t, os.WriteFile(input, []byte("pk1,pk2,v\na,1,x\n"), 0o600))
@@ -144,9 +144,9 @@ func TestWhatAnInterruptedLoadCannotRestoreIsSaidAndResumed(t *testing.T) {
 func TestLoadsOfAJobWithAStateRaiseOneTable(t *testing.T) {
 	t.Parallel()
 	s := startServe(t, "--throughput-interval", "0s")
-	sv := &service{TableStoreClient: newClient(s.URL, s.Instance, s.AccessKeyID, s.AccessKeySecret), endpoint: s.URL, instance: s.Instance, keyID: s.AccessKeyID, secret: s.AccessKeySecret}
-	tb := sv.newTable(t, tableOptions{})
-	sv.reserve(t, tb.name, 3, 100).check(t, accepted)
+	sv := &service{TableStoreClient: newClient(s.URL, s.Instance, s.AccessKeyID, s.AccessKeySecret)}
+	tb := sv.newTable(t)
+	tb.reserve(t, 3, 100)
 	p := &pod{dir: t.TempDir(), s: s}
 	var text strings.Builder
 	text.WriteString("pk1,pk2,v\n")

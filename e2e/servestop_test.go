@@ -11,15 +11,17 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
 // TestSIGTERMLetsARequestInFlightFinish holds a request back by its body: the server has read the headers when it asks
 // for more, and the body is sent after the signal has closed the port.
 func TestSIGTERMLetsARequestInFlightFinish(t *testing.T) {
 	p := startServe(t)
-	s := &service{endpoint: p.URL, instance: p.Instance, keyID: p.AccessKeyID, secret: p.AccessKeySecret}
-	// The request is signed by send; a transport writes it in two parts.
-	parts := &inParts{between: func() {
+	config := tablestore.NewDefaultTableStoreConfig()
+	config.RetryTimes = 0
+	config.Transport = &inParts{between: func() {
 		must(t, p.cmd.Process.Signal(syscall.SIGTERM))
 		for { // until the port refuses: the server stops
 			c, err := net.Dial("tcp", strings.TrimPrefix(p.URL, "http://"))
@@ -29,8 +31,10 @@ func TestSIGTERMLetsARequestInFlightFinish(t *testing.T) {
 			c.Close()
 		}
 	}}
-	s.transport = parts
-	s.send(t, rawRequest{operation: "DescribeTable", body: message{}.text(1, "no_such_table")}).check(t, noSuchTable)
+	client := tablestore.NewClientWithConfig(p.URL, p.Instance, p.AccessKeyID, p.AccessKeySecret, "", config)
+	if _, err := client.DescribeTable(&tablestore.DescribeTableRequest{TableName: "no_such_table"}); codeOf(err) != "OTSObjectNotExist" {
+		t.Error(err)
+	}
 	p.stopped = true
 	p.cmd.Wait() // its error is the exit code below
 	if code := p.cmd.ProcessState.ExitCode(); code != 0 {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // stripping is a proxy without the access key. It answers every third request of an operation by itself, or has another store do the
@@ -32,7 +34,7 @@ func (p *stripping) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if how == "refuse" {
 		p.real.ServeHTTP(httptest.NewRecorder(), r)
 		w.WriteHeader(http.StatusForbidden)
-		_, _ = w.Write(message{}.text(1, "OTSNotEnoughCapacityUnit").text(2, "no"))
+		_, _ = w.Write(protowire.AppendString(protowire.AppendTag(protowire.AppendString([]byte{1<<3 | 2}, "OTSNotEnoughCapacityUnit"), 2, protowire.BytesType), "no"))
 		return
 	}
 	p.other.ServeHTTP(w, r)

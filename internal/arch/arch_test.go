@@ -192,6 +192,7 @@ var arrows = map[string][]string{
 	"engine/filter":     {"engine/wire"},
 	"engine/faults":     {"engine/wire"},
 	"engine/sim":        {"internal/limiter"},
+	"engine/contract":   {},
 	"engine/model":      {},
 	"engine/wire":       {},
 
@@ -228,6 +229,7 @@ var testArrows = map[string][]string{
 	"bench/null":      {"internal/tablestore/client"},
 	"bench/spread":    {"engine/server"},
 	"engine/model":    {"engine/server"},
+	"engine/contract": {"engine/enginetest", "engine/server", "engine/sim"},
 	"bench/write":     {"engine/server", "engine/faults", "engine/sim"},
 	"pipeline/report": {"engine/server", "internal/timeline"},
 

@@ -1,0 +1,279 @@
+package contract
+
+import (
+	"bytes"
+	endian "encoding/binary"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+)
+
+// tableOfRows is a table with the row ("a", 1) of two columns, one of two versions, and the row ("b", 2) of none.
+func tableOfRows(t *testing.T, s *service) (tb *table, rows [2][]byte) {
+	t.Helper()
+	tb = s.newTable(t, tableOptions{versions: 2})
+	at := time.Now().Add(-time.Minute).UnixMilli()
+	tb.load(t, tb.put(tb.key("a", 1), v("v", 1, at), v("v", 2, at+1), v("s", "text", at)), tb.put(tb.key("b", 2)))
+	return tb, [2][]byte{wireRow{key: wireKey("a", 1), cells: []wireCell{
+		{name: "s", value: vText("text"), ts: at, stamped: true},
+		{name: "v", value: vInt(2), ts: at + 1, stamped: true}, {name: "v", value: vInt(1), ts: at, stamped: true},
+	}}.body(), wireRow{key: wireKey("b", 2)}.body()}
+}
+
+// behindHeader is a stream of rows.
+func behindHeader(rows ...[]byte) []byte {
+	return append([]byte(plainHeader), bytes.Join(rows, nil)...)
+}
+
+// skipFields skips comparisons by byte on a real instance, whose answers may have fields that nobody reads.
+func skipFields(t *testing.T, s *service) {
+	t.Helper()
+	if s.real {
+		t.Skip("a real instance may answer with more fields")
+	}
+}
+
+// TestAnswersOfReadsAreExact compares bodies byte by byte: what an SDK ignores, another one may stumble over.
+func TestAnswersOfReadsAreExact(t *testing.T) {
+	spec(t, "1.9.2", "1.10.2", "2.4.1", "2.4.2", "2.4.3", "2.4.4", "2.4.6", "2.6.1", "3.11.1", "3.11.6", "3.11.8", "4.1.4", "4.1.5", "4.1.7")
+	t.Parallel()
+	s := openService(t)
+	skipFields(t, s)
+	tb, rows := tableOfRows(t, s)
+	name := message{}.text(1, tb.name)
+	a, b, none := wireRow{key: wireKey("a", 1)}.encode(), wireRow{key: wireKey("b", 2)}.encode(), wireRow{key: wireKey("z", 1)}.encode()
+	least := wireRow{key: []wireCell{{name: "pk1", value: vInfMin}, {name: "pk2", value: vInfMin}}}.encode()
+	most := wireRow{key: []wireCell{{name: "pk1", value: vInfMax}, {name: "pk2", value: vInfMax}}}.encode()
+	scan := name.int(2, 0).bytes(7, least).bytes(8, most)
+	ok := func(row []byte) message { return append(message{}.int(1, 1), consumed(3, 1, 0).bytes(4, row)...) }
+	short := wireRow{key: wireKey("a", 1)[:1]}.encode()
+	lost := func(code, message_ string) message {
+		return append(message{}.int(1, 0).bytes(2, message{}.text(1, code).text(2, message_)), consumed(3, 1, 0)...)
+	}
+	other := newTableName()
+	for what, v := range map[string]struct {
+		operation  string
+		body, want message
+	}{
+		"a row":                         {"GetRow", name.bytes(2, a).int(5, 2), consumed(1, 1, 0).bytes(2, behindHeader(rows[0]))},
+		"a row without columns":         {"GetRow", name.bytes(2, b).int(5, 2), consumed(1, 1, 0).bytes(2, behindHeader(rows[1]))},
+		"a row that is not there":       {"GetRow", name.bytes(2, none).int(5, 2), consumed(1, 1, 0).bytes(2, nil)},
+		"a row of no selected column":   {"GetRow", name.bytes(2, a).text(3, "x").int(5, 2), consumed(1, 1, 0).bytes(2, nil)},
+		"a key column of it":            {"GetRow", name.bytes(2, a).text(3, "pk2").int(5, 2), consumed(1, 1, 0).bytes(2, a)},
+		"a version of the time 0":       {"GetRow", name.bytes(2, a).bytes(4, message{}.int(3, 0)), consumed(1, 1, 0).bytes(2, a)},
+		"a range":                       {"GetRange", scan.int(5, 2), consumed(1, 1, 0).bytes(2, behindHeader(rows[0], rows[1]))},
+		"a range up to its limit":       {"GetRange", scan.int(5, 2).int(6, 1), consumed(1, 1, 0).bytes(2, behindHeader(rows[0])).bytes(3, b)},
+		"a range just as long as that":  {"GetRange", scan.int(5, 2).int(6, 2), consumed(1, 1, 0).bytes(2, behindHeader(rows[0], rows[1]))},
+		"a range backward":              {"GetRange", name.int(2, 1).bytes(7, most).bytes(8, least).int(5, 2).int(6, 1), consumed(1, 1, 0).bytes(2, behindHeader(rows[1])).bytes(3, a)},
+		"an empty range":                {"GetRange", name.int(2, 0).bytes(7, none).bytes(8, most).int(5, 2), consumed(1, 1, 0).bytes(2, nil)},
+		"a range that selects nothing":  {"GetRange", scan.text(3, "x").int(5, 2), consumed(1, 1, 0).bytes(2, nil)},
+		"a range with a hint to encode": {"GetRange", scan.int(5, 2).int(15, 1), consumed(1, 1, 0).bytes(2, behindHeader(rows[0], rows[1]))},
+		"a batch": {"BatchGetRow", message{}.bytes(1, name.bytes(2, b).bytes(2, none).bytes(2, short).bytes(2, a).int(6, 2)).bytes(1, message{}.text(1, other).bytes(2, a).int(6, 1)),
+			message{}.bytes(1, name.bytes(2, ok(behindHeader(rows[1]))).bytes(2, ok(nil)).
+				bytes(2, lost("OTSInvalidPK", "Validate PK size fail. Input: 1, Meta: 2.")).bytes(2, ok(behindHeader(rows[0])))).
+				bytes(1, message{}.text(1, other).bytes(2, lost("OTSObjectNotExist", "Requested table does not exist.")))},
+		"a batch without keys": {"BatchGetRow", message{}.bytes(1, name.int(6, 2)), message{}.bytes(1, name)},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := s.send(t, rawRequest{operation: v.operation, body: v.body})
+			r.check(t, accepted)
+			r.checkSigned(t, s, v.operation)
+			diff(t, r.body, []byte(v.want))
+		})
+	}
+}
+
+func TestAnswersOfWritesAreExact(t *testing.T) {
+	spec(t, "1.1.2", "1.9.2", "1.10.2", "2.4.5", "3.9.1", "4.1.2", "4.1.3", "4.1.7")
+	t.Parallel()
+	s := openService(t)
+	skipFields(t, s)
+	tb := s.newTable(t, tableOptions{})
+	missing := newTableName()
+	name := message{}.text(1, tb.name)
+	ignoring, there := message{}.int(1, 0), message{}.int(1, 1)
+	put := wireRow{key: wireKey("a", 1), cells: []wireCell{{name: "c", value: vInt(1)}}}.encode()
+	gone := wireRow{key: wireKey("a", 1), marker: true}.encode()
+	short := wireRow{key: wireKey("a", 1)[:1]}.encode()
+	add := wireRow{key: wireKey("a", 1), cells: []wireCell{{name: "c", value: vInt(1), op: 4}}}.encode()
+	key := wireRow{key: wireKey("a", 1)}.encode()
+	row := func(op int64, row []byte, condition message) message {
+		return message{}.int(1, op).bytes(2, row).bytes(3, condition)
+	}
+	ok := func(read, write int64) message { return append(message{}.int(1, 1), consumed(3, read, write)...) }
+	lost := func(code, text string, read, write int64) message {
+		return append(message{}.int(1, 0).bytes(2, message{}.text(1, code).text(2, text)), consumed(3, read, write)...)
+	}
+	for _, v := range []struct {
+		what, operation string
+		body, want      message
+	}{
+		{"a put", "PutRow", name.bytes(2, put).bytes(3, ignoring), consumed(1, 0, 1)},
+		{"a put that answers its key", "PutRow", name.bytes(2, put).bytes(3, there).bytes(4, message{}.int(1, 1)), consumed(1, 1, 1).bytes(2, key)},
+		{"a put that is to answer nothing", "PutRow", name.bytes(2, put).bytes(3, ignoring).bytes(4, message{}.int(1, 0)), consumed(1, 0, 1)},
+		{"an update", "UpdateRow", name.bytes(2, add).bytes(3, ignoring), consumed(1, 0, 1)},
+		{"an update that answers its key", "UpdateRow", name.bytes(2, add).bytes(3, ignoring).bytes(4, message{}.int(1, 1)), consumed(1, 0, 1).bytes(2, key)},
+		{"an update after which no column is asked for", "UpdateRow", name.bytes(2, add).bytes(3, ignoring).bytes(4, message{}.int(1, 2)), consumed(1, 0, 1).bytes(2, key)},
+		{"a deletion that answers its key", "DeleteRow", name.bytes(2, gone).bytes(3, there).bytes(4, message{}.int(1, 1)), consumed(1, 1, 1).bytes(2, key)},
+		{"a deletion of nothing", "DeleteRow", name.bytes(2, gone).bytes(3, ignoring), consumed(1, 0, 1)},
+		{"a batch", "BatchWriteRow",
+			message{}.bytes(1, name.bytes(2, row(1, put, there)).bytes(2, row(1, short, ignoring))).bytes(1, message{}.text(1, missing).bytes(2, row(3, gone, ignoring))),
+			message{}.bytes(1, name.bytes(2, lost("OTSConditionCheckFail", "Condition check failed.", 1, 1)).
+				bytes(2, lost("OTSInvalidPK", "Validate PK size fail. Input: 1, Meta: 2.", 0, 1))).
+				bytes(1, message{}.text(1, missing).bytes(2, lost("OTSObjectNotExist", "Requested table does not exist.", 0, 1)))},
+		{"a batch of a good row", "BatchWriteRow", message{}.bytes(1, name.bytes(2, row(1, put, ignoring))), message{}.bytes(1, name.bytes(2, ok(0, 1)))},
+	} {
+		t.Run(v.what, func(t *testing.T) {
+			r := s.send(t, rawRequest{operation: v.operation, body: v.body})
+			r.check(t, accepted)
+			r.checkSigned(t, s, v.operation)
+			diff(t, r.body, []byte(v.want))
+		})
+	}
+}
+
+// number is the first varint field of that number in a message that begins with scalars and sub-messages; ok is
+// whether there is one.
+func number(b []byte, field uint64) (v uint64, ok bool) {
+	for len(b) > 0 {
+		tag, n := endian.Uvarint(b)
+		if n <= 0 {
+			return 0, false
+		}
+		x, m := endian.Uvarint(b[n:])
+		if m <= 0 {
+			return 0, false
+		}
+		b = b[n+m:]
+		switch {
+		case tag == field<<3:
+			return x, true
+		case tag&7 == 2:
+			b = b[min(x, uint64(len(b))):]
+		}
+	}
+	return 0, false
+}
+
+func TestAnswersAboutTablesAreExact(t *testing.T) {
+	spec(t, "1.1.2", "1.1.3", "1.10.2", "3.6.1", "3.6.6")
+	t.Parallel()
+	s := openService(t)
+	skipFields(t, s)
+	from := time.Now().Add(-time.Minute)
+	name := newTableName()
+	r := newCreate(name)
+	r.meta = r.meta.bytes(3, message{}.text(1, "d").int(2, 4))
+	r.throughput = message{}.int(1, 0).int(2, 0)
+	a := s.send(t, rawRequest{operation: "CreateTable", body: r.body()})
+	a.check(t, accepted)
+	s.dropLater(t, name)
+	diff(t, len(a.body), 0)
+
+	d := s.send(t, rawRequest{operation: "DescribeTable", body: message{}.text(1, name)})
+	d.check(t, accepted)
+	created, ok := number(d.body, 9)
+	if at := time.UnixMicro(int64(created)); !ok || at.Before(from) || at.After(time.Now().Add(time.Minute)) {
+		t.Errorf("created at %v", at)
+	}
+	// The time of the last increase lies in the second field.
+	reserved := message{}.bytes(1, message{}.int(1, 0).int(2, 0))
+	options := message{}.int(1, -1).int(2, 1).int(5, 86400).int(6, 1).int(7, 0)
+	stream := message{}.int(1, 0)
+	want := func(increased int64) []byte {
+		return message{}.bytes(1, r.meta).bytes(2, reserved.int(2, increased)).bytes(3, options).int(4, 1).bytes(5, stream).int(9, int64(created))
+	}
+	if at := int64(created) / 1_000_000; !bytes.Equal(d.body, want(at)) {
+		t.Errorf("got  %x\nwant %x", d.body, want(at))
+	}
+	u := s.send(t, rawRequest{operation: "UpdateTable", body: message{}.text(1, name).bytes(3, message{}.int(2, 7))})
+	u.check(t, accepted)
+	diff(t, u.body, []byte(message{}.bytes(1, reserved.int(2, int64(created)/1_000_000)).bytes(2, message{}.int(1, -1).int(2, 7).int(5, 86400).int(6, 1).int(7, 0)).bytes(3, stream)))
+	l := s.send(t, rawRequest{operation: "ListTable"})
+	if !bytes.Contains(l.body, message{}.text(1, name)) {
+		t.Errorf("%q does not list %s", l.body, name)
+	}
+	x := s.send(t, rawRequest{operation: "DeleteTable", body: message{}.text(1, name)})
+	x.check(t, accepted)
+	diff(t, len(x.body), 0)
+}
+
+// TestCodesHaveTheirStatus has every code that a client can bring about without a fault; the others come with faults.
+func TestCodesHaveTheirStatus(t *testing.T) {
+	spec(t, "1.9.1", "6.1.1")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	name := message{}.text(1, tb.name)
+	short := wireRow{key: wireKey("a", 1)[:1]}.encode()
+	for what, v := range map[string]struct {
+		request rawRequest
+		want    refusal
+	}{
+		"OTSParameterInvalid":    {rawRequest{operation: "GetRow", body: name}, invalid("")},
+		"OTSInvalidPK":           {rawRequest{operation: "PutRow", body: rawPut(tb.name, short, 0)}, invalidPK("Validate PK size fail. Input: 1, Meta: 2.")},
+		"OTSAuthFailed":          {rawRequest{operation: "ListTable", secret: "wrong"}, authFailed("Signature mismatch.")},
+		"OTSConditionCheckFail":  {rawRequest{operation: "PutRow", body: rawPut(tb.name, wireRow{key: wireKey("a", 1)}.encode(), 1)}, conditionFailed},
+		"OTSObjectNotExist":      {rawRequest{operation: "DeleteTable", body: message{}.text(1, newTableName())}, noSuchTable},
+		"OTSObjectAlreadyExist":  {rawRequest{operation: "CreateTable", body: newCreate(tb.name).body()}, refusal{409, "OTSObjectAlreadyExist", "Requested table already exists."}},
+		"OTSMethodNotAllowed":    {rawRequest{operation: "ListTable", method: "GET"}, refusal{405, "OTSMethodNotAllowed", "Only POST method for requests is supported."}},
+		"OTSRequestBodyTooLarge": {rawRequest{operation: "ListTable", body: make([]byte, 5<<20+1)}, refusal{413, "OTSRequestBodyTooLarge", "The size of POST data is too large."}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			a := s.send(t, v.request)
+			a.check(t, v.want)
+			if f, ok := fields(a.body); !ok || len(f) != 2 || len(f[1]) == 0 || len(f[2]) == 0 {
+				t.Errorf("the body is not a code and a message: %q", a.body)
+			}
+		})
+	}
+}
+
+func TestSplitPointsCutATableBySize(t *testing.T) {
+	spec(t, "2.4.6", "4.1.6", "5.2.1", "5.2.2")
+	t.Parallel()
+	s := openService(t)
+	skipFields(t, s)
+	tb := s.newTable(t, tableOptions{})
+	for i := range 8 { // two rows of half a megabyte for each partition key
+		k := string(rune('a' + i))
+		tb.load(t, tb.put(tb.key(k, 1), c("c", text(1<<19))), tb.put(tb.key(k, 2), c("c", text(1<<19))))
+	}
+	ask := func(size, unit int64, limit int) message {
+		m := message{}.text(1, tb.name).int(2, size).int(3, unit)
+		if limit > 0 {
+			m = m.int(4, int64(limit))
+		}
+		return m
+	}
+	for what, v := range map[string]struct {
+		body   message
+		points string
+	}{
+		"by a megabyte":       {ask(1, 1<<20, 0), "bcdefgh"},
+		"by two":              {ask(2, 1<<20, 0), "ceg"},
+		"by two of 1.5":       {ask(2, 3<<19, 0), "dg"},
+		"more than there is":  {ask(100, 1<<20, 0), ""},
+		"at most three":       {ask(1, 1<<20, 3), "bcd"},
+		"by the usual 100 MB": {message{}.text(1, tb.name).int(2, 1), ""},
+	} {
+		t.Run(what, func(t *testing.T) {
+			a := s.send(t, rawRequest{operation: "ComputeSplitPointsBySize", body: v.body})
+			a.check(t, accepted)
+			parts := int64(len(v.points) + 1)
+			want := consumed(1, parts, 0).bytes(2, message{}.text(1, "pk1").int(2, 2)).bytes(2, message{}.text(1, "pk2").int(2, 1))
+			for _, p := range strings.Split(v.points, "") {
+				want = want.bytes(3, wireRow{key: []wireCell{{name: "pk1", value: vText(p)}}}.encode())
+			}
+			want = want.bytes(4, message{}.text(1, "partition-0000000000000000000001").int(2, 2*parts)) // zigzag
+			diff(t, a.body, []byte(want))
+		})
+	}
+	t.Run("as the SDK reads it", func(t *testing.T) {
+		r, err := s.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{TableName: tb.name, SplitSize: 1, SplitSizeUnitInByte: ptr[int64](1 << 20)})
+		must(t, err)
+		diff(t, len(r.Splits) > 0, true)
+	})
+}

@@ -1,0 +1,108 @@
+package contract
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+)
+
+func (s *service) atomicBatch(changes ...tablestore.RowChange) (*tablestore.BatchWriteRowResponse, error) {
+	r := &tablestore.BatchWriteRowRequest{IsAtomic: true}
+	for _, change := range changes {
+		r.AddRowChange(change)
+	}
+	return s.BatchWriteRow(r)
+}
+
+// All rows of a table share one partition key, else every row fails.
+func TestAnAtomicBatchHasOnePartitionKey(t *testing.T) {
+	spec(t, "3.10.5")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	var changes []tablestore.RowChange
+	for i := range 10 {
+		changes = append(changes, tb.put(tb.key(fmt.Sprint(i), 0)))
+	}
+	r, err := s.atomicBatch(changes...)
+	must(t, err)
+	rows := r.TableToRowsResult[tb.name]
+	diff(t, len(rows), 10)
+	for _, row := range rows {
+		checkRow(t, row, refusal{0, "OTSDataOutOfRange", "Data out of scope of atomic. Atomic PartKey:0. Data PartKey:1"})
+	}
+	diff(t, len(tb.all(t)), 0)
+	t.Run("each table has its own", func(t *testing.T) {
+		other := s.newTable(t, tableOptions{})
+		r, err := s.atomicBatch(tb.put(tb.key("a", 1)), other.put(other.key("b", 1)), tb.put(tb.key("a", 2)), other.put(other.key("b", 2)))
+		must(t, err)
+		for _, name := range []string{tb.name, other.name} {
+			for _, row := range r.TableToRowsResult[name] {
+				checkRow(t, row, accepted)
+			}
+		}
+		diff(t, len(tb.all(t))+len(other.all(t)), 4)
+	})
+	t.Run("an integer is named in digits", func(t *testing.T) {
+		integers := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{tablestore.PrimaryKeyType_INTEGER}})
+		r, err := s.atomicBatch(integers.put(integers.key(-3)), integers.put(integers.key(4)))
+		must(t, err)
+		for _, row := range r.TableToRowsResult[integers.name] {
+			checkRow(t, row, refusal{0, "OTSDataOutOfRange", "Data out of scope of atomic. Atomic PartKey:-3. Data PartKey:4"})
+		}
+	})
+}
+
+// Is_atomic. That the other rows answer the error of the one that failed is the engine's choice.
+func TestAnAtomicBatchIsAppliedAllOrNone(t *testing.T) {
+	spec(t, "3.10.5")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	tb.load(t, tb.put(tb.key("a", 9), c("t", "text")))
+	before := tb.all(t)
+	conditional := tb.delete(tb.key("a", 9))
+	conditional.SetColumnCondition(tablestore.NewSingleColumnCondition("t", tablestore.CT_EQUAL, "other text"))
+	for name, v := range map[string]struct {
+		bad  tablestore.RowChange
+		want refusal
+	}{
+		"a condition that fails":     {expecting(expectExist, tb.put(tb.key("a", 5))), conditionFailed},
+		"a column's condition":       {conditional, conditionFailed},
+		"a key that does not fit":    {tb.put(tb.key("a")), invalidPK("Validate PK size fail. Input: 1, Meta: 2.")},
+		"an increment of text":       {tb.update(tb.key("a", 9), add("t", 1)), invalid("")},
+		"a timestamp out of bounds":  {tb.put(tb.key("a", 5), v("c", 1, 1)), invalid("Invalid timestamp. Cell:c. Timestamp:1. MinTimestamp:…")},
+		"a row of another partition": {tb.put(tb.key("b", 5)), refusal{0, "OTSDataOutOfRange", ""}},
+	} {
+		for _, last := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, at the end %t", name, last), func(t *testing.T) {
+				changes := []tablestore.RowChange{tb.put(tb.key("a", 1), c("t", 1)), tb.update(tb.key("a", 2), add("n", 1))}
+				if name != "an increment of text" && name != "a column's condition" { // those are of that row
+					changes = append(changes, tb.delete(tb.key("a", 9)))
+				}
+				if last {
+					changes = append(changes, v.bad)
+				} else {
+					changes = append([]tablestore.RowChange{v.bad}, changes...)
+				}
+				r, err := s.atomicBatch(changes...)
+				must(t, err)
+				for _, row := range r.TableToRowsResult[tb.name] {
+					checkRow(t, row, v.want)
+				}
+				diff(t, tb.all(t), before)
+			})
+		}
+	}
+	t.Run("every row fits", func(t *testing.T) {
+		r, err := s.atomicBatch(tb.put(tb.key("a", 1), c("t", 1)), tb.update(tb.key("a", 2), add("n", 1)), tb.delete(tb.key("a", 9)),
+			expecting(expectNotExist, tb.put(tb.key("a", 3))))
+		must(t, err)
+		for _, row := range r.TableToRowsResult[tb.name] {
+			checkRow(t, row, accepted)
+		}
+		diff(t, tb.all(t), []*row{
+			{[]any{"a", int64(1)}, []cell{c("t", int64(1))}}, {[]any{"a", int64(2)}, []cell{c("n", int64(1))}}, {[]any{"a", int64(3)}, nil}})
+	})
+}

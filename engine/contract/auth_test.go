@@ -1,0 +1,160 @@
+package contract
+
+import (
+	"bytes"
+	"compress/zlib"
+	"io"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+)
+
+func authFailed(message string) refusal { return refusal{403, "OTSAuthFailed", message} }
+
+func header(name, value string) func(http.Header) {
+	return func(h http.Header) {
+		if value == "" {
+			h.Del(name)
+		} else {
+			h.Set(name, value)
+		}
+	}
+}
+
+func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+func TestOnlyAProvenRequestIsServed(t *testing.T) {
+	spec(t, "1.1.1", "1.1.3", "1.2.3", "1.3.1", "1.3.2", "1.3.3", "1.4.1", "1.4.2", "1.4.3", "1.5.2", "1.5.3", "1.5.4", "1.7.1", "1.7.2", "1.10.1")
+	t.Parallel()
+	s := openService(t)
+	now := time.Now()
+	early, late := stamp(now.Add(-20*time.Minute)), stamp(now.Add(20*time.Minute))
+	const wrongMD5 = "1B2M2Y8AsgTpgAmY7PhCfA=="
+	for name, v := range map[string]struct {
+		request  rawRequest
+		want     refusal
+		unsigned bool // the answer cannot carry a signature that the client could check
+	}{
+		"a request in order":                        {rawRequest{}, accepted, false},
+		"an access key id nobody has":               {rawRequest{keyID: "nobody"}, authFailed("The AccessKeyID does not exist."), true},
+		"a wrong secret":                            {rawRequest{secret: "wrong"}, authFailed("Signature mismatch."), true},
+		"a header added after signing":              {rawRequest{after: header("x-ots-sdk-traceid", "1")}, authFailed("Signature mismatch."), true},
+		"any x-ots header that is signed":           {rawRequest{change: header("x-ots-sdk-traceid", "1")}, accepted, false},
+		"an instance nobody has":                    {rawRequest{instance: "no-such-instance"}, authFailed("The instance is not found."), true},
+		"an MD5 of another body":                    {rawRequest{change: header("x-ots-contentmd5", wrongMD5)}, authFailed("Mismatch between MD5 value of request body and x-ots-contentmd5 in header."), false},
+		"a clock 20 minutes behind":                 {rawRequest{change: header("x-ots-date", early)}, authFailed("Mismatch between system time and x-ots-date: " + early + "."), false},
+		"a clock 20 minutes ahead":                  {rawRequest{change: header("x-ots-date", late)}, authFailed("Mismatch between system time and x-ots-date: " + late + "."), false},
+		"a clock 10 minutes behind":                 {rawRequest{change: header("x-ots-date", stamp(now.Add(-10*time.Minute)))}, accepted, false},
+		"a date without a fraction":                 {rawRequest{change: header("x-ots-date", now.UTC().Format("2006-01-02T15:04:05Z"))}, accepted, false},
+		"a date with the Go SDK's six digits":       {rawRequest{change: header("x-ots-date", now.UTC().Format("2006-01-02T15:04:05.")+"123111Z")}, accepted, false},
+		"a date that is none":                       {rawRequest{change: header("x-ots-date", "yesterday")}, invalid("Invalid date format: yesterday."), false},
+		"no date":                                   {rawRequest{change: header("x-ots-date", "")}, invalid("Missing header: x-ots-date."), true},
+		"no API version":                            {rawRequest{change: header("x-ots-apiversion", "")}, invalid("Missing header: x-ots-apiversion."), true},
+		"no access key id":                          {rawRequest{change: header("x-ots-accesskeyid", "")}, invalid("Missing header: x-ots-accesskeyid."), true},
+		"no instance":                               {rawRequest{change: header("x-ots-instancename", "")}, invalid("Missing header: x-ots-instancename."), true},
+		"no MD5":                                    {rawRequest{change: header("x-ots-contentmd5", "")}, invalid("Missing header: x-ots-contentmd5."), true},
+		"no signature":                              {rawRequest{after: header("x-ots-signature", "")}, invalid("Missing header: x-ots-signature."), true},
+		"GET instead of POST":                       {rawRequest{method: http.MethodGet}, refusal{405, "OTSMethodNotAllowed", "Only POST method for requests is supported."}, true},
+		"PUT instead of POST":                       {rawRequest{method: http.MethodPut}, refusal{405, "OTSMethodNotAllowed", "Only POST method for requests is supported."}, true},
+		"an operation that does not exist":          {rawRequest{operation: "DropEverything"}, invalid("Unsupported operation: DropEverything."), false},
+		"an operation in the wrong case":            {rawRequest{operation: "listtable"}, invalid("Unsupported operation: listtable."), false},
+		"a missing table, whose answer is signed":   {rawRequest{operation: "DescribeTable", body: message{}.text(1, "no_such_table")}, noSuchTable, false},
+		"a body that is no protobuf message":        {rawRequest{operation: "DescribeTable", body: []byte{0xff, 0xff}}, invalid(""), false},
+		"a body that misses the message's required": {rawRequest{operation: "DescribeTable"}, invalid(""), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v.request.operation = or(v.request.operation, "ListTable")
+			a := s.send(t, v.request)
+			a.check(t, v.want)
+			if !v.unsigned {
+				a.checkSigned(t, s, v.request.operation)
+			}
+		})
+	}
+}
+
+func TestWrongCredentialsAreAnErrorOfTheSDK(t *testing.T) {
+	spec(t, "1.1.5", "1.5.2", "1.5.3", "1.5.4")
+	t.Parallel()
+	s := openService(t)
+	for name, v := range map[string]struct {
+		client *tablestore.TableStoreClient
+		want   refusal
+	}{
+		"unknown access key": {newClient(s.endpoint, s.instance, "nobody", s.secret), authFailed("The AccessKeyID does not exist.")},
+		"wrong secret":       {newClient(s.endpoint, s.instance, s.keyID, "wrong"), authFailed("Signature mismatch.")},
+		"unknown instance":   {newClient(s.endpoint, "no-such-instance", s.keyID, s.secret), authFailed("The instance is not found.")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := v.client.ListTable()
+			check(t, err, v.want)
+		})
+	}
+}
+
+func TestSignatureV4OfTheSDKIsAccepted(t *testing.T) {
+	spec(t, "1.6.1")
+	t.Parallel()
+	s := openService(t)
+	if s.real {
+		t.Skip("the region of the instance is not known")
+	}
+	for name, v := range map[string]struct {
+		secret string
+		want   refusal
+	}{
+		"right secret": {s.secret, accepted},
+		"wrong secret": {"wrong", authFailed("Signature mismatch.")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			key := &common.DefaultCredentials{AccessKeyID: s.keyID, AccessKeySecret: v.secret}
+			config := tablestore.NewDefaultTableStoreConfig()
+			config.RetryTimes = 0
+			client := tablestore.NewClientWithCredentialsProvider(s.endpoint, s.instance, common.CreateByCredentials(key, "cn-hangzhou"), config)
+			_, err := client.ListTable()
+			check(t, err, v.want)
+		})
+	}
+}
+
+func TestBodiesMayBeCompressed(t *testing.T) {
+	spec(t, "1.8.1", "1.8.2")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	body := message{}.text(1, tb.name)
+	var packed bytes.Buffer
+	z := zlib.NewWriter(&packed)
+	z.Write(body)
+	must(t, z.Close())
+	compressed := func(size int) func(http.Header) {
+		return func(h http.Header) {
+			h.Set("x-ots-request-compress-type", "deflate")
+			h.Set("x-ots-request-compress-size", strconv.Itoa(size))
+		}
+	}
+	t.Run("a compressed request is read", func(t *testing.T) {
+		s.send(t, rawRequest{operation: "DescribeTable", body: packed.Bytes(), change: compressed(len(body))}).check(t, accepted)
+	})
+	t.Run("a compressed request with a wrong size is refused", func(t *testing.T) {
+		s.send(t, rawRequest{operation: "DescribeTable", body: packed.Bytes(), change: compressed(len(body) + 1)}).check(t, invalid(""))
+	})
+	t.Run("a compressed answer is given when it is asked for", func(t *testing.T) {
+		plain := s.send(t, rawRequest{operation: "DescribeTable", body: body})
+		a := s.send(t, rawRequest{operation: "DescribeTable", body: body, change: header("x-ots-response-compress-type", "deflate")})
+		a.check(t, accepted)
+		a.checkSigned(t, s, "DescribeTable")
+		if got := a.header.Get("x-ots-response-compress-size"); got != strconv.Itoa(len(plain.body)) {
+			t.Errorf("raw size %s, want %d", got, len(plain.body))
+		}
+		r, err := zlib.NewReader(bytes.NewReader(a.body))
+		must(t, err)
+		inflated, err := io.ReadAll(r)
+		must(t, err)
+		diff(t, inflated, plain.body)
+	})
+}

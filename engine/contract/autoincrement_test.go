@@ -1,0 +1,256 @@
+package contract
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+)
+
+// newNumberedTable creates a table of pk1 STRING and pk2 INTEGER, which it numbers itself.
+func (s *service) newNumberedTable(t testing.TB) *table {
+	t.Helper()
+	tb := &table{service: s, name: newTableName()}
+	meta := &tablestore.TableMeta{TableName: tb.name}
+	meta.AddPrimaryKeyColumn("pk1", tablestore.PrimaryKeyType_STRING)
+	meta.AddPrimaryKeyColumnOption("pk2", tablestore.PrimaryKeyType_INTEGER, tablestore.AUTO_INCREMENT)
+	for _, k := range meta.SchemaEntry {
+		tb.keys = append(tb.keys, *k)
+	}
+	must(t, s.create(meta, newOptions(-1, 1)))
+	s.dropLater(t, tb.name)
+	s.awaitTable(t, tb)
+	return tb
+}
+
+// placeholder is a key whose second column the table is to number.
+func (tb *table) placeholder(pk1 string) *tablestore.PrimaryKey {
+	k := tb.key(pk1)
+	k.AddPrimaryKeyColumnWithAutoIncrement("pk2")
+	return k
+}
+
+// append puts a row with a placeholder that returns its key.
+func (tb *table) append(pk1 string, cells ...cell) *tablestore.PutRowChange {
+	p := tb.put(tb.placeholder(pk1), cells...)
+	p.SetReturnPk()
+	return p
+}
+
+func numberOf(t testing.TB, k *tablestore.PrimaryKey) int64 {
+	t.Helper()
+	if k == nil || len(k.PrimaryKeys) != 2 {
+		t.Fatalf("the answer has no key: %+v", k)
+	}
+	n, ok := k.PrimaryKeys[1].Value.(int64)
+	if !ok || n <= 0 {
+		t.Fatalf("pk2 is %v, which is no positive integer", k.PrimaryKeys[1].Value)
+	}
+	return n
+}
+
+// The value is made by the table, unique and rising for a partition key, and returned with RT_PK at no cost.
+func TestAutoIncrementNumbersRows(t *testing.T) {
+	spec(t, "3.2.2")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newNumberedTable(t)
+	last := int64(0)
+	for i := range 5 {
+		r, err := s.PutRow(&tablestore.PutRowRequest{PutRowChange: tb.append("a", c("i", i))})
+		must(t, err)
+		n := numberOf(t, &r.PrimaryKey)
+		if n <= last {
+			t.Errorf("%d is not above %d", n, last)
+		}
+		last = n
+		diff(t, *r.ConsumedCapacityUnit, tablestore.ConsumedCapacityUnit{Write: 1})
+		diff(t, tb.values(t, tb.key("a", n)), &row{[]any{"a", n}, []cell{c("i", int64(i))}})
+	}
+	t.Run("a row that is not asked for its key has one too", func(t *testing.T) {
+		r, err := s.PutRow(&tablestore.PutRowRequest{PutRowChange: tb.put(tb.placeholder("b"), c("i", 1))})
+		must(t, err)
+		diff(t, len(r.PrimaryKey.PrimaryKeys), 0)
+		diff(t, len(tb.all(t)), 6)
+	})
+	t.Run("an update makes a row", func(t *testing.T) {
+		must(t, s.do(tb.update(tb.placeholder("c"), set("i", 1), add("n", 2))))
+		rows := tb.all(t)
+		diff(t, rows[len(rows)-1].Cells, []cell{c("i", int64(1)), c("n", int64(2))})
+	})
+	t.Run("the table is described as it was created", func(t *testing.T) {
+		k := describe(t, s, tb.name).TableMeta.SchemaEntry
+		if k[0].Option != nil || k[1].Option == nil || *k[1].Option != tablestore.AUTO_INCREMENT {
+			t.Errorf("%+v %+v", k[0], k[1])
+		}
+	})
+}
+
+// Rows with placeholders do not count as repeated, regardless of the other rows.
+func TestAutoIncrementInABatchFollowsTheRequest(t *testing.T) {
+	spec(t, "3.2.2", "3.10.4")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newNumberedTable(t)
+	var changes []tablestore.RowChange
+	for i := range 100 {
+		changes = append(changes, tb.append(fmt.Sprint(i%3), c("i", i)))
+		u := tb.update(tb.placeholder(fmt.Sprint(i%3)), add("n", 1))
+		u.ReturnType = tablestore.ReturnType_RT_PK
+		changes = append(changes, u)
+	}
+	last := map[any]int64{}
+	for i, r := range tb.rows(t, changes...) {
+		checkRow(t, r, accepted)
+		if !r.IsSucceed {
+			continue
+		}
+		part, n := r.PrimaryKey.PrimaryKeys[0].Value, numberOf(t, &r.PrimaryKey)
+		if part != fmt.Sprint(i/2%3) || n <= last[part] {
+			t.Errorf("row %d: %v %d, after %d", i, part, n, last[part])
+		}
+		last[part] = n
+	}
+	diff(t, len(tb.all(t)), 200)
+}
+
+// What a placeholder and a value of an auto-increment column may be used for.
+func TestAutoIncrementRefusesWhatItCannotNumber(t *testing.T) {
+	spec(t, "3.2.3", "3.2.4", "3.2.5")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newNumberedTable(t)
+	plain := s.newTable(t, tableOptions{})
+	r, err := s.PutRow(&tablestore.PutRowRequest{PutRowChange: tb.append("a", c("v", 1))})
+	must(t, err)
+	n := numberOf(t, &r.PrimaryKey)
+	two := &tablestore.PrimaryKey{}
+	two.AddPrimaryKeyColumnWithAutoIncrement("pk1")
+	two.AddPrimaryKeyColumnWithAutoIncrement("pk2")
+	first := &tablestore.PrimaryKey{}
+	first.AddPrimaryKeyColumnWithAutoIncrement("pk1")
+	first.AddPrimaryKeyColumn("pk2", n)
+	conditional := tb.put(tb.placeholder("a"))
+	conditional.SetColumnCondition(tablestore.NewSingleColumnCondition("v", tablestore.CT_EQUAL, int64(1)))
+	invalidRow := func(e string) refusal {
+		return invalid("Invalid expect: " + e + " when modify a specific row for table with pk auto increment")
+	}
+	for name, v := range map[string]struct {
+		change tablestore.RowChange
+		want   refusal
+		row    bool // of the row alone
+	}{
+		"a placeholder that must exist":      {expecting(expectExist, tb.put(tb.placeholder("a"))), invalid("Invalid expect:EXPECT_EXIST when modify row with pk auto increment"), false},
+		"a placeholder that must not exist":  {expecting(expectNotExist, tb.put(tb.placeholder("a"))), invalid("Invalid expect:EXPECT_NOT_EXIST when modify row with pk auto increment"), false},
+		"an update of one that must exist":   {expecting(expectExist, tb.update(tb.placeholder("a"), set("v", 1))), invalid("Invalid expect:EXPECT_EXIST when modify row with pk auto increment"), false},
+		"a placeholder on a condition":       {conditional, invalid("Can't set condition when modify row with pk auto increment"), false},
+		"a delete of a placeholder":          {tb.delete(tb.placeholder("a")), invalid("Invalid row to delete which with pk auto increment."), false},
+		"two placeholders":                   {tb.put(two), invalid("2 pk auto increment exist in row."), false},
+		"a placeholder in the partition key": {tb.put(first), invalid("Primary key column 'pk1' is not auto increment."), true},
+		"a placeholder of another table":     {plain.put(plain.placeholder("a")), invalid("Primary key column 'pk2' is not auto increment."), true},
+		"a put of a value":                   {tb.put(tb.key("a", 7)), invalidRow("IGNORE"), true},
+		"a put of a value that is new":       {expecting(expectNotExist, tb.put(tb.key("a", 7))), invalidRow("EXPECT_NOT_EXIST"), true},
+		"an update of a value":               {tb.update(tb.key("a", n), set("v", 2)), invalidRow("IGNORE"), true},
+		"a put of a value that is not there": {expecting(expectExist, tb.put(tb.key("a", 7))), conditionFailed, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			check(t, s.do(v.change), v.want)
+			r, err := s.batch(v.change)
+			if !v.row {
+				check(t, err, v.want)
+				return
+			}
+			must(t, err)
+			checkRow(t, append(r.TableToRowsResult[tb.name], r.TableToRowsResult[plain.name]...)[0], v.want)
+		})
+	}
+	for name, read := range map[string]func() error{
+		"GetRow":      func() error { _, _, err := tb.tryGet(tb.placeholder("a")); return err },
+		"BatchGetRow": func() error { return tb.readBatch(tb.placeholder("a")) },
+		"GetRange": func() error {
+			_, err := s.GetRange(ranged(tb.criteria(tb.placeholder("a")), tablestore.FORWARD, tb.key("b", 1), 0))
+			return err
+		},
+	} {
+		t.Run("a placeholder of "+name, func(t *testing.T) {
+			check(t, read(), invalid("PKAutoIncr can't be used for read operations."))
+		})
+	}
+	t.Run("a value of a row that is there is one of a row", func(t *testing.T) {
+		must(t, s.do(expecting(expectExist, tb.put(tb.key("a", n), c("v", 3)))))
+		must(t, s.do(expecting(expectExist, tb.update(tb.key("a", n), add("v", 1)))))
+		diff(t, tb.values(t, tb.key("a", n)).Cells, []cell{c("v", int64(4))})
+		must(t, s.do(tb.delete(tb.key("a", n))))
+		diff(t, len(tb.all(t)), 0)
+	})
+}
+
+func (tb *table) readBatch(k *tablestore.PrimaryKey) error {
+	_, err := tb.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{tb.keysToGet(k)}})
+	return err
+}
+
+// At most one column, an INTEGER, not the partition key.
+func TestAutoIncrementIsDeclaredForOneIntegerAfterThePartitionKey(t *testing.T) {
+	spec(t, "3.2.1")
+	t.Parallel()
+	s := openService(t)
+	pk := func(name string, typ int64) message { return message{}.text(1, name).int(2, typ).int(3, 1) }
+	for name, v := range map[string]struct {
+		change func(r *create, table string)
+		want   func(table string) refusal
+	}{
+		"the partition key": {
+			func(r *create, table string) { r.meta = message{}.text(1, table).bytes(2, pk("pk1", 1)) },
+			func(table string) refusal {
+				return invalid("First primary key can't be auto increment, table: " + table)
+			}},
+		"a STRING": {func(r *create, _ string) { r.meta = r.meta.bytes(2, pk("pk2", 2)) },
+			func(string) refusal { return invalid("AUTO_INCREMENT primary key must be integer.") }},
+		"two columns": {func(r *create, _ string) { r.meta = r.meta.bytes(2, pk("pk2", 1)).bytes(2, pk("pk3", 1)) },
+			func(string) refusal { return invalid("AUTO_INCREMENT primary key count must <= 1.") }},
+		"the last of four columns": {func(r *create, _ string) {
+			plain := func(name string) message { return message{}.text(1, name).int(2, 3) }
+			r.meta = r.meta.bytes(2, plain("pk2")).bytes(2, plain("pk3")).bytes(2, pk("pk4", 1))
+		}, func(string) refusal { return accepted }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			table := newTableName()
+			r := newCreate(table)
+			v.change(r, table)
+			want := v.want(table)
+			if want == accepted {
+				s.dropLater(t, table)
+			}
+			s.send(t, rawRequest{operation: "CreateTable", body: r.body()}).check(t, want)
+		})
+	}
+}
+
+// Numbers must stay monotonic after a restart.
+func TestAutoIncrementContinuesAfterARestart(t *testing.T) {
+	spec(t, "3.2.2")
+	t.Parallel()
+	r := openStore(t)
+	tb := r.newNumberedTable(t)
+	var numbers []int64
+	for i := range 6 {
+		for range 3 {
+			p, err := r.PutRow(&tablestore.PutRowRequest{PutRowChange: tb.append("a")})
+			must(t, err)
+			numbers = append(numbers, numberOf(t, &p.PrimaryKey))
+		}
+		must(t, r.do(tb.delete(tb.key("a", numbers[len(numbers)-1])))) // what is stored does not tell the highest
+		if i%2 == 0 {
+			r.losePower()
+		} else {
+			r.stop()
+		}
+		r.start(t)
+	}
+	if !slices.IsSorted(numbers) || len(slices.Compact(slices.Clone(numbers))) != len(numbers) {
+		t.Errorf("numbers do not rise: %d", numbers)
+	}
+	diff(t, len(tb.all(t)), 12)
+}

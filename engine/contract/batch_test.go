@@ -1,0 +1,241 @@
+package contract
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+)
+
+func TestABatchAnswersEachRowInRequestOrder(t *testing.T) {
+	spec(t, "3.10.1", "3.10.3")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	tb.load(t, tb.put(tb.key("there", 1), c("a", 1)), tb.put(tb.key("there", 2), c("a", 1)), tb.put(tb.key("there", 3), c("a", 1)))
+	changes := []tablestore.RowChange{
+		tb.put(tb.key("new", 9), c("a", 1)),
+		expecting(expectNotExist, tb.put(tb.key("there", 1), c("a", 2))),
+		tb.update(tb.key("there", 2), set("b", 2), drop("a")),
+		expecting(expectExist, tb.update(tb.key("missing", 1), set("b", 2))),
+		tb.delete(tb.key("there", 3)),
+		tb.put(tb.key("short")),
+		tb.update(tb.key("new", 8), add("n", 3)),
+		expecting(expectExist, tb.delete(tb.key("missing", 2))),
+	}
+	for i, row := range tb.rows(t, changes...) {
+		diff(t, row.Index, int32(i))
+		want := map[int]refusal{1: conditionFailed, 3: conditionFailed, 5: invalidPK("Validate PK size fail. Input: 1, Meta: 2."), 7: conditionFailed}[i]
+		checkRow(t, row, want)
+	}
+	diff(t, tb.all(t), []*row{
+		{[]any{"new", int64(8)}, []cell{c("n", int64(3))}},
+		{[]any{"new", int64(9)}, []cell{c("a", int64(1))}},
+		{[]any{"there", int64(1)}, []cell{c("a", int64(1))}},
+		{[]any{"there", int64(2)}, []cell{c("b", int64(2))}},
+	})
+}
+
+func TestABatchSucceedsAsARequestEvenIfEveryRowFails(t *testing.T) {
+	spec(t, "3.10.1")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	var changes []tablestore.RowChange
+	for i := range 200 {
+		changes = append(changes, expecting(expectExist, tb.put(tb.key("a", i))))
+	}
+	for _, row := range tb.rows(t, changes...) {
+		checkRow(t, row, conditionFailed)
+	}
+	diff(t, len(tb.all(t)), 0)
+}
+
+func TestABatchMayNameSeveralTables(t *testing.T) {
+	spec(t, "3.6.3", "3.10.1")
+	t.Parallel()
+	s := openService(t)
+	one, two := s.newTable(t, tableOptions{}), s.newTable(t, tableOptions{})
+	missing := &table{service: s, name: newTableName()}
+	r, err := s.batch(one.put(one.key("a", 1), c("t", 1)), missing.put(missing.key("a", 1)), two.put(two.key("b", 2), c("t", 2)), missing.delete(missing.key("a", 1)))
+	must(t, err)
+	checkRow(t, r.TableToRowsResult[one.name][0], accepted)
+	checkRow(t, r.TableToRowsResult[two.name][0], accepted)
+	diff(t, one.all(t), []*row{{[]any{"a", int64(1)}, []cell{c("t", int64(1))}}})
+	diff(t, two.all(t), []*row{{[]any{"b", int64(2)}, []cell{c("t", int64(2))}}})
+	t.Run("rows of a missing table fail one by one", func(t *testing.T) {
+		for _, row := range r.TableToRowsResult[missing.name] {
+			checkRow(t, row, noSuchTable)
+		}
+	})
+	t.Run("so do reads of a missing table", func(t *testing.T) {
+		r, err := s.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{
+			one.keysToGet(one.key("a", 1)), missing.keysToGet(missing.key("a", 1), missing.key("b", 1))}})
+		must(t, err)
+		checkRow(t, r.TableToRowsResult[one.name][0], accepted)
+		for _, row := range r.TableToRowsResult[missing.name] {
+			checkRow(t, row, noSuchTable)
+		}
+	})
+}
+
+func TestRepeatedRowsOfABatch(t *testing.T) {
+	spec(t, "3.10.4")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	expectation := invalid("Repeated rows do not support row exist expectation check in BatchModify.")
+	var updates []step
+	for i := range 10 {
+		updates = append(updates, set(fmt.Sprintf("c%d", i), i))
+	}
+	for name, v := range map[string]struct {
+		changes func(k *tablestore.PrimaryKey) []tablestore.RowChange
+		want    refusal
+		cells   int // columns afterwards, -1 for no row
+	}{
+		"of ten puts the last one stays": {func(k *tablestore.PrimaryKey) (list []tablestore.RowChange) {
+			for i := range 10 {
+				list = append(list, tb.put(k, c(fmt.Sprintf("c%d", i), i)))
+			}
+			return list
+		}, accepted, 1},
+		"ten updates add up": {func(k *tablestore.PrimaryKey) (list []tablestore.RowChange) {
+			for i := range 10 {
+				list = append(list, tb.update(k, updates[i]))
+			}
+			return list
+		}, accepted, 10},
+		"put, then update": {func(k *tablestore.PrimaryKey) []tablestore.RowChange {
+			return []tablestore.RowChange{tb.put(k, c("a", 1)), tb.update(k, set("b", 2))}
+		}, accepted, 2},
+		"update, then put": {func(k *tablestore.PrimaryKey) []tablestore.RowChange {
+			return []tablestore.RowChange{tb.update(k, set("b", 2)), tb.put(k, c("a", 1))}
+		}, accepted, 1},
+		"put, then delete": {func(k *tablestore.PrimaryKey) []tablestore.RowChange {
+			return []tablestore.RowChange{tb.put(k, c("a", 1)), tb.delete(k)}
+		}, accepted, -1},
+		"delete, then update": {func(k *tablestore.PrimaryKey) []tablestore.RowChange {
+			return []tablestore.RowChange{tb.put(k, c("a", 1)), tb.delete(k), tb.update(k, set("b", 2), set("c", 3))}
+		}, accepted, 2},
+		"an expectation of the first is refused": {func(k *tablestore.PrimaryKey) []tablestore.RowChange {
+			return []tablestore.RowChange{expecting(expectNotExist, tb.put(k)), tb.put(k)}
+		}, expectation, -1},
+		"an expectation of the last is refused": {func(k *tablestore.PrimaryKey) []tablestore.RowChange {
+			return []tablestore.RowChange{tb.put(k), tb.put(k), expecting(expectExist, tb.delete(k))}
+		}, expectation, -1},
+		"increments add up": {func(k *tablestore.PrimaryKey) []tablestore.RowChange {
+			return []tablestore.RowChange{tb.put(k), tb.update(k, add("n", 1)), tb.update(k, add("n", 1))}
+		}, accepted, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := tb.key(name, 1)
+			bystander := tb.key(name, 2)
+			r, err := tb.batch(append([]tablestore.RowChange{tb.put(bystander)}, v.changes(k)...)...)
+			check(t, err, v.want)
+			if err == nil {
+				for _, row := range r.TableToRowsResult[tb.name] {
+					checkRow(t, row, accepted)
+				}
+			}
+			if applied := tb.get(t, bystander) != nil; applied != (v.want == accepted) {
+				t.Errorf("the other row of the batch is there: %v", applied)
+			}
+			got := -1
+			if r := tb.get(t, k); r != nil {
+				got = len(r.Cells)
+			}
+			diff(t, got, v.cells)
+		})
+	}
+}
+
+func TestABatchThatIsMalformedIsRefusedAsAWhole(t *testing.T) {
+	spec(t, "3.10.2", "1.10.3", "2.3.4")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	put := func(row []byte) message { return message{}.int(1, 1).bytes(2, row).bytes(3, message{}.int(1, 0)) }
+	good := put(tb.put(tb.key("a", 1), c("c", 1)).Serialize())
+	flipped := tb.put(tb.key("a", 2), c("c", 1)).Serialize()
+	flipped[len(flipped)-1] ^= 1
+	part := message{}.text(1, tb.name).bytes(2, good)
+	for name, v := range map[string]struct {
+		body message
+		want refusal
+	}{
+		"no table":                        {nil, invalid("No row is specified in BatchWriteRow.")},
+		"a table without rows":            {message{}.bytes(1, part).bytes(1, message{}.text(1, "other")), invalid("No operation is specified for table: 'other'.")},
+		"a table twice":                   {message{}.bytes(1, part).bytes(1, part), invalid("Duplicated table name: " + tb.name + ".")},
+		"a table name of none":            {message{}.bytes(1, part).bytes(1, message{}.text(1, "1t").bytes(2, good)), invalid("Invalid table name: '1t'.")},
+		"a wrong checksum":                {message{}.bytes(1, part.bytes(2, put(flipped))), invalid("")},
+		"a row operation nobody knows":    {message{}.bytes(1, part.bytes(2, message{}.int(1, 4).bytes(2, flipped).bytes(3, message{}.int(1, 0)))), invalid("The modify type is invalid.")},
+		"a row without an operation":      {message{}.bytes(1, part.bytes(2, message{}.bytes(2, flipped).bytes(3, message{}.int(1, 0)))), invalid("")},
+		"a row without a condition":       {message{}.bytes(1, part.bytes(2, message{}.int(1, 1).bytes(2, flipped))), invalid("")},
+		"a delete marker in a put":        {message{}.bytes(1, part.bytes(2, put(tb.delete(tb.key("a", 2)).Serialize()))), invalid("Invalid request of put/update row: unexpected RowDeleteMarker in request.")},
+		"a put of a deletion of a column": {message{}.bytes(1, part.bytes(2, put(tb.update(tb.key("a", 2), drop("c")).Serialize()))), invalid("OpType cannot be given for column name:c in PutRow.")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.send(t, rawRequest{operation: "BatchWriteRow", body: v.body}).check(t, v.want)
+			diff(t, len(tb.all(t)), 0)
+		})
+	}
+}
+
+// keysToGet is a part of BatchGetRow: the newest version of all columns.
+func (tb *table) keysToGet(keys ...*tablestore.PrimaryKey) *tablestore.MultiRowQueryCriteria {
+	return &tablestore.MultiRowQueryCriteria{TableName: tb.name, MaxVersion: 1, PrimaryKey: keys}
+}
+
+func (tb *table) batchGet(t *testing.T, q *tablestore.MultiRowQueryCriteria) (rows []*row) {
+	t.Helper()
+	r, err := tb.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{q}})
+	must(t, err)
+	for _, x := range r.TableToRowsResult[tb.name] {
+		checkRow(t, x, accepted)
+		rows = append(rows, newRow(&x.PrimaryKey, x.Columns).untimed())
+	}
+	return rows
+}
+
+func TestBatchGetRowAnswersKeyByKey(t *testing.T) {
+	spec(t, "3.11.1", "3.11.3", "3.11.6")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	tb.load(t, tb.put(tb.key("a", 1), c("x", 1), c("y", 2)), tb.put(tb.key("b", 1), c("x", 3)), tb.put(tb.key("c", 1)))
+	a := &row{[]any{"a", int64(1)}, []cell{c("x", int64(1)), c("y", int64(2))}}
+	b := &row{[]any{"b", int64(1)}, []cell{c("x", int64(3))}}
+	t.Run("an absent row is an empty answer in its place", func(t *testing.T) {
+		diff(t, tb.batchGet(t, tb.keysToGet(tb.key("b", 1), tb.key("z", 1), tb.key("a", 1))), []*row{b, nil, a})
+	})
+	t.Run("a key may be repeated", func(t *testing.T) {
+		diff(t, tb.batchGet(t, tb.keysToGet(tb.key("a", 1), tb.key("a", 1))), []*row{a, a})
+	})
+	t.Run("a row without columns is there", func(t *testing.T) {
+		diff(t, tb.batchGet(t, tb.keysToGet(tb.key("c", 1))), []*row{{Key: []any{"c", int64(1)}}})
+	})
+	t.Run("a row without the columns to get is not answered", func(t *testing.T) {
+		q := tb.keysToGet(tb.key("a", 1), tb.key("b", 1))
+		q.ColumnsToGet = []string{"y"}
+		diff(t, tb.batchGet(t, q), []*row{{a.Key, a.Cells[1:]}, nil})
+	})
+	t.Run("a table without keys has no answers", func(t *testing.T) {
+		diff(t, len(tb.batchGet(t, tb.keysToGet())), 0)
+	})
+	for name, v := range map[string]struct {
+		body message
+		want refusal
+	}{
+		"no table":            {nil, invalid("No row specified in the request of BatchGetRow.")},
+		"no version rule":     {message{}.bytes(1, message{}.text(1, tb.name).bytes(2, tb.key("a", 1).Build(false))), invalid("No version condition is specified while querying row.")},
+		"a bad table name":    {message{}.bytes(1, message{}.text(1, "1t").int(6, 1)), invalid("Invalid table name: '1t'.")},
+		"a delete marker":     {message{}.bytes(1, message{}.text(1, tb.name).bytes(2, tb.key("a", 1).Build(true)).int(6, 1)), invalid("Delete marker cannot be given.")},
+		"versions of 0":       {message{}.bytes(1, message{}.text(1, tb.name).bytes(2, tb.key("a", 1).Build(false)).int(6, 0)), invalid("The maximum versions cannot be less than or equal to 0")},
+		"a bad column to get": {message{}.bytes(1, message{}.text(1, tb.name).bytes(2, tb.key("a", 1).Build(false)).text(4, "").int(6, 1)), invalid("")},
+	} {
+		t.Run(name+" is refused", func(t *testing.T) {
+			s.send(t, rawRequest{operation: "BatchGetRow", body: v.body}).check(t, v.want)
+		})
+	}
+}

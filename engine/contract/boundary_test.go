@@ -1,0 +1,359 @@
+package contract
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+)
+
+// The last timestamp there is, and the longest deviation, which lets every timestamp in.
+const (
+	lastTimestamp = math.MaxInt64/1000 - 1
+	allTime       = math.MaxInt64 / 1_000_000
+)
+
+var outOfTime = invalid("Timestamp must be in range [0, INT64_MAX/1000).")
+
+func TestTimestampsReachFromZeroToTheirEnd(t *testing.T) {
+	spec(t, "3.3.5", "3.3.6", "3.7.1", "3.6.9")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{versions: 3, deviation: allTime})
+	stamped := func(ts int64, op byte) wireRow {
+		c := wireCell{name: "c", value: vInt(1), ts: ts, stamped: true, op: op}
+		if op != 0 {
+			c.value = nil
+		}
+		return wireRow{key: wireKey(fmt.Sprint(ts, op), 1), cells: []wireCell{c}}
+	}
+	for name, v := range map[string]struct {
+		ts   int64
+		want refusal
+	}{
+		"0": {0, accepted}, "1": {1, accepted}, "-1": {-1, outOfTime}, "the least integer": {math.MinInt64, outOfTime},
+		"the last": {lastTimestamp, accepted}, "one more": {lastTimestamp + 1, outOfTime}, "the greatest integer": {math.MaxInt64, outOfTime},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, row := range []wireRow{stamped(v.ts, 0), stamped(v.ts, 3)} {
+				s.send(t, rawRequest{operation: "UpdateRow", body: rawPut(tb.name, row.encode(), 0)}).check(t, v.want)
+			}
+			s.send(t, rawRequest{operation: "PutRow", body: rawPut(tb.name, stamped(v.ts, 0).encode(), 0)}).check(t, v.want)
+			// A read of that time finds it, or is refused as the write was.
+			key := wireRow{key: stamped(v.ts, 0).key}.encode()
+			read := v.want
+			if v.ts < 0 {
+				read = invalid("Specific timestamp cannot be less than 0.")
+			}
+			a := s.send(t, rawRequest{operation: "GetRow", body: message{}.text(1, tb.name).bytes(2, key).bytes(4, message{}.int(3, v.ts))})
+			a.check(t, read)
+			if v.want == accepted {
+				diff(t, a.body, []byte(consumed(1, 1, 0).bytes(2, stamped(v.ts, 0).encode())))
+			}
+		})
+	}
+	t.Run("of a column and timestamp twice the last one stays", func(t *testing.T) {
+		k := tb.key("twice", 1)
+		must(t, s.do(tb.put(k, v("c", 1, 5), v("c", 2, 5), v("c", 3, 4))))
+		diff(t, tb.get(t, k, versions(3)).Cells, []cell{v("c", int64(2), 5), v("c", int64(3), 4)})
+		must(t, s.do(tb.update(k, setAt("c", 7, 4), setAt("c", 8, 4))))
+		diff(t, tb.get(t, k, versions(3)).Cells, []cell{v("c", int64(2), 5), v("c", int64(8), 4)})
+	})
+}
+
+func TestTimeRangesAreRanges(t *testing.T) {
+	spec(t, "3.11.1", "3.11.2")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{deviation: allTime})
+	must(t, s.do(tb.put(tb.key("a", 1), v("c", 1, 5))))
+	both := invalid("Start and end time must be given at the same time.")
+	none := "No version condition is specified."
+	for name, v := range map[string]struct {
+		time     message
+		versions int64 // 0 is not given, -1 is 0
+		want     refusal
+		found    bool
+	}{
+		"a millisecond":                     {message{}.int(1, 5).int(2, 6), 0, accepted, true},
+		"the millisecond before":            {message{}.int(1, 4).int(2, 5), 0, accepted, false},
+		"from 0 on":                         {message{}.int(1, 0).int(2, 6), 0, accepted, true},
+		"all there is":                      {message{}.int(1, 0).int(2, lastTimestamp+1), 0, accepted, true},
+		"a range and versions":              {message{}.int(1, 0).int(2, 6), 1, accepted, true},
+		"no length":                         {message{}.int(1, 5).int(2, 5), 0, invalid(""), false},
+		"backward":                          {message{}.int(1, 6).int(2, 5), 0, invalid(""), false},
+		"from before 0":                     {message{}.int(1, -1).int(2, 6), 0, invalid(""), false},
+		"a start alone":                     {message{}.int(1, 5), 0, both, false},
+		"an end alone":                      {message{}.int(2, 5), 0, both, false},
+		"one time":                          {message{}.int(3, 5), 0, accepted, true},
+		"one time and a range":              {message{}.int(1, 0).int(2, 6).int(3, 5), 0, invalid(""), false},
+		"one time and versions":             {message{}.int(3, 5), 1, invalid(""), false},
+		"a range of nothing":                {message{}, 0, invalid(none), false},
+		"nothing":                           {nil, 0, invalid(none), false},
+		"versions of 0":                     {nil, -1, invalid("The maximum versions cannot be less than or equal to 0"), false},
+		"versions of 0 with a range":        {message{}.int(1, 0).int(2, 6), -1, invalid("The maximum versions cannot be less than or equal to 0"), false},
+		"as many versions as an int32 says": {nil, math.MaxInt32, accepted, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			key := wireRow{key: wireKey("a", 1)}.encode()
+			ask := func(operation string, body message, time, versions int) *answer {
+				if v.time != nil {
+					body = body.bytes(time, v.time)
+				}
+				if v.versions != 0 {
+					body = body.int(versions, max(0, v.versions))
+				}
+				if operation == "BatchGetRow" {
+					body = message{}.bytes(1, body)
+				}
+				a := s.send(t, rawRequest{operation: operation, body: body})
+				want := v.want
+				if want.message == none && operation == "BatchGetRow" {
+					want.message = "No version condition is specified while querying row."
+				}
+				a.check(t, want)
+				return a
+			}
+			name := message{}.text(1, tb.name)
+			a := ask("GetRow", name.bytes(2, key), 4, 5)
+			if v.want == accepted {
+				row := wireRow{key: wireKey("a", 1)}
+				if v.found {
+					row.cells = []wireCell{{name: "c", value: vInt(1), ts: 5, stamped: true}}
+				}
+				diff(t, a.body, []byte(consumed(1, 1, 0).bytes(2, row.encode())))
+			}
+			ask("BatchGetRow", name.bytes(2, key), 5, 6)
+			ask("GetRange", name.int(2, 0).bytes(7, key).bytes(8, wireRow{key: wireKey("a", 2)}.encode()), 4, 5)
+		})
+	}
+}
+
+func TestABatchReadsAtMost1024Columns(t *testing.T) {
+	spec(t, "3.5.4")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	read := func(n int) error {
+		q := tb.keysToGet(tb.key("a", 1))
+		for i := range n {
+			q.ColumnsToGet = append(q.ColumnsToGet, fmt.Sprint("c", i))
+		}
+		_, err := s.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{q}})
+		return err
+	}
+	check(t, read(1024), accepted)
+	check(t, read(1025), invalid("The number of columns from the request exceeds the limit, limit count: 1024, column count: 1025."))
+}
+
+func TestTableOptionsReachTheirEnds(t *testing.T) {
+	spec(t, "3.6.6", "3.6.9")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	late := invalid("The maximum deviation must be in range [0, INT64_MAX/1000000].")
+	ttl := invalid("TimeToLive cannot be 0 or less than -1.")
+	count := invalid("The maximum versions cannot be less than or equal to 0")
+	for name, v := range map[string]struct {
+		options message
+		want    refusal
+	}{
+		"a deviation of 0":              {message{}.int(5, 0), late},
+		"a deviation of 1 second":       {message{}.int(5, 1), accepted},
+		"the longest deviation":         {message{}.int(5, allTime), accepted},
+		"a second more":                 {message{}.int(5, allTime+1), late},
+		"a time to live of 1":           {message{}.int(1, 1), accepted},
+		"the longest time to live":      {message{}.int(1, math.MaxInt32), accepted},
+		"no end of the time to live":    {message{}.int(1, -1), accepted},
+		"the least time to live":        {message{}.int(1, math.MinInt32), ttl},
+		"1 version":                     {message{}.int(2, 1), accepted},
+		"as many as an int32 says":      {message{}.int(2, math.MaxInt32), accepted},
+		"the least number of versions":  {message{}.int(2, math.MinInt32), count},
+		"one right and one wrong":       {message{}.int(2, 9).int(5, 0), late},
+		"all of them, and all are fine": {message{}.int(1, 86400).int(2, 9).int(5, 77), accepted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			update := func(options message) *answer { // by hand: the SDK always sends two of them
+				return s.send(t, rawRequest{operation: "UpdateTable", body: message{}.text(1, tb.name).bytes(3, options)})
+			}
+			update(message{}.int(1, 864000).int(2, 5).int(5, 99)).check(t, accepted)
+			update(v.options).check(t, v.want)
+			if v.want != accepted {
+				diff(t, options(describe(t, s, tb.name).TableOption), [3]int64{864000, 5, 99})
+			}
+			r := newCreate(newTableName())
+			for _, f := range []struct {
+				field   int
+				missing int64
+			}{{1, -1}, {2, 1}} { // CreateTable needs what UpdateTable may leave out
+				if _, ok := number(v.options, uint64(f.field)); !ok {
+					v.options = v.options.int(f.field, f.missing)
+				}
+			}
+			r.options = v.options
+			s.send(t, rawRequest{operation: "CreateTable", body: r.body()}).check(t, v.want)
+		})
+	}
+}
+
+func TestUpdatesAreRefusedWhereATableForbidsThem(t *testing.T) {
+	spec(t, "3.6.8", "3.10.3")
+	t.Parallel()
+	s := openService(t)
+	name := newTableName()
+	r := newCreate(name)
+	r.meta = r.meta.bytes(2, message{}.text(1, "pk2").int(2, 1))
+	r.options = r.options.int(6, 0)
+	s.send(t, rawRequest{operation: "CreateTable", body: r.body()}).check(t, accepted)
+	s.dropLater(t, name)
+	tb := &table{service: s, name: name}
+	k := tb.key("a", 1)
+	want := invalid("Update operation is not allowed in this table")
+	must(t, s.do(tb.put(k, c("n", 1))))
+	for what, steps := range map[string][]step{"a put": {set("c", 1)}, "an increment": {add("n", 1)}, "a deletion": {drop("n")}} {
+		t.Run(what+" is refused", func(t *testing.T) {
+			check(t, s.do(tb.update(k, steps...)), want)
+			rows := tb.rows(t, tb.update(k, steps...), tb.put(tb.key("b", 1)))
+			checkRow(t, rows[0], want)
+			checkRow(t, rows[1], accepted)
+		})
+	}
+	diff(t, tb.values(t, k).Cells, []cell{c("n", int64(1))})
+	d := s.send(t, rawRequest{operation: "DescribeTable", body: message{}.text(1, name)})
+	if want := (message{}).bytes(3, message{}.int(1, -1).int(2, 1).int(5, 86400).int(6, 0).int(7, 0)); !s.real && !bytes.Contains(d.body, want) {
+		t.Errorf("%x does not say that updates are forbidden", d.body)
+	}
+	t.Run("until they are allowed", func(t *testing.T) {
+		s.send(t, rawRequest{operation: "UpdateTable", body: message{}.text(1, name).bytes(3, message{}.int(6, 1))}).check(t, accepted)
+		must(t, s.do(tb.update(k, add("n", 1))))
+		must(t, s.do(tb.delete(k)))
+	})
+}
+
+func TestAnIncrementIsANewVersion(t *testing.T) {
+	spec(t, "3.8.6", "3.10.3", "4.1.7")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{versions: 3})
+	k, at := tb.key("a", 1), time.Now().Add(-time.Hour).UnixMilli()
+	must(t, s.do(tb.put(k, v("n", 30, at-1), v("n", 40, at), v("s", "text", at), v("d", 1.5, at), v("max", int64(math.MaxInt64), at), v("min", int64(math.MinInt64), at))))
+	must(t, s.do(tb.update(k, add("n", 2))))
+	cells := tb.get(t, k, columns("n"), versions(9)).Cells
+	diff(t, (&row{Cells: cells}).untimed().Cells, []cell{c("n", int64(42)), c("n", int64(40)), c("n", int64(30))})
+	if cells[0].Timestamp <= at+1 {
+		t.Errorf("%+v is not of now", cells[0])
+	}
+	for name, steps := range map[string][]step{
+		"of text": {add("s", 1)}, "of a double": {add("d", 1)}, "beyond the greatest": {add("max", 1)}, "below the least": {add("min", -1)},
+	} {
+		t.Run(name+" fails its row alone", func(t *testing.T) {
+			check(t, s.do(tb.update(k, steps...)), invalid(""))
+			rows := tb.rows(t, tb.put(tb.key(name, 1)), tb.update(k, append(steps, set("new", 1))...))
+			checkRow(t, rows[0], accepted)
+			checkRow(t, rows[1], invalid(""))
+			diff(t, tb.get(t, k, columns("new")), (*row)(nil))
+		})
+	}
+	t.Run("to the greatest and to the least", func(t *testing.T) {
+		must(t, s.do(tb.update(k, add("max", 0), add("min", 0), add("zero", math.MaxInt64))))
+		diff(t, (&row{Cells: tb.get(t, k, columns("max", "min", "zero")).Cells}).untimed().Cells,
+			[]cell{c("max", int64(math.MaxInt64)), c("min", int64(math.MinInt64)), c("zero", int64(math.MaxInt64))})
+	})
+}
+
+// A row here is 15 bytes of key, a name of one and a text.
+func TestAPageEndsAtTheByte(t *testing.T) {
+	spec(t, "3.11.8", "4.1.5")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	const half = 2<<20 - keyBytes - 1
+	for p, second := range map[string]int{"k": half, "l": half - 17, "m": half - 16} {
+		must(t, s.do(tb.put(tb.key(p, 1), c("c", text(half)))))
+		must(t, s.do(tb.put(tb.key(p, 2), c("c", text(second)))))
+		must(t, s.do(tb.put(tb.key(p, 3), c("c", "x"))))
+	}
+	for name, v := range map[string]struct {
+		partition string
+		rows      int
+		units     int32
+		next      []any
+	}{
+		"4 MB end it":               {"k", 2, 1024, []any{"k", int64(3)}},
+		"rows of 4 MB are a page":   {"l", 3, 1024, nil},
+		"a byte more begins one":    {"m", 2, 1024, []any{"m", int64(3)}},
+		"what follows is a new one": {"k", 1, 1, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := tb.key(v.partition, minKey)
+			if v.rows == 1 {
+				start = tb.key(v.partition, 3)
+			}
+			r, err := s.GetRange(ranged(tb.criteria(start), tablestore.FORWARD, tb.key(v.partition, maxKey), 0))
+			must(t, err)
+			diff(t, len(r.Rows), v.rows)
+			diff(t, unitsOf(r.ConsumedCapacityUnit), units{v.units, 0})
+			diff(t, keyValues(r.NextStartPrimaryKey), v.next)
+		})
+	}
+}
+
+func TestTablesAreListedByName(t *testing.T) {
+	spec(t, "3.6.5")
+	t.Parallel()
+	s := openService(t)
+	var names []string
+	for range 12 {
+		names = append(names, s.newTable(t, tableOptions{}).name)
+	}
+	l, err := s.ListTable()
+	must(t, err)
+	if !slices.IsSorted(l.TableNames) {
+		t.Errorf("not in order: %v", l.TableNames)
+	}
+	for _, n := range names {
+		if !slices.Contains(l.TableNames, n) {
+			t.Errorf("%s is not listed", n)
+		}
+	}
+}
+
+func TestAnswersToSignatureV4AreSignedWithTheDerivedKey(t *testing.T) {
+	spec(t, "1.6.1", "1.6.2")
+	t.Parallel()
+	s := openService(t)
+	if s.real {
+		t.Skip("the region of the instance is not known")
+	}
+	day := time.Now().UTC().Format("20060102")
+	hash := func(key []byte, text string) []byte {
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(text))
+		return mac.Sum(nil)
+	}
+	key := hash(hash(hash(hash([]byte("aliyun_v4"+s.secret), day), "cn-hangzhou"), "ots"), "aliyun_v4_request")
+	derived := base64.StdEncoding.EncodeToString(key)
+	send := func(secret string) *answer {
+		return s.send(t, rawRequest{operation: "ListTable", after: func(h http.Header) {
+			h.Del("x-ots-signature")
+			h.Set("x-ots-signdate", day)
+			h.Set("x-ots-signregion", "cn-hangzhou")
+			h.Set("x-ots-signaturev4", base64.StdEncoding.EncodeToString(hash([]byte(secret), "/ListTable\nPOST\n\n"+canonical(h)+"ots")))
+		}})
+	}
+	a := send(derived)
+	a.check(t, accepted)
+	signer := *s
+	signer.secret = derived
+	a.checkSigned(t, &signer, "ListTable")
+	send(derived+"x").check(t, authFailed("Signature mismatch."))
+	send(string(key)).check(t, authFailed("Signature mismatch."))
+}

@@ -1,0 +1,192 @@
+package contract
+
+import (
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+)
+
+// units are capacity units consumed: read, write.
+type units [2]int32
+
+func unitsOf(u *tablestore.ConsumedCapacityUnit) units { return units{u.Read, u.Write} }
+
+// keyBytes is the size of tb.key("k", 1) in names and values: pk1, "k", pk2, an integer.
+const keyBytes = 3 + 1 + 3 + 8
+
+func TestWritesConsumeFourKilobytesAUnit(t *testing.T) {
+	spec(t, "4.1.1", "4.1.2", "4.1.3")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{versions: 5})
+	now := time.Now().UnixMilli()
+	k := tb.key("k", 1)
+	full := 4096 - keyBytes - 1 // the length of column c that fills the first unit
+	big := c("a", text(4097))
+	for name, v := range map[string]struct {
+		change tablestore.RowChange
+		want   units
+	}{
+		"put of a key alone":                                   {tb.put(k), units{0, 1}},
+		"put of 4096 bytes":                                    {tb.put(k, c("c", text(full))), units{0, 1}},
+		"put of 4097 bytes":                                    {tb.put(k, c("c", text(full+1))), units{0, 2}},
+		"put of two columns of 4097 bytes":                     {tb.put(k, c("a", text(4097)), c("b", text(4097))), units{0, 3}},
+		"a timestamp does not count":                           {tb.put(k, v("c", text(full), now)), units{0, 1}},
+		"every version counts, name and value":                 {tb.put(k, v("c", text(2040), now), v("c", text(2039), now-1)), units{0, 1}},
+		"every version counts, and one byte more":              {tb.put(k, v("c", text(2040), now), v("c", text(2040), now-1)), units{0, 2}},
+		"an integer is 8 bytes":                                {tb.put(k, c("c", text(full-9)), c("i", 1)), units{0, 1}},
+		"an integer is no less than 8 bytes":                   {tb.put(k, c("c", text(full-8)), c("i", 1)), units{0, 2}},
+		"a double is 8 bytes":                                  {tb.put(k, c("c", text(full-9)), c("d", 0.5)), units{0, 1}},
+		"a double is no less than 8 bytes":                     {tb.put(k, c("c", text(full-8)), c("d", 0.5)), units{0, 2}},
+		"a boolean is 1 byte":                                  {tb.put(k, c("c", text(full-2)), c("b", true)), units{0, 1}},
+		"a boolean is no less than 1 byte":                     {tb.put(k, c("c", text(full-1)), c("b", true)), units{0, 2}},
+		"update of 4096 bytes":                                 {tb.update(k, set("c", text(full))), units{0, 1}},
+		"update of 4097 bytes":                                 {tb.update(k, set("c", text(full+1))), units{0, 2}},
+		"an increment is 8 bytes":                              {tb.update(k, set("c", text(full-9)), add("n", 1)), units{0, 1}},
+		"an increment is no less than 8 bytes":                 {tb.update(k, set("c", text(full-8)), add("n", 1)), units{0, 2}},
+		"a deleted column counts its name":                     {tb.update(k, set("c", text(full-1)), drop("a")), units{0, 1}},
+		"a deleted column counts no less than its name":        {tb.update(k, set("c", text(full)), drop("a")), units{0, 2}},
+		"a deleted version counts its name":                    {tb.update(k, set("c", text(full-1)), dropAt("a", 1)), units{0, 1}},
+		"delete counts the key":                                {tb.delete(k), units{0, 1}},
+		"put that expects a row reads the key":                 {expecting(expectExist, tb.put(k, big, c("b", text(4097)))), units{1, 3}},
+		"update that expects a row reads the key":              {expecting(expectExist, tb.update(k, set("a", text(4097)))), units{1, 2}},
+		"delete that expects a row reads the key":              {expecting(expectExist, tb.delete(k)), units{1, 1}},
+		"put that expects no row reads the key":                {expecting(expectNotExist, tb.put(tb.key("n", 1))), units{1, 1}},
+		"delete that expects no row reads the key":             {expecting(expectNotExist, tb.delete(tb.key("n", 2))), units{1, 1}},
+		"update that deletes from a row that is not there too": {tb.update(tb.key("n", 3), drop("a")), units{0, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			must(t, s.do(tb.put(k, c("old", text(10_000)))))
+			must(t, s.do(tb.delete(tb.key("n", 1))))
+			got, err := s.units(v.change)
+			must(t, err)
+			diff(t, unitsOf(got), v.want)
+			must(t, s.do(tb.put(k, c("old", text(10_000)))))
+			must(t, s.do(tb.delete(tb.key("n", 1))))
+			diff(t, unitsOf(tb.rows(t, v.change)[0].ConsumedCapacityUnit), v.want)
+		})
+	}
+	t.Run("the key answered with RT_PK is free", func(t *testing.T) {
+		p := tb.put(k, c("c", text(full)))
+		p.SetReturnPk()
+		got, err := s.units(p)
+		must(t, err)
+		diff(t, unitsOf(got), units{0, 1})
+	})
+}
+
+func TestALongKeyConsumesMoreThanOneUnit(t *testing.T) {
+	spec(t, "4.1.2", "4.1.3")
+	t.Parallel()
+	s := openService(t)
+	const str = tablestore.PrimaryKeyType_STRING
+	tb := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{str, str, str, str}})
+	key := func(last int) *tablestore.PrimaryKey { return tb.key(text(1024), text(1024), text(1024), text(last)) }
+	const fits = 4096 - 4*3 - 3*1024
+	for name, v := range map[string]struct {
+		change tablestore.RowChange
+		want   units
+	}{
+		"4096 bytes, ignoring":          {tb.put(key(fits)), units{0, 1}},
+		"4096 bytes, expecting":         {expecting(expectExist, tb.put(key(fits))), units{1, 1}},
+		"4097 bytes, ignoring":          {tb.put(key(fits + 1)), units{0, 2}},
+		"4097 bytes, expecting":         {expecting(expectExist, tb.put(key(fits+1))), units{2, 2}},
+		"4097 bytes, expecting nothing": {expecting(expectNotExist, tb.put(key(fits+2))), units{2, 2}},
+		"4097 bytes, deleted":           {tb.delete(key(fits + 1)), units{0, 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			must(t, s.do(tb.put(key(fits))))
+			must(t, s.do(tb.put(key(fits+1))))
+			must(t, s.do(tb.delete(key(fits+2))))
+			got, err := s.units(v.change)
+			must(t, err)
+			diff(t, unitsOf(got), v.want)
+		})
+	}
+}
+
+func TestReadsConsumeWhatTheyAnswer(t *testing.T) {
+	spec(t, "4.1.4", "4.1.5")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{versions: 2})
+	k := tb.key("k", 1)
+	full := 4096 - keyBytes - 1
+	now := time.Now().UnixMilli()
+	for name, x := range map[string]struct {
+		cells []cell // nil: the row does not exist
+		read  []selection
+		want  int32
+	}{
+		"no row":                               {nil, nil, 1},
+		"a row without columns":                {[]cell{}, nil, 1},
+		"4096 bytes":                           {[]cell{c("c", text(full))}, nil, 1},
+		"4097 bytes":                           {[]cell{c("c", text(full+1))}, nil, 2},
+		"a column of 9 KB":                     {[]cell{c("c", text(9<<10))}, nil, 3},
+		"one of two columns":                   {[]cell{c("c", text(full)), c("d", text(9<<10))}, []selection{columns("c")}, 1},
+		"the newest of two versions":           {[]cell{v("c", text(full), now), v("c", text(9<<10), now-1)}, []selection{versions(1)}, 1},
+		"both versions":                        {[]cell{v("c", text(4096), now), v("c", text(4096), now-1)}, []selection{versions(2)}, 3},
+		"a column that is not there":           {[]cell{c("c", text(9<<10))}, []selection{columns("x")}, 1},
+		"the key alone":                        {[]cell{c("c", text(9<<10))}, []selection{columns("pk1")}, 1},
+		"nothing inside the range of columns":  {[]cell{c("c", text(9<<10))}, []selection{columnRange("d", "")}, 1},
+		"nothing inside the range of the time": {[]cell{c("c", text(9<<10))}, []selection{between(1, 2)}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			must(t, s.do(tb.delete(k)))
+			if x.cells != nil {
+				must(t, s.do(tb.put(k, x.cells...)))
+			}
+			_, r, err := tb.tryGet(k, x.read...)
+			must(t, err)
+			diff(t, unitsOf(r.ConsumedCapacityUnit), units{x.want, 0})
+			q := tb.criteria(k, x.read...)
+			b, err := s.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{{
+				TableName: tb.name, PrimaryKey: []*tablestore.PrimaryKey{k, tb.key("absent", 1)}, ColumnsToGet: q.ColumnsToGet,
+				MaxVersion: int(q.MaxVersion), TimeRange: q.TimeRange, StartColumn: q.StartColumn, EndColumn: q.EndColumn,
+			}}})
+			must(t, err)
+			diff(t, unitsOf(b.TableToRowsResult[tb.name][0].ConsumedCapacityUnit), units{x.want, 0})
+			diff(t, unitsOf(b.TableToRowsResult[tb.name][1].ConsumedCapacityUnit), units{1, 0})
+			g, err := s.GetRange(ranged(q, tablestore.FORWARD, tb.key("k", 2), 0))
+			must(t, err)
+			diff(t, unitsOf(g.ConsumedCapacityUnit), units{x.want, 0})
+		})
+	}
+}
+
+func TestARangeConsumesWhatItScansInOneSum(t *testing.T) {
+	spec(t, "4.1.5")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	big := []cell{c("a", text(4097)), c("b", text(4097)), c("c", text(4097))}
+	tb.load(t, tb.put(tb.key("big", 1), big...), tb.put(tb.key("big", 2), big...))
+	var small []tablestore.RowChange
+	for i := range 300 { // of 19 bytes: pk1, "s", pk2, an integer, "c" and a text of 3
+		small = append(small, tb.put(tb.key("s", i), c("c", "abc")))
+	}
+	tb.load(t, small...)
+	for name, x := range map[string]struct {
+		partition string
+		limit     int32
+		read      []selection
+		rows      int
+		want      int32
+	}{
+		"two rows of three columns of 4097 bytes": {"big", 0, nil, 2, 7},
+		"one of them":                      {"big", 1, nil, 1, 4},
+		"one column of them":               {"big", 0, []selection{columns("a")}, 2, 3},
+		"no row at all":                    {"none", 0, nil, 0, 1},
+		"many small rows are rounded once": {"s", 200, nil, 200, 1},
+		"and add up":                       {"s", 0, nil, 300, 2},
+		"rows that are scanned and not answered counts": {"s", 0, []selection{columns("x")}, 0, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := s.GetRange(ranged(tb.criteria(tb.key(x.partition, minKey), x.read...), tablestore.FORWARD, tb.key(x.partition, maxKey), x.limit))
+			must(t, err)
+			diff(t, len(r.Rows), x.rows)
+			diff(t, unitsOf(r.ConsumedCapacityUnit), units{x.want, 0})
+		})
+	}
+}

@@ -1,0 +1,342 @@
+package contract
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore/otsprotocol"
+)
+
+const (
+	eq = tablestore.CT_EQUAL
+	ne = tablestore.CT_NOT_EQUAL
+	gt = tablestore.CT_GREATER_THAN
+	ge = tablestore.CT_GREATER_EQUAL
+	lt = tablestore.CT_LESS_THAN
+	le = tablestore.CT_LESS_EQUAL
+)
+
+// compare is a condition on the newest version of a column, which fails when the column is missing.
+func compare(name string, op tablestore.ComparatorType, value any) *tablestore.SingleColumnCondition {
+	x := tablestore.NewSingleColumnCondition(name, op, integer(value))
+	x.FilterIfMissing, x.LatestVersionOnly = true, true
+	return x
+}
+
+// lenient passes when the column is missing.
+func lenient(x *tablestore.SingleColumnCondition) *tablestore.SingleColumnCondition {
+	x.FilterIfMissing = false
+	return x
+}
+
+// anyVersion is satisfied by any version of the column.
+func anyVersion(x *tablestore.SingleColumnCondition) *tablestore.SingleColumnCondition {
+	x.LatestVersionOnly = false
+	return x
+}
+
+// matching compares what a regular expression finds.
+func matching(x *tablestore.SingleColumnCondition, regex string, cast tablestore.VariantType) *tablestore.SingleColumnCondition {
+	x.TransferRule = tablestore.NewValueTransferRule(regex, cast)
+	return x
+}
+
+func combined(op tablestore.LogicalOperator, filters ...tablestore.ColumnFilter) tablestore.ColumnFilter {
+	x := tablestore.NewCompositeColumnCondition(op)
+	for _, f := range filters {
+		x.AddFilter(f)
+	}
+	return x
+}
+
+func allOf(filters ...tablestore.ColumnFilter) tablestore.ColumnFilter {
+	return combined(tablestore.LO_AND, filters...)
+}
+func anyOf(filters ...tablestore.ColumnFilter) tablestore.ColumnFilter {
+	return combined(tablestore.LO_OR, filters...)
+}
+func not(filters ...tablestore.ColumnFilter) tablestore.ColumnFilter {
+	return combined(tablestore.LO_NOT, filters...)
+}
+
+func pageOf(offset, limit int32) tablestore.ColumnFilter {
+	return &tablestore.PaginationFilter{Offset: offset, Limit: limit}
+}
+
+// filtered is a read with a filter.
+func filtered(f tablestore.ColumnFilter) selection {
+	return func(q *tablestore.SingleRowQueryCriteria) { q.Filter = f }
+}
+
+// tryBatchGet reads a row by BatchGetRow.
+func (tb *table) tryBatchGet(k *tablestore.PrimaryKey, read ...selection) (tablestore.RowResult, error) {
+	q := tb.criteria(k, read...)
+	r, err := tb.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{{
+		TableName: tb.name, PrimaryKey: []*tablestore.PrimaryKey{k}, ColumnsToGet: q.ColumnsToGet, MaxVersion: int(q.MaxVersion),
+		TimeRange: q.TimeRange, StartColumn: q.StartColumn, EndColumn: q.EndColumn, Filter: q.Filter,
+	}}})
+	if err != nil {
+		return tablestore.RowResult{}, err
+	}
+	return r.TableToRowsResult[tb.name][0], nil
+}
+
+// checkRead reads a row by each of the three operations; the row is the only one of its partition key.
+func (tb *table) checkRead(t *testing.T, k *tablestore.PrimaryKey, want *row, read ...selection) {
+	t.Helper()
+	diff(t, tb.get(t, k, read...), want)
+	b, err := tb.tryBatchGet(k, read...)
+	must(t, err)
+	checkRow(t, b, accepted)
+	diff(t, newRow(&b.PrimaryKey, b.Columns), want)
+	for _, d := range []tablestore.Direction{tablestore.FORWARD, tablestore.BACKWARD} {
+		start, end := tb.key(k.PrimaryKeys[0].Value, minKey), tb.key(k.PrimaryKeys[0].Value, maxKey)
+		if d == tablestore.BACKWARD {
+			start, end = end, start
+		}
+		rows, _ := tb.scan(t, d, start, end, 0, read...)
+		if want == nil {
+			diff(t, len(rows), 0)
+		} else {
+			diff(t, rows, []*row{want})
+		}
+	}
+}
+
+// checkReadsRefused sends a filter with each of the three reads.
+func (tb *table) checkReadsRefused(t *testing.T, f tablestore.ColumnFilter, want refusal) {
+	t.Helper()
+	_, _, err := tb.tryGet(tb.key("a", 1), filtered(f))
+	check(t, err, want)
+	_, err = tb.tryBatchGet(tb.key("a", 1), filtered(f))
+	check(t, err, want)
+	_, err = tb.GetRange(ranged(tb.criteria(tb.key("a", 1), filtered(f)), tablestore.FORWARD, tb.key("b", 1), 0))
+	check(t, err, want)
+}
+
+// rawFilter is a filter of any bytes.
+type rawFilter []byte
+
+func (f rawFilter) Serialize() []byte { return f }
+
+// ToFilter is for the use inside others, where it is an empty filter.
+func (f rawFilter) ToFilter() *otsprotocol.Filter { return &otsprotocol.Filter{} }
+
+func TestAFilterComparesEveryType(t *testing.T) {
+	spec(t, "2.5.1", "3.9.4", "3.9.5", "3.9.6")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	k := tb.key("k", 1)
+	cells := []cell{c("b", []byte{1, 255}), c("d", 1.5), c("i", int64(10)), c("s", "mm"), c("t", true)}
+	must(t, s.do(tb.put(k, cells...)))
+	whole := &row{[]any{"k", int64(1)}, cells}
+	// Less than, equal to and greater than what is stored.
+	for name, constants := range map[string][3]any{
+		"i": {9, 10, 11}, "d": {1.25, 1.5, 1.75}, "s": {"m", "mm", "n"}, "b": {[]byte{1}, []byte{1, 255}, []byte{2}}, "t": {false, true, nil},
+	} {
+		for i, constant := range constants {
+			if constant == nil {
+				continue
+			}
+			for op, want := range map[tablestore.ComparatorType]bool{eq: i == 1, ne: i != 1, gt: i == 0, ge: i <= 1, lt: i == 2, le: i >= 1} {
+				t.Run(fmt.Sprintf("%s, comparator %d, %v", name, op, constant), func(t *testing.T) {
+					got := tb.get(t, k, filtered(compare(name, op, constant))).untimed()
+					if want {
+						diff(t, got, whole)
+					} else {
+						diff(t, got, (*row)(nil))
+					}
+				})
+			}
+		}
+		// A value of another type is neither equal nor anything else.
+		other := any("10")
+		if name == "s" {
+			other = []byte("mm")
+		}
+		for _, op := range []tablestore.ComparatorType{eq, ne, gt, ge, lt, le} {
+			t.Run(fmt.Sprintf("%s, comparator %d, another type", name, op), func(t *testing.T) {
+				if op != eq && s.real {
+					t.Skip("what the service answers is not known")
+				}
+				diff(t, tb.get(t, k, filtered(compare(name, op, other))), (*row)(nil))
+			})
+		}
+	}
+}
+
+func TestFiltersOfAllReadsAgree(t *testing.T) {
+	spec(t, "3.11.5")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{versions: 5})
+	k := tb.key("k", 1)
+	at := seedVersions(t, tb, k)
+	a0, a1, a2 := v("a", int64(10), at), v("a", int64(11), at+1), v("a", int64(12), at+2)
+	b1, c0, c2 := v("b", int64(20), at+1), v("c", int64(30), at), v("c", int64(32), at+2)
+	some := func(cells ...cell) *row { return &row{[]any{"k", int64(1)}, cells} }
+	yes, no := compare("a", eq, 12), compare("a", eq, 1)
+	for name, x := range map[string]struct {
+		filter tablestore.ColumnFilter
+		read   []selection
+		want   *row
+	}{
+		"a condition that holds":                             {yes, nil, some(a2, b1, c2)},
+		"a condition that does not":                          {no, nil, nil},
+		"a missing column fails":                             {compare("x", ne, 1), nil, nil},
+		"a missing column passes when it may":                {lenient(compare("x", eq, 1)), nil, some(a2, b1, c2)},
+		"not of a missing column that fails":                 {not(compare("x", eq, 1)), nil, some(a2, b1, c2)},
+		"not of a missing column that passes":                {not(lenient(compare("x", eq, 1))), nil, nil},
+		"a column that is not selected is missing":           {yes, []selection{versions(1), columns("b")}, nil},
+		"a column that is not selected, and may be missing":  {lenient(no), []selection{versions(1), columns("b")}, some(b1)},
+		"a column before the start is missing":               {yes, []selection{versions(1), columnRange("b", "")}, nil},
+		"a column at the end is missing":                     {compare("c", eq, 32), []selection{versions(1), columnRange("", "c")}, nil},
+		"a column that is selected":                          {compare("b", gt, 19), []selection{versions(1), columns("b", "c")}, some(b1, c2)},
+		"no column is left: no row, whatever may be missing": {lenient(compare("x", eq, 1)), []selection{versions(1), columns("x")}, nil},
+		"only a key column, and a column may be missing":     {lenient(compare("x", eq, 1)), []selection{versions(1), columns("pk1")}, some()},
+		"the newest version decides":                         {compare("a", eq, 11), []selection{versions(5)}, nil},
+		"any version suffices":                               {anyVersion(compare("a", eq, 11)), []selection{versions(5)}, some(a2, a1, a0, b1, c2, c0)},
+		"a version that is not read does not count":          {anyVersion(compare("a", eq, 11)), []selection{versions(1)}, nil},
+		"the newest of a time range decides":                 {compare("a", eq, 11), []selection{between(at, at+2)}, some(a1, a0, b1, c0)},
+		"the version at a time decides":                      {compare("a", eq, 10), []selection{exactly(at)}, some(a0, c0)},
+		"a column outside the time range is missing":         {compare("b", eq, 20), []selection{between(at, at+1)}, nil},
+		"all of an AND":                                      {allOf(yes, compare("b", lt, 21), compare("c", ne, 30)), nil, some(a2, b1, c2)},
+		"not all of an AND":                                  {allOf(yes, compare("b", lt, 21), no), nil, nil},
+		"one of an OR":                                       {anyOf(no, no, yes), nil, some(a2, b1, c2)},
+		"none of an OR":                                      {anyOf(no, no), nil, nil},
+		"NOT":                                                {not(no), nil, some(a2, b1, c2)},
+		"nested":                                             {allOf(not(anyOf(no, allOf(yes, no))), anyOf(yes, no)), nil, some(a2, b1, c2)},
+		"the first page of columns":                          {pageOf(0, 2), nil, some(a2, b1)},
+		"the next page":                                      {pageOf(2, 2), nil, some(c2)},
+		"a page counts columns, not versions":                {pageOf(1, 2), []selection{versions(5)}, some(b1, c2, c0)},
+		"a page of a start column":                           {pageOf(1, 1), []selection{versions(1), columnRange("b", "")}, some(c2)},
+		"a page of the columns that are selected":            {pageOf(1, 5), []selection{versions(1), columns("a", "c")}, some(c2)},
+		"a page of the columns of a time":                    {pageOf(1, 5), []selection{exactly(at + 1)}, some(b1)},
+		"a page beyond the columns still answers the row":    {pageOf(3, 1), nil, some()},
+	} {
+		t.Run(name, func(t *testing.T) { tb.checkRead(t, k, x.want, append(x.read, filtered(x.filter))...) })
+	}
+	t.Run("a page beyond the columns that are selected: no row", func(t *testing.T) {
+		skipReal(t, s)
+		tb.checkRead(t, k, nil, versions(1), columns("a", "c"), filtered(pageOf(2, 1)))
+		tb.checkRead(t, k, some(), versions(1), columns("a", "c", "pk2"), filtered(pageOf(2, 1)))
+	})
+	t.Run("a key column is compared by its value", func(t *testing.T) {
+		skipReal(t, s) // takes such a filter; what it answers is not known
+		tb.checkRead(t, k, some(a2, b1, c2), filtered(allOf(compare("pk1", eq, "k"), compare("pk2", le, 1))))
+		tb.checkRead(t, k, nil, filtered(compare("pk2", gt, 1)))
+		tb.checkRead(t, k, some(b1), versions(1), columns("b"), filtered(compare("pk2", eq, 1)))
+	})
+}
+
+func TestAFilterComparesWhatAnExpressionFinds(t *testing.T) {
+	spec(t, "3.9.8")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	k := tb.key("k", 1)
+	must(t, s.do(tb.put(k, c("i", 5), c("j", `{cluster_name:name1,lastupdatetime:12345,load:2.5}`))))
+	const integerType, doubleType, stringType = tablestore.Variant_INTEGER, tablestore.Variant_DOUBLE, tablestore.Variant_STRING
+	for name, x := range map[string]struct {
+		filter tablestore.ColumnFilter
+		want   bool
+	}{
+		"an integer that is greater":     {matching(compare("j", gt, 12344), `lastupdatetime:([0-9]+)`, integerType), true},
+		"an integer that is not greater": {matching(compare("j", gt, 12345), `lastupdatetime:([0-9]+)`, integerType), false},
+		"a double":                       {matching(compare("j", eq, 2.5), `load:([0-9.]+)`, doubleType), true},
+		"a string":                       {matching(compare("j", eq, "name1"), `cluster_name:([a-z0-9]+)`, stringType), true},
+		"the first group of two":         {matching(compare("j", eq, "12"), `:(12)(345)`, stringType), true},
+		"the whole match":                {matching(compare("j", eq, "name1"), `name[0-9]`, stringType), true},
+		"no match":                       {matching(compare("j", eq, "x"), `x+`, stringType), false},
+		"text that is no integer":        {matching(compare("j", ge, 0), `name`, integerType), false},
+		"a column that is no string":     {matching(compare("i", eq, 5), `.*`, integerType), false},
+		"a missing column that fails":    {matching(compare("x", eq, 5), `.*`, integerType), false},
+		"a missing column that passes":   {matching(lenient(compare("x", eq, 5)), `.*`, integerType), true},
+	} {
+		t.Run(name, func(t *testing.T) { diff(t, tb.get(t, k, filtered(x.filter)) != nil, x.want) })
+	}
+	t.Run("256 bytes are an expression, 257 are not", func(t *testing.T) {
+		tb.checkReadsRefused(t, matching(compare("j", eq, ""), text(256), stringType), accepted)
+		tb.checkReadsRefused(t, matching(compare("j", eq, ""), text(257), stringType), invalid(""))
+	})
+	t.Run("what is no expression is refused", func(t *testing.T) {
+		tb.checkReadsRefused(t, matching(compare("j", eq, ""), `(`, stringType), invalid(""))
+	})
+	t.Run("an expression that would become too large is refused", func(t *testing.T) {
+		skipReal(t, s)
+		tb.checkReadsRefused(t, matching(compare("j", eq, ""), `((a{100}){100}){100}`, stringType), invalid(""))
+		tb.checkReadsRefused(t, matching(compare("j", eq, ""), strings.Repeat(`(\pL{50}){50}`, 19), stringType), invalid(""))
+	})
+}
+
+func TestInvalidFiltersAreRefused(t *testing.T) {
+	spec(t, "3.9.7", "2.5.1", "3.5.6")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	leaf := compare("c", eq, 1)
+	many := func(n int) []tablestore.ColumnFilter {
+		list := make([]tablestore.ColumnFilter, n)
+		for i := range list {
+			list[i] = leaf
+		}
+		return list
+	}
+	nested := func(depth int) tablestore.ColumnFilter {
+		f := tablestore.ColumnFilter(leaf)
+		for range depth {
+			f = not(f)
+		}
+		return f
+	}
+	single := func(comparator, typ int64, value []byte) rawFilter {
+		return rawFilter(message{}.int(1, typ).bytes(2, message{}.int(1, comparator).text(2, "c").bytes(3, value).int(4, 0).int(5, 0)))
+	}
+	one := []byte{0, 1, 0, 0, 0, 0, 0, 0, 0}
+	var (
+		tooMany  = invalid("The count of filter exceeds the max: 32.")
+		tooFew   = invalid("Invalid AND/OR operator: the number of sub-filters must be more than 1.")
+		noFilter = invalid("Deserialize filter failed.")
+	)
+	for name, x := range map[string]struct {
+		filter tablestore.ColumnFilter
+		want   refusal
+	}{
+		"OR of 31":                        {anyOf(many(31)...), accepted},
+		"OR of 32":                        {anyOf(many(32)...), tooMany},
+		"AND of 31":                       {allOf(many(31)...), accepted},
+		"AND of 32":                       {allOf(many(32)...), tooMany},
+		"NOT 31 deep":                     {nested(31), accepted},
+		"NOT 32 deep":                     {nested(32), tooMany},
+		"two of 15":                       {anyOf(allOf(many(15)...), allOf(many(14)...)), accepted},
+		"two of 15 and one":               {anyOf(allOf(many(15)...), allOf(many(15)...)), tooMany},
+		"AND of one":                      {allOf(leaf), tooFew},
+		"OR of one":                       {anyOf(leaf), tooFew},
+		"AND of none":                     {allOf(), tooFew},
+		"NOT of two":                      {not(leaf, leaf), invalid("")},
+		"NOT of none":                     {not(), invalid("")},
+		"a page from column -1":           {pageOf(-1, 1), invalid("Offset in ColumnPaginationFilter must be greater than or equal to 0.")},
+		"a page of 0 columns":             {pageOf(0, 0), invalid("Limit in ColumnPaginationFilter must be greater than 0.")},
+		"a page of -1 columns":            {pageOf(0, -1), invalid("Limit in ColumnPaginationFilter must be greater than 0.")},
+		"no column name":                  {compare("", eq, 1), invalid("Invalid column name: ''.")},
+		"bytes that are no message":       {rawFilter{0xff, 0xff}, noFilter},
+		"a message that is cut":           {rawFilter(message{}.int(1, 1).bytes(2, one))[:4], noFilter},
+		"no type":                         {rawFilter(message{}.bytes(2, one)), noFilter},
+		"an unknown type":                 {single(1, 9, one), noFilter},
+		"an unknown comparator":           {single(99, 1, one), noFilter},
+		"a value that is cut":             {single(1, 1, one[:3]), noFilter},
+		"a value of an unknown type":      {single(1, 1, []byte{5}), noFilter},
+		"a value that only a key can be":  {single(1, 1, []byte{9}), invalid("")},
+		"what it is, when it is complete": {single(1, 1, one), accepted},
+	} {
+		t.Run(name, func(t *testing.T) { tb.checkReadsRefused(t, x.filter, x.want) })
+	}
+	t.Run("a page inside another filter", func(t *testing.T) {
+		skipReal(t, s)
+		tb.checkReadsRefused(t, allOf(leaf, pageOf(0, 1)), invalid("ColumnPaginationFilter cannot be given inside CompositeColumnValueFilter."))
+	})
+	t.Run("an empty filter is none", func(t *testing.T) { tb.checkReadsRefused(t, rawFilter{}, accepted) })
+}

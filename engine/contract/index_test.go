@@ -1,0 +1,327 @@
+package contract
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/engine/server"
+)
+
+// withIndexes makes a table of two key columns and the defined columns a (integer), b (string) and c (double), with indexes.
+func (s *service) withIndexes(t *testing.T, indexes ...*tablestore.IndexMeta) *table {
+	t.Helper()
+	tb := &table{service: s, name: newTableName()}
+	meta := &tablestore.TableMeta{TableName: tb.name}
+	meta.AddPrimaryKeyColumn("pk1", tablestore.PrimaryKeyType_STRING)
+	meta.AddPrimaryKeyColumn("pk2", tablestore.PrimaryKeyType_INTEGER)
+	meta.AddDefinedColumn("a", tablestore.DefinedColumn_INTEGER)
+	meta.AddDefinedColumn("b", tablestore.DefinedColumn_STRING)
+	meta.AddDefinedColumn("c", tablestore.DefinedColumn_DOUBLE)
+	_, err := s.CreateTable(&tablestore.CreateTableRequest{TableMeta: meta, TableOption: newOptions(-1, 1), ReservedThroughput: &tablestore.ReservedThroughput{}, IndexMetas: indexes})
+	must(t, err)
+	s.dropLater(t, tb.name)
+	return tb
+}
+
+func indexOn(name string, key []string, columns ...string) *tablestore.IndexMeta {
+	m := &tablestore.IndexMeta{IndexName: name, IndexType: tablestore.IT_GLOBAL_INDEX, Primarykey: key, DefinedColumns: columns}
+	return m
+}
+
+// indexRows are the rows of an index: its keys, and its cells without their times.
+func (tb *table) indexRows(t *testing.T, index string, columns int) (keys [][]any, cells [][]cell) {
+	t.Helper()
+	low, high := &tablestore.PrimaryKey{}, &tablestore.PrimaryKey{}
+	d, err := tb.DescribeTable(&tablestore.DescribeTableRequest{TableName: index})
+	must(t, err)
+	diff(t, len(d.TableMeta.SchemaEntry), columns)
+	for _, k := range d.TableMeta.SchemaEntry {
+		low.AddPrimaryKeyColumnWithMinValue(*k.Name)
+		high.AddPrimaryKeyColumnWithMaxValue(*k.Name)
+	}
+	for low != nil {
+		r, err := tb.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: &tablestore.RangeRowQueryCriteria{
+			TableName: index, StartPrimaryKey: low, EndPrimaryKey: high, MaxVersion: 1, Direction: tablestore.FORWARD}})
+		must(t, err)
+		for _, row := range r.Rows {
+			keys = append(keys, keyValues(row.PrimaryKey))
+			var some []cell
+			for _, c := range row.Columns {
+				some = append(some, cell{Name: c.ColumnName, Value: c.Value})
+			}
+			cells = append(cells, some)
+		}
+		low = r.NextStartPrimaryKey
+	}
+	return keys, cells
+}
+
+func TestAnIndexFollowsItsTable(t *testing.T) {
+	spec(t, "3.14.1", "3.14.2", "3.14.3")
+	t.Parallel()
+	s := openService(t)
+	skipReal(t, s) // there an index follows a little later
+	byA := newTableName()
+	tb := s.withIndexes(t, indexOn(byA, []string{"a"}, "b", "c"))
+	must(t, s.do(tb.put(tb.key("x", 1), c("a", 7), c("b", "one"), c("other", true))))
+	must(t, s.do(tb.put(tb.key("x", 2), c("b", "no a"))))
+	must(t, s.do(tb.put(tb.key("w", 3), c("a", 7), c("c", 0.5))))
+	keys, cells := tb.indexRows(t, byA, 3)
+	diff(t, keys, [][]any{{int64(7), "w", int64(3)}, {int64(7), "x", int64(1)}})
+	diff(t, cells, [][]cell{{{Name: "c", Value: 0.5}}, {{Name: "b", Value: "one"}}})
+
+	must(t, s.do(tb.update(tb.key("x", 1), set("a", 3))))
+	must(t, s.do(tb.update(tb.key("x", 2), add("a", 4))))
+	must(t, s.do(tb.delete(tb.key("w", 3))))
+	keys, _ = tb.indexRows(t, byA, 3)
+	diff(t, keys, [][]any{{int64(3), "x", int64(1)}, {int64(4), "x", int64(2)}})
+	must(t, s.do(tb.update(tb.key("x", 2), drop("a"))))
+
+	t.Run("one made later has the rows that are there, if it is to", func(t *testing.T) {
+		full, empty := newTableName(), newTableName()
+		for name, base := range map[string]bool{full: true, empty: false} {
+			_, err := s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: tb.name, IndexMeta: indexOn(name, []string{"b", "pk2"}), IncludeBaseData: base})
+			must(t, err)
+		}
+		keys, _ := tb.indexRows(t, full, 3)
+		diff(t, keys, [][]any{{"no a", int64(2), "x"}, {"one", int64(1), "x"}})
+		keys, _ = tb.indexRows(t, empty, 3)
+		diff(t, len(keys), 0)
+		d, err := s.DescribeTable(&tablestore.DescribeTableRequest{TableName: tb.name})
+		must(t, err)
+		diff(t, len(d.IndexMetas), 3)
+		diff(t, d.IndexMetas[0].Primarykey, []string{"a"})
+		diff(t, d.IndexMetas[0].DefinedColumns, []string{"b", "c"})
+		_, err = s.DeleteIndex(&tablestore.DeleteIndexRequest{MainTableName: tb.name, IndexName: full})
+		must(t, err)
+		_, err = s.DescribeTable(&tablestore.DescribeTableRequest{TableName: full})
+		check(t, err, noSuchTable)
+	})
+	t.Run("it is not written to or changed by itself", func(t *testing.T) {
+		x := &table{service: s, name: byA}
+		key := &tablestore.PrimaryKey{}
+		key.AddPrimaryKeyColumn("a", int64(1))
+		key.AddPrimaryKeyColumn("pk1", "x")
+		key.AddPrimaryKeyColumn("pk2", int64(1))
+		want := invalid("Can't write index table directly.")
+		check(t, s.do(x.put(key, c("b", "x"))), want)
+		checkRow(t, x.rows(t, x.put(key, c("b", "x")))[0], want)
+		_, err := s.DeleteTable(&tablestore.DeleteTableRequest{TableName: byA})
+		check(t, err, invalid("Can't delete index table directly."))
+		_, err = s.UpdateTable(&tablestore.UpdateTableRequest{TableName: byA, TableOption: newOptions(-1, 1)})
+		check(t, err, invalid("Can't update index table directly."))
+		_, err = s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: byA, IndexMeta: indexOn(newTableName(), []string{"b"})})
+		check(t, err, invalid("Can't create an index of an index table."))
+		list, err := s.ListTable()
+		must(t, err)
+		for _, name := range list.TableNames {
+			if name == byA {
+				t.Error("the index is listed as a table")
+			}
+		}
+	})
+}
+
+func TestATableWithIndexesTakesARowOnceInARequest(t *testing.T) {
+	spec(t, "3.10.4", "3.13.1", "3.14.2")
+	t.Parallel()
+	s := openService(t)
+	skipReal(t, s) // its words are not published
+	name := newTableName()
+	tb := s.withIndexes(t, indexOn(name, []string{"a"}))
+	want := invalid("Repeated rows do not support tables with secondary indexes in BatchModify.")
+	for what, changes := range map[string][]tablestore.RowChange{
+		"two puts":            {tb.put(tb.key("x", 1), c("a", 1)), tb.put(tb.key("x", 1), c("a", 2))},
+		"a put and an update": {tb.put(tb.key("x", 1), c("a", 1)), tb.put(tb.key("y", 1), c("a", 1)), tb.update(tb.key("x", 1), set("a", 2))},
+		"two deletions":       {tb.delete(tb.key("x", 1)), tb.delete(tb.key("x", 1))},
+	} {
+		t.Run(what, func(t *testing.T) {
+			_, err := tb.batch(changes...)
+			check(t, err, want)
+		})
+	}
+	twice := bulkRow(tb, tb.key("x", 1), c("a", int64(1)))
+	s.send(t, rawRequest{operation: "BulkImport", body: bulkBody(tb.name, twice, twice)}).check(t, want)
+	diff(t, len(tb.all(t)), 0)
+	for _, x := range tb.rows(t, tb.put(tb.key("x", 1), c("a", 1)), tb.put(tb.key("x", 2), c("a", 1))) {
+		checkRow(t, x, accepted)
+	}
+	_, err := s.DeleteIndex(&tablestore.DeleteIndexRequest{MainTableName: tb.name, IndexName: name})
+	must(t, err)
+	for _, x := range tb.rows(t, tb.put(tb.key("x", 1), c("a", 1)), tb.put(tb.key("x", 1), c("a", 3))) {
+		checkRow(t, x, accepted)
+	}
+	diff(t, tb.values(t, tb.key("x", 1)).Cells, []cell{c("a", int64(3))})
+}
+
+func TestIndexesThatCannotBeAreRefused(t *testing.T) {
+	spec(t, "3.14.1", "3.14.4")
+	t.Parallel()
+	s := openService(t)
+	skipReal(t, s)
+	taken := newTableName()
+	tb := s.withIndexes(t, indexOn(taken, []string{"a"}))
+	badKey := invalid("The number of primary key columns must be in range: [1, 4] in index.")
+	var manyColumns []string
+	for i := range 33 {
+		manyColumns = append(manyColumns, fmt.Sprint("d", i))
+	}
+	for name, v := range map[string]struct {
+		index *tablestore.IndexMeta
+		want  refusal
+	}{
+		"a column of no table": {indexOn("i", []string{"x"}), invalid("Column 'x' of index 'i' is neither a primary key column of the table nor a defined column of a type that keys have.")},
+		"a double in the key":  {indexOn("i", []string{"c"}), invalid("Column 'c' of index 'i' is neither a primary key column of the table nor a defined column of a type that keys have.")},
+		"a column twice":       {indexOn("i", []string{"a", "a"}), invalid("Duplicated primary key name: 'a'.")},
+		"a column in both":     {indexOn("i", []string{"a"}, "a"), invalid("Duplicated column name: 'a'.")},
+		"a column beside":      {indexOn("i", []string{"a"}, "pk1"), invalid("Column 'pk1' of index 'i' is not a defined column of the table.")},
+		"five columns":         {indexOn("i", []string{"a", "b", "pk1", "pk2", "x"}), badKey},
+		"no key":               {indexOn("i", nil), badKey},
+		"33 columns":           {indexOn("i", []string{"a"}, manyColumns...), invalid("The number of attribute columns must be in range: [0, 32] in index.")},
+		"a name of an index":   {indexOn(taken, []string{"b"}), refusal{409, "OTSObjectAlreadyExist", "Requested table already exists."}},
+		"a name of the table":  {indexOn(tb.name, []string{"b"}), refusal{409, "OTSObjectAlreadyExist", "Requested table already exists."}},
+		"a name that is none":  {indexOn("1", []string{"b"}), invalid("Invalid table name: '1'.")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: tb.name, IndexMeta: v.index})
+			check(t, err, v.want)
+		})
+	}
+	_, err := s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: "not_there", IndexMeta: indexOn("i", nil)})
+	check(t, err, badKey)
+	_, err = s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, TableOption: newOptions(-1, 2)})
+	check(t, err, invalid("The maximum versions of a table with secondary indexes must be 1."))
+	old := s.newTable(t, tableOptions{versions: 2})
+	_, err = s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: old.name, IndexMeta: indexOn(newTableName(), []string{"pk2"})})
+	check(t, err, invalid("The maximum versions of a table with secondary indexes must be 1."))
+	_, err = s.DeleteIndex(&tablestore.DeleteIndexRequest{MainTableName: tb.name, IndexName: "not_there"})
+	check(t, err, refusal{404, "OTSObjectNotExist", "Requested index does not exist."})
+	_, err = s.DeleteDefinedColumn(&tablestore.DeleteDefinedColumnRequest{TableName: tb.name, DefinedColumns: []string{"a"}})
+	check(t, err, invalid("Defined column 'a' is one of index '"+taken+"'."))
+	long := tb.put(tb.key("x", 1), c("b", text(1025)))
+	must(t, s.do(long))
+	more := newTableName()
+	_, err = s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: tb.name, IndexMeta: indexOn(more, []string{"b"}), IncludeBaseData: true})
+	check(t, err, invalid("The length of primary key column: 'b' exceeds the MaxLength:1024 with CurrentLength:1025."))
+	_, err = s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: tb.name, IndexMeta: indexOn(more, []string{"b"})})
+	must(t, err)
+	check(t, s.do(long), invalid("The length of primary key column: 'b' exceeds the MaxLength:1024 with CurrentLength:1025."))
+	for range 3 {
+		_, err = s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: tb.name, IndexMeta: indexOn(newTableName(), []string{"a"})})
+		must(t, err)
+	}
+	_, err = s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: tb.name, IndexMeta: indexOn(newTableName(), []string{"a"})})
+	check(t, err, invalid("Number of index per table exceeds the quota:5."))
+}
+
+func TestAnIndexHasFourColumnsBesideAKeyOfFour(t *testing.T) {
+	spec(t, "3.14.1", "3.1.5")
+	t.Parallel()
+	s := openService(t)
+	skipReal(t, s)
+	tb := &table{service: s, name: newTableName()}
+	meta := &tablestore.TableMeta{TableName: tb.name}
+	var columns []string
+	for _, name := range []string{"pk1", "pk2", "pk3", "pk4"} {
+		meta.AddPrimaryKeyColumn(name, tablestore.PrimaryKeyType_INTEGER)
+	}
+	meta.SchemaEntry[3].Option = ptr(tablestore.AUTO_INCREMENT)
+	for _, name := range []string{"a", "b", "c", "d"} {
+		meta.AddDefinedColumn(name, tablestore.DefinedColumn_STRING)
+		columns = append(columns, name)
+	}
+	index := newTableName()
+	_, err := s.CreateTable(&tablestore.CreateTableRequest{TableMeta: meta, TableOption: newOptions(-1, 1), ReservedThroughput: &tablestore.ReservedThroughput{},
+		IndexMetas: []*tablestore.IndexMeta{indexOn(index, columns)}})
+	must(t, err)
+	s.dropLater(t, tb.name)
+	key := &tablestore.PrimaryKey{}
+	for i, name := range []string{"pk1", "pk2", "pk3"} {
+		key.AddPrimaryKeyColumn(name, int64(i))
+	}
+	key.AddPrimaryKeyColumnWithAutoIncrement("pk4")
+	must(t, s.do(tb.put(key, c("a", "A"), c("b", "B"), c("c", "C"), c("d", "D"))))
+	keys, _ := tb.indexRows(t, index, 8)
+	diff(t, len(keys), 1)
+	diff(t, keys[0][:7], []any{"A", "B", "C", "D", int64(0), int64(1), int64(2)})
+	whole := &tablestore.PrimaryKey{}
+	for i, name := range append(columns, "pk1", "pk2", "pk3", "pk4") {
+		whole.AddPrimaryKeyColumn(name, keys[0][i])
+	}
+	got, err := s.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{TableName: index, PrimaryKey: whole, MaxVersion: 1}})
+	must(t, err)
+	diff(t, len(got.PrimaryKey.PrimaryKeys), 8)
+	_, err = s.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{TableName: tb.name, PrimaryKey: whole, MaxVersion: 1}})
+	tooMany := invalid("The number of primary key columns must be in range: [1, 4].")
+	check(t, err, tooMany)
+	check(t, s.do(tb.put(whole)), tooMany)
+	first := newTableName()
+	_, err = s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: tb.name, IndexMeta: indexOn(first, []string{"pk4"})})
+	check(t, err, invalid("First primary key can't be auto increment, table: "+first+"."))
+}
+
+func TestAnIndexExpiresWithItsTable(t *testing.T) {
+	spec(t, "3.14.1", "3.7.2")
+	t.Parallel()
+	s := openService(t)
+	skipReal(t, s)
+	refused := invalid("Don't support allow update operation on table with index and ttl")
+	byA := newTableName()
+	tb := s.withIndexes(t, indexOn(byA, []string{"a"}, "b"))
+	_, err := s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, TableOption: newOptions(86400, 1)})
+	check(t, err, refused)
+	options := newOptions(86400, 1)
+	options.AllowUpdate = ptr(false)
+	options.DeviationCellVersionInSec = 10 * 86400
+	_, err = s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, TableOption: options})
+	must(t, err)
+	d, err := s.DescribeTable(&tablestore.DescribeTableRequest{TableName: byA})
+	must(t, err)
+	diff(t, d.TableOption.TimeToAlive, 86400)
+	_, err = s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, TableOption: &tablestore.TableOption{TimeToAlive: 86400, MaxVersion: 1, AllowUpdate: ptr(true)}})
+	check(t, err, refused)
+	check(t, s.do(tb.update(tb.key("x", 1), set("a", 3))), invalid("Update operation is not allowed in this table"))
+	must(t, s.do(tb.put(tb.key("x", 1), c("a", 7), c("b", "one"))))
+	keys, _ := tb.indexRows(t, byA, 3)
+	diff(t, keys, [][]any{{int64(7), "x", int64(1)}})
+}
+
+// Indexes follow later by the clock that tests move, and at once when the delay is taken away.
+func TestIndexesFollowLaterWhenTold(t *testing.T) {
+	t.Parallel()
+	spec(t, "3.14.2")
+	s := serviceWith(t, server.Options{Simulation: &server.Simulation{Choices: server.Choices{IndexDelay: time.Hour}}})
+	tell := func(what, body string, status int) {
+		t.Helper()
+		res, err := http.Post(s.endpoint+"/_engine/"+what, "", strings.NewReader(body))
+		must(t, err)
+		res.Body.Close()
+		diff(t, res.StatusCode, status)
+	}
+	name := newTableName()
+	tb := s.withIndexes(t, indexOn(name, []string{"a"}))
+	shows := func(want ...[]any) {
+		t.Helper()
+		keys, _ := tb.indexRows(t, name, 3)
+		diff(t, keys, want)
+	}
+	must(t, s.do(tb.put(tb.key("x", 1), c("a", 7))))
+	tell("clock", `{"advance": "59m"}`, http.StatusOK)
+	must(t, s.do(tb.update(tb.key("x", 1), set("a", 8))))
+	shows()
+	tell("clock", `{"advance": "1m"}`, http.StatusOK)
+	shows([]any{int64(7), "x", int64(1)})
+	tell("clock", `{"advance": "1h"}`, http.StatusOK)
+	shows([]any{int64(8), "x", int64(1)})
+	must(t, s.do(tb.delete(tb.key("x", 1))))
+	shows([]any{int64(8), "x", int64(1)})
+	tell("tables/"+tb.name+"/simulate", `{"index_delay_ms": 5}`, http.StatusBadRequest)
+	tell("simulate", `{"index_delay_ms": -5}`, http.StatusBadRequest)
+	tell("simulate", `{}`, http.StatusOK)
+	shows()
+}

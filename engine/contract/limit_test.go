@@ -1,0 +1,264 @@
+package contract
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+)
+
+func TestABatchHoldsAtMost200Rows(t *testing.T) {
+	spec(t, "3.5.1")
+	t.Parallel()
+	s := openService(t)
+	one, two := s.newTable(t, tableOptions{}), s.newTable(t, tableOptions{})
+	batch := func(a, b int) error {
+		var changes []tablestore.RowChange
+		for i := range a {
+			changes = append(changes, one.put(one.key("a", i)))
+		}
+		for i := range b {
+			changes = append(changes, two.put(two.key("a", i)))
+		}
+		_, err := s.batch(changes...)
+		return err
+	}
+	want := invalid("Rows count exceeds the upper limit: 200.")
+	t.Run("a batch of 201 rows is refused as a whole", func(t *testing.T) {
+		check(t, batch(201, 0), want)
+		diff(t, len(one.all(t)), 0)
+	})
+	t.Run("so are 201 rows of two tables", func(t *testing.T) {
+		check(t, batch(101, 100), want)
+		diff(t, len(one.all(t))+len(two.all(t)), 0)
+	})
+	t.Run("200 rows of two tables are accepted", func(t *testing.T) {
+		must(t, batch(199, 1))
+		diff(t, len(one.all(t)), 199)
+		diff(t, len(two.all(t)), 1)
+	})
+	t.Run("200 rows of one table are accepted", func(t *testing.T) {
+		must(t, batch(200, 0))
+		diff(t, len(one.all(t)), 200)
+	})
+}
+
+func TestABatchReadsAtMost100Rows(t *testing.T) {
+	spec(t, "3.5.2")
+	t.Parallel()
+	s := openService(t)
+	one, two := s.newTable(t, tableOptions{}), s.newTable(t, tableOptions{})
+	read := func(a, b int) error {
+		q := []*tablestore.MultiRowQueryCriteria{one.keysToGet(), two.keysToGet()}
+		for i := range a {
+			q[0].AddRow(one.key("a", i))
+		}
+		for i := range b {
+			q[1].AddRow(two.key("a", i))
+		}
+		r, err := s.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: q})
+		if err == nil && (len(r.TableToRowsResult[one.name]) != a || len(r.TableToRowsResult[two.name]) != b) {
+			t.Errorf("%d and %d answers to %d and %d keys", len(r.TableToRowsResult[one.name]), len(r.TableToRowsResult[two.name]), a, b)
+		}
+		return err
+	}
+	want := invalid("Rows count exceeds the upper limit: 100.")
+	for _, v := range []struct {
+		a, b int
+		want refusal
+	}{{100, 0, accepted}, {50, 50, accepted}, {101, 0, want}, {100, 1, want}} {
+		t.Run(fmt.Sprintf("%d keys and %d of another table", v.a, v.b), func(t *testing.T) { check(t, read(v.a, v.b), v.want) })
+	}
+}
+
+// What the 4 MB count: names and values, and 8 bytes for each timestamp that is given.
+func TestAWriteHoldsAtMost4MBOfData(t *testing.T) {
+	spec(t, "3.5.3", "6.1.3")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	const limit, half = 4 << 20, 2 << 20
+	k, k2 := tb.key("k", 1), tb.key("k", 2)
+	now := time.Now().UnixMilli()
+	rest := limit - half - keyBytes - 2   // of one row with the columns a, of half, and b
+	last := limit - half - 2*keyBytes - 2 // of two rows
+	message := func(op string) string {
+		return "The total data size of " + op + " request exceeds the limit, limit size: 4194304, data size: 4194305."
+	}
+	for name, x := range map[string]struct {
+		changes []tablestore.RowChange
+		over    string // the operation whose limit is exceeded by one
+	}{
+		"a put of 4 MB":                            {[]tablestore.RowChange{tb.put(k, c("a", text(half)), c("b", text(rest)))}, ""},
+		"a put of 4 MB and 1":                      {[]tablestore.RowChange{tb.put(k, c("a", text(half)), c("b", text(rest+1)))}, "PutRow"},
+		"an update of 4 MB":                        {[]tablestore.RowChange{tb.update(k, set("a", text(half)), set("b", text(rest)))}, ""},
+		"an update of 4 MB and 1":                  {[]tablestore.RowChange{tb.update(k, set("a", text(half)), set("b", text(rest+1)))}, "UpdateRow"},
+		"a batch of 4 MB":                          {[]tablestore.RowChange{tb.put(k, c("a", text(half))), tb.update(k2, set("b", text(last)))}, ""},
+		"a batch of 4 MB and 1":                    {[]tablestore.RowChange{tb.put(k, c("a", text(half))), tb.update(k2, set("b", text(last+1)))}, "BatchWriteRow"},
+		"a batch of 4 MB with a timestamp":         {[]tablestore.RowChange{tb.put(k, v("a", text(half), now)), tb.put(k2, c("b", text(last-8)))}, ""},
+		"a batch of 4 MB and 1 with a timestamp":   {[]tablestore.RowChange{tb.put(k, v("a", text(half), now)), tb.put(k2, c("b", text(last-7)))}, "BatchWriteRow"},
+		"a batch of 4 MB with a deleted column":    {[]tablestore.RowChange{tb.put(k, c("a", text(half))), tb.update(k2, set("b", text(last-1)), drop("x"))}, ""},
+		"a batch of 4 MB and 1 and deleted column": {[]tablestore.RowChange{tb.put(k, c("a", text(half))), tb.update(k2, set("b", text(last)), drop("x"))}, "BatchWriteRow"},
+		"a batch of 4 MB with an integer":          {[]tablestore.RowChange{tb.put(k, c("a", text(half))), tb.put(k2, c("b", text(last-9)), c("i", 1))}, ""},
+		"a batch of 4 MB and 1 with a boolean":     {[]tablestore.RowChange{tb.put(k, c("a", text(half))), tb.put(k2, c("b", text(last-1)), c("i", true))}, "BatchWriteRow"},
+		"a batch of 4 MB with a deletion":          {[]tablestore.RowChange{tb.put(k, c("a", text(half)), c("b", text(last))), tb.delete(k2)}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tb.load(t, tb.delete(k), tb.delete(k2))
+			var err error
+			if len(x.changes) == 1 {
+				err = s.do(x.changes[0])
+			} else {
+				_, err = s.batch(x.changes...)
+			}
+			if x.over == "" {
+				check(t, err, accepted)
+				return
+			}
+			check(t, err, invalid(message(x.over)))
+			for _, k := range []*tablestore.PrimaryKey{k, k2} {
+				diff(t, tb.get(t, k, columns("pk1")), (*row)(nil))
+			}
+		})
+	}
+}
+
+func TestARowHoldsAtMost1024CellsInOneWrite(t *testing.T) {
+	spec(t, "3.3.4", "3.10.2", "6.1.3")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{versions: 2000})
+	now := time.Now().UnixMilli()
+	named := func(n int) (cells []cell, steps, drops []step) {
+		for i := range n {
+			cells = append(cells, c(fmt.Sprintf("c%d", i), i))
+			steps = append(steps, set(fmt.Sprintf("c%d", i), i))
+			drops = append(drops, drop(fmt.Sprintf("c%d", i)))
+		}
+		return cells, steps, drops
+	}
+	timed := func(n int) (cells []cell) {
+		for i := range n {
+			cells = append(cells, v("c", i, now-int64(i)))
+		}
+		return cells
+	}
+	cells, steps, drops := named(1025)
+	want := invalid("The number of attribute columns exceeds the limit, limit count: 1024, column count: 1025.")
+	for name, x := range map[string]struct {
+		fits, over func(*tablestore.PrimaryKey) tablestore.RowChange
+		kept       int
+	}{
+		"columns of a put":            {func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.put(k, cells[:1024]...) }, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.put(k, cells...) }, 1024},
+		"versions of one column":      {func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.put(k, timed(1024)...) }, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.put(k, timed(1025)...) }, 1024},
+		"columns of an update":        {func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, steps[:1024]...) }, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, steps...) }, 1024},
+		"columns an update takes out": {func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, drops[:1024]...) }, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, drops...) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := tb.key(name, 1)
+			check(t, s.do(x.over(k)), want)
+			_, err := tb.batch(tb.put(tb.key("bystander", 1)), x.over(k))
+			check(t, err, want)
+			diff(t, tb.get(t, tb.key("bystander", 1)), (*row)(nil))
+			diff(t, tb.get(t, k), (*row)(nil))
+			must(t, s.do(x.fits(k)))
+			checkRow(t, tb.rows(t, x.fits(tb.key(name, 2)))[0], accepted)
+			kept := 0
+			if r := tb.get(t, k, versions(2000)); r != nil {
+				kept = len(r.Cells)
+			}
+			diff(t, kept, x.kept)
+		})
+	}
+	t.Run("a stored row may have more", func(t *testing.T) {
+		k := tb.key("many", 1)
+		must(t, s.do(tb.update(k, steps[:1000]...)))
+		must(t, s.do(tb.update(k, steps[500:]...)))
+		diff(t, len(tb.get(t, k).Cells), 1025)
+	})
+}
+
+func TestValuesHaveTheirLimits(t *testing.T) {
+	spec(t, "3.1.2", "3.3.3", "3.4.2", "3.10.2")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	bytes := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{tablestore.PrimaryKeyType_BINARY}})
+	keyOver := func(name string) refusal {
+		return invalid("The length of primary key column: '" + name + "' exceeds the MaxLength:1024 with CurrentLength:1025.")
+	}
+	const valueLimit = 2 << 20
+	valueOver := invalid("The length of attribute column: 'a' exceeds the MaxLength:2097152 with CurrentLength:2097153.")
+	for name, x := range map[string]struct {
+		table  *table
+		change tablestore.RowChange
+		want   refusal
+	}{
+		"a key text of 1024 bytes":               {tb, tb.put(tb.key(text(1024), 1)), accepted},
+		"a key text of 1025 bytes":               {tb, tb.put(tb.key(text(1025), 1)), keyOver("pk1")},
+		"a key text of 1025 bytes in characters": {tb, tb.put(tb.key(strings.Repeat("表", 341)+"xx", 1)), keyOver("pk1")},
+		"a deleted key of 1025 bytes":            {tb, tb.delete(tb.key(text(1025), 1)), keyOver("pk1")},
+		"a key binary of 1024 bytes":             {bytes, bytes.put(bytes.key([]byte(text(1024)))), accepted},
+		"a key binary of 1025 bytes":             {bytes, bytes.put(bytes.key([]byte(text(1025)))), keyOver("pk1")},
+		"a text of 2 MB":                         {tb, tb.put(tb.key("a", 1), c("a", text(valueLimit))), accepted},
+		"a text of 2 MB and 1":                   {tb, tb.put(tb.key("a", 1), c("a", text(valueLimit+1))), valueOver},
+		"a binary of 2 MB":                       {tb, tb.put(tb.key("a", 1), c("a", []byte(text(valueLimit)))), accepted},
+		"a binary of 2 MB and 1":                 {tb, tb.put(tb.key("a", 1), c("a", []byte(text(valueLimit+1)))), valueOver},
+		"an updated text of 2 MB":                {tb, tb.update(tb.key("a", 1), set("a", text(valueLimit))), accepted},
+		"an updated text of 2 MB and 1":          {tb, tb.update(tb.key("a", 1), set("a", text(valueLimit+1))), valueOver},
+		"a column name of 255 bytes":             {tb, tb.update(tb.key("a", 1), set(text(255), 1)), accepted},
+		"a column name of 256 bytes":             {tb, tb.update(tb.key("a", 1), set(text(256), 1)), invalid("Invalid column name: '" + text(256) + "'.")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			check(t, s.do(x.change), x.want)
+			r, err := s.batch(tb.put(tb.key(name, 1)), x.change)
+			check(t, err, x.want)
+			if applied := tb.get(t, tb.key(name, 1)) != nil; applied != (x.want == accepted) {
+				t.Errorf("the other row of the batch is there: %v", applied)
+			}
+			if err == nil {
+				rows := r.TableToRowsResult[x.table.name]
+				checkRow(t, rows[len(rows)-1], accepted)
+			}
+		})
+	}
+	t.Run("a key of 1025 bytes is not read either", func(t *testing.T) {
+		_, _, err := tb.tryGet(tb.key(text(1025), 1))
+		check(t, err, keyOver("pk1"))
+		_, err = s.GetRange(ranged(tb.criteria(tb.key("a", 1)), tablestore.FORWARD, tb.key(text(1025), 1), 0))
+		check(t, err, keyOver("pk1"))
+	})
+}
+
+func TestKeyColumnsMayHaveNamesOf255Bytes(t *testing.T) {
+	spec(t, "3.4.2")
+	t.Parallel()
+	s := openService(t)
+	name := newTableName()
+	must(t, s.create(newMeta(name, text(255), strings.Repeat("y", 255)), newOptions(-1, 1)))
+	s.dropLater(t, name)
+	d := describe(t, s, name)
+	diff(t, *d.TableMeta.SchemaEntry[0].Name, text(255))
+	diff(t, *d.TableMeta.SchemaEntry[1].Name, strings.Repeat("y", 255))
+}
+
+func TestABodyHoldsAtMost5MB(t *testing.T) {
+	spec(t, "1.1.4")
+	t.Parallel()
+	s := openService(t)
+	tooLarge := refusal{413, "OTSRequestBodyTooLarge", "The size of POST data is too large."}
+	for name, v := range map[string]struct {
+		size int
+		want refusal
+	}{
+		"a body of 5 MB is read, and is no message":      {5 << 20, invalid("")},
+		"a body of 5 MB and 1 is refused":                {5<<20 + 1, tooLarge},
+		"a body of 8 MB is refused and not just cut off": {8 << 20, tooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.send(t, rawRequest{operation: "BatchWriteRow", body: []byte(text(v.size))}).check(t, v.want)
+		})
+	}
+}

@@ -1,0 +1,181 @@
+package contract
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+)
+
+func TestRangesAreInKeyOrderInBothDirections(t *testing.T) {
+	spec(t, "3.1.3", "3.11.7", "3.11.8")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	// In order: bytes, not collation; a prefix first; integers by value and sign.
+	keys := [][]any{
+		{"", int64(math.MinInt64)}, {"", int64(0)}, {"\x00", int64(0)}, {"\x00\x00", int64(0)}, {"\x00a", int64(0)}, {"\x01", int64(0)},
+		{"B", int64(5)}, {"a", int64(math.MinInt64)}, {"a", int64(-2)}, {"a", int64(-1)}, {"a", int64(0)}, {"a", int64(1)}, {"a", int64(256)}, {"a", int64(math.MaxInt64)},
+		{"a\x00", int64(0)}, {"a\x00b", int64(0)}, {"aa", int64(0)}, {"b", int64(0)}, {"é", int64(0)}, {"表", int64(0)}, {"\uffff", int64(0)}, {"😀", int64(0)},
+	}
+	var changes []tablestore.RowChange
+	for _, k := range keys {
+		changes = append(changes, tb.put(tb.key(k...)))
+	}
+	slices.Reverse(changes)
+	tb.load(t, changes...)
+	reversed := slices.Clone(keys)
+	slices.Reverse(reversed)
+	for name, x := range map[string]struct {
+		direction  tablestore.Direction
+		start, end *tablestore.PrimaryKey
+		want       [][]any
+	}{
+		"everything forward":                            {tablestore.FORWARD, tb.key(minKey, minKey), tb.key(maxKey, maxKey), keys},
+		"everything backward":                           {tablestore.BACKWARD, tb.key(maxKey, maxKey), tb.key(minKey, minKey), reversed},
+		"forward holds its start and not its end":       {tablestore.FORWARD, tb.key("a", -1), tb.key("a", 1), keys[9:11]},
+		"backward holds its start and not its end":      {tablestore.BACKWARD, tb.key("a", 1), tb.key("a", -1), reversed[10:12]},
+		"one partition key forward":                     {tablestore.FORWARD, tb.key("a", minKey), tb.key("a", maxKey), keys[7:14]},
+		"one partition key backward":                    {tablestore.BACKWARD, tb.key("a", maxKey), tb.key("a", minKey), reversed[8:15]},
+		"bounds that are no rows":                       {tablestore.FORWARD, tb.key("a", 2), tb.key("ab", 0), keys[12:17]},
+		"from the least key to the first row: nothing":  {tablestore.FORWARD, tb.key(minKey, minKey), tb.key("", math.MinInt64), nil},
+		"from the last row backward to itself excluded": {tablestore.BACKWARD, tb.key("😀", 0), tb.key("\uffff", 0), reversed[:1]},
+		"an infinity decides whatever follows it":       {tablestore.FORWARD, tb.key("a", maxKey), tb.key("a\x00", minKey), nil},
+	} {
+		for _, limit := range []int32{0, 1, 3, 1000} {
+			t.Run(fmt.Sprintf("%s, limit %d", name, limit), func(t *testing.T) {
+				rows, pages := tb.scan(t, x.direction, x.start, x.end, limit)
+				diff(t, keysOf(rows), x.want)
+				for i, n := range pages {
+					if limit > 0 && (n > int(limit) || n < int(limit) && i < len(pages)-1) {
+						t.Errorf("page %d has %d rows", i, n)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestBinaryKeysAreOrderedByUnsignedBytes(t *testing.T) {
+	spec(t, "3.1.3")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{tablestore.PrimaryKeyType_BINARY}})
+	keys := [][]any{{[]byte{}}, {[]byte{0}}, {[]byte{0, 0}}, {[]byte{0, 255}}, {[]byte{1}}, {[]byte{127}}, {[]byte{128}}, {[]byte{255}}, {[]byte{255, 0}}, {[]byte{255, 255}}}
+	var changes []tablestore.RowChange
+	for _, k := range keys {
+		changes = append(changes, tb.put(tb.key(k...)))
+	}
+	slices.Reverse(changes)
+	tb.load(t, changes...)
+	rows, _ := tb.scan(t, tablestore.FORWARD, tb.key(minKey), tb.key(maxKey), 3)
+	diff(t, keysOf(rows), keys)
+	slices.Reverse(keys)
+	rows, _ = tb.scan(t, tablestore.BACKWARD, tb.key(maxKey), tb.key(minKey), 3)
+	diff(t, keysOf(rows), keys)
+}
+
+func TestARangePageEndsAt5000Rows(t *testing.T) {
+	spec(t, "3.11.8")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{tablestore.PrimaryKeyType_INTEGER}})
+	const rows = 10_100
+	var changes []tablestore.RowChange
+	for i := range rows {
+		changes = append(changes, tb.put(tb.key(i), c("c", i)))
+	}
+	tb.load(t, changes...)
+	for name, x := range map[string]struct {
+		direction  tablestore.Direction
+		start, end infinity
+		first      int64
+		step       int64
+	}{
+		"forward":  {tablestore.FORWARD, minKey, maxKey, 0, 1},
+		"backward": {tablestore.BACKWARD, maxKey, minKey, rows - 1, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := s.GetRange(ranged(tb.criteria(tb.key(x.start)), x.direction, tb.key(x.end), 0))
+			must(t, err)
+			diff(t, len(r.Rows), 5000)
+			diff(t, keyValues(r.NextStartPrimaryKey), []any{x.first + 5000*x.step})
+			got, pages := tb.scan(t, x.direction, tb.key(x.start), tb.key(x.end), 0)
+			diff(t, pages, []int{5000, 5000, 100})
+			for i, r := range got {
+				if want := x.first + int64(i)*x.step; r.Key[0] != want || r.Cells[0].Value != want {
+					t.Fatalf("row %d is %v", i, r)
+				}
+			}
+		})
+	}
+	t.Run("a limit above 5000 does not help", func(t *testing.T) {
+		_, pages := tb.scan(t, tablestore.FORWARD, tb.key(minKey), tb.key(maxKey), 8000)
+		diff(t, pages, []int{5000, 5000, 100})
+	})
+	t.Run("rows that are scanned and not answered count", func(t *testing.T) {
+		must(t, s.do(tb.put(tb.key(rows-1), c("rare", 1))))
+		got, pages := tb.scan(t, tablestore.FORWARD, tb.key(minKey), tb.key(maxKey), 10, columns("rare"))
+		diff(t, pages, []int{0, 0, 1})
+		diff(t, keysOf(got), [][]any{{int64(rows - 1)}})
+	})
+}
+
+func TestARangePageEndsAt4MB(t *testing.T) {
+	spec(t, "3.11.8")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	const rows = 6
+	for i := range rows {
+		must(t, s.do(tb.put(tb.key("a", i), c("c", text(1<<20)))))
+	}
+	got, pages := tb.scan(t, tablestore.FORWARD, tb.key(minKey, minKey), tb.key(maxKey, maxKey), 0)
+	if len(got) != rows || len(pages) != 2 || pages[0] < 3 || pages[0] > 5 {
+		t.Errorf("%d rows in pages of %v", len(got), pages)
+	}
+	t.Run("what is not selected does not count", func(t *testing.T) {
+		_, pages := tb.scan(t, tablestore.FORWARD, tb.key(minKey, minKey), tb.key(maxKey, maxKey), 0, columns("pk1"))
+		diff(t, pages, []int{rows})
+	})
+}
+
+func TestInvalidRangesAreRefused(t *testing.T) {
+	spec(t, "3.11.7", "3.11.8", "3.1.4")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	must(t, s.do(tb.put(tb.key("a", 1))))
+	forward := invalid("Begin key must less than end key in FORWARD")
+	backward := invalid("Begin key must more than end key in BACKWARD")
+	for name, x := range map[string]struct {
+		direction  tablestore.Direction
+		start, end *tablestore.PrimaryKey
+		limit      int32
+		want       refusal
+	}{
+		"forward from after the end":    {tablestore.FORWARD, tb.key("b", 1), tb.key("a", 1), 0, forward},
+		"forward from the end":          {tablestore.FORWARD, tb.key("a", 1), tb.key("a", 1), 0, forward},
+		"forward over nothing at all":   {tablestore.FORWARD, tb.key(minKey, minKey), tb.key(minKey, minKey), 0, forward},
+		"backward from before the end":  {tablestore.BACKWARD, tb.key("a", 1), tb.key("b", 1), 0, backward},
+		"backward from the end":         {tablestore.BACKWARD, tb.key("a", 1), tb.key("a", 1), 0, backward},
+		"a limit below 0":               {tablestore.FORWARD, tb.key("a", 1), tb.key("b", 1), -1, invalid("")},
+		"an end that misses a column":   {tablestore.FORWARD, tb.key("a", 1), tb.key("b"), 0, invalidPK("Validate PK size fail. Input: 1, Meta: 2.")},
+		"an end of a wrong type":        {tablestore.FORWARD, tb.key("a", 1), tb.key("b", "1"), 0, invalidPK("Validate PK type fail. Input: VT_STRING, Meta: VT_INTEGER.")},
+		"a start of a wrong type first": {tablestore.FORWARD, tb.key(1, 1), tb.key("b", 1), 0, invalidPK("Validate PK type fail. Input: VT_INTEGER, Meta: VT_STRING.")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := s.GetRange(ranged(tb.criteria(x.start), x.direction, x.end, x.limit))
+			check(t, err, x.want)
+		})
+	}
+	body := message{}.text(1, tb.name).bytes(7, tb.key("a", 1).Build(false)).bytes(8, tb.key("b", 1).Build(false)).int(5, 1)
+	t.Run("a limit of 0", func(t *testing.T) {
+		s.send(t, rawRequest{operation: "GetRange", body: body.int(2, 0).int(6, 0)}).check(t, invalid(""))
+	})
+	t.Run("no direction", func(t *testing.T) {
+		s.send(t, rawRequest{operation: "GetRange", body: body}).check(t, invalid(""))
+	})
+}

@@ -1,0 +1,249 @@
+package contract
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+)
+
+func TestValuesSurviveTheRoundTrip(t *testing.T) {
+	spec(t, "3.3.1")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	for name, value := range map[string]any{
+		"the least integer": int64(math.MinInt64), "the greatest integer": int64(math.MaxInt64), "zero": int64(0), "minus one": int64(-1),
+		"an integer that no double holds": int64(1<<53 + 1), "true": true, "false": false,
+		"a fraction": 0.1, "the greatest double": math.MaxFloat64, "the least double above zero": math.SmallestNonzeroFloat64,
+		"minus zero": math.Copysign(0, -1), "a negative double": -1.5,
+		"an empty string": "", "Chinese text": "表格存储，你好", "text outside the basic plane": "𝄞😀", "text with NUL": "a\x00b\x00",
+		"text of control characters": "\t\r\n\x01\x7f", "text with combining marks": "e\u0301", "a byte order mark": "\ufeff",
+		"an empty binary": []byte{}, "NUL bytes": []byte{0, 0, 0}, "bytes that are no text": []byte{0xff, 0xfe, 0x80, 0xc0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := tb.key(name, 1)
+			must(t, s.do(tb.put(k, c("c", value))))
+			got := tb.values(t, k)
+			diff(t, got, &row{[]any{name, int64(1)}, []cell{c("c", value)}})
+			if f, ok := value.(float64); ok && math.Float64bits(got.Cells[0].Value.(float64)) != math.Float64bits(f) {
+				t.Errorf("the bits of %v have changed", f)
+			}
+			must(t, s.do(tb.update(k, set("d", value))))
+			diff(t, tb.values(t, k).Cells, []cell{c("c", value), c("d", value)})
+		})
+	}
+}
+
+func TestKeysSurviveTheRoundTrip(t *testing.T) {
+	spec(t, "3.1.1")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{
+		tablestore.PrimaryKeyType_STRING, tablestore.PrimaryKeyType_INTEGER, tablestore.PrimaryKeyType_BINARY, tablestore.PrimaryKeyType_STRING}})
+	for name, values := range map[string][]any{
+		"empty values":     {"", int64(0), []byte{}, ""},
+		"NUL bytes":        {"\x00", int64(1), []byte{0}, "a\x00b"},
+		"extreme integers": {"i", int64(math.MinInt64), []byte{255}, "\u007f"},
+		"Chinese text":     {"学号", int64(math.MaxInt64), []byte{0, 255, 0, 255}, "你好"},
+		"long values":      {text(1024), int64(-1), []byte(text(1024)), text(1024)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			must(t, s.do(tb.put(tb.key(values...), c("name", name))))
+			diff(t, tb.values(t, tb.key(values...)), &row{values, []cell{c("name", name)}})
+		})
+	}
+}
+
+func TestColumnNamesMayBeAnyText(t *testing.T) {
+	spec(t, "3.4.2", "3.3.7", "2.3.5")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	for _, name := range []string{"_", "9", "a.b", "a:b", "a-b", "a b", `"quoted"`, "line\nbreak", "姓名", text(255)} {
+		t.Run(name, func(t *testing.T) {
+			must(t, s.do(tb.put(tb.key(name, 1), c(name, 1))))
+			diff(t, tb.values(t, tb.key(name, 1)).Cells, []cell{c(name, int64(1))})
+		})
+	}
+	for _, name := range []string{"", "#a", text(256), "\xff"} {
+		t.Run("refused "+name, func(t *testing.T) {
+			want := invalid("Invalid column name: '" + name + "'.")
+			if name == "\xff" {
+				want = invalid("")
+			}
+			check(t, s.do(tb.put(tb.key("bad", 1), c(name, 1))), want)
+			check(t, s.do(tb.update(tb.key("bad", 1), set(name, 1))), want)
+		})
+	}
+	t.Run("the name of a key column is taken", func(t *testing.T) {
+		want := invalid("Duplicated attribute column name with primary key column: 'pk2'.")
+		check(t, s.do(tb.put(tb.key("bad", 1), c("pk2", 1))), want)
+		check(t, s.do(tb.update(tb.key("bad", 1), drop("pk2"))), want)
+	})
+	diff(t, tb.get(t, tb.key("bad", 1)), (*row)(nil))
+}
+
+func TestARowIsPutUpdatedAndDeleted(t *testing.T) {
+	spec(t, "3.8.1", "3.8.2", "3.8.3", "3.8.4", "3.8.5", "3.8.6", "3.8.7")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	seed := []cell{c("a", 1), c("b", "two")}
+	for name, v := range map[string]struct {
+		seeded bool
+		change func(*tablestore.PrimaryKey) tablestore.RowChange
+		want   refusal
+		cells  []cell // afterwards; the row is there unless gone
+		gone   bool
+	}{
+		"put creates a row":                           {false, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.put(k, c("z", 1), c("a", 2)) }, accepted, []cell{c("a", int64(2)), c("z", int64(1))}, false},
+		"put replaces every column":                   {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.put(k, c("b", 3)) }, accepted, []cell{c("b", int64(3))}, false},
+		"put without columns creates a row":           {false, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.put(k) }, accepted, nil, false},
+		"put without columns empties a row":           {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.put(k) }, accepted, nil, false},
+		"update creates a row":                        {false, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, set("c", 3)) }, accepted, []cell{c("c", int64(3))}, false},
+		"update touches only what it names":           {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, set("a", 9), set("c", true)) }, accepted, []cell{c("a", int64(9)), c("b", "two"), c("c", true)}, false},
+		"update changes the type of a column":         {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, set("a", "text")) }, accepted, []cell{c("a", "text"), c("b", "two")}, false},
+		"update deletes a column":                     {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, drop("a")) }, accepted, []cell{c("b", "two")}, false},
+		"update deletes a column that is not there":   {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, drop("x")) }, accepted, []cell{c("a", int64(1)), c("b", "two")}, false},
+		"update deletes a column twice":               {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, drop("a"), drop("a")) }, accepted, []cell{c("b", "two")}, false},
+		"a row whose columns are all deleted stays":   {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, drop("a"), drop("b")) }, accepted, nil, false},
+		"update that only deletes creates no row":     {false, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, drop("a")) }, accepted, nil, true},
+		"update without operations is refused":        {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k) }, invalid("Attribute column is missing."), []cell{c("a", int64(1)), c("b", "two")}, false},
+		"an increment creates row and column":         {false, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, add("n", -7)) }, accepted, []cell{c("n", int64(-7))}, false},
+		"an increment adds to the column":             {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, add("a", 41), set("c", "c")) }, accepted, []cell{c("a", int64(42)), c("b", "two"), c("c", "c")}, false},
+		"an increment of text is refused":             {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, set("a", 5), add("b", 1)) }, invalid(""), []cell{c("a", int64(1)), c("b", "two")}, false},
+		"an increment that overflows is refused":      {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, add("a", math.MaxInt64)) }, invalid(""), []cell{c("a", int64(1)), c("b", "two")}, false},
+		"an increment and a put of one column clash":  {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, set("a", 5), add("a", 1)) }, invalid(""), []cell{c("a", int64(1)), c("b", "two")}, false},
+		"delete removes the row":                      {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.delete(k) }, accepted, nil, true},
+		"delete of a row that is not there succeeds":  {false, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.delete(k) }, accepted, nil, true},
+		"a column that is put twice has its last one": {false, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.put(k, c("a", 1), c("a", 2)) }, accepted, []cell{c("a", int64(2))}, false},
+	} {
+		for _, how := range []string{"alone", "in a batch"} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				k := tb.key(name+how, 1)
+				if v.seeded {
+					must(t, s.do(tb.put(k, seed...)))
+				}
+				if how == "alone" {
+					check(t, s.do(v.change(k)), v.want)
+				} else {
+					tb.checkInBatch(t, v.change(k), v.want)
+				}
+				want := &row{[]any{name + how, int64(1)}, v.cells}
+				if v.gone {
+					want = nil
+				}
+				diff(t, tb.values(t, k), want)
+			})
+		}
+	}
+}
+
+// checkInBatch sends one change as a batch. What needs no look at the data is refused with the whole batch, and an
+// update without operations in words of its own.
+func (tb *table) checkInBatch(t *testing.T, change tablestore.RowChange, want refusal) {
+	t.Helper()
+	if want.message == "Attribute column is missing." {
+		want.message = "Invalid update row request: missing cells in request."
+	}
+	r, err := tb.batch(change)
+	if err != nil {
+		check(t, err, want)
+		return
+	}
+	checkRow(t, r.TableToRowsResult[tb.name][0], want)
+}
+
+func TestUpdateDeletesVersions(t *testing.T) {
+	spec(t, "3.8.5", "3.3.5", "3.7.3")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{versions: 3})
+	at := time.Now().Add(-time.Hour).UnixMilli()
+	seed := []cell{v("a", 1, at), v("a", 2, at+1), v("a", 3, at+2), v("b", 4, at)}
+	for name, x := range map[string]struct {
+		steps []step
+		want  []cell
+	}{
+		"one version":                         {[]step{dropAt("a", at+1)}, []cell{v("a", int64(3), at+2), v("a", int64(1), at), v("b", int64(4), at)}},
+		"a version that is not there":         {[]step{dropAt("a", at+9)}, []cell{v("a", int64(3), at+2), v("a", int64(2), at+1), v("a", int64(1), at), v("b", int64(4), at)}},
+		"all versions":                        {[]step{drop("a")}, []cell{v("b", int64(4), at)}},
+		"one version, and another is put":     {[]step{dropAt("a", at+2), setAt("a", 9, at+5)}, []cell{v("a", int64(9), at+5), v("a", int64(2), at+1), v("a", int64(1), at), v("b", int64(4), at)}},
+		"none, one is put over":               {[]step{setAt("a", 9, at+1)}, []cell{v("a", int64(3), at+2), v("a", int64(9), at+1), v("a", int64(1), at), v("b", int64(4), at)}},
+		"none, a fourth drives the first out": {[]step{setAt("a", 9, at+5)}, []cell{v("a", int64(9), at+5), v("a", int64(3), at+2), v("a", int64(2), at+1), v("b", int64(4), at)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := tb.key(name, 1)
+			must(t, s.do(tb.put(k, seed...)))
+			must(t, s.do(tb.update(k, x.steps...)))
+			diff(t, tb.get(t, k, versions(10)).Cells, x.want)
+		})
+	}
+}
+
+func TestWritesAnswerWithTheRowAskedFor(t *testing.T) {
+	spec(t, "2.4.5", "3.8.8")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	k := func() *tablestore.PrimaryKey { return tb.key("a", 7) }
+	keyed := tb.put(k(), c("c", 1))
+	keyed.SetReturnPk()
+	t.Run("PutRow with RT_PK answers the key", func(t *testing.T) {
+		r, err := s.PutRow(&tablestore.PutRowRequest{PutRowChange: keyed})
+		must(t, err)
+		diff(t, keyValues(&r.PrimaryKey), []any{"a", int64(7)})
+	})
+	t.Run("a batch with RT_PK answers the key of the rows that ask", func(t *testing.T) {
+		update := tb.update(tb.key("b", 8), set("c", 1))
+		update.ReturnType = tablestore.ReturnType_RT_PK
+		rows := tb.rows(t, keyed, tb.put(tb.key("c", 9)), update)
+		diff(t, keyValues(&rows[0].PrimaryKey), []any{"a", int64(7)})
+		diff(t, keyValues(&rows[1].PrimaryKey), []any(nil))
+		diff(t, keyValues(&rows[2].PrimaryKey), []any{"b", int64(8)})
+	})
+	t.Run("UpdateRow with RT_AFTER_MODIFY answers the sums asked for, by name", func(t *testing.T) {
+		must(t, s.do(tb.put(k(), c("n", 40), c("other", 1))))
+		before := time.Now().Add(-time.Minute).UnixMilli()
+		r, err := s.UpdateRow(&tablestore.UpdateRowRequest{UpdateRowChange: tb.update(k(), add("n", 2), add("m", -1), add("x", 1), set("c", 5), answering("n", "m"))})
+		must(t, err)
+		got := cellsOf(r.Columns)
+		diff(t, (&row{Cells: got}).untimed().Cells, []cell{c("m", int64(-1)), c("n", int64(42))})
+		for _, x := range got {
+			if x.Timestamp < before {
+				t.Errorf("%+v is not of now", x)
+			}
+		}
+	})
+	t.Run("a batch with RT_AFTER_MODIFY answers the sums", func(t *testing.T) {
+		must(t, s.do(tb.put(k(), c("n", 40))))
+		rows := tb.rows(t, tb.update(k(), add("n", 2), answering("n")), tb.put(tb.key("c", 9)))
+		diff(t, (&row{Cells: cellsOf(rows[0].Columns)}).untimed().Cells, []cell{c("n", int64(42))})
+		diff(t, len(rows[1].Columns), 0)
+	})
+	t.Run("RT_AFTER_MODIFY of a column that is not incremented is refused", func(t *testing.T) {
+		check(t, s.do(tb.update(k(), add("n", 2), set("c", 1), answering("c"))), invalid(""))
+	})
+}
+
+func TestIncrementsAddUp(t *testing.T) {
+	spec(t, "3.8.6")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{versions: 3})
+	k := tb.key("a", 1)
+	sum := int64(0)
+	for i := range int64(20) {
+		sum += i - 5
+		r, err := s.UpdateRow(&tablestore.UpdateRowRequest{UpdateRowChange: tb.update(k, add("n", i-5), answering("n"))})
+		must(t, err)
+		diff(t, r.Columns[0].Value, any(sum))
+	}
+	diff(t, tb.values(t, k).Cells, []cell{c("n", sum)})
+	must(t, s.do(tb.update(k, drop("n"))))
+	must(t, s.do(tb.update(k, add("n", math.MaxInt64))))
+	must(t, s.do(tb.update(k, add("n", math.MinInt64))))
+	diff(t, tb.values(t, k).Cells, []cell{c("n", int64(-1))})
+}

@@ -1,0 +1,185 @@
+package contract
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+)
+
+// seedVersions writes a row of three columns: a has three versions, b one, c two.
+func seedVersions(t *testing.T, tb *table, k *tablestore.PrimaryKey) (at int64) {
+	t.Helper()
+	at = time.Now().Add(-time.Hour).UnixMilli()
+	must(t, tb.do(tb.put(k, v("a", 10, at), v("a", 11, at+1), v("a", 12, at+2), v("b", 20, at+1), v("c", 30, at), v("c", 32, at+2))))
+	return at
+}
+
+func TestReadsSelectColumnsVersionsAndTimes(t *testing.T) {
+	spec(t, "2.4.4", "3.11.1", "3.11.3", "3.11.4")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{versions: 5})
+	k := tb.key("k", 1)
+	at := seedVersions(t, tb, k)
+	a0, a1, a2 := v("a", int64(10), at), v("a", int64(11), at+1), v("a", int64(12), at+2)
+	b1, c0, c2 := v("b", int64(20), at+1), v("c", int64(30), at), v("c", int64(32), at+2)
+	some := func(cells ...cell) *row { return &row{[]any{"k", int64(1)}, cells} }
+	for name, x := range map[string]struct {
+		read []selection
+		want *row
+	}{
+		"the newest version of every column, by name":  {[]selection{versions(1)}, some(a2, b1, c2)},
+		"two versions, newest first":                   {[]selection{versions(2)}, some(a2, a1, b1, c2, c0)},
+		"more versions than there are":                 {[]selection{versions(math.MaxInt32)}, some(a2, a1, a0, b1, c2, c0)},
+		"a time range holds its start and not its end": {[]selection{between(at, at+2)}, some(a1, a0, b1, c0)},
+		"a time range and versions: the newest inside": {[]selection{between(at, at+2), versions(1)}, some(a1, b1, c0)},
+		"one timestamp": {[]selection{exactly(at + 1)}, some(a1, b1)},
+		"a time range without any cell still answers the row": {[]selection{between(1, 2)}, some()},
+		"a timestamp without any cell still answers the row":  {[]selection{exactly(1)}, some()},
+		"one column":             {[]selection{versions(1), columns("b")}, some(b1)},
+		"a column twice is once": {[]selection{versions(1), columns("b", "b", "a")}, some(a2, b1)},
+		"a column that is not there, and one that is":           {[]selection{versions(1), columns("b", "x")}, some(b1)},
+		"only a column that is not there: no row":               {[]selection{versions(1), columns("x")}, nil},
+		"a column outside the time range: no row":               {[]selection{between(at, at+1), columns("b")}, nil},
+		"a key column alone answers the row":                    {[]selection{versions(1), columns("pk2")}, some()},
+		"a key column and a missing one answer the row":         {[]selection{versions(1), columns("pk1", "x")}, some()},
+		"a key column and another answer whole key and column":  {[]selection{versions(1), columns("pk2", "c")}, some(c2)},
+		"a start column is inside":                              {[]selection{versions(1), columnRange("b", "")}, some(b1, c2)},
+		"an end column is outside":                              {[]selection{versions(1), columnRange("", "b")}, some(a2)},
+		"start and end":                                         {[]selection{versions(2), columnRange("a", "c")}, some(a2, a1, b1)},
+		"start and end between the columns' names":              {[]selection{versions(1), columnRange("aa", "bb")}, some(b1)},
+		"a column range and columns to get are both to be met":  {[]selection{versions(1), columnRange("b", ""), columns("a", "c")}, some(c2)},
+		"a column range without any cell still answers the row": {[]selection{versions(1), columnRange("x", "")}, some()},
+		"all of it at once":                                     {[]selection{versions(1), between(at, at+2), columns("a", "b", "pk1"), columnRange("a", "b")}, some(a1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			diff(t, tb.get(t, k, x.read...), x.want)
+			rows, _ := tb.scan(t, tablestore.FORWARD, tb.key(minKey, minKey), tb.key(maxKey, maxKey), 0, x.read...)
+			if x.want == nil {
+				diff(t, len(rows), 0)
+			} else {
+				diff(t, rows, []*row{x.want})
+			}
+			q := tb.criteria(k, x.read...)
+			r, err := s.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{{
+				TableName: tb.name, PrimaryKey: []*tablestore.PrimaryKey{k}, ColumnsToGet: q.ColumnsToGet, MaxVersion: int(q.MaxVersion),
+				TimeRange: q.TimeRange, StartColumn: q.StartColumn, EndColumn: q.EndColumn,
+			}}})
+			must(t, err)
+			got := r.TableToRowsResult[tb.name][0]
+			checkRow(t, got, accepted)
+			diff(t, newRow(&got.PrimaryKey, got.Columns), x.want)
+		})
+	}
+	t.Run("a row that is not there is none", func(t *testing.T) {
+		diff(t, tb.get(t, tb.key("k", 2)), (*row)(nil))
+		diff(t, tb.get(t, tb.key("k", 2), columns("pk1")), (*row)(nil))
+	})
+}
+
+func TestContradictoryReadsAreRefused(t *testing.T) {
+	spec(t, "3.11.1", "3.11.2", "3.5.4")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	names := make([]string, 1025)
+	for i := range names {
+		names[i] = "c"
+	}
+	for name, x := range map[string]struct {
+		read []selection
+		want refusal
+	}{
+		"versions below 0":              {[]selection{versions(-1)}, invalid("The maximum versions cannot be less than or equal to 0")},
+		"a timestamp and versions":      {[]selection{exactly(5), versions(1)}, invalid("Specific tiemstamp and max versions cannot be given at the same time.")},
+		"a time range that is empty":    {[]selection{between(5, 5)}, invalid("")},
+		"a time range that is reversed": {[]selection{between(6, 5)}, invalid("")},
+		"1024 columns":                  {[]selection{versions(1), columns(names[:1024]...)}, accepted},
+		"1025 columns":                  {[]selection{versions(1), columns(names...)}, invalid("The number of columns from the request exceeds the limit, limit count: 1024, column count: 1025.")},
+		"a column of 256 bytes":         {[]selection{versions(1), columns(text(256))}, invalid("Invalid column name: '" + text(256) + "'.")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := tb.tryGet(tb.key("a", 1), x.read...)
+			check(t, err, x.want)
+			_, err = s.GetRange(ranged(tb.criteria(tb.key("a", 1), x.read...), tablestore.FORWARD, tb.key("b", 1), 0))
+			check(t, err, x.want)
+		})
+	}
+	t.Run("a time range without its end", func(t *testing.T) {
+		body := message{}.text(1, tb.name).bytes(2, tb.key("a", 1).Build(false)).bytes(4, message{}.int(1, 5))
+		s.send(t, rawRequest{operation: "GetRow", body: body}).check(t, invalid("Start and end time must be given at the same time."))
+	})
+}
+
+func TestATableKeepsItsVersionsAndItsTime(t *testing.T) {
+	spec(t, "3.7.3", "3.7.4")
+	t.Parallel()
+	s := openService(t)
+	const day = 24 * 60 * 60
+	tb := s.newTable(t, tableOptions{versions: 2, ttl: 5 * day, deviation: 100 * day})
+	ago := func(days int64) int64 { return time.Now().UnixMilli() - days*day*1000 }
+	t.Run("surplus versions are invisible", func(t *testing.T) {
+		k, at := tb.key("versions", 1), ago(1)
+		must(t, s.do(tb.put(k, v("a", 1, at), v("a", 3, at+2), v("a", 2, at+1))))
+		must(t, s.do(tb.update(k, setAt("b", 1, at+2), setAt("b", 2, at+3))))
+		must(t, s.do(tb.update(k, setAt("b", 0, at))))
+		diff(t, tb.get(t, k, versions(10)).Cells, []cell{v("a", int64(3), at+2), v("a", int64(2), at+1), v("b", int64(2), at+3), v("b", int64(1), at+2)})
+		diff(t, tb.get(t, k, between(at, at+1)).Cells, []cell(nil))
+	})
+	t.Run("a version beyond the time to live is refused", func(t *testing.T) {
+		k := tb.key("late", 1)
+		check(t, s.do(tb.put(k, v("a", 1, ago(6)))), invalid("Invalid timestamp. Cell:a. Timestamp:…"))
+		must(t, s.do(tb.put(k, v("a", 1, ago(5)+2000))))
+	})
+	t.Run("a version beyond the time to live is invisible", func(t *testing.T) {
+		k, at := tb.key("ttl", 1), ago(1)
+		live := func(days int) {
+			_, err := s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, TableOption: newOptions(days*day, 2)})
+			must(t, err)
+		}
+		live(7)
+		must(t, s.do(tb.put(k, v("a", 1, ago(6)), v("b", 1, at))))
+		live(5)
+		diff(t, tb.get(t, k, versions(10)).Cells, []cell{v("b", int64(1), at)})
+		rows, _ := tb.scan(t, tablestore.FORWARD, tb.key("ttl", minKey), tb.key("ttl", maxKey), 0)
+		diff(t, rows, []*row{{[]any{"ttl", int64(1)}, []cell{v("b", int64(1), at)}}})
+	})
+	t.Run("an update moves the time to live", func(t *testing.T) {
+		k, at := tb.key("moved", 1), ago(3)
+		must(t, s.do(tb.put(k, v("a", 1, at), c("b", 1))))
+		diff(t, len(tb.get(t, k).Cells), 2)
+		_, err := s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, TableOption: newOptions(2*day, 2)})
+		must(t, err)
+		diff(t, tb.values(t, k).Cells, []cell{c("b", int64(1))})
+	})
+	t.Run("an update lowers the versions", func(t *testing.T) {
+		k, at := tb.key("fewer", 1), ago(1)
+		must(t, s.do(tb.put(k, v("a", 1, at), v("a", 2, at+1))))
+		_, err := s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, TableOption: newOptions(-1, 1)})
+		must(t, err)
+		diff(t, tb.get(t, k, versions(10)).Cells, []cell{v("a", int64(2), at+1)})
+	})
+}
+
+func TestCellsWithoutATimestampAreOfNow(t *testing.T) {
+	spec(t, "3.3.5")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{versions: 2})
+	k := tb.key("a", 1)
+	before := time.Now().Add(-time.Minute).UnixMilli() // the clock of a real instance is not ours
+	must(t, s.do(tb.put(k, c("a", 1), c("b", 2))))
+	must(t, s.do(tb.update(k, set("c", 3))))
+	r := tb.get(t, k)
+	after := time.Now().Add(time.Minute).UnixMilli()
+	for _, x := range r.Cells {
+		if x.Timestamp < before || x.Timestamp > after {
+			t.Errorf("%+v is not between %d and %d", x, before, after)
+		}
+	}
+	if r.Cells[0].Timestamp != r.Cells[1].Timestamp || r.Cells[2].Timestamp < r.Cells[0].Timestamp {
+		t.Errorf("%+v", r.Cells)
+	}
+}

@@ -1,0 +1,358 @@
+package contract
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
+
+	"tsimport/engine/enginetest"
+	"tsimport/engine/server"
+)
+
+// service is what a test talks to: an engine in this process, or the real instance of the environment.
+type service struct {
+	*tablestore.TableStoreClient
+	endpoint, instance, keyID, secret string
+	real                              bool
+	transport                         http.RoundTripper // of requests made by hand; nil is the default
+}
+
+// openReal returns the instance that TABLESTORE_TEST_… names, or nil. The SDK does not retry.
+func openReal() *service {
+	s := &service{
+		endpoint:  strings.TrimSuffix(os.Getenv("TABLESTORE_TEST_ENDPOINT"), "/"),
+		instance:  os.Getenv("TABLESTORE_TEST_INSTANCE"),
+		keyID:     os.Getenv("TABLESTORE_TEST_ACCESS_KEY_ID"),
+		secret:    os.Getenv("TABLESTORE_TEST_ACCESS_KEY_SECRET"),
+		real:      true,
+		transport: paced,
+	}
+	if s.endpoint == "" || s.instance == "" || s.keyID == "" || s.secret == "" {
+		return nil
+	}
+	config := tablestore.NewDefaultTableStoreConfig()
+	config.RetryTimes, config.Transport = 0, paced
+	s.TableStoreClient = tablestore.NewClientWithConfig(s.endpoint, s.instance, s.keyID, s.secret, "", config)
+	return s
+}
+
+// openService takes the real instance if there is one, else an engine of the test's own. The SDK does not retry.
+func openService(t testing.TB) *service {
+	t.Helper()
+	if s := openReal(); s != nil {
+		return s
+	}
+	e := enginetest.Start(t)
+	return &service{
+		TableStoreClient: newClient(e.URL, e.Instance, e.AccessKeyID, e.AccessKeySecret),
+		endpoint:         e.URL, instance: e.Instance, keyID: e.AccessKeyID, secret: e.AccessKeySecret,
+	}
+}
+
+// serviceWith is the service of an engine with options; a real instance has none. It keeps its store in o.FS or, without one, in memory.
+func serviceWith(t testing.TB, o server.Options) *service {
+	t.Helper()
+	s, _ := serve(t, o)
+	return s
+}
+
+// serve is serviceWith that also returns what ends the engine before the test does.
+func serve(t testing.TB, o server.Options) (s *service, end func()) {
+	t.Helper()
+	o.InMemory, o.Log = o.FS == nil, log.New(io.Discard, "", 0)
+	e, err := server.Open("store", o)
+	must(t, err)
+	h := httptest.NewServer(e)
+	end = sync.OnceFunc(func() {
+		h.Close()
+		if err := e.Close(); err != nil {
+			t.Errorf("stop the engine: %v", err)
+		}
+	})
+	t.Cleanup(end)
+	s = &service{endpoint: h.URL, instance: server.DefaultInstance, keyID: server.DefaultAccessKeyID, secret: server.DefaultAccessKeySecret}
+	s.TableStoreClient = newClient(s.endpoint, s.instance, s.keyID, s.secret)
+	return s, end
+}
+
+// restartable is an engine whose store outlives it.
+type restartable struct {
+	*service
+	fs   *vfs.MemFS
+	stop func()
+}
+
+func openStore(t testing.TB) *restartable {
+	t.Helper()
+	r := &restartable{service: &service{}, fs: vfs.NewCrashableMem()}
+	r.start(t)
+	return r
+}
+
+// start opens the store; the service, and the tables that know it, talk to the new engine from then on.
+func (r *restartable) start(t testing.TB) {
+	t.Helper()
+	var s *service
+	s, r.stop = serve(t, server.Options{FS: r.fs})
+	*r.service = *s
+}
+
+// losePower ends the engine; of what was not synced nothing is kept.
+func (r *restartable) losePower() {
+	kept := r.fs.CrashClone(vfs.CrashCloneCfg{})
+	r.stop()
+	r.fs = kept
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := dropTables(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// dropTables deletes what the tests of this process have left on a real instance.
+func dropTables() error {
+	s := openReal()
+	if s == nil {
+		return nil
+	}
+	list, err := s.ListTable()
+	if err != nil {
+		return fmt.Errorf("look for tables that tests left behind: %w", err)
+	}
+	for _, name := range list.TableNames {
+		if !strings.HasPrefix(name, tablePrefix+"_") {
+			continue
+		}
+		if _, err := s.DeleteTable(&tablestore.DeleteTableRequest{TableName: name}); err != nil && refusalOf(err).code != "OTSObjectNotExist" {
+			return fmt.Errorf("table %s is left behind: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// paced keeps a real instance's limit of ten table operations a second.
+var paced = &pacer{next: time.NewTicker(125 * time.Millisecond)}
+
+type pacer struct{ next *time.Ticker }
+
+// RoundTrip waits for its turn if the request is a table operation.
+func (p *pacer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(r.URL.Path, "Table") {
+		<-p.next.C
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func newClient(endpoint, instance, keyID, secret string) *tablestore.TableStoreClient {
+	config := tablestore.NewDefaultTableStoreConfig()
+	config.RetryTimes = 0
+	return tablestore.NewClientWithConfig(endpoint, instance, keyID, secret, "", config)
+}
+
+// table is a table of one test.
+type table struct {
+	*service
+	name string
+	keys []tablestore.PrimaryKeySchema
+}
+
+// tableOptions of newTable; the zero value is one version, kept forever, and the key pk1 STRING, pk2 INTEGER.
+type tableOptions struct {
+	versions  int
+	ttl       int   // seconds
+	deviation int64 // seconds
+	keys      []tablestore.PrimaryKeyType
+	defined   []tablestore.DefinedColumnSchema
+}
+
+var stringInteger = []tablestore.PrimaryKeyType{tablestore.PrimaryKeyType_STRING, tablestore.PrimaryKeyType_INTEGER}
+
+// tableNumber and tablePrefix make names that no other run on the same instance uses.
+var (
+	tableNumber atomic.Int64
+	tablePrefix = fmt.Sprintf("tsimport_contract_%d_%d", time.Now().UnixMilli(), os.Getpid())
+)
+
+func newTableName() string { return fmt.Sprintf("%s_%d", tablePrefix, tableNumber.Add(1)) }
+
+// newTable creates a table that takes writes, and deletes it at the end of the test.
+func (s *service) newTable(t testing.TB, o tableOptions) *table {
+	t.Helper()
+	tb := &table{service: s, name: newTableName()}
+	if o.keys == nil {
+		o.keys = stringInteger
+	}
+	meta := &tablestore.TableMeta{TableName: tb.name}
+	for i, typ := range o.keys {
+		name := fmt.Sprintf("pk%d", i+1)
+		meta.AddPrimaryKeyColumn(name, typ)
+		tb.keys = append(tb.keys, tablestore.PrimaryKeySchema{Name: &name, Type: &typ})
+	}
+	for _, d := range o.defined {
+		meta.AddDefinedColumn(d.Name, d.ColumnType)
+	}
+	option := &tablestore.TableOption{TimeToAlive: -1, MaxVersion: max(1, o.versions), DeviationCellVersionInSec: o.deviation}
+	if o.ttl != 0 {
+		option.TimeToAlive = o.ttl
+	}
+	if err := s.create(meta, option); err != nil {
+		t.Fatal(err)
+	}
+	s.dropLater(t, tb.name)
+	s.awaitTable(t, tb)
+	return tb
+}
+
+func (s *service) create(meta *tablestore.TableMeta, option *tablestore.TableOption) error {
+	_, err := s.CreateTable(&tablestore.CreateTableRequest{
+		TableMeta: meta, TableOption: option, ReservedThroughput: &tablestore.ReservedThroughput{},
+	})
+	return err
+}
+
+// dropLater deletes a table of the real instance at the end of the test; an engine's goes with its store.
+func (s *service) dropLater(t testing.TB, name string) {
+	if !s.real {
+		return
+	}
+	t.Cleanup(func() {
+		if _, err := s.DeleteTable(&tablestore.DeleteTableRequest{TableName: name}); err != nil && refusalOf(err).code != "OTSObjectNotExist" {
+			t.Errorf("table %s is left behind: %v", name, err)
+		}
+	})
+}
+
+// awaitTable returns when the table takes writes: the real service needs up to a minute, an engine no time.
+func (s *service) awaitTable(t testing.TB, tb *table) {
+	t.Helper()
+	key := make([]any, len(tb.keys))
+	for i, k := range tb.keys {
+		switch *k.Type {
+		case tablestore.PrimaryKeyType_INTEGER:
+			key[i] = int64(0)
+		case tablestore.PrimaryKeyType_STRING:
+			key[i] = ""
+		default:
+			key[i] = []byte{}
+		}
+	}
+	deadline := time.NewTimer(2 * time.Minute)
+	defer deadline.Stop()
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := tb.do(tb.delete(tb.key(key...)))
+		code := refusalOf(err).code
+		if err == nil {
+			return
+		}
+		if !s.real || code != "OTSTableNotReady" && code != "OTSPartitionUnavailable" && code != "OTSObjectNotExist" {
+			t.Fatalf("table %s takes no writes: %v", tb.name, err)
+		}
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("table %s is not ready: %v", tb.name, err)
+		}
+	}
+}
+
+// refusal is an error of the service. As an expectation, an empty message is any.
+type refusal struct {
+	status  int
+	code    string
+	message string
+}
+
+// accepted means that the request must succeed.
+var accepted = refusal{}
+
+func invalid(message string) refusal   { return refusal{400, "OTSParameterInvalid", message} }
+func invalidPK(message string) refusal { return refusal{400, "OTSInvalidPK", message} }
+
+var (
+	conditionFailed = refusal{403, "OTSConditionCheckFail", "Condition check failed."}
+	noSuchTable     = refusal{404, "OTSObjectNotExist", "Requested table does not exist."}
+)
+
+// refusalOf is what the service said; an error that is not the service's has its text as code.
+func refusalOf(err error) refusal {
+	var e *tablestore.OtsError
+	switch {
+	case err == nil:
+		return accepted
+	case errors.As(err, &e):
+		return refusal{e.HttpStatusCode, e.Code, e.Message}
+	}
+	return refusal{code: err.Error()}
+}
+
+func (want refusal) matches(got refusal) bool {
+	if want.message == "" && want.code != "" {
+		got.message = ""
+	}
+	if begin, more := strings.CutSuffix(want.message, "…"); more && strings.HasPrefix(got.message, begin) {
+		got.message = want.message
+	}
+	return got == want
+}
+
+// check fails the test unless err is the refusal wanted.
+func check(t testing.TB, err error, want refusal) {
+	t.Helper()
+	if got := refusalOf(err); !want.matches(got) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// checkRow fails the test unless a row of a batch was answered with the refusal wanted, whose status does not count.
+func checkRow(t testing.TB, row tablestore.RowResult, want refusal) {
+	t.Helper()
+	want.status = 0
+	if got := (refusal{0, row.Error.Code, row.Error.Message}); row.IsSucceed != (want == accepted) || !want.matches(got) {
+		t.Errorf("row %d: got %+v, want %+v", row.Index, got, want)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func diff(t testing.TB, got, want any) {
+	t.Helper()
+	if d := cmp.Diff(want, got); d != "" && !reflect.DeepEqual(want, got) {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+}
+
+func describe(t *testing.T, s *service, name string) *tablestore.DescribeTableResponse {
+	t.Helper()
+	d, err := s.DescribeTable(&tablestore.DescribeTableRequest{TableName: name})
+	must(t, err)
+	return d
+}
+
+func newOptions(ttl, versions int) *tablestore.TableOption {
+	return &tablestore.TableOption{TimeToAlive: ttl, MaxVersion: versions}
+}

@@ -1,0 +1,168 @@
+package contract
+
+import (
+	"testing"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+)
+
+// unsupported is the engine's answer to what it does not do yet, so that nothing is half done in silence. When a
+// feature comes, its lines leave these lists.
+var (
+	unsupported = refusal{400, "OTSUnsupportedOperation", ""}
+	noStreams   = refusal{400, "OTSUnsupportedOperation", "The engine does not support streams; read the table with GetRange or BulkExport."}
+)
+
+// skipReal skips what only the engine refuses.
+func skipReal(t *testing.T, s *service) {
+	t.Helper()
+	if s.real {
+		t.Skip("the real service has these features")
+	}
+}
+
+func TestFeaturesTheEngineLacksAreRefusedByName(t *testing.T) {
+	spec(t, "1.2.4", "3.12.1")
+	t.Parallel()
+	s := openService(t)
+	skipReal(t, s)
+	tb := s.newTable(t, tableOptions{})
+	k := tb.key("a", 1)
+	must(t, s.do(tb.put(k, c("c", 1))))
+	put := func(change func(*tablestore.PutRowChange)) func() error {
+		return func() error {
+			p := tb.put(tb.key("a", 2))
+			change(p)
+			return s.do(p)
+		}
+	}
+	get := func(change func(*tablestore.SingleRowQueryCriteria)) func() error {
+		return func() error { _, _, err := tb.tryGet(k, change); return err }
+	}
+	scan := func(change func(*tablestore.RangeRowQueryCriteria)) func() error {
+		return func() error {
+			r := ranged(tb.criteria(k), tablestore.FORWARD, tb.key("b", 1), 0)
+			change(r.RangeRowQueryCriteria)
+			_, err := s.GetRange(r)
+			return err
+		}
+	}
+	for name, do := range map[string]func() error{
+		"a put in a transaction":   put(func(p *tablestore.PutRowChange) { p.TransactionId = ptr("t") }),
+		"a read in a transaction":  get(func(q *tablestore.SingleRowQueryCriteria) { q.TransactionId = ptr("t") }),
+		"a range in a transaction": scan(func(q *tablestore.RangeRowQueryCriteria) { q.TransactionId = ptr("t") }),
+		"a transaction": func() error {
+			_, err := s.StartLocalTransaction(&tablestore.StartLocalTransactionRequest{TableName: tb.name, PrimaryKey: tb.key("a")})
+			return err
+		},
+		"a local index": func() error {
+			m := &tablestore.IndexMeta{IndexName: "local", IndexType: tablestore.IT_LOCAL_INDEX}
+			m.AddPrimaryKeyColumn("pk1")
+			_, err := s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: tb.name, IndexMeta: m})
+			return err
+		},
+		"SQL": func() error {
+			_, err := s.SQLQuery(&tablestore.SQLQueryRequest{Query: "select 1"})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) { check(t, do(), unsupported) })
+	}
+	step := message{}.text(1, tb.name).bytes(2, message{}.text(1, "step").text(2, "pk2").int(4, 1).int(5, 0))
+	s.send(t, rawRequest{operation: "CreateIndex", body: step}).check(t, refusal{400, "OTSUnsupportedOperation", "The engine does not support global secondary indexes in the mode IUM_SYNC_INDEX; make them with IUM_ASYNC_INDEX."})
+	_, err := s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, StreamSpec: &tablestore.StreamSpecification{EnableStream: true, ExpirationTime: 24}})
+	check(t, err, noStreams)
+	diff(t, tb.all(t), []*row{{[]any{"a", int64(1)}, []cell{c("c", int64(1))}}})
+}
+
+func TestTablesTheEngineCannotKeepAreRefusedByName(t *testing.T) {
+	spec(t, "1.2.4")
+	t.Parallel()
+	s := openService(t)
+	skipReal(t, s)
+	for name, change := range map[string]func(*create){
+		"a stream":      func(r *create) { r.more = message{}.bytes(5, message{}.int(1, 1).int(2, 24)) },
+		"encryption":    func(r *create) { r.more = message{}.bytes(6, message{}.int(1, 1).int(2, 1)) },
+		"a local index": func(r *create) { r.more = message{}.bytes(7, message{}.text(1, "i").text(2, "pk1").int(5, 1)) },
+		"an index in step": func(r *create) {
+			r.more = message{}.bytes(7, message{}.text(1, "i").text(2, "pk1").int(4, 1).int(5, 0))
+		},
+		"local transactions": func(r *create) { r.more = message{}.int(8, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			table := newTableName()
+			r := newCreate(table)
+			change(r)
+			want := unsupported
+			if name == "a stream" {
+				want = noStreams
+			}
+			s.send(t, rawRequest{operation: "CreateTable", body: r.body()}).check(t, want)
+			_, err := s.DescribeTable(&tablestore.DescribeTableRequest{TableName: table})
+			check(t, err, noSuchTable)
+		})
+	}
+	t.Run("what is switched off is no feature", func(t *testing.T) {
+		r := newCreate(newTableName())
+		r.options = r.options.int(7, 0)
+		r.more = message{}.bytes(5, message{}.int(1, 0)).bytes(6, message{}.int(1, 0)).int(8, 0)
+		s.send(t, rawRequest{operation: "CreateTable", body: r.body()}).check(t, accepted)
+	})
+}
+
+// Clean-up helpers of test suites list search indexes, streams and tables of time series of every table: of the engine's there are none.
+func TestListsOfWhatTheEngineLacksAreEmpty(t *testing.T) {
+	spec(t, "1.2.5")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	missing := newTableName()
+	for _, v := range []struct {
+		table *string
+		want  refusal
+	}{{&tb.name, accepted}, {&missing, noSuchTable}, {nil, accepted}} {
+		streams, err := s.ListStream(&tablestore.ListStreamRequest{TableName: v.table})
+		if check(t, err, v.want); err == nil && len(streams.Streams) > 0 {
+			t.Errorf("%d streams", len(streams.Streams))
+		}
+		index := &tablestore.ListSearchIndexRequest{}
+		if v.table != nil {
+			index.TableName = *v.table
+		} else {
+			continue // the SDK always names one
+		}
+		indexes, err := s.ListSearchIndex(index)
+		if check(t, err, v.want); err == nil && len(indexes.IndexInfo) > 0 {
+			t.Errorf("%d search indexes", len(indexes.IndexInfo))
+		}
+	}
+	s.send(t, rawRequest{operation: "ListTimeseriesTable"}).check(t, accepted)
+}
+
+func TestOperationsTheEngineLacksAreRefusedByName(t *testing.T) {
+	spec(t, "1.2.2", "3.12.1")
+	t.Parallel()
+	s := openService(t)
+	skipReal(t, s)
+	for _, operation := range []string{
+		"StartLocalTransaction", "CommitTransaction", "AbortTransaction",
+		"DescribeStream", "GetShardIterator", "GetStreamRecord",
+		"CreateSearchIndex", "UpdateSearchIndex", "DeleteSearchIndex", "DescribeSearchIndex",
+		"Search", "ParallelScan", "ComputeSplits", "SQLQuery",
+		"CreateDeliveryTask", "DeleteDeliveryTask", "UpdateDeliveryTask", "DescribeDeliveryTask", "ListDeliveryTask",
+		"CreateGlobalTable", "BindGlobalTable", "DescribeGlobalTable", "UnbindGlobalTable", "UpdateGlobalTable",
+		"tunnel/create", "tunnel/delete", "tunnel/list", "tunnel/describe", "tunnel/connect", "tunnel/heartbeat",
+		"tunnel/shutdown", "tunnel/getcheckpoint", "tunnel/readrecords", "tunnel/checkpoint",
+		"PutTimeseriesData", "GetTimeseriesData", "QueryTimeseriesMeta", "ScanTimeseriesData", "SplitTimeseriesScanTask",
+		"CreateTimeseriesTable", "DescribeTimeseriesTable", "UpdateTimeseriesTable", "DeleteTimeseriesTable",
+		"UpdateTimeseriesMeta", "DeleteTimeseriesMeta",
+		"CreateTimeseriesAnalyticalStore", "UpdateTimeseriesAnalyticalStore", "DescribeTimeseriesAnalyticalStore",
+		"DeleteTimeseriesAnalyticalStore", "CreateTimeseriesLastpointIndex", "DeleteTimeseriesLastpointIndex",
+	} {
+		t.Run(operation, func(t *testing.T) {
+			a := s.send(t, rawRequest{operation: operation})
+			a.check(t, refusal{400, "OTSUnsupportedOperation", "The engine does not support operation " + operation + ".…"})
+			a.checkSigned(t, s, operation)
+		})
+	}
+}
