@@ -3,7 +3,9 @@ package mutants
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -15,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // draw takes n mutants of a room at random: a place, then a change of it. What does not compile is drawn again.
@@ -68,15 +72,20 @@ func judgesOf(root string, r *room) ([]*listed, error) {
 // A suite is the test binary of one package.
 type suite struct {
 	name, dir, binary string
-	reached           map[int]bool // mutants whose functions its tests call
-	skip              string       // tests that fail without a mutant
-	took              time.Duration
+	tests             []*test // that pass without a mutant
+}
+
+type test struct {
+	suite   *suite
+	name    string
+	reached map[int]bool // mutants whose functions it calls
+	took    time.Duration
 }
 
 var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
-// run runs the tests with a mutant: 0 is none, -1 notes in reachedIn which ones are called. A test binary that takes more than 4 GB ends.
-func (s *suite) run(number int, limit time.Duration, reachedIn string) (passed bool, out string) {
+// run runs tests with a mutant: 0 is none, -1 notes in reachedIn which ones are called. A test binary that takes more than 4 GB ends.
+func (s *suite) run(tests []string, number int, limit time.Duration, reachedIn string) (passed bool, out string) {
 	folder, err := os.MkdirTemp("", "mutant")
 	if err != nil {
 		return false, err.Error()
@@ -84,11 +93,8 @@ func (s *suite) run(number int, limit time.Duration, reachedIn string) (passed b
 	defer os.RemoveAll(folder)
 	ctx, cancel := context.WithTimeout(context.Background(), limit+10*time.Second)
 	defer cancel()
-	args := []string{"-c", `ulimit -d 4194304; exec "$0" "$@"`, s.binary, "-test.timeout=" + limit.String(), "-test.skip=" + s.skip}
-	if number > 0 {
-		args = append(args, "-test.failfast")
-	}
-	cmd := exec.CommandContext(ctx, "sh", args...)
+	cmd := exec.CommandContext(ctx, "sh", "-c", `ulimit -d 4194304; exec "$0" "$@"`, s.binary, "-test.timeout="+limit.String(),
+		"-test.failfast", "-test.run=^("+strings.Join(tests, "|")+")$")
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), selected+"="+strconv.Itoa(number), seen+"="+reachedIn, "TMPDIR="+folder,
 		"RAPID_NOFAILFILE=true", "RAPID_SEED=1", "RAPID_SHRINKTIME=1ms") // a verdict stays as it is, and why is not asked
@@ -96,38 +102,52 @@ func (s *suite) run(number int, limit time.Duration, reachedIn string) (passed b
 	return err == nil, string(text)
 }
 
-// prepare runs the tests without a mutant: how long they take, which mutants they reach, which ones fail anyway.
-func (s *suite) prepare(limit time.Duration, folder string) error {
-	for range 2 {
-		reachedIn := filepath.Join(folder, "reached")
-		if err := os.WriteFile(reachedIn, nil, 0o644); err != nil {
-			return err
-		}
+// prepare runs each test alone without a mutant: how long it takes, which mutants it reaches. A test that fails or takes longer than the
+// limit does not judge; skipped are its name and why.
+func (s *suite) prepare(limits limits, folder string) (skipped []string, err error) {
+	cmd := exec.Command(s.binary, "-test.list=.")
+	cmd.Dir = s.dir
+	text, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the tests of %s: %w", s.name, err)
+	}
+	var mutex sync.Mutex
+	err = inParallel(limits.workers, strings.Fields(string(text)), func(name string) error {
+		reachedIn := filepath.Join(folder, s.dirName()+name)
 		start := time.Now()
-		passed, out := s.run(-1, limit, reachedIn)
-		s.took, s.reached = time.Since(start), map[int]bool{}
+		passed, out := s.run([]string{name}, -1, limits.test, reachedIn)
+		t := &test{suite: s, name: name, reached: map[int]bool{}, took: time.Since(start)}
 		text, err := os.ReadFile(reachedIn)
-		if err != nil {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		for _, n := range strings.Fields(string(text)) {
 			number, _ := strconv.Atoi(n)
-			s.reached[number] = true
+			t.reached[number] = true
 		}
+		mutex.Lock()
+		defer mutex.Unlock()
 		if passed {
-			return nil
-		}
-		var names []string
-		for _, m := range failed.FindAllStringSubmatch(out, -1) {
-			names = append(names, regexp.QuoteMeta(strings.Split(m[1], "/")[0]))
-		}
-		if len(names) == 0 || s.skip != "" {
+			s.tests = append(s.tests, t)
+		} else if len(t.reached) > 0 {
 			out, _, _ = strings.Cut(out, "\n")
-			return fmt.Errorf("without a mutant its tests do not pass in %v: %s", limit, out)
+			skipped = append(skipped, name+": "+out)
 		}
-		s.skip = "^(" + strings.Join(names, "|") + ")$"
+		return nil
+	})
+	return skipped, err
+}
+
+func (s *suite) dirName() string { return strings.ReplaceAll(s.name, "/", "-") + "-" }
+
+// inParallel calls do for each item, workers of them at a time, and returns the first error.
+func inParallel[T any](workers int, items []T, do func(T) error) error {
+	var group errgroup.Group
+	group.SetLimit(workers)
+	for _, item := range items {
+		group.Go(func() error { return do(item) })
 	}
-	return nil
+	return group.Wait()
 }
 
 // A verdict says how the tests answered to a mutant; killer is empty if it survived.
@@ -151,58 +171,57 @@ func (r *room) judge(mutants []*mutant, limits limits, say func(format string, a
 	if err != nil {
 		return nil, err
 	}
-	var suites []*suite
+	var tests []*test
 	for i, p := range packages {
 		s := &suite{name: strings.TrimPrefix(p.ImportPath, r.module+"/"), dir: p.Dir, binary: binaries[i]}
-		limit := limits.importer
-		if s.name == r.path {
-			limit = limits.own
+		skipped, err := s.prepare(limits, folder)
+		if err != nil {
+			return nil, err
 		}
-		if err := s.prepare(limit, folder); err != nil {
-			say("%s: without the tests of %s: %v", r.path, s.name, err)
-			continue
+		for _, name := range skipped {
+			say("%s: without a test of %s that does not pass by itself: %s", r.path, s.name, name)
 		}
-		without := ""
-		if s.skip != "" {
-			without = " without " + s.skip
-		}
-		say("%s: judged by %s%s (%.0f s, reach %d of %d)", r.path, s.name, without,
-			s.took.Seconds(), len(s.reached), len(mutants))
-		suites = append(suites, s)
+		tests = append(tests, s.tests...)
 	}
+	slices.SortFunc(tests, func(a, b *test) int {
+		return cmp.Or(cmp.Compare(a.took, b.took), cmp.Compare(a.suite.name+a.name, b.suite.name+b.name))
+	})
+	say("%s: %d mutants, %d tests that reach one", r.path, len(mutants), len(slices.DeleteFunc(slices.Clone(tests), func(t *test) bool {
+		return len(t.reached) == 0
+	})))
 	verdicts := make([]verdict, len(mutants))
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range limits.workers {
-		workers.Go(func() {
-			for i := range next {
-				m := mutants[i]
-				verdicts[i] = verdict{m, killer(suites, i+1)}
-				say("%s %s %s: %s", m.id, m.place(), m.change, cmp.Or(verdicts[i].killer, "SURVIVES"))
-			}
-		})
-	}
-	for i := range mutants {
-		next <- i
-	}
-	close(next)
-	workers.Wait()
-	return verdicts, nil
+	return verdicts, inParallel(limits.workers, mutants, func(m *mutant) error {
+		i := slices.Index(mutants, m)
+		verdicts[i] = verdict{m, killer(tests, i+1)}
+		say("%s %s %s: %s", m.id, m.place(), m.change, cmp.Or(verdicts[i].killer, "SURVIVES"))
+		return nil
+	})
 }
 
-// limits are what a room's tests and those of an importer may take without a mutant, and how many mutants run at a time.
+// limits are what one test may take without a mutant, and how many run at a time.
 type limits struct {
-	own, importer time.Duration
-	workers       int
+	test    time.Duration
+	workers int
 }
 
-// killer runs one suite after the other until one kills the mutant, and names the test.
-func killer(suites []*suite, number int) string {
-	for _, s := range suites {
-		if !s.reached[number] {
-			continue
-		}
-		passed, out := s.run(number, 3*s.took+10*time.Second, "")
+// killer runs the tests that reach a mutant, the quick ones first, until one kills it, and names that. Tests of one package that together
+// take no longer than those before share a process.
+func killer(tests []*test, number int) string {
+	var spent time.Duration
+	tests = slices.DeleteFunc(slices.Clone(tests), func(t *test) bool { return !t.reached[number] })
+	for len(tests) > 0 {
+		s := tests[0].suite
+		var names []string
+		var took time.Duration
+		tests = slices.DeleteFunc(tests, func(t *test) bool {
+			if t.suite != s || len(names) > 0 && took+t.took > max(spent, time.Second) {
+				return false
+			}
+			names, took = append(names, t.name), took+t.took
+			return true
+		})
+		spent += took
+		passed, out := s.run(names, number, 3*took+10*time.Second, "")
 		switch name := failed.FindStringSubmatch(out); {
 		case passed:
 		case strings.Contains(out, "panic: test timed out"):

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,12 +14,12 @@ import (
 )
 
 var (
-	count   = flag.Int("mutants", 0, "how many mutants of each room to draw")
+	count   = flag.Int("mutants", 0, "how many mutants of each room to draw, its rooms included where the name ends in /...")
 	seed    = flag.Uint64("seed", 1, "seed of the draw")
 	rooms   = flag.String("room", "", "rooms to draw from, as go list names them, separated by spaces; without it all of drawnFrom")
 	only    = flag.String("mutant", "", "the mutant of -room to run alone")
 	workers = flag.Int("workers", 2, "how many mutants to run at a time")
-	quick   = flag.Duration("importer-limit", 90*time.Second, "tests of an importer that take longer do not judge")
+	longest = flag.Duration("longest", 90*time.Second, "tests that take longer alone do not judge")
 )
 
 // drawnFrom are the rooms in which a mistake loses, doubles or changes a row.
@@ -35,32 +36,47 @@ func TestMutants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var patterns []string
-	for _, name := range strings.Fields(*rooms + strings.Repeat(drawnFrom, 1-min(1, len(*rooms)))) {
-		patterns = append(patterns, "./"+name)
-	}
-	packages, err := list(root, patterns...)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var table, survivors strings.Builder
-	for _, p := range packages {
-		r, err := load(root, strings.TrimPrefix(p.ImportPath, p.Module.Path+"/"))
+	for _, name := range strings.Fields(*rooms + strings.Repeat(drawnFrom, 1-min(1, len(*rooms)))) {
+		packages, err := list(root, "./"+name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		drawn := r.draw(*seed, *count)
-		if *only != "" {
-			drawn = slices.DeleteFunc(slices.Concat(r.sites()...), func(m *mutant) bool { return m.id != *only })
+		var within []*room
+		var sites []int // the room of each
+		for i, p := range packages {
+			r, err := load(root, strings.TrimPrefix(p.ImportPath, p.Module.Path+"/"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			within, sites = append(within, r), append(sites, slices.Repeat([]int{i}, len(r.sites()))...)
+		}
+		rand.New(rand.NewPCG(*seed, 0)).Shuffle(len(sites), func(i, j int) { sites[i], sites[j] = sites[j], sites[i] })
+		shares := make([]int, len(within))
+		for _, i := range sites[:min(*count, len(sites))] {
+			shares[i]++
+		}
+		var all []judged
+		for i, r := range within {
+			drawn := r.draw(*seed, shares[i])
+			if *only != "" {
+				drawn = slices.DeleteFunc(slices.Concat(r.sites()...), func(m *mutant) bool { return m.id != *only })
+			}
 			if len(drawn) == 0 {
-				t.Fatalf("%s has no mutant %s", r.path, *only)
+				continue
+			}
+			verdicts, err := r.judge(drawn, limits{*longest, *workers}, say)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range verdicts {
+				all = append(all, judged{r, v})
 			}
 		}
-		verdicts, err := r.judge(drawn, limits{10 * time.Minute, *quick, *workers}, say)
-		if err != nil {
-			t.Fatal(err)
+		if *only != "" && len(all) == 0 {
+			t.Fatalf("%s has no mutant %s", name, *only)
 		}
-		report(&table, &survivors, r, verdicts, known)
+		report(&table, &survivors, name, all, known)
 	}
 	fmt.Printf("\nsurvivors\n%s\n", &survivors)
 	fmt.Printf("room | drawn | killed | equivalent | share killed of the others | 95 %% | not judged | dangerous\n%s", &table)
@@ -70,11 +86,17 @@ func say(format string, args ...any) {
 	fmt.Printf("%s "+format+"\n", append([]any{time.Now().Format("15:04:05")}, args...)...)
 }
 
-func report(table, survivors *strings.Builder, r *room, verdicts []verdict, known map[string][2]string) {
+// judged is the verdict on a mutant of a room.
+type judged struct {
+	*room
+	verdict
+}
+
+func report(table, survivors *strings.Builder, name string, all []judged, known map[string][2]string) {
 	killed := 0
 	by := map[string]int{}
-	for _, v := range verdicts {
-		was, isKnown := known[v.key(r.path)]
+	for _, v := range all {
+		was, isKnown := known[v.key(v.path)]
 		if v.killer != "" {
 			if killed++; isKnown {
 				say("%s is killed, and known.txt has it as %s: strike it out", v.id, was[0])
@@ -82,14 +104,14 @@ func report(table, survivors *strings.Builder, r *room, verdicts []verdict, know
 			continue
 		}
 		if !isKnown {
-			was = [2]string{"not judged", "make mutants ROOM=" + r.path + " MUTANT=" + v.id}
+			was = [2]string{"not judged", "make mutants ROOM=" + v.path + " MUTANT=" + v.id}
 		}
 		by[was[0]]++
-		fmt.Fprintf(survivors, "%s %s %s: %s\n\t%s: %s\n", v.id, v.place(), v.function, v.change, was[0], was[1])
+		fmt.Fprintf(survivors, "%s %s %s: %s\n\t%s: %s\n", v.id, v.place(), v.function, v.verdict.change, was[0], was[1])
 	}
-	of := len(verdicts) - by["equivalent"]
+	of := len(all) - by["equivalent"]
 	low, high := wilson(killed, of)
-	fmt.Fprintf(table, "%s | %d | %d | %d | %.0f %% | %.0f–%.0f %% | %d | %d\n", r.path, len(verdicts), killed, by["equivalent"],
+	fmt.Fprintf(table, "%s | %d | %d | %d | %.0f %% | %.0f–%.0f %% | %d | %d\n", name, len(all), killed, by["equivalent"],
 		100*float64(killed)/float64(max(of, 1)), 100*low, 100*high, by["not judged"], by["dangerous"])
 }
 
@@ -155,7 +177,7 @@ func TestAMutantIsKilledByTheTestThatSeesIt(t *testing.T) {
 	if n := len(r.draw(1, 5)); n != 5 {
 		t.Errorf("drew %d of 5", n)
 	}
-	verdicts, err := r.judge(all, limits{time.Minute, time.Minute, 2}, t.Logf)
+	verdicts, err := r.judge(all, limits{time.Minute, 2}, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
