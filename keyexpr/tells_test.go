@@ -1,6 +1,7 @@
 package keyexpr
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -19,6 +20,8 @@ func drawText(rnd *rand.Rand, depth int) string {
 	return fmt.Sprintf([]string{"(%s + %s)", `splice("-",%s,%s)`, `splice(",",%s,%s)`, "(sha256(%s,32) + %s)", "(md5(%s,2) + %s)", "(reverse(%s) + %s)",
 		"(lower(%s) + %s)", "(pad(int(%s),2) + %s)", "(text(int(%s)+1) + %s)", "(text(n/2) + %s + %s)", "(substr(%s,1,1) + %s)"}[rnd.IntN(11)], l, r)
 }
+
+var programs = flag.Int("programs", 250, "random expressions that say which columns they tell")
 
 // TestAProgramKeepsDifferentValuesApart: of all rows of few values, those with equal results must have equal values in the columns that the program
 // is said to tell. What it is said not to tell may be told all the same.
@@ -39,7 +42,7 @@ func TestAProgramKeepsDifferentValuesApart(t *testing.T) {
 	env := Env{Columns: []Input{{"a", table.String}, {"b", table.String}, {"n", table.Integer}, {"x", table.Any}}}
 	rnd := rand.New(rand.NewPCG(1, 2))
 	told := map[int]int{}
-	for range 600 {
+	for range *programs {
 		expr := drawText(rnd, 1+rnd.IntN(3))
 		p, err := Compile(expr, env)
 		if err != nil {
@@ -64,7 +67,7 @@ func TestAProgramKeepsDifferentValuesApart(t *testing.T) {
 			}
 		}
 	}
-	if told[0] < 20 || told[1] < 20 || told[2]+told[3] < 20 {
+	if told[0] < 8 || told[1] < 8 || told[2]+told[3] < 8 {
 		t.Errorf("expressions that tell so many columns: %v", told)
 	}
 }

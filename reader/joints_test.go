@@ -50,7 +50,7 @@ func TestSeamsOfJoinedFilesAreRejected(t *testing.T) {
 		})
 	}
 	var text strings.Builder
-	for i := range 3000 {
+	for i := range 900 {
 		if i%40 == 0 {
 			text.WriteString("id,\"na\nme\",v\n")
 		}
@@ -59,7 +59,7 @@ func TestSeamsOfJoinedFilesAreRejected(t *testing.T) {
 	for name, content := range map[string]string{"in.csv": text.String(), "in.gz": packed(text.String())} {
 		item := itemOf(t, name, []byte(content))
 		sourcetest.Check(t, func() source.Source {
-			s, err := Open(context.Background(), item, Options{SplitBytes: 3_000})
+			s, err := Open(context.Background(), item, Options{SplitBytes: 900})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -127,10 +127,14 @@ func deflatedArrow(t *testing.T) string { return packed(string(arrowBytes(t, "ma
 func TestFilesKeepTheContractOfSources(t *testing.T) {
 	var b, jsonl, array, pretty, dynamo, mongo bytes.Buffer
 	b.WriteString("\xef\xbb\xbfid,\"na\nme\",v\r\n")
-	const records, long = 3_000, 90_000 // of the forms whose pieces are large
+	const records, long = 1_000, 11_000 // of the forms whose pieces are large
 	short := 0
 	for i := range long {
-		fmt.Fprintf(&b, "%d,\"a \"\"quoted\"\" text,\nover %d lines\",%s\r\n", i, i%3, strings.Repeat("x", i%40))
+		fill := i % 40
+		if i >= records {
+			fill = 400
+		}
+		fmt.Fprintf(&b, "%d,\"a \"\"quoted\"\" text,\nover %d lines\",%s\r\n", i, i%3, strings.Repeat("x", fill))
 		if i >= records {
 			continue
 		}
@@ -157,25 +161,25 @@ func TestFilesKeepTheContractOfSources(t *testing.T) {
 		item func() input.Item
 		o    Options
 	}{
-		"a file":             {func() input.Item { return itemOf(t, "in.csv", text) }, Options{SplitBytes: 6_000}},
-		"a file cut in turn": {func() input.Item { return itemOf(t, "in.csv", text) }, Options{SplitBytes: 6_000, Dialect: tcsv.Dialect{Delimiter: ",", Quote: '"', Comment: "\x02"}}},
-		"JSON lines":         {func() input.Item { return itemOf(t, "in.jsonl", jsonl.Bytes()) }, Options{SplitBytes: 6_000}},
-		"a JSON array":       {func() input.Item { return itemOf(t, "in.json", array.Bytes()) }, Options{SplitBytes: 6_000}},
-		"pretty JSON":        {func() input.Item { return itemOf(t, "in.json", pretty.Bytes()) }, Options{SplitBytes: 6_000}},
-		"JSON in a stream":   {func() input.Item { return streamOf(t, array.Bytes()) }, Options{SplitBytes: 6_000, ChainBytes: 4_000}},
-		"DynamoDB JSON":      {func() input.Item { return itemOf(t, "in.json", dynamo.Bytes()) }, Options{SplitBytes: 6_000}},
-		"Extended JSON":      {func() input.Item { return itemOf(t, "in.json", mongo.Bytes()) }, Options{SplitBytes: 6_000}},
-		"UTF-16":             {func() input.Item { return itemOf(t, "in.csv", wide) }, Options{SplitBytes: 6_000, Encoding: "utf-16le"}},
-		"gzip":               {func() input.Item { return itemOf(t, "in.gz", packed.Bytes()) }, Options{SplitBytes: 6_000}},
-		"BGZF":               {func() input.Item { return itemOf(t, "in.gz", bgzf(longText, 40_000)) }, Options{SplitBytes: 6_000}},
-		"zstd frames":        {func() input.Item { return itemOf(t, "in.zst", zstdFrames(t, longText, 40_000)) }, Options{SplitBytes: 6_000}},
-		"a stream":           {func() input.Item { return streamOf(t, text) }, Options{SplitBytes: 6_000, ChainBytes: 4_000}},
-		"gzip in a stream":   {func() input.Item { return streamOf(t, packed.Bytes()) }, Options{SplitBytes: 6_000, ChainBytes: 4_000}},
+		"a file":             {func() input.Item { return itemOf(t, "in.csv", text) }, Options{SplitBytes: 2_000}},
+		"a file cut in turn": {func() input.Item { return itemOf(t, "in.csv", text) }, Options{SplitBytes: 2_000, Dialect: tcsv.Dialect{Delimiter: ",", Quote: '"', Comment: "\x02"}}},
+		"JSON lines":         {func() input.Item { return itemOf(t, "in.jsonl", jsonl.Bytes()) }, Options{SplitBytes: 2_000}},
+		"a JSON array":       {func() input.Item { return itemOf(t, "in.json", array.Bytes()) }, Options{SplitBytes: 2_000}},
+		"pretty JSON":        {func() input.Item { return itemOf(t, "in.json", pretty.Bytes()) }, Options{SplitBytes: 2_000}},
+		"JSON in a stream":   {func() input.Item { return streamOf(t, array.Bytes()) }, Options{SplitBytes: 2_000, ChainBytes: 1_500}},
+		"DynamoDB JSON":      {func() input.Item { return itemOf(t, "in.json", dynamo.Bytes()) }, Options{SplitBytes: 2_000}},
+		"Extended JSON":      {func() input.Item { return itemOf(t, "in.json", mongo.Bytes()) }, Options{SplitBytes: 2_000}},
+		"UTF-16":             {func() input.Item { return itemOf(t, "in.csv", wide) }, Options{SplitBytes: 2_000, Encoding: "utf-16le"}},
+		"gzip":               {func() input.Item { return itemOf(t, "in.gz", packed.Bytes()) }, Options{SplitBytes: 2_000}},
+		"BGZF":               {func() input.Item { return itemOf(t, "in.gz", bgzf(longText, 40_000)) }, Options{SplitBytes: 2_000}},
+		"zstd frames":        {func() input.Item { return itemOf(t, "in.zst", zstdFrames(t, longText, 40_000)) }, Options{SplitBytes: 2_000}},
+		"a stream":           {func() input.Item { return streamOf(t, text) }, Options{SplitBytes: 2_000, ChainBytes: 1_500}},
+		"gzip in a stream":   {func() input.Item { return streamOf(t, packed.Bytes()) }, Options{SplitBytes: 2_000, ChainBytes: 1_500}},
 		"Parquet":            {func() input.Item { return itemOf(t, "in.parquet", parquetRows(t, records, 400)) }, Options{}},
 		"Arrow":              {func() input.Item { return itemOf(t, "in.arrow", arrowBytes(t, "many.arrow")) }, Options{}},
 		"Arrow, flat":        {func() input.Item { return itemOf(t, "in.arrow", arrowBytes(t, "many_lz4.arrow")) }, Options{Flatten: true}},
 		"an Arrow stream":    {func() input.Item { return itemOf(t, "in.arrows", arrowBytes(t, "many_zstd.arrows")) }, Options{}},
-		"Arrow in a stream":  {func() input.Item { return streamOf(t, arrowBytes(t, "many.arrow")) }, Options{ChainBytes: 4_000}},
+		"Arrow in a stream":  {func() input.Item { return streamOf(t, arrowBytes(t, "many.arrow")) }, Options{ChainBytes: 1_500}},
 		"Arrow, compressed":  {func() input.Item { return itemOf(t, "in.arrows.gz", []byte(zipped)) }, Options{}},
 		"a dictionary twice": {func() input.Item { return itemOf(t, "in.arrows", arrowBytes(t, "replaced.arrows")) }, Options{}},
 	} {

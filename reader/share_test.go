@@ -25,8 +25,8 @@ import (
 // packers make compressed files of parts, each a member, frame or stream of its own.
 var packers = map[string]func(w io.Writer) (io.WriteCloser, error){
 	"gz":  func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil },
-	"zst": func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) },
-	"xz":  func(w io.Writer) (io.WriteCloser, error) { return xz.NewWriter(w) },
+	"zst": func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)) },
+	"xz":  func(w io.Writer) (io.WriteCloser, error) { return xz.WriterConfig{DictCap: 64 << 10}.NewWriter(w) },
 	"lz4": func(w io.Writer) (io.WriteCloser, error) { return lz4.NewWriter(w), nil },
 	"s2":  func(w io.Writer) (io.WriteCloser, error) { return s2.NewWriter(w, s2.WriterBlockSize(4<<20)), nil },
 	"sz":  func(w io.Writer) (io.WriteCloser, error) { return s2.NewWriter(w, s2.WriterSnappyCompat()), nil },
@@ -46,7 +46,7 @@ func shareTexts(t *testing.T) map[string][]byte {
 	wide.WriteString("last\n")
 	random.WriteString("id,v\n")
 	array.WriteString("[")
-	for i := range 20_000 {
+	for i := range 6_000 {
 		fmt.Fprintf(&random, "%d,%x\n", i, rnd.Uint64())
 		fmt.Fprintf(&lines, "{\"id\":%d,\"v\":\"the same\"}\n", i)
 		fmt.Fprintf(&array, "{\"id\":%d},\n", i)
@@ -66,7 +66,7 @@ func shareTexts(t *testing.T) map[string][]byte {
 func TestSplitsNeverStandForMoreThanTheirInput(t *testing.T) {
 	check := func(t *testing.T, name string, body []byte) {
 		t.Helper()
-		s, err := Open(context.Background(), itemOf(t, name, body), Options{SplitBytes: 32 << 10})
+		s, err := Open(context.Background(), itemOf(t, name, body), Options{SplitBytes: 8 << 10})
 		if err != nil {
 			t.Fatal(err)
 		}

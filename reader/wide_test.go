@@ -42,7 +42,7 @@ func readSource(s *sourcetest.Wide, each func(*record.Record)) error {
 }
 
 func TestFilesOfRowsThatDescribeThemselvesKeepTheContractOfSources(t *testing.T) {
-	text := wideLines(t, sourcetest.NewWide("wide", 500, time.UnixMilli(1e12)))
+	text := wideLines(t, sourcetest.NewWide("wide", 200, time.UnixMilli(1e12)))
 	pretty := bytes.ReplaceAll(text, []byte(`},"Attr"`), []byte("},\n  \"Attr\""))
 	for name, item := range map[string]func() input.Item{
 		"lines":    func() input.Item { return itemOf(t, "in.ndjson", text) },
@@ -60,7 +60,7 @@ func TestFilesOfRowsThatDescribeThemselvesKeepTheContractOfSources(t *testing.T)
 				if !item.Seekable() {
 					item = streamOf(t, text)
 				}
-				s, err := Open(context.Background(), item, Options{SplitBytes: 6_000, ChainBytes: 4_000})
+				s, err := Open(context.Background(), item, Options{SplitBytes: 2_500, ChainBytes: 1_500})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -2,6 +2,7 @@ package charset
 
 import (
 	"bytes"
+	"flag"
 	"io"
 	"math/rand/v2"
 	"slices"
@@ -68,7 +69,7 @@ func TestEveryCodePointAnEncodingHasComesBack(t *testing.T) {
 		var buf [16]byte
 		count := 0
 		for r := rune(0); r <= utf8.MaxRune; r++ {
-			if r >= 0xD800 && r < 0xE000 {
+			if r >= 0xD800 && r < 0xE000 || r >= 0x30000 && r%97 != 0 && name != "gb18030" { // which alone has them
 				continue
 			}
 			encoder.Reset()
@@ -91,6 +92,8 @@ func TestEveryCodePointAnEncodingHasComesBack(t *testing.T) {
 		}
 	}
 }
+
+var sequences = flag.Int("sequences", 15_000, "random sequences of bytes that are decoded in each encoding")
 
 // TestDecodingIsThatOfXTextUnlessItReplaces runs all sequences of one and two bytes, and random ones.
 func TestDecodingIsThatOfXTextUnlessItReplaces(t *testing.T) {
@@ -129,7 +132,7 @@ func TestDecodingIsThatOfXTextUnlessItReplaces(t *testing.T) {
 				check([]byte{byte(a), byte(b)})
 			}
 		}
-		for range 200000 {
+		for range *sequences {
 			src := make([]byte, rng.IntN(8))
 			for i := range src {
 				src[i] = byte(rng.Uint32())
@@ -188,7 +191,7 @@ func TestUTF16IsReadAsXTextReadsIt(t *testing.T) {
 			continue
 		}
 		for name, order := range map[string]unicode.Endianness{"utf-16le": unicode.LittleEndian, "utf-16be": unicode.BigEndian} {
-			if r > 0x20000 && r%97 != 0 {
+			if r > 0x10000 && r%97 != 0 {
 				continue
 			}
 			src, _ := unicode.UTF16(order, unicode.IgnoreBOM).NewEncoder().Bytes([]byte(string(r)))

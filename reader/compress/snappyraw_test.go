@@ -21,7 +21,7 @@ func jsonLines(n int) []byte {
 }
 
 func TestWholeFileSnappyIsReadAndKnown(t *testing.T) {
-	for _, n := range []int{1, 2, 30, 5000, 60000} {
+	for _, n := range []int{1, 2, 30, 5000, 30000} {
 		want := jsonLines(n)
 		for name, data := range map[string][]byte{"fast": s2.EncodeSnappy(nil, want), "best": s2.EncodeSnappyBest(nil, want)} {
 			head := data[:min(len(data), 1<<20)]

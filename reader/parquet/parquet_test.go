@@ -227,7 +227,7 @@ func random(t testing.TB, seed uint64, v2 bool) []byte {
 	}
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	var rows []row
-	for i := range 3000 {
+	for i := range 900 {
 		r := row{Plain: int64(i), Dict: fmt.Sprint(rnd.IntN(20)), Delta: int32(rnd.Uint32()), Length: strings.Repeat("x", rnd.IntN(9)),
 			Bytes: fmt.Sprintf("prefix%06d", i), Split: rnd.Float64(), Flag: rnd.IntN(2) == 0}
 		if rnd.IntN(3) > 0 {
@@ -245,7 +245,7 @@ func random(t testing.TB, seed uint64, v2 bool) []byte {
 	if v2 {
 		version = 2
 	}
-	if err := pq.Write(&b, rows, pq.MaxRowsPerRowGroup(1100), pq.PageBufferSize(700), pq.DataPageVersion(version)); err != nil {
+	if err := pq.Write(&b, rows, pq.MaxRowsPerRowGroup(330), pq.PageBufferSize(700), pq.DataPageVersion(version)); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -278,7 +278,7 @@ func TestRowsDoNotDependOnSplitsAndTheirOrder(t *testing.T) {
 	for seed := range uint64(2) {
 		b := random(t, seed, seed%2 == 0)
 		want := lines(t, b, Options{}, nil)
-		for _, n := range []int64{1, 7, 100, 1099, 1100, 1101} {
+		for _, n := range []int64{1, 7, 100, 329, 330, 331} {
 			if diff := cmp.Diff(want, lines(t, b, Options{SplitRows: n}, nil)); diff != "" {
 				t.Fatalf("seed %d, splits of %d: %s", seed, n, diff)
 			}
@@ -343,7 +343,7 @@ func TestAnErrorOfTheCallerIsReturnedAndTheParserContinues(t *testing.T) {
 	if err := p.Parse(f.Splits()[0], func(*record.Record) error { return stop }); err != stop {
 		t.Error(err)
 	}
-	if err := p.Parse(f.Splits()[0], func(*record.Record) error { n++; return nil }); err != nil || n != 1100 {
+	if err := p.Parse(f.Splits()[0], func(*record.Record) error { n++; return nil }); err != nil || n != 330 {
 		t.Error(n, err)
 	}
 }
@@ -366,7 +366,7 @@ func TestSeveralParsersReadOneFileAtOnce(t *testing.T) {
 			counts <- n
 		}()
 	}
-	if n := <-counts + <-counts + <-counts; n != 3000 {
+	if n := <-counts + <-counts + <-counts; n != 900 {
 		t.Errorf("%d rows", n)
 	}
 }

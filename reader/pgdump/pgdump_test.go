@@ -100,7 +100,7 @@ func TestADumpThatIsCutAnywhereSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := bytes.IndexByte(text[3:], '\n') + 3
-	for n := first; n < complete; n += 1 + n%3 {
+	for n := first; n < complete; n += 1 + n%11 {
 		d, err := Index(bytes.NewReader(text[:n]))
 		if err != nil {
 			t.Fatalf("%d bytes: %v", n, err)

@@ -74,7 +74,7 @@ func TestTimesThatTheServerSendsAsItHasThemAreWrittenAsItsTexts(t *testing.T) {
 		}
 		return string(d.Bytes)
 	}
-	for at := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() < 10_000; at = at.Add(31*time.Hour + 17*time.Minute + 3*time.Second + 120*time.Microsecond) {
+	for at := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() < 10_000; at = at.Add(131*time.Hour + 17*time.Minute + 3*time.Second + 120*time.Microsecond) {
 		micros := (at.Unix()-epoch.Unix())*1_000_000 + int64(at.Nanosecond())/1000
 		if got, want := write(micros), at.Format("2006-01-02T15:04:05.999999"); got != want {
 			t.Fatalf("%s, want %s", got, want)

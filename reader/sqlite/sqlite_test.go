@@ -79,7 +79,7 @@ func filled(t *testing.T) *database {
 		"composed SELECT 'a' || (i % 13), i / 13, i FROM n", "blobs SELECT CAST(printf('%05d', i) AS BLOB), x'00' FROM n", "keyless SELECT i FROM n",
 	} {
 		table, rest, _ := strings.Cut(into, " ")
-		d.exec("INSERT INTO " + table + " " + fmt.Sprintf(count, 3000) + rest)
+		d.exec("INSERT INTO " + table + " " + fmt.Sprintf(count, 1200) + rest)
 	}
 	return d
 }
@@ -92,7 +92,7 @@ func TestTablesKeepTheContractOfSources(t *testing.T) {
 			t.Run(mode+" "+table, func(t *testing.T) {
 				sourcetest.Check(t, func() source.Source {
 					_, parts := sqltest.Open(t, d.address(table), nil)
-					parts[0].SetSplitBytes(4 << 10)
+					parts[0].SetSplitBytes(3 << 10)
 					return parts[0]
 				})
 			})
