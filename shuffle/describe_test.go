@@ -96,14 +96,10 @@ func (d *described) compare() {
 // are spilled, read back and cut again.
 func TestTheQueuesSayExactlyWhatTheyHold(t *testing.T) {
 	spilled, recuts := int64(0), 0
-	for seed := range uint64(16) {
+	for seed := range uint64(5) {
 		rnd := rand.New(rand.NewPCG(seed, 5))
-		store, err := spill.Open(spill.Options{Dir: t.TempDir()})
-		if err != nil {
-			t.Fatal(err)
-		}
 		d := &described{queued: map[int]bool{}}
-		d.run = run{t: t, rnd: rnd, store: store, lanes: New(1, Options{Budget: 1 + rnd.Int64N(16<<10), Store: store, Unordered: seed%2 == 1})}
+		d.run = *newRun(t, seed, 1, Options{Budget: 1 + rnd.Int64N(16<<10), Unordered: seed%2 == 1}, spill.Options{})
 		d.lanes.SetKeys(0, keysBetween(0, keys))
 		var before []int
 		for steps := 0; steps < 120 || d.lanes.Rows() > 0 || len(d.jobs) > 0; steps++ {
@@ -133,14 +129,11 @@ func TestTheQueuesSayExactlyWhatTheyHold(t *testing.T) {
 			}
 		}
 		spilled += d.lanes.Stats().SpilledRows
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
 		if t.Failed() {
 			t.Fatalf("with seed %d", seed)
 		}
 	}
-	if spilled < 2000 || recuts < 150 {
+	if spilled < 500 || recuts < 40 {
 		t.Errorf("%d rows were spilled, lanes were cut anew %d times: the test tests nothing", spilled, recuts)
 	}
 }
