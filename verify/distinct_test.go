@@ -7,7 +7,7 @@ import (
 
 func TestHashesThatComeTwiceAreFound(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 8))
-	for n := range 400 {
+	for n := range 90 {
 		rows := []int{n, 50 * n}[n%2]
 		mask := []uint64{1<<64 - 1, 1<<56 - 1, 0xff<<56 | 1<<20 - 1}[n%3] // also those that meet in a place of the table
 		seen := map[uint64]bool{0: true}

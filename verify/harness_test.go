@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,6 +18,13 @@ import (
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline/plan"
 )
+
+func init() {
+	// Few draws by default; -rapid.checks asks for more.
+	if err := flag.Set("rapid.checks", "35"); err != nil {
+		panic(err)
+	}
+}
 
 // world is an embedded store in memory, and a folder for inputs.
 type world struct {

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tsimport/engine/faults"
@@ -70,7 +71,7 @@ func TestExamplesNameTheirRecords(t *testing.T) {
 	name := w.make(t, table.Definition{})
 	var text strings.Builder
 	text.WriteString("id,n,m\n")
-	for i := range 2000 {
+	for i := range 1000 {
 		fmt.Fprintf(&text, "k%04d,%d,%d\n", i, i, i)
 		if i%100 != 7 {
 			m := i
@@ -83,7 +84,7 @@ func TestExamplesNameTheirRecords(t *testing.T) {
 	cfg := w.config(t, name, text.String())
 	cfg.Examples, cfg.Memory, cfg.Request.Read.SplitBytes = 3, 1, 512
 	r := run(t, cfg)
-	wantCounts(t, r, "expected 2000, equal 1960, missing 20, different 20, expired 0, extra 0, in table 1980, rejected 0, superseded 0")
+	wantCounts(t, r, "expected 1000, equal 980, missing 10, different 10, expired 0, extra 0, in table 990, rejected 0, superseded 0")
 	var got []string
 	for _, e := range r.Examples {
 		got = append(got, fmt.Sprintf("%s %s %v %d", e.Kind, e.Key, e.Columns, e.Input.Record))
@@ -104,70 +105,72 @@ func TestExamplesNameTheirRecords(t *testing.T) {
 }
 
 func TestASampleReadsItsKeysAlone(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	name := w.make(t, table.Definition{})
-	var text strings.Builder
-	text.WriteString("id,n\n")
-	for i := range 3000 {
-		fmt.Fprintf(&text, "k%04d,%d\n", i, i)
-		if i%2 == 0 {
-			w.put(t, name, fmt.Sprintf("k%04d", i), cells{"n": int64(i)})
+	synctest.Test(t, func(t *testing.T) { // the waits between attempts take no time
+		w := newWorld(t)
+		name := w.make(t, table.Definition{})
+		var text strings.Builder
+		text.WriteString("id,n\n")
+		for i := range 1500 {
+			fmt.Fprintf(&text, "k%04d,%d\n", i, i)
+			if i%2 == 0 {
+				w.put(t, name, fmt.Sprintf("k%04d", i), cells{"n": int64(i)})
+			}
 		}
-	}
-	w.put(t, name, "surplus", cells{})
-	cfg := w.config(t, name, text.String())
-	cfg.Sample = 0.3
-	w.faults.Only = func(op string) bool { return op == "BatchGetRow" || op == "GetRange" }
-	w.faults.Decide = func(r faults.Request) faults.Fault {
-		switch {
-		case r.Operation == "GetRange":
-			t.Error("a sample reads ranges")
-		case r.N%3 == 0:
-			return faults.Fault{Action: faults.Refuse, Code: "OTSServerBusy"}
-		case r.N%3 == 1:
-			return faults.Fault{Action: faults.DropAfter}
+		w.put(t, name, "surplus", cells{})
+		cfg := w.config(t, name, text.String())
+		cfg.Sample = 0.3
+		w.faults.Only = func(op string) bool { return op == "BatchGetRow" || op == "GetRange" }
+		w.faults.Decide = func(r faults.Request) faults.Fault {
+			switch {
+			case r.Operation == "GetRange":
+				t.Error("a sample reads ranges")
+			case r.N%3 == 0:
+				return faults.Fault{Action: faults.Refuse, Code: "OTSServerBusy"}
+			case r.N%3 == 1:
+				return faults.Fault{Action: faults.DropAfter}
+			}
+			return faults.Fault{}
 		}
-		return faults.Fault{}
-	}
-	r := run(t, cfg)
-	if r.RowsExpected < 600 || r.RowsExpected > 1200 || r.RowsExpected+r.NotSampled != 3000 {
-		t.Errorf("of 3000 keys %d are looked at, %d are not", r.RowsExpected, r.NotSampled)
-	}
-	if r.Equal+r.Missing != r.RowsExpected || r.Missing < 200 || r.Equal < 200 || r.Extra != 0 || r.RowsInTable != r.Equal {
-		t.Error(r.counts())
-	}
-	if len(w.faults.Done()) != 2 {
-		t.Errorf("faults %v: not each of them happened", w.faults.Done())
-	}
-	w.faults.Decide = func(faults.Request) faults.Fault { return faults.Fault{Action: faults.Refuse, Code: "OTSAuthFailed"} }
-	if _, err := Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "OTSAuthFailed") {
-		t.Errorf("got %v", err)
-	}
+		r := run(t, cfg)
+		if r.RowsExpected < 300 || r.RowsExpected > 600 || r.RowsExpected+r.NotSampled != 1500 {
+			t.Errorf("of 1500 keys %d are looked at, %d are not", r.RowsExpected, r.NotSampled)
+		}
+		if r.Equal+r.Missing != r.RowsExpected || r.Missing < 100 || r.Equal < 100 || r.Extra != 0 || r.RowsInTable != r.Equal {
+			t.Error(r.counts())
+		}
+		if len(w.faults.Done()) != 2 {
+			t.Errorf("faults %v: not each of them happened", w.faults.Done())
+		}
+		w.faults.Decide = func(faults.Request) faults.Fault { return faults.Fault{Action: faults.Refuse, Code: "OTSAuthFailed"} }
+		if _, err := Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "OTSAuthFailed") {
+			t.Errorf("got %v", err)
+		}
+	})
 }
 
 func TestThrottledReadsAndMovingPartitionsAreReadAgain(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	name := w.make(t, table.Definition{})
-	text := "id,n\n"
-	for i := range 300 {
-		text += fmt.Sprintf("k%03d,%d\n", i, i)
-		w.put(t, name, fmt.Sprintf("k%03d", i), cells{"n": int64(i)})
-	}
-	w.faults.Only = func(op string) bool { return op == "GetRange" }
-	w.faults.Decide = func(r faults.Request) faults.Fault {
-		if r.N < 12 {
-			return faults.Fault{Action: faults.Refuse, Code: []string{"OTSNotEnoughCapacityUnit", "OTSPartitionUnavailable", "OTSTableNotReady"}[r.N%3]}
+	synctest.Test(t, func(t *testing.T) { // the waits between attempts take no time
+		w := newWorld(t)
+		name := w.make(t, table.Definition{})
+		text := "id,n\n"
+		for i := range 300 {
+			text += fmt.Sprintf("k%03d,%d\n", i, i)
+			w.put(t, name, fmt.Sprintf("k%03d", i), cells{"n": int64(i)})
 		}
-		return faults.Fault{}
-	}
-	if r := run(t, w.config(t, name, text)); !r.OK || r.Equal != 300 || r.Extra != 0 {
-		t.Error(r.counts())
-	}
-	if n := w.faults.Done()[faults.Refuse]; n != 12 {
-		t.Errorf("%d requests were refused", n)
-	}
+		w.faults.Only = func(op string) bool { return op == "GetRange" }
+		w.faults.Decide = func(r faults.Request) faults.Fault {
+			if r.N < 12 {
+				return faults.Fault{Action: faults.Refuse, Code: []string{"OTSNotEnoughCapacityUnit", "OTSPartitionUnavailable", "OTSTableNotReady"}[r.N%3]}
+			}
+			return faults.Fault{}
+		}
+		if r := run(t, w.config(t, name, text)); !r.OK || r.Equal != 300 || r.Extra != 0 {
+			t.Error(r.counts())
+		}
+		if n := w.faults.Done()[faults.Refuse]; n != 12 {
+			t.Errorf("%d requests were refused", n)
+		}
+	})
 }
 
 func TestRowsThatTheTableNoLongerKeepsAreExpired(t *testing.T) {
