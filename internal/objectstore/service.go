@@ -45,6 +45,9 @@ func CheckBucket(scheme, name string) string {
 	rule := ossBucket
 	if scheme == "s3" {
 		rule = s3Bucket
+		if strings.HasSuffix(name, "--x-s3") || strings.HasSuffix(name, "--op-s3") { // listed in no order, or asked through sessions
+			return "is a directory bucket or one of Outposts; copy its objects to a general purpose bucket"
+		}
 	}
 	if len(name) > 63 || !rule.MatchString(name) {
 		return "is not a bucket name"
