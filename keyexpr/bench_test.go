@@ -1,7 +1,6 @@
 package keyexpr
 
 import (
-	"crypto/md5"
 	"fmt"
 	"strings"
 	"sync"
@@ -9,30 +8,6 @@ import (
 
 	"tsimport/internal/table"
 )
-
-// What an expression costs a row; docs/keys.md names the figures.
-func BenchmarkEval(b *testing.B) {
-	for name, source := range map[string]string{
-		"column":   `CardID`,
-		"splice":   `splice(",", pad(DeviceID, 6), SellerID, CardID)`,
-		"md5":      `md5(OrderNumber, 4) + text(OrderNumber)`,
-		"bucket":   `splice(",", bucket(CardID, 100), desc(OrderNumber, "text"))`,
-		"salt":     `salt(100, CardID, SellerID) + text(CardID)`,
-		"time":     `format_time(OrderNumber, "2006010215", "s")`,
-		"language": `trim(SellerID) + text(CardID)`,
-	} {
-		b.Run(name, func(b *testing.B) {
-			e := compile(b, source).NewEvaluator()
-			values := row(nil)
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, why := e.Eval(values); why != nil {
-					b.Fatal(why)
-				}
-			}
-		})
-	}
-}
 
 func TestAProgramServesManyWorkers(t *testing.T) {
 	p := compile(t, `trim(SellerID) + pad(CardID, 9) + salt(7) + (split(Name, "x")[0] | upper())`)
@@ -63,13 +38,6 @@ func TestADeepExpressionCompilesWithoutGrowing(t *testing.T) {
 	}
 	if got := eval(t, deep, map[string]table.Value{"CardID": {}}); got != "Zoë" {
 		t.Errorf("gives %q", got)
-	}
-}
-
-func BenchmarkMD5(b *testing.B) {
-	text := []byte("200004")
-	for b.Loop() {
-		md5.Sum(text)
 	}
 }
 

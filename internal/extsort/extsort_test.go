@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -135,60 +134,4 @@ func TestADiskThatIsFullIsAnError(t *testing.T) {
 	if err == nil {
 		t.Error("more was kept than the limit allows")
 	}
-}
-
-func BenchmarkSort(b *testing.B) {
-	for _, memory := range []int64{8 << 20, 1 << 30} {
-		b.Run(fmt.Sprint(memory>>20, "MiB"), func(b *testing.B) {
-			var key [16]byte
-			var value [17]byte
-			for b.Loop() {
-				s, err := New(Options{Memory: memory, Spill: spill.Options{Dir: b.TempDir()}})
-				if err != nil {
-					b.Fatal(err)
-				}
-				const rows = 500_000
-				for i := range uint64(rows) {
-					binary.BigEndian.PutUint64(key[:], i*0x9e3779b97f4a7c15)
-					binary.BigEndian.PutUint64(value[:], i)
-					if err := s.Add(key[:], value[:]); err != nil {
-						b.Fatal(err)
-					}
-				}
-				out, err := s.Sort()
-				if err != nil {
-					b.Fatal(err)
-				}
-				n := 0
-				for it := out.Range(nil, nil); it.Next(); {
-					n++
-				}
-				if n != rows {
-					b.Fatal(n)
-				}
-				out.Close()
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*rows), "ns/row")
-			}
-		})
-	}
-}
-
-// BenchmarkSortIntegers sorts 300,000 integers in random order, without adding them.
-func BenchmarkSortIntegers(b *testing.B) {
-	r := rand.New(rand.NewPCG(1, 2))
-	s, err := New(Options{Memory: 256 << 20})
-	if err != nil {
-		b.Fatal(err)
-	}
-	for range 300_000 {
-		if err := s.Add(binary.BigEndian.AppendUint64(nil, 1<<63|r.Uint64N(1_000_000_000)), make([]byte, 17)); err != nil {
-			b.Fatal(err)
-		}
-	}
-	items := slices.Clone(s.items)
-	for b.Loop() {
-		copy(s.items, items)
-		s.sortItems()
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(items)), "ns/item")
 }

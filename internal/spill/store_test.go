@@ -315,37 +315,3 @@ func TestOthersCannotReadSpilledRows(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func BenchmarkWrite(b *testing.B) {
-	for _, size := range []int{256 << 10, 4 << 20} {
-		b.Run(fmt.Sprintf("%dKiB", size>>10), func(b *testing.B) {
-			s, data := open(b, Options{}), rows(1, size)
-			b.SetBytes(int64(size))
-			b.ReportAllocs()
-			var disk int
-			for b.Loop() {
-				f := write(b, s, data)
-				disk = f.DiskBytes()
-				s.Free(f)
-			}
-			b.ReportMetric(float64(size)/float64(disk), "raw/disk")
-		})
-	}
-}
-
-func BenchmarkRead(b *testing.B) {
-	for _, size := range []int{256 << 10, 4 << 20} {
-		b.Run(fmt.Sprintf("%dKiB", size>>10), func(b *testing.B) {
-			s := open(b, Options{})
-			f := write(b, s, rows(1, size))
-			buf := make([]byte, 0, size)
-			b.SetBytes(int64(size))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := s.Read(f, buf); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}

@@ -337,29 +337,6 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func BenchmarkDecode(b *testing.B) {
-	e := find(b, "gb18030")
-	for name, text := range map[string]string{"ascii": strings.Repeat("12345,abcdef\n", 1000), "chinese": strings.Repeat("你好,世界,123\n", 1000)} {
-		src, _ := lookup("gb18030").NewEncoder().Bytes([]byte(text))
-		var dst []byte
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(src)))
-			b.ReportAllocs()
-			for b.Loop() {
-				dst, _ = e.Decode(dst[:0], src)
-			}
-		})
-		b.Run(name+" x-text", func(b *testing.B) {
-			d := lookup("gb18030").NewDecoder()
-			b.SetBytes(int64(len(src)))
-			b.ReportAllocs()
-			for b.Loop() {
-				d.Bytes(src)
-			}
-		})
-	}
-}
-
 func TestEveryPairOfGB18030IsACharacter(t *testing.T) {
 	e := find(t, "gb18030")
 	for a := 0x81; a <= 0xFE; a++ {

@@ -1,7 +1,6 @@
 package convert
 
 import (
-	"fmt"
 	"math/big"
 	"math/rand/v2"
 	"strconv"
@@ -58,17 +57,6 @@ func TestDigitsAreReadAsMathBigReadsThem(t *testing.T) {
 	}
 }
 
-func BenchmarkDigits(b *testing.B) {
-	for _, text := range []string{"7", "12345", "12345678", "1234567890", "1700000000000"} {
-		b.Run(fmt.Sprint(len(text)), func(b *testing.B) {
-			digits := []byte(text)
-			for b.Loop() {
-				parseDigits(digits, false)
-			}
-		})
-	}
-}
-
 // TestDecimalsAreReadAsStrconvReadsThem reads texts of 1 to 17 bytes of digits, points and signs, and each byte at each place.
 func TestDecimalsAreReadAsStrconvReadsThem(t *testing.T) {
 	taken := 0
@@ -113,16 +101,5 @@ func TestDecimalsAreReadAsStrconvReadsThem(t *testing.T) {
 	}
 	if taken < 50_000 {
 		t.Errorf("only %d of the texts are usual decimals", taken)
-	}
-}
-
-func BenchmarkDecimals(b *testing.B) {
-	for _, text := range []string{"1.5", "581.03", "4021.52", "123456.789"} {
-		b.Run(fmt.Sprint(len(text)), func(b *testing.B) {
-			digits := []byte(text)
-			for b.Loop() {
-				plainDecimal(digits)
-			}
-		})
 	}
 }

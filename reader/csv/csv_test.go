@@ -294,42 +294,6 @@ func compareWithStandard(t *testing.T, text []byte, d Dialect, all []shown) {
 	}
 }
 
-func BenchmarkParse(b *testing.B) {
-	plain := strings.Repeat("2000000360,C791,928087,100001,21.58,2024-01-01T00:00:00Z,notebook\n", 10000)
-	quoted := strings.Repeat("\"2000000360\",\"C791\",\"928087\",\"100001\",\"21.58\",\"2024-01-01T00:00:00Z\",\"note \"\"book\"\"\"\n", 10000)
-	for name, text := range map[string]string{"plain": plain, "quoted": quoted} {
-		data := []byte(text)
-		b.Run(name+"/ours", func(b *testing.B) {
-			p := NewParser(Default)
-			b.SetBytes(int64(len(data)))
-			b.ReportAllocs()
-			for b.Loop() {
-				p.Reset(data)
-				for _, ok := p.Next(); ok; _, ok = p.Next() {
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/10000, "ns/row")
-		})
-		b.Run(name+"/scan", func(b *testing.B) {
-			b.SetBytes(int64(len(data)))
-			for b.Loop() {
-				Default.Scan(data)
-			}
-		})
-		b.Run(name+"/encoding-csv", func(b *testing.B) {
-			b.SetBytes(int64(len(data)))
-			b.ReportAllocs()
-			for b.Loop() {
-				r := stdcsv.NewReader(bytes.NewReader(data))
-				r.ReuseRecord = true
-				for _, err := r.Read(); err == nil; _, err = r.Read() {
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/10000, "ns/row")
-		})
-	}
-}
-
 func TestALineWithoutQuotesIsCutAtEachDelimiter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		delimiter := rapid.SampledFrom([]string{",", "\x01", "\x81", "\t"}).Draw(t, "delimiter")

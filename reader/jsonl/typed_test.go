@@ -171,35 +171,6 @@ func TestAMemberThatNoSampleHasIsRefusedUnlessItsValueIsNull(t *testing.T) {
 	}
 }
 
-func BenchmarkTyped(b *testing.B) {
-	for name, tt := range map[string]struct {
-		o    Options
-		line string
-	}{
-		"dynamodb": {Options{Tags: DynamoDB, Wrapped: true}, `{"Item":{"id":{"N":"12345"},"customer":{"S":"customer 17"},"price":{"N":"10.5"},"paid":{"BOOL":true},"at":{"S":"2024-02-29T12:34:56Z"},"note":{"S":"some text of a note"},"raw":{"B":"AAECAwQFBgc="},"tags":{"SS":["a","b"]}}}` + "\n"},
-		"mongodb":  {Options{Tags: MongoDB}, `{"_id":{"$oid":"5d505646cf6d4fe581014ab2"},"customer":"customer 17","price":{"$numberDecimal":"10.50"},"paid":true,"at":{"$date":{"$numberLong":"1565546054692"}},"n":{"$numberLong":"12345"},"raw":{"$binary":{"base64":"AAECAwQFBgc=","subType":"00"}},"tags":["a","b"]}` + "\n"},
-	} {
-		b.Run(name, func(b *testing.B) {
-			text := []byte(strings.Repeat(tt.line, 1000))
-			var columns Columns
-			Discover([]byte(tt.line), tt.o, &columns)
-			o := tt.o
-			o.Columns = columns.Names()
-			p := NewParser(o)
-			for b.Loop() {
-				p.Reset(text)
-				for rec, ok := p.Next(); ok; rec, ok = p.Next() {
-					if rec.Bad != nil {
-						b.Fatal(rec.Bad)
-					}
-				}
-			}
-			b.ReportAllocs()
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*1000), "ns/row")
-		})
-	}
-}
-
 func TestATagThatNoSampleHasIsRefusedAndNamesTheFlag(t *testing.T) {
 	for text, want := range map[string]bool{
 		`{"_id":{"$oid":"5d505646cf6d4fe581014ab2"}}`: true, `{"a":1,"_id":{ "at": [ {"$date" : "2020-01-01T00:00:00Z"} ] }}`: true,

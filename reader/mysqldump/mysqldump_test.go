@@ -314,39 +314,3 @@ func FuzzIndex(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkRows(b *testing.B) {
-	const rows = 1000
-	var text bytes.Buffer
-	text.WriteString("INSERT INTO `t` VALUES ")
-	for i := range rows {
-		fmt.Fprintf(&text, "(%d,'customer %d',%d.50,_binary '\\0','2024-02-29 12:34:%02d.250',%v,'%032x',0x%032x),", i, i, i, i%60, float64(i)/3, i, i)
-	}
-	split := text.Bytes()[:text.Len()-1]
-	var columns []sqldump.Column
-	x := index{utc: true}
-	for _, sql := range []string{"bigint", "varchar(50)", "decimal(12,2)", "bit(1)", "timestamp(3)", "double", "text", "varbinary(16)"} {
-		columns = append(columns, x.column(sqldump.Tokens([]byte("`c` "+sql), syntax)))
-	}
-	b.Run("cut", func(b *testing.B) {
-		for b.Loop() {
-			if end, err := new(Cutter).Cut(split); err != nil || end != len(split) {
-				b.Fatal(end, err)
-			}
-		}
-		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*rows), "ns/row")
-	})
-	b.Run("parse", func(b *testing.B) {
-		p := NewParser(columns)
-		for b.Loop() {
-			p.Reset(split, false)
-			for rec, ok := p.Next(); ok; rec, ok = p.Next() {
-				if rec.Bad != nil {
-					b.Fatal(rec.Bad)
-				}
-			}
-		}
-		b.ReportAllocs()
-		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*rows), "ns/row")
-	})
-}

@@ -270,28 +270,3 @@ func FuzzIndex(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkRows(b *testing.B) {
-	const rows = 1000
-	var text bytes.Buffer
-	for i := range rows {
-		fmt.Fprintf(&text, "%d\tcustomer %d\t%d.50\tt\t2024-02-29 12:34:%02d.25+00\t%v\t%032x\t\\\\x%032x\n", i, i, i, i%60, float64(i)/3, i, i)
-	}
-	var columns []sqldump.Column
-	x := index{domains: map[string]string{}}
-	for _, sql := range []string{"bigint", "text", "numeric", "boolean", "timestamp with time zone", "double precision", "text", "bytea"} {
-		c, _ := x.column(sqldump.Tokens([]byte("c "+sql), syntax))
-		columns = append(columns, c)
-	}
-	p := NewParser(columns)
-	for b.Loop() {
-		p.Reset(text.Bytes(), false)
-		for rec, ok := p.Next(); ok; rec, ok = p.Next() {
-			if rec.Bad != nil {
-				b.Fatal(rec.Bad)
-			}
-		}
-	}
-	b.ReportAllocs()
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*rows), "ns/row")
-}

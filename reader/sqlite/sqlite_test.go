@@ -7,13 +7,11 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"tsimport/reader/record"
 	"tsimport/reader/source"
 	"tsimport/reader/source/sourcetest"
 	"tsimport/reader/sqltable"
@@ -466,85 +464,4 @@ func TestTablesAreListed(t *testing.T) {
 			t.Errorf("%+v, want %d rows of %d bytes", one, rows, bytes)
 		}
 	}
-}
-
-// BenchmarkRead reads rows by the library alone, and as a load does, to the records.
-func BenchmarkRead(b *testing.B) {
-	const rows = 200_000
-	path := filepath.Join(b.TempDir(), "shop.db")
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer db.Close()
-	for _, s := range []string{"CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, b REAL, c INTEGER, d TEXT, e TEXT)",
-		"INSERT INTO t " + fmt.Sprintf(count, rows) + "SELECT i, 'name ' || i, i * 0.37, i % 1000, 'Shanghai', '2024-05-06 07:08:09' FROM n"} {
-		if _, err := db.Exec(s); err != nil {
-			b.Fatal(err)
-		}
-	}
-	a, err := Parse("sqlite:" + path + "?table=t")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Run("library", func(b *testing.B) {
-		for b.Loop() {
-			s, err := a.connect(b.Context())
-			if err != nil {
-				b.Fatal(err)
-			}
-			r, err := s.conn.QueryContext(b.Context(), `SELECT * FROM t ORDER BY id`, nil)
-			if err != nil {
-				b.Fatal(err)
-			}
-			n, row := 0, make([]driver.Value, 6)
-			for ; r.Next(row) == nil; n++ {
-			}
-			if r.Close(); n != rows {
-				b.Fatalf("%d rows", n)
-			}
-			s.Close()
-		}
-		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/row")
-	})
-	b.Run("source", func(b *testing.B) {
-		for b.Loop() {
-			o := sqltable.New(sqltable.Config{Server: a, Sessions: 1})
-			kept, err := o.Divide(b.Context())
-			if err != nil {
-				b.Fatal(err)
-			}
-			parts, err := o.Open(b.Context(), kept)
-			if err != nil {
-				b.Fatal(err)
-			}
-			n := 0
-			for _, p := range parts {
-				parser := p.NewParser(nil)
-				for {
-					piece, err := p.Next()
-					if errors.Is(err, io.EOF) {
-						break
-					}
-					if err != nil {
-						b.Fatal(err)
-					}
-					splits, err := p.Add(piece)
-					if err != nil {
-						b.Fatal(err)
-					}
-					if _, _, err := parser.Parse(splits[0], func(*record.Record) { n++ }); err != nil {
-						b.Fatal(err)
-					}
-				}
-			}
-			for _, p := range parts {
-				p.Close()
-			}
-			if n != rows {
-				b.Fatalf("%d rows", n)
-			}
-		}
-		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/row")
-	})
 }
