@@ -51,33 +51,44 @@ func readAll(item input.Item, o Options) (c counted) {
 
 // readEach reads a source to its end as a load does.
 func readEach(s *File, each func(*record.Record)) error {
-	used := make([]int, len(s.Columns))
-	for i := range used {
-		used[i] = i
-	}
-	p := s.NewParser(used)
+	p := s.NewParser(all(s))
 	defer p.Close()
-	parse := func(splits []source.Split) error {
-		for _, sp := range splits {
-			if _, _, err := p.Parse(sp, each); err != nil {
-				return err
-			}
-		}
-		return nil
+	return eachSplit(s, func(sp source.Split) error {
+		_, _, err := p.Parse(sp, each)
+		return err
+	})
+}
+
+// all are the places of a source's columns.
+func all(s *File) (used []int) {
+	for i := range s.Columns {
+		used = append(used, i)
 	}
+	return used
+}
+
+// eachSplit cuts a source to its end, and gives what is whole where it cannot be cut further.
+func eachSplit(s *File, each func(source.Split) error) error {
 	for {
 		piece, err := s.Next()
-		if errors.Is(err, io.EOF) {
-			splits, err := s.Finish()
-			return errors.Join(parse(splits), err)
+		var splits []source.Split
+		end := errors.Is(err, io.EOF)
+		switch {
+		case end:
+			splits, err = s.Finish()
+		case err == nil:
+			prepared := piece.Prepare()
+			splits, err = s.Add(piece)
+			err = errors.Join(prepared, err)
 		}
-		if err != nil {
-			return errors.Join(parse(s.Whole()), err)
+		if err != nil && !end {
+			splits = append(splits, s.Whole()...)
 		}
-		prepareErr := piece.Prepare()
-		splits, err := s.Add(piece)
-		if err := errors.Join(prepareErr, parse(splits), err); err != nil {
-			return errors.Join(parse(s.Whole()), err)
+		for _, sp := range splits {
+			err = errors.Join(err, each(sp))
+		}
+		if end || err != nil {
+			return err
 		}
 	}
 }
@@ -199,7 +210,17 @@ func conform(t *testing.T, dir string) (results map[string]*result, reasons map[
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := readAll(set.Items[0], optionsOf(f))
+		o := optionsOf(f)
+		got := readAll(set.Items[0], o)
+		if got.err != nil && (strings.Contains(got.err.Error(), "\n") || strings.Contains(got.err.Error(), "runtime error")) {
+			t.Errorf("%s: not an error of one line, or a panic: %v", f.Path, got.err)
+		}
+		if o.Format == Parquet {
+			o.Flatten = true
+			if flat := readAll(set.Items[0], o); flat.rows+flat.bad != got.rows+got.bad || (flat.err == nil) != (got.err == nil) {
+				t.Errorf("%s: %+v, and flattened %+v", f.Path, got, flat)
+			}
+		}
 		problem := judge(f, got)
 		key := f.Format + ", " + f.Expected
 		if results[key] == nil {

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,6 +34,12 @@ func itemOf(t *testing.T, name string, content []byte) input.Item {
 		t.Fatal(err)
 	}
 	return found(t, path)
+}
+
+// fileOf writes a file and finds it each time that it is asked for.
+func fileOf(t *testing.T, name string, content []byte) func() input.Item {
+	item := itemOf(t, name, content)
+	return func() input.Item { return item }
 }
 
 func found(t *testing.T, path string) input.Item {
@@ -78,7 +83,7 @@ func tryValues(item input.Item, o Options) (columns []string, rows [][]string, e
 		return nil, nil, err
 	}
 	decode := s.Decode()
-	each := func(rec *record.Record) {
+	err = readEach(s, func(rec *record.Record) {
 		if rec.Bad != nil {
 			rows = append(rows, []string{rec.Bad.Code})
 			return
@@ -93,38 +98,11 @@ func tryValues(item input.Item, o Options) (columns []string, rows [][]string, e
 			row = append(row, text)
 		}
 		rows = append(rows, row)
+	})
+	if err != nil {
+		return nil, nil, err
 	}
-	used := make([]int, len(s.Columns))
-	for i := range used {
-		used[i] = i
-	}
-	p := s.NewParser(used)
-	defer p.Close()
-	for {
-		piece, err := s.Next()
-		splits := []source.Split(nil)
-		switch {
-		case errors.Is(err, io.EOF):
-			if splits, err = s.Finish(); err == nil {
-				err = io.EOF
-			}
-		case err == nil:
-			if err = piece.Prepare(); err == nil {
-				splits, err = s.Add(piece)
-			}
-		}
-		for _, sp := range splits {
-			if _, _, err := p.Parse(sp, each); err != nil {
-				return nil, nil, err
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return s.Columns, rows, nil
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-	}
+	return s.Columns, rows, nil
 }
 
 // bgzf packs a text as blocks that can be inflated alone.
@@ -168,10 +146,6 @@ func TestTheSameRecordsComeFromEveryWrapping(t *testing.T) {
 		fmt.Fprintf(&b, "%d,\"a \"\"quoted\"\" text,\nover %d lines\",%s\r\n", i, i%3, strings.Repeat("x", i%40))
 	}
 	text := b.Bytes()
-	var packed bytes.Buffer
-	w := gzip.NewWriter(&packed)
-	w.Write(text)
-	w.Close()
 	wantColumns, want := valuesOf(t, itemOf(t, "in.csv", text), Options{SplitBytes: 64 << 20})
 	if len(want) != 8_000 || wantColumns[1] != "na\nme" {
 		t.Fatalf("%d records, columns %q", len(want), wantColumns)
@@ -182,8 +156,8 @@ func TestTheSameRecordsComeFromEveryWrapping(t *testing.T) {
 	}{
 		"small splits":       {itemOf(t, "in.csv", text), Options{SplitBytes: 777}},
 		"a stream":           {streamOf(t, text), Options{SplitBytes: 10_000}},
-		"gzip":               {itemOf(t, "in.csv", packed.Bytes()), Options{}}, // the name says nothing of it
-		"gzip in a stream":   {streamOf(t, packed.Bytes()), Options{SplitBytes: 5000}},
+		"gzip":               {itemOf(t, "in.csv", gzipped(text)), Options{}}, // the name says nothing of it
+		"gzip in a stream":   {streamOf(t, gzipped(text)), Options{SplitBytes: 5000}},
 		"BGZF":               {itemOf(t, "in.gz", bgzf(text, 40_000)), Options{}},
 		"zstd":               {itemOf(t, "in.zst", zstdFrames(t, text, len(text))), Options{}},
 		"zstd frames":        {itemOf(t, "in.zst", zstdFrames(t, text, 50_000)), Options{}},
@@ -210,16 +184,6 @@ func TestTheSameRecordsComeFromEveryWrapping(t *testing.T) {
 
 func TestTextInOtherEncodingsIsTheSameText(t *testing.T) {
 	want := [][]string{{"1", "中文"}, {"2", "a|\\é"}}
-	utf16 := func(s string, mark bool) []byte {
-		var b []byte
-		if mark {
-			b = append(b, 0xff, 0xfe)
-		}
-		for _, r := range s {
-			b = append(b, byte(r), byte(r>>8))
-		}
-		return b
-	}
 	text := "id,v\n1,中文\n2,a|\\é\n"
 	gb := []byte("id,v\n1,\xd6\xd0\xce\xc4\n2,a|\\\xa8\xa6\n")
 	for name, tt := range map[string]struct {
@@ -227,8 +191,8 @@ func TestTextInOtherEncodingsIsTheSameText(t *testing.T) {
 		o    Options
 	}{
 		"UTF-8":                  {[]byte(text), Options{}},
-		"UTF-16 with a mark":     {utf16(text, true), Options{}},
-		"UTF-16 without":         {utf16(text, false), Options{Encoding: "utf-16le"}},
+		"UTF-16 with a mark":     {[]byte("\xff\xfe" + utf16le(text)), Options{}},
+		"UTF-16 without":         {[]byte(utf16le(text)), Options{Encoding: "utf-16le"}},
 		"GBK":                    {gb, Options{Encoding: "gbk"}},
 		"GB18030 with a mark":    {append([]byte{0x84, 0x31, 0x95, 0x33}, gb...), Options{}},
 		"GBK, made UTF-8 to cut": {bytes.ReplaceAll(gb, []byte(","), []byte("\t")), Options{Encoding: "gbk", Dialect: tcsv.Dialect{Delimiter: "\t", Escape: '~'}}},
@@ -304,12 +268,9 @@ func TestDamagedFilesGiveTheRecordsBeforeTheDamage(t *testing.T) {
 	for i := range 100_000 {
 		fmt.Fprintf(&b, "%d,some text\n", i)
 	}
-	var packed bytes.Buffer
-	w := gzip.NewWriter(&packed)
-	w.Write(b.Bytes())
-	w.Close()
+	whole := gzipped(b.Bytes())
 	for name, data := range map[string][]byte{
-		"gzip cut short": packed.Bytes()[:packed.Len()/2],
+		"gzip cut short": whole[:len(whole)/2],
 		"BGZF cut short": bgzf(b.Bytes(), 30_000)[:100_000],
 	} {
 		got := readAll(itemOf(t, "in.gz", data), Options{NoHeader: true})
@@ -439,22 +400,14 @@ func TestJSONIsReadHoweverItsObjectsFollowEachOther(t *testing.T) {
 	const array = "[{\"id\":1,\"v\":\"a\"},\n {\"id\":2,\"v\":{\"b\": [1,\n2]}},{\"id\":3}\n]\n"
 	const pretty = "{\n  \"id\": 1,\n  \"v\": \"a\"\n}\n{\n  \"id\": 2,\n  \"v\": {\"b\": [1,\n2]}\n}{\"id\":3}"
 	want := [][]string{{"1", "a"}, {"2", `{"b":[1,2]}`}, {"3", ""}}
-	var packed bytes.Buffer
-	w := gzip.NewWriter(&packed)
-	w.Write([]byte(array))
-	w.Close()
-	var wide []byte
-	for _, r := range array {
-		wide = append(wide, byte(r), byte(r>>8))
-	}
 	for name, item := range map[string]input.Item{
 		"an array":             itemOf(t, "a.json", []byte(array)),
 		"an array by its text": itemOf(t, "a", []byte(array)),
 		"objects":              itemOf(t, "a.json", []byte(pretty)),
 		"objects in .jsonl":    itemOf(t, "a.jsonl", []byte(pretty)),
 		"a stream":             streamOf(t, []byte(array)),
-		"gzip":                 itemOf(t, "a.json.gz", packed.Bytes()),
-		"UTF-16":               itemOf(t, "a.json", append([]byte{0xff, 0xfe}, wide...)),
+		"gzip":                 itemOf(t, "a.json.gz", gzipped([]byte(array))),
+		"UTF-16":               itemOf(t, "a.json", []byte("\xff\xfe"+utf16le(array))),
 	} {
 		for _, split := range []int{1, 7, 20, 1000} {
 			if name == "a stream" && split != 1000 {

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	tcsv "tsimport/reader/csv"
-	"tsimport/reader/source"
-	"tsimport/reader/source/sourcetest"
 )
 
 func TestAHeaderThatMayBeDataIsNotedOrRefused(t *testing.T) {
@@ -77,14 +75,8 @@ func TestBlanksAroundQuotesBelongToTheDelimiterWithTrim(t *testing.T) {
 			t.Errorf("%q: hint %q, %v", text, s.Hint, err)
 		}
 	}
-	item := itemOf(t, "in.csv", []byte("id,v\n"+strings.Repeat("1, \"a\nb\" \n2,c\n", 900)))
-	sourcetest.Check(t, func() source.Source {
-		s, err := Open(context.Background(), item, Options{Heading: Heading{TrimNames: true}, SplitBytes: 900})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	})
+	item := fileOf(t, "in.csv", []byte("id,v\n"+strings.Repeat("1, \"a\nb\" \n2,c\n", 900)))
+	keepsTheContract(t, item, Options{Heading: Heading{TrimNames: true}, SplitBytes: 900})
 }
 
 func TestAnEmptyLineOfOneColumnIsARecordWithoutAValue(t *testing.T) {

@@ -12,8 +12,6 @@ import (
 	"tsimport/internal/table"
 	"tsimport/reader/input"
 	"tsimport/reader/record"
-	"tsimport/reader/source"
-	"tsimport/reader/source/sourcetest"
 )
 
 func TestSeamsOfJoinedFilesAreRejected(t *testing.T) {
@@ -57,14 +55,7 @@ func TestSeamsOfJoinedFilesAreRejected(t *testing.T) {
 		fmt.Fprintf(&text, "%d,\"x\ny\",2\n", i)
 	}
 	for name, content := range map[string]string{"in.csv": text.String(), "in.gz": packed(text.String())} {
-		item := itemOf(t, name, []byte(content))
-		sourcetest.Check(t, func() source.Source {
-			s, err := Open(context.Background(), item, Options{SplitBytes: 900})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s
-		})
+		keepsTheContract(t, fileOf(t, name, []byte(content)), Options{SplitBytes: 900})
 	}
 }
 

@@ -2,9 +2,7 @@ package reader
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -32,42 +30,20 @@ func placesOf(t *testing.T, content string, o Options) (rows []string, err error
 	parser := s.NewParser([]int{0, 1})
 	defer parser.Close()
 	line := 0
-	parse := func(splits []source.Split) {
-		for _, sp := range splits {
-			_, lines, err := parser.Parse(sp, func(rec *record.Record) {
-				text := fmt.Sprintf("%d line %d ", sp.Offset+int64(rec.Span.Start), line+int(rec.Span.Line))
-				if rec.Bad != nil {
-					text += fmt.Sprintf("%s %s %q %s", rec.Bad.Code, rec.Bad.Message, rec.Bad.Value, s.Raw(sp, rec.Span))
-				} else {
-					text += fmt.Sprintf("%q %q", rec.Fields[0].Bytes, rec.Fields[1].Bytes)
-				}
-				rows = append(rows, text)
-			})
-			if err != nil {
-				t.Fatal(err)
+	err = eachSplit(s, func(sp source.Split) error {
+		_, lines, err := parser.Parse(sp, func(rec *record.Record) {
+			text := fmt.Sprintf("%d line %d ", sp.Offset+int64(rec.Span.Start), line+int(rec.Span.Line))
+			if rec.Bad != nil {
+				text += fmt.Sprintf("%s %s %q %s", rec.Bad.Code, rec.Bad.Message, rec.Bad.Value, s.Raw(sp, rec.Span))
+			} else {
+				text += fmt.Sprintf("%q %q", rec.Fields[0].Bytes, rec.Fields[1].Bytes)
 			}
-			line += lines
-		}
-	}
-	for {
-		p, err := s.Next()
-		if errors.Is(err, io.EOF) {
-			splits, err := s.Finish()
-			parse(splits)
-			return rows, err
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Prepare(); err != nil {
-			t.Fatal(err)
-		}
-		splits, err := s.Add(p)
-		parse(splits)
-		if err != nil {
-			return rows, err
-		}
-	}
+			rows = append(rows, text)
+		})
+		line += lines
+		return err
+	})
+	return rows, err
 }
 
 func TestARecordThatIsTooLongIsRejectedAlone(t *testing.T) {

@@ -2,11 +2,8 @@ package reader
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -45,52 +42,29 @@ func readFrom(item input.Item, o Options, from *source.Place, known source.Chain
 	if from != nil {
 		s.Seek(*from, known)
 	}
-	used := make([]int, len(s.Columns))
-	for i := range used {
-		used[i] = i
-	}
 	var p source.Parser
 	at := source.Place{Record: -1}
-	for {
-		piece, err := s.Next()
-		var splits []source.Split
-		switch {
-		case errors.Is(err, io.EOF):
-			if splits, err = s.Finish(); err == nil {
-				err = io.EOF
-			}
-		case err == nil:
-			if err = piece.Prepare(); err == nil {
-				splits, err = s.Add(piece)
-			}
+	err = eachSplit(s, func(sp source.Split) error {
+		if p == nil {
+			at, p = s.Begin(), s.NewParser(all(s))
 		}
-		if at.Record < 0 && len(splits) > 0 {
-			at, p = s.Begin(), s.NewParser(used)
-			defer p.Close()
-		}
-		for _, sp := range splits {
-			at.Offset = sp.Offset
-			r.places = append(r.places, at)
-			records, lines, err := p.Parse(sp, func(rec *record.Record) {
-				var fields []string
-				for i := range rec.Fields {
-					fields = append(fields, convert.Text(&rec.Fields[i]))
-				}
-				r.records = append(r.records, strings.Join(fields, "|"))
-			})
-			if err != nil {
-				return r, err
+		at.Offset = sp.Offset
+		r.places = append(r.places, at)
+		records, lines, err := p.Parse(sp, func(rec *record.Record) {
+			var fields []string
+			for i := range rec.Fields {
+				fields = append(fields, convert.Text(&rec.Fields[i]))
 			}
-			at.Record, at.Line = at.Record+int64(records), at.Line+int64(lines)
-		}
-		if err != nil {
-			if errors.Is(err, io.EOF) {
-				err = nil
-			}
-			r.chain, _ = s.Chain()
-			return r, err
-		}
+			r.records = append(r.records, strings.Join(fields, "|"))
+		})
+		at.Record, at.Line = at.Record+int64(records), at.Line+int64(lines)
+		return err
+	})
+	if p != nil {
+		p.Close()
 	}
+	r.chain, _ = s.Chain()
+	return r, err
 }
 
 func parquetRows(t *testing.T, rows, group int) []byte {
@@ -122,7 +96,21 @@ func arrowBytes(t *testing.T, name string) []byte {
 	return b
 }
 
-func deflatedArrow(t *testing.T) string { return packed(string(arrowBytes(t, "many.arrows"))) }
+// keepsTheContract checks the source that an item is. An item that can be read once only is made again for each reading.
+func keepsTheContract(t *testing.T, item func() input.Item, o Options) {
+	t.Helper()
+	one := item()
+	sourcetest.Check(t, func() source.Source {
+		if !one.Seekable() {
+			one = item()
+		}
+		s, err := Open(context.Background(), one, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	})
+}
 
 func TestFilesKeepTheContractOfSources(t *testing.T) {
 	var b, jsonl, array, pretty, dynamo, mongo bytes.Buffer
@@ -148,53 +136,35 @@ func TestFilesKeepTheContractOfSources(t *testing.T) {
 	array.WriteString("]\n")
 	mongo.WriteString("]\n")
 	text, longText := b.Bytes()[:short], b.Bytes()
-	var packed bytes.Buffer
-	w := gzip.NewWriter(&packed)
-	w.Write(text)
-	w.Close()
-	zipped := deflatedArrow(t)
-	var wide []byte
-	for _, r := range string(text[3:]) {
-		wide = append(wide, byte(r), byte(r>>8))
-	}
+	zipped, wide := gzipped(text), []byte(utf16le(string(text[3:])))
 	for name, tt := range map[string]struct {
 		item func() input.Item
 		o    Options
 	}{
-		"a file":             {func() input.Item { return itemOf(t, "in.csv", text) }, Options{SplitBytes: 2_000}},
-		"a file cut in turn": {func() input.Item { return itemOf(t, "in.csv", text) }, Options{SplitBytes: 2_000, Dialect: tcsv.Dialect{Delimiter: ",", Quote: '"', Comment: "\x02"}}},
-		"JSON lines":         {func() input.Item { return itemOf(t, "in.jsonl", jsonl.Bytes()) }, Options{SplitBytes: 2_000}},
-		"a JSON array":       {func() input.Item { return itemOf(t, "in.json", array.Bytes()) }, Options{SplitBytes: 2_000}},
-		"pretty JSON":        {func() input.Item { return itemOf(t, "in.json", pretty.Bytes()) }, Options{SplitBytes: 2_000}},
+		"a file":             {fileOf(t, "in.csv", text), Options{SplitBytes: 2_000}},
+		"a file cut in turn": {fileOf(t, "in.csv", text), Options{SplitBytes: 2_000, Dialect: tcsv.Dialect{Delimiter: ",", Quote: '"', Comment: "\x02"}}},
+		"JSON lines":         {fileOf(t, "in.jsonl", jsonl.Bytes()), Options{SplitBytes: 2_000}},
+		"a JSON array":       {fileOf(t, "in.json", array.Bytes()), Options{SplitBytes: 2_000}},
+		"pretty JSON":        {fileOf(t, "in.json", pretty.Bytes()), Options{SplitBytes: 2_000}},
 		"JSON in a stream":   {func() input.Item { return streamOf(t, array.Bytes()) }, Options{SplitBytes: 2_000, ChainBytes: 1_500}},
-		"DynamoDB JSON":      {func() input.Item { return itemOf(t, "in.json", dynamo.Bytes()) }, Options{SplitBytes: 2_000}},
-		"Extended JSON":      {func() input.Item { return itemOf(t, "in.json", mongo.Bytes()) }, Options{SplitBytes: 2_000}},
-		"UTF-16":             {func() input.Item { return itemOf(t, "in.csv", wide) }, Options{SplitBytes: 2_000, Encoding: "utf-16le"}},
-		"gzip":               {func() input.Item { return itemOf(t, "in.gz", packed.Bytes()) }, Options{SplitBytes: 2_000}},
-		"BGZF":               {func() input.Item { return itemOf(t, "in.gz", bgzf(longText, 40_000)) }, Options{SplitBytes: 2_000}},
-		"zstd frames":        {func() input.Item { return itemOf(t, "in.zst", zstdFrames(t, longText, 40_000)) }, Options{SplitBytes: 2_000}},
+		"DynamoDB JSON":      {fileOf(t, "in.json", dynamo.Bytes()), Options{SplitBytes: 2_000}},
+		"Extended JSON":      {fileOf(t, "in.json", mongo.Bytes()), Options{SplitBytes: 2_000}},
+		"UTF-16":             {fileOf(t, "in.csv", wide), Options{SplitBytes: 2_000, Encoding: "utf-16le"}},
+		"gzip":               {fileOf(t, "in.gz", zipped), Options{SplitBytes: 2_000}},
+		"BGZF":               {fileOf(t, "in.gz", bgzf(longText, 40_000)), Options{SplitBytes: 2_000}},
+		"zstd frames":        {fileOf(t, "in.zst", zstdFrames(t, longText, 40_000)), Options{SplitBytes: 2_000}},
 		"a stream":           {func() input.Item { return streamOf(t, text) }, Options{SplitBytes: 2_000, ChainBytes: 1_500}},
-		"gzip in a stream":   {func() input.Item { return streamOf(t, packed.Bytes()) }, Options{SplitBytes: 2_000, ChainBytes: 1_500}},
-		"Parquet":            {func() input.Item { return itemOf(t, "in.parquet", parquetRows(t, records, 400)) }, Options{}},
-		"Arrow":              {func() input.Item { return itemOf(t, "in.arrow", arrowBytes(t, "many.arrow")) }, Options{}},
-		"Arrow, flat":        {func() input.Item { return itemOf(t, "in.arrow", arrowBytes(t, "many_lz4.arrow")) }, Options{Flatten: true}},
-		"an Arrow stream":    {func() input.Item { return itemOf(t, "in.arrows", arrowBytes(t, "many_zstd.arrows")) }, Options{}},
+		"gzip in a stream":   {func() input.Item { return streamOf(t, zipped) }, Options{SplitBytes: 2_000, ChainBytes: 1_500}},
+		"Parquet":            {fileOf(t, "in.parquet", parquetRows(t, records, 400)), Options{}},
+		"Arrow":              {fileOf(t, "in.arrow", arrowBytes(t, "many.arrow")), Options{}},
+		"Arrow, flat":        {fileOf(t, "in.arrow", arrowBytes(t, "many_lz4.arrow")), Options{Flatten: true}},
+		"an Arrow stream":    {fileOf(t, "in.arrows", arrowBytes(t, "many_zstd.arrows")), Options{}},
 		"Arrow in a stream":  {func() input.Item { return streamOf(t, arrowBytes(t, "many.arrow")) }, Options{ChainBytes: 1_500}},
-		"Arrow, compressed":  {func() input.Item { return itemOf(t, "in.arrows.gz", []byte(zipped)) }, Options{}},
-		"a dictionary twice": {func() input.Item { return itemOf(t, "in.arrows", arrowBytes(t, "replaced.arrows")) }, Options{}},
+		"Arrow, compressed":  {fileOf(t, "in.arrows.gz", gzipped(arrowBytes(t, "many.arrows"))), Options{}},
+		"a dictionary twice": {fileOf(t, "in.arrows", arrowBytes(t, "replaced.arrows")), Options{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			item := tt.item()
-			sourcetest.Check(t, func() source.Source {
-				if !item.Seekable() {
-					item = tt.item()
-				}
-				s, err := Open(context.Background(), item, tt.o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return s
-			})
+			keepsTheContract(t, tt.item, tt.o)
 		})
 	}
 }
@@ -308,25 +278,9 @@ func TestAHeaderIsLongerThanASplit(t *testing.T) {
 	for i := range 20 {
 		fmt.Fprintf(&text, "%d%s\n", i, strings.Repeat(",", 500))
 	}
-	var wide []byte
-	for _, r := range text.String() {
-		wide = append(wide, byte(r), byte(r>>8))
-	}
-	for name, o := range map[string]Options{"utf-8": {}, "utf-16le": {Encoding: "utf-16le"}} {
-		content := []byte(text.String())
-		if o.Encoding != "" {
-			content = wide
-		}
-		item := itemOf(t, "in.csv", content)
-		o.SplitBytes = 1000
-		t.Run(name, func(t *testing.T) {
-			sourcetest.Check(t, func() source.Source {
-				s, err := Open(context.Background(), item, o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return s
-			})
+	for encoding, content := range map[string]string{"utf-8": text.String(), "utf-16le": utf16le(text.String())} {
+		t.Run(encoding, func(t *testing.T) {
+			keepsTheContract(t, fileOf(t, "in.csv", []byte(content)), Options{Encoding: encoding, SplitBytes: 1000})
 		})
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"tsimport/reader/input"
 	"tsimport/reader/record"
 	"tsimport/reader/source"
-	"tsimport/reader/source/sourcetest"
 )
 
 // pgDump is a dump of a table of so many rows, and of others around it.
@@ -64,15 +63,9 @@ func gzipped(text []byte) []byte {
 
 func TestDumpsKeepTheContractOfSources(t *testing.T) {
 	for name, text := range dumpsOf(900) {
-		for form, item := range map[string]input.Item{"a file": itemOf(t, "in.sql", text), "gzip": itemOf(t, "in.sql.gz", gzipped(text)), "frames of zstd": itemOf(t, "in.sql.zst", zstdFrames(t, text, 4_000))} {
+		for form, item := range map[string]func() input.Item{"a file": fileOf(t, "in.sql", text), "gzip": fileOf(t, "in.sql.gz", gzipped(text)), "frames of zstd": fileOf(t, "in.sql.zst", zstdFrames(t, text, 4_000))} {
 			t.Run(name+" in "+form, func(t *testing.T) {
-				sourcetest.Check(t, func() source.Source {
-					s, err := Open(context.Background(), item, Options{SplitBytes: 2_000, Named: Named{Table: "t"}})
-					if err != nil {
-						t.Fatal(err)
-					}
-					return s
-				})
+				keepsTheContract(t, item, Options{SplitBytes: 2_000, Named: Named{Table: "t"}})
 			})
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"bytes"
-	"compress/gzip"
 	"compress/zlib"
 	"encoding/binary"
 	"strings"
@@ -20,13 +19,7 @@ import (
 	"tsimport/reader/record"
 )
 
-func packed(text string) string {
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	w.Write([]byte(text))
-	w.Close()
-	return b.String()
-}
+func packed(text string) string { return string(gzipped([]byte(text))) }
 
 func deflated(text string) string {
 	var b bytes.Buffer

@@ -4,15 +4,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	pq "github.com/parquet-go/parquet-go"
 	"github.com/pierrec/lz4/v4"
 
-	"tsimport/internal/conformance"
 	"tsimport/internal/table"
 	"tsimport/reader/record"
 )
@@ -63,20 +60,6 @@ func TestTheDeprecatedLZ4CodecIsReadHoweverItIsFramed(t *testing.T) {
 	}
 	if out, err := decompress(codecLZ4, nil, nil, 0); err != nil || len(out) > 0 {
 		t.Error(out, err)
-	}
-}
-
-func TestAFileOfHadoopsLZ4IsRead(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join(conformance.Dir(t), "parquet/parquet-testing/data/hadoop_lz4_compressed.parquet"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	rows, bad, err := loadAll(b, "x.parquet", Options{}, func(r *record.Record) {
-		got = append(got, string(r.Fields[1].Bytes))
-	})
-	if err != nil || rows != 4 || bad != 0 || strings.Join(got, " ") != "abc def abc def" {
-		t.Error(rows, bad, got, err)
 	}
 }
 
