@@ -200,37 +200,6 @@ func TestAnswersAboutTablesAreExact(t *testing.T) {
 	diff(t, len(x.body), 0)
 }
 
-// TestCodesHaveTheirStatus has every code that a client can bring about without a fault; the others come with faults.
-func TestCodesHaveTheirStatus(t *testing.T) {
-	spec(t, "1.9.1", "6.1.1")
-	t.Parallel()
-	s := openService(t)
-	tb := s.newTable(t, tableOptions{})
-	name := message{}.text(1, tb.name)
-	short := wireRow{key: wireKey("a", 1)[:1]}.encode()
-	for what, v := range map[string]struct {
-		request rawRequest
-		want    refusal
-	}{
-		"OTSParameterInvalid":    {rawRequest{operation: "GetRow", body: name}, invalid("")},
-		"OTSInvalidPK":           {rawRequest{operation: "PutRow", body: rawPut(tb.name, short, 0)}, invalidPK("Validate PK size fail. Input: 1, Meta: 2.")},
-		"OTSAuthFailed":          {rawRequest{operation: "ListTable", secret: "wrong"}, authFailed("Signature mismatch.")},
-		"OTSConditionCheckFail":  {rawRequest{operation: "PutRow", body: rawPut(tb.name, wireRow{key: wireKey("a", 1)}.encode(), 1)}, conditionFailed},
-		"OTSObjectNotExist":      {rawRequest{operation: "DeleteTable", body: message{}.text(1, newTableName())}, noSuchTable},
-		"OTSObjectAlreadyExist":  {rawRequest{operation: "CreateTable", body: newCreate(tb.name).body()}, refusal{409, "OTSObjectAlreadyExist", "Requested table already exists."}},
-		"OTSMethodNotAllowed":    {rawRequest{operation: "ListTable", method: "GET"}, refusal{405, "OTSMethodNotAllowed", "Only POST method for requests is supported."}},
-		"OTSRequestBodyTooLarge": {rawRequest{operation: "ListTable", body: make([]byte, 5<<20+1)}, refusal{413, "OTSRequestBodyTooLarge", "The size of POST data is too large."}},
-	} {
-		t.Run(what, func(t *testing.T) {
-			a := s.send(t, v.request)
-			a.check(t, v.want)
-			if f, ok := fields(a.body); !ok || len(f) != 2 || len(f[1]) == 0 || len(f[2]) == 0 {
-				t.Errorf("the body is not a code and a message: %q", a.body)
-			}
-		})
-	}
-}
-
 func TestSplitPointsCutATableBySize(t *testing.T) {
 	spec(t, "2.4.6", "4.1.6", "5.2.1", "5.2.2")
 	t.Parallel()

@@ -44,6 +44,17 @@ func TestAnAtomicBatchHasOnePartitionKey(t *testing.T) {
 		}
 		diff(t, len(tb.all(t))+len(other.all(t)), 4)
 	})
+	t.Run("and its own fate", func(t *testing.T) {
+		other, missing := s.newTable(t, tableOptions{}), &table{service: s, name: newTableName()}
+		r, err := s.atomicBatch(expecting(expectExist, tb.put(tb.key("z", 1))), tb.put(tb.key("z", 2)), other.put(other.key("z", 1)), missing.put(missing.key("z", 1)))
+		must(t, err)
+		for name, want := range map[string]refusal{tb.name: conditionFailed, other.name: accepted, missing.name: noSuchTable} {
+			for _, row := range r.TableToRowsResult[name] {
+				checkRow(t, row, want)
+			}
+		}
+		diff(t, len(tb.all(t))+len(other.all(t)), 2+1)
+	})
 	t.Run("an integer is named in digits", func(t *testing.T) {
 		integers := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{tablestore.PrimaryKeyType_INTEGER}})
 		r, err := s.atomicBatch(integers.put(integers.key(-3)), integers.put(integers.key(4)))

@@ -2,12 +2,8 @@ package contract
 
 import (
 	"bytes"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"fmt"
 	"math"
-	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -324,36 +320,4 @@ func TestTablesAreListedByName(t *testing.T) {
 			t.Errorf("%s is not listed", n)
 		}
 	}
-}
-
-func TestAnswersToSignatureV4AreSignedWithTheDerivedKey(t *testing.T) {
-	spec(t, "1.6.1", "1.6.2")
-	t.Parallel()
-	s := openService(t)
-	if s.real {
-		t.Skip("the region of the instance is not known")
-	}
-	day := time.Now().UTC().Format("20060102")
-	hash := func(key []byte, text string) []byte {
-		mac := hmac.New(sha256.New, key)
-		mac.Write([]byte(text))
-		return mac.Sum(nil)
-	}
-	key := hash(hash(hash(hash([]byte("aliyun_v4"+s.secret), day), "cn-hangzhou"), "ots"), "aliyun_v4_request")
-	derived := base64.StdEncoding.EncodeToString(key)
-	send := func(secret string) *answer {
-		return s.send(t, rawRequest{operation: "ListTable", after: func(h http.Header) {
-			h.Del("x-ots-signature")
-			h.Set("x-ots-signdate", day)
-			h.Set("x-ots-signregion", "cn-hangzhou")
-			h.Set("x-ots-signaturev4", base64.StdEncoding.EncodeToString(hash([]byte(secret), "/ListTable\nPOST\n\n"+canonical(h)+"ots")))
-		}})
-	}
-	a := send(derived)
-	a.check(t, accepted)
-	signer := *s
-	signer.secret = derived
-	a.checkSigned(t, &signer, "ListTable")
-	send(derived+"x").check(t, authFailed("Signature mismatch."))
-	send(string(key)).check(t, authFailed("Signature mismatch."))
 }

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -321,11 +322,33 @@ func TestInvalidFiltersAreRefused(t *testing.T) {
 		"a page from column -1":           {pageOf(-1, 1), invalid("Offset in ColumnPaginationFilter must be greater than or equal to 0.")},
 		"a page of 0 columns":             {pageOf(0, 0), invalid("Limit in ColumnPaginationFilter must be greater than 0.")},
 		"a page of -1 columns":            {pageOf(0, -1), invalid("Limit in ColumnPaginationFilter must be greater than 0.")},
+		"a page without an offset":        {rawFilter(message{}.int(1, 3).bytes(2, message{}.int(2, 1))), noFilter},
+		"a page without a limit":          {rawFilter(message{}.int(1, 3).bytes(2, message{}.int(1, 1))), noFilter},
+		"a body that is no message":       {rawFilter(message{}.int(1, 1).int(2, 1)), noFilter},
+		"no body":                         {rawFilter(message{}.int(1, 1)), noFilter},
+		"a combinator nobody knows":       {rawFilter(message{}.int(1, 2).bytes(2, message{}.int(1, 4).bytes(2, leaf.Serialize()).bytes(2, leaf.Serialize()))), noFilter},
+		"a combinator of 0":               {rawFilter(message{}.int(1, 2).bytes(2, message{}.int(1, 0).bytes(2, leaf.Serialize()).bytes(2, leaf.Serialize()))), noFilter},
+		"a part that is no filter":        {rawFilter(message{}.int(1, 2).bytes(2, message{}.int(1, 2).bytes(2, leaf.Serialize()).bytes(2, []byte{0xff}))), noFilter},
+		"NOT 1,000 deep":                  {nested(1_000), tooMany},
+		"OR of 1,000":                     {anyOf(many(1_000)...), tooMany},
+		"NOT of 33 is too many":           {not(many(33)...), tooMany},
 		"no column name":                  {compare("", eq, 1), invalid("Invalid column name: ''.")},
+		"a column name of 255":            {compare(text(255), eq, 1), accepted},
+		"a column name of 256":            {compare(text(256), eq, 1), invalid("Invalid column name: '" + text(256) + "'.")},
+		"text that is none":               {compare("c", eq, "\xff"), invalid("Value of column c must be UTF8 encoding.")},
+		"not a number":                    {compare("c", eq, math.NaN()), invalid("NaN can't be set to double value.")},
+		"an infinity":                     {compare("c", eq, math.Inf(1)), invalid("Infinity can't be set to double value.")},
 		"bytes that are no message":       {rawFilter{0xff, 0xff}, noFilter},
 		"a message that is cut":           {rawFilter(message{}.int(1, 1).bytes(2, one))[:4], noFilter},
 		"no type":                         {rawFilter(message{}.bytes(2, one)), noFilter},
-		"an unknown type":                 {single(1, 9, one), noFilter},
+		"an unknown type":                 {single(1, 4, one), noFilter},
+		"a type of 0":                     {single(1, 0, one), noFilter},
+		"a comparator of 0":               {single(0, 1, one), noFilter},
+		"one more than there are":         {single(9, 1, one), noFilter},
+		"no value":                        {single(1, 1, nil), noFilter},
+		"a value and more":                {single(1, 1, append(one, 0)), noFilter},
+		"null":                            {single(1, 1, []byte{6}), invalid("VT_NULL is an invalid type…")},
+		"a placeholder":                   {single(1, 1, []byte{11}), invalid("VT_AUTO_INCREMENT is an invalid type…")},
 		"an unknown comparator":           {single(99, 1, one), noFilter},
 		"a value that is cut":             {single(1, 1, one[:3]), noFilter},
 		"a value of an unknown type":      {single(1, 1, []byte{5}), noFilter},
@@ -333,6 +356,15 @@ func TestInvalidFiltersAreRefused(t *testing.T) {
 		"what it is, when it is complete": {single(1, 1, one), accepted},
 	} {
 		t.Run(name, func(t *testing.T) { tb.checkReadsRefused(t, x.filter, x.want) })
+	}
+	for field := range 5 { // all of a comparison are needed
+		var body message
+		for i, b := range []message{message{}.int(1, 1), message{}.text(2, "c"), message{}.bytes(3, one), message{}.int(4, 0), message{}.int(5, 0)} {
+			if i != field {
+				body = append(body, b...)
+			}
+		}
+		tb.checkReadsRefused(t, rawFilter(message{}.int(1, 1).bytes(2, body)), noFilter)
 	}
 	t.Run("a page inside another filter", func(t *testing.T) {
 		skipReal(t, s)

@@ -124,7 +124,14 @@ func TestQuotasOfTablesAreExact(t *testing.T) {
 		}
 		_, err := s.DeleteTable(&tablestore.DeleteTableRequest{TableName: names[0]})
 		must(t, err)
+		_, err = s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: names[1], IndexMeta: indexOn("i", []string{"pk1"})})
+		must(t, err)
+		check(t, s.create(newMeta(names[2], "pk1"), newOptions(-1, 1)), full) // an index is one of them
+		_, err = s.DeleteIndex(&tablestore.DeleteIndexRequest{MainTableName: names[1], IndexName: "i"})
+		must(t, err)
 		must(t, s.create(newMeta(names[2], "pk1"), newOptions(-1, 1)))
+		_, err = s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: names[1], IndexMeta: indexOn("i", []string{"pk1"})})
+		check(t, err, full)
 	})
 	t.Run("none by default", func(t *testing.T) {
 		t.Parallel()

@@ -43,6 +43,7 @@ var elsewhere = map[string][2]string{
 	"3.7.2": {"../store/store_test.go", "TestVersionsBeyondTheMaximumAndTheTTLAreRemoved"},
 	"5.1.1": {"../server/simulate_test.go", "TestDescribeTableGivesThePartitionsBounds"},
 	"5.1.3": {"../server/simulate_test.go", "TestASplitPartitionIsAwayAndThenTheChildrenServe"},
+	"6.1.1": {"../wire/errors_test.go", "TestEveryCodeHasItsStatusAndMessage"},
 	"6.1.2": {"../server/faults_test.go", "TestFaultsOfTheWholeRequest"},
 }
 

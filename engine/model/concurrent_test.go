@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -25,70 +24,6 @@ func openConcurrent(t *testing.T, dir string) *engine {
 		t.Fatal(r)
 	}
 	return e
-}
-
-// TestConcurrentIncrementsAddUp has every client add to every row, alone and in batches.
-func TestConcurrentIncrementsAddUp(t *testing.T) {
-	e := openConcurrent(t, "")
-	const clients, rounds, rows = 8, 30, 4
-	var all sync.WaitGroup
-	for client := range clients {
-		all.Go(func() {
-			for i := range rounds {
-				batch := []Change{}
-				for k := range int64(rows) {
-					batch = append(batch, Change{Table: "t", Kind: UpdateRow, Key: loneKey(k), Ops: []Op{{Kind: Increment, Name: "n", Value: int64(1)}}})
-				}
-				if i%2 == 0 {
-					for j := range batch {
-						if o := e.writeRow(&batch[j]); o.Refusal != nil {
-							t.Error(o.Refusal)
-						}
-					}
-				} else if outcomes, r := e.writeBatch(batch, false); r != nil || slices.ContainsFunc(outcomes, func(o Outcome) bool { return o.Refusal != nil }) {
-					t.Error(outcomes, r)
-				}
-				e.clock.millis.Add(int64(client % 2)) // half of the clients move the time
-			}
-		})
-	}
-	all.Wait()
-	for k := range int64(rows) {
-		o := e.getRow("t", loneKey(k), &Selection{MaxVersions: 1})
-		if o.Row == nil || len(o.Row.Cells) != 1 || o.Row.Cells[0].Value != int64(clients*rounds) {
-			t.Errorf("row %d: %+v, want a sum of %d", k, o.Row, clients*rounds)
-		}
-	}
-}
-
-// TestOfConcurrentPutsThatExpectNoRowOneWins also looks whether the row is the winner's, whole.
-func TestOfConcurrentPutsThatExpectNoRowOneWins(t *testing.T) {
-	e := openConcurrent(t, "")
-	const clients, rows = 6, 40
-	winners := make([]atomic.Int64, rows)
-	wins := make([]atomic.Int64, rows)
-	var all sync.WaitGroup
-	for client := range int64(clients) {
-		all.Go(func() {
-			for k := range int64(rows) {
-				c := Change{Table: "t", Kind: PutRow, Key: loneKey(k), Expect: NotExist, Ops: []Op{{Name: "a", Value: client}, {Name: "b", Value: client}}}
-				o := e.writeRow(&c)
-				if o.Refusal == nil {
-					winners[k].Store(client)
-					wins[k].Add(1)
-				} else if *o.Refusal != *conditionFailed() {
-					t.Error(o.Refusal)
-				}
-			}
-		})
-	}
-	all.Wait()
-	for k := range int64(rows) {
-		o := e.getRow("t", loneKey(k), &Selection{MaxVersions: 1})
-		if wins[k].Load() != 1 || o.Row == nil || len(o.Row.Cells) != 2 || o.Row.Cells[0].Value != winners[k].Load() || o.Row.Cells[1].Value != winners[k].Load() {
-			t.Errorf("row %d: %d won, the last of them %d, the row is %+v", k, wins[k].Load(), winners[k].Load(), o.Row)
-		}
-	}
 }
 
 // TestConcurrentClientsSeeTheirOwnRowsAsTheModelDoes gives each client rows of its own, among those of others.

@@ -71,12 +71,6 @@ func key(a string, b int64) *tablestore.PrimaryKey {
 	return k
 }
 
-func ignore() *tablestore.RowCondition { return expect(tablestore.RowExistenceExpectation_IGNORE) }
-
-func expect(e tablestore.RowExistenceExpectation) *tablestore.RowCondition {
-	return &tablestore.RowCondition{RowExistenceExpectation: e}
-}
-
 // put is a PutRow change with columns named and valued in turn.
 func put(table string, k *tablestore.PrimaryKey, columns ...any) *tablestore.PutRowChange {
 	c := &tablestore.PutRowChange{TableName: table, PrimaryKey: k}
@@ -85,18 +79,6 @@ func put(table string, k *tablestore.PrimaryKey, columns ...any) *tablestore.Put
 	}
 	c.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
 	return c
-}
-
-// get reads all versions of a row; nil means no row.
-func get(t testing.TB, c *tablestore.TableStoreClient, table string, k *tablestore.PrimaryKey) *tablestore.GetRowResponse {
-	t.Helper()
-	r, err := c.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{
-		TableName: table, PrimaryKey: k, MaxVersion: 100,
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
 }
 
 // code is the error's OTS code, "" for none, or the error's text when it is not the service's.

@@ -22,34 +22,6 @@ func missingX(t *testing.T, passes bool) *filter.Filter {
 	return f
 }
 
-func TestAWriteWhoseConditionFailsIsChargedOneUnitEach(t *testing.T) {
-	s := open(t, Options{Now: (&clock{}).now})
-	tab := newTable(t, s, -1, 1)
-	for _, op := range []wire.RowOp{wire.PutRow, wire.UpdateRow, wire.DeleteRow} {
-		apply(t, s, tab, change(wire.PutRow, 1, at("a", "1", 5)))
-		cells := []wire.Cell{at("a", string(make([]byte, 10_000)), 6)}
-		if op == wire.DeleteRow {
-			cells = nil
-		}
-		c := change(op, 1, cells...)
-		c.Condition = []byte{1} // what it is, is in Conditions
-		for _, passes := range []bool{false, true} {
-			out := make([]wire.Outcome, 1)
-			w := TableWrite{Table: tab, Changes: []wire.Change{c}, Conditions: []*filter.Filter{missingX(t, passes)}, Outcomes: out}
-			if err := s.Write(ctx, []TableWrite{w}); err != nil {
-				t.Fatal(err)
-			}
-			failed := out[0].Err != nil && out[0].Err.Code == wire.CodeConditionCheckFail
-			if failed == passes || failed && (out[0].Consumed != wire.Capacity{Read: 1, Write: 1} || read(t, s, tab, 1) != "a=1@5") {
-				t.Errorf("%s, passing %t: %+v, %v", op, passes, out[0], out[0].Err)
-			}
-			if passes && (out[0].Consumed.Read != 1 || read(t, s, tab, 1) == "a=1@5") {
-				t.Errorf("%s: %+v, %s", op, out[0], read(t, s, tab, 1))
-			}
-		}
-	}
-}
-
 // patient is a context that ends when it has been asked a number of times.
 type patient struct {
 	context.Context

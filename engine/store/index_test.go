@@ -278,31 +278,6 @@ func TestAnIndexWithoutBaseDataBeginsEmpty(t *testing.T) {
 	}
 }
 
-func TestARowThatAnIndexCannotHoldIsRefused(t *testing.T) {
-	s, err := Open("", Options{InMemory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	tab := indexed(t, s, byB)
-	for n, size := range []int{wire.MaxKeyValueBytes, wire.MaxKeyValueBytes + 1} {
-		c := wire.Change{Op: wire.PutRow}
-		c.Row.Key = []wire.Cell{column("p", words("p")), column("n", whole(int64(n)))}
-		c.Row.Cells = []wire.Cell{column("b", words(string(bytes.Repeat([]byte("x"), size))))}
-		out := make([]wire.Outcome, 1)
-		if err := s.Write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{c}, Outcomes: out}}); err != nil {
-			t.Fatal(err)
-		}
-		if refused := out[0].Err != nil; refused != (n == 1) {
-			t.Errorf("%d bytes: %v", size, out[0].Err)
-		}
-	}
-	if got := space(t, s, tab.id); len(got) != 1 {
-		t.Errorf("%d rows", len(got))
-	}
-	checkIndexes(t, s, "a long value")
-}
-
 func TestIndexesAreThoseOfTheirTableAfterALossOfPower(t *testing.T) {
 	for round := range *indexRounds {
 		rng := rand.New(rand.NewPCG(2, uint64(round)))

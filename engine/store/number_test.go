@@ -102,23 +102,6 @@ func stored(s *Store, tab *Table, p string) (numbers []int64, err error) {
 	return numbers, nil
 }
 
-func TestRowsOfABatchAreNumberedInItsOrder(t *testing.T) {
-	c := &clock{}
-	c.ms.Store(1_700_000_000_000)
-	s := open(t, Options{Now: c.now})
-	tab := newNumbered(t, s)
-	got := mustWrite(t, s, tab, numbered("b", "z"), numbered("a", ""), numbered("b", "a"), numbered("b", "a"))
-	const first = 1_700_000_000_000_000
-	if want := []int64{first, first + 1, first + 2, first + 3}; !slices.Equal(got, want) {
-		t.Errorf("got %d, want %d", got, want)
-	}
-	for p, want := range map[string][]int64{"a": {first + 1}, "b": {first, first + 2, first + 3}} {
-		if got, err := stored(s, tab, p); err != nil || !slices.Equal(got, want) {
-			t.Errorf("rows of %s: got %d (%v), want %d", p, got, err, want)
-		}
-	}
-}
-
 func TestNumbersRiseEvenIfTheClockGoesBack(t *testing.T) {
 	c := &clock{}
 	s := open(t, Options{Now: c.now})
@@ -255,58 +238,6 @@ func TestNumbersNeverAppearBelowAVisibleOne(t *testing.T) {
 	}
 	if got, err := stored(s, tab, "p"); err != nil || len(got) != writers*batches*2 {
 		t.Errorf("%d rows are stored (%v), want %d", len(got), err, writers*batches*2)
-	}
-}
-
-func TestAKeyWithANumberIsOneOfARowThatIsThere(t *testing.T) {
-	s := open(t, Options{})
-	tab := newNumbered(t, s)
-	n := mustWrite(t, s, tab, numbered("p", "", at("a", "x", 0)))[0]
-	named := func(op wire.RowOp, n int64, expect wire.Existence) string {
-		c := wire.Change{Op: op, Expect: expect, Row: wire.Row{Key: numberedKey("p", n, ""), Delete: op == wire.DeleteRow}}
-		if op != wire.DeleteRow {
-			c.Row.Cells = []wire.Cell{at("a", "y", 0)}
-		}
-		_, err := write(s, tab, c)
-		if err == nil {
-			return ""
-		}
-		return err.Error()
-	}
-	invalid := "OTSParameterInvalid: Invalid expect: %s when modify a specific row for table with pk auto increment"
-	failed := "OTSConditionCheckFail: Condition check failed."
-	for _, v := range []struct {
-		op     wire.RowOp
-		n      int64
-		expect wire.Existence
-		want   string
-	}{
-		{wire.PutRow, n, wire.Ignore, fmt.Sprintf(invalid, "IGNORE")},
-		{wire.PutRow, n, wire.ExpectNotExist, fmt.Sprintf(invalid, "EXPECT_NOT_EXIST")},
-		{wire.UpdateRow, n, wire.Ignore, fmt.Sprintf(invalid, "IGNORE")},
-		{wire.PutRow, n + 1, wire.ExpectExist, failed},
-		{wire.UpdateRow, n + 1, wire.ExpectExist, failed},
-		{wire.PutRow, n, wire.ExpectExist, ""},
-		{wire.UpdateRow, n, wire.ExpectExist, ""},
-		{wire.DeleteRow, n + 1, wire.Ignore, ""},
-		{wire.DeleteRow, n, wire.ExpectNotExist, failed},
-		{wire.DeleteRow, n, wire.Ignore, ""},
-		{wire.DeleteRow, n, wire.ExpectExist, failed},
-	} {
-		if got := named(v.op, v.n, v.expect); got != v.want {
-			t.Errorf("%s of %+d, %s: got %q, want %q", v.op, v.n-n, v.expect, got, v.want)
-		}
-	}
-}
-
-func TestAPlaceholderForAnotherColumnIsRefused(t *testing.T) {
-	s := open(t, Options{})
-	tab := newNumbered(t, s)
-	c := numbered("p", "")
-	c.Row.Key[1] = wire.Cell{Name: []byte("n"), Type: wire.Integer, Value: integer(1)}
-	c.Row.Key[2].Type = wire.AutoIncrement
-	if _, err := write(s, tab, c); err == nil || err.Error() != "OTSParameterInvalid: Primary key column 's' is not auto increment." {
-		t.Error(err)
 	}
 }
 

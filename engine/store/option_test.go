@@ -1,7 +1,6 @@
 package store
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -60,103 +59,5 @@ func TestReservedThroughputChangesOnceInAnInterval(t *testing.T) {
 	}
 	if d := s.Table([]byte("t")).Describe(); d.Reserved != (wire.Capacity{}) {
 		t.Error(d.Reserved)
-	}
-}
-
-func TestARefusedThroughputLeavesTheOptionsAlone(t *testing.T) {
-	s := open(t, Options{ThroughputInterval: time.Hour})
-	newTable(t, s, -1, 1)
-	if _, err := reserve(s, 1, 1); err != nil {
-		t.Fatal(err)
-	}
-	r := &wire.UpdateTable{Name: []byte("t")}
-	r.Options.MaxVersions = wire.Optional[int32]{Value: 5, Set: true}
-	r.Throughput.Read = wire.Optional[int32]{Value: 2, Set: true}
-	if _, err := s.UpdateTable(ctx, r); err == nil || err.Code != wire.CodeTooFrequentReservation || err.Status != 403 {
-		t.Error(err)
-	}
-	if d := s.Table([]byte("t")).Describe(); d.MaxVersions != 1 || d.Reserved.Read != 1 {
-		t.Errorf("%+v", d)
-	}
-}
-
-func TestTheQuotaOfTablesIsExact(t *testing.T) {
-	s := open(t, Options{MaxTables: 3})
-	create := func(i int) string {
-		if err := s.CreateTable(ctx, tableRequest(fmt.Sprintf("t%d", i), -1, 1)); err != nil {
-			return err.Error()
-		}
-		return ""
-	}
-	for i := range 3 {
-		if got := create(i); got != "" {
-			t.Fatal(got)
-		}
-	}
-	if got := create(3); got != "OTSQuotaExhausted: Number of tables exceeded the quota." {
-		t.Error(got)
-	}
-	if got := create(0); got != "OTSObjectAlreadyExist: Requested table already exists." {
-		t.Error(got)
-	}
-	if err := s.DeleteTable(ctx, []byte("t1")); err != nil {
-		t.Fatal(err)
-	}
-	if got := create(3); got != "" {
-		t.Error(got)
-	}
-	// Indexes count as tables.
-	err := s.CreateIndex(ctx, &wire.CreateIndex{Table: []byte("t0"), Index: wire.IndexMeta{Name: "i", Key: []string{"k"}}})
-	if err == nil || err.Code != wire.CodeQuotaExhausted {
-		t.Error(err)
-	}
-	if err := s.DeleteTable(ctx, []byte("t3")); err != nil {
-		t.Fatal(err)
-	}
-	r := tableRequest("t3", -1, 1)
-	r.Indexes = []wire.IndexMeta{{Name: "i", Key: []string{"k"}}}
-	if err := s.CreateTable(ctx, r); err == nil || err.Code != wire.CodeQuotaExhausted {
-		t.Error(err)
-	}
-	r.Indexes = nil
-	if err := s.CreateTable(ctx, r); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestPartitionsAndPredefinedColumnsSurviveAReopen(t *testing.T) {
-	dir := t.TempDir()
-	s, err := Open(dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := tableRequest("t", -1, 1)
-	r.Bounds = []wire.Cell{{Type: wire.Integer, Value: integer(-5)}, {Type: wire.Integer, Value: integer(7)}}
-	if err := s.CreateTable(ctx, r); err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range []*wire.DefinedColumns{
-		{Name: r.Name, Add: []wire.DefinedColumn{{Name: "a", Type: 1}, {Name: "b", Type: 4}}}, {Name: r.Name, Delete: []string{"a"}},
-	} {
-		if err := s.UpdateDefined(ctx, d); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := s.UpdateDefined(ctx, &wire.DefinedColumns{Name: []byte("u"), Delete: []string{"a"}}); err == nil || err.Code != wire.CodeObjectNotExist {
-		t.Error(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if s, err = Open(dir, Options{}); err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	d := s.Table([]byte("t")).Describe()
-	if len(d.Defined) != 1 || d.Defined[0] != (wire.DefinedColumn{Name: "b", Type: 4}) {
-		t.Errorf("%+v", d.Defined)
-	}
-	if len(d.Bounds) != 2 || d.Bounds[0].Int() != -5 || d.Bounds[1].Int() != 7 || string(d.Bounds[1].Name) != "k" {
-		t.Errorf("%+v", d.Bounds)
 	}
 }

@@ -131,33 +131,6 @@ func TestRowsAndTablesSurviveAReopen(t *testing.T) {
 	}
 }
 
-func TestAcknowledgedWritesSurviveALossOfPower(t *testing.T) {
-	fs := vfs.NewCrashableMem()
-	s, err := Open("d", Options{FS: fs})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tab := newTable(t, s, -1, 1)
-	for k := range int64(50) {
-		apply(t, s, tab, change(wire.PutRow, k, at("a", "x", 0)))
-	}
-	after := fs.CrashClone(vfs.CrashCloneCfg{})
-	s.Close()
-	if s, err = Open("d", Options{FS: after}); err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	tab = s.Table([]byte("t"))
-	if tab == nil {
-		t.Fatal("the table is lost")
-	}
-	for k := range int64(50) {
-		if read(t, s, tab, k) == "-" {
-			t.Errorf("row %d is lost", k)
-		}
-	}
-}
-
 func TestATableThatIsCreatedAgainIsEmpty(t *testing.T) {
 	s := open(t, Options{})
 	old := newTable(t, s, -1, 1)
@@ -229,83 +202,6 @@ func TestVersionsBeyondTheMaximumAndTheTTLAreRemoved(t *testing.T) {
 	expecting.Expect = wire.ExpectNotExist
 	if codes := apply(t, s, tab, expecting); codes[0] != "" {
 		t.Error(codes)
-	}
-}
-
-func TestUpdatesTouchOnlyWhatTheyName(t *testing.T) {
-	c := &clock{}
-	c.ms.Store(5000)
-	s := open(t, Options{Now: c.now})
-	tab := newTable(t, s, -1, 3)
-	remove := func(name string, ts int64) wire.Cell {
-		cell := wire.Cell{Name: []byte(name), Type: wire.NoValue, Op: wire.DeleteColumn}
-		if ts != 0 {
-			cell.Op, cell.Timestamp, cell.Stamped = wire.DeleteVersion, ts, true
-		}
-		return cell
-	}
-	add := func(name string, n int64) wire.Cell {
-		return wire.Cell{Name: []byte(name), Type: wire.Integer, Value: integer(n), Op: wire.Increment}
-	}
-	apply(t, s, tab, change(wire.UpdateRow, 1, remove("a", 0)))
-	if got := read(t, s, tab, 1); got != "-" {
-		t.Error("an update that only deletes created the row:", got)
-	}
-	apply(t, s, tab, change(wire.UpdateRow, 1, at("a", "1", 10), at("a", "2", 20), at("b", "x", 0), add("n", 7)))
-	if got := read(t, s, tab, 1); got != "a=2@20 a=1@10 b=x@5000 n=7@5000" {
-		t.Error(got)
-	}
-	c.ms.Store(6000)
-	apply(t, s, tab, change(wire.UpdateRow, 1, remove("a", 20), add("n", -9), remove("b", 0)))
-	if got := read(t, s, tab, 1); got != "a=1@10 n=-2@6000 n=7@5000" {
-		t.Error(got)
-	}
-	if codes := apply(t, s, tab, change(wire.UpdateRow, 1, add("a", 1))); codes[0] != wire.CodeParameterInvalid {
-		t.Error("an increment of a string:", codes)
-	}
-	if codes := apply(t, s, tab, change(wire.UpdateRow, 1, add("n", -1<<63))); codes[0] != wire.CodeParameterInvalid {
-		t.Error("an increment beyond 64 bits:", codes)
-	}
-	apply(t, s, tab, change(wire.UpdateRow, 1, remove("a", 0), remove("n", 0)))
-	if got := read(t, s, tab, 1); got != "" {
-		t.Error("a row without cells exists:", got)
-	}
-}
-
-func TestRepeatedRowsAreAppliedInOrder(t *testing.T) {
-	s := open(t, Options{Now: func() time.Time { return time.UnixMilli(9000) }})
-	tab := newTable(t, s, -1, 1)
-	apply(t, s, tab, change(wire.PutRow, 1, at("a", "1", 0)), change(wire.UpdateRow, 1, at("b", "2", 0)), change(wire.UpdateRow, 1, at("a", "3", 0)),
-		change(wire.PutRow, 2), change(wire.DeleteRow, 2), change(wire.PutRow, 3, at("a", "1", 0)), change(wire.PutRow, 3, at("b", "2", 0)))
-	if got := read(t, s, tab, 1); got != "a=3@9000 b=2@9000" {
-		t.Error(got)
-	}
-	if got := read(t, s, tab, 2) + "," + read(t, s, tab, 3); got != "-,b=2@9000" {
-		t.Error(got)
-	}
-	picky := change(wire.PutRow, 4)
-	picky.Expect = wire.ExpectNotExist
-	err := s.Write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{change(wire.PutRow, 4), picky}, Outcomes: make([]wire.Outcome, 2)}})
-	if err == nil || !strings.Contains(err.Message, "BatchModify") || read(t, s, tab, 4) != "-" {
-		t.Error(err)
-	}
-}
-
-func TestConcurrentIncrementsAllCount(t *testing.T) {
-	s := open(t, Options{})
-	tab := newTable(t, s, -1, 1)
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for range 50 {
-				cell := wire.Cell{Name: []byte("n"), Type: wire.Integer, Value: integer(1), Op: wire.Increment}
-				apply(t, s, tab, change(wire.UpdateRow, 1, cell), change(wire.PutRow, 2))
-			}
-		})
-	}
-	wg.Wait()
-	if got := read(t, s, tab, 1); !strings.HasPrefix(got, "n=400@") {
-		t.Error(got)
 	}
 }
 

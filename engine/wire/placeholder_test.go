@@ -1,41 +1,11 @@
 package wire
 
 import (
-	"slices"
 	"testing"
 )
 
 func pk(name string, typ ValueType, value ...byte) Cell {
 	return Cell{Name: []byte(name), Type: typ, Value: value}
-}
-
-func TestAPlaceholderIsForNewRowsAlone(t *testing.T) {
-	auto, text := pk("n", AutoIncrement), pk("p", String, 'a')
-	for name, v := range map[string]struct {
-		change Change
-		want   string
-	}{
-		"a put":                     {Change{Op: PutRow, Row: Row{Key: []Cell{text, auto}}}, ""},
-		"an update":                 {Change{Op: UpdateRow, Row: Row{Key: []Cell{text, auto}, Cells: []Cell{pk("c", Boolean, 1)}}}, ""},
-		"a delete":                  {Change{Op: DeleteRow, Row: Row{Key: []Cell{text, auto}, Delete: true}}, "Invalid row to delete which with pk auto increment."},
-		"two of them":               {Change{Op: PutRow, Row: Row{Key: []Cell{auto, auto}}}, "2 pk auto increment exist in row."},
-		"four of them, in a delete": {Change{Op: DeleteRow, Row: Row{Key: []Cell{auto, auto, auto, auto}, Delete: true}}, "4 pk auto increment exist in row."},
-		"one that must exist":       {Change{Op: PutRow, Expect: ExpectExist, Row: Row{Key: []Cell{text, auto}}}, "Invalid expect:EXPECT_EXIST when modify row with pk auto increment"},
-		"one that must not":         {Change{Op: UpdateRow, Expect: ExpectNotExist, Row: Row{Key: []Cell{text, auto}, Cells: []Cell{pk("c", Boolean, 1)}}}, "Invalid expect:EXPECT_NOT_EXIST when modify row with pk auto increment"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			v.change.Row.Key = slices.Clone(v.change.Row.Key)
-			got := ""
-			if err := v.change.check(false); err != nil {
-				if got = err.Message; err.Code != CodeParameterInvalid {
-					t.Error(err)
-				}
-			}
-			if got != v.want {
-				t.Errorf("got %q, want %q", got, v.want)
-			}
-		})
-	}
 }
 
 func TestAPlaceholderWeighsWhatItsNumberWill(t *testing.T) {
