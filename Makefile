@@ -191,7 +191,7 @@ sources-cost:
 # kill -9, losses of power, damaged files. Of the loads that are crashed, 200 have a new working folder each time and find their state with --state.
 crash:
 	$(GO) test -tags e2e ./e2e -run TestKilled -kills 100 -timeout 30m
-	$(GO) test ./engine/store -run 'Power|Torn' -power-rounds 300 -torn-rounds 200 -index-rounds 400 -timeout 30m
+	$(GO) test ./engine/store -run 'Power|Torn|Index' -power-rounds 300 -torn-rounds 200 -index-rounds 400 -timeout 30m
 	$(GO) test ./pipeline -run 'TestAKilledLoadResumesAsIfItHadNotBeenKilled' -crash-seeds 200 -timeout 60m
 	$(GO) test ./pipeline -run 'OfPower|TestANumberedLoadThatIsKilled|TestUpdatesOfAKilledLoad' -power-seeds 200 -timeout 60m
 	$(GO) test -tags e2e ./e2e -run 'TestLoadsThatAreCrashed|TestNumberedLoadsThatAreCrashed|TestSyncsThatAreCrashed|ThatIsKilledAgainAndAgainGetsDone|ThoughTheLoadIsKilled' -crash-rounds 200 -parallel 4 -timeout 240m

@@ -210,7 +210,7 @@ func TestTheRequestedCapacityIsAccepted(t *testing.T) {
 		}
 		start := time.Now()
 		n := 0
-		for time.Since(start) < 3*time.Second {
+		for time.Since(start) < time.Second {
 			keys := make([]string, 100)
 			for i := range keys {
 				keys[i] = fmt.Sprintf("k%06d", n)
@@ -220,8 +220,8 @@ func TestTheRequestedCapacityIsAccepted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := s.Sim().Stats()["t"].Rows; got < 2950 || got > 3005 {
-			t.Errorf("%d rows in 3 s of 1000 units", got)
+		if got := s.Sim().Stats()["t"].Rows; got < 950 || got > 1005 {
+			t.Errorf("%d rows in a second of 1000 units", got)
 		}
 	})
 }

@@ -18,7 +18,7 @@ import (
 	"tsimport/engine/wire"
 )
 
-var indexRounds = flag.Int("index-rounds", 20, "losses of power in TestIndexesAreThoseOfTheirTableAfterALossOfPower")
+var indexRounds = flag.Int("index-rounds", 5, "seeds of each random test of indexes, with losses of power and without")
 
 func whole(n int64) wire.Cell { return wire.Cell{Type: wire.Integer, Value: integer(n)} }
 
@@ -200,7 +200,7 @@ func compareIndexes(t *testing.T, s *Store, m *meta, want map[string]map[string]
 }
 
 func TestIndexesAreThoseOfTheirTable(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range uint64(*indexRounds) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		s, err := Open("", Options{InMemory: true})
 		if err != nil {
@@ -359,7 +359,7 @@ func indexAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.
 
 // Of a table whose data expire an index has a row for as long as the row and all columns of the index's key can be read.
 func TestAnIndexExpiresWithItsTable(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(*indexRounds) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		now := time.UnixMilli(1_700_000_000_500)
 		s, err := Open("", Options{InMemory: true, Now: func() time.Time { return now }})

@@ -17,7 +17,7 @@ type seen struct {
 
 // An index shows at each moment what its table was the delay before, by a clock that jumps.
 func TestADelayedIndexIsItsTableAsItWas(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(*indexRounds) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		clock := time.UnixMilli(1_700_000_000_000)
 		s, err := Open("", Options{InMemory: true, Now: func() time.Time { return clock }})

@@ -49,7 +49,7 @@ func fillForSplits(t *testing.T, s *Store, column wire.KeyType, rows int, keyOf 
 }
 
 func TestSplitPointsOfALargeTableFollowTheSizesOfItsFiles(t *testing.T) {
-	const rows = 30_000 // some 8 MB
+	const rows = 12_000 // some 3 MB
 	number := func(n int) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(n-rows/2)) }
 	for name, c := range map[string]struct {
 		column  wire.KeyType

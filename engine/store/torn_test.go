@@ -17,7 +17,7 @@ import (
 	"tsimport/engine/wire"
 )
 
-var tornRounds = flag.Int("torn-rounds", 8, "cuts and flips of each file by the tests of torn stores")
+var tornRounds = flag.Int("torn-rounds", 4, "cuts and flips of each file by the tests of torn stores")
 
 // storeAfter is the disk of a store of 400 rows, most of them synced in logs and some flushed, that was closed or not.
 func storeAfter(t *testing.T, closed bool) (fs *vfs.MemFS, rows int64) {
