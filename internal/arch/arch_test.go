@@ -153,7 +153,7 @@ var arrows = map[string][]string{
 	"internal/tablestore/profile":     {"internal/tablestore/accesskey", "internal/tablestore/address"},
 	"internal/tablestore/reserve":     {"internal/tablestore/client"},
 	"internal/tablestore/condition":   {"internal/table", "internal/tablestore/client"},
-	"internal/tablestore/client":      {"internal/md5lanes", "internal/tablestore/plainbuffer", "ratelimit", "internal/table"},
+	"internal/tablestore/client":      {"internal/tablestore/plainbuffer", "ratelimit", "internal/table"},
 	"pipeline/rundir":                 {"internal/atomicfile", "internal/table"},
 	"pipeline/checkpoint":             {"internal/atomicfile", "internal/table"},
 	"internal/tablestore/plainbuffer": {"internal/table"},
@@ -183,7 +183,6 @@ var arrows = map[string][]string{
 	"internal/runmetrics": {"internal/atomicfile", "internal/httplimit"},
 	"internal/errorcodes": {"internal/exitcode", "internal/tablestore/client"},
 	"internal/limiter":    {},
-	"internal/md5lanes":   {},
 	"internal/atomicfile": {},
 
 	"engine/enginetest": {"engine/server", "engine/wire"},
@@ -212,7 +211,7 @@ var testArrows = map[string][]string{
 	"scaleout":                    {"engine/enginetest", "engine/server", "engine/sim", "internal/tablestore/client", "internal/tablestore/condition", "reader/source/sourcetest"},
 	"pipeline/plan":               {"reader/source/sourcetest", "lifecycle", "engine/server"},
 	"internal/tablestore/scan":    {"engine/enginetest", "engine/server", "engine/faults"},
-	"internal/tablestore/client":  {"internal/md5lanes", "engine/server", "engine/faults", "engine/sim", "engine/wire"},
+	"internal/tablestore/client":  {"engine/server", "engine/faults", "engine/sim", "engine/wire"},
 	"internal/tablestore/reserve": {"engine/server", "engine/faults", "internal/table"},
 	"writer":                      {"engine/server", "engine/faults", "internal/tablestore/encode"},
 	"verify":                      {"engine/server", "engine/faults", "reader/input", "reader/record", "reader/source/sourcetest", "keyexpr"},
@@ -264,7 +263,7 @@ var goroutineRooms = []string{".", "job", "pipeline", "pipeline/intake", "reader
 
 // fileRooms are the only ones that make, open for writing or rename files by themselves, tests apart: files of folders that are the program's
 // own. What is written to a path that a user has given goes through internal/atomicfile, which knows links, pipes and devices.
-var fileRooms = []string{"internal/atomicfile", "internal/spill", "internal/jobdir", "internal/md5lanes", "internal/notices", "pipeline", "pipeline/rundir", "pipeline/options",
+var fileRooms = []string{"internal/atomicfile", "internal/spill", "internal/jobdir", "internal/notices", "pipeline", "pipeline/rundir", "pipeline/options",
 	"transfer/archive", "transfer/export", "transfer/tablesync", "bench/cost", "bench/spread", "reader/mysql/mysqltest", "reader/postgres/pgtest", "reader/sqltable/sqltest"}
 
 // writesFiles reports whether a call is one that makes, opens for writing or renames a file.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"crypto/hmac"
+	"crypto/md5"
 	"crypto/sha1"
 	"encoding/base64"
 	"errors"
@@ -72,7 +73,7 @@ func (t *Traffic) check(path string, keys common.Credentials, accept bool, res *
 	success := res.StatusCode >= 200 && res.StatusCode < 300
 	sum := res.Header.Get(headerMD5)
 	if sum != "" {
-		got := t.sum(body)
+		got := md5.Sum(body)
 		var text [24]byte
 		base64.StdEncoding.Encode(text[:], got[:])
 		if string(text[:]) != sum {

@@ -17,8 +17,6 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-
-	"tsimport/internal/md5lanes"
 )
 
 // DefaultRequestTimeout is how long a request waits for progress: until a piece of it is sent, and then until the answer comes.
@@ -60,18 +58,6 @@ type Traffic struct {
 	refusedSince atomic.Int64 // in nanoseconds since 1970: the first unsigned refusal of the keys since the last answer that counts; 0 is none
 
 	answers recent
-	group   md5lanes.Group
-	hashers sync.Pool // of *md5lanes.Hasher
-}
-
-// sum is the MD5 of an answer, which may be made together with those of others.
-func (t *Traffic) sum(body []byte) [md5lanes.Size]byte {
-	h, _ := t.hashers.Get().(*md5lanes.Hasher)
-	if h == nil {
-		h = t.group.Hasher()
-	}
-	defer t.hashers.Put(h)
-	return h.Sum(body)
 }
 
 // New makes the SDK's client for the target. When ctx ends, every request in flight ends with it. The client never repeats a

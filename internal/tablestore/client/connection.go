@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"crypto/md5"
 	"errors"
 	"fmt"
 	"io"
@@ -16,8 +17,6 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-
-	"tsimport/internal/md5lanes"
 )
 
 // Connection sends requests whose bytes are made elsewhere: the SDK's client makes them of objects, several for each
@@ -39,7 +38,6 @@ type Connection struct {
 	accept      bool // answers without a signature
 	sameMemory  bool
 	senders     atomic.Int64 // that are not closed
-	hashers     md5lanes.Group
 }
 
 // Now is the service's time, as far as its answers have said it.
@@ -110,7 +108,6 @@ type Sender struct {
 	plain  []byte // likewise as it was, of a request that is compressed; memory for the next one otherwise
 	head   []byte
 	answer []byte
-	hasher *md5lanes.Hasher    // of bodies, together with those of other senders
 	keys   common.Credentials  // that the request is signed with
 	urls   map[string]*url.URL // by operation
 }
@@ -120,7 +117,7 @@ func (c *Connection) Sender() *Sender {
 	if c.senders.Add(1) == 1 && c.pool != nil {
 		c.pool.use()
 	}
-	return &Sender{c: c, hasher: c.hashers.Hasher(), urls: map[string]*url.URL{}}
+	return &Sender{c: c, urls: map[string]*url.URL{}}
 }
 
 // Close ends the sender. The last one also closes the idle connections.
@@ -185,9 +182,9 @@ func (s *Sender) Post(operation string, appendBody func(dst []byte) []byte) ([]b
 // post sends the body in buf, which was so many bytes long before it was compressed; 0 if it is not.
 func (s *Sender) post(operation string, was int) error {
 	body := s.buf[headRoom:]
-	var sum [md5lanes.Size]byte
+	var sum [md5.Size]byte
 	if !s.c.sameMemory {
-		sum = s.hasher.Sum(body)
+		sum = md5.Sum(body)
 	}
 	s.sent = time.Now()
 	s.keys = s.c.credentials.GetCredentials()
