@@ -66,7 +66,6 @@ type LoadOptions struct {
 	MaxDeviation  int64
 	ReservedRead  int
 	ReservedWrite int
-	RaiseWrite    int    // reserved write units of the table for this load; what was there is restored afterwards
 	MaxTables     int    // if the table's name has expressions; 0 is 36
 	AgePolicy     string // file
 	PreSplit      string // auto, off or 2 to 10 ranges; "" is auto

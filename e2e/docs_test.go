@@ -49,7 +49,7 @@ var notRun = map[string]string{
 	"shop.yaml":                 "a server",
 	"sleep 600":                 "a measurement",
 	"make values":               "other programs",
-	"--raise-write":             "two minutes, until the service takes another change",
+	"--reserved-write 5000":     "two minutes, until the service takes another change",
 	"head -1 keep":              "a measurement",
 	"perl -e":                   "a measurement",
 	"before.txt":                "results of measurements",

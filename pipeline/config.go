@@ -64,8 +64,6 @@ type Checkpoint struct {
 	// Repeats says that every attempt sends a key's one row with the same bytes, so that a request that comes late changes nothing. The load
 	// then waits for none, and Report.LateUntil says until when one may come.
 	Repeats bool
-	// Raised keeps notes of raised throughput where another machine finds them; nil keeps them below rundir.Root.
-	Raised *RaiseNotes
 	// None keeps nothing for a later attempt, for the load's rows cannot be read again: neither checkpoints nor the job.
 	None bool
 }
@@ -74,8 +72,6 @@ type Checkpoint struct {
 type Watch struct {
 	// OnWait is told why an operation on tables waits for an endpoint that does not answer, and for how long at most. May be nil.
 	OnWait func(why string, most time.Duration)
-	// OnRaise is told how the table's throughput is raised and restored. May be nil.
-	OnRaise func(line string)
 	// OnPlan is called before the first write. May be nil.
 	OnPlan func(*plan.Plan)
 	// OnHotKey is called, at most once and while the load runs, when nearly all of the rows read so far have one
@@ -141,9 +137,6 @@ type Conditions struct {
 // Rates are in units a second; 0 is unknown or no limit.
 type Rates struct {
 	PartitionWCU float64 // write capacity units that each partition is known to take
-
-	// RaiseWrite is how many reserved write units the table has while it is loaded into; 0 leaves them alone.
-	RaiseWrite int
 
 	// Limits over all partitions.
 	MaxWCU   float64 // write capacity units

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"tsimport/internal/table"
-	"tsimport/internal/tablestore/reserve"
 	"tsimport/pipeline/checkpoint"
 	"tsimport/ratelimit"
 )
@@ -24,8 +23,6 @@ type hooks struct {
 	pacer       func() pacer                        // of a lane
 	processors  func() float64                      // CPU seconds used and waited for; nil measures them
 	serviceTime func() (earliest, latest time.Time) // nil is by the service's answers
-
-	raiseClock reserve.Clock // of changes of throughput; zero is the service's time
 
 	onSnapshot func(*dispatcher, *checkpoint.Snapshot) // a moment was described
 	onSave     func(*checkpoint.Snapshot) error        // a checkpoint is about to be written

@@ -32,11 +32,6 @@ func (c *Config) once() bool { return c.Resume.Known != nil && c.Resume.Known.On
 
 // nothingNew completes a load that has nothing to do.
 func (a *attempt) nothingNew(ctx context.Context, err error) error {
-	if errors.As(err, new(*plan.NothingNew)) && !a.cfg.DryRun {
-		if restoreErr := a.restoreLeft(ctx); restoreErr != nil {
-			return restoreErr
-		}
-	}
 	if a.cfg.once() && !a.cfg.DryRun && errors.As(err, new(*plan.NothingNew)) {
 		if noteErr := a.cfg.Resume.Known.NothingNew(ctx); noteErr != nil {
 			return noteErr

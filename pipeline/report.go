@@ -44,8 +44,6 @@ type Report struct {
 	// LimitedBy says what kept this attempt from being faster, the longest first (docs/why-slow.md).
 	LimitedBy []ReportLimit `json:"limited_by,omitempty"`
 
-	RaisedWrite *ReportRaise `json:"raised_write,omitempty"` // reserved write throughput of the table, for this attempt
-
 	Verify any `json:"verify,omitempty"` // what a comparison of the table with the inputs has found afterwards
 
 	Timeline *Timeline `json:"-"` // of this attempt; nil if no row was in flight

@@ -56,9 +56,6 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 	if err == nil {
 		err = a.beginKnown(ctx)
 	}
-	if err == nil && !a.planned.Empty {
-		a.raised, err = raiseWrite(gentle, &cfg, a.folder.Path, h.raiseClock)
-	}
 	if err == nil {
 		a.findPartitions(serving, gentle)
 		err = a.load(ctx, func() { stopGently(nil) })
@@ -67,8 +64,7 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 	}
 	cfg.Watch.Progress.Done.Store(true)
 	a.countTraffic()
-	report, err := finish(ctx, &cfg, a.report, a.folder, a.started, err)
-	return report, a.restore(ctx, report, err)
+	return finish(ctx, &cfg, a.report, a.folder, a.started, err)
 }
 
 // attempt is one run of a load. Its steps fill in the fields in their order.
@@ -84,7 +80,6 @@ type attempt struct {
 	folder  *rundir.Folder
 	report  *Report
 	survey  *partitionPoller
-	raised  *RaisedWrite
 	share   *share // of limits that several loads keep together; nil without them
 	looks   []look
 

@@ -18,7 +18,6 @@ type SharedLimits struct {
 	requests int // in flight at most; 0 sets no limit
 	inFlight int
 	loads    []*share
-	raises   map[string]*sharedRaise // by table
 }
 
 // NewSharedLimits makes limits for loads that run together. PartitionWCU of the rates is a matter of each load.

@@ -28,7 +28,6 @@ func Check(cfg *pipeline.Config) error {
 		{w.Mode == table.Update && w.Order != plan.OrderNone, "--mode update: several updates of a key cannot be made one yet; load without --job-dir"},
 		{w.Order == plan.OrderNone && cfg.Compared, "--order none and --verify: nobody has all rows of a range; run tsimport verify with the same inputs when the job is done"},
 		{w.Marks.ReturnedKeys != "" || w.Marks.AtLeastOnce || w.Marks.LookFirst, "keys that the service numbers need one process; load without --job-dir"},
-		{w.Rates.RaiseWrite > 0, "--raise-write: no process of a job lasts from its beginning to its end; change the throughput with tsimport table update, before and after"},
 		{cfg.Limits.Records > 0, "--limit: the first records are not known before all splits are read; cut the inputs"},
 		{cfg.Resume.Known != nil, "--only-new, --files-by, --settle-files and --done-marker: choose the inputs, and name them"},
 		{cfg.Checkpoint.State != nil, "--state: the job directory keeps what another machine needs; leave it out"},

@@ -61,7 +61,6 @@ func TestWhatManyProcessesCannotDoIsRefusedByName(t *testing.T) {
 		"--condition":              func(c *pipeline.Config) { c.Write.Condition = table.ExpectExist },
 		"--when":                   func(c *pipeline.Config) { c.Write.When = new(condition.When) },
 		"--if-unchanged":           func(c *pipeline.Config) { c.Write.Unchanged = true },
-		"--raise-write":            func(c *pipeline.Config) { c.Write.Rates.RaiseWrite = 5 },
 		"--limit":                  func(c *pipeline.Config) { c.Limits.Records = 5 },
 		"--state":                  func(c *pipeline.Config) { c.Checkpoint.State = new(jobdir.Mirror) },
 		"--accept-changed-input":   func(c *pipeline.Config) { c.Resume.AcceptChanged = true },

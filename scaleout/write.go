@@ -140,7 +140,6 @@ func (j *Job) rowsConfig(name string) pipeline.Config {
 	cfg.Target = plan.Target{Client: to.Client, Name: to.Name, Place: to.Place, Table: to.Table, Aging: to.Aging}
 	cfg.Write.Order = plan.OrderNone // each key comes once
 	cfg.Write.DeleteNull = false     // rows have what is deleted
-	cfg.Write.Rates.RaiseWrite = 0
 	cfg.Write.Rates.MaxWCU, cfg.Write.Rates.MaxRows, cfg.Write.Rates.MaxBytes = 0, 0, 0
 	cfg.Shared = j.together
 	cfg.Limits.Records, cfg.Limits.MaxErrors = 0, pipeline.MaxErrors{Rows: -1}

@@ -14,7 +14,6 @@ import (
 type invocation struct {
 	args     []string        // after the program's name, as they are kept
 	goOn     bool            // with the run in the folder
-	restore  bool            // only the throughput that the run in the folder has raised
 	folder   string          // the run's, if not empty
 	settings *checkpoint.Job // whose types the load takes over
 	rejects  string          // the run whose rejects are loaded

@@ -16,7 +16,7 @@ var commandGroups = map[string]string{
 
 // flagGroups are the groups of flags in the --help of a command that has many. Flags of no group come first.
 var flagGroups = map[string]string{
-	"Table and service": "endpoint instance profile store request-timeout table max-tables age-policy create ttl max-versions max-deviation reserved-read reserved-write raise-write pre-split indexes rename-index sync",
+	"Table and service": "endpoint instance profile store request-timeout table max-tables age-policy create ttl max-versions max-deviation reserved-read reserved-write pre-split indexes rename-index sync",
 	"Files": "format dialect delimiter quote escape comment record-end header no-header header-line skip-lines names encoding ragged trim null quoted-null empty quoted-empty " +
 		"flatten ignore-ts source-table path-columns limit oss-endpoint oss-region s3-endpoint s3-region",
 	"Databases":                   "query source-connections replica-max-lag require-snapshot",

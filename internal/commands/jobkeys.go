@@ -2,6 +2,7 @@ package commands
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/urfave/cli/v2"
@@ -50,7 +51,10 @@ var namesFlags = []string{"columns", "names"}
 
 // jobVocabulary is the keys of a job file: the flags of the commands that a load may be.
 func jobVocabulary() *job.Vocabulary {
-	v := &job.Vocabulary{Commands: map[string][]job.Key{}, Refused: notInJobs}
+	v := &job.Vocabulary{Commands: map[string][]job.Key{}, Refused: maps.Clone(notInJobs)}
+	for _, g := range goneFlags {
+		v.Refused[g.name] = "it is gone: " + g.instead
+	}
 	for command, flags := range commandsOfJobs() {
 		for _, f := range flags {
 			if k, ok := jobKey(f); ok {

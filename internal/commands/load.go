@@ -57,7 +57,6 @@ func loadFlags() []cli.Flag {
 		&cli.Int64Flag{Name: "max-deviation", Usage: "new table: `SECONDS` by which a cell's timestamp may differ from the clock; 0 means the service's default, 86400"},
 		&cli.IntFlag{Name: "reserved-read", Usage: "new table: reserved read throughput in capacity `UNITS`"},
 		&cli.IntFlag{Name: "reserved-write", Usage: "new table: reserved write throughput in capacity `UNITS`"},
-		&cli.IntFlag{Name: "raise-write", Usage: "raise the table's reserved write throughput to `UNITS` for this load, and restore it afterwards, also after a failure; the service allows one change in two minutes, which is waited for (docs/rates.md)"},
 		&cli.StringFlag{Name: "pre-split", Usage: "new table: `RANGES` of keys that it begins with, from a sample of the input: auto (by its size), off, or 2 to 10; a service that does not hear of it makes one", Value: "auto"},
 
 		&cli.StringFlag{Name: "columns", Usage: "load only these attribute columns `A,B`; key columns are always loaded"},
@@ -224,13 +223,8 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 	cfg.Watch.OnWait = func(why string, most time.Duration) {
 		say(c, show, "waiting: %s; retrying for up to %v", why, most)
 	}
-	cfg.Watch.OnRaise = func(line string) { say(c, show, "%s", line) }
 	cfg.Resume.OnResume = screen.resume
 	cfg.Drain = interrupts.drain
-	if in.restore {
-		screen.stop()
-		return notRestored(c, t, in.folder, pipeline.RestoreWrite(interrupts.hard, cfg, in.folder))
-	}
 	interrupts.drains()
 	cfg.Checkpoint.Keep = c.Bool("verify")
 	command := &options.Command{Complete: func(own *pipeline.Config) {
@@ -251,7 +245,6 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 	screen.stop()
 	if report != nil {
 		endingOf(c).ofLoad(report)
-		err = notRestored(c, t, report.RunDir, err)
 	}
 	if report != nil && err == nil {
 		err = noteRetried(in, report)

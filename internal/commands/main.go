@@ -179,6 +179,11 @@ func ungrouped(stdout io.Writer, show *display, interrupts *interrupts, in *invo
 func setUsageErrors(app *cli.App) {
 	onError := func(name string, flags []cli.Flag) cli.OnUsageErrorFunc {
 		return func(_ *cli.Context, err error, _ bool) error {
+			if m := notDefined.FindStringSubmatch(err.Error()); m != nil {
+				if g := findGone(m[1]); g != nil {
+					return usagef("--%s is gone: %s", g.name, g.instead)
+				}
+			}
 			return usagef("%s; see %s --help%s", flagErrorText(err, flags), name, flagHint(err, flags))
 		}
 	}

@@ -1,33 +1,31 @@
 package commands
 
 import (
-	"errors"
+	"encoding/json"
 	"fmt"
-	"strconv"
+	"os"
+	"path/filepath"
 
-	"github.com/urfave/cli/v2"
-
-	"tsimport/internal/suggest"
-	"tsimport/internal/tablestore/reserve"
+	"tsimport/pipeline/rundir"
 )
 
-// notRestored says how to restore a table's throughput after a run that could not.
-func notRestored(c *cli.Context, t *target, folder string, err error) error {
-	var left *reserve.NotRestored
-	if !errors.As(err, &left) {
-		return err
+// raisedWrite is what earlier versions noted when they raised the reserved write throughput of a table for the time of a load.
+type raisedWrite struct {
+	Table string `json:"table"`
+	Was   int    `json:"was"` // write units before
+}
+
+// readRaised returns what the run in the folder has raised and not restored; nil is nothing.
+func readRaised(folder string) *raisedWrite {
+	text, err := os.ReadFile(filepath.Join(folder, rundir.RaisedFile))
+	if err != nil {
+		return nil
 	}
-	args := []string{commandName(), "table", "update", left.Table, "--reserved-write", strconv.Itoa(left.Was)}
-	switch {
-	case t.embedded:
-		args = append(args, "--store", t.dir)
-	default:
-		args = append(args, "--endpoint", t.Endpoint, "--instance", t.Instance)
+	n := new(raisedWrite)
+	if json.Unmarshal(text, n) != nil || n.Table == "" {
+		return nil
 	}
-	// The error is one line of bounded length, and a command that is cut is of no use.
-	fmt.Fprintf(c.App.ErrWriter, "tsimport: to restore the throughput of table %s: %s\n", left.Table, commandLine(args))
-	fmt.Fprintf(c.App.ErrWriter, "tsimport: or: %s resume %s\n", commandName(), suggest.Arg(folder))
-	return err
+	return n
 }
 
 // toRestore says what a run has raised and not restored; "" is nothing.
@@ -35,5 +33,6 @@ func (r *runInfo) toRestore() string {
 	if r.Raised == nil {
 		return ""
 	}
-	return fmt.Sprintf("write throughput of table %s to be restored to %d units", printable(r.Raised.Table), r.Raised.Was)
+	return fmt.Sprintf("write throughput of table %s to be restored to %d units with tsimport table update --reserved-write; then remove %s",
+		printable(r.Raised.Table), r.Raised.Was, filepath.Join(r.Folder, rundir.RaisedFile))
 }

@@ -42,6 +42,9 @@ func resumeCommand(interrupts *interrupts, show *display) *cli.Command {
 			if r.record != nil {
 				return told(c, show, "run", func(c *cli.Context) error { return resumeJob(c, interrupts, show, r.Folder) })
 			}
+			if left := r.toRestore(); left != "" {
+				say(c, show, "warning: %s", left)
+			}
 			folder, err := filepath.Abs(r.Folder)
 			if err != nil {
 				return fmt.Errorf("find run folder: %w", err)
@@ -60,7 +63,7 @@ func resumeCommand(interrupts *interrupts, show *display) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return again(c, interrupts, show, &invocation{args: args, goOn: true, folder: folder, restore: !r.Unfinished})
+			return again(c, interrupts, show, &invocation{args: args, goOn: true, folder: folder})
 		},
 	}
 }
@@ -81,8 +84,8 @@ func runToResume(folder string) (*runInfo, error) {
 			return nil, usagef("run %s was started over as run %s: resume that one", folder, r.ReplacedBy)
 		case r.DryRun:
 			return nil, usagef("run %s was a dry run, which writes nothing; to load, give its command without --dry-run", folder)
-		case !r.Unfinished && r.Raised != nil && r.job != nil && len(r.job.Args) > 0:
-			return r, nil
+		case !r.Unfinished && r.Raised != nil:
+			return nil, usagef("run %s is %s, with the %s", folder, r.State, r.toRestore())
 		case !r.Unfinished:
 			return nil, usagef("run %s is %s: there is nothing to resume", folder, r.State)
 		case len(r.job.Args) == 0 && r.Command == "":
@@ -97,7 +100,7 @@ func runToResume(folder string) (*runInfo, error) {
 		return nil, err
 	}
 	i := slices.IndexFunc(all, func(r *runInfo) bool {
-		return (r.Unfinished || r.Raised != nil) && r.State != stateRunning && rundir.CheckOwner(r.Folder) == nil
+		return r.Unfinished && r.State != stateRunning && rundir.CheckOwner(r.Folder) == nil
 	})
 	if i < 0 {
 		return nil, usagef("no run below %s is unfinished", rundir.Root)
@@ -108,7 +111,7 @@ func runToResume(folder string) (*runInfo, error) {
 // resumedArguments are a load's arguments without --accept-changed-input, for what was accepted then was another change. Flags that say who
 // is told how it ends come from the command that resumes it, if that has them.
 func resumedArguments(app *cli.App, args []string, c *cli.Context) ([]string, error) {
-	sorted, err := flagsFirst(app, append([]string{os.Args[0]}, args...))
+	sorted, err := flagsFirst(app, append([]string{os.Args[0]}, withoutGone(args)...))
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +212,7 @@ func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *
 	now, _ := cutInputs(given[2:])
 	args = append(args, withoutFlags(load.Flags, now, []string{"retry-rejects"})...)
 	args = append(append(args, "--"), files...)
-	full, err := flagsFirst(app, append([]string{os.Args[0]}, args...))
+	full, err := flagsFirst(app, append([]string{os.Args[0]}, withoutGone(args)...))
 	if err != nil {
 		return err
 	}

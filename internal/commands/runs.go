@@ -15,7 +15,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tsimport/internal/suggest"
-	"tsimport/internal/tablestore/reserve"
 	"tsimport/job"
 	"tsimport/pipeline"
 	"tsimport/pipeline/checkpoint"
@@ -54,8 +53,8 @@ type runInfo struct {
 	// ReplacedBy is the run that has started this one over.
 	ReplacedBy string `json:"replaced_by,omitempty"`
 
-	// Raised is the reserved write throughput that the run has raised and not restored: tsimport resume does.
-	Raised *reserve.Note `json:"raised_write,omitempty"`
+	// Raised is the reserved write throughput that a run of an earlier version has raised and not restored.
+	Raised *raisedWrite `json:"raised_write,omitempty"`
 
 	job    *checkpoint.Job
 	record *job.Record // of a job, nil of a load
@@ -174,7 +173,7 @@ func readRun(folder string) *runInfo {
 	if r.Started.IsZero() {
 		r.Started = sum.Started
 	}
-	r.Raised = pipeline.ReadRaised(folder)
+	r.Raised = readRaised(folder)
 	if j, err := checkpoint.ReadJob(folder); err == nil {
 		r.job, r.Started, r.Target, r.Table, r.Command, r.Retried = j, j.Started, j.Target, j.Table, j.Command, j.Retried
 	}

@@ -169,10 +169,6 @@ func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invoca
 			say(c, show, "%s", line)
 		}
 	}
-	l.Watch.OnRaise = cfg.Say
-	if in.restore {
-		return notRestored(c, t, in.folder, pipeline.RestoreWrite(interrupts.hard, *l, in.folder))
-	}
 	drains := sync.OnceFunc(interrupts.drains)
 	cfg.OnLoad = func(load *pipeline.Config) func(*pipeline.Report) {
 		drains()
@@ -194,7 +190,6 @@ func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invoca
 		return noTable(withheldBy(err, cfg.Delete), t)
 	}
 	endingOf(c).ofSync(s)
-	err = notRestored(c, t, s.RunDir, err)
 	if err == nil && planOnly && !c.Bool("json") {
 		err = writeLines(results(c), foundLines(s, true))
 	}

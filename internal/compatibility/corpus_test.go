@@ -77,18 +77,12 @@ var corpus = []left{
 		}
 	}},
 
-	{"a load with raised throughput that was killed", func(p *place) {
+	// By the last version that raised the throughput of a table for a load.
+	{"a load with raised throughput that was killed", nil, func(p *place) {
 		p.serve()
-		p.write("orders.csv", header+orders(1, 300))
-		p.made(0, "load", "orders.csv", "--table", "orders", "--pk", "id", "--create", "--limit", "1", "--reserved-write", "1")
-		p.remove("tsimport-runs")
-		p.killedAt("BatchWriteRow", 1, "load", "orders.csv", "--table", "orders", "--pk", "id", "--raise-write", "50", "--settle", "1ms")
-		p.one(runFolder + "/raised-write.json")
-	}, func(p *place) {
-		p.serve()
-		resumed("300 read, 300 written", orders(1, 300))(p)
-		out, _ := p.run(0, "table", "describe", "orders")
-		holds(p, out, "0 read, 1 write")
+		_, said := p.run(0, "resume", p.one(runFolder))
+		holds(p, said, "write throughput of table orders to be restored to 1 units", "300 read, 300 written")
+		p.same("orders", orders(1, 300))
 	}},
 
 	{"known files", func(p *place) {
@@ -314,7 +308,7 @@ func TestWhatEarlierVersionsHaveLeftIsOfUse(t *testing.T) {
 		t.Run(l.name, func(t *testing.T) {
 			kept, err := filepath.Abs(filepath.Join("testdata", strings.ReplaceAll(l.name, " ", "-")))
 			must(t, err)
-			if *update {
+			if *update && l.make != nil { // this version may not be able to make it any more
 				must(t, os.RemoveAll(placeThere))
 				p := newPlace(t, placeThere)
 				l.make(p)

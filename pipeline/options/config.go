@@ -3,7 +3,6 @@ package options
 import (
 	"fmt"
 	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
 )
@@ -26,7 +25,6 @@ func Config(g Given, inputs []string) (cfg pipeline.Config, err error) {
 	for _, f := range []string{"ttl", "max-versions", "max-deviation", "reserved-read", "reserved-write"} {
 		cfg.Target.DefineSet = cfg.Target.DefineSet || g.IsSet(f)
 	}
-	cfg.Write.Rates.RaiseWrite = g.Int("raise-write")
 	cfg.Write.Concurrency, cfg.Write.RetryFor, cfg.Write.Settle = g.Int("concurrency"), g.Duration("retry-for"), g.Duration("settle")
 	if err := checkNumbers(g, &cfg); err != nil {
 		return cfg, err
@@ -65,7 +63,6 @@ func checkNumbers(g Given, cfg *pipeline.Config) error {
 		{g.Int("max-versions") < 1, "--max-versions: want 1 or more"},
 		{g.Int64("max-deviation") < 0, "--max-deviation: want seconds"},
 		{g.Int("max-tables") < 1, "--max-tables: want 1 or more"},
-		{cfg.Write.Rates.RaiseWrite < 0 || cfg.Write.Rates.RaiseWrite > client.MaxReserved, fmt.Sprintf("--raise-write: want 0 (leave the throughput alone) to %d", client.MaxReserved)},
 		{g.Int("reserved-read") < 0 || g.Int("reserved-write") < 0, "--reserved-read and --reserved-write: want 0 or more"},
 	} {
 		if check.bad {

@@ -21,8 +21,7 @@ import (
 // Load is what a load that comes again has open.
 type Load struct {
 	known  *knownfiles.Selector
-	state  *jobdir.Mirror       // nil without --state
-	raised *pipeline.RaiseNotes // nil without --state and --raise-write
+	state  *jobdir.Mirror // nil without --state
 	say    func(format string, a ...any)
 	lock   *rundir.Lock
 	leases []*jobdir.Lease
@@ -72,53 +71,28 @@ func (o *Load) lease(ctx context.Context, s jobdir.Store, former *jobdir.Seen) (
 	return l, err
 }
 
-// seenLeases is what was seen of leases before the first one was taken.
-type seenLeases struct{ known, raised *jobdir.Seen }
-
-// openState opens the state of the load.
-func (o *Load) openState(ctx context.Context, g options.Given, cfg *pipeline.Config, job, place string) (store jobdir.Store, seen seenLeases, err error) {
+// openState opens the state of the load. Known is what was seen of the lease of known files before the load took its own.
+func (o *Load) openState(ctx context.Context, g options.Given, cfg *pipeline.Config, job, place string) (store jobdir.Store, known *jobdir.Seen, err error) {
 	store, err = OpenStore(ctx, g, cfg.Read.Find)
 	if err != nil || !InState(g) || cfg.DryRun {
-		return store, seen, err
+		return store, known, err
 	}
 	if cfg.Target.Policy != nil {
-		return nil, seen, usagef("--state and --age-policy: archives of rows are files of this machine, which the next one does not have")
+		return nil, known, usagef("--state and --age-policy: archives of rows are files of this machine, which the next one does not have")
 	}
 	if err := jobdir.Probe(ctx, store); err != nil {
-		return nil, seen, fmt.Errorf("--state %w", err)
+		return nil, known, fmt.Errorf("--state %w", err)
 	}
-	if seen.known, err = jobdir.Look(ctx, knownIn(g, store, place)); err != nil {
-		return nil, seen, err
-	}
-	if seen.raised, err = jobdir.Look(ctx, raisedIn(store, place)); err != nil {
-		return nil, seen, err
+	if known, err = jobdir.Look(ctx, knownIn(g, store, place)); err != nil {
+		return nil, known, err
 	}
 	load := jobdir.Below(store, "loads/"+job)
 	l, err := o.lease(ctx, load, nil)
 	if err != nil {
-		return nil, seen, err
+		return nil, known, err
 	}
 	o.state = jobdir.NewMirror(load, l)
-	return store, seen, nil
-}
-
-// raisedIn is where the note of a table's raised throughput is, in a state.
-func raisedIn(store jobdir.Store, place string) jobdir.Store {
-	return jobdir.Below(store, "raised/"+place)
-}
-
-// lockRaise keeps other loads from raising the table's throughput, and takes over what one has raised that is gone.
-func (o *Load) lockRaise(ctx context.Context, cfg *pipeline.Config, store jobdir.Store, place string, seen *jobdir.Seen) error {
-	in := raisedIn(store, place)
-	l, err := o.lease(ctx, in, seen)
-	if err != nil {
-		if errors.As(err, new(*jobdir.HeldError)) {
-			err = fmt.Errorf("--raise-write: one load at a time raises the throughput of table %s: %w", cfg.Target.Table, err)
-		}
-		return err
-	}
-	o.raised = &pipeline.RaiseNotes{Store: in, Lease: l}
-	return nil
+	return store, known, nil
 }
 
 // Open opens what the options of a load that comes again need, and completes the load. Its table is known, and its client open. It returns nil if none of
@@ -138,7 +112,7 @@ func Open(ctx context.Context, g options.Given, cfg *pipeline.Config, say func(f
 	if o.known != nil {
 		cfg.Resume.Known = o.known
 	}
-	cfg.Checkpoint.State, cfg.Checkpoint.Raised = o.state, o.raised
+	cfg.Checkpoint.State = o.state
 	return o, nil
 }
 
@@ -156,11 +130,6 @@ func (o *Load) open(ctx context.Context, g options.Given, cfg *pipeline.Config) 
 	if err != nil {
 		return err
 	}
-	if o.state != nil && cfg.Write.Rates.RaiseWrite > 0 {
-		if err := o.lockRaise(ctx, cfg, store, place, seen.raised); err != nil {
-			return err
-		}
-	}
 	if !g.Bool("only-new") {
 		if known.Order != "" || known.Settle != 0 || known.DoneMarker != "" {
 			o.known = knownfiles.NewSelector(nil, known)
@@ -169,7 +138,7 @@ func (o *Load) open(ctx context.Context, g options.Given, cfg *pipeline.Config) 
 	}
 	known.Order = cmp.Or(known.Order, knownfiles.OrderName)
 	if !cfg.DryRun {
-		if err := o.lockKnown(ctx, g, store, place, seen.known); err != nil {
+		if err := o.lockKnown(ctx, g, store, place, seen); err != nil {
 			return err
 		}
 	}

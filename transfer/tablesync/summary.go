@@ -75,8 +75,6 @@ type Summary struct {
 	RejectReasons []rundir.ReasonCount `json:"reject_reasons,omitempty"`
 	Seconds       float64              `json:"seconds"`
 
-	RaisedWrite *pipeline.ReportRaise `json:"raised_write,omitempty"` // reserved write throughput of the table, for this attempt
-
 	PutLoad    *pipeline.Report `json:"put_load,omitempty"`
 	DeleteLoad *pipeline.Report `json:"delete_load,omitempty"`
 }

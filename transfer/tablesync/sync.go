@@ -87,39 +87,11 @@ func Run(ctx context.Context, cfg Config) (*Summary, error) {
 	if cfg.OnCompared != nil {
 		cfg.OnCompared(r.summary)
 	}
-	raised, err := r.raise()
-	if err == nil {
-		err = r.write(ctx)
-	}
+	err = r.write(ctx)
 	if err == nil && r.summary.State == "" {
 		r.summary.conclude()
 	}
-	s, err := r.end(err)
-	return s, r.restore(ctx, raised, s, err)
-}
-
-// raise raises the write throughput of the table for what is to be written. Restore is to be called in any case.
-func (r *run) raise() (*pipeline.RaisedWrite, error) {
-	cfg := r.cfg.Load
-	if len(r.state.Put)+len(r.state.Delete) == 0 {
-		cfg.Write.Rates.RaiseWrite = 0
-	}
-	cfg.Drain = r.drain
-	return pipeline.RaiseWrite(r.drain, &cfg, r.dir)
-}
-
-// restore restores it after a run that has ended with err.
-func (r *run) restore(ctx context.Context, raised *pipeline.RaisedWrite, s *Summary, err error) error {
-	done, restoreErr := raised.Restore(ctx)
-	if s == nil || done == nil && restoreErr == nil {
-		return errors.Join(err, restoreErr)
-	}
-	s.RaisedWrite = done
-	if restoreErr != nil {
-		s.ExitCode = exitcode.First(s.ExitCode, exitcode.Of(restoreErr))
-		s.Error = cmp.Or(s.Error, client.OneLine(restoreErr.Error()))
-	}
-	return errors.Join(err, restoreErr, (&rundir.Folder{Path: r.dir}).WriteSummary(s))
+	return r.end(err)
 }
 
 // begin refuses what cannot be done, and looks at the table.

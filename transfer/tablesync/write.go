@@ -149,7 +149,7 @@ func (r *run) load(ctx context.Context, name string, parts []part, mode table.Mo
 	if w.Order = plan.OrderNone; mode != table.Delete && r.state.Total.Repeats {
 		w.Order = plan.LastWins
 	}
-	cfg.Limits.Records, w.Rates.RaiseWrite = 0, 0 // it is raised for both loads together
+	cfg.Limits.Records = 0
 	cfg.RunDir, cfg.DryRun, cfg.Compared = filepath.Join(r.dir, name), false, false
 	cfg.Resume = pipeline.Resume{Look: true, OnResume: cfg.Resume.OnResume}
 	cfg.Invocation = pipeline.Invocation{Directory: cfg.Invocation.Directory}

@@ -1,0 +1,42 @@
+package commands
+
+import (
+	"slices"
+	"strings"
+)
+
+// goneFlag is a flag that earlier versions had.
+type goneFlag struct {
+	name     string
+	switched bool // it had no value
+	instead  string
+}
+
+// goneFlags are answered with what takes their place. A run that such a version has begun is resumed without them.
+var goneFlags = []goneFlag{
+	{name: "raise-write", instead: "change the table's throughput before and after with tsimport table update --reserved-write (docs/rates.md)"},
+}
+
+func findGone(name string) *goneFlag {
+	if i := slices.IndexFunc(goneFlags, func(g goneFlag) bool { return g.name == name }); i >= 0 {
+		return &goneFlags[i]
+	}
+	return nil
+}
+
+// withoutGone are arguments of a run without flags that are gone.
+func withoutGone(args []string) (kept []string) {
+	for i := 0; i < len(args); i++ {
+		if args[i] == "--" {
+			return append(kept, args[i:]...)
+		}
+		name, _, valued := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		g := findGone(name)
+		if g == nil || !strings.HasPrefix(args[i], "-") {
+			kept = append(kept, args[i])
+		} else if !valued && !g.switched {
+			i++
+		}
+	}
+	return kept
+}
