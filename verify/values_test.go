@@ -26,6 +26,13 @@ func TestValuesShowTheirTypes(t *testing.T) {
 	}
 }
 
+func TestKeysShowTheirTypes(t *testing.T) {
+	key := Key{{"i", table.Value{Type: table.Integer, Int: -5}}, {"s", table.Value{Type: table.String, Bytes: []byte("a\"")}}, {"b", table.Value{Type: table.Binary, Bytes: []byte{0, 255}}}}
+	if got, want := key.String(), `i=-5 s="a\"" b=0x00ff`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 func TestBothSidesOfADifferenceAreShown(t *testing.T) {
 	given := shown{}
 	for _, c := range []plainbuffer.View{

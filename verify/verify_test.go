@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -101,6 +102,18 @@ func TestExamplesNameTheirRecords(t *testing.T) {
 	if want := fmt.Sprintf(`{"kind":"different","key":{"id":"k0009"},"columns":["m"],"values":[{"column":"m","input":["9"],"table":["10 at N"]}],"input":{"file":%q,"record":10}}`, cfg.Request.Inputs[0]); err != nil ||
 		regexp.MustCompile(`at \d+`).ReplaceAllString(string(text2), "at N") != want {
 		t.Errorf("as JSON %s, %v", text2, err)
+	}
+}
+
+func TestAnExampleOfAnUpdateHasTheValuesOfItsColumns(t *testing.T) {
+	w := newWorld(t)
+	name := w.make(t, table.Definition{})
+	w.put(t, name, "a", cells{"n": int64(2), "m": int64(1), "own": "x"})
+	cfg := w.config(t, name, "id,n,m\na,3,1\n")
+	cfg.Request.Mode = table.Update
+	r := run(t, cfg)
+	if len(r.Examples) != 1 || len(r.Examples[0].Values) != 1 || !slices.Equal(r.Examples[0].Values[0].Input, []string{"3"}) || !strings.HasPrefix(r.Examples[0].Values[0].Table[0], "2 at ") {
+		t.Errorf("%+v", r.Examples)
 	}
 }
 
