@@ -233,7 +233,7 @@ corpus:
 
 # A job of 200 tables that is killed 20 times and more.
 jobs:
-	TSIMPORT_JOB_TABLES=200 $(GO) test -tags e2e ./e2e -run '^TestAJobThatIsKilled' -count 1 -v -timeout 30m
+	$(GO) test ./e2e -run '^TestAJobThatIsKilled' -job-tables 200 -job-kills 20 -count 1 -v -timeout 30m
 
 # What is assumed of the real service, asked of the instance that TABLESTORE_TEST_… names (docs/real-service.md).
 real:

@@ -79,16 +79,12 @@ func (a *anyTable) cells() (cells []cell) {
 	return cells
 }
 
-func (a *anyTable) of(s *served, name string) *table {
-	return &table{service: &service{TableStoreClient: newClient(s.URL, s.Instance, s.AccessKeyID, s.AccessKeySecret)}, name: name}
-}
-
 func (a *anyTable) make(s *served, name string, rows int) {
 	meta := &tablestore.TableMeta{TableName: name}
 	for i, kind := range a.key {
 		meta.AddPrimaryKeyColumn(fmt.Sprint("pk", i+1), kind)
 	}
-	tb := a.of(s, name)
+	tb := s.table(name)
 	options := newOptions(-1, a.versions)
 	options.DeviationCellVersionInSec = 1_000_000_000
 	must(a.p.t, tb.create(meta, options))
@@ -101,7 +97,7 @@ func (a *anyTable) make(s *served, name string, rows int) {
 
 // disturb changes rows of a table: some are gone, others are new, others have other cells.
 func (a *anyTable) disturb(s *served, name string, rows int) {
-	tb := a.of(s, name)
+	tb := s.table(name)
 	var changes []tablestore.RowChange
 	for i := range rows + rows/5 {
 		switch a.rnd.IntN(10) {
@@ -112,6 +108,18 @@ func (a *anyTable) disturb(s *served, name string, rows int) {
 		}
 	}
 	tb.load(a.p.t, changes...)
+}
+
+// exact is a dump in which doubles are equal if all their bits are.
+func exact(rows map[string][]cell) map[string][]cell {
+	for _, cells := range rows {
+		for i := range cells {
+			if double, ok := cells[i].Value.(float64); ok {
+				cells[i].Value = fmt.Sprintf("double %016x", math.Float64bits(double))
+			}
+		}
+	}
+	return rows
 }
 
 // TestAnyTableComesOutAsItIs draws tables, moves them in every way, changes what came out and syncs it: each time the service has the same cells,
@@ -130,6 +138,9 @@ func TestAnyTableComesOutAsItIs(t *testing.T) {
 				flags = append(flags, "--pk", fmt.Sprintf("pk%d:%s", i+1, map[tablestore.PrimaryKeyType]string{tablestore.PrimaryKeyType_INTEGER: "integer", tablestore.PrimaryKeyType_STRING: "string", tablestore.PrimaryKeyType_BINARY: "binary"}[kind]))
 			}
 			rows := 1 + a.rnd.IntN(900)
+			if *transferSeeds == 1 {
+				rows = 250
+			}
 			a.make(p.a, "t", rows)
 			want := exact(dump(t, p.a, "t"))
 			if len(want) != rows {
@@ -175,11 +186,8 @@ func TestAnyTableComesOutAsItIs(t *testing.T) {
 			same("sync of an archive", p.b, "archived")
 			q.run(0, "sync", "t.jsonl", "--table", "typed", "--delete", "--max-delete", "100%")
 			same("sync of typed lines", p.b, "typed")
-			cmd := q.command("sync", "ots://c@"+p.a.Instance+"/t", "--table", "copied", "--delete", "--max-delete", "100%")
-			cmd.Env = append(cmd.Env, "TABLESTORE_ENDPOINT_C="+p.a.URL, "TABLESTORE_ACCESS_KEY_ID_C="+p.a.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET_C="+p.a.AccessKeySecret)
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%v: %s", err, out)
-			}
+			q.env = append(q.env, "TABLESTORE_ENDPOINT_C="+p.a.URL, "TABLESTORE_ACCESS_KEY_ID_C="+p.a.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET_C="+p.a.AccessKeySecret)
+			q.run(0, "sync", "ots://c@"+p.a.Instance+"/t", "--table", "copied", "--delete", "--max-delete", "100%")
 			same("sync of a table", p.b, "copied")
 			q.run(0, "verify", "kept", "--table", "copied", "--extra", "fail")
 		})

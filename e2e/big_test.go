@@ -94,14 +94,10 @@ func (b *bigTable) load(part int) (rate, cost float64) {
 func (b *bigTable) cut(part int, to string) {
 	b.t.Helper()
 	in, err := os.Open(b.cards)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	defer in.Close()
 	info, err := in.Stat()
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	header := b.lineAt(in, 0)
 	begin := func(part int) int64 {
 		if part == bigParts {
@@ -121,9 +117,7 @@ func (b *bigTable) cut(part int, to string) {
 	if err == nil {
 		err = out.Close()
 	}
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 }
 
 // lineAt is the rest of the line at an offset, with its end.
@@ -142,14 +136,10 @@ func (b *bigTable) lineAt(f *os.File, at int64) []byte {
 func (b *bigTable) reads(part int) (p50, p99 time.Duration, cost float64) {
 	b.t.Helper()
 	in, err := os.Open(b.cards)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	defer in.Close()
 	info, err := in.Stat()
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	random := rand.New(rand.NewPCG(uint64(part), 1))
 	header := int64(len(b.lineAt(in, 0)))
 	loaded := (info.Size() - header) / bigParts * int64(part+1)
@@ -164,9 +154,7 @@ func (b *bigTable) reads(part int) (p50, p99 time.Duration, cost float64) {
 		key := new(tablestore.PrimaryKey)
 		for i, name := range []string{"CardID", "DeviceID", "OrderNumber"} {
 			n, err := strconv.ParseInt(fields[[]int{0, 2, 3}[i]], 10, 64)
-			if err != nil {
-				b.t.Fatal(err)
-			}
+			must(b.t, err)
 			key.AddPrimaryKeyColumn(name, n)
 		}
 		begun := time.Now()
@@ -191,9 +179,7 @@ func (b *bigTable) scan() (rows int) {
 	}
 	for q.StartPrimaryKey != nil {
 		page, err := b.client.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: q})
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		must(b.t, err)
 		rows += len(page.Rows)
 		q.StartPrimaryKey = page.NextStartPrimaryKey
 	}
@@ -204,9 +190,7 @@ func (b *bigTable) scan() (rows int) {
 func (b *bigTable) cpu() float64 {
 	b.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", b.served.cmd.Process.Pid))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // from the third on
 	user, err1 := strconv.ParseFloat(fields[11], 64)
 	system, err2 := strconv.ParseFloat(fields[12], 64)
@@ -228,8 +212,6 @@ func folderBytes(t *testing.T, dir string) (sum int64) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return sum
 }

@@ -50,13 +50,9 @@ func measure() int {
 func runMeasured(t testing.TB, args ...string) (peak int64, code int, out string) {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), processTimeout)
 	defer cancel()

@@ -5,8 +5,6 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -14,52 +12,12 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// swapped are the same services, the first of which is the profile b.
-func (p *pairOf) swapped() *pairOf { return &pairOf{p.t, p.dir, p.b, p.a, p.env} }
-
-// finished reports whether the last run has ended, also one that was killed after that.
-func (p *pairOf) finished() bool {
-	p.t.Helper()
-	runs, err := filepath.Glob(filepath.Join(p.dir, "tsimport-runs", "*"))
-	must(p.t, err)
-	if len(runs) == 0 {
-		return false
-	}
-	_, err = os.Stat(filepath.Join(runs[len(runs)-1], "summary.json"))
-	return err == nil && p.summary().State == "finished"
-}
-
-// TestACopyIsTheTable copies to another service under the same key, then under another one and back.
-func TestACopyIsTheTable(t *testing.T) {
-	t.Parallel()
-	p := newPairOf(t)
-	p.fill("t", 0, 1500)
-	if said := p.run(0, "copy", "t", p.inB("same"), "--create", "--verify"); strings.Contains(said, "see the rows") { // no command has the keys of a profile
-		t.Error(said)
-	}
-	p.same(p.a, p.b, "t", "same")
-	p.run(0, "copy", "t", p.inB("hashed"), "--create", "--pk", "h:string=md5(pk1, 8)", "--pk", "pk1", "--pk", "pk2", "--verify")
-	if said := p.run(0, "copy", p.inB("hashed"), "back", "--create", "--pk", "pk1", "--pk", "pk2", "--exclude", "h", "--verify"); !strings.Contains(said, "tsimport export --table back --limit 10\n") {
-		t.Error(said)
-	}
-	p.same(p.a, p.a, "t", "back")
-	sdk := newClient(p.b.URL, p.b.Instance, p.b.AccessKeyID, p.b.AccessKeySecret)
-	described, err := sdk.DescribeTable(&tablestore.DescribeTableRequest{TableName: "same"})
-	must(t, err)
-	if o, d := described.TableOption, described.TableMeta.DefinedColumns; o.MaxVersion != 4 || o.TimeToAlive != -1 || len(d) != 1 || d[0].Name != "n" {
-		t.Errorf("the new table has %+v and %+v", o, d)
-	}
-}
-
-// TestStudentCardsAreRekeyedAndBack is what the vendor's page on hot keys asks for.
-func TestStudentCardsAreRekeyedAndBack(t *testing.T) {
-	t.Parallel()
-	p := newPairOf(t)
-	p.run(0, "gen", "student-cards", "--rows", "4000", "-o", "cards.csv")
-	p.run(0, "load", "cards.csv", "--table", "cards", "--create", "--pk", "CardID:string", "--pk", "SellerID", "--pk", "OrderNumber:integer")
-	p.run(0, "copy", "cards", p.inB("hashed"), "--create", "--pk", "Key=splice(\",\", md5(CardID, 4), CardID)", "--pk", "CardID", "--pk", "SellerID", "--pk", "OrderNumber")
-	p.run(0, "copy", p.inB("hashed"), "again", "--create", "--pk", "CardID", "--pk", "SellerID", "--pk", "OrderNumber", "--verify")
-	p.same(p.a, p.a, "cards", "again")
+// swapped are the same services in the same folder, the first of which is the profile b.
+func (p *pairOf) swapped() *pairOf {
+	q := pairUp(p.t, p.b, p.a)
+	q.dir = p.dir
+	q.env = append(q.env, p.more...)
+	return q
 }
 
 func TestPartsOfATableAreCopied(t *testing.T) {
@@ -152,7 +110,7 @@ func TestCellsThatTheTargetDoesNotTakeAreRefusedOrCounted(t *testing.T) {
 	p.run(0, "table", "create", "old", "--pk", "id:integer", "--max-versions", "3", "--max-deviation", "100000000")
 	p.run(0, "table", "create", "young", "--endpoint", p.b.URL, "--pk", "id:integer", "--max-versions", "3")
 	s := p.a
-	tb := &table{service: &service{TableStoreClient: newClient(s.URL, s.Instance, s.AccessKeyID, s.AccessKeySecret)}, name: "old"}
+	tb := s.table("old")
 	now := time.Now().UnixMilli()
 	var changes []tablestore.RowChange
 	for i := range 300 {
@@ -254,7 +212,7 @@ func TestCopiesThatWouldBeNoCopiesAreRefused(t *testing.T) {
 			t.Errorf("%s without a table: %s", command, out)
 		}
 	}
-	p.env = []string{"TABLESTORE_ACCESS_KEY_SECRET_B=wrong"}
+	p.env = append(p.env, "TABLESTORE_ACCESS_KEY_SECRET_B=wrong")
 	for said, args := range map[string][]string{"target, instance": {"t", p.inB("t")}, "source, instance": {p.inB("t"), "t"}} {
 		if out := p.run(5, append([]string{"copy", "-q"}, args...)...); !strings.Contains(out, said) {
 			t.Errorf("copy %q: %s", args, out)
@@ -277,68 +235,17 @@ func TestReadingThatIsRefusedIsSaid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			q := *p
-			q.t = t
-			cmd := q.command(strings.Fields(c.args)...)
-			waits := &notice{pattern: regexp.MustCompile("(waiting: reading is refused: OTSNotEnoughCapacityUnit)"), seen: make(chan bool)}
-			cmd.Stderr = waits
-			must(t, cmd.Start())
-			killer := time.AfterFunc(processTimeout, func() {
-				if cmd.Process.Kill() == nil {
-					t.Errorf("%s does not say that it waits, or does not stop", name)
-				}
-			})
-			defer killer.Stop()
-			ended := make(chan error, 1)
-			go func() { ended <- cmd.Wait() }()
-			select {
-			case <-waits.seen:
-				must(t, cmd.Process.Signal(os.Interrupt))
-				<-ended // the error is the exit code
-			case <-ended:
+			r := p.start(strings.Fields(c.args)...)
+			if r.until(func() bool {
+				return strings.Contains(r.said.String(), "waiting: reading is refused: OTSNotEnoughCapacityUnit")
+			}) {
+				r.signal(os.Interrupt)
 			}
-			if said := waits.all.String(); cmd.ProcessState.ExitCode() != 130 || !strings.Contains(said, c.says) {
-				t.Errorf("exit code %d: %s", cmd.ProcessState.ExitCode(), said)
+			if code, said := r.wait(), r.said.String(); code != 130 || !strings.Contains(said, c.says) {
+				t.Errorf("exit code %d: %s", code, said)
 			}
 		})
 	}
-}
-
-// TestASourceThatIsWrittenMeanwhileIsCopied: rows that stay are copied as they are, others as they were at some moment.
-func TestASourceThatIsWrittenMeanwhileIsCopied(t *testing.T) {
-	t.Parallel()
-	p := newPairOf(t)
-	p.fill("t", 0, 2000)
-	before := dump(t, p.a, "t")
-	troubled(t, p.a, 1, 0.5, "GetRange", "refuse:OTSServerBusy") // so that it takes a while
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for n := 2000; n < 5000; n += 100 {
-			select {
-			case <-stop:
-				return
-			default:
-				p.fill("t", n, n+100)
-			}
-		}
-	}()
-	p.run(0, "copy", "t", p.inB("t"), "--create")
-	close(stop)
-	<-stopped
-	troubled(t, p.a, 0, 0, "GetRange", "refuse")
-	after, got := dump(t, p.a, "t"), dump(t, p.b, "t")
-	for key, cells := range before {
-		if diff := differs(cells, got[key]); diff != "" {
-			t.Fatalf("row %s: %s", key, diff)
-		}
-	}
-	for key, cells := range got {
-		if diff := differs(after[key], cells); diff != "" {
-			t.Fatalf("row %s: %s", key, diff)
-		}
-	}
-	t.Logf("%d rows before, %d copied, %d after", len(before), len(got), len(after))
 }
 
 func TestACopyDoesNotResumeWithAnotherTable(t *testing.T) {
@@ -346,14 +253,10 @@ func TestACopyDoesNotResumeWithAnotherTable(t *testing.T) {
 	p := newPairOf(t)
 	p.fill("t", 0, 400)
 	troubled(t, p.b, 1, 1, "BatchWriteRow", "refuse:OTSServerBusy")
-	cmd := p.command("copy", "-q", "t", p.inB("t"), "--create", "--run-dir", "run")
-	must(t, cmd.Start())
-	waitForFile(t, filepath.Join(p.dir, "run", "checkpoint.bin"))
-	cmd.Process.Kill()
-	cmd.Wait() // it was killed
+	r := p.start("copy", "-q", "t", p.inB("t"), "--create", "--run-dir", "run")
+	r.must(there(p.path("run/checkpoint.bin")))
+	r.kill()
 	p.run(0, "table", "drop", "t", "--yes")
 	p.fill("t", 0, 10)
-	if said := p.run(2, "resume", "run"); !strings.Contains(said, "table t was dropped and created again since the run began") {
-		t.Error(said)
-	}
+	p.ends(2, []string{"resume", "run"}, "table t was dropped and created again since the run began")
 }

@@ -17,7 +17,7 @@ import (
 func (p *pairOf) indexed(name string, rows int) {
 	p.t.Helper()
 	s := p.a
-	tb := &table{service: &service{TableStoreClient: newClient(s.URL, s.Instance, s.AccessKeyID, s.AccessKeySecret)}, name: name}
+	tb := s.table(name)
 	meta := &tablestore.TableMeta{TableName: name}
 	meta.AddPrimaryKeyColumn("pk1", tablestore.PrimaryKeyType_STRING)
 	meta.AddPrimaryKeyColumn("pk2", tablestore.PrimaryKeyType_INTEGER)
@@ -31,6 +31,7 @@ func (p *pairOf) indexed(name string, rows int) {
 		_, err := tb.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: name, IndexMeta: i, IncludeBaseData: true})
 		must(p.t, err)
 	}
+	var changes []tablestore.RowChange
 	for i := range rows {
 		var cells []cell
 		if i%3 > 0 {
@@ -39,8 +40,9 @@ func (p *pairOf) indexed(name string, rows int) {
 		if i%4 > 0 {
 			cells = append(cells, c("n", i%11))
 		}
-		tb.load(p.t, tb.put(tb.key(fmt.Sprint("key ", i%97), i), append(cells, c("other", float64(i)))...))
+		changes = append(changes, tb.put(tb.key(fmt.Sprint("key ", i%97), i), append(cells, c("other", float64(i)))...))
 	}
+	tb.load(p.t, changes...)
 }
 
 // sameIndexes compares indexes, each a table of its own, of a table and its copy.
@@ -63,14 +65,10 @@ func TestATableIsCopiedWithItsIndexes(t *testing.T) {
 		t.Error(said)
 	}
 	p.sameIndexes(p.a, p.b, "t", "t")
-	if said := p.run(0, "copy", "t", p.inB("t"), "--verify"); !strings.Contains(said, "table t has 2 secondary indexes") {
-		t.Error(said)
-	}
+	p.ends(0, []string{"copy", "t", p.inB("t"), "--verify"}, "table t has 2 secondary indexes")
 
 	// In one instance names are taken.
-	if said := p.run(2, "copy", "t", "u", "--create"); !strings.Contains(said, "--rename-index t_by_city=NAME") {
-		t.Error(said)
-	}
+	p.ends(2, []string{"copy", "t", "u", "--create"}, "--rename-index t_by_city=NAME")
 	p.run(2, "table", "describe", "u")
 	renamed := []string{"--rename-index", "t_by_city=u_by_city", "--rename-index", "t_by_n=u_by_n"}
 	said = p.run(0, append([]string{"copy", "t", "u", "--create", "--indexes", "before"}, renamed...)...)
@@ -78,15 +76,11 @@ func TestATableIsCopiedWithItsIndexes(t *testing.T) {
 		t.Error(said)
 	}
 	p.sameIndexes(p.a, p.a, "t", "u")
-	if said := p.run(0, "table", "describe", "u"); !strings.Contains(said, "global index u_by_city with the key city, pk2 and the columns n") {
-		t.Error(said)
-	}
+	p.ends(0, []string{"table", "describe", "u"}, "global index u_by_city with the key city, pk2 and the columns n")
 
 	// An archive has them, too.
 	p.run(0, "export", "--table", "t", "-o", "kept/")
-	if said := p.run(2, "load", "kept", "--table", "v", "--create"); !strings.Contains(said, "--rename-index t_by_city=NAME") {
-		t.Error(said)
-	}
+	p.ends(2, []string{"load", "kept", "--table", "v", "--create"}, "--rename-index t_by_city=NAME")
 	for i := range renamed {
 		renamed[i] = strings.ReplaceAll(renamed[i], "=u", "=v")
 	}
@@ -110,9 +104,7 @@ func TestATableIsCopiedWithItsIndexes(t *testing.T) {
 	}
 	p.run(0, "table", "update", "t", "--allow-update=false")
 	p.run(0, "copy", "t", "w", "--create", "--indexes", "none", "--verify")
-	if said := p.run(0, "table", "describe", "w"); !strings.Contains(said, "updates of rows") {
-		t.Error(said)
-	}
+	p.ends(0, []string{"table", "describe", "w"}, "updates of rows")
 	p.run(0, "table", "update", "t", "--allow-update=true")
 	for args, says := range map[string]string{
 		"--create --max-versions 3":      "keeps one version of a cell",
@@ -163,7 +155,7 @@ func TestKilledCopiesMakeTheirIndexes(t *testing.T) {
 		if round%2 == 1 {
 			args = append(args, "--indexes", "before")
 		}
-		sdk := newClient(p.b.URL, p.b.Instance, p.b.AccessKeyID, p.b.AccessKeySecret)
+		sdk := p.b.client()
 		indexes := func() int {
 			described, err := sdk.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})
 			if err != nil {
@@ -181,7 +173,7 @@ func TestKilledCopiesMakeTheirIndexes(t *testing.T) {
 				final := finalRows(p.dir) + int64(rnd.IntN(150))
 				come = func() bool { return finalRows(p.dir) > final }
 			}
-			whole = p.attempt(untilThen(come), args...)
+			whole = p.attempt(come, args...)
 		}
 		if !whole {
 			p.run(0, args...)

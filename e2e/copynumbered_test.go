@@ -11,8 +11,6 @@ import (
 	"testing"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-
-	"tsimport/internal/objectstore/storetest"
 )
 
 // TestCopiesOfNumberedTablesThatAreKilled kills copies into tables that number their rows with SIGKILL, while both services refuse and lose
@@ -25,17 +23,10 @@ func TestCopiesOfNumberedTablesThatAreKilled(t *testing.T) {
 			const rows = 1200
 			p := newPairOf(t)
 			p.fill("t", 0, rows)
-			troubled(t, p.a, uint64(round), 0.3, "GetRange", "refuse:OTSServerBusy", "refuse:OTSNotEnoughCapacityUnit", "refuse:OTSPartitionUnavailable", "drop-after", "truncate-body", "bad-body")
-			troubled(t, p.b, uint64(round), 0.1, "BatchWriteRow", "refuse-rows", "drop-after", "drop-before", "error-after", "apply-late", "truncate-body")
+			p.troubles(uint64(round), 0.3, 0.1)
 			args := []string{"copy", "t", p.inB("r"), "--create", "--pk", "pk1:string", "--pk", "pk2:auto", "--returned-keys", "keys.csv", "--settle", "200ms", "--concurrency", fmt.Sprint(1 + rnd.IntN(8))}
 			through, parts := filepath.Join(p.dir, "keys.csv.rows"), 0
-			size := func(name string) int64 {
-				info, err := os.Stat(filepath.Join(p.dir, name))
-				if err != nil {
-					return -1
-				}
-				return info.Size()
-			}
+			size := p.size
 			whole := false
 			for kills := 3 + rnd.IntN(4); kills > 0 && !whole; kills-- {
 				manifest, keys := size("keys.csv.rows/manifest.json") >= 0, size("keys.csv")+int64(rnd.IntN(15_000))
@@ -51,7 +42,7 @@ func TestCopiesOfNumberedTablesThatAreKilled(t *testing.T) {
 				if keys > 0 && finalRows(p.dir) >= 0 && rnd.IntN(2) == 0 {
 					given = []string{"resume"}
 				}
-				whole = p.attempt(untilThen(come), given...)
+				whole = p.attempt(come, given...)
 				// It may be killed when all is done but its end, and then the same command would be another copy.
 				whole = whole || size("keys.csv") > 0 && size("keys.csv.rows") < 0
 			}
@@ -64,8 +55,7 @@ func TestCopiesOfNumberedTablesThatAreKilled(t *testing.T) {
 			if _, err := os.Stat(through); !os.IsNotExist(err) {
 				t.Errorf("the archive is left: %v", err)
 			}
-			troubled(t, p.a, 0, 0, "GetRange", "refuse")
-			troubled(t, p.b, 0, 0, "BatchWriteRow", "refuse")
+			p.troubles(0, 0, 0)
 			p.renumbered(t, p.a, p.b, "t", "r", "keys.csv")
 			q := p.swapped()
 			q.run(0, "verify", q.inB("t"), "--table", "r", "--returned-keys", "keys.csv", "--extra", "fail")
@@ -91,9 +81,7 @@ func TestACopyThatIsKilledBeforeItsArchiveIsRemoved(t *testing.T) {
 	parts, err := filepath.Glob(filepath.Join(rows, "*.zst"))
 	must(t, err)
 	must(t, os.Remove(parts[0])) // the removal had begun
-	if said := p.run(0, args...); !strings.Contains(said, "only the archive was left") {
-		t.Error(said)
-	}
+	p.ends(0, args, "only the archive was left")
 	if _, err := os.Stat(rows); !os.IsNotExist(err) {
 		t.Errorf("the archive is left: %v", err)
 	}
@@ -105,9 +93,7 @@ func TestACopyThatIsKilledBeforeItsArchiveIsRemoved(t *testing.T) {
 	must(t, err)
 	runs, away := filepath.Join(p.dir, "tsimport-runs"), filepath.Join(p.dir, "runs-away")
 	must(t, os.Rename(runs, away))
-	if said := p.run(2, args...); !strings.Contains(said, "keys.csv exists") {
-		t.Error(said)
-	}
+	p.ends(2, args, "keys.csv exists")
 	if now, err := os.ReadFile(filepath.Join(rows, "manifest.json")); string(now) != string(manifest) {
 		t.Errorf("the archive was changed: %v", err)
 	}
@@ -115,12 +101,10 @@ func TestACopyThatIsKilledBeforeItsArchiveIsRemoved(t *testing.T) {
 	// A target that is gone has none of the rows.
 	must(t, os.RemoveAll(runs))
 	must(t, os.Rename(away, runs))
-	target := newClient(p.b.URL, p.b.Instance, p.b.AccessKeyID, p.b.AccessKeySecret)
+	target := p.b.client()
 	_, err = target.DeleteTable(&tablestore.DeleteTableRequest{TableName: "r"})
 	must(t, err)
-	if said := p.run(2, args...); !strings.Contains(said, "keys.csv exists") {
-		t.Error(said)
-	}
+	p.ends(2, args, "keys.csv exists")
 }
 
 // TestACopyIsNumberedAsItsSourceWas: the source changes after it was archived, and its keys are compared one by one.
@@ -139,9 +123,7 @@ func TestACopyIsNumberedAsItsSourceWas(t *testing.T) {
 			t.Errorf("%s: %s", tt.args, said)
 		}
 	}
-	if said := p.run(2, "copy", "t", p.inB("plain"), "--create", "--through", "x"); !strings.Contains(said, "leave it out") {
-		t.Error(said)
-	}
+	p.ends(2, []string{"copy", "t", p.inB("plain"), "--create", "--through", "x"}, "leave it out")
 	p.run(0, append(copying, "--dry-run")...)
 	if _, err := os.Stat(filepath.Join(p.dir, "keys.csv.rows")); !os.IsNotExist(err) {
 		t.Errorf("a dry run has left an archive: %v", err)
@@ -151,18 +133,14 @@ func TestACopyIsNumberedAsItsSourceWas(t *testing.T) {
 	troubled(t, p.b, 1, 1, "BatchWriteRow", "refuse:OTSServerBusy")
 	p.run(1, append(copying, "--retry-for", "300ms", "--through", "kept")...)
 	troubled(t, p.b, 1, 0, "BatchWriteRow", "refuse")
-	if said := p.run(2, append(copying, "--through", "kept", "--fresh")...); !strings.Contains(said, "give another ") {
-		t.Error(said)
-	}
+	p.ends(2, append(copying, "--through", "kept", "--fresh"), "give another ")
 	p.fill("t", 300, 320)
 	p.fill("t", 600, 630)
-	tb := &table{service: &service{TableStoreClient: newClient(p.a.URL, p.a.Instance, p.a.AccessKeyID, p.a.AccessKeySecret)}, name: "t"}
+	tb := p.a.table("t")
 	for i := range 10 {
 		tb.load(t, tb.delete(tb.key(fmt.Sprint("key ", i), i)))
 	}
-	if said := p.run(2, append(copying, "--through", "kept", "--columns", "n")...); !strings.Contains(said, "differs in --columns") {
-		t.Error(said)
-	}
+	p.ends(2, append(copying, "--through", "kept", "--columns", "n"), "differs in --columns")
 	p.run(0, append(copying, "--through", "kept")...)
 	p.renumberedFrom(t, before, p.b, "r", "keys.csv")
 	q := p.swapped()
@@ -171,15 +149,11 @@ func TestACopyIsNumberedAsItsSourceWas(t *testing.T) {
 	if !strings.Contains(said, "571 equal, 0 missing, 19 different, 10 surplus") || !strings.Contains(said, "30 without a returned key") {
 		t.Error(said)
 	}
-	if said := p.run(2, append(copying, "--through", "kept")...); !strings.Contains(said, "keys.csv exists") {
-		t.Error(said)
-	}
+	p.ends(2, append(copying, "--through", "kept"), "keys.csv exists")
 
 	// Marks of an earlier load are cells like any: they need another column, or are left out.
 	args := []string{"copy", p.inB("r"), p.inB("again"), "--create", "--returned-keys", "again.csv"}
-	if said := p.run(2, args...); !strings.Contains(said, "--mark-column NAME") {
-		t.Error(said)
-	}
+	p.ends(2, args, "--mark-column NAME")
 	if _, err := os.Stat(filepath.Join(p.dir, "again.csv.rows")); !os.IsNotExist(err) {
 		t.Errorf("what is refused was archived: %v", err)
 	}
@@ -187,9 +161,10 @@ func TestACopyIsNumberedAsItsSourceWas(t *testing.T) {
 }
 
 func TestACopyIsNumberedThroughAStoreOfObjects(t *testing.T) {
+	t.Parallel()
 	p := newPairOf(t)
 	p.fill("t", 0, 300)
-	objects := storetest.New(t, "bucket")
+	objects := p.bucket(t, "bucket")
 	args := []string{"copy", "t", p.inB("r"), "--create", "--pk", "pk1:string", "--pk", "pk2:auto", "--returned-keys", "keys.csv", "--through", "s3://bucket/kept.rows", "--settle", "200ms"}
 	troubled(t, p.b, 1, 1, "BatchWriteRow", "refuse:OTSServerBusy")
 	p.run(1, append(args, "--retry-for", "300ms")...)
@@ -202,19 +177,15 @@ func TestACopyIsNumberedThroughAStoreOfObjects(t *testing.T) {
 	if _, there := objects.Content("kept.rows/manifest.json"); !there {
 		t.Errorf("the archive is gone: %v", objects.Keys())
 	}
-	if said := p.run(2, append(args, "--fresh")...); !strings.Contains(said, "keys.csv exists") {
-		t.Error(said)
-	}
+	p.ends(2, append(args, "--fresh"), "keys.csv exists")
 
 	// To start over is refused before anything is removed that resuming needs.
 	args = []string{"copy", "t", p.inB("s"), "--create", "--pk", "pk1:string", "--pk", "pk2:auto", "--returned-keys", "s.csv", "--settle", "200ms"}
-	p.attempt(untilThen(func() bool {
+	p.attempt(func() bool {
 		info, err := os.Stat(filepath.Join(p.dir, "s.csv"))
 		return err == nil && info.Size() > 200
-	}), append(args, "--max-rows-per-second", "100")...)
-	if said := p.run(2, append(args, "--fresh")...); !strings.Contains(said, "s.csv exists") {
-		t.Error(said)
-	}
+	}, append(args, "--max-rows-per-second", "100")...)
+	p.ends(2, append(args, "--fresh"), "s.csv exists")
 	p.run(0, args...)
 	p.renumbered(t, p.a, p.b, "t", "s", "s.csv")
 }

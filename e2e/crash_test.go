@@ -14,7 +14,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-var kills = flag.Int("kills", 3, "how often TestKilledServersLoseNothingAcknowledged kills the server")
+var kills = flag.Int("kills", 1, "how often TestKilledServersLoseNothingAcknowledged kills the server")
 
 const crashWriters = 4
 
@@ -235,5 +235,5 @@ func (r *restartable) start(t *testing.T) {
 	t.Helper()
 	r.server = startServe(t, append([]string{"--quiet", "--store", r.store}, r.args...)...)
 	p := r.server
-	r.TableStoreClient = newClient(p.URL, p.Instance, p.AccessKeyID, p.AccessKeySecret)
+	r.TableStoreClient = p.client()
 }

@@ -5,81 +5,39 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"tsimport/reader/postgres/pgtest"
 )
 
-// fromDatabase is a load of a table of a real server, compared by the server itself: what the target holds is copied back, and the
+// fromPostgres is a load of a table of a real server, compared by the server itself: what the target holds is copied back, and the
 // server looks for rows that only one of the two has.
-type fromDatabase struct {
-	t      *testing.T
-	server *pgtest.Server
-	dir    string
-}
-
-func (d *fromDatabase) make(rows string) {
-	d.server.Exec(`DROP TABLE IF EXISTS orders, back; CREATE TABLE orders (id bigint PRIMARY KEY, customer text NOT NULL, price numeric(12,2), paid boolean, at timestamptz, w double precision, note text, raw bytea);
+func fromPostgres(t *testing.T, s *pgtest.Server, rows int) *liveLoad {
+	s.Exec(`DROP TABLE IF EXISTS orders, back; CREATE TABLE orders (id bigint PRIMARY KEY, customer text NOT NULL, price numeric(12,2), paid boolean, at timestamptz, w double precision, note text, raw bytea);
 		INSERT INTO orders SELECT i * 7 - 1000, 'customer "' || i % 1000 || E'", \\ é\n', i / 100.0, i % 3 = 0, '2024-01-01'::timestamptz + i * interval '1.25 s', i / 3.0, CASE WHEN i % 5 > 0 THEN md5(i::text) END,
-			decode(md5(i::text), 'hex') FROM generate_series(1, ` + rows + `) i`)
-}
-
-func (d *fromDatabase) command(more ...string) *exec.Cmd {
-	args := append([]string{"load", d.server.Address("orders"), "--table", "orders", "--store", "store", "--sync", "none", "--pk", "id:integer", "--run-dir", "run"}, more...)
-	c := exec.Command(binary, args...)
-	c.Dir = d.dir
-	c.Env = append(os.Environ(), "TSIMPORT_CHECKPOINT_EVERY=50ms")
-	return c
-}
-
-func (d *fromDatabase) folder() string { return d.dir }
-
-// compare fails if a cell differs.
-func (d *fromDatabase) compare() {
-	d.t.Helper()
-	c := exec.Command(binary, "export", "--table", "orders", "--store", "store", "--format", "jsonl", "-o", "back.jsonl")
-	c.Dir = d.dir
-	if out, err := c.CombinedOutput(); err != nil {
-		d.t.Fatalf("%v\n%s", err, out)
-	}
-	f, err := os.Open(filepath.Join(d.dir, "back.jsonl"))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer f.Close()
-	d.server.Exec("DROP TABLE IF EXISTS back; CREATE TABLE back (j jsonb)")
-	d.server.CopyIn(context.Background(), f, "COPY back FROM STDIN WITH (FORMAT csv, QUOTE E'\\x01', DELIMITER E'\\x02')")
+			decode(md5(i::text), 'hex') FROM generate_series(1, ` + fmt.Sprint(rows) + `) i`)
+	d := newLiveLoad(t, s.Address("orders"), "--pk", "id:integer")
 	const made = `SELECT (j->>'id')::bigint, j->>'customer', (j->>'price')::text, (j->>'paid')::boolean, j->>'at', (j->>'w')::float8, j->>'note', decode(j->'raw'->>'base64', 'base64') FROM back`
 	const was = `SELECT id, customer, price::text, paid, to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS') || rtrim(rtrim(to_char(at, '.US'), '0'), '.') || 'Z', w, note, raw FROM orders`
-	for _, q := range []string{made + " EXCEPT ALL " + was, was + " EXCEPT ALL " + made} {
-		if rows := d.server.Exec("SELECT * FROM (" + q + ") q LIMIT 3"); len(rows) > 0 {
-			d.t.Errorf("rows that only one side has: %q", rows)
+	d.compare = func() {
+		t.Helper()
+		s.Exec("DROP TABLE IF EXISTS back; CREATE TABLE back (j jsonb)")
+		s.CopyIn(context.Background(), d.back(), "COPY back FROM STDIN WITH (FORMAT csv, QUOTE E'\\x01', DELIMITER E'\\x02')")
+		for _, q := range []string{made + " EXCEPT ALL " + was, was + " EXCEPT ALL " + made} {
+			if rows := s.Exec("SELECT * FROM (" + q + ") q LIMIT 3"); len(rows) > 0 {
+				t.Errorf("rows that only one side has: %q", rows)
+			}
 		}
 	}
+	return d
 }
 
 func TestDatabases(t *testing.T) {
 	s := pgtest.Start(t)
-	round := func(t *testing.T, rows string) *fromDatabase {
-		d := &fromDatabase{t: t, server: s, dir: t.TempDir()}
-		d.make(rows)
-		return d
-	}
-	t.Run("a million rows are loaded as they are", func(t *testing.T) {
-		d := round(t, "1000000")
-		if out, err := d.command("--require-snapshot").CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		if sum := summaryOf(t, d); sum.Consistent == nil || !*sum.Consistent || len(sum.Snapshots) != 1 || sum.Written != 1000000 {
-			t.Errorf("%+v", sum)
-		}
-		d.compare()
-	})
-	small := func(t *testing.T) liveLoad { return round(t, "30000") }
+	round := func(t *testing.T, rows int) *liveLoad { return fromPostgres(t, s, rows) }
+	t.Run("a million rows are loaded as they are", func(t *testing.T) { round(t, 1_000_000).loadWhole(1_000_000) })
+	small := func(t *testing.T) *liveLoad { return round(t, 30_000) }
 	t.Run("loads that are killed are resumed", func(t *testing.T) { loseClients(t, small) })
 	t.Run("loads whose server is killed continue", func(t *testing.T) {
 		loseServers(t, small, func() {
@@ -90,54 +48,24 @@ func TestDatabases(t *testing.T) {
 	t.Run("all rows are of one moment while they change", func(t *testing.T) {
 		s.Exec(fmt.Sprintf(`DROP TABLE IF EXISTS moving; CREATE TABLE moving (id int PRIMARY KEY, n int NOT NULL, mark text NOT NULL, pad text);
 			INSERT INTO moving SELECT i, 0, md5(i || ':' || 0), repeat('x', 80) FROM generate_series(1, %d) i; ANALYZE moving`, movingRows))
-		loadMoving(t, t.TempDir(), s.Address("moving"), func(n int) {
+		loadMoving(t, s.Address("moving"), func(n int) {
 			up, down := movingRows/2+n*7919%(movingRows/2), movingRows/2+(n*7919+104729)%(movingRows/2)
 			s.Exec(fmt.Sprintf(`UPDATE moving SET n = n + 1, mark = md5(id || ':' || n + 1) WHERE id = %d; UPDATE moving SET n = n - 1, mark = md5(id || ':' || n - 1) WHERE id = %d;
 				WITH gone AS (DELETE FROM moving WHERE id = %d RETURNING n, pad) INSERT INTO moving SELECT %[4]d, n, md5(%[4]d || ':' || n), pad FROM gone`, up, down, n+1, movingRows+n+1))
 		})
 	})
 	t.Run("the ranges of a run are compared with a source that has moved on", func(t *testing.T) {
-		d := round(t, "30000")
-		if out, err := d.command().CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		verify := func(code int, wants ...string) {
-			t.Helper()
-			c := exec.Command(binary, "verify", "--run", "run")
-			c.Dir = d.dir
-			out, err := c.CombinedOutput()
-			if c.ProcessState.ExitCode() != code {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			for _, want := range wants {
-				if !strings.Contains(string(out), want) {
-					t.Errorf("no %q in\n%s", want, out)
-				}
-			}
-		}
-		verify(0, "source and table are equal now, in each of the ")
+		d := small(t)
+		d.run(0, d.load...)
+		d.ends(0, []string{"verify", "--run", "run"}, "source and table are equal now, in each of the ")
 		s.Exec("UPDATE orders SET note = 'changed' WHERE id IN (-993, -986); DELETE FROM orders WHERE id = -979; INSERT INTO orders (id, customer) VALUES (1000000, 'new')")
-		verify(6, "the source has moved on, or the table was changed, in 2 of the ", "orders[1] from its first row on: 0 missing, 2 different, 1 surplus; the run read it in the snapshot of 20", ": 1 missing, 0 different, 0 surplus")
+		d.ends(6, []string{"verify", "--run", "run"}, "the source has moved on, or the table was changed, in 2 of the ", "orders[1] from its first row on: 0 missing, 2 different, 1 surplus; the run read it in the snapshot of 20", ": 1 missing, 0 different, 0 surplus")
 	})
 	t.Run("no password is kept", func(t *testing.T) {
-		d := round(t, "10")
+		d := round(t, 10)
 		s.Exec("CREATE USER guarded PASSWORD 'planted-secret'; GRANT SELECT ON orders TO guarded")
 		s.Guard("guarded")
 		guarded := strings.Replace(s.Address("orders"), "postgres@", "guarded@", 1)
-		for _, v := range []struct {
-			address, password string
-			code              int
-		}{{strings.Replace(guarded, "guarded@", "guarded:planted-secret@", 1), "", 2}, {guarded + "&password=planted-secret", "", 2}, {guarded, "wrong-planted", 2}, {guarded, "planted-secret", 0}} {
-			c := exec.Command(binary, "load", v.address, "--table", "orders", "--store", "store", "--sync", "none", "--pk", "id:integer", "--run-dir", "run")
-			c.Dir, c.Env = d.dir, append(os.Environ(), "PGPASSWORD="+v.password)
-			out, err := c.CombinedOutput()
-			if c.ProcessState.ExitCode() != v.code || strings.Contains(string(out), "planted") {
-				t.Errorf("%v: %s", err, out)
-			}
-		}
-		d.compare()
-		if out, _ := exec.Command("grep", "-r", "planted", d.dir).CombinedOutput(); len(out) > 0 {
-			t.Errorf("kept: %s", out)
-		}
+		d.keepsNoPassword("PGPASSWORD", strings.Replace(guarded, "guarded@", "guarded:planted-secret@", 1), guarded+"&password=planted-secret", guarded, guarded)
 	})
 }

@@ -4,9 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -28,23 +25,11 @@ func dataxOf(address, reader, table, more string) string {
 // runDataX converts a job, runs it and returns the rows of its table.
 func runDataX(t *testing.T, job string, environment ...string) string {
 	t.Helper()
-	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "theirs.json"), []byte(job), 0o600))
-	out := ""
-	for _, args := range [][]string{
-		{"convert", "datax", "theirs.json", "-o", "ours.yaml"}, {"run", "ours.yaml", "--store", "store", "--create"},
-		{"export", "--table", "orders", "--store", "store", "--format", "jsonl", "--quiet"},
-	} {
-		c := exec.Command(binary, args...)
-		c.Dir, c.Env = dir, append(os.Environ(), environment...)
-		text, err := c.Output()
-		if err != nil {
-			said, _ := exec.Command("cat", filepath.Join(dir, "ours.yaml")).Output()
-			t.Fatalf("%q: %v\n%s\n%s", args, err, err.(*exec.ExitError).Stderr, said)
-		}
-		out = string(text)
-	}
-	return out
+	p := newPlace(t, environment...)
+	p.write("theirs.json", job)
+	p.run(0, "convert", "datax", "theirs.json", "-o", "ours.yaml")
+	p.run(0, "run", "ours.yaml", "--store", "store", "--create")
+	return p.output("export", "--table", "orders", "--store", "store", "--format", "jsonl")
 }
 
 const dataxRows = `{"order_id":1,"price":1.5,"town":"Bern"}
@@ -76,8 +61,19 @@ func TestMySQLOfDataX(t *testing.T) {
 		s.Exec("CREATE TABLE orders_" + part + " (id bigint PRIMARY KEY, `City` varchar(20), price decimal(8,2))")
 	}
 	s.Exec("INSERT INTO orders_00 VALUES (1, 'Bern', 1.5), (3, NULL, NULL)", `INSERT INTO orders_01 VALUES (2, '"x"\n', 20)`)
-	job := dataxOf(s.Address("x"), "mysqlreader", "\"table\":[\"orders_[00-01]\"]", "\"column\":[\"id\",\"`City`\",\"price\"],")
-	if got := runDataX(t, job); got != dataxRows {
-		t.Errorf("the table has\n%s, want\n%s", got, dataxRows)
+	s.Exec("CREATE TABLE `my orders` (id int PRIMARY KEY, town varchar(20), price double)", "INSERT INTO `my orders` VALUES (1, 'Bern', 1.5), (2, 'Zürich', 2.5), (3, NULL, NULL)")
+	for name, c := range map[string]struct{ table, more, want string }{
+		"shards":      {`"table":["orders_[00-01]"]`, "\"column\":[\"id\",\"`City`\",\"price\"],", dataxRows},
+		"a condition": {"\"table\":[\"`my orders`\"]", `"where":"town <> 'Bern' -- and so on","column":["id","town","price"],`, `{"order_id":2,"price":2.5,"town":"Zürich"}` + "\n"},
+		"expressions": {"\"table\":[\"`my orders`\"]", `"column":["id * 10","upper(town) AS t","price"],`,
+			`{"order_id":10,"price":1.5,"town":"BERN"}` + "\n" + `{"order_id":20,"price":2.5,"town":"ZÜRICH"}` + "\n" + `{"order_id":30}` + "\n"},
+		"a query": {"\"querySql\":[\"select a.id, concat(b.town, '\\\\n'), 0.5e0 from `my orders` a join `my orders` b on b.id = a.id + 1 where b.town is not null;\"]", `"column":[],`,
+			`{"order_id":1,"price":0.5,"town":"Zürich\n"}` + "\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := runDataX(t, dataxOf(s.Address("x"), "mysqlreader", c.table, c.more)); got != c.want {
+				t.Errorf("the table has\n%s, want\n%s", got, c.want)
+			}
+		})
 	}
 }

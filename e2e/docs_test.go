@@ -1,9 +1,13 @@
+//go:build e2e
+
 package e2e
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -120,67 +124,7 @@ func TestPagesSayWhereTheirFileIsFrom(t *testing.T) {
 	}
 }
 
-// readmeWords bounds the README, counted as wc -w does.
-const readmeWords = 700
-
-func TestTheReadmeIsShort(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile("../README.md")
-	must(t, err)
-	if n := len(strings.Fields(string(text))); n > readmeWords {
-		t.Errorf("README.md has %d words, %d are allowed: move what is not for every reader to a page of docs/", n, readmeWords)
-	}
-}
-
 var readsOrders = regexp.MustCompile(`orders\.csv|(copy|sync|--table) orders\b`)
-
-var figure = regexp.MustCompile(`[0-9][0-9,.]*[0-9]`)
-
-// TestTheReadmesFiguresAreThoseOfThePerformancePage looks for each figure of the README's first bullets, and of its section on
-// performance, in docs/performance.md, which says how it was measured.
-func TestTheReadmesFiguresAreThoseOfThePerformancePage(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile("../README.md")
-	must(t, err)
-	page, err := os.ReadFile("../docs/performance.md")
-	must(t, err)
-	intro, _, _ := strings.Cut(string(text), "\n## ")
-	_, performance, found := strings.Cut(string(text), "\n## Performance\n")
-	if !found {
-		t.Fatal("README.md has no section Performance")
-	}
-	performance, _, _ = strings.Cut(performance, "\n## ")
-	figures := figure.FindAllString(intro+performance, -1)
-	if len(figures) < 8 {
-		t.Errorf("README.md gives only the figures %q", figures)
-	}
-	for _, f := range figures {
-		if !strings.Contains(string(page), f) {
-			t.Errorf("README.md says %s, which docs/performance.md does not", f)
-		}
-	}
-}
-
-var link = regexp.MustCompile(`\]\(([^)#: ]+)(?:#([^)]*))?\)`)
-
-func TestThePagesLinksLeadToFiles(t *testing.T) {
-	t.Parallel()
-	pages := docPages(t)
-	links := 0
-	for _, page := range append(pages, "../README.md", "../CONTRIBUTING.md", "../SECURITY.md") {
-		text, err := os.ReadFile(page)
-		must(t, err)
-		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
-			links++
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
-				t.Errorf("%s links to %s, which does not exist", page, m[1])
-			}
-		}
-	}
-	if links < 50 {
-		t.Errorf("only %d links were found", links)
-	}
-}
 
 // docPages returns the pages of docs/ and of its folders in English, as paths from this folder.
 func docPages(t *testing.T) (pages []string) {
@@ -196,32 +140,21 @@ func docPages(t *testing.T) (pages []string) {
 	return pages
 }
 
-// howToLines bounds a how-to: it is one task.
-const howToLines = 120
+// bash runs commands of a page, which find tsimport on their path and no service but that of the place.
+func (p *place) bash(script string) *process {
+	p.t.Helper()
+	cmd := exec.Command("bash", "-c", script)
+	cmd.Dir = p.dir
+	cmd.Env = slices.Concat(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TABLESTORE_") }), []string{"PATH=" + filepath.Dir(binary) + ":" + os.Getenv("PATH")}, p.env)
+	return begin(p.t, cmd)
+}
 
-var firstBlock = regexp.MustCompile("(?s)^# [^\n]+\n\n(?:[^\n]+\n\n)?```sh\n")
-
-// TestAHowToIsShortAndBeginsWithItsCommand checks each page for a task.
-func TestAHowToIsShortAndBeginsWithItsCommand(t *testing.T) {
-	t.Parallel()
-	pages, err := filepath.Glob("../docs/*/*.md")
-	must(t, err)
-	checked := 0
-	for _, page := range pages {
-		if folder := filepath.Base(filepath.Dir(page)); folder != "how-to" && folder != "coming-from" {
-			continue
+// needs skips a test on a machine that lacks a tool.
+func needs(t *testing.T, tools ...string) {
+	t.Helper()
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is needed: %v", tool, err)
 		}
-		checked++
-		text, err := os.ReadFile(page)
-		must(t, err)
-		if n := strings.Count(string(text), "\n"); n > howToLines {
-			t.Errorf("%s has %d lines, %d are allowed", page, n, howToLines)
-		}
-		if !firstBlock.Match(text) {
-			t.Errorf("%s does not begin with its command", page)
-		}
-	}
-	if checked < 14 {
-		t.Errorf("only %d pages were found", checked)
 	}
 }

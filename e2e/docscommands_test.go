@@ -47,11 +47,7 @@ var fewerRows = regexp.MustCompile(`--rows (\d{4,})0\b`)
 // the folder that the README has made, as far as they need no service and no minutes.
 func TestThePagesCommandsRunAndLeaveTheCloneClean(t *testing.T) {
 	t.Parallel()
-	for _, tool := range []string{"git", "bash", "cp"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is needed: %v", tool, err)
-		}
-	}
+	needs(t, "git", "bash", "cp")
 	pages := docPages(t)
 	ran := 0
 	root := clone(t)
@@ -64,12 +60,9 @@ func TestThePagesCommandsRunAndLeaveTheCloneClean(t *testing.T) {
 			command = "true" + rest
 		}
 		began := time.Now()
-		cmd := exec.Command("bash", "-c", "set -eo pipefail; "+fewerRows.ReplaceAllString(command, "--rows ${1}"))
-		cmd.Dir = dir
-		cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TABLESTORE_") }),
-			"PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("%s: %s: %v\n%s", page, command, err, out)
+		r := (&place{t: t, dir: dir}).bash("set -eo pipefail; " + fewerRows.ReplaceAllString(command, "--rows ${1}"))
+		if r.wait() != 0 {
+			t.Errorf("%s: %s: %v\n%s", page, command, r.ProcessState, &r.said)
 		}
 		ran++
 		t.Logf("%v %s: %s", time.Since(began).Round(time.Millisecond), page, command)
@@ -125,18 +118,15 @@ func TestTheReadmesQuickStartShowsTheRealOutput(t *testing.T) {
 	if !found || !more || !end {
 		t.Fatal("README.md has no command with its output")
 	}
-	cmd := exec.Command("bash", "-c", strings.ReplaceAll(command, "go run ./cmd/tsimport ", "tsimport "))
-	cmd.Dir = clone(t)
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TABLESTORE_") }),
-		"PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", command, err, out)
+	r := (&place{t: t, dir: clone(t)}).bash(strings.ReplaceAll(command, "go run ./cmd/tsimport ", "tsimport "))
+	if r.wait() != 0 {
+		t.Fatalf("%s: %v\n%s", command, r.ProcessState, &r.said)
 	}
+	out := r.said.String()
 	lines := 0
 	for line := range strings.Lines(shown) {
 		lines++
-		if line = varies.ReplaceAllString(strings.TrimSpace(line), ""); !strings.Contains(string(out), line) {
+		if line = varies.ReplaceAllString(strings.TrimSpace(line), ""); !strings.Contains(out, line) {
 			t.Errorf("README.md shows a line that is not printed: %s\nprinted:\n%s", line, out)
 		}
 	}

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -17,15 +16,11 @@ var serveLine = regexp.MustCompile(`^tsimport serve ([^&>#]*)`)
 // is the page's own with --admin, at a free port.
 func TestTheCommandsOfPagesOnTheLocalServerRun(t *testing.T) {
 	t.Parallel()
-	for _, tool := range []string{"bash", "curl", "awk"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is needed: %v", tool, err)
-		}
-	}
+	needs(t, "bash", "curl", "awk")
 	for page, least := range map[string]int{"simulation.md": 20, "engine.md": 4, "how-to/local-engine.md": 3} {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
+			p := newPlace(t)
 			text, err := os.ReadFile(filepath.Join("../docs", page))
 			must(t, err)
 			var before, after, flags []string
@@ -47,12 +42,10 @@ func TestTheCommandsOfPagesOnTheLocalServerRun(t *testing.T) {
 			if flags == nil || len(before)+len(after) < least {
 				t.Fatalf("the page has the commands %q and %q, and serve with %q", before, after, flags)
 			}
-			run := func(lines []string, variables ...string) {
+			run := func(lines []string) {
 				t.Helper()
-				cmd := exec.Command("bash", "-c", "set -exo pipefail; curl() { command curl -sSf \"$@\"; }\n"+strings.Join(lines, "\n"))
-				cmd.Dir, cmd.Env = dir, append(append(os.Environ(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH")), variables...)
-				if out, err := cmd.CombinedOutput(); err != nil {
-					t.Fatalf("%v\n%s", err, out)
+				if r := p.bash("set -exo pipefail; curl() { command curl -sSf \"$@\"; }\n" + strings.Join(lines, "\n")); r.wait() != 0 {
+					t.Fatalf("%v\n%s", r.ProcessState, &r.said)
 				}
 			}
 			run(before)
@@ -60,7 +53,7 @@ func TestTheCommandsOfPagesOnTheLocalServerRun(t *testing.T) {
 				switch {
 				case i == 0:
 				case flags[i-1] == "--store" || flags[i-1] == "--sample-file":
-					flags[i] = filepath.Join(dir, flags[i])
+					flags[i] = p.path(flags[i])
 				case flags[i-1] == "--listen":
 					flags[i] = "127.0.0.1:0"
 				}
@@ -71,7 +64,8 @@ func TestTheCommandsOfPagesOnTheLocalServerRun(t *testing.T) {
 			for i := range after {
 				after[i] = strings.ReplaceAll(after[i], "http://127.0.0.1:8087", s.URL)
 			}
-			run(after, append(s.credentials(), "url="+s.URL)...)
+			p.env = append(s.credentials(), "url="+s.URL)
+			run(after)
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,9 +50,7 @@ func BenchmarkALoadOfEachFormat(b *testing.B) {
 			}
 			slices.Sort(cpu)
 			info, err := os.Stat(file)
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			b.ReportMetric(cpu[(len(cpu)-1)/2], "cpu-µs/row")
 			b.ReportMetric(rows/last.Seconds, "rows/s")
 			b.ReportMetric(float64(last.Peak)/(1<<20), "peak-MiB")
@@ -64,16 +63,10 @@ func BenchmarkALoadOfEachFormat(b *testing.B) {
 func startNull(t testing.TB) string {
 	cmd := exec.Command(binary, "bench", "null-server")
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	in, err := cmd.StdinPipe() // its end is the server's
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	t.Cleanup(func() {
 		in.Close()
 		if err := cmd.Wait(); err != nil {
@@ -92,24 +85,16 @@ func startNull(t testing.TB) string {
 func writeFormats(t testing.TB, dir string, rows uint64) (files []string) {
 	t.Helper()
 	shape, err := bench.FindShape("12")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var text, gz, zst, lines, columns bytes.Buffer
-	if err := shape.WriteCSV(t.Context(), &text, rows, 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, shape.WriteCSV(t.Context(), &text, rows, 1))
 	g := gzip.NewWriter(&gz)
 	z, err := zstd.NewWriter(&zst)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, gErr := g.Write(text.Bytes())
 	_, zErr := z.Write(text.Bytes())
 	for _, err := range []error{gErr, zErr, g.Close(), z.Close()} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	records := csv.NewReader(bytes.NewReader(text.Bytes()))
 	records.ReuseRecord = true
@@ -125,9 +110,7 @@ func writeFormats(t testing.TB, dir string, rows uint64) (files []string) {
 	row := make(parquet.Row, len(shape.Columns))
 	for range rows {
 		fields, err := records.Read()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for i, c := range shape.Columns {
 			lines.WriteString([]string{`{"`, `,"`}[min(i, 1)] + c.Name + `":`)
 			leaf, _ := schema.Lookup(c.Name)
@@ -150,74 +133,53 @@ func writeFormats(t testing.TB, dir string, rows uint64) (files []string) {
 			t.Fatal(err)
 		}
 	}
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Close())
 	for _, f := range []struct {
 		name    string
 		content *bytes.Buffer
 	}{{"rows.csv", &text}, {"rows.csv.gz", &gz}, {"rows.csv.zst", &zst}, {"rows.jsonl", &lines}, {"rows.parquet", &columns}} {
 		path := filepath.Join(dir, f.name)
-		if err := os.WriteFile(path, f.content.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, f.content.Bytes(), 0o644))
 		files = append(files, path)
 	}
 	return files
 }
 
+// TestEveryFormatIsLoadedWhole: the files of each kind hold the same rows. Arrow comes as files, streams and on standard input.
 func TestEveryFormatIsLoadedWhole(t *testing.T) {
-	s := startServe(t, "--store", filepath.Join(t.TempDir(), "store"))
-	t.Setenv("TABLESTORE_ACCESS_KEY_ID", s.AccessKeyID)
-	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", s.AccessKeySecret)
-	target := []string{"--endpoint", s.URL, "--instance", s.Instance}
-	first := ""
-	for i, file := range writeFormats(t, t.TempDir(), 2000) {
-		name := "t" + strconv.Itoa(i)
-		args := append([]string{"load", file, "--table", name, "--create", "--pk", "id:integer", "--run-dir", filepath.Join(t.TempDir(), "run"), "--quiet"}, target...)
-		if stdout, stderr, code := runBinary(t, args...); code != 0 {
-			t.Fatalf("%s: exit code %d\n%s%s", file, code, stdout, stderr)
-		}
-		got, stderr, code := runBinary(t, append([]string{"export", "--table", name, "--format", "jsonl"}, target...)...)
-		if first == "" {
-			first = got
-		}
-		if code != 0 || strings.Count(got, "\n") != 2000 || got != first {
-			t.Errorf("%s: exit code %d, %d rows, the same as those of CSV: %v; %s", file, code, strings.Count(got, "\n"), got == first, stderr)
-		}
-	}
-}
-
-func TestArrowIsLoadedFromFilesStreamsAndStandardInput(t *testing.T) {
-	s := startServe(t, "--store", filepath.Join(t.TempDir(), "store"))
-	t.Setenv("TABLESTORE_ACCESS_KEY_ID", s.AccessKeyID)
-	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", s.AccessKeySecret)
-	target := []string{"--endpoint", s.URL, "--instance", s.Instance}
-	data := filepath.Join("..", "reader", "arrow", "testdata")
-	first := ""
-	for i, tt := range []struct{ file, stdin string }{
-		{filepath.Join(data, "many.arrow"), ""}, {filepath.Join(data, "many_zstd.arrows"), ""},
-		{"-", filepath.Join(data, "many.arrows")}, {"-", filepath.Join(data, "many_lz4.arrow")},
-	} {
-		name := "t" + strconv.Itoa(i)
-		cmd := exec.Command(binary, append([]string{"load", tt.file, "--table", name, "--create", "--pk", "id:integer", "--run-dir", filepath.Join(t.TempDir(), "run"), "--quiet"}, target...)...)
-		if tt.stdin != "" {
-			from, err := os.Open(tt.stdin)
-			if err != nil {
-				t.Fatal(err)
+	t.Parallel()
+	s := startServe(t, "--memory")
+	p := newPlace(t, s.env()...)
+	arrow, err := filepath.Abs(filepath.Join("..", "reader", "arrow", "testdata"))
+	must(t, err)
+	arrow += string(filepath.Separator)
+	arrows := []string{arrow + "many.arrow", arrow + "many_zstd.arrows", "<" + arrow + "many.arrows", "<" + arrow + "many_lz4.arrow"}
+	for rows, files := range map[int][]string{2000: writeFormats(t, p.dir, 2000), 400: arrows} {
+		first := ""
+		for i, file := range files {
+			table := fmt.Sprintf("t%d_%d", rows, i)
+			from, stdin := strings.CutPrefix(file, "<")
+			args := []string{"load", from, "--table", table, "--create", "--pk", "id:integer", "--quiet"}
+			if stdin {
+				args[1] = "-"
 			}
-			defer from.Close()
-			cmd.Stdin = from
-		}
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%+v: %v\n%s", tt, err, out)
-		}
-		got, stderr, code := runBinary(t, append([]string{"export", "--table", name, "--format", "jsonl"}, target...)...)
-		if first == "" {
-			first = got
-		}
-		if code != 0 || strings.Count(got, "\n") != 400 || got != first || !strings.Contains(got, `"at":"{\"a\":1,\"b\":\"view of row number 1\"}"`) {
-			t.Errorf("%+v: exit code %d, %d rows, the same as the first: %v; %s%.200s", tt, code, strings.Count(got, "\n"), got == first, stderr, got)
+			cmd := p.command(args...)
+			if stdin {
+				in, err := os.Open(from)
+				must(t, err)
+				defer in.Close()
+				cmd.Stdin = in
+			}
+			if r := begin(t, cmd); r.wait() != 0 {
+				t.Fatalf("%s: %v\n%s", file, r.ProcessState, &r.said)
+			}
+			got := p.output("export", "--table", table, "--format", "jsonl")
+			if first == "" {
+				first = got
+			}
+			if strings.Count(got, "\n") != rows || got != first || rows == 400 && !strings.Contains(got, `"at":"{\"a\":1,\"b\":\"view of row number 1\"}"`) {
+				t.Errorf("%s: %d rows, the same as the first: %v; %.200s", file, strings.Count(got, "\n"), got == first, got)
+			}
 		}
 	}
 }

@@ -4,8 +4,6 @@ package e2e
 
 import (
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -56,21 +54,19 @@ func TestTheHowToOfDatabasesRunsAgainstServers(t *testing.T) {
 	here := strings.NewReplacer(
 		"mysql://reader@db.example/shop?table=", my.Address(""), "mysql://reader@db.example/shop", strings.TrimSuffix(my.Address(""), "?table="),
 		"postgres://reader@db.example/shop?table=", pg.Address(""))
-	dir := t.TempDir()
+	p := newPlace(t)
 	_, job, found := strings.Cut(string(text), "```yaml\n")
 	if !found {
 		t.Fatal("the page has no job")
 	}
 	job, _, _ = strings.Cut(job, "```")
-	must(t, os.WriteFile(filepath.Join(dir, "shop.yaml"), []byte(here.Replace(job)), 0o600))
+	p.write("shop.yaml", here.Replace(job))
 	ran := 0
 	for _, block := range shellBlock.FindAllStringSubmatch(string(text), -1) {
 		for line := range strings.Lines(block[1]) {
 			ran++
-			cmd := exec.Command("bash", "-c", here.Replace(line))
-			cmd.Dir, cmd.Env = dir, append(os.Environ(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%s%v\n%s", line, err, out)
+			if r := p.bash(here.Replace(line)); r.wait() != 0 {
+				t.Errorf("%s%v\n%s", line, r.ProcessState, &r.said)
 			}
 		}
 	}

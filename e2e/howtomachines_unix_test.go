@@ -5,8 +5,8 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,28 +24,23 @@ bash -c "$2"$'\nwait $!; echo $? > code.part; mv code.part code' > started.log 2
 // folder.
 func TestTheHowToOfManyMachinesRuns(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	p := newPlace(t)
 	s := startServe(t, "--partitions", "4")
 	around := &surroundings{T: t}
 	lake := storetest.New(around, "lake")
 	const files, records = 3, 2000
 	for f := range files {
-		var text strings.Builder
-		text.WriteString("id,item\n")
-		for i := range records {
-			fmt.Fprintf(&text, "%d-%d,item %d\n", i, f, i)
-		}
-		lake.Set(fmt.Sprintf("orders/%d.csv", f), text.String(), time.Now())
+		lake.Set(fmt.Sprintf("orders/%d.csv", f), fileOf("id,item", records, func(i int) string { return fmt.Sprintf("%d-%d,item %d", i, f, i) }), time.Now())
 	}
-	env := append(append(around.env, s.credentials()...), "TABLESTORE_ENDPOINT="+s.URL, "TABLESTORE_INSTANCE="+s.Instance, "OSS_ENDPOINT="+lake.URL(), "OSS_REGION=cn-test")
-	environment := filepath.Join(dir, "environment")
+	p.env = slices.Concat(around.env, s.env(), []string{"OSS_ENDPOINT=" + lake.URL(), "OSS_REGION=cn-test"})
 	var lines strings.Builder
-	for _, variable := range env {
+	for _, variable := range p.env {
 		name, value, _ := strings.Cut(variable, "=")
 		fmt.Fprintf(&lines, "export %s='%s'\n", name, value)
 	}
-	must(t, os.WriteFile(environment, []byte(lines.String()), 0o600))
-	must(t, os.WriteFile(filepath.Join(dir, "ssh"), []byte(sshDouble), 0o700))
+	environment := p.write("environment", lines.String())
+	must(t, os.Chmod(p.write("ssh", sshDouble), 0o700))
+	p.env = append(p.env, "MACHINES="+p.dir, "PATH="+p.dir+":"+filepath.Dir(binary)+":"+os.Getenv("PATH"))
 	text, err := os.ReadFile("../docs/how-to/many-machines.md")
 	must(t, err)
 	ran := 0
@@ -55,18 +50,15 @@ func TestTheHowToOfManyMachinesRuns(t *testing.T) {
 				continue
 			}
 			ran++
-			cmd := exec.Command("bash", "-c", strings.ReplaceAll(line, "/etc/tsimport/environment", environment))
-			cmd.Dir = dir
-			cmd.Env = append(append(os.Environ(), env...), "MACHINES="+dir, "PATH="+dir+":"+filepath.Dir(binary)+":"+os.Getenv("PATH"))
-			out, err := cmd.CombinedOutput()
-			if err != nil {
-				t.Fatalf("%s%v\n%s", line, err, out)
+			r := p.bash(strings.ReplaceAll(line, "/etc/tsimport/environment", environment))
+			if r.wait() != 0 {
+				t.Fatalf("%s%v\n%s", line, r.ProcessState, &r.said)
 			}
-			if strings.HasPrefix(line, "tsimport resume ") && !strings.Contains(string(out), "finished: 6,000 read, 6,000 written, 0 rejected, 0 superseded") {
-				t.Errorf("%s prints\n%s", line, out)
+			if strings.HasPrefix(line, "tsimport resume ") && !strings.Contains(r.said.String(), "finished: 6,000 read, 6,000 written, 0 rejected, 0 superseded") {
+				t.Errorf("%s prints\n%s", line, &r.said)
 			}
 			if strings.Contains(line, "ssh") {
-				workersEnd(t, dir, 4)
+				workersEnd(t, p.dir, 4)
 			}
 		}
 	}

@@ -17,9 +17,7 @@ func TestFilesAreReadOverHTTP(t *testing.T) {
 	t.Parallel()
 	const folder = "../reader/testdata/real"
 	text, err := os.ReadFile(filepath.Join(folder, "kylo/csv/userdata1.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var ranges atomic.Int64
 	files := http.FileServer(http.Dir(folder))
 	for name, handler := range map[string]http.HandlerFunc{
@@ -38,18 +36,13 @@ func TestFilesAreReadOverHTTP(t *testing.T) {
 			server := httptest.NewServer(handler)
 			defer server.Close()
 			for _, path := range []string{"/kylo/csv/userdata1.csv", "/compressed-cli/userdata1.multistream.csv.bz2"} {
-				dir := t.TempDir()
-				if _, stderr, code := runBinary(t, "load", server.URL+path, "--store", dir+"/store", "--table", "t", "--pk", "id", "--run-dir", dir+"/run"); code != 0 {
-					t.Fatalf("load %s: exit code %d, %s", path, code, stderr)
-				}
-				stdout, stderr, code := runBinary(t, "export", "--store", dir+"/store", "--table", "t")
-				if code != 0 || !slices.Equal(csvRecords(t, text), csvRecords(t, []byte(stdout))) {
-					t.Errorf("%s: export: exit code %d, the table is not the file; %s", path, code, stderr)
+				p := newPlace(t)
+				p.run(0, "load", server.URL+path, "--store", "store", "--table", "t", "--pk", "id")
+				if got := p.output("export", "--store", "store", "--table", "t"); !slices.Equal(csvRecords(t, text), csvRecords(t, []byte(got))) {
+					t.Errorf("%s: the table is not the file", path)
 				}
 			}
-			if _, stderr, code := runBinary(t, "load", server.URL+"/none.csv", "--store", t.TempDir()+"/s", "--table", "t", "--pk", "id"); code != 2 {
-				t.Errorf("a file that is not there: exit code %d, %s", code, stderr)
-			}
+			newPlace(t).run(2, "load", server.URL+"/none.csv", "--store", "store", "--table", "t", "--pk", "id")
 		})
 	}
 	if ranges.Load() < 2 {

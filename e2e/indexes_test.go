@@ -10,7 +10,7 @@ import (
 // TestIndexesThatARestoreDoesNotMakeAreNamedBeforeTheFirstRow: with all that is needed to make them, also without rows.
 func TestIndexesThatARestoreDoesNotMakeAreNamedBeforeTheFirstRow(t *testing.T) {
 	t.Parallel()
-	p := &pairOf{t: t, dir: t.TempDir(), a: startServe(t, "--sync", "none", "--indexes", "2"), b: startServe(t, "--sync", "none")}
+	p := pairUp(t, startServe(t, "--sync", "none", "--indexes", "2"), startServe(t, "--sync", "none"))
 	p.run(0, "table", "create", "t", "--pk", "a:string", "--pk", "b:integer", "--max-versions", "1")
 	p.run(0, "export", "--table", "t", "-o", "kept/")
 	for _, args := range [][]string{

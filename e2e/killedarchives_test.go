@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-
-	"tsimport/internal/objectstore/storetest"
 )
 
 var (
@@ -28,7 +26,7 @@ var (
 // fillLarge adds rows that no compression makes smaller.
 func (p *pairOf) fillLarge(name string, from, megabytes int) (rows int) {
 	p.t.Helper()
-	tb := &table{service: &service{TableStoreClient: newClient(p.a.URL, p.a.Instance, p.a.AccessKeyID, p.a.AccessKeySecret)}, name: name}
+	tb := p.a.table(name)
 	random := rand.NewChaCha8([32]byte{7})
 	for range megabytes {
 		var changes []tablestore.RowChange
@@ -42,35 +40,6 @@ func (p *pairOf) fillLarge(name string, from, megabytes int) (rows int) {
 		tb.load(p.t, changes...)
 	}
 	return rows
-}
-
-// attempt runs a command and kills it when the moment has come, which is told when the command has ended by itself. It reports whether the
-// command ended well.
-func (p *pairOf) attempt(moment func(ended func() bool), args ...string) (whole bool) {
-	p.t.Helper()
-	cmd := p.command(args...)
-	cmd.Env = append(cmd.Env, "TSIMPORT_CHECKPOINT_EVERY=50ms")
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	must(p.t, cmd.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	moment(func() bool { return len(ended) > 0 })
-	cmd.Process.Kill() // fails if it has ended
-	err := <-ended
-	if cmd.ProcessState.ExitCode() > 0 {
-		p.t.Fatalf("tsimport %q: %v\n%s", args, err, &out)
-	}
-	return err == nil
-}
-
-// untilThen waits for what is to come, or for the end.
-func untilThen(come func() bool) func(ended func() bool) {
-	return func(ended func() bool) {
-		for !come() && !ended() {
-			time.Sleep(time.Millisecond)
-		}
-	}
 }
 
 // allPartsAreThere reports whether an export to a folder has nothing left to write but the manifest.
@@ -101,22 +70,22 @@ const beforeManifest = "between the last part and the manifest"
 
 // exportMoment draws when an export to a folder is killed: at any time, when a part gets its name, when no part is missing any more, or when the
 // manifest is written.
-func exportMoment(dir string, rnd *rand.Rand) (name string, moment func(ended func() bool)) {
+func exportMoment(dir string, rnd *rand.Rand) (name string, moment func() bool) {
 	count := func(pattern string) int {
 		found, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is a good one
 		return len(found)
 	}
 	switch rnd.IntN(6) {
 	case 0:
-		return "manifest", untilThen(func() bool { return count("manifest.json*") > 0 })
+		return "manifest", func() bool { return count("manifest.json*") > 0 }
 	case 1, 2:
-		return beforeManifest, untilThen(func() bool { return allPartsAreThere(dir) })
+		return beforeManifest, func() bool { return allPartsAreThere(dir) }
 	case 3:
 		at := time.Now().Add(time.Duration(rnd.IntN(2000)) * time.Millisecond)
-		return "any time", untilThen(func() bool { return time.Now().After(at) })
+		return "any time", func() bool { return time.Now().After(at) }
 	}
 	parts := count("archive-*.zst") + rnd.IntN(3)
-	return "part", untilThen(func() bool { return count("archive-*.zst") > parts })
+	return "part", func() bool { return count("archive-*.zst") > parts }
 }
 
 // TestKilledArchives kills exports to an archive and loads of it with SIGKILL, while both services refuse and lose requests and the tables
@@ -127,11 +96,7 @@ func TestKilledArchives(t *testing.T) {
 	p := newPairOf(t)
 	p.fill("t", 0, 1500)
 	rows := int64(1500 + p.fillLarge("t", 1500, *archiveMegabytes))
-	refusing := func(rate float64) {
-		troubled(t, p.a, *archiveSeed, rate, "GetRange", "refuse:OTSServerBusy", "refuse:OTSNotEnoughCapacityUnit", "refuse:OTSPartitionUnavailable", "drop-after", "truncate-body", "bad-body")
-	}
-	refusing(0.1)
-	troubled(t, p.b, *archiveSeed, 0.1, "BatchWriteRow", "refuse", "refuse-rows", "drop-after", "drop-before", "error-after", "apply-late", "truncate-body")
+	p.troubles(*archiveSeed, 0.1, 0.1)
 	q := p.swapped()
 	kept, exports, loads := filepath.Join(p.dir, "kept"), map[string]int{}, 0
 	killed := func() (n int) {
@@ -145,7 +110,7 @@ func TestKilledArchives(t *testing.T) {
 		for attempt, most := 0, 2+rnd.IntN(60); ; attempt++ {
 			name, moment := exportMoment(kept, rnd)
 			if attempt == most {
-				moment = untilThen(func() bool { return false })
+				moment = never
 			}
 			if p.attempt(moment, args...) {
 				break
@@ -178,9 +143,9 @@ func TestKilledArchives(t *testing.T) {
 		args = []string{"load", "kept", "--table", "t", "--create", "--settle", "500ms", "--concurrency", fmt.Sprint(1 + rnd.IntN(8))}
 		for attempt, most := 0, 2+rnd.IntN(60); ; attempt++ {
 			final := finalRows(p.dir) + rnd.Int64N(rows/8)
-			moment := untilThen(func() bool { return finalRows(p.dir) > final })
+			moment := func() bool { return finalRows(p.dir) > final }
 			if attempt == most {
-				moment = untilThen(func() bool { return false })
+				moment = never
 			}
 			given := args
 			if attempt > 0 && rnd.IntN(2) == 0 && finalRows(p.dir) >= 0 {
@@ -192,14 +157,12 @@ func TestKilledArchives(t *testing.T) {
 			loads++
 		}
 		t.Logf("so far %d exports were killed, and %d loads", killed(), loads)
-		if r := p.summary(); r.State != "finished" || r.Unfinished != 0 || r.Rejected != 0 || r.Read != r.Written+r.Superseded || r.Read-r.Read_again != rows {
-			t.Errorf("%+v", r)
-		}
+		p.checkLedger(rows)
 		q.run(0, "verify", "kept", "--table", "t", "--extra", "fail")
 		if *archiveMegabytes <= 8 {
-			refusing(0) // whoever reads here does not try again
+			p.troubles(*archiveSeed, 0, 0.1) // whoever reads here does not try again
 			p.same(p.a, p.b, "t", "t")
-			refusing(0.1)
+			p.troubles(*archiveSeed, 0.1, 0.1)
 		}
 		q.run(0, "table", "drop", "t", "--yes")
 		must(t, os.RemoveAll(kept))
@@ -219,7 +182,7 @@ func TestKilledArchivesInAStore(t *testing.T) {
 	p := newPairOf(t)
 	p.fill("t", 0, 1500)
 	p.fillLarge("t", 1500, max(*archiveMegabytes, 100))
-	objects := storetest.New(t, "bucket")
+	objects := p.bucket(t, "bucket")
 	unreliable(objects, 7)
 	const kept = "s3://bucket/kept"
 	count := func(what string) (n int) {
@@ -235,9 +198,9 @@ func TestKilledArchivesInAStore(t *testing.T) {
 		for whole := false; !whole && count("manifest") == 0; {
 			what := []string{"/archive-", "/entry-", "/manifest"}[rnd.IntN(3)]
 			before := count(what) + rnd.IntN(2)
-			moment := untilThen(func() bool { return count(what) > before })
+			moment := func() bool { return count(what) > before }
 			if killed == *archiveStoreKills {
-				moment = untilThen(func() bool { return false })
+				moment = never
 			}
 			if whole = p.attempt(moment, "export", "--table", "t", "-o", kept, "--concurrency", fmt.Sprint(1+rnd.IntN(4))); whole {
 				break

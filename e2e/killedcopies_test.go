@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
+	"tsimport/internal/objectstore/storetest"
 	"tsimport/pipeline/checkpoint"
 )
 
@@ -27,40 +26,25 @@ var (
 
 // pairOf are two services, the second of which is the profile b.
 type pairOf struct {
-	t    testing.TB
-	dir  string
+	*place
 	a, b *served
-	env  []string // beside that of the test's process
+	more []string // of the environment, beside the services
 }
 
 func newPairOf(t testing.TB) *pairOf {
-	return &pairOf{t: t, dir: t.TempDir(), a: startServe(t, "--sync", "none", "--splits", "200ms:0ms:6"), b: startServe(t, "--sync", "none", "--splits", "150ms:0ms:6")}
+	return pairUp(t, startServe(t, "--sync", "none", "--splits", "200ms:0ms:6"), startServe(t, "--sync", "none", "--splits", "150ms:0ms:6"))
 }
 
-func (p *pairOf) environment() []string {
-	return append([]string{
-		"TABLESTORE_ENDPOINT=" + p.a.URL, "TABLESTORE_INSTANCE=" + p.a.Instance,
-		"TABLESTORE_ACCESS_KEY_ID=" + p.a.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET=" + p.a.AccessKeySecret,
-		"TABLESTORE_ENDPOINT_B=" + p.b.URL, "TABLESTORE_ACCESS_KEY_ID_B=" + p.b.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET_B=" + p.b.AccessKeySecret,
-	}, p.env...)
+func pairUp(t testing.TB, a, b *served) *pairOf {
+	return &pairOf{newPlace(t, append(a.env(), "TABLESTORE_ENDPOINT_B="+b.URL, "TABLESTORE_ACCESS_KEY_ID_B="+b.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET_B="+b.AccessKeySecret)...), a, b, nil}
 }
 
-func (p *pairOf) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(binary, args...)
-	cmd.Dir = p.dir
-	cmd.Env = append(os.Environ(), p.environment()...)
-	return cmd
-}
-
-// run runs a command that must end with the exit code, and returns what it said.
-func (p *pairOf) run(code int, args ...string) string {
-	p.t.Helper()
-	cmd := p.command(args...)
-	out, err := cmd.CombinedOutput()
-	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != code {
-		p.t.Fatalf("tsimport %q: %v\n%s", args, err, out)
-	}
-	return string(out)
+// bucket makes a store of objects that the commands find.
+func (p *pairOf) bucket(t *testing.T, name string) *storetest.Server {
+	around := &surroundings{T: t}
+	objects := storetest.New(around, name)
+	p.more, p.env = around.env, append(p.env, around.env...)
+	return objects
 }
 
 // inB is a table of the second service as an argument.
@@ -69,7 +53,7 @@ func (p *pairOf) inB(table string) string { return "ots://b@" + p.b.Instance + "
 // dump is all of a table: every row with every version, by its key.
 func dump(t testing.TB, s *served, name string) map[string][]cell {
 	t.Helper()
-	sdk := newClient(s.URL, s.Instance, s.AccessKeyID, s.AccessKeySecret)
+	sdk := s.client()
 	described, err := sdk.DescribeTable(&tablestore.DescribeTableRequest{TableName: name})
 	must(t, err)
 	from, to := new(tablestore.PrimaryKey), new(tablestore.PrimaryKey)
@@ -93,8 +77,7 @@ func dump(t testing.TB, s *served, name string) map[string][]cell {
 // fill makes a table with rows of all kinds: of several versions, of any columns and types, and of none.
 func (p *pairOf) fill(name string, from, to int) {
 	p.t.Helper()
-	s := p.a
-	tb := &table{service: &service{TableStoreClient: newClient(s.URL, s.Instance, s.AccessKeyID, s.AccessKeySecret)}, name: name}
+	tb := p.a.table(name)
 	if from == 0 {
 		meta := &tablestore.TableMeta{TableName: name}
 		meta.AddPrimaryKeyColumn("pk1", tablestore.PrimaryKeyType_STRING)
@@ -139,21 +122,40 @@ func troubled(t testing.TB, s *served, seed uint64, rate float64, operation stri
 	}
 }
 
-// summary is the newest run's.
-func (p *pairOf) summary() (r struct {
+// copied is what the summary of a copy, or of another load, says.
+type copied struct {
 	State                                           string
 	Read, Written, Rejected, Superseded, Unfinished int64
 	Read_again, Expired_cells, Condition_failed     int64
-}) {
+}
+
+// summary is the newest run's.
+func (p *pairOf) summary() (r copied) {
 	p.t.Helper()
-	runs, err := filepath.Glob(filepath.Join(p.dir, "tsimport-runs", "*"))
-	if err != nil || len(runs) == 0 {
-		p.t.Fatalf("no run: %v", err)
-	}
-	text, err := os.ReadFile(filepath.Join(runs[len(runs)-1], "summary.json"))
-	must(p.t, err)
-	must(p.t, json.Unmarshal(text, &r))
+	p.place.summary(&r)
 	return r
+}
+
+// checkLedger checks that the newest run is finished and that each row of its source was read and written.
+func (p *pairOf) checkLedger(rows int64) (r copied) {
+	p.t.Helper()
+	if r = p.summary(); r.State != "finished" || r.Unfinished != 0 || r.Rejected != 0 || r.Read != r.Written+r.Superseded || r.Read-r.Read_again != rows {
+		p.t.Errorf("%+v", r)
+	}
+	return r
+}
+
+// refusesPages are the faults of a service that is read, losesWrites those of one that is written to.
+var (
+	refusesPages = []string{"refuse:OTSServerBusy", "refuse:OTSNotEnoughCapacityUnit", "refuse:OTSPartitionUnavailable", "drop-after", "truncate-body", "bad-body"}
+	losesWrites  = []string{"refuse", "refuse-rows", "drop-after", "drop-before", "error-after", "apply-late", "truncate-body"}
+)
+
+// troubles makes the first service refuse and cut the share of pages, and the second refuse and lose that of writes; 0 of both ends that.
+func (p *pairOf) troubles(seed uint64, pages, writes float64) {
+	p.t.Helper()
+	troubled(p.t, p.a, seed, pages, "GetRange", refusesPages...)
+	troubled(p.t, p.b, seed, writes, "BatchWriteRow", losesWrites...)
 }
 
 // TestKilledCopies kills copies with SIGKILL, while both services refuse and lose requests and the tables split, until one comes to its end:
@@ -163,44 +165,33 @@ func TestKilledCopies(t *testing.T) {
 	for round := *copySeed; round < *copySeed+uint64(*copyRounds); round++ {
 		t.Run(fmt.Sprint("seed ", round), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(round, 19))
-			const rows = 1500
+			rows, kills := 1500, 2+rnd.IntN(3)
+			if *copyRounds == 1 {
+				rows, kills = 500, 1
+			}
 			p := newPairOf(t)
 			p.fill("t", 0, rows)
-			troubled(t, p.a, round, 0.2, "GetRange", "refuse:OTSServerBusy", "refuse:OTSNotEnoughCapacityUnit", "refuse:OTSPartitionUnavailable", "drop-after", "truncate-body", "bad-body")
-			troubled(t, p.b, round, 0.1, "BatchWriteRow", "refuse", "refuse-rows", "drop-after", "drop-before", "error-after", "apply-late", "truncate-body")
+			p.troubles(round, 0.2, 0.1)
 			args := []string{"copy", "t", p.inB("t"), "--create", "--settle", "500ms", "--batch-rows", fmt.Sprint(5 + rnd.IntN(40)), "--concurrency", fmt.Sprint(1 + rnd.IntN(8))}
 			if round%2 == 1 {
 				args = append(args, "--pk", "h:string=md5(pk1, 4)", "--pk", "pk1", "--pk", "pk2")
 			}
-			attempts := 0
-			for kills := 2 + rnd.IntN(3); ; kills-- {
-				attempts++
-				given := args
+			attempts := 1
+			for ; ; attempts++ {
+				given, until := args, never
 				if attempts > 1 && rnd.IntN(2) == 0 && finalRows(p.dir) >= 0 {
 					given = []string{"resume"}
 				}
-				cmd := p.command(given...)
-				cmd.Env = append(cmd.Env, "TSIMPORT_CHECKPOINT_EVERY=20ms")
-				var out bytes.Buffer
-				cmd.Stdout, cmd.Stderr = &out, &out
-				must(t, cmd.Start())
-				ended := make(chan error, 1)
-				go func() { ended <- cmd.Wait() }()
-				if kills > 0 {
-					killAfter(cmd, p.dir, finalRows(p.dir)+rnd.Int64N(rows/4), ended)
+				if attempts <= kills {
+					final := finalRows(p.dir) + rnd.Int64N(int64(rows/4))
+					until = func() bool { return finalRows(p.dir) >= final }
 				}
-				if err := <-ended; err == nil {
+				if p.attempt(until, given...) {
 					break
-				} else if cmd.ProcessState.ExitCode() > 0 {
-					t.Fatalf("attempt %d: %v\n%s", attempts, err, &out)
 				}
 			}
-			r := p.summary()
-			if r.State != "finished" || r.Unfinished != 0 || r.Rejected != 0 || r.Read != r.Written+r.Superseded || r.Read-r.Read_again != rows {
-				t.Errorf("%+v", r)
-			}
-			troubled(t, p.a, 0, 0, "GetRange", "refuse")
-			troubled(t, p.b, 0, 0, "BatchWriteRow", "refuse")
+			r := p.checkLedger(int64(rows))
+			p.troubles(0, 0, 0)
 			if round%2 == 1 {
 				p.run(0, "copy", p.inB("t"), "back", "--create", "--pk", "pk1", "--pk", "pk2", "--exclude", "h")
 				p.same(p.a, p.a, "t", "back")
@@ -212,12 +203,20 @@ func TestKilledCopies(t *testing.T) {
 	}
 }
 
-// killAfter kills a process once so many rows are final, unless it ends before.
-func killAfter(cmd *exec.Cmd, dir string, final int64, ended chan error) {
-	for finalRows(dir) < final && len(ended) == 0 {
-		time.Sleep(5 * time.Millisecond)
+func never() bool { return false }
+
+// attempt runs a command and kills it when the moment has come. It reports whether the command ended well.
+func (p *pairOf) attempt(moment func() bool, args ...string) (whole bool) {
+	p.t.Helper()
+	cmd := p.command(args...)
+	cmd.Env = append(cmd.Env, "TSIMPORT_CHECKPOINT_EVERY=20ms")
+	r := begin(p.t, cmd)
+	r.until(moment)
+	r.kill()
+	if r.ProcessState.ExitCode() > 0 {
+		p.t.Fatalf("tsimport %q: %v\n%s", args, r.ProcessState, &r.said)
 	}
-	cmd.Process.Kill()
+	return r.ProcessState.Success()
 }
 
 // finalRows is how many rows the checkpoint of the newest run in a folder calls final, -1 without one.

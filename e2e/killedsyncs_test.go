@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -31,14 +30,6 @@ type syncSummary struct {
 	}
 }
 
-func parseSync(t *testing.T, stdout string) (s syncSummary) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(stdout), &s); err != nil {
-		t.Fatalf("%v in %q", err, stdout)
-	}
-	return s
-}
-
 // TestSyncsThatAreCrashed kills syncs, the engine or both at random moments, and resumes them until one comes to its end. Then
 // the table is what the file, the table or the archive says.
 func TestSyncsThatAreCrashed(t *testing.T) {
@@ -63,7 +54,10 @@ func crashASync(t *testing.T, source string, seed uint64) {
 	c.rnd = rand.New(rand.NewPCG(seed, 78))
 	c.drawEngine()
 	c.serve(false)
-	const keys = 3000
+	keys := 3000
+	if *crashRounds == 1 {
+		keys = 800
+	}
 	stored, asked, want := map[crashKey]map[string]any{}, map[crashKey]map[string]any{}, map[string]bool{}
 	text := "pk1,pk2,v,w\n"
 	for i := range keys {
@@ -99,7 +93,7 @@ func crashASync(t *testing.T, source string, seed uint64) {
 	trouble := func() {
 		c.serve(true)
 		if source == "table" && seed%2 == 0 { // in place of faults of writes
-			troubled(t, c.server, seed, 0.2, "GetRange", "refuse:OTSServerBusy", "refuse:OTSNotEnoughCapacityUnit", "refuse:OTSPartitionUnavailable", "drop-after", "truncate-body", "bad-body")
+			troubled(t, c.server, seed, 0.2, "GetRange", refusesPages...)
 		}
 	}
 	trouble()
@@ -116,6 +110,9 @@ func crashASync(t *testing.T, source string, seed uint64) {
 	c.args = slices.Concat([]string{"sync", "--table", crashTable, "--settle", "300ms", "--quiet"}, how, inputs)
 
 	strikes, compared := 2+c.rnd.IntN(6), 0
+	if *crashRounds == 1 {
+		strikes = 1
+	}
 	for attempts := 1; ; attempts++ {
 		if attempts > 30 {
 			t.Fatal("the sync does not end")
@@ -124,37 +121,29 @@ func crashASync(t *testing.T, source string, seed uint64) {
 		if c.rnd.IntN(3) == 0 && finalRows(c.dir) >= 0 {
 			args = []string{"resume"}
 		}
-		var stderr bytes.Buffer
-		cmd := c.command(args...)
-		cmd.Stderr = &stderr
-		must(t, cmd.Start())
-		ended := make(chan struct{})
-		go func() { _ = cmd.Wait(); close(ended) }() // its state is looked at
+		r := begin(t, c.command(args...))
 		engine := false
 		if strikes > 0 {
 			strikes--
 			if c.rnd.IntN(3) > 0 { // when the loads have begun
-				awaitPhase(c.dir, ended)
+				r.until(func() bool {
+					found, _ := filepath.Glob(filepath.Join(c.dir, "tsimport-runs", "*", "put", "summary.json"))
+					return len(found) > 0
+				})
 			}
-			pause := time.NewTimer(time.Duration(c.rnd.IntN(1200)) * time.Millisecond)
-			select {
-			case <-ended:
-			case <-pause.C:
-			}
-			pause.Stop()
+			at := time.Now().Add(time.Duration(c.rnd.IntN(1200)) * time.Millisecond)
+			r.until(func() bool { return time.Now().After(at) })
 			if engine = c.rnd.IntN(4) == 0; engine {
 				c.server.kill(t)
 			}
 			if !engine || c.rnd.IntN(2) == 0 {
-				_ = cmd.Process.Kill() // it may have ended
-				<-ended
+				r.kill()
 			}
 			if engine {
 				trouble()
 			}
 		}
-		<-ended
-		code := cmd.ProcessState.ExitCode()
+		code := r.wait()
 		if runs, _ := filepath.Glob(filepath.Join(c.dir, "tsimport-runs", "*", "put")); len(runs) > 0 {
 			compared++
 		}
@@ -165,7 +154,7 @@ func crashASync(t *testing.T, source string, seed uint64) {
 			break // it was killed when there was nothing left to do
 		}
 		if code != -1 && !engine {
-			t.Fatalf("attempt %d %v: exit code %d: %s", attempts, args, code, stderr.Bytes())
+			t.Fatalf("attempt %d %v: exit code %d: %s", attempts, args, code, &r.said)
 		}
 	}
 	c.server.kill(t)
@@ -188,11 +177,8 @@ func crashASync(t *testing.T, source string, seed uint64) {
 			t.Errorf("%v: %s", err, out)
 		}
 	}
-	runs, err := filepath.Glob(filepath.Join(c.dir, "tsimport-runs", "*"))
-	must(t, err)
-	summary, err := os.ReadFile(filepath.Join(slices.Max(runs), "summary.json"))
-	must(t, err)
-	s := parseSync(t, string(summary))
+	var s syncSummary
+	(&place{t: t, dir: c.dir}).summary(&s)
 	if s.State != "finished" || s.Equal+s.Missing+s.Different != s.RowsExpected || s.Written != s.Puts || s.Puts != s.Missing+s.Different || s.Deleted+s.Kept != s.Surplus ||
 		deletes && s.Kept != 0 || !deletes && s.Deleted != 0 || s.PutsRejected+s.PutsUnfinished+s.DeletesRejected+s.DeletesUnfinished != 0 {
 		t.Errorf("the ledger does not balance: %+v", s)
@@ -208,20 +194,4 @@ func finishedSync(dir string) bool {
 	}
 	text, err := os.ReadFile(slices.Max(runs))
 	return err == nil && bytes.Contains(text, []byte(`"phase": "finished"`))
-}
-
-// awaitPhase returns when a sync has begun to write, or has ended.
-func awaitPhase(dir string, ended chan struct{}) {
-	look := time.NewTicker(3 * time.Millisecond)
-	defer look.Stop()
-	for {
-		if found, _ := filepath.Glob(filepath.Join(dir, "tsimport-runs", "*", "put", "summary.json")); len(found) > 0 {
-			return
-		}
-		select {
-		case <-ended:
-			return
-		case <-look.C:
-		}
-	}
 }

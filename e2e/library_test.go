@@ -36,39 +36,21 @@ func TestAProgramOfAnotherModuleUsesTheLibrary(t *testing.T) {
 	}
 
 	s := startServe(t)
-	env := append(os.Environ(), "TABLESTORE_ENDPOINT="+s.URL, "TABLESTORE_INSTANCE="+s.Instance,
-		"TABLESTORE_ACCESS_KEY_ID="+s.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET="+s.AccessKeySecret, "HOME="+dir, "XDG_CACHE_HOME="+dir)
+	p := s.pod(t)
 	file := func(name string, rows int) string {
-		text := []byte("meter,n\n")
-		for i := range rows {
-			text = fmt.Appendf(text, "%s-%d,%d\n", name, i, i)
-		}
-		path := filepath.Join(dir, name+".csv")
-		must(t, os.WriteFile(path, text, 0o600))
-		return path
+		return p.write(name+".csv", fileOf("meter,n", rows, func(i int) string { return fmt.Sprintf("%s-%d,%d", name, i, i) }))
 	}
-	command := exec.Command(binary, "load", file("command", 20_000), "--table", "readings", "--create", "--pk", "meter:string", "--run-dir", "command-run")
-	command.Dir, command.Env = dir, env
-	var said strings.Builder
-	command.Stderr = &said
-	must(t, command.Start())
+	command := p.start("load", file("command", 20_000), "--table", "readings", "--create", "--pk", "meter:string", "--run-dir", "command-run")
 	program := exec.Command(filepath.Join(dir, "importer"), file("program", 10_000))
-	program.Dir, program.Env = dir, env
+	program.Dir, program.Env = p.dir, append(os.Environ(), p.env...)
 	out, err := program.CombinedOutput()
-	if commandErr := command.Wait(); commandErr != nil {
-		t.Errorf("the command: %v\n%s", commandErr, said.String())
+	if code := command.wait(); code != 0 {
+		t.Errorf("the command: exit code %d\n%s", code, &command.said)
 	}
 	if err != nil || string(out) != "9900 put, 10000 loaded\n" {
 		t.Errorf("the program: %v\n%s", err, out)
 	}
-	export := exec.Command(binary, "export", "--table", "readings", "-o", "all.csv")
-	export.Dir, export.Env = dir, env
-	if out, err := export.CombinedOutput(); err != nil {
-		t.Fatalf("export: %v\n%s", err, out)
-	}
-	all, err := os.ReadFile(filepath.Join(dir, "all.csv"))
-	must(t, err)
-	if n := strings.Count(string(all), "\n") - 1; n != 9900+10_000+20_000 {
+	if n := strings.Count(p.output("export", "--table", "readings"), "\n") - 1; n != 9900+10_000+20_000 {
 		t.Errorf("the table has %d rows", n)
 	}
 }

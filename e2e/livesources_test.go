@@ -4,14 +4,15 @@ package e2e
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/md5"
 	"encoding/hex"
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,11 +21,26 @@ import (
 
 var sourceRounds = flag.Int("source-rounds", 50, "rounds of make sources that kill the client, and as many that kill the server, of each database")
 
-// liveLoad is a load of a table of a real server.
-type liveLoad interface {
-	command(more ...string) *exec.Cmd
-	folder() string // that it runs in
-	compare()       // fails if a cell differs
+// liveLoad is a load of the table orders of a real server into a store in a folder of its own.
+type liveLoad struct {
+	*place
+	load    []string
+	compare func() // fails if a cell differs
+}
+
+func newLiveLoad(t *testing.T, address string, more ...string) *liveLoad {
+	return &liveLoad{place: newPlace(t, "TSIMPORT_CHECKPOINT_EVERY=50ms"),
+		load: append([]string{"load", address, "--table", "orders", "--store", "store", "--sync", "none", "--run-dir", "run"}, more...)}
+}
+
+// back opens what the target holds as lines of JSON.
+func (d *liveLoad) back() *os.File {
+	d.t.Helper()
+	d.run(0, "export", "--table", "orders", "--store", "store", "--format", "jsonl", "-o", "back.jsonl")
+	f, err := os.Open(d.path("back.jsonl"))
+	must(d.t, err)
+	d.t.Cleanup(func() { f.Close() })
+	return f
 }
 
 // liveSummary is what the summary of a load says of its source.
@@ -38,52 +54,73 @@ type liveSummary struct {
 	Attempts, Written, Rejected int
 }
 
-func summaryOf(t *testing.T, d liveLoad) (s liveSummary) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(d.folder(), "run", "summary.json"))
-	if err == nil {
-		err = json.Unmarshal(text, &s)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+func (d *liveLoad) liveSummary() (s liveSummary) {
+	d.t.Helper()
+	must(d.t, json.Unmarshal([]byte(d.read("run/summary.json")), &s))
 	return s
 }
 
-// started runs a command and, after a while, something that may end it.
-func started(t *testing.T, c *exec.Cmd, after time.Duration, do func()) error {
-	t.Helper()
-	must(t, c.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- c.Wait() }()
-	select {
-	case err := <-ended:
-		return err
-	case <-time.After(after):
-		do()
-		return <-ended
+// until runs the load and, after a while, something that may end it. It reports whether the load ended well.
+func (d *liveLoad) until(after time.Duration, do func(r *process), more ...string) bool {
+	d.t.Helper()
+	r := d.start(append(d.load, more...)...)
+	at := time.Now().Add(after)
+	if r.until(func() bool { return time.Now().After(at) }) {
+		do(r)
 	}
+	return r.wait() == 0
+}
+
+// loadWhole loads a million rows as they are.
+func (d *liveLoad) loadWhole(rows int, more ...string) {
+	d.t.Helper()
+	d.run(0, append(append(d.load, "--require-snapshot"), more...)...)
+	if sum := d.liveSummary(); sum.Consistent == nil || !*sum.Consistent || len(sum.Snapshots) != 1 || sum.Written != rows {
+		d.t.Errorf("%+v", sum)
+	}
+	d.compare()
+}
+
+// keepsNoPassword loads from addresses with passwords, of which the last is right, and looks for them in all that is left.
+func (d *liveLoad) keepsNoPassword(variable string, addresses ...string) {
+	d.t.Helper()
+	for i, address := range addresses {
+		password, code := "wrong-planted", 2
+		if i == len(addresses)-1 {
+			password, code = "planted-secret", 0
+		}
+		d.env = []string{variable + "=" + password}
+		d.load[1] = address
+		if said := d.ends(code, d.load); strings.Contains(said, "planted") {
+			d.t.Errorf("%s", said)
+		}
+	}
+	d.compare()
+	must(d.t, filepath.WalkDir(d.dir, func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		if bytes.Contains(text, []byte("planted")) {
+			d.t.Errorf("%s keeps a password", name)
+		}
+		return err
+	}))
 }
 
 // loseClients loads tables whose command is killed up to four times each, and compares each cell.
-func loseClients(t *testing.T, make func(t *testing.T) liveLoad) {
+func loseClients(t *testing.T, make func(t *testing.T) *liveLoad) {
 	rnd := rand.New(rand.NewPCG(7, 7))
 	hit := 0
 	for range *sourceRounds {
 		d := make(t)
-		for tries := 0; ; tries++ {
-			c := d.command("--max-rows-per-second", "40000")
-			if tries > 3 {
-				if out, err := d.command().CombinedOutput(); err != nil {
-					t.Fatalf("%v\n%s", err, out)
-				}
-				break
-			}
-			if err := started(t, c, time.Duration(100+rnd.IntN(900))*time.Millisecond, func() { _ = c.Process.Kill() }); err == nil {
+		for tries := 0; !d.until(time.Duration(100+rnd.IntN(900))*time.Millisecond, (*process).kill, "--max-rows-per-second", "40000"); tries++ {
+			if tries == 3 {
+				d.run(0, d.load...)
 				break
 			}
 		}
-		if sum := summaryOf(t, d); sum.Attempts > 1 {
+		if sum := d.liveSummary(); sum.Attempts > 1 {
 			if hit++; sum.Consistent == nil || *sum.Consistent {
 				t.Errorf("an attempt that resumed claims one snapshot: %+v", sum)
 			}
@@ -97,19 +134,16 @@ func loseClients(t *testing.T, make func(t *testing.T) liveLoad) {
 }
 
 // loseServers loads tables whose server is killed once, and starts again, and compares each cell.
-func loseServers(t *testing.T, make func(t *testing.T) liveLoad, kill func()) {
+func loseServers(t *testing.T, make func(t *testing.T) *liveLoad, kill func()) {
 	rnd := rand.New(rand.NewPCG(7, 8))
 	hit := 0
 	for range *sourceRounds {
 		d := make(t)
-		c := d.command("--max-rows-per-second", "10000") // it is read for three seconds
-		if err := started(t, c, time.Duration(300+rnd.IntN(1200))*time.Millisecond, kill); err != nil {
-			// It may have met the server before its first row: a command is not begun without one.
-			if out, err := d.command().CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
+		// It is read for three seconds. It may meet the server before its first row: a command is not begun without one.
+		if !d.until(time.Duration(300+rnd.IntN(1200))*time.Millisecond, func(*process) { kill() }, "--max-rows-per-second", "10000") {
+			d.run(0, d.load...)
 		}
-		if sum := summaryOf(t, d); len(sum.Snapshots) > 1 {
+		if sum := d.liveSummary(); len(sum.Snapshots) > 1 {
 			if hit++; sum.Consistent == nil || *sum.Consistent || sum.Attempts > 1 {
 				t.Errorf("a load whose snapshot was lost: %+v", sum)
 			}
@@ -126,32 +160,18 @@ func loseServers(t *testing.T, make func(t *testing.T) liveLoad, kill func()) {
 const movingRows = 200_000
 
 // loadMoving loads the table moving of a server while write changes it: each row has to be as it was at some moment, and all at one.
-func loadMoving(t *testing.T, dir, address string, write func(n int)) {
-	c := exec.Command(binary, "load", address, "--table", "moving", "--store", "store", "--sync", "none", "--run-dir", "run", "--require-snapshot", "--max-rows-per-second", "60000")
-	c.Dir = dir
-	var out strings.Builder
-	c.Stdout, c.Stderr = &out, &out
-	must(t, c.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- c.Wait() }()
+func loadMoving(t *testing.T, address string, write func(n int)) {
+	p := newPlace(t)
+	r := p.start("load", address, "--table", "moving", "--store", "store", "--sync", "none", "--run-dir", "run", "--require-snapshot", "--max-rows-per-second", "60000")
 	writes := 0
-	for done := false; !done; {
-		select {
-		case err := <-ended:
-			if done = true; err != nil {
-				t.Fatalf("%v\n%s", err, &out)
-			}
-		default:
-			write(writes)
-			writes++
-		}
+	for ; !r.over(); writes++ {
+		write(writes)
 	}
-	export := exec.Command(binary, "export", "--table", "moving", "--store", "store", "--format", "jsonl", "-o", "moving.jsonl")
-	export.Dir = dir
-	if out, err := export.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if r.wait() != 0 {
+		t.Fatalf("%v\n%s", r.ProcessState, &r.said)
 	}
-	f, err := os.Open(filepath.Join(dir, "moving.jsonl"))
+	p.run(0, "export", "--table", "moving", "--store", "store", "--format", "jsonl", "-o", "moving.jsonl")
+	f, err := os.Open(p.path("moving.jsonl"))
 	must(t, err)
 	defer f.Close()
 	rows, total, changed := 0, 0, 0

@@ -2,33 +2,28 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"tsimport/bench"
-	"tsimport/internal/conformance"
 )
 
 // csvRecords returns the records of a CSV text as sorted sets of column=value, empty cells left out. A double without a fraction is the
 // integer: Python prints 5.0, and the export 5.
-func csvRecords(t *testing.T, text []byte) []string {
+func csvRecords(t testing.TB, text []byte) []string {
 	t.Helper()
 	records, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var sets []string
 	for _, rec := range records[1:] {
 		var cells []string
@@ -44,37 +39,6 @@ func csvRecords(t *testing.T, text []byte) []string {
 	return sets
 }
 
-func TestARealFileSurvivesTheRoundTrip(t *testing.T) {
-	names := []string{"real/kylo/csv/userdata1.csv", "real/spark-guide/bike-data/201508_station_data.csv", "real/mosaic/seattle-weather.csv"}
-	if conformance.Whole(t) != "" {
-		names = append(names, "real/nycflights13/planes.csv")
-	}
-	for _, name := range names {
-		t.Run(filepath.Base(name), func(t *testing.T) {
-			input := filepath.Join(conformance.Dir(t), name)
-			text, err := os.ReadFile(input)
-			if err != nil {
-				t.Fatal(err)
-			}
-			key := strings.SplitN(string(text), ",", 2)[0]
-			if strings.Contains(name, "kylo") {
-				key = "id"
-			}
-			store := filepath.Join(t.TempDir(), "store")
-			if _, stderr, code := runBinary(t, "load", "--store", store, "--table", "t", "--pk", strings.Trim(key, `"`), input, "--run-dir", t.TempDir()+"/run"); code != 0 {
-				t.Fatalf("load: exit code %d, %s", code, stderr)
-			}
-			stdout, stderr, code := runBinary(t, "export", "--store", store, "--table", "t")
-			if code != 0 {
-				t.Fatalf("export: exit code %d, %s", code, stderr)
-			}
-			if diff := differs(csvRecords(t, text), csvRecords(t, []byte(stdout))); diff != "" {
-				t.Errorf("(-file +export):\n%s", diff)
-			}
-		})
-	}
-}
-
 // summary is the part of a run's summary that tests look at.
 type summary struct {
 	State                                           string
@@ -85,17 +49,24 @@ type summary struct {
 func readSummary(t *testing.T, dir string) summary {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "summary.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var s summary
-	if err := json.Unmarshal(text, &s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &s))
 	if s.Read != s.Written+s.Rejected+s.Superseded+s.Unfinished {
 		t.Errorf("the ledger does not balance: %+v", s)
 	}
 	return s
+}
+
+// ofCards are the flags of a load of student cards.
+var ofCards = []string{"--table", "t", "--pk", "CardID", "--pk", "DeviceID", "--pk", "OrderNumber", "--store", "store", "--run-dir", "run"}
+
+// piped starts a command that reads from a pipe.
+func (p *place) piped(cmd *exec.Cmd) (*process, io.WriteCloser) {
+	p.t.Helper()
+	in, err := cmd.StdinPipe()
+	must(p.t, err)
+	return begin(p.t, cmd), in
 }
 
 // TestSignalsStopALoad feeds a load through a pipe that stays open, so that it cannot end before the signal.
@@ -109,35 +80,16 @@ func TestSignalsStopALoad(t *testing.T) {
 			if signal.Ignored(tt.signal) {
 				t.Skip("these tests were started with the signal ignored, as nohup does, and so is what they start")
 			}
-			dir := t.TempDir()
-			cmd := exec.Command(binary, "load", "-", "--table", "t", "--pk", "CardID", "--pk", "DeviceID", "--pk", "OrderNumber", "--store", dir+"/store", "--run-dir", dir+"/run", "-v")
-			in, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
+			p := newPlace(t)
+			r, in := p.piped(p.command(append([]string{"load", "-", "-v"}, ofCards...)...))
+			fmt.Fprint(in, bench.CSVHeader+strings.Repeat("1,A001,2,3,1.5,2024-01-01T00:00:00Z,tea\n", 60_000))
+			r.says("[1-9][0-9,]* rows, ", 1) // the load is running
+			r.signal(tt.signal)
+			if code := r.wait(); code != tt.code || !strings.Contains(r.said.String(), "finishing requests in flight") {
+				t.Errorf("exit code %d, want %d and what happens:\n%s", code, tt.code, &r.said)
 			}
-			progress := &notice{pattern: regexp.MustCompile("([1-9][0-9,]*) rows, "), seen: make(chan bool)}
-			cmd.Stderr = progress
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			killer := time.AfterFunc(processTimeout, func() { cmd.Process.Kill() })
-			defer killer.Stop()
-			if _, err := fmt.Fprint(in, bench.CSVHeader+strings.Repeat("1,A001,2,3,1.5,2024-01-01T00:00:00Z,tea\n", 60_000)); err != nil {
-				t.Fatal(err)
-			}
-			<-progress.seen // the load is running
-			if err := cmd.Process.Signal(tt.signal); err != nil {
-				t.Fatal(err)
-			}
-			cmd.Wait() // its error is the exit code below
-			if code := cmd.ProcessState.ExitCode(); code != tt.code {
-				t.Errorf("exit code %d, want %d; stderr:\n%s", code, tt.code, progress.all.String())
-			}
-			if s := readSummary(t, dir+"/run"); s.State != "interrupted" || s.ExitCode != tt.code || s.Read == 0 {
+			if s := readSummary(t, p.path("run")); s.State != "interrupted" || s.ExitCode != tt.code || s.Read == 0 {
 				t.Errorf("%+v", s)
-			}
-			if !strings.Contains(progress.all.String(), "finishing requests in flight") {
-				t.Errorf("stderr does not say what happens:\n%s", progress.all.String())
 			}
 		})
 	}
@@ -150,94 +102,46 @@ func TestALoadDoesNotStopForSignalsThatItWasToldToIgnore(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	dir := t.TempDir()
-	cmd := exec.Command(sh, "-c", `trap "" HUP INT; exec "$0" "$@"`, binary, "load", "-", "--table", "t", "--pk", "id", "--store", dir+"/store",
-		"--run-dir", dir+"/run", "-v")
-	in, err := cmd.StdinPipe()
-	must(t, err)
-	progress := &notice{pattern: regexp.MustCompile("( rows/s)"), seen: make(chan bool)}
-	cmd.Stderr = progress
-	must(t, cmd.Start())
-	killer := time.AfterFunc(processTimeout, func() { cmd.Process.Kill() })
-	defer killer.Stop()
+	p := newPlace(t)
+	cmd := exec.Command(sh, "-c", `trap "" HUP INT; exec "$0" "$@"`, binary, "load", "-", "--table", "t", "--pk", "id", "--store", "store", "--run-dir", "run", "-v")
+	cmd.Dir = p.dir
+	r, in := p.piped(cmd)
 	fmt.Fprint(in, "id,a\n"+strings.Repeat("k,some text that fills the first block of the stream\n", 30_000))
-	<-progress.seen
+	r.says(" rows/s", 1)
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
-		must(t, cmd.Process.Signal(s))
+		r.signal(s)
 	}
 	fmt.Fprint(in, "last,1\n")
 	must(t, in.Close())
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("%v; stderr:\n%s", err, progress.all.String())
+	if code := r.wait(); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, &r.said)
 	}
-	if s := readSummary(t, dir+"/run"); s.State != "finished" || s.Read != 30_001 {
+	if s := readSummary(t, p.path("run")); s.State != "finished" || s.Read != 30_001 {
 		t.Errorf("%+v", s)
 	}
-}
-
-// notice is a writer that tells when a text that matches the pattern's group has passed.
-type notice struct {
-	all     bytes.Buffer
-	pattern *regexp.Regexp
-	found   string
-	seen    chan bool
-}
-
-func (n *notice) Write(b []byte) (int, error) {
-	n.all.Write(b)
-	if n.found == "" {
-		if m := n.pattern.FindSubmatch(n.all.Bytes()); m != nil {
-			n.found = string(m[1])
-			close(n.seen)
-		}
-	}
-	return len(b), nil
 }
 
 // TestAKilledLoadLosesNoAcknowledgedRow kills a load after it has said that rows are written: those are in the store, and
 // the same load again makes the table whole.
 func TestAKilledLoadLosesNoAcknowledgedRow(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	load := []string{"--table", "t", "--pk", "CardID", "--pk", "DeviceID", "--pk", "OrderNumber", "--store", dir + "/store", "--run-dir", dir + "/run"}
-	cmd := exec.Command(binary, append([]string{"load", "-", "-v"}, load...)...)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	written := &notice{pattern: regexp.MustCompile(`([1-9][\d,]*) rows, \d`), seen: make(chan bool)}
-	cmd.Stderr = written
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	p := newPlace(t)
 	var text bytes.Buffer
-	if err := (bench.StudentCards{Rows: 60_000}).WriteCSV(context.Background(), &text); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := in.Write(text.Bytes()); err != nil {
-		t.Fatal(err)
-	}
-	<-written.seen
-	cmd.Process.Kill()
-	cmd.Wait() // killed
+	must(t, bench.StudentCards{Rows: 40_000}.WriteCSV(t.Context(), &text))
+	r, in := p.piped(p.command(append([]string{"load", "-", "-v"}, ofCards...)...))
+	_, err := in.Write(text.Bytes())
+	must(t, err)
+	written := r.says(`([1-9][\d,]*) rows, \d`, 1)[1]
+	r.kill()
 	var atLeast int
-	if _, err := fmt.Sscan(strings.ReplaceAll(written.found, ",", ""), &atLeast); err != nil {
-		t.Fatal(err)
+	_, err = fmt.Sscan(strings.ReplaceAll(written, ",", ""), &atLeast)
+	must(t, err)
+	export := []string{"export", "--store", "store", "--table", "t"}
+	if n := strings.Count(p.output(export...), "\n") - 1; n < atLeast || atLeast == 0 {
+		t.Errorf("%d rows after the kill, %d were written", n, atLeast)
 	}
-	stdout, _, code := runBinary(t, "export", "--store", dir+"/store", "--table", "t")
-	if n := strings.Count(stdout, "\n") - 1; code != 0 || n < atLeast || atLeast == 0 {
-		t.Errorf("export after the kill: exit code %d, %d rows, %d were written", code, n, atLeast)
-	}
-
-	input := filepath.Join(dir, "cards.csv")
-	if err := os.WriteFile(input, text.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, stderr, code := runBinary(t, append([]string{"load", input, "--fresh"}, load...)...); code != 0 {
-		t.Fatalf("the load after the kill: exit code %d, %s", code, stderr)
-	}
-	stdout, _, code = runBinary(t, "export", "--store", dir+"/store", "--table", "t")
-	if code != 0 || !slices.Equal(csvRecords(t, text.Bytes()), csvRecords(t, []byte(stdout))) {
-		t.Errorf("export: exit code %d; the table is not the file", code)
+	p.run(0, append([]string{"load", p.write("cards.csv", text.String()), "--fresh"}, ofCards...)...)
+	if !slices.Equal(csvRecords(t, text.Bytes()), csvRecords(t, []byte(p.output(export...)))) {
+		t.Error("the table is not the file")
 	}
 }

@@ -63,9 +63,7 @@ func TestALoadStaysWithinItsMemory(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v in:\n%.2000s", err, out)
 		}
-		if err := json.Unmarshal(report, &s); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(report, &s))
 		return s, code, out
 	}
 	small := filepath.Join(t.TempDir(), "a.csv")
@@ -165,13 +163,9 @@ type memorySummary struct {
 func writeFile(t testing.TB, path string, write func(io.Writer)) {
 	t.Helper()
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	write(f)
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Close())
 }
 
 // writeValues writes rows with a value of n bytes, which differ in every row or are one entry of a dictionary.

@@ -38,7 +38,7 @@ func newMoving(p *pairOf, seed uint64) *moving {
 	p.fill("t", 0, 2000)
 	s := p.a
 	return &moving{p: p, rnd: rand.New(rand.NewPCG(seed, 31)), before: dump(p.t, s, "t"), states: map[string][]rowState{},
-		tb: &table{service: &service{TableStoreClient: newClient(s.URL, s.Instance, s.AccessKeyID, s.AccessKeySecret)}, name: "t"}}
+		tb: s.table("t")}
 }
 
 // write puts or deletes some rows: those that are there and new ones, all over the range of keys.
@@ -131,7 +131,7 @@ func TestASourceThatSplitsAndIsWrittenMeanwhile(t *testing.T) {
 			if name == "csv" && *copyRounds == 1 {
 				t.Skip("by make crash; the archive is an export, too")
 			}
-			p := &pairOf{t: t, dir: t.TempDir(), a: startServe(t, "--sync", "none", "--splits", "100ms:0ms:24", "--moves", "600:0ms"), b: startServe(t, "--sync", "none")}
+			p := pairUp(t, startServe(t, "--sync", "none", "--splits", "100ms:0ms:24", "--moves", "600:0ms"), startServe(t, "--sync", "none"))
 			m := newMoving(p, uint64(len(name)))
 			// The pages are refused and cut, so that the scan takes a while and resumes in the middle of its ranges.
 			troubled(t, p.a, 1, 0.3, "GetRange", "refuse:OTSServerBusy", "refuse:OTSPartitionUnavailable", "drop-after", "truncate-body")

@@ -3,8 +3,6 @@
 package e2e
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -28,45 +26,31 @@ type rejectable struct {
 
 // TestRejectsOfParquetLoadAsTheRecordsThatTheyWere compares corrected rejects with a file that had no mistake.
 func TestRejectsOfParquetLoadAsTheRecordsThatTheyWere(t *testing.T) {
-	t.Chdir(t.TempDir())
+	t.Parallel()
+	p := newPlace(t)
 	now := time.Now().UnixMilli()
 	for name, number := range map[string]string{"bad.parquet": "x", "good.parquet": "1"} {
 		rows := []rejectable{
 			{"a", []byte("\n"), []byte{0xd7, 0x6d}, []byte{0, 1}, map[string]int64{"b": 1}, 1704067200123, 19723, 5, now, number},
 			{"b", []byte("AP8="), []byte("00ff"), []byte("x"), map[string]int64{"b": 2}, -1, -1, 0.1, now + 1, number},
 		}
-		if err := parquet.WriteFile(name, rows); err != nil {
-			t.Fatal(err)
-		}
+		must(t, parquet.WriteFile(p.path(name), rows))
 	}
 	for _, flatten := range []string{"--flatten=false", "--flatten"} {
 		exported := map[string]string{}
 		for _, name := range []string{"good", "bad"} {
 			run := name + flatten
-			_, stderr, code := runBinary(t, "load", name+".parquet", "--store", "store"+run, "--table", "t", "--pk", `k=id + ":" + bytes`, "--type", "bytes=string",
+			p.run(map[string]int{"good": 0, "bad": 3}[name], "load", name+".parquet", "--store", "store"+run, "--table", "t", "--pk", `k=id + ":" + bytes`, "--type", "bytes=string",
 				"--type", "hex=binary(hex)", "--type", "when=timestamp(,America/New_York)", "--type", "day=timestamp(,Asia/Shanghai,s)", "--type", "own=any", "--type", "plain=binary",
 				"--type", "n=integer", "--version-column", "stamp", "--exclude", "stamp", "--max-errors", "-1", "--run-dir", run, flatten)
-			if want := map[string]int{"good": 0, "bad": 3}[name]; code != want {
-				t.Fatalf("%s: exit code %d, want %d: %s", run, code, want, stderr)
-			}
 			if name == "bad" {
-				file := filepath.Join(run, "rejects.ndjson")
-				text, err := os.ReadFile(file)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(text), `"n":"x"`, `"n":"1"`)), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				if _, stderr, code := runBinary(t, "load", "--retry-rejects", run, "--run-dir", run+"-again"); code != 0 {
-					t.Fatalf("%s: exit code %d: %s\n%s", run, code, stderr, text)
-				}
+				p.write(run+"/rejects.ndjson", strings.ReplaceAll(p.read(run+"/rejects.ndjson"), `"n":"x"`, `"n":"1"`))
+				p.run(0, "load", "--retry-rejects", run, "--run-dir", run+"-again")
 			}
-			stdout, stderr, code := runBinary(t, "export", "--store", "store"+run, "--table", "t", "--format", "jsonl", "-o", "-")
-			if code != 0 || strings.Count(stdout, "\n") != 2 {
-				t.Fatalf("%s: exit code %d: %s\n%s", run, code, stderr, stdout)
+			exported[name] = p.output("export", "--store", "store"+run, "--table", "t", "--format", "jsonl")
+			if strings.Count(exported[name], "\n") != 2 {
+				t.Fatalf("%s: %s", run, exported[name])
 			}
-			exported[name] = stdout
 		}
 		if exported["good"] != exported["bad"] {
 			t.Errorf("%s: the rejects are\n%s\nthe records were\n%s", flatten, exported["bad"], exported["good"])

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -15,21 +14,16 @@ import (
 
 // periods is a load of two years of student cards into tables by month, of which the first year goes to the archive.
 type periods struct {
-	dir     string
+	*place
 	rows    int64
 	archive map[string]string // file to content, as it must be
 	months  map[string]int64  // rows of each month
 }
 
 func newPeriods(t *testing.T, rows int64) *periods {
-	p := &periods{dir: t.TempDir(), rows: rows, archive: map[string]string{}, months: map[string]int64{}}
-	input := filepath.Join(p.dir, "cards.csv")
-	if _, stderr, code := runBinary(t, "gen", "student-cards", "--rows", fmt.Sprint(rows), "--days", "731", "-o", input); code != 0 {
-		t.Fatal(stderr)
-	}
-	text, err := os.ReadFile(input)
-	must(t, err)
-	lines := strings.SplitAfter(string(text), "\n")
+	p := &periods{place: newPlace(t, "TSIMPORT_CHECKPOINT_EVERY=20ms"), rows: rows, archive: map[string]string{}, months: map[string]int64{}}
+	p.run(0, "gen", "student-cards", "--rows", fmt.Sprint(rows), "--days", "731", "-o", "cards.csv")
+	lines := strings.SplitAfter(p.read("cards.csv"), "\n")
 	files := map[string]*strings.Builder{}
 	for _, line := range lines[1:] {
 		if line == "" {
@@ -49,8 +43,8 @@ func newPeriods(t *testing.T, rows int64) *periods {
 	for month, b := range files {
 		p.archive["consume_"+month+".csv"] = b.String()
 	}
-	must(t, os.WriteFile(filepath.Join(p.dir, "policy.yaml"), []byte("period: month\nclasses:\n  - {up_to: 1, reserved: {read: 0, write: 500}}\n"+
-		"  - {up_to: 6, reserved: {read: 200, write: 100}}\n  - {up_to: 11, reserved: {read: 10, write: 10}}\n  - {archive: old}\n"), 0o600))
+	p.write("policy.yaml", "period: month\nclasses:\n  - {up_to: 1, reserved: {read: 0, write: 500}}\n"+
+		"  - {up_to: 6, reserved: {read: 200, write: 100}}\n  - {up_to: 11, reserved: {read: 10, write: 10}}\n  - {archive: old}\n")
 	return p
 }
 
@@ -62,12 +56,6 @@ func (p *periods) args(more ...string) []string {
 // check checks the ledger, the archive, and what each table is.
 func (p *periods) check(t *testing.T) {
 	t.Helper()
-	runs, err := filepath.Glob(filepath.Join(p.dir, "tsimport-runs", "*"))
-	if err != nil || len(runs) != 1 {
-		t.Fatalf("%d runs, want one: %v", len(runs), err)
-	}
-	text, err := os.ReadFile(filepath.Join(runs[0], "summary.json"))
-	must(t, err)
 	var sum struct {
 		Read, Written, Rejected, Superseded, Archived, Unfinished int64
 		Tables                                                    []struct {
@@ -76,7 +64,7 @@ func (p *periods) check(t *testing.T) {
 			Written, Archived int64
 		}
 	}
-	must(t, json.Unmarshal(text, &sum))
+	p.summary(&sum)
 	if sum.Read != p.rows || sum.Written+sum.Archived != p.rows || sum.Unfinished != 0 || len(sum.Tables) != 24 {
 		t.Fatalf("%+v", sum)
 	}
@@ -95,23 +83,20 @@ func (p *periods) check(t *testing.T) {
 			t.Errorf("%s has %d bytes, want %d: %v", name, len(got), len(want), err)
 		}
 	}
-	p.checkTables(t)
+	p.checkTables()
 }
 
 // checkTables checks that the tables are as the policy has them, and hold what the input says.
-func (p *periods) checkTables(t *testing.T) {
-	t.Helper()
-	store := filepath.Join(p.dir, "tsimport-store")
-	stdout, stderr, code := runBinary(t, "age", "--policy", filepath.Join(p.dir, "policy.yaml"), "--table", "consume_{month}",
-		"--now", "2025-12-20T00:00:00Z", "--store", store)
-	if code != 0 || strings.Count(stdout, "unchanged") != 12 {
-		t.Errorf("age: exit code %d\n%s%s", code, stdout, stderr)
+func (p *periods) checkTables() {
+	p.t.Helper()
+	if said := p.run(0, "age", "--policy", "policy.yaml", "--table", "consume_{month}", "--now", "2025-12-20T00:00:00Z"); strings.Count(said, "unchanged") != 12 {
+		p.t.Errorf("age: %s", said)
 	}
-	runs, _ := filepath.Glob(filepath.Join(p.dir, "tsimport-runs", "*"))
-	stdout, stderr, code = runBinary(t, "verify", "--run", runs[0], "--extra", "fail")
-	if code != 0 || !strings.Contains(stdout, "12 tables") || !strings.Contains(stdout, " 0 surplus") {
-		t.Errorf("verify: exit code %d\n%s%s", code, stdout, stderr)
+	runs := p.glob("tsimport-runs/*")
+	if len(runs) != 1 {
+		p.t.Fatalf("%d runs, want one", len(runs))
 	}
+	p.ends(0, []string{"verify", "--run", runs[0], "--extra", "fail"}, "12 tables", " 0 surplus")
 }
 
 func TestTwoYearsGoToTablesByMonthAndTheArchiveThoughTheLoadIsKilled(t *testing.T) {
@@ -119,32 +104,14 @@ func TestTwoYearsGoToTablesByMonthAndTheArchiveThoughTheLoadIsKilled(t *testing.
 	for _, order := range ordersToKill() {
 		t.Run(order, func(t *testing.T) {
 			t.Parallel()
-			p := newPeriods(t, 15_000)
-			rnd := rand.New(rand.NewPCG(7, uint64(len(order))))
-			kills := 0
-			for final := rnd.Int64N(p.rows / 6); ; final += 1 + rnd.Int64N(p.rows/2) {
-				command := p.args("--order", order, "--max-rows-per-second", "5000")
-				if kills == 2 {
-					command = []string{"resume"}
-				}
-				ended, code := killed(t, p.dir, final, command...)
-				if !ended {
-					kills++
-					continue
-				}
-				if code != 0 {
-					t.Fatalf("exit code %d", code)
-				}
-				break
-			}
-			if kills == 0 {
-				t.Error("it was never killed")
+			p := newPeriods(t, 8000)
+			if code := p.killAgainAndAgain(rand.New(rand.NewPCG(7, uint64(len(order)))), p.rows/6, p.rows/2, p.args("--order", order, "--max-rows-per-second", "4000")...); code != 0 {
+				t.Fatalf("exit code %d", code)
 			}
 			if order == "none" {
 				p.sortArchive(t)
 			}
 			p.check(t)
-			t.Logf("killed %d times", kills)
 		})
 	}
 }

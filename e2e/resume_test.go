@@ -7,57 +7,49 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 )
 
-// killed runs tsimport in a folder, with checkpoints in quick succession, and kills it once the checkpoint has more than
-// final rows. It reports whether it ended before, and how.
-func killed(t *testing.T, dir string, final int64, args ...string) (ended bool, code int) {
-	t.Helper()
-	cmd := exec.Command(binary, args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "TSIMPORT_CHECKPOINT_EVERY=20ms")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
-	look := time.NewTicker(2 * time.Millisecond)
-	defer look.Stop()
-	for {
-		select {
-		case <-done:
-			return true, cmd.ProcessState.ExitCode()
-		case <-look.C:
-		}
-		if final >= 0 && finalRows(dir) > final {
-			if err := cmd.Process.Signal(syscall.SIGKILL); err == nil {
-				<-done
-				return finishedRun(dir)
-			}
-			final = -1 // it has ended meanwhile
-		}
-	}
-}
-
-// finishedRun tells whether the newest run in a folder has finished, and how, though its process was killed right then.
-func finishedRun(dir string) (finished bool, code int) {
-	runs, err := filepath.Glob(filepath.Join(dir, "tsimport-runs", "*", "summary.json"))
-	if err != nil || len(runs) == 0 {
-		return false, -1
+// killed runs tsimport, with checkpoints in quick succession, and kills it once the checkpoint has more than final rows. It reports whether it
+// ended before, and how.
+func (p *place) killed(final int64, args ...string) (ended bool, code int) {
+	p.t.Helper()
+	r := p.start(args...)
+	r.until(func() bool { return finalRows(p.dir) > final })
+	r.kill()
+	if code := r.wait(); code >= 0 {
+		return true, code
 	}
 	var s summary
-	text, err := os.ReadFile(slices.Max(runs))
-	if err != nil || json.Unmarshal(text, &s) != nil || s.State != "finished" {
+	runs := p.glob("tsimport-runs/*/summary.json")
+	if len(runs) == 0 {
 		return false, -1
 	}
-	return true, s.ExitCode
+	text, err := os.ReadFile(slices.Max(runs))
+	return err == nil && json.Unmarshal(text, &s) == nil && s.State == "finished", s.ExitCode // though its process was killed right then
+}
+
+// killAgainAndAgain gives the command, and resume once, until it ends by itself, and returns its exit code.
+func (p *place) killAgainAndAgain(rnd *rand.Rand, first, step int64, args ...string) (code int) {
+	p.t.Helper()
+	kills := 0
+	for final := rnd.Int64N(first); ; final += 1 + rnd.Int64N(step) {
+		given := args
+		if kills == 2 {
+			given = []string{"resume"}
+		}
+		ended, code := p.killed(final, given...)
+		if ended {
+			p.t.Logf("killed %d times", kills)
+			if kills == 0 {
+				p.t.Error("it was never killed")
+			}
+			return code
+		}
+		kills++
+	}
 }
 
 // records makes a CSV file with repeated keys and rejects, and what a sequential load leaves of it.
@@ -100,73 +92,42 @@ func TestALoadThatIsKilledAgainAndAgainGetsDone(t *testing.T) {
 	for _, order := range ordersToKill() {
 		t.Run(order, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
+			p := newPlace(t, "TSIMPORT_CHECKPOINT_EVERY=20ms")
 			text, want := text, want
 			if order == "none" { // for keys that do not come again
 				text, want, _ = records(rows, rows)
 			}
-			if err := os.WriteFile(filepath.Join(dir, "in.csv"), []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			rnd := rand.New(rand.NewPCG(1, uint64(len(order))))
+			p.write("in.csv", text)
 			// No machine is so fast that it is done before it is killed.
-			args := []string{"load", "in.csv", "--table", "t", "--pk", "id", "--order", order, "--max-errors", "-1", "--max-rows-per-second", "10000", "-q"}
-			kills := 0
-			for final := rnd.Int64N(rows / 4); ; final += 1 + rnd.Int64N(rows/4) {
-				command := args
-				if kills == 2 {
-					command = []string{"resume"}
-				}
-				ended, code := killed(t, dir, final, command...)
-				if !ended {
-					kills++
-					continue
-				}
-				if code != 3 {
-					t.Fatalf("exit code %d, want 3", code)
-				}
-				break
+			if code := p.killAgainAndAgain(rand.New(rand.NewPCG(1, uint64(len(order)))), rows/4, rows/4, "load", "in.csv", "--table", "t", "--pk", "id", "--order", order,
+				"--max-errors", "-1", "--max-rows-per-second", "10000", "-q"); code != 3 {
+				t.Fatalf("exit code %d, want 3", code)
 			}
-			if kills == 0 {
-				t.Error("it was never killed")
-			}
-			checkLoaded(t, dir, rows, rejected, want)
-			t.Logf("killed %d times", kills)
+			p.checkLoaded(rows, rejected, want)
 		})
 	}
 }
 
 // checkLoaded checks the ledger of the one run in a folder and the rows of the embedded store there.
-func checkLoaded(t *testing.T, dir string, rows, rejected int, want []string) {
-	t.Helper()
-	runs, err := filepath.Glob(filepath.Join(dir, "tsimport-runs", "*"))
-	if err != nil || len(runs) != 1 {
-		t.Fatalf("%d runs, want one: %v", len(runs), err)
-	}
-	text, err := os.ReadFile(filepath.Join(runs[0], "summary.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+func (p *place) checkLoaded(rows, rejected int, want []string) {
+	p.t.Helper()
 	var sum struct {
 		State                               string
 		Read, Written, Rejected, Superseded int
 		Attempts, Unfinished                int
 	}
-	if err := json.Unmarshal(text, &sum); err != nil {
-		t.Fatal(err)
+	if p.summary(&sum); sum.State != "finished" || sum.Read != rows || sum.Rejected != rejected || sum.Written+sum.Rejected+sum.Superseded != rows || sum.Attempts < 2 {
+		p.t.Errorf("%+v, want %d read and %d rejected", sum, rows, rejected)
 	}
-	if sum.State != "finished" || sum.Read != rows || sum.Rejected != rejected || sum.Written+sum.Rejected+sum.Superseded != rows || sum.Attempts < 2 {
-		t.Errorf("%+v, want %d read and %d rejected", sum, rows, rejected)
+	kept := p.glob("tsimport-runs/*/rejects.csv")
+	if len(kept) != 1 {
+		p.t.Fatalf("%d runs keep rejects, want one", len(kept))
 	}
-	kept, err := os.ReadFile(filepath.Join(runs[0], "rejects.csv"))
-	if n := strings.Count(string(kept), "\n") - 1; err != nil || n != rejected {
-		t.Errorf("%d rejected rows are kept, want %d: %v", n, rejected, err)
+	text, err := os.ReadFile(kept[0])
+	if n := strings.Count(string(text), "\n") - 1; err != nil || n != rejected {
+		p.t.Errorf("%d rejected rows are kept, want %d: %v", n, rejected, err)
 	}
-	stdout, stderr, code := runBinary(t, "export", "--table", "t", "--store", filepath.Join(dir, "tsimport-store"))
-	if code != 0 {
-		t.Fatalf("export: exit code %d, %s", code, stderr)
-	}
-	if got := csvRecords(t, []byte(stdout)); !slices.Equal(got, want) {
-		t.Errorf("%d rows, want the %d of a sequential load", len(got), len(want))
+	if got := csvRecords(p.t, []byte(p.output("export", "--table", "t"))); !slices.Equal(got, want) {
+		p.t.Errorf("%d rows, want the %d of a sequential load", len(got), len(want))
 	}
 }

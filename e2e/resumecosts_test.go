@@ -60,24 +60,18 @@ func wideRowAt(i int) wideRow {
 func writeRows(t *testing.T, path string, rows int) {
 	t.Helper()
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	buffered := bufio.NewWriterSize(f, 1<<20)
 	var to io.Writer = buffered
 	var closers []io.Closer
 	switch filepath.Ext(path) {
 	case ".gz":
 		z, err := gzip.NewWriterLevel(buffered, gzip.BestSpeed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		to, closers = z, []io.Closer{z}
 	case ".zst":
 		z, err := zstd.NewWriter(buffered, zstd.WithEncoderLevel(zstd.SpeedFastest))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		to, closers = z, []io.Closer{z}
 	case ".parquet":
 		w := parquet.NewGenericWriter[wideRow](buffered, parquet.MaxRowsPerRowGroup(20_000), parquet.Compression(&parquet.Snappy))
@@ -107,16 +101,12 @@ func writeRows(t *testing.T, path string, rows int) {
 func (s *served) accepted(t *testing.T) (rows int64) {
 	t.Helper()
 	res, err := http.Get(s.URL + "/_engine/stats")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer res.Body.Close()
 	var stats struct {
 		Tables map[string]struct{ Rows int64 }
 	}
-	if err := json.NewDecoder(res.Body).Decode(&stats); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.NewDecoder(res.Body).Decode(&stats))
 	return stats.Tables["t"].Rows
 }
 
@@ -138,9 +128,7 @@ func TestWhatResumingCosts(t *testing.T) {
 				fmt.Fprintf(&sample, "%02x\n", i*8)
 			}
 			bounds := filepath.Join(dir, "bounds.txt")
-			if err := os.WriteFile(bounds, []byte(sample.String()), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(bounds, []byte(sample.String()), 0o644))
 			s := startServe(t, "--sync", "none", "--partitions", "32", "--sample-file", bounds, "--partition-wcu", fmt.Sprint(*resumeRate),
 				"--latency", "5ms", "--slow", fmt.Sprintf("%d:0.1", slowest))
 			start := func() *exec.Cmd {
@@ -148,9 +136,7 @@ func TestWhatResumingCosts(t *testing.T) {
 				cmd.Dir = dir
 				cmd.Env = append(os.Environ(), "TABLESTORE_ACCESS_KEY_ID="+s.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET="+s.AccessKeySecret)
 				cmd.Stderr = os.Stderr
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, cmd.Start())
 				return cmd
 			}
 			until := func(what string, done func() bool) {
@@ -163,9 +149,7 @@ func TestWhatResumingCosts(t *testing.T) {
 			}
 			first := start()
 			until("90 %", func() bool { return s.accepted(t) >= int64(*resumeRows)*9/10 })
-			if err := first.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, first.Process.Kill())
 			_ = first.Wait() // it was killed
 			// What was on its way may arrive after its sender is gone.
 			known, before := finalRows(dir), int64(0)
@@ -180,9 +164,7 @@ func TestWhatResumingCosts(t *testing.T) {
 			toFirst := time.Since(begun)
 			// Once it has written a few rows that are new, all that it writes again was written: they come first in their lanes.
 			until("further rows", func() bool { return s.accepted(t) >= before+int64(*resumeRows)*6/100 })
-			if err := second.Process.Signal(syscall.SIGINT); err != nil {
-				t.Fatal(err)
-			}
+			must(t, second.Process.Signal(syscall.SIGINT))
 			if err := second.Wait(); err == nil || second.ProcessState.ExitCode() != 130 {
 				t.Fatalf("the load that goes on: %v", err)
 			}
@@ -191,18 +173,14 @@ func TestWhatResumingCosts(t *testing.T) {
 				t.Fatalf("%d runs: %v", len(runs), err)
 			}
 			text, err := os.ReadFile(runs[0])
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var sum struct {
 				Read, Written, Unfinished, Replayed int64
 				Checkpoints                         int
 				CheckpointSeconds                   float64 `json:"checkpoint_seconds"`
 				Seconds                             float64
 			}
-			if err := json.Unmarshal(text, &sum); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(text, &sum))
 			again := s.accepted(t) - sum.Written
 			allowed := int64(32*200 + 31**resumeRate + *resumeRate/10)
 			t.Logf("%s: %d rows, killed at %d of which the checkpoint knew %d; first new write after %v; %d rows written again (%d sent again; allowed %d); %d checkpoints took %.2f %% of its time",

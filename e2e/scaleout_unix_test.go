@@ -3,15 +3,13 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -27,10 +25,8 @@ var (
 
 // scaledLoad is one load by many processes, and what it must make.
 type scaledLoad struct {
-	t     *testing.T
-	s     *served
-	env   []string
-	place string // of the job directory
+	*place
+	job   string // the job directory
 	files []string
 	table string
 
@@ -40,70 +36,40 @@ type scaledLoad struct {
 
 // newScaledLoad writes inputs in which keys come many times and some records are bad.
 func newScaledLoad(t *testing.T, s *served, kind string, rnd *rand.Rand, records int) *scaledLoad {
-	l := &scaledLoad{t: t, s: s, env: s.credentials(), table: fmt.Sprintf("scaled_%d", rnd.Uint32())}
-	dir := t.TempDir()
+	l := &scaledLoad{place: newPlace(t, s.env()...), job: "job", table: fmt.Sprintf("scaled_%d", rnd.Uint32()), rejects: "id,n,what\n"}
 	keys := map[string]bool{}
-	l.rejects = "id,n,what\n"
 	for n := range 3 {
-		var text strings.Builder
-		text.WriteString("id,n,what\n")
-		for i := range records / 3 {
+		l.files = append(l.files, l.write(fmt.Sprintf("in-%d.csv", n), fileOf("id,n,what", records/3, func(i int) string {
+			l.read++
 			if rnd.IntN(500) == 0 {
-				line := fmt.Sprintf("bad-%d-%d\n", n, i)
-				text.WriteString(line)
-				l.rejects += line
+				line := fmt.Sprintf("bad-%d-%d", n, i)
+				l.rejects += line + "\n"
 				l.rejected++
-				l.read++
-				continue
+				return line
 			}
 			key := fmt.Sprintf("k%07d", rnd.IntN(records/2)*199)
 			keys[key] = true
-			fmt.Fprintf(&text, "%s,%d,\"file %d\nrecord %d\"\n", key, i, n, i)
-			l.read++
-		}
-		name := filepath.Join(dir, fmt.Sprintf("in-%d.csv", n))
-		if err := os.WriteFile(name, []byte(text.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		l.files = append(l.files, name)
+			return fmt.Sprintf("%s,%d,\"file %d\nrecord %d\"", key, i, n, i)
+		})))
 	}
 	l.keys = len(keys)
-	l.place = filepath.Join(dir, "job")
 	if kind != "folder" {
 		around := &surroundings{T: t}
 		objects := storetest.New(around, "jobs")
-		l.place = kind + "://jobs/of/" + l.table
+		l.job = kind + "://jobs/of/" + l.table
 		l.env = append(append(l.env, around.env...), "OSS_ENDPOINT="+objects.URL(), "OSS_REGION=cn-test")
 	}
 	return l
 }
 
-func (l *scaledLoad) target() []string {
-	return []string{"--endpoint", l.s.URL, "--instance", l.s.Instance, "--table", l.table}
-}
-
 // plan plans the load.
 func (l *scaledLoad) plan(more ...string) {
 	l.t.Helper()
-	args := append([]string{"load"}, l.files...)
-	args = append(append(args, l.target()...), "--create", "--pk", "id", "--max-errors", "-1", "--job-dir", l.place, "--workers", "2", "--request-timeout", "2s", "--quiet")
-	if _, stderr, code := runBinaryWith(l.t, l.env, append(args, more...)...); code != 0 {
-		l.t.Fatalf("plan: exit code %d\n%s", code, stderr)
-	}
+	l.run(0, slices.Concat([]string{"load"}, l.files, []string{"--table", l.table, "--create", "--pk", "id", "--max-errors", "-1", "--job-dir", l.job, "--workers", "2", "--request-timeout", "2s", "--quiet"}, more)...)
 }
 
 // worker starts a process that works on the load.
-func (l *scaledLoad) worker(args ...string) (*exec.Cmd, *bytes.Buffer) {
-	l.t.Helper()
-	cmd := exec.Command(binary, append([]string{"work", "--job-dir", l.place, "--quiet"}, args...)...)
-	cmd.Env = append(os.Environ(), l.env...)
-	said := new(bytes.Buffer)
-	cmd.Stderr = said
-	if err := cmd.Start(); err != nil {
-		l.t.Fatal(err)
-	}
-	return cmd, said
-}
+func (l *scaledLoad) worker() *process { return l.start("work", "--job-dir", l.job, "--quiet") }
 
 // scaledStatus is what tsimport status prints.
 type scaledStatus struct {
@@ -121,13 +87,7 @@ type scaledStatus struct {
 
 func (l *scaledLoad) status() (s scaledStatus) {
 	l.t.Helper()
-	out, stderr, code := runBinaryWith(l.t, l.env, "status", l.place, "--json")
-	if code != 0 {
-		l.t.Fatalf("status: exit code %d\n%s", code, stderr)
-	}
-	if err := json.Unmarshal([]byte(out), &s); err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, json.Unmarshal([]byte(l.output("status", l.job, "--json")), &s))
 	return s
 }
 
@@ -138,11 +98,8 @@ func (l *scaledLoad) check() {
 	if s.ExitCode == nil || *s.ExitCode != 3 || s.Read != l.read || s.Written != l.keys || s.Rejected != l.rejected || s.Superseded != l.read-l.rejected-l.keys {
 		l.t.Errorf("%+v; want %d read, %d written, %d rejected", s, l.read, l.keys, l.rejected)
 	}
-	args := append(append([]string{"verify"}, l.files...), l.target()...)
-	if out, stderr, code := runBinaryWith(l.t, l.env, append(args, "--extra", "fail")...); code != 0 {
-		l.t.Errorf("verify: exit code %d\n%s%s", code, out, stderr)
-	}
-	if got, err := os.ReadFile(filepath.Join(l.place, "rejects.csv")); err == nil && string(got) != l.rejects {
+	l.ends(0, append(append([]string{"verify"}, l.files...), "--table", l.table, "--extra", "fail"))
+	if got, err := os.ReadFile(filepath.Join(l.path(l.job), "rejects.csv")); err == nil && string(got) != l.rejects {
 		l.t.Errorf("rejects:\n%s\nwant\n%s", got, l.rejects)
 	}
 }
@@ -156,17 +113,12 @@ func TestOneLoadIsDoneByProcessesThatShareADirectory(t *testing.T) {
 			l.plan("--split-size", "20KiB")
 			l.plan("--split-size", "20KiB") // which changes nothing
 			// An engine runs a task twice, and another too early.
+			pod := &place{t, l.dir, append(l.env, "JOB_COMPLETION_INDEX=0")}
 			for range 2 {
-				if _, stderr, code := runBinaryWith(t, append(l.env, "JOB_COMPLETION_INDEX=0"), "work", "--job-dir", l.place, "--stage", "read"); code != 0 {
-					t.Errorf("read: exit code %d\n%s", code, stderr)
-				}
+				pod.ends(0, []string{"work", "--job-dir", l.job, "--stage", "read"})
 			}
-			if _, stderr, code := runBinaryWith(t, l.env, "work", "--job-dir", l.place, "--stage", "write", "--index", "0"); code != 1 || !strings.Contains(stderr, "is not read yet") {
-				t.Errorf("write: exit code %d\n%s", code, stderr)
-			}
-			if _, stderr, code := runBinaryWith(t, l.env, "work", "--job-dir", l.place, "--stage", "finish"); code != 1 || !strings.Contains(stderr, "the job is not done") {
-				t.Errorf("finish: exit code %d\n%s", code, stderr)
-			}
+			l.ends(1, []string{"work", "--job-dir", l.job, "--stage", "write", "--index", "0"}, "is not read yet")
+			l.ends(1, []string{"work", "--job-dir", l.job, "--stage", "finish"}, "the job is not done")
 			l.workers(3)
 			l.check()
 		})
@@ -187,34 +139,28 @@ func TestOneLoadOfTwoHundredSplitsIsDoneByProcesses(t *testing.T) {
 // workers lets so many processes do the load.
 func (l *scaledLoad) workers(n int) {
 	l.t.Helper()
-	var all sync.WaitGroup
+	var all []*process
 	for range n {
-		cmd, said := l.worker()
-		all.Go(func() {
-			_ = cmd.Wait() // the exit code says it
-			if code := cmd.ProcessState.ExitCode(); code != 3 {
-				l.t.Errorf("work: exit code %d\n%s", code, said)
-			}
-		})
+		all = append(all, l.worker())
 	}
-	all.Wait()
+	for _, r := range all {
+		if code := r.wait(); code != 3 {
+			l.t.Errorf("work: exit code %d\n%s", code, &r.said)
+		}
+	}
 }
 
 // A bucket of OSS with versioning ignores that a put must not replace anything, and so do some stores that call themselves compatible with S3.
 func TestAPlaceWithoutConditionalPutsIsRefusedForAJob(t *testing.T) {
 	t.Parallel()
-	s := startServe(t)
-	input := filepath.Join(t.TempDir(), "in.csv")
-	must(t, os.WriteFile(input, []byte("id,n\n1,1\n"), 0o600))
+	p := newPlace(t, startServe(t).env()...)
+	p.write("in.csv", "id,n\n1,1\n")
 	for _, kind := range []string{"oss", "s3"} {
 		around := &surroundings{T: t}
 		objects := storetest.New(around, "jobs")
 		objects.Change(func(o *storetest.Server) { o.Unconditional = true })
-		env := append(append(s.credentials(), around.env...), "OSS_ENDPOINT="+objects.URL(), "OSS_REGION=cn-test")
-		_, stderr, code := runBinaryWith(t, env, "load", input, "--endpoint", s.URL, "--instance", s.Instance, "--table", "t", "--create", "--pk", "id", "--job-dir", kind+"://jobs/of")
-		if code != 2 || !strings.Contains(stderr, "it replaces objects that a put must not replace") {
-			t.Errorf("%s: exit code %d\n%s", kind, code, stderr)
-		}
+		p.env = append(append(p.env, around.env...), "OSS_ENDPOINT="+objects.URL(), "OSS_REGION=cn-test")
+		p.ends(2, []string{"load", "in.csv", "--table", "t", "--create", "--pk", "id", "--job-dir", kind + "://jobs/of"}, "it replaces objects that a put must not replace")
 	}
 }
 
@@ -245,30 +191,21 @@ func killedRound(t *testing.T, seed uint64) {
 	for l.status().ExitCode == nil && time.Now().Before(deadline) {
 		var wave sync.WaitGroup
 		for range 2 + rnd.IntN(7) {
-			cmd, said := l.worker()
-			after := time.Duration(rnd.IntN(6000)) * time.Millisecond
-			what := rnd.IntN(4)
+			r := l.worker()
+			at, what := time.Now().Add(time.Duration(rnd.IntN(6000))*time.Millisecond), rnd.IntN(4)
 			wave.Go(func() {
-				ended := make(chan struct{})
-				go func() {
-					_ = cmd.Wait() // the exit code says it
-					close(ended)
-				}()
-				select {
-				case <-ended:
-				case <-time.After(after):
+				if r.until(func() bool { return time.Now().After(at) }) {
 					switch what {
 					case 0, 1:
-						_ = cmd.Process.Kill() // it may have ended
+						r.kill()
 					case 2: // past the lease, and then it continues
-						_ = cmd.Process.Signal(syscall.SIGSTOP)
+						_ = r.Process.Signal(syscall.SIGSTOP)
 						time.Sleep(33 * time.Second)
-						_ = cmd.Process.Signal(syscall.SIGCONT)
+						_ = r.Process.Signal(syscall.SIGCONT)
 					}
 				}
-				<-ended
-				if code := cmd.ProcessState.ExitCode(); code != 3 && code != 1 && code != -1 {
-					t.Errorf("work: exit code %d\n%s", code, said)
+				if code := r.wait(); code != 3 && code != 1 && code != -1 {
+					t.Errorf("work: exit code %d\n%s", code, &r.said)
 				}
 			})
 			if what < 2 {
@@ -280,5 +217,5 @@ func killedRound(t *testing.T, seed uint64) {
 		wave.Wait()
 	}
 	l.check()
-	t.Logf("seed %d in %s: %d kills, %d stops", seed, l.place, kills, stops)
+	t.Logf("seed %d in %s: %d kills, %d stops", seed, l.job, kills, stops)
 }

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -53,26 +52,21 @@ func TestScaling(t *testing.T) {
 			s.stop(t)
 			continue
 		}
-		l := &scaledLoad{t: t, s: s, env: s.credentials(), place: filepath.Join(dir, fmt.Sprint("job-", workers, "-", c.processes))}
+		l := &scaledLoad{place: &place{t, dir, s.env()}, job: fmt.Sprint("job-", workers, "-", c.processes)}
 		size := info.Size() / int64(workers**scaleSplits)
-		if _, stderr, code := runBinaryWith(t, l.env, append(args, "--job-dir", l.place, "--workers", fmt.Sprint(workers), "--split-size", fmt.Sprint(max(size, 1<<20)))...); code != 0 {
-			t.Fatalf("plan: exit code %d\n%s", code, stderr)
-		}
+		l.run(0, append(args, "--job-dir", l.job, "--workers", fmt.Sprint(workers), "--split-size", fmt.Sprint(max(size, 1<<20)))...)
 		planned := time.Since(began)
-		var all sync.WaitGroup
+		var all []*process
 		for range c.processes {
-			cmd, said := l.worker()
-			all.Go(func() {
-				if err := cmd.Wait(); err != nil {
-					t.Errorf("work: %v\n%s", err, said)
-				}
-			})
+			all = append(all, l.worker())
 		}
-		all.Wait()
-		text, err := os.ReadFile(filepath.Join(l.place, "summary.json"))
-		must(t, err)
+		for _, r := range all {
+			if code := r.wait(); code != 0 {
+				t.Errorf("work: exit code %d\n%s", code, &r.said)
+			}
+		}
 		var sum scalingSummary
-		must(t, json.Unmarshal(text, &sum))
+		must(t, json.Unmarshal([]byte(l.place.read(l.job+"/summary.json")), &sum))
 		if sum.Written != int64(*scalingRows) {
 			t.Errorf("%d written", sum.Written)
 		}

@@ -20,9 +20,7 @@ func TestScripts(t *testing.T) { runScripts(t, "testdata/script") }
 func runScripts(t *testing.T, folder string) {
 	t.Parallel()
 	examples, err := filepath.Abs("../examples")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	testscript.Run(t, testscript.Params{
 		Dir: folder,
 		Setup: func(env *testscript.Env) error {

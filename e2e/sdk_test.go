@@ -85,9 +85,7 @@ func TestTheNodeSDKTakesTheServerForTheService(t *testing.T) {
 
 func TestThePythonSDKTakesTheServerForTheService(t *testing.T) {
 	python, err := filepath.Abs("python/venv/bin/python")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := os.Stat(python); err != nil && os.Getenv(required) != "python" {
 		t.Skip("the SDK is not installed; make python installs it and runs this")
 	}

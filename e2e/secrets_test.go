@@ -172,27 +172,9 @@ func TestSecretsOfAddressesAreShownAndKeptNowhere(t *testing.T) {
 }
 
 func TestSecretsStayOutOfEverythingShown(t *testing.T) {
-	s := startServe(t)
-	const secret = "S3cretS3cretS3cret"
-	dir := t.TempDir()
-	input := filepath.Join(dir, "in.csv")
-	if err := os.WriteFile(input, []byte("id\n1\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("TABLESTORE_ACCESS_KEY_ID", s.AccessKeyID)
-	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", secret)
-	stdout, stderr, code := runBinary(t, "load", input, "--endpoint", s.URL, "--instance", s.Instance, "--table", "t", "--pk", "id", "--create", "-v", "--run-dir", dir+"/run")
-	if code != 5 {
-		t.Errorf("exit code %d", code)
-	}
-	shown := stdout + stderr
-	_ = filepath.WalkDir(dir+"/run", func(path string, _ os.DirEntry, err error) error {
-		if text, readErr := os.ReadFile(path); err == nil && readErr == nil {
-			shown += string(text)
-		}
-		return nil
-	})
-	if strings.Contains(shown, secret) {
-		t.Errorf("the secret is shown: %s", shown)
-	}
+	t.Parallel()
+	p := newPlace(t, append(startServe(t).env(), "TABLESTORE_ACCESS_KEY_SECRET="+planted)...)
+	p.write("in.csv", "id\n1\n")
+	noSecretIn(t, "the output", p.ends(5, strings.Fields("load in.csv --table t --pk id --create -v --run-dir run")))
+	noSecretBelow(t, p.dir)
 }

@@ -4,11 +4,21 @@ package e2e
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 const ownSecret = "S3cretOfTheTest+/="
@@ -16,9 +26,7 @@ const ownSecret = "S3cretOfTheTest+/="
 func secretFile(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, []byte(text), 0o600))
 	return name
 }
 
@@ -62,37 +70,58 @@ func TestServeTakesAnAccountOfTheUsersOwnAndShowsNoSecret(t *testing.T) {
 	}
 }
 
-func TestServeRefusesAnAccountThatCannotBe(t *testing.T) {
-	for name, v := range map[string]struct {
-		env  string
-		args []string
-		want string
+func TestServeRefusesWhatItCannotServe(t *testing.T) {
+	t.Parallel()
+	s, p := startServe(t, "--quiet"), newPlace(t)
+	cert, _, _ := certificate(t)
+	empty, long := secretFile(t, "\n"), secretFile(t, strings.Repeat("x", 4097))
+	for _, v := range []struct {
+		secret string
+		args   string
+		code   int
+		want   string
 	}{
-		"a key id without a secret":   {"", []string{"--access-key-id", "me"}, "no secret; set TABLESTORE_ACCESS_KEY_SECRET or give --access-key-secret-file"},
-		"a key id no SDK takes":       {"x", []string{"--access-key-id", "me!"}, `access key id "me!"`},
-		"a secret with spaces":        {"hush hush", []string{"--access-key-id", "me"}, "the access key secret has spaces"},
-		"an instance too short":       {"", []string{"--instance", "ab"}, `instance "ab": want 3 to 16`},
-		"no instance":                 {"", []string{"--instance", ""}, "--instance is empty; leave it out"},
-		"a file that is not there":    {"", []string{"--access-key-secret-file", "no-such-file"}, "--access-key-secret-file: open no-such-file"},
-		"an empty file":               {"", []string{"--access-key-secret-file", secretFile(t, "\n")}, "the first line is empty or longer than 4096 bytes"},
-		"a file that is no secret":    {"", []string{"--access-key-secret-file", secretFile(t, strings.Repeat("x", 4097))}, "the first line is empty or longer than 4096 bytes"},
-		"no connections":              {"", []string{"--max-connections", "0"}, "--max-connections 0: want at least 1"},
-		"a limiter that is none":      {"", []string{"--partition-wcu", "9", "--limiter", "leaky"}, `limiter "leaky" is none of token-bucket, fixed-window,`},
-		"a limiter without a limit":   {"", []string{"--limiter", "queue"}, "limiter queue needs a partition capacity or a limit of the table"},
-		"a burst of a queue":          {"", []string{"--limit-table", "9", "--limiter", "queue", "--burst", "2s"}, "--burst is for --limiter token-bucket"},
-		"fewer connections than none": {"", []string{"--max-connections", "-1"}, "--max-connections -1: want at least 1"},
+		{"", "--access-key-id me", 2, "no secret; set TABLESTORE_ACCESS_KEY_SECRET or give --access-key-secret-file"},
+		{"x", "--access-key-id me!", 2, `access key id "me!"`},
+		{"hush hush", "--access-key-id me", 2, "the access key secret has spaces"},
+		{"", "--instance ab", 2, `instance "ab": want 3 to 16`},
+		{"", "--instance=", 2, "--instance is empty; leave it out"},
+		{"", "--access-key-secret-file no-such-file", 2, "--access-key-secret-file: open no-such-file"},
+		{"", "--access-key-secret-file " + empty, 2, "the first line is empty or longer than 4096 bytes"},
+		{"", "--access-key-secret-file " + long, 2, "the first line is empty or longer than 4096 bytes"},
+		{"", "--max-connections 0", 2, "--max-connections 0: want at least 1"},
+		{"", "--max-connections -1", 2, "--max-connections -1: want at least 1"},
+		{"", "--partition-wcu 9 --limiter leaky", 2, `limiter "leaky" is none of token-bucket, fixed-window,`},
+		{"", "--limiter queue", 2, "limiter queue needs a partition capacity or a limit of the table"},
+		{"", "--limit-table 9 --limiter queue --burst 2s", 2, "--burst is for --limiter token-bucket"},
+		{"", "--listen 0.0.0.0:0", 2, "the built-in access key is public"},
+		{"", "--listen :0", 2, "the built-in access key is public"},
+		{"", "--tls-cert " + cert, 2, "--tls-cert and --tls-key go together"},
+		{"", "--tls-cert " + cert + " --tls-key " + cert, 2, "--tls-key"},
+		{"", "--memory --store x", 2, "--memory keeps nothing on disk"},
+		{"", "--memory --sync none", 2, "leave out --store and --sync"},
+		{"", "--any-credentials --memory --listen 0.0.0.0:0", 2, "--any-credentials lets everybody in"},
+		{"", "--memory --listen 0.0.0.0:0", 2, "the built-in access key is public"},
+		{"", "extra", 2, "extra"},
+		{"", "--sync often", 2, "often"},
+		{"", "--max-tables=-1", 2, "--max-tables"},
+		{"", "--table-ops=-1", 2, "--table-ops"},
+		{"", "--throughput-interval=-1s", 2, "--throughput-interval"},
+		{"", "--listen nowhere:x", 1, "listen"},
+		{"", "--listen " + strings.TrimPrefix(s.URL, "http://"), 1, "address already in use"},
+		{"", "--store " + filepath.Dir(binary), 1, "not a tsimport store"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", v.env)
-			store := filepath.Join(t.TempDir(), "store")
-			stdout, stderr, code := runBinary(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--store", store}, v.args...)...)
-			if code != 2 || stdout != "" || !strings.Contains(stderr, v.want) || strings.Count(stderr, "\n") != 1 || strings.Contains(stderr, "hush") {
-				t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
-			}
-			if _, err := os.Stat(store); err == nil {
-				t.Error("the store is made all the same")
-			}
-		})
+		p.env = []string{"TABLESTORE_ACCESS_KEY_SECRET=" + v.secret}
+		args := append([]string{"serve"}, strings.Fields(v.args)...)
+		if !strings.Contains(v.args, "--listen") {
+			args = append(args, "--listen", "127.0.0.1:0")
+		}
+		if said := p.ends(v.code, args, v.want); strings.Count(said, "\n") != 1 || strings.Contains(said, "hush") {
+			t.Errorf("%s: want one line, without the secret: %s", v.args, said)
+		}
+		if left, err := os.ReadDir(p.dir); v.code == 2 && (err != nil || len(left) > 0) {
+			t.Errorf("%s: left behind: %v, %v", v.args, left, err)
+		}
 	}
 }
 
@@ -134,30 +163,70 @@ func TestAStoreHasOneServer(t *testing.T) {
 	r.newTable(t) // by the first, which still serves
 }
 
-func TestServeRefusesWhatItCannotServe(t *testing.T) {
+// A store in memory leaves nothing in the folder, and its tables are gone with the process.
+func TestServeKeepsAStoreInMemory(t *testing.T) {
 	t.Parallel()
-	s := startServe(t, "--quiet")
-	store := filepath.Join(t.TempDir(), "store")
-	for name, v := range map[string]struct {
-		store string
-		more  []string
-		code  int
-		want  string // in stderr
-	}{
-		"a directory that is no store": {filepath.Dir(binary), nil, 1, "not a tsimport store"},
-		"an address in use":            {store, []string{"--listen", strings.TrimPrefix(s.URL, "http://")}, 1, "address already in use"},
-		"an address that is none":      {store, []string{"--listen", "nowhere:x"}, 1, "listen"},
-		"an argument":                  {store, []string{"extra"}, 2, "extra"},
-		"a way to sync nobody knows":   {store, []string{"--sync", "often"}, 2, "often"},
-		"a negative number of tables":  {store, []string{"--max-tables=-1"}, 2, "--max-tables"},
-		"a negative rate of changes":   {store, []string{"--table-ops=-1"}, 2, "--table-ops"},
-		"a negative interval":          {store, []string{"--throughput-interval=-1s"}, 2, "--throughput-interval"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			stdout, stderr, code := runBinary(t, append([]string{"serve", "--store", v.store}, v.more...)...)
-			if code != v.code || stdout != "" || !strings.Contains(stderr, v.want) || strings.Count(stderr, "\n") != 1 {
-				t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
-			}
-		})
+	s := startServe(t, "--memory", "--any-credentials")
+	p := newPlace(t, append(s.env(), "TABLESTORE_ACCESS_KEY_ID=anyone")...) // with the secret that answers are signed with
+	p.write("orders.csv", "id,n\na,1\nb,2\n")
+	p.run(0, "load", "orders.csv", "--instance", "another", "--table", "orders", "--create", "--pk", "id", "--verify")
+	res, err := http.Post(s.URL+"/_engine/reset", "", nil)
+	must(t, err)
+	res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		t.Errorf("reset: %s", res.Status)
+	}
+	p.ends(2, []string{"verify", "orders.csv", "--instance", "another", "--table", "orders", "--pk", "id"}, "orders")
+}
+
+// certificate writes a certificate for 127.0.0.1 and its key.
+func certificate(t *testing.T) (cert, key string, roots *x509.CertPool) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	must(t, err)
+	keyDER, err := x509.MarshalECPrivateKey(private)
+	must(t, err)
+	cert, key = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	must(t, os.WriteFile(cert, text, 0o600))
+	must(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), 0o600))
+	roots = x509.NewCertPool()
+	roots.AppendCertsFromPEM(text)
+	return cert, key, roots
+}
+
+// TestServeSpeaksTLS with those who have its certificate. One that is not trusted does not become so by waiting: commands are refused at once.
+func TestServeSpeaksTLS(t *testing.T) {
+	cert, key, roots := certificate(t)
+	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", ownSecret)
+	s := startServe(t, "--tls-cert", cert, "--tls-key", key, "--access-key-id", "me")
+	if !strings.HasPrefix(s.URL, "https://") {
+		t.Fatalf("url=%s", s.URL)
+	}
+	web := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	defer web.CloseIdleConnections()
+	for secret, want := range map[string]int{ownSecret: http.StatusOK, "wrong": http.StatusUnauthorized} {
+		r, err := http.NewRequest(http.MethodGet, s.URL+"/_engine/stats", nil)
+		must(t, err)
+		r.SetBasicAuth("me", secret)
+		res, err := web.Do(r)
+		must(t, err)
+		res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("%d, want %d", res.StatusCode, want)
+		}
+	}
+	p := newPlace(t, s.env()...)
+	p.write("in.csv", "id,v\na,1\n")
+	for _, args := range []string{"load in.csv --table t --pk id --create", "load in.csv --table t --create --pk id --dry-run", "verify in.csv --table t", "table update t --ttl -1"} {
+		if said := p.ends(5, strings.Fields(args), "the certificate of the endpoint is not trusted: x509: certificate signed by unknown authority; check --endpoint"); strings.Contains(said, "waiting") {
+			t.Errorf("%s: %s", args, said)
+		}
 	}
 }

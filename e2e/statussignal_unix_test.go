@@ -41,14 +41,14 @@ func TestASignalDuringTheWholeOfALoadDoesNotEndIt(t *testing.T) {
 			case <-stop:
 				return
 			case <-often.C:
-				_ = w.cmd.Process.Signal(syscall.SIGUSR1)
+				_ = w.Process.Signal(syscall.SIGUSR1)
 			}
 		}
 	}()
 	w.end(0)
 	close(stop)
 	<-stopped
-	if s := readSummary(t, w.dir+"/run"); s.Written != 100_000 || s.State != "finished" {
+	if s := readSummary(t, w.dir+"/run"); s.Written != fedRows || s.State != "finished" {
 		t.Errorf("%+v", s)
 	}
 }

@@ -47,18 +47,11 @@ func newOptions(ttl, versions int) *tablestore.TableOption {
 	return &tablestore.TableOption{TimeToAlive: ttl, MaxVersion: versions}
 }
 
-func describe(t *testing.T, s *service, name string) *tablestore.DescribeTableResponse {
+func describe(t testing.TB, s *service, name string) *tablestore.DescribeTableResponse {
 	t.Helper()
 	d, err := s.DescribeTable(&tablestore.DescribeTableRequest{TableName: name})
 	must(t, err)
 	return d
-}
-
-// reserve sets the reserved throughput of the table.
-func (tb *table) reserve(t testing.TB, read, write int) {
-	t.Helper()
-	_, err := tb.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, ReservedThroughput: &tablestore.ReservedThroughput{Readcap: read, Writecap: write}})
-	must(t, err)
 }
 
 // codeOf is the code of a refusal; an error that is not the service's has its text.
@@ -135,10 +128,6 @@ type step func(*tablestore.UpdateRowChange)
 
 func set(name string, value any) step {
 	return func(u *tablestore.UpdateRowChange) { u.PutColumn(name, integer(value)) }
-}
-
-func setAt(name string, value any, ts int64) step {
-	return func(u *tablestore.UpdateRowChange) { u.PutColumnWithTimestamp(name, integer(value), ts) }
 }
 
 func drop(name string) step {

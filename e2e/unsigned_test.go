@@ -8,8 +8,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -55,24 +53,15 @@ func TestAProxyThatTakesSignaturesOffLosesDoublesAndDropsNothing(t *testing.T) {
 	}
 	web := httptest.NewServer(p)
 	defer web.Close()
-	dir := t.TempDir()
-	var text strings.Builder
-	text.WriteString("id,n\n")
-	for i := range 1500 {
-		fmt.Fprintf(&text, "k%d,%d\n", i, i)
-	}
-	must(t, os.WriteFile(filepath.Join(dir, "in.csv"), []byte(text.String()), 0o600))
-	run := func(url string, env []string, args ...string) (string, int) {
+	at := newPlace(t, s.credentials()...)
+	at.write("in.csv", fileOf("id,n", 1500, func(i int) string { return fmt.Sprintf("k%d,%d", i, i) }))
+	run := func(url string, code int, args ...string) string {
 		t.Helper()
-		stdout, stderr, code := runBinaryWith(t, append(s.credentials(), env...), append(args, "--endpoint", url, "--instance", s.Instance)...)
-		return stdout + stderr, code
+		return at.ends(code, append(args, "--endpoint", url, "--instance", s.Instance))
 	}
-	load := func(url, table, folder string, args ...string) {
+	load := func(url, table string, args ...string) {
 		t.Helper()
-		if said, code := run(url, nil, append([]string{"load", filepath.Join(dir, "in.csv"), "-t", table, "--create", "--pk", "id", "--settle", "100ms", "--concurrency", "2",
-			"--run-dir", filepath.Join(dir, folder)}, args...)...); code != 0 {
-			t.Errorf("load into %s: exit code %d: %s", table, code, said)
-		}
+		run(url, 0, append([]string{"load", "in.csv", "-t", table, "--create", "--pk", "id", "--settle", "100ms", "--concurrency", "2", "--fresh"}, args...)...)
 	}
 	count := func(table string, want int) {
 		t.Helper()
@@ -80,42 +69,31 @@ func TestAProxyThatTakesSignaturesOffLosesDoublesAndDropsNothing(t *testing.T) {
 			t.Errorf("%s has %d rows, want %d", table, got, want)
 		}
 	}
-	load(other.URL, "puts", "other")
+	load(other.URL, "puts")
 
 	p.how = map[string]string{"/BatchWriteRow": "elsewhere"}
-	load(web.URL, "puts", "puts")
+	load(web.URL, "puts")
 	count("puts", 1500)
 	p.how = map[string]string{"/BatchWriteRow": "refuse"}
-	load(web.URL, "numbered", "numbered", "--pk", "seq:auto", "--mark-column", "m", "--limit", "200")
+	load(web.URL, "numbered", "--pk", "seq:auto", "--mark-column", "m", "--limit", "200")
 	count("numbered", 200)
 
-	_, err := run(other.URL, nil, "load", filepath.Join(dir, "in.csv"), "-t", "puts", "--mode", "delete", "--columns", "id", "--run-dir", filepath.Join(dir, "emptied"))
-	if err != 0 {
-		t.Fatal("the other store keeps its rows")
-	}
+	run(other.URL, 0, "load", "in.csv", "-t", "puts", "--mode", "delete", "--columns", "id")
 	p.how = map[string]string{"/GetRange": "elsewhere"}
-	if said, code := run(web.URL, nil, "export", "-t", "puts", "-o", filepath.Join(dir, "out.csv")); code != 0 {
-		t.Errorf("export: exit code %d: %s", code, said)
-	}
-	out, readErr := os.ReadFile(filepath.Join(dir, "out.csv"))
-	must(t, readErr)
-	if lines := strings.Count(string(out), "\n"); lines != 1501 {
+	run(web.URL, 0, "export", "-t", "puts", "-o", "out.csv")
+	if lines := strings.Count(at.read("out.csv"), "\n"); lines != 1501 {
 		t.Errorf("the export has %d lines", lines)
 	}
 
 	p.how = map[string]string{"/DescribeTable": "every", "/DeleteTable": "every", "/ListTable": "every"}
-	for _, env := range [][]string{nil, {"TSIMPORT_UNSIGNED_ANSWERS=accept"}} {
-		said, code := run(web.URL, env, "table", "drop", "puts", "--yes")
-		if code == 0 || !strings.Contains(said, "has no signature") || !strings.Contains(said, "TSIMPORT_UNSIGNED_ANSWERS") {
-			t.Errorf("drop, %v: exit code %d: %s", env, code, said)
+	for value, code := range map[string]int{"": 1, "accept": 0, "yes": 2} {
+		at.env = append(s.credentials(), "TSIMPORT_UNSIGNED_ANSWERS="+value)
+		run(web.URL, code, "table", "list")
+		if value != "yes" {
+			if said := run(web.URL, 1, "table", "drop", "puts", "--yes"); !strings.Contains(said, "has no signature") || !strings.Contains(said, "TSIMPORT_UNSIGNED_ANSWERS") {
+				t.Errorf("drop, %q: %s", value, said)
+			}
 		}
-		said, code = run(web.URL, env, "table", "list")
-		if (code == 0) != (env != nil) {
-			t.Errorf("list, %v: exit code %d: %s", env, code, said)
-		}
-	}
-	if said, code := run(web.URL, []string{"TSIMPORT_UNSIGNED_ANSWERS=yes"}, "table", "list"); code != 2 {
-		t.Errorf("a wrong value of the switch: exit code %d: %s", code, said)
 	}
 	count("puts", 1500)
 }

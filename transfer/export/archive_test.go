@@ -82,7 +82,7 @@ func wideWorld(t *testing.T, keys int) (*world, []table.KeyColumn) {
 	})
 	large := 1 << 10
 	if keys == 1 {
-		large = 1 << 18
+		large = 1 << 20
 	}
 	put(201, func(c *tablestore.PutRowChange) {
 		c.AddColumn("large", []byte(strings.Repeat("\x00\xfe", large)))

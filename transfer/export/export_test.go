@@ -97,11 +97,11 @@ func values(ns ...int64) (all []table.Value) {
 }
 
 func TestRangesReadInParallelComeOutInKeyOrder(t *testing.T) {
-	const rows = 6_000
+	const rows = 20_000
 	w := newWorld(t, rows)
-	for _, bounds := range [][]table.Value{nil, values(1), values(-5, 0, 1, 2, 3, 300, 301, 600, 5000), values(slices.Collect(func(yield func(int64) bool) {
+	for _, bounds := range [][]table.Value{nil, values(1), values(-5, 0, 1, 2, 3, 700, 701, 2000, 5000), values(slices.Collect(func(yield func(int64) bool) {
 		for i := range int64(200) {
-			if !yield(i * 4) {
+			if !yield(i * 10) {
 				return
 			}
 		}
@@ -129,7 +129,7 @@ func TestRangesReadInParallelComeOutInKeyOrder(t *testing.T) {
 	// Neither a caller that has had enough nor one that fails leaves anything running.
 	for _, stop := range []error{errEnough, errors.New("no more")} {
 		seen := 0
-		err := newOrdered(w.sdk, w.table, scan.Options{}, DefaultReaders, values(200, 400, 600)).run(context.Background(), func(*scan.Row) error {
+		err := newOrdered(w.sdk, w.table, scan.Options{}, DefaultReaders, values(500, 1000, 1500)).run(context.Background(), func(*scan.Row) error {
 			if seen++; seen == 10 {
 				return stop
 			}
@@ -143,12 +143,12 @@ func TestRangesReadInParallelComeOutInKeyOrder(t *testing.T) {
 
 // TestAnInterruptedExportContinues stops an export at request 0, 1, 2 … and continues until it is whole.
 func TestAnInterruptedExportContinues(t *testing.T) {
-	const rows = 11_000 // three pages
+	const rows = 17_000 // four pages
 	w := newWorld(t, rows)
-	for _, c := range []Config{w.config(CSV), w.config(CSV, "n", "c4"), w.config(JSONL), w.config(Typed), w.config(Parquet), {Limit: 7_777}} {
+	for _, c := range []Config{w.config(CSV), w.config(CSV, "n", "c4"), w.config(JSONL), w.config(Typed), w.config(Parquet), {Limit: 11_111}} {
 		if c.Limit > 0 {
 			c = w.config(JSONL, "n")
-			c.Limit = 7_777
+			c.Limit = 11_111
 		}
 		want := w.text(t, c)
 		dir := t.TempDir()
@@ -336,23 +336,21 @@ func TestAnExportThatFailsSaysHowMuchItHasKept(t *testing.T) {
 
 // TestAnExportOfATableThatIsReplacedFails drops the table after each page in turn, and makes another.
 func TestAnExportOfATableThatIsReplacedFails(t *testing.T) {
-	sameKey := []table.KeyColumn{{Name: "p", Type: table.Integer}, {Name: "k", Type: table.String}}
 	otherKey := []table.KeyColumn{{Name: "p", Type: table.Integer}, {Name: "k", Type: table.Binary}}
 	for name, tt := range map[string]struct {
-		rows   int // 5,000 are a page
 		after  int
 		key    []table.KeyColumn // of the new table; nil makes none
 		format string
 		silent bool // the service does not say when a table was made
 	}{
-		"by another":                    {5100, 1, sameKey, JSONL, false},
-		"before the last page":          {11_000, 2, sameKey, CSV, false},
-		"by none":                       {5100, 1, nil, JSONL, false},
-		"by another with another key":   {5100, 1, otherKey, JSONL, true},
-		"by none, with no time to know": {5100, 1, nil, CSV, true},
+		"by another":                    {1, []table.KeyColumn{{Name: "p", Type: table.Integer}, {Name: "k", Type: table.String}}, JSONL, false},
+		"before the last page":          {3, []table.KeyColumn{{Name: "p", Type: table.Integer}, {Name: "k", Type: table.String}}, CSV, false},
+		"by none":                       {2, nil, JSONL, false},
+		"by another with another key":   {1, otherKey, JSONL, true},
+		"by none, with no time to know": {1, nil, CSV, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, tt.rows)
+			w := newWorld(t, 17_000) // four pages
 			if tt.silent {
 				w.table.Created = 0
 			}

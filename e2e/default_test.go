@@ -1,0 +1,54 @@
+package e2e
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+)
+
+// byDefault are the files whose tests go test ./... runs, each with what only a built binary shows of it. The tests of any other file are
+// those of make e2e: it begins with //go:build e2e.
+var byDefault = map[string]string{
+	"age_test.go":               "age is killed, and stopped by a signal",
+	"crash_test.go":             "serve is killed",
+	"default_test.go":           "what is run by default",
+	"exitcode_test.go":          "exit codes",
+	"export_test.go":            "export is killed",
+	"interrupted_test.go":       "a signal ends what a command has started",
+	"job_test.go":               "run is killed, and two processes want one job",
+	"killedcopies_test.go":      "copy is killed",
+	"killedsyncs_test.go":       "sync is killed",
+	"load_test.go":              "load is killed, and stopped by signals",
+	"pipe_unix_test.go":         "named pipes that nobody opens",
+	"script_test.go":            "a happy path of each command",
+	"servestop_test.go":         "a signal stops serve",
+	"sigterm_unix_test.go":      "a load is stopped as a scheduler does",
+	"statussignal_unix_test.go": "a signal shows the state of a load",
+	"version_test.go":           "what the binary was built from",
+}
+
+var (
+	tagged   = regexp.MustCompile(`(?m)^//go:build e2e\b`)
+	declares = regexp.MustCompile(`(?m)^func (?:Test[^M]|TestM[^a]|Benchmark|Fuzz|Example)`)
+)
+
+// TestOnlyTheFilesOfTheListRunByDefault: a file without its build tag would make each run of all tests longer.
+func TestOnlyTheFilesOfTheListRunByDefault(t *testing.T) {
+	t.Parallel()
+	names, err := filepath.Glob("*_test.go")
+	must(t, err)
+	var found []string
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		must(t, err)
+		if declares.Match(text) && !tagged.Match(text) {
+			found = append(found, name)
+		}
+	}
+	if d := differs(slices.Sorted(maps.Keys(byDefault)), found); d != "" {
+		t.Errorf("begin the file with //go:build e2e, or list it in byDefault with what only a built binary shows (-listed +found):\n%s", d)
+	}
+}
