@@ -12,7 +12,7 @@ import (
 func TestAFlagThatIsGoneNamesWhatTakesItsPlace(t *testing.T) {
 	keys := jobVocabulary()
 	for _, g := range goneFlags {
-		args := []string{"tsimport", "load", "x.csv", "--" + g.name}
+		args := []string{"tsimport", "load", "--" + g.name}
 		if !g.switched {
 			args = append(args, "7")
 		}
