@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"tsimport/engine/server"
+	"tsimport/internal/conformance"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/lifecycle"
@@ -31,6 +33,7 @@ classes:
 // world is an instance with tables of months, a policy, and a clock that only moves when somebody waits.
 type world struct {
 	t        *testing.T
+	own      *client.Admin // nothing disturbs it
 	server   *server.Server
 	clock    time.Time
 	waits    []time.Duration
@@ -119,7 +122,17 @@ func (w *world) adminWith(ctx context.Context, secret string, network http.Round
 
 // tools is a connection of the test's own, which nothing disturbs.
 func (w *world) tools() *client.Admin {
-	return w.adminWith(context.Background(), server.DefaultAccessKeySecret, w.server.Transport())
+	if w.own == nil {
+		w.own = w.adminWith(context.Background(), server.DefaultAccessKeySecret, w.server.Transport())
+	}
+	return w.own
+}
+
+func TestMain(m *testing.M) {
+	if err := conformance.TempInMemory(); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
 }
 
 // create makes a table of a month with so many rows.
