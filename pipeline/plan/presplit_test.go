@@ -58,7 +58,7 @@ func shares(keys []string, bounds []table.Value) []int {
 }
 
 func TestRangesOfSortedFilesHoldAboutAsManyRows(t *testing.T) {
-	const rows = 20_000
+	const rows = 6_000
 	var keys, reversed, lines []string
 	for i := range rows {
 		k := fmt.Sprintf("k%05d", i)
