@@ -55,8 +55,8 @@ func TestEveryEndingIsSaidAndCounted(t *testing.T) {
 	file("other.csv", "id,v\n1,a\n2,c\n")
 	file("bad.csv", "id,v\n1,a\n2,b\nx,c\n")
 	var rows strings.Builder
-	for i := range 200_000 { // more than is looked at before the first row
-		fmt.Fprintf(&rows, "%d,%d\n", i, uint32(i)*2654435761)
+	for i := range 9_000 { // more than is looked at before the first row
+		fmt.Fprintf(&rows, "%d,%01000d\n", i, i)
 	}
 	packed := gzipped(t, "id,v\n"+rows.String())
 	file("cut.csv.gz", packed[:len(packed)-1000])
@@ -130,7 +130,10 @@ func TestAnExportWarnsOfWhatNoRowHad(t *testing.T) {
 func gzipped(t *testing.T, text string) string {
 	t.Helper()
 	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
+	w, err := gzip.NewWriterLevel(&out, gzip.NoCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := w.Write([]byte(text)); err != nil {
 		t.Fatal(err)
 	}

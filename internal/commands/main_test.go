@@ -2,6 +2,7 @@ package commands
 
 import (
 	"os"
+	"runtime/debug"
 	"testing"
 
 	"tsimport/internal/conformance"
@@ -11,5 +12,6 @@ func TestMain(m *testing.M) {
 	if err := conformance.TempInMemory(); err != nil {
 		panic(err)
 	}
+	debug.SetGCPercent(400) // hundreds of short commands
 	os.Exit(m.Run())
 }
