@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"tsimport/engine/server"
@@ -19,27 +18,23 @@ func TestALoadIsRightForAnyDescriptionOfATable(t *testing.T) {
 		"places have no names":   {HideBounds: true, Locations: sim.LocateNothing},
 	} {
 		for _, template := range []string{"", "t_{bucket(id, 3)}"} {
-			t.Run(name+" "+template, func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					w := newWorld(t)
-					w.template = template
-					text := numbered("k", 1000)
-					simulated := server.Simulation{Config: sim.Config{Partitions: 6, Answers: answers}}
-					if err := w.server.Sim().Simulate("", simulated); err != nil {
-						t.Fatal(err)
+			t.Run(name+" "+template, virtual(func(t *testing.T, w *world) {
+				w.template = template
+				text := numbered("k", 1000)
+				simulated := server.Simulation{Config: sim.Config{Partitions: 6, Answers: answers}}
+				if err := w.server.Sim().Simulate("", simulated); err != nil {
+					t.Fatal(err)
+				}
+				for range 2 { // into a new table, and into one that is there
+					cfg := w.config(w.file("in.csv", text))
+					cfg.surveyEvery = 10 * time.Millisecond
+					if r := w.load(cfg); r.Written != 1000 || r.State != StateFinished {
+						t.Errorf("%+v", r)
 					}
-					for range 2 { // into a new table, and into one that is there
-						cfg := w.config(w.file("in.csv", text))
-						cfg.surveyEvery = 10 * time.Millisecond
-						if r := w.load(cfg); r.Written != 1000 || r.State != StateFinished {
-							t.Errorf("%+v", r)
-						}
-					}
-					want, _ := model{}.apply(t, contents{}, text)
-					w.wantRows(want)
-				})
-			})
+				}
+				want, _ := model{}.apply(t, contents{}, text)
+				w.wantRows(want)
+			}))
 		}
 	}
 }

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"tsimport/engine/faults"
@@ -52,32 +51,28 @@ func TestCeilingsHoldInEachTenthOfASecond(t *testing.T) {
 		"units": func(r *Rates) { r.MaxWCU = rate },
 		"bytes": func(r *Rates) { r.MaxBytes = rate * 15 }, // id and a, their values: about 15 bytes a row
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.partitioned(server.Simulation{}, "k00400", "k00800", "k01200")
-				var left, met sends
-				w.plan.Decide = func(r faults.Request) faults.Fault {
-					met.add(time.Now(), float64(r.Rows))
-					return faults.Fault{}
-				}
-				cfg := w.config(w.file("in.csv", shuffled(rows)))
-				cfg.pacer = func() pacer { return noted{sends: &left} }
-				set(&cfg.Write.Rates)
-				if r := w.load(cfg); r.Written != rows {
-					t.Errorf("%d written", r.Written)
-				}
-				// What flows in, and beside it what was saved up and a request: half as much again is never reached.
-				const limit = 1.5 * rate / 10
-				if most := left.most(100 * time.Millisecond); most > limit {
-					t.Errorf("%.0f rows left within a tenth of a second, of which %v may", most, limit)
-				}
-				if most := met.most(100 * time.Millisecond); most > limit {
-					t.Errorf("%.0f rows arrived within a tenth of a second, of which %v may", most, limit)
-				}
-			})
-		})
+		t.Run(name, virtual(func(t *testing.T, w *world) {
+			w.partitioned(server.Simulation{}, "k00400", "k00800", "k01200")
+			var left, met sends
+			w.plan.Decide = func(r faults.Request) faults.Fault {
+				met.add(time.Now(), float64(r.Rows))
+				return faults.Fault{}
+			}
+			cfg := w.config(w.file("in.csv", shuffled(rows)))
+			cfg.pacer = func() pacer { return noted{sends: &left} }
+			set(&cfg.Write.Rates)
+			if r := w.load(cfg); r.Written != rows {
+				t.Errorf("%d written", r.Written)
+			}
+			// What flows in, and beside it what was saved up and a request: half as much again is never reached.
+			const limit = 1.5 * rate / 10
+			if most := left.most(100 * time.Millisecond); most > limit {
+				t.Errorf("%.0f rows left within a tenth of a second, of which %v may", most, limit)
+			}
+			if most := met.most(100 * time.Millisecond); most > limit {
+				t.Errorf("%.0f rows arrived within a tenth of a second, of which %v may", most, limit)
+			}
+		}))
 	}
 }
 

@@ -34,8 +34,7 @@ func plainCSV(n int) (text string, want contents) {
 }
 
 func TestNothingIsSentWhileCheckpointsCannotBeWritten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	virtually(t, func(t *testing.T, w *world) {
 		text, want := plainCSV(5000)
 		cfg := w.config(w.file("in.csv", text))
 		cfg.pacer = func() pacer { return restless{} }

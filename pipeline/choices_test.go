@@ -24,10 +24,8 @@ func (w *world) choose(c server.Choices) {
 func TestUpdatesAreRightForAnyTimestampsOfTheService(t *testing.T) {
 	for seed := range uint64(4) {
 		for _, faulty := range []bool{false, true} {
-			t.Run(fmt.Sprint(seed, faulty), func(t *testing.T) {
-				t.Parallel()
+			t.Run(fmt.Sprint(seed, faulty), virtual(func(t *testing.T, w *world) {
 				rnd := rand.New(rand.NewPCG(seed, 23))
-				w := newWorld(t)
 				w.choose(server.Choices{FirstWriteWins: seed&1 == 0, DeletionsHideEarlier: seed&2 == 0})
 				text := randomCSV(rnd, 250, 1+rnd.IntN(40), false)
 				m := model{mode: table.Update, deleteNull: true}
@@ -44,7 +42,7 @@ func TestUpdatesAreRightForAnyTimestampsOfTheService(t *testing.T) {
 				if r.Rejected != rejected {
 					t.Errorf("%d rejected, want %d", r.Rejected, rejected)
 				}
-			})
+			}))
 		}
 	}
 }

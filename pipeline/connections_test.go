@@ -83,6 +83,7 @@ func TestALoadGetsAlongWithFewerConnectionsThanWorkers(t *testing.T) {
 
 // Rows whose answer was lost are looked for over the connections that the writing workers use: where few are allowed, a pool of
 // the workers' own would leave none to ask with, and the load would never continue.
+// The time is real, as virtual time stands still while connections of the network are read.
 func TestLookUpsNeedNoConnectionsOfTheirOwn(t *testing.T) {
 	for most := range int64(3) {
 		t.Run(fmt.Sprint(most+1, " connections"), func(t *testing.T) {

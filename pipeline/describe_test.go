@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tsimport/engine/faults"
@@ -16,8 +17,10 @@ func TestANetworkThatFailsWhileTheTableIsLookedAtFailsNoLoad(t *testing.T) {
 		for _, fault := range []faults.Fault{{Action: faults.DropBefore}, {Action: faults.FlipBit, Bit: 99}, {Action: faults.BadBody}} {
 			t.Run(fmt.Sprintf("table %s, action %d", template, fault.Action), func(t *testing.T) {
 				t.Parallel()
-				for n := 0; lookFailsAt(t, template, fault, n); n++ {
-				}
+				synctest.Test(t, func(t *testing.T) {
+					for n := 0; lookFailsAt(t, template, fault, n); n++ {
+					}
+				})
 			})
 		}
 	}

@@ -28,27 +28,28 @@ func (g gateway) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestRequestsBecomeAsSmallAsAGatewayTakesThem(t *testing.T) {
-	w := newWorld(t)
-	var b strings.Builder
-	b.WriteString("id,n\n")
-	for i := range 3000 {
-		size := 50
-		if i == 1234 {
-			size = 20_000 // alone more than the gateway takes
+	virtually(t, func(t *testing.T, w *world) {
+		var b strings.Builder
+		b.WriteString("id,n\n")
+		for i := range 3000 {
+			size := 50
+			if i == 1234 {
+				size = 20_000 // alone more than the gateway takes
+			}
+			fmt.Fprintf(&b, "k%04d,%s\n", i, strings.Repeat("x", size))
 		}
-		fmt.Fprintf(&b, "k%04d,%s\n", i, strings.Repeat("x", size))
-	}
-	var refused atomic.Int64
-	cfg := w.config(w.file("in.csv", b.String()))
-	cfg.Target.Client.Transport = gateway{w.server.Transport(), 5000, &refused}
-	cfg.Write.Concurrency = 4
-	r := w.load(cfg)
-	if r.Written != 2999 || r.Rejected != 1 || len(w.rows()) != 2999 {
-		t.Errorf("%d written, %d rejected, %d rows", r.Written, r.Rejected, len(w.rows()))
-	}
-	if n := refused.Load(); n > 40 {
-		t.Errorf("%d requests were refused: the size is not remembered", n)
-	}
+		var refused atomic.Int64
+		cfg := w.config(w.file("in.csv", b.String()))
+		cfg.Target.Client.Transport = gateway{w.server.Transport(), 5000, &refused}
+		cfg.Write.Concurrency = 4
+		r := w.load(cfg)
+		if r.Written != 2999 || r.Rejected != 1 || len(w.rows()) != 2999 {
+			t.Errorf("%d written, %d rejected, %d rows", r.Written, r.Rejected, len(w.rows()))
+		}
+		if n := refused.Load(); n > 40 {
+			t.Errorf("%d requests were refused: the size is not remembered", n)
+		}
+	})
 }
 
 func TestABatchKeepsTheSizesThatAreSet(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
@@ -78,6 +79,18 @@ func newWorld(t *testing.T) *world {
 		}
 	})
 	return w
+}
+
+// virtually runs a test of a world in virtual time: what waits costs nothing.
+func virtually(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { test(t, newWorld(t)) })
+}
+
+// virtual is such a test as t.Run takes it.
+func virtual(test func(t *testing.T, w *world)) func(*testing.T) {
+	return func(t *testing.T) { virtually(t, test) }
 }
 
 func (w *world) target() client.Target {

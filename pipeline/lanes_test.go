@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -182,8 +183,8 @@ func TestALaneEndsOnceWithItsLastRow(t *testing.T) {
 // the quickest counts: lanes begin at random moments, and rates that are found late are not what is tested.
 func TestTheLastLaneHasWhatOthersHad(t *testing.T) {
 	t.Parallel()
-	var seconds []float64
-	for range 3 {
+	seconds := []float64{math.Inf(1)}
+	for slices.Min(seconds) > 19 && len(seconds) <= 3 {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			w.partitioned(server.Simulation{Config: sim.Config{Limiter: "sliding-window", PartitionUnits: 1000, TableUnits: 2000, Latency: 50 * time.Millisecond, Jitter: 0.1}}, "k1", "k2", "k3")

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"tsimport/engine/faults"
@@ -161,38 +160,34 @@ func TestALoadSaysWhatLimitsIt(t *testing.T) {
 			t.Errorf("no load is limited by %v", word)
 			continue
 		}
-		t.Run(word.String(), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				cfg := start(w)
-				progress := new(Progress)
-				cfg.Watch.Progress = progress
-				r := w.load(cfg)
-				if len(r.LimitedBy) == 0 || r.LimitedBy[0].By != word.String() || r.LimitedBy[0].Share < 0.4 {
-					t.Errorf("%+v in %.2f s", r.LimitedBy, r.Seconds)
+		t.Run(word.String(), virtual(func(t *testing.T, w *world) {
+			cfg := start(w)
+			progress := new(Progress)
+			cfg.Watch.Progress = progress
+			r := w.load(cfg)
+			if len(r.LimitedBy) == 0 || r.LimitedBy[0].By != word.String() || r.LimitedBy[0].Share < 0.4 {
+				t.Errorf("%+v in %.2f s", r.LimitedBy, r.Seconds)
+			}
+			sum, share := 0.0, 0.0
+			for _, p := range r.LimitedBy {
+				sum, share = sum+p.Seconds, share+p.Share
+			}
+			if share < 0.999 || share > 1.001 || sum > r.Seconds+1e-6 { // sums of fractions are not exact
+				t.Errorf("the words are true for %.3f s of %.3f s, their shares add up to %.3f", sum, r.Seconds, share)
+			}
+			var points bottleneck.Spent
+			for i := range r.Timeline.Points {
+				points.Add(&r.Timeline.Points[i].Limited)
+			}
+			for _, p := range r.LimitedBy {
+				if got := points[bottleneck.Parse(p.By)].Seconds(); fmt.Sprintf("%.6f", got) != fmt.Sprintf("%.6f", p.Seconds) {
+					t.Errorf("%s: %.6f s over time, %.6f s in all", p.By, got, p.Seconds)
 				}
-				sum, share := 0.0, 0.0
-				for _, p := range r.LimitedBy {
-					sum, share = sum+p.Seconds, share+p.Share
-				}
-				if share < 0.999 || share > 1.001 || sum > r.Seconds+1e-6 { // sums of fractions are not exact
-					t.Errorf("the words are true for %.3f s of %.3f s, their shares add up to %.3f", sum, r.Seconds, share)
-				}
-				var points bottleneck.Spent
-				for i := range r.Timeline.Points {
-					points.Add(&r.Timeline.Points[i].Limited)
-				}
-				for _, p := range r.LimitedBy {
-					if got := points[bottleneck.Parse(p.By)].Seconds(); fmt.Sprintf("%.6f", got) != fmt.Sprintf("%.6f", p.Seconds) {
-						t.Errorf("%s: %.6f s over time, %.6f s in all", p.By, got, p.Seconds)
-					}
-				}
-				if now := bottleneck.Word(progress.LimitedBy.Load()); now == bottleneck.None {
-					t.Error("the progress says nothing")
-				}
-			})
-		})
+			}
+			if now := bottleneck.Word(progress.LimitedBy.Load()); now == bottleneck.None {
+				t.Error("the progress says nothing")
+			}
+		}))
 	}
 }
 
@@ -213,25 +208,21 @@ func TestAStreamThatComesLateIsLimitedByTheReader(t *testing.T) {
 		"nothing at first":  &lateStream{strings.NewReader(numbered("k", 100)), 20 * time.Second},
 		"a few rows before": io.MultiReader(strings.NewReader(numbered("k", 10)), &lateStream{strings.NewReader("k00010,10\n"), 20 * time.Second}),
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				cfg := w.config("-")
-				cfg.Read.Stdin = stream
-				progress := new(Progress)
-				cfg.Watch.Progress = progress
-				var said atomic.Uint32
-				said.Store(uint32(bottleneck.None))
-				time.AfterFunc(10*time.Second, func() { said.Store(progress.LimitedBy.Load()) })
-				r := w.load(cfg)
-				if len(r.LimitedBy) == 0 || r.LimitedBy[0].By != "reader" || r.LimitedBy[0].Seconds < 20 || r.LimitedBy[0].Share < 0.9 {
-					t.Errorf("%+v in %.2f s", r.LimitedBy, r.Seconds)
-				}
-				if word := bottleneck.Word(said.Load()); word != bottleneck.Reader {
-					t.Errorf("meanwhile the word is %v", word)
-				}
-			})
-		})
+		t.Run(name, virtual(func(t *testing.T, w *world) {
+			cfg := w.config("-")
+			cfg.Read.Stdin = stream
+			progress := new(Progress)
+			cfg.Watch.Progress = progress
+			var said atomic.Uint32
+			said.Store(uint32(bottleneck.None))
+			time.AfterFunc(10*time.Second, func() { said.Store(progress.LimitedBy.Load()) })
+			r := w.load(cfg)
+			if len(r.LimitedBy) == 0 || r.LimitedBy[0].By != "reader" || r.LimitedBy[0].Seconds < 20 || r.LimitedBy[0].Share < 0.9 {
+				t.Errorf("%+v in %.2f s", r.LimitedBy, r.Seconds)
+			}
+			if word := bottleneck.Word(said.Load()); word != bottleneck.Reader {
+				t.Errorf("meanwhile the word is %v", word)
+			}
+		}))
 	}
 }

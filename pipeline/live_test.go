@@ -268,9 +268,7 @@ func TestWhatALiveSourceCannotKeepIsRefused(t *testing.T) {
 			cfg.Target.Key = append(cfg.Target.Key, table.KeyColumn{Name: "n", Type: table.Integer, Auto: true})
 		},
 	} {
-		t.Run(want, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
+		t.Run(want, virtual(func(t *testing.T, w *world) {
 			k := sourcetest.NewKeyed("live", 30)
 			k.Live = true
 			cfg := w.fromKeyed(k)
@@ -283,7 +281,7 @@ func TestWhatALiveSourceCannotKeepIsRefused(t *testing.T) {
 			if names := w.tableNames(); len(names) > 0 {
 				t.Errorf("tables were made: %v", names)
 			}
-		})
+		}))
 	}
 }
 
@@ -355,43 +353,39 @@ func TestPartsAreReadInParallelAndResumed(t *testing.T) {
 func TestAnOldRequestOfALiveSourceReplacesNothingNewer(t *testing.T) {
 	const late = 500 * time.Millisecond
 	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
-		t.Run(order.String(), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.plan.Within = 2 * late
-				k := sourcetest.NewKeyed("live", 20)
-				k.Live = true
-				cfg := w.fromKeyed(k)
-				cfg.Write.Order, cfg.Write.Settle, cfg.Resume.Look = order, 3*late, true
-				ctx, stop := context.WithCancelCause(context.Background())
-				defer stop(nil)
-				var dead atomic.Bool
-				w.plan.Decide = func(r faults.Request) faults.Fault {
-					if r.Operation != "BatchWriteRow" || dead.Swap(true) {
-						return faults.Fault{}
-					}
-					stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
-					return faults.Fault{Action: faults.ApplyLate, Delay: late}
+		t.Run(order.String(), virtual(func(t *testing.T, w *world) {
+			w.plan.Within = 2 * late
+			k := sourcetest.NewKeyed("live", 20)
+			k.Live = true
+			cfg := w.fromKeyed(k)
+			cfg.Write.Order, cfg.Write.Settle, cfg.Resume.Look = order, 3*late, true
+			ctx, stop := context.WithCancelCause(context.Background())
+			defer stop(nil)
+			var dead atomic.Bool
+			w.plan.Decide = func(r faults.Request) faults.Fault {
+				if r.Operation != "BatchWriteRow" || dead.Swap(true) {
+					return faults.Fault{}
 				}
-				killed := cfg
-				killed.onSave = func(*checkpoint.Snapshot) error {
-					if dead.Load() {
-						return errKilled
-					}
-					return nil
+				stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
+				return faults.Fault{Action: faults.ApplyLate, Delay: late}
+			}
+			killed := cfg
+			killed.onSave = func(*checkpoint.Snapshot) error {
+				if dead.Load() {
+					return errKilled
 				}
-				if r, err := killed.run(ctx); err != nil || r.State != StateInterrupted || !dead.Load() {
-					t.Fatalf("%v, %v", r, err)
-				}
-				for id := range k.Rows() {
-					k.Put(id, "newer")
-				}
-				if r := w.load(cfg); !r.Resumed || r.Read != 20 || r.Written != 20 {
-					t.Errorf("resumed %t, %d read, %d written", r.Resumed, r.Read, r.Written)
-				}
-				w.wantRows(holding(k.Rows()))
-			})
-		})
+				return nil
+			}
+			if r, err := killed.run(ctx); err != nil || r.State != StateInterrupted || !dead.Load() {
+				t.Fatalf("%v, %v", r, err)
+			}
+			for id := range k.Rows() {
+				k.Put(id, "newer")
+			}
+			if r := w.load(cfg); !r.Resumed || r.Read != 20 || r.Written != 20 {
+				t.Errorf("resumed %t, %d read, %d written", r.Resumed, r.Read, r.Written)
+			}
+			w.wantRows(holding(k.Rows()))
+		}))
 	}
 }

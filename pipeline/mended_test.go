@@ -36,33 +36,33 @@ func TestAPauseWhileACheckpointIsWrittenEndsNoLoad(t *testing.T) {
 
 // A delete under the condition that the row exists is refused when its own first attempt, whose answer was lost, has deleted it.
 func TestADeleteThatMayBeDoneIsRejectedAndSaysSo(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.load(w.config(w.file("rows.csv", "id,n\na,1\nb,2\n")))
-	for i, tt := range []struct {
-		fault faults.Action
-		maybe int64
-	}{{faults.DropAfter, 1}, {faults.None, 0}} {
-		cfg := w.config(w.file("keys.csv", "id\na\n"))
-		cfg.Write.Mode, cfg.Write.Condition, cfg.Target.Key, cfg.Target.Create = table.Delete, table.ExpectExist, nil, false
-		cfg.RunDir += string(rune('1' + i))
-		first := true
-		w.plan.Decide = func(faults.Request) faults.Fault {
-			if first {
-				first = false
-				return faults.Fault{Action: tt.fault}
+	virtually(t, func(t *testing.T, w *world) {
+		w.load(w.config(w.file("rows.csv", "id,n\na,1\nb,2\n")))
+		for i, tt := range []struct {
+			fault faults.Action
+			maybe int64
+		}{{faults.DropAfter, 1}, {faults.None, 0}} {
+			cfg := w.config(w.file("keys.csv", "id\na\n"))
+			cfg.Write.Mode, cfg.Write.Condition, cfg.Target.Key, cfg.Target.Create = table.Delete, table.ExpectExist, nil, false
+			cfg.RunDir += string(rune('1' + i))
+			first := true
+			w.plan.Decide = func(faults.Request) faults.Fault {
+				if first {
+					first = false
+					return faults.Fault{Action: tt.fault}
+				}
+				return faults.Fault{}
 			}
-			return faults.Fault{}
+			r := w.load(cfg)
+			if r.Rejected != 1 || r.MaybeApplied != tt.maybe {
+				t.Errorf("first answer %v: %d rejected, %d of them maybe applied", tt.fault, r.Rejected, r.MaybeApplied)
+			}
+			reasons := strings.Join(lines(t, cfg.RunDir+"/rejects.jsonl"), "\n")
+			if got := strings.Contains(reasons, `"maybe_applied":true`); got != (tt.maybe > 0) {
+				t.Errorf("first answer %v: %s", tt.fault, reasons)
+			}
 		}
-		r := w.load(cfg)
-		if r.Rejected != 1 || r.MaybeApplied != tt.maybe {
-			t.Errorf("first answer %v: %d rejected, %d of them maybe applied", tt.fault, r.Rejected, r.MaybeApplied)
-		}
-		reasons := strings.Join(lines(t, cfg.RunDir+"/rejects.jsonl"), "\n")
-		if got := strings.Contains(reasons, `"maybe_applied":true`); got != (tt.maybe > 0) {
-			t.Errorf("first answer %v: %s", tt.fault, reasons)
-		}
-	}
+	})
 }
 
 // Who is a second off is told.

@@ -227,9 +227,7 @@ func TestARowThatWasAppliedAndLostIsFoundByItsMark(t *testing.T) {
 		"applied late":    {Action: faults.ApplyLate, Delay: lateness},
 		"nothing applied": {Action: faults.DropBefore},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
+		t.Run(name, virtual(func(t *testing.T, w *world) {
 			text := users(rand.New(rand.NewPCG(2, 2)), 30, 10)
 			cfg := w.numbered(w.file("in.csv", text))
 			cfg.Write.Concurrency = 1
@@ -244,40 +242,38 @@ func TestARowThatWasAppliedAndLostIsFoundByItsMark(t *testing.T) {
 			if applied := fault.Action != faults.DropBefore; r.Searched == 0 || (r.Found == r.Searched) != applied || r.SurplusDeleted > 0 {
 				t.Errorf("%d searched, %d found, %d deleted", r.Searched, r.Found, r.SurplusDeleted)
 			}
-		})
+		}))
 	}
 }
 
 // Whoever wants no marks gets none, and is told how many rows may be there twice.
 func TestAtLeastOnceRepeatsBlindly(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	text := users(rand.New(rand.NewPCG(3, 3)), 40, 20)
-	cfg := w.numbered(w.file("in.csv", text))
-	cfg.Write.Marks.AtLeastOnce, cfg.Write.Concurrency = true, 1
-	w.plan.Decide = func(r faults.Request) faults.Fault {
-		if r.N == 0 {
-			return faults.Fault{Action: faults.DropAfter}
+	virtually(t, func(t *testing.T, w *world) {
+		text := users(rand.New(rand.NewPCG(3, 3)), 40, 20)
+		cfg := w.numbered(w.file("in.csv", text))
+		cfg.Write.Marks.AtLeastOnce, cfg.Write.Concurrency = true, 1
+		w.plan.Decide = func(r faults.Request) faults.Fault {
+			if r.N == 0 {
+				return faults.Fault{Action: faults.DropAfter}
+			}
+			return faults.Fault{}
 		}
-		return faults.Fault{}
-	}
-	r := w.load(cfg)
-	rows := w.rows()
-	if int64(len(rows)) != r.Written+r.MaybeTwice || r.MaybeTwice == 0 || r.Searched > 0 {
-		t.Errorf("%d rows, %d written, %d maybe twice, %d searched", len(rows), r.Written, r.MaybeTwice, r.Searched)
-	}
-	for key, cells := range rows {
-		if len(cells) != 1 {
-			t.Errorf("%s: %v", key, cells)
+		r := w.load(cfg)
+		rows := w.rows()
+		if int64(len(rows)) != r.Written+r.MaybeTwice || r.MaybeTwice == 0 || r.Searched > 0 {
+			t.Errorf("%d rows, %d written, %d maybe twice, %d searched", len(rows), r.Written, r.MaybeTwice, r.Searched)
 		}
-	}
+		for key, cells := range rows {
+			if len(cells) != 1 {
+				t.Errorf("%s: %v", key, cells)
+			}
+		}
+	})
 }
 
 // A partition whose capacity is short refuses rows one by one, in the middle of batches.
 func TestThrottledRowsKeepTheOrderOfTheirNumbers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	virtually(t, func(t *testing.T, w *world) {
 		text := users(rand.New(rand.NewPCG(4, 4)), 1500, 40)
 		w.plan.Decide = func(r faults.Request) faults.Fault {
 			if r.N%3 == 0 {
@@ -347,88 +343,90 @@ func TestOrderNoneIsRefusedWhereNumbersHaveAnOrder(t *testing.T) {
 // A load whose run folder is lost is begun again: rows that it has written are found by their marks.
 func TestRowsOfALostRunAreFound(t *testing.T) {
 	t.Parallel()
-	for _, whole := range []bool{false, true} {
-		w := newWorld(t)
-		text := users(rand.New(rand.NewPCG(5, 5)), 120, 7)
-		cfg := w.numbered(w.file("in.csv", text))
-		cfg.Read.SplitBytes = 200
-		cfg.Write.Concurrency, cfg.Write.BatchRows = 2, 3
-		if !whole {
-			cfg.Limits.Records = 50
+	synctest.Test(t, func(t *testing.T) {
+		for _, whole := range []bool{false, true} {
+			w := newWorld(t)
+			text := users(rand.New(rand.NewPCG(5, 5)), 120, 7)
+			cfg := w.numbered(w.file("in.csv", text))
+			cfg.Read.SplitBytes = 200
+			cfg.Write.Concurrency, cfg.Write.BatchRows = 2, 3
+			if !whole {
+				cfg.Limits.Records = 50
+			}
+			w.load(cfg)
+			cfg.Limits.Records, cfg.RunDir, cfg.Write.Marks.LookFirst = 0, filepath.Join(w.dir, "other"), true
+			cfg.Write.Marks.ReturnedKeys = filepath.Join(w.dir, "all.csv")
+			r := w.load(cfg)
+			w.wantNumbered(text, cfg)
+			want := int64(50)
+			if whole {
+				want = 120
+			}
+			if r.Found != want || r.Searched != 120 || r.SurplusDeleted != 0 {
+				t.Errorf("%d of %d found, want %d; %d deleted", r.Found, r.Searched, want, r.SurplusDeleted)
+			}
 		}
-		w.load(cfg)
-		cfg.Limits.Records, cfg.RunDir, cfg.Write.Marks.LookFirst = 0, filepath.Join(w.dir, "other"), true
-		cfg.Write.Marks.ReturnedKeys = filepath.Join(w.dir, "all.csv")
-		r := w.load(cfg)
-		w.wantNumbered(text, cfg)
-		want := int64(50)
-		if whole {
-			want = 120
-		}
-		if r.Found != want || r.Searched != 120 || r.SurplusDeleted != 0 {
-			t.Errorf("%d of %d found, want %d; %d deleted", r.Found, r.Searched, want, r.SurplusDeleted)
-		}
-	}
+	})
 }
 
 // Key columns after the number are the input's.
 func TestTheNumberMayStandBetweenOtherColumns(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	cfg := w.numbered(w.file("in.csv", "user,day,n\na,5,x\na,4,y\n\"b\",,z\n"))
-	cfg.Target.Key = append(numberedKey[:2:2], table.KeyColumn{Name: "day", Type: table.Integer})
-	w.plan.Decide = func(r faults.Request) faults.Fault {
-		if r.N == 0 {
-			return faults.Fault{Action: faults.DropAfter}
+	virtually(t, func(t *testing.T, w *world) {
+		cfg := w.numbered(w.file("in.csv", "user,day,n\na,5,x\na,4,y\n\"b\",,z\n"))
+		cfg.Target.Key = append(numberedKey[:2:2], table.KeyColumn{Name: "day", Type: table.Integer})
+		w.plan.Decide = func(r faults.Request) faults.Fault {
+			if r.N == 0 {
+				return faults.Fault{Action: faults.DropAfter}
+			}
+			return faults.Fault{}
 		}
-		return faults.Fault{}
-	}
-	r := w.load(cfg)
-	var got []string
-	for _, k := range lines(t, cfg.Write.Marks.ReturnedKeys) {
-		f := strings.Split(k, ",")
-		got = append(got, f[1]+" "+f[2]+" "+f[4])
-	}
-	if r.Written != 2 || r.Rejected != 1 || r.Found != 1 || strings.Join(got, ", ") != "record user day, 1 a 5, 2 a 4" {
-		t.Errorf("%d written, %d rejected, %d found, keys %q", r.Written, r.Rejected, r.Found, got)
-	}
-	if rows := w.rows(); len(rows) != 2 {
-		t.Errorf("%v", rows)
-	}
+		r := w.load(cfg)
+		var got []string
+		for _, k := range lines(t, cfg.Write.Marks.ReturnedKeys) {
+			f := strings.Split(k, ",")
+			got = append(got, f[1]+" "+f[2]+" "+f[4])
+		}
+		if r.Written != 2 || r.Rejected != 1 || r.Found != 1 || strings.Join(got, ", ") != "record user day, 1 a 5, 2 a 4" {
+			t.Errorf("%d written, %d rejected, %d found, keys %q", r.Written, r.Rejected, r.Found, got)
+		}
+		if rows := w.rows(); len(rows) != 2 {
+			t.Errorf("%v", rows)
+		}
+	})
 }
 
 // Rows that are rejected have no number, and those after them are written.
 func TestARefusedRowHasNoNumber(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	text := users(rand.New(rand.NewPCG(6, 6)), 60, 6)
-	cfg := w.numbered(w.file("in.csv", text))
-	cfg.Write.Concurrency = 1
-	w.plan.Decide = func(r faults.Request) faults.Fault {
-		switch r.N {
-		case 1:
-			return faults.Fault{Action: faults.DropAfter}
-		case 2:
-			return faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i, "OTSOutOfRowSizeLimit") }}
+	virtually(t, func(t *testing.T, w *world) {
+		text := users(rand.New(rand.NewPCG(6, 6)), 60, 6)
+		cfg := w.numbered(w.file("in.csv", text))
+		cfg.Write.Concurrency = 1
+		w.plan.Decide = func(r faults.Request) faults.Fault {
+			switch r.N {
+			case 1:
+				return faults.Fault{Action: faults.DropAfter}
+			case 2:
+				return faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i, "OTSOutOfRowSizeLimit") }}
+			}
+			return faults.Fault{}
 		}
-		return faults.Fault{}
-	}
-	r := w.load(cfg)
-	w.plan.Change(w.plan.Only, nil)
-	rejected := lines(t, filepath.Join(w.dir, "run", "rejects.csv"))
-	if r.Rejected == 0 || r.Written != 60-r.Rejected || int64(len(rejected)) != r.Rejected+1 {
-		t.Fatalf("%d written, %d rejected, rejects %q", r.Written, r.Rejected, rejected)
-	}
-	kept := "user,what\n"
-	for _, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n")[1:] {
-		if !slices.Contains(rejected, l) {
-			kept += l + "\n"
+		r := w.load(cfg)
+		w.plan.Change(w.plan.Only, nil)
+		rejected := lines(t, filepath.Join(w.dir, "run", "rejects.csv"))
+		if r.Rejected == 0 || r.Written != 60-r.Rejected || int64(len(rejected)) != r.Rejected+1 {
+			t.Fatalf("%d written, %d rejected, rejects %q", r.Written, r.Rejected, rejected)
 		}
-	}
-	w.wantNumbered(kept, trial{})
-	if keys := lines(t, cfg.Write.Marks.ReturnedKeys); int64(len(keys)) != r.Written+1 {
-		t.Errorf("%d keys of %d rows", len(keys)-1, r.Written)
-	}
+		kept := "user,what\n"
+		for _, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n")[1:] {
+			if !slices.Contains(rejected, l) {
+				kept += l + "\n"
+			}
+		}
+		w.wantNumbered(kept, trial{})
+		if keys := lines(t, cfg.Write.Marks.ReturnedKeys); int64(len(keys)) != r.Written+1 {
+			t.Errorf("%d keys of %d rows", len(keys)-1, r.Written)
+		}
+	})
 }
 
 // A load is interrupted while nobody knows whether rows were written; the next one looks for them.
@@ -436,9 +434,7 @@ func TestAnInterruptedLoadResumesByLookingFirst(t *testing.T) {
 	for name, fault := range map[string]faults.Fault{
 		"applied": {Action: faults.DropAfter}, "applied late": {Action: faults.ApplyLate, Delay: lateness}, "not applied": {Action: faults.DropBefore},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
+		t.Run(name, virtual(func(t *testing.T, w *world) {
 			text := users(rand.New(rand.NewPCG(7, 7)), 200, 9)
 			cfg := w.numbered(w.file("in.csv", text))
 			drain, stop := context.WithCancelCause(t.Context())
@@ -466,7 +462,7 @@ func TestAnInterruptedLoadResumesByLookingFirst(t *testing.T) {
 			if next.Written != 200 || next.Found < r.Written {
 				t.Errorf("%d written, %d found of %d and more", next.Written, next.Found, r.Written)
 			}
-		})
+		}))
 	}
 }
 
@@ -476,9 +472,7 @@ func TestASecondLoadOfEqualRecordsAppendsThem(t *testing.T) {
 	for name, fault := range map[string]faults.Fault{
 		"not applied": {Action: faults.DropBefore}, "applied": {Action: faults.DropAfter}, "applied late": {Action: faults.ApplyLate, Delay: lateness},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
+		t.Run(name, virtual(func(t *testing.T, w *world) {
 			in := w.file("in.csv", "user,what\nd1,ok\nd2,ok\nd3,ok\n")
 			for i := range 3 {
 				cfg := w.numbered(in)
@@ -497,7 +491,7 @@ func TestASecondLoadOfEqualRecordsAppendsThem(t *testing.T) {
 					t.Errorf("load %d: %d rows, %d written, %d found, %d deleted", i+1, rows, r.Written, r.Found, r.SurplusDeleted)
 				}
 			}
-		})
+		}))
 	}
 }
 
@@ -525,9 +519,7 @@ func TestARunOfAVersionWithOtherMarksIsNotContinued(t *testing.T) {
 
 // A request of the load before may be applied while the next one looks for its rows.
 func TestWhoLooksFirstWaitsForWhatMayStillBeApplied(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	virtually(t, func(t *testing.T, w *world) {
 		text := "user,what\na,1\nb,2\n"
 		cfg := w.numbered(w.file("in.csv", text))
 		cfg.Write.Marks.ReturnedKeys, cfg.Write.Marks.LookFirst = "", true
@@ -544,44 +536,42 @@ func TestWhoLooksFirstWaitsForWhatMayStillBeApplied(t *testing.T) {
 
 // Rows that an earlier load has written to the ordering keys are not read when the answer to a request is lost.
 func TestALostAnswerIsLookedForAmongTheNewestRows(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	const keys, each = 20, 300
-	var old strings.Builder
-	old.WriteString("user,what\n")
-	for i := range keys * each {
-		fmt.Fprintf(&old, "key%d,w%d\n", i%keys, i)
-	}
-	cfg := w.numbered(w.file("old.csv", old.String()))
-	cfg.Write.Marks.ReturnedKeys = ""
-	w.load(cfg)
-	text := "user,what\n"
-	for i := range keys {
-		text += fmt.Sprintf("key%d,new\n", i)
-	}
-	cfg = w.numbered(w.file("new.csv", text))
-	cfg.RunDir, cfg.Write.Marks.ReturnedKeys, cfg.Write.Concurrency = filepath.Join(w.dir, "run2"), "", 1
-	first := true
-	w.plan.Decide = func(faults.Request) faults.Fault {
-		if first {
-			first = false
-			return faults.Fault{Action: faults.DropAfter}
+	virtually(t, func(t *testing.T, w *world) {
+		const keys, each = 20, 300
+		var old strings.Builder
+		old.WriteString("user,what\n")
+		for i := range keys * each {
+			fmt.Fprintf(&old, "key%d,w%d\n", i%keys, i)
 		}
-		return faults.Fault{}
-	}
-	r := w.load(cfg)
-	if rows := len(w.rows()); rows != keys*(each+1) || r.Found != keys || r.SearchRequests > 2*keys {
-		t.Errorf("%d rows, %d found with %d requests", rows, r.Found, r.SearchRequests)
-	}
+		cfg := w.numbered(w.file("old.csv", old.String()))
+		cfg.Write.Marks.ReturnedKeys = ""
+		w.load(cfg)
+		text := "user,what\n"
+		for i := range keys {
+			text += fmt.Sprintf("key%d,new\n", i)
+		}
+		cfg = w.numbered(w.file("new.csv", text))
+		cfg.RunDir, cfg.Write.Marks.ReturnedKeys, cfg.Write.Concurrency = filepath.Join(w.dir, "run2"), "", 1
+		first := true
+		w.plan.Decide = func(faults.Request) faults.Fault {
+			if first {
+				first = false
+				return faults.Fault{Action: faults.DropAfter}
+			}
+			return faults.Fault{}
+		}
+		r := w.load(cfg)
+		if rows := len(w.rows()); rows != keys*(each+1) || r.Found != keys || r.SearchRequests > 2*keys {
+			t.Errorf("%d rows, %d found with %d requests", rows, r.Found, r.SearchRequests)
+		}
+	})
 }
 
 // A load that was killed cannot know which of thousands of rows were sent. Looking for them takes no more requests than
 // sending them.
 func TestThousandsOfUncertainRowsAreLookedForAtOnce(t *testing.T) {
 	for name, keys := range map[string]int{"each its own key": 6000, "few keys": 50} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
+		t.Run(name, virtual(func(t *testing.T, w *world) {
 			var text strings.Builder
 			text.WriteString("user,what\n")
 			for i := range 6000 {
@@ -627,6 +617,6 @@ func TestThousandsOfUncertainRowsAreLookedForAtOnce(t *testing.T) {
 				t.Errorf("%d rows looked for, %d found, with %d requests", r.Searched, r.Found, r.SearchRequests)
 			}
 			t.Logf("%d rows looked for, %d found, with %d requests", r.Searched, r.Found, r.SearchRequests)
-		})
+		}))
 	}
 }

@@ -64,8 +64,7 @@ func (h *heldReading) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // A reading of the partitions may take longer than the load. It must end with it: it would hold a connection, and could make tables.
 func TestNoReadingOfPartitionsOutlivesTheLoad(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	virtually(t, func(t *testing.T, w *world) {
 		h := &heldReading{RoundTripper: w.transport(), held: make(chan struct{})}
 		cfg := w.config(w.file("in.csv", "id,n\na,1\nb,2\n"))
 		cfg.Target.Client.Transport = h

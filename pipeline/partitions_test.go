@@ -72,31 +72,32 @@ func numbered(prefix string, rows int) string {
 }
 
 func TestEveryRequestHoldsRowsOfOnePartition(t *testing.T) {
-	w := newWorld(t)
-	w.partitioned(server.Simulation{}, "k00250", "k00500", "k00750")
-	text := numbered("k", 1000)
-	want, _ := model{}.apply(t, contents{}, text)
-	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
-		cfg := w.config(w.file("in.csv", text))
-		cfg.Write.Order = order
-		cfg.RunDir = filepath.Join(w.dir, order.String())
-		w.server.Sim().ResetStats()
-		wire := &watched{RoundTripper: w.server.Transport(), partitionOf: func(key string) int { return number(key) / 250 }}
-		cfg.Target.Client.Transport = wire
-		r := w.load(cfg)
-		w.wantRows(want)
-		if r.Partitions != 4 {
-			t.Errorf("%v: %d partitions, want 4", order, r.Partitions)
-		}
-		for _, p := range w.server.Sim().Stats()["t"].Partitions {
-			if p.Rows != 250 {
-				t.Errorf("%v: partition %d got %d rows, want 250", order, p.Position, p.Rows)
+	virtually(t, func(t *testing.T, w *world) {
+		w.partitioned(server.Simulation{}, "k00250", "k00500", "k00750")
+		text := numbered("k", 1000)
+		want, _ := model{}.apply(t, contents{}, text)
+		for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
+			cfg := w.config(w.file("in.csv", text))
+			cfg.Write.Order = order
+			cfg.RunDir = filepath.Join(w.dir, order.String())
+			w.server.Sim().ResetStats()
+			wire := &watched{RoundTripper: w.server.Transport(), partitionOf: func(key string) int { return number(key) / 250 }}
+			cfg.Target.Client.Transport = wire
+			r := w.load(cfg)
+			w.wantRows(want)
+			if r.Partitions != 4 {
+				t.Errorf("%v: %d partitions, want 4", order, r.Partitions)
+			}
+			for _, p := range w.server.Sim().Stats()["t"].Partitions {
+				if p.Rows != 250 {
+					t.Errorf("%v: partition %d got %d rows, want 250", order, p.Position, p.Rows)
+				}
+			}
+			if wire.requests.Load() != r.Requests || wire.mixed.Load() != 0 {
+				t.Errorf("%v: %d of %d requests touch several partitions", order, wire.mixed.Load(), wire.requests.Load())
 			}
 		}
-		if wire.requests.Load() != r.Requests || wire.mixed.Load() != 0 {
-			t.Errorf("%v: %d of %d requests touch several partitions", order, wire.mixed.Load(), wire.requests.Load())
-		}
-	}
+	})
 }
 
 // watched looks at the keys of every BatchWriteRow request.
@@ -136,9 +137,7 @@ func (w *watched) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestAPartitionThatDoesNotServeHoldsUpNoOther(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	virtually(t, func(t *testing.T, w *world) {
 		w.partitioned(server.Simulation{}, "k00500")
 		if err := w.server.Sim().Move("t", 0, time.Hour); err != nil {
 			t.Fatal(err)
@@ -157,8 +156,7 @@ func TestAPartitionThatDoesNotServeHoldsUpNoOther(t *testing.T) {
 }
 
 func TestThrottlingIsNotAnErrorAndCostsNoRow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	virtually(t, func(t *testing.T, w *world) {
 		w.partitioned(server.Simulation{Config: sim.Config{PartitionUnits: 2000, Burst: 50 * time.Millisecond}}, "k00500")
 		text := numbered("k", 1000)
 		cfg := w.config(w.file("in.csv", text))
@@ -182,24 +180,20 @@ func TestCeilingsHoldBackTheWholeLoad(t *testing.T) {
 		"units": func(w *Write) { w.Rates.MaxWCU = 2000 },
 		"bytes": func(w *Write) { w.Rates.MaxBytes = 2000 * 15 }, // id and a, their values: about 15 bytes a row
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.partitioned(server.Simulation{}, "k00100", "k00200", "k00300")
-				cfg := w.config(w.file("in.csv", text))
-				cfg.Write.BatchRows = 20
-				set(&cfg.Write)
-				r := w.load(cfg)
-				// The last request may leave as soon as the burst and what flowed in cover those before it.
-				if least := (400.0-2*20)/2000 - ceilingBurst.Seconds(); r.Seconds < least {
-					t.Errorf("400 rows at 2,000 a second took %.3f s, want %.3f or more", r.Seconds, least)
-				}
-				if r.Written != 400 {
-					t.Errorf("%d written", r.Written)
-				}
-			})
-		})
+		t.Run(name, virtual(func(t *testing.T, w *world) {
+			w.partitioned(server.Simulation{}, "k00100", "k00200", "k00300")
+			cfg := w.config(w.file("in.csv", text))
+			cfg.Write.BatchRows = 20
+			set(&cfg.Write)
+			r := w.load(cfg)
+			// The last request may leave as soon as the burst and what flowed in cover those before it.
+			if least := (400.0-2*20)/2000 - ceilingBurst.Seconds(); r.Seconds < least {
+				t.Errorf("400 rows at 2,000 a second took %.3f s, want %.3f or more", r.Seconds, least)
+			}
+			if r.Written != 400 {
+				t.Errorf("%d written", r.Written)
+			}
+		}))
 	}
 }
 
@@ -397,47 +391,43 @@ func TestMemoryAtItsLimitSlowsALoadAndNeverEndsIt(t *testing.T) {
 		{name: "a little, and a full disk", memory: 4 << 20, tempMax: 1, waits: true, full: true},
 		{name: "a little, and disk enough", memory: 4 << 20, spills: true},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.partitioned(server.Simulation{}, "k01000", "k02000", "k03000", "k04000")
-				cfg := w.config(w.file("in.csv", b.String()))
-				cfg.Limits.Memory, cfg.Limits.TempMax, cfg.Limits.TempDir = tt.memory, tt.tempMax, w.dir
-				cfg.pacer = func() pacer { return restless{} }
-				cfg.Write.Concurrency = 2 // more would have all rows in flight
-				cfg.Watch.Monitor = NewMonitor()
-				opened := make(chan struct{})
-				go func() {
-					defer close(opened)
-					wait(t, cfg.Watch.Monitor, func(s *State) bool {
-						return s.Memory.Full && (!tt.full || s.Spill.Error != "") || tt.spills && s.Spill.Rows > 0
-					})
-				}()
-				w.plan.Decide = func(r faults.Request) faults.Fault {
-					<-opened
-					if r.N%3 == 0 {
-						return faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i, "OTSTimeout") }}
-					}
-					return faults.Fault{}
+		t.Run(tt.name, virtual(func(t *testing.T, w *world) {
+			w.partitioned(server.Simulation{}, "k01000", "k02000", "k03000", "k04000")
+			cfg := w.config(w.file("in.csv", b.String()))
+			cfg.Limits.Memory, cfg.Limits.TempMax, cfg.Limits.TempDir = tt.memory, tt.tempMax, w.dir
+			cfg.pacer = func() pacer { return restless{} }
+			cfg.Write.Concurrency = 2 // more would have all rows in flight
+			cfg.Watch.Monitor = NewMonitor()
+			opened := make(chan struct{})
+			go func() {
+				defer close(opened)
+				wait(t, cfg.Watch.Monitor, func(s *State) bool {
+					return s.Memory.Full && (!tt.full || s.Spill.Error != "") || tt.spills && s.Spill.Rows > 0
+				})
+			}()
+			w.plan.Decide = func(r faults.Request) faults.Fault {
+				<-opened
+				if r.N%3 == 0 {
+					return faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i, "OTSTimeout") }}
 				}
-				r := w.load(cfg)
-				w.plan.Change(w.plan.Only, nil)
-				w.wantRows(want)
-				if tt.waits && r.ReadWaits == 0 || tt.memory == 1 && r.SendWaits == 0 {
-					t.Errorf("reading waited %d times, sending %d times: the limits were not reached", r.ReadWaits, r.SendWaits)
-				}
-				if full := strings.Contains(r.SpillError, "no space left"); tt.full && !full {
-					t.Errorf("spill error %q with at most %d bytes on disk", r.SpillError, tt.tempMax)
-				}
-				if tt.spills && r.SpilledRows == 0 {
-					t.Error("nothing was spilled")
-				}
-				if left, err := filepath.Glob(filepath.Join(w.dir, "tsimport-spill-*")); err != nil || len(left) > 0 {
-					t.Errorf("%v is left behind: %v", left, err)
-				}
-			})
-		})
+				return faults.Fault{}
+			}
+			r := w.load(cfg)
+			w.plan.Change(w.plan.Only, nil)
+			w.wantRows(want)
+			if tt.waits && r.ReadWaits == 0 || tt.memory == 1 && r.SendWaits == 0 {
+				t.Errorf("reading waited %d times, sending %d times: the limits were not reached", r.ReadWaits, r.SendWaits)
+			}
+			if full := strings.Contains(r.SpillError, "no space left"); tt.full && !full {
+				t.Errorf("spill error %q with at most %d bytes on disk", r.SpillError, tt.tempMax)
+			}
+			if tt.spills && r.SpilledRows == 0 {
+				t.Error("nothing was spilled")
+			}
+			if left, err := filepath.Glob(filepath.Join(w.dir, "tsimport-spill-*")); err != nil || len(left) > 0 {
+				t.Errorf("%v is left behind: %v", left, err)
+			}
+		}))
 	}
 }
 
@@ -463,8 +453,7 @@ func wait(t *testing.T, m *Monitor, enough func(*State) bool) {
 }
 
 func TestTheStateOfARunningLoadCanBeAskedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	virtually(t, func(t *testing.T, w *world) {
 		w.partitioned(server.Simulation{}, "k00500")
 		if err := w.server.Sim().Move("t", 1, time.Hour); err != nil {
 			t.Fatal(err)
@@ -507,8 +496,7 @@ func TestTheStateOfARunningLoadCanBeAskedFor(t *testing.T) {
 }
 
 func TestAPartitionWithoutRowsHasNothingToBeImpatientAbout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	virtually(t, func(t *testing.T, w *world) {
 		w.partitioned(server.Simulation{})
 		// The partition is away, is split while it is, and the upper half gets no row ever.
 		if err := w.server.Sim().Move("t", 0, 200*time.Millisecond); err != nil {
@@ -561,34 +549,33 @@ func (w *world) running(cfg trial, done func(*State) bool) {
 }
 
 func TestRowsQueuedForOneKeyLeaveMemoryToOtherPartitions(t *testing.T) {
-	w := newWorld(t)
-	w.partitioned(server.Simulation{Config: sim.Config{Latency: 5 * time.Millisecond}}, "b")
-	cfg := w.config(w.file("in.csv", hot(8000, 2000)))
-	cfg.Write.Mode = table.Update // every row of a is written, one after the other
-	cfg.Limits.Memory, cfg.Limits.TempDir = 24<<20, w.dir
-	most := int64(0)
-	w.running(cfg, func(s *State) bool {
-		most = max(most, s.Memory.Lanes-s.Memory.Budget)
-		return s.Lanes[1].Final == 4000
+	virtually(t, func(t *testing.T, w *world) {
+		w.partitioned(server.Simulation{Config: sim.Config{Latency: 5 * time.Millisecond}}, "b")
+		cfg := w.config(w.file("in.csv", hot(8000, 2000)))
+		cfg.Write.Mode = table.Update // every row of a is written, one after the other
+		cfg.Limits.Memory, cfg.Limits.TempDir = 24<<20, w.dir
+		most := int64(0)
+		w.running(cfg, func(s *State) bool {
+			most = max(most, s.Memory.Lanes-s.Memory.Budget)
+			return s.Lanes[1].Final == 4000
+		})
+		// Beyond the budget there may be what two lanes read back to continue with, and the block that was on its way.
+		if limit := int64(2 * maxBatchInMemory); most > limit {
+			t.Errorf("rows took %d bytes more than their budget, want at most %d", most, limit)
+		}
 	})
-	// Beyond the budget there may be what two lanes read back to continue with, and the block that was on its way.
-	if limit := int64(2 * maxBatchInMemory); most > limit {
-		t.Errorf("rows took %d bytes more than their budget, want at most %d", most, limit)
-	}
 }
 
 // maxBatchInMemory is a batch of the rows above and the frame it is read back with.
 const maxBatchInMemory = 200*2100 + 512<<10
 
 func TestRowsOfOneKeyWaitForNothingButEachOther(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	virtually(t, func(t *testing.T, w *world) {
 		w.partitioned(server.Simulation{})
 		r, in := io.Pipe()
 		go func() {
 			// The input never ends: more rows might come.
-			fmt.Fprint(in, "id,a\n"+strings.Repeat("a,1\n", 400)+strings.Repeat("b,1\n", 300_000))
+			fmt.Fprint(in, "id,a\n"+strings.Repeat("a,1\n", 400)+strings.Repeat("b,"+strings.Repeat("1", 100)+"\n", 12_000)) // more than the sample
 		}()
 		cfg := w.config("-")
 		cfg.Read.Stdin, cfg.Read.SplitBytes = r, 4096
@@ -604,8 +591,7 @@ func TestRowsOfOneKeyWaitForNothingButEachOther(t *testing.T) {
 }
 
 func TestTheEndWaitsForNoReadingOfTheMap(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	virtually(t, func(t *testing.T, w *world) {
 		w.partitioned(server.Simulation{}, "k00500")
 		cfg := w.config(w.file("in.csv", numbered("k", 1000)))
 		cfg.surveyEvery, cfg.Write.Rates.MaxRows = time.Millisecond, 5000
@@ -672,62 +658,65 @@ func TestASortedFileFeedsEveryPartitionAtOnce(t *testing.T) {
 }
 
 func TestWithoutAnOrderRowGroupsAreReadOnceEach(t *testing.T) {
-	w := newWorld(t)
-	w.partitioned(server.Simulation{}, "k00500", "k01000", "k01500")
-	type row struct {
-		ID string `parquet:"id"`
-		A  string `parquet:"a"`
-	}
-	var file bytes.Buffer
-	pq := parquet.NewGenericWriter[row](&file, parquet.MaxRowsPerRowGroup(300))
-	want := contents{}
-	for i := range 2000 {
-		r := row{fmt.Sprintf("k%05d", i), fmt.Sprint("v", i)}
-		if _, err := pq.Write([]row{r}); err != nil {
+	virtually(t, func(t *testing.T, w *world) {
+		w.partitioned(server.Simulation{}, "k00500", "k01000", "k01500")
+		type row struct {
+			ID string `parquet:"id"`
+			A  string `parquet:"a"`
+		}
+		var file bytes.Buffer
+		pq := parquet.NewGenericWriter[row](&file, parquet.MaxRowsPerRowGroup(300))
+		want := contents{}
+		for i := range 2000 {
+			r := row{fmt.Sprintf("k%05d", i), fmt.Sprint("v", i)}
+			if _, err := pq.Write([]row{r}); err != nil {
+				t.Fatal(err)
+			}
+			want[r.ID] = map[string]string{"a": r.A}
+		}
+		if err := pq.Close(); err != nil {
 			t.Fatal(err)
 		}
-		want[r.ID] = map[string]string{"a": r.A}
-	}
-	if err := pq.Close(); err != nil {
-		t.Fatal(err)
-	}
-	cfg := w.config(w.file("in.parquet", file.String()))
-	cfg.Write.Order = plan.OrderNone
-	r := w.load(cfg)
-	w.wantRows(want)
-	if r.Read != 2000 || r.Written != 2000 {
-		t.Errorf("%d read, %d written", r.Read, r.Written)
-	}
+		cfg := w.config(w.file("in.parquet", file.String()))
+		cfg.Write.Order = plan.OrderNone
+		r := w.load(cfg)
+		w.wantRows(want)
+		if r.Read != 2000 || r.Written != 2000 {
+			t.Errorf("%d read, %d written", r.Read, r.Written)
+		}
+	})
 }
 
 func TestEmptyLinesAreCountedOnceHoweverTheTextIsDivided(t *testing.T) {
 	t.Parallel()
-	lines := strings.SplitAfter(numbered("k", 3000), "\n")
-	var text strings.Builder
-	text.WriteString(lines[0])
-	for i, r := range lines[1 : len(lines)-1] {
-		if text.WriteString(r); i%3 == 2 {
-			text.WriteString("\n\r\n")
-		}
-	}
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	_, _ = z.Write([]byte(text.String()))
-	_ = z.Close()
-	for name, change := range map[string]func(*trial){
-		"in the order of the file": func(c *trial) {},
-		"by a schedule":            func(c *trial) { c.order, c.sectionRows = orderAlways, 7; c.Limits.Memory += 64 << 20 },
-		"in any order":             func(c *trial) { c.Write.Order = plan.OrderNone },
-	} {
-		w := newWorld(t)
-		w.partitioned(server.Simulation{}, "k01000", "k02000")
-		for _, in := range []string{w.file("in.csv", text.String()), w.file("in.csv.gz", packed.String())} {
-			cfg := w.config(in)
-			cfg.Read.SplitBytes, cfg.Read.Parsers = 512, 3
-			change(&cfg)
-			if r := w.load(cfg); r.EmptyLines != 2000 || r.Read != 3000 {
-				t.Errorf("%s, %s: %d empty lines and %d records, want 2000 and 3000", name, filepath.Base(in), r.EmptyLines, r.Read)
+	synctest.Test(t, func(t *testing.T) {
+		lines := strings.SplitAfter(numbered("k", 3000), "\n")
+		var text strings.Builder
+		text.WriteString(lines[0])
+		for i, r := range lines[1 : len(lines)-1] {
+			if text.WriteString(r); i%3 == 2 {
+				text.WriteString("\n\r\n")
 			}
 		}
-	}
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		_, _ = z.Write([]byte(text.String()))
+		_ = z.Close()
+		for name, change := range map[string]func(*trial){
+			"in the order of the file": func(c *trial) {},
+			"by a schedule":            func(c *trial) { c.order, c.sectionRows = orderAlways, 7; c.Limits.Memory += 64 << 20 },
+			"in any order":             func(c *trial) { c.Write.Order = plan.OrderNone },
+		} {
+			w := newWorld(t)
+			w.partitioned(server.Simulation{}, "k01000", "k02000")
+			for _, in := range []string{w.file("in.csv", text.String()), w.file("in.csv.gz", packed.String())} {
+				cfg := w.config(in)
+				cfg.Read.SplitBytes, cfg.Read.Parsers = 512, 3
+				change(&cfg)
+				if r := w.load(cfg); r.EmptyLines != 2000 || r.Read != 3000 {
+					t.Errorf("%s, %s: %d empty lines and %d records, want 2000 and 3000", name, filepath.Base(in), r.EmptyLines, r.Read)
+				}
+			}
+		}
+	})
 }

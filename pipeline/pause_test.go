@@ -3,7 +3,6 @@ package pipeline
 import (
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"tsimport/engine/faults"
@@ -40,8 +39,7 @@ func TestAPauseMakesNoLaneHopeless(t *testing.T) {
 // What is cut and not sent while the last checkpoint counts is not sent at all: the attempt that resumes would take it for
 // settled.
 func TestARequestDelayedByAPauseIsNotSent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	virtually(t, func(t *testing.T, w *world) {
 		cfg := w.config(w.file("in.csv", "id,a\nx,1\n"))
 		cfg.keptFor, cfg.Checkpoint.Every = 100*time.Millisecond, 5*time.Millisecond
 		var tries, requests atomic.Int64

@@ -15,9 +15,7 @@ func TestANewTableBeginsWithTheRangesOfItsRows(t *testing.T) {
 	text := numbered("k", 3000)
 	want, _ := model{}.apply(t, contents{}, text)
 	for answer, heard := range map[string]int{sim.PreSplitHeard: 6, sim.PreSplitIgnored: 1, sim.PreSplitRefused: 1} {
-		t.Run(answer, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
+		t.Run(answer, virtual(func(t *testing.T, w *world) {
 			if err := w.server.Sim().Simulate("", server.Simulation{Config: sim.Config{Answers: sim.Answers{PreSplit: answer}}}); err != nil {
 				t.Fatal(err)
 			}
@@ -37,7 +35,7 @@ func TestANewTableBeginsWithTheRangesOfItsRows(t *testing.T) {
 					t.Errorf("partition %d got %d rows, want about %d", p.Position, p.Rows, each)
 				}
 			}
-		})
+		}))
 	}
 }
 

@@ -182,17 +182,19 @@ func TestTheErrorLimitStopsTheLoadAtTheNextRejectedRow(t *testing.T) {
 
 func TestALimitStopsAfterThatManyRecords(t *testing.T) {
 	t.Parallel()
-	text := "id,n\n" + "a,1\nb,x\nc,3\nd,4\ne,5\n"
-	for limit, want := range map[int64]int{1: 1, 2: 1, 3: 2, 5: 4, 6: 4, 0: 4} {
-		w := newWorld(t)
-		cfg := w.config(w.file("in.csv", text))
-		cfg.Columns.Types["n"] = plan.Type{Type: table.Integer}
-		cfg.Limits.Records = limit
-		r := w.load(cfg)
-		if n := len(w.rows()); n != want || limit > 0 && r.Read != min(limit, 5) {
-			t.Errorf("limit %d: %d rows, %d read", limit, n, r.Read)
+	synctest.Test(t, func(t *testing.T) {
+		text := "id,n\n" + "a,1\nb,x\nc,3\nd,4\ne,5\n"
+		for limit, want := range map[int64]int{1: 1, 2: 1, 3: 2, 5: 4, 6: 4, 0: 4} {
+			w := newWorld(t)
+			cfg := w.config(w.file("in.csv", text))
+			cfg.Columns.Types["n"] = plan.Type{Type: table.Integer}
+			cfg.Limits.Records = limit
+			r := w.load(cfg)
+			if n := len(w.rows()); n != want || limit > 0 && r.Read != min(limit, 5) {
+				t.Errorf("limit %d: %d rows, %d read", limit, n, r.Read)
+			}
 		}
-	}
+	})
 }
 
 func TestADryRunWritesNothing(t *testing.T) {
@@ -280,19 +282,20 @@ func TestASecondInterruptStopsAtOnce(t *testing.T) {
 }
 
 func TestALoadWithoutProgressGivesUpAndRejectsNothing(t *testing.T) {
-	w := newWorld(t)
-	w.plan.Decide = func(faults.Request) faults.Fault {
-		return faults.Fault{Action: faults.Refuse, Code: "OTSPartitionUnavailable"}
-	}
-	cfg := w.config(w.file("in.csv", "id,n\na,1\nb,2\n"))
-	cfg.Write.RetryFor = 50 * time.Millisecond
-	r, err := cfg.run(context.Background())
-	if err == nil || !strings.Contains(err.Error(), "OTSPartitionUnavailable") {
-		t.Errorf("error %v does not name the last answer", err)
-	}
-	if r.ExitCode != exitcode.Failed || r.Rejected != 0 || r.Unfinished != 2 {
-		t.Errorf("%+v", r)
-	}
+	virtually(t, func(t *testing.T, w *world) {
+		w.plan.Decide = func(faults.Request) faults.Fault {
+			return faults.Fault{Action: faults.Refuse, Code: "OTSPartitionUnavailable"}
+		}
+		cfg := w.config(w.file("in.csv", "id,n\na,1\nb,2\n"))
+		cfg.Write.RetryFor = 50 * time.Millisecond
+		r, err := cfg.run(context.Background())
+		if err == nil || !strings.Contains(err.Error(), "OTSPartitionUnavailable") {
+			t.Errorf("error %v does not name the last answer", err)
+		}
+		if r.ExitCode != exitcode.Failed || r.Rejected != 0 || r.Unfinished != 2 {
+			t.Errorf("%+v", r)
+		}
+	})
 }
 
 func TestFatalAnswersStopTheLoad(t *testing.T) {
@@ -585,8 +588,7 @@ func TestALedgerThatDoesNotBalanceFailsTheRun(t *testing.T) {
 // TestADrainWaitsForAttemptsThatMayStillBeApplied stops a load while an attempt of unknown outcome is out: had the load
 // ended at once, that attempt would undo what is written next.
 func TestADrainWaitsForAttemptsThatMayStillBeApplied(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	virtually(t, func(t *testing.T, w *world) {
 		drain, stop := context.WithCancelCause(context.Background())
 		w.plan.Decide = func(faults.Request) faults.Fault {
 			stop(&Interrupted{Signal: "a test", ExitCode: exitcode.Interrupted})
@@ -607,8 +609,7 @@ func TestADrainWaitsForAttemptsThatMayStillBeApplied(t *testing.T) {
 }
 
 func TestRowsThatWaitAreBoundedByTheirMemory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	virtually(t, func(t *testing.T, w *world) {
 		release := make(chan struct{})
 		var b strings.Builder
 		b.WriteString("id,n\n")

@@ -39,28 +39,24 @@ func (c *crowdedLink) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestLoadsTogetherKeepACeilingInEverySecond(t *testing.T) {
 	const loads, rows, rate = 5, 900, 1000.0
 	for name, limits := range map[string]Rates{"rows": {MaxRows: rate}, "units": {MaxWCU: rate}} { // a row is a unit
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.partitioned(server.Simulation{}, "k00400", "k00800", "k01200")
-				var met sends
-				w.plan.Decide = func(r faults.Request) faults.Fault {
-					met.add(time.Now(), float64(r.Rows))
-					return faults.Fault{}
-				}
-				shared := NewSharedLimits(limits, 0)
-				began := time.Now()
-				together(t, w, loads, rows, func(cfg *trial) { cfg.Shared = shared })
-				if most := met.most(time.Second); most > rate {
-					t.Errorf("%.0f rows arrived within a second, of which %v may", most, rate)
-				}
-				// Virtual time: the ceiling is used, too.
-				if took, least := time.Since(began).Seconds(), loads*rows/rate; took > 1.25*least {
-					t.Errorf("%v rows took %.2f s, of which %.2f are needed", loads*rows, took, least)
-				}
-			})
-		})
+		t.Run(name, virtual(func(t *testing.T, w *world) {
+			w.partitioned(server.Simulation{}, "k00400", "k00800", "k01200")
+			var met sends
+			w.plan.Decide = func(r faults.Request) faults.Fault {
+				met.add(time.Now(), float64(r.Rows))
+				return faults.Fault{}
+			}
+			shared := NewSharedLimits(limits, 0)
+			began := time.Now()
+			together(t, w, loads, rows, func(cfg *trial) { cfg.Shared = shared })
+			if most := met.most(time.Second); most > rate {
+				t.Errorf("%.0f rows arrived within a second, of which %v may", most, rate)
+			}
+			// Virtual time: the ceiling is used, too.
+			if took, least := time.Since(began).Seconds(), loads*rows/rate; took > 1.25*least {
+				t.Errorf("%v rows took %.2f s, of which %.2f are needed", loads*rows, took, least)
+			}
+		}))
 	}
 }
 

@@ -22,25 +22,25 @@ func shuffled(rows int) string {
 }
 
 func TestThePartitionThatHoldsUpALoadIsNamed(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.partitioned(server.Simulation{Config: sim.Config{PartitionUnits: 4000, Burst: 250 * time.Millisecond, Slow: map[int]float64{2: 0.025}}},
-		"k00300", "k00600", "k00900")
-	cfg := w.config(w.file("in.csv", shuffled(1200)))
-	var longest atomic.Int64
-	cfg.Watch.Progress = new(Progress)
-	cfg.onSend = func([]table.Ref) { longest.Store(max(longest.Load(), cfg.Watch.Progress.SlowestLeft.Load())) }
-	r := w.load(cfg)
-	s := r.Slowest
-	if s == nil {
-		t.Fatal("no partition is named")
-	}
-	if s.Partition != 2 || s.From != "k00600" || s.Rows != 300 || s.Waiting < 1 || s.OthersWaiting > s.Waiting/2 {
-		t.Errorf("%+v", s)
-	}
-	if longest.Load() < 500 {
-		t.Errorf("the slowest partition was never said to need more than %d ms; it took %.1f s", longest.Load(), r.Seconds)
-	}
+	virtually(t, func(t *testing.T, w *world) {
+		w.partitioned(server.Simulation{Config: sim.Config{PartitionUnits: 4000, Burst: 250 * time.Millisecond, Slow: map[int]float64{2: 0.025}}},
+			"k00300", "k00600", "k00900")
+		cfg := w.config(w.file("in.csv", shuffled(1200)))
+		var longest atomic.Int64
+		cfg.Watch.Progress = new(Progress)
+		cfg.onSend = func([]table.Ref) { longest.Store(max(longest.Load(), cfg.Watch.Progress.SlowestLeft.Load())) }
+		r := w.load(cfg)
+		s := r.Slowest
+		if s == nil {
+			t.Fatal("no partition is named")
+		}
+		if s.Partition != 2 || s.From != "k00600" || s.Rows != 300 || s.Waiting < 1 || s.OthersWaiting > s.Waiting/2 {
+			t.Errorf("%+v", s)
+		}
+		if longest.Load() < 500 {
+			t.Errorf("the slowest partition was never said to need more than %d ms; it took %.1f s", longest.Load(), r.Seconds)
+		}
+	})
 }
 
 func TestPartitionsThatShareTheWaitAreNotNamed(t *testing.T) {

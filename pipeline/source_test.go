@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 	"tsimport/internal/exitcode"
 
@@ -41,9 +40,7 @@ func (w *world) fromRows(rows *sourcetest.Rows) (trial, contents) {
 
 func TestALoadTakesRowsThatNeverWereText(t *testing.T) {
 	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
-		t.Run(order.String(), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
+		t.Run(order.String(), virtual(func(t *testing.T, w *world) {
 			rows := sourcetest.NewRows("rows", 1500)
 			rows.Bad = map[int64]*table.Reason{17: {Code: table.CodeRagged, Message: "broken"}}
 			cfg, want := w.fromRows(rows)
@@ -61,7 +58,7 @@ func TestALoadTakesRowsThatNeverWereText(t *testing.T) {
 			if text, err := os.ReadFile(kept[0]); err != nil || !strings.HasPrefix(string(text), `{"id":17,"text":"row 17",`) {
 				t.Errorf("rejects: %s, %v", text, err)
 			}
-		})
+		}))
 	}
 }
 
@@ -84,23 +81,19 @@ func TestASourceThatBreaksOffEndsTheLoadAfterItsRows(t *testing.T) {
 
 func TestALoadOfAnySourceIsResumed(t *testing.T) {
 	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
-		t.Run(order.String(), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				cfg, want := w.fromRows(sourcetest.NewRows("rows", 3000))
-				cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
-				cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = 20*time.Millisecond, 100, true
-				cfg.Write.BatchRows, cfg.Write.Concurrency = 50, 1 // onSend needs no lock
-				base := w.killedAfter(cfg, 500)
-				again := cfg.countFinal(base)
-				r := w.load(cfg)
-				w.wantRows(want)
-				if *again > 0 || r.Read != 3000 || r.Written != 3000 || !r.Resumed {
-					t.Errorf("%d final rows were sent again; %d read, %d written, resumed %t", *again, r.Read, r.Written, r.Resumed)
-				}
-			})
-		})
+		t.Run(order.String(), virtual(func(t *testing.T, w *world) {
+			cfg, want := w.fromRows(sourcetest.NewRows("rows", 3000))
+			cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
+			cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = 20*time.Millisecond, 100, true
+			cfg.Write.BatchRows, cfg.Write.Concurrency = 50, 1 // onSend needs no lock
+			base := w.killedAfter(cfg, 500)
+			again := cfg.countFinal(base)
+			r := w.load(cfg)
+			w.wantRows(want)
+			if *again > 0 || r.Read != 3000 || r.Written != 3000 || !r.Resumed {
+				t.Errorf("%d final rows were sent again; %d read, %d written, resumed %t", *again, r.Read, r.Written, r.Resumed)
+			}
+		}))
 	}
 }
 
@@ -126,9 +119,7 @@ func TestASourceWithOtherContentIsNotResumed(t *testing.T) {
 // Where splits say which keys they have, no row is read to find out.
 func TestASplitThatSaysItsKeysIsNotReadForThem(t *testing.T) {
 	for _, unique := range []bool{false, true} {
-		t.Run(fmt.Sprintf("unique %t", unique), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
+		t.Run(fmt.Sprintf("unique %t", unique), virtual(func(t *testing.T, w *world) {
 			rows := sourcetest.NewRows("rows", 500)
 			rows.Unique, rows.Heads = unique, new(atomic.Int64)
 			cfg, want := w.fromRows(rows)
@@ -138,6 +129,6 @@ func TestASplitThatSaysItsKeysIsNotReadForThem(t *testing.T) {
 			if n := rows.Heads.Load(); (n == 0) != unique {
 				t.Errorf("%d first rows were asked for", n)
 			}
-		})
+		}))
 	}
 }

@@ -21,9 +21,7 @@ func TestTheSweepReadsNoMoreThanItMust(t *testing.T) {
 		"rows that were found are left out": {20, faults.DropAfter, 0},
 		"many keys are read at once":        {60, faults.DropBefore, 8},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
+		t.Run(name, virtual(func(t *testing.T, w *world) {
 			const each = 20
 			var old strings.Builder
 			old.WriteString("user,what\n")
@@ -64,6 +62,6 @@ func TestTheSweepReadsNoMoreThanItMust(t *testing.T) {
 			if rows := len(w.rows()); rows != tt.keys*(each+1) || r.Written != int64(tt.keys) || after > tt.most {
 				t.Errorf("%d rows, %d written, %d requests to sweep", rows, r.Written, after)
 			}
-		})
+		}))
 	}
 }

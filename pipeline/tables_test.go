@@ -38,25 +38,25 @@ func (w *world) byMonth(inputs ...string) trial {
 }
 
 func TestEachRowGoesToTheTableOfItsMonth(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	r := w.load(w.byMonth(w.file("a.csv", purchases(3000, 24))))
-	w.verifies(w.byMonth(w.dir+"/a.csv"), r)
-	if r.Written != 3000 || len(r.Tables) != 24 {
-		t.Fatalf("%d rows written into %d tables", r.Written, len(r.Tables))
-	}
-	if first, last := r.Tables[0], r.Tables[23]; first.Name != "t_202311" || last.Name != "t_202510" || first.Written != 125 || !first.Created {
-		t.Errorf("first %+v, last %+v", first, last)
-	}
-	rows := w.rowsOf("t_202402")
-	if len(rows) != 125 {
-		t.Errorf("%d rows in t_202402", len(rows))
-	}
-	for key, row := range rows {
-		if !strings.Contains(row["at"], "2024-02-") {
-			t.Errorf("row %s in t_202402: %v", key, row)
+	virtually(t, func(t *testing.T, w *world) {
+		r := w.load(w.byMonth(w.file("a.csv", purchases(3000, 24))))
+		w.verifies(w.byMonth(w.dir+"/a.csv"), r)
+		if r.Written != 3000 || len(r.Tables) != 24 {
+			t.Fatalf("%d rows written into %d tables", r.Written, len(r.Tables))
 		}
-	}
+		if first, last := r.Tables[0], r.Tables[23]; first.Name != "t_202311" || last.Name != "t_202510" || first.Written != 125 || !first.Created {
+			t.Errorf("first %+v, last %+v", first, last)
+		}
+		rows := w.rowsOf("t_202402")
+		if len(rows) != 125 {
+			t.Errorf("%d rows in t_202402", len(rows))
+		}
+		for key, row := range rows {
+			if !strings.Contains(row["at"], "2024-02-") {
+				t.Errorf("row %s in t_202402: %v", key, row)
+			}
+		}
+	})
 }
 
 // The rows of each table are sorted by key. Those of one table still come before those of the next, and its partitions get rows alike.
@@ -267,16 +267,16 @@ func TestALoadThatCannotArchiveFailsAndResumesLater(t *testing.T) {
 func TestAKilledLoadIntoTablesResumes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	text := purchases(24_000, 24)
+	text := purchases(9_600, 24)
 	cfg := w.aging(w.file("a.csv", text))
 	cfg.Resume.Look, cfg.Checkpoint.Every, cfg.Limits.Memory = true, time.Millisecond, 1<<20
-	cfg.Read.SplitBytes = 8 << 10
+	cfg.Read.SplitBytes = 4 << 10
 	var r *Report
 	for attempt := 1; ; attempt++ {
 		now, saves := cfg, 0
 		now.Target.PolicyNow = cfg.Target.PolicyNow.AddDate(min(attempt-1, 1), 0, 0)
 		ctx, kill := context.WithCancelCause(context.Background())
-		if attempt <= 12 {
+		if attempt <= 7 {
 			now.onSave = func(*checkpoint.Snapshot) error {
 				if saves++; saves > attempt {
 					kill(errKilled)
@@ -295,7 +295,7 @@ func TestAKilledLoadIntoTablesResumes(t *testing.T) {
 			t.Fatalf("attempt %d: %v", attempt, err)
 		}
 	}
-	if err := r.balance(); err != nil || r.Read != 24_000 || r.Archived != 12_000 || r.Attempts < 3 {
+	if err := r.balance(); err != nil || r.Read != 9_600 || r.Archived != 4_800 || r.Attempts < 3 {
 		t.Fatalf("%v: %d read, %d archived, %d attempts", err, r.Read, r.Archived, r.Attempts)
 	}
 	w.verifies(cfg, r)
@@ -303,7 +303,7 @@ func TestAKilledLoadIntoTablesResumes(t *testing.T) {
 	for _, of := range r.Tables {
 		sum += of.Written + of.Superseded + of.Archived
 		if of.Archived == 0 {
-			if n := len(w.rowsOf(of.Name)); n != 1000 || of.Written != 1000 {
+			if n := len(w.rowsOf(of.Name)); n != 400 || of.Written != 400 {
 				t.Errorf("%d rows in %+v", n, of)
 			}
 			continue
@@ -321,11 +321,11 @@ func TestAKilledLoadIntoTablesResumes(t *testing.T) {
 func TestTablesAreFoundInAnyOrderOfReading(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	cfg := w.byMonth(w.file("a.csv", purchases(5000, 12)))
+	cfg := w.byMonth(w.file("a.csv", purchases(2400, 12)))
 	cfg.Write.Order, cfg.Read.SplitBytes = plan.OrderNone, 4<<10
 	r := w.load(cfg)
 	w.verifies(cfg, r)
-	if r.Written != 5000 || len(r.Tables) != 12 {
+	if r.Written != 2400 || len(r.Tables) != 12 {
 		t.Errorf("%d rows written into %d tables", r.Written, len(r.Tables))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tsimport/internal/table"
@@ -175,34 +176,36 @@ func TestARowWithoutAValueToCompareIsRejected(t *testing.T) {
 // TestAConditionWithAConstantDoesNotRefuseWhatItHasWritten: the first attempt of a row makes the condition false, and its answer is lost.
 func TestAConditionWithAConstantDoesNotRefuseWhatItHasWritten(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []table.Mode{table.Put, table.Update} {
-		w := newWorld(t)
-		var before, after strings.Builder
-		before.WriteString("id,status\n")
-		after.WriteString("id,status\n")
-		want := contents{}
-		for i := range 400 {
-			id, status := fmt.Sprint("key ", i), []string{"open", "held"}[i%2]
-			if i < 300 {
-				fmt.Fprintf(&before, "%s,%s\n", id, status)
+	synctest.Test(t, func(t *testing.T) {
+		for _, mode := range []table.Mode{table.Put, table.Update} {
+			w := newWorld(t)
+			var before, after strings.Builder
+			before.WriteString("id,status\n")
+			after.WriteString("id,status\n")
+			want := contents{}
+			for i := range 400 {
+				id, status := fmt.Sprint("key ", i), []string{"open", "held"}[i%2]
+				if i < 300 {
+					fmt.Fprintf(&before, "%s,%s\n", id, status)
+				}
+				fmt.Fprintf(&after, "%s,closed\n", id)
+				if want[id] = map[string]string{"status": "closed"}; i < 300 && i%2 == 1 {
+					want[id]["status"] = status
+				}
 			}
-			fmt.Fprintf(&after, "%s,closed\n", id)
-			if want[id] = map[string]string{"status": "closed"}; i < 300 && i%2 == 1 {
-				want[id]["status"] = status
+			first := w.config(w.file("before.csv", before.String()))
+			first.RunDir += "-before"
+			w.load(first)
+			cfg := w.config(w.file("after.csv", after.String()))
+			cfg.Write.When, cfg.Write.Mode, cfg.Write.Order = mustWhen(t, `stored.status == "open"`), mode, plan.OrderNone
+			cfg.Write.BatchRows = 20
+			w.plan.Decide = randomFaults(rand.New(rand.NewPCG(uint64(mode), 31)))
+			r := w.load(cfg)
+			w.plan.Change(w.plan.Only, nil)
+			w.wantRows(want)
+			if r.Written != 250 || r.ConditionFailed != 150 || r.Retried == 0 {
+				t.Errorf("mode %d: %+v, %d sent again", mode, r.ReportCounts, r.Retried)
 			}
 		}
-		first := w.config(w.file("before.csv", before.String()))
-		first.RunDir += "-before"
-		w.load(first)
-		cfg := w.config(w.file("after.csv", after.String()))
-		cfg.Write.When, cfg.Write.Mode, cfg.Write.Order = mustWhen(t, `stored.status == "open"`), mode, plan.OrderNone
-		cfg.Write.BatchRows = 20
-		w.plan.Decide = randomFaults(rand.New(rand.NewPCG(uint64(mode), 31)))
-		r := w.load(cfg)
-		w.plan.Change(w.plan.Only, nil)
-		w.wantRows(want)
-		if r.Written != 250 || r.ConditionFailed != 150 || r.Retried == 0 {
-			t.Errorf("mode %d: %+v, %d sent again", mode, r.ReportCounts, r.Retried)
-		}
-	}
+	})
 }

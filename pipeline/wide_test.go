@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -116,9 +115,7 @@ func shownDatum(d record.Datum) string {
 
 func TestRowsThatDescribeThemselvesArePutWithEveryCell(t *testing.T) {
 	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
-		t.Run(order.String(), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
+		t.Run(order.String(), virtual(func(t *testing.T, w *world) {
 			began := time.Now()
 			rows := sourcetest.NewWide("wide", 1500, began.Add(-time.Minute))
 			cfg := w.fromWide(rows)
@@ -131,7 +128,7 @@ func TestRowsThatDescribeThemselvesArePutWithEveryCell(t *testing.T) {
 			if r.Read != 1500 || r.Written != 1500 {
 				t.Errorf("%d read, %d written", r.Read, r.Written)
 			}
-		})
+		}))
 	}
 }
 
@@ -158,9 +155,7 @@ func wideOf(rows ...[]record.Cell) *sourcetest.Wide {
 // An update leaves alone what a record does not have, and deletes what it has without a value if it is asked to.
 func TestAnUpdateTellsAbsentFromNullFromEmpty(t *testing.T) {
 	for _, deletes := range []bool{false, true} {
-		t.Run(fmt.Sprint(deletes), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
+		t.Run(fmt.Sprint(deletes), virtual(func(t *testing.T, w *world) {
 			old := []record.Cell{integerCell("a", 1), integerCell("b", 2), integerCell("c", 3)}
 			cfg := w.fromWide(wideOf(old, old, old, old))
 			cfg.Target.Define.MaxVersions = 1
@@ -187,7 +182,7 @@ func TestAnUpdateTellsAbsentFromNullFromEmpty(t *testing.T) {
 			if r.Rejected != rejected || r.Written != 4-rejected {
 				t.Errorf("%d written, %d rejected", r.Written, r.Rejected)
 			}
-		})
+		}))
 	}
 }
 
@@ -346,9 +341,7 @@ func TestRowsThatTheServiceRefusesLoadAgain(t *testing.T) {
 			cfg.Columns.Keys = []keyexpr.Column{{Name: "key", Type: table.String, Expr: `"k" + text(id)`}}
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
+		t.Run(name, virtual(func(t *testing.T, w *world) {
 			began := time.Now()
 			rows := sourcetest.NewWide("wide", 60, began.Add(-time.Minute))
 			for i := range rows.Cells {
@@ -385,49 +378,45 @@ func TestRowsThatTheServiceRefusesLoadAgain(t *testing.T) {
 			if diff := cmp.Diff(other.wideRows(began), got); diff != "" {
 				t.Errorf("the rejects, loaded again (-want +got):\n%.3000s", diff)
 			}
-		})
+		}))
 	}
 }
 
 // Later rows of a key win, whole: what only the earlier ones have is gone. It is the same after any interruption.
 func TestALoadOfRowsThatDescribeThemselvesIsResumed(t *testing.T) {
 	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
-		t.Run(order.String(), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				began := time.Now()
-				rows := sourcetest.NewWide("wide", 3000, began.Add(-time.Minute))
-				rows.Bad = map[int64]*table.Reason{1500: {Code: table.CodeRagged}}
-				if order == plan.LastWins {
-					for i := range rows.Data { // each key comes three times
-						rows.Data[i][0].Int %= 1000
-					}
+		t.Run(order.String(), virtual(func(t *testing.T, w *world) {
+			began := time.Now()
+			rows := sourcetest.NewWide("wide", 3000, began.Add(-time.Minute))
+			rows.Bad = map[int64]*table.Reason{1500: {Code: table.CodeRagged}}
+			if order == plan.LastWins {
+				for i := range rows.Data { // each key comes three times
+					rows.Data[i][0].Int %= 1000
 				}
-				cfg := w.fromWide(rows)
-				cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
-				cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = 20*time.Millisecond, 100, true
-				cfg.Write.BatchRows, cfg.Write.Concurrency = 50, 1
-				w.killedAfter(cfg, 400)
-				other := cfg
-				other.Columns.Exclude = []string{"always"}
-				if _, err := other.run(context.Background()); err == nil || !strings.Contains(err.Error(), "--exclude") {
-					t.Errorf("resumed with other cells: %v", err)
-				}
-				r := w.load(cfg)
-				w.verifies(cfg, r)
-				want := wantOf(rows)
-				if order == plan.OrderNone {
-					delete(want, "1500")
-				}
-				if diff := cmp.Diff(want, w.wideRows(began)); diff != "" {
-					t.Errorf("the table (-want +got):\n%.3000s", diff)
-				}
-				if !r.Resumed || r.Read != 3000 || r.Rejected != 1 {
-					t.Errorf("%d read, %d rejected, resumed %t", r.Read, r.Rejected, r.Resumed)
-				}
-			})
-		})
+			}
+			cfg := w.fromWide(rows)
+			cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
+			cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = 20*time.Millisecond, 100, true
+			cfg.Write.BatchRows, cfg.Write.Concurrency = 50, 1
+			w.killedAfter(cfg, 400)
+			other := cfg
+			other.Columns.Exclude = []string{"always"}
+			if _, err := other.run(context.Background()); err == nil || !strings.Contains(err.Error(), "--exclude") {
+				t.Errorf("resumed with other cells: %v", err)
+			}
+			r := w.load(cfg)
+			w.verifies(cfg, r)
+			want := wantOf(rows)
+			if order == plan.OrderNone {
+				delete(want, "1500")
+			}
+			if diff := cmp.Diff(want, w.wideRows(began)); diff != "" {
+				t.Errorf("the table (-want +got):\n%.3000s", diff)
+			}
+			if !r.Resumed || r.Read != 3000 || r.Rejected != 1 {
+				t.Errorf("%d read, %d rejected, resumed %t", r.Read, r.Rejected, r.Resumed)
+			}
+		}))
 	}
 }
 
