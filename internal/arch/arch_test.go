@@ -246,7 +246,7 @@ var testArrows = map[string][]string{
 	"reader/pgdump":    {"reader/sqltable", "reader/sqltable/sqltest", "reader/postgres", "reader/postgres/pgtest"},
 	"reader/tablescan": {"engine/server", "engine/faults", "reader/source/sourcetest"},
 
-	"lifecycle/apply": {"engine/server", "engine/faults", "transfer/archive"},
+	"lifecycle/apply": {"internal/conformance", "engine/server", "engine/faults", "transfer/archive"},
 
 	"partitioner": {"shuffle"},
 	"ratelimit":   {"internal/limiter"},
