@@ -271,9 +271,13 @@ func (p *planner) sample(in *convert.Inference, src *Source, first []string, bud
 			return
 		}
 		for i, from := range place {
-			fields[i] = record.Datum{}
-			if from >= 0 && from < len(rec.Fields) {
+			switch {
+			case from < 0:
+				fields[i] = record.Datum{}
+			case from < len(rec.Fields):
 				fields[i] = rec.Fields[from]
+			default: // as if it were there and empty
+				fields[i] = record.Datum{Kind: record.Text}
 			}
 		}
 		in.Add(&record.Record{Fields: fields})

@@ -202,6 +202,7 @@ func TestRaggedRecordsThatAreTakenCountForTypes(t *testing.T) {
 		{"id,v\n1,a,\n2,b,\n", convert.TruncateRagged, []string{"id:integer!", "v:string!"}},
 		{"id,v\n1,1.5,\n2,7\n", convert.TruncateRagged, []string{"id:integer!", "v:double!"}},
 		{"id,v,w\n1,1.5\n2,x\n3,7,z\n", convert.PadRagged, []string{"id:integer!", "v:string!", "w:string!"}},
+		{"id,v,w\n1,1.5\n2,x\n", convert.PadRagged, []string{"id:integer!", "v:string!", "w:string!"}},
 		{"id,v\nx,1.5,\n2,7\n", convert.RejectRagged, []string{"id:integer!", "v:integer!"}},
 	} {
 		r := ask(file(t, "in.csv", tt.text))

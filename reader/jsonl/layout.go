@@ -109,6 +109,7 @@ type Cutter struct {
 	text    bool
 	escaped bool
 	word    bool // in a number, true, false, null, or what is none of them
+	marked  int  // bytes of a byte order mark between two arrays, where files were joined
 	place   place
 }
 
@@ -234,13 +235,18 @@ func (c *Cutter) inRecord(b byte) bool {
 // between takes a byte that is in no record.
 func (c *Cutter) between(b byte, pos int) error {
 	switch {
-	case b == ' ' || b == '\t' || b == '\r' || b == '\n':
+	case c.marked == 0 && (b == ' ' || b == '\t' || b == '\r' || b == '\n'):
 		return nil
 	case !c.Array && b != ',' && b != ']' && b != '}':
 		c.begin(b)
 		return nil
 	case !c.Array:
 		return &SyntaxError{pos, "an object", b}
+	case c.place == atStart && b == mark[c.marked]:
+		c.marked = (c.marked + 1) % len(mark)
+		return nil
+	case c.marked > 0:
+		return &SyntaxError{pos, "the rest of a byte order mark", b}
 	}
 	switch {
 	case c.place == atStart && b == '[':
@@ -273,7 +279,7 @@ func (c *Cutter) End() error {
 	if len(c.open) > 0 || c.text {
 		return errCut
 	}
-	if c.Array && c.place != atStart {
+	if c.Array && (c.place != atStart || c.marked > 0) {
 		return errors.New("the array has no end; the text may have been cut off")
 	}
 	return nil

@@ -104,6 +104,7 @@ func TestRecordsAreTheSameHoweverTheTextIsCut(t *testing.T) {
 		{Array, `[{"a":1},{"a":"}]\"\\"} , {"a":{"b":[1,{"c":2}]}}]`, []string{`n1 {"a":1}`, `s"}]\"\\" {"a":"}]\"\\"}`, `j{"b":[1,{"c":2}]} {"a":{"b":[1,{"c":2}]}}`}},
 		{Array, "\n[\n {\n \"a\" : [ 1,\n 2 ] }\n,\n{}\n]\n", []string{"j[1,2] {\n \"a\" : [ 1,\n 2 ] }", "null {}"}},
 		{Array, `[] [{"a":1}]` + "\n" + `[{"a":2}]`, []string{`n1 {"a":1}`, `n2 {"a":2}`}},
+		{Array, "\ufeff[{\"a\":1}]\n\ufeff[{\"a\":2}]\ufeff\n\ufeff [{\"a\":3}]\ufeff", []string{`n1 {"a":1}`, `n2 {"a":2}`, `n3 {"a":3}`}},
 		{Array, `[1,"x]",null,{"a":1},[{"a":2}],-1.5e3]`, []string{`bad BadJSON 1`, `bad BadJSON "x]"`, `bad BadJSON null`, `n1 {"a":1}`, `bad BadJSON [{"a":2}]`, `bad BadJSON -1.5e3`}},
 		{Array, `[{"a":1,},{"a":2}]`, []string{`bad BadJSON {"a":1,}`, `n2 {"a":2}`}},
 		{Objects, `{"a":1}{"a":2} {"a":3}` + "\r\n" + `{"a":4}`, []string{`n1 {"a":1}`, `n2 {"a":2}`, `n3 {"a":3}`, `n4 {"a":4}`}},
@@ -136,6 +137,10 @@ func TestTextBetweenRecordsIsParsedStrictly(t *testing.T) {
 		{Array, `[,{"a":1}]`, 0, `2 want an object, found ','`},
 		{Array, `[{"a":1},,{"a":1}]`, 1, `10 want an object, found ','`},
 		{Array, `[{"a":1}]{"a":2}`, 1, `10 want the '[' of an array, found '{'`},
+		{Array, "[{\"a\":1}]\xef\xbb[{\"a\":2}]", 1, `12 want the rest of a byte order mark, found '['`},
+		{Array, "[{\"a\":1}]\xef \xbb\xbf", 1, `11 want the rest of a byte order mark, found byte 0x20`},
+		{Array, "[{\"a\":1}]\xef", 1, `the array has no end`},
+		{Array, "[{\"a\":1},\ufeff{\"a\":2}]", 2, `13 want ',' or ']', found '{'`}, // not between arrays: a record of its own
 		{Array, `[{"a":1}]]`, 1, `10 want the '[' of an array, found ']'`},
 		{Array, `[{"a":1},`, 1, `the array has no end`},
 		{Array, `[{"a":1}`, 1, `the array has no end`},
