@@ -388,3 +388,72 @@ func TestARowWithTimestampsIsOursOnlyWithThem(t *testing.T) {
 		}
 	}
 }
+
+// TestEachRowOfARequestIsReadBackByItself has five rows whose conditions fail, one of them unlike the others in each place, and rows that are
+// written between them.
+func TestEachRowOfARequestIsReadBackByItself(t *testing.T) {
+	type state struct {
+		name string
+		get  func(id int64) (*tablestore.GetRowResponse, error)
+		want table.Fate
+	}
+	stored := func(id int64, v string) *tablestore.GetRowResponse {
+		res := &tablestore.GetRowResponse{Columns: []*tablestore.AttributeColumn{{ColumnName: "v", Value: v}}}
+		res.PrimaryKey.PrimaryKeys = []*tablestore.PrimaryKeyColumn{{ColumnName: "id", Value: id}}
+		return res
+	}
+	states := []state{
+		{"ours", func(id int64) (*tablestore.GetRowResponse, error) { return stored(id, "v"), nil }, table.Written},
+		{"another's", func(id int64) (*tablestore.GetRowResponse, error) { return stored(id, "w"), nil }, table.Refused},
+		{"not served now", func(int64) (*tablestore.GetRowResponse, error) {
+			return nil, &tablestore.OtsError{Code: "OTSServerBusy", HttpStatusCode: 503}
+		}, table.Unknown},
+		{"an answer that is broken", func(int64) (*tablestore.GetRowResponse, error) { return nil, nil }, table.Unknown},
+	}
+	for _, others := range states {
+		for _, odd := range states {
+			for at := range 5 {
+				for _, between := range []bool{false, true} {
+					of := func(i int) state {
+						if i == at {
+							return odd
+						}
+						return others
+					}
+					f := &fake{write: func(rows [][]byte) (results []result, err error) {
+						for i := range rows {
+							results = append(results, failed("OTSConditionCheckFail"))
+							if i >= 5 {
+								results[i] = result{units: 2}
+							}
+						}
+						if between {
+							results[5], results[2] = results[2], results[5]
+						}
+						return results, nil
+					}}
+					f.get = func(r *tablestore.GetRowRequest) (*tablestore.GetRowResponse, error) {
+						id := r.SingleRowQueryCriteria.PrimaryKey.PrimaryKeys[0].Value.(int64)
+						return of(int(id)).get(id)
+					}
+					rows, repeated, outcomes := batch(t, 6, table.Put)
+					for i := range repeated {
+						repeated[i] = true
+					}
+					if _, err := New(f, f, "t", table.Put, table.ExpectNotExist).Write(rows, repeated, outcomes); err != nil {
+						t.Fatal(err)
+					}
+					for i, o := range outcomes {
+						want := of(i).want
+						if i == 2 && between || i == 5 && !between {
+							want = table.Written
+						}
+						if o.Fate != want {
+							t.Errorf("%s among rows that are %s, in place %d: row %d has fate %d, want %d", odd.name, others.name, at, i, o.Fate, want)
+						}
+					}
+				}
+			}
+		}
+	}
+}
