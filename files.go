@@ -104,7 +104,6 @@ type LoadOptions struct {
 	MaxBytesPerSecond int64
 	Priority          string // of requests: low, normal or high; "" is the service's default
 	Compress          string // requests: auto, on or off; "" is off
-	Request           string // that writes rows: batch (BatchWriteRow) or bulk (BulkImport); "" is batch
 
 	// What the load takes of the machine, and leaves there.
 	Memory             int64  // bytes for rows, at least 16 MiB; 0 is a quarter of the machine's, at most 1 GiB

@@ -27,7 +27,6 @@ type LoaderOptions struct {
 	MaxBytesPerSecond int64   // of rows as the service counts them; 0 means no limit
 	Priority          string  // of requests: low, normal or high; "" is the service's default
 	Compress          string  // requests: auto, on or off; "" is off
-	Request           string  // that writes rows: batch (BatchWriteRow) or bulk (BulkImport); "" is batch
 
 	RetryFor time.Duration // without progress, before the load fails; 0 is 15 minutes
 	Settle   time.Duration // for which a request without an answer may still be applied; 0 is Target.RequestTimeout

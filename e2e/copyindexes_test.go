@@ -128,7 +128,7 @@ func TestAnIndexIsNotWrittenTo(t *testing.T) {
 	before := dump(t, p.a, "t_by_city")
 	for _, args := range []string{
 		"load in.csv --table t_by_city --pk city --pk pk2 --pk pk1", "copy s t_by_city", "load in.csv --table t_by_city --mode delete --fresh --pk city --pk pk2 --pk pk1", "load in.csv --table t_by_city --mode update --fresh --pk city --pk pk2 --pk pk1",
-		"sync in.csv --table t_by_city --pk city --pk pk2 --pk pk1", "load in.csv --table t_by_city --request bulk --fresh --pk city --pk pk2 --pk pk1",
+		"sync in.csv --table t_by_city --pk city --pk pk2 --pk pk1",
 	} {
 		cmd := p.command(strings.Fields(args + " -q")...)
 		out, err := cmd.CombinedOutput()

@@ -26,7 +26,7 @@ const marksBegunAt = "marks_begun"
 
 // newAnnotations makes what the plan asks for. A dry run sends nothing and needs none.
 func (a *attempt) newAnnotations() *annotations {
-	x := &annotations{Options: writer.Options{Size: new(writer.Size), Bulk: a.cfg.Write.Bulk, Brief: true}}
+	x := &annotations{Options: writer.Options{Size: new(writer.Size), Brief: true}}
 	if a.cfg.DryRun {
 		return x
 	}

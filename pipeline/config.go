@@ -124,7 +124,6 @@ type Write struct {
 type Requests struct {
 	Priority string // low, normal or high; "" sends none
 	Compress string // auto, on or off; "" is off
-	Bulk     bool   // rows are sent by BulkImport: without conditions, and without keys that are returned
 }
 
 // Conditions say when a row is written.

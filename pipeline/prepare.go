@@ -66,9 +66,6 @@ func Prepare(ctx context.Context, cfg Config, former *Former) (p *Prepared, err 
 // settlePrepared enters the details of the plan into the job, and compares them with those of another process.
 func (a *attempt) settlePrepared(job *checkpoint.Job) error {
 	tellClock(a.planned, a.admin, a.service.clock())
-	if err := a.cfg.checkBulk(a.planned); err != nil {
-		return err
-	}
 	if err := a.from.compare(a.cfg, a.planned); err != nil || job == nil {
 		return err
 	}

@@ -166,9 +166,6 @@ func (a *attempt) checkPlan() error {
 	if a.from.snapshot == nil {
 		a.from.job.Run = table.NewRun(a.service.clock().Now()) // by a clock that all loads into the table share
 	}
-	if err := a.cfg.checkBulk(a.planned); err != nil {
-		return err
-	}
 	if err := a.cfg.comparable(a.planned); err != nil || a.cfg.DryRun {
 		return err
 	}

@@ -18,7 +18,6 @@ type Options struct {
 	Unchanged     bool            // or is as the row says in table.UnchangedColumn
 	Size          *Size           // learns how large requests may be
 	Expiry        *Expiry         // cells that have grown too old are left out, and the rest of their row is written
-	Bulk          bool            // rows are sent by BulkImport, which has no conditions and returns no keys
 	Brief         bool            // where every row was written, Stats say so and no outcome does
 }
 

@@ -39,11 +39,6 @@ func decodeAnswer(dst []answered, body []byte, name string, rows int) ([]answere
 			return nil, err
 		}
 	}
-	return forRows(dst, rows)
-}
-
-// forRows is dst, or the error of an answer for another number of rows.
-func forRows(dst []answered, rows int) ([]answered, error) {
 	n := 0
 	for i := range dst {
 		n += dst[i].rows
@@ -52,15 +47,6 @@ func forRows(dst []answered, rows int) ([]answered, error) {
 		return nil, fmt.Errorf("unreadable answer: %d results for %d rows", n, rows)
 	}
 	return dst, nil
-}
-
-// decodeBulk is decodeAnswer of BulkImport, whose answer is one table's part of the other's.
-func decodeBulk(dst []answered, body []byte, name string, rows int) ([]answered, error) {
-	dst, err := decodeTable(dst[:0], body, name)
-	if err != nil {
-		return nil, err
-	}
-	return forRows(dst, rows)
 }
 
 // decodeTable reads the rows of a table's part of the answer; another table's are none of ours.
@@ -150,11 +136,7 @@ func decodeError(b []byte) (code, message []byte, ok bool) {
 	return code, message, true
 }
 
-// unitBytes are what one unit of capacity writes.
-const unitBytes = 4096
-
-// decodeConsumed returns the write capacity units of a ConsumedCapacity. BulkImport says 0 units and how many bytes were written: then it is
-// the units that these bytes are.
+// decodeConsumed returns the write capacity units of a ConsumedCapacity.
 func decodeConsumed(b []byte) (write int, ok bool) {
 	for len(b) > 0 {
 		number, unit, rest, ok := field(b)
@@ -169,15 +151,6 @@ func decodeConsumed(b []byte) (write int, ok bool) {
 			}
 			if unit.bytes = rest; n == 2 {
 				write = max(write, int(int32(f.number)))
-			}
-		}
-		for number == 2 && len(unit.bytes) > 0 {
-			n, f, rest, ok := field(unit.bytes)
-			if !ok {
-				return 0, false
-			}
-			if unit.bytes = rest; n == 2 {
-				write = max(write, int((min(f.number, 1<<40)+unitBytes-1)/unitBytes))
 			}
 		}
 	}

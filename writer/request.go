@@ -75,25 +75,6 @@ func appendRequest(dst []byte, name string, mode table.Mode, existence table.Exi
 	return append(dst, tagAtomic, 0)
 }
 
-// appendBulk appends the bytes of a BulkImport request: table_name (1), rows (2): { type (1), row_change (2) }.
-func appendBulk(dst []byte, name string, mode table.Mode, rows []table.Ref, d *annotated) []byte {
-	message := func(n int) int { return 2 + 1 + lengthSize(n) + n }
-	size := 1 + lengthSize(len(name)) + len(name)
-	for i, r := range rows {
-		n := message(d.size(i, r))
-		size += 1 + lengthSize(n) + n
-	}
-	dst = append(slices.Grow(dst, size), tagTableName)
-	dst = append(binary.AppendUvarint(dst, uint64(len(name))), name...)
-	for i, r := range rows {
-		row := d.body(i, r)
-		dst = binary.AppendUvarint(append(dst, tagRow), uint64(message(len(row))))
-		dst = append(dst, tagType, operationTypes[mode], tagRowChange)
-		dst = append(binary.AppendUvarint(dst, uint64(len(row))), row...)
-	}
-	return dst
-}
-
 // rowSize is the length of a row's message whose PlainBuffer bytes are n, and whose condition is cond bytes; 0 is that of its
 // existence alone.
 func rowSize(n, cond int) int {

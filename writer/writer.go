@@ -55,11 +55,7 @@ func New(sender Sender, reader Reader, name string, mode table.Mode, existence t
 	w := &Writer{sender: sender, reader: reader, table: name, mode: mode, existence: existence}
 	w.appendBody = func(dst []byte) []byte {
 		before := len(dst)
-		if w.options.Bulk {
-			dst = appendBulk(dst, w.table, w.mode, w.rows, &w.sent)
-		} else {
-			dst = appendRequest(dst, w.table, w.mode, w.existence, w.rows, &w.sent)
-		}
+		dst = appendRequest(dst, w.table, w.mode, w.existence, w.rows, &w.sent)
 		w.bytes = len(dst) - before
 		return dst
 	}
@@ -197,21 +193,13 @@ func fill(outcomes []table.Outcome, o table.Outcome) {
 // send sends one request and returns the answers of its rows, valid until the next request.
 func (w *Writer) send(rows []table.Ref) ([]answered, error) {
 	w.rows = rows
-	operation := "BatchWriteRow"
-	if w.options.Bulk {
-		operation = "BulkImport"
-	}
-	body, err := w.sender.Post(operation, w.appendBody)
+	body, err := w.sender.Post("BatchWriteRow", w.appendBody)
 	w.rows = nil
 	if err != nil {
 		w.options.Size.failed(w.bytes, err)
 		return nil, err
 	}
 	w.options.Size.took(w.bytes)
-	if w.options.Bulk {
-		w.answers, err = decodeBulk(w.answers, body, w.table, len(rows))
-	} else {
-		w.answers, err = decodeAnswer(w.answers, body, w.table, len(rows))
-	}
+	w.answers, err = decodeAnswer(w.answers, body, w.table, len(rows))
 	return w.answers, err
 }

@@ -33,7 +33,7 @@ func newExpiring(t *testing.T) *expiring {
 	}
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/BatchWriteRow" || r.URL.Path == "/BulkImport" {
+		if r.URL.Path == "/BatchWriteRow" {
 			e.mu.Lock()
 			e.Advance(t, e.next)
 			e.next = 0
@@ -84,7 +84,6 @@ func TestCellsThatExpireDuringALoadAreCountedAndTheOthersAreWritten(t *testing.T
 		"copy":                  func(*expiring) { tsimport(0, "copy", "t", "to", "--verify", "-q") },
 		"copy --drop-expired":   func(*expiring) { tsimport(0, "copy", "t", "to", "--drop-expired", "--verify", "-q") },
 		"copy in small batches": func(*expiring) { tsimport(0, "copy", "t", "to", "--batch-rows", "3", "--concurrency", "1", "-q") },
-		"load --request bulk":   func(*expiring) { tsimport(0, "load", "kept", "-t", "to", "--request", "bulk", "-q") },
 		"sync":                  func(*expiring) { tsimport(0, "sync", "ots://"+os.Getenv("TABLESTORE_INSTANCE")+"/t", "-t", "to", "-q") },
 		"load of an archive":    func(*expiring) { tsimport(0, "load", "kept", "-t", "to", "-q") },
 		"load by a job dir": func(*expiring) {

@@ -14,7 +14,8 @@ type goneFlag struct {
 
 // goneFlags are answered with what takes their place. A run that such a version has begun is resumed without them.
 var goneFlags = []goneFlag{
-	{name: "raise-write", instead: "change the table's throughput before and after with tsimport table update --reserved-write (docs/rates.md)"},
+	{name: "raise-write", instead: "change the table's throughput before and after with tsimport table update --reserved-write (docs/how-to/slow-loads.md)"},
+	{name: "request", instead: "rows are sent by BatchWriteRow, which is as fast"},
 }
 
 func findGone(name string) *goneFlag {

@@ -23,7 +23,7 @@ var flagGroups = map[string]string{
 	"Keys, columns and types":     "pk set columns exclude rename type types infer on-null missing version-column",
 	"Which rows, and how":         "mode condition when drop-expired order",
 	"Auto-increment and counters": "returned-keys mark-column look-first at-least-once through",
-	"Rates, requests and memory": "concurrency batch-rows batch-bytes partition-wcu max-wcu max-rows-per-second max-bytes-per-second priority request compress memory temp-dir temp-max " +
+	"Rates, requests and memory": "concurrency batch-rows batch-bytes partition-wcu max-wcu max-rows-per-second max-bytes-per-second priority compress memory temp-dir temp-max " +
 		"max-rcu retry-for settle",
 	"Loads that come again": "only-new reload-changed reload-renamed fail-if-nothing-new files-by settle-files done-marker state fresh accept-changed-input retry-rejects run-dir save-job",
 	"Many machines":         "job-dir workers split-size runner image apply k8s-name k8s-namespace k8s-secret k8s-service-account k8s-volume k8s-cpu k8s-memory",

@@ -42,13 +42,6 @@ func Rates(g Given, cfg *pipeline.Config) (err error) {
 	default:
 		return fmt.Errorf("--compress %q: want auto, on or off", w.Compress)
 	}
-	switch request := g.String("request"); request {
-	case "", "batch":
-	case "bulk":
-		w.Bulk = true
-	default:
-		return fmt.Errorf("--request %q: want batch or bulk", request)
-	}
 	if w.BatchRows = g.Int("batch-rows"); w.BatchRows < 1 || w.BatchRows > table.MaxBatchRows {
 		return fmt.Errorf("--batch-rows %d: want 1 to %d", w.BatchRows, table.MaxBatchRows)
 	}
