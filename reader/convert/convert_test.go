@@ -2,8 +2,6 @@ package convert
 
 import (
 	"math"
-	"math/rand/v2"
-	"strconv"
 	"strings"
 	"testing"
 	_ "time/tzdata"
@@ -122,37 +120,6 @@ func TestTextFitsOrIsRefusedAndNeverChanged(t *testing.T) {
 		{table.Column{Type: table.Any}, "007", str("007"), ""},
 	} {
 		check(t, tt.col, text(tt.text), tt.want, tt.code)
-	}
-}
-
-func TestPlainDecimalsAreReadAsTheExactWayReadsThem(t *testing.T) {
-	check := func(text string) {
-		f, canonical, ok := plainDecimal([]byte(text))
-		if !ok {
-			return
-		}
-		want, err := strconv.ParseFloat(text, 64)
-		if err != nil || f != want {
-			t.Fatalf("%q is %v, want %v (%v)", text, f, want, err)
-		}
-		if same := string(table.AppendDouble(nil, want)) == text; same != canonical {
-			t.Fatalf("%q: canonical %v, but it prints as %s", text, canonical, table.AppendDouble(nil, want))
-		}
-	}
-	for _, text := range []string{"", "-", "1", "-1", "1.", ".1", "1.0", "1.5", "-1.50", "100", "0", "0.5", "00", "1..2", "1e5", "+1", "1.2.3",
-		"999999999999999", "9999999999999999", "9.99999999999999", "99999999999999.9", "123456789012345.6", "1.23456789012345", "9007199254740993"} {
-		check(text)
-	}
-	rnd := rand.New(rand.NewPCG(1, 2))
-	for range 300_000 {
-		text := strconv.FormatUint(rnd.Uint64()>>rnd.IntN(64), 10)
-		if at := rnd.IntN(len(text) + 1); rnd.IntN(4) > 0 {
-			text = text[:at] + "." + text[at:]
-		}
-		if rnd.IntN(3) == 0 {
-			text = "-" + text
-		}
-		check(text)
 	}
 }
 

@@ -40,6 +40,31 @@ func sampled(sample []record.Datum) (table.Column, *Inference) {
 	return col, in
 }
 
+// TestATypeFitsIfEverySampledValueSurvivesAsIt also has the odd value first, in the middle and last.
+func TestATypeFitsIfEverySampledValueSurvivesAsIt(t *testing.T) {
+	all := []table.Type{table.Integer, table.Double, table.Boolean, table.String, table.Binary}
+	for values, want := range map[string]string{
+		"1 2 3": "integer double", "9007199254740993": "integer", "1 9007199254740993 2": "integer", "1.5 2 3": "double", "1 2.5 3": "double", "1 2 3.5": "double",
+		"1.5 9007199254740993": "", "9007199254740993 1.5": "", "true false": "boolean", "true 1": "", `"a" "b"`: "string", `"a" 1`: "", `1 "a"`: "",
+		"100000000000000000000": "string", "1 100000000000000000000": "", "null": "integer double boolean string binary", "null 1 null": "integer double",
+	} {
+		var sample []record.Datum
+		for text := range strings.FieldsSeq(values) {
+			sample = append(sample, jsonDatum(text))
+		}
+		_, in := sampled(sample)
+		var fits []string
+		for _, typ := range all {
+			if in.Fits(0, typ) {
+				fits = append(fits, typ.String())
+			}
+		}
+		if got := strings.Join(fits, " "); got != want {
+			t.Errorf("%s fit in %s, want %s", values, got, want)
+		}
+	}
+}
+
 // same reports whether a cell is the JSON value in type and value. Text of numbers that no cell holds, and of nested values,
 // is their value; a column of such numbers has the text of all its numbers.
 func same(v table.Value, text string, numbersAsText bool) bool {

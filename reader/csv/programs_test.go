@@ -34,6 +34,9 @@ func TestDumpsAreReadAsTheirProgramsReadThem(t *testing.T) {
 	}{
 		"MySQL's client":                    {mysql, true, "a\tb\n1\tx\\ty\\nz\\0\\\\\r\n2\tNULL\n\\\\N\t\n", [][]string{{"a", "b"}, {"1", "x\ty\nz\x00\\\r"}, {"2", "∅"}, {"\\N", ""}}},
 		"MySQL's server":                    {mysql, false, "1\tx\\\ty\\\nz\\0\\\\\r\n2\tNULL\n3\t\\N\n", [][]string{{"1", "x\ty\nz\x00\\\r"}, {"2", "NULL"}, {"3", "∅"}}},
+		"MySQL's client without a header":   {mysql, false, "1\tNULL\n2\t\\\\N\n3\tx\\ny\n", [][]string{{"1", "∅"}, {"2", "\\N"}, {"3", "x\ny"}}},
+		"MySQL's server with a header":      {mysql, true, "a\tb\n1\tNULL\n2\t\\N\n", [][]string{{"a", "b"}, {"1", "NULL"}, {"2", "∅"}}},
+		"MySQL with signs of both":          {mysql, true, "1\tNULL\n2\tx\\ny\n3\tx\\\ty\n", [][]string{{table.CodeEscape}, {"2", "x\ny"}, {"3", "x\ty"}}},
 		"MySQL without a sign of either":    {mysql, false, "1\tNULL\n2\t\\\\N\n", [][]string{{table.CodeEscape}, {"2", "\\N"}}},
 		"\\N in what MySQL's client writes": {mysqlBatch, false, "\\N\n", [][]string{{table.CodeEscape}}},
 		"MySQL's other escapes":             {mysqlTab, false, "\\b\\r\\Z\\q\\N\n", [][]string{{"\b\r\x1aqN"}}},
@@ -94,5 +97,12 @@ func TestFlagsNameADialectExactly(t *testing.T) {
 	d := Dialect{Delimiter: "\x01", Quote: '\'', Comment: "#", RecordEnd: "~\n"}
 	if got := strings.Join(d.Flags(), " "); got != `--delimiter \x01 --quote ' --escape none --comment # --record-end ~\n` {
 		t.Errorf("%s", got)
+	}
+	for a := range 256 {
+		for _, text := range []string{string([]byte{byte(a)}), string([]byte{byte(a), 'x'}), string([]byte{'x', byte(a)}), string([]byte{byte(a), byte(a)})} {
+			if again, err := Unescape(escaped(text)); err != nil || again != text {
+				t.Errorf("%q is written as %s, which is %q, %v", text, escaped(text), again, err)
+			}
+		}
 	}
 }
