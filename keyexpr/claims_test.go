@@ -56,6 +56,7 @@ func expression(t *rapid.T, number bool, depth int) string {
 		func() string { return "lower(" + sub(false) + ")" },
 		func() string { return "format_time(" + sub(true) + `, "2006-01-02 15", "s")` },
 		func() string { return "format_time(" + sub(true) + `, "-2006", "s")` },
+		func() string { return "format_time(" + sub(true) + `, "200601", "s", "Asia/Kolkata")` },
 		func() string { return "(" + sub(false) + ` ?? "n")` },
 		leaf("Name"))
 }

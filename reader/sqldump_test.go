@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -185,17 +183,13 @@ func TestARowOfADumpThatIsTooLongIsRefused(t *testing.T) {
 
 func TestDumpsThatCannotBeReadAreRefused(t *testing.T) {
 	text := pgDump(3)
-	wide := []byte{0xff, 0xfe}
-	for _, b := range text {
-		wide = append(wide, b, 0)
-	}
 	for name, tt := range map[string]struct {
 		item input.Item
 		o    Options
 		want string
 	}{
 		"a stream":             {streamOf(t, text), Options{}, "save it as a file first"},
-		"UTF-16":               {itemOf(t, "in.sql", wide), Options{Format: PGDump}, "PowerShell"},
+		"UTF-16":               {itemOf(t, "in.sql", []byte("\xff\xfe"+utf16le(string(text)))), Options{Format: PGDump}, "PowerShell"},
 		"several tables":       {itemOf(t, "in.sql", text), Options{}, "say which with --source-table"},
 		"no such table":        {itemOf(t, "in.sql", text), Options{Named: Named{Table: "x"}}, "the dump has no such table; it has public.a, public.t, public.b"},
 		"a table of CSV":       {itemOf(t, "in.csv", []byte("a\n1\n")), Options{Named: Named{Table: "x"}}, "--source-table x: it is not a dump of a database, but csv"},
@@ -216,28 +210,15 @@ func TestARejectedRowOfADumpIsNotLoadedAsIfItWereOne(t *testing.T) {
 	defer s.Close()
 	p := s.NewParser(nil)
 	var bad []string
-	for ended := false; !ended; {
-		var splits []source.Split
-		piece, err := s.Next()
-		if ended = errors.Is(err, io.EOF); ended {
-			splits, err = s.Finish()
-		} else if err == nil {
-			if err = piece.Prepare(); err == nil {
-				splits, err = s.Add(piece)
+	if err := eachSplit(s, func(sp source.Split) error {
+		_, _, err := p.Parse(sp, func(r *record.Record) {
+			if r.Bad != nil {
+				bad = append(bad, fmt.Sprintf("%s %s %d %v", r.Bad.Code, r.Bad.Column, len(r.Fields), s.Raw(sp, r.Span)))
 			}
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, sp := range splits {
-			if _, _, err := p.Parse(sp, func(r *record.Record) {
-				if r.Bad != nil {
-					bad = append(bad, fmt.Sprintf("%s %s %d %v", r.Bad.Code, r.Bad.Column, len(r.Fields), s.Raw(sp, r.Span)))
-				}
-			}); err != nil {
-				t.Fatal(err)
-			}
-		}
+		})
+		return err
+	}); err != nil {
+		t.Fatal(err)
 	}
 	if len(bad) != 1 || bad[0] != "WrongType id 0 []" {
 		t.Errorf("%q", bad)
