@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -74,29 +75,31 @@ func TestOptionsChangeAndTheRestStays(t *testing.T) {
 }
 
 func TestChangesOfTablesSurvivePassingFaults(t *testing.T) {
-	for _, f := range []faults.Fault{{Action: faults.Refuse, Code: "OTSServerBusy"}, {Action: faults.AnswerErrorAfter, Code: "OTSTimeout"}} {
-		failed := map[string]int{}
-		plan := &faults.Plan{Only: func(op string) bool { return op != "CreateTable" }, Decide: func(r faults.Request) faults.Fault {
-			if failed[r.Operation]++; failed[r.Operation]%2 == 1 {
-				return f
+	synctest.Test(t, func(t *testing.T) {
+		for _, f := range []faults.Fault{{Action: faults.Refuse, Code: "OTSServerBusy"}, {Action: faults.AnswerErrorAfter, Code: "OTSTimeout"}} {
+			failed := map[string]int{}
+			plan := &faults.Plan{Only: func(op string) bool { return op != "CreateTable" }, Decide: func(r faults.Request) faults.Fault {
+				if failed[r.Operation]++; failed[r.Operation]%2 == 1 {
+					return f
+				}
+				return faults.Fault{}
+			}}
+			now := time.Now()
+			a := clocked(t, &now, plan)
+			if err := a.SetOptions("t", -1, 1); err != nil {
+				t.Errorf("options after %s: %v", f.Code, err)
 			}
-			return faults.Fault{}
-		}}
-		now := time.Now()
-		a := clocked(t, &now, plan)
-		if err := a.SetOptions("t", -1, 1); err != nil {
-			t.Errorf("options after %s: %v", f.Code, err)
+			if err := a.Reserve("t", 1, 2); err != nil {
+				t.Errorf("throughput after %s: %v", f.Code, err)
+			}
+			if _, err := a.Adjusted("t"); err != nil {
+				t.Errorf("adjusted after %s: %v", f.Code, err)
+			}
+			if failed["UpdateTable"] != 4 || failed["DescribeTable"] != 2 {
+				t.Errorf("requests: %v", failed)
+			}
 		}
-		if err := a.Reserve("t", 1, 2); err != nil {
-			t.Errorf("throughput after %s: %v", f.Code, err)
-		}
-		if _, err := a.Adjusted("t"); err != nil {
-			t.Errorf("adjusted after %s: %v", f.Code, err)
-		}
-		if failed["UpdateTable"] != 4 || failed["DescribeTable"] != 2 {
-			t.Errorf("requests: %v", failed)
-		}
-	}
+	})
 }
 
 func TestAMissingTableCannotBeChanged(t *testing.T) {

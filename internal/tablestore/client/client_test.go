@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
@@ -85,38 +86,40 @@ func TestTablesAreCreatedDescribedListedAndDropped(t *testing.T) {
 }
 
 func TestTableOperationsSurvivePassingFaults(t *testing.T) {
-	for _, f := range []faults.Fault{
-		{Action: faults.Refuse, Code: "OTSServerBusy"},
-		{Action: faults.Refuse, Code: "OTSTableNotReady"},
-		{Action: faults.AnswerErrorAfter, Code: "OTSTimeout"}, // applied: the next try finds its own work done
-	} {
-		failed := map[string]bool{}
-		plan := &faults.Plan{Only: func(string) bool { return true }, Decide: func(r faults.Request) faults.Fault {
-			if failed[r.Operation] {
-				return faults.Fault{}
+	synctest.Test(t, func(t *testing.T) {
+		for _, f := range []faults.Fault{
+			{Action: faults.Refuse, Code: "OTSServerBusy"},
+			{Action: faults.Refuse, Code: "OTSTableNotReady"},
+			{Action: faults.AnswerErrorAfter, Code: "OTSTimeout"}, // applied: the next try finds its own work done
+		} {
+			failed := map[string]bool{}
+			plan := &faults.Plan{Only: func(string) bool { return true }, Decide: func(r faults.Request) faults.Fault {
+				if failed[r.Operation] {
+					return faults.Fault{}
+				}
+				failed[r.Operation] = true
+				return f
+			}}
+			a := admin(t, embedded(t, plan))
+			key := []table.KeyColumn{{Name: "s", Type: table.String}}
+			if err := a.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
+				t.Errorf("create after %s: %v", f.Code, err)
 			}
-			failed[r.Operation] = true
-			return f
-		}}
-		a := admin(t, embedded(t, plan))
-		key := []table.KeyColumn{{Name: "s", Type: table.String}}
-		if err := a.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
-			t.Errorf("create after %s: %v", f.Code, err)
+			if _, err := a.Describe("t"); err != nil {
+				t.Errorf("describe after %s: %v", f.Code, err)
+			}
+			delete(failed, "DescribeTable")
+			if _, err := a.Splits("t"); err != nil {
+				t.Errorf("bounds of partitions after %s: %v", f.Code, err)
+			}
+			if err := a.Drop("t"); err != nil {
+				t.Errorf("drop after %s: %v", f.Code, err)
+			}
+			if len(failed) != 3 {
+				t.Errorf("only %v failed", failed)
+			}
 		}
-		if _, err := a.Describe("t"); err != nil {
-			t.Errorf("describe after %s: %v", f.Code, err)
-		}
-		delete(failed, "DescribeTable")
-		if _, err := a.Splits("t"); err != nil {
-			t.Errorf("bounds of partitions after %s: %v", f.Code, err)
-		}
-		if err := a.Drop("t"); err != nil {
-			t.Errorf("drop after %s: %v", f.Code, err)
-		}
-		if len(failed) != 3 {
-			t.Errorf("only %v failed", failed)
-		}
-	}
+	})
 }
 
 func TestErrorsAreClassified(t *testing.T) {

@@ -107,7 +107,7 @@ func TestRequestsOfAnyValuesAreSignedAsTheSDKSignsThem(t *testing.T) {
 		return string(b)
 	}
 	signed := 0
-	for range 2000 {
+	for range 400 {
 		keys := &common.DefaultCredentials{AccessKeyID: random(), AccessKeySecret: random(), SecurityToken: random()}
 		c := &Connection{instance: random(), priority: []string{"", "0", "2"}[rnd.IntN(3)]}
 		date, path := random(), "/"+random()
@@ -124,7 +124,7 @@ func TestRequestsOfAnyValuesAreSignedAsTheSDKSignsThem(t *testing.T) {
 			t.Fatalf("ours %q, %v; the SDK's %q, %v; for %q", got.Get(headerSignature), err, want, wantErr, unsigned)
 		}
 	}
-	if signed < 500 {
+	if signed < 100 {
 		t.Errorf("%d requests could be signed", signed)
 	}
 }

@@ -25,7 +25,7 @@ func TestPackedRowsAreThoseOfPages(t *testing.T) {
 	memory, one := new(PageMemory), new(PageMemory)
 	hasher := plainbuffer.NewHasher()
 	memory.Sums(hasher)
-	for range 300 {
+	for range 60 {
 		n := r.IntN(30)
 		s.body = rangeAnswer(drawRows(r, n), nil)
 		want, err := GetRange(c, criteria(), nil)

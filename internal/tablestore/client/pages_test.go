@@ -108,7 +108,7 @@ func TestPagesAreThoseOfTheSDK(t *testing.T) {
 	c := rangeClient(t, s)
 	memory := new(PageMemory)
 	var next plainbuffer.Row
-	for range 300 {
+	for range 60 {
 		n := r.IntN(30)
 		name := plainbuffer.NewName("k0")
 		next.Begin(nil)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
@@ -88,33 +89,35 @@ func TestAScanDeliversEveryRowOnceInOrder(t *testing.T) {
 }
 
 func TestAScanSurvivesPassingFaults(t *testing.T) {
-	ways := []faults.Fault{
-		{Action: faults.Refuse, Code: "OTSServerBusy"}, {Action: faults.Refuse, Code: "OTSPartitionUnavailable"},
-		{Action: faults.Refuse, Code: "OTSTimeout"}, {Action: faults.DropAfter}, {Action: faults.TruncateBody}, {Action: faults.BadBody},
-		{Action: faults.BadBody, Code: "404"}, {Action: faults.PageAfter, Code: "429"}, {Action: faults.Redirect},
-		{Action: faults.FlipBit, Bit: 3}, {Action: faults.FlipBit, Bit: 99}, {Action: faults.FlipBit, Bit: 12_345},
-	}
-	plan := &faults.Plan{Only: func(op string) bool { return op == "GetRange" }}
-	plan.Decide = func(r faults.Request) faults.Fault {
-		if r.N%2 == 0 && r.N/2 < len(ways) {
-			return ways[r.N/2]
+	synctest.Test(t, func(t *testing.T) {
+		ways := []faults.Fault{
+			{Action: faults.Refuse, Code: "OTSServerBusy"}, {Action: faults.Refuse, Code: "OTSPartitionUnavailable"},
+			{Action: faults.Refuse, Code: "OTSTimeout"}, {Action: faults.DropAfter}, {Action: faults.TruncateBody}, {Action: faults.BadBody},
+			{Action: faults.BadBody, Code: "404"}, {Action: faults.PageAfter, Code: "429"}, {Action: faults.Redirect},
+			{Action: faults.FlipBit, Bit: 3}, {Action: faults.FlipBit, Bit: 99}, {Action: faults.FlipBit, Bit: 12_345},
 		}
-		return faults.Fault{}
-	}
-	sdk := tableOf(t, 11_000, plan)
-	rows := 0
-	const scans = 5
-	for range scans {
-		if err := Table(context.Background(), sdk, "t", key, Options{}, func(*Row) error { rows++; return nil }); err != nil {
-			t.Fatal(err)
+		plan := &faults.Plan{Only: func(op string) bool { return op == "GetRange" }}
+		plan.Decide = func(r faults.Request) faults.Fault {
+			if r.N%2 == 0 && r.N/2 < len(ways) {
+				return ways[r.N/2]
+			}
+			return faults.Fault{}
 		}
-	}
-	if rows != scans*11_000 {
-		t.Errorf("%d rows in %d scans, want %d", rows, scans, scans*11_000)
-	}
-	if plan.Requests() < 2*len(ways) {
-		t.Errorf("only %d requests: not every fault happened", plan.Requests())
-	}
+		sdk := tableOf(t, 11_000, plan)
+		rows := 0
+		const scans = 5
+		for range scans {
+			if err := Table(context.Background(), sdk, "t", key, Options{}, func(*Row) error { rows++; return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if rows != scans*11_000 {
+			t.Errorf("%d rows in %d scans, want %d", rows, scans, scans*11_000)
+		}
+		if plan.Requests() < 2*len(ways) {
+			t.Errorf("only %d requests: not every fault happened", plan.Requests())
+		}
+	})
 }
 
 func TestAScanStopsAtErrorsThatDoNotPass(t *testing.T) {
