@@ -306,7 +306,9 @@ func (r *refusing) BatchGetRow(req *tablestore.BatchGetRowRequest) (*tablestore.
 	r.codes = r.codes[1:]
 	rows := res.TableToRowsResult["t"]
 	for i := range rows {
-		if code := codes[i%len(codes)]; code != "" {
+		if code, both := strings.CutPrefix(codes[i%len(codes)], "a row and "); both {
+			rows[i].Error.Code = code
+		} else if code != "" {
 			rows[i] = tablestore.RowResult{TableName: "t", Error: tablestore.Error{Code: code, Message: "not now"}, Index: int32(i)}
 		}
 	}
@@ -380,4 +382,67 @@ func TestAPageOfAnotherRequestIsAskedForAgain(t *testing.T) {
 	if err != nil || next != rows {
 		t.Errorf("%d rows, %v", next, err)
 	}
+}
+
+func TestARowThatIsAnsweredWithAnErrorIsAskedForAgainWhereverItStands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const rows = 9
+		sdk := tableOf(t, rows, nil)
+		keys := make([][]table.Value, rows)
+		for i := range keys {
+			keys[i] = []table.Value{{Type: table.Integer, Int: int64(i)}}
+		}
+		for odd := range rows {
+			codes := make([]string, rows)
+			codes[odd] = "a row and OTSServerBusy"
+			s := &refusing{Getter: sdk, codes: [][]string{codes}}
+			got, err := Get(t.Context(), s, "t", key, keys, Options{})
+			if err != nil || s.requests != 2 {
+				t.Fatalf("row %d: %d requests, %v", odd, s.requests, err)
+			}
+			for i, r := range got {
+				if r == nil || r.PrimaryKey.PrimaryKeys[0].Value != int64(i) {
+					t.Errorf("row %d was odd: row %d is %v", odd, i, r)
+				}
+			}
+		}
+	})
+}
+
+// panicking is an SDK that cannot read every other answer, as of one that lacks a field.
+type panicking struct {
+	*tablestore.TableStoreClient
+	n int
+}
+
+func (p *panicking) unread() {
+	if p.n++; p.n%2 == 1 {
+		panic("index out of range")
+	}
+}
+
+func (p *panicking) GetRange(r *tablestore.GetRangeRequest) (*tablestore.GetRangeResponse, error) {
+	p.unread()
+	return p.TableStoreClient.GetRange(r)
+}
+
+func (p *panicking) BatchGetRow(r *tablestore.BatchGetRowRequest) (*tablestore.BatchGetRowResponse, error) {
+	p.unread()
+	return p.TableStoreClient.BatchGetRow(r)
+}
+
+func TestAnAnswerThatTheSDKCannotReadIsAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const rows = 6_000
+		sdk := &panicking{TableStoreClient: tableOf(t, rows, nil)}
+		got := 0
+		if err := Table(t.Context(), sdk, "t", key, Options{}, func(*Row) error { got++; return nil }); err != nil || got != rows || sdk.n != 4 {
+			t.Errorf("%d rows in %d requests, %v", got, sdk.n, err)
+		}
+		sdk.n = 0
+		found, err := Get(t.Context(), sdk, "t", key, [][]table.Value{{{Type: table.Integer, Int: 7}}, {{Type: table.Integer, Int: rows}}}, Options{})
+		if err != nil || sdk.n != 2 || found[0] == nil || found[0].PrimaryKey.PrimaryKeys[0].Value != int64(7) || found[1] != nil {
+			t.Errorf("%v in %d requests, %v", found, sdk.n, err)
+		}
+	})
 }
