@@ -157,12 +157,9 @@ fuzz:
 		for f in $$($(GO) test ./$$p -list Fuzz | grep Fuzz); do \
 			$(GO) test ./$$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5x; done; done
 
+# Loads that are drawn, 300 of each mode: each must leave the table that its records mean.
 metamorphic:
-	$(GO) test ./pipeline -run TestAnyRun -seeds 500 -timeout 60m
-	$(GO) test ./pipeline -run TestAKilledLoadResumesAsIfItHadNotBeenKilled -crash-seeds 500 -timeout 60m
-	$(GO) test ./pipeline -run TestATenth -fault-seeds 50 -timeout 60m
-	$(GO) test ./pipeline -run 'TestAnyMix|TestDamageLeaves|TestANumberedLoadOfAnyArrangement|TestALoadKilledAtAny' -mix-seeds 500 -timeout 60m -v
-	$(GO) test ./pipeline -run 'WhenAnythingFails$$|TestACountedLoadThatIsKilled' -numbered-seeds 200 -timeout 60m
+	$(GO) test ./pipeline -run '^TestAnyLoad' -drawn-seeds 300 -timeout 120m
 	$(GO) test ./partitioner -run 'WhenAnythingFails$$' -cutter-seeds 5000 -timeout 60m
 	$(GO) test ./pipeline -run 'TestALiveSourceIsLoaded|TestPartsAreRead' -live-seeds 200 -timeout 60m
 	$(GO) test ./pipeline/intake -run TestALoadThatSwitches -switch-seeds 200 -timeout 60m
@@ -171,7 +168,7 @@ metamorphic:
 # Pairs of inputs that disagree in formats, units, encodings, columns, types and more, loaded together and one after the other: each load
 # leaves the table that its records mean, or is refused, or rejects records by name.
 composition:
-	$(GO) test ./internal/drawn -run '^TestTwoInputs' -composition-pairs 5000 -count 1 -v -timeout 60m
+	$(GO) test ./internal/drawn -run '^TestTwoInputs' -composition-seeds 400 -count 1 -v -timeout 60m
 
 # The engine against the model: 3,000 random sequences of operations, 3,000 with indexes, 300 of each with restarts, concurrent clients.
 model:
@@ -192,8 +189,9 @@ sources-cost:
 crash:
 	$(GO) test -tags e2e ./e2e -run TestKilled -kills 100 -timeout 30m
 	$(GO) test ./engine/store -run 'Power|Torn|Index' -power-rounds 300 -torn-rounds 200 -index-rounds 400 -timeout 30m
-	$(GO) test ./pipeline -run 'TestAKilledLoadResumesAsIfItHadNotBeenKilled' -crash-seeds 200 -timeout 60m
-	$(GO) test ./pipeline -run 'OfPower|TestANumberedLoadThatIsKilled|TestUpdatesOfAKilledLoad' -power-seeds 200 -timeout 60m
+	$(GO) test ./pipeline -run '^TestAnyLoad/loads/.*power' -drawn-seeds 200 -timeout 60m
+	$(GO) test ./pipeline -run '^TestAnyLoad/loads/.*own_store' -drawn-seeds 200 -timeout 60m
+	$(GO) test ./pipeline -run '^TestAnyLoad/loads/.*checkpoint' -drawn-seeds 200 -timeout 60m
 	$(GO) test -tags e2e ./e2e -run 'TestLoadsThatAreCrashed|TestNumberedLoadsThatAreCrashed|TestSyncsThatAreCrashed|ThatIsKilledAgainAndAgainGetsDone|ThoughTheLoadIsKilled' -crash-rounds 200 -parallel 4 -timeout 240m
 	$(GO) test -tags e2e ./e2e -run TestSIGTERM -sigterm-limit 5s -count 1
 	$(GO) test -tags e2e ./e2e -run 'TestKilledCopies|TestCopiesOfNumbered|TestASourceThatSplits' -copy-rounds 200 -timeout 240m

@@ -32,7 +32,7 @@ func TestALoadIsRightForAnyDescriptionOfATable(t *testing.T) {
 						t.Errorf("%+v", r)
 					}
 				}
-				want, _ := model{}.apply(t, contents{}, text)
+				want := lastOf(t, text)
 				w.wantRows(want)
 			}))
 		}

@@ -2,13 +2,11 @@ package pipeline
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
 	"tsimport/engine/faults"
 	"tsimport/engine/server"
-	"tsimport/internal/table"
 )
 
 // choose makes the embedded service answer where the real one's documentation leaves it open.
@@ -16,34 +14,6 @@ func (w *world) choose(c server.Choices) {
 	w.t.Helper()
 	if err := w.server.Sim().Simulate("", server.Simulation{Choices: c}); err != nil {
 		w.t.Fatal(err)
-	}
-}
-
-// Whether the first or the later write of a cell with one timestamp stays, and whether a deletion hides what is written
-// after it with an earlier timestamp: the table is that of a sequential load.
-func TestUpdatesAreRightForAnyTimestampsOfTheService(t *testing.T) {
-	for seed := range uint64(4) {
-		for _, faulty := range []bool{false, true} {
-			t.Run(fmt.Sprint(seed, faulty), virtual(func(t *testing.T, w *world) {
-				rnd := rand.New(rand.NewPCG(seed, 23))
-				w.choose(server.Choices{FirstWriteWins: seed&1 == 0, DeletionsHideEarlier: seed&2 == 0})
-				text := randomCSV(rnd, 250, 1+rnd.IntN(40), false)
-				m := model{mode: table.Update, deleteNull: true}
-				want, rejected := m.apply(t, contents{}, text)
-				cfg := w.versioned(text)
-				cfg.Write.DeleteNull, cfg.Write.BatchRows, cfg.Write.Concurrency = true, 1+rnd.IntN(50), 1+rnd.IntN(16)
-				cfg.pacer = func() pacer { return restless{} }
-				if faulty {
-					w.plan.Decide = randomFaults(rnd)
-				}
-				r := w.load(cfg)
-				w.plan.Change(w.plan.Only, nil)
-				w.wantRows(want)
-				if r.Rejected != rejected {
-					t.Errorf("%d rejected, want %d", r.Rejected, rejected)
-				}
-			}))
-		}
 	}
 }
 

@@ -3,12 +3,10 @@ package pipeline
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 	"tsimport/internal/exitcode"
@@ -35,24 +33,6 @@ func (w *world) counted(inputs ...string) trial {
 // sums are what a table of counters holds: the sums by key, marks left out.
 type sums map[string][2]int64
 
-// amounts makes records with the columns id, n, m, and adds them to the sums.
-func amounts(rnd *rand.Rand, records, keys int, all sums) string {
-	var b strings.Builder
-	b.WriteString("id,n,m\n")
-	for range records {
-		id, n, m := fmt.Sprintf("key%d", rnd.IntN(keys)), int64(1), int64(rnd.IntN(2000)-1000)
-		was := all[id]
-		if rnd.IntN(10) == 0 {
-			fmt.Fprintf(&b, "%s,%d,\n", id, n)
-			m = 0
-		} else {
-			fmt.Fprintf(&b, "%s,%d,%d\n", id, n, m)
-		}
-		all[id] = [2]int64{was[0] + n, was[1] + m}
-	}
-	return b.String()
-}
-
 func (w *world) wantSums(want sums) {
 	w.t.Helper()
 	rows := w.rows()
@@ -69,88 +49,6 @@ func (w *world) wantSums(want sums) {
 	}
 	if len(rows) != len(want) {
 		w.t.Errorf("%d rows, want %d", len(rows), len(want))
-	}
-}
-
-// Each record counts once, regardless of what happens to requests and answers, load after load; attempts may be applied however late.
-func TestEveryRecordCountsOnceWhenAnythingFails(t *testing.T) {
-	for seed := range uint64(few(*numberedSeedsFlag)) {
-		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
-			t.Parallel()
-			rnd := rand.New(rand.NewPCG(seed+1, 23))
-			w := newWorld(t)
-			w.plan.Within = 0
-			keys := 1 + rnd.IntN(60)
-			want := sums{}
-			for load := range 3 {
-				cfg := w.counted(w.file(fmt.Sprintf("in%d.csv", load), amounts(rnd, 50+rnd.IntN(300), keys, want)))
-				cfg.RunDir = filepath.Join(w.dir, fmt.Sprint("run", load))
-				cfg.Write.Concurrency, cfg.Write.BatchRows = 1+rnd.IntN(16), 1+rnd.IntN(table.MaxBatchRows)
-				cfg.Read.SplitBytes = 64 + rnd.IntN(4<<10)
-				cfg.surveyEvery = 2 * time.Millisecond
-				cfg.pacer = func() pacer { return restless{} }
-				over := w.failNumbered(rnd, keys, "BatchGetRow")
-				r := w.load(cfg)
-				over.Store(true)
-				if r.Written != r.Read {
-					t.Errorf("%d read, %d written, %d rejected", r.Read, r.Written, r.Rejected)
-				}
-			}
-			w.wantSums(want)
-		})
-	}
-}
-
-func TestACountedLoadThatIsKilledCountsEachRecordOnce(t *testing.T) {
-	for seed := range uint64(few(*numberedSeedsFlag)) {
-		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
-			t.Parallel()
-			rnd := rand.New(rand.NewPCG(seed+1, 29))
-			w := newWorld(t)
-			w.plan.Within = 0
-			keys := 10 + rnd.IntN(100)
-			want := sums{}
-			cfg := w.counted(w.file("in.csv", amounts(rnd, 100+rnd.IntN(500), keys, want)))
-			cfg.Write.Concurrency, cfg.Write.BatchRows = 1+rnd.IntN(16), 1+rnd.IntN(50)
-			cfg.Read.SplitBytes = 64 + rnd.IntN(4<<10)
-			cfg.surveyEvery, cfg.Checkpoint.Every, cfg.allowance = 2*time.Millisecond, time.Duration(1+rnd.IntN(10))*time.Millisecond, int64(1+rnd.IntN(50))
-			cfg.pacer, cfg.Resume.Look = func() pacer { return restless{} }, true
-			over := w.failNumbered(rnd, keys)
-			attempts := 0
-			for {
-				attempts++
-				ctx, kill := context.WithCancel(t.Context())
-				left := 1 + rnd.IntN(20)
-				cfg.onSave = func(*checkpoint.Snapshot) error { return ctx.Err() } // nothing is kept after the kill
-				cfg.onSend = nil
-				if attempts < 8 {
-					var mu sync.Mutex
-					cfg.onSend = func([]table.Ref) {
-						mu.Lock()
-						defer mu.Unlock()
-						if left--; left == 0 {
-							kill()
-						}
-					}
-				}
-				r, err := cfg.run(ctx)
-				killed := ctx.Err() != nil
-				kill()
-				if err == nil && r.State == StateFinished {
-					if r.Written != r.Read {
-						t.Errorf("%d read, %d written, %d rejected", r.Read, r.Written, r.Rejected)
-					}
-					break
-				}
-				if !killed {
-					t.Fatalf("%v, %+v", err, r)
-				}
-			}
-			over.Store(true)
-			w.plan.WaitLate()
-			w.wantSums(want)
-			t.Logf("%d attempts", attempts)
-		})
 	}
 }
 

@@ -1,14 +1,369 @@
 package pipeline
 
 import (
+	"flag"
 	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"tsimport/engine/faults"
+	"tsimport/engine/server"
+	"tsimport/engine/sim"
+	"tsimport/internal/table"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/plan"
 )
 
-// drawn counts what loads of a random test have drawn and done: a test of everything says nothing of what it never draws.
+var (
+	drawnSeed  = flag.Uint64("drawn-seed", 1, "the seed of the first load that is drawn of each mode")
+	drawnSeeds = flag.Int("drawn-seeds", 3, "how many loads are drawn of each mode")
+)
+
+// drawnMode is what is settled of a load before it is drawn.
+type drawnMode struct {
+	leaves  leaves
+	failing float64                    // requests of which at most this part fails
+	world   func(*testing.T) *world    // nil is newWorld
+	also    func(*drawnLoad)           // changes what was drawn
+	run     func(*drawnLoad, contents) // nil is (*drawnLoad).runs
+	records int                        // at most; 0 is a thousand
+}
+
+// drawnModes are the kinds of loads that are drawn. What the first one draws, all draw that do not settle it.
+var drawnModes = map[string]drawnMode{
+	"any": {failing: 0.6},
+	// The rate controller paces lanes whose partitions have a capacity.
+	"paced": {failing: 0.1, also: func(m *drawnLoad) {
+		m.cfg.pacer = nil
+		m.simulate.PartitionUnits, m.simulate.Burst = 5000, 100*time.Millisecond
+	}},
+	// The power of the store fails, with the load or without it.
+	"power": {failing: 0.4, world: newPoweredWorld},
+	// The store is in the load's process and acknowledges what is not on the disk: rows that are lost with it must not be final.
+	"own store":          {failing: 0.4, world: newLazyWorld},
+	"numbered":           {leaves: numberedRows, failing: 0.15},
+	"numbered power":     {leaves: numberedRows, failing: 0.15, world: newPoweredWorld},
+	"numbered own store": {leaves: numberedRows, failing: 0.15, world: newLazyWorld},
+	"sums":               {leaves: sumsOfRows, failing: 0.15},
+	"versions":           {leaves: allVersions, failing: 0.4},
+	"when":               {leaves: rowsThatPass, failing: 0.4},
+	// What the service may do with cells of one timestamp, and with deletions before what is written with an earlier one.
+	"timestamps": {failing: 0.4, also: func(m *drawnLoad) {
+		m.simulate.Choices = server.Choices{FirstWriteWins: m.seed&1 == 0, DeletionsHideEarlier: m.seed&2 == 0}
+	}},
+	"pre-split": {failing: 0.2, also: func(m *drawnLoad) { m.cfg.Target.PreSplit = plan.PreSplit(2 + m.rnd.IntN(9)) }},
+	// Killed at its checkpoint 0, then in another table at checkpoint 1, …, until it has no such checkpoint any more.
+	"every checkpoint": {run: (*drawnLoad).runAtEveryCheckpoint, records: 100},
+	"damage":           {failing: 0.2, run: (*drawnLoad).runDamaged},
+}
+
+// leaves is what a load leaves in the table.
+type leaves uint8
+
+const (
+	lastRows     leaves = iota // of each key
+	numberedRows               // each record, numbered in its order
+	sumsOfRows
+	allVersions  // of each cell
+	rowsThatPass // a condition on their columns
+)
+
+// drawnLoad is one drawn load.
+type drawnLoad struct {
+	t        *testing.T
+	name     string // of its mode
+	mode     drawnMode
+	seed     uint64
+	w        *world
+	rnd      *rand.Rand
+	input    drawnInput
+	key      *drawnKey
+	oracle   sequence
+	records  []drawnRecord
+	stdin    string
+	lies     bool // statistics of a file are wrong
+	versions int  // that the table keeps of a cell
+	cfg      trial
+
+	simulate  server.Simulation
+	refused   atomic.Int64
+	scheduled bool // the input is read by a schedule, where its keys and formats allow that
+	killed    kills
+}
+
+// TestAnyLoadLeavesTheTableThatItsRecordsMean draws, from a seed, an input by how its keys are arranged (sorted, descending, sorted by a
+// prefix, sorted files one after the other, shuffled; with repeats, late duplicates, one key for longer than a piece, strays everywhere),
+// its files and formats, how the key is made of it, the mode of writing, conditions, records that the reader or the service rejects,
+// memory, faults, splits of partitions and kills, in virtual time. In every case the table must be that of a plain sequential application of
+// the records, each record must be counted once and exactly the expected ones be rejected, every checkpoint must know which rows are final,
+// and no final row must be sent again. A table with one thing wrong must not pass.
+func TestAnyLoadLeavesTheTableThatItsRecordsMean(t *testing.T) {
+	t.Run("loads", func(t *testing.T) {
+		for name, mode := range drawnModes {
+			for seed := *drawnSeed; seed < *drawnSeed+uint64(few(*drawnSeeds)); seed++ {
+				t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) { drawLoad(t, name, mode, seed) })
+				})
+			}
+		}
+	})
+	had.check(t, min(1, *drawnSeeds/50)) // what a few loads have depends on their seeds
+}
+
+// few is how many of n seeds are run: one with -short, which is for the race detector.
+func few(n int) int {
+	if testing.Short() {
+		return min(n, 1)
+	}
+	return n
+}
+
+func drawLoad(t *testing.T, name string, mode drawnMode, seed uint64) {
+	m := &drawnLoad{t: t, name: name, mode: mode, seed: seed}
+	defer func() {
+		if t.Failed() {
+			t.Logf("%v\nagain: go test ./pipeline -run 'TestAnyLoad/loads/%s$' -drawn-seed %d -drawn-seeds 1", m, strings.ReplaceAll(name, " ", "_")+"/"+fmt.Sprint(seed), seed)
+		}
+	}()
+	run := mode.run
+	if run == nil {
+		run = (*drawnLoad).runs
+	}
+	run(m, m.draw())
+}
+
+// draw draws the input, writes it, fills the table as far as the load counts on it, and returns what it then holds.
+func (m *drawnLoad) draw() (before contents) {
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(m.name)) // other loads for each mode
+	rnd := rand.New(rand.NewPCG(m.seed, hash.Sum64()))
+	m.rnd, m.killed = rnd, kills{bySent: map[checkpoint.Position]int{}}
+	m.key, m.stdin = &drawnKeys[rnd.IntN(len(drawnKeys))], ""
+	newOne := newWorld
+	if m.mode.world != nil {
+		newOne = m.mode.world
+	}
+	m.w = newOne(m.t)
+	flip := func() bool { return rnd.IntN(2) == 0 }
+	m.input = drawnInput{
+		arrangement: arrangements[rnd.IntN(len(arrangements))], records: 100 + rnd.IntN(600), unique: rnd.IntN(4) == 0,
+		repeats: flip(), hot: rnd.IntN(3) == 0, late: flip(), strays: rnd.IntN(3) == 0, spoiled: flip(), refused: rnd.IntN(3) == 0,
+	}
+	m.oracle = sequence{leaves: m.mode.leaves, mode: table.Mode(rnd.IntN(5) % 3), condition: table.Existence(rnd.IntN(5) % 3)}
+	m.versions = 1
+	m.settle(flip)
+	if m.mode.records > 0 {
+		m.input.records = min(m.input.records, m.mode.records)
+	}
+	m.input.perID, m.input.keys = m.key.perID, 1+rnd.IntN(m.input.records)
+	m.oracle.key, m.oracle.refuses, m.w.template = m.key, m.input.refused, m.key.template
+
+	m.simulate.Config = sim.Config{Latency: time.Duration(1+rnd.IntN(5)) * time.Millisecond, Jitter: 0.9, Seed: m.seed}
+	before = contents{}
+	if o := &m.oracle; o.mode == table.Delete || o.condition == table.ExpectExist || o.leaves == sumsOfRows || o.leaves == rowsThatPass || o.leaves == lastRows && rnd.IntN(4) == 0 {
+		earlier := drawnInput{arrangement: "shuffled", keys: m.input.keys, records: min(300, m.input.records), perID: m.key.perID, amounts: m.input.amounts}
+		first := earlier.draw(rnd, "before")
+		cfg := m.w.config(m.write("before", first, []string{"csv"}, 1)...)
+		plain := sequence{key: m.key}
+		if o.leaves == sumsOfRows {
+			m.adds(&cfg)
+			plain = sequence{key: m.key, leaves: sumsOfRows, mode: table.Increment}
+		}
+		m.key.into(m.t, &cfg)
+		cfg.Target.Define.MaxVersions = m.versions
+		before = plain.apply(before, first).rows
+		m.w.load(cfg)
+		time.Sleep(restart)
+	}
+	m.records = m.input.draw(rnd, "")
+	m.configure(m.write("in", m.records, m.formats(), 1+rnd.IntN(4)))
+	return before
+}
+
+// settle makes of what was drawn what can be had together.
+func (m *drawnLoad) settle(flip func() bool) {
+	o := &m.oracle
+	switch m.mode.leaves {
+	case numberedRows:
+		o.mode, o.condition, m.key, m.input.unique = table.Put, table.Ignore, &drawnKeys[0], false
+		m.input.records = min(m.input.records, 200)
+	case sumsOfRows:
+		o.mode, o.condition, m.key, m.input.amounts, m.input.refused = table.Increment, table.Ignore, &drawnKeys[0], true, false
+	case allVersions:
+		o.mode, o.condition, m.versions, m.w.newest = table.Update, table.Ignore, 10_000, 10_000
+	case rowsThatPass:
+		o.mode, o.condition, m.key, m.input.amounts, m.input.refused = table.Mode(m.rnd.IntN(2)), table.Ignore, &drawnKeys[0], true, false
+		o.when = []string{"stored.n < new.n", "stored.n <= new.n", "new.n < stored.n", "not (stored.n >= new.n)"}[m.rnd.IntN(4)]
+	default:
+		o.deleteNull = o.mode == table.Update && flip()
+	}
+	if m.name == "timestamps" {
+		o.mode, o.deleteNull, m.versions = table.Update, true, 10
+	}
+	if m.name == "pre-split" { // of one table
+		m.key = &drawnKeys[m.rnd.IntN(len(drawnKeys)-1)]
+		o.mode, o.condition, o.deleteNull = table.Put, table.Ignore, false
+	}
+	if o.mode == table.Delete && o.condition == table.ExpectExist {
+		// Whether a delete that was repeated found its row is not known; the count of rejects would not be either.
+		o.condition = table.Ignore
+	}
+	m.input.refused = m.input.refused && o.mode != table.Delete
+}
+
+func (m *drawnLoad) formats() []string {
+	switch {
+	case m.input.amounts: // integers that are text of Parquet and JSON stay text
+		return []string{"csv", "csv.gz"}
+	case m.mode.leaves == lastRows && m.name != "damage" && m.rnd.IntN(4) == 0:
+		return append(slices.Clone(drawnFormats), standardInput, standardInput, standardInput)
+	}
+	return drawnFormats
+}
+
+// adds makes a load add the columns n, a and b.
+func (m *drawnLoad) adds(cfg *trial) {
+	cfg.Write.Mode, cfg.Columns.Exclude = table.Increment, []string{"c"}
+	for _, name := range []string{"n", "a", "b"} {
+		cfg.Columns.Types[name] = plan.Type{Type: table.Integer}
+	}
+}
+
+func (m *drawnLoad) configure(files []string) {
+	rnd, w := m.rnd, m.w
+	m.cfg = w.config(files...)
+	cfg := &m.cfg
+	m.key.into(m.t, cfg)
+	cfg.RunDir, cfg.Target.Define.MaxVersions = filepath.Join(w.dir, "drawn"), m.versions
+	cfg.Columns.Types["n"] = plan.Type{Type: table.Integer} // JSON lines beside CSV would make it a column of any type
+	cfg.Write.Mode, cfg.Write.Condition, cfg.Write.DeleteNull = m.oracle.mode, m.oracle.condition, m.oracle.deleteNull
+	if m.input.unique {
+		cfg.Write.Order = plan.Order(rnd.IntN(2))
+	}
+	cfg.Write.Concurrency, cfg.Write.BatchRows = 1+rnd.IntN(16), 5+rnd.IntN(table.MaxBatchRows-4)
+	cfg.Read.SplitBytes, cfg.Read.Parsers, cfg.Read.ChainBytes = 64+rnd.IntN(8<<10), 1+rnd.IntN(4), 1000
+	cfg.Limits.Memory, cfg.Limits.TempDir, cfg.Limits.TempMax = int64(1+rnd.IntN(1<<20)), w.dir, int64(rnd.IntN(3))*50_000
+	cfg.surveyEvery, cfg.Checkpoint.Every, cfg.allowance = 50*time.Millisecond, time.Duration(2+rnd.IntN(60))*time.Millisecond, int64(1+rnd.IntN(300))
+	cfg.pacer = func() pacer { return restless{} }
+	cfg.Resume.Look = true
+	if m.scheduled = rnd.IntN(3) > 0; m.scheduled {
+		cfg.order, cfg.sectionRows = orderAlways, 1+rnd.IntN(40)
+		cfg.Limits.Memory += 64 << 20 // else the sections have no room
+		if rnd.IntN(2) == 0 {
+			cfg.switchAfter = 1 + rnd.IntN(8)
+		}
+	}
+	switch m.mode.leaves {
+	case numberedRows:
+		cfg.Target.Key = []table.KeyColumn{{Name: "id", Type: table.String}, {Name: "seq", Type: table.Integer, Auto: true}}
+		cfg.Write.Order, cfg.Write.Marks.ReturnedKeys = plan.LastWins, filepath.Join(w.dir, "keys.csv")
+	case sumsOfRows:
+		m.adds(cfg)
+		cfg.Write.Order = plan.LastWins
+		w.plan.Within = 0 // an attempt may be applied however late
+	case rowsThatPass:
+		cfg.Write.When = mustWhen(m.t, m.oracle.when)
+	}
+	if m.input.refused {
+		cfg.Target.Client.Transport = refusing{base: w.transport(), word: []byte(refusedWord), count: &m.refused}
+	}
+	if m.mode.also != nil {
+		m.mode.also(m)
+	}
+	m.killed.keys = m.orderingKeys()
+	if m.mode.leaves == lastRows && m.name != "damage" && rnd.IntN(5) == 0 {
+		cfg.Limits.Records = int64(1 + rnd.IntN(len(m.records)))
+		m.records = m.records[:cfg.Limits.Records]
+	}
+	if m.key.template == "" { // keys of several tables have the table before them
+		cfg.onSnapshot = m.compare
+	}
+	w.simulate(m.t, m.simulate)
+}
+
+// trouble begins the faults and the splits of a load, and returns what ends them: a reading of the partition map may outlive the load.
+func (m *drawnLoad) trouble() (end func()) {
+	every, share := 3+m.rnd.IntN(20), m.rnd.Float64()*m.mode.failing
+	source := rand.New(rand.NewPCG(m.rnd.Uint64(), 2))
+	var over atomic.Bool
+	var mu sync.Mutex
+	fails := []string{"BatchWriteRow", "GetRange", "BatchGetRow", "DeleteRow"}
+	m.w.plan.Change(func(op string) bool { return slices.Contains(fails, op) }, func(r faults.Request) faults.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if over.Load() {
+			return faults.Fault{}
+		}
+		if r.N%every == 0 && r.N/every < 10 {
+			m.split(source)
+		}
+		if source.Float64() >= share {
+			return faults.Fault{}
+		}
+		f := passingFaults[source.IntN(len(passingFaults))]
+		if r.Operation != "BatchWriteRow" && f.Action == faults.RefuseRows {
+			return faults.Fault{Action: faults.Refuse, Code: "OTSServerBusy"}
+		}
+		return f
+	})
+	m.w.grid.endanger(m.rnd, &m.cfg)
+	return func() {
+		over.Store(true)
+		m.w.grid.end()
+	}
+}
+
+// split cuts a table at the key of a record, which is then not served for a moment.
+func (m *drawnLoad) split(source *rand.Rand) {
+	name := "t"
+	if m.key.template != "" {
+		name = fmt.Sprintf("t_%d", source.IntN(5))
+	}
+	if at := m.key.cut(&m.records[source.IntN(len(m.records))]); at != "" {
+		// A table may not be there yet, and a bound may be one already.
+		cut := server.Cut{Keys: []sim.Key{at}, Unavailable: time.Duration(source.IntN(10)) * time.Millisecond}
+		_ = m.w.engine().Sim().Split(m.t.Context(), name, cut)
+	}
+}
+
+// runs runs the load, killed again and again or not at all, and judges it.
+func (m *drawnLoad) runs(before contents) {
+	want := m.oracle.apply(before, m.records)
+	end := m.trouble()
+	r := m.untilDone()
+	end()
+	m.judge(r, want)
+	if m.killed.attempts == 1 && m.mode.leaves == lastRows && m.stdin == "" {
+		m.cfg.Target.Client.Transport = m.w.transport()
+		m.w.verifies(m.cfg, r)
+	}
+	m.note(r, want)
+	m.t.Logf("%v: %d attempts, %d rows sent again, %d sections, %d recuts, %d superseded, %d rejected, %d spilled, %d found, power lost %d times, %.1f s",
+		m, m.killed.attempts, m.killed.replayed, r.Sections, r.Recuts, r.Superseded, r.Rejected, r.SpilledRows, r.Found, m.w.grid.lost(), r.Seconds)
+}
+
+func (m *drawnLoad) String() string {
+	var kinds []string
+	for _, name := range m.cfg.Inputs {
+		_, kind, _ := strings.Cut(filepath.Base(name), ".")
+		kinds = append(kinds, kind)
+	}
+	return fmt.Sprintf("%s, seed %d: %s, key %s, %v %v %v: %d records in %q", m.name, m.seed, m.input.arrangement, m.key.name,
+		m.cfg.Write.Order, m.oracle.mode, m.oracle.condition, len(m.records), kinds)
+}
+
+// had counts what drawn loads have drawn and met: a test of everything says nothing of what it never draws.
+var had drawn
+
 type drawn struct {
 	mu    sync.Mutex
 	loads map[string]int
@@ -28,8 +383,6 @@ func (d *drawn) count(what string, is bool) {
 // check prints the counts, and fails for what fewer loads than least had.
 func (d *drawn) check(t *testing.T, least int) {
 	t.Helper()
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	var all []string
 	for what, n := range d.loads {
 		all = append(all, fmt.Sprintf("%s: %d", what, n))
@@ -41,22 +394,42 @@ func (d *drawn) check(t *testing.T, least int) {
 	t.Logf("loads that had\n  %s", strings.Join(all, "\n  "))
 }
 
-// seeds are those that a flag asks for, from 1 on, or those given, which together draw everything.
-func seeds(n int, these ...uint64) []uint64 {
-	if n == 0 {
-		return these[:few(len(these))]
+// note counts what a load had.
+func (m *drawnLoad) note(r *Report, want leftBySequence) {
+	d, o := &had, &m.oracle
+	bySchedule := r.Sections > 0
+	d.count("rows without an order", m.cfg.Write.Order == plan.OrderNone)
+	d.count("rows superseded", r.Superseded > 0)
+	d.count("rows on disk", r.SpilledRows > 0)
+	d.count("rejected records", r.Rejected > 0)
+	d.count("standard input", m.stdin != "")
+	d.count("a loss of power", m.w.grid.lost() > 0)
+	d.count("a schedule", bySchedule)
+	d.count("a switch to it in mid-load", bySchedule && m.cfg.switchAfter > 0)
+	d.count("a key that fills several sections", bySchedule && m.longestKey() >= 3*m.cfg.sectionRows)
+	d.count("strays in every section", bySchedule && m.input.strays && m.cfg.sectionRows >= 25)
+	d.count("a later row of a key that the service refuses", bySchedule && want.refusedLater > 0)
+	d.count("a computed key", bySchedule && strings.Contains(strings.Join(m.key.pk, ""), "="))
+	d.count("updates", bySchedule && o.mode == table.Update)
+	d.count("deletes", bySchedule && o.mode == table.Delete)
+	d.count("a condition", bySchedule && o.condition != table.Ignore)
+	d.count("statistics that lie", bySchedule && m.lies)
+	d.count("kills", bySchedule && m.killed.attempts > 1)
+	d.count("kills of numbered loads", bySchedule && m.killed.attempts > 1 && o.leaves == numberedRows)
+	d.count("splits", bySchedule && r.Recuts > 0)
+	for _, a := range arrangements {
+		d.count(a, bySchedule && m.input.arrangement == a)
 	}
-	var all []uint64
-	for seed := range uint64(n) {
-		all = append(all, seed+1)
-	}
-	return all
 }
 
-// few is how many of n seeds are run: one with -short, which is for the race detector.
-func few(n int) int {
-	if testing.Short() {
-		return min(n, 1)
+// longestKey is for how many records one key follows itself.
+func (m *drawnLoad) longestKey() (longest int) {
+	n := 0
+	for i := range m.records {
+		if n++; i == 0 || m.records[i].id != m.records[i-1].id {
+			n = 1
+		}
+		longest = max(longest, n)
 	}
-	return n
+	return longest
 }

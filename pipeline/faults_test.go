@@ -1,72 +1,100 @@
 package pipeline
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
-	"strings"
+	"sync"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"tsimport/engine/faults"
-	"tsimport/engine/server"
-	"tsimport/engine/sim"
-	"tsimport/pipeline/plan"
 )
 
-var faultSeedsFlag = flag.Int("fault-seeds", 1, "how many seeds the test of a tenth of failing requests runs with")
-
-// TestATenthOfTheRequestsMayFailInEveryWay loads into a table of four partitions, each with a capacity, that are split on
-// the way, with the rate controller that paces lanes, while every tenth request fails: refused as a whole or in part with every passing
-// code, cut off before and after it was applied, applied and answered with an error or garbage, applied late. In both orders
-// the table must be that of a plain sequential load and the ledger must balance.
-func TestATenthOfTheRequestsMayFailInEveryWay(t *testing.T) {
-	for seed := range uint64(few(*faultSeedsFlag)) {
-		for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
-			t.Run(fmt.Sprintf("seed %d, %v", seed+1, order), func(t *testing.T) {
-				t.Parallel()
-				aTenthFails(t, seed+1, order)
-			})
+// randomFaults lets a share of the requests fail in every passing way.
+func randomFaults(rnd *rand.Rand) func(faults.Request) faults.Fault {
+	share := rnd.Float64() * 0.6
+	source := rand.New(rand.NewPCG(rnd.Uint64(), 1))
+	var mu sync.Mutex
+	return func(faults.Request) faults.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if source.Float64() >= share {
+			return faults.Fault{}
 		}
+		return passingFaults[source.IntN(len(passingFaults))]
 	}
 }
 
-func aTenthFails(t *testing.T, seed uint64, order plan.Order) {
-	rnd := rand.New(rand.NewPCG(seed, 11))
+// passingFaults are all the ways in which a request can fail that a later attempt need not meet.
+var passingFaults = []faults.Fault{
+	{Action: faults.Refuse, Code: "OTSServerBusy"},
+	{Action: faults.Refuse, Code: "OTSNotEnoughCapacityUnit"},
+	{Action: faults.Refuse, Code: "OTSPartitionUnavailable"},
+	{Action: faults.Refuse, Code: "OTSTimeout"},
+	{Action: faults.DropBefore},
+	{Action: faults.DropAfter},
+	{Action: faults.AnswerErrorAfter, Code: "OTSInternalServerError"},
+	{Action: faults.AnswerErrorAfter, Code: "OTSServerUnavailable"},
+	{Action: faults.ApplyLate, Delay: lateness},
+	{Action: faults.ApplyLate, Delay: lateness / 4, Code: "OTSTimeout"},
+	{Action: faults.BadBody},
+	{Action: faults.BadBody, Code: "404"},
+	{Action: faults.PageAfter, Code: "429"},
+	{Action: faults.PageAfter, Code: "403"},
+	{Action: faults.Redirect},
+	{Action: faults.FlipBit, Bit: 77},
+	{Action: faults.FlipBit, Bit: 1001},
+	{Action: faults.AnswerErrorAfter, Code: "Throttling.User"},
+	{Action: faults.TruncateBody},
+	{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i, "OTSNotEnoughCapacityUnit") }},
+	{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i+1, "OTSRowOperationConflict") }},
+	{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i+2, "OTSTimeout") }},
+	{Action: faults.RefuseRows, RowCode: func(int) string { return "OTSCapacityUnitExhausted" }},
+}
+
+func everyThird(i int, code string) string {
+	if i%3 == 0 {
+		return code
+	}
+	return ""
+}
+
+// TestEveryRequestMayFailInEveryWay fails request 0, then request 1, … each in every passing way, until a load has no
+// such request any more.
+func TestEveryRequestMayFailInEveryWay(t *testing.T) {
+	text := repeated(60, 12)
+	want := lastOf(t, text)
+	for f := range passingFaults {
+		fault := passingFaults[f]
+		t.Run(fmt.Sprintf("fault %d, action %d %s", f, fault.Action, fault.Code), func(t *testing.T) {
+			t.Parallel()
+			for n, past := 0, false; !past; n++ {
+				synctest.Test(t, func(t *testing.T) { past = failsAt(t, text, want, fault, n) })
+			}
+		})
+	}
+}
+
+// failsAt loads with request n failing. It reports whether the load had no request n.
+func failsAt(t *testing.T, text string, want contents, fault faults.Fault, n int) (past bool) {
 	w := newWorld(t)
-	const records = 20_000
-	keys := records / 4
-	text := randomCSV(rnd, records, keys, false)
-	if order == plan.OrderNone {
-		keys = records
-		text = uniqueKeys(rnd, text)
+	hit := false
+	w.plan.Decide = func(r faults.Request) faults.Fault {
+		if r.N == n {
+			hit = true
+			return fault
+		}
+		return faults.Fault{}
 	}
-	want, rejected := model{}.apply(t, contents{}, text)
-	w.partitioned(server.Simulation{Config: sim.Config{PartitionUnits: 20_000, Burst: 100 * time.Millisecond, Latency: time.Millisecond, Jitter: 0.5}},
-		"key3", "key5", "key7")
-	plan, err := faults.Random{Rate: 0.1, Delay: lateness, Seed: seed}.Plan()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.plan.Decide = w.splitting(rnd, keys, plan.Decide)
 	cfg := w.config(w.file("in.csv", text))
-	cfg.Write.Order = order
-	cfg.surveyEvery = 20 * time.Millisecond
-	cfg.Limits.Memory, cfg.Limits.TempDir = 8<<20, w.dir
-	cfg.Read.SplitBytes = 16 << 10
+	cfg.Write.Concurrency, cfg.Write.BatchRows = 1, 8 // one request at a time: hit needs no lock
 	r := w.load(cfg)
-	w.plan.Change(w.plan.Only, nil)
 	w.wantRows(want)
-	if r.Read != records || r.Rejected != rejected || r.Unfinished != 0 {
-		t.Errorf("%d read, %d rejected, %d unfinished; want %d, %d, 0", r.Read, r.Rejected, r.Unfinished, records, rejected)
+	if r.Rejected != 1 {
+		t.Errorf("request %d: %d rejected, want 1", n, r.Rejected)
 	}
-	if left, err := filepath.Glob(filepath.Join(w.dir, "tsimport-spill-*")); err != nil || len(left) > 0 {
-		t.Errorf("%v is left behind: %v", left, err)
-	}
-	t.Logf("%d partitions, %d recuts, %d spilled, %d sent, %d throttled, %d unavailable, %d requests, %.1f s",
-		r.Partitions, r.Recuts, r.SpilledRows, r.RowsSent, r.Throttled, r.Unavailable, r.Requests, r.Seconds)
 	if t.Failed() {
-		t.Logf("first lines:\n%s", strings.Join(strings.SplitAfterN(text, "\n", 5)[:4], ""))
+		t.Fatalf("with request %d failing", n)
 	}
+	return !hit
 }

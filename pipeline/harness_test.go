@@ -6,14 +6,12 @@ import (
 	"encoding/csv"
 	"flag"
 	"fmt"
-	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,8 +59,8 @@ type world struct {
 	server *server.Server
 	// template, if it is set, names the tables that loads go to in place of t.
 	template string
-	grid     *grid        // with its power; nil if that does not fail
-	lies     atomic.Int64 // files whose statistics are wrong
+	newest   int   // versions that are read of each cell; 0 is one
+	grid     *grid // with its power; nil if that does not fail
 }
 
 func newWorld(t *testing.T) *world {
@@ -97,6 +95,17 @@ func (w *world) target() client.Target {
 	return client.Target{
 		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: w.transport(),
 		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
+	}
+}
+
+// simulate makes all tables behave in a way.
+func (w *world) simulate(t *testing.T, how server.Simulation) {
+	t.Helper()
+	if w.grid != nil {
+		w.grid.simulate = &how
+	}
+	if err := w.engine().Sim().Simulate("", how); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -208,7 +217,12 @@ func (w *world) rows() contents {
 	}
 	all := contents{}
 	for _, name := range w.tableNames() {
-		maps.Copy(all, w.rowsOf(name))
+		for key, cells := range w.rowsOf(name) {
+			if all[key] != nil {
+				w.t.Errorf("row %s is in two tables", key)
+			}
+			all[key] = cells
+		}
 	}
 	return all
 }
@@ -241,10 +255,13 @@ func (w *world) rowsOf(name string) contents {
 		w.t.Fatal(err)
 	}
 	got := contents{}
-	err = scan.Table(context.Background(), sdk, name, described.Key, scan.Options{}, func(r *scan.Row) error {
+	err = scan.Table(context.Background(), sdk, name, described.Key, scan.Options{Versions: w.newest}, func(r *scan.Row) error {
 		cells := map[string]string{}
-		for _, c := range r.Columns {
-			cells[c.ColumnName] = fmt.Sprint(c.Value)
+		for _, c := range r.Columns { // of versions, the newest first
+			if newer := cells[c.ColumnName]; newer != "" {
+				cells[c.ColumnName] = newer + newerThan
+			}
+			cells[c.ColumnName] += fmt.Sprint(c.Value)
 		}
 		var key []string
 		for _, k := range r.PrimaryKey.PrimaryKeys {
@@ -295,59 +312,40 @@ func (w *world) compare(cfg trial, r *Report) *verify.Result {
 	return found
 }
 
-// model is the plain sequential load: one record after the other, by the standard library's CSV reader.
-type model struct {
-	mode       table.Mode
-	condition  table.Existence
-	deleteNull bool
-}
-
-// apply returns the table after the records of a file with the header id, then attributes, and how many are refused.
-func (m model) apply(t *testing.T, before contents, text string) (after contents, rejected int64) {
+// lastOf is what a load of CSV text with the column id leaves: the last record of each id.
+func lastOf(t *testing.T, text string) contents {
 	t.Helper()
 	records, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}
-	after = contents{}
-	for k, v := range before {
-		after[k] = v
-	}
-	header := records[0]
+	left := contents{}
 	for _, rec := range records[1:] {
-		old, exists := after[rec[0]]
-		if rec[0] == "" || m.condition == table.ExpectExist && !exists || m.condition == table.ExpectNotExist && exists {
-			rejected++
-			continue
-		}
 		cells := map[string]string{}
-		if m.mode == table.Update {
-			for k, v := range old {
-				cells[k] = v
-			}
-		}
-		named := 0
 		for i, v := range rec[1:] {
 			if v != "" {
-				cells[header[i+1]] = v
-				named++
-			} else if m.deleteNull {
-				delete(cells, header[i+1])
-				named++
+				cells[records[0][i+1]] = v
 			}
 		}
-		switch {
-		case m.mode == table.Delete:
-			delete(after, rec[0])
-		case m.mode == table.Update && named == 0:
-			rejected++
-		case m.mode == table.Update && !exists && named > 0 && len(cells) == 0:
-			// an update that only deletes does not make a row
-		default:
-			after[rec[0]] = cells
+		if left[rec[0]] = cells; rec[0] == "" {
+			delete(left, "")
 		}
 	}
-	return after, rejected
+	return left
+}
+
+// repeated is CSV text whose ids come again and again, about one in fifty of them empty.
+func repeated(records, ids int) string {
+	var b strings.Builder
+	b.WriteString("id,a,b\n")
+	for i := range records {
+		id := fmt.Sprint("key", i*7919%ids)
+		if i%53 == 7 {
+			id = ""
+		}
+		fmt.Fprintf(&b, "%s,a%d,%s\n", id, i, []string{"", "b"}[i%2])
+	}
+	return b.String()
 }
 
 // lines returns the lines of a file in the run folder, none when it does not exist.

@@ -17,6 +17,8 @@ import (
 	"tsimport/internal/exitcode"
 
 	"tsimport/engine/faults"
+	"tsimport/engine/server"
+	"tsimport/engine/sim"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/plainbuffer"
 	"tsimport/pipeline/checkpoint"
@@ -95,7 +97,7 @@ func TestALiveSourceIsLoadedAsItIsAtSomeMoment(t *testing.T) {
 	for seed := range uint64(few(*liveSeeds)) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
 			t.Parallel()
-			loadChanging(t, seed+1)
+			synctest.Test(t, func(t *testing.T) { loadChanging(t, seed+1) })
 		})
 	}
 }
@@ -103,6 +105,7 @@ func TestALiveSourceIsLoadedAsItIsAtSomeMoment(t *testing.T) {
 func loadChanging(t *testing.T, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 71))
 	w := newWorld(t)
+	w.simulate(t, server.Simulation{Config: sim.Config{Latency: 2 * time.Millisecond, Jitter: 0.9, Seed: seed}})
 	const rows = 1500
 	k := sourcetest.NewKeyed("live", rows)
 	k.Live, k.Parts, k.Page = true, 1+rnd.IntN(6), 5+rnd.IntN(60)
@@ -143,6 +146,7 @@ func loadChanging(t *testing.T, seed uint64) {
 		if r = c.run(cfg, kills > 0); r.State == StateFinished || t.Failed() {
 			break
 		}
+		time.Sleep(restart)
 	}
 	w.plan.Change(w.plan.Only, nil)
 

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"encoding/csv"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -24,8 +23,6 @@ import (
 	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/plan"
 )
-
-var numberedSeedsFlag = flag.Int("numbered-seeds", 3, "how many seeds the tests of auto-increment tables and of sums run with")
 
 // numberedKey is a table whose rows the service numbers.
 var numberedKey = []table.KeyColumn{{Name: "user", Type: table.String}, {Name: "seq", Type: table.Integer, Auto: true}}
@@ -121,49 +118,6 @@ func TestRowsAreNumberedInTheOrderOfTheFile(t *testing.T) {
 	w.wantNumbered(text, cfg)
 	if r.Written != 2000 || r.Searched != 0 || r.Superseded != 0 {
 		t.Errorf("%d written, %d searched, %d superseded", r.Written, r.Searched, r.Superseded)
-	}
-}
-
-// TestEveryRowIsNumberedOnceWhenAnythingFails draws an input, faults of writes, reads and deletions, and splits of partitions
-// from a seed.
-func TestEveryRowIsNumberedOnceWhenAnythingFails(t *testing.T) {
-	for seed := range uint64(few(*numberedSeedsFlag)) {
-		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
-			t.Parallel()
-			numberedFails(t, seed+1)
-		})
-	}
-}
-
-func numberedFails(t *testing.T, seed uint64) {
-	rnd := rand.New(rand.NewPCG(seed, 17))
-	w := newWorld(t)
-	keys := 1 + rnd.IntN(60)
-	text := users(rnd, 50+rnd.IntN(300), keys)
-	scheduled := rnd.IntN(2) == 0
-	if scheduled {
-		text = partlySorted(rnd, text)
-	}
-	cfg := w.numbered(w.file("in.csv", text))
-	if scheduled {
-		cfg.order, cfg.sectionRows = orderAlways, 1+rnd.IntN(40)
-		if rnd.IntN(2) == 0 {
-			cfg.switchAfter = 1 + rnd.IntN(8)
-		}
-	}
-	cfg.Write.Concurrency, cfg.Write.BatchRows = 1+rnd.IntN(16), 1+rnd.IntN(table.MaxBatchRows)
-	cfg.Read.SplitBytes = 64 + rnd.IntN(4<<10)
-	cfg.surveyEvery = 2 * time.Millisecond
-	cfg.pacer = func() pacer { return restless{} }
-	over := w.failNumbered(rnd, keys)
-	r := w.load(cfg)
-	done := w.plan.Done()
-	over.Store(true)
-	w.wantNumbered(text, cfg)
-	t.Logf("%d rows, %d searched, %d found, %d deleted, %d recuts, %d late, %.1f s",
-		r.Read, r.Searched, r.Found, r.SurplusDeleted, r.Recuts, done[faults.ApplyLate], r.Seconds)
-	if t.Failed() {
-		t.Logf("%d keys, %+v", keys, cfg.Write)
 	}
 }
 
@@ -271,26 +225,6 @@ func TestAtLeastOnceRepeatsBlindly(t *testing.T) {
 	})
 }
 
-// A partition whose capacity is short refuses rows one by one, in the middle of batches.
-func TestThrottledRowsKeepTheOrderOfTheirNumbers(t *testing.T) {
-	virtually(t, func(t *testing.T, w *world) {
-		text := users(rand.New(rand.NewPCG(4, 4)), 1500, 40)
-		w.plan.Decide = func(r faults.Request) faults.Fault {
-			if r.N%3 == 0 {
-				return faults.Fault{}
-			}
-			return faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i+r.N, "OTSNotEnoughCapacityUnit") }}
-		}
-		cfg := w.numbered(w.file("in.csv", text))
-		cfg.pacer = func() pacer { return restless{} }
-		r := w.load(cfg)
-		if r.Throttled == 0 || r.Searched != 0 {
-			t.Errorf("%d rows throttled, %d searched", r.Throttled, r.Searched)
-		}
-		w.wantNumbered(text, cfg)
-	})
-}
-
 func TestAFileOfReturnedKeysIsNotOverwritten(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.numbered(w.file("in.csv", "user,what\na,b\n"))
@@ -391,40 +325,6 @@ func TestTheNumberMayStandBetweenOtherColumns(t *testing.T) {
 		}
 		if rows := w.rows(); len(rows) != 2 {
 			t.Errorf("%v", rows)
-		}
-	})
-}
-
-// Rows that are rejected have no number, and those after them are written.
-func TestARefusedRowHasNoNumber(t *testing.T) {
-	virtually(t, func(t *testing.T, w *world) {
-		text := users(rand.New(rand.NewPCG(6, 6)), 60, 6)
-		cfg := w.numbered(w.file("in.csv", text))
-		cfg.Write.Concurrency = 1
-		w.plan.Decide = func(r faults.Request) faults.Fault {
-			switch r.N {
-			case 1:
-				return faults.Fault{Action: faults.DropAfter}
-			case 2:
-				return faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i, "OTSOutOfRowSizeLimit") }}
-			}
-			return faults.Fault{}
-		}
-		r := w.load(cfg)
-		w.plan.Change(w.plan.Only, nil)
-		rejected := lines(t, filepath.Join(w.dir, "run", "rejects.csv"))
-		if r.Rejected == 0 || r.Written != 60-r.Rejected || int64(len(rejected)) != r.Rejected+1 {
-			t.Fatalf("%d written, %d rejected, rejects %q", r.Written, r.Rejected, rejected)
-		}
-		kept := "user,what\n"
-		for _, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n")[1:] {
-			if !slices.Contains(rejected, l) {
-				kept += l + "\n"
-			}
-		}
-		w.wantNumbered(kept, trial{})
-		if keys := lines(t, cfg.Write.Marks.ReturnedKeys); int64(len(keys)) != r.Written+1 {
-			t.Errorf("%d keys of %d rows", len(keys)-1, r.Written)
 		}
 	})
 }

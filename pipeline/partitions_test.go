@@ -75,7 +75,7 @@ func TestEveryRequestHoldsRowsOfOnePartition(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		w.partitioned(server.Simulation{}, "k00250", "k00500", "k00750")
 		text := numbered("k", 1000)
-		want, _ := model{}.apply(t, contents{}, text)
+		want := lastOf(t, text)
 		for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
 			cfg := w.config(w.file("in.csv", text))
 			cfg.Write.Order = order
@@ -162,7 +162,7 @@ func TestThrottlingIsNotAnErrorAndCostsNoRow(t *testing.T) {
 		cfg := w.config(w.file("in.csv", text))
 		cfg.Limits.MaxErrors = MaxErrors{}
 		r := w.load(cfg)
-		want, _ := model{}.apply(t, contents{}, text)
+		want := lastOf(t, text)
 		w.wantRows(want)
 		if r.Throttled == 0 {
 			t.Error("nothing was throttled: the test tests nothing")
@@ -381,7 +381,7 @@ func TestMemoryAtItsLimitSlowsALoadAndNeverEndsIt(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "k%05d,%s\n", i%6000, value)
 	}
-	want, _ := model{}.apply(t, contents{}, b.String())
+	want := lastOf(t, b.String())
 	for _, tt := range []struct {
 		name                string
 		memory, tempMax     int64

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -15,8 +14,6 @@ import (
 	"tsimport/engine/server"
 )
 
-var powerSeeds = flag.Int("power-seeds", 2, "how many seeds the test of losses of power runs with")
-
 // grid is the power of an embedded store on a disk in memory. When it fails, what was not synced is gone, with the store's
 // memory and all requests that were in flight.
 type grid struct {
@@ -24,13 +21,14 @@ type grid struct {
 	plan    *faults.Plan
 	options server.Options
 
-	mu     sync.RWMutex
-	fs     *vfs.MemFS
-	server *server.Server
-	losses int  // so far
-	away   int  // requests that still find nobody
-	alone  bool // the power may fail while the load continues
-	ending sync.WaitGroup
+	mu       sync.RWMutex
+	fs       *vfs.MemFS
+	server   *server.Server
+	losses   int                // so far
+	away     int                // requests that still find nobody
+	simulate *server.Simulation // how tables behave; nil is without a simulation
+	alone    bool               // the power may fail while the load continues
+	ending   sync.WaitGroup
 }
 
 var errPower = errors.New("the power has failed")
@@ -65,6 +63,11 @@ func (g *grid) open(fs *vfs.MemFS) {
 	if err != nil {
 		g.t.Errorf("open the store after %d losses of power: %v", g.losses, err)
 		return
+	}
+	if g.simulate != nil {
+		if err := s.Sim().Simulate("", *g.simulate); err != nil {
+			g.t.Error(err)
+		}
 	}
 	g.fs, g.server = fs, s
 }
@@ -174,25 +177,4 @@ func (g *grid) lost() int {
 	}
 	_, n := g.now()
 	return n
-}
-
-// TestALoadResumesAfterLossesOfPower crashes loads as TestAKilledLoadResumesAsIfItHadNotBeenKilled does, while the power of the
-// store fails too, with the load or without it.
-func TestALoadResumesAfterLossesOfPower(t *testing.T) { losePower(t, newPoweredWorld) }
-
-// TestALoadResumesAfterALossOfPowerOfItsOwnStore does the same to loads into a store of their own process that acknowledges
-// what is not on the disk: rows that are lost with it must not be final.
-func TestALoadResumesAfterALossOfPowerOfItsOwnStore(t *testing.T) { losePower(t, newLazyWorld) }
-
-func losePower(t *testing.T, start func(*testing.T) *world) {
-	if *seedFlag != 0 {
-		killed(t, *seedFlag, start)
-		return
-	}
-	for seed := range uint64(few(*powerSeeds)) {
-		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
-			t.Parallel()
-			killed(t, seed+1, start)
-		})
-	}
 }

@@ -1,19 +1,15 @@
 package pipeline
 
 import (
-	"fmt"
-	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"tsimport/engine/server"
 	"tsimport/engine/sim"
-	"tsimport/pipeline/plan"
 )
 
 func TestANewTableBeginsWithTheRangesOfItsRows(t *testing.T) {
 	text := numbered("k", 3000)
-	want, _ := model{}.apply(t, contents{}, text)
+	want := lastOf(t, text)
 	for answer, heard := range map[string]int{sim.PreSplitHeard: 6, sim.PreSplitIgnored: 1, sim.PreSplitRefused: 1} {
 		t.Run(answer, virtual(func(t *testing.T, w *world) {
 			if err := w.server.Sim().Simulate("", server.Simulation{Config: sim.Config{Answers: sim.Answers{PreSplit: answer}}}); err != nil {
@@ -36,30 +32,5 @@ func TestANewTableBeginsWithTheRangesOfItsRows(t *testing.T) {
 				}
 			}
 		}))
-	}
-}
-
-func TestAPreSplitLoadOfAnyArrangementLeavesTheTableOfASequentialLoad(t *testing.T) {
-	for seed := range uint64(6) {
-		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
-			t.Parallel()
-			rnd := rand.New(rand.NewPCG(seed+1, 37))
-			m := &mixedLoad{t: t, w: newWorld(t), rnd: rnd, key: &mixKeys[rnd.IntN(len(mixKeys)-1)]} // the last one's are several tables
-			m.mix = mix{arrangement: arrangements[rnd.IntN(len(arrangements))], perID: m.key.perID, records: 300 + rnd.IntN(1000),
-				repeats: rnd.IntN(2) == 0, late: rnd.IntN(2) == 0, strays: rnd.IntN(2) == 0, spoiled: true}
-			m.mix.keys = 1 + rnd.IntN(m.mix.records)
-			m.oracle = sequence{key: m.key}
-			m.records = m.mix.draw(rnd, "")
-			m.configure(m.w.writeMix(rnd, "in", m.records, mixFormats, 1+rnd.IntN(3)))
-			m.cfg.Target.PreSplit = plan.PreSplit(2 + rnd.IntN(9))
-			want := m.oracle.apply(contents{}, m.records)
-			r, _ := m.run(rnd.IntN(2) == 0)
-			m.w.wantRows(want.rows)
-			m.checkRejected(want)
-			if r.State != StateFinished || r.Read != int64(len(m.records)) {
-				t.Errorf("%s: %d read of %d", r.State, r.Read, len(m.records))
-			}
-			t.Logf("%s, key %s, %v: %d partitions, pre-split %+v", m.mix.arrangement, m.key.name, strings.Join(fileKinds(m.cfg.Inputs), " "), r.Partitions, r.PreSplit)
-		})
 	}
 }

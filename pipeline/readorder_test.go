@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,31 +20,6 @@ import (
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
 )
-
-// partlySorted sorts parts of a text by key, so that its sections can be read in another order.
-func partlySorted(rnd *rand.Rand, text string) string {
-	header, records, _ := strings.Cut(text, "\n")
-	lines := strings.SplitAfter(strings.TrimSuffix(records, "\n"), "\n")
-	lines[len(lines)-1] += "\n"
-	descending := rnd.IntN(3) == 0
-	for from := 0; from < len(lines); {
-		to := min(len(lines), from+1+rnd.IntN(len(lines)))
-		slices.SortStableFunc(lines[from:to], func(a, b string) int {
-			a, _, _ = strings.Cut(a, ",")
-			b, _, _ = strings.Cut(b, ",")
-			if descending {
-				a, b = b, a
-			}
-			return strings.Compare(a, b)
-		})
-		for range rnd.IntN(4) { // strays
-			i, j := from+rnd.IntN(to-from), from+rnd.IntN(to-from)
-			lines[i], lines[j] = lines[j], lines[i]
-		}
-		from = to
-	}
-	return header + "\n" + strings.Join(lines, "")
-}
 
 // sortedFile is a file of records that are sorted by key; some are refused, two of each ten by the service.
 func sortedFile(records int) string {

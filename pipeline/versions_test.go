@@ -2,9 +2,7 @@ package pipeline
 
 import (
 	"context"
-	"encoding/csv"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,13 +12,11 @@ import (
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-	"github.com/google/go-cmp/cmp"
 
 	"tsimport/engine/faults"
 	"tsimport/engine/server"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
-	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
 )
@@ -218,60 +214,5 @@ func TestAVersionColumnKeepsVersionsInUpdates(t *testing.T) {
 	cfg.Write.Mode, cfg.RunDir = table.Put, filepath.Join(w.dir, "run2")
 	if _, err := cfg.run(t.Context()); err == nil || !strings.Contains(err.Error(), "--version-column with --mode put") {
 		t.Errorf("%v", err)
-	}
-}
-
-// A load of updates is killed again and again: each record leaves one version of each of its cells, in the order of the
-// records, whichever of its attempts was applied.
-func TestUpdatesOfAKilledLoadLeaveOneVersionEach(t *testing.T) {
-	for seed := range uint64(few(*powerSeeds)) {
-		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
-			t.Parallel()
-			rnd := rand.New(rand.NewPCG(seed+1, 17))
-			w := newWorld(t)
-			keys := 1 + rnd.IntN(60)
-			text := randomCSV(rnd, 300+rnd.IntN(900), keys, false)
-			c := &crashes{t: t, w: w, rnd: rnd, records: map[checkpoint.Position][]byte{}, bySent: map[checkpoint.Position]int{}}
-			c.cfg = w.config(c.sources(text, model{mode: table.Update})...)
-			cfg := &c.cfg
-			cfg.Target.Define.MaxVersions = 10_000
-			cfg.RunDir = filepath.Join(w.dir, "killed")
-			cfg.Write.Mode, cfg.Write.Concurrency, cfg.Write.BatchRows = table.Update, 1+rnd.IntN(16), 1+rnd.IntN(50)
-			cfg.Read.SplitBytes = 64 + rnd.IntN(4<<10)
-			cfg.Checkpoint.Every, cfg.allowance = time.Duration(1+rnd.IntN(10))*time.Millisecond, int64(1+rnd.IntN(300))
-			cfg.pacer = func() pacer { return restless{} }
-			cfg.Resume.Look = true
-			w.plan.Decide = randomFaults(rnd)
-			r := c.run()
-			w.plan.Change(w.plan.Only, nil)
-
-			want := map[string][]string{}
-			records, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, rec := range records[1:] {
-				for i, v := range rec[1:] {
-					if v != "" && rec[0] != "" {
-						cell := rec[0] + "." + records[0][i+1]
-						want[cell] = append([]string{v}, want[cell]...)
-					}
-				}
-			}
-			got := map[string][]string{}
-			for i := range keys {
-				id := fmt.Sprintf("key%d", i)
-				for _, c := range w.cells(id) {
-					got[id+"."+c.ColumnName] = append(got[id+"."+c.ColumnName], fmt.Sprint(c.Value))
-				}
-			}
-			if c.fresh > 0 {
-				t.Errorf("%d rows that had been sent were sent again and nothing said that they may have been", c.fresh)
-			}
-			if diff := cmp.Diff(want, got); diff != "" || r.ExtraVersions != 0 {
-				t.Errorf("%d extra versions; versions (-want +got):\n%s", r.ExtraVersions, diff)
-			}
-			t.Logf("%d attempts, %d rows sent again", c.attempts, c.replayed)
-		})
 	}
 }

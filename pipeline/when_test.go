@@ -3,22 +3,16 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/condition"
-	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/plan"
 )
-
-var whenSeeds = flag.Int("when-seeds", 4, "how many seeds the test of loads under a condition on columns runs with")
 
 func mustWhen(t *testing.T, text string) *condition.When {
 	t.Helper()
@@ -27,112 +21,6 @@ func mustWhen(t *testing.T, text string) *condition.When {
 		t.Fatal(err)
 	}
 	return w
-}
-
-// versioned are records of a few keys, each with a number that tells how new it is.
-func versioned(rnd *rand.Rand, n, keys int, what string) (text string, each func(func(id string, at int, text string))) {
-	var b strings.Builder
-	b.WriteString("id,at,text\n")
-	type rec struct {
-		id, text string
-		at       int
-	}
-	var all []rec
-	for i := range n {
-		r := rec{fmt.Sprint("key ", rnd.IntN(keys)), fmt.Sprint(what, " ", i), rnd.IntN(1000)}
-		all = append(all, r)
-		fmt.Fprintf(&b, "%s,%d,%s\n", r.id, r.at, r.text)
-	}
-	return b.String(), func(f func(string, int, string)) {
-		for _, r := range all {
-			f(r.id, r.at, r.text)
-		}
-	}
-}
-
-// TestALoadUnderAConditionLeavesWhatASequentialOneLeaves loads records of repeated keys into a table that has some, while requests fail in
-// every way and the load is killed. The table is what one row after the other leaves, and the counts are those too unless the load was
-// killed: a row that was written before, and replaced by a later one, is then left when it is sent again.
-func TestALoadUnderAConditionLeavesWhatASequentialOneLeaves(t *testing.T) {
-	for seed := range uint64(few(*whenSeeds)) {
-		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
-			t.Parallel()
-			loadWhen(t, seed+1)
-		})
-	}
-}
-
-func loadWhen(t *testing.T, seed uint64) {
-	rnd := rand.New(rand.NewPCG(seed, 29))
-	w := newWorld(t)
-	passes := map[string]func(stored, now int) bool{
-		"stored.at < new.at": func(stored, now int) bool { return stored < now }, "stored.at <= new.at": func(stored, now int) bool { return stored <= now },
-		"new.at < stored.at": func(stored, now int) bool { return now < stored }, "not (stored.at >= new.at)": func(stored, now int) bool { return stored < now },
-	}
-	texts := []string{"stored.at < new.at", "stored.at <= new.at", "new.at < stored.at", "not (stored.at >= new.at)"}
-	text := texts[rnd.IntN(len(texts))]
-	pass := passes[text]
-
-	stored, want := map[string]int{}, contents{}
-	before, each := versioned(rnd, 150, 400, "old")
-	each(func(id string, at int, what string) {
-		stored[id], want[id] = at, map[string]string{"at": fmt.Sprint(at), "text": what}
-	})
-	first := w.config(w.file("old.csv", before))
-	first.RunDir += "-old"
-	w.load(first)
-
-	news, each := versioned(rnd, 900, 400, "new")
-	written, failed := int64(0), int64(0)
-	each(func(id string, at int, what string) {
-		if old, there := stored[id]; there && !pass(old, at) {
-			failed++
-			return
-		}
-		written++
-		stored[id], want[id] = at, map[string]string{"at": fmt.Sprint(at), "text": what}
-	})
-	cfg := w.config(w.file("new.csv", news))
-	cfg.Write.When = mustWhen(t, text)
-	cfg.Write.Concurrency, cfg.Write.BatchRows = 1+rnd.IntN(8), 1+rnd.IntN(40)
-	if rnd.IntN(2) == 0 {
-		cfg.Write.Mode = table.Update
-	}
-	cfg.Checkpoint.Every, cfg.Resume.Look = time.Millisecond, true
-	cfg.pacer = func() pacer { return restless{} }
-	w.plan.Decide = randomFaults(rnd)
-	kills := 0
-	if seed%2 == 0 {
-		kills = 1 + rnd.IntN(3)
-	}
-	for range kills {
-		killAtSave(cfg, int64(1+rnd.IntN(12)))
-	}
-	r := w.load(cfg)
-	w.plan.Change(w.plan.Only, nil)
-	w.wantRows(want)
-	if r.Read != 900 || r.Written+r.ConditionFailed != 900 || r.Rejected != 0 || r.Superseded != 0 {
-		t.Errorf("%+v", r.ReportCounts)
-	}
-	if kills == 0 && (r.Written != written || r.ConditionFailed != failed) {
-		t.Errorf("%d written and %d left, want %d and %d", r.Written, r.ConditionFailed, written, failed)
-	}
-	t.Logf("%s, mode %d, %d attempts, %d written, %d left, %d rows sent again", text, cfg.Write.Mode, r.Attempts, r.Written, r.ConditionFailed, r.Retried)
-}
-
-// killAtSave runs an attempt that ends at a checkpoint, unless the load ends before.
-func killAtSave(cfg trial, at int64) {
-	ctx, stop := context.WithCancelCause(context.Background())
-	defer stop(nil)
-	var saves atomic.Int64
-	cfg.onSave = func(*checkpoint.Snapshot) error {
-		if saves.Add(1) >= at {
-			stop(errKilled)
-			return errKilled
-		}
-		return nil
-	}
-	_, _ = cfg.run(ctx) // it ends as it may
 }
 
 func TestWhatAConditionOnColumnsCannotBeCombinedWithIsRefused(t *testing.T) {

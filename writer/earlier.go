@@ -25,6 +25,7 @@ type Earlier struct {
 	// Bounds returns values of the partition key that divide the table into ranges to be read in parallel. May be nil.
 	Bounds func() []table.Value
 
+	reading sync.WaitGroup // who has come while the table is read waits for it
 	mu      sync.Mutex
 	tried   bool
 	written map[table.Marked]earlierRow // nil unless all of the table was read
@@ -55,12 +56,11 @@ const (
 // read reads the table if that was not tried before. The rows are some of those that are looked for: their keys divide the
 // table too.
 func (p *Earlier) read(n *AutoIncrement, rows []table.Ref) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.tried || p.Rows < earlierRowsLeast || !slices.ContainsFunc(rows, func(r table.Ref) bool { return r.Row().Suspect() }) {
+	if !p.begin(rows) {
+		p.reading.Wait()
 		return
 	}
-	p.tried = true
+	defer p.reading.Done()
 	written := map[table.Marked]earlierRow{}
 	bounds, names := p.ranges(rows)
 	var mu sync.Mutex
@@ -79,8 +79,22 @@ func (p *Earlier) read(n *AutoIncrement, rows []table.Ref) {
 		return len(written) <= earlierRowsMost
 	})
 	if all {
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		p.written, p.asked = written, map[table.Marked]bool{}
 	}
+}
+
+// begin reports whether the table is to be read for the rows.
+func (p *Earlier) begin(rows []table.Ref) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.tried || p.Rows < earlierRowsLeast || !slices.ContainsFunc(rows, func(r table.Ref) bool { return r.Row().Suspect() }) {
+		return false
+	}
+	p.tried = true
+	p.reading.Add(1)
+	return true
 }
 
 // lookUp returns the number of a suspect row, 0 if it is not there, and how many copies of it there are; known is false if the

@@ -10,17 +10,23 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"tsimport/engine/sim"
+	"tsimport/internal/table"
+	"tsimport/keyexpr"
+	"tsimport/pipeline/checkpoint"
 )
 
-// mixRecord is a record of a drawn input: the columns id and n say which row it is of, a, b and c are attributes. An empty text
+// drawnRecord is a record of a drawn input: the columns id and n say which row it is of, a, b and c are attributes. An empty text
 // is an empty field, or none in formats that have nulls.
-type mixRecord struct {
+type drawnRecord struct {
 	id      string
 	n       int64
 	a, b, c string
@@ -29,35 +35,108 @@ type mixRecord struct {
 	number  int  // from 1 in that file
 }
 
+// name names a record among the rejects.
+func (r *drawnRecord) name() string { return fmt.Sprint(r.file, "/", r.number) }
+
+// drawnKey is a way to make the key of a record.
+type drawnKey struct {
+	name     string
+	pk       []string                    // as --pk takes it
+	row      func(r *drawnRecord) string // its key, as contents writes it; its first column is the text up to a slash
+	columns  []string                    // of id and n, those that are attributes
+	needsID  bool                        // a record without an id has no key
+	perID    int64                       // rows that share an id
+	template string                      // tables that rows go to
+}
+
+var drawnKeys = []drawnKey{
+	{name: "plain", pk: []string{"id"}, columns: []string{"n"}, needsID: true, perID: 1, row: func(r *drawnRecord) string { return r.id }},
+	{name: "two columns", pk: []string{"id", "n:integer"}, needsID: true, perID: fan, row: func(r *drawnRecord) string { return fmt.Sprint(r.id, "/", r.n) }},
+	{name: "reversed", pk: []string{"k=reverse(id)"}, columns: []string{"id", "n"}, needsID: true, perID: 1, row: func(r *drawnRecord) string { return reversed(r.id) }},
+	{name: "padded", pk: []string{"k=pad(n, 6)"}, columns: []string{"id", "n"}, perID: 1, row: func(r *drawnRecord) string { return fmt.Sprintf("%06d", r.n) }},
+	{name: "bucketed", pk: []string{"s=bucket(n, 4)", "id"}, columns: []string{"n"}, needsID: true, perID: 1, row: func(r *drawnRecord) string { return fmt.Sprint(r.n%4, "/", r.id) }},
+	{name: "several tables", pk: []string{"id"}, columns: []string{"n"}, needsID: true, perID: 1, template: "t_{bucket(n, 5)}", row: func(r *drawnRecord) string { return r.id }},
+}
+
+func reversed(s string) string {
+	b := []byte(s)
+	slices.Reverse(b)
+	return string(b)
+}
+
+// into sets the columns of a load's key.
+func (k *drawnKey) into(t *testing.T, cfg *trial) {
+	cfg.Target.Key = nil
+	for _, text := range k.pk {
+		col, err := keyexpr.ParseColumn(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if col.Expr != "" {
+			cfg.Columns.Keys = append(cfg.Columns.Keys, col)
+		} else if col.Type == table.Null {
+			col.Type = table.String
+		}
+		cfg.Target.Key = append(cfg.Target.Key, table.KeyColumn{Name: col.Name, Type: col.Type})
+	}
+}
+
+// cut is where a partition may begin: the first column of a record's key.
+func (k *drawnKey) cut(r *drawnRecord) sim.Key {
+	first, _, _ := strings.Cut(k.row(r), "/")
+	return sim.Key(first)
+}
+
+// orderingKeys are the ordering keys of the records by their places; nil for those that can be no row.
+func (m *drawnLoad) orderingKeys() map[checkpoint.Position][]byte {
+	keys := map[checkpoint.Position][]byte{}
+	for i := range m.records {
+		r := &m.records[i]
+		var key []byte
+		if m.oracle.makesRow(r) {
+			for at, text := range strings.Split(m.key.row(r), "/") {
+				v := table.Value{Type: m.cfg.Target.Key[at].Type, Bytes: []byte(text)}
+				if v.Type == table.Integer {
+					v.Int, _ = strconv.ParseInt(text, 10, 64)
+				}
+				key = table.AppendKey(key, v)
+			}
+		}
+		keys[checkpoint.At(r.file, int64(r.number-1))] = key
+	}
+	return keys
+}
+
 // fan is how many rows share an id where the key is made of id and n.
 const fan = 7
 
-// mix is what an input is drawn from: one arrangement of keys, and what is thrown into it.
-type mix struct {
+// drawnInput is what records are drawn from: one arrangement of keys, and what is thrown into it.
+type drawnInput struct {
 	arrangement                string
 	keys, records              int
 	unique                     bool // no key comes twice
 	repeats, hot, late, strays bool
 	spoiled, refused           bool
 	perID                      int64 // rows that share an id
+	amounts                    bool  // a, b and n are integers of the record's own
 }
 
 var arrangements = []string{"sorted", "descending", "sorted by a prefix", "concatenated", "shuffled"}
 
 // values draws the records' numbers: each stands for a key, and greater ones for greater keys.
-func (m *mix) values(rnd *rand.Rand) []int {
-	values := make([]int, m.records)
+func (in *drawnInput) values(rnd *rand.Rand) []int {
+	values := make([]int, in.records)
 	for i := range values {
 		values[i] = i
-		if !m.unique && m.repeats {
-			values[i] = rnd.IntN(m.keys)
-		} else if !m.unique {
-			values[i] = i % m.keys
+		if !in.unique && in.repeats {
+			values[i] = rnd.IntN(in.keys)
+		} else if !in.unique {
+			values[i] = i % in.keys
 		}
 	}
 	shuffle := func(part []int) { rnd.Shuffle(len(part), func(i, j int) { part[i], part[j] = part[j], part[i] }) }
 	slices.Sort(values)
-	switch m.arrangement {
+	switch in.arrangement {
 	case "descending":
 		slices.Reverse(values)
 	case "sorted by a prefix":
@@ -81,29 +160,29 @@ func (m *mix) values(rnd *rand.Rand) []int {
 	case "shuffled":
 		shuffle(values)
 	}
-	return m.disturb(rnd, values)
+	return in.disturb(rnd, values)
 }
 
 // disturb breaks the arrangement.
-func (m *mix) disturb(rnd *rand.Rand, values []int) []int {
-	if m.strays { // one in every stretch of a few records, so that every piece has one
+func (in *drawnInput) disturb(rnd *rand.Rand, values []int) []int {
+	if in.strays { // one in every stretch of a few records, so that every piece has one
 		for at := rnd.IntN(10); at < len(values); at += 5 + rnd.IntN(20) {
 			other := rnd.IntN(len(values))
-			if m.unique {
+			if in.unique {
 				values[at], values[other] = values[other], values[at]
 			} else {
 				values[at] = values[other]
 			}
 		}
 	}
-	if m.unique {
+	if in.unique {
 		return values
 	}
-	if m.hot { // one key for longer than a piece
+	if in.hot { // one key for longer than a piece
 		at := rnd.IntN(len(values))
 		values = slices.Insert(values, at, slices.Repeat([]int{values[at]}, 60+rnd.IntN(200))...)
 	}
-	if m.late {
+	if in.late {
 		for range 1 + len(values)/20 {
 			values = append(values, values[rnd.IntN(len(values))])
 		}
@@ -111,34 +190,40 @@ func (m *mix) disturb(rnd *rand.Rand, values []int) []int {
 	return values
 }
 
-// draw makes the records. The cells of a record say which one it is: no two have the same.
-func (m *mix) draw(rnd *rand.Rand, mark string) []mixRecord {
-	values := m.values(rnd)
-	records := make([]mixRecord, len(values))
+// draw makes the records. Column c says which record it is: no two have the same.
+func (in *drawnInput) draw(rnd *rand.Rand, mark string) []drawnRecord {
+	values := in.values(rnd)
+	records := make([]drawnRecord, len(values))
 	for i, v := range values {
 		r := &records[i]
-		r.id, r.n = fmt.Sprintf("key%05d", int64(v)/m.perID), int64(v)
-		if m.perID > 1 {
-			r.n = int64(v) % m.perID
+		r.id, r.n = fmt.Sprintf("key%05d", int64(v)/in.perID), int64(v)
+		if in.perID > 1 {
+			r.n = int64(v) % in.perID
 		}
 		r.c = fmt.Sprintf("%sc%d", mark, i)
-		if rnd.IntN(3) > 0 {
-			r.a = fmt.Sprintf("%sa%d", mark, i)
+		for name, to := range map[string]*string{"a": &r.a, "b": &r.b} {
+			if *to = fmt.Sprint(mark, name, i); in.amounts {
+				*to = fmt.Sprint(i%2000 - 1000)
+			}
 		}
-		if rnd.IntN(3) > 0 {
-			r.b = fmt.Sprintf("%sb%d", mark, i)
+		if in.amounts {
+			r.n = int64(1 + rnd.IntN(1000))
+		}
+		if i > 0 && rnd.IntN(3) == 0 { // the first one shows all columns
+			r.a = ""
+		}
+		if i > 0 && rnd.IntN(3) == 0 {
+			r.b = ""
 		}
 		switch {
-		case m.spoiled && rnd.IntN(100) == 0:
+		case i == 0:
+		case in.spoiled && rnd.IntN(100) == 0:
 			r.id = ""
-		case m.spoiled && rnd.IntN(150) == 0:
+		case in.spoiled && rnd.IntN(150) == 0:
 			r.ragged = true
-		case m.refused && rnd.IntN(80) == 0:
+		case in.refused && rnd.IntN(80) == 0:
 			r.b = refusedWord + r.c
 		}
-	}
-	if len(records) > 0 { // the first one shows all columns
-		records[0].a, records[0].b = mark+"a0", mark+"b0"
 	}
 	return records
 }
@@ -146,60 +231,71 @@ func (m *mix) draw(rnd *rand.Rand, mark string) []mixRecord {
 // refusedWord is in records that the service refuses.
 const refusedWord = "refuse-me-"
 
-// mixFormats are how a file can be written, the more often the likelier. Of all but csv.gz the keys of any part can be read.
-var mixFormats = []string{"csv", "csv", "csv", "ndjson", "ndjson", "parquet", "parquet", "parquet", "csv.gz"}
+// drawnFormats are how a file can be written, the more often the likelier. Of all but csv.gz the keys of any part can be read.
+var drawnFormats = []string{"csv", "csv", "csv", "ndjson", "ndjson", "parquet", "parquet", "parquet", "csv.gz"}
 
-// writeMix writes records to files of drawn formats and notes where each stands.
-func (w *world) writeMix(rnd *rand.Rand, name string, records []mixRecord, formats []string, most int) (files []string) {
-	w.t.Helper()
+// standardInput is the format of the records that come by it, once.
+const standardInput = "-"
+
+// write writes records to files of drawn formats and notes where each stands.
+func (m *drawnLoad) write(name string, records []drawnRecord, formats []string, most int) (files []string) {
 	for file := 0; file == 0 || len(records) > 0; file++ {
 		n := len(records)
 		if file < most-1 {
-			n = min(n, 1+rnd.IntN(max(1, n)))
+			n = min(n, 1+m.rnd.IntN(max(1, n)))
 		}
-		kind := formats[rnd.IntN(len(formats))]
+		kind := formats[m.rnd.IntN(len(formats))]
+		if kind == standardInput && m.stdin != "" {
+			kind = "csv"
+		}
 		for i := range records[:n] {
 			records[i].file, records[i].number = file, i+1
-			records[i].ragged = records[i].ragged && strings.HasPrefix(kind, "csv")
+			records[i].ragged = records[i].ragged && kind != "ndjson" && kind != "parquet"
 		}
 		if n > 0 { // every file shows all columns
-			records[0].ragged = false
-			if records[0].a == "" {
-				records[0].a = "a" + records[0].c
+			first := &records[0]
+			if first.ragged = false; m.input.amounts {
+				first.a, first.b = "7", "-7"
 			}
-			if records[0].b == "" {
-				records[0].b = "b" + records[0].c
+			if first.a == "" {
+				first.a = "a" + first.c
+			}
+			if first.b == "" {
+				first.b = "b" + first.c
 			}
 		}
-		files = append(files, w.file(fmt.Sprintf("%s%d.%s", name, file, kind), w.mixText(rnd, kind, records[:n])))
+		if kind == standardInput {
+			m.stdin = drawnCSV(records[:n])
+			files = append(files, "-")
+		} else {
+			files = append(files, m.w.file(fmt.Sprintf("%s%d.%s", name, file, kind), m.text(kind, records[:n])))
+		}
 		records = records[n:]
 	}
 	return files
 }
 
-func (w *world) mixText(rnd *rand.Rand, kind string, records []mixRecord) string {
-	t := w.t
-	t.Helper()
+func (m *drawnLoad) text(kind string, records []drawnRecord) string {
 	switch kind {
 	case "ndjson":
-		return mixLines(t, records)
+		return drawnLines(m.t, records)
 	case "parquet":
-		return w.mixParquet(rnd, records)
+		return m.parquet(records)
 	case "csv.gz":
 		var b bytes.Buffer
 		to := gzip.NewWriter(&b)
-		if _, err := to.Write([]byte(mixCSV(records))); err != nil {
-			t.Fatal(err)
+		if _, err := to.Write([]byte(drawnCSV(records))); err != nil {
+			m.t.Fatal(err)
 		}
 		if err := to.Close(); err != nil {
-			t.Fatal(err)
+			m.t.Fatal(err)
 		}
 		return b.String()
 	}
-	return mixCSV(records)
+	return drawnCSV(records)
 }
 
-func mixCSV(records []mixRecord) string {
+func drawnCSV(records []drawnRecord) string {
 	var b strings.Builder
 	b.WriteString("id,n,a,b,c\n")
 	for _, r := range records {
@@ -212,7 +308,7 @@ func mixCSV(records []mixRecord) string {
 	return b.String()
 }
 
-func mixLines(t *testing.T, records []mixRecord) string {
+func drawnLines(t *testing.T, records []drawnRecord) string {
 	t.Helper()
 	var b strings.Builder
 	for _, r := range records {
@@ -231,9 +327,9 @@ func mixLines(t *testing.T, records []mixRecord) string {
 	return b.String()
 }
 
-// mixParquet writes a Parquet file of several row groups whose statistics may say anything.
-func (w *world) mixParquet(rnd *rand.Rand, records []mixRecord) string {
-	t := w.t
+// parquet writes a Parquet file of several row groups whose statistics may say anything.
+func (m *drawnLoad) parquet(records []drawnRecord) string {
+	t, rnd := m.t, m.rnd
 	t.Helper()
 	type row struct {
 		ID *string `parquet:"id,optional"`
@@ -259,7 +355,7 @@ func (w *world) mixParquet(rnd *rand.Rand, records []mixRecord) string {
 		t.Fatal(err)
 	}
 	if rnd.IntN(2) == 0 {
-		w.lies.Add(1)
+		m.lies = true
 		return string(lie(t, rnd, b.Bytes()))
 	}
 	return b.String()

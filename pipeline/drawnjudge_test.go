@@ -1,0 +1,353 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tsimport/internal/table"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
+)
+
+// sequence is the oracle: what a load of the records one after the other leaves.
+type sequence struct {
+	leaves     leaves
+	mode       table.Mode
+	condition  table.Existence
+	deleteNull bool
+	when       string
+	key        *drawnKey
+	refuses    bool // the service refuses records with refusedWord
+}
+
+// leftBySequence is what that load leaves: the table, and which records it has rejected.
+type leftBySequence struct {
+	rows     contents
+	rejected []string
+	left     int64 // records that the condition on columns leaves out
+	// unsent are those of the rejected that the service refuses and that a later record of their key may supersede before
+	// they are sent; open is which of them each key has.
+	unsent map[string]bool
+	open   map[string][]string
+	// past are all rows that each key has ever had, "" for no row: a load that was stopped leaves one of them.
+	past map[string][]string
+	// refusedLater are records that the service refuses of keys that an earlier record has written.
+	refusedLater int
+	numbers      map[string]int // of numbered rows, how many each id has
+}
+
+func (s *sequence) apply(before contents, records []drawnRecord) leftBySequence {
+	left := leftBySequence{rows: maps.Clone(before), past: map[string][]string{}, unsent: map[string]bool{}, open: map[string][]string{}, numbers: map[string]int{}}
+	for i := range records {
+		r := &records[i]
+		_, written := left.rows[s.key.row(r)]
+		switch good := s.one(&left, r); {
+		case !good && s.makesRow(r) && written && s.refused(r):
+			left.refusedLater++
+			fallthrough
+		case !good && s.supersedes() && s.makesRow(r):
+			left.open[s.key.row(r)] = append(left.open[s.key.row(r)], r.name())
+			fallthrough
+		case !good:
+			left.rejected = append(left.rejected, r.name())
+		default:
+			for _, earlier := range left.open[s.key.row(r)] {
+				left.unsent[earlier] = true
+			}
+		}
+	}
+	return left
+}
+
+// supersedes reports whether a record that waits gives way to a later one of its key.
+func (s *sequence) supersedes() bool { return s.mode == table.Put && s.condition == table.Ignore }
+
+// makesRow reports whether a record is a row that the service is asked to write.
+func (s *sequence) makesRow(r *drawnRecord) bool { return !r.ragged && !(s.key.needsID && r.id == "") }
+
+// refused reports whether the service refuses a record that is a row.
+func (s *sequence) refused(r *drawnRecord) bool {
+	return s.refuses && s.mode != table.Delete && strings.HasPrefix(r.b, refusedWord)
+}
+
+// one applies a record, or reports that it is rejected.
+func (s *sequence) one(left *leftBySequence, r *drawnRecord) bool {
+	if !s.makesRow(r) || s.refused(r) {
+		return false
+	}
+	key := s.key.row(r)
+	if s.leaves == numberedRows {
+		left.numbers[key]++
+		key = fmt.Sprint(key, "/", left.numbers[key])
+	}
+	old, exists := left.rows[key]
+	if s.condition == table.ExpectExist && !exists || s.condition == table.ExpectNotExist && exists {
+		return false
+	}
+	if s.leaves == rowsThatPass && exists && !s.passes(old["n"], r.n) {
+		left.left++
+		return true
+	}
+	if len(left.past[key]) == 0 {
+		left.past[key] = append(left.past[key], drawnRow(old, exists))
+	}
+	if s.mode == table.Delete {
+		delete(left.rows, key)
+		left.past[key] = append(left.past[key], "")
+		return true
+	}
+	cells := map[string]string{}
+	if s.mode != table.Put {
+		maps.Copy(cells, old)
+	}
+	for name, v := range s.given(r) {
+		switch {
+		case v == "" && s.deleteNull:
+			delete(cells, name)
+		case v == "":
+		case s.leaves == sumsOfRows:
+			cells[name] = added(cells[name], v)
+		case s.leaves == allVersions && cells[name] != "":
+			cells[name] = v + newerThan + cells[name]
+		default:
+			cells[name] = v
+		}
+	}
+	left.rows[key] = cells
+	left.past[key] = append(left.past[key], drawnRow(cells, true))
+	return true
+}
+
+// given are the attributes of a record.
+func (s *sequence) given(r *drawnRecord) map[string]string {
+	given := map[string]string{"a": r.a, "b": r.b}
+	if s.leaves != sumsOfRows {
+		given["c"] = r.c
+	}
+	for _, name := range s.key.columns {
+		given[name] = r.id
+		if name == "n" {
+			given[name] = strconv.FormatInt(r.n, 10)
+		}
+	}
+	return given
+}
+
+// passes reports whether a row passes the condition on its columns.
+func (s *sequence) passes(stored string, now int64) bool {
+	was, _ := strconv.ParseInt(stored, 10, 64)
+	switch s.when {
+	case "stored.n <= new.n":
+		return was <= now
+	case "new.n < stored.n":
+		return now < was
+	}
+	return was < now
+}
+
+func added(a, b string) string {
+	x, _ := strconv.ParseInt(a, 10, 64)
+	y, _ := strconv.ParseInt(b, 10, 64)
+	return strconv.FormatInt(x+y, 10)
+}
+
+// newerThan stands between the versions of a cell.
+const newerThan = " newer than "
+
+// drawnRow is a row as text, "" if it does not exist.
+func drawnRow(cells map[string]string, exists bool) string {
+	if !exists {
+		return ""
+	}
+	text, err := json.Marshal(cells) // sorted by name
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// left is what a table holds as the oracle says it: without marks, and numbers as the places of rows among those of their id.
+func (m *drawnLoad) left(table contents) contents {
+	all := contents{}
+	numbers := map[string][]int64{}
+	for key, cells := range table {
+		cells = maps.Clone(cells)
+		delete(cells, plan.DefaultMarkColumn)
+		if m.mode.leaves != numberedRows {
+			all[key] = cells
+			continue
+		}
+		id, number := numberOf(key)
+		numbers[id] = append(numbers[id], number)
+	}
+	for id, n := range numbers {
+		slices.Sort(n)
+		for place, number := range n {
+			cells := maps.Clone(table[fmt.Sprint(id, "/", number)])
+			delete(cells, plan.DefaultMarkColumn)
+			all[fmt.Sprint(id, "/", place+1)] = cells
+		}
+	}
+	return all
+}
+
+// numberOf is the number of a row that the service has numbered.
+func numberOf(key string) (id string, number int64) {
+	id, text, _ := strings.Cut(key, "/")
+	number, _ = strconv.ParseInt(text, 10, 64)
+	return id, number
+}
+
+// differs is what is wrong with a table.
+func (m *drawnLoad) differs(want leftBySequence, table contents) string {
+	return cmp.Diff(want.rows, m.left(table))
+}
+
+// judge compares what a load has left and counted with what it should.
+func (m *drawnLoad) judge(r *Report, want leftBySequence) {
+	t := m.t
+	t.Helper()
+	rows := m.w.rows()
+	if diff := m.differs(want, rows); diff != "" {
+		t.Errorf("the table differs from a sequential load (-want +got):\n%.5000s", diff)
+	} else {
+		for name, broken := range m.spoiled(rows) {
+			if m.differs(want, broken) == "" {
+				t.Errorf("a table with %s passes", name)
+			}
+		}
+	}
+	rejected := int64(m.checkRejected(want))
+	read := int64(len(m.records))
+	if r.State != StateFinished || r.Read != read || r.Rejected != rejected || r.Written+r.Superseded+r.ConditionFailed != read-rejected {
+		t.Errorf("%s: %d read, %d written, %d superseded, %d left, %d rejected; want %d read, %d rejected",
+			r.State, r.Read, r.Written, r.Superseded, r.ConditionFailed, r.Rejected, read, rejected)
+	}
+	if never := m.mode.leaves != lastRows; never && r.Superseded > 0 || r.ExtraVersions > 0 ||
+		m.killed.attempts == 1 && r.ConditionFailed != want.left { // a row that was written before the kill, and replaced, is left when it is sent again
+		t.Errorf("%d superseded, %d extra versions, %d left; want %d left", r.Superseded, r.ExtraVersions, r.ConditionFailed, want.left)
+	}
+	if checkpoint.Exists(m.cfg.RunDir) {
+		t.Error("a finished run has a checkpoint")
+	}
+	if m.mode.leaves == numberedRows {
+		m.checkReturned(rows)
+	}
+	if left, err := filepath.Glob(filepath.Join(m.w.dir, "tsimport-spill-*")); m.killed.attempts == 1 && (err != nil || len(left) > 0) {
+		t.Errorf("%v is left behind: %v", left, err)
+	}
+}
+
+// spoiled are tables in which one thing is wrong.
+func (m *drawnLoad) spoiled(rows contents) map[string]contents {
+	if len(rows) == 0 {
+		return map[string]contents{"a row too many": {"key00001/1": {"a": "1"}}}
+	}
+	keys := slices.Sorted(maps.Keys(rows))
+	key := keys[len(keys)/2]
+	changed := func(change func(cells map[string]string)) contents {
+		other := maps.Clone(rows)
+		other[key] = maps.Clone(rows[key])
+		change(other[key])
+		return other
+	}
+	broken := map[string]contents{}
+	less := maps.Clone(rows)
+	delete(less, key)
+	broken["a row less"] = less
+	twice := maps.Clone(rows)
+	id, number := numberOf(key)
+	twice[fmt.Sprint(id, "/", number+1_000_000_000)] = rows[key]
+	broken["a row twice"] = twice
+	for name := range m.left(contents{key: rows[key]})[cmpKey(m, key)] {
+		broken["another "+name] = changed(func(cells map[string]string) { cells[name] += "0" })
+		broken["no "+name] = changed(func(cells map[string]string) { delete(cells, name) })
+		break
+	}
+	for _, other := range keys {
+		if next, n := numberOf(other); m.mode.leaves == numberedRows && next == id && n != number {
+			turned := maps.Clone(rows)
+			turned[key], turned[other] = rows[other], rows[key]
+			broken["two numbers in the wrong order"] = turned
+			break
+		}
+	}
+	return broken
+}
+
+// cmpKey is the name that left gives a row that is alone.
+func cmpKey(m *drawnLoad, key string) string {
+	if m.mode.leaves == numberedRows {
+		id, _ := numberOf(key)
+		return id + "/1"
+	}
+	return key
+}
+
+// checkRejected checks that exactly the expected records are kept as rejected, each once, and returns how many they are.
+func (m *drawnLoad) checkRejected(left leftBySequence) int {
+	m.t.Helper()
+	got := []string{}
+	for _, line := range lines(m.t, filepath.Join(m.cfg.RunDir, rundir.ReasonsFile)) {
+		var reason struct {
+			File   string
+			Record int64
+		}
+		if err := json.Unmarshal([]byte(line), &reason); err != nil {
+			m.t.Fatalf("%s: %v", line, err)
+		}
+		got = append(got, fmt.Sprint(slices.Index(m.cfg.Inputs, reason.File), "/", reason.Record))
+	}
+	want := slices.DeleteFunc(append([]string{}, left.rejected...), func(name string) bool { return left.unsent[name] && !slices.Contains(got, name) })
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		m.t.Errorf("rejected records, as file/record (-want +got):\n%s", diff)
+	}
+	kept := 0
+	files, err := filepath.Glob(filepath.Join(m.cfg.RunDir, "rejects*"))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for _, name := range files {
+		if !strings.HasSuffix(name, ".jsonl") && !strings.Contains(name, ".later-") { // not reasons, and not what counts for nothing
+			kept += len(lines(m.t, name))
+			if strings.HasSuffix(name, ".csv") {
+				kept-- // its header
+			}
+		}
+	}
+	if kept != len(want) {
+		m.t.Errorf("%d records are kept in %q, want %d", kept, files, len(want))
+	}
+	return len(want)
+}
+
+// checkReturned checks that the file of returned keys has the number of each record that is a row.
+func (m *drawnLoad) checkReturned(rows contents) {
+	m.t.Helper()
+	numbers := map[string]int64{} // by column c
+	for key, cells := range rows {
+		_, numbers[cells["c"]] = numberOf(key)
+	}
+	want := []string{"file,record,id,seq"}
+	for i := range m.records {
+		if r := &m.records[i]; m.oracle.makesRow(r) && !m.oracle.refused(r) {
+			want = append(want, fmt.Sprintf("%s,%d,%s,%d", m.cfg.Inputs[r.file], r.number, r.id, numbers[r.c]))
+		}
+	}
+	got := lines(m.t, m.cfg.Write.Marks.ReturnedKeys)
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		m.t.Errorf("returned keys (-want +got):\n%.3000s", diff)
+	}
+}

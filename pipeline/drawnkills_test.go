@@ -1,0 +1,318 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"tsimport/internal/exitcode"
+
+	"tsimport/internal/table"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/readorder"
+)
+
+// errKilled is what a checkpoint meets that is about to be written by a process that is killed.
+var errKilled = errors.New("killed")
+
+// kills is what is known of a load that is killed again and again until it is done.
+type kills struct {
+	mu     sync.Mutex
+	keys   map[checkpoint.Position][]byte // ordering keys of all records; nil for those that can be no row
+	bySent map[checkpoint.Position]int    // the first attempt that has sent a record
+
+	attempts, replayed, checked, unsaid int
+}
+
+// moment is when an attempt ends, counted from 1; the zero moment never comes.
+type moment struct {
+	save, send int
+	gently     bool
+}
+
+// untilDone runs attempts, half of the loads killed at moments that are drawn until they may end, and returns the last one's report.
+func (m *drawnLoad) untilDone() *Report {
+	k, left := &m.killed, 0
+	// A resumed load repeats what was deleted, which may hide what it repeats with a timestamp of before.
+	if m.rnd.IntN(2) == 0 && !m.simulate.Choices.DeletionsHideEarlier {
+		left = 1 + m.rnd.IntN(5)
+	}
+	most := m.cfg.Limits.MaxErrors
+	for ; ; left-- {
+		at := moment{}
+		m.cfg.Limits.MaxErrors = most
+		if left > 0 {
+			at = moment{save: 1 + m.rnd.IntN(12), send: 1 + m.rnd.IntN(60)}
+			if at.gently = m.rnd.IntN(4) == 0; at.gently {
+				at.save = 0
+			}
+			if m.rnd.IntN(4) == 0 {
+				m.cfg.Limits.MaxErrors = MaxErrors{Rows: int64(m.rnd.IntN(30))}
+			}
+		}
+		r := m.attempt(at)
+		if r.State == StateFinished || m.t.Failed() {
+			if k.unsaid > 0 {
+				m.t.Errorf("%d rows that had been sent were sent again and nothing said that they may have been", k.unsaid)
+			}
+			return r
+		}
+		time.Sleep(restart)
+	}
+}
+
+// restart is how long it takes until another process has begun where one was killed, or has ended: no two are there in one millisecond,
+// which is what timestamps and marks count in.
+const restart = 20 * time.Millisecond
+
+// attempt runs until it is killed, before a checkpoint or a request, or stopped in order, or done.
+func (m *drawnLoad) attempt(at moment) *Report {
+	k := &m.killed
+	base, err := checkpoint.Read(m.cfg.RunDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		m.t.Fatal(err)
+	}
+	if base == nil && len(k.bySent) > 0 {
+		m.t.Fatalf("%d rows were sent without a checkpoint", len(k.bySent))
+	}
+	k.attempts++
+	m.w.grid.serve()
+	ctx, stop := context.WithCancelCause(context.Background())
+	defer stop(nil)
+	drain, stopGently := context.WithCancelCause(ctx)
+	defer stopGently(nil)
+	cfg := m.cfg
+	cfg.Drain, cfg.Read.Stdin = drain, strings.NewReader(m.stdin)
+	power := rand.New(rand.NewPCG(m.rnd.Uint64(), 3))
+	saves, sends, dead := 0, 0, false
+	end := func() {
+		if at.gently {
+			stopGently(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
+			return
+		}
+		dead = true
+		m.w.grid.diesWith(power)
+		stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
+	}
+	cfg.onSave = func(*checkpoint.Snapshot) error {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if saves++; saves == at.save && !dead {
+			end()
+		}
+		if dead {
+			return errKilled // what a dead process would have written
+		}
+		return nil
+	}
+	looks := cfg.onSend
+	cfg.onSend = func(rows []table.Ref) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		m.sent(base, rows)
+		if sends++; sends == at.send {
+			end()
+		}
+		if looks != nil {
+			looks(rows)
+		}
+	}
+	r, err := cfg.run(ctx)
+	if err != nil {
+		m.t.Fatalf("attempt %d: %v", k.attempts, err)
+	}
+	if err := r.balance(); err != nil {
+		m.t.Error(err)
+	}
+	return r
+}
+
+// sent checks rows that are sent against what the attempt resumes from.
+func (m *drawnLoad) sent(base *checkpoint.Snapshot, rows []table.Ref) {
+	k := &m.killed
+	for _, r := range rows {
+		p := position(r)
+		if base != nil && base.Final(p, r.Key()) {
+			m.t.Errorf("attempt %d: record %d of source %d is final and was sent again", k.attempts, p.Record(), p.Source())
+		}
+		switch first := k.bySent[p]; {
+		case first == 0:
+			k.bySent[p] = k.attempts
+		case first < k.attempts:
+			if k.replayed++; !r.Row().Suspect() {
+				k.unsaid++
+			}
+		}
+	}
+}
+
+// compare compares what a checkpoint calls final with the counters of that moment.
+func (m *drawnLoad) compare(d *dispatcher, s *checkpoint.Snapshot) {
+	if m.killed.checked++; m.killed.checked > 20 && m.killed.checked%10 > 0 {
+		return // of many checkpoints, some
+	}
+	final, read := int64(0), int64(0)
+	places := m.places()
+	for p, key := range m.killed.keys {
+		p, planned := places(p)
+		if !planned {
+			continue // over the limit
+		}
+		if s.Read.Has(p) {
+			read++
+		}
+		if key == nil && s.Read.Has(p) || key != nil && s.Final(p, key) {
+			final++
+		}
+	}
+	r := d.report
+	if counted := r.Written + r.Rejected + r.Superseded + r.ConditionFailed; read != r.Read || final != counted {
+		m.t.Errorf("attempt %d: the checkpoint has %d records read and %d final, the ledger %d and %d", r.Attempts, read, final, r.Read, counted)
+	}
+}
+
+// places returns what says where records come in the order of reading, by their source and number, and whether they do.
+func (m *drawnLoad) places() func(checkpoint.Position) (checkpoint.Position, bool) {
+	job, err := checkpoint.ReadJob(m.cfg.RunDir)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	file, err := job.ReadOrder(m.cfg.RunDir)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if file == nil {
+		return func(p checkpoint.Position) (checkpoint.Position, bool) { return p, true }
+	}
+	order, err := readorder.Decode(file)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	places := readorder.NewPlaces(order)
+	return func(p checkpoint.Position) (checkpoint.Position, bool) {
+		source, record, comes := places.Find(p.Source(), p.Record())
+		return checkpoint.At(source, record), comes
+	}
+}
+
+// runAtEveryCheckpoint kills the load at its checkpoint 1, then in another table at checkpoint 2, …, until it has no such checkpoint any more.
+func (m *drawnLoad) runAtEveryCheckpoint(before contents) {
+	for at := 1; ; at += 1 + at/6 { // of many, some
+		want := m.oracle.apply(before, m.records)
+		m.cfg.Checkpoint.Every = time.Millisecond
+		r := m.attempt(moment{save: at})
+		killed := r.State != StateFinished
+		if killed {
+			time.Sleep(restart)
+			r = m.attempt(moment{})
+		}
+		m.judge(r, want)
+		if m.t.Failed() || !killed {
+			m.t.Logf("%v: %d checkpoints; %d sections, a switch after %d splits", m, at, r.Sections, m.cfg.switchAfter)
+			return
+		}
+		had.count("kills of loads in their order", r.Sections == 0)
+		had.count("kills of loads by a schedule", r.Sections > 0 && m.cfg.switchAfter == 0)
+		had.count("kills of loads that switch to one", r.Sections > 0 && m.cfg.switchAfter > 0)
+		before = m.draw() // the same load
+	}
+}
+
+// runDamaged loads files of which one is damaged in the middle. The load must fail, and the table must hold, of each key, what it had after
+// some of its records in their order: no later record without the earlier ones, as rows are updated, and nothing that the key never had.
+func (m *drawnLoad) runDamaged(before contents) {
+	t := m.t
+	early := m.damage()
+	want := m.oracle.apply(before, m.records)
+	end := m.trouble()
+	r, err := m.cfg.run(context.Background())
+	end()
+	if balance := r.balance(); balance != nil {
+		t.Error(balance)
+	}
+	whole := r.State == StateFinished && err == nil // it was read before it was damaged
+	if whole && early || !whole && (r.ExitCode != exitcode.Failed || r.Read > int64(len(m.records))) {
+		t.Errorf("%s, exit code %d, %d read of %d: %v", r.State, r.ExitCode, r.Read, len(m.records), err)
+	}
+	had.count("damage that the first pass found", early && m.scheduled)
+	had.count("damage that was found later", !early && !whole)
+	had.count("a schedule when damage was found", !whole && r.Sections > 0)
+	had.count("a switch to a schedule before", !whole && r.Sections > 0 && m.cfg.switchAfter > 0)
+	rows := m.w.rows()
+	if whole {
+		if diff := m.differs(want, rows); diff != "" {
+			t.Errorf("the table differs from a sequential load (-want +got):\n%.5000s", diff)
+		}
+	}
+	if why := neverHad(before, want, rows); why != "" {
+		t.Error(why)
+	}
+	for name, broken := range m.spoiled(rows) {
+		if why := neverHad(before, want, broken); why == "" && name != "a row less" && !strings.HasPrefix(name, "no ") { // which may be an earlier row
+			t.Errorf("a table with %s passes", name)
+		}
+	}
+	t.Logf("%v: %d read, %d written: %v", m, r.Read, r.Written, err)
+}
+
+// neverHad names a row that its key never had.
+func neverHad(before contents, want leftBySequence, rows contents) string {
+	for key, past := range want.past {
+		cells, exists := rows[key]
+		if got := drawnRow(cells, exists); !slices.Contains(past, got) {
+			return "key " + key + " holds " + got + ", which it never had: " + strings.Join(past, ", ")
+		}
+	}
+	for key, cells := range rows {
+		if old, exists := before[key]; len(want.past[key]) == 0 && drawnRow(cells, true) != drawnRow(old, exists) {
+			return "key " + key + " holds " + drawnRow(cells, true) + ", had " + drawnRow(old, exists) + ", and no record is of it"
+		}
+	}
+	return ""
+}
+
+// damage adds a file, of records that are drawn as the others are, that is damaged in its middle after the load has looked at
+// its inputs: before its first row (early), or while it runs.
+func (m *drawnLoad) damage() (early bool) {
+	m.t.Helper()
+	more := m.input
+	more.records, more.unique, more.spoiled = 400, false, false
+	if m.input.unique { // other keys than those of the load, as none may come twice
+		more = drawnInput{arrangement: m.input.arrangement, records: 400, unique: true, perID: m.key.perID}
+	}
+	records := more.draw(m.rnd, "last")
+	for i := range records {
+		if m.input.unique {
+			records[i].id, records[i].n = "later"+records[i].id, records[i].n+int64(fan)*1000
+		}
+	}
+	kind, harm := "parquet", damageParquet
+	if m.rnd.IntN(3) == 0 {
+		kind, harm = "csv", cutShort
+	}
+	name := m.write("damaged", records, []string{kind}, 1)[0]
+	for i := range records {
+		records[i].file = len(m.cfg.Inputs)
+	}
+	m.cfg.Inputs = append(m.cfg.Inputs, name)
+	m.records = append(m.records, records...)
+	m.killed.keys = m.orderingKeys()
+	hurt := sync.OnceFunc(func() { harm(m.t, name) })
+	at, sends := m.rnd.IntN(4)-1, atomic.Int64{}
+	if at < 1 {
+		m.cfg.Watch.OnPlan = func(*plan.Plan) { hurt() }
+		return true
+	}
+	m.cfg.onSend = func([]table.Ref) {
+		if sends.Add(1) == int64(at) {
+			hurt()
+		}
+	}
+	return false
+}
