@@ -65,15 +65,9 @@ var themes = []theme{
 	{"dialects", dialects}, {"after the sample", afterSample},
 }
 
-// Draw draws the load of a seed: the same one each time.
-func Draw(seed uint64) *Load {
-	d := &draw{Rand: rand.New(rand.NewPCG(seed, 0)), load: &Load{Seed: seed, Key: "id"}}
-	// The largest load of all is drawn rarely.
-	t := themes[d.IntN(len(themes)-1)]
-	if d.IntN(60) == 0 {
-		t = themes[len(themes)-1]
-	}
-	d.load.Theme = t.name
+// Draw draws the load of a theme and a seed: the same one each time.
+func Draw(t theme, seed uint64) *Load {
+	d := &draw{Rand: rand.New(rand.NewPCG(seed, 0)), load: &Load{Seed: seed, Key: "id", Theme: t.name}}
 	if d.IntN(3) == 0 {
 		d.load.Update = true
 		d.load.Flags = append(d.load.Flags, "--mode", "update")
