@@ -61,7 +61,7 @@ func workAll(ctx context.Context, j *Job) error {
 // TestADriverThatDiesAtAnyActIsReplaced does the same with the process that plans.
 func TestADriverThatDiesAtAnyActIsReplaced(t *testing.T) {
 	t.Parallel()
-	step := 5
+	step := 9
 	if *everyDeath {
 		step = 1
 	}

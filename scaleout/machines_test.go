@@ -32,7 +32,7 @@ const (
 // TestMoreMachinesLoadFaster loads a table of many partitions by more and more processes, each on a machine of its own: in virtual time
 // processors decide nothing, only requests, the store's objects and the partitions' capacity take time.
 func TestMoreMachinesLoadFaster(t *testing.T) {
-	each, partitions, processes := 1000, []int{64}, []int{1, 4}
+	each, partitions, processes := 500, []int{64}, []int{1, 4}
 	if *machines {
 		each, partitions, processes = 3000, []int{64, 128, 256, 512}, []int{1, 2, 4, 8, 16, 32}
 	}
