@@ -150,7 +150,7 @@ flink:
 
 fuzz:
 	$(GO) test ./reader/parquet -run TestNoDamagedByte -every-damage -count 1
-	$(GO) test ./reader/compress -run TestBlocksCutOrDamaged -every-damage -count 1
+	$(GO) test ./reader/compress -run "TestBlocksCutOrDamaged|TestAFlippedBit" -every-damage -count 1
 	$(GO) test ./reader/charset -run TestDecodingIsThatOfXText -sequences 2000000 -count 1
 	$(GO) test ./keyexpr -run TestAProgramKeepsDifferentValuesApart -programs 5000 -count 1
 	@set -e; for p in job job/datax pipeline/checkpoint lifecycle keyexpr internal/tablestore/plainbuffer reader/csv reader/jsonl reader/pgdump reader/mysqldump reader/parquet reader/arrow reader/compress reader/charset engine/wire engine/filter engine/server writer; do \

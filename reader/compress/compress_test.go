@@ -164,6 +164,9 @@ func TestAFlippedBitIsNeverSilentlyWrong(t *testing.T) {
 		data := pack(t, k, want)
 		for i := range data {
 			for bit := range 8 {
+				if bit%4 != i%4 && !*everyDamage { // make fuzz
+					continue
+				}
 				data[i] ^= 1 << bit
 				out, err := decompress(k, data)
 				if err == nil && !bytes.Equal(out, want) && len(out) > 0 {
