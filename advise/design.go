@@ -32,7 +32,7 @@ func (s *survey) design() {
 			inKey = append(inKey, s.find(name))
 		}
 	} else {
-		f := s.splice(&Candidate{Heat: new(HeatPair)}, best.parts)
+		f := s.splice(&Candidate{}, best.parts)
 		d.Keys = []string{f.Expression}
 	}
 	s.makeUnique(d, inKey)
@@ -63,7 +63,7 @@ func (s *survey) commands() {
 			f.Command = s.command(f.Table, f.Keys)
 		}
 		if len(c.parts) > 1 && s.mayKey(c.parts...) && c.Verdict != NotRecommended && c.Fix == nil {
-			f := s.splice(&Candidate{Heat: new(HeatPair)}, c.parts)
+			f := s.splice(&Candidate{}, c.parts)
 			c.Key = &Key{Keys: s.whole(f.Expression, f.columns)}
 			c.Key.Command = s.command(s.tableName(), c.Key.Keys)
 		}

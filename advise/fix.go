@@ -67,7 +67,7 @@ func (s *survey) keep(c *Candidate) {
 	// Of few rows a window holds so few values that even hashes of them meet.
 	helps := c.Fix.Share >= goodShare || c.Fix.Share >= 0.4 && c.Fix.Share >= 4*c.Share
 	if !helps && c.cause != digitText {
-		c.Fix, c.Heat.After = nil, nil
+		c.Fix = nil
 		return
 	}
 	c.Fix.column = s.keyName()
@@ -97,9 +97,7 @@ func (s *survey) hashPrefix(c *Candidate) *Fix {
 }
 
 func (s *survey) simulateFix(c *Candidate, fix *Fix, keys simulate.Keys, parts []*column) {
-	var heat simulate.Heat
-	fix.Share, fix.Load, _, heat = s.spread(keys, identitiesOf(parts))
-	c.Heat.After = &heat
+	fix.Share, fix.Load, _ = s.spread(keys, identitiesOf(parts))
 }
 
 // spliceWith joins a column that divides the candidate's values.

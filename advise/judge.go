@@ -94,13 +94,13 @@ func (s *survey) add(parts []*column) *Candidate {
 			return c
 		}
 	}
-	c := &Candidate{Column: nameOf(parts), Type: parts[0].own.String(), parts: parts, Heat: new(HeatPair)}
+	c := &Candidate{Column: nameOf(parts), Type: parts[0].own.String(), parts: parts}
 	if len(parts) > 1 {
 		c.Type = "string"
 	}
 	c.Facts = s.facts(parts)
 	if s.simulable(parts) {
-		c.Share, c.Load, c.Cut, c.Heat.Before = s.spread(s.keysOf(parts), identitiesOf(parts))
+		c.Share, c.Load, c.Cut = s.spread(s.keysOf(parts), identitiesOf(parts))
 	}
 	s.judge(c)
 	s.report.Candidates = append(s.report.Candidates, c)
@@ -122,13 +122,13 @@ func (s *survey) keysOf(parts []*column) simulate.Keys {
 
 // spread simulates keys both ways. The hottest of the values that make a key bounds what live traffic can use: a window of
 // few rows may not show it.
-func (s *survey) spread(keys simulate.Keys, identities []int) (live, load float64, cut int, heat simulate.Heat) {
+func (s *survey) spread(keys simulate.Keys, identities []int) (live, load float64, cut int) {
 	of, cut := simulate.Cut(keys, s.Partitions)
-	live, heat = simulate.Live(of, s.order, simulate.Traffic{Partitions: s.Partitions, Rate: s.Rate})
+	live = simulate.Live(of, s.order, simulate.Traffic{Partitions: s.Partitions, Rate: s.Rate})
 	_, most := s.kept.groups(identities...)
 	live = min(live, float64(s.kept.rows)/float64(most*s.Partitions))
 	loaded := simulate.Load(of, cut, float64(s.Rate)/float64(s.Partitions))
-	return live, loaded.Share, cut, heat
+	return live, loaded.Share, cut
 }
 
 // facts gathers what a candidate's values are like.

@@ -1,7 +1,5 @@
 package advise
 
-import "tsimport/advise/simulate"
-
 // Verdict is what is thought of a partition key.
 type Verdict string
 
@@ -49,7 +47,6 @@ type Candidate struct {
 	Key     *Key      `json:"key,omitempty"` // of several columns spliced, as a load takes it
 	Notes   []string  `json:"notes,omitempty"`
 	Facts             // of the values
-	Heat    *HeatPair `json:"-"`
 	parts   []*column // of a splice several
 	cause   cause
 }
@@ -96,12 +93,6 @@ type Key struct {
 	Keys        []string `json:"primary_key"` // as --pk takes them
 	Command     []string `json:"-"`           // arguments of tsimport, to be quoted for a shell
 	CommandText string   `json:"command"`
-}
-
-// HeatPair is where writes go over time, before and after the fix.
-type HeatPair struct {
-	Before simulate.Heat
-	After  *simulate.Heat // nil without a fix
 }
 
 // Design is a whole primary key.

@@ -362,7 +362,7 @@ func TestAValueThatGrowsTooLargeIsSplicedThoughTheSpliceSpreadsALittleLess(t *te
 	// The verdict on size does not depend on which of two nearly equal shares is the larger.
 	for _, share := range []float64{0.7, 0.75, 1} {
 		s := &survey{report: &Report{}}
-		c := &Candidate{cause: fewValues, Share: share, Heat: new(HeatPair), Fix: &Fix{Share: 0.72}}
+		c := &Candidate{cause: fewValues, Share: share, Fix: &Fix{Share: 0.72}}
 		if s.keep(c); c.Fix == nil {
 			t.Errorf("a fix of .72 is dropped for few values that are used to %.2f", share)
 		}

@@ -98,7 +98,7 @@ func TestBenchWriteMeasuresATableThatItMakesAndDrops(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	stdout := p.output("bench", "write", "--rows", "2000", "--row-size", "120", "--columns", "3", "--keys", "zipf", "--concurrency", "4", "--store", "store",
-		"--json", "--samples", "a.jsonl", "--benchfmt", "a.txt", "--html", "a.html")
+		"--json", "--samples", "a.jsonl", "--benchfmt", "a.txt")
 	res := new(result.Result)
 	must(t, json.Unmarshal([]byte(stdout), res))
 	if res.Totals.Rows != 2000 || res.Totals.Bytes != 240_000 || res.Latency.Count != 10 || res.PerSecond.Rows <= 0 || !strings.HasPrefix(res.Settings.Table, "tsimport_bench_") {
@@ -116,9 +116,6 @@ func TestBenchWriteMeasuresATableThatItMakesAndDrops(t *testing.T) {
 		}
 	}
 	p.ends(0, []string{"bench", "compare", "a.txt", "a.json"}, "too few samples to tell")
-	if !strings.Contains(p.read("a.html"), "Latency by percentile") {
-		t.Error("the page has no chart of latencies")
-	}
 }
 
 func TestBenchWriteKeepsToARateAndFindsTheHighestOverTheWire(t *testing.T) {
@@ -186,7 +183,7 @@ func TestBenchRefusesWhatItCannotMeasure(t *testing.T) {
 		{"write -q --rows 0", "--rows", 2}, {"write -q a.csv", "takes no arguments", 2}, {"write -q --keys sorted", "--keys", 2}, {"write -q --row-size 20", "--row-size 20", 2},
 		{"write -q --columns 0", "--columns 0", 2}, {"write -q --duration 1s --warmup 1s", "--warmup", 2}, {"write -q --max-p99 5ms", "--max-p99 is for", 2},
 		{"write -q --find-max --max-throttled 5", "--max-throttled", 2}, {"write -q --find-max --rate 5 --duration 1s", "--find-max and --rate", 2},
-		{"write -q --table-prefix a-b", "--table-prefix", 2}, {"write -q --html no/such/folder.html", "--html", 2}, {"write -q --sync often", "--sync", 2},
+		{"write -q --table-prefix a-b", "--table-prefix", 2}, {"write -q --samples no/such/folder.json", "--samples", 2}, {"write -q --sync often", "--sync", 2},
 		{"compare a", "two results, not 1", 2}, {"compare a.json b.json", "read a.json: no such", 2}, {"compare a b --alpha 0", "--alpha 0: want 0.002 to", 2},
 		{"read-input", "", 2}, {"read-input -", "", 2}, {"read-input missing.csv", "", 2}, {"read-input missing.csv --order odd", "", 2},
 		{"client --shape 13", "", 2}, {"client --rows 0", "", 2}, {"client --only spark", "", 2}, {"client file.csv", "", 2}, {"client --timeout 1s", "", 2}, {"client --timeout -1s --baseline-cmd true", "", 2},

@@ -15,9 +15,9 @@ import (
 // with = need one that can be read again.
 var fileWriters = []string{
 	"export --table t --format csv --fresh -o OUT", "export --table t --format parquet -o OUT", "gen student-cards --rows 10 -o OUT",
-	"advise in.csv --html OUT", "verify in.csv --table t --metrics-file OUT", "export --table t -o - --cpu-profile OUT",
+	"verify in.csv --table t --metrics-file OUT", "export --table t -o - --cpu-profile OUT",
 	"export --table t -o - --allocations-profile OUT", "bench write --rows 10 --store b --samples OUT",
-	"bench write --rows 10 --store b --html OUT", "bench write --rows 10 --store b --benchfmt OUT",
+	"bench write --rows 10 --store b --benchfmt OUT",
 	"+load in.csv --table t --pk id --save-job OUT", "+convert datax job.json -o OUT",
 	"=load in.csv --table numbered --pk id --pk n:auto --returned-keys OUT --run-dir run",
 }

@@ -152,7 +152,7 @@ func TestSecretsOfAddressesAreShownAndKeptNowhere(t *testing.T) {
 	run(0, with("verify", []string{bad}, "--type", "id=integer", "--json")...)
 	run(0, append([]string{"inspect"}, addresses...)...)
 	run(0, append([]string{"inspect", "--json", "--count"}, addresses...)...)
-	run(0, append([]string{"advise", "--html", dir + "/advice.html"}, addresses...)...)
+	run(0, append([]string{"advise"}, addresses...)...)
 	run(0, append([]string{"advise", "--json"}, addresses...)...)
 	run(0, append([]string{"explain", "--pk", "id"}, addresses[0])...)
 	run(0, "export", "--store", dir+"/store", "--table", "t", "-o", dir+"/export.csv")

@@ -11,15 +11,6 @@ type Traffic struct {
 	Rate       int // rows a second
 }
 
-// Heat is how many rows each partition got in each part of the time.
-type Heat struct {
-	Partitions int
-	Rows       [][]int32 // by part of the time, then by partition
-}
-
-// heatColumns is into how many parts of the time a Heat is divided at most.
-const heatColumns = 96
-
 // Window is how many rows are looked at together: those of one second, but no more than half of what an even partition
 // holds of the rows known. In a longer stretch even strictly growing keys would seem to spread.
 func (t Traffic) Window(rows int) int {
@@ -32,27 +23,20 @@ func (t Traffic) Window(rows int) int {
 // meet. More than 1 is 1.
 //
 // order is the rows' numbers as they arrive; nil is their own order.
-func Live(of []uint16, order []int32, t Traffic) (share float64, heat Heat) {
+func Live(of []uint16, order []int32, t Traffic) (share float64) {
 	rows := len(of)
 	if rows == 0 {
-		return 0, Heat{}
+		return 0
 	}
 	n := t.Window(rows)
 	sum, windows := 0.0, 0
 	count := make([]int32, t.Partitions)
-	columns := min(heatColumns, rows/n)
-	heat = Heat{Partitions: t.Partitions, Rows: make([][]int32, columns)}
-	for i := range heat.Rows {
-		heat.Rows[i] = make([]int32, t.Partitions)
-	}
 	for i := range rows {
 		row := i
 		if order != nil {
 			row = int(order[i])
 		}
-		p := of[row]
-		count[p]++
-		heat.Rows[int(uint64(i)*uint64(columns)/uint64(rows))][p]++
+		count[of[row]]++
 		if (i+1)%n != 0 {
 			continue
 		}
@@ -60,7 +44,7 @@ func Live(of []uint16, order []int32, t Traffic) (share float64, heat Heat) {
 		windows++
 		clear(count)
 	}
-	return t.scale(sum/float64(windows), n), heat // what is left over is less than a window
+	return t.scale(sum/float64(windows), n) // what is left over is less than a window
 }
 
 // scale puts a mean of n/(P·m) on the scale of Live.

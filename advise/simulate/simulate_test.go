@@ -80,9 +80,9 @@ func TestEvenKeysUseAllAndOneValueUsesOnePartition(t *testing.T) {
 	traffic := Traffic{Partitions: 32, Rate: 32000}
 	for _, rows := range []int{1000, 30000, 400000} {
 		of, _ := Cut(keysOf(rows, scattered), 32)
-		share, _ := Live(of, nil, traffic)
+		share := Live(of, nil, traffic)
 		near(t, "even keys' share", share, 1, 0.05)
-		share, _ = Live(make([]uint16, rows), nil, traffic)
+		share = Live(make([]uint16, rows), nil, traffic)
 		near(t, "one value's share", share, 1.0/32, 1e-9)
 	}
 }
@@ -90,12 +90,9 @@ func TestEvenKeysUseAllAndOneValueUsesOnePartition(t *testing.T) {
 func TestLiveTrafficOfGrowingKeysUsesOnePartition(t *testing.T) {
 	const rows = 64000
 	of, _ := Cut(keysOf(rows, func(i int) uint64 { return uint64(i) }), 32)
-	share, heat := Live(of, nil, Traffic{Partitions: 32, Rate: 32000})
+	share := Live(of, nil, Traffic{Partitions: 32, Rate: 32000})
 	// 64 windows of 1,000 rows, each of them within one of 32 partitions of 2,000.
 	near(t, "the share", share, 1.0/32, 1e-9)
-	if len(heat.Rows) != 64 || heat.Rows[0][0] != 1000 || heat.Rows[63][31] != 1000 || heat.Rows[63][0] != 0 {
-		t.Errorf("heat of %d parts: %v … %v", len(heat.Rows), heat.Rows[0], heat.Rows[len(heat.Rows)-1])
-	}
 }
 
 func TestTheOrderOfArrivalDecidesAboutLiveTraffic(t *testing.T) {
@@ -105,7 +102,7 @@ func TestTheOrderOfArrivalDecidesAboutLiveTraffic(t *testing.T) {
 	for i := range order {
 		order[i] = int32(i * 7919 % rows)
 	}
-	share, _ := Live(of, order, Traffic{Partitions: 32, Rate: 32000})
+	share := Live(of, order, Traffic{Partitions: 32, Rate: 32000})
 	near(t, "the share of sorted rows that arrive mixed", share, 1, 0.05)
 }
 
@@ -115,7 +112,7 @@ func TestTwoOfFourPartitionsTakeHalf(t *testing.T) {
 	for i := range of {
 		of[i] = uint16(i % 2)
 	}
-	share, _ := Live(of, nil, Traffic{Partitions: 4, Rate: 4000})
+	share := Live(of, nil, Traffic{Partitions: 4, Rate: 4000})
 	near(t, "the share", share, 0.5, 0.02)
 }
 
@@ -166,7 +163,7 @@ func TestAPartitionSavesUpOneSecondAtMost(t *testing.T) {
 }
 
 func TestNoRowsUseNothing(t *testing.T) {
-	if share, _ := Live(nil, nil, Traffic{Partitions: 4, Rate: 4}); share != 0 {
+	if share := Live(nil, nil, Traffic{Partitions: 4, Rate: 4}); share != 0 {
 		t.Errorf("live share %v", share)
 	}
 	if l := Load(nil, 4, 1); l.Share != 0 || l.Rows != 0 {
@@ -175,6 +172,6 @@ func TestNoRowsUseNothing(t *testing.T) {
 }
 
 func TestASinglePartitionIsAlwaysUsedWhole(t *testing.T) {
-	share, _ := Live(make([]uint16, 1000), nil, Traffic{Partitions: 1, Rate: 1000})
+	share := Live(make([]uint16, 1000), nil, Traffic{Partitions: 1, Rate: 1000})
 	near(t, "the share", share, 1, 1e-9)
 }

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"tsimport/internal/page"
 )
 
 // recorded is a run of ten seconds at two partitions, with a request each 10 ms that takes 1 to 100 ms.
@@ -170,20 +168,5 @@ func TestABenchmarkLineHasPairsOfNumberAndUnit(t *testing.T) {
 	fields := strings.Fields(lines[len(lines)-1])
 	if !strings.HasPrefix(fields[0], "BenchmarkWrite/keys=random/") || fields[1] != "199000" || len(fields)%2 != 0 || !strings.Contains(text.String(), " ns/op\t") {
 		t.Errorf("%q", text.String())
-	}
-}
-
-func TestThePageHasTheChartsAndAnEmptyResultIsOneToo(t *testing.T) {
-	p := recorded(time.Second, nil).Page()
-	if len(p.Charts) != 3 || p.Tail == nil || p.Heat == nil || len(p.Heat.Partitions) != 2 || len(p.Shades) != 1 || len(p.Facts) == 0 {
-		t.Errorf("page %+v", p)
-	}
-	empty := NewRecorder(0).Result(0)
-	var html strings.Builder
-	if err := page.Write(&html, empty.Page()); err != nil {
-		t.Error(err)
-	}
-	if err := empty.WriteText(&html); err != nil {
-		t.Error(err)
 	}
 }

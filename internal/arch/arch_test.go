@@ -26,7 +26,6 @@ var arrows = map[string][]string{
 		"internal/errorcodes", "internal/exitcode", "internal/runmetrics", "internal/spill", "internal/suggest",
 		".",
 		"advise",
-		"advise/page",
 		"advise/simulate",
 		"lifecycle",
 		"lifecycle/apply",
@@ -84,7 +83,6 @@ var arrows = map[string][]string{
 	"lifecycle/archive": {"internal/atomicfile", "internal/tablestore/scan", "reader/jsonl", "reader/record", "reader/tablescan", "transfer/archive", "internal/table"},
 	"advise/simulate":   {},
 	"advise/sketch":     {},
-	"advise/page":       {"advise", "advise/simulate"},
 
 	"pipeline":        {"internal/atomicfile", "internal/jobdir", "internal/exitcode", "internal/tablestore/condition", "pipeline/readorder", "pipeline/sendwindow", "pipeline/plan", "pipeline/intake", "shuffle", "internal/spill", "internal/tablestore/scan", "partitioner", "ratelimit", "writer", "internal/tablestore/client", "pipeline/rundir", "pipeline/bottleneck", "pipeline/checkpoint", "internal/timeline", "internal/tablestore/plainbuffer", "internal/table", "reader/source", "reader/jsonl", "reader/record"},
 	"pipeline/intake": {"pipeline/readorder", "keyexpr", "pipeline/plan", "reader", "reader/convert", "reader/jsonl", "reader/record", "internal/tablestore/encode", "internal/tablestore/plainbuffer", "partitioner", "internal/table", "reader/source"},
@@ -163,7 +161,7 @@ var arrows = map[string][]string{
 	"bench/null":     {"internal/tablestore/plainbuffer", "internal/table"},
 	"bench/spread":   {"bench", "internal/limiter", "internal/tablestore/client", "keyexpr", "internal/tablestore/scan", "internal/table"},
 	"bench/write":    {"bench", "bench/result", "internal/tablestore/client", "internal/tablestore/encode", "partitioner", "ratelimit", "internal/tablestore/scan", "internal/table", "writer"},
-	"bench/result":   {"internal/page", "internal/timeline"},
+	"bench/result":   {"internal/timeline"},
 	"bench/compare":  {"bench/result"},
 
 	"internal/page":     {},

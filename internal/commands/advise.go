@@ -3,14 +3,12 @@ package commands
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 
 	"github.com/urfave/cli/v2"
 
 	"tsimport/advise"
-	"tsimport/advise/page"
 	"tsimport/advise/simulate"
 	"tsimport/pipeline/options"
 	"tsimport/pipeline/plan"
@@ -34,7 +32,6 @@ func adviseCommand() *cli.Command {
 			&cli.Float64Flag{Name: "growth", Usage: "rate for `TIMES` as many rows, to see which values exceed 10 GB", Value: 1},
 			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory for the rows, such as 512MiB, at least 16MiB; parts of a longer input are skipped, with a note; the process may use 64MiB more (default: a quarter of the machine's, at most 1GiB)"},
 			&cli.BoolFlag{Name: "json", Usage: "print the report as one JSON object"},
-			&cli.StringFlag{Name: "html", Usage: "write the report with charts to `FILE`, a self-contained page"},
 		}...),
 		Action: adviseRun,
 	}
@@ -64,16 +61,8 @@ func adviseRun(c *cli.Context) error {
 		}
 		k.CommandText = commandLine(args)
 	})
-	if path := c.String("html"); path != "" {
-		if err := writeOutput(c.Context, path, c.App.Writer, func(w io.Writer) error { return page.Write(w, report) }); err != nil {
-			return fmt.Errorf("write report: %w", err)
-		}
-	}
 	if c.Bool("json") {
 		return printJSON(c, report)
-	}
-	if c.String("html") == "-" {
-		return nil
 	}
 	return newAdvicePrinter(c.App.Writer).print(report)
 }

@@ -15,7 +15,6 @@ import (
 	"tsimport/bench"
 	"tsimport/bench/result"
 	"tsimport/bench/write"
-	"tsimport/internal/page"
 	"tsimport/pipeline"
 )
 
@@ -52,7 +51,6 @@ func benchWriteCommand(interrupts *interrupts) *cli.Command {
 			&cli.StringFlag{Name: "sync", Usage: "embedded store: always (acknowledged rows survive a crash) or none", Value: "always"},
 			&cli.StringFlag{Name: "samples", Usage: "write every request to `FILE`, a JSON object a line"},
 			&cli.StringFlag{Name: "benchfmt", Usage: "append the result to `FILE` in Go's benchmark format, for benchstat"},
-			&cli.StringFlag{Name: "html", Usage: "write the result to `FILE`, a self-contained page with charts"},
 			&cli.BoolFlag{Name: "json", Usage: "print the result as one JSON object"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		}...),
@@ -162,8 +160,8 @@ func parseThrottled(text string) (float64, error) {
 // benchFiles are the files that a result goes to. They are opened first: a name that cannot be written to must not be found
 // out after minutes.
 type benchFiles struct {
-	samples                  *result.SampleWriter
-	sampleFile, stream, html *os.File
+	samples            *result.SampleWriter
+	sampleFile, stream *os.File
 }
 
 func openBenchFiles(c *cli.Context) (f *benchFiles, err error) {
@@ -173,7 +171,7 @@ func openBenchFiles(c *cli.Context) (f *benchFiles, err error) {
 		how  int
 		to   **os.File
 	}{
-		{"samples", os.O_TRUNC, &f.sampleFile}, {"benchfmt", os.O_APPEND, &f.stream}, {"html", os.O_TRUNC, &f.html},
+		{"samples", os.O_TRUNC, &f.sampleFile}, {"benchfmt", os.O_APPEND, &f.stream},
 	} {
 		name := c.String(open.flag)
 		if name == "" {
@@ -198,9 +196,6 @@ func (f *benchFiles) write(r *result.Result) (err error) {
 			err = fmt.Errorf("write --benchfmt: %w", err)
 		}
 	}
-	if f.html != nil {
-		err = errors.Join(err, page.Write(f.html, r.Page()))
-	}
 	return err
 }
 
@@ -208,7 +203,7 @@ func (f *benchFiles) close() (err error) {
 	if f.samples != nil {
 		err = f.samples.Flush()
 	}
-	for _, file := range []*os.File{f.sampleFile, f.stream, f.html} {
+	for _, file := range []*os.File{f.sampleFile, f.stream} {
 		if file != nil {
 			err = errors.Join(err, file.Close())
 		}

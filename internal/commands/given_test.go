@@ -26,7 +26,6 @@ func TestFlagsGivenTwiceAndAddressesForPathsAreRefused(t *testing.T) {
 		"export --table t -o oss://bucket/x.csv":            "-o oss://bucket/x.csv: want a path",
 		"export --table t -o oss:/bucket/x.csv":             "-o oss:/bucket/x.csv: want a path",
 		"gen student-cards --rows 1 --output oss://b/c.csv": "--output oss://b/c.csv: want a path",
-		"advise a.csv --html oss://b/page.html":             "--html oss://b/page.html: want a path",
 		"bench write --samples oss://b/s":                   "--samples oss://b/s: want a path",
 		"serve --store oss://b/s":                           "--store oss://b/s: want a path",
 		"table create t --pk a:string --ttl 86400 --ttl -1": "--ttl is given twice, with 86400 and -1",
@@ -71,7 +70,7 @@ func TestFlagsForPathsAreKnownByTheirHelp(t *testing.T) {
 		for _, c := range commands {
 			for _, f := range c.Flags {
 				name := f.Names()[0]
-				for _, part := range []string{"-dir", "-file", "-profile", "output", "store", "html", "policy", "keep", "samples", "tls-"} {
+				for _, part := range []string{"-dir", "-file", "-profile", "output", "store", "policy", "keep", "samples", "tls-"} {
 					s, text := f.(*cli.StringFlag)
 					if text && c.Name+" "+name != "export output" && name != "job-dir" && name != "files-by" && name != "profile" && strings.Contains("-"+name, part) && !isPath(s) {
 						t.Errorf("%s %s --%s: its help names no `FILE`, `DIR` or `FOLDER`", parent, c.Name, name)

@@ -10,16 +10,8 @@ import (
 
 // data is what the script draws.
 type data struct {
-	Shades []shade `json:"shades"`
 	Charts []chart `json:"charts"`
-	Tail   *tail   `json:"tail"`
 	Heat   *heat   `json:"heat"`
-}
-
-type shade struct {
-	From number `json:"from"`
-	To   number `json:"to"`
-	Name string `json:"name"`
 }
 
 type chart struct {
@@ -32,11 +24,6 @@ type chart struct {
 type lines struct {
 	Name   string   `json:"name"`
 	Values []number `json:"values"`
-}
-
-type tail struct {
-	Quantiles []number `json:"quantiles"`
-	Series    []lines  `json:"series"`
 }
 
 // heat has a byte a cell, interval by interval in base64; 255 stands for Most or more.
@@ -65,14 +52,8 @@ func (n number) MarshalJSON() ([]byte, error) {
 }
 
 func dataOf(p *Page) (d data) {
-	for _, s := range p.Shades {
-		d.Shades = append(d.Shades, shade{number(s.From), number(s.To), s.Name})
-	}
 	for _, c := range p.Charts {
 		d.Charts = append(d.Charts, chart{c.Unit, number(c.Every), c.Log, linesOf(c.Series)})
-	}
-	if p.Tail != nil {
-		d.Tail = &tail{numbers(p.Tail.Quantiles), linesOf(p.Tail.Series)}
 	}
 	if h := p.Heat; h != nil && len(h.Partitions) > 0 && len(h.Counts) > 0 {
 		d.Heat = heatOf(h)

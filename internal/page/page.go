@@ -15,9 +15,7 @@ type Page struct {
 	Tone   Tone   // of State
 	Lead   []string
 	Facts  []Fact
-	Shades []Shade // of all charts over time
 	Charts []Chart
-	Tail   *Tail // nil is none
 	Heat   *Heat // nil is none
 	Tables []Table
 }
@@ -37,12 +35,6 @@ type Fact struct {
 	Name, Value, Note string
 }
 
-// Shade marks a part of the time, in seconds.
-type Shade struct {
-	From, To float64
-	Name     string
-}
-
 // Chart is numbers over time: a point each Every seconds from the start. NaN is a gap.
 type Chart struct {
 	Title  string
@@ -56,14 +48,6 @@ type Chart struct {
 type Series struct {
 	Name   string
 	Values []float64
-}
-
-// Tail is how large values are up to each quantile: values in seconds, in the order of the quantiles, which increase and are
-// below 1.
-type Tail struct {
-	Title     string
-	Quantiles []float64
-	Series    []Series
 }
 
 // Heat is counts over time and partitions: rows a second, say.

@@ -52,20 +52,6 @@
     return all;
   }
   var logAxis = { splits: logSplits, filter: function (u, all) { return all; } };
-  function shades(u) {
-    data.shades.forEach(function (s) {
-      var from = u.valToPos(Math.max(s.from, u.scales.x.min), "x", true), to = u.valToPos(Math.min(s.to, u.scales.x.max), "x", true);
-      if (!(to > from)) return;
-      u.ctx.save();
-      u.ctx.fillStyle = css("--shade");
-      u.ctx.fillRect(from, u.bbox.top, to - from, u.bbox.height);
-      u.ctx.fillStyle = css("--soft");
-      u.ctx.font = 11 * devicePixelRatio + "px system-ui, sans-serif";
-      if (to - from > u.ctx.measureText(s.name).width + 8) u.ctx.fillText(s.name, from + 4, u.bbox.top + 12 * devicePixelRatio);
-      u.ctx.restore();
-    });
-  }
-
   function draw(el, options, values) {
     options.width = Math.max(280, el.clientWidth);
     options.height = 230;
@@ -80,25 +66,8 @@
       axes: [axis({ values: function (u, all) { return all.map(clock); } }), axis(Object.assign({ size: 64, values: function (u, all) { return all.map(write); } }, c.log ? logAxis : {}))],
       series: [{ label: "at", value: function (u, v) { return v == null ? "–" : clock(v); } }].concat(lines(c.series, write, count < 2)),
       cursor: { sync: { key: "time" }, points: { size: 6 } },
-      hooks: { drawClear: [shades] },
     }, [x].concat(c.series.map(function (s) { return positive(s.values, c.log); })));
   }
-  // The tail is drawn by how rare a value is: each step to the right is ten times as rare.
-  function drawTail(el, t) {
-    var x = t.quantiles.map(function (q) { return -Math.log10(1 - q); }), last = x[x.length - 1] || 1, marks = [0, Math.log10(2)];
-    for (var m = 1; m <= Math.ceil(last); m++) marks.push(m);
-    function name(v) {
-      if (v === 0) return "0 %";
-      return trim10(100 * (1 - Math.pow(10, -v))) + " %";
-    }
-    function trim10(v) { return String(Number(v.toFixed(6))); }
-    draw(el, {
-      scales: { x: { time: false, range: [0, last] }, y: vertical(true) },
-      axes: [axis({ splits: function () { return marks.filter(function (v) { return v <= last; }); }, values: function (u, all) { return all.map(name); } }), axis(Object.assign({ size: 64, values: function (u, all) { return all.map(seconds); } }, logAxis))],
-      series: [{ label: "of all", value: function (u, v) { return v == null ? "–" : Number((100 * (1 - Math.pow(10, -v))).toFixed(4)) + " %"; } }].concat(lines(t.series, format("s"), x.length < 2)),
-    }, [x].concat(t.series.map(function (s) { return positive(s.values, true); })));
-  }
-
   function drawHeat() {
     var h = data.heat, box = document.getElementById("heat");
     if (!h || !box) return;
@@ -126,11 +95,8 @@
     plots.forEach(function (p) { p.plot.destroy(); });
     plots = [];
     document.querySelectorAll("[data-chart]").forEach(function (el) { drawChart(el, data.charts[el.dataset.chart]); });
-    var el = document.querySelector("[data-tail]");
-    if (el && data.tail) drawTail(el, data.tail);
     drawHeat();
   }
-  data.shades = data.shades || [];
   paint();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
   var wide = document.body.clientWidth;

@@ -13,9 +13,7 @@ func example() *Page {
 	return &Page{
 		Title: "Load into <b>t</b>", State: "finished", Tone: Good, Lead: []string{"</script><script>alert(1)</script>"},
 		Facts:  []Fact{{"rows/s", "1,000", "of which few"}},
-		Shades: []Shade{{0, 2, "warm-up"}},
 		Charts: []Chart{{Title: "Rows", Every: 1, Series: []Series{{"rows/s", []float64{1, math.NaN(), 3}}}}},
-		Tail:   &Tail{Title: "Latency", Quantiles: []float64{0, .5, .99}, Series: []Series{{"latency", []float64{.001, .002, .5}}}},
 		Heat:   &Heat{Title: "Partitions", Unit: "rows/s", Every: 2, Partitions: []string{"", "</script>"}, Counts: [][]int64{{200, 0}, {1, 100}}},
 		Tables: []Table{{Title: "Settings", Columns: []string{"name", "value"}, Numbers: []bool{false, true}, Rows: [][]string{{"<i>x</i>", "1"}}, Note: "a note"}},
 	}
