@@ -97,6 +97,7 @@ func phrases(cell string) *regexp.Regexp {
 func TestBannedWordsAreNotUsed(t *testing.T) {
 	bans := bans(t)
 	root := filepath.Join("..", "..")
+	seen := map[string]bool{}
 	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -115,7 +116,7 @@ func TestBannedWordsAreNotUsed(t *testing.T) {
 		var texts []text
 		switch {
 		case strings.HasSuffix(rel, ".go"):
-			texts = goTexts(t, name, path.Dir(rel) == "internal/commands")
+			texts = goTexts(t, name, path.Dir(rel) == "internal/commands", seen)
 		case strings.HasSuffix(rel, ".md") && rel != "CHANGELOG.md":
 			page, err := os.ReadFile(name)
 			if err != nil {
@@ -162,8 +163,8 @@ type text struct {
 	words string
 }
 
-// goTexts returns the comments and names of a Go file, and its literals too if wanted.
-func goTexts(t *testing.T, name string, literals bool) (texts []text) {
+// goTexts returns the comments of a Go file and its names that were not seen in another one, and its literals too if wanted.
+func goTexts(t *testing.T, name string, literals bool, seen map[string]bool) (texts []text) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, name, nil, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
@@ -180,7 +181,6 @@ func goTexts(t *testing.T, name string, literals bool) (texts []text) {
 		}
 		add(group.Pos(), false, strings.Join(lines, "\n"))
 	}
-	seen := map[string]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.Ident:
