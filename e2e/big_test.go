@@ -34,9 +34,7 @@ const bigParts = 10
 func TestABigTable(t *testing.T) {
 	dir := t.TempDir()
 	cards := filepath.Join(dir, "cards.csv")
-	if _, stderr, code := runBinary(t, "gen", "student-cards", "--rows", strconv.Itoa(*bigRows), "-o", cards); code != 0 {
-		t.Fatalf("gen: exit code %d: %s", code, stderr)
-	}
+	newPlace(t).run(0, "gen", "student-cards", "--rows", strconv.Itoa(*bigRows), "-o", cards)
 	store := filepath.Join(dir, "store")
 	s := startServe(t, "--store", store)
 	b := &bigTable{t: t, served: s, cards: cards, client: tablestore.NewClient(s.URL, s.Instance, s.AccessKeyID, s.AccessKeySecret)}
@@ -75,11 +73,7 @@ func (b *bigTable) load(part int) (rate, cost float64) {
 	b.cut(part, piece)
 	defer os.Remove(piece)
 	before := b.cpu()
-	stdout, stderr, code := runBinaryWith(b.t, b.served.credentials(), "load", piece, "--endpoint", b.served.URL, "--instance", b.served.Instance, "--table", "cards", "--create",
-		"--pk", "CardID:integer", "--pk", "DeviceID:integer", "--pk", "OrderNumber:integer", "--run-dir", piece+".run", "--json", "--quiet")
-	if code != 0 {
-		b.t.Fatalf("part %d: exit code %d: %s", part, code, stderr)
-	}
+	stdout := newPlace(b.t, b.served.env()...).output("load", piece, "--table", "cards", "--create", "--pk", "CardID:integer", "--pk", "DeviceID:integer", "--pk", "OrderNumber:integer", "--json", "--quiet")
 	var summary struct {
 		Written       int     `json:"written"`
 		RowsPerSecond float64 `json:"rows_per_second"`
@@ -171,17 +165,8 @@ func (b *bigTable) reads(part int) (p50, p99 time.Duration, cost float64) {
 
 // scan reads the whole table and counts its rows.
 func (b *bigTable) scan() (rows int) {
-	b.t.Helper()
-	q := &tablestore.RangeRowQueryCriteria{TableName: "cards", StartPrimaryKey: new(tablestore.PrimaryKey), EndPrimaryKey: new(tablestore.PrimaryKey), MaxVersion: 1}
-	for _, name := range []string{"CardID", "DeviceID", "OrderNumber"} {
-		q.StartPrimaryKey.AddPrimaryKeyColumnWithMinValue(name)
-		q.EndPrimaryKey.AddPrimaryKeyColumnWithMaxValue(name)
-	}
-	for q.StartPrimaryKey != nil {
-		page, err := b.client.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: q})
-		must(b.t, err)
-		rows += len(page.Rows)
-		q.StartPrimaryKey = page.NextStartPrimaryKey
+	for range rowsOf(b.t, b.client, "cards") {
+		rows++
 	}
 	return rows
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,6 +46,14 @@ func buildAndRun(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	if os.Getenv("TSIMPORT_SOURCES") != "" {
+		longest = time.Hour
+	}
+	flag.Visit(func(f *flag.Flag) {
+		if !strings.HasPrefix(f.Name, "test.") { // many rows, or rounds
+			longest = time.Hour
+		}
+	})
 	if err := noteSources(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -105,6 +112,9 @@ func build(dir string) (string, error) {
 // processTimeout is how long a process may take before it is killed and its test fails. It is for those that hang: on a machine that
 // is slow or busy, much that takes a second elsewhere takes a minute.
 const processTimeout = 5 * time.Minute
+
+// longest is the same for commands of tests that are asked for more than by default.
+var longest = processTimeout
 
 // surroundings are an environment of the processes of one test, in place of the environment of the test's process.
 type surroundings struct {
@@ -220,34 +230,9 @@ func (s *served) kill(t testing.TB) {
 	s.cmd.Wait()
 }
 
-// runBinary runs tsimport to its end and returns its outputs and exit code.
-func runBinary(t testing.TB, args ...string) (stdout, stderr string, code int) {
-	t.Helper()
-	return runBinaryWith(t, nil, args...)
-}
-
 // credentials are the environment variables with which tsimport reaches the served store.
 func (s *served) credentials() []string {
 	return []string{"TABLESTORE_ACCESS_KEY_ID=" + s.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET=" + s.AccessKeySecret}
-}
-
-// runBinaryWith is runBinary with further environment variables. Unlike t.Setenv it suits parallel tests.
-func runBinaryWith(t testing.TB, env []string, args ...string) (stdout, stderr string, code int) {
-	t.Helper()
-	cmd := exec.Command(binary, args...)
-	cmd.Env = append(os.Environ(), env...)
-	var out, errOut bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(nil), io.Writer(&out), &errOut
-	killer := time.AfterFunc(processTimeout, func() {
-		if cmd.Process != nil {
-			cmd.Process.Kill()
-		}
-	})
-	defer killer.Stop()
-	if err := cmd.Run(); cmd.ProcessState == nil {
-		t.Fatalf("run tsimport %q: %v", args, err)
-	}
-	return out.String(), errOut.String(), cmd.ProcessState.ExitCode()
 }
 
 // differs is how what is differs from what should be, empty if it does not. Comparing for a description takes ten times as long.

@@ -41,10 +41,9 @@ func BenchmarkALoadOfEachFormat(b *testing.B) {
 				Peak    int64   `json:"peak_rss_bytes"`
 			}
 			for b.Loop() {
-				stdout, stderr, code := runBinary(b, "load", file, "--endpoint", url, "--instance", "null", "--table", "t", "--create", "--pk", "id:integer",
-					"--run-dir", filepath.Join(b.TempDir(), "run"), "--fresh", "--json", "--quiet")
-				if err := json.Unmarshal([]byte(stdout), &last); err != nil || code != 0 || last.Written != rows {
-					b.Fatalf("exit code %d, %d rows, %v: %s", code, last.Written, err, stderr)
+				stdout := newPlace(b).output("load", file, "--endpoint", url, "--instance", "null", "--table", "t", "--create", "--pk", "id:integer", "--json", "--quiet")
+				if must(b, json.Unmarshal([]byte(stdout), &last)); last.Written != rows {
+					b.Fatalf("%d rows", last.Written)
 				}
 				cpu = append(cpu, last.CPU*1e6/rows)
 			}

@@ -159,7 +159,7 @@ func begin(t testing.TB, cmd *exec.Cmd) *process {
 		cmd.Stderr = &r.said
 	}
 	must(t, cmd.Start())
-	killer := time.AfterFunc(processTimeout, func() { cmd.Process.Kill() })
+	killer := time.AfterFunc(longest, func() { cmd.Process.Kill() })
 	go func() {
 		cmd.Wait() // its error is the exit code
 		killer.Stop()

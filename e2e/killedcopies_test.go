@@ -53,23 +53,9 @@ func (p *pairOf) inB(table string) string { return "ots://b@" + p.b.Instance + "
 // dump is all of a table: every row with every version, by its key.
 func dump(t testing.TB, s *served, name string) map[string][]cell {
 	t.Helper()
-	sdk := s.client()
-	described, err := sdk.DescribeTable(&tablestore.DescribeTableRequest{TableName: name})
-	must(t, err)
-	from, to := new(tablestore.PrimaryKey), new(tablestore.PrimaryKey)
-	for _, k := range described.TableMeta.SchemaEntry {
-		from.AddPrimaryKeyColumnWithMinValue(*k.Name)
-		to.AddPrimaryKeyColumnWithMaxValue(*k.Name)
-	}
 	rows := map[string][]cell{}
-	for from != nil {
-		page, err := sdk.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: &tablestore.RangeRowQueryCriteria{
-			TableName: name, StartPrimaryKey: from, EndPrimaryKey: to, Direction: tablestore.FORWARD, MaxVersion: 100}})
-		must(t, err)
-		for _, r := range page.Rows {
-			rows[fmt.Sprint(keyValues(r.PrimaryKey))] = cellsOf(r.Columns)
-		}
-		from = page.NextStartPrimaryKey
+	for r := range rowsOfVersions(t, s.client(), name, 100) {
+		rows[fmt.Sprint(keyValues(r.PrimaryKey))] = cellsOf(r.Columns)
 	}
 	return rows
 }

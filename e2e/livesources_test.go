@@ -60,13 +60,15 @@ func (d *liveLoad) liveSummary() (s liveSummary) {
 	return s
 }
 
-// until runs the load and, after a while, something that may end it. It reports whether the load ended well.
+// until runs the load and, some time after it has kept something, does what may end it. It reports whether the load ended well.
 func (d *liveLoad) until(after time.Duration, do func(r *process), more ...string) bool {
 	d.t.Helper()
 	r := d.start(append(d.load, more...)...)
-	at := time.Now().Add(after)
-	if r.until(func() bool { return time.Now().After(at) }) {
-		do(r)
+	if r.until(there(d.path("run/checkpoint.bin"))) {
+		at := time.Now().Add(after)
+		if r.until(func() bool { return time.Now().After(at) }); !r.over() {
+			do(r)
+		}
 	}
 	return r.wait() == 0
 }
@@ -114,7 +116,7 @@ func loseClients(t *testing.T, make func(t *testing.T) *liveLoad) {
 	hit := 0
 	for range *sourceRounds {
 		d := make(t)
-		for tries := 0; !d.until(time.Duration(100+rnd.IntN(900))*time.Millisecond, (*process).kill, "--max-rows-per-second", "40000"); tries++ {
+		for tries := 0; !d.until(time.Duration(rnd.IntN(400))*time.Millisecond, (*process).kill, "--max-rows-per-second", "40000"); tries++ {
 			if tries == 3 {
 				d.run(0, d.load...)
 				break
@@ -140,7 +142,7 @@ func loseServers(t *testing.T, make func(t *testing.T) *liveLoad, kill func()) {
 	for range *sourceRounds {
 		d := make(t)
 		// It is read for three seconds. It may meet the server before its first row: a command is not begun without one.
-		if !d.until(time.Duration(300+rnd.IntN(1200))*time.Millisecond, func(*process) { kill() }, "--max-rows-per-second", "10000") {
+		if !d.until(time.Duration(rnd.IntN(1200))*time.Millisecond, func(*process) { kill() }, "--max-rows-per-second", "10000") {
 			d.run(0, d.load...)
 		}
 		if sum := d.liveSummary(); len(sum.Snapshots) > 1 {

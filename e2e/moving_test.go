@@ -3,12 +3,8 @@
 package e2e
 
 import (
-	"bytes"
-	"encoding/csv"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -75,24 +71,13 @@ func (m *moving) write() {
 
 // during runs a command that must end well, and writes until it has.
 func (m *moving) during(args ...string) {
-	t := m.p.t
-	t.Helper()
-	cmd := m.p.command(args...)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	must(t, cmd.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	for {
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Fatalf("tsimport %q: %v\n%s", args, err, &out)
-			}
-			return
-		default:
-			m.write()
-		}
+	m.p.t.Helper()
+	r := m.p.start(args...)
+	for !r.over() {
+		m.write()
+	}
+	if r.wait() != 0 {
+		m.p.t.Fatalf("tsimport %q: %v\n%s", args, r.ProcessState, &r.said)
 	}
 }
 
@@ -158,13 +143,9 @@ func TestASourceThatSplitsAndIsWrittenMeanwhile(t *testing.T) {
 func (m *moving) checkCSV() {
 	t := m.p.t
 	t.Helper()
-	f, err := os.Open(filepath.Join(m.p.dir, "t.csv"))
-	must(t, err)
-	defer f.Close()
-	records, err := csv.NewReader(f).ReadAll()
-	must(t, err)
 	found := map[string]bool{}
-	for _, r := range records[1:] {
+	header, _, _ := strings.Cut(m.p.read("t.csv"), "\n")
+	for _, r := range readCSV(t, m.p.read("t.csv"), header) {
 		key := fmt.Sprintf("[%s %s]", r[0], r[1])
 		if _, was := m.before[key]; found[key] || !was && m.states[key] == nil {
 			t.Fatalf("row %s comes twice, or is not of the table", key)

@@ -21,10 +21,11 @@ func fromMySQL(t *testing.T, s *mysqltest.Server, rows int) *liveLoad {
 	d := newLiveLoad(t, s.Address("orders"))
 	d.compare = func() {
 		t.Helper()
+		back := d.back() // before the query, which does not wait for an export
 		stored, err := s.DB.Query("SELECT id, customer, CAST(price AS CHAR), paid + 0, DATE_FORMAT(CONVERT_TZ(at, @@session.time_zone, '+00:00'), '%Y-%m-%dT%H:%i:%s.%f'), w, note, raw FROM orders ORDER BY id")
 		must(t, err)
 		defer stored.Close()
-		lines := bufio.NewScanner(d.back())
+		lines := bufio.NewScanner(back)
 		n := 0
 		for ; stored.Next(); n++ {
 			var id, paid int64

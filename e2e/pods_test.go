@@ -11,7 +11,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -176,20 +175,12 @@ func TestAPlannedLoadRunsAsIndexedJobs(t *testing.T) {
 	for n := range *podsRounds {
 		seed := *podsSeed + uint64(n)
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			dir := t.TempDir()
-			s := startServe(t, "--sync", "none")
-			r := &podRunner{t: t, rnd: rand.New(rand.NewPCG(seed, 22)), kills: *podsKills, env: append(append(os.Environ(), s.credentials()...), "TABLESTORE_ENDPOINT="+s.URL, "TABLESTORE_INSTANCE="+s.Instance)}
-			inputs := writeCards(t, dir, 4, 3000)
-			plan := exec.Command(binary, append([]string{"load", "--table", "cards", "--create", "--pk", "CardID", "--pk", "DeviceID", "--pk", "OrderNumber", "--settle", "1s",
-				"--job-dir", filepath.Join(dir, "jobs"), "--workers", "3", "--split-size", "64KiB", "--verify",
-				"--runner", "k8s", "--image", "tsimport", "--k8s-volume", "shared:" + dir, "--k8s-memory", "256MiB"}, inputs...)...)
-			plan.Env, plan.Dir = r.env, dir
-			var said bytes.Buffer
-			plan.Stderr = &said
-			manifests, err := plan.Output()
-			if err != nil {
-				t.Fatalf("plan: %v\n%s", err, said.String())
-			}
+			p := newPlace(t, startServe(t, "--sync", "none").env()...)
+			r := &podRunner{t: t, rnd: rand.New(rand.NewPCG(seed, 22)), kills: *podsKills, env: append(os.Environ(), p.env...)}
+			inputs := writeCards(p, 4, 3000)
+			key := []string{"--table", "cards", "--pk", "CardID", "--pk", "DeviceID", "--pk", "OrderNumber"}
+			manifests := []byte(p.output(slices.Concat([]string{"load", "--create", "--settle", "1s", "--job-dir", p.path("jobs"), "--workers", "3", "--split-size", "64KiB", "--verify",
+				"--runner", "k8s", "--image", "tsimport", "--k8s-volume", "shared:" + p.dir, "--k8s-memory", "256MiB"}, key, inputs)...))
 			var stages []string
 			for dec := yaml.NewDecoder(bytes.NewReader(manifests)); ; {
 				var j indexedJob
@@ -207,11 +198,7 @@ func TestAPlannedLoadRunsAsIndexedJobs(t *testing.T) {
 			if want := []string{"read", "write", "verify", "finish"}; !slices.Equal(stages, want) {
 				t.Errorf("stages %q, want %q\n%s", stages, want, manifests)
 			}
-			verify := exec.Command(binary, append([]string{"verify", "--table", "cards", "--pk", "CardID", "--pk", "DeviceID", "--pk", "OrderNumber"}, inputs...)...)
-			verify.Env, verify.Dir = r.env, dir
-			if out, err := verify.CombinedOutput(); err != nil || !strings.Contains(string(out), "12,000 equal, 0 missing, 0 different, 0 surplus") {
-				t.Errorf("seed %d: verify: %v\n%s", seed, err, out)
-			}
+			p.ends(0, slices.Concat([]string{"verify"}, key, inputs), "12,000 equal, 0 missing, 0 different, 0 surplus")
 			if r.kills > 0 {
 				t.Errorf("seed %d: %d pods fewer were killed than wanted", seed, r.kills)
 			}
@@ -221,17 +208,11 @@ func TestAPlannedLoadRunsAsIndexedJobs(t *testing.T) {
 }
 
 // writeCards writes files of student cards whose keys are all different.
-func writeCards(t *testing.T, dir string, files, rows int) (names []string) {
-	t.Helper()
+func writeCards(p *place, files, rows int) (names []string) {
 	for f := range files {
-		var text bytes.Buffer
-		text.WriteString("CardID,DeviceID,OrderNumber,Item\n")
-		for i := range rows {
-			fmt.Fprintf(&text, "%d,%d,%d,item %d of %d\n", 2000000000+i, f, i*7, i, f)
-		}
-		name := filepath.Join(dir, fmt.Sprintf("cards-%d.csv", f))
-		must(t, os.WriteFile(name, text.Bytes(), 0o644))
-		names = append(names, name)
+		names = append(names, p.write(fmt.Sprintf("cards-%d.csv", f), fileOf("CardID,DeviceID,OrderNumber,Item", rows, func(i int) string {
+			return fmt.Sprintf("%d,%d,%d,item %d of %d", 2000000000+i, f, i*7, i, f)
+		})))
 	}
 	return names
 }

@@ -12,7 +12,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -121,66 +120,39 @@ func TestWhatResumingCosts(t *testing.T) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			writeRows(t, filepath.Join(dir, name), *resumeRows)
-			var sample strings.Builder
-			for i := range 32 {
-				fmt.Fprintf(&sample, "%02x\n", i*8)
-			}
-			bounds := filepath.Join(dir, "bounds.txt")
-			must(t, os.WriteFile(bounds, []byte(sample.String()), 0o644))
+			p := newPlace(t)
+			writeRows(t, p.path(name), *resumeRows)
+			bounds := p.write("bounds.txt", fileOf("00", 31, func(i int) string { return fmt.Sprintf("%02x", (i+1)*8) }))
 			s := startServe(t, "--sync", "none", "--partitions", "32", "--sample-file", bounds, "--partition-wcu", fmt.Sprint(*resumeRate),
 				"--latency", "5ms", "--slow", fmt.Sprintf("%d:0.1", slowest))
-			start := func() *exec.Cmd {
-				cmd := exec.Command(binary, "load", name, "--endpoint", s.URL, "--instance", s.Instance, "--table", "t", "--create", "--pk", "id:string", "-q", "--settle", "1s")
-				cmd.Dir = dir
-				cmd.Env = append(os.Environ(), "TABLESTORE_ACCESS_KEY_ID="+s.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET="+s.AccessKeySecret)
-				cmd.Stderr = os.Stderr
-				must(t, cmd.Start())
-				return cmd
-			}
-			until := func(what string, done func() bool) {
-				t.Helper()
-				look := time.NewTicker(20 * time.Millisecond)
-				defer look.Stop()
-				for !done() {
-					<-look.C
-				}
+			p.env = s.env()
+			start := func() *process {
+				return p.start("load", name, "--table", "t", "--create", "--pk", "id:string", "-q", "--settle", "1s")
 			}
 			first := start()
-			until("90 %", func() bool { return s.accepted(t) >= int64(*resumeRows)*9/10 })
-			must(t, first.Process.Kill())
-			_ = first.Wait() // it was killed
-			// What was on its way may arrive after its sender is gone.
-			known, before := finalRows(dir), int64(0)
-			until("what was on its way", func() bool {
-				last := before
-				before = s.accepted(t)
-				return before == last
-			})
+			first.must(func() bool { return s.accepted(t) >= int64(*resumeRows)*9/10 })
+			first.kill()
+			known, before := finalRows(p.dir), int64(-1)
+			for last := int64(-2); last != before; time.Sleep(20 * time.Millisecond) { // what was on its way may arrive after its sender is gone
+				last, before = before, s.accepted(t)
+			}
 			begun := time.Now()
 			second := start()
-			until("new rows", func() bool { return s.accepted(t) > before })
+			second.must(func() bool { return s.accepted(t) > before })
 			toFirst := time.Since(begun)
 			// Once it has written a few rows that are new, all that it writes again was written: they come first in their lanes.
-			until("further rows", func() bool { return s.accepted(t) >= before+int64(*resumeRows)*6/100 })
-			must(t, second.Process.Signal(syscall.SIGINT))
-			if err := second.Wait(); err == nil || second.ProcessState.ExitCode() != 130 {
-				t.Fatalf("the load that goes on: %v", err)
+			second.must(func() bool { return s.accepted(t) >= before+int64(*resumeRows)*6/100 })
+			second.signal(syscall.SIGINT)
+			if code := second.wait(); code != 130 {
+				t.Fatalf("the load that resumes: exit code %d\n%s", code, &second.said)
 			}
-			runs, err := filepath.Glob(filepath.Join(dir, "tsimport-runs", "*", "summary.json"))
-			if err != nil || len(runs) != 1 {
-				t.Fatalf("%d runs: %v", len(runs), err)
-			}
-			text, err := os.ReadFile(runs[0])
-			must(t, err)
 			var sum struct {
 				Read, Written, Unfinished, Replayed int64
 				Checkpoints                         int
 				CheckpointSeconds                   float64 `json:"checkpoint_seconds"`
 				Seconds                             float64
 			}
-			must(t, json.Unmarshal(text, &sum))
+			p.summary(&sum)
 			again := s.accepted(t) - sum.Written
 			allowed := int64(32*200 + 31**resumeRate + *resumeRate/10)
 			t.Logf("%s: %d rows, killed at %d of which the checkpoint knew %d; first new write after %v; %d rows written again (%d sent again; allowed %d); %d checkpoints took %.2f %% of its time",

@@ -116,15 +116,10 @@ func TestSecretsOfAddressesAreShownAndKeptNowhere(t *testing.T) {
 	target := []string{"--store", dir + "/store", "--table", "t", "--pk", "id"}
 	addresses := secretAddresses(server.URL)
 	bad := "http://user:geheim@" + host + "/bad.csv?sig=geheim"
-	run := func(code int, args ...string) (stdout, stderr string) {
+	p := newPlace(t, "TSIMPORT_CHECKPOINT_EVERY=20ms")
+	run := func(code int, args ...string) {
 		t.Helper()
-		stdout, stderr, got := runBinaryWith(t, []string{"TSIMPORT_CHECKPOINT_EVERY=20ms"}, args...)
-		if got != code {
-			t.Errorf("tsimport %q: exit code %d, want %d; %s", args, got, code, stderr)
-		}
-		noSecretIn(t, fmt.Sprintf("stdout of %.60q", args), stdout)
-		noSecretIn(t, fmt.Sprintf("stderr of %.60q", args), stderr)
-		return stdout, stderr
+		noSecretIn(t, fmt.Sprintf("what %.60q says", args), p.ends(code, args))
 	}
 	with := func(command string, inputs []string, flags ...string) []string {
 		return append(append(append([]string{command}, inputs...), target...), flags...)

@@ -155,10 +155,9 @@ func TestTheSecretIsNotAnArgument(t *testing.T) {
 func TestAStoreHasOneServer(t *testing.T) {
 	t.Parallel()
 	r := openStore(t)
-	stdout, stderr, code := runBinary(t, "serve", "--store", r.store, "--listen", "127.0.0.1:0")
-	if want := "tsimport: open store " + r.store + ": it is in use by another process"; code != 1 || stdout != "" ||
-		!strings.HasPrefix(stderr, want) || strings.Count(stderr, "\n") != 1 {
-		t.Errorf("exit code %d, stdout %q, stderr\n%s, want one line that begins\n%s", code, stdout, stderr, want)
+	want := "tsimport: open store " + r.store + ": it is in use by another process"
+	if said := newPlace(t).ends(1, []string{"serve", "--store", r.store, "--listen", "127.0.0.1:0"}); !strings.HasPrefix(said, want) || strings.Count(said, "\n") != 1 {
+		t.Errorf("%s, want one line that begins\n%s", said, want)
 	}
 	r.newTable(t) // by the first, which still serves
 }

@@ -3,44 +3,31 @@
 package e2e
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
 
 func TestServeBeginsWithSeeds(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	name := func(file string) string { return filepath.Join(dir, file) }
-	must(t, os.WriteFile(name("orders.csv"), []byte("id,seq,v\na,1,x\nb,2,y\n"), 0o644))
-	quiet := []string{"--quiet", "--store", name("store")}
-	for _, args := range [][]string{
-		{"load", name("orders.csv"), "-t", "orders", "--create", "--pk", "id", "--pk", "seq:integer", "--run-dir", name("run")},
-		{"export", "-t", "orders", "--format", "archive", "-o", name("kept")},
-	} {
-		if stdout, stderr, code := runBinary(t, append(args, quiet...)...); code != 0 {
-			t.Fatalf("%q: %s%s", args, stdout, stderr)
-		}
-	}
-	s, err := launch("--memory", "--seed", name("orders.csv")+"?pk=id&pk=seq:integer", "--seed", name("kept")+"?table=archived", "--seed", name("orders.csv")+"?table=orders")
-	must(t, err)
-	defer s.stop(t)
+	p := newPlace(t)
+	p.write("orders.csv", "id,seq,v\na,1,x\nb,2,y\n")
+	p.run(0, strings.Fields("load orders.csv -t orders --create --pk id --pk seq:integer --store store")...)
+	p.run(0, strings.Fields("export -t orders --format archive -o kept --store store")...)
+	s := startServe(t, "--memory", "--seed", p.path("orders.csv")+"?pk=id&pk=seq:integer", "--seed", p.path("kept")+"?table=archived", "--seed", p.path("orders.csv")+"?table=orders")
 	for _, table := range []string{"orders", "archived"} {
 		if got := dump(t, s, table); len(got) != 2 {
 			t.Errorf("%s: %v", table, got)
 		}
 	}
 	for want, seed := range map[string]string{
-		"the table needs a primary key: --seed '" + name("orders.csv") + "?table=orders&pk=COLUMN'": name("orders.csv"),
-		"there is no key":             name("orders.csv") + "?key=id",
+		"the table needs a primary key: --seed 'orders.csv?table=orders&pk=COLUMN'": "orders.csv",
+		"there is no key":             "orders.csv?key=id",
 		"it names no input":           "?table=t",
-		"not-there.csv":               name("not-there.csv") + "?pk=id",
+		"not-there.csv":               "not-there.csv?pk=id",
 		"begins with --random-seed 7": "7",
 	} {
-		stdout, stderr, code := runBinary(t, "serve", "--memory", "--seed", seed)
-		if code != 2 || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") > 2 {
-			t.Errorf("%s: exit code %d: %s%s", seed, code, stdout, stderr)
+		if said := p.ends(2, []string{"serve", "--memory", "--seed", seed}, want); strings.Count(said, "\n") > 2 {
+			t.Errorf("%s: %s", seed, said)
 		}
 	}
 }
@@ -48,38 +35,26 @@ func TestServeBeginsWithSeeds(t *testing.T) {
 // A seed that was interrupted, or fails, leaves no part of a table for a later start to take for whole.
 func TestASeedIsLoadedWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	name := func(file string) string { return filepath.Join(dir, file) }
-	must(t, os.WriteFile(name("bad.csv"), []byte("id,seq\na,1\nb,two\n"), 0o644))
-	must(t, os.WriteFile(name("good.csv"), []byte("id,seq\na,1\nb,2\n"), 0o644))
-	bad, good := name("bad.csv")+"?table=t&pk=id&pk=seq:integer", name("good.csv")+"?table=t&pk=id&pk=seq:integer"
-	stdout, stderr, code := runBinary(t, "serve", "--store", name("store"), "--seed", bad)
-	if code == 0 {
-		t.Fatalf("a seed with a bad record is taken: %s%s", stdout, stderr)
+	p := newPlace(t)
+	p.write("bad.csv", "id,seq\na,1\nb,two\n")
+	const how = "?table=t&pk=id&pk=seq:integer"
+	bad := p.start("serve", "--store", "store", "--seed", "bad.csv"+how)
+	if code := bad.wait(); code == 0 || !strings.Contains(bad.said.String(), "record 2 (line 3) cannot be loaded: ") {
+		t.Fatalf("a seed with a bad record: exit code %d: %s", code, &bad.said)
 	}
-	if !strings.Contains(stderr, "record 2 (line 3) cannot be loaded: ") {
-		t.Errorf("it is not said which record: %s", stderr)
+	good := func(text string, rows int) {
+		t.Helper()
+		s := startServe(t, "--store", p.path("store"), "--seed", p.write("good.csv", text)+how)
+		if got := dump(t, s, "t"); len(got) != rows {
+			t.Errorf("%d rows, want %d", len(got), rows)
+		}
+		s.stop(t)
 	}
-	s, err := launch("--store", name("store"), "--seed", good)
-	must(t, err)
-	if got := dump(t, s, "t"); len(got) != 2 {
-		t.Errorf("after a seed that failed: %v", got)
-	}
-	s.stop(t)
-
-	must(t, os.WriteFile(name("store/SEEDING"), []byte("t\n"), 0o600)) // as a kill leaves it
-	must(t, os.WriteFile(name("good.csv"), []byte("id,seq\na,1\nb,2\nc,3\n"), 0o644))
-	_, stderr, code = runBinary(t, "serve", "--store", name("store"))
-	if code != 2 || !strings.Contains(stderr, "the load of table t was interrupted") {
-		t.Errorf("exit code %d: %s", code, stderr)
-	}
-	s, err = launch("--store", name("store"), "--seed", good)
-	must(t, err)
-	defer s.stop(t)
-	if got := dump(t, s, "t"); len(got) != 3 {
-		t.Errorf("after a seed that was interrupted: %v", got)
-	}
-	if _, err := os.Stat(name("store/SEEDING")); err == nil {
+	good("id,seq\na,1\nb,2\n", 2)
+	p.write("store/SEEDING", "t\n") // as a kill leaves it
+	p.ends(2, []string{"serve", "--store", "store"}, "the load of table t was interrupted")
+	good("id,seq\na,1\nb,2\nc,3\n", 3)
+	if there(p.path("store/SEEDING"))() {
 		t.Error("the mark is still there")
 	}
 }

@@ -18,15 +18,10 @@ func TestASmallLoad(t *testing.T) {
 		s := startServe(t, "--sync", "none")
 		env = append(s.credentials(), "TABLESTORE_ENDPOINT="+s.URL, "TABLESTORE_INSTANCE="+s.Instance)
 	}
-	dir := t.TempDir()
+	p := newPlace(t, env...)
+	input, err := filepath.Abs("../examples/student-cards.csv")
+	must(t, err)
 	name := fmt.Sprintf("tsimport_small_%d_%d", time.Now().UnixMilli(), os.Getpid())
-	key := []string{"--table", name, "--pk", "DeviceID:integer", "--pk", "OrderNumber:integer"}
-	input := filepath.Join("..", "examples", "student-cards.csv")
-	load := append([]string{"load", input, "--create", "--limit", "2000", "--run-dir", filepath.Join(dir, "run"), "--verify"}, key...)
-	if _, stderr, code := runBinaryWith(t, env, load...); code != 0 {
-		t.Errorf("exit code %d: %s", code, stderr)
-	}
-	if _, stderr, code := runBinaryWith(t, env, "table", "drop", name, "--yes"); code != 0 {
-		t.Errorf("drop: exit code %d: %s", code, stderr)
-	}
+	p.ends(0, []string{"load", input, "--create", "--limit", "2000", "--verify", "--table", name, "--pk", "DeviceID:integer", "--pk", "OrderNumber:integer"})
+	p.ends(0, []string{"table", "drop", name, "--yes"})
 }

@@ -231,3 +231,32 @@ func (tb *table) all(t testing.TB) (rows []*row) {
 	}
 	return rows
 }
+
+// rowsOf reads a table through the SDK, page by page.
+func rowsOf(t testing.TB, client *tablestore.TableStoreClient, name string) func(func(*tablestore.Row) bool) {
+	return rowsOfVersions(t, client, name, 1)
+}
+
+// rowsOfVersions is rowsOf with the newest versions of each cell.
+func rowsOfVersions(t testing.TB, client *tablestore.TableStoreClient, name string, versions int32) func(func(*tablestore.Row) bool) {
+	return func(yield func(*tablestore.Row) bool) {
+		start, end := &tablestore.PrimaryKey{}, &tablestore.PrimaryKey{}
+		described, err := client.DescribeTable(&tablestore.DescribeTableRequest{TableName: name})
+		must(t, err)
+		for _, k := range described.TableMeta.SchemaEntry {
+			start.AddPrimaryKeyColumnWithMinValue(*k.Name)
+			end.AddPrimaryKeyColumnWithMaxValue(*k.Name)
+		}
+		for start != nil {
+			r, err := client.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: &tablestore.RangeRowQueryCriteria{
+				TableName: name, StartPrimaryKey: start, EndPrimaryKey: end, Direction: tablestore.FORWARD, MaxVersion: versions}})
+			must(t, err)
+			for _, row := range r.Rows {
+				if !yield(row) {
+					return
+				}
+			}
+			start = r.NextStartPrimaryKey
+		}
+	}
+}

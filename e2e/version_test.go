@@ -22,11 +22,5 @@ func TestTheBinarySaysWhatItWasBuiltFrom(t *testing.T) {
 	if err != nil {
 		t.Skipf("git does not say what is checked out: %v", err)
 	}
-	stdout, stderr, code := runBinary(t, "--version")
-	revision := "revision " + strings.TrimSpace(string(head))[:12]
-	for _, want := range []string{revision, "go1.", runtime.GOOS + "/" + runtime.GOARCH} {
-		if code != 0 || !strings.Contains(stdout, want) {
-			t.Errorf("exit code %d, --version says %q, not %q; %s", code, stdout, want, stderr)
-		}
-	}
+	newPlace(t).ends(0, []string{"--version"}, "revision "+strings.TrimSpace(string(head))[:12], "go1.", runtime.GOOS+"/"+runtime.GOARCH)
 }
