@@ -3,7 +3,10 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test e2e check markers format tidy vet staticcheck race fuzz metamorphic composition bench laws wire outages nights scaleout scaling model crash archives hostile jobs memory real links schema errors corpus size typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods beam flink machines suites mutants
+# As what is released. With C, a zstd that nothing needs takes a seventh of the first build, and a linker of C links each test of the engine.
+export CGO_ENABLED ?= 0
+
+.PHONY: build test e2e check markers format tidy vet staticcheck race fuzz metamorphic composition bench laws wire outages nights scaleout scaling model crash archives hostile jobs memory real links schema errors corpus size typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods beam flink machines suites mutants cold
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -56,9 +59,12 @@ vet:
 staticcheck:
 	$(GO) tool staticcheck -tags e2e ./...
 
-# The rooms whose code starts goroutines, tests apart. -short: the detector is slow in virtual time, so random tests draw fewer seeds.
+# The rooms whose code starts goroutines, tests apart.
+GOROUTINES = $$(git grep --no-index --exclude-standard -lE '^[[:space:]]*go [[:alnum:]_.]+[([]|\.Go\(' -- '*.go' ':!*_test.go' ':!beam' ':!k8s' ':!*/testdata/*' | sed 's|[^/]*$$||; s|^|./|' | sort -u)
+
+# -short: the detector is slow in virtual time, so random tests draw fewer seeds. It needs a C compiler.
 race:
-	$(GO) test -race -short -timeout 40m $$(git grep --no-index --exclude-standard -lE '^[[:space:]]*go [[:alnum:]_.]+[([]|\.Go\(' -- '*.go' ':!*_test.go' ':!beam' ':!k8s' ':!*/testdata/*' | sed 's|[^/]*$$||; s|^|./|' | sort -u)
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 40m $(GOROUTINES)
 
 # The SDK for Node against tsimport serve. Needs node 18 or newer, and npm's registry to install it from.
 node:
@@ -146,6 +152,10 @@ flink:
 	bash beam/flinktest/install.sh beam/flinktest/made
 	cd beam && $(GO) test ./flinktest -flink "$$(pwd)/flinktest/made" -flink-rows $(FLINK_ROWS) -count 1 -v -timeout 3h
 
+# What a first build costs: the download, CPU and seconds to the first loaded row, the size of the binary, CPU by dependency.
+cold:
+	@GO=$(GO) bash packaging/cold.sh
+
 # Longer runs, not part of check.
 
 fuzz:
@@ -174,7 +184,7 @@ composition:
 model:
 	$(GO) test ./engine/model -run 'AsTheModel$$' -rapid.checks 3000 -timeout 30m
 	$(GO) test ./engine/model -run 'Restarts' -rapid.checks 300 -timeout 30m
-	$(GO) test -race ./engine/model -run 'Concurrent|Histories' -histories 3000 -timeout 30m
+	CGO_ENABLED=1 $(GO) test -race ./engine/model -run 'Concurrent|Histories' -histories 3000 -timeout 30m
 
 # Databases as sources, against real servers of Debian on loopback.
 sources:
