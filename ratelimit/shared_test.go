@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"tsimport/internal/limiter"
 )
 
 func TestASharedRateLimitsNothingUntilSomethingIsRefused(t *testing.T) {
@@ -23,42 +25,35 @@ func TestASharedRateLimitsNothingUntilSomethingIsRefused(t *testing.T) {
 	}
 }
 
-// TestLanesThatShareARateUseItAndAreHardlyRefused drives eight lanes with no limit of their own against one of 8,000 units a second.
+// sharedLaw is a rate of an instance as the law of a lane.
+type sharedLaw struct{ *Shared }
+
+func (l sharedLaw) next(now time.Time, _ int, _ float64) (float64, time.Time, bool) {
+	units := max(1, math.Floor(min(maxRows, l.Most())))
+	return units, l.Next(now, units), true
+}
+func (l sharedLaw) sent(now time.Time, units float64) { l.Sent(now, units) }
+func (l sharedLaw) answered(sent, now time.Time, units, accepted float64) {
+	l.Answered(sent, now, units, accepted)
+}
+
+// newSharedSim is a simulation of lanes that have no limit of their own, with the rate that they share.
+func newSharedSim(c lawScene) (*lawSim, *Shared) {
+	shared := NewShared(rand.New(rand.NewPCG(1, 2)))
+	c.lanes, c.perRow, c.even, c.rtt = 1, 1, true, 5*ms
+	return newLawSim(&c, func(*rand.Rand, *lawScene) func(int) controller {
+		return func(int) controller { return sharedLaw{shared} }
+	}, 1), shared
+}
+
 func TestLanesThatShareARateUseItAndAreHardlyRefused(t *testing.T) {
-	const rate, way = 8000.0, 5 * ms
-	type request struct {
-		sent, back time.Time
-		taken      float64
+	s, shared := newSharedSim(lawScene{length: 30 * time.Second, slots: 8, lane: &limiter.Options{Kind: limiter.TokenBucket, Rate: 8000, Burst: time.Second}})
+	r := s.run()
+	t.Logf("share %.4f, refused %.4f, rate %.0f", r.share, r.refused, shared.Rate())
+	if r.share < 0.97 || r.refused > 0.01 {
+		t.Errorf("share %.4f, refused %.4f", r.share, r.refused)
 	}
-	s := NewShared(rand.New(rand.NewPCG(1, 2)))
-	began := time.Unix(1000, 0)
-	now, tokens, filled := began, 0.0, began
-	var flying []request
-	sent, refused, taken := 0.0, 0.0, 0.0
-	for now.Sub(began) < 30*time.Second {
-		for len(flying) > 0 && !flying[0].back.After(now) {
-			s.Answered(flying[0].sent, now, 200, flying[0].taken)
-			flying = flying[1:]
-		}
-		if at := s.Next(now, 200); len(flying) < 8 && !at.After(now) {
-			s.Sent(now, 200)
-			tokens, filled = min(rate, tokens+now.Sub(filled).Seconds()*rate), now
-			n := math.Floor(min(200, tokens))
-			tokens -= n
-			if now.Sub(began) > 5*time.Second {
-				sent, refused, taken = sent+200, refused+200-n, taken+n
-			}
-			flying = append(flying, request{now, now.Add(way), n})
-			continue
-		}
-		now = now.Add(ms / 4)
-	}
-	share := taken / (25 * rate)
-	t.Logf("share %.4f, refused %.4f, rate %.0f", share, refused/sent, s.Rate())
-	if share < 0.97 || refused/sent > 0.01 {
-		t.Errorf("share %.4f, refused %.4f", share, refused/sent)
-	}
-	if !s.Limits(now) {
+	if !shared.Limits(s.base.Add(30 * time.Second)) {
 		t.Error("does not limit")
 	}
 }
@@ -66,34 +61,18 @@ func TestLanesThatShareARateUseItAndAreHardlyRefused(t *testing.T) {
 // TestARateThatWasMeasuredTooLowIsFoundSoon is about a service that refuses whole requests: what they would have left of its capacity
 // nobody knows.
 func TestARateThatWasMeasuredTooLowIsFoundSoon(t *testing.T) {
-	const rate, way = 1000.0, 5 * ms
-	s := NewShared(rand.New(rand.NewPCG(3, 4)))
-	began := time.Unix(1000, 0)
-	now, tokens, filled := began, 0.0, began
+	const rate = 1000.0
+	s, shared := newSharedSim(lawScene{length: 6 * time.Second, slots: 1, lane: &limiter.Options{Kind: limiter.TokenBucket, Rate: rate, Burst: 100 * ms, Whole: true}})
 	taken, lowered := 0.0, false
-	for now.Sub(began) < 6*time.Second {
-		if now.Sub(began) > 2*time.Second && !lowered {
-			s.p.setRate(rate / 2)
+	s.trace = func(_ int, now time.Time, r *lawRequest) {
+		if at := now.Sub(s.base); at > 2*time.Second && !lowered {
 			lowered = true
+			shared.p.setRate(rate / 2)
+		} else if at > 4*time.Second {
+			taken += float64(r.taken)
 		}
-		units := math.Floor(min(200, s.Most()))
-		if at := s.Next(now, units); at.After(now) {
-			now = at
-			continue
-		}
-		s.Sent(now, units)
-		met := now.Add(way / 2)
-		tokens, filled = min(rate/10, tokens+met.Sub(filled).Seconds()*rate), met
-		accepted := 0.0
-		if tokens >= min(units, rate/10) {
-			tokens, accepted = tokens-units, units
-		}
-		if now.Sub(began) > 4*time.Second {
-			taken += accepted
-		}
-		s.Answered(now, now.Add(way), units, accepted)
-		now = now.Add(way)
 	}
+	s.run()
 	if share := taken / (2 * rate); share < 0.85 {
 		t.Errorf("%.3f of the capacity two seconds after half of it was measured", share)
 	}
