@@ -11,9 +11,7 @@ var odd = []string{"mysql://h/shop?table=a", "mysql://h/shop?table=we%60ird.na+m
 
 func TestATableThatNoLoadCanBeMadeForKeepsNoOtherFromBeingLoaded(t *testing.T) {
 	f, err := prepare("version: 1\nloads:\n  \"{table}\": {from: \"mysql://h/shop?table={table}\", table: \"{table}\"}", odd...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := map[string]string{
 		"a": "", "Items": "", "items-2": `items: another load's name has the same letters`, "1st": "want letters, digits and underscores, not starting with a digit", "_x": "-x: that is not a name of a load",
 		"lock-2": "lock: that is not a name of a load", "we_ird.na_me": "not for the table we`ird.na me; leave it out with except: [\"we`ird.na me\"]; to load it, give it a load of its own with another name and table:",
@@ -34,9 +32,7 @@ func TestATableThatNoLoadCanBeMadeForKeepsNoOtherFromBeingLoaded(t *testing.T) {
 func TestWhatExceptNamesIsLeftOut(t *testing.T) {
 	const job = "version: 1\nloads:\n  \"{table}\": {from: \"mysql://h/shop?table={table}\", table: \"{table}\", except: [\"we`ird*\", \"??n\", we_*, 1st, Items, lock, \"-x\", ünï, nothere]}\n"
 	f, err := prepare(job+"  weird: {from: \"mysql://h/shop?table=we%60ird.na+me\", table: weird}", odd...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var names []string
 	for _, l := range f.Loads {
 		if l.Refused != "" {

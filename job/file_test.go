@@ -11,6 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // small is a vocabulary for tests.
 var small = &Vocabulary{
 	Commands: map[string][]Key{
@@ -77,9 +85,7 @@ loads:
   same: {command: sync, from: [a.csv], delete: true}
   out: {command: export, table: orders, output: o.csv, after: last}
 `, "dump/shop.items.0.csv.gz", "dump/shop.users.0.csv.gz", "dump/shop.users.1.csv.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for i := range f.Loads {
 		l := &f.Loads[i]
@@ -177,26 +183,18 @@ func TestAPlaceholderThatStandsForNothingLacksInput(t *testing.T) {
 
 func TestVariablesTakeTheirPlaces(t *testing.T) {
 	f, err := Parse("job.yaml", []byte("version: 1\nloads:\n  a: {from: \"${DIR}/x.csv\", endpoint: \"${E:-http://d}\", table: \"t${N:-0}$1\", max-errors: \"https://u:${PW}@h/\"}"), small)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	values := map[string]string{"DIR": "/data", "PW": "secret", "N": ""}
 	lookup := func(name string) (string, bool) { v, ok := values[name]; return v, ok }
 	l, err := f.Loads[0].Resolve("job.yaml", lookup)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got, want := strings.Join(l.Arguments(), " "), "load --endpoint=http://d --table=t0$1 --max-errors=https://u:secret@h/ -- /data/x.csv"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	r, err := NewRecord(f, nil, lookup)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
-	if err := r.Write(dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Write(dir))
 	if r, err = ReadRecord(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -214,9 +212,7 @@ func TestVariablesTakeTheirPlaces(t *testing.T) {
 
 func TestLoadsIntoOneTableComeAfterEachOther(t *testing.T) {
 	f, err := prepare("version: 1\nloads:\n  a: {from: x, table: t, after: [c]}\n  b: {from: x, table: t}\n  c: {from: x, table: t}\n  d: {from: x, table: u}\n  e: {from: x, table: t, store: other}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for _, l := range f.Loads {
 		got = append(got, l.Name+" "+strings.Join(l.After, ","))
@@ -228,9 +224,7 @@ func TestLoadsIntoOneTableComeAfterEachOther(t *testing.T) {
 
 func TestOnlyNamedLoadsAreRun(t *testing.T) {
 	before, err := Parse("job.yaml", []byte("version: 1\nloads:\n  a: {from: x}\n  b: {from: x, after: [a]}\n  \"t{n}\": {from: \"f/{n}.csv\", after: [b]}"), small)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for names, want := range map[string]string{"": "a b t1 t2", "b": "b", "t{n}": "t1 t2", "a t2": "a t2", "c": "there is no load \"c\""} {
 		f, err := before.Expand(context.Background(), noVariables, inputsOf("f/1.csv", "f/2.csv"))
 		if err == nil {

@@ -63,17 +63,13 @@ func TestLoadsAfterOneThatFailedAreNotRun(t *testing.T) {
 	r := recordOf(1, "c:b", "b:a", "a", "d", "e:d")
 	codes := map[string]int{"a": 1, "d": 3}
 	run := func(_ context.Context, s *State) Outcome { return Outcome{ExitCode: codes[s.Name]} }
-	if err := r.Run(t.Context(), dir, run, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Run(t.Context(), dir, run, nil))
 	if got, want := states(r), []string{"c not run", "b not run", "a failed", "d done", "e done"}; !slices.Equal(got, want) || r.ExitCode != 1 || !r.Unfinished() {
 		t.Errorf("%q, code %d, want %q", got, r.ExitCode, want)
 	}
 	// Once more: only what is not done.
 	kept, err := ReadRecord(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	codes["a"] = 0
 	var again []string
 	err = kept.Run(t.Context(), dir, func(ctx context.Context, s *State) Outcome {
@@ -129,13 +125,9 @@ func TestALoadThatHasBegunIsNotChangedUnderway(t *testing.T) {
 	begun := map[string]string{}
 	for _, keys := range []string{"max-errors: 1", "max-errors: 9", "pk: [id]"} {
 		f, err := Parse("job.yaml", []byte("version: 1\nloads: {a: {from: x.csv, table: t, "+keys+"}}"), small)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r, err := NewRecord(f, nil, os.LookupEnv)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		begun[keys] = r.Loads[0].Digest
 	}
 	if begun["max-errors: 1"] != begun["max-errors: 9"] || begun["pk: [id]"] == begun["max-errors: 1"] {

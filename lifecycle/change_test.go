@@ -30,9 +30,7 @@ classes:
 		{"202401", Table{"c", 3, 5, -1, 9}, "[]", false, false, false, true},
 	} {
 		period, err := parseTableName("c{month}", "c"+tt.month)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		c := p.Change(period, tt.have, at(t, "2024-05-15T00:00:00Z"))
 		got := fmt.Sprint(c.Settings())
 		if got != tt.want || c.Reserves() != tt.reserves || c.Options() != tt.options || c.Shortens() != tt.shortens || c.Expired() != tt.expired {
@@ -43,9 +41,7 @@ classes:
 
 func TestTheTablesOfATemplateAreSortedOutOfAllNames(t *testing.T) {
 	template, err := ParseTemplate("c_{month}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tables, others := template.Matching([]string{"c_202402", "other", "c_old", "c_202312", "c_202313", "c_000001", "c"})
 	if fmt.Sprint(tables, others) != "[c_000001 c_202312 c_202402] [c_202313 c_old]" {
 		t.Errorf("%v, %v", tables, others)

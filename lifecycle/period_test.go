@@ -11,18 +11,14 @@ import (
 func zoneOf(t *testing.T, name string) *time.Location {
 	t.Helper()
 	zone, err := time.LoadLocation(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return zone
 }
 
 func at(t *testing.T, text string) time.Time {
 	t.Helper()
 	moment, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return moment
 }
 
@@ -56,9 +52,7 @@ func TestEveryPeriodHasOneName(t *testing.T) {
 		first, last := time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).Unix()-1
 		moment := time.Unix(rapid.Int64Range(first, last).Draw(t, "time"), 0).UTC()
 		p, err := template.Unit.Of(moment)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if back, ok := template.Period(template.Name(p)); !ok || back != p {
 			t.Fatalf("%s reads as %s, %v", template.Name(p), back, ok)
 		}

@@ -10,6 +10,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t interface {
+	Helper()
+	Fatal(...any)
+}, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 const example = `period: month        # month|day|year
 zone: Asia/Shanghai
 classes:
@@ -22,9 +33,7 @@ classes:
 func parsed(t *testing.T, text string) *Policy {
 	t.Helper()
 	p, err := Parse("policy.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 
@@ -65,9 +74,7 @@ func TestAPeriodBelongsToTheClassOfItsAge(t *testing.T) {
 		{"000001", "2024-03-15T00:00:00Z", 24290, 4},
 	} {
 		period, err := parseTableName("c{month}", "c"+tt.period)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		now := at(t, tt.now)
 		if age, class := p.Age(period, now), p.ClassOf(period, now); age != tt.age || class.Number != tt.class {
 			t.Errorf("%s at %s: age %d, class %d; want %d, %d", tt.period, tt.now, age, class.Number, tt.age, tt.class)
@@ -78,9 +85,7 @@ func TestAPeriodBelongsToTheClassOfItsAge(t *testing.T) {
 func TestAgesInDaysFollowTheCalendarOverAChangeOfClocks(t *testing.T) {
 	p := parsed(t, "period: day\nzone: Europe/Berlin\nclasses: [{up_to: 0}, {up_to: 1}, {}]")
 	period, err := parseTableName("c{day}", "c20240330")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for now, age := range map[string]int{ // the night of 31 March has 23 hours
 		"2024-03-29T22:59:59Z": -1, "2024-03-29T23:00:00Z": 0, "2024-03-30T22:59:59Z": 0, "2024-03-30T23:00:00Z": 1,
 		"2024-03-31T21:59:59Z": 1, "2024-03-31T22:00:00Z": 2, "2025-03-30T12:00:00Z": 365,
@@ -93,9 +98,7 @@ func TestAgesInDaysFollowTheCalendarOverAChangeOfClocks(t *testing.T) {
 
 func TestAFinerPeriodHasTheAgeOfWhatItLiesIn(t *testing.T) {
 	day, err := parseTableName("c{day}", "c20240229")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if age := parsed(t, "period: month\nclasses: [{}]").Age(day, at(t, "2024-03-01T00:00:00Z")); age != 1 {
 		t.Errorf("age %d", age)
 	}
@@ -114,9 +117,7 @@ func TestAPolicyFitsTablesOfItsOwnPeriod(t *testing.T) {
 	p := parsed(t, example)
 	for template, fits := range map[string]bool{"c{month}": true, "c{day}": false, "c{year}": false} {
 		parsed, err := ParseTemplate(template)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if err := p.Fits(parsed); (err == nil) != fits {
 			t.Errorf("%s: %v", template, err)
 		}
@@ -188,9 +189,7 @@ func TestAnArchiveIsRelativeToThePolicysFile(t *testing.T) {
 	dir := t.TempDir()
 	for folder, want := range map[string]string{"./old": filepath.Join(dir, "old"), "/mnt/old": "/mnt/old"} {
 		file := filepath.Join(dir, "policy.yaml")
-		if err := os.WriteFile(file, []byte("period: month\nclasses: [{up_to: 1}, {archive: "+folder+"}]"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte("period: month\nclasses: [{up_to: 1}, {archive: "+folder+"}]"), 0o600))
 		p, err := Read(file)
 		if err != nil || p.Classes[1].Archive != want {
 			t.Errorf("%s: %+v, %v", folder, p, err)

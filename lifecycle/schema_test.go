@@ -22,13 +22,9 @@ type schema any
 func readSchema(t *testing.T) schema {
 	t.Helper()
 	text, err := os.ReadFile(schemaFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var s schema
-	if err := json.Unmarshal(text, &s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &s))
 	return s
 }
 
@@ -149,23 +145,17 @@ func bySchema(t *testing.T, text string) bool {
 		return false
 	}
 	var v any
-	if err := json.Unmarshal(asJSON, &v); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(asJSON, &v))
 	return judge{t, root.(map[string]any)}.valid(root, v)
 }
 
 func TestTheExamplesAreValidPolicies(t *testing.T) {
 	texts := map[string]string{"the test's own": example}
 	text, err := os.ReadFile("../examples/age-policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	texts["examples/age-policy.yaml"] = string(text)
 	guide, err := os.ReadFile("../docs/age.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(guide, -1) {
 		texts[fmt.Sprintf("docs/age.md, example %d", i+1)] = string(block[1])
 	}
@@ -256,9 +246,7 @@ func TestTheSchemaJudgesAsParseDoes(t *testing.T) {
 // The class of the present is the one that is written and read most.
 func TestTheExamplesReserveMostForThePresent(t *testing.T) {
 	text, err := os.ReadFile("../examples/age-policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	classes := parsed(t, string(text)).Classes
 	hot := classes[0]
 	if hot.From != 0 || hot.UpTo != 0 || hot.Read == nil || hot.Write == nil || *hot.Read < 1000 || *hot.Write < 1000 {

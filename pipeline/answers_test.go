@@ -22,9 +22,7 @@ func TestALoadIsRightForAnyDescriptionOfATable(t *testing.T) {
 				w.template = template
 				text := numbered("k", 1000)
 				simulated := server.Simulation{Config: sim.Config{Partitions: 6, Answers: answers}}
-				if err := w.server.Sim().Simulate("", simulated); err != nil {
-					t.Fatal(err)
-				}
+				must(t, w.server.Sim().Simulate("", simulated))
 				for range 2 { // into a new table, and into one that is there
 					cfg := w.config(w.file("in.csv", text))
 					cfg.surveyEvery = 10 * time.Millisecond

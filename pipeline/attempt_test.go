@@ -163,9 +163,7 @@ func TestAResumedLoadTakesTheTypesOfItsFirstAttempt(t *testing.T) {
 	cfg := w.config(w.file("a.jsonl", strings.Repeat(`{"id":"a","mix":1,"f":1.5}`+"\n", 50)+`{"id":"b","mix":"x","f":1}`+"\n"), w.file("b.csv", "id,mix,f\nc,2,2.50\n,3,1.5\n"))
 	cfg = stopped(w, cfg)
 	job, err := checkpoint.ReadJob(cfg.RunDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var r plan.Request
 	(&resumePoint{job: new(checkpoint.Job)}).settings(&r, job)
 	want := map[string]plan.Inferred{

@@ -115,16 +115,12 @@ func TestASecondProcessLearnsWhichOneHoldsTheRun(t *testing.T) {
 	w := newWorld(t)
 	cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
 	lock, err := rundir.TakeLock(cfg.RunDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var held *rundir.HeldError
 	if _, err := cfg.run(context.Background()); !errors.As(err, &held) || held.By.PID != os.Getpid() {
 		t.Errorf("error %v, want one that names this process", err)
 	}
-	if err := lock.Release(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, lock.Release())
 	if r := w.load(cfg); r.State != StateFinished || r.Attempts != 2 || !r.Resumed || r.Read != 4 || r.Rejected != 1 {
 		t.Errorf("%+v", r)
 	}
@@ -134,9 +130,7 @@ func TestADamagedCheckpointIsAnError(t *testing.T) {
 	w := newWorld(t)
 	cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
 	for _, name := range []string{checkpoint.File, checkpoint.PrevFile} {
-		if err := os.WriteFile(filepath.Join(cfg.RunDir, name), []byte("damaged"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(cfg.RunDir, name), []byte("damaged"), 0o644))
 	}
 	if _, err := cfg.run(context.Background()); err == nil || !strings.Contains(err.Error(), "start over with --fresh") {
 		t.Errorf("error %v", err)
@@ -186,9 +180,7 @@ func (w *world) killedAfter(cfg trial, written int64) *checkpoint.Snapshot {
 		w.t.Fatalf("%v, %v", r, err)
 	}
 	base, err := checkpoint.Read(cfg.RunDir)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return base
 }
 
@@ -217,9 +209,7 @@ func TestALoadOfParquetResumesAtTheRowGroup(t *testing.T) {
 				}
 				path := filepath.Join(w.dir, "in.parquet")
 				f, err := os.Create(path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				pw := parquet.NewGenericWriter[row](f, parquet.MaxRowsPerRowGroup(200))
 				want := contents{}
 				for i := range 4000 {
@@ -229,9 +219,7 @@ func TestALoadOfParquetResumesAtTheRowGroup(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if err := errors.Join(pw.Close(), f.Close()); err != nil {
-					t.Fatal(err)
-				}
+				must(t, errors.Join(pw.Close(), f.Close()))
 				cfg := w.config(path)
 				cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
 				cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = 20*time.Millisecond, 100, true

@@ -12,9 +12,7 @@ import (
 // choose makes the embedded service answer where the real one's documentation leaves it open.
 func (w *world) choose(c server.Choices) {
 	w.t.Helper()
-	if err := w.server.Sim().Simulate("", server.Simulation{Choices: c}); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, w.server.Sim().Simulate("", server.Simulation{Choices: c}))
 }
 
 // Whether the lower edge of the window of timestamps is taken or refused, the service decides: such a row is written, or
@@ -24,9 +22,7 @@ func TestATimestampAtTheLowerEdgeIsTheServicesToJudge(t *testing.T) {
 		now := time.Now().Truncate(time.Second).Add(500 * time.Millisecond)
 		w := &world{t: t, dir: t.TempDir(), plan: new(faults.Plan)}
 		s, err := server.Open("", server.Options{InMemory: true, Now: func() time.Time { return now }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer s.Close()
 		w.server = s
 		w.choose(server.Choices{ExclusiveLowerEdge: exclusive})

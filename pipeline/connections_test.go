@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http/httptest"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -63,12 +62,8 @@ func (w *world) serveFew(most int64) (url string, few *crowded) {
 func TestALoadGetsAlongWithFewerConnectionsThanWorkers(t *testing.T) {
 	w := newWorld(t)
 	url, few := w.serveFew(10)
-	var b strings.Builder
-	b.WriteString("id,n\n")
-	for i := range 20_000 {
-		fmt.Fprintf(&b, "k%d,1\n", i)
-	}
-	cfg := w.config(w.file("in.csv", b.String()))
+	b := rowsOf("id,n\n", 20_000, func(i int) string { return fmt.Sprintf("k%d,1\n", i) })
+	cfg := w.config(w.file("in.csv", b))
 	cfg.Target.Client.Transport, cfg.Target.Client.Endpoint = nil, url
 	cfg.Write.Concurrency, cfg.Write.BatchRows, cfg.Write.Order = 64, 20, plan.OrderNone
 	r := w.load(cfg)

@@ -58,9 +58,7 @@ func TestEveryEndIsReportedOnce(t *testing.T) {
 			text := repeated(records, ids)
 			want, rejected := lastOf(t, text), int64(strings.Count(text, "\n,"))
 			faulty, err := faults.Random{Rate: 0.1, Delay: lateness, Seed: 3}.Plan()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			w.plan.Decide = faulty.Decide
 			cfg := w.config(w.file("in.csv", text))
 			ends := newTold(t)
@@ -79,9 +77,7 @@ func TestEveryEndIsReportedOnce(t *testing.T) {
 				t.Errorf("told of %v, the ledger has %v; pending %t", ends.counts, counts, ends.pending)
 			}
 			left, err := filepath.Glob(filepath.Join(cfg.RunDir, "*"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, name := range left {
 				if base := filepath.Base(name); base != rundir.SummaryFile && base != "lock" {
 					t.Errorf("%s is left behind", base)

@@ -16,9 +16,7 @@ import (
 func TestFilesOfAResumedLoadAreCutToWhatItsCheckpointCountsOn(t *testing.T) {
 	dir := t.TempDir()
 	folder, err := rundir.Create(filepath.Join(dir, "run"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	keys := filepath.Join(dir, "keys.csv")
 	open := func(counters map[string]int64) (f files, err error) {
 		if f.repeatedRows, err = openRepeatedRows(folder.Path, counters[doubtBytes], nil); err == nil {
@@ -28,41 +26,27 @@ func TestFilesOfAResumedLoadAreCutToWhatItsCheckpointCountsOn(t *testing.T) {
 		return f, err
 	}
 	f, err := open(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.repeatedRows.journal.Append([]byte("doubt")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, f.repeatedRows.journal.Append([]byte("doubt")))
 	counters := map[string]int64{}
-	if err := f.keep(&checkpoint.Snapshot{About: checkpoint.About{Counters: counters}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.keep(&checkpoint.Snapshot{About: checkpoint.About{Counters: counters}}))
 	if want := int64(len("file,record,user,seq\n")); len(counters) != 2 || counters[doubtBytes] != 5 || counters[returnedBytes] != want {
 		t.Fatalf("%+v", counters)
 	}
 	for _, j := range f.journals() {
-		if err := j.Append([]byte("not final")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, j.Append([]byte("not final")))
 	}
-	if err := f.close(new(Report)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.close(new(Report)))
 	if f, err = open(counters); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.close(new(Report)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.close(new(Report)))
 	for name, want := range map[string]string{filepath.Join(folder.Path, rundir.DoubtsFile): "doubt", keys: "file,record,user,seq\n"} {
 		if text, err := os.ReadFile(name); err != nil || string(text) != want {
 			t.Errorf("%s: %q, %v", name, text, err)
 		}
 	}
-	if err := os.Truncate(keys, 3); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate(keys, 3))
 	f, err = open(counters)
 	if err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
 		t.Errorf("%v", err)

@@ -54,13 +54,9 @@ func TestRequestsBecomeAsSmallAsAGatewayTakesThem(t *testing.T) {
 
 func TestABatchKeepsTheSizesThatAreSet(t *testing.T) {
 	w := newWorld(t)
-	var b strings.Builder
-	b.WriteString("id,n\n")
-	for i := range 1000 {
-		fmt.Fprintf(&b, "k%04d,%d\n", i, i)
-	}
+	b := rowsOf("id,n\n", 1000, func(i int) string { return fmt.Sprintf("k%04d,%d\n", i, i) })
 	var largest, most atomic.Int64
-	cfg := w.config(w.file("in.csv", b.String()))
+	cfg := w.config(w.file("in.csv", b))
 	cfg.Target.Client.Transport = sizes{w.server.Transport(), &largest}
 	cfg.onSend = func(rows []table.Ref) {
 		for n := int64(len(rows)); ; {

@@ -31,6 +31,24 @@ import (
 	"tsimport/verify"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rowsOf is a header and so many rows.
+func rowsOf(header string, rows int, row func(i int) string) string {
+	var b strings.Builder
+	b.WriteString(header)
+	for i := range rows {
+		b.WriteString(row(i))
+	}
+	return b.String()
+}
+
 // Times of the tests: an attempt is applied after lateness, and the loads wait settle for it. On a machine that lets
 // nothing run for that long, it is not applied at all: that would break the assumption that the tests are about.
 const (

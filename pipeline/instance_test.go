@@ -17,9 +17,7 @@ func instanceWorld(t *testing.T, units float64) *world {
 	t.Helper()
 	w := newWorld(t)
 	s, err := server.Open("", server.Options{InMemory: true, Faults: w.plan, InstanceUnits: units})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)

@@ -28,16 +28,12 @@ func TestOnlyWhatAPredecessorMayHaveSentIsWaitedFor(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				store, err := jobdir.Open(t.Context(), t.TempDir(), jobdir.Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				booted, in := time.Now(), w.file("in.csv", "id,a\nx,1\ny,2\n")
 				ends := c.sent && c.end == 0
 				hold := func() (*jobdir.Lease, Config) {
 					l, err := jobdir.Acquire(t.Context(), store, jobdir.LeaseOptions{Wait: 2 * jobdir.Term, Clock: func() time.Duration { return time.Since(booted) }})
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					cfg := w.config(in)
 					cfg.Write.Settle, cfg.Resume.Look = 0, true
 					cfg.Checkpoint.State, cfg.Watch.Progress, cfg.Watch.Monitor = jobdir.NewMirror(store, l), new(Progress), NewMonitor()

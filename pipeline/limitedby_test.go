@@ -35,9 +35,7 @@ var limitedLoads = map[bottleneck.Word]func(*world) trial{
 		return w.config(w.file("in.csv", shuffled(1200)))
 	},
 	bottleneck.Table: func(w *world) trial {
-		if err := w.server.Sim().Simulate("", server.Simulation{Config: sim.Config{Answers: sim.Answers{NewTableMissing: time.Second}}}); err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, w.server.Sim().Simulate("", server.Simulation{Config: sim.Config{Answers: sim.Answers{NewTableMissing: time.Second}}}))
 		return w.byMonth(w.file("in.csv", purchases(500, 1)))
 	},
 	bottleneck.Index: func(w *world) trial {

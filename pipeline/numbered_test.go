@@ -37,12 +37,8 @@ func (w *world) numbered(inputs ...string) trial {
 
 // users makes records with the columns user, what: the second is the record's number, which no two have in common.
 func users(rnd *rand.Rand, records, users int) string {
-	var b strings.Builder
-	b.WriteString("user,what\n")
-	for i := range records {
-		fmt.Fprintf(&b, "key%d,w%d\n", rnd.IntN(users), i)
-	}
-	return b.String()
+	b := rowsOf("user,what\n", records, func(i int) string { return fmt.Sprintf("key%d,w%d\n", rnd.IntN(users), i) })
+	return b
 }
 
 // wantNumbered checks that every record of the text is one row, that numbers rise in the order of the text, and that the
@@ -50,17 +46,13 @@ func users(rnd *rand.Rand, records, users int) string {
 func (w *world) wantNumbered(text string, cfg trial) {
 	w.t.Helper()
 	records, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	at := map[string]int64{} // user/what
 	rows := w.rows()
 	for key, cells := range rows {
 		user, number, _ := strings.Cut(key, "/")
 		n, err := strconv.ParseInt(number, 10, 64)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		who := user + "/" + cells["what"]
 		if at[who] != 0 {
 			w.t.Errorf("%s is there twice, as %d and %d", who, at[who], n)
@@ -82,14 +74,10 @@ func (w *world) wantNumbered(text string, cfg trial) {
 		return
 	}
 	file, err := os.Open(cfg.Write.Marks.ReturnedKeys)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	defer file.Close()
 	keys, err := csv.NewReader(file).ReadAll()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	if got := strings.Join(keys[0], ","); got != "file,record,user,seq" {
 		w.t.Errorf("header of the returned keys: %s", got)
 	}
@@ -402,16 +390,12 @@ func TestARunOfAVersionWithOtherMarksIsNotContinued(t *testing.T) {
 	cfg.Resume.Look, cfg.Checkpoint.Keep = true, true
 	w.load(cfg)
 	job, err := checkpoint.ReadJob(cfg.RunDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !slices.ContainsFunc(job.Details, func(d checkpoint.Detail) bool { return d.Name == "what marks say" }) {
 		t.Error("an earlier version would continue the run with marks of its own")
 	}
 	job.Run = ""
-	if err := job.Write(cfg.RunDir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, job.Write(cfg.RunDir))
 	if _, err := cfg.run(t.Context()); err == nil || !strings.Contains(err.Error(), "--look-first") {
 		t.Errorf("%v", err)
 	}
@@ -472,12 +456,8 @@ func TestALostAnswerIsLookedForAmongTheNewestRows(t *testing.T) {
 func TestThousandsOfUncertainRowsAreLookedForAtOnce(t *testing.T) {
 	for name, keys := range map[string]int{"each its own key": 6000, "few keys": 50} {
 		t.Run(name, virtual(func(t *testing.T, w *world) {
-			var text strings.Builder
-			text.WriteString("user,what\n")
-			for i := range 6000 {
-				fmt.Fprintf(&text, "key%d,w%d\n", i*7919%keys, i)
-			}
-			cfg := w.numbered(w.file("in.csv", text.String()))
+			text := rowsOf("user,what\n", 6000, func(i int) string { return fmt.Sprintf("key%d,w%d\n", i*7919%keys, i) })
+			cfg := w.numbered(w.file("in.csv", text))
 			cfg.pacer, cfg.Resume.Look = func() pacer { return restless{} }, true
 			cfg.Write.Settle = time.Millisecond
 			drain, stop := context.WithCancelCause(t.Context())
@@ -507,12 +487,10 @@ func TestThousandsOfUncertainRowsAreLookedForAtOnce(t *testing.T) {
 			if err == nil {
 				err = checkpoint.Write(cfg.RunDir, encoded)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			cfg.Drain, cfg.onSend, cfg.Write.Concurrency = nil, nil, 8
 			r := w.load(cfg)
-			w.wantNumbered(text.String(), cfg)
+			w.wantNumbered(text, cfg)
 			if r.Searched < 2500 || r.Found < 1000 || r.SearchRequests > 100 {
 				t.Errorf("%d rows looked for, %d found, with %d requests", r.Searched, r.Found, r.SearchRequests)
 			}

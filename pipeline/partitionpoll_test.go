@@ -30,9 +30,7 @@ func TestTheMapIsReadSoonInTheBeginning(t *testing.T) {
 		s := newPartitionPoller(c, 0)
 		ctx, stop := context.WithTimeout(t.Context(), 100*time.Second)
 		defer stop()
-		if err := s.run(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.run(ctx))
 		// A quarter of a second passes after each reading before the next may come.
 		if want := []time.Duration{1 * time.Second, 3 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second, 62 * time.Second, 93 * time.Second}; !slices.Equal(c.at, want) {
 			t.Errorf("read after %v, want %v", c.at, want)

@@ -29,24 +29,14 @@ import (
 	"tsimport/engine/server"
 	"tsimport/engine/sim"
 	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline/plan"
 )
 
 // partitioned makes table t with the string key id and partitions that begin at the keys.
 func (w *world) partitioned(c server.Simulation, keys ...string) {
 	w.t.Helper()
-	sdk, err := client.New(context.Background(), w.target(), nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	admin := &client.Admin{Client: sdk, Context: context.Background()}
-	if err := admin.Create("t", []table.KeyColumn{{Name: "id", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := w.server.Sim().Simulate("t", c); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, w.admin().Create("t", []table.KeyColumn{{Name: "id", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}))
+	must(w.t, w.server.Sim().Simulate("t", c))
 	w.cutAt(0, keys...)
 }
 
@@ -56,19 +46,13 @@ func (w *world) cutAt(unavailable time.Duration, keys ...string) {
 	for _, k := range keys {
 		at = append(at, sim.Key(k))
 	}
-	if err := w.server.Sim().Split(context.Background(), "t", server.Cut{Keys: at, Unavailable: unavailable}); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, w.server.Sim().Split(context.Background(), "t", server.Cut{Keys: at, Unavailable: unavailable}))
 }
 
 // numbered is a file of rows with the keys prefix000, prefix001, …, in order.
 func numbered(prefix string, rows int) string {
-	var b strings.Builder
-	b.WriteString("id,a\n")
-	for i := range rows {
-		fmt.Fprintf(&b, "%s%05d,v%d\n", prefix, i, i)
-	}
-	return b.String()
+	b := rowsOf("id,a\n", rows, func(i int) string { return fmt.Sprintf("%s%05d,v%d\n", prefix, i, i) })
+	return b
 }
 
 func TestEveryRequestHoldsRowsOfOnePartition(t *testing.T) {
@@ -139,9 +123,7 @@ func (w *watched) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestAPartitionThatDoesNotServeHoldsUpNoOther(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		w.partitioned(server.Simulation{}, "k00500")
-		if err := w.server.Sim().Move("t", 0, time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.server.Sim().Move("t", 0, time.Hour))
 		cfg := w.config(w.file("in.csv", numbered("k", 1000)))
 		cfg.Write.RetryFor = 2 * time.Second
 		cfg.Write.Concurrency = 1 // not even the only worker
@@ -222,12 +204,8 @@ func TestAHotPartitionKeyIsNamedWithItsShare(t *testing.T) {
 
 func TestOnePartitionKeyForAllRowsIsReportedWhileTheLoadRuns(t *testing.T) {
 	many := func(rows int, id func(i int) string) string {
-		var b strings.Builder
-		b.WriteString("id,n\n")
-		for i := range rows {
-			fmt.Fprintf(&b, "%s,%d\n", id(i), i)
-		}
-		return b.String()
+		b := rowsOf("id,n\n", rows, func(i int) string { return fmt.Sprintf("%s,%d\n", id(i), i) })
+		return b
 	}
 	one := func(int) string { return "one" }
 	for _, tt := range []struct {
@@ -314,9 +292,7 @@ func TestWithoutAnOrderStreamsAndCompressedFilesAreReadToo(t *testing.T) {
 	if _, err := z.Write([]byte(numbered("gzip", 500))); err != nil {
 		t.Fatal(err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, z.Close())
 	size := packed.Len()
 	cfg := w.config(w.file("plain.csv", numbered("plain", 500)), w.file("in.csv.gz", packed.String()), "-")
 	cfg.Read.Stdin = strings.NewReader(numbered("stdin", 500))
@@ -455,9 +431,7 @@ func wait(t *testing.T, m *Monitor, enough func(*State) bool) {
 func TestTheStateOfARunningLoadCanBeAskedFor(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		w.partitioned(server.Simulation{}, "k00500")
-		if err := w.server.Sim().Move("t", 1, time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.server.Sim().Move("t", 1, time.Hour))
 		cfg := w.config(w.file("in.csv", numbered("k", 1000)))
 		drain, stop := context.WithCancelCause(context.Background())
 		cfg.Drain, cfg.Watch.Monitor = drain, NewMonitor()
@@ -470,9 +444,7 @@ func TestTheStateOfARunningLoadCanBeAskedFor(t *testing.T) {
 		defer cancel()
 		for {
 			s, err := cfg.Watch.Monitor.State(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if s.Written < 500 || !s.Lanes[1].Down || s.Reading {
 				time.Sleep(time.Millisecond)
 				continue
@@ -484,9 +456,7 @@ func TestTheStateOfARunningLoadCanBeAskedFor(t *testing.T) {
 			break
 		}
 		stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
+		must(t, <-done)
 		short, cancelShort := context.WithTimeout(context.Background(), time.Millisecond)
 		defer cancelShort()
 		if s, err := cfg.Watch.Monitor.State(short); err == nil {
@@ -499,9 +469,7 @@ func TestAPartitionWithoutRowsHasNothingToBeImpatientAbout(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		w.partitioned(server.Simulation{})
 		// The partition is away, is split while it is, and the upper half gets no row ever.
-		if err := w.server.Sim().Move("t", 0, 200*time.Millisecond); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.server.Sim().Move("t", 0, 200*time.Millisecond))
 		cfg := w.config(w.file("in.csv", numbered("k", 1000)))
 		cfg.Write.RetryFor, cfg.Write.Rates.MaxRows = 500*time.Millisecond, 700
 		cfg.surveyEvery = 2 * time.Millisecond
@@ -543,9 +511,7 @@ func (w *world) running(cfg trial, done func(*State) bool) {
 	}()
 	wait(w.t, cfg.Watch.Monitor, done)
 	stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
-	if err := <-ended; err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, <-ended)
 }
 
 func TestRowsQueuedForOneKeyLeaveMemoryToOtherPartitions(t *testing.T) {
@@ -632,9 +598,7 @@ func TestASortedFileFeedsEveryPartitionAtOnce(t *testing.T) {
 			w := newWorld(t)
 			w.partitioned(server.Simulation{}, "k10000", "k20000", "k30000")
 			for n := range 4 {
-				if err := w.server.Sim().Move("t", n, time.Hour); err != nil {
-					t.Fatal(err)
-				}
+				must(t, w.server.Sim().Move("t", n, time.Hour))
 			}
 			cfg := w.config(w.file("in.csv", text))
 			// A quarter of the rows fits into memory, and none on disk.
@@ -674,9 +638,7 @@ func TestWithoutAnOrderRowGroupsAreReadOnceEach(t *testing.T) {
 			}
 			want[r.ID] = map[string]string{"a": r.A}
 		}
-		if err := pq.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, pq.Close())
 		cfg := w.config(w.file("in.parquet", file.String()))
 		cfg.Write.Order = plan.OrderNone
 		r := w.load(cfg)

@@ -12,9 +12,7 @@ func TestANewTableBeginsWithTheRangesOfItsRows(t *testing.T) {
 	want := lastOf(t, text)
 	for answer, heard := range map[string]int{sim.PreSplitHeard: 6, sim.PreSplitIgnored: 1, sim.PreSplitRefused: 1} {
 		t.Run(answer, virtual(func(t *testing.T, w *world) {
-			if err := w.server.Sim().Simulate("", server.Simulation{Config: sim.Config{Answers: sim.Answers{PreSplit: answer}}}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.server.Sim().Simulate("", server.Simulation{Config: sim.Config{Answers: sim.Answers{PreSplit: answer}}}))
 			cfg := w.config(w.file("in.csv", text))
 			cfg.Target.PreSplit = 6
 			r := w.load(cfg)

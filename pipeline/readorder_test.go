@@ -60,9 +60,7 @@ func rejectsInOrder(t *testing.T, order plan.Order, keep bool) {
 	cfg.Write.Order, cfg.Checkpoint.Keep = order, keep
 	r := w.load(cfg)
 	if keep {
-		if err := r.RemoveCheckpoint(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.RemoveCheckpoint())
 	}
 	if r.Sections < 50 && order == plan.LastWins || r.Rejected != 120 || r.Written+r.Superseded != 2880 {
 		t.Fatalf("%d sections, %d rejected, %d written, %d superseded", r.Sections, r.Rejected, r.Written, r.Superseded)
@@ -74,9 +72,7 @@ func rejectsInOrder(t *testing.T, order plan.Order, keep bool) {
 	var got []reason
 	for _, l := range lines(t, filepath.Join(r.RunDir, rundir.ReasonsFile)) {
 		var one reason
-		if err := json.Unmarshal([]byte(l), &one); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(l), &one))
 		got = append(got, one)
 	}
 	if !slices.IsSortedFunc(got, func(a, b reason) int {
@@ -112,9 +108,7 @@ func TestOnlyWhatStandsBeforeDamageIsLoaded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := to.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, to.Close())
 	for _, damaged := range []bool{false, true} {
 		w := newWorld(t)
 		name := w.file("a.parquet", b.String())
@@ -192,9 +186,7 @@ func TestAResumedLoadNeedsItsSchedule(t *testing.T) {
 		if _, err := first.run(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if err := harm(filepath.Join(cfg.RunDir, checkpoint.OrderFile)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, harm(filepath.Join(cfg.RunDir, checkpoint.OrderFile)))
 		// What a resumed load does must not depend on what it would do by itself.
 		cfg.order, cfg.sectionRows = orderNever, 7
 		r, err := cfg.run(context.Background())
@@ -224,18 +216,12 @@ func TestASectionThatChangesWhileLoadingEndsTheLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	at := strings.Index(text, "k01490") // of the second section that is read
 	changed := []byte(text)
 	changed[at+5]++
-	if err := os.WriteFile(path, changed, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(path, info.ModTime(), info.ModTime()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, changed, 0o600))
+	must(t, os.Chtimes(path, info.ModTime(), info.ModTime()))
 	cfg.Resume.AcceptChanged = true
 	before := len(w.rows())
 	r, err := cfg.run(context.Background())

@@ -68,26 +68,18 @@ func TestTheJSONOfReportsAndStatesStays(t *testing.T) {
 				fillFields(reflect.ValueOf(v).Elem(), new(int))
 			}
 			got, err := json.MarshalIndent(v, "", "  ")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got = append(got, '\n')
 			if *update {
-				if err := os.WriteFile(file, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(file, got, 0o644))
 			}
 			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if !bytes.Equal(got, want) {
 				t.Errorf("%s: got\n%s", file, got)
 			}
 			again := reflect.New(reflect.TypeOf(v).Elem())
-			if err := json.Unmarshal(want, again.Interface()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(want, again.Interface()))
 			if text, err := json.MarshalIndent(again.Interface(), "", "  "); err != nil || !bytes.Equal(append(text, '\n'), want) {
 				t.Errorf("%s: read and written again it is\n%s", file, text)
 			}

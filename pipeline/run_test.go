@@ -49,9 +49,7 @@ func TestRejectedRecordsAreKeptAndLoadAgain(t *testing.T) {
 	w.wantRows(contents{"a": {"n": "1", "s": "x"}, "f": {"n": "8", "s": "last"}})
 
 	kept, err := os.ReadFile(filepath.Join(r.RunDir, "rejects.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	from, to := strings.Index(text, "b,"), strings.Index(text, "f,")
 	if diff := cmp.Diff(text[:strings.Index(text, "a,")]+text[from:to], string(kept)); diff != "" {
 		t.Errorf("rejects.csv (-want +got):\n%s", diff)
@@ -63,9 +61,7 @@ func TestRejectedRecordsAreKeptAndLoadAgain(t *testing.T) {
 	var got []reason
 	for _, l := range lines(t, filepath.Join(r.RunDir, "rejects.jsonl")) {
 		var one reason
-		if err := json.Unmarshal([]byte(l), &one); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(l), &one))
 		got = append(got, one)
 	}
 	at := func(s string) int64 { return int64(strings.Index(text, s)) }
@@ -95,12 +91,8 @@ func TestRejectedRecordsAreKeptAndLoadAgain(t *testing.T) {
 
 func TestTheErrorLimitCountsAllAttempts(t *testing.T) {
 	w := newWorld(t)
-	var b strings.Builder
-	b.WriteString("id,n\n")
-	for i := range 400 {
-		fmt.Fprintf(&b, "%d,%s\n", i, []string{"1", "x"}[i%2])
-	}
-	cfg := w.config(w.file("in.csv", b.String()))
+	b := rowsOf("id,n\n", 400, func(i int) string { return fmt.Sprintf("%d,%s\n", i, []string{"1", "x"}[i%2]) })
+	cfg := w.config(w.file("in.csv", b))
 	cfg.Columns.Types = map[string]plan.Type{"n": {Type: table.Integer}}
 	cfg.Resume.Look = true
 	for i, limit := range []int64{50, 50, 50, 120, 120, 200} {
@@ -221,12 +213,8 @@ func isUsage(err error) bool {
 
 func TestRepeatedKeysSupersedeWhileTheyWait(t *testing.T) {
 	w := newWorld(t)
-	var b strings.Builder
-	b.WriteString("id,n\n")
-	for i := range 20000 {
-		fmt.Fprintf(&b, "k%d,%d\n", i%7, i)
-	}
-	r := w.load(w.config(w.file("in.csv", b.String())))
+	b := rowsOf("id,n\n", 20000, func(i int) string { return fmt.Sprintf("k%d,%d\n", i%7, i) })
+	r := w.load(w.config(w.file("in.csv", b)))
 	if r.Superseded == 0 || r.Written+r.Superseded != 20000 {
 		t.Errorf("%d written, %d superseded", r.Written, r.Superseded)
 	}
@@ -246,12 +234,8 @@ func TestADrainFinishesWhatIsInFlightAndNoMore(t *testing.T) {
 		}
 		return faults.Fault{}
 	}
-	var b strings.Builder
-	b.WriteString("id,n\n")
-	for i := range 100_000 {
-		fmt.Fprintf(&b, "k%d,%d\n", i, i)
-	}
-	cfg := w.config(w.file("in.csv", b.String()))
+	b := rowsOf("id,n\n", 100_000, func(i int) string { return fmt.Sprintf("k%d,%d\n", i, i) })
+	cfg := w.config(w.file("in.csv", b))
 	cfg.Write.Concurrency, cfg.Read.SplitBytes = 2, 4096
 	cfg.Drain = drain
 	r := w.load(cfg)
@@ -323,12 +307,8 @@ func TestTheBadRowOfARefusedRequestIsFound(t *testing.T) {
 	// The service refuses any request that holds the row, as it would for a limit that is not known here.
 	w.plan.Change(w.plan.Only, nil)
 	cfg := w.config(w.file("in.csv", func() string {
-		var b strings.Builder
-		b.WriteString("id,n\n")
-		for i := range 150 {
-			fmt.Fprintf(&b, "k%03d,%d\n", i, i)
-		}
-		return b.String()
+		b := rowsOf("id,n\n", 150, func(i int) string { return fmt.Sprintf("k%03d,%d\n", i, i) })
+		return b
 	}()))
 	var refused atomic.Int64
 	cfg.Target.Client.Transport = refusing{base: w.server.Transport(), word: []byte("k077"), count: &refused}
@@ -376,12 +356,8 @@ func TestARunFolderThatCannotBeWrittenStopsTheLoad(t *testing.T) {
 		}
 		w := newWorld(t)
 		cfg := w.config(w.file("in.csv", "id,n\na,1\n,2\nb,3\n"))
-		if err := os.MkdirAll(cfg.RunDir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink("/dev/full", filepath.Join(cfg.RunDir, rundir.RejectsFile(0, ""))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(cfg.RunDir, 0o755))
+		must(t, os.Symlink("/dev/full", filepath.Join(cfg.RunDir, rundir.RejectsFile(0, ""))))
 		r, err := cfg.run(context.Background())
 		if err == nil || r.ExitCode != exitcode.Failed {
 			t.Errorf("%v, %+v", err, r)
@@ -442,9 +418,7 @@ func TestColumnsThatAFileLacksAreNotCells(t *testing.T) {
 	w := newWorld(t)
 	typed := func(name string, write func(io.Writer) error) string {
 		var text bytes.Buffer
-		if err := write(&text); err != nil {
-			t.Fatal(err)
-		}
+		must(t, write(&text))
 		return w.file(name, text.String())
 	}
 	inputs := []string{
@@ -507,9 +481,7 @@ func TestARecordWithTooFewOrTooManyFieldsKeepsTheColumnsOfItsFolder(t *testing.T
 		convert.TruncateRagged: {"1": {"x": "a", "dt": "9"}, "2": {"x": "b", "dt": "9"}},
 	} {
 		w := newWorld(t)
-		if err := os.MkdirAll(filepath.Join(w.dir, "in", "dt=9"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(w.dir, "in", "dt=9"), 0o755))
 		w.file("in/dt=9/in.csv", "id,x\n1,a\n2,b,c\n3\n")
 		cfg := w.config(filepath.Join(w.dir, "in"))
 		cfg.Read.Find.PathColumns, cfg.Read.Convert.Ragged = true, ragged
@@ -524,9 +496,7 @@ func TestARecordWithTooFewOrTooManyFieldsKeepsTheColumnsOfItsFolder(t *testing.T
 func TestRejectsOfPartitionFoldersLoadAgain(t *testing.T) {
 	w := newWorld(t)
 	for _, day := range []string{"2024-01-01", "a%2Fb"} {
-		if err := os.MkdirAll(filepath.Join(w.dir, "in", "dt="+day), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(w.dir, "in", "dt="+day), 0o755))
 		w.file("in/dt="+day+"/in.csv", "id,n\nk,bad\nok,1\n")
 	}
 	cfg := w.config(filepath.Join(w.dir, "in"))
@@ -539,12 +509,8 @@ func TestRejectsOfPartitionFoldersLoadAgain(t *testing.T) {
 	}
 	for _, path := range r.RejectsFiles[:2] {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte("bad"), []byte("2")), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, os.WriteFile(path, bytes.ReplaceAll(text, []byte("bad"), []byte("2")), 0o644))
 	}
 	again := cfg
 	again.Inputs, again.RunDir = r.RejectsFiles[:2], filepath.Join(w.dir, "again")
@@ -574,9 +540,7 @@ func TestALedgerThatDoesNotBalanceFailsTheRun(t *testing.T) {
 		exit    int
 	}{{4, exitcode.OK}, {5, exitcode.Failed}, {3, exitcode.Failed}} {
 		folder, err := rundir.Create(t.TempDir(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r := &Report{ReportCounts: ReportCounts{Read: 7, Written: tt.written, Superseded: 2, Unfinished: 1}}
 		cfg := Config{DryRun: true, Limits: Limits{MaxErrors: MaxErrors{Rows: -1}}} // which may leave rows unfinished
 		if r, err = finish(t.Context(), &cfg, r, folder, time.Now(), nil); r.ExitCode != tt.exit || (err != nil) != (tt.exit != exitcode.OK) {
@@ -678,12 +642,8 @@ func TestAFileThatChangesWhileItIsLoadedFailsTheRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			var b strings.Builder
-			b.WriteString("id,n\n")
-			for i := range 10_000 {
-				fmt.Fprintf(&b, "k%05d,1\n", i)
-			}
-			path := w.file("in.csv", b.String())
+			b := rowsOf("id,n\n", 10_000, func(i int) string { return fmt.Sprintf("k%05d,1\n", i) })
+			path := w.file("in.csv", b)
 			cfg := w.config(path)
 			cfg.Read.SplitBytes, cfg.Limits.Memory, cfg.Write.Concurrency = 512, 4096, 1
 			var changed error

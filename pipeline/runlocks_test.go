@@ -86,21 +86,13 @@ func TestALoadThatCannotBeginLeavesNoFolders(t *testing.T) {
 func madeRun(t *testing.T, name string, started time.Time, unfinished bool) string {
 	t.Helper()
 	folder := filepath.Join(rundir.Root, name)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(folder, 0o755))
 	j := &checkpoint.Job{Identity: checkpoint.Identify("test", "t", "in.csv"), Started: started}
-	if err := j.Write(folder); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Write(folder))
 	if unfinished {
 		encoded, err := (&checkpoint.Snapshot{State: checkpoint.State{Pieces: []checkpoint.Piece{{}}}}).Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := checkpoint.Write(folder, encoded); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, checkpoint.Write(folder, encoded))
 	}
 	return folder
 }

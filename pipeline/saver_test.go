@@ -43,14 +43,10 @@ func at(moment time.Time) *checkpoint.Snapshot {
 func TestACheckpointIsWrittenAfterWhatItCountsOnIsSafe(t *testing.T) {
 	s, taken := recordedSaver(t, "")
 	file, err := os.Create(filepath.Join(t.TempDir(), "rejects.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close()
 	moment := time.Unix(1e9, 0)
-	if err := s.write(&saving{snapshot: at(moment), files: []*os.File{file}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.write(&saving{snapshot: at(moment), files: []*os.File{file}}))
 	if !slices.Equal(taken.done, []string{"store", "checkpoint"}) {
 		t.Errorf("steps %q", taken.done)
 	}
@@ -61,12 +57,8 @@ func TestACheckpointIsWrittenAfterWhatItCountsOnIsSafe(t *testing.T) {
 
 func TestACheckpointThatCountsOnWhatMayBeLostIsNotWritten(t *testing.T) {
 	closed, err := os.Create(filepath.Join(t.TempDir(), "rejects.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := closed.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, closed.Close())
 	archived := errors.New("the archive is not whole")
 	for name, tt := range map[string]struct {
 		fail  string
@@ -101,9 +93,7 @@ func TestOnlyACheckpointThatIsWrittenMovesTheMomentOnTheDisk(t *testing.T) {
 	s.jobs <- &saving{snapshot: at(first)}
 	s.jobs <- &saving{snapshot: at(second), failed: failed}
 	close(s.jobs)
-	if err := s.work(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.work())
 	for i, want := range []saved{{first.UTC(), nil}, {second.UTC(), failed}} {
 		if got := <-s.done; got != want {
 			t.Errorf("checkpoint %d: %+v, want %+v", i+1, got, want)

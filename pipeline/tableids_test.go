@@ -14,9 +14,7 @@ import (
 func (w *world) admin() *client.Admin {
 	w.t.Helper()
 	sdk, err := client.New(context.Background(), w.target(), nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return &client.Admin{Client: sdk, Context: context.Background()}
 }
 
@@ -67,9 +65,7 @@ func TestARunWithARecreatedOrDroppedTableIsNotResumed(t *testing.T) {
 			cfg.Drain = nil
 			w.remake("t_b")
 			if name == "gone" {
-				if err := w.admin().Drop("t_b"); err != nil {
-					t.Fatal(err)
-				}
+				must(t, w.admin().Drop("t_b"))
 			}
 			if text := w.refused(cfg); !strings.Contains(text, want) || !strings.Contains(text, "--fresh") {
 				t.Errorf("error %s", text)
@@ -80,12 +76,8 @@ func TestARunWithARecreatedOrDroppedTableIsNotResumed(t *testing.T) {
 
 // fortyRows is a file whose rows go to t_a and t_b in turns.
 func fortyRows() string {
-	var b strings.Builder
-	b.WriteString("id,what\n")
-	for i := range 40 {
-		fmt.Fprintf(&b, "key%d,%c\n", i, 'a'+i%2)
-	}
-	return b.String()
+	b := rowsOf("id,what\n", 40, func(i int) string { return fmt.Sprintf("key%d,%c\n", i, 'a'+i%2) })
+	return b
 }
 
 // Without a look at the end nobody would see it: the rows after it are written as well as those before.

@@ -141,14 +141,8 @@ func TestLaterRowsOfAKeySupersedeEarlierOnesOfTheirTableOnly(t *testing.T) {
 // described says what a table is.
 func (w *world) described(name string) *client.Table {
 	w.t.Helper()
-	sdk, err := client.New(context.Background(), w.target(), nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	found, err := (&client.Admin{Client: sdk, Context: context.Background()}).Describe(name)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	found, err := w.admin().Describe(name)
+	must(w.t, err)
 	return found
 }
 
@@ -156,9 +150,7 @@ func (w *world) described(name string) *client.Table {
 func (w *world) aging(inputs ...string) trial {
 	cfg := w.byMonth(inputs...)
 	policy, err := lifecycle.Parse("policy", []byte("period: month\nclasses:\n- {up_to: 3, reserved: {read: 0, write: 500}}\n- {up_to: 11, reserved: {read: 200, write: 10}, max_versions: 2}\n- {archive: "+w.dir+"/old}\n"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	cfg.Target.Policy, cfg.Target.PolicyNow = policy, time.Date(2025, 10, 20, 0, 0, 0, 0, time.UTC)
 	return cfg
 }
@@ -226,9 +218,7 @@ func TestALoadThatWouldArchiveEverythingSaysSoBeforeItsFirstRow(t *testing.T) {
 func TestAnArchiveNeverWritesOverFilesOfOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	if err := os.Mkdir(filepath.Join(w.dir, "old"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(w.dir, "old"), 0o755))
 	w.file("old/t_202311.csv", "somebody's")
 	w.load(w.aging(w.file("a.csv", purchases(48, 24))))
 	if got := lines(t, filepath.Join(w.dir, "old", "t_202311.csv")); len(got) != 1 || got[0] != "somebody's" {
@@ -249,9 +239,7 @@ func TestALoadThatCannotArchiveFailsAndResumesLater(t *testing.T) {
 	if _, err := cfg.run(context.Background()); err == nil || !strings.Contains(err.Error(), "archive rows of table t_2023") {
 		t.Fatalf("%v", err)
 	}
-	if err := os.Remove(filepath.Join(w.dir, "old")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(w.dir, "old")))
 	r := w.load(cfg)
 	w.verifies(cfg, r)
 	if r.Archived != 1200 || r.Written+r.Superseded != 1200 {

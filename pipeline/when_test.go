@@ -17,9 +17,7 @@ import (
 func mustWhen(t *testing.T, text string) *condition.When {
 	t.Helper()
 	w, err := condition.ParseWhen(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return w
 }
 

@@ -47,14 +47,10 @@ func (w *world) wideRows(began time.Time) map[string]versionsOf {
 	w.t.Helper()
 	w.plan.WaitLate()
 	sdk, err := client.New(context.Background(), w.target(), nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	admin := &client.Admin{Client: sdk, Context: context.Background()}
 	described, err := admin.Describe("t")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	got := map[string]versionsOf{}
 	err = scan.Table(context.Background(), sdk, "t", described.Key, scan.Options{Versions: 100}, func(r *tablestore.Row) error {
 		row := versionsOf{}
@@ -71,9 +67,7 @@ func (w *world) wideRows(began time.Time) map[string]versionsOf {
 		got[fmt.Sprint(r.PrimaryKey.PrimaryKeys[0].Value)] = row
 		return nil
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return got
 }
 
@@ -320,9 +314,7 @@ func (w *world) reasons(r *Report) (all []rundir.Reason) {
 	w.t.Helper()
 	for _, line := range lines(w.t, filepath.Join(r.RunDir, rundir.ReasonsFile)) {
 		var reason rundir.Reason
-		if err := json.Unmarshal([]byte(line), &reason); err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, json.Unmarshal([]byte(line), &reason))
 		all = append(all, reason)
 	}
 	slices.SortFunc(all, func(a, b rundir.Reason) int { return int(a.Record - b.Record) })

@@ -25,9 +25,7 @@ import (
 func (w *world) contents() string {
 	w.t.Helper()
 	manifests, err := filepath.Glob(filepath.Join(w.dir, "*", exact.ManifestName))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	var all []string
 	for _, f := range manifests {
 		m, err := exact.Read(f)
@@ -52,19 +50,13 @@ func (w *world) contents() string {
 func (w *world) lines(part string) []string {
 	w.t.Helper()
 	f, err := os.Open(part)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	defer f.Close()
 	d, err := zstd.NewReader(f)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	defer d.Close()
 	text, err := io.ReadAll(d)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
@@ -171,9 +163,7 @@ func TestATableWithADamagedExportIsNotDropped(t *testing.T) {
 		w := expired(t)
 		w.mustRun()
 		const part = "archive-00001-00001.jsonl.zst"
-		if err := spoil(filepath.Join(w.dir, "c_202401", part)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, spoil(filepath.Join(w.dir, "c_202401", part)))
 		w.request.DropExpired = true
 		w.mustRun()
 		if again := w.lines(filepath.Join(w.dir, "c_202401-2", part)); len(again) != 2 || !w.heard("is damaged") {
@@ -206,9 +196,7 @@ func TestATableThatIsWrittenAllTheTimeIsNotDropped(t *testing.T) {
 // TestEveryVersionIsExportedBeforeATableIsDropped has a cell with two versions and a binary one.
 func TestEveryVersionIsExportedBeforeATableIsDropped(t *testing.T) {
 	w := expired(t)
-	if err := w.tools().SetOptions("c_202402", -1, 5); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.tools().SetOptions("c_202402", -1, 5))
 	first := w.clock
 	w.clock = w.clock.Add(time.Second)
 	w.updateValue("c_202402", 0, []byte{0, 255})
@@ -304,12 +292,8 @@ func TestAnArchiveThatCannotBeWrittenFailsTheTable(t *testing.T) {
 	w := expired(t)
 	w.request.DropExpired = true
 	p := w.look()
-	if err := os.WriteFile(w.dir, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Run(t.Context(), w.pace); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(w.dir, nil, 0o600))
+	must(t, p.Run(t.Context(), w.pace))
 	for _, i := range p.Items[:2] {
 		if i.State != Failed || i.Dropped {
 			t.Errorf("%+v", i)
@@ -337,12 +321,8 @@ func TestARunThatIsCutShortAnywhereIsFinishedByTheNext(t *testing.T) {
 	for _, applied := range []bool{false, true} {
 		for at := 1; ; at++ {
 			w := expired(t)
-			if err := w.tools().SetOptions("c_202408", 86400, 1); err != nil {
-				t.Fatal(err)
-			}
-			if err := w.tools().Reserve("c_202408", 7, 7); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.tools().SetOptions("c_202408", 86400, 1))
+			must(t, w.tools().Reserve("c_202408", 7, 7))
 			w.request.DropExpired = true
 			cut := func(string) error {
 				if len(w.requests) == at {

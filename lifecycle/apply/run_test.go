@@ -24,9 +24,7 @@ func months(t *testing.T, now string, o server.Options) *world {
 		w.create(month, 3, asMade)
 	}
 	for _, name := range []string{"c_old", "other"} {
-		if err := w.tools().Create(name, []table.KeyColumn{{Name: "id", Type: table.Integer}}, asMade); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.tools().Create(name, []table.KeyColumn{{Name: "id", Type: table.Integer}}, asMade))
 	}
 	w.clock = w.clock.Add(5 * time.Minute) // what was made may be changed
 	return w
@@ -123,9 +121,7 @@ func TestThroughputIsChangedAsSoonAsTheServiceAllowsWithoutDelayingOthers(t *tes
 
 func TestARefusedChangeOfThroughputIsTriedAgainLater(t *testing.T) {
 	w := months(t, "202405", server.Options{ThroughputInterval: 5 * time.Minute})
-	if err := w.tools().Reserve("c_202405", 7, 7); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.tools().Reserve("c_202405", 7, 7))
 	w.pace.Interval = 40 * time.Second // shorter than the service's own
 	p := w.mustRun()
 	if got := outline(p); strings.Contains(got, "failed") || strings.Contains(got, "planned") {
@@ -141,9 +137,7 @@ func TestARefusedChangeOfThroughputIsTriedAgainLater(t *testing.T) {
 
 func TestWithoutAnIntervalNobodyWaits(t *testing.T) {
 	w := months(t, "202405", server.Options{ThroughputInterval: -1})
-	if err := w.tools().Reserve("c_202405", 7, 7); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.tools().Reserve("c_202405", 7, 7))
 	w.pace.Interval = -1
 	if p := w.mustRun(); p.Items[3].State != Done || len(w.waits) != 0 {
 		t.Errorf("%s after %v", p.Items[3].State, w.waits)
@@ -152,9 +146,7 @@ func TestWithoutAnIntervalNobodyWaits(t *testing.T) {
 
 func TestATableThatIsAlwaysRefusedFailsAlone(t *testing.T) {
 	w := months(t, "202405", server.Options{ThroughputInterval: 1000 * time.Hour})
-	if err := w.tools().Reserve("c_202404", 7, 7); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.tools().Reserve("c_202404", 7, 7))
 	w.pace.Interval = 20 * time.Second // the service's clock must not be too far from that of requests
 	p := w.mustRun()
 	for _, i := range p.Items {
@@ -199,9 +191,7 @@ func TestAClockThatIsAheadDoesNotMakeUsWaitLonger(t *testing.T) {
 	ahead := w.clock.Add(5 * time.Minute)
 	ours := w.clock
 	w.clock = ahead
-	if err := w.tools().Reserve("c_202405", 7, 7); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.tools().Reserve("c_202405", 7, 7))
 	w.clock = ours
 	start := w.clock
 	p := w.mustRun()
@@ -214,13 +204,9 @@ func TestADroppedTableDoesNotKeepTheOthersFromChanging(t *testing.T) {
 	w := months(t, "202405", server.Options{})
 	p := w.look()
 	for _, name := range []string{"c_202401", "c_202403"} {
-		if err := w.tools().Drop(name); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.tools().Drop(name))
 	}
-	if err := p.Run(context.Background(), w.pace); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Run(context.Background(), w.pace))
 	for i, want := range []State{Failed, Failed, Done, Done, Done} {
 		if item := p.Items[i]; item.State != want {
 			t.Errorf("%s: %s, %v", item.Have.Name, item.State, item.Err)
@@ -298,9 +284,7 @@ func TestAPolicyOfAnotherPeriodIsRefused(t *testing.T) {
 
 func TestAnArchiveThatCannotBeReadEndsTheLook(t *testing.T) {
 	w := months(t, "202405", server.Options{})
-	if err := os.WriteFile(w.dir, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(w.dir, nil, 0o600))
 	if _, err := Look(context.Background(), w.requestOf(context.Background())); err == nil || !strings.Contains(err.Error(), filepath.Base(w.dir)) {
 		t.Errorf("%v", err)
 	}

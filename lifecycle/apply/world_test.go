@@ -23,6 +23,14 @@ import (
 	"tsimport/lifecycle"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 const policyText = `period: month
 classes:
   - {up_to: 0, reserved: {read: 0, write: 50}, ttl: -1, max_versions: 1}
@@ -79,9 +87,7 @@ func newWorld(t *testing.T, now string, o server.Options) *world {
 func (w *world) month(text string) time.Time {
 	w.t.Helper()
 	at, err := time.Parse("200601", text)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return at.AddDate(0, 0, 14)
 }
 
@@ -114,9 +120,7 @@ func (w *world) adminWith(ctx context.Context, secret string, network http.Round
 	w.t.Helper()
 	sdk, err := client.New(ctx, client.Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: network,
 		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: secret}}, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return &client.Admin{Client: sdk, Context: ctx, RetryFor: time.Nanosecond}
 }
 
@@ -140,9 +144,7 @@ func (w *world) create(month string, rows int, d table.Definition) {
 	w.t.Helper()
 	a := w.tools()
 	name := "c_" + month
-	if err := a.Create(name, []table.KeyColumn{{Name: "id", Type: table.Integer}}, d); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, a.Create(name, []table.KeyColumn{{Name: "id", Type: table.Integer}}, d))
 	for i := range rows {
 		w.put(name, int64(i))
 	}
@@ -176,9 +178,7 @@ func (w *world) updateValue(name string, id int64, v any) {
 func (w *world) look() *Plan {
 	w.t.Helper()
 	p, err := Look(context.Background(), w.requestOf(context.Background()))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return p
 }
 
@@ -203,9 +203,7 @@ func (w *world) run() (*Plan, error) {
 func (w *world) mustRun() *Plan {
 	w.t.Helper()
 	p, err := w.run()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return p
 }
 
@@ -214,16 +212,12 @@ func (w *world) tables() string {
 	w.t.Helper()
 	a := w.tools()
 	names, err := a.List()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	slices.Sort(names)
 	var all []string
 	for _, name := range names {
 		d, err := a.Describe(name)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		all = append(all, fmt.Sprintf("%s %d/%d %d %d", name, d.ReservedRead, d.ReservedWrite, d.TimeToLive, d.MaxVersions))
 	}
 	return strings.Join(all, ", ")

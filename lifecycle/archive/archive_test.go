@@ -20,6 +20,14 @@ import (
 	exact "tsimport/transfer/archive"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // kept is a table t in memory: what is in it may change with each reading.
 type kept struct {
 	readings int
@@ -52,9 +60,7 @@ func of(rows int) *kept { return &kept{rows: func(int) (int, error) { return row
 func open(t *testing.T, dir string) *Folder {
 	t.Helper()
 	f, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -62,36 +68,26 @@ func open(t *testing.T, dir string) *Folder {
 func read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
 func write(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, []byte(text), 0o600))
 }
 
 // lines is the text of an export's archive.
 func lines(t *testing.T, dir string) (text string, m *exact.Manifest) {
 	t.Helper()
 	m, err := exact.Read(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range m.Parts {
 		d, err := zstd.NewReader(strings.NewReader(read(t, m.Path(&m.Parts[i]))))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		part, err := io.ReadAll(d)
 		d.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		text += string(part)
 	}
 	return text, m
@@ -100,9 +96,7 @@ func lines(t *testing.T, dir string) (text string, m *exact.Manifest) {
 func files(t *testing.T, dir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var names []string
 	for _, e := range entries {
 		if e.Name() != lockName {
@@ -116,9 +110,7 @@ func TestAnExportHasItsRowsACountAndAChecksum(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made", "by", "it")
 	f, k := open(t, dir), of(1000)
 	m, err := f.Export(t.Context(), k.subject())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text, is := lines(t, filepath.Join(dir, "t"))
 	sum := sha256.Sum256([]byte(text))
 	if m.State != Verified || m.Rows != 1000 || m.Bytes != is.Bytes || m.SHA256 != hex.EncodeToString(sum[:]) || k.readings != 2 {
@@ -132,9 +124,7 @@ func TestAnExportHasItsRowsACountAndAChecksum(t *testing.T) {
 		t.Errorf("%+v", is)
 	}
 	var beside map[string]any
-	if err := json.Unmarshal([]byte(read(t, filepath.Join(dir, "t.manifest.json"))), &beside); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(read(t, filepath.Join(dir, "t.manifest.json"))), &beside))
 	for name, want := range map[string]any{"table": "t", "target": "here", "file": "t", "format": "archive", "state": "verified", "rows": 1000.0, "sha256": m.SHA256, "bytes": float64(m.Bytes)} {
 		if beside[name] != want {
 			t.Errorf("%s is %v, want %v", name, beside[name], want)
@@ -178,9 +168,7 @@ func TestAnEmptyTableIsExportedToo(t *testing.T) {
 func TestACompleteExportIsNeverWrittenOver(t *testing.T) {
 	f := open(t, t.TempDir())
 	first, err := f.Export(t.Context(), of(10).subject())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text, _ := lines(t, filepath.Join(f.Dir, first.File))
 	second, err := f.Export(t.Context(), of(11).subject())
 	if err != nil || second.File != "t-2" || second.Rows != 11 {
@@ -232,9 +220,7 @@ func TestAnInterruptedExportIsMadeAgain(t *testing.T) {
 		if last, err := Latest(f.Dir, "here", "t"); err != nil || last != nil {
 			t.Errorf("a half export counts: %+v, %v", last, err)
 		}
-		if err := os.MkdirAll(filepath.Join(f.Dir, "t"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(f.Dir, "t"), 0o700))
 		write(t, filepath.Join(f.Dir, "t", "archive-00001-00001.jsonl.zst.part"), "half of a row") // a killed process removes nothing
 		m, err := f.Export(t.Context(), of(7).subject())
 		if err != nil || m.File != "t" || m.Rows != 7 {
@@ -249,13 +235,9 @@ func TestAnInterruptedExportIsMadeAgain(t *testing.T) {
 func TestAnExportThatWasKilledBeforeItWasNotedIsMadeAgain(t *testing.T) {
 	f := open(t, t.TempDir())
 	m, err := f.Export(t.Context(), of(5).subject())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m.State = Exporting
-	if err := m.write(f.Dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.write(f.Dir))
 	if m, err = f.Export(t.Context(), of(7).subject()); err != nil || m.File != "t" || m.Rows != 7 {
 		t.Errorf("%+v, %v", m, err)
 	}
@@ -333,9 +315,7 @@ func TestVerifyingFindsLaterChanges(t *testing.T) {
 				t.Fatal(err)
 			}
 			os.RemoveAll(dir)
-			if err := os.Rename(filepath.Join(other.Dir, "t"), dir); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Rename(filepath.Join(other.Dir, "t"), dir))
 		}, 11, false},
 		"a row more":        {nothing, 11, true},
 		"a row less":        {nothing, 9, true},
@@ -344,9 +324,7 @@ func TestVerifyingFindsLaterChanges(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			f := open(t, t.TempDir())
 			m, err := f.Export(t.Context(), of(10).subject())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			v.spoil(t, filepath.Join(f.Dir, m.File))
 			err = f.Verify(t.Context(), m, of(v.rows).subject())
 			changed, damaged := new(ChangedError), new(DamagedError)
@@ -369,12 +347,8 @@ func TestVerifyingFindsLaterChanges(t *testing.T) {
 func TestADroppedTablesExportIsMarkedAndUnmarkedWhenTheTableIsFound(t *testing.T) {
 	f := open(t, t.TempDir())
 	m, err := f.Export(t.Context(), of(10).subject())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.MarkDropped(m); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, f.MarkDropped(m))
 	last, err := Latest(f.Dir, "here", "t")
 	if err != nil || last.State != Dropped || last.DroppedAt == nil || !last.Complete() {
 		t.Errorf("%+v, %v", last, err)
@@ -390,9 +364,7 @@ func TestAFolderIsUsedByOneAtATime(t *testing.T) {
 	if f, err := Open(dir); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("%v, %v", f, err)
 	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, first.Close())
 	open(t, dir)
 }
 
@@ -413,25 +385,19 @@ func TestAFolderThatCannotBeUsedIsAnError(t *testing.T) {
 		t.Error("a file was looked into")
 	}
 	blocked := filepath.Join(dir, "blocked")
-	if err := os.MkdirAll(filepath.Join(blocked, "t.manifest.json.part"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(blocked, "t.manifest.json.part"), 0o755))
 	if _, err := open(t, blocked).Export(t.Context(), of(1).subject()); err == nil || !strings.Contains(err.Error(), "write manifest of table t") {
 		t.Errorf("%v", err)
 	}
 	blocked = filepath.Join(dir, "blocked-too")
-	if err := os.Mkdir(blocked, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(blocked, 0o755))
 	write(t, filepath.Join(blocked, "t.manifest.json"), `{"table":"t","target":"here","file":"t","state":"exporting"}`)
 	write(t, filepath.Join(blocked, "t"), "a file in place of the folder")
 	if _, err := open(t, blocked).Export(t.Context(), of(1).subject()); err == nil || !strings.Contains(err.Error(), "export table t") {
 		t.Errorf("%v", err)
 	}
 	folder := filepath.Join(dir, "folder")
-	if err := os.MkdirAll(filepath.Join(folder, "t.manifest.json"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(folder, "t.manifest.json"), 0o755))
 	if _, err := Latest(folder, "here", "t"); err == nil {
 		t.Error("a folder was read as a manifest")
 	}

@@ -10,9 +10,7 @@ import (
 func TestLinksInThePlaceOfPartsAreNotFollowed(t *testing.T) {
 	dir := t.TempDir()
 	victim := filepath.Join(dir, "victim")
-	if err := os.WriteFile(victim, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(victim, []byte("precious"), 0o600))
 	if err := os.Symlink(victim, filepath.Join(dir, manifestName("t", 1)+".part")); err != nil {
 		t.Skip(err)
 	}

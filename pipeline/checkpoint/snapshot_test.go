@@ -32,13 +32,9 @@ func sample(read Position) *Snapshot {
 func TestASnapshotSurvivesTheRoundTrip(t *testing.T) {
 	for _, s := range []*Snapshot{sample(10), {State: State{Pieces: []Piece{{}}}}, simulated(rand.New(rand.NewPCG(1, 1)), 40, false)} {
 		file, err := s.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		back, err := Decode(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if diff := cmp.Diff(s, back); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
@@ -47,9 +43,7 @@ func TestASnapshotSurvivesTheRoundTrip(t *testing.T) {
 
 func TestEveryChangedByteOfACheckpointIsNoticed(t *testing.T) {
 	file, err := sample(10).Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range file {
 		bad := bytes.Clone(file)
 		bad[i] ^= 0x40
@@ -69,19 +63,13 @@ func TestTheOneBeforeIsTakenWhenTheNewestIsTorn(t *testing.T) {
 	}
 	for read := Position(1); read <= 3; read++ {
 		file, err := sample(read).Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := Write(dir, file); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, Write(dir, file))
 	}
 	want := func(read Position) {
 		t.Helper()
 		s, err := Read(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if s.Read[0].To != read {
 			t.Errorf("read up to %d, want %d", s.Read[0].To, read)
 		}
@@ -89,20 +77,14 @@ func TestTheOneBeforeIsTakenWhenTheNewestIsTorn(t *testing.T) {
 	want(3)
 	newest := filepath.Join(dir, File)
 	text, err := os.ReadFile(newest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(newest, text[:len(text)/2], 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.WriteFile(newest, text[:len(text)/2], 0o644))
 	want(2)
 	if err := os.Remove(newest); err != nil { // a crash between the two renames
 		t.Fatal(err)
 	}
 	want(2)
-	if err := os.WriteFile(filepath.Join(dir, PrevFile), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, PrevFile), nil, 0o644))
 	if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), PrevFile) {
 		t.Errorf("both gone bad: %v, want an error that names the file", err)
 	}
@@ -122,15 +104,11 @@ func TestEveryOpenRecordMayHaveBeenSentWhenTheNewestCheckpointIsTorn(t *testing.
 		if err == nil {
 			err = Write(dir, file)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	suspects := func() (n int) {
 		s, err := Read(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if s.Older == s.Settled {
 			t.Errorf("older %v, settled %v", s.Older, s.Settled)
 		}
@@ -145,9 +123,7 @@ func TestEveryOpenRecordMayHaveBeenSentWhenTheNewestCheckpointIsTorn(t *testing.
 	if n := suspects(); n != 1 {
 		t.Errorf("%d records may have been sent, want the one that is allowed", n)
 	}
-	if err := os.WriteFile(filepath.Join(dir, File), []byte("torn"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, File), []byte("torn"), 0o644))
 	if n := suspects(); n != 35 {
 		t.Errorf("with the newest torn %d records may have been sent, want all 35 from number 5 on", n)
 	}
@@ -158,12 +134,8 @@ func TestACheckpointThatCannotBeWrittenIsAnError(t *testing.T) {
 		t.Error("written into a folder that does not exist")
 	}
 	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, File, "in the way"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(dir, PrevFile, "in the way"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(dir, File, "in the way"), 0o755))
+	must(t, os.MkdirAll(filepath.Join(dir, PrevFile, "in the way"), 0o755))
 	if err := Write(dir, []byte("x")); err == nil {
 		t.Error("written in the place of a folder")
 	}
@@ -211,22 +183,16 @@ func TestLongValuesAreShownWhereTheyDiffer(t *testing.T) {
 func TestAJobSurvivesTheRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	j := &Job{Identity: Identify("a", "b"), Details: []Detail{{"mode", "put", false}}, Args: []string{"load", "a b.csv"}, Types: []Typed{{Column: "c", Type: "string"}}}
-	if err := j.Write(dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Write(dir))
 	back, err := ReadJob(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(j, back); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if Identify("a", "b") == Identify("ab") {
 		t.Error("different jobs have the same identity")
 	}
-	if err := os.WriteFile(filepath.Join(dir, JobFile), []byte("{"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, JobFile), []byte("{"), 0o644))
 	if _, err := ReadJob(dir); err == nil || !strings.Contains(err.Error(), JobFile) {
 		t.Errorf("a damaged job: %v, want an error that names the file", err)
 	}
@@ -246,9 +212,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		again, err := s.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		back, err := Decode(again)
 		if err != nil {
 			t.Fatalf("what was decoded and encoded again: %v", err)

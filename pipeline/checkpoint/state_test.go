@@ -14,6 +14,14 @@ import (
 	"tsimport/internal/table"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // naive is a set of positions one by one.
 type naive map[Position]bool
 
@@ -284,9 +292,7 @@ func TestACheckpointOfAHundredMillionRowsIsSmall(t *testing.T) {
 		for _, ordered := range []bool{true, false} {
 			s := simulated(rand.New(rand.NewPCG(1, uint64(lanes))), lanes, ordered)
 			file, err := s.Encode()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			t.Logf("%d lanes, ordered %v: %d bytes", lanes, ordered, len(file))
 			if len(file) >= 1<<20 {
 				t.Errorf("%d lanes, ordered %v: %d bytes, want less than 1 MiB", lanes, ordered, len(file))

@@ -20,14 +20,10 @@ func cellsOf(t *testing.T, change func(*plan.Request)) (*cells, *values) {
 		change(r)
 	}
 	p, err := plan.Make(t.Context(), r, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(p.Close)
 	v, err := newValues(p, p.Sources[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return newCells(p), v
 }
 

@@ -23,9 +23,7 @@ import (
 func file(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o644))
 	return path
 }
 
@@ -43,9 +41,7 @@ func ask(inputs ...string) *plan.Request {
 func flow(t *testing.T, r *plan.Request, keys ...string) *Flow {
 	t.Helper()
 	p, err := plan.Make(t.Context(), r, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(p.Close)
 	return New(p, mapOf(keys...))
 }
@@ -227,9 +223,7 @@ func TestWhatStandsBeforeAnUnreadablePartIsHandedOutFirst(t *testing.T) {
 	if _, err := w.Write([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Flush())
 	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
 		r := ask(file(t, "a.csv.gz", zipped.String())) // without its end
 		r.Order = order

@@ -31,9 +31,7 @@ func TestALoadThatSwitchesToAScheduleLosesNoRecordAndNoOrderOfAKey(t *testing.T)
 				return r
 			}
 			want, err := look(t, flow(t, ask()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var kept []*readorder.Schedule
 			f := flow(t, ask())
 			f.Follow(Scheduling{When: Always, Rows: 1 + rnd.IntN(40), SwitchAfter: 1 + rnd.IntN(6), Keep: func(all []*readorder.Schedule) error {
@@ -41,9 +39,7 @@ func TestALoadThatSwitchesToAScheduleLosesNoRecordAndNoOrderOfAKey(t *testing.T)
 				return nil
 			}})
 			got, err := look(t, f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(want.records, got.records); diff != "" {
 				t.Fatalf("%s, seed %d: records (-want +got):\n%s", shape, seed, diff)
 			}

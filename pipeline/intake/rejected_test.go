@@ -125,9 +125,7 @@ func randomColumn(rnd *rand.Rand, name string, times []*table.Time) table.Column
 func outcome(t *testing.T, c table.Column, d record.Datum) string {
 	t.Helper()
 	conv, err := convert.New([]string{c.Source}, []table.Column{c}, convert.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	values, why := conv.Convert(&record.Record{Fields: []record.Datum{d}})
 	if why != nil {
 		return "refused"
@@ -146,9 +144,7 @@ func TestAKeptRecordLoadsAsTheSameCells(t *testing.T) {
 	var times []*table.Time
 	for _, text := range []string{"", ",Asia/Shanghai", ",America/New_York,ns", "datetime,America/New_York,s", "date,Asia/Shanghai,s", "%d/%m/%Y %H:%M:%S,UTC,us"} {
 		spec, err := convert.ParseTime(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		times = append(times, spec)
 	}
 	loaded, kept := 0, map[string]int{}
@@ -268,9 +264,7 @@ func TestTimesAreKeptAsTheColumnReadsThem(t *testing.T) {
 		{"", record.Datum{Kind: record.Timestamp, Int: -1, Unit: record.Millis}, `{"c":"1969-12-31T23:59:59.999Z"}`},
 	} {
 		spec, err := convert.ParseTime(tt.spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		k := rejectWriterOf([]table.Column{{Source: "c", Name: "c", Type: table.Integer, Time: spec}}, "", false)
 		line := k.appendRecord(nil, []string{"c"}, &record.Record{Fields: []record.Datum{tt.d}})
 		if diff := cmp.Diff(tt.want+"\n", string(line)); diff != "" {

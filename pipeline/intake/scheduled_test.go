@@ -19,6 +19,14 @@ import (
 	"tsimport/reader/source"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // follows makes the flow of a request that is read by schedules of small sections.
 func follows(t *testing.T, r *plan.Request, rows int, kept *[]*readorder.Schedule) *Flow {
 	f := flow(t, r)
@@ -109,9 +117,7 @@ func packed(t *testing.T, text string) string {
 	if _, err := w.Write([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	return b.String()
 }
 
@@ -126,15 +132,11 @@ func TestAScheduleLosesNoRecordAndNoOrderOfAKey(t *testing.T) {
 				return r
 			}
 			want, err := look(t, flow(t, ask()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var kept []*readorder.Schedule
 			f := follows(t, ask(), 1+rnd.IntN(60), &kept)
 			got, err := look(t, f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(want.records, got.records); diff != "" {
 				t.Fatalf("%s, seed %d: records (-want +got):\n%s", shape, seed, diff)
 			}
@@ -173,9 +175,7 @@ func TestWithoutAnOrderSortedTextIsReadInSections(t *testing.T) {
 			r := ask(file(t, "a.csv", shapes(rnd, shape, 600)), file(t, "b.csv", shapes(rnd, shape, 200)))
 			r.Read.SplitBytes = 2000
 			want, err := look(t, flow(t, r))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			r.Order = plan.OrderNone
 			f := flow(t, r)
 			f.Follow(Scheduling{When: when, Rows: 7, Keep: func([]*readorder.Schedule) error {
@@ -360,9 +360,7 @@ func TestTheFirstRecordsOfAScheduleAreThoseOfTheInput(t *testing.T) {
 		r.Records = n
 		var kept []*readorder.Schedule
 		got, err := look(t, follows(t, r, 50, &kept))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		first := map[int64]bool{}
 		for _, one := range got.records {
 			first[one.Record] = true

@@ -22,14 +22,10 @@ func computing(t *testing.T, change func(*plan.Request)) *values {
 		change(r)
 	}
 	p, err := plan.Make(t.Context(), r, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(p.Close)
 	v, err := newValues(p, p.Sources[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return v
 }
 

@@ -15,9 +15,7 @@ func askComputed(t *testing.T, text string, pk, set []string) *Request {
 	r.Target.Key = nil
 	for _, p := range pk {
 		col, err := keyexpr.ParseColumn(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r.Target.Key = append(r.Target.Key, table.KeyColumn{Name: col.Name, Type: col.Type})
 		if col.Expr != "" {
 			r.Columns.Keys = append(r.Columns.Keys, col)
@@ -25,9 +23,7 @@ func askComputed(t *testing.T, text string, pk, set []string) *Request {
 	}
 	for _, s := range set {
 		col, err := keyexpr.ParseColumn(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r.Columns.Set = append(r.Columns.Set, col)
 	}
 	return r
@@ -77,9 +73,7 @@ func TestSaltDoesNotDependOnTheOrderOfTheInputsColumns(t *testing.T) {
 	for _, text := range []string{"a,b\n1,x\n", "b,a\nx,1\n"} {
 		p := makes(t, askComputed(t, text, []string{"s=salt(1000)", `k=splice(",", b, pad(a, 4))`}, nil), nil)
 		d, err := p.Design()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if err := p.Sample(func(row []table.Value) bool {
 			keys = append(keys, strings.Join(d.Example(row).Key, " "))
 			return true
@@ -129,9 +123,7 @@ func TestSpliceAutoTakesItsSeparatorFromTheSampleAndSaysSo(t *testing.T) {
 		t.Errorf("notes %q", notes)
 	}
 	d, err := p.Design()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var rows [][]table.Value
 	if err := p.Sample(func(row []table.Value) bool {
 		rows = append(rows, row)

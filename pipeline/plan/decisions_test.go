@@ -55,9 +55,7 @@ func TestNumbersThatAreLoadedAsTextAreNoted(t *testing.T) {
 	in := file(t, "a.csv", "id,v,w\n1,23.0,8.76712776820554e-05\n2,68.60,1.5\n")
 	p := makes(t, ask(in), nil)
 	inspected, err := Inspect(t.Context(), []string{in}, Read{}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const want = `column v: string, but all values in the sample are numbers, some with trailing zeros ("68.60"); --type v=double changes this`
 	if d := inspected[0].Decisions; len(d) != 1 || d[0].String() != want || !slices.Contains(p.Notes, want) {
 		t.Errorf("inspect %v, load %q", d, p.Notes)

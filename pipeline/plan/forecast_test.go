@@ -19,9 +19,7 @@ import (
 func forecast(t *testing.T, r *Request) Forecast {
 	t.Helper()
 	f, err := makes(t, r, nil).Forecast(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return f
 }
 
@@ -47,9 +45,7 @@ func packed(t *testing.T, text string) string {
 	if _, err := z.Write([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, z.Close())
 	return b.String()
 }
 
@@ -108,9 +104,7 @@ func filesIn(t *testing.T, ending string, texts ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for i, text := range texts {
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%04d.%s", i, ending)), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%04d.%s", i, ending)), []byte(text), 0o644))
 	}
 	return dir
 }
@@ -124,9 +118,7 @@ func TestOfManyFilesSomeAreOpenedFromAllOverThem(t *testing.T) {
 	r.MostInputs = 7
 	p := makes(t, r, nil)
 	f, err := p.Forecast(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if f.Found != 300 || f.Chosen != 300 || f.Opened != 7 || len(f.Names) != shownNames || f.Exact || math.Abs(float64(f.Rows)/3300-1) > 0.1 {
 		t.Errorf("%+v", f)
 	}

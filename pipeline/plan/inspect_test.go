@@ -30,13 +30,9 @@ func TestTheLeastAndTheGreatestValueAreFoundByNumberOrByBytes(t *testing.T) {
 			rapid.Map(rapid.IntRange(-999, 999), func(n int) string { return strconv.FormatFloat(float64(n)/8, 'f', -1, 64) }),
 		}).Draw(t, "kind")
 		values := rapid.SliceOfN(draw, 1, 40).Draw(t, "values")
-		if err := os.WriteFile(path, []byte("a,b\n"+strings.Join(values, ",\n")+",\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte("a,b\n"+strings.Join(values, ",\n")+",\n"), 0o644))
 		found, err := Inspect(context.Background(), []string{path}, Read{}, true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		order := strings.Compare
 		switch found[0].Columns[0].Type {
 		case "integer":
@@ -55,9 +51,7 @@ func TestTheLeastAndTheGreatestValueAreFoundByNumberOrByBytes(t *testing.T) {
 		for _, v := range values {
 			lines.WriteString(`{"a":` + v + "}\n")
 		}
-		if err := os.WriteFile(numbers, []byte(lines.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(numbers, []byte(lines.String()), 0o644))
 		if found, err = Inspect(context.Background(), []string{numbers}, Read{}, true); err != nil {
 			t.Fatal(err)
 		}
@@ -69,9 +63,7 @@ func TestTheLeastAndTheGreatestValueAreFoundByNumberOrByBytes(t *testing.T) {
 
 func TestTheHeaderOfAJoinedFileSaysNothingAboutTypes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "in.csv")
-	if err := os.WriteFile(path, []byte("id,v\n1,a\nid,v\n2,b\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("id,v\n1,a\nid,v\n2,b\n"), 0o644))
 	found, err := Inspect(context.Background(), []string{path}, Read{}, true)
 	if err != nil || found[0].Columns[0].Type != "integer" || found[0].Rejected != 1 {
 		t.Errorf("%v: %+v", err, found)

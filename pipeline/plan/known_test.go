@@ -87,17 +87,13 @@ func TestTheTypesOfTheLastRunCountWhereTheTableHasNone(t *testing.T) {
 	admin := store(t, table.KeyColumn{Name: "id", Type: table.String})
 	run := func(name, target string, written int, types ...string) {
 		dir := filepath.Join("tsimport-runs", name)
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(dir, 0o755))
 		var schema []map[string]string
 		for i := 0; i < len(types); i += 2 {
 			schema = append(schema, map[string]string{"name": types[i], "type": types[i+1]})
 		}
 		text, _ := json.Marshal(map[string]any{"table": "t", "target": target, "written": written, "schema": schema})
-		if err := os.WriteFile(filepath.Join(dir, "summary.json"), text, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, "summary.json"), text, 0o644))
 	}
 	run("20260101T000000.000Z-t", "test", 5, "rare", "double", "price", "double")
 	run("20260102T000000.000Z-t", "test", 5, "rare", "string", "price", "string")

@@ -27,9 +27,7 @@ func TestPagesThatDoNotFitAreRefusedBeforeATableIsMade(t *testing.T) {
 	if _, err := w.Write(rows); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	in := file(t, "a.parquet", b.String())
 	for _, c := range []struct {
 		memory  int64

@@ -22,9 +22,7 @@ import (
 func file(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o644))
 	return path
 }
 
@@ -44,9 +42,7 @@ func ask(inputs ...string) *Request {
 func makes(t *testing.T, r *Request, admin *client.Admin) *Plan {
 	t.Helper()
 	p, err := Make(t.Context(), r, admin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(p.Close)
 	return p
 }
@@ -86,9 +82,7 @@ func planned(t *testing.T, r *Request) []string {
 func store(t *testing.T, key ...table.KeyColumn) *client.Admin {
 	t.Helper()
 	s, err := server.Open("", server.Options{InMemory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -98,13 +92,9 @@ func store(t *testing.T, key ...table.KeyColumn) *client.Admin {
 		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
 		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
 	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	admin := &client.Admin{Client: sdk, Context: context.Background()}
-	if err := admin.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 1000}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, admin.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 1000}))
 	return admin
 }
 
@@ -161,9 +151,7 @@ func TestWrongUseIsRefusedByName(t *testing.T) {
 		"bad records only": {func(r *Request) {
 			folder := filepath.Join(t.TempDir(), "n=8")
 			in := file(t, "in.csv", "id,n\n1,7\n2,7\n")
-			if err := errors.Join(os.Mkdir(folder, 0o755), os.Rename(in, filepath.Join(folder, "in.csv"))); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(os.Mkdir(folder, 0o755), os.Rename(in, filepath.Join(folder, "in.csv"))))
 			r.Inputs, r.Target.Key[0].Type, r.Read.Find.PathColumns = []string{folder}, table.Null, true
 		}, "the first: FolderDiffers"},
 		"no key":               {func(r *Request) { r.Target.Key = nil }, "--pk"},

@@ -38,9 +38,7 @@ func sortedParquet(t *testing.T, n int) string {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	return b.String()
 }
 
@@ -87,9 +85,7 @@ func TestRangesOfSortedFilesHoldAboutAsManyRows(t *testing.T) {
 			r.Target.PreSplit = 8
 			if test.pk != "" {
 				col, err := keyexpr.ParseColumn(test.pk)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				r.Target.Key, r.Columns.Keys = []table.KeyColumn{{Name: col.Name}}, []keyexpr.Column{col}
 			}
 			p := makes(t, r, nil)
@@ -134,9 +130,7 @@ func TestWhatCannotBePreSplitIsSaid(t *testing.T) {
 	if _, err := z.Write([]byte(sortedRecords(1000))); err != nil {
 		t.Fatal(err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, z.Close())
 	r := ask(file(t, "a.csv.gz", packed.String()))
 	r.Target.PreSplit = 4
 	if p := makes(t, r, nil); len(p.Bounds) != 3 || !strings.Contains(strings.Join(p.Warnings, " "), "only the beginning") {

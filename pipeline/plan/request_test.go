@@ -98,9 +98,7 @@ func TestATemplateIsANameOfAFile(t *testing.T) {
 
 func TestAPolicyThatDoesNotFitTheTablesIsRefused(t *testing.T) {
 	policy, err := lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1}\n- {archive: /old}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for want, set := range map[string]func(*Request){
 		"holds no period":           func(*Request) {},
 		"--age-policy":              func(r *Request) { r.Target.Table = "t_{text(id)}" },
@@ -119,9 +117,7 @@ func TestAPolicyThatDoesNotFitTheTablesIsRefused(t *testing.T) {
 // TestALoadThatGoesToTheArchiveAloneIsWarnedOf: its counts look like those of one that did its work.
 func TestALoadThatGoesToTheArchiveAloneIsWarnedOf(t *testing.T) {
 	policy, err := lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1}\n- {archive: /old}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for rows, want := range map[string]string{
 		"a,2020-05-06\nb,2020-07-01\n": "all 2 records of the sample go to the archive /old, none to a table: they are of t_202005 to t_202007",
 		"a,2020-05-06\n":               "they are of t_202005, too old",

@@ -13,9 +13,7 @@ import (
 func namerOf(t *testing.T, text string) *Namer {
 	t.Helper()
 	tables, err := parseTables(text, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := &planner{plan: &Plan{Tables: tables, env: keyexpr.Env{Columns: []keyexpr.Input{
 		{Name: "at", Type: table.String}, {Name: "n", Type: table.Integer}, {Name: "shop", Type: table.String},
 	}}}}
@@ -81,9 +79,7 @@ func TestATemplateThatMakesNoSenseIsRefused(t *testing.T) {
 	}
 	for _, text := range []string{"t_{nobody}", "t_{month(at, 3)}", `t_{splice(auto, shop, shop)}`} {
 		tables, err := parseTables(text, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		p := &planner{plan: &Plan{Tables: tables, env: keyexpr.Env{Columns: []keyexpr.Input{{Name: "at", Type: table.String}, {Name: "shop", Type: table.String}}}}}
 		if err := p.compileTables(); err == nil {
 			t.Errorf("%s compiles", text)
@@ -93,13 +89,9 @@ func TestATemplateThatMakesNoSenseIsRefused(t *testing.T) {
 
 func TestATableIsCreatedWithThePolicysOptionsForItsAge(t *testing.T) {
 	policy, err := lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1, reserved: {write: 9}}\n- {up_to: 3, ttl: 86400, max_versions: 3}\n- {archive: /old}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	period, err := lifecycle.ParseTemplate("t_{month(at)}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tables := &Tables{period: period, policy: policy, now: time.Date(2024, 6, 30, 0, 0, 0, 0, time.UTC)}
 	asked := table.Definition{TimeToLive: -1, MaxVersions: 1, ReservedWrite: 1, ReservedRead: 2}
 	for name, want := range map[string]table.Definition{
@@ -125,9 +117,7 @@ func TestTablesOfATemplateAreKnownByTheirNames(t *testing.T) {
 		{"a_{shop}_b_{n}_c", "a_1_b_2_c", true}, {"a_{shop}_b_{n}_c", "a_1_2_c", false}, {"a_{shop}", "b_1", false},
 	} {
 		tables, err := parseTables(tt.text, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if p, err := lifecycle.ParseTemplate(tt.text); err == nil {
 			tables.period = p
 		}
@@ -139,9 +129,7 @@ func TestTablesOfATemplateAreKnownByTheirNames(t *testing.T) {
 
 func TestPeriodsAreOfTheZoneOfThePolicy(t *testing.T) {
 	shanghai, err := time.LoadLocation("Asia/Shanghai")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, c := range []struct{ text, want string }{
 		{`t_{month(x)}`, `format_time(x, "200601", "Asia/Shanghai")`},
 		{`t_{ year( x ) }`, `format_time( x , "2006", "Asia/Shanghai")`},
@@ -160,9 +148,7 @@ func TestPeriodsAreOfTheZoneOfThePolicy(t *testing.T) {
 		`t_{month(x, "UTC")}`: false, `t_{month(x, "s", "UTC")}`: false, `t_{month(x, 'UTC', "ms")}`: false,
 	} {
 		template, err := lifecycle.ParseTemplate(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if err := policy.Fits(template); (err == nil) != fits {
 			t.Errorf("%s: %v", text, err)
 		}

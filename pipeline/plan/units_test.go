@@ -17,14 +17,23 @@ import (
 	"tsimport/reader/input"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t interface {
+	Helper()
+	Fatal(...any)
+}, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // parquetFile writes a row of Parquet whose column v has a type; an optional one has no value. A large one has more rows than are looked at.
 func parquetFile(t *testing.T, name string, v parquet.Node, options ...parquet.WriterOption) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	options = append(options, parquet.NewSchema("", parquet.Group{"id": parquet.String(), "v": v}))
 	w := parquet.NewWriter(f, options...)
 	value := parquet.ValueOf(int64(1_700_000_000))
@@ -44,12 +53,8 @@ func parquetFile(t *testing.T, name string, v parquet.Node, options ...parquet.W
 	if _, err := w.WriteRows(rows); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
+	must(t, f.Close())
 	return path
 }
 
@@ -64,9 +69,7 @@ func TestFilesWithColumnsOfDifferentUnitsAreRefusedByName(t *testing.T) {
 	nothing, unseen := parquetFile(t, "nothing.parquet", parquet.Optional(parquet.Int(64))), parquetFile(t, "large.parquet", parquet.Optional(parquet.Int(64)))
 	integer, str, double, binary := Type{Type: table.Integer}, Type{Type: table.String}, Type{Type: table.Double}, Type{Type: table.Binary}
 	instant, err := convert.ParseTime(",UTC,us")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, tt := range []struct {
 		a, b string
 		as   Type
@@ -155,9 +158,7 @@ func TestDurationsWithinValuesAreOfOneUnit(t *testing.T) {
 		path := filepath.Join(t.TempDir(), name)
 		one := row{ID: "a"}
 		one.V.D = []int64{5}
-		if err := parquet.WriteFile(path, []row{one}, options...); err != nil {
-			t.Fatal(err)
-		}
+		must(t, parquet.WriteFile(path, []row{one}, options...))
 		return path
 	}
 	s := write("s.parquet", parquet.KeyValueMetadata("ARROW:schema", begin+"AAA=="))
@@ -177,9 +178,7 @@ func TestKeysAreOfOneUnitAndOneScale(t *testing.T) {
 		r := ask(two, three)
 		if r.Target.Key = []table.KeyColumn{{Name: "v"}}; expression != "" {
 			e, err := keyexpr.ParseColumn("k=" + expression)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			r.Target.Key, r.Columns.Keys = []table.KeyColumn{{Name: "k"}}, []keyexpr.Column{e}
 		}
 		refused(t, r, nil, "decimal, scale 3")
@@ -196,13 +195,9 @@ func TestTonightsUnitIsThatOfTheLastRun(t *testing.T) {
 	admin := store(t, table.KeyColumn{Name: "id", Type: table.String})
 	put(t, admin, "a", map[string]any{"v": int64(5)})
 	dir := filepath.Join("tsimport-runs", "20260101T000000.000Z-t")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir, 0o755))
 	summary := `{"table":"t","target":"test","written":5,"schema":[{"name":"v","type":"integer","unit":"timestamp, ms"}],"units":{"v":"timestamp, ms"}}`
-	if err := os.WriteFile(filepath.Join(dir, "summary.json"), []byte(summary), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "summary.json"), []byte(summary), 0o644))
 	as := func(known Known) func(*Request) {
 		return func(r *Request) {
 			r.Target.Absent, r.Target.Key, r.Columns.Known = false, nil, known
@@ -225,20 +220,14 @@ func TestTonightsUnitIsThatOfTheLastRun(t *testing.T) {
 		t.Error(units)
 	}
 	// On another machine the state has it.
-	if err := os.Rename("tsimport-runs", "elsewhere"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename("tsimport-runs", "elsewhere"))
 	r = ask(us)
 	as(KnownDefault)(r)
 	r.Selection = keptUnits{"v": "timestamp, ms"}
 	refused(t, r, admin, "the last run has it as timestamp, ms, and "+us)
-	if err := os.Rename("elsewhere", "tsimport-runs"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename("elsewhere", "tsimport-runs"))
 	for _, last := range []string{summary, `{"table":"t","target":"test","written":5,"schema":[{"name":"w","type":"integer"}],"units":{"v":"timestamp, ms"}}`} {
-		if err := os.WriteFile(filepath.Join(dir, "summary.json"), []byte(last), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, "summary.json"), []byte(last), 0o644))
 		r = ask(us)
 		as(KnownDefault)(r)
 		refused(t, r, admin, `the last run has it as timestamp, ms, and `+us+` as timestamp, µs`)

@@ -16,9 +16,7 @@ func planWide(t *testing.T, change func(*Request)) (*Plan, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a.ndjson")
 	row := `{"Wide":true,"PK":{"Values":[{"C":"id","V":1,"IsInt":true},{"C":"part","V":"a"}]},"Attr":{"Values":[{"C":"city","V":"Bern"},{"C":"n","V":5,"IsInt":true,"TS":7},{"C":"n","V":"x","TS":5}]}}` + "\n"
-	if err := os.WriteFile(path, []byte(row+row), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(row+row), 0o644))
 	r := &Request{
 		Inputs: []string{path}, Memory: 1 << 30,
 		Target: Target{Table: "t", Create: true, Absent: true, Key: []table.KeyColumn{{Name: "id"}, {Name: "part"}}},
@@ -57,9 +55,7 @@ func TestTheSchemaOfRowsThatDescribeThemselvesIsTheirKey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := planWide(t, tt.change)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var schema []string
 			for _, c := range p.Schema.Columns {
 				schema = append(schema, c.Name+" "+c.Type.String())
@@ -95,13 +91,9 @@ func TestALoadOfRowsThatDescribeThemselvesIsRefused(t *testing.T) {
 func TestFactsHaveWhatIsDoneWithCells(t *testing.T) {
 	facts := func(change func(*Request)) []Fact {
 		p, err := planWide(t, change)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		all, err := p.Facts()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return slices.DeleteFunc(all, func(f Fact) bool { return f.Input })
 	}
 	same := facts(nil)

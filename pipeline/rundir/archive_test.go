@@ -10,9 +10,7 @@ import (
 func contentOf(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
@@ -20,23 +18,17 @@ func TestAnArchiveContinuesAtItsLengths(t *testing.T) {
 	run, dir := t.TempDir(), filepath.Join(t.TempDir(), "old")
 	headers := []Header{{Text: []byte("id,v\n")}, {Kind: ".ndjson"}}
 	a, err := OpenArchive(run, headers, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	add := func(table string, header int, record string) {
 		t.Helper()
-		if err := a.Add(dir, table, header, []byte(record)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.Add(dir, table, header, []byte(record)))
 	}
 	add("t1", 0, "1,a\n")
 	add("t1", 1, "{}\n")
 	kept := maps.Clone(a.Lengths())
 	add("t1", 0, "2,b") // the last record of its file
 	add("t2", 0, "3,c\n")
-	if err := a.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Close())
 	if got := contentOf(t, filepath.Join(dir, "t1.csv")); got != "id,v\n1,a\n2,b\n" {
 		t.Errorf("%q", got)
 	}
@@ -51,9 +43,7 @@ func TestAnArchiveContinuesAtItsLengths(t *testing.T) {
 	if got := a.Paths(); len(got) != 3 {
 		t.Errorf("%v", got)
 	}
-	if err := a.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Close())
 	for name, want := range map[string]string{"t1.csv": "id,v\n1,a\n2,b\n", "t1.jsonl": "{}\n", "t2.csv": "id,v\n3,c\n"} {
 		if got := contentOf(t, filepath.Join(dir, name)); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
@@ -65,15 +55,9 @@ func TestAnotherRunMakesArchiveFilesOfItsOwn(t *testing.T) {
 	dir := t.TempDir()
 	for _, record := range []string{"first\n", "second\n"} {
 		a, err := OpenArchive(t.TempDir(), []Header{{}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := a.Add(dir, "t", 0, []byte(record)); err != nil {
-			t.Fatal(err)
-		}
-		if err := a.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, a.Add(dir, "t", 0, []byte(record)))
+		must(t, a.Close())
 	}
 	if a, b := contentOf(t, filepath.Join(dir, "t.csv")), contentOf(t, filepath.Join(dir, "t-2.csv")); a != "first\n" || b != "second\n" {
 		t.Errorf("%q and %q", a, b)
@@ -83,19 +67,11 @@ func TestAnotherRunMakesArchiveFilesOfItsOwn(t *testing.T) {
 func TestAnArchiveThatWasCutShortMeanwhileIsAnError(t *testing.T) {
 	run, dir := t.TempDir(), t.TempDir()
 	a, err := OpenArchive(run, []Header{{}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Add(dir, "t", 0, []byte("record\n")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, a.Add(dir, "t", 0, []byte("record\n")))
 	lengths := a.Lengths()
-	if err := a.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(filepath.Join(dir, "t.csv"), 3); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Close())
+	must(t, os.Truncate(filepath.Join(dir, "t.csv"), 3))
 	if a, err := OpenArchive(run, []Header{{}}, lengths); err == nil {
 		t.Errorf("it goes on with %v", a.Paths())
 	}

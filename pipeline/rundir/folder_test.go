@@ -11,29 +11,31 @@ import (
 	"tsimport/internal/table"
 )
 
-func read(t *testing.T, path string) string {
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
 	t.Helper()
-	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	must(t, err)
 	return string(text)
 }
 
 func create(t *testing.T, path string) *Folder {
 	t.Helper()
 	f, err := Create(path, []Header{{Text: []byte("a,b\r\n")}, {}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return f
 }
 
 func reject(t *testing.T, f *Folder, header int, raw string) {
 	t.Helper()
-	if err := f.Reject(header, table.Reject{Location: table.Location{Source: "in.csv", Record: 2}, Reason: table.Reason{Code: "Why"}, Raw: []byte(raw)}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Reject(header, table.Reject{Location: table.Location{Source: "in.csv", Record: 2}, Reason: table.Reason{Code: "Why"}, Raw: []byte(raw)}))
 }
 
 func TestRecordsAreKeptByteForByteUnderTheirHeader(t *testing.T) {
@@ -45,9 +47,7 @@ func TestRecordsAreKeptByteForByteUnderTheirHeader(t *testing.T) {
 	reject(t, f, 0, "1,\"x\ny\"\r\n")
 	reject(t, f, 1, "no header, no line end")
 	reject(t, f, 0, "\xff,2\r\n")
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Close())
 	if got, want := read(t, filepath.Join(dir, "rejects.csv")), "a,b\r\n1,\"x\ny\"\r\n\xff,2\r\n"; got != want {
 		t.Errorf("rejects.csv: %q, want %q", got, want)
 	}
@@ -67,9 +67,7 @@ func TestFilesOfEarlierRunsAreMovedAsideAndKept(t *testing.T) {
 	for run := range 3 {
 		f := create(t, dir)
 		reject(t, f, 0, strings.Repeat("r", run+1))
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.Close())
 	}
 	for name, want := range map[string]string{"attempt-1/rejects.csv": "r\n", "attempt-2/rejects.csv": "rr\n", "rejects.csv": "rrr\n"} {
 		if got := read(t, filepath.Join(dir, name)); got != "a,b\r\n"+want {
@@ -77,12 +75,8 @@ func TestFilesOfEarlierRunsAreMovedAsideAndKept(t *testing.T) {
 		}
 	}
 	stray := filepath.Join(t.TempDir(), "stray")
-	if err := os.MkdirAll(stray, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(stray, "rejects.csv"), []byte("precious"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(stray, 0o755))
+	must(t, os.WriteFile(filepath.Join(stray, "rejects.csv"), []byte("precious"), 0o644))
 	reject(t, create(t, stray), 0, "x")
 	if got := read(t, filepath.Join(stray, "attempt-1", "rejects.csv")); got != "precious" {
 		t.Errorf("a file without a summary beside it: %q", got)
@@ -94,9 +88,7 @@ func TestTouchesKnowsTheFoldersOwnFiles(t *testing.T) {
 	for name, want := range map[string]bool{
 		"rejects.csv": true, "rejects-2.csv": true, ReasonsFile: true, SummaryFile: true, "input.csv": false, "attempt-1/rejects.csv": false,
 	} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
 		if got := Touches(dir+"/.", filepath.Join(dir, name)); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
@@ -112,9 +104,7 @@ func TestTheSummaryIsReplacedWhole(t *testing.T) {
 	if got := read(t, filepath.Join(dir, SummaryFile)); !strings.Contains(got, "running") {
 		t.Errorf("at the start: %s", got)
 	}
-	if err := f.WriteSummary(map[string]int{"read": 5}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.WriteSummary(map[string]int{"read": 5}))
 	if got := read(t, filepath.Join(dir, SummaryFile)); got != "{\n  \"read\": 5\n}\n" {
 		t.Errorf("at the end: %s", got)
 	}
@@ -127,14 +117,10 @@ func TestAReopenedFolderHoldsWhatCounts(t *testing.T) {
 	dir := t.TempDir()
 	headers := []Header{{Text: []byte("a,b\r\n")}, {}, {Text: []byte("x\n"), Dir: "k=v"}}
 	f, err := Create(dir, headers)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	reject(t, f, 0, "1,1\r\n")
 	reject(t, f, 2, "no line end")
-	if err := f.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Flush())
 	kept := f.Kept()
 	if n := len(f.Files()); n != 3 {
 		t.Errorf("%d open files, want 3", n)
@@ -142,13 +128,9 @@ func TestAReopenedFolderHoldsWhatCounts(t *testing.T) {
 	reasons := read(t, filepath.Join(dir, ReasonsFile))
 	reject(t, f, 0, "2,2\r\n")
 	reject(t, f, 1, "3\n")
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Close())
 	again, err := Reopen(dir, headers, kept)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := read(t, filepath.Join(dir, "rejects.csv")); got != "a,b\r\n1,1\r\n" {
 		t.Errorf("cut back to %q", got)
 	}
@@ -161,9 +143,7 @@ func TestAReopenedFolderHoldsWhatCounts(t *testing.T) {
 	reject(t, again, 0, "4,4\r\n")
 	reject(t, again, 1, "5\n")
 	reject(t, again, 2, "6\n")
-	if err := again.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, again.Close())
 	for name, want := range map[string]string{
 		"rejects.csv": "a,b\r\n1,1\r\n4,4\r\n", "rejects-2.csv": "5\n", "k=v/rejects-3.csv": "x\nno line end\n6\n",
 	} {
@@ -179,9 +159,7 @@ func TestAReopenedFolderHoldsWhatCounts(t *testing.T) {
 			t.Errorf("%s has %d bytes, said to have %d", name, got, length)
 		}
 	}
-	if err := os.Truncate(filepath.Join(dir, "rejects.csv"), 3); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate(filepath.Join(dir, "rejects.csv"), 3))
 	if _, err := Reopen(dir, headers, again.Kept()); err == nil || !strings.Contains(err.Error(), "--fresh") {
 		t.Errorf("a file that lacks rows: %v", err)
 	}
@@ -190,17 +168,13 @@ func TestAReopenedFolderHoldsWhatCounts(t *testing.T) {
 func TestOneProcessWorksOnARun(t *testing.T) {
 	dir := t.TempDir()
 	lock, err := TakeLock(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = TakeLock(dir) // another open file of this process is as good as another process
 	held, ok := err.(*HeldError)
 	if !ok || held.By.PID != os.Getpid() || held.By.Host == "" || !strings.Contains(err.Error(), "is worked on by process") {
 		t.Errorf("a second lock: %v", err)
 	}
-	if err := lock.Release(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, lock.Release())
 	if err := lock.Release(); err != nil {
 		t.Errorf("released twice: %v", err)
 	}
@@ -208,9 +182,7 @@ func TestOneProcessWorksOnARun(t *testing.T) {
 	if err != nil {
 		t.Errorf("locked again: %v", err)
 	}
-	if err := lock.Release(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, lock.Release())
 	if _, err := TakeLock(filepath.Join(dir, "none")); err == nil {
 		t.Error("a folder that does not exist was locked")
 	}

@@ -12,14 +12,10 @@ func TestTheHolderOfARunIsFoundWithoutAChange(t *testing.T) {
 		t.Error("a folder without a lock is held")
 	}
 	l, err := TakeLock(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	name := filepath.Join(dir, LockFile)
 	before, err := os.Stat(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if h, held := HolderOf(dir); !held || h.PID != os.Getpid() {
 		t.Errorf("%+v, %v", h, held)
 	}
@@ -27,17 +23,13 @@ func TestTheHolderOfARunIsFoundWithoutAChange(t *testing.T) {
 	if err != nil || !after.ModTime().Equal(before.ModTime()) || after.Size() != before.Size() {
 		t.Errorf("the lock's file changed: %v", err)
 	}
-	if err := l.Release(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Release())
 	if _, held := HolderOf(dir); held {
 		t.Error("a run whose lock was released is held")
 	}
 	// What a process leaves that was killed names a process of this machine that is gone, or another one by now.
 	for _, h := range []Holder{{PID: 1 << 30, Host: thisProcess().Host}, thisProcess()} {
-		if err := h.note(name); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.note(name))
 		if _, held := HolderOf(dir); held {
 			t.Errorf("%+v was killed and holds the run", h)
 		}

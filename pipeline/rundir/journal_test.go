@@ -12,26 +12,18 @@ import (
 func TestAJournalContinuesAtTheLengthThatWasKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	j, err := OpenJournal(path, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, text := range []string{"kept;", "lost;"} {
-		if err := j.Append([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, j.Append([]byte(text)))
 	}
 	if j.Length() != 10 || j.Path() != path {
 		t.Errorf("%d bytes in %s", j.Length(), j.Path())
 	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Close())
 	if j, err = OpenJournal(path, 5); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Append([]byte("again;")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Append([]byte("again;")))
 	err = j.Read(func(r *bufio.Reader) error {
 		text, err := io.ReadAll(r)
 		if string(text) != "kept;again;" {
@@ -39,15 +31,9 @@ func TestAJournalContinuesAtTheLengthThatWasKept(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := j.Append([]byte("end")); err != nil {
-		t.Fatal(err)
-	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, j.Append([]byte("end")))
+	must(t, j.Close())
 	if text, err := os.ReadFile(path); err != nil || string(text) != "kept;again;end" {
 		t.Errorf("%q, %v", text, err)
 	}
@@ -55,9 +41,7 @@ func TestAJournalContinuesAtTheLengthThatWasKept(t *testing.T) {
 
 func TestAJournalThatIsShorterThanItWasIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
-	if err := os.WriteFile(path, []byte("1234"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("1234"), 0o644))
 	if _, err := OpenJournal(path, 5); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
 		t.Errorf("%v", err)
 	}
@@ -71,9 +55,7 @@ func TestAJournalThatIsShorterThanItWasIsRefused(t *testing.T) {
 
 func TestAJournalThatCannotBeWrittenSaysSo(t *testing.T) {
 	j, err := OpenJournal(filepath.Join(t.TempDir(), "journal"), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	j.file.Close()
 	if err := j.Append(make([]byte, 1<<20)); err == nil {
 		t.Error("a megabyte is appended to a closed file")

@@ -53,16 +53,10 @@ func TestLocksOfProcessesThatWereKilledAreTakenAway(t *testing.T) {
 	root := t.TempDir()
 	folder := filepath.Join(root, "locks")
 	held, err := TakeClaim(folder, "held")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, "killed"), []byte(`{"pid":1}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(folder, "killed"), []byte(`{"pid":1}`), 0o600))
 	l, err := TakeClaim(folder, "another")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := os.Stat(filepath.Join(folder, "killed")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the lock of a process that is gone: %v", err)
 	}
@@ -79,15 +73,11 @@ func TestLocksOfProcessesThatWereKilledAreTakenAway(t *testing.T) {
 func TestTheFolderOfARunThatDidNotBeginIsTakenAway(t *testing.T) {
 	dir := t.TempDir()
 	l, err := TakePassing(filepath.Join(dir, "runs", "one"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := TakePassing(filepath.Join(dir, "runs", "one")); !errors.As(err, new(*HeldError)) {
 		t.Errorf("taken twice: %v", err)
 	}
-	if err := l.Release(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Release())
 	left, _ := os.ReadDir(dir)
 	if len(left) != 0 {
 		t.Errorf("left: %v", left)
@@ -95,9 +85,7 @@ func TestTheFolderOfARunThatDidNotBeginIsTakenAway(t *testing.T) {
 	if l, err = TakePassing(dir); err != nil { // the user's own folder
 		t.Fatal(err)
 	}
-	if err := l.Release(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Release())
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("the user's folder: %v, %v", left, err)
 	}
@@ -105,9 +93,7 @@ func TestTheFolderOfARunThatDidNotBeginIsTakenAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Keep()
-	if err := l.Release(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Release())
 	if _, err := os.Stat(filepath.Join(dir, LockFile)); err != nil {
 		t.Errorf("the lock of a run that began: %v", err)
 	}
@@ -116,25 +102,19 @@ func TestTheFolderOfARunThatDidNotBeginIsTakenAway(t *testing.T) {
 func TestWithoutLocksOfTheFileSystemAFileSaysWhoHasIt(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock"+holderSuffix)
 	free, err := holdFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	held := new(HeldError)
 	if _, err := holdFile(name); !errors.As(err, &held) || held.By.PID != os.Getpid() {
 		t.Errorf("taken twice: %v", err)
 	}
-	if err := free(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, free())
 	leave := func(h Holder) {
 		t.Helper()
 		text, err := json.Marshal(h)
 		if err == nil {
 			err = os.WriteFile(name, text, 0o644)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	leave(Holder{PID: 1 << 30, Host: thisProcess().Host}) // no such process
 	if free, err = holdFile(name); err != nil {
@@ -189,9 +169,7 @@ func TestTheHolderIsReadWithoutTheFirstByte(t *testing.T) {
 		"":               {},
 		"{\"pid\":7,\"h": {},
 	} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, []byte(text), 0o600))
 		if got := holderOf(name); got != want {
 			t.Errorf("%q: %+v, want %+v", text, got, want)
 		}
@@ -204,15 +182,11 @@ func TestTheHolderIsReadWithoutTheFirstByte(t *testing.T) {
 func TestTwoProcessesDoNotWriteOneJournal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.csv")
 	j, err := OpenExclusive(path, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := OpenExclusive(path, 0); err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("opened twice: %v", err)
 	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Close())
 	// Whoever was refused, and who closed it, holds no lock.
 	if _, err := OpenExclusive(path, 0, func(*os.File) error { return fs.ErrInvalid }); !errors.Is(err, fs.ErrInvalid) {
 		t.Errorf("refused by the check: %v", err)
@@ -220,7 +194,5 @@ func TestTwoProcessesDoNotWriteOneJournal(t *testing.T) {
 	if j, err = OpenExclusive(path, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Close())
 }

@@ -24,18 +24,14 @@ func TestARunFolderIsKnownByItsFiles(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		for file, text := range tt.files {
-			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
 		}
 		if got := IsRun(dir); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 	t.Chdir(t.TempDir())
-	if err := os.Mkdir(Root, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(Root, 0o700))
 	if !IsRoot("./"+Root) || IsRoot(".") || IsRoot("none") {
 		t.Error("the folder of runs is not told from others")
 	}

@@ -21,9 +21,7 @@ func TestARunFolderOfAnotherUserIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 	info, err := os.Stat(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := checkOwner(dir, info, os.Geteuid()+1); err == nil || !strings.Contains(err.Error(), "belongs to user") {
 		t.Errorf("got %v", err)
 	}
@@ -32,9 +30,7 @@ func TestARunFolderOfAnotherUserIsRefused(t *testing.T) {
 func TestASharedFolderOfAnotherUserIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	info, err := os.Stat(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := CheckShared(dir); err != nil {
 		t.Error(err)
 	}
@@ -56,15 +52,9 @@ func TestASharedFolderOfAnotherUserIsRefused(t *testing.T) {
 func TestWhatARunKeepsOnlyItsOwnerReads(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "runs", "run")
 	f, err := Create(root, []Header{{Text: []byte("id\n"), Kind: ".csv", Dir: "dt=1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Reject(0, table.Reject{Raw: []byte("a\n")}); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, f.Reject(0, table.Reject{Raw: []byte("a\n")}))
+	must(t, f.Flush())
 	files := 0
 	err = filepath.WalkDir(filepath.Dir(root), func(path string, e fs.DirEntry, err error) error {
 		if err != nil {

@@ -14,12 +14,8 @@ func finished(t *testing.T, names ...string) string {
 	dir := filepath.Join(t.TempDir(), "run")
 	for _, name := range append(names, SummaryFile, LockFile) {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte("text"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(t, os.WriteFile(path, []byte("text"), 0o644))
 	}
 	return dir
 }
@@ -42,19 +38,13 @@ func TestARunThatIsNeededOrLinkedIsNotRemoved(t *testing.T) {
 		t.Errorf("no longer as it was: %v, %v", removed, err)
 	}
 	l, err := TakeLock(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if removed, err := Remove(dir, yes); removed || !errors.As(err, new(*HeldError)) {
 		t.Errorf("held: %v, %v", removed, err)
 	}
-	if err := l.Release(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Release())
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(dir, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(dir, link))
 	if removed, err := Remove(link, yes); removed || err == nil {
 		t.Errorf("a link: %v, %v", removed, err)
 	}
@@ -66,9 +56,7 @@ func TestARunThatIsNeededOrLinkedIsNotRemoved(t *testing.T) {
 // What says that the folder is a run's goes last, and what a link leads to stays.
 func TestARunThatIsRemovedInPartIsStillARun(t *testing.T) {
 	dir, outside := finished(t, "run.json"), finished(t, "precious")
-	if err := os.Symlink(outside, filepath.Join(dir, "dt=1")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(outside, filepath.Join(dir, "dt=1")))
 	_, err := Remove(dir, func() bool {
 		return os.Mkdir(filepath.Join(dir, "a"), 0o700) == nil && os.Remove(filepath.Join(dir, "run.json")) == nil
 	}, "../escapes", SummaryFile)

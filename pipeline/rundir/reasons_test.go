@@ -11,23 +11,15 @@ import (
 func TestReasonsAreCountedByCodeWithTheFirstOfEach(t *testing.T) {
 	dir := t.TempDir()
 	f, err := Create(dir, []Header{{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, code := range []string{"WrongType", "OutOfRange", "OutOfRange", "WrongType", "OutOfRange"} {
 		r := table.Reject{Location: table.Location{Source: "a.csv", Record: int64(i + 1), Line: int64(i + 2)}, Raw: []byte("x\n"),
 			Reason: table.Reason{Column: "n", Code: code, Message: "not so", Value: "x"}}
-		if err := f.Reject(0, r); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.Reject(0, r))
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Close())
 	got, err := CountReasons(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := []ReasonCount{
 		{"OutOfRange", 3, Reason{File: "a.csv", Record: 2, Line: 3, Column: "n", Code: "OutOfRange", Message: "not so", Value: "x"}},
 		{"WrongType", 2, Reason{File: "a.csv", Record: 1, Line: 2, Column: "n", Code: "WrongType", Message: "not so", Value: "x"}},

@@ -15,9 +15,7 @@ import (
 func TestARunIsReadBack(t *testing.T) {
 	dir := t.TempDir()
 	f, err := Create(dir, []Header{{Text: []byte("id\n")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, r := range []struct {
 		file   string
 		record int64
@@ -30,9 +28,7 @@ func TestARunIsReadBack(t *testing.T) {
 	if err := f.WriteSummary(map[string]any{"arguments": []string{"load", "a b.csv"}, "directory": "/d", "started": started.Add(time.Hour), "first_started": started}); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Close())
 	got, err := ReadRun(dir)
 	want := &Run{Arguments: []string{"load", "a b.csv"}, Directory: "/d", Started: started, Rejected: Rejected{"a.csv": {3, 40, 900}, "b.csv": {7}}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
@@ -52,9 +48,7 @@ func TestARunThatCannotBeReadIsAnError(t *testing.T) {
 	}
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	write(SummaryFile, "{")
 	if _, err := ReadRun(dir); err == nil || !strings.Contains(err.Error(), SummaryFile) {

@@ -13,31 +13,21 @@ import (
 func TestRejectsAreSortedByTheirPlaceInTheInputs(t *testing.T) {
 	dir := t.TempDir()
 	f, err := Create(dir, []Header{{Text: []byte("id,n")}, {Text: []byte("x\n")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	j, err := OpenJournal(filepath.Join(dir, RejectIndexFile), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f.Index(j, map[string]int{"a.csv": 0, "b.csv": 1, "c.csv": 2})
 	reject := func(header int, source string, record int64, raw string) {
 		t.Helper()
-		if err := f.Reject(header, table.Reject{Location: table.Location{Source: source, Record: record}, Reason: table.Reason{Code: "x"}, Raw: []byte(raw)}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.Reject(header, table.Reject{Location: table.Location{Source: source, Record: record}, Reason: table.Reason{Code: "x"}, Raw: []byte(raw)}))
 	}
 	reject(1, "c.csv", 2, "c2")
 	reject(0, "b.csv", 9, "b9,\"two\nlines\"\n")
 	reject(0, "a.csv", 30, "a30,")
 	reject(1, "c.csv", 1, "c1\n")
 	reject(0, "a.csv", 4, "a4,\n")
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Close())
+	must(t, j.Close())
 	if sorted, err := f.SortRejects(); !sorted || err != nil {
 		t.Fatal(sorted, err)
 	}
@@ -51,9 +41,7 @@ func TestRejectsAreSortedByTheirPlaceInTheInputs(t *testing.T) {
 		}
 	}
 	var at []string
-	if err := EachReason(dir, func(r *Reason) { at = append(at, fmt.Sprint(r.File, r.Record)) }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, EachReason(dir, func(r *Reason) { at = append(at, fmt.Sprint(r.File, r.Record)) }))
 	if got := strings.Join(at, " "); got != "a.csv4 a.csv30 b.csv9 c.csv1 c.csv2" {
 		t.Errorf("reasons of %s", got)
 	}

@@ -12,23 +12,15 @@ func TestFilesOfTheUserStayWhenARunIsResumed(t *testing.T) {
 	dir := t.TempDir()
 	headers := []Header{{Text: []byte("id,v\n")}, {Text: []byte("x,y\n")}}
 	f, err := Create(dir, headers)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	reject(t, f, 0, "1,bad\n")
-	if err := f.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Flush())
 	kept := f.Kept()
 	reject(t, f, 1, "2,later\n")
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Close())
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	own := []string{"rejects-fixed.csv", "rejects.csv~", "rejects.csv.bak", "rejects.xlsx", "rejects"}
 	for _, name := range own {
@@ -36,13 +28,9 @@ func TestFilesOfTheUserStayWhenARunIsResumed(t *testing.T) {
 	}
 	write("rejects.csv", "id,v\n1,corrected\n")
 	f, err = Reopen(dir, headers, kept)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	reject(t, f, 0, "3,worse\n")
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Close())
 	for _, name := range own {
 		if got := read(t, filepath.Join(dir, name)); got != "the user's" {
 			t.Errorf("%s holds %q", name, got)
@@ -61,34 +49,24 @@ func TestFilesOfTheUserStayWhenARunIsResumed(t *testing.T) {
 	}
 
 	// An attempt that moved a file aside and was killed before its first checkpoint leaves none of the first name.
-	if err := os.Remove(filepath.Join(dir, "rejects.csv")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(dir, "rejects.csv")))
 	if f, err = Reopen(dir, headers, kept); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Close())
 }
 
 func TestReasonsThatWereChangedAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	headers := []Header{{Text: []byte("id,v\n")}}
 	f, err := Create(dir, headers)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	reject(t, f, 0, "1,bad\n")
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Close())
 	kept := f.Kept()
 	text := []byte(read(t, filepath.Join(dir, ReasonsFile)))
 	text[3] ^= 1
-	if err := os.WriteFile(filepath.Join(dir, ReasonsFile), text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, ReasonsFile), text, 0o644))
 	if _, err := Reopen(dir, headers, kept); err == nil {
 		t.Error("reasons that somebody has changed are mistaken for the run's")
 	}

@@ -19,6 +19,14 @@ import (
 	"tsimport/pipeline"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // fake is a load whose state is given; without one it does not answer.
 type fake struct{ state *pipeline.State }
 
@@ -63,9 +71,7 @@ func TestTheStateIsAnsweredUnchanged(t *testing.T) {
 		t.Errorf("not indented:\n%s", w.Body)
 	}
 	var got pipeline.State
-	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(w.Body.Bytes(), &got))
 	if diff := cmp.Diff(want, &got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -167,9 +173,7 @@ func TestMetricsShowEveryNumberOfTheStateAndTheProcess(t *testing.T) {
 		}
 	}
 	page, err := os.ReadFile("../../docs/fields.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for line := range lines {
 		if name, ok := strings.CutPrefix(line, "# TYPE tsimport_"); ok {
 			if name, _, _ = strings.Cut(name, " "); !strings.Contains(string(page), "`tsimport_"+name+"`") {
@@ -188,9 +192,7 @@ func TestMetricsAreNamedAsPrometheusWantsThem(t *testing.T) {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collector{sample()})
 	problems, err := testutil.GatherAndLint(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}

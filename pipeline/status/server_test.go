@@ -13,15 +13,11 @@ import (
 
 func TestAServerAnswersUntilItIsClosed(t *testing.T) {
 	s, err := Listen("127.0.0.1:0", &fake{sample()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve() }()
 	resp, err := http.Get(s.URL() + "status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	body, err := io.ReadAll(resp.Body)
 	resp.Body.Close()
 	if err != nil || !strings.Contains(string(body), `"table": "cards"`) {
@@ -49,9 +45,7 @@ func (w waiting) State(ctx context.Context) (*pipeline.State, error) {
 func TestClosingEndsARequestThatWaits(t *testing.T) {
 	load := make(waiting)
 	s, err := Listen("127.0.0.1:0", load)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	served, answered := make(chan error, 1), make(chan int, 1)
 	go func() { served <- s.Serve() }()
 	go func() {
@@ -76,9 +70,7 @@ func TestClosingEndsARequestThatWaits(t *testing.T) {
 
 func TestAnAddressInUseIsAnError(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	if s, err := Listen(l.Addr().String(), &fake{}); err == nil {
 		s.Close()
@@ -88,26 +80,20 @@ func TestAnAddressInUseIsAnError(t *testing.T) {
 
 func TestAServerThatNeverServedGivesItsAddressUp(t *testing.T) {
 	s, err := Listen("127.0.0.1:0", &fake{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	address := s.listener.Addr().String()
 	s.Close()
 	if err := s.Serve(); err != nil {
 		t.Errorf("serve after close: %v", err)
 	}
 	l, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l.Close()
 }
 
 func TestAListenerThatFailsIsNamed(t *testing.T) {
 	s, err := Listen("127.0.0.1:0", &fake{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	s.listener.Close()
 	if err := s.Serve(); err == nil || !strings.Contains(err.Error(), s.listener.Addr().String()) {
@@ -118,9 +104,7 @@ func TestAListenerThatFailsIsNamed(t *testing.T) {
 func TestTheURLOfAllAddressesCanBeAsked(t *testing.T) {
 	for _, address := range []string{"0.0.0.0:0", ":0", "127.0.0.1:0"} {
 		s, err := Listen(address, &fake{sample()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		served := make(chan error, 1)
 		go func() { served <- s.Serve() }()
 		if !strings.HasPrefix(s.URL(), "http://127.0.0.1:") {
@@ -142,9 +126,7 @@ func TestTheURLOfAllAddressesCanBeAsked(t *testing.T) {
 func TestOnlyLoopbackAddressesCountAsSuch(t *testing.T) {
 	for address, want := range map[string]bool{"127.0.0.1:0": true, "localhost:0": true, "0.0.0.0:0": false, ":0": false} {
 		s, err := Listen(address, &fake{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := s.Loopback(); got != want {
 			t.Errorf("%s: loopback %v", address, got)
 		}
