@@ -58,6 +58,7 @@ type Folder struct {
 	lines   *bufio.Writer
 	index   *Journal       // nil if rejects come in the order of the inputs, or nobody cares
 	ordinal map[string]int // of sources, by their names
+	failed  error          // of the first record that could not be kept
 }
 
 // Header is an input header under which records can be rejected.
@@ -224,8 +225,15 @@ func createPrivate(name string) (*os.File, error) {
 	return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 }
 
-// Reject keeps a rejected record of the header-th header and its reason.
+// Reject keeps a rejected record of the header-th header and its reason. One that could not be kept fails each Flush from then on: a
+// checkpoint must not count on it.
 func (f *Folder) Reject(header int, r table.Reject) error {
+	err := f.reject(header, r)
+	f.failed = cmp.Or(f.failed, err)
+	return err
+}
+
+func (f *Folder) reject(header int, r table.Reject) error {
 	if f.reasons == nil {
 		var err error
 		if f.reasons, err = createPrivate(filepath.Join(f.Path, ReasonsFile)); err != nil {
@@ -277,7 +285,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // Flush writes what Reject holds back.
 func (f *Folder) Flush() error {
 	if f.lines == nil {
-		return nil
+		return f.failed
 	}
 	err := f.lines.Flush()
 	for _, w := range f.raw {
@@ -288,7 +296,7 @@ func (f *Folder) Flush() error {
 	if err != nil {
 		return fmt.Errorf("keep rejected rows: %w", err)
 	}
-	return nil
+	return f.failed
 }
 
 // WriteSummary replaces the summary, so that a reader never sees half of one.
