@@ -37,9 +37,7 @@ func wordsOf(command string) (words []string) {
 // a source is in the command, and nothing else of it.
 func TestEveryCommandThatIsAdvisedIsPlannedByTheLoad(t *testing.T) {
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tsimport := commandsIn(t)
 	var inputs []string
 	alike := map[string]int{} // a few of each kind in each folder
@@ -54,16 +52,12 @@ func TestEveryCommandThatIsAdvisedIsPlannedByTheLoad(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	for _, order := range []bench.Order{bench.Sorted, bench.Arrival, bench.Random} {
 		var text strings.Builder
-		if err := (bench.StudentCards{Rows: 3000, Order: order, Seed: 3}).WriteCSV(t.Context(), &text); err != nil {
-			t.Fatal(err)
-		}
-		writeText(t, string(order)+".csv", text.String())
+		must(t, (bench.StudentCards{Rows: 3000, Order: order, Seed: 3}).WriteCSV(t.Context(), &text))
+		put(t, string(order)+".csv", text.String())
 		inputs = append(inputs, string(order)+".csv")
 	}
 	const many = " WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) SELECT "

@@ -17,9 +17,7 @@ func advice() *advise.Report {
 
 func TestAdviceForNoTerminalIsPlainAndUncut(t *testing.T) {
 	var b strings.Builder
-	if err := newAdvicePrinter(&b).print(advice()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, newAdvicePrinter(&b).print(advice()))
 	if strings.Contains(b.String(), "\x1b") || !strings.Contains(b.String(), "██████░░░░░░  50.0%   25.0%") || !strings.Contains(b.String(), strings.TrimSpace(strings.Repeat("many words ", 20))) {
 		t.Errorf("printed:\n%s", b.String())
 	}
@@ -28,9 +26,7 @@ func TestAdviceForNoTerminalIsPlainAndUncut(t *testing.T) {
 func TestAdviceFoldsItsSentencesToTheTerminal(t *testing.T) {
 	var b strings.Builder
 	p := &advicePrinter{w: &b, width: 60, colour: true}
-	if err := p.print(advice()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.print(advice()))
 	if !strings.Contains(b.String(), "\x1b[32m recommended") || strings.Contains(b.String(), "\x1b[2J") {
 		t.Errorf("printed %q", b.String())
 	}

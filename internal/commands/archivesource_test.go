@@ -25,32 +25,20 @@ func writeArchive(t *testing.T, dir, text string, holds archive.Selection, ids .
 	if err == nil {
 		err = w.Begin(archive.Subject{Table: "t", Key: archive.Columns(key), Holds: holds, Ranges: []string{"t"}}, key)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p, err := w.NewPart(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, id := range ids {
 		rec := &record.Record{Fields: []record.Datum{{Kind: record.Integer, Int: id}}, Cells: []record.Cell{{Name: []byte("s"), Datum: record.Datum{Kind: record.String, Bytes: []byte(text)}, At: archivedAt}}}
-		if err := p.Row(rec); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.Row(rec))
 	}
-	if err := p.Commit(nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Commit(nil))
 	if _, err := w.Finish(archive.Manifest{Options: archive.Options{TimeToLive: -1, MaxVersions: 1}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	m, err := archive.Read(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 
@@ -61,9 +49,7 @@ func TestAnArchiveIsASourceOfSyncAndVerify(t *testing.T) {
 	writeArchive(t, "fewer", "x", archive.Selection{}, 1, 3)
 	writeArchive(t, "other", "y", archive.Selection{}, 1, 2, 3)
 	writeArchive(t, "part", "x", archive.Selection{From: "3"}, 3)
-	if err := os.WriteFile("a.csv", []byte("id,s\n3,z\n4,z\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	put(t, "a.csv", "id,s\n3,z\n4,z\n")
 	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "id")
 	tsimport(6, "verify", "whole", "-t", "t")
 	tsimport(0, "sync", "whole", "-t", "t", "--delete", "--max-delete", "1")
@@ -119,9 +105,7 @@ func TestAnArchiveIsASourceOfSyncAndVerify(t *testing.T) {
 	tsimport(2, "verify", "whole", "--archive", "none")
 	tsimport(2, "verify", "whole", "--archive", "same", "-t", "t")
 
-	if err := os.Truncate(whole.Path(&whole.Parts[0]), whole.Parts[0].Bytes-1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate(whole.Path(&whole.Parts[0]), whole.Parts[0].Bytes-1))
 	if text := tsimport(3, "sync", "whole", "-t", "t", "--delete"); !strings.Contains(text, "nothing was deleted") {
 		t.Error(text)
 	}
@@ -175,9 +159,7 @@ func TestCellsThatTheTableDoesNotTakeAreRefusedBeforeTheFirstRow(t *testing.T) {
 // TestKeysThatMakeSeveralRowsOfAnArchiveOne: nothing is loaded, and no comparison says that all rows are there.
 func TestKeysThatMakeSeveralRowsOfAnArchiveOne(t *testing.T) {
 	tsimport := commandsIn(t)
-	if err := os.WriteFile("a.csv", []byte("a,b,n\n1,1,1\n1,2,2\n2,1,3\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	put(t, "a.csv", "a,b,n\n1,1,1\n1,2,2\n2,1,3\n")
 	tsimport(0, "load", "a.csv", "-t", "two", "--pk", "a", "--pk", "b")
 	tsimport(0, "load", "a.csv", "-t", "one", "--pk", "a")
 	tsimport(0, "table", "create", "other", "--pk", "h:string", "--pk", "a:integer")
@@ -221,9 +203,7 @@ func TestKeysThatMakeSeveralRowsOfAnArchiveOne(t *testing.T) {
 // TestRejectsOfAnArchiveThatWereLoadedLaterAreSaid: a comparison with the archive does not have their rows.
 func TestRejectsOfAnArchiveThatWereLoadedLaterAreSaid(t *testing.T) {
 	tsimport := commandsIn(t)
-	if err := os.WriteFile("a.csv", []byte("id,a,c\n1,x,\n2,y,z\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	put(t, "a.csv", "id,a,c\n1,x,\n2,y,z\n")
 	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "id")
 	tsimport(0, "export", "-t", "t", "-o", "kept/")
 	if text := tsimport(3, "load", "kept", "-t", "r", "--create", "--rename", "a=c", "--run-dir", "first"); !strings.Contains(text, "rejected 1 with DuplicateCell") {
@@ -231,12 +211,8 @@ func TestRejectsOfAnArchiveThatWereLoadedLaterAreSaid(t *testing.T) {
 	}
 	rejects := filepath.Join("first", "rejects.ndjson")
 	text, err := os.ReadFile(rejects)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(rejects, bytes.ReplaceAll(text, []byte(`"C":"a"`), []byte(`"C":"b"`)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.WriteFile(rejects, bytes.ReplaceAll(text, []byte(`"C":"a"`), []byte(`"C":"b"`)), 0o600))
 	tsimport(0, "load", "--retry-rejects", "first", "--run-dir", "second")
 	if text := tsimport(0, "verify", "--run", "first"); !strings.Contains(text, "1 equal, 0 missing, 0 different, 1 surplus") || !strings.Contains(text, "rejects of the run were loaded by run") {
 		t.Error(text)

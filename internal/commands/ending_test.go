@@ -14,8 +14,8 @@ import (
 // TestMetricsOfHowCommandsEnded is about who is told; TestEveryEndingIsSaidAndCounted about what.
 func TestMetricsOfHowCommandsEnded(t *testing.T) {
 	t.Chdir(t.TempDir())
-	writeText(t, "a.csv", "id,n\n1,2\n2,3\n")
-	writeText(t, "job.yaml", "version: 1\nloads:\n  one: {from: [a.csv], pk: [id:integer]}\n  two: {table: other, from: [b.csv], pk: [id:integer]}\n")
+	put(t, "a.csv", "id,n\n1,2\n2,3\n")
+	put(t, "job.yaml", "version: 1\nloads:\n  one: {from: [a.csv], pk: [id:integer]}\n  two: {table: other, from: [b.csv], pk: [id:integer]}\n")
 	var pushes atomic.Int32
 	gateway := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { pushes.Add(1) }))
 	defer gateway.Close()
@@ -43,9 +43,7 @@ func TestMetricsOfHowCommandsEnded(t *testing.T) {
 			`rows{command="load",load="one",outcome="written",table="one"} 2`, `exit_code{command="load",load="two",table="other"} 2`},
 	} {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, has := range all {
 			if !strings.Contains(string(text), has) {
 				t.Errorf("no %s in\n%s", has, text)

@@ -47,9 +47,7 @@ var endings = []struct {
 func TestEveryEndingIsSaidAndCounted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	file := func(name, text string) {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		put(t, name, text)
 	}
 	file("good.csv", "id,v\n1,a\n2,b\n")
 	file("other.csv", "id,v\n1,a\n2,c\n")
@@ -108,9 +106,7 @@ func TestEveryEndingIsSaidAndCounted(t *testing.T) {
 
 func TestAnExportWarnsOfWhatNoRowHad(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("a.csv", []byte("id,v\n1,a\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, "a.csv", "id,v\n1,a\n")
 	var said bytes.Buffer
 	if code := Run(strings.Fields("tsimport load a.csv --table t --pk id"), io.Discard, &said); code != 0 {
 		t.Fatal(said.String())
@@ -131,14 +127,10 @@ func gzipped(t *testing.T, text string) string {
 	t.Helper()
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.NoCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := w.Write([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	return out.String()
 }

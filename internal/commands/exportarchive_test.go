@@ -11,9 +11,7 @@ import (
 
 func TestAnArchiveByAFilterIsAPartOfItsTable(t *testing.T) {
 	tsimport := commandsIn(t)
-	if err := os.WriteFile("a.csv", []byte("id,n,s\n1,1,a\n2,2,b\n3,,c\n4,4,d\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	put(t, "a.csv", "id,n,s\n1,1,a\n2,2,b\n3,,c\n4,4,d\n")
 	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "id:integer", "--type", "n=integer")
 	export := func(want int, more ...string) string {
 		t.Helper()
@@ -21,9 +19,7 @@ func TestAnArchiveByAFilterIsAPartOfItsTable(t *testing.T) {
 	}
 	export(0, "-o", "part/")
 	m, err := archive.Read("part")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if m.Rows != 2 || m.Cells != 4 || m.Holds.Filter != "n >= 2" {
 		t.Errorf("the archive has %d rows of %d cells and holds %+v", m.Rows, m.Cells, m.Holds)
 	}

@@ -59,18 +59,16 @@ type typedCell struct {
 }
 
 // typedTable reads the cells of a table, by key and column, the newest version first.
-func typedTable(t *testing.T, must func(want int, args ...string) string, table string) map[string]map[string][]typedCell {
+func typedTable(t *testing.T, tsimport func(want int, args ...string) string, table string) map[string]map[string][]typedCell {
 	t.Helper()
 	rows := map[string]map[string][]typedCell{}
-	decode := json.NewDecoder(strings.NewReader(must(0, "export", "--table", table, "--format", "jsonl", "--typed")))
+	decode := json.NewDecoder(strings.NewReader(tsimport(0, "export", "--table", table, "--format", "jsonl", "--typed")))
 	decode.UseNumber()
 	for decode.More() {
 		var row struct {
 			PK, Attr struct{ Values []typedCell }
 		}
-		if err := decode.Decode(&row); err != nil {
-			t.Fatal(err)
-		}
+		must(t, decode.Decode(&row))
 		key := fmt.Sprint(row.PK.Values)
 		rows[key] = map[string][]typedCell{}
 		for _, c := range row.Attr.Values {
@@ -84,17 +82,15 @@ func typedTable(t *testing.T, must func(want int, args ...string) string, table 
 // cell: exactly what the export has listed is lost.
 func TestWhatAnExportLosesIsWhatItSays(t *testing.T) {
 	t.Chdir(t.TempDir())
-	must := func(want int, args ...string) string {
+	tsimport := func(want int, args ...string) string {
 		t.Helper()
 		out, _ := command(t, want, args...)
 		return out
 	}
 	for _, format := range []string{"csv", "jsonl", "typed", "parquet"} {
 		name := "t_" + format
-		if err := os.WriteFile(name+".in.jsonl", []byte(typedRows(format)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		must(0, "load", name+".in.jsonl", "--table", name, "--pk", "id:integer", "--pk", "k", "--max-versions", "5", "--max-deviation", "999999999", "-q")
+		put(t, name+".in.jsonl", typedRows(format))
+		tsimport(0, "load", name+".in.jsonl", "--table", name, "--pk", "id:integer", "--pk", "k", "--max-versions", "5", "--max-deviation", "999999999", "-q")
 		args := []string{"export", "--table", name, "--json", "-q", "--format"}
 		file := name + "." + format
 		if format == "typed" {
@@ -111,15 +107,13 @@ func TestWhatAnExportLosesIsWhatItSays(t *testing.T) {
 			}
 			Flags []string `json:"load_flags"`
 		}
-		if err := json.Unmarshal([]byte(must(0, append(args, "-o", file)...)), &said); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(tsimport(0, append(args, "-o", file)...)), &said))
 		load := append([]string{"load", file, "--table", "again_" + format, "--max-versions", "5", "--max-deviation", "999999999", "-q"}, said.Flags...)
 		if format == "typed" { // whose lines name types and key
 			load = append(load, "--pk", "id:integer", "--pk", "k")
 		}
-		must(0, load...)
-		was, is := typedTable(t, must, name), typedTable(t, must, "again_"+format)
+		tsimport(0, load...)
+		was, is := typedTable(t, tsimport, name), typedTable(t, tsimport, "again_"+format)
 		if len(was) != len(is) || int64(len(was)) != said.Rows || len(was) < 20 {
 			t.Fatalf("%s: %d rows of %d, said %d", format, len(is), len(was), said.Rows)
 		}
@@ -161,19 +155,19 @@ func TestWhatAnExportLosesIsWhatItSays(t *testing.T) {
 		}
 	}
 	// A Parquet column has one type.
-	must(2, "export", "--table", "t_csv", "--format", "parquet", "-o", "mixed.parquet")
+	tsimport(2, "export", "--table", "t_csv", "--format", "parquet", "-o", "mixed.parquet")
 	if left, err := filepath.Glob("mixed.parquet*"); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %q, %v", left, err)
 	}
 	// A column that is named twice, or is of the key, is there once.
-	if text := must(0, "export", "--table", "t_csv", "--columns", "id,s,s", "-q"); !strings.HasPrefix(text, "id,k,s\n") {
+	if text := tsimport(0, "export", "--table", "t_csv", "--columns", "id,s,s", "-q"); !strings.HasPrefix(text, "id,k,s\n") {
 		t.Errorf("the header is %.30q", text)
 	}
 }
 
 func TestEveryFormatTakesTheSameSelection(t *testing.T) {
 	t.Chdir(t.TempDir())
-	must := func(args ...string) string {
+	tsimport := func(args ...string) string {
 		t.Helper()
 		out, _ := command(t, 0, args...)
 		return out
@@ -183,10 +177,8 @@ func TestEveryFormatTakesTheSameSelection(t *testing.T) {
 	for i := range 500 {
 		fmt.Fprintf(&in, "%d,%d,%s,r\n", i, i%10, []string{"a", "b"}[i%2])
 	}
-	if err := os.WriteFile("a.csv", []byte(in.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	must("load", "a.csv", "--table", "t", "--pk", "id:integer", "-q")
+	put(t, "a.csv", in.String())
+	tsimport("load", "a.csv", "--table", "t", "--pk", "id:integer", "-q")
 	selection := []string{"--from-key", "100", "--to-key", "300", "--filter", `city == "a"`, "--where", "n >= 4", "--columns", "n", "-q"}
 	var want []string
 	for i := 100; i < 300; i++ {
@@ -201,9 +193,9 @@ func TestEveryFormatTakesTheSameSelection(t *testing.T) {
 			file = "typed.jsonl"
 			args = []string{"export", "--table", "t", "--format", "jsonl", "--typed", "-o", file}
 		}
-		must(append(args, selection...)...)
-		must("load", file, "--table", "again_"+format, "--create", "--pk", "id:integer", "-q")
-		got := strings.Split(strings.TrimSpace(must("export", "--table", "again_"+format, "-q")), "\n")
+		tsimport(append(args, selection...)...)
+		tsimport("load", file, "--table", "again_"+format, "--create", "--pk", "id:integer", "-q")
+		got := strings.Split(strings.TrimSpace(tsimport("export", "--table", "again_"+format, "-q")), "\n")
 		if diff := cmp.Diff(append([]string{"id,n"}, want...), got); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", format, diff)
 		}
@@ -211,33 +203,31 @@ func TestEveryFormatTakesTheSameSelection(t *testing.T) {
 }
 
 func TestTheEndingOfAnExportsNameIsItsFormat(t *testing.T) {
-	must := commandsIn(t)
-	if err := os.WriteFile("in.csv", []byte("id,n\n1,2\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	must(0, "load", "in.csv", "--table", "t", "--pk", "id:integer", "-q")
+	tsimport := commandsIn(t)
+	put(t, "in.csv", "id,n\n1,2\n")
+	tsimport(0, "load", "in.csv", "--table", "t", "--pk", "id:integer", "-q")
 	for name, start := range map[string]string{
 		"a.csv": "id,n\n", "a": "id,n\n", "a.jsonl": `{"id":1,`, "A.JSONL": `{"id":1,`, "a.ndjson": `{"id":1,`, "a.json": `{"id":1,`, "a.parquet": "PAR1",
 	} {
-		must(0, "export", "--table", "t", "-o", name, "-q")
+		tsimport(0, "export", "--table", "t", "-o", name, "-q")
 		if text, err := os.ReadFile(name); err != nil || !strings.HasPrefix(string(text), start) {
 			t.Errorf("%s begins with %.20q, %v", name, text, err)
 		}
 	}
-	must(0, "export", "--table", "t", "-o", "b.jsonl", "--format", "csv", "-q")
+	tsimport(0, "export", "--table", "t", "-o", "b.jsonl", "--format", "csv", "-q")
 	if text, err := os.ReadFile("b.jsonl"); err != nil || string(text) != "id,n\n1,2\n" {
 		t.Errorf("--format is not heard: %q, %v", text, err)
 	}
-	if typed := must(0, "export", "--table", "t", "--typed", "-q"); !strings.HasPrefix(typed, `{"`) || !strings.Contains(typed, `"TS"`) {
+	if typed := tsimport(0, "export", "--table", "t", "--typed", "-q"); !strings.HasPrefix(typed, `{"`) || !strings.Contains(typed, `"TS"`) {
 		t.Errorf("--typed alone: %s", typed)
 	}
 	for _, name := range []string{"d.csv", "d.parquet"} {
-		if said := must(2, "export", "--table", "t", "--typed", "-o", name); !strings.Contains(said, "--typed: it is for --format jsonl") {
+		if said := tsimport(2, "export", "--table", "t", "--typed", "-o", name); !strings.Contains(said, "--typed: it is for --format jsonl") {
 			t.Errorf("--typed -o %s: %s", name, said)
 		}
 	}
 	for _, name := range []string{"c.csv.gz", "c.jsonl.ZST"} {
-		if said := must(2, "export", "--table", "t", "-o", name); !strings.Contains(said, "an export is not compressed") {
+		if said := tsimport(2, "export", "--table", "t", "-o", name); !strings.Contains(said, "an export is not compressed") {
 			t.Errorf("%s: %s", name, said)
 		}
 		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {

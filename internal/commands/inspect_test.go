@@ -18,9 +18,7 @@ func TestFilesOfTheSameFormatAndColumnsAreInspectedInOneBlock(t *testing.T) {
 	found[5].Together = []plan.Decision{{What: "column id", As: "integer in 5 files"}}
 	for whole, blocks := range map[bool]int{false: 4, true: 6} {
 		var out strings.Builder
-		if err := printInspections(&out, found, whole); err != nil {
-			t.Fatal(err)
-		}
+		must(t, printInspections(&out, found, whole))
 		text := out.String()
 		if n := strings.Count("\n"+text, "\nfile "); n != blocks {
 			t.Errorf("whole %v: %d blocks, want %d:\n%s", whole, n, blocks, text)

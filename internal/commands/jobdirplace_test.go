@@ -39,9 +39,7 @@ func TestWorkersFindTheServiceOfThePlan(t *testing.T) {
 					t.Setenv(name, of[name])
 				}
 			}
-			if err := os.WriteFile("in.csv", []byte("id,a\n1,x\n2,y\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			put(t, "in.csv", "id,a\n1,x\n2,y\n")
 			call := func(want int, args ...string) string {
 				t.Helper()
 				var out, said bytes.Buffer
@@ -86,21 +84,15 @@ func TestAWorkerWithoutAServiceDoesNotLoadIntoAnEmbeddedStore(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	if err := os.WriteFile("in.csv", []byte("id,a\n1,x\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, "in.csv", "id,a\n1,x\n")
 	var out, said bytes.Buffer
 	if code := RunWith(nil, []string{"tsimport", "load", "in.csv", "--table", "t", "--create", "--pk", "id", "--job-dir", "job"}, &out, &said); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, said.String())
 	}
 	body, err := os.ReadFile("job/plan.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	without := strings.Replace(string(body), `"endpoint": `, `"was": `, 1) // as another process has made it
-	if err := os.WriteFile("job/plan.json", []byte(without), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, "job/plan.json", without)
 	t.Setenv(endpointEnv, "")
 	if code := RunWith(nil, []string{"tsimport", "work", "--job-dir", "job"}, &out, &said); code != 2 || !strings.Contains(said.String(), "neither its plan nor this machine names an endpoint") {
 		t.Errorf("exit code %d\n%s", code, said.String())

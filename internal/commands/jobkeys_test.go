@@ -16,13 +16,9 @@ var updateSchema = flag.Bool("update", false, "write docs/job.schema.json")
 func TestTheSchemaOfJobFilesIsThatOfTheFlags(t *testing.T) {
 	name := filepath.Join("..", "..", "docs", "job.schema.json")
 	want, err := jobVocabulary().Schema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if *updateSchema {
-		if err := os.WriteFile(name, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, want, 0o644))
 	}
 	got, err := os.ReadFile(name)
 	if err != nil || !bytes.Equal(got, want) {
@@ -70,9 +66,7 @@ func TestFlagsThatDestroyComeFromNoVariable(t *testing.T) {
 		"table":                               "table",
 	} {
 		args, err := flagsFirst(app, append([]string{"tsimport"}, strings.Fields(given)...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := strings.Join(withEnvironment(app, args)[1:], " "); got != want {
 			t.Errorf("%s: %s, want %s", given, got, want)
 		}

@@ -108,13 +108,9 @@ func TestTheLastRunThatTookAWhileMeasuresARate(t *testing.T) {
 	summary := func(folder string, written int, seconds float64, more string) {
 		t.Helper()
 		dir := filepath.Join(root, folder)
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(dir, 0o755))
 		text := fmt.Sprintf(`{"state":"finished","target":"here","table":"t","attempts":1,"written":%d,"seconds":%v%s}`, written, seconds, more)
-		if err := os.WriteFile(filepath.Join(dir, "summary.json"), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, "summary.json"), []byte(text), 0o644))
 	}
 	rate := func() float64 { r, _ := measureRuns(root).of("here", "t"); return r.rowsPerSecond }
 	if rate() != 0 {
@@ -127,17 +123,13 @@ func TestTheLastRunThatTookAWhileMeasuresARate(t *testing.T) {
 	}
 	summary("20260301T000000.000Z-t", 999, 100, "")
 	summary("20260302T000000.000Z-t", 10_000, 0.5, "")
-	if err := os.WriteFile(filepath.Join(root, "a file"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(root, "a file"), nil, 0o644))
 	if got := rate(); got != 2000 {
 		t.Errorf("%v rows a second", got)
 	}
 	// Of a job, its loads have the runs.
 	summary("20260401T000000.000Z-job/t", 10_000, 2, "")
-	if err := os.WriteFile(filepath.Join(root, "20260401T000000.000Z-job", job.FolderFile), []byte(`{"version":1,"loads":[{"name":"t"}]}`), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(root, "20260401T000000.000Z-job", job.FolderFile), []byte(`{"version":1,"loads":[{"name":"t"}]}`), 0o644))
 	if got := rate(); got != 5000 {
 		t.Errorf("of a job: %v rows a second", got)
 	}

@@ -44,9 +44,7 @@ func runningState() *pipeline.State {
 
 func TestTheStateHasAHeaderAndALineForEachActiveLane(t *testing.T) {
 	var out bytes.Buffer
-	if err := writeState(&out, runningState()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, writeState(&out, runningState()))
 	want := `tsimport: table cards after 1m15s: 1,000,000 rows read, 700,000 written, 299,995 queued, 800 in flight; 3 rejected; 2 superseded; 10 to be sent again; 4,000 throttled; 4 of 32 requests in flight, 9,000 answered; memory of rows 100.0 MiB of 100.0 MiB (full, reading waits); on disk 3.0 MiB, 60,000 rows spilled so far; 5 partitions (guessed); partition map not readable: read the partition map: time-out
   partition 3 from 30: measure, 100 queued + disk, 0 requests in flight
   partition 1 from 10: cruise at 1,050 units/s, 2,000 queued, 3 requests in flight, 10 to be sent again, 4,000 throttled
@@ -62,9 +60,7 @@ func TestAQuietStateIsShort(t *testing.T) {
 	var out bytes.Buffer
 	s := &pipeline.State{Table: "t", Seconds: 1, StateCounts: pipeline.StateCounts{Read: 1, Written: 1, Requests: 1}, StateWork: pipeline.StateWork{Workers: 2},
 		Map: pipeline.StateMap{Partitions: 1}, Lanes: []pipeline.StateLane{{Pace: "start"}}}
-	if err := writeState(&out, s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, writeState(&out, s))
 	want := "tsimport: table t after 1s: 1 rows read, 1 written, 0 queued, 0 in flight; 0 of 2 requests in flight, 1 answered; " +
 		"memory of rows 0 bytes of 0 bytes; 1 partition; input read to its end\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
@@ -82,9 +78,7 @@ func TestManyLanesAreCountedNotListed(t *testing.T) {
 			s.Lanes = append(s.Lanes, pipeline.StateLane{Partition: i, Queued: i + 1})
 		}
 		var out bytes.Buffer
-		if err := writeState(&out, s); err != nil {
-			t.Fatal(err)
-		}
+		must(t, writeState(&out, s))
 		if got, want := strings.Count(out.String(), "\n  partition "), min(n, 40); got != want {
 			t.Errorf("%d lanes: %d are listed", n, got)
 		}

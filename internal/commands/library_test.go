@@ -75,9 +75,7 @@ func TestDefaultsOfTheLibraryAreThoseOfTheFlags(t *testing.T) {
 func TestTheLibraryUnderstandsFlagsAsTheCommandDoes(t *testing.T) {
 	dir := t.TempDir()
 	policy, err := filepath.Abs("../../examples/age-policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := os.Stat(policy); err != nil {
 		t.Fatal(err)
 	}

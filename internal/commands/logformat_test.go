@@ -38,17 +38,13 @@ var volatile = []struct {
 // TestLogsAsJSON runs commands and compares what they log with testdata/NAME.log.jsonl.
 func TestLogsAsJSON(t *testing.T) {
 	golden, err := filepath.Abs("testdata")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Chdir(t.TempDir())
 	for name, text := range map[string]string{
 		"a.csv":    "id,n\n1,2\n2,x\n3,4\n",
 		"job.yaml": "version: 1\nloads:\n  t1: {from: [a.csv], pk: [id:integer], type: [n=integer]}\n  t2: {from: [b.csv], pk: [id:integer]}\n  t3: {after: [t2], from: [a.csv], pk: [id:integer]}\n",
 	} {
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		put(t, name, text)
 	}
 	for _, c := range []struct {
 		name, args string
@@ -83,14 +79,10 @@ func TestLogsAsJSON(t *testing.T) {
 			}
 			name := filepath.Join(golden, c.name+".log.jsonl")
 			if *updateLogs {
-				if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				put(t, name, got)
 			}
 			want, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(string(want), got); diff != "" {
 				t.Errorf("(-want +got); go test ./internal/commands -update-logs writes it\n%s", diff)
 			}
@@ -117,9 +109,7 @@ func TestProgressAndRejectsInTheLog(t *testing.T) {
 	var events []map[string]any
 	for line := range bytes.Lines(log.Bytes()) {
 		var e map[string]any
-		if err := json.Unmarshal(line, &e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(line, &e))
 		events = append(events, e)
 	}
 	if n := len(events); n != rejectsLogged+2 {

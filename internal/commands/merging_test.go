@@ -14,9 +14,7 @@ import (
 func databaseIn(t *testing.T, statements ...string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "shop.db")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	for _, s := range statements {
 		if _, err := db.Exec(s); err != nil {
@@ -36,7 +34,7 @@ func TestAKeyThatWouldMergeRowsOfADatabaseIsRefusedByEveryCommandThatLoads(t *te
 		"CREATE UNIQUE INDEX computed ON partly (lower(city))", "INSERT INTO partly VALUES ('a', 'x'), ('b', 'y')",
 		"CREATE TABLE typeless (a, b, PRIMARY KEY (a, b))", "INSERT INTO typeless VALUES (1, 1), ('1', 1)")
 	const geo = "sqlite:shop.db?table=geo"
-	writeText(t, "job.yaml", "version: 1\nloads:\n  geo:\n    from: \""+geo+"\"\n    table: job\n    pk: [city]\n")
+	put(t, "job.yaml", "version: 1\nloads:\n  geo:\n    from: \""+geo+"\"\n    table: job\n    pk: [city]\n")
 	tsimport(0, "table", "create", "cities", "--pk", "city:string")
 	for _, args := range [][]string{
 		{"load", geo, "-t", "t", "--pk", "city"}, {"load", geo, "-t", "t", "--pk", "city", "--dry-run"}, {"load", geo, "-t", "t", "--pk", "city", "--verify"},
@@ -77,7 +75,7 @@ func TestAKeyThatWouldMergeRowsOfADatabaseIsRefusedByEveryCommandThatLoads(t *te
 // TestAKeyThatMayMergeRowsOfADumpBringsAWarning: of several dumps the later one is a later night, so that rows of one key need not be a mistake.
 func TestAKeyThatMayMergeRowsOfADumpBringsAWarning(t *testing.T) {
 	tsimport := commandsIn(t)
-	writeText(t, "geo.sql", "-- MySQL dump 10.13\n\n/*!40101 SET NAMES utf8mb4 */;\nCREATE TABLE `geo` (\n  `region` int NOT NULL,\n  `city` varchar(9) NOT NULL,\n  PRIMARY KEY (`region`,`city`)\n);\nINSERT INTO `geo` VALUES (1,'x'),(2,'x');\n-- Dump completed\n")
+	put(t, "geo.sql", "-- MySQL dump 10.13\n\n/*!40101 SET NAMES utf8mb4 */;\nCREATE TABLE `geo` (\n  `region` int NOT NULL,\n  `city` varchar(9) NOT NULL,\n  PRIMARY KEY (`region`,`city`)\n);\nINSERT INTO `geo` VALUES (1,'x'),(2,'x');\n-- Dump completed\n")
 	if text := tsimport(0, "load", "geo.sql", "-t", "t", "--pk", "city"); !strings.Contains(text, "warning: rows of geo.sql that differ only in region may become one row") {
 		t.Error(text)
 	}

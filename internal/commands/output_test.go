@@ -11,9 +11,7 @@ import (
 func TestAnOutputIsNotWrittenThroughAPlantedLink(t *testing.T) {
 	dir := t.TempDir()
 	victim, out := filepath.Join(dir, "victim"), filepath.Join(dir, "out.csv")
-	if err := os.WriteFile(victim, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, victim, "precious")
 	if err := os.Symlink(victim, out+".part"); err != nil {
 		t.Skip(err)
 	}
@@ -21,9 +19,7 @@ func TestAnOutputIsNotWrittenThroughAPlantedLink(t *testing.T) {
 		_, err := io.WriteString(w, "rows")
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, want := range map[string]string{victim: "precious", out: "rows"} {
 		if text, err := os.ReadFile(name); err != nil || string(text) != want {
 			t.Errorf("%s holds %q, %v", name, text, err)

@@ -21,6 +21,14 @@ import (
 	"tsimport/pipeline/plan"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // given calls do with the context that flags have for arguments.
 func given(t *testing.T, flags []cli.Flag, args []string, do func(c *cli.Context) error) error {
 	t.Helper()
@@ -208,9 +216,7 @@ func TestASecretIsTheFirstLineOfItsFile(t *testing.T) {
 		"s3cret": "s3cret", "s3cret\r\nmore\n": "s3cret", strings.Repeat("x", maxSecretBytes): strings.Repeat("x", maxSecretBytes),
 		"": "refused", "\ns3cret\n": "refused", strings.Repeat("x", maxSecretBytes+1): "refused",
 	} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		put(t, name, text)
 		got, err := readSecret(name)
 		if (err != nil) != (want == "refused") || err == nil && got != want || err != nil && text != "" && strings.Contains(err.Error(), strings.TrimSpace(text)) {
 			t.Errorf("%.20q: %.20q, %v", text, got, err)
@@ -279,9 +285,7 @@ func TestFlagsAreLeftOutWithTheirValues(t *testing.T) {
 func TestLinesOfASampleAreItsKeys(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "keys")
 	for text, want := range map[string]string{"a\r\nb\n\nc": "a b c", "": "no partition-key values", "\n\r\n": "no partition-key values"} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		put(t, name, text)
 		lines, err := readLines(name)
 		if err == nil && strings.Join(lines, " ") != want || err != nil && !says(err, want) {
 			t.Errorf("%q: %q, %v", text, lines, err)

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,15 +21,11 @@ func TestProgressSaysThatRowsAreLookedUpAndCheckedForCopies(t *testing.T) {
 	s, err := server.Open("", server.Options{InMemory: true, Faults: &faults.Plan{Decide: func(r faults.Request) faults.Fault {
 		return faults.Fault{Action: map[int]faults.Action{0: faults.DropAfter, 1: faults.DropBefore}[r.N]}
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	dir := t.TempDir()
 	in := filepath.Join(dir, "in.csv")
-	if err := os.WriteFile(in, []byte("user,what\na,1\nb,2\nc,3\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, in, "user,what\na,1\nb,2\nc,3\n")
 	shown := &screen{start: time.Now()}
 	cfg := pipeline.Config{
 		Inputs: []string{in}, RunDir: filepath.Join(dir, "run"), Watch: pipeline.Watch{Progress: &shown.progress},

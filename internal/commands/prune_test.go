@@ -26,12 +26,8 @@ func command(t *testing.T, want int, args ...string) (stdout, stderr string) {
 
 func put(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	must(t, os.WriteFile(name, []byte(text), 0o644))
 }
 
 // age makes all files below a folder, and what its summary says, older.
@@ -65,9 +61,7 @@ func age(t *testing.T, folder string, by time.Duration) {
 		}
 		return os.Chtimes(name, then, then)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // newRun loads a file into a table and returns the run's folder, made older.
@@ -84,9 +78,7 @@ func pruneJSON(t *testing.T, args ...string) (removed []string, kept map[string]
 	t.Helper()
 	out, _ := command(t, 0, append([]string{"runs", "prune", "--json"}, args...)...)
 	var all []pruned
-	if err := json.Unmarshal([]byte(out), &all); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(out), &all))
 	kept = map[string]string{}
 	for _, r := range all {
 		if name := filepath.Base(r.Folder); r.Removed {
@@ -178,25 +170,17 @@ func TestRunsThatSomebodyMayNeedAreKept(t *testing.T) {
 	newRun(t, "nothing", 4, 70*day, "bad.csv", "-t", "t", "--max-errors", "0")
 	command(t, 0, "load", "-q", "--sync", "none", "in.csv", "-t", "t", "--pk", "id:integer", "--run-dir", filepath.Join(root, "newest"))
 
-	if err := os.Rename(newRun(t, "outside", 0, 90*day, "in.csv", "-t", "t"), "outside"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(newRun(t, "outside", 0, 90*day, "in.csv", "-t", "t"), "outside"))
 	lock, err := rundir.TakeLock(filepath.Join(root, "held"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer lock.Release()
 	put(t, filepath.Join(root, "notes", "notes.txt"), "mine")
 	put(t, "elsewhere/precious.txt", "mine")
-	if err := os.Symlink(filepath.Join(dir, "elsewhere"), filepath.Join(root, "link", "rejects.csv")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(filepath.Join(dir, "elsewhere"), filepath.Join(root, "link", "rejects.csv")))
 	put(t, filepath.Join(root, "edited", "rejects.csv"), "id\n2\n") // a moment ago
 	summary := filepath.Join(root, "crashed", rundir.SummaryFile)
 	text, err := os.ReadFile(summary)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	put(t, summary, strings.Replace(string(text), `"finished"`, `"running"`, 1))
 	put(t, filepath.Join(root, "raised", rundir.RaisedFile), `{"version": 1, "table": "t", "was": 7, "set": [500]}`)
 	age(t, filepath.Join(root, "raised"), 90*day)
@@ -204,21 +188,15 @@ func TestRunsThatSomebodyMayNeedAreKept(t *testing.T) {
 	age(t, filepath.Join(root, "future"), -10*day)
 	// One that was removed in part is one that can be removed.
 	for _, name := range []string{"run.json", "report.html"} {
-		if err := os.Remove(filepath.Join(root, "cut", name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(filepath.Join(root, "cut", name)))
 	}
 
 	// What is not a run of ours.
 	put(t, filepath.Join(root, "theirs", "summary.json"), `{"state":"finished"}`)
 	put(t, filepath.Join(root, "empty.txt"), "a file")
 	put(t, filepath.Join(root, ".hidden", "summary.json"), string(text))
-	if err := os.Mkdir(filepath.Join(root, "folder"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join(dir, "outside"), filepath.Join(root, "linked")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(root, "folder"), 0o755))
+	must(t, os.Symlink(filepath.Join(dir, "outside"), filepath.Join(root, "linked")))
 
 	listed, kept := pruneJSON(t, "--older-than", "30d", "--plan")
 	removed, _ := pruneJSON(t, "--older-than", "30d")

@@ -14,15 +14,9 @@ import (
 func aRun(t *testing.T, name string, job *checkpoint.Job) string {
 	t.Helper()
 	folder := filepath.Join(rundir.Root, name)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, rundir.SummaryFile), []byte(`{"state": "running"}`), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := job.Write(folder); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(folder, 0o755))
+	must(t, os.WriteFile(filepath.Join(folder, rundir.SummaryFile), []byte(`{"state": "running"}`), 0o644))
+	must(t, job.Write(folder))
 	return folder
 }
 
@@ -36,9 +30,7 @@ func TestARunThatWasKilledBeforeItsFirstCheckpointIsResumed(t *testing.T) {
 		}
 	}
 	lock, err := rundir.TakeLock(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer lock.Release()
 	if r, err := runToResume(""); err == nil {
 		t.Errorf("an active run is resumed: %+v", r)

@@ -80,9 +80,7 @@ func TestARemovedRunFolderIsNotNamedAsAPlace(t *testing.T) {
 func TestALoadIntoARecreatedTableIsNotOfferedForResuming(t *testing.T) {
 	r := new(pipeline.Report)
 	r.RunDir, r.Unfinished = t.TempDir(), 5
-	if err := os.WriteFile(filepath.Join(r.RunDir, "summary.json"), []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(r.RunDir, "summary.json"), []byte("{}"), 0o600))
 	for _, remade := range []bool{false, true} {
 		r.Remade = remade
 		if text := shownAtTheEnd(r); strings.Contains(text, "to resume: ") == remade {

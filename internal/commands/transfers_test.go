@@ -21,13 +21,6 @@ func commandsIn(t *testing.T) (tsimport func(want int, args ...string) string) {
 	}
 }
 
-func writeText(t *testing.T, name, text string) {
-	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestAnArchiveOfTheNewestVersionsIsNotPutOverOlderOnes: a row that is put loses all versions that the archive was not to hold.
 func TestAnArchiveOfTheNewestVersionsIsNotPutOverOlderOnes(t *testing.T) {
 	tsimport := commandsIn(t)
@@ -35,7 +28,7 @@ func TestAnArchiveOfTheNewestVersionsIsNotPutOverOlderOnes(t *testing.T) {
 		return `{"Wide":true,"PK":{"Values":[{"C":"id","V":` + id + `,"IsInt":true}]},"Attr":{"Values":[` + strings.Join(versions, ",") + "]}}\n"
 	}
 	const first, second, third = `{"C":"s","V":"a","TS":1700000000000}`, `{"C":"s","V":"b","TS":1700000001000}`, `{"C":"s","V":"c","TS":1700000002000}`
-	writeText(t, "a.jsonl", row("1", third, second, first)+row("2", first))
+	put(t, "a.jsonl", row("1", third, second, first)+row("2", first))
 	for _, name := range []string{"t", "one"} {
 		tsimport(0, "table", "create", name, "--pk", "id:integer", "--max-versions", map[string]string{"t": "3", "one": "1"}[name], "--max-deviation", "999999999")
 	}
@@ -67,7 +60,7 @@ func TestAnArchiveOfTheNewestVersionsIsNotPutOverOlderOnes(t *testing.T) {
 // TestRowsInThePlaceOfMarksAreNotComparedAsNone: a comparison that rejects all rows would find all of them equal.
 func TestRowsInThePlaceOfMarksAreNotComparedAsNone(t *testing.T) {
 	tsimport := commandsIn(t)
-	writeText(t, "a.csv", "room,text\na,x\na,y\nb,z\n")
+	put(t, "a.csv", "room,text\na,x\na,y\nb,z\n")
 	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "room", "--pk", "id:auto", "--returned-keys", "first.csv", "-q")
 	tsimport(0, "export", "-t", "t", "-o", "kept/", "-q")
 	tsimport(0, "load", "kept", "-t", "again", "--create", "--exclude", "_tsimport", "--returned-keys", "keys.csv", "-q")
@@ -83,11 +76,9 @@ func TestRowsInThePlaceOfMarksAreNotComparedAsNone(t *testing.T) {
 
 func TestAFolderIsNotTheFileOfAnExport(t *testing.T) {
 	tsimport := commandsIn(t)
-	writeText(t, "a.csv", "id\n1\n")
+	put(t, "a.csv", "id\n1\n")
 	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "id", "-q")
-	if err := os.Mkdir("there", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir("there", 0o700))
 	for _, folder := range []string{"new/", "there", "."} {
 		if said := tsimport(2, "export", "-t", "t", "--format", "csv", "-o", folder); !strings.Contains(said, "it is a folder") || strings.Count(said, "\n") != 1 {
 			t.Error(said)
@@ -100,7 +91,7 @@ func TestAFolderIsNotTheFileOfAnExport(t *testing.T) {
 
 func TestAComparisonWithAnArchiveSaysSo(t *testing.T) {
 	tsimport := commandsIn(t)
-	writeText(t, "a.csv", "id,s\n1,a\n2,b\n")
+	put(t, "a.csv", "id,s\n1,a\n2,b\n")
 	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "id:integer", "-q")
 	tsimport(0, "export", "-t", "t", "-o", "all/", "-q")
 	tsimport(0, "export", "-t", "t", "-o", "part/", "--from-key", "2", "-q")
@@ -117,7 +108,7 @@ func TestAComparisonWithAnArchiveSaysSo(t *testing.T) {
 // TestARejectedRowOfATableIsNotNamedByALine: it is on none.
 func TestARejectedRowOfATableIsNotNamedByALine(t *testing.T) {
 	tsimport := commandsIn(t)
-	writeText(t, "a.csv", "id,s\n1,a\nx,b\n")
+	put(t, "a.csv", "id,s\n1,a\nx,b\n")
 	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "id:string", "-q")
 	if said := tsimport(3, "copy", "t", "u", "--pk", "id:integer"); !strings.Contains(said, `the first: t record 2, at id "1" or after it, column id: not an integer ("x")`) {
 		t.Error(said)
@@ -126,7 +117,7 @@ func TestARejectedRowOfATableIsNotNamedByALine(t *testing.T) {
 
 func TestARunOfASyncIsNotComparedAsALoad(t *testing.T) {
 	tsimport := commandsIn(t)
-	writeText(t, "a.csv", "id,s\n1,a\n")
+	put(t, "a.csv", "id,s\n1,a\n")
 	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "id", "-q")
 	tsimport(0, "sync", "a.csv", "-t", "t", "--run-dir", "kept", "-q")
 	for command, flag := range map[string]string{"verify": "--run", "load": "--retry-rejects"} {

@@ -44,9 +44,7 @@ func TestAServerThatDoesNotAnswerIsNotAWrongQuestion(t *testing.T) {
 			} else {
 				server, err = postgres.Parse("postgres://u@" + tt.at + "/shop?table=t&sslmode=disable")
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			err = look(sqltable.New(sqltable.Config{Server: server, Sessions: 1}))
 			if err == nil || errors.As(err, new(*plan.UsageError)) || exitcode.Of(err) != exitcode.Failed || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%s, %s: exit code %d: %v", tt.what, name, exitcode.Of(err), err)
@@ -59,9 +57,7 @@ func TestAServerThatDoesNotAnswerIsNotAWrongQuestion(t *testing.T) {
 func listening(t *testing.T, answer []byte) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {

@@ -43,9 +43,7 @@ func TestASignalShowsTheStateUntilTheEndAndNothingAfterIt(t *testing.T) {
 	written := make(lines)
 	stop := onStateSignals(&fakeLoad{runningState()}, newDisplay(written))
 	for range 3 {
-		if err := syscall.Kill(os.Getpid(), syscall.SIGUSR1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Kill(os.Getpid(), syscall.SIGUSR1))
 		if text := <-written; !strings.HasPrefix(text, "tsimport: table cards") {
 			t.Errorf("shown: %s", text)
 		}
@@ -54,9 +52,7 @@ func TestASignalShowsTheStateUntilTheEndAndNothingAfterIt(t *testing.T) {
 	delivered := make(chan os.Signal, 1)
 	signal.Notify(delivered, syscall.SIGUSR1)
 	defer signal.Stop(delivered)
-	if err := syscall.Kill(os.Getpid(), syscall.SIGUSR1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(os.Getpid(), syscall.SIGUSR1))
 	<-delivered
 	select {
 	case text := <-written:
@@ -70,9 +66,7 @@ func TestStoppingDoesNotWaitForALoadThatDoesNotAnswer(t *testing.T) {
 	load := &hanging{asked: asked}
 	var out bytes.Buffer
 	stop := onStateSignals(load, newDisplay(&out))
-	if err := syscall.Kill(os.Getpid(), syscall.SIGUSR1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(os.Getpid(), syscall.SIGUSR1))
 	<-asked
 	stop()
 	if out.String() != "tsimport: the load has not started writing yet\n" {
