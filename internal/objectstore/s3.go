@@ -72,7 +72,7 @@ func NewS3(ctx context.Context, o S3) (Service, error) {
 		client = found
 	}
 	s := &s3Service{scheme: "https", region: cmp.Or(o.Region, given.Region), inHost: true, keys: given.Credentials,
-		client: smithyhttp.NewClientHandler(sameServer(client.GetTransport())),
+		client: smithyhttp.NewClientHandlerWithOptions(sameServer(client.GetTransport())),
 		signer: v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })} // S3 alone signs paths as they are sent
 	fips, err1 := s3Setting(given.ConfigSources, func(s s3Source) (aws.FIPSEndpointState, bool, error) { return s.GetUseFIPSEndpoint(ctx) })
 	dual, err2 := s3Setting(given.ConfigSources, func(s s3Source) (aws.DualStackEndpointState, bool, error) { return s.GetUseDualStackEndpoint(ctx) })
