@@ -5,12 +5,8 @@ import (
 	"strings"
 )
 
-// goneFlag is a flag that earlier versions had.
-type goneFlag struct {
-	name     string
-	switched bool // it had no value
-	instead  string
-}
+// goneFlag is a flag with a value that earlier versions had.
+type goneFlag struct{ name, instead string }
 
 // goneFlags are answered with what takes their place. A run that such a version has begun is resumed without them.
 var goneFlags = []goneFlag{
@@ -35,7 +31,7 @@ func withoutGone(args []string) (kept []string) {
 		g := findGone(name)
 		if g == nil || !strings.HasPrefix(args[i], "-") {
 			kept = append(kept, args[i])
-		} else if !valued && !g.switched {
+		} else if !valued {
 			i++
 		}
 	}

@@ -12,10 +12,7 @@ import (
 func TestAFlagThatIsGoneNamesWhatTakesItsPlace(t *testing.T) {
 	keys := jobVocabulary()
 	for _, g := range goneFlags {
-		args := []string{"tsimport", "load", "--" + g.name}
-		if !g.switched {
-			args = append(args, "7")
-		}
+		args := []string{"tsimport", "load", "--" + g.name, "7"}
 		if err := newApp(io.Discard, newDisplay(io.Discard), nil, nil).Run(args); err == nil || !strings.Contains(err.Error(), "--"+g.name+" is gone: "+g.instead) {
 			t.Errorf("%v: %v", args, err)
 		}
