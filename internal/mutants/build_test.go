@@ -41,6 +41,7 @@ type listed struct {
 	GoFiles                   []string
 	TestGoFiles, XTestGoFiles []string
 	Imports                   []string
+	TestImports, XTestImports []string
 	Module                    *struct{ Path, Dir string }
 }
 
@@ -48,7 +49,7 @@ func (p *listed) hasTests() bool { return len(p.TestGoFiles)+len(p.XTestGoFiles)
 
 // list runs go list in a folder of the module.
 func list(root string, args ...string) ([]*listed, error) {
-	const fields = "-json=ImportPath,Dir,Export,GoFiles,TestGoFiles,XTestGoFiles,Imports,Module"
+	const fields = "-json=ImportPath,Dir,Export,GoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports,Module"
 	cmd := exec.Command("go", append([]string{"list", fields}, args...)...)
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	out, err := cmd.Output()

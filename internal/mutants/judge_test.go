@@ -38,8 +38,8 @@ func (r *room) draw(seed uint64, n int) []*mutant {
 	return drawn
 }
 
-// judgesOf returns the packages whose tests may kill mutants of a room: itself and its importers, and for an importer without tests those
-// that import it.
+// judgesOf returns the packages whose tests may kill mutants of a room: itself and its importers, tests that import it included, and for
+// an importer without tests those that import it.
 func judgesOf(root string, r *room) ([]*listed, error) {
 	packages, err := list(root, "./...")
 	if err != nil {
@@ -55,7 +55,7 @@ func judgesOf(root string, r *room) ([]*listed, error) {
 			if p.ImportPath == own && of == own && p.hasTests() {
 				with = append([]*listed{p}, with...)
 			}
-			if found[p.ImportPath] || !slices.Contains(p.Imports, of) {
+			if found[p.ImportPath] || !slices.Contains(slices.Concat(p.Imports, p.TestImports, p.XTestImports), of) {
 				continue
 			}
 			found[p.ImportPath] = true
