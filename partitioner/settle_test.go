@@ -62,8 +62,9 @@ func (c *counting) Next(after int64) int64 { c.last = max(c.last+1, after+1); re
 func (c *counting) Wait(after int64) time.Duration {
 	return time.Duration(after-c.last+1) * time.Millisecond
 }
-func (c *counting) Takes(ms int64) bool  { return ms >= c.from }
-func (c *counting) Kept(table.Ref) int64 { return c.kept }
+func (c *counting) Takes(ms int64) bool     { return ms >= c.from }
+func (c *counting) Kept(table.Ref) int64    { return c.kept }
+func (c *counting) Passed(table.Ref, int64) {}
 
 func TestARowKeepsItsTimestampOnlyIfItMayHaveBeenApplied(t *testing.T) {
 	for _, tt := range []struct {

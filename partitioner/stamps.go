@@ -16,6 +16,8 @@ type Stamps interface {
 	Takes(ms int64) bool
 	// Kept returns the timestamp that an earlier process has sent a suspect row with, 0 if it has not.
 	Kept(r table.Ref) int64
+	// Passed says that a suspect row that may delete is final, and may hide what its key has up to the timestamp.
+	Passed(r table.Ref, ms int64)
 }
 
 // maxRestamps is how often a row gets another timestamp because it may have been refused for the one that it had.
@@ -49,6 +51,7 @@ func (c *Cutter) stamped(k *key) {
 			c.passed = map[uint64]int64{}
 		}
 		c.passed[k.hash] = k.after
+		c.o.Stamps.Passed(k.row, k.after)
 	}
 }
 

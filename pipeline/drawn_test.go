@@ -116,7 +116,11 @@ func TestAnyLoadLeavesTheTableThatItsRecordsMean(t *testing.T) {
 			}
 		}
 	})
-	had.check(t, min(1, *drawnSeeds/50)) // what a few loads have depends on their seeds
+	least := min(1, *drawnSeeds/50) // what a few loads have depends on their seeds
+	if strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
+		least = 0 // and on their modes
+	}
+	had.check(t, least)
 }
 
 // few is how many of n seeds are run: one with -short, which is for the race detector.

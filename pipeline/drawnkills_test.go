@@ -39,8 +39,7 @@ type moment struct {
 // untilDone runs attempts, half of the loads killed at moments that are drawn until they may end, and returns the last one's report.
 func (m *drawnLoad) untilDone() *Report {
 	k, left := &m.killed, 0
-	// Killed and resumed, a load may lose what a service hides below a deletion (docs/real-service.md, Put after delete).
-	if m.rnd.IntN(2) == 0 && !m.simulate.Choices.DeletionsHideEarlier {
+	if m.rnd.IntN(2) == 0 {
 		left = 1 + m.rnd.IntN(5)
 	}
 	most := m.cfg.Limits.MaxErrors

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"hash/fnv"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -25,15 +26,19 @@ import (
 // the rows that are out at that moment: those that the checkpoint cannot tell from unsent ones are in its file and the later
 // ones. They are not synced for each request. A process that is killed loses nothing of them; after a crash of the machine a
 // row may get a second version, of the same value.
+//
+// A row that deletes columns and was repeated may have deleted what later rows of its key had written, and may hide what they
+// write with their first timestamps. So its key stands in the files of the checkpoints that know it as final.
 type stamps struct {
 	*writer.Stamps
 	dir  string
 	file *os.File
 
-	number        int64   // of the file
-	from          int64   // the first one that the checkpoint needs that is made now
-	needed, spare int64   // and that the last one that was written needs, and the one before
-	earlier       []stamp // what earlier attempts have sent, by position; such rows may wait to the end of the load
+	number        int64                         // of the file
+	from          int64                         // the first one that the checkpoint needs that is made now
+	needed, spare int64                         // and that the last one that was written needs, and the one before
+	earlier       []stamp                       // what earlier attempts have sent, by position; such rows may wait to the end of the load
+	passed        map[checkpoint.Position]int64 // by ofKey, up to what timestamp rows may be hidden
 	buf           []byte
 }
 
@@ -46,9 +51,18 @@ type stamp struct {
 	ms int64
 }
 
+// ofKey stands for a key in the place of a position; no source has such an ordinal. Of two keys that share one, both get new timestamps.
+func ofKey(r table.Ref) checkpoint.Position {
+	h := fnv.New64a()
+	h.Write(r.Key())
+	return checkpoint.Position(h.Sum64() | keys)
+}
+
+const keys = 1 << 63
+
 // openStamps opens the folder; need is the first file that counts, 0 in a first attempt.
 func openStamps(dir string, need int64, source *writer.Stamps) (*stamps, error) {
-	s := &stamps{Stamps: source, dir: dir, number: need, needed: need, spare: need, from: need}
+	s := &stamps{Stamps: source, dir: dir, number: need, needed: need, spare: need, from: need, passed: map[checkpoint.Position]int64{}}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("keep timestamps of updates: %w", err)
 	}
@@ -71,6 +85,13 @@ func openStamps(dir string, need int64, source *writer.Stamps) (*stamps, error) 
 	slices.Reverse(s.earlier)
 	slices.SortStableFunc(s.earlier, func(a, b stamp) int { return cmp.Compare(a.at, b.at) })
 	s.earlier = slices.CompactFunc(s.earlier, func(a, b stamp) bool { return a.at == b.at })
+	rows := slices.IndexFunc(s.earlier, func(e stamp) bool { return e.at >= keys })
+	if rows >= 0 {
+		for _, e := range s.earlier[rows:] {
+			s.passed[e.at] = e.ms
+		}
+		s.earlier = s.earlier[:rows]
+	}
 	return s, nil
 }
 
@@ -91,14 +112,17 @@ func (s *stamps) files() (numbers []int64, err error) {
 
 func (s *stamps) path(n int64) string { return filepath.Join(s.dir, strconv.FormatInt(n, 10)) }
 
-// Kept returns the timestamp that an earlier attempt has sent a row with, 0 if it has not.
+// Kept returns the timestamp that an earlier attempt has sent a row with, 0 if it has not or if what it wrote may be hidden.
 func (s *stamps) Kept(r table.Ref) int64 {
 	i, found := slices.BinarySearchFunc(s.earlier, position(r), func(e stamp, at checkpoint.Position) int { return cmp.Compare(e.at, at) })
-	if !found {
+	if !found || len(s.passed) > 0 && s.earlier[i].ms <= s.passed[ofKey(r)] {
 		return 0
 	}
 	return s.earlier[i].ms
 }
+
+// Passed notes that a row that may be a repeated one is final, and what its key has up to the timestamp may be hidden.
+func (s *stamps) Passed(r table.Ref, ms int64) { s.passed[ofKey(r)] = ms }
 
 // sending keeps the timestamps of a flight that is about to be sent.
 func (s *stamps) sending(f *partitioner.Flight) error {
@@ -142,7 +166,13 @@ func (s *stamps) begin(c *partitioner.Cutter, whole bool) error {
 	if whole || s.from == 0 {
 		s.from = s.number
 	}
+	if whole {
+		clear(s.passed)
+	}
 	var rows []stamp
+	for key, ms := range s.passed {
+		rows = append(rows, stamp{key, ms})
+	}
 	c.Stamped(func(r table.Ref, ms int64) { rows = append(rows, stamp{position(r), ms}) })
 	return s.write(rows)
 }
