@@ -2,22 +2,13 @@ package e2e
 
 import (
 	"encoding/json"
-	"flag"
-	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"tsimport/pipeline/checkpoint"
-)
-
-var (
-	jobTables = flag.Int("job-tables", 3, "tables of the job that TestAJobThatIsKilledAgainAndAgainIsExact kills")
-	jobKills  = flag.Int64("job-kills", 1, "how often it kills it, about")
 )
 
 // jobRecord is what a test looks at of a job.json.
@@ -55,73 +46,6 @@ func came(dir string, rows int64) (final int64) {
 		}
 	}
 	return final
-}
-
-func TestAJobThatIsKilledAgainAndAgainIsExact(t *testing.T) {
-	t.Parallel()
-	const rows = 200
-	p := newPlace(t, "TSIMPORT_CHECKPOINT_EVERY=20ms")
-	for i := range *jobTables {
-		p.write(fmt.Sprintf("dump/shop.t%03d.csv", i), fileOf("id,n", rows, func(r int) string {
-			if r == i {
-				return "bad,0"
-			}
-			return fmt.Sprintf("%d,%d", r/2, r) // each counter gets two records
-		}))
-	}
-	total := int64(*jobTables * rows)
-	// Counters show a row that is written twice, and one that is not.
-	p.write("job.yaml", fmt.Sprintf(`version: 1
-parallel: 4
-target: {store: s}
-defaults: {create: true, memory: 256MiB, max-errors: 1%%, max-rows-per-second: %d}
-loads:
-  "{table}":
-    from: ["dump/shop.{table}.csv"]
-    mode: increment
-    pk: [id:integer]
-`, total/2))
-	rnd := rand.New(rand.NewPCG(1, uint64(*jobTables)))
-	step, killed := total/(*jobKills+1), 0
-	for at, done := rnd.Int64N(step), false; !done; at += 1 + rnd.Int64N(step) {
-		args := []string{"run", "job.yaml", "-q"}
-		if killed%3 == 2 {
-			args = []string{"resume"}
-		}
-		r := p.start(args...)
-		if r.until(func() bool { return came(p.dir, rows) > at }) {
-			r.kill()
-		}
-		code := r.wait()
-		if code > 0 && code != 3 {
-			t.Fatalf("exit code %d, want 3:\n%s", code, &r.said)
-		}
-		_, record := jobOf(p.dir)
-		if done = code == 3 || record != nil && record.State == "done"; !done {
-			killed++
-		}
-	}
-	t.Logf("killed %d times", killed)
-	if killed == 0 {
-		t.Error("it was never killed")
-	}
-	if _, r := jobOf(p.dir); r.State != "done" || r.Read != total || r.Rejected != int64(*jobTables) || r.Written != total-int64(*jobTables) {
-		t.Errorf("%+v of %d records", r, total)
-	}
-	for i := range *jobTables {
-		var want []string
-		for id := range rows / 2 {
-			sum := 4*id + 1
-			if i/2 == id {
-				sum -= i // its record was bad
-			}
-			want = append(want, fmt.Sprintf("id=%d|n=%d", id, sum))
-		}
-		slices.Sort(want)
-		if got := csvRecords(t, []byte(p.output("export", "--table", fmt.Sprintf("t%03d", i), "--store", "s", "--columns", "n", "-q"))); !slices.Equal(got, want) {
-			t.Errorf("table %d: %s", i, differs(want, got))
-		}
-	}
 }
 
 func TestTwoProcessesDoNotRunOneJob(t *testing.T) {

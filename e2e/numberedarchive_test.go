@@ -3,15 +3,13 @@
 package e2e
 
 import (
+	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -60,54 +58,26 @@ func (p *pairOf) renumberedFrom(t *testing.T, was map[string][]cell, to *served,
 	}
 }
 
-// TestAnArchiveIsLoadedIntoANumberedTable kills loads with SIGKILL, while the service refuses rows and loses answers.
-func TestAnArchiveIsLoadedIntoANumberedTable(t *testing.T) {
-	t.Parallel()
-	p := newPairOf(t)
-	p.fill("t", 0, 1500)
-	p.run(0, "export", "--table", "t", "-o", "kept/")
-	q := p.swapped()
-	load := []string{"load", "kept", "--table", "r", "--create", "--pk", "pk1:string", "--pk", "pk2:auto", "--settle", "100ms"}
-	q.ends(2, load, "give --returned-keys FILE, which keeps the old key of each row")
-	q.ends(2, append(load, "--returned-keys", "keys.csv", "--order", "none"), "--order none")
-	load = append(load, "--returned-keys", "keys.csv")
-	rnd := rand.New(rand.NewPCG(7, 17))
-	troubled(t, p.b, 1, 0.1, "BatchWriteRow", "refuse-rows", "drop-after", "drop-before", "error-after", "apply-late", "truncate-body")
-	whole := false
-	for round := 0; round < 6 && !whole; round++ {
-		until, at := time.Now().Add(10*time.Second), p.size("keys.csv")+int64(rnd.IntN(8000))
-		whole = q.attempt(func() bool { return p.size("keys.csv") > at || time.Now().After(until) }, load...) || len(q.glob("tsimport-runs/2*/summary.json")) > 0 && q.summary().State == "finished"
-	}
-	if !whole {
-		q.run(0, load...)
-	}
-	p.renumbered(t, p.a, p.b, "t", "r", "keys.csv")
-	troubled(t, p.b, 1, 0, "BatchWriteRow", "refuse-rows")
-	verify := []string{"verify", "kept", "--table", "r", "--returned-keys", "keys.csv", "--extra", "fail"}
-	q.ends(0, verify, "1,500 equal")
+// copyRounds is how many copies into tables that number their rows are killed.
+var copyRounds = flag.Int("copy-rounds", 1, "how many copies into tables that number their rows are killed, each several times")
 
-	// The file is edited, or gone: rows without a key are not equal, and no load writes over it.
-	text, err := os.ReadFile(filepath.Join(p.dir, "keys.csv"))
-	must(t, err)
-	lines := strings.SplitAfter(string(text), "\n")
-	edit := func(lines ...string) {
-		must(t, os.WriteFile(filepath.Join(p.dir, "keys.csv"), []byte(strings.Join(lines, "")), 0o600))
-	}
-	edit(slices.Delete(slices.Clone(lines), 5, 6)...)
-	q.ends(6, verify, "1 without a returned key")
-	edit(strings.Replace(lines[0], "old_pk2", "pk3", 1))
-	q.ends(2, verify, "its header is")
-	edit(lines...)
-	q.ends(2, append(load, "--fresh"), "keys.csv exists")
+// troubles makes the first service refuse and cut the share of pages, and the second refuse and lose that of writes; 0 of both ends that.
+func (p *pairOf) troubles(seed uint64, pages, writes float64) {
+	p.t.Helper()
+	troubled(p.t, p.a, seed, pages, "GetRange", "refuse:OTSServerBusy", "refuse:OTSPartitionUnavailable", "drop-after", "truncate-body", "bad-body")
+	troubled(p.t, p.b, seed, writes, "BatchWriteRow", "refuse", "refuse-rows", "drop-after", "drop-before", "error-after", "apply-late", "truncate-body")
+}
 
-	// A table made again as it was, from an archive of the numbered one. Its marks are cells like any.
-	q.run(0, "export", "--table", "r", "-o", "numbered/")
-	out := q.run(0, "load", "numbered", "--table", "again", "--create", "--returned-keys", "again.csv", "--mark-column", "marks", "--verify")
-	if !strings.Contains(out, "1,500 equal") {
-		t.Error(out)
+// attempt runs a command and kills it when the moment has come. It reports whether the command ended well.
+func (p *pairOf) attempt(moment func() bool, args ...string) (whole bool) {
+	p.t.Helper()
+	cmd := p.command(args...)
+	cmd.Env = append(cmd.Env, "TSIMPORT_CHECKPOINT_EVERY=20ms")
+	r := begin(p.t, cmd)
+	r.until(moment)
+	r.kill()
+	if r.ProcessState.ExitCode() > 0 {
+		p.t.Fatalf("tsimport %q: %v\n%s", args, r.ProcessState, &r.said)
 	}
-	q.ends(0, []string{"table", "describe", "again"}, "auto-increment")
-	q.ends(2, []string{"load", "numbered", "--table", "clash", "--create", "--returned-keys", "clash.csv"}, "--mark-column")
-	q.run(0, "export", "--table", "r", "-o", "twin/")
-	q.run(0, "verify", "numbered", "--archive", "twin", "--extra", "fail")
+	return r.ProcessState.Success()
 }

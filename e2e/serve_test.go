@@ -154,12 +154,13 @@ func TestTheSecretIsNotAnArgument(t *testing.T) {
 
 func TestAStoreHasOneServer(t *testing.T) {
 	t.Parallel()
-	r := openStore(t)
-	want := "tsimport: open store " + r.store + ": it is in use by another process"
-	if said := newPlace(t).ends(1, []string{"serve", "--store", r.store, "--listen", "127.0.0.1:0"}); !strings.HasPrefix(said, want) || strings.Count(said, "\n") != 1 {
+	store := filepath.Join(t.TempDir(), "store")
+	s := startServe(t, "--store", store)
+	want := "tsimport: open store " + store + ": it is in use by another process"
+	if said := newPlace(t).ends(1, []string{"serve", "--store", store, "--listen", "127.0.0.1:0"}); !strings.HasPrefix(said, want) || strings.Count(said, "\n") != 1 {
 		t.Errorf("%s, want one line that begins\n%s", said, want)
 	}
-	r.newTable(t) // by the first, which still serves
+	s.service().newTable(t) // by the first, which still serves
 }
 
 // A store in memory leaves nothing in the folder, and its tables are gone with the process.

@@ -199,11 +199,10 @@ func cellsOf(columns []*tablestore.AttributeColumn) (cells []cell) {
 	return cells
 }
 
-// untimed is the row without its timestamps.
-func (r *row) untimed() *row {
-	out := &row{Key: r.Key}
-	for _, cell := range r.Cells {
-		out.Cells = append(out.Cells, c(cell.Name, cell.Value))
+// untimed are cells without their timestamps.
+func untimed(cells []cell) (out []cell) {
+	for _, cell := range cells {
+		out = append(out, c(cell.Name, cell.Value))
 	}
 	return out
 }
@@ -227,18 +226,13 @@ func (tb *table) scan(t testing.TB, start, end *tablestore.PrimaryKey) (rows []*
 func (tb *table) all(t testing.TB) (rows []*row) {
 	t.Helper()
 	for _, r := range tb.scan(t, tb.key(minKey, minKey), tb.key(maxKey, maxKey)) {
-		rows = append(rows, r.untimed())
+		rows = append(rows, &row{r.Key, untimed(r.Cells)})
 	}
 	return rows
 }
 
-// rowsOf reads a table through the SDK, page by page.
+// rowsOf reads all versions of a table through the SDK, page by page.
 func rowsOf(t testing.TB, client *tablestore.TableStoreClient, name string) func(func(*tablestore.Row) bool) {
-	return rowsOfVersions(t, client, name, 1)
-}
-
-// rowsOfVersions is rowsOf with the newest versions of each cell.
-func rowsOfVersions(t testing.TB, client *tablestore.TableStoreClient, name string, versions int32) func(func(*tablestore.Row) bool) {
 	return func(yield func(*tablestore.Row) bool) {
 		start, end := &tablestore.PrimaryKey{}, &tablestore.PrimaryKey{}
 		described, err := client.DescribeTable(&tablestore.DescribeTableRequest{TableName: name})
@@ -249,7 +243,7 @@ func rowsOfVersions(t testing.TB, client *tablestore.TableStoreClient, name stri
 		}
 		for start != nil {
 			r, err := client.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: &tablestore.RangeRowQueryCriteria{
-				TableName: name, StartPrimaryKey: start, EndPrimaryKey: end, Direction: tablestore.FORWARD, MaxVersion: versions}})
+				TableName: name, StartPrimaryKey: start, EndPrimaryKey: end, Direction: tablestore.FORWARD, MaxVersion: 100}})
 			must(t, err)
 			for _, row := range r.Rows {
 				if !yield(row) {

@@ -1,0 +1,195 @@
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+)
+
+var (
+	kills  = flag.Int("kills", 1, "how often each command is killed before it may end, and tsimport serve")
+	rounds = flag.Int("rounds", 1, "how many seeds each command is killed with, and meets a hostile network with")
+	first  = flag.Uint64("first-seed", 1, "the first of them")
+)
+
+const movedRows = 300
+
+// moved is table t of one service on its way to another. Its commands reach both through networks that count requests.
+type moved struct {
+	*pairOf
+	direct   *pairOf // the services without the networks
+	name     string  // of the table that is made
+	networks [2]*proxy
+	rnd      *rand.Rand
+	kills    int // of each command
+	struck   *int
+	more     []string // arguments of each command
+}
+
+func (p *pairOf) move(t *testing.T, name string, seed uint64, decide func() func(operation string) trouble) *moved {
+	m := &moved{direct: pairUp(t, p.a, p.b), name: name, rnd: rand.New(rand.NewPCG(seed, 1)), struck: new(int)}
+	var through [2]*served
+	for i, s := range []*served{p.a, p.b} {
+		m.networks[i] = startProxy(t, s, seed, decide())
+		through[i] = &served{URL: m.networks[i].URL, Instance: s.Instance, AccessKeyID: s.AccessKeyID, AccessKeySecret: s.AccessKeySecret}
+	}
+	m.pairOf = pairUp(t, through[0], through[1])
+	m.direct.dir = m.dir
+	m.env = append(m.env, "TSIMPORT_CHECKPOINT_EVERY=20ms")
+	return m
+}
+
+// swap is for commands whose own service is the second.
+func (m *moved) swap() *moved {
+	q := *m
+	q.pairOf, q.direct = m.swapped(), m.direct.swapped()
+	return &q
+}
+
+// ways are how rows are moved: each makes the table of its name, and checks it.
+var ways = map[string]func(m *moved){
+	"loaded": func(m *moved) {
+		m.until(0, there(m.path("t.jsonl")), "export", "--table", "t", "--format", "jsonl", "--typed", "-o", "t.jsonl")
+		m.write("in.jsonl", m.read("t.jsonl")+"bad\n")
+		m = m.swap()
+		m.until(3, m.finished, "load", "in.jsonl", "--table", m.name, "--create", "--max-versions", "4", "--max-errors", "-1",
+			"--pk", "pk1:string", "--pk", "pk2:integer")
+		kept := m.glob("tsimport-runs/*/rejects.ndjson")
+		if s := m.summary(); s.Read != movedRows+1 || s.Written != movedRows || s.Rejected != 1 || len(kept) != 1 {
+			m.t.Fatalf("%+v, rejects in %q", s, kept)
+		}
+		if rejects, err := os.ReadFile(kept[0]); err != nil || string(rejects) != "bad\n" {
+			m.t.Errorf("the rejects are %q, %v", rejects, err)
+		}
+		m.direct.same(m.direct.a, m.direct.b, m.name, "t")
+	},
+	"archived": func(m *moved) {
+		m.until(0, there(m.path("kept/manifest.json")), "export", "--table", "t", "--format", "archive", "-o", "kept", "--concurrency", "2")
+		m = m.swap()
+		m.until(0, m.finished, "load", "kept", "--table", m.name, "--create")
+		m.direct.same(m.direct.a, m.direct.b, m.name, "t")
+	},
+	"numbered": func(m *moved) {
+		record := func(i int) string { return fmt.Sprintf("room %d,text %d", i%20, i) }
+		m.write("in.csv", fileOf("room,text", movedRows, record))
+		m = m.swap()
+		args := []string{"in.csv", "--table", m.name, "--pk", "room:string", "--pk", "n:auto", "--returned-keys", "keys.csv"}
+		m.until(0, m.finished, append([]string{"load", "--create"}, args...)...)
+		m.direct.ends(0, append([]string{"verify", "--extra", "fail"}, args...), fmt.Sprint(movedRows, " equal"))
+	},
+	"copied": func(m *moved) {
+		m.until(0, m.finished, "copy", "t", m.inB(m.name), "--create")
+		if s := m.summary(); s.Written != movedRows || s.Read-s.Read_again != movedRows || s.Rejected+s.Superseded+s.Unfinished != 0 {
+			m.t.Errorf("%+v", s)
+		}
+		m.direct.same(m.direct.a, m.direct.b, "t", m.name)
+	},
+	"indexed": func(m *moved) { // also between two indexes
+		m.until(0, m.finished, "copy", "i", m.inB(m.name), "--create", "--rename-index", "i_by_city="+m.name+"_by_city",
+			"--rename-index", "i_by_n="+m.name+"_by_n")
+		m.direct.same(m.direct.a, m.direct.b, "i", m.name)
+		m.direct.sameIndexes(m.direct.a, m.direct.b, "i", m.name)
+	},
+	"synced": func(m *moved) {
+		m.direct.run(0, "copy", "t", m.inB(m.name), "--create", "--run-dir", "before")
+		m = m.swap()
+		tb := m.direct.a.table(m.name)
+		for i := range 50 {
+			key := func(n int) *tablestore.PrimaryKey { return tb.key(fmt.Sprint("key ", n), n) }
+			tb.load(m.t, tb.delete(key(4*i)), tb.put(key(4*i+1), c("other", i)), tb.put(tb.key("surplus", i)))
+		}
+		m.until(0, m.finished, "sync", m.inB("t"), "--table", m.name, "--delete", "--max-delete", "100%")
+		m.direct.same(m.direct.a, m.direct.b, m.name, "t")
+	},
+	"counted": func(m *moved) {
+		// Counters show a record that is added twice, and one that is not.
+		for i := range 2 {
+			record := func(r int) string { return fmt.Sprintf("%d,%d", r/2, 1+r%2) }
+			m.write(fmt.Sprintf("in.%s%d.csv", m.name, i), fileOf("id,n", movedRows, record))
+		}
+		m.write("job.yaml", `version: 1
+defaults: {create: true, mode: increment, pk: [id:integer], batch-rows: 10, settle: 300ms}
+loads: {"{table}": {from: ["in.{table}.csv"]}}
+`)
+		m = m.swap()
+		m.more = nil
+		done := func() bool { _, r := jobOf(m.dir); return r != nil && r.State == "done" }
+		m.until(0, done, "run", "job.yaml")
+		if _, r := jobOf(m.dir); r.Read != 2*movedRows || r.Written != 2*movedRows {
+			m.t.Errorf("%+v", r)
+		}
+		for i := range 2 {
+			rows := dump(m.t, m.direct.a, fmt.Sprint(m.name, i))
+			for id, cells := range rows {
+				if !slices.Contains(untimed(cells), c("n", int64(3))) {
+					m.t.Errorf("row %s of table %d: %v", id, i, cells)
+				}
+			}
+			if len(rows) != movedRows/2 {
+				m.t.Errorf("%d rows in table %d", len(rows), i)
+			}
+		}
+	},
+}
+
+// finished reports whether the newest run says that it is.
+func (m *moved) finished() bool {
+	return len(m.glob("tsimport-runs/2*/summary.json")) > 0 && m.summary().State == "finished"
+}
+
+// until gives the command, or resume, again and again. It is killed at requests that are drawn, and is to end by itself in the end, with the
+// code; unless it is whole already.
+func (m *moved) until(code int, whole func() bool, args ...string) {
+	m.t.Helper()
+	last := 4 // an export makes few requests
+	if args[0] != "export" {
+		last, args = 15, append(args, m.more...)
+	}
+	requests := func() int64 { return m.networks[0].requests.Load() + m.networks[1].requests.Load() }
+	for left, given := m.kills, args; ; left-- {
+		r, at := m.start(given...), requests()+int64(2+m.rnd.IntN(last))
+		if left > 0 && r.until(func() bool { return requests() >= at }) {
+			if r.kill(); r.ProcessState.ExitCode() < 0 {
+				if *m.struck++; whole() {
+					return
+				}
+				if given = args; m.rnd.IntN(2) == 0 && finalRows(m.dir) >= 0 {
+					given = []string{"resume"}
+				}
+				continue
+			}
+		}
+		if got := r.wait(); got != code {
+			m.t.Fatalf("tsimport %q: exit code %d, want %d:\n%s", given, got, code, &r.said)
+		}
+		return
+	}
+}
+
+// TestKilledCommands kills each command that moves rows: what is there in the end is what is there of one that was not killed. That it is so
+// of anything that a load may be given is shown by the loads that pipeline, scaleout and tablesync draw.
+func TestKilledCommands(t *testing.T) {
+	t.Parallel()
+	p := newPairOf(t)
+	p.fill("t", 0, movedRows)
+	p.indexed("i", 40)
+	for name, way := range ways {
+		for seed := *first; seed < *first+uint64(*rounds); seed++ {
+			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
+				t.Parallel()
+				m := p.move(t, fmt.Sprint(name, seed), seed, func() func(string) trouble { return nil })
+				m.kills, m.more = *kills, []string{"--settle", "300ms", "--batch-rows", "10"}
+				way(m)
+				if *m.struck == 0 {
+					t.Error("no command was killed")
+				}
+				t.Logf("killed %d times", *m.struck)
+			})
+		}
+	}
+}
