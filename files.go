@@ -28,8 +28,6 @@ type LoadOptions struct {
 	Comment     string
 	RecordEnd   string
 	NoHeader    bool
-	Header      bool // the first record of CSV is a header, even if it looks like data
-	HeaderLine  int
 	SkipLines   int
 	Names       []string // of columns, with NoHeader
 	Encoding    string
@@ -40,7 +38,6 @@ type LoadOptions struct {
 	Empty       string   // load an unquoted empty field as null or string; "" is null
 	QuotedEmpty string   // load a quoted empty field as string or null; "" is string
 	Flatten     bool     // nested values become columns a.b.c
-	IgnoreTS    bool     // the timestamps in the vendor's own export
 	PathColumns bool     // a column for each folder named name=value
 	OSSEndpoint string   // for oss:// addresses
 	OSSRegion   string
@@ -102,13 +99,11 @@ type LoadOptions struct {
 	MaxWCU            float64 // 0 means no limit, here and below
 	MaxRowsPerSecond  float64
 	MaxBytesPerSecond int64
-	Priority          string // of requests: low, normal or high; "" is the service's default
 	Compress          string // requests: auto, on or off; "" is off
 
 	// What the load takes of the machine, and leaves there.
 	Memory             int64  // bytes for rows, at least 16 MiB; 0 is a quarter of the machine's, at most 1 GiB
 	TempDir            string // for rows that do not fit in memory; "" is the system's
-	TempMax            int64  // bytes there; 0 means no limit
 	RunDir             string // for the summary, the rejects and what a resumed load needs; "" is ./tsimport-runs/<time>-<table>
 	Fresh              bool   // start over, even if an earlier run of this load is unfinished; otherwise it is resumed
 	AcceptChangedInput bool
@@ -146,7 +141,7 @@ func LoadFiles(ctx context.Context, target Target, tableName string, files []str
 	}
 	cfg.Read.Find.NotData = options.NotData(given)
 	cfg.Read.Find.OSS.Credentials = func(context.Context) (id, secret, token string, err error) {
-		provider, err := accesskey.Find(ctx, nil, nil)
+		provider, err := accesskey.Find(ctx, nil)
 		if err != nil {
 			return "", "", "", err
 		}

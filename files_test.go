@@ -60,7 +60,6 @@ func TestErrorsOfLoadFilesCanBeTold(t *testing.T) {
 		`column "none"`:           {Exclude: []string{"none"}},
 		"no expression; want":     {Set: []string{"x"}},
 		"--concurrency: want 1":   {Concurrency: 5000},
-		"--priority \"urgent\"":   {Priority: "urgent"},
 		"--compress \"zip\"":      {Compress: "zip"},
 		"--retry-for and --settl": {RetryFor: -1},
 	} {

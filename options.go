@@ -25,7 +25,6 @@ type LoaderOptions struct {
 	MaxWCU            float64 // capacity units a second over all partitions, at most; 0 means no limit
 	MaxRowsPerSecond  float64 // 0 means no limit
 	MaxBytesPerSecond int64   // of rows as the service counts them; 0 means no limit
-	Priority          string  // of requests: low, normal or high; "" is the service's default
 	Compress          string  // requests: auto, on or off; "" is off
 
 	RetryFor time.Duration // without progress, before the load fails; 0 is 15 minutes
@@ -34,9 +33,8 @@ type LoaderOptions struct {
 	// Memory is how many bytes rows may take between Put and their outcome, at least 16 MiB; 0 is 64 MiB. What a Done
 	// refers to is not counted. Rows of megabytes may take some of their size more: with 16 MiB and rows of 4 MiB, twice as much.
 	Memory int64
-	// TempDir is a folder for rows that do not fit in memory; "" spills none: Put waits. TempMax bounds it; 0 means no limit.
+	// TempDir is a folder for rows that do not fit in memory; "" spills none: Put waits.
 	TempDir string
-	TempMax int64
 }
 
 // defaultMemory is LoaderOptions.Memory where it is 0.

@@ -59,7 +59,7 @@ func (t Target) open(ctx context.Context) (to client.Target, name string, err er
 		to.Credentials = &common.DefaultCredentialsProvider{AccessKeyID: t.AccessKeyID, AccessKeySecret: t.AccessKeySecret, SecurityToken: t.SecurityToken}
 	}
 	if to.Credentials == nil {
-		if to.Credentials, err = accesskey.Find(ctx, nil, nil); errors.As(err, new(*accesskey.DownError)) {
+		if to.Credentials, err = accesskey.Find(ctx, nil); errors.As(err, new(*accesskey.DownError)) {
 			return to, "", err
 		} else if err != nil {
 			return to, "", usagef("%v", err)

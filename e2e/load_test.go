@@ -81,7 +81,7 @@ func TestSignalsStopALoad(t *testing.T) {
 				t.Skip("these tests were started with the signal ignored, as nohup does, and so is what they start")
 			}
 			p := newPlace(t)
-			r, in := p.piped(p.command(append([]string{"load", "-", "-v"}, ofCards...)...))
+			r, in := p.piped(p.command(append([]string{"load", "-"}, ofCards...)...))
 			fmt.Fprint(in, bench.CSVHeader+strings.Repeat("1,A001,2,3,1.5,2024-01-01T00:00:00Z,tea\n", 60_000))
 			r.says("[1-9][0-9,]* rows, ", 1) // the load is running
 			r.signal(tt.signal)
@@ -103,7 +103,7 @@ func TestALoadDoesNotStopForSignalsThatItWasToldToIgnore(t *testing.T) {
 		t.Skip(err)
 	}
 	p := newPlace(t)
-	cmd := exec.Command(sh, "-c", `trap "" HUP INT; exec "$0" "$@"`, binary, "load", "-", "--table", "t", "--pk", "id", "--store", "store", "--run-dir", "run", "-v")
+	cmd := exec.Command(sh, "-c", `trap "" HUP INT; exec "$0" "$@"`, binary, "load", "-", "--table", "t", "--pk", "id", "--store", "store", "--run-dir", "run")
 	cmd.Dir = p.dir
 	r, in := p.piped(cmd)
 	fmt.Fprint(in, "id,a\n"+strings.Repeat("k,some text that fills the first block of the stream\n", 30_000))
@@ -128,7 +128,7 @@ func TestAKilledLoadLosesNoAcknowledgedRow(t *testing.T) {
 	p := newPlace(t)
 	var text bytes.Buffer
 	must(t, bench.StudentCards{Rows: 40_000}.WriteCSV(t.Context(), &text))
-	r, in := p.piped(p.command(append([]string{"load", "-", "-v"}, ofCards...)...))
+	r, in := p.piped(p.command(append([]string{"load", "-"}, ofCards...)...))
 	_, err := in.Write(text.Bytes())
 	must(t, err)
 	written := r.says(`([1-9][\d,]*) rows, \d`, 1)[1]

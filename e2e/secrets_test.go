@@ -125,13 +125,13 @@ func TestSecretsOfAddressesAreShownAndKeptNowhere(t *testing.T) {
 		return append(append(append([]string{command}, inputs...), target...), flags...)
 	}
 
-	run(0, with("load", addresses, "--run-dir", dir+"/all", "--json", "-v")...)
-	run(3, with("load", []string{bad}, "--run-dir", dir+"/bad", "--type", "id=integer", "--json", "-v", "--max-errors", "-1")...)
-	run(0, with("load", []string{"@http://user:geheim@" + host + "/list?geheim"}, "--run-dir", dir+"/list", "-v")...)
+	run(0, with("load", addresses, "--run-dir", dir+"/all", "--json")...)
+	run(3, with("load", []string{bad}, "--run-dir", dir+"/bad", "--type", "id=integer", "--json", "--max-errors", "-1")...)
+	run(0, with("load", []string{"@http://user:geheim@" + host + "/list?geheim"}, "--run-dir", dir+"/list")...)
 	run(2, with("load", []string{"@http://user:geheim@" + host + "/evil-list?geheim"}, "--run-dir", dir+"/evil")...)
 
 	// One that stops, what can be said of it, and its end.
-	stopped := with("load", []string{addresses[3], bad}, "--run-dir", dir+"/stopped", "--type", "id=integer", "--json", "-v", "--max-errors")
+	stopped := with("load", []string{addresses[3], bad}, "--run-dir", dir+"/stopped", "--type", "id=integer", "--json", "--max-errors")
 	run(4, append(stopped, "0")...)
 	folders := []string{dir + "/all", dir + "/bad", dir + "/stopped"}
 	run(0, append([]string{"runs"}, folders...)...)

@@ -45,16 +45,6 @@ func TestARunningLoadIsLookedAtOverHTTP(t *testing.T) {
 	}
 }
 
-func TestVerboseNamesTheBusiestLanes(t *testing.T) {
-	t.Parallel()
-	w := watch(t, "--max-rows-per-second", "500", "-v")
-	w.feed()
-	w.says(`^tsimport: [1-9][\d,]* rows, .* read`, 1)
-	w.says(`^tsimport: busiest of 1 partition: 0 \(\w+.*queued, \d+ in flight\)$`, 1)
-	w.signal(syscall.SIGINT)
-	w.end(130)
-}
-
 func TestAnAddressInUseEndsALoadBeforeItBegins(t *testing.T) {
 	w := watch(t)
 	address := strings.TrimSuffix(strings.TrimPrefix(w.status, "http://"), "/")

@@ -122,7 +122,6 @@ type Write struct {
 
 // Requests says how requests are sent.
 type Requests struct {
-	Priority string // low, normal or high; "" sends none
 	Compress string // auto, on or off; "" is off
 }
 
@@ -163,7 +162,7 @@ type Limits struct {
 	MaxTables int
 	Memory    int64  // bytes of memory of the process, an embedded store apart; 0 takes DefaultMemory
 	TempDir   string // where rows are spilled to; "" takes the system's
-	TempMax   int64  // bytes of disk for that; 0 sets no limit
+	TempMax   int64  // bytes of disk for that, as if the disk had no more; 0 sets no limit
 	NoSpill   bool   // no row is spilled: reading waits instead
 }
 

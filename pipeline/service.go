@@ -29,7 +29,7 @@ func connect(ctx context.Context, cfg *Config) (s service, err error) {
 		return s, nil
 	}
 	target := cfg.Target.Client
-	target.Priority, target.Compress = cfg.Write.Priority, cfg.Write.Compress
+	target.Compress = cfg.Write.Compress
 	target.Connections, target.KeyPatience = client.Affordable(max(cfg.Write.Concurrency+mayBeSilent(cfg.Write.Concurrency), leastLookUps)), keyPatience
 	target.AcceptUnsigned = target.AcceptUnsigned && cfg.Write.Mode != table.Delete
 	if s.connection, err = client.Connect(ctx, target, s.traffic); err == nil {

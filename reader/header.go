@@ -45,7 +45,7 @@ const lookedAt = 1000
 // lookAtRecords checks the header and the dialect against the first records.
 func (s *File) lookAtRecords(p *csv.Parser, text []byte, names []string) {
 	columns, gaps := make([]int, len(names)), make([]bool, len(names))
-	doubtful := !s.o.Header && slices.ContainsFunc(names, func(name string) bool { return likeness([]byte(name)) != likeText })
+	doubtful := slices.ContainsFunc(names, func(name string) bool { return likeness([]byte(name)) != likeText })
 	blank := slices.ContainsFunc(names, func(name string) bool { return s.blankQuote([]byte(name), true) })
 	for range lookedAt {
 		rec, ok := p.Next()

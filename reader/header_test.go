@@ -19,7 +19,6 @@ func TestAHeaderThatMayBeDataIsNotedOrRefused(t *testing.T) {
 		"names":                       {"id,v\n1,a\n", Options{}, nothing},
 		"a number":                    {"1,Smith\n2,Jones\n", Options{}, noted},
 		"numbers and a date":          {"1,Smith,2006-02-15\n2,Jones,2006-02-16\n", Options{}, refused},
-		"said to be a header":         {"1,Smith,2006-02-15\n2,Jones,2006-02-16\n", Options{Heading: Heading{Header: true}}, nothing},
 		"said to be data":             {"1,Smith,2006-02-15\n2,Jones,2006-02-16\n", Options{NoHeader: true}, nothing},
 		"a number twice":              {"1,1,x\n2,3,y\n", Options{}, refused},
 		"a decimal":                   {"x,1.5\ny,2.5\n", Options{}, refused},
@@ -58,12 +57,12 @@ func TestAHeaderThatMayBeDataIsNotedOrRefused(t *testing.T) {
 
 func TestBlanksAroundQuotesBelongToTheDelimiterWithTrim(t *testing.T) {
 	text := "id, \"v\" ,w\n1, \"a, \"\"b\"\"\nc\"\t,2\n\"3\" ,  x\"y\" , \" \" \r\n4,\t, \"d\" e\n"
-	columns, rows := valuesOf(t, itemOf(t, "in.csv", []byte(text)), Options{Heading: Heading{TrimNames: true}})
+	columns, rows := valuesOf(t, itemOf(t, "in.csv", []byte(text)), Options{TrimNames: true})
 	want := [][]string{{"1", "a, \"b\"\nc", "2"}, {"3", "  x\"y\" ", " "}, {"BadQuote"}}
 	if !slices.Equal(columns, []string{"id", "v", "w"}) || !slices.EqualFunc(rows, want, slices.Equal) {
 		t.Errorf("%q, %q", columns, rows)
 	}
-	tabs := Options{Heading: Heading{TrimNames: true}, Dialect: tcsv.Dialect{Delimiter: "\t", Quote: '"'}}
+	tabs := Options{TrimNames: true, Dialect: tcsv.Dialect{Delimiter: "\t", Quote: '"'}}
 	if _, rows = valuesOf(t, itemOf(t, "in.csv", []byte("a\tb\n \"x\ty\" \t\n")), tabs); !slices.EqualFunc(rows, [][]string{{"x\ty", ""}}, slices.Equal) {
 		t.Errorf("%q", rows)
 	}
@@ -76,7 +75,7 @@ func TestBlanksAroundQuotesBelongToTheDelimiterWithTrim(t *testing.T) {
 		}
 	}
 	item := fileOf(t, "in.csv", []byte("id,v\n"+strings.Repeat("1, \"a\nb\" \n2,c\n", 900)))
-	keepsTheContract(t, item, Options{Heading: Heading{TrimNames: true}, SplitBytes: 900})
+	keepsTheContract(t, item, Options{TrimNames: true, SplitBytes: 900})
 }
 
 func TestAnEmptyLineOfOneColumnIsARecordWithoutAValue(t *testing.T) {

@@ -99,7 +99,7 @@ func TestAFolderDoesNotReplaceARecordsOwnValue(t *testing.T) {
 		"an exponent":   {"m=100", "in.csv", "m,id\n1e2,1\n", []string{table.CodeFolder}, Options{}},
 		"GBK":           {"m=北京", "in.csv", "m,id\n" + city + ",1\n" + other + ",2\n", []string{city, table.CodeFolder}, Options{Encoding: "gbk"}},
 		"blanks":        {"m=a", "in.csv", "m,id\n a,1\n", []string{table.CodeFolder}, Options{}},
-		"trimmed":       {"m=a", "in.csv", "m,id\n a\t,1\n\" a\",2\n", []string{" a\t", table.CodeFolder}, Options{Heading: Heading{TrimNames: true}}},
+		"trimmed":       {"m=a", "in.csv", "m,id\n a\t,1\n\" a\",2\n", []string{" a\t", table.CodeFolder}, Options{TrimNames: true}},
 		"two folders":   {"k=x/m=y", "in.csv", "k,m,id\nx,y,1\nz,y,2\nx,z,3\n", []string{"x", table.CodeFolder, table.CodeFolder}, Options{}},
 		"Spark's times": {"t=2024-01-02 00%3A00%3A00", "in.csv", "t,id\n2024-01-02T00:00:00.000,1\n2024-01-02T00:00:01,2\n2024-01-02 00:00:00.5,3\n", []string{"2024-01-02T00:00:00.000", table.CodeFolder, table.CodeFolder}, Options{}},
 		"JSON, absent":  {"m=01", "in.jsonl", "{\"m\":1}\n{\"k\":2}\n", []string{"1", ""}, Options{}},

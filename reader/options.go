@@ -75,21 +75,14 @@ type Options struct {
 	Names      []string    // of columns when there is no header; default c1, c2, …
 	HeaderLine int         // the line of CSV on which the header stands, or the data begin without one; 0 is the first
 	Encoding   string      // of text; empty is UTF-8 unless a byte order mark says otherwise
-	Heading
-	Flatten bool // structs and objects become columns a.b.c instead of JSON text
+	TrimNames  bool        // spaces and tabs around quotes, and around the names in a header, are dropped
+	Flatten    bool        // structs and objects become columns a.b.c instead of JSON text
 	Named
-	IgnoreTS   bool  // timestamps in lines of the vendor's own export do not count
 	SplitBytes int   // 0 takes DefaultSplitBytes
 	ChainBytes int64 // of a stream between the sums by which it is known again; 0 takes 8 MiB
 	Memory     Memory
 	// Stream wraps what is read of a stream, which may block forever; nil leaves it as it is.
 	Stream func(io.Reader) io.Reader
-}
-
-// Heading says more of the header of CSV.
-type Heading struct {
-	Header    bool // the first record is a header, also if it looks like data
-	TrimNames bool // spaces and tabs around quotes, and around the names in a header, are dropped
 }
 
 // Named is what the user named of what is in an input.

@@ -54,7 +54,7 @@ func (s *File) NewParser(used []int) source.Parser {
 				own[i] = member
 			}
 		}
-		p.jsonl = jsonl.NewParser(jsonl.Options{Columns: own, Flatten: s.o.Flatten, IgnoreTimestamps: s.o.IgnoreTS, Strict: true, Keys: s.keys, Layout: s.Layout, Wide: s.wide,
+		p.jsonl = jsonl.NewParser(jsonl.Options{Columns: own, Flatten: s.o.Flatten, Strict: true, Keys: s.keys, Layout: s.Layout, Wide: s.wide,
 			Tags: s.Format.tags(), Wrapped: s.inItem, Missing: s.o.Missing, Untyped: s.mayHaveTags()})
 	case PGDump, MySQLDump:
 		p.dump = s.dump.newParser()

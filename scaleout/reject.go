@@ -129,7 +129,7 @@ func (j *Job) eachReject(ctx context.Context, d *done, each func(r *keptReject, 
 // sorter makes a sorter that takes its part of the process's memory.
 func (j *Job) sorter() (*extsort.Sorter, error) {
 	limits := &j.o.Load.Limits
-	return extsort.New(extsort.Options{Memory: max(limits.Memory/4, 1<<20), Spill: spill.Options{Dir: limits.TempDir, MaxBytes: limits.TempMax}})
+	return extsort.New(extsort.Options{Memory: max(limits.Memory/4, 1<<20), Spill: spill.Options{Dir: limits.TempDir}})
 }
 
 // sortedRejects are the rejected records of a job in the order of the inputs, of which one is in memory at a time.

@@ -97,7 +97,6 @@ func (j *Job) besides(ctx context.Context) (stop func() error, err error) {
 // divide leaves a part of what the process may take.
 func (o *Options) divide(parts int) {
 	o.Load.Limits.Memory /= int64(parts)
-	o.Load.Limits.TempMax /= int64(parts)
 }
 
 // together are the ceilings of a process and its requests in flight, which the shards that it writes share: what one does not use the others do.

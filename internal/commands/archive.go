@@ -260,7 +260,7 @@ func lookAtKeys(c *cli.Context, show *display, cfg *pipeline.Config, key []table
 		r := cfg.Request()
 		r.Target.Key, r.Read.Sources = slices.Clone(key), look
 		return copytable.CheckKeys(ctx, r, func(v *verify.CheckConfig) {
-			v.Memory, v.TempDir, v.TempMax = cfg.Limits.Memory, cfg.Limits.TempDir, cfg.Limits.TempMax
+			v.Memory, v.TempDir = cfg.Limits.Memory, cfg.Limits.TempDir
 		})
 	}
 }

@@ -66,7 +66,7 @@ func check(c *cli.Context, show *display) error {
 	stop := watchComparison(c, show, "check: %s records read, %s keys compared", progress)
 	r, err := verify.Check(c.Context, verify.CheckConfig{
 		Request: request, Unique: c.Bool("unique") || c.Bool("fail-on-duplicates"), Examples: c.Int("examples"),
-		Memory: cfg.Limits.Memory, TempDir: cfg.Limits.TempDir, TempMax: cfg.Limits.TempMax, Progress: progress,
+		Memory: cfg.Limits.Memory, TempDir: cfg.Limits.TempDir, Progress: progress,
 	})
 	stop()
 	if err != nil {

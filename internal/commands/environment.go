@@ -73,6 +73,13 @@ func withEnvironment(app *cli.App, args []string) []string {
 			out = append(out, "--"+name+"="+v)
 		}
 	}
+	if valueFlags(flags)["format"] { // it reads inputs
+		for _, g := range goneFlags {
+			if value := os.Getenv(variableOf(g.name)); g.rows && value != "" {
+				out = append(out, "--"+g.name+"="+value) // and is answered
+			}
+		}
+	}
 	out = append(out, given...)
 	if len(given) < len(rest) {
 		out = append(append(out, "--"), inputs...)

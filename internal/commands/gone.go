@@ -5,13 +5,25 @@ import (
 	"strings"
 )
 
-// goneFlag is a flag with a value that earlier versions had.
-type goneFlag struct{ name, instead string }
+// goneFlag is a flag that earlier versions had.
+type goneFlag struct {
+	name, instead string
+	noValue       bool // it was true or false
+	// rows says that it changed which rows a load makes: a run that was given it is not continued without it.
+	rows bool
+}
 
 // goneFlags are answered with what takes their place. A run that such a version has begun is resumed without them.
 var goneFlags = []goneFlag{
 	{name: "raise-write", instead: "change the table's throughput before and after with tsimport table update --reserved-write (docs/how-to/slow-loads.md)"},
 	{name: "request", instead: "rows are sent by BatchWriteRow, which is as fast"},
+	{name: "header", instead: "a header that looks like data is named: --no-header --skip-lines 1 --names A,B", noValue: true},
+	{name: "header-line", instead: "--skip-lines N skips the N lines above the header", rows: true},
+	{name: "ignore-ts", instead: `remove them from the lines first: sed 's/,"TS":[0-9]*//g'`, noValue: true, rows: true},
+	{name: "priority", instead: "hold the load back with --max-wcu"},
+	{name: "temp-max", instead: "name a folder of a file system of the size that may be used with --temp-dir"},
+	{name: "verbose", instead: "--status and SIGUSR1 show the partitions of a running load; tsimport inspect shows all columns", noValue: true},
+	{name: "v", instead: "--status and SIGUSR1 show the partitions of a running load; tsimport inspect shows all columns", noValue: true},
 }
 
 func findGone(name string) *goneFlag {
@@ -22,18 +34,20 @@ func findGone(name string) *goneFlag {
 }
 
 // withoutGone are arguments of a run without flags that are gone.
-func withoutGone(args []string) (kept []string) {
+func withoutGone(args []string) (kept []string, err error) {
 	for i := 0; i < len(args); i++ {
 		if args[i] == "--" {
-			return append(kept, args[i:]...)
+			return append(kept, args[i:]...), nil
 		}
 		name, _, valued := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
-		g := findGone(name)
-		if g == nil || !strings.HasPrefix(args[i], "-") {
+		switch g := findGone(name); {
+		case g == nil || !strings.HasPrefix(args[i], "-"):
 			kept = append(kept, args[i])
-		} else if !valued {
+		case g.rows:
+			return nil, usagef("the run was given --%s, which this version does not have: continue it with the version that began it", name)
+		case !valued && !g.noValue:
 			i++
 		}
 	}
-	return kept
+	return kept, nil
 }

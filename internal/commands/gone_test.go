@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tsimport/internal/exitcode"
 	"tsimport/job"
 )
 
@@ -13,6 +14,9 @@ func TestAFlagThatIsGoneNamesWhatTakesItsPlace(t *testing.T) {
 	keys := jobVocabulary()
 	for _, g := range goneFlags {
 		args := []string{"tsimport", "load", "--" + g.name, "7"}
+		if g.noValue {
+			args = args[:3]
+		}
 		if err := newApp(io.Discard, newDisplay(io.Discard), nil, nil).Run(args); err == nil || !strings.Contains(err.Error(), "--"+g.name+" is gone: "+g.instead) {
 			t.Errorf("%v: %v", args, err)
 		}
@@ -24,9 +28,21 @@ func TestAFlagThatIsGoneNamesWhatTakesItsPlace(t *testing.T) {
 }
 
 func TestARunIsResumedWithoutFlagsThatAreGone(t *testing.T) {
-	args := []string{"load", "--raise-write", "50", "--table", "t", "-raise-write=7", "--", "--raise-write", "x.csv"}
+	args := []string{"load", "--raise-write", "50", "--verbose", "--table", "t", "-raise-write=7", "--verbose=false", "--", "--raise-write", "x.csv"}
 	want := []string{"load", "--table", "t", "--", "--raise-write", "x.csv"}
-	if got := withoutGone(args); !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
+	if got, err := withoutGone(args); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v, want %q", got, err, want)
+	}
+}
+
+func TestAFlagThatIsGoneAndMadeOtherRowsIsNotPassedOver(t *testing.T) {
+	for _, args := range [][]string{{"load", "--ignore-ts", "x.jsonl"}, {"load", "x.csv", "--header-line=3"}} {
+		if kept, err := withoutGone(args); err == nil || !strings.Contains(err.Error(), "with the version that began it") {
+			t.Errorf("%q: %q, %v", args, kept, err)
+		}
+	}
+	t.Setenv("TSIMPORT_IGNORE_TS", "true")
+	if code := Run([]string{"tsimport", "load", "x.jsonl", "--table", "t"}, io.Discard, io.Discard); code != exitcode.Usage {
+		t.Errorf("exit code %d where the environment gives one", code)
 	}
 }

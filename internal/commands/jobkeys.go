@@ -20,7 +20,6 @@ var notInJobs = map[string]string{
 	"plan":                 "it shows what would be done; give tsimport run --plan, or tsimport sync --plan",
 	"json":                 "give tsimport run --json",
 	"quiet":                "give tsimport run --quiet",
-	"verbose":              "give tsimport run --verbose",
 	"save-job":             "it writes a job",
 	"job-dir":              "it plans one load for many machines; give tsimport load --job-dir",
 	"workers":              "it is for tsimport load --job-dir",
@@ -42,7 +41,7 @@ var notInJobs = map[string]string{
 
 // ofJob are flags that say what all loads of a job have together; sharedByLoads are those that a load may have for itself, too.
 var (
-	ofJob         = []string{"memory", "temp-max", "max-rcu"}
+	ofJob         = []string{"memory", "max-rcu"}
 	sharedByLoads = []string{"concurrency", "max-wcu", "max-rows-per-second", "max-bytes-per-second"}
 )
 

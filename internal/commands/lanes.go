@@ -11,12 +11,8 @@ import (
 	"tsimport/pipeline"
 )
 
-// How many lanes are shown at most.
-const (
-	lanesAsked    = 40 // to who asks for the state
-	lanesOnScreen = 8  // below the progress bar
-	lanesInLine   = 3  // beside the progress line
-)
+// lanesAsked is how many lanes are shown at most to who asks for the state.
+const lanesAsked = 40
 
 // writeState shows a load's state: a header line, then a line for each lane that has anything.
 func writeState(w io.Writer, s *pipeline.State) error {
@@ -93,24 +89,6 @@ func busiest(s *pipeline.State) []pipeline.StateLane {
 func laneText(l *pipeline.StateLane) string {
 	return fmt.Sprintf("partition %d from %s: %s, %s queued%s, %s in flight%s",
 		l.Partition, fromText(l), paceText(l), grouped(int64(l.Queued)), diskText(l), requests(l.InFlight), laneTrouble(l))
-}
-
-// laneSummary is one lane in a few words.
-func laneSummary(l *pipeline.StateLane) string {
-	return fmt.Sprintf("%d (%s, %s queued%s, %d in flight)", l.Partition, paceText(l), grouped(int64(l.Queued)), diskText(l), l.InFlight)
-}
-
-// lanesLine names the busiest lanes, or is empty.
-func lanesLine(s *pipeline.State) string {
-	lanes := busiest(s)
-	var parts []string
-	for _, l := range lanes[:min(len(lanes), lanesInLine)] {
-		parts = append(parts, laneSummary(&l))
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("busiest of %d %s: %s", s.Map.Partitions, plural(s.Map.Partitions, "partition"), strings.Join(parts, ", "))
 }
 
 func fromText(l *pipeline.StateLane) string {

@@ -66,9 +66,6 @@ func TestAQuietStateIsShort(t *testing.T) {
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if text := lanesLine(s); text != "" {
-		t.Errorf("busiest lanes of none: %q", text)
-	}
 }
 
 func TestManyLanesAreCountedNotListed(t *testing.T) {
@@ -92,16 +89,6 @@ func TestManyLanesAreCountedNotListed(t *testing.T) {
 	}
 }
 
-func TestTheBusiestLanesAreNamedInOneLine(t *testing.T) {
-	want := "busiest of 5 partitions: 3 (measure, 100 queued + disk, 0 in flight), 1 (cruise at 1,050 units/s, 2,000 queued, 3 in flight), 0 (start, 5 queued, 1 in flight)"
-	if got := lanesLine(runningState()); got != want {
-		t.Errorf("got %s\nwant %s", got, want)
-	}
-	if lines := laneLines(runningState()); len(lines) != 4 || laneLines(nil) != nil {
-		t.Errorf("%d lines", len(lines))
-	}
-}
-
 func TestTheSpreadIsReported(t *testing.T) {
 	if notes := spreadNotes(&pipeline.Report{ReportPartitions: pipeline.ReportPartitions{Partitions: 1}, ReportTraffic: pipeline.ReportTraffic{RowsSent: 1000, Throttled: 20}}); notes != nil {
 		t.Errorf("a plain load: %q", notes)
@@ -121,7 +108,7 @@ func TestTheSpreadIsReported(t *testing.T) {
 		"hot spot: CardID 2000000001 has 41% of the rows; one partition-key value is never split",
 		"written to 32 partitions, the last of them reached after 1.3s, their bounds changed once",
 		"memory was full: 5,000 rows were spilled to disk (1.0 MiB written, at most 512.0 KiB at a time)",
-		"warning: rows could not be spilled to disk, so reading waited for memory: no space left for spilled rows; see --temp-dir, --temp-max and --memory",
+		"warning: rows could not be spilled to disk, so reading waited for memory: no space left for spilled rows; see --temp-dir and --memory",
 		"50% of the rows sent were refused for capacity and sent again",
 		"10% of the rows sent were refused because their partition was unavailable, and sent again",
 	}

@@ -21,9 +21,9 @@ import (
 )
 
 // notOfTheLibrary are flags of a load that the library has no field for: what the command does with a terminal and after the load,
-// what Target and the arguments of LoadFiles say, what is of archives, and the negation of NoHeader.
+// what Target and the arguments of LoadFiles say, and what is of archives.
 var notOfTheLibrary = []string{
-	"table", "endpoint", "instance", "store", "request-timeout", "sync", "verify", "retry-rejects", "json", "quiet", "verbose", "status", "now", "header",
+	"table", "endpoint", "instance", "store", "request-timeout", "sync", "verify", "retry-rejects", "json", "quiet", "status", "now",
 	"cpu-profile", "allocations-profile", "drop-expired", "save-job", "profile",
 	"log-format", "metrics-file", "push-metrics", // what the command prints and sends; a program has the summary
 	"timeout",                                                            // the context's
@@ -89,10 +89,10 @@ func TestTheLibraryUnderstandsFlagsAsTheCommandDoes(t *testing.T) {
 		"--mode increment --mark-column m", "--returned-keys k.csv --look-first --at-least-once",
 		"--limit 7 --dry-run --max-errors 0 --retry-for 3s --settle 4s", "--max-errors 1% --max-errors=-1",
 		"--order none --concurrency 5 --batch-rows 6 --batch-bytes 512KiB --partition-wcu 1.5 --max-wcu 2.5 --max-rows-per-second 3.5 --max-bytes-per-second 1MiB",
-		"--memory 32MiB --temp-dir " + dir + " --temp-max 1GiB --run-dir " + dir + "/run --fresh --accept-changed-input --max-tables 9",
+		"--memory 32MiB --temp-dir " + dir + " --run-dir " + dir + "/run --fresh --accept-changed-input --max-tables 9",
 		"--age-policy " + policy + " --now 2024-01-01T00:00:00Z",
 		"--format csv --no-header --names a,b --encoding gbk --ragged pad --trim --null x --null y --quoted-null x --quoted-null z --empty string --quoted-empty null",
-		"--header", "--header=false", "--header-line 3", "--skip-lines 2 --flatten --ignore-ts --path-columns --oss-endpoint http://o --oss-region r --s3-endpoint http://s --s3-region q",
+		"--skip-lines 2 --flatten --path-columns --oss-endpoint http://o --oss-region r --s3-endpoint http://s --s3-region q",
 		`--delimiter ; --quote ' --escape \ --comment # --record-end |`, "--quote=", "--quote none --escape=", "--dialect mysql --escape=", "--dialect auto", "--dialect mysql",
 		"--dialect postgres --empty null", "--dialect mysql --comment=",
 		"--only-new --reload-changed --reload-renamed --fail-if-nothing-new --files-by time --settle-files 2m --done-marker {}.done --state " + dir + "/state",

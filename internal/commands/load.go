@@ -90,7 +90,6 @@ func loadFlags() []cli.Flag {
 		&cli.StringFlag{Name: "save-job", Usage: saveJobUsage},
 		&cli.BoolFlag{Name: "json", Usage: "print the summary as JSON on stdout"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
-		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show more: all columns, progress every second, the busiest lanes"},
 	}...)
 	flags = append(append(flags, numberFlags()...), profileFlags()...)
 	return append(flags, rateFlags()...)
@@ -212,7 +211,7 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 		say(c, show, "warning: --concurrency %d needs more open files than this process may have; it uses %d connections (raise the limit with ulimit -n)", cfg.Write.Concurrency, n)
 	}
 
-	screen := newScreen(c, show, cfg.Watch.Monitor)
+	screen := newScreen(c, show)
 	cfg.Watch.Progress = &screen.progress
 	cfg.Watch.OnPlan = screen.plan
 	screen.awaitInputs()

@@ -111,7 +111,7 @@ func exitCode(stderr io.Writer, err error, silent bool) int {
 }
 
 func init() {
-	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "show the version"} // -v is --verbose
+	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "show the version"} // without -v, which is easily typed
 }
 
 // newApp is the command with all that its help has.

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"math"
@@ -17,35 +16,29 @@ import (
 
 // How often progress is shown.
 const (
-	lineEvery        = 5 * time.Second
-	verboseLineEvery = time.Second
-	barEvery         = 250 * time.Millisecond
-	lanesEvery       = 500 * time.Millisecond
+	firstLine = time.Second
+	lineEvery = 5 * time.Second
+	barEvery  = 250 * time.Millisecond
 )
 
-// glance is how long the screen waits for the state of the load: it has other things to show.
-const glance = 100 * time.Millisecond
-
-// watch shows progress until the load ends: a bar on a terminal, else a line every few seconds.
+// watch shows progress until the load ends: a bar on a terminal, else a line after a second and then every few.
 func (s *screen) watch() {
 	defer s.stopped.Done()
-	interval, show := lineEvery, s.showLine
+	first, interval, show := firstLine, lineEvery, s.showLine
 	switch {
 	case s.w.log != nil:
 		show = func() { s.logRejects(); s.logProgress() }
 		defer s.logRejects()
 	case s.w.terminal:
-		interval, show = barEvery, s.barShower()
+		first, interval, show = barEvery, barEvery, s.barShower()
 		defer s.w.paint()
 	}
-	if s.verbose && !s.w.terminal {
-		interval = verboseLineEvery
-	}
-	tick := time.NewTicker(interval)
+	tick := time.NewTicker(first)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
+			tick.Reset(interval)
 			show()
 		case <-s.stopping:
 			return
@@ -86,55 +79,18 @@ func (s *screen) noInput() {
 // showLine shows progress where nothing can be painted over.
 func (s *screen) showLine() {
 	s.line("%s", s.progressText())
-	if state := s.glance(); state != nil {
-		if text := lanesLine(state); text != "" {
-			s.line("%s", text)
-		}
-	}
 }
 
-// glance returns the state of the load if it is to be shown and there at once.
-func (s *screen) glance() *pipeline.State {
-	if !s.verbose {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), glance)
-	defer cancel()
-	state, err := s.load.State(ctx)
-	if err != nil {
-		return nil
-	}
-	return state
-}
-
-// barShower returns what shows the progress bar and, with --verbose, the busiest lanes below it.
+// barShower returns what shows the progress bar.
 func (s *screen) barShower() (show func()) {
 	// The bar only draws; where the cursor goes is the display's business.
 	bar := progressbar.NewOptions64(s.progress.BytesTotal.Load(),
 		progressbar.OptionSetWriter(io.Discard), progressbar.OptionShowBytes(true), progressbar.OptionUseIECUnits(true),
 		progressbar.OptionSetWidth(20), progressbar.OptionSetPredictTime(false), progressbar.OptionSetSpinnerChangeInterval(0), progressbar.OptionSetRenderBlankState(true))
-	var lanes []string
-	var asked time.Time
 	return func() {
-		if now := time.Now(); now.Sub(asked) >= lanesEvery {
-			asked = now
-			lanes = laneLines(s.glance())
-		}
 		s.moveBar(bar)
-		s.w.paint(append([]string{strings.TrimSpace(bar.String())}, lanes...)...)
+		s.w.paint(strings.TrimSpace(bar.String()))
 	}
-}
-
-// laneLines are the busiest lanes, a line each; none without a state.
-func laneLines(state *pipeline.State) (lines []string) {
-	if state == nil {
-		return nil
-	}
-	lanes := busiest(state)
-	for _, l := range lanes[:min(len(lanes), lanesOnScreen)] {
-		lines = append(lines, "  "+laneText(&l))
-	}
-	return lines
 }
 
 func (s *screen) moveBar(bar *progressbar.ProgressBar) {

@@ -28,10 +28,8 @@ func textFlags() []cli.Flag {
 		&cli.StringFlag{Name: "escape", Usage: "`CHAR` that makes the next character literal (a doubled quote inside quotes always works), or none", Value: "none"},
 		&cli.StringFlag{Name: "comment", Usage: "lines that begin with `TEXT` are not records"},
 		&cli.StringFlag{Name: "record-end", Usage: "`TEXT` that ends a record instead of a line end, such as '&|' or \\x02 (default: a line end)"},
-		&cli.BoolFlag{Name: "header", Usage: "the first record is the header even if it looks like data (else such a file is refused)"},
 		&cli.BoolFlag{Name: "no-header", Usage: "the first record is data; columns are named c1, c2, … or by --names"},
-		&cli.IntFlag{Name: "header-line", Usage: "`LINE` of the header; lines above it are skipped"},
-		&cli.IntFlag{Name: "skip-lines", Usage: "skip the first `N` lines"},
+		&cli.IntFlag{Name: "skip-lines", Usage: "skip the first `N` lines; the header is below them"},
 		&cli.StringFlag{Name: "names", Usage: "with --no-header: the columns' names `A,B,C`"},
 		&cli.StringFlag{Name: "encoding", Usage: "text encoding: utf-8, gb18030, gbk, utf-16le, utf-16be, big5, shift-jis, latin1, windows-1252, …; a ! after it forces it on text that contradicts it"},
 		&cli.StringFlag{Name: "ragged", Usage: "records with too few or too many fields: reject, pad (missing ones are null) or truncate (surplus ones are dropped)", Value: "reject"},
@@ -41,7 +39,6 @@ func textFlags() []cli.Flag {
 		&cli.StringFlag{Name: "empty", Usage: "load an unquoted empty field as null or string", Value: "null"},
 		&cli.StringFlag{Name: "quoted-empty", Usage: "load a quoted empty field as string or null", Value: "string"},
 		&cli.BoolFlag{Name: "flatten", Usage: "load nested values of JSON lines, Parquet and Arrow as columns a.b.c instead of JSON text"},
-		&cli.BoolFlag{Name: "ignore-ts", Usage: "ignore the timestamps in lines of the vendor's own export"},
 		&cli.BoolFlag{Name: "path-columns", Usage: "add a column for each folder named name=value to the records below it"},
 	}
 }

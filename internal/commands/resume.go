@@ -111,7 +111,11 @@ func runToResume(folder string) (*runInfo, error) {
 // resumedArguments are a load's arguments without --accept-changed-input, for what was accepted then was another change. Flags that say who
 // is told how it ends come from the command that resumes it, if that has them.
 func resumedArguments(app *cli.App, args []string, c *cli.Context) ([]string, error) {
-	sorted, err := flagsFirst(app, append([]string{os.Args[0]}, withoutGone(args)...))
+	args, err := withoutGone(args)
+	if err != nil {
+		return nil, err
+	}
+	sorted, err := flagsFirst(app, append([]string{os.Args[0]}, args...))
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +150,7 @@ func again(c *cli.Context, interrupts *interrupts, show *display, in *invocation
 // otherSettings are flags that a load of rejects does not take over from the load that rejected them: rejects have a form
 // of their own, and are loaded whole.
 var otherSettings = []string{
-	"format", "source-table", "encoding", "header-line", "skip-lines", "limit", "run-dir", "fresh", "accept-changed-input", "retry-rejects", "dry-run",
+	"format", "source-table", "encoding", "skip-lines", "limit", "run-dir", "fresh", "accept-changed-input", "retry-rejects", "dry-run",
 	"query", "replica-max-lag", "require-snapshot", "source-connections",
 }
 
@@ -212,7 +216,7 @@ func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *
 	now, _ := cutInputs(given[2:])
 	args = append(args, withoutFlags(load.Flags, now, []string{"retry-rejects"})...)
 	args = append(append(args, "--"), files...)
-	full, err := flagsFirst(app, append([]string{os.Args[0]}, withoutGone(args)...))
+	full, err := flagsFirst(app, append([]string{os.Args[0]}, args...))
 	if err != nil {
 		return err
 	}
@@ -227,7 +231,11 @@ const maxRetries = 100
 func settingsOf(app *cli.App, known []cli.Flag, folder string, job *checkpoint.Job) (flags, inputs []string, err error) {
 	of := folder
 	for n := range maxRetries {
-		sorted, err := flagsFirst(app, append([]string{os.Args[0]}, job.Args...))
+		kept, err := withoutGone(job.Args)
+		if err != nil {
+			return nil, nil, err
+		}
+		sorted, err := flagsFirst(app, append([]string{os.Args[0]}, kept...))
 		if err != nil {
 			return nil, nil, err
 		}

@@ -15,14 +15,14 @@ import (
 )
 
 // quietFlags change nothing of the rows that a load of rejects makes.
-var quietFlags = []string{"retry-rejects", "run-dir", "fresh", "quiet", "verbose", "json", "max-errors", "verify", "memory", "concurrency", "status"}
+var quietFlags = []string{"retry-rejects", "run-dir", "fresh", "quiet", "json", "max-errors", "verify", "memory", "concurrency", "status"}
 
 // addRetried adds to a comparison with what a run has loaded the files of the runs that have loaded its rejects, after its own
 // inputs: their rows are not surplus. Without are the runs whose files are to be read in another way than the run's inputs.
 func addRetried(v *verify.Config, run *rundir.Run) (without []string) {
 	own, err := contextOf(run.Arguments)
 	alike := err == nil && v.Request.Read.Sources == nil && run.RejectsEncoding == "" && (len(run.RejectsFlags) == 0 || slices.Equal(run.RejectsFlags, csv.Default.Flags())) &&
-		!slices.ContainsFunc(append(slices.Clone(options.DialectFlags), "format", "encoding", "header-line", "skip-lines", "limit"), own.IsSet)
+		!slices.ContainsFunc(append(slices.Clone(options.DialectFlags), "format", "encoding", "skip-lines", "limit"), own.IsSet)
 	request := *v.Request
 	request.Inputs = slices.Clone(request.Inputs)
 	rejected := rundir.Rejected{}

@@ -60,10 +60,9 @@ func runFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "json", Usage: "print how the job ended, or the plan, as JSON on stdout"},
 		&cli.BoolFlag{Name: "schema", Usage: "print the JSON schema of job files, for editors (docs/job.schema.json), and run nothing"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
-		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show what each load shows"},
 	}, targetFlags()...)
 	wanted := map[string]bool{}
-	for _, name := range append(slices.Concat(givenToAll, ofJob, sharedByLoads), "batch-rows", "batch-bytes", "temp-dir", "priority", "compress", "order") {
+	for _, name := range append(slices.Concat(givenToAll, ofJob, sharedByLoads), "batch-rows", "batch-bytes", "temp-dir", "compress", "order") {
 		wanted[name] = true
 	}
 	for _, f := range flags {
@@ -79,7 +78,7 @@ func runFlags() []cli.Flag {
 }
 
 // ownFlags are those of tsimport run that a job file does not have as keys.
-var ownFlags = []string{"parallel", "plan", "fresh", "accept-changed-input", "run-dir", "json", "schema", "quiet", "verbose", "help"}
+var ownFlags = []string{"parallel", "plan", "fresh", "accept-changed-input", "run-dir", "json", "schema", "quiet", "help"}
 
 func runJob(c *cli.Context, interrupts *interrupts, show *display, in *invocation) error {
 	if c.Bool("schema") {
@@ -421,7 +420,7 @@ func (o *jobRunner) arguments(app *cli.App, resolved *job.Single) []string {
 	if o.c.Bool("accept-changed-input") && has("accept-changed-input") {
 		flags = append(flags, "--accept-changed-input")
 	}
-	if !o.c.Bool("verbose") && !o.session.readOnly && (o.show.log == nil || o.c.Bool("quiet")) && has("quiet") {
+	if !o.session.readOnly && (o.show.log == nil || o.c.Bool("quiet")) && has("quiet") {
 		flags = append(flags, "--quiet")
 	}
 	return slices.Concat(args[:1], flags, args[1:])
@@ -464,9 +463,6 @@ func countsOf(dir string) (n job.Counts) {
 func (o *jobRunner) told(s *job.State) {
 	switch s.State {
 	case job.Running:
-		if o.c.Bool("verbose") {
-			say(o.c, o.show, "%s: begins", s.Name)
-		}
 	case job.Held:
 		if o.show.log != nil {
 			o.show.of(s.Name).event(slog.LevelWarn, eventWarning, "not run: "+s.Error)

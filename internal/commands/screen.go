@@ -26,9 +26,7 @@ import (
 // screen shows a load to the user, on stderr.
 type screen struct {
 	w        *display
-	load     stateSource
 	quiet    bool
-	verbose  bool
 	dryRun   bool
 	progress pipeline.Progress
 	existed  bool // the table
@@ -47,9 +45,8 @@ type screen struct {
 	saidMore bool            // that others are not
 }
 
-func newScreen(c *cli.Context, w *display, load stateSource) *screen {
-	s := &screen{w: w, load: load, quiet: c.Bool("quiet"), verbose: c.Bool("verbose"), dryRun: c.Bool("dry-run"), start: time.Now(), stopping: make(chan struct{})}
-	return s
+func newScreen(c *cli.Context, w *display) *screen {
+	return &screen{w: w, quiet: c.Bool("quiet"), dryRun: c.Bool("dry-run"), start: time.Now(), stopping: make(chan struct{})}
 }
 
 func (s *screen) line(format string, a ...any) {
@@ -77,7 +74,7 @@ func (s *screen) plan(p *plan.Plan) {
 	case p.Create:
 		verb = "new table"
 	}
-	s.line("%s %s: %s", verb, p.Schema.Table, schemaText(p, s.verbose))
+	s.line("%s %s: %s", verb, p.Schema.Table, schemaText(p))
 	s.begin()
 }
 
@@ -120,10 +117,10 @@ func (s *screen) resume(r pipeline.Resumed) {
 	}
 }
 
-// shownColumns bounds the schema's line; --verbose shows all.
+// shownColumns bounds the schema's line.
 const shownColumns = 12
 
-func schemaText(p *plan.Plan, all bool) string {
+func schemaText(p *plan.Plan) string {
 	var parts []string
 	for i, c := range p.Schema.Columns {
 		text := c.Name + " " + c.Type.String() + plan.UnitText(c.Type.String(), c.Unit)
@@ -139,8 +136,8 @@ func schemaText(p *plan.Plan, all bool) string {
 		}
 		parts = append(parts, text)
 	}
-	if !all && len(parts) > shownColumns {
-		parts = append(parts[:shownColumns], fmt.Sprintf("… and %d more (-v shows all)", len(parts)-shownColumns))
+	if len(parts) > shownColumns {
+		parts = append(parts[:shownColumns], fmt.Sprintf("… and %d more", len(parts)-shownColumns))
 	}
 	if p.Wide {
 		parts = append(parts, "and the cells of each row")
@@ -368,7 +365,7 @@ func spreadNotes(r *pipeline.Report) (notes []string) {
 		add("warning: %d answers of the service carried no checksum (x-ots-contentmd5), so damage on the way would not be noticed: a proxy removes it", r.UncheckedAnswers)
 	}
 	if r.SpillError != "" {
-		add("warning: rows could not be spilled to disk, so reading waited for memory: %s; see --temp-dir, --temp-max and --memory", r.SpillError)
+		add("warning: rows could not be spilled to disk, so reading waited for memory: %s; see --temp-dir and --memory", r.SpillError)
 	}
 	for _, refused := range []struct {
 		rows int64

@@ -29,7 +29,6 @@ type session struct {
 	gate        *scan.Gate // of what is read from tables
 	memory      int64      // of all loads
 	each        int64      // of one
-	tempEach    int64      // of disk, 0 without a limit
 	concurrency string
 	rates       pipeline.Rates // of all loads
 	readOnly    bool           // nothing is written, and no store made
@@ -108,13 +107,6 @@ func newSession(common []job.Setting, parallel int) (*session, error) {
 	if s.each = s.memory / int64(parallel); s.each < options.MinMemory {
 		return nil, usagef("--memory %s for %d loads at a time: each needs 16MiB at least; give %dMiB, or fewer loads at a time with --parallel", sizeText(given["memory"], s.memory), parallel, 16*parallel)
 	}
-	temp, err := size("temp-max")
-	if err != nil {
-		return nil, err
-	}
-	if s.tempEach = temp / int64(parallel); temp > 0 && s.tempEach == 0 {
-		s.tempEach = 1
-	}
 	requests := pipeline.DefaultConcurrency
 	if text := given["concurrency"]; text != "" {
 		if requests, err = strconv.Atoi(text); err != nil || requests < 1 || requests > 4096 {
@@ -142,9 +134,6 @@ func (s *session) flags(command string, has func(name string) bool) (args []stri
 		}
 	}
 	add("memory", strconv.FormatInt(s.each, 10))
-	if s.tempEach > 0 {
-		add("temp-max", strconv.FormatInt(s.tempEach, 10))
-	}
 	if command != job.Export { // whose concurrency is of reading
 		add("concurrency", s.concurrency)
 	}

@@ -172,7 +172,7 @@ func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invoca
 	drains := sync.OnceFunc(interrupts.drains)
 	cfg.OnLoad = func(load *pipeline.Config) func(*pipeline.Report) {
 		drains()
-		screen := newScreen(c, show, load.Watch.Monitor)
+		screen := newScreen(c, show)
 		load.Watch.Progress, load.Watch.OnPlan, load.Resume.OnResume = &screen.progress, func(*plan.Plan) { screen.begin() }, screen.resume
 		load.Watch.OnWait = func(why string, most time.Duration) { say(c, show, "waiting: %s; retrying for up to %v", why, most) }
 		return func(*pipeline.Report) { screen.stop() }

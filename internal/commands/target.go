@@ -244,9 +244,9 @@ func say(c *cli.Context, stderr io.Writer, format string, a ...any) {
 }
 
 // keysOf finds access keys where the SDKs look; those of a profile come after the environment.
-func keysOf(ctx context.Context, of *profile.Profile, note, detail func(string)) (common.CredentialsProvider, error) {
+func keysOf(ctx context.Context, of *profile.Profile, note func(string)) (common.CredentialsProvider, error) {
 	if of.Name == "" {
-		return accesskey.Find(ctx, note, detail)
+		return accesskey.Find(ctx, note)
 	}
 	if provider, err := accesskey.InEnvironment(); provider != nil || err != nil {
 		if err == nil {
@@ -261,15 +261,11 @@ func keysOf(ctx context.Context, of *profile.Profile, note, detail func(string))
 // findCredentials finds access keys where the SDKs look.
 func findCredentials(c *cli.Context) (common.CredentialsProvider, error) {
 	note := func(text string) { say(c, c.App.ErrWriter, "%s", text) }
-	var detail func(string)
-	if c.Bool("verbose") {
-		detail = note
-	}
 	of, err := profileOf(c)
 	if err != nil {
 		return nil, err
 	}
-	provider, err := keysOf(c.Context, of, note, detail)
+	provider, err := keysOf(c.Context, of, note)
 	switch {
 	case errors.As(err, new(*accesskey.DownError)) || c.Context.Err() != nil:
 		return nil, err

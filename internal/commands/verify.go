@@ -43,7 +43,7 @@ func verifyCommand(interrupts *interrupts, show *display) *cli.Command {
 
 // flagsOfLoad are those that a comparison takes, because a load's command line has them, and has no use for.
 var flagsOfLoad = []string{"create", "max-tables", "ttl", "max-versions", "max-deviation", "reserved-read", "reserved-write", "pre-split", "indexes", "rename-index", "condition", "when", "dry-run", "max-errors",
-	"settle", "sync", "run-dir", "verify", "partition-wcu", "max-wcu", "max-rows-per-second", "max-bytes-per-second", "batch-rows", "batch-bytes", "status", "verbose", "drop-expired"}
+	"settle", "sync", "run-dir", "verify", "partition-wcu", "max-wcu", "max-rows-per-second", "max-bytes-per-second", "batch-rows", "batch-bytes", "status", "drop-expired"}
 
 func verifyFlags() []cli.Flag {
 	return append([]cli.Flag{
@@ -297,7 +297,7 @@ func verifyArchive(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config,
 	limitMemory(cfg.Limits.Memory, false)
 	v := verify.Config{
 		Request: cfg.Request(), Examples: o.examples, ExtraFails: o.extraFail, Sample: o.sample, Workers: cfg.Write.Concurrency, Memory: cfg.Limits.Memory,
-		TempDir: cfg.Limits.TempDir, TempMax: cfg.Limits.TempMax, RetryFor: cfg.Write.RetryFor, Progress: new(verify.Progress),
+		TempDir: cfg.Limits.TempDir, RetryFor: cfg.Write.RetryFor, Progress: new(verify.Progress),
 		Stored: &verify.Stored{Table: of, Rows: readarchive.New(m)},
 	}
 	stop := watchComparison(c, show, comparing, v.Progress)
@@ -341,7 +341,7 @@ func takeOwn(c *cli.Context, cfg *pipeline.Config) error {
 	if err := options.Rates(givenFlags{c}, &own); err != nil {
 		return usagef("%v", err)
 	}
-	cfg.Limits.Memory, cfg.Limits.TempDir, cfg.Limits.TempMax = own.Limits.Memory, own.Limits.TempDir, own.Limits.TempMax
+	cfg.Limits.Memory, cfg.Limits.TempDir = own.Limits.Memory, own.Limits.TempDir
 	cfg.Write.Concurrency, cfg.Write.RetryFor = c.Int("concurrency"), c.Duration("retry-for")
 	return nil
 }
@@ -356,7 +356,7 @@ func compare(interrupts *interrupts, cfg *pipeline.Config, o comparison, t *targ
 	}
 	v := verify.Config{
 		Request: cfg.Request(), Client: sdk, Sample: o.sample, Examples: o.examples, ExtraFails: o.extraFail,
-		Workers: cfg.Write.Concurrency, Memory: cfg.Limits.Memory, TempDir: cfg.Limits.TempDir, TempMax: cfg.Limits.TempMax,
+		Workers: cfg.Write.Concurrency, Memory: cfg.Limits.Memory, TempDir: cfg.Limits.TempDir,
 		Returned: cfg.Write.Marks.ReturnedKeys, RetryFor: cfg.Write.RetryFor, Progress: progress, Condition: cfg.Write.Condition, Manner: o.Manner, Clock: &traffic.Clock,
 	}
 	(&client.Admin{Client: sdk, Context: interrupts.drain}).AskTime(&traffic.Clock)
@@ -431,7 +431,10 @@ func contextOf(arguments []string) (*cli.Context, error) {
 		Commands: []*cli.Command{{Name: "load", Flags: loadCommandFlags(), Action: keep}, {Name: "copy", Flags: copyFlags(), Action: keep}},
 	}
 	setUsageErrors(app)
-	args, err := flagsFirst(app, append([]string{"tsimport"}, arguments...))
+	args, err := withoutGone(arguments)
+	if err == nil {
+		args, err = flagsFirst(app, append([]string{"tsimport"}, args...))
+	}
 	if err == nil {
 		err = app.Run(args)
 	}

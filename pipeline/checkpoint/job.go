@@ -85,6 +85,9 @@ func (j *Job) Write(dir string) error {
 	return nil
 }
 
+// gone are details that earlier versions kept, with the values that have become the only ones.
+var gone = map[string]string{"--ignore-ts": "false"}
+
 // Changed returns what differs between the job as it was and as it is now, and whether nothing but inputs do.
 func (j *Job) Changed(now []Detail) (changes []string, inputsOnly bool) {
 	inputsOnly = true
@@ -100,6 +103,7 @@ func (j *Job) Changed(now []Detail) (changes []string, inputsOnly bool) {
 	for _, d := range j.Details {
 		was[d.Name] = true
 		switch n, ok := is[d.Name]; {
+		case !ok && d.Value == gone[d.Name] && d.Value != "":
 		case !ok:
 			note(d, "%s was %s and is missing now", d.Name, show(d.Value))
 		case n.Value != d.Value:

@@ -13,5 +13,5 @@ var Defaults = map[string]any{
 	"mode": "put", "condition": "ignore", "types": "table", "infer": "all", "on-null": "skip", "missing": "refuse",
 	"max-errors": "100", "retry-for": pipeline.DefaultRetryFor,
 	"order": plan.LastWins.String(), "concurrency": pipeline.DefaultConcurrency,
-	"batch-rows": table.MaxBatchRows, "batch-bytes": "4MiB", "compress": "off", "request": "batch", "max-bytes-per-second": "0", "temp-max": "0",
+	"batch-rows": table.MaxBatchRows, "batch-bytes": "4MiB", "compress": "off", "request": "batch", "max-bytes-per-second": "0",
 }

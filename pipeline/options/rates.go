@@ -32,11 +32,6 @@ func Rates(g Given, cfg *pipeline.Config) (err error) {
 			return fmt.Errorf("--%s %v: want a number above 0, or 0 for none", f.name, *f.to)
 		}
 	}
-	switch w.Priority = g.String("priority"); w.Priority {
-	case "", "low", "normal", "high":
-	default:
-		return fmt.Errorf("--priority %q: want low, normal or high", w.Priority)
-	}
 	switch w.Compress = g.String("compress"); w.Compress {
 	case "", "auto", "on", "off":
 	default:
@@ -50,7 +45,7 @@ func Rates(g Given, cfg *pipeline.Config) (err error) {
 		name string
 		to   *int64
 	}{
-		{"max-bytes-per-second", &perSecond}, {"temp-max", &l.TempMax}, {"batch-bytes", &batch}, {"memory", &l.Memory},
+		{"max-bytes-per-second", &perSecond}, {"batch-bytes", &batch}, {"memory", &l.Memory},
 	} {
 		if f.name == "memory" && !g.IsSet(f.name) {
 			l.Memory = DefaultMemory()

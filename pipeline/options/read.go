@@ -23,7 +23,7 @@ func Read(g Given) (r plan.Read, err error) {
 		return r, fmt.Errorf("--%w", err)
 	}
 	r.Table = g.String("source-table")
-	r.Encoding, r.Flatten, r.IgnoreTS = g.String("encoding"), g.Bool("flatten"), g.Bool("ignore-ts")
+	r.Encoding, r.Flatten = g.String("encoding"), g.Bool("flatten")
 	if g.IsSet("columns") {
 		if r.Known, err = List(g.String("columns")); err != nil {
 			return r, fmt.Errorf("--columns: %w", err)
@@ -43,11 +43,7 @@ func Read(g Given) (r plan.Read, err error) {
 }
 
 func parseHeader(g Given, r *plan.Read) (err error) {
-	r.Options.Header = g.Bool("header")
-	r.NoHeader = g.Bool("no-header") || g.IsSet("header") && !g.Bool("header")
-	if r.NoHeader && g.Bool("header") {
-		return errors.New("--header and --no-header: give one of them")
-	}
+	r.NoHeader = g.Bool("no-header")
 	if names := g.String("names"); names != "" {
 		if !r.NoHeader {
 			return errors.New("--names needs --no-header")
@@ -56,11 +52,9 @@ func parseHeader(g Given, r *plan.Read) (err error) {
 			return fmt.Errorf("--names: %w", err)
 		}
 	}
-	line, skip := g.Int("header-line"), g.Int("skip-lines")
-	if line < 0 || skip < 0 || line > 0 && skip > 0 {
-		return errors.New("--header-line and --skip-lines: give one of them, 1 or more")
+	if r.HeaderLine = g.Int("skip-lines") + 1; r.HeaderLine < 1 {
+		return errors.New("--skip-lines: want 0 or more")
 	}
-	r.HeaderLine = max(line, skip+1)
 	return nil
 }
 

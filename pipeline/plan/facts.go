@@ -101,7 +101,7 @@ func cellFacts(c *Columns) []Fact {
 func readFacts(r *Read) []Fact {
 	o := reader.Options{
 		Format: r.Format, Dialect: r.Dialect, Sniff: r.Sniff, NoHeader: r.NoHeader, Names: r.Names, HeaderLine: r.HeaderLine,
-		Encoding: r.Encoding, Flatten: r.Flatten, Named: r.Named, IgnoreTS: r.IgnoreTS,
+		Encoding: r.Encoding, Flatten: r.Flatten, Named: r.Named,
 	}
 	c := convert.Options{
 		Nulls: r.Convert.Nulls, EmptyIsText: r.Convert.EmptyIsText, QuotedNull: r.Convert.QuotedNull, Trim: r.Convert.Trim,
@@ -114,7 +114,7 @@ func readFacts(r *Read) []Fact {
 	}{
 		{"--format", o.Format.String()}, {"the dialect", o.Dialect}, {"--dialect auto", o.Sniff}, {"--no-header", o.NoHeader},
 		{"--names", o.Names}, {"the line of the header", o.HeaderLine}, {"--encoding", o.Encoding}, {"--flatten", o.Flatten},
-		{"columns named by flags", o.Known}, {"--ignore-ts", o.IgnoreTS},
+		{"columns named by flags", o.Known},
 		{"--null", c.Nulls}, {"empty fields as text", c.EmptyIsText}, {"quoted empty fields as null", c.QuotedNull},
 		{"--trim", c.Trim}, {"--ragged", c.Ragged}, {"--version-column", c.VersionColumn}, {"columns of folders", r.Find.PathColumns},
 	} {

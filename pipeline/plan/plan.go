@@ -323,7 +323,7 @@ func (p *planner) openFiles(ctx context.Context) error {
 		}
 		if s.Doubt != "" {
 			_ = s.Close() // it was only read
-			return cannotLoad(ctx, fmt.Errorf("read %s: %s; give --no-header, or --header if it is one", s.Name, s.Doubt))
+			return cannotLoad(ctx, fmt.Errorf("read %s: %s; give --no-header, or, if it is one, its names: --no-header --skip-lines 1 --names A,B", s.Name, s.Doubt))
 		}
 		files = append(files, s)
 		// Thousands of inputs must not hold thousands of open files.

@@ -77,7 +77,7 @@ func (c *Columns) take(ok bool) {
 	c.pending, c.pendingWeak, c.pendingKeys = c.pending[:0], c.pendingWeak[:0], c.pendingKeys[:0]
 }
 
-// Discover adds to into the columns of data, a sample of whole lines. Columns and IgnoreTimestamps of o do not count.
+// Discover adds to into the columns of data, a sample of whole lines. Columns of o do not count.
 // It returns the records of the sample and how many of them are refused; those name no column.
 func Discover(data []byte, o Options, into *Columns) (records, bad int) {
 	o.Columns = nil

@@ -131,10 +131,6 @@ func TestExportedLinesOfTheVendorsToolBecomeRowsWithTimestamps(t *testing.T) {
 			t.Errorf("%s: got %q, want %s", c.line, got, c.want)
 		}
 	}
-	o.IgnoreTimestamps = true
-	if got := parse(o, lines[0].line); strings.Contains(got[0], "@") {
-		t.Errorf("time stamps are kept: %s", got)
-	}
 	var c Columns
 	if n, bad := Discover([]byte(lines[0].line+"\n"+lines[5].line), Options{}, &c); n != 2 || bad != 1 ||
 		!slices.Equal(c.Names(), []string{"pk1", "pk2", "name", "age", "w"}) || !slices.Equal(c.Keys(), []string{"pk1", "pk2"}) {

@@ -26,11 +26,10 @@ type Options struct {
 	Columns []string // the fields of a record, in this order; other keys are read and dropped
 	Keys    []string // names of the values under PK in lines of the vendor's tool that name none; pk1, pk2 … for those missing
 
-	Strict           bool // a member that is not a column refuses its record instead of being dropped
-	Missing          bool // a column that a record lacks is absent, not null
-	Flatten          bool // objects become columns a.b.c; arrays stay JSON
-	IgnoreTimestamps bool // Timestamps is empty
-	Wide             bool // records are rows that describe themselves: they have Cells, and Columns are names under PK or of cells
+	Strict  bool // a member that is not a column refuses its record instead of being dropped
+	Missing bool // a column that a record lacks is absent, not null
+	Flatten bool // objects become columns a.b.c; arrays stay JSON
+	Wide    bool // records are rows that describe themselves: they have Cells, and Columns are names under PK or of cells
 
 	// Archive is the key of a table, of which records are rows as AppendArchive writes them, with Cells as in Wide; nil for others.
 	Archive []table.KeyColumn
@@ -113,16 +112,11 @@ func (p *Parser) Records() int { return p.records }
 func (p *Parser) Lines() int { return p.lines }
 
 // Stamped reports whether the record has a time stamp that counts.
-func (p *Parser) Stamped() bool { return p.stamped && !p.options.IgnoreTimestamps }
+func (p *Parser) Stamped() bool { return p.stamped }
 
 // Timestamps returns the time stamps of the record's fields in milliseconds, NoTimestamp where there is none. It is
-// nil when IgnoreTimestamps is set, and valid until the next record.
-func (p *Parser) Timestamps() []int64 {
-	if p.options.IgnoreTimestamps {
-		return nil
-	}
-	return p.timestamps
-}
+// valid until the next record.
+func (p *Parser) Timestamps() []int64 { return p.timestamps }
 
 // Next parses the next record: in lines the next that is not blank. The record and what its fields point to are valid until
 // the next call.

@@ -156,9 +156,6 @@ func (p *Parser) wideCell(pk bool) bool {
 	if !ok {
 		return p.refuse(string(m.name), table.CodeType, "V is not what T says", from)
 	}
-	if p.options.IgnoreTimestamps {
-		m.at = NoTimestamp
-	}
 	if !pk {
 		p.record.Cells = append(p.record.Cells, record.Cell{Name: m.name, Datum: d, At: m.at})
 		return true

@@ -483,7 +483,7 @@ func (r *run) compare(c *changes) error {
 	l, s := &r.cfg.Load, r.state
 	v := verify.Config{
 		Request: l.Request(), Client: r.sdk, Examples: r.cfg.Examples, Workers: l.Write.Concurrency, Memory: cmp.Or(l.Limits.Memory, pipeline.DefaultMemory),
-		TempDir: l.Limits.TempDir, TempMax: l.Limits.TempMax, RetryFor: l.Write.RetryFor, Progress: r.cfg.Progress, Condition: l.Write.Condition,
+		TempDir: l.Limits.TempDir, RetryFor: l.Write.RetryFor, Progress: r.cfg.Progress, Condition: l.Write.Condition,
 		Clock: &r.traffic.Clock, Manner: r.cfg.Manner, From: r.from, To: r.to, Changes: c,
 	}
 	if w := l.Write.When; w != nil && !w.Rising() {

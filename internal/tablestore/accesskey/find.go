@@ -20,9 +20,9 @@ import (
 )
 
 // Find looks where the SDKs look: the environment's two families of names, then the provider chain of the official credentials
-// library (profile, RAM role, OIDC, ECS). Note is told before the chain is asked, which may take a while, and detail why the
-// chain has no keys; both may be nil. A server of keys that the environment names is tried again for Patience; then the error is a *DownError.
-func Find(ctx context.Context, note, detail func(text string)) (common.CredentialsProvider, error) {
+// library (profile, RAM role, OIDC, ECS). Note, which may be nil, is told before the chain is asked, which may take a while, and why the
+// chain has no keys. A server of keys that the environment names is tried again for Patience; then the error is a *DownError.
+func Find(ctx context.Context, note func(text string)) (common.CredentialsProvider, error) {
 	if p, err := InEnvironment(); p != nil || err != nil {
 		return p, err
 	}
@@ -35,7 +35,7 @@ func Find(ctx context.Context, note, detail func(text string)) (common.Credentia
 		chain, err = newChain()
 	}
 	if err != nil {
-		tell(detail, "the credentials provider chain says: "+client.OneLine(err.Error()))
+		tell(note, "the credentials provider chain says: "+client.OneLine(err.Error()))
 		return nil, errors.New("no access key found; set TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET, or configure a provider of the Alibaba Cloud chain")
 	}
 	return newChainProvider(chain, func() (credentials.Credential, error) { return credentials.NewCredential(nil) }), nil

@@ -45,7 +45,7 @@ func TestAServerOfKeysThatIsDownIsWaitedFor(t *testing.T) {
 	defer web.Close()
 	onlyServer(t, web.URL+"?token=secret")
 	var said []string
-	p, err := Find(t.Context(), func(text string) { said = append(said, text) }, nil)
+	p, err := Find(t.Context(), func(text string) { said = append(said, text) })
 	if err != nil || p.GetCredentials().GetAccessKeyID() != "id" {
 		t.Fatalf("%v after %q", err, said)
 	}

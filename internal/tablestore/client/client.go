@@ -34,8 +34,6 @@ type Target struct {
 	// KeyPatience is how long refused keys are tried again after they were accepted for the same operation: keys rotate, and
 	// not all machines of a service learn of it at once. 0 makes every refusal final.
 	KeyPatience time.Duration
-	// Priority of the requests of a Connection: low, normal or high; "" sends none. The SDK's client sends none either way.
-	Priority string
 	// Compress says which requests of a Connection are compressed: CompressOff, CompressAuto or CompressOn; "" is CompressOff. The
 	// SDK's client compresses none.
 	Compress string
@@ -88,9 +86,6 @@ func sameMemory(t http.RoundTripper) bool {
 	return ok && s.SameMemory()
 }
 
-// priorities are what x-ots-request-priority says.
-var priorities = map[string]string{"low": "0", "normal": "1", "high": "2"}
-
 // complete checks the target and fills in what was left out.
 func (t *Target) complete() error {
 	t.Endpoint = strings.TrimRight(t.Endpoint, "/")
@@ -99,9 +94,6 @@ func (t *Target) complete() error {
 	}
 	if t.Instance == "" {
 		return errors.New("no instance: give --instance or TABLESTORE_INSTANCE")
-	}
-	if priorities[t.Priority] == "" && t.Priority != "" {
-		return fmt.Errorf("priority %q: want low, normal or high", t.Priority)
 	}
 	if err := checkCompress(t.Compress); err != nil {
 		return err

@@ -31,7 +31,6 @@ type Connection struct {
 	pool        *pool             // of links on the route
 	base        http.RoundTripper // of proxies, and of stores in this process
 	timeout     time.Duration
-	priority    string // as the header says it; "" is none
 	compression *compression
 	traffic     *Traffic
 	access      access
@@ -58,7 +57,7 @@ func Connect(ctx context.Context, t Target, traffic *Traffic) (*Connection, erro
 		traffic = new(Traffic)
 	}
 	c := &Connection{run: ctx, endpoint: endpoint, instance: t.Instance, credentials: t.Credentials, base: t.Transport,
-		timeout: t.RequestTimeout, priority: priorities[t.Priority], compression: newCompression(t.Compress), traffic: traffic,
+		timeout: t.RequestTimeout, compression: newCompression(t.Compress), traffic: traffic,
 		access: access{credentials: t.Credentials, patience: t.KeyPatience}, accept: t.AcceptUnsigned, sameMemory: sameMemory(t.Transport)}
 	if c.base == nil {
 		if c.route = newRoute(endpoint); c.route == nil {

@@ -23,7 +23,6 @@ const (
 	headerMD5         = "X-Ots-Contentmd5"
 	headerToken       = "X-Ots-Ststoken"
 	headerRequestID   = "X-Ots-Requestid"
-	headerPriority    = "X-Ots-Request-Priority"
 	headerCompress    = "X-Ots-Request-Compress-Type"
 	headerPlainSize   = "X-Ots-Request-Compress-Size"
 	headerSignDate    = "X-Ots-Signdate"
@@ -53,9 +52,6 @@ func (c *Connection) signWith(keys common.Credentials, uri, date string, sum [md
 	}
 	if token := keys.GetSecurityToken(); token != "" {
 		header[headerToken] = []string{token}
-	}
-	if c.priority != "" {
-		header[headerPriority] = []string{c.priority}
 	}
 	if was > 0 {
 		header[headerCompress], header[headerPlainSize] = compressHeaders(was)
