@@ -156,7 +156,7 @@ func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float
 	f.Lane, f.cuts = lane, c.cuts
 	taken := 0
 	for _, k := range l.ready {
-		alone := k.failing.while >= aloneAfter
+		alone := k.goesAlone()
 		if alone && len(f.Rows) > 0 || !f.add(k, maxUnits) {
 			break
 		}

@@ -13,7 +13,8 @@ import (
 //
 // An outage is something else: nothing of the lane is written then, so that no failure counts.
 const (
-	// aloneAfter is how many failures, while others were written, make a row be sent alone.
+	// aloneAfter is how many failures, while others were written, make a row be sent alone. Of rows that failed beside others in one
+	// request, twice as many will do, of any kind: when only such rows are left, nothing is written beside them any more.
 	aloneAfter = 3
 	// hopelessAfter is how many failures alone a row is given: about a minute and a half with the default waits.
 	hopelessAfter = 30
@@ -56,6 +57,11 @@ func (c *Cutter) fails(k *key, f *Flight, o *table.Outcome, others bool) (giveUp
 		k.failing.alone++
 	}
 	return k.failing.alone >= hopelessAfter || l.impatient && k.poor()
+}
+
+// goesAlone reports whether the row is sent in a request of its own.
+func (k *key) goesAlone() bool {
+	return k.failing.while >= aloneAfter || k.failing.own && k.attempts >= 2*aloneAfter
 }
 
 // poor reports whether the row has failed so often that the load does not fail for it.
