@@ -225,10 +225,6 @@ func (d *dispatcher) start(now time.Time) (next time.Duration) {
 	d.noteLimit(now, blocked)
 	if !d.stopper.stopped() {
 		d.startJobs(now)
-		// The intake reads where lanes hold least.
-		if d.cfg.Write.Order == plan.OrderNone && !d.input.ended() {
-			d.input.flow.Queued(d.lanes.queued())
-		}
 	}
 	return next
 }

@@ -48,7 +48,7 @@ func (a *attempt) openFiles(x *annotations) (_ *files, err error) {
 			return nil, err
 		}
 	}
-	if (a.mayFollow() || a.anyOrder()) && a.cfg.keeps() {
+	if a.mayFollow() && a.cfg.keeps() {
 		if f.rejectIndex, err = rundir.OpenJournal(filepath.Join(f.folder.Path, rundir.RejectIndexFile), a.from.counter(indexBytes)); err != nil {
 			return nil, err
 		}

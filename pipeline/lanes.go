@@ -127,16 +127,6 @@ func (s *lanes) begin(now time.Time) {
 	}
 }
 
-// queued returns what a lane holds, and whether that is enough for now.
-func (s *lanes) queued() func(i int) (n int, enough bool) {
-	share := s.budget / 2 / int64(s.sending())
-	return func(i int) (n int, enough bool) {
-		q := s.all[i].queue
-		n = q.Ready()
-		return n, q.More() || n > 0 && q.Bytes() >= share
-	}
-}
-
 // choose returns a lane that may send now, in random turns, or nil and the time until one may. more says that the input continues.
 func (s *lanes) choose(now time.Time, more bool) (l *lane, next time.Duration) {
 	s.ready, next = s.ready[:0], time.Minute

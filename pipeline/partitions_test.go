@@ -23,8 +23,6 @@ import (
 	"time"
 	"tsimport/internal/exitcode"
 
-	"github.com/parquet-go/parquet-go"
-
 	"tsimport/engine/faults"
 	"tsimport/engine/server"
 	"tsimport/engine/sim"
@@ -619,34 +617,6 @@ func TestASortedFileFeedsEveryPartitionAtOnce(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestWithoutAnOrderRowGroupsAreReadOnceEach(t *testing.T) {
-	virtually(t, func(t *testing.T, w *world) {
-		w.partitioned(server.Simulation{}, "k00500", "k01000", "k01500")
-		type row struct {
-			ID string `parquet:"id"`
-			A  string `parquet:"a"`
-		}
-		var file bytes.Buffer
-		pq := parquet.NewGenericWriter[row](&file, parquet.MaxRowsPerRowGroup(300))
-		want := contents{}
-		for i := range 2000 {
-			r := row{fmt.Sprintf("k%05d", i), fmt.Sprint("v", i)}
-			if _, err := pq.Write([]row{r}); err != nil {
-				t.Fatal(err)
-			}
-			want[r.ID] = map[string]string{"a": r.A}
-		}
-		must(t, pq.Close())
-		cfg := w.config(w.file("in.parquet", file.String()))
-		cfg.Write.Order = plan.OrderNone
-		r := w.load(cfg)
-		w.wantRows(want)
-		if r.Read != 2000 || r.Written != 2000 {
-			t.Errorf("%d read, %d written", r.Read, r.Written)
-		}
-	})
 }
 
 func TestEmptyLinesAreCountedOnceHoweverTheTextIsDivided(t *testing.T) {

@@ -30,7 +30,7 @@ func (a *attempt) scheduling() intake.Scheduling {
 	case a.hooks.order == orderAlways:
 		s.When = intake.Always
 	case a.planned.Tables.Archives(): // its files have the order of the input
-	case a.planned.Tables == nil || !a.anyOrder(): // the keys of tables that are not open yet have no lanes that could want them
+	default:
 		s.When = intake.WhenItPays
 	}
 	return s
@@ -39,12 +39,7 @@ func (a *attempt) scheduling() intake.Scheduling {
 // mayFollow reports whether inputs may be read by a schedule.
 func (a *attempt) mayFollow() bool {
 	s := a.scheduling()
-	return len(s.Kept) > 0 || s.When != intake.Never && a.from.snapshot == nil && a.cfg.Write.Order == plan.LastWins
-}
-
-// anyOrder reports whether inputs are read where partitions want rows.
-func (a *attempt) anyOrder() bool {
-	return a.cfg.Write.Order == plan.OrderNone && !a.planned.Live && !a.planned.Parallel
+	return len(s.Kept) > 0 || s.When != intake.Never && a.from.snapshot == nil
 }
 
 // sortRejects puts the rejects of a finished load that did not read its inputs one after the other into their order.

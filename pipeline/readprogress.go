@@ -42,7 +42,7 @@ type leftover struct {
 
 func newReadProgress(planned *plan.Plan, ordered bool, b *checkpoint.Snapshot) *readProgress {
 	k := &readProgress{
-		sources: planned.Sources, ordered: ordered, live: planned.Live, ends: planned.Live || planned.Parallel,
+		sources: planned.Sources, ordered: ordered, live: planned.Live, ends: planned.Live || !ordered,
 		starts: map[int][]checkpoint.Start{}, most: maxStartBytes, moments: map[int]*checkpoint.Moment{},
 	}
 	k.out = map[checkpoint.Position]struct{}{}
@@ -104,7 +104,7 @@ func (k *readProgress) counted(p *intake.Parsed, bytesBefore int64) {
 	if k.live {
 		k.moment(sp.Ordinal, p.Moment)
 	}
-	if p.Inside || !k.ordered && k.sources[sp.Ordinal].Anywhere() {
+	if p.Inside {
 		return
 	}
 	source := sp.Position.Source
@@ -226,7 +226,7 @@ func (k *readProgress) forIntake() *intake.Resumed {
 		Records: records,
 		Begin: func(ordinal int) (source.Place, source.Chain, bool) {
 			s := starts[ordinal]
-			return source.Place{Record: s.Record, Line: s.Line, Offset: s.Offset, Key: s.Key}, chains[ordinal], (k.ordered || k.ends) && b.Complete(ordinal, k.ordered && !k.live)
+			return source.Place{Record: s.Record, Line: s.Line, Offset: s.Offset, Key: s.Key}, chains[ordinal], b.Complete(ordinal, k.ordered && !k.live)
 		},
 	}
 }

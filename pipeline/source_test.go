@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 	"tsimport/internal/exitcode"
@@ -113,22 +112,5 @@ func TestASourceWithOtherContentIsNotResumed(t *testing.T) {
 	cfg.Read.Sources = other
 	if _, err := cfg.run(context.Background()); err == nil || !strings.Contains(err.Error(), "content of rows") {
 		t.Errorf("resumed with other content: %v", err)
-	}
-}
-
-// Where splits say which keys they have, no row is read to find out.
-func TestASplitThatSaysItsKeysIsNotReadForThem(t *testing.T) {
-	for _, unique := range []bool{false, true} {
-		t.Run(fmt.Sprintf("unique %t", unique), virtual(func(t *testing.T, w *world) {
-			rows := sourcetest.NewRows("rows", 500)
-			rows.Unique, rows.Heads = unique, new(atomic.Int64)
-			cfg, want := w.fromRows(rows)
-			cfg.Write.Order = plan.OrderNone
-			w.load(cfg)
-			w.wantRows(want)
-			if n := rows.Heads.Load(); (n == 0) != unique {
-				t.Errorf("%d first rows were asked for", n)
-			}
-		}))
 	}
 }

@@ -76,7 +76,7 @@ func TestTheRowsOfEachTableAreSpread(t *testing.T) {
 		cfg.Target.Table, cfg.Write.Order, cfg.Read.SplitBytes = "sales_{shop}", order, 16<<10
 		r := w.load(cfg)
 		w.verifies(func() trial { v := w.config(w.dir + "/a.csv"); v.Target.Table = "sales_{shop}"; return v }(), r)
-		if r.Written != shops*rows || len(r.Tables) != shops || order == plan.LastWins && r.Sections < 100 || order == plan.OrderNone && r.Sections > 0 {
+		if r.Written != shops*rows || len(r.Tables) != shops || r.Sections < 100 {
 			t.Errorf("%v: %d written into %d tables, %d sections", order, r.Written, len(r.Tables), r.Sections)
 		}
 	}

@@ -20,7 +20,7 @@ func (s *File) Anywhere() bool {
 	return s.file != nil || s.Format != Arrow && s.item.Local() && s.Compression == compress.None && !s.text.transcode && s.Dialect.Parallel()
 }
 
-// Reopen makes the source ready for Load. It is not safe for concurrent use.
+// Reopen makes the source ready for LoadStretch. It is not safe for concurrent use.
 func (s *File) Reopen() error {
 	at, err := s.item.OpenAt(s.ctx)
 	if err != nil {
@@ -33,12 +33,8 @@ func (s *File) Reopen() error {
 	return err
 }
 
-// Load returns a split of a source that can be read anywhere with its data. Safe for concurrent use, between Reopen and
-// Finished.
-func (s *File) Load(sp source.Split) (source.Split, error) {
-	if sp.Part != nil {
-		return sp, nil
-	}
+// readText returns a split with its text.
+func (s *File) readText(sp source.Split) (source.Split, error) {
 	sp.Data = make([]byte, sp.Bytes)
 	if n, err := s.at.ReadAt(sp.Data, sp.Offset); n < len(sp.Data) {
 		if err == nil || err == io.EOF {
@@ -59,7 +55,7 @@ func (s *File) Divisible() bool {
 func (s *File) LoadStretch(to source.Stretch) ([]source.Split, error) {
 	number := int(min(to.Record, 1)) // 0 is the beginning
 	if s.file == nil {
-		sp, err := s.Load(source.Split{Number: number, Offset: to.Offset, Bytes: to.Bytes})
+		sp, err := s.readText(source.Split{Number: number, Offset: to.Offset, Bytes: to.Bytes})
 		return []source.Split{sp}, err
 	}
 	var all []source.Split
@@ -83,16 +79,4 @@ func (s *File) Finished() error {
 		err = closeErr
 	}
 	return err
-}
-
-// Head returns the first record of a split with which a group of rows begins, and false for all other splits.
-func (s *File) Head(sp source.Split) (source.Split, bool) {
-	rows := rowsOf(sp)
-	if rows == nil || rows.First > 0 {
-		return sp, false
-	}
-	head := *rows
-	head.Rows = min(head.Rows, 1)
-	sp.Part, sp.Rows = &head, head.Rows
-	return sp, true
 }

@@ -79,7 +79,7 @@ func (j *Job) writtenRows(ctx context.Context, i int, written *shardResult) (*sh
 	if err != nil {
 		return nil, nil, err
 	}
-	origin := &shardOrigin{job: j, run: run, key: key, name: fmt.Sprintf("shard %d", i)}
+	origin := &shardOrigin{job: j, run: run, key: key, name: fmt.Sprintf("shard %d", i), inTurn: true}
 	rejected := rundir.Rejected{}
 	if err := j.eachReject(ctx, &written.done, func(one *keptReject, _ []byte) error {
 		rejected[origin.name] = append(rejected[origin.name], one.Row+1)

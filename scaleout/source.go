@@ -3,25 +3,27 @@ package scaleout
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"sort"
 
 	"tsimport/internal/table"
+	"tsimport/pipeline/readorder"
 	"tsimport/reader/record"
 	"tsimport/reader/source"
 	"tsimport/scaleout/runfile"
 )
 
 // shardOrigin is where a load finds the rows of a shard's reduced run: one source, whose records are rows that were made already. Its keys
-// come once each and in their order, so that it can be read at the places that the load's lanes need.
+// come once each, and are read in an order that spreads over them, so that all lanes of the load get rows.
 type shardOrigin struct {
 	job  *Job
 	run  *reducedResult
 	name string
 	key  []table.KeyColumn
-	// lower and upper bound the frames that are read, as ordering keys; nil does not.
+	// inTurn has the frames read in the order of their keys. Lower and upper bound those that are, as ordering keys; nil does not.
+	inTurn       bool
 	lower, upper []byte
 }
 
@@ -31,43 +33,44 @@ func (shardOrigin) Divide(context.Context) ([]byte, error) { return nil, nil }
 // Open opens the run.
 func (o shardOrigin) Open(ctx context.Context, _ []byte) ([]source.Source, error) {
 	r := &shardRows{ctx: ctx, of: o}
-	var first int64
-	for i := range o.run.Frames {
-		f := &o.run.Frames[i]
+	for _, f := range o.frames() {
 		if (o.upper == nil || bytes.Compare(f.First, o.upper) < 0) && (o.lower == nil || bytes.Compare(f.Last, o.lower) >= 0) {
-			keys, err := o.interval(f)
-			if err != nil {
-				return nil, err
-			}
-			r.frames = append(r.frames, shardFrame{frame: f, first: first, keys: keys})
+			r.frames = append(r.frames, f)
 		}
-		first += f.Rows
 		r.bytes += f.Length
 	}
+	r.Seek(source.Place{}, source.Chain{})
 	return []source.Source{r}, nil
 }
 
-// interval is the keys of a frame.
-func (o *shardOrigin) interval(f *frame) ([]source.KeyInterval, error) {
-	first, err := o.values(f.First)
-	if err != nil {
-		return nil, err
+// frames are those of the run in the order in which they are read.
+func (o *shardOrigin) frames() []shardFrame {
+	all := make([]shardFrame, len(o.run.Frames))
+	sections := make([]readorder.Section, len(all))
+	var row int64
+	for i := range o.run.Frames {
+		f := &o.run.Frames[i]
+		all[i] = shardFrame{frame: f, first: row, row: row}
+		sections[i] = readorder.Section{Records: f.Rows, Keys: []readorder.Interval{{Lower: f.First, Upper: f.Last}}}
+		row += f.Rows
 	}
-	last, err := o.values(f.Last)
-	return []source.KeyInterval{{First: first, Last: last}}, err
+	if o.inTurn {
+		return all
+	}
+	read := make([]shardFrame, 0, len(all))
+	var first int64
+	for _, i := range readorder.Spread(sections, 0) {
+		all[i].first = first
+		read = append(read, all[i])
+		first += all[i].Rows
+	}
+	return read
 }
 
-// values are the columns of an ordering key.
-func (o *shardOrigin) values(key []byte) (values []record.Datum, err error) {
-	for _, k := range o.key {
-		v, n, err := table.DecodeKey(k.Type, key)
-		if err != nil {
-			return nil, unfitf("%s of shard %d is damaged: %w", reducedName, o.run.Shard, err)
-		}
-		key = key[n:]
-		values = append(values, record.Datum{Kind: kinds[k.Type], Int: v.Int, Bytes: v.Bytes})
-	}
-	return values, nil
+// rowOf returns which row of the run a row is whose number in the order of reading is known.
+func rowOf(frames []shardFrame, record int64) int64 {
+	f := &frames[sort.Search(len(frames), func(i int) bool { return frames[i].first > record })-1]
+	return f.row + record - f.first
 }
 
 var kinds = map[table.Type]record.Kind{table.Integer: record.Integer, table.String: record.String, table.Binary: record.Binary}
@@ -85,8 +88,8 @@ type shardRows struct {
 
 type shardFrame struct {
 	*frame
-	first int64 // rows before it
-	keys  []source.KeyInterval
+	first int64 // rows that are read before it
+	row   int64 // rows of the run before it
 }
 
 // About says that rows are what they are.
@@ -155,7 +158,7 @@ func (r *shardRows) Next() (source.Piece, error) {
 	}
 	f := &r.frames[r.next]
 	r.next++
-	return shardPiece{source.Split{Number: r.next - 1, Bytes: f.Length, Rows: f.Rows, First: f.first, Part: f, Keys: f.keys}}, nil
+	return shardPiece{source.Split{Number: r.next - 1, Bytes: f.Length, Rows: f.Rows, First: f.first, Part: f}}, nil
 }
 
 // Add makes a split of a frame.
@@ -186,29 +189,6 @@ func (r *shardRows) MayLackColumns() bool { return true }
 
 // AddColumns notes columns that are asked for.
 func (r *shardRows) AddColumns(names []string) { r.added = append(r.added, names...) }
-
-// Anywhere is true: frames say where they are.
-func (r *shardRows) Anywhere() bool { return true }
-
-// Head is not cheaper than the frame.
-func (r *shardRows) Head(sp source.Split) (source.Split, bool) { return sp, false }
-
-// Reopen has nothing to open.
-func (r *shardRows) Reopen() error { return nil }
-
-// Load leaves it to the parser to read the frame.
-func (r *shardRows) Load(sp source.Split) (source.Split, error) { return sp, nil }
-
-// Divisible is false: frames are small.
-func (r *shardRows) Divisible() bool { return false }
-
-// LoadStretch is not called.
-func (r *shardRows) LoadStretch(source.Stretch) ([]source.Split, error) {
-	return nil, errors.New("rows of runs are read by frames")
-}
-
-// Finished has nothing to compare: frames have sums.
-func (r *shardRows) Finished() error { return nil }
 
 // NewParser makes a parser, with a buffer of its own.
 func (r *shardRows) NewParser([]int) source.Parser { return &shardParser{of: r} }

@@ -156,7 +156,7 @@ func (j *Job) takeReport(ctx context.Context, r *shardResult, report *pipeline.R
 	if report.Rejected == 0 {
 		return nil
 	}
-	sorted, err := j.sortReasons(report.RunDir)
+	sorted, err := j.sortReasons(report.RunDir, origin.frames())
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (j *Job) takeReport(ctx context.Context, r *shardResult, report *pipeline.R
 }
 
 // sortReasons sorts why rows of a run were rejected by their numbers in it.
-func (j *Job) sortReasons(run string) (*extsort.Sorted, error) {
+func (j *Job) sortReasons(run string, read []shardFrame) (*extsort.Sorted, error) {
 	sorter, err := j.sorter()
 	if err != nil {
 		return nil, err
@@ -204,7 +204,7 @@ func (j *Job) sortReasons(run string) (*extsort.Sorted, error) {
 	err = rundir.EachReason(run, func(line *rundir.Reason) {
 		text, err := json.Marshal(line)
 		if err == nil {
-			err = sorter.Add(binary.BigEndian.AppendUint64(nil, uint64(line.Record-1)), text)
+			err = sorter.Add(binary.BigEndian.AppendUint64(nil, uint64(rowOf(read, line.Record-1))), text)
 		}
 		failed = cmp.Or(failed, err)
 	})

@@ -97,7 +97,7 @@ var arrows = map[string][]string{
 	"pipeline/sendwindow": {},
 
 	// A job of many processes is loads of rows that were made before.
-	"scaleout":            {"scaleout/runfile", "internal/exitcode", "internal/extsort", "internal/jobdir", "internal/page", "internal/spill", "internal/table", "partitioner", "pipeline", "pipeline/checkpoint", "pipeline/intake", "pipeline/plan", "pipeline/rundir", "reader/input", "reader/record", "reader/source", "verify", "internal/tablestore/client"},
+	"scaleout":            {"scaleout/runfile", "internal/exitcode", "internal/extsort", "internal/jobdir", "internal/page", "internal/spill", "internal/table", "partitioner", "pipeline", "pipeline/checkpoint", "pipeline/intake", "pipeline/plan", "pipeline/readorder", "pipeline/rundir", "reader/input", "reader/record", "reader/source", "verify", "internal/tablestore/client"},
 	"scaleout/runfile":    {"internal/jobdir"},
 	"scaleout/kubernetes": {"ratelimit", "internal/exitcode"},
 

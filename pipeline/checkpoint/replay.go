@@ -42,11 +42,6 @@ func (r *Replay) Row(source int, record int64, key []byte) (final, suspect bool)
 // Counted reports whether the record was counted as read before: one that is rejected for what it is was rejected then.
 func (r *Replay) Counted(source int, record int64) bool { return r.state.Read.Has(At(source, record)) }
 
-// AllFinal reports whether all records of a source from one on, before another, are final.
-func (r *Replay) AllFinal(source int, from, to int64) bool {
-	return r.state.AllFinal(At(source, from), At(source, to))
-}
-
 // Unknown reports whether nothing is known of any record of a source from one on, and none is suspect.
 func (r *Replay) Unknown(source int, from int64) bool {
 	return r.ordered && r.total == 0 && At(source, from) >= r.state.Read.End()

@@ -58,15 +58,6 @@ func (s *State) Final(p Position, key []byte) bool {
 	return i < 0 || !s.Pieces[i].Waiting.Has(p)
 }
 
-// AllFinal reports whether every record of the interval is final, for any key.
-func (s *State) AllFinal(from, to Position) bool {
-	if s.Read.Count(from, to) < int64(to-from) {
-		return false
-	}
-	p, ok := s.firstOpen(from)
-	return !ok || p >= to
-}
-
 // firstOpen returns the first position from p on that was read and is not final.
 func (s *State) firstOpen(p Position) (first Position, ok bool) {
 	first, ok = s.Out.Next(p)

@@ -40,9 +40,8 @@ var errFileOrder = errors.New("the sources are read in their own order")
 
 // pass says how a first pass is made.
 type pass struct {
-	textOnly bool
-	decided  bool  // it is not asked after some sections whether it pays
-	head     int64 // records of the first source that were handed over
+	decided bool  // it is not asked after some sections whether it pays
+	head    int64 // records of the first source that were handed over
 }
 
 // firstPass returns the sections of sources that follow each other, those of the head and the rest. It fails if they cannot be read to their
@@ -69,13 +68,13 @@ func (f *Flow) firstPass(ctx context.Context, sources []*plan.Source, l pass) (h
 				j.parsed <- part{Handed: Handed{Err: errFileOrder}, last: true} // buffered: never blocks
 				return
 			}
-			p.findSections(ctx, j, rowsOf{f.scheduling.rows(), c.rest.Rows(), c.rest.Even()}, l.textOnly)
+			p.findSections(ctx, j, rowsOf{f.scheduling.rows(), c.rest.Rows(), c.rest.Even()})
 		})
 	})
 	var failed error
 	group.Go(func() error {
 		defer cancel() // as readInOrder
-		failed = c.collect(ctx, order.splits, order.budget)
+		failed = c.collect(ctx, order)
 		return nil
 	})
 	if err := group.Wait(); err != nil {
@@ -130,10 +129,34 @@ func (t tableNumbers) of(keys []readorder.Interval) int32 {
 }
 
 // collect takes the splits, which come in source order.
-func (c *collector) collect(ctx context.Context, splits <-chan *job, r *byteBudget) error {
+func (c *collector) collect(ctx context.Context, splits stream) error {
+	return splits.each(ctx, func(j *job, made *Parsed, records, lines int64) error {
+		for _, s := range made.sections {
+			s.Source = j.source.Ordinal
+			s.Record += records
+			s.Line += lines
+			s.Table = c.tables.of(s.Keys)
+			if !c.add(s) {
+				return errFileOrder
+			}
+		}
+		if c.head.Full() || c.rest.Full() {
+			return errFileOrder
+		}
+		if all := c.rest.Sections(); !c.decided && len(all) >= tellingSections {
+			if c.decided = true; c.flow.scheduling.When == WhenItPays && !worthwhile(all) {
+				return errFileOrder
+			}
+		}
+		return nil
+	})
+}
+
+// each calls one with what every split became in a pass that hands nothing over, and how many records and lines of its source come before it.
+func (s stream) each(ctx context.Context, one func(j *job, made *Parsed, records, lines int64) error) error {
 	var records, lines int64
 	for {
-		j, ok := receive(ctx, splits)
+		j, ok := receive(ctx, s.splits)
 		switch {
 		case !ok:
 			return nil
@@ -144,7 +167,7 @@ func (c *collector) collect(ctx context.Context, splits <-chan *job, r *byteBudg
 		}
 		close(j.turn)
 		made, ok := receive(ctx, j.parsed)
-		r.add(-j.bytes)
+		s.budget.add(-j.bytes)
 		switch {
 		case !ok:
 			return nil
@@ -154,25 +177,11 @@ func (c *collector) collect(ctx context.Context, splits <-chan *job, r *byteBudg
 		if j.first {
 			records, lines = 0, j.source.Begin().Line
 		}
-		for _, s := range made.sections {
-			s.Source = j.source.Ordinal
-			s.Record += records
-			s.Line += lines
-			s.Table = c.tables.of(s.Keys)
-			if !c.add(s) {
-				return errFileOrder
-			}
+		if err := one(j, made.Parsed, records, lines); err != nil {
+			return err
 		}
 		records += int64(made.Records)
 		lines += int64(made.lines)
-		if c.head.Full() || c.rest.Full() {
-			return errFileOrder
-		}
-		if all := c.rest.Sections(); !c.decided && len(all) >= tellingSections {
-			if c.decided = true; c.flow.scheduling.When == WhenItPays && !worthwhile(all) {
-				return errFileOrder
-			}
-		}
 	}
 }
 
@@ -277,14 +286,10 @@ func (p *probe) isShuffled() bool {
 }
 
 // findSections cuts the split of a job into sections.
-func (p *parser) findSections(ctx context.Context, j *job, rows rowsOf, textOnly bool) {
+func (p *parser) findSections(ctx context.Context, j *job, rows rowsOf) {
 	sp, err := p.forKeys(j.source)
 	var made *Parsed
-	switch {
-	case err != nil:
-	case textOnly && j.split.Data == nil:
-		err = errFileOrder
-	default:
+	if err == nil {
 		made, err = p.inTurn(ctx, sp, j.turn, func() (*Parsed, error) { return sp.sections(j.split, rows) })
 	}
 	j.parsed <- part{Handed: Handed{Parsed: made, Err: err}, last: true} // buffered: never blocks

@@ -18,15 +18,13 @@ import (
 	"tsimport/pipeline/readorder"
 )
 
-// Flow is the part of a load from the inputs to the lanes. One goroutine runs it; another receives from Splits and calls
-// Recut and Queued.
+// Flow is the part of a load from the inputs to the lanes. One goroutine runs it; another receives from Splits and calls Recut.
 type Flow struct {
-	plan    *plan.Plan
-	splits  chan Handed
-	resumed *Resumed
-	demand  atomic.Pointer[demand]
-	fed     chan struct{} // one: a lane may need rows
-	alone   chan struct{} // one: the parser that reads more of the pages of a source than may be read ahead
+	plan       *plan.Plan
+	splits     chan Handed
+	resumed    *Resumed
+	partitions atomic.Pointer[partitioner.Map] // under which rows are divided
+	alone      chan struct{}                   // one: the parser that reads more of the pages of a source than may be read ahead
 
 	scheduling Scheduling
 	sections   atomic.Int64          // of the schedules that are followed
@@ -51,7 +49,7 @@ const SumBytes = encode.SumBytes
 
 // New makes the flow of a planned load into the partitions of m.
 func New(p *plan.Plan, m *partitioner.Map) *Flow {
-	f := &Flow{plan: p, splits: make(chan Handed), fed: make(chan struct{}, 1), alone: make(chan struct{}, 1)}
+	f := &Flow{plan: p, splits: make(chan Handed), alone: make(chan struct{}, 1)}
 	f.Recut(m)
 	return f
 }
@@ -110,43 +108,16 @@ func (f *Flow) Each(ctx context.Context, records int64, each func(*Parsed) error
 
 // Recut takes a new partition map, under which rows are divided from now on; those that are in flight may still come under
 // the one before.
-func (f *Flow) Recut(m *partitioner.Map) { f.demand.Store(newDemand(m)) }
-
-// partitions is the map under which rows are divided.
-func (f *Flow) partitions() *partitioner.Map { return f.demand.Load().partitions }
+func (f *Flow) Recut(m *partitioner.Map) { f.partitions.Store(m) }
 
 // Run reads everything and closes Splits when all was passed on; when ctx ends first, it returns nil and leaves Splits
-// open. Without an order, what can be read anywhere is read for the lanes that need rows most; the rest, streams and
-// compressed files, follows in source order.
+// open.
 func (f *Flow) Run(ctx context.Context) error {
-	ordered := f.plan.Sources
-	// The first records of an input are those that stand first, in any order of writing.
-	if r := f.plan.Request; r.Order == plan.OrderNone && r.Records == 0 {
-		var anywhere []*plan.Source
-		ordered = nil
-		for _, s := range f.plan.Sources {
-			if s.Anywhere() {
-				anywhere = append(anywhere, s)
-			} else {
-				ordered = append(ordered, s)
-			}
-		}
-		if len(anywhere) > 0 {
-			complete, err := f.readAnywhere(ctx, anywhere)
-			if complete && errors.Is(err, errUnreadable) {
-				close(f.splits)
-				return nil
-			}
-			if !complete || err != nil {
-				return err
-			}
-		}
-	}
 	read := f.readByTurns
-	if f.plan.Parallel && len(ordered) > 1 {
+	if f.plan.Parallel && len(f.plan.Sources) > 1 {
 		read = f.readInParallel
 	}
-	complete, err := read(ctx, ordered)
+	complete, err := read(ctx, f.plan.Sources)
 	if err == nil && complete {
 		close(f.splits)
 	}

@@ -64,6 +64,9 @@ func runs(t *testing.T, f *Flow, take func(*Parsed)) (failed error) {
 			failed = h.Err
 			continue
 		}
+		if h.Ended != nil {
+			continue
+		}
 		take(h.Parsed)
 		h.Arrived()
 	}
@@ -141,24 +144,6 @@ func TestSplitsComeInSourceOrderWithTheirPlaces(t *testing.T) {
 	}
 }
 
-func TestWithoutAnOrderEveryRecordComesOnceWithItsPlace(t *testing.T) {
-	a, want := mixed("a.csv", 2000)
-	r := ask(file(t, "a.csv", a))
-	r.Order = plan.OrderNone
-	f := flow(t, r, "k0100", "k0900")
-	var got []place
-	if err := runs(t, f, func(p *Parsed) {
-		got = append(got, places(p)...)
-		f.Queued(func(int) (int, bool) { return 0, false })
-	}); err != nil {
-		t.Error(err)
-	}
-	slices.SortFunc(got, func(a, b place) int { return int(a.Record - b.Record) })
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 func TestRowsAreDividedUnderTheLastMap(t *testing.T) {
 	text, _ := mixed("a.csv", 300)
 	f := flow(t, ask(file(t, "a.csv", text)), "k0010")
@@ -185,37 +170,6 @@ func TestRowsAreDividedUnderTheLastMap(t *testing.T) {
 	}
 }
 
-func TestTheNeediestLaneIsFedFirst(t *testing.T) {
-	var b strings.Builder
-	b.WriteString("id,n\n")
-	for i := range 90_000 {
-		fmt.Fprintf(&b, "k%05d,%d\n", i, i)
-	}
-	r := ask(file(t, "a.csv", b.String()))
-	r.Order, r.Read.SplitBytes, r.Read.Parsers = plan.OrderNone, 32<<10, 1
-	f := flow(t, r, "k30000", "k60000")
-	var rows [3]int
-	tell := func() { // until lane 1 has most of its rows, the others want nothing
-		f.Queued(func(lane int) (int, bool) { return 0, lane != 1 && rows[1] <= 15_000 })
-	}
-	tell()
-	if err := runs(t, f, func(p *Parsed) {
-		for _, b := range p.Blocks {
-			rows[b.Lane] += len(b.Block.Rows)
-		}
-		// The last split that begins in lane 1 reaches into lane 2.
-		if rows[1] <= 15_000 && rows[0]+rows[2] > 4000 {
-			t.Errorf("%v rows in the lanes while lane 1 alone was hungry", rows)
-		}
-		tell()
-	}); err != nil {
-		t.Error(err)
-	}
-	if want := [3]int{30_000, 30_000, 30_000}; rows != want {
-		t.Errorf("%v rows in the lanes, want %v", rows, want)
-	}
-}
-
 func TestWhatStandsBeforeAnUnreadablePartIsHandedOutFirst(t *testing.T) {
 	text, want := mixed("a.csv", 5000)
 	var zipped bytes.Buffer
@@ -224,59 +178,34 @@ func TestWhatStandsBeforeAnUnreadablePartIsHandedOutFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, w.Flush())
-	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
-		r := ask(file(t, "a.csv.gz", zipped.String())) // without its end
-		r.Order = order
-		records := 0
-		err := runs(t, flow(t, r), func(p *Parsed) { records += p.Records })
-		if err == nil || !strings.Contains(err.Error(), "a.csv.gz") {
-			t.Errorf("%v: error %v does not name the file", order, err)
-		}
-		if records == 0 || records > len(want) {
-			t.Errorf("%v: %d records before the error", order, records)
-		}
+	records := 0
+	err := runs(t, flow(t, ask(file(t, "a.csv.gz", zipped.String()))), func(p *Parsed) { records += p.Records }) // without its end
+	if err == nil || !strings.Contains(err.Error(), "a.csv.gz") {
+		t.Errorf("error %v does not name the file", err)
+	}
+	if records == 0 || records > len(want) {
+		t.Errorf("%d records before the error", records)
 	}
 }
 
 func TestAStoppedFlowIsNotComplete(t *testing.T) {
 	text, _ := mixed("a.csv", 2000)
-	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
-		r := ask(file(t, "a.csv", text))
-		r.Order = order
-		f := flow(t, r)
-		ctx, cancel := context.WithCancelCause(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- f.Run(ctx) }()
-		if h := <-f.Splits(); h.Err != nil {
-			t.Errorf("%v: %v", order, h.Err)
-		}
-		cancel(errors.New("stopped"))
-		if err := <-ended; err != nil {
-			t.Errorf("%v: run: %v", order, err)
-		}
-		select {
-		case _, open := <-f.Splits():
-			if !open {
-				t.Errorf("%v: Splits is closed as if all had been handed out", order)
-			}
-		default:
-		}
+	f := flow(t, ask(file(t, "a.csv", text)))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- f.Run(ctx) }()
+	if h := <-f.Splits(); h.Err != nil {
+		t.Error(h.Err)
 	}
-}
-
-func TestALimitReadsFromTheStartInAnyOrder(t *testing.T) {
-	text, want := mixed("a.csv", 2000)
-	r := ask(file(t, "a.csv", text))
-	r.Order, r.Records = plan.OrderNone, 10
-	var first []place
-	if err := runs(t, flow(t, r, "k0100"), func(p *Parsed) {
-		if first == nil {
-			first = places(p)
-		}
-	}); err != nil {
-		t.Error(err)
+	cancel(errors.New("stopped"))
+	if err := <-ended; err != nil {
+		t.Errorf("run: %v", err)
 	}
-	if len(first) == 0 || !slices.Equal(first, want[:len(first)]) {
-		t.Errorf("the first split is %v", first)
+	select {
+	case _, open := <-f.Splits():
+		if !open {
+			t.Error("Splits is closed as if all had been handed out")
+		}
+	default:
 	}
 }

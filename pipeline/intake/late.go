@@ -42,7 +42,7 @@ type watch struct {
 // watching returns the watch of sources, nil if they are to be read in their order in any case.
 func (f *Flow) watching(sources []*plan.Source) *watch {
 	s := &f.scheduling
-	if s.When == Never || s.When == Always && s.SwitchAfter == 0 || f.stays || f.resumed != nil || f.plan.Request.Order != plan.LastWins || f.plan.Request.Records > 0 || f.plan.Live {
+	if s.When == Never || s.When == Always && s.SwitchAfter == 0 || f.stays || f.resumed != nil || f.plan.Request.Records > 0 || f.plan.Live {
 		return nil
 	}
 	return &watch{sources: sources, after: s.SwitchAfter, tables: numberTables(f.plan)}
@@ -143,7 +143,8 @@ func (f *Flow) switchOver(ctx context.Context, w *watch, sources []*plan.Source)
 		return nil, nil
 	}
 	if err == nil && (w.after > 0 || worthwhile(rest)) {
-		made := readorder.Make(sources[0].Ordinal, len(sources), append(head, rest...), len(head))
+		all := append(head, rest...)
+		made := readorder.Make(sources[0].Ordinal, len(sources), all, f.arrange(all, len(head)))
 		if f.scheduling.Keep == nil {
 			return made, nil
 		}

@@ -256,9 +256,9 @@ func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget, w
 	}
 }
 
-// handEnd says that a source was read to its end, where that matters. It returns false if ctx has ended.
+// handEnd says that a source was read to its end, where no other says that it was. It returns false if ctx has ended.
 func (f *Flow) handEnd(ctx context.Context, j *job) bool {
-	if !f.plan.Live && !f.plan.Parallel {
+	if !f.plan.Live && f.plan.Request.Order != plan.OrderNone {
 		return true
 	}
 	return send(ctx, f.splits, Handed{Ended: &Ended{Source: j.source.Ordinal, Moment: Moment{From: j.begun, To: time.Now()}}})

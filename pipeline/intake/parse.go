@@ -108,7 +108,7 @@ func (p *parser) forSource(s *plan.Source) (*sourceParser, error) {
 	if sp := p.sources[s]; sp != nil {
 		return sp, nil
 	}
-	if len(p.sources) >= maxParsers || p.flow.plan.Request.Order == plan.LastWins && !p.flow.plan.Parallel && !p.anyOrder {
+	if len(p.sources) >= maxParsers || !p.flow.plan.Parallel && !p.anyOrder {
 		for old, sp := range p.sources {
 			_ = sp.parser.Close() // as in close
 			delete(p.sources, old)
@@ -242,7 +242,7 @@ const maxNames = 4096
 
 // divide packs the rows of a split into blocks of their lanes, each as large as it must be.
 func (p *parser) divide(made *Parsed) {
-	m := p.flow.partitions()
+	m := p.flow.partitions.Load()
 	made.Partitions = m
 	if p.flow.Lends && m.Len() == 1 {
 		p.lend(made)

@@ -17,7 +17,7 @@ type Handed struct {
 	Err   error
 }
 
-// Ended says that a source was read to its end. It comes after the source's splits, if sources are live or read in parallel.
+// Ended says that a source was read to its end. It comes after the source's splits, if sources are live or order does not matter.
 type Ended struct {
 	Source int // its ordinal
 	Moment
@@ -38,11 +38,8 @@ type Parsed struct {
 	Moment Moment // of the source so far, if it is live
 	New    bool   // in source order: earlier attempts knew nothing of this split and of those after it
 
-	lines  int
-	lent   *sync.Pool // that the blocks go back to; nil is none
-	coming *demand    // which expects these rows for the lane; nil in source order
-	lane   int
-	key    []byte // of the first pass: the ordering key that the split begins with
+	lines int
+	lent  *sync.Pool // that the blocks go back to; nil is none
 
 	sections []readorder.Section // of a first pass that makes a schedule; their places are within the split
 }
@@ -110,9 +107,6 @@ func (p *Parsed) Arrived() {
 			p.lent.Put(b.Block)
 		}
 		p.Blocks = nil
-	}
-	if p.coming != nil {
-		p.coming.coming[p.lane].Add(-int64(p.Records))
 	}
 }
 

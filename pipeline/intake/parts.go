@@ -76,7 +76,7 @@ func (p *parser) handParts(ctx context.Context, j *job, parse func(emit func(mad
 }
 
 // parts makes rows of the records of a split, divides them over the lanes and calls emit with them, part by part, until it
-// returns false. The last part may be empty. Turn is closed when the split's turn has come; nil is a split without an order.
+// returns false. The last part may be empty. Turn is closed when the split's turn has come.
 func (p *parser) parts(ctx context.Context, s *plan.Source, split source.Split, turn <-chan struct{}, emit func(*Parsed, bool) bool) error {
 	sp, err := p.forSource(s)
 	if err != nil {
@@ -107,15 +107,10 @@ func (p *parser) inTurn(ctx context.Context, sp *sourceParser, turn <-chan struc
 		}
 		sp.waits = true
 	}
-	if turn == nil {
-		// Without an order nobody waits for this split: whoever comes first.
-		if !send(ctx, p.flow.alone, struct{}{}) {
-			return nil, context.Cause(ctx)
-		}
-		defer func() { <-p.flow.alone }()
-	} else if _, open := receive(ctx, turn); open || ctx.Err() != nil {
+	if _, open := receive(ctx, turn); open || ctx.Err() != nil {
 		return nil, context.Cause(ctx)
-	} else if p.flow.plan.Parallel {
+	}
+	if p.flow.plan.Parallel {
 		// The turns of several sources come at a time.
 		if !send(ctx, p.flow.alone, struct{}{}) {
 			return nil, context.Cause(ctx)
@@ -179,7 +174,7 @@ func (m *partMaker) begin() {
 	m.made.Inside = m.passed > 0 && m.split.Key != nil
 	m.rows.Reset()
 	m.refused, m.full, m.aside, m.under = 0, m.full[:0], 0, nil
-	if under := m.flow.partitions(); m.flow.Reuses && under.Len() == 1 {
+	if under := m.flow.partitions.Load(); m.flow.Reuses && under.Len() == 1 {
 		m.under = under
 	}
 }

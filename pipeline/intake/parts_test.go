@@ -21,36 +21,32 @@ import (
 
 func TestASplitThatBecomesLargeIsHandedOverInParts(t *testing.T) {
 	text, want := mixed("a.csv", 20_000)
-	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
-		r := ask(file(t, "a.csv", text))
-		r.Order, r.Memory, r.Read.SplitBytes = order, 16<<20, 1<<20
-		f := flow(t, r, "k0100", "k0900")
-		limit := 2 * f.plan.Shares().SplitLimit(3)
-		var got []place
-		parts, input := 0, int64(0)
-		if err := runs(t, f, func(p *Parsed) {
-			all := places(p)
-			if len(all) != p.Records {
-				t.Errorf("%v: a part of %d records has %d rows and rejects", order, p.Records, len(all))
-			}
-			if n := p.bytes(); n > int64(limit) {
-				t.Errorf("%v: a part of %d bytes, more than %d", order, n, limit)
-			}
-			if (p.Split.Number == 0) != (p.Split.FirstRecord == 0) {
-				t.Errorf("%v: the split at record %d has number %d", order, p.Split.FirstRecord, p.Split.Number)
-			}
-			got, parts, input = append(got, all...), parts+1, input+p.Split.Input
-			f.Queued(func(int) (int, bool) { return 0, false })
-		}); err != nil {
-			t.Error(err)
+	r := ask(file(t, "a.csv", text))
+	r.Memory, r.Read.SplitBytes = 16<<20, 1<<20
+	f := flow(t, r, "k0100", "k0900")
+	limit := 2 * f.plan.Shares().SplitLimit(3)
+	var got []place
+	parts, input := 0, int64(0)
+	if err := runs(t, f, func(p *Parsed) {
+		all := places(p)
+		if len(all) != p.Records {
+			t.Errorf("a part of %d records has %d rows and rejects", p.Records, len(all))
 		}
-		slices.SortFunc(got, func(a, b place) int { return int(a.Record - b.Record) })
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%v (-want +got):\n%.2000s", order, diff)
+		if n := p.bytes(); n > int64(limit) {
+			t.Errorf("a part of %d bytes, more than %d", n, limit)
 		}
-		if parts < 10 || input != int64(len(text)-len("id,n\n")) {
-			t.Errorf("%v: %d parts of %d bytes, want 10 or more of %d", order, parts, input, len(text)-len("id,n\n"))
+		if (p.Split.Number == 0) != (p.Split.FirstRecord == 0) {
+			t.Errorf("the split at record %d has number %d", p.Split.FirstRecord, p.Split.Number)
 		}
+		got, parts, input = append(got, all...), parts+1, input+p.Split.Input
+	}); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%.2000s", diff)
+	}
+	if parts < 10 || input != int64(len(text)-len("id,n\n")) {
+		t.Errorf("%d parts of %d bytes, want 10 or more of %d", parts, input, len(text)-len("id,n\n"))
 	}
 }
 
@@ -127,46 +123,40 @@ func TestNothingPointsIntoATextThatWasGivenBack(t *testing.T) {
 				fmt.Fprintf(&text, "{\"id\":\"k%04d\",\"n\":%s,\"s\":\"tab\\t%d\"}\n", i, n, rnd.Uint64())
 			}
 		}
-		for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
-			read := func(wrap bool) (all []string, spoiled int64) {
-				r := ask(file(t, name, text.String()))
-				r.Order = order
-				r.Columns.Types = map[string]plan.Type{"n": {Type: table.Integer}}
-				f := flow(t, r)
-				s := &spoiling{}
-				if wrap {
-					s.File = f.plan.Sources[0].Source.(*reader.File)
-					f.plan.Sources[0].Source = s
-				}
-				var splits []*Parsed
-				if err := runs(t, f, func(p *Parsed) {
-					splits = append(splits, p)
-					f.Queued(func(int) (int, bool) { return 0, false })
-				}); err != nil {
-					t.Error(err)
-				}
-				for _, p := range splits {
-					for _, b := range p.Blocks {
-						for i := range b.Block.Rows {
-							r := table.Ref{Block: b.Block, Index: int32(i)}
-							all = append(all, fmt.Sprintf("%q %q %q", r.Key(), r.Body(), r.Record()))
-						}
-					}
-					for _, r := range p.Rejects {
-						all = append(all, fmt.Sprintf("%q %v", r.Raw, r.Reason))
+		read := func(wrap bool) (all []string, spoiled int64) {
+			r := ask(file(t, name, text.String()))
+			r.Columns.Types = map[string]plan.Type{"n": {Type: table.Integer}}
+			f := flow(t, r)
+			s := &spoiling{}
+			if wrap {
+				s.File = f.plan.Sources[0].Source.(*reader.File)
+				f.plan.Sources[0].Source = s
+			}
+			var splits []*Parsed
+			if err := runs(t, f, func(p *Parsed) { splits = append(splits, p) }); err != nil {
+				t.Error(err)
+			}
+			for _, p := range splits {
+				for _, b := range p.Blocks {
+					for i := range b.Block.Rows {
+						r := table.Ref{Block: b.Block, Index: int32(i)}
+						all = append(all, fmt.Sprintf("%q %q %q", r.Key(), r.Body(), r.Record()))
 					}
 				}
-				slices.Sort(all)
-				return all, s.spoiled.Load()
+				for _, r := range p.Rejects {
+					all = append(all, fmt.Sprintf("%q %v", r.Raw, r.Reason))
+				}
 			}
-			want, _ := read(false)
-			got, spoiled := read(true)
-			if diff := cmp.Diff(want, got); diff != "" || len(got) != 3000 {
-				t.Errorf("%s, %v: %d records (-as they are +of texts that are spoiled)\n%.2000s", name, order, len(got), diff)
-			}
-			if spoiled < 50 {
-				t.Errorf("%s, %v: %d texts were given back", name, order, spoiled)
-			}
+			slices.Sort(all)
+			return all, s.spoiled.Load()
+		}
+		want, _ := read(false)
+		got, spoiled := read(true)
+		if diff := cmp.Diff(want, got); diff != "" || len(got) != 3000 {
+			t.Errorf("%s: %d records (-as they are +of texts that are spoiled)\n%.2000s", name, len(got), diff)
+		}
+		if spoiled < 50 {
+			t.Errorf("%s: %d texts were given back", name, spoiled)
 		}
 	}
 }

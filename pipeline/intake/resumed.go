@@ -18,15 +18,13 @@ type Resumed struct {
 	Begin func(source int) (from source.Place, known source.Chain, skip bool)
 }
 
-// Records gives the outcomes of records, by their table.Position. For sources that are read in
-// order it is asked in that order, by one goroutine; else by many.
+// Records gives the outcomes of records, by their table.Position. It is asked in the order of reading, by one goroutine; of sources
+// that are read in parallel by many.
 type Records interface {
 	// Row says of a record with a key whether it is final and, if not, whether it may have been sent.
 	Row(source int, record int64, key []byte) (final, suspect bool)
 	// Counted reports whether the record was read, and so rejected if it can be no row.
 	Counted(source int, record int64) bool
-	// AllFinal reports whether all records of a source from one on, before another, are final.
-	AllFinal(source int, from, to int64) bool
 	// Unknown reports whether nothing is known of any record of a source from one on.
 	Unknown(source int, from int64) bool
 }
@@ -52,19 +50,6 @@ func (f *Flow) seek(sources []*plan.Source) []*plan.Source {
 		read = append(read, s)
 	}
 	return read
-}
-
-// open returns the regions of which something is not final.
-func (p *Resumed) open(regions []*region) []*region {
-	if p == nil {
-		return regions
-	}
-	return slices.DeleteFunc(regions, func(g *region) bool { return p.final(g.source, g.first, g.rows()) })
-}
-
-// final reports whether n records of a source are final.
-func (p *Resumed) final(s *plan.Source, first, n int64) bool {
-	return p != nil && p.Records.AllFinal(s.Ordinal, first, first+n)
 }
 
 // dropFinal drops the final records of a split, which are numbered, and marks the rows that may have been sent.

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"tsimport/internal/table"
-	"tsimport/pipeline/plan"
 	"tsimport/reader/source"
 )
 
@@ -23,57 +22,41 @@ func (o *outcomes) Row(_ int, record int64, key []byte) (final, suspect bool) {
 }
 func (o *outcomes) Counted(_ int, record int64) bool { return record < o.known }
 func (o *outcomes) Unknown(_ int, from int64) bool   { return from >= o.known }
-func (o *outcomes) AllFinal(_ int, from, to int64) bool {
-	for r := from; r < to; r++ {
-		if r >= o.known || !o.final(r) {
-			return false
-		}
-	}
-	return true
-}
 
 // TestAResumedFlowHandsOutWhatIsNotFinal resumes a load of 300 records of which an earlier attempt knew the first 200 and had
 // acknowledged all but every tenth: those come again and are suspect, their rejects do not, and what it had not read is new.
 func TestAResumedFlowHandsOutWhatIsNotFinal(t *testing.T) {
 	text, all := mixed("a.csv", 300)
 	path := file(t, "a.csv", text)
-	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
-		o := &outcomes{known: 200, final: func(r int64) bool { return r < 200 && r%10 != 3 }, keys: map[string]bool{}}
-		var want []place
-		for i, p := range all {
-			if i >= 200 || i%10 == 3 && i%7 != 0 {
-				want = append(want, p)
-			}
+	o := &outcomes{known: 200, final: func(r int64) bool { return r < 200 && r%10 != 3 }, keys: map[string]bool{}}
+	var want []place
+	for i, p := range all {
+		if i >= 200 || i%10 == 3 && i%7 != 0 {
+			want = append(want, p)
 		}
-		r := ask(path)
-		r.Order = order
-		if order == plan.OrderNone {
-			r.Read.Parsers = 1 // o is not for many goroutines
-		}
-		f := flow(t, r, "k0100")
-		f.Resume(&Resumed{Records: o, Begin: func(int) (source.Place, source.Chain, bool) { return source.Place{}, source.Chain{}, false }})
-		var got []place
-		if err := runs(t, f, func(p *Parsed) {
-			got = append(got, places(p)...)
-			for _, b := range p.Blocks {
-				for i := range b.Block.Rows {
-					ref := table.Ref{Block: b.Block, Index: int32(i)}
-					record := ref.Reject(table.Reason{}).Location.Record - 1
-					if suspect := ref.Row().Suspect(); suspect != (record < 200) {
-						t.Errorf("%v: record %d, suspect %v", order, record, suspect)
-					}
+	}
+	f := flow(t, ask(path), "k0100")
+	f.Resume(&Resumed{Records: o, Begin: func(int) (source.Place, source.Chain, bool) { return source.Place{}, source.Chain{}, false }})
+	var got []place
+	if err := runs(t, f, func(p *Parsed) {
+		got = append(got, places(p)...)
+		for _, b := range p.Blocks {
+			for i := range b.Block.Rows {
+				ref := table.Ref{Block: b.Block, Index: int32(i)}
+				record := ref.Reject(table.Reason{}).Location.Record - 1
+				if suspect := ref.Row().Suspect(); suspect != (record < 200) {
+					t.Errorf("record %d, suspect %v", record, suspect)
 				}
 			}
-		}); err != nil {
-			t.Fatal(err)
 		}
-		slices.SortFunc(got, func(a, b place) int { return int(a.Record - b.Record) })
-		if !slices.Equal(got, want) {
-			t.Errorf("%v: %d records, want %d: %v", order, len(got), len(want), got)
-		}
-		if len(o.keys) == 0 || o.keys[""] {
-			t.Errorf("%v: outcomes were not asked for by the rows' keys: %v", order, o.keys)
-		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%d records, want %d: %v", len(got), len(want), got)
+	}
+	if len(o.keys) == 0 || o.keys[""] {
+		t.Errorf("outcomes were not asked for by the rows' keys: %v", o.keys)
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 )
 
 // Order is needed for each key only. Sources that can be read anywhere and follow each other are read by a schedule, where it pays: a
-// file that is sorted by key then spreads over all lanes at once. A schedule is made once, and is safe on disk before the first
+// file that is sorted by key then spreads over all lanes at once. Where order does not matter, the sections of a schedule wait for none
+// that share their keys. A schedule is made once, and is safe on disk before the first
 // row that follows it; a load that is resumed follows the same one.
 
 // Scheduling says when sources are read by a schedule.
@@ -65,7 +66,7 @@ const (
 func (f *Flow) schedules(ctx context.Context, sources []*plan.Source) (map[int]*readorder.Schedule, error) {
 	s := &f.scheduling
 	all := s.Kept
-	if len(all) == 0 && s.When != Never && s.SwitchAfter == 0 && f.resumed == nil && f.plan.Request.Order == plan.LastWins {
+	if len(all) == 0 && s.When != Never && s.SwitchAfter == 0 && f.resumed == nil {
 		for _, some := range f.divisible(sources) {
 			made, err := f.schedule(ctx, some)
 			if ctx.Err() != nil {
@@ -120,6 +121,17 @@ func (f *Flow) divisible(sources []*plan.Source) (groups [][]*plan.Source) {
 
 func divisible(s *plan.Source) bool { return s.Anywhere() && random(s).Divisible() }
 
+// random returns a source that can be read anywhere, as Plan says of it.
+func random(s *plan.Source) source.Random { return s.Source.(source.Random) }
+
+// arrange returns the sections in the order in which they are read; head of them were read.
+func (f *Flow) arrange(sections []readorder.Section, head int) []int32 {
+	if f.plan.Request.Order == plan.OrderNone {
+		return readorder.Spread(sections, head)
+	}
+	return readorder.Order(sections, head)
+}
+
 // schedule makes the schedule of sources that follow each other.
 func (f *Flow) schedule(ctx context.Context, sources []*plan.Source) (*readorder.Schedule, error) {
 	_, sections, err := f.firstPass(ctx, sources, pass{})
@@ -131,7 +143,7 @@ func (f *Flow) schedule(ctx context.Context, sources []*plan.Source) (*readorder
 	}
 	made := &readorder.Schedule{Source: sources[0].Ordinal, Sources: len(sources)}
 	last := cutAfter(&sections, f.plan.Request.Records)
-	made.Sections = readorder.Make(made.Source, made.Sources, sections, 0).Sections
+	made.Sections = readorder.Make(made.Source, made.Sources, sections, f.arrange(sections, 0)).Sections
 	if last != nil {
 		last.Keys = nil
 		made.Sections = append(made.Sections, *last)

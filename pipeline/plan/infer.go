@@ -359,22 +359,12 @@ func (p *planner) sizeSplits() error {
 	for _, s := range p.plan.Sources {
 		about := s.About()
 		limit := int(float64(block) / growth)
-		if p.request.Order == OrderNone && s.Anywhere() {
-			limit = min(limit, max(int(about.Bytes/anywhereSplits), anywhereSplitBytes))
-		}
 		if limit < int(about.Pieces) {
 			s.SetSplitBytes(max(limit, minSplitBytes))
 		}
 	}
 	return nil
 }
-
-// Sources that are read anywhere have many small splits, so that there is one for every lane: about so many, but none
-// smaller than so many bytes.
-const (
-	anywhereSplits     = 4096
-	anywhereSplitBytes = 32 << 10
-)
 
 // minSplitBytes keeps splits from costing more than their rows.
 const minSplitBytes = 4 << 10

@@ -74,7 +74,7 @@ func (p *planner) settleKeys() error {
 		p.plan.Empty = false // what its table is like is known without a record
 	}
 	p.plan.Parallel = p.parallel()
-	return p.findKeyed()
+	return nil
 }
 
 // checkLiveKeys refuses a load that makes a row's key, or the name of its table, of more than what tells the source's rows apart: if
@@ -120,19 +120,6 @@ func namesOf(columns []source.KeyColumn) (names []string) {
 		names = append(names, k.Name)
 	}
 	return names
-}
-
-// findKeyed finds the sources whose columns Unique have all that keys of rows are made of.
-func (p *planner) findKeyed() error {
-	made, named, err := p.keyColumns()
-	if err != nil {
-		return err
-	}
-	for _, s := range p.plan.Sources {
-		unique := s.About().Unique
-		s.Keyed = len(unique) > 0 && !slices.ContainsFunc(slices.Concat(made, named), func(c string) bool { return !isUnique(unique, c) })
-	}
-	return nil
 }
 
 // parallel reports whether the sources can be read at the same time: the order of their rows must not matter, because the user says

@@ -66,8 +66,6 @@ type Source struct {
 	Name    string
 	Header  int // in Plan.Headers
 	Ordinal int // in Plan.Sources
-	// Keyed says that the ordering keys of rows, and the names of their tables, are made of columns that are in About().Unique.
-	Keyed bool
 
 	looked looked
 	// beginning is where the first record of a frozen source begins.

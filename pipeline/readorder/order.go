@@ -41,7 +41,7 @@ func Order(sections []Section, head int) []int32 {
 }
 
 // Spread returns the places of the sections in an order as Order's, in which no section waits for another.
-func Spread(sections []Section) []int32 {
+func Spread(sections []Section, head int) []int32 {
 	o := &ordering{low: make([]int32, len(sections))}
 	places, _ := ends(sections)
 	order := make([]int32, len(sections))
@@ -52,8 +52,8 @@ func Spread(sections []Section) []int32 {
 			at += 2 * n
 		}
 	}
-	o.rank(sections, 0)
-	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(o.turn[a], o.turn[b]) })
+	o.rank(sections, head)
+	slices.SortFunc(order[head:], func(a, b int32) int { return cmp.Compare(o.turn[a], o.turn[b]) })
 	return order
 }
 

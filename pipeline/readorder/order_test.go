@@ -136,7 +136,7 @@ func TestSomeTablesComeAfterOthers(t *testing.T) {
 				Keys: Cover([][]byte{fmt.Appendf(nil, "t%03d\x00%05d", 999-table, i)})})
 		}
 	}
-	for name, order := range map[string][]int32{"by a schedule": Order(sections, 0), "in any order": Spread(sections)} {
+	for name, order := range map[string][]int32{"by a schedule": Order(sections, 0), "in any order": Spread(sections, 0)} {
 		if len(order) != groups*each {
 			t.Fatalf("%s: %d sections of %d", name, len(order), groups*each)
 		}
@@ -357,7 +357,7 @@ func TestSectionsThatMeetAreSpreadWhereNoneWaits(t *testing.T) {
 	for i := range n { // each shares a key with the next
 		sections = append(sections, Section{Record: int64(10 * i), Records: 10, Keys: Cover([][]byte{fmt.Appendf(nil, "%06d", i), fmt.Appendf(nil, "%06d", i+1)})})
 	}
-	order := Spread(sections)
+	order := Spread(sections, 0)
 	var of [parts]int
 	for k, i := range order {
 		of[int(i)*parts/n]++

@@ -13,10 +13,10 @@ type Schedule struct {
 	Sections []Section // in the order in which they are read; without keys
 }
 
-// Make makes the schedule of sections, which are given in the order of the input: those of the sources from one on.
-func Make(source, sources int, sections []Section, head int) *Schedule {
+// Make makes the schedule of sections of the sources from one on, which are read in the given order.
+func Make(source, sources int, sections []Section, order []int32) *Schedule {
 	s := &Schedule{Source: source, Sources: sources, Sections: make([]Section, 0, len(sections))}
-	for _, i := range Order(sections, head) {
+	for _, i := range order {
 		one := sections[i]
 		one.Keys = nil
 		s.Sections = append(s.Sections, one)

@@ -13,7 +13,7 @@ func TestSchedulesComeBackFromTheirFile(t *testing.T) {
 		sections[i].Source, sections[i].Line, sections[i].Offset = 3+i/50, int64(i)<<20, int64(i)<<40
 		sections[i].Sum.Write([]byte{byte(i)})
 	}
-	all := []*Schedule{Make(3, 2, sections, 0), Make(7, 1, nil, 0)}
+	all := []*Schedule{Make(3, 2, sections, Order(sections, 0)), Make(7, 1, nil, nil)}
 	all[1].Sections = nil
 	file := Encode(all)
 	got, err := Decode(file)
@@ -32,7 +32,8 @@ func TestSchedulesComeBackFromTheirFile(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	f.Add(Encode([]*Schedule{Make(0, 1, drawSections(rand.New(rand.NewPCG(2, 9)), 5, 20), 0)}))
+	sections := drawSections(rand.New(rand.NewPCG(2, 9)), 5, 20)
+	f.Add(Encode([]*Schedule{Make(0, 1, sections, Order(sections, 0))}))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		all, err := Decode(file)
 		if err != nil {
@@ -51,7 +52,7 @@ func TestPlacesAreThoseOfTheScheduleOrOfTheInput(t *testing.T) {
 	for i := second; i < len(sections); i++ {
 		sections[i].Source, sections[i].Record = 1, sections[i].Record-record
 	}
-	s := Make(4, 2, sections, 0)
+	s := Make(4, 2, sections, Order(sections, 0))
 	for i := range s.Sections {
 		s.Sections[i].Source += 4
 	}

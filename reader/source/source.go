@@ -180,17 +180,13 @@ type Skips interface {
 // ErrMemory is why a split cannot be parsed: it takes more memory than LimitMemory allows. The message says how much it would take.
 var ErrMemory = errors.New("more memory is needed")
 
-// Random is a frozen Source that may be able to read its splits in any order, once all of them were found.
+// Random is a frozen Source that may be able to read its records in any order, once it is known where they are.
 type Random interface {
 	Source
 	// Anywhere reports whether it can, and whether it is worth it.
 	Anywhere() bool
-	// Head returns the first record of a split as a split, and false where it is not cheaper to read than all of them.
-	Head(Split) (head Split, ok bool)
-	// Reopen makes Load work after Close.
+	// Reopen makes LoadStretch work after Close.
 	Reopen() error
-	// Load returns a split that was kept without data, with them. Any goroutine may call it between Reopen and Finished.
-	Load(Split) (Split, error)
 	// Divisible reports whether LoadStretch loads any of its records.
 	Divisible() bool
 	// LoadStretch returns the records of a stretch with their data, as splits in their order. Any goroutine may call it between
@@ -221,8 +217,6 @@ type Split struct {
 	Group  int    // splits of one group are best read one after the other; 0 is none
 	Part   any    // what the source knows the split by
 	Key    []byte // as Place.Key of its first record; nil where a place needs none
-	// Keys are intervals of the values of About.Unique, in which those of all of its records lie. Nil is unknown.
-	Keys []KeyInterval
 }
 
 // Reusable is a Split.Part with memory that later splits can take, once nobody parses the split again.
@@ -230,16 +224,6 @@ type Reusable interface{ Reuse() }
 
 // TextReader is a Source that can use the memory of a split's text again, once nothing points into it any more.
 type TextReader interface{ GiveBack(Split) }
-
-// KeyInterval is keys from First to Last, both included: a value of each column of About.Unique. They are compared column by
-// column, integers as numbers and all else as bytes.
-type KeyInterval struct{ First, Last []record.Datum }
-
-// Place is the split without its data.
-func (sp Split) Place() Split {
-	sp.Data = nil
-	return sp
-}
 
 // Stretch is records of a source that follow each other.
 type Stretch struct {

@@ -15,11 +15,11 @@ import (
 
 // page is rows as they are in the snapshot: the text of each value after its length and one, as a varint; 0 is null.
 type page struct {
-	of          *Table
-	text        []byte // nil after Reuse
-	bytes       int64  // that it takes
-	rows        int
-	first, last [][]byte // keys
+	of    *Table
+	text  []byte // nil after Reuse
+	bytes int64  // that it takes
+	rows  int
+	first [][]byte // key
 }
 
 // texts are those of pages that nobody parses again. They would be most of what a reading leaves to the garbage collector.
@@ -49,24 +49,6 @@ func (*page) Prepare() error { return nil }
 
 // Bytes is what the page takes.
 func (pg *page) Bytes() int64 { return pg.bytes }
-
-// interval says in which interval the keys lie. Texts are sorted by the server's rules, so that only integers are compared as they are here.
-func (pg *page) interval() []source.KeyInterval {
-	var k source.KeyInterval
-	for i, place := range pg.of.Key {
-		if pg.of.Columns[place].Kind != record.Integer {
-			return nil
-		}
-		first, err1 := strconv.ParseInt(string(pg.first[i]), 10, 64)
-		last, err2 := strconv.ParseInt(string(pg.last[i]), 10, 64)
-		if err1 != nil || err2 != nil {
-			return nil
-		}
-		k.First = append(k.First, record.Datum{Kind: record.Integer, Int: first})
-		k.Last = append(k.Last, record.Datum{Kind: record.Integer, Int: last})
-	}
-	return []source.KeyInterval{k}
-}
 
 // parser makes records of the rows of pages.
 type parser struct {

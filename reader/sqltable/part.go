@@ -287,8 +287,8 @@ func (p *part) page(by Session) (*page, error) {
 	}
 	pg.bytes = int64(cap(pg.text))
 	if n := pg.rows; n > 0 {
-		pg.last, p.next = pg.key(at), make([][]byte, len(at))
-		for i, v := range pg.last {
+		p.next = make([][]byte, len(at))
+		for i, v := range pg.key(at) {
 			p.next[i] = append([]byte{}, v...) // an empty one is not null
 		}
 		p.past, p.row = true, max(len(pg.text)/n, 16)
@@ -352,7 +352,7 @@ func (p *part) Add(piece source.Piece) ([]source.Split, error) {
 	if len(place) > source.MaxKey {
 		return nil, fmt.Errorf("read %s: a key of %d bytes is longer than a place can be kept", p.name, len(place))
 	}
-	return []source.Split{{Number: number, Bytes: int64(len(pg.text)), Part: pg, Key: place, Keys: pg.interval()}}, nil
+	return []source.Split{{Number: number, Bytes: int64(len(pg.text)), Part: pg, Key: place}}, nil
 }
 
 // Suspend goes back to the beginning.

@@ -194,11 +194,7 @@ func (p *part) Add(piece source.Piece) ([]source.Split, error) {
 	}
 	number := p.splits
 	p.splits++
-	first, last := keyOf(pg.rows[0].row), keyOf(pg.rows[len(pg.rows)-1].row)
-	return []source.Split{{
-		Number: number, Bytes: int64(pg.size), Part: pg, Key: appendPlace(nil, first),
-		Keys: []source.KeyInterval{{First: data(first), Last: data(last)}},
-	}}, nil
+	return []source.Split{{Number: number, Bytes: int64(pg.size), Part: pg, Key: appendPlace(nil, keyOf(pg.rows[0].row))}}, nil
 }
 
 // keyOf returns a copy of the primary key of a row as bytes: it is known for longer than the page.
@@ -217,13 +213,6 @@ func KeyOf(r *scan.Row) (key []table.Value) {
 		key = append(key, client.ValueOf(c.Value))
 	}
 	return key
-}
-
-func data(key []table.Value) (d []record.Datum) {
-	for _, v := range key {
-		d = append(d, record.Datum{Kind: kinds[v.Type], Int: v.Int, Bytes: v.Bytes})
-	}
-	return d
 }
 
 // Suspend goes back to the beginning.

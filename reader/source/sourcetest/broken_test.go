@@ -29,7 +29,6 @@ var ways = map[string]string{
 	"a key comes twice":                             "two records have the key",
 	"the kind of a key is another":                  "is of the kind",
 	"a unique column is not there":                  "it has no column",
-	"a key is not in the interval of its split":     "is in none of its intervals",
 	"a split of several has no key":                 "all splits have one or none",
 	"a key is too long":                             "all splits have one or none",
 	"a source that seeks directly reads everything": "it seeks directly",
@@ -118,8 +117,6 @@ func (b *broken) Add(p source.Piece) ([]source.Split, error) {
 		sp.Rows = int64(len(p.(keyedPage)))
 	case "a live source has no keys":
 		sp.Key = nil
-	case "a key is not in the interval of its split":
-		sp.Keys[0].Last[0].Int--
 	case "a split of several has no key":
 		if b.splits == 2 {
 			sp.Key = nil

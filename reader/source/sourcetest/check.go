@@ -1,8 +1,6 @@
 package sourcetest
 
 import (
-	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -153,8 +151,8 @@ func Check(t *testing.T, open func() source.Source) {
 	})
 
 	with(t, func(s source.Source) {
-		if r, ok := s.(source.Random); ok && r.Anywhere() {
-			t.Run("splits are loaded in any order", func(t *testing.T) { checkRandom(t, r, whole) })
+		if r, ok := s.(source.Random); ok && r.Divisible() {
+			t.Run("stretches are loaded in any order", func(t *testing.T) { checkRandom(t, r, whole) })
 		}
 	})
 }
@@ -186,7 +184,7 @@ func checkLive(t *testing.T, open func() source.Source, whole reading) {
 	}
 }
 
-// checkUnique compares the keys of all records with each other, and with the intervals of their splits.
+// checkUnique compares the keys of all records with each other.
 func checkUnique(t *testing.T, s source.Source) {
 	splits, err := cut(s)
 	if err != nil {
@@ -204,7 +202,7 @@ func checkUnique(t *testing.T, s source.Source) {
 	p := s.NewParser(places)
 	defer p.Close()
 	seen := map[string]bool{}
-	for i, sp := range splits {
+	for _, sp := range splits {
 		if _, _, err := p.Parse(sp, func(rec *record.Record) {
 			if rec.Bad != nil {
 				return
@@ -221,62 +219,45 @@ func checkUnique(t *testing.T, s source.Source) {
 				t.Errorf("two records have the key %s", text)
 			}
 			seen[text] = true
-			if sp.Keys != nil && !slices.ContainsFunc(sp.Keys, func(k source.KeyInterval) bool {
-				return compareKeys(k.First, key) <= 0 && compareKeys(key, k.Last) <= 0
-			}) {
-				t.Errorf("split %d: the key %s is in none of its intervals", i, text)
-			}
 		}); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-func compareKeys(a, b []record.Datum) int {
-	return slices.CompareFunc(a, b, func(x, y record.Datum) int {
-		switch {
-		case x.Kind == record.Integer && y.Kind == record.Integer:
-			return cmp.Compare(x.Int, y.Int)
-		case x.Kind == record.Unsigned && y.Kind == record.Unsigned:
-			return cmp.Compare(uint64(x.Int), uint64(y.Int))
-		}
-		return cmp.Or(cmp.Compare(x.Kind, y.Kind), bytes.Compare(x.Bytes, y.Bytes))
-	})
-}
-
-// checkRandom reads a source's splits in an order of its own.
+// checkRandom reads stretches of a source in an order of its own.
 func checkRandom(t *testing.T, s source.Random, whole reading) {
 	splits, err := cut(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Reopen(); err != nil {
-		t.Fatal(err)
-	}
 	p := s.NewParser(all(s))
+	parse := func(sp source.Split) (records []string) {
+		n, _, err := p.Parse(sp, func(rec *record.Record) { records = append(records, text(rec)) })
+		if err != nil || n != len(records) || sp.Rows > 0 && int64(n) != sp.Rows {
+			t.Fatalf("%d of %d records: %v", n, sp.Rows, err)
+		}
+		return records
+	}
+	stretches := make([]source.Stretch, len(splits))
+	var before int64
+	for i, sp := range splits {
+		n := int64(len(parse(sp)))
+		stretches[i] = source.Stretch{Record: before, Records: n, Offset: sp.Offset, Bytes: int64(len(sp.Data))}
+		before += n
+	}
+	if err := errors.Join(p.Close(), s.Close(), s.Reopen()); err != nil {
+		t.Fatal(err)
+	}
+	p = s.NewParser(all(s))
 	records := make([][]string, len(splits))
 	for _, i := range rand.New(rand.NewPCG(2, 1)).Perm(len(splits)) {
-		sp, err := s.Load(splits[i].Place())
+		loaded, err := s.LoadStretch(stretches[i])
 		if err != nil {
 			t.Fatal(err)
 		}
-		n, _, err := p.Parse(sp, func(rec *record.Record) { records[i] = append(records[i], text(rec)) })
-		if err != nil || n != len(records[i]) || sp.Rows > 0 && int64(n) != sp.Rows {
-			t.Fatalf("split %d: %d of %d records: %v", i, n, sp.Rows, err)
-		}
-		head, ok := s.Head(splits[i].Place())
-		if !ok {
-			continue
-		}
-		first := ""
-		if head, err = s.Load(head); err == nil {
-			_, _, err = p.Parse(head, func(rec *record.Record) { first = text(rec) })
-		}
-		if err != nil || first != records[i][0] {
-			t.Errorf("split %d begins with %q, want %q: %v", i, first, records[i][0], err)
+		for _, sp := range loaded {
+			records[i] = append(records[i], parse(sp)...)
 		}
 	}
 	if err := errors.Join(p.Close(), s.Finished()); err != nil {

@@ -204,14 +204,9 @@ func (p *keyedPart) Next() (source.Piece, error) {
 // Add makes a split of each page.
 func (p *keyedPart) Add(piece source.Piece) ([]source.Split, error) {
 	rows := piece.(keyedPage)
-	first, last := rows[0].id, rows[len(rows)-1].id
 	number := min(p.splits, 1)
 	p.splits++
-	datum := func(id int64) []record.Datum { return []record.Datum{{Kind: record.Integer, Int: id}} }
-	return []source.Split{{
-		Number: number, Bytes: rows.Bytes(), Part: rows, Key: appendKey(first),
-		Keys: []source.KeyInterval{{First: datum(first), Last: datum(last)}},
-	}}, nil
+	return []source.Split{{Number: number, Bytes: rows.Bytes(), Part: rows, Key: appendKey(rows[0].id)}}, nil
 }
 
 // Suspend goes back to the beginning.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
-	"sync/atomic"
 
 	"tsimport/internal/table"
 	"tsimport/reader/record"
@@ -26,10 +25,8 @@ type Rows struct {
 	Fail int
 	// Page is how many records a split has; 0 takes 10.
 	Page int
-	// Unique says that the column id tells all rows apart; splits then say between which they are.
+	// Unique says that the column id tells all rows apart.
 	Unique bool
-	// Heads counts how often the first row of a page was asked for. May be nil.
-	Heads *atomic.Int64
 
 	begin, next int64
 	widen       func(row int64, rec *record.Record, each func(*record.Record)) // gives a record more than Data has; nil is nothing
@@ -135,11 +132,7 @@ func (r *Rows) Next() (source.Piece, error) {
 func (r *Rows) Add(p source.Piece) ([]source.Split, error) {
 	pg := p.(page)
 	rows := pg.to - pg.from
-	sp := source.Split{Number: int(min(pg.from, 1)), Bytes: 100 * rows, Rows: rows, First: pg.from, Part: pg}
-	if r.Unique {
-		sp.Keys = []source.KeyInterval{{First: r.Data[pg.from][:1], Last: r.Data[pg.to-1][:1]}}
-	}
-	return []source.Split{sp}, nil
+	return []source.Split{{Number: int(min(pg.from, 1)), Bytes: 100 * rows, Rows: rows, First: pg.from, Part: pg}}, nil
 }
 
 // Suspend goes back to the first row.
@@ -182,22 +175,8 @@ func (r *Rows) each(pg page, each func(*record.Record)) int {
 // Anywhere is true: any page can be read at any time.
 func (r *Rows) Anywhere() bool { return true }
 
-// Head returns the first row of a page.
-func (r *Rows) Head(sp source.Split) (source.Split, bool) {
-	if r.Heads != nil {
-		r.Heads.Add(1)
-	}
-	pg := sp.Part.(page)
-	pg.to = pg.from + 1
-	sp.Part, sp.Rows = pg, 1
-	return sp, true
-}
-
 // Reopen has nothing to do.
 func (r *Rows) Reopen() error { return nil }
-
-// Load returns the split, which has no data.
-func (r *Rows) Load(sp source.Split) (source.Split, error) { return sp, nil }
 
 // Divisible is true: any rows can be read.
 func (r *Rows) Divisible() bool { return true }
