@@ -39,10 +39,6 @@ type LoadOptions struct {
 	QuotedEmpty string   // load a quoted empty field as string or null; "" is string
 	Flatten     bool     // nested values become columns a.b.c
 	PathColumns bool     // a column for each folder named name=value
-	OSSEndpoint string   // for oss:// addresses
-	OSSRegion   string
-	S3Endpoint  string // for s3:// addresses; "" takes AWS_ENDPOINT_URL, or AWS itself
-	S3Region    string // "" takes AWS_REGION
 
 	// What goes into which columns.
 	PK            []string          // NAME[:TYPE][=EXPR], for each column of the primary key in order
@@ -52,8 +48,7 @@ type LoadOptions struct {
 	Rename        map[string]string // columns of the input to columns of the table
 	Type          map[string]string // types of columns, such as integer or timestamp(2006-01-02,UTC,ms)
 	VersionColumn string            // timestamps of the cells of each row, in milliseconds
-	Types         string            // of columns that the table has: table, strict or infer; "" is table
-	Infer         string            // all or strict; "" is all
+	Types         string            // table, strict or infer; "" is table
 	Missing       string            // a column that only some files have: refuse or null; "" is refuse
 
 	// Where they go to.
@@ -70,7 +65,6 @@ type LoadOptions struct {
 	// Loads that come again (docs/nightly.md).
 	OnlyNew          bool          // load each input once per table
 	ReloadChanged    bool          // with OnlyNew: load a known input again whose content has changed, in place of refusing it
-	ReloadRenamed    bool          // with OnlyNew: load an input whose content is known under another name, in place of leaving it out
 	FailIfNothingNew bool          // ErrNothingNew, in place of a summary without rows
 	FilesBy          string        // name or time: the order of the inputs; "" is as they come, with OnlyNew by name
 	SettleFiles      time.Duration // leave out inputs that were changed less than this long ago; 0 leaves out none

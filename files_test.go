@@ -136,9 +136,20 @@ func TestFilesThatComeAgainAreLoadedOnce(t *testing.T) {
 	if got, want := w.rows(1), map[string]string{"a": "n=int64 2", "b": "n=int64 3"}; !maps.Equal(got, want) {
 		t.Errorf("the table has %q, want %q", got, want)
 	}
+	// In another folder the same content makes other rows where folders are columns.
+	for _, day := range []string{"day=1", "day=2"} {
+		if err := errors.Join(os.Mkdir(filepath.Join(dir, day), 0o700), os.WriteFile(filepath.Join(dir, day, "in.csv"), []byte("id\nc\n"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		o := options
+		o.RunDir, o.DoneMarker, o.PathColumns, o.PK = filepath.Join(dir, "run of "+day), "", true, nil
+		if s, err := LoadFiles(context.Background(), w.target(), "t", []string{filepath.Join(dir, day)}, o); err != nil || s.Written != 1 {
+			t.Errorf("%s: %v, %+v", day, err, s)
+		}
+	}
 	for text, o := range map[string]LoadOptions{
 		"--files-by \"size\"":               {OnlyNew: true, FilesBy: "size"},
-		"--reload-renamed needs --only-new": {ReloadRenamed: true},
+		"--reload-changed needs --only-new": {ReloadChanged: true},
 		"--only-new and --limit":            {OnlyNew: true, Limit: 1},
 		"--done-marker":                     {DoneMarker: "done"},
 	} {

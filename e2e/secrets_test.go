@@ -161,7 +161,7 @@ func TestSecretsOfAddressesAreShownAndKeptNowhere(t *testing.T) {
 		run(2, "inspect", wrong)
 	}
 	run(7, "load", "http:/user:geheim@h/a.csv?sig=geheim", "--store", dir+"/none", "--table", "t", "--pk", "id") // a glob, as it is written
-	run(2, with("load", []string{addresses[0]}, "--oss-endpoint", "http://id:geheim@h/", "--fresh", "--limit", "x")...)
+	run(2, with("load", []string{addresses[0]}, "--endpoint", "http://id:geheim@h/", "--fresh", "--limit", "x")...)
 	run(2, "load", addresses[0], "--endpoint", "http://id:geheim@h/?geheim", "--instance", "i", "--table", "t", "--pk", "id")
 	noSecretBelow(t, dir)
 }

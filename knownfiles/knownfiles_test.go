@@ -198,7 +198,7 @@ func TestContentsAreLoadedOnce(t *testing.T) {
 	d.want(Options{}, "under another name", "d")
 	d.want(Options{}, "5 of 5 inputs are known")
 	d.deliver("f", "one")
-	d.want(Options{ReloadRenamed: true}, "", "f")
+	d.want(Options{ByName: true}, "", "f")
 	d.deliver("b", "too")
 	d.deliver("g", "new")
 	d.refused(Options{}, "b changed", "--reload-changed")
@@ -217,7 +217,7 @@ func TestContentsAreLoadedOnce(t *testing.T) {
 	}
 	d.want(Options{}, "e (as", "d")
 	d.table = 2 // it was dropped and made again
-	d.want(Options{ReloadRenamed: true}, "", "a", "b", "c", "d", "e", "f", "g", "h")
+	d.want(Options{ByName: true}, "", "a", "b", "c", "d", "e", "f", "g", "h")
 }
 
 func TestOfAnUnfinishedLoadNothingIsKnown(t *testing.T) {
@@ -234,7 +234,7 @@ func TestOfAnUnfinishedLoadNothingIsKnown(t *testing.T) {
 		}
 	}
 	move("a", "moved")
-	d.refused(Options{Job: "other"}, "moved begins like ", "a and is as long", "load x", "--reload-renamed")
+	d.refused(Options{Job: "other"}, "moved begins like ", "a and is as long", "load x", "files forget")
 	d.deliver("moved", "two") // as long, and another content
 	d.want(Options{Job: "third"}, "", "moved")
 	move("moved", "b")

@@ -16,7 +16,9 @@ import (
 // Options say which inputs are chosen, and in which order.
 type Options struct {
 	ReloadChanged bool // load a known input again whose content has changed, instead of refusing
-	ReloadRenamed bool // load an input whose content is known under another name, instead of leaving it out
+	// ByName: names say something of the rows, as with --path-columns. A content that is known under another name makes other rows, and is
+	// loaded instead of being left out.
+	ByName bool
 	// Order is OrderGiven, OrderName or OrderTime.
 	Order string
 	// Settle leaves out inputs that were changed so lately; 0 takes all.
@@ -231,7 +233,7 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 			if !s.o.ReloadChanged {
 				continue
 			}
-		case !s.o.ReloadRenamed:
+		case !s.o.ByName:
 			is, as, err := s.knownContent(ctx, item, sizes[item.Size], bySize[item.Size])
 			if err != nil {
 				return nil, nil, err
@@ -251,7 +253,7 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 		return nil, nil, &Refused{fmt.Sprintf("--only-new: %s changed after the table had taken it%s; load what it is now with --reload-changed", changed[0], andMore(len(changed)-1))}
 	}
 	notes = appendNote(notes, changed, "changed since the table took them; loaded again (--reload-changed)")
-	notes = appendNote(notes, renamed, "left out, the table has taken this content under another name (--reload-renamed loads it)")
+	notes = appendNote(notes, renamed, "left out, the table has taken this content under another name (to have it loaded, forget that name: tsimport files forget)")
 	if known > 0 {
 		notes = append(notes, fmt.Sprintf("%d of %d inputs are known and left out", known, len(found)))
 	}
@@ -261,7 +263,7 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 // notBegun refuses an input that may have the content of one that an unfinished load of another job has begun to load under another
 // name: of that, only the size and the beginning are known. Begun are those of its size.
 func (s *Selector) notBegun(ctx context.Context, item *input.Item, begun []unfinished) error {
-	if len(begun) == 0 || s.o.ReloadRenamed {
+	if len(begun) == 0 || s.o.ByName {
 		return nil
 	}
 	sum, err := headOf(ctx, item)
@@ -270,7 +272,7 @@ func (s *Selector) notBegun(ctx context.Context, item *input.Item, begun []unfin
 	}
 	for _, u := range begun {
 		if u.Sum == sum {
-			return &Refused{fmt.Sprintf("--only-new: %s begins like %s and is as long, which an unfinished load has begun to load: finish that first (%s), take the file out of it with tsimport files forget, or load both with --reload-renamed",
+			return &Refused{fmt.Sprintf("--only-new: %s begins like %s and is as long, which an unfinished load has begun to load: finish that first (%s), or take the file out of it with tsimport files forget",
 				item.Name, u.Name, u.Command)}
 		}
 	}

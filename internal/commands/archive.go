@@ -71,7 +71,7 @@ func mayBeArchive(arg string) bool {
 // refuseArchives is for commands that read files of rows, and databases. They would take an archive's manifest and parts for such files.
 func refuseArchives(c *cli.Context) error {
 	for _, arg := range c.Args().Slice() {
-		if m, err := archiveAt(c.Context, arg, storeOptions(c)); m != nil || errors.As(err, new(*plan.UsageError)) {
+		if m, err := archiveAt(c.Context, arg, storesOf(c)); m != nil || errors.As(err, new(*plan.UsageError)) {
 			return usagef("%s is an archive of a table, which %s does not read; tsimport verify compares it with a table, and tsimport load restores it", suggest.Arg(arg), c.Command.Name)
 		}
 	}
@@ -100,7 +100,7 @@ func originOf(ctx context.Context, c *cli.Context, args []string, find input.Opt
 
 // refuseReadFlags refuses flags that say how text is read.
 func refuseReadFlags(c *cli.Context) error {
-	for _, f := range textFlags() {
+	for _, f := range readFlags() {
 		if name := f.Names()[0]; c.IsSet(name) {
 			return usagef("--%s: an archive says itself how it is read; leave it out", name)
 		}

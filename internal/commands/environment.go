@@ -10,12 +10,12 @@ import (
 
 // notFromEnvironment are flags that destroy something or change what a command means: they must be typed.
 var notFromEnvironment = []string{
-	"delete", "mode", "create", "fresh", "drop-expired", "apply", "yes", "force", "accept-changed-input", "retry-rejects", "reload-changed", "reload-renamed", "save-job", "schema",
+	"delete", "mode", "create", "fresh", "drop-expired", "apply", "yes", "force", "accept-changed-input", "retry-rejects", "reload-changed", "save-job", "schema",
 	"older-than", "help", "version",
 }
 
 // olderNames are the variables of flags that had one before every flag had.
-var olderNames = map[string]string{"endpoint": endpointEnv, "instance": instanceEnv, "oss-endpoint": "OSS_ENDPOINT", "oss-region": "OSS_REGION"}
+var olderNames = map[string]string{"endpoint": endpointEnv, "instance": instanceEnv}
 
 // variableOf is the variable of the environment of a flag, "" if it has none.
 func variableOf(flag string) string {

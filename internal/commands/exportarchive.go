@@ -19,7 +19,7 @@ func exportArchive(c *cli.Context, sdk *tablestore.TableStoreClient, described *
 		return err
 	}
 	if jobdir.IsAddress(cfg.Dir) {
-		stores := storeOptions(c)
+		stores := storesOf(c)
 		if cfg.Store, err = jobdir.Open(c.Context, cfg.Dir, jobdir.Options{OSS: stores.OSS, S3: stores.S3}); err != nil {
 			return usagef("-o %v", err)
 		}

@@ -17,6 +17,12 @@ type goneFlag struct {
 var goneFlags = []goneFlag{
 	{name: "raise-write", instead: "change the table's throughput before and after with tsimport table update --reserved-write (docs/how-to/slow-loads.md)"},
 	{name: "request", instead: "rows are sent by BatchWriteRow, which is as fast"},
+	{name: "infer", instead: "--types strict rejects the few values that are not of a column's type"},
+	{name: "oss-endpoint", instead: "set OSS_ENDPOINT"},
+	{name: "oss-region", instead: "set OSS_REGION"},
+	{name: "s3-endpoint", instead: "set AWS_ENDPOINT_URL"},
+	{name: "s3-region", instead: "set AWS_REGION"},
+	{name: "reload-renamed", instead: "tsimport files forget NAME, with the name that the table has taken the content under; with --path-columns such inputs are loaded", noValue: true},
 	{name: "header", instead: "a header that looks like data is named: --no-header --skip-lines 1 --names A,B", noValue: true},
 	{name: "header-line", instead: "--skip-lines N skips the N lines above the header", rows: true},
 	{name: "ignore-ts", instead: `remove them from the lines first: sed 's/,"TS":[0-9]*//g'`, noValue: true, rows: true},

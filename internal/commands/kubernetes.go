@@ -66,15 +66,12 @@ func planRunner(c *cli.Context) (*kubernetes.Options, error) {
 	return o, nil
 }
 
-// placesOfWorkers are the variables of endpoints and regions, with their flags, which workers get from the planning command. None is a secret.
-var placesOfWorkers = []struct{ name, flag string }{
-	{endpointEnv, "endpoint"}, {instanceEnv, "instance"}, {"OSS_ENDPOINT", "oss-endpoint"}, {"OSS_REGION", "oss-region"},
-	{"AWS_ENDPOINT_URL", "s3-endpoint"}, {"AWS_ENDPOINT_URL_S3", "s3-endpoint"}, {"AWS_REGION", "s3-region"}, {"AWS_DEFAULT_REGION", "s3-region"},
-}
+// placesOfWorkers are the variables of endpoints and regions that workers get from the planning command. None is a secret.
+var placesOfWorkers = []string{"OSS_ENDPOINT", "OSS_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION"}
 
-// workerEnv are the endpoints and regions for workers, as environment variables, from the plan, flags, the environment and, for the two tables of
+// workerEnv are the endpoints and regions for workers, as environment variables, from the plan, the environment and, for the two tables of
 // a copy, profiles.
-func workerEnv(c *cli.Context, p *scaleout.Plan) (env []kubernetes.EnvVar) {
+func workerEnv(p *scaleout.Plan) (env []kubernetes.EnvVar) {
 	places := map[string]string{}
 	for _, text := range os.Environ() {
 		name, value, _ := strings.Cut(text, "=")
@@ -82,8 +79,8 @@ func workerEnv(c *cli.Context, p *scaleout.Plan) (env []kubernetes.EnvVar) {
 			places[name] = value
 		}
 	}
-	for _, e := range placesOfWorkers {
-		places[e.name] = cmp.Or(c.String(e.flag), os.Getenv(e.name))
+	for _, name := range placesOfWorkers {
+		places[name] = os.Getenv(name)
 	}
 	places[endpointEnv], places[instanceEnv] = p.Endpoint, p.Instance
 	for _, name := range slices.Sorted(maps.Keys(places)) {
@@ -108,7 +105,7 @@ func missingSummary(missing bool, store jobdir.Store) error {
 // runOn prints the manifests of the plan, or applies them.
 func runOn(c *cli.Context, interrupts *interrupts, show *display, o *kubernetes.Options, store jobdir.Store, p *scaleout.Plan) error {
 	o.Plan = p.ID[:min(len(p.ID), planInNames)]
-	o.Env = workerEnv(c, p) // the access keys come from the secret or the service account
+	o.Env = workerEnv(p) // the access keys come from the secret or the service account
 	compared := 0
 	if p.Verify {
 		compared = len(p.Shards)

@@ -85,17 +85,17 @@ func TestTheLibraryUnderstandsFlagsAsTheCommandDoes(t *testing.T) {
 		"--pk h:string=hash(id) --set day:string=id --set x=1",
 		`--columns a,"b,c" --exclude d,"e,f" --exclude g --rename a=b --rename "x=y"=z --type a=integer --type b=binary(hex) --type c=timestamp(2006-01-02,UTC,ms)`,
 		"--columns=",
-		"--version-column v --mode update --condition exist --types strict --infer strict --on-null delete",
+		"--version-column v --mode update --condition exist --types strict --on-null delete",
 		"--mode increment --mark-column m", "--returned-keys k.csv --look-first --at-least-once",
 		"--limit 7 --dry-run --max-errors 0 --retry-for 3s --settle 4s", "--max-errors 1% --max-errors=-1",
 		"--order none --concurrency 5 --batch-rows 6 --batch-bytes 512KiB --partition-wcu 1.5 --max-wcu 2.5 --max-rows-per-second 3.5 --max-bytes-per-second 1MiB",
 		"--memory 32MiB --temp-dir " + dir + " --run-dir " + dir + "/run --fresh --accept-changed-input --max-tables 9",
 		"--age-policy " + policy + " --now 2024-01-01T00:00:00Z",
 		"--format csv --no-header --names a,b --encoding gbk --ragged pad --trim --null x --null y --quoted-null x --quoted-null z --empty string --quoted-empty null",
-		"--skip-lines 2 --flatten --path-columns --oss-endpoint http://o --oss-region r --s3-endpoint http://s --s3-region q",
+		"--skip-lines 2 --flatten --path-columns",
 		`--delimiter ; --quote ' --escape \ --comment # --record-end |`, "--quote=", "--quote none --escape=", "--dialect mysql --escape=", "--dialect auto", "--dialect mysql",
 		"--dialect postgres --empty null", "--dialect mysql --comment=",
-		"--only-new --reload-changed --reload-renamed --fail-if-nothing-new --files-by time --settle-files 2m --done-marker {}.done --state " + dir + "/state",
+		"--only-new --reload-changed --fail-if-nothing-new --files-by time --settle-files 2m --done-marker {}.done --state " + dir + "/state",
 	} {
 		args := append(strings.Fields(line), "--table", "t", "in.csv")
 		if strings.HasPrefix(line, `--columns a,`) {

@@ -68,8 +68,7 @@ func loadFlags() []cli.Flag {
 		&cli.StringFlag{Name: "mode", Usage: "put (replace rows), update (write only the columns given), delete, or increment (add to integer columns; docs/counters.md)", Value: "put"},
 		&cli.StringFlag{Name: "condition", Usage: "write a row only if it exists, or does not: ignore, exist or not-exist", Value: "ignore"},
 		&cli.StringFlag{Name: "when", Usage: "write a row only if the one in the table passes `CONDITION`, such as 'stored.updated_at < new.updated_at'; a column that it lacks passes (docs/loading.md)"},
-		&cli.StringFlag{Name: "types", Usage: "columns that the table already has: keep its types where the values fit (table), refuse other types (strict), or use only the input (infer)", Value: "table"},
-		&cli.StringFlag{Name: "infer", Usage: "when nearly all sampled values of a column have one type: load all values (all), or reject the others (strict)", Value: "all"},
+		&cli.StringFlag{Name: "types", Usage: "types of columns: those that the table has where the values fit (table); refuse others, and reject the few values that are not of the type of nearly all (strict); or use only the input (infer)", Value: "table"},
 		&cli.StringFlag{Name: "on-null", Usage: "skip a null, or (update mode) delete the column", Value: "skip"},
 		&cli.StringFlag{Name: "missing", Usage: "if files lack columns: refuse to load them together (refuse), or load their rows without those columns (null)", Value: "refuse"},
 
@@ -104,7 +103,7 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 		return err
 	}
 	if l == nil {
-		m, err := archiveOf(interrupts.drain, c.Args().Slice(), storeOptions(c))
+		m, err := archiveOf(interrupts.drain, c.Args().Slice(), storesOf(c))
 		if err != nil {
 			return err
 		}

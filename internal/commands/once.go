@@ -21,7 +21,6 @@ func onceFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "only-new", Usage: "load each input once per table: leave out those whose content the table has taken (docs/nightly.md)"},
 		&cli.BoolFlag{Name: "reload-changed", Usage: "--only-new: load a known input again whose content has changed (default: refuse it)"},
-		&cli.BoolFlag{Name: "reload-renamed", Usage: "--only-new: load an input whose content is known under another name (default: leave it out)"},
 		&cli.BoolFlag{Name: "fail-if-nothing-new", Usage: "exit code 7 if no input is new, instead of 0"},
 		&cli.StringFlag{Name: "files-by", Usage: "order of the inputs: name, or time (when they were changed), over all arguments (default: as the arguments come; name with --only-new)"},
 		&cli.DurationFlag{Name: "settle-files", Usage: "leave out inputs that were changed less than this long ago, such as 2m; they may be half written"},
@@ -60,7 +59,7 @@ func nothingNew(c *cli.Context, show *display, err error) error {
 }
 
 func filesCommand() *cli.Command {
-	flags := append(append(targetFlags(), storeFlags()...), stateFlag(), &cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` whose known files are meant"})
+	flags := append(targetFlags(), stateFlag(), &cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` whose known files are meant"})
 	return &cli.Command{
 		Name:        "files",
 		Usage:       "list the files that loads with --only-new know",
@@ -100,7 +99,7 @@ func listFiles(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	store, err := recurring.OpenStore(c.Context, givenFlags{c}, storeOptions(c))
+	store, err := recurring.OpenStore(c.Context, givenFlags{c}, storesOf(c))
 	if err != nil {
 		return err
 	}
@@ -137,7 +136,7 @@ func forgetFiles(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	o, ledger, err := recurring.Change(c.Context, givenFlags{c}, storeOptions(c), place, sayer(c, c.App.ErrWriter))
+	o, ledger, err := recurring.Change(c.Context, givenFlags{c}, storesOf(c), place, sayer(c, c.App.ErrWriter))
 	if err != nil {
 		return err
 	}

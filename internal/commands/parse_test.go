@@ -111,7 +111,7 @@ func TestColumnFlagsAreReadOrRefused(t *testing.T) {
 		"--type a=integer": "", "--type a=timestamp": "", "--type a=binary(hex)": "",
 		"--type a": "want name=type", "--type =integer": "want name=type", "--type a=text": "--type a=text", "--type a=timestamp(": "--type a=timestamp(",
 		"--rename a=b --rename a=c": "given twice", "--rename a=": "want old=new", "--rename =b": "want old=new",
-		"--types x": "want table, strict or infer", "--infer x": "want all or strict",
+		"--types x": "want table, strict or infer",
 	} {
 		err := given(t, loadFlags(), strings.Fields(args), func(c *cli.Context) error {
 			columns, err := options.Columns(givenFlags{c})

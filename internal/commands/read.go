@@ -15,10 +15,7 @@ const inputsHelp = "A FILE is a file, a folder, a glob with **, - for standard i
 	"http(s)://…, oss://bucket/prefix or s3://bucket/prefix. Format and compression (gzip, zstd, bzip2, xz, lz4, snappy) are detected from the content."
 
 // readFlags are the flags of the commands that read inputs.
-func readFlags() []cli.Flag { return append(textFlags(), storeFlags()...) }
-
-// textFlags say how text is read.
-func textFlags() []cli.Flag {
+func readFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "format", Usage: "csv, jsonl, parquet, arrow, dynamodb (exports of DynamoDB), mongodb (mongoexport), pg_dump, mysqldump or auto", Value: "auto"},
 		&cli.StringFlag{Name: "source-table", Usage: "dump of a database: load `TABLE` or SCHEMA.TABLE (default: the only one with rows)"},
@@ -43,23 +40,8 @@ func textFlags() []cli.Flag {
 	}
 }
 
-// storeFlags say where objects are.
-func storeFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: "oss-endpoint", Usage: "`URL` of the object storage service for oss:// (or OSS_ENDPOINT)"},
-		&cli.StringFlag{Name: "oss-region", Usage: "`REGION` of the object storage service (or OSS_REGION)"},
-		&cli.StringFlag{Name: "s3-endpoint", Usage: "`URL` of a store for s3:// that is compatible with S3 (or AWS_ENDPOINT_URL; default: AWS)"},
-		&cli.StringFlag{Name: "s3-region", Usage: "`REGION` of the bucket for s3:// (or AWS_REGION)"},
-	}
-}
-
-// storeOptions reads storeFlags.
-func storeOptions(c *cli.Context) input.Options { return storesOf(c, c.String) }
-
-// storesOf is storeOptions with flags of another origin.
-func storesOf(c *cli.Context, flag func(name string) string) (o input.Options) {
-	o.OSS.Endpoint, o.OSS.Region = flag("oss-endpoint"), flag("oss-region")
-	o.S3.Endpoint, o.S3.Region = flag("s3-endpoint"), flag("s3-region")
+// storesOf is how objects are reached: where the environment says, with the command's keys.
+func storesOf(c *cli.Context) (o input.Options) {
 	o.OSS.Credentials = ossCredentials(c)
 	return o
 }

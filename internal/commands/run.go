@@ -147,7 +147,7 @@ func readJobFile(c *cli.Context, interrupts *interrupts) (*job.File, error) {
 		if isSQL(pattern) {
 			return tableAddresses(ctx, pattern)
 		}
-		find := storesOf(c, l.Value)
+		find := storesOf(c)
 		find.NotData = notData(c)
 		set, err := input.Expand(ctx, []string{pattern}, find)
 		switch {
@@ -429,7 +429,7 @@ func (o *jobRunner) arguments(app *cli.App, resolved *job.Single) []string {
 // endedBefore is how a load has ended in an earlier process, which was killed before it could note that; nil if the load is to be run.
 func endedBefore(c *cli.Context, s *job.State, dir string) *job.Outcome {
 	if s.Command == job.Export {
-		if m, err := archiveAt(c.Context, s.Value("output"), storesOf(c, s.Value)); err == nil && m != nil && m.Ended.After(s.Started) {
+		if m, err := archiveAt(c.Context, s.Value("output"), storesOf(c)); err == nil && m != nil && m.Ended.After(s.Started) {
 			return &job.Outcome{}
 		}
 		return nil // a file is written again

@@ -114,7 +114,7 @@ func runByRunner(c *cli.Context, interrupts *interrupts, show *display, r *Runne
 			return err
 		}
 		l := &RunnerLoad{Place: store.String(), Plan: p, Watch: w, Env: map[string]string{}, Hard: interrupts.hard, Say: say}
-		for _, v := range workerEnv(c, p) {
+		for _, v := range workerEnv(p) {
 			l.Env[v.Name] = v.Value
 		}
 		failed = r.Run(interrupts.drain, c, l)

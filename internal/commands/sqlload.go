@@ -104,7 +104,7 @@ func sqlConfig(c *cli.Context, args []string) (*sqltable.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range textFlags() {
+	for _, f := range readFlags() {
 		if name := f.Names()[0]; c.IsSet(name) {
 			return nil, usagef("--%s: it says how text is read, and a database gives its values types; leave it out", name)
 		}

@@ -128,7 +128,7 @@ func openJobDir(c *cli.Context, place string) (jobdir.Store, error) {
 		}
 		place = full
 	}
-	find := storeOptions(c)
+	find := storesOf(c)
 	s, err := jobdir.Open(c.Context, place, jobdir.Options{OSS: find.OSS, S3: find.S3})
 	if err != nil {
 		return nil, usagef("--job-dir %v", err)
@@ -244,7 +244,7 @@ func workArguments(app *cli.App, p *scaleout.Plan, c *cli.Context) ([]string, er
 			without, more = append(without, name), append(more, "--"+name+"="+value)
 		}
 	}
-	for _, name := range append(append([]string{}, machineFlags...), "oss-endpoint", "oss-region", "s3-endpoint", "s3-region", "quiet") {
+	for _, name := range append(slices.Clone(machineFlags), "quiet") {
 		if c.IsSet(name) && slices.ContainsFunc(findCommand(app.Commands, command).Flags, func(f cli.Flag) bool { return f.Names()[0] == name }) {
 			without, more = append(without, name), append(more, "--"+name+"="+c.String(name))
 		}

@@ -83,7 +83,7 @@ func NewS3(ctx context.Context, o S3) (Service, error) {
 	endpoint := cmp.Or(o.Endpoint, configured)
 	switch {
 	case endpoint == "" && s.region == "":
-		return nil, errors.New("the region of the bucket is not known; give --s3-region or set AWS_REGION, or name another store with --s3-endpoint or AWS_ENDPOINT_URL")
+		return nil, errors.New("the region of the bucket is not known; set AWS_REGION, or name another store with AWS_ENDPOINT_URL")
 	case endpoint == "":
 		if s.region == "aws-global" {
 			s.region = "us-east-1"

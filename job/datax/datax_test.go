@@ -22,7 +22,7 @@ func TestOtherJobsAreConverted(t *testing.T) {
 		want map[string]string
 		from string
 	}{
-		"objects":                        {fromOSS, map[string]string{"oss-endpoint": "https://oss-cn-hangzhou.aliyuncs.com", "pk": "id:integer"}, "oss://lake/dt=1/orders.csv"},
+		"objects":                        {fromOSS, map[string]string{"pk": "id:integer"}, "oss://lake/dt=1/orders.csv"},
 		"an update":                      {strings.Replace(orders, "PutRow", "UpdateRow", 1), map[string]string{"mode": "update", "on-null": "delete"}, "/data/orders.csv"},
 		"a share of errors":              {strings.Replace(orders, `{"record":0}`, `{"percentage":0.07}`, 1), map[string]string{"max-errors": "7%"}, "/data/orders.csv"},
 		"a null":                         {strings.Replace(orders, `"encoding"`, `"nullFormat":"\\N","encoding"`, 1), map[string]string{"null": `\N`, "quoted-null": `\N`, "empty": "string"}, "/data/orders.csv"},

@@ -160,7 +160,7 @@ func (j *Job) objects(o, writer object, l job.Single, columns []column, keys int
 	if string(o["accessId"]) != string(writer["accessId"]) {
 		return errors.New("accessId: it is another than the writer's, and a job has one access key for both; give one that may do both")
 	}
-	set(&l, "oss-endpoint", values["endpoint"])
+	j.note("endpoint: set OSS_ENDPOINT=" + values["endpoint"])
 	for _, object := range objects {
 		l.From = append(l.From, "oss://"+bucket+"/"+object)
 	}

@@ -33,9 +33,6 @@ func Columns(g Given) (columns plan.Columns, err error) {
 	if columns.Known, err = plan.ParseKnown(g.String("types")); err != nil {
 		return columns, err
 	}
-	if columns.Infer, err = plan.ParseInfer(g.String("infer")); err != nil {
-		return columns, err
-	}
 	if g.IsSet("columns") {
 		if columns.Only, err = List(g.String("columns")); err != nil {
 			return columns, fmt.Errorf("--columns: %w", err)

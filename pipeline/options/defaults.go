@@ -10,7 +10,7 @@ import (
 var Defaults = map[string]any{
 	"format": "auto", "quote": `"`, "escape": "none", "ragged": "reject", "empty": "null", "quoted-empty": "string",
 	"max-tables": plan.DefaultMaxTables, "ttl": -1, "max-versions": 1, "pre-split": "auto",
-	"mode": "put", "condition": "ignore", "types": "table", "infer": "all", "on-null": "skip", "missing": "refuse",
+	"mode": "put", "condition": "ignore", "types": "table", "on-null": "skip", "missing": "refuse",
 	"max-errors": "100", "retry-for": pipeline.DefaultRetryFor,
 	"order": plan.LastWins.String(), "concurrency": pipeline.DefaultConcurrency,
 	"batch-rows": table.MaxBatchRows, "batch-bytes": "4MiB", "compress": "off", "request": "batch", "max-bytes-per-second": "0",

@@ -37,8 +37,6 @@ func Read(g Given) (r plan.Read, err error) {
 		r.Known = append(r.Known, names...)
 	}
 	r.Find.PathColumns = g.Bool("path-columns")
-	r.Find.OSS.Endpoint, r.Find.OSS.Region = g.String("oss-endpoint"), g.String("oss-region")
-	r.Find.S3.Endpoint, r.Find.S3.Region = g.String("s3-endpoint"), g.String("s3-region")
 	return r, nil
 }
 

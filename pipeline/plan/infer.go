@@ -144,7 +144,7 @@ func (p *planner) settleType(i int, in *convert.Inference, at int, known map[str
 	col.Type = in.Type(at)
 	col.Zeros = inTable && has.Type == table.Double
 	few, nearly := in.Minority(at, col.Zeros)
-	if nearly && (p.request.Columns.Infer == InferStrict || inTable && has.Type == few.Type) {
+	if nearly && (p.request.Columns.Known == KnownStrict || inTable && has.Type == few.Type) {
 		col.Type = few.Type
 	}
 	if inTable && has.Type != col.Type {
@@ -205,7 +205,7 @@ func minorityText(col *table.Column, few convert.Minority) string {
 			null = ""
 		}
 	}
-	return text + fmt.Sprintf("; %s--type %s=%s or --infer strict rejects them", null, col.Name, few.Type)
+	return text + fmt.Sprintf("; %s--type %s=%s or --types strict rejects them", null, col.Name, few.Type)
 }
 
 var plurals = map[table.Type]string{

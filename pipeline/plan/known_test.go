@@ -129,7 +129,7 @@ func TestAColumnOfNearlyOneTypeIsReported(t *testing.T) {
 	for _, tt := range []struct {
 		text, kind, warning string
 	}{
-		{column(2000, 100, "7", "n/a"), "string", `qty: 1,980 integers, 20 others ("n/a") in the sample; loaded as string; --null n/a loads them as null, --type qty=integer or --infer strict rejects them`},
+		{column(2000, 100, "7", "n/a"), "string", `qty: 1,980 integers, 20 others ("n/a") in the sample; loaded as string; --null n/a loads them as null, --type qty=integer or --types strict rejects them`},
 		{column(100, 20, "7.5", "10.50"), "string", `95 doubles, 5 others ("10.50")`},
 		{column(100, 50, "true", "no"), "string", "98 booleans, 2 others"},
 		{column(100, 5, "7", "x"), "string", ""}, // too many
@@ -144,9 +144,9 @@ func TestAColumnOfNearlyOneTypeIsReported(t *testing.T) {
 		}
 	}
 	r := ask(file(t, "in.csv", column(2000, 100, "7", "n/a")))
-	r.Columns.Infer = InferStrict
+	r.Columns.Known = KnownStrict
 	if p := makes(t, r, nil); p.Schema.Columns[1].Type != table.Integer || !strings.Contains(strings.Join(p.Warnings, ""), "the others are rejected") {
-		t.Errorf("--infer strict: %s, %q", p.Schema.Columns[1].Type, p.Warnings)
+		t.Errorf("--types strict: %s, %q", p.Schema.Columns[1].Type, p.Warnings)
 	}
 	r = ask(file(t, "in.jsonl", strings.Repeat("{\"id\":\"a\",\"n\":1.5}\n", 99)+"{\"id\":\"b\",\"n\":0.1000000000000000055}\n"))
 	if p := makes(t, r, nil); !strings.Contains(strings.Join(p.Warnings, ""), `n: 99 doubles, 1 others ("0.1000000000000000055") in the sample; loaded as string`) {

@@ -85,7 +85,7 @@ type Known uint8
 // The kinds.
 const (
 	KnownDefault Known = iota // they are the default; where values do not fit, another type is inferred and said
-	KnownStrict               // another type is refused
+	KnownStrict               // another type is refused; of any column, the few values that are not of the type of nearly all are rejected
 	KnownIgnored              // nothing: types come from the input alone
 )
 
@@ -97,25 +97,6 @@ func ParseKnown(name string) (Known, error) {
 		}
 	}
 	return 0, fmt.Errorf("--types %q: want table, strict or infer", name)
-}
-
-// Infer says how a column is loaded of which a few values are not of the type of the others.
-type Infer uint8
-
-// The kinds.
-const (
-	InferAll    Infer = iota // its type is one that all values have
-	InferStrict              // its type is that of most, the few are rejected
-)
-
-// ParseInfer reads the name of a kind.
-func ParseInfer(name string) (Infer, error) {
-	for i, n := range []string{"all", "strict"} {
-		if n == name || name == "" && i == 0 {
-			return Infer(i), nil
-		}
-	}
-	return 0, fmt.Errorf("--infer %q: want all or strict", name)
 }
 
 // Keep is what stays with a row of the record that it was made of.
@@ -193,7 +174,6 @@ type Columns struct {
 	Keys    []keyexpr.Column  // of Target.Key, those that are computed
 	Set     []keyexpr.Column  // attributes that are computed
 	Known   Known             // what the types of the table's columns mean
-	Infer   Infer
 }
 
 // Type is a type the user asked for.

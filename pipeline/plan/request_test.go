@@ -49,12 +49,6 @@ func TestTheNamesOfKindsAreReadOrRefused(t *testing.T) {
 			t.Errorf("types %q: %v, %v", name, k, err)
 		}
 	}
-	for name, want := range map[string]string{"": "0", "all": "0", "strict": "1", "none": "--infer"} {
-		k, err := ParseInfer(name)
-		if err == nil && fmt.Sprint(uint8(k)) != want || err != nil && !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("infer %q: %v, %v", name, k, err)
-		}
-	}
 }
 
 func TestSecretsOfAddressesAreNotShown(t *testing.T) {

@@ -119,7 +119,7 @@ func Open(ctx context.Context, g options.Given, cfg *pipeline.Config, say func(f
 // open takes what the load needs. After an error the caller gives back what was taken.
 func (o *Load) open(ctx context.Context, g options.Given, cfg *pipeline.Config) error {
 	known := knownfiles.Options{
-		ReloadChanged: g.Bool("reload-changed"), ReloadRenamed: g.Bool("reload-renamed"),
+		ReloadChanged: g.Bool("reload-changed"), ByName: cfg.Read.Find.PathColumns,
 		Order: g.String("files-by"), Settle: g.Duration("settle-files"), DoneMarker: g.String("done-marker"),
 		Job:     checkpoint.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...),
 		Command: cfg.Invocation.Command,
@@ -164,10 +164,8 @@ func check(g options.Given, cfg *pipeline.Config) error {
 		return usagef("--done-marker %s: %v", g.String("done-marker"), err)
 	}
 	if !g.Bool("only-new") {
-		for _, name := range []string{"reload-changed", "reload-renamed"} {
-			if g.Bool(name) {
-				return usagef("--%s needs --only-new", name)
-			}
+		if g.Bool("reload-changed") {
+			return usagef("--reload-changed needs --only-new")
 		}
 		return nil
 	}

@@ -49,7 +49,7 @@ func TestNoSecretOfAnAddressIsShown(t *testing.T) {
 		"mariadb://u@h/d?table=t&key=a,b&ssl-mode=REQUIRED&defaults-file=/a":   "mariadb://u@h/d?table=t&key=a,b&ssl-mode=REQUIRED&defaults-file=/a",
 		"https://h/a?sig=xxxxx#2":                                              "https://h/a?sig=xxxxx#2",
 	} {
-		for _, prefix := range []string{"", "@", "--oss-endpoint=", "--flag=@"} {
+		for _, prefix := range []string{"", "@", "--endpoint=", "--flag=@"} {
 			got := Redact(prefix + address)
 			if got != prefix+want {
 				t.Errorf("%s is shown as %s, want %s", prefix+address, got, prefix+want)
