@@ -142,7 +142,7 @@ func TestFilesThatComeAgainAreLoadedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := options
-		o.RunDir, o.DoneMarker, o.PathColumns, o.PK = filepath.Join(dir, "run of "+day), "", true, nil
+		o.RunDir, o.DoneMarker, o.PathColumns, o.Type = filepath.Join(dir, "run of "+day), "", true, nil
 		if s, err := LoadFiles(context.Background(), w.target(), "t", []string{filepath.Join(dir, day)}, o); err != nil || s.Written != 1 {
 			t.Errorf("%s: %v, %+v", day, err, s)
 		}
