@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ import (
 
 var (
 	count   = flag.Int("mutants", 0, "how many mutants of each room to draw, its rooms included where the name ends in /...")
-	seed    = flag.Uint64("seed", 1, "seed of the draw")
+	seeds   = flag.String("seed", "1", "seeds of the draws, separated by spaces")
 	rooms   = flag.String("room", "", "rooms to draw from, as go list names them, separated by spaces; without it all of drawnFrom")
 	only    = flag.String("mutant", "", "the mutant of -room to run alone")
 	workers = flag.Int("workers", 2, "how many mutants to run at a time")
@@ -51,14 +52,30 @@ func TestMutants(t *testing.T) {
 			}
 			within, sites = append(within, r), append(sites, slices.Repeat([]int{i}, len(r.sites()))...)
 		}
-		rand.New(rand.NewPCG(*seed, 0)).Shuffle(len(sites), func(i, j int) { sites[i], sites[j] = sites[j], sites[i] })
-		shares := make([]int, len(within))
-		for _, i := range sites[:min(*count, len(sites))] {
-			shares[i]++
+		bySeed := map[string][]string{} // the mutants that it draws
+		draws := make([][]*mutant, len(within))
+		for _, text := range strings.Fields(*seeds) {
+			seed, err := strconv.ParseUint(text, 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			shares, order := make([]int, len(within)), slices.Clone(sites)
+			rand.New(rand.NewPCG(seed, 0)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+			for _, i := range order[:min(*count, len(order))] {
+				shares[i]++
+			}
+			for i, r := range within {
+				for _, m := range r.draw(seed, shares[i]) {
+					bySeed[text] = append(bySeed[text], m.key(r.path))
+					if !slices.ContainsFunc(draws[i], func(o *mutant) bool { return o.id == m.id }) {
+						draws[i] = append(draws[i], m)
+					}
+				}
+			}
 		}
 		var all []judged
 		for i, r := range within {
-			drawn := r.draw(*seed, shares[i])
+			drawn := draws[i]
 			if *only != "" {
 				drawn = slices.DeleteFunc(slices.Concat(r.sites()...), func(m *mutant) bool { return m.id != *only })
 			}
@@ -76,7 +93,10 @@ func TestMutants(t *testing.T) {
 		if *only != "" && len(all) == 0 {
 			t.Fatalf("%s has no mutant %s", name, *only)
 		}
-		report(&table, &survivors, name, all, known)
+		for _, text := range strings.Fields(*seeds) {
+			own := slices.DeleteFunc(slices.Clone(all), func(v judged) bool { return *only == "" && !slices.Contains(bySeed[text], v.key(v.path)) })
+			report(&table, &survivors, name+", seed "+text, own, known)
+		}
 	}
 	fmt.Printf("\nsurvivors\n%s\n", &survivors)
 	fmt.Printf("room | drawn | killed | equivalent | share killed of the others | 95 %% | not judged | dangerous\n%s", &table)
