@@ -37,7 +37,7 @@ func TestMutants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var table, survivors strings.Builder
+	var table, survive strings.Builder
 	for _, name := range strings.Fields(*rooms + strings.Repeat(drawnFrom, 1-min(1, len(*rooms)))) {
 		packages, err := list(root, "./"+name)
 		if err != nil {
@@ -95,10 +95,11 @@ func TestMutants(t *testing.T) {
 		}
 		for _, text := range strings.Fields(*seeds) {
 			own := slices.DeleteFunc(slices.Clone(all), func(v judged) bool { return *only == "" && !slices.Contains(bySeed[text], v.key(v.path)) })
-			report(&table, &survivors, name+", seed "+text, own, known)
+			table.WriteString(tally(name+", seed "+text, own, known))
 		}
+		survive.WriteString(survivors(all, known))
 	}
-	fmt.Printf("\nsurvivors\n%s\n", &survivors)
+	fmt.Printf("\nsurvivors\n%s\n", &survive)
 	fmt.Printf("room | drawn | killed | equivalent | share killed of the others | 95 %% | not judged | dangerous\n%s", &table)
 }
 
@@ -112,26 +113,40 @@ type judged struct {
 	verdict
 }
 
-func report(table, survivors *strings.Builder, name string, all []judged, known map[string][2]string) {
-	killed := 0
-	by := map[string]int{}
+// survivors says what of a room survives, and how that was judged.
+func survivors(all []judged, known map[string][2]string) string {
+	var list strings.Builder
 	for _, v := range all {
 		was, isKnown := known[v.key(v.path)]
-		if v.killer != "" {
-			if killed++; isKnown {
-				say("%s is killed, and known.txt has it as %s: strike it out", v.id, was[0])
+		switch {
+		case v.killer != "" && isKnown:
+			say("%s is killed, and known.txt has it as %s: strike it out", v.id, was[0])
+		case v.killer == "":
+			if !isKnown {
+				was = [2]string{"not judged", "make mutants ROOM=" + v.path + " MUTANT=" + v.id}
 			}
-			continue
+			fmt.Fprintf(&list, "%s %s %s: %s\n\t%s: %s\n", v.id, v.place(), v.function, v.verdict.change, was[0], was[1])
 		}
-		if !isKnown {
-			was = [2]string{"not judged", "make mutants ROOM=" + v.path + " MUTANT=" + v.id}
+	}
+	return list.String()
+}
+
+// tally is the line of a table.
+func tally(name string, all []judged, known map[string][2]string) string {
+	killed, by := 0, map[string]int{}
+	for _, v := range all {
+		switch was, isKnown := known[v.key(v.path)]; {
+		case v.killer != "":
+			killed++
+		case isKnown:
+			by[was[0]]++
+		default:
+			by["not judged"]++
 		}
-		by[was[0]]++
-		fmt.Fprintf(survivors, "%s %s %s: %s\n\t%s: %s\n", v.id, v.place(), v.function, v.verdict.change, was[0], was[1])
 	}
 	of := len(all) - by["equivalent"]
 	low, high := wilson(killed, of)
-	fmt.Fprintf(table, "%s | %d | %d | %d | %.0f %% | %.0f–%.0f %% | %d | %d\n", name, len(all), killed, by["equivalent"],
+	return fmt.Sprintf("%s | %d | %d | %d | %.0f %% | %.0f–%.0f %% | %d | %d\n", name, len(all), killed, by["equivalent"],
 		100*float64(killed)/float64(max(of, 1)), 100*low, 100*high, by["not judged"], by["dangerous"])
 }
 
