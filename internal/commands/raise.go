@@ -33,6 +33,6 @@ func (r *runInfo) toRestore() string {
 	if r.Raised == nil {
 		return ""
 	}
-	return fmt.Sprintf("write throughput of table %s to be restored to %d units with tsimport table update --reserved-write; then remove %s",
-		printable(r.Raised.Table), r.Raised.Was, filepath.Join(r.Folder, rundir.RaisedFile))
+	return fmt.Sprintf("write throughput of table %s to be restored to %s with tsimport table update --reserved-write; then remove %s",
+		printable(r.Raised.Table), counted(int64(r.Raised.Was), "unit"), filepath.Join(r.Folder, rundir.RaisedFile))
 }
