@@ -81,7 +81,7 @@ var corpus = []left{
 	{"a load with raised throughput that was killed", nil, func(p *place) {
 		p.serve()
 		_, said := p.run(0, "resume", p.one(runFolder))
-		holds(p, said, "write throughput of table orders to be restored to 1 units", "300 read, 300 written")
+		holds(p, said, "write throughput of table orders to be restored to 1 unit with", "300 read, 300 written")
 		p.same("orders", orders(1, 300))
 	}},
 
