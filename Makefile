@@ -215,7 +215,6 @@ crash:
 	$(GO) test ./pipeline -run '^TestAnyLoad/loads/.*own_store' -drawn-seeds 200 -timeout 60m
 	$(GO) test ./pipeline -run '^TestAnyLoad/loads/.*checkpoint' -drawn-seeds 200 -timeout 60m
 	$(GO) test -tags e2e ./e2e -run TestSIGTERM -sigterm-limit 5s -count 1
-	$(GO) test -tags e2e ./e2e -run 'TestCopiesOfNumbered' -copy-rounds 200 -timeout 240m
 	$(GO) test -tags e2e ./e2e -run TestWhatResumingCosts -resume-rows 10000 -count 1 -timeout 30m
 
 # Loads through a network that cuts, delays, changes and repeats.

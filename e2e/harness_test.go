@@ -44,15 +44,6 @@ func (p *place) read(name string) string {
 	return string(text)
 }
 
-// size is that of a file, -1 without one.
-func (p *place) size(name string) int64 {
-	info, err := os.Stat(p.path(name))
-	if err != nil {
-		return -1
-	}
-	return info.Size()
-}
-
 // glob returns the paths that match, in order.
 func (p *place) glob(pattern string) []string {
 	p.t.Helper()

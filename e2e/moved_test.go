@@ -82,6 +82,16 @@ var ways = map[string]func(m *moved){
 		m.until(0, m.finished, append([]string{"load", "--create"}, args...)...)
 		m.direct.ends(0, append([]string{"verify", "--extra", "fail"}, args...), fmt.Sprint(movedRows, " equal"))
 	},
+	"renumbered": func(m *moved) {
+		m.until(0, there(m.path("kept/manifest.json")), "export", "--table", "t", "--format", "archive", "-o", "kept")
+		m = m.swap()
+		keys := []string{"--table", m.name, "--returned-keys", "keys.csv"}
+		m.until(0, m.finished, append([]string{"load", "kept", "--create", "--pk", "pk1:string", "--pk", "pk2:auto"}, keys...)...)
+		m.direct.renumbered(m.direct.b, m.direct.a, "t", m.name, "keys.csv")
+		for _, source := range []string{"kept", m.inB("t")} {
+			m.direct.ends(0, append([]string{"verify", source, "--extra", "fail"}, keys...), fmt.Sprint(movedRows, " equal"))
+		}
+	},
 	"copied": func(m *moved) {
 		m.until(0, m.finished, "copy", "t", m.inB(m.name), "--create")
 		if s := m.summary(); s.Written != movedRows || s.Read-s.Read_again != movedRows || s.Rejected+s.Superseded+s.Unfinished != 0 {

@@ -3,30 +3,23 @@
 package e2e
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
 // renumbered checks a table that the service has numbered against the one that it was archived from, by the file of old and new keys: every
 // row once with all of its cells, and the numbers of a partition key in the order of the old ones.
-func (p *pairOf) renumbered(t *testing.T, from, to *served, source, target, keys string) {
+func (p *pairOf) renumbered(from, to *served, source, target, keys string) {
 	p.t.Helper()
-	p.renumberedFrom(t, dump(p.t, from, source), to, target, keys)
-}
-
-func (p *pairOf) renumberedFrom(t *testing.T, was map[string][]cell, to *served, target, keys string) {
-	p.t.Helper()
-	is := dump(p.t, to, target)
+	was, is := dump(p.t, from, source), dump(p.t, to, target)
 	text, err := os.ReadFile(filepath.Join(p.dir, keys))
 	must(p.t, err)
-	lines := readCSV(t, string(text), "file,record,pk1,pk2,old_pk1,old_pk2")
+	lines := readCSV(p.t, string(text), "file,record,pk1,pk2,old_pk1,old_pk2")
 	if len(lines) != len(was) || len(is) != len(was) {
 		p.t.Errorf("%d keys and %d rows, want %d", len(lines), len(is), len(was))
 	}
@@ -56,28 +49,4 @@ func (p *pairOf) renumberedFrom(t *testing.T, was map[string][]cell, to *served,
 			p.t.Errorf("%s is not in the order of the archive: %v", stream, all)
 		}
 	}
-}
-
-// copyRounds is how many copies into tables that number their rows are killed.
-var copyRounds = flag.Int("copy-rounds", 1, "how many copies into tables that number their rows are killed, each several times")
-
-// troubles makes the first service refuse and cut the share of pages, and the second refuse and lose that of writes; 0 of both ends that.
-func (p *pairOf) troubles(seed uint64, pages, writes float64) {
-	p.t.Helper()
-	troubled(p.t, p.a, seed, pages, "GetRange", "refuse:OTSServerBusy", "refuse:OTSPartitionUnavailable", "drop-after", "truncate-body", "bad-body")
-	troubled(p.t, p.b, seed, writes, "BatchWriteRow", "refuse", "refuse-rows", "drop-after", "drop-before", "error-after", "apply-late", "truncate-body")
-}
-
-// attempt runs a command and kills it when the moment has come. It reports whether the command ended well.
-func (p *pairOf) attempt(moment func() bool, args ...string) (whole bool) {
-	p.t.Helper()
-	cmd := p.command(args...)
-	cmd.Env = append(cmd.Env, "TSIMPORT_CHECKPOINT_EVERY=20ms")
-	r := begin(p.t, cmd)
-	r.until(moment)
-	r.kill()
-	if r.ProcessState.ExitCode() > 0 {
-		p.t.Fatalf("tsimport %q: %v\n%s", args, r.ProcessState, &r.said)
-	}
-	return r.ProcessState.Success()
 }

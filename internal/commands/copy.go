@@ -40,7 +40,7 @@ var flagsOfCopy = []string{
 	"endpoint", "instance", "store", "request-timeout", "create", "pk", "set", "ttl", "max-versions", "max-deviation", "reserved-read", "reserved-write", "pre-split",
 	"columns", "exclude", "when", "rename", "verify", "dry-run", "max-errors", "retry-for", "settle", "sync", "fresh", "run-dir", "save-job", "json", "quiet",
 	"cpu-profile", "allocations-profile", "concurrency", "batch-rows", "batch-bytes", "partition-wcu", "max-wcu", "max-rows-per-second", "max-bytes-per-second",
-	"compress", "memory", "temp-dir", "status", "returned-keys", "mark-column", "look-first",
+	"compress", "memory", "temp-dir", "status",
 }
 
 func copyFlags() []cli.Flag {
@@ -53,7 +53,6 @@ func copyFlags() []cli.Flag {
 		&cli.StringFlag{Name: "versions", Usage: "versions of each cell to copy, the newest `N`, or all", Value: "all"},
 		&cli.Float64Flag{Name: "max-rcu", Usage: "read at most `UNITS` of capacity of the source a second; 0 means no limit"},
 		&cli.BoolFlag{Name: "drop-expired", Usage: "leave out cells that are older than the target's time to live or maximum deviation, and count them (default: refuse to copy)"},
-		&cli.StringFlag{Name: "through", Usage: "auto-increment: `PLACE` of the archive that rows go through, a new folder, oss://bucket/prefix or s3://bucket/prefix, which stays (default: beside the file of --returned-keys, until the copy has ended)"},
 	}
 	flags = append(append(flags, indexFlags()...), slices.DeleteFunc(scaleFlags(), func(f cli.Flag) bool { return f.Names()[0] == "split-size" })...)
 	for _, f := range loadFlags() {
@@ -120,8 +119,6 @@ type copying struct {
 	scan     tablescan.Config
 	clock    *client.Clock // of the source
 	reads    string        // place of the source
-	through  *through      // nil unless the service makes keys of the target
-	exists   bool          // the target did when the copy began
 	lacking  func() []string
 }
 
@@ -247,8 +244,9 @@ func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target,
 			return err
 		}
 	}
-	numbered := slices.ContainsFunc(key, func(k table.KeyColumn) bool { return k.Auto })
-	if err := k.checkNumbers(cfg, key, numbered); err != nil {
+	instead := fmt.Sprintf("for new numbers in the same order, archive it and load that: tsimport export --table %s --format archive -o FOLDER, then tsimport load FOLDER --table %s --returned-keys FILE",
+		k.from.name, k.to.name)
+	if err := copytable.CheckKey(k.to.name, key, k.name(), instead); err != nil {
 		return err
 	}
 	if err := copytable.KeepsVersions(k.to.name, define, k.name(), from.Table, k.scan.Versions); err != nil {
@@ -279,11 +277,6 @@ func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target,
 		say(k.c, k.show, "note: %s", n)
 	}
 	k.lacking = lackingIndexes(k.c, cfg, from.Table, to.Client, interrupts.drain)
-	if numbered {
-		k.exists = to.Table != nil
-		to := &client.Table{Name: k.to.name, Key: key, Definition: *define}
-		return k.beginThrough(interrupts, cfg, o, from.Table, to)
-	}
 	return nil
 }
 
@@ -347,9 +340,6 @@ func (k *copying) compared(cfg *pipeline.Config) {
 }
 
 func (k *copying) ended(r *pipeline.Report) (notes []string) {
-	if k.through != nil {
-		return append(k.through.ended(r), k.lacking()...)
-	}
 	if r.State == pipeline.StateFinished {
 		notes = k.lacking()
 	}

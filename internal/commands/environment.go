@@ -75,7 +75,7 @@ func withEnvironment(app *cli.App, args []string) []string {
 	}
 	if valueFlags(flags)["format"] { // it reads inputs
 		for _, g := range goneFlags {
-			if value := os.Getenv(variableOf(g.name)); g.rows && value != "" {
+			if value := os.Getenv(variableOf(g.name)); g.of == "" && g.rows && value != "" {
 				out = append(out, "--"+g.name+"="+value) // and is answered
 			}
 		}

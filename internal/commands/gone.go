@@ -8,7 +8,8 @@ import (
 // goneFlag is a flag that earlier versions had.
 type goneFlag struct {
 	name, instead string
-	noValue       bool // it was true or false
+	of            string // the only command that had it, or does not have it any more; "" is any
+	noValue       bool   // it was true or false
 	// rows says that it changed which rows a load makes: a run that was given it is not continued without it.
 	rows bool
 }
@@ -28,12 +29,18 @@ var goneFlags = []goneFlag{
 	{name: "ignore-ts", instead: `remove them from the lines first: sed 's/,"TS":[0-9]*//g'`, noValue: true, rows: true},
 	{name: "priority", instead: "hold the load back with --max-wcu"},
 	{name: "temp-max", instead: "name a folder of a file system of the size that may be used with --temp-dir"},
+	{name: "through", of: "copy", instead: archiveInstead, rows: true},
+	{name: "returned-keys", of: "copy", instead: archiveInstead, rows: true},
+	{name: "mark-column", of: "copy", instead: archiveInstead, rows: true},
+	{name: "look-first", of: "copy", instead: archiveInstead, noValue: true, rows: true},
 	{name: "verbose", instead: "--status and SIGUSR1 show the partitions of a running load; tsimport inspect shows all columns", noValue: true},
 	{name: "v", instead: "--status and SIGUSR1 show the partitions of a running load; tsimport inspect shows all columns", noValue: true},
 }
 
-func findGone(name string) *goneFlag {
-	if i := slices.IndexFunc(goneFlags, func(g goneFlag) bool { return g.name == name }); i >= 0 {
+const archiveInstead = "the service numbers the rows of an archive: tsimport export --table SOURCE --format archive -o FOLDER, then tsimport load FOLDER --table TARGET --returned-keys FILE"
+
+func findGone(command, name string) *goneFlag {
+	if i := slices.IndexFunc(goneFlags, func(g goneFlag) bool { return g.name == name && (g.of == "" || g.of == command) }); i >= 0 {
 		return &goneFlags[i]
 	}
 	return nil
@@ -46,7 +53,7 @@ func withoutGone(args []string) (kept []string, err error) {
 			return append(kept, args[i:]...), nil
 		}
 		name, _, valued := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
-		switch g := findGone(name); {
+		switch g := findGone(args[0], name); {
 		case g == nil || !strings.HasPrefix(args[i], "-"):
 			kept = append(kept, args[i])
 		case g.rows:

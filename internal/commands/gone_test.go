@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"io"
 	"slices"
 	"strings"
@@ -13,12 +14,15 @@ import (
 func TestAFlagThatIsGoneNamesWhatTakesItsPlace(t *testing.T) {
 	keys := jobVocabulary()
 	for _, g := range goneFlags {
-		args := []string{"tsimport", "load", "--" + g.name, "7"}
+		args := []string{"tsimport", cmp.Or(g.of, "load"), "--" + g.name, "7"}
 		if g.noValue {
 			args = args[:3]
 		}
 		if err := newApp(io.Discard, newDisplay(io.Discard), nil, nil).Run(args); err == nil || !strings.Contains(err.Error(), "--"+g.name+" is gone: "+g.instead) {
 			t.Errorf("%v: %v", args, err)
+		}
+		if g.of != "" {
+			continue
 		}
 		if has := slices.ContainsFunc(keys.Commands[job.Load], func(k job.Key) bool { return k.Name == g.name }); has ||
 			!strings.Contains(keys.Refused[g.name], g.instead) {
@@ -36,7 +40,7 @@ func TestARunIsResumedWithoutFlagsThatAreGone(t *testing.T) {
 }
 
 func TestAFlagThatIsGoneAndMadeOtherRowsIsNotPassedOver(t *testing.T) {
-	for _, args := range [][]string{{"load", "--ignore-ts", "x.jsonl"}, {"load", "x.csv", "--header-line=3"}} {
+	for _, args := range [][]string{{"load", "--ignore-ts", "x.jsonl"}, {"load", "x.csv", "--header-line=3"}, {"copy", "a", "b", "--returned-keys", "k.csv"}} {
 		if kept, err := withoutGone(args); err == nil || !strings.Contains(err.Error(), "with the version that began it") {
 			t.Errorf("%q: %q, %v", args, kept, err)
 		}

@@ -22,7 +22,7 @@ var flagGroups = map[string]string{
 	"Databases":                   "query source-connections replica-max-lag require-snapshot",
 	"Keys, columns and types":     "pk set columns exclude rename type types on-null missing version-column",
 	"Which rows, and how":         "mode condition when drop-expired order",
-	"Auto-increment and counters": "returned-keys mark-column look-first at-least-once through",
+	"Auto-increment and counters": "returned-keys mark-column look-first at-least-once",
 	"Rates, requests and memory": "concurrency batch-rows batch-bytes partition-wcu max-wcu max-rows-per-second max-bytes-per-second compress memory temp-dir " +
 		"max-rcu retry-for settle",
 	"Loads that come again": "only-new reload-changed fail-if-nothing-new files-by settle-files done-marker state fresh accept-changed-input retry-rejects run-dir save-job",

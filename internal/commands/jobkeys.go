@@ -52,7 +52,9 @@ var namesFlags = []string{"columns", "names"}
 func jobVocabulary() *job.Vocabulary {
 	v := &job.Vocabulary{Commands: map[string][]job.Key{}, Refused: maps.Clone(notInJobs)}
 	for _, g := range goneFlags {
-		v.Refused[g.name] = "it is gone: " + g.instead
+		if g.of == "" {
+			v.Refused[g.name] = "it is gone: " + g.instead
+		}
 	}
 	for command, flags := range commandsOfJobs() {
 		for _, f := range flags {

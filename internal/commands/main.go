@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 	"tsimport/internal/exitcode"
@@ -180,7 +181,7 @@ func setUsageErrors(app *cli.App) {
 	onError := func(name string, flags []cli.Flag) cli.OnUsageErrorFunc {
 		return func(_ *cli.Context, err error, _ bool) error {
 			if m := notDefined.FindStringSubmatch(err.Error()); m != nil {
-				if g := findGone(m[1]); g != nil {
+				if g := findGone(strings.TrimPrefix(name, app.Name+" "), m[1]); g != nil {
 					return usagef("--%s is gone: %s", g.name, g.instead)
 				}
 			}

@@ -1,8 +1,10 @@
 package commands
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -120,7 +122,7 @@ func tableSource(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config, t
 		}
 	}
 	if b.Table != nil && cfg.Write.Marks.ReturnedKeys == "" {
-		if err := copytable.CheckKey(b.Name, b.Table.Key, cfg.Inputs[0], "rows are compared by their keys; verify takes the file that the copy has written with --returned-keys"); err != nil {
+		if err := copytable.CheckKey(b.Name, b.Table.Key, cfg.Inputs[0], "rows are compared by their keys; verify takes the file that the load has written with --returned-keys"); err != nil {
 			return stop, units, err
 		}
 	}
@@ -164,4 +166,28 @@ func archiveFits(interrupts *interrupts, cfg *pipeline.Config, to *target) error
 		return err
 	}
 	return freeMark(m, cfg, s.Table.Key) // without it no row could be compared
+}
+
+// seeMark refuses marks in a column that one of the source's first rows has. Most tables that have it have it in all rows, and to say so when
+// all is archived would be late.
+func seeMark(ctx context.Context, cfg *pipeline.Config, from *tablescan.Config) error {
+	mark := markColumn(cfg)
+	name := mark
+	for from, to := range cfg.Columns.Rename {
+		if to == mark {
+			name = from
+		}
+	}
+	if !cfg.Columns.Takes(name) || cfg.Columns.To(name) != mark {
+		return nil
+	}
+	s := scan.Options{From: from.From, To: from.To, Versions: 1, RetryFor: from.RetryFor, Manner: from.Manner, Columns: []string{name}}
+	rows, err := scan.NewPager(from.Client, from.Table.Name, from.Table.Key, s).Next(ctx)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if slices.ContainsFunc(rows, func(r *scan.Row) bool { return len(r.Columns) > 0 }) {
+		return markTaken("table "+from.Name, mark, name)
+	}
+	return nil
 }
