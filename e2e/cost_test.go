@@ -3,9 +3,13 @@
 package e2e
 
 import (
+	"flag"
 	"fmt"
 	"testing"
 )
+
+// everyMemoryFile makes the tests of memory take minutes more; the others are a sample of them.
+var everyMemoryFile = flag.Bool("every-memory-file", false, "measure the memory that every hostile file takes, and what every command allocates")
 
 // What a load allocates beside its requests, of which a busy machine makes more, of fewer rows: one allocation for each row is too many. Two
 // sizes take out what does not depend on the rows.

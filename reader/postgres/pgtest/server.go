@@ -3,7 +3,6 @@ package pgtest
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -134,16 +133,6 @@ func (s *Server) connect(ctx context.Context) (conn *pgconn.PgConn, end func()) 
 		s.Fatal(err)
 	}
 	return conn, func() { _ = conn.Close(ctx) }
-}
-
-// CopyIn gives a COPY FROM STDIN its text.
-func (s *Server) CopyIn(ctx context.Context, text io.Reader, sql string) {
-	s.Helper()
-	conn, end := s.connect(ctx)
-	defer end()
-	if _, err := conn.CopyFrom(ctx, text, sql); err != nil {
-		s.Fatalf("%s: %v", sql, err)
-	}
 }
 
 // Exec runs statements and returns the rows of the last one as text.
