@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The manifests that tsimport load --runner k8s prints are kept by the tests of scaleout/kubernetes.
+// The manifests that tsimport manifests prints are kept by the tests of scaleout/kubernetes.
 func TestTheJobsOfManyMachinesAreThoseOfTheAPI(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("..", "scaleout", "kubernetes", "testdata", "*.yaml"))
 	if err != nil || len(files) < 2 {

@@ -218,8 +218,7 @@ func TestFlagsThatCannotBeDoneAreRefusedBeforeThePlan(t *testing.T) {
 		"--runner flink --job-endpoint h:1 --environment podman:x":         "want process:COMMAND",
 		"--runner prism --environment loopback:x":                          "loopback takes nothing more",
 		"--runner prism --parallelism -1":                                  "want 0 or more",
-		"--runner spark":                                                   "want k8s, flink or prism",
-		"--runner prism --image i":                                         "--image is for --runner k8s",
+		"--runner spark":                                                   "want flink or prism",
 		"--runner flink --job-endpoint 127.0.0.1:1 --environment loopback": "reach the job server at 127.0.0.1:1",
 	} {
 		code, said := l.load(strings.Fields(text)...)

@@ -14,10 +14,23 @@ type goneFlag struct {
 	rows bool
 }
 
+// toManifests takes the place of the flags that said how Kubernetes runs a load.
+const toManifests = "tsimport manifests JOBDIR prints or applies the Jobs of a planned load (docs/kubernetes.md)"
+
 // goneFlags are answered with what takes their place. A run that such a version has begun is resumed without them.
 var goneFlags = []goneFlag{
 	{name: "raise-write", instead: "change the table's throughput before and after with tsimport table update --reserved-write (docs/how-to/slow-loads.md)"},
 	{name: "request", instead: "rows are sent by BatchWriteRow, which is as fast"},
+	{name: "runner", instead: toManifests + "; Flink is for tsimport-beam (docs/flink.md)"},
+	{name: "apply", instead: toManifests, noValue: true},
+	{name: "image", instead: toManifests},
+	{name: "k8s-name", instead: toManifests},
+	{name: "k8s-namespace", instead: toManifests},
+	{name: "k8s-secret", instead: toManifests},
+	{name: "k8s-service-account", instead: toManifests},
+	{name: "k8s-volume", instead: toManifests},
+	{name: "k8s-cpu", instead: toManifests},
+	{name: "k8s-memory", instead: toManifests},
 	{name: "infer", instead: "--types strict rejects the few values that are not of a column's type"},
 	{name: "oss-endpoint", instead: "set OSS_ENDPOINT"},
 	{name: "oss-region", instead: "set OSS_REGION"},

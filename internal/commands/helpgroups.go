@@ -8,7 +8,7 @@ import (
 
 // commandGroups are the groups of commands in --help. The library sorts them by name.
 var commandGroups = map[string]string{
-	"Load":                 "load copy sync run work status resume runs files config convert",
+	"Load":                 "load copy sync run work status manifests resume runs files config convert",
 	"Look and compare":     "verify check inspect explain advise export table tables age",
 	"Simulate and measure": "serve gen bench",
 	"Help and shells":      "errors completion man",
@@ -26,7 +26,7 @@ var flagGroups = map[string]string{
 	"Rates, requests and memory": "concurrency batch-rows batch-bytes partition-wcu max-wcu max-rows-per-second max-bytes-per-second compress memory temp-dir " +
 		"max-rcu retry-for settle",
 	"Loads that come again": "only-new reload-changed fail-if-nothing-new files-by settle-files done-marker state fresh accept-changed-input retry-rejects run-dir save-job",
-	"Many machines":         "job-dir workers split-size runner image apply k8s-name k8s-namespace k8s-secret k8s-service-account k8s-volume k8s-cpu k8s-memory",
+	"Many machines":         "job-dir workers split-size",
 	"Results":               "verify dry-run max-errors json quiet status timeout log-format metrics-file push-metrics",
 }
 

@@ -51,7 +51,8 @@ func TestWorkersFindTheServiceOfThePlan(t *testing.T) {
 			environment(c.planned)
 			job := filepath.Join(dir, "job")
 			plan := append([]string{"load", "in.csv", "--table", strings.NewReplacer(" ", "_", ",", "").Replace(name), "--create", "--pk", "id", "--job-dir", job}, c.flags...)
-			text := call(0, append(plan, "--runner", "k8s", "--image", "i", "--k8s-volume", "shared:"+dir)...)
+			call(0, plan...)
+			text := call(0, "manifests", job, "--image", "i", "--volume", "shared:"+dir)
 			for _, want := range []string{"name: TABLESTORE_ENDPOINT", "value: " + service.URL, "value: " + service.Instance, "value: cn-hangzhou", "name: AWS_REGION"} {
 				if !strings.Contains(text, want) {
 					t.Errorf("the manifests lack %s", want)

@@ -19,10 +19,10 @@ func statusCommand(interrupts *interrupts, show *display) *cli.Command {
 	return &cli.Command{
 		Name: "status", Usage: "show how far a load on many machines has come", ArgsUsage: "JOBDIR",
 		Description: "What the job directory says: splits, shards, who works on what, rates, rejects and the time left (docs/scale-out.md).",
-		Flags: append(storePlaceFlags(),
+		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "print JSON"},
 			&cli.StringFlag{Name: "listen", Usage: "serve /status and /metrics at `ADDRESS`, such as 127.0.0.1:9180, until Ctrl-C"},
-		),
+		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
 				return usagef("tsimport status takes one job directory, not %d", c.NArg())

@@ -2,7 +2,6 @@ package commands
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -20,48 +19,88 @@ import (
 	"tsimport/scaleout/kubernetes"
 )
 
+func manifestsCommand(interrupts *interrupts, show *display) *cli.Command {
+	return &cli.Command{
+		Name: "manifests", Usage: "print or apply the Kubernetes Jobs of a load that was planned for many machines", ArgsUsage: "JOBDIR",
+		Description: "An Indexed Job for each stage of what tsimport load --job-dir has planned, as YAML (docs/kubernetes.md). With --apply the exit code is\n" +
+			"that of the whole load.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "image", Usage: "`IMAGE` with this version of tsimport"},
+			&cli.BoolFlag{Name: "apply", Usage: "run the stages with kubectl, one after the other, and wait for each"},
+			&cli.StringFlag{Name: "name", Usage: "`NAME` of the Jobs, before that of the stage (default: tsimport- and the table)"},
+			&cli.StringFlag{Name: "namespace", Usage: "`NAMESPACE` of the Jobs (default: that of kubectl)"},
+			&cli.StringFlag{Name: "secret", Usage: "`SECRET` with the access keys as environment variables"},
+			&cli.StringFlag{Name: "service-account", Usage: "`ACCOUNT` of the pods, which gives them rights by OIDC"},
+			&cli.StringFlag{Name: "volume", Usage: "volume claim with shared folders and where pods mount it, `CLAIM:PATH`"},
+			&cli.StringFlag{Name: "cpu", Usage: "processors that each pod asks for, in `CORES` such as 2 or 500m", Value: "1"},
+			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory of each pod, of which three quarters are for rows", Value: "2GiB"},
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
+		},
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 1 {
+				return usagef("tsimport manifests takes one job directory, not %d", c.NArg())
+			}
+			store, err := openJobDir(c, c.Args().First())
+			if err != nil {
+				return err
+			}
+			p, err := scaleout.ReadPlan(c.Context, store)
+			if err != nil {
+				return err
+			}
+			o, err := jobsOf(c, store, p)
+			if err != nil {
+				return err
+			}
+			if c.Bool("apply") {
+				return applyJobs(c, interrupts, show, o, store, p)
+			}
+			manifests, err := kubernetes.Manifests(*o)
+			if err != nil {
+				return usagef("%v", err)
+			}
+			say(c, show, "apply the Jobs with kubectl; all but the first are suspended: resume each when the one before is complete, or give --apply (docs/kubernetes.md)")
+			_, err = fmt.Fprintf(results(c), "%s", bytes.Join(manifests, []byte("---\n")))
+			return err
+		},
+	}
+}
+
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// planRunner says what the runner's manifests are to hold but for the stages, nil without a runner. It refuses wrong flags before the load is
-// planned.
-func planRunner(c *cli.Context) (*kubernetes.Options, error) {
-	if asked := c.String("runner"); asked != "k8s" {
-		runner, run := runnerOf(c)
-		switch {
-		case asked == "" || run:
-		case runner != nil:
-			return nil, usagef("--runner %q: want k8s, %s", asked, strings.Join(runner.Names, " or "))
-		default:
-			return nil, usagef("--runner %q: want k8s; for flink and prism use tsimport-beam", asked)
-		}
-		for _, f := range scaleFlags() {
-			if name := f.Names()[0]; c.IsSet(name) && (name == "image" || name == "apply" || strings.HasPrefix(name, "k8s-")) {
-				return nil, usagef("--%s is for --runner k8s", name)
-			}
-		}
-		return nil, nil
-	}
-	memory, err := options.ParseSize(c.String("k8s-memory"))
+// jobsOf is what the manifests of a plan say.
+func jobsOf(c *cli.Context, store jobdir.Store, p *scaleout.Plan) (*kubernetes.Options, error) {
+	memory, err := options.ParseSize(c.String("memory"))
 	if err != nil || memory < 256<<20 {
-		return nil, usagef("--k8s-memory %q: want a size of at least 256MiB", c.String("k8s-memory"))
+		return nil, usagef("--memory %q: want a size of at least 256MiB", c.String("memory"))
 	}
 	o := &kubernetes.Options{
-		Name: c.String("k8s-name"), Namespace: c.String("k8s-namespace"), Image: c.String("image"), JobDir: c.String("job-dir"), Workers: c.Int("workers"),
-		Secret: c.String("k8s-secret"), ServiceAccount: c.String("k8s-service-account"), CPU: c.String("k8s-cpu"), MemoryBytes: memory,
+		Name: c.String("name"), Namespace: c.String("namespace"), Image: c.String("image"), JobDir: store.String(), Workers: p.Workers,
+		Secret: c.String("secret"), ServiceAccount: c.String("service-account"), CPU: c.String("cpu"), MemoryBytes: memory,
+		Plan: p.ID[:min(len(p.ID), planInNames)],
+		Env:  workerEnv(p), // the access keys come from the secret or the service account
 	}
 	if o.Name == "" {
-		name := cmp.Or(c.String("table"), path.Base(c.Args().Get(1))) // of a copy, its second table
-		o.Name = "tsimport-" + notInNames.ReplaceAllString(strings.ToLower(name), "-")
+		o.Name = "tsimport-" + notInNames.ReplaceAllString(strings.ToLower(path.Base(p.Job.Table)), "-")
 		o.Name = strings.Trim(o.Name[:min(len(o.Name), kubernetes.MaxNameBytes)], "-")
 	}
-	if v := c.String("k8s-volume"); v != "" {
+	if v := c.String("volume"); v != "" {
 		var found bool
 		if o.Claim, o.MountPath, found = strings.Cut(v, ":"); !found || o.Claim == "" || !strings.HasPrefix(o.MountPath, "/") {
-			return nil, usagef("--k8s-volume %q: want CLAIM:PATH, such as shared:/mnt", v)
+			return nil, usagef("--volume %q: want CLAIM:PATH, such as shared:/mnt", v)
+		}
+	}
+	compared := 0
+	if p.Verify {
+		compared = len(p.Shards)
+	}
+	for _, s := range []kubernetes.Stage{{Name: "read", Tasks: len(p.Splits)}, {Name: "write", Tasks: len(p.Shards)}, {Name: "verify", Tasks: compared}, {Name: "finish", Tasks: 1}} {
+		if s.Tasks > 0 {
+			o.Stages = append(o.Stages, s)
 		}
 	}
 	if err := o.Check(); err != nil {
-		return nil, usagef("--runner k8s: %v", err)
+		return nil, usagef("%v", err)
 	}
 	return o, nil
 }
@@ -102,33 +141,13 @@ func missingSummary(missing bool, store jobdir.Store) error {
 	return fmt.Errorf("all Jobs are complete, and %s has no summary: pods had another job directory, or it was changed", store)
 }
 
-// runOn prints the manifests of the plan, or applies them.
-func runOn(c *cli.Context, interrupts *interrupts, show *display, o *kubernetes.Options, store jobdir.Store, p *scaleout.Plan) error {
-	o.Plan = p.ID[:min(len(p.ID), planInNames)]
-	o.Env = workerEnv(p) // the access keys come from the secret or the service account
-	compared := 0
-	if p.Verify {
-		compared = len(p.Shards)
+// applyJobs has the Jobs of a plan run.
+func applyJobs(c *cli.Context, interrupts *interrupts, show *display, o *kubernetes.Options, store jobdir.Store, p *scaleout.Plan) error {
+	failed := kubernetes.Apply(interrupts.drain, *o, func(format string, a ...any) { say(c, show, format, a...) })
+	// What counts is in the job directory: finish fails as a Job where it has said that records were rejected.
+	s, err := scaleout.ReadSummary(interrupts.hard, store, p)
+	if s == nil {
+		return errors.Join(failed, err, missingSummary(failed == nil && err == nil, store))
 	}
-	for _, s := range []kubernetes.Stage{{Name: "read", Tasks: len(p.Splits)}, {Name: "write", Tasks: len(p.Shards)}, {Name: "verify", Tasks: compared}, {Name: "finish", Tasks: 1}} {
-		if s.Tasks > 0 {
-			o.Stages = append(o.Stages, s)
-		}
-	}
-	if c.Bool("apply") {
-		failed := kubernetes.Apply(interrupts.drain, *o, func(format string, a ...any) { say(c, show, format, a...) })
-		// What counts is in the job directory: finish fails as a Job where it has said that records were rejected.
-		s, err := scaleout.ReadSummary(interrupts.hard, store, p)
-		if s == nil {
-			return errors.Join(failed, err, missingSummary(failed == nil && err == nil, store))
-		}
-		return endWork(c, show, s, err)
-	}
-	manifests, err := kubernetes.Manifests(*o)
-	if err != nil {
-		return usagef("--runner k8s: %v", err)
-	}
-	say(c, show, "apply the Jobs with kubectl; all but the first are suspended: resume each when the one before is complete, or give --apply (docs/kubernetes.md)")
-	_, err = fmt.Fprintf(results(c), "%s", bytes.Join(manifests, []byte("---\n")))
-	return err
+	return endWork(c, show, s, err)
 }

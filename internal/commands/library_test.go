@@ -30,7 +30,7 @@ var notOfTheLibrary = []string{
 	"source-connections", "query", "require-snapshot", "replica-max-lag", // of databases, which LoadFiles does not read
 	"indexes", "rename-index", // of archives
 	// Of many processes, which are commands.
-	"job-dir", "workers", "split-size", "runner", "image", "apply", "k8s-name", "k8s-namespace", "k8s-secret", "k8s-service-account", "k8s-volume", "k8s-cpu", "k8s-memory",
+	"job-dir", "workers", "split-size",
 }
 
 func TestEveryFlagOfALoadIsAFieldOfTheLibrary(t *testing.T) {

@@ -149,6 +149,7 @@ func ungrouped(stdout io.Writer, show *display, interrupts *interrupts, in *invo
 			limited(runCommand(interrupts, show, in), interrupts, show),
 			limited(workCommand(interrupts, show), interrupts, show),
 			statusCommand(interrupts, show),
+			manifestsCommand(interrupts, show),
 			resumeCommand(interrupts, show),
 			runsCommand(),
 			configCommand(interrupts),

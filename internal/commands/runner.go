@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -41,36 +42,36 @@ type RunnerLoad struct {
 
 type runnerKey struct{}
 
+// flags are those of the runner, and the one that asks for it.
+func (r *Runner) flags() []cli.Flag {
+	return append([]cli.Flag{&cli.StringFlag{Name: "runner", Usage: "--job-dir: have the stages run by `RUNNER`: " + strings.Join(r.Names, " or ") + " (docs/flink.md)"}}, r.Flags...)
+}
+
 // offer adds the runner to load. The context is for running the command.
 func (r *Runner) offer(ctx context.Context, app *cli.App) context.Context {
 	if r == nil {
 		return ctx
 	}
 	app.Name = r.Name
-	for _, f := range r.Flags {
+	for _, f := range r.flags() {
 		setCategory(f, "Many machines")
 	}
 	for _, name := range []string{"load", "copy"} {
 		c := findCommand(app.Commands, name)
-		for _, f := range c.Flags {
-			if s, ok := bare(f).(*cli.StringFlag); ok && s.Name == "runner" {
-				s.Usage = fmt.Sprintf("--job-dir: run the stages by `RUNNER`: %s (docs/flink.md), or print what k8s needs (docs/kubernetes.md)", strings.Join(r.Names, " or "))
-			}
-		}
-		c.Flags = append(c.Flags, r.Flags...)
+		c.Flags = append(c.Flags, r.flags()...)
 	}
 	return context.WithValue(ctx, runnerKey{}, r)
 }
 
 // runnerOf is the runner that this binary offers, nil if it has none, and whether --runner asks for it.
-func runnerOf(c *cli.Context) (r *Runner, run bool) {
-	r, _ = c.Context.Value(runnerKey{}).(*Runner)
-	if r != nil {
-		for _, name := range r.Names {
-			run = run || c.String("runner") == name
-		}
+func runnerOf(c *cli.Context) (r *Runner, run bool, err error) {
+	if r, _ = c.Context.Value(runnerKey{}).(*Runner); r == nil || !c.IsSet("runner") {
+		return r, false, nil
 	}
-	return r, run
+	if name := c.String("runner"); !slices.Contains(r.Names, name) {
+		return r, false, usagef("--runner %q: want %s", name, strings.Join(r.Names, " or "))
+	}
+	return r, true, nil
 }
 
 // without leaves the runner's flags out of arguments that are kept: processes of the plan may have no runner.
@@ -83,7 +84,7 @@ func (r *Runner) without(app *cli.App, args []string) ([]string, error) {
 		return nil, err
 	}
 	var names []string
-	for _, f := range r.Flags {
+	for _, f := range r.flags() {
 		names = append(names, f.Names()[0])
 	}
 	flags, inputs := cutInputs(sorted[2:])

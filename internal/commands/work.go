@@ -27,16 +27,6 @@ func scaleFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "job-dir", Usage: "plan the load for many machines, in an empty `PLACE` that all of them reach: a shared folder, oss://bucket/prefix or s3://bucket/prefix; tsimport work does it (docs/scale-out.md)"},
 		&cli.IntFlag{Name: "workers", Usage: "--job-dir: how many `PROCESSES` are expected; there may be more or fewer", Value: 4},
-		&cli.StringFlag{Name: "runner", Usage: "--job-dir: print what `RUNNER` needs to run the stages, k8s: an Indexed Job each, as YAML (docs/kubernetes.md)"},
-		&cli.StringFlag{Name: "image", Usage: "--runner: `IMAGE` with this version of tsimport"},
-		&cli.BoolFlag{Name: "apply", Usage: "--runner: run the stages with kubectl, one after the other, and wait for each"},
-		&cli.StringFlag{Name: "k8s-name", Usage: "--runner: `NAME` of the Jobs, before that of the stage (default: tsimport- and the table)"},
-		&cli.StringFlag{Name: "k8s-namespace", Usage: "--runner: `NAMESPACE` of the Jobs (default: that of kubectl)"},
-		&cli.StringFlag{Name: "k8s-secret", Usage: "--runner: `SECRET` with the access keys as environment variables"},
-		&cli.StringFlag{Name: "k8s-service-account", Usage: "--runner: `ACCOUNT` of the pods, which gives them rights by OIDC"},
-		&cli.StringFlag{Name: "k8s-volume", Usage: "--runner: volume claim with shared folders and where pods mount it, `CLAIM:PATH`"},
-		&cli.StringFlag{Name: "k8s-cpu", Usage: "--runner: processors that each pod asks for, in `CORES` such as 2 or 500m", Value: "1"},
-		&cli.StringFlag{Name: "k8s-memory", Usage: "--runner: `SIZE` of memory of each pod, of which three quarters are for rows", Value: "2GiB"},
 		&cli.StringFlag{Name: "split-size", Usage: "--job-dir: about how much of the inputs a process reads at a time, such as 64MiB (default: by the size of the inputs)", Value: "0"},
 	}
 }
@@ -59,17 +49,7 @@ func workFlags() (flags []cli.Flag) {
 			flags = append(flags, f)
 		}
 	}
-	return append(append(flags, storePlaceFlags()...), &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"})
-}
-
-// storePlaceFlags say where stores of objects are.
-func storePlaceFlags() (flags []cli.Flag) {
-	for _, f := range readFlags() {
-		if name := f.Names()[0]; strings.HasPrefix(name, "oss-") || strings.HasPrefix(name, "s3-") {
-			flags = append(flags, f)
-		}
-	}
-	return flags
+	return append(flags, &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"})
 }
 
 func workCommand(interrupts *interrupts, show *display) *cli.Command {
@@ -228,7 +208,10 @@ func (t *workTask) check() error {
 
 // workArguments are those of the plan, with what is of this machine from the worker's command.
 func workArguments(app *cli.App, p *scaleout.Plan, c *cli.Context) ([]string, error) {
-	args := p.Arguments
+	args, err := withoutGone(p.Arguments)
+	if err != nil {
+		return nil, err
+	}
 	sorted, err := flagsFirst(app, append([]string{os.Args[0]}, args...))
 	if err != nil {
 		return nil, err
@@ -294,11 +277,10 @@ func planJobDir(c *cli.Context, interrupts *interrupts, show *display, in *invoc
 	if workers < 1 || workers > 4096 {
 		return usagef("--workers %d: want 1 to 4096", workers)
 	}
-	manifests, err := planRunner(c)
+	runner, run, err := runnerOf(c)
 	if err != nil {
 		return err
 	}
-	runner, run := runnerOf(c)
 	if run {
 		if err := runner.Check(c); err != nil {
 			return err
@@ -331,9 +313,6 @@ func planJobDir(c *cli.Context, interrupts *interrupts, show *display, in *invoc
 	}
 	say(c, show, "%s in %s: %s to read, %s to write", what, store, counted(int64(len(p.Splits)), "split"), counted(int64(len(p.Shards)), "shard"))
 	place := c.String("job-dir")
-	if manifests != nil {
-		return runOn(c, interrupts, show, manifests, store, p)
-	}
 	if run {
 		return runByRunner(c, interrupts, show, runner, store, p, cfg)
 	}
