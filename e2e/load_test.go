@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -121,27 +122,17 @@ func TestALoadDoesNotStopForSignalsThatItWasToldToIgnore(t *testing.T) {
 	}
 }
 
-// TestAKilledLoadLosesNoAcknowledgedRow kills a load after it has said that rows are written: those are in the store, and
-// the same load again makes the table whole.
+// TestAKilledLoadLosesNoAcknowledgedRow kills a load after it has said that rows are written: those are in its embedded store.
 func TestAKilledLoadLosesNoAcknowledgedRow(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	var text bytes.Buffer
-	must(t, bench.StudentCards{Rows: 40_000}.WriteCSV(t.Context(), &text))
 	r, in := p.piped(p.command(append([]string{"load", "-"}, ofCards...)...))
-	_, err := in.Write(text.Bytes())
-	must(t, err)
+	go bench.StudentCards{Rows: 40_000}.WriteCSV(t.Context(), in) // the kill may break the pipe
 	written := r.says(`([1-9][\d,]*) rows, \d`, 1)[1]
 	r.kill()
-	var atLeast int
-	_, err = fmt.Sscan(strings.ReplaceAll(written, ",", ""), &atLeast)
+	atLeast, err := strconv.Atoi(strings.ReplaceAll(written, ",", ""))
 	must(t, err)
-	export := []string{"export", "--store", "store", "--table", "t"}
-	if n := strings.Count(p.output(export...), "\n") - 1; n < atLeast || atLeast == 0 {
+	if n := strings.Count(p.output("export", "--store", "store", "--table", "t"), "\n") - 1; n < atLeast {
 		t.Errorf("%d rows after the kill, %d were written", n, atLeast)
-	}
-	p.run(0, append([]string{"load", p.write("cards.csv", text.String()), "--fresh"}, ofCards...)...)
-	if !slices.Equal(csvRecords(t, text.Bytes()), csvRecords(t, []byte(p.output(export...)))) {
-		t.Error("the table is not the file")
 	}
 }
