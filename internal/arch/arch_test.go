@@ -206,6 +206,7 @@ var testArrows = map[string][]string{
 	"pipeline":                   {"internal/conformance", "lifecycle", "engine/enginetest", "engine/server", "engine/faults", "engine/sim", "internal/tablestore/scan", "reader", "keyexpr", "verify", "reader/source/sourcetest", "reader/record", "reader/convert"},
 	"scaleout":                   {"engine/enginetest", "engine/server", "engine/sim", "internal/tablestore/client", "internal/tablestore/condition", "reader/source/sourcetest"},
 	"pipeline/plan":              {"reader/source/sourcetest", "lifecycle", "engine/server"},
+	"transfer/copytable":         {"engine/enginetest", "keyexpr"},
 	"internal/tablestore/scan":   {"engine/enginetest", "engine/server", "engine/faults"},
 	"internal/tablestore/client": {"engine/server", "engine/faults", "engine/sim", "engine/wire"},
 	"writer":                     {"engine/server", "engine/faults", "internal/tablestore/encode"},

@@ -146,6 +146,7 @@ func TestRecordsOfADialect(t *testing.T) {
 		"CR CR LF in a careful one":    {escaping, "a,b\r\r\n1,\"2\"\r\r\r\n3,4\\\r\r\n", [][]string{{"a", "b"}, {"1", "“2”"}, {"3", "4\r"}}},
 		"a record end":                 {Dialect{Delimiter: "+|", RecordEnd: "&|\n"}, "1+|a\nb\r&|\n2+|&||&|\n3+|c", [][]string{{"1", "a\nb\r"}, {"2", "&||"}, {"3", "c"}}},
 		"a record end of one byte":     {Dialect{Delimiter: "\x01", Quote: '"', RecordEnd: "\x02"}, "1\x01a\r\n\x02\x022\x01\"b\x02\"\x02", [][]string{{"1", "a\r\n"}, {"2", "“b\x02”"}}},
+		"a line end that editors put":  {Dialect{Delimiter: "\t", RecordEnd: ";", Blank: true}, "1\t2;;3\t4;\r\n", [][]string{{"1", "2"}, {""}, {"3", "4"}}},
 		"an exact record end":          {Dialect{Delimiter: ",", RecordEnd: "\n"}, "a,b\r\n\r\n", [][]string{{"a", "b\r"}, {"\r"}}},
 		"an exact CR LF":               {Dialect{Delimiter: ",", RecordEnd: "\r\n"}, "a,b\nc\r\r\nd,e\r\n", [][]string{{"a", "b\nc\r"}, {"d", "e"}}},
 		"a delimiter before the end":   {Dialect{Delimiter: "|", RecordEnd: "|\n"}, "1|a|\n2||\n", [][]string{{"1", "a"}, {"2", ""}}},

@@ -104,6 +104,9 @@ func TestAManifestSaysWhatItsPartsHold(t *testing.T) {
 	if err := m.Check(context.Background()); err != nil {
 		t.Error(err)
 	}
+	if manifest := filepath.Join(m.Dir(), ManifestName); !Is(m.Dir()) || !Is(manifest) || Is(m.Path(&m.Parts[0])) || Is(t.TempDir()) {
+		t.Error("an archive is its folder or its manifest, and nothing else")
+	}
 	entries, err := os.ReadDir(m.Dir())
 	if err != nil {
 		t.Fatal(err)

@@ -254,6 +254,7 @@ func readAt(t *testing.T, c *ArchiveConfig) (*format.Manifest, error) {
 
 func continuedAfterAnyStep(t *testing.T, w *world, want []string, place string, server *storetest.Server) {
 	steps := map[string]bool{}
+	parts := 0 // of a range
 	for kill := 1; ; kill++ {
 		c := w.archive(filepath.Join(t.TempDir(), "a"))
 		if place != "" {
@@ -265,7 +266,7 @@ func continuedAfterAnyStep(t *testing.T, w *world, want []string, place string, 
 				t.Fatal(err)
 			}
 		}
-		c.Readers, c.PartBytes = 1, 60_000
+		c.Readers, c.PartBytes = 1, 4_000
 		n, name := 0, ""
 		c.step = func(step string) error {
 			if n++; n >= kill {
@@ -304,6 +305,7 @@ func continuedAfterAnyStep(t *testing.T, w *world, want []string, place string, 
 				}
 			}
 		}
+		parts = max(parts, len(m.Parts)-len(m.Ranges)+1)
 		if got := rowsOf(t, archive.New(m)); !slices.Equal(got, want) {
 			t.Fatalf("killed after %q it has %d rows, want %d, or others", name, len(got), len(want))
 		}
@@ -312,6 +314,9 @@ func continuedAfterAnyStep(t *testing.T, w *world, want []string, place string, 
 		if !steps[name] {
 			t.Errorf("it was never killed after %q", name)
 		}
+	}
+	if parts < 3 {
+		t.Errorf("a range had %d parts", parts)
 	}
 }
 

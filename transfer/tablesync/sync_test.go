@@ -548,13 +548,14 @@ func TestWhatCannotBeSynchronisedIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.make(table.Definition{}, stringID)
 	for want, change := range map[string]func(*Config){
-		"--mode":      func(c *Config) { c.Load.Write.Mode = table.Increment },
-		"--condition": func(c *Config) { c.Load.Write.Condition = table.ExpectExist },
-		"--limit":     func(c *Config) { c.Load.Limits.Records = 1 },
-		"--table":     func(c *Config) { c.Load.Target.Table = "t_{id}" },
-		"no table":    func(c *Config) { c.Load.Target.Table = "none" },
-		"--range":     func(c *Config) { c.Range = ".." },
-		"--pk":        func(c *Config) { c.Load.Target.Key = []table.KeyColumn{{Name: "other", Type: table.String}} },
+		"--mode":                     func(c *Config) { c.Load.Write.Mode = table.Increment },
+		"--condition":                func(c *Config) { c.Load.Write.Condition = table.ExpectExist },
+		"--limit":                    func(c *Config) { c.Load.Limits.Records = 1 },
+		"--table":                    func(c *Config) { c.Load.Target.Table = "t_{id}" },
+		"no table":                   func(c *Config) { c.Load.Target.Table = "none" },
+		"--range":                    func(c *Config) { c.Range = ".." },
+		"--if-unchanged with --when": func(c *Config) { c.Delete, c.IfUnchanged, c.Load.Write.When = false, true, new(condition.When) },
+		"--pk":                       func(c *Config) { c.Load.Target.Key = []table.KeyColumn{{Name: "other", Type: table.String}} },
 	} {
 		cfg := w.config(w.write("a.csv", "id,other\na,1\n"))
 		change(&cfg)
@@ -687,7 +688,8 @@ func TestRowsThatOthersHaveChangedAreLeft(t *testing.T) {
 					w.put(id, map[string]any{"n": int64(1), "s": "x"})
 				}
 				w.put("bare", nil)
-				cfg := w.config(w.write("a.csv", "id,n,m\nadded,2,1\nbare,2,1\nchanged,2,1\ndeleted,2,1\nmade,2,1\nmissing,2,1\nother,2,1\nplain,2,1\n"))
+				w.put("single", map[string]any{"n": int64(1)})
+				cfg := w.config(w.write("a.csv", "id,n,m\nadded,2,1\nbare,2,1\nchanged,2,1\ndeleted,2,1\nmade,2,1\nmissing,2,1\nother,2,1\nplain,2,1\nsingle,2,\n"))
 				cfg.Load.Write.Mode, cfg.Delete, cfg.IfUnchanged = mode, false, true
 				cfg.OnCompared = func(*Summary) {
 					w.put("added", map[string]any{"n": int64(1), "s": "x", "m": int64(9)}) // a column that the row to put has as well
@@ -695,17 +697,18 @@ func TestRowsThatOthersHaveChangedAreLeft(t *testing.T) {
 					w.remove("deleted")
 					w.put("made", map[string]any{"n": int64(7)})
 					w.put("other", map[string]any{"n": int64(1), "s": "y"}) // that an update does not touch
+					w.put("single", map[string]any{"n": int64(7)})          // whose condition is of one column
 				}
 				s := w.sync(cfg)
-				left, kept, other := int64(5), "", "other n=1 s=y"
+				left, kept, other := int64(6), "", "other n=1 s=y"
 				if mode == table.Update {
-					left, kept, other = 4, " s=x", "other m=1 n=2 s=y"
+					left, kept, other = 5, " s=x", "other m=1 n=2 s=y"
 				}
-				if s.ConditionFailed != left || s.Written != 8-left || s.PutsUnfinished != 0 || s.ExitCode != exitcode.Rejects {
+				if s.ConditionFailed != left || s.Written != 9-left || s.PutsUnfinished != 0 || s.ExitCode != exitcode.Rejects {
 					t.Errorf("mode %v: %d left, %d written, %d unfinished, exit %d", mode, s.ConditionFailed, s.Written, s.PutsUnfinished, s.ExitCode)
 				}
 				if mode == table.Put || versions == 1 { // updates keep older versions
-					w.wantRows("added m=9 n=1 s=x", "bare m=1 n=2", "changed n=7 s=x", "equal n=1 s=x", "made n=7", "missing m=1 n=2", other, "plain m=1 n=2"+kept)
+					w.wantRows("added m=9 n=1 s=x", "bare m=1 n=2", "changed n=7 s=x", "equal n=1 s=x", "made n=7", "missing m=1 n=2", other, "plain m=1 n=2"+kept, "single n=7")
 				}
 				cfg.OnCompared = nil
 				if s := w.sync(cfg); s.ConditionFailed != 0 || s.Written != left || s.ExitCode != 0 {

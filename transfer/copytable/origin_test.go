@@ -1,0 +1,93 @@
+package copytable
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/engine/enginetest"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/keyexpr"
+	"tsimport/reader/tablescan"
+)
+
+// TestACellThatATargetDoesNotTakeIsFoundAnywhere puts one cell that is too old, or too far ahead, into the first row of a table, in the middle
+// and last, beside rows without such cells.
+func TestACellThatATargetDoesNotTakeIsFoundAnywhere(t *testing.T) {
+	const rows = 40
+	engine := enginetest.Start(t)
+	sdk, err := client.New(t.Context(), client.Target{Endpoint: engine.URL, Instance: engine.Instance, Credentials: &common.DefaultCredentialsProvider{
+		AccessKeyID: engine.AccessKeyID, AccessKeySecret: engine.AccessKeySecret,
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := &client.Admin{Client: sdk, Context: t.Context()}
+	key := []table.KeyColumn{{Name: "id", Type: table.Integer}}
+	now := engine.Now()
+	old, ahead := now.Add(-50*time.Hour).UnixMilli(), now.Add(50*time.Hour).UnixMilli()
+	others, err := keyexpr.CompileWhere("id != 20")
+	if err != nil {
+		t.Fatal(err)
+	}
+	day := &table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 86400}
+	for i, tt := range []struct {
+		bad  int // the row with it; -1 is none
+		at   int64
+		to   *table.Definition
+		scan func(*tablescan.Config)
+		o    func(*Options)
+		want string // of the refusal; "" is none
+	}{
+		{bad: 0, at: old, want: "column odd of row id 0 is"},
+		{bad: 20, at: old, want: "column odd of row id 20 is"},
+		{bad: rows - 1, at: old, want: "column odd of row id 39 is"},
+		{bad: 20, at: ahead, want: "column odd of row id 20 is"},
+		{bad: -1},
+		{bad: 20, at: old, to: &table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 1e6}},
+		{bad: 20, at: old, o: func(o *Options) { o.DropExpired = true }},
+		{bad: 20, at: old, o: func(o *Options) { o.Takes = func(column string) bool { return column != "odd" } }},
+		{bad: 20, at: old, scan: func(c *tablescan.Config) { c.Where = others }},
+		{bad: 21, at: old, scan: func(c *tablescan.Config) { c.Where = others }, want: "column odd of row id 21 is"},
+	} {
+		name := fmt.Sprint("t", i)
+		if err := admin.Create(name, key, table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 1e9}); err != nil {
+			t.Fatal(err)
+		}
+		for id := range rows {
+			change := &tablestore.PutRowChange{TableName: name, PrimaryKey: new(tablestore.PrimaryKey)}
+			change.PrimaryKey.AddPrimaryKeyColumn("id", int64(id))
+			change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+			change.AddColumnWithTimestamp("even", int64(id), now.UnixMilli())
+			if id == tt.bad {
+				change.AddColumnWithTimestamp("odd", "x", tt.at)
+			}
+			if _, err := sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: change}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		from, err := admin.Describe(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, o := tablescan.Config{Client: sdk, Table: from, Ranges: 4}, Options{To: day}
+		if tt.to != nil {
+			o.To = tt.to
+		}
+		if tt.scan != nil {
+			tt.scan(&c)
+		}
+		if tt.o != nil {
+			tt.o(&o)
+		}
+		err = New(c, o).Refuse(t.Context())
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%d: %v, want %q", i, err, tt.want)
+		}
+	}
+}
