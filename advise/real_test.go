@@ -9,6 +9,8 @@ import (
 	"tsimport/reader"
 )
 
+func TestMain(m *testing.M) { conformance.Main(m) }
+
 // TestRealDataGetAnExpertsVerdicts has the verdicts that a person who knows the data gave.
 func TestRealDataGetAnExpertsVerdicts(t *testing.T) {
 	dir, judged := conformance.Dir(t), 0

@@ -5,8 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"tsimport/internal/conformance"
 	"tsimport/internal/table"
 )
+
+func TestMain(m *testing.M) { conformance.Main(m) }
 
 // columns of most tests: those of the vendor's student cards, and one of each type.
 var inputs = []Input{{"CardID", table.Integer}, {"SellerID", table.String}, {"DeviceID", table.Integer}, {"OrderNumber", table.Integer},

@@ -14,9 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"tsimport/internal/conformance"
 	"tsimport/internal/jobdir"
 	"tsimport/reader/input"
 )
+
+func TestMain(m *testing.M) { conformance.Main(m) }
 
 func TestATreeOfAnyReadsIsThatOfTheWholeFile(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))

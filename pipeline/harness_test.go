@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -62,11 +61,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "16"); err != nil {
 		panic(err)
 	}
-	if err := conformance.TempInMemory(); err != nil {
-		panic(err)
-	}
-	debug.SetGCPercent(400) // hundreds of small loads and stores: a sixth of the CPU went into collecting garbage
-	os.Exit(m.Run())
+	conformance.Main(m)
 }
 
 // world is an embedded store in memory and what a load needs to work on it.

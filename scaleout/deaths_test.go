@@ -13,7 +13,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"tsimport/internal/conformance"
 )
+
+func TestMain(m *testing.M) { conformance.Main(m) }
 
 var everyDeath = flag.Bool("scaleout-deaths", false, "let a process die at every act, not at some")
 

@@ -14,10 +14,13 @@ import (
 
 	"tsimport/engine/faults"
 	"tsimport/engine/server"
+	"tsimport/internal/conformance"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline/plan"
 )
+
+func TestMain(m *testing.M) { conformance.Main(m) }
 
 func init() {
 	// Few draws by default; -rapid.checks asks for more.

@@ -15,7 +15,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"tsimport/engine/wire"
+	"tsimport/internal/conformance"
 )
+
+func TestMain(m *testing.M) { conformance.Main(m) }
 
 var ctx = context.Background()
 

@@ -1,4 +1,4 @@
 // Package conformance finds the files that the tests of the readers run on: the part of them that is in this repository
 // (reader/testdata), and the whole collection where a machine has it. Call Run to run a test on each, Dir for the larger one,
-// and TempInMemory where tests make many small files of their own.
+// and Main where tests make many small loads, stores or files of their own.
 package conformance

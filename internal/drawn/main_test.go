@@ -1,15 +1,9 @@
 package drawn
 
 import (
-	"os"
 	"testing"
 
 	"tsimport/internal/conformance"
 )
 
-func TestMain(m *testing.M) {
-	if err := conformance.TempInMemory(); err != nil {
-		panic(err)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { conformance.Main(m) }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -132,12 +131,7 @@ func (w *world) tools() *client.Admin {
 	return w.own
 }
 
-func TestMain(m *testing.M) {
-	if err := conformance.TempInMemory(); err != nil {
-		panic(err)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { conformance.Main(m) }
 
 // create makes a table of a month with so many rows.
 func (w *world) create(month string, rows int, d table.Definition) {

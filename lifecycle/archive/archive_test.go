@@ -15,10 +15,13 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/klauspost/compress/zstd"
 
+	"tsimport/internal/conformance"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/scan"
 	exact "tsimport/transfer/archive"
 )
+
+func TestMain(m *testing.M) { conformance.Main(m) }
 
 // must ends the test with an error that it does not expect.
 func must(t testing.TB, err error) {

@@ -5,11 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"tsimport/internal/conformance"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/encode"
 	"tsimport/pipeline/plan"
 	"tsimport/reader/record"
 )
+
+func TestMain(m *testing.M) { conformance.Main(m) }
 
 // cellsOf makes the cells of a load of rows that describe themselves, and what makes its values.
 func cellsOf(t *testing.T, change func(*plan.Request)) (*cells, *values) {

@@ -13,10 +13,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tsimport/engine/server"
+	"tsimport/internal/conformance"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/reader/convert"
 )
+
+func TestMain(m *testing.M) { conformance.Main(m) }
 
 // file writes an input file.
 func file(t *testing.T, name, text string) string {

@@ -19,9 +19,12 @@ import (
 	"strings"
 	"testing"
 
+	"tsimport/internal/conformance"
 	"tsimport/reader/record"
 	"tsimport/reader/source"
 )
+
+func TestMain(m *testing.M) { conformance.Main(m) }
 
 // shown is a datum as testdata/make.py writes it.
 func shown(d *record.Datum) [2]any {

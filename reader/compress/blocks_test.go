@@ -14,6 +14,8 @@ import (
 	"tsimport/internal/conformance"
 )
 
+func TestMain(m *testing.M) { conformance.Main(m) }
+
 var everyDamage = flag.Bool("every-damage", false, "flip each bit of a file, not two of each byte in turn")
 
 // bgzf makes a BGZF file with blocks of n bytes and the empty block at its end.

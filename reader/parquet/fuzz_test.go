@@ -19,6 +19,8 @@ import (
 	"tsimport/reader/record"
 )
 
+func TestMain(m *testing.M) { conformance.Main(m) }
+
 var everyDamage = flag.Bool("every-damage", false, "damage each byte in five ways, not in one of them in turn")
 
 var errEnough = errors.New("enough")

@@ -11,9 +11,12 @@ import (
 	"strings"
 	"testing"
 
+	"tsimport/internal/conformance"
 	"tsimport/internal/table"
 	"tsimport/reader/record"
 )
+
+func TestMain(m *testing.M) { conformance.Main(m) }
 
 var key = []table.KeyColumn{{Name: "id", Type: table.Integer}}
 

@@ -18,12 +18,15 @@ import (
 	"tsimport/engine/faults"
 	"tsimport/engine/server"
 	"tsimport/internal/atomicfile"
+	"tsimport/internal/conformance"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/internal/tablestore/scan"
 	"tsimport/reader/tablescan"
 	"tsimport/transfer/archive"
 )
+
+func TestMain(m *testing.M) { conformance.Main(m) }
 
 // world is an embedded store in memory with a table t of rows that have the keys (0, "k00000"), (0, "k00001") … and different columns.
 type world struct {

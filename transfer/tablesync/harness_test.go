@@ -16,12 +16,15 @@ import (
 
 	"tsimport/engine/faults"
 	"tsimport/engine/server"
+	"tsimport/internal/conformance"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/internal/tablestore/scan"
 	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
 )
+
+func TestMain(m *testing.M) { conformance.Main(m) }
 
 // world is an embedded store in memory, and a working folder.
 type world struct {

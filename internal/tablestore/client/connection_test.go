@@ -25,13 +25,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tsimport/engine/faults"
+	"tsimport/internal/conformance"
 )
 
 func TestMain(m *testing.M) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
 		os.Unsetenv(name) // net/http asks once: a proxy of this machine would be on the way
 	}
-	os.Exit(m.Run())
+	conformance.Main(m)
 }
 
 // roundTrip is a network of one function.
