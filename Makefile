@@ -210,7 +210,7 @@ sources-cost:
 crash:
 	$(GO) test -tags e2e ./e2e -run '^TestKilledServers' -kills 100 -timeout 30m
 	$(GO) test -tags e2e ./e2e -run '^TestKilledCommands' -kills 5 -rounds 100 -timeout 120m
-	$(GO) test ./engine/store -run 'Power|Torn|Index' -power-rounds 300 -torn-rounds 200 -index-rounds 400 -timeout 30m
+	$(GO) test ./engine/store -run 'Power|Torn|Index|NoNumber' -power-rounds 300 -torn-rounds 200 -index-rounds 400 -timeout 30m
 	$(GO) test ./pipeline -run '^TestAnyLoad/loads/.*power' -drawn-seeds 200 -timeout 60m
 	$(GO) test ./pipeline -run '^TestAnyLoad/loads/.*own_store' -drawn-seeds 200 -timeout 60m
 	$(GO) test ./pipeline -run '^TestAnyLoad/loads/.*checkpoint' -drawn-seeds 200 -timeout 60m

@@ -24,7 +24,7 @@ import (
 
 var (
 	drawnSeed  = flag.Uint64("drawn-seed", 1, "the seed of the first load that is drawn of each mode")
-	drawnSeeds = flag.Int("drawn-seeds", 3, "how many loads are drawn of each mode")
+	drawnSeeds = flag.Int("drawn-seeds", 2, "how many loads are drawn of each mode")
 )
 
 // drawnMode is what is settled of a load before it is drawn.

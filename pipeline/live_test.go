@@ -26,7 +26,7 @@ import (
 	"tsimport/reader/source/sourcetest"
 )
 
-var liveSeeds = flag.Int("live-seeds", 4, "how many seeds the tests of killed loads of live sources and of parts run with")
+var liveSeeds = flag.Int("live-seeds", 2, "how many seeds the tests of killed loads of live sources and of parts run with")
 
 // fromKeyed makes a load take its rows from a keyed origin.
 func (w *world) fromKeyed(k *sourcetest.Keyed) trial {

@@ -35,7 +35,7 @@ import (
 )
 
 var (
-	seeds     = flag.Int("scaleout-seeds", 3, "how many random jobs are run")
+	seeds     = flag.Int("scaleout-seeds", 2, "how many random jobs are run")
 	firstSeed = flag.Uint64("scaleout-first", 1, "the first of them")
 )
 

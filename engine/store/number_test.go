@@ -320,7 +320,7 @@ func TestNoNumberOfARowThatIsLeftComesTwice(t *testing.T) {
 			})
 		}
 		random := rand.New(rand.NewPCG(1, 2))
-		for range 20 {
+		for range 2 * *powerRounds {
 			lossy := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: random})
 			after, err := Open("d", Options{FS: lossy, Now: func() time.Time { return time.Unix(0, 0) }})
 			if err != nil {

@@ -14,7 +14,7 @@ import (
 	"tsimport/engine/wire"
 )
 
-var powerRounds = flag.Int("power-rounds", 5, "losses of power in TestAcknowledgedNumbersSurviveALossOfPower")
+var powerRounds = flag.Int("power-rounds", 5, "losses of power of numbered rows, those that are acknowledged and twice as many of those that are not synced")
 
 // rowText is a value that belongs to one row, long enough to cross blocks of the log.
 func rowText(k int64) string { return strings.Repeat(fmt.Sprint(k, " "), 1+int(k%97)*7) }

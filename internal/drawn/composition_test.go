@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	seeds     = flag.Int("composition-seeds", 4, "how many pairs of inputs are drawn of each theme")
+	seeds     = flag.Int("composition-seeds", 2, "how many pairs of inputs are drawn of each theme")
 	firstSeed = flag.Uint64("composition-seed", 1, "the seed of the first pair of each theme")
 )
 

@@ -112,7 +112,7 @@ func (s *Snapshot) Encode() ([]byte, error) {
 		raw = appendSet(raw, p.Waiting)
 		before = p.Lower
 	}
-	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return nil, fmt.Errorf("encode checkpoint: %w", err)
 	}

@@ -100,7 +100,7 @@ func values(ns ...int64) (all []table.Value) {
 }
 
 func TestRangesReadInParallelComeOutInKeyOrder(t *testing.T) {
-	const rows = 20_000
+	const rows = 10_000
 	w := newWorld(t, rows)
 	for _, bounds := range [][]table.Value{nil, values(1), values(-5, 0, 1, 2, 3, 700, 701, 2000, 5000), values(slices.Collect(func(yield func(int64) bool) {
 		for i := range int64(200) {
@@ -353,7 +353,7 @@ func TestAnExportOfATableThatIsReplacedFails(t *testing.T) {
 		"by none, with no time to know": {1, nil, CSV, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, 17_000) // four pages
+			w := newWorld(t, 4_250*(tt.after+1)) // a page more than are read
 			if tt.silent {
 				w.table.Created = 0
 			}
