@@ -56,7 +56,6 @@ type LoadOptions struct {
 	TTL           int // seconds; 0 is never
 	MaxVersions   int // 0 is 1
 	MaxDeviation  int64
-	ReservedRead  int
 	ReservedWrite int
 	MaxTables     int    // if the table's name has expressions; 0 is 36
 	AgePolicy     string // file
@@ -87,7 +86,6 @@ type LoadOptions struct {
 	LookFirst         bool
 	AtLeastOnce       bool
 	Concurrency       int     // requests in flight; 0 is 32
-	BatchRows         int     // 0 is 200
 	BatchBytes        int64   // 0 is 4 MiB
 	PartitionWCU      float64 // 0 measures it
 	MaxWCU            float64 // 0 means no limit, here and below
@@ -97,7 +95,6 @@ type LoadOptions struct {
 
 	// What the load takes of the machine, and leaves there.
 	Memory             int64  // bytes for rows, at least 16 MiB; 0 is a quarter of the machine's, at most 1 GiB
-	TempDir            string // for rows that do not fit in memory; "" is the system's
 	RunDir             string // for the summary, the rejects and what a resumed load needs; "" is ./tsimport-runs/<time>-<table>
 	Fresh              bool   // start over, even if an earlier run of this load is unfinished; otherwise it is resumed
 	AcceptChangedInput bool

@@ -53,7 +53,7 @@ func TestErrorsOfLoadFilesCanBeTold(t *testing.T) {
 		`--mode "x": want put`:    {Mode: "x"},
 		"--names needs":           {Names: []string{"a"}},
 		"--on-null delete needs":  {OnNull: "delete"},
-		"--batch-rows 201":        {BatchRows: 201},
+		"--batch-bytes 1":         {BatchBytes: 1 << 30},
 		"--memory":                {Memory: 5},
 		"--rename":                {Rename: map[string]string{"a": ""}},
 		"--max-errors":            {MaxErrors: "x"},

@@ -105,7 +105,7 @@ func loaderConfig(tableName string, o *LoaderOptions) (pipeline.Config, error) {
 		return cfg, usagef("--pk %s: a loader computes no columns; the rows that are put have all of them", cfg.Columns.Keys[0].Name)
 	}
 	cfg.Limits.MaxErrors, cfg.Limits.Memory = pipeline.MaxErrors{Rows: -1}, plan.MemoryForRows(o.memory())
-	cfg.Limits.NoSpill = o.TempDir == ""
+	cfg.Limits.TempDir, cfg.Limits.NoSpill = o.TempDir, o.TempDir == ""
 	cfg.Read.Parsers = min(runtime.GOMAXPROCS(0), mostParsers)
 	cfg.Checkpoint.None = true
 	return cfg, nil

@@ -15,11 +15,9 @@ type LoaderOptions struct {
 	TTL           int      // its time to live in seconds, at least 86400; 0 is never
 	MaxVersions   int      // its versions of a cell; 0 is 1
 	MaxDeviation  int64    // seconds by which a timestamp may differ from the service's clock; 0 is the service's default
-	ReservedRead  int      // its reserved read throughput in capacity units
 	ReservedWrite int      // its reserved write throughput in capacity units
 
 	Concurrency       int     // requests in flight, at most; 0 is 32
-	BatchRows         int     // rows in a request, at most; 0 is 200
 	BatchBytes        int64   // bytes of a request, at most; 0 is 4 MiB
 	PartitionWCU      float64 // capacity units a second that a partition is known to take; 0 measures it
 	MaxWCU            float64 // capacity units a second over all partitions, at most; 0 means no limit

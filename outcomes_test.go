@@ -172,7 +172,7 @@ func refuseAmongFailures(t *testing.T, seed uint64) {
 	}
 	o := loaderOptions()
 	o.Memory = 16 << 20
-	o.BatchRows, o.Concurrency = 1+rnd.IntN(100), 1+rnd.IntN(16)
+	o.BatchBytes, o.Concurrency = 1+rnd.Int64N(16<<10), 1+rnd.IntN(16)
 	if rnd.IntN(2) == 0 {
 		o.TempDir = t.TempDir()
 	}

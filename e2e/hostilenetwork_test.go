@@ -21,7 +21,7 @@ func TestAHostileNetworkChangesNoRow(t *testing.T) {
 					without = []string{"replayed"} // which no load can see
 				}
 				m := p.move(t, fmt.Sprint(name, seed), seed, func() func(string) trouble { return drawTroubles(seed, 12, without...) })
-				m.more = []string{"--request-timeout", troubledTimeout.String(), "--settle", troubledSettle.String(), "--batch-rows", "10"}
+				m.more = []string{"--request-timeout", troubledTimeout.String(), "--settle", troubledSettle.String(), "--batch-bytes", "2KiB"}
 				ways[name](m)
 			})
 		}

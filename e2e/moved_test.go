@@ -114,7 +114,7 @@ var ways = map[string]func(m *moved){
 			m.write(fmt.Sprintf("in.%s%d.csv", m.name, i), fileOf("id,n", movedRows, record))
 		}
 		m.write("job.yaml", `version: 1
-defaults: {create: true, mode: increment, pk: [id:integer], batch-rows: 10, settle: 300ms}
+defaults: {create: true, mode: increment, pk: [id:integer], batch-bytes: 2KiB, settle: 300ms}
 loads: {"{table}": {from: ["in.{table}.csv"]}}
 `)
 		m = m.swap()
@@ -184,7 +184,7 @@ func TestKilledCommands(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
 				t.Parallel()
 				m := p.move(t, fmt.Sprint(name, seed), seed, func() func(string) trouble { return nil })
-				m.kills, m.more = *kills, []string{"--settle", "300ms", "--batch-rows", "10"}
+				m.kills, m.more = *kills, []string{"--settle", "300ms", "--batch-bytes", "2KiB"}
 				way(m)
 				if *m.struck == 0 {
 					t.Error("no command was killed")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -75,35 +74,21 @@ func countsOfRows(n *job.Counts) []runmetrics.Rows {
 // endingFlags say who is told how a command ends.
 func endingFlags() []cli.Flag {
 	return []cli.Flag{
-		logFormatFlag(),
 		&cli.StringFlag{Name: "metrics-file", Usage: "write metrics of how the command ended to `FILE`, for the textfile collector of Prometheus's node_exporter (docs/logs.md)"},
-		&cli.StringFlag{Name: "push-metrics", Usage: "push metrics of how the command ended to the Pushgateway at `URL`"},
 	}
 }
 
 // endingNames are the names of endingFlags. They are of a command, not of a load.
-var endingNames = []string{"log-format", "metrics-file", "push-metrics"}
+var endingNames = []string{"metrics-file"}
 
 // checkEnding refuses what could not be told at the end, before anything is done.
-func checkEnding(c *cli.Context, show *display) error {
-	switch format := c.String("log-format"); format {
-	case logText:
-	case logJSON:
-		show.logJSON(c.Command.Name)
-	default:
-		return usagef("--log-format %q: want text or json", format)
-	}
+func checkEnding(c *cli.Context) error {
 	if path := c.String("metrics-file"); path != "" {
 		if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
 			return usagef("--metrics-file %s: there is no folder %s", path, filepath.Dir(path))
 		}
 		if _, err := atomicfile.Find(path); err != nil {
 			return fmt.Errorf("--metrics-file: %w", err)
-		}
-	}
-	if address := c.String("push-metrics"); address != "" {
-		if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return usagef("--push-metrics: want the address of a Pushgateway, such as http://127.0.0.1:9091")
 		}
 	}
 	return nil
@@ -123,10 +108,10 @@ func told(c *cli.Context, show *display, command string, action cli.ActionFunc) 
 	}
 	runs := append([]runmetrics.Run{run}, e.loads...)
 	if path := c.String("metrics-file"); path != "" {
-		warnMetrics(show, "metrics-file", runmetrics.WriteFile(context.WithoutCancel(c.Context), path, runs))
-	}
-	if address := c.String("push-metrics"); address != "" {
-		warnMetrics(show, "push-metrics", runmetrics.Push(context.WithoutCancel(c.Context), address, runs))
+		// What was done is done: the exit code stays.
+		if err := runmetrics.WriteFile(context.WithoutCancel(c.Context), path, runs); err != nil {
+			fmt.Fprintf(show, "tsimport: warning: --metrics-file: %s\n", printable(client.OneLine(err.Error())))
+		}
 	}
 	return err
 }
@@ -137,13 +122,6 @@ func tableGiven(c *cli.Context) string {
 		return path.Base(c.Args().Get(1)) // of an address, too
 	}
 	return c.String("table")
-}
-
-// warnMetrics says that metrics could not be told. What was done is done: the exit code stays.
-func warnMetrics(show *display, flag string, err error) {
-	if err != nil {
-		fmt.Fprintf(show, "tsimport: warning: --%s: %s\n", flag, printable(client.OneLine(err.Error())))
-	}
 }
 
 // logEnding logs the summary of a command.

@@ -81,7 +81,7 @@ func TestCellsThatExpireDuringALoadAreCountedAndTheOthersAreWritten(t *testing.T
 	for name, move := range map[string]func(e *expiring){
 		"copy":                  func(*expiring) { tsimport(0, "copy", "t", "to", "--verify", "-q") },
 		"copy --drop-expired":   func(*expiring) { tsimport(0, "copy", "t", "to", "--drop-expired", "--verify", "-q") },
-		"copy in small batches": func(*expiring) { tsimport(0, "copy", "t", "to", "--batch-rows", "3", "--concurrency", "1", "-q") },
+		"copy in small batches": func(*expiring) { tsimport(0, "copy", "t", "to", "--batch-bytes", "200", "--concurrency", "1", "-q") },
 		"sync":                  func(*expiring) { tsimport(0, "sync", "ots://"+os.Getenv("TABLESTORE_INSTANCE")+"/t", "-t", "to", "-q") },
 		"load of an archive":    func(*expiring) { tsimport(0, "load", "kept", "-t", "to", "-q") },
 		"load by a job dir": func(*expiring) {

@@ -16,18 +16,18 @@ var commandGroups = map[string]string{
 
 // flagGroups are the groups of flags in the --help of a command that has many. Flags of no group come first.
 var flagGroups = map[string]string{
-	"Table and service": "endpoint instance profile store request-timeout table max-tables age-policy create ttl max-versions max-deviation reserved-read reserved-write pre-split indexes rename-index sync",
+	"Table and service": "endpoint instance profile store request-timeout table max-tables age-policy create ttl max-versions max-deviation reserved-write pre-split indexes rename-index sync",
 	"Files": "format dialect delimiter quote escape comment record-end no-header skip-lines names encoding ragged trim null quoted-null empty quoted-empty " +
 		"flatten source-table path-columns limit",
 	"Databases":                   "query source-connections replica-max-lag require-snapshot",
 	"Keys, columns and types":     "pk set columns exclude rename type types on-null missing version-column",
 	"Which rows, and how":         "mode condition when drop-expired order",
 	"Auto-increment and counters": "returned-keys mark-column look-first at-least-once",
-	"Rates, requests and memory": "concurrency batch-rows batch-bytes partition-wcu max-wcu max-rows-per-second max-bytes-per-second compress memory temp-dir " +
+	"Rates, requests and memory": "concurrency batch-bytes partition-wcu max-wcu max-rows-per-second max-bytes-per-second compress memory " +
 		"max-rcu retry-for settle",
 	"Loads that come again": "only-new reload-changed fail-if-nothing-new files-by settle-files done-marker state fresh accept-changed-input retry-rejects run-dir save-job",
 	"Many machines":         "job-dir workers split-size",
-	"Results":               "verify dry-run max-errors json quiet status timeout log-format metrics-file push-metrics",
+	"Results":               "verify dry-run max-errors json quiet status timeout metrics-file",
 }
 
 // manyFlags is how many flags a command has whose help is in groups.

@@ -13,8 +13,8 @@ import (
 // notInJobs are flags that a job file does not have as keys, with what to do instead.
 var notInJobs = map[string]string{
 	"run-dir":              "the job's folder has a run folder for each load; name the job's with tsimport run --run-dir",
-	"fresh":                "give tsimport run --fresh",
 	"accept-changed-input": "give tsimport run --accept-changed-input",
+	"fresh":                "give tsimport run --fresh",
 	"retry-rejects":        "give tsimport load --retry-rejects FOLDER, with the run folder of the load",
 	"status":               "loads of a job run beside each other; give tsimport load --status",
 	"plan":                 "it shows what would be done; give tsimport run --plan, or tsimport sync --plan",
@@ -24,9 +24,7 @@ var notInJobs = map[string]string{
 	"job-dir":              "it plans one load for many machines; give tsimport load --job-dir",
 	"workers":              "it is for tsimport load --job-dir",
 	"split-size":           "it is for tsimport load --job-dir",
-	"log-format":           "give tsimport run --log-format",
 	"metrics-file":         "give tsimport run --metrics-file",
-	"push-metrics":         "give tsimport run --push-metrics",
 }
 
 // ofJob are flags that say what all loads of a job have together; sharedByLoads are those that a load may have for itself, too.

@@ -108,7 +108,7 @@ func TestTheSpreadIsReported(t *testing.T) {
 		"hot spot: CardID 2000000001 has 41% of the rows; one partition-key value is never split",
 		"written to 32 partitions, the last of them reached after 1.3s, their bounds changed once",
 		"memory was full: 5,000 rows were spilled to disk (1.0 MiB written, at most 512.0 KiB at a time)",
-		"warning: rows could not be spilled to disk, so reading waited for memory: no space left for spilled rows; see --temp-dir and --memory",
+		"warning: rows could not be spilled to disk, so reading waited for memory: no space left for spilled rows; see TMPDIR and --memory",
 		"50% of the rows sent were refused for capacity and sent again",
 		"10% of the rows sent were refused because their partition was unavailable, and sent again",
 	}

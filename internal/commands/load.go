@@ -55,7 +55,6 @@ func loadFlags() []cli.Flag {
 		&cli.IntFlag{Name: "ttl", Usage: "new table: `SECONDS` until data expires, at least a day (86400); -1 means never", Value: -1},
 		&cli.IntFlag{Name: "max-versions", Usage: "new table: versions to keep of each cell", Value: 1},
 		&cli.Int64Flag{Name: "max-deviation", Usage: "new table: `SECONDS` by which a cell's timestamp may differ from the clock; 0 means the service's default, 86400"},
-		&cli.IntFlag{Name: "reserved-read", Usage: "new table: reserved read throughput in capacity `UNITS`"},
 		&cli.IntFlag{Name: "reserved-write", Usage: "new table: reserved write throughput in capacity `UNITS`"},
 		&cli.StringFlag{Name: "pre-split", Usage: "new table: `RANGES` of keys that it begins with, from a sample of the input: auto (by its size), off, or 2 to 10; a service that does not hear of it makes one", Value: "auto"},
 

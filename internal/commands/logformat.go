@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"tsimport/pipeline/bottleneck"
 	"tsimport/pipeline/rundir"
 	"tsimport/reader/input"
@@ -22,35 +20,15 @@ const (
 	logJSON = "json"
 )
 
-func logFormatFlag() cli.Flag {
-	return &cli.StringFlag{Name: "log-format", Usage: "how messages are written to stderr: text, or json, one object a line with its event: progress, warning, reject, error, summary or message (docs/logs.md)", Value: logText}
-}
+// logFormatVariable says how messages are written to stderr: text, or json, one object a line (docs/logs.md).
+const logFormatVariable = "TSIMPORT_LOG_FORMAT"
 
-// formatLog makes the display what the flag of sorted arguments says, or its variable, which holds for commands without the flag, too. It
-// does so before anything else of them is read: their errors are of that form.
+// formatLog makes the display what the environment says, before anything else of sorted arguments is read: their errors are of that form.
 func formatLog(show *display, args []string) error {
-	if len(args) < 2 {
-		return nil
-	}
-	variable := variableOf("log-format")
-	format := os.Getenv(variable)
-	if format != "" && format != logText && format != logJSON {
-		return usagef("%s=%q: want text or json", variable, format)
-	}
-	for i, a := range args[2:] {
-		name, value, inOne := strings.Cut(strings.TrimLeft(a, "-"), "=")
-		if a == "--" {
-			break
-		}
-		if name != "log-format" || !strings.HasPrefix(a, "-") {
-			continue
-		}
-		if !inOne && i+3 < len(args) {
-			value = args[i+3]
-		}
-		format = value
-	}
-	if format == logJSON {
+	switch format := os.Getenv(logFormatVariable); {
+	case format != "" && format != logText && format != logJSON:
+		return usagef("%s=%q: want text or json", logFormatVariable, format)
+	case format == logJSON && len(args) > 1:
 		show.logJSON(args[1])
 	}
 	return nil

@@ -40,6 +40,7 @@ func TestLogsAsJSON(t *testing.T) {
 	golden, err := filepath.Abs("testdata")
 	must(t, err)
 	t.Chdir(t.TempDir())
+	t.Setenv(logFormatVariable, "json")
 	for name, text := range map[string]string{
 		"a.csv":    "id,n\n1,2\n2,x\n3,4\n",
 		"job.yaml": "version: 1\nloads:\n  t1: {from: [a.csv], pk: [id:integer], type: [n=integer]}\n  t2: {from: [b.csv], pk: [id:integer]}\n  t3: {after: [t2], from: [a.csv], pk: [id:integer]}\n",
@@ -50,14 +51,14 @@ func TestLogsAsJSON(t *testing.T) {
 		name, args string
 		code       int
 	}{
-		{"load", "load a.csv --table t --pk id:integer --type n=integer --log-format json", 3},
-		{"missing", "load b.csv --table t --pk id:integer --log-format=json", 2},
-		{"usage", "load a.csv --log-format json --no-such-flag", 2},
-		{"verify", "verify a.csv --table t --pk id:integer --type n=integer --log-format json", 0},
-		{"sync", "sync a.csv --table t --pk id:integer --type n=integer --delete --log-format json", 3},
-		{"export", "export --table t -o t.csv --log-format json", 0},
-		{"quiet", "load a.csv --table t --pk id:integer --type n=integer --log-format json --quiet", 3},
-		{"job", "run job.yaml --log-format json", 2},
+		{"load", "load a.csv --table t --pk id:integer --type n=integer", 3},
+		{"missing", "load b.csv --table t --pk id:integer", 2},
+		{"usage", "load a.csv --no-such-flag", 2},
+		{"verify", "verify a.csv --table t --pk id:integer --type n=integer", 0},
+		{"sync", "sync a.csv --table t --pk id:integer --type n=integer --delete", 3},
+		{"export", "export --table t -o t.csv", 0},
+		{"quiet", "load a.csv --table t --pk id:integer --type n=integer --quiet", 3},
+		{"job", "run job.yaml", 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var log bytes.Buffer

@@ -280,7 +280,7 @@ func limited(c *cli.Command, interrupts *interrupts, show *display) *cli.Command
 	c.Flags = append(append(c.Flags, timeoutFlag()), endingFlags()...)
 	action := c.Action
 	c.Action = func(c *cli.Context) error {
-		if err := checkEnding(c, show); err != nil {
+		if err := checkEnding(c); err != nil {
 			return err
 		}
 		return told(c, show, c.Command.Name, action)

@@ -26,7 +26,7 @@ func resumeCommand(interrupts *interrupts, show *display) *cli.Command {
 			"tsimport runs lists them all. Of a job directory (docs/scale-out.md) it does what is left on this machine, also after the job was stopped.",
 		Flags: append(endingFlags(), workFlags()...),
 		Action: func(c *cli.Context) error {
-			if err := checkEnding(c, show); err != nil {
+			if err := checkEnding(c); err != nil {
 				return err
 			}
 			if c.NArg() > 1 {

@@ -62,7 +62,7 @@ func runFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 	}, targetFlags()...)
 	wanted := map[string]bool{}
-	for _, name := range append(slices.Concat(givenToAll, ofJob, sharedByLoads), "batch-rows", "batch-bytes", "temp-dir", "compress", "order") {
+	for _, name := range append(slices.Concat(givenToAll, ofJob, sharedByLoads), "batch-bytes", "compress", "order") {
 		wanted[name] = true
 	}
 	for _, f := range flags {

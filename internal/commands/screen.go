@@ -365,7 +365,7 @@ func spreadNotes(r *pipeline.Report) (notes []string) {
 		add("warning: %d answers of the service carried no checksum (x-ots-contentmd5), so damage on the way would not be noticed: a proxy removes it", r.UncheckedAnswers)
 	}
 	if r.SpillError != "" {
-		add("warning: rows could not be spilled to disk, so reading waited for memory: %s; see --temp-dir and --memory", r.SpillError)
+		add("warning: rows could not be spilled to disk, so reading waited for memory: %s; see TMPDIR and --memory", r.SpillError)
 	}
 	for _, refused := range []struct {
 		rows int64

@@ -40,7 +40,7 @@ func scaleNames() (names []string) {
 }
 
 // machineFlags are flags of the load that a worker may give for its own machine.
-var machineFlags = []string{"memory", "temp-dir", "concurrency", "status"}
+var machineFlags = []string{"memory", "concurrency", "status"}
 
 // workFlags are flags of commands that work on a job directory.
 func workFlags() (flags []cli.Flag) {

@@ -7,20 +7,16 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/push"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
 	"tsimport/internal/atomicfile"
-	"tsimport/internal/httplimit"
 )
 
 // Run is a command that has ended, or one load of a job.
@@ -54,7 +50,6 @@ const successHelp = "When the last run that ended with exit code 0 did, in secon
 // collector gives runs as metrics.
 type collector struct {
 	runs    []Run
-	bare    bool               // without the labels of the run: they name the group that the metrics are pushed to
 	earlier map[labels]float64 // when runs were last successful, before
 	more    []labels           // of earlier, those of which only that is told
 }
@@ -84,10 +79,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		r := &c.runs[i]
 		of := r.labels()
 		put := func(name, help string, v float64, outcome ...string) {
-			var names, values []string
-			if !c.bare {
-				names, values = labelNames, of[:]
-			}
+			names, values := labelNames, of[:]
 			if len(outcome) > 0 {
 				names, values = slices.Concat(names, []string{"outcome"}), slices.Concat(values, outcome)
 			}
@@ -138,7 +130,7 @@ func WriteFile(ctx context.Context, path string, runs []Run) error {
 	if err != nil {
 		return fmt.Errorf("collect metrics: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, pushWait)
+	ctx, cancel := context.WithTimeout(ctx, pipeWait)
 	defer cancel()
 	return o.WriteTo(ctx, 0o644, func(w io.Writer) error {
 		for _, f := range families {
@@ -191,38 +183,5 @@ func labelsOf(m *dto.Metric) (of labels) {
 	return of
 }
 
-// pushWait bounds the push of one run, and the wait for the reader of a pipe: whoever stops the command does not wait for long.
-const pushWait = 5 * time.Second
-
-// bounded reads no more of an answer than there is to say.
-var bounded = &http.Client{Transport: httplimit.Transport(http.DefaultTransport)}
-
-// Push adds the metrics of runs to those of a Pushgateway, each run in the group of its labels: when a run was last successful stays there
-// when this one has failed. The address may hold a name and a password.
-func Push(ctx context.Context, address string, runs []Run) error {
-	u, err := url.Parse(address)
-	if err != nil {
-		return fmt.Errorf("push metrics: %w", err)
-	}
-	user := u.User
-	u.User = nil
-	for i := range runs {
-		p := push.New(u.String(), "tsimport").Client(bounded).Collector(collector{runs: runs[i : i+1], bare: true})
-		for k, value := range runs[i].labels() {
-			if value != "" {
-				p = p.Grouping(labelNames[k], value)
-			}
-		}
-		if user != nil {
-			password, _ := user.Password()
-			p = p.BasicAuth(user.Username(), password)
-		}
-		one, cancel := context.WithTimeout(ctx, pushWait)
-		err := p.AddContext(one)
-		cancel()
-		if err != nil {
-			return fmt.Errorf("push metrics: %w", err)
-		}
-	}
-	return nil
-}
+// pipeWait bounds the wait for the reader of a pipe: whoever stops the command does not wait for long.
+const pipeWait = 5 * time.Second

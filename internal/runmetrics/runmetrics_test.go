@@ -1,18 +1,13 @@
 package runmetrics
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
 )
 
 var monday = time.Date(2026, 11, 23, 4, 0, 0, 500e6, time.UTC)
@@ -87,71 +82,6 @@ func TestAFileThatHoldsSomethingElseIsLeft(t *testing.T) {
 		if err := WriteFile(t.Context(), path, []Run{load(monday, 0)}); err == nil || !strings.Contains(err.Error(), want) || read(t, path) != text {
 			t.Errorf("%s: %v", want, err)
 		}
-	}
-}
-
-// TestPushes has a server that keeps groups as a Pushgateway does: a POST replaces the metrics of its names only.
-func TestPushes(t *testing.T) {
-	groups := map[string]map[string]*dto.MetricFamily{}
-	var users []string
-	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		user, password, _ := r.BasicAuth()
-		users = append(users, user+":"+password)
-		if r.Method != http.MethodPost {
-			t.Errorf("%s would delete when the last run succeeded", r.Method)
-		}
-		decode := expfmt.NewDecoder(r.Body, expfmt.ResponseFormat(r.Header))
-		labels := strings.Split(strings.TrimPrefix(r.URL.Path, "/metrics/"), "/")
-		var pairs []string
-		for pair := range slices.Chunk(labels, 2) {
-			pairs = append(pairs, strings.Join(pair, "="))
-		}
-		slices.Sort(pairs) // their order says nothing
-		key := strings.Join(pairs, " ")
-		group := groups[key]
-		if group == nil {
-			group = map[string]*dto.MetricFamily{}
-			groups[key] = group
-		}
-		for {
-			f := new(dto.MetricFamily)
-			if err := decode.Decode(f); err != nil {
-				break
-			}
-			group[f.GetName()] = f
-		}
-	}))
-	defer gateway.Close()
-	job := Run{Command: "run", Ended: monday}
-	address := strings.Replace(gateway.URL, "http://", "http://night:secret@", 1)
-	part := load(monday, 0)
-	part.Load = "one"
-	for _, runs := range [][]Run{{job, load(monday, 0), part}, {load(monday.Add(time.Hour), 5)}} {
-		if err := Push(t.Context(), address, runs); err != nil {
-			t.Fatal(err)
-		}
-	}
-	group := groups["command=load job=tsimport table=orders"]
-	value := func(name string) float64 { return group[name].GetMetric()[0].GetGauge().GetValue() }
-	if len(groups) != 3 || group == nil || groups["command=run job=tsimport"] == nil {
-		t.Fatalf("groups: %v", groups)
-	}
-	if at := value(success); at != float64(monday.UnixMilli())/1000 {
-		t.Errorf("success at %v", at)
-	}
-	if code := value("tsimport_last_run_exit_code"); code != 5 {
-		t.Errorf("exit code %v", code)
-	}
-	if n := len(group["tsimport_last_run_rows"].GetMetric()); n != 3 {
-		t.Errorf("%d counts of rows", n)
-	}
-	if users[0] != "night:secret" {
-		t.Errorf("authenticated as %q", users[0])
-	}
-
-	gateway.Close()
-	if err := Push(t.Context(), address, []Run{job}); err == nil {
-		t.Error("a push to nobody succeeds")
 	}
 }
 

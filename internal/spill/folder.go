@@ -55,7 +55,7 @@ func (f *folder) hold() error {
 	case errors.As(err, new(*fs.PathError)):
 		return err // it cannot be made
 	case err != nil:
-		return fmt.Errorf("lock %s: %w; give a local disk with --temp-dir", f.lock.Path(), err)
+		return fmt.Errorf("lock %s: %w; name a local disk with TMPDIR", f.lock.Path(), err)
 	case !locked:
 		return fmt.Errorf("lock %s: another process has locked it", f.lock.Path())
 	}

@@ -165,7 +165,7 @@ func TestOnlyAbandonedFoldersOfRunsAreRemoved(t *testing.T) {
 
 func TestAMissingDirectoryIsAnErrorThatSaysWhatToDo(t *testing.T) {
 	_, err := Open(Options{Dir: filepath.Join(t.TempDir(), "missing")})
-	if err == nil || !strings.Contains(err.Error(), "missing") || !strings.Contains(err.Error(), "--temp-dir") {
+	if err == nil || !strings.Contains(err.Error(), "missing") || !strings.Contains(err.Error(), "TMPDIR") {
 		t.Errorf("%v", err)
 	}
 }

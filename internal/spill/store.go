@@ -21,7 +21,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Options of a Store.
 type Options struct {
-	Dir      string // the folder in which the store makes its own (--temp-dir); "" takes os.TempDir()
+	Dir      string // the folder in which the store makes its own; "" takes os.TempDir()
 	MaxBytes int64  // of disk; 0 means no limit
 }
 
@@ -96,7 +96,7 @@ func Open(o Options) (*Store, error) {
 		o.Dir = os.TempDir()
 	}
 	if err := sweep(o.Dir); err != nil {
-		return nil, fmt.Errorf("open spill directory: %w; give an existing one with --temp-dir", err)
+		return nil, fmt.Errorf("open spill directory: %w; name an existing one with TMPDIR", err)
 	}
 	s := &Store{
 		dir:       o.Dir,
@@ -206,7 +206,7 @@ func (s *Store) giveBackLocked(k *kept) {
 
 func (s *Store) writeError(err error) error {
 	if IsFull(err) {
-		return fmt.Errorf("write spill frame: %w: %w; free some, or give another disk with --temp-dir", ErrFull, err)
+		return fmt.Errorf("write spill frame: %w: %w; free some, or name another disk with TMPDIR", ErrFull, err)
 	}
 	return fmt.Errorf("write spill frame: %w", err)
 }

@@ -35,7 +35,7 @@ var texts = [count]struct{ name, reason, advice string }{
 	Key:       {"key", "rows wait for earlier rows of the same key, which are written one after the other", "spread the rows over more keys; no flag makes one key faster"},
 	Reader:    {"reader", "the input gives no more rows", "give files that are faster to read, such as local or uncompressed ones, or several of them"},
 	CPU:       {"cpu", "this machine has no processor left", "use a machine with more processors, or leave work to it alone"},
-	Disk:      {"disk", "rows wait for this machine's disk", "raise --memory, or put --temp-dir and --run-dir on a faster disk"},
+	Disk:      {"disk", "rows wait for this machine's disk", "raise --memory, or put TMPDIR and --run-dir on a faster disk"},
 	Ceiling:   {"ceiling", "a limit of the command itself holds it back", "raise --max-wcu, --max-rows-per-second or --max-bytes-per-second"},
 	Outage:    {"outage", "the service, or a part of it, did not answer, or requests of a process that was killed may still be applied", "wait; nothing is lost, and the load continues by itself"},
 	Source:    {"source", "the database that rows come from does not answer", "see what happens to it; reading continues by itself when it answers within --retry-for"},

@@ -15,14 +15,14 @@ func Config(g Given, inputs []string) (cfg pipeline.Config, err error) {
 			Table: g.String("table"), Create: g.Bool("create"),
 			Define: table.Definition{
 				TimeToLive: g.Int("ttl"), MaxVersions: g.Int("max-versions"), MaxDeviation: g.Int64("max-deviation"),
-				ReservedRead: g.Int("reserved-read"), ReservedWrite: g.Int("reserved-write"),
+				ReservedWrite: g.Int("reserved-write"),
 			},
 		},
 		Limits: pipeline.Limits{Records: g.Int64("limit"), MaxTables: g.Int("max-tables")},
 		RunDir: g.String("run-dir"),
 		DryRun: g.Bool("dry-run"), Compared: g.Bool("verify"),
 	}
-	for _, f := range []string{"ttl", "max-versions", "max-deviation", "reserved-read", "reserved-write"} {
+	for _, f := range []string{"ttl", "max-versions", "max-deviation", "reserved-write"} {
 		cfg.Target.DefineSet = cfg.Target.DefineSet || g.IsSet(f)
 	}
 	cfg.Write.Concurrency, cfg.Write.RetryFor, cfg.Write.Settle = g.Int("concurrency"), g.Duration("retry-for"), g.Duration("settle")
@@ -63,7 +63,7 @@ func checkNumbers(g Given, cfg *pipeline.Config) error {
 		{g.Int("max-versions") < 1, "--max-versions: want 1 or more"},
 		{g.Int64("max-deviation") < 0, "--max-deviation: want seconds"},
 		{g.Int("max-tables") < 1, "--max-tables: want 1 or more"},
-		{g.Int("reserved-read") < 0 || g.Int("reserved-write") < 0, "--reserved-read and --reserved-write: want 0 or more"},
+		{g.Int("reserved-write") < 0, "--reserved-write: want 0 or more"},
 	} {
 		if check.bad {
 			return usagef("%s", check.message)

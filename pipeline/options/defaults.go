@@ -1,7 +1,6 @@
 package options
 
 import (
-	"tsimport/internal/table"
 	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
 )
@@ -13,5 +12,5 @@ var Defaults = map[string]any{
 	"mode": "put", "condition": "ignore", "types": "table", "on-null": "skip", "missing": "refuse",
 	"max-errors": "100", "retry-for": pipeline.DefaultRetryFor,
 	"order": plan.LastWins.String(), "concurrency": pipeline.DefaultConcurrency,
-	"batch-rows": table.MaxBatchRows, "batch-bytes": "4MiB", "compress": "off", "request": "batch", "max-bytes-per-second": "0",
+	"batch-bytes": "4MiB", "compress": "off", "max-bytes-per-second": "0",
 }

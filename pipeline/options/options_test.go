@@ -1,8 +1,6 @@
 package options
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -26,25 +24,6 @@ func TestNamesWithCommasAndEqualSignsAreQuoted(t *testing.T) {
 	for _, bad := range []string{`"a`, "a\nb", `a"b`} {
 		if names, err := List(bad); err == nil {
 			t.Errorf("%q is the list %q", bad, names)
-		}
-	}
-}
-
-func TestAFolderForSpilledRowsIsTriedOutAndLeftEmpty(t *testing.T) {
-	dir := t.TempDir()
-	if err := checkTempDir(dir); err != nil {
-		t.Error(err)
-	}
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
-		t.Errorf("%d entries are left, %v", len(entries), err)
-	}
-	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, bad := range []string{filepath.Join(dir, "missing"), file} {
-		if err := checkTempDir(bad); err == nil || strings.Count(err.Error(), bad) != 1 {
-			t.Errorf("%s: %v", bad, err)
 		}
 	}
 }

@@ -15,7 +15,7 @@ const (
 	maxDefaultMemory = pipeline.DefaultMemory
 )
 
-// Rates reads how fast rows are written, and what a load may take of the machine. --temp-dir is tried out.
+// Rates reads how fast rows are written, and what a load may take of the machine.
 func Rates(g Given, cfg *pipeline.Config) (err error) {
 	w, l := &cfg.Write, &cfg.Limits
 	if w.Order, err = plan.ParseOrder(g.String("order")); err != nil {
@@ -36,9 +36,6 @@ func Rates(g Given, cfg *pipeline.Config) (err error) {
 	case "", "auto", "on", "off":
 	default:
 		return fmt.Errorf("--compress %q: want auto, on or off", w.Compress)
-	}
-	if w.BatchRows = g.Int("batch-rows"); w.BatchRows < 1 || w.BatchRows > table.MaxBatchRows {
-		return fmt.Errorf("--batch-rows %d: want 1 to %d", w.BatchRows, table.MaxBatchRows)
 	}
 	var perSecond, batch int64
 	for _, f := range []struct {
@@ -62,8 +59,7 @@ func Rates(g Given, cfg *pipeline.Config) (err error) {
 	if err := CheckMemory(g.String("memory"), l.Memory); err != nil {
 		return err
 	}
-	l.TempDir = g.String("temp-dir")
-	return checkTempDir(l.TempDir)
+	return nil
 }
 
 // CheckMemory refuses less than a load needs. Text is what was given.
@@ -83,28 +79,4 @@ func defaultMemory(machine int64) int64 {
 		return maxDefaultMemory
 	}
 	return min(max(machine/4, MinMemory), maxDefaultMemory)
-}
-
-// checkTempDir finds out whether files can be made in the folder.
-func checkTempDir(dir string) error {
-	if dir == "" {
-		return nil
-	}
-	f, err := os.CreateTemp(dir, ".tsimport-*")
-	if err != nil {
-		return fmt.Errorf("--temp-dir %s: no file can be created there: %w; give a folder that exists and is writable", dir, rootCause(err))
-	}
-	_ = f.Close()
-	if err := os.Remove(f.Name()); err != nil {
-		return fmt.Errorf("--temp-dir %s: remove a file created there: %w", dir, rootCause(err))
-	}
-	return nil
-}
-
-// rootCause is an error without the path, which the text around it names.
-func rootCause(err error) error {
-	if e, ok := err.(*os.PathError); ok {
-		return e.Err
-	}
-	return err
 }

@@ -136,8 +136,7 @@ var finalCodes = []int{exitcode.Usage, exitcode.Rejects, exitcode.ErrorLimit, ex
 func (o *Options) pod(s Stage) podSpec {
 	c := container{
 		Name: "tsimport", Image: o.Image, WorkingDir: scratchDir, Env: append([]EnvVar{{"TMPDIR", scratchDir}}, o.Env...),
-		Args: []string{"work", "--job-dir", o.JobDir, "--stage", s.Name, "--memory", strconv.FormatInt(o.MemoryBytes/4*3>>20, 10) + "MiB",
-			"--temp-dir", scratchDir},
+		Args:         []string{"work", "--job-dir", o.JobDir, "--stage", s.Name, "--memory", strconv.FormatInt(o.MemoryBytes/4*3>>20, 10) + "MiB"},
 		VolumeMounts: []volumeMount{{Name: "scratch", MountPath: scratchDir}},
 	}
 	memory := strconv.FormatInt(o.MemoryBytes>>20, 10) + "Mi"
