@@ -7,8 +7,11 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// when gives a change a condition on the columns of the row before it.
+// when gives a change a condition on the columns of the row before it, or none.
 func when(f tablestore.ColumnFilter, change tablestore.RowChange) tablestore.RowChange {
+	if f == nil {
+		return change
+	}
 	switch x := change.(type) {
 	case *tablestore.PutRowChange:
 		x.SetColumnCondition(f)
@@ -20,8 +23,8 @@ func when(f tablestore.ColumnFilter, change tablestore.RowChange) tablestore.Row
 	return change
 }
 
-func TestColumnConditionsDecideWhetherAWriteApplies(t *testing.T) {
-	spec(t, "3.9.3", "3.9.4", "3.10.3")
+func TestConditionsDecideWhetherAWriteApplies(t *testing.T) {
+	spec(t, "3.9.1", "3.9.3", "3.9.4", "3.10.3")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -39,6 +42,12 @@ func TestColumnConditionsDecideWhetherAWriteApplies(t *testing.T) {
 		exists    bool
 		want      refusal
 	}{
+		"ignoring a row that is there":                           {nil, ignore, true, accepted},
+		"ignoring a row that is not there":                       {nil, ignore, false, accepted},
+		"expecting a row that is there":                          {nil, expectExist, true, accepted},
+		"expecting a row that is not there":                      {nil, expectExist, false, conditionFailed},
+		"expecting no row where there is one":                    {nil, expectNotExist, true, conditionFailed},
+		"expecting no row where there is none":                   {nil, expectNotExist, false, accepted},
 		"a condition that holds":                                 {holds, ignore, true, accepted},
 		"a condition that does not":                              {fails, ignore, true, conditionFailed},
 		"a missing column that fails":                            {missing, ignore, true, conditionFailed},

@@ -3,8 +3,6 @@ package arch
 import (
 	"cmp"
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"maps"
 	"os"
 	"path/filepath"
@@ -54,10 +52,7 @@ func TestStructsOfTheLoadPathHaveOneNounEach(t *testing.T) {
 			if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
 				continue
 			}
-			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, room, e.Name()), nil, parser.ParseComments|parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
+			file, _ := parsed(t, filepath.Join(root, room, e.Name()))
 			for _, d := range file.Decls {
 				decl, ok := d.(*ast.GenDecl)
 				if !ok {

@@ -26,16 +26,17 @@ const firstOfNames = "`hunger`"
 
 // ban is a line of the last table of the page.
 type ban struct {
-	names  bool           // holds for names too
-	first  []string       // first word of each phrase: most texts have none of them
-	words  *regexp.Regexp // as whole words, in any case
-	except *regexp.Regexp // nil without exceptions
-	write  string
+	names   bool           // holds for names too
+	phrases [][]string     // the words of each: most texts lack one of them
+	words   *regexp.Regexp // as whole words, in any case
+	except  *regexp.Regexp // nil without exceptions
+	write   string
 }
 
 // find returns the banned words in a text, which is given in lower case too, each with its line.
 func (b *ban) find(text, lower string) (found []string, lines []int) {
-	if !slices.ContainsFunc(b.first, func(word string) bool { return strings.Contains(lower, word) }) {
+	lacks := func(word string) bool { return !strings.Contains(lower, word) }
+	if !slices.ContainsFunc(b.phrases, func(words []string) bool { return !slices.ContainsFunc(words, lacks) }) {
 		return nil, nil
 	}
 	if b.except != nil {
@@ -66,7 +67,7 @@ func bans(t *testing.T) (bans []*ban) {
 		b := &ban{words: phrases(cells[1]), except: phrases(cells[3]), write: strings.TrimSpace(cells[2])}
 		b.names = strings.Contains(cells[1], firstOfNames) || len(bans) > 0 && bans[len(bans)-1].names
 		for _, span := range codeSpan.FindAllStringSubmatch(cells[1], -1) {
-			b.first = append(b.first, strings.Fields(span[1])[0])
+			b.phrases = append(b.phrases, strings.Fields(span[1]))
 		}
 		bans = append(bans, b)
 	}
@@ -163,13 +164,28 @@ type text struct {
 	words string
 }
 
+// files are those that a test has parsed.
+var (
+	files  = map[string]*ast.File{}
+	places = token.NewFileSet()
+)
+
+// parsed is a Go file, with its comments, which is parsed once.
+func parsed(t *testing.T, name string) (*ast.File, *token.FileSet) {
+	t.Helper()
+	if files[name] == nil {
+		file, err := parser.ParseFile(places, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = file
+	}
+	return files[name], places
+}
+
 // goTexts returns the comments of a Go file and its names that were not seen in another one, and its literals too if wanted.
 func goTexts(t *testing.T, name string, literals bool, seen map[string]bool) (texts []text) {
-	fset := token.NewFileSet()
-	file, err := parser.ParseFile(fset, name, nil, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file, fset := parsed(t, name)
 	add := func(at token.Pos, isName bool, words string) {
 		texts = append(texts, text{fset.Position(at).Line, isName, words})
 	}
