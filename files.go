@@ -91,7 +91,7 @@ type LoadOptions struct {
 	MaxWCU            float64 // 0 means no limit, here and below
 	MaxRowsPerSecond  float64
 	MaxBytesPerSecond int64
-	Compress          string // requests: auto, on or off; "" is off
+	Compress          string // requests: on or off; "" is off
 
 	// What the load takes of the machine, and leaves there.
 	Memory             int64  // bytes for rows, at least 16 MiB; 0 is a quarter of the machine's, at most 1 GiB

@@ -23,7 +23,7 @@ type LoaderOptions struct {
 	MaxWCU            float64 // capacity units a second over all partitions, at most; 0 means no limit
 	MaxRowsPerSecond  float64 // 0 means no limit
 	MaxBytesPerSecond int64   // of rows as the service counts them; 0 means no limit
-	Compress          string  // requests: auto, on or off; "" is off
+	Compress          string  // requests: on or off; "" is off
 
 	RetryFor time.Duration // without progress, before the load fails; 0 is 15 minutes
 	Settle   time.Duration // for which a request without an answer may still be applied; 0 is Target.RequestTimeout

@@ -21,7 +21,6 @@ type ceilings struct {
 	learnt             *writer.Size      // what a gateway has refused
 	window             *sendwindow.Window
 	room               func() int // requests that can be in flight at a time
-	delivered          func(now time.Time, rate float64, linkBound bool)
 }
 
 // The service judges usage by the instant, and so does whoever else uses the table: a ceiling holds in each tenth of a second, but
@@ -41,7 +40,7 @@ func newCeilings(w *Write, learnt *writer.Size, timeout time.Duration) *ceilings
 		units:    ratelimit.NewBucket(w.Rates.MaxWCU, ceilingBurst),
 		bytes:    ratelimit.NewBucket(w.Rates.MaxBytes, ceilingBurst),
 		maxRows:  cmp.Or(w.BatchRows, table.MaxBatchRows), maxBytes: cmp.Or(w.BatchBytes, table.MaxBatchBytes), learnt: learnt,
-		window: sendwindow.New(timeout), room: func() int { return math.MaxInt }, delivered: func(time.Time, float64, bool) {},
+		window: sendwindow.New(timeout), room: func() int { return math.MaxInt },
 	}
 }
 
@@ -84,7 +83,6 @@ func (c *ceilings) landed(r *result, answered bool) {
 		c.share.landed()
 	}
 	c.window.Landed(r.done, r.flight.mark, answered)
-	c.delivered(r.done, c.window.Rate(), c.window.Bound(r.done))
 }
 
 // silent takes a request out of what is in flight before it has come back.

@@ -122,7 +122,7 @@ type Write struct {
 
 // Requests says how requests are sent.
 type Requests struct {
-	Compress string // auto, on or off; "" is off
+	Compress string // on or off; "" is off
 }
 
 // Conditions say when a row is written.

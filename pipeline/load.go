@@ -48,7 +48,6 @@ func (a *attempt) stages(ctx, readCtx context.Context, d *dispatcher) error {
 	group.Go(func() error { return d.input.flow.Run(readCtx) })
 	if !a.cfg.DryRun { // which has nothing to send, and perhaps no store to send it to
 		d.flights.room = a.service.connection.Room
-		d.lanes.ceilings.delivered = a.service.connection.Delivered
 		d.lanes.ceilings.room = func() int { return min(a.cfg.Write.Concurrency, a.service.connection.Room()) }
 		if d.checkpointer != nil {
 			group.Go(d.checkpointer.saver.work)

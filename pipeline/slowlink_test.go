@@ -135,11 +135,11 @@ func TestALoadFillsASlowLink(t *testing.T) {
 
 func TestCompressedRequestsCarryMoreOverASlowLink(t *testing.T) {
 	seconds := map[string]float64{}
-	for _, mode := range []string{client.CompressOff, client.CompressAuto, client.CompressOn} {
+	for _, mode := range []string{client.CompressOff, client.CompressOn} {
 		_, r := linkShare(t, &virtualLink{bandwidth: 1.6e6 / 8, compress: mode}, 20_000, 40, client.DefaultRequestTimeout, nil)
 		seconds[mode] = r.Seconds
 	}
-	if off := seconds[client.CompressOff]; seconds[client.CompressOn] > off/4 || seconds[client.CompressAuto] > off/2 || off < 40 {
+	if off := seconds[client.CompressOff]; seconds[client.CompressOn] > off/4 || off < 40 {
 		t.Errorf("seconds: %v", seconds)
 	}
 }

@@ -365,9 +365,6 @@ func (s *File) About() source.About {
 	}
 	if s.Format == CSV {
 		a.Rejects.Kind = ".csv"
-		if len(s.Dialect.Delimiter) == 1 {
-			a.Delimiter = s.Dialect.Delimiter[0]
-		}
 	}
 	if s.dump != nil {
 		a.Rejects.Kind, a.Declared = ".ndjson", s.declared()

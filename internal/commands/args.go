@@ -67,8 +67,8 @@ func flagsFirst(app *cli.App, args []string) ([]string, error) {
 func valueFlags(flags []cli.Flag) map[string]bool {
 	takesValue := map[string]bool{}
 	for _, f := range flags {
-		_, isBool := bare(f).(*cli.BoolFlag)
-		if g, ok := bare(f).(*cli.GenericFlag); ok {
+		_, isBool := f.(*cli.BoolFlag)
+		if g, ok := f.(*cli.GenericFlag); ok {
 			_, isBool = g.Value.(interface{ IsBoolFlag() bool }) // a value may be missing, so it follows =
 		}
 		for _, name := range f.Names() {
@@ -129,7 +129,7 @@ func flagErrorText(err error, flags []cli.Flag) string {
 		if !slices.Contains(f.Names(), name) {
 			continue
 		}
-		switch bare(f).(type) {
+		switch f.(type) {
 		case *cli.BoolFlag:
 			why = "it takes no value"
 		case *cli.IntFlag, *cli.Int64Flag, *cli.Uint64Flag:

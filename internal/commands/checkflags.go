@@ -63,7 +63,7 @@ func redacted(value string) string { return suggest.Arg(input.Redact(value)) }
 
 // repeatable reports whether a flag may be given several times.
 func repeatable(f cli.Flag) bool {
-	switch f := bare(f).(type) {
+	switch f := f.(type) {
 	case *cli.StringSliceFlag:
 		return true
 	case *cli.GenericFlag:
@@ -75,7 +75,7 @@ func repeatable(f cli.Flag) bool {
 
 // isPath reports whether a flag's value is a path, as its help says.
 func isPath(f cli.Flag) bool {
-	s, ok := bare(f).(*cli.StringFlag)
+	s, ok := f.(*cli.StringFlag)
 	if !ok {
 		return false
 	}

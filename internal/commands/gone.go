@@ -9,6 +9,7 @@ import (
 type goneFlag struct {
 	name, instead string
 	of            string // the only command that had it, or does not have it any more; "" is any
+	value         string // the only one that is gone; "" is all
 	noValue       bool   // it was true or false
 	// rows says that it changed which rows a load makes: a run that was given it is not continued without it.
 	rows bool
@@ -47,6 +48,7 @@ var goneFlags = []goneFlag{
 	{name: "ignore-ts", instead: `remove them from the lines first: sed 's/,"TS":[0-9]*//g'`, noValue: true, rows: true},
 	{name: "priority", instead: "hold the load back with --max-wcu"},
 	{name: "temp-max", instead: "set TMPDIR to a folder of a file system of the size that may be used"},
+	{name: "compress", value: "auto", instead: "on compresses all requests, for slow links"},
 	{name: "through", of: "copy", instead: archiveInstead, rows: true},
 	{name: "returned-keys", of: "copy", instead: archiveInstead, rows: true},
 	{name: "mark-column", of: "copy", instead: archiveInstead, rows: true},
@@ -70,9 +72,12 @@ func withoutGone(args []string) (kept []string, err error) {
 		if args[i] == "--" {
 			return append(kept, args[i:]...), nil
 		}
-		name, _, valued := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		name, value, valued := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		if !valued && i+1 < len(args) {
+			value = args[i+1]
+		}
 		switch g := findGone(args[0], name); {
-		case g == nil || !strings.HasPrefix(args[i], "-"):
+		case g == nil || !strings.HasPrefix(args[i], "-") || g.value != "" && g.value != value:
 			kept = append(kept, args[i])
 		case g.rows:
 			return nil, usagef("the run was given --%s, which this version does not have: continue it with the version that began it", name)

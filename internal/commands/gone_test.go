@@ -14,6 +14,9 @@ import (
 func TestAFlagThatIsGoneNamesWhatTakesItsPlace(t *testing.T) {
 	keys := jobVocabulary()
 	for _, g := range goneFlags {
+		if g.value != "" {
+			continue // the flag is there
+		}
 		args := []string{"tsimport", cmp.Or(g.of, "load"), "--" + g.name, "7"}
 		if g.noValue {
 			args = args[:3]
@@ -32,8 +35,8 @@ func TestAFlagThatIsGoneNamesWhatTakesItsPlace(t *testing.T) {
 }
 
 func TestARunIsResumedWithoutFlagsThatAreGone(t *testing.T) {
-	args := []string{"load", "--raise-write", "50", "--verbose", "--table", "t", "-raise-write=7", "--verbose=false", "--", "--raise-write", "x.csv"}
-	want := []string{"load", "--table", "t", "--", "--raise-write", "x.csv"}
+	args := []string{"load", "--raise-write", "50", "--verbose", "--table", "t", "-raise-write=7", "--verbose=false", "--compress", "auto", "--compress=on", "--", "--raise-write", "x.csv"}
+	want := []string{"load", "--table", "t", "--compress=on", "--", "--raise-write", "x.csv"}
 	if got, err := withoutGone(args); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, %v, want %q", got, err, want)
 	}

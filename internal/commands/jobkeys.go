@@ -40,7 +40,7 @@ var namesFlags = []string{"columns", "names"}
 func jobVocabulary() *job.Vocabulary {
 	v := &job.Vocabulary{Commands: map[string][]job.Key{}, Refused: maps.Clone(notInJobs)}
 	for _, g := range goneFlags {
-		if g.of == "" {
+		if g.of == "" && g.value == "" {
 			v.Refused[g.name] = "it is gone: " + g.instead
 		}
 	}
@@ -90,7 +90,7 @@ func jobKey(f cli.Flag) (k job.Key, ok bool) {
 	if d, documented := f.(cli.DocGenerationFlag); documented {
 		k.Usage = d.GetUsage()
 	}
-	switch bare(f).(type) {
+	switch f.(type) {
 	case *cli.BoolFlag:
 		k.Kind = job.Bool
 	case *cli.IntFlag, *cli.Int64Flag:

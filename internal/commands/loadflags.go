@@ -22,7 +22,7 @@ func rateFlags() []cli.Flag {
 		&cli.Float64Flag{Name: "max-wcu", Usage: "write at most `UNITS` of capacity a second over all partitions; 0 means no limit"},
 		&cli.Float64Flag{Name: "max-rows-per-second", Usage: "write at most `N` rows a second, and read no more of a database; 0 means no limit"},
 		&cli.StringFlag{Name: "max-bytes-per-second", Usage: "write at most `SIZE` of rows a second, such as 10MiB, counted as the service does (names and values); 0 means no limit", Value: "0"},
-		&cli.StringFlag{Name: "compress", Usage: "compress requests: on, off, or auto (on a slow link, if that makes the load faster); the real service was not tried yet", Value: client.CompressOff},
+		&cli.StringFlag{Name: "compress", Usage: "compress requests: on, for slow links, or off; the real service was not tried yet", Value: client.CompressOff},
 		&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory for rows, such as 512MiB, at least 16MiB; the process may use 64MiB more, an embedded store 512MiB (default: a quarter of the machine's, at most 1GiB); rows that do not fit wait on disk, in TMPDIR"},
 		&cli.StringFlag{Name: "status", Usage: "serve the state of the load over HTTP at `ADDRESS`, such as 127.0.0.1:0 (a free port): /status and /metrics"},
 	}

@@ -34,12 +34,8 @@ func RunWith(runner *Runner, args []string, stdout, stderr io.Writer) int {
 	show := newDisplay(stderr)
 	interrupts := newInterrupts(show)
 	defer interrupts.close()
-	build := quickApp
-	if mayShowHelp(args) {
-		build = newApp
-	}
 	out := &checkedOutput{Writer: stdout}
-	app := build(out, show, interrupts, &invocation{args: args[min(1, len(args)):]})
+	app := newApp(out, show, interrupts, &invocation{args: args[min(1, len(args)):]})
 	ctx := runner.offer(interrupts.hard, app)
 	if asksForCompletion(args) {
 		err := out.end(app.RunContext(ctx, args))
@@ -117,12 +113,6 @@ func init() {
 
 // newApp is the command with all that its help has.
 func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocation) *cli.App {
-	app := ungrouped(stdout, show, interrupts, in)
-	group(app.Commands)
-	return app
-}
-
-func ungrouped(stdout io.Writer, show *display, interrupts *interrupts, in *invocation) *cli.App {
 	app := &cli.App{
 		Name:    "tsimport",
 		Version: versionText(debug.ReadBuildInfo()),
@@ -174,6 +164,7 @@ func ungrouped(stdout io.Writer, show *display, interrupts *interrupts, in *invo
 		},
 	}
 	setUsageErrors(app)
+	group(app.Commands)
 	return app
 }
 

@@ -59,7 +59,7 @@ func resumeCommand(interrupts *interrupts, show *display) *cli.Command {
 					folder = rel
 				}
 			}
-			args, err := resumedArguments(quickApp(c.App.Writer, show, interrupts, nil), r.job.Args, c)
+			args, err := resumedArguments(newApp(c.App.Writer, show, interrupts, nil), r.job.Args, c)
 			if err != nil {
 				return err
 			}
@@ -139,7 +139,7 @@ func resumedArguments(app *cli.App, args []string, c *cli.Context) ([]string, er
 
 // again runs a command of a run.
 func again(c *cli.Context, interrupts *interrupts, show *display, in *invocation) error {
-	app := quickApp(c.App.Writer, show, interrupts, in)
+	app := newApp(c.App.Writer, show, interrupts, in)
 	args, err := flagsFirst(app, append([]string{os.Args[0]}, in.args...))
 	if err != nil {
 		return err
@@ -190,7 +190,7 @@ func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *
 	if sum.RejectsMixed && len(files) > 1 {
 		return usagef("--retry-rejects %s: its reject files use different dialects or encodings; load each one separately, with the flags for it", folder)
 	}
-	app := quickApp(c.App.Writer, show, interrupts, nil)
+	app := newApp(c.App.Writer, show, interrupts, nil)
 	load := findCommand(app.Commands, "load")
 	flags, inputs, err := settingsOf(app, load.Flags, folder, r.job)
 	if err != nil {
@@ -221,7 +221,7 @@ func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *
 		return err
 	}
 	in := &invocation{args: asked.args, goOn: asked.goOn, folder: asked.folder, settings: r.job, rejects: folder}
-	return quickApp(c.App.Writer, show, interrupts, in).RunContext(c.Context, withEnvironment(app, full))
+	return newApp(c.App.Writer, show, interrupts, in).RunContext(c.Context, withEnvironment(app, full))
 }
 
 // maxRetries is how many loads of each other's rejects are followed.

@@ -390,7 +390,7 @@ func (o *jobRunner) command(ctx context.Context, s *job.State, in *invocation, s
 		return jobError(err)
 	}
 	in.args = resolved.Arguments()
-	app := quickApp(io.Discard, show, interrupts, in)
+	app := newApp(io.Discard, show, interrupts, in)
 	args, err := flagsFirst(app, append([]string{os.Args[0]}, o.arguments(app, &resolved)...))
 	if err == nil {
 		args = withEnvironment(app, args)

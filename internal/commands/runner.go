@@ -148,7 +148,7 @@ func Work(ctx context.Context, args []string, stderr io.Writer, do func(ctx cont
 	drain, stopGently := context.WithCancelCause(hard)
 	defer context.AfterFunc(ctx, func() { stopGently(context.Cause(ctx)) })()
 	interrupts := &interrupts{drain: drain, hard: hard, stopGently: stopGently, stop: stop, gentle: make(chan bool, 1)}
-	app := quickApp(io.Discard, show, interrupts, nil)
+	app := newApp(io.Discard, show, interrupts, nil)
 	full := withEnvironment(app, append([]string{os.Args[0], "work"}, args...))
 	return app.RunContext(context.WithValue(hard, doKey{}, do), full)
 }

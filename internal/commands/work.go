@@ -162,12 +162,12 @@ func workOn(c *cli.Context, interrupts *interrupts, show *display, resume bool) 
 			}
 		}
 	}
-	args, err := workArguments(quickApp(c.App.Writer, show, interrupts, nil), p, c)
+	args, err := workArguments(newApp(c.App.Writer, show, interrupts, nil), p, c)
 	if err != nil {
 		return err
 	}
 	in := &invocation{args: args, goOn: true}
-	app := quickApp(c.App.Writer, show, interrupts, in)
+	app := newApp(c.App.Writer, show, interrupts, in)
 	full, err := flagsFirst(app, append([]string{os.Args[0]}, args...))
 	if err != nil {
 		return err

@@ -19,12 +19,9 @@ type parser struct {
 	kept    *rejectWriter // of rejected records
 	memory  plan.Shares
 
-	rows   table.Block // of the split that is parsed, its memory is used again
-	byLane [][]int32
-	keeps  struct {
-		fields []byte    // of the last record: what is kept in its place
-		texts  *rowTexts // nil where rows have none
-	}
+	rows     table.Block // of the split that is parsed, its memory is used again
+	byLane   [][]int32
+	fields   []byte            // of the last record: what is kept in its place
 	names    map[string]string // of tables
 	cells    *cells            // nil if records do not describe themselves, or are deleted
 	anyOrder bool              // splits of all sources come in any order
@@ -71,7 +68,6 @@ func newParser(f *Flow) *parser {
 		rejectedKeys: map[*plan.Source]*values{}, sources: map[*plan.Source]*sourceParser{}, keyed: map[*plan.Source]*sourceParser{}, names: map[string]string{}, kept: newRejectWriter(f.plan), cells: newCells(f.plan),
 		changed: f.plan.Wide && !f.plan.AsItIs(),
 	}
-	made.keeps.texts = newRowTexts(f.plan)
 	keep := r.Keep == plan.KeepRecord || r.Keep == plan.KeepNothing
 	made.asTheyCame = made.cells != nil && made.cells.window == nil && !made.changed && keep && r.Mode == table.Put && r.When == nil && encoder.Body == encode.WholeBody
 	return made
@@ -118,7 +114,6 @@ func (p *parser) forSource(s *plan.Source) (*sourceParser, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.lines = p.keeps.texts.hasLines(s)
 	used, columns := v.fields(), s.About().Columns
 	if p.flow.plan.Wide { // a reject has all fields
 		used = used[:0]
@@ -196,19 +191,16 @@ func (p *parser) row(v *values, columns []string, rec *record.Record, raw []byte
 	switch p.flow.plan.Request.Keep {
 	case plan.KeepRecord:
 		if raw == nil && (p.changed || p.cells != nil && p.cells.left) {
-			p.keeps.fields = p.kept.appendRecord(p.keeps.fields[:0], columns, rec)
-			raw = p.keeps.fields
+			p.fields = p.kept.appendRecord(p.fields[:0], columns, rec)
+			raw = p.fields
 		}
 	case plan.KeepNothing, plan.KeepKey:
 		raw = nil
 	case plan.KeepKeyFields:
 		raw = nil
 		if v.makers != nil { // else the key says what its fields are
-			p.keeps.fields = v.appendKeyFields(p.keeps.fields[:0])
-			raw = p.keeps.fields
-		}
-		if p.keeps.texts != nil {
-			p.encoder.Text = p.keeps.texts.of(v, rec)
+			p.fields = v.appendKeyFields(p.fields[:0])
+			raw = p.fields
 		}
 	}
 	return false, p.encoder.Append(&p.rows, row, stamps, rec.Span, raw)

@@ -28,7 +28,6 @@ type values struct {
 	row        []table.Value
 	times      []int64
 	namer      *plan.Namer // nil if all rows go to one table
-	lines      bool        // of its records may be texts of rows
 	versioned  bool        // all cells of a row have the same timestamp
 }
 

@@ -33,9 +33,9 @@ func Rates(g Given, cfg *pipeline.Config) (err error) {
 		}
 	}
 	switch w.Compress = g.String("compress"); w.Compress {
-	case "", "auto", "on", "off":
+	case "", "on", "off":
 	default:
-		return fmt.Errorf("--compress %q: want auto, on or off", w.Compress)
+		return fmt.Errorf("--compress %q: want on, for slow links, or off", w.Compress)
 	}
 	var perSecond, batch int64
 	for _, f := range []struct {

@@ -43,19 +43,18 @@ type Options struct {
 // Converter makes typed values of a source's records, in the order of the schema's columns. It is not safe for
 // concurrent use.
 type Converter struct {
-	o         Options
-	columns   []table.Column
-	index     []int // field of the record for each column
-	version   int   // field with the version, -1 without
-	width     int   // fields a record must have
-	asItIs    bool  // fields are neither trimmed nor decoded
-	ascii     bool  // texts of the record are valid UTF-8 without a look
-	nulls     [][]byte
-	canonical bool    // see Canonical
-	usual     []usual // of the texts of each column; unusual where options say something of texts
-	values    []table.Value
-	stamps    []int64
-	scratch   []byte
+	o       Options
+	columns []table.Column
+	index   []int // field of the record for each column
+	version int   // field with the version, -1 without
+	width   int   // fields a record must have
+	asItIs  bool  // fields are neither trimmed nor decoded
+	ascii   bool  // texts of the record are valid UTF-8 without a look
+	nulls   [][]byte
+	usual   []usual // of the texts of each column; unusual where options say something of texts
+	values  []table.Value
+	stamps  []int64
+	scratch []byte
 }
 
 // New maps the names of a source's columns onto the schema's. It fails with the first column that the source does not
@@ -138,7 +137,6 @@ func (c *Converter) Convert(rec *record.Record) ([]table.Value, *table.Reason) {
 		return nil, why
 	}
 	c.scratch, c.ascii = c.scratch[:0], rec.ASCII && c.asItIs
-	c.canonical = len(rec.Fields) == c.width
 	for i := range c.columns {
 		v := &c.values[i]
 		if field := c.index[i]; field < len(rec.Fields) && c.usualValue(v, c.usual[i], &rec.Fields[field]) {
@@ -147,7 +145,6 @@ func (c *Converter) Convert(rec *record.Record) ([]table.Value, *table.Reason) {
 		if why := c.convert(v, &c.columns[i], rec, c.index[i]); why != nil {
 			return nil, why
 		}
-		c.canonical = c.canonical && v.Type == table.Null && c.index[i] < len(rec.Fields) && len(rec.Fields[c.index[i]].Bytes) == 0
 	}
 	return c.values, nil
 }

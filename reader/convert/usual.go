@@ -67,7 +67,3 @@ func (c *Converter) usualValue(v *table.Value, of usual, d *record.Datum) (ok bo
 	}
 	return ok
 }
-
-// Canonical reports whether each text of the record that was converted last was the canonical one of its value, or empty and a null: then records
-// with other texts have other values. False says nothing.
-func (c *Converter) Canonical() bool { return c.canonical }

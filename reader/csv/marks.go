@@ -125,9 +125,8 @@ func (p *Parser) lastField(fields []record.Datum, from, to, next int, ascii bool
 	}
 	p.rec.Fields, p.rec.Bad, p.rec.ASCII = p.appendField(fields, text, false), nil, ascii && !p.raw
 	p.rec.Span = table.Span{Start: uint32(start), Record: p.records, Line: line, End: uint32(next)}
-	p.rec.Line = p.data[start : from+len(text)]
 	if p.raw {
-		p.rec.Line, p.scratch = nil, p.scratch[:0]
+		p.scratch = p.scratch[:0]
 		p.settleAll()
 	}
 	p.records++

@@ -1,7 +1,6 @@
 package csv
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -23,10 +22,7 @@ func TestMarkedLinesAreReadAsOthersAre(t *testing.T) {
 		p.Reset(text)
 		var out strings.Builder
 		for rec, ok := p.Next(); ok; rec, ok = p.Next() {
-			if n := bytes.Count(rec.Line, []byte(p.d.Delimiter)) + 1; rec.Line != nil && p.MaxFields == 0 && n != len(rec.Fields) {
-				t.Fatalf("%q: %d fields, want %d", rec.Line, len(rec.Fields), n)
-			}
-			fmt.Fprintf(&out, "%+v %v ascii %v %q:", rec.Span, rec.Bad, rec.ASCII, rec.Line)
+			fmt.Fprintf(&out, "%+v %v ascii %v:", rec.Span, rec.Bad, rec.ASCII)
 			for i := range rec.Fields {
 				d := &rec.Fields[i]
 				fmt.Fprintf(&out, " %v %v %q", d.Kind, d.Quoted, d.Bytes)

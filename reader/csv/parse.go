@@ -208,9 +208,8 @@ func (p *Parser) split(line []byte) {
 		}
 	}
 	p.field(line[from:], false)
-	p.rec.ASCII, p.rec.Line = all&highBits == 0 && !p.raw, line
+	p.rec.ASCII = all&highBits == 0 && !p.raw
 	if p.raw {
-		p.rec.Line = nil
 		p.settleAll()
 	}
 }

@@ -70,8 +70,6 @@ type Record struct {
 	Short int
 	// ASCII says that the texts of all fields are known to have no byte beyond 127.
 	ASCII bool
-	// Line, if not nil, is the record's text: all fields as they are, a source.About.Delimiter between two, and none has one itself.
-	Line []byte
 	// Timestamps are those that the file gives the cells, by field, in milliseconds; negative is none. Nil is none at all.
 	Timestamps []int64
 	// Cells are the attribute cells of a record that describes itself (source.About.Wide). Their names and types differ from

@@ -290,8 +290,6 @@ type About struct {
 
 	// Decode makes UTF-8 of a value's text, where records have it in another encoding; nil if they do not.
 	Decode func(dst, src []byte) ([]byte, int)
-	// Delimiter is what stands between the fields of text, where records may have a record.Record.Line; 0 if they have none.
-	Delimiter byte
 	// EncodingHint is advice about a value that is not in that encoding, to be put after what is wrong.
 	EncodingHint func(value []byte) string
 }

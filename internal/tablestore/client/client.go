@@ -34,7 +34,7 @@ type Target struct {
 	// KeyPatience is how long refused keys are tried again after they were accepted for the same operation: keys rotate, and
 	// not all machines of a service learn of it at once. 0 makes every refusal final.
 	KeyPatience time.Duration
-	// Compress says which requests of a Connection are compressed: CompressOff, CompressAuto or CompressOn; "" is CompressOff. The
+	// Compress says which requests of a Connection are compressed: CompressOff or CompressOn; "" is CompressOff. The
 	// SDK's client compresses none.
 	Compress string
 	// RequestTimeout 0 takes DefaultRequestTimeout.

@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/klauspost/compress/zlib"
 )
@@ -13,17 +12,16 @@ import (
 // Which requests of a Connection are compressed (Target.Compress). The protocol's deflate is a zlib stream, as the vendor's Java and
 // C++ SDKs send it.
 const (
-	CompressOff  = "off"  // none
-	CompressAuto = "auto" // those of a load that a slow link holds up, if it becomes faster
-	CompressOn   = "on"   // all that become smaller
+	CompressOff = "off" // none
+	CompressOn  = "on"  // all that become smaller
 )
 
 func checkCompress(mode string) error {
 	switch mode {
-	case "", CompressOff, CompressAuto, CompressOn:
+	case "", CompressOff, CompressOn:
 		return nil
 	}
-	return fmt.Errorf("compress %q: want auto, on or off", mode)
+	return fmt.Errorf("compress %q: want on or off", mode)
 }
 
 const (
@@ -40,15 +38,13 @@ type compression struct {
 	mu     sync.Mutex
 	proven bool // the service has taken a compressed request
 	never  bool // it has refused one
-	always bool
-	gain   gain
 }
 
 func newCompression(mode string) *compression {
-	if mode != CompressAuto && mode != CompressOn {
+	if mode != CompressOn {
 		return nil
 	}
-	c := &compression{always: mode == CompressOn, writers: make(chan *zlib.Writer, runtime.GOMAXPROCS(0))}
+	c := &compression{writers: make(chan *zlib.Writer, runtime.GOMAXPROCS(0))}
 	for range cap(c.writers) {
 		c.writers <- nil
 	}
@@ -62,7 +58,7 @@ func (c *compression) wanted(size int) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.never && (c.always || c.gain.on)
+	return !c.never
 }
 
 // deflate appends the compressed body. It returns nil if that is hardly smaller.
@@ -79,13 +75,9 @@ func (c *compression) deflate(dst, body []byte) []byte {
 		err = w.Close()
 	}
 	c.writers <- w
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if err != nil {
-		c.gain.useless++
 		return nil
 	}
-	c.gain.useless = 0
 	return to.bytes
 }
 
@@ -132,74 +124,6 @@ func (c *compression) refused() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.never = true
-}
-
-// Delivered tells a Connection with CompressAuto how a load goes: the bytes of rows that come back in a second, and whether the link
-// holds the load up.
-func (c *Connection) Delivered(now time.Time, rate float64, linkBound bool) {
-	if z := c.compression; z != nil && !z.always {
-		z.mu.Lock()
-		z.gain.delivered(now, rate, linkBound)
-		z.mu.Unlock()
-	}
-}
-
-// gain decides by measurement whether compression makes a load faster: it is tried while the link holds the load up, and kept if
-// so many more rows come back.
-type gain struct {
-	on      bool
-	useless int       // bodies in a row that did not become smaller
-	bound   time.Time // since when the link has held the load up; zero if it does not
-	unbound time.Time // since when it has not, while compression is on
-	until   time.Time // the end of a trial; zero if there is none
-	before  float64   // bytes a second
-	next    time.Time // until then nothing is tried
-	pause   time.Duration
-}
-
-const (
-	boundFor    = 5 * time.Second  // a link is slow that was so for this long
-	trialFor    = 10 * time.Second // twice the time over which a load measures its rate, and a little
-	worthIt     = 1.1              // times as many bytes
-	uselessMost = 8                // bodies
-	firstPause  = time.Minute
-	lastPause   = 16 * time.Minute
-)
-
-func (g *gain) delivered(now time.Time, rate float64, linkBound bool) {
-	if !linkBound {
-		g.bound = time.Time{}
-	} else if g.bound.IsZero() {
-		g.bound = now
-	}
-	switch {
-	case !g.on:
-		if linkBound && now.Sub(g.bound) >= boundFor && !now.Before(g.next) {
-			g.on, g.useless, g.before, g.until = true, 0, rate, now.Add(trialFor)
-		}
-	case g.useless >= uselessMost:
-		g.stop(now)
-	case !g.until.IsZero():
-		if now.Before(g.until) {
-			return
-		}
-		if g.until = (time.Time{}); rate < worthIt*g.before {
-			g.stop(now)
-			return
-		}
-		g.pause = 0
-	case linkBound:
-		g.unbound = time.Time{}
-	case g.unbound.IsZero():
-		g.unbound = now
-	case now.Sub(g.unbound) > firstPause: // something else limits the load, perhaps the processors that compress
-		g.stop(now)
-	}
-}
-
-func (g *gain) stop(now time.Time) {
-	g.pause = min(max(2*g.pause, firstPause), lastPause)
-	g.on, g.until, g.unbound, g.bound, g.next = false, time.Time{}, time.Time{}, time.Time{}, now.Add(g.pause)
 }
 
 // compress puts a compressed body in the place of that in buf, and returns the size it had; 0 leaves it as it is.

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/klauspost/compress/zlib"
 
@@ -100,7 +99,7 @@ func TestCompressedBodiesAreTheBodies(t *testing.T) {
 }
 
 func TestNothingIsCompressedUnlessItIsAskedFor(t *testing.T) {
-	for _, mode := range []string{"", CompressOff, CompressAuto} {
+	for _, mode := range []string{"", CompressOff} {
 		var seen []seenBody
 		s := sender(t, t.Context(), Target{Endpoint: "http://x", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Compress: mode, Transport: noting(&seen, nil)})
 		if _, err := s.Post("BatchWriteRow", text(compressible(0, 10_000))); err != nil || seen[0].kind != "" {
@@ -187,47 +186,5 @@ func TestTheEngineTakesCompressedRequestsOverBothTransports(t *testing.T) {
 		if _, err := sender(t, t.Context(), target).Post("ListTable", text(string(body))); err != nil {
 			t.Errorf("network %v: %v", network, err)
 		}
-	}
-}
-
-func TestCompressionIsKeptIfItMakesALoadFaster(t *testing.T) {
-	run := func(g *gain, from, to int, rate func(on bool) float64, bound bool) (seconds int) {
-		start := time.Unix(1_800_000_000, 0)
-		for ms := from * 1000; ms < to*1000; ms += 100 {
-			g.delivered(start.Add(time.Duration(ms)*time.Millisecond), rate(g.on), bound)
-			if g.on {
-				seconds++
-			}
-		}
-		return seconds / 10
-	}
-	faster := func(on bool) float64 {
-		if on {
-			return 900e3
-		}
-		return 400e3
-	}
-	same := func(bool) float64 { return 400e3 }
-	g := new(gain)
-	if n := run(g, 0, 100, faster, false); n > 0 {
-		t.Errorf("%d seconds on a fast link", n)
-	}
-	if n := run(g, 100, 200, faster, true); n < 90 {
-		t.Errorf("%d of 100 seconds although it more than doubles the rate", n)
-	}
-	if run(g, 200, 400, faster, false); g.on {
-		t.Error("it is on although the link has become fast")
-	}
-	g = new(gain)
-	if n := run(g, 0, 1000, same, true); n < 10 || n > 60 {
-		t.Errorf("tried for %d of 1000 seconds in which it changes nothing", n)
-	}
-	g = new(gain)
-	run(g, 0, 6, faster, true)
-	if g.useless = uselessMost; !g.on {
-		t.Fatal("it is not tried")
-	}
-	if run(g, 6, 7, faster, true); g.on {
-		t.Error("it is on although bodies do not become smaller")
 	}
 }

@@ -2,7 +2,6 @@ package encode
 
 import (
 	"encoding/binary"
-	"hash/maphash"
 	"math"
 
 	"tsimport/internal/table"
@@ -10,10 +9,6 @@ import (
 
 // brief checks a row whose key has a size as Append does, and appends its body if that is a hash or a sum. It returns the row's accounted size.
 func (e *Encoder) brief(b *table.Block, values []table.Value, stamps []int64, size int) (int, *table.Reason) {
-	if e.Text != nil && len(e.Text) <= e.most-e.Reserve-e.StampBytes*len(values) && e.ReserveCells == 0 {
-		b.Data = binary.NativeEndian.AppendUint64(b.Data, maphash.Bytes(textSeed, e.Text))
-		return 0, nil
-	}
 	if e.mode != table.Delete {
 		if values = values[len(e.keys):]; stamps != nil {
 			stamps = stamps[len(e.keys):]
@@ -25,10 +20,6 @@ func (e *Encoder) brief(b *table.Block, values []table.Value, stamps []int64, si
 		}
 	}
 	if e.Body == HashedBody {
-		if e.Text != nil {
-			b.Data = binary.NativeEndian.AppendUint64(b.Data, maphash.Bytes(textSeed, e.Text))
-			return size, nil
-		}
 		body := len(b.Data)
 		if e.mode != table.Delete {
 			b.Data = e.appendContent(b.Data, values, stamps)
@@ -39,20 +30,6 @@ func (e *Encoder) brief(b *table.Block, values []table.Value, stamps []int64, si
 		b.Data = binary.LittleEndian.AppendUint64(b.Data, e.sum)
 	}
 	return size, nil
-}
-
-var textSeed = maphash.MakeSeed()
-
-// mostText is how many bytes a Text may have if no row that is made of it can be refused: each of its values has at most as many, or eight.
-func mostText(s *table.Schema) int {
-	if len(s.Columns) > table.MaxColumns {
-		return -1
-	}
-	names := 0
-	for _, c := range s.Columns {
-		names += len(c.Name) + 8
-	}
-	return min(table.MaxValueBytes, table.MaxRowBytes-names)
 }
 
 // Beside a value's type in appendContent.

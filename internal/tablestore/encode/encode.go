@@ -40,10 +40,6 @@ type Encoder struct {
 	hasher  *plainbuffer.Hasher // of a SummedBody
 	reduced []uint64            // the names of the attributes
 	sum     uint64              // of the row's cells so far
-	// Text, with a HashedBody, is hashed in place of the next row: rows with the same Text are the same, and no others are. Nil is a row without one,
-	// which is another than all that have one. The size of a row with a Text may be left out.
-	Text []byte
-	most int // bytes of Text of which no row is too large
 	// Table, where rows go to several tables, is the one of the next row: its ordering key begins with it.
 	Table string
 	// Cells are further cells of the next row, of a record that describes itself; their columns are not the schema's.
@@ -67,7 +63,6 @@ func New(s *table.Schema, mode table.Mode, deleteNull bool) *Encoder {
 	for _, c := range e.columns {
 		e.attributes = append(e.attributes, plainbuffer.NewName(c.Name))
 	}
-	e.most = mostText(s)
 	return e
 }
 
