@@ -1,0 +1,75 @@
+package arch
+
+import (
+	"go/ast"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// realTime are the files of tests outside e2e that wait by the clock of the machine, each with what no bubble of testing/synctest can show.
+var realTime = map[string]string{
+	"bench/write/run_test.go":                 "the system closes connections when it has the time",
+	"engine/contract/assumptions_test.go":     "a real instance, whose clock is its own",
+	"engine/contract/service_test.go":         "a real instance takes ten table operations a second",
+	"internal/tablestore/client/slow_test.go": "a link of this machine whose buffers are full",
+	"pipeline/drawnkills_test.go":             "in the bubble of drawn_test.go",
+	"reader/mysql/lag_test.go":                "a real MariaDB replicates",
+	"reader/mysql/mysql_test.go":              "a real MariaDB notices that sessions are gone",
+	"reader/postgres/lag_test.go":             "a real PostgreSQL replicates",
+	"reader/postgres/pooler_test.go":          "a real PostgreSQL has no session left",
+	"reader/postgres/postgres_test.go":        "a real PostgreSQL replays its log",
+}
+
+// bubbles are the names by which a file of tests runs in virtual time.
+var bubbles = []string{"synctest", "virtually", "virtual", "inBubble"}
+
+// waits are the functions of package time by which a test waits; others bound what it waits for.
+var waits = []string{"Sleep", "Tick", "NewTicker"}
+
+func TestOnlyTheFilesOfTheListWaitInRealTime(t *testing.T) {
+	root, found := filepath.Join("..", ".."), map[string]bool{}
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		if entry.IsDir() && (!isPlaceOfWords(rel) || entry.Name() == "testdata" || slices.Contains([]string{"e2e", "beam", "k8s"}, rel)) {
+			return fs.SkipDir
+		}
+		if !entry.IsDir() && strings.HasSuffix(name, "_test.go") && waitsInRealTime(t, name) {
+			found[rel] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := slices.Sorted(maps.Keys(found)), slices.Sorted(maps.Keys(realTime)); !slices.Equal(got, want) {
+		t.Errorf("files that wait in real time: %q, and the list has %q: what waits belongs into a bubble of testing/synctest", got, want)
+	}
+}
+
+// waitsInRealTime reports whether a file waits and has no bubble.
+func waitsInRealTime(t *testing.T, name string) bool {
+	file, _ := parsed(t, name)
+	waiting, bubble := false, false
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			x, ok := n.X.(*ast.Ident)
+			waiting = waiting || ok && x.Name == "time" && slices.Contains(waits, n.Sel.Name)
+		case *ast.Ident:
+			bubble = bubble || slices.Contains(bubbles, n.Name)
+		}
+		return !bubble
+	})
+	return waiting && !bubble
+}
