@@ -19,7 +19,7 @@ var flagGroups = map[string]string{
 	"Table and service": "endpoint instance profile store request-timeout table max-tables age-policy create ttl max-versions max-deviation reserved-write pre-split indexes rename-index sync",
 	"Files": "format dialect delimiter quote escape comment record-end no-header skip-lines names encoding ragged trim null quoted-null empty quoted-empty " +
 		"flatten source-table path-columns limit",
-	"Databases":                   "query source-connections replica-max-lag require-snapshot",
+	"Databases":                   "query",
 	"Keys, columns and types":     "pk set columns exclude rename type types on-null missing version-column",
 	"Which rows, and how":         "mode condition when drop-expired order",
 	"Auto-increment and counters": "returned-keys mark-column look-first at-least-once",

@@ -25,9 +25,9 @@ import (
 var notOfTheLibrary = []string{
 	"table", "endpoint", "instance", "store", "request-timeout", "sync", "verify", "retry-rejects", "json", "quiet", "status", "now",
 	"cpu-profile", "allocations-profile", "drop-expired", "save-job", "profile",
-	"metrics-file",                                                       // what the command says; a program has the summary
-	"timeout",                                                            // the context's
-	"source-connections", "query", "require-snapshot", "replica-max-lag", // of databases, which LoadFiles does not read
+	"metrics-file",            // what the command says; a program has the summary
+	"timeout",                 // the context's
+	"query",                   // of databases, which LoadFiles does not read
 	"indexes", "rename-index", // of archives
 	// Of many processes, which are commands.
 	"job-dir", "workers", "split-size",

@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -32,10 +35,7 @@ const databaseHelp = "In place of files, one table of a database can be given: p
 // sqlFlags are those of a load of a database.
 func sqlFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.IntFlag{Name: "source-connections", Usage: "database: sessions that read at a time, 1 to 64", Value: sqltable.DefaultSessions},
 		&cli.StringFlag{Name: "query", Usage: "database: load the rows of this `SELECT` in place of a table; key=COLUMN of the address says which columns tell them apart (docs/sql.md)"},
-		&cli.DurationFlag{Name: "replica-max-lag", Usage: "database: pause reading while replication lags by more than this, such as 10s: that of the server, if it is a replica, else, of PostgreSQL, that of its standbys (docs/sql.md)"},
-		&cli.BoolFlag{Name: "require-snapshot", Usage: "database: stop if the snapshot is lost that all rows are to be of (default: read the rest from a new one, and say so in the summary; docs/sql.md)"},
 	}
 }
 
@@ -100,8 +100,12 @@ func sqlConfig(c *cli.Context, args []string) (*sqltable.Config, error) {
 	if len(args) > 1 {
 		return nil, usagef("a table of a database is read by itself; give no other input beside it")
 	}
-	a, err := sqlServer(c, args[0])
+	address, reading := cutReading(args[0])
+	cfg, err := readingOf(reading)
 	if err != nil {
+		return nil, err
+	}
+	if cfg.Server, err = sqlServer(c, address); err != nil {
 		return nil, err
 	}
 	for _, f := range readFlags() {
@@ -109,25 +113,58 @@ func sqlConfig(c *cli.Context, args []string) (*sqltable.Config, error) {
 			return nil, usagef("--%s: it says how text is read, and a database gives its values types; leave it out", name)
 		}
 	}
-	n := sqltable.DefaultSessions
-	if c.IsSet("source-connections") {
-		n = c.Int("source-connections")
-	}
-	if n < 1 || n > sqltable.MaxSessions {
-		return nil, usagef("--source-connections %d: want 1 to %d", n, sqltable.MaxSessions)
-	}
-	lag := c.Duration("replica-max-lag")
-	if c.IsSet("replica-max-lag") && lag < time.Second {
-		return nil, usagef("--replica-max-lag %v: want 1s or more", lag)
-	}
-	if _, ok := a.(sqltable.Lagging); !ok && lag > 0 {
-		return nil, usagef("--replica-max-lag: a SQLite file has no replicas; leave it out")
+	if _, ok := cfg.Server.(sqltable.Lagging); !ok && cfg.MaxLag > 0 {
+		return nil, usagef("max-lag: a SQLite file has no replicas; leave it out")
 	}
 	memory, err := parseMemory(c)
 	if err != nil {
 		return nil, err
 	}
-	return &sqltable.Config{Server: a, MaxRow: memory / 4, Sessions: n, RetryFor: c.Duration("retry-for"), Whole: c.Bool("require-snapshot"), MaxLag: lag, MaxRows: c.Float64("max-rows-per-second")}, nil
+	cfg.MaxRow, cfg.RetryFor, cfg.MaxRows = memory/4, c.Duration("retry-for"), c.Float64("max-rows-per-second")
+	return cfg, nil
+}
+
+// readingNames are what the address of a database says of how it is read, beside what its driver takes.
+var readingNames = []string{"sessions", "max-lag", "snapshot"}
+
+// cutReading cuts what readingNames say, such as "&sessions=1", from an address.
+func cutReading(arg string) (address, reading string) {
+	address, query, _ := strings.Cut(arg, "?")
+	sep := "?"
+	for pair := range strings.SplitSeq(query, "&") {
+		switch name, _, _ := strings.Cut(pair, "="); {
+		case slices.Contains(readingNames, name):
+			reading += "&" + pair
+		case query != "":
+			address, sep = address+sep+pair, "&"
+		}
+	}
+	return address, reading
+}
+
+// readingOf reads what cutReading has cut.
+func readingOf(reading string) (*sqltable.Config, error) {
+	cfg := &sqltable.Config{Sessions: sqltable.DefaultSessions}
+	said, err := url.ParseQuery(reading)
+	if err != nil {
+		return nil, usagef("%s: %v", reading, err)
+	}
+	if text := said.Get("sessions"); said.Has("sessions") {
+		if cfg.Sessions, err = strconv.Atoi(text); err != nil || cfg.Sessions < 1 || cfg.Sessions > sqltable.MaxSessions {
+			return nil, usagef("sessions=%s: want 1 to %d", text, sqltable.MaxSessions)
+		}
+	}
+	if text := said.Get("max-lag"); said.Has("max-lag") {
+		if cfg.MaxLag, err = time.ParseDuration(text); err != nil || cfg.MaxLag < time.Second {
+			return nil, usagef("max-lag=%s: want 1s or more, such as 10s", text)
+		}
+	}
+	if text := said.Get("snapshot"); said.Has("snapshot") {
+		if cfg.Whole = text == "required"; !cfg.Whole {
+			return nil, usagef("snapshot=%s: want required", text)
+		}
+	}
+	return cfg, nil
 }
 
 // sqlOrigin returns the table of a database that a command reads, nil if no argument is the address of one. A sync needs all rows of one snapshot.

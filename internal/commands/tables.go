@@ -60,13 +60,14 @@ func listTables(ctx context.Context, arg string) ([]sqltable.Listed, error) {
 
 // tableAddresses are the tables that a pattern finds, without views.
 func tableAddresses(ctx context.Context, pattern string) (found []job.Found, err error) {
+	pattern, reading := cutReading(pattern)
 	all, err := listTables(ctx, pattern)
 	if err != nil {
 		return nil, usagef("%v", err)
 	}
 	for _, one := range all {
 		if one.Kind == "table" {
-			found = append(found, job.Found{Name: one.Address, Table: one.Table})
+			found = append(found, job.Found{Name: one.Address + reading, Table: one.Table})
 		}
 	}
 	return found, nil

@@ -104,7 +104,7 @@ func TestAServerWithOneSessionLeftIsReadByIt(t *testing.T) {
 			t.Errorf("%d rows", len(rows))
 		}
 		if want := 1 - sessions; len(notes) != want || want > 0 && !strings.Contains(notes[0], "reading with 1 of 4 sessions") {
-			t.Errorf("--source-connections %d: %q", sessions, notes)
+			t.Errorf("sessions=%d: %q", sessions, notes)
 		}
 	}
 	held, err := pgconn.Connect(t.Context(), strings.Replace(strings.Replace(s.Address(""), "&table=", "", 1), "postgres@", "few@", 1))
@@ -116,7 +116,7 @@ func TestAServerWithOneSessionLeftIsReadByIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := a.Look(t.Context()); err == nil || !strings.Contains(err.Error(), "--source-connections 1") {
+	if _, _, err := a.Look(t.Context()); err == nil || !strings.Contains(err.Error(), "sessions=1") {
 		t.Error(err)
 	}
 }

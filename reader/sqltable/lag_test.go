@@ -58,7 +58,7 @@ func TestReadingPausesWhileReplicationLags(t *testing.T) {
 		if err := l.wait(t.Context()); err != nil || l.paused.total() != 4*lagEvery {
 			t.Errorf("%v, %v", err, l.paused.total())
 		}
-		if len(notes) != 2 || notes[0] != "reading is held up, for replication lags by 6s, and --replica-max-lag allows 5s" {
+		if len(notes) != 2 || notes[0] != "reading is held up, for replication lags by 6s, and max-lag allows 5s" {
 			t.Errorf("%q", notes)
 		}
 		if l.close(); s.watched {
@@ -90,7 +90,7 @@ func TestAReadingThatIsHeldUpForTooLongEnds(t *testing.T) {
 
 func TestALagThatCanNeverBeKnownIsRefused(t *testing.T) {
 	l := &lagWatch{server: &scripted{lags: []any{&Unwatched{"nobody says"}, nil}}}
-	if err := l.check(t.Context()); err == nil || !strings.Contains(err.Error(), "--replica-max-lag: nobody says") {
+	if err := l.check(t.Context()); err == nil || !strings.Contains(err.Error(), "max-lag: nobody says") {
 		t.Error(err)
 	}
 	if err := l.check(t.Context()); err != nil { // it may come

@@ -70,7 +70,7 @@ func (o *Origin) tell(since time.Time, why error) {
 // fewer says that so many sessions read, and not as many as may.
 func (c *Config) fewer(n int, why error) {
 	if c.OnPause != nil {
-		c.OnPause(fmt.Sprintf("reading with %d of %d sessions, because the server has no more (%v); --source-connections %d asks for no others", n, c.Sessions, why, n))
+		c.OnPause(fmt.Sprintf("reading with %d of %d sessions, because the server has no more (%v); sessions=%d asks for no others", n, c.Sessions, why, n))
 	}
 }
 
@@ -203,7 +203,7 @@ func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, 
 		return nil, err
 	}
 	if o.cfg.Whole && !o.divided {
-		return nil, fmt.Errorf("read %s: the snapshot that the run began with ended with the process that held it, and --require-snapshot does not allow another one; start over with --fresh", o.cfg.Server.Shown())
+		return nil, fmt.Errorf("read %s: the snapshot that the run began with ended with the process that held it, and snapshot=required does not allow another one; start over with --fresh", o.cfg.Server.Shown())
 	}
 	var d division
 	if err := json.Unmarshal(kept, &d); err != nil {
