@@ -189,7 +189,7 @@ metamorphic:
 # Pairs of inputs that disagree in formats, units, encodings, columns, types and more, loaded together and one after the other: each load
 # leaves the table that its records mean, or is refused, or rejects records by name.
 composition:
-	$(GO) test ./internal/drawn -run '^TestTwoInputs' -composition-seeds 400 -count 1 -v -timeout 60m
+	$(GO) test ./internal/commands -run '^TestTwoInputs' -composition-seeds 400 -count 1 -v -timeout 60m
 
 # The engine against the model: 3,000 random sequences of operations, 3,000 with indexes, 300 of each with restarts, concurrent clients.
 model:

@@ -191,7 +191,6 @@ var arrows = map[string][]string{
 
 	"internal/compatibility": {}, // all of it is test code
 	"internal/conformance":   {}, // only tests import it
-	"internal/drawn":         {}, // only tests import it
 	"internal/mutants":       {}, // tests only
 	"internal/arch":          {},
 	"internal/notices":       {},
@@ -213,7 +212,6 @@ var testArrows = map[string][]string{
 	"reader/archive":             {"reader/source/sourcetest"},
 	"internal/commands":          {"reader/record", "engine/enginetest"},
 	"internal/compatibility":     {"engine/server", "internal/commands"},
-	"internal/drawn":             {"engine/enginetest", "internal/commands"},
 	"transfer/tablesync":         {"engine/server", "engine/faults", "internal/tablestore/condition", "reader/tablescan"},
 	"e2e":                        {"reader/mysql/mysqltest", "reader/postgres/pgtest", "internal/objectstore/storetest", "pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/compare", "bench/cost", "bench/result", "bench/spread"},
 

@@ -1,4 +1,4 @@
-package drawn
+package commands_test
 
 import (
 	"bytes"
@@ -239,7 +239,7 @@ func node(c Cell) pq.Node {
 // templates are files of eight rows by pyarrow with the columns id and v, in whose place the values of a file are put: keys from
 // templateKey on and values from templateValue on.
 //
-//go:embed testdata/*.arrow
+//go:embed testdata/drawn/*.arrow
 var templates embed.FS
 
 const (
@@ -253,7 +253,7 @@ func (d *draw) arrow(records []Record) []byte {
 	c := records[0].Cells["v"]
 	name := map[Kind]string{Duration: "duration_", Instant: "utc_"}[c.Kind] +
 		map[time.Duration]string{time.Second: "s", time.Millisecond: "ms", time.Microsecond: "us", time.Nanosecond: "ns"}[time.Duration(c.Unit)]
-	file, err := templates.ReadFile("testdata/" + name + ".arrow")
+	file, err := templates.ReadFile("testdata/drawn/" + name + ".arrow")
 	if err != nil {
 		panic(err)
 	}

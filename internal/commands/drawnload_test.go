@@ -1,4 +1,8 @@
-package drawn
+// The files drawn*_test.go draw loads of several inputs at random and judge the table that they leave. Draw makes the files of a Load from a
+// seed, together with what each of their records means; Judge compares a table with these meanings. They share no code with the
+// loader: the meanings are those that were drawn, not those that a reader of ours found in the files.
+
+package commands_test
 
 import (
 	"fmt"

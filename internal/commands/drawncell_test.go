@@ -1,4 +1,4 @@
-package drawn
+package commands_test
 
 import (
 	"strconv"

@@ -1,9 +1,0 @@
-package drawn
-
-import (
-	"testing"
-
-	"tsimport/internal/conformance"
-)
-
-func TestMain(m *testing.M) { conformance.Main(m) }
