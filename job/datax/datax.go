@@ -2,11 +2,11 @@ package datax
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -62,7 +62,7 @@ func Convert(text []byte) (*Job, error) {
 	}
 	read, ok := readers[c.Reader.Name]
 	if !ok {
-		return nil, fmt.Errorf("reader %q: not converted; only %s are", c.Reader.Name, strings.Join(slices.Sorted(maps.Keys(readers)), ", "))
+		return nil, fmt.Errorf("reader %q: not converted; write the load by hand (docs/jobs.md): %s", c.Reader.Name, cmp.Or(byHand[c.Reader.Name], "from files that another program has written"))
 	}
 	j := &Job{File: &job.File{}}
 	load := job.Single{Command: job.Load}
@@ -102,17 +102,19 @@ type reads struct {
 }
 
 var readers = map[string]reads{
-	"txtfilereader":    {false, (*Job).files},
-	"ossreader":        {false, (*Job).objects},
-	"otsreader":        {true, (*Job).copied},
-	"mysqlreader":      {true, ofDatabase("mysqlreader")},
-	"postgresqlreader": {true, ofDatabase("postgresqlreader")},
+	"txtfilereader": {false, (*Job).files},
+	"otsreader":     {true, (*Job).copied},
+	"mysqlreader":   {true, (*Job).sql},
 }
 
-func ofDatabase(name string) func(j *Job, reader, writer object, l job.Single, columns []column, keys int) error {
-	return func(j *Job, reader, _ object, l job.Single, columns []column, keys int) error {
-		return j.sql(databases[name], reader, l, columns, keys)
-	}
+// byHand is what the load of another reader reads.
+var byHand = map[string]string{
+	"ossreader":        "from: oss://BUCKET/OBJECT",
+	"ftpreader":        "from: https://HOST/FILE, or files that were fetched",
+	"postgresqlreader": "from: postgres://USER@HOST/DATABASE?table=TABLE",
+	"mongodbreader":    "from files of mongoexport",
+	"hdfsreader":       "from files that were fetched, Parquet or text",
+	"odpsreader":       "from Parquet files in an external table on OSS",
 }
 
 type plugin struct {

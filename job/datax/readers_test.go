@@ -15,9 +15,9 @@ const fromTable = `{"job":{"setting":{"errorLimit":{"record":0}},"content":[{"re
 "accessId":"AKID","accessKey":"s3cret","instanceName":"shop","table":"old","column":[{"name":"id"},{"name":"city"},{"name":"price"}],"range":{"begin":[],"end":[]}}},` + ofWriter
 
 // fromDatabase is a table of a database.
-func fromDatabase(kind, table, more string) string {
-	return fmt.Sprintf(`{"job":{"setting":{"errorLimit":{"record":0}},"content":[{"reader":{"name":"%sreader","parameter":{"username":"reader","password":"s3cret",%s"splitPk":"id",
-"column":["id","City","price"],"connection":[{"jdbcUrl":["jdbc:%[1]s://db.example:99/shop"],"table":[%[3]q]}]}},`, kind, more, table) + ofWriter
+func fromDatabase(table, more string) string {
+	return fmt.Sprintf(`{"job":{"setting":{"errorLimit":{"record":0}},"content":[{"reader":{"name":"mysqlreader","parameter":{"username":"reader","password":"s3cret",%s"splitPk":"id",
+"column":["id","City","price"],"connection":[{"jdbcUrl":["jdbc:mysql://db.example:99/shop"],"table":[%q]}]}},`, more, table) + ofWriter
 }
 
 // converted is what a job became, a line for each load.
@@ -55,40 +55,31 @@ func TestReadersOfTablesAndDatabasesAreConverted(t *testing.T) {
 			[]string{`orders copy ots://shop/old max-errors=0 create=true versions=1 from-key="a,\"b" to-key=0x0102,-3 pk=order_id:integer=col("id") columns= set=town:string=col("city");price:double=col("price")`}, nil},
 		"all keys": {strings.Replace(fromTable, `"begin":[],"end":[]`, `"begin":[{"type":"INF_MIN"}],"end":[{"type":"INF_MAX"}],"split":[{"type":"int","value":"7"}]`, 1),
 			[]string{`orders copy ots://shop/old max-errors=0 create=true versions=1 pk=order_id:integer=col("id") columns= set=town:string=col("city");price:double=col("price")`}, nil},
-		"MySQL": {fromDatabase("mysql", "`orders`", ""), []string{"orders load mysql://reader@db.example:99/shop?table=orders max-errors=0 " + fmt.Sprintf(sql, "City")}, []string{"MYSQL_PWD", "written as text: town."}},
-		"parameters of MySQL": {strings.Replace(fromDatabase("mysql", "orders", ""), "/shop\"", "/shop?useSSL=true&serverTimezone=UTC\"", 1),
+		"MySQL": {fromDatabase("`orders`", ""), []string{"orders load mysql://reader@db.example:99/shop?table=orders max-errors=0 " + fmt.Sprintf(sql, "City")}, []string{"MYSQL_PWD", "written as text: town."}},
+		"parameters of MySQL": {strings.Replace(fromDatabase("orders", ""), "/shop\"", "/shop?useSSL=true&serverTimezone=UTC\"", 1),
 			[]string{"orders load mysql://reader@db.example:99/shop?ssl-mode=REQUIRED&table=orders max-errors=0 " + fmt.Sprintf(sql, "City")}, nil},
-		"PostgreSQL": {fromDatabase("postgresql", "Public.Orders", ""), []string{"orders load postgres://reader@db.example:99/shop?table=public.orders max-errors=0 " + fmt.Sprintf(sql, "city")}, []string{"PGPASSWORD"}},
-		"parts of a table": {strings.Replace(fromDatabase("mysql", "orders_[09-10], more", ""), `{"record":0}`, `{"record":5}`, 1), []string{
+		"parts of a table": {strings.Replace(fromDatabase("orders_[09-10], more", ""), `{"record":0}`, `{"record":5}`, 1), []string{
 			"orders load mysql://reader@db.example:99/shop?table=orders_09 max-errors=5 " + fmt.Sprintf(sql, "City"),
 			"orders_2 load mysql://reader@db.example:99/shop?table=orders_10 max-errors=5 " + fmt.Sprintf(sql, "City") + " table=orders",
 			"orders_3 load mysql://reader@db.example:99/shop?table=more max-errors=5 " + fmt.Sprintf(sql, "City") + " table=orders",
 		}, []string{"the limit of errors is that of each load"}},
-		"a condition": {fromDatabase("postgresql", "orders", `"where":"day = '${day}' -- today\n;",`), []string{
-			`orders load postgres://reader@db.example:99/shop?key=order_id max-errors=0 create=true query=SELECT id AS "order_id", City AS "town", price AS "price" FROM orders WHERE (day = '${day}' -- today` +
-				"\n)" + ` pk=order_id:integer columns=town,price type=town=string;price=double`,
-		}, []string{"${day} is a variable of the environment", "no two rows of a query may share order_id", "are of UTC"}},
-		"a condition of MySQL": {fromDatabase("mysql", "`my orders`", `"where":"day > 3 # since",`), []string{
-			"orders load mysql://reader@db.example:99/shop?key=order_id max-errors=0 create=true query=SELECT id AS `order_id`, City AS `town`, price AS `price` FROM `my orders` WHERE (day > 3 # since\n)" +
+		"a condition of MySQL": {fromDatabase("`my orders`", `"where":"day = '${day}' # today\n;",`), []string{
+			"orders load mysql://reader@db.example:99/shop?key=order_id max-errors=0 create=true query=SELECT id AS `order_id`, City AS `town`, price AS `price` FROM `my orders` WHERE (day = '${day}' # today\n)" +
 				" pk=order_id:integer columns=town,price type=town=string;price=double",
-		}, []string{"MYSQL_PWD", "are of UTC", "empty sql_mode"}},
-		"expressions of MySQL": {strings.Replace(fromDatabase("mysql", "orders", ""), `"City"`, `"upper(City) AS c"`, 1), []string{
+		}, []string{"MYSQL_PWD", "are of UTC", "empty sql_mode", "${day} is a variable of the environment", "no two rows of a query may share order_id"}},
+		"expressions of MySQL": {strings.Replace(fromDatabase("orders", ""), `"City"`, `"upper(City) AS c"`, 1), []string{
 			"orders load mysql://reader@db.example:99/shop?key=order_id max-errors=0 create=true query=WITH job (`order_id`, `town`, `price`) AS (SELECT id, upper(City) AS c, price FROM orders\n) SELECT `order_id`, `town`, `price` FROM job" +
 				" pk=order_id:integer columns=town,price type=town=string;price=double",
 		}, []string{"MySQL 8.0 or MariaDB 10.2"}},
-		"all columns of MySQL": {strings.Replace(fromDatabase("mysql", "orders", ""), `["id","City","price"]`, `["*"]`, 1), []string{
+		"all columns of MySQL": {strings.Replace(fromDatabase("orders", ""), `["id","City","price"]`, `["*"]`, 1), []string{
 			"orders load mysql://reader@db.example:99/shop?key=order_id max-errors=0 create=true query=WITH job (`order_id`, `town`, `price`) AS (SELECT * FROM orders\n) SELECT `order_id`, `town`, `price` FROM job" +
 				" pk=order_id:integer columns=town,price type=town=string;price=double",
 		}, nil},
-		"queries of MySQL": {strings.Replace(fromDatabase("mysql", "x", ""), `"table":["x"]`, `"querySql":["select * from a;","select 1, 'x', 2.5"]`, 1), []string{
+		"queries of MySQL": {strings.Replace(fromDatabase("x", ""), `"table":["x"]`, `"querySql":["select * from a;","select 1, 'x', 2.5"]`, 1), []string{
 			"orders load mysql://reader@db.example:99/shop?key=order_id max-errors=0 create=true query=WITH job (`order_id`, `town`, `price`) AS (select * from a\n) SELECT `order_id`, `town`, `price` FROM job" +
 				" pk=order_id:integer columns=town,price type=town=string;price=double",
 			"orders_2 load mysql://reader@db.example:99/shop?key=order_id max-errors=0 create=true query=WITH job (`order_id`, `town`, `price`) AS (select 1, 'x', 2.5\n) SELECT `order_id`, `town`, `price` FROM job" +
 				" pk=order_id:integer columns=town,price type=town=string;price=double table=orders",
-		}, nil},
-		"a query": {strings.Replace(fromDatabase("postgresql", "x", ""), `"table":["x"]`, `"querySql":["select * from a join b using (id);"]`, 1), []string{
-			`orders load postgres://reader@db.example:99/shop?key=order_id max-errors=0 create=true query=WITH job ("order_id", "town", "price") AS (select * from a join b using (id)` +
-				"\n" + `) SELECT "order_id", "town", "price" FROM job pk=order_id:integer columns=town,price type=town=string;price=double`,
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +97,7 @@ func TestReadersOfTablesAndDatabasesAreConverted(t *testing.T) {
 }
 
 func TestWhatReadersOfTablesAndDatabasesCannotIsRefusedByName(t *testing.T) {
-	my, pg := fromDatabase("mysql", "orders", ""), fromDatabase("postgresql", "orders", "")
+	my := fromDatabase("orders", "")
 	for _, c := range []struct{ text, from, to, want string }{
 		{fromTable, "PutRow", "UpdateRow", "writeMode UpdateRow"},
 		{fromTable, `{"name":"city"}`, `{"type":"string","value":"x"}`, `column 2: "type"`},
@@ -121,6 +112,7 @@ func TestWhatReadersOfTablesAndDatabasesCannotIsRefusedByName(t *testing.T) {
 		{fromTable, `"town","type":"string"`, `"town"`, `type`},
 		{my, `"splitPk"`, `"session":["set names utf8"],"splitPk"`, "session"},
 		{my, `"splitPk"`, `"where":"a = $day","splitPk"`, "write ${day}"},
+		{my, `"type":"int"`, `"type":"double"`, "key column"},
 		{my, `"City"`, `"id"`, "read twice"},
 		{my, `,"price"]`, `]`, "the reader has 2 columns and the writer 3"},
 		{my, `/shop"`, `/shop?sessionVariables=sql_mode=''"`, `"sessionVariables"`},
@@ -129,9 +121,6 @@ func TestWhatReadersOfTablesAndDatabasesCannotIsRefusedByName(t *testing.T) {
 		{my, `"table":["orders"]`, `"table":["orders; drop"]`, "orders; drop"},
 		{my, `"table":["orders"]`, `"table":["o[0-5000]"]`, "more than"},
 		{my, `"table":["orders"]`, `"table":["orders"],"querySql":["select 1"]`, "not both"},
-		{pg, `/shop"`, `/shop?currentSchema=x"`, `"currentSchema"`},
-		{pg, `"splitPk"`, `"where":"a = $day","splitPk"`, "write ${day}"},
-		{pg, `"type":"int"`, `"type":"double"`, "key column"},
 	} {
 		text := strings.Replace(c.text, c.from, c.to, 1)
 		if text == c.text {
@@ -157,7 +146,7 @@ func TestJobsOfOneFileEachBecomeOneJob(t *testing.T) {
 		}
 		return Join(jobs)
 	}
-	j := all(fromTable, fromDatabase("mysql", "a,b", ""), orders)
+	j := all(fromTable, fromDatabase("a,b", ""), orders)
 	var names []string
 	for _, l := range j.File.Loads {
 		names = append(names, l.Name+"/"+l.Table())

@@ -14,55 +14,30 @@ import (
 	"tsimport/job"
 )
 
-// database is a reader of a database: how its addresses and names are written.
-type database struct {
-	scheme   string
-	password string // the variable that our reader takes it from
-	address  *regexp.Regexp
-	name     *regexp.Regexp // of a column or table in a query, without quotes
-	quote    string
-	lower    bool              // names without quotes are in small letters
-	drop     []string          // parameters of the address that change no value
-	rename   map[string]string // parameters of the address that ours has by another name
-}
+// jdbc is an address of a reader, and sqlName a column or table in a query.
+var (
+	jdbc    = regexp.MustCompile(`^jdbc:mysql://([A-Za-z0-9._-]+(?::\d+)?)/([A-Za-z0-9_$-]+)(?:\?(.*))?$`)
+	sqlName = regexp.MustCompile("^(?:[A-Za-z_$][A-Za-z0-9_$]*|`[^`]+`)$")
+)
 
-var host = `([A-Za-z0-9._-]+(?::\d+)?)/([A-Za-z0-9_$-]+)(?:\?(.*))?$`
+// ofNoValue are the parameters of an address that change no value.
+var ofNoValue = []string{"useUnicode", "characterEncoding", "autoReconnect", "autoReconnectForPools", "failOverReadOnly", "maxReconnects", "initialTimeout", "connectTimeout", "socketTimeout",
+	"useCompression", "rewriteBatchedStatements", "useServerPrepStmts", "cachePrepStmts", "useCursorFetch", "defaultFetchSize", "allowPublicKeyRetrieval", "allowMultiQueries",
+	"serverTimezone", "zeroDateTimeBehavior", "tinyInt1isBit", "yearIsDateType", "useLegacyDatetimeCode", "nullCatalogMeansCurrent"}
 
-var databases = map[string]*database{
-	"mysqlreader": {
-		scheme: "mysql", password: "MYSQL_PWD", address: regexp.MustCompile(`^jdbc:mysql://` + host), quote: "`",
-		name: regexp.MustCompile("^(?:[A-Za-z_$][A-Za-z0-9_$]*|`[^`]+`)$"),
-		drop: []string{"useUnicode", "characterEncoding", "autoReconnect", "autoReconnectForPools", "failOverReadOnly", "maxReconnects", "initialTimeout", "connectTimeout", "socketTimeout",
-			"useCompression", "rewriteBatchedStatements", "useServerPrepStmts", "cachePrepStmts", "useCursorFetch", "defaultFetchSize", "allowPublicKeyRetrieval", "allowMultiQueries",
-			"serverTimezone", "zeroDateTimeBehavior", "tinyInt1isBit", "yearIsDateType", "useLegacyDatetimeCode", "nullCatalogMeansCurrent"},
-		rename: map[string]string{"sslMode": "ssl-mode"},
-	},
-	"postgresqlreader": {
-		scheme: "postgres", password: "PGPASSWORD", address: regexp.MustCompile(`^jdbc:postgresql://` + host), quote: `"`, lower: true,
-		name:   regexp.MustCompile(`^(?:[A-Za-z_][A-Za-z0-9_$]*|"[^"]+")$`),
-		drop:   []string{"connectTimeout", "socketTimeout", "loginTimeout", "tcpKeepAlive", "ApplicationName", "stringtype", "defaultRowFetchSize", "prepareThreshold", "reWriteBatchedInserts", "characterEncoding", "useUnicode", "charSet"},
-		rename: map[string]string{"sslmode": "sslmode"},
-	},
-}
-
-// bare is a name without its quotes, and as the database has it.
-func (d *database) bare(name string) string {
-	if inner, ok := strings.CutPrefix(name, d.quote); ok {
-		return strings.TrimSuffix(inner, d.quote)
-	}
-	if d.lower {
-		return strings.ToLower(name)
+// bare is a name without its quotes.
+func bare(name string) string {
+	if inner, ok := strings.CutPrefix(name, "`"); ok {
+		return strings.TrimSuffix(inner, "`")
 	}
 	return name
 }
 
 // quoted is a name in quotes.
-func (d *database) quoted(name string) string {
-	return d.quote + strings.ReplaceAll(name, d.quote, d.quote+d.quote) + d.quote
-}
+func quoted(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
-// sql makes loads of a reader of a database: one for each table or query.
-func (j *Job) sql(d *database, o object, l job.Single, columns []column, keys int) error {
+// sql makes loads of what mysqlreader reads: one for each table or query.
+func (j *Job) sql(o, _ object, l job.Single, columns []column, keys int) error {
 	if err := o.known("username", "password", "column", "connection", "where", "splitPk", "fetchSize"); err != nil {
 		return err
 	}
@@ -84,7 +59,7 @@ func (j *Job) sql(d *database, o object, l job.Single, columns []column, keys in
 		if err := c.known("jdbcUrl", "table", "querySql"); err != nil {
 			return fmt.Errorf("connection: %w", err)
 		}
-		address, err := d.addressOf(c, user)
+		address, err := addressOf(c, user)
 		if err != nil {
 			return err
 		}
@@ -101,7 +76,7 @@ func (j *Job) sql(d *database, o object, l job.Single, columns []column, keys in
 			return errors.New("connection: want table or querySql, and not both")
 		}
 		for _, q := range queries {
-			if err := j.query(d, address, q, false, l, columns, keys); err != nil {
+			if err := j.query(address, q, false, l, columns, keys); err != nil {
 				return fmt.Errorf("querySql: %w", err)
 			}
 		}
@@ -111,15 +86,15 @@ func (j *Job) sql(d *database, o object, l job.Single, columns []column, keys in
 				return err
 			}
 			for _, name := range names {
-				if err := j.table(d, o["column"], address, name, where, l, columns, keys); err != nil {
+				if err := j.table(o["column"], address, name, where, l, columns, keys); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	j.note("the password of " + user + " is not copied: set " + d.password + ", or use the database's own file of passwords (docs/sql.md)")
+	j.note("the password of " + user + " is not copied: set MYSQL_PWD, or use the database's own file of passwords (docs/sql.md)")
 	if len(connections) > 1 {
-		j.note("all loads use " + d.password + ", as the connections of DataX share one password")
+		j.note("all loads use MYSQL_PWD, as the connections of DataX share one password")
 	}
 	j.typeNotes(columns)
 	return nil
@@ -141,7 +116,7 @@ func (j *Job) typeNotes(columns []column) {
 }
 
 // addressOf makes our address of a connection's, without a password.
-func (d *database) addressOf(c object, user string) (string, error) {
+func addressOf(c object, user string) (string, error) {
 	var urls []string
 	if err := json.Unmarshal(c["jdbcUrl"], &urls); err != nil {
 		one := ""
@@ -153,9 +128,9 @@ func (d *database) addressOf(c object, user string) (string, error) {
 	if len(urls) != 1 {
 		return "", fmt.Errorf("jdbcUrl: there are %d, of which DataX takes the first that answers; keep one", len(urls))
 	}
-	m := d.address.FindStringSubmatch(urls[0])
+	m := jdbc.FindStringSubmatch(urls[0])
 	if m == nil {
-		return "", fmt.Errorf("jdbcUrl: not converted; want %s://HOST:PORT/DATABASE with one host", strings.TrimPrefix(d.address.String()[:strings.Index(d.address.String(), "://")], "^"))
+		return "", errors.New("jdbcUrl: not converted; want jdbc:mysql://HOST:PORT/DATABASE with one host")
 	}
 	given, err := url.ParseQuery(m[3])
 	if err != nil {
@@ -163,16 +138,16 @@ func (d *database) addressOf(c object, user string) (string, error) {
 	}
 	q := url.Values{}
 	for name, values := range given {
-		switch ours, ok := d.rename[name]; {
-		case ok:
-			q.Set(ours, values[len(values)-1])
-		case name == "useSSL" && d.scheme == "mysql":
+		switch {
+		case name == "sslMode":
+			q.Set("ssl-mode", values[len(values)-1])
+		case name == "useSSL":
 			q.Set("ssl-mode", map[string]string{"true": "REQUIRED", "false": "DISABLED"}[strings.ToLower(values[0])])
-		case !slices.Contains(d.drop, name):
+		case !slices.Contains(ofNoValue, name):
 			return "", fmt.Errorf("jdbcUrl: the parameter %q is not converted; remove it if the job does not need it", name)
 		}
 	}
-	u := url.URL{Scheme: d.scheme, User: url.User(user), Host: m[1], Path: "/" + m[2], RawQuery: q.Encode()}
+	u := url.URL{Scheme: "mysql", User: url.User(user), Host: m[1], Path: "/" + m[2], RawQuery: q.Encode()}
 	if user == "" {
 		u.User = nil
 	}
@@ -189,9 +164,9 @@ func with(address, name, value string) string {
 }
 
 // table makes a load of a table, or of a query where the job has conditions or expressions.
-func (j *Job) table(d *database, raw json.RawMessage, address, table, where string, l job.Single, columns []column, keys int) error {
+func (j *Job) table(raw json.RawMessage, address, table, where string, l job.Single, columns []column, keys int) error {
 	for _, part := range strings.Split(table, ".") {
-		if !d.name.MatchString(part) || strings.Contains(strings.Trim(part, d.quote), ".") {
+		if !sqlName.MatchString(part) || strings.Contains(strings.Trim(part, "`"), ".") {
 			return fmt.Errorf("table %q: not converted; want TABLE or SCHEMA.TABLE", table)
 		}
 	}
@@ -209,31 +184,31 @@ func (j *Job) table(d *database, raw json.RawMessage, address, table, where stri
 	named := !all // every column is one of the table
 	for i, s := range sources {
 		sources[i] = strings.TrimSpace(s)
-		named = named && d.name.MatchString(sources[i]) && !isConstant(sources[i])
+		named = named && sqlName.MatchString(sources[i]) && !isConstant(sources[i])
 	}
 	if !named || where != "" {
 		selected := sources
 		if named { // an expression may have a name already
 			selected = nil
 			for i, s := range sources {
-				selected = append(selected, s+" AS "+d.quoted(columns[i].name))
+				selected = append(selected, s+" AS "+quoted(columns[i].name))
 			}
 		}
 		query := "SELECT " + strings.Join(selected, ", ") + " FROM " + table
 		if where != "" {
 			query += " WHERE (" + where + "\n)"
 		}
-		return j.query(d, address, query, named, l, columns, keys)
+		return j.query(address, query, named, l, columns, keys)
 	}
 	parts := strings.Split(table, ".")
 	for i, p := range parts {
-		parts[i] = d.bare(p)
+		parts[i] = bare(p)
 	}
 	l.From = []string{with(address, "table", strings.Join(parts, "."))}
 	seen := map[string]bool{}
 	var rename, taken, pk []string
 	for i, c := range columns {
-		source := d.bare(sources[i])
+		source := bare(sources[i])
 		if seen[source] {
 			return fmt.Errorf("column %q is read twice; give it by --set", source)
 		}
@@ -267,11 +242,11 @@ func isConstant(s string) bool {
 }
 
 // query makes a load of the rows of a query, whose columns are the writer's in order. Named says that they have the names of the writer's.
-func (j *Job) query(d *database, address, query string, named bool, l job.Single, columns []column, keys int) error {
+func (j *Job) query(address, query string, named bool, l job.Single, columns []column, keys int) error {
 	query = strings.TrimRight(query, "; \t\n")
 	var names, pk, key, taken []string
 	for i, c := range columns {
-		names = append(names, d.quoted(c.name))
+		names = append(names, quoted(c.name))
 		if i < keys {
 			key, pk = append(key, c.name), append(pk, c.name+":"+c.kind)
 		} else {
@@ -281,18 +256,14 @@ func (j *Job) query(d *database, address, query string, named bool, l job.Single
 	if !named {
 		list := strings.Join(names, ", ")
 		query = "WITH job (" + list + ") AS (" + query + "\n) SELECT " + list + " FROM job"
-		if d.scheme == "mysql" {
-			j.note("the queries of this job name their columns by WITH, which needs MySQL 8.0 or MariaDB 10.2")
-		}
+		j.note("the queries of this job name their columns by WITH, which needs MySQL 8.0 or MariaDB 10.2")
 	}
 	l.From = []string{with(address, "key", strings.Join(key, ","))}
 	set(&l, "query", query)
 	set(&l, "pk", pk...)
 	j.attributes(&l, columns[keys:], taken, nil)
 	j.note("times in conditions and queries are of UTC; DataX's are of the zone of its machine, or of the server. Write a zone, or add the hours")
-	if d.scheme == "mysql" {
-		j.note("queries are read with an empty sql_mode: if the server's has ANSI_QUOTES, PIPES_AS_CONCAT or NO_BACKSLASH_ESCAPES, they may mean something else")
-	}
+	j.note("queries are read with an empty sql_mode: if the server's has ANSI_QUOTES, PIPES_AS_CONCAT or NO_BACKSLASH_ESCAPES, they may mean something else")
 	j.note("no two rows of a query may share " + strings.Join(key, ", ") + ": the load stops where they do. One session reads the query, sorted by them")
 	j.add(l)
 	return nil

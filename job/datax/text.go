@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -126,88 +125,64 @@ func (j *Job) files(o, _ object, l job.Single, columns []column, keys int) (err 
 	if err := o.known(append([]string{"path"}, ofText...)...); err != nil {
 		return err
 	}
-	if l.From, err = j.names(o, "path", func(p string) bool { return strings.HasPrefix(p, "/") }, j.wildcard); err != nil {
+	if l.From, err = j.names(o); err != nil {
 		return err
 	}
 	return j.text(o, l, columns, keys)
 }
 
-// objects reads what ossreader reads.
-func (j *Job) objects(o, writer object, l job.Single, columns []column, keys int) error {
-	if err := o.known(append([]string{"endpoint", "accessId", "accessKey", "bucket", "object", "fileFormat"}, ofText...)...); err != nil {
-		return err
+// wildcard is our pattern for a name of DataX with stars, which are any text, also of folders.
+func (j *Job) wildcard(name string) string {
+	if !strings.Contains(name, "*") {
+		return name
 	}
-	objects, err := j.names(o, "object", func(p string) bool { return p != "" && !strings.HasPrefix(p, "/") && !strings.Contains(p, "//") }, nil)
-	if err != nil {
-		return err
-	}
-	values := map[string]string{}
-	for _, key := range []string{"endpoint", "bucket", "fileFormat"} {
-		if values[key], err = o.text(key, ""); err != nil {
-			return err
+	var parts []string
+	theirs := strings.Split(name, "/")
+	for i, part := range theirs {
+		for strings.Contains(part, "**") {
+			part = strings.ReplaceAll(part, "**", "*")
+		}
+		last, below := i == len(theirs)-1, len(parts) > 0 && parts[len(parts)-1] == "**"
+		switch {
+		case part == "*" && !last && below:
+			parts = parts[:len(parts)-1] // it comes after the star
+		case strings.HasPrefix(part, "*") && (last || part != "*") && !below:
+			parts = append(parts, "**")
+		}
+		if parts = append(parts, part); strings.HasSuffix(part, "*") && !last {
+			parts = append(parts, "**")
 		}
 	}
-	bucket := values["bucket"]
-	if bucket == "" || strings.Trim(bucket, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
-		return fmt.Errorf("bucket %q: not a name", bucket)
-	}
-	if f := strings.ToLower(values["fileFormat"]); f != "" && f != "text" && f != "csv" {
-		return fmt.Errorf("fileFormat %q: only text and csv are converted", f)
-	}
-	if values["endpoint"] == "" {
-		return errors.New("endpoint: is missing")
-	}
-	if string(o["accessId"]) != string(writer["accessId"]) {
-		return errors.New("accessId: it is another than the writer's, and a job has one access key for both; give one that may do both")
-	}
-	j.note("endpoint: set OSS_ENDPOINT=" + values["endpoint"])
-	for _, object := range objects {
-		l.From = append(l.From, "oss://"+bucket+"/"+object)
-	}
-	return j.text(o, l, columns, keys)
+	pattern := strings.Join(parts, "/")
+	j.note("path " + name + ": a dot is any character in DataX, and a star goes into folders; see with inspect whether " + pattern + " takes the same files")
+	return pattern
 }
 
-// wildcard is our pattern for a name of DataX with stars in its last part, where they are any text, also of folders below.
-func (j *Job) wildcard(name string) (pattern, last string) {
-	folder, last := path.Split(name)
-	if pattern = name; strings.HasPrefix(last, "*") {
-		pattern = folder + "**/" + last
-	}
-	if strings.Contains(last, "*") {
-		j.note("path " + name + ": a dot is any character in DataX, and a star goes into folders; see with inspect whether " +
-			pattern + " takes the same files")
-	}
-	return pattern, folder + strings.ReplaceAll(strings.ReplaceAll(last, "**", "?"), "*", "")
-}
-
-// names are names of files or objects. Without a function for wildcards these are refused.
-func (j *Job) names(o object, key string, whole func(string) bool, wildcard func(string) (string, string)) (names []string, err error) {
-	if err := json.Unmarshal(o[key], &names); err != nil {
+// names are names of files.
+func (j *Job) names(o object) (names []string, err error) {
+	if err := json.Unmarshal(o["path"], &names); err != nil {
 		var one string
-		if json.Unmarshal(o[key], &one) != nil {
-			return nil, fmt.Errorf("%s: want a list of names", key)
+		if json.Unmarshal(o["path"], &one) != nil {
+			return nil, errors.New("path: want a list of names")
 		}
 		names = []string{one}
 	}
 	for i, p := range names {
-		if err := j.template(key, p); err != nil {
+		if err := j.template("path", p); err != nil {
 			return nil, err
 		}
-		rest := p
-		if wildcard != nil {
-			names[i], rest = wildcard(p)
+		if !strings.HasPrefix(p, "/") || strings.ContainsAny(variable.ReplaceAllString(p, ""), "?[]{}$") || strings.HasSuffix(p, "/") {
+			return nil, fmt.Errorf("path %q: not converted; write full names of files, from /, of wildcards * only", p)
 		}
-		if !whole(p) || strings.ContainsAny(variable.ReplaceAllString(rest, ""), "*?[]{}$") || strings.HasSuffix(p, "/") {
-			return nil, fmt.Errorf("%s %q: not converted; write full names of files (from /) or objects; a txtfilereader may have * in the last part", key, p)
-		}
+		names[i] = j.wildcard(p)
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("%s: names nothing", key)
+		return nil, errors.New("path: names nothing")
 	}
 	return names, nil
 }
 
-// ofText are the settings of text that both readers have.
+// ofText are the settings of text.
 var ofText = []string{"column", "fieldDelimiter", "encoding", "skipHeader", "compress", "nullFormat"}
 
 func (j *Job) text(o object, load job.Single, columns []column, keys int) error {
