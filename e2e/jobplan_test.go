@@ -118,38 +118,18 @@ loads:
 	text := p.output("run", "job.yaml", "--plan", "--json", "old", "x", "onlynew")
 	unchanged(t, p.dir, before)
 	var plan struct {
-		Version  int `json:"version"`
-		ExitCode int `json:"exit_code"`
-		Loads    []struct {
-			Name, State, Rate    string
-			Rows, Bytes, Sampled int64
-			RowsAre              string  `json:"rows_are"`
-			WriteUnits           int64   `json:"write_units"`
-			Seconds              float64 `json:"seconds"`
-			Rejected             int64   `json:"sampled_rejected"`
-			Files                struct{ Found, Chosen, Opened int }
-			Columns              []struct{ Name, Type string }
+		Version int
+		Loads   []struct {
+			Name       string
+			Rows       int64
+			WriteUnits int64   `json:"write_units"`
+			Seconds    float64 `json:"seconds"`
+			Rejected   int64   `json:"sampled_rejected"`
 		}
 	}
 	must(t, json.Unmarshal([]byte(text), &plan))
-	if plan.Version != 1 || plan.ExitCode != 0 || len(plan.Loads) != 3 {
-		t.Fatalf("%+v", plan)
-	}
-	for _, l := range plan.Loads {
-		switch l.Name {
-		case "old":
-			if l.Rows != 3000 || l.RowsAre != "exact" || l.WriteUnits != 3000 || l.Seconds != 3000 || l.Rate != "--max-wcu" || len(l.Columns) != 3 {
-				t.Errorf("%+v", l)
-			}
-		case "x":
-			if l.Rows != 3 || l.RowsAre != "exact" || l.Rejected != 1 || l.Bytes != int64(len(packed)) || l.Seconds != -1 {
-				t.Errorf("%+v", l)
-			}
-		case "onlynew":
-			if l.Files.Found != 2 || l.Files.Chosen != 1 || l.Rows != 1 {
-				t.Errorf("%+v", l)
-			}
-		}
+	if got := fmt.Sprint(plan); got != "{1 [{x 3 2 -1 1} {old 3000 3000 3000 0} {onlynew 1 1 -1 0}]}" {
+		t.Error(got)
 	}
 }
 
@@ -165,18 +145,6 @@ func TestAPlanOfAnEmptyWildcardEndsAsTheJobWould(t *testing.T) {
 	for args, code := range map[string]int{"job.yaml": 7, "one.yaml": 7, "nothing.yaml": 7, "absent.yaml": 2, "job.yaml --metrics-file m.prom": 7} {
 		p.ends(code, append([]string{"run", "--plan"}, strings.Fields(args)...))
 	}
-	unchanged(t, p.dir, before)
-}
-
-func TestAPlanOfTwoHundredTablesIsMade(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t)
-	p.write("job.yaml", "version: 1\ndefaults: {create: true, max-wcu: 1000}\nparallel: 4\nloads:\n  \"{table}\": {from: [\"dump/shop.{table}.csv\"], pk: [id]}\n")
-	for i := range 200 {
-		p.write(fmt.Sprintf("dump/shop.t%03d.csv", i), csvOf(100))
-	}
-	before := tree(t, p.dir)
-	p.ends(0, []string{"run", "job.yaml", "--plan"}, "job: 200 of 200 loads planned, 4 at a time\n  rows      20,000\n", "about 20s, without exports")
 	unchanged(t, p.dir, before)
 }
 
@@ -211,6 +179,9 @@ func TestAPlanSaysWhichServiceOrStoreCannotBeAsked(t *testing.T) {
 	s := startServe(t, "--store", store)
 	p := newPlace(t, "TABLESTORE_ACCESS_KEY_ID="+s.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET=wrong")
 	p.write("in.csv", csvOf(10))
+	whole, err := os.ReadFile(writeGzip(t, p.path("whole.csv.gz"), csvOf(5000)))
+	must(t, err)
+	p.write("cut.csv.gz", string(whole[:len(whole)*3/4]))
 	p.write("job.yaml", fmt.Sprintf(`version: 1
 defaults: {create: true}
 loads:
@@ -218,23 +189,13 @@ loads:
   downtoo: {endpoint: "http://127.0.0.1:9", instance: i, from: [in.csv], pk: [id]}
   denied: {endpoint: %q, instance: %s, from: [in.csv], pk: [id]}
   held: {store: %q, from: [in.csv], pk: [id]}
-  fine: {store: ./own, from: [in.csv], pk: [id]}
+  fine: {store: ./own, from: [whole.csv.gz], pk: [id]}
+  cut: {store: ./other, from: [cut.csv.gz], pk: [id]}
 `, s.URL, s.Instance, store))
 	before := tree(t, p.dir)
 	p.ends(1, []string{"run", "job.yaml", "--plan"}, // which comes before 5
 		"down: load into table down of instance i at http://127.0.0.1:9\n  failed    describe table down: cannot connect",
-		"\n  failed    the service did not answer for another load: describe table down: ", "(exit code 5)", "it is in use by another process", "job: 1 of 5 loads planned")
+		"\n  failed    the service did not answer for another load: describe table down: ", "(exit code 5)", "it is in use by another process",
+		"warning   decompress cut.csv.gz: gzip data is cut short", "job: 2 of 6 loads planned")
 	unchanged(t, p.dir, before)
-}
-
-func TestAPlanSaysWhereAFileCannotBeReadFurther(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t)
-	writeGzip(t, p.path("whole.csv.gz"), csvOf(5000))
-	whole := p.read("whole.csv.gz")
-	p.write("cut.csv.gz", whole[:len(whole)*3/4])
-	p.write("job.yaml", "version: 1\ntarget: {store: st}\ndefaults: {create: true, pk: id}\nloads:\n  whole: {from: whole.csv.gz}\n  cut: {from: cut.csv.gz}\n")
-	if said := p.ends(0, []string{"run", "job.yaml", "--plan"}, "warning   decompress cut.csv.gz: gzip data is cut short"); strings.Count(said, "warning ") != 1 {
-		t.Errorf("other warnings: %s", said)
-	}
 }

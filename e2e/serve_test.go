@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -14,7 +13,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -38,13 +36,10 @@ func TestServeTakesAnAccountOfTheUsersOwnAndShowsNoSecret(t *testing.T) {
 		id     string
 		secret string
 	}{
-		"nothing said":                         {"", nil, "tsimport-local-secret", "tsimport-local", "tsimport-local-secret"},
-		"a secret of a real account around":    {ownSecret, nil, "tsimport-local-secret", "tsimport-local", "tsimport-local-secret"},
-		"a key id, the secret in its place":    {ownSecret, []string{"--access-key-id", "me"}, "(from-environment)", "me", ownSecret},
-		"a file, with a line end":              {"", []string{"--access-key-id", "me", "--access-key-secret-file", secretFile(t, ownSecret+"\r\nmore\n")}, "(from-file)", "me", ownSecret},
-		"a file goes before the environment":   {"other", []string{"--access-key-id", "me", "--access-key-secret-file", secretFile(t, ownSecret)}, "(from-file)", "me", ownSecret},
-		"a file for the key id that is there":  {"", []string{"--access-key-secret-file", secretFile(t, ownSecret)}, "(from-file)", "tsimport-local", ownSecret},
-		"the built-in secret, said once again": {"tsimport-local-secret", []string{"--access-key-id", "me"}, "tsimport-local-secret", "me", "tsimport-local-secret"},
+		"a secret of a real account around":   {ownSecret, nil, "tsimport-local-secret", "tsimport-local", "tsimport-local-secret"},
+		"a key id, the secret in its place":   {ownSecret, []string{"--access-key-id", "me"}, "(from-environment)", "me", ownSecret},
+		"a file goes before the environment":  {"other", []string{"--access-key-id", "me", "--access-key-secret-file", secretFile(t, ownSecret+"\r\nmore\n")}, "(from-file)", "me", ownSecret},
+		"a file for the key id that is there": {"", []string{"--access-key-secret-file", secretFile(t, ownSecret)}, "(from-file)", "tsimport-local", ownSecret},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", v.env)
@@ -74,7 +69,7 @@ func TestServeRefusesWhatItCannotServe(t *testing.T) {
 	t.Parallel()
 	s, p := startServe(t, "--quiet"), newPlace(t)
 	cert, _, _ := certificate(t)
-	empty, long := secretFile(t, "\n"), secretFile(t, strings.Repeat("x", 4097))
+	empty := secretFile(t, "\n")
 	for _, v := range []struct {
 		secret string
 		args   string
@@ -82,32 +77,18 @@ func TestServeRefusesWhatItCannotServe(t *testing.T) {
 		want   string
 	}{
 		{"", "--access-key-id me", 2, "no secret; set TABLESTORE_ACCESS_KEY_SECRET or give --access-key-secret-file"},
-		{"x", "--access-key-id me!", 2, `access key id "me!"`},
 		{"hush hush", "--access-key-id me", 2, "the access key secret has spaces"},
 		{"", "--instance ab", 2, `instance "ab": want 3 to 16`},
-		{"", "--instance=", 2, "--instance is empty; leave it out"},
 		{"", "--access-key-secret-file no-such-file", 2, "--access-key-secret-file: open no-such-file"},
 		{"", "--access-key-secret-file " + empty, 2, "the first line is empty or longer than 4096 bytes"},
-		{"", "--access-key-secret-file " + long, 2, "the first line is empty or longer than 4096 bytes"},
-		{"", "--max-connections 0", 2, "--max-connections 0: want at least 1"},
 		{"", "--max-connections -1", 2, "--max-connections -1: want at least 1"},
-		{"", "--partition-wcu 9 --limiter leaky", 2, `limiter "leaky" is none of token-bucket, fixed-window,`},
 		{"", "--limiter queue", 2, "limiter queue needs a partition capacity or a limit of the table"},
-		{"", "--limit-table 9 --limiter queue --burst 2s", 2, "--burst is for --limiter token-bucket"},
 		{"", "--listen 0.0.0.0:0", 2, "the built-in access key is public"},
-		{"", "--listen :0", 2, "the built-in access key is public"},
 		{"", "--tls-cert " + cert, 2, "--tls-cert and --tls-key go together"},
-		{"", "--tls-cert " + cert + " --tls-key " + cert, 2, "--tls-key"},
 		{"", "--memory --store x", 2, "--memory keeps nothing on disk"},
-		{"", "--memory --sync none", 2, "leave out --store and --sync"},
 		{"", "--any-credentials --memory --listen 0.0.0.0:0", 2, "--any-credentials lets everybody in"},
-		{"", "--memory --listen 0.0.0.0:0", 2, "the built-in access key is public"},
 		{"", "extra", 2, "extra"},
-		{"", "--sync often", 2, "often"},
 		{"", "--max-tables=-1", 2, "--max-tables"},
-		{"", "--table-ops=-1", 2, "--table-ops"},
-		{"", "--throughput-interval=-1s", 2, "--throughput-interval"},
-		{"", "--listen nowhere:x", 1, "listen"},
 		{"", "--listen " + strings.TrimPrefix(s.URL, "http://"), 1, "address already in use"},
 		{"", "--store " + filepath.Dir(binary), 1, "not a tsimport store"},
 	} {
@@ -127,28 +108,14 @@ func TestServeRefusesWhatItCannotServe(t *testing.T) {
 
 func TestServeWarnsWhenOtherMachinesCanReachIt(t *testing.T) {
 	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", ownSecret)
-	for name, v := range map[string]struct {
-		args []string
-		want string
-	}{
-		"with a key of one's own": {[]string{"--listen", "0.0.0.0:0", "--access-key-id", "me"}, "can be reached from other machines, and traffic is not encrypted"},
-		"also with --quiet":       {[]string{"--listen", "0.0.0.0:0", "--access-key-id", "me", "--quiet"}, "traffic is not encrypted"},
-		"on this machine only":    {nil, ""},
+	for want, args := range map[string][]string{
+		"can be reached from other machines, and traffic is not encrypted": {"--listen", "0.0.0.0:0", "--access-key-id", "me", "--quiet"}, "": nil,
 	} {
-		t.Run(name, func(t *testing.T) {
-			s := startServe(t, v.args...)
-			s.stop(t)
-			if got := s.stderr.String(); v.want == "" && strings.Contains(got, "warning") || !strings.Contains(got, v.want) {
-				t.Errorf("stderr: %s", got)
-			}
-		})
-	}
-}
-
-func TestTheSecretIsNotAnArgument(t *testing.T) {
-	out, err := exec.Command(binary, "serve", "--help").CombinedOutput()
-	if err != nil || !bytes.Contains(out, []byte("--access-key-secret-file")) || bytes.Contains(out, []byte("--access-key-secret ")) {
-		t.Errorf("%v\n%s", err, out)
+		s := startServe(t, args...)
+		s.stop(t)
+		if got := s.stderr.String(); want == "" && strings.Contains(got, "warning") || !strings.Contains(got, want) {
+			t.Errorf("%q: %s", args, got)
+		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,36 +80,6 @@ func TestAnExportOfDynamoDBIsLoadedWithItsTypes(t *testing.T) {
 	if got := p.retried(`"abc"`, `"7"`, `,"S":"x"`, "", `"?"`, `"AQ=="`); len(got) != 5 || got[2] != `{"id":"c","n":7}` || got[4] != `{"id":"e","b":{"base64":"AQ=="}}` {
 		t.Errorf("%q", got)
 	}
-	lines, _, _ = loadAndExport(t, p.path("run/rejects.ndjson"), 0, "--pk", "id", "--format", "dynamodb")
-	same(t, lines, []string{`{"id":"c","n":7}`, `{"id":"d","n":1}`, `{"id":"e","b":{"base64":"AQ=="}}`})
-}
-
-func TestAnExportOfDynamoDBToS3IsLoadedByItsManifest(t *testing.T) {
-	p := newPlace(t)
-	manifest := ""
-	for i, rows := range []string{`{"Item":{"id":{"N":"1"}}}` + "\n" + `{"Item":{"id":{"N":"2"}}}` + "\n", "", `{"Item":{"id":{"N":"3"}}}` + "\n"} {
-		name := string(rune('a'+i)) + ".json.gz"
-		writeGzip(t, p.write("01234-abc/data/"+name, ""), rows)
-		manifest += fmt.Sprintf(`{"itemCount":%d,"dataFileS3Key":"AWSDynamoDB/01234-abc/data/%s"}`+"\n", strings.Count(rows, "\n"), name)
-	}
-	p.write("01234-abc/manifest-files.json", manifest)
-	p.write("01234-abc/manifest-summary.json", `{"exportArn":"arn","itemCount":3,"outputFormat":"DYNAMODB_JSON","exportType":"FULL_EXPORT"}`)
-	for _, name := range []string{"manifest-summary.json", "manifest-files.json", "."} {
-		lines, _, _ := loadAndExport(t, p.path("01234-abc/"+name), 0, "--pk", "id:integer")
-		same(t, lines, []string{`{"id":1}`, `{"id":2}`, `{"id":3}`})
-	}
-}
-
-func TestAnExportOfMongoDBIsLoadedWithItsTypes(t *testing.T) {
-	canonical := `{"_id":{"$oid":"5d505646cf6d4fe581014ab2"},"n":{"$numberLong":"9223372036854775807"},"i":{"$numberInt":"7"},"d":{"$numberDouble":"1.0"},"price":{"$numberDecimal":"10.50"},"at":{"$date":{"$numberLong":"1565546054692"}},"raw":{"$binary":{"base64":"AAH/","subType":"00"}},"u":{"$binary":{"base64":"c//SZESzSGmQ6OfR38A11A==","subType":"04"}},"doc":{"a":[{"$numberInt":"1"},{"$date":{"$numberLong":"0"}}]},"none":null}`
-	relaxed := `{"_id":{"$oid":"5d505646cf6d4fe581014ab2"},"n":9223372036854775807,"i":7,"d":1.0,"price":{"$numberDecimal":"10.50"},"at":{"$date":"2019-08-11T17:54:14.692Z"},"raw":{"$binary":{"base64":"AAH/","subType":"00"}},"u":{"$uuid":"73ffd264-44b3-4869-90e8-e7d1dfc035d4"},"doc":{"a":[1,{"$date":"1970-01-01T00:00:00Z"}]},"none":null}`
-	want := []string{`{"_id":"5d505646cf6d4fe581014ab2","at":"2019-08-11T17:54:14.692Z","d":1.0,"doc":"{\"a\":[1,\"1970-01-01T00:00:00Z\"]}","i":7,"n":9223372036854775807,"price":"10.50","raw":{"base64":"AAH/"},"u":"73ffd264-44b3-4869-90e8-e7d1dfc035d4"}`}
-	for name, text := range map[string]string{"canonical": canonical, "relaxed": relaxed, "an array": "[" + canonical + "]", "pretty": strings.ReplaceAll(canonical, `,"`, ",\n  \"")} {
-		t.Run(name, func(t *testing.T) {
-			lines, _, _ := loadAndExport(t, newPlace(t).write("export.json", text), 0, "--pk", "_id")
-			same(t, lines, want)
-		})
-	}
 }
 
 // TestRejectsOfSeveralFormatsAreNotLoadedAsOne: one --format would be wrong for some of them.
@@ -121,4 +90,37 @@ func TestRejectsOfSeveralFormatsAreNotLoadedAsOne(t *testing.T) {
 	lines, _, p := loadAndExport(t, in.dir, 3, "--pk", "id")
 	same(t, lines, []string{`{"id":"a"}`, `{"id":"b"}`})
 	p.ends(2, []string{"load", "--retry-rejects", "run"}, "load each one separately")
+}
+
+// TestADumpOfADatabaseIsLoadedByItsTable: that of PostgreSQL, as it is and cut short. What its rows hold is shown in reader/pgdump and
+// reader/mysqldump.
+func TestADumpOfADatabaseIsLoadedByItsTable(t *testing.T) {
+	const dump = "../reader/pgdump/testdata/shop.sql"
+	lines, shown, p := loadAndExport(t, dump, 3, "--source-table", "public.orders", "--columns", "id,customer,amount,paid,at,raw,w,iv")
+	same(t, lines, []string{
+		`{"id":1,"amount":"10.50","at":"2024-02-29T07:04:56.789Z","customer":"Ann\t\"x\", \\ é\nline","iv":"P1Y-2DT3H4M5.5S","paid":true,"raw":{"base64":"AP9c"},"w":0.1}`,
+		`{"id":3,"amount":"0.00","at":"0044-03-15 00:00:00+00 BC","customer":"\\.","iv":"PT0S","w":1e+300}`,
+	})
+	for _, want := range []string{
+		"table public.orders, 3 rows; skipped: 5 other tables with 7 rows", "the new table's primary key is that of the source: --pk id:integer",
+		"rejected 1 with OutOfRange", "shop.sql:225, column w",
+	} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("%q is not in %s", want, shown)
+		}
+	}
+	if got := p.retried(`"NaN"`, "1.5"); len(got) != 3 || !strings.Contains(got[1], `"w":1.5`) {
+		t.Errorf("%q", got)
+	}
+	content, err := os.ReadFile(dump)
+	must(t, err)
+	cut := p.write("cut.sql", string(content)[:strings.Index(string(content), "c4\t4")+3])
+	if lines, shown, _ = loadAndExport(t, cut, 2, "--source-table", "customers", "--pk", "b:integer"); len(lines) != 3 || !strings.Contains(shown, "the dump ends within the rows of public.customers") {
+		t.Errorf("%q, %s", lines, shown)
+	}
+	packed := writeGzip(t, p.path("shop.sql.gz"), string(content))
+	for _, command := range []string{"inspect", "advise", "check --unique"} {
+		p.ends(0, append(strings.Fields(command), packed, "--source-table", "customers"))
+	}
+	p.ends(2, []string{"inspect", packed}, "4 tables with rows: other.orders, public.customers, public.orders, public.parted_1; say which with --source-table")
 }
