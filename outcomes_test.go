@@ -2,18 +2,11 @@ package tsimport
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime"
-	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"tsimport/engine/faults"
-	"tsimport/engine/server"
-	"tsimport/engine/sim"
 )
 
 // A row that was applied, without an answer, and is refused when it is sent again is not said to be absent.
@@ -132,93 +125,4 @@ func TestRowsThatWaitHoldNoMemoryOfOthers(t *testing.T) {
 			t.Fatalf("row %d was told of %d outcomes", n, times)
 		}
 	}
-}
-
-// Requests fail in every way, the service refuses rows and the Loader others, rows are changed after Put, and Flushes are given up: each
-// key has its last row that was not rejected, except where a rejection says that the row may be in the table.
-func TestRefusedRowsAmongFailedRequests(t *testing.T) {
-	for seed := range uint64(2) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { refuseAmongFailures(t, seed) })
-		})
-	}
-}
-
-func refuseAmongFailures(t *testing.T, seed uint64) {
-	w := newWorld(t)
-	rnd := rand.New(rand.NewPCG(seed, 77))
-	if err := w.Sim().Simulate("", server.Simulation{Config: sim.Config{PartitionUnits: 10_000, Burst: 100 * time.Millisecond, Partitions: 3, Latency: time.Millisecond, Jitter: 0.5, Seed: seed}}); err != nil {
-		t.Fatal(err)
-	}
-	plan, err := faults.Random{Rate: 0.15, Delay: 20 * time.Millisecond, Seed: seed}.Plan()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var mu sync.Mutex
-	frnd := rand.New(rand.NewPCG(seed, 78))
-	decide := func(r faults.Request) faults.Fault {
-		mu.Lock()
-		defer mu.Unlock()
-		if frnd.IntN(10) == 0 {
-			bad := frnd.IntN(max(r.Rows, 1))
-			return faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string {
-				if i == bad || i == bad+1 {
-					return "OTSParameterInvalid"
-				}
-				return ""
-			}}
-		}
-		return plan.Decide(r)
-	}
-	o := loaderOptions()
-	o.Memory = 16 << 20
-	o.BatchBytes, o.Concurrency = 1+rnd.Int64N(16<<10), 1+rnd.IntN(16)
-	if rnd.IntN(2) == 0 {
-		o.TempDir = t.TempDir()
-	}
-	l := w.open(context.Background(), o)
-	w.plan.Change(nil, decide)
-	told := newOracle()
-	var group sync.WaitGroup
-	for g := range int64(3) {
-		group.Go(func() {
-			rnd := rand.New(rand.NewPCG(seed, uint64(g)))
-			buf := make([]byte, 100)
-			for n := range int64(2000) {
-				key := fmt.Sprint("key", rnd.IntN(100))
-				if rnd.IntN(3) == 0 {
-					key = "hot"
-				}
-				row := told.row(g*1_000_000+n, key, "v")
-				switch rnd.IntN(12) {
-				case 0:
-					row.Columns = append(row.Columns, Null("nothing"))
-				case 1: // rejected
-					row.Columns = append(row.Columns, Int64("v", 5))
-				case 2:
-					row.Columns = append(row.Columns, String("id", "twice"))
-				case 3:
-					row.Columns[1] = Bytes("id", buf)
-				}
-				if err := l.Put(context.Background(), row); err != nil {
-					t.Error(err)
-				}
-				clear(row.Columns)
-				if rnd.IntN(300) == 0 {
-					c, cancel := context.WithTimeout(context.Background(), time.Duration(rnd.IntN(30))*time.Millisecond)
-					if err := l.Flush(c); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-						t.Error(err)
-					}
-					cancel()
-				}
-			}
-		})
-	}
-	group.Wait()
-	c := w.close(l)
-	w.plan.Change(nil, nil)
-	told.check(t, c)
-	want, unsure := told.last()
-	w.compare(want, unsure)
-	t.Logf("%+v", c)
 }
