@@ -51,7 +51,7 @@ func TestWhatResumingCosts(t *testing.T) {
 			p.env = s.env()
 			start := func() *process {
 				return p.start("load", name, "--table", "t", "--create", "--pk", "id:string", "-q", "--settle", "1s",
-					"--batch-rows", fmt.Sprint(*resumeRate/5))
+					"--batch-bytes", fmt.Sprintf("%dKiB", *resumeRate/5))
 			}
 			first := start()
 			first.must(func() bool { return s.accepted(t) >= int64(*resumeRows)*9/10 })
