@@ -1,14 +1,20 @@
 package scaleout
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"tsimport/internal/jobdir"
+	"tsimport/internal/table"
 	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/plan"
+	"tsimport/scaleout/runfile"
 )
 
 func TestWhyATaskFailedIsSeenUntilItIsDone(t *testing.T) {
@@ -58,5 +64,46 @@ func TestWhyATaskFailedIsSeenUntilItIsDone(t *testing.T) {
 	}
 	if all := look(); len(all) != 0 {
 		t.Errorf("a task that is done has the failures %+v", all)
+	}
+}
+
+// TestTheFirstResultOfATaskCounts commits a result after that of another attempt, whose rejected records fill several lists.
+func TestTheFirstResultOfATaskCounts(t *testing.T) {
+	ctx := t.Context()
+	store, err := jobdir.Open(ctx, t.TempDir(), jobdir.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &Job{store: store, Plan: &Plan{ID: "one"}}
+	rejects := func(attempt string, records int) done {
+		d := j.newDone(attempt)
+		lists := &rejectLists{store: store, name: "rejects/" + attempt}
+		for i := range records {
+			r := &keptReject{Record: int64(i), Reject: table.Reject{Raw: bytes.Repeat([]byte("x"), listBytes/3)}}
+			if err := lists.add(ctx, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := lists.close(ctx, &d); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	first := &splitResult{done: rejects("first", 7), Split: 3, Read: 9, Rows: 2}
+	second := &splitResult{done: rejects("second", 0), Split: 3, Read: 9, Rows: 9, ExpiredCells: 5, Extents: make([]runfile.Extent, 1)}
+	for _, r := range []*splitResult{first, second} {
+		if err := j.commit(ctx, store, splitName(3), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(first, second, cmp.AllowUnexported(splitResult{})); diff != "" {
+		t.Errorf("the second attempt has what the first has not committed (-first +second):\n%s", diff)
+	}
+	var lines []int64
+	if err := j.eachReject(ctx, &second.done, func(r *keptReject, _ []byte) error {
+		lines = append(lines, r.Record)
+		return nil
+	}); err != nil || !slices.Equal(lines, []int64{0, 1, 2, 3, 4, 5, 6}) || len(second.Rejects) < 2 {
+		t.Errorf("%d lists have the records %v, %v", len(second.Rejects), lines, err)
 	}
 }

@@ -218,3 +218,14 @@ func TestNumbersThatAreKeptAsTextsAreKnown(t *testing.T) {
 		}
 	}
 }
+
+func TestANumberIsPlainWithoutSignsAndZerosInFront(t *testing.T) {
+	for text, want := range map[string]bool{
+		"0": true, "0.50": true, "-0.5": true, "10": true, "10.50": true, "-7": true,
+		"00": false, "07": false, "01.5": false, "-01.5": false, "007": false, "+7": false, "7.": false, ".5": false, "1e5": false, "": false, "-": false, "1.5x": false,
+	} {
+		if got := PlainNumber([]byte(text)); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
