@@ -80,38 +80,35 @@ func TestJSONSurvivesTheRoundTrip(t *testing.T) {
 	}
 }
 
-func TestSamplesGiveTheSameResultAgain(t *testing.T) {
+func TestSamplesAreLinesBelowTheSettingsOfTheirRun(t *testing.T) {
 	var file bytes.Buffer
 	w := NewSampleWriter(&file)
-	w.Begin(Header{Settings: Settings{Table: "a step before"}})
-	w.Write(&Sample{Rows: 1, Written: 1, Outcome: OK})
 	w.Begin(Header{Started: "2026-01-01T00:00:00Z", WarmUp: 1, Settings: recorded(0, nil).Settings})
 	want := recorded(time.Second, w.Write)
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	got, err := ReadSamples(&file)
-	if err != nil {
-		t.Fatal(err)
+	var head Header
+	lines := json.NewDecoder(&file)
+	if err := lines.Decode(&head); err != nil || head.Format != samplesFormat || head.Settings != want.Settings {
+		t.Errorf("%+v, %v", head, err)
 	}
-	if got.Totals != want.Totals || got.Settings != want.Settings || got.Started != want.Started || len(got.Partitions) != 2 || got.Partitions[1].From != "m" {
-		t.Errorf("totals %+v, want %+v; settings %+v, partitions %+v", got.Totals, want.Totals, got.Settings, got.Partitions)
-	}
-	if diff := cmp.Diff(want.Latency, got.Latency); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestSamplesThatCannotBeAreRefused(t *testing.T) {
-	head := `{"format":"tsimport bench samples 1"}` + "\n"
-	for name, text := range map[string]string{
-		"nothing": "", "no header": `{"rows":1}`, "another format": `{"format":"x"}`, "no JSON": head + "x", "negative rows": head + `{"rows":1,"written":-1}`,
-		"done before sent": head + `{"sent_ns":5,"done_ns":4}`, "too much written": head + `{"rows":1,"written":2}`, "sent before due": head + `{"intended_ns":7,"sent_ns":6,"done_ns":9}`,
-		"warm-up": `{"format":"tsimport bench samples 1","warm_up_seconds":-1}`, "years": head + `{"done_ns":9000000000000000000}`,
-	} {
-		if r, err := ReadSamples(strings.NewReader(text)); err == nil {
-			t.Errorf("%s: %+v", name, r.Totals)
+	again, slots := NewRecorder(time.Second), map[string]int{}
+	var end time.Duration
+	for lines.More() {
+		var s Sample
+		if err := lines.Decode(&s); err != nil {
+			t.Fatal(err)
 		}
+		if _, known := slots[s.Partition]; !known {
+			slots[s.Partition] = again.Slot(s.Partition, s.Partition)
+		}
+		s.Slot, s.Last, end = slots[s.Partition], s.Rows == s.Written, max(end, s.Done)
+		again.Add(&s)
+	}
+	got := again.Result(end)
+	if diff := cmp.Diff(want.Latency, got.Latency); diff != "" || got.Totals.Rows != want.Totals.Rows || got.Totals.Throttled != want.Totals.Throttled {
+		t.Errorf("totals %+v, want %+v\n%s", got.Totals, want.Totals, diff)
 	}
 }
 

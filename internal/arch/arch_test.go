@@ -29,7 +29,6 @@ var arrows = map[string][]string{
 		"lifecycle/apply",
 		"bench",
 		"bench/baseline",
-		"bench/compare",
 		"bench/cost",
 		"bench/null",
 		"bench/result",
@@ -160,7 +159,6 @@ var arrows = map[string][]string{
 	"bench/spread":   {"bench", "internal/limiter", "internal/tablestore/client", "keyexpr", "internal/tablestore/scan", "internal/table"},
 	"bench/write":    {"bench", "bench/result", "internal/tablestore/client", "internal/tablestore/encode", "partitioner", "ratelimit", "internal/tablestore/scan", "internal/table", "writer"},
 	"bench/result":   {"internal/timeline"},
-	"bench/compare":  {"bench/result"},
 
 	"internal/page":     {},
 	"internal/timeline": {},
@@ -213,7 +211,7 @@ var testArrows = map[string][]string{
 	"internal/commands":          {"reader/record", "engine/enginetest"},
 	"internal/compatibility":     {"engine/server", "internal/commands"},
 	"transfer/tablesync":         {"engine/server", "engine/faults", "internal/tablestore/condition", "reader/tablescan"},
-	"e2e":                        {"reader/mysql/mysqltest", "reader/postgres/pgtest", "internal/objectstore/storetest", "pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/compare", "bench/cost", "bench/result", "bench/spread"},
+	"e2e":                        {"reader/mysql/mysqltest", "reader/postgres/pgtest", "internal/objectstore/storetest", "pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/cost", "bench/result", "bench/spread"},
 
 	"bench/baseline":  {"bench/null"},
 	"bench/cost":      {"bench/null"},

@@ -24,7 +24,7 @@ func benchCommand(interrupts *interrupts) *cli.Command {
 		Name:  "bench",
 		Usage: "benchmark loads and tables",
 		Subcommands: []*cli.Command{
-			benchSpreadCommand(), benchWriteCommand(interrupts), benchCompareCommand(), benchClientCommand(), benchReadInputCommand(), benchNullServerCommand(), benchBaselineCommand(), benchScanTableCommand(),
+			benchSpreadCommand(), benchWriteCommand(interrupts), benchClientCommand(), benchReadInputCommand(), benchNullServerCommand(), benchBaselineCommand(), benchScanTableCommand(),
 		},
 	}
 }

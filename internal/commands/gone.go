@@ -60,6 +60,11 @@ var goneFlags = []goneFlag{
 	{name: "v", instead: "--status and SIGUSR1 show the partitions of a running load; tsimport inspect shows all columns", noValue: true},
 }
 
+// goneCommands are answered likewise.
+var goneCommands = map[string]string{
+	"bench compare": "benchstat a.txt b.txt compares files of bench write --benchfmt (go install golang.org/x/perf/cmd/benchstat@latest)",
+}
+
 const archiveInstead = "the service numbers the rows of an archive: tsimport export --table SOURCE --format archive -o FOLDER, then tsimport load FOLDER --table TARGET --returned-keys FILE"
 
 func findGone(command, name string) *goneFlag {

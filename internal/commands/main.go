@@ -190,6 +190,9 @@ func setUsageErrors(app *cli.App) {
 			if len(c.Subcommands) > 0 && c.Action == nil {
 				c.Action = func(c *cli.Context) error {
 					if c.Args().Present() {
+						if instead := goneCommands[c.Command.Name+" "+c.Args().First()]; instead != "" {
+							return usagef("tsimport %s %s is gone: %s", c.Command.Name, c.Args().First(), instead)
+						}
 						return usagef("unknown command %q; see tsimport %s --help%s", c.Args().First(), c.Command.Name, suggest.Hint(c.Args().First(), commandNames(c.Command.Subcommands)))
 					}
 					return usagef("a command is missing; see tsimport %s --help", c.Command.Name)
