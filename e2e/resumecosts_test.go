@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	resumeRows = flag.Int("resume-rows", 5000, "rows of a kilobyte of the test of what resuming costs")
+	resumeRows = flag.Int("resume-rows", 0, "rows of a kilobyte of the measurement of what resuming costs; 0 skips it")
 	resumeRate = flag.Int("resume-rate", 50, "rows a second that each of its partitions takes")
 )
 
@@ -34,6 +34,9 @@ func (s *served) accepted(t *testing.T) (rows int64) {
 // TestWhatResumingCosts kills a load at 90 % of its rows, with one partition ten times slower than the others. It measures how
 // long resuming takes and how many rows are written again: those in flight and about one second's worth.
 func TestWhatResumingCosts(t *testing.T) {
+	if *resumeRows == 0 {
+		t.Skip("set -resume-rows (make crash), on a machine that does nothing else")
+	}
 	t.Parallel()
 	text := fileOf("id,n,v", *resumeRows, func(i int) string {
 		return fmt.Sprintf("%016x,%d,%s", uint64(i+1)*0x9e3779b97f4a7c15, i, strings.Repeat(fmt.Sprintf("%x some text that comes again ", i*7919), 28))
@@ -76,7 +79,7 @@ func TestWhatResumingCosts(t *testing.T) {
 				Seconds           float64
 			}
 			p.summary(&sum)
-			// On a busy machine a checkpoint is late; that no lane sends more than it allows is shown in pipeline.
+			// A checkpoint may be late; that no lane sends more than it allows is shown in pipeline.
 			again, allowed := s.accepted(t)-sum.Written, int64(32**resumeRate/5+2*(31**resumeRate+*resumeRate/10))
 			t.Logf("%s: %d rows, killed at %d of which the checkpoint knew %d; first new write after %v; %d rows written again (%d sent again); checkpoints took %.2f %% of its time",
 				name, *resumeRows, before, known, toFirst.Round(time.Millisecond), again, sum.Replayed, 100*sum.CheckpointSeconds/sum.Seconds)
