@@ -18,7 +18,7 @@ var fileWriters = []string{
 	"verify in.csv --table t --metrics-file OUT", "export --table t -o - --cpu-profile OUT",
 	"export --table t -o - --allocations-profile OUT", "bench write --rows 10 --store b --samples OUT",
 	"bench write --rows 10 --store b --benchfmt OUT",
-	"+load in.csv --table t --pk id --save-job OUT", "+convert datax job.json -o OUT",
+	"+convert datax job.json -o OUT",
 	"=load in.csv --table numbered --pk id --pk n:auto --returned-keys OUT --run-dir run",
 }
 

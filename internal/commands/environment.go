@@ -10,7 +10,7 @@ import (
 
 // notFromEnvironment are flags that destroy something or change what a command means: they must be typed.
 var notFromEnvironment = []string{
-	"delete", "mode", "create", "fresh", "drop-expired", "apply", "yes", "force", "accept-changed-input", "retry-rejects", "reload-changed", "save-job", "schema",
+	"delete", "mode", "create", "fresh", "drop-expired", "apply", "yes", "force", "accept-changed-input", "retry-rejects", "reload-changed", "schema",
 	"older-than", "help", "version",
 }
 

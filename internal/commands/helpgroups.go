@@ -25,7 +25,7 @@ var flagGroups = map[string]string{
 	"Auto-increment and counters": "returned-keys mark-column look-first at-least-once",
 	"Rates, requests and memory": "concurrency batch-bytes partition-wcu max-wcu max-rows-per-second max-bytes-per-second compress memory " +
 		"max-rcu retry-for settle",
-	"Loads that come again": "only-new reload-changed fail-if-nothing-new files-by settle-files done-marker state fresh accept-changed-input retry-rejects run-dir save-job",
+	"Loads that come again": "only-new reload-changed fail-if-nothing-new files-by settle-files done-marker state fresh accept-changed-input retry-rejects run-dir",
 	"Many machines":         "job-dir workers split-size",
 	"Results":               "verify dry-run max-errors json quiet status timeout metrics-file",
 }

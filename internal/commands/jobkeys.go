@@ -20,7 +20,6 @@ var notInJobs = map[string]string{
 	"plan":                 "it shows what would be done; give tsimport run --plan, or tsimport sync --plan",
 	"json":                 "give tsimport run --json",
 	"quiet":                "give tsimport run --quiet",
-	"save-job":             "it writes a job",
 	"job-dir":              "it plans one load for many machines; give tsimport load --job-dir",
 	"workers":              "it is for tsimport load --job-dir",
 	"split-size":           "it is for tsimport load --job-dir",

@@ -24,7 +24,7 @@ import (
 // what Target and the arguments of LoadFiles say, and what is of archives.
 var notOfTheLibrary = []string{
 	"table", "endpoint", "instance", "store", "request-timeout", "sync", "verify", "retry-rejects", "json", "quiet", "status", "now",
-	"cpu-profile", "allocations-profile", "drop-expired", "save-job", "profile",
+	"cpu-profile", "allocations-profile", "drop-expired", "profile",
 	"metrics-file",            // what the command says; a program has the summary
 	"timeout",                 // the context's
 	"query",                   // of databases, which LoadFiles does not read

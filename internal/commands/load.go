@@ -85,7 +85,6 @@ func loadFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "accept-changed-input", Usage: "resume a run although its inputs have changed; the parts already read must be the same"},
 		&cli.StringFlag{Name: "retry-rejects", Usage: "load the corrected rejects of the run in `FOLDER`, with that run's settings; other flags override them"},
 		&cli.StringFlag{Name: "run-dir", Usage: "`DIR` for the summary and rejects (default ./tsimport-runs/<time>-<table>)"},
-		&cli.StringFlag{Name: "save-job", Usage: saveJobUsage},
 		&cli.BoolFlag{Name: "json", Usage: "print the summary as JSON on stdout"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 	}...)
@@ -156,9 +155,6 @@ func (*fileLoad) ended(*pipeline.Report) []string { return nil }
 
 // runLoad runs a load of any kind.
 func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocation, of kind) (err error) {
-	if c.String("save-job") != "" {
-		return saveJob(c, show, c.Command.Name)
-	}
 	cfg, err := of.config(c, in)
 	if err != nil {
 		return err

@@ -87,9 +87,6 @@ func syncConfig(c *cli.Context, in *invocation) (cfg tablesync.Config, err error
 }
 
 func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invocation) (err error) {
-	if c.String("save-job") != "" {
-		return saveJob(c, show, c.Command.Name)
-	}
 	cfg, err := syncConfig(c, in)
 	if err != nil {
 		return err

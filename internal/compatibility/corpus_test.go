@@ -128,7 +128,7 @@ loads:
 
 	{"a job file", func(p *place) {
 		p.write("orders.csv", header+orders(1, 20))
-		p.made(0, "load", "orders.csv", "--table", "orders", "--pk", "id", "--type", "price=integer", "--save-job", "job.yaml")
+		p.write("job.yaml", "version: 1\nloads:\n  orders:\n    from: [orders.csv]\n    pk: [id]\n    type: [price=integer]\n")
 	}, func(p *place) {
 		out, _ := p.run(0, "run", "job.yaml", "--plan", "--json")
 		holds(p, out, `"table": "orders"`)
