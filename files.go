@@ -55,7 +55,6 @@ type LoadOptions struct {
 	Create        bool
 	TTL           int // seconds; 0 is never
 	MaxVersions   int // 0 is 1
-	MaxDeviation  int64
 	ReservedWrite int
 	MaxTables     int    // if the table's name has expressions; 0 is 36
 	AgePolicy     string // file

@@ -106,6 +106,7 @@ func loaderConfig(tableName string, o *LoaderOptions) (pipeline.Config, error) {
 	}
 	cfg.Limits.MaxErrors, cfg.Limits.Memory = pipeline.MaxErrors{Rows: -1}, plan.MemoryForRows(o.memory())
 	cfg.Limits.TempDir, cfg.Limits.NoSpill = o.TempDir, o.TempDir == ""
+	cfg.Target.Define.MaxDeviation = o.MaxDeviation
 	cfg.Read.Parsers = min(runtime.GOMAXPROCS(0), mostParsers)
 	cfg.Checkpoint.None = true
 	return cfg, nil

@@ -90,7 +90,10 @@ func TestWhatAnExportLosesIsWhatItSays(t *testing.T) {
 	for _, format := range []string{"csv", "jsonl", "typed", "parquet"} {
 		name := "t_" + format
 		put(t, name+".in.jsonl", typedRows(format))
-		tsimport(0, "load", name+".in.jsonl", "--table", name, "--pk", "id:integer", "--pk", "k", "--max-versions", "5", "--max-deviation", "999999999", "-q")
+		for _, made := range []string{name, "again_" + format} {
+			tsimport(0, "table", "create", made, "--pk", "id:integer", "--pk", "k:string", "--max-versions", "5", "--max-deviation", "999999999", "-q")
+		}
+		tsimport(0, "load", name+".in.jsonl", "--table", name, "--pk", "id:integer", "--pk", "k", "-q")
 		args := []string{"export", "--table", name, "--json", "-q", "--format"}
 		file := name + "." + format
 		if format == "typed" {
@@ -108,7 +111,7 @@ func TestWhatAnExportLosesIsWhatItSays(t *testing.T) {
 			Flags []string `json:"load_flags"`
 		}
 		must(t, json.Unmarshal([]byte(tsimport(0, append(args, "-o", file)...)), &said))
-		load := append([]string{"load", file, "--table", "again_" + format, "--max-versions", "5", "--max-deviation", "999999999", "-q"}, said.Flags...)
+		load := append([]string{"load", file, "--table", "again_" + format, "-q"}, said.Flags...)
 		if format == "typed" { // whose lines name types and key
 			load = append(load, "--pk", "id:integer", "--pk", "k")
 		}

@@ -54,7 +54,6 @@ func loadFlags() []cli.Flag {
 		textsFlag("set", "attribute column `NAME[:TYPE]=EXPR`, computed from input columns; replaces a column of that name; may be repeated"),
 		&cli.IntFlag{Name: "ttl", Usage: "new table: `SECONDS` until data expires, at least a day (86400); -1 means never", Value: -1},
 		&cli.IntFlag{Name: "max-versions", Usage: "new table: versions to keep of each cell", Value: 1},
-		&cli.Int64Flag{Name: "max-deviation", Usage: "new table: `SECONDS` by which a cell's timestamp may differ from the clock; 0 means the service's default, 86400"},
 		&cli.IntFlag{Name: "reserved-write", Usage: "new table: reserved write throughput in capacity `UNITS`"},
 		&cli.StringFlag{Name: "pre-split", Usage: "new table: `RANGES` of keys that it begins with, from a sample of the input: auto (by its size), off, or 2 to 10; a service that does not hear of it makes one", Value: "auto"},
 
@@ -63,7 +62,7 @@ func loadFlags() []cli.Flag {
 		textsFlag("rename", "rename a column, `OLD=NEW`; may be repeated"),
 		textsFlag("type", "type of a column, `NAME=TYPE`: string, integer, double, boolean, binary (base64), binary(hex) or timestamp(layout,zone,unit); may be repeated (default: inferred from a sample)"),
 
-		&cli.StringFlag{Name: "version-column", Usage: "column with the timestamp of each row's cells, in milliseconds; it is also loaded unless excluded"},
+		&cli.StringFlag{Name: "version-column", Usage: "column with the timestamp of each row's cells, in milliseconds; it is also loaded unless excluded. A new table takes timestamps of any age then"},
 		&cli.StringFlag{Name: "mode", Usage: "put (replace rows), update (write only the columns given), delete, or increment (add to integer columns; docs/counters.md)", Value: "put"},
 		&cli.StringFlag{Name: "condition", Usage: "write a row only if it exists, or does not: ignore, exist or not-exist", Value: "ignore"},
 		&cli.StringFlag{Name: "when", Usage: "write a row only if the one in the table passes `CONDITION`, such as 'stored.updated_at < new.updated_at'; a column that it lacks passes (docs/loading.md)"},

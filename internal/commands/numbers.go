@@ -36,7 +36,7 @@ func numberNotes(r *pipeline.Report) (notes []string) {
 		notes = append(notes, fmt.Sprintf("warning: %s rows were sent again after a lost answer and may be in the table twice (--at-least-once)", grouped(r.MaybeTwice)))
 	}
 	if r.ExtraVersions > 0 {
-		notes = append(notes, fmt.Sprintf("warning: %s updates that were sent again may have left one version more: their timestamps had become too old for the table (--max-deviation)", grouped(r.ExtraVersions)))
+		notes = append(notes, fmt.Sprintf("warning: %s updates that were sent again may have left one version more: their timestamps had become too old for the table (its maximum deviation)", grouped(r.ExtraVersions)))
 	}
 	if r.MaybeApplied > 0 {
 		what := "be in the table"

@@ -84,6 +84,9 @@ func (s *Schema) Ordering() []KeyColumn {
 // Attributes returns the attribute columns.
 func (s *Schema) Attributes() []Column { return s.Columns[len(s.Key):] }
 
+// AnyAge is a maximum deviation, in seconds, that takes the timestamp of any cell that there can be.
+const AnyAge = 100 * 366 * 86400
+
 // Definition is what creating a table needs beside its key.
 type Definition struct {
 	TimeToLive    int   // seconds; -1 keeps forever

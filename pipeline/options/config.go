@@ -14,7 +14,7 @@ func Config(g Given, inputs []string) (cfg pipeline.Config, err error) {
 		Target: plan.Target{
 			Table: g.String("table"), Create: g.Bool("create"),
 			Define: table.Definition{
-				TimeToLive: g.Int("ttl"), MaxVersions: g.Int("max-versions"), MaxDeviation: g.Int64("max-deviation"),
+				TimeToLive: g.Int("ttl"), MaxVersions: g.Int("max-versions"),
 				ReservedWrite: g.Int("reserved-write"),
 			},
 		},
@@ -22,8 +22,11 @@ func Config(g Given, inputs []string) (cfg pipeline.Config, err error) {
 		RunDir: g.String("run-dir"),
 		DryRun: g.Bool("dry-run"), Compared: g.Bool("verify"),
 	}
-	for _, f := range []string{"ttl", "max-versions", "max-deviation", "reserved-write"} {
+	for _, f := range []string{"ttl", "max-versions", "reserved-write"} {
 		cfg.Target.DefineSet = cfg.Target.DefineSet || g.IsSet(f)
+	}
+	if g.String("version-column") != "" {
+		cfg.Target.Define.MaxDeviation = table.AnyAge
 	}
 	cfg.Write.Concurrency, cfg.Write.RetryFor, cfg.Write.Settle = g.Int("concurrency"), g.Duration("retry-for"), g.Duration("settle")
 	if err := checkNumbers(g, &cfg); err != nil {
@@ -61,7 +64,6 @@ func checkNumbers(g Given, cfg *pipeline.Config) error {
 		{cfg.Limits.Records < 0, "--limit: want 0 (no limit) or more"},
 		{cfg.Write.RetryFor <= 0 || cfg.Write.Settle < 0, "--retry-for and --settle: want more than 0"},
 		{g.Int("max-versions") < 1, "--max-versions: want 1 or more"},
-		{g.Int64("max-deviation") < 0, "--max-deviation: want seconds"},
 		{g.Int("max-tables") < 1, "--max-tables: want 1 or more"},
 		{g.Int("reserved-write") < 0, "--reserved-write: want 0 or more"},
 	} {

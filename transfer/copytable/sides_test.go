@@ -50,7 +50,7 @@ func TestANewTableIsMadeAsItsSource(t *testing.T) {
 	if len(to.Key) != 2 || to.Key[0] != from.Key[0] || to.Key[1] != from.Key[1] {
 		t.Errorf("key %+v", to.Key)
 	}
-	if d := to.Define; d.TimeToLive != 86400 || d.MaxVersions != 3 || d.ReservedRead != 0 || d.MaxDeviation != deviationForAll {
+	if d := to.Define; d.TimeToLive != 86400 || d.MaxVersions != 3 || d.ReservedRead != 0 || d.MaxDeviation != table.AnyAge {
 		t.Errorf("options %+v", d)
 	}
 	if len(to.Defined) != 1 || to.Defined["new"] != table.Integer {

@@ -37,9 +37,6 @@ func Distinct(from, to Side) error {
 	return usagef("source and target are the same table as far as can be known: %s of instance %s, reached by %s and by %s", from.Name, from.Instance, from.Endpoint, to.Endpoint)
 }
 
-// deviationForAll is how far from now the timestamps of a copy may be, in seconds: as far as those of any cell that there can be.
-const deviationForAll = 100 * 366 * 86400
-
 // Define completes the target with the key and the options of the source, where the user has given none: given says by its flag whether
 // something was. A new table takes all timestamps: those that the source has may be older than its own option allows by now. It
 // returns what is to be said about it.
@@ -67,10 +64,8 @@ func Define(target *plan.Target, columns *plan.Columns, from *client.Table, give
 	set("max-versions", func() { d.MaxVersions = from.MaxVersions })
 	set("reserved-read", func() { d.ReservedRead = from.ReservedRead })
 	set("reserved-write", func() { d.ReservedWrite = from.ReservedWrite })
-	set("max-deviation", func() {
-		d.MaxDeviation = deviationForAll
-		notes = append(notes, fmt.Sprintf("a new table gets a maximum deviation of %d seconds, so that it takes timestamps of any age; that of the source is %d (--max-deviation)", d.MaxDeviation, cmp.Or(from.MaxDeviation, client.DefaultDeviation)))
-	})
+	d.MaxDeviation = table.AnyAge
+	notes = append(notes, fmt.Sprintf("a new table gets a maximum deviation of %d seconds, so that it takes timestamps of any age; that of the source is %d", d.MaxDeviation, cmp.Or(from.MaxDeviation, client.DefaultDeviation)))
 	target.Defined = map[string]table.Type{}
 	for name, t := range from.Defined {
 		to := columns.To(name)
