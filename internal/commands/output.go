@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -47,9 +46,6 @@ type checkedOutput struct {
 func (o *checkedOutput) silent(stderr *display) bool { return !o.used && !stderr.used.Load() }
 
 func (o *checkedOutput) Write(b []byte) (int, error) {
-	if !o.used && o.Writer == os.Stdout && closedAtStart() {
-		o.err = errors.New("print the result: standard output is closed")
-	}
 	o.used = true
 	n, err := o.Writer.Write(b)
 	if err != nil && o.err == nil {
@@ -71,10 +67,11 @@ func (o *checkedOutput) end(err error) error {
 	return err
 }
 
-// openForRows refuses rows for a stdout that was closed when the process began, before any is read. Go opens the null device in its place.
+// openForRows refuses rows for a stdout that may have been closed when the process began, before any is read. Go opens the null device in its
+// place, as programs do that want no output of a command: a result may go there, rows are somebody's data.
 func openForRows(stdout io.Writer) error {
 	if o, ok := stdout.(*checkedOutput); ok && o.Writer == os.Stdout && closedAtStart() {
-		return usagef("standard output is closed; name a file with -o, or %s", os.DevNull)
+		return usagef("standard output is closed, or the null device; name a file with -o, or %s", os.DevNull)
 	}
 	return nil
 }

@@ -12,8 +12,7 @@ import (
 // stateSignals ask a load for its state.
 var stateSignals = []os.Signal{syscall.SIGUSR1}
 
-// closedAtStart reports whether stdout was closed when the process began: it is the null device then, open for reading, too, as hardly anybody
-// else opens it.
+// closedAtStart reports whether stdout may have been closed when the process began: it is the null device then, open for reading, too.
 func closedAtStart() bool {
 	flags, err := unix.FcntlInt(os.Stdout.Fd(), unix.F_GETFL, 0)
 	is, err1 := os.Stdout.Stat()
