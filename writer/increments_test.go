@@ -95,6 +95,7 @@ func TestMarksTellTheOutcomeOfARecord(t *testing.T) {
 		"another was given up":       {readMark{text: mark(6, "?"+position(rows[4])), any: true}, true, table.Written, ""},
 		"a later load's, sent once":  {readMark{text: later, any: true}, false, table.Refused, "was not added"},
 		"a later load's, sent twice": {readMark{text: later, any: true}, true, table.Refused, "added or not"},
+		"an earlier load's":          {readMark{text: "00000000000000." + position(rows[9]), any: true}, true, table.Again, ""},
 		"something else":             {readMark{any: true, odd: true}, true, table.Refused, "not a mark"},
 	} {
 		n := NewIncrements(nil, "_m", testRun)
@@ -102,6 +103,38 @@ func TestMarksTellTheOutcomeOfARecord(t *testing.T) {
 		n.decide(c.mark, rows[5], c.repeated, &o)
 		if o.Fate != c.fate || !strings.Contains(o.Message, c.message) {
 			t.Errorf("%s: %+v", name, o)
+		}
+	}
+}
+
+// markAnswer is a service that gives one answer to reads of marks.
+type markAnswer []tablestore.RowResult
+
+func (a markAnswer) BatchGetRow(*tablestore.BatchGetRowRequest) (*tablestore.BatchGetRowResponse, error) {
+	return &tablestore.BatchGetRowResponse{TableToRowsResult: map[string][]tablestore.RowResult{"t": a}}, nil
+}
+
+func TestMarksOfOtherRowsAreUnreadable(t *testing.T) {
+	rows := countedRows(t, 1)
+	row := func(id, mark string) tablestore.RowResult {
+		return tablestore.RowResult{IsSucceed: true, TableName: "t",
+			PrimaryKey: tablestore.PrimaryKey{PrimaryKeys: []*tablestore.PrimaryKeyColumn{{ColumnName: "id", Value: id}}},
+			Columns:    []*tablestore.AttributeColumn{{ColumnName: "_m", Value: mark}}}
+	}
+	own := testRun + "." + position(rows[0])
+	for name, tt := range map[string]struct {
+		answer markAnswer
+		want   string // of the error; "" is none
+	}{
+		"its own":     {markAnswer{row("a", own)}, ""},
+		"no row":      {markAnswer{{IsSucceed: true, TableName: "t"}}, ""},
+		"another row": {markAnswer{row("b", own)}, "a row of another key"},
+		"no answer":   {nil, "not a result for each key"},
+		"two answers": {markAnswer{row("a", own), row("a", own)}, "not a result for each key"},
+	} {
+		marks, err := NewIncrements(tt.answer, "_m", testRun).read("t", rows, []int{0})
+		if tt.want == "" && (err != nil || len(marks) != 1 || marks[0].any != (name == "its own")) || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s: %+v, %v", name, marks, err)
 		}
 	}
 }
