@@ -56,7 +56,6 @@ type LoadOptions struct {
 	TTL           int // seconds; 0 is never
 	MaxVersions   int // 0 is 1
 	ReservedWrite int
-	MaxTables     int    // if the table's name has expressions; 0 is 36
 	AgePolicy     string // file
 	PreSplit      string // auto, off or 2 to 10 ranges; "" is auto
 

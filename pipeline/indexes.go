@@ -12,10 +12,10 @@ import (
 // noteIndexes notes in the job which indexes the table gets that the run is to make: when it exists, nothing else says that it has none yet. An
 // attempt that was killed between making the table and its first checkpoint has left its own job, in another folder.
 func (a *attempt) noteIndexes() {
-	job, to := a.from.job, &a.cfg.Target.Indexes
+	job := a.from.job
 	switch {
 	case a.planned.Create:
-		job.Indexes, job.IndexesFirst = to.Make, to.First
+		job.Indexes = a.cfg.Target.Indexes
 	case a.from.snapshot == nil && a.cfg.keeps():
 		runs, err := runsOf(job.Identity)
 		if err != nil {

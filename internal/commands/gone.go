@@ -37,6 +37,8 @@ var goneFlags = []goneFlag{
 	{name: "push-metrics", instead: "send a --metrics-file to the Pushgateway: curl --data-binary @FILE URL/metrics/job/NAME (docs/logs.md)"},
 	{name: "reserved-read", instead: "tsimport table update --reserved-read"},
 	{name: "temp-dir", instead: "set TMPDIR"},
+	{name: "indexes", instead: "the indexes of the source are made after the rows; a table that tsimport table create has made gets none"},
+	{name: "max-tables", instead: "rows go to 64 tables at most, as many as an instance has"},
 	{name: "max-deviation", instead: "a new table takes timestamps of any age where --version-column gives them; tsimport table create --max-deviation makes another", rows: true},
 	{name: "save-job", instead: "write the flags as keys of a job (docs/jobs.md)"},
 	{name: "source-connections", instead: "say it in the address of the database: &sessions=N"},

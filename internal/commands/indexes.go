@@ -18,42 +18,38 @@ import (
 // indexFlags are about the secondary indexes of a table that is made as another one was.
 func indexFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "indexes", Usage: "new table of an archive or a copy: `WHEN` it gets the indexes of its source: after the rows, before them (each row then costs more), or none", Value: copytable.IndexesAfter},
 		textsFlag("rename-index", "new table of an archive or a copy: another name for an index, `OLD=NEW`, as names of indexes are unique in an instance; may be repeated"),
 	}
 }
 
-// indexChoice reads the flags.
-func indexChoice(c *cli.Context) (choice copytable.IndexChoice, err error) {
-	choice = copytable.IndexChoice{When: c.String("indexes"), Rename: map[string]string{}}
-	if !slices.Contains([]string{copytable.IndexesAfter, copytable.IndexesBefore, copytable.IndexesNone}, choice.When) {
-		return choice, usagef("--indexes %q: want after, before or none", choice.When)
-	}
+// renamedIndexes reads --rename-index.
+func renamedIndexes(c *cli.Context) (map[string]string, error) {
+	rename := map[string]string{}
 	for _, text := range textsOf(c, "rename-index") {
 		old, name, ok := strings.Cut(text, "=")
 		if !ok || old == "" || name == "" {
-			return choice, usagef("--rename-index %q: want OLD=NEW", text)
+			return nil, usagef("--rename-index %q: want OLD=NEW", text)
 		}
-		choice.Rename[old] = name
+		rename[old] = name
 	}
-	return choice, nil
+	return rename, nil
 }
 
 // defineIndexes completes a new target with the indexes of its source. It refuses names that are taken before the first row: they would be refused after
 // the last.
 func defineIndexes(c *cli.Context, cfg *pipeline.Config, from *client.Table, at *client.Admin) ([]string, error) {
-	choice, err := indexChoice(c)
+	rename, err := renamedIndexes(c)
 	if err != nil {
 		return nil, err
 	}
-	notes, err := copytable.DefineIndexes(&cfg.Target, &cfg.Columns, from, choice)
+	notes, err := copytable.DefineIndexes(&cfg.Target, &cfg.Columns, from, rename)
 	if err != nil {
 		return nil, err
 	}
-	for _, i := range cfg.Target.Indexes.Make {
+	for _, i := range cfg.Target.Indexes {
 		switch _, err := at.Describe(i.Name); {
 		case err == nil:
-			return nil, usagef("index %s: the instance has a table or an index of that name already; give it another name with --rename-index %s=NAME, or give --indexes none", i.Name, i.Name)
+			return nil, usagef("index %s: the instance has a table or an index of that name already; give it another name with --rename-index %s=NAME, or make the table first with tsimport table create, without indexes", i.Name, i.Name)
 		case !errors.Is(err, client.ErrNoTable):
 			return nil, err
 		}
@@ -64,8 +60,8 @@ func defineIndexes(c *cli.Context, cfg *pipeline.Config, from *client.Table, at 
 // lackingIndexes returns what names the indexes of the source that the target lacks when all is done: of a table that was there, or that was made without them.
 func lackingIndexes(c *cli.Context, cfg *pipeline.Config, from *client.Table, sdk *tablestore.TableStoreClient, ctx context.Context) func() []string {
 	return func() (notes []string) {
-		choice, err := indexChoice(c)
-		if len(from.Indexes) == 0 || choice.When == copytable.IndexesNone || err != nil || cfg.DryRun {
+		rename, err := renamedIndexes(c)
+		if len(from.Indexes) == 0 || err != nil || cfg.DryRun {
 			return nil
 		}
 		t, err := (&client.Admin{Client: sdk, Context: ctx, Proven: true}).Describe(cfg.Target.Table)
@@ -74,7 +70,7 @@ func lackingIndexes(c *cli.Context, cfg *pipeline.Config, from *client.Table, sd
 		}
 		for _, name := range from.Indexes {
 			to := name
-			if renamed := choice.Rename[name]; renamed != "" {
+			if renamed := rename[name]; renamed != "" {
 				to = renamed
 			}
 			if !slices.Contains(t.Indexes, to) {

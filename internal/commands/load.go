@@ -18,7 +18,6 @@ import (
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
 	"tsimport/pipeline/options"
-	"tsimport/pipeline/plan"
 	"tsimport/pipeline/recurring"
 	loadpage "tsimport/pipeline/report"
 )
@@ -46,7 +45,6 @@ func loadCommandFlags() []cli.Flag {
 func loadFlags() []cli.Flag {
 	flags := append(append(targetFlags(), readFlags()...), []cli.Flag{
 		&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` to load into; with an expression in braces, such as 'consume_{month(PaidAt)}', each row goes to the table of its period (docs/periods.md)"},
-		&cli.IntFlag{Name: "max-tables", Usage: "stop before rows go to more than `N` tables, if --table has an expression", Value: plan.DefaultMaxTables},
 		&cli.StringFlag{Name: "age-policy", Usage: "`FILE` with a lifecycle policy: new tables get the throughput and time to live for their age, and rows that are too old go to an archive (docs/periods.md)"},
 		&cli.StringFlag{Name: "now", Usage: "count ages from `TIME` (RFC 3339) instead of now", Hidden: true}, // for tests of what comes with the months
 		&cli.BoolFlag{Name: "create", Usage: "create the table if it does not exist (implied on an embedded store)"},
@@ -111,8 +109,8 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	switch {
 	case c.Bool("drop-expired"):
 		return usagef("--drop-expired: only an archive of a table is checked for cells that are too old; a file's rejects say which are")
-	case c.IsSet("indexes"), c.IsSet("rename-index"):
-		return usagef("--indexes and --rename-index: only an archive of a table has indexes; leave them out")
+	case c.IsSet("rename-index"):
+		return usagef("--rename-index: only an archive of a table has indexes; leave it out")
 	case l != nil:
 		return runLoad(c, interrupts, show, in, l)
 	}

@@ -36,7 +36,7 @@ type Job struct {
 	Order string `json:"order,omitempty"`
 	// Chosen are the inputs that the first attempt has chosen of those that its arguments mean; nil takes all.
 	Chosen []string `json:"chosen,omitempty"`
-	// Indexes are those that the table gets that the run makes, after its rows or before them.
+	// Indexes are those that the table gets that the run makes, after its rows; in runs of earlier versions maybe before them.
 	Indexes      []table.Index `json:"indexes,omitempty"`
 	IndexesFirst bool          `json:"indexes_first,omitempty"`
 	// PolicyNow is the time that the ages of tables are counted from, by a policy for them.

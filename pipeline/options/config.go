@@ -18,7 +18,7 @@ func Config(g Given, inputs []string) (cfg pipeline.Config, err error) {
 				ReservedWrite: g.Int("reserved-write"),
 			},
 		},
-		Limits: pipeline.Limits{Records: g.Int64("limit"), MaxTables: g.Int("max-tables")},
+		Limits: pipeline.Limits{Records: g.Int64("limit")},
 		RunDir: g.String("run-dir"),
 		DryRun: g.Bool("dry-run"), Compared: g.Bool("verify"),
 	}
@@ -64,7 +64,6 @@ func checkNumbers(g Given, cfg *pipeline.Config) error {
 		{cfg.Limits.Records < 0, "--limit: want 0 (no limit) or more"},
 		{cfg.Write.RetryFor <= 0 || cfg.Write.Settle < 0, "--retry-for and --settle: want more than 0"},
 		{g.Int("max-versions") < 1, "--max-versions: want 1 or more"},
-		{g.Int("max-tables") < 1, "--max-tables: want 1 or more"},
 		{g.Int("reserved-write") < 0, "--reserved-write: want 0 or more"},
 	} {
 		if check.bad {

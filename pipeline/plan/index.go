@@ -7,16 +7,11 @@ import (
 
 // Indexes are the secondary indexes of the table, or of one of several. Each takes a write unit and a read unit, or more, of every row
 // that is written.
-func (p *Plan) Indexes() (names []string) {
+func (p *Plan) Indexes() []string {
 	if p.table != nil {
 		return p.table.Indexes
 	}
-	if to := &p.Request.Target.Indexes; to.First {
-		for i := range to.Make {
-			names = append(names, to.Make[i].Name)
-		}
-	}
-	return names
+	return nil
 }
 
 // indexText warns of what indexes take.

@@ -140,7 +140,7 @@ type Target struct {
 	Key     []table.KeyColumn     // for Create; a Type of Null is inferred. Given for an existing table, it must match
 	Define  table.Definition      // for Create
 	Defined map[string]table.Type // predefined attribute columns, for Create
-	Indexes NewIndexes            // for Create
+	Indexes []table.Index         // for Create
 	Aging
 	// DefineSet says that the user asked for something in Define, to be told when the table exists already.
 	DefineSet bool
@@ -157,12 +157,6 @@ type Target struct {
 type Aging struct {
 	Expires     bool // rows are those of a table or of an archive: cells that the time to live ends during the load
 	DropExpired bool // all
-}
-
-// NewIndexes are secondary indexes that a table gets that a load makes.
-type NewIndexes struct {
-	Make  []table.Index
-	First bool // before the rows, each of which then costs more; else when all rows are written
 }
 
 // Columns says which input columns become which table columns.

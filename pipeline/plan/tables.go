@@ -14,8 +14,8 @@ import (
 	"tsimport/lifecycle"
 )
 
-// DefaultMaxTables is how many tables a load goes to at most: three years by months.
-const DefaultMaxTables = 36
+// DefaultMaxTables is how many tables a load goes to at most: as many as an instance has, unless the service is asked for more.
+const DefaultMaxTables = 64
 
 // Tables says which table each row goes to, where --table has expressions in braces. What it says of a name does not
 // change, and several goroutines may ask it.

@@ -10,25 +10,12 @@ import (
 	"tsimport/pipeline/plan"
 )
 
-// When a new table gets the indexes of its source.
-const (
-	IndexesAfter  = "after"  // the rows
-	IndexesBefore = "before" // the rows
-	IndexesNone   = "none"
-)
-
-// IndexChoice is what a user wants of indexes.
-type IndexChoice struct {
-	When   string
-	Rename map[string]string // by the name at the source
-}
-
 // DefineIndexes completes a new target, which Define has completed, with the indexes of the source, by the names that columns have there. It
 // returns what is to be said about it.
-func DefineIndexes(target *plan.Target, columns *plan.Columns, from *client.Table, c IndexChoice) (notes []string, err error) {
-	for name := range c.Rename {
+func DefineIndexes(target *plan.Target, columns *plan.Columns, from *client.Table, rename map[string]string) (notes []string, err error) {
+	for name := range rename {
 		if !slices.Contains(from.Indexes, name) {
-			return nil, usagef("--rename-index %s=%s: %s has no index of that name", name, c.Rename[name], from.Name)
+			return nil, usagef("--rename-index %s=%s: %s has no index of that name", name, rename[name], from.Name)
 		}
 	}
 	leave := func(what, why string) {
@@ -40,34 +27,23 @@ func DefineIndexes(target *plan.Target, columns *plan.Columns, from *client.Tabl
 		case i >= len(from.IndexesAre):
 			leave("index "+name, ", of which the archive has the name alone")
 			continue
-		case c.When == IndexesNone:
-			leave(from.IndexesAre[i].String(), "")
-			continue
 		case d.MaxVersions != 1:
-			return nil, usagef("--max-versions %d: a table with the index %s keeps one version of a cell; leave it out, or give --indexes none", d.MaxVersions, name)
+			return nil, usagef("--max-versions %d: a table with the index %s keeps one version of a cell; leave it out, or make the table first with tsimport table create, without indexes", d.MaxVersions, name)
 		case d.TimeToLive != -1 && !d.NoUpdates:
-			return nil, usagef("--ttl %d: the data of a table with the index %s expire only if it refuses updates; leave it out, or give --indexes none", d.TimeToLive, name)
+			return nil, usagef("--ttl %d: the data of a table with the index %s expire only if it refuses updates; leave it out, or make the table first with tsimport table create, without indexes", d.TimeToLive, name)
 		}
 		to, why := indexOfTarget(target, columns, from, from.IndexesAre[i])
 		if to == nil {
 			leave(from.IndexesAre[i].String(), why)
 			continue
 		}
-		if renamed := c.Rename[name]; renamed != "" {
+		if renamed := rename[name]; renamed != "" {
 			to.Name = renamed
 		}
-		target.Indexes.Make = append(target.Indexes.Make, *to)
-		notes = append(notes, indexNote(to, c.When))
+		target.Indexes = append(target.Indexes, *to)
+		notes = append(notes, fmt.Sprintf("the new table gets the %s when all rows are written: the service then reads them, and each row that is in the index costs at least one write unit", to))
 	}
-	target.Indexes.First = c.When == IndexesBefore
 	return notes, nil
-}
-
-func indexNote(i *table.Index, when string) string {
-	if when == IndexesBefore {
-		return fmt.Sprintf("the new table gets the %s before its rows, each of which then costs at least one write unit and one read unit more (--indexes)", i)
-	}
-	return fmt.Sprintf("the new table gets the %s when all rows are written: the service then reads them, and each row that is in the index costs at least one write unit (--indexes)", i)
 }
 
 // indexOfTarget is an index by the columns of the target, nil if it cannot have it, with the reason. Columns of the source's key that the target does not have

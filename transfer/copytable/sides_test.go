@@ -78,45 +78,43 @@ func TestANewTableGetsTheIndexesOfItsSource(t *testing.T) {
 		Defined:    map[string]table.Type{"city": table.String, "time": table.Integer, "name": table.String, "age": table.Integer},
 	}
 	from.TimeToLive, from.MaxVersions = -1, 1
-	define := func(columns plan.Columns, key []table.KeyColumn, c IndexChoice) ([]table.Index, string, error) {
+	define := func(columns plan.Columns, key []table.KeyColumn, rename map[string]string) ([]table.Index, string, error) {
 		to := plan.Target{Key: key}
 		Define(&to, &columns, from, func(string) bool { return false })
-		notes, err := DefineIndexes(&to, &columns, from, c)
-		return to.Indexes.Make, strings.Join(notes, "\n"), err
+		notes, err := DefineIndexes(&to, &columns, from, rename)
+		return to.Indexes, strings.Join(notes, "\n"), err
 	}
 	city, byTime := from.IndexesAre[0], from.IndexesAre[1]
 	for name, c := range map[string]struct {
 		columns plan.Columns
 		key     []table.KeyColumn
-		choice  IndexChoice
+		rename  map[string]string
 		want    []table.Index
 		says    string
 	}{
-		"all":     {choice: IndexChoice{When: IndexesAfter}, want: []table.Index{city, byTime}, says: "gets the local index by_time with the key id, time when all rows are written"},
-		"by name": {choice: IndexChoice{When: IndexesAfter}, want: []table.Index{city, byTime}, says: "does not get the index old, of which the archive has the name alone"},
-		"before":  {choice: IndexChoice{When: IndexesBefore}, want: []table.Index{city, byTime}, says: "before its rows"},
-		"none":    {choice: IndexChoice{When: IndexesNone}, says: "does not get the global index by_city with the key city, id and the columns name, age; create it"},
+		"all":     {want: []table.Index{city, byTime}, says: "gets the local index by_time with the key id, time when all rows are written"},
+		"by name": {want: []table.Index{city, byTime}, says: "does not get the index old, of which the archive has the name alone"},
 		"renamed": {
-			columns: plan.Columns{Rename: map[string]string{"city": "town", "age": "years"}}, choice: IndexChoice{When: IndexesAfter, Rename: map[string]string{"by_city": "by_town"}},
+			columns: plan.Columns{Rename: map[string]string{"city": "town", "age": "years"}}, rename: map[string]string{"by_city": "by_town"},
 			want: []table.Index{{Name: "by_town", Key: []string{"town", "id"}, Columns: []string{"name", "years"}}, byTime},
 		},
-		"without a column":    {columns: plan.Columns{Exclude: []string{"name"}}, choice: IndexChoice{When: IndexesAfter}, want: []table.Index{byTime}, says: "of whose columns it does not have name"},
-		"without its own key": {columns: plan.Columns{Exclude: []string{"city"}}, choice: IndexChoice{When: IndexesAfter}, want: []table.Index{byTime}, says: "whose column city it does not have"},
+		"without a column":    {columns: plan.Columns{Exclude: []string{"name"}}, want: []table.Index{byTime}, says: "of whose columns it does not have name"},
+		"without its own key": {columns: plan.Columns{Exclude: []string{"city"}}, want: []table.Index{byTime}, says: "whose column city it does not have"},
 		"another key": {
-			key: []table.KeyColumn{{Name: "hash", Type: table.String}}, choice: IndexChoice{When: IndexesAfter},
+			key:  []table.KeyColumn{{Name: "hash", Type: table.String}},
 			want: []table.Index{{Name: "by_city", Key: []string{"city"}, Columns: []string{"name", "age"}}}, says: "does not get the local index by_time",
 		},
 	} {
-		got, notes, err := define(c.columns, c.key, c.choice)
+		got, notes, err := define(c.columns, c.key, c.rename)
 		if diff := cmp.Diff(c.want, got); err != nil || diff != "" || !strings.Contains(notes, c.says) {
 			t.Errorf("%s: %v %s\n%s", name, err, diff, notes)
 		}
 	}
-	if _, _, err := define(plan.Columns{}, nil, IndexChoice{Rename: map[string]string{"no": "yes"}}); err == nil {
+	if _, _, err := define(plan.Columns{}, nil, map[string]string{"no": "yes"}); err == nil {
 		t.Error("an index that is not there was renamed")
 	}
 	from.MaxVersions = 2
-	if _, _, err := define(plan.Columns{}, nil, IndexChoice{When: IndexesAfter}); err == nil || !strings.Contains(err.Error(), "--indexes none") {
+	if _, _, err := define(plan.Columns{}, nil, nil); err == nil || !strings.Contains(err.Error(), "tsimport table create") {
 		t.Error(err)
 	}
 }
