@@ -138,3 +138,30 @@ func TestWhenThroughputWasChangedIsReadFromTheAnswer(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 }
+
+// TestATableIsAsAChangeMakesItInEveryPart has tables that differ from a change in one part, first, in the middle and last.
+func TestATableIsAsAChangeMakesItInEveryPart(t *testing.T) {
+	number, seconds, yes := 7, int64(7), true
+	whole := Change{&number, &number, &number, &number, &seconds, &yes}
+	made := func(differs func(*Table)) *Table {
+		of := &Table{}
+		of.ReservedRead, of.ReservedWrite, of.TimeToLive, of.MaxVersions, of.MaxDeviation = 7, 7, 7, 7, 7
+		differs(of)
+		return of
+	}
+	for name, differs := range map[string]func(*Table){
+		"reserved reads": func(of *Table) { of.ReservedRead = 8 }, "reserved writes": func(of *Table) { of.ReservedWrite = 8 },
+		"time to live": func(of *Table) { of.TimeToLive = 8 }, "versions": func(of *Table) { of.MaxVersions = 8 },
+		"deviation": func(of *Table) { of.MaxDeviation = 8 }, "updates": func(of *Table) { of.NoUpdates = true },
+	} {
+		if whole.madeOf(made(differs)) {
+			t.Errorf("%s: a table of others is as the change makes it", name)
+		}
+		if none := new(Change); !none.madeOf(made(differs)) {
+			t.Errorf("%s: what a change leaves alone may be anything", name)
+		}
+	}
+	if !whole.madeOf(made(func(*Table) {})) {
+		t.Error("a table with all parts is not as the change makes it")
+	}
+}
