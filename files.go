@@ -85,7 +85,6 @@ type LoadOptions struct {
 	AtLeastOnce       bool
 	Concurrency       int     // requests in flight; 0 is 32
 	BatchBytes        int64   // 0 is 4 MiB
-	PartitionWCU      float64 // 0 measures it
 	MaxWCU            float64 // 0 means no limit, here and below
 	MaxRowsPerSecond  float64
 	MaxBytesPerSecond int64

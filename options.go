@@ -19,7 +19,6 @@ type LoaderOptions struct {
 
 	Concurrency       int     // requests in flight, at most; 0 is 32
 	BatchBytes        int64   // bytes of a request, at most; 0 is 4 MiB
-	PartitionWCU      float64 // capacity units a second that a partition is known to take; 0 measures it
 	MaxWCU            float64 // capacity units a second over all partitions, at most; 0 means no limit
 	MaxRowsPerSecond  float64 // 0 means no limit
 	MaxBytesPerSecond int64   // of rows as the service counts them; 0 means no limit

@@ -65,7 +65,7 @@ defaults: {create: true}
 parallel: 2
 loads:
   orders: {from: [in/orders.csv], pk: [customer, id], max-rows-per-second: 100}
-  again: {table: orders, create: false, from: [in/old.csv], partition-wcu: 50}
+  again: {table: orders, create: false, from: [in/old.csv], max-wcu: 50}
   "{table}": {from: ["in/shop.{table}.*.csv.gz"], pk: ["id:integer"], max-errors: "-1"}
   old: {from: [in/old.parquet], max-wcu: 1}
   onlynew: {table: known, only-new: true, from: ["in/*.jsonl"], pk: [id]}

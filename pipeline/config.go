@@ -134,8 +134,6 @@ type Conditions struct {
 
 // Rates are in units a second; 0 is unknown or no limit.
 type Rates struct {
-	PartitionWCU float64 // write capacity units that each partition is known to take
-
 	// Limits over all partitions.
 	MaxWCU   float64 // write capacity units
 	MaxRows  float64

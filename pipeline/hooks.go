@@ -59,5 +59,5 @@ func (h *hooks) newPacer(w *Write, alone bool) pacer {
 	if h.pacer != nil {
 		return h.pacer()
 	}
-	return ratelimit.NewPacer(ratelimit.PacerOptions{Known: w.Rates.PartitionWCU, Alone: alone})
+	return ratelimit.NewPacer(ratelimit.PacerOptions{Alone: alone})
 }

@@ -66,7 +66,7 @@ func (d *dispatcher) limitedBy(now time.Time, blocked bottleneck.Word) (word bot
 		unsure = d.lanes.throttled.IsZero() || now.Sub(d.lanes.throttled) > throttledLately
 		if unsure && d.lanes.ceilings.window.Bound(now) {
 			word = bottleneck.Link // which makes answers late, and lanes slow down for that
-		} else if d.lanes.throttled.IsZero() && d.cfg.Write.Rates.PartitionWCU == 0 {
+		} else if d.lanes.throttled.IsZero() {
 			return bottleneck.None, false // partitions that have refused nothing are not known to be full
 		}
 	}

@@ -139,7 +139,7 @@ func BenchmarkLimitedBy(b *testing.B) {
 	}
 	s := lanesOf(b, now, states...)
 	for _, l := range s.all {
-		l.pacer = ratelimit.NewPacer(ratelimit.PacerOptions{Known: 1000})
+		l.pacer = ratelimit.NewPacer(ratelimit.PacerOptions{Rate: 1000})
 		l.paced, l.at, l.asks, l.stale = now.Add(time.Minute), now.Add(time.Minute), true, false
 	}
 	b.Run("limitedBy", func(b *testing.B) {

@@ -17,7 +17,7 @@ func TestALaneKeepsItsRateThroughAnOutage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := time.Unix(1000, 0)
-			l := newLane(0, nil, ratelimit.NewPacer(ratelimit.PacerOptions{Known: 1000}), time.Minute)
+			l := newLane(0, nil, ratelimit.NewPacer(ratelimit.PacerOptions{Rate: 1000}), time.Minute)
 			l.perRow = 1
 			for range 10 {
 				l.pacer.Next(now, 0, 1)

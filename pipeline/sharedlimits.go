@@ -20,7 +20,7 @@ type SharedLimits struct {
 	loads    []*share
 }
 
-// NewSharedLimits makes limits for loads that run together. PartitionWCU of the rates is a matter of each load.
+// NewSharedLimits makes limits for loads that run together.
 func NewSharedLimits(r Rates, requests int) *SharedLimits {
 	return &SharedLimits{rows: newSharedRate(r.MaxRows), units: newSharedRate(r.MaxWCU), bytes: newSharedRate(r.MaxBytes), requests: requests}
 }

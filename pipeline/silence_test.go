@@ -16,7 +16,7 @@ func hushed(workers int) (f *flights, s *lanes, hired *int) {
 	f.took = 0.01
 	s = &lanes{hearing: hearing{probes: 1}, partitions: new(partitioner.Map)}
 	for i := range 2 {
-		s.all = append(s.all, newLane(i, nil, ratelimit.NewPacer(ratelimit.PacerOptions{Known: 1000}), time.Minute))
+		s.all = append(s.all, newLane(i, nil, ratelimit.NewPacer(ratelimit.PacerOptions{Rate: 1000}), time.Minute))
 	}
 	return f, s, hired
 }
@@ -147,7 +147,7 @@ func TestLanesThatHearNothingAreProbedHoweverManyThereAre(t *testing.T) {
 	f, s, _ := hushed(1)
 	now := time.Unix(1000, 0)
 	for range 200 {
-		s.all = append(s.all, newLane(len(s.all), nil, ratelimit.NewPacer(ratelimit.PacerOptions{Known: 1000}), time.Minute))
+		s.all = append(s.all, newLane(len(s.all), nil, ratelimit.NewPacer(ratelimit.PacerOptions{Rate: 1000}), time.Minute))
 	}
 	for _, l := range s.all {
 		s.hang(l, now)

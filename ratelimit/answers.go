@@ -93,18 +93,6 @@ func (p *Pacer) throttled(t throttle) {
 			p.setRate(p.rate + 0.5*p.perRow/t.since.Seconds())
 		}
 		p.cruise(t)
-	case inKnown:
-		switch {
-		case t.first || p.trySmallerBatch(t):
-			p.cruise(t)
-		case few && p.slow():
-			p.again(t)
-		case p.unexpected(t):
-			p.measure(t)
-		default:
-			p.endTrial(t.now, t.since >= minCruise)
-			p.cruise(t)
-		}
 	case inCruise:
 		p.refused(t, few)
 	}
@@ -153,7 +141,6 @@ func (p *Pacer) queued(t throttle) {
 	p.evidence.paced = p.evidence.paced || p.phase != inCruise
 	t.since = t.met.Sub(p.gauge.from)
 	switch {
-	case p.phase == inKnown:
 	case p.phase == inCruise && p.probe.sent < 0.5*p.rate*t.now.Sub(p.probe.since).Seconds() && len(p.crowd.flying)+1 < p.max:
 		return // it has sent too little to be what the service is busy with, and it may send more
 	case p.phase == inCruise && t.now.Sub(p.line.freeAt) < leastBusy && p.probe.gain < guessGain:
@@ -316,18 +303,6 @@ func (p *Pacer) again(t throttle) {
 	}
 }
 
-// unexpected reports whether a known rate has been refused so often that it is wrong.
-func (p *Pacer) unexpected(t throttle) bool {
-	low := p.gauge.whole && p.gauge.accepted+0.5*p.perRow < 0.97*p.rate*t.since.Seconds()
-	switch {
-	case low || t.since < time.Second:
-		p.probe.quick++
-	case p.gauge.whole:
-		p.probe.quick = 0
-	}
-	return p.probe.quick >= 3
-}
-
 // trySmallerBatch makes batches smaller if a throttle refused so much that the batch, not the rate, may be too large for the
 // bucket, and reports whether it did: the rate stays, and smaller batches show which it was.
 func (p *Pacer) trySmallerBatch(t throttle) bool {
@@ -348,9 +323,7 @@ func (p *Pacer) endTrial(now time.Time, good bool) {
 
 // cruise begins again at the moment the bucket was empty.
 func (p *Pacer) cruise(t throttle) {
-	if p.phase != inKnown {
-		p.phase = inCruise
-	}
+	p.phase = inCruise
 	p.gauge.reset(t.met)
 	if p.quota.on {
 		p.hold(t.now, heldLong)
@@ -358,9 +331,9 @@ func (p *Pacer) cruise(t throttle) {
 		return
 	}
 	dear := p.probe.dear
-	p.probe = probe{gain: p.baseGain(), since: t.now, quick: p.probe.quick, alone: p.probe.alone}
-	p.probe.dear = p.phase == inCruise && (dear && t.accepted < 0.75*t.units || t.accepted < 0.1*t.units && t.units >= leastOdd*p.perRow)
-	if p.evidence.owed > 0 && p.phase == inCruise {
+	p.probe = probe{gain: usualGain, since: t.now, alone: p.probe.alone}
+	p.probe.dear = dear && t.accepted < 0.75*t.units || t.accepted < 0.1*t.units && t.units >= leastOdd*p.perRow
+	if p.evidence.owed > 0 {
 		p.probe.gain, p.probe.held = -max(hair, p.evidence.hair), true
 		p.probe.dear = p.probe.dear || t.accepted < 0.75*t.units
 	}

@@ -29,58 +29,56 @@ const (
 	minCruise   = 300 * time.Millisecond
 	regrowAfter = 20 * time.Second // batches that were found too large
 
-	mostDelay      = 0.1                    // seconds that answers may be late, beside
-	delayOfWay     = 0.5                    // of the shortest way
-	othersDelay    = 0.05                   // seconds that a lane's way may be longer than that of others that meet the same queue
-	patientRows    = 200.0                  // a second, with which a lane waits for as long as that
-	lessPatience   = 0.2                    // for each e-fold of rows a second more
-	leastPatience  = 0.6                    // at least
-	lateFor        = 150 * time.Millisecond // at least
-	refusesFor     = time.Minute            // what has refused does not queue
-	mostSlower     = 0.5                    // times the rate, at once, because answers come late
-	ownQueue       = 2                      // answers on time to requests that were alone show that a queue is the lane's own
-	queueHold      = 0.5                    // seconds until cruise reaches further where answers come late instead of refusals
-	deliveryFor    = 5 * time.Second
-	leastBusy      = 300 * time.Millisecond
-	slowAnswer     = 0.2         // seconds: an answer that takes longer may do so because of its rows
-	slowerByRows   = 0.6         // times as long, for a quarter of the rows: it does
-	lateAnswers    = 2           // in a row that show a queue
-	fewRefused     = 0.05        // of a batch: may be without a cause
-	noiseOver      = 2000.0      // rows over which the share refused without a cause is taken
-	calmFor        = time.Second // after a throttle nothing should be refused
-	oddAfter       = 10          // clean answers, a batch that is refused as a whole may be so without a cause
-	leastOdd       = 16.0        // rows of such a batch
-	wayFor         = 20 * time.Second
-	deadAfter      = 3                      // thin batches refused in a row
-	idleFor        = 100 * time.Millisecond // at least
-	mostIdle       = 0.3                    // seconds in which nothing was accepted: less than a second tells no rate
-	idleRows       = 8.0                    // that the rate gives in the time in which nothing was accepted: then it is not given evenly
-	measureTime    = 0.25                   // seconds of a rate that is known about in a batch that measures
-	provedAfter    = 5 * time.Second        // a rate that was raised is right
-	burstOf        = 1.3                    // times the rate in a second say that it is given by the second
-	cutHeard       = 10 * time.Second       // a load hears of a cut by then
-	muchLess       = 0.75                   // of a rate: what it was at times
-	agreeing       = 0.1                    // two estimates that differ by less agree
-	thinTime       = 0.02                   // seconds of the rate in a batch that asks whether anything is accepted at all
-	thinEvery      = 40 * time.Millisecond
-	mostOwed       = 15.0  // seconds that cruise holds back at most
-	finerTime      = 0.1   // seconds of the rate in a batch where refusals are dear
-	finestTime     = 0.05  // and while they are to be expected
-	allowed        = 0.005 // of the accepted units may be refused before cruise holds back
-	hair           = 0.01  // how far below the rate it holds, at first
-	mostHair       = 0.06
-	usualGain      = 0.02 // how far above the rate cruise paces
-	reliefGain     = 0.25 // where others have ended
-	knownFirstGain = 0.04 // a known rate, until the first throttle: uses up what the bucket had saved
-	knownGain      = 0.002
-	maxGain        = 1.0
-	guessGain      = 0.1 // from here on a throttle says more about the reach than about the rate
-	reserve        = 0.04
-	addRows        = 2.0 // rows a second that cruise paces above the rate beside the gain, but
-	maxAdd         = 0.01
-	heldOfRow      = 0.008 // of a row, times two for each refusal in a row of it
-	heldRows       = 0.1   // of a row, that a slow lane leaves
-	heldOfBatch    = 0.2   // of the largest batch, at most, when the bucket is known to be small
+	mostDelay     = 0.1                    // seconds that answers may be late, beside
+	delayOfWay    = 0.5                    // of the shortest way
+	othersDelay   = 0.05                   // seconds that a lane's way may be longer than that of others that meet the same queue
+	patientRows   = 200.0                  // a second, with which a lane waits for as long as that
+	lessPatience  = 0.2                    // for each e-fold of rows a second more
+	leastPatience = 0.6                    // at least
+	lateFor       = 150 * time.Millisecond // at least
+	refusesFor    = time.Minute            // what has refused does not queue
+	mostSlower    = 0.5                    // times the rate, at once, because answers come late
+	ownQueue      = 2                      // answers on time to requests that were alone show that a queue is the lane's own
+	queueHold     = 0.5                    // seconds until cruise reaches further where answers come late instead of refusals
+	deliveryFor   = 5 * time.Second
+	leastBusy     = 300 * time.Millisecond
+	slowAnswer    = 0.2         // seconds: an answer that takes longer may do so because of its rows
+	slowerByRows  = 0.6         // times as long, for a quarter of the rows: it does
+	lateAnswers   = 2           // in a row that show a queue
+	fewRefused    = 0.05        // of a batch: may be without a cause
+	noiseOver     = 2000.0      // rows over which the share refused without a cause is taken
+	calmFor       = time.Second // after a throttle nothing should be refused
+	oddAfter      = 10          // clean answers, a batch that is refused as a whole may be so without a cause
+	leastOdd      = 16.0        // rows of such a batch
+	wayFor        = 20 * time.Second
+	deadAfter     = 3                      // thin batches refused in a row
+	idleFor       = 100 * time.Millisecond // at least
+	mostIdle      = 0.3                    // seconds in which nothing was accepted: less than a second tells no rate
+	idleRows      = 8.0                    // that the rate gives in the time in which nothing was accepted: then it is not given evenly
+	measureTime   = 0.25                   // seconds of a rate that is known about in a batch that measures
+	provedAfter   = 5 * time.Second        // a rate that was raised is right
+	burstOf       = 1.3                    // times the rate in a second say that it is given by the second
+	cutHeard      = 10 * time.Second       // a load hears of a cut by then
+	muchLess      = 0.75                   // of a rate: what it was at times
+	agreeing      = 0.1                    // two estimates that differ by less agree
+	thinTime      = 0.02                   // seconds of the rate in a batch that asks whether anything is accepted at all
+	thinEvery     = 40 * time.Millisecond
+	mostOwed      = 15.0  // seconds that cruise holds back at most
+	finerTime     = 0.1   // seconds of the rate in a batch where refusals are dear
+	finestTime    = 0.05  // and while they are to be expected
+	allowed       = 0.005 // of the accepted units may be refused before cruise holds back
+	hair          = 0.01  // how far below the rate it holds, at first
+	mostHair      = 0.06
+	usualGain     = 0.02 // how far above the rate cruise paces
+	reliefGain    = 0.25 // where others have ended
+	maxGain       = 1.0
+	guessGain     = 0.1 // from here on a throttle says more about the reach than about the rate
+	reserve       = 0.04
+	addRows       = 2.0 // rows a second that cruise paces above the rate beside the gain, but
+	maxAdd        = 0.01
+	heldOfRow     = 0.008 // of a row, times two for each refusal in a row of it
+	heldRows      = 0.1   // of a row, that a slow lane leaves
+	heldOfBatch   = 0.2   // of the largest batch, at most, when the bucket is known to be small
 
 	batchTime = 0.2  // seconds of the rate in a batch
 	leastTime = 0.07 // and at the least, even if throttles suggest a smaller bucket
@@ -242,7 +240,7 @@ func (p *Pacer) hear(refused, units float64) {
 // isOdd reports whether the refusal of a whole batch is put down to chance, unless the next one is refused too. A lane that paces
 // just above its rate is refused the end of a batch.
 func (p *Pacer) isOdd(units, accepted float64) bool {
-	return (p.phase == inCruise || p.phase == inKnown) && accepted == 0 && units >= leastOdd*p.perRow && p.line.clean >= oddAfter
+	return p.phase == inCruise && accepted == 0 && units >= leastOdd*p.perRow && p.line.clean >= oddAfter
 }
 
 // delivery is the most that came back in a second, of the last five to ten.
@@ -321,7 +319,6 @@ type probe struct {
 	gain  float64
 	since time.Time
 	sent  float64 // units
-	quick int     // throttles that a known rate did not expect
 	alone int     // single rows refused in a row
 	held  bool    // cruise held back since the last throttle
 	dear  bool    // the last throttle refused much of a batch
@@ -344,17 +341,10 @@ type throttle struct {
 	since           time.Duration // the gauge began
 }
 
-func (p *Pacer) baseGain() float64 {
-	if p.phase == inKnown {
-		return knownGain
-	}
-	return usualGain
-}
-
 // speed is the units a second at which credit grows.
 func (p *Pacer) speed() float64 {
 	v := p.rate * (1 + p.probe.gain)
-	if p.phase != inKnown && !p.quota.on && !p.single() {
+	if !p.quota.on && !p.single() {
 		v += min(addRows*p.perRow, maxAdd*p.rate)
 	}
 	return v
@@ -437,7 +427,7 @@ func (p *Pacer) reach(now time.Time) {
 		p.probe.gain, p.probe.since, p.probe.sent = usualGain, now, 0
 		return
 	}
-	if p.phase == inKnown || d < hold {
+	if d < hold {
 		return
 	}
 	full := p.probe.sent >= 0.8*p.rate*d

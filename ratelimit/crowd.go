@@ -240,7 +240,7 @@ func (c *crowd) end(now time.Time) {
 func (p *Pacer) crowded(v visit, now, met time.Time, accepted float64) bool {
 	c := &p.crowd
 	switch {
-	case !c.on && p.phase != inKnown && (!p.evidence.queue || p.line.late == 0) && c.hears(v, now, accepted, p.perRow, p.evidence.paced || p.line.perUnit > 0):
+	case !c.on && (!p.evidence.queue || p.line.late == 0) && c.hears(v, now, accepted, p.perRow, p.evidence.paced || p.line.perUnit > 0):
 		p.phase = inCruise
 		c.begin(now, p.perRow)
 	case !c.on:

@@ -43,7 +43,6 @@ type lawScene struct {
 	even   bool             // every request takes rtt, where others take a fifth more or less
 	late   time.Duration    // mean lateness of timers, as on a machine that is busy: of each request's and of each lane's
 	perRow float64          // units
-	known  float64          // lanes are told their partition's rate times this; 0 tells them nothing
 	slots  int              // requests that a load may have in flight; 0 is enough not to limit it
 	fed    float64          // rows a second that each lane gets; 0 has all of them from the beginning
 	lane   *limiter.Options // of each partition; nil has no limit

@@ -115,7 +115,7 @@ func TestAnOutageIsNotTakenForARate(t *testing.T) {
 
 func TestSecondOutagesAreBelievedOnlyAfterRowsWereAccepted(t *testing.T) {
 	now := time.Unix(1000, 0)
-	p := NewPacer(PacerOptions{Known: 1000})
+	p := NewPacer(PacerOptions{Rate: 1000})
 	var m Outages
 	refuse := func() (outage bool) {
 		for range 10 {

@@ -9,7 +9,7 @@ import (
 
 // PacerOptions says what is known of a lane before its first request.
 type PacerOptions struct {
-	Known       float64    // units a second the partition is known to take; 0 is unknown
+	Rate        float64    // units a second to begin with, as tests do; 0 measures
 	MaxInFlight int        // requests of the lane in flight at most; 0 takes 8
 	Alone       bool       // there are no other lanes to keep out of step with: it begins at once
 	Rand        *rand.Rand // nil uses the process's source
@@ -37,8 +37,6 @@ type PacerOptions struct {
 //   - A refusal that comes much sooner than the answers to what is taken shows a limit of what is in flight (crowd).
 //   - The share of rows that is refused just after a throttle, when there is room, is noise and no throttle; nor is a batch refused as a whole
 //     after many clean answers, if the next is taken.
-//
-// A known rate starts in cruise and reaches hardly above it; it is forgotten when the partition keeps refusing it.
 //
 // Time in which the lane had no rows, no worker, or a partition that did not serve is not a sample: credit is capped and a
 // measurement across it is thrown away. Rows that are still on the way count where the server met them, taken to be the
@@ -77,7 +75,6 @@ const (
 	inStart phase = iota
 	inMeasure
 	inCruise
-	inKnown
 )
 
 // NewPacer returns the pacer of a lane that has sent nothing yet.
@@ -85,9 +82,8 @@ func NewPacer(o PacerOptions) *Pacer {
 	p := &Pacer{rand: o.Rand, perRow: 1, alone: o.Alone, size: size{most: maxRows}}
 	p.SetMaxInFlight(o.MaxInFlight)
 	p.probe.gain = usualGain
-	if o.Known > 0 && !math.IsInf(o.Known, 1) {
-		p.phase, p.rate = inKnown, min(o.Known, maxRate)
-		p.probe.gain = knownFirstGain
+	if o.Rate > 0 && !math.IsInf(o.Rate, 1) {
+		p.phase, p.rate = inCruise, min(o.Rate, maxRate)
 	}
 	return p
 }
@@ -155,7 +151,7 @@ func (p *Pacer) Sent(now time.Time, units float64) {
 	}
 	p.line.sends = append(p.line.sends, send{now, units})
 	p.crowd.left(now, units)
-	if (p.phase == inCruise || p.phase == inKnown) && !p.line.out { // probes cost nothing: most are refused
+	if p.phase == inCruise && !p.line.out { // probes cost nothing: most are refused
 		p.advance(now)
 		p.credit.level = max(p.credit.level-units, -maxDebt*p.speed())
 	}
@@ -283,10 +279,7 @@ func (p *Pacer) Child(now time.Time) *Pacer {
 		return c
 	}
 	c.phase, c.rate, c.size = inCruise, p.evidence.lowest.ofOne(p.rate), size{most: p.size.most}
-	if p.phase == inKnown {
-		c.phase = inKnown
-	}
-	c.probe.gain = max(c.baseGain(), p.probe.gain) // it reaches further from where its parent was
+	c.probe.gain = max(usualGain, p.probe.gain) // it reaches further from where its parent was
 	if c.rate < p.rate {
 		c.probe.gain = reliefGain
 	}
@@ -307,9 +300,9 @@ func (p *Pacer) SetMaxInFlight(n int) {
 // Rate is the units a second that the partition is taken to accept, 0 while unknown.
 func (p *Pacer) Rate() float64 { return p.rate }
 
-// State is the phase, for progress displays: "start", "measure", "cruise" or "known".
+// State is the phase, for progress displays: "start", "measure" or "cruise".
 func (p *Pacer) State() string {
-	return [...]string{"start", "measure", "cruise", "known"}[p.phase]
+	return [...]string{"start", "measure", "cruise"}[p.phase]
 }
 
 // open begins the clock at the first call of any kind, and takes the mean row.

@@ -119,30 +119,6 @@ func TestTheRateFollowsThePartitionsUpAndDown(t *testing.T) {
 	}
 }
 
-func TestAKnownRateIsKept(t *testing.T) {
-	b := newBench(t, PacerOptions{Known: 1000})
-	b.want("known", 1000, 0)
-	b.serve(1000, 500)
-	b.want("known", 1000, 0)
-}
-
-func TestAKnownRateThatIsRefusedIsForgotten(t *testing.T) {
-	b := newBench(t, PacerOptions{Known: 1000})
-	b.serve(500, 100)
-	b.want("cruise", 500, 25)
-}
-
-func TestAKnownRateIsNotExceeded(t *testing.T) {
-	b := newBench(t, PacerOptions{Known: 1000})
-	sum, began := 0.0, b.now
-	for range 500 {
-		sum += b.send(math.Inf(1))
-	}
-	if rate := sum / b.now.Sub(began).Seconds(); rate > 1000*(1+knownFirstGain) || rate < 950 {
-		t.Errorf("sends %.0f units/s at a known rate of 1000", rate)
-	}
-}
-
 func TestAStartWithoutThrottleTakesAllThatMayBeInFlight(t *testing.T) {
 	for _, most := range []int{1, 8, 64} {
 		b := newBench(t, PacerOptions{MaxInFlight: most})
@@ -163,7 +139,7 @@ func TestAStartWithoutThrottleTakesAllThatMayBeInFlight(t *testing.T) {
 }
 
 func TestNoMoreThanTheMaximumIsInFlight(t *testing.T) {
-	b := newBench(t, PacerOptions{Known: 1e6})
+	b := newBench(t, PacerOptions{Rate: 1e6})
 	if _, _, ok := b.p.Next(b.now, 7, 1); !ok {
 		t.Error("the eighth request may not be sent")
 	}
@@ -257,7 +233,7 @@ func TestAChildBeginsAtTheFullRateAndForgivesTheFirstThrottle(t *testing.T) {
 }
 
 func TestARowLargerThanTheCreditGoesIntoDebt(t *testing.T) {
-	b := newBench(t, PacerOptions{Known: 100})
+	b := newBench(t, PacerOptions{Rate: 100})
 	units, at, _ := b.p.Next(b.now, 0, 1000)
 	if units != 1000 {
 		t.Errorf("a batch of %v units for rows of 1000", units)
@@ -271,7 +247,7 @@ func TestARowLargerThanTheCreditGoesIntoDebt(t *testing.T) {
 }
 
 func TestALaneThatHoldsFewRowsNeedNotWaitForAFullBatch(t *testing.T) {
-	b := newBench(t, PacerOptions{Known: 1000})
+	b := newBench(t, PacerOptions{Rate: 1000})
 	_, full, _ := b.p.Next(b.now, 0, 1)
 	units, few, ok := b.p.NextOf(b.now, 0, 1, 20)
 	if !ok || units != 20 || !few.Before(full) {
@@ -301,7 +277,7 @@ func TestTheRateIsFiniteAndAboveZeroForAnyInput(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		one := func() float64 { return odd[r.IntN(len(odd))] }
-		p := NewPacer(PacerOptions{Known: one(), MaxInFlight: r.IntN(20) - 2, Rand: r})
+		p := NewPacer(PacerOptions{Rate: one(), MaxInFlight: r.IntN(20) - 2, Rand: r})
 		now := time.Unix(1000, 0)
 		for range 400 {
 			now = now.Add([]time.Duration{0, 0, 1, time.Millisecond, time.Second, -time.Second, time.Hour}[r.IntN(7)])
@@ -328,7 +304,7 @@ func TestTheRateIsFiniteAndAboveZeroForAnyInput(t *testing.T) {
 }
 
 func TestAStoppedClockDoesNotDivideByZero(t *testing.T) {
-	p := NewPacer(PacerOptions{Known: 1000})
+	p := NewPacer(PacerOptions{Rate: 1000})
 	now := time.Unix(1000, 0)
 	for i := range 50 {
 		p.Next(now, 0, 1)
@@ -341,11 +317,11 @@ func TestAStoppedClockDoesNotDivideByZero(t *testing.T) {
 }
 
 func TestABatchIsNeverLargerThanARequest(t *testing.T) {
-	for _, known := range []float64{0, 1, 1000, 1e5, 1e9} {
-		b := newBench(t, PacerOptions{Known: known})
+	for _, rate := range []float64{0, 1, 1000, 1e5, 1e9} {
+		b := newBench(t, PacerOptions{Rate: rate})
 		for range 200 {
 			if units := b.send(math.Inf(1)); units > maxRows {
-				t.Fatalf("a batch of %v rows at a rate of %v", units, known)
+				t.Fatalf("a batch of %v rows at a rate of %v", units, rate)
 			}
 		}
 	}

@@ -30,7 +30,6 @@ func (t *splitTask) writeDirectly(ctx context.Context, lease *jobdir.Lease) erro
 	cfg.Read.Sources = &splitOrigin{of: t.prepared.Plan, parts: split.Parts}
 	cfg.Target.Create = false
 	j.share(&cfg.Write.Rates)
-	cfg.Write.Rates.PartitionWCU /= float64(j.Plan.Workers) // all of them write to each partition
 	cfg.Limits.Records, cfg.Limits.MaxErrors = 0, pipeline.MaxErrors{Rows: -1}
 	if n := split.Parts[0].Records; n >= 0 {
 		cfg.Limits.Records = n // a part that ends before its source does is alone

@@ -39,7 +39,7 @@ func copyCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 var flagsOfCopy = []string{
 	"endpoint", "instance", "store", "request-timeout", "create", "pk", "set", "ttl", "max-versions", "reserved-write", "pre-split",
 	"columns", "exclude", "when", "rename", "verify", "dry-run", "max-errors", "retry-for", "settle", "sync", "fresh", "run-dir", "json", "quiet",
-	"cpu-profile", "allocations-profile", "concurrency", "batch-bytes", "partition-wcu", "max-wcu", "max-rows-per-second", "max-bytes-per-second",
+	"cpu-profile", "allocations-profile", "concurrency", "batch-bytes", "max-wcu", "max-rows-per-second", "max-bytes-per-second",
 	"compress", "memory", "status",
 }
 

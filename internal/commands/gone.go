@@ -39,6 +39,7 @@ var goneFlags = []goneFlag{
 	{name: "temp-dir", instead: "set TMPDIR"},
 	{name: "indexes", instead: "the indexes of the source are made after the rows; a table that tsimport table create has made gets none"},
 	{name: "max-tables", instead: "rows go to 64 tables at most, as many as an instance has"},
+	{name: "partition-wcu", instead: "each partition is measured, which fills it as well; --max-wcu holds a load back"},
 	{name: "max-deviation", instead: "a new table takes timestamps of any age where --version-column gives them; tsimport table create --max-deviation makes another", rows: true},
 	{name: "save-job", instead: "write the flags as keys of a job (docs/jobs.md)"},
 	{name: "source-connections", instead: "say it in the address of the database: &sessions=N"},

@@ -23,7 +23,7 @@ var flagGroups = map[string]string{
 	"Keys, columns and types":     "pk set columns exclude rename type types on-null missing version-column",
 	"Which rows, and how":         "mode condition when drop-expired order",
 	"Auto-increment and counters": "returned-keys mark-column look-first at-least-once",
-	"Rates, requests and memory": "concurrency batch-bytes partition-wcu max-wcu max-rows-per-second max-bytes-per-second compress memory " +
+	"Rates, requests and memory": "concurrency batch-bytes max-wcu max-rows-per-second max-bytes-per-second compress memory " +
 		"max-rcu retry-for settle",
 	"Loads that come again": "only-new reload-changed fail-if-nothing-new files-by settle-files done-marker state fresh accept-changed-input retry-rejects run-dir",
 	"Many machines":         "job-dir workers split-size",

@@ -84,10 +84,9 @@ func TestRowsCostWriteUnitsAndTimeAtTheLowestCeiling(t *testing.T) {
 		seconds        float64
 		rate           string
 	}{
-		"no ceiling":           {func(*loadPlan, *pipeline.Config) {}, 1800, 0, -1, ""},
-		"two indexes":          {func(l *loadPlan, _ *pipeline.Config) { l.Existing.Indexes = []string{"i", "j"} }, 3600, 1800, -1, ""},
-		"units":                {func(_ *loadPlan, c *pipeline.Config) { c.Write.Rates.MaxWCU = 10 }, 1800, 0, 180, "--max-wcu"},
-		"units of a partition": {func(_ *loadPlan, c *pipeline.Config) { c.Write.Rates.PartitionWCU = 10 }, 1800, 0, 45, "--partition-wcu"},
+		"no ceiling":  {func(*loadPlan, *pipeline.Config) {}, 1800, 0, -1, ""},
+		"two indexes": {func(l *loadPlan, _ *pipeline.Config) { l.Existing.Indexes = []string{"i", "j"} }, 3600, 1800, -1, ""},
+		"units":       {func(_ *loadPlan, c *pipeline.Config) { c.Write.Rates.MaxWCU = 10 }, 1800, 0, 180, "--max-wcu"},
 		"the slowest counts": {func(l *loadPlan, c *pipeline.Config) {
 			c.Write.Rates.MaxWCU, c.Write.Rates.MaxRows, c.Write.Rates.MaxBytes = 1000, 100, 1e6
 			l.plans.session.rates.MaxRows = 9

@@ -30,12 +30,6 @@ func (l *loadPlan) cost(cfg *pipeline.Config) {
 	}
 	l.WriteUnits = int64(math.Ceil(float64(written)*l.units)) + indexes*written
 	l.IndexReadUnits = indexes * written
-	partitions := 1
-	if l.Existing != nil {
-		partitions = max(1, l.Existing.Partitions)
-	} else if l.New != nil {
-		partitions = l.New.Ranges
-	}
 	own, common := cfg.Write.Rates, l.plans.session.rates
 	units, rows, bytes := float64(l.WriteUnits), float64(written), float64(written)*l.RowBytes
 	for _, at := range []struct {
@@ -45,7 +39,6 @@ func (l *loadPlan) cost(cfg *pipeline.Config) {
 		{"--max-wcu", own.MaxWCU, units}, {"--max-wcu of the job", common.MaxWCU, units},
 		{"--max-rows-per-second", own.MaxRows, rows}, {"--max-rows-per-second of the job", common.MaxRows, rows},
 		{"--max-bytes-per-second", own.MaxBytes, bytes}, {"--max-bytes-per-second of the job", common.MaxBytes, bytes},
-		{"--partition-wcu", own.PartitionWCU * float64(partitions), units},
 	} {
 		if at.rate > 0 && at.all/at.rate > l.Seconds {
 			l.Seconds, l.Rate = at.all/at.rate, at.flag

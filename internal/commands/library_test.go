@@ -91,7 +91,7 @@ func TestTheLibraryUnderstandsFlagsAsTheCommandDoes(t *testing.T) {
 		"--version-column v --mode update --condition exist --types strict --on-null delete",
 		"--mode increment --mark-column m", "--returned-keys k.csv --look-first --at-least-once",
 		"--limit 7 --dry-run --max-errors 0 --retry-for 3s --settle 4s", "--max-errors 1% --max-errors=-1",
-		"--order none --concurrency 5 --batch-bytes 512KiB --partition-wcu 1.5 --max-wcu 2.5 --max-rows-per-second 3.5 --max-bytes-per-second 1MiB",
+		"--order none --concurrency 5 --batch-bytes 512KiB  --max-wcu 2.5 --max-rows-per-second 3.5 --max-bytes-per-second 1MiB",
 		"--memory 32MiB --run-dir " + dir + "/run --fresh --accept-changed-input",
 		"--age-policy " + policy + " --now 2024-01-01T00:00:00Z",
 		"--format csv --no-header --names a,b --encoding gbk --ragged pad --trim --null x --null y --quoted-null x --quoted-null z --empty string --quoted-empty null",

@@ -18,7 +18,6 @@ func rateFlags() []cli.Flag {
 		&cli.StringFlag{Name: "order", Usage: "last-wins (rows of a key are written in input order; a sorted file is read by a schedule that uses all partitions of a new table) or none (any order)", Value: plan.LastWins.String()},
 		&cli.IntFlag{Name: "concurrency", Usage: "maximum number of requests in flight, 1 to 4096", Value: pipeline.DefaultConcurrency},
 		&cli.StringFlag{Name: "batch-bytes", Usage: "maximum `SIZE` of a request, such as 512KiB, up to 4MiB; for gateways with a lower limit (also detected when they refuse)", Value: "4MiB"},
-		&cli.Float64Flag{Name: "partition-wcu", Usage: "known write capacity of each partition, in `UNITS` a second; 0 measures it"},
 		&cli.Float64Flag{Name: "max-wcu", Usage: "write at most `UNITS` of capacity a second over all partitions; 0 means no limit"},
 		&cli.Float64Flag{Name: "max-rows-per-second", Usage: "write at most `N` rows a second, and read no more of a database; 0 means no limit"},
 		&cli.StringFlag{Name: "max-bytes-per-second", Usage: "write at most `SIZE` of rows a second, such as 10MiB, counted as the service does (names and values); 0 means no limit", Value: "0"},

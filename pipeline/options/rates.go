@@ -25,7 +25,7 @@ func Rates(g Given, cfg *pipeline.Config) (err error) {
 		name string
 		to   *float64
 	}{
-		{"partition-wcu", &w.Rates.PartitionWCU}, {"max-wcu", &w.Rates.MaxWCU}, {"max-rows-per-second", &w.Rates.MaxRows},
+		{"max-wcu", &w.Rates.MaxWCU}, {"max-rows-per-second", &w.Rates.MaxRows},
 	} {
 		*f.to = g.Float64(f.name)
 		if !(*f.to >= 0) || math.IsInf(*f.to, 0) {
