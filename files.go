@@ -52,12 +52,11 @@ type LoadOptions struct {
 	Missing       string            // a column that only some files have: refuse or null; "" is refuse
 
 	// Where they go to.
-	Create        bool
-	TTL           int // seconds; 0 is never
-	MaxVersions   int // 0 is 1
-	ReservedWrite int
-	AgePolicy     string // file
-	PreSplit      string // auto, off or 2 to 10 ranges; "" is auto
+	Create      bool
+	TTL         int    // seconds; 0 is never
+	MaxVersions int    // 0 is 1
+	AgePolicy   string // file
+	PreSplit    string // auto, off or 2 to 10 ranges; "" is auto
 
 	// Loads that come again (docs/nightly.md).
 	OnlyNew          bool          // load each input once per table

@@ -10,12 +10,11 @@ type LoaderOptions struct {
 	OnNull    string // update: skip leaves a Null column alone, delete deletes it; "" is skip
 	Order     string // last-wins keeps the order of rows of one key, none does not; "" is last-wins
 
-	Create        bool     // make the table if it does not exist
-	PK            []string // its primary key: NAME:TYPE for each column, of type string, integer or binary
-	TTL           int      // its time to live in seconds, at least 86400; 0 is never
-	MaxVersions   int      // its versions of a cell; 0 is 1
-	MaxDeviation  int64    // seconds by which a timestamp may differ from the service's clock; 0 is the service's default
-	ReservedWrite int      // its reserved write throughput in capacity units
+	Create       bool     // make the table if it does not exist
+	PK           []string // its primary key: NAME:TYPE for each column, of type string, integer or binary
+	TTL          int      // its time to live in seconds, at least 86400; 0 is never
+	MaxVersions  int      // its versions of a cell; 0 is 1
+	MaxDeviation int64    // seconds by which a timestamp may differ from the service's clock; 0 is the service's default
 
 	Concurrency       int     // requests in flight, at most; 0 is 32
 	BatchBytes        int64   // bytes of a request, at most; 0 is 4 MiB

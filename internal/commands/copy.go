@@ -37,7 +37,7 @@ func copyCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 
 // flagsOfCopy are those that a copy has in common with a load.
 var flagsOfCopy = []string{
-	"endpoint", "instance", "store", "request-timeout", "create", "pk", "set", "ttl", "max-versions", "reserved-write", "pre-split",
+	"endpoint", "instance", "store", "request-timeout", "create", "pk", "set", "ttl", "max-versions", "pre-split",
 	"columns", "exclude", "when", "rename", "verify", "dry-run", "max-errors", "retry-for", "settle", "sync", "fresh", "run-dir", "json", "quiet",
 	"cpu-profile", "allocations-profile", "concurrency", "batch-bytes", "max-wcu", "max-rows-per-second", "max-bytes-per-second",
 	"compress", "memory", "status",

@@ -36,6 +36,7 @@ var goneFlags = []goneFlag{
 	{name: "log-format", instead: "set TSIMPORT_LOG_FORMAT=json"},
 	{name: "push-metrics", instead: "send a --metrics-file to the Pushgateway: curl --data-binary @FILE URL/metrics/job/NAME (docs/logs.md)"},
 	{name: "reserved-read", instead: "tsimport table update --reserved-read"},
+	{name: "reserved-write", instead: "tsimport table create or table update --reserved-write"},
 	{name: "temp-dir", instead: "set TMPDIR"},
 	{name: "indexes", instead: "the indexes of the source are made after the rows; a table that tsimport table create has made gets none"},
 	{name: "max-tables", instead: "rows go to 64 tables at most, as many as an instance has"},

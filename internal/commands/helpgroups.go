@@ -16,7 +16,7 @@ var commandGroups = map[string]string{
 
 // flagGroups are the groups of flags in the --help of a command that has many. Flags of no group come first.
 var flagGroups = map[string]string{
-	"Table and service": "endpoint instance profile store request-timeout table age-policy create ttl max-versions reserved-write pre-split rename-index sync",
+	"Table and service": "endpoint instance profile store request-timeout table age-policy create ttl max-versions pre-split rename-index sync",
 	"Files": "format dialect delimiter quote escape comment record-end no-header skip-lines names encoding ragged trim null quoted-null empty quoted-empty " +
 		"flatten source-table path-columns limit",
 	"Databases":                   "query",

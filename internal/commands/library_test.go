@@ -84,7 +84,7 @@ func TestTheLibraryUnderstandsFlagsAsTheCommandDoes(t *testing.T) {
 	}
 	for _, line := range []string{
 		"",
-		"--create --pk id --pk n:integer --ttl 86400 --max-versions 3 --reserved-write 2 --pre-split 4", "--pre-split off",
+		"--create --pk id --pk n:integer --ttl 86400 --max-versions 3 --pre-split 4", "--pre-split off",
 		"--pk h:string=hash(id) --set day:string=id --set x=1",
 		`--columns a,"b,c" --exclude d,"e,f" --exclude g --rename a=b --rename "x=y"=z --type a=integer --type b=binary(hex) --type c=timestamp(2006-01-02,UTC,ms)`,
 		"--columns=",

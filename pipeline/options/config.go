@@ -15,14 +15,13 @@ func Config(g Given, inputs []string) (cfg pipeline.Config, err error) {
 			Table: g.String("table"), Create: g.Bool("create"),
 			Define: table.Definition{
 				TimeToLive: g.Int("ttl"), MaxVersions: g.Int("max-versions"),
-				ReservedWrite: g.Int("reserved-write"),
 			},
 		},
 		Limits: pipeline.Limits{Records: g.Int64("limit")},
 		RunDir: g.String("run-dir"),
 		DryRun: g.Bool("dry-run"), Compared: g.Bool("verify"),
 	}
-	for _, f := range []string{"ttl", "max-versions", "reserved-write"} {
+	for _, f := range []string{"ttl", "max-versions"} {
 		cfg.Target.DefineSet = cfg.Target.DefineSet || g.IsSet(f)
 	}
 	if g.String("version-column") != "" {
@@ -64,7 +63,6 @@ func checkNumbers(g Given, cfg *pipeline.Config) error {
 		{cfg.Limits.Records < 0, "--limit: want 0 (no limit) or more"},
 		{cfg.Write.RetryFor <= 0 || cfg.Write.Settle < 0, "--retry-for and --settle: want more than 0"},
 		{g.Int("max-versions") < 1, "--max-versions: want 1 or more"},
-		{g.Int("reserved-write") < 0, "--reserved-write: want 0 or more"},
 	} {
 		if check.bad {
 			return usagef("%s", check.message)

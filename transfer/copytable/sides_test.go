@@ -46,11 +46,11 @@ func TestANewTableIsMadeAsItsSource(t *testing.T) {
 
 	var to plan.Target
 	columns := plan.Columns{Exclude: []string{"left"}, Rename: map[string]string{"old": "new"}, Set: []plan.Column{{Name: "set"}}}
-	notes := Define(&to, &columns, from, func(flag string) bool { return flag == "reserved-read" })
+	notes := Define(&to, &columns, from, func(flag string) bool { return flag == "ttl" })
 	if len(to.Key) != 2 || to.Key[0] != from.Key[0] || to.Key[1] != from.Key[1] {
 		t.Errorf("key %+v", to.Key)
 	}
-	if d := to.Define; d.TimeToLive != 86400 || d.MaxVersions != 3 || d.ReservedRead != 0 || d.MaxDeviation != table.AnyAge {
+	if d := to.Define; d.TimeToLive != 0 || d.MaxVersions != 3 || d.ReservedRead != 5 || d.MaxDeviation != table.AnyAge {
 		t.Errorf("options %+v", d)
 	}
 	if len(to.Defined) != 1 || to.Defined["new"] != table.Integer {

@@ -62,8 +62,7 @@ func Define(target *plan.Target, columns *plan.Columns, from *client.Table, give
 	}
 	set("ttl", func() { d.TimeToLive = from.TimeToLive })
 	set("max-versions", func() { d.MaxVersions = from.MaxVersions })
-	set("reserved-read", func() { d.ReservedRead = from.ReservedRead })
-	set("reserved-write", func() { d.ReservedWrite = from.ReservedWrite })
+	d.ReservedRead, d.ReservedWrite = from.ReservedRead, from.ReservedWrite
 	d.MaxDeviation = table.AnyAge
 	notes = append(notes, fmt.Sprintf("a new table gets a maximum deviation of %d seconds, so that it takes timestamps of any age; that of the source is %d", d.MaxDeviation, cmp.Or(from.MaxDeviation, client.DefaultDeviation)))
 	target.Defined = map[string]table.Type{}
