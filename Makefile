@@ -18,7 +18,8 @@ test:
 # The tests of the built binary that the default ones leave out, except those of make memory.
 
 e2e:
-	$(GO) test -tags e2e -timeout 60m ./e2e -skip "StaysWithinItsMemory|StayWithinTheirMemory|ForARow|^($$(grep -L '^//go:build e2e' e2e/*_test.go | xargs sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p' | paste -sd '|'))$$"
+	$(GO) test -tags e2e -timeout 60m ./e2e -skip "StaysWithinItsMemory|StayWithinTheirMemory|^($$(grep -L '^//go:build e2e' e2e/*_test.go | xargs sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p' | paste -sd '|'))$$"
+	$(GO) test -tags e2e ./bench/cmd/tsbench -skip ForARow -timeout 20m
 
 check: markers format tidy vet staticcheck test race
 
@@ -280,7 +281,8 @@ outages:
 
 # The memory that loads and the other commands take for every hostile file, and what each command allocates for a row.
 memory:
-	$(GO) test -tags e2e ./e2e -run 'StaysWithinItsMemory|StayWithinTheirMemory|ForARow' -every-memory-file -count 1 -v -timeout 40m
+	$(GO) test -tags e2e ./e2e -run 'StaysWithinItsMemory|StayWithinTheirMemory' -every-memory-file -count 1 -v -timeout 40m
+	$(GO) test -tags e2e ./bench/cmd/tsbench -run ForARow -every-memory-file -count 1 -v -timeout 40m
 
 # What the tests would not notice: N small changes of each room of a load, drawn by SEED, and which of them no test fails for. ROOM names
 # rooms as go list does; MUTANT, an identifier that was printed, runs one of a room. About two minutes of a quiet machine for each minute
@@ -300,8 +302,9 @@ laws:
 
 # What a load reaches in front of an engine with each limiter, beside what the simulation says: 20 loads of 20 s and more. WORD picks
 # limiters.
-wire: build
-	$(GO) test ./ratelimit -run '^TestTheWireReachesWhatIsSimulated$$' -v -wire-binary $(CURDIR)/tsimport -wire-cell '$(WORD)' -timeout 60m
+wire:
+	$(GO) build -o tsbench ./bench/cmd/tsbench
+	$(GO) test ./ratelimit -run '^TestTheWireReachesWhatIsSimulated$$' -v -wire-binary $(CURDIR)/tsbench -wire-cell '$(WORD)' -timeout 60m
 
 # How an engine does as its table grows: BIG student cards in ten parts, reads of one row after each, a scan of all at the end, bytes on
 # disk. With 20,000,000 it takes about 5 GB of disk under TMPDIR. Linux.
@@ -314,5 +317,6 @@ big:
 # with npm, python3 with venv, and their registries.
 PEER_ROWS ?= 500000
 
-peers: build
-	bash bench/peers/peers.sh ./tsimport $(PEER_ROWS)
+peers:
+	$(GO) build -o tsbench ./bench/cmd/tsbench
+	bash bench/peers/peers.sh ./tsbench $(PEER_ROWS)

@@ -3,7 +3,6 @@ module tsimport/beam
 go 1.26.8
 
 require (
-	github.com/aliyun/aliyun-tablestore-go-sdk v1.8.0
 	github.com/apache/beam/sdks/v2 v2.77.0
 	github.com/urfave/cli/v2 v2.27.7
 	google.golang.org/grpc v1.83.2
@@ -30,10 +29,10 @@ require (
 	github.com/Microsoft/go-winio v0.6.2 // indirect
 	github.com/RaduBerinde/axisds v0.1.0 // indirect
 	github.com/RaduBerinde/btreemap v0.0.0-20260105202824-d3184786f603 // indirect
-	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794 // indirect
 	github.com/alibabacloud-go/debug v1.0.1 // indirect
 	github.com/alibabacloud-go/tea v1.5.4 // indirect
 	github.com/aliyun/alibabacloud-oss-go-sdk-v2 v1.6.1 // indirect
+	github.com/aliyun/aliyun-tablestore-go-sdk v1.8.0 // indirect
 	github.com/aliyun/credentials-go v1.4.14 // indirect
 	github.com/andybalholm/brotli v1.2.8 // indirect
 	github.com/avast/retry-go/v4 v4.7.0 // indirect

@@ -16,7 +16,6 @@ var byDefault = map[string]string{
 	"crash_test.go":             "serve is killed",
 	"default_test.go":           "what is run by default",
 	"exitcode_test.go":          "exit codes",
-	"interrupted_test.go":       "a signal ends what a command has started",
 	"job_test.go":               "two processes want one job, and a signal stops it",
 	"moved_test.go":             "load, export, copy, sync and run are killed",
 	"load_test.go":              "load is killed, and stopped by signals",

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -17,6 +18,9 @@ import (
 	"syscall"
 	"testing"
 )
+
+// everyMemoryFile makes the tests of memory take minutes more; the others are a sample of them.
+var everyMemoryFile = flag.Bool("every-memory-file", false, "measure the memory that every hostile file takes")
 
 // tries is how often a command may take more than it may at first: on a machine that is busy with something else, what is garbage is found
 // late.

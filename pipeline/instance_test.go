@@ -35,7 +35,7 @@ func TestAllLanesShareTheRateOfAnInstance(t *testing.T) {
 		w.partitioned(server.Simulation{Config: sim.Config{Latency: 5 * time.Millisecond}}, "k00500", "k01000", "k01500")
 		cfg := w.config(w.file("in.csv", shuffled(rows)))
 		r := w.load(cfg)
-		// bench spread --limit-instance measures how much less it is.
+		// tsbench spread --limit-instance measures how much less it is.
 		if got := float64(rows) / r.Seconds; got > 1.05*rate {
 			t.Errorf("%.0f rows a second of %d that the instance takes", got, rate)
 		}

@@ -18,14 +18,14 @@ import (
 )
 
 var (
-	wireBinary = flag.String("wire-binary", "", "the tsimport that TestTheWireReachesWhatIsSimulated measures; without it, the test is skipped")
+	wireBinary = flag.String("wire-binary", "", "the tsbench that TestTheWireReachesWhatIsSimulated measures; without it, the test is skipped")
 	wireSeeds  = flag.Uint64("wire-seeds", 200, "seeds of the simulation, of which the mean counts")
 	wireLate   = flag.Duration("wire-late", 0, "mean lateness of timers in the simulation; 0 takes what is found during the measurement")
 	wireRuns   = flag.Int("wire-runs", 2, "measurements, of which the mean counts")
 	wireWord   = flag.String("wire-cell", "", "only limiters with this word")
 )
 
-// wireScene is a load as bench spread makes it: partitions of 1,000 units a second, 50 ms away, beside which the milliseconds that the
+// wireScene is a load as tsbench spread makes it: partitions of 1,000 units a second, 50 ms away, beside which the milliseconds that the
 // processors of a busy machine take do not count.
 type wireScene struct {
 	kind  string
@@ -148,10 +148,10 @@ func (w *wireTurns) send(now time.Time) (next time.Time) {
 
 func (w *wireTurns) law(i int) *endingLaw { return w.sim.lanes[i].law.(*endingLaw) }
 
-// measure is bench spread's. The simulation begins with the first request; what a process takes to start counts only with token buckets,
+// measure is tsbench spread's. The simulation begins with the first request; what a process takes to start counts only with token buckets,
 // which save it up.
 func (w *wireScene) measure(seed int) (r reached, err error) {
-	args := []string{"bench", "spread", "--only", "tsimport", "--order", "random", "--json", "--quiet", "--limiter", w.kind,
+	args := []string{"spread", "--only", "tsimport", "--order", "random", "--json", "--limiter", w.kind,
 		"--partitions", strconv.Itoa(wireLanes), "--partition-wcu", strconv.Itoa(wireRate), "--latency", wireTrip.String(), "--rows", strconv.Itoa(w.rows()), "--seed", strconv.Itoa(seed)}
 	if w.table > 0 {
 		args = append(args, "--limit-table", strconv.FormatFloat(w.table, 'f', -1, 64))

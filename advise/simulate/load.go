@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// What people's loaders do, and bench spread's scenario parallel: requests of 200 rows, 32 workers that share one reader.
+// What people's loaders do, and tsbench spread's scenario parallel: requests of 200 rows, 32 workers that share one reader.
 const (
 	batchRows = 200
 	workers   = 32
@@ -22,7 +22,7 @@ const (
 	millisecond = 1_000_000
 )
 
-// maxLoad is how long a load is followed, in nanoseconds: as long as bench spread follows it.
+// maxLoad is how long a load is followed, in nanoseconds: as long as tsbench spread follows it.
 const maxLoad = 60_000_000_000
 
 // Loaded is what came of a load in file order.

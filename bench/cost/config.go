@@ -20,7 +20,7 @@ var baselines = []string{"sequential", "workers", "timeline"}
 
 // Config is a measurement.
 type Config struct {
-	Binary string // tsimport itself
+	Binary string // tsbench itself: of `Binary tsimport …` tsimport
 	What   string // one of Whats; "" is a load
 	Rows   uint64
 	Shape  bench.Shape

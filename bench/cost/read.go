@@ -96,7 +96,7 @@ func (m *measurement) toolCommand(tableName string) *exec.Cmd {
 	var args, input []string
 	switch m.cfg.What {
 	case Scanning:
-		args = []string{"bench", "scan-table", tableName}
+		return exec.CommandContext(m.ctx, m.cfg.Binary, "scan-table", tableName)
 	case Exporting:
 		args = []string{"export", "--table", tableName, "-o", run + ".csv", "--quiet"}
 	case Verifying:
@@ -110,7 +110,7 @@ func (m *measurement) toolCommand(tableName string) *exec.Cmd {
 	default:
 		args, input = []string{"load", "--table", tableName, "--pk", key, "--run-dir", run, "--json", "--quiet"}, []string{"--", m.file}
 	}
-	return exec.CommandContext(m.ctx, m.cfg.Binary, slices.Concat(args, m.cfg.LoadFlags, input)...)
+	return exec.CommandContext(m.ctx, m.cfg.Binary, slices.Concat([]string{Tool}, args, m.cfg.LoadFlags, input)...)
 }
 
 // written is how many rows must have arrived at the server.

@@ -156,11 +156,9 @@ func (m *measurement) run(name string, round int) (l Load, err error) {
 	return l, nil
 }
 
-// UsedEnv names, in the environment, the file to which tsimport itself writes what it has allocated.
+// UsedEnv names, in the environment, the file to which tsimport is to write what it has allocated. Commands whose output is theirs cannot say
+// it there.
 const UsedEnv = "TSIMPORT_BENCH_USED"
-
-// NoteUsed writes that file. Without it, the figure is missing.
-func NoteUsed(name string, text []byte) { _ = os.WriteFile(name, text, 0o600) }
 
 func (m *measurement) usedFile(tableName string) string {
 	return filepath.Join(m.cfg.Dir, "used-"+tableName)
@@ -208,7 +206,7 @@ func (m *measurement) command(ctx context.Context, name, tableName string) *exec
 		cmd = exec.CommandContext(ctx, "/bin/sh", "-c", m.cfg.Command)
 		endWithChildren(cmd)
 	default:
-		cmd = exec.CommandContext(ctx, m.cfg.Binary, "bench", "baseline", name)
+		cmd = exec.CommandContext(ctx, m.cfg.Binary, "baseline", name)
 	}
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {

@@ -15,7 +15,7 @@ import (
 	"tsimport/internal/tablestore/client"
 )
 
-// nullServer is `tsimport bench null-server` in a process of its own.
+// nullServer is `tsbench null-server` in a process of its own.
 type nullServer struct {
 	endpoint string
 	ca       string // file of the certificate that signs the server's; empty without TLS
@@ -35,7 +35,7 @@ type Counts struct {
 // startServer starts a null server, which is killed when ctx ends.
 func startServer(ctx context.Context, cfg *Config) (*nullServer, error) {
 	s := new(nullServer)
-	args := []string{"bench", "null-server", "--listen", "127.0.0.1:0", "--latency", cfg.Latency.String(), "--partitions", fmt.Sprint(cfg.Partitions)}
+	args := []string{"null-server", "--listen", "127.0.0.1:0", "--latency", cfg.Latency.String(), "--partitions", fmt.Sprint(cfg.Partitions)}
 	if cfg.TLS {
 		s.ca = filepath.Join(cfg.Dir, "ca.pem")
 		args = append(args, "--tls-ca", s.ca)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What loads by others cost beside tsimport's: peers.sh TSIMPORT ROWS. Builds the loaders of this folder, shows that each writes what the
-# file has (into an engine, compared by verify), and measures each with tsimport bench client, in turns with tsimport's own load. Prints a
+# What loads by others cost beside tsimport's: peers.sh TSBENCH ROWS. Builds the loaders of this folder, shows that each writes what the
+# file has (into an engine, compared by verify), and measures each with tsbench client, in turns with tsimport's own load. Prints a
 # table. Needs a JDK with Maven, node with npm, python3 with venv, and their registries.
 # ROWS go to Java's; Node and Python get a fifth. PEERS picks some, ROUNDS says how often each runs, SHAPE which rows.
 set -euo pipefail
@@ -51,8 +51,8 @@ version_of() {
 # check loads 2,000 rows with each peer into an engine and compares them with the file.
 check() {
   local columns
-  "$binary" bench client --only tsimport --shape "$shape" --rows 2000 --rounds 1 --keep "$tmp/check" >/dev/null 2>&1
-  coproc SERVE { exec "$binary" serve --memory --listen 127.0.0.1:0 2>"$tmp/serve"; }
+  "$binary" client --only tsimport --shape "$shape" --rows 2000 --rounds 1 --keep "$tmp/check" >/dev/null 2>&1
+  coproc SERVE { exec "$binary" tsimport serve --memory --listen 127.0.0.1:0 2>"$tmp/serve"; }
   server=$SERVE_PID
   local line
   read -r line <&"${SERVE[0]}"
@@ -62,16 +62,16 @@ check() {
   TABLESTORE_ACCESS_KEY_ID=$(sed -n 's/.*access_key_id=\([^ ]*\).*/\1/p' <<<"$line")
   TABLESTORE_ACCESS_KEY_SECRET=$(sed -n 's/.*access_key_secret=\([^ ]*\).*/\1/p' <<<"$line")
   head -2 "$tmp/check/rows.csv" >"$tmp/one.csv"
-  columns=$("$binary" bench client --shape "$shape" --rows 1 --rounds 1 --only tsimport,external --timeout 1m \
+  columns=$("$binary" client --shape "$shape" --rows 1 --rounds 1 --only tsimport,external --timeout 1m \
     --baseline-cmd 'printf %s "$BENCH_COLUMNS" >'"$tmp/columns; exit 1" >/dev/null 2>&1 || cat "$tmp/columns")
   local types=()
   for c in ${columns//,/ }; do types+=(--type "${c%:*}=${c##*:}"); done
   for p in $peers; do
     local table=peer_${p//-/_}
-    "$binary" load "$tmp/one.csv" --table "$table" --create --pk id:integer "${types[@]:2}" --run-dir "$tmp/run-$p" --quiet
+    "$binary" tsimport load "$tmp/one.csv" --table "$table" --create --pk id:integer "${types[@]:2}" --run-dir "$tmp/run-$p" --quiet
     (cd "$tmp" && BENCH_FILE=$tmp/check/rows.csv BENCH_TABLE=$table BENCH_ROWS=2000 BENCH_COLUMNS=$columns \
       timeout 120 /bin/sh -c "$(command_of "$p")" >"$tmp/out" 2>&1) || { echo "$p: $(tail -3 "$tmp/out")" >&2; exit 1; }
-    "$binary" verify "$tmp/check/rows.csv" --table "$table" --pk id:integer "${types[@]:2}" >"$tmp/out" 2>&1 ||
+    "$binary" tsimport verify "$tmp/check/rows.csv" --table "$table" --pk id:integer "${types[@]:2}" >"$tmp/out" 2>&1 ||
       { echo "$p does not write what the file has:" >&2; cat "$tmp/out" >&2; exit 1; }
     echo "$p: the table equals the file" >&2
   done
@@ -86,7 +86,7 @@ measure() {
   for p in $peers; do
     local n=$rows
     case $p in node | python) n=$((rows / 5)) ;; esac
-    "$binary" bench client --shape "$shape" --rows "$n" --rounds "$rounds" --only tsimport,external --timeout 10m \
+    "$binary" client --shape "$shape" --rows "$n" --rounds "$rounds" --only tsimport,external --timeout 10m \
       --baseline-cmd "$(command_of "$p")" --json >"$tmp/$p.json" 2>"$tmp/err" || { tail -1 "$tmp/err" >&2; exit 1; }
     python3 - "$tmp/$p.json" "$(version_of "$p")" "$n" <<'PY'
 import json, sys

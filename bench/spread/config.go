@@ -24,7 +24,7 @@ var Names = []string{Naive, Parallel, Preshuffled, Tsimport, TsimportNone}
 
 // Config is what to measure.
 type Config struct {
-	Binary    string // path of tsimport
+	Binary    string // of which `Binary tsimport …` is tsimport
 	Input     Input
 	Table     Table
 	Scenarios []string      // of Names; nil is all

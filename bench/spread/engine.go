@@ -60,7 +60,7 @@ func startEngine(ctx context.Context, binary, dir string, flags ...string) (*eng
 // command is a run of tsimport that is killed when ctx ends and leaves its temporary files in dir. The environment's own
 // Tablestore is none of its business.
 func command(ctx context.Context, binary, dir string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd := exec.CommandContext(ctx, binary, append([]string{Tsimport}, args...)...)
 	cmd.WaitDelay = 5 * time.Second
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "TABLESTORE_") && !strings.HasPrefix(v, "ALIBABA_CLOUD_") {

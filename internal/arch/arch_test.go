@@ -28,11 +28,7 @@ var arrows = map[string][]string{
 		"lifecycle",
 		"lifecycle/apply",
 		"bench",
-		"bench/baseline",
-		"bench/cost",
-		"bench/null",
 		"bench/result",
-		"bench/spread",
 		"bench/write",
 		"pipeline/bottleneck", "pipeline/checkpoint", "internal/tablestore/client",
 		"job", "job/datax",
@@ -153,12 +149,13 @@ var arrows = map[string][]string{
 	"internal/table":                  {},
 	"bench":                           {},
 
-	"bench/baseline": {},
-	"bench/cost":     {"bench", "bench/null", "internal/tablestore/plainbuffer", "internal/tablestore/client", "internal/tablestore/encode", "internal/table", "writer"},
-	"bench/null":     {"internal/tablestore/plainbuffer", "internal/table"},
-	"bench/spread":   {"bench", "internal/limiter", "internal/tablestore/client", "keyexpr", "internal/tablestore/scan", "internal/table"},
-	"bench/write":    {"bench", "bench/result", "internal/tablestore/client", "internal/tablestore/encode", "partitioner", "ratelimit", "internal/tablestore/scan", "internal/table", "writer"},
-	"bench/result":   {"internal/timeline"},
+	"bench/cmd/tsbench": {"bench", "bench/baseline", "bench/cost", "bench/null", "bench/spread", "internal/commands", "internal/limiter", "internal/tablestore/client", "internal/tablestore/scan", "pipeline"},
+	"bench/baseline":    {},
+	"bench/cost":        {"bench", "bench/null", "internal/tablestore/plainbuffer", "internal/tablestore/client", "internal/tablestore/encode", "internal/table", "writer"},
+	"bench/null":        {"internal/tablestore/plainbuffer", "internal/table"},
+	"bench/spread":      {"bench", "internal/limiter", "internal/tablestore/client", "keyexpr", "internal/tablestore/scan", "internal/table"},
+	"bench/write":       {"bench", "bench/result", "internal/tablestore/client", "internal/tablestore/encode", "partitioner", "ratelimit", "internal/tablestore/scan", "internal/table", "writer"},
+	"bench/result":      {"internal/timeline"},
 
 	"internal/page":     {},
 	"internal/timeline": {},
@@ -211,7 +208,7 @@ var testArrows = map[string][]string{
 	"internal/commands":          {"reader/record", "engine/enginetest"},
 	"internal/compatibility":     {"engine/server", "internal/commands"},
 	"transfer/tablesync":         {"engine/server", "engine/faults", "internal/tablestore/condition", "reader/tablescan"},
-	"e2e":                        {"reader/mysql/mysqltest", "reader/postgres/pgtest", "internal/objectstore/storetest", "pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/cost", "bench/result", "bench/spread"},
+	"e2e":                        {"reader/mysql/mysqltest", "reader/postgres/pgtest", "internal/objectstore/storetest", "pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/result"},
 
 	"bench/baseline":  {"bench/null"},
 	"bench/cost":      {"bench/null"},
@@ -245,12 +242,12 @@ var testArrows = map[string][]string{
 var standardOnly = []string{"internal/table", "internal/limiter"}
 
 // goroutineRooms are the only ones in which goroutines may be started, tests apart.
-var goroutineRooms = []string{".", "job", "pipeline", "pipeline/intake", "reader/input", "internal/jobdir", "internal/commands", "internal/tablestore/client", "engine/server", "engine/enginetest", "engine/store", "engine/faults", "bench/null", "bench/spread", "bench/write"}
+var goroutineRooms = []string{".", "job", "pipeline", "pipeline/intake", "reader/input", "internal/jobdir", "internal/commands", "internal/tablestore/client", "engine/server", "engine/enginetest", "engine/store", "engine/faults", "bench/cmd/tsbench", "bench/null", "bench/spread", "bench/write"}
 
 // fileRooms are the only ones that make, open for writing or rename files by themselves, tests apart: files of folders that are the program's
 // own. What is written to a path that a user has given goes through internal/atomicfile, which knows links, pipes and devices.
 var fileRooms = []string{"internal/atomicfile", "internal/spill", "internal/jobdir", "internal/notices", "pipeline", "pipeline/rundir", "pipeline/options",
-	"transfer/archive", "transfer/export", "transfer/tablesync", "bench/cost", "bench/spread", "reader/mysql/mysqltest", "reader/postgres/pgtest", "reader/sqltable/sqltest"}
+	"transfer/archive", "transfer/export", "transfer/tablesync", "bench/cmd/tsbench", "bench/cost", "bench/spread", "reader/mysql/mysqltest", "reader/postgres/pgtest", "reader/sqltable/sqltest"}
 
 // writesFiles reports whether a call is one that makes, opens for writing or renames a file.
 func writesFiles(call *ast.CallExpr) bool {

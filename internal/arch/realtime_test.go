@@ -12,6 +12,7 @@ import (
 
 // realTime are the files of tests outside e2e that wait by the clock of the machine, each with what no bubble of testing/synctest can show.
 var realTime = map[string]string{
+	"bench/cmd/tsbench/main_test.go":          "another process makes a folder",
 	"bench/write/run_test.go":                 "the system closes connections when it has the time",
 	"engine/contract/assumptions_test.go":     "a real instance, whose clock is its own",
 	"engine/contract/service_test.go":         "a real instance takes ten table operations a second",

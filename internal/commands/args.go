@@ -68,9 +68,6 @@ func valueFlags(flags []cli.Flag) map[string]bool {
 	takesValue := map[string]bool{}
 	for _, f := range flags {
 		_, isBool := f.(*cli.BoolFlag)
-		if g, ok := f.(*cli.GenericFlag); ok {
-			_, isBool = g.Value.(interface{ IsBoolFlag() bool }) // a value may be missing, so it follows =
-		}
 		for _, name := range f.Names() {
 			takesValue[name] = !isBool
 		}

@@ -21,6 +21,14 @@ import (
 // benchPrefix begins the names of tables that bench write makes.
 const benchPrefix = "tsimport_bench_"
 
+func benchCommand(interrupts *interrupts) *cli.Command {
+	return &cli.Command{
+		Name:        "bench",
+		Usage:       "measure how fast a table takes rows",
+		Subcommands: []*cli.Command{benchWriteCommand(interrupts)},
+	}
+}
+
 func benchWriteCommand(interrupts *interrupts) *cli.Command {
 	return &cli.Command{
 		Name:  "write",
@@ -212,11 +220,10 @@ func (f *benchFiles) close() (err error) {
 }
 
 func printResult(c *cli.Context, r *result.Result) error {
-	print := func() error { return r.WriteText(results(c)) }
 	if c.Bool("json") {
-		print = func() error { return printJSON(c, r) }
+		return printJSON(c, r)
 	}
-	if err := print(); err != nil {
+	if err := r.WriteText(results(c)); err != nil {
 		return fmt.Errorf("print result: %w", err)
 	}
 	return nil

@@ -73,7 +73,7 @@ func check(c *cli.Context, show *display) error {
 		return err
 	}
 	if c.Bool("json") {
-		err = printIndented(c, r)
+		err = printJSON(c, r)
 	} else {
 		err = writeCheck(results(c), r, &cfg)
 	}

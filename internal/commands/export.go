@@ -146,7 +146,7 @@ func export(c *cli.Context) (err error) {
 		say(c, c.App.ErrWriter, "to load the same types: %s", strings.Join(quoted, " "))
 	}
 	if c.Bool("json") {
-		return printIndented(c, exportSummary{Table: name, Format: format, Rows: r.Rows, Columns: r.Columns, Lost: r.Lost, LoadFlags: flags, ReadUnits: r.Units})
+		return printJSON(c, exportSummary{Table: name, Format: format, Rows: r.Rows, Columns: r.Columns, Lost: r.Lost, LoadFlags: flags, ReadUnits: r.Units})
 	}
 	return nil
 }

@@ -29,7 +29,6 @@ func TestFlagsGivenTwiceAndAddressesForPathsAreRefused(t *testing.T) {
 		"serve --store oss://b/s":                           "--store oss://b/s: want a path",
 		"table create t --pk a:string --ttl 86400 --ttl -1": "--ttl is given twice, with 86400 and -1",
 		"age --table t --policy a --policy b":               "--policy is given twice",
-		"bench spread --splits=3s --splits=4s":              "--splits is given twice",
 	} {
 		var stdout, stderr bytes.Buffer
 		code := Run(append([]string{"tsimport"}, strings.Fields(args)...), &stdout, &stderr)

@@ -68,10 +68,27 @@ var goneFlags = []goneFlag{
 
 // goneCommands are answered likewise.
 var goneCommands = map[string]string{
-	"bench compare": "benchstat a.txt b.txt compares files of bench write --benchfmt (go install golang.org/x/perf/cmd/benchstat@latest)",
+	"bench compare":     "benchstat a.txt b.txt compares files of bench write --benchfmt (go install golang.org/x/perf/cmd/benchstat@latest)",
+	"bench client":      ofMaintainers + "client",
+	"bench null-server": ofMaintainers + "null-server",
+	"bench read-input":  "tsimport load --dry-run --json FILE with the load's other flags has the same figures",
+	"bench spread":      ofMaintainers + "spread",
 }
 
+const ofMaintainers = "it is for maintainers: in the source, go run ./bench/cmd/tsbench "
+
 const archiveInstead = "the service numbers the rows of an archive: tsimport export --table SOURCE --format archive -o FOLDER, then tsimport load FOLDER --table TARGET --returned-keys FILE"
+
+// checkGone returns an error for a command that is gone, with any flags.
+func checkGone(args []string) error {
+	if len(args) < 3 {
+		return nil
+	}
+	if instead := goneCommands[args[1]+" "+args[2]]; instead != "" {
+		return usagef("tsimport %s %s is gone: %s", args[1], args[2], instead)
+	}
+	return nil
+}
 
 func findGone(command, name string) *goneFlag {
 	if i := slices.IndexFunc(goneFlags, func(g goneFlag) bool { return g.name == name && (g.of == "" || g.of == command) }); i >= 0 {

@@ -34,6 +34,16 @@ func TestAFlagThatIsGoneNamesWhatTakesItsPlace(t *testing.T) {
 	}
 }
 
+func TestACommandThatIsGoneNamesWhatTakesItsPlace(t *testing.T) {
+	for name, instead := range goneCommands {
+		var stderr strings.Builder
+		args := append([]string{"tsimport"}, strings.Fields(name+" a --rows 5 --what scan")...)
+		if code := Run(args, io.Discard, &stderr); code != exitcode.Usage || stderr.String() != "tsimport: tsimport "+name+" is gone: "+instead+"\n" {
+			t.Errorf("%q: exit code %d, %q", args, code, &stderr)
+		}
+	}
+}
+
 func TestARunIsResumedWithoutFlagsThatAreGone(t *testing.T) {
 	args := []string{"load", "--raise-write", "50", "--verbose", "--table", "t", "-raise-write=7", "--verbose=false", "--compress", "auto", "--compress=on", "--", "--raise-write", "x.csv"}
 	want := []string{"load", "--table", "t", "--compress=on", "--", "--raise-write", "x.csv"}

@@ -75,7 +75,7 @@ func planJob(c *cli.Context, interrupts *interrupts, show *display, r *job.Recor
 	p.plan.Notes = append(p.plan.Notes, ownMoments(r)...)
 	p.total()
 	if c.Bool("json") {
-		err = printIndented(c, p.plan)
+		err = printJSON(c, p.plan)
 	} else {
 		err = writeLines(results(c), p.plan.lines())
 	}

@@ -43,7 +43,7 @@ func statusCommand(interrupts *interrupts, show *display) *cli.Command {
 				return err
 			}
 			if c.Bool("json") {
-				return printIndented(c, s)
+				return printJSON(c, s)
 			}
 			return writeLines(results(c), jobLines(s))
 		},

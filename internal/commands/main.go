@@ -30,7 +30,6 @@ func RunWith(runner *Runner, args []string, stdout, stderr io.Writer) int {
 	// A progress display that nobody reads must not end a load; a result that nobody reads ends with exitcode.Pipe.
 	signal.Ignore(syscall.SIGPIPE)
 	collection.once.Do(func() { collectFirstLate(debug.SetGCPercent) })
-	defer noteUse()
 	show := newDisplay(stderr)
 	interrupts := newInterrupts(show)
 	defer interrupts.close()
@@ -41,7 +40,10 @@ func RunWith(runner *Runner, args []string, stdout, stderr io.Writer) int {
 		err := out.end(app.RunContext(ctx, args))
 		return exitCode(show, err, out.silent(show))
 	}
-	args, err := flagsFirst(app, args)
+	err := checkGone(args)
+	if err == nil {
+		args, err = flagsFirst(app, args)
+	}
 	if err == nil {
 		args = withEnvironment(app, args)
 		err = checkGiven(app, args)
@@ -190,9 +192,6 @@ func setUsageErrors(app *cli.App) {
 			if len(c.Subcommands) > 0 && c.Action == nil {
 				c.Action = func(c *cli.Context) error {
 					if c.Args().Present() {
-						if instead := goneCommands[c.Command.Name+" "+c.Args().First()]; instead != "" {
-							return usagef("tsimport %s %s is gone: %s", c.Command.Name, c.Args().First(), instead)
-						}
 						return usagef("unknown command %q; see tsimport %s --help%s", c.Args().First(), c.Command.Name, suggest.Hint(c.Args().First(), commandNames(c.Command.Subcommands)))
 					}
 					return usagef("a command is missing; see tsimport %s --help", c.Command.Name)

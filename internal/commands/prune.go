@@ -84,7 +84,7 @@ func pruneRuns(c *cli.Context) error {
 		failed = p.remove(all)
 	}
 	if c.Bool("json") {
-		err = printIndented(c, all)
+		err = printJSON(c, all)
 	} else {
 		err = writeLines(results(c), pruneLines(all, c.Bool("plan")))
 	}

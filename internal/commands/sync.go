@@ -196,7 +196,7 @@ func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invoca
 		}
 	}
 	if c.Bool("json") {
-		err = errors.Join(err, printIndented(c, s))
+		err = errors.Join(err, printJSON(c, s))
 	}
 	if err == nil && !planOnly && s.Withheld != "" {
 		err = errors.New("nothing was deleted: " + s.Withheld) // an error, which --quiet shows too

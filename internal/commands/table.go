@@ -200,7 +200,10 @@ func printJSONLine(w io.Writer, v any) error {
 func printJSON(c *cli.Context, v any) error {
 	e := json.NewEncoder(c.App.Writer)
 	e.SetIndent("", "  ")
-	return e.Encode(v)
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("print result: %w", err)
+	}
+	return nil
 }
 
 func tableCreate(c *cli.Context) error {

@@ -325,7 +325,7 @@ func showComparison(c *cli.Context, r *verify.Result) (err error) {
 	e.count("different", r.Different)
 	e.count("surplus", r.Extra)
 	if c.Bool("json") {
-		err = printIndented(c, r)
+		err = printJSON(c, r)
 	} else {
 		err = writeComparison(results(c), r)
 	}

@@ -319,7 +319,7 @@ func planJobDir(c *cli.Context, interrupts *interrupts, show *display, in *invoc
 	}
 	say(c, show, "start on each machine, as often as you like: %s work --job-dir %s", commandName(), suggest.Arg(place))
 	if c.Bool("json") {
-		return printIndented(c, map[string]any{"job_dir": store.String(), "plan": p.ID, "new": isNew, "splits": len(p.Splits), "shards": len(p.Shards), "verify": p.Verify})
+		return printJSON(c, map[string]any{"job_dir": store.String(), "plan": p.ID, "new": isNew, "splits": len(p.Splits), "shards": len(p.Shards), "verify": p.Verify})
 	}
 	return nil
 }

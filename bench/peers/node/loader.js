@@ -1,5 +1,5 @@
 'use strict';
-// Loads a CSV file into a table with the official SDK for Node, as bench client's --baseline-cmd is asked to: BENCH_FILE, BENCH_TABLE and
+// Loads a CSV file into a table with the official SDK for Node, as tsbench client's --baseline-cmd is asked to: BENCH_FILE, BENCH_TABLE and
 // BENCH_COLUMNS say what, TABLESTORE_… where. 200 rows a request, eight in flight. Fields have no quotes, so a line is cut at its commas.
 
 const fs = require('node:fs');

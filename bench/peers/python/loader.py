@@ -1,4 +1,4 @@
-"""Loads a CSV file into a table with the official SDK for Python, as bench client's --baseline-cmd is asked to: BENCH_FILE, BENCH_TABLE
+"""Loads a CSV file into a table with the official SDK for Python, as tsbench client's --baseline-cmd is asked to: BENCH_FILE, BENCH_TABLE
 and BENCH_COLUMNS say what, TABLESTORE_… where. 200 rows a request, four threads."""
 
 import csv

@@ -22,7 +22,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Loads a CSV file into a table with the official SDK for Java, as bench client's --baseline-cmd is asked to: BENCH_FILE, BENCH_TABLE and
+ * Loads a CSV file into a table with the official SDK for Java, as tsbench client's --baseline-cmd is asked to: BENCH_FILE, BENCH_TABLE and
  * BENCH_COLUMNS say what, TABLESTORE_… where. The argument says how: writer (TableStoreWriter, requests of BatchWriteRow), bulk (the same,
  * of BulkImport), or batches (SyncClient, 100 rows a request, five threads: what otswriter of DataX does with its defaults).
  * Fields have no quotes, so a line is cut at its commas.

@@ -1,15 +1,17 @@
 //go:build e2e
 
-package e2e
+package main
 
 import (
 	"flag"
 	"fmt"
 	"testing"
+
+	"tsimport/bench/cost"
 )
 
-// everyMemoryFile makes the tests of memory take minutes more; the others are a sample of them.
-var everyMemoryFile = flag.Bool("every-memory-file", false, "measure the memory that every hostile file takes, and what every command allocates")
+// every makes the tests take minutes more.
+var every = flag.Bool("every-memory-file", false, "measure what every command allocates")
 
 // What a load allocates beside its requests, of which a busy machine makes more, of fewer rows: one allocation for each row is too many. Two
 // sizes take out what does not depend on the rows.
@@ -21,14 +23,13 @@ const (
 )
 
 func TestALoadAllocatesHardlyAnythingForARow(t *testing.T) {
-	t.Parallel()
 	for _, flags := range [][]string{nil, {"--partitions", "8", "--tls"}} {
-		if flags != nil && !*everyMemoryFile { // make memory
+		if flags != nil && !*every { // make memory
 			continue
 		}
 		load := func(rows int) (allocs, bytes float64) {
-			args := append([]string{"--rows", fmt.Sprint(rows), "--only", "tsimport"}, flags...)
-			l := benchClient(t, args...).Loads["tsimport"]
+			args := append([]string{"client", "--json", "--rounds", "1", "--rows", fmt.Sprint(rows), "--only", "tsimport"}, flags...)
+			l := measured[cost.Report](t, args...).Loads["tsimport"]
 			return l.AllocsPerRow*float64(rows) - requestAllocs*float64(l.Requests), l.AllocBytesPerRow*float64(rows) - requestAllocBytes*float64(l.Requests)
 		}
 		const few, many = 20_000, 100_000
@@ -50,13 +51,12 @@ func TestALoadAllocatesHardlyAnythingForARow(t *testing.T) {
 
 // TestReadingAllocatesNothingForARow: what a page or a split takes is shared by its rows, and what a request takes is left out.
 func TestReadingAllocatesNothingForARow(t *testing.T) {
-	t.Parallel()
 	for what, most := range map[string]float64{"scan": 0.2, "export": 0.2, "verify": 0.3, "inspect": 0.1, "check": 0.1, "copy": 1.3} {
-		if what != "verify" && what != "check" && what != "export" && !*everyMemoryFile { // a table and a file are read, and written; the others by make memory
+		if what != "verify" && what != "check" && what != "export" && !*every { // a table and a file are read, and written; the others by make memory
 			continue
 		}
 		allocations := func(rows int) float64 {
-			l := benchClient(t, "--what", what, "--rows", fmt.Sprint(rows)).Loads["tsimport"]
+			l := measured[cost.Report](t, "client", "--json", "--rounds", "1", "--what", what, "--rows", fmt.Sprint(rows)).Loads["tsimport"]
 			if l.CPUPerRow <= 0 || l.AllocsPerRow <= 0 {
 				t.Errorf("%s: %+v", what, l)
 			}
