@@ -30,8 +30,7 @@ type Config struct {
 	Scenarios []string      // of Names; nil is all
 	Baseline  time.Duration // after which a load with the SDK is stopped and measured
 
-	KnownRate bool   // tell tsimport the partitions' capacity
-	Memory    string // of tsimport, as its --memory; "" is its default
+	Memory string // of tsimport, as its --memory; "" is its default
 
 	Keep string                        // folder in which files and stores stay; "" is a temporary one
 	Seed uint64                        // of the shuffle and the simulation

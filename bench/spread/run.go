@@ -28,7 +28,6 @@ type Report struct {
 	Outage          string          `json:"outage,omitempty"` // SECONDS:KIND:AFTER
 	TableWCU        float64         `json:"table_wcu,omitempty"`
 	InstanceWCU     float64         `json:"instance_wcu,omitempty"`
-	KnownRate       bool            `json:"known_rate"`
 	LatencyMS       float64         `json:"latency_ms"`
 	Slow            map[int]float64 `json:"slow,omitempty"`
 	SplitsMS        float64         `json:"splits_ms,omitempty"`
@@ -93,7 +92,7 @@ const splitsNote = "rows in key order leave most children of --splits empty, and
 // prepare makes the dataset.
 func (r *run) prepare(ctx context.Context) (err error) {
 	report := &Report{
-		Input: r.Input.File, Partitions: r.Table.Partitions, PartitionWCU: r.Table.PartitionWCU, Limiter: r.Table.Limiter, TableWCU: r.Table.TableWCU, InstanceWCU: r.Table.InstanceWCU, Outage: r.Table.Outage, KnownRate: r.KnownRate,
+		Input: r.Input.File, Partitions: r.Table.Partitions, PartitionWCU: r.Table.PartitionWCU, Limiter: r.Table.Limiter, TableWCU: r.Table.TableWCU, InstanceWCU: r.Table.InstanceWCU, Outage: r.Table.Outage,
 		LatencyMS: float64(r.Table.Latency) / 1e6, Slow: r.Table.Slow, SplitsMS: float64(r.Table.Splits) / 1e6,
 		BaselineSeconds: r.Baseline.Seconds(), Memory: r.Memory, Seed: r.Seed,
 	}
@@ -259,9 +258,6 @@ func (r *run) tsimport(ctx context.Context, e *engine, s *Scenario, dir string) 
 	l := loader{config: r.Config, engine: e, data: r.data, dir: dir, flags: []string{"--order", "last-wins"}}
 	if s.Name == TsimportNone {
 		l.flags[1] = "none"
-	}
-	if r.KnownRate {
-		l.flags = append(l.flags, "--partition-wcu", strconv.FormatFloat(r.Table.PartitionWCU, 'f', -1, 64))
 	}
 	if err := e.simulate(ctx, &r.Table, r.Seed); err != nil {
 		return nil, err

@@ -38,7 +38,6 @@ func spreadCommand() *cli.Command {
 			&cli.Float64Flag{Name: "limit-instance", Usage: "write capacity `UNITS` a second of the whole instance, which refuses requests with 429 OTSFlowControl"},
 			&cli.Float64Flag{Name: "limit-table", Usage: "write capacity `UNITS` a second of the whole table, beside its partitions'"},
 			&cli.StringFlag{Name: "outage", Usage: "`SECONDS:KIND[:AFTER]`, as tsimport serve has it"},
-			&cli.BoolFlag{Name: "known-rate", Usage: "tell tsimport the partitions' capacity"},
 			&cli.DurationFlag{Name: "latency", Usage: "of a request", Value: 5 * time.Millisecond},
 			&cli.StringSliceFlag{Name: "slow", Usage: "partition `N:FACTOR`, from 0 in key order, has this share of the capacity; may be repeated"},
 			&cli.DurationFlag{Name: "splits", Usage: "begin with one partition and halve all of them, 2s after the first row and then each `EVERY`, until there are --partitions; each is unavailable for 1s"},
@@ -81,8 +80,8 @@ func spreadConfig(c *cli.Context) (cfg spread.Config, err error) {
 			Partitions: c.Int("partitions"), PartitionWCU: c.Float64("partition-wcu"), Latency: c.Duration("latency"), Limiter: c.String("limiter"),
 			TableWCU: c.Float64("limit-table"), InstanceWCU: c.Float64("limit-instance"), Outage: c.String("outage"), Splits: c.Duration("splits"), Slow: map[int]float64{},
 		},
-		Baseline: time.Duration(c.Float64("baseline-seconds") * float64(time.Second)), KnownRate: c.Bool("known-rate"),
-		Memory: c.String("memory"), Keep: c.String("keep"), Seed: c.Uint64("seed"), Say: say(c),
+		Baseline: time.Duration(c.Float64("baseline-seconds") * float64(time.Second)),
+		Memory:   c.String("memory"), Keep: c.String("keep"), Seed: c.Uint64("seed"), Say: say(c),
 	}
 	switch cfg.Input.Order {
 	case bench.Sorted, bench.Arrival, bench.Random:
