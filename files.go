@@ -55,6 +55,7 @@ type LoadOptions struct {
 	Create      bool
 	TTL         int    // seconds; 0 is never
 	MaxVersions int    // 0 is 1
+	MaxTables   int    // if the table's name has expressions; 0 is 64
 	AgePolicy   string // file
 	PreSplit    string // auto, off or 2 to 10 ranges; "" is auto
 

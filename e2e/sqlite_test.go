@@ -120,7 +120,7 @@ func TestRejectsOfADatabaseKeepTheTypesOfItsColumnsHoweverOftenTheyAreLoaded(t *
 	d := newDatabase(t, 0)
 	d.execute("CREATE TABLE typed (id INTEGER PRIMARY KEY, r REAL, s REAL, b BLOB, n INTEGER, t TEXT) STRICT")
 	d.execute("INSERT INTO typed VALUES (1, 9e999, 1, x'00ff', 7, '5'), (2, 0.5, 2, x'', 8, 'x')")
-	d.run(3, "load", "sqlite:shop.db?table=typed&snapshot=required&sessions=2", "--table", "t", "--store", "store", "--run-dir", "first", "-q")
+	d.run(3, "load", "sqlite:shop.db?table=typed&sessions=2", "--require-snapshot", "--table", "t", "--store", "store", "--run-dir", "first", "-q")
 	d.run(3, "load", "--retry-rejects", "first", "--run-dir", "second", "-q")
 	text := d.read("second/rejects.ndjson")
 	corrected := strings.Replace(text, `"r":"+Inf"`, `"r":3.0`, 1)

@@ -61,7 +61,7 @@ func (l *tableLedger) add(name string) (isNew bool, err error) {
 		return false, nil
 	}
 	if len(l.wanted) >= l.max {
-		return false, fmt.Errorf("table %s would be one more than %d tables; check --table, or load the inputs in parts", name, l.max)
+		return false, fmt.Errorf("table %s would be one more than --max-tables %d; raise it if that many are meant, or check --table", name, l.max)
 	}
 	l.wanted[name] = true
 	return true, nil

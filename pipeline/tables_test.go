@@ -99,7 +99,7 @@ func TestTooManyTablesStopTheLoad(t *testing.T) {
 	cfg := w.byMonth(w.file("a.csv", purchases(300, 5)))
 	cfg.Limits.MaxTables = 4
 	r, err := cfg.run(context.Background())
-	if err == nil || !strings.Contains(err.Error(), "one more than 4 tables") {
+	if err == nil || !strings.Contains(err.Error(), "--max-tables 4") {
 		t.Fatalf("%v", err)
 	}
 	if len(r.Tables) != 4 || r.Read != r.Written+r.Unfinished {

@@ -16,10 +16,10 @@ var commandGroups = map[string]string{
 
 // flagGroups are the groups of flags in the --help of a command that has many. Flags of no group come first.
 var flagGroups = map[string]string{
-	"Table and service": "endpoint instance profile store request-timeout table age-policy create ttl max-versions pre-split rename-index sync",
+	"Table and service": "endpoint instance profile store request-timeout table max-tables age-policy create ttl max-versions pre-split rename-index sync",
 	"Files": "format dialect delimiter quote escape comment record-end no-header skip-lines names encoding ragged trim null quoted-null empty quoted-empty " +
 		"flatten source-table path-columns limit",
-	"Databases":                   "query",
+	"Databases":                   "query require-snapshot",
 	"Keys, columns and types":     "pk set columns exclude rename type types on-null missing version-column",
 	"Which rows, and how":         "mode condition when drop-expired order",
 	"Auto-increment and counters": "returned-keys mark-column look-first at-least-once",

@@ -25,9 +25,9 @@ import (
 var notOfTheLibrary = []string{
 	"table", "endpoint", "instance", "store", "request-timeout", "sync", "verify", "retry-rejects", "json", "quiet", "status", "now",
 	"cpu-profile", "allocations-profile", "drop-expired", "profile",
-	"metrics-file", // what the command says; a program has the summary
-	"timeout",      // the context's
-	"query",        // of databases, which LoadFiles does not read
+	"metrics-file",              // what the command says; a program has the summary
+	"timeout",                   // the context's
+	"query", "require-snapshot", // of databases, which LoadFiles does not read
 	"rename-index", // of archives
 	// Of many processes, which are commands.
 	"job-dir", "workers", "split-size",
@@ -92,7 +92,7 @@ func TestTheLibraryUnderstandsFlagsAsTheCommandDoes(t *testing.T) {
 		"--mode increment --mark-column m", "--returned-keys k.csv --look-first --at-least-once",
 		"--limit 7 --dry-run --max-errors 0 --retry-for 3s --settle 4s", "--max-errors 1% --max-errors=-1",
 		"--order none --concurrency 5 --batch-bytes 512KiB  --max-wcu 2.5 --max-rows-per-second 3.5 --max-bytes-per-second 1MiB",
-		"--memory 32MiB --run-dir " + dir + "/run --fresh --accept-changed-input",
+		"--memory 32MiB --run-dir " + dir + "/run --fresh --accept-changed-input --max-tables 9",
 		"--age-policy " + policy + " --now 2024-01-01T00:00:00Z",
 		"--format csv --no-header --names a,b --encoding gbk --ragged pad --trim --null x --null y --quoted-null x --quoted-null z --empty string --quoted-empty null",
 		"--skip-lines 2 --flatten --path-columns",

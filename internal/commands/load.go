@@ -18,6 +18,7 @@ import (
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
 	"tsimport/pipeline/options"
+	"tsimport/pipeline/plan"
 	"tsimport/pipeline/recurring"
 	loadpage "tsimport/pipeline/report"
 )
@@ -45,6 +46,7 @@ func loadCommandFlags() []cli.Flag {
 func loadFlags() []cli.Flag {
 	flags := append(append(targetFlags(), readFlags()...), []cli.Flag{
 		&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` to load into; with an expression in braces, such as 'consume_{month(PaidAt)}', each row goes to the table of its period (docs/periods.md)"},
+		&cli.IntFlag{Name: "max-tables", Usage: "stop before rows go to more than `N` tables, if --table has an expression", Value: plan.DefaultMaxTables},
 		&cli.StringFlag{Name: "age-policy", Usage: "`FILE` with a lifecycle policy: new tables get the throughput and time to live for their age, and rows that are too old go to an archive (docs/periods.md)"},
 		&cli.StringFlag{Name: "now", Usage: "count ages from `TIME` (RFC 3339) instead of now", Hidden: true}, // for tests of what comes with the months
 		&cli.BoolFlag{Name: "create", Usage: "create the table if it does not exist (implied on an embedded store)"},

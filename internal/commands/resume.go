@@ -151,7 +151,7 @@ func again(c *cli.Context, interrupts *interrupts, show *display, in *invocation
 // of their own, and are loaded whole.
 var otherSettings = []string{
 	"format", "source-table", "encoding", "skip-lines", "limit", "run-dir", "fresh", "accept-changed-input", "retry-rejects", "dry-run",
-	"query",
+	"query", "require-snapshot",
 }
 
 // retryRejects loads what a run has rejected with the settings of that run; flags that are given now come after its own.

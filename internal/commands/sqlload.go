@@ -36,6 +36,7 @@ const databaseHelp = "In place of files, one table of a database can be given: p
 func sqlFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "query", Usage: "database: load the rows of this `SELECT` in place of a table; key=COLUMN of the address says which columns tell them apart (docs/sql.md)"},
+		&cli.BoolFlag{Name: "require-snapshot", Usage: "database: stop if the snapshot is lost that all rows are to be of (default: read the rest from a new one, and say so in the summary; docs/sql.md)"},
 	}
 }
 
@@ -120,12 +121,12 @@ func sqlConfig(c *cli.Context, args []string) (*sqltable.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.MaxRow, cfg.RetryFor, cfg.MaxRows = memory/4, c.Duration("retry-for"), c.Float64("max-rows-per-second")
+	cfg.MaxRow, cfg.RetryFor, cfg.MaxRows, cfg.Whole = memory/4, c.Duration("retry-for"), c.Float64("max-rows-per-second"), c.Bool("require-snapshot")
 	return cfg, nil
 }
 
 // readingNames are what the address of a database says of how it is read, beside what its driver takes.
-var readingNames = []string{"sessions", "max-lag", "snapshot"}
+var readingNames = []string{"sessions", "max-lag"}
 
 // cutReading cuts what readingNames say, such as "&sessions=1", from an address.
 func cutReading(arg string) (address, reading string) {
@@ -157,11 +158,6 @@ func readingOf(reading string) (*sqltable.Config, error) {
 	if text := said.Get("max-lag"); said.Has("max-lag") {
 		if cfg.MaxLag, err = time.ParseDuration(text); err != nil || cfg.MaxLag < time.Second {
 			return nil, usagef("max-lag=%s: want 1s or more, such as 10s", text)
-		}
-	}
-	if text := said.Get("snapshot"); said.Has("snapshot") {
-		if cfg.Whole = text == "required"; !cfg.Whole {
-			return nil, usagef("snapshot=%s: want required", text)
 		}
 	}
 	return cfg, nil

@@ -247,9 +247,9 @@ func workArguments(app *cli.App, p *scaleout.Plan, c *cli.Context) ([]string, er
 // refuseInJobs refuses what holds for each process alone.
 func refuseInJobs(c *cli.Context) error {
 	sql := slices.ContainsFunc(c.Args().Slice(), isSQL)
-	switch _, reading := cutReading(c.Args().First()); {
-	case sql && strings.Contains(reading, "&snapshot="):
-		return usagef("--job-dir: snapshot=required: each process reads a snapshot of its own; load without --job-dir, or a standby that does not move")
+	switch {
+	case c.Bool("require-snapshot"):
+		return usagef("--job-dir: --require-snapshot: each process reads a snapshot of its own; load without --job-dir, or a standby that does not move")
 	case sql && c.IsSet("max-rows-per-second"):
 		return usagef("--job-dir: --max-rows-per-second: each process would read so many rows of the database; load without --job-dir")
 	case c.Float64("max-rcu") > 0:

@@ -17,7 +17,7 @@ func Config(g Given, inputs []string) (cfg pipeline.Config, err error) {
 				TimeToLive: g.Int("ttl"), MaxVersions: g.Int("max-versions"),
 			},
 		},
-		Limits: pipeline.Limits{Records: g.Int64("limit")},
+		Limits: pipeline.Limits{Records: g.Int64("limit"), MaxTables: g.Int("max-tables")},
 		RunDir: g.String("run-dir"),
 		DryRun: g.Bool("dry-run"), Compared: g.Bool("verify"),
 	}
@@ -63,6 +63,7 @@ func checkNumbers(g Given, cfg *pipeline.Config) error {
 		{cfg.Limits.Records < 0, "--limit: want 0 (no limit) or more"},
 		{cfg.Write.RetryFor <= 0 || cfg.Write.Settle < 0, "--retry-for and --settle: want more than 0"},
 		{g.Int("max-versions") < 1, "--max-versions: want 1 or more"},
+		{g.Int("max-tables") < 1, "--max-tables: want 1 or more"},
 	} {
 		if check.bad {
 			return usagef("%s", check.message)

@@ -203,7 +203,7 @@ func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, 
 		return nil, err
 	}
 	if o.cfg.Whole && !o.divided {
-		return nil, fmt.Errorf("read %s: the snapshot that the run began with ended with the process that held it, and snapshot=required does not allow another one; start over with --fresh", o.cfg.Server.Shown())
+		return nil, fmt.Errorf("read %s: the snapshot that the run began with ended with the process that held it, and --require-snapshot does not allow another one; start over with --fresh", o.cfg.Server.Shown())
 	}
 	var d division
 	if err := json.Unmarshal(kept, &d); err != nil {

@@ -159,7 +159,7 @@ const (
 func (t *Table) Ranges() int { return int(min(t.Bytes/RangeBytes+1, MaxRanges)) }
 
 // ErrSnapshot is why a reading stops that is to be of one snapshot.
-var ErrSnapshot = errors.New("the session that held the snapshot was lost, and all rows are to be of one snapshot (snapshot=required, and every sync); give the command again with --fresh")
+var ErrSnapshot = errors.New("the session that held the snapshot was lost, and all rows are to be of one snapshot (--require-snapshot, and every sync); give the command again with --fresh")
 
 // Passing marks an error of a server that was not there, or too busy: the same question may be answered later.
 func Passing(err error) error { return &passingError{err} }
