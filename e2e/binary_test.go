@@ -243,30 +243,9 @@ func differs(want, got any, options ...cmp.Option) string {
 	return cmp.Diff(want, got, options...)
 }
 
-func diff(t testing.TB, got, want any) {
-	t.Helper()
-	if d := differs(want, got); d != "" {
-		t.Errorf("(-want +got)\n%s", d)
-	}
-}
-
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// pod runs the binary on a machine of its own: another working folder and another home.
-type pod struct {
-	dir string
-	s   *served
-	env []string // beside that of the test's process
-}
-
-func (p *pod) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(binary, args...)
-	cmd.Dir = p.dir
-	cmd.Env = slices.Concat(os.Environ(), p.env, p.s.credentials(), []string{"HOME=" + p.dir, "XDG_CACHE_HOME=" + p.dir})
-	return cmd
 }

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -254,14 +253,4 @@ func fileOf(header string, n int, line func(i int) string) string {
 		b.WriteString(line(i) + "\n")
 	}
 	return b.String()
-}
-
-// readCSV returns the records of a CSV file, without its header, which must be the one given.
-func readCSV(t testing.TB, text, header string) [][]string {
-	t.Helper()
-	records, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	if err != nil || len(records) == 0 || strings.Join(records[0], ",") != header {
-		t.Fatalf("%v: want a CSV file with the header %s, got %.200q", err, header, text)
-	}
-	return records[1:]
 }

@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,7 +8,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,27 +15,6 @@ import (
 
 	"tsimport/bench"
 )
-
-// csvRecords returns the records of a CSV text as sorted sets of column=value, empty cells left out. A double without a fraction is the
-// integer: Python prints 5.0, and the export 5.
-func csvRecords(t testing.TB, text []byte) []string {
-	t.Helper()
-	records, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
-	must(t, err)
-	var sets []string
-	for _, rec := range records[1:] {
-		var cells []string
-		for i, v := range rec {
-			if v != "" {
-				cells = append(cells, records[0][i]+"="+strings.TrimSuffix(v, ".0"))
-			}
-		}
-		slices.Sort(cells)
-		sets = append(sets, strings.Join(cells, "|"))
-	}
-	slices.Sort(sets)
-	return sets
-}
 
 // summary is the part of a run's summary that tests look at.
 type summary struct {

@@ -123,26 +123,6 @@ func (tb *table) delete(k *tablestore.PrimaryKey) *tablestore.DeleteRowChange {
 	return d
 }
 
-// step is one operation of an UpdateRow.
-type step func(*tablestore.UpdateRowChange)
-
-func set(name string, value any) step {
-	return func(u *tablestore.UpdateRowChange) { u.PutColumn(name, integer(value)) }
-}
-
-func drop(name string) step {
-	return func(u *tablestore.UpdateRowChange) { u.DeleteColumn(name) }
-}
-
-func (tb *table) update(k *tablestore.PrimaryKey, steps ...step) *tablestore.UpdateRowChange {
-	u := &tablestore.UpdateRowChange{TableName: tb.name, PrimaryKey: k}
-	u.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-	for _, s := range steps {
-		s(u)
-	}
-	return u
-}
-
 func (s *service) batch(changes ...tablestore.RowChange) (*tablestore.BatchWriteRowResponse, error) {
 	r := &tablestore.BatchWriteRowRequest{}
 	for _, change := range changes {
@@ -165,18 +145,6 @@ func (tb *table) load(t testing.TB, changes ...tablestore.RowChange) {
 		}
 		changes = changes[n:]
 	}
-}
-
-// do sends one change, whose refusal is the error.
-func (tb *table) do(change tablestore.RowChange) error {
-	r, err := tb.batch(change)
-	if err != nil {
-		return err
-	}
-	if row := r.TableToRowsResult[tb.name][0]; !row.IsSucceed {
-		return fmt.Errorf("%s: %s", row.Error.Code, row.Error.Message)
-	}
-	return nil
 }
 
 // row is a row as it was read.
