@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"tsimport/internal/jobdir"
@@ -21,6 +22,7 @@ type flaky struct {
 	jobdir.Store
 	after bool
 	nth   int
+	mu    sync.Mutex
 	asked map[string]int // by kind of act
 }
 
@@ -31,8 +33,11 @@ var (
 
 func (f *flaky) act(verb, name string, do func() error) error {
 	kind := verb + " " + digits.ReplaceAllString(name, "N")
+	f.mu.Lock()
 	f.asked[kind]++
-	fails := f.asked[kind] == f.nth && !strings.Contains(name, "/lease.") // a lease that was not given back would be waited for
+	nth := f.asked[kind]
+	f.mu.Unlock()
+	fails := nth == f.nth && !strings.Contains(name, "/lease.") // a lease that was not given back would be waited for
 	if fails && !f.after {
 		return errStore
 	}
@@ -75,7 +80,7 @@ func TestAnArchiveInAStoreThatFailsEachActOnceHasEveryCell(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := &flaky{store, after, nth, map[string]int{}}
+			f := &flaky{Store: store, after: after, nth: nth, asked: map[string]int{}}
 			c.Store = f
 			ended := 0
 			for _, err = ToArchive(t.Context(), c); err != nil && ended < 50; _, err = ToArchive(t.Context(), c) {
