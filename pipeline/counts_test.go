@@ -229,9 +229,7 @@ func TestAColumnOfMarksThatHoldsSomethingElseIsNamed(t *testing.T) {
 	cfg.Columns.Types["_tsimport"] = plan.Type{Type: table.String}
 	w.load(cfg)
 	sdk, err := client.New(t.Context(), w.target(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	put := &tablestore.PutRowChange{TableName: "t", PrimaryKey: new(tablestore.PrimaryKey)}
 	put.PrimaryKey.AddPrimaryKeyColumn("id", "z")
 	put.AddColumn("_tsimport", int64(7))

@@ -69,9 +69,7 @@ func (k *drawnKey) into(t *testing.T, cfg *trial) {
 	cfg.Target.Key = nil
 	for _, text := range k.pk {
 		col, err := keyexpr.ParseColumn(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if col.Expr != "" {
 			cfg.Columns.Keys = append(cfg.Columns.Keys, col)
 		} else if col.Type == table.Null {
@@ -287,9 +285,7 @@ func (m *drawnLoad) text(kind string, records []drawnRecord) string {
 		if _, err := to.Write([]byte(drawnCSV(records))); err != nil {
 			m.t.Fatal(err)
 		}
-		if err := to.Close(); err != nil {
-			m.t.Fatal(err)
-		}
+		must(m.t, to.Close())
 		return b.String()
 	}
 	return drawnCSV(records)
@@ -319,9 +315,7 @@ func drawnLines(t *testing.T, records []drawnRecord) string {
 			}
 		}
 		line, err := json.Marshal(fields)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		b.Write(append(line, '\n'))
 	}
 	return b.String()
@@ -351,9 +345,7 @@ func (m *drawnLoad) parquet(records []drawnRecord) string {
 			t.Fatal(err)
 		}
 	}
-	if err := to.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, to.Close())
 	if rnd.IntN(2) == 0 {
 		m.lies = true
 		return string(lie(t, rnd, b.Bytes()))
@@ -378,9 +370,7 @@ func lie(t *testing.T, rnd *rand.Rand, file []byte) []byte {
 		}
 	}
 	text, err := thrift.Marshal(new(thrift.CompactProtocol), *footer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out := append(slices.Clone(file[:at]), text...)
 	out = binary.LittleEndian.AppendUint32(out, uint32(len(text)))
 	return append(out, "PAR1"...)

@@ -314,9 +314,7 @@ func (m *drawnLoad) checkRejected(left leftBySequence) int {
 	}
 	kept := 0
 	files, err := filepath.Glob(filepath.Join(m.cfg.RunDir, "rejects*"))
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, err)
 	for _, name := range files {
 		if !strings.HasSuffix(name, ".jsonl") && !strings.Contains(name, ".later-") { // not reasons, and not what counts for nothing
 			kept += len(lines(m.t, name))

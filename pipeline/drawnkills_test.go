@@ -179,20 +179,14 @@ func (m *drawnLoad) compare(d *dispatcher, s *checkpoint.Snapshot) {
 // places returns what says where records come in the order of reading, by their source and number, and whether they do.
 func (m *drawnLoad) places() func(checkpoint.Position) (checkpoint.Position, bool) {
 	job, err := checkpoint.ReadJob(m.cfg.RunDir)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, err)
 	file, err := job.ReadOrder(m.cfg.RunDir)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, err)
 	if file == nil {
 		return func(p checkpoint.Position) (checkpoint.Position, bool) { return p, true }
 	}
 	order, err := readorder.Decode(file)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, err)
 	places := readorder.NewPlaces(order)
 	return func(p checkpoint.Position) (checkpoint.Position, bool) {
 		source, record, comes := places.Find(p.Source(), p.Record())

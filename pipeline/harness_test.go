@@ -80,9 +80,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), plan: &faults.Plan{Within: settle / 2}}
 	s, err := server.Open("", server.Options{InMemory: true, Faults: w.plan})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.server = s
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
@@ -117,9 +115,7 @@ func (w *world) simulate(t *testing.T, how server.Simulation) {
 	if w.grid != nil {
 		w.grid.simulate = &how
 	}
-	if err := w.engine().Sim().Simulate("", how); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.engine().Sim().Simulate("", how))
 }
 
 // engine is the store as it runs now.
@@ -159,9 +155,7 @@ func (restless) State() string                         { return "restless" }
 func (w *world) file(name, text string) string {
 	w.t.Helper()
 	path := filepath.Join(w.dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, os.WriteFile(path, []byte(text), 0o644))
 	return path
 }
 
@@ -244,13 +238,9 @@ func (w *world) rows() contents {
 func (w *world) tableNames() []string {
 	w.t.Helper()
 	sdk, err := client.New(context.Background(), w.target(), nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	names, err := (&client.Admin{Client: sdk, Context: context.Background()}).List()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return names
 }
 
@@ -259,14 +249,10 @@ func (w *world) rowsOf(name string) contents {
 	w.t.Helper()
 	w.plan.WaitLate()
 	sdk, err := client.New(context.Background(), w.target(), nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	admin := &client.Admin{Client: sdk, Context: context.Background()}
 	described, err := admin.Describe(name)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	got := contents{}
 	err = scan.Table(context.Background(), sdk, name, described.Key, scan.Options{Versions: w.newest}, func(r *scan.Row) error {
 		cells := map[string]string{}
@@ -283,9 +269,7 @@ func (w *world) rowsOf(name string) contents {
 		got[strings.Join(key, "/")] = cells
 		return nil
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return got
 }
 
@@ -308,13 +292,9 @@ func (w *world) verifies(cfg trial, r *Report) {
 func (w *world) compare(cfg trial, r *Report) *verify.Result {
 	w.t.Helper()
 	sdk, err := client.New(context.Background(), w.target(), nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	rejected, err := rundir.ReadRejected(r.RunDir)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	found, err := verify.Run(context.Background(), verify.Config{
 		Request: cfg.Request(), Client: sdk, Examples: 3, Memory: cfg.Limits.Memory, TempDir: w.dir,
 		Rejected: rejected, Loaded: r.Started, Condition: cfg.Write.Condition,
@@ -329,9 +309,7 @@ func (w *world) compare(cfg trial, r *Report) *verify.Result {
 func lastOf(t *testing.T, text string) contents {
 	t.Helper()
 	records, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	left := contents{}
 	for _, rec := range records[1:] {
 		cells := map[string]string{}
@@ -368,9 +346,7 @@ func lines(t *testing.T, path string) []string {
 	if os.IsNotExist(err) {
 		return nil
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return slices.Collect(func(yield func(string) bool) {
 		for l := range bytes.Lines(text) {
 			if !yield(strings.TrimSuffix(string(l), "\n")) {

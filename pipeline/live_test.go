@@ -248,9 +248,7 @@ func (c *changing) run(cfg trial, kill bool) *Report {
 		}
 	}
 	r, err := cfg.run(ctx)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, err)
 	if err := r.balance(); err != nil {
 		c.t.Error(err)
 	}

@@ -34,12 +34,8 @@ func TestARunWhoseTableWasDroppedIsNotResumed(t *testing.T) {
 	w := newWorld(t)
 	cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
 	sdk, err := client.New(context.Background(), w.target(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := (&client.Admin{Client: sdk, Context: context.Background()}).Drop("t"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, (&client.Admin{Client: sdk, Context: context.Background()}).Drop("t"))
 	if text := w.refused(cfg); !strings.Contains(text, "table t was dropped") || !strings.Contains(text, "--fresh") {
 		t.Errorf("error %s", text)
 	}
@@ -52,9 +48,7 @@ func TestARunWhoseTableWasDroppedIsNotResumed(t *testing.T) {
 func TestARunWithoutReadableStateIsNotIgnored(t *testing.T) {
 	w := newWorld(t)
 	cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
-	if err := os.WriteFile(filepath.Join(cfg.RunDir, checkpoint.JobFile), []byte("{"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(cfg.RunDir, checkpoint.JobFile), []byte("{"), 0o644))
 	if text := w.refused(cfg); !strings.Contains(text, "read job") || !strings.Contains(text, "--fresh") {
 		t.Errorf("error %s", text)
 	}
@@ -106,9 +100,7 @@ func TestALoadResumesFromTheOlderCheckpoint(t *testing.T) {
 		t.Fatalf("%v, %v", r, err)
 	}
 	for name, content := range map[string][]byte{checkpoint.File: []byte("torn"), checkpoint.PrevFile: older} {
-		if err := os.WriteFile(filepath.Join(cfg.RunDir, name), content, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(cfg.RunDir, name), content, 0o644))
 	}
 	r := w.load(cfg)
 	w.wantNumbered(text, cfg)
@@ -188,9 +180,7 @@ func TestALoadThatFinishedCanBeRunAgainWhileItsCheckpointIsKept(t *testing.T) {
 func TestRunsThatCannotBeLookedForAreAnError(t *testing.T) {
 	w := newWorld(t)
 	t.Chdir(w.dir)
-	if err := os.WriteFile(rundir.Root, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(rundir.Root, nil, 0o644))
 	cfg := w.config(w.file("in.csv", badCSV))
 	cfg.RunDir, cfg.Resume.Look = "", true
 	if text := w.refused(cfg); !strings.Contains(text, "find an unfinished run") {

@@ -48,12 +48,8 @@ func (c outageCell) load(t *testing.T) (r *Report, missing, doubled int) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		admin := w.admin()
-		if err := admin.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.server.Sim().Simulate("t", server.Simulation{Config: sim.Config{PartitionUnits: c.units, Latency: 5 * time.Millisecond}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, admin.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 1}))
+		must(t, w.server.Sim().Simulate("t", server.Simulation{Config: sim.Config{PartitionUnits: c.units, Latency: 5 * time.Millisecond}}))
 		var bounds []string
 		for i := 1; i < c.partitions; i++ {
 			bounds = append(bounds, fmt.Sprintf("k%08d", i*1e8/c.partitions))

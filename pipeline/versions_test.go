@@ -36,15 +36,11 @@ func (w *world) cells(id string) []*tablestore.AttributeColumn {
 	w.t.Helper()
 	w.plan.WaitLate()
 	sdk, err := client.New(context.Background(), w.target(), nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	key := new(tablestore.PrimaryKey)
 	key.AddPrimaryKeyColumn("id", id)
 	res, err := sdk.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{TableName: "t", PrimaryKey: key, MaxVersion: 10_000}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return res.Columns
 }
 
@@ -95,9 +91,7 @@ func skewed(t *testing.T, ahead func() time.Duration) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), plan: &faults.Plan{Within: settle / 2}}
 	s, err := server.Open("", server.Options{InMemory: true, Faults: w.plan, Now: func() time.Time { return time.Now().Add(ahead()) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.server = s
 	t.Cleanup(func() { s.Close() })
 	return w

@@ -28,6 +28,14 @@ type run struct {
 	held  []table.Ref
 }
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // newRun returns a run of so many lanes over a disk of its own.
 func newRun(t *testing.T, seed uint64, lanes int, o Options, disk spill.Options) *run {
 	t.Helper()
@@ -35,9 +43,7 @@ func newRun(t *testing.T, seed uint64, lanes int, o Options, disk spill.Options)
 		disk.Dir = t.TempDir()
 	}
 	store, err := spill.Open(disk)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := store.Close(); err != nil {
 			t.Error(err)
@@ -55,9 +61,7 @@ func (r *run) work() *Job {
 		return nil
 	}
 	new(Worker).Run(r.store, j)
-	if err := r.lanes.Done(j, r.route); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, r.lanes.Done(j, r.route))
 	return j
 }
 
@@ -158,9 +162,7 @@ func (r *run) disk() {
 		i := r.rnd.IntN(len(r.jobs))
 		j := r.jobs[i]
 		r.jobs = slices.Delete(r.jobs, i, i+1)
-		if err := r.lanes.Done(j, r.route); err != nil {
-			r.t.Fatal(err)
-		}
+		must(r.t, r.lanes.Done(j, r.route))
 	}
 }
 
@@ -247,9 +249,7 @@ func TestRowsThatCannotBeReadBackAreAnError(t *testing.T) {
 	if err != nil || len(files) != 1 {
 		t.Fatalf("files %v: %v", files, err)
 	}
-	if err := os.Truncate(files[0], 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate(files[0], 1))
 	for _, ok := r.lanes.Lane(0).Front(); ok; _, ok = r.lanes.Lane(0).Front() {
 		r.lanes.Lane(0).Advance()
 	}
@@ -289,9 +289,7 @@ func TestAFullDiskKeepsRowsInMemory(t *testing.T) {
 
 func TestADiskThatWasFullOnceCanBeTriedAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "disk")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(dir, 0o700))
 	r := newRun(t, 1, 2, Options{Budget: 256 << 10}, spill.Options{Dir: dir})
 	if err := os.RemoveAll(dir); err != nil { // the first write fails
 		t.Fatal(err)
@@ -305,9 +303,7 @@ func TestADiskThatWasFullOnceCanBeTriedAgain(t *testing.T) {
 	if r.work() != nil {
 		t.Error("a full disk is written to again at once")
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(dir, 0o700))
 	r.lanes.TryDisk()
 	if r.work() == nil || r.lanes.DiskFull() || r.lanes.Frames() != 1 {
 		t.Errorf("full %v, %d frames; want one", r.lanes.DiskFull(), r.lanes.Frames())
@@ -368,9 +364,7 @@ func TestALongLaneDoesNotFillMemoryWithPiecesThatAreNotSpilled(t *testing.T) {
 			jobs = append(jobs, j) // the disk is slower than the reader
 		}
 		for len(jobs) > 2 || len(jobs) > 0 && r.lanes.Full() {
-			if err := r.lanes.Done(jobs[0], r.route); err != nil {
-				t.Fatal(err)
-			}
+			must(t, r.lanes.Done(jobs[0], r.route))
 			jobs = jobs[1:]
 		}
 		for r.lanes.Full() {

@@ -26,13 +26,9 @@ func TestAnAnswerIsReadAsTheSDKReadsIt(t *testing.T) {
 	body, err := proto.Marshal(protoadapt.MessageV2Of(&otsprotocol.BatchWriteRowResponse{Tables: []*otsprotocol.TableInBatchWriteRowResponse{
 		{TableName: proto.String("other"), Rows: rows[:1]}, {TableName: proto.String("t"), Rows: rows},
 	}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := decodeAnswer(nil, body, "t", len(rows))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(got) != 4 {
 		t.Errorf("%d runs of rows that fare alike", len(got))
 	}

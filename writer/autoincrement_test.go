@@ -254,9 +254,7 @@ func TestOfCopiesTheRecordedOneStays(t *testing.T) {
 	var doubts []Doubt
 	for i, number := range []int64{3, 99} { // the recorded copy of the second row is gone: then the lowest stays
 		d, err := n.Doubt(rows[i], table.Outcome{Number: number, From: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		doubts = append(doubts, d)
 	}
 	for range 2 { // it may be repeated
@@ -276,9 +274,7 @@ func TestADoubtSurvivesTheRoundTrip(t *testing.T) {
 	var want []Doubt
 	for i, r := range numberedRows(t, 3) {
 		d, err := n.Doubt(r, table.Outcome{Number: int64(i) << 40, From: int64(i)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want = append(want, d)
 		file = d.Append(file)
 	}
@@ -351,9 +347,7 @@ func TestTheSweepDeletesNoRowOfAnotherRun(t *testing.T) {
 		rows := numberedRows(t, 1)
 		f.rows, f.last = map[int64]string{1: string(other.Append(nil, rows[0])), 2: string(testMarker.Append(nil, rows[0])), 3: string(other.Append(nil, rows[0]))}, 3
 		d, err := n.Doubt(rows[0], table.Outcome{Number: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if deleted, err := n.Sweep([]Doubt{d}); err != nil || deleted != 0 || len(f.rows) != 3 {
 			t.Errorf("look first %v: %d deleted, %v; rows %v", lookFirst, deleted, err, f.rows)
 		}
@@ -365,14 +359,10 @@ func TestARequestOfAnnotatedRowsCanBeRead(t *testing.T) {
 	_, n, w := newNumbered()
 	rows := numberedRows(t, 200)
 	w.rows = rows
-	if err := w.annotate(rows, make([]table.Outcome, len(rows))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.annotate(rows, make([]table.Outcome, len(rows))))
 	body := w.appendBody(nil)
 	req := new(otsprotocol.BatchWriteRowRequest)
-	if err := proto.Unmarshal(body, protoadapt.MessageV2Of(req)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, proto.Unmarshal(body, protoadapt.MessageV2Of(req)))
 	if again, err := proto.Marshal(protoadapt.MessageV2Of(req)); err != nil || !bytes.Equal(again, body) {
 		t.Errorf("%v: the SDK's own bytes are others", err)
 	}

@@ -46,9 +46,7 @@ var conditions = map[table.Existence]tablestore.RowExistenceExpectation{
 func sdkChange(t *testing.T, row table.Ref, name string, mode table.Mode, existence table.Existence) tablestore.RowChange {
 	t.Helper()
 	decoded, err := plainbuffer.Decode(row.Body())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	key := new(tablestore.PrimaryKey)
 	for _, c := range decoded.Key {
 		key.AddPrimaryKeyColumn(c.Name, client.SDKValue(c.Value))
@@ -89,9 +87,7 @@ func checkRequest(t *testing.T, name string, mode table.Mode, existence table.Ex
 	target := client.Target{Endpoint: "http://recorded", Instance: "i", AcceptUnsigned: true, Transport: sent,
 		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"}}
 	sdk, err := client.New(context.Background(), target, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rows, _, _ := batch(t, n, mode)
 	req := new(tablestore.BatchWriteRowRequest)
 	for _, r := range rows {

@@ -48,9 +48,7 @@ func TestARequestOfCountedRowsCanBeRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		req := new(otsprotocol.BatchWriteRowRequest)
-		if err := proto.Unmarshal(body, protoadapt.MessageV2Of(req)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, proto.Unmarshal(body, protoadapt.MessageV2Of(req)))
 		if again, err := proto.Marshal(protoadapt.MessageV2Of(req)); err != nil || !bytes.Equal(again, body) {
 			t.Errorf("%v: the SDK's own bytes are others", err)
 		}

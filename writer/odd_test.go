@@ -57,9 +57,7 @@ func TestUnusualRowsAreTheBytesTheSDKSends(t *testing.T) {
 		sent := new(recorder)
 		sdk, err := client.New(context.Background(), client.Target{Endpoint: "http://recorded", Instance: "i", AcceptUnsigned: true, Transport: sent,
 			Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := sdk.BatchWriteRow(req); err == nil || sent.body == nil {
 			t.Fatalf("%s: nothing was recorded: %v", name, err)
 		}
@@ -123,9 +121,7 @@ func (keyRefused) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestAnUnsignedRefusalOfTheKeysStopsAndLeavesRowsInDoubt(t *testing.T) {
 	c, err := client.Connect(t.Context(), client.Target{Endpoint: "http://made-up", Instance: "i", Transport: keyRefused{},
 		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rows, _, _ := batch(t, 3, table.Put)
 	outcomes := make([]table.Outcome, len(rows))
 	_, err = New(c.Sender(), nil, "t", table.Put, table.Ignore).Write(rows, make([]bool, len(rows)), outcomes)

@@ -20,9 +20,7 @@ func TestTheSweepEndsWithARowThatIsOlderThanTheLoad(t *testing.T) {
 		f.rows[number], f.last = mark, number
 	}
 	d, err := n.Doubt(rows[0], table.Outcome{Number: f.last})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	deleted, err := n.Sweep([]Doubt{d})
 	if err != nil || deleted != 1 || f.rows[f.last] != mark || len(f.searched) != 1 {
 		t.Errorf("%d deleted, %v, searched %v", deleted, err, f.searched)

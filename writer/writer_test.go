@@ -80,6 +80,14 @@ func encodeAnswer(name string, results []result) []byte {
 var schema = &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "id", Type: table.Integer}},
 	Columns: []table.Column{{Name: "id", Type: table.Integer}, {Name: "v", Type: table.String}, {Name: "n", Type: table.Double}}}
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func num(v int64) table.Value  { return table.Value{Type: table.Integer, Int: v} }
 func str(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }
 

@@ -201,9 +201,7 @@ func TestAJobSurvivesTheRoundTrip(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	for _, s := range []*Snapshot{sample(10), {State: State{Pieces: []Piece{{}}}}} {
 		file, err := s.Encode()
-		if err != nil {
-			f.Fatal(err)
-		}
+		must(f, err)
 		f.Add(file)
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {

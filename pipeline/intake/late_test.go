@@ -172,12 +172,10 @@ func TestASwitchToAScheduleLosesNothingOfTheStreamThatFollows(t *testing.T) {
 			f := flow(t, r)
 			f.Follow(s)
 			found := &seen{byKey: map[string][]string{}, next: map[int]int64{}}
-			if err := runs(t, f, func(p *Parsed) {
+			must(t, runs(t, f, func(p *Parsed) {
 				synctest.Wait() // until as much is read ahead as may be
 				found.take(t, p)
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))
 			slices.SortStableFunc(found.records, orderOf)
 			return found
 		}

@@ -12,12 +12,10 @@ func TestTruncateDropsWhatFollows(t *testing.T) {
 	for n := range 42 {
 		var got []place
 		records := 0
-		if err := runs(t, flow(t, r, "k0003", "k0020"), func(p *Parsed) {
+		must(t, runs(t, flow(t, r, "k0003", "k0020"), func(p *Parsed) {
 			p.Truncate(n)
 			got, records = append(got, places(p)...), records+p.Records
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if left := want[:min(n, 40)]; records != len(left) || !slices.Equal(got, left) {
 			t.Errorf("truncated to %d: %d records, %v", n, records, got)
 		}

@@ -38,7 +38,7 @@ func TestAResumedFlowHandsOutWhatIsNotFinal(t *testing.T) {
 	f := flow(t, ask(path), "k0100")
 	f.Resume(&Resumed{Records: o, Begin: func(int) (source.Place, source.Chain, bool) { return source.Place{}, source.Chain{}, false }})
 	var got []place
-	if err := runs(t, f, func(p *Parsed) {
+	must(t, runs(t, f, func(p *Parsed) {
 		got = append(got, places(p)...)
 		for _, b := range p.Blocks {
 			for i := range b.Block.Rows {
@@ -49,9 +49,7 @@ func TestAResumedFlowHandsOutWhatIsNotFinal(t *testing.T) {
 				}
 			}
 		}
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if !slices.Equal(got, want) {
 		t.Errorf("%d records, want %d: %v", len(got), len(want), got)
 	}
@@ -83,14 +81,12 @@ func TestAResumedFlowBeginsAtTheGivenPosition(t *testing.T) {
 			want = slices.Concat(all, want)
 		}
 		var got []place
-		if err := runs(t, f, func(p *Parsed) {
+		must(t, runs(t, f, func(p *Parsed) {
 			if !p.New {
 				t.Error("a split of which nothing is known is not said to be new")
 			}
 			got = append(got, places(p)...)
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if !slices.Equal(got, want) {
 			t.Errorf("skipping %d sources: %d records, want %d; the first is %v", skip, len(got), len(want), got[:min(1, len(got))])
 		}
@@ -126,7 +122,7 @@ func TestRowsGoToTheTableOfTheirFields(t *testing.T) {
 	r := ask(file(t, "a.csv", in))
 	r.Target.Table = "t_{month(at)}"
 	tables, rejects := map[string]string{}, ""
-	if err := runs(t, flow(t, r), func(p *Parsed) {
+	must(t, runs(t, flow(t, r), func(p *Parsed) {
 		for _, b := range p.Blocks {
 			for i := range b.Block.Rows {
 				ref := table.Ref{Block: b.Block, Index: int32(i)}
@@ -137,9 +133,7 @@ func TestRowsGoToTheTableOfTheirFields(t *testing.T) {
 		for _, r := range p.Rejects {
 			rejects += string(r.Raw[:1]) + " " + r.Reason.Code
 		}
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if got := fmt.Sprint(tables); got != "map[a:t_202405 b:t_202406 d:t_202405]" || rejects == "" || rejects[0] != 'c' {
 		t.Errorf("%s, rejects %q", got, rejects)
 	}

@@ -42,7 +42,7 @@ func TestTheHolderOfARunIsFoundWithoutAChange(t *testing.T) {
 	}
 	if l, err = TakeLock(dir); err != nil {
 		t.Errorf("nothing is left locked: %v", err)
-	} else if err := l.Release(); err != nil {
-		t.Fatal(err)
+	} else {
+		must(t, l.Release())
 	}
 }

@@ -119,8 +119,8 @@ func TestWithoutLocksOfTheFileSystemAFileSaysWhoHasIt(t *testing.T) {
 	leave(Holder{PID: 1 << 30, Host: thisProcess().Host}) // no such process
 	if free, err = holdFile(name); err != nil {
 		t.Errorf("left by a process that is gone: %v", err)
-	} else if err := free(); err != nil {
-		t.Fatal(err)
+	} else {
+		must(t, free())
 	}
 	leave(Holder{PID: 1 << 30, Host: "elsewhere"})
 	if _, err := holdFile(name); !errors.As(err, &held) || !strings.Contains(err.Error(), "delete "+name) {
