@@ -20,17 +20,13 @@ import (
 func TestWhyATaskFailedIsSeenUntilItIsDone(t *testing.T) {
 	ctx := t.Context()
 	store, err := jobdir.Open(ctx, t.TempDir(), jobdir.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := &Plan{Version: planVersion, ID: "one", Job: &checkpoint.Job{}, Splits: []Split{{}, {}}, Shards: []Shard{{Ranges: []int{0}}}}
 	if p, err = keepPlan(ctx, store, p); err != nil {
 		t.Fatal(err)
 	}
 	j, err := newJob(store, p, Options{Owner: "a worker"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	failed := &plan.UsageError{Message: "read oss://u:secret@b/in.csv: it has changed"}
 	if err := j.told(ctx, StageRead, 1, failed); err != error(failed) {
 		t.Errorf("the error became %v", err)
@@ -46,22 +42,16 @@ func TestWhyATaskFailedIsSeenUntilItIsDone(t *testing.T) {
 
 	look := func() []*Failure {
 		w, err := NewWatcher(ctx, store)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s, err := w.Status(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return s.Failures
 	}
 	all := look()
 	if len(all) != 1 || all[0].Stage != StageRead || all[0].Index != 1 || all[0].By != "a worker" || !all[0].Permanent() || all[0].Message == failed.Message {
 		t.Errorf("the failures are %+v", all)
 	}
-	if err := j.commit(ctx, store, splitName(1), &splitResult{done: j.newDone("x"), Split: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.commit(ctx, store, splitName(1), &splitResult{done: j.newDone("x"), Split: 1}))
 	if all := look(); len(all) != 0 {
 		t.Errorf("a task that is done has the failures %+v", all)
 	}
@@ -71,30 +61,22 @@ func TestWhyATaskFailedIsSeenUntilItIsDone(t *testing.T) {
 func TestTheFirstResultOfATaskCounts(t *testing.T) {
 	ctx := t.Context()
 	store, err := jobdir.Open(ctx, t.TempDir(), jobdir.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	j := &Job{store: store, Plan: &Plan{ID: "one"}}
 	rejects := func(attempt string, records int) done {
 		d := j.newDone(attempt)
 		lists := &rejectLists{store: store, name: "rejects/" + attempt}
 		for i := range records {
 			r := &keptReject{Record: int64(i), Reject: table.Reject{Raw: bytes.Repeat([]byte("x"), listBytes/3)}}
-			if err := lists.add(ctx, r); err != nil {
-				t.Fatal(err)
-			}
+			must(t, lists.add(ctx, r))
 		}
-		if err := lists.close(ctx, &d); err != nil {
-			t.Fatal(err)
-		}
+		must(t, lists.close(ctx, &d))
 		return d
 	}
 	first := &splitResult{done: rejects("first", 7), Split: 3, Read: 9, Rows: 2}
 	second := &splitResult{done: rejects("second", 0), Split: 3, Read: 9, Rows: 9, ExpiredCells: 5, Extents: make([]runfile.Extent, 1)}
 	for _, r := range []*splitResult{first, second} {
-		if err := j.commit(ctx, store, splitName(3), r); err != nil {
-			t.Fatal(err)
-		}
+		must(t, j.commit(ctx, store, splitName(3), r))
 	}
 	if diff := cmp.Diff(first, second, cmp.AllowUnexported(splitResult{})); diff != "" {
 		t.Errorf("the second attempt has what the first has not committed (-first +second):\n%s", diff)

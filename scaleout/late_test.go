@@ -18,7 +18,6 @@ import (
 
 	"tsimport/internal/jobdir"
 	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
 )
@@ -39,10 +38,7 @@ func (p *process) diesSending(rnd *rand.Rand, chance float64, late time.Duration
 
 // nextLoad is another load of the table, which begins when the job has ended: it replaces every row.
 func (w *world) nextLoad() {
-	sdk, err := client.New(w.t.Context(), w.config(w.server.Transport()).Target.Client, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	sdk := w.sdk()
 	for key := range w.want {
 		pk := new(tablestore.PrimaryKey)
 		pk.AddPrimaryKeyColumn("id", key)
@@ -79,24 +75,14 @@ func TestLateRequestsOfLostWorkersUndoNeitherTheJobNorTheNextLoad(t *testing.T) 
 				if w.good == 0 {
 					w.inputs = append(w.inputs, w.extra())
 				}
-				if err := w.plan(w.start("driver", 1, -1, 0), func(r *Request) { r.Verify = w.verify }); err != nil {
-					t.Fatal(err)
-				}
+				w.planned(func(r *Request) { r.Verify = w.verify })
 				var all sync.WaitGroup
 				for n := range 2 + rnd.IntN(3) {
 					p := w.start(fmt.Sprintf("dies %d", n), rnd.Uint64(), -1, 0)
 					p.diesSending(rand.New(rand.NewPCG(rnd.Uint64(), 5)), 0.3, time.Duration(rnd.Int64N(int64(330*time.Second))))
-					all.Go(func() {
-						if err := p.run(workAll); !passing(err) {
-							t.Errorf("%s: %v", p.name, err)
-						}
-					})
+					all.Go(func() { p.tries(workAll) })
 				}
-				s, err := w.work()
-				if err != nil {
-					t.Fatal(err)
-				}
-				w.check(s)
+				w.finish()
 				w.nextLoad()
 				all.Wait()
 				w.late.Wait()
@@ -108,21 +94,24 @@ func TestLateRequestsOfLostWorkersUndoNeitherTheJobNorTheNextLoad(t *testing.T) 
 	}
 }
 
-// lost is a job of which a worker has died with rows on their way, and what the one says that works on.
-func lost(t *testing.T) (w *world, heard func() string, say func(string, ...any)) {
-	w = newWorld(t)
+// lost is a job of which a worker has died with rows on their way.
+func lost(t *testing.T) *world {
+	w := newWorld(t)
 	w.tune, w.verify = byDefault, true
 	w.makeInputs(rand.New(rand.NewPCG(4, 1)))
-	if err := w.plan(w.start("driver", 1, -1, 0), func(r *Request) { r.Workers, r.Verify = 1, true }); err != nil {
-		t.Fatal(err)
-	}
+	w.planned(func(r *Request) { r.Workers, r.Verify = 1, true })
 	p := w.start("dies", 3, -1, 0).diesSending(rand.New(rand.NewPCG(1, 1)), 1, 300*time.Second)
 	if err := p.run(workAll); err == nil {
 		t.Fatal("it has not died")
 	}
+	return w
+}
+
+// sayings keep what a process says.
+func sayings() (heard func() string, say func(string, ...any)) {
 	var mu sync.Mutex
 	var text strings.Builder
-	return w, func() string {
+	return func() string {
 			mu.Lock()
 			defer mu.Unlock()
 			return text.String()
@@ -135,13 +124,12 @@ func lost(t *testing.T) (w *world, heard func() string, say func(string, ...any)
 
 func TestShardsThatAreTakenOverAreCommittedAtOnceAndTheJobWaitsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, heard, say := lost(t)
+		w := lost(t)
+		heard, say := sayings()
 		began := time.Now()
 		var wrote time.Duration // until all shards were written
 		watcher, err := NewWatcher(t.Context(), w.store)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		go func() {
 			for wrote == 0 {
 				time.Sleep(watchEvery)
@@ -154,13 +142,11 @@ func TestShardsThatAreTakenOverAreCommittedAtOnceAndTheJobWaitsOnce(t *testing.T
 			}
 		}()
 		var s *Summary
-		if err := w.start("worker", 2, -1, 0).run(func(ctx context.Context, j *Job) (err error) {
+		must(t, w.start("worker", 2, -1, 0).run(func(ctx context.Context, j *Job) (err error) {
 			j.o.Say = say
 			s, err = j.Work(ctx)
 			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if all := time.Since(began); wrote == 0 || wrote > 2*time.Minute || all < 5*time.Minute || all > 7*time.Minute {
 			t.Errorf("all shards were written after %v, and the job has ended after %v", wrote, all)
 		}
@@ -177,16 +163,14 @@ func TestAWorkerThatWaitsEndsWithinTwoSeconds(t *testing.T) {
 	for name, after := range map[string]time.Duration{"for a lease": 10 * time.Second, "for late requests": 3 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w, _, _ := lost(t)
+				w := lost(t)
 				drain, end := context.WithCancelCause(t.Context())
 				errSignal := errors.New("a signal")
 				var at time.Time
 				time.AfterFunc(after, func() { at = time.Now(); end(errSignal) })
 				p := w.start("worker", 2, -1, 0)
 				j, err := Open(p.ctx, p, Options{Load: w.config(p), Program: "test", Drain: drain, Clock: func() time.Duration { return time.Since(w.startsAt) }})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if name == "for a lease" {
 					for i := range j.Plan.Shards {
 						if err = j.WriteShard(p.ctx, i); err != nil {
@@ -208,40 +192,6 @@ func TestAWorkerThatWaitsEndsWithinTwoSeconds(t *testing.T) {
 	}
 }
 
-// unreliable is a store of which what it is asked for some objects fails from a moment on, for some time.
-type unreliable struct {
-	*process
-	fails func(name string) bool
-}
-
-func (f *unreliable) fault(name string) error {
-	if f.fails(name) {
-		return &jobdir.FaultError{Cause: errStore}
-	}
-	return nil
-}
-
-func (f *unreliable) PutAbsent(ctx context.Context, name string, body []byte) error {
-	if err := f.fault(name); err != nil {
-		return err
-	}
-	return f.process.PutAbsent(ctx, name, body)
-}
-
-func (f *unreliable) Put(ctx context.Context, name string, body []byte) error {
-	if err := f.fault(name); err != nil {
-		return err
-	}
-	return f.process.Put(ctx, name, body)
-}
-
-func (f *unreliable) List(ctx context.Context, prefix string) ([]string, error) {
-	if err := f.fault(prefix); err != nil {
-		return nil, err
-	}
-	return f.process.List(ctx, prefix)
-}
-
 func TestPassingFaultsOfTheJobDirectoryPauseAWorkerButNotForever(t *testing.T) {
 	for name, c := range map[string]struct {
 		fails func(since time.Duration, name string) bool
@@ -253,40 +203,39 @@ func TestPassingFaultsOfTheJobDirectoryPauseAWorkerButNotForever(t *testing.T) {
 		"leases given back":  {func(_ time.Duration, name string) bool { return strings.Contains(name, "/lease.") }, nil, "warning: give back the lease"},
 		"a minute, in turns": {func(since time.Duration, _ string) bool { return int(since.Seconds())%10 < 5 && since < time.Minute }, nil, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := planned(t)
-				began := time.Now()
-				var said strings.Builder
-				var mu sync.Mutex
-				var s *Summary
-				err := w.start("worker", 2, -1, 0).run(func(ctx context.Context, j *Job) (err error) {
-					j.o.Say = func(format string, a ...any) {
-						mu.Lock()
-						defer mu.Unlock()
-						fmt.Fprintf(&said, format+"\n", a...)
+		t.Run(name, inJob(func(t *testing.T, w *world) {
+			began := time.Now()
+			heard, say := sayings()
+			var s *Summary
+			p := w.start("worker", 2, -1, 0)
+			err := p.run(func(ctx context.Context, j *Job) (err error) {
+				j.o.Say = say
+				p.goesWrong(func(verb, object string, done bool) error {
+					if verb == "get" || verb == "delete" || done {
+						return nil
 					}
-					p := j.store.(*process)
-					j.store = &unreliable{p, func(object string) bool {
-						if name == "leases given back" {
-							_, put, _ := strings.Cut(object, "lease.")
-							return put != "" && strings.HasPrefix(object, "splits/") && w.stored(object)
-						}
-						return c.fails(time.Since(began), object)
-					}}
-					s, err = j.Work(ctx)
-					return err
+					fails := c.fails(time.Since(began), object)
+					if name == "leases given back" {
+						_, put, _ := strings.Cut(object, "lease.")
+						fails = put != "" && strings.HasPrefix(object, "splits/") && w.stored(object)
+					}
+					if fails {
+						return &jobdir.FaultError{Cause: errStore}
+					}
+					return nil
 				})
-				if !errors.Is(err, c.err) || !strings.Contains(said.String(), c.says) {
-					t.Fatalf("%v; said: %s", err, said.String())
-				}
-				if c.err == nil {
-					w.check(s)
-				} else if took := time.Since(began); took < pipeline.DefaultRetryFor || took > 2*pipeline.DefaultRetryFor {
-					t.Errorf("it has given up after %v", took)
-				}
+				s, err = j.Work(ctx)
+				return err
 			})
-		})
+			if !errors.Is(err, c.err) || !strings.Contains(heard(), c.says) {
+				t.Fatalf("%v; said: %s", err, heard())
+			}
+			if c.err == nil {
+				w.check(s)
+			} else if took := time.Since(began); took < pipeline.DefaultRetryFor || took > 2*pipeline.DefaultRetryFor {
+				t.Errorf("it has given up after %v", took)
+			}
+		}))
 	}
 }
 

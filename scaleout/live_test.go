@@ -67,10 +67,8 @@ func liveJob(t *testing.T, seed uint64) {
 		}
 		past[id] = []string{text}
 	}
-	err := w.plan(w.start("driver", rnd.Uint64(), -1, 0), func(r *Request) { r.Workers, r.Verify = 1+rnd.IntN(4), w.verify })
-	if err != nil {
-		t.Fatal(err)
-	}
+	workers := 1 + rnd.IntN(4)
+	w.planned(func(r *Request) { r.Workers, r.Verify = workers, w.verify })
 	changes := rand.New(rand.NewPCG(rnd.Uint64(), 9))
 	change := func() { // only rows that are not refused
 		id := int64(changes.IntN(rows*10 + 20))
@@ -100,18 +98,12 @@ func liveJob(t *testing.T, seed uint64) {
 		acts := []int{-1, rnd.IntN(200), rnd.IntN(600)}[rnd.IntN(3)]
 		p := w.start(fmt.Sprintf("process %d", n), rnd.Uint64(), acts, []float64{0, 0.005}[rnd.IntN(2)])
 		do := someTasks(rand.New(rand.NewPCG(rnd.Uint64(), 3)))
-		processes.Go(func() {
-			if err := p.run(do); !passing(err) {
-				t.Errorf("%s: %v", p.name, err)
-			}
-		})
+		processes.Go(func() { p.tries(do) })
 	}
 	s, err := w.work()
 	stop()
 	changer.Wait()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.checkLive(s, past, bad)
 	processes.Wait()
 	time.Sleep(10 * time.Minute) // requests that nobody waits for any more

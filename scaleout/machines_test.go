@@ -1,12 +1,9 @@
 package scaleout
 
 import (
-	"bufio"
-	"context"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,7 +11,6 @@ import (
 
 	"tsimport/engine/server"
 	"tsimport/engine/sim"
-	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
 )
@@ -60,44 +56,27 @@ func loadByMachines(t *testing.T, each, partitions, processes int) *Summary {
 		cfg.Write.Concurrency, cfg.Write.BatchRows = requestsInFlight, rowsOfRequest
 	}
 	rows := partitions * each
-	file, err := os.Create(filepath.Join(w.dir, "in.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := bufio.NewWriter(file)
-	fmt.Fprintln(text, "id,what")
+	var text strings.Builder
+	text.WriteString("id,what\n")
 	for i := range rows {
-		fmt.Fprintf(text, "k%07d,%d\n", i, i)
+		fmt.Fprintf(&text, "k%07d,%d\n", i, i)
 	}
-	if err := text.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
-	w.inputs = []string{file.Name()}
+	w.inputs = []string{w.file("in.csv", text.String())}
 	w.partition(partitions, rows)
-	if err := w.plan(w.start("driver", 1, -1, 0), func(r *Request) { r.Workers, r.SplitSize = processes, int64(rows)*16/64 }); err != nil {
-		t.Fatal(err)
-	}
+	w.planned(func(r *Request) { r.Workers, r.SplitSize = processes, int64(rows)*16/64 })
 	var all sync.WaitGroup
 	for n := range processes {
 		p := w.start(fmt.Sprintf("process %d", n), uint64(n), -1, 0)
 		p.slow = slowestAct
 		all.Go(func() {
-			if err := p.run(func(ctx context.Context, j *Job) error {
-				_, err := j.Work(ctx)
-				return err
-			}); err != nil {
+			if err := p.run(workAll); err != nil {
 				t.Errorf("%s: %v", p.name, err)
 			}
 		})
 	}
 	all.Wait()
 	made, err := ReadPlan(t.Context(), w.store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s, err := ReadSummary(t.Context(), w.store, made)
 	if err != nil || s == nil || s.Written != int64(rows) || s.Read != int64(rows) {
 		t.Errorf("%d partitions, %d processes: %+v, %v", partitions, processes, s, err)
@@ -108,22 +87,13 @@ func loadByMachines(t *testing.T, each, partitions, processes int) *Summary {
 
 // partition makes the table with so many partitions of equal numbers of rows.
 func (w *world) partition(n, rows int) {
-	sdk, err := client.New(w.t.Context(), w.config(w.server.Transport()).Target.Client, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	admin := &client.Admin{Client: sdk, Context: w.t.Context()}
-	if err := admin.Create("t", []table.KeyColumn{{Name: "id", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := w.server.Sim().Simulate("t", server.Simulation{Config: sim.Config{PartitionUnits: unitsOfPartition}}); err != nil {
-		w.t.Fatal(err)
-	}
+	admin := &client.Admin{Client: w.sdk(), Context: w.t.Context()}
+	target := w.config(nil).Target
+	must(w.t, admin.Create("t", target.Key, target.Define))
+	must(w.t, w.server.Sim().Simulate("t", server.Simulation{Config: sim.Config{PartitionUnits: unitsOfPartition}}))
 	var at []sim.Key
 	for i := range n - 1 {
 		at = append(at, sim.Key(fmt.Sprintf("k%07d", (i+1)*rows/n)))
 	}
-	if err := w.server.Sim().Split(w.t.Context(), "t", server.Cut{Keys: at}); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, w.server.Sim().Split(w.t.Context(), "t", server.Cut{Keys: at}))
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 
 	"tsimport/reader/source"
 )
@@ -28,41 +27,32 @@ func (c *counting) Next() (source.Piece, error) {
 // TestASplitReadsLittleMoreThanItsBytes reads splits whose ends are anywhere in pieces, and of whose last piece any record may be cut.
 func TestASplitReadsLittleMoreThanItsBytes(t *testing.T) {
 	for _, size := range []int{41, 97, 500, 3000, 1 << 20} {
-		t.Run(fmt.Sprint(size), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := planned(t)
-				var all, given int64
-				if err := w.start("reader", 3, -1, 0).run(func(ctx context.Context, j *Job) error {
-					prepared, err := j.prepare(ctx)
-					if err != nil {
-						return err
-					}
-					counts := make([]counting, len(prepared.Plan.Sources))
-					for i, s := range prepared.Plan.Sources {
-						s.SetSplitBytes(size)
-						counts[i].Source = s.Source
-						s.Source = &counts[i]
-						given += s.About().Bytes
-					}
-					for i := range j.Plan.Splits {
-						err = errors.Join(err, j.ReadSplit(ctx, i))
-					}
-					for i := range counts {
-						all += counts[i].bytes
-					}
-					if most := given + int64(len(j.Plan.Splits)*size); all > most {
-						t.Errorf("%d bytes were read of %d, in pieces of %d", all, given, size)
-					}
-					return err
-				}); err != nil {
-					t.Fatal(err)
-				}
-				s, err := w.work()
+		t.Run(fmt.Sprint(size), inJob(func(t *testing.T, w *world) {
+			var all, given int64
+			must(t, w.start("reader", 3, -1, 0).run(func(ctx context.Context, j *Job) error {
+				prepared, err := j.prepare(ctx)
 				if err != nil {
-					t.Fatal(err)
+					return err
 				}
-				w.check(s)
-			})
-		})
+				counts := make([]counting, len(prepared.Plan.Sources))
+				for i, s := range prepared.Plan.Sources {
+					s.SetSplitBytes(size)
+					counts[i].Source = s.Source
+					s.Source = &counts[i]
+					given += s.About().Bytes
+				}
+				for i := range j.Plan.Splits {
+					err = errors.Join(err, j.ReadSplit(ctx, i))
+				}
+				for i := range counts {
+					all += counts[i].bytes
+				}
+				if most := given + int64(len(j.Plan.Splits)*size); all > most {
+					t.Errorf("%d bytes were read of %d, in pieces of %d", all, given, size)
+				}
+				return err
+			}))
+			w.finish()
+		}))
 	}
 }

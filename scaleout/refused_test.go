@@ -6,7 +6,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -20,13 +19,22 @@ import (
 	"tsimport/pipeline/plan"
 )
 
-// planned is a world with a job of several splits and shards.
-func planned(t *testing.T) *world {
-	t.Helper()
-	w := newWorld(t)
-	w.makeInputs(rand.New(rand.NewPCG(4, 1)))
-	w.plan(w.start("driver", 1, -1, 0), func(*Request) {})
-	return w
+// inJob is a test in virtual time of a world with a job of several splits and shards.
+func inJob(test func(t *testing.T, w *world)) func(*testing.T) {
+	return func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.makeInputs(rand.New(rand.NewPCG(4, 1)))
+			w.planned(func(*Request) {})
+			test(t, w)
+		})
+	}
+}
+
+// planned plans the load by a process that does nothing else.
+func (w *world) planned(change func(*Request)) {
+	w.t.Helper()
+	must(w.t, w.plan(w.start("driver", 1, -1, 0), change))
 }
 
 // plan plans the load as a process sees it.
@@ -44,6 +52,15 @@ func (w *world) work() (s *Summary, err error) {
 		return err
 	})
 	return s, err
+}
+
+// finish does the whole job, or what is left of it, and checks what it has done.
+func (w *world) finish() *Summary {
+	w.t.Helper()
+	s, err := w.work()
+	must(w.t, err)
+	w.check(s)
+	return s
 }
 
 // refused checks that an error names what is wrong, with the exit code.
@@ -78,9 +95,7 @@ func TestWhatManyProcessesCannotDoIsRefusedByName(t *testing.T) {
 		},
 	} {
 		cfg := pipeline.Config{Inputs: []string{"a.csv"}, Target: plan.Target{Table: "t"}}
-		if err := Check(&cfg); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Check(&cfg))
 		change(&cfg)
 		refused(t, Check(&cfg), exitcode.Usage, name)
 	}
@@ -103,32 +118,21 @@ func TestADirectoryThatCannotBeWorkedOnIsRefusedByName(t *testing.T) {
 				w.t.Fatalf("no shard of the plan has range 0 alone: %s", was)
 			}
 		}, exitcode.Usage, "not divided over its shards"},
-		"a changed input": {func(w *world) {
-			if err := os.WriteFile(w.inputs[0], []byte("id,what\nk1,changed\n"), 0o600); err != nil {
-				w.t.Fatal(err)
-			}
-		}, exitcode.Usage, "in-0.csv was"},
-		"a missing input": {func(w *world) {
-			if err := os.Remove(w.inputs[0]); err != nil {
-				w.t.Fatal(err)
-			}
-		}, exitcode.Usage, "in-0.csv"},
+		"a changed input": {func(w *world) { w.file("in-0.csv", "id,what\nk1,changed\n") }, exitcode.Usage, "in-0.csv was"},
+		"a missing input": {func(w *world) { must(w.t, os.Remove(w.inputs[0])) }, exitcode.Usage, "in-0.csv"},
 		"a result of another job": {func(w *world) {
 			w.store.objects[splitName(0)] = []byte(`{"version":1,"plan":"other"}`)
 		}, exitcode.Usage, "belongs to another job"},
 		"a stop": {func(w *world) { w.store.objects[stopName] = nil }, exitcode.Failed, "there is an object stop"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := planned(t)
-				c.change(w)
-				_, err := w.work()
-				refused(t, err, c.code, c.says)
-				if rows := w.rows(); len(rows) > 0 {
-					t.Errorf("%d rows were written", len(rows))
-				}
-			})
-		})
+		t.Run(name, inJob(func(t *testing.T, w *world) {
+			c.change(w)
+			_, err := w.work()
+			refused(t, err, c.code, c.says)
+			if rows := w.rows(); len(rows) > 0 {
+				t.Errorf("%d rows were written", len(rows))
+			}
+		}))
 	}
 }
 
@@ -144,37 +148,33 @@ func (w *world) replace(name, from, to string) {
 
 func TestRowsOnTheirWayThatAreDamagedOrMissingAreNeverSkipped(t *testing.T) {
 	for _, damage := range []string{"flip", "cut", "delete"} {
-		t.Run(damage, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := planned(t)
-				w.readAll()
-				for name, body := range w.store.objects {
-					if !strings.HasPrefix(name, "runs/") {
-						continue
-					}
-					switch damage {
-					case "flip":
-						body[len(body)/2] ^= 1
-					case "cut":
-						w.store.objects[name] = body[:len(body)-1]
-					case "delete":
-						delete(w.store.objects, name)
-					}
+		t.Run(damage, inJob(func(t *testing.T, w *world) {
+			w.readAll()
+			for name, body := range w.store.objects {
+				if !strings.HasPrefix(name, "runs/") {
+					continue
 				}
-				if s, err := w.work(); err == nil {
-					t.Errorf("%+v", s)
+				switch damage {
+				case "flip":
+					body[len(body)/2] ^= 1
+				case "cut":
+					w.store.objects[name] = body[:len(body)-1]
+				case "delete":
+					delete(w.store.objects, name)
 				}
-				if _, there := w.store.objects[summaryName]; there {
-					t.Error("there is a summary")
-				}
-			})
-		})
+			}
+			if s, err := w.work(); err == nil {
+				t.Errorf("%+v", s)
+			}
+			if _, there := w.store.objects[summaryName]; there {
+				t.Error("there is a summary")
+			}
+		}))
 	}
 }
 
 func TestAnotherLoadDoesNotTakeTheDirectory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := planned(t)
+	inJob(func(t *testing.T, w *world) {
 		p := w.start("another", 5, -1, 0)
 		refused(t, w.plan(p, func(r *Request) { r.Load.Target.Table = "u" }), exitcode.Usage, "another job")
 		refused(t, w.plan(p, func(r *Request) { r.Load.Write.Mode = table.Delete }), exitcode.Usage, "--mode was put and is delete now")
@@ -185,7 +185,7 @@ func TestAnotherLoadDoesNotTakeTheDirectory(t *testing.T) {
 		delete(w.store.objects, PlanName)
 		w.store.objects[splitName(0)] = []byte("{}")
 		refused(t, w.plan(p, func(*Request) {}), exitcode.Usage, "it is not empty")
-	})
+	})(t)
 }
 
 func TestAJobStopsAtItsErrorLimitAndIsContinued(t *testing.T) {
@@ -195,15 +195,13 @@ func TestAJobStopsAtItsErrorLimitAndIsContinued(t *testing.T) {
 		if len(w.rejects) < 2 {
 			t.Fatal("the inputs have no bad records")
 		}
-		if err := w.plan(w.start("driver", 1, -1, 0), func(r *Request) { r.Load.Limits.MaxErrors = pipeline.MaxErrors{Rows: 1} }); err != nil {
-			t.Fatal(err)
+		w.planned(func(r *Request) { r.Load.Limits.MaxErrors = pipeline.MaxErrors{Rows: 1} })
+		for range 2 {
+			_, err := w.work()
+			refused(t, err, exitcode.ErrorLimit, "more than --max-errors allows")
 		}
-		_, err := w.work()
-		refused(t, err, exitcode.ErrorLimit, "more than --max-errors allows")
-		_, err = w.work()
-		refused(t, err, exitcode.ErrorLimit, "more than --max-errors allows")
 		for range len(w.rejects) { // each time up to one more than before
-			err = w.start("resumed", 6, -1, 0).run(func(ctx context.Context, j *Job) error {
+			err := w.start("resumed", 6, -1, 0).run(func(ctx context.Context, j *Job) error {
 				if err := j.Continue(ctx); err != nil {
 					return err
 				}
@@ -225,26 +223,16 @@ func TestAJobStopsAtItsErrorLimitAndIsContinued(t *testing.T) {
 func TestSeamsOfJoinedFilesDoNotStopAJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.inputs = []string{filepath.Join(w.dir, "in.csv")}
-		if err := os.WriteFile(w.inputs[0], []byte("id,what\nk1,a\nid,what\nk2,b\nid,what\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		w.inputs = []string{w.file("in.csv", "id,what\nk1,a\nid,what\nk2,b\nid,what\n")}
 		w.want, w.good, w.rejects = map[string]string{"k1": "a", "k2": "b"}, 2, []string{"id,what\n", "id,what\n"}
-		if err := w.plan(w.start("driver", 1, -1, 0), func(r *Request) { r.Load.Limits.MaxErrors = pipeline.MaxErrors{} }); err != nil {
-			t.Fatal(err)
-		}
-		s, err := w.work()
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.check(s)
+		w.planned(func(r *Request) { r.Load.Limits.MaxErrors = pipeline.MaxErrors{} })
+		w.finish()
 	})
 }
 
 // An attempt that was stopped for long and wakes when another one has done its task must not continue it.
 func TestAnAttemptEndsWhenAnotherHasDoneItsTask(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := planned(t)
+	inJob(func(t *testing.T, w *world) {
 		late := w.start("a late process", 1, -1, 0)
 		began := false
 		err := late.run(func(ctx context.Context, j *Job) error {
@@ -260,5 +248,5 @@ func TestAnAttemptEndsWhenAnotherHasDoneItsTask(t *testing.T) {
 		if err != nil || !began {
 			t.Errorf("began: %v, ended with %v", began, err)
 		}
-	})
+	})(t)
 }

@@ -29,6 +29,7 @@ import (
 	"tsimport/internal/jobdir"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
 	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
 	"tsimport/reader/source/sourcetest"
@@ -154,6 +155,7 @@ type process struct {
 	slow   time.Duration // that an act takes at most; 0 is 30 ms
 	ahead  time.Duration // of its clock, before those of the others
 	wire   func(r *http.Request) (late time.Duration, dies bool)
+	wrong  func(verb, name string, done bool) error // with acts of the store
 }
 
 var (
@@ -161,7 +163,7 @@ var (
 	errStore = errors.New("the store is full, or does not answer")
 )
 
-// fails reports whether the store fails.
+// fails reports whether the store fails by chance.
 func (p *process) fails() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,6 +171,35 @@ func (p *process) fails() error {
 		return errStore
 	}
 	return nil
+}
+
+// goesWrong lets acts of the store fail as a test says, from now on.
+func (p *process) goesWrong(wrong func(verb, name string, done bool) error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wrong = wrong
+}
+
+// wrongWith is what a test says of an act, before or after the store has done what it was asked.
+func (p *process) wrongWith(verb, name string, done bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.wrong == nil {
+		return nil
+	}
+	return p.wrong(verb, name, done)
+}
+
+// do lets the store do what the process asks it for.
+func (p *process) do(verb, name string, do func() error) error {
+	if err := errors.Join(p.act(), p.fails(), p.wrongWith(verb, name, false)); err != nil {
+		return err
+	}
+	err := do()
+	if err == nil && verb != "get" && verb != "list" {
+		err = errors.Join(p.act(), p.fails())
+	}
+	return errors.Join(err, p.wrongWith(verb, name, true))
 }
 
 // act is before everything that others can see of the process.
@@ -201,59 +232,34 @@ func (p *process) as(ctx context.Context) context.Context {
 func (p *process) String() string { return "memory" }
 
 func (p *process) PutAbsent(ctx context.Context, name string, body []byte) error {
-	if err := errors.Join(p.act(), p.fails()); err != nil {
-		return err
-	}
-	if err := p.w.store.PutAbsent(p.as(ctx), name, body); err != nil {
-		return err
-	}
-	return errors.Join(p.act(), p.fails())
+	return p.do("put", name, func() error { return p.w.store.PutAbsent(p.as(ctx), name, body) })
 }
 
 func (p *process) Put(ctx context.Context, name string, body []byte) error {
-	if err := errors.Join(p.act(), p.fails()); err != nil {
-		return err
-	}
-	if err := p.w.store.Put(p.as(ctx), name, body); err != nil {
-		return err
-	}
-	return errors.Join(p.act(), p.fails())
+	return p.do("put", name, func() error { return p.w.store.Put(p.as(ctx), name, body) })
 }
 
 func (p *process) PutFile(ctx context.Context, name, file string) error {
-	body, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	return p.Put(ctx, name, body)
+	return p.do("put", name, func() error { return p.w.store.PutFile(p.as(ctx), name, file) })
 }
 
-func (p *process) Get(ctx context.Context, name string) ([]byte, error) {
-	if err := errors.Join(p.act(), p.fails()); err != nil {
-		return nil, err
-	}
-	return p.w.store.Get(ctx, name)
+func (p *process) Get(ctx context.Context, name string) (body []byte, err error) {
+	err = p.do("get", name, func() (err error) { body, err = p.w.store.Get(ctx, name); return err })
+	return body, err
 }
 
-func (p *process) GetRange(ctx context.Context, name string, from, n int64) ([]byte, error) {
-	if err := errors.Join(p.act(), p.fails()); err != nil {
-		return nil, err
-	}
-	return p.w.store.GetRange(ctx, name, from, n)
+func (p *process) GetRange(ctx context.Context, name string, from, n int64) (body []byte, err error) {
+	err = p.do("get", name, func() (err error) { body, err = p.w.store.GetRange(ctx, name, from, n); return err })
+	return body, err
 }
 
-func (p *process) List(ctx context.Context, prefix string) ([]string, error) {
-	if err := errors.Join(p.act(), p.fails()); err != nil {
-		return nil, err
-	}
-	return p.w.store.List(p.as(ctx), prefix)
+func (p *process) List(ctx context.Context, prefix string) (names []string, err error) {
+	err = p.do("list", prefix, func() (err error) { names, err = p.w.store.List(p.as(ctx), prefix); return err })
+	return names, err
 }
 
 func (p *process) Delete(ctx context.Context, name string) error {
-	if err := p.act(); err != nil {
-		return err
-	}
-	return p.w.store.Delete(ctx, name)
+	return p.do("delete", name, func() error { return p.w.store.Delete(ctx, name) })
 }
 
 // RoundTrip sends a request, perhaps long after the process was asked whether it may: then it is applied all the same, and the answer is lost.
@@ -314,15 +320,20 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	s, err := server.Open("", server.Options{InMemory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	return &world{t: t, dir: t.TempDir(), store: &memory{objects: map[string][]byte{}}, server: s, want: map[string]string{}, startsAt: time.Now()}
+}
+
+// file writes a file.
+func (w *world) file(name, text string) string {
+	path := filepath.Join(w.dir, name)
+	must(w.t, os.WriteFile(path, []byte(text), 0o600))
+	return path
 }
 
 // makeInputs makes files in which keys come many times, quotes hold line ends, and some records are bad.
@@ -353,11 +364,7 @@ func (w *world) makeInputs(rnd *rand.Rand) {
 			w.want[key] = what
 			w.good++
 		}
-		name := filepath.Join(w.dir, fmt.Sprintf("in-%d.csv", n))
-		if err := os.WriteFile(name, []byte(text.String()), 0o600); err != nil {
-			w.t.Fatal(err)
-		}
-		w.inputs = append(w.inputs, name)
+		w.inputs = append(w.inputs, w.file(fmt.Sprintf("in-%d.csv", n), text.String()))
 	}
 }
 
@@ -409,28 +416,27 @@ func (p *process) run(do func(ctx context.Context, j *Job) error) error {
 	return errors.Join(do(p.ctx, j), j.Close())
 }
 
+// sdk is a client of the service.
+func (w *world) sdk() *tablestore.TableStoreClient {
+	sdk, err := client.New(w.t.Context(), w.config(w.server.Transport()).Target.Client, nil)
+	must(w.t, err)
+	return sdk
+}
+
+// tries lets the process do something in which it may fail for now.
+func (p *process) tries(do func(ctx context.Context, j *Job) error) {
+	if err := p.run(do); !passing(err) {
+		p.w.t.Errorf("%s: %v", p.name, err)
+	}
+}
+
 // rows reads the table.
 func (w *world) rows() map[string]string {
-	sdk, err := client.New(w.t.Context(), w.config(w.server.Transport()).Target.Client, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	rows := map[string]string{}
-	from, to := new(tablestore.PrimaryKey), new(tablestore.PrimaryKey)
-	from.AddPrimaryKeyColumnWithMinValue("id")
-	to.AddPrimaryKeyColumnWithMaxValue("id")
-	for from != nil {
-		r, err := sdk.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: &tablestore.RangeRowQueryCriteria{
-			TableName: "t", StartPrimaryKey: from, EndPrimaryKey: to, Direction: tablestore.FORWARD, MaxVersion: 1, Limit: 5000,
-		}})
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		for _, row := range r.Rows {
-			rows[fmt.Sprint(row.PrimaryKey.PrimaryKeys[0].Value)] = row.Columns[0].Value.(string)
-		}
-		from = r.NextStartPrimaryKey
-	}
+	rows, key := map[string]string{}, w.config(nil).Target.Key
+	must(w.t, scan.Table(w.t.Context(), w.sdk(), "t", key, scan.Options{}, func(r *scan.Row) error {
+		rows[fmt.Sprint(r.PrimaryKey.PrimaryKeys[0].Value)] = r.Columns[0].Value.(string)
+		return nil
+	}))
 	return rows
 }
 
@@ -490,30 +496,20 @@ func randomJob(t *testing.T, seed uint64) {
 		w.inputs = append(w.inputs, w.extra())
 	}
 	workers, size := 1+rnd.IntN(4), int64(200+rnd.IntN(8000))
-	make := func(p *process) error {
-		_, _, err := Make(p.ctx, p, Request{
-			Options:   Options{Load: w.config(p), Program: "test", Owner: p.name},
-			Arguments: []string{"load"}, Workers: workers, SplitSize: size, Verify: w.verify,
-		})
-		return err
-	}
+	request := func(r *Request) { r.Workers, r.SplitSize, r.Verify = workers, size, w.verify }
 	var processes sync.WaitGroup
 	for d := range 1 + rnd.IntN(3) { // drivers that plan the same load at the same time; some die
 		p := w.start(fmt.Sprintf("driver %d", d), rnd.Uint64(), rnd.IntN(120), 0.005)
 		processes.Go(func() {
-			if err := make(p); !passing(err) {
+			if err := w.plan(p, request); !passing(err) {
 				t.Errorf("%s: %v", p.name, err)
 			}
 		})
 	}
 	processes.Wait()
-	if err := make(w.start("the last driver", rnd.Uint64(), -1, 0)); err != nil {
-		t.Fatal(err)
-	}
+	w.planned(request)
 	made, err := ReadPlan(t.Context(), w.store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.store.late = time.Duration(rnd.IntN(3)) * 20 * time.Second // a store that is late when it is planned is refused
 	t.Logf("%d inputs, %d splits, %d shards", len(made.Inputs), len(made.Splits), len(made.Shards))
 	for n := range 2 + rnd.IntN(8) {
@@ -525,64 +521,28 @@ func randomJob(t *testing.T, seed uint64) {
 		p.slow = []time.Duration{0, 0, 0, 3 * time.Second}[rnd.IntN(4)]
 		p.faults, p.ahead = []float64{0, 0, 0.003, 0.02}[rnd.IntN(4)], time.Duration(rnd.IntN(20))*time.Minute
 		do := someTasks(rand.New(rand.NewPCG(rnd.Uint64(), 3)))
-		processes.Go(func() {
-			if err := p.run(do); !passing(err) {
-				t.Errorf("%s: %v", p.name, err)
-			}
-		})
+		processes.Go(func() { p.tries(do) })
 		if rnd.IntN(2) == 0 {
 			time.Sleep(time.Duration(rnd.IntN(60)) * time.Second)
 		}
 	}
-	last := w.start("the last process", rnd.Uint64(), -1, 0)
-	var s *Summary
-	if err := last.run(func(ctx context.Context, j *Job) (err error) {
-		s, err = j.Work(ctx)
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	w.check(s)
+	s := w.finish()
 	processes.Wait() // those that were stopped may still have sent something
 	// So may requests that nobody waits for any more, in virtual time: pauses of a process are minutes.
 	time.Sleep(10 * time.Minute)
 	w.check(s)
-	w.store.mu.Lock()
-	defer w.store.mu.Unlock()
-	for name := range w.store.objects {
-		if strings.HasPrefix(name, "runs/") && !w.named(name) {
-			t.Logf("left by an attempt that was slower than the end: %s", name)
-		}
-	}
 }
 
 // extra is a file with one record.
 func (w *world) extra() string {
-	name := filepath.Join(w.dir, "extra.csv")
-	if err := os.WriteFile(name, []byte("id,what\nk1,one\n"), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
 	w.want["k1"], w.good = "one", 1
-	return name
-}
-
-// named reports whether a result of a split names an object.
-func (w *world) named(name string) bool {
-	for other, body := range w.store.objects {
-		if strings.HasPrefix(other, "splits/") && strings.Contains(string(body), `"`+name+`"`) {
-			return true
-		}
-	}
-	return false
+	return w.file("extra.csv", "id,what\nk1,one\n")
 }
 
 // someTasks are what an engine calls, or a worker without one.
 func someTasks(rnd *rand.Rand) func(context.Context, *Job) error {
 	if rnd.IntN(2) == 0 {
-		return func(ctx context.Context, j *Job) error {
-			_, err := j.Work(ctx)
-			return err
-		}
+		return workAll
 	}
 	return func(ctx context.Context, j *Job) (err error) {
 		for range 1 + rnd.IntN(2*(len(j.Plan.Splits)+len(j.Plan.Shards))) {

@@ -196,7 +196,7 @@ var arrows = map[string][]string{
 var testArrows = map[string][]string{
 	".":                          {"engine/faults", "engine/server", "engine/sim", "internal/tablestore/scan"},
 	"pipeline":                   {"lifecycle", "engine/enginetest", "engine/server", "engine/faults", "engine/sim", "internal/tablestore/scan", "reader", "keyexpr", "verify", "reader/source/sourcetest", "reader/record", "reader/convert"},
-	"scaleout":                   {"engine/enginetest", "engine/server", "engine/sim", "internal/tablestore/client", "internal/tablestore/condition", "reader/source/sourcetest"},
+	"scaleout":                   {"engine/enginetest", "engine/server", "engine/sim", "internal/tablestore/client", "internal/tablestore/condition", "internal/tablestore/scan", "reader/source/sourcetest"},
 	"pipeline/plan":              {"reader/source/sourcetest", "lifecycle", "engine/server"},
 	"transfer/copytable":         {"engine/enginetest", "keyexpr"},
 	"internal/tablestore/scan":   {"engine/enginetest", "engine/server", "engine/faults"},
