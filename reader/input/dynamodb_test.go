@@ -51,10 +51,10 @@ func TestAnExportOfDynamoDBIsNamedByItsListsOrItsFolder(t *testing.T) {
 	for name, text := range map[string]string{exportSummary: summaryText, exportFiles: filesText, "data/a.json.gz": "a", "data/b.json.gz": "b"} {
 		server.Set("AWSDynamoDB/01/"+name, text, time.Unix(1e9, 0))
 	}
-	set = expand(t, Options{Retry: soon}, lake+"AWSDynamoDB/01/"+exportSummary)
-	wantNames(t, set, lakeNames("AWSDynamoDB/01/data/b.json.gz", "AWSDynamoDB/01/data/a.json.gz")...)
-	set = expand(t, Options{Retry: soon}, lake+"AWSDynamoDB/01/")
-	wantNames(t, set, lakeNames("AWSDynamoDB/01/data/a.json.gz", "AWSDynamoDB/01/data/b.json.gz")...)
+	set = expand(t, server.o, server.at+"AWSDynamoDB/01/"+exportSummary)
+	wantNames(t, set, server.names("AWSDynamoDB/01/data/b.json.gz", "AWSDynamoDB/01/data/a.json.gz")...)
+	set = expand(t, server.o, server.at+"AWSDynamoDB/01/")
+	wantNames(t, set, server.names("AWSDynamoDB/01/data/a.json.gz", "AWSDynamoDB/01/data/b.json.gz")...)
 }
 
 func TestAnExportThatIsNotWholeIsRefused(t *testing.T) {

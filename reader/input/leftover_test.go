@@ -16,7 +16,7 @@ func TestLeftoversAreReadOnlyIfTheyAreAskedFor(t *testing.T) {
 		"only/x.csv.tmp", "only-new/y.csv", "back/z.csv", "back/z.csv~",
 	}
 	tree(t, files...)
-	newS3(t, files...)
+	lake := newS3(t, files...).at
 	const kept = "d/a.csv d/bakery d/n.tmpx d/o.bak/p.csv d/part-0"
 	for _, tt := range []struct {
 		arg, want, warning string

@@ -53,10 +53,10 @@ func TestFilesOfATableWithALogAreRefusedByItsName(t *testing.T) {
 		if c.arg == "w/link" || c.arg == "." {
 			continue
 		}
-		_, err := Expand(t.Context(), []string{"oss://" + s.bucket + "/" + c.arg}, s.options())
-		wantError(t, err, nil, c.kind, "oss://"+s.bucket+"/w/", "no longer part of it")
+		_, err := Expand(t.Context(), []string{s.at + c.arg}, s.o)
+		wantError(t, err, nil, c.kind, s.at+"w/", "no longer part of it")
 	}
-	_, err := Expand(t.Context(), []string{"oss://" + s.bucket}, s.options())
+	_, err := Expand(t.Context(), []string{s.at}, s.o)
 	wantError(t, err, nil, "Delta Lake")
 }
 
@@ -71,6 +71,6 @@ func TestFilesNextToATableAreRead(t *testing.T) {
 		"w/delta/_delta_log/": "w/delta/_delta_log/00000000000000000000.json", // its log may be of interest itself
 	} {
 		wantNames(t, expand(t, Options{}, arg), strings.Fields(want)...)
-		wantNames(t, expand(t, s.options(), "oss://"+s.bucket+"/"+arg), s.names(strings.Fields(want)...)...)
+		wantNames(t, expand(t, s.o, s.at+arg), s.names(strings.Fields(want)...)...)
 	}
 }

@@ -1,0 +1,311 @@
+package input
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tsimport/internal/objectstore"
+	"tsimport/internal/objectstore/storetest"
+)
+
+func TestAnAddressMeansAnObjectAFolderAGlobOrAPrefix(t *testing.T) {
+	inEveryStore(t, func(t *testing.T, s *store) {
+		for arg, want := range map[string][]string{
+			"one.csv":     {"one.csv"},
+			"data":        {"data/1.csv", "data/2 +ü%\x01.csv", "data/sub/3.json"},
+			"data/":       {"data/1.csv", "data/2 +ü%\x01.csv", "data/sub/3.json"},
+			"data/sub":    {"data/sub/3.json"},
+			"data/sub/":   {"data/sub/3.json"},
+			"data-":       {"data-old/4.csv"},
+			"dat":         {"data-old/4.csv", "data/1.csv", "data/2 +ü%\x01.csv", "data/sub/3.json"},
+			"**/*.csv":    {"data-old/4.csv", "data/1.csv", "data/2 +ü%\x01.csv", "dt=1/5.csv", "dt=2/6.csv", "g[1].csv", "one.csv"},
+			"dt=*":        {"dt=1/5.csv", "dt=2/6.csv"},
+			"data/_S*":    {"data/_SUCCESS"},
+			"g[1].csv":    {"g[1].csv"},
+			"g[1]":        {"g[1].csv"},
+			"g[":          {"g[1].csv"},
+			"dt=2/.h":     {"dt=2/.hidden"},
+			"data/{1,2}*": {"data/1.csv", "data/2 +ü%\x01.csv"},
+		} {
+			set := expand(t, s.o, s.at+arg)
+			if got := names(set); !slices.Equal(got, s.names(want...)) || len(set.Warnings) != 0 {
+				t.Errorf("%s: inputs %q, want %q; warnings %q", arg, got, want, set.Warnings)
+			}
+			for _, i := range set.Items {
+				if want := "in " + strings.TrimPrefix(i.Name, s.at); readAll(t, &i) != want || i.Size != int64(len(want)) ||
+					i.Version != storetest.ETag(want) || !i.Modified.Equal(time.Unix(1e9, 0)) {
+					t.Errorf("%s: item %+v", arg, i)
+				}
+			}
+		}
+		o := s.o
+		o.Extensions = []string{".json"}
+		scheme, bucket, _ := strings.Cut(strings.TrimSuffix(s.at, "/"), "://")
+		wantNames(t, expand(t, o, strings.ToUpper(scheme)+"://"+bucket), s.names("data/sub/3.json")...)
+		set := expand(t, s.o, s.at+"data/1.csv", s.at+"data")
+		if len(set.Items) != 3 || len(set.Warnings) != 1 {
+			t.Errorf("inputs %q, warnings %q", names(set), set.Warnings)
+		}
+	}, "data/", "data/1.csv", "data/2 +ü%\x01.csv", "data/_SUCCESS", "data/sub/", "data/sub/3.json", "data-old/4.csv", "one.csv", "one.csv.bak",
+		"dt=1/5.csv", "dt=2/6.csv", "dt=2/.hidden", "g[1].csv")
+}
+
+func TestPartitionFoldersOfKeysBecomeColumns(t *testing.T) {
+	inEveryStore(t, func(t *testing.T, s *store) {
+		s.o.PathColumns = true
+		want := []Column{{Name: "dt", Value: "2024-01-01"}, {Name: "h", Value: "1"}}
+		for _, key := range []string{"", "t", "t/dt=", "t/dt=2024-01-01/", "t/dt=2024-01-01/h=1/x.csv", "t/*/*/*.csv"} {
+			if c := expand(t, s.o, s.at+key).Items[0].Columns; !slices.Equal(c, want) {
+				t.Errorf("%q: columns %+v", key, c)
+			}
+		}
+	}, "t/dt=2024-01-01/h=1/x.csv")
+}
+
+func TestObjectsAreReachedInBothStylesWithBothSignatures(t *testing.T) {
+	for name, change := range map[string]func(s *ossSite, o *Options){
+		"path style": func(*ossSite, *Options) {},
+		"virtual host": func(s *ossSite, o *Options) {
+			o.OSS.Endpoint, o.HTTPClient = "http://oss.example", s.virtual()
+		},
+		"path style by option": func(s *ossSite, o *Options) {
+			o.OSS.Endpoint, o.OSS.PathStyle, o.HTTPClient = "http://other.example", true, s.virtual()
+		},
+		"localhost":      func(s *ossSite, o *Options) { o.OSS.Endpoint, o.HTTPClient = "http://localhost", s.virtual() },
+		"security token": func(s *ossSite, _ *Options) { s.token = "the-token" },
+		"V1":             func(s *ossSite, o *Options) { s.region, o.OSS.Region = "", "" },
+		"anonymous":      func(s *ossSite, o *Options) { s.id, o.OSS.Credentials = "", nil },
+		"environment": func(s *ossSite, o *Options) {
+			t.Setenv("OSS_ENDPOINT", o.OSS.Endpoint)
+			t.Setenv("OSS_REGION", s.region)
+			o.OSS.Endpoint, o.OSS.Region = "", ""
+		},
+		"region of the endpoint": func(s *ossSite, o *Options) {
+			s.region = "cn-hangzhou"
+			o.OSS = objectstore.OSS{Endpoint: "http://oss-cn-hangzhou-internal.aliyuncs.com", PathStyle: true, Credentials: o.OSS.Credentials}
+			o.HTTPClient = s.virtual()
+		},
+		"wrong clock": func(s *ossSite, _ *Options) { s.skew = time.Hour },
+	} {
+		s := newOSS(t, "d/a b.csv", "d/b.csv", "d/c.csv")
+		o := s.o
+		change(s, &o)
+		set, err := Expand(t.Context(), []string{s.at + "d"}, o)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if len(set.Items) != 3 || readAll(t, &set.Items[0]) != "in d/a b.csv" {
+			t.Errorf("%s: %q", name, names(set))
+		}
+	}
+}
+
+func TestObjectsAreReadByRangesThatMatchTheETag(t *testing.T) {
+	inEveryStore(t, func(t *testing.T, s *store) {
+		s.Set("empty", "", time.Unix(1e9, 0))
+		set := expand(t, s.o, s.at+"a.csv", s.at+"empty")
+		checkReaderAt(t, &set.Items[0], "in a.csv")
+		checkReaderAt(t, &set.Items[1], "")
+		if !slices.Contains(s.Requests(), "GET a.csv bytes=3-4") {
+			t.Errorf("requests %q", s.Requests())
+		}
+		s.Set("a.csv", "IN A.CSV", time.Unix(1e9, 0))
+		r, err := set.Items[0].OpenAt(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		_, err = r.ReadAt(make([]byte, 3), 0)
+		wantError(t, err, ErrChanged, s.at+"a.csv")
+		_, err = set.Items[0].Open(t.Context())
+		wantError(t, err, ErrChanged, s.at+"a.csv")
+		s.Remove("a.csv")
+		_, err = set.Items[0].Open(t.Context())
+		wantError(t, err, fs.ErrNotExist, s.at+"a.csv", "NoSuchKey")
+	}, "a.csv")
+}
+
+func TestKeysWithDotsForFoldersAreNamedUnlessTheyAreAskedFor(t *testing.T) {
+	inEveryStore(t, func(t *testing.T, s *store) {
+		for _, arg := range []string{"d", "d/", "d/**", "d/*/*.csv"} {
+			set, err := Expand(t.Context(), s.names(arg, "d/1.csv"), s.o)
+			if arg == "d/*/*.csv" { // which matches nothing else
+				wantError(t, err, nil, s.at+"d/../x.csv, "+s.at+"d/./y.csv")
+				continue
+			}
+			if err != nil || !slices.Equal(names(set), s.names("d/1.csv")) || len(set.Unread) != 1 ||
+				!strings.Contains(set.Unread[0], "(2), which other programs take for other objects: "+s.at+"d/../x.csv, "+s.at+"d/./y.csv") {
+				t.Errorf("%s: %+v, %v", arg, set, err)
+			}
+		}
+		_, err := Expand(t.Context(), s.names("only"), s.o)
+		wantError(t, err, nil, s.at+"only/../z.csv")
+		set := expand(t, s.o, s.names("d/../x.csv", "only/../")...)
+		if !slices.Equal(names(set), s.names("d/../x.csv", "only/../z.csv")) || len(set.Unread) != 0 {
+			t.Errorf("inputs %q, unread %q", names(set), set.Unread)
+		}
+	}, "d/../x.csv", "d/./y.csv", "d/1.csv", "only/../z.csv")
+}
+
+func TestAFaultOfAnyRequestToAStoreIsMended(t *testing.T) {
+	refused := func(code int, text string) func(*store, http.ResponseWriter, *http.Request) {
+		return func(_ *store, w http.ResponseWriter, r *http.Request) {
+			storetest.Refuse(w, r, code, text, "Slow down.")
+		}
+	}
+	inEveryStore(t, func(t *testing.T, s *store) {
+		for name, fault := range map[string]func(s *store, w http.ResponseWriter, r *http.Request){
+			"503": refused(503, "SlowDown"), "500": refused(500, "InternalError"),
+			"cut": func(s *store, w http.ResponseWriter, r *http.Request) { s.Server.ServeHTTP(cutter{w}, r) },
+		} {
+			for failing := range 6 {
+				var number atomic.Int64
+				var within atomic.Bool
+				number.Store(int64(-failing))
+				s.Change(func(server *storetest.Server) {
+					server.Fault = func(_ int, w http.ResponseWriter, r *http.Request) bool {
+						if within.Load() {
+							return false
+						}
+						if n := number.Add(1); n <= 0 || n%2 == 0 {
+							return false
+						}
+						within.Store(name == "cut") // it asks the server itself
+						defer within.Store(false)
+						fault(s, w, r)
+						return true
+					}
+				})
+				set := expand(t, s.o, s.at+"d")
+				if got := names(set); !slices.Equal(got, s.names("d/1.csv", "d/2.csv", "d/3.csv")) {
+					t.Fatalf("%s of request %d: inputs %q", name, failing, got)
+				}
+				if got := readAll(t, &set.Items[1]); got != "in d/2.csv" {
+					t.Errorf("%s of request %d: read %q", name, failing, got)
+				}
+			}
+		}
+	}, "d/1.csv", "d/2.csv", "d/3.csv")
+}
+
+func TestErrorsOfStoresAreOneLineAndKeepSecrets(t *testing.T) {
+	o, s := newOSS(t, "a.csv"), newS3(t, "a.csv")
+	o.secret = "geheim"
+	by := func(id string, err error) func(*Options) {
+		return func(o *Options) {
+			o.OSS.Credentials = func(context.Context) (string, string, string, error) { return id, "", "", err }
+		}
+	}
+	at := func(endpoint, region string) func(*Options) {
+		return func(o *Options) { o.OSS.Endpoint, o.OSS.Region, o.S3.Endpoint = endpoint, region, endpoint }
+	}
+	for _, c := range []struct {
+		arg    string
+		change func(o *Options) // or
+		set    string           // a variable of the environment, "=" and its value
+		is     error
+		part   string
+	}{
+		{arg: o.at + "no.csv", is: fs.ErrNotExist, part: o.at + "no.csv"},
+		{arg: "oss://other-bucket/a.csv", is: fs.ErrNotExist, part: "404 NoSuchBucket"},
+		{o.at + "a.csv", at(o.server.URL, "cn-other"), "", fs.ErrPermission, `SignatureDoesNotMatch`},
+		{o.at + "a.csv", at(o.server.URL, "cn-other"), "", fs.ErrPermission, `calculated does`},
+		{arg: "oss://Data_Bucket/a.csv", part: "not a bucket name"},
+		{arg: "oss://", part: "not a bucket name"},
+		{o.at + "a", at("", ""), "", nil, "OSS_ENDPOINT"},
+		{o.at + "a", at("http://h/folder", "cn-test"), "", nil, "not a host"},
+		{o.at + "a", at("", "CN TEST"), "", nil, "Endpoint"},
+		{o.at + "a", by("", errors.New("no role")), "", nil, "no role"},
+		{o.at + "a", by("", nil), "", nil, "no credentials"},
+
+		{arg: s.at + "no.csv", is: fs.ErrNotExist, part: s.at + "no.csv: no object has this key"},
+		{arg: "s3://other-bucket/a.csv", is: fs.ErrNotExist, part: "404 NoSuchBucket"},
+		{arg: "s3:///a.csv", part: "is not a bucket name"},
+		{arg: "s3://id:geheim@lake/a.csv", part: "is not a bucket name"},
+		{arg: s.at + "a.csv", set: "AWS_ACCESS_KEY_ID=another", part: "403 InvalidAccessKeyId"},
+		{arg: s.at + "a.csv", set: "AWS_ACCESS_KEY_ID=", part: "no credentials for S3; set AWS_ACCESS_KEY_ID"},
+		{arg: s.at + "a.csv", set: "AWS_ENDPOINT_URL=", part: "region of the bucket is not known"},
+		{arg: s.at + "a.csv", set: "AWS_ENDPOINT_URL=", part: "AWS_REGION"},
+		{s.at + "a.csv", at("http://id:geheim@h/", ""), "", nil, "S3 endpoint is not a host"},
+		{s.at + "a.csv", at(s.URL()+"/folder", ""), "", nil, "S3 endpoint is not a host"},
+	} {
+		t.Run(c.arg, func(t *testing.T) {
+			options := o.o
+			if c.change != nil {
+				c.change(&options)
+			}
+			if name, value, ok := strings.Cut(c.set, "="); ok {
+				t.Setenv(name, value)
+			}
+			_, err := Expand(t.Context(), []string{c.arg}, options)
+			wantError(t, err, c.is, c.part)
+			if strings.Contains(err.Error(), "geheim") {
+				t.Errorf("error shows the secret: %v", err)
+			}
+		})
+	}
+	// A flag outweighs the environment.
+	t.Setenv("AWS_ENDPOINT_URL", "http://nobody.invalid")
+	at(s.URL(), "")(&s.o)
+	wantNames(t, expand(t, s.o, s.at+"a.csv"), s.at+"a.csv")
+}
+
+func TestAnObjectIsReadWithoutTheRightToList(t *testing.T) {
+	inEveryStore(t, func(t *testing.T, s *store) {
+		s.Change(func(s *storetest.Server) {
+			s.Fault = func(_ int, w http.ResponseWriter, r *http.Request) bool {
+				list := r.URL.Query().Has("list-type")
+				if list {
+					storetest.Refuse(w, r, http.StatusForbidden, "AccessDenied", "You have no right to list.")
+				}
+				return list
+			}
+		})
+		i := expand(t, s.o, s.at+"a.csv").Items[0]
+		if got := readAll(t, &i); got != "in a.csv" || i.Size != 8 {
+			t.Errorf("read %q of %+v", got, i)
+		}
+		_, err := Expand(t.Context(), s.names("folder"), s.o)
+		wantError(t, err, fs.ErrPermission, "AccessDenied")
+	}, "a.csv")
+}
+
+// listedAs makes every listing of a store say the same.
+func (s *store) listedAs(text string) {
+	s.Change(func(s *storetest.Server) {
+		s.Fault = func(_ int, w http.ResponseWriter, r *http.Request) bool {
+			list := r.URL.Query().Has("list-type")
+			if list {
+				io.WriteString(w, "<ListBucketResult>"+text+"</ListBucketResult>")
+			}
+			return list
+		}
+	})
+}
+
+func TestALinkHasTheSizeOfItsObject(t *testing.T) {
+	s := newOSS(t, "a.csv")
+	s.link, s.target = "link", "a.csv"
+	s.listedAs(`<Contents><Key>link</Key><Type>Symlink</Type><ETag>"x"</ETag><Size>0</Size></Contents>`)
+	i := expand(t, s.o, s.at+"link").Items[0]
+	if got := readAll(t, &i); got != "in a.csv" || i.Size != 8 {
+		t.Errorf("read %q of %+v", got, i)
+	}
+}
+
+func TestATruncatedListWithoutAMarkerIsAnError(t *testing.T) {
+	inEveryStore(t, func(t *testing.T, s *store) {
+		s.listedAs("<IsTruncated>true</IsTruncated>")
+		_, err := Expand(t.Context(), []string{s.at}, s.o)
+		wantError(t, err, nil, "not from where")
+	})
+}
