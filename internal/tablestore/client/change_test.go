@@ -62,18 +62,6 @@ func TestReservedThroughputIsChangedOnceInAnInterval(t *testing.T) {
 	}
 }
 
-func TestOptionsChangeAndTheRestStays(t *testing.T) {
-	now := time.Now()
-	a := clocked(t, &now, nil)
-	if err := a.SetOptions("t", -1, 1); err != nil {
-		t.Fatal(err)
-	}
-	want := table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 1000}
-	if got, err := a.Describe("t"); err != nil || got.Definition != want {
-		t.Errorf("%+v, %v", got, err)
-	}
-}
-
 func TestChangesOfTablesSurvivePassingFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, f := range []faults.Fault{{Action: faults.Refuse, Code: "OTSServerBusy"}, {Action: faults.AnswerErrorAfter, Code: "OTSTimeout"}} {
@@ -86,17 +74,29 @@ func TestChangesOfTablesSurvivePassingFaults(t *testing.T) {
 			}}
 			now := time.Now()
 			a := clocked(t, &now, plan)
-			if err := a.SetOptions("t", -1, 1); err != nil {
-				t.Errorf("options after %s: %v", f.Code, err)
+			for what, change := range map[string]func() error{
+				"options": func() error { return a.SetOptions("t", -1, 1) }, "throughput": func() error { return a.Reserve("t", 1, 2) },
+				"an update": func() error { return a.Update("t", Change{MaxDeviation: new(int64(7))}) },
+				"adjusted":  func() error { _, err := a.Adjusted("t"); return err },
+			} {
+				if err := change(); err != nil {
+					t.Errorf("%s after %s: %v", what, f.Code, err)
+				}
 			}
-			if err := a.Reserve("t", 1, 2); err != nil {
-				t.Errorf("throughput after %s: %v", f.Code, err)
-			}
-			if _, err := a.Adjusted("t"); err != nil {
-				t.Errorf("adjusted after %s: %v", f.Code, err)
-			}
-			if failed["UpdateTable"] != 4 || failed["DescribeTable"] != 2 {
+			if failed["UpdateTable"] != 6 || failed["DescribeTable"] != 2 {
 				t.Errorf("requests: %v", failed)
+			}
+			want := table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 7, ReservedRead: 1, ReservedWrite: 2}
+			if got, err := a.Describe("t"); err != nil || got.Definition != want {
+				t.Errorf("%+v, %v", got, err)
+			}
+			now = now.Add(ThroughputInterval)
+			failed["UpdateTable"] = 0
+			if err := a.Update("t", Change{ReservedWrite: number(5)}); err != nil || failed["UpdateTable"] != 2 {
+				t.Errorf("an update of the throughput after %s: %v, %v", f.Code, err, failed)
+			}
+			if got, err := a.Describe("t"); err != nil || got.ReservedWrite != 5 {
+				t.Errorf("%+v, %v", got, err)
 			}
 		}
 	})

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -202,26 +201,64 @@ func TestTheRunsContextEndsARequest(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer blocked.Close()
-	ctx, cancel := context.WithCancelCause(context.Background())
-	sdk, err := New(ctx, Target{Endpoint: blocked.URL + "/", Instance: "i", AcceptUnsigned: true, Credentials: keys("s")}, nil)
+	for way := range 2 {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		send := bothWays(t, ctx, unsignedAt(blocked.URL+"/"), nil)[way]
+		done := make(chan error, 1)
+		go func() { done <- send("ListTable") }()
+		<-arrived
+		cancel(errors.New("the user stopped"))
+		if err := <-done; Classify(err) != Canceled || !strings.Contains(Describe(err)+err.Error(), "the user stopped") {
+			t.Errorf("way %d: got %v", way, err)
+		}
+	}
+}
+
+// unsignedAt is a service at an endpoint that signs nothing.
+func unsignedAt(endpoint string) Target {
+	return Target{Endpoint: endpoint, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")}
+}
+
+// bothWays send requests without fields: on a connection of ours and by the SDK.
+func bothWays(t *testing.T, ctx context.Context, target Target, traffic *Traffic) [2]func(operation string) error {
+	t.Helper()
+	c, err := Connect(ctx, target, traffic)
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan error)
-	go func() {
-		_, err := sdk.ListTable()
-		done <- err
-	}()
-	<-arrived
-	cancel(errors.New("the user stopped"))
-	select {
-	case err := <-done:
-		if Classify(err) != Canceled || !strings.Contains(err.Error(), "the user stopped") {
-			t.Errorf("got %v", err)
-		}
-	case <-time.After(5 * time.Minute):
-		t.Fatal("the request goes on")
+	sdk, err := New(ctx, target, traffic)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return [2]func(string) error{func(operation string) error {
+		_, err := c.Sender().Post(operation, text(""))
+		return err
+	}, func(operation string) (err error) {
+		if operation == "ListTable" {
+			_, err = sdk.ListTable()
+		} else {
+			_, err = sdk.DescribeTable(&tablestore.DescribeTableRequest{TableName: "none"})
+		}
+		return err
+	}}
+}
+
+// counting serves requests, and counts the connections that were made and are open.
+func counting(t *testing.T, start func(*httptest.Server), h http.Handler) (web *httptest.Server, made, open *atomic.Int64) {
+	made, open = new(atomic.Int64), new(atomic.Int64)
+	web = httptest.NewUnstartedServer(h)
+	web.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			made.Add(1)
+			open.Add(1)
+		case http.StateClosed, http.StateHijacked:
+			open.Add(-1)
+		}
+	}
+	start(web)
+	t.Cleanup(web.Close)
+	return web, made, open
 }
 
 func TestEndpointsAreChecked(t *testing.T) {
@@ -264,18 +301,25 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 }
 
 func TestTrafficIsCounted(t *testing.T) {
+	for way, want := range []int64{0, 3 * 6} {
+		traffic := new(Traffic)
+		send := bothWays(t, t.Context(), embedded(t, nil), traffic)[way]
+		for range 3 {
+			if err := send("DescribeTable"); err == nil {
+				t.Fatal("no error")
+			}
+		}
+		if traffic.BytesSent.Load() != want {
+			t.Errorf("way %d: %d bytes", way, traffic.BytesSent.Load())
+		}
+	}
 	traffic := new(Traffic)
-	sdk, err := New(context.Background(), embedded(t, nil), traffic)
+	c, err := Connect(t.Context(), embedded(t, nil), traffic)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 3 {
-		if _, err := sdk.DescribeTable(&tablestore.DescribeTableRequest{TableName: "none"}); err == nil {
-			t.Fatal("no error")
-		}
-	}
-	if traffic.BytesSent.Load() != 3*6 {
-		t.Errorf("%d bytes", traffic.BytesSent.Load())
+	if _, err := c.Sender().Post("DescribeTable", text("\n\x04none")); err == nil || traffic.BytesSent.Load() != 6 {
+		t.Errorf("%d bytes, %v", traffic.BytesSent.Load(), err)
 	}
 }
 
@@ -285,15 +329,7 @@ func TestConnectionsAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	var connections atomic.Int64
-	web := httptest.NewUnstartedServer(s)
-	web.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			connections.Add(1)
-		}
-	}
-	web.Start()
-	defer web.Close()
+	web, made, _ := counting(t, (*httptest.Server).Start, s)
 	sdk, err := New(context.Background(), Target{Endpoint: web.URL, Instance: server.DefaultInstance, Credentials: keys(server.DefaultAccessKeySecret)}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -303,7 +339,7 @@ func TestConnectionsAreKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := connections.Load(); n != 1 {
+	if n := made.Load(); n != 1 {
 		t.Errorf("%d connections for 20 requests in a row", n)
 	}
 }

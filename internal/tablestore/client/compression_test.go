@@ -111,62 +111,6 @@ func TestNothingIsCompressedUnlessItIsAskedFor(t *testing.T) {
 	}
 }
 
-// A service that does not know compression must not have rows rejected for it.
-func TestARefusalOfTheFirstCompressedRequestIsNotOneOfItsRows(t *testing.T) {
-	for _, code := range []string{"OTSParameterInvalid", "OTSAuthFailed", "OTSUnsupportedOperation"} {
-		var seen []seenBody
-		s := sender(t, t.Context(), Target{Endpoint: "http://x", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Compress: CompressOn, Transport: noting(&seen, func(b *seenBody) *http.Response {
-			if b.kind != "" {
-				return refusing(400, code)
-			}
-			return nil
-		})})
-		for i := range 3 {
-			if _, err := s.Post("BatchWriteRow", text(compressible(i, 10_000))); err != nil {
-				t.Errorf("%s: %v", code, err)
-			}
-		}
-		if len(seen) != 4 || seen[0].kind == "" || seen[1].kind != "" || seen[1].plain(t) != seen[0].plain(t) || seen[3].kind != "" {
-			t.Errorf("%s: %d requests", code, len(seen))
-		}
-	}
-}
-
-func TestARefusalAfterACompressedRequestWasTakenIsTheRequests(t *testing.T) {
-	var seen []seenBody
-	s := sender(t, t.Context(), Target{Endpoint: "http://x", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Compress: CompressOn, Transport: noting(&seen, func(b *seenBody) *http.Response {
-		if len(seen) > 1 {
-			return refusing(400, "OTSParameterInvalid")
-		}
-		return nil
-	})})
-	for i, want := range []bool{true, false} {
-		if _, err := s.Post("BatchWriteRow", text(compressible(i, 10_000))); (err == nil) != want {
-			t.Errorf("request %d: %v", i, err)
-		}
-	}
-	if len(seen) != 2 {
-		t.Errorf("%d requests", len(seen))
-	}
-}
-
-// What may have been applied is not sent again by the sender, but the next request is plain.
-func TestAnOpenOutcomeOfTheFirstCompressedRequestIsNotRepeated(t *testing.T) {
-	var seen []seenBody
-	s := sender(t, t.Context(), Target{Endpoint: "http://x", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Compress: CompressOn, Transport: noting(&seen, func(b *seenBody) *http.Response {
-		if b.kind != "" {
-			return &http.Response{StatusCode: 400, Header: http.Header{}, Body: io.NopCloser(bytes.NewBufferString("<html>bad request</html>"))}
-		}
-		return nil
-	})})
-	if _, err := s.Post("BatchWriteRow", text(compressible(0, 10_000))); !Classify(err).Open() || len(seen) != 1 {
-		t.Errorf("%v after %d requests", err, len(seen))
-	}
-	if _, err := s.Post("BatchWriteRow", text(compressible(1, 10_000))); err != nil || len(seen) != 2 {
-		t.Errorf("%v after %d requests", err, len(seen))
-	}
-}
-
 func TestTheEngineTakesCompressedRequestsOverBothTransports(t *testing.T) {
 	store, err := server.Open("", server.Options{InMemory: true, Faults: new(faults.Plan)})
 	if err != nil {
@@ -185,6 +129,58 @@ func TestTheEngineTakesCompressedRequestsOverBothTransports(t *testing.T) {
 		body := append([]byte{0x9a, 0x06, 0x88, 0x27}, bytes.Repeat([]byte("abcde"), 1000)...)
 		if _, err := sender(t, t.Context(), target).Post("ListTable", text(string(body))); err != nil {
 			t.Errorf("network %v: %v", network, err)
+		}
+	}
+}
+
+// A service that does not know compression must not have rows rejected for it; what may have been applied is not sent again by the sender,
+// but the next request is plain.
+func TestARefusalOfTheFirstCompressedRequestIsNotOneOfItsRows(t *testing.T) {
+	page := func() *http.Response {
+		return &http.Response{StatusCode: 400, Header: http.Header{}, Body: io.NopCloser(bytes.NewBufferString("<html>bad request</html>"))}
+	}
+	refused := func(code string) func() *http.Response { return func() *http.Response { return refusing(400, code) } }
+	for name, tt := range map[string]struct {
+		refusal func() *http.Response
+		taken   int    // compressed requests before it
+		sent    string // C is compressed, p is plain
+		errs    string // o is open, x is another error, - is none
+	}{
+		"parameter":           {refused("OTSParameterInvalid"), 0, "Cppp", "---"},
+		"keys":                {refused("OTSAuthFailed"), 0, "Cppp", "---"},
+		"operation":           {refused("OTSUnsupportedOperation"), 0, "Cppp", "---"},
+		"an open outcome":     {page, 0, "Cpp", "o--"},
+		"after one was taken": {refused("OTSParameterInvalid"), 1, "CCC", "-xx"},
+	} {
+		var seen []seenBody
+		target := unsignedAt("http://x")
+		target.Compress, target.Transport = CompressOn, noting(&seen, func(b *seenBody) *http.Response {
+			if b.kind != "" && len(seen) > tt.taken {
+				return tt.refusal()
+			}
+			return nil
+		})
+		s := sender(t, t.Context(), target)
+		sent, errs := "", ""
+		for i := range 3 {
+			_, err := s.Post("BatchWriteRow", text(compressible(i, 10_000)))
+			switch {
+			case err == nil:
+				errs += "-"
+			case Classify(err).Open():
+				errs += "o"
+			default:
+				errs += "x"
+			}
+		}
+		for i, b := range seen {
+			sent += map[bool]string{true: "C", false: "p"}[b.kind != ""]
+			if body := compressible(i+3-len(seen), 10_000); i > 0 && b.plain(t) != body {
+				t.Errorf("%s: request %d has another body", name, i)
+			}
+		}
+		if sent != tt.sent || errs != tt.errs || seen[0].plain(t) != compressible(0, 10_000) {
+			t.Errorf("%s: sent %s, errors %s; want %s, %s", name, sent, errs, tt.sent, tt.errs)
 		}
 	}
 }

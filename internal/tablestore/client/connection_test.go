@@ -186,27 +186,6 @@ func TestRefusalsAreTheSDKsErrors(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatIsCutOffIsAmbiguous(t *testing.T) {
-	for _, answer := range []string{"", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", "HTTP/1.1 200 OK\r\nContent-Length: 999999999999\r\n\r\n", "nonsense\r\n\r\n"} {
-		web := listen(t, func(c net.Conn) {
-			_, _ = http.ReadRequest(bufio.NewReader(c))
-			_, _ = io.WriteString(c, answer)
-			c.Close()
-		})
-		_, err := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")}).Post("BatchWriteRow", text("x"))
-		if err == nil || Classify(err) != Ambiguous {
-			t.Errorf("%q: %v", answer, err)
-		}
-	}
-}
-
-func TestARefusedConnectionMeansThatNothingWasSent(t *testing.T) {
-	_, err := sender(t, t.Context(), Target{Endpoint: "http://127.0.0.1:1", Instance: "i", AcceptUnsigned: true, Credentials: keys("s")}).Post("BatchWriteRow", text("x"))
-	if Classify(err) != Unavailable {
-		t.Errorf("%v", err)
-	}
-}
-
 func TestAnIdleConnectionThatTheServiceClosedCostsNoRequest(t *testing.T) {
 	closed := make(chan bool)
 	web := listen(t, func(c net.Conn) {
@@ -218,7 +197,7 @@ func TestAnIdleConnectionThatTheServiceClosedCostsNoRequest(t *testing.T) {
 		c.Close()
 		closed <- true
 	})
-	s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")})
+	s := sender(t, t.Context(), unsignedAt(web))
 	for range 20 {
 		if answer, err := s.Post("BatchWriteRow", text("x")); err != nil || string(answer) != "ok" {
 			t.Fatalf("%q, %v", answer, err)
@@ -269,7 +248,7 @@ func TestAnswersAreReadHoweverTheyAreFramed(t *testing.T) {
 				}
 			}
 		})
-		s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")})
+		s := sender(t, t.Context(), unsignedAt(web))
 		for range 3 {
 			answer, err := s.Post("BatchWriteRow", text("x"))
 			if tt.err == "" && (err != nil || string(answer) != tt.want) {
@@ -300,7 +279,7 @@ func TestARequestRefusedBeforeItIsReadIsARefusal(t *testing.T) {
 		_, _ = io.Copy(io.Discard, c)
 		c.Close()
 	})
-	s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")})
+	s := sender(t, t.Context(), unsignedAt(web))
 	_, err := s.Post("BatchWriteRow", text(strings.Repeat("x", 4<<20)))
 	var ots *tablestore.OtsError
 	if !errors.As(err, &ots) || ots.Code != "Code" || ots.HttpStatusCode != 413 {
@@ -337,90 +316,13 @@ func TestAHeaderCannotBeSmuggledIn(t *testing.T) {
 	}
 }
 
-func TestARedirectIsNotFollowedAndSaysWhereto(t *testing.T) {
-	reached := false
-	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
-	defer other.Close()
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, other.URL+r.URL.Path, http.StatusTemporaryRedirect)
-	}))
-	defer web.Close()
-	s := sender(t, t.Context(), Target{Endpoint: web.URL, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")})
-	defer s.Close()
-	_, err := s.Post("BatchWriteRow", text("x"))
-	if reached || Classify(err) != Ambiguous || !strings.Contains(Describe(err), "HTTP 307: moved to "+other.URL) {
-		t.Errorf("%v", Describe(err))
-	}
-}
-
-func TestATLSHandshakeThatFailsMeansThatNothingWasSent(t *testing.T) {
-	web := listen(t, func(c net.Conn) {
-		_, _ = c.Read(make([]byte, 1000))
-		c.Close()
-	})
-	s := sender(t, t.Context(), Target{Endpoint: strings.Replace(web, "http:", "https:", 1), Instance: "i", AcceptUnsigned: true, Credentials: keys("s")})
-	if _, err := s.Post("BatchWriteRow", text("x")); Classify(err) != Unavailable || !strings.Contains(Describe(err), "TLS") {
-		t.Errorf("%v", Describe(err))
-	}
-}
-
-func TestConnectionsOverTLSAreKept(t *testing.T) {
-	var connections atomic.Int64
-	web := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
-	web.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			connections.Add(1)
-		}
-	}
-	web.StartTLS()
-	defer web.Close()
-	c, err := Connect(t.Context(), Target{Endpoint: web.URL, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.route.tls.RootCAs = web.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
-	s := c.Sender()
-	defer s.Close()
-	for range 20 {
-		if _, err := s.Post("BatchWriteRow", text("x")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := connections.Load(); n != 1 {
-		t.Errorf("%d connections for 20 requests", n)
-	}
-}
-
-func TestTLSIsSpokenAndTheCertificateChecked(t *testing.T) {
-	web := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		_, _ = io.WriteString(w, "ok")
-	}))
-	defer web.Close()
-	c, err := Connect(t.Context(), Target{Endpoint: web.URL, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Sender().Post("BatchWriteRow", text("x")); err == nil {
-		t.Error("a server with a certificate of its own is trusted")
-	}
-	c.route.tls.RootCAs = web.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
-	s := c.Sender()
-	defer s.Close()
-	for range 3 {
-		if answer, err := s.Post("BatchWriteRow", text(strings.Repeat("x", 100_000))); err != nil || string(answer) != "ok" {
-			t.Errorf("%q, %v", answer, err)
-		}
-	}
-}
-
 func TestAProxyIsAskedForEveryEndpoint(t *testing.T) {
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		_, _ = io.WriteString(w, r.URL.String()+" "+string(body))
 	}))
 	defer proxy.Close()
-	c, err := Connect(t.Context(), Target{Endpoint: "http://tablestore.invalid", Instance: "i", AcceptUnsigned: true, Credentials: keys("s")}, nil)
+	c, err := Connect(t.Context(), unsignedAt("http://tablestore.invalid"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -487,66 +389,6 @@ func TestEndpointsAreReachedHoweverTheyAreWritten(t *testing.T) {
 	}
 }
 
-func TestClosedSendersLeaveNoConnectionOpen(t *testing.T) {
-	const senders = 256
-	var open atomic.Int64
-	web := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
-	web.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		switch state {
-		case http.StateNew:
-			open.Add(1)
-		case http.StateClosed, http.StateHijacked:
-			open.Add(-1)
-		}
-	}
-	web.Start()
-	defer web.Close()
-	c, err := Connect(t.Context(), Target{Endpoint: web.URL, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, senders)
-	for range senders {
-		go func() {
-			s := c.Sender()
-			defer s.Close()
-			_, err := s.Post("BatchWriteRow", text("x"))
-			done <- err
-		}()
-	}
-	for range senders {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}
-	waitFor(t, func() bool { return open.Load() == 0 })
-}
-
-func TestTheRunsContextEndsAPost(t *testing.T) {
-	arrived := make(chan bool)
-	web := listen(t, func(c net.Conn) {
-		r, err := http.ReadRequest(bufio.NewReader(c))
-		if err == nil {
-			_, _ = io.Copy(io.Discard, r.Body)
-			arrived <- true
-			_, _ = io.Copy(io.Discard, c) // until the client is gone
-		}
-		c.Close()
-	})
-	ctx, cancel := context.WithCancelCause(t.Context())
-	s := sender(t, ctx, Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")})
-	done := make(chan error, 1)
-	go func() {
-		_, err := s.Post("BatchWriteRow", text("x"))
-		done <- err
-	}()
-	<-arrived
-	cancel(errors.New("the user stopped"))
-	if err := <-done; Classify(err) != Canceled || !strings.Contains(Describe(err), "the user stopped") {
-		t.Errorf("%v", err)
-	}
-}
-
 func TestARequestEndsWithItsTimeout(t *testing.T) {
 	web := listen(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c); c.Close() })
 	s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), RequestTimeout: 30 * time.Millisecond})
@@ -572,61 +414,6 @@ func TestABodyThatIsStillReadIsNotWrittenOver(t *testing.T) {
 		if got, _ := io.ReadAll(held[i]); string(got) != want {
 			t.Errorf("request %d sends %q, want %q", i, got, want)
 		}
-	}
-}
-
-func TestPostsAreCountedInTheTraffic(t *testing.T) {
-	traffic := new(Traffic)
-	c, err := Connect(t.Context(), embedded(t, nil), traffic)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Sender().Post("ListTable", text("")); err != nil {
-		t.Fatal(err)
-	}
-	_, _ = c.Sender().Post("DescribeTable", text("\n\x04none"))
-	if traffic.BytesSent.Load() != 6 {
-		t.Errorf("%d bytes", traffic.BytesSent.Load())
-	}
-}
-
-func TestConnectionsAreReusedByManySenders(t *testing.T) {
-	const senders = 32
-	var connections atomic.Int64
-	web := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
-	web.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			connections.Add(1)
-		}
-	}
-	web.Start()
-	defer web.Close()
-	c, err := Connect(t.Context(), Target{Endpoint: web.URL, Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Connections: senders}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body := bytes.Repeat([]byte("x"), 100_000)
-	done := make(chan error, senders)
-	for range senders {
-		go func() {
-			s := c.Sender()
-			defer s.Close()
-			var err error
-			for range 20 {
-				if _, e := s.Post("BatchWriteRow", func(dst []byte) []byte { return append(dst, body...) }); e != nil {
-					err = e
-				}
-			}
-			done <- err
-		}()
-	}
-	for range senders {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}
-	if n := connections.Load(); n != senders {
-		t.Errorf("%d connections for %d senders of 20 requests each", n, senders)
 	}
 }
 
@@ -672,11 +459,73 @@ func TestAGatewayThatRefusesABodyUnreadIsUnderstood(t *testing.T) {
 	})
 	body := make([]byte, 7<<20)
 	for range 10 {
-		s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")})
+		s := sender(t, t.Context(), unsignedAt(web))
 		_, err := s.Post("BatchWriteRow", func(dst []byte) []byte { return append(dst, body...) })
 		if Classify(err) != Ambiguous || !TooLarge(err) && !CutWhileSending(err) {
 			t.Errorf("%v", err)
 		}
 		s.Close()
+	}
+}
+
+// echo answers with a small text once it has read a request.
+var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	_, _ = io.WriteString(w, "ok")
+})
+
+func TestTLSIsSpokenOnOneConnectionAndTheCertificateChecked(t *testing.T) {
+	web, made, _ := counting(t, (*httptest.Server).StartTLS, echo)
+	c := connect(t, unsignedAt(web.URL))
+	if _, err := c.Sender().Post("BatchWriteRow", text("x")); err == nil {
+		t.Error("a server with a certificate of its own is trusted")
+	}
+	made.Store(0)
+	c.route.tls.RootCAs = web.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	s := c.Sender()
+	defer s.Close()
+	for range 20 {
+		if answer, err := s.Post("BatchWriteRow", text(strings.Repeat("x", 100_000))); err != nil || string(answer) != "ok" {
+			t.Fatalf("%q, %v", answer, err)
+		}
+	}
+	if n := made.Load(); n != 1 {
+		t.Errorf("%d connections for 20 requests", n)
+	}
+}
+
+func TestConnectionsAreReusedByManySendersAndClosedWithThem(t *testing.T) {
+	for _, senders := range []int{32, 256} {
+		web, made, open := counting(t, (*httptest.Server).Start, echo)
+		target := unsignedAt(web.URL)
+		target.Connections = senders
+		if failed := atOnce(connect(t, target), senders, 1+640/senders, strings.Repeat("x", 100_000)); len(failed) > 0 {
+			t.Error(failed)
+		}
+		if n := made.Load(); n > int64(senders) {
+			t.Errorf("%d connections for %d senders", n, senders)
+		}
+		waitFor(t, func() bool { return open.Load() == 0 })
+	}
+}
+
+func TestACutConnectionIsAmbiguousUnlessNothingWasSent(t *testing.T) {
+	const length = "HTTP/1.1 200 OK\r\nContent-Length: "
+	for _, answer := range []string{"", length + "10\r\n\r\nhalf", length + "999999999999\r\n\r\n", "nonsense\r\n\r\n"} {
+		web := listen(t, func(c net.Conn) {
+			_, _ = http.ReadRequest(bufio.NewReader(c))
+			_, _ = io.WriteString(c, answer)
+			c.Close()
+		})
+		if _, err := sender(t, t.Context(), unsignedAt(web)).Post("BatchWriteRow", text("x")); err == nil || Classify(err) != Ambiguous {
+			t.Errorf("%q: %v", answer, err)
+		}
+		_, err := sender(t, t.Context(), unsignedAt(strings.Replace(web, "http:", "https:", 1))).Post("BatchWriteRow", text("x"))
+		if Classify(err) != Unavailable || !strings.Contains(Describe(err), "TLS") {
+			t.Errorf("a handshake that fails: %v", Describe(err))
+		}
+	}
+	if _, err := sender(t, t.Context(), unsignedAt("http://127.0.0.1:1")).Post("BatchWriteRow", text("x")); Classify(err) != Unavailable {
+		t.Errorf("a refused connection: %v", err)
 	}
 }

@@ -34,14 +34,14 @@ func serveAll(c net.Conn) {
 }
 
 // atOnce posts n requests from each of the senders and returns the errors by what they say.
-func atOnce(c *Connection, senders, n int) map[string]int {
+func atOnce(c *Connection, senders, n int, body string) map[string]int {
 	errs := make(chan error, senders*n)
 	for range senders {
 		go func() {
 			s := c.Sender()
 			defer s.Close()
 			for range n {
-				_, err := s.Post("BatchWriteRow", text("x"))
+				_, err := s.Post("BatchWriteRow", text(body))
 				errs <- err
 			}
 		}()
@@ -80,7 +80,7 @@ func TestSendersShareTheConnectionsThatAServiceAllows(t *testing.T) {
 	if _, err := keep.Post("BatchWriteRow", text("x")); err != nil {
 		t.Fatal(err)
 	}
-	if failed := atOnce(c, senders, requests); len(failed) > 0 {
+	if failed := atOnce(c, senders, requests, "x"); len(failed) > 0 {
 		n := 0
 		for _, k := range failed {
 			n += k
@@ -131,7 +131,7 @@ func TestSendersShareConnectionsWhenNoMoreCanBeMade(t *testing.T) {
 		c.pool.put(l, true)
 	}
 	defer c.Sender().Close() // with the last sender the links would end
-	if failed := atOnce(c, senders, requests); len(failed) > 0 {
+	if failed := atOnce(c, senders, requests, "x"); len(failed) > 0 {
 		t.Errorf("%v", failed)
 	}
 	if room := c.Room(); room > 2*allowed {
@@ -142,7 +142,7 @@ func TestSendersShareConnectionsWhenNoMoreCanBeMade(t *testing.T) {
 func TestSendersOneAfterTheOtherShareAConnection(t *testing.T) {
 	var connections atomic.Int64
 	web := listen(t, func(c net.Conn) { connections.Add(1); serveAll(c); c.Close() })
-	c := connect(t, Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")})
+	c := connect(t, unsignedAt(web))
 	for range 50 {
 		s := c.Sender()
 		if _, err := s.Post("BatchWriteRow", text("x")); err != nil {
@@ -157,7 +157,7 @@ func TestSendersOneAfterTheOtherShareAConnection(t *testing.T) {
 func TestABusyConnectionIsRenewedWhenItIsOld(t *testing.T) {
 	var connections atomic.Int64
 	web := listen(t, func(c net.Conn) { connections.Add(1); serveAll(c); c.Close() })
-	s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s")})
+	s := sender(t, t.Context(), unsignedAt(web))
 	defer s.Close()
 	for i := range 6 {
 		if _, err := s.Post("BatchWriteRow", text("x")); err != nil {
@@ -174,7 +174,7 @@ func TestABusyConnectionIsRenewedWhenItIsOld(t *testing.T) {
 
 func TestADownServiceIsNotOneThatAllowsFewConnections(t *testing.T) {
 	c := connect(t, Target{Endpoint: "http://127.0.0.1:1", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Connections: 16})
-	for what := range atOnce(c, 16, 3) {
+	for what := range atOnce(c, 16, 3, "x") {
 		if !strings.HasPrefix(what, fmt.Sprintf("class %d:", Unavailable)) {
 			t.Errorf("%s", what)
 		}

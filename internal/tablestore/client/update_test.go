@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/engine/faults"
 	"tsimport/internal/table"
 )
 
@@ -64,24 +63,5 @@ func TestAChangeThatComesTooSoonChangesNothingAndSaysWhenItMay(t *testing.T) {
 	now = due
 	if err := a.Update("t", Change{ReservedWrite: number(6)}); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestAChangeWhoseAnswerWasLostCountsAsMade(t *testing.T) {
-	lost := 0
-	plan := &faults.Plan{Only: func(op string) bool { return op == "UpdateTable" }, Decide: func(r faults.Request) faults.Fault {
-		if r.Operation == "UpdateTable" && lost == 0 {
-			lost++
-			return faults.Fault{Action: faults.AnswerErrorAfter, Code: "OTSTimeout"}
-		}
-		return faults.Fault{}
-	}}
-	now := time.Now()
-	a := clocked(t, &now, plan)
-	if err := a.Update("t", Change{ReservedWrite: number(5)}); err != nil || lost != 1 {
-		t.Errorf("%v, %d lost", err, lost)
-	}
-	if got, err := a.Describe("t"); err != nil || got.ReservedWrite != 5 {
-		t.Errorf("%+v, %v", got, err)
 	}
 }
