@@ -57,7 +57,6 @@ type LoadOptions struct {
 	MaxVersions int    // 0 is 1
 	MaxTables   int    // if the table's name has expressions; 0 is 64
 	AgePolicy   string // file
-	PreSplit    string // auto, off or 2 to 10 ranges; "" is auto
 
 	// Loads that come again (docs/nightly.md).
 	OnlyNew          bool          // load each input once per table

@@ -211,7 +211,7 @@ func TestAJobOfRejectedRecordsStaysWithinItsMemory(t *testing.T) {
 	what := strings.Repeat("a record that is rejected ", 10)
 	want := fileOf("id,n,what", records, func(n int) string { return fmt.Sprintf("%d,x,%s", n, what) })
 	p.run(0, "load", p.write("in.csv", want), "--table", "t", "--create", "--pk", "id:integer", "--type", "n=integer",
-		"--max-errors", "-1", "--job-dir", "job", "--split-size", "2MiB", "--memory", "64MiB", "--quiet")
+		"--max-errors", "-1", "--job-dir", "job", "--memory", "64MiB", "--quiet")
 	idle, _, _ := p.measured("work", "--help")
 	peak, code, out := p.measured("work", "--job-dir", "job", "--memory", "64MiB", "--quiet")
 	if code != 3 || peak > beside(idle, 64) {

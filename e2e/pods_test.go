@@ -179,7 +179,7 @@ func TestAPlannedLoadRunsAsIndexedJobs(t *testing.T) {
 			r := &podRunner{t: t, rnd: rand.New(rand.NewPCG(seed, 22)), kills: *podsKills, env: append(os.Environ(), p.env...)}
 			inputs := writeCards(p, 4, 3000)
 			key := []string{"--table", "cards", "--pk", "CardID", "--pk", "DeviceID", "--pk", "OrderNumber"}
-			p.run(0, slices.Concat([]string{"load", "--create", "--settle", "1s", "--job-dir", p.path("jobs"), "--workers", "3", "--split-size", "64KiB", "--verify"}, key, inputs)...)
+			p.run(0, slices.Concat([]string{"load", "--create", "--settle", "1s", "--job-dir", p.path("jobs"), "--workers", "3", "--verify"}, key, inputs)...)
 			manifests := []byte(p.output("manifests", p.path("jobs"), "--image", "tsimport", "--volume", "shared:"+p.dir, "--memory", "256MiB"))
 			var stages []string
 			for dec := yaml.NewDecoder(bytes.NewReader(manifests)); ; {

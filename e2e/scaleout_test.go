@@ -25,7 +25,7 @@ func (p *place) status(job string) (s jobStatus) {
 // deaths, stops, faults and clocks do no harm is shown in scaleout.
 func TestOneLoadIsDoneByProcessesThatShareADirectory(t *testing.T) {
 	t.Parallel()
-	const records, keys = 3000, 700
+	const records, keys = 12_000, 700
 	rejects := "id,n,what\n"
 	text := fileOf("id,n,what", records, func(i int) string {
 		if i%500 == 7 {
@@ -44,7 +44,7 @@ func TestOneLoadIsDoneByProcessesThatShareADirectory(t *testing.T) {
 			}
 			p.write("in.csv", text)
 			for range 2 { // the second plan changes nothing
-				p.run(0, "load", "in.csv", "--table", "t", "--create", "--pk", "id", "--max-errors", "-1", "--job-dir", job, "--workers", "2", "--split-size", "20KiB",
+				p.run(0, "load", "in.csv", "--table", "t", "--create", "--pk", "id", "--max-errors", "-1", "--job-dir", job, "--workers", "2",
 					"--max-rows-per-second", "500", "-q")
 			}
 			// An engine runs a task twice, and another too early.

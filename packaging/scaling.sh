@@ -18,7 +18,6 @@ awk -v rows="$ROWS" 'BEGIN {
 		if (n % int(rows / 2000 + 1) == 0) print id >"sample"
 	}
 }' >rows.csv
-size=$(stat -c %s rows.csv)
 
 field() { # FILE NAME: a number of a summary
 	grep -oE "\"$2\": ?[0-9.]+" "$1" | head -1 | grep -oE '[0-9.]+$'
@@ -31,15 +30,14 @@ for run in '0 0' '1 1' '2 2' '4 4' '8 8' '8 1'; do
 	./tsimport serve --memory --any-credentials --quiet --listen 127.0.0.1:0 --partitions 64 --sample-file sample --partition-wcu "$UNITS" --latency "$LATENCY" >ready &
 	server=$!
 	until grep -qs url= ready; do sleep 0.1; done
-	load=(./tsimport load rows.csv --endpoint "$(sed 's/^url=\([^ ]*\).*/\1/' ready)" --instance tsimport --table t --create --pk id --pre-split off --concurrency "$CONCURRENCY" --quiet)
+	load=(./tsimport load rows.csv --endpoint "$(sed 's/^url=\([^ ]*\).*/\1/' ready)" --instance tsimport --table t --create --pk id --concurrency "$CONCURRENCY" --quiet)
 	export TABLESTORE_ACCESS_KEY_ID=tsimport-local TABLESTORE_ACCESS_KEY_SECRET=tsimport-local-secret
 	out=run-$planned-$processes began=$(date +%s.%N) cpu=all_cpu_seconds name="$processes, planned for $planned"
 	if [ "$planned" = 0 ]; then
 		cpu=cpu_seconds name='one load without a job directory'
 		"${load[@]}" --run-dir "$out"
 	else
-		split=$((size / planned / 8))
-		"${load[@]}" --job-dir "$out" --workers "$planned" --split-size "$((split > 1048576 ? split : 1048576))"
+		"${load[@]}" --job-dir "$out" --workers "$planned"
 		workers=()
 		for ((i = 0; i < processes; i++)); do
 			./tsimport work --job-dir "$out" --quiet &

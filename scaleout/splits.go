@@ -12,7 +12,7 @@ import (
 // Sizes of splits, in bytes of the inputs: small enough that every process has several and that one which is lost costs little, large
 // enough that there are not too many.
 const (
-	leastSplit      = 16 << 20
+	leastSplit      = 64 << 10
 	mostSplit       = 256 << 20
 	splitsEach      = 8 // for each process, where the inputs are large enough
 	mostSplits      = 1 << 20
@@ -70,7 +70,7 @@ func divide(ctx context.Context, p *plan.Plan, size int64, say func(format strin
 	}
 	flush()
 	if len(splits) > mostSplits {
-		return nil, &plan.UsageError{Message: fmt.Sprintf("the inputs make %d splits, and a job takes at most %d; give a larger --split-size", len(splits), mostSplits)}
+		return nil, &plan.UsageError{Message: fmt.Sprintf("the inputs make %d splits, and a job takes at most %d; read fewer of them at a time", len(splits), mostSplits)}
 	}
 	return splits, nil
 }

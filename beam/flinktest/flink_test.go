@@ -170,9 +170,6 @@ func (l *loads) command(job string) *exec.Cmd {
 	args = append(args, names...)
 	args = append(args, "--table", filepath.Base(job), "--create", "--pk", "id", "--job-dir", job, "--workers", "2", "--verify", "--request-timeout", "5s", "--memory", "512MiB",
 		"--runner", "flink", "--job-endpoint", fmt.Sprintf("localhost:%d", l.c.job), "--parallelism", "2", "--environment", "process:"+binary)
-	if size := *rows * 105 / *files / 4; size < 64<<20 {
-		args = append(args, "--split-size", fmt.Sprint(max(size*4, 64<<10)))
-	}
 	cmd := exec.Command(binary, args...)
 	cmd.Env = append(os.Environ(), l.env...)
 	return cmd

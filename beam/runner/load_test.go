@@ -62,7 +62,7 @@ func newPrismLoad(t *testing.T, records int) *prismLoad {
 // load runs the load as a user would. It returns the exit code and what it said.
 func (l *prismLoad) load(more ...string) (int, string) {
 	args := append([]string{"tsimport-beam", "load"}, l.files...)
-	args = append(args, "--table", "t", "--create", "--pk", "id", "--max-errors", "-1", "--job-dir", l.job, "--workers", "2", "--split-size", "64KiB")
+	args = append(args, "--table", "t", "--create", "--pk", "id", "--max-errors", "-1", "--job-dir", l.job, "--workers", "2")
 	return l.call(append(args, more...)...)
 }
 

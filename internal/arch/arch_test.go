@@ -206,7 +206,7 @@ var testArrows = map[string][]string{
 	"transfer/export":            {"internal/objectstore/storetest", "internal/tablestore/plainbuffer", "reader/input", "engine/server", "engine/faults", "reader/archive", "reader/source/sourcetest"},
 	"reader/archive":             {"reader/source/sourcetest"},
 	"internal/commands":          {"reader/record", "engine/enginetest"},
-	"internal/compatibility":     {"engine/server", "internal/commands"},
+	"internal/compatibility":     {"engine/server", "engine/sim", "internal/commands"},
 	"transfer/tablesync":         {"engine/server", "engine/faults", "internal/tablestore/condition", "reader/tablescan"},
 	"e2e":                        {"reader/mysql/mysqltest", "reader/postgres/pgtest", "internal/objectstore/storetest", "pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/result"},
 

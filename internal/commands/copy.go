@@ -37,7 +37,7 @@ func copyCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 
 // flagsOfCopy are those that a copy has in common with a load.
 var flagsOfCopy = []string{
-	"endpoint", "instance", "store", "request-timeout", "create", "pk", "set", "ttl", "max-versions", "pre-split",
+	"endpoint", "instance", "store", "request-timeout", "create", "pk", "set", "ttl", "max-versions",
 	"columns", "exclude", "when", "rename", "verify", "dry-run", "max-errors", "retry-for", "settle", "sync", "fresh", "run-dir", "json", "quiet",
 	"cpu-profile", "allocations-profile", "concurrency", "batch-bytes", "max-wcu", "max-rows-per-second", "max-bytes-per-second",
 	"compress", "memory", "status",
@@ -54,7 +54,7 @@ func copyFlags() []cli.Flag {
 		&cli.Float64Flag{Name: "max-rcu", Usage: "read at most `UNITS` of capacity of the source a second; 0 means no limit"},
 		&cli.BoolFlag{Name: "drop-expired", Usage: "leave out cells that are older than the target's time to live or maximum deviation, and count them (default: refuse to copy)"},
 	}
-	flags = append(append(flags, indexFlags()...), slices.DeleteFunc(scaleFlags(), func(f cli.Flag) bool { return f.Names()[0] == "split-size" })...)
+	flags = append(append(flags, indexFlags()...), scaleFlags()...)
 	for _, f := range loadFlags() {
 		if slices.Contains(flagsOfCopy, f.Names()[0]) {
 			flags = append(flags, f)
@@ -316,11 +316,8 @@ func (k *copying) sides(interrupts *interrupts, cfg *pipeline.Config, t *target)
 	return from, to, err
 }
 
-// preSplit makes a new table begin with as many ranges as the source has partitions, unless the user says how many.
+// preSplit makes a new table begin with as many ranges as the source has partitions.
 func (k *copying) preSplit(interrupts *interrupts, cfg *pipeline.Config, from copytable.Side, t *target) error {
-	if cfg.Target.PreSplit != plan.PreSplitAuto {
-		return nil
-	}
 	cfg.Target.PreSplit = plan.PreSplitOff
 	if t.embedded {
 		return nil

@@ -56,6 +56,8 @@ var goneFlags = []goneFlag{
 	{name: "priority", instead: "hold the load back with --max-wcu"},
 	{name: "temp-max", instead: "set TMPDIR to a folder of a file system of the size that may be used"},
 	{name: "compress", value: "auto", instead: "on compresses all requests, for slow links"},
+	{name: "pre-split", instead: "a new table begins with as many ranges as its inputs ask for; tsimport table create makes one with one"},
+	{name: "split-size", instead: "the inputs are divided by their size and --workers"},
 	{name: "through", of: "copy", instead: archiveInstead, rows: true},
 	{name: "returned-keys", of: "copy", instead: archiveInstead, rows: true},
 	{name: "mark-column", of: "copy", instead: archiveInstead, rows: true},

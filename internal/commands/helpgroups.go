@@ -16,7 +16,7 @@ var commandGroups = map[string]string{
 
 // flagGroups are the groups of flags in the --help of a command that has many. Flags of no group come first.
 var flagGroups = map[string]string{
-	"Table and service": "endpoint instance profile store request-timeout table max-tables age-policy create ttl max-versions pre-split rename-index sync",
+	"Table and service": "endpoint instance profile store request-timeout table max-tables age-policy create ttl max-versions rename-index sync",
 	"Files": "format dialect delimiter quote escape comment record-end no-header skip-lines names encoding ragged trim null quoted-null empty quoted-empty " +
 		"flatten source-table path-columns limit",
 	"Databases":                   "query require-snapshot",
@@ -26,7 +26,7 @@ var flagGroups = map[string]string{
 	"Rates, requests and memory": "concurrency batch-bytes max-wcu max-rows-per-second max-bytes-per-second compress memory " +
 		"max-rcu retry-for settle",
 	"Loads that come again": "only-new reload-changed fail-if-nothing-new files-by settle-files done-marker state fresh accept-changed-input retry-rejects run-dir",
-	"Many machines":         "job-dir workers split-size",
+	"Many machines":         "job-dir workers",
 	"Results":               "verify dry-run max-errors json quiet status timeout metrics-file",
 }
 

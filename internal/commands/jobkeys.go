@@ -22,7 +22,6 @@ var notInJobs = map[string]string{
 	"quiet":                "give tsimport run --quiet",
 	"job-dir":              "it plans one load for many machines; give tsimport load --job-dir",
 	"workers":              "it is for tsimport load --job-dir",
-	"split-size":           "it is for tsimport load --job-dir",
 	"metrics-file":         "give tsimport run --metrics-file",
 }
 

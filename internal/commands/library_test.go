@@ -30,7 +30,7 @@ var notOfTheLibrary = []string{
 	"query", "require-snapshot", // of databases, which LoadFiles does not read
 	"rename-index", // of archives
 	// Of many processes, which are commands.
-	"job-dir", "workers", "split-size",
+	"job-dir", "workers",
 }
 
 // ofLoader are options that a Loader alone has: it spills nothing without a folder, and its columns may have timestamps of their own.
@@ -84,7 +84,7 @@ func TestTheLibraryUnderstandsFlagsAsTheCommandDoes(t *testing.T) {
 	}
 	for _, line := range []string{
 		"",
-		"--create --pk id --pk n:integer --ttl 86400 --max-versions 3 --pre-split 4", "--pre-split off",
+		"--create --pk id --pk n:integer --ttl 86400 --max-versions 3",
 		"--pk h:string=hash(id) --set day:string=id --set x=1",
 		`--columns a,"b,c" --exclude d,"e,f" --exclude g --rename a=b --rename "x=y"=z --type a=integer --type b=binary(hex) --type c=timestamp(2006-01-02,UTC,ms)`,
 		"--columns=",

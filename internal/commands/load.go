@@ -54,7 +54,6 @@ func loadFlags() []cli.Flag {
 		textsFlag("set", "attribute column `NAME[:TYPE]=EXPR`, computed from input columns; replaces a column of that name; may be repeated"),
 		&cli.IntFlag{Name: "ttl", Usage: "new table: `SECONDS` until data expires, at least a day (86400); -1 means never", Value: -1},
 		&cli.IntFlag{Name: "max-versions", Usage: "new table: versions to keep of each cell", Value: 1},
-		&cli.StringFlag{Name: "pre-split", Usage: "new table: `RANGES` of keys that it begins with, from a sample of the input: auto (by its size), off, or 2 to 10; a service that does not hear of it makes one", Value: "auto"},
 
 		&cli.StringFlag{Name: "columns", Usage: "load only these attribute columns `A,B`; key columns are always loaded"},
 		textsFlag("exclude", "leave out these columns `X,Y`"),

@@ -434,9 +434,9 @@ func preSplitNote(r *pipeline.Report) string {
 	case s == nil:
 		return ""
 	case s.Refused != "":
-		return fmt.Sprintf("the service refused to make the table with %d ranges (%s), so it began with one; --pre-split off does not ask", s.Ranges, s.Refused)
+		return fmt.Sprintf("the service refused to make the table with %d ranges (%s), so it began with one", s.Ranges, s.Refused)
 	case s.Heard < s.Ranges:
-		return fmt.Sprintf("the table was to begin with %d ranges, and the service names %d: it may not have heard of --pre-split; a large load may ask the vendor's support to pre-split the table", s.Ranges, s.Heard)
+		return fmt.Sprintf("the table was to begin with %d ranges, and the service names %d: it may not have heard; for a large load, ask the vendor's support to pre-split the table", s.Ranges, s.Heard)
 	default:
 		return fmt.Sprintf("the table began with %d ranges of keys", s.Heard)
 	}

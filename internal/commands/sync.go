@@ -37,7 +37,7 @@ func syncCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 }
 
 // flagsOfLoadOnly are those that a sync refuses: of new tables, of rows that are written without a comparison.
-var flagsOfLoadOnly = []string{"create", "max-tables", "age-policy", "ttl", "max-versions", "pre-split", "condition", "dry-run",
+var flagsOfLoadOnly = []string{"create", "max-tables", "age-policy", "ttl", "max-versions", "condition", "dry-run",
 	"verify", "retry-rejects", "accept-changed-input", "returned-keys", "mark-column", "look-first", "at-least-once", "drop-expired"}
 
 func syncFlags() []cli.Flag {

@@ -42,7 +42,7 @@ func verifyCommand(interrupts *interrupts, show *display) *cli.Command {
 }
 
 // flagsOfLoad are those that a comparison takes, because a load's command line has them, and has no use for.
-var flagsOfLoad = []string{"create", "max-tables", "ttl", "max-versions", "pre-split", "rename-index", "condition", "when", "dry-run", "max-errors",
+var flagsOfLoad = []string{"create", "max-tables", "ttl", "max-versions", "rename-index", "condition", "when", "dry-run", "max-errors",
 	"settle", "sync", "run-dir", "verify", "max-wcu", "max-rows-per-second", "max-bytes-per-second", "batch-bytes", "status", "drop-expired"}
 
 func verifyFlags() []cli.Flag {

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 	"tsimport/internal/jobdir"
 	"tsimport/internal/suggest"
 	"tsimport/pipeline"
-	"tsimport/pipeline/options"
 	"tsimport/pipeline/rundir"
 	"tsimport/scaleout"
 )
@@ -27,7 +25,6 @@ func scaleFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "job-dir", Usage: "plan the load for many machines, in an empty `PLACE` that all of them reach: a shared folder, oss://bucket/prefix or s3://bucket/prefix; tsimport work does it (docs/scale-out.md)"},
 		&cli.IntFlag{Name: "workers", Usage: "--job-dir: how many `PROCESSES` are expected; there may be more or fewer", Value: 4},
-		&cli.StringFlag{Name: "split-size", Usage: "--job-dir: about how much of the inputs a process reads at a time, such as 64MiB (default: by the size of the inputs)", Value: "0"},
 	}
 }
 
@@ -267,10 +264,6 @@ func planJobDir(c *cli.Context, interrupts *interrupts, show *display, in *invoc
 	if err != nil {
 		return err
 	}
-	size, err := options.ParseSize(cmp.Or(c.String("split-size"), "0"))
-	if err != nil {
-		return usagef("--split-size: %v", err)
-	}
 	if err := refuseInJobs(c); err != nil {
 		return err
 	}
@@ -303,7 +296,7 @@ func planJobDir(c *cli.Context, interrupts *interrupts, show *display, in *invoc
 	}
 	p, isNew, err := scaleout.Make(interrupts.drain, store, scaleout.Request{
 		Options:   scaleout.Options{Load: *cfg, Program: program(), Say: func(format string, a ...any) { say(c, show, format, a...) }},
-		Arguments: kept, Endpoint: endpoint, Instance: instance, Workers: workers, SplitSize: size, Verify: c.Bool("verify"),
+		Arguments: kept, Endpoint: endpoint, Instance: instance, Workers: workers, Verify: c.Bool("verify"),
 	})
 	if err != nil {
 		return err

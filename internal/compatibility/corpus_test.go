@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tsimport/engine/server"
+	"tsimport/engine/sim"
 )
 
 // left is what a process has left in a folder of testdata: made by an earlier version, judged by the present one.
@@ -140,7 +143,7 @@ loads:
 		p.serve()
 		p.write("orders.csv", header+orders(1, 200))
 		p.write("more.csv", header+orders(150, 400)+"oops,none,1\n")
-		p.made(0, "load", "orders.csv", "more.csv", "--table", "orders", "--pk", "id", "--type", "id=integer", "--create", "--job-dir", "jobs", "--split-size", "1KiB", "--workers", "1")
+		p.made(0, "load", "orders.csv", "more.csv", "--table", "orders", "--pk", "id", "--type", "id=integer", "--create", "--job-dir", "jobs", "--workers", "1")
 		p.made(0, "work", "--job-dir", "jobs", "--stage", "read", "--index", "0")
 	}, func(p *place) {
 		p.serve()
@@ -173,7 +176,8 @@ loads:
 	{"an archive that was killed", func(p *place) {
 		p.serve()
 		p.write("orders.csv", header+orders(1, 60))
-		p.made(0, "load", "orders.csv", "--table", "orders", "--pk", "id", "--create", "--pre-split", "4")
+		p.made(0, "load", "orders.csv", "--table", "orders", "--pk", "id", "--create")
+		must(p, p.served.Sim().Simulate("", server.Simulation{Config: sim.Config{Partitions: 4}, SampleLines: []string{"15", "30", "45", "60"}}))
 		p.killedAt("GetRange", 3, "export", "--table", "orders", "--output", "archive/", "--concurrency", "1")
 		p.one("archive/archive-00001-*")
 	}, func(p *place) {

@@ -37,7 +37,6 @@ func Config(g Given, inputs []string) (cfg pipeline.Config, err error) {
 			return
 		},
 		func() error { return parsePolicy(g, &cfg) },
-		func() (err error) { cfg.Target.PreSplit, err = plan.ParsePreSplit(g.String("pre-split")); return },
 		func() (err error) { cfg.Read, err = Read(g); return },
 		func() (err error) { cfg.Columns, err = Columns(g); return },
 		func() error { return Computed(g, &cfg.Target, &cfg.Columns) },

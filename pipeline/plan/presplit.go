@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"unicode/utf8"
 
 	"tsimport/internal/table"
@@ -17,7 +16,7 @@ import (
 )
 
 // PreSplit says into how many ranges of its keys a new table is split before its first row: PreSplitAuto, PreSplitOff, or a
-// number from 2 to client.MaxRanges.
+// number from 2 to client.MaxRanges, which is for sources that know their partitions.
 type PreSplit int
 
 // The choices that are not numbers.
@@ -25,21 +24,6 @@ const (
 	PreSplitAuto PreSplit = 0  // as the size of the inputs suggests
 	PreSplitOff  PreSplit = -1 // the table begins with one partition
 )
-
-// ParsePreSplit reads auto, off or a number of ranges.
-func ParsePreSplit(text string) (PreSplit, error) {
-	switch text {
-	case "", "auto":
-		return PreSplitAuto, nil
-	case "off", "1":
-		return PreSplitOff, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 2 || n > client.MaxRanges {
-		return 0, fmt.Errorf("--pre-split %q: want auto, off or a number of ranges from 2 to %d", text, client.MaxRanges)
-	}
-	return PreSplit(n), nil
-}
 
 // With PreSplitAuto a table gets a range for each autoRangeRecords of its inputs, from autoRanges ranges on: one partition takes
 // so many rows in about a minute.
@@ -54,28 +38,18 @@ func (p *planner) settlePreSplit() error {
 	if want == PreSplitOff || p.request.Written || want == PreSplitAuto && target.Absent {
 		return nil
 	}
-	if want > 0 && p.plan.Tables != nil {
-		return usagef("--pre-split %d: --table %s names several tables, and no sample says which rows go to each; leave it out", want, target.Table)
-	}
 	given := p.request.Read.Sources != nil && !p.plan.Live // rows that come from a program cannot be looked at first
-	if want > 0 && given {
-		return usagef("--pre-split %d: the rows do not come from files, so no sample of them can be taken; leave it out", want)
-	}
-	if want > 0 && !p.plan.Create {
-		p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf("the table exists: --pre-split %d changes nothing", want))
-	}
 	if !p.plan.Create || p.plan.Empty || p.plan.Tables != nil || given {
 		return nil
 	}
-	anywhere := !slices.ContainsFunc(p.plan.Sources, func(s *Source) bool { return !s.Anywhere() })
 	ranges := int(want)
 	if want == PreSplitAuto {
 		// A store in this process has no partitions to fill.
 		if ranges = p.autoRanges(); ranges < autoRanges || target.Client.Transport != nil {
 			return nil
 		}
-		if !anywhere {
-			p.plan.Notes = append(p.plan.Notes, "the new table is not pre-split, for only the beginning of an input can be looked at (compressed, re-encoded or remote); --pre-split N does so all the same")
+		if slices.ContainsFunc(p.plan.Sources, func(s *Source) bool { return !s.Anywhere() }) {
+			p.plan.Notes = append(p.plan.Notes, "the new table begins with one partition, for only the beginning of an input can be looked at (compressed, re-encoded or remote)")
 			return nil
 		}
 	}
@@ -85,22 +59,9 @@ func (p *planner) settlePreSplit() error {
 	}
 	p.plan.Bounds = rangeBounds(slices.Concat(places...), ranges)
 	if n := len(p.plan.Bounds) + 1; n > 1 {
-		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("the new table is to begin with %d ranges of %s (--pre-split)", n, p.plan.Schema.Key[0].Name))
-	}
-	if want > 0 && !anywhere && !p.plan.Live {
-		p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf("--pre-split %d: only the beginning of an input can be looked at; of sorted rows it says little about the rest", want))
-	}
-	if got := len(p.plan.Bounds) + 1; want > 0 && got < int(want) {
-		p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf("--pre-split %d: the sampled rows have few values of %s: %s", want, p.plan.Schema.Key[0].Name, rangesText(got)))
+		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("the new table is to begin with %d ranges of %s", n, p.plan.Schema.Key[0].Name))
 	}
 	return nil
-}
-
-func rangesText(n int) string {
-	if n == 1 {
-		return "one range"
-	}
-	return strconv.Itoa(n) + " ranges"
 }
 
 // autoRanges is how many ranges suit the size of the inputs.

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"bytes"
-	"compress/gzip"
 	"fmt"
 	"slices"
 	"strings"
@@ -124,32 +123,21 @@ func TestRangesOfIntegersAreInTheirOrder(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBePreSplitIsSaid(t *testing.T) {
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	if _, err := z.Write([]byte(sortedRecords(1000))); err != nil {
-		t.Fatal(err)
+func TestWhatNeedsNoRangesBeginsWithOne(t *testing.T) {
+	existing, tables := ask(file(t, "a.csv", "id,a\nx,1\ny,2\n")), ask(file(t, "a.csv", "id,a\nx,1\ny,2\n"))
+	existing.Target.PreSplit, existing.Target.Absent = 2, false
+	if p := makes(t, existing, store(t, table.KeyColumn{Name: "id", Type: table.String})); p.Bounds != nil {
+		t.Errorf("the table exists: %d bounds", len(p.Bounds))
 	}
-	must(t, z.Close())
-	r := ask(file(t, "a.csv.gz", packed.String()))
-	r.Target.PreSplit = 4
-	if p := makes(t, r, nil); len(p.Bounds) != 3 || !strings.Contains(strings.Join(p.Warnings, " "), "only the beginning") {
-		t.Errorf("compressed: %d bounds, warned %q", len(p.Bounds), p.Warnings)
+	tables.Target.PreSplit, tables.Target.Table = 2, "t_{id}"
+	if p := makes(t, tables, nil); p.Bounds != nil {
+		t.Errorf("several tables: %d bounds", len(p.Bounds))
 	}
-	r = ask(file(t, "a.csv", "id,a\nx,1\nx,2\ny,1\n"))
-	r.Target.PreSplit = 5
-	if p := makes(t, r, nil); len(p.Bounds) != 1 || !strings.Contains(strings.Join(p.Warnings, " "), "few values of id: 2 ranges") {
-		t.Errorf("few values: %d bounds, warned %q", len(p.Bounds), p.Warnings)
+	few := ask(file(t, "a.csv", "id,a\nx,1\nx,2\ny,1\n"))
+	few.Target.PreSplit = 5
+	if p := makes(t, few, nil); len(p.Bounds) != 1 {
+		t.Errorf("two values of the key: %d bounds", len(p.Bounds))
 	}
-	r = ask(file(t, "a.csv", "id,a\nx,1\n"))
-	r.Target.PreSplit, r.Target.Absent = 5, false
-	admin := store(t, table.KeyColumn{Name: "id", Type: table.String})
-	if p := makes(t, r, admin); p.Bounds != nil || !strings.Contains(strings.Join(p.Warnings, " "), "--pre-split 5 changes nothing") {
-		t.Errorf("the table exists: %d bounds, warned %q", len(p.Bounds), p.Warnings)
-	}
-	r = ask(file(t, "a.csv", "id,a\nx,1\n"))
-	r.Target.PreSplit, r.Target.Table = 5, "t_{id}"
-	refused(t, r, nil, "--pre-split 5")
 }
 
 func TestAutomaticRangesFollowTheSizeOfTheInputs(t *testing.T) {
@@ -162,8 +150,5 @@ func TestAutomaticRangesFollowTheSizeOfTheInputs(t *testing.T) {
 		if got := p.autoRanges(); got != test.want {
 			t.Errorf("%d bytes, --limit %d: %d ranges, want %d", test.bytes, test.limit, got, test.want)
 		}
-	}
-	if _, err := ParsePreSplit("11"); err == nil {
-		t.Error("eleven ranges are taken")
 	}
 }
