@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,11 +12,8 @@ import (
 	"time"
 	"tsimport/internal/exitcode"
 
-	"github.com/parquet-go/parquet-go"
-
 	"tsimport/internal/table"
 	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
 )
 
@@ -126,42 +122,6 @@ func TestASecondProcessLearnsWhichOneHoldsTheRun(t *testing.T) {
 	}
 }
 
-func TestADamagedCheckpointIsAnError(t *testing.T) {
-	w := newWorld(t)
-	cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
-	for _, name := range []string{checkpoint.File, checkpoint.PrevFile} {
-		must(t, os.WriteFile(filepath.Join(cfg.RunDir, name), []byte("damaged"), 0o644))
-	}
-	if _, err := cfg.run(context.Background()); err == nil || !strings.Contains(err.Error(), "start over with --fresh") {
-		t.Errorf("error %v", err)
-	}
-	cfg.Resume.Look = false
-	if r := w.load(cfg); r.State != StateFinished || r.Attempts != 1 {
-		t.Errorf("begun anew: %+v", r)
-	}
-}
-
-func TestTheStoreIsSyncedBeforeACheckpointSaysThatRowsAreFinal(t *testing.T) {
-	w := newWorld(t)
-	text, want := plainCSV(3000)
-	cfg := w.config(w.file("in.csv", text))
-	cfg.pacer = func() pacer { return restless{} }
-	cfg.Checkpoint.Every = time.Millisecond
-	var syncs, saves int // both by the one that writes checkpoints
-	cfg.Checkpoint.Sync = func() error { syncs++; return nil }
-	cfg.onSave = func(*checkpoint.Snapshot) error {
-		if saves++; syncs != saves {
-			t.Errorf("checkpoint %d was written after %d syncs", saves, syncs)
-		}
-		return nil
-	}
-	w.load(cfg)
-	w.wantRows(want)
-	if saves == 0 {
-		t.Error("no checkpoint was written")
-	}
-}
-
 // killedAfter loads at 2,000 rows a second and kills the load at its first checkpoint of more rows than that. It returns the
 // checkpoint before, which is the one that counts.
 func (w *world) killedAfter(cfg trial, written int64) *checkpoint.Snapshot {
@@ -195,44 +155,4 @@ func (c *trial) countFinal(base *checkpoint.Snapshot) (again *int) {
 		}
 	}
 	return again
-}
-
-func TestALoadOfParquetResumesAtTheRowGroup(t *testing.T) {
-	t.Parallel()
-	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
-		t.Run(order.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				type row struct {
-					ID string `parquet:"id"`
-					A  string `parquet:"a"`
-				}
-				path := filepath.Join(w.dir, "in.parquet")
-				f, err := os.Create(path)
-				must(t, err)
-				pw := parquet.NewGenericWriter[row](f, parquet.MaxRowsPerRowGroup(200))
-				want := contents{}
-				for i := range 4000 {
-					r := row{fmt.Sprintf("key%d", i), fmt.Sprintf("a%d", i)}
-					want[r.ID] = map[string]string{"a": r.A}
-					if _, err := pw.Write([]row{r}); err != nil {
-						t.Fatal(err)
-					}
-				}
-				must(t, errors.Join(pw.Close(), f.Close()))
-				cfg := w.config(path)
-				cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
-				cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = 20*time.Millisecond, 100, true
-				cfg.Write.BatchRows = 50
-				base := w.killedAfter(cfg, 1000)
-				sent := cfg.countFinal(base)
-				cfg.Write.Concurrency = 1 // onSend needs no lock
-				r := w.load(cfg)
-				w.wantRows(want)
-				if *sent > 0 || r.Read != 4000 || r.Written != 4000 || !r.Resumed {
-					t.Errorf("%d final rows were sent again; %d read, %d written", *sent, r.Read, r.Written)
-				}
-			})
-		})
-	}
 }

@@ -89,12 +89,7 @@ func TestLookUpsNeedNoConnectionsOfTheirOwn(t *testing.T) {
 			cfg := w.numbered(w.file("in.csv", text))
 			cfg.Target.Client.Transport, cfg.Target.Client.Endpoint = nil, url
 			cfg.Write.Concurrency, cfg.Write.BatchRows, cfg.Write.RetryFor = 8, 10, time.Minute
-			w.plan.Decide = func(r faults.Request) faults.Fault {
-				if r.N%5 == 1 && r.N < 40 {
-					return faults.Fault{Action: faults.DropAfter}
-				}
-				return faults.Fault{}
-			}
+			w.fail(faults.Fault{Action: faults.DropAfter}, func(r faults.Request) bool { return r.N%5 == 1 && r.N < 40 })
 			if r := w.load(cfg); r.Written != 300 || r.Found == 0 {
 				t.Errorf("%d written, %d found", r.Written, r.Found)
 			}

@@ -15,7 +15,6 @@ import (
 
 	"tsimport/engine/faults"
 	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/plan"
 )
@@ -89,12 +88,7 @@ func TestARecordThatMayHaveBeenAddedIsRejectedAndSaysSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	cfg := w.counted(w.file("first.csv", "id,n,m\nx,1,\n"))
-	w.plan.Decide = func(r faults.Request) faults.Fault {
-		if r.N == 0 {
-			return faults.Fault{Action: faults.DropAfter}
-		}
-		return faults.Fault{}
-	}
+	w.failNext(faults.Fault{Action: faults.DropAfter})
 	sent := 0
 	cfg.onSend = func([]table.Ref) {
 		if sent++; sent == 2 {
@@ -196,31 +190,6 @@ func TestAnAbandonedRecordIsNotCountedAsAdded(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeAddedExactlyIsRefused(t *testing.T) {
-	w := newWorld(t)
-	in := w.file("in.csv", "id,n,m\nx,1,2\n")
-	for want, change := range map[string]func(*trial){
-		"--order none":       func(c *trial) { c.Write.Order = plan.OrderNone },
-		"--condition":        func(c *trial) { c.Write.Condition = table.ExpectExist },
-		"--version-column":   func(c *trial) { c.Read.Convert.VersionColumn = "m" },
-		"--on-null delete":   func(c *trial) { c.Write.DeleteNull = true },
-		"--look-first":       func(c *trial) { c.Write.Marks.LookFirst = true },
-		"column n is string": func(c *trial) { c.Columns.Types["n"] = plan.Type{Type: table.String} },
-		"column m is double": func(c *trial) { c.Columns.Types["m"] = plan.Type{Type: table.Double} },
-		"--verify":           func(c *trial) { c.Compared = true },
-		"--mark-column n":    func(c *trial) { c.Write.Marks.Column = "n" },
-		"auto-increment key column": func(c *trial) {
-			c.Target.Key = append(c.Target.Key, table.KeyColumn{Name: "a", Type: table.Integer, Auto: true})
-		},
-	} {
-		cfg := w.counted(in)
-		change(&cfg)
-		if _, err := cfg.run(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", want, err)
-		}
-	}
-}
-
 // A row may hold something in the column of marks that is none.
 func TestAColumnOfMarksThatHoldsSomethingElseIsNamed(t *testing.T) {
 	w := newWorld(t)
@@ -228,15 +197,12 @@ func TestAColumnOfMarksThatHoldsSomethingElseIsNamed(t *testing.T) {
 	cfg.RunDir = filepath.Join(w.dir, "old")
 	cfg.Columns.Types["_tsimport"] = plan.Type{Type: table.String}
 	w.load(cfg)
-	sdk, err := client.New(t.Context(), w.target(), nil)
-	must(t, err)
 	put := &tablestore.PutRowChange{TableName: "t", PrimaryKey: new(tablestore.PrimaryKey)}
 	put.PrimaryKey.AddPrimaryKeyColumn("id", "z")
 	put.AddColumn("_tsimport", int64(7))
 	put.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-	if _, err := sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: put}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := w.sdk().PutRow(&tablestore.PutRowRequest{PutRowChange: put})
+	must(t, err)
 	r := w.load(w.counted(w.file("in.csv", "id,n,m\nx,1,\ny,1,\nz,1,\n")))
 	text := strings.Join(lines(t, r.RejectsFiles[len(r.RejectsFiles)-1]), "\n")
 	if r.Rejected != 3 || strings.Count(text, "holds a value that is not a mark") != 3 {

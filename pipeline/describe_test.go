@@ -32,13 +32,11 @@ func lookFailsAt(t *testing.T, template string, fault faults.Fault, n int) bool 
 	w.template = template
 	w.plan.Only = func(operation string) bool { return operation == "DescribeTable" }
 	var failed atomic.Bool
-	w.plan.Decide = func(r faults.Request) faults.Fault {
-		if r.N != n && r.N != n+1 {
-			return faults.Fault{}
-		}
-		failed.Store(true)
-		return fault
-	}
+	w.fail(fault, func(r faults.Request) bool {
+		hit := r.N == n || r.N == n+1
+		failed.Store(hit || failed.Load())
+		return hit
+	})
 	cfg := w.config(w.file("in.csv", fortyRows()))
 	cfg.surveyEvery = time.Hour // these readings come when they like; they are repeated anyway
 	r, err := cfg.run(context.Background())

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -238,12 +239,34 @@ func (m *drawnLoad) judge(r *Report, want leftBySequence) {
 	if checkpoint.Exists(m.cfg.RunDir) {
 		t.Error("a finished run has a checkpoint")
 	}
+	if _, err := os.Stat(filepath.Join(m.cfg.RunDir, rundir.StampsDir)); !os.IsNotExist(err) {
+		t.Errorf("the timestamps of a finished run are kept: %v", err)
+	}
+	if all := m.bytes(); m.killed.attempts == 1 && m.cfg.Limits.Records == 0 && all > 0 && r.BytesRead != all {
+		t.Errorf("%d bytes read of %d", r.BytesRead, all)
+	}
 	if m.mode.leaves == numberedRows {
 		m.checkReturned(rows)
 	}
 	if left, err := filepath.Glob(filepath.Join(m.w.dir, "tsimport-spill-*")); m.killed.attempts == 1 && (err != nil || len(left) > 0) {
 		t.Errorf("%v is left behind: %v", left, err)
 	}
+}
+
+// bytes are those of all inputs; 0 if one is of a format of which parts are left out.
+func (m *drawnLoad) bytes() (sum int64) {
+	for _, name := range m.cfg.Inputs {
+		info, err := os.Stat(name)
+		switch {
+		case name == "-":
+			sum += int64(len(m.stdin))
+		case err != nil || strings.HasSuffix(name, ".parquet"):
+			return 0
+		default:
+			sum += info.Size()
+		}
+	}
+	return sum
 }
 
 // spoiled are tables in which one thing is wrong.

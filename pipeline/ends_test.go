@@ -71,6 +71,9 @@ func TestEveryEndIsReportedOnce(t *testing.T) {
 			if r.Rejected != rejected || r.Checkpoints != 0 || r.SpilledRows != 0 {
 				t.Errorf("%d rejected, want %d; %d checkpoints, %d spilled", r.Rejected, rejected, r.Checkpoints, r.SpilledRows)
 			}
+			if superseded := r.Superseded > 0; superseded != (order == plan.LastWins) {
+				t.Errorf("%v: %d rows gave way to later ones of their key", order, r.Superseded)
+			}
 			counts := map[string]int64{"written": r.Written, "superseded": r.Superseded, "rejected": r.Rejected}
 			maps.DeleteFunc(counts, func(_ string, n int64) bool { return n == 0 })
 			if !maps.Equal(ends.counts, counts) || ends.pending {

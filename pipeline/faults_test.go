@@ -79,13 +79,10 @@ func TestEveryRequestMayFailInEveryWay(t *testing.T) {
 func failsAt(t *testing.T, text string, want contents, fault faults.Fault, n int) (past bool) {
 	w := newWorld(t)
 	hit := false
-	w.plan.Decide = func(r faults.Request) faults.Fault {
-		if r.N == n {
-			hit = true
-			return fault
-		}
-		return faults.Fault{}
-	}
+	w.fail(fault, func(r faults.Request) bool {
+		hit = hit || r.N == n
+		return r.N == n
+	})
 	cfg := w.config(w.file("in.csv", text))
 	cfg.Write.Concurrency, cfg.Write.BatchRows = 1, 8 // one request at a time: hit needs no lock
 	r := w.load(cfg)

@@ -11,11 +11,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/google/go-cmp/cmp"
 
 	"tsimport/engine/faults"
@@ -102,11 +104,34 @@ func virtual(test func(t *testing.T, w *world)) func(*testing.T) {
 	return func(t *testing.T) { virtually(t, test) }
 }
 
+func (w *world) sdk() *tablestore.TableStoreClient {
+	w.t.Helper()
+	sdk, err := client.New(context.Background(), w.target(), nil)
+	must(w.t, err)
+	return sdk
+}
+
 func (w *world) target() client.Target {
 	return client.Target{
 		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: w.transport(),
 		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
 	}
+}
+
+// fail lets the requests fail that which names.
+func (w *world) fail(f faults.Fault, which func(faults.Request) bool) {
+	w.plan.Decide = func(r faults.Request) faults.Fault {
+		if which(r) {
+			return f
+		}
+		return faults.Fault{}
+	}
+}
+
+// failNext lets the next request fail.
+func (w *world) failNext(f faults.Fault) {
+	var met atomic.Bool
+	w.fail(f, func(faults.Request) bool { return !met.Swap(true) })
 }
 
 // simulate makes all tables behave in a way.
@@ -237,9 +262,7 @@ func (w *world) rows() contents {
 // tableNames are the names of all tables.
 func (w *world) tableNames() []string {
 	w.t.Helper()
-	sdk, err := client.New(context.Background(), w.target(), nil)
-	must(w.t, err)
-	names, err := (&client.Admin{Client: sdk, Context: context.Background()}).List()
+	names, err := w.admin().List()
 	must(w.t, err)
 	return names
 }
@@ -248,13 +271,8 @@ func (w *world) tableNames() []string {
 func (w *world) rowsOf(name string) contents {
 	w.t.Helper()
 	w.plan.WaitLate()
-	sdk, err := client.New(context.Background(), w.target(), nil)
-	must(w.t, err)
-	admin := &client.Admin{Client: sdk, Context: context.Background()}
-	described, err := admin.Describe(name)
-	must(w.t, err)
 	got := contents{}
-	err = scan.Table(context.Background(), sdk, name, described.Key, scan.Options{Versions: w.newest}, func(r *scan.Row) error {
+	err := scan.Table(context.Background(), w.sdk(), name, w.described(name).Key, scan.Options{Versions: w.newest}, func(r *scan.Row) error {
 		cells := map[string]string{}
 		for _, c := range r.Columns { // of versions, the newest first
 			if newer := cells[c.ColumnName]; newer != "" {
@@ -291,12 +309,10 @@ func (w *world) verifies(cfg trial, r *Report) {
 // compare compares the table with what the load has read.
 func (w *world) compare(cfg trial, r *Report) *verify.Result {
 	w.t.Helper()
-	sdk, err := client.New(context.Background(), w.target(), nil)
-	must(w.t, err)
 	rejected, err := rundir.ReadRejected(r.RunDir)
 	must(w.t, err)
 	found, err := verify.Run(context.Background(), verify.Config{
-		Request: cfg.Request(), Client: sdk, Examples: 3, Memory: cfg.Limits.Memory, TempDir: w.dir,
+		Request: cfg.Request(), Client: w.sdk(), Examples: 3, Memory: cfg.Limits.Memory, TempDir: w.dir,
 		Rejected: rejected, Loaded: r.Started, Condition: cfg.Write.Condition,
 	})
 	if err != nil {

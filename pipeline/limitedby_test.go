@@ -87,12 +87,9 @@ var limitedLoads = map[bottleneck.Word]func(*world) trial{
 	},
 	bottleneck.Outage: func(w *world) trial {
 		began := time.Now()
-		w.plan.Decide = func(r faults.Request) faults.Fault {
-			if r.N > 0 && time.Since(began) < 1500*time.Millisecond {
-				return faults.Fault{Action: faults.Refuse, Code: "OTSPartitionUnavailable"}
-			}
-			return faults.Fault{}
-		}
+		w.fail(faults.Fault{Action: faults.Refuse, Code: "OTSPartitionUnavailable"}, func(r faults.Request) bool {
+			return r.N > 0 && time.Since(began) < 1500*time.Millisecond
+		})
 		return w.config(w.file("in.csv", numbered("k", 3000)))
 	},
 }

@@ -45,14 +45,7 @@ func TestADeleteThatMayBeDoneIsRejectedAndSaysSo(t *testing.T) {
 			cfg := w.config(w.file("keys.csv", "id\na\n"))
 			cfg.Write.Mode, cfg.Write.Condition, cfg.Target.Key, cfg.Target.Create = table.Delete, table.ExpectExist, nil, false
 			cfg.RunDir += string(rune('1' + i))
-			first := true
-			w.plan.Decide = func(faults.Request) faults.Fault {
-				if first {
-					first = false
-					return faults.Fault{Action: tt.fault}
-				}
-				return faults.Fault{}
-			}
+			w.failNext(faults.Fault{Action: tt.fault})
 			r := w.load(cfg)
 			if r.Rejected != 1 || r.MaybeApplied != tt.maybe {
 				t.Errorf("first answer %v: %d rejected, %d of them maybe applied", tt.fault, r.Rejected, r.MaybeApplied)

@@ -12,7 +12,6 @@ import (
 	"tsimport/internal/exitcode"
 
 	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
@@ -29,28 +28,31 @@ func (w *world) refused(cfg trial) string {
 	return err.Error()
 }
 
-// A table that is made again would be without the rows that are final.
-func TestARunWhoseTableWasDroppedIsNotResumed(t *testing.T) {
-	w := newWorld(t)
-	cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
-	sdk, err := client.New(context.Background(), w.target(), nil)
-	must(t, err)
-	must(t, (&client.Admin{Client: sdk, Context: context.Background()}).Drop("t"))
-	if text := w.refused(cfg); !strings.Contains(text, "table t was dropped") || !strings.Contains(text, "--fresh") {
-		t.Errorf("error %s", text)
+// What cannot be continued is refused, with what to do about it, and begins again with --fresh.
+func TestARunThatCannotBeResumedIsRefusedAndStartedOver(t *testing.T) {
+	file := func(name, text string) func(*world, string) {
+		return func(w *world, dir string) { must(w.t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644)) }
 	}
-	cfg.Resume.Look = false
-	if r := w.load(cfg); r.State != StateFinished || r.Written != 3 || len(w.rows()) != 3 {
-		t.Errorf("begun anew: %+v", r)
-	}
-}
-
-func TestARunWithoutReadableStateIsNotIgnored(t *testing.T) {
-	w := newWorld(t)
-	cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
-	must(t, os.WriteFile(filepath.Join(cfg.RunDir, checkpoint.JobFile), []byte("{"), 0o644))
-	if text := w.refused(cfg); !strings.Contains(text, "read job") || !strings.Contains(text, "--fresh") {
-		t.Errorf("error %s", text)
+	for says, harm := range map[string]func(w *world, dir string){
+		"table t was dropped, ":                 func(w *world, _ string) { must(w.t, w.admin().Drop("t")) },
+		"table t was dropped and created again": func(w *world, _ string) { w.remake("t") },
+		"read job":                              file(checkpoint.JobFile, "{"),
+		"checkpoint":                            file(checkpoint.File, "damaged"),
+	} {
+		t.Run(says, func(t *testing.T) {
+			w := newWorld(t)
+			cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
+			if harm(w, cfg.RunDir); says == "checkpoint" {
+				file(checkpoint.PrevFile, "damaged")(w, cfg.RunDir)
+			}
+			if text := w.refused(cfg); !strings.Contains(text, says) || !strings.Contains(text, "--fresh") {
+				t.Errorf("error %s", text)
+			}
+			cfg.Resume.Look = false
+			if r := w.load(cfg); r.State != StateFinished || r.Attempts != 1 || r.Written != 3 || len(w.rows()) != 3 {
+				t.Errorf("started over: %+v", r)
+			}
+		})
 	}
 }
 
@@ -126,30 +128,6 @@ func TestTheMarkColumnStaysWhenALoadResumes(t *testing.T) {
 	w.load(cfg)
 	if rows := w.rows(); len(rows) != 2 {
 		t.Errorf("%v", rows)
-	}
-}
-
-// A load that has just begun has no checkpoint to resume from, but it is there.
-func TestTheSameLoadIsNotBegunASecondTimeWhileItBegins(t *testing.T) {
-	w := newWorld(t)
-	t.Chdir(w.dir)
-	cfg := w.config(w.file("in.csv", badCSV))
-	cfg.RunDir, cfg.Resume.Look = "", true
-	second := cfg
-	asked := false
-	cfg.Watch.OnPlan = func(*plan.Plan) {
-		asked = true
-		var held *rundir.HeldError
-		if r, err := second.run(context.Background()); !errors.As(err, &held) || r != nil || held.By.PID != os.Getpid() {
-			t.Errorf("report %v, error %v; want one that names this process", r, err)
-		}
-	}
-	if r := w.load(cfg); r.Written != 3 || !asked {
-		t.Errorf("%+v", r)
-	}
-	cfg.Watch.OnPlan = nil
-	if r := w.load(cfg); r.Resumed || r.Written != 3 {
-		t.Errorf("another load of the same, later: %+v", r)
 	}
 }
 

@@ -19,9 +19,7 @@ import (
 
 	"tsimport/engine/faults"
 	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/plan"
 )
 
 // numberedKey is a table whose rows the service numbers.
@@ -37,8 +35,7 @@ func (w *world) numbered(inputs ...string) trial {
 
 // users makes records with the columns user, what: the second is the record's number, which no two have in common.
 func users(rnd *rand.Rand, records, users int) string {
-	b := rowsOf("user,what\n", records, func(i int) string { return fmt.Sprintf("key%d,w%d\n", rnd.IntN(users), i) })
-	return b
+	return rowsOf("user,what\n", records, func(i int) string { return fmt.Sprintf("key%d,w%d\n", rnd.IntN(users), i) })
 }
 
 // wantNumbered checks that every record of the text is one row, that numbers rise in the order of the text, and that the
@@ -97,18 +94,6 @@ func (w *world) wantNumbered(text string, cfg trial) {
 	}
 }
 
-func TestRowsAreNumberedInTheOrderOfTheFile(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	text := users(rand.New(rand.NewPCG(1, 1)), 2000, 50)
-	cfg := w.numbered(w.file("in.csv", text))
-	r := w.load(cfg)
-	w.wantNumbered(text, cfg)
-	if r.Written != 2000 || r.Searched != 0 || r.Superseded != 0 {
-		t.Errorf("%d written, %d searched, %d superseded", r.Written, r.Searched, r.Superseded)
-	}
-}
-
 // An attempt may be applied even later than settle, after its repeat. The test does that in its place, before the last row
 // is written: at the end one of the copies is deleted, and it is not the one whose key was returned.
 func TestASurplusCopyIsDeletedAtTheEnd(t *testing.T) {
@@ -149,43 +134,12 @@ func (w *world) copyRow(what string) {
 			put.AddColumn(name, v)
 		}
 		put.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-		sdk, err := client.New(context.Background(), w.target(), nil)
-		if err == nil {
-			_, err = sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: put})
-		}
-		if err != nil {
+		if _, err := w.sdk().PutRow(&tablestore.PutRowRequest{PutRowChange: put}); err != nil {
 			w.t.Error(err)
 		}
 		return
 	}
 	w.t.Errorf("no row %s to copy", what)
-}
-
-func TestARowThatWasAppliedAndLostIsFoundByItsMark(t *testing.T) {
-	for name, fault := range map[string]faults.Fault{
-		"connection cut":  {Action: faults.DropAfter},
-		"error answered":  {Action: faults.AnswerErrorAfter, Code: "OTSServerUnavailable"},
-		"answer cut":      {Action: faults.TruncateBody},
-		"applied late":    {Action: faults.ApplyLate, Delay: lateness},
-		"nothing applied": {Action: faults.DropBefore},
-	} {
-		t.Run(name, virtual(func(t *testing.T, w *world) {
-			text := users(rand.New(rand.NewPCG(2, 2)), 30, 10)
-			cfg := w.numbered(w.file("in.csv", text))
-			cfg.Write.Concurrency = 1
-			w.plan.Decide = func(r faults.Request) faults.Fault {
-				if r.N == 1 {
-					return fault
-				}
-				return faults.Fault{}
-			}
-			r := w.load(cfg)
-			w.wantNumbered(text, cfg)
-			if applied := fault.Action != faults.DropBefore; r.Searched == 0 || (r.Found == r.Searched) != applied || r.SurplusDeleted > 0 {
-				t.Errorf("%d searched, %d found, %d deleted", r.Searched, r.Found, r.SurplusDeleted)
-			}
-		}))
-	}
 }
 
 // Whoever wants no marks gets none, and is told how many rows may be there twice.
@@ -194,12 +148,7 @@ func TestAtLeastOnceRepeatsBlindly(t *testing.T) {
 		text := users(rand.New(rand.NewPCG(3, 3)), 40, 20)
 		cfg := w.numbered(w.file("in.csv", text))
 		cfg.Write.Marks.AtLeastOnce, cfg.Write.Concurrency = true, 1
-		w.plan.Decide = func(r faults.Request) faults.Fault {
-			if r.N == 0 {
-				return faults.Fault{Action: faults.DropAfter}
-			}
-			return faults.Fault{}
-		}
+		w.failNext(faults.Fault{Action: faults.DropAfter})
 		r := w.load(cfg)
 		rows := w.rows()
 		if int64(len(rows)) != r.Written+r.MaybeTwice || r.MaybeTwice == 0 || r.Searched > 0 {
@@ -253,15 +202,6 @@ func TestRowsAreChangedByTheNumbersThatWereReturned(t *testing.T) {
 	w.wantRows(contents{})
 }
 
-func TestOrderNoneIsRefusedWhereNumbersHaveAnOrder(t *testing.T) {
-	w := newWorld(t)
-	cfg := w.numbered(w.file("in.csv", "user,what\na,b\n"))
-	cfg.Write.Order = plan.OrderNone
-	if _, err := cfg.run(t.Context()); err == nil || !strings.Contains(err.Error(), "--order none") {
-		t.Errorf("%v", err)
-	}
-}
-
 // A load whose run folder is lost is begun again: rows that it has written are found by their marks.
 func TestRowsOfALostRunAreFound(t *testing.T) {
 	t.Parallel()
@@ -296,12 +236,7 @@ func TestTheNumberMayStandBetweenOtherColumns(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		cfg := w.numbered(w.file("in.csv", "user,day,n\na,5,x\na,4,y\n\"b\",,z\n"))
 		cfg.Target.Key = append(numberedKey[:2:2], table.KeyColumn{Name: "day", Type: table.Integer})
-		w.plan.Decide = func(r faults.Request) faults.Fault {
-			if r.N == 0 {
-				return faults.Fault{Action: faults.DropAfter}
-			}
-			return faults.Fault{}
-		}
+		w.failNext(faults.Fault{Action: faults.DropAfter})
 		r := w.load(cfg)
 		var got []string
 		for _, k := range lines(t, cfg.Write.Marks.ReturnedKeys) {
@@ -366,13 +301,8 @@ func TestASecondLoadOfEqualRecordsAppendsThem(t *testing.T) {
 				cfg := w.numbered(in)
 				cfg.Write.Concurrency = 1
 				cfg.RunDir, cfg.Write.Marks.ReturnedKeys = filepath.Join(w.dir, fmt.Sprint("run", i)), ""
-				first := i > 0
-				w.plan.Decide = func(faults.Request) faults.Fault {
-					if first {
-						first = false
-						return fault
-					}
-					return faults.Fault{}
+				if i > 0 {
+					w.failNext(fault)
 				}
 				r := w.load(cfg)
 				if rows := len(w.rows()); rows != 3*(i+1) || r.Written != 3 || r.SurplusDeleted != 0 {
@@ -418,32 +348,32 @@ func TestWhoLooksFirstWaitsForWhatMayStillBeApplied(t *testing.T) {
 	})
 }
 
+// oldRows loads so many rows, to so many ordering keys in turns.
+func (w *world) oldRows(keys, rows int) trial {
+	text := rowsOf("user,what\n", rows, func(i int) string { return fmt.Sprintf("key%d,w%d\n", i%keys, i) })
+	cfg := w.numbered(w.file("old.csv", text))
+	cfg.Write.Marks.ReturnedKeys = ""
+	return cfg
+}
+
+// newRows loads one more row to each of the keys, by one worker.
+func (w *world) newRows(keys int) trial {
+	text := rowsOf("user,what\n", keys, func(i int) string { return fmt.Sprintf("key%d,new\n", i) })
+	cfg := w.numbered(w.file("new.csv", text))
+	cfg.RunDir, cfg.Write.Marks.ReturnedKeys, cfg.Write.Concurrency = filepath.Join(w.dir, "run2"), "", 1
+	return cfg
+}
+
 // Rows that an earlier load has written to the ordering keys are not read when the answer to a request is lost.
 func TestALostAnswerIsLookedForAmongTheNewestRows(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
 		const keys, each = 20, 300
-		var old strings.Builder
-		old.WriteString("user,what\n")
-		for i := range keys * each {
-			fmt.Fprintf(&old, "key%d,w%d\n", i%keys, i)
+		cfg := w.oldRows(keys, keys*each)
+		if r := w.load(cfg); r.Searched != 0 || r.Superseded != 0 {
+			t.Errorf("without a fault %d rows are looked for, %d superseded", r.Searched, r.Superseded)
 		}
-		cfg := w.numbered(w.file("old.csv", old.String()))
-		cfg.Write.Marks.ReturnedKeys = ""
-		w.load(cfg)
-		text := "user,what\n"
-		for i := range keys {
-			text += fmt.Sprintf("key%d,new\n", i)
-		}
-		cfg = w.numbered(w.file("new.csv", text))
-		cfg.RunDir, cfg.Write.Marks.ReturnedKeys, cfg.Write.Concurrency = filepath.Join(w.dir, "run2"), "", 1
-		first := true
-		w.plan.Decide = func(faults.Request) faults.Fault {
-			if first {
-				first = false
-				return faults.Fault{Action: faults.DropAfter}
-			}
-			return faults.Fault{}
-		}
+		cfg = w.newRows(keys)
+		w.failNext(faults.Fault{Action: faults.DropAfter})
 		r := w.load(cfg)
 		if rows := len(w.rows()); rows != keys*(each+1) || r.Found != keys || r.SearchRequests > 2*keys {
 			t.Errorf("%d rows, %d found with %d requests", rows, r.Found, r.SearchRequests)

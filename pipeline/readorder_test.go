@@ -142,26 +142,6 @@ func TestOnlyWhatStandsBeforeDamageIsLoaded(t *testing.T) {
 	}
 }
 
-func TestTheFirstRecordsAreLoadedByASchedule(t *testing.T) {
-	t.Parallel()
-	for _, limit := range []int64{1, 399, 400, 1001} {
-		w := newWorld(t)
-		cfg := w.config(w.file("a.csv", numbered("k", 2000)))
-		cfg.Read.SplitBytes, cfg.Limits.Records = 4<<10, limit
-		cfg.sections(40)
-		r := w.load(cfg)
-		rows := w.rows()
-		if r.Read != limit || int64(len(rows)) != limit || r.Sections == 0 {
-			t.Errorf("of %d records, %d are read, %d in the table, %d sections", limit, r.Read, len(rows), r.Sections)
-		}
-		for key := range rows {
-			if key > fmt.Sprintf("k%05d", limit-1) {
-				t.Errorf("record %s is not one of the first %d", key, limit)
-			}
-		}
-	}
-}
-
 // A run whose schedule is not the one that it began with cannot be resumed: its records have other places.
 func TestAResumedLoadNeedsItsSchedule(t *testing.T) {
 	t.Parallel()
@@ -197,39 +177,5 @@ func TestAResumedLoadNeedsItsSchedule(t *testing.T) {
 		} else if err == nil || !strings.Contains(err.Error(), checkpoint.OrderFile) || !strings.Contains(err.Error(), "start over with --fresh") {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-func TestASectionThatChangesWhileLoadingEndsTheLoad(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	text := numbered("k", 3000)
-	path := w.file("a.csv", text)
-	cfg := w.config(path)
-	cfg.Read.SplitBytes, cfg.Resume.Look, cfg.Checkpoint.Every = 4<<10, true, time.Millisecond
-	cfg.sections(40)
-	first := cfg
-	ctx, stop := context.WithCancelCause(context.Background())
-	first.onSend = func([]table.Ref) { stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted}) }
-	first.Write.Concurrency = 1
-	if _, err := first.run(ctx); err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(path)
-	must(t, err)
-	at := strings.Index(text, "k01490") // of the second section that is read
-	changed := []byte(text)
-	changed[at+5]++
-	must(t, os.WriteFile(path, changed, 0o600))
-	must(t, os.Chtimes(path, info.ModTime(), info.ModTime()))
-	cfg.Resume.AcceptChanged = true
-	before := len(w.rows())
-	r, err := cfg.run(context.Background())
-	if err == nil || r.ExitCode != exitcode.Failed || !strings.Contains(err.Error(), "a.csv: records ") || !strings.Contains(err.Error(), "not what they were") ||
-		!strings.Contains(err.Error(), "records after them may be loaded") {
-		t.Errorf("error %v", err)
-	}
-	if rows := w.rows(); rows["k01491"]["a"] == "v1490" || len(rows) < before {
-		t.Errorf("%d rows before, %d after, %v", before, len(rows), rows["k01491"])
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 	"tsimport/internal/exitcode"
 
@@ -172,23 +171,6 @@ func TestTheErrorLimitStopsTheLoadAtTheNextRejectedRow(t *testing.T) {
 	}
 }
 
-func TestALimitStopsAfterThatManyRecords(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		text := "id,n\n" + "a,1\nb,x\nc,3\nd,4\ne,5\n"
-		for limit, want := range map[int64]int{1: 1, 2: 1, 3: 2, 5: 4, 6: 4, 0: 4} {
-			w := newWorld(t)
-			cfg := w.config(w.file("in.csv", text))
-			cfg.Columns.Types["n"] = plan.Type{Type: table.Integer}
-			cfg.Limits.Records = limit
-			r := w.load(cfg)
-			if n := len(w.rows()); n != want || limit > 0 && r.Read != min(limit, 5) {
-				t.Errorf("limit %d: %d rows, %d read", limit, n, r.Read)
-			}
-		}
-	})
-}
-
 func TestADryRunWritesNothing(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.file("in.csv", "id,n\na,1\nb,2\n,3\n"))
@@ -209,20 +191,6 @@ func TestADryRunWritesNothing(t *testing.T) {
 func isUsage(err error) bool {
 	var u *plan.UsageError
 	return errors.As(err, &u)
-}
-
-func TestRepeatedKeysSupersedeWhileTheyWait(t *testing.T) {
-	w := newWorld(t)
-	b := rowsOf("id,n\n", 20000, func(i int) string { return fmt.Sprintf("k%d,%d\n", i%7, i) })
-	r := w.load(w.config(w.file("in.csv", b)))
-	if r.Superseded == 0 || r.Written+r.Superseded != 20000 {
-		t.Errorf("%d written, %d superseded", r.Written, r.Superseded)
-	}
-	want := contents{}
-	for i := 19993; i < 20000; i++ {
-		want[fmt.Sprintf("k%d", i%7)] = map[string]string{"n": fmt.Sprint(i)}
-	}
-	w.wantRows(want)
 }
 
 func TestADrainFinishesWhatIsInFlightAndNoMore(t *testing.T) {
@@ -265,23 +233,6 @@ func TestASecondInterruptStopsAtOnce(t *testing.T) {
 	}
 }
 
-func TestALoadWithoutProgressGivesUpAndRejectsNothing(t *testing.T) {
-	virtually(t, func(t *testing.T, w *world) {
-		w.plan.Decide = func(faults.Request) faults.Fault {
-			return faults.Fault{Action: faults.Refuse, Code: "OTSPartitionUnavailable"}
-		}
-		cfg := w.config(w.file("in.csv", "id,n\na,1\nb,2\n"))
-		cfg.Write.RetryFor = 50 * time.Millisecond
-		r, err := cfg.run(context.Background())
-		if err == nil || !strings.Contains(err.Error(), "OTSPartitionUnavailable") {
-			t.Errorf("error %v does not name the last answer", err)
-		}
-		if r.ExitCode != exitcode.Failed || r.Rejected != 0 || r.Unfinished != 2 {
-			t.Errorf("%+v", r)
-		}
-	})
-}
-
 func TestFatalAnswersStopTheLoad(t *testing.T) {
 	for _, f := range []faults.Fault{
 		{Action: faults.Refuse, Code: "OTSAuthFailed"},
@@ -299,25 +250,6 @@ func TestFatalAnswersStopTheLoad(t *testing.T) {
 		if err := r.balance(); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-func TestTheBadRowOfARefusedRequestIsFound(t *testing.T) {
-	w := newWorld(t)
-	// The service refuses any request that holds the row, as it would for a limit that is not known here.
-	w.plan.Change(w.plan.Only, nil)
-	cfg := w.config(w.file("in.csv", func() string {
-		b := rowsOf("id,n\n", 150, func(i int) string { return fmt.Sprintf("k%03d,%d\n", i, i) })
-		return b
-	}()))
-	var refused atomic.Int64
-	cfg.Target.Client.Transport = refusing{base: w.server.Transport(), word: []byte("k077"), count: &refused}
-	r := w.load(cfg)
-	if r.Written != 149 || r.Rejected != 1 || refused.Load() < 7 {
-		t.Errorf("%d written, %d rejected after %d refusals", r.Written, r.Rejected, refused.Load())
-	}
-	if kept := lines(t, filepath.Join(r.RunDir, "rejects.csv")); len(kept) != 2 || kept[1] != "k077,77" {
-		t.Errorf("rejects.csv: %q", kept)
 	}
 }
 

@@ -33,10 +33,11 @@ func (m *meanwhile) RoundTrip(r *http.Request) (*http.Response, error) {
 // The first process has looked for a run and found none; it has not made its folder yet.
 func TestTheSameLoadIsNotBegunWhileAnotherProcessLooksAtItsInputs(t *testing.T) {
 	for name, change := range map[string]func(first, second *trial){
-		"same folder":    func(first, second *trial) {},
-		"with --run-dir": func(first, second *trial) { first.RunDir, second.RunDir = "run", "run" },
-		"with --fresh":   func(first, second *trial) { second.Resume.Look = false },
-		"another folder": func(first, second *trial) { second.RunDir = "elsewhere" },
+		"same folder":        func(first, second *trial) {},
+		"with --run-dir":     func(first, second *trial) { first.RunDir, second.RunDir = "run", "run" },
+		"with --fresh":       func(first, second *trial) { second.Resume.Look = false },
+		"another folder":     func(first, second *trial) { second.RunDir = "elsewhere" },
+		"when it is planned": func(first, second *trial) {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -46,13 +47,16 @@ func TestTheSameLoadIsNotBegunWhileAnotherProcessLooksAtItsInputs(t *testing.T) 
 			second := first
 			change(&first, &second)
 			asked := false
-			first.Target.Client.Transport = &meanwhile{w.server.Transport(), func() {
+			ask := func() {
 				asked = true
 				r, err := second.run(context.Background())
 				if held := new(rundir.HeldError); !errors.As(err, &held) || r != nil || held.By.PID != os.Getpid() {
 					t.Errorf("report %v, error %v; want one that names this process", r, err)
 				}
-			}}
+			}
+			if first.Target.Client.Transport = (&meanwhile{w.server.Transport(), ask}); name == "when it is planned" {
+				first.Target.Client.Transport, first.Watch.OnPlan = w.server.Transport(), func(*plan.Plan) { ask() }
+			}
 			if r := w.load(first); r.Written != 3 || !asked {
 				t.Errorf("%+v", r)
 			}

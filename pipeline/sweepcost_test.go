@@ -1,9 +1,6 @@
 package pipeline
 
 import (
-	"fmt"
-	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -23,21 +20,9 @@ func TestTheSweepReadsNoMoreThanItMust(t *testing.T) {
 	} {
 		t.Run(name, virtual(func(t *testing.T, w *world) {
 			const each = 20
-			var old strings.Builder
-			old.WriteString("user,what\n")
-			for i := range tt.keys * each {
-				fmt.Fprintf(&old, "key%d,w%d\n", i%tt.keys, i)
-			}
-			cfg := w.numbered(w.file("old.csv", old.String()))
-			cfg.Write.Marks.ReturnedKeys = ""
-			w.load(cfg)
-			text := "user,what\n"
-			for i := range tt.keys {
-				text += fmt.Sprintf("key%d,new\n", i)
-			}
-			cfg = w.numbered(w.file("new.csv", text))
-			cfg.RunDir, cfg.Write.Marks.ReturnedKeys, cfg.Write.Concurrency = filepath.Join(w.dir, "run2"), "", 1
-			var writes, reads, before atomic.Int64
+			w.load(w.oldRows(tt.keys, tt.keys*each))
+			cfg := w.newRows(tt.keys)
+			var reads, before atomic.Int64
 			w.plan.Only = func(op string) bool {
 				switch op {
 				case "GetRange":
@@ -48,12 +33,7 @@ func TestTheSweepReadsNoMoreThanItMust(t *testing.T) {
 				}
 				return false
 			}
-			w.plan.Decide = func(faults.Request) faults.Fault {
-				if writes.Add(1) == 1 {
-					return faults.Fault{Action: tt.fault}
-				}
-				return faults.Fault{}
-			}
+			w.failNext(faults.Fault{Action: tt.fault})
 			r := w.load(cfg)
 			after := reads.Load() - before.Load()
 			if tt.fault == faults.DropAfter {

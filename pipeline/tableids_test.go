@@ -13,9 +13,7 @@ import (
 
 func (w *world) admin() *client.Admin {
 	w.t.Helper()
-	sdk, err := client.New(context.Background(), w.target(), nil)
-	must(w.t, err)
-	return &client.Admin{Client: sdk, Context: context.Background()}
+	return &client.Admin{Client: w.sdk(), Context: context.Background()}
 }
 
 // remake drops a table and makes it again as it was.
@@ -27,19 +25,6 @@ func (w *world) remake(name string) {
 	}
 	if err := admin.Create(name, []table.KeyColumn{{Name: "id", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
 		w.t.Error(err)
-	}
-}
-
-func TestARunWhoseTableWasRecreatedIsNotResumed(t *testing.T) {
-	w := newWorld(t)
-	cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
-	w.remake("t")
-	if text := w.refused(cfg); !strings.Contains(text, "table t was dropped and created again") || !strings.Contains(text, "--fresh") {
-		t.Errorf("error %s", text)
-	}
-	cfg.Resume.Look = false
-	if r := w.load(cfg); r.State != StateFinished || r.Written != 3 || len(w.rows()) != 3 {
-		t.Errorf("started over: %+v", r)
 	}
 }
 
@@ -76,8 +61,7 @@ func TestARunWithARecreatedOrDroppedTableIsNotResumed(t *testing.T) {
 
 // fortyRows is a file whose rows go to t_a and t_b in turns.
 func fortyRows() string {
-	b := rowsOf("id,what\n", 40, func(i int) string { return fmt.Sprintf("key%d,%c\n", i, 'a'+i%2) })
-	return b
+	return rowsOf("id,what\n", 40, func(i int) string { return fmt.Sprintf("key%d,%c\n", i, 'a'+i%2) })
 }
 
 // Without a look at the end nobody would see it: the rows after it are written as well as those before.

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"tsimport/internal/exitcode"
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
@@ -79,17 +78,6 @@ func TestTheRowsOfEachTableAreSpread(t *testing.T) {
 		if r.Written != shops*rows || len(r.Tables) != shops || r.Sections < 100 {
 			t.Errorf("%v: %d written into %d tables, %d sections", order, r.Written, len(r.Tables), r.Sections)
 		}
-	}
-}
-
-func TestARowWithoutATableIsRejected(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	cfg := w.config(w.file("a.csv", "id,shop,v\n1,north,1\n2,,2\n3,no such,3\n4,south,4\n"))
-	cfg.Target.Table = "sales_{shop}"
-	r := w.load(cfg)
-	if r.Written != 2 || r.Rejected != 2 || len(r.Tables) != 2 || r.ExitCode != exitcode.Rejects {
-		t.Errorf("%d written, %d rejected, tables %+v", r.Written, r.Rejected, r.Tables)
 	}
 }
 
@@ -200,21 +188,6 @@ func TestOldRowsGoToTheArchiveAndNewTablesGetTheOptionsOfTheirAge(t *testing.T) 
 	}
 }
 
-func TestALoadThatWouldArchiveEverythingSaysSoBeforeItsFirstRow(t *testing.T) {
-	t.Parallel()
-	for name, at := range map[string]string{"old": "2024-01-31", "young": "2025-10-01"} {
-		w := newWorld(t)
-		cfg := w.aging(w.file("a.csv", "id,at,v\na,2024-01-01,1\nb,2024-02-01,2\nc,soon,3\nd,"+at+",4\n"))
-		var said string
-		cfg.Watch.OnPlan = func(p *plan.Plan) { said = strings.Join(p.Warnings, "\n") }
-		w.load(cfg)
-		want := "all 3 records of the sample go to the archive " + w.dir + "/old, none to a table: they are of t_202401 to t_202402, too old for the policy's other classes on 2025-10-20"
-		if got := strings.Contains(said, want); got != (name == "old") {
-			t.Errorf("%s: said %q", name, said)
-		}
-	}
-}
-
 func TestAnArchiveNeverWritesOverFilesOfOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -303,18 +276,6 @@ func TestAKilledLoadIntoTablesResumes(t *testing.T) {
 	}
 	if sum != r.Read {
 		t.Errorf("the tables have %d rows of %d", sum, r.Read)
-	}
-}
-
-func TestTablesAreFoundInAnyOrderOfReading(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	cfg := w.byMonth(w.file("a.csv", purchases(2400, 12)))
-	cfg.Write.Order, cfg.Read.SplitBytes = plan.OrderNone, 4<<10
-	r := w.load(cfg)
-	w.verifies(cfg, r)
-	if r.Written != 2400 || len(r.Tables) != 12 {
-		t.Errorf("%d rows written into %d tables", r.Written, len(r.Tables))
 	}
 }
 

@@ -1,9 +1,7 @@
 package pipeline
 
 import (
-	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -16,9 +14,7 @@ import (
 	"tsimport/engine/faults"
 	"tsimport/engine/server"
 	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline/plan"
-	"tsimport/pipeline/rundir"
 )
 
 // versions returns the timestamps of the versions of each cell of a row, the newest first.
@@ -35,11 +31,9 @@ func (w *world) versions(id string) map[string][]int64 {
 func (w *world) cells(id string) []*tablestore.AttributeColumn {
 	w.t.Helper()
 	w.plan.WaitLate()
-	sdk, err := client.New(context.Background(), w.target(), nil)
-	must(w.t, err)
 	key := new(tablestore.PrimaryKey)
 	key.AddPrimaryKeyColumn("id", id)
-	res, err := sdk.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{TableName: "t", PrimaryKey: key, MaxVersion: 10_000}})
+	res, err := w.sdk().GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{TableName: "t", PrimaryKey: key, MaxVersion: 10_000}})
 	must(w.t, err)
 	return res.Columns
 }
@@ -49,41 +43,6 @@ func (w *world) versioned(text string) trial {
 	cfg.Target.Define.MaxVersions = 10
 	cfg.Write.Mode = table.Update
 	return cfg
-}
-
-func TestAnUpdateThatIsRepeatedLeavesOneVersion(t *testing.T) {
-	for name, fault := range map[string]faults.Fault{
-		"applied and lost": {Action: faults.DropAfter},
-		"applied late":     {Action: faults.ApplyLate, Delay: lateness},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			cfg := w.versioned("id,a,b\nx,1,2\ny,3,\n")
-			w.plan.Decide = func(r faults.Request) faults.Fault {
-				if r.N < 3 {
-					return fault
-				}
-				return faults.Fault{}
-			}
-			began := time.Now().UnixMilli()
-			r := w.load(cfg)
-			w.wantRows(contents{"x": {"a": "1", "b": "2"}, "y": {"a": "3"}})
-			for _, id := range []string{"x", "y"} {
-				for name, at := range w.versions(id) {
-					if len(at) != 1 || at[0] < began-1000 || at[0] > r.Stamp {
-						t.Errorf("%s.%s has versions %d, want one from %d on", id, name, at, began)
-					}
-				}
-			}
-			if r.ExtraVersions != 0 {
-				t.Errorf("%d extra versions", r.ExtraVersions)
-			}
-			if _, err := os.Stat(filepath.Join(cfg.RunDir, rundir.StampsDir)); !os.IsNotExist(err) {
-				t.Errorf("the timestamps are still kept: %v", err)
-			}
-		})
-	}
 }
 
 // skewed is a world whose clock is ahead of this machine's.
@@ -150,16 +109,11 @@ func TestAnUpdateSentLaterThanAnotherWriterIsSeen(t *testing.T) {
 
 // update is what another writer does.
 func (w *world) update(id, column, value string) {
-	sdk, err := client.New(context.Background(), w.target(), nil)
-	if err != nil {
-		w.t.Error(err)
-		return
-	}
 	change := &tablestore.UpdateRowChange{TableName: "t", PrimaryKey: new(tablestore.PrimaryKey)}
 	change.PrimaryKey.AddPrimaryKeyColumn("id", id)
 	change.PutColumn(column, value)
 	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-	if _, err := sdk.UpdateRow(&tablestore.UpdateRowRequest{UpdateRowChange: change}); err != nil {
+	if _, err := w.sdk().UpdateRow(&tablestore.UpdateRowRequest{UpdateRowChange: change}); err != nil {
 		w.t.Error(err)
 	}
 }

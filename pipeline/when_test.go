@@ -36,6 +36,9 @@ func TestWhatAConditionOnColumnsCannotBeCombinedWithIsRefused(t *testing.T) {
 		"equality":             {func(c *trial) { c.Write.When = mustWhen(t, "stored.at == new.at") }, "--order none"},
 		"a constant":           {func(c *trial) { c.Write.When = mustWhen(t, "stored.at < 5") }, "it compares nothing with the row that is written"},
 		"verify":               {func(c *trial) { c.Compared = true }, "--verify"},
+		"verify of increments": {func(c *trial) {
+			c.Compared, c.Write.Mode, c.Write.When, c.Columns.Exclude = true, table.Increment, nil, []string{"text"}
+		}, "--verify"},
 		"auto-increment column": {func(c *trial) {
 			c.Target.Key = append(c.Target.Key, table.KeyColumn{Name: "n", Type: table.Integer, Auto: true})
 		}, "always new"},

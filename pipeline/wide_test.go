@@ -20,7 +20,6 @@ import (
 
 	"tsimport/engine/faults"
 	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
 	"tsimport/internal/tablestore/scan"
 	"tsimport/keyexpr"
 	"tsimport/pipeline/plan"
@@ -46,13 +45,8 @@ type versionsOf map[string]map[int64]string
 func (w *world) wideRows(began time.Time) map[string]versionsOf {
 	w.t.Helper()
 	w.plan.WaitLate()
-	sdk, err := client.New(context.Background(), w.target(), nil)
-	must(w.t, err)
-	admin := &client.Admin{Client: sdk, Context: context.Background()}
-	described, err := admin.Describe("t")
-	must(w.t, err)
 	got := map[string]versionsOf{}
-	err = scan.Table(context.Background(), sdk, "t", described.Key, scan.Options{Versions: 100}, func(r *tablestore.Row) error {
+	err := scan.Table(context.Background(), w.sdk(), "t", w.described("t").Key, scan.Options{Versions: 100}, func(r *tablestore.Row) error {
 		row := versionsOf{}
 		for _, c := range r.Columns {
 			at := c.Timestamp

@@ -254,22 +254,29 @@ func TestSourcesThatCannotBeReadAnywhereKeepTheirPlaceAmongTheOthers(t *testing.
 // A section that is not what it was when the schedule was made is not handed over, not even in part.
 func TestASectionThatHasChangedStopsTheReading(t *testing.T) {
 	text := shapes(rand.New(rand.NewPCG(1, 1)), "sorted", 2000)
-	for name, change := range map[string]func(name string) error{
-		"changed": func(name string) error {
-			changed := []byte(text)
-			at := bytes.Index(changed, []byte("k01500"))
-			changed[at+5] = '1'
-			return os.WriteFile(name, changed, 0o600)
-		},
-		"cut short": func(name string) error { return os.Truncate(name, int64(len(text)*3/4)) },
+	changed := func(path string) error {
+		return os.WriteFile(path, []byte(strings.Replace(text, "k01500", "k01501", 1)), 0o600)
+	}
+	for name, change := range map[string]func(path string) error{
+		"changed":           changed,
+		"changed meanwhile": changed, // and read by an attempt that has the schedule
+		"cut short":         func(path string) error { return os.Truncate(path, int64(len(text)*3/4)) },
 	} {
-		name, path := name, file(t, "a.csv", text)
+		path := file(t, "a.csv", text)
 		f := flow(t, ask(path))
 		var made *readorder.Schedule
 		f.Follow(Scheduling{When: Always, Rows: 50, Keep: func(all []*readorder.Schedule) error {
-			made = all[0]
+			if made = all[0]; name == "changed meanwhile" {
+				return nil
+			}
 			return change(path)
 		}})
+		if name == "changed meanwhile" {
+			_, err := look(t, f)
+			must(t, errors.Join(err, change(path)))
+			f = flow(t, ask(path))
+			f.Follow(Scheduling{Kept: []*readorder.Schedule{made}})
+		}
 		got, err := look(t, f)
 		if err == nil || !strings.Contains(err.Error(), "a.csv") || !strings.Contains(err.Error(), "records after them may be loaded") {
 			t.Fatalf("%s: error %v", name, err)

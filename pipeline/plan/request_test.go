@@ -24,6 +24,8 @@ func TestWhatCannotBeAddedOnceForEachRecordIsRefused(t *testing.T) {
 		"--look-first: it applies to":    func(r *Request) { r.LookFirst = true },
 		"--returned-keys: it applies to": func(r *Request) { r.Returned = true },
 		"column d is double":             func(*Request) {},
+		"--on-null delete needs":         func(r *Request) { r.DeleteNull = true },
+		"--mark-column n:":               func(r *Request) { r.MarkColumn, r.Columns.Exclude = "n", []string{"d"} },
 		"at least one attribute column":  func(r *Request) { r.Columns.Exclude = []string{"n", "d"} },
 		"column n is string":             func(r *Request) { r.Columns.Types = map[string]Type{"n": {Type: table.String}} },
 		"has the auto-increment key column": func(r *Request) {
