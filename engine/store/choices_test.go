@@ -25,9 +25,7 @@ func TestBothAnswersOfUndocumentedBehaviour(t *testing.T) {
 		{Choices{DeletionsHideEarlier: true}, []wire.Cell{drop, put("above", 101)}, "above"},
 	} {
 		u := update{now: 100, row: []byte("r"), chosen: new(chosen), choices: tt.choices}
-		if err := u.apply(tt.ops); err != nil {
-			t.Fatal(err)
-		}
+		must(t, u.apply(tt.ops))
 		sortCells(u.cells)
 		value := appendRow(nil, u.cells, 100, 1)
 		cells, ok := readRow(value, nil)

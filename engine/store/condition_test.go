@@ -16,9 +16,7 @@ func missingX(t *testing.T, passes bool) *filter.Filter {
 		b[len(b)-3] = 0
 	}
 	f, err := filter.DecodeCondition(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return f
 }
 

@@ -67,13 +67,9 @@ func TestRowsThatAreCopiedAreThoseThatAreReadCellByCell(t *testing.T) {
 				cell := *q
 				cell.Selection.StartColumn = []byte{}
 				copied, err := s.Range(ctx, tab, q, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				want, err := s.Range(ctx, tab, &cell, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if !bytes.Equal(copied.Rows, want.Rows) || !bytes.Equal(copied.Next, want.Next) || copied.Consumed != want.Consumed {
 					t.Fatalf("seed %d, %d versions, page %d: %d bytes of rows, %v, want %d, %v", seed, versions, pages, len(copied.Rows), copied.Consumed, len(want.Rows), want.Consumed)
 				}
@@ -85,9 +81,7 @@ func TestRowsThatAreCopiedAreThoseThatAreReadCellByCell(t *testing.T) {
 				}
 				var d wire.Decoder
 				row, err := d.Row(next)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				q.Start = row.Key
 			}
 		}
@@ -101,9 +95,7 @@ func TestAPageIsReadBetweenTwoPieces(t *testing.T) {
 	q := &wire.GetRange{Start: []wire.Cell{{Name: []byte("k"), Type: wire.InfMin}}, End: []wire.Cell{{Name: []byte("k"), Type: wire.InfMax}}}
 	for _, end := range []string{"", "after", string(make([]byte, 1<<20))} {
 		p, err := s.Range(ctx, tab, q, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		rows := string(p.Rows)
 		before := bytes.Repeat([]byte("b"), pageMargin)
 		if got := string(p.Between(before, []byte(end))); len(rows) == 0 || got != string(before)+rows+end {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -15,69 +16,63 @@ import (
 	"tsimport/engine/wire"
 )
 
-func TestADirectoryOfSomethingElseIsRefused(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("mine"), 0o644); err != nil {
-		t.Fatal(err)
+func TestADirectoryThatHoldsNoStoreIsRefusedAndLeftAlone(t *testing.T) {
+	file := func(name, text string) func(string) error {
+		return func(dir string) error { return os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644) }
 	}
-	if _, err := Open(dir, Options{}); err == nil || !strings.Contains(err.Error(), "not a tsimport store") || !strings.Contains(err.Error(), dir) {
-		t.Error(err)
-	}
-	if files, _ := os.ReadDir(dir); len(files) != 1 {
-		t.Errorf("the directory was changed: %v", files)
+	nothing := func(string) error { return nil }
+	for name, v := range map[string]struct {
+		prepare func(dir string) error
+		below   string
+		options Options
+		want    string
+	}{
+		"something else":       {file("notes.txt", "mine"), "", Options{}, "not a tsimport store"},
+		"another format":       {file(markerName, "tsimport store, format 2\n"), "", Options{}, "format"},
+		"nothing, to read":     {nothing, "", Options{ReadOnly: true}, ""},
+		"not there, to read":   {nothing, "missing", Options{ReadOnly: true}, ""},
+		"it cannot be written": {func(dir string) error { return os.Chmod(dir, 0o555) }, "", Options{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "it cannot be written" && os.Getuid() == 0 {
+				t.Skip("root may write everywhere")
+			}
+			dir := t.TempDir()
+			must(t, v.prepare(dir))
+			before, _ := os.ReadDir(dir)
+			if _, err := Open(filepath.Join(dir, v.below), v.options); err == nil || !strings.Contains(err.Error(), v.want) || !strings.Contains(err.Error(), dir) {
+				t.Error(err)
+			}
+			if files, _ := os.ReadDir(dir); len(files) != len(before) {
+				t.Errorf("the directory was changed: %v", files)
+			}
+		})
 	}
 }
 
-func TestASecondOpenNamesTheDirectory(t *testing.T) {
+func TestASecondOpenNamesTheDirectoryAndOnlyItsOwnerReadsIt(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "store")
-	s, err := Open(dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Open(dir, Options{}); err == nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "in use") || strings.Contains(err.Error(), "\n") {
-		t.Error(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if s, err = Open(dir, Options{}); err != nil {
-		t.Fatal(err)
-	}
-	s.Close()
-}
-
-func TestReadOnlyNeedsAStore(t *testing.T) {
-	dir := t.TempDir()
-	for _, d := range []string{dir, filepath.Join(dir, "missing")} {
-		if _, err := Open(d, Options{ReadOnly: true}); err == nil {
-			t.Errorf("%s was opened", d)
+	for range 2 {
+		s := reopen(t, dir, Options{})
+		if _, err := Open(dir, Options{}); err == nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "in use") || strings.Contains(err.Error(), "\n") {
+			t.Error(err)
 		}
-	}
-	if files, _ := os.ReadDir(dir); len(files) != 0 {
-		t.Errorf("the directory was changed: %v", files)
-	}
-}
-
-func TestAStoreOfAnotherFormatIsRefused(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, markerName), []byte("tsimport store, format 2\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Open(dir, Options{}); err == nil || !strings.Contains(err.Error(), "format") {
-		t.Error(err)
-	}
-}
-
-func TestAnUnwritableDirectoryIsRefused(t *testing.T) {
-	if os.Getuid() == 0 {
-		t.Skip("root may write everywhere")
-	}
-	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o555); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Open(dir, Options{}); err == nil || !strings.Contains(err.Error(), dir) {
-		t.Error(err)
+		files := 0
+		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := e.Info()
+			if err == nil && e.Name() != "LOCK" && info.Mode().Perm()&0o077 != 0 { // it is empty
+				t.Errorf("%s has mode %v", path, info.Mode())
+			}
+			files++
+			return err
+		})
+		if err != nil || files < 5 {
+			t.Errorf("%d files, %v", files, err)
+		}
+		must(t, s.Close())
 	}
 }
 
@@ -97,10 +92,7 @@ func TestAnInterruptedCreationIsTakenUp(t *testing.T) {
 				}
 				return nil
 			}))
-			s, err := Open("d", Options{FS: watched})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := reopen(t, "d", Options{FS: watched})
 			mu.Lock()
 			during := states
 			mu.Unlock()
@@ -156,14 +148,9 @@ func TestAStoreWithoutItsDataDoesNotOpen(t *testing.T) {
 	for name, lose := range map[string]string{"the directory": dataDir, "its table of contents": dataDir + "/*MANIFEST*"} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			s, err := Open(dir, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := reopen(t, dir, Options{})
 			newTable(t, s, -1, 1)
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Close())
 			lost, _ := filepath.Glob(filepath.Join(dir, lose))
 			for _, f := range lost {
 				os.RemoveAll(f)
@@ -180,31 +167,22 @@ func TestAStoreWithoutItsDataDoesNotOpen(t *testing.T) {
 // TestDamageInsideTheLogIsNotItsEnd flips a bit of a row in front of others, in the first log that a store has.
 func TestDamageInsideTheLogIsNotItsEnd(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Open(dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := reopen(t, dir, Options{})
 	defer s.Close()
 	tab := newTable(t, s, -1, 1)
 	for k := range int64(50) {
 		apply(t, s, tab, change(wire.PutRow, k, at("a", strings.Repeat("x", 2000), 0)))
 	}
 	killed := filepath.Join(t.TempDir(), "store")
-	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(killed, os.DirFS(dir)))
 	logs, _ := filepath.Glob(filepath.Join(killed, dataDir, "*.log"))
 	if len(logs) != 1 {
 		t.Fatal(logs)
 	}
 	b, err := os.ReadFile(logs[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b[bytes.LastIndex(b[:40_000], []byte("xx"))] ^= 1
-	if err := os.WriteFile(logs[0], b, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(logs[0], b, 0o644))
 	if s, err := Open(killed, Options{}); err == nil {
 		s.Close()
 		t.Error("the store opened, without the rows behind the damage")

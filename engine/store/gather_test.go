@@ -83,10 +83,7 @@ func TestAFlushWaitsUntilTheNextOneHasEnoughMemtables(t *testing.T) {
 
 func TestClosingAStoreDoesNotWaitForAFlushThatIsHeldBack(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Open(dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := reopen(t, dir, Options{})
 	s.gather.after, s.gather.most = 0, 24*time.Hour // else the test would fail by its time
 	tab := newTable(t, s, -1, 1)
 	apply(t, s, tab, change(1, 1, at("c", "first", 0)))
@@ -94,12 +91,8 @@ func TestClosingAStoreDoesNotWaitForAFlushThatIsHeldBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	apply(t, s, tab, change(1, 2, at("c", "second", 0)))
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if s, err = Open(dir, Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
+	s = reopen(t, dir, Options{})
 	defer s.Close()
 	tab = s.Table([]byte("t"))
 	for k, want := range []string{"first", "second"} {

@@ -35,9 +35,7 @@ func indexed(t *testing.T, s *Store, indexes ...wire.IndexMeta) *Table {
 	r := &wire.CreateTable{Name: []byte("t"), Key: []wire.KeyColumn{{Name: "p", Type: wire.KeyString}, {Name: "n", Type: wire.KeyInteger}},
 		Defined: []wire.DefinedColumn{{Name: "a", Type: 1}, {Name: "b", Type: 4}, {Name: "c", Type: 2}}, Indexes: indexes}
 	r.Options.TTL.Value, r.Options.MaxVersions.Value = -1, 1
-	if err := s.CreateTable(ctx, r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.CreateTable(ctx, r))
 	return s.Table([]byte("t"))
 }
 
@@ -97,9 +95,7 @@ func drawChanges(rng *rand.Rand, n int) (changes []wire.Change) {
 func space(t *testing.T, s *Store, id uint32) map[string]string {
 	t.Helper()
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: appendRowPrefix(nil, id), UpperBound: appendRowPrefix(nil, id+1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer it.Close()
 	rows := map[string]string{}
 	for it.First(); it.Valid(); it.Next() {
@@ -120,9 +116,7 @@ func space(t *testing.T, s *Store, id uint32) map[string]string {
 func computed(t *testing.T, s *Store, m *meta) map[string]map[string]string {
 	t.Helper()
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: appendRowPrefix(nil, m.ID), UpperBound: appendRowPrefix(nil, m.ID+1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer it.Close()
 	want := map[string]map[string]string{}
 	for _, x := range m.Indexes {
@@ -199,114 +193,25 @@ func compareIndexes(t *testing.T, s *Store, m *meta, want map[string]map[string]
 	}
 }
 
-func TestIndexesAreThoseOfTheirTable(t *testing.T) {
-	for seed := range uint64(*indexRounds) {
-		rng := rand.New(rand.NewPCG(seed, 1))
-		s, err := Open("", Options{InMemory: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		tab := indexed(t, s, byA, byB)
-		late := 20 + rng.IntN(40)
-		for step := range 120 {
-			changes := drawChanges(rng, 1+rng.IntN(6))
-			atomic := rng.IntN(4) == 0
-			if atomic {
-				first := changes[0].Row.Key[0].Value
-				changes = slices.DeleteFunc(changes, func(c wire.Change) bool { return !bytes.Equal(c.Row.Key[0].Value, first) })
-			}
-			out := make([]wire.Outcome, len(changes))
-			if err := s.write(ctx, []TableWrite{{Table: tab, Changes: changes, Outcomes: out}}, atomic); err != nil {
-				t.Fatal(err)
-			}
-			switch step {
-			case late:
-				if err := s.CreateIndex(ctx, &wire.CreateIndex{Table: []byte("t"), Index: byNP, BaseData: true}); err != nil {
-					t.Fatal(err)
-				}
-			case late + 30:
-				if err := s.DropIndex(ctx, &wire.DropIndex{Table: []byte("t"), Index: []byte("by_b")}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			checkIndexes(t, s, fmt.Sprintf("seed %d, step %d", seed, step))
-		}
-		if n := tab.Indexes(); n != 2 {
-			t.Errorf("%d indexes", n)
-		}
-		if err := s.DeleteTable(ctx, []byte("t")); err != nil || s.Table([]byte("by_a")) != nil || len(s.Tables()) > 0 {
-			t.Errorf("after the table: %v, %q", err, s.Tables())
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// An index without base data has the rows that were written after it, and no others.
-func TestAnIndexWithoutBaseDataBeginsEmpty(t *testing.T) {
-	s, err := Open("", Options{InMemory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	tab := indexed(t, s)
-	put := func(n int64, b string) {
-		c := wire.Change{Op: wire.PutRow}
-		c.Row.Key = []wire.Cell{column("p", words("p")), column("n", whole(n))}
-		c.Row.Cells = []wire.Cell{column("b", words(b))}
-		out := make([]wire.Outcome, 1)
-		if err := s.Write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{c}, Outcomes: out}}); err != nil || out[0].Err != nil {
-			t.Fatal(err, out[0].Err)
-		}
-	}
-	put(1, "old")
-	if err := s.CreateIndex(ctx, &wire.CreateIndex{Table: []byte("t"), Index: byB}); err != nil {
-		t.Fatal(err)
-	}
-	put(2, "new")
-	put(1, "changed")
-	x := tab.meta.Load().Indexes[0]
-	if got := space(t, s, x.ID); len(got) != 2 {
-		t.Errorf("%q", got)
-	}
-	if err := s.DropIndex(ctx, &wire.DropIndex{Table: []byte("t"), Index: []byte("by_b")}); err != nil {
-		t.Fatal(err)
-	}
-	if got := space(t, s, x.ID); len(got) != 0 || s.Table([]byte("by_b")) != nil {
-		t.Errorf("of a dropped index there is %q", got)
-	}
-}
-
 func TestIndexesAreThoseOfTheirTableAfterALossOfPower(t *testing.T) {
 	for round := range *indexRounds {
 		rng := rand.New(rand.NewPCG(2, uint64(round)))
 		fs := vfs.NewCrashableMem()
 		for run := range 3 {
-			s, err := Open("d", Options{FS: fs})
-			if err != nil {
-				t.Fatalf("round %d: %v", round, err)
-			}
+			s := reopen(t, "d", Options{FS: fs})
 			checkIndexes(t, s, fmt.Sprintf("round %d, run %d", round, run))
 			tab := s.Table([]byte("t"))
 			if tab == nil {
 				tab = indexed(t, s, byA)
 			}
 			if rng.IntN(2) == 0 {
-				if err := s.Choose(Choices{IndexDelay: time.Duration(1+rng.IntN(3)) * time.Millisecond}); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.Choose(Choices{IndexDelay: time.Duration(1+rng.IntN(3)) * time.Millisecond}))
 			}
 			fs = indexAndCrash(t, s, tab, fs, rng)
 		}
-		s, err := Open("d", Options{FS: fs})
-		if err != nil {
-			t.Fatalf("round %d: %v", round, err)
-		}
+		s := reopen(t, "d", Options{FS: fs})
 		checkIndexes(t, s, fmt.Sprintf("round %d, at the end", round))
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Close())
 	}
 }
 
@@ -357,130 +262,9 @@ func indexAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.
 	return after
 }
 
-// Of a table whose data expire an index has a row for as long as the row and all columns of the index's key can be read.
-func TestAnIndexExpiresWithItsTable(t *testing.T) {
-	for seed := range uint64(*indexRounds) {
-		rng := rand.New(rand.NewPCG(seed, 3))
-		now := time.UnixMilli(1_700_000_000_500)
-		s, err := Open("", Options{InMemory: true, Now: func() time.Time { return now }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := &wire.CreateTable{Name: []byte("t"), Key: []wire.KeyColumn{{Name: "p", Type: wire.KeyString}, {Name: "n", Type: wire.KeyInteger}},
-			Defined: []wire.DefinedColumn{{Name: "a", Type: 1}, {Name: "b", Type: 4}, {Name: "c", Type: 2}}, Indexes: []wire.IndexMeta{byA, byNP}}
-		r.Options.TTL.Value, r.Options.MaxVersions.Value = 20, 1
-		r.Options.AllowUpdate = wire.Optional[bool]{Set: true}
-		if err := s.CreateTable(ctx, r); err != nil {
-			t.Fatal(err)
-		}
-		tab := s.Table([]byte("t"))
-		hidden := 0
-		for step := range 60 {
-			c := drawStamped(rng, now)
-			out := make([]wire.Outcome, 1)
-			if err := s.write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{c}, Outcomes: out}}, false); err != nil || out[0].Err != nil {
-				t.Fatal(err, out[0].Err)
-			}
-			if step == 30 {
-				if err := s.CreateIndex(ctx, &wire.CreateIndex{Table: []byte("t"), Index: byB, BaseData: true}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			now = now.Add(time.Duration(rng.IntN(4000)) * time.Millisecond)
-			rows := shown(t, s, tab)
-			hidden += len(space(t, s, tab.id)) - len(rows)
-			for _, x := range tab.meta.Load().Indexes {
-				want := map[string]bool{}
-				for _, row := range rows {
-					if line, in := projected(row, &x); in {
-						want[line] = true
-					}
-				}
-				got := map[string]bool{}
-				for _, row := range shown(t, s, s.Table([]byte(x.Name))) {
-					line, _ := projected(row, &x)
-					got[line] = true
-				}
-				if !maps.Equal(got, want) {
-					t.Fatalf("seed %d, step %d: index %s shows %v, want %v", seed, step, x.Name, got, want)
-				}
-			}
-		}
-		if hidden == 0 {
-			t.Error("no row expired")
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// drawStamped draws a put, often of cells that are some seconds old, or a deletion.
-func drawStamped(rng *rand.Rand, now time.Time) wire.Change {
-	c := drawChange(rng)
-	if c.Op == wire.UpdateRow {
-		c.Op = wire.DeleteRow
-		c.Row.Delete, c.Row.Cells = true, nil
-	}
-	for i := range c.Row.Cells {
-		if rng.IntN(2) == 0 {
-			c.Row.Cells[i].Stamped, c.Row.Cells[i].Timestamp = true, now.UnixMilli()-int64(rng.IntN(19_000))
-		}
-	}
-	return c
-}
-
-// shown is the rows that reads of a table or an index answer: of each its key and cells by name.
-func shown(t *testing.T, s *Store, tab *Table) (rows []map[string]wire.Cell) {
-	t.Helper()
-	m := tab.meta.Load()
-	sel := &wire.Selection{MaxVersions: wire.Optional[int32]{Value: 1, Set: true}}
-	for stored := range space(t, s, m.ID) {
-		key, _ := decodeKey([]byte(stored), m.Key)
-		o := s.Get(tab, key, sel, nil)
-		if o.Err != nil {
-			t.Fatal(o.Err)
-		}
-		if len(o.Row) == 0 {
-			continue
-		}
-		var d wire.Decoder
-		row, err := d.Row(o.Row)
-		if err != nil {
-			t.Fatal(err)
-		}
-		has := map[string]wire.Cell{}
-		for _, c := range append(row.Key, row.Cells...) {
-			has[string(c.Name)] = c
-		}
-		rows = append(rows, has)
-	}
-	return rows
-}
-
-// projected is what an index has of a row, if it has it.
-func projected(row map[string]wire.Cell, x *index) (line string, in bool) {
-	for _, k := range x.Key {
-		c, ok := row[k.Name]
-		if !ok {
-			return "", false
-		}
-		line += fmt.Sprintf("%s=%x ", k.Name, c.Value)
-	}
-	for _, name := range x.Columns {
-		if c, ok := row[name]; ok {
-			line += fmt.Sprintf("%s=%x@%d ", name, c.Value, c.Timestamp)
-		}
-	}
-	return line, true
-}
-
 // A client that goes away while an index is made leaves no rows of it.
 func TestAnIndexThatIsGivenUpLeavesNothing(t *testing.T) {
-	s, err := Open("", Options{InMemory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := reopen(t, "", Options{InMemory: true})
 	defer s.Close()
 	tab := indexed(t, s)
 	for n := range int64(3 * fillRows) {
@@ -492,9 +276,7 @@ func TestAnIndexThatIsGivenUpLeavesNothing(t *testing.T) {
 	for range 40 { // a commit may still go through
 		id := s.nextID
 		if s.CreateIndex(gone, &wire.CreateIndex{Table: []byte("t"), Index: byA, BaseData: true}) == nil {
-			if err := s.DropIndex(ctx, &wire.DropIndex{Table: []byte("t"), Index: []byte(byA.Name)}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.DropIndex(ctx, &wire.DropIndex{Table: []byte("t"), Index: []byte(byA.Name)}))
 			continue
 		}
 		given++

@@ -71,13 +71,9 @@ func TestEncodedKeysAreOrderedAsTheirValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := drawKey(t, "a"), drawKey(t, "b")
 		x, err := m.appendKey(nil, a)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		y, err := m.appendKey(nil, b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got, want := bytes.Compare(x, y), compareKeys(a, b); got != want {
 			t.Fatalf("%x and %x compare %d, want %d", x, y, got, want)
 		}
@@ -97,6 +93,10 @@ func TestKeysSurviveTheRoundTrip(t *testing.T) {
 		got, ok := decodeKey(b, schema)
 		if !ok || compareKeys(key, got) != 0 {
 			t.Fatalf("%x: %v", b, got)
+		}
+		part := appendColumn(appendRowPrefix(nil, m.ID), &key[0])
+		if !bytes.Equal(partitionPart(b), part) || columnAt(b, 0) != rowPrefixBytes || columnAt(b, 1) != len(part) || columnAt(b, 2) != len(appendColumn(part, &key[1])) {
+			t.Fatalf("%x: partition key %x, columns at %d, %d, %d", b, partitionPart(b), columnAt(b, 0), columnAt(b, 1), columnAt(b, 2))
 		}
 		for n := range b {
 			if _, ok := decodeKey(b[:n], schema); ok {

@@ -20,32 +20,25 @@ func TestADelayedIndexIsItsTableAsItWas(t *testing.T) {
 	for seed := range uint64(*indexRounds) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		clock := time.UnixMilli(1_700_000_000_000)
-		s, err := Open("", Options{InMemory: true, Now: func() time.Time { return clock }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := reopen(t, "", Options{InMemory: true, Now: func() time.Time { return clock }})
 		tab := indexed(t, s, byA, byB)
 		delay := time.Duration(1+rng.IntN(20)) * time.Millisecond
-		if err := s.Choose(Choices{IndexDelay: delay}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Choose(Choices{IndexDelay: delay}))
 		history := []seen{{s.millis(), computed(t, s, tab.meta.Load())}}
 		since := map[string]int64{} // when an index was brought up to date regardless of the delay
 		for step := range 150 {
 			changes := drawChanges(rng, 1+rng.IntN(4))
 			out := make([]wire.Outcome, len(changes))
-			if err := s.Write(ctx, []TableWrite{{Table: tab, Changes: changes, Outcomes: out}}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Write(ctx, []TableWrite{{Table: tab, Changes: changes, Outcomes: out}}))
 			switch step {
 			case 50:
-				if err := s.CreateIndex(ctx, &wire.CreateIndex{Table: []byte("t"), Index: byNP, BaseData: true}); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.CreateIndex(ctx, &wire.CreateIndex{Table: []byte("t"), Index: byNP, BaseData: true}))
 				since["by_np"] = s.millis()
 			case 90:
-				if err := s.DropIndex(ctx, &wire.DropIndex{Table: []byte("t"), Index: []byte("by_b")}); err != nil {
-					t.Fatal(err)
+				dropped := s.Table([]byte("by_b")).id
+				must(t, s.DropIndex(ctx, &wire.DropIndex{Table: []byte("t"), Index: []byte("by_b")}))
+				if rows := space(t, s, dropped); len(rows) > 0 {
+					t.Errorf("of a dropped index there is %q", rows)
 				}
 				since["by_a"], since["by_np"] = s.millis(), s.millis()
 			}
@@ -57,9 +50,7 @@ func TestADelayedIndexIsItsTableAsItWas(t *testing.T) {
 			}
 			want := map[string]map[string]string{}
 			for _, x := range m.Indexes {
-				if err := s.upToDate(ctx, s.Table([]byte(x.Name)).meta.Load()); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.upToDate(ctx, s.Table([]byte(x.Name)).meta.Load()))
 				upTo := max(s.millis()-delay.Milliseconds(), since[x.Name])
 				for _, h := range history {
 					if h.at <= upTo {
@@ -73,39 +64,24 @@ func TestADelayedIndexIsItsTableAsItWas(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkIndexes(t, s, fmt.Sprintf("seed %d, without a delay", seed))
-		if err := s.Choose(Choices{IndexDelay: time.Hour}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Choose(Choices{IndexDelay: time.Hour}))
 		c := drawChange(rng)
-		if err := s.Write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{c}, Outcomes: make([]wire.Outcome, 1)}}); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.DeleteTable(ctx, []byte("t")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{c}, Outcomes: make([]wire.Outcome, 1)}}))
+		must(t, s.DeleteTable(ctx, []byte("t")))
 		it, err := s.db.NewIter(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for it.First(); it.Valid(); it.Next() {
 			if k := it.Key()[0]; k == spaceLate || k == spaceRows {
 				t.Fatalf("seed %d: of a table that was deleted there is %x", seed, it.Key())
 			}
 		}
-		if err := it.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, it.Close())
+		must(t, s.Close())
 	}
 }
 
 func TestTheDelayOfIndexesHasBounds(t *testing.T) {
-	s, err := Open("", Options{InMemory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := reopen(t, "", Options{InMemory: true})
 	defer s.Close()
 	for _, d := range []time.Duration{-1, 367 * 24 * time.Hour} {
 		if err := s.Choose(Choices{IndexDelay: d}); err == nil {

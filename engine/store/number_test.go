@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,9 +21,7 @@ func newNumbered(t testing.TB, s *Store) *Table {
 	t.Helper()
 	r := tableRequest("numbered", -1, 1)
 	r.Key = []wire.KeyColumn{{Name: "p", Type: wire.KeyString}, {Name: "n", Type: wire.KeyInteger, AutoIncrement: true}, {Name: "s", Type: wire.KeyString}}
-	if err := s.CreateTable(ctx, r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.CreateTable(ctx, r))
 	return s.Table(r.Name)
 }
 
@@ -71,9 +68,7 @@ func write(s *Store, tab *Table, changes ...wire.Change) (numbers []int64, err e
 func mustWrite(t testing.TB, s *Store, tab *Table, changes ...wire.Change) []int64 {
 	t.Helper()
 	numbers, err := write(s, tab, changes...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return numbers
 }
 
@@ -120,60 +115,21 @@ func TestNumbersRiseEvenIfTheClockGoesBack(t *testing.T) {
 	}
 }
 
-func TestNumbersContinueAfterAReopen(t *testing.T) {
-	dir := t.TempDir()
-	c := &clock{}
-	c.ms.Store(1_700_000_000_000)
-	last := int64(0)
-	for i := range 4 {
-		s, err := Open(dir, Options{Now: c.now})
-		if err != nil {
-			t.Fatal(err)
-		}
-		tab := s.Table([]byte("numbered"))
-		if i == 0 {
-			tab = newNumbered(t, s)
-		}
-		for range 3 {
-			n := mustWrite(t, s, tab, numbered("p", ""))[0]
-			if n <= last {
-				t.Errorf("open %d: %d is not above %d", i, n, last)
-			}
-			last = n
-		}
-		// The row with the highest number goes: what is stored does not tell it any more.
-		d := wire.Change{Op: wire.DeleteRow, Row: wire.Row{Key: numberedKey("p", last, ""), Delete: true}}
-		mustWrite(t, s, tab, d)
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-		c.ms.Add(-60_000)
-	}
-}
-
 func TestNumbersContinueAfterALossOfPower(t *testing.T) {
 	c := &clock{}
 	c.ms.Store(1_700_000_000_000)
 	fs := vfs.NewCrashableMem()
-	s, err := Open("d", Options{FS: fs, Now: c.now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := reopen(t, "d", Options{FS: fs, Now: c.now})
 	defer s.Close()
 	tab := newNumbered(t, s)
 	for range 30 {
 		c.ms.Add(3_000) // so that several blocks are reserved
 		last := mustWrite(t, s, tab, numbered("p", ""), numbered("p", ""))[1]
-		after, err := Open("d", Options{FS: fs.CrashClone(vfs.CrashCloneCfg{}), Now: func() time.Time { return time.Unix(0, 0) }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		after := reopen(t, "d", Options{FS: fs.CrashClone(vfs.CrashCloneCfg{}), Now: func() time.Time { return time.Unix(0, 0) }})
 		if n := mustWrite(t, after, after.Table([]byte("numbered")), numbered("p", ""))[0]; n <= last {
 			t.Errorf("%d is not above %d, which was acknowledged", n, last)
 		}
-		if err := after.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, after.Close())
 	}
 }
 
@@ -260,38 +216,12 @@ func TestWithoutANumberNothingIsWritten(t *testing.T) {
 
 func TestAStoreWhoseLastNumberIsDamagedDoesNotOpen(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Open(dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.db.Set(numbersKey, []byte{1}, pebble.Sync); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	s := reopen(t, dir, Options{})
+	must(t, s.db.Set(numbersKey, []byte{1}, pebble.Sync))
+	must(t, s.Close())
 	if s, err := Open(dir, Options{}); err == nil {
 		s.Close()
 		t.Error("it opened")
-	}
-}
-
-func TestAColumnOfAKeyIsFoundAfterAnyOther(t *testing.T) {
-	for _, p := range []string{"", "a", "\x00", "a\x00", "\x00\x01", "a\x00\xffb", "\x00\x00\x00"} {
-		for _, typ := range []wire.ValueType{wire.String, wire.Binary} {
-			key := appendRowPrefix(nil, 7)
-			key = appendColumn(key, &wire.Cell{Type: typ, Value: []byte(p)})
-			second := len(key)
-			key = appendColumn(key, &wire.Cell{Type: wire.Integer, Value: integer(-1)})
-			third := len(key)
-			key = appendColumn(key, &wire.Cell{Type: typ, Value: []byte(p)})
-			if columnAt(key, 0) != rowPrefixBytes || columnAt(key, 1) != second || columnAt(key, 2) != third {
-				t.Errorf("%q: %d %d %d, want %d %d %d", p, columnAt(key, 0), columnAt(key, 1), columnAt(key, 2), rowPrefixBytes, second, third)
-			}
-			if !bytes.Equal(partitionPart(key), key[:second]) {
-				t.Errorf("%q: partition key %x of %x", p, partitionPart(key), key)
-			}
-		}
 	}
 }
 
@@ -302,10 +232,7 @@ func TestNoNumberOfARowThatIsLeftComesTwice(t *testing.T) {
 		c := &clock{}
 		c.ms.Store(1_700_000_000_000)
 		fs := vfs.NewCrashableMem()
-		s, err := Open("d", Options{FS: fs, Now: c.now, NoSync: noSync})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := reopen(t, "d", Options{FS: fs, Now: c.now, NoSync: noSync})
 		tab := newNumbered(t, s)
 		if err := s.flush(); err != nil { // so that the table itself is there
 			t.Fatal(err)
@@ -322,22 +249,15 @@ func TestNoNumberOfARowThatIsLeftComesTwice(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2))
 		for range 2 * *powerRounds {
 			lossy := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: random})
-			after, err := Open("d", Options{FS: lossy, Now: func() time.Time { return time.Unix(0, 0) }})
-			if err != nil {
-				t.Fatal(err)
-			}
+			after := reopen(t, "d", Options{FS: lossy, Now: func() time.Time { return time.Unix(0, 0) }})
 			tab := after.Table([]byte("numbered"))
 			left, err := stored(after, tab, "p")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			n := mustWrite(t, after, tab, numbered("p", ""))[0]
 			if len(left) > 0 && n <= left[len(left)-1] {
 				t.Errorf("no sync %t: %d is not above %d, which is there", noSync, n, left[len(left)-1])
 			}
-			if err := after.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, after.Close())
 		}
 		writing.Wait()
 		if err := s.Close(); err != nil {

@@ -77,24 +77,16 @@ func TestAcknowledgedNumbersSurviveALossOfPower(t *testing.T) {
 		acknowledged := map[int64]bool{}
 		sent := int64(0)
 		for range 3 {
-			s, err := Open("d", Options{FS: fs})
-			if err != nil {
-				t.Fatalf("round %d: %v", round, err)
-			}
+			s := reopen(t, "d", Options{FS: fs})
 			tab := s.Table([]byte("t"))
 			if tab == nil {
 				tab = newTable(t, s, -1, 1)
 			}
 			fs, sent = loadAndCrash(t, s, tab, fs, rng, acknowledged, sent)
 		}
-		s, err := Open("d", Options{FS: fs})
-		if err != nil {
-			t.Fatalf("round %d: %v", round, err)
-		}
+		s := reopen(t, "d", Options{FS: fs})
 		checkHeld(t, s, acknowledged, sent)
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Close())
 	}
 }
 
@@ -149,9 +141,7 @@ func loadAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.R
 func checkHeld(t *testing.T, s *Store, acknowledged map[int64]bool, sent int64) {
 	t.Helper()
 	got, err := holds(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for k := range acknowledged {
 		if !got[k] {
 			t.Fatalf("row %d of %d acknowledged is lost", k, len(acknowledged))

@@ -17,9 +17,7 @@ func fillForSplits(t *testing.T, s *Store, column wire.KeyType, rows int, keyOf 
 	t.Helper()
 	r := tableRequest("t", -1, 1)
 	r.Key = []wire.KeyColumn{{Name: "p", Type: column}, {Name: "n", Type: wire.KeyInteger}}
-	if err := s.CreateTable(ctx, r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.CreateTable(ctx, r))
 	tab := s.Table(r.Name)
 	rng := rand.New(rand.NewPCG(1, uint64(rows)))
 	var changes []wire.Change
@@ -69,9 +67,7 @@ func TestSplitPointsOfALargeTableFollowTheSizesOfItsFiles(t *testing.T) {
 			t.Parallel()
 			s := open(t, Options{})
 			tab := fillForSplits(t, s, c.column, rows, c.keyOf)
-			if err := s.db.Flush(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.db.Flush())
 			byRows := splitsOf(t, s, tab, 0)
 			s.readForSplits = 0
 			bySizes := splitsOf(t, s, tab, 0)
@@ -114,9 +110,7 @@ func splitsOf(t *testing.T, s *Store, tab *Table, limit int32) (points [][]byte)
 func checkParts(t *testing.T, s *Store, tab *Table, points [][]byte, least, largest int64) {
 	t.Helper()
 	it, err := s.db.NewIter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer it.Close()
 	size, part := int64(0), 0
 	for ok := it.SeekGE(appendRowPrefix(nil, tab.id)); ok && bytes.Compare(it.Key(), appendRowPrefix(nil, tab.id+1)) < 0; ok = it.Next() {

@@ -26,11 +26,29 @@ type clock struct{ ms atomic.Int64 }
 
 func (c *clock) now() time.Time { return time.UnixMilli(c.ms.Load()) }
 
-func newTable(t testing.TB, s *Store, ttl, versions int32) *Table {
+// must ends the test if there is an error, of Go or of the service.
+func must[E comparable](t interface {
+	Helper()
+	Fatal(...any)
+}, err E) {
 	t.Helper()
-	if err := s.CreateTable(ctx, tableRequest("t", ttl, versions)); err != nil {
+	var none E
+	if err != none {
 		t.Fatal(err)
 	}
+}
+
+// reopen opens a store that the test closes.
+func reopen(t testing.TB, dir string, o Options) *Store {
+	t.Helper()
+	s, err := Open(dir, o)
+	must(t, err)
+	return s
+}
+
+func newTable(t testing.TB, s *Store, ttl, versions int32) *Table {
+	t.Helper()
+	must(t, s.CreateTable(ctx, tableRequest("t", ttl, versions)))
 	return s.Table([]byte("t"))
 }
 
@@ -59,9 +77,7 @@ func change(op wire.RowOp, k int64, cells ...wire.Cell) wire.Change {
 func apply(t testing.TB, s *Store, tab *Table, changes ...wire.Change) (codes []string) {
 	t.Helper()
 	out := make([]wire.Outcome, len(changes))
-	if err := s.Write(ctx, []TableWrite{{Table: tab, Changes: changes, Outcomes: out}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Write(ctx, []TableWrite{{Table: tab, Changes: changes, Outcomes: out}}))
 	for i := range out {
 		codes = append(codes, "")
 		if out[i].Err != nil {
@@ -83,9 +99,7 @@ func read(t testing.TB, s *Store, tab *Table, k int64) string {
 	}
 	var d wire.Decoder
 	row, err := d.Row(o.Row)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var parts []string
 	for _, c := range row.Cells {
 		v := string(c.Value)
@@ -100,10 +114,7 @@ func read(t testing.TB, s *Store, tab *Table, k int64) string {
 func open(t testing.TB, o Options) *Store {
 	t.Helper()
 	o.InMemory = true
-	s, err := Open("", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := reopen(t, "", o)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -111,10 +122,7 @@ func open(t testing.TB, o Options) *Store {
 func TestRowsAndTablesSurviveAReopen(t *testing.T) {
 	dir := t.TempDir()
 	for _, readOnly := range []bool{false, true} {
-		s, err := Open(dir, Options{ReadOnly: readOnly})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := reopen(t, dir, Options{ReadOnly: readOnly})
 		if !readOnly {
 			tab := newTable(t, s, -1, 1)
 			apply(t, s, tab, change(wire.PutRow, 1, at("a", "x", 0)), change(wire.PutRow, 2), change(wire.PutRow, 3), change(wire.DeleteRow, 3))
@@ -128,24 +136,7 @@ func TestRowsAndTablesSurviveAReopen(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func TestATableThatIsCreatedAgainIsEmpty(t *testing.T) {
-	s := open(t, Options{})
-	old := newTable(t, s, -1, 1)
-	apply(t, s, old, change(wire.PutRow, 1))
-	if err := s.DeleteTable(ctx, []byte("t")); err != nil {
-		t.Fatal(err)
-	}
-	if codes := apply(t, s, old, change(wire.PutRow, 1)); codes[0] != wire.CodeObjectNotExist {
-		t.Error(codes)
-	}
-	if got := read(t, s, newTable(t, s, -1, 1), 1); got != "-" {
-		t.Error(got)
+		must(t, s.Close())
 	}
 }
 
@@ -157,54 +148,16 @@ func TestTablesHaveDistinctCreationTimes(t *testing.T) {
 	made := int64(0)
 	for _, after := range []int64{0, 0, 1000, -5000, 0} { // the clock stands still, or is set back
 		c.ms.Add(after)
-		s, err := Open("store", Options{FS: fs, Now: c.now})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := reopen(t, "store", Options{FS: fs, Now: c.now})
 		for range 2 {
 			at := newTable(t, s, -1, 1).Describe().Created
 			if at <= made {
 				t.Errorf("made at %d after one made at %d", at, made)
 			}
 			made = at
-			if err := s.DeleteTable(ctx, []byte("t")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.DeleteTable(ctx, []byte("t")))
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func TestVersionsBeyondTheMaximumAndTheTTLAreRemoved(t *testing.T) {
-	c := &clock{}
-	c.ms.Store(1_000_000_000)
-	s := open(t, Options{Now: c.now})
-	tab := newTable(t, s, 100, 2)
-	apply(t, s, tab, change(wire.PutRow, 1, at("a", "1", 999_999_000), at("a", "3", 999_999_002), at("a", "2", 999_999_001), at("b", "x", 0)), change(wire.PutRow, 2))
-	if got := read(t, s, tab, 1); got != "a=3@999999002 a=2@999999001 b=x@1000000000" {
-		t.Error(got)
-	}
-	c.ms.Store(1_000_000_000 + 99_999) // the stamps of a are 100 seconds old, which is not more than the TTL
-	if got := read(t, s, tab, 1); !strings.HasPrefix(got, "a=") {
-		t.Error(got)
-	}
-	c.ms.Store(1_000_000_000 + 100_999)
-	if got := read(t, s, tab, 1); got != "b=x@1000000000" {
-		t.Error(got)
-	}
-	c.ms.Store(1_000_000_000 + 101_000)
-	if got := read(t, s, tab, 1); got != "-" {
-		t.Error("a row whose cells are all expired:", got)
-	}
-	if got := read(t, s, tab, 2); got != "" {
-		t.Error("a row without cells:", got)
-	}
-	expecting := change(wire.PutRow, 1, at("a", "new", 0))
-	expecting.Expect = wire.ExpectNotExist
-	if codes := apply(t, s, tab, expecting); codes[0] != "" {
-		t.Error(codes)
+		must(t, s.Close())
 	}
 }
 
@@ -220,10 +173,7 @@ func failing(on *atomic.Bool) vfs.FS {
 
 func TestAFullDiskGivesCleanErrors(t *testing.T) {
 	var full atomic.Bool
-	s, err := Open("d", Options{FS: failing(&full)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := reopen(t, "d", Options{FS: failing(&full)})
 	tab := newTable(t, s, -1, 1)
 	apply(t, s, tab, change(wire.PutRow, 1, at("a", "x", 0)))
 	full.Store(true)

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"path"
 	"strconv"
@@ -23,25 +24,18 @@ var tornRounds = flag.Int("torn-rounds", 4, "cuts and flips of each file by the 
 func storeAfter(t *testing.T, closed bool) (fs *vfs.MemFS, rows int64) {
 	t.Helper()
 	fs = vfs.NewCrashableMem()
-	s, err := Open("d", Options{FS: fs})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := reopen(t, "d", Options{FS: fs})
 	tab := newTable(t, s, -1, 1)
 	for rows < 400 {
 		if !tryPut(s, tab, rows, rows+1) {
 			t.Fatal("refused")
 		}
 		if rows += 2; rows == 100 {
-			if err := s.flush(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.flush())
 		}
 	}
 	after := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	if closed {
 		return fs, rows
 	}
@@ -134,9 +128,7 @@ func files(t *testing.T, fs vfs.FS) (paths []string) {
 	t.Helper()
 	for _, dir := range []string{"d", "d/data"} {
 		names, err := fs.List(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, name := range names {
 			if info, err := fs.Stat(dir + "/" + name); err != nil {
 				t.Fatal(err)
@@ -151,14 +143,10 @@ func files(t *testing.T, fs vfs.FS) (paths []string) {
 func contents(t *testing.T, fs vfs.FS, name string) []byte {
 	t.Helper()
 	f, err := fs.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	b, err := io.ReadAll(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -166,18 +154,12 @@ func rewrite(t *testing.T, fs vfs.FS, name string, change func([]byte) []byte) {
 	t.Helper()
 	b := change(contents(t, fs, name))
 	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := f.Write(b); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Sync(); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Sync())
+	must(t, f.Close())
 }
 
 // TestALogCutBetweenTwoRecordsIsRefused is about the cut that Pebble cannot see: it leaves a log that looks as if the
@@ -219,9 +201,7 @@ func lastLog(t *testing.T, fs vfs.FS) (last string) {
 func recordEnds(t *testing.T, fs vfs.FS, name string) (ends []int) {
 	t.Helper()
 	number, err := strconv.ParseUint(strings.TrimSuffix(path.Base(name), ".log"), 10, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	records := newReader(record.NewReader, bytes.NewReader(contents(t, fs, name)), number)
 	for {
 		r, err := records.Next()
@@ -244,41 +224,42 @@ func TestWithoutSyncedAStoreOpensWithWhatItHas(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "were acknowledged") || !strings.Contains(err.Error(), "delete SYNCED") {
 		t.Fatalf("a cut log: %v", err)
 	}
-	if err := fs.Remove("d/" + syncedName); err != nil {
-		t.Fatal(err)
-	}
+	must(t, fs.Remove("d/"+syncedName))
 	for range 2 { // the first opening writes the file again
-		s, err := Open("d", Options{FS: fs})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := reopen(t, "d", Options{FS: fs})
 		got, err := holds(s)
 		if err != nil || len(got) == 0 || int64(len(got)) >= rows {
 			t.Errorf("%d of %d rows, %v", len(got), rows, err)
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Close())
 	}
 }
 
-func TestWhatWasWrittenWithoutSyncIsNotHeldToBeSyncedUntilTheClose(t *testing.T) {
+func TestWhatWasWrittenWithoutSyncIsHeldToBeSyncedAfterASyncAndAtTheClose(t *testing.T) {
 	fs := vfs.NewCrashableMem()
-	s, err := Open("d", Options{FS: fs, NoSync: true})
-	if err != nil {
-		t.Fatal(err)
+	s := reopen(t, "d", Options{FS: fs, NoSync: true})
+	synced := func(want uint64) {
+		t.Helper()
+		if n, ok, err := readSynced(fs, "d"); n != want || !ok || err != nil {
+			t.Errorf("%d writes are synced, %t, %v, want %d", n, ok, err, want)
+		}
 	}
-	if !tryPut(s, newTable(t, s, -1, 1), 1, 2, 3) {
+	tab := newTable(t, s, -1, 1)
+	if !tryPut(s, tab, 1, 2, 3) {
 		t.Fatal("refused")
 	}
-	if n, ok, err := readSynced(fs, "d"); n != 1 || !ok || err != nil { // the table is synced
-		t.Error(n, ok, err)
+	synced(1) // the table
+	must(t, s.Sync())
+	after := fs.CrashClone(vfs.CrashCloneCfg{})
+	if !tryPut(s, tab, 4, 5, 6) {
+		t.Fatal("refused")
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if n, ok, err := readSynced(fs, "d"); n != 2 || !ok || err != nil {
-		t.Error("after the close:", n, ok, err)
+	must(t, s.Close())
+	synced(3)
+	s = reopen(t, "d", Options{FS: after, NoSync: true})
+	defer s.Close()
+	if got, err := holds(s); err != nil || !maps.Equal(got, map[int64]bool{1: true, 2: true, 3: true}) {
+		t.Errorf("after a loss of power there is %v, %v", got, err)
 	}
 }
 
@@ -289,10 +270,7 @@ func TestAStoreThatMeetsADamagedTableTakesNoMoreWritesAndCloses(t *testing.T) {
 			rewrite(t, fs, name, flip(1000, 1).apply)
 		}
 	}
-	s, err := Open("d", Options{FS: fs})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := reopen(t, "d", Options{FS: fs})
 	if _, err := holds(s); err == nil {
 		t.Error("a damaged block was read")
 	}
