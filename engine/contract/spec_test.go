@@ -40,7 +40,6 @@ func spec(t testing.TB, rules ...string) {
 // elsewhere is the rules that are proven where a process, a clock or a simulation can be had: a file and a test of it.
 var elsewhere = map[string][2]string{
 	"1.1.6": {"../../e2e/serve_test.go", "TestAStoreHasOneServer"},
-	"5.1.1": {"../server/simulate_test.go", "TestDescribeTableGivesThePartitionsBounds"},
 	"5.1.3": {"../server/simulate_test.go", "TestASplitPartitionIsAwayAndThenTheChildrenServe"},
 	"6.1.1": {"../wire/errors_test.go", "TestEveryCodeHasItsStatusAndMessage"},
 	"6.1.2": {"../server/faults_test.go", "TestFaultsOfTheWholeRequest"},

@@ -1,9 +1,9 @@
 package server
 
 import (
-	"bytes"
 	"crypto/tls"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -26,10 +26,7 @@ func TestWithASecretOfItsOwnTheServerAsksForItBelowEngine(t *testing.T) {
 		{secret, "[::1]:5000", secret, false, 200}, {secret, "[::ffff:127.0.0.1]:5000", secret, false, 200},
 	} {
 		s := open(t, Options{AccessKeySecret: v.secret})
-		r, err := http.NewRequest(http.MethodGet, "http://localhost/_engine/stats", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := httptest.NewRequest(http.MethodGet, "http://localhost/_engine/stats", nil)
 		r.RemoteAddr = v.addr
 		if v.password != "" {
 			r.SetBasicAuth(DefaultAccessKeyID, v.password)
@@ -37,24 +34,13 @@ func TestWithASecretOfItsOwnTheServerAsksForItBelowEngine(t *testing.T) {
 		if v.tls {
 			r.TLS = new(tls.ConnectionState)
 		}
-		w := &response{header: http.Header{}}
+		w := httptest.NewRecorder()
 		s.ServeHTTP(w, r)
-		if w.status != v.want {
-			t.Errorf("%+v: %d %q", v, w.status, w.body.String())
+		if w.Code != v.want {
+			t.Errorf("%+v: %d %q", v, w.Code, w.Body)
 		}
 	}
 }
-
-// response is a ResponseWriter without a connection.
-type response struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (r *response) Header() http.Header         { return r.header }
-func (r *response) WriteHeader(status int)      { r.status = status }
-func (r *response) Write(b []byte) (int, error) { return r.body.Write(b) }
 
 func TestAccountsThatNoSDKCouldUseAreRefused(t *testing.T) {
 	for name, v := range map[string]struct {

@@ -14,7 +14,7 @@ import (
 
 func TestFaultsAreSetAndCountedOverTheAdminAPI(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
-		must(t, s, "POST", "/_engine/faults", `{"plan":[{"n":1,"action":"apply-late","delay_ms":500},{"n":2,"action":"refuse","code":"OTSTableNotReady"},{"n":3,"action":"refuse-rows","code":"OTSServerBusy"}]}`, nil)
+		tell(t, s, "POST", "/_engine/faults", `{"plan":[{"n":1,"action":"apply-late","delay_ms":500},{"n":2,"action":"refuse","code":"OTSTableNotReady"},{"n":3,"action":"refuse-rows","code":"OTSServerBusy"}]}`, nil)
 		results := make([]string, 0, 4)
 		for _, k := range []string{"a", "b", "c"} {
 			_, err := c.BatchWriteRow(rowsOf(k))
@@ -31,24 +31,17 @@ func TestFaultsAreSetAndCountedOverTheAdminAPI(t *testing.T) {
 		if n := rowsIn(t, c); n != 2 {
 			t.Errorf("%d rows after the late one", n)
 		}
-		var got struct {
-			On       bool
-			Requests int
-			Done     map[string]int
-			Set      map[string]any
-		}
-		must(t, s, "GET", "/_engine/faults", "", &got)
+		var got faultsShown
+		tell(t, s, "GET", "/_engine/faults", "", &got)
 		if !got.On || got.Requests != 3 || got.Done["apply-late"] != 1 || got.Done["refuse"] != 1 || got.Set["plan"] == nil {
 			t.Errorf("%+v", got)
 		}
-		must(t, s, "POST", "/_engine/faults", `{"rate":1,"kinds":["drop-after"],"operations":["PutRow"]}`, nil)
-		if _, err := c.BatchWriteRow(rowsOf("d")); err != nil {
-			t.Error(err)
-		}
-		if _, err := c.PutRow(&tablestore.PutRowRequest{PutRowChange: put("t", key("e", 1))}); err == nil {
+		tell(t, s, "POST", "/_engine/faults", `{"rate":1,"kinds":["drop-after"],"operations":["PutRow"]}`, nil)
+		writeRows(t, c, rowsOf("d"))
+		if putRow(c, put("t", key("e", 1))) == nil {
 			t.Error("no fault")
 		}
-		must(t, s, "POST", "/_engine/faults", `{"rate":0}`, &got)
+		tell(t, s, "POST", "/_engine/faults", `{"rate":0}`, &got)
 		if got.On || s.Faults() != nil {
 			t.Error("faults are still on")
 		}
@@ -65,13 +58,9 @@ type faultsShown struct {
 
 func TestFaultsFromTheOptionsAreShown(t *testing.T) {
 	random, err := faults.Random{Rate: 0.25, Kinds: []string{"refuse:OTSServerBusy"}, Delay: 2 * time.Second, Seed: 7}.Plan()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	scripted, err := faults.Scripted([]faults.Step{{N: 3, Action: "apply-late", Delay: time.Second}}, []string{"PutRow"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, tt := range map[string]struct {
 		plan *faults.Plan
 		want map[string]any
@@ -82,7 +71,7 @@ func TestFaultsFromTheOptionsAreShown(t *testing.T) {
 	} {
 		s := open(t, Options{Faults: tt.plan})
 		var got faultsShown
-		must(t, s, "GET", "/_engine/faults", "", &got)
+		tell(t, s, "GET", "/_engine/faults", "", &got)
 		if diff := cmp.Diff(tt.want, got.Set); diff != "" || !got.On {
 			t.Errorf("%s: on %v (-want +got)\n%s", name, got.On, diff)
 		}
@@ -95,7 +84,7 @@ func TestTheCountsOfFaultsOutliveThemUntilTheyAreDeletedOrOthersAreSet(t *testin
 	createTable(t, c, "t", 1)
 	refused := func() {
 		t.Helper()
-		must(t, s, "POST", "/_engine/faults", `{"rate":1,"kinds":["refuse:OTSServerBusy"]}`, nil)
+		tell(t, s, "POST", "/_engine/faults", `{"rate":1,"kinds":["refuse:OTSServerBusy"]}`, nil)
 		if _, err := c.BatchWriteRow(rowsOf("a")); code(err) != "OTSServerBusy" {
 			t.Fatal(err)
 		}
@@ -103,7 +92,7 @@ func TestTheCountsOfFaultsOutliveThemUntilTheyAreDeletedOrOthersAreSet(t *testin
 	check := func(when string, on bool, requests, done int) {
 		t.Helper()
 		var got faultsShown
-		must(t, s, "GET", "/_engine/faults", "", &got)
+		tell(t, s, "GET", "/_engine/faults", "", &got)
 		if got.On != on || (got.Set != nil) != on || got.Requests != requests || got.Done["refuse"] != done {
 			t.Errorf("%s: %+v", when, got)
 		}
@@ -111,36 +100,23 @@ func TestTheCountsOfFaultsOutliveThemUntilTheyAreDeletedOrOthersAreSet(t *testin
 	check("before any", false, 0, 0)
 	refused()
 	check("on", true, 1, 1)
-	must(t, s, "POST", "/_engine/faults", `{}`, nil)
-	if _, err := c.BatchWriteRow(rowsOf("b")); err != nil {
-		t.Error(err)
-	}
+	tell(t, s, "POST", "/_engine/faults", `{}`, nil)
+	writeRows(t, c, rowsOf("b"))
 	check("off", false, 1, 1)
-	must(t, s, "POST", "/_engine/faults", `{"rate":0.5}`, nil)
+	tell(t, s, "POST", "/_engine/faults", `{"rate":0.5}`, nil)
 	check("others set", true, 0, 0)
 	refused()
-	must(t, s, "DELETE", "/_engine/faults", "", nil)
+	tell(t, s, "DELETE", "/_engine/faults", "", nil)
 	check("deleted", false, 0, 0)
 }
 
-func TestAnAnswerIsResetInItsMiddle(t *testing.T) {
-	eachWay(t, faults.Fault{Action: faults.ResetBody}, func(t *testing.T, c *tablestore.TableStoreClient, p *faults.Plan) {
-		_, err := c.BatchWriteRow(batchOf(3))
-		if err == nil || !strings.Contains(err.Error(), "reset") && !strings.Contains(err.Error(), "EOF") {
-			t.Errorf("%v", err)
-		}
-		if n := rowsIn(t, c); n != 3 || p.Done()[faults.ResetBody] != 1 {
-			t.Errorf("%d rows applied, %v", n, p.Done())
-		}
-	})
-	t.Run("at a port", func(t *testing.T) {
-		s, _ := faulty(t, faults.Fault{Action: faults.ResetBody})
-		createTable(t, inProcess(s), "t", 1)
-		c := sdk("http://"+onPort(t, s, Limits{}), nil)
-		if _, err := c.BatchWriteRow(batchOf(3)); err == nil || !strings.Contains(err.Error(), "reset by peer") {
-			t.Errorf("%v", err)
-		}
-	})
+func TestAnAnswerIsResetAtAPort(t *testing.T) {
+	s, _ := faulty(t, faults.Fault{Action: faults.ResetBody})
+	createTable(t, inProcess(s), "t", 1)
+	c := sdk("http://"+onPort(t, s, Limits{}), nil)
+	if _, err := c.BatchWriteRow(batchOf(3)); err == nil || !strings.Contains(err.Error(), "reset by peer") {
+		t.Errorf("%v", err)
+	}
 }
 
 func TestASingleRowIsRefusedAsARequest(t *testing.T) {
@@ -150,7 +126,7 @@ func TestASingleRowIsRefusedAsARequest(t *testing.T) {
 	s := open(t, Options{Faults: plan})
 	c := inProcess(s)
 	createTable(t, c, "t", 1)
-	if _, err := c.PutRow(&tablestore.PutRowRequest{PutRowChange: put("t", key("a", 1))}); code(err) != "OTSServerBusy" {
+	if err := putRow(c, put("t", key("a", 1))); code(err) != "OTSServerBusy" {
 		t.Error(err)
 	}
 	if n := rowsIn(t, c); n != 0 {

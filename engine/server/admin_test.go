@@ -83,7 +83,7 @@ func TestTheAdminAPIListsWhatThereIs(t *testing.T) {
 	}
 	for _, path := range []string{"/_engine", "/_engine/"} {
 		var got struct{ Endpoints map[string][]string }
-		must(t, s, "GET", path, "", &got)
+		tell(t, s, "GET", path, "", &got)
 		if diff := cmp.Diff(want, got.Endpoints); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", path, diff)
 		}
@@ -119,9 +119,7 @@ func TestTheAdminAPITakesASampleLargerThanARequest(t *testing.T) {
 	}
 	body.WriteString(`]}`)
 	resp, err := http.Post(h.URL+"/_engine/tables/t/split", "application/json", strings.NewReader(body.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK || body.Len() < wire.MaxBodyBytes {
@@ -153,11 +151,9 @@ func TestKeysOfEveryTypeAreReadAndWritten(t *testing.T) {
 		tablestore.PrimaryKeyType_BINARY:  {`[{"binary":"/w=="}, {"binary":"AAE="}]`, "[<nil> map[binary:AAE=] map[binary:/w==]]"},
 	} {
 		name := fmt.Sprintf("t%d", typ)
-		if err := createKeyTable(t, c, name, typ); err != nil {
-			t.Fatal(err)
-		}
+		must(t, createKeyTable(t, c, name, typ))
 		var list struct{ Partitions []map[string]any }
-		must(t, s, "POST", "/_engine/tables/"+name+"/split", `{"keys":`+v.keys+`}`, &list)
+		tell(t, s, "POST", "/_engine/tables/"+name+"/split", `{"keys":`+v.keys+`}`, &list)
 		var starts []any
 		for _, p := range list.Partitions {
 			starts = append(starts, p["start"])
@@ -186,47 +182,26 @@ func TestATableIsCutEvenlyOverItsRows(t *testing.T) {
 	for i := range 100 {
 		keys = append(keys, fmt.Sprintf("%02d", i))
 	}
-	if _, err := c.BatchWriteRow(rowsOf(keys...)); err != nil {
-		t.Fatal(err)
+	writeRows(t, c, rowsOf(keys...))
+	cut := func(want string) {
+		t.Helper()
+		if got := fmt.Sprintf("%q", s.sim.present("t").Bounds(time.Now())); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
 	}
-	must(t, s, "POST", "/_engine/tables/t/split", `{"even":4}`, nil)
-	if got := fmt.Sprintf("%q", s.sim.present("t").Bounds(time.Now())); got != `["25" "50" "75"]` {
-		t.Error(got)
-	}
-	must(t, s, "POST", "/_engine/tables/t/split", `{"even":2}`, nil)
-	if got := fmt.Sprintf("%q", s.sim.present("t").Bounds(time.Now())); got != `["50"]` {
-		t.Error(got)
-	}
-}
-
-func TestATableWithRowsIsCutWhenTheSimulationBegins(t *testing.T) {
-	s := open(t, Options{})
-	c := inProcess(s)
-	createTable(t, c, "t", 1)
-	var keys []string
-	for i := range 200 {
-		keys = append(keys, fmt.Sprintf("%03d", i))
-	}
-	if _, err := c.BatchWriteRow(rowsOf(keys...)); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Sim().Simulate("", Simulation{Config: sim.Config{Partitions: 4}}); err != nil {
-		t.Fatal(err)
-	}
-	if got := fmt.Sprintf("%q", s.sim.present("t").Bounds(time.Now())); got != `["050" "100" "150"]` {
-		t.Error(got)
-	}
+	must(t, s.Sim().Simulate("", Simulation{Config: sim.Config{Partitions: 5}})) // when it begins
+	cut(`["20" "40" "60" "80"]`)
+	tell(t, s, "POST", "/_engine/tables/t/split", `{"even":4}`, nil)
+	cut(`["25" "50" "75"]`)
+	tell(t, s, "POST", "/_engine/tables/t/split", `{"even":2}`, nil)
+	cut(`["50"]`)
 }
 
 func TestTheSampleOfTheDefaultsCutsLaterTables(t *testing.T) {
 	s := open(t, Options{Simulation: &Simulation{Config: sim.Config{Partitions: 2}, SampleLines: []string{"30", "-5", "10", "20"}}})
 	c := inProcess(s)
-	if err := createKeyTable(t, c, "numbers", tablestore.PrimaryKeyType_INTEGER); err != nil {
-		t.Fatal(err)
-	}
-	if err := createKeyTable(t, c, "texts", tablestore.PrimaryKeyType_STRING); err != nil {
-		t.Fatal(err)
-	}
+	must(t, createKeyTable(t, c, "numbers", tablestore.PrimaryKeyType_INTEGER))
+	must(t, createKeyTable(t, c, "texts", tablestore.PrimaryKeyType_STRING))
 	if b := s.sim.present("numbers").Bounds(time.Now()); len(b) != 1 || b[0] != sim.IntegerKey(20) {
 		t.Errorf("%q", b)
 	}
@@ -248,39 +223,11 @@ func TestAWrongSimulationDoesNotOpen(t *testing.T) {
 	}
 }
 
-func TestSplitPointsNameTheirPartitions(t *testing.T) {
-	s := open(t, Options{})
-	c := inProcess(s)
-	createTable(t, c, "t", 1)
-	text := strings.Repeat("x", 400_000)
-	for i := range 20 {
-		if _, err := c.PutRow(&tablestore.PutRowRequest{PutRowChange: put("t", key(string(rune('a'+i)), 1), "v", text)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(t, s, "POST", "/_engine/tables/t/split", `{"keys":["k"]}`, nil)
-	unit := int64(1 << 20)
-	r, err := c.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{TableName: "t", SplitSize: 1, SplitSizeUnitInByte: &unit})
-	if err != nil {
-		t.Fatal(err)
-	}
-	places := map[string]int{}
-	for _, split := range r.Splits {
-		places[split.Location]++
-		if len(split.Location) != 32 {
-			t.Errorf("location %q", split.Location)
-		}
-	}
-	if len(r.Splits) < 5 || len(places) != 2 {
-		t.Errorf("%d splits in %v", len(r.Splits), places)
-	}
-}
-
 func TestADroppedTableTakesItsSimulationWithIt(t *testing.T) {
 	s := open(t, Options{})
 	c := inProcess(s)
 	createTable(t, c, "t", 1)
-	must(t, s, "POST", "/_engine/tables/t/split", `{"keys":["k"]}`, nil)
+	tell(t, s, "POST", "/_engine/tables/t/split", `{"keys":["k"]}`, nil)
 	if _, err := c.DeleteTable(&tablestore.DeleteTableRequest{TableName: "t"}); err != nil {
 		t.Fatal(err)
 	}
@@ -292,9 +239,9 @@ func TestADroppedTableTakesItsSimulationWithIt(t *testing.T) {
 
 func TestStatsTellPartitionsBySecond(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
-		must(t, s, "POST", "/_engine/tables/t/simulate", `{"partition_wcu":10}`, nil)
+		tell(t, s, "POST", "/_engine/tables/t/simulate", `{"partition_wcu":10}`, nil)
 		time.Sleep(time.Second)
-		must(t, s, "POST", "/_engine/tables/t/split", `{"keys":["m"],"unavailable_ms":1000}`, nil)
+		tell(t, s, "POST", "/_engine/tables/t/split", `{"keys":["m"],"unavailable_ms":1000}`, nil)
 		c.BatchWriteRow(rowsOf("a"))
 		time.Sleep(1100 * time.Millisecond)
 		c.BatchWriteRow(rowsOf("a", "b"))
@@ -312,7 +259,7 @@ func TestStatsTellPartitionsBySecond(t *testing.T) {
 				}
 			}
 		}
-		must(t, s, "GET", "/_engine/stats", "", &got)
+		tell(t, s, "GET", "/_engine/stats", "", &got)
 		table := got.Tables["t"]
 		p := table.Partitions
 		if table.Rows != 1 || table.Throttled != 1 || table.Unavailable != 1 || table.Requests != 2 || len(p) != 3 {
@@ -325,7 +272,7 @@ func TestStatsTellPartitionsBySecond(t *testing.T) {
 		if len(seconds) != 2 || seconds[0].Unavailable != 1 || seconds[1].Rows != 1 || seconds[1].Throttled != 1 || p[1].First != float64(time.Now().UnixMilli()) {
 			t.Errorf("%+v", p[1])
 		}
-		must(t, s, "DELETE", "/_engine/stats", "", nil)
+		tell(t, s, "DELETE", "/_engine/stats", "", nil)
 		if st := s.Sim().Stats()["t"]; st.Rows != 0 || len(st.Partitions) != 2 {
 			t.Errorf("%+v", st)
 		}
@@ -334,11 +281,9 @@ func TestStatsTellPartitionsBySecond(t *testing.T) {
 
 func TestReadsWaitForTheirPartition(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
-		if _, err := c.BatchWriteRow(rowsOf("a", "z")); err != nil {
-			t.Fatal(err)
-		}
-		must(t, s, "POST", "/_engine/tables/t/split", `{"keys":["m"]}`, nil)
-		must(t, s, "POST", "/_engine/tables/t/move", `{"partition":1,"unavailable_ms":500}`, nil)
+		writeRows(t, c, rowsOf("a", "z"))
+		tell(t, s, "POST", "/_engine/tables/t/split", `{"keys":["m"]}`, nil)
+		tell(t, s, "POST", "/_engine/tables/t/move", `{"partition":1,"unavailable_ms":500}`, nil)
 		read := func(k *tablestore.PrimaryKey) error {
 			_, err := c.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{TableName: "t", PrimaryKey: k, MaxVersion: 1}})
 			return err
@@ -353,9 +298,7 @@ func TestReadsWaitForTheirPartition(t *testing.T) {
 		both.AddRow(key("a", 0))
 		both.AddRow(key("z", 1))
 		r, err := c.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{both}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		rows := r.TableToRowsResult["t"]
 		if !rows[0].IsSucceed || rows[1].Error.Code != wire.CodePartitionUnavailable {
 			t.Errorf("%+v", rows)
@@ -369,9 +312,9 @@ func TestReadsWaitForTheirPartition(t *testing.T) {
 
 func TestACancelledRequestIsNotAppliedBeforeHalfOfItsLatency(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
-		body := batchBody(t, s, false)
-		must(t, s, "DELETE", "/_engine/stats", "", nil)
-		must(t, s, "POST", "/_engine/simulate", `{"latency_ms":1000}`, nil)
+		body := batchBody(t, s, 0)
+		tell(t, s, "DELETE", "/_engine/stats", "", nil)
+		tell(t, s, "POST", "/_engine/simulate", `{"latency_ms":1000}`, nil)
 		done := make(chan error)
 		ctx, cancel := context.WithCancel(t.Context())
 		r := signed(s, "BatchWriteRow", body).WithContext(ctx)

@@ -4,7 +4,6 @@ package server
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -18,14 +17,10 @@ import (
 func post(b *testing.B, s *Server, client *http.Client, url, op string, body []byte) {
 	r := signed(s, op, body)
 	target, err := http.NewRequest(http.MethodPost, url+"/"+op, bytes.NewReader(body))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	target.Header = r.Header
 	resp, err := client.Do(target)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	defer resp.Body.Close()
 	if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != http.StatusOK {
 		b.Fatal(resp.StatusCode, err)
@@ -35,9 +30,7 @@ func post(b *testing.B, s *Server, client *http.Client, url, op string, body []b
 // processorTime is what the process has used, in nanoseconds.
 func processorTime(b *testing.B) int64 {
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
@@ -69,49 +62,27 @@ func BenchmarkLoopbackBatchPut(b *testing.B) {
 			if o.InMemory {
 				dir = ""
 			}
-			s, err := Open(dir, o)
-			if err != nil {
-				b.Fatal(err)
-			}
+			s := reopen(b, dir, o)
 			defer s.Close()
 			createTable(b, inProcess(s), "t", 1)
-			loopback(b, s, "BatchWriteRow", batchBody(b, s, false), 200)
+			loopback(b, s, "BatchWriteRow", batchBody(b, s, 0), 200)
 		})
 	}
 }
 
 // BenchmarkLoopbackGetRange reads pages of 5,000 rows of ten columns.
 func BenchmarkLoopbackGetRange(b *testing.B) {
-	s, err := Open(b.TempDir(), Options{NoSync: true})
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := reopen(b, b.TempDir(), Options{NoSync: true})
 	defer s.Close()
 	c := inProcess(s)
 	createTable(b, c, "t", 1)
 	const rows = 5000
 	for from := 0; from < rows; from += 200 {
-		q := &tablestore.BatchWriteRowRequest{}
-		for i := from; i < from+200; i++ {
-			p := put("t", key(fmt.Sprintf("user-%08d", i), int64(i)))
-			for j := range 10 {
-				p.AddColumn(fmt.Sprintf("column%d", j), "a value of some length")
-			}
-			q.AddRowChange(p)
-		}
-		if _, err := c.BatchWriteRow(q); err != nil {
-			b.Fatal(err)
-		}
+		batchBody(b, s, from)
 	}
 	rec := &recorder{RoundTripper: s.Transport()}
-	q := &tablestore.RangeRowQueryCriteria{TableName: "t", StartPrimaryKey: &tablestore.PrimaryKey{}, EndPrimaryKey: &tablestore.PrimaryKey{}, MaxVersion: 1}
-	for _, name := range []string{"pk1", "pk2"} {
-		q.StartPrimaryKey.AddPrimaryKeyColumnWithMinValue(name)
-		q.EndPrimaryKey.AddPrimaryKeyColumnWithMaxValue(name)
-	}
-	page, err := sdk("http://localhost", rec).GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: q})
-	if err != nil || len(page.Rows) != rows {
-		b.Fatal(err, len(page.Rows))
+	if n := len(scan(b, sdk("http://localhost", rec), "t", tablestore.FORWARD, 0)); n != rows {
+		b.Fatal(n)
 	}
 	loopback(b, s, "GetRange", rec.body, rows)
 }

@@ -66,7 +66,7 @@ func BenchmarkServedBatchPut(b *testing.B) {
 	createTable(b, inProcess(encoder), "t", 1)
 	bodies := make([][]byte, 1000)
 	for n := range bodies {
-		bodies[n] = batchBodyOf(b, encoder, false, 200*n)
+		bodies[n] = batchBody(b, encoder, 200*n)
 	}
 	rows := float64(200*len(bodies)) * float64(b.N)
 	var took, used [2]time.Duration // of memory, of the folder
@@ -97,20 +97,12 @@ func servedLoad(b *testing.B, encoder *Server, store string, bodies [][]byte) (t
 	cmd.Env = append(os.Environ(), servedStore+"="+store)
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
+	must(b, cmd.Start())
 	url, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	url = strings.TrimSpace(url)
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	createTable(b, tablestore.NewClient(url, DefaultInstance, DefaultAccessKeyID, DefaultAccessKeySecret), "t", 1)
@@ -133,8 +125,6 @@ func servedLoad(b *testing.B, encoder *Server, store string, bodies [][]byte) (t
 	took = time.Since(start)
 	transport.CloseIdleConnections()
 	stdin.Close()
-	if err := cmd.Wait(); err != nil {
-		b.Fatal(err)
-	}
+	must(b, cmd.Wait())
 	return took, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 }

@@ -16,21 +16,15 @@ func TestLocationsAreThePartitionsTheTableWasCreatedWith(t *testing.T) {
 	for _, p := range []string{"a", "b", "c", "d", "m", "n", "o", "p"} {
 		r := numbering(p)
 		r.AddColumn("x", value)
-		if _, err := c.PutRow(&tablestore.PutRowRequest{PutRowChange: r}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, putRow(c, r))
 	}
 	for _, simulated := range []bool{false, true} {
 		if simulated {
-			if err := s.Sim().Simulate("", Simulation{}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Sim().Simulate("", Simulation{}))
 		}
 		unit := int64(1 << 20)
 		r, err := c.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{TableName: "t", SplitSize: 1, SplitSizeUnitInByte: &unit})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var got []string
 		names := map[string]int{}
 		for _, split := range r.Splits {

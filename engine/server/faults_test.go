@@ -63,37 +63,23 @@ func TestFaultsOfTheWholeRequest(t *testing.T) {
 		"applied, then internal":      {faults.Fault{Action: faults.AnswerErrorAfter, Code: "OTSInternalServerError"}, "OTSInternalServerError", 3},
 		"a proxy's page":              {faults.Fault{Action: faults.BadBody}, "OTSServerUnavailable", 0},
 		"an answer that is cut short": {faults.Fault{Action: faults.TruncateBody}, "EOF", 3},
+		"reset in its middle":         {faults.Fault{Action: faults.ResetBody}, "", 3},
+		"applied late, and cut":       {faults.Fault{Action: faults.ApplyLate, Delay: 20 * time.Millisecond}, "", 3},
+		"applied late, then timeout":  {faults.Fault{Action: faults.ApplyLate, Code: "OTSTimeout", Delay: 20 * time.Millisecond}, "OTSTimeout", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachWay(t, v.fault, func(t *testing.T, c *tablestore.TableStoreClient, p *faults.Plan) {
 				_, err := c.BatchWriteRow(batchOf(3))
-				if !strings.Contains(code(err), v.err) {
-					t.Errorf("got %v, want %s", err, v.err)
-				}
-				if n := rowsIn(t, c); n != v.applied {
-					t.Errorf("%d rows applied, want %d", n, v.applied)
-				}
-				if _, err := c.BatchWriteRow(batchOf(5)); err != nil {
-					t.Error(err)
-				}
-				if n := rowsIn(t, c); n != 5 || p.Requests() != 2 {
-					t.Errorf("%d rows after %d requests", n, p.Requests())
-				}
-			})
-		})
-	}
-}
-
-func TestALateRequestLandsAfterItsSuccessor(t *testing.T) {
-	for name, errCode := range map[string]string{"cut": "", "timeout": "OTSTimeout"} {
-		t.Run(name, func(t *testing.T) {
-			eachWay(t, faults.Fault{Action: faults.ApplyLate, Code: errCode, Delay: 20 * time.Millisecond}, func(t *testing.T, c *tablestore.TableStoreClient, p *faults.Plan) {
-				if _, err := c.BatchWriteRow(batchOf(3)); err == nil {
-					t.Error("no error")
+				if err == nil || !strings.Contains(code(err), v.err) || p.Done()[v.fault.Action] != 1 {
+					t.Errorf("got %v, %v, want %s", err, p.Done(), v.err)
 				}
 				p.WaitLate()
-				if n := rowsIn(t, c); n != 3 || p.Late() != 0 {
-					t.Errorf("%d rows landed", n)
+				if n := rowsIn(t, c); n != v.applied || p.Late() != 0 {
+					t.Errorf("%d rows applied, want %d", n, v.applied)
+				}
+				writeRows(t, c, batchOf(5))
+				if n := rowsIn(t, c); n != 5 || p.Requests() != 2 {
+					t.Errorf("%d rows after %d requests", n, p.Requests())
 				}
 			})
 		})
@@ -105,18 +91,11 @@ func TestCloseAppliesLateRequests(t *testing.T) {
 	plan := &faults.Plan{Decide: func(faults.Request) faults.Fault {
 		return faults.Fault{Action: faults.ApplyLate, Delay: time.Hour}
 	}}
-	s, err := Open(dir, Options{Faults: plan})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := reopen(t, dir, Options{Faults: plan})
 	createTable(t, inProcess(s), "t", 1)
 	inProcess(s).BatchWriteRow(batchOf(3))
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if s, err = Open(dir, Options{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
+	s = reopen(t, dir, Options{})
 	defer s.Close()
 	if n := rowsIn(t, inProcess(s)); n != 3 {
 		t.Errorf("%d rows after Close", n)
@@ -128,13 +107,9 @@ func TestRowsAreRefusedOneByOne(t *testing.T) {
 		return map[int]string{1: "OTSServerBusy", 3: "OTSNotEnoughCapacityUnit"}[i]
 	}}
 	eachWay(t, fault, func(t *testing.T, c *tablestore.TableStoreClient, p *faults.Plan) {
-		r, err := c.BatchWriteRow(batchOf(5))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, row := range r.TableToRowsResult["t"] {
-			if want := fault.RowCode(i); row.IsSucceed != (want == "") || row.Error.Code != want {
-				t.Errorf("row %d: %+v", i, row)
+		for i, got := range writeRows(t, c, batchOf(5)) {
+			if want := fault.RowCode(i); got != want {
+				t.Errorf("row %d: %q, want %q", i, got, want)
 			}
 		}
 		if n := rowsIn(t, c); n != 3 {
@@ -143,38 +118,13 @@ func TestRowsAreRefusedOneByOne(t *testing.T) {
 	})
 }
 
-func TestFaultsAreCountedOnlyForMatchingRequests(t *testing.T) {
-	var seen []faults.Request
-	plan := &faults.Plan{
-		Only:   func(op string) bool { return op == "PutRow" },
-		Decide: func(r faults.Request) faults.Fault { seen = append(seen, r); return faults.Fault{} },
-	}
-	s := open(t, Options{Faults: plan})
-	c := inProcess(s)
-	createTable(t, c, "t", 1)
-	c.BatchWriteRow(batchOf(2))
-	c.PutRow(&tablestore.PutRowRequest{PutRowChange: put("t", key("a", 1))})
-	c.PutRow(&tablestore.PutRowRequest{PutRowChange: put("t", key("a", 2))})
-	want := []faults.Request{{N: 0, Operation: "PutRow", Rows: 1}, {N: 1, Operation: "PutRow", Rows: 1}}
-	if len(seen) != 2 || seen[0] != want[0] || seen[1] != want[1] {
-		t.Errorf("%+v", seen)
-	}
-}
-
 func TestAClosedServerSaysThatNothingWasApplied(t *testing.T) {
-	s, err := Open("", Options{InMemory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	s := reopen(t, "", Options{InMemory: true})
+	must(t, s.Close())
 	if a := raw(s, "ListTable", nil, nil); a.status != http.StatusServiceUnavailable {
 		t.Error(a.status)
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, s.Close())
 }
 
 func TestARequestIsNotAppliedLaterThanThePlanAllows(t *testing.T) {

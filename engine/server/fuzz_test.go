@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"math"
 	"net"
 	"net/http"
@@ -121,19 +122,13 @@ func ptrTo[T any](v T) *T { return &v }
 
 // createWithEverything is a CreateTable with what the SDK cannot say: an auto-increment column and partitions.
 func createWithEverything() []byte {
-	nested := func(dst []byte, id protowire.Number, b []byte) []byte {
-		return protowire.AppendBytes(protowire.AppendTag(dst, id, protowire.BytesType), b)
-	}
-	number := func(dst []byte, id protowire.Number, n uint64) []byte {
-		return protowire.AppendVarint(protowire.AppendTag(dst, id, protowire.VarintType), n)
-	}
 	meta := nested(nil, 1, []byte("u"))
-	meta = nested(meta, 2, number(nested(nil, 1, []byte("pk1")), 2, 2))
-	meta = nested(meta, 2, number(number(nested(nil, 1, []byte("pk2")), 2, 1), 3, 1))
-	meta = nested(meta, 3, number(nested(nil, 1, []byte("d")), 2, 4))
+	meta = nested(meta, 2, varint(nested(nil, 1, []byte("pk1")), 2, 2))
+	meta = nested(meta, 2, varint(varint(nested(nil, 1, []byte("pk2")), 2, 1), 3, 1))
+	meta = nested(meta, 3, varint(nested(nil, 1, []byte("d")), 2, 4))
 	body := nested(nil, 1, meta)
-	body = nested(body, 2, nested(nil, 1, number(number(nil, 1, 0), 2, 0)))
-	body = nested(body, 3, number(number(number(nil, 1, math.MaxUint64), 2, 1), 5, 86400))
+	body = nested(body, 2, nested(nil, 1, varint(varint(nil, 1, 0), 2, 0)))
+	body = nested(body, 3, varint(varint(varint(nil, 1, math.MaxUint64), 2, 1), 5, 86400))
 	m := []byte{3, 1, 0, 0, 0, 'm'}
 	body = nested(body, 4, nested(nested(nil, 1, []byte{9}), 2, m))
 	return nested(body, 4, nested(nested(nil, 1, m), 2, []byte{10}))
@@ -141,25 +136,13 @@ func createWithEverything() []byte {
 
 // bulkRequests are bodies that the SDK cannot make.
 func bulkRequests() (imports, exports [][]byte) {
-	field := func(dst []byte, id protowire.Number, b []byte) []byte {
-		return protowire.AppendBytes(protowire.AppendTag(dst, id, protowire.BytesType), b)
-	}
-	k := key("k", 1)
-	p := put("t", k, "c", int64(1), "s", "text")
-	row := func(op uint64, change []byte) []byte {
-		return field(protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), op), 2, change)
-	}
-	body := field(nil, 1, []byte("t"))
-	body = field(body, 2, row(1, p.Serialize()))
-	imports = append(imports, body)
 	low, high := &tablestore.PrimaryKey{}, &tablestore.PrimaryKey{}
 	for _, name := range []string{"pk1", "pk2"} {
 		low.AddPrimaryKeyColumnWithMinValue(name)
 		high.AddPrimaryKeyColumnWithMaxValue(name)
 	}
-	export := field(field(field(nil, 1, []byte("t")), 3, low.Build(false)), 4, high.Build(false))
-	exports = append(exports, export, protowire.AppendVarint(protowire.AppendTag(export[:len(export):len(export)], 6, protowire.VarintType), 0))
-	return imports, exports
+	export := nested(nested(nested(nil, 1, []byte("t")), 3, low.Build(false)), 4, high.Build(false))
+	return [][]byte{bulkImport(put("t", key("k", 1), "c", int64(1), "s", "text"))}, [][]byte{export, varint(slices.Clip(export), 6, 0)}
 }
 
 // fuzzed is a server that is made again when requests have taken its table, or after many of them.
@@ -177,14 +160,9 @@ func (z *fuzzed) renew(t testing.TB) {
 		if z.requests%requestsPerServer != 0 && (!z.filled || z.store.Table([]byte("t")) != nil) {
 			return
 		}
-		if err := z.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, z.Close())
 	}
-	s, err := Open("", Options{InMemory: true, NoSync: true, Log: log.New(io.Discard, "", 0)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := reopen(t, "", Options{InMemory: true, NoSync: true, Log: log.New(io.Discard, "", 0)})
 	z.Server = s
 	if !z.filled {
 		return
@@ -218,13 +196,7 @@ const (
 // FuzzHandler sends any body to any operation, proven and signed, on an empty store and on one with rows.
 func FuzzHandler(f *testing.F) {
 	bodies := sdkRequests(f)
-	ops := slices.Sorted(func(yield func(string) bool) {
-		for name := range operations {
-			if !yield(name) {
-				return
-			}
-		}
-	})
+	ops := slices.Sorted(maps.Keys(operations))
 	for i, op := range ops {
 		if len(bodies[op]) == 0 {
 			f.Fatalf("no request of %s to begin with", op)
@@ -312,9 +284,7 @@ func FuzzConnection(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		c, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer c.Close()
 		c.SetDeadline(time.Now().Add(patience))
 		c.(*net.TCPConn).SetLinger(0) // thousands of connections would leave no ports

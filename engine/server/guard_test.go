@@ -2,10 +2,12 @@ package server
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -17,9 +19,7 @@ import (
 func status(t *testing.T, c io.Reader) string {
 	t.Helper()
 	line, err := bufio.NewReader(c).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return strings.TrimSpace(line)
 }
 
@@ -42,42 +42,42 @@ func begin(t *testing.T, addr, request string) net.Conn {
 	return c
 }
 
+// Bodies below /_engine come out of the budget of all bodies too; those of unsigned requests are not read.
 func TestBodiesShareABudgetThatUnsignedRequestsDoNotTouch(t *testing.T) {
 	s := open(t, Options{})
 	addr := onPort(t, s, Limits{BodyBytes: 2*oneBody - 1, BodyWait: 20 * time.Millisecond})
-	body := make([]byte, oneBody)
-	full := onWire(t, s, "BatchWriteRow", body)
-
-	// One request that is signed takes nearly all, and its body does not come to an end.
-	first := begin(t, addr, full)
-	c := dial(t, addr)
-	io.WriteString(c, full)
-	if got := status(t, c); !strings.Contains(got, "503") {
-		t.Errorf("a second body: %s, want 503", got)
+	body := bytes.Repeat([]byte(" "), oneBody)
+	request := func(line string) string {
+		return fmt.Sprintf("%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", line, len(body), body)
 	}
-	c = dial(t, addr)
-	fmt.Fprintf(c, "POST /ListTable HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-	if got := status(t, c); !strings.Contains(got, "400") {
-		t.Errorf("an unsigned request: %s, want 400", got)
-	}
-	io.WriteString(first, full[len(full)-1:])
-	if got := status(t, first); strings.Contains(got, "503") {
-		t.Errorf("the first request: %s", got)
-	}
-	eventually(t, "there is room after the first request", func() bool {
+	full, admin := onWire(t, s, "BatchWriteRow", body), request("PUT /_engine/simulation")
+	expect := func(what, text, want string) {
+		t.Helper()
 		c := dial(t, addr)
-		defer c.Close()
-		io.WriteString(c, full)
-		return !strings.Contains(status(t, c), "503")
-	})
-
+		io.WriteString(c, text)
+		if got := status(t, c); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
+	}
+	for _, text := range []string{full, admin} {
+		first := begin(t, addr, text) // it takes nearly all, and its body does not come to an end
+		expect("a second body", full, "503")
+		expect("a second body below /_engine", admin, "503")
+		expect("an unsigned request", request("POST /ListTable"), "400")
+		io.WriteString(first, text[len(text)-1:])
+		if got := status(t, first); strings.Contains(got, "503") {
+			t.Errorf("the first request: %s", got)
+		}
+		eventually(t, "there is room after the first request", func() bool {
+			c := dial(t, addr)
+			defer c.Close()
+			io.WriteString(c, full)
+			return !strings.Contains(status(t, c), "503")
+		})
+	}
 	// There is room for the beginning of a long body, and not for the rest of it.
 	begin(t, addr, onWire(t, s, "BatchWriteRow", body[:oneBody/2]))
-	c = dial(t, addr)
-	io.WriteString(c, onWire(t, s, "BatchWriteRow", make([]byte, 2*oneBody)))
-	if got := status(t, c); !strings.Contains(got, "503") {
-		t.Errorf("the rest of a body: %s, want 503", got)
-	}
+	expect("the rest of a body", onWire(t, s, "BatchWriteRow", make([]byte, 2*oneBody)), "503")
 }
 
 // eventually waits for a condition.
@@ -122,17 +122,17 @@ func TestNamesOfElsewhereAreRefusedWhileTheKeyIsPublic(t *testing.T) {
 			}
 			r := signed(s, "ListTable", nil)
 			if path != "/ListTable" {
-				r, _ = http.NewRequest(http.MethodGet, "http://localhost"+path, nil)
+				r = httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil)
 				r.SetBasicAuth(DefaultAccessKeyID, v.secret)
 			}
 			r.Host, r.RemoteAddr = v.host, "127.0.0.1:5000"
-			w := &response{header: http.Header{}}
+			w := httptest.NewRecorder()
 			s.ServeHTTP(w, r)
-			if w.status != v.want {
-				t.Errorf("%s to %s with secret %q: %d %q, want %d", path, v.host, v.secret, w.status, w.body.String(), v.want)
+			if w.Code != v.want {
+				t.Errorf("%s to %s with secret %q: %d %q, want %d", path, v.host, v.secret, w.Code, w.Body.String(), v.want)
 			}
-			if v.want == 403 && path == "/ListTable" && !strings.Contains(w.body.String(), wire.CodeAuthFailed) {
-				t.Errorf("%s: %q is no answer of the protocol", v.host, w.body.String())
+			if v.want == 403 && path == "/ListTable" && !strings.Contains(w.Body.String(), wire.CodeAuthFailed) {
+				t.Errorf("%s: %q is no answer of the protocol", v.host, w.Body.String())
 			}
 		}
 	}

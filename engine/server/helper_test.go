@@ -8,22 +8,35 @@ import (
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"tsimport/engine/wire"
 )
+
+// must ends the test if there is an error, of Go or of the service.
+func must[E comparable](t testing.TB, err E) {
+	t.Helper()
+	var none E
+	if err != none {
+		t.Fatal(err)
+	}
+}
+
+// reopen opens a server of a folder, which the test closes.
+func reopen(t testing.TB, dir string, o Options) *Server {
+	t.Helper()
+	s, err := Open(dir, o)
+	must(t, err)
+	return s
+}
 
 // open opens an in-memory server that the test closes.
 func open(t testing.TB, o Options) *Server {
 	t.Helper()
 	o.InMemory = true
-	s, err := Open("", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := reopen(t, "", o)
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, s.Close())
 	})
 	return s
 }
@@ -59,9 +72,7 @@ func createTable(t testing.TB, c *tablestore.TableStoreClient, name string, vers
 		TableOption:        &tablestore.TableOption{TimeToAlive: -1, MaxVersion: versions, DeviationCellVersionInSec: 86400},
 		ReservedThroughput: &tablestore.ReservedThroughput{},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 func key(a string, b int64) *tablestore.PrimaryKey {
@@ -127,4 +138,22 @@ func signed(s *Server, op string, body []byte) *http.Request {
 	r.Header.Set(wire.HeaderMD5, md5Text(body))
 	r.Header.Set(wire.HeaderSignature, wire.Sign(DefaultAccessKeySecret, "/"+op, r.Header))
 	return r
+}
+
+// nested and varint append fields of a protobuf message: the SDK cannot send all that the server reads.
+func nested(dst []byte, id protowire.Number, b []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(dst, id, protowire.BytesType), b)
+}
+
+func varint(dst []byte, id protowire.Number, n uint64) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(dst, id, protowire.VarintType), n)
+}
+
+// bulkImport is the body of puts to the table t.
+func bulkImport(rows ...*tablestore.PutRowChange) []byte {
+	body := nested(nil, 1, []byte("t"))
+	for _, p := range rows {
+		body = nested(body, 2, nested(varint(nil, 1, 1), 2, p.Serialize()))
+	}
+	return body
 }

@@ -65,9 +65,7 @@ func TestARowIsAcknowledgedOnlyIfItWasApplied(t *testing.T) {
 			there := map[int64]bool{}
 			for _, row := range scan(t, c, "t", tablestore.FORWARD, 0) {
 				n, err := strconv.ParseInt(strings.Fields(row)[1], 10, 64)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				there[n] = true
 			}
 			for n, got := range fate {
@@ -113,14 +111,11 @@ func fateOf(err error) string {
 }
 
 func sendBulk(t *testing.T, s *Server, from int64, rows int) []string {
-	field := func(dst []byte, id protowire.Number, b []byte) []byte {
-		return protowire.AppendBytes(protowire.AppendTag(dst, id, protowire.BytesType), b)
-	}
-	body := field(nil, 1, []byte("t"))
+	var puts []*tablestore.PutRowChange
 	for i := range int64(rows) {
-		p := put("t", key(fmt.Sprint("k", i%9), from+i), "v", i)
-		body = field(body, 2, field(protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 1), 2, p.Serialize()))
+		puts = append(puts, put("t", key(fmt.Sprint("k", i%9), from+i), "v", i))
 	}
+	body := bulkImport(puts...)
 	fates := make([]string, rows)
 	for i := range fates {
 		fates[i] = "unknown"

@@ -18,9 +18,7 @@ func TestAnInstanceRefusesWholeRequests(t *testing.T) {
 		c := inProcess(s)
 		createTable(t, c, "t", 1)
 		if simulated {
-			if err := s.Sim().Simulate("t", Simulation{Config: sim.Config{PartitionUnits: 1000}}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Sim().Simulate("t", Simulation{Config: sim.Config{PartitionUnits: 1000}}))
 		}
 		_, err := c.BatchWriteRow(rowsOf("a", "b"))
 		var ots *tablestore.OtsError
@@ -28,17 +26,16 @@ func TestAnInstanceRefusesWholeRequests(t *testing.T) {
 			t.Fatalf("simulated %v: %v", simulated, err)
 		}
 		at.at = at.at.Add(time.Second) // a tenth of which is saved up
-		r, err := c.BatchWriteRow(rowsOf("a", "b", "c", "d"))
-		if got := codes(t, r, err); slices.ContainsFunc(got, func(c string) bool { return c != "" }) {
+		if got := writeRows(t, c, rowsOf("a", "b", "c", "d")); slices.ContainsFunc(got, func(c string) bool { return c != "" }) {
 			t.Errorf("simulated %v: %v", simulated, got)
 		}
 		var stats struct{ Instance instanceJSON }
-		must(t, s, "GET", "/_engine/stats", "", &stats)
+		tell(t, s, "GET", "/_engine/stats", "", &stats)
 		if stats.Instance != (instanceJSON{Units: 4, RefusedRequests: 1, RefusedRows: 2}) {
 			t.Errorf("simulated %v: %+v", simulated, stats)
 		}
-		must(t, s, "DELETE", "/_engine/stats", "", nil)
-		must(t, s, "GET", "/_engine/stats", "", &stats)
+		tell(t, s, "DELETE", "/_engine/stats", "", nil)
+		tell(t, s, "GET", "/_engine/stats", "", &stats)
 		if stats.Instance != (instanceJSON{}) {
 			t.Errorf("simulated %v: %+v", simulated, stats)
 		}
@@ -50,14 +47,13 @@ func TestIndexesAreDescribedAndPaidFor(t *testing.T) {
 	s := open(t, Options{Now: at.now})
 	c := inProcess(s)
 	createTable(t, c, "t", 1)
-	must(t, s, "POST", "/_engine/tables/t/simulate", `{"partition_wcu": 10, "indexes": 2}`, nil)
+	tell(t, s, "POST", "/_engine/tables/t/simulate", `{"partition_wcu": 10, "indexes": 2}`, nil)
 	d, err := c.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})
 	if err != nil || len(d.IndexMetas) != 2 || d.IndexMetas[1].IndexName != "t_index2" || !slices.Equal(d.IndexMetas[0].Primarykey, []string{"pk1", "pk2"}) {
 		t.Fatalf("%v, %+v", err, d)
 	}
 	at.at = at.at.Add(time.Second)
-	r, err := c.BatchWriteRow(rowsOf("a", "b", "c", "d"))
-	if got := codes(t, r, err); !slices.Equal(got, []string{"", "", "", "OTSNotEnoughCapacityUnit"}) {
+	if got := writeRows(t, c, rowsOf("a", "b", "c", "d")); !slices.Equal(got, []string{"", "", "", "OTSNotEnoughCapacityUnit"}) {
 		t.Errorf("ten units are three rows of three: %v", got)
 	}
 	off := false
@@ -77,7 +73,7 @@ func TestIndexesAreDescribedAndPaidFor(t *testing.T) {
 	if status := admin(t, s, "POST", "/_engine/tables/t/simulate", `{"indexes": 6}`, nil); status != 400 {
 		t.Errorf("six indexes: %d", status)
 	}
-	must(t, s, "POST", "/_engine/tables/t/simulate", `{}`, nil)
+	tell(t, s, "POST", "/_engine/tables/t/simulate", `{}`, nil)
 	if d, err := c.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"}); err != nil || len(d.IndexMetas) != 0 {
 		t.Errorf("%v, %+v", err, d)
 	}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"testing"
@@ -27,9 +26,7 @@ func scan(t testing.TB, c *tablestore.TableStoreClient, table string, dir tables
 		r, err := c.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: &tablestore.RangeRowQueryCriteria{
 			TableName: table, StartPrimaryKey: from, EndPrimaryKey: to, Direction: dir, MaxVersion: 100, Limit: limit,
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, row := range r.Rows {
 			s := ""
 			for _, k := range row.PrimaryKey.PrimaryKeys {
@@ -45,23 +42,10 @@ func scan(t testing.TB, c *tablestore.TableStoreClient, table string, dir tables
 	return rows
 }
 
-func TestACancelledRequestIsNotApplied(t *testing.T) {
-	s := open(t, Options{})
-	createTable(t, inProcess(s), "t", 1)
-	ctx, cancel := context.WithCancel(testContext)
-	cancel()
-	req := signed(s, "PutRow", nil).WithContext(ctx)
-	if _, err := s.Transport().RoundTrip(req); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-}
-
 func TestATransportAnswersWithAStatusLineAndALength(t *testing.T) {
 	s := open(t, Options{})
 	resp, err := s.Transport().RoundTrip(signed(s, "ListTable", nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.Status != "200 OK" || len(body) != 0 || resp.ContentLength != 0 {
 		t.Error(resp.Status, body, err)

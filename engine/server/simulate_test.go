@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -30,8 +29,8 @@ func admin(t testing.TB, s *Server, method, path, body string, out any) int {
 	return a.status
 }
 
-// must is admin for what has to succeed.
-func must(t testing.TB, s *Server, method, path, body string, out any) {
+// tell is admin for what has to succeed.
+func tell(t testing.TB, s *Server, method, path, body string, out any) {
 	t.Helper()
 	if status := admin(t, s, method, path, body, out); status != http.StatusOK {
 		a := s.serve(testContext, &request{method: method, path: path, header: http.Header{}, body: []byte(body), tooLong: len(body) > maxAdminBytes})
@@ -48,26 +47,27 @@ func rowsOf(keys ...string) *tablestore.BatchWriteRowRequest {
 	return b
 }
 
-// codes are the rows' codes, "" for an applied row.
-func codes(t testing.TB, r *tablestore.BatchWriteRowResponse, err error) []string {
+// writeRows sends a batch and returns the codes of its rows, "" for an applied row.
+func writeRows(t testing.TB, c *tablestore.TableStoreClient, b *tablestore.BatchWriteRowRequest) (codes []string) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []string
+	r, err := c.BatchWriteRow(b)
+	must(t, err)
 	for _, row := range r.TableToRowsResult["t"] {
-		list = append(list, row.Error.Code)
+		codes = append(codes, row.Error.Code)
 	}
-	return list
+	return codes
+}
+
+// putRow sends a row alone.
+func putRow(c *tablestore.TableStoreClient, p *tablestore.PutRowChange) error {
+	_, err := c.PutRow(&tablestore.PutRowRequest{PutRowChange: p})
+	return err
 }
 
 // inBubble runs f with a server in a bubble of synctest.
 func inBubble(t *testing.T, f func(t *testing.T, s *Server, c *tablestore.TableStoreClient)) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := Open("", Options{InMemory: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := reopen(t, "", Options{InMemory: true})
 		c := inProcess(s)
 		createTable(t, c, "t", 1)
 		f(t, s, c)
@@ -79,25 +79,21 @@ func inBubble(t *testing.T, f func(t *testing.T, s *Server, c *tablestore.TableS
 
 func TestThrottledRowsAreNotAppliedAndTheOthersAre(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
-		must(t, s, "POST", "/_engine/tables/t/simulate", `{"partition_wcu": 10}`, nil)
-		must(t, s, "POST", "/_engine/tables/t/split", `{"keys": ["m"]}`, nil)
+		tell(t, s, "POST", "/_engine/tables/t/simulate", `{"partition_wcu": 10}`, nil)
+		tell(t, s, "POST", "/_engine/tables/t/split", `{"keys": ["m"]}`, nil)
 		time.Sleep(200 * time.Millisecond) // two units for each partition
-		r, err := c.BatchWriteRow(rowsOf("a", "b", "z", "c", "d"))
 		want := []string{"", "", "", wire.CodeNotEnoughCapacityUnit, wire.CodeNotEnoughCapacityUnit}
-		if got := codes(t, r, err); fmt.Sprint(got) != fmt.Sprint(want) {
+		if got := writeRows(t, c, rowsOf("a", "b", "z", "c", "d")); !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		if n := rowsIn(t, c); n != 3 {
 			t.Errorf("%d rows are in the table", n)
 		}
-		_, err = c.PutRow(&tablestore.PutRowRequest{PutRowChange: put("t", key("e", 1))})
+		err := putRow(c, put("t", key("e", 1)))
 		if e, ok := err.(*tablestore.OtsError); !ok || e.Code != wire.CodeNotEnoughCapacityUnit || e.HttpStatusCode != http.StatusForbidden {
 			t.Errorf("a single row: %v", err)
 		}
-		_, err = c.PutRow(&tablestore.PutRowRequest{PutRowChange: put("t", key("y", 1))})
-		if err != nil {
-			t.Errorf("a row of the other partition: %v", err)
-		}
+		must(t, putRow(c, put("t", key("y", 1)))) // of the other partition
 		st := s.Sim().Stats()["t"]
 		if st.Rows != 4 || st.Throttled != 3 || st.Units != 4 || st.Requests != 3 {
 			t.Errorf("%+v", st.Count)
@@ -108,22 +104,20 @@ func TestThrottledRowsAreNotAppliedAndTheOthersAre(t *testing.T) {
 func TestASplitPartitionIsAwayAndThenTheChildrenServe(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
 		var list struct{ Partitions []map[string]any }
-		must(t, s, "POST", "/_engine/tables/t/split", `{"keys": ["h", "p"], "unavailable_ms": 500}`, &list)
+		tell(t, s, "POST", "/_engine/tables/t/split", `{"keys": ["h", "p"], "unavailable_ms": 500}`, &list)
 		if len(list.Partitions) != 3 || list.Partitions[0]["end"] != "h" || list.Partitions[1]["start"] != "h" || list.Partitions[2]["end"] != nil {
 			t.Fatalf("%v", list.Partitions)
 		}
-		r, err := c.BatchWriteRow(rowsOf("a", "h"))
-		if got := codes(t, r, err); got[0] != wire.CodePartitionUnavailable || got[1] != wire.CodePartitionUnavailable {
+		if got := writeRows(t, c, rowsOf("a", "h")); got[0] != wire.CodePartitionUnavailable || got[1] != wire.CodePartitionUnavailable {
 			t.Errorf("%q", got)
 		}
-		_, err = c.PutRow(&tablestore.PutRowRequest{PutRowChange: put("t", key("e", 1))})
+		err := putRow(c, put("t", key("e", 1)))
 		if e, ok := err.(*tablestore.OtsError); !ok || e.Code != wire.CodePartitionUnavailable || e.HttpStatusCode != http.StatusServiceUnavailable {
 			t.Errorf("a single row: %v", err)
 		}
 		time.Sleep(500 * time.Millisecond)
-		must(t, s, "POST", "/_engine/tables/t/split", `{"keys": ["w"], "unavailable_ms": 500}`, nil)
-		r, err = c.BatchWriteRow(rowsOf("a", "h", "x"))
-		if got := codes(t, r, err); got[0] != "" || got[1] != "" || got[2] != wire.CodePartitionUnavailable {
+		tell(t, s, "POST", "/_engine/tables/t/split", `{"keys": ["w"], "unavailable_ms": 500}`, nil)
+		if got := writeRows(t, c, rowsOf("a", "h", "x")); got[0] != "" || got[1] != "" || got[2] != wire.CodePartitionUnavailable {
 			t.Errorf("%q", got)
 		}
 		if n := rowsIn(t, c); n != 2 {
@@ -132,26 +126,9 @@ func TestASplitPartitionIsAwayAndThenTheChildrenServe(t *testing.T) {
 	})
 }
 
-func TestDescribeTableGivesThePartitionsBounds(t *testing.T) {
-	s := open(t, Options{})
-	createTable(t, inProcess(s), "t", 1)
-	name := []byte("\x0a\x01t")
-	if a := raw(s, "DescribeTable", name, nil); strings.Contains(string(a.body), "pk1\x05") {
-		t.Error("a table without simulation has bounds")
-	}
-	must(t, s, "POST", "/_engine/tables/t/split", `{"keys": ["h", "a\u0000b"]}`, nil)
-	a := raw(s, "DescribeTable", name, nil)
-	for _, k := range []string{"h", "a\x00b"} {
-		row := wire.AppendRow(wire.AppendHeader(nil), []wire.Cell{{Name: []byte("pk1"), Type: wire.String, Value: []byte(k)}}, nil)
-		if !strings.Contains(string(a.body), "\x32"+string(rune(len(row)))+string(row)) {
-			t.Errorf("bound %q is missing", k)
-		}
-	}
-}
-
 func TestLatencyIsSleptHalfBeforeTheApplication(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
-		must(t, s, "POST", "/_engine/simulate", `{"latency_ms": 100}`, nil)
+		tell(t, s, "POST", "/_engine/simulate", `{"latency_ms": 100}`, nil)
 		go c.BatchWriteRow(rowsOf("a"))
 		time.Sleep(49 * time.Millisecond)
 		synctest.Wait()
@@ -171,11 +148,11 @@ func TestLatencyIsSleptHalfBeforeTheApplication(t *testing.T) {
 
 func TestAQueueAnswersWhenTheRowsAreServed(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
-		must(t, s, "POST", "/_engine/simulate", `{"latency_ms": 100, "partition_wcu": 10, "limiter": "queue"}`, nil)
+		tell(t, s, "POST", "/_engine/simulate", `{"latency_ms": 100, "partition_wcu": 10, "limiter": "queue"}`, nil)
 		for i, want := range []time.Duration{300 * time.Millisecond, 200 * time.Millisecond} {
 			start := time.Now()
-			got, err := c.BatchWriteRow(rowsOf(slices.Repeat([]string{"a"}, 2-i)...))
-			if list := codes(t, got, err); slices.Max(list) != "" || time.Since(start) != want {
+			list := writeRows(t, c, rowsOf(slices.Repeat([]string{"a"}, 2-i)...))
+			if slices.Max(list) != "" || time.Since(start) != want {
 				t.Errorf("request %d took %v, want %v: %q", i, time.Since(start), want, list)
 			}
 		}
@@ -184,10 +161,9 @@ func TestAQueueAnswersWhenTheRowsAreServed(t *testing.T) {
 
 func TestALimitOfTheTableRefusesRowsAsAPartitionDoes(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
-		must(t, s, "POST", "/_engine/simulate", `{"table_wcu": 3, "limiter": "fixed-window"}`, nil)
-		must(t, s, "POST", "/_engine/tables/t/split", `{"keys": ["g", "p"]}`, nil)
-		got, err := c.BatchWriteRow(rowsOf("a", "h", "q", "b", "i"))
-		if list := codes(t, got, err); !slices.Equal(list, []string{"", "", sim.NotEnoughCapacityUnit, "", sim.NotEnoughCapacityUnit}) {
+		tell(t, s, "POST", "/_engine/simulate", `{"table_wcu": 3, "limiter": "fixed-window"}`, nil)
+		tell(t, s, "POST", "/_engine/tables/t/split", `{"keys": ["g", "p"]}`, nil)
+		if list := writeRows(t, c, rowsOf("a", "h", "q", "b", "i")); !slices.Equal(list, []string{"", "", sim.NotEnoughCapacityUnit, "", sim.NotEnoughCapacityUnit}) {
 			t.Errorf("%q", list)
 		}
 	})
@@ -200,30 +176,6 @@ func TestAnOffSimulationCountsNothing(t *testing.T) {
 	if _, err := c.BatchWriteRow(rowsOf("a")); err != nil || len(s.Sim().Stats()) != 0 || s.sim.on.Load() {
 		t.Errorf("%v, %v", err, s.Sim().Stats())
 	}
-}
-
-func TestTheRequestedCapacityIsAccepted(t *testing.T) {
-	t.Parallel()
-	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
-		if err := s.Sim().Simulate("", Simulation{Config: sim.Config{PartitionUnits: 1000, Latency: 5 * time.Millisecond}}); err != nil {
-			t.Fatal(err)
-		}
-		start := time.Now()
-		n := 0
-		for time.Since(start) < time.Second {
-			keys := make([]string, 100)
-			for i := range keys {
-				keys[i] = fmt.Sprintf("k%06d", n)
-				n++
-			}
-			if _, err := c.BatchWriteRow(rowsOf(keys...)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got := s.Sim().Stats()["t"].Rows; got < 950 || got > 1005 {
-			t.Errorf("%d rows in a second of 1000 units", got)
-		}
-	})
 }
 
 func TestSplitsWhileLoadingLoseAndInventNothing(t *testing.T) {
@@ -256,9 +208,9 @@ func TestSplitsWhileLoadingLoseAndInventNothing(t *testing.T) {
 		})
 	}
 	for i := range 8 {
-		must(t, s, "POST", "/_engine/tables/t/split", fmt.Sprintf(`{"keys":["%d"],"unavailable_ms":1}`, i), nil)
+		tell(t, s, "POST", "/_engine/tables/t/split", fmt.Sprintf(`{"keys":["%d"],"unavailable_ms":1}`, i), nil)
 		raw(s, "DescribeTable", []byte("\x0a\x01t"), nil)
-		must(t, s, "GET", "/_engine/stats", "", nil)
+		tell(t, s, "GET", "/_engine/stats", "", nil)
 	}
 	loaders.Wait()
 	st := s.Sim().Stats()["t"]
@@ -285,9 +237,11 @@ func TestARowTheTableRefusesIsCountedAsFailed(t *testing.T) {
 	b.AddRowChange(put("t", wrong, "v", "x"))
 	b.AddRowChange(put("elsewhere", key("a", 1), "v", "x"))
 	r, err := c.BatchWriteRow(b)
-	want := fmt.Sprint([]string{wire.CodeConditionCheckFail, "", wire.CodeInvalidPK})
-	if got := fmt.Sprint(codes(t, r, err)); got != want {
-		t.Errorf("%s, want %s", got, want)
+	must(t, err)
+	for i, want := range []string{wire.CodeConditionCheckFail, "", wire.CodeInvalidPK} {
+		if got := r.TableToRowsResult["t"][i].Error.Code; got != want {
+			t.Errorf("row %d: %q, want %q", i, got, want)
+		}
 	}
 	if row := r.TableToRowsResult["elsewhere"][0]; row.Error.Code != wire.CodeObjectNotExist {
 		t.Errorf("%+v", row)

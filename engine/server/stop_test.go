@@ -100,22 +100,26 @@ func newGate(t *testing.T) *gate {
 	return g
 }
 
-func TestAStopLetsRequestsInFlightFinish(t *testing.T) {
-	g := newGate(t)
-	s := open(t, Options{})
+// inGate serves s until stop is called, when a request has entered the gate.
+func inGate(t *testing.T, s *Server, limits Limits) (g *gate, c net.Conn, stop func(), ended chan error) {
+	t.Helper()
+	g = newGate(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- s.ServeListener(ctx, listener, Limits{}) }()
-	c := dial(t, listener.Addr().String())
+	ended = make(chan error, 1)
+	go func() { ended <- s.ServeListener(ctx, listener, limits) }()
+	c = dial(t, listener.Addr().String())
 	io.WriteString(c, onWire(t, s, "Gate", nil))
 	<-g.entered
+	return g, c, stop, ended
+}
+
+func TestAStopLetsRequestsInFlightFinish(t *testing.T) {
+	g, c, stop, ended := inGate(t, open(t, Options{}), Limits{})
 	stop()
 	for { // a port that refuses is a server that has begun to stop
-		probe, err := net.Dial("tcp", listener.Addr().String())
+		probe, err := net.Dial("tcp", c.RemoteAddr().String())
 		if err != nil {
 			break
 		}
@@ -131,30 +135,15 @@ func TestAStopLetsRequestsInFlightFinish(t *testing.T) {
 	if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 200 ") {
 		t.Errorf("%q %v", line, err)
 	}
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	must(t, <-ended)
 }
 
 func TestAStopWaitsNoLongerThanTheGrace(t *testing.T) {
-	g := newGate(t)
 	var out syncBuffer
-	s := open(t, Options{Log: log.New(&out, "", 0)})
+	g, c, stop, ended := inGate(t, open(t, Options{Log: log.New(&out, "", 0)}), Limits{Grace: time.Millisecond})
 	defer close(g.open) // or the store would never close
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- s.ServeListener(ctx, listener, Limits{Grace: time.Millisecond}) }()
-	c := dial(t, listener.Addr().String())
-	io.WriteString(c, onWire(t, s, "Gate", nil))
-	<-g.entered
 	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	must(t, <-ended)
 	if text, _ := io.ReadAll(c); len(text) > 0 {
 		t.Errorf("the connection is not cut: %q", text)
 	}
@@ -166,9 +155,7 @@ func TestAStopWaitsNoLongerThanTheGrace(t *testing.T) {
 func TestAListenerThatFailsEndsTheServer(t *testing.T) {
 	s := open(t, Options{})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	listener.Close()
 	if err := s.ServeListener(context.Background(), listener, Limits{}); err == nil || !strings.Contains(err.Error(), "serve on 127.0.0.1:") {
 		t.Error(err)

@@ -20,10 +20,7 @@ func TestStreamsAreIgnoredWhereTheServerIsTold(t *testing.T) {
 			ReservedThroughput: &tablestore.ReservedThroughput{}, StreamSpec: spec}
 	}
 	for _, reopened := range []bool{false, true} {
-		s, err := Open(dir, Options{IgnoreStreams: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := reopen(t, dir, Options{IgnoreStreams: true})
 		c := inProcess(s)
 		if !reopened {
 			if _, err := c.CreateTable(request("t")); err != nil {
@@ -31,9 +28,7 @@ func TestStreamsAreIgnoredWhereTheServerIsTold(t *testing.T) {
 			}
 		}
 		d, err := c.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if x := d.StreamDetails; !x.EnableStream || x.ExpirationTime != 168 || !slices.Equal(x.OriginColumnsToGet, spec.OriginColumnsToGet) {
 			t.Errorf("described as %+v", x)
 		}
@@ -46,9 +41,7 @@ func TestStreamsAreIgnoredWhereTheServerIsTold(t *testing.T) {
 				t.Errorf("switched off: %v, %+v", err, u)
 			}
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Close())
 	}
 	s := open(t, Options{})
 	if _, err := inProcess(s).CreateTable(request("u")); code(err) != wire.CodeUnsupported {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,9 +48,7 @@ func TestTableOperationsAreCountedInAnySecond(t *testing.T) {
 	if e, ok := err.(*tablestore.OtsError); !ok || e.Message != "Too frequent table operations." || e.HttpStatusCode != 403 {
 		t.Error(err)
 	}
-	if _, err := c.BatchWriteRow(batchOf(1)); err != nil { // rows are not table operations
-		t.Error(err)
-	}
+	writeRows(t, c, batchOf(1)) // rows are not table operations
 }
 
 // createNumbered creates the table t of pk1 STRING and pk2 INTEGER, which it numbers itself, in two partitions.
@@ -60,9 +59,7 @@ func createNumbered(t testing.TB, s *Server) {
 	r.Options.TTL = wire.Optional[int32]{Value: -1, Set: true}
 	r.Options.MaxVersions = wire.Optional[int32]{Value: 1, Set: true}
 	r.Bounds = []wire.Cell{{Type: wire.String, Value: []byte("m")}}
-	if err := s.store.CreateTable(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.store.CreateTable(t.Context(), r))
 }
 
 func numbering(pk1 string) *tablestore.PutRowChange {
@@ -84,10 +81,7 @@ func batch(atomic bool, changes ...tablestore.RowChange) *tablestore.BatchWriteR
 
 func TestASimulationTakesTheTablesPartitionsAndNumbersTheRowsItServes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := Open("", Options{InMemory: true, Simulation: &Simulation{Config: sim.Config{PartitionUnits: 3, Partitions: 8, Seed: 1}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := reopen(t, "", Options{InMemory: true, Simulation: &Simulation{Config: sim.Config{PartitionUnits: 3, Partitions: 8, Seed: 1}}})
 		createNumbered(t, s)
 		c := inProcess(s)
 		s.sim.find([]byte("t"))
@@ -97,9 +91,7 @@ func TestASimulationTakesTheTablesPartitionsAndNumbersTheRowsItServes(t *testing
 			changes = append(changes, numbering([]string{"a", "z"}[i%2]))
 		}
 		r, err := c.BatchWriteRow(batch(false, changes...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		last := map[any]int64{}
 		for i, row := range r.TableToRowsResult["t"] {
 			if row.IsSucceed != (i < 6) {
@@ -118,8 +110,7 @@ func TestASimulationTakesTheTablesPartitionsAndNumbersTheRowsItServes(t *testing
 			t.Errorf("%d rows, partitions %+v", rowsIn(t, c), parts)
 		}
 		time.Sleep(time.Second)
-		r, err = c.BatchWriteRow(batch(true, changes[0], changes[2], changes[4], changes[6]))
-		for i, code := range codes(t, r, err) { // three units for four rows: none is applied
+		for i, code := range writeRows(t, c, batch(true, changes[0], changes[2], changes[4], changes[6])) { // three units for four rows: none is applied
 			if code != sim.NotEnoughCapacityUnit {
 				t.Errorf("row %d of an atomic batch: %q", i, code)
 			}
@@ -127,9 +118,7 @@ func TestASimulationTakesTheTablesPartitionsAndNumbersTheRowsItServes(t *testing
 		if n := rowsIn(t, c); n != 6 {
 			t.Errorf("%d rows, want 6", n)
 		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, s.Close())
 	})
 }
 
@@ -162,26 +151,21 @@ func TestFaultsOfNumberedAndAtomicRows(t *testing.T) {
 			s, plan := faulty(t, v.fault)
 			createNumbered(t, s)
 			c := inProcess(s)
-			r, err := c.BatchWriteRow(batch(v.atomic, numbering("a"), numbering("a"), numbering("a"), numbering("a")))
+			four := batch(v.atomic, numbering("a"), numbering("a"), numbering("a"), numbering("a"))
 			if v.fault.Action == faults.RefuseRows {
-				failed := 0
-				for _, code := range codes(t, r, err) {
-					if code != "" {
-						failed++
-					}
+				applied := slices.DeleteFunc(writeRows(t, c, four), func(code string) bool { return code != "" })
+				if len(applied) != v.applied {
+					t.Errorf("%d rows are answered as applied", len(applied))
 				}
-				if failed != 4-v.applied {
-					t.Errorf("%d rows failed", failed)
-				}
-			} else if err == nil {
+			} else if _, err := c.BatchWriteRow(four); err == nil {
 				t.Error("it succeeded")
 			}
 			plan.WaitLate()
 			if n := rowsIn(t, c); n != v.applied {
 				t.Errorf("%d rows, want %d", n, v.applied)
 			}
-			if r, err = c.BatchWriteRow(batch(v.atomic, numbering("a"))); err != nil || !r.TableToRowsResult["t"][0].IsSucceed {
-				t.Error(err)
+			if got := writeRows(t, c, batch(v.atomic, numbering("a"))); got[0] != "" {
+				t.Error(got)
 			}
 		})
 	}
