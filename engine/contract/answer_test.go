@@ -2,7 +2,6 @@ package contract
 
 import (
 	"bytes"
-	endian "encoding/binary"
 	"strings"
 	"testing"
 	"time"
@@ -134,29 +133,6 @@ func TestAnswersOfWritesAreExact(t *testing.T) {
 	}
 }
 
-// number is the first varint field of that number in a message that begins with scalars and sub-messages; ok is
-// whether there is one.
-func number(b []byte, field uint64) (v uint64, ok bool) {
-	for len(b) > 0 {
-		tag, n := endian.Uvarint(b)
-		if n <= 0 {
-			return 0, false
-		}
-		x, m := endian.Uvarint(b[n:])
-		if m <= 0 {
-			return 0, false
-		}
-		b = b[n+m:]
-		switch {
-		case tag == field<<3:
-			return x, true
-		case tag&7 == 2:
-			b = b[min(x, uint64(len(b))):]
-		}
-	}
-	return 0, false
-}
-
 func TestAnswersAboutTablesAreExact(t *testing.T) {
 	spec(t, "1.1.2", "1.1.3", "1.10.2", "3.6.1", "3.6.6")
 	t.Parallel()
@@ -174,8 +150,8 @@ func TestAnswersAboutTablesAreExact(t *testing.T) {
 
 	d := s.send(t, rawRequest{operation: "DescribeTable", body: message{}.text(1, name)})
 	d.check(t, accepted)
-	created, ok := number(d.body, 9)
-	if at := time.UnixMicro(int64(created)); !ok || at.Before(from) || at.After(time.Now().Add(time.Minute)) {
+	created := parseOf(t, d.body).number(9)
+	if at := time.UnixMicro(created); at.Before(from) || at.After(time.Now().Add(time.Minute)) {
 		t.Errorf("created at %v", at)
 	}
 	// The time of the last increase lies in the second field.
@@ -183,14 +159,14 @@ func TestAnswersAboutTablesAreExact(t *testing.T) {
 	options := message{}.int(1, -1).int(2, 1).int(5, 86400).int(6, 1).int(7, 0)
 	stream := message{}.int(1, 0)
 	want := func(increased int64) []byte {
-		return message{}.bytes(1, r.meta).bytes(2, reserved.int(2, increased)).bytes(3, options).int(4, 1).bytes(5, stream).int(9, int64(created))
+		return message{}.bytes(1, r.meta).bytes(2, reserved.int(2, increased)).bytes(3, options).int(4, 1).bytes(5, stream).int(9, created)
 	}
-	if at := int64(created) / 1_000_000; !bytes.Equal(d.body, want(at)) {
+	if at := created / 1_000_000; !bytes.Equal(d.body, want(at)) {
 		t.Errorf("got  %x\nwant %x", d.body, want(at))
 	}
 	u := s.send(t, rawRequest{operation: "UpdateTable", body: message{}.text(1, name).bytes(3, message{}.int(2, 7))})
 	u.check(t, accepted)
-	diff(t, u.body, []byte(message{}.bytes(1, reserved.int(2, int64(created)/1_000_000)).bytes(2, message{}.int(1, -1).int(2, 7).int(5, 86400).int(6, 1).int(7, 0)).bytes(3, stream)))
+	diff(t, u.body, []byte(message{}.bytes(1, reserved.int(2, created/1_000_000)).bytes(2, message{}.int(1, -1).int(2, 7).int(5, 86400).int(6, 1).int(7, 0)).bytes(3, stream)))
 	l := s.send(t, rawRequest{operation: "ListTable"})
 	if !bytes.Contains(l.body, message{}.text(1, name)) {
 		t.Errorf("%q does not list %s", l.body, name)

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"tsimport/engine/server"
 	"tsimport/engine/sim"
@@ -251,54 +250,36 @@ func askNewTable(t *testing.T, s *service) (string, bool) {
 	}
 }
 
-// description returns the raw answer to DescribeTable.
-func (tb *table) description(t *testing.T) map[protowire.Number][][]byte {
+// described is the raw answer to DescribeTable.
+func (s *service) described(t testing.TB, table string) parsed {
 	t.Helper()
-	a := tb.send(t, rawRequest{operation: "DescribeTable", body: message{}.text(1, tb.name)})
+	a := s.send(t, rawRequest{operation: "DescribeTable", body: message{}.text(1, table)})
 	a.check(t, accepted)
-	all := map[protowire.Number][][]byte{}
-	for b := a.body; len(b) > 0; {
-		number, kind, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			t.Fatalf("answer of DescribeTable: %v", protowire.ParseError(n))
-		}
-		b = b[n:]
-		if n = protowire.ConsumeFieldValue(number, kind, b); n < 0 {
-			t.Fatalf("answer of DescribeTable: %v", protowire.ParseError(n))
-		}
-		all[number] = append(all[number], b[:n])
-		b = b[n:]
-	}
-	return all
+	return parseOf(t, a.body)
 }
 
 func askCreationTime(t *testing.T, s *service) (string, bool) {
 	const creationTime = 9 // of DescribeTableResponse
 	tb := s.newTable(t, tableOptions{})
-	first := tb.description(t)[creationTime]
-	again := tb.description(t)[creationTime]
-	if len(first) != 1 || !bytes.Equal(first[0], slices.Concat(again...)) {
-		return fmt.Sprintf("creation_time is %x, then %x", first, again), false
+	first, again := s.described(t, tb.name).number(creationTime), s.described(t, tb.name).number(creationTime)
+	if first != again {
+		return fmt.Sprintf("creation_time is %d, then %d", first, again), false
 	}
-	_, err := s.DeleteTable(&tablestore.DeleteTableRequest{TableName: tb.name})
-	must(t, err)
-	meta := &tablestore.TableMeta{TableName: tb.name}
-	meta.AddPrimaryKeyColumn("pk1", tablestore.PrimaryKeyType_STRING)
-	meta.AddPrimaryKeyColumn("pk2", tablestore.PrimaryKeyType_INTEGER)
-	for err = s.create(meta, newOptions(-1, 1)); refusalOf(err).code == "OTSObjectAlreadyExist"; err = s.create(meta, newOptions(-1, 1)) {
+	must(t, s.deleteTable(tb.name))
+	meta := newMeta(tb.name, "pk1", "pk2")
+	err := s.create(meta, newOptions(-1, 1))
+	for ; refusalOf(err).code == "OTSObjectAlreadyExist"; err = s.create(meta, newOptions(-1, 1)) {
 		time.Sleep(time.Second) // a real instance may take its time to forget a table
 	}
 	must(t, err)
-	second := tb.description(t)[creationTime]
-	at, _ := protowire.ConsumeVarint(first[0])
-	next, _ := protowire.ConsumeVarint(slices.Concat(second...))
-	return fmt.Sprintf("creation_time is %d, and %d for the table made again", at, next), at > 0 && next > at
+	next := s.described(t, tb.name).number(creationTime)
+	return fmt.Sprintf("creation_time is %d, and %d for the table made again", first, next), first > 0 && next > first
 }
 
 func askPartitionBounds(t *testing.T, s *service) (string, bool) {
 	const shardSplits = 6 // of DescribeTableResponse
 	tb := s.newTable(t, tableOptions{})
-	n := len(tb.description(t)[shardSplits])
+	n := len(s.described(t, tb.name)[shardSplits])
 	// A table of one partition may name none: it takes one with several to tell.
 	return fmt.Sprintf("a new table names %d bounds in shard_splits", n), true
 }
@@ -322,7 +303,7 @@ func askPreSplit(t *testing.T, s *service) (string, bool) {
 		}
 		time.Sleep(time.Second)
 	}
-	n := len(listed(t, a.body, 6))
+	n := len(parseOf(t, a.body)[6])
 	return fmt.Sprintf("a table made with ten ranges names %d bounds in shard_splits", n), n == 9
 }
 

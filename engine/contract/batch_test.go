@@ -85,53 +85,38 @@ func TestRepeatedRowsOfABatch(t *testing.T) {
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
 	expectation := invalid("Repeated rows do not support row exist expectation check in BatchModify.")
-	var updates []step
+	condition := invalid("Repeated rows do not support row condition check in BatchModify.")
+	passes := lenient(compare("x", eq, 1))
+	var puts, updates []change
+	k := tb.key("k", 1)
 	for i := range 10 {
-		updates = append(updates, set(fmt.Sprintf("c%d", i), i))
+		puts = append(puts, tb.put(k, c(fmt.Sprint("c", i), i)))
+		updates = append(updates, tb.update(k, set(fmt.Sprint("c", i), i)))
 	}
+	put, update := tb.put(k, c("a", 1)), tb.update(k, set("b", 2))
 	for name, v := range map[string]struct {
-		changes func(k *tablestore.PrimaryKey) []tablestore.RowChange
+		changes []change
 		want    refusal
 		cells   int // columns afterwards, -1 for no row
 	}{
-		"of ten puts the last one stays": {func(k *tablestore.PrimaryKey) (list []tablestore.RowChange) {
-			for i := range 10 {
-				list = append(list, tb.put(k, c(fmt.Sprintf("c%d", i), i)))
-			}
-			return list
-		}, accepted, 1},
-		"ten updates add up": {func(k *tablestore.PrimaryKey) (list []tablestore.RowChange) {
-			for i := range 10 {
-				list = append(list, tb.update(k, updates[i]))
-			}
-			return list
-		}, accepted, 10},
-		"put, then update": {func(k *tablestore.PrimaryKey) []tablestore.RowChange {
-			return []tablestore.RowChange{tb.put(k, c("a", 1)), tb.update(k, set("b", 2))}
-		}, accepted, 2},
-		"update, then put": {func(k *tablestore.PrimaryKey) []tablestore.RowChange {
-			return []tablestore.RowChange{tb.update(k, set("b", 2)), tb.put(k, c("a", 1))}
-		}, accepted, 1},
-		"put, then delete": {func(k *tablestore.PrimaryKey) []tablestore.RowChange {
-			return []tablestore.RowChange{tb.put(k, c("a", 1)), tb.delete(k)}
-		}, accepted, -1},
-		"delete, then update": {func(k *tablestore.PrimaryKey) []tablestore.RowChange {
-			return []tablestore.RowChange{tb.put(k, c("a", 1)), tb.delete(k), tb.update(k, set("b", 2), set("c", 3))}
-		}, accepted, 2},
-		"an expectation of the first is refused": {func(k *tablestore.PrimaryKey) []tablestore.RowChange {
-			return []tablestore.RowChange{expecting(expectNotExist, tb.put(k)), tb.put(k)}
-		}, expectation, -1},
-		"an expectation of the last is refused": {func(k *tablestore.PrimaryKey) []tablestore.RowChange {
-			return []tablestore.RowChange{tb.put(k), tb.put(k), expecting(expectExist, tb.delete(k))}
-		}, expectation, -1},
-		"increments add up": {func(k *tablestore.PrimaryKey) []tablestore.RowChange {
-			return []tablestore.RowChange{tb.put(k), tb.update(k, add("n", 1)), tb.update(k, add("n", 1))}
-		}, accepted, 1},
+		"of ten puts the last one stays":         {puts, accepted, 1},
+		"ten updates add up":                     {updates, accepted, 10},
+		"put, then update":                       {[]change{put, update}, accepted, 2},
+		"update, then put":                       {[]change{update, put}, accepted, 1},
+		"put, then delete":                       {[]change{put, tb.delete(k)}, accepted, -1},
+		"delete, then update":                    {[]change{put, tb.delete(k), tb.update(k, set("b", 2), set("c", 3))}, accepted, 2},
+		"increments add up":                      {[]change{tb.put(k), tb.update(k, add("n", 1)), tb.update(k, add("n", 1))}, accepted, 1},
+		"an expectation of the first is refused": {[]change{expecting(expectNotExist, tb.put(k)), tb.put(k)}, expectation, -1},
+		"an expectation of the last is refused":  {[]change{tb.put(k), tb.put(k), expecting(expectExist, tb.delete(k))}, expectation, -1},
+		"a condition of the first is refused":    {[]change{when(passes, tb.put(k)), tb.put(k)}, condition, -1},
+		"a condition of the last is refused":     {[]change{tb.put(k), update, when(passes, tb.delete(k))}, condition, -1},
+		"an expectation is named first":          {[]change{when(passes, expecting(expectExist, tb.put(k))), tb.put(k)}, expectation, -1},
+		"conditions of rows that are not":        {[]change{when(passes, tb.put(k)), when(passes, tb.put(tb.key("l", 2)))}, accepted, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k := tb.key(name, 1)
+			must(t, s.do(tb.delete(k)))
 			bystander := tb.key(name, 2)
-			r, err := tb.batch(append([]tablestore.RowChange{tb.put(bystander)}, v.changes(k)...)...)
+			r, err := tb.batch(append([]change{tb.put(bystander)}, v.changes...)...)
 			check(t, err, v.want)
 			if err == nil {
 				for _, row := range r.TableToRowsResult[tb.name] {
@@ -164,16 +149,13 @@ func TestABatchThatIsMalformedIsRefusedAsAWhole(t *testing.T) {
 		body message
 		want refusal
 	}{
-		"no table":                        {nil, invalid("No row is specified in BatchWriteRow.")},
-		"a table without rows":            {message{}.bytes(1, part).bytes(1, message{}.text(1, "other")), invalid("No operation is specified for table: 'other'.")},
-		"a table twice":                   {message{}.bytes(1, part).bytes(1, part), invalid("Duplicated table name: " + tb.name + ".")},
-		"a table name of none":            {message{}.bytes(1, part).bytes(1, message{}.text(1, "1t").bytes(2, good)), invalid("Invalid table name: '1t'.")},
-		"a wrong checksum":                {message{}.bytes(1, part.bytes(2, put(flipped))), invalid("")},
-		"a row operation nobody knows":    {message{}.bytes(1, part.bytes(2, message{}.int(1, 4).bytes(2, flipped).bytes(3, message{}.int(1, 0)))), invalid("The modify type is invalid.")},
-		"a row without an operation":      {message{}.bytes(1, part.bytes(2, message{}.bytes(2, flipped).bytes(3, message{}.int(1, 0)))), invalid("")},
-		"a row without a condition":       {message{}.bytes(1, part.bytes(2, message{}.int(1, 1).bytes(2, flipped))), invalid("")},
-		"a delete marker in a put":        {message{}.bytes(1, part.bytes(2, put(tb.delete(tb.key("a", 2)).Serialize()))), invalid("Invalid request of put/update row: unexpected RowDeleteMarker in request.")},
-		"a put of a deletion of a column": {message{}.bytes(1, part.bytes(2, put(tb.update(tb.key("a", 2), drop("c")).Serialize()))), invalid("OpType cannot be given for column name:c in PutRow.")},
+		"no table":                     {nil, invalid("No row is specified in BatchWriteRow.")},
+		"a table without rows":         {message{}.bytes(1, part).bytes(1, message{}.text(1, "other")), invalid("No operation is specified for table: 'other'.")},
+		"a table twice":                {message{}.bytes(1, part).bytes(1, part), invalid("Duplicated table name: " + tb.name + ".")},
+		"a table name of none":         {message{}.bytes(1, part).bytes(1, message{}.text(1, "1t").bytes(2, good)), invalid("Invalid table name: '1t'.")},
+		"a row operation nobody knows": {message{}.bytes(1, part.bytes(2, message{}.int(1, 4).bytes(2, flipped).bytes(3, message{}.int(1, 0)))), invalid("The modify type is invalid.")},
+		"a row without an operation":   {message{}.bytes(1, part.bytes(2, message{}.bytes(2, flipped).bytes(3, message{}.int(1, 0)))), invalid("")},
+		"a row without a condition":    {message{}.bytes(1, part.bytes(2, message{}.int(1, 1).bytes(2, flipped))), invalid("")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.send(t, rawRequest{operation: "BatchWriteRow", body: v.body}).check(t, v.want)

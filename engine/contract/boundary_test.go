@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // The last timestamp there is, and the longest deviation, which lets every timestamp in.
@@ -65,61 +66,97 @@ func TestTimestampsReachFromZeroToTheirEnd(t *testing.T) {
 	})
 }
 
-func TestTimeRangesAreRanges(t *testing.T) {
-	spec(t, "3.11.1", "3.11.2")
+// rawRead is what is sent with a read besides its key. The SDK asks for a version rule itself.
+type rawRead struct {
+	time     message
+	versions int64 // 0 is not given, -1 is 0
+	columns  []string
+	filter   tablestore.ColumnFilter
+}
+
+// send reads a row by each of the three operations, and answers GetRow's.
+func (r rawRead) send(t *testing.T, tb *table, want refusal) *answer {
+	t.Helper()
+	ask := func(operation string, body message, time, versions, columns, filter int, want refusal) *answer {
+		t.Helper()
+		if r.time != nil {
+			body = body.bytes(time, r.time)
+		}
+		if r.versions != 0 {
+			body = body.int(versions, max(0, r.versions))
+		}
+		for _, c := range r.columns {
+			body = body.text(columns, c)
+		}
+		if r.filter != nil {
+			body = body.bytes(filter, r.filter.Serialize())
+		}
+		if operation == "BatchGetRow" {
+			body = message{}.bytes(1, body)
+		}
+		a := tb.send(t, rawRequest{operation: operation, body: body})
+		a.check(t, want)
+		return a
+	}
+	key, name := wireRow{key: wireKey("a", 1)}.encode(), message{}.text(1, tb.name)
+	ask("GetRange", name.int(2, 0).bytes(7, key).bytes(8, wireRow{key: wireKey("a", 2)}.encode()), 4, 5, 3, 10, want)
+	inBatch := want
+	if inBatch.message == "No version condition is specified." {
+		inBatch.message = "No version condition is specified while querying row."
+	}
+	ask("BatchGetRow", name.bytes(2, key), 5, 6, 4, 8, inBatch)
+	return ask("GetRow", name.bytes(2, key), 4, 5, 3, 7, want)
+}
+
+// What is wrong with the names and the filter of a read is said before its missing version rule.
+func TestReadsSayWhichVersionsTheyWant(t *testing.T) {
+	spec(t, "3.5.4", "3.5.6", "3.11.1", "3.11.2")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{deviation: allTime})
 	must(t, s.do(tb.put(tb.key("a", 1), v("c", 1, 5))))
 	both := invalid("Start and end time must be given at the same time.")
-	none := "No version condition is specified."
+	none := invalid("No version condition is specified.")
+	zero := invalid("The maximum versions cannot be less than or equal to 0")
+	many := slices.Repeat([]string{"c"}, 1025)
+	manyColumns := invalid("The number of columns from the request exceeds the limit, limit count: 1024, column count: 1025.")
+	manyFilters := invalid("The count of filter exceeds the max: 32.")
+	leaf := compare("a", eq, 1)
+	wide := anyOf(slices.Repeat([]tablestore.ColumnFilter{leaf}, 40)...)
 	for name, v := range map[string]struct {
-		time     message
-		versions int64 // 0 is not given, -1 is 0
-		want     refusal
-		found    bool
+		rawRead
+		want  refusal
+		found bool
 	}{
-		"a millisecond":                     {message{}.int(1, 5).int(2, 6), 0, accepted, true},
-		"the millisecond before":            {message{}.int(1, 4).int(2, 5), 0, accepted, false},
-		"from 0 on":                         {message{}.int(1, 0).int(2, 6), 0, accepted, true},
-		"all there is":                      {message{}.int(1, 0).int(2, lastTimestamp+1), 0, accepted, true},
-		"a range and versions":              {message{}.int(1, 0).int(2, 6), 1, accepted, true},
-		"no length":                         {message{}.int(1, 5).int(2, 5), 0, invalid(""), false},
-		"backward":                          {message{}.int(1, 6).int(2, 5), 0, invalid(""), false},
-		"from before 0":                     {message{}.int(1, -1).int(2, 6), 0, invalid(""), false},
-		"a start alone":                     {message{}.int(1, 5), 0, both, false},
-		"an end alone":                      {message{}.int(2, 5), 0, both, false},
-		"one time":                          {message{}.int(3, 5), 0, accepted, true},
-		"one time and a range":              {message{}.int(1, 0).int(2, 6).int(3, 5), 0, invalid(""), false},
-		"one time and versions":             {message{}.int(3, 5), 1, invalid(""), false},
-		"a range of nothing":                {message{}, 0, invalid(none), false},
-		"nothing":                           {nil, 0, invalid(none), false},
-		"versions of 0":                     {nil, -1, invalid("The maximum versions cannot be less than or equal to 0"), false},
-		"versions of 0 with a range":        {message{}.int(1, 0).int(2, 6), -1, invalid("The maximum versions cannot be less than or equal to 0"), false},
-		"as many versions as an int32 says": {nil, math.MaxInt32, accepted, true},
+		"a millisecond":                     {rawRead{time: message{}.int(1, 5).int(2, 6)}, accepted, true},
+		"the millisecond before":            {rawRead{time: message{}.int(1, 4).int(2, 5)}, accepted, false},
+		"from 0 on":                         {rawRead{time: message{}.int(1, 0).int(2, 6)}, accepted, true},
+		"all there is":                      {rawRead{time: message{}.int(1, 0).int(2, lastTimestamp+1)}, accepted, true},
+		"a range and versions":              {rawRead{time: message{}.int(1, 0).int(2, 6), versions: 1}, accepted, true},
+		"no length":                         {rawRead{time: message{}.int(1, 5).int(2, 5)}, invalid(""), false},
+		"backward":                          {rawRead{time: message{}.int(1, 6).int(2, 5)}, invalid(""), false},
+		"from before 0":                     {rawRead{time: message{}.int(1, -1).int(2, 6)}, invalid(""), false},
+		"a start alone":                     {rawRead{time: message{}.int(1, 5)}, both, false},
+		"an end alone":                      {rawRead{time: message{}.int(2, 5)}, both, false},
+		"one time":                          {rawRead{time: message{}.int(3, 5)}, accepted, true},
+		"one time and a range":              {rawRead{time: message{}.int(1, 0).int(2, 6).int(3, 5)}, invalid(""), false},
+		"one time and versions":             {rawRead{time: message{}.int(3, 5), versions: 1}, invalid("Specific tiemstamp and max versions cannot be given at the same time."), false},
+		"a range of nothing":                {rawRead{time: message{}}, none, false},
+		"nothing":                           {rawRead{}, none, false},
+		"versions of 0":                     {rawRead{versions: -1}, zero, false},
+		"versions of 0 with a range":        {rawRead{time: message{}.int(1, 0).int(2, 6), versions: -1}, zero, false},
+		"as many versions as an int32 says": {rawRead{versions: math.MaxInt32}, accepted, true},
+		"1024 columns":                      {rawRead{versions: 1, columns: many[:1024]}, accepted, true},
+		"1025 columns":                      {rawRead{versions: 1, columns: many}, manyColumns, false},
+		"a column of 256 bytes":             {rawRead{versions: 1, columns: []string{text(256)}}, invalid("Invalid column name: '" + text(256) + "'."), false},
+		"a bad name, and no versions":       {rawRead{columns: []string{"#a"}}, invalid("Invalid column name: '#a'."), false},
+		"1025 columns, and no versions":     {rawRead{columns: many}, manyColumns, false},
+		"40 filters, and no versions":       {rawRead{filter: wide}, manyFilters, false},
+		"a NOT of two, and no versions":     {rawRead{filter: not(leaf, leaf)}, invalid("Invalid NOT operator: the number of sub-filters must be 1."), false},
+		"40 filters after a NOT of two":     {rawRead{filter: allOf(not(leaf, leaf), wide)}, manyFilters, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			key := wireRow{key: wireKey("a", 1)}.encode()
-			ask := func(operation string, body message, time, versions int) *answer {
-				if v.time != nil {
-					body = body.bytes(time, v.time)
-				}
-				if v.versions != 0 {
-					body = body.int(versions, max(0, v.versions))
-				}
-				if operation == "BatchGetRow" {
-					body = message{}.bytes(1, body)
-				}
-				a := s.send(t, rawRequest{operation: operation, body: body})
-				want := v.want
-				if want.message == none && operation == "BatchGetRow" {
-					want.message = "No version condition is specified while querying row."
-				}
-				a.check(t, want)
-				return a
-			}
-			name := message{}.text(1, tb.name)
-			a := ask("GetRow", name.bytes(2, key), 4, 5)
+			a := v.send(t, tb, v.want)
 			if v.want == accepted {
 				row := wireRow{key: wireKey("a", 1)}
 				if v.found {
@@ -127,27 +164,8 @@ func TestTimeRangesAreRanges(t *testing.T) {
 				}
 				diff(t, a.body, []byte(consumed(1, 1, 0).bytes(2, row.encode())))
 			}
-			ask("BatchGetRow", name.bytes(2, key), 5, 6)
-			ask("GetRange", name.int(2, 0).bytes(7, key).bytes(8, wireRow{key: wireKey("a", 2)}.encode()), 4, 5)
 		})
 	}
-}
-
-func TestABatchReadsAtMost1024Columns(t *testing.T) {
-	spec(t, "3.5.4")
-	t.Parallel()
-	s := openService(t)
-	tb := s.newTable(t, tableOptions{})
-	read := func(n int) error {
-		q := tb.keysToGet(tb.key("a", 1))
-		for i := range n {
-			q.ColumnsToGet = append(q.ColumnsToGet, fmt.Sprint("c", i))
-		}
-		_, err := s.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{q}})
-		return err
-	}
-	check(t, read(1024), accepted)
-	check(t, read(1025), invalid("The number of columns from the request exceeds the limit, limit count: 1024, column count: 1025."))
 }
 
 func TestTableOptionsReachTheirEnds(t *testing.T) {
@@ -170,9 +188,13 @@ func TestTableOptionsReachTheirEnds(t *testing.T) {
 		"the longest time to live":      {message{}.int(1, math.MaxInt32), accepted},
 		"no end of the time to live":    {message{}.int(1, -1), accepted},
 		"the least time to live":        {message{}.int(1, math.MinInt32), ttl},
+		"a time to live of 0":           {message{}.int(1, 0), ttl},
+		"a time to live of -2":          {message{}.int(1, -2), ttl},
 		"1 version":                     {message{}.int(2, 1), accepted},
 		"as many as an int32 says":      {message{}.int(2, math.MaxInt32), accepted},
 		"the least number of versions":  {message{}.int(2, math.MinInt32), count},
+		"0 versions":                    {message{}.int(2, 0), count},
+		"a deviation of -1":             {message{}.int(5, -1), late},
 		"one right and one wrong":       {message{}.int(2, 9).int(5, 0), late},
 		"all of them, and all are fine": {message{}.int(1, 86400).int(2, 9).int(5, 77), accepted},
 	} {
@@ -190,7 +212,7 @@ func TestTableOptionsReachTheirEnds(t *testing.T) {
 				field   int
 				missing int64
 			}{{1, -1}, {2, 1}} { // CreateTable needs what UpdateTable may leave out
-				if _, ok := number(v.options, uint64(f.field)); !ok {
+				if parseOf(t, v.options)[protowire.Number(f.field)] == nil {
 					v.options = v.options.int(f.field, f.missing)
 				}
 			}
@@ -299,25 +321,5 @@ func TestAPageEndsAtTheByte(t *testing.T) {
 			diff(t, unitsOf(r.ConsumedCapacityUnit), units{v.units, 0})
 			diff(t, keyValues(r.NextStartPrimaryKey), v.next)
 		})
-	}
-}
-
-func TestTablesAreListedByName(t *testing.T) {
-	spec(t, "3.6.5")
-	t.Parallel()
-	s := openService(t)
-	var names []string
-	for range 12 {
-		names = append(names, s.newTable(t, tableOptions{}).name)
-	}
-	l, err := s.ListTable()
-	must(t, err)
-	if !slices.IsSorted(l.TableNames) {
-		t.Errorf("not in order: %v", l.TableNames)
-	}
-	for _, n := range names {
-		if !slices.Contains(l.TableNames, n) {
-			t.Errorf("%s is not listed", n)
-		}
 	}
 }

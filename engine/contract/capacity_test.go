@@ -84,24 +84,32 @@ func TestALongKeyConsumesMoreThanOneUnit(t *testing.T) {
 	tb := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{str, str, str, str}})
 	key := func(last int) *tablestore.PrimaryKey { return tb.key(text(1024), text(1024), text(1024), text(last)) }
 	const fits = 4096 - 4*3 - 3*1024
+	passes := lenient(compare("x", eq, 1))
 	for name, v := range map[string]struct {
 		change tablestore.RowChange
 		want   units
 	}{
-		"4096 bytes, ignoring":          {tb.put(key(fits)), units{0, 1}},
-		"4096 bytes, expecting":         {expecting(expectExist, tb.put(key(fits))), units{1, 1}},
-		"4097 bytes, ignoring":          {tb.put(key(fits + 1)), units{0, 2}},
-		"4097 bytes, expecting":         {expecting(expectExist, tb.put(key(fits+1))), units{2, 2}},
-		"4097 bytes, expecting nothing": {expecting(expectNotExist, tb.put(key(fits+2))), units{2, 2}},
-		"4097 bytes, deleted":           {tb.delete(key(fits + 1)), units{0, 2}},
+		"4096 bytes, ignoring":             {tb.put(key(fits)), units{0, 1}},
+		"4096 bytes, expecting":            {expecting(expectExist, tb.put(key(fits))), units{1, 1}},
+		"4097 bytes, ignoring":             {tb.put(key(fits + 1)), units{0, 2}},
+		"4097 bytes, expecting":            {expecting(expectExist, tb.put(key(fits+1))), units{2, 2}},
+		"4097 bytes, expecting nothing":    {expecting(expectNotExist, tb.put(key(fits+2))), units{2, 2}},
+		"4097 bytes, deleted":              {tb.delete(key(fits + 1)), units{0, 2}},
+		"put, conditional":                 {when(passes, tb.put(key(fits))), units{1, 1}},
+		"put of 4097 bytes, conditional":   {when(passes, tb.put(key(fits+1))), units{2, 2}},
+		"update, conditional":              {when(passes, tb.update(key(fits+1), set("c", text(4095)))), units{2, 3}},
+		"deleted, conditional":             {when(passes, tb.delete(key(fits))), units{1, 1}},
+		"4097 bytes, deleted, conditional": {when(passes, tb.delete(key(fits+1))), units{2, 2}},
+		"put, conditional and expecting":   {when(passes, expecting(expectExist, tb.put(key(fits+1)))), units{2, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			must(t, s.do(tb.put(key(fits))))
-			must(t, s.do(tb.put(key(fits+1))))
-			must(t, s.do(tb.delete(key(fits+2))))
+			seed := func() { tb.load(t, tb.put(key(fits)), tb.put(key(fits+1)), tb.delete(key(fits+2))) }
+			seed()
 			got, err := s.units(v.change)
 			must(t, err)
 			diff(t, unitsOf(got), v.want)
+			seed()
+			diff(t, unitsOf(tb.rows(t, v.change)[0].ConsumedCapacityUnit), v.want)
 		})
 	}
 }
@@ -140,15 +148,10 @@ func TestReadsConsumeWhatTheyAnswer(t *testing.T) {
 			_, r, err := tb.tryGet(k, x.read...)
 			must(t, err)
 			diff(t, unitsOf(r.ConsumedCapacityUnit), units{x.want, 0})
-			q := tb.criteria(k, x.read...)
-			b, err := s.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{{
-				TableName: tb.name, PrimaryKey: []*tablestore.PrimaryKey{k, tb.key("absent", 1)}, ColumnsToGet: q.ColumnsToGet,
-				MaxVersion: int(q.MaxVersion), TimeRange: q.TimeRange, StartColumn: q.StartColumn, EndColumn: q.EndColumn,
-			}}})
+			b, err := tb.tryBatchGet(k, x.read...)
 			must(t, err)
-			diff(t, unitsOf(b.TableToRowsResult[tb.name][0].ConsumedCapacityUnit), units{x.want, 0})
-			diff(t, unitsOf(b.TableToRowsResult[tb.name][1].ConsumedCapacityUnit), units{1, 0})
-			g, err := s.GetRange(ranged(q, tablestore.FORWARD, tb.key("k", 2), 0))
+			diff(t, unitsOf(b.ConsumedCapacityUnit), units{x.want, 0})
+			g, err := s.GetRange(ranged(tb.criteria(k, x.read...), tablestore.FORWARD, tb.key("k", 2), 0))
 			must(t, err)
 			diff(t, unitsOf(g.ConsumedCapacityUnit), units{x.want, 0})
 		})

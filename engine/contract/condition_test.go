@@ -1,64 +1,55 @@
 package contract
 
-import "testing"
+import (
+	"testing"
 
-func TestARowWithoutColumnsExists(t *testing.T) {
-	spec(t, "3.8.1", "3.8.4", "3.9.1")
-	t.Parallel()
-	s := openService(t)
-	tb := s.newTable(t, tableOptions{})
-	k := tb.key("a", 1)
-	must(t, s.do(tb.put(k)))
-	check(t, s.do(expecting(expectNotExist, tb.put(k))), conditionFailed)
-	must(t, s.do(expecting(expectExist, tb.update(k, set("c", 1)))))
-	must(t, s.do(tb.update(k, drop("c"))))
-	check(t, s.do(expecting(expectNotExist, tb.put(k))), conditionFailed)
-	must(t, s.do(expecting(expectExist, tb.delete(k))))
-	check(t, s.do(expecting(expectExist, tb.delete(k))), conditionFailed)
-	must(t, s.do(expecting(expectNotExist, tb.put(k))))
-}
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+)
 
-func TestOfManyThatExpectNoRowOneSucceeds(t *testing.T) {
-	spec(t, "3.9.2")
-	t.Parallel()
-	s := openService(t)
-	tb := s.newTable(t, tableOptions{})
-	const writers = 16
+// race has writers send changes at the same time, and returns how many of them are accepted; the others' conditions must fail.
+func (tb *table) race(t *testing.T, writers int, change func(writer int) tablestore.RowChange) (accepted int) {
+	t.Helper()
 	results := make(chan error, writers)
 	for i := range writers {
-		go func() { results <- s.do(expecting(expectNotExist, tb.put(tb.key("a", 1), c("writer", i)))) }()
+		go func() { results <- tb.do(change(i)) }()
 	}
-	successes := 0
 	for range writers {
 		if err := <-results; err == nil {
-			successes++
+			accepted++
 		} else {
 			check(t, err, conditionFailed)
 		}
 	}
-	diff(t, successes, 1)
+	return accepted
 }
 
-func TestConcurrentIncrementsAreAllCounted(t *testing.T) {
-	spec(t, "3.9.2")
+func TestAConditionAndItsWriteAreOne(t *testing.T) {
+	spec(t, "3.9.2", "3.9.3")
 	t.Parallel()
-	s := openService(t)
-	tb := s.newTable(t, tableOptions{})
-	const writers, each = 8, 10
-	results := make(chan error, writers)
-	for range writers {
-		go func() {
-			for range each {
-				if err := s.do(tb.update(tb.key("a", 1), add("n", 1))); err != nil {
-					results <- err
-					return
+	tb := openService(t).newTable(t, tableOptions{})
+	const writers, steps = 8, 20
+	t.Run("of many that expect no row one succeeds", func(t *testing.T) {
+		diff(t, tb.race(t, 2*writers, func(i int) tablestore.RowChange {
+			return expecting(expectNotExist, tb.put(tb.key("new", 1), c("writer", i)))
+		}), 1)
+	})
+	t.Run("of many that compare and set one succeeds", func(t *testing.T) {
+		k := tb.key("set", 1)
+		must(t, tb.do(tb.put(k, c("ver", 0))))
+		for step := range steps {
+			diff(t, tb.race(t, writers, func(i int) tablestore.RowChange {
+				if i%2 == 0 {
+					return when(compare("ver", eq, step), tb.update(k, add("ver", 1), set("writer", i)))
 				}
-			}
-			results <- nil
-		}()
-	}
-	for range writers {
-		must(t, <-results)
-	}
-	diff(t, tb.values(t, tb.key("a", 1)).Cells, []cell{c("n", int64(writers*each))})
+				return when(compare("ver", eq, step), tb.update(k, set("ver", step+1), set("writer", i)))
+			}), 1)
+		}
+		diff(t, tb.values(t, k).Cells[0], c("ver", int64(steps)))
+	})
+	t.Run("increments are all counted", func(t *testing.T) {
+		for range steps / 2 {
+			diff(t, tb.race(t, writers, func(int) tablestore.RowChange { return tb.update(tb.key("sum", 1), add("n", 1)) }), writers)
+		}
+		diff(t, tb.values(t, tb.key("sum", 1)).Cells, []cell{c("n", int64(writers*steps/2))})
+	})
 }

@@ -16,10 +16,8 @@ func TestDataSurvivesARestart(t *testing.T) {
 			tb := r.newTable(t, tableOptions{versions: 2})
 			gone := r.newTable(t, tableOptions{})
 			must(t, r.do(gone.put(gone.key("a", 1))))
-			_, err := r.DeleteTable(&tablestore.DeleteTableRequest{TableName: gone.name})
-			must(t, err)
-			_, err = r.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, TableOption: newOptions(864000, 3)})
-			must(t, err)
+			must(t, r.deleteTable(gone.name))
+			must(t, r.alter(tb.name, newOptions(864000, 3)))
 			tb.load(t,
 				tb.put(tb.key("put", 1), c("b", []byte{0, 255}), c("d", 0.5), c("i", -7), c("s", "表\x00"), c("t", true)),
 				tb.put(tb.key("deleted", 1)), tb.put(tb.key("empty", 1)), tb.update(tb.key("updated", 1), set("a", 1)))

@@ -1,9 +1,7 @@
 package contract
 
 import (
-	"fmt"
 	"testing"
-	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
@@ -77,31 +75,6 @@ func TestAFilteredRowCostsOneUnit(t *testing.T) {
 			must(t, err)
 			diff(t, unitsOf(b.ConsumedCapacityUnit), units{x.want, 0})
 		})
-	}
-}
-
-func TestPagesOfColumnsAreTheRow(t *testing.T) {
-	spec(t, "3.11.5")
-	t.Parallel()
-	s := openService(t)
-	tb := s.newTable(t, tableOptions{versions: 3})
-	k := tb.key("k", 1)
-	at := time.Now().UnixMilli()
-	var cells []cell
-	for i := range 40 {
-		for version := range 1 + i%3 {
-			cells = append(cells, v(fmt.Sprintf("c%02d", i), i, at-int64(version)))
-		}
-	}
-	must(t, s.do(tb.put(k, cells...)))
-	whole := tb.get(t, k, versions(3))
-	diff(t, len(whole.Cells), len(cells))
-	for _, limit := range []int32{1, 7, 39, 40, 41} {
-		var got []cell
-		for offset := int32(0); offset < 40; offset += limit {
-			got = append(got, tb.get(t, k, versions(3), filtered(pageOf(offset, limit))).Cells...)
-		}
-		diff(t, got, whole.Cells)
 	}
 }
 

@@ -33,6 +33,16 @@ func indexOn(name string, key []string, columns ...string) *tablestore.IndexMeta
 	return m
 }
 
+func (s *service) addIndex(table string, index *tablestore.IndexMeta, base bool) error {
+	_, err := s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: table, IndexMeta: index, IncludeBaseData: base})
+	return err
+}
+
+func (s *service) dropIndex(table, index string) error {
+	_, err := s.DeleteIndex(&tablestore.DeleteIndexRequest{MainTableName: table, IndexName: index})
+	return err
+}
+
 // indexRows are the rows of an index: its keys, and its cells without their times.
 func (tb *table) indexRows(t *testing.T, index string, columns int) (keys [][]any, cells [][]cell) {
 	t.Helper()
@@ -85,22 +95,18 @@ func TestAnIndexFollowsItsTable(t *testing.T) {
 	t.Run("one made later has the rows that are there, if it is to", func(t *testing.T) {
 		full, empty := newTableName(), newTableName()
 		for name, base := range map[string]bool{full: true, empty: false} {
-			_, err := s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: tb.name, IndexMeta: indexOn(name, []string{"b", "pk2"}), IncludeBaseData: base})
-			must(t, err)
+			must(t, s.addIndex(tb.name, indexOn(name, []string{"b", "pk2"}), base))
 		}
 		keys, _ := tb.indexRows(t, full, 3)
 		diff(t, keys, [][]any{{"no a", int64(2), "x"}, {"one", int64(1), "x"}})
 		keys, _ = tb.indexRows(t, empty, 3)
 		diff(t, len(keys), 0)
-		d, err := s.DescribeTable(&tablestore.DescribeTableRequest{TableName: tb.name})
-		must(t, err)
+		d := describe(t, s, tb.name)
 		diff(t, len(d.IndexMetas), 3)
 		diff(t, d.IndexMetas[0].Primarykey, []string{"a"})
 		diff(t, d.IndexMetas[0].DefinedColumns, []string{"b", "c"})
-		_, err = s.DeleteIndex(&tablestore.DeleteIndexRequest{MainTableName: tb.name, IndexName: full})
-		must(t, err)
-		_, err = s.DescribeTable(&tablestore.DescribeTableRequest{TableName: full})
-		check(t, err, noSuchTable)
+		must(t, s.dropIndex(tb.name, full))
+		check(t, s.describes(full), noSuchTable)
 	})
 	t.Run("it is not written to or changed by itself", func(t *testing.T) {
 		x := &table{service: s, name: byA}
@@ -111,12 +117,9 @@ func TestAnIndexFollowsItsTable(t *testing.T) {
 		want := invalid("Can't write index table directly.")
 		check(t, s.do(x.put(key, c("b", "x"))), want)
 		checkRow(t, x.rows(t, x.put(key, c("b", "x")))[0], want)
-		_, err := s.DeleteTable(&tablestore.DeleteTableRequest{TableName: byA})
-		check(t, err, invalid("Can't delete index table directly."))
-		_, err = s.UpdateTable(&tablestore.UpdateTableRequest{TableName: byA, TableOption: newOptions(-1, 1)})
-		check(t, err, invalid("Can't update index table directly."))
-		_, err = s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: byA, IndexMeta: indexOn(newTableName(), []string{"b"})})
-		check(t, err, invalid("Can't create an index of an index table."))
+		check(t, s.deleteTable(byA), invalid("Can't delete index table directly."))
+		check(t, s.alter(byA, newOptions(-1, 1)), invalid("Can't update index table directly."))
+		check(t, s.addIndex(byA, indexOn(newTableName(), []string{"b"}), false), invalid("Can't create an index of an index table."))
 		list, err := s.ListTable()
 		must(t, err)
 		for _, name := range list.TableNames {
@@ -151,8 +154,7 @@ func TestATableWithIndexesTakesARowOnceInARequest(t *testing.T) {
 	for _, x := range tb.rows(t, tb.put(tb.key("x", 1), c("a", 1)), tb.put(tb.key("x", 2), c("a", 1))) {
 		checkRow(t, x, accepted)
 	}
-	_, err := s.DeleteIndex(&tablestore.DeleteIndexRequest{MainTableName: tb.name, IndexName: name})
-	must(t, err)
+	must(t, s.dropIndex(tb.name, name))
 	for _, x := range tb.rows(t, tb.put(tb.key("x", 1), c("a", 1)), tb.put(tb.key("x", 1), c("a", 3))) {
 		checkRow(t, x, accepted)
 	}
@@ -188,35 +190,26 @@ func TestIndexesThatCannotBeAreRefused(t *testing.T) {
 		"a name that is none":  {indexOn("1", []string{"b"}), invalid("Invalid table name: '1'.")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: tb.name, IndexMeta: v.index})
-			check(t, err, v.want)
+			check(t, s.addIndex(tb.name, v.index, false), v.want)
 		})
 	}
-	_, err := s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: "not_there", IndexMeta: indexOn("i", nil)})
-	check(t, err, badKey)
-	_, err = s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, TableOption: newOptions(-1, 2)})
-	check(t, err, invalid("The maximum versions of a table with secondary indexes must be 1."))
+	check(t, s.addIndex("not_there", indexOn("i", nil), false), badKey)
+	check(t, s.alter(tb.name, newOptions(-1, 2)), invalid("The maximum versions of a table with secondary indexes must be 1."))
 	old := s.newTable(t, tableOptions{versions: 2})
-	_, err = s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: old.name, IndexMeta: indexOn(newTableName(), []string{"pk2"})})
-	check(t, err, invalid("The maximum versions of a table with secondary indexes must be 1."))
-	_, err = s.DeleteIndex(&tablestore.DeleteIndexRequest{MainTableName: tb.name, IndexName: "not_there"})
-	check(t, err, refusal{404, "OTSObjectNotExist", "Requested index does not exist."})
-	_, err = s.DeleteDefinedColumn(&tablestore.DeleteDefinedColumnRequest{TableName: tb.name, DefinedColumns: []string{"a"}})
+	check(t, s.addIndex(old.name, indexOn(newTableName(), []string{"pk2"}), false), invalid("The maximum versions of a table with secondary indexes must be 1."))
+	check(t, s.dropIndex(tb.name, "not_there"), refusal{404, "OTSObjectNotExist", "Requested index does not exist."})
+	_, err := s.DeleteDefinedColumn(&tablestore.DeleteDefinedColumnRequest{TableName: tb.name, DefinedColumns: []string{"a"}})
 	check(t, err, invalid("Defined column 'a' is one of index '"+taken+"'."))
 	long := tb.put(tb.key("x", 1), c("b", text(1025)))
 	must(t, s.do(long))
 	more := newTableName()
-	_, err = s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: tb.name, IndexMeta: indexOn(more, []string{"b"}), IncludeBaseData: true})
-	check(t, err, invalid("The length of primary key column: 'b' exceeds the MaxLength:1024 with CurrentLength:1025."))
-	_, err = s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: tb.name, IndexMeta: indexOn(more, []string{"b"})})
-	must(t, err)
+	check(t, s.addIndex(tb.name, indexOn(more, []string{"b"}), true), invalid("The length of primary key column: 'b' exceeds the MaxLength:1024 with CurrentLength:1025."))
+	must(t, s.addIndex(tb.name, indexOn(more, []string{"b"}), false))
 	check(t, s.do(long), invalid("The length of primary key column: 'b' exceeds the MaxLength:1024 with CurrentLength:1025."))
 	for range 3 {
-		_, err = s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: tb.name, IndexMeta: indexOn(newTableName(), []string{"a"})})
-		must(t, err)
+		must(t, s.addIndex(tb.name, indexOn(newTableName(), []string{"a"}), false))
 	}
-	_, err = s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: tb.name, IndexMeta: indexOn(newTableName(), []string{"a"})})
-	check(t, err, invalid("Number of index per table exceeds the quota:5."))
+	check(t, s.addIndex(tb.name, indexOn(newTableName(), []string{"a"}), false), invalid("Number of index per table exceeds the quota:5."))
 }
 
 func TestAnIndexHasFourColumnsBesideAKeyOfFour(t *testing.T) {
@@ -261,8 +254,7 @@ func TestAnIndexHasFourColumnsBesideAKeyOfFour(t *testing.T) {
 	check(t, err, tooMany)
 	check(t, s.do(tb.put(whole)), tooMany)
 	first := newTableName()
-	_, err = s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: tb.name, IndexMeta: indexOn(first, []string{"pk4"})})
-	check(t, err, invalid("First primary key can't be auto increment, table: "+first+"."))
+	check(t, s.addIndex(tb.name, indexOn(first, []string{"pk4"}), false), invalid("First primary key can't be auto increment, table: "+first+"."))
 }
 
 func TestAnIndexExpiresWithItsTable(t *testing.T) {
@@ -273,22 +265,32 @@ func TestAnIndexExpiresWithItsTable(t *testing.T) {
 	refused := invalid("Don't support allow update operation on table with index and ttl")
 	byA := newTableName()
 	tb := s.withIndexes(t, indexOn(byA, []string{"a"}, "b"))
-	_, err := s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, TableOption: newOptions(86400, 1)})
-	check(t, err, refused)
+	check(t, s.alter(tb.name, newOptions(86400, 1)), refused)
 	options := newOptions(86400, 1)
 	options.AllowUpdate = ptr(false)
 	options.DeviationCellVersionInSec = 10 * 86400
-	_, err = s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, TableOption: options})
-	must(t, err)
-	d, err := s.DescribeTable(&tablestore.DescribeTableRequest{TableName: byA})
-	must(t, err)
+	must(t, s.alter(tb.name, options))
+	d := describe(t, s, byA)
 	diff(t, d.TableOption.TimeToAlive, 86400)
-	_, err = s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, TableOption: &tablestore.TableOption{TimeToAlive: 86400, MaxVersion: 1, AllowUpdate: ptr(true)}})
-	check(t, err, refused)
+	check(t, s.alter(tb.name, &tablestore.TableOption{TimeToAlive: 86400, MaxVersion: 1, AllowUpdate: ptr(true)}), refused)
 	check(t, s.do(tb.update(tb.key("x", 1), set("a", 3))), invalid("Update operation is not allowed in this table"))
 	must(t, s.do(tb.put(tb.key("x", 1), c("a", 7), c("b", "one"))))
-	keys, _ := tb.indexRows(t, byA, 3)
-	diff(t, keys, [][]any{{int64(7), "x", int64(1)}})
+	must(t, s.do(tb.put(tb.key("x", 2), v("a", 8, time.Now().Add(-12*time.Hour).UnixMilli()), c("b", "two"))))
+	x1, x2 := []any{int64(7), "x", int64(1)}, []any{int64(8), "x", int64(2)}
+	for _, want := range [][][]any{{x1, x2}, {x1}, nil} { // of the second row the key of the index expires before the rest
+		keys, _ := tb.indexRows(t, byA, 3)
+		diff(t, keys, want)
+		s.tell(t, "clock", `{"advance": "13h"}`, http.StatusOK)
+	}
+}
+
+// tell asks an engine's admin API for something.
+func (s *service) tell(t testing.TB, what, body string, status int) {
+	t.Helper()
+	res, err := http.Post(s.endpoint+"/_engine/"+what, "", strings.NewReader(body))
+	must(t, err)
+	res.Body.Close()
+	diff(t, res.StatusCode, status)
 }
 
 // Indexes follow later by the clock that tests move, and at once when the delay is taken away.
@@ -296,13 +298,6 @@ func TestIndexesFollowLaterWhenTold(t *testing.T) {
 	t.Parallel()
 	spec(t, "3.14.2")
 	s := serviceWith(t, server.Options{Simulation: &server.Simulation{Choices: server.Choices{IndexDelay: time.Hour}}})
-	tell := func(what, body string, status int) {
-		t.Helper()
-		res, err := http.Post(s.endpoint+"/_engine/"+what, "", strings.NewReader(body))
-		must(t, err)
-		res.Body.Close()
-		diff(t, res.StatusCode, status)
-	}
 	name := newTableName()
 	tb := s.withIndexes(t, indexOn(name, []string{"a"}))
 	shows := func(want ...[]any) {
@@ -311,17 +306,17 @@ func TestIndexesFollowLaterWhenTold(t *testing.T) {
 		diff(t, keys, want)
 	}
 	must(t, s.do(tb.put(tb.key("x", 1), c("a", 7))))
-	tell("clock", `{"advance": "59m"}`, http.StatusOK)
+	s.tell(t, "clock", `{"advance": "59m"}`, http.StatusOK)
 	must(t, s.do(tb.update(tb.key("x", 1), set("a", 8))))
 	shows()
-	tell("clock", `{"advance": "1m"}`, http.StatusOK)
+	s.tell(t, "clock", `{"advance": "1m"}`, http.StatusOK)
 	shows([]any{int64(7), "x", int64(1)})
-	tell("clock", `{"advance": "1h"}`, http.StatusOK)
+	s.tell(t, "clock", `{"advance": "1h"}`, http.StatusOK)
 	shows([]any{int64(8), "x", int64(1)})
 	must(t, s.do(tb.delete(tb.key("x", 1))))
 	shows([]any{int64(8), "x", int64(1)})
-	tell("tables/"+tb.name+"/simulate", `{"index_delay_ms": 5}`, http.StatusBadRequest)
-	tell("simulate", `{"index_delay_ms": -5}`, http.StatusBadRequest)
-	tell("simulate", `{}`, http.StatusOK)
+	s.tell(t, "tables/"+tb.name+"/simulate", `{"index_delay_ms": 5}`, http.StatusBadRequest)
+	s.tell(t, "simulate", `{"index_delay_ms": -5}`, http.StatusBadRequest)
+	s.tell(t, "simulate", `{}`, http.StatusOK)
 	shows()
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // message is a protobuf message in the making, for requests that the SDK does not send. Its methods leave it as it was.
@@ -32,23 +34,47 @@ func (m message) bytes(field int, b []byte) message {
 
 func (m message) text(field int, s string) message { return m.bytes(field, []byte(s)) }
 
-// fields reads the length-delimited fields of a message; ok is false when it has other ones or is broken.
-func fields(b []byte) (list map[uint64][]byte, ok bool) {
-	list = map[uint64][]byte{}
+// parsed is a message that was answered: of each field its values, those of numbers as varints.
+type parsed map[protowire.Number][][]byte
+
+func parse(b []byte) (parsed, error) {
+	p := parsed{}
 	for len(b) > 0 {
-		tag, n := endian.Uvarint(b)
-		if n <= 0 || tag&7 != 2 {
-			return list, false
+		field, kind, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return p, protowire.ParseError(n)
 		}
-		b = b[n:]
-		size, n := endian.Uvarint(b)
-		if n <= 0 || size > uint64(len(b)-n) {
-			return list, false
+		value := b[n:]
+		if n = protowire.ConsumeFieldValue(field, kind, value); n < 0 {
+			return p, protowire.ParseError(n)
 		}
-		list[tag>>3] = b[n : n+int(size)]
-		b = b[n+int(size):]
+		b, value = value[n:], value[:n]
+		if kind == protowire.BytesType {
+			value, _ = protowire.ConsumeBytes(value)
+		}
+		p[field] = append(p[field], value)
 	}
-	return list, true
+	return p, nil
+}
+
+func parseOf(t testing.TB, b []byte) parsed {
+	t.Helper()
+	p, err := parse(b)
+	must(t, err)
+	return p
+}
+
+// bytes is the last value of a field, number the same as a number: nil and 0 if there is none.
+func (p parsed) bytes(field protowire.Number) []byte {
+	if n := len(p[field]); n > 0 {
+		return p[field][n-1]
+	}
+	return nil
+}
+
+func (p parsed) number(field protowire.Number) int64 {
+	v, _ := protowire.ConsumeVarint(p.bytes(field))
+	return int64(v)
 }
 
 // rawRequest is a request as it goes over the wire. Its zero value, but for the operation, is one the service accepts.
@@ -98,11 +124,11 @@ func (s *service) send(t testing.TB, r rawRequest) *answer {
 	a.body, err = io.ReadAll(resp.Body)
 	must(t, err)
 	if resp.StatusCode != http.StatusOK {
-		f, ok := fields(a.body)
-		if !ok {
-			t.Errorf("body of status %d is no error: %q", resp.StatusCode, a.body)
+		p, err := parse(a.body)
+		if err != nil || len(p) > len(p[1])+len(p[2]) {
+			t.Errorf("body of status %d is no error: %q, %v", resp.StatusCode, a.body, err)
 		}
-		a.refusal = refusal{resp.StatusCode, string(f[1]), string(f[2])}
+		a.refusal = refusal{resp.StatusCode, string(p.bytes(1)), string(p.bytes(2))}
 	}
 	return a
 }

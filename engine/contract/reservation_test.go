@@ -22,6 +22,12 @@ func (s *service) reserve(t testing.TB, table string, read, write int64) *answer
 	return s.send(t, rawRequest{operation: "UpdateTable", body: message{}.text(1, table).bytes(2, message{}.bytes(1, units))})
 }
 
+// reservation is what DescribeTable says of the reserved throughput.
+func (s *service) reservation(t testing.TB, table string) parsed {
+	t.Helper()
+	return parseOf(t, s.described(t, table).bytes(2))
+}
+
 var tooFrequent = refusal{403, "OTSTooFrequentReservedThroughputAdjustment", "Capacity unit adjustment is too frequent."}
 
 // Reserved throughput is kept, one of its units may be named alone, and it changes once in two minutes.
@@ -62,19 +68,18 @@ func TestReservedThroughputIsKeptAndSeldomChanged(t *testing.T) {
 	})
 	t.Run("options alone may change at any time", func(t *testing.T) {
 		for versions := range 3 {
-			_, err := r.UpdateTable(&tablestore.UpdateTableRequest{TableName: name, TableOption: newOptions(-1, versions+1)})
-			must(t, err)
+			must(t, r.alter(name, newOptions(-1, versions+1)))
 		}
 	})
 	r.losePower()
 	r.start(t)
 	diff(t, units(), [2]int{100_000, 4})
 	r.reserve(t, name, 1, -1).check(t, tooFrequent)
-	details := listed(t, r.send(t, rawRequest{operation: "DescribeTable", body: message{}.text(1, name)}).body, 2)
-	if at := varintOf(t, details[0], 2); at < from || at > time.Now().Unix() {
+	details := r.reservation(t, name)
+	if at := details.number(2); at < from || at > time.Now().Unix() {
 		t.Errorf("last increase at %d, the test began at %d", at, from)
 	}
-	if at := varintOf(t, details[0], 3); at != 0 {
+	if at := details.number(3); at != 0 {
 		t.Errorf("last decrease at %d, want none", at)
 	}
 }
@@ -88,26 +93,9 @@ func TestTheThroughputIntervalCanBeSwitchedOff(t *testing.T) {
 	for _, units := range []int64{5, 6, 2} {
 		s.reserve(t, tb.name, units, units).check(t, accepted)
 	}
-	details := listed(t, s.send(t, rawRequest{operation: "DescribeTable", body: message{}.text(1, tb.name)}).body, 2)
-	if at := varintOf(t, details[0], 3); at < from {
+	if at := s.reservation(t, tb.name).number(3); at < from {
 		t.Errorf("last decrease at %d, the test began at %d", at, from)
 	}
-}
-
-// varintOf is a number of a message, 0 when it is not there.
-func varintOf(t testing.TB, b []byte, field uint64) (value int64) {
-	t.Helper()
-	for len(b) > 0 {
-		tag, n := uvarint(t, b)
-		v, m := uvarint(t, b[n:])
-		b = b[n+m:]
-		if tag&7 == 2 {
-			b = b[v:]
-		} else if tag>>3 == field {
-			value = int64(v)
-		}
-	}
-	return value
 }
 
 // Quotas are off unless asked for, and exact then.
@@ -122,16 +110,12 @@ func TestQuotasOfTablesAreExact(t *testing.T) {
 		for i, want := range []refusal{accepted, accepted, full} {
 			check(t, s.create(newMeta(names[i], "pk1"), newOptions(-1, 1)), want)
 		}
-		_, err := s.DeleteTable(&tablestore.DeleteTableRequest{TableName: names[0]})
-		must(t, err)
-		_, err = s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: names[1], IndexMeta: indexOn("i", []string{"pk1"})})
-		must(t, err)
+		must(t, s.deleteTable(names[0]))
+		must(t, s.addIndex(names[1], indexOn("i", []string{"pk1"}), false))
 		check(t, s.create(newMeta(names[2], "pk1"), newOptions(-1, 1)), full) // an index is one of them
-		_, err = s.DeleteIndex(&tablestore.DeleteIndexRequest{MainTableName: names[1], IndexName: "i"})
-		must(t, err)
+		must(t, s.dropIndex(names[1], "i"))
 		must(t, s.create(newMeta(names[2], "pk1"), newOptions(-1, 1)))
-		_, err = s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: names[1], IndexMeta: indexOn("i", []string{"pk1"})})
-		check(t, err, full)
+		check(t, s.addIndex(names[1], indexOn("i", []string{"pk1"}), false), full)
 	})
 	t.Run("none by default", func(t *testing.T) {
 		t.Parallel()
@@ -140,30 +124,6 @@ func TestQuotasOfTablesAreExact(t *testing.T) {
 			must(t, s.create(newMeta(fmt.Sprintf("t%d", i), "pk1"), newOptions(-1, 1)))
 		}
 	})
-}
-
-// Allow_update off refuses UpdateRow; what an update of the table does not name stays.
-func TestATableMayForbidUpdates(t *testing.T) {
-	spec(t, "3.6.8")
-	t.Parallel()
-	s := openService(t)
-	tb := s.newTable(t, tableOptions{versions: 3, deviation: 172800})
-	k := tb.key("a", 1)
-	allow := func(v int64) {
-		t.Helper()
-		s.send(t, rawRequest{operation: "UpdateTable", body: message{}.text(1, tb.name).bytes(3, message{}.int(6, v))}).check(t, accepted)
-		if got := *describe(t, s, tb.name).TableOption.AllowUpdate; got != (v == 1) {
-			t.Errorf("allow_update is %t", got)
-		}
-	}
-	allow(0)
-	check(t, s.do(tb.update(k, set("c", 1))), invalid(""))
-	check(t, s.do(tb.update(k, add("c", 1))), invalid(""))
-	must(t, s.do(tb.put(k, c("c", 1))))
-	diff(t, options(describe(t, s, tb.name).TableOption), [3]int64{-1, 3, 172800})
-	allow(1)
-	must(t, s.do(tb.update(k, add("c", 1))))
-	diff(t, tb.values(t, k).Cells, []cell{c("c", int64(2))})
 }
 
 // Predefined columns come and go, at most 32.

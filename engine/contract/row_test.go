@@ -85,40 +85,46 @@ func TestColumnNamesMayBeAnyText(t *testing.T) {
 	diff(t, tb.get(t, tb.key("bad", 1)), (*row)(nil))
 }
 
+// What a table of cases is made of.
+type (
+	key    = *tablestore.PrimaryKey
+	change = tablestore.RowChange
+)
+
 func TestARowIsPutUpdatedAndDeleted(t *testing.T) {
-	spec(t, "3.8.1", "3.8.2", "3.8.3", "3.8.4", "3.8.5", "3.8.6", "3.8.7")
+	spec(t, "3.8.1", "3.8.2", "3.8.3", "3.8.4", "3.8.5", "3.8.6", "3.8.7", "3.9.1")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
 	seed := []cell{c("a", 1), c("b", "two")}
 	for name, v := range map[string]struct {
 		seeded bool
-		change func(*tablestore.PrimaryKey) tablestore.RowChange
+		change func(key) change
 		want   refusal
 		cells  []cell // afterwards; the row is there unless gone
 		gone   bool
 	}{
-		"put creates a row":                           {false, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.put(k, c("z", 1), c("a", 2)) }, accepted, []cell{c("a", int64(2)), c("z", int64(1))}, false},
-		"put replaces every column":                   {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.put(k, c("b", 3)) }, accepted, []cell{c("b", int64(3))}, false},
-		"put without columns creates a row":           {false, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.put(k) }, accepted, nil, false},
-		"put without columns empties a row":           {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.put(k) }, accepted, nil, false},
-		"update creates a row":                        {false, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, set("c", 3)) }, accepted, []cell{c("c", int64(3))}, false},
-		"update touches only what it names":           {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, set("a", 9), set("c", true)) }, accepted, []cell{c("a", int64(9)), c("b", "two"), c("c", true)}, false},
-		"update changes the type of a column":         {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, set("a", "text")) }, accepted, []cell{c("a", "text"), c("b", "two")}, false},
-		"update deletes a column":                     {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, drop("a")) }, accepted, []cell{c("b", "two")}, false},
-		"update deletes a column that is not there":   {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, drop("x")) }, accepted, []cell{c("a", int64(1)), c("b", "two")}, false},
-		"update deletes a column twice":               {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, drop("a"), drop("a")) }, accepted, []cell{c("b", "two")}, false},
-		"a row whose columns are all deleted stays":   {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, drop("a"), drop("b")) }, accepted, nil, false},
-		"update that only deletes creates no row":     {false, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, drop("a")) }, accepted, nil, true},
-		"update without operations is refused":        {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k) }, invalid("Attribute column is missing."), []cell{c("a", int64(1)), c("b", "two")}, false},
-		"an increment creates row and column":         {false, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, add("n", -7)) }, accepted, []cell{c("n", int64(-7))}, false},
-		"an increment adds to the column":             {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, add("a", 41), set("c", "c")) }, accepted, []cell{c("a", int64(42)), c("b", "two"), c("c", "c")}, false},
-		"an increment of text is refused":             {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, set("a", 5), add("b", 1)) }, invalid(""), []cell{c("a", int64(1)), c("b", "two")}, false},
-		"an increment that overflows is refused":      {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, add("a", math.MaxInt64)) }, invalid(""), []cell{c("a", int64(1)), c("b", "two")}, false},
-		"an increment and a put of one column clash":  {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.update(k, set("a", 5), add("a", 1)) }, invalid(""), []cell{c("a", int64(1)), c("b", "two")}, false},
-		"delete removes the row":                      {true, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.delete(k) }, accepted, nil, true},
-		"delete of a row that is not there succeeds":  {false, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.delete(k) }, accepted, nil, true},
-		"a column that is put twice has its last one": {false, func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.put(k, c("a", 1), c("a", 2)) }, accepted, []cell{c("a", int64(2))}, false},
+		"put creates a row":                           {false, func(k key) change { return tb.put(k, c("z", 1), c("a", 2)) }, accepted, []cell{c("a", int64(2)), c("z", int64(1))}, false},
+		"put replaces every column":                   {true, func(k key) change { return tb.put(k, c("b", 3)) }, accepted, []cell{c("b", int64(3))}, false},
+		"put without columns creates a row":           {false, func(k key) change { return tb.put(k) }, accepted, nil, false},
+		"put without columns empties a row":           {true, func(k key) change { return tb.put(k) }, accepted, nil, false},
+		"update creates a row":                        {false, func(k key) change { return tb.update(k, set("c", 3)) }, accepted, []cell{c("c", int64(3))}, false},
+		"update touches only what it names":           {true, func(k key) change { return tb.update(k, set("a", 9), set("c", true)) }, accepted, []cell{c("a", int64(9)), c("b", "two"), c("c", true)}, false},
+		"update changes the type of a column":         {true, func(k key) change { return tb.update(k, set("a", "text")) }, accepted, []cell{c("a", "text"), c("b", "two")}, false},
+		"update deletes a column":                     {true, func(k key) change { return tb.update(k, drop("a")) }, accepted, []cell{c("b", "two")}, false},
+		"update deletes a column that is not there":   {true, func(k key) change { return tb.update(k, drop("x")) }, accepted, []cell{c("a", int64(1)), c("b", "two")}, false},
+		"update deletes a column twice":               {true, func(k key) change { return tb.update(k, drop("a"), drop("a")) }, accepted, []cell{c("b", "two")}, false},
+		"a row whose columns are all deleted stays":   {true, func(k key) change { return tb.update(k, drop("a"), drop("b")) }, accepted, nil, false},
+		"update that only deletes creates no row":     {false, func(k key) change { return tb.update(k, drop("a")) }, accepted, nil, true},
+		"update without operations is refused":        {true, func(k key) change { return tb.update(k) }, invalid("Attribute column is missing."), []cell{c("a", int64(1)), c("b", "two")}, false},
+		"an increment creates row and column":         {false, func(k key) change { return tb.update(k, add("n", -7)) }, accepted, []cell{c("n", int64(-7))}, false},
+		"an increment adds to the column":             {true, func(k key) change { return tb.update(k, add("a", 41), set("c", "c")) }, accepted, []cell{c("a", int64(42)), c("b", "two"), c("c", "c")}, false},
+		"an increment of text is refused":             {true, func(k key) change { return tb.update(k, set("a", 5), add("b", 1)) }, invalid(""), []cell{c("a", int64(1)), c("b", "two")}, false},
+		"an increment that overflows is refused":      {true, func(k key) change { return tb.update(k, add("a", math.MaxInt64)) }, invalid(""), []cell{c("a", int64(1)), c("b", "two")}, false},
+		"an increment and a put of one column clash":  {true, func(k key) change { return tb.update(k, set("a", 5), add("a", 1)) }, invalid(""), []cell{c("a", int64(1)), c("b", "two")}, false},
+		"delete removes the row":                      {true, func(k key) change { return tb.delete(k) }, accepted, nil, true},
+		"delete of a row that is not there succeeds":  {false, func(k key) change { return tb.delete(k) }, accepted, nil, true},
+		"a column that is put twice has its last one": {false, func(k key) change { return tb.put(k, c("a", 1), c("a", 2)) }, accepted, []cell{c("a", int64(2))}, false},
 	} {
 		for _, how := range []string{"alone", "in a batch"} {
 			t.Run(name+" "+how, func(t *testing.T) {
@@ -136,6 +142,8 @@ func TestARowIsPutUpdatedAndDeleted(t *testing.T) {
 					want = nil
 				}
 				diff(t, tb.values(t, k), want)
+				there := map[bool]refusal{true: conditionFailed}[want != nil] // without columns too
+				check(t, s.do(expecting(expectNotExist, tb.put(k))), there)
 			})
 		}
 	}
@@ -226,24 +234,4 @@ func TestWritesAnswerWithTheRowAskedFor(t *testing.T) {
 	t.Run("RT_AFTER_MODIFY of a column that is not incremented is refused", func(t *testing.T) {
 		check(t, s.do(tb.update(k(), add("n", 2), set("c", 1), answering("c"))), invalid(""))
 	})
-}
-
-func TestIncrementsAddUp(t *testing.T) {
-	spec(t, "3.8.6")
-	t.Parallel()
-	s := openService(t)
-	tb := s.newTable(t, tableOptions{versions: 3})
-	k := tb.key("a", 1)
-	sum := int64(0)
-	for i := range int64(20) {
-		sum += i - 5
-		r, err := s.UpdateRow(&tablestore.UpdateRowRequest{UpdateRowChange: tb.update(k, add("n", i-5), answering("n"))})
-		must(t, err)
-		diff(t, r.Columns[0].Value, any(sum))
-	}
-	diff(t, tb.values(t, k).Cells, []cell{c("n", sum)})
-	must(t, s.do(tb.update(k, drop("n"))))
-	must(t, s.do(tb.update(k, add("n", math.MaxInt64))))
-	must(t, s.do(tb.update(k, add("n", math.MinInt64))))
-	diff(t, tb.values(t, k).Cells, []cell{c("n", int64(-1))})
 }

@@ -54,62 +54,11 @@ func TestReadsSelectColumnsVersionsAndTimes(t *testing.T) {
 		"a column range without any cell still answers the row": {[]selection{versions(1), columnRange("x", "")}, some()},
 		"all of it at once":                                     {[]selection{versions(1), between(at, at+2), columns("a", "b", "pk1"), columnRange("a", "b")}, some(a1)},
 	} {
-		t.Run(name, func(t *testing.T) {
-			diff(t, tb.get(t, k, x.read...), x.want)
-			rows, _ := tb.scan(t, tablestore.FORWARD, tb.key(minKey, minKey), tb.key(maxKey, maxKey), 0, x.read...)
-			if x.want == nil {
-				diff(t, len(rows), 0)
-			} else {
-				diff(t, rows, []*row{x.want})
-			}
-			q := tb.criteria(k, x.read...)
-			r, err := s.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{{
-				TableName: tb.name, PrimaryKey: []*tablestore.PrimaryKey{k}, ColumnsToGet: q.ColumnsToGet, MaxVersion: int(q.MaxVersion),
-				TimeRange: q.TimeRange, StartColumn: q.StartColumn, EndColumn: q.EndColumn,
-			}}})
-			must(t, err)
-			got := r.TableToRowsResult[tb.name][0]
-			checkRow(t, got, accepted)
-			diff(t, newRow(&got.PrimaryKey, got.Columns), x.want)
-		})
+		t.Run(name, func(t *testing.T) { tb.checkRead(t, k, x.want, x.read...) })
 	}
 	t.Run("a row that is not there is none", func(t *testing.T) {
 		diff(t, tb.get(t, tb.key("k", 2)), (*row)(nil))
 		diff(t, tb.get(t, tb.key("k", 2), columns("pk1")), (*row)(nil))
-	})
-}
-
-func TestContradictoryReadsAreRefused(t *testing.T) {
-	spec(t, "3.11.1", "3.11.2", "3.5.4")
-	t.Parallel()
-	s := openService(t)
-	tb := s.newTable(t, tableOptions{})
-	names := make([]string, 1025)
-	for i := range names {
-		names[i] = "c"
-	}
-	for name, x := range map[string]struct {
-		read []selection
-		want refusal
-	}{
-		"versions below 0":              {[]selection{versions(-1)}, invalid("The maximum versions cannot be less than or equal to 0")},
-		"a timestamp and versions":      {[]selection{exactly(5), versions(1)}, invalid("Specific tiemstamp and max versions cannot be given at the same time.")},
-		"a time range that is empty":    {[]selection{between(5, 5)}, invalid("")},
-		"a time range that is reversed": {[]selection{between(6, 5)}, invalid("")},
-		"1024 columns":                  {[]selection{versions(1), columns(names[:1024]...)}, accepted},
-		"1025 columns":                  {[]selection{versions(1), columns(names...)}, invalid("The number of columns from the request exceeds the limit, limit count: 1024, column count: 1025.")},
-		"a column of 256 bytes":         {[]selection{versions(1), columns(text(256))}, invalid("Invalid column name: '" + text(256) + "'.")},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, _, err := tb.tryGet(tb.key("a", 1), x.read...)
-			check(t, err, x.want)
-			_, err = s.GetRange(ranged(tb.criteria(tb.key("a", 1), x.read...), tablestore.FORWARD, tb.key("b", 1), 0))
-			check(t, err, x.want)
-		})
-	}
-	t.Run("a time range without its end", func(t *testing.T) {
-		body := message{}.text(1, tb.name).bytes(2, tb.key("a", 1).Build(false)).bytes(4, message{}.int(1, 5))
-		s.send(t, rawRequest{operation: "GetRow", body: body}).check(t, invalid("Start and end time must be given at the same time."))
 	})
 }
 
@@ -136,8 +85,7 @@ func TestATableKeepsItsVersionsAndItsTime(t *testing.T) {
 	t.Run("a version beyond the time to live is invisible", func(t *testing.T) {
 		k, at := tb.key("ttl", 1), ago(1)
 		live := func(days int) {
-			_, err := s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, TableOption: newOptions(days*day, 2)})
-			must(t, err)
+			must(t, s.alter(tb.name, newOptions(days*day, 2)))
 		}
 		live(7)
 		must(t, s.do(tb.put(k, v("a", 1, ago(6)), v("b", 1, at))))
@@ -150,15 +98,13 @@ func TestATableKeepsItsVersionsAndItsTime(t *testing.T) {
 		k, at := tb.key("moved", 1), ago(3)
 		must(t, s.do(tb.put(k, v("a", 1, at), c("b", 1))))
 		diff(t, len(tb.get(t, k).Cells), 2)
-		_, err := s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, TableOption: newOptions(2*day, 2)})
-		must(t, err)
+		must(t, s.alter(tb.name, newOptions(2*day, 2)))
 		diff(t, tb.values(t, k).Cells, []cell{c("b", int64(1))})
 	})
 	t.Run("an update lowers the versions", func(t *testing.T) {
 		k, at := tb.key("fewer", 1), ago(1)
 		must(t, s.do(tb.put(k, v("a", 1, at), v("a", 2, at+1))))
-		_, err := s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, TableOption: newOptions(-1, 1)})
-		must(t, err)
+		must(t, s.alter(tb.name, newOptions(-1, 1)))
 		diff(t, tb.get(t, k, versions(10)).Cells, []cell{v("a", int64(2), at+1)})
 	})
 }

@@ -98,8 +98,7 @@ func TestTablesTheEngineCannotKeepAreRefusedByName(t *testing.T) {
 				want = noStreams
 			}
 			s.send(t, rawRequest{operation: "CreateTable", body: r.body()}).check(t, want)
-			_, err := s.DescribeTable(&tablestore.DescribeTableRequest{TableName: table})
-			check(t, err, noSuchTable)
+			check(t, s.describes(table), noSuchTable)
 		})
 	}
 	t.Run("what is switched off is no feature", func(t *testing.T) {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -326,6 +327,9 @@ func TestACancelledRequestIsNotAppliedBeforeHalfOfItsLatency(t *testing.T) {
 		cancel()
 		if err := <-done; err == nil {
 			t.Error("no error")
+		}
+		if _, err := s.Transport().RoundTrip(signed(s, "BatchWriteRow", body).WithContext(ctx)); !errors.Is(err, context.Canceled) {
+			t.Errorf("a request whose client has gone: %v", err)
 		}
 		if st := s.Sim().Stats()["t"]; st.Rows != 0 {
 			t.Errorf("%d rows were let through", st.Rows)
