@@ -1,12 +1,18 @@
 package pipeline
 
 import (
+	"fmt"
+	"net/http"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tsimport/engine/faults"
 	"tsimport/engine/server"
+	"tsimport/engine/sim"
+	"tsimport/internal/table"
+	"tsimport/partitioner"
 )
 
 // sends are what a load has sent, by when.
@@ -102,4 +108,178 @@ func TestPacersKnowTheRequestsThatAreAnswered(t *testing.T) {
 	if r := w.load(cfg); r.Written != 1500 || unknown > 0 {
 		t.Errorf("%d written, %d answers to requests that never left", r.Written, unknown)
 	}
+}
+
+// instanceWorld is a world whose instance takes so many units a second.
+func instanceWorld(t *testing.T, units float64) *world {
+	t.Helper()
+	w := newWorld(t)
+	s, err := server.Open("", server.Options{InMemory: true, Faults: w.plan, InstanceUnits: units})
+	must(t, err)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w.server = s
+	return w
+}
+
+// An instance of little capacity saves up a few rows' worth only: larger requests are refused however long they wait.
+func TestAllLanesShareTheRateOfAnInstance(t *testing.T) {
+	t.Parallel()
+	for _, rate := range []float64{50, 100, 500, 1000} {
+		t.Run(fmt.Sprint(rate), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				rows := int(min(20*rate, 2000))
+				w := instanceWorld(t, rate)
+				w.partitioned(server.Simulation{Config: sim.Config{Latency: 5 * time.Millisecond}}, "k00300", "k00600", "k00900")
+				r := w.load(w.config(w.file("in.csv", shuffled(rows))))
+				// tsbench spread --limit-instance measures how much less it is.
+				if got := float64(rows) / r.Seconds / rate; got < 0.8 && rows > 1000 || got > 1.05 || len(w.rows()) != rows {
+					t.Errorf("%.3f of what the instance takes, %d rows of %d", got, len(w.rows()), rows)
+				}
+				// Most are refused at once, when nobody knows the limit yet: what four lanes have sent by then.
+				if r.Throttled == 0 || rate == 1000 && int(r.Throttled) > rows/2 {
+					t.Errorf("%d rows were refused", r.Throttled)
+				}
+			})
+		})
+	}
+}
+
+func TestRefusalsOfTheInstanceAreNotThoseOfThePartition(t *testing.T) {
+	b := blockOf(new(table.Split), "a", "b", "c", "d")
+	f := &partitioner.Flight{Outcomes: []table.Outcome{
+		{Fate: table.Written},
+		{Fate: table.Again, Throttled: true, Code: "OTSNotEnoughCapacityUnit"},
+		{Fate: table.Again, Throttled: true, Code: "OTSFlowControl"},
+		{Fate: table.Again, Throttled: true, Code: "OTSFlowControl"},
+	}}
+	for i := range f.Outcomes {
+		f.Rows = append(f.Rows, table.Ref{Block: b, Index: int32(i)})
+	}
+	if a := sum(f); a.units != 2 || a.accepted != 1 || a.flow != 2 || a.throttled != 3 || a.failed != 0 {
+		t.Errorf("%+v", a)
+	}
+}
+
+// crowdedLink counts the writes that are on their way at a time. An answer takes its time.
+type crowdedLink struct {
+	http.RoundTripper
+	mu             sync.Mutex
+	inFlight, most int
+}
+
+func (c *crowdedLink) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Path != "/BatchWriteRow" {
+		return c.RoundTripper.RoundTrip(r)
+	}
+	c.mu.Lock()
+	c.inFlight++
+	c.most = max(c.most, c.inFlight)
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.inFlight--
+	}()
+	time.Sleep(10 * time.Millisecond) // of virtual time
+	return c.RoundTripper.RoundTrip(r)
+}
+
+func TestLoadsTogetherKeepACeilingInEverySecond(t *testing.T) {
+	const loads, rows, rate = 5, 900, 1000.0
+	for name, limits := range map[string]Rates{"rows": {MaxRows: rate}, "units": {MaxWCU: rate}} { // a row is a unit
+		t.Run(name, virtual(func(t *testing.T, w *world) {
+			w.partitioned(server.Simulation{}, "k00400", "k00800", "k01200")
+			var met sends
+			w.plan.Decide = func(r faults.Request) faults.Fault {
+				met.add(time.Now(), float64(r.Rows))
+				return faults.Fault{}
+			}
+			shared := NewSharedLimits(limits, 0)
+			began := time.Now()
+			together(t, w, loads, rows, func(cfg *trial) { cfg.Shared = shared })
+			if most := met.most(time.Second); most > rate {
+				t.Errorf("%.0f rows arrived within a second, of which %v may", most, rate)
+			}
+			// Virtual time: the ceiling is used, too.
+			if took, least := time.Since(began).Seconds(), loads*rows/rate; took > 1.25*least {
+				t.Errorf("%v rows took %.2f s, of which %.2f are needed", loads*rows, took, least)
+			}
+		}))
+	}
+}
+
+func TestLoadsTogetherKeepTheirRequestsInFlight(t *testing.T) {
+	const loads, rows, most = 5, 600, 7
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.partitioned(server.Simulation{}, "k00400", "k00800", "k01200")
+		link := &crowdedLink{RoundTripper: w.transport()}
+		shared := NewSharedLimits(Rates{}, most)
+		together(t, w, loads, rows, func(cfg *trial) {
+			cfg.Shared, cfg.Write.BatchRows, cfg.Target.Client.Transport = shared, 5, link
+			cfg.pacer = func() pacer { return restless{} }
+		})
+		if link.most != most {
+			t.Errorf("%d requests were in flight at most, want %d", link.most, most)
+		}
+		shared.mu.Lock()
+		defer shared.mu.Unlock()
+		if shared.inFlight != 0 || len(shared.loads) != 0 {
+			t.Errorf("%d requests and %d loads are left", shared.inFlight, len(shared.loads))
+		}
+	})
+}
+
+func TestNoLoadStarvesBesideOthers(t *testing.T) {
+	l := NewSharedLimits(Rates{}, 2)
+	greedy, late := l.join(), l.join()
+	now := time.Unix(1000, 0)
+	for range 2 {
+		if greedy.begin(now) != 0 {
+			t.Fatal("refused although requests are free")
+		}
+		greedy.sent(now, 1, 1, 1)
+	}
+	if late.begin(now) == 0 {
+		t.Fatal("three requests of two")
+	}
+	greedy.landed()
+	select {
+	case <-late.woken():
+	default:
+		t.Error("the load that waits was not woken")
+	}
+	if greedy.begin(now) == 0 {
+		t.Error("the load with more requests comes before the one that waits")
+	}
+	if late.begin(now) != 0 {
+		t.Error("the load that waits is refused the free request")
+	}
+	late.sent(now, 1, 1, 1)
+	greedy.leave()
+	if l.inFlight != 1 {
+		t.Errorf("%d in flight after a load with one more has left", l.inFlight)
+	}
+}
+
+// together runs loads of a file each into one table, with keys of their own.
+func together(t *testing.T, w *world, loads, rows int, set func(*trial)) {
+	t.Helper()
+	var group sync.WaitGroup
+	for i := range loads {
+		cfg := w.config(w.file(fmt.Sprintf("in%d.csv", i), shuffled(rows)))
+		cfg.RunDir = fmt.Sprintf("%s/run-%d", w.dir, i)
+		set(&cfg)
+		group.Go(func() {
+			if r := w.load(cfg); r.Written+r.Superseded != int64(rows) {
+				t.Errorf("load %d: %d of %d rows", i, r.Written+r.Superseded, rows)
+			}
+		})
+	}
+	group.Wait()
 }

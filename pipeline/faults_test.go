@@ -1,13 +1,23 @@
 package pipeline
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"tsimport/engine/faults"
+	"tsimport/internal/exitcode"
+	"tsimport/internal/table"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
 )
 
 // randomFaults lets a share of the requests fail in every passing way.
@@ -94,4 +104,111 @@ func failsAt(t *testing.T, text string, want contents, fault faults.Fault, n int
 		t.Fatalf("with request %d failing", n)
 	}
 	return !hit
+}
+
+// A row that the service can neither take nor refuse is rejected, regardless of what is sent with it, and the others are written.
+func TestARowThatAlwaysFailsIsRejected(t *testing.T) {
+	poisoned := func(r table.Ref) bool { return bytes.Contains(r.Body(), []byte("poison")) }
+	for name, fault := range map[string]func(sent []table.Ref) faults.Fault{
+		"of its own": func(sent []table.Ref) faults.Fault {
+			return faults.Fault{Action: faults.RefuseRows, RowCode: func(row int) string {
+				if poisoned(sent[row]) {
+					return "OTSInternalServerError"
+				}
+				return ""
+			}}
+		},
+		"with its request": func(sent []table.Ref) faults.Fault {
+			if slices.ContainsFunc(sent, poisoned) {
+				return faults.Fault{Action: faults.Refuse, Code: "OTSInternalServerError"}
+			}
+			return faults.Fault{}
+		},
+		"applied": func(sent []table.Ref) faults.Fault {
+			if slices.ContainsFunc(sent, poisoned) {
+				return faults.Fault{Action: faults.AnswerErrorAfter, Code: "OTSInternalServerError"}
+			}
+			return faults.Fault{}
+		},
+	} {
+		for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
+			t.Run(fmt.Sprint(name, " ", order), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				text := "id,a\n"
+				for i := range 500 {
+					value := "good"
+					if i == 0 || i == 250 {
+						value = "poison"
+					}
+					text += fmt.Sprintf("key%03d,%s\n", i, value)
+				}
+				cfg := w.config(w.file("in.csv", text))
+				cfg.Write.Order, cfg.Write.RetryFor = order, 3*time.Second
+				w.plan.Only = func(op string) bool { return op == "BatchWriteRow" }
+				cfg.Write.Concurrency = 1 // a request is decided about right after its rows were seen
+				var sent []table.Ref
+				cfg.onSend = func(rows []table.Ref) { sent = slices.Clone(rows) }
+				w.plan.Decide = func(faults.Request) faults.Fault { return fault(sent) }
+				r := w.load(cfg)
+				if r.Written != 498 || r.Rejected != 2 || r.MaybeApplied != 2 || r.ExitCode != exitcode.Rejects {
+					t.Errorf("%d written, %d rejected, %d of them maybe applied, exit code %d: %s", r.Written, r.Rejected, r.MaybeApplied, r.ExitCode, r.Error)
+				}
+				for _, line := range lines(t, filepath.Join(cfg.RunDir, rundir.ReasonsFile)) {
+					var reason rundir.Reason
+					if err := json.Unmarshal([]byte(line), &reason); err != nil || !reason.MaybeApplied || reason.Code != "OTSInternalServerError" ||
+						!strings.Contains(reason.Message, "of them alone, while other rows were written") {
+						t.Errorf("%s, %v", line, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// While nothing at all is written, the service is down: no row is rejected for that, however often it fails.
+func TestAnOutageRejectsNothing(t *testing.T) {
+	for _, code := range []string{"OTSInternalServerError", "OTSServerUnavailable", "OTSTimeout", ""} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				text, want := plainCSV(80)
+				cfg := w.config(w.file("in.csv", text))
+				cfg.pacer = func() pacer { return restless{} }
+				cfg.Write.BatchRows = 1
+				var mu sync.Mutex
+				sent := map[string]int{}
+				w.plan.Only = func(op string) bool { return op == "BatchWriteRow" }
+				outage := 0
+				w.plan.Decide = func(r faults.Request) faults.Fault {
+					mu.Lock()
+					defer mu.Unlock()
+					if outage++; outage < 20 || outage > 3000 {
+						return faults.Fault{}
+					}
+					if code == "" {
+						return faults.Fault{Action: faults.DropBefore}
+					}
+					return faults.Fault{Action: faults.Refuse, Code: code}
+				}
+				cfg.onSend = func(rows []table.Ref) {
+					mu.Lock()
+					defer mu.Unlock()
+					for _, r := range rows {
+						sent[string(r.Key())]++
+					}
+				}
+				r := w.load(cfg)
+				w.wantRows(want)
+				most := 0
+				for _, n := range sent {
+					most = max(most, n)
+				}
+				if r.Rejected != 0 || most < 30 {
+					t.Errorf("%d rejected; a row was sent %d times", r.Rejected, most)
+				}
+			})
+		})
+	}
 }

@@ -8,8 +8,16 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"tsimport/engine/server"
+	"tsimport/engine/sim"
+	"tsimport/internal/table"
+	"tsimport/partitioner"
 )
 
 var update = flag.Bool("update", false, "write the golden files of these tests")
@@ -84,5 +92,127 @@ func TestTheJSONOfReportsAndStatesStays(t *testing.T) {
 				t.Errorf("%s: read and written again it is\n%s", file, text)
 			}
 		}
+	}
+}
+
+// shuffled is numbered("k", rows) with the rows of all partitions mixed.
+func shuffled(rows int) string {
+	lines := strings.SplitAfter(numbered("k", rows), "\n")
+	body := lines[1 : rows+1]
+	slices.SortStableFunc(body, func(a, b string) int { return strings.Compare(a[4:6], b[4:6]) })
+	return lines[0] + strings.Join(body, "")
+}
+
+func TestThePartitionThatHoldsUpALoadIsNamed(t *testing.T) {
+	virtually(t, func(t *testing.T, w *world) {
+		w.partitioned(server.Simulation{Config: sim.Config{PartitionUnits: 4000, Burst: 250 * time.Millisecond, Slow: map[int]float64{2: 0.025}}},
+			"k00300", "k00600", "k00900")
+		cfg := w.config(w.file("in.csv", shuffled(1200)))
+		var longest atomic.Int64
+		cfg.Watch.Progress = new(Progress)
+		cfg.onSend = func([]table.Ref) { longest.Store(max(longest.Load(), cfg.Watch.Progress.SlowestLeft.Load())) }
+		r := w.load(cfg)
+		s := r.Slowest
+		if s == nil {
+			t.Fatal("no partition is named")
+		}
+		if s.Partition != 2 || s.From != "k00600" || s.Rows != 300 || s.Waiting < 1 || s.OthersWaiting > s.Waiting/2 {
+			t.Errorf("%+v", s)
+		}
+		if r.Throttled == 0 || r.Rejected != 0 || r.Retried != r.Throttled || r.RowsSent != r.Written+r.Throttled {
+			t.Errorf("rows that were throttled were not sent again, once for each time: %+v", r.ReportAttempts)
+		}
+		if longest.Load() < 500 {
+			t.Errorf("the slowest partition was never said to need more than %d ms; it took %.1f s", longest.Load(), r.Seconds)
+		}
+	})
+}
+
+func TestPartitionsThatShareTheWaitAreNotNamed(t *testing.T) {
+	waited := func(seconds ...float64) *ReportSlowest {
+		s := new(lanes)
+		var bounds []table.Value
+		for i, waited := range seconds {
+			bounds = append(bounds, table.Value{Type: table.Integer, Int: int64(i)})
+			s.all = append(s.all, &lane{index: i, turn: turn{begun: time.Now()}, backlog: backlog{waiting: time.Duration(waited * float64(time.Second))}})
+		}
+		s.partitions = partitioner.NewMap(bounds[1:])
+		return s.slowest(100 * time.Second)
+	}
+	for name, s := range map[string]*ReportSlowest{
+		"one partition":            waited(90),
+		"all of them":              waited(90, 80, 85, 88),
+		"half of them":             waited(90, 80, 1, 60, 70),
+		"a small part of the load": waited(20, 1, 1, 1),
+		"none":                     waited(0, 0, 0),
+	} {
+		if s != nil {
+			t.Errorf("%s: %+v is named", name, s)
+		}
+	}
+	for want, s := range []*ReportSlowest{waited(90, 1), waited(1, 90, 30), waited(1, 2, 60, 3)} {
+		if s == nil || s.Partition != want {
+			t.Errorf("partition %d is to be named: %+v", want, s)
+		}
+	}
+}
+
+func TestTheTimelineCountsWhatTheLedgerDoes(t *testing.T) {
+	start := time.Now()
+	report := &Report{ReportTime: ReportTime{Started: start.UTC()}}
+	r := newTimelineRecorder(report, idle)
+	one := &lane{}
+	r.recut([]*lane{one}, partitioner.NewMap(nil))
+	report.Read, report.Rejected = 1000, 3
+	r.point(start)
+	report.Written = 200
+	r.landed(start.Add(time.Second), one, answer{final: 200, accepted: 200, rows: 200}, 0, 1)
+	// The partition splits; an answer to the old lane comes later than that.
+	a, b := &lane{}, &lane{}
+	r.recut([]*lane{a, b}, partitioner.NewMap([]table.Value{{Type: table.Integer, Int: 5}}))
+	report.Written = 600
+	r.landed(start.Add(2*time.Second), one, answer{final: 150, throttled: 50, accepted: 150, rows: 200}, 10, 2)
+	r.landed(start.Add(2*time.Second), b, answer{final: 250, accepted: 500, rows: 250}, 0, 1)
+	tl := r.timeline()
+	want := []Point{{Read: 1000, Rejected: 3, Queued: 997}, {Final: 200, Requests: 1, Units: 200, Queued: 797}, {Final: 400, Throttled: 50, Retried: 10, Requests: 3, Units: 650, Queued: 397}}
+	if len(tl.Points) != 3 || tl.Points[0] != want[0] || tl.Points[1] != want[1] || tl.Points[2] != want[2] {
+		t.Errorf("points %+v, want %+v", tl.Points, want)
+	}
+	h := tl.Heat
+	if len(h.Partitions) != 2 || h.Partitions[0] != "" || h.Partitions[1] != "5" || h.Counts[1][0] != 200 || h.Counts[2][0] != 150 || h.Counts[2][1] != 250 {
+		t.Errorf("heat %+v", h)
+	}
+}
+
+func TestTheTimelineOfADayIsBounded(t *testing.T) {
+	start := time.Now()
+	report := &Report{ReportTime: ReportTime{Started: start}}
+	r := newTimelineRecorder(report, idle)
+	l := &lane{}
+	r.recut([]*lane{l}, partitioner.NewMap(nil))
+	for s := range 86400 {
+		report.Written++
+		r.landed(start.Add(time.Duration(s)*time.Second), l, answer{final: 1}, 0, 1)
+	}
+	tl := r.timeline()
+	sum := int64(0)
+	for _, p := range tl.Points {
+		sum += p.Final
+	}
+	if len(tl.Points) > mostPoints || len(tl.Heat.Counts) > mostColumns || sum != 86400 || tl.Every != 32*time.Second {
+		t.Errorf("%d points every %v, %d columns, %d rows", len(tl.Points), tl.Every, len(tl.Heat.Counts), sum)
+	}
+}
+
+func BenchmarkRecorder(b *testing.B) {
+	start := time.Now()
+	r := newTimelineRecorder(&Report{ReportTime: ReportTime{Started: start}}, idle)
+	l := &lane{}
+	r.recut([]*lane{l}, partitioner.NewMap(nil))
+	b.ReportAllocs()
+	n := 0
+	for b.Loop() {
+		n++
+		r.landed(start.Add(time.Duration(n)*time.Millisecond), l, answer{final: 200, rows: 200}, 0, 1)
 	}
 }

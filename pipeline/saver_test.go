@@ -1,13 +1,18 @@
 package pipeline
 
 import (
+	"context"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline/checkpoint"
 )
 
@@ -101,5 +106,183 @@ func TestOnlyACheckpointThatIsWrittenMovesTheMomentOnTheDisk(t *testing.T) {
 	}
 	if last := s.onDisk.Load(); last == nil || !last.Equal(first) {
 		t.Errorf("the moment on the disk is %v, want %v", last, first)
+	}
+}
+
+func TestACheckpointIsDueAtOnceThenEverySecond(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	s := &schedule{keptFor: keptFor}
+	if !s.awaitsFirst() || s.due(now) != 0 || s.mayWait(now) == 0 || !s.sendUntil().IsZero() {
+		t.Errorf("before the first checkpoint: %+v", s)
+	}
+	s.built = now
+	s.saving()
+	if s.due(now) != math.MaxInt64 {
+		t.Error("a second one is due while the first is on its way")
+	}
+	s.busy, s.last = false, now
+	if s.due(now) != keepEvery || s.mayWait(now) != 0 || s.awaitsFirst() || !s.sendUntil().Equal(now.Add(keptFor)) {
+		t.Errorf("after the first: due in %v", s.due(now))
+	}
+	if s.soon = true; s.due(now) != keepSoon {
+		t.Errorf("a lane that waits: due in %v", s.due(now))
+	}
+	if s.now = true; s.due(now) != 0 {
+		t.Errorf("new lanes: due in %v", s.due(now))
+	}
+	s.soon, s.now = false, false
+	if s.cost = 10 * time.Millisecond; s.due(now) != 2*time.Second {
+		t.Errorf("a load that takes long to describe: due in %v", s.due(now))
+	}
+	if s.cost = time.Second; s.due(now) != keepAtMost {
+		t.Errorf("one that takes very long: due in %v", s.due(now))
+	}
+	if late := now.Add(keptFor); s.mayWait(late) == 0 || s.due(late) != 0 {
+		t.Error("rows are sent long after the last checkpoint")
+	}
+}
+
+func TestALoadThatKeepsNothingWaitsForNoCheckpoint(t *testing.T) {
+	var s *schedule
+	if now := time.Now(); s.awaitsFirst() || s.mayWait(now) != 0 || s.due(now) != math.MaxInt64 || !s.sendUntil().IsZero() {
+		t.Error("it waits")
+	}
+}
+
+func TestALaneSendsNoMoreThanTheCheckpointAllows(t *testing.T) {
+	a := new(allowance)
+	a.described(a.following(1))
+	if a.left != 0 {
+		t.Fatalf("%d rows may leave before the first checkpoint is written", a.left)
+	}
+	a.saved()
+	if a.left != fewAllowance {
+		t.Fatalf("%d rows may leave after the first", a.left)
+	}
+	low := 0
+	for a.left > 0 {
+		if a.spend() {
+			low++
+		}
+	}
+	if low == 0 || low > fewAllowance/4 {
+		t.Errorf("the last %d rows ask for a checkpoint", low)
+	}
+	a.described(a.following(100)) // nothing may leave until it is written
+	if a.saved(); a.left != 2*fewAllowance+leastAllowance {
+		t.Errorf("%d rows may leave next", a.left)
+	}
+	a.spend()
+	before := a.left
+	if a.saved(); a.left != before {
+		t.Error("a checkpoint that was not made allows rows")
+	}
+}
+
+func TestAPartOfALaneInheritsAPartOfItsAllowance(t *testing.T) {
+	from := []*lane{{allowance: allowance{taken: 900}}, {allowance: allowance{taken: 50}}}
+	a := new(allowance)
+	if a.inherit(from, []int{3, 1}, true); a.taken != 350 || a.left != 0 {
+		t.Errorf("%+v", a)
+	}
+	if a.inherit(nil, nil, false); a.left != math.MaxInt64 {
+		t.Error("without an order a new lane waits for a checkpoint")
+	}
+}
+
+// countedPosts is a sender that counts.
+type countedPosts struct{ posts atomic.Int32 }
+
+func (c *countedPosts) Post(string, func([]byte) []byte) ([]byte, error) {
+	c.posts.Add(1)
+	return nil, nil
+}
+
+func TestNothingIsSentLongAfterTheLastCheckpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var last atomic.Pointer[time.Time]
+		halted, halt := context.WithCancel(t.Context())
+		sender := new(countedPosts)
+		g := &staleGuard{Sender: sender, last: &last, keptFor: keptFor, halted: halted}
+		post := func() chan error {
+			done := make(chan error, 1)
+			go func() {
+				_, err := g.Post("BatchWriteRow", nil)
+				done <- err
+			}()
+			synctest.Wait()
+			return done
+		}
+		kept := func() {
+			now := time.Now()
+			last.Store(&now)
+		}
+		waiting := post()
+		time.Sleep(time.Minute)
+		if sender.posts.Load() != 0 {
+			t.Fatal("a request is sent before the first checkpoint")
+		}
+		kept()
+		if err := <-waiting; err != nil || sender.posts.Load() != 1 {
+			t.Errorf("after the first checkpoint: %v", err)
+		}
+		time.Sleep(keptFor) // the batch was cut before, and stood still
+		waiting = post()
+		time.Sleep(time.Minute)
+		if sender.posts.Load() != 1 {
+			t.Fatal("a request is sent although the checkpoint is too old")
+		}
+		halt()
+		if err := <-waiting; client.Classify(err) != client.Unavailable || sender.posts.Load() != 1 {
+			t.Errorf("when the load stops: %v, and %d requests are sent", err, sender.posts.Load())
+		}
+	})
+}
+
+func TestHowLongAResumedLoadWaitsForTheAttemptBefore(t *testing.T) {
+	const settle, request = time.Minute, 30 * time.Second
+	now := time.Unix(1_800_000_000, 0)
+	then := checkpoint.Uptime{Boot: "a", Up: time.Hour}
+	for name, tt := range map[string]struct {
+		about         checkpoint.About
+		uptime        checkpoint.Uptime
+		suspect, hold time.Duration
+	}{
+		"at once":               {about: checkpoint.About{}, uptime: checkpoint.Uptime{Boot: "a", Up: time.Hour}, suspect: settle},
+		"a while later":         {about: checkpoint.About{}, uptime: checkpoint.Uptime{Boot: "a", Up: time.Hour + 340*time.Second}, suspect: 30 * time.Second},
+		"long after":            {about: checkpoint.About{}, uptime: checkpoint.Uptime{Boot: "a", Up: 2 * time.Hour}},
+		"after another boot":    {about: checkpoint.About{}, uptime: checkpoint.Uptime{Boot: "b", Up: 2 * time.Hour}, suspect: settle},
+		"on an unknown machine": {about: checkpoint.About{}, uptime: checkpoint.Uptime{}, suspect: settle},
+		"an older checkpoint":   {about: checkpoint.About{Older: true}, uptime: checkpoint.Uptime{Boot: "a", Up: 2 * time.Hour}, suspect: settle},
+		"all is settled":        {about: checkpoint.About{Settled: true}, uptime: checkpoint.Uptime{Boot: "b"}},
+		"held at once":          {about: checkpoint.About{Settled: true, HoldFor: 20 * time.Second}, uptime: checkpoint.Uptime{Boot: "a", Up: time.Hour}, hold: 20 * time.Second},
+		"held, a while later":   {about: checkpoint.About{Settled: true, HoldFor: 20 * time.Second}, uptime: checkpoint.Uptime{Boot: "a", Up: time.Hour + 15*time.Second}, hold: 5 * time.Second},
+		"held, another boot":    {about: checkpoint.About{Settled: true, HoldFor: 20 * time.Second}, uptime: checkpoint.Uptime{Boot: "b", Up: time.Hour + 15*time.Second}, hold: 20 * time.Second},
+	} {
+		// What the wall clock of the process before said does not count: it was an hour fast, or slow.
+		for _, wall := range []time.Duration{-time.Hour, 0, time.Hour} {
+			tt.about.Time, tt.about.Uptime = now.Add(wall), then
+			o := &resumePoint{snapshot: &checkpoint.Snapshot{About: tt.about}}
+			o.settle(now, tt.uptime.Since(then), settle, request)
+			wait := func(until time.Time) time.Duration {
+				if until.IsZero() {
+					return 0
+				}
+				return max(0, until.Sub(now))
+			}
+			if got, hold := wait(o.suspectUntil), wait(o.hold); got != tt.suspect || hold != tt.hold {
+				t.Errorf("%s: rows are suspect for %v, and nothing is sent for %v; want %v and %v", name, got, hold, tt.suspect, tt.hold)
+			}
+		}
+	}
+}
+
+func TestTheMachineCountsItsUptime(t *testing.T) {
+	first := checkpoint.Now()
+	if first.Boot == "" {
+		t.Skip("this system has no clock that counts from its boot")
+	}
+	if d := checkpoint.Now().Since(first); d < 0 || d > time.Hour {
+		t.Errorf("%v between two moments", d)
 	}
 }

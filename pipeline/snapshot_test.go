@@ -2,6 +2,11 @@ package pipeline
 
 import (
 	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +14,9 @@ import (
 	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/intake"
 	"tsimport/pipeline/plan"
+	"tsimport/pipeline/readorder"
+	"tsimport/pipeline/rundir"
+	"tsimport/reader/source/sourcetest"
 )
 
 func TestRowsThatWaitAreDescribedWithTheirLane(t *testing.T) {
@@ -89,5 +97,119 @@ func TestWhatWasFinalStaysFinalWhileRowsAfterItInTheirSplitWait(t *testing.T) {
 		if k.base != nil {
 			t.Errorf("ordered %v: all rows are written, and the checkpoint of the attempt before is still needed", ordered)
 		}
+	}
+}
+
+// Marks in the table have the place of a record in its input; a load that follows a schedule counts along the schedule.
+func TestRowsOfAnEarlierAttemptAreLookedForByTheirPlaceInTheInput(t *testing.T) {
+	s := new(checkpoint.Snapshot)
+	s.Read = checkpoint.Set{{From: checkpoint.At(0, 0), To: checkpoint.At(0, 10)}}
+	s.Pieces = []checkpoint.Piece{{Waiting: checkpoint.Set{{From: checkpoint.At(0, 5), To: checkpoint.At(0, 10)}}}}
+	for name, tt := range map[string]struct {
+		order []*readorder.Schedule
+		waits func(record int64) bool
+	}{
+		"in the order of the input": {nil, func(record int64) bool { return record >= 5 }},
+		"by a schedule": {
+			[]*readorder.Schedule{{Sources: 1, Sections: []readorder.Section{{Record: 5, Records: 5}, {Record: 0, Records: 5}}}},
+			func(record int64) bool { return record < 5 },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &attempt{from: &resumePoint{snapshot: s, order: tt.order}}
+			open := a.earlier().Open
+			for record := range int64(10) {
+				if got := open(0, record); got != tt.waits(record) {
+					t.Errorf("record %d may have been sent by the attempt before and not be final: %v", record, got)
+				}
+			}
+		})
+	}
+}
+
+// Thousands of parts take bounded memory while their rows wait, and next to none when these are final.
+func TestThePlacesOfThousandsOfPartsAreBounded(t *testing.T) {
+	const parts, splits = 10_000, 20
+	planned := &plan.Plan{Parallel: true}
+	sources, err := sourcetest.NewKeyed("keyed", 0).Open(context.Background(), []byte("[0,1]"))
+	must(t, err)
+	for i := range parts {
+		planned.Sources = append(planned.Sources, &plan.Source{Source: sources[0], Ordinal: i})
+	}
+	k := newReadProgress(planned, false, nil)
+	most := 0
+	for i := range parts {
+		for j := range int64(splits) {
+			k.counted(&intake.Parsed{Split: &table.Split{Ordinal: i, FirstRecord: 10 * j, Position: table.Position{Source: i, Record: 10 * j}}, Records: 10, Key: make([]byte, 100)}, 0)
+			most = max(most, k.held)
+		}
+		k.ended(&intake.Ended{Source: i})
+	}
+	if most > 2*maxStartBytes {
+		t.Errorf("%d bytes of places", most)
+	}
+	// The last record of every part waits.
+	s := &checkpoint.Snapshot{State: checkpoint.State{Read: slices.Clone(k.read), Pieces: []checkpoint.Piece{{}}}}
+	for i := range parts {
+		last := checkpoint.At(i, 10*splits-1)
+		s.Pieces[0].Waiting = s.Pieces[0].Waiting.Add(last, last+1)
+	}
+	k.describeSources(s)
+	if len(s.Starts) != parts {
+		t.Errorf("%d places, want one of each part", len(s.Starts))
+	}
+	s = &checkpoint.Snapshot{State: checkpoint.State{Read: slices.Clone(k.read), Pieces: []checkpoint.Piece{{}}}}
+	k.describeSources(s)
+	if len(s.Starts) > 0 || k.held != 0 || len(k.starts) > 0 || len(s.Read) != 1 {
+		t.Errorf("all is final: %d places, %d bytes, %d intervals", len(s.Starts), k.held, len(s.Read))
+	}
+	for _, i := range []int{0, parts / 2, parts - 1} {
+		if !s.Complete(i, false) {
+			t.Errorf("part %d is not complete", i)
+		}
+	}
+}
+
+// What was written to the files after the last checkpoint is cut off and comes again.
+func TestFilesOfAResumedLoadAreCutToWhatItsCheckpointCountsOn(t *testing.T) {
+	dir := t.TempDir()
+	folder, err := rundir.Create(filepath.Join(dir, "run"), nil)
+	must(t, err)
+	keys := filepath.Join(dir, "keys.csv")
+	open := func(counters map[string]int64) (f files, err error) {
+		if f.repeatedRows, err = openRepeatedRows(folder.Path, counters[doubtBytes], nil); err == nil {
+			f.returned, err = openReturnedKeys(keys, &plan.Plan{Schema: &table.Schema{Key: numberedKey, Numbered: 1}}, counters[returnedBytes])
+		}
+		f.folder = folder
+		return f, err
+	}
+	f, err := open(nil)
+	must(t, err)
+	must(t, f.repeatedRows.journal.Append([]byte("doubt")))
+	counters := map[string]int64{}
+	must(t, f.keep(&checkpoint.Snapshot{About: checkpoint.About{Counters: counters}}))
+	if want := int64(len("file,record,user,seq\n")); len(counters) != 2 || counters[doubtBytes] != 5 || counters[returnedBytes] != want {
+		t.Fatalf("%+v", counters)
+	}
+	for _, j := range f.journals() {
+		must(t, j.Append([]byte("not final")))
+	}
+	must(t, f.close(new(Report)))
+	if f, err = open(counters); err != nil {
+		t.Fatal(err)
+	}
+	must(t, f.close(new(Report)))
+	for name, want := range map[string]string{filepath.Join(folder.Path, rundir.DoubtsFile): "doubt", keys: "file,record,user,seq\n"} {
+		if text, err := os.ReadFile(name); err != nil || string(text) != want {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+	}
+	must(t, os.Truncate(keys, 3))
+	f, err = open(counters)
+	if err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
+		t.Errorf("%v", err)
+	}
+	if err := f.close(new(Report)); err != nil {
+		t.Error(err)
 	}
 }

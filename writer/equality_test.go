@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
@@ -14,6 +15,7 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/encode"
 	"tsimport/internal/tablestore/plainbuffer"
 )
 
@@ -109,6 +111,125 @@ func TestLengthsTakeAsManyBytesAsTheyNeed(t *testing.T) {
 		got := rowsOf(AppendRequest([]byte{}, "t", table.Put, table.Ignore, rows))
 		if len(got) != 2 || len(got[0]) != size || len(got[1]) != size {
 			t.Errorf("rows of %d bytes became %d rows", size, len(got))
+		}
+	}
+}
+
+// What stands in requests beside the rows of every day: no cells, cells of all types, deleted columns, timestamps, keys that
+// the service numbers, 4 MB.
+func TestUnusualRowsAreTheBytesTheSDKSends(t *testing.T) {
+	schema := &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "s", Type: table.String}, {Name: "b", Type: table.Binary}, {Name: "n", Type: table.Integer}},
+		Columns: []table.Column{{Name: "s"}, {Name: "b"}, {Name: "n"}, {Name: "text"}, {Name: "bytes"}, {Name: "whole"}, {Name: "broken"}, {Name: "truth"}, {Name: "列"}}}
+	key := []table.Value{str("k\x00é"), {Type: table.Binary, Bytes: []byte{0, 0xff}}, num(-1 << 63)}
+	full := []table.Value{str(""), {Type: table.Binary}, num(1<<63 - 1), {Type: table.Double, Double: -0.5}, {Type: table.Boolean, Int: 1}, str("値")}
+	none := make([]table.Value, len(full))
+	large := append([]table.Value{str(strings.Repeat("x", 2<<20))}, none[1:]...)
+	for name, tt := range map[string]struct {
+		mode       table.Mode
+		deleteNull bool
+		rows       [][]table.Value
+		stamps     []int64
+		numbered   bool
+	}{
+		"put of nothing":                  {mode: table.Put, rows: [][]table.Value{none}},
+		"put of all types":                {mode: table.Put, rows: [][]table.Value{full, none, full}},
+		"put with timestamps":             {mode: table.Put, rows: [][]table.Value{full}, stamps: []int64{-1, -1, -1, 1, 1700000000000, -1, 5, 6, 7}},
+		"update that deletes everything":  {mode: table.Update, deleteNull: true, rows: [][]table.Value{none, full}},
+		"update that deletes one":         {mode: table.Update, deleteNull: true, rows: [][]table.Value{append(none[:1:1], full[1:]...)}},
+		"delete":                          {mode: table.Delete, rows: [][]table.Value{none, full}},
+		"4 MB":                            {mode: table.Put, rows: [][]table.Value{large, large}},
+		"put of rows the service numbers": {mode: table.Put, rows: [][]table.Value{full, none}, numbered: true},
+	} {
+		if schema.Numbered = 0; tt.numbered {
+			schema.Numbered = 2
+		}
+		block, e := new(table.Block), encode.New(schema, tt.mode, tt.deleteNull)
+		var refs []table.Ref
+		req := new(tablestore.BatchWriteRowRequest)
+		for i, cells := range tt.rows {
+			if why := e.Append(block, append(append([]table.Value{}, key...), cells...), tt.stamps, table.Span{}, nil); why != nil {
+				t.Fatalf("%s: %v", name, why)
+			}
+			refs = append(refs, table.Ref{Block: block, Index: int32(i)})
+			req.AddRowChange(oddChange(schema, tt.mode, tt.deleteNull, key, cells, tt.stamps))
+		}
+		sent := new(recorder)
+		sdk, err := client.New(context.Background(), client.Target{Endpoint: "http://recorded", Instance: "i", AcceptUnsigned: true, Transport: sent,
+			Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"}}, nil)
+		must(t, err)
+		if _, err := sdk.BatchWriteRow(req); err == nil || sent.body == nil {
+			t.Fatalf("%s: nothing was recorded: %v", name, err)
+		}
+		d := new(annotated)
+		if tt.numbered {
+			d.asks = asksKey
+		}
+		if got := appendRequest(nil, "t", tt.mode, table.Ignore, refs, d); !bytes.Equal(got, sent.body) {
+			t.Errorf("%s:\n got %.300x\nwant %.300x", name, got, sent.body)
+		}
+	}
+}
+
+func oddChange(schema *table.Schema, mode table.Mode, deleteNull bool, key, cells []table.Value, stamps []int64) tablestore.RowChange {
+	pk := new(tablestore.PrimaryKey)
+	for i, k := range schema.Key {
+		if i == schema.Numbered && i > 0 {
+			pk.AddPrimaryKeyColumnWithAutoIncrement(k.Name)
+			continue
+		}
+		pk.AddPrimaryKeyColumn(k.Name, client.SDKValue(key[i]))
+	}
+	put := &tablestore.PutRowChange{TableName: "t", PrimaryKey: pk}
+	put.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+	if schema.Numbered > 0 {
+		put.SetReturnPk()
+	}
+	update := &tablestore.UpdateRowChange{TableName: "t", PrimaryKey: pk}
+	update.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+	for i, c := range schema.Columns[len(key):] {
+		switch v := cells[i]; {
+		case v.Type == table.Null && deleteNull:
+			update.DeleteColumn(c.Name)
+		case v.Type == table.Null:
+		case stamps != nil && stamps[len(key)+i] >= 0:
+			put.AddColumnWithTimestamp(c.Name, client.SDKValue(v), stamps[len(key)+i])
+		default:
+			put.AddColumn(c.Name, client.SDKValue(v))
+			update.PutColumn(c.Name, client.SDKValue(v))
+		}
+	}
+	switch mode {
+	case table.Put:
+		return put
+	case table.Update:
+		return update
+	}
+	remove := &tablestore.DeleteRowChange{TableName: "t", PrimaryKey: pk}
+	remove.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+	return remove
+}
+
+// keyRefused is a service, or somebody on the way, that refuses the keys without a signature.
+type keyRefused struct{}
+
+func (keyRefused) RoundTrip(r *http.Request) (*http.Response, error) {
+	r.Body.Close()
+	return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("\n\x0dOTSAuthFailed\x12\x02no"))}, nil
+}
+
+func TestAnUnsignedRefusalOfTheKeysStopsAndLeavesRowsInDoubt(t *testing.T) {
+	c, err := client.Connect(t.Context(), client.Target{Endpoint: "http://made-up", Instance: "i", Transport: keyRefused{},
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"}}, nil)
+	must(t, err)
+	rows, _, _ := batch(t, 3, table.Put)
+	outcomes := make([]table.Outcome, len(rows))
+	_, err = New(c.Sender(), nil, "t", table.Put, table.Ignore).Write(rows, make([]bool, len(rows)), outcomes)
+	if !client.Denied(err) {
+		t.Errorf("it does not stop: %v", err)
+	}
+	for i, o := range outcomes {
+		if o.Fate != table.Unknown {
+			t.Errorf("row %d: fate %v", i, o.Fate)
 		}
 	}
 }

@@ -2,7 +2,10 @@ package bottleneck
 
 import (
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -173,5 +176,24 @@ func TestWaitingForTheInputsBeforeTheFirstNoteCounts(t *testing.T) {
 		if told != m.total {
 			t.Errorf("%s: told %v, want %v", tt.name, told, m.total)
 		}
+	}
+}
+
+func TestEachWordHasASectionOfThePage(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "why-slow.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var headings, words []string
+	for line := range strings.Lines(string(text)) {
+		if h, ok := strings.CutPrefix(line, "## "); ok {
+			headings = append(headings, strings.TrimSpace(h))
+		}
+	}
+	for _, w := range Words() {
+		words = append(words, w.String())
+	}
+	if !slices.Equal(headings, words) {
+		t.Errorf("docs/why-slow.md has the sections %v; the words are %v", headings, words)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 )
 
 func TestNamesWithCommasAndEqualSignsAreQuoted(t *testing.T) {
@@ -35,6 +36,66 @@ func TestTypesInOneFlagAreSplitAtCommas(t *testing.T) {
 	} {
 		if got := strings.Join(CutTypes(text), " "); got != want {
 			t.Errorf("%s: %s", text, got)
+		}
+	}
+}
+
+func TestSizesAreReadInPowersOfTwoAndTen(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "4096": 4096, "17b": 17, "1k": 1 << 10, "512M": 512 << 20, "2G": 2 << 30, "1t": 1 << 40,
+		"128MiB": 128 << 20, "1GiB": 1 << 30, "3kib": 3 << 10, "1TiB": 1 << 40,
+		"1kB": 1000, "20MB": 20e6, "1GB": 1e9, "2TB": 2e12,
+		"1.5GiB": 3 << 29, "10 MiB": 10 << 20, ".5k": 512,
+	} {
+		got, err := ParseSize(text)
+		if got != want || err != nil {
+			t.Errorf("%q is %d, %v; want %d", text, got, err, want)
+		}
+	}
+}
+
+func TestInvalidSizesAreRefused(t *testing.T) {
+	for _, text := range []string{"", " ", "M", "-1", "-1M", "+1", "1e3", "0x10", "1_000", "NaN", "Inf", "1.2.3", "1 2", "12 parsecs", "7EB", "9999999T", "9223372036854775808"} {
+		if n, err := ParseSize(text); err == nil || !strings.Contains(err.Error(), `"`+text+`"`) {
+			t.Errorf("%q is %d, %v", text, n, err)
+		}
+	}
+}
+
+func TestMemoryIsTheMachinesOrTheSmallestLimitAroundTheProcess(t *testing.T) {
+	meminfo := "MemTotal:       24684092 kB\nMemFree:        1 kB\n"
+	const machine = 24684092 << 10
+	for name, tt := range map[string]struct {
+		files map[string]string
+		want  int64
+	}{
+		"nothing is known":   {nil, 0},
+		"no control groups":  {map[string]string{"proc/meminfo": meminfo}, machine},
+		"version 2":          {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "1073741824\n"}, 1 << 30},
+		"version 2, no max":  {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a\n", "sys/fs/cgroup/a/memory.max": "max\n"}, machine},
+		"a group around it":  {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/memory.max": "1000\n", "sys/fs/cgroup/a/b/memory.max": "2000\n"}, 1000},
+		"the path of a host": {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/docker/1234\n", "sys/fs/cgroup/memory.max": "536870912\n"}, 512 << 20},
+		"a path above":       {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/../..\n", "sys/fs/cgroup/memory.max": "7000\n"}, 7000},
+		"version 1": {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "5:cpu,cpuacct:/x\n4:memory,hugetlb:/x\n",
+			"sys/fs/cgroup/memory/x/memory.limit_in_bytes": "4096\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}, 4096},
+		"a limit above what there is": {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "4:memory:/\n",
+			"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}, machine},
+		"broken files": {map[string]string{"proc/meminfo": "MemTotal: much\n", "proc/self/cgroup": "gibberish\n0::\n"}, 0},
+	} {
+		root := fstest.MapFS{}
+		for path, text := range tt.files {
+			root[path] = &fstest.MapFile{Data: []byte(text)}
+		}
+		if got := machineMemory(root); got != tt.want {
+			t.Errorf("%s: %d bytes, want %d", name, got, tt.want)
+		}
+	}
+}
+
+func TestALoadTakesAQuarterOfTheMachineWithinBounds(t *testing.T) {
+	for machine, want := range map[int64]int64{0: 1 << 30, 1 << 40: 1 << 30, 4 << 30: 1 << 30, 2 << 30: 512 << 20, 1 << 20: 16 << 20} {
+		if got := defaultMemory(machine); got != want {
+			t.Errorf("of %d bytes it takes %d, want %d", machine, got, want)
 		}
 	}
 }

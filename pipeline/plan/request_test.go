@@ -1,14 +1,22 @@
 package plan
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/parquet-go/parquet-go"
+
 	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
 	"tsimport/lifecycle"
 	"tsimport/reader"
+	"tsimport/reader/record"
+	"tsimport/reader/source"
 )
 
 // TestWhatCannotBeAddedOnceForEachRecordIsRefused: an increment that the service could apply twice, or in another order, or that is
@@ -131,6 +139,144 @@ func TestALoadThatGoesToTheArchiveAloneIsWarnedOf(t *testing.T) {
 		}
 		if (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("%q: %q, want %q", rows, got, want)
+		}
+	}
+}
+
+// keyed is a source of rows that had a key.
+type keyed struct {
+	source.Source
+	about source.About
+}
+
+func (k keyed) About() source.About { return k.about }
+
+func TestColumnsOfOldAndNewKeysHaveNamesOfTheirOwn(t *testing.T) {
+	unique := []source.KeyColumn{{Name: "room", Kind: record.String}, {Name: "id", Kind: record.Integer}}
+	p := &Plan{Wide: true, Sources: []*Source{{Source: keyed{about: source.About{Unique: unique}}}}, Schema: &table.Schema{Numbered: 1}}
+	for _, c := range []struct{ key, want []string }{
+		{[]string{"room", "id"}, []string{"file", "record", "room", "id", "old_room", "old_id"}},
+		{[]string{"old_id", "id"}, []string{"file", "record", "old_id", "id", "old__room", "old__id"}},
+	} {
+		p.Schema.Key = nil
+		for _, name := range c.key {
+			p.Schema.Key = append(p.Schema.Key, table.KeyColumn{Name: name})
+		}
+		if got := p.ReturnedHeader(); !slices.Equal(got, c.want) {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+	p.Wide = false
+	if got := p.ReturnedHeader(); len(got) != 4 || p.OldKey() != nil {
+		t.Errorf("rows of files have no old key: %q", got)
+	}
+}
+
+// A cell that is older than the table's time to live would be gone as soon as it is written.
+func TestNoTimestampIsTakenThatIsOlderThanTheTimeToLive(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, tt := range []struct {
+		live      int
+		deviation int64
+		before    time.Duration
+	}{
+		{-1, 3 * 86400, 3 * day},
+		{86400, 3 * 86400, day},
+		{5 * 86400, 3 * 86400, 3 * day},
+	} {
+		define := table.Definition{TimeToLive: tt.live, MaxVersions: 1, MaxDeviation: tt.deviation}
+		for place, p := range map[string]*Plan{
+			"a table that is there": {Request: &Request{}, table: &client.Table{Definition: define}},
+			"a new table":           {Request: &Request{Target: Target{Define: define}}},
+		} {
+			now := time.UnixMilli(1e12)
+			p.Request.Service = func() (earliest, latest time.Time) { return now, now }
+			from, to := p.Window()()
+			if before, after := now.UnixMilli()-from, to-now.UnixMilli(); before != tt.before.Milliseconds() || after != 3*day.Milliseconds() {
+				t.Errorf("%s, time to live %d s, deviation %d s: timestamps from %d ms before to %d ms after now", place, tt.live, tt.deviation, before, after)
+			}
+		}
+	}
+}
+
+// wide is a CSV file of so many columns beside id, with a value in as many of each record.
+func wide(columns, values int) string {
+	var b strings.Builder
+	b.WriteString("id")
+	for i := range columns {
+		fmt.Fprintf(&b, ",c%d", i)
+	}
+	for row := range 3 {
+		fmt.Fprintf(&b, "\n%d", row)
+		for i := range columns {
+			b.WriteByte(',')
+			if i < values {
+				b.WriteByte('7')
+			}
+		}
+	}
+	return b.String() + "\n"
+}
+
+func TestInputsWithoutARowThatFitsAreRefusedBeforeTheFirstRow(t *testing.T) {
+	for _, columns := range []int{1025, 20_000} {
+		refused(t, ask(file(t, "a.csv", wide(columns, columns))), nil, fmt.Sprintf("has %d columns beside the primary key, and a row has at most 1024", columns))
+	}
+	makes(t, ask(file(t, "a.csv", wide(1024, 1024))), nil)
+	makes(t, ask(file(t, "a.csv", wide(3000, 1024))), nil) // records lack most of the columns
+	refused(t, ask(file(t, "a.csv", wide(3000, 1025))), nil, "--columns")
+
+	refused(t, ask(file(t, "a.csv", wide(20_000, 1))), nil, "has 20000 columns") // a header of so many is never a row's
+
+	r := ask(file(t, "a.csv", wide(20_000, 20_000)))
+	r.Columns.Only = []string{"c5", "c19999"}
+	if p := makes(t, r, nil); len(p.Schema.Columns) != 3 {
+		t.Errorf("%d columns, want 3", len(p.Schema.Columns))
+	}
+
+	var line strings.Builder
+	line.WriteString(`{"id":"a"`)
+	for i := range 2000 {
+		fmt.Fprintf(&line, `,"m%d":1`, i)
+	}
+	refused(t, ask(file(t, "a.jsonl", line.String()+"}\n")), nil, "2000 columns")
+}
+
+// TestPagesThatDoNotFitAreRefusedBeforeATableIsMade reads a page of 24 MB. No type can be found in a sample of it either: the table would be made with the
+// wrong ones.
+func TestPagesThatDoNotFitAreRefusedBeforeATableIsMade(t *testing.T) {
+	type row struct {
+		ID   int64  `parquet:"id"`
+		Text string `parquet:"text,zstd"`
+	}
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[row](&b, parquet.PageBufferSize(64<<20), parquet.DataPageStatistics(false))
+	rows := make([]row, 2400)
+	for i := range rows {
+		rows[i] = row{int64(i), strings.Repeat("t", 10_000)}
+	}
+	if _, err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	must(t, w.Close())
+	in := file(t, "a.parquet", b.String())
+	for _, c := range []struct {
+		memory  int64
+		columns []string
+		refused bool
+	}{
+		{48 << 20, nil, true},
+		{48 << 20, []string{"id"}, false},
+		{128 << 20, nil, false},
+	} {
+		r := ask(in)
+		r.Memory, r.Columns.Only = c.memory, c.columns
+		p, err := Make(t.Context(), r, nil)
+		if refused := errors.Is(err, source.ErrMemory) && strings.Contains(err.Error(), "give more with --memory"); refused != c.refused || !refused && err != nil {
+			t.Errorf("memory of %d MiB, columns %q: %v", c.memory>>20, c.columns, err)
+		}
+		if err == nil {
+			p.Close()
 		}
 	}
 }

@@ -1,9 +1,12 @@
 package rundir
 
 import (
+	"bufio"
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -203,5 +206,126 @@ func TestARecordIsKeptWithTheEndOfItsDialect(t *testing.T) {
 		if got := tt.header.missingEnd([]byte(tt.record)); got != tt.want {
 			t.Errorf("%q under %q lacks %q, want %q", tt.record, tt.header.End, got, tt.want)
 		}
+	}
+}
+
+// What the user has made or changed in the folder of a run that is not finished is not lost when the run is resumed.
+func TestFilesOfTheUserStayWhenARunIsResumed(t *testing.T) {
+	dir := t.TempDir()
+	headers := []Header{{Text: []byte("id,v\n")}, {Text: []byte("x,y\n")}}
+	f, err := Create(dir, headers)
+	must(t, err)
+	reject(t, f, 0, "1,bad\n")
+	must(t, f.Flush())
+	kept := f.Kept()
+	reject(t, f, 1, "2,later\n")
+	must(t, f.Close())
+	write := func(name, text string) {
+		t.Helper()
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	own := []string{"rejects-fixed.csv", "rejects.csv~", "rejects.csv.bak", "rejects.xlsx", "rejects"}
+	for _, name := range own {
+		write(name, "the user's")
+	}
+	write("rejects.csv", "id,v\n1,corrected\n")
+	f, err = Reopen(dir, headers, kept)
+	must(t, err)
+	reject(t, f, 0, "3,worse\n")
+	must(t, f.Close())
+	for _, name := range own {
+		if got := read(t, filepath.Join(dir, name)); got != "the user's" {
+			t.Errorf("%s holds %q", name, got)
+		}
+	}
+	for name, want := range map[string]string{
+		"rejects.edited-1.csv": "id,v\n1,corrected\n", "rejects.csv": "id,v\n3,worse\n", "rejects-2.later-1.csv": "x,y\n2,later\n",
+	} {
+		if got := read(t, filepath.Join(dir, name)); got != want {
+			t.Errorf("%s holds %q, want %q", name, got, want)
+		}
+	}
+	want := []string{filepath.Join(dir, "rejects.csv"), filepath.Join(dir, "rejects.edited-1.csv"), filepath.Join(dir, ReasonsFile)}
+	if got := f.RejectsFiles(); !slices.Equal(got, want) {
+		t.Errorf("files of rejects %q, want %q", got, want)
+	}
+
+	// An attempt that moved a file aside and was killed before its first checkpoint leaves none of the first name.
+	must(t, os.Remove(filepath.Join(dir, "rejects.csv")))
+	if f, err = Reopen(dir, headers, kept); err != nil {
+		t.Fatal(err)
+	}
+	must(t, f.Close())
+}
+
+func TestReasonsThatWereChangedAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	headers := []Header{{Text: []byte("id,v\n")}}
+	f, err := Create(dir, headers)
+	must(t, err)
+	reject(t, f, 0, "1,bad\n")
+	must(t, f.Close())
+	kept := f.Kept()
+	text := []byte(read(t, filepath.Join(dir, ReasonsFile)))
+	text[3] ^= 1
+	must(t, os.WriteFile(filepath.Join(dir, ReasonsFile), text, 0o644))
+	if _, err := Reopen(dir, headers, kept); err == nil {
+		t.Error("reasons that somebody has changed are mistaken for the run's")
+	}
+}
+
+func TestAJournalContinuesAtTheLengthThatWasKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	j, err := OpenJournal(path, 0)
+	must(t, err)
+	for _, text := range []string{"kept;", "lost;"} {
+		must(t, j.Append([]byte(text)))
+	}
+	if j.Length() != 10 || j.Path() != path {
+		t.Errorf("%d bytes in %s", j.Length(), j.Path())
+	}
+	must(t, j.Close())
+	if j, err = OpenJournal(path, 5); err != nil {
+		t.Fatal(err)
+	}
+	must(t, j.Append([]byte("again;")))
+	err = j.Read(func(r *bufio.Reader) error {
+		text, err := io.ReadAll(r)
+		if string(text) != "kept;again;" {
+			t.Errorf("it reads %q", text)
+		}
+		return err
+	})
+	must(t, err)
+	must(t, j.Append([]byte("end")))
+	must(t, j.Close())
+	if text, err := os.ReadFile(path); err != nil || string(text) != "kept;again;end" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+func TestAJournalThatIsShorterThanItWasIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	must(t, os.WriteFile(path, []byte("1234"), 0o644))
+	if _, err := OpenJournal(path, 5); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
+		t.Errorf("%v", err)
+	}
+	if text, _ := os.ReadFile(path); string(text) != "1234" {
+		t.Errorf("it is touched: %q", text)
+	}
+	if _, err := OpenJournal(filepath.Join(path, "below"), 0); err == nil {
+		t.Error("a journal below a file is opened")
+	}
+}
+
+func TestAJournalThatCannotBeWrittenSaysSo(t *testing.T) {
+	j, err := OpenJournal(filepath.Join(t.TempDir(), "journal"), 0)
+	must(t, err)
+	j.file.Close()
+	if err := j.Append(make([]byte, 1<<20)); err == nil {
+		t.Error("a megabyte is appended to a closed file")
+	}
+	if err := j.Close(); err == nil {
+		t.Error("it is closed without an error")
 	}
 }

@@ -1,6 +1,7 @@
 package rundir
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,5 +58,69 @@ func TestARunThatCannotBeReadIsAnError(t *testing.T) {
 	write(ReasonsFile, "{\"file\":\"a.csv\",\"record\":1}\n{\"file\":")
 	if _, err := ReadRun(dir); err == nil || !strings.Contains(err.Error(), "line 2") {
 		t.Errorf("half a reject: %v", err)
+	}
+}
+
+func TestReasonsAreCountedByCodeWithTheFirstOfEach(t *testing.T) {
+	dir := t.TempDir()
+	f, err := Create(dir, []Header{{}})
+	must(t, err)
+	for i, code := range []string{"WrongType", "OutOfRange", "OutOfRange", "WrongType", "OutOfRange"} {
+		r := table.Reject{Location: table.Location{Source: "a.csv", Record: int64(i + 1), Line: int64(i + 2)}, Raw: []byte("x\n"),
+			Reason: table.Reason{Column: "n", Code: code, Message: "not so", Value: "x"}}
+		must(t, f.Reject(0, r))
+	}
+	must(t, f.Close())
+	got, err := CountReasons(dir)
+	must(t, err)
+	want := []ReasonCount{
+		{"OutOfRange", 3, Reason{File: "a.csv", Record: 2, Line: 3, Column: "n", Code: "OutOfRange", Message: "not so", Value: "x"}},
+		{"WrongType", 2, Reason{File: "a.csv", Record: 1, Line: 2, Column: "n", Code: "WrongType", Message: "not so", Value: "x"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if none, err := CountReasons(t.TempDir()); none != nil || err != nil {
+		t.Errorf("a run without rejects: %v, %v", none, err)
+	}
+}
+
+func TestRejectsAreSortedByTheirPlaceInTheInputs(t *testing.T) {
+	dir := t.TempDir()
+	f, err := Create(dir, []Header{{Text: []byte("id,n")}, {Text: []byte("x\n")}})
+	must(t, err)
+	j, err := OpenJournal(filepath.Join(dir, RejectIndexFile), 0)
+	must(t, err)
+	f.Index(j, map[string]int{"a.csv": 0, "b.csv": 1, "c.csv": 2})
+	reject := func(header int, source string, record int64, raw string) {
+		t.Helper()
+		must(t, f.Reject(header, table.Reject{Location: table.Location{Source: source, Record: record}, Reason: table.Reason{Code: "x"}, Raw: []byte(raw)}))
+	}
+	reject(1, "c.csv", 2, "c2")
+	reject(0, "b.csv", 9, "b9,\"two\nlines\"\n")
+	reject(0, "a.csv", 30, "a30,")
+	reject(1, "c.csv", 1, "c1\n")
+	reject(0, "a.csv", 4, "a4,\n")
+	must(t, f.Close())
+	must(t, j.Close())
+	if sorted, err := f.SortRejects(); !sorted || err != nil {
+		t.Fatal(sorted, err)
+	}
+	for name, want := range map[string]string{
+		"rejects.csv":   "id,n\na4,\na30,\nb9,\"two\nlines\"\n",
+		"rejects-2.csv": "x\nc1\nc2\n",
+	} {
+		got, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || string(got) != want {
+			t.Errorf("%s has %q, want %q, error %v", name, got, want, err)
+		}
+	}
+	var at []string
+	must(t, EachReason(dir, func(r *Reason) { at = append(at, fmt.Sprint(r.File, r.Record)) }))
+	if got := strings.Join(at, " "); got != "a.csv4 a.csv30 b.csv9 c.csv1 c.csv2" {
+		t.Errorf("reasons of %s", got)
+	}
+	if _, err := os.Stat(filepath.Join(dir, RejectIndexFile)); !os.IsNotExist(err) {
+		t.Errorf("the index is left: %v", err)
 	}
 }

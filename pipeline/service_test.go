@@ -1,0 +1,252 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"tsimport/engine/enginetest"
+	"tsimport/engine/faults"
+	"tsimport/engine/server"
+	"tsimport/engine/sim"
+	"tsimport/internal/table"
+)
+
+// Nobody knows for certain what the real service answers: a load is right under each answer.
+func TestALoadIsRightForAnyDescriptionOfATable(t *testing.T) {
+	for name, answers := range map[string]sim.Answers{
+		"a new table is missing": {NewTableMissing: 300 * time.Millisecond},
+		"no bounds":              {HideBounds: true},
+		"places are machines":    {HideBounds: true, Locations: sim.LocateNodes},
+		"places are blocks":      {HideBounds: true, Locations: sim.LocateBlocks},
+		"places have no names":   {HideBounds: true, Locations: sim.LocateNothing},
+	} {
+		for _, template := range []string{"", "t_{bucket(id, 3)}"} {
+			t.Run(name+" "+template, virtual(func(t *testing.T, w *world) {
+				w.template = template
+				text := numbered("k", 1000)
+				simulated := server.Simulation{Config: sim.Config{Partitions: 6, Answers: answers}}
+				must(t, w.server.Sim().Simulate("", simulated))
+				for range 2 { // into a new table, and into one that is there
+					cfg := w.config(w.file("in.csv", text))
+					cfg.surveyEvery = 10 * time.Millisecond
+					if r := w.load(cfg); r.Written != 1000 || r.State != StateFinished {
+						t.Errorf("%+v", r)
+					}
+				}
+				want := lastOf(t, text)
+				w.wantRows(want)
+			}))
+		}
+	}
+}
+
+// choose makes the embedded service answer where the real one's documentation leaves it open.
+func (w *world) choose(c server.Choices) {
+	w.t.Helper()
+	must(w.t, w.server.Sim().Simulate("", server.Simulation{Choices: c}))
+}
+
+// Whether the lower edge of the window of timestamps is taken or refused, the service decides: such a row is written, or
+// rejected with what the service said.
+func TestATimestampAtTheLowerEdgeIsTheServicesToJudge(t *testing.T) {
+	for _, exclusive := range []bool{false, true} {
+		now := time.Now().Truncate(time.Second).Add(500 * time.Millisecond)
+		w := &world{t: t, dir: t.TempDir(), plan: new(faults.Plan)}
+		s, err := server.Open("", server.Options{InMemory: true, Now: func() time.Time { return now }})
+		must(t, err)
+		defer s.Close()
+		w.server = s
+		w.choose(server.Choices{ExclusiveLowerEdge: exclusive})
+		edge := now.Truncate(time.Second).Add(-1000 * time.Second).UnixMilli()
+		cfg := w.config(w.file("in.csv", fmt.Sprintf("id,at,a\nin,%d,1\nedge,%d,2\nout,%d,3\n", edge+1000, edge, edge-60_000)))
+		cfg.Target.Define.MaxDeviation = 1000
+		cfg.Read.Convert.VersionColumn, cfg.Columns.Exclude = "at", []string{"at"}
+		r := w.load(cfg)
+		want := contents{"in": {"a": "1"}, "edge": {"a": "2"}}
+		if exclusive {
+			delete(want, "edge")
+		}
+		got := w.rowsOf("t")
+		if len(got) != len(want) || got["edge"]["a"] != want["edge"]["a"] || r.Written != int64(len(want)) || r.Rejected != int64(3-len(want)) {
+			t.Errorf("exclusive %v: %v, %d written, %d rejected: %q", exclusive, got, r.Written, r.Rejected, lines(t, cfg.RunDir+"/rejects.jsonl"))
+		}
+	}
+}
+
+// TestANetworkThatFailsWhileTheTableIsLookedAtFailsNoLoad lets each look at a table fail twice.
+func TestANetworkThatFailsWhileTheTableIsLookedAtFailsNoLoad(t *testing.T) {
+	for _, template := range []string{"", "t_{what}"} {
+		for _, fault := range []faults.Fault{{Action: faults.DropBefore}, {Action: faults.FlipBit, Bit: 99}, {Action: faults.BadBody}} {
+			t.Run(fmt.Sprintf("table %s, action %d", template, fault.Action), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					for n := 0; lookFailsAt(t, template, fault, n); n++ {
+					}
+				})
+			})
+		}
+	}
+}
+
+// lookFailsAt loads with the nth look at a table failing. It reports whether there was one.
+func lookFailsAt(t *testing.T, template string, fault faults.Fault, n int) bool {
+	w := newWorld(t)
+	w.template = template
+	w.plan.Only = func(operation string) bool { return operation == "DescribeTable" }
+	var failed atomic.Bool
+	w.fail(fault, func(r faults.Request) bool {
+		hit := r.N == n || r.N == n+1
+		failed.Store(hit || failed.Load())
+		return hit
+	})
+	cfg := w.config(w.file("in.csv", fortyRows()))
+	cfg.surveyEvery = time.Hour // these readings come when they like; they are repeated anyway
+	r, err := cfg.run(context.Background())
+	if err != nil || r.Written != 40 {
+		t.Fatalf("look %d: %v", n, err)
+	}
+	return failed.Load()
+}
+
+// TestAPermissionThatIsMissingShowsBeforeTheFirstRow denies each operation that a mode needs beside writing.
+func TestAPermissionThatIsMissingShowsBeforeTheFirstRow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		numbered := func(cfg *trial) {
+			cfg.Target.Key = append(cfg.Target.Key, table.KeyColumn{Name: "no", Type: table.Integer, Auto: true})
+		}
+		for _, tt := range []struct {
+			operation string
+			set       func(*trial)
+			template  string
+		}{
+			{"GetRow", func(cfg *trial) { cfg.Write.Condition = table.ExpectNotExist }, ""},
+			{"GetRow", func(cfg *trial) { cfg.Write.Condition = table.ExpectNotExist }, "t_{n}"},
+			{"GetRange", numbered, ""},
+			{"DeleteRow", numbered, ""},
+			{"BatchGetRow", func(cfg *trial) { cfg.Write.Mode = table.Increment }, ""},
+		} {
+			for _, denied := range []bool{true, false} {
+				w := newWorld(t)
+				w.template = tt.template
+				written := 0
+				w.plan.Only = func(op string) bool {
+					if op == "BatchWriteRow" {
+						written++
+					}
+					return op == tt.operation
+				}
+				if denied {
+					w.plan.Decide = func(faults.Request) faults.Fault {
+						return faults.Fault{Action: faults.Refuse, Code: "OTSNoPermissionAccess"}
+					}
+				}
+				cfg := w.config(w.file("in.csv", "id,n\na,1\nb,2\n"))
+				cfg.Write.Concurrency = 1
+				tt.set(&cfg)
+				r, err := cfg.run(context.Background())
+				switch {
+				case !denied && (err != nil || r.Written != 2):
+					t.Errorf("%s%s: %v", tt.operation, tt.template, err)
+				case denied && (err == nil || !strings.Contains(err.Error(), "ots:"+tt.operation) || written > 0):
+					t.Errorf("%s%s denied: %d requests to write, %v", tt.operation, tt.template, written, err)
+				}
+			}
+		}
+	})
+}
+
+// A rotation of keys may have one request of many refused.
+func TestAStrayRefusalDoesNotEndALoad(t *testing.T) {
+	virtually(t, func(t *testing.T, w *world) {
+		w.fail(faults.Fault{Action: faults.Refuse, Code: "OTSAuthFailed"}, func(r faults.Request) bool { return r.N == 2 })
+		cfg := w.config(w.file("in.csv", "id,n\na,1\nb,2\nc,3\nd,4\ne,5\n"))
+		cfg.Write.BatchRows, cfg.Write.Concurrency = 1, 1
+		if r := w.load(cfg); r.Written != 5 || len(w.rows()) != 5 {
+			t.Errorf("%+v", r.ReportCounts)
+		}
+	})
+}
+
+func TestANewTableBeginsWithTheRangesOfItsRows(t *testing.T) {
+	text := numbered("k", 3000)
+	want := lastOf(t, text)
+	for answer, heard := range map[string]int{sim.PreSplitHeard: 6, sim.PreSplitIgnored: 1, sim.PreSplitRefused: 1} {
+		t.Run(answer, virtual(func(t *testing.T, w *world) {
+			must(t, w.server.Sim().Simulate("", server.Simulation{Config: sim.Config{Answers: sim.Answers{PreSplit: answer}}}))
+			cfg := w.config(w.file("in.csv", text))
+			cfg.Target.PreSplit = 6
+			r := w.load(cfg)
+			w.wantRows(want)
+			w.verifies(cfg, r)
+			if r.PreSplit == nil || r.PreSplit.Ranges != 6 || r.PreSplit.Heard != heard || (r.PreSplit.Refused != "") != (answer == sim.PreSplitRefused) {
+				t.Errorf("%+v", r.PreSplit)
+			}
+			if r.Partitions != heard || !r.Created {
+				t.Errorf("%d partitions, created %v", r.Partitions, r.Created)
+			}
+			for _, p := range w.server.Sim().Stats()["t"].Partitions {
+				if each := int64(3000 / heard); p.Position >= 0 && (p.Rows < each*2/3 || p.Rows > each*3/2) {
+					t.Errorf("partition %d got %d rows, want about %d", p.Position, p.Rows, each)
+				}
+			}
+		}))
+	}
+}
+
+// fullRows is a service whose tables were made with the option update_full_row, which the embedded one does not have.
+type fullRows struct{ http.RoundTripper }
+
+func (f fullRows) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := f.RoundTripper.RoundTrip(r)
+	if err != nil || r.URL.Path != "/DescribeTable" || res.StatusCode != http.StatusOK {
+		return res, err
+	}
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return nil, err
+	}
+	// What a message is given twice is merged.
+	options := protowire.AppendVarint(protowire.AppendTag(nil, 7, protowire.VarintType), 1)
+	body = protowire.AppendBytes(protowire.AppendTag(body, 3, protowire.BytesType), options)
+	return enginetest.Sign(res, r.URL.Path, body), nil
+}
+
+// In a table with the option update_full_row an update removes what it does not name.
+func TestUpdatesOfATableOfWholeRowsAreRefusedBeforeTheFirstRow(t *testing.T) {
+	w := newWorld(t)
+	w.load(w.config(w.file("first.csv", "id,n,m\na,1,2\n")))
+	for _, tt := range []struct {
+		mode    table.Mode
+		refused string
+	}{{table.Update, "--mode update"}, {table.Increment, "--mode increment"}, {table.Put, ""}} {
+		before := w.plan.Requests()
+		cfg := w.counted(w.file("in.csv", "id,n\na,5\n"))
+		cfg.Target.Client.Transport, cfg.Write.Mode = fullRows{w.transport()}, tt.mode
+		cfg.Target.Key, cfg.Target.Create = nil, false
+		delete(cfg.Columns.Types, "m")
+		_, err := cfg.run(context.Background())
+		sent := w.plan.Requests() - before
+		switch {
+		case tt.refused == "":
+			if err != nil || sent != 1 {
+				t.Errorf("--mode put: %d requests to write, %v", sent, err)
+			}
+		case err == nil || !strings.Contains(err.Error(), tt.refused) || !strings.Contains(err.Error(), "update_full_row") || sent != 0:
+			t.Errorf("%s: %d requests to write, %v", tt.refused, sent, err)
+		}
+		cfg.Target.Client.Transport = w.transport()
+		if _, err := cfg.run(context.Background()); err != nil {
+			t.Errorf("a table without the option: %v", err)
+		}
+	}
+}
