@@ -216,6 +216,12 @@ func TestSplitPointsCutATableBySize(t *testing.T) {
 			diff(t, a.body, []byte(want))
 		})
 	}
+	for want, body := range map[string]message{
+		"The split_size should be greater than 0.":                          ask(0, 1<<20, 0),
+		"The split_size_unit_in_byte should be greater equal than: 1048576": ask(1, 1<<20-1, 0),
+	} {
+		s.send(t, rawRequest{operation: "ComputeSplitPointsBySize", body: body}).check(t, invalid(want))
+	}
 	t.Run("as the SDK reads it", func(t *testing.T) {
 		r, err := s.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{TableName: tb.name, SplitSize: 1, SplitSizeUnitInByte: ptr[int64](1 << 20)})
 		must(t, err)

@@ -1,16 +1,12 @@
 package contract
 
 import (
-	"bytes"
-	"compress/zlib"
 	"crypto/md5"
 	"encoding/base64"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -385,18 +381,10 @@ func askBodySize(t *testing.T, s *service) (string, bool) {
 func askCompressed(t *testing.T, s *service) (string, bool) {
 	tb := s.newTable(t, tableOptions{})
 	body := message{}.text(1, tb.name)
-	var packed bytes.Buffer
-	z := zlib.NewWriter(&packed)
-	_, err := z.Write(body)
-	must(t, err)
-	must(t, z.Close())
 	var answers []string
 	taken := true
 	for _, size := range []int{len(body), len(body) + 1} {
-		a := s.send(t, rawRequest{operation: "DescribeTable", body: packed.Bytes(), change: func(h http.Header) {
-			h.Set("x-ots-request-compress-type", "deflate")
-			h.Set("x-ots-request-compress-size", strconv.Itoa(size))
-		}})
+		a := s.send(t, compressed(t, body, size))
 		answers = append(answers, fmt.Sprintf("%d bytes said to be %d: %v", len(body), size, a.refusal))
 		taken = taken && (a.code == "") == (size == len(body))
 	}

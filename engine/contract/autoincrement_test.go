@@ -198,33 +198,18 @@ func TestAutoIncrementIsDeclaredForOneIntegerAfterThePartitionKey(t *testing.T) 
 	s := openService(t)
 	pk := func(name string, typ int64) message { return message{}.text(1, name).int(2, typ).int(3, 1) }
 	for name, v := range map[string]struct {
-		change func(r *create, table string)
-		want   func(table string) refusal
+		change func(r *create)
+		want   refusal
 	}{
-		"the partition key": {
-			func(r *create, table string) { r.meta = message{}.text(1, table).bytes(2, pk("pk1", 1)) },
-			func(table string) refusal {
-				return invalid("First primary key can't be auto increment, table: " + table)
-			}},
-		"a STRING": {func(r *create, _ string) { r.meta = r.meta.bytes(2, pk("pk2", 2)) },
-			func(string) refusal { return invalid("AUTO_INCREMENT primary key must be integer.") }},
-		"two columns": {func(r *create, _ string) { r.meta = r.meta.bytes(2, pk("pk2", 1)).bytes(2, pk("pk3", 1)) },
-			func(string) refusal { return invalid("AUTO_INCREMENT primary key count must <= 1.") }},
-		"the last of four columns": {func(r *create, _ string) {
+		"the partition key": {func(r *create) { r.meta = message{}.text(1, r.name).bytes(2, pk("pk1", 1)) }, invalid("First primary key can't be auto increment, table: …")},
+		"a STRING":          {func(r *create) { r.meta = r.meta.bytes(2, pk("pk2", 2)) }, invalid("AUTO_INCREMENT primary key must be integer.")},
+		"two columns":       {func(r *create) { r.meta = r.meta.bytes(2, pk("pk2", 1)).bytes(2, pk("pk3", 1)) }, invalid("AUTO_INCREMENT primary key count must <= 1.")},
+		"the last of four columns": {func(r *create) {
 			plain := func(name string) message { return message{}.text(1, name).int(2, 3) }
 			r.meta = r.meta.bytes(2, plain("pk2")).bytes(2, plain("pk3")).bytes(2, pk("pk4", 1))
-		}, func(string) refusal { return accepted }},
+		}, accepted},
 	} {
-		t.Run(name, func(t *testing.T) {
-			table := newTableName()
-			r := newCreate(table)
-			v.change(r, table)
-			want := v.want(table)
-			if want == accepted {
-				s.dropLater(t, table)
-			}
-			s.send(t, rawRequest{operation: "CreateTable", body: r.body()}).check(t, want)
-		})
+		t.Run(name, func(t *testing.T) { s.checkCreate(t, v.change, v.want) })
 	}
 }
 

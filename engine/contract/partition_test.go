@@ -131,18 +131,12 @@ func TestPartitionsThatDoNotCoverTheKeysAreRefused(t *testing.T) {
 		"a text of 64 bytes":        {partitions(infMin, textBound(text(64)), infMax), accepted, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			table := newTableName()
-			create := newCreate(table)
-			create.more = v.more
-			if v.typ != 0 {
-				create.meta = message{}.text(1, table).bytes(2, message{}.text(1, "pk1").int(2, v.typ))
-			}
-			s.send(t, rawRequest{operation: "CreateTable", body: create.body()}).check(t, v.want)
-			if v.want == accepted {
-				s.dropLater(t, table)
-				return
-			}
-			check(t, s.describes(table), noSuchTable)
+			s.checkCreate(t, func(r *create) {
+				r.more = v.more
+				if v.typ != 0 {
+					r.meta = message{}.text(1, r.name).bytes(2, message{}.text(1, "pk1").int(2, v.typ))
+				}
+			}, v.want)
 		})
 	}
 }

@@ -161,10 +161,14 @@ func TestTableNamesFollowTheirRule(t *testing.T) {
 }
 
 // create is a CreateTable request in parts.
-type create struct{ meta, throughput, options, more message }
+type create struct {
+	name                            string
+	meta, throughput, options, more message
+}
 
 func newCreate(name string) *create {
 	return &create{
+		name:       name,
 		meta:       message{}.text(1, name).bytes(2, message{}.text(1, "pk1").int(2, 2)),
 		throughput: message{}.int(1, 0).int(2, 0),
 		options:    message{}.int(1, -1).int(2, 1),
@@ -173,6 +177,19 @@ func newCreate(name string) *create {
 
 func (r *create) body() message {
 	return append(message{}.bytes(1, r.meta).bytes(2, message{}.bytes(1, r.throughput)).bytes(3, r.options), r.more...)
+}
+
+// checkCreate sends a CreateTable, and looks whether there is a table.
+func (s *service) checkCreate(t *testing.T, change func(*create), want refusal) {
+	t.Helper()
+	r := newCreate(newTableName())
+	change(r)
+	s.send(t, rawRequest{operation: "CreateTable", body: r.body()}).check(t, want)
+	if want == accepted {
+		s.dropLater(t, r.name)
+	} else {
+		check(t, s.describes(r.name), noSuchTable)
+	}
 }
 
 func TestCreateTableRefusesWhatATableCannotHave(t *testing.T) {
@@ -203,13 +220,7 @@ func TestCreateTableRefusesWhatATableCannotHave(t *testing.T) {
 			}
 		}, invalid("")},
 	} {
-		t.Run(name, func(t *testing.T) {
-			table := newTableName()
-			r := newCreate(table)
-			v.change(r)
-			s.send(t, rawRequest{operation: "CreateTable", body: r.body()}).check(t, v.want)
-			check(t, s.describes(table), noSuchTable)
-		})
+		t.Run(name, func(t *testing.T) { s.checkCreate(t, v.change, v.want) })
 	}
 }
 
@@ -260,21 +271,4 @@ func TestPredefinedColumnsKeepTheirType(t *testing.T) {
 	checkRow(t, rows[1], invalid("Invalid column type for column i expect VT_INTEGER actual VT_BLOB"))
 	checkRow(t, rows[2], invalid("Invalid column type for column s expect VT_STRING actual VT_INTEGER"))
 	checkRow(t, rows[3], accepted)
-}
-
-func TestASmallTableHasNoSplitPoints(t *testing.T) {
-	spec(t, "5.2.1", "5.2.2")
-	t.Parallel()
-	s := openService(t)
-	tb := s.newTable(t, tableOptions{})
-	must(t, s.do(tb.put(tb.key("a", 1))))
-	r, err := s.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{TableName: tb.name, SplitSize: 1})
-	must(t, err)
-	if len(r.Splits) != 1 || r.Splits[0].LowerBound.PrimaryKeys[0].PrimaryKeyOption != tablestore.MIN || r.Splits[0].UpperBound.PrimaryKeys[0].PrimaryKeyOption != tablestore.MAX {
-		t.Errorf("%+v", r.Splits)
-	}
-	_, err = s.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{TableName: tb.name, SplitSize: 0})
-	check(t, err, invalid("The split_size should be greater than 0."))
-	_, err = s.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{TableName: tb.name, SplitSize: 1, SplitSizeUnitInByte: ptr[int64](1<<20 - 1)})
-	check(t, err, invalid("The split_size_unit_in_byte should be greater equal than: 1048576"))
 }

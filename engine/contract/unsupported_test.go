@@ -90,22 +90,18 @@ func TestTablesTheEngineCannotKeepAreRefusedByName(t *testing.T) {
 		"local transactions": func(r *create) { r.more = message{}.int(8, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			table := newTableName()
-			r := newCreate(table)
-			change(r)
 			want := unsupported
 			if name == "a stream" {
 				want = noStreams
 			}
-			s.send(t, rawRequest{operation: "CreateTable", body: r.body()}).check(t, want)
-			check(t, s.describes(table), noSuchTable)
+			s.checkCreate(t, change, want)
 		})
 	}
 	t.Run("what is switched off is no feature", func(t *testing.T) {
-		r := newCreate(newTableName())
-		r.options = r.options.int(7, 0)
-		r.more = message{}.bytes(5, message{}.int(1, 0)).bytes(6, message{}.int(1, 0)).int(8, 0)
-		s.send(t, rawRequest{operation: "CreateTable", body: r.body()}).check(t, accepted)
+		s.checkCreate(t, func(r *create) {
+			r.options = r.options.int(7, 0)
+			r.more = message{}.bytes(5, message{}.int(1, 0)).bytes(6, message{}.int(1, 0)).int(8, 0)
+		}, accepted)
 	})
 }
 

@@ -1,10 +1,11 @@
 package model
 
 import (
+	"bytes"
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // Filter is a condition on the cells of a row.
@@ -106,35 +107,26 @@ func (f *Compare) holds(v any) bool {
 	return order <= 0
 }
 
+// compareAttributes compares two values of one type.
 func compareAttributes(a, b any) (order int, sameType bool) {
 	switch x := a.(type) {
 	case int64:
 		y, ok := b.(int64)
-		return ordered(x < y, x > y), ok
+		return cmp.Compare(x, y), ok
 	case float64:
 		y, ok := b.(float64)
-		return ordered(x < y, x > y), ok
+		return cmp.Compare(x, y), ok
 	case bool:
 		y, ok := b.(bool)
-		return ordered(!x && y, x && !y), ok
+		return map[bool]int{true: 1}[x] - map[bool]int{true: 1}[y], ok
 	case string:
 		y, ok := b.(string)
-		return strings.Compare(x, y), ok
+		return cmp.Compare(x, y), ok
 	case []byte:
 		y, ok := b.([]byte)
-		return strings.Compare(string(x), string(y)), ok
+		return bytes.Compare(x, y), ok
 	}
 	return 0, false
-}
-
-func ordered(less, more bool) int {
-	switch {
-	case less:
-		return -1
-	case more:
-		return 1
-	}
-	return 0
 }
 
 // Not, And and Or combine filters.

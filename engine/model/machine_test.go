@@ -235,11 +235,7 @@ func (m *machine) write(rt *rapid.T) {
 	got := m.engine.writeRow(&c)
 	m.number(rt, &c, &got)
 	want := m.model.WriteRow(c, m.now())
-	if c.ReturnColumns != nil && want.Row != nil {
-		if want.Row.Key = nil; len(want.Row.Cells) == 0 { // the SDK drops the key
-			want.Row = nil
-		}
-	}
+	dropKey(&c, &want)
 	same(rt, "a row", got, want)
 }
 
@@ -269,13 +265,19 @@ func (m *machine) batch(rt *rapid.T) {
 	same(rt, "the batch", gotRefusal, wantRefusal)
 	for i := range want {
 		perRow(&want[i])
-		if c := &changes[i]; c.ReturnColumns != nil && want[i].Row != nil {
-			if want[i].Row.Key = nil; len(want[i].Row.Cells) == 0 { // the SDK drops the key
-				want[i].Row = nil
-			}
-		}
+		dropKey(&changes[i], &want[i])
 	}
 	same(rt, "rows of a batch", got, want)
+}
+
+// dropKey does to the model's answer to an update what the SDK does.
+func dropKey(c *Change, want *Outcome) {
+	if c.ReturnColumns == nil || want.Row == nil {
+		return
+	}
+	if want.Row.Key = nil; len(want.Row.Cells) == 0 {
+		want.Row = nil
+	}
 }
 
 // perRow takes away what an answer to one row of a batch does not have.

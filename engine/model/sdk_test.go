@@ -1,13 +1,8 @@
 package model
 
 import (
-	"crypto/hmac"
-	"crypto/sha1"
-	"encoding/base64"
 	"errors"
 	"net/http"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -27,7 +22,7 @@ func newClock() *clock {
 
 func (c *clock) now() time.Time { return time.UnixMilli(c.millis.Load()) }
 
-// dated gives the SDK's requests the time of the test's clock, and the signature that goes with it.
+// dated gives the SDK's requests the time of the test's clock. Their signature is wrong then; the engine looks at none.
 type dated struct {
 	http.RoundTripper
 	clock *clock
@@ -36,17 +31,6 @@ type dated struct {
 func (d dated) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("x-ots-date", d.clock.now().UTC().Format("2006-01-02T15:04:05.000Z"))
-	r.Header.Del("x-ots-signature")
-	var lines []string
-	for name := range r.Header {
-		if lower := strings.ToLower(name); strings.HasPrefix(lower, "x-ots-") {
-			lines = append(lines, lower+":"+strings.TrimSpace(r.Header.Get(name))+"\n")
-		}
-	}
-	slices.Sort(lines)
-	mac := hmac.New(sha1.New, []byte(server.DefaultAccessKeySecret))
-	mac.Write([]byte(r.URL.Path + "\nPOST\n\n" + strings.Join(lines, "")))
-	r.Header.Set("x-ots-signature", base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 	return d.RoundTripper.RoundTrip(r)
 }
 
@@ -66,7 +50,7 @@ type failer interface {
 
 func (e *engine) open(t failer) {
 	t.Helper()
-	s, err := server.Open(e.dir, server.Options{InMemory: e.dir == "", NoSync: true, Now: e.clock.now})
+	s, err := server.Open(e.dir, server.Options{InMemory: e.dir == "", NoSync: true, Now: e.clock.now, AnyCredentials: true})
 	if err != nil {
 		t.Fatal(err)
 	}

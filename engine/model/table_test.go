@@ -3,7 +3,6 @@ package model
 import (
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // Model is all tables of an instance. Times are Unix milliseconds.
@@ -186,21 +185,8 @@ func compareValues(a, b any) int {
 	if aInfinite || bInfinite {
 		return int(x) - int(y) // a value is 0: between the two
 	}
-	switch a := a.(type) {
-	case int64:
-		b := b.(int64)
-		switch {
-		case a < b:
-			return -1
-		case a > b:
-			return 1
-		}
-		return 0
-	case string:
-		return strings.Compare(a, b.(string))
-	default:
-		return strings.Compare(string(a.([]byte)), string(b.([]byte)))
-	}
+	order, _ := compareAttributes(a, b)
+	return order
 }
 
 // dataBytes is the size that capacity units are computed from.
