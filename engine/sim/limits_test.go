@@ -53,9 +53,7 @@ func TestEveryLimiterTakesTheCapacityOfAPartition(t *testing.T) {
 func TestATableTakesNoMoreThanItsLimit(t *testing.T) {
 	for _, kind := range limiter.Kinds {
 		table := NewTable(Config{PartitionUnits: 1000, TableUnits: 1500, Limiter: kind}, start)
-		if err := table.Split(start, []Key{"g", "p"}, 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, table.Split(start, []Key{"g", "p"}, 0))
 		taken, _ := offer(table, 0, time.Second, 10, "a", "h", "q")
 		if kind == limiter.Queue {
 			taken -= 15_000 // what waits
@@ -82,9 +80,7 @@ func TestATablesLimitLeavesThePartitionsDecisionsAsTheyAre(t *testing.T) {
 			now += time.Duration(rng.IntN(100)) * time.Millisecond
 			if step == 100 {
 				for _, table := range []*Table{one, other} {
-					if err := table.Split(at(now), []Key{"g", "p"}, 300*time.Millisecond); err != nil {
-						t.Fatal(err)
-					}
+					must(t, table.Split(at(now), []Key{"g", "p"}, 300*time.Millisecond))
 				}
 			}
 			rows := make([]Row, 20)
@@ -106,9 +102,7 @@ func TestATablesLimitLeavesThePartitionsDecisionsAsTheyAre(t *testing.T) {
 func TestChildrenOfASplitHaveLimitsOfTheirOwn(t *testing.T) {
 	table := NewTable(Config{PartitionUnits: 1000, Limiter: limiter.FixedWindow}, start)
 	offer(table, 0, time.Second, 2, "a", "z")
-	if err := table.Split(at(time.Second), []Key{"m"}, 500*time.Millisecond); err != nil {
-		t.Fatal(err)
-	}
+	must(t, table.Split(at(time.Second), []Key{"m"}, 500*time.Millisecond))
 	if taken, _ := offer(table, time.Second, 1500*time.Millisecond, 2, "a", "z"); taken != 0 {
 		t.Errorf("%d rows while the partitions are away", taken)
 	}

@@ -13,8 +13,14 @@ var start = time.Unix(1_700_000_000, 0)
 
 func at(d time.Duration) time.Time { return start.Add(d) }
 
-// write asks about rows of one unit with the keys and gives the verdicts.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
+// write asks about rows of one unit with the keys and gives the verdicts.
 func write(t *Table, now time.Time, keys ...Key) []Verdict {
 	rows := make([]Row, len(keys))
 	for i, k := range keys {
@@ -77,25 +83,27 @@ func TestAcceptedUnitsNeverExceedCapacityAndOneBurst(t *testing.T) {
 	}
 }
 
-func TestARowThatDoesNotFitIsRefusedAndASmallerOnePasses(t *testing.T) {
-	table := NewTable(Config{PartitionUnits: 10}, start)
-	rows := []Row{{Units: 2}, {Units: 5}, {Units: 1}, {Units: 1}}
-	table.Decide(at(300*time.Millisecond), rows)
-	if want := []Verdict{Accepted, Throttled, Accepted, Throttled}; rows[0].Verdict != want[0] || rows[1].Verdict != want[1] || rows[2].Verdict != want[2] || rows[3].Verdict != want[3] {
-		t.Errorf("%+v, want %v", rows, want)
-	}
-}
-
-func TestARowLargerThanTheBurstPassesAFullBucketAndLeavesADebt(t *testing.T) {
+func TestARowOfSeveralUnitsPassesIfItFits(t *testing.T) {
 	table := NewTable(Config{PartitionUnits: 10}, start)
 	for _, step := range []struct {
 		after time.Duration
-		want  Verdict
-	}{{900 * time.Millisecond, Throttled}, {time.Second, Accepted}, {3900 * time.Millisecond, Throttled}, {4 * time.Second, Throttled}, {5 * time.Second, Accepted}} {
-		rows := []Row{{Units: 40}}
+		units []int32
+		want  []Verdict
+	}{ // a row that does not fit is refused and a smaller one passes; one larger than the burst passes a full bucket and leaves a debt
+		{300 * time.Millisecond, []int32{2, 5, 1, 1}, []Verdict{Accepted, Throttled, Accepted, Throttled}},
+		{1200 * time.Millisecond, []int32{40}, []Verdict{Throttled}}, {1300 * time.Millisecond, []int32{40}, []Verdict{Accepted}},
+		{4200 * time.Millisecond, []int32{40}, []Verdict{Throttled}}, {4300 * time.Millisecond, []int32{40}, []Verdict{Throttled}},
+		{5300 * time.Millisecond, []int32{40}, []Verdict{Accepted}},
+	} {
+		var rows []Row
+		for _, n := range step.units {
+			rows = append(rows, Row{Units: n})
+		}
 		table.Decide(at(step.after), rows)
-		if rows[0].Verdict != step.want {
-			t.Errorf("after %v: %v, want %v", step.after, rows[0].Verdict, step.want)
+		for i, want := range step.want {
+			if rows[i].Verdict != want {
+				t.Errorf("after %v, row %d: %v, want %v", step.after, i, rows[i].Verdict, want)
+			}
 		}
 	}
 }
@@ -112,7 +120,6 @@ func TestAClockThatGoesBackGivesNothing(t *testing.T) {
 }
 
 // numbers gives the present partition of each key.
-
 func numbers(t *Table, keys ...Key) (list []int) {
 	for _, k := range keys {
 		list = append(list, t.Owner(k))
@@ -127,9 +134,7 @@ func TestRangesAreClosedOnTheLeftAndOpenOnTheRight(t *testing.T) {
 		"a proper prefix": {[]Key{"abc", "abcd"}, []Key{"ab", "abb\xff", "abc", "abc\x00", "abcc", "abcd", "b"}},
 	} {
 		table := NewTable(Config{}, start)
-		if err := table.Split(start, v.points, 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, table.Split(start, v.points, 0))
 		n := numbers(table, v.keys...)
 		if !(n[0] == n[1] && n[1] != n[2] && n[2] == n[3] && n[3] == n[4] && n[4] != n[5] && n[5] == n[6] && n[0] != n[5]) {
 			t.Errorf("%s: %v", name, n)
@@ -139,9 +144,7 @@ func TestRangesAreClosedOnTheLeftAndOpenOnTheRight(t *testing.T) {
 
 func TestIntegersAreRoutedByTheirValue(t *testing.T) {
 	table := NewTable(Config{}, start)
-	if err := table.Split(start, []Key{IntegerKey(-5), IntegerKey(0), IntegerKey(300)}, 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, table.Split(start, []Key{IntegerKey(-5), IntegerKey(0), IntegerKey(300)}, 0))
 	var keys []Key
 	for _, v := range []int64{math.MinInt64, -6, -5, -1, 0, 299, 300, math.MaxInt64} {
 		keys = append(keys, IntegerKey(v))
@@ -173,9 +176,7 @@ func TestRowsOfOneRequestMeetTheirOwnPartitions(t *testing.T) {
 func TestChildrenServeAfterTheSplitWithTheFullCapacityEach(t *testing.T) {
 	table := NewTable(Config{PartitionUnits: 100}, start)
 	write(table, at(5*time.Second), "a")
-	if err := table.Split(at(5*time.Second), []Key{"m"}, 500*time.Millisecond); err != nil {
-		t.Fatal(err)
-	}
+	must(t, table.Split(at(5*time.Second), []Key{"m"}, 500*time.Millisecond))
 	if v := write(table, at(5499*time.Millisecond), "a", "z"); v[0] != Unavailable || v[1] != Unavailable {
 		t.Errorf("%v while splitting", v)
 	}
@@ -222,9 +223,7 @@ func TestAMovingPartitionIsAwayAndReturnsWithAnEmptyBucket(t *testing.T) {
 	if err := table.Move(at(time.Second), 2, time.Second); err == nil {
 		t.Error("a partition that is not there moved")
 	}
-	if err := table.Move(at(time.Second), 1, time.Second); err != nil {
-		t.Fatal(err)
-	}
+	must(t, table.Move(at(time.Second), 1, time.Second))
 	if v := write(table, at(1999*time.Millisecond), "a", "z"); v[0] != Accepted || v[1] != Unavailable {
 		t.Error(v)
 	}
@@ -240,8 +239,6 @@ func TestAMovingPartitionIsAwayAndReturnsWithAnEmptyBucket(t *testing.T) {
 		t.Errorf("down for %v", p.Down)
 	}
 }
-
-// load writes a row every millisecond from 0 to d, and gives what happened to them.
 
 func TestLatencyIsDrawnAroundItsMean(t *testing.T) {
 	table := NewTable(Config{Latency: 10 * time.Millisecond, Jitter: 0.2}, start)
@@ -288,9 +285,7 @@ func TestWrongConfigurationsAreNamed(t *testing.T) {
 			t.Errorf("%+v: %v, want %s", c, err, want)
 		}
 	}
-	if err := (&Config{}).Check(); err != nil {
-		t.Error(err)
-	}
+	must(t, (&Config{}).Check())
 }
 
 func TestPartitionLimit(t *testing.T) {
@@ -302,9 +297,7 @@ func TestPartitionLimit(t *testing.T) {
 	if err := table.Split(start, points, 0); err == nil {
 		t.Error("no error")
 	}
-	if err := table.Split(start, points[1:], 0); err != nil {
-		t.Error(err)
-	}
+	must(t, table.Split(start, points[1:], 0))
 }
 
 func TestSecondsAreCountedAndForgottenInTime(t *testing.T) {

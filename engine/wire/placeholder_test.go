@@ -8,20 +8,6 @@ func pk(name string, typ ValueType, value ...byte) Cell {
 	return Cell{Name: []byte(name), Type: typ, Value: value}
 }
 
-func TestAPlaceholderWeighsWhatItsNumberWill(t *testing.T) {
-	number := Change{Op: PutRow, Row: Row{Key: []Cell{pk("p", String, 'a'), pk("n", Integer, make([]byte, 8)...)}}}
-	auto := Change{Op: PutRow, Row: Row{Key: []Cell{pk("p", String, 'a'), pk("n", AutoIncrement)}}}
-	if err := number.check(true); err != nil {
-		t.Fatal(err)
-	}
-	if err := auto.check(true); err != nil {
-		t.Fatal(err)
-	}
-	if auto.DataBytes != number.DataBytes || auto.Row.KeyBytes() != number.Row.KeyBytes() {
-		t.Errorf("%d and %d bytes, want %d and %d", auto.DataBytes, auto.Row.KeyBytes(), number.DataBytes, number.Row.KeyBytes())
-	}
-}
-
 func TestBoundsSortAsTheirKeysDo(t *testing.T) {
 	integer := func(n int64) Cell {
 		c := Cell{Type: Integer}

@@ -44,18 +44,3 @@ func TestAShortFieldIsReadAsAnyOther(t *testing.T) {
 		t.Errorf("only %d fields are short", short)
 	}
 }
-
-func BenchmarkEachField(b *testing.B) {
-	var row []byte
-	row = protowire.AppendVarint(protowire.AppendTag(row, 1, protowire.VarintType), 1)
-	row = protowire.AppendBytes(protowire.AppendTag(row, 2, protowire.BytesType), make([]byte, 180))
-	row = protowire.AppendBytes(protowire.AppendTag(row, 3, protowire.BytesType), []byte{8, 0})
-	row = protowire.AppendBytes(protowire.AppendTag(row, 4, protowire.BytesType), []byte{8, 0})
-	b.ReportAllocs()
-	for b.Loop() {
-		n := 0
-		if err := eachField(row, func(f field) *Error { n += len(f.raw); return nil }); err != nil || n == 0 {
-			b.Fatal(err)
-		}
-	}
-}
