@@ -36,9 +36,7 @@ func skipFields(t *testing.T, s *service) {
 
 // TestAnswersOfReadsAreExact compares bodies byte by byte: what an SDK ignores, another one may stumble over.
 func TestAnswersOfReadsAreExact(t *testing.T) {
-	spec(t, "1.9.2", "1.10.2", "2.4.1", "2.4.2", "2.4.3", "2.4.4", "2.4.6", "2.6.1", "3.11.1", "3.11.6", "3.11.8", "4.1.4", "4.1.5", "4.1.7")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "1.9.2", "1.10.2", "2.4.1", "2.4.2", "2.4.3", "2.4.4", "2.4.6", "2.6.1", "3.11.1", "3.11.6", "3.11.8", "4.1.4", "4.1.5", "4.1.7")
 	skipFields(t, s)
 	tb, rows := tableOfRows(t, s)
 	name := message{}.text(1, tb.name)
@@ -85,9 +83,7 @@ func TestAnswersOfReadsAreExact(t *testing.T) {
 }
 
 func TestAnswersOfWritesAreExact(t *testing.T) {
-	spec(t, "1.1.2", "1.9.2", "1.10.2", "2.4.5", "3.9.1", "4.1.2", "4.1.3", "4.1.7")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "1.1.2", "1.9.2", "1.10.2", "2.4.5", "3.9.1", "4.1.2", "4.1.3", "4.1.7")
 	skipFields(t, s)
 	tb := s.newTable(t, tableOptions{})
 	missing := newTableName()
@@ -134,9 +130,7 @@ func TestAnswersOfWritesAreExact(t *testing.T) {
 }
 
 func TestAnswersAboutTablesAreExact(t *testing.T) {
-	spec(t, "1.1.2", "1.1.3", "1.10.2", "3.6.1", "3.6.6")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "1.1.2", "1.1.3", "1.10.2", "3.6.1", "3.6.6")
 	skipFields(t, s)
 	from := time.Now().Add(-time.Minute)
 	name := newTableName()
@@ -177,9 +171,7 @@ func TestAnswersAboutTablesAreExact(t *testing.T) {
 }
 
 func TestSplitPointsCutATableBySize(t *testing.T) {
-	spec(t, "2.4.6", "4.1.6", "5.2.1", "5.2.2")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "2.4.6", "4.1.6", "5.2.1", "5.2.2")
 	skipFields(t, s)
 	tb := s.newTable(t, tableOptions{})
 	for i := range 8 { // two rows of half a megabyte for each partition key

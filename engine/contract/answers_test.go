@@ -8,9 +8,7 @@ import (
 
 // Of a table that was created so, an update replaces the row: the columns that it does not name are gone.
 func TestAnUpdateMayReplaceTheRow(t *testing.T) {
-	spec(t, "3.6.11")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.6.11")
 	tb := s.newTable(t, tableOptions{})
 	for _, full := range []bool{false, true} {
 		check(t, s.alter(tb.name, &tablestore.TableOption{TimeToAlive: -1, UpdateFullRow: &full}), invalid("The table options of UpdateTable can not contain updateFullRow."))

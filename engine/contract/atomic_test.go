@@ -17,9 +17,7 @@ func (s *service) atomicBatch(changes ...tablestore.RowChange) (*tablestore.Batc
 
 // All rows of a table share one partition key, else every row fails.
 func TestAnAtomicBatchHasOnePartitionKey(t *testing.T) {
-	spec(t, "3.10.5")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.10.5")
 	tb := s.newTable(t, tableOptions{})
 	var changes []tablestore.RowChange
 	for i := range 10 {
@@ -67,9 +65,7 @@ func TestAnAtomicBatchHasOnePartitionKey(t *testing.T) {
 
 // Is_atomic. That the other rows answer the error of the one that failed is the engine's choice.
 func TestAnAtomicBatchIsAppliedAllOrNone(t *testing.T) {
-	spec(t, "3.10.5")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.10.5")
 	tb := s.newTable(t, tableOptions{})
 	tb.load(t, tb.put(tb.key("a", 9), c("t", "text")))
 	before := tb.all(t)

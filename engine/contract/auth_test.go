@@ -25,9 +25,7 @@ func header(name, value string) func(http.Header) {
 func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 func TestOnlyAProvenRequestIsServed(t *testing.T) {
-	spec(t, "1.1.1", "1.1.3", "1.1.5", "1.2.3", "1.3.1", "1.3.2", "1.3.3", "1.4.1", "1.4.2", "1.4.3", "1.5.2", "1.5.3", "1.5.4", "1.1.4", "1.7.1", "1.7.2", "1.9.1", "1.10.1")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "1.1.1", "1.1.3", "1.1.5", "1.2.3", "1.3.1", "1.3.2", "1.3.3", "1.4.1", "1.4.2", "1.4.3", "1.5.2", "1.5.3", "1.5.4", "1.1.4", "1.7.1", "1.7.2", "1.9.1", "1.10.1")
 	now, ids := time.Now(), map[string]bool{}
 	early, late := stamp(now.Add(-20*time.Minute)), stamp(now.Add(20*time.Minute))
 	const wrongMD5 = "1B2M2Y8AsgTpgAmY7PhCfA=="
@@ -98,9 +96,7 @@ func compressed(t testing.TB, body message, size int) rawRequest {
 }
 
 func TestBodiesMayBeCompressed(t *testing.T) {
-	spec(t, "1.8.1", "1.8.2")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "1.8.1", "1.8.2")
 	tb := s.newTable(t, tableOptions{})
 	body := message{}.text(1, tb.name)
 	s.send(t, compressed(t, body, len(body))).check(t, accepted)

@@ -10,18 +10,7 @@ import (
 
 // newNumberedTable creates a table of pk1 STRING and pk2 INTEGER, which it numbers itself.
 func (s *service) newNumberedTable(t testing.TB) *table {
-	t.Helper()
-	tb := &table{service: s, name: newTableName()}
-	meta := &tablestore.TableMeta{TableName: tb.name}
-	meta.AddPrimaryKeyColumn("pk1", tablestore.PrimaryKeyType_STRING)
-	meta.AddPrimaryKeyColumnOption("pk2", tablestore.PrimaryKeyType_INTEGER, tablestore.AUTO_INCREMENT)
-	for _, k := range meta.SchemaEntry {
-		tb.keys = append(tb.keys, *k)
-	}
-	must(t, s.create(meta, newOptions(-1, 1)))
-	s.dropLater(t, tb.name)
-	s.awaitTable(t, tb)
-	return tb
+	return s.newTable(t, tableOptions{numbered: true})
 }
 
 // placeholder is a key whose second column the table is to number.
@@ -50,11 +39,17 @@ func numberOf(t testing.TB, k *tablestore.PrimaryKey) int64 {
 	return n
 }
 
+// number appends a row and returns its number.
+func (tb *table) number(t testing.TB, pk1 string, cells ...cell) int64 {
+	t.Helper()
+	r, err := tb.PutRow(&tablestore.PutRowRequest{PutRowChange: tb.append(pk1, cells...)})
+	must(t, err)
+	return numberOf(t, &r.PrimaryKey)
+}
+
 // The value is made by the table, unique and rising for a partition key, and returned with RT_PK at no cost.
 func TestAutoIncrementNumbersRows(t *testing.T) {
-	spec(t, "3.2.2")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.2.2")
 	tb := s.newNumberedTable(t)
 	last := int64(0)
 	for i := range 5 {
@@ -89,9 +84,7 @@ func TestAutoIncrementNumbersRows(t *testing.T) {
 
 // Rows with placeholders do not count as repeated, regardless of the other rows.
 func TestAutoIncrementInABatchFollowsTheRequest(t *testing.T) {
-	spec(t, "3.2.2", "3.10.4")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.2.2", "3.10.4")
 	tb := s.newNumberedTable(t)
 	var changes []tablestore.RowChange
 	for i := range 100 {
@@ -117,14 +110,10 @@ func TestAutoIncrementInABatchFollowsTheRequest(t *testing.T) {
 
 // What a placeholder and a value of an auto-increment column may be used for.
 func TestAutoIncrementRefusesWhatItCannotNumber(t *testing.T) {
-	spec(t, "3.2.3", "3.2.4", "3.2.5")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.2.3", "3.2.4", "3.2.5")
 	tb := s.newNumberedTable(t)
 	plain := s.newTable(t, tableOptions{})
-	r, err := s.PutRow(&tablestore.PutRowRequest{PutRowChange: tb.append("a", c("v", 1))})
-	must(t, err)
-	n := numberOf(t, &r.PrimaryKey)
+	n := tb.number(t, "a", c("v", 1))
 	two := &tablestore.PrimaryKey{}
 	two.AddPrimaryKeyColumnWithAutoIncrement("pk1")
 	two.AddPrimaryKeyColumnWithAutoIncrement("pk2")
@@ -193,9 +182,7 @@ func (tb *table) readBatch(k *tablestore.PrimaryKey) error {
 
 // At most one column, an INTEGER, not the partition key.
 func TestAutoIncrementIsDeclaredForOneIntegerAfterThePartitionKey(t *testing.T) {
-	spec(t, "3.2.1")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.2.1")
 	pk := func(name string, typ int64) message { return message{}.text(1, name).int(2, typ).int(3, 1) }
 	for name, v := range map[string]struct {
 		change func(r *create)
@@ -222,9 +209,7 @@ func TestAutoIncrementContinuesAfterARestart(t *testing.T) {
 	var numbers []int64
 	for i := range 6 {
 		for range 3 {
-			p, err := r.PutRow(&tablestore.PutRowRequest{PutRowChange: tb.append("a")})
-			must(t, err)
-			numbers = append(numbers, numberOf(t, &p.PrimaryKey))
+			numbers = append(numbers, tb.number(t, "a"))
 		}
 		must(t, r.do(tb.delete(tb.key("a", numbers[len(numbers)-1])))) // what is stored does not tell the highest
 		if i%2 == 0 {

@@ -8,9 +8,7 @@ import (
 )
 
 func TestABatchAnswersEachRowInRequestOrder(t *testing.T) {
-	spec(t, "3.10.1", "3.10.3")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.10.1", "3.10.3")
 	tb := s.newTable(t, tableOptions{})
 	tb.load(t, tb.put(tb.key("there", 1), c("a", 1)), tb.put(tb.key("there", 2), c("a", 1)), tb.put(tb.key("there", 3), c("a", 1)))
 	changes := []tablestore.RowChange{
@@ -37,9 +35,7 @@ func TestABatchAnswersEachRowInRequestOrder(t *testing.T) {
 }
 
 func TestABatchSucceedsAsARequestEvenIfEveryRowFails(t *testing.T) {
-	spec(t, "3.10.1")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.10.1")
 	tb := s.newTable(t, tableOptions{})
 	var changes []tablestore.RowChange
 	for i := range 200 {
@@ -52,9 +48,7 @@ func TestABatchSucceedsAsARequestEvenIfEveryRowFails(t *testing.T) {
 }
 
 func TestABatchMayNameSeveralTables(t *testing.T) {
-	spec(t, "3.6.3", "3.10.1")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.6.3", "3.10.1")
 	one, two := s.newTable(t, tableOptions{}), s.newTable(t, tableOptions{})
 	missing := &table{service: s, name: newTableName()}
 	r, err := s.batch(one.put(one.key("a", 1), c("t", 1)), missing.put(missing.key("a", 1)), two.put(two.key("b", 2), c("t", 2)), missing.delete(missing.key("a", 1)))
@@ -80,9 +74,7 @@ func TestABatchMayNameSeveralTables(t *testing.T) {
 }
 
 func TestRepeatedRowsOfABatch(t *testing.T) {
-	spec(t, "3.10.4")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.10.4")
 	tb := s.newTable(t, tableOptions{})
 	expectation := invalid("Repeated rows do not support row exist expectation check in BatchModify.")
 	condition := invalid("Repeated rows do not support row condition check in BatchModify.")
@@ -136,9 +128,7 @@ func TestRepeatedRowsOfABatch(t *testing.T) {
 }
 
 func TestABatchThatIsMalformedIsRefusedAsAWhole(t *testing.T) {
-	spec(t, "3.10.2", "1.10.3", "2.3.4")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.10.2", "1.10.3", "2.3.4")
 	tb := s.newTable(t, tableOptions{})
 	put := func(row []byte) message { return message{}.int(1, 1).bytes(2, row).bytes(3, message{}.int(1, 0)) }
 	good := put(tb.put(tb.key("a", 1), c("c", 1)).Serialize())
@@ -181,9 +171,7 @@ func (tb *table) batchGet(t *testing.T, q *tablestore.MultiRowQueryCriteria) (ro
 }
 
 func TestBatchGetRowAnswersKeyByKey(t *testing.T) {
-	spec(t, "3.11.1", "3.11.3", "3.11.6")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.11.1", "3.11.3", "3.11.6")
 	tb := s.newTable(t, tableOptions{})
 	tb.load(t, tb.put(tb.key("a", 1), c("x", 1), c("y", 2)), tb.put(tb.key("b", 1), c("x", 3)), tb.put(tb.key("c", 1)))
 	a := &row{[]any{"a", int64(1)}, []cell{c("x", int64(1)), c("y", int64(2))}}

@@ -21,9 +21,7 @@ const (
 var outOfTime = invalid("Timestamp must be in range [0, INT64_MAX/1000).")
 
 func TestTimestampsReachFromZeroToTheirEnd(t *testing.T) {
-	spec(t, "3.3.5", "3.3.6", "3.7.1", "3.6.9")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.3.5", "3.3.6", "3.7.1", "3.6.9")
 	tb := s.newTable(t, tableOptions{versions: 3, deviation: allTime})
 	stamped := func(ts int64, op byte) wireRow {
 		c := wireCell{name: "c", value: vInt(1), ts: ts, stamped: true, op: op}
@@ -110,9 +108,7 @@ func (r rawRead) send(t *testing.T, tb *table, want refusal) *answer {
 
 // What is wrong with the names and the filter of a read is said before its missing version rule.
 func TestReadsSayWhichVersionsTheyWant(t *testing.T) {
-	spec(t, "3.5.4", "3.5.6", "3.11.1", "3.11.2")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.5.4", "3.5.6", "3.11.1", "3.11.2")
 	tb := s.newTable(t, tableOptions{deviation: allTime})
 	must(t, s.do(tb.put(tb.key("a", 1), v("c", 1, 5))))
 	both := invalid("Start and end time must be given at the same time.")
@@ -169,9 +165,7 @@ func TestReadsSayWhichVersionsTheyWant(t *testing.T) {
 }
 
 func TestTableOptionsReachTheirEnds(t *testing.T) {
-	spec(t, "3.6.6", "3.6.9")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.6.6", "3.6.9")
 	tb := s.newTable(t, tableOptions{})
 	late := invalid("The maximum deviation must be in range [0, INT64_MAX/1000000].")
 	ttl := invalid("TimeToLive cannot be 0 or less than -1.")
@@ -223,9 +217,7 @@ func TestTableOptionsReachTheirEnds(t *testing.T) {
 }
 
 func TestUpdatesAreRefusedWhereATableForbidsThem(t *testing.T) {
-	spec(t, "3.6.8", "3.10.3")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.6.8", "3.10.3")
 	name := newTableName()
 	r := newCreate(name)
 	r.meta = r.meta.bytes(2, message{}.text(1, "pk2").int(2, 1))
@@ -257,9 +249,7 @@ func TestUpdatesAreRefusedWhereATableForbidsThem(t *testing.T) {
 }
 
 func TestAnIncrementIsANewVersion(t *testing.T) {
-	spec(t, "3.8.6", "3.10.3", "4.1.7")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.8.6", "3.10.3", "4.1.7")
 	tb := s.newTable(t, tableOptions{versions: 3})
 	k, at := tb.key("a", 1), time.Now().Add(-time.Hour).UnixMilli()
 	must(t, s.do(tb.put(k, v("n", 30, at-1), v("n", 40, at), v("s", "text", at), v("d", 1.5, at), v("max", int64(math.MaxInt64), at), v("min", int64(math.MinInt64), at))))
@@ -289,9 +279,7 @@ func TestAnIncrementIsANewVersion(t *testing.T) {
 
 // A row here is 15 bytes of key, a name of one and a text.
 func TestAPageEndsAtTheByte(t *testing.T) {
-	spec(t, "3.11.8", "4.1.5")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.11.8", "4.1.5")
 	tb := s.newTable(t, tableOptions{})
 	const half = 2<<20 - keyBytes - 1
 	for p, second := range map[string]int{"k": half, "l": half - 17, "m": half - 16} {
@@ -315,8 +303,7 @@ func TestAPageEndsAtTheByte(t *testing.T) {
 			if v.rows == 1 {
 				start = tb.key(v.partition, 3)
 			}
-			r, err := s.GetRange(ranged(tb.criteria(start), tablestore.FORWARD, tb.key(v.partition, maxKey), 0))
-			must(t, err)
+			r := tb.page(t, tablestore.FORWARD, tb.key(v.partition, maxKey), 0, start)
 			diff(t, len(r.Rows), v.rows)
 			diff(t, unitsOf(r.ConsumedCapacityUnit), units{v.units, 0})
 			diff(t, keyValues(r.NextStartPrimaryKey), v.next)

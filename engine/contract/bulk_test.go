@@ -26,9 +26,7 @@ func bulkRow(tb *table, key *tablestore.PrimaryKey, cells ...cell) *tablestore.P
 }
 
 func TestBulkImportWritesRowsOfOneTable(t *testing.T) {
-	spec(t, "3.13.1")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.13.1")
 	tb := s.newTable(t, tableOptions{})
 	wrong := &tablestore.PrimaryKey{}
 	wrong.AddPrimaryKeyColumn("pk1", "b")
@@ -58,9 +56,7 @@ func TestBulkImportWritesRowsOfOneTable(t *testing.T) {
 }
 
 func TestBulkExportReadsARangeAsAMatrix(t *testing.T) {
-	spec(t, "3.13.2")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.13.2")
 	tb := s.newTable(t, tableOptions{versions: 2})
 	must(t, s.do(tb.put(tb.key("a", 1), c("b", true), c("s", "é"))))
 	must(t, s.do(tb.put(tb.key("a", 2), c("a", int64(-1)), c("s", "old"))))

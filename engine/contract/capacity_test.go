@@ -16,9 +16,7 @@ func unitsOf(u *tablestore.ConsumedCapacityUnit) units { return units{u.Read, u.
 const keyBytes = 3 + 1 + 3 + 8
 
 func TestWritesConsumeFourKilobytesAUnit(t *testing.T) {
-	spec(t, "4.1.1", "4.1.2", "4.1.3")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "4.1.1", "4.1.2", "4.1.3")
 	tb := s.newTable(t, tableOptions{versions: 5})
 	now := time.Now().UnixMilli()
 	k := tb.key("k", 1)
@@ -77,9 +75,7 @@ func TestWritesConsumeFourKilobytesAUnit(t *testing.T) {
 }
 
 func TestALongKeyConsumesMoreThanOneUnit(t *testing.T) {
-	spec(t, "4.1.2", "4.1.3")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "4.1.2", "4.1.3")
 	const str = tablestore.PrimaryKeyType_STRING
 	tb := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{str, str, str, str}})
 	key := func(last int) *tablestore.PrimaryKey { return tb.key(text(1024), text(1024), text(1024), text(last)) }
@@ -115,9 +111,7 @@ func TestALongKeyConsumesMoreThanOneUnit(t *testing.T) {
 }
 
 func TestReadsConsumeWhatTheyAnswer(t *testing.T) {
-	spec(t, "4.1.4", "4.1.5")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "4.1.4", "4.1.5")
 	tb := s.newTable(t, tableOptions{versions: 2})
 	k := tb.key("k", 1)
 	full := 4096 - keyBytes - 1
@@ -151,17 +145,14 @@ func TestReadsConsumeWhatTheyAnswer(t *testing.T) {
 			b, err := tb.tryBatchGet(k, x.read...)
 			must(t, err)
 			diff(t, unitsOf(b.ConsumedCapacityUnit), units{x.want, 0})
-			g, err := s.GetRange(ranged(tb.criteria(k, x.read...), tablestore.FORWARD, tb.key("k", 2), 0))
-			must(t, err)
+			g := tb.page(t, tablestore.FORWARD, tb.key("k", 2), 0, k, x.read...)
 			diff(t, unitsOf(g.ConsumedCapacityUnit), units{x.want, 0})
 		})
 	}
 }
 
 func TestARangeConsumesWhatItScansInOneSum(t *testing.T) {
-	spec(t, "4.1.5")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "4.1.5")
 	tb := s.newTable(t, tableOptions{})
 	big := []cell{c("a", text(4097)), c("b", text(4097)), c("c", text(4097))}
 	tb.load(t, tb.put(tb.key("big", 1), big...), tb.put(tb.key("big", 2), big...))
@@ -186,8 +177,7 @@ func TestARangeConsumesWhatItScansInOneSum(t *testing.T) {
 		"rows that are scanned and not answered counts": {"s", 0, []selection{columns("x")}, 0, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := s.GetRange(ranged(tb.criteria(tb.key(x.partition, minKey), x.read...), tablestore.FORWARD, tb.key(x.partition, maxKey), x.limit))
-			must(t, err)
+			r := tb.page(t, tablestore.FORWARD, tb.key(x.partition, maxKey), x.limit, tb.key(x.partition, minKey), x.read...)
 			diff(t, len(r.Rows), x.rows)
 			diff(t, unitsOf(r.ConsumedCapacityUnit), units{x.want, 0})
 		})

@@ -24,9 +24,7 @@ func when(f tablestore.ColumnFilter, change tablestore.RowChange) tablestore.Row
 }
 
 func TestConditionsDecideWhetherAWriteApplies(t *testing.T) {
-	spec(t, "3.9.1", "3.9.3", "3.9.4", "3.10.3")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.9.1", "3.9.3", "3.9.4", "3.10.3")
 	tb := s.newTable(t, tableOptions{})
 	writes := map[string]func(*tablestore.PrimaryKey) tablestore.RowChange{
 		"put":       func(k *tablestore.PrimaryKey) tablestore.RowChange { return tb.put(k, c("new", 1)) },
@@ -102,9 +100,7 @@ func TestConditionsDecideWhetherAWriteApplies(t *testing.T) {
 }
 
 func TestAColumnConditionSeesWhatAReadWouldSee(t *testing.T) {
-	spec(t, "3.9.3", "3.9.5", "3.7.2")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.9.3", "3.9.5", "3.7.2")
 	const day = 24 * 60 * 60
 	tb := s.newTable(t, tableOptions{versions: 2, ttl: 5 * day, deviation: 100 * day})
 	ago := func(days int64) int64 { return time.Now().UnixMilli() - days*day*1000 }

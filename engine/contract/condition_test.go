@@ -24,9 +24,7 @@ func (tb *table) race(t *testing.T, writers int, change func(writer int) tablest
 }
 
 func TestAConditionAndItsWriteAreOne(t *testing.T) {
-	spec(t, "3.9.2", "3.9.3")
-	t.Parallel()
-	tb := openService(t).newTable(t, tableOptions{})
+	tb := proving(t, "3.9.2", "3.9.3").newTable(t, tableOptions{})
 	const writers, steps = 8, 20
 	t.Run("of many that expect no row one succeeds", func(t *testing.T) {
 		diff(t, tb.race(t, 2*writers, func(i int) tablestore.RowChange {

@@ -7,9 +7,7 @@ import (
 )
 
 func TestARangeContinuesPastFilteredRows(t *testing.T) {
-	spec(t, "3.11.5", "3.11.8")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.11.5", "3.11.8")
 	tb := s.newTable(t, tableOptions{})
 	const rows = 5005
 	var changes []tablestore.RowChange
@@ -19,8 +17,7 @@ func TestARangeContinuesPastFilteredRows(t *testing.T) {
 	tb.load(t, changes...)
 	start, end := tb.key("k", minKey), tb.key("k", maxKey)
 	t.Run("5000 rows that do not pass are an empty page that has a next", func(t *testing.T) {
-		r, err := s.GetRange(ranged(tb.criteria(start, filtered(compare("n", ge, 5000))), tablestore.FORWARD, end, 0))
-		must(t, err)
+		r := tb.page(t, tablestore.FORWARD, end, 0, start, filtered(compare("n", ge, 5000)))
 		diff(t, len(r.Rows), 0)
 		diff(t, keyValues(r.NextStartPrimaryKey), []any{"k", int64(5000)})
 		found, pages := tb.scan(t, tablestore.FORWARD, start, end, 0, filtered(compare("n", ge, 5000)))
@@ -31,8 +28,7 @@ func TestARangeContinuesPastFilteredRows(t *testing.T) {
 		diff(t, pages, []int{0, 2})
 	})
 	t.Run("a limit counts rows that pass", func(t *testing.T) {
-		r, err := s.GetRange(ranged(tb.criteria(start, filtered(compare("even", eq, true))), tablestore.FORWARD, end, 3))
-		must(t, err)
+		r := tb.page(t, tablestore.FORWARD, end, 3, start, filtered(compare("even", eq, true)))
 		var got []any
 		for _, x := range r.Rows {
 			got = append(got, x.PrimaryKey.PrimaryKeys[1].Value)
@@ -40,21 +36,16 @@ func TestARangeContinuesPastFilteredRows(t *testing.T) {
 		diff(t, got, []any{int64(0), int64(2), int64(4)})
 	})
 	t.Run("filters do not make a range cheaper", func(t *testing.T) {
-		plain, err := s.GetRange(ranged(tb.criteria(start), tablestore.FORWARD, end, 0))
-		must(t, err)
-		some, err := s.GetRange(ranged(tb.criteria(start, filtered(compare("n", lt, 0))), tablestore.FORWARD, end, 0))
-		must(t, err)
+		plain := tb.page(t, tablestore.FORWARD, end, 0, start)
+		some := tb.page(t, tablestore.FORWARD, end, 0, start, filtered(compare("n", lt, 0)))
 		diff(t, unitsOf(some.ConsumedCapacityUnit), unitsOf(plain.ConsumedCapacityUnit))
-		page, err := s.GetRange(ranged(tb.criteria(start, filtered(pageOf(0, 1))), tablestore.FORWARD, end, 0))
-		must(t, err)
+		page := tb.page(t, tablestore.FORWARD, end, 0, start, filtered(pageOf(0, 1)))
 		diff(t, unitsOf(page.ConsumedCapacityUnit), unitsOf(plain.ConsumedCapacityUnit))
 	})
 }
 
 func TestAFilteredRowCostsOneUnit(t *testing.T) {
-	spec(t, "4.1.4")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "4.1.4")
 	tb := s.newTable(t, tableOptions{})
 	k := tb.key("k", 1)
 	must(t, s.do(tb.put(k, c("a", text(4096)), c("b", text(9<<10)), c("n", 1))))
@@ -79,9 +70,7 @@ func TestAFilteredRowCostsOneUnit(t *testing.T) {
 }
 
 func TestARangeAnswersPartOfTheKeyWhenAskedTo(t *testing.T) {
-	spec(t, "3.11.9")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.11.9")
 	tb := s.newTable(t, tableOptions{})
 	tb.load(t, tb.put(tb.key("a", 1), c("c", 1)), tb.put(tb.key("a", 2), c("d", 2)), tb.put(tb.key("a", 3), c("c", 3)))
 	read := func(t *testing.T, limit int32, names ...string) (*tablestore.GetRangeResponse, []*row) {
@@ -128,9 +117,7 @@ func TestARangeAnswersPartOfTheKeyWhenAskedTo(t *testing.T) {
 }
 
 func TestAMatrixIsAnsweredWhereItHoldsTheRows(t *testing.T) {
-	spec(t, "2.6.1")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "2.6.1")
 	tb := s.newTable(t, tableOptions{versions: 2})
 	values := []cell{c("b", []byte{0, 255}), c("c", int64(1)), c("d", 0.5), c("s", "é"), c("t", true)}
 	must(t, s.do(tb.put(tb.key("a", 1), values...)))
@@ -179,9 +166,7 @@ func TestAMatrixIsAnsweredWhereItHoldsTheRows(t *testing.T) {
 }
 
 func TestAnEmptyNameBoundsNoColumns(t *testing.T) {
-	spec(t, "3.11.4")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.11.4")
 	skipReal(t, s)
 	tb := s.newTable(t, tableOptions{})
 	must(t, s.do(tb.put(tb.key("a", 1), c("c", 1))))

@@ -144,9 +144,7 @@ func (f rawFilter) Serialize() []byte { return f }
 func (f rawFilter) ToFilter() *otsprotocol.Filter { return &otsprotocol.Filter{} }
 
 func TestAFilterComparesEveryType(t *testing.T) {
-	spec(t, "2.5.1", "3.9.4", "3.9.5", "3.9.6")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "2.5.1", "3.9.4", "3.9.5", "3.9.6")
 	tb := s.newTable(t, tableOptions{})
 	k := tb.key("k", 1)
 	cells := []cell{c("b", []byte{1, 255}), c("d", 1.5), c("i", int64(10)), c("s", "mm"), c("t", true)}
@@ -181,9 +179,7 @@ func TestAFilterComparesEveryType(t *testing.T) {
 }
 
 func TestFiltersOfAllReadsAgree(t *testing.T) {
-	spec(t, "3.11.5")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.11.5")
 	tb := s.newTable(t, tableOptions{versions: 5})
 	k := tb.key("k", 1)
 	at := seedVersions(t, tb, k)
@@ -245,9 +241,7 @@ func TestFiltersOfAllReadsAgree(t *testing.T) {
 }
 
 func TestAFilterComparesWhatAnExpressionFinds(t *testing.T) {
-	spec(t, "3.9.8")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.9.8")
 	tb := s.newTable(t, tableOptions{})
 	k := tb.key("k", 1)
 	must(t, s.do(tb.put(k, c("i", 5), c("j", `{cluster_name:name1,lastupdatetime:12345,load:2.5}`))))
@@ -278,9 +272,7 @@ func TestAFilterComparesWhatAnExpressionFinds(t *testing.T) {
 }
 
 func TestInvalidFiltersAreRefused(t *testing.T) {
-	spec(t, "2.5.1", "3.5.6", "3.9.3", "3.9.7")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "2.5.1", "3.5.6", "3.9.3", "3.9.7")
 	tb := s.newTable(t, tableOptions{})
 	leaf := lenient(compare("c", eq, 1))
 	many := func(n int) []tablestore.ColumnFilter {

@@ -3,6 +3,7 @@ package contract
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,17 +16,9 @@ import (
 // withIndexes makes a table of two key columns and the defined columns a (integer), b (string) and c (double), with indexes.
 func (s *service) withIndexes(t *testing.T, indexes ...*tablestore.IndexMeta) *table {
 	t.Helper()
-	tb := &table{service: s, name: newTableName()}
-	meta := &tablestore.TableMeta{TableName: tb.name}
-	meta.AddPrimaryKeyColumn("pk1", tablestore.PrimaryKeyType_STRING)
-	meta.AddPrimaryKeyColumn("pk2", tablestore.PrimaryKeyType_INTEGER)
-	meta.AddDefinedColumn("a", tablestore.DefinedColumn_INTEGER)
-	meta.AddDefinedColumn("b", tablestore.DefinedColumn_STRING)
-	meta.AddDefinedColumn("c", tablestore.DefinedColumn_DOUBLE)
-	_, err := s.CreateTable(&tablestore.CreateTableRequest{TableMeta: meta, TableOption: newOptions(-1, 1), ReservedThroughput: &tablestore.ReservedThroughput{}, IndexMetas: indexes})
-	must(t, err)
-	s.dropLater(t, tb.name)
-	return tb
+	return s.newTable(t, tableOptions{indexes: indexes, defined: []tablestore.DefinedColumnSchema{
+		{Name: "a", ColumnType: tablestore.DefinedColumn_INTEGER}, {Name: "b", ColumnType: tablestore.DefinedColumn_STRING},
+		{Name: "c", ColumnType: tablestore.DefinedColumn_DOUBLE}}})
 }
 
 func indexOn(name string, key []string, columns ...string) *tablestore.IndexMeta {
@@ -72,9 +65,7 @@ func (tb *table) indexRows(t *testing.T, index string, columns int) (keys [][]an
 }
 
 func TestAnIndexFollowsItsTable(t *testing.T) {
-	spec(t, "3.14.1", "3.14.2", "3.14.3")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.14.1", "3.14.2", "3.14.3")
 	skipReal(t, s) // there an index follows a little later
 	byA := newTableName()
 	tb := s.withIndexes(t, indexOn(byA, []string{"a"}, "b", "c"))
@@ -131,9 +122,7 @@ func TestAnIndexFollowsItsTable(t *testing.T) {
 }
 
 func TestATableWithIndexesTakesARowOnceInARequest(t *testing.T) {
-	spec(t, "3.10.4", "3.13.1", "3.14.2")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.10.4", "3.13.1", "3.14.2")
 	skipReal(t, s) // its words are not published
 	name := newTableName()
 	tb := s.withIndexes(t, indexOn(name, []string{"a"}))
@@ -162,9 +151,7 @@ func TestATableWithIndexesTakesARowOnceInARequest(t *testing.T) {
 }
 
 func TestIndexesThatCannotBeAreRefused(t *testing.T) {
-	spec(t, "3.14.1", "3.14.4")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.14.1", "3.14.4")
 	skipReal(t, s)
 	taken := newTableName()
 	tb := s.withIndexes(t, indexOn(taken, []string{"a"}))
@@ -213,30 +200,15 @@ func TestIndexesThatCannotBeAreRefused(t *testing.T) {
 }
 
 func TestAnIndexHasFourColumnsBesideAKeyOfFour(t *testing.T) {
-	spec(t, "3.14.1", "3.1.5")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.14.1", "3.1.5")
 	skipReal(t, s)
-	tb := &table{service: s, name: newTableName()}
-	meta := &tablestore.TableMeta{TableName: tb.name}
-	var columns []string
-	for _, name := range []string{"pk1", "pk2", "pk3", "pk4"} {
-		meta.AddPrimaryKeyColumn(name, tablestore.PrimaryKeyType_INTEGER)
+	columns, index := []string{"a", "b", "c", "d"}, newTableName()
+	o := tableOptions{numbered: true, keys: slices.Repeat(stringInteger[1:], 4), indexes: []*tablestore.IndexMeta{indexOn(index, columns)}}
+	for _, name := range columns {
+		o.defined = append(o.defined, tablestore.DefinedColumnSchema{Name: name, ColumnType: tablestore.DefinedColumn_STRING})
 	}
-	meta.SchemaEntry[3].Option = ptr(tablestore.AUTO_INCREMENT)
-	for _, name := range []string{"a", "b", "c", "d"} {
-		meta.AddDefinedColumn(name, tablestore.DefinedColumn_STRING)
-		columns = append(columns, name)
-	}
-	index := newTableName()
-	_, err := s.CreateTable(&tablestore.CreateTableRequest{TableMeta: meta, TableOption: newOptions(-1, 1), ReservedThroughput: &tablestore.ReservedThroughput{},
-		IndexMetas: []*tablestore.IndexMeta{indexOn(index, columns)}})
-	must(t, err)
-	s.dropLater(t, tb.name)
-	key := &tablestore.PrimaryKey{}
-	for i, name := range []string{"pk1", "pk2", "pk3"} {
-		key.AddPrimaryKeyColumn(name, int64(i))
-	}
+	tb := s.newTable(t, o)
+	key := tb.key(0, 1, 2)
 	key.AddPrimaryKeyColumnWithAutoIncrement("pk4")
 	must(t, s.do(tb.put(key, c("a", "A"), c("b", "B"), c("c", "C"), c("d", "D"))))
 	keys, _ := tb.indexRows(t, index, 8)
@@ -258,9 +230,7 @@ func TestAnIndexHasFourColumnsBesideAKeyOfFour(t *testing.T) {
 }
 
 func TestAnIndexExpiresWithItsTable(t *testing.T) {
-	spec(t, "3.14.1", "3.7.2")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.14.1", "3.7.2")
 	skipReal(t, s)
 	refused := invalid("Don't support allow update operation on table with index and ttl")
 	byA := newTableName()

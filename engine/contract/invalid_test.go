@@ -9,9 +9,7 @@ import (
 )
 
 func TestKeysMustFitTheSchema(t *testing.T) {
-	spec(t, "3.1.1", "3.1.4", "3.1.5")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.1.1", "3.1.4", "3.1.5")
 	tb := s.newTable(t, tableOptions{})
 	must(t, s.do(tb.put(tb.key("good", 1))))
 	named := func(n1, n2 string) *tablestore.PrimaryKey {
@@ -70,9 +68,7 @@ func (tb *table) checkInBatches(t *testing.T, bad *tablestore.PrimaryKey, want r
 }
 
 func TestATimestampIsWithinTheDeviation(t *testing.T) {
-	spec(t, "3.3.6", "3.7.1", "3.10.3")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.3.6", "3.7.1", "3.10.3")
 	tb := s.newTable(t, tableOptions{})
 	k, ms := tb.key("a", 1), time.Now().UnixMilli()
 	const day = 24 * 60 * 60 * 1000
@@ -101,9 +97,7 @@ func rawPut(table string, row []byte, expect int64) message {
 }
 
 func TestMalformedRowsAreRefused(t *testing.T) {
-	spec(t, "1.7.2", "1.10.1", "1.10.3", "2.1.1", "2.2.2", "2.3.2", "2.3.4", "2.3.5", "3.8.8")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "1.7.2", "1.10.1", "1.10.3", "2.1.1", "2.2.2", "2.3.2", "2.3.4", "2.3.5", "3.8.8")
 	tb := s.newTable(t, tableOptions{})
 	good := tb.put(tb.key("a", 1), c("c", "v")).Serialize()
 	deletion := tb.delete(tb.key("a", 1)).Serialize()

@@ -10,9 +10,7 @@ import (
 )
 
 func TestABatchHoldsAtMost200Rows(t *testing.T) {
-	spec(t, "3.5.1")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.5.1")
 	one, two := s.newTable(t, tableOptions{}), s.newTable(t, tableOptions{})
 	batch := func(a, b int) error {
 		var changes []tablestore.RowChange
@@ -46,9 +44,7 @@ func TestABatchHoldsAtMost200Rows(t *testing.T) {
 }
 
 func TestABatchReadsAtMost100Rows(t *testing.T) {
-	spec(t, "3.5.2")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.5.2")
 	one, two := s.newTable(t, tableOptions{}), s.newTable(t, tableOptions{})
 	read := func(a, b int) error {
 		q := []*tablestore.MultiRowQueryCriteria{one.keysToGet(), two.keysToGet()}
@@ -75,9 +71,7 @@ func TestABatchReadsAtMost100Rows(t *testing.T) {
 
 // What the 4 MB count: names and values, and 8 bytes for each timestamp that is given.
 func TestAWriteHoldsAtMost4MBOfData(t *testing.T) {
-	spec(t, "3.5.3", "6.1.3")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.5.3", "6.1.3")
 	tb := s.newTable(t, tableOptions{})
 	const limit, half = 4 << 20, 2 << 20
 	k, k2 := tb.key("k", 1), tb.key("k", 2)
@@ -126,9 +120,7 @@ func TestAWriteHoldsAtMost4MBOfData(t *testing.T) {
 }
 
 func TestARowHoldsAtMost1024CellsInOneWrite(t *testing.T) {
-	spec(t, "3.3.4", "3.10.2", "6.1.3")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.3.4", "3.10.2", "6.1.3")
 	tb := s.newTable(t, tableOptions{versions: 2000})
 	now := time.Now().UnixMilli()
 	named := func(n int) (cells []cell, steps, drops []step) {
@@ -181,9 +173,7 @@ func TestARowHoldsAtMost1024CellsInOneWrite(t *testing.T) {
 }
 
 func TestValuesHaveTheirLimits(t *testing.T) {
-	spec(t, "3.1.2", "3.3.3", "3.4.2", "3.10.2")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.1.2", "3.3.3", "3.4.2", "3.10.2")
 	tb := s.newTable(t, tableOptions{})
 	bytes := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{tablestore.PrimaryKeyType_BINARY}})
 	keyOver := func(name string) refusal {
@@ -233,9 +223,7 @@ func TestValuesHaveTheirLimits(t *testing.T) {
 }
 
 func TestKeyColumnsMayHaveNamesOf255Bytes(t *testing.T) {
-	spec(t, "3.4.2")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.4.2")
 	name := newTableName()
 	must(t, s.create(newMeta(name, text(255), strings.Repeat("y", 255)), newOptions(-1, 1)))
 	s.dropLater(t, name)
@@ -245,9 +233,7 @@ func TestKeyColumnsMayHaveNamesOf255Bytes(t *testing.T) {
 }
 
 func TestABodyHoldsAtMost5MB(t *testing.T) {
-	spec(t, "1.1.4")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "1.1.4")
 	tooLarge := refusal{413, "OTSRequestBodyTooLarge", "The size of POST data is too large."}
 	for name, v := range map[string]struct {
 		size int

@@ -10,9 +10,7 @@ import (
 
 // TestTheFirstRefusalIsTheAnswer mends a request that is wrong in every respect, one fault at a time.
 func TestTheFirstRefusalIsTheAnswer(t *testing.T) {
-	spec(t, "9.1")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "9.1")
 	tb := s.newTable(t, tableOptions{})
 	must(t, s.do(tb.put(tb.key("there", 1))))
 	old := stamp(time.Now().Add(-time.Hour))
@@ -47,9 +45,7 @@ func TestTheFirstRefusalIsTheAnswer(t *testing.T) {
 }
 
 func TestNamesAreCaseSensitive(t *testing.T) {
-	spec(t, "3.4.1", "3.4.2", "3.1.4")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.4.1", "3.4.2", "3.1.4")
 	lower := s.newTable(t, tableOptions{})
 	upper := &table{service: s, name: "T" + lower.name[1:]}
 	check(t, s.do(upper.put(upper.key("a", 1))), noSuchTable)
@@ -62,9 +58,7 @@ func TestNamesAreCaseSensitive(t *testing.T) {
 }
 
 func TestARowOfAnotherTableIsNotARepeatedOne(t *testing.T) {
-	spec(t, "3.10.1", "3.10.4")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.10.1", "3.10.4")
 	one, two := s.newTable(t, tableOptions{}), s.newTable(t, tableOptions{})
 	r, err := s.batch(expecting(expectNotExist, one.put(one.key("a", 1), c("n", 1))), expecting(expectNotExist, two.put(two.key("a", 1))),
 		one.update(one.key("a", 2), add("n", 1)), two.update(two.key("a", 2), add("n", 1)))

@@ -89,9 +89,7 @@ func TestATableIsCreatedInPartitions(t *testing.T) {
 
 // Ranges that do not cover the keys, or are too many, are refused.
 func TestPartitionsThatDoNotCoverTheKeysAreRefused(t *testing.T) {
-	spec(t, "5.1.2", "2.5.1")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "5.1.2", "2.5.1")
 	eleven := [][]byte{infMin}
 	for i := range 10 {
 		eleven = append(eleven, textBound(string(rune('a'+i))))

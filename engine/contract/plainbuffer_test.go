@@ -118,9 +118,7 @@ func brokenKeys() map[string]wireCase {
 
 // TestRowsAreParsedStrictly sends each row alone, and in a batch after a valid one, which must not be applied either.
 func TestRowsAreParsedStrictly(t *testing.T) {
-	spec(t, "2.1.1", "2.1.2", "2.2.1", "2.2.2", "2.3.1", "2.3.2", "2.3.3", "2.3.4", "2.3.5", "3.1.5", "3.1.6", "3.3.2", "3.3.6", "3.8.7", "3.10.2")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "2.1.1", "2.1.2", "2.2.1", "2.2.2", "2.3.1", "2.3.2", "2.3.3", "2.3.4", "2.3.5", "3.1.5", "3.1.6", "3.3.2", "3.3.6", "3.8.7", "3.10.2")
 	tb := s.newTable(t, tableOptions{})
 	paths := map[int64]string{1: "PutRow", 2: "UpdateRow", 3: "DeleteRow"}
 	for _, cases := range []map[string]wireCase{brokenCells(), brokenKeys()} {
@@ -151,9 +149,7 @@ func TestRowsAreParsedStrictly(t *testing.T) {
 }
 
 func TestKeysOfReadsAreKeysAlone(t *testing.T) {
-	spec(t, "2.3.1", "2.3.5", "3.1.6")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "2.3.1", "2.3.5", "3.1.6")
 	tb := s.newTable(t, tableOptions{})
 	inf := []wireCell{{name: "pk1", value: vInfMin}, {name: "pk2", value: vInfMin}}
 	for name, v := range map[string]struct {

@@ -10,9 +10,7 @@ import (
 )
 
 func TestRangesAreInKeyOrderInBothDirections(t *testing.T) {
-	spec(t, "3.1.3", "3.11.7", "3.11.8")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.1.3", "3.11.7", "3.11.8")
 	tb := s.newTable(t, tableOptions{})
 	// In order: bytes, not collation; a prefix first; integers by value and sign.
 	keys := [][]any{
@@ -59,9 +57,7 @@ func TestRangesAreInKeyOrderInBothDirections(t *testing.T) {
 }
 
 func TestBinaryKeysAreOrderedByUnsignedBytes(t *testing.T) {
-	spec(t, "3.1.3")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.1.3")
 	tb := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{tablestore.PrimaryKeyType_BINARY}})
 	keys := [][]any{{[]byte{}}, {[]byte{0}}, {[]byte{0, 0}}, {[]byte{0, 255}}, {[]byte{1}}, {[]byte{127}}, {[]byte{128}}, {[]byte{255}}, {[]byte{255, 0}}, {[]byte{255, 255}}}
 	var changes []tablestore.RowChange
@@ -78,9 +74,7 @@ func TestBinaryKeysAreOrderedByUnsignedBytes(t *testing.T) {
 }
 
 func TestARangePageEndsAt5000Rows(t *testing.T) {
-	spec(t, "3.11.8")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.11.8")
 	tb := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{tablestore.PrimaryKeyType_INTEGER}})
 	const rows = 10_100
 	var changes []tablestore.RowChange
@@ -98,8 +92,7 @@ func TestARangePageEndsAt5000Rows(t *testing.T) {
 		"backward": {tablestore.BACKWARD, maxKey, minKey, rows - 1, -1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := s.GetRange(ranged(tb.criteria(tb.key(x.start)), x.direction, tb.key(x.end), 0))
-			must(t, err)
+			r := tb.page(t, x.direction, tb.key(x.end), 0, tb.key(x.start))
 			diff(t, len(r.Rows), 5000)
 			diff(t, keyValues(r.NextStartPrimaryKey), []any{x.first + 5000*x.step})
 			got, pages := tb.scan(t, x.direction, tb.key(x.start), tb.key(x.end), 0)
@@ -124,9 +117,7 @@ func TestARangePageEndsAt5000Rows(t *testing.T) {
 }
 
 func TestARangePageEndsAt4MB(t *testing.T) {
-	spec(t, "3.11.8")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.11.8")
 	tb := s.newTable(t, tableOptions{})
 	const rows = 6
 	for i := range rows {
@@ -143,9 +134,7 @@ func TestARangePageEndsAt4MB(t *testing.T) {
 }
 
 func TestInvalidRangesAreRefused(t *testing.T) {
-	spec(t, "3.11.7", "3.11.8", "3.1.4")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.11.7", "3.11.8", "3.1.4")
 	tb := s.newTable(t, tableOptions{})
 	must(t, s.do(tb.put(tb.key("a", 1))))
 	forward := invalid("Begin key must less than end key in FORWARD")

@@ -123,13 +123,20 @@ func ranged(q *tablestore.SingleRowQueryCriteria, d tablestore.Direction, end *t
 	}}
 }
 
+// page reads a range once.
+func (tb *table) page(t testing.TB, d tablestore.Direction, end key, limit int32, start key, options ...selection) *tablestore.GetRangeResponse {
+	t.Helper()
+	r, err := tb.GetRange(ranged(tb.criteria(start, options...), d, end, limit))
+	must(t, err)
+	return r
+}
+
 // scan reads a range, page by page as the service cuts it, and returns the rows and the size of each page.
 func (tb *table) scan(t testing.TB, d tablestore.Direction, start, end *tablestore.PrimaryKey, limit int32, options ...selection) (rows []*row, pages []int) {
 	t.Helper()
 	const most = 100
 	for start != nil {
-		r, err := tb.GetRange(ranged(tb.criteria(start, options...), d, end, limit))
-		must(t, err)
+		r := tb.page(t, d, end, limit, start, options...)
 		for _, x := range r.Rows {
 			rows = append(rows, newRow(x.PrimaryKey, x.Columns))
 		}

@@ -9,9 +9,7 @@ import (
 )
 
 func TestValuesSurviveTheRoundTrip(t *testing.T) {
-	spec(t, "3.3.1")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.3.1")
 	tb := s.newTable(t, tableOptions{})
 	for name, value := range map[string]any{
 		"the least integer": int64(math.MinInt64), "the greatest integer": int64(math.MaxInt64), "zero": int64(0), "minus one": int64(-1),
@@ -37,9 +35,7 @@ func TestValuesSurviveTheRoundTrip(t *testing.T) {
 }
 
 func TestKeysSurviveTheRoundTrip(t *testing.T) {
-	spec(t, "3.1.1")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.1.1")
 	tb := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{
 		tablestore.PrimaryKeyType_STRING, tablestore.PrimaryKeyType_INTEGER, tablestore.PrimaryKeyType_BINARY, tablestore.PrimaryKeyType_STRING}})
 	for name, values := range map[string][]any{
@@ -57,9 +53,7 @@ func TestKeysSurviveTheRoundTrip(t *testing.T) {
 }
 
 func TestColumnNamesMayBeAnyText(t *testing.T) {
-	spec(t, "3.4.2", "3.3.7", "2.3.5")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.4.2", "3.3.7", "2.3.5")
 	tb := s.newTable(t, tableOptions{})
 	for _, name := range []string{"_", "9", "a.b", "a:b", "a-b", "a b", `"quoted"`, "line\nbreak", "姓名", text(255)} {
 		t.Run(name, func(t *testing.T) {
@@ -92,9 +86,7 @@ type (
 )
 
 func TestARowIsPutUpdatedAndDeleted(t *testing.T) {
-	spec(t, "3.8.1", "3.8.2", "3.8.3", "3.8.4", "3.8.5", "3.8.6", "3.8.7", "3.9.1")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.8.1", "3.8.2", "3.8.3", "3.8.4", "3.8.5", "3.8.6", "3.8.7", "3.9.1")
 	tb := s.newTable(t, tableOptions{})
 	seed := []cell{c("a", 1), c("b", "two")}
 	for name, v := range map[string]struct {
@@ -165,9 +157,7 @@ func (tb *table) checkInBatch(t *testing.T, change tablestore.RowChange, want re
 }
 
 func TestUpdateDeletesVersions(t *testing.T) {
-	spec(t, "3.8.5", "3.3.5", "3.7.3")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.8.5", "3.3.5", "3.7.3")
 	tb := s.newTable(t, tableOptions{versions: 3})
 	at := time.Now().Add(-time.Hour).UnixMilli()
 	seed := []cell{v("a", 1, at), v("a", 2, at+1), v("a", 3, at+2), v("b", 4, at)}
@@ -192,9 +182,7 @@ func TestUpdateDeletesVersions(t *testing.T) {
 }
 
 func TestWritesAnswerWithTheRowAskedFor(t *testing.T) {
-	spec(t, "2.4.5", "3.8.8")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "2.4.5", "3.8.8")
 	tb := s.newTable(t, tableOptions{})
 	k := func() *tablestore.PrimaryKey { return tb.key("a", 7) }
 	keyed := tb.put(k(), c("c", 1))

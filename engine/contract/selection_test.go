@@ -17,9 +17,7 @@ func seedVersions(t *testing.T, tb *table, k *tablestore.PrimaryKey) (at int64) 
 }
 
 func TestReadsSelectColumnsVersionsAndTimes(t *testing.T) {
-	spec(t, "2.4.4", "3.11.1", "3.11.3", "3.11.4")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "2.4.4", "3.11.1", "3.11.3", "3.11.4")
 	tb := s.newTable(t, tableOptions{versions: 5})
 	k := tb.key("k", 1)
 	at := seedVersions(t, tb, k)
@@ -63,9 +61,7 @@ func TestReadsSelectColumnsVersionsAndTimes(t *testing.T) {
 }
 
 func TestATableKeepsItsVersionsAndItsTime(t *testing.T) {
-	spec(t, "3.7.3", "3.7.4")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.7.3", "3.7.4")
 	const day = 24 * 60 * 60
 	tb := s.newTable(t, tableOptions{versions: 2, ttl: 5 * day, deviation: 100 * day})
 	ago := func(days int64) int64 { return time.Now().UnixMilli() - days*day*1000 }
@@ -110,9 +106,7 @@ func TestATableKeepsItsVersionsAndItsTime(t *testing.T) {
 }
 
 func TestCellsWithoutATimestampAreOfNow(t *testing.T) {
-	spec(t, "3.3.5")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.3.5")
 	tb := s.newTable(t, tableOptions{versions: 2})
 	k := tb.key("a", 1)
 	before := time.Now().Add(-time.Minute).UnixMilli() // the clock of a real instance is not ours

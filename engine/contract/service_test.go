@@ -180,7 +180,9 @@ type tableOptions struct {
 	ttl       int   // seconds
 	deviation int64 // seconds
 	keys      []tablestore.PrimaryKeyType
+	numbered  bool // the last column of the key, by the table itself
 	defined   []tablestore.DefinedColumnSchema
+	indexes   []*tablestore.IndexMeta
 }
 
 var stringInteger = []tablestore.PrimaryKeyType{tablestore.PrimaryKeyType_STRING, tablestore.PrimaryKeyType_INTEGER}
@@ -206,6 +208,10 @@ func (s *service) newTable(t testing.TB, o tableOptions) *table {
 		meta.AddPrimaryKeyColumn(name, typ)
 		tb.keys = append(tb.keys, tablestore.PrimaryKeySchema{Name: &name, Type: &typ})
 	}
+	if o.numbered {
+		option := tablestore.AUTO_INCREMENT
+		meta.SchemaEntry[len(o.keys)-1].Option = &option
+	}
 	for _, d := range o.defined {
 		meta.AddDefinedColumn(d.Name, d.ColumnType)
 	}
@@ -213,17 +219,15 @@ func (s *service) newTable(t testing.TB, o tableOptions) *table {
 	if o.ttl != 0 {
 		option.TimeToAlive = o.ttl
 	}
-	if err := s.create(meta, option); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.create(meta, option, o.indexes...))
 	s.dropLater(t, tb.name)
 	s.awaitTable(t, tb)
 	return tb
 }
 
-func (s *service) create(meta *tablestore.TableMeta, option *tablestore.TableOption) error {
+func (s *service) create(meta *tablestore.TableMeta, option *tablestore.TableOption, indexes ...*tablestore.IndexMeta) error {
 	_, err := s.CreateTable(&tablestore.CreateTableRequest{
-		TableMeta: meta, TableOption: option, ReservedThroughput: &tablestore.ReservedThroughput{},
+		TableMeta: meta, TableOption: option, ReservedThroughput: &tablestore.ReservedThroughput{}, IndexMetas: indexes,
 	})
 	return err
 }

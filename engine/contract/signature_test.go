@@ -39,9 +39,7 @@ func v4(operation, key, day, region string) func(http.Header) {
 }
 
 func TestSignatureV4IsProvenAndAnsweredWithItsOwnKey(t *testing.T) {
-	t.Parallel()
-	spec(t, "1.6.1", "1.6.2")
-	s := openService(t)
+	s := proving(t, "1.6.1", "1.6.2")
 	if s.real {
 		t.Skip("the region of the instance is not known")
 	}
@@ -87,9 +85,7 @@ func TestSignatureV4IsProvenAndAnsweredWithItsOwnKey(t *testing.T) {
 }
 
 func TestEveryHeaderOfTheProtocolIsSigned(t *testing.T) {
-	t.Parallel()
-	spec(t, "1.3.3", "1.3.4", "1.5.1", "1.5.2", "1.8.1", "1.8.2")
-	s := openService(t)
+	s := proving(t, "1.3.3", "1.3.4", "1.5.1", "1.5.2", "1.8.1", "1.8.2")
 	if s.real {
 		t.Skip("a made-up token is refused")
 	}

@@ -37,6 +37,14 @@ func spec(t testing.TB, rules ...string) {
 	}
 }
 
+// proving opens the service for a test that proves rules, beside others.
+func proving(t *testing.T, rules ...string) *service {
+	t.Helper()
+	spec(t, rules...)
+	t.Parallel()
+	return openService(t)
+}
+
 // elsewhere is the rules that are proven where a process, a clock or a simulation can be had: a file and a test of it.
 var elsewhere = map[string][2]string{
 	"1.1.6": {"../../e2e/serve_test.go", "TestAStoreHasOneServer"},
@@ -95,7 +103,7 @@ func rulesNamed(t *testing.T) map[string]bool {
 			some := false
 			ast.Inspect(f, func(n ast.Node) bool {
 				if call, ok := n.(*ast.CallExpr); ok {
-					if id, ok := call.Fun.(*ast.Ident); ok && id.Name == "spec" {
+					if id, ok := call.Fun.(*ast.Ident); ok && (id.Name == "spec" || id.Name == "proving") {
 						for _, a := range call.Args {
 							lit, ok := a.(*ast.BasicLit)
 							if !ok {
@@ -110,7 +118,7 @@ func rulesNamed(t *testing.T) map[string]bool {
 				return true
 			})
 			if strings.HasPrefix(f.Name.Name, "Test") && !some {
-				t.Errorf("%s: %s names no paragraph: call spec", name, f.Name.Name)
+				t.Errorf("%s: %s names no paragraph: call spec or proving", name, f.Name.Name)
 			}
 		}
 	}

@@ -9,9 +9,7 @@ import (
 )
 
 func TestATableLivesFromCreateToDelete(t *testing.T) {
-	spec(t, "1.2.1", "3.6.1", "3.6.2", "3.6.5", "3.6.6", "3.6.7")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "1.2.1", "3.6.1", "3.6.2", "3.6.5", "3.6.6", "3.6.7")
 	tb := s.newTable(t, tableOptions{versions: 3, ttl: 864000, deviation: 172800,
 		keys: []tablestore.PrimaryKeyType{tablestore.PrimaryKeyType_STRING, tablestore.PrimaryKeyType_INTEGER, tablestore.PrimaryKeyType_BINARY, tablestore.PrimaryKeyType_STRING}})
 	var others []string
@@ -64,9 +62,7 @@ func TestATableLivesFromCreateToDelete(t *testing.T) {
 }
 
 func TestATableThatIsCreatedAgainIsEmpty(t *testing.T) {
-	spec(t, "3.6.7")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.6.7")
 	tb := s.newTable(t, tableOptions{})
 	must(t, s.do(tb.put(tb.key("a", 1), c("v", 1))))
 	must(t, s.deleteTable(tb.name))
@@ -106,9 +102,7 @@ func newMeta(name string, keys ...string) *tablestore.TableMeta {
 }
 
 func TestOperationsOnAMissingTableSaySo(t *testing.T) {
-	spec(t, "3.6.3")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.6.3")
 	tb := &table{service: s, name: newTableName()}
 	k := tb.key("a", 1)
 	for name, do := range map[string]func() error{
@@ -133,9 +127,7 @@ func TestOperationsOnAMissingTableSaySo(t *testing.T) {
 }
 
 func TestTableNamesFollowTheirRule(t *testing.T) {
-	spec(t, "3.4.1")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.4.1")
 	for name, ok := range map[string]bool{
 		"": false, "1t": false, "t-1": false, "t.1": false, "表": false, "t t": false, "_": true, "T_9": true,
 		text(255): true, text(256): false, // the SDK refuses more than 100, so these are sent by hand
@@ -193,9 +185,7 @@ func (s *service) checkCreate(t *testing.T, change func(*create), want refusal) 
 }
 
 func TestCreateTableRefusesWhatATableCannotHave(t *testing.T) {
-	spec(t, "3.1.5", "3.4.2", "3.6.1", "3.6.4", "3.6.9")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.1.5", "3.4.2", "3.6.1", "3.6.4", "3.6.9")
 	pk := func(name string, typ int64) message { return message{}.text(1, name).int(2, typ) }
 	for name, v := range map[string]struct {
 		change func(*create)
@@ -225,9 +215,7 @@ func TestCreateTableRefusesWhatATableCannotHave(t *testing.T) {
 }
 
 func TestUpdateTableRefusesAsCreateTableDoes(t *testing.T) {
-	spec(t, "1.2.4", "3.6.6", "3.6.9")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "1.2.4", "3.6.6", "3.6.9")
 	tb := s.newTable(t, tableOptions{versions: 2})
 	name := message{}.text(1, tb.name)
 	for what, v := range map[string]struct {
@@ -249,9 +237,7 @@ func TestUpdateTableRefusesAsCreateTableDoes(t *testing.T) {
 }
 
 func TestPredefinedColumnsKeepTheirType(t *testing.T) {
-	spec(t, "3.3.8")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "3.3.8")
 	tb := s.newTable(t, tableOptions{defined: []tablestore.DefinedColumnSchema{
 		{Name: "i", ColumnType: tablestore.DefinedColumn_INTEGER}, {Name: "d", ColumnType: tablestore.DefinedColumn_DOUBLE},
 		{Name: "b", ColumnType: tablestore.DefinedColumn_BOOLEAN}, {Name: "s", ColumnType: tablestore.DefinedColumn_STRING},

@@ -22,9 +22,7 @@ func skipReal(t *testing.T, s *service) {
 }
 
 func TestFeaturesTheEngineLacksAreRefusedByName(t *testing.T) {
-	spec(t, "1.2.4", "3.12.1")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "1.2.4", "3.12.1")
 	skipReal(t, s)
 	tb := s.newTable(t, tableOptions{})
 	k := tb.key("a", 1)
@@ -76,9 +74,7 @@ func TestFeaturesTheEngineLacksAreRefusedByName(t *testing.T) {
 }
 
 func TestTablesTheEngineCannotKeepAreRefusedByName(t *testing.T) {
-	spec(t, "1.2.4")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "1.2.4")
 	skipReal(t, s)
 	for name, change := range map[string]func(*create){
 		"a stream":      func(r *create) { r.more = message{}.bytes(5, message{}.int(1, 1).int(2, 24)) },
@@ -107,9 +103,7 @@ func TestTablesTheEngineCannotKeepAreRefusedByName(t *testing.T) {
 
 // Clean-up helpers of test suites list search indexes, streams and tables of time series of every table: of the engine's there are none.
 func TestListsOfWhatTheEngineLacksAreEmpty(t *testing.T) {
-	spec(t, "1.2.5")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "1.2.5")
 	tb := s.newTable(t, tableOptions{})
 	missing := newTableName()
 	for _, v := range []struct {
@@ -135,9 +129,7 @@ func TestListsOfWhatTheEngineLacksAreEmpty(t *testing.T) {
 }
 
 func TestOperationsTheEngineLacksAreRefusedByName(t *testing.T) {
-	spec(t, "1.2.2", "3.12.1")
-	t.Parallel()
-	s := openService(t)
+	s := proving(t, "1.2.2", "3.12.1")
 	skipReal(t, s)
 	for _, operation := range []string{
 		"StartLocalTransaction", "CommitTransaction", "AbortTransaction",
