@@ -79,9 +79,7 @@ func TestFaultsFromTheOptionsAreShown(t *testing.T) {
 }
 
 func TestTheCountsOfFaultsOutliveThemUntilTheyAreDeletedOrOthersAreSet(t *testing.T) {
-	s := open(t, Options{})
-	c := inProcess(s)
-	createTable(t, c, "t", 1)
+	s, c := withTable(t, Options{})
 	refused := func() {
 		t.Helper()
 		tell(t, s, "POST", "/_engine/faults", `{"rate":1,"kinds":["refuse:OTSServerBusy"]}`, nil)
@@ -123,9 +121,7 @@ func TestASingleRowIsRefusedAsARequest(t *testing.T) {
 	plan := &faults.Plan{Only: func(op string) bool { return op == "PutRow" }, Decide: func(faults.Request) faults.Fault {
 		return faults.Fault{Action: faults.RefuseRows, RowCode: func(int) string { return "OTSServerBusy" }}
 	}}
-	s := open(t, Options{Faults: plan})
-	c := inProcess(s)
-	createTable(t, c, "t", 1)
+	_, c := withTable(t, Options{Faults: plan})
 	if err := putRow(c, put("t", key("a", 1))); code(err) != "OTSServerBusy" {
 		t.Error(err)
 	}

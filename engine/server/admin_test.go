@@ -19,8 +19,7 @@ import (
 )
 
 func TestTheAdminAPISaysWhatIsWrong(t *testing.T) {
-	s := open(t, Options{})
-	createTable(t, inProcess(s), "t", 1)
+	s, _ := withTable(t, Options{})
 	const split, simulate, faults = "/_engine/tables/t/split", "/_engine/tables/t/simulate", "/_engine/faults"
 	for _, v := range []struct {
 		method, path, body string
@@ -109,8 +108,7 @@ func TestAWebPageCannotDriveTheEngine(t *testing.T) {
 }
 
 func TestTheAdminAPITakesASampleLargerThanARequest(t *testing.T) {
-	s := open(t, Options{})
-	createTable(t, inProcess(s), "t", 1)
+	s, _ := withTable(t, Options{})
 	h := httptest.NewServer(s)
 	defer h.Close()
 	var body strings.Builder
@@ -176,9 +174,7 @@ func TestKeysOfEveryTypeAreReadAndWritten(t *testing.T) {
 }
 
 func TestATableIsCutEvenlyOverItsRows(t *testing.T) {
-	s := open(t, Options{})
-	c := inProcess(s)
-	createTable(t, c, "t", 1)
+	s, c := withTable(t, Options{})
 	var keys []string
 	for i := range 100 {
 		keys = append(keys, fmt.Sprintf("%02d", i))
@@ -225,9 +221,7 @@ func TestAWrongSimulationDoesNotOpen(t *testing.T) {
 }
 
 func TestADroppedTableTakesItsSimulationWithIt(t *testing.T) {
-	s := open(t, Options{})
-	c := inProcess(s)
-	createTable(t, c, "t", 1)
+	s, c := withTable(t, Options{})
 	tell(t, s, "POST", "/_engine/tables/t/split", `{"keys":["k"]}`, nil)
 	if _, err := c.DeleteTable(&tablestore.DeleteTableRequest{TableName: "t"}); err != nil {
 		t.Fatal(err)

@@ -24,16 +24,15 @@ func faulty(t *testing.T, f faults.Fault) (*Server, *faults.Plan) {
 
 // eachWay runs f over both ways into a server with the fault.
 func eachWay(t *testing.T, fault faults.Fault, f func(t *testing.T, c *tablestore.TableStoreClient, p *faults.Plan)) {
-	t.Run("in process", func(t *testing.T) {
-		s, p := faulty(t, fault)
-		createTable(t, inProcess(s), "t", 1)
-		f(t, inProcess(s), p)
-	})
-	t.Run("over HTTP", func(t *testing.T) {
-		s, p := faulty(t, fault)
-		createTable(t, inProcess(s), "t", 1)
-		f(t, overHTTP(t, s), p)
-	})
+	for way, client := range map[string]func(testing.TB, *Server) *tablestore.TableStoreClient{
+		"in process": func(_ testing.TB, s *Server) *tablestore.TableStoreClient { return inProcess(s) }, "over HTTP": overHTTP,
+	} {
+		t.Run(way, func(t *testing.T) {
+			s, p := faulty(t, fault)
+			createTable(t, inProcess(s), "t", 1)
+			f(t, client(t, s), p)
+		})
+	}
 }
 
 func batchOf(n int) *tablestore.BatchWriteRowRequest {

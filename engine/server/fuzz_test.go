@@ -136,11 +136,7 @@ func createWithEverything() []byte {
 
 // bulkRequests are bodies that the SDK cannot make.
 func bulkRequests() (imports, exports [][]byte) {
-	low, high := &tablestore.PrimaryKey{}, &tablestore.PrimaryKey{}
-	for _, name := range []string{"pk1", "pk2"} {
-		low.AddPrimaryKeyColumnWithMinValue(name)
-		high.AddPrimaryKeyColumnWithMaxValue(name)
-	}
+	low, high := bounds()
 	export := nested(nested(nested(nil, 1, []byte("t")), 3, low.Build(false)), 4, high.Build(false))
 	return [][]byte{bulkImport(put("t", key("k", 1), "c", int64(1), "s", "text"))}, [][]byte{export, varint(slices.Clip(export), 6, 0)}
 }

@@ -22,7 +22,7 @@ func must[E comparable](t testing.TB, err E) {
 	}
 }
 
-// reopen opens a server of a folder, which the test closes.
+// reopen opens a server of a folder.
 func reopen(t testing.TB, dir string, o Options) *Server {
 	t.Helper()
 	s, err := Open(dir, o)
@@ -75,6 +75,25 @@ func createTable(t testing.TB, c *tablestore.TableStoreClient, name string, vers
 	must(t, err)
 }
 
+// withTable opens an in-memory server of the table t.
+func withTable(t testing.TB, o Options) (*Server, *tablestore.TableStoreClient) {
+	t.Helper()
+	s := open(t, o)
+	c := inProcess(s)
+	createTable(t, c, "t", 1)
+	return s, c
+}
+
+// bounds are the keys before and after all others.
+func bounds() (low, high *tablestore.PrimaryKey) {
+	low, high = &tablestore.PrimaryKey{}, &tablestore.PrimaryKey{}
+	for _, name := range []string{"pk1", "pk2"} {
+		low.AddPrimaryKeyColumnWithMinValue(name)
+		high.AddPrimaryKeyColumnWithMaxValue(name)
+	}
+	return low, high
+}
+
 func key(a string, b int64) *tablestore.PrimaryKey {
 	k := &tablestore.PrimaryKey{}
 	k.AddPrimaryKeyColumn("pk1", a)
@@ -103,14 +122,20 @@ func code(err error) string {
 	return err.Error()
 }
 
-// raw posts a signed request with a body of the test's own and decodes nothing.
-func raw(s *Server, op string, body []byte, change func(http.Header)) *answer {
+// headers are those of a request but for its signature.
+func headers(s *Server, body []byte) http.Header {
 	h := http.Header{}
 	h.Set(wire.HeaderDate, s.o.Now().UTC().Format("2006-01-02T15:04:05.000Z"))
 	h.Set(wire.HeaderAPIVersion, wire.APIVersion)
 	h.Set(wire.HeaderAccessKeyID, DefaultAccessKeyID)
 	h.Set(wire.HeaderInstance, DefaultInstance)
 	h.Set(wire.HeaderMD5, md5Text(body))
+	return h
+}
+
+// raw posts a signed request with a body of the test's own and decodes nothing.
+func raw(s *Server, op string, body []byte, change func(http.Header)) *answer {
+	h := headers(s, body)
 	if change != nil {
 		change(h)
 	}
@@ -131,11 +156,7 @@ func signed(s *Server, op string, body []byte) *http.Request {
 	if err != nil {
 		panic(err)
 	}
-	r.Header.Set(wire.HeaderDate, s.o.Now().UTC().Format("2006-01-02T15:04:05.000Z"))
-	r.Header.Set(wire.HeaderAPIVersion, wire.APIVersion)
-	r.Header.Set(wire.HeaderAccessKeyID, DefaultAccessKeyID)
-	r.Header.Set(wire.HeaderInstance, DefaultInstance)
-	r.Header.Set(wire.HeaderMD5, md5Text(body))
+	r.Header = headers(s, body)
 	r.Header.Set(wire.HeaderSignature, wire.Sign(DefaultAccessKeySecret, "/"+op, r.Header))
 	return r
 }

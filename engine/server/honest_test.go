@@ -41,9 +41,7 @@ func TestARowIsAcknowledgedOnlyIfItWasApplied(t *testing.T) {
 	for _, operation := range []string{"BatchWriteRow", "BulkImport"} {
 		t.Run(operation, func(t *testing.T) {
 			plan := honestPlan()
-			s := open(t, Options{Faults: plan, Simulation: &Simulation{Config: sim.Config{PartitionUnits: 300, Burst: 100 * time.Millisecond}}})
-			c := inProcess(s)
-			createTable(t, c, "t", 1)
+			s, c := withTable(t, Options{Faults: plan, Simulation: &Simulation{Config: sim.Config{PartitionUnits: 300, Burst: 100 * time.Millisecond}}})
 			send := sendBatch
 			if operation == "BulkImport" {
 				send = sendBulk

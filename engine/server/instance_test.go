@@ -14,9 +14,7 @@ import (
 func TestAnInstanceRefusesWholeRequests(t *testing.T) {
 	at := &clock{time.Now()}
 	for _, simulated := range []bool{false, true} {
-		s := open(t, Options{InstanceUnits: 100, Now: at.now})
-		c := inProcess(s)
-		createTable(t, c, "t", 1)
+		s, c := withTable(t, Options{InstanceUnits: 100, Now: at.now})
 		if simulated {
 			must(t, s.Sim().Simulate("t", Simulation{Config: sim.Config{PartitionUnits: 1000}}))
 		}
@@ -44,9 +42,7 @@ func TestAnInstanceRefusesWholeRequests(t *testing.T) {
 
 func TestIndexesAreDescribedAndPaidFor(t *testing.T) {
 	at := &clock{time.Now()}
-	s := open(t, Options{Now: at.now})
-	c := inProcess(s)
-	createTable(t, c, "t", 1)
+	s, c := withTable(t, Options{Now: at.now})
 	tell(t, s, "POST", "/_engine/tables/t/simulate", `{"partition_wcu": 10, "indexes": 2}`, nil)
 	d, err := c.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})
 	if err != nil || len(d.IndexMetas) != 2 || d.IndexMetas[1].IndexName != "t_index2" || !slices.Equal(d.IndexMetas[0].Primarykey, []string{"pk1", "pk2"}) {

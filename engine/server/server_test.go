@@ -14,11 +14,7 @@ var testContext = context.Background()
 // scan reads a whole table, page by page, as texts.
 func scan(t testing.TB, c *tablestore.TableStoreClient, table string, dir tablestore.Direction, limit int32) (rows []string) {
 	t.Helper()
-	from, to := &tablestore.PrimaryKey{}, &tablestore.PrimaryKey{}
-	for _, n := range []string{"pk1", "pk2"} {
-		from.AddPrimaryKeyColumnWithMinValue(n)
-		to.AddPrimaryKeyColumnWithMaxValue(n)
-	}
+	from, to := bounds()
 	if dir == tablestore.BACKWARD {
 		from, to = to, from
 	}

@@ -170,9 +170,7 @@ func TestALimitOfTheTableRefusesRowsAsAPartitionDoes(t *testing.T) {
 }
 
 func TestAnOffSimulationCountsNothing(t *testing.T) {
-	s := open(t, Options{})
-	c := inProcess(s)
-	createTable(t, c, "t", 1)
+	s, c := withTable(t, Options{})
 	if _, err := c.BatchWriteRow(rowsOf("a")); err != nil || len(s.Sim().Stats()) != 0 || s.sim.on.Load() {
 		t.Errorf("%v, %v", err, s.Sim().Stats())
 	}
@@ -223,9 +221,7 @@ func TestSplitsWhileLoadingLoseAndInventNothing(t *testing.T) {
 }
 
 func TestARowTheTableRefusesIsCountedAsFailed(t *testing.T) {
-	s := open(t, Options{Simulation: &Simulation{}})
-	c := inProcess(s)
-	createTable(t, c, "t", 1)
+	s, c := withTable(t, Options{Simulation: &Simulation{}})
 	b := &tablestore.BatchWriteRowRequest{}
 	change := put("t", key("a", 1), "v", "x")
 	change.SetCondition(tablestore.RowExistenceExpectation_EXPECT_EXIST)
