@@ -184,7 +184,7 @@ metamorphic:
 	$(GO) test ./pipeline -run '^TestAnyLoad' -drawn-seeds 300 -timeout 120m
 	$(GO) test ./partitioner -run 'WhenAnythingFails$$' -cutter-seeds 5000 -timeout 60m
 	$(GO) test ./pipeline -run 'TestALiveSourceIsLoaded|TestPartsAreRead' -live-seeds 200 -timeout 60m
-	$(GO) test ./pipeline/intake -run TestALoadThatSwitches -switch-seeds 200 -timeout 60m
+	$(GO) test ./pipeline/intake -run TestAScheduleLosesNoRecord -switch-seeds 200 -timeout 60m
 	$(GO) test ./reader -run TestAFaultyRecordDoesNotTip -dialect-files 3000 -timeout 60m
 
 # Pairs of inputs that disagree in formats, units, encodings, columns, types and more, loaded together and one after the other: each load

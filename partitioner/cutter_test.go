@@ -387,17 +387,16 @@ func TestRowsOfAKeyInFrontOfALaneGiveWayToTheLastWhenABatchIsCut(t *testing.T) {
 		{table.Refused, map[int]End{0: Superseded, 1: Written, 2: Written, 3: Rejected}},
 	} {
 		ends := map[int]End{}
-		queues := shuffle.New(1, shuffle.Options{Budget: 1 << 20})
-		c := New(Options{Supersede: true, Final: func(r table.Ref, end End, _ table.Outcome) { ends[number(r)] = end }})
-		queues.Push(0, rowsOf([]string{"k", "other", "k", "k"}, 4)[0])
+		final := func(r table.Ref, end End, _ table.Outcome) { ends[number(r)] = end }
+		c, q := pour(Options{Supersede: true, Final: final}, "k", "other", "k", "k")
 		f := new(Flight)
-		if !c.Cut(time.Unix(1, 0), 0, queues.Lane(0), f, 200) || len(f.Rows) != 2 || number(f.Rows[0]) != 3 || number(f.Rows[1]) != 1 {
+		if !c.Cut(time.Unix(1, 0), 0, q, f, 200) || len(f.Rows) != 2 || number(f.Rows[0]) != 3 || number(f.Rows[1]) != 1 {
 			t.Fatalf("the batch is %v, want rows 3 and 1", f.Rows)
 		}
 		f.Outcomes[0], f.Outcomes[1] = table.Outcome{Fate: tt.fate}, table.Outcome{Fate: table.Written}
 		for c.Done(time.Unix(1, 0), f); c.Remaining() > 0; c.Done(time.Unix(1, 0), f) {
 			f = new(Flight)
-			if !c.Cut(time.Unix(1, 0), 0, queues.Lane(0), f, 200) {
+			if !c.Cut(time.Unix(1, 0), 0, q, f, 200) {
 				t.Fatal("nothing to send")
 			}
 			f.Outcomes[0] = table.Outcome{Fate: table.Written}
@@ -409,13 +408,11 @@ func TestRowsOfAKeyInFrontOfALaneGiveWayToTheLastWhenABatchIsCut(t *testing.T) {
 }
 
 func TestUnorderedRowsOfAKeyDoNotWaitForEachOther(t *testing.T) {
-	queues := shuffle.New(1, shuffle.Options{Budget: 1 << 20})
-	c := New(Options{Unordered: true, Final: func(table.Ref, End, table.Outcome) {}})
-	queues.Push(0, rowsOf([]string{"k", "k", "k"}, 4)[0])
+	c, q := pour(Options{Unordered: true}, "k", "k", "k")
 	for _, want := range []int{0, 1, 2} {
 		f := new(Flight)
 		f.MaxRows = 1
-		if !c.Cut(time.Unix(1, 0), 0, queues.Lane(0), f, 200) || number(f.Rows[0]) != want {
+		if !c.Cut(time.Unix(1, 0), 0, q, f, 200) || number(f.Rows[0]) != want {
 			t.Fatalf("row %d is not sent", want)
 		}
 	}
@@ -469,17 +466,13 @@ func TestKeysWithTheSameHashDoNotSupersedeEachOther(t *testing.T) {
 
 func TestBatchesKeepTheirLimits(t *testing.T) {
 	for _, tt := range []struct{ rows, want int }{{0, 0}, {1, 1}, {199, 1}, {200, 1}, {201, 2}, {400, 2}, {401, 3}} {
-		queues := shuffle.New(1, shuffle.Options{Budget: 1 << 20})
-		c := New(Options{Final: func(table.Ref, End, table.Outcome) {}})
 		var keys []string
 		for i := range tt.rows {
 			keys = append(keys, fmt.Sprint(i))
 		}
-		for _, b := range rowsOf(keys, 64) {
-			queues.Push(0, b)
-		}
+		c, q := pour(Options{}, keys...)
 		got := 0
-		for f := new(Flight); c.Cut(time.Unix(1, 0), 0, queues.Lane(0), f, 1000); f = new(Flight) {
+		for f := new(Flight); c.Cut(time.Unix(1, 0), 0, q, f, 1000); f = new(Flight) {
 			if len(f.Rows) > table.MaxBatchRows {
 				t.Errorf("a batch of %d rows", len(f.Rows))
 			}

@@ -142,32 +142,6 @@ func TestInvalidKeysAreNotCounted(t *testing.T) {
 	}
 }
 
-func BenchmarkHotKeys(b *testing.B) {
-	r := rand.New(rand.NewPCG(1, 7))
-	for name, value := range map[string]func() table.Value{
-		"distinct integers": func() table.Value { return integer(int64(r.Uint64())) },
-		"distinct strings":  func() table.Value { return text(fmt.Sprintf("customer-number-%08x", r.Uint32())) },
-		"few strings":       func() table.Value { return text(fmt.Sprintf("customer-number-%d", r.IntN(50))) },
-	} {
-		b.Run(name, func(b *testing.B) {
-			keys := make([][]byte, 1<<14)
-			for i := range keys {
-				keys[i] = table.AppendKey(table.AppendKey(nil, value()), integer(int64(i)))
-			}
-			h := NewHotKeys(table.String)
-			if name == "distinct integers" {
-				h = NewHotKeys(table.Integer)
-			}
-			b.ReportAllocs()
-			i := 0
-			for b.Loop() {
-				h.Add(keys[i&(1<<14-1)])
-				i++
-			}
-		})
-	}
-}
-
 func TestAFewRowsOfOneValueInAWholeInputAreReported(t *testing.T) {
 	for _, tt := range []struct{ rows, values, want int }{{199, 1, 0}, {200, 1, 1}, {999, 1, 1}, {2000, 1, 1}, {500, 2, 0}, {2000, 2, 2}} {
 		h := NewHotKeys(table.Integer)

@@ -124,34 +124,6 @@ func TestAMapKeepsItsBoundsWhenTheCallersBytesChange(t *testing.T) {
 	}
 }
 
-func BenchmarkFind(b *testing.B) {
-	for name, value := range map[string]func(i int) table.Value{
-		"integer":          func(i int) table.Value { return integer(int64(i) * 1000) },
-		"string":           func(i int) table.Value { return text(fmt.Sprintf("%08x", i*1000)) },
-		"string, same end": func(i int) table.Value { return text(fmt.Sprintf("customer-number-%08x", i*1000)) },
-	} {
-		for _, lanes := range []int{32, 1024} {
-			b.Run(fmt.Sprintf("%s/%d", name, lanes), func(b *testing.B) {
-				var bounds []table.Value
-				for i := 1; i < lanes; i++ {
-					bounds = append(bounds, value(i))
-				}
-				m := NewMap(bounds)
-				keys := make([][]byte, 1024)
-				for i := range keys {
-					keys[i] = table.AppendKey(table.AppendKey(nil, value(i*7919%lanes)), integer(1))
-				}
-				b.ReportAllocs()
-				i := 0
-				for b.Loop() {
-					m.Find(keys[i&1023])
-					i++
-				}
-			})
-		}
-	}
-}
-
 func TestAKeyTableIsAMapByHash(t *testing.T) {
 	for seed := range uint64(50) {
 		rnd := rand.New(rand.NewPCG(seed, 3))

@@ -241,26 +241,22 @@ func TestARowThatFailsForeverIsGivenUpAndNoOther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var rejected []int
 			attempts, gaveUp, written, idle := map[int]int{}, false, 0, 0
-			c := New(Options{Backoff: func(int) time.Duration { return time.Millisecond }, Final: func(r table.Ref, end End, _ table.Outcome) {
-				if written++; end == Rejected {
-					rejected = append(rejected, number(r))
-					written--
-				}
-			}})
 			keys := make([]string, tt.rows)
 			for i := range keys {
 				keys[i] = fmt.Sprint(i)
 			}
-			queues := shuffle.New(1, shuffle.Options{Budget: 1 << 20})
-			for _, b := range rowsOf(keys, 100) {
-				queues.Push(0, b)
-			}
+			c, q := pour(Options{Final: func(r table.Ref, end End, _ table.Outcome) {
+				if written++; end == Rejected {
+					rejected = append(rejected, number(r))
+					written--
+				}
+			}}, keys...)
 			now := time.Unix(1, 0)
-			for round := 0; round < 1000 && (queues.Lane(0).Ready() > 0 || c.Remaining() > 0); round++ {
+			for round := 0; round < 1000 && (q.Ready() > 0 || c.Remaining() > 0); round++ {
 				f := new(Flight)
 				f.MaxRows = 10
 				c.Wake(now)
-				if !c.Cut(now, 0, queues.Lane(0), f, 200) {
+				if !c.Cut(now, 0, q, f, 200) {
 					wait, _ := c.Wait(now)
 					now = now.Add(max(wait, time.Millisecond))
 					continue
@@ -276,7 +272,7 @@ func TestARowThatFailsForeverIsGivenUpAndNoOther(t *testing.T) {
 				before := written
 				if c.Done(now, f); written > before {
 					idle = 0
-				} else if idle++; idle >= tt.patience && queues.Lane(0).Ready() == 0 && c.GiveUp(0) {
+				} else if idle++; idle >= tt.patience && q.Ready() == 0 && c.GiveUp(0) {
 					gaveUp, idle = true, 0
 				}
 			}

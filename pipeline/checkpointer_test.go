@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,19 +13,16 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/rundir"
 )
 
 // plainCSV is n records with keys of their own.
 func plainCSV(n int) (text string, want contents) {
-	var b strings.Builder
-	b.WriteString("id,a\n")
+	text = rowsOf("id,a\n", n, func(i int) string { return fmt.Sprintf("key%d,a%d\n", i, i) })
 	want = contents{}
 	for i := range n {
-		fmt.Fprintf(&b, "key%d,a%d\n", i, i)
 		want[fmt.Sprintf("key%d", i)] = map[string]string{"a": fmt.Sprintf("a%d", i)}
 	}
-	return b.String(), want
+	return text, want
 }
 
 func TestNothingIsSentWhileCheckpointsCannotBeWritten(t *testing.T) {
@@ -106,21 +102,6 @@ func stopped(w *world, cfg trial) trial {
 }
 
 const badCSV = "id,a\nkey1,1\nkey2,2\nkey3\nkey4,4\n"
-
-func TestASecondProcessLearnsWhichOneHoldsTheRun(t *testing.T) {
-	w := newWorld(t)
-	cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
-	lock, err := rundir.TakeLock(cfg.RunDir)
-	must(t, err)
-	var held *rundir.HeldError
-	if _, err := cfg.run(context.Background()); !errors.As(err, &held) || held.By.PID != os.Getpid() {
-		t.Errorf("error %v, want one that names this process", err)
-	}
-	must(t, lock.Release())
-	if r := w.load(cfg); r.State != StateFinished || r.Attempts != 2 || !r.Resumed || r.Read != 4 || r.Rejected != 1 {
-		t.Errorf("%+v", r)
-	}
-}
 
 // killedAfter loads at 2,000 rows a second and kills the load at its first checkpoint of more rows than that. It returns the
 // checkpoint before, which is the one that counts.

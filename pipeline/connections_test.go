@@ -150,17 +150,15 @@ func (g gateway) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestRequestsBecomeAsSmallAsAGatewayTakesThem(t *testing.T) {
 	virtually(t, func(t *testing.T, w *world) {
-		var b strings.Builder
-		b.WriteString("id,n\n")
-		for i := range 3000 {
+		text := rowsOf("id,n\n", 3000, func(i int) string {
 			size := 50
 			if i == 1234 {
 				size = 20_000 // alone more than the gateway takes
 			}
-			fmt.Fprintf(&b, "k%04d,%s\n", i, strings.Repeat("x", size))
-		}
+			return fmt.Sprintf("k%04d,%s\n", i, strings.Repeat("x", size))
+		})
 		var refused atomic.Int64
-		cfg := w.config(w.file("in.csv", b.String()))
+		cfg := w.config(w.file("in.csv", text))
 		cfg.Target.Client.Transport = gateway{w.server.Transport(), 5000, &refused}
 		cfg.Write.Concurrency = 4
 		r := w.load(cfg)

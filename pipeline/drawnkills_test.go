@@ -36,6 +36,49 @@ type moment struct {
 	gently     bool
 }
 
+// kills makes a load end at the moment, and returns the context that it is to be run with.
+func (at moment) kills(cfg *trial, died func()) (ctx context.Context, done func()) {
+	ctx, stop := context.WithCancelCause(context.Background())
+	drain, stopGently := context.WithCancelCause(ctx)
+	cfg.Drain = drain
+	var mu sync.Mutex
+	saves, sends, dead := 0, 0, false
+	end := func() {
+		cause := &Interrupted{Signal: "test", ExitCode: exitcode.Interrupted}
+		if at.gently {
+			stopGently(cause)
+			return
+		}
+		if dead = true; died != nil {
+			died()
+		}
+		stop(cause)
+	}
+	cfg.onSave = func(*checkpoint.Snapshot) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if saves++; saves == at.save && !dead {
+			end()
+		}
+		if dead {
+			return errKilled // what a dead process would have written
+		}
+		return nil
+	}
+	looks := cfg.onSend
+	cfg.onSend = func(rows []table.Ref) {
+		if looks != nil {
+			looks(rows)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if sends++; sends == at.send {
+			end()
+		}
+	}
+	return ctx, func() { stopGently(nil); stop(nil) }
+}
+
 // untilDone runs attempts, half of the loads killed at moments that are drawn until they may end, and returns the last one's report.
 func (m *drawnLoad) untilDone() *Report {
 	k, left := &m.killed, 0
@@ -82,46 +125,19 @@ func (m *drawnLoad) attempt(at moment) *Report {
 	}
 	k.attempts++
 	m.w.grid.serve()
-	ctx, stop := context.WithCancelCause(context.Background())
-	defer stop(nil)
-	drain, stopGently := context.WithCancelCause(ctx)
-	defer stopGently(nil)
-	cfg := m.cfg
-	cfg.Drain, cfg.Read.Stdin = drain, strings.NewReader(m.stdin)
-	power := rand.New(rand.NewPCG(m.rnd.Uint64(), 3))
-	saves, sends, dead := 0, 0, false
-	end := func() {
-		if at.gently {
-			stopGently(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
-			return
-		}
-		dead = true
-		m.w.grid.diesWith(power)
-		stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
-	}
-	cfg.onSave = func(*checkpoint.Snapshot) error {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		if saves++; saves == at.save && !dead {
-			end()
-		}
-		if dead {
-			return errKilled // what a dead process would have written
-		}
-		return nil
-	}
+	cfg, power := m.cfg, rand.New(rand.NewPCG(m.rnd.Uint64(), 3))
+	cfg.Read.Stdin = strings.NewReader(m.stdin)
 	looks := cfg.onSend
 	cfg.onSend = func(rows []table.Ref) {
 		k.mu.Lock()
-		defer k.mu.Unlock()
 		m.sent(base, rows)
-		if sends++; sends == at.send {
-			end()
-		}
+		k.mu.Unlock()
 		if looks != nil {
 			looks(rows)
 		}
 	}
+	ctx, done := at.kills(&cfg, func() { m.w.grid.diesWith(power) })
+	defer done()
 	r, err := cfg.run(ctx)
 	if err != nil {
 		m.t.Fatalf("attempt %d: %v", k.attempts, err)

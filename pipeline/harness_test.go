@@ -343,16 +343,13 @@ func lastOf(t *testing.T, text string) contents {
 
 // repeated is CSV text whose ids come again and again, about one in fifty of them empty.
 func repeated(records, ids int) string {
-	var b strings.Builder
-	b.WriteString("id,a,b\n")
-	for i := range records {
+	return rowsOf("id,a,b\n", records, func(i int) string {
 		id := fmt.Sprint("key", i*7919%ids)
 		if i%53 == 7 {
 			id = ""
 		}
-		fmt.Fprintf(&b, "%s,a%d,%s\n", id, i, []string{"", "b"}[i%2])
-	}
-	return b.String()
+		return fmt.Sprintf("%s,a%d,%s\n", id, i, []string{"", "b"}[i%2])
+	})
 }
 
 // lines returns the lines of a file in the run folder, none when it does not exist.

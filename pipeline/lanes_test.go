@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -189,12 +188,10 @@ func TestTheLastLaneHasWhatOthersHad(t *testing.T) {
 			w := newWorld(t)
 			w.partitioned(server.Simulation{Config: sim.Config{Limiter: "sliding-window", PartitionUnits: 1000, TableUnits: 2000, Latency: 50 * time.Millisecond, Jitter: 0.1}}, "k1", "k2", "k3")
 			random := rand.New(rand.NewPCG(1, 1))
-			var b strings.Builder
-			b.WriteString("id,n\n")
-			for i := range 24_000 {
-				fmt.Fprintf(&b, "k%d%08d,%d\n", max(0, random.IntN(6)-2), random.IntN(1e8), i) // half of them in the first partition
-			}
-			seconds = append(seconds, w.load(w.config(w.file("in.csv", b.String()))).Seconds)
+			text := rowsOf("id,n\n", 24_000, func(i int) string { // half of them in the first partition
+				return fmt.Sprintf("k%d%08d,%d\n", max(0, random.IntN(6)-2), random.IntN(1e8), i)
+			})
+			seconds = append(seconds, w.load(w.config(w.file("in.csv", text))).Seconds)
 		})
 	}
 	if slices.Min(seconds) > 19 {

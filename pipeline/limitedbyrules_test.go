@@ -8,7 +8,6 @@ import (
 	"tsimport/internal/table"
 	"tsimport/partitioner"
 	"tsimport/pipeline/bottleneck"
-	"tsimport/ratelimit"
 	"tsimport/writer"
 )
 
@@ -129,29 +128,6 @@ func TestIndexesAreBlamedOnlyForWhatMostPartitionsLack(t *testing.T) {
 			t.Errorf("%v, want %v", got, tt.want)
 		}
 	}
-}
-
-func BenchmarkLimitedBy(b *testing.B) {
-	now := time.Now()
-	states := make([]laneState, 256)
-	for i := range states {
-		states[i] = laneState{rows: 200, paced: true}
-	}
-	s := lanesOf(b, now, states...)
-	for _, l := range s.all {
-		l.pacer = ratelimit.NewPacer(ratelimit.PacerOptions{Rate: 1000})
-		l.paced, l.at, l.asks, l.stale = now.Add(time.Minute), now.Add(time.Minute), true, false
-	}
-	b.Run("limitedBy", func(b *testing.B) {
-		for b.Loop() {
-			s.limitedBy(now, limits{reading: true})
-		}
-	})
-	b.Run("choose", func(b *testing.B) {
-		for b.Loop() {
-			s.choose(now, true)
-		}
-	})
 }
 
 func TestUnderOneRateForAllTheLaneWithMostRowsGoesFirst(t *testing.T) {

@@ -194,29 +194,9 @@ func rnd64(mu *sync.Mutex, rnd *rand.Rand) uint64 {
 
 // run runs an attempt until it is killed, at a checkpoint that is drawn, or done.
 func (c *changing) run(cfg trial, kill bool) *Report {
-	ctx, stop := context.WithCancelCause(context.Background())
-	defer stop(nil)
-	saves, last, gently, dead := 0, c.rnd.IntN(8), c.rnd.IntN(4) == 0, false
-	drain, stopGently := context.WithCancelCause(ctx)
-	defer stopGently(nil)
-	cfg.Drain = drain
-	var mu sync.Mutex
-	cfg.onSave = func(*checkpoint.Snapshot) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if dead {
-			return errKilled
-		}
-		if saves++; kill && saves > last {
-			if gently {
-				stopGently(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
-				return nil
-			}
-			dead = true
-			stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
-			return errKilled
-		}
-		return nil
+	at := moment{}
+	if kill {
+		at = moment{save: 1 + c.rnd.IntN(8), gently: c.rnd.IntN(4) == 0}
 	}
 	cfg.onSnapshot = func(d *dispatcher, s *checkpoint.Snapshot) {
 		r := d.report
@@ -247,6 +227,8 @@ func (c *changing) run(cfg trial, kill bool) *Report {
 			c.by[id], c.sent[id] = c.attempt, string(row.Cells[len(row.Cells)-1].Value.Bytes)
 		}
 	}
+	ctx, done := at.kills(&cfg, nil)
+	defer done()
 	r, err := cfg.run(ctx)
 	must(c.t, err)
 	if err := r.balance(); err != nil {

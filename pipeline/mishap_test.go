@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -193,7 +192,10 @@ func TestAFileOfTheRunThatCannotBeUsedCostsNoRow(t *testing.T) {
 				cfg.Resume.Look, cfg.Checkpoint.Every, cfg.Read.SplitBytes = true, time.Millisecond, 100
 				cfg.Write.BatchRows, cfg.Write.Rates.MaxRows = 20, 2000
 				if begun {
-					killAtSave(cfg, 3)
+					killed := cfg
+					ctx, done := moment{save: 3}.kills(&killed, nil)
+					_, _ = killed.run(ctx) // it ends as it may
+					done()
 				}
 				cfg.Checkpoint.Every = time.Second // it is tried again for a minute
 				path := filepath.Join(cfg.RunDir, name)
@@ -223,19 +225,4 @@ func TestAFileOfTheRunThatCannotBeUsedCostsNoRow(t *testing.T) {
 			}))
 		}
 	}
-}
-
-// killAtSave runs an attempt that is killed at a checkpoint, unless the load ends before.
-func killAtSave(cfg trial, at int64) {
-	ctx, kill := context.WithCancelCause(context.Background())
-	defer kill(nil)
-	var saves atomic.Int64
-	cfg.onSave = func(*checkpoint.Snapshot) error {
-		if saves.Add(1) >= at {
-			kill(errKilled)
-			return errKilled
-		}
-		return nil
-	}
-	_, _ = cfg.run(ctx) // it ends as it may
 }

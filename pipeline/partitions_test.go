@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -175,47 +174,18 @@ func TestOnePartitionKeyForAllRowsIsReportedWhileTheLoadRuns(t *testing.T) {
 	}
 }
 
-func TestWithoutAnOrderAFileThatCannotBeReadFailsTheLoad(t *testing.T) {
-	w := newWorld(t)
-	path := w.file("in.csv", numbered("k", 20_000))
-	cfg := w.config(path)
-	cfg.Write.Order = plan.OrderNone
-	cfg.Write.Rates.MaxRows = 50_000
-	cfg.Limits.Memory = 1
-	// The first request finds the file cut short after the first pass.
-	var once sync.Once
-	w.plan.Decide = func(faults.Request) faults.Fault {
-		once.Do(func() {
-			if err := os.Truncate(path, 1000); err != nil {
-				t.Error(err)
-			}
-		})
-		return faults.Fault{}
-	}
-	r, err := cfg.run(context.Background())
-	if err == nil || !strings.Contains(err.Error(), path) {
-		t.Errorf("error %v, want one that names the file", err)
-	}
-	if r == nil || r.Read == 20_000 || r.Unfinished != 0 || r.ExitCode != exitcode.Failed {
-		t.Errorf("%+v", r)
-	}
-}
-
 // TestMemoryAtItsLimitSlowsALoadAndNeverEndsIt drives every class of memory to its limit: splits that are each more than
 // what may be read ahead, queues that are full, a disk that is full, requests that are each more than what may be in flight,
 // rows to be sent again on top, and rows that are larger than some of these.
 func TestMemoryAtItsLimitSlowsALoadAndNeverEndsIt(t *testing.T) {
 	huge := strings.Repeat("x", 10<<10)
-	var b strings.Builder
-	b.WriteString("id,a\n")
-	for i := range 12_000 {
-		value := fmt.Sprint(i)
+	text := rowsOf("id,a\n", 12_000, func(i int) string {
 		if i%4000 == 7 {
-			value = huge
+			return fmt.Sprintf("k%05d,%s\n", i%6000, huge)
 		}
-		fmt.Fprintf(&b, "k%05d,%s\n", i%6000, value)
-	}
-	want := lastOf(t, b.String())
+		return fmt.Sprintf("k%05d,%d\n", i%6000, i)
+	})
+	want := lastOf(t, text)
 	for _, tt := range []struct {
 		name                string
 		memory, tempMax     int64
@@ -227,7 +197,7 @@ func TestMemoryAtItsLimitSlowsALoadAndNeverEndsIt(t *testing.T) {
 	} {
 		t.Run(tt.name, virtual(func(t *testing.T, w *world) {
 			w.partitioned(server.Simulation{}, "k01000", "k02000", "k03000", "k04000")
-			cfg := w.config(w.file("in.csv", b.String()))
+			cfg := w.config(w.file("in.csv", text))
 			cfg.Limits.Memory, cfg.Limits.TempMax, cfg.Limits.TempDir = tt.memory, tt.tempMax, w.dir
 			cfg.pacer = func() pacer { return restless{} }
 			cfg.Write.Concurrency = 2 // more would have all rows in flight
@@ -344,17 +314,13 @@ func TestAPartitionWithoutRowsHasNothingToBeImpatientAbout(t *testing.T) {
 
 // hot is a file in which every second row is one of the key a, in between k00001, k00003, …, with values of so many bytes.
 func hot(rows, bytes int) string {
-	var b strings.Builder
-	b.WriteString("id,a\n")
 	v := strings.Repeat("x", bytes)
-	for i := range rows {
-		key := "a"
+	return rowsOf("id,a\n", rows, func(i int) string {
 		if i%2 == 1 {
-			key = fmt.Sprintf("k%05d", i)
+			return fmt.Sprintf("k%05d,%d%s\n", i, i, v)
 		}
-		fmt.Fprintf(&b, "%s,%d%s\n", key, i, v)
-	}
-	return b.String()
+		return fmt.Sprintf("a,%d%s\n", i, v)
+	})
 }
 
 // running starts a load that is looked at until done says that the test has seen enough, and is drained then.

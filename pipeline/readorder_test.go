@@ -23,19 +23,15 @@ import (
 
 // sortedFile is a file of records that are sorted by key; some are refused, two of each ten by the service.
 func sortedFile(records int) string {
-	var b strings.Builder
-	b.WriteString("id,n\n")
-	for i := range records {
+	return rowsOf("id,n\n", records, func(i int) string {
 		switch i % 50 {
 		case 7:
-			fmt.Fprintf(&b, "k%05d,bad\n", i)
+			return fmt.Sprintf("k%05d,bad\n", i)
 		case 9:
-			fmt.Fprintf(&b, ",%d\n", i)
-		default:
-			fmt.Fprintf(&b, "k%05d,%d\n", i, i)
+			return fmt.Sprintf(",%d\n", i)
 		}
-	}
-	return b.String()
+		return fmt.Sprintf("k%05d,%d\n", i, i)
+	})
 }
 
 // sections makes a load follow a schedule of small sections.

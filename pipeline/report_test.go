@@ -203,16 +203,3 @@ func TestTheTimelineOfADayIsBounded(t *testing.T) {
 		t.Errorf("%d points every %v, %d columns, %d rows", len(tl.Points), tl.Every, len(tl.Heat.Counts), sum)
 	}
 }
-
-func BenchmarkRecorder(b *testing.B) {
-	start := time.Now()
-	r := newTimelineRecorder(&Report{ReportTime: ReportTime{Started: start}}, idle)
-	l := &lane{}
-	r.recut([]*lane{l}, partitioner.NewMap(nil))
-	b.ReportAllocs()
-	n := 0
-	for b.Loop() {
-		n++
-		r.landed(start.Add(time.Duration(n)*time.Millisecond), l, answer{final: 200, rows: 200}, 0, 1)
-	}
-}

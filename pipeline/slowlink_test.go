@@ -88,13 +88,10 @@ func linkShare(t *testing.T, l *virtualLink, row int, seconds float64, timeout t
 	if l.trip > 0 {
 		possible = min(possible, float64(cmp.Or(l.workers, DefaultConcurrency))*200*float64(row+61)/l.trip.Seconds())
 	}
-	var b strings.Builder
-	b.WriteString("id,n\n")
-	rnd := rand.New(rand.NewPCG(1, 1))
-	filler := strings.Repeat("x", row-10)
-	for range int(possible * seconds / float64(row+61)) {
-		fmt.Fprintf(&b, "k%08d,%s\n", rnd.IntN(1e8), filler)
-	}
+	rnd, filler := rand.New(rand.NewPCG(1, 1)), strings.Repeat("x", row-10)
+	text := rowsOf("id,n\n", int(possible*seconds/float64(row+61)), func(int) string {
+		return fmt.Sprintf("k%08d,%s\n", rnd.IntN(1e8), filler)
+	})
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		var bounds []string
@@ -104,7 +101,7 @@ func linkShare(t *testing.T, l *virtualLink, row int, seconds float64, timeout t
 		}
 		w.partitioned(server.Simulation{Config: l.service}, bounds...)
 		l.base = w.server.Transport()
-		cfg := w.config(w.file("in.csv", b.String()))
+		cfg := w.config(w.file("in.csv", text))
 		cfg.Target.Client.Transport, cfg.Target.Client.RequestTimeout, cfg.pacer = l, timeout, law
 		cfg.Write.Compress, cfg.Write.Concurrency = l.compress, cmp.Or(l.workers, DefaultConcurrency)
 		r = w.load(cfg)
@@ -113,22 +110,50 @@ func linkShare(t *testing.T, l *virtualLink, row int, seconds float64, timeout t
 	return share, r
 }
 
-// TestALoadFillsASlowLink holds no lane back: what is in flight is up to the load alone.
 func TestALoadFillsASlowLink(t *testing.T) {
+	slow, long := 3.2e6/8, 200*time.Millisecond
 	for name, tt := range map[string]struct {
 		link    *virtualLink
-		timeout time.Duration
-		seconds float64 // of data
-		longest time.Duration
+		row     int           // bytes; 0 is 20,000
+		seconds float64       // of data
+		timeout time.Duration // 0 is the default
+		free    bool          // no lane is held back: what is in flight is up to the load alone
+		share   float64       // at least
+		longest time.Duration // 0 is not judged
+		rows    int64         // of a request, at least
 	}{
-		"slow and long":   {&virtualLink{bandwidth: 3.2e6 / 8, trip: 200 * time.Millisecond}, client.DefaultRequestTimeout, 40, client.DefaultRequestTimeout / 3},
-		"it stalls":       {&virtualLink{bandwidth: 10e6 / 8, stalls: 0.01, stall: 400 * time.Millisecond}, client.DefaultRequestTimeout, 20, client.DefaultRequestTimeout / 3},
-		"short time-outs": {&virtualLink{bandwidth: 2e6 / 8}, 3 * time.Second, 10, 2 * time.Second},
+		"slow and long": {link: &virtualLink{bandwidth: slow, trip: long}, seconds: 40, free: true, share: 0.9,
+			longest: client.DefaultRequestTimeout / 3},
+		"it stalls": {link: &virtualLink{bandwidth: 10e6 / 8, stalls: 0.01, stall: 2 * long}, seconds: 20, free: true,
+			share: 0.9, longest: client.DefaultRequestTimeout / 3},
+		"short time-outs": {link: &virtualLink{bandwidth: 2e6 / 8}, seconds: 10, timeout: 3 * time.Second, free: true,
+			share: 0.9, longest: 2 * time.Second},
+		// With one connection each lane is answered rarely. Lanes that each find out by these answers alone how much they
+		// may send fill .56 of a long way, requests of five rows.
+		"one connection of a long way": {link: &virtualLink{bandwidth: 10e6 / 8, trip: long, workers: 1}, seconds: 10,
+			share: 0.7, rows: 31},
+		"one connection, short rows": {link: &virtualLink{bandwidth: 50e6 / 8, trip: long, workers: 1}, row: 100,
+			seconds: 15, share: 0.8},
+		// A request that the link is busy with for longer than earlier ones together is not silent.
+		"a large request": {link: &virtualLink{bandwidth: slow, workers: 1, lanes: 2}, seconds: 15, share: 0.9,
+			longest: client.DefaultRequestTimeout / 6},
+		// Requests of few short rows would be mostly heads and answers: lanes that take the link for a queue of their
+		// partitions send 15 at a time.
+		"short rows": {link: &virtualLink{bandwidth: 1.6e6 / 8}, row: 100, seconds: 30, rows: lateRows / 2},
+		// On a long way lanes that once took it for a queue must not take it for shorter and shorter, and its answers for
+		// later and later.
+		"short rows, a long way that stalls": {row: 100, seconds: 8, share: 0.35,
+			link: &virtualLink{bandwidth: 20e6 / 8, trip: long, stalls: 0.01, stall: 2 * long}},
 	} {
-		l := tt.link
-		share, r := linkShare(t, l, 20_000, tt.seconds, tt.timeout, func() pacer { return restless{} })
-		if share < 0.9 || r.Retried > 0 || l.longest > tt.longest {
-			t.Errorf("%s: %.3f of what the link carries, %d rows sent again, a request took %v", name, share, r.Retried, l.longest)
+		var law func() pacer
+		if tt.free {
+			law = func() pacer { return restless{} }
+		}
+		l, timeout := tt.link, cmp.Or(tt.timeout, client.DefaultRequestTimeout)
+		share, r := linkShare(t, l, cmp.Or(tt.row, 20_000), tt.seconds, timeout, law)
+		if share < tt.share || r.Retried > 0 || tt.longest > 0 && l.longest > tt.longest || r.Written/r.Requests < tt.rows {
+			t.Errorf("%s: %.3f of what the link carries, %d rows sent again, a request took %v, %d rows in %d requests",
+				name, share, r.Retried, l.longest, r.Written, r.Requests)
 		}
 	}
 }
@@ -144,19 +169,6 @@ func TestCompressedRequestsCarryMoreOverASlowLink(t *testing.T) {
 	}
 }
 
-// With one connection each lane is answered rarely. Lanes that each find out by these answers alone how much they may send fill .56 of a
-// long way, requests of five rows.
-func TestOneConnectionOfALongWayCarriesLargeRequests(t *testing.T) {
-	l := &virtualLink{bandwidth: 10e6 / 8, trip: 200 * time.Millisecond, workers: 1}
-	if share, r := linkShare(t, l, 20_000, 10, client.DefaultRequestTimeout, nil); share < 0.7 || r.Requests > 20 || r.Retried > 0 {
-		t.Errorf("rows of 20 KB: %.3f of what the link carries, %d requests, %d rows sent again", share, r.Requests, r.Retried)
-	}
-	l = &virtualLink{bandwidth: 50e6 / 8, trip: 200 * time.Millisecond, workers: 1}
-	if share, r := linkShare(t, l, 100, 15, client.DefaultRequestTimeout, nil); share < 0.8 || r.Retried > 0 {
-		t.Errorf("rows of 100 bytes: %.3f of 200 rows a trip, %d requests, %d rows sent again", share, r.Requests, r.Retried)
-	}
-}
-
 // Partitions that refuse what is above their capacity are not mistaken for the way: what a lane did not send while it waited for a connection, and no
 // more, it sends at once.
 func TestOneConnectionOfALongWayKeepsToTheCapacityOfPartitions(t *testing.T) {
@@ -165,31 +177,6 @@ func TestOneConnectionOfALongWayKeepsToTheCapacityOfPartitions(t *testing.T) {
 	share, r := linkShare(t, l, 100, seconds, client.DefaultRequestTimeout, nil)
 	if r.Seconds > 2*seconds*1000/800 || r.Throttled > r.Written/10 {
 		t.Errorf("%d rows in %.1f s, %.3f of 200 rows a trip, %d refused", r.Written, r.Seconds, share, r.Throttled)
-	}
-}
-
-// A request that the link is busy with for longer than earlier ones together is not silent.
-func TestALargeRequestOnASlowLinkIsNotSilent(t *testing.T) {
-	l := &virtualLink{bandwidth: 3.2e6 / 8, workers: 1, lanes: 2}
-	if share, r := linkShare(t, l, 20_000, 15, client.DefaultRequestTimeout, nil); share < 0.9 || l.longest > client.DefaultRequestTimeout/6 {
-		t.Errorf("%.3f of what the link carries, %d requests, the longest %v", share, r.Requests, l.longest)
-	}
-}
-
-// Requests of few short rows would be mostly heads and answers: lanes that take the link for a queue of their partitions send 15 at a time.
-func TestRequestsOnASlowLinkHoldManyShortRows(t *testing.T) {
-	l := &virtualLink{bandwidth: 1.6e6 / 8}
-	share, r := linkShare(t, l, 100, 30, client.DefaultRequestTimeout, nil)
-	if mean := r.Written / r.Requests; mean < lateRows/2 || r.Retried > 0 {
-		t.Errorf("%d rows a request, %.3f of what the link carries, %d rows sent again", mean, share, r.Retried)
-	}
-}
-
-// On a long way lanes that once took it for a queue must not take it for shorter and shorter, and its answers for later and later.
-func TestLanesOfALongWayKeepTheirRates(t *testing.T) {
-	l := &virtualLink{bandwidth: 20e6 / 8, trip: 200 * time.Millisecond, stalls: 0.01, stall: 400 * time.Millisecond}
-	if share, r := linkShare(t, l, 100, 8, client.DefaultRequestTimeout, nil); share < 0.35 || r.Retried > 0 {
-		t.Errorf("%.3f of what the link carries, %d requests, %d rows sent again", share, r.Requests, r.Retried)
 	}
 }
 

@@ -233,3 +233,50 @@ func TestALimitOfWhatIsInFlightThatWasNoneIsDropped(t *testing.T) {
 		t.Errorf("in force %v, share %.3f, refused %.4f", p.crowd.on, x.share, x.refused)
 	}
 }
+
+// TestAnswersThatAreLateByChanceSlowNoLane has a service that takes everything, a long way off. Which of the first answers stall is up to
+// chance, and may look as if the service took long for the rows: the answers after them refute it.
+func TestAnswersThatAreLateByChanceSlowNoLane(t *testing.T) {
+	const first = 6
+	for stalled := range 1 << first {
+		c := lawScene{lanes: 1, rtt: 200 * ms, even: true, length: time.Minute, perRow: 1}
+		c.takes = func(n int, units float64) time.Duration {
+			took := time.Duration(units) * 30 * time.Microsecond
+			if n < first && stalled>>n&1 == 1 {
+				took += 400 * ms
+			}
+			return took
+		}
+		s := newLawSim(&c, func(*rand.Rand, *lawScene) func(int) controller {
+			p := NewPacer(PacerOptions{Rand: rand.New(rand.NewPCG(1, 2))})
+			return func(int) controller { return &hasty{paced: paced{p, 1}} }
+		}, 1)
+		s.run()
+		rows := 0.0 // a second, in the last ten seconds
+		for _, units := range s.series[50:60] {
+			rows += units / 10
+		}
+		if rows < 4000 {
+			t.Errorf("answers %0*b of the first ones stall: a lane takes %.0f rows a second at last", first, stalled, rows)
+		}
+	}
+}
+
+// hasty is a lane of a load that has reasons of its own to send more at once now and then.
+type hasty struct {
+	paced
+	requests int
+}
+
+func (l *hasty) next(now time.Time, inFlight int, queued float64) (float64, time.Time, bool) {
+	units, at, ok := l.paced.next(now, inFlight, queued)
+	if l.requests%10 == 9 {
+		units = max(units, 100)
+	}
+	return units, at, ok
+}
+
+func (l *hasty) sent(now time.Time, units float64) {
+	l.requests++
+	l.paced.sent(now, units)
+}

@@ -40,18 +40,19 @@ type lawScene struct {
 	lanes  int
 	rtt    time.Duration
 	length time.Duration
-	even   bool             // every request takes rtt, where others take a fifth more or less
-	late   time.Duration    // mean lateness of timers, as on a machine that is busy: of each request's and of each lane's
-	perRow float64          // units
-	slots  int              // requests that a load may have in flight; 0 is enough not to limit it
-	fed    float64          // rows a second that each lane gets; 0 has all of them from the beginning
-	lane   *limiter.Options // of each partition; nil has no limit
-	uneven float64          // the first partition takes this share of what the others do; 0 is 1
-	table  *limiter.Options // over all of them; nil has no limit
-	loads  int              // that share the table; 0 is one
-	later  time.Duration    // when the second load begins
-	stall  time.Duration    // the service stands still for that time every three seconds, and one way in a hundred takes longer by up to that
-	closed time.Duration    // what a limit of concurrency serves a request for: without being refused, a client has to hear of one before it sends the next
+	even   bool                                     // every request takes rtt, where others take a fifth more or less
+	late   time.Duration                            // mean lateness of timers, as on a machine that is busy: of each request's and of each lane's
+	perRow float64                                  // units
+	slots  int                                      // requests that a load may have in flight; 0 is enough not to limit it
+	fed    float64                                  // rows a second that each lane gets; 0 has all of them from the beginning
+	lane   *limiter.Options                         // of each partition; nil has no limit
+	uneven float64                                  // the first partition takes this share of what the others do; 0 is 1
+	table  *limiter.Options                         // over all of them; nil has no limit
+	loads  int                                      // that share the table; 0 is one
+	later  time.Duration                            // when the second load begins
+	stall  time.Duration                            // the service stands still for that time every three seconds, and one way in a hundred takes longer by up to that
+	takes  func(n int, units float64) time.Duration // of the n-th request, beside rtt; may be nil
+	closed time.Duration                            // what a limit of concurrency serves a request for: without being refused, a client has to hear of one before it sends the next
 }
 
 // lawResult is what a run came to.
@@ -299,6 +300,9 @@ func (s *lawSim) send(i int, now time.Time, units float64) {
 	way := s.c.rtt
 	if !s.c.even {
 		way = time.Duration(float64(s.c.rtt) * (0.8 + 0.4*s.random.Float64()))
+	}
+	if s.c.takes != nil {
+		way += s.c.takes(s.result.requests, units)
 	}
 	way += s.lateness() + s.lateness()
 	r := &lawRequest{lane: int32(i), rows: rows, sent: now, back: way - way/2}

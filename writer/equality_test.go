@@ -2,7 +2,6 @@ package writer
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +15,6 @@ import (
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/internal/tablestore/encode"
-	"tsimport/internal/tablestore/plainbuffer"
 )
 
 // recorder is a network that keeps the last request and answers it with a refusal.
@@ -44,31 +42,17 @@ var conditions = map[table.Existence]tablestore.RowExistenceExpectation{
 	table.ExpectNotExist: tablestore.RowExistenceExpectation_EXPECT_NOT_EXIST,
 }
 
-// sdkChange is the change that the SDK would be given for the row.
-func sdkChange(t *testing.T, row table.Ref, name string, mode table.Mode, existence table.Existence) tablestore.RowChange {
+// recorded is the body that the SDK sends for the changes.
+func recorded(t *testing.T, req *tablestore.BatchWriteRowRequest) []byte {
 	t.Helper()
-	decoded, err := plainbuffer.Decode(row.Body())
+	sent := new(recorder)
+	sdk, err := client.New(t.Context(), client.Target{Endpoint: "http://recorded", Instance: "i", AcceptUnsigned: true, Transport: sent,
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"}}, nil)
 	must(t, err)
-	key := new(tablestore.PrimaryKey)
-	for _, c := range decoded.Key {
-		key.AddPrimaryKeyColumn(c.Name, client.SDKValue(c.Value))
+	if _, err := sdk.BatchWriteRow(req); err == nil || sent.body == nil {
+		t.Fatalf("nothing was recorded: %v", err)
 	}
-	condition := &tablestore.RowCondition{RowExistenceExpectation: conditions[existence]}
-	switch mode {
-	case table.Put:
-		put := &tablestore.PutRowChange{TableName: name, PrimaryKey: key, Condition: condition}
-		for _, c := range decoded.Cells {
-			put.AddColumn(c.Name, client.SDKValue(c.Value))
-		}
-		return put
-	case table.Update:
-		update := &tablestore.UpdateRowChange{TableName: name, PrimaryKey: key, Condition: condition}
-		for _, c := range decoded.Cells {
-			update.PutColumn(c.Name, client.SDKValue(c.Value))
-		}
-		return update
-	}
-	return &tablestore.DeleteRowChange{TableName: name, PrimaryKey: key, Condition: condition}
+	return sent.body
 }
 
 func TestARequestIsTheBytesTheSDKSendsForEveryModeAndCondition(t *testing.T) {
@@ -85,21 +69,15 @@ func TestARequestIsTheBytesTheSDKSendsForEveryModeAndCondition(t *testing.T) {
 
 func checkRequest(t *testing.T, name string, mode table.Mode, existence table.Existence, n int) {
 	t.Helper()
-	sent := new(recorder)
-	target := client.Target{Endpoint: "http://recorded", Instance: "i", AcceptUnsigned: true, Transport: sent,
-		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"}}
-	sdk, err := client.New(context.Background(), target, nil)
-	must(t, err)
 	rows, _, _ := batch(t, n, mode)
 	req := new(tablestore.BatchWriteRowRequest)
-	for _, r := range rows {
-		req.AddRowChange(sdkChange(t, r, name, mode, existence))
+	for i := range rows {
+		key, cells := []table.Value{num(int64(i))}, []table.Value{str("v"), {}}
+		req.AddRowChange(sdkChange(schema, name, mode, conditions[existence], false, key, cells, nil))
 	}
-	if _, err := sdk.BatchWriteRow(req); err == nil || sent.body == nil {
-		t.Fatalf("nothing was recorded: %v", err)
-	}
-	if got := AppendRequest(nil, name, mode, existence, rows); !bytes.Equal(got, sent.body) {
-		t.Errorf("mode %d, condition %d, %d rows:\n got %x\nwant %x", mode, existence, n, got, sent.body)
+	want := recorded(t, req)
+	if got := AppendRequest(nil, name, mode, existence, rows); !bytes.Equal(got, want) {
+		t.Errorf("mode %d, condition %d, %d rows:\n got %x\nwant %x", mode, existence, n, got, want)
 	}
 }
 
@@ -151,26 +129,22 @@ func TestUnusualRowsAreTheBytesTheSDKSends(t *testing.T) {
 				t.Fatalf("%s: %v", name, why)
 			}
 			refs = append(refs, table.Ref{Block: block, Index: int32(i)})
-			req.AddRowChange(oddChange(schema, tt.mode, tt.deleteNull, key, cells, tt.stamps))
+			req.AddRowChange(sdkChange(schema, "t", tt.mode, conditions[table.Ignore], tt.deleteNull, key, cells, tt.stamps))
 		}
-		sent := new(recorder)
-		sdk, err := client.New(context.Background(), client.Target{Endpoint: "http://recorded", Instance: "i", AcceptUnsigned: true, Transport: sent,
-			Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"}}, nil)
-		must(t, err)
-		if _, err := sdk.BatchWriteRow(req); err == nil || sent.body == nil {
-			t.Fatalf("%s: nothing was recorded: %v", name, err)
-		}
+		want := recorded(t, req)
 		d := new(annotated)
 		if tt.numbered {
 			d.asks = asksKey
 		}
-		if got := appendRequest(nil, "t", tt.mode, table.Ignore, refs, d); !bytes.Equal(got, sent.body) {
-			t.Errorf("%s:\n got %.300x\nwant %.300x", name, got, sent.body)
+		if got := appendRequest(nil, "t", tt.mode, table.Ignore, refs, d); !bytes.Equal(got, want) {
+			t.Errorf("%s:\n got %.300x\nwant %.300x", name, got, want)
 		}
 	}
 }
 
-func oddChange(schema *table.Schema, mode table.Mode, deleteNull bool, key, cells []table.Value, stamps []int64) tablestore.RowChange {
+// sdkChange is the change that the SDK would be given for a row.
+func sdkChange(schema *table.Schema, name string, mode table.Mode, existence tablestore.RowExistenceExpectation, deleteNull bool,
+	key, cells []table.Value, stamps []int64) tablestore.RowChange {
 	pk := new(tablestore.PrimaryKey)
 	for i, k := range schema.Key {
 		if i == schema.Numbered && i > 0 {
@@ -179,13 +153,12 @@ func oddChange(schema *table.Schema, mode table.Mode, deleteNull bool, key, cell
 		}
 		pk.AddPrimaryKeyColumn(k.Name, client.SDKValue(key[i]))
 	}
-	put := &tablestore.PutRowChange{TableName: "t", PrimaryKey: pk}
-	put.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+	condition := &tablestore.RowCondition{RowExistenceExpectation: existence}
+	put := &tablestore.PutRowChange{TableName: name, PrimaryKey: pk, Condition: condition}
 	if schema.Numbered > 0 {
 		put.SetReturnPk()
 	}
-	update := &tablestore.UpdateRowChange{TableName: "t", PrimaryKey: pk}
-	update.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+	update := &tablestore.UpdateRowChange{TableName: name, PrimaryKey: pk, Condition: condition}
 	for i, c := range schema.Columns[len(key):] {
 		switch v := cells[i]; {
 		case v.Type == table.Null && deleteNull:
@@ -204,9 +177,7 @@ func oddChange(schema *table.Schema, mode table.Mode, deleteNull bool, key, cell
 	case table.Update:
 		return update
 	}
-	remove := &tablestore.DeleteRowChange{TableName: "t", PrimaryKey: pk}
-	remove.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-	return remove
+	return &tablestore.DeleteRowChange{TableName: name, PrimaryKey: pk, Condition: condition}
 }
 
 // keyRefused is a service, or somebody on the way, that refuses the keys without a signature.

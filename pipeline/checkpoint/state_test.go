@@ -297,13 +297,3 @@ func TestACheckpointOfAHundredMillionRowsIsSmall(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkTileAndEncode(b *testing.B) {
-	s := simulated(rand.New(rand.NewPCG(1, 1)), 1024, true)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := s.Encode(); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

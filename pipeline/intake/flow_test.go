@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -83,15 +84,26 @@ type place struct {
 	Text         string
 }
 
+// rows are those of a split, lane by lane.
+func rows(p *Parsed) iter.Seq[table.Ref] {
+	return func(yield func(table.Ref) bool) {
+		for _, b := range p.Blocks {
+			for i := range b.Block.Rows {
+				if !yield(table.Ref{Block: b.Block, Index: int32(i)}) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // places returns all records of a split, rows and rejects, by their numbers.
 func places(p *Parsed) (all []place) {
 	add := func(r table.Reject) {
 		all = append(all, place{filepath.Base(r.Location.Source), r.Location.Record, r.Location.Line, string(r.Raw)})
 	}
-	for _, b := range p.Blocks {
-		for i := range b.Block.Rows {
-			add(table.Ref{Block: b.Block, Index: int32(i)}.Reject(table.Reason{}))
-		}
+	for r := range rows(p) {
+		add(r.Reject(table.Reason{}))
 	}
 	for _, r := range p.Rejects {
 		add(p.Split.Reject(r.Span, r.Reason, r.Raw))

@@ -1,7 +1,6 @@
 package intake
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -15,51 +14,6 @@ import (
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/readorder"
 )
-
-var switchSeeds = flag.Uint64("switch-seeds", 2, "seeds of each shape of inputs of which a load switches to a schedule")
-
-func TestALoadThatSwitchesToAScheduleLosesNoRecordAndNoOrderOfAKey(t *testing.T) {
-	switches := 0
-	for _, shape := range []string{"sorted", "descending", "concatenated", "one key", "strays", "late duplicates", "shuffled"} {
-		for seed := range *switchSeeds {
-			rnd := rand.New(rand.NewPCG(seed, 9))
-			inputs := []string{file(t, "a.csv", shapes(rnd, shape, 600)), file(t, "b.csv.gz", packed(t, shapes(rnd, shape, 100))),
-				file(t, "c.csv", shapes(rnd, shape, 300)), file(t, "d.csv", shapes(rnd, shape, 100))}
-			ask := func() *plan.Request {
-				r := ask(inputs...)
-				r.Read.SplitBytes = 200 + rnd.IntN(3000)
-				return r
-			}
-			want, err := look(t, flow(t, ask()))
-			must(t, err)
-			var kept []*readorder.Schedule
-			f := flow(t, ask())
-			f.Follow(Scheduling{When: Always, Rows: 1 + rnd.IntN(40), SwitchAfter: 1 + rnd.IntN(6), Keep: func(all []*readorder.Schedule) error {
-				kept = slices.Clone(all)
-				return nil
-			}})
-			got, err := look(t, f)
-			must(t, err)
-			if diff := cmp.Diff(want.records, got.records); diff != "" {
-				t.Fatalf("%s, seed %d: records (-want +got):\n%s", shape, seed, diff)
-			}
-			if diff := cmp.Diff(want.byKey, got.byKey); diff != "" {
-				t.Fatalf("%s, seed %d: rows by key (-want +got):\n%s", shape, seed, diff)
-			}
-			switches += len(kept)
-			// A later attempt that gets the schedules finds every record at the place that it had.
-			again := flow(t, ask())
-			again.Follow(Scheduling{Kept: kept})
-			repeated, err := look(t, again)
-			if err != nil || !slices.Equal(repeated.records, got.records) || cmp.Diff(want.byKey, repeated.byKey) != "" || cmp.Diff(repeated.next, got.next) != "" {
-				t.Errorf("%s, seed %d: the schedules read again give other records or places, error %v", shape, seed, err)
-			}
-		}
-	}
-	if switches < 8*int(*switchSeeds) { // of two in each of 7 loads for a seed at most
-		t.Errorf("%d switches: the test says little about them", switches)
-	}
-}
 
 // partRecords are those of a part: one that is sorted is longer than what a load looks at before it switches.
 const partRecords = 22_000
@@ -147,19 +101,6 @@ func TestTablesAreNumberedAsTheyCome(t *testing.T) {
 		t.Error("keys of one table have numbers")
 	}
 }
-
-func TestALoadThatCannotKeepItsScheduleHandsNothingMoreOver(t *testing.T) {
-	f := flow(t, ask(file(t, "a.csv", shapes(rand.New(rand.NewPCG(1, 1)), "sorted", 3000))))
-	f.plan.Request.Read.SplitBytes = 1000
-	handed := 0
-	f.Follow(Scheduling{When: Always, Rows: 20, SwitchAfter: 3, Keep: func([]*readorder.Schedule) error { return errFull }})
-	err := runs(t, f, func(p *Parsed) { handed += p.Records })
-	if err == nil || !strings.Contains(err.Error(), errFull.Error()) || handed == 0 || handed > 2000 {
-		t.Errorf("%d records, error %v", handed, err)
-	}
-}
-
-var errFull = fmt.Errorf("disk full")
 
 // A stream cannot be read again from its beginning: nothing may be read of one while reading may stop in a file before it.
 func TestASwitchToAScheduleLosesNothingOfTheStreamThatFollows(t *testing.T) {

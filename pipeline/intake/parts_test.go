@@ -137,11 +137,8 @@ func TestNothingPointsIntoATextThatWasGivenBack(t *testing.T) {
 				t.Error(err)
 			}
 			for _, p := range splits {
-				for _, b := range p.Blocks {
-					for i := range b.Block.Rows {
-						r := table.Ref{Block: b.Block, Index: int32(i)}
-						all = append(all, fmt.Sprintf("%q %q %q", r.Key(), r.Body(), r.Record()))
-					}
+				for r := range rows(p) {
+					all = append(all, fmt.Sprintf("%q %q %q", r.Key(), r.Body(), r.Record()))
 				}
 				for _, r := range p.Rejects {
 					all = append(all, fmt.Sprintf("%q %v", r.Raw, r.Reason))

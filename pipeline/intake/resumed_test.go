@@ -40,13 +40,10 @@ func TestAResumedFlowHandsOutWhatIsNotFinal(t *testing.T) {
 	var got []place
 	must(t, runs(t, f, func(p *Parsed) {
 		got = append(got, places(p)...)
-		for _, b := range p.Blocks {
-			for i := range b.Block.Rows {
-				ref := table.Ref{Block: b.Block, Index: int32(i)}
-				record := ref.Reject(table.Reason{}).Location.Record - 1
-				if suspect := ref.Row().Suspect(); suspect != (record < 200) {
-					t.Errorf("record %d, suspect %v", record, suspect)
-				}
+		for r := range rows(p) {
+			record := r.Reject(table.Reason{}).Location.Record - 1
+			if suspect := r.Row().Suspect(); suspect != (record < 200) {
+				t.Errorf("record %d, suspect %v", record, suspect)
 			}
 		}
 	}))
@@ -96,13 +93,13 @@ func TestAResumedFlowBeginsAtTheGivenPosition(t *testing.T) {
 // TestKeyFieldsDifferExactlyIfTheirValuesDo: they stand for the key in --keep, where it cannot be compared itself.
 func TestKeyFieldsDifferExactlyIfTheirValuesDo(t *testing.T) {
 	text := func(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }
-	rows := [][]table.Value{
+	fields := [][]table.Value{
 		{text("a"), text("bc")}, {text("ab"), text("c")}, {text(""), text("abc")}, {text("a\x00"), text("b")}, {text("a"), text("\x00b")},
 		{text("1"), {}}, {{}, text("1")}, {{Type: table.Integer, Int: 1}, {}}, {{Type: table.Boolean, Int: 1}, {}}, {{Type: table.Double, Double: 1}, {}},
 		{{Type: table.Binary, Bytes: []byte("1")}, {}}, {{Type: table.Integer, Int: -1}, {}}, {{}, {}},
 	}
 	seen := map[string]int{}
-	for n, row := range rows {
+	for n, row := range fields {
 		v := &values{keyFields: []int{0, 1}, last: row}
 		got := string(v.appendKeyFields([]byte("x")))
 		if got[0] != 'x' || got[1:] != string(v.appendKeyFields(nil)) {
@@ -123,12 +120,9 @@ func TestRowsGoToTheTableOfTheirFields(t *testing.T) {
 	r.Target.Table = "t_{month(at)}"
 	tables, rejects := map[string]string{}, ""
 	must(t, runs(t, flow(t, r), func(p *Parsed) {
-		for _, b := range p.Blocks {
-			for i := range b.Block.Rows {
-				ref := table.Ref{Block: b.Block, Index: int32(i)}
-				name, _ := table.CutTable(ref.Key())
-				tables[string(ref.Record()[:1])] = string(name)
-			}
+		for r := range rows(p) {
+			name, _ := table.CutTable(r.Key())
+			tables[string(r.Record()[:1])] = string(name)
 		}
 		for _, r := range p.Rejects {
 			rejects += string(r.Raw[:1]) + " " + r.Reason.Code

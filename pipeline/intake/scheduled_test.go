@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -56,11 +57,8 @@ func (s *seen) take(t *testing.T, p *Parsed) {
 		s.moved = true
 	}
 	s.records = append(s.records, all...)
-	for _, b := range p.Blocks {
-		for i := range b.Block.Rows {
-			r := table.Ref{Block: b.Block, Index: int32(i)}
-			s.byKey[string(r.Key())] = append(s.byKey[string(r.Key())], string(r.Reject(table.Reason{}).Raw))
-		}
+	for r := range rows(p) {
+		s.byKey[string(r.Key())] = append(s.byKey[string(r.Key())], string(r.Reject(table.Reason{}).Raw))
 	}
 }
 
@@ -121,43 +119,63 @@ func packed(t *testing.T, text string) string {
 	return b.String()
 }
 
-// Where order does not matter, a schedule loses no record either, and no section waits for another that has its keys.
+var switchSeeds = flag.Uint64("switch-seeds", 2, "seeds of each shape of inputs of which a load switches to a schedule")
+
+// TestAScheduleLosesNoRecordAndNoOrderOfAKey reads inputs of all shapes by a schedule, or by one that a load switches to. Where order does not
+// matter, a schedule loses no record either, and no section waits for another that has its keys.
 func TestAScheduleLosesNoRecordAndNoOrderOfAKey(t *testing.T) {
+	switches := 0
 	for _, shape := range []string{"sorted", "descending", "concatenated", "one key", "strays", "late duplicates", "shuffled"} {
-		for seed := range uint64(4) {
-			rnd, order := rand.New(rand.NewPCG(seed, 5)), plan.Order(seed/2)
+		for seed := range 4 + *switchSeeds {
+			rnd, order, switching := rand.New(rand.NewPCG(seed, 5)), plan.Order(seed%4/2), seed >= 4
 			inputs := []string{file(t, "a.csv", shapes(rnd, shape, 600)), file(t, "b.csv", shapes(rnd, shape, 200))}
-			ask := func() *plan.Request {
+			s := Scheduling{When: Always, Rows: 1 + rnd.IntN(60)}
+			if switching {
+				order, s.SwitchAfter = plan.LastWins, 1+rnd.IntN(6)
+				inputs = append(inputs, file(t, "c.csv.gz", packed(t, shapes(rnd, shape, 100))), file(t, "d.csv", shapes(rnd, shape, 300)))
+			}
+			var kept []*readorder.Schedule
+			s.Keep = func(all []*readorder.Schedule) error {
+				kept = slices.Clone(all)
+				return nil
+			}
+			read := func(s Scheduling) (*seen, int) {
 				r := ask(inputs...)
 				r.Read.SplitBytes, r.Order = 200+rnd.IntN(9000), order
-				return r
+				if switching {
+					r.Read.SplitBytes = 200 + rnd.IntN(3000)
+				}
+				f := flow(t, r)
+				f.Follow(s)
+				found, err := look(t, f)
+				must(t, err)
+				return found, f.Sections()
 			}
-			want, err := look(t, flow(t, ask()))
-			must(t, err)
-			var kept []*readorder.Schedule
-			f := follows(t, ask(), 1+rnd.IntN(60), &kept)
-			got, err := look(t, f)
-			must(t, err)
+			want, _ := read(Scheduling{When: Never})
+			got, sections := read(s)
 			if diff := cmp.Diff(want.records, got.records); diff != "" {
 				t.Fatalf("%s, seed %d: records (-want +got):\n%s", shape, seed, diff)
 			}
 			if diff := cmp.Diff(want.byKey, got.byKey); order == plan.LastWins && diff != "" {
 				t.Fatalf("%s, seed %d: rows by key (-want +got):\n%s", shape, seed, diff)
 			}
-			if len(kept) != 1 || f.Sections() != len(kept[0].Sections) {
-				t.Fatalf("%s, seed %d: %d schedules, %d sections", shape, seed, len(kept), f.Sections())
-			}
-			if (shape == "sorted" || order == plan.OrderNone) && !got.moved {
+			if switching {
+				switches += len(kept)
+			} else if len(kept) != 1 || sections != len(kept[0].Sections) {
+				t.Fatalf("%s, seed %d: %d schedules, %d sections", shape, seed, len(kept), sections)
+			} else if (shape == "sorted" || order == plan.OrderNone) && !got.moved {
 				t.Errorf("%s, seed %d: the records came in the order of the file", shape, seed)
 			}
-			// A later attempt that gets the schedule reads the same.
-			again := flow(t, ask())
-			again.Follow(Scheduling{Kept: kept})
-			repeated, err := look(t, again)
-			if err != nil || !slices.Equal(repeated.records, got.records) {
-				t.Errorf("%s, seed %d: the schedule read again gives other records, error %v", shape, seed, err)
+			// A later attempt that gets the schedules finds every record at the place that it had.
+			repeated, _ := read(Scheduling{Kept: kept})
+			if !slices.Equal(repeated.records, got.records) || cmp.Diff(got.next, repeated.next) != "" ||
+				order == plan.LastWins && cmp.Diff(want.byKey, repeated.byKey) != "" {
+				t.Errorf("%s, seed %d: the schedules read again give other records or places", shape, seed)
 			}
 		}
+	}
+	if switches < 8*int(*switchSeeds) { // of two in each of 7 loads for a seed at most
+		t.Errorf("%d switches: the test says little about them", switches)
 	}
 }
 
@@ -314,13 +332,17 @@ func TestAFileThatIsDamagedBeforeTheFirstRowIsReadInItsOrder(t *testing.T) {
 	}
 }
 
-func TestNothingIsHandedOverBeforeTheScheduleIsKept(t *testing.T) {
-	f := flow(t, ask(file(t, "a.csv", shapes(rand.New(rand.NewPCG(1, 1)), "sorted", 300))))
+func TestALoadThatCannotKeepItsScheduleHandsNothingMoreOver(t *testing.T) {
 	cause := errors.New("disk full")
-	f.Follow(Scheduling{When: Always, Rows: 20, Keep: func([]*readorder.Schedule) error { return cause }})
-	got, err := look(t, f)
-	if !errors.Is(err, cause) || len(got.records) > 0 {
-		t.Errorf("%d records, error %v", len(got.records), err)
+	for _, after := range []int{0, 3} {
+		r := ask(file(t, "a.csv", shapes(rand.New(rand.NewPCG(1, 1)), "sorted", 3000)))
+		r.Read.SplitBytes = 1000
+		f := flow(t, r)
+		f.Follow(Scheduling{When: Always, Rows: 20, SwitchAfter: after, Keep: func([]*readorder.Schedule) error { return cause }})
+		got, err := look(t, f)
+		if n := len(got.records); !errors.Is(err, cause) || n > 2000 || n > 0 != (after > 0) {
+			t.Errorf("a switch after %d splits: %d records, error %v", after, n, err)
+		}
 	}
 }
 

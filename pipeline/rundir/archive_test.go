@@ -7,13 +7,6 @@ import (
 	"testing"
 )
 
-func contentOf(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(name)
-	must(t, err)
-	return string(text)
-}
-
 func TestAnArchiveContinuesAtItsLengths(t *testing.T) {
 	run, dir := t.TempDir(), filepath.Join(t.TempDir(), "old")
 	headers := []Header{{Text: []byte("id,v\n")}, {Kind: ".ndjson"}}
@@ -29,7 +22,7 @@ func TestAnArchiveContinuesAtItsLengths(t *testing.T) {
 	add("t1", 0, "2,b") // the last record of its file
 	add("t2", 0, "3,c\n")
 	must(t, a.Close())
-	if got := contentOf(t, filepath.Join(dir, "t1.csv")); got != "id,v\n1,a\n2,b\n" {
+	if got := read(t, filepath.Join(dir, "t1.csv")); got != "id,v\n1,a\n2,b\n" {
 		t.Errorf("%q", got)
 	}
 	if a, err = OpenArchive(run, headers, kept); err != nil {
@@ -45,7 +38,7 @@ func TestAnArchiveContinuesAtItsLengths(t *testing.T) {
 	}
 	must(t, a.Close())
 	for name, want := range map[string]string{"t1.csv": "id,v\n1,a\n2,b\n", "t1.jsonl": "{}\n", "t2.csv": "id,v\n3,c\n"} {
-		if got := contentOf(t, filepath.Join(dir, name)); got != want {
+		if got := read(t, filepath.Join(dir, name)); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
@@ -59,7 +52,7 @@ func TestAnotherRunMakesArchiveFilesOfItsOwn(t *testing.T) {
 		must(t, a.Add(dir, "t", 0, []byte(record)))
 		must(t, a.Close())
 	}
-	if a, b := contentOf(t, filepath.Join(dir, "t.csv")), contentOf(t, filepath.Join(dir, "t-2.csv")); a != "first\n" || b != "second\n" {
+	if a, b := read(t, filepath.Join(dir, "t.csv")), read(t, filepath.Join(dir, "t-2.csv")); a != "first\n" || b != "second\n" {
 		t.Errorf("%q and %q", a, b)
 	}
 }
