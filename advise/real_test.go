@@ -9,6 +9,14 @@ import (
 	"tsimport/reader"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMain(m *testing.M) { conformance.Main(m) }
 
 // TestRealDataGetAnExpertsVerdicts has the verdicts that a person who knows the data gave.

@@ -18,9 +18,7 @@ import (
 func write(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -28,9 +26,7 @@ func run(t *testing.T, c Config, files ...string) *Report {
 	t.Helper()
 	c.Input.Args = files
 	r, err := Run(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -74,9 +70,7 @@ func TestStudentCardsAreJudgedAlikeInEveryOrderOfTheFile(t *testing.T) {
 	for order, loads := range measured {
 		t.Run(string(order), func(t *testing.T) {
 			var text strings.Builder
-			if err := (bench.StudentCards{Rows: 130000, Order: order, Seed: 3}).WriteCSV(t.Context(), &text); err != nil {
-				t.Fatal(err)
-			}
+			must(t, (bench.StudentCards{Rows: 130000, Order: order, Seed: 3}).WriteCSV(t.Context(), &text))
 			r := run(t, Config{}, write(t, "cards.csv", text.String()))
 			checkVerdicts(t, r, `
 				CardID: recommended
@@ -121,12 +115,8 @@ func BenchmarkStudentCards(b *testing.B) {
 	const rows = 1_000_000
 	path := filepath.Join(b.TempDir(), "cards.csv")
 	f, err := os.Create(path)
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := errors.Join((bench.StudentCards{Rows: rows, Order: bench.Random, Seed: 3}).WriteCSV(b.Context(), f), f.Close()); err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
+	must(b, errors.Join((bench.StudentCards{Rows: rows, Order: bench.Random, Seed: 3}).WriteCSV(b.Context(), f), f.Close()))
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := Run(b.Context(), Config{Input: Input{Args: []string{path}}}); err != nil {
@@ -253,9 +243,7 @@ func TestWithoutTimesTheInputsOrderIsArrivalAndIsReported(t *testing.T) {
 
 func TestALongInputIsSampledInBlocksAndReported(t *testing.T) {
 	var text strings.Builder
-	if err := (bench.StudentCards{Rows: 80000, Seed: 3}).WriteCSV(t.Context(), &text); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (bench.StudentCards{Rows: 80000, Seed: 3}).WriteCSV(t.Context(), &text))
 	r := run(t, Config{Memory: 16 << 20}, write(t, "cards.csv", text.String()))
 	if r.Rows != 80000 || r.RowsKept > 16<<20/4/(9*8) || r.RowsKept < 16384 || !strings.Contains(strings.Join(r.Notes, ";"), "of 80000 rows") {
 		t.Errorf("%d of %d rows kept; %q", r.RowsKept, r.Rows, r.Notes)

@@ -10,9 +10,7 @@ import (
 func taken(t *testing.T, kind KeyKind, rows, seed uint64, n int) (keys []string, first map[int64]int) {
 	t.Helper()
 	k, err := NewKeys(kind, rows, seed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	first = map[int64]int{}
 	var integers []int64
 	var text []byte

@@ -6,9 +6,7 @@ import "testing"
 func TestOrdersAreNumberedByDevice(t *testing.T) {
 	const n = 20_000
 	k, err := NewKeys(StudentCardKeys, n, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	orders, numbers := map[[2]int64]bool{}, map[int64]bool{}
 	last, byDevice := map[int64]int64{}, map[int64]int{}
 	var integers []int64

@@ -12,13 +12,9 @@ import (
 func TestShapesAreWhatTheirNamesSay(t *testing.T) {
 	for name, want := range map[string]struct{ columns, bytes int }{"12": {12, 150}, "3": {3, 60}, "60": {60, 0}} {
 		s, err := FindShape(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var text bytes.Buffer
-		if err := s.WriteCSV(context.Background(), &text, 1000, 7); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.WriteCSV(context.Background(), &text, 1000, 7))
 		_, rows, _ := strings.Cut(text.String(), "\n")
 		if want.bytes > 0 && len(rows) != 1000*want.bytes {
 			t.Errorf("shape %s: %d bytes for 1,000 rows, want %d each", name, len(rows), want.bytes)

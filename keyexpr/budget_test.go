@@ -50,9 +50,7 @@ func TestExpressionsHaveABudget(t *testing.T) {
 
 func TestTextsThatAreJoinedHaveABudget(t *testing.T) {
 	p, err := Compile("s"+strings.Repeat(" + s", 200), Env{Name: "k", Columns: []Input{{Name: "s", Type: table.String}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	row := []table.Value{{Type: table.String, Bytes: make([]byte, 1<<20)}}
 	e := p.NewEvaluator()
 	if _, why := e.Eval(row); why == nil || why.Code != CodeExpression || cap(e.buf) > 4*workBudget {

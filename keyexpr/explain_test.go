@@ -15,13 +15,9 @@ func design(t *testing.T, env Env, columns ...string) Design {
 	d := Design{Inputs: env.Columns}
 	for _, text := range columns {
 		col, err := ParseColumn(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		p, err := CompileColumn(col, env)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		d.Columns, d.Programs = append(d.Columns, col), append(d.Programs, p)
 	}
 	return d
@@ -96,13 +92,9 @@ func TestAnExplanationSaysWhatAReaderNeeds(t *testing.T) {
 		}
 	}
 	data, err := json.Marshal(x)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var fields map[string]any
-	if err := json.Unmarshal(data, &fields); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &fields))
 	for _, name := range []string{"key", "order", "ranges", "examples", "notes", "files"} {
 		if fields[name] == nil {
 			t.Errorf("no field %q in %s", name, data)

@@ -9,6 +9,14 @@ import (
 	"tsimport/internal/table"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMain(m *testing.M) { conformance.Main(m) }
 
 // columns of most tests: those of the vendor's student cards, and one of each type.
@@ -36,9 +44,7 @@ func row(set map[string]table.Value) []table.Value {
 func compile(t testing.TB, source string) *Program {
 	t.Helper()
 	p, err := Compile(source, Env{Name: "k", Columns: inputs, SaltColumns: []string{"CardID", "SellerID"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 
@@ -355,18 +361,14 @@ func TestAColumnsTypeIsThatOfItsExpression(t *testing.T) {
 		"Nothing":                 "unknown column",
 	} {
 		col, err := ParseColumn(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		p, err := CompileColumn(col, env)
 		if err != nil && !strings.Contains(err.Error(), want) || err == nil && p.Type.String() != want {
 			t.Errorf("%s: %v %v, want %s", text, p, err, want)
 		}
 	}
 	p, err := CompileColumn(Column{Name: "k", Type: table.String, Expr: "Mixed"}, env)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, why := p.NewEvaluator().Eval(row(map[string]table.Value{"Mixed": num(3)})); why == nil || why.Code != table.CodeType {
 		t.Errorf("a value of another type: %v", why)
 	}
@@ -443,9 +445,7 @@ func TestALookupReplacesNamesByCodes(t *testing.T) {
 		return nil, fs.ErrNotExist
 	}}
 	p, err := Compile(`splice(",", lookup(Name, "codes.csv"), lookup(SellerID, "codes.csv", "keep"))`, env)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(p.Files) != 1 || p.Files[0].Name != "codes.csv" || len(p.Files[0].SHA256) != 64 {
 		t.Errorf("files %+v", p.Files)
 	}

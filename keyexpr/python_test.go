@@ -35,9 +35,7 @@ func TestAReadersPythonComputesTheKeysOfTheLoad(t *testing.T) {
 		t.Skip("needs python3")
 	}
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("codes.csv", []byte("Zoë,z\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("codes.csv", []byte("Zoë,z\n"), 0o600))
 	rows := [][]table.Value{row(nil)}
 	for i, text := range []string{"straße", "İiΣ", "中,文\U0001f600", "", "Zoë"} {
 		sign := int64(1 - i%2*2)
@@ -75,9 +73,7 @@ func TestAReadersPythonComputesTheKeysOfTheLoad(t *testing.T) {
 		cases = append(cases, map[string]any{"source": source, "setup": x.PythonSetup, "python": x.Key[0].Python, "rows": values, "keys": keys})
 	}
 	data, err := json.Marshal(cases)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// JSON has no whole doubles, and Python must get what a driver gives it.
 	check := strings.Replace(pythonCheck, "scope = dict", `row["Score"] = float(row["Score"]); scope = dict`, 1)
 	cmd := exec.CommandContext(t.Context(), python, "-c", check)

@@ -34,9 +34,7 @@ func TestAConditionIsTrueOrFalse(t *testing.T) {
 		}
 	}
 	w, err := CompileWhere(`age`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, why := w.NewTest().Passes(func(string) table.Value { return table.Value{Type: table.Integer, Int: 1} }); why == nil {
 		t.Error("1 is neither true nor false")
 	}

@@ -19,6 +19,14 @@ import (
 	"tsimport/reader/input"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMain(m *testing.M) { conformance.Main(m) }
 
 func TestATreeOfAnyReadsIsThatOfTheWholeFile(t *testing.T) {
@@ -35,21 +43,15 @@ func TestATreeOfAnyReadsIsThatOfTheWholeFile(t *testing.T) {
 		for i := range text {
 			text[i] = byte(i*7 + i>>13)
 		}
-		if err := os.WriteFile(name, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, text, 0o600))
 		item := find(t, name)[0]
 		want, err := small(size).complete(t.Context(), &item)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for round := range 4 {
 			first := small(size)
 			watched := item.Observed(first.observe)
 			at, err := watched.OpenAt(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var all sync.WaitGroup
 			for range round { // pieces from all over, some twice, at the same time
 				seed := r.Uint64()
@@ -72,9 +74,7 @@ func TestATreeOfAnyReadsIsThatOfTheWholeFile(t *testing.T) {
 			// What is kept of it serves another attempt.
 			blocks, sums := first.drain()
 			again := small(size)
-			if err := decodeBlocks(encodeBlocks(nil, 0, blocks, sums), []*tree{again}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, decodeBlocks(encodeBlocks(nil, 0, blocks, sums), []*tree{again}))
 			for _, one := range []*tree{first, again} {
 				if got, err := one.complete(t.Context(), &item); err != nil || got != want {
 					t.Errorf("%d bytes, round %d: %s, %v, want %s", size, round, got, err, want)
@@ -97,9 +97,7 @@ func TestHashesOfOtherInputsAreRefused(t *testing.T) {
 func find(t *testing.T, args ...string) []input.Item {
 	t.Helper()
 	set, err := input.Expand(t.Context(), args, input.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return set.Items
 }
 
@@ -122,9 +120,7 @@ func (d *drop) deliver(name, content string) {
 	d.t.Helper()
 	full := filepath.Join(d.dir, name)
 	err := errors.Join(os.WriteFile(full, []byte(content), 0o600), os.Chtimes(full, d.now, d.now))
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must(d.t, err)
 }
 
 // night lets a load choose, and perhaps finish. It returns the names of what it loads, and the notes.
@@ -211,13 +207,9 @@ func TestContentsAreLoadedOnce(t *testing.T) {
 	d.deliver("h", "two") // what b was
 	d.want(Options{}, "h (as ")
 	ledger, err := Open(t.Context(), d.store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ledger.bind(d.table)
-	if err := ledger.Forget(t.Context(), []string{filepath.Join(d.dir, "d"), filepath.Join(d.dir, "e")}, d.now); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ledger.Forget(t.Context(), []string{filepath.Join(d.dir, "d"), filepath.Join(d.dir, "e")}, d.now))
 	d.want(Options{}, "e (as", "d")
 	d.table = 2 // it was dropped and made again
 	d.want(Options{ByName: true}, "", "a", "b", "c", "d", "e", "f", "g", "h")
@@ -232,9 +224,7 @@ func TestOfAnUnfinishedLoadNothingIsKnown(t *testing.T) {
 	d.refused(Options{Job: "other"}, "an unfinished load has begun to load", "load x")
 	// Its content under another name is not loaded beside it, for both would be loaded in the end.
 	move := func(from, to string) {
-		if err := os.Rename(filepath.Join(d.dir, from), filepath.Join(d.dir, to)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Rename(filepath.Join(d.dir, from), filepath.Join(d.dir, to)))
 	}
 	move("a", "moved")
 	d.refused(Options{Job: "other"}, "moved begins like ", "a and is as long", "load x", "files forget")
@@ -282,9 +272,7 @@ func TestFilesThatMayBeHalfWrittenAreLeftOut(t *testing.T) {
 	d.deliver("a.done", "")
 	d.deliver("b", "two")
 	d.want(Options{DoneMarker: "{}.done"}, "b: left out, without their marker", "a")
-	if err := os.Mkdir(filepath.Join(d.dir, "_ok"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(d.dir, "_ok"), 0o700))
 	d.deliver("b.done", "")
 	d.want(Options{DoneMarker: "{}.done"}, "", "b")
 }
@@ -322,9 +310,7 @@ func TestALedgerOfANewerVersionOrADamagedOneIsRefused(t *testing.T) {
 	for body, want := range map[string]string{`{"version":2}`: "newer version", `{"vers`: "damaged"} {
 		d := newDrop(t)
 		d.deliver("a", "one")
-		if err := d.store.PutAbsent(t.Context(), eventPrefix+"000000000", []byte(body)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.store.PutAbsent(t.Context(), eventPrefix+"000000000", []byte(body)))
 		if _, _, err := d.night(Options{}, true); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v", body, err)
 		}
@@ -334,9 +320,7 @@ func TestALedgerOfANewerVersionOrADamagedOneIsRefused(t *testing.T) {
 func TestStreamsAreRefused(t *testing.T) {
 	d := newDrop(t)
 	ledger, err := Open(t.Context(), d.store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, _, err := NewSelector(ledger, Options{}).Select(t.Context(), find(t, "-"), 1, nil); err == nil || !strings.Contains(err.Error(), "stream") {
 		t.Errorf("%v", err)
 	}
@@ -351,14 +335,10 @@ func TestATableWithoutATimeIsRefused(t *testing.T) {
 
 func TestUnitsAreKeptForTheNextLoadOfTheTable(t *testing.T) {
 	d := newDrop(t)
-	if err := os.WriteFile(filepath.Join(d.dir, "a.csv"), []byte("id,v\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(d.dir, "a.csv"), []byte("id,v\n"), 0o644))
 	open := func(table int64) *Selector {
 		ledger, err := Open(t.Context(), d.store)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s := NewSelector(ledger, Options{Job: "job"})
 		if _, _, err := s.Select(t.Context(), find(t, d.dir), table, nil); err != nil {
 			t.Fatal(err)
@@ -368,9 +348,7 @@ func TestUnitsAreKeptForTheNextLoadOfTheTable(t *testing.T) {
 	for i := range mergeFrom + 2 { // also when the ledger is written again as one
 		s := open(1)
 		s.KeepUnits(map[string]string{"v": "duration, s", fmt.Sprintf("c%d", i): "date, days"})
-		if err := s.Begin(t.Context(), 1, "run"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Begin(t.Context(), 1, "run"))
 	}
 	if units := open(1).Units(); units["v"] != "duration, s" || units["c0"] != "date, days" {
 		t.Errorf("%v", units)

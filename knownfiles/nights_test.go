@@ -184,9 +184,7 @@ func (n *nights) apply(table map[string]string, text string) {
 // write delivers a file as of a time.
 func (n *nights) write(name, text string, at time.Time) {
 	full := filepath.Join(n.dir, name)
-	if err := errors.Join(os.WriteFile(full, []byte(text), 0o600), os.Chtimes(full, at, at)); err != nil {
-		n.t.Fatal(err)
-	}
+	must(n.t, errors.Join(os.WriteFile(full, []byte(text), 0o600), os.Chtimes(full, at, at)))
 }
 
 // TestThirtyNights delivers files late, twice, under other names, changed and half written, to pods that overlap and are killed.
@@ -197,9 +195,7 @@ func TestThirtyNights(t *testing.T) {
 		seed := *nightSeed + uint64(round)
 		synctest.Test(t, func(t *testing.T) {
 			store, err := jobdir.Open(t.Context(), t.TempDir(), jobdir.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			start := time.Now()
 			n := &nights{t: t, dir: t.TempDir(), store: store, clock: func() time.Duration { return time.Since(start) },
 				r: rand.New(rand.NewPCG(seed, 0)), table: map[string]string{}, half: map[string]int{}, times: map[string]int{}}

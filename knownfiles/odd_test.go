@@ -85,9 +85,7 @@ func TestAFaultOfTheStoreEndsTheNightAndTheNextOneIsRight(t *testing.T) {
 			for range mergeFrom - 3 { // the next event but one merges them
 				err = errors.Join(err, ledger.append(t.Context(), &event{Kind: kindForgotten, Table: d.table}))
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			d.deliver("b", "two")
 			d.deliver("c", "three")
 			f.at = at
@@ -145,17 +143,13 @@ func TestAFileThatVanishesEndsTheNight(t *testing.T) {
 				if _, _, err := d.night(Options{Job: "other"}, !c.begun); err != nil {
 					t.Fatal(err)
 				}
-				if err := os.Remove(filepath.Join(d.dir, c.before)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Remove(filepath.Join(d.dir, c.before)))
 			}
 			for name, content := range map[string]string{"a": "one", "b": "two", "long": "longer"} {
 				d.deliver(name, content)
 			}
 			ledger, err := Open(t.Context(), d.store)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			s := NewSelector(ledger, Options{Job: "job", ReloadChanged: true})
 			found, gone := find(t, d.dir), filepath.Join(d.dir, c.gone)
 			for _, act := range []struct {
@@ -167,14 +161,10 @@ func TestAFileThatVanishesEndsTheNight(t *testing.T) {
 				{ends, func() error { return s.Loaded(t.Context()) }},
 			} {
 				if act.name != c.act {
-					if err := act.do(); err != nil {
-						t.Fatal(err)
-					}
+					must(t, act.do())
 					continue
 				}
-				if err := c.goes(gone); err != nil {
-					t.Fatal(err)
-				}
+				must(t, c.goes(gone))
 				if err := act.do(); err == nil || !strings.Contains(err.Error(), c.gone) {
 					t.Errorf("%s: %v", act.name, err)
 				}
@@ -254,17 +244,13 @@ func TestOneOddFileChangesNothingForTheOthers(t *testing.T) {
 func (d *drop) elsewhere(name, content string) {
 	d.t.Helper()
 	ledger, err := Open(d.t.Context(), d.store)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must(d.t, err)
 	place := &drop{t: d.t, dir: d.t.TempDir(), store: d.store, now: d.now, table: d.table}
 	place.deliver("f", content)
 	item := find(d.t, place.dir)[0]
 	hash, err := hashOf(d.t.Context(), &item)
 	f := File{Name: filepath.Join(d.dir, name), Size: item.Size, Hash: hash, Run: "elsewhere"}
-	if err = errors.Join(err, ledger.append(d.t.Context(), &event{Kind: kindLoaded, Table: d.table, Files: []File{f}})); err != nil {
-		d.t.Fatal(err)
-	}
+	must(d.t, errors.Join(err, ledger.append(d.t.Context(), &event{Kind: kindLoaded, Table: d.table, Files: []File{f}})))
 }
 
 func TestForgettingOneFileKeepsTheOthers(t *testing.T) {
@@ -284,9 +270,7 @@ func TestForgettingOneFileKeepsTheOthers(t *testing.T) {
 		if err == nil {
 			err = ledger.Forget(t.Context(), []string{filepath.Join(d.dir, name), filepath.Join(d.dir, "begun1")}, d.now)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for range 2 { // at once, and read again
 			for _, other := range []string{"a", "b", "c", "begun1", "begun2"} {
 				if forgotten := other == name || other == "begun1"; ledger.Knows(filepath.Join(d.dir, other)) == forgotten {
@@ -301,9 +285,7 @@ func TestForgettingOneFileKeepsTheOthers(t *testing.T) {
 			}
 		}
 		d.refused(Options{}, "begun2", "an unfinished load")
-		if err := errors.Join(os.Remove(filepath.Join(d.dir, "begun2")), os.Remove(filepath.Join(d.dir, "begun1"))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Remove(filepath.Join(d.dir, "begun2")), os.Remove(filepath.Join(d.dir, "begun1"))))
 		d.deliver("other", "content of "+name)
 		d.want(Options{}, "other (as ", name) // whose content is known under its own name first
 	}
@@ -351,9 +333,7 @@ func TestWhatIsNotedOfAFile(t *testing.T) {
 	// What is not an event is passed by, wherever it stands.
 	err := errors.Join(d.store.PutAbsent(t.Context(), eventPrefix+"!", []byte{}), d.store.PutAbsent(t.Context(), eventPrefix+"a", []byte{}))
 	ledger, cannot := Open(t.Context(), d.store)
-	if err = errors.Join(err, cannot); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, cannot))
 	a, b := filepath.Join(d.dir, "a"), filepath.Join(d.dir, "b")
 	t.Chdir(d.dir)
 	if name := NameOf(&find(t, "a")[0]); name != a { // wherever it is called from
@@ -368,9 +348,7 @@ func TestWhatIsNotedOfAFile(t *testing.T) {
 	}
 	// Another table of the name has taken nothing of it, also when its own ledger is read again.
 	d.table++
-	if err := errors.Join(os.Remove(a), os.Remove(b)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Remove(a), os.Remove(b)))
 	d.deliver("c", "three")
 	d.want(Options{}, "", "c")
 	d.deliver("d", "one")
@@ -409,9 +387,7 @@ func TestHashesOfAnEarlierAttemptAreTaken(t *testing.T) {
 	d.deliver("a", "one")
 	open := func() *Selector {
 		ledger, err := Open(t.Context(), d.store)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s := NewSelector(ledger, Options{Job: "job"})
 		if _, _, err := s.Select(t.Context(), find(t, d.dir), d.table, nil); err != nil {
 			t.Fatal(err)

@@ -115,9 +115,7 @@ func TestEachClaimOfTheInputPagesHasAFile(t *testing.T) {
 	var page string
 	for _, name := range inputPages {
 		text, err := os.ReadFile(filepath.Join("../docs", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		page += strings.Join(strings.Fields(string(text)), " ") + " "
 	}
 	for _, c := range claims {

@@ -209,9 +209,7 @@ func conform(t *testing.T, dir string, read map[string]counted) (results map[str
 		}
 		path := filepath.Join(dir, f.Path)
 		set, err := input.Expand(context.Background(), []string{path}, input.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		o := optionsOf(f)
 		got, again := read[f.Path]
 		if !again {
@@ -237,9 +235,7 @@ func conform(t *testing.T, dir string, read map[string]counted) (results map[str
 			continue
 		}
 		raw, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if why := sharedReason(f, got, raw); why != "" {
 			reasons[why]++
 			continue
@@ -283,9 +279,7 @@ func checkTable(t *testing.T, results map[string]*result, reasons map[string]int
 	const begin, end = "<!-- results -->\n", "<!-- end of results -->\n"
 	doc := "../docs/conformance.md"
 	old, err := os.ReadFile(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	from, to := strings.Index(string(old), begin)+len(begin), strings.Index(string(old), end)
 	if from < len(begin) || to < from {
 		t.Fatalf("%s has no place for the results", doc)
@@ -297,9 +291,7 @@ func checkTable(t *testing.T, results map[string]*result, reasons map[string]int
 		t.Errorf("docs/conformance.md does not say what was found; run with -update. Found:\n%s", b.String())
 		return
 	}
-	if err := os.WriteFile(doc, []byte(string(old[:from])+b.String()+string(old[to:])), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(doc, []byte(string(old[:from])+b.String()+string(old[to:])), 0o644))
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -30,9 +30,7 @@ import (
 func itemOf(t *testing.T, name string, content []byte) input.Item {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, content, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, content, 0o644))
 	return found(t, path)
 }
 
@@ -45,18 +43,14 @@ func fileOf(t *testing.T, name string, content []byte) func() input.Item {
 func found(t *testing.T, path string) input.Item {
 	t.Helper()
 	set, err := input.Expand(context.Background(), []string{path}, input.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return set.Items[0]
 }
 
 func streamOf(t *testing.T, content []byte) input.Item {
 	t.Helper()
 	set, err := input.Expand(context.Background(), []string{input.Stdin}, input.Options{Stdin: bytes.NewReader(content)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return set.Items[0]
 }
 
@@ -64,9 +58,7 @@ func streamOf(t *testing.T, content []byte) input.Item {
 func valuesOf(t *testing.T, item input.Item, o Options) (columns []string, rows [][]string) {
 	t.Helper()
 	columns, rows, err := tryValues(item, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return columns, rows
 }
 
@@ -128,9 +120,7 @@ func bgzf(text []byte, block int) []byte {
 func zstdFrames(t *testing.T, text []byte, frame int) []byte {
 	t.Helper()
 	w, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer w.Close()
 	var out []byte
 	for from := 0; from < len(text); from += frame {
@@ -288,9 +278,7 @@ func TestDamagedFilesGiveTheRecordsBeforeTheDamage(t *testing.T) {
 		t.Errorf("a damaged block: %d rows and no error", len(rows))
 	}
 	s, err := Open(context.Background(), itemOf(t, "in.gz", damaged), Options{NoHeader: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	n := 0
 	if _, err := s.Sample(64<<20, s.Columns, func(rec *record.Record) {
@@ -331,12 +319,8 @@ func TestEmptyLinesWithoutEndAreRefused(t *testing.T) {
 func TestPartitionFoldersGiveColumns(t *testing.T) {
 	dir := t.TempDir()
 	for _, day := range []string{"2024-01-01", "__HIVE_DEFAULT_PARTITION__"} {
-		if err := os.MkdirAll(filepath.Join(dir, "dt="+day), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "dt="+day, "in.csv"), []byte("id\n1\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(dir, "dt="+day), 0o755))
+		must(t, os.WriteFile(filepath.Join(dir, "dt="+day, "in.csv"), []byte("id\n1\n"), 0o644))
 	}
 	set, err := input.Expand(context.Background(), []string{dir}, input.Options{PathColumns: true})
 	if err != nil || len(set.Items) != 2 {
@@ -357,16 +341,12 @@ func TestTheAcidTestsStatedValues(t *testing.T) {
 	}
 	for _, path := range files {
 		expectation, err := os.ReadFile(filepath.Join(dir, "..", "json", strings.TrimSuffix(filepath.Base(path), ".csv")+".json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var want []map[string]string
 		if bytes.HasPrefix(expectation, []byte("{")) {
 			expectation = append(append([]byte("["), expectation...), ']')
 		}
-		if err := json.Unmarshal(expectation, &want); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(expectation, &want))
 		columns, rows := valuesOf(t, found(t, path), Options{})
 		correct(filepath.Base(path), want)
 		var got []map[string]string
@@ -456,9 +436,7 @@ func TestJSONThatIsCutOffOrWrongBetweenObjectsIsNotReadToItsEnd(t *testing.T) {
 func TestARejectedRecordOfJSONIsOneLineAndItsPlaceIsExact(t *testing.T) {
 	text := []byte("[\n{\n\"id\": 1},\n  {\"id\": 2,\n\"id\":\r\n3}\n]")
 	s, err := Open(context.Background(), itemOf(t, "a.json", text), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	p := s.NewParser([]int{0})
 	sp := source.Split{Data: text}
@@ -514,9 +492,7 @@ func BenchmarkCSV(b *testing.B) {
 			columns = append(columns, table.Column{Source: name, Name: name, Type: types[i], Exact: true})
 		}
 		c, err := convert.New(names, columns, convert.Options{})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		p := tcsv.NewParser(tcsv.Default)
 		for b.Loop() {
 			p.Reset(data)
@@ -551,9 +527,7 @@ func TestAFirstRecordOfJSONThatIsLongIsReadToItsEnd(t *testing.T) {
 			"a packed stream": func() input.Item { return streamOf(t, gzipped([]byte(tt.text))) },
 		} {
 			f, err := Open(context.Background(), item(), Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			sampled := 0
 			if _, err := f.Sample(200, f.Columns, func(*record.Record) { sampled++ }); err != nil || sampled == 0 {
 				t.Errorf("%s, %s: %d records sampled, %v", name, form, sampled, err)

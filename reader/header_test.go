@@ -37,9 +37,7 @@ func TestAHeaderThatMayBeDataIsNotedOrRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := Open(context.Background(), itemOf(t, "in.csv", []byte(tt.text)), tt.o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer s.Close()
 			got := nothing
 			if strings.Contains(strings.Join(s.Notes, " "), "--no-header") {

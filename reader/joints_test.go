@@ -35,9 +35,7 @@ func TestSeamsOfJoinedFilesAreRejected(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := Open(context.Background(), itemOf(t, "in.csv", []byte(tt.text)), tt.o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer s.Close()
 			if got := firstFields(t, s); !slices.Equal(got, tt.want) {
 				t.Errorf("%q", got)
@@ -69,9 +67,7 @@ func firstFields(t *testing.T, s *File) (got []string) {
 		}
 		got = append(got, string(rec.Fields[0].Bytes))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return got
 }
 
@@ -108,20 +104,12 @@ func TestAFolderDoesNotReplaceARecordsOwnValue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
 			dir := filepath.Join(root, tt.folder)
-			if err := os.MkdirAll(dir, 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, tt.file), []byte(tt.text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.MkdirAll(dir, 0o755))
+			must(t, os.WriteFile(filepath.Join(dir, tt.file), []byte(tt.text), 0o644))
 			set, err := input.Expand(context.Background(), []string{root}, input.Options{PathColumns: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			s, err := Open(context.Background(), set.Items[0], tt.o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer s.Close()
 			if got := firstFields(t, s); !slices.Equal(got, tt.want) {
 				t.Errorf("%q", got)
@@ -187,9 +175,7 @@ func TestNoEncodingIsAdvisedThatChangesWellReadRecords(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := Open(context.Background(), itemOf(t, "in.csv", []byte(tt.text)), Options{Encoding: tt.encoding})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer s.Close()
 			if hint := s.EncodingHint([]byte("\xd6\xd0\xce\xc4\xba\xcd\xd6\xd0")); (hint != "") != tt.advised {
 				t.Errorf("%q", hint)

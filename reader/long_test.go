@@ -23,9 +23,7 @@ func placesOf(t *testing.T, content string, o Options) (rows []string, err error
 		name = "a.jsonl"
 	}
 	s, err := Open(context.Background(), itemOf(t, name, []byte(content)), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	parser := s.NewParser([]int{0, 1})
 	defer parser.Close()
@@ -131,13 +129,9 @@ func TestAPlaceholderOfALongRecordIsNotARecord(t *testing.T) {
 		"id\n1\n": {}, "id,v\n1,x\n": {Dialect: tcsv.Dialect{Delimiter: ",", Quote: '\'', EOL: '\n'}}, "{\"id\":1,\"v\":\"x\"}\n": {Format: JSONLines},
 	} {
 		s, err := Open(context.Background(), itemOf(t, "a.csv", []byte(header)), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		raw := string((&longRecord{offset: 7, bytes: 1 << 24}).raw(s))
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Close())
 		set := itemOf(t, "b.csv", []byte(header+raw+header))
 		if o.Format == JSONLines {
 			set = itemOf(t, "b.jsonl", []byte(header+raw))

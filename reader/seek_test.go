@@ -80,9 +80,7 @@ func parquetRows(t *testing.T, rows, group int) []byte {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	return b.Bytes()
 }
 
@@ -90,9 +88,7 @@ func parquetRows(t *testing.T, rows, group int) []byte {
 func arrowBytes(t *testing.T, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile("arrow/testdata/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -105,9 +101,7 @@ func keepsTheContract(t *testing.T, item func() input.Item, o Options) {
 			one = item()
 		}
 		s, err := Open(context.Background(), one, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return s
 	})
 }
@@ -225,14 +219,10 @@ func TestTheFingerprintOfAFileKnowsItsHeadItsTailAndItsMiddle(t *testing.T) {
 	text := bytes.Repeat([]byte("1,abcdefg\n"), 100_000)
 	of := func(content []byte) string {
 		s, err := Open(context.Background(), itemOf(t, "in.csv", content), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer s.Close()
 		print, err := s.fingerprint()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return print
 	}
 	same := of(text)
@@ -248,20 +238,14 @@ func TestTheFingerprintOfAFileKnowsItsHeadItsTailAndItsMiddle(t *testing.T) {
 	}
 	item := itemOf(t, "in.csv", text)
 	s, err := Open(context.Background(), item, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
-	if err := os.Chtimes(item.Name, time.Now(), time.Unix(1, 0)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(item.Name, time.Now(), time.Unix(1, 0)))
 	if _, err := s.fingerprint(); err == nil {
 		t.Error("a file that was changed since it was found has a fingerprint")
 	}
 	stream, err := Open(context.Background(), streamOf(t, text), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer stream.Close()
 	if print, err := stream.fingerprint(); err != nil || print == "" {
 		t.Errorf("a stream: %q, %v", print, err)

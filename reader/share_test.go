@@ -34,9 +34,7 @@ var packers = map[string]func(w io.Writer) (io.WriteCloser, error){
 // shareTexts are texts that compress well and badly, with a header that is short or longer than the packed file.
 func shareTexts(t *testing.T) map[string][]byte {
 	stream, err := os.ReadFile("arrow/testdata/many.arrows")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rnd := rand.New(rand.NewPCG(1, 1))
 	var wide, random, lines, array strings.Builder
 	for i := range 2000 {
@@ -62,13 +60,11 @@ func TestSplitsNeverStandForMoreThanTheirInput(t *testing.T) {
 	check := func(t *testing.T, name string, body []byte) {
 		t.Helper()
 		s, err := Open(context.Background(), itemOf(t, name, body), Options{SplitBytes: 8 << 10})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer s.Close()
 		var n, least int64
 		splits := 0
-		if err := eachSplit(s, func(sp source.Split) error {
+		must(t, eachSplit(s, func(sp source.Split) error {
 			if splits++; sp.Number == 0 {
 				n += sp.Offset // the header, as a load counts it
 			}
@@ -78,9 +74,7 @@ func TestSplitsNeverStandForMoreThanTheirInput(t *testing.T) {
 			}
 			least = n
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if splits == 0 || float64(n) < 0.9*float64(s.Size) {
 			t.Errorf("%d splits stand for %d of %d bytes", splits, n, s.Size)
 		}
@@ -93,15 +87,11 @@ func TestSplitsNeverStandForMoreThanTheirInput(t *testing.T) {
 					var b bytes.Buffer
 					for i := range members {
 						w, err := pack(&b)
-						if err != nil {
-							t.Fatal(err)
-						}
+						must(t, err)
 						if _, err := w.Write(text[i*len(text)/members : (i+1)*len(text)/members]); err != nil {
 							t.Fatal(err)
 						}
-						if err := w.Close(); err != nil {
-							t.Fatal(err)
-						}
+						must(t, w.Close())
 					}
 					check(t, name+"."+kind, b.Bytes())
 				})
@@ -112,9 +102,7 @@ func TestSplitsNeverStandForMoreThanTheirInput(t *testing.T) {
 				c := exec.Command(tool)
 				c.Stdin = bytes.NewReader(text)
 				packed, err := c.Output()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				check(t, name+".bz2", packed)
 			})
 		}
@@ -129,15 +117,11 @@ func TestABlockMayBeLargerThanWhatIsLookedAt(t *testing.T) {
 	for _, kind := range []string{"lz4", "s2"} {
 		var b bytes.Buffer
 		w, err := packers[kind](&b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := w.Write(text); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Close())
 		if c := readAll(itemOf(t, "in.csv."+kind, b.Bytes()), Options{}); c.err != nil || int(c.rows) != bytes.Count(text, []byte("\n"))-1 {
 			t.Errorf("%s: %d records, %v", kind, int(c.rows), c.err)
 		}

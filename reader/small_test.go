@@ -17,9 +17,7 @@ func TestASmallFileTakesLittleMemory(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	for range files {
 		s, err := Open(context.Background(), item, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := s.Identity(); err != nil {
 			t.Fatal(err)
 		}
@@ -27,9 +25,7 @@ func TestASmallFileTakesLittleMemory(t *testing.T) {
 		if err := readEach(s, func(*record.Record) { rows++ }); err != nil || rows != 2 {
 			t.Fatalf("%d rows, %v", rows, err)
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Close())
 	}
 	runtime.ReadMemStats(&after)
 	if each := (after.TotalAlloc - before.TotalAlloc) / files; each > 64<<10 {

@@ -85,9 +85,7 @@ func TestADumpGivesTheRowsOfItsTable(t *testing.T) {
 			}
 		}
 		s, err := Open(context.Background(), itemOf(t, "in.sql", text), Options{Named: Named{Table: "t"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer s.Close()
 		about := s.About()
 		if d := about.Declared; strings.Join(d.Key, ",") != "id" || fmt.Sprint(d.Types) != "[integer string binary]" {
@@ -120,9 +118,7 @@ func TestADumpThatIsNotWholeFailsAfterTheRowsBefore(t *testing.T) {
 func TestADumpThatEndsBeforeTheKeyOfItsTableSaysWhyItHasNone(t *testing.T) {
 	for name, text := range dumpsOf(500) {
 		s, err := Open(t.Context(), itemOf(t, "in.sql", text[:bytes.Index(text, []byte("499"))-10]), Options{Named: Named{Table: "t"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		about := s.About()
 		if has := len(about.Declared.Key) > 0; has == (about.Hint != "") || about.Hint != "" && !strings.Contains(about.Hint, "not whole") {
 			t.Errorf("%s: key %q, hint %q", name, about.Declared.Key, about.Hint)
@@ -140,9 +136,7 @@ func TestTheSchemaOfMysqldumpTabNamesTheFileOfItsRows(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "t.sql")
 	for file, text := range map[string]string{name: "-- MySQL dump\nCREATE TABLE `t` (\n  `id` int,\n  `v` text\n);\n-- Dump completed\n", filepath.Join(dir, "t.txt"): "1\ta\n"} {
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(text), 0o644))
 	}
 	if _, err := Open(t.Context(), found(t, name), Options{}); err == nil || !strings.Contains(err.Error(), "t.txt; load that with --dialect mysql-tab --no-header --names 'id,v'") {
 		t.Error(err)
@@ -204,22 +198,18 @@ func TestDumpsThatCannotBeReadAreRefused(t *testing.T) {
 func TestARejectedRowOfADumpIsNotLoadedAsIfItWereOne(t *testing.T) {
 	text := bytes.Replace(pgDump(3), []byte("\n1\ta"), []byte("\nx\ta"), 1)
 	s, err := Open(context.Background(), itemOf(t, "in.sql", text), Options{Named: Named{Table: "t"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	p := s.NewParser(nil)
 	var bad []string
-	if err := eachSplit(s, func(sp source.Split) error {
+	must(t, eachSplit(s, func(sp source.Split) error {
 		_, _, err := p.Parse(sp, func(r *record.Record) {
 			if r.Bad != nil {
 				bad = append(bad, fmt.Sprintf("%s %s %d %v", r.Bad.Code, r.Bad.Column, len(r.Fields), s.Raw(sp, r.Span)))
 			}
 		})
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if len(bad) != 1 || bad[0] != "WrongType id 0 []" {
 		t.Errorf("%q", bad)
 	}

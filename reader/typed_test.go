@@ -33,9 +33,7 @@ func TestTypedJSONIsFoundByItsContent(t *testing.T) {
 				t.Errorf("%q, %v, want %q", r.records, err, tt.records)
 			}
 			s, err := Open(context.Background(), item, tt.o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer s.Close()
 			if s.Format != tt.format || (tt.format == DynamoDB || tt.format == MongoDB) && tt.o.Format == Auto != (len(s.Notes) == 1) {
 				t.Errorf("%v, %q", s.Format, s.Notes)

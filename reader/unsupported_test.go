@@ -33,9 +33,7 @@ func tarred(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	if err := w.WriteHeader(&tar.Header{Name: "a.csv", Size: int64(len(text)), Mode: 0o644}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.WriteHeader(&tar.Header{Name: "a.csv", Size: int64(len(text)), Mode: 0o644}))
 	w.Write([]byte(text))
 	w.Close()
 	return b.String()
@@ -46,9 +44,7 @@ func zipped(t *testing.T, name, text string) string {
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
 	f, err := w.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f.Write([]byte(text))
 	w.Close()
 	return b.String()
@@ -64,9 +60,7 @@ func hadoop(text string) string {
 func utf16(t *testing.T, text string, order unicode.Endianness) string {
 	t.Helper()
 	coded, err := unicode.UTF16(order, unicode.IgnoreBOM).NewEncoder().String(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return coded
 }
 
@@ -146,9 +140,7 @@ func TestTextsThatLookLikeSomethingElseAreRead(t *testing.T) {
 func TestTextsInOtherEncodingsAreNotBinaryFiles(t *testing.T) {
 	latin := func(text string) string {
 		coded, err := charmap.Windows1252.NewEncoder().String(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return coded
 	}
 	pretty := "[\n\t{\"id\": 1},\n\t{\"id\": 2}\n]\n"
@@ -176,9 +168,7 @@ func TestTextsInOtherEncodingsAreNotBinaryFiles(t *testing.T) {
 
 func TestAGivenFormatIsBelieved(t *testing.T) {
 	s, err := Open(t.Context(), itemOf(t, "a.parquet", []byte("SQLite format 3\x00,b\n1,2\n")), Options{Format: CSV})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.Close()
 }
 
@@ -205,9 +195,7 @@ func reasonsOf(t *testing.T, name, content string, o Options) (reasons []string)
 		columns = append(columns, table.Column{Name: c, Source: c, Type: table.String})
 	}
 	c, err := convert.New(s.Columns, columns, convert.Options{Decode: s.Decode(), EncodingHint: s.EncodingHint})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := s.Sample(1<<20, s.Columns, func(rec *record.Record) {
 		if _, why := c.Convert(rec); why != nil {
 			reasons = append(reasons, why.Error())
@@ -221,9 +209,7 @@ func reasonsOf(t *testing.T, name, content string, o Options) (reasons []string)
 func TestTextInAnotherEncodingIsNamed(t *testing.T) {
 	gb := func(text string) string {
 		coded, err := simplifiedchinese.GB18030.NewEncoder().String(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return coded
 	}
 	const advice = "looks like gb18030: --encoding gb18030"

@@ -17,9 +17,7 @@ import (
 func wideLines(t *testing.T, rows *sourcetest.Wide) []byte {
 	t.Helper()
 	var text []byte
-	if err := readSource(rows, func(rec *record.Record) { text = jsonl.AppendWide(text, rows.Columns, rec) }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, readSource(rows, func(rec *record.Record) { text = jsonl.AppendWide(text, rows.Columns, rec) }))
 	return text
 }
 

@@ -39,9 +39,7 @@ func BenchmarkFormats(b *testing.B) {
 	dir := b.TempDir()
 	write := func(name string, content []byte) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, content, 0o644); err != nil {
-			b.Fatal(err)
-		}
+		must(b, os.WriteFile(path, content, 0o644))
 		return path
 	}
 	var packed bytes.Buffer
@@ -53,9 +51,7 @@ func BenchmarkFormats(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		b.Fatal(err)
-	}
+	must(b, w.Close())
 	quoted := strings.Repeat("\"2000000360\",\"C791\",\"928087\",\"100001\",\"21.58\",\"2024-01-01T00:00:00Z\",\"note\"\"book\"\n", rows)
 	line := `{"CardID":2000000360,"SellerID":"C791","DeviceID":928087,"OrderNumber":100001,"Amount":21.58,"OrderTime":"2024-01-01T00:00:00Z","Item":"notebook"}` + "\n"
 	for _, path := range []string{
@@ -65,9 +61,7 @@ func BenchmarkFormats(b *testing.B) {
 		write("rows.parquet", packed.Bytes()),
 	} {
 		set, err := input.Expand(b.Context(), []string{path}, input.Options{})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		b.Run(filepath.Base(path), func(b *testing.B) {
 			b.SetBytes(set.Items[0].Size)
 			for b.Loop() {
@@ -90,17 +84,11 @@ type task struct {
 // readWith reads an item with so many workers and returns how many records were converted.
 func readWith(b *testing.B, item input.Item, workers int) int64 {
 	s, err := Open(b.Context(), item, Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	defer s.Close()
-	if err := s.Suspend(); err != nil {
-		b.Fatal(err)
-	}
+	must(b, s.Suspend())
 	first, err := s.Next() // Parquet's parsers need the file open
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	var total atomic.Int64
 	work := make(chan task, 2*workers)
 	var group sync.WaitGroup

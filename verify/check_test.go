@@ -65,9 +65,7 @@ func TestCollisionsAreCountedExactly(t *testing.T) {
 		cfg.Request.Read.SplitBytes = 32
 		cfg.Memory = rapid.SampledFrom([]int64{1, 1 << 30}).Draw(rt, "memory")
 		r, err := Check(context.Background(), cfg)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		must(rt, err)
 		if r.Keys != int64(len(sources)) || r.Repeated != repeated || r.Collisions != collisions || r.Colliding != colliding || r.Read != int64(records) {
 			rt.Fatalf("%d keys, %d repeated, %d collisions, %d colliding; want %d, %d, %d, %d of\n%s",
 				r.Keys, r.Repeated, r.Collisions, r.Colliding, len(sources), repeated, collisions, colliding, text)
@@ -99,9 +97,7 @@ func TestACheckCountsWhatWouldBeRejected(t *testing.T) {
 	for _, unique := range []bool{false, true} {
 		cfg.Unique = unique
 		r, err := Check(context.Background(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var codes []string
 		for _, code := range slices.Sorted(maps.Keys(r.Reasons)) {
 			codes = append(codes, fmt.Sprint(code, " ", r.Reasons[code]))
@@ -144,9 +140,7 @@ func TestRepeatsAreCountedByWhetherTheirRowsAreEqual(t *testing.T) {
 		cfg.Request.Read.SplitBytes = 32
 		cfg.Memory = rapid.SampledFrom([]int64{1, 1 << 30}).Draw(rt, "memory")
 		r, err := Check(context.Background(), cfg)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		must(rt, err)
 		if r.Equal != equal || r.Different != different || r.Repeated != equal+different || !r.OK {
 			rt.Fatalf("%d equal and %d different of %d, want %d and %d of\n%s", r.Equal, r.Different, r.Repeated, equal, different, text)
 		}
@@ -201,9 +195,7 @@ func TestKeysThatDifferLateAreDifferent(t *testing.T) {
 		cfg := checkOf(t, t.TempDir(), text, keyexpr.Column{Name: "a", Type: table.String})
 		cfg.Memory = memory
 		r, err := Check(context.Background(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if r.Keys != int64(len(keys)) || r.Repeated != 300-r.Keys || r.Equal != r.Repeated || r.Colliding != 0 {
 			t.Errorf("memory %d: %d keys, %d repeated, %d equal, %d colliding; want %d keys", memory, r.Keys, r.Repeated, r.Equal, r.Colliding, len(keys))
 		}
@@ -248,9 +240,7 @@ func TestEqualRowsAreEqualHoweverTheyAreWritten(t *testing.T) {
 				}
 			}
 			path := filepath.Join(dir, fmt.Sprint(n, ".csv"))
-			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-				rt.Fatal(err)
-			}
+			must(rt, os.WriteFile(path, []byte(text), 0o644))
 			paths = append(paths, path)
 		}
 		cfg := checkOf(rt, dir, "k\n", keyexpr.Column{Name: "k", Type: table.String})
@@ -259,9 +249,7 @@ func TestEqualRowsAreEqualHoweverTheyAreWritten(t *testing.T) {
 			cfg.Request.Columns.Types[name] = plan.Type{Type: of}
 		}
 		r, err := Check(context.Background(), cfg)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		must(rt, err)
 		if r.Rejected != 0 || r.Keys != int64(len(first)) || r.Equal != equal || r.Different != different {
 			rt.Fatalf("%d rejected %v, %d keys, %d equal, %d different; want 0, %d, %d, %d", r.Rejected, r.Rejects, r.Keys, r.Equal, r.Different, len(first), equal, different)
 		}

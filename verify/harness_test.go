@@ -20,6 +20,17 @@ import (
 	"tsimport/pipeline/plan"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t interface {
+	Helper()
+	Fatal(...any)
+}, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMain(m *testing.M) { conformance.Main(m) }
 
 func init() {
@@ -44,18 +55,14 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), faults: &faults.Plan{}}
 	s, err := server.Open("", server.Options{InMemory: true, Faults: w.faults})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	w.server = s
 	w.sdk, err = client.New(context.Background(), client.Target{
 		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
 		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
 	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.admin = &client.Admin{Client: w.sdk, Context: context.Background()}
 	return w
 }

@@ -392,9 +392,7 @@ func TestStoredRowsThatCannotAllBeReadAreAnError(t *testing.T) {
 			}
 			name, cfg := w.makeWide(t, all, 1)
 			described, err := w.admin.Describe(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			cfg.Stored = &Stored{Table: described, Rows: origin}
 			r, err := Run(t.Context(), cfg)
 			switch {

@@ -22,9 +22,7 @@ func TestRecordsAreComparedUnderTheKeysThatTheServiceHasMade(t *testing.T) {
 	w := newWorld(t)
 	const name = "numbered"
 	key := []table.KeyColumn{{Name: "id", Type: table.String}, {Name: "seq", Type: table.Integer, Auto: true}}
-	if err := w.admin.Create(name, key, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.admin.Create(name, key, table.Definition{TimeToLive: -1, MaxVersions: 1}))
 	const text = "id,n\na,1\na,2\nb,3\nc,x\n"
 	cfg := w.config(t, name, text)
 	cfg.Request.Columns.Types["n"] = plan.Type{Type: table.Integer}
@@ -40,9 +38,7 @@ func TestRecordsAreComparedUnderTheKeysThatTheServiceHasMade(t *testing.T) {
 		put.SetReturnPk()
 		put.AddColumn("n", int64(i+1))
 		res, err := w.sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: put})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		seqs = append(seqs, res.PrimaryKey.PrimaryKeys[1].Value.(int64))
 		lines = append(lines, line(i+1, id, seqs[i]))
 	}
@@ -72,9 +68,7 @@ func TestRecordsAreComparedUnderTheKeysThatTheServiceHasMade(t *testing.T) {
 		"a key of another record": {header + lines[0] + lines[1] + line(3, "c", seqs[2]), "the input has changed since it was loaded", false, ""},
 	} {
 		cfg.Returned = filepath.Join(w.dir, "returned.csv")
-		if err := os.WriteFile(cfg.Returned, []byte(c.file), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(cfg.Returned, []byte(c.file), 0o600))
 		r, err := Run(t.Context(), cfg)
 		if err != nil {
 			if !strings.Contains(err.Error(), c.want) {
@@ -96,13 +90,9 @@ func TestRecordsAreComparedUnderTheKeysThatTheServiceHasMade(t *testing.T) {
 // TestTheKeyOfARejectThatCannotBeKeptIsAnError: without the key, a sync would delete the row of a rejected record.
 func TestTheKeyOfARejectThatCannotBeKeptIsAnError(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "disk")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(dir, 0o700))
 	sorter, err := extsort.New(extsort.Options{Memory: 1, Spill: spill.Options{Dir: dir}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer sorter.Close()
 	v := &verifier{cfg: &Config{Changes: &told{at: -1}}, plan: new(plan.Plan), recordsOf: make([]int64, 1)}
 	parsed := &intake.Parsed{Split: new(table.Split), Records: 2}

@@ -84,9 +84,7 @@ func TestRowsAsTheyCameAreJudgedAsTheirCells(t *testing.T) {
 		w.take(&want, kept)
 		body := encode(out, func() int64 { return r.Int64() })
 		row, err := memory.Unpack(plainbuffer.WithoutHeader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		sum, _ := h.Row(plainbuffer.CellsOf(body))
 		same := j.same(&want, sum)
 		verdict, _ := j.compare(&want, row)

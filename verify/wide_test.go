@@ -35,9 +35,7 @@ func (w *world) makeWide(t *testing.T, rows *sourcetest.Wide, versions int) (nam
 	t.Helper()
 	name = fmt.Sprintf("t%d", w.tables.Add(1))
 	err := w.admin.Create(name, []table.KeyColumn{{Name: "id", Type: table.Integer}}, table.Definition{TimeToLive: -1, MaxVersions: versions})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cfg = Config{Client: w.sdk, Examples: 10, Memory: 1 << 30, TempDir: w.dir, Request: &plan.Request{
 		Inputs: []string{rows.Name}, Target: plan.Target{Table: name}, Columns: plan.Columns{Types: map[string]plan.Type{}}, Read: plan.Read{Sources: rows},
 	}}
@@ -77,9 +75,7 @@ func (w *world) write(t *testing.T, name string, id int64, update bool, cells []
 	} else {
 		_, err = w.sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: put})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 func cellOf(name string, v any, at int64) record.Cell {

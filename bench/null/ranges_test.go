@@ -23,9 +23,7 @@ func TestStoredRowsAreReadInPages(t *testing.T) {
 	_, endpoint := start(t, Options{Rows: stored, AccessKeyID: "id", AccessKeySecret: "secret"})
 	c, err := client.New(t.Context(), client.Target{Endpoint: "http://" + endpoint, Instance: "i",
 		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	read := func(from, to any, limit int32) (ids []int64, pages int) {
 		criteria := &tablestore.RangeRowQueryCriteria{TableName: "t", StartPrimaryKey: new(tablestore.PrimaryKey), EndPrimaryKey: new(tablestore.PrimaryKey), MaxVersion: 1, Limit: limit}
 		if from == nil {
@@ -40,9 +38,7 @@ func TestStoredRowsAreReadInPages(t *testing.T) {
 		}
 		for criteria.StartPrimaryKey != nil {
 			page, err := client.GetRange(c, criteria, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, r := range page.Rows {
 				id := r.PrimaryKey.PrimaryKeys[0].Value.(int64)
 				if len(r.Columns) != 1 || r.Columns[0].Value != fmt.Sprint("row ", id) {

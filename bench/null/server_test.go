@@ -19,13 +19,19 @@ import (
 	"tsimport/internal/tablestore/client"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // start serves until the test ends and returns the endpoint.
 func start(t *testing.T, o Options) (*Server, string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s, done := New(o), make(chan error, 1)
 	go func() { done <- s.Serve(l) }()
 	t.Cleanup(func() {
@@ -50,9 +56,7 @@ func createTable(t *testing.T, c *tablestore.TableStoreClient, name string) {
 	meta.AddPrimaryKeyColumn("id", tablestore.PrimaryKeyType_INTEGER)
 	_, err := c.CreateTable(&tablestore.CreateTableRequest{TableMeta: meta, TableOption: tablestore.NewTableOption(-1, 2),
 		ReservedThroughput: &tablestore.ReservedThroughput{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 func batch(name string, rows, bytes int) *tablestore.BatchWriteRowRequest {
@@ -103,9 +107,7 @@ func TestTablesAreCreatedDescribedListedAndDropped(t *testing.T) {
 	}
 	createTable(t, c, "t")
 	res, err := c.DescribeTable(describe)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if o := res.TableOption; o.TimeToAlive != -1 || o.MaxVersion != 2 || o.DeviationCellVersionInSec != 86400 {
 		t.Errorf("options %+v", o)
 	}
@@ -133,9 +135,7 @@ func TestAnswersAreSignedForClientsThatCheckThem(t *testing.T) {
 		target := client.Target{Endpoint: "http://" + address, Instance: "i", Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "a", AccessKeySecret: secret}}
 		traffic := new(client.Traffic)
 		c, err := client.New(t.Context(), target, traffic)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for range 2 { // the second answer is the first one again
 			_, err = c.BatchWriteRow(batch("t", 3, 1))
 			if wrong != (err != nil) {
@@ -155,9 +155,7 @@ func TestPartitionsAreCutEvenly(t *testing.T) {
 	_, address := start(t, Options{Partitions: 4, First: 100, Last: 500, AccessKeyID: "a", AccessKeySecret: "b"})
 	target := client.Target{Endpoint: "http://" + address, Instance: "i", Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "a", AccessKeySecret: "b"}}
 	c, err := client.New(t.Context(), target, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	createTable(t, c, "t")
 	bounds, err := (&client.Admin{Client: c, Context: t.Context()}).Splits("t")
 	if err != nil || len(bounds) != 3 {
@@ -172,9 +170,7 @@ func TestPartitionsAreCutEvenly(t *testing.T) {
 
 func TestTLSIsSpokenWithACertificateOfItsOwn(t *testing.T) {
 	config, authority, err := NewAuthority()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, address := start(t, Options{TLS: config})
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(authority)
@@ -196,12 +192,8 @@ func TestAnInvalidRequestEndsTheConnection(t *testing.T) {
 		"POST /\r\nContent-Length: 0\r\n\r\n",
 	} {
 		c, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.SetDeadline(time.Now().Add(5 * time.Minute)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, c.SetDeadline(time.Now().Add(5*time.Minute)))
 		if _, err := io.WriteString(c, text); err != nil {
 			t.Fatal(err)
 		}
@@ -232,9 +224,7 @@ func TestBulkImportIsAnsweredAsItsOwnOperation(t *testing.T) {
 	post := func(path string, body []byte) []byte {
 		t.Helper()
 		res, err := http.Post("http://"+address+path, "", bytes.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer res.Body.Close()
 		answer, err := io.ReadAll(res.Body)
 		if err != nil || res.StatusCode != http.StatusOK {

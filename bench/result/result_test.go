@@ -11,6 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // recorded is a run of ten seconds at two partitions, with a request each 10 ms that takes 1 to 100 ms.
 func recorded(warmUp time.Duration, each func(*Sample)) *Result {
 	r := NewRecorder(warmUp)
@@ -68,13 +76,9 @@ func TestTheResultAddsUp(t *testing.T) {
 func TestJSONSurvivesTheRoundTrip(t *testing.T) {
 	r := recorded(time.Second, nil)
 	text, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	back := new(Result)
-	if err := json.Unmarshal(text, back); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, back))
 	if diff := cmp.Diff(r, back); diff != "" {
 		t.Error(diff)
 	}
@@ -85,9 +89,7 @@ func TestSamplesAreLinesBelowTheSettingsOfTheirRun(t *testing.T) {
 	w := NewSampleWriter(&file)
 	w.Begin(Header{Started: "2026-01-01T00:00:00Z", WarmUp: 1, Settings: recorded(0, nil).Settings})
 	want := recorded(time.Second, w.Write)
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Flush())
 	var head Header
 	lines := json.NewDecoder(&file)
 	if err := lines.Decode(&head); err != nil || head.Format != samplesFormat || head.Settings != want.Settings {
@@ -97,9 +99,7 @@ func TestSamplesAreLinesBelowTheSettingsOfTheirRun(t *testing.T) {
 	var end time.Duration
 	for lines.More() {
 		var s Sample
-		if err := lines.Decode(&s); err != nil {
-			t.Fatal(err)
-		}
+		must(t, lines.Decode(&s))
 		if _, known := slots[s.Partition]; !known {
 			slots[s.Partition] = again.Slot(s.Partition, s.Partition)
 		}
@@ -146,9 +146,7 @@ func TestTheTextNamesWhatMatters(t *testing.T) {
 	r.Stopped = "stopped by interrupt"
 	r.Steps = []Step{{Rate: 1000, Achieved: 1000, Passed: true}, {Rate: 2000, Why: "p99 40 ms"}}
 	var text strings.Builder
-	if err := r.WriteText(&text); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.WriteText(&text))
 	for _, want := range []string{"stopped by interrupt after 10.0 s", "rows/s", "CU/s", "p99.99", "OTSNotEnoughCapacityUnit", "the first key", "p99 40 ms", "after a warm-up of 1.0 s"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
@@ -158,9 +156,7 @@ func TestTheTextNamesWhatMatters(t *testing.T) {
 
 func TestABenchmarkLineHasPairsOfNumberAndUnit(t *testing.T) {
 	var text strings.Builder
-	if err := recorded(0, nil).WriteBenchmark(&text); err != nil {
-		t.Fatal(err)
-	}
+	must(t, recorded(0, nil).WriteBenchmark(&text))
 	lines := strings.Split(strings.TrimSpace(text.String()), "\n")
 	fields := strings.Fields(lines[len(lines)-1])
 	if !strings.HasPrefix(fields[0], "BenchmarkWrite/keys=random/") || fields[1] != "199000" || len(fields)%2 != 0 || !strings.Contains(text.String(), " ns/op\t") {

@@ -13,9 +13,7 @@ import (
 func computedSet(t *testing.T, text string, pk ...string) (d *dataset, why string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a.csv")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 	d = &dataset{path: path, pk: pk}
 	for _, k := range pk {
 		name, _, _ := strings.Cut(k, "=")
@@ -31,7 +29,7 @@ func TestTheSDKLoadsRowsWhoseKeyIsComputed(t *testing.T) {
 	}
 	var got []string
 	b := &baseline{data: d}
-	if err := d.each(t.Context(), d.path, func(values []table.Value) error {
+	must(t, d.each(t.Context(), d.path, func(values []table.Value) error {
 		change := b.change(values)
 		key := change.PrimaryKey.PrimaryKeys
 		got = append(got, key[0].Value.(string)+" "+key[1].Value.(string))
@@ -39,9 +37,7 @@ func TestTheSDKLoadsRowsWhoseKeyIsComputed(t *testing.T) {
 			t.Errorf("%d key columns, %d others", len(key), len(change.Columns))
 		}
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if want := "007,a 787; 008,c 250"; strings.Join(got, "; ") != want {
 		t.Errorf("keys %q, want %q: a record that a load rejects is left out", got, want)
 	}

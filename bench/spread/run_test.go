@@ -23,6 +23,14 @@ import (
 // fakeEnv makes this test binary behave as a tsimport of a certain kind: what it prints, where, and its exit code.
 const fakeEnv = "SPREAD_TEST_TSIMPORT"
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMain(m *testing.M) {
 	switch kind := os.Getenv(fakeEnv); kind {
 	case "":
@@ -47,9 +55,7 @@ func fake(t *testing.T, kind string) *Config {
 	t.Helper()
 	t.Setenv(fakeEnv, kind)
 	binary, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := config()
 	c.Binary = binary
 	return &c
@@ -67,9 +73,7 @@ func config() Config {
 func here(t *testing.T) *engine {
 	t.Helper()
 	store, err := server.Open(t.TempDir(), server.Options{InMemory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	web := httptest.NewServer(store)
 	t.Cleanup(func() {
 		web.Close()
@@ -86,9 +90,7 @@ func here(t *testing.T) *engine {
 func cards(t *testing.T, c *Config) *run {
 	t.Helper()
 	d, err := makeCards(t.Context(), c.Input.StudentCards, c.Seed, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &run{Config: c, data: d, dir: t.TempDir(), report: &Report{}}
 }
 
@@ -97,9 +99,7 @@ func TestTheSDKsLoadsAreMeasuredAndComplete(t *testing.T) {
 	r := cards(t, &c)
 	for _, name := range []string{Naive, Parallel, Preshuffled} {
 		e := here(t)
-		if err := r.makeTable(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.makeTable(t.Context(), e))
 		s := &Scenario{Name: name}
 		if _, err := r.baseline(t.Context(), e, s, t.TempDir()); err != nil {
 			t.Fatal(err)
@@ -131,14 +131,10 @@ func TestALoadWithTheSDKStopsAtItsDeadline(t *testing.T) {
 	c.Table.PartitionWCU = 1 // a row a second
 	r := cards(t, &c)
 	e := here(t)
-	if err := r.makeTable(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.makeTable(t.Context(), e))
 	s := &Scenario{Name: Naive}
 	m, err := r.baseline(t.Context(), e, s, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !s.Stopped || m.end == 0 || s.IdealSeconds != 0 || s.Rows >= 1000 {
 		t.Errorf("not stopped: %+v", s)
 	}
@@ -148,17 +144,11 @@ func TestRowsThatTheSDKGivesUpAreLost(t *testing.T) {
 	c := config()
 	r := cards(t, &c)
 	e := here(t)
-	if err := r.makeTable(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.simulate(t.Context(), &c.Table, 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.makeTable(t.Context(), e))
+	must(t, e.simulate(t.Context(), &c.Table, 1))
 	// Applied and answered with OTSTimeout, which the SDK does not repeat writes for.
 	faults := map[string]any{"rate": 1, "kinds": []string{"error-after"}, "operations": []string{"BatchWriteRow"}}
-	if err := e.do(t.Context(), "POST", "faults", faults, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.do(t.Context(), "POST", "faults", faults, nil))
 	b := &baseline{engine: e, data: r.data, path: r.data.path, workers: 2}
 	m, err := b.runFor(t.Context(), time.Now().Add(time.Minute))
 	if err != nil || m.lost != 1000 || m.stopped {
@@ -170,13 +160,9 @@ func TestTheComparisonFindsMissingChangedAndSurplusRows(t *testing.T) {
 	c := config()
 	r := cards(t, &c)
 	e := here(t)
-	if err := r.makeTable(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.makeTable(t.Context(), e))
 	text, err := os.ReadFile(r.data.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	lines[1] = nil                                                               // missing
 	lines[2] = append(bytes.TrimSuffix(lines[2], []byte("\n")), "x\n"...)        // another attribute
@@ -184,16 +170,10 @@ func TestTheComparisonFindsMissingChangedAndSurplusRows(t *testing.T) {
 	lines = append(lines, bytes.Replace(lines[3], []byte(","), []byte(",Y"), 1)) // too much: another key
 	lines[3] = nil                                                               // missing
 	path := filepath.Join(t.TempDir(), "other.csv")
-	if err := os.WriteFile(path, bytes.Join(lines, nil), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := (&baseline{engine: e, data: r.data, path: path, workers: 1}).run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, bytes.Join(lines, nil), 0o600))
+	must(t, (&baseline{engine: e, data: r.data, path: path, workers: 1}).run(t.Context()))
 	got, err := r.compare(t.Context(), e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if want := (Comparison{Rows: 1000, Missing: 2, Extra: 2, Changed: 1}); *got != want {
 		t.Errorf("got %+v, want %+v", *got, want)
 	}
@@ -209,16 +189,10 @@ func TestShufflingKeepsTheHeaderAndEveryRecord(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "a.csv"), filepath.Join(dir, "b.csv")
 	records := []string{"1,a\n", "2,\"b\nb\"\n", "3,\"c\"\"\"\n", "4,d\n", "5,e"}
-	if err := os.WriteFile(from, []byte("k,v\n"+strings.Join(records, "")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := shuffleCSV(t.Context(), from, to, 3); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(from, []byte("k,v\n"+strings.Join(records, "")), 0o600))
+	must(t, shuffleCSV(t.Context(), from, to, 3))
 	text, err := os.ReadFile(to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	records[4] += "\n"
 	rest, ok := strings.CutPrefix(string(text), "k,v\n")
 	for _, r := range records {
@@ -309,9 +283,7 @@ func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {
 func TestAFileThatTheSDKCannotLoadSaysWhy(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.csv")
-	if err := os.WriteFile(path, []byte("CardID,Amount\n1,2\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("CardID,Amount\n1,2\n"), 0o600))
 	c := config()
 	d := &dataset{path: path, key: cards(t, &c).data.key}
 	if why := d.readHeader(nil); !strings.Contains(why, "SellerID") {
@@ -321,9 +293,7 @@ func TestAFileThatTheSDKCannotLoadSaysWhy(t *testing.T) {
 	if why := d.readHeader(nil); why == "" {
 		t.Error("a missing file has a header")
 	}
-	if err := os.WriteFile(path, []byte("CardID,Amount\nx,2\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("CardID,Amount\nx,2\n"), 0o600))
 	d = &dataset{columns: cardColumns[:2]}
 	if err := d.each(t.Context(), path, nil); err == nil || !strings.Contains(err.Error(), "record 1, column CardID") {
 		t.Errorf("a card that is no number: %v", err)

@@ -23,6 +23,14 @@ type scripted struct {
 	answer func(rows []table.Ref, outcomes []table.Outcome) error
 }
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (s scripted) Write(rows []table.Ref, _ []bool, outcomes []table.Outcome) (writer.Stats, error) {
 	return writer.Stats{Requests: 1}, s.answer(rows, outcomes)
 }
@@ -97,9 +105,7 @@ func TestBatchesThatNobodySendsAreLateToo(t *testing.T) {
 			return accept(rows, outcomes)
 		}), duration: 10 * time.Second, rate: 2000} // ten are due each second, one is done
 		res, err := p.run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if res.Totals.Rows != 2000 || res.Latency.Count != 100 || res.Latency.P(.5) < 4000 {
 			t.Errorf("%d rows, %d latencies, p50 %v ms; want 2000, 100 and about 5 s", res.Totals.Rows, res.Latency.Count, res.Latency.P(.5))
 		}
@@ -127,9 +133,7 @@ func TestThrottledRowsAreSentAgainBeforeTheBatchEnds(t *testing.T) {
 		var samples samplesOf
 		p.samples = result.NewSampleWriter(&samples)
 		res, err := p.run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got := res.Totals
 		if got.Rows != 99 || got.Throttled != 50 || got.Failed != 1 || got.Retried != 50 || got.Requests != 2 || got.Units != 198 || res.Unfinished != 0 {
 			t.Errorf("totals %+v, %d unfinished", got, res.Unfinished)
@@ -203,9 +207,7 @@ func TestTheWarmUpIsInThePointsAndNotInTheTotals(t *testing.T) {
 			return accept(rows, outcomes)
 		}), duration: 10 * time.Second, warmUp: 4 * time.Second}
 		res, err := p.run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		all := int64(0)
 		for _, point := range res.Points {
 			all += point.Rows
@@ -253,9 +255,7 @@ func TestTheSearchFindsTheCapacityOfASimulatedTable(t *testing.T) {
 		}
 		search := &searcher{limits: Search{MaxP99: 50 * time.Millisecond, MaxThrottled: .01, Start: 500}, try: phaseOf(3 * time.Second), hold: phaseOf(20 * time.Second), say: t.Logf}
 		res, err := search.run(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if res.PerSecond.Rows < .93*capacity || res.PerSecond.Rows > 1.01*capacity || res.Totals.ThrottledShare() > .01 || res.Latency.P(.99) > 50 {
 			t.Errorf("found %v rows/s of %d, %v throttled, p99 %v ms", res.PerSecond.Rows, capacity, res.Totals.ThrottledShare(), res.Latency.P(.99))
 		}
@@ -359,9 +359,7 @@ func TestARateFarBelowWhatShortStepsTookIsHeld(t *testing.T) {
 func TestRowsHaveTheSizeAskedForAndBatchesKeepToOnePartition(t *testing.T) {
 	for _, kind := range []bench.KeyKind{bench.RandomKeys, bench.SequentialKeys, bench.ZipfKeys, bench.StudentCardKeys} {
 		made, err := newRows(Shape{RowSize: 333, Columns: 7, Keys: kind, Seed: 3}, 10000, "t")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s := around(1, nil)
 		if kind == bench.RandomKeys {
 			s.partitions.Store(partitioner.NewMap([]table.Value{{Type: table.Integer, Int: -1 << 61}, {Type: table.Integer, Int: 1 << 60}}))
@@ -373,9 +371,7 @@ func TestRowsHaveTheSizeAskedForAndBatchesKeepToOnePartition(t *testing.T) {
 				s.partitions.Store(partitioner.NewMap([]table.Value{{Type: table.Integer, Int: 0}}))
 			}
 			b, err := c.next()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if b == nil {
 				break
 			}
@@ -404,9 +400,7 @@ func TestRowsHaveTheSizeAskedForAndBatchesKeepToOnePartition(t *testing.T) {
 func TestLargeRowsMakeSmallBatches(t *testing.T) {
 	for size, want := range map[int]int{20_000: 200, 25_000: 167, 1 << 20: 4, 4 << 20: 1} {
 		made, err := newRows(Shape{RowSize: size, Columns: 8, Keys: bench.RandomKeys, Seed: 1}, 10, "t")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s := around(1, nil)
 		b, err := newCutter(made, 0, 200, &s.partitions, 1).next()
 		if err != nil || len(b.rows.Rows) != want {
@@ -417,9 +411,7 @@ func TestLargeRowsMakeSmallBatches(t *testing.T) {
 
 func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {
 	good := Config{TablePrefix: "b_", Rows: 1, Concurrency: 1}
-	if err := good.check(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, good.check())
 	for name, change := range map[string]func(*Config){
 		"no end":              func(c *Config) { c.Rows = 0 },
 		"negative rows":       func(c *Config) { c.Rows = -1 },

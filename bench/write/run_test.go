@@ -26,16 +26,12 @@ func embedded(t *testing.T, o server.Options) (client.Target, *client.Admin) {
 	t.Helper()
 	o.InMemory = true
 	s, err := server.Open("", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	target := client.Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
 		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret}}
 	sdk, err := client.New(t.Context(), target, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return target, &client.Admin{Client: sdk, Context: t.Context()}
 }
 
@@ -46,21 +42,15 @@ func configOf(target client.Target) Config {
 func tables(t *testing.T, a *client.Admin) []string {
 	t.Helper()
 	names, err := a.List()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return names
 }
 
 func TestARunWritesItsRowsAndDropsItsTableAlone(t *testing.T) {
 	target, admin := embedded(t, server.Options{})
-	if err := admin.Create("bench_mine", []table.KeyColumn{{Name: "id", Type: table.Integer}}, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, admin.Create("bench_mine", []table.KeyColumn{{Name: "id", Type: table.Integer}}, table.Definition{TimeToLive: -1, MaxVersions: 1}))
 	res, err := Run(t.Context(), t.Context(), configOf(target))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if res.Totals.Rows != 5000 || res.Totals.Units != 5000 || res.Totals.Bytes != 500000 || res.Latency.Count != 25 || len(res.Partitions) != 1 {
 		t.Errorf("totals %+v, %d batches, %d partitions", res.Totals, res.Latency.Count, len(res.Partitions))
 	}
@@ -107,9 +97,7 @@ func TestAStoppedRunDropsItsTableAndSaysWhatItHas(t *testing.T) {
 
 func TestAPhaseClosesItsConnections(t *testing.T) {
 	s, err := server.Open("", server.Options{InMemory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	var open atomic.Int64
 	web := httptest.NewUnstartedServer(s)
@@ -143,9 +131,7 @@ func TestPartitionsAreTakenFromTheTable(t *testing.T) {
 	c := configOf(target)
 	c.Rows, c.Rate = 6000, 6000 // for a second: the map is read meanwhile
 	res, err := Run(t.Context(), t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	sum := int64(0)
 	for _, p := range res.Partitions {
 		sum += p.Rows

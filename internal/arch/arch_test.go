@@ -284,9 +284,7 @@ func TestEveryImportIsAListedArrow(t *testing.T) {
 		checkFile(t, name, room)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for room := range arrows {
 		if !seen[room] && room != "e2e" {
 			t.Errorf("room %s is listed and has no code", room)
@@ -312,9 +310,7 @@ func checkFile(t *testing.T, name, room string) {
 	file, _ := parsed(t, name)
 	for _, spec := range file.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		own, ours := strings.CutPrefix(imported, module+"/")
 		if imported == module {
 			own, ours = ".", true

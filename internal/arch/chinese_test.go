@@ -13,20 +13,24 @@ import (
 var ofDevelopers = []string{"docs/architecture.md", "docs/conformance.md", "docs/performance.md", "docs/protocol.md",
 	"docs/rate-controller.md", "docs/simulation.md", "docs/spread.md"}
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // englishPages returns the pages that users read, by their paths in the repository, each with that of its Chinese one, if any.
 func englishPages(t *testing.T, root string) map[string]string {
 	t.Helper()
 	both := map[string]string{"README.md": "README.zh.md"}
 	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, page := range found {
 			rel, err := filepath.Rel(root, page)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if rel = filepath.ToSlash(rel); slices.Contains(ofDevelopers, rel) {
 				both[rel] = ""
 			} else if !strings.HasPrefix(rel, "docs/zh/") {
@@ -53,9 +57,7 @@ var (
 func shapeOf(t *testing.T, page string) (s shape) {
 	t.Helper()
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.blocks = fence.FindAllString(string(text), -1)
 	rest := fence.ReplaceAllString(string(text), "")
 	for _, m := range headingLevel.FindAllStringSubmatch(rest, -1) {
@@ -119,9 +121,7 @@ func TestEveryPageIsThereInChinese(t *testing.T) {
 	}
 	for _, pattern := range []string{"docs/zh/*.md", "docs/zh/*/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, page := range found {
 			if filepath.Base(page) == "terms.md" { // the list of terms has nothing to translate
 				continue
@@ -150,9 +150,7 @@ func TestChinesePagesUseTablestoresTerms(t *testing.T) {
 	}
 	terms := 0
 	list, err := os.ReadFile(filepath.Join(root, "docs", "zh", "terms.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for line := range strings.Lines(string(list)) {
 		cells := strings.Split(strings.TrimSpace(line), "|")
 		if len(cells) != 5 || !strings.HasPrefix(strings.TrimSpace(cells[3]), "不写") {

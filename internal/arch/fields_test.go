@@ -14,9 +14,7 @@ const fieldsPage = "docs/fields.md"
 func TestThePageOfFieldsHasEachField(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text, err := os.ReadFile(filepath.Join(root, fieldsPage))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	named := map[string]bool{}
 	for _, span := range codeSpan.FindAllStringSubmatch(fence.ReplaceAllString(string(text), ""), -1) {
 		for _, name := range regexp.MustCompile(`[a-z_]+`).FindAllString(span[1], -1) {
@@ -25,13 +23,9 @@ func TestThePageOfFieldsHasEachField(t *testing.T) {
 	}
 	for _, file := range []string{"report-full.json", "state-full.json"} {
 		full, err := os.ReadFile(filepath.Join(root, "pipeline", "testdata", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var v any
-		if err := json.Unmarshal(full, &v); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(full, &v))
 		names := map[string]bool{}
 		collectNames(v, names)
 		if len(names) < 30 {

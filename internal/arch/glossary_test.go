@@ -20,9 +20,7 @@ var italics = regexp.MustCompile(`(?:^|[^*\w])\*([A-Za-z][A-Za-z -]{2,}?)\*(?:[^
 func glossary(t *testing.T, root string) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(glossaryPage)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	words := map[string]bool{}
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(strings.TrimSpace(line), "|")
@@ -51,9 +49,7 @@ func TestTheGlossaryHasTheWordsOfAllPages(t *testing.T) {
 	introduced := 0
 	for page := range englishPages(t, root) {
 		text, err := os.ReadFile(filepath.Join(root, page))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if page == glossaryPage {
 			continue
 		}
@@ -72,14 +68,10 @@ func TestTheGlossaryHasTheWordsOfAllPages(t *testing.T) {
 		t.Errorf("pages introduce only %d words", introduced)
 	}
 	comments, err := filepath.Glob(filepath.Join(root, "*", "*", "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, name := range comments {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		all.Write(text)
 	}
 	used := strings.ToLower(all.String())

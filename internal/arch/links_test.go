@@ -20,9 +20,7 @@ func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
 	links := 0
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, m := range pageLink.FindAllStringSubmatch(fence.ReplaceAllString(string(text), ""), -1) {
 			if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:") {
 				continue
@@ -50,9 +48,7 @@ func pages(t *testing.T) (pages []string) {
 	root := filepath.Join("..", "..")
 	for _, pattern := range []string{"*.md", filepath.Join("docs", "*.md"), filepath.Join("docs", "*", "*.md"), filepath.Join("docs", "*", "*", "*.md")} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		pages = append(pages, found...)
 	}
 	return pages
@@ -69,9 +65,7 @@ func TestTablesAndPicturesOfThePagesHaveTheirLines(t *testing.T) {
 	tables, pictures := 0, 0
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, line := range strings.Split(fence.ReplaceAllString(string(text), ""), "\n") {
 			if !ruledRow.MatchString(line) {
 				continue
@@ -99,9 +93,7 @@ func TestTablesAndPicturesOfThePagesHaveTheirLines(t *testing.T) {
 // make it.
 func hasAnchor(t *testing.T, page, anchor string) bool {
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, m := range pageHeading.FindAllStringSubmatch(fence.ReplaceAllString(string(text), ""), -1) {
 		made := strings.Map(func(r rune) rune {
 			switch {

@@ -19,9 +19,7 @@ var (
 func TestEachPatternOfTestsMatchesOne(t *testing.T) {
 	root := filepath.Join("..", "..")
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	type folder struct {
 		name string
 		all  bool
@@ -37,9 +35,7 @@ func TestEachPatternOfTestsMatchesOne(t *testing.T) {
 	found := 0
 	for _, page := range append(pages, filepath.Join(root, "Makefile"), filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
 		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, m := range goTest.FindAllStringSubmatch(string(text), -1) {
 			for _, pattern := range strings.Split(strings.ReplaceAll(m[2], "$$", "$"), "|") { // no pattern has parentheses
 				if pattern == "^$" {
@@ -64,14 +60,10 @@ func TestEachPatternOfTestsMatchesOne(t *testing.T) {
 // testsOf returns the names of the tests in a folder: all of them, or those that need no tag.
 func testsOf(t *testing.T, folder string, all bool) (names []string) {
 	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, file := range files {
 		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !all && strings.HasPrefix(string(source), "//go:build e2e") {
 			continue
 		}

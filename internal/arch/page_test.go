@@ -28,9 +28,7 @@ var (
 func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text, err := os.ReadFile(filepath.Join(root, architecturePage))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	page := string(text)
 	named := map[string]bool{}
 	spans := codeSpan.FindAllStringSubmatch(page, -1)
@@ -78,9 +76,7 @@ func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
 func TestEachDecisionNamesItsFunction(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text, err := os.ReadFile(filepath.Join(root, architecturePage))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, section, _ := strings.Cut(string(text), "## Where each decision is made\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	rows := 0
@@ -122,9 +118,7 @@ func declaredIn(t *testing.T, name string) map[string]bool {
 		return declared
 	}
 	file, err := parser.ParseFile(token.NewFileSet(), name, source, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, d := range file.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:

@@ -12,9 +12,7 @@ import (
 func pageText(t *testing.T, name string) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("..", "..", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(content)
 }
 
@@ -64,9 +62,7 @@ func TestAHowToIsShortAndBeginsWithItsCommand(t *testing.T) {
 		}
 		checked++
 		content, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if n := strings.Count(string(content), "\n"); n > howToLines {
 			t.Errorf("%s has %d lines, %d are allowed", page, n, howToLines)
 		}

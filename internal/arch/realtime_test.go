@@ -50,9 +50,7 @@ func TestOnlyTheFilesOfTheListWaitInRealTime(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got, want := slices.Sorted(maps.Keys(found)), slices.Sorted(maps.Keys(realTime)); !slices.Equal(got, want) {
 		t.Errorf("files that wait in real time: %q, and the list has %q: what waits belongs into a bubble of testing/synctest", got, want)
 	}

@@ -14,9 +14,7 @@ var navPage = regexp.MustCompile(`[a-zA-Z/-]+\.md`)
 func TestEveryPageIsInTheNavigationOfTheSite(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text, err := os.ReadFile(filepath.Join(root, "packaging", "site", "mkdocs.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, nav, found := strings.Cut(string(text), "\nnav:\n")
 	if !found {
 		t.Fatal("mkdocs.yml has no navigation")

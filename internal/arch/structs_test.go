@@ -45,9 +45,7 @@ func TestStructsOfTheLoadPathHaveOneNounEach(t *testing.T) {
 			continue
 		}
 		entries, err := os.ReadDir(filepath.Join(root, room))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, e := range entries {
 			if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
 				continue

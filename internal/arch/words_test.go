@@ -52,9 +52,7 @@ func (b *ban) find(text, lower string) (found []string, lines []int) {
 // bans reads the last table of the page.
 func bans(t *testing.T) (bans []*ban) {
 	text, err := os.ReadFile(filepath.Join("..", "..", wordsPage))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, table, found := strings.Cut(string(text), wordsHeading)
 	if !found {
 		t.Fatalf("%s has no list of words that are not used", wordsPage)
@@ -143,9 +141,7 @@ func TestBannedWordsAreNotUsed(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // isPlaceOfWords leaves out folders that a working copy may hold beside the repository's own.
@@ -175,9 +171,7 @@ func parsed(t *testing.T, name string) (*ast.File, *token.FileSet) {
 	t.Helper()
 	if files[name] == nil {
 		file, err := parser.ParseFile(places, name, nil, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		files[name] = file
 	}
 	return files[name], places

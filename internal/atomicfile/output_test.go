@@ -33,15 +33,11 @@ func writeTo(ctx context.Context, path, text string) error {
 func TestALinkStaysAndItsTargetIsReplaced(t *testing.T) {
 	dir := t.TempDir()
 	deep, real := filepath.Join(dir, "up", "deep"), filepath.Join(dir, "up", "real")
-	if err := errors.Join(os.MkdirAll(deep, 0o700), os.Symlink(deep, filepath.Join(dir, "folder")),
-		os.Symlink("../real", filepath.Join(deep, "one")), os.Symlink("folder/one", filepath.Join(dir, "two"))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.MkdirAll(deep, 0o700), os.Symlink(deep, filepath.Join(dir, "folder")),
+		os.Symlink("../real", filepath.Join(deep, "one")), os.Symlink("folder/one", filepath.Join(dir, "two"))))
 	put(t, real, "old")
 	link := filepath.Join(dir, "two")
-	if err := writeTo(t.Context(), link, "new"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, writeTo(t.Context(), link, "new"))
 	info, err := os.Lstat(link)
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 || content(t, real) != "new" {
 		t.Errorf("%v, %v: %s", info.Mode(), err, content(t, real))
@@ -60,9 +56,7 @@ func TestAFolderASocketAndALinkToNothingAreRefused(t *testing.T) {
 		t.Skip(err)
 	}
 	defer listener.Close()
-	if err := errors.Join(os.Symlink(circle, circle), os.Symlink(victim, dangling)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Symlink(circle, circle), os.Symlink(victim, dangling)))
 	for path, want := range map[string]string{dir: "is a folder", circle: "circle", dangling: "is a link to " + victim, socket: "neither"} {
 		refused := new(RefusedError)
 		if err := writeTo(t.Context(), path, "rows"); !errors.As(err, &refused) || refused.Exit() != 2 || !strings.Contains(err.Error(), want) {
@@ -120,9 +114,7 @@ func TestAPipeThatNobodyReadsIsGivenUpWithTheContext(t *testing.T) {
 		t.Errorf("no reader: %v", err)
 	}
 	reader, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer reader.Close()
 	ctx, cancel = context.WithCancelCause(t.Context())
 	time.AfterFunc(10*time.Millisecond, func() { cancel(stop) })
@@ -135,29 +127,21 @@ func TestAPipeThatNobodyReadsIsGivenUpWithTheContext(t *testing.T) {
 func TestADescriptorOfAFileIsNotReplaced(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a")
 	f, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	if _, err := f.WriteString("before "); err != nil {
 		t.Fatal(err)
 	}
 	number, err := syscall.Dup(int(f.Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := writeTo(t.Context(), "/dev/fd/"+strconv.Itoa(number), "rows"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, writeTo(t.Context(), "/dev/fd/"+strconv.Itoa(number), "rows"))
 	if _, err := f.WriteString(" after"); err != nil || content(t, name) != "before rows after" {
 		t.Errorf("%v: %s", err, content(t, name))
 	}
 	other := exec.Command("cat")
 	other.Stdout = f
 	in, err := other.StdinPipe()
-	if err = errors.Join(err, other.Start()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, other.Start()))
 	defer other.Wait()
 	defer in.Close()
 	path := fmt.Sprintf("/proc/%d/fd/1", other.Process.Pid)

@@ -21,6 +21,14 @@ type system struct {
 	err   error
 }
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func fake(t *testing.T, fail int, err error) *system {
 	s := &system{fail: fail, err: err}
 	oldSync, oldClose, oldRename := syncFile, closeIt, rename
@@ -50,17 +58,13 @@ func content(t *testing.T, name string) string {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "none"
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
 func put(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, []byte(text), 0o600))
 }
 
 func TestAFileIsSyncedBeforeItIsRenamedAndTheFolderAfter(t *testing.T) {
@@ -68,15 +72,11 @@ func TestAFileIsSyncedBeforeItIsRenamedAndTheFolderAfter(t *testing.T) {
 		t.Skip("folders are not synced there")
 	}
 	dir := filepath.Join(t.TempDir(), "folder")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(dir, 0o700))
 	name := filepath.Join(dir, "a")
 	put(t, name, "old")
 	s := fake(t, -1, nil)
-	if err := WriteBytes(name, Options{Perm: 0o600, Previous: "before"}, []byte("new")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, WriteBytes(name, Options{Perm: 0o600, Previous: "before"}, []byte("new")))
 	want := []string{"sync a.part", "close a.part", "rename a before", "rename a.part a", "sync folder", "close folder"}
 	if !slices.Equal(s.calls, want) {
 		t.Errorf("%q, want %q", s.calls, want)
@@ -159,15 +159,11 @@ func TestWhatStandsUnderTheTemporaryNameIsNotWrittenTo(t *testing.T) {
 	if err := os.Symlink(victim, name+Suffix); err != nil {
 		t.Skip(err)
 	}
-	if err := WriteBytes(name, Options{Perm: 0o600}, []byte("new")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, WriteBytes(name, Options{Perm: 0o600}, []byte("new")))
 	if got := content(t, name) + " " + content(t, victim); got != "new mine" {
 		t.Error(got)
 	}
-	if err := os.Mkdir(name+Suffix, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(name+Suffix, 0o700))
 	if err := WriteBytes(name, Options{Perm: 0o600}, []byte("newer")); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a folder: %v", err)
 	}
@@ -201,9 +197,7 @@ func TestOfTwoWritersOneCommits(t *testing.T) {
 func TestAFileThatGrewCommitsUnderItsName(t *testing.T) {
 	dir := t.TempDir()
 	f, err := New(filepath.Join(dir, "rows.part"), 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := f.WriteString("rows"); err != nil {
 		t.Fatal(err)
 	}

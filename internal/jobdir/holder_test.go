@@ -13,9 +13,7 @@ func TestTheHolderOfALeaseIsFoundWithoutAChange(t *testing.T) {
 			t.Helper()
 			before := maps.Clone(s.objects)
 			owner, err := Holder(t.Context(), s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if !maps.Equal(before, s.objects) {
 				t.Error("something was put")
 			}
@@ -25,15 +23,11 @@ func TestTheHolderOfALeaseIsFoundWithoutAChange(t *testing.T) {
 			t.Errorf("nobody: %q", owner)
 		}
 		l, err := Acquire(t.Context(), s, LeaseOptions{Owner: "pod-1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if owner := ask(); owner != "pod-1" {
 			t.Errorf("held: %q", owner)
 		}
-		if err := l.Release(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Release())
 		if owner := ask(); owner != "" {
 			t.Errorf("given back: %q", owner)
 		}

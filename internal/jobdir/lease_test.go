@@ -327,9 +327,7 @@ func TestAHolderThatCannotRenewStopsAndMayComeBack(t *testing.T) {
 		s, clock := newMemory(), virtual()
 		f := &faulty{Store: s, rand: rand.New(rand.NewPCG(1, 1))}
 		a, err := Acquire(t.Context(), f, LeaseOptions{Clock: clock})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		f.freeze(3 * Term)
 		time.Sleep(2 * Term)
 		if err := a.Check(); err == nil || errors.Is(err, ErrLost) {
@@ -341,9 +339,7 @@ func TestAHolderThatCannotRenewStopsAndMayComeBack(t *testing.T) {
 		}
 		f.freeze(4 * Term)
 		b, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Wait: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		time.Sleep(4 * Term)
 		if err := a.Check(); !errors.Is(err, ErrLost) {
 			t.Errorf("%v", err)
@@ -373,9 +369,7 @@ func TestLeasesOfOneDeadProcessAreWaitedForTogether(t *testing.T) {
 			var dead []*Lease
 			for _, s := range stores {
 				l, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				dead = append(dead, l)
 			}
 			for i, l := range dead {

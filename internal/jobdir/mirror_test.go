@@ -14,6 +14,14 @@ import (
 	"time"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // into places files below a folder.
 func into(dir string) func(folder, name string) (string, error) {
 	return func(folder, name string) (string, error) {
@@ -30,9 +38,7 @@ func TestASuccessorFindsTheFilesOfTheNewestCheckpoint(t *testing.T) {
 		var all []byte
 		for epoch := range 3 {
 			l, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Wait: time.Hour})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			m := NewMirror(s, l)
 			if epoch > 0 {
 				to := t.TempDir()
@@ -51,14 +57,10 @@ func TestASuccessorFindsTheFilesOfTheNewestCheckpoint(t *testing.T) {
 				for i := range all {
 					all[i] = byte(i * 31)
 				}
-				if err := errors.Join(os.WriteFile(grows, all, 0o600), os.WriteFile(whole, last(all, 10), 0o600)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, errors.Join(os.WriteFile(grows, all, 0o600), os.WriteFile(whole, last(all, 10), 0o600)))
 				err := m.Save(t.Context(), "run", []MirrorFile{{Name: "sub/grows", Path: grows, Grows: true}, {Name: "whole", Path: whole},
 					{Name: "body", Body: last(all, 3)}, {Name: "gone", Path: filepath.Join(dir, "gone"), Grows: true}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 			}
 			if names, _ := s.List(t.Context(), ""); len(names) > 40 {
 				t.Errorf("%d objects are kept: %q", len(names), names)
@@ -85,9 +87,7 @@ func TestACheckpointThatIsLateIsNotTheNewest(t *testing.T) {
 		m := NewMirror(s, l)
 		defer l.Abandon()
 		for _, text := range []string{"1", "2", "3"} {
-			if err := m.Save(t.Context(), "run", []MirrorFile{{Name: "f", Body: []byte(text)}}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, m.Save(t.Context(), "run", []MirrorFile{{Name: "f", Body: []byte(text)}}))
 		}
 		// A put of the first one that had no answer is carried out now.
 		s.objects["checkpoint.000000001.000000001"] = `{"version":1,"folder":"run"}`
@@ -98,9 +98,7 @@ func TestACheckpointThatIsLateIsNotTheNewest(t *testing.T) {
 		if got, _ := os.ReadFile(filepath.Join(to, "run", "f")); string(got) != "3" {
 			t.Errorf("%q", got)
 		}
-		if err := m.Finish(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, m.Finish(t.Context()))
 		if folder, err := m.Restore(t.Context(), into(to)); folder != "" || err != nil {
 			t.Error(folder, err)
 		}
@@ -127,14 +125,10 @@ func TestTheNewestCheckpointIsAwaitedWhereAStoreListsItLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, clock := newMemory(), virtual()
 		first, _ := Acquire(t.Context(), s, LeaseOptions{Clock: clock})
-		if err := NewMirror(s, first).Save(t.Context(), "run", []MirrorFile{{Name: "f", Body: []byte("1")}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, NewMirror(s, first).Save(t.Context(), "run", []MirrorFile{{Name: "f", Body: []byte("1")}}))
 		before := s.objects["checkpoint.000000001.000000001"]
 		second := release(t, s, clock, first)
-		if err := NewMirror(s, second).Save(t.Context(), "run", []MirrorFile{{Name: "f", Body: []byte("2")}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, NewMirror(s, second).Save(t.Context(), "run", []MirrorFile{{Name: "f", Body: []byte("2")}}))
 		third := release(t, s, clock, second)
 		defer third.Abandon()
 		s.objects["checkpoint.000000001.000000001"] = before // listed still, as other stores that are late do
@@ -160,13 +154,9 @@ func TestTheNewestCheckpointIsAwaitedWhereAStoreListsItLate(t *testing.T) {
 // release gives a lease back, and takes it again.
 func release(t *testing.T, s Store, clock func() time.Duration, l *Lease) *Lease {
 	t.Helper()
-	if err := l.Release(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Release())
 	next, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Wait: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return next
 }
 
@@ -182,9 +172,7 @@ func TestAMirrorThatIsDamagedOrNewerIsRefused(t *testing.T) {
 			s := newMemory()
 			s.objects["checkpoint.000000001.000000001"], s.objects["data/1-1"] = body, "x"
 			l, err := Acquire(t.Context(), s, LeaseOptions{Clock: virtual()})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer l.Abandon()
 			_, err = NewMirror(s, l).Restore(t.Context(), into(t.TempDir()))
 			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {

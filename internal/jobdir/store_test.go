@@ -35,9 +35,7 @@ func stores(t *testing.T, check func(t *testing.T, s Store, server *storetest.Se
 					Credentials: func(context.Context) (id, secret, token string, err error) { return "the-id", "the-secret", "", nil }}
 			}
 			s, err := Open(t.Context(), place, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			check(t, s, server)
 		})
 	}
@@ -46,9 +44,7 @@ func stores(t *testing.T, check func(t *testing.T, s Store, server *storetest.Se
 func TestAllStoresDoWhatTheInterfaceSays(t *testing.T) {
 	stores(t, func(t *testing.T, s Store, _ *storetest.Server) {
 		ctx := t.Context()
-		if err := Probe(ctx, s); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Probe(ctx, s))
 		if names, err := s.List(ctx, ""); err != nil || len(names) != 0 {
 			t.Errorf("%q, %v", names, err)
 		}
@@ -58,18 +54,14 @@ func TestAllStoresDoWhatTheInterfaceSays(t *testing.T) {
 		if got, want := Below(s, "a/b").String(), strings.TrimSuffix(s.String(), "/")+"/a/b"; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
-		if err := errors.Join(s.PutAbsent(ctx, "a/b", []byte("1")), s.Put(ctx, "a/b", []byte("2")), s.Put(ctx, "a/empty", nil), s.Put(ctx, "c", []byte("3"))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(s.PutAbsent(ctx, "a/b", []byte("1")), s.Put(ctx, "a/b", []byte("2")), s.Put(ctx, "a/empty", nil), s.Put(ctx, "c", []byte("3"))))
 		if err := s.PutAbsent(ctx, "a/b", []byte("4")); !errors.Is(err, ErrExists) {
 			t.Errorf("%v", err)
 		}
 		if body, err := s.Get(ctx, "a/b"); err != nil || string(body) != "2" {
 			t.Errorf("%q, %v", body, err)
 		}
-		if err := s.Put(ctx, "c", []byte("0123456789")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Put(ctx, "c", []byte("0123456789")))
 		if body, err := s.GetRange(ctx, "c", 3, 4); err != nil || string(body) != "3456" {
 			t.Errorf("%q, %v", body, err)
 		}
@@ -148,13 +140,9 @@ func TestTheProbeRefusesByName(t *testing.T) {
 
 func TestAFolderThatCannotBeWrittenToIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	s, err := Open(t.Context(), filepath.Join(file, "state"), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := Probe(t.Context(), s); err == nil || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("%v", err)
 	}

@@ -22,9 +22,7 @@ func TestChildSpills(t *testing.T) {
 		t.Skip("the child of another test")
 	}
 	s, err := Open(Options{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := s.Write([]byte("rows")); err != nil {
 		t.Fatal(err)
 	}
@@ -38,16 +36,10 @@ func child(t *testing.T, dir string) (kill func()) {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestChildSpills$")
 	cmd.Env = append(os.Environ(), childDir+"="+dir)
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	kill = func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -111,12 +103,8 @@ func TestOnlyAbandonedFoldersOfRunsAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, content string) {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must(t, os.WriteFile(path, []byte(content), 0o600))
 	}
 	const deadLock = lockText + "1\n"
 	put(folderPrefix+"0-dead/"+lockName, deadLock)
@@ -135,9 +123,7 @@ func TestOnlyAbandonedFoldersOfRunsAreRemoved(t *testing.T) {
 		{"../elsewhere/" + lockName, folderPrefix + "7-link-to-a-lock/" + lockName},
 	} {
 		path := filepath.Join(dir, filepath.FromSlash(link[1]))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		if err := os.Symlink(filepath.FromSlash(link[0]), path); err != nil {
 			t.Skipf("no links here: %v", err)
 		}
@@ -173,9 +159,7 @@ func TestAMissingDirectoryIsAnErrorThatSaysWhatToDo(t *testing.T) {
 func TestADirectoryThatCannotBeWrittenToFailsAtTheFirstFrame(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, Options{Dir: dir})
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(dir))
 	if _, err := s.Write([]byte("x")); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("%v", err)
 	}
@@ -183,14 +167,10 @@ func TestADirectoryThatCannotBeWrittenToFailsAtTheFirstFrame(t *testing.T) {
 
 func TestAGuestInTheFolderIsNotRemovedWithIt(t *testing.T) {
 	s, err := Open(Options{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	write(t, s, []byte("x"))
 	guest := filepath.Join(s.folder.path, "guest")
-	if err := os.WriteFile(guest, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(guest, nil, 0o600))
 	if err := s.Close(); err == nil || !strings.Contains(err.Error(), s.folder.path) {
 		t.Errorf("%v", err)
 	}

@@ -14,15 +14,24 @@ import (
 	"pgregory.net/rapid"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t interface {
+	Helper()
+	Fatal(...any)
+}, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func open(t testing.TB, o Options) *Store {
 	t.Helper()
 	if o.Dir == "" {
 		o.Dir = t.TempDir()
 	}
 	s, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -34,9 +43,7 @@ func open(t testing.TB, o Options) *Store {
 func write(t testing.TB, s *Store, data ...[]byte) Frame {
 	t.Helper()
 	f, err := s.Write(data...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return f
 }
 
@@ -60,9 +67,7 @@ func rows(seed uint64, n int) []byte {
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var found []string
 	for _, e := range entries {
 		found = append(found, e.Name())
@@ -105,14 +110,10 @@ func TestReadingIntoALargeEnoughBufferDoesNotMakeAnother(t *testing.T) {
 func TestAnyOperationsKeepFramesAndReuseSpace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "spill-test-*")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer os.RemoveAll(dir)
 		s, err := Open(Options{Dir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer s.Close()
 		model := map[Frame][]byte{}
 		var order []Frame
@@ -129,9 +130,7 @@ func TestAnyOperationsKeepFramesAndReuseSpace(t *testing.T) {
 				data := noise(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(0, 10*blockBytes).Draw(t, "bytes"))
 				cut := rapid.IntRange(0, len(data)).Draw(t, "cut")
 				f, err := s.Write(data[:cut], data[cut:])
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				model[f], order = data, append(order, f)
 				live, raw = live+blocks(f), raw+int64(len(data))
 				peak = max(peak, live)
@@ -181,9 +180,7 @@ func TestTheFileIsAsLongAsUsageSays(t *testing.T) {
 	length := func() int64 {
 		t.Helper()
 		info, err := os.Stat(s.folder.framesPath())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return info.Size()
 	}
 	for i := range frames {
@@ -232,9 +229,7 @@ func TestWhatWasNeverWrittenCannotBeRead(t *testing.T) {
 func TestAClosedStoreHasNothingAndTakesNothing(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(Options{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f := write(t, s, []byte("x"))
 	for range 2 {
 		if err := s.Close(); err != nil {

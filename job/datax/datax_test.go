@@ -18,6 +18,14 @@ const orders = `{"job":{"setting":{"speed":{"channel":2},"errorLimit":{"record":
 "writer":{"name":"otswriter","parameter":{"endpoint":"https://shop.cn-hangzhou.ots.aliyuncs.com","accessId":"AKID","accessKey":"s3cret",
 "instanceName":"shop","table":"orders","primaryKey":[{"name":"id","type":"int"}],"column":[{"name":"city","type":"string"}],"writeMode":"PutRow"}}}]}}`
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestOtherJobsAreConverted(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
@@ -33,9 +41,7 @@ func TestOtherJobsAreConverted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			j, err := Convert([]byte(c.text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			l := j.File.Loads[0]
 			for key, want := range c.want {
 				if got := l.Value(key); got != want {
@@ -56,9 +62,7 @@ func TestOtherJobsAreConverted(t *testing.T) {
 
 func TestATextFileJobIsConverted(t *testing.T) {
 	j, err := Convert([]byte(orders))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l := j.File.Loads[0]
 	for key, want := range map[string]string{"pk": "id:integer", "names": "id,unused_1,city", "columns": "city", "delimiter": "|", "skip-lines": "1",
 		"max-errors": "0", "create": "true", "null": "", "empty": "string", "type": "city=string"} {
@@ -112,9 +116,7 @@ func TestWildcardsReachAsFarAsThoseOfDataX(t *testing.T) {
 		"/data/*/orders.csv": "/data/*/**/orders.csv", "/data/dt=*/*/part*": "/data/dt=*/*/**/part*", "/*_a/b": "/**/*_a/b",
 	} {
 		j, err := Convert([]byte(strings.Replace(orders, "/data/orders.csv", theirs, 1)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := j.File.Loads[0].From; len(got) != 1 || got[0] != ours || !strings.Contains(strings.Join(j.Notes, "\n"), "path "+theirs) {
 			t.Errorf("%s: from %q, notes %q", theirs, got, j.Notes)
 		}
@@ -127,9 +129,7 @@ func TestWildcardsTakeTheFilesThatDataXTakes(t *testing.T) {
 	var files []string
 	for _, f := range []string{"a.csv", "b.txt", "dt=1/a.csv", "dt=1/x/a.csv", "dt=2/part0", "dt=2/y/z/part1", "e_a/b", "f/e_a/b", "f/g/h/b.csv"} {
 		name := filepath.Join(dir, f)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, nil, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, nil, 0o600)))
 		files = append(files, name)
 	}
 	for _, pattern := range []string{"*.csv", "*", "**", "**/*.csv", "*/a.csv", "dt=*/*/part*", "dt=*/*", "*_a/b", "f/*/b.csv", "f/*/*.csv", "none*"} {
@@ -151,9 +151,7 @@ func TestWildcardsTakeTheFilesThatDataXTakes(t *testing.T) {
 func TestAJobWithoutALimitOfErrorsSaysSo(t *testing.T) {
 	for text, want := range map[string]bool{orders: false, strings.Replace(orders, `,"errorLimit":{"record":0}`, "", 1): true} {
 		j, err := Convert([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if said := strings.Contains(strings.Join(j.Notes, "\n"), "without a limit of errors"); said != want || (j.File.Loads[0].Value("max-errors") == "-1") != want {
 			t.Errorf("%s: said %v, max-errors %s", text, said, j.File.Loads[0].Value("max-errors"))
 		}

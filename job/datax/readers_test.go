@@ -24,9 +24,7 @@ func fromDatabase(table, more string) string {
 func converted(t *testing.T, text string) (lines []string, notes string) {
 	t.Helper()
 	j, err := Convert([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, l := range j.File.Loads {
 		line := []string{l.Name, l.Command, strings.Join(l.From, " ")}
 		for _, s := range l.Settings {
@@ -139,9 +137,7 @@ func TestJobsOfOneFileEachBecomeOneJob(t *testing.T) {
 		var jobs []*Job
 		for _, text := range texts {
 			j, err := Convert([]byte(text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			jobs = append(jobs, j)
 		}
 		return Join(jobs)

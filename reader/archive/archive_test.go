@@ -21,6 +21,14 @@ import (
 
 var key = []table.KeyColumn{{Name: "id", Type: table.Integer}, {Name: "name", Type: table.String}, {Name: "raw", Type: table.Binary}}
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // row makes the i-th row of an archive.
 func row(i int) *record.Record {
 	rec := &record.Record{Fields: []record.Datum{
@@ -47,39 +55,27 @@ func write(t *testing.T, parts ...int) *archive.Manifest {
 	if err == nil {
 		err = w.Begin(archive.Subject{Table: "t", Key: archive.Columns(key), Ranges: []string{"t"}}, key)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	i := 0
 	for n, rows := range parts {
 		p, err := w.NewPart(0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for range rows {
-			if err := p.Row(row(i)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.Row(row(i)))
 			i++
 		}
 		next := []byte("next")
 		if n == len(parts)-1 {
 			next = nil
 		}
-		if err := p.Commit(next); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.Commit(next))
 	}
 	if _, err := w.Finish(archive.Manifest{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	m, err := archive.Read(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 
@@ -87,9 +83,7 @@ func TestAPartKeepsTheContractOfSources(t *testing.T) {
 	m := write(t, 300)
 	sourcetest.Check(t, func() source.Source {
 		parts, err := New(m).Open(context.Background(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		parts[0].SetSplitBytes(5000)
 		return parts[0]
 	})
@@ -110,9 +104,7 @@ func TestRowsAreReadAsTheyWereWritten(t *testing.T) {
 			if errors.Is(err, io.EOF) {
 				break
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			splits, _ := p.Add(next)
 			if _, _, err := parser.Parse(splits[0], func(rec *record.Record) {
 				want := row(i)
@@ -182,9 +174,7 @@ func TestADamagedArchiveIsRefusedBeforeItsFirstRow(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := write(t, 30, 20, 20)
-			if err := c.damage(m, func(i int) string { return m.Path(&m.Parts[i]) }); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.damage(m, func(i int) string { return m.Path(&m.Parts[i]) }))
 			m, err := archive.Read(m.Dir())
 			if err == nil {
 				_, err = New(m).Open(context.Background(), nil)
@@ -211,13 +201,9 @@ func edit(from, to string) func(*archive.Manifest, func(int) string) error {
 func TestAPartThatChangesWhileItIsReadFailsInPlaceOfItsEnd(t *testing.T) {
 	m := write(t, 50)
 	parts, err := New(m).Open(context.Background(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	other := write(t, 51)
-	if err := os.Rename(other.Path(&other.Parts[0]), m.Path(&m.Parts[0])); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(other.Path(&other.Parts[0]), m.Path(&m.Parts[0])))
 	defer parts[0].Close()
 	for err == nil {
 		_, err = parts[0].Next()

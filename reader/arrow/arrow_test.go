@@ -24,6 +24,14 @@ import (
 	"tsimport/reader/source"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMain(m *testing.M) { conformance.Main(m) }
 
 // shown is a datum as testdata/make.py writes it.
@@ -92,15 +100,11 @@ func wanted(t *testing.T, file string) (all contents) {
 	name, _, _ := strings.Cut(filepath.Base(file), ".")
 	name, _, _ = strings.Cut(name, "_")
 	f, err := os.Open(filepath.Join("testdata", name+".want"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		var row map[string][2]any
-		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(lines.Bytes(), &row))
 		all = append(all, row)
 	}
 	return all
@@ -179,9 +183,7 @@ func testFiles(t testing.TB) []string {
 func read(t testing.TB, file string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -217,9 +219,7 @@ func TestEveryValueIsWhatItsWriterSays(t *testing.T) {
 					}
 					continue
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				same(t, have, want)
 			}
 		})
@@ -237,9 +237,7 @@ func TestAFooterWithoutAVersionHasThatOfTheSchema(t *testing.T) {
 			t.Fatalf("%s: the footer has version %d", name, v)
 		}
 		have, err := readAnywhere(b, Options{}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		same(t, have, wanted(t, name))
 	}
 }
@@ -249,9 +247,7 @@ func TestSplitsAreReadInAnyOrder(t *testing.T) {
 		b := read(t, "testdata/"+name)
 		want := wanted(t, name)
 		have, err := readAnywhere(b, Options{SplitRows: 10}, slices.Reverse[[]Split])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		slices.SortFunc(have, func(a, b map[string][2]any) int {
 			x, _ := strconv.Atoi(a["id"][1].(string))
 			y, _ := strconv.Atoi(b["id"][1].(string))
@@ -264,9 +260,7 @@ func TestSplitsAreReadInAnyOrder(t *testing.T) {
 func TestColumnsOfStructs(t *testing.T) {
 	b := read(t, "testdata/many.arrow")
 	f, err := Open(bytes.NewReader(b), int64(len(b)), "x", Options{Flatten: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	names := f.Columns()
 	if want := []string{"id", "word", "code", "list", "flag", "runs", "at.a", "at.b"}; !slices.Equal(names, want) {
 		t.Fatalf("columns %q", names)
@@ -288,9 +282,7 @@ func TestColumnsOfStructs(t *testing.T) {
 				i++
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 		}
 		if i != 400 {
 			t.Fatalf("%d rows", i)
@@ -302,9 +294,7 @@ func TestOnlyTheColumnsAskedForAreRead(t *testing.T) {
 	b := read(t, "testdata/many.arrow")
 	counting := &counter{r: bytes.NewReader(b)}
 	f, err := Open(counting, int64(len(b)), "x", Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := f.NewParser([]int{0})
 	counting.n = 0
 	s := f.Splits()[0]
@@ -312,9 +302,7 @@ func TestOnlyTheColumnsAskedForAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	counting.n = 0
-	if err := p.Parse(s, func(*record.Record) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Parse(s, func(*record.Record) error { return nil }))
 	if most := 8*128 + f.batches[0].metadata; counting.n > most {
 		t.Errorf("%d bytes were read, %d are needed", counting.n, most)
 	}
@@ -324,9 +312,7 @@ func TestABatchThatIsFarAwayIsAskedForTwice(t *testing.T) {
 	b := read(t, "testdata/many.arrow")
 	far := &counter{r: bytes.NewReader(b)}
 	f, err := Open(far, int64(len(b)), "x", Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if far.reads > 3+len(f.batches)+len(f.described) {
 		t.Errorf("%d reads to open a file of %d batches", far.reads, len(f.batches))
 	}
@@ -336,9 +322,7 @@ func TestABatchThatIsFarAwayIsAskedForTwice(t *testing.T) {
 	}
 	far.reads = 0
 	for _, s := range f.Splits() {
-		if err := p.Parse(s, func(*record.Record) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.Parse(s, func(*record.Record) error { return nil }))
 	}
 	if far.reads > 2*len(f.batches) {
 		t.Errorf("%d reads of %d batches: their metadata and their bodies", far.reads, len(f.batches))
@@ -361,9 +345,7 @@ func (c *counter) ReadAt(b []byte, at int64) (int, error) {
 func TestWhatTakesTooMuchMemoryIsRefused(t *testing.T) {
 	b := read(t, "testdata/many_zstd.arrow")
 	f, err := Open(bytes.NewReader(b), int64(len(b)), "x", Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := f.NewParser(every(f.Columns()))
 	p.LimitMemory(1000)
 	parse := func() error { return p.Parse(f.Splits()[0], func(*record.Record) error { return nil }) }
@@ -382,9 +364,7 @@ func TestWhatTakesTooMuchMemoryIsRefused(t *testing.T) {
 	}
 	stream := read(t, "testdata/many_zstd.arrows")
 	s, err := NewStream(bytes.NewReader(stream), "x", Options{MaxBody: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 3 { // a load meets again what its sample has met
 		if _, err := s.Next(); err == nil || !strings.Contains(err.Error(), "memory allows") {
 			t.Errorf("the body of a stream: %v", err)

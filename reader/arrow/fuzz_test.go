@@ -135,9 +135,7 @@ func TestNoDamagedByteMakesTheDecoderPanicOrRunAway(t *testing.T) {
 func schemaOf(t *testing.T, b []byte) (*flat, int) {
 	t.Helper()
 	metadata, taken, err := nextMetadata(bytes.NewReader(b), 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return newFlat(metadata), int(taken) - len(metadata)
 }
 
@@ -159,9 +157,7 @@ func ownDescendant(t *testing.T) []byte {
 func TestASchemaThatIsItsOwnDescendantIsRefused(t *testing.T) {
 	b := ownDescendant(t)
 	if to := os.Getenv("TSIMPORT_KEEP_HOSTILE"); to != "" { // to show it to other readers
-		if err := os.WriteFile(to, b, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(to, b, 0o644))
 	}
 	if _, err := NewStream(bytes.NewReader(b), "x", Options{}); !errors.Is(err, errMetadata) {
 		t.Error(err)
@@ -221,18 +217,12 @@ func TestABufferThatUnpacksToAnotherSizeIsRefused(t *testing.T) {
 	for _, codec := range []string{"zstd", "lz4"} {
 		b := read(t, "testdata/many_"+codec+".arrow")
 		f, err := Open(bytes.NewReader(b), int64(len(b)), "x", Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		at := f.batches[0]
 		m, err := f.message(at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		meta, err := readBatch(m.head, m.body, version5)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for i := 0; i < len(meta.buffers); i += 2 {
 			place := at.at + at.metadata + meta.buffers[i]
 			if meta.buffers[i+1] == 0 || binary.LittleEndian.Uint64(b[place:]) == 1<<64-1 {

@@ -14,6 +14,14 @@ import (
 	"tsimport/internal/conformance"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMain(m *testing.M) { conformance.Main(m) }
 
 var everyDamage = flag.Bool("every-damage", false, "flip each bit of a file, not two of each byte in turn")
@@ -31,9 +39,7 @@ func bgzf(t testing.TB, data []byte, n int) []byte {
 		w.Reset(&b)
 		w.Extra = []byte("XY\x01\x00zBC\x02\x00\x00\x00")
 		w.Write(part)
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Close())
 		binary.LittleEndian.PutUint16(b.Bytes()[21:], uint16(b.Len()-1))
 		out = append(out, b.Bytes()...)
 	}

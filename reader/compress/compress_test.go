@@ -45,9 +45,7 @@ func pack(t testing.TB, k Kind, parts ...[]byte) []byte {
 		case S2:
 			w = s2.NewWriter(&out, s2.WriterConcurrency(1))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if k == Zstd && len(part) == 0 {
 			out.WriteString("\x28\xb5\x2f\xfd\x00\x00\x01\x00\x00") // the encoder makes no frame for nothing
 			continue
@@ -55,9 +53,7 @@ func pack(t testing.TB, k Kind, parts ...[]byte) []byte {
 		if _, err := w.Write(part); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Close())
 	}
 	return out.Bytes()
 }
@@ -97,9 +93,7 @@ func TestWhatWasCompressedComesBackInMembersAndInSmallReads(t *testing.T) {
 			t.Errorf("%v is detected as %v", k, got)
 		}
 		r, err := NewReader(k, iotest.OneByteReader(bytes.NewReader(data)), "file")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, err := io.ReadAll(iotest.HalfReader(r))
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%v: %d bytes of %d: %v", k, len(got), len(want), err)
@@ -254,9 +248,7 @@ func FuzzDecompress(f *testing.F) {
 				continue
 			}
 			r, err := NewReader(k, bytes.NewReader(data), "file")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			const enough = 16 << 20 // a bomb is legal; its output is not kept
 			n, err := io.Copy(io.Discard, io.LimitReader(r, enough))
 			r.Close()

@@ -22,9 +22,7 @@ var deviations = map[string]string{
 func references(t testing.TB) map[string]string {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("testdata", "reference"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	sums := map[string]string{}
 	for line := range strings.Lines(string(raw)) {
 		sum, path, _ := strings.Cut(strings.TrimSpace(line), " ")

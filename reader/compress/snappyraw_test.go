@@ -29,9 +29,7 @@ func TestWholeFileSnappyIsReadAndKnown(t *testing.T) {
 				t.Errorf("%d lines, %s: taken for %v", n, name, k)
 			}
 			r, err := NewReader(SnappyRaw, bytes.NewReader(data), "file")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got, err := io.ReadAll(iotest.HalfReader(r)); err != nil || !bytes.Equal(got, want) {
 				t.Errorf("%d lines, %s: %d bytes of %d, %v", n, name, len(got), len(want), err)
 			}

@@ -26,12 +26,8 @@ func exportOf(t *testing.T, files map[string]string) string {
 			continue
 		}
 		name = filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		must(t, os.WriteFile(name, []byte(text), 0o644))
 	}
 	return dir
 }

@@ -238,9 +238,7 @@ func TestRedirectsTakeNoCredentialsAlongAndStayOutsideThisNetwork(t *testing.T) 
 		return false
 	}
 	u, err := url.Parse(s.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o := Options{Retry: soon, HTTPClient: &http.Client{Transport: toServer{u.Host}}}
 	for _, target = range []string{"http://other.example/a", "http://sub.data.example/a"} {
 		expand(t, o, "http://user:geheim@data.example/a?Signature=geheim")

@@ -18,21 +18,25 @@ import (
 // soon makes failing requests repeat at once.
 var soon = Retry{Attempts: 4, Backoff: ratelimit.Backoff{Base: time.Microsecond, Max: time.Millisecond}}
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // tree makes files in a new folder and goes there. A name that ends in / is a folder.
 func tree(t *testing.T, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range names {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		if strings.HasSuffix(name, "/") {
-			if err := os.MkdirAll(path, 0o755); err != nil {
-				t.Fatal(err)
-			}
-		} else if err := os.WriteFile(path, []byte("in "+name), 0o644); err != nil {
-			t.Fatal(err)
+			must(t, os.MkdirAll(path, 0o755))
+		} else {
+			must(t, os.WriteFile(path, []byte("in "+name), 0o644))
 		}
 	}
 	t.Chdir(dir)
@@ -85,14 +89,10 @@ func wantError(t *testing.T, err error, is error, parts ...string) {
 func readAll(t *testing.T, i *Item) string {
 	t.Helper()
 	r, err := i.Open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	b, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(b)
 }
 
@@ -148,9 +148,7 @@ func TestANameThatExistsIsNotAGlob(t *testing.T) {
 
 func TestAMissingInputIsAnErrorThatNamesIt(t *testing.T) {
 	dir := tree(t, "empty/", "f")
-	if err := os.Symlink("gone", filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("gone", filepath.Join(dir, "link")))
 	for arg, part := range map[string]string{
 		"no.csv": "no.csv", "no/*.csv": "matches none", "x[.csv": "brackets", "empty": "no files", "link": "link to gone", "@no.txt": "no.txt",
 		"empty/**": "matches none", "": "no such file",
@@ -178,9 +176,7 @@ func TestAnInputNamedTwiceIsReadOnceWithAWarning(t *testing.T) {
 func TestLinksToFilesAreReadAndLinksToFoldersBelowAFolderAreNot(t *testing.T) {
 	tree(t, "real/a.csv", "d/b.csv")
 	for name, to := range map[string]string{"d/l.csv": "../real/a.csv", "d/folder": "../real", "d/loop": "..", "top": "d"} {
-		if err := os.Symlink(to, name); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(to, name))
 	}
 	for _, arg := range []string{"d", "d/**"} {
 		set := expand(t, Options{}, arg)
@@ -206,9 +202,7 @@ func TestStandardInputIsReadOnce(t *testing.T) {
 func TestAManifestNamesInputsOfEveryKind(t *testing.T) {
 	dir := tree(t, "lists/beside.csv", "lists/both.csv", "both.csv", "d/1.csv", "d/2.csv", "lists/g[/1.csv")
 	list := "\ufeff# comment\r\n\r\n  both.csv \r\nbeside.csv\nd\n-\ng[[]/*.csv\n" + filepath.Join(dir, "d", "?.csv")
-	if err := os.WriteFile("lists/l.txt", []byte(list), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("lists/l.txt", []byte(list), 0o644))
 	set := expand(t, Options{Stdin: strings.NewReader("")}, "@lists/l.txt")
 	wantNames(t, set, "both.csv", "lists/beside.csv", "d/1.csv", "d/2.csv", "-", "lists/g[/1.csv")
 	if len(set.Warnings) != 1 {
@@ -226,15 +220,11 @@ func TestManifestsThatCannotBeUsedAreErrorsWithTheirLine(t *testing.T) {
 		"PAR1\x00\x00":       "zero bytes",
 		"a.csv\nhttp://[x/y": "line 2",
 	} {
-		if err := os.WriteFile("l.txt", []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile("l.txt", []byte(text), 0o644))
 		_, err := Expand(t.Context(), []string{"@l.txt"}, Options{})
 		wantError(t, err, nil, "l.txt", part)
 	}
-	if err := os.WriteFile("l.txt", make([]byte, maxLineBytes+1), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("l.txt", make([]byte, maxLineBytes+1), 0o644))
 	for arg, part := range map[string]string{"@l.txt": "longer than", "@-": "name a file", "@": "name a file", "@d": "2 inputs"} {
 		_, err := Expand(t.Context(), []string{arg}, Options{})
 		wantError(t, err, nil, part)
@@ -245,18 +235,12 @@ func TestAFileThatChangesAfterItWasFoundIsAnError(t *testing.T) {
 	tree(t, "a.csv")
 	i := expand(t, Options{}, "a.csv").Items[0]
 	part, err := i.OpenAt(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer part.Close()
 	whole, err := i.Open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer whole.Close()
-	if err := os.Truncate("a.csv", 3); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate("a.csv", 3))
 	b := make([]byte, 10)
 	n, err := part.ReadAt(b, 1)
 	wantError(t, err, ErrChanged, "a.csv", "ends at byte 3")
@@ -273,9 +257,7 @@ func TestAFileThatChangesAfterItWasFoundIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer whole.Close()
-	if err := os.WriteFile("a.csv", []byte("longer"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile("a.csv", []byte("longer"), 0o644))
 	_, err = io.ReadAll(whole)
 	wantError(t, err, ErrChanged, "a.csv", "now has more")
 }
@@ -290,9 +272,7 @@ func TestReadAtKeepsTheContractOfReaderAt(t *testing.T) {
 func checkReaderAt(t *testing.T, i *Item, content string) {
 	t.Helper()
 	r, err := i.OpenAt(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for off := range len(content) + 2 {
 		for n := range len(content) + 2 - off {
 			b := make([]byte, n)
@@ -319,14 +299,10 @@ func TestACancelledContextEndsReads(t *testing.T) {
 	i := expand(t, Options{}, "d").Items[0]
 	ctx, cancel := context.WithCancel(t.Context())
 	whole, err := i.Open(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer whole.Close()
 	part, err := i.OpenAt(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer part.Close()
 	cancel()
 	if _, err := whole.Read(make([]byte, 1)); !errors.Is(err, context.Canceled) {

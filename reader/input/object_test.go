@@ -120,9 +120,7 @@ func TestObjectsAreReadByRangesThatMatchTheETag(t *testing.T) {
 		}
 		s.Set("a.csv", "IN A.CSV", time.Unix(1e9, 0))
 		r, err := set.Items[0].OpenAt(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer r.Close()
 		_, err = r.ReadAt(make([]byte, 3), 0)
 		wantError(t, err, ErrChanged, s.at+"a.csv")

@@ -57,9 +57,7 @@ func TestAFaultOfAnyRequestIsMendedWhereTheServerHasRanges(t *testing.T) {
 				t.Errorf("%s of request %d: read %q", name, failing, got)
 			}
 			r, err := i.OpenAt(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			b := make([]byte, 20)
 			for _, off := range []int64{0, 16} {
 				if n, err := r.ReadAt(b, off); err != nil || string(b[:n]) != text[off:off+20] {
@@ -109,9 +107,7 @@ func TestAnObjectThatChangesBetweenRequestsIsAnError(t *testing.T) {
 		s.etag.Store(tags[0])
 		i := s.item(t)
 		r, err := i.OpenAt(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer r.Close()
 		b := make([]byte, 10)
 		if n, err := r.ReadAt(b, 0); n != 10 || err != nil {
@@ -136,9 +132,7 @@ func TestAnObjectThatChangesInTheMiddleOfAStreamIsAnError(t *testing.T) {
 		return true
 	}
 	r, err := i.Open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	s.etag.Store(`"v2"`)
 	b, err := io.ReadAll(r)
@@ -200,9 +194,7 @@ func TestABrokenStreamCannotContinueWithoutRanges(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}
 		r, err := i.Open(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		b, err := io.ReadAll(r)
 		r.Close()
 		wantError(t, err, io.ErrUnexpectedEOF, s.address, "byte 12", "cannot continue")
@@ -217,9 +209,7 @@ func TestAServerThatStopsGivingRangesIsAnError(t *testing.T) {
 	i := s.item(t)
 	s.noRanges = true
 	r, err := i.OpenAt(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	b := make([]byte, len(text))
 	if n, err := r.ReadAt(b, 0); err != nil || string(b[:n]) != text {
@@ -357,9 +347,7 @@ func TestCloseAndCancelEndReadsThatHang(t *testing.T) {
 		want error
 	}{{func(r ReaderAtCloser) { r.Close() }, fs.ErrClosed}, {func(ReaderAtCloser) { cancel() }, context.Canceled}} {
 		r, err := i.OpenAt(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		go func() {
 			<-arrived
 			c.end(r)
@@ -381,9 +369,7 @@ func TestManyReadAtOnceOverAFlakyServer(t *testing.T) {
 	}
 	i := s.item(t)
 	r, err := i.OpenAt(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	var group sync.WaitGroup
 	for part := range 16 {

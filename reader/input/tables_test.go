@@ -18,9 +18,7 @@ var tablesOf = []string{
 
 func TestFilesOfATableWithALogAreRefusedByItsName(t *testing.T) {
 	dir := tree(t, tablesOf...)
-	if err := os.Symlink(filepath.Join(dir, "w/delta/dt=2024-01-01"), filepath.Join(dir, "w/link")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(filepath.Join(dir, "w/delta/dt=2024-01-01"), filepath.Join(dir, "w/link")))
 	s := newOSS(t, tablesOf...)
 	for _, c := range []struct{ arg, kind string }{
 		{"w/delta", "Delta Lake"},

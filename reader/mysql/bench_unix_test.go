@@ -19,19 +19,13 @@ func BenchmarkATableBesideTheDriver(b *testing.B) {
 	s.Exec("CREATE TABLE orders (id bigint PRIMARY KEY, customer varchar(40), price decimal(12,2), paid int, at timestamp(3) NULL, w double, note text)",
 		`INSERT INTO orders SELECT CAST(seq AS INT), CONCAT('customer ', seq MOD 1000), seq / 100.0, seq MOD 3 = 0, '2024-01-01' + INTERVAL seq SECOND, seq / 3e0, IF(seq MOD 5 > 0, MD5(seq), NULL) FROM seq_1_to_500000`, "ANALYZE TABLE orders")
 	a, err := Parse(s.Address("orders"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	sqltest.Beside(b, a, 500_000, func() (n int) {
 		s, err := a.connect(context.Background())
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		defer s.Close()
 		r, err := s.conn.QueryContext(context.Background(), "SELECT * FROM orders", nil)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		defer r.Close()
 		values := make([]driver.Value, len(r.Columns()))
 		for {
@@ -39,9 +33,7 @@ func BenchmarkATableBesideTheDriver(b *testing.B) {
 			if errors.Is(err, io.EOF) {
 				return n
 			}
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			n++
 		}
 	})

@@ -17,9 +17,7 @@ func TestReplicationOfARealServer(t *testing.T) {
 	s.Exec("CREATE TABLE big (id int PRIMARY KEY, pad text)", "INSERT INTO big SELECT seq, REPEAT('x', 200)"+sequence+"30000")
 	parse := func(address string) *Address {
 		a, err := Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return a
 	}
 	refused := func(a *Address, want string) {
@@ -33,9 +31,7 @@ func TestReplicationOfARealServer(t *testing.T) {
 	replica := mysqltest.Start(t)
 	replica.Follow(s)
 	watch, err := parse(replica.Address("big")).Watch(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer watch.Close()
 	until := func(what string, is func(lag time.Duration, known bool) bool) {
 		t.Helper()

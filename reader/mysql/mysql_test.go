@@ -26,6 +26,14 @@ import (
 	"tsimport/reader/sqltable/sqltest"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestAnAddressHoldsNoSecret(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	for arg, want := range map[string]string{
@@ -54,24 +62,18 @@ func TestOptionsComeFromTheServersOwnFile(t *testing.T) {
 	t.Setenv("MYSQL_PWD", "")
 	write := func(name, text string) string {
 		name = filepath.Join(home, name)
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, []byte(text), 0o600))
 		return name
 	}
 	write(".my.cnf", "[mysqld]\nuser = other\n# user = another\n[client]\nuser=me\npassword = \"a \\\"b #c\"\nport=3307\nhost = db.example # here\nssl_mode = DISABLED\n")
 	a, err := Parse("mysql:///shop?table=orders")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if c := a.config; c.User != "me" || c.Passwd != `a \"b #c` || c.Addr != "db.example:3307" || c.TLS != nil || c.DBName != "shop" {
 		t.Errorf("%+v", c)
 	}
 	t.Setenv("MYSQL_PWD", "of the environment")
 	a, err = Parse("mysql://you@h/shop?table=orders&defaults-file=" + write("else.cnf", "[client]\nsocket=/run/x.sock\npassword='x\\sy'\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if c := a.config; c.User != "you" || c.Passwd != "x y" || c.Addr != "h:3306" || c.TLS == nil {
 		t.Errorf("%+v", c)
 	}
@@ -133,9 +135,7 @@ func TestBoundsOfPagesAreOfTheWholeKey(t *testing.T) {
 func open(t *testing.T, s *mysqltest.Server, table string, change func(*sqltable.Config)) (*sqltable.Origin, []source.Source) {
 	t.Helper()
 	a, err := Parse(s.Address(table))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return sqltest.Open(t, a, change)
 }
 
@@ -163,9 +163,7 @@ func TestARealServer(t *testing.T) {
 	t.Run("a row that would not fit in memory ends the reading", func(t *testing.T) {
 		s.Exec("CREATE TABLE large (id int PRIMARY KEY, v longblob)", "INSERT INTO large SELECT seq, REPEAT('x', IF(seq = 3, 5000000, 100)) FROM seq_1_to_5")
 		a, err := Parse(s.Address("large"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, parts := sqltest.Open(t, a, func(c *sqltable.Config) { c.MaxRow = 4 << 20 })
 		_, err = parts[0].Next()
 		if large := new(sqltable.RowTooLarge); !errors.As(err, &large) || large.Limit != 4<<20 || large.Bytes < 5_000_000 || !strings.Contains(err.Error(), "after the row id 2") {
@@ -181,9 +179,7 @@ func TestARealServer(t *testing.T) {
 			'é€', '中文', x'0102', x'00ff', '{"a": 1.50,  "a":2}', 'ok', 'a,c', '2024-02-29', '2024-02-29 12:34:56.000001', '2024-03-10 02:30:00.5', '-838:59:58.9', 2155, '00112233-4455-6677-8899-aabbccddeeff', '::ffff:1.2.3.4', POINT(1, 2))`,
 			"SET SESSION sql_mode = ''")
 		conn, err := s.DB.Conn(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer conn.Close()
 		for _, sql := range []string{"SET sql_mode = ''", "INSERT INTO kinds (id, da, dt, ts, e, d) VALUES (2, '0000-00-00', '2024-00-00 00:00:00', '0000-00-00 00:00:00', '', 1.7976931348623157e308)"} {
 			if _, err := conn.ExecContext(context.Background(), sql); err != nil {
@@ -218,9 +214,7 @@ func TestARealServer(t *testing.T) {
 		for table, want := range map[string]string{"nokey": "no primary key", "v": "is not a table", "floats": "column f of the primary key", "prefix": "only the first 10 characters", "enums": "enum('b','a')",
 			"aria": "ENGINE = InnoDB", "chinese": "character set gbk", "nothere": "there is no table"} {
 			a, err := Parse(s.Address(table))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if _, err := sqltable.New(sqltable.Config{Server: a}).Divide(context.Background()); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q", table, err, want)
 			}
@@ -232,9 +226,7 @@ func TestARealServer(t *testing.T) {
 			"CREATE VIEW `it's` AS SELECT id FROM numbers", "INSERT INTO nokey VALUES (1), (2), (3), (4)", "INSERT INTO prefix VALUES ('a'), ('b')")
 		for table, rows := range map[string]int{"moods": 4, "it's": 5000, "nokey": 4, "prefix": 2} {
 			a, err := Parse(s.Address(url.QueryEscape(table)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			_, err = sqltable.New(sqltable.Config{Server: a}).Divide(t.Context())
 			said := regexp.MustCompile(`by --query '(SELECT .*)', with key=(\S+) in place`).FindStringSubmatch(fmt.Sprint(err))
 			if said == nil {
@@ -362,9 +354,7 @@ func TestARealServer(t *testing.T) {
 	t.Run("a table that is being written to for long cannot be locked", func(t *testing.T) {
 		remake()
 		tx, err := s.DB.Begin()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := tx.Exec("UPDATE big SET v = 9 WHERE id = 1"); err != nil {
 			t.Fatal(err)
 		}
@@ -375,17 +365,13 @@ func TestARealServer(t *testing.T) {
 		if _, err := parts[0].Next(); err == nil || !strings.Contains(err.Error(), "lock") {
 			t.Error(err)
 		}
-		if err := tx.Rollback(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, tx.Rollback())
 	})
 	t.Run("a user who may not read all columns reads none", func(t *testing.T) {
 		s.Exec("CREATE USER some@'127.0.0.1'", "GRANT SELECT (id, text) ON shop.numbers TO some@'127.0.0.1'", "GRANT SELECT (id) ON shop.wide TO some@'127.0.0.1'")
 		for table, want := range map[string]string{"numbers": "", "wide": "all columns"} {
 			a, err := Parse(strings.Replace(s.Address(table), "root@", "some@", 1))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			_, err = sqltable.New(sqltable.Config{Server: a}).Divide(context.Background())
 			if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v", table, err)
@@ -397,13 +383,9 @@ func TestARealServer(t *testing.T) {
 		other.Exec("CREATE TABLE big (id int PRIMARY KEY, v int, pad text)")
 		remake()
 		a, err := Parse(s.Address("big"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		b, err := Parse(other.Address("big"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, parts := sqltest.Open(t, a, func(c *sqltable.Config) { c.RetryFor = time.Second })
 		n := 0
 		dial := a.config.DialFunc
@@ -430,9 +412,7 @@ func TestARealServer(t *testing.T) {
 		remake()
 		s.Exec("CREATE USER reader@'127.0.0.1'", "GRANT SELECT ON shop.big TO reader@'127.0.0.1'")
 		a, err := Parse(strings.Replace(s.Address("big"), "root@", "reader@", 1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		o, parts := sqltest.Open(t, a, nil)
 		rows := sqltest.All(t, parts, func(n int) {
 			if n == 1 {

@@ -47,9 +47,7 @@ func TestQueriesOfARealServer(t *testing.T) {
 	address := func(t *testing.T, key, query string) *Address {
 		t.Helper()
 		a, err := ParseQuery(strings.Replace(s.Address(""), "table=", "key="+key, 1), query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return a
 	}
 	for key, query := range map[string]string{
@@ -141,14 +139,10 @@ func TestQueriesOfARealServer(t *testing.T) {
 	t.Run("a table that is altered between snapshot and query is read from another snapshot", func(t *testing.T) {
 		a := address(t, "id", joined)
 		c, err := a.connect(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer c.Close()
 		for _, sql := range []string{"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"} {
-			if err := c.exec(context.Background(), sql); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.exec(context.Background(), sql))
 		}
 		s.Exec("TRUNCATE customers")
 		err = c.exec(context.Background(), "SELECT 1"+a.source()+" LIMIT 1")
@@ -164,9 +158,7 @@ func TestTheServersLimitOfAnswersCutsNone(t *testing.T) {
 	s := mysqltest.Start(t)
 	s.Exec("CREATE TABLE wide (id int PRIMARY KEY, a int, b int, c int, d int)", "INSERT INTO wide SELECT seq, 1, 2, 3, 4"+sequence+"1000", "SET GLOBAL sql_select_limit = 2")
 	a, err := ParseQuery(strings.Replace(s.Address(""), "table=", "key=id", 1), "SELECT * FROM wide")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, table := open(t, s, "wide", nil)
 	_, query := sqltest.Open(t, a, nil)
 	for what, parts := range map[string][]source.Source{"the table": table, "the query": query} {
@@ -188,9 +180,7 @@ func TestTablesAreListed(t *testing.T) {
 		"nothing": "",
 	} {
 		all, err := List(context.Background(), s.Address(pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got := ""
 		for _, one := range all {
 			if one.Rows > 0 && one.Bytes <= 0 {

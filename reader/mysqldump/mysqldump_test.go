@@ -13,13 +13,19 @@ import (
 	"tsimport/reader/sqldump"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // shop is a dump that mysqldump of MariaDB 10.11 has made.
 func shop(t testing.TB) []byte {
 	t.Helper()
 	text, err := os.ReadFile("testdata/shop.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return text
 }
 
@@ -76,9 +82,7 @@ func TestADumpIsReadWithItsSchema(t *testing.T) {
 		t.Fatal(err, d.Truncated)
 	}
 	orders, err := d.Choose("orders")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var columns []string
 	for _, c := range orders.Columns {
 		columns = append(columns, fmt.Sprintf("%s %s %v", c.Name, c.SQL, c.Type()))
@@ -114,17 +118,13 @@ func TestADumpIsReadWithItsSchema(t *testing.T) {
 // TestADumpOfMySQL8IsRead reads one that was written by hand after what mysqldump of MySQL 8.0 writes, which differs from that of MariaDB.
 func TestADumpOfMySQL8IsRead(t *testing.T) {
 	text, err := os.ReadFile("testdata/mysql8.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d, err := Index(bytes.NewReader(text))
 	if err != nil || d.Truncated != nil || !Is(text) {
 		t.Fatal(err, d)
 	}
 	orders, err := d.Choose("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rows := rowsOf(t, text, orders, 1<<20)
 	if want := []string{
 		"1|true|7|{\"a\": \"b\\n\"}|\x00\\'|\xe6\x10\x00\x00\x00|2024-02-29T12:34:56Z|it's; ),(",
@@ -137,9 +137,7 @@ func TestADumpOfMySQL8IsRead(t *testing.T) {
 func TestADumpThatIsCutAnywhereSaysSo(t *testing.T) {
 	text := shop(t)
 	whole, err := Index(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	complete := bytes.Index(text, []byte("-- Dump completed")) + len("-- Dump completed")
 	for n := bytes.Index(text, []byte("Distrib")); n < complete; n += 1 + n%11 {
 		d, err := Index(bytes.NewReader(text[:n]))
@@ -229,9 +227,7 @@ func TestRowsAreReadInAllFormsOfStatements(t *testing.T) {
 		t.Errorf("%v, %v", d, err)
 	}
 	d, err = Index(strings.NewReader("INSERT INTO `t` (`a`,`b`,`c`) VALUES (7,'x',_binary 'y\\0');\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := NewParser(d.Find("t").Columns)
 	p.Reset([]byte("(8,'x',0x7900)"), true)
 	if _, ok := p.Next(); ok {

@@ -30,9 +30,7 @@ func TestDumpsOfARealServerHoldWhatItsTablesHold(t *testing.T) {
 		"CREATE TABLE plain (a varchar(9), b int, PRIMARY KEY (b, a))", "INSERT INTO plain SELECT CONCAT('x', seq), seq"+rows,
 		"CREATE TRIGGER tr BEFORE INSERT ON plain FOR EACH ROW SET NEW.a = CONCAT(NEW.a, ';;')", "CREATE VIEW vw AS SELECT 1", "CREATE PROCEDURE p() BEGIN SELECT 'INSERT INTO `plain` VALUES (9);'; END")
 	address, err := url.Parse(s.Address("x"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, flags := range [][]string{{"--routines", "shop"}, {"--hex-blob", "shop"}, {"--complete-insert", "--skip-extended-insert", "shop"}, {"--skip-opt", "--quick", "shop"}, {"--replace", "--no-autocommit", "--databases", "shop"},
 		{"--insert-ignore", "--skip-comments", "--net-buffer-length=16384", "shop"}, {"--compact", "shop"}, {"--single-transaction", "--skip-tz-utc", "shop", "plain"}, {"--all-databases"}} {
 		c := exec.Command("mysqldump", append([]string{"--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--port=" + address.Port(), "--user=root", "--default-character-set=utf8mb4"}, flags...)...)
@@ -63,13 +61,9 @@ func TestDumpsOfARealServerHoldWhatItsTablesHold(t *testing.T) {
 func compareWithLive(t *testing.T, dump []byte, of *sqldump.Table, address string, zoned bool) {
 	t.Helper()
 	a, err := mysql.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	columns, key, err := sqltable.New(sqltable.Config{Server: a}).Describe(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, k := range key {
 		if of.Key[i] != columns[k].Name {
 			t.Errorf("the key is %q", of.Key)

@@ -19,6 +19,14 @@ import (
 	"tsimport/reader/record"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMain(m *testing.M) { conformance.Main(m) }
 
 var everyDamage = flag.Bool("every-damage", false, "damage each byte in five ways, not in one of them in turn")
@@ -87,9 +95,7 @@ func seeds(t testing.TB) [][]byte {
 	n := int32(5)
 	flats := []flat{{A: "x", B: 1, C: &n, D: "abc"}, {A: "y", D: "abd", F: true}, {A: "x", B: 1 << 40}}
 	for _, err := range []error{pq.Write(&b, rows), pq.Write(&c, flats), pq.Write(&d, flats, pq.DataPageVersion(1))} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	return [][]byte{b.Bytes(), c.Bytes(), d.Bytes(), []byte("PAR1"), []byte("PAR1\x15\x00\x00\x01\x00\x00\x00PAR1")}
 }
@@ -124,9 +130,7 @@ func TestDamagedBytesOfRealFilesDoNotMakeTheDecoderPanic(t *testing.T) {
 	dir := conformance.Dir(t)
 	for k, e := range files(t, dir) {
 		b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(e.Path)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(b) > 20_000 || len(b) == 0 {
 			continue
 		}

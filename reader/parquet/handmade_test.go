@@ -51,9 +51,7 @@ func handmade(t *testing.T, schema []element, rows, entries int64, pages ...[]by
 	f := &File{name: "x.parquet", r: bytes.NewReader(append(data, make([]byte, 200)...)), footer: &footer{
 		rows: rows, schema: schema, start: int64(len(data)), groups: []rowGroup{{columns: []chunkMeta{chunk}, rows: rows, bytes: chunk.bytes}},
 	}}
-	if err := f.prepare(Options{SplitRows: 2}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.prepare(Options{SplitRows: 2}))
 	return f
 }
 
@@ -270,9 +268,7 @@ func TestValuesBeyondTheirAnnotationAreRejected(t *testing.T) {
 				schema = []element{rootOf(1), {name: "s", repetition: required, children: 1, converted: -1, physical: -1}, c.leaf}
 			}
 			got, err := texts(handmade(t, schema, c.rows, c.rows, page(pageData, int32(c.rows), encPlain, [2]int{}, c.body)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var codes []string
 			for i, g := range got {
 				switch {

@@ -28,13 +28,9 @@ func TestPagesAreCountedBeforeTheyAreRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	f, err := Open(bytes.NewReader(b.Bytes()), int64(b.Len()), "t", Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := f.NewParser([]int{0, 1, 2})
 	refused, read := 0, 0
 	for limit := int64(1 << 10); limit < 64<<20; limit *= 2 {
@@ -67,9 +63,7 @@ func TestPagesAreCountedBeforeTheyAreRead(t *testing.T) {
 func TestAFooterThatTakesTooMuchMemoryIsRefused(t *testing.T) {
 	var b bytes.Buffer
 	w := pq.NewGenericWriter[struct{ A int64 }](&b)
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	_, err := Open(bytes.NewReader(b.Bytes()), int64(b.Len()), "t", Options{MaxFooter: 10})
 	if err == nil || !strings.Contains(err.Error(), "--memory") {
 		t.Errorf("got %v, want a refusal that names --memory", err)
@@ -86,13 +80,9 @@ func TestLargePagesAreNoticed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Close())
 		f, err := Open(bytes.NewReader(b.Bytes()), int64(b.Len()), "t", Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if large := f.LargePages(512 << 10); large != (page > 512<<10) {
 			t.Errorf("pages of %d bytes: large %v", page, large)
 		}
@@ -118,24 +108,18 @@ func largePage(t *testing.T, columns ...string) []byte {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	return b.Bytes()
 }
 
 func TestAParserThatIsReleasedKeepsNoPage(t *testing.T) {
 	data := largePage(t, "a")
 	f, err := Open(bytes.NewReader(data), int64(len(data)), "t", Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := f.NewParser([]int{0})
 	var page *byte
 	gone := make(chan struct{})
-	if err := p.Parse(f.Splits()[0], func(*record.Record) error { page = &p.columns[0].mem[0]; return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Parse(f.Splits()[0], func(*record.Record) error { page = &p.columns[0].mem[0]; return nil }))
 	runtime.AddCleanup(page, func(int) { close(gone) }, 0)
 	page = nil
 	p.Release()
@@ -156,9 +140,7 @@ func TestAParserThatIsReleasedKeepsNoPage(t *testing.T) {
 func TestWhatDoesNotFitIsRefusedBeforeItIsRead(t *testing.T) {
 	data := largePage(t, "a", "b")
 	f, err := Open(bytes.NewReader(data), int64(len(data)), "t", Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !f.LargePages(4 << 20) {
 		t.Error("a page of 8 MB that is stored in little is not large")
 	}

@@ -37,9 +37,7 @@ func TestParquetGoReadsTheSameEntries(t *testing.T) {
 			continue
 		}
 		b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(e.Path)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		n, theirs, ours := compare(b, e.Path)
 		switch {
 		case mistaken[filepath.Base(e.Path)] != "":
@@ -71,9 +69,7 @@ func TestParquetGoStillMisreadsTheFilesOfItsReports(t *testing.T) {
 		{"upstream_short_page", "page holds fewer values than its header says", ""},                 // an error
 	} {
 		b, err := os.ReadFile(filepath.Join("testdata", report.file+".parquet"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var ours strings.Builder
 		if _, _, err := loadAll(b, report.file, Options{}, func(r *record.Record) {
 			fmt.Fprintf(&ours, "%s ", strings.Trim(show(&r.Fields[0]), `"`))

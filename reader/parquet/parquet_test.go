@@ -27,9 +27,7 @@ func write(t testing.TB, schema *pq.Schema, rows []pq.Row, options ...pq.WriterO
 	if _, err := w.WriteRows(rows); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	return b.Bytes()
 }
 
@@ -141,9 +139,7 @@ func TestNestedValuesBecomeJSONAndEmptyIsNotNull(t *testing.T) {
 		{ID: 3},
 	}
 	var b bytes.Buffer
-	if err := pq.Write(&b, rows); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pq.Write(&b, rows))
 	var got []string
 	if _, _, err := loadAll(b.Bytes(), "x.parquet", Options{}, func(r *record.Record) {
 		var line []string
@@ -172,9 +168,7 @@ func TestNestedValuesBecomeJSONAndEmptyIsNotNull(t *testing.T) {
 		t.Error(diff)
 	}
 	f, err := Open(bytes.NewReader(b.Bytes()), int64(b.Len()), "x.parquet", Options{Flatten: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := strings.Join(f.Columns(), " "); got != "id list bare struct.a struct.b map pairs deep when raw" {
 		t.Errorf("flattened columns are %s", got)
 	}
@@ -182,9 +176,7 @@ func TestNestedValuesBecomeJSONAndEmptyIsNotNull(t *testing.T) {
 
 func TestAStringThatIsNotUTF8MakesItsRecordBadWhenNested(t *testing.T) {
 	var b bytes.Buffer
-	if err := pq.Write(&b, []shapes{{Bare: []string{"\xff"}}, {Bare: []string{"ok"}}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pq.Write(&b, []shapes{{Bare: []string{"\xff"}}, {Bare: []string{"ok"}}}))
 	var codes []string
 	rows, bad, err := loadAll(b.Bytes(), "x.parquet", Options{}, func(r *record.Record) {
 		if r.Bad != nil {
@@ -245,18 +237,14 @@ func random(t testing.TB, seed uint64, v2 bool) []byte {
 	if v2 {
 		version = 2
 	}
-	if err := pq.Write(&b, rows, pq.MaxRowsPerRowGroup(330), pq.PageBufferSize(700), pq.DataPageVersion(version)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pq.Write(&b, rows, pq.MaxRowsPerRowGroup(330), pq.PageBufferSize(700), pq.DataPageVersion(version)))
 	return b.Bytes()
 }
 
 func lines(t *testing.T, b []byte, o Options, order func([]Split)) []string {
 	t.Helper()
 	f, err := Open(bytes.NewReader(b), int64(len(b)), "x.parquet", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := make([]string, f.Rows())
 	splits := f.Splits()
 	if order != nil {
@@ -264,12 +252,10 @@ func lines(t *testing.T, b []byte, o Options, order func([]Split)) []string {
 	}
 	p := f.NewParser(every(f))
 	for _, s := range splits {
-		if err := p.Parse(s, func(r *record.Record) error {
+		must(t, p.Parse(s, func(r *record.Record) error {
 			all[s.FirstRow+int64(r.Span.Record)] = fmt.Sprintf("%v %v", r.Fields, r.Bad)
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	return all
 }
@@ -313,20 +299,16 @@ func TestColumnsNotAskedForAreNotRead(t *testing.T) {
 	b := random(t, 1, true)
 	r := &counting{Reader: bytes.NewReader(b)}
 	f, err := Open(r, int64(len(b)), "x.parquet", Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.read = 0
 	p := f.NewParser([]int{0})
 	for _, s := range f.Splits() {
-		if err := p.Parse(s, func(r *record.Record) error {
+		must(t, p.Parse(s, func(r *record.Record) error {
 			if r.Fields[0].Kind != record.Integer || r.Fields[1].Kind != record.Null {
 				return fmt.Errorf("record %v", r.Fields)
 			}
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	if r.read > int64(len(b))/4 {
 		t.Errorf("one of ten columns took %d of %d bytes", r.read, len(b))
@@ -336,9 +318,7 @@ func TestColumnsNotAskedForAreNotRead(t *testing.T) {
 func TestAnErrorOfTheCallerIsReturnedAndTheParserContinues(t *testing.T) {
 	b := random(t, 1, false)
 	f, err := Open(bytes.NewReader(b), int64(len(b)), "x.parquet", Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p, stop, n := f.NewParser(every(f)), errors.New("stop"), 0
 	if err := p.Parse(f.Splits()[0], func(*record.Record) error { return stop }); err != stop {
 		t.Error(err)
@@ -351,9 +331,7 @@ func TestAnErrorOfTheCallerIsReturnedAndTheParserContinues(t *testing.T) {
 func TestSeveralParsersReadOneFileAtOnce(t *testing.T) {
 	b := random(t, 3, true)
 	f, err := Open(bytes.NewReader(b), int64(len(b)), "x.parquet", Options{SplitRows: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	counts := make(chan int)
 	for k := range 3 {
 		go func() {

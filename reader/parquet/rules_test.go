@@ -67,9 +67,7 @@ func TestTheDeprecatedLZ4CodecIsReadHoweverItIsFramed(t *testing.T) {
 func badOf[T any](t *testing.T, rows []T) (reasons []string, first []string) {
 	t.Helper()
 	var b bytes.Buffer
-	if err := pq.Write(&b, rows); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pq.Write(&b, rows))
 	if _, _, err := loadAll(b.Bytes(), "x.parquet", Options{}, func(r *record.Record) {
 		why := ""
 		if r.Bad != nil {
@@ -110,13 +108,9 @@ func TestAKeyThatIsTwiceInAMapRejectsTheRecord(t *testing.T) {
 	}
 	var b bytes.Buffer
 	rows := []multi{{pairs("a", "b")}, {pairs("a", "b", "a")}, {pairs("x", "x")}, {nil}, {pairs("b", "a")}}
-	if err := pq.Write(&b, rows); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pq.Write(&b, rows))
 	f, err := Open(bytes.NewReader(b.Bytes()), int64(b.Len()), "x.parquet", Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// The same levels and values read as a map: a list of pairs differs from one in its annotation only.
 	m := f.roots[0]
 	m.shape, m.item = shapeMap, m.fields[0]
@@ -128,16 +122,14 @@ func TestAKeyThatIsTwiceInAMapRejectsTheRecord(t *testing.T) {
 	p := f.NewParser([]int{0})
 	var got []string
 	for _, s := range f.Splits() {
-		if err := p.Parse(s, func(r *record.Record) error {
+		must(t, p.Parse(s, func(r *record.Record) error {
 			text := string(r.Fields[0].Bytes)
 			if r.Bad != nil {
 				text = r.Bad.Code + " " + r.Bad.Message
 			}
 			got = append(got, text)
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	want := []string{`{"a":0,"b":1}`, table.CodeType + ` key "a" occurs twice in a map`, table.CodeType + ` key "x" occurs twice in a map`, `{}`, `{"b":0,"a":1}`}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
@@ -164,16 +156,14 @@ func TestINT96NamesNoZoneAndMustBeWithinItsDay(t *testing.T) {
 	p := f.NewParser([]int{0})
 	bad := 0
 	for _, s := range f.Splits() {
-		if err := p.Parse(s, func(r *record.Record) error {
+		must(t, p.Parse(s, func(r *record.Record) error {
 			if r.Bad != nil {
 				bad++
 			} else if !r.Fields[0].Local {
 				t.Error("a zone is named")
 			}
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	if bad != 2 {
 		t.Errorf("%d of 4 are rejected, not 2", bad)

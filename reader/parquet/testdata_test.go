@@ -30,9 +30,7 @@ func TestFilesOfOtherWritersGiveTheStatedValues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, err := os.ReadFile(filepath.Join("testdata", name+".parquet"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var got []string
 			rows, _, err := loadAll(b, name, Options{}, func(r *record.Record) {
 				var cells []string

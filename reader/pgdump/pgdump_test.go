@@ -12,13 +12,19 @@ import (
 	"tsimport/reader/sqldump"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // shop is a dump that pg_dump 15 has made.
 func shop(t testing.TB) []byte {
 	t.Helper()
 	text, err := os.ReadFile("testdata/shop.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return text
 }
 
@@ -59,9 +65,7 @@ func TestADumpIsReadWithItsSchema(t *testing.T) {
 		t.Fatal(err, d.Truncated)
 	}
 	orders, err := d.Choose("public.orders")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var columns []string
 	for _, c := range orders.Columns {
 		columns = append(columns, fmt.Sprintf("%s %s %d", c.Name, c.SQL, c.Kind))
@@ -96,9 +100,7 @@ func TestADumpThatIsCutAnywhereSaysSo(t *testing.T) {
 	text := shop(t)
 	complete := bytes.Index(text, []byte("dump complete\n")) + len("dump complete")
 	whole, err := Index(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	first := bytes.IndexByte(text[3:], '\n') + 3
 	for n := first; n < complete; n += 1 + n%11 {
 		d, err := Index(bytes.NewReader(text[:n]))
@@ -171,9 +173,7 @@ abc
 1	2
 \.
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	table := d.Find(`S."a.b"`)
 	if len(d.Tables) != 1 || table == nil || table.Rows != 3 || table.Columns[0].Type().String() != "double" || d.Statements != 4 {
 		t.Errorf("%+v, %d statements", d.Tables, d.Statements)
@@ -184,14 +184,10 @@ func TestNamesWithoutSchemaAreThoseOfTheSearchPath(t *testing.T) {
 	const one = "CREATE DOMAIN small AS smallint;\nCREATE TABLE t (\n    id small,\n    v text\n);\nCOPY t (id, v) FROM stdin;\n1\ta\n\\.\nALTER TABLE ONLY t\n    ADD CONSTRAINT t_pkey PRIMARY KEY (id);\n"
 	text := "SET search_path = public, pg_catalog;\n" + one + "SET search_path = other, pg_catalog;\n" + one + "SELECT pg_catalog.set_config('search_path', '', false);\n"
 	d, err := Index(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, name := range []string{"public.t", "other.t"} {
 		of, err := d.Choose(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if rows := rowsOf([]byte(text), of); !slices.Equal(rows, []string{"1|a"}) || !slices.Equal(of.Key, []string{"id"}) || of.Columns[0].Kind != record.Integer {
 			t.Errorf("%s: %q, %+v", name, rows, of)
 		}

@@ -37,9 +37,7 @@ func TestDumpsOfARealServerHoldWhatItsTablesHold(t *testing.T) {
 	address, _, _ := strings.Cut(s.Address("x"), "&table")
 	for _, flags := range [][]string{nil, {"--clean", "--if-exists", "--create"}, {"--no-owner", "--no-privileges", "--quote-all-identifiers"}} {
 		out, err := exec.Command("pg_dump", append(flags, address)...).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !Is(out) {
 			t.Errorf("%q: not known by its beginning", flags)
 		}
@@ -49,9 +47,7 @@ func TestDumpsOfARealServerHoldWhatItsTablesHold(t *testing.T) {
 		}
 		for table, full := range map[string]string{name: "Odd Schema.t;(x", "public.plain": "public.plain"} {
 			of, err := d.Choose(full)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			compareWithLive(t, out, of, s.Address(url.QueryEscape(table)))
 		}
 		one, err := d.Choose("one")
@@ -65,13 +61,9 @@ func TestDumpsOfARealServerHoldWhatItsTablesHold(t *testing.T) {
 func compareWithLive(t *testing.T, dump []byte, of *sqldump.Table, address string) {
 	t.Helper()
 	a, err := postgres.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	columns, key, err := sqltable.New(sqltable.Config{Server: a}).Describe(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, k := range key {
 		if of.Key[i] != columns[k].Name {
 			t.Errorf("the key is %q", of.Key)

@@ -15,15 +15,11 @@ func BenchmarkATableBesideTheDriver(b *testing.B) {
 	s.Exec(`CREATE TABLE orders (id bigint PRIMARY KEY, customer text, price numeric(12,2), paid boolean, at timestamptz, w double precision, note text);
 		INSERT INTO orders SELECT i, 'customer ' || i % 1000, i / 100.0, i % 3 = 0, '2024-01-01'::timestamptz + i * interval '1 s', i / 3.0, CASE WHEN i % 5 > 0 THEN md5(i::text) END FROM generate_series(1, 500000) i`)
 	a, err := Parse(s.Address("orders"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	sqltest.Beside(b, a, 500_000, func() (n int) {
 		ctx := context.Background()
 		conn, err := connect(ctx, a)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		defer hangUp(conn)
 		rows := conn.ExecParams(ctx, "SELECT * FROM orders", nil, nil, nil, nil)
 		for rows.NextRow() {

@@ -18,9 +18,7 @@ func TestReplicationOfARealServer(t *testing.T) {
 	s.Exec("CREATE TABLE big (id int PRIMARY KEY, pad text); INSERT INTO big SELECT i, repeat('x', 200) FROM generate_series(1, 30000) i; ANALYZE; CREATE USER plain; GRANT SELECT ON big TO plain")
 	parse := func(address string) *Address {
 		a, err := Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return a
 	}
 	refused := func(a *Address, want string) {
@@ -56,9 +54,7 @@ func TestReplicationOfARealServer(t *testing.T) {
 			s.Exec("INSERT INTO other VALUES (1)")
 			for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 				w, err := parse(of.Address("big")).Watch(context.Background())
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				lag, known, err := w.Lag(context.Background())
 				if w.Close(); err != nil || time.Now().After(end) {
 					t.Fatalf("lag %v, %v, %v", lag, known, err)

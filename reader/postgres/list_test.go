@@ -22,9 +22,7 @@ func TestTablesAreListed(t *testing.T) {
 		"nothing":   "",
 	} {
 		all, err := List(context.Background(), s.Address(pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got := ""
 		for _, one := range all {
 			if !strings.HasPrefix(one.Address, "postgres://postgres@127.0.0.1:") || !strings.Contains(one.Address, "table=") || one.Rows > 0 && one.Bytes == 0 {

@@ -39,9 +39,7 @@ func TestSessionsOfAPoolerAreLeftAsTheyWere(t *testing.T) {
 		plain.RawQuery = "sslmode=disable"
 		for range 6 { // sessions of the pool come by turns
 			conn, err := pgconn.Connect(ctx, plain.String())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			res, err := conn.Exec(ctx, "INSERT INTO written VALUES (1); SELECT current_setting('DateStyle') || current_setting('extra_float_digits') || current_setting('row_security'); SELECT name FROM pg_prepared_statements").ReadAll()
 			if err != nil {
 				t.Fatalf("after %s: %v", what, err)
@@ -59,9 +57,7 @@ func TestSessionsOfAPoolerAreLeftAsTheyWere(t *testing.T) {
 	var notes []string
 	for _, sessions := range []int{0, 1} { // one more than the pool has, and one
 		a, err := Parse(address("numbers"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, parts := sqltest.Open(t, a, func(c *sqltable.Config) {
 			c.Sessions, c.OnPause = sessions, func(why string) { notes = append(notes, why) }
 		})
@@ -73,13 +69,9 @@ func TestSessionsOfAPoolerAreLeftAsTheyWere(t *testing.T) {
 	}
 	// A load that is killed hangs up amid its transaction.
 	a, err := Parse(address("numbers"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h, _, err := a.Snapshot(ctx, 1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_ = h.(*snapshot).conn.Conn().Close()
 	others("a kill")
 	if len(notes) > 1 {
@@ -93,9 +85,7 @@ func TestAServerWithOneSessionLeftIsReadByIt(t *testing.T) {
 		CREATE ROLE few LOGIN CONNECTION LIMIT 1; GRANT SELECT ON numbers TO few`)
 	for _, sessions := range []int{0, 1} {
 		a, err := Parse(strings.Replace(s.Address("numbers"), "postgres@", "few@", 1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var notes []string
 		_, parts := sqltest.Open(t, a, func(c *sqltable.Config) {
 			c.Sessions, c.OnPause = sessions, func(why string) { notes = append(notes, why) }
@@ -108,14 +98,10 @@ func TestAServerWithOneSessionLeftIsReadByIt(t *testing.T) {
 		}
 	}
 	held, err := pgconn.Connect(t.Context(), strings.Replace(strings.Replace(s.Address(""), "&table=", "", 1), "postgres@", "few@", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer held.Close(context.Background())
 	a, err := Parse(strings.Replace(s.Address("numbers"), "postgres@", "few@", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, _, err := a.Look(t.Context()); err == nil || !strings.Contains(err.Error(), "sessions=1") {
 		t.Error(err)
 	}
@@ -130,30 +116,20 @@ func pooler(t *testing.T, s *pgtest.Server, sessions int) (address func(table st
 		t.Skip("PgBouncer is not installed: apt-get install pgbouncer")
 	}
 	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	port := free.Addr().(*net.TCPAddr).Port
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, free.Close())
 	server, err := url.Parse(s.Address(""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	file := filepath.Join(t.TempDir(), "pgbouncer.ini")
 	text := fmt.Sprintf("[databases]\npostgres = host=127.0.0.1 port=%s user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\n"+
 		"unix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = %d\n", server.Port(), port, sessions)
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(text), 0o644))
 	c := exec.Command(bouncer, "-q", file)
 	if os.Getuid() == 0 { // it refuses to run as root
 		c.Args = append(c.Args, "-u", "postgres")
 	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Start())
 	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
 	plain := fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {

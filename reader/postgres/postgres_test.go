@@ -26,6 +26,14 @@ import (
 	"tsimport/reader/sqltable/sqltest"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestAnAddressHoldsNoSecret(t *testing.T) {
 	for arg, want := range map[string]string{
 		"postgres://u:planted@h/d?table=t":               "holds a password",
@@ -69,9 +77,7 @@ func TestTimesThatTheServerSendsAsItHasThemAreWrittenAsItsTexts(t *testing.T) {
 	write := func(micros int64) string {
 		var d record.Datum
 		scratch = scratch[:0]
-		if err := binaryTime(&d, binary.BigEndian.AppendUint64(nil, uint64(micros)), &scratch); err != nil {
-			t.Fatal(err)
-		}
+		must(t, binaryTime(&d, binary.BigEndian.AppendUint64(nil, uint64(micros)), &scratch))
 		return string(d.Bytes)
 	}
 	for at := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() < 10_000; at = at.Add(131*time.Hour + 17*time.Minute + 3*time.Second + 120*time.Microsecond) {
@@ -97,9 +103,7 @@ func TestTimesThatTheServerSendsAsItHasThemAreWrittenAsItsTexts(t *testing.T) {
 func open(t *testing.T, s *pgtest.Server, table string, change func(*sqltable.Config)) (*sqltable.Origin, []source.Source) {
 	t.Helper()
 	a, err := Parse(s.Address(table))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return sqltest.Open(t, a, change)
 }
 
@@ -187,13 +191,9 @@ func TestARealServer(t *testing.T) {
 		for _, p := range parts {
 			parser := p.NewParser(nil)
 			for piece, err := p.Next(); !errors.Is(err, io.EOF); piece, err = p.Next() {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				splits, err := p.Add(piece)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if _, _, err := parser.Parse(splits[0], func(r *record.Record) {
 					n++
 					for i := range 2 {
@@ -230,9 +230,7 @@ func TestARealServer(t *testing.T) {
 		s.Exec(`CREATE TABLE nokey (id int); CREATE VIEW v AS SELECT 1; CREATE TABLE floats (f float8 PRIMARY KEY); CREATE TABLE parent (id int PRIMARY KEY); CREATE TABLE child () INHERITS (parent)`)
 		for table, want := range map[string]string{"nokey": "no primary key", "v": "is not a table", "floats": "column f of the primary key", "parent": "inherit", "nothere": "there is no table"} {
 			a, err := Parse(s.Address(table))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if _, err := sqltable.New(sqltable.Config{Server: a}).Divide(context.Background()); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q", table, err, want)
 			}
@@ -244,9 +242,7 @@ func TestARealServer(t *testing.T) {
 			CREATE VIEW "it's" AS SELECT id FROM numbers; INSERT INTO nokey SELECT generate_series(1, 4); INSERT INTO child VALUES (1), (2); INSERT INTO parent VALUES (3)`)
 		for table, rows := range map[string]int{"moods": 4, `"it's"`: 5000, "nokey": 4, "parent": 3} {
 			a, err := Parse(s.Address(url.QueryEscape(table)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			_, err = sqltable.New(sqltable.Config{Server: a}).Divide(t.Context())
 			said := regexp.MustCompile(`by --query '(SELECT .*)', with key=(\S+) in place`).FindStringSubmatch(fmt.Sprint(err))
 			if said == nil {
@@ -347,9 +343,7 @@ func TestARealServer(t *testing.T) {
 	t.Run("texts of a database without an encoding are its bytes", func(t *testing.T) {
 		s.Exec("CREATE DATABASE bytes ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
 		a, err := Parse(strings.Replace(s.Address("t"), "/postgres?", "/bytes?", 1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		conn, err := connect(t.Context(), a)
 		if err == nil {
 			err = conn.Exec(t.Context(), "SET default_transaction_read_only = off").Close()
@@ -357,9 +351,7 @@ func TestARealServer(t *testing.T) {
 		if err == nil {
 			err = conn.Exec(t.Context(), `CREATE TABLE t (id text PRIMARY KEY, v text); INSERT INTO t VALUES (E'k\xfe', 'x'), ('l', E'bad \xff'), ('m', 'é')`).Close()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		hangUp(conn)
 		_, parts := sqltest.Open(t, a, nil)
 		parts[0].SetSplitBytes(1) // a page for each row: its key is where the next one begins
@@ -370,9 +362,7 @@ func TestARealServer(t *testing.T) {
 	t.Run("a text that has no UTF-8 ends the reading, and says where", func(t *testing.T) {
 		s.Exec("CREATE DATABASE japanese ENCODING 'EUC_JP' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
 		a, err := Parse(strings.Replace(s.Address("t"), "/postgres?", "/japanese?", 1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		conn, err := connect(t.Context(), a)
 		if err == nil {
 			err = conn.Exec(t.Context(), "SET default_transaction_read_only = off").Close()
@@ -380,9 +370,7 @@ func TestARealServer(t *testing.T) {
 		if err == nil {
 			err = conn.Exec(t.Context(), `SET client_encoding = 'EUC_JP'; CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'x'), (2, E'\xa9\xa9')`).Close()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		hangUp(conn)
 		_, parts := sqltest.Open(t, a, nil)
 		if _, err := parts[0].Next(); err == nil || !strings.Contains(err.Error(), "after the row id 1: the server has no UTF-8 for a text") || !strings.Contains(err.Error(), "--query") {
@@ -399,9 +387,7 @@ func TestARealServer(t *testing.T) {
 			}
 		}
 		a, err := Parse(s.Address("big"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		to := a.config.Port
 		dial := a.config.DialFunc
 		a.config.DialFunc = func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -412,9 +398,7 @@ func TestARealServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		b, err := Parse(other.Address("big"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		other.Promote()
 		to = b.config.Port
 		s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport'")

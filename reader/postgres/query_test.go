@@ -39,9 +39,7 @@ func TestQueriesOfARealServer(t *testing.T) {
 	address := func(t *testing.T, key, query string) *Address {
 		t.Helper()
 		a, err := ParseQuery(strings.Replace(s.Address(""), "table=", "key="+key, 1), query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return a
 	}
 	for key, query := range map[string]string{
@@ -126,16 +124,12 @@ func TestQueriesOfARealServer(t *testing.T) {
 			ctx := context.Background()
 			a := address(t, "id", joined)
 			conn, err := connect(ctx, a)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			of, err := describeQuery(ctx, conn, a)
 			if err == nil {
 				err = conn.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1").Close()
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			s.Exec(change)
 			if err := of.unmoved(ctx, conn); (err == nil) != (change == "SELECT 1") {
 				t.Errorf("%s: %v", change, err)

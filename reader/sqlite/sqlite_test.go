@@ -25,15 +25,21 @@ type database struct {
 	path string
 }
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func newDatabase(t *testing.T, statements ...string) *database {
 	t.Helper()
 	d := &database{t: t, path: filepath.Join(t.TempDir(), "a shop#1?.db")}
 	var err error
 	a := &Address{path: d.path}
 	d.DB, err = sql.Open("sqlite", strings.Replace(a.dsn(false), "mode=ro&_pragma=busy_timeout(10000)&_pragma=query_only(1)", "_pragma=busy_timeout(0)", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d.SetMaxOpenConns(1)
 	t.Cleanup(func() { d.DB.Close() })
 	d.exec(statements...)
@@ -52,9 +58,7 @@ func (d *database) exec(statements ...string) {
 func (d *database) address(table string) *Address {
 	d.t.Helper()
 	a, err := Parse("sqlite:" + d.path + "?table=" + table)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must(d.t, err)
 	return a
 }
 
@@ -163,26 +167,20 @@ func TestWithoutALogOfChangesAWriterWaits(t *testing.T) {
 func TestKeysAreInTheOrderOfTheirOwnIndex(t *testing.T) {
 	d := newDatabase(t, "CREATE TABLE t (k TEXT COLLATE NOCASE, v, PRIMARY KEY (k COLLATE BINARY)) WITHOUT ROWID", "INSERT INTO t VALUES ('a', 1), ('A', 2), ('b', 3), ('B', 4), ('', 5)")
 	s, described, err := d.address("t").Look(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	var keys []string
 	var lower [][]byte
 	for {
 		page, err := s.Page(t.Context(), described, sqltable.Query{Lower: lower, Past: lower != nil, Limit: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		n := 0
 		for page.Next() {
 			n++
 			lower = [][]byte{append([]byte{}, page.Values()[0]...)}
 			keys = append(keys, string(lower[0]))
 		}
-		if err := page.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, page.Close())
 		if n == 0 {
 			break
 		}
@@ -215,15 +213,11 @@ func TestPagesAreFoundByTheKeysIndex(t *testing.T) {
 	for _, name := range []string{"numbers", "texts", "composed", "blobs", "keyless"} {
 		var plan string
 		s, described, err := d.address(name).Look(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		explained := &session{conn: explaining{s.(*session).conn, &plan}, of: s.(*session).of}
 		key := [][]byte{[]byte("1"), []byte("1")}[:len(described.Key)]
 		_, err = explained.Page(t.Context(), described, sqltable.Query{Lower: key, Past: true, Upper: key, Limit: 10})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !strings.Contains(plan, "SEARCH") || strings.Contains(plan, "TEMP B-TREE") && name != "composed" {
 			t.Errorf("%s: %s", name, plan)
 		}
@@ -245,14 +239,10 @@ func TestWhatCannotBeExactIsRefusedByName(t *testing.T) {
 		t.Errorf("UTF-16: %v", err)
 	}
 	text := filepath.Join(t.TempDir(), "text.db")
-	if err := os.WriteFile(text, []byte(strings.Repeat("id,v\n", 300)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(text, []byte(strings.Repeat("id,v\n", 300)), 0o644))
 	for arg, want := range map[string]string{"sqlite:" + text + "?table=t": "not a file of SQLite", "sqlite:/no/such.db?table=t": "there is no file", "sqlite:" + t.TempDir() + "?table=t": "is a folder"} {
 		a, err := Parse(arg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, _, err := a.Look(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", arg, err, want)
 		}
@@ -295,13 +285,9 @@ func TestATableThatIsNotTheSameIsNotReadOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		kept, err := o.Divide(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		parts, err := o.Open(t.Context(), kept)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		d.exec(tt.change...)
 		if _, err := parts[0].Next(); !sqltable.IsChanged(err) {
 			t.Errorf("%s: %v", what, err)
@@ -314,12 +300,8 @@ func TestATableThatIsNotTheSameIsNotReadOn(t *testing.T) {
 		t.Skip("files have no number here")
 	}
 	before, _ := d.address("numbers").schema(t)
-	if err := os.WriteFile(d.path+".new", read(t, d.path), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(d.path+".new", d.path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(d.path+".new", read(t, d.path), 0o644))
+	must(t, os.Rename(d.path+".new", d.path))
 	if after, _ := d.address("numbers").schema(t); after == before {
 		t.Error("another file of the same name was not noticed")
 	}
@@ -328,9 +310,7 @@ func TestATableThatIsNotTheSameIsNotReadOn(t *testing.T) {
 func (a *Address) schema(t *testing.T) (string, *sqltable.Table) {
 	t.Helper()
 	s, described, err := a.Look(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.Close()
 	return described.Schema, described
 }
@@ -338,18 +318,14 @@ func (a *Address) schema(t *testing.T) (string, *sqltable.Table) {
 func info(t *testing.T, path string) os.FileInfo {
 	t.Helper()
 	i, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return i
 }
 
 func read(t *testing.T, path string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -357,15 +333,11 @@ func TestAFileThatIsReadAsUnchangingIsLookedAtAfterEachPage(t *testing.T) {
 	d := newDatabase(t, "CREATE TABLE t (id INTEGER PRIMARY KEY, v)", "INSERT INTO t VALUES (1, 1)")
 	a := d.address("t")
 	s, err := a.open(t.Context(), true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	s.frozen = info(t, a.path)
 	described, err := a.describe(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	page := func() error {
 		p, err := s.Page(t.Context(), described, sqltable.Query{Limit: 10})
 		if err != nil {
@@ -375,9 +347,7 @@ func TestAFileThatIsReadAsUnchangingIsLookedAtAfterEachPage(t *testing.T) {
 		}
 		return p.Close()
 	}
-	if err := page(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, page())
 	d.exec("INSERT INTO t " + fmt.Sprintf(count, 5000) + "SELECT i + 1, i FROM n")
 	if err := page(); !errors.Is(err, errChanged) {
 		t.Error(err)
@@ -387,32 +357,22 @@ func TestAFileThatIsReadAsUnchangingIsLookedAtAfterEachPage(t *testing.T) {
 func TestAFileThatIsDamagedIsNamedWithWhatToDo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "my shop.db")
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, s := range []string{"CREATE TABLE t (a INTEGER PRIMARY KEY, v)", "CREATE TABLE whole (a INTEGER PRIMARY KEY)", "INSERT INTO t " + fmt.Sprintf(count, 2000) + "SELECT i, hex(zeroblob(100)) FROM n"} {
 		if _, err := db.Exec(s); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	page := len(text) / 2 &^ 4095
 	copy(text[page:page+4096], bytes.Repeat([]byte{0xff}, 4096))
 	const want = "shop.db is damaged: database disk image is malformed (11); rescue what can be read, and load that: sqlite3 '/"
 	for what, text := range map[string][]byte{"a page": text, "the end": text[:len(text)/3]} {
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, text, 0o600))
 		a, err := Parse("sqlite:" + path + "?table=t")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		o := sqltable.New(sqltable.Config{Server: a})
 		division, err := o.Divide(t.Context())
 		var parts []source.Source
@@ -440,9 +400,7 @@ func TestTablesAreListed(t *testing.T) {
 	d := filled(t)
 	d.exec("CREATE VIEW seen AS SELECT 1 AS a")
 	all, err := List(t.Context(), "sqlite:"+d.path+"?table=*e*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got := fmt.Sprintf("%+v", all)
 	for _, want := range []string{"Table:texts", "Table:composed Address:sqlite:" + d.path + "?table=composed Kind:table Rows:", "Table:keyless", "Key:[rowid]", "Table:seen", "is a view"} {
 		if !strings.Contains(got, want) {
@@ -457,9 +415,7 @@ func TestTablesAreListed(t *testing.T) {
 			continue
 		}
 		var rows, bytes int64
-		if err := d.QueryRow("SELECT count(*), (SELECT sum(pgsize) FROM dbstat WHERE name = ?) FROM "+one.Table, one.Table).Scan(&rows, &bytes); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.QueryRow("SELECT count(*), (SELECT sum(pgsize) FROM dbstat WHERE name = ?) FROM "+one.Table, one.Table).Scan(&rows, &bytes))
 		if one.Rows != rows || one.Bytes != bytes || bytes == 0 {
 			t.Errorf("%+v, want %d rows of %d bytes", one, rows, bytes)
 		}

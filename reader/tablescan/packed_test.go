@@ -23,9 +23,7 @@ func TestPagesInUsedMemoryHaveTheSameRecords(t *testing.T) {
 		want = append(want, show(rec))
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := w.parts(w.config())[0]
 	s.SetSplitBytes(20 << 10)
 	parser := s.NewParser(nil)
@@ -36,9 +34,7 @@ func TestPagesInUsedMemoryHaveTheSameRecords(t *testing.T) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		made, err := s.Add(piece)
 		if err != nil || len(made) != 1 {
 			t.Fatalf("%d splits, %v", len(made), err)

@@ -38,20 +38,24 @@ type world struct {
 
 var key = []table.KeyColumn{{Name: "id", Type: table.Integer}, {Name: "name", Type: table.String}, {Name: "raw", Type: table.Binary}}
 
-func newWorld(t *testing.T) *world {
-	w := &world{T: t, plan: new(faults.Plan), now: time.Now()}
-	s, err := server.Open("", server.Options{InMemory: true, Faults: w.plan})
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{T: t, plan: new(faults.Plan), now: time.Now()}
+	s, err := server.Open("", server.Options{InMemory: true, Faults: w.plan})
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	w.sdk, err = client.New(context.Background(), client.Target{
 		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
 		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
 	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.admin = &client.Admin{Client: w.sdk, Context: context.Background()}
 	w.create()
 	return w
@@ -59,9 +63,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) create() {
 	w.Helper()
-	if err := w.admin.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 5}); err != nil {
-		w.Fatal(err)
-	}
+	must(w, w.admin.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 5}))
 }
 
 func (w *world) key(i int) *tablestore.PrimaryKey {
@@ -90,9 +92,7 @@ func (w *world) fill(n int) {
 			req.AddRowChange(change)
 		}
 		res, err := w.sdk.BatchWriteRow(req)
-		if err != nil {
-			w.Fatal(err)
-		}
+		must(w, err)
 		for _, r := range res.TableToRowsResult["t"] {
 			if !r.IsSucceed {
 				w.Fatal(r.Error)
@@ -104,9 +104,7 @@ func (w *world) fill(n int) {
 func (w *world) config() Config {
 	w.Helper()
 	t, err := w.admin.Describe("t")
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	return Config{Client: w.sdk, Table: t}
 }
 
@@ -115,16 +113,12 @@ func (w *world) parts(c Config, bounds ...int64) []source.Source {
 	w.Helper()
 	o := New(c)
 	kept, err := o.Divide(context.Background())
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	if len(bounds) > 0 {
 		kept = w.division(c, bounds...)
 	}
 	parts, err := o.Open(context.Background(), kept)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	return parts
 }
 
@@ -197,9 +191,7 @@ func TestRangesHaveEveryRowOnce(t *testing.T) {
 	sum := 0
 	for _, s := range w.parts(w.config(), -100, -50, 0, 199, 5000) {
 		keys, n, err := read(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		all, sum = append(all, keys...), sum+n
 	}
 	if !slices.Equal(all, whole) || sum != cells {
@@ -211,9 +203,7 @@ func TestARangeOfKeysAFilterAndAConditionLeaveRowsOut(t *testing.T) {
 	w := newWorld(t)
 	w.fill(900)
 	where, err := keyexpr.CompileWhere(`name == "name 1" and versions >= 0`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	integer := func(n int64) []table.Value { return []table.Value{{Type: table.Integer, Int: n}} }
 	filter := tablestore.NewSingleColumnCondition("versions", tablestore.CT_GREATER_EQUAL, int64(0))
 	filter.FilterIfMissing = true
@@ -268,9 +258,7 @@ func TestCellsOlderThanSinceAreNotRead(t *testing.T) {
 	w.fill(8)
 	c := w.config()
 	all, cells, err := read(w.parts(c)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.Since = w.now.UnixMilli() - 1500
 	some, fewer, err := read(w.parts(c)[0])
 	if err != nil || len(some) != len(all) || fewer != cells-2 { // rows 3 and 7 have versions that are 2 seconds old
@@ -281,9 +269,7 @@ func TestCellsOlderThanSinceAreNotRead(t *testing.T) {
 // replacing are ways in which a table may be another one than that which was begun with.
 func (w *world) drop() {
 	w.Helper()
-	if err := w.admin.Drop("t"); err != nil {
-		w.Fatal(err)
-	}
+	must(w, w.admin.Drop("t"))
 }
 
 func TestATableThatIsDroppedWhileItIsReadStopsTheReading(t *testing.T) {

@@ -16,6 +16,14 @@ import (
 	"tsimport/reader/record"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMain(m *testing.M) { conformance.Main(m) }
 
 var key = []table.KeyColumn{{Name: "id", Type: table.Integer}}
@@ -37,17 +45,11 @@ func row(id int64, times ...int64) *record.Record {
 func writePart(t *testing.T, w *Writer, rng int, next []byte, rows ...*record.Record) {
 	t.Helper()
 	p, err := w.NewPart(rng)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, r := range rows {
-		if err := p.Row(r); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.Row(r))
 	}
-	if err := p.Commit(next); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Commit(next))
 }
 
 // begun opens a folder and begins an archive in it.
@@ -57,9 +59,7 @@ func begun(t *testing.T, dir string) *Writer {
 	if err == nil {
 		err = w.Begin(subject(), key)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return w
 }
 
@@ -74,13 +74,9 @@ func finished(t *testing.T) *Manifest {
 	if _, err := w.Finish(Manifest{Options: Options{TimeToLive: -1, MaxVersions: 3}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	m, err := Read(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 
@@ -111,9 +107,7 @@ func TestAManifestSaysWhatItsPartsHold(t *testing.T) {
 		t.Error("an archive is its folder or its manifest, and nothing else")
 	}
 	entries, err := os.ReadDir(m.Dir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range entries {
 		if e.Name() == journalName || strings.HasSuffix(e.Name(), ".tmp") {
 			t.Errorf("%s is left", e.Name())
@@ -146,9 +140,7 @@ func TestEveryDamageIsNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := finished(t)
-			if err := c.damage(m); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.damage(m))
 			again, err := Read(m.Dir())
 			if err == nil {
 				err = again.Check(context.Background())
@@ -191,42 +183,32 @@ func TestAnInterruptedArchiveIsContinuedByItsOwnExportOnly(t *testing.T) {
 	if _, err := Open(dir, false); err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("a second writer: %v", err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), "not finished") {
 		t.Errorf("read: %v", err)
 	}
 
 	w, err := Open(dir, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	other := subject()
 	other.Holds.From = "5"
 	var changed *ChangedError
 	if err := w.Begin(other, key); !errors.As(err, &changed) || !strings.Contains(err.Error(), "--from-key") {
 		t.Errorf("another range: %v", err)
 	}
-	if err := w.Begin(subject(), key); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Begin(subject(), key))
 	if at := w.Range(0); w.Resumed != 2 || w.Rows() != 2 || string(at.Next) != "3" || at.Ended {
 		t.Errorf("resumed %d rows of %d, at %+v", w.Resumed, w.Rows(), at)
 	}
 	writePart(t, w, 0, nil, row(3))
-	if err := w.End(1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.End(1))
 	if m, err := w.Finish(Manifest{}); err != nil || m.Rows != 3 {
 		t.Errorf("%+v, %v", m, err)
 	}
 	if m, err := Read(dir); err != nil || m.Rows != 3 || m.Check(context.Background()) != nil {
 		t.Errorf("%+v, %v", m, err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	var occupied *OccupiedError
 	if _, err := Open(dir, true); !errors.As(err, &occupied) {
 		t.Errorf("a complete archive was opened again: %v", err)
@@ -253,13 +235,9 @@ func TestAnArchiveIsRemovedWithWhatItsExportHasLeft(t *testing.T) {
 		if _, err := w.Finish(Manifest{}); killed != errors.Is(err, kill) {
 			t.Fatal(err)
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Close())
 		m, err := Read(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if err := m.Remove(); err != nil {
 			t.Error(err)
 		}

@@ -132,9 +132,7 @@ func TestAnArchiveWithoutRoomIsNotOneAndIsContinued(t *testing.T) {
 			for n := 0; ; n++ {
 				dir := filepath.Join(t.TempDir(), "a")
 				at, err := open(dir)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				failing := &fullPlace{at, n}
 				switch err := export(failing); {
 				case failing.left >= 0 && err == nil && n > 20:

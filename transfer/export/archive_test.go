@@ -46,9 +46,7 @@ func wideWorld(t *testing.T, keys int) (*world, []table.KeyColumn) {
 	w := newWorld(t, 0)
 	key := []table.KeyColumn{{Name: "raw", Type: table.Binary}, {Name: "n", Type: table.Integer}, {Name: "s", Type: table.String}, {Name: "raw2", Type: table.Binary}}[:keys]
 	admin := &client.Admin{Client: w.sdk, Context: context.Background()}
-	if err := admin.CreateDefined("w", key, table.Definition{TimeToLive: -1, MaxVersions: 5, MaxDeviation: 1e9}, map[string]table.Type{"d": table.Double, "e": table.Binary}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, admin.CreateDefined("w", key, table.Definition{TimeToLive: -1, MaxVersions: 5, MaxDeviation: 1e9}, map[string]table.Type{"d": table.Double, "e": table.Binary}))
 	values := everyValue()
 	put := func(i int, columns func(*tablestore.PutRowChange)) {
 		t.Helper()
@@ -103,13 +101,9 @@ func (w *world) archive(dir string) ArchiveConfig {
 func rowsOf(t *testing.T, o source.Origin) (rows []string) {
 	t.Helper()
 	division, err := o.Divide(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	parts, err := o.Open(context.Background(), division)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, p := range parts {
 		parser := p.NewParser(nil)
 		for {
@@ -120,13 +114,9 @@ func rowsOf(t *testing.T, o source.Origin) (rows []string) {
 			if err == nil {
 				err = piece.Prepare()
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			splits, err := p.Add(piece)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, sp := range splits {
 				if _, _, err := parser.Parse(sp, func(rec *record.Record) { rows = append(rows, words(rec)) }); err != nil {
 					t.Fatal(err)
@@ -167,13 +157,9 @@ func TestAnArchiveHasEveryCellOfItsTable(t *testing.T) {
 		}
 		dir := filepath.Join(t.TempDir(), "a")
 		r, err := ToArchive(context.Background(), w.archive(dir))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		m, err := format.Read(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := rowsOf(t, archive.New(m)); !slices.Equal(got, want) {
 			t.Errorf("with %d key columns the archive has %d rows, want %d, or others", keys, len(got), len(want))
 		}
@@ -211,9 +197,7 @@ func TestAnArchiveHasNoMoreVersionsThanAskedFor(t *testing.T) {
 	c := w.archive(filepath.Join(t.TempDir(), "a"))
 	c.Scan.Versions, c.Holds.Versions = 2, 2
 	r, err := ToArchive(context.Background(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := rowsOf(t, tablescan.New(c.Scan))
 	if got := rowsOf(t, archive.New(r.Manifest)); !slices.Equal(got, want) || r.Manifest.Holds.Versions != 2 {
 		t.Error("it has others")
@@ -243,9 +227,7 @@ func readAt(t *testing.T, c *ArchiveConfig) (*format.Manifest, error) {
 		return format.Read(c.Dir)
 	}
 	files, err := archive.Find(context.Background(), c.Store.String(), input.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if files == nil {
 		return nil, fs.ErrNotExist
 	}
@@ -345,9 +327,7 @@ func TestAnInterruptedArchiveOfAnotherTableIsNotContinued(t *testing.T) {
 
 	c = interrupted()
 	admin := &client.Admin{Client: w.sdk, Context: context.Background()}
-	if err := errors.Join(admin.Drop("w"), admin.Create("w", key, w.table.Definition)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(admin.Drop("w"), admin.Create("w", key, w.table.Definition)))
 	if _, err := ToArchive(context.Background(), c); err == nil {
 		t.Error("it continued although the table was replaced")
 	}
@@ -367,9 +347,7 @@ func TestAnInterruptedArchiveOfAnotherTableIsNotContinued(t *testing.T) {
 func TestAnArchiveGoesIntoAFolderOfItsOwn(t *testing.T) {
 	w := newWorld(t, 1)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "mine.txt"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "mine.txt"), nil, 0o600))
 	var occupied *format.OccupiedError
 	for _, fresh := range []bool{false, true} {
 		c := w.archive(dir)

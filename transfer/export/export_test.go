@@ -26,6 +26,17 @@ import (
 	"tsimport/transfer/archive"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t interface {
+	Helper()
+	Fatal(...any)
+}, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMain(m *testing.M) { conformance.Main(m) }
 
 // world is an embedded store in memory with a table t of rows that have the keys (0, "k00000"), (0, "k00001") … and different columns.
@@ -41,22 +52,16 @@ func newWorld(t *testing.T, rows int) *world {
 	t.Helper()
 	w := &world{faults: &faults.Plan{Only: func(op string) bool { return op == "GetRange" }}}
 	s, err := server.Open("", server.Options{InMemory: true, Faults: w.faults})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	w.sdk, err = client.New(context.Background(), client.Target{
 		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
 		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
 	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	admin := &client.Admin{Client: w.sdk, Context: context.Background()}
 	key := []table.KeyColumn{{Name: "p", Type: table.Integer}, {Name: "k", Type: table.String}}
-	if err := admin.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, admin.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 1}))
 	for from := 0; from < rows; from += 200 {
 		req := &tablestore.BatchWriteRowRequest{}
 		for i := from; i < min(from+200, rows); i++ {
@@ -168,9 +173,7 @@ func TestAnInterruptedExportContinues(t *testing.T) {
 			// What had not been synced may be there or not.
 			if parts, _ := filepath.Glob(c.Path + ".part*"); len(parts) == 1 {
 				f, err := os.OpenFile(parts[0], os.O_APPEND|os.O_WRONLY, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if _, err := f.WriteString("half a ro"); err != nil {
 					t.Fatal(err)
 				}
@@ -241,30 +244,20 @@ func TestAnExportContinuesOnlyWhatItIs(t *testing.T) {
 	}
 	// The sidecar of another version lacks what is to be known of the rows.
 	text, err := os.ReadFile(c.Path + sidecarSuffix)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	older := bytes.Replace(text, fmt.Appendf(nil, `"version":%d`, stateVersion), []byte(`"version":0`), 1)
-	if err := os.WriteFile(c.Path+sidecarSuffix, older, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(c.Path+sidecarSuffix, older, 0o644))
 	var refused *ChangedError
 	if _, err := ToFile(context.Background(), c); !errors.As(err, &refused) || refused.What != "the version of tsimport" {
 		t.Errorf("of another version: %v", err)
 	}
-	if err := os.WriteFile(c.Path+sidecarSuffix, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(c.Path+sidecarSuffix, text, 0o644))
 	// What was written is gone, or the sidecar is: neither can be continued.
-	if err := os.Truncate(c.Path+partSuffix, 10); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate(c.Path+partSuffix, 10))
 	if _, err := ToFile(context.Background(), c); err == nil || !strings.Contains(err.Error(), "--fresh") {
 		t.Errorf("a file that has lost its end: %v", err)
 	}
-	if err := os.WriteFile(c.Path+sidecarSuffix, []byte("{"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(c.Path+sidecarSuffix, []byte("{"), 0o644))
 	if _, err := ToFile(context.Background(), c); err == nil || !strings.Contains(err.Error(), "--fresh") {
 		t.Errorf("half a sidecar: %v", err)
 	}
@@ -326,9 +319,7 @@ func TestAnExportThatFailsSaysHowMuchItHasKept(t *testing.T) {
 	// The rows are written, and how far they go cannot be noted.
 	c := w.config(JSONL)
 	c.Path = filepath.Join(t.TempDir(), "out.jsonl")
-	if err := os.Mkdir(c.Path+sidecarSuffix+atomicfile.Suffix, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(c.Path+sidecarSuffix+atomicfile.Suffix, 0o755))
 	if r, err := ToFile(t.Context(), c); err == nil || r.Kept != 0 {
 		t.Errorf("%+v, %v; want no row kept", r, err)
 	}

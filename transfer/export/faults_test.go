@@ -77,9 +77,7 @@ func TestAnArchiveInAStoreThatFailsEachActOnceHasEveryCell(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "a")
 			c.Readers, c.PartBytes = 1, 4_000
 			store, err := jobdir.Open(t.Context(), dir, jobdir.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			f := &flaky{Store: store, after: after, nth: nth, asked: map[string]int{}}
 			c.Store = f
 			ended := 0
@@ -94,9 +92,7 @@ func TestAnArchiveInAStoreThatFailsEachActOnceHasEveryCell(t *testing.T) {
 			}
 			exported := err
 			m, err := format.Read(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got := rowsOf(t, archive.New(m)); !slices.Equal(got, want) {
 				t.Errorf("after %d errors it has %d rows, want %d, or others", ended, len(got), len(want))
 			}

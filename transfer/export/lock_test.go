@@ -44,9 +44,7 @@ func TestALockThatAKilledExportHasLeftIsTaken(t *testing.T) {
 	w := newWorld(t, 10)
 	c := w.config(JSONL)
 	c.Path = filepath.Join(t.TempDir(), "out")
-	if err := os.WriteFile(c.Path+lockSuffix, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(c.Path+lockSuffix, nil, 0o600))
 	if r, err := ToFile(context.Background(), c); err != nil || r.Rows != 10 {
 		t.Errorf("%+v, %v", r, err)
 	}

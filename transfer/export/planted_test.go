@@ -9,32 +9,20 @@ import (
 func TestALinkInThePlaceOfAPartIsNotFollowed(t *testing.T) {
 	dir := t.TempDir()
 	victim, part := filepath.Join(dir, "victim"), filepath.Join(dir, "out.csv"+partSuffix)
-	if err := os.WriteFile(victim, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(victim, []byte("precious"), 0o600))
 	if err := os.Symlink(victim, part); err != nil {
 		t.Skip(err)
 	}
 	o, _, err := openOutput(filepath.Join(dir, "out.csv"), partSuffix, state{}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := o.file.WriteString("rows"); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.mark(o.at); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.file.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, o.mark(o.at))
+	must(t, o.file.Close())
 	// What is continued is not a link either.
-	if err := os.Remove(part); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(victim, part); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(part))
+	must(t, os.Symlink(victim, part))
 	if _, _, err := openOutput(filepath.Join(dir, "out.csv"), partSuffix, state{}, false); err == nil {
 		t.Error("a link was continued")
 	}

@@ -66,9 +66,7 @@ func drawnRows(t *rapid.T) (rows [][]byte) {
 // TestCSVOfRowsAsTheyCameIsThatOfRowsThatAreMade: bytes, errors and counts of an export, with columns that are named and that are not.
 func TestCSVOfRowsAsTheyCameIsThatOfRowsThatAreMade(t *testing.T) {
 	condition, err := keyexpr.CompileWhere("n != 2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	fast := 0
 	rapid.Check(t, func(t *rapid.T) {
 		rows := drawnRows(t)
@@ -96,9 +94,7 @@ func TestCSVOfRowsAsTheyCameIsThatOfRowsThatAreMade(t *testing.T) {
 			if e.grows() {
 				f, err = e.spool(&out, nil)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			w := newRowWriter(e, f, nil)
 			for i, row := range rows {
 				if i == 1 && !held {

@@ -24,6 +24,14 @@ import (
 	"tsimport/pipeline/plan"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMain(m *testing.M) { conformance.Main(m) }
 
 // world is an embedded store in memory, and a working folder.
@@ -41,9 +49,7 @@ func newWorld(t testing.TB) *world {
 	t.Chdir(t.TempDir())
 	w := &world{t: t, faults: &faults.Plan{}}
 	s, err := server.Open("", server.Options{InMemory: true, Faults: w.faults})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	w.target = client.Target{
 		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
@@ -63,9 +69,7 @@ func (w *world) make(d table.Definition, key ...table.KeyColumn) {
 		d.TimeToLive = -1
 	}
 	d.MaxVersions = max(d.MaxVersions, 1)
-	if err := w.admin.Create("t", key, d); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, w.admin.Create("t", key, d))
 }
 
 var (
@@ -101,9 +105,7 @@ func (w *world) remove(id any) {
 func (w *world) rows() (all []string) {
 	w.t.Helper()
 	of, err := w.admin.Describe("t")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	err = scan.Table(context.Background(), w.sdk, "t", of.Key, scan.Options{Versions: of.MaxVersions}, func(r *scan.Row) error {
 		var cells []string
 		for _, c := range r.Columns {
@@ -117,9 +119,7 @@ func (w *world) rows() (all []string) {
 		all = append(all, strings.Join(append([]string{strings.Join(key, "/")}, cells...), " "))
 		return nil
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return all
 }
 
@@ -133,9 +133,7 @@ func (w *world) wantRows(want ...string) {
 // write writes a file into the working folder.
 func (w *world) write(name, text string) string {
 	w.t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, os.WriteFile(name, []byte(text), 0o644))
 	return name
 }
 

@@ -51,9 +51,7 @@ func TestOnlyTheDifferencesAreWritten(t *testing.T) {
 
 	before := w.rows()
 	look, err := Look(context.Background(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wantCounts(t, look, "equal 80, missing 9, different 10, surplus 10: written 0, deleted 0, kept 0, rejected 0, exit 0")
 	if c := look.Costs; c.PutCU != 19 || c.DeleteCU != 10 || c.FullLoadCU != 99 || c.ReadCU == 0 || look.Puts != 19 || look.Deletes != 10 {
 		t.Errorf("costs %+v for %d puts and %d deletes", c, look.Puts, look.Deletes)
@@ -92,9 +90,7 @@ func TestNothingIsDeletedUnlessEveryInputCounts(t *testing.T) {
 		},
 		"a file without records": func(w *world) Config { return w.config(w.write("a.csv", good), w.write("b.csv", "id,n\n")) },
 		"an empty file in a folder": func(w *world) Config {
-			if err := os.Mkdir("in", 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Mkdir("in", 0o700))
 			w.write("in/a.csv", good)
 			w.write("in/b.csv", "")
 			return w.config("in")
@@ -126,9 +122,7 @@ func TestNothingIsDeletedUnlessEveryInputCounts(t *testing.T) {
 		"an input that is written again with its size and time": func(w *world) Config {
 			cfg := w.config(w.write("a.csv", good+"c,3\n"))
 			info, err := os.Stat("a.csv")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			cfg.OnLoad = func(*pipeline.Config) func(*pipeline.Report) {
 				w.write("a.csv", good+"b,2\n")
 				_ = os.Chtimes("a.csv", info.ModTime(), info.ModTime())
@@ -153,9 +147,7 @@ func TestNothingIsDeletedUnlessEveryInputCounts(t *testing.T) {
 
 // folderChanged syncs a folder that changes before the first load.
 func (w *world) folderChanged(change func()) Config {
-	if err := os.Mkdir("in", 0o700); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, os.Mkdir("in", 0o700))
 	w.write("in/a.csv", "id,n\na,1\n")
 	cfg := w.config("in")
 	cfg.OnLoad = func(*pipeline.Config) func(*pipeline.Report) {
@@ -358,13 +350,9 @@ func TestAnOldComparisonWithATableIsRepeated(t *testing.T) {
 	cfg := w.config(w.write("a.csv", "id,n\na,1\nb,2\n"))
 	old := w.interruptedAt(cfg, 1)
 	s, err := readState(old.RunDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.Live, s.Compared = true, time.Now().Add(-2*longAgo)
-	if err := s.write(old.RunDir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.write(old.RunDir))
 	if s := w.sync(cfg); s.Resumed || s.RunDir != old.RunDir || !strings.Contains(strings.Join(w.said, "\n"), "the source may have changed since") {
 		t.Errorf("resumed %v, said %q", s.Resumed, w.said)
 	}
@@ -382,9 +370,7 @@ func TestAComparisonReadsNoFasterThanItMay(t *testing.T) {
 			cfg.Gate = scan.NewGate(unitsPerSecond)
 			began := time.Now()
 			s, err := Look(context.Background(), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return time.Since(began), s.Costs.ReadCU
 		}
 		free, units := took(0)
@@ -450,9 +436,7 @@ func TestDamagedChangesAreRefused(t *testing.T) {
 		t.Fatal(names, err)
 	}
 	text, err := os.ReadFile(names[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text[len(text)/2] ^= 1
 	w.write(names[0], string(text))
 	if s, err := Run(context.Background(), cfg); s != nil || err == nil || !strings.Contains(err.Error(), "is not what was written") {
@@ -487,9 +471,7 @@ func TestASourceMadeAgainDeletesNothing(t *testing.T) {
 	w.make(table.Definition{}, stringID)
 	w.put("b", map[string]any{"n": int64(2)})
 	makeSource := func() *tablescan.Origin {
-		if err := w.admin.Create("s", []table.KeyColumn{stringID}, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.admin.Create("s", []table.KeyColumn{stringID}, table.Definition{TimeToLive: -1, MaxVersions: 1}))
 		change := &tablestore.PutRowChange{TableName: "s", PrimaryKey: new(tablestore.PrimaryKey)}
 		change.PrimaryKey.AddPrimaryKeyColumn("id", "a")
 		change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
@@ -498,9 +480,7 @@ func TestASourceMadeAgainDeletesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		made, err := w.admin.Describe("s")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return tablescan.New(tablescan.Config{Client: w.sdk, Table: made})
 	}
 	again := func() *tablescan.Origin {
@@ -782,9 +762,7 @@ func TestRowsThatNoConditionCanBeGivenAreRefused(t *testing.T) {
 // TestARunThatHasFinishedHasItsSummary stops between the two notes of a run's end.
 func TestARunThatHasFinishedHasItsSummary(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, StateFile, "in the way"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(dir, StateFile, "in the way"), 0o700))
 	r := &run{dir: dir, state: &state{Phase: deleting}, summary: &Summary{State: pipeline.StateFinished}}
 	if err := r.finish(); err == nil {
 		t.Fatal("the state was written over a folder")
@@ -864,9 +842,7 @@ func TestASyncAsksForTheUnitsOfTheLastRunAndKeepsThem(t *testing.T) {
 		if _, err := out.WriteRows([]parquet.Row{row}); err != nil {
 			t.Fatal(err)
 		}
-		if err := out.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, out.Close())
 		return w.write(name, b.String())
 	}
 	ms, us := file("ms.parquet", parquet.Timestamp(parquet.Millisecond)), file("us.parquet", parquet.Timestamp(parquet.Microsecond))

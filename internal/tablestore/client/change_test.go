@@ -18,14 +18,10 @@ import (
 func clocked(t *testing.T, now *time.Time, plan *faults.Plan) *Admin {
 	t.Helper()
 	s, err := server.Open("", server.Options{InMemory: true, Faults: plan, Now: func() time.Time { return *now }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	a := admin(t, Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(), Credentials: keys(server.DefaultAccessKeySecret)})
-	if err := a.Create("t", []table.KeyColumn{{Name: "s", Type: table.String}}, table.Definition{TimeToLive: 86400, MaxVersions: 3, MaxDeviation: 1000}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Create("t", []table.KeyColumn{{Name: "s", Type: table.String}}, table.Definition{TimeToLive: 86400, MaxVersions: 3, MaxDeviation: 1000}))
 	return a
 }
 
@@ -41,9 +37,7 @@ func TestReservedThroughputIsChangedOnceInAnInterval(t *testing.T) {
 	}
 	adjusted(created)
 	now = now.Add(10 * time.Second)
-	if err := a.Reserve("t", 5, 7); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Reserve("t", 5, 7))
 	adjusted(now)
 	first := now
 	now = now.Add(time.Minute)

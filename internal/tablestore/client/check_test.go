@@ -44,9 +44,7 @@ func changing(base http.RoundTripper, change func(res *http.Response, body []byt
 func describe(t *testing.T, target Target) map[string]error {
 	t.Helper()
 	sdk, err := New(t.Context(), target, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, ours := sender(t, t.Context(), target).Post("DescribeTable", text("\n\x01t"))
 	_, theirs := sdk.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})
 	return map[string]error{"our connection": ours, "the SDK's": theirs}
@@ -55,9 +53,7 @@ func describe(t *testing.T, target Target) map[string]error {
 func tableT(t *testing.T) Target {
 	t.Helper()
 	target := embedded(t, nil)
-	if err := admin(t, target).Create("t", []table.KeyColumn{{Name: "k", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, admin(t, target).Create("t", []table.KeyColumn{{Name: "k", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}))
 	return target
 }
 
@@ -134,9 +130,7 @@ func TestAChecksumThatIsMissingNowAndThenIsDamage(t *testing.T) {
 	})
 	traffic := new(Traffic)
 	sdk, err := New(t.Context(), target, traffic)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ask := func() error {
 		_, err := sdk.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})
 		return err
@@ -203,9 +197,7 @@ func TestRowsWithAWrongChecksumAreNotRead(t *testing.T) {
 	target := tableT(t)
 	target.AcceptUnsigned = true
 	sdk, err := New(t.Context(), target, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	change := &tablestore.PutRowChange{TableName: "t", PrimaryKey: new(tablestore.PrimaryKey)}
 	change.PrimaryKey.AddPrimaryKeyColumn("k", "one")
 	change.AddColumn("c", "value")
@@ -289,9 +281,7 @@ func TestNoTransportFollowsARedirect(t *testing.T) {
 		}))
 		target := Target{Endpoint: web.URL, Instance: "i", AcceptUnsigned: true, Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "s", SecurityToken: "token"}}
 		sdk, err := New(t.Context(), target, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		errs := describe(t, target)
 		_, errs["DeleteTable"] = sdk.DeleteTable(&tablestore.DeleteTableRequest{TableName: "t"})
 		_, errs["ListTable"] = sdk.ListTable()
@@ -329,8 +319,6 @@ func BenchmarkAnAnswerIsChecked(b *testing.B) {
 	traffic, res := new(Traffic), &http.Response{StatusCode: 200, Header: header}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := traffic.check("/BatchWriteRow", keys, false, res, body, false); err != nil {
-			b.Fatal(err)
-		}
+		must(b, traffic.check("/BatchWriteRow", keys, false, res, body, false))
 	}
 }

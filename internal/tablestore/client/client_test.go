@@ -29,9 +29,7 @@ func keys(secret string) common.CredentialsProvider {
 func embedded(t *testing.T, plan *faults.Plan) Target {
 	t.Helper()
 	s, err := server.Open("", server.Options{InMemory: true, Faults: plan})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	return Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(), Credentials: keys(server.DefaultAccessKeySecret)}
 }
@@ -39,13 +37,9 @@ func embedded(t *testing.T, plan *faults.Plan) Target {
 func admin(t *testing.T, target Target) *Admin {
 	t.Helper()
 	sdk, err := New(context.Background(), target, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	connection, err := Connect(context.Background(), target, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &Admin{Client: sdk, Context: context.Background(), Connection: connection}
 }
 
@@ -53,13 +47,9 @@ func TestTablesAreCreatedDescribedListedAndDropped(t *testing.T) {
 	a := admin(t, embedded(t, nil))
 	key := []table.KeyColumn{{Name: "s", Type: table.String}, {Name: "i", Type: table.Integer}, {Name: "b", Type: table.Binary}}
 	d := table.Definition{TimeToLive: 86400, MaxVersions: 3, MaxDeviation: 1000, ReservedRead: 0, ReservedWrite: 0}
-	if err := a.Create("t", key, d); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Create("t", key, d))
 	got, err := a.Describe("t")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got.Created == 0 {
 		t.Error("nothing says when the table was made")
 	}
@@ -223,13 +213,9 @@ func unsignedAt(endpoint string) Target {
 func bothWays(t *testing.T, ctx context.Context, target Target, traffic *Traffic) [2]func(operation string) error {
 	t.Helper()
 	c, err := Connect(ctx, target, traffic)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	sdk, err := New(ctx, target, traffic)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return [2]func(string) error{func(operation string) error {
 		_, err := c.Sender().Post(operation, text(""))
 		return err
@@ -315,9 +301,7 @@ func TestTrafficIsCounted(t *testing.T) {
 	}
 	traffic := new(Traffic)
 	c, err := Connect(t.Context(), embedded(t, nil), traffic)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := c.Sender().Post("DescribeTable", text("\n\x04none")); err == nil || traffic.BytesSent.Load() != 6 {
 		t.Errorf("%d bytes, %v", traffic.BytesSent.Load(), err)
 	}
@@ -325,15 +309,11 @@ func TestTrafficIsCounted(t *testing.T) {
 
 func TestConnectionsAreKept(t *testing.T) {
 	s, err := server.Open("", server.Options{InMemory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	web, made, _ := counting(t, (*httptest.Server).Start, s)
 	sdk, err := New(context.Background(), Target{Endpoint: web.URL, Instance: server.DefaultInstance, Credentials: keys(server.DefaultAccessKeySecret)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 20 {
 		if _, err := sdk.ListTable(); err != nil {
 			t.Fatal(err)

@@ -96,9 +96,7 @@ func TestBothTransportsReadTheDate(t *testing.T) {
 		traffic := new(Traffic)
 		send := bothWays(t, t.Context(), embedded(t, nil), traffic)[way]
 		for range leastSamples {
-			if err := send("ListTable"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, send("ListTable"))
 		}
 		if by, known := traffic.Clock.Lag(); !known || by.Abs() > time.Second {
 			t.Errorf("way %d: %v, %v", way, by, known)
@@ -108,9 +106,7 @@ func TestBothTransportsReadTheDate(t *testing.T) {
 
 func TestAClockThatTheServiceRefusesIsNamed(t *testing.T) {
 	s, err := server.Open("", server.Options{InMemory: true, Now: func() time.Time { return time.Now().Add(time.Hour) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	target := Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(), Credentials: keys(server.DefaultAccessKeySecret)}
 	_, err = admin(t, target).List()

@@ -29,9 +29,7 @@ func (b *seenBody) plain(t *testing.T) string {
 		return string(b.sent)
 	}
 	r, err := zlib.NewReader(bytes.NewReader(b.sent))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text, err := io.ReadAll(r)
 	if err != nil || strconv.Itoa(len(text)) != b.size || b.kind != "deflate" {
 		t.Errorf("%d bytes, said to be %s of %q; %v", len(text), b.size, b.kind, err)
@@ -113,9 +111,7 @@ func TestNothingIsCompressedUnlessItIsAskedFor(t *testing.T) {
 
 func TestTheEngineTakesCompressedRequestsOverBothTransports(t *testing.T) {
 	store, err := server.Open("", server.Options{InMemory: true, Faults: new(faults.Plan)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer store.Close()
 	web := httptest.NewServer(store)
 	defer web.Close()

@@ -28,6 +28,14 @@ import (
 	"tsimport/internal/conformance"
 )
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMain(m *testing.M) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
 		os.Unsetenv(name) // net/http asks once: a proxy of this machine would be on the way
@@ -43,9 +51,7 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 func sender(t *testing.T, ctx context.Context, target Target) *Sender {
 	t.Helper()
 	c, err := Connect(ctx, target, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c.Sender()
 }
 
@@ -64,20 +70,14 @@ func signedUnlikeTheSDK(t *testing.T, target Target, request *tablestore.Describ
 		return nil, errors.New("recorded")
 	})
 	sdk, err := New(t.Context(), target, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := sdk.DescribeTable(request); err == nil {
 		t.Fatal("no error")
 	}
 	c, err := Connect(t.Context(), target, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := c.signWith(c.credentials.GetCredentials(), "/DescribeTable", want.Get(headerDate), md5.Sum(body), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return cmp.Diff(want, got)
 }
 
@@ -177,9 +177,7 @@ func TestRefusalsAreTheSDKsErrors(t *testing.T) {
 			continue // the SDK would follow it
 		}
 		sdk, err := New(t.Context(), target, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := sdk.ListTable(); cmp.Diff(err, error(got)) != "" {
 			t.Errorf("HTTP %d with %q: the SDK says %#v", tt.status, tt.body, err)
 		}
@@ -323,13 +321,9 @@ func TestAProxyIsAskedForEveryEndpoint(t *testing.T) {
 	}))
 	defer proxy.Close()
 	c, err := Connect(t.Context(), unsignedAt("http://tablestore.invalid"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	address, err := url.Parse(proxy.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.route, c.base = nil, &http.Transport{Proxy: http.ProxyURL(address)}
 	s := c.Sender()
 	for range 2 {
@@ -380,9 +374,7 @@ func TestEndpointsAreReachedHoweverTheyAreWritten(t *testing.T) {
 		"http://b\u00fccher.example": false, "http://[fe80::1%25eth0]:80": false, "http://h:": false,
 	} {
 		u, err := url.Parse(endpoint)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if r := newRoute(u); (r != nil) != direct {
 			t.Errorf("%s: %+v", endpoint, r)
 		}
@@ -431,9 +423,7 @@ func TestFaultsOfTheEngineComeThroughAsErrors(t *testing.T) {
 func listen(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {

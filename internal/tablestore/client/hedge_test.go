@@ -46,9 +46,7 @@ func TestATableThatNobodyDescribesIsAskedForAgain(t *testing.T) {
 				}
 				base := &silentAtFirst{serves: time.Now().Add(c.lasts)}
 				sdk, err := New(run, Target{Endpoint: "http://tablestore.test", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Transport: base, RequestTimeout: 29 * time.Second}, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				begun := time.Now()
 				if _, _, err := (&Admin{Client: sdk}).describe("t"); err == nil {
 					t.Error("there is no table to describe")

@@ -29,9 +29,7 @@ func TestPackedRowsAreThoseOfPages(t *testing.T) {
 		n := r.IntN(30)
 		s.body = rangeAnswer(drawRows(r, n), nil)
 		want, err := GetRange(c, criteria(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, ranger := range []Ranger{c, foreign{c}} {
 			got, err := GetPacked(ranger, criteria(), memory)
 			if err != nil || len(got.Rows) > 0 || memory.Packed.Len() != n || *got.ConsumedCapacityUnit != *want.ConsumedCapacityUnit {

@@ -31,9 +31,7 @@ func rangeClient(t testing.TB, s *said) *tablestore.TableStoreClient {
 	t.Helper()
 	c, err := New(t.Context(), Target{Endpoint: "http://example.com", Instance: "i", AcceptUnsigned: true, Transport: s,
 		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -115,14 +113,10 @@ func TestPagesAreThoseOfTheSDK(t *testing.T) {
 		next.Key(&name, table.Value{Type: table.Integer, Int: int64(n)})
 		s.body = rangeAnswer(drawRows(r, n), next.End())
 		want, err := c.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: criteria()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, m := range []*PageMemory{nil, memory, memory} {
 			got, err := GetRange(c, criteria(), m)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if len(got.Rows) != n || n > 0 && !reflect.DeepEqual(want.Rows, got.Rows) {
 				t.Fatalf("%d rows differ from the SDK's:\n%v\n%v", n, want.Rows, got.Rows)
 			}
@@ -138,9 +132,7 @@ func TestPagesKeepTheirRows(t *testing.T) {
 	s := &said{rangeAnswer(drawRows(rand.New(rand.NewPCG(3, 4)), 20), nil)}
 	c := rangeClient(t, s)
 	first, err := GetRange(c, criteria(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	was := fmt.Sprint(first.Rows[7].Columns[0], first.Rows[7].PrimaryKey)
 	for range 5 {
 		if _, err := GetRange(c, criteria(), nil); err != nil {
@@ -181,9 +173,7 @@ func TestOddRowsAreLeftToTheSDK(t *testing.T) {
 	s := &said{rangeAnswer(row.End(), nil)}
 	c := rangeClient(t, s)
 	want, err := c.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: criteria()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := GetRange(c, criteria(), nil)
 	if err != nil || !reflect.DeepEqual(want.Rows, got.Rows) {
 		t.Errorf("%v: %v, want %v", err, got, want.Rows)

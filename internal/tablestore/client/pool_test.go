@@ -58,9 +58,7 @@ func atOnce(c *Connection, senders, n int, body string) map[string]int {
 func connect(t *testing.T, target Target) *Connection {
 	t.Helper()
 	c, err := Connect(t.Context(), target, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -98,9 +96,7 @@ func TestSendersShareTheConnectionsThatAServiceAllows(t *testing.T) {
 func TestSendersShareConnectionsWhenNoMoreCanBeMade(t *testing.T) {
 	const allowed, senders, requests = 4, 32, 20
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	accepted := make(chan struct{})
 	go func() {
 		for n := 0; n < allowed; n++ {
@@ -120,9 +116,7 @@ func TestSendersShareConnectionsWhenNoMoreCanBeMade(t *testing.T) {
 	var links []*link
 	for range allowed {
 		l, err := c.pool.take(t.Context(), time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		c.pool.note(l, time.Now())
 		links = append(links, l)
 	}
@@ -234,9 +228,7 @@ func TestARefusalOfKeysPassesForAWhileIfTheyWereAcceptedBefore(t *testing.T) {
 		target := Target{Endpoint: "http://made-up", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Transport: refusingKeys(&answers), KeyPatience: patience}
 		s := sender(t, t.Context(), target)
 		sdk, err := New(t.Context(), target, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for name, ask := range map[string]func() error{
 			"our connection": func() error { _, err := s.Post("ListTable", text("")); return err },
 			"the SDK's":      func() error { _, err := sdk.ListTable(); return err },

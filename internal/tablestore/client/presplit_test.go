@@ -19,9 +19,7 @@ import (
 func splitter(t *testing.T, through func(http.RoundTripper) http.RoundTripper) (*Admin, *server.Server) {
 	t.Helper()
 	s, err := server.Open("", server.Options{InMemory: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -58,9 +56,7 @@ func TestATableIsMadeWithThePartitionsAskedFor(t *testing.T) {
 			t.Fatalf("%v: refused %v, %v", of, refused, err)
 		}
 		got, err := a.Describe(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if diff := cmp.Diff(key, got.Key); diff != "" || got.Definition != define {
 			t.Errorf("%v: %+v, key %s", of, got.Definition, diff)
 		}
@@ -80,9 +76,7 @@ func TestATableIsMadeWithoutPartitionsThatAreRefusedOrIgnored(t *testing.T) {
 	define := table.Definition{TimeToLive: -1, MaxVersions: 1}
 	for answer, want := range map[string]string{sim.PreSplitRefused: "cannot be specified", sim.PreSplitIgnored: ""} {
 		a, s := splitter(t, nil)
-		if err := s.Sim().Simulate("", server.Simulation{Config: sim.Config{Answers: sim.Answers{PreSplit: answer}}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Sim().Simulate("", server.Simulation{Config: sim.Config{Answers: sim.Answers{PreSplit: answer}}}))
 		refused, err := a.CreateSplit("t", key, define, nil, bounds)
 		if err != nil || (refused == nil) != (want == "") || refused != nil && !strings.Contains(refused.Error(), want) {
 			t.Fatalf("%s: refused %v, %v", answer, refused, err)

@@ -50,9 +50,7 @@ func TestAnAnswerThatComesInSlowlyIsReadToItsEnd(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				to := &transport{base: slowly(c.pause), run: t.Context(), timeout: time.Second, keys: &signedWith{CredentialsProvider: keys("s")}, accept: true, traffic: new(Traffic)}
 				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://service/ListTable", http.NoBody)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				began := time.Now()
 				res, err := to.RoundTrip(r)
 				took := time.Since(began)

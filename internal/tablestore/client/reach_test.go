@@ -62,17 +62,13 @@ var (
 func unreachable(t *testing.T, fail error, times int, after bool) (*Admin, *broken) {
 	t.Helper()
 	s, err := server.Open("", server.Options{InMemory: true, Faults: new(faults.Plan)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	b := &broken{RoundTripper: s.Transport(), fail: fail, times: times, after: after}
 	target := embedded(t, nil)
 	target.Transport = b
 	sdk, err := New(t.Context(), target, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &Admin{Client: sdk, Context: t.Context(), ReachFor: time.Minute}, b
 }
 
@@ -162,9 +158,7 @@ func TestATableCreatedByAnotherProcessIsNotOurs(t *testing.T) {
 		"other deviation": {stringKey, table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 1000}, false},
 	} {
 		a, b := unreachable(t, nil, 0, false)
-		if err := a.Create("t", tt.key, tt.d); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.Create("t", tt.key, tt.d))
 		b.fail, b.times, b.sent = timedOut{}, 1, 0 // the first request is lost before it arrives
 		err := a.Create("t", stringKey, table.Definition{TimeToLive: -1, MaxVersions: 1})
 		if tt.ours != (err == nil) || err != nil && !errors.Is(err, ErrTableExists) {

@@ -25,9 +25,7 @@ func TestInTheSameMemoryNoMD5IsMadeOfABody(t *testing.T) {
 		return f
 	}}
 	s, err := server.Open("", server.Options{InMemory: true, Faults: plan})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	target := Target{
 		Endpoint: "http://embedded", Instance: server.DefaultInstance, Credentials: keys(server.DefaultAccessKeySecret),
@@ -41,12 +39,8 @@ func TestInTheSameMemoryNoMD5IsMadeOfABody(t *testing.T) {
 	}
 	traffic := new(Traffic)
 	connection, err := Connect(context.Background(), target, traffic)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := admin(t, target).Create("t", stringKey, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, admin(t, target).Create("t", stringKey, table.Definition{TimeToLive: -1, MaxVersions: 1}))
 	if _, err := connection.Sender().Post("DescribeTable", text("\n\x01t")); err != nil {
 		t.Error(err)
 	}

@@ -50,9 +50,7 @@ func answering(t *testing.T, status int, bodies ...[]byte) (*Admin, *answers) {
 func unhex(t *testing.T, digits string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(digits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -76,9 +74,7 @@ func TestTheBoundsOfPartitionsAreRead(t *testing.T) {
 	}
 	a, service := answering(t, 200, withBounds(t, more...))
 	got, err := a.Splits("t1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(append([]table.Value{{Type: table.String, Bytes: []byte("m")}}, more...), got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -115,9 +111,7 @@ func TestConcurrentDescriptionsDoNotMixTheirAnswers(t *testing.T) {
 
 func TestAnEmbeddedTableSaysWhereItsPartitionsBegin(t *testing.T) {
 	a := admin(t, embedded(t, nil))
-	if err := a.Create("t", []table.KeyColumn{{Name: "s", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Create("t", []table.KeyColumn{{Name: "s", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}))
 	if got, err := a.Splits("t"); err != nil || len(got) != 0 { // the signature with a trace id is accepted
 		t.Errorf("%v, %v", got, err)
 	}

@@ -121,9 +121,7 @@ func ways(t *testing.T, a *claiming, accept bool) map[string]func(operation stri
 		},
 		"the SDK's": func(operation string) error {
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://made-up/"+operation, http.NoBody)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			r.Header.Set(headerAccessKeyID, server.DefaultAccessKeyID)
 			res, err := sdk.RoundTrip(r)
 			if err == nil && res.StatusCode != http.StatusOK {
@@ -157,9 +155,7 @@ func TestOnlySignedAnswersSettleAnything(t *testing.T) {
 					a := &claiming{}
 					for way, send := range ways(t, a, false) {
 						if a.status, a.code, a.sign = 200, "", signatures["right"]; later == 1 {
-							if err := send("ListTable"); err != nil {
-								t.Fatal(err)
-							}
+							must(t, send("ListTable"))
 						}
 						a.status, a.code, a.sign = st.status, st.code, sign
 						err := send(operation)

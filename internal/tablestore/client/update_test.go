@@ -26,17 +26,13 @@ func TestAnUpdateNamesOnlyWhatIsToChange(t *testing.T) {
 		{Change{ReservedRead: number(2), TimeToLive: number(100000)}, func() { want.ReservedRead, want.TimeToLive = 2, 100000 }},
 	} {
 		now = now.Add(ThroughputInterval)
-		if err := a.Update("t", step.change); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.Update("t", step.change))
 		step.apply()
 		if got, err := a.Describe("t"); err != nil || got.Definition != want {
 			t.Errorf("%+v, %v, want %+v", got, err, want)
 		}
 	}
-	if err := a.Update("t", Change{AllowUpdate: &off}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Update("t", Change{AllowUpdate: &off}))
 	want.NoUpdates = true
 	if got, err := a.Describe("t"); err != nil || got.Definition != want {
 		t.Errorf("%+v, %v", got, err)
@@ -46,9 +42,7 @@ func TestAnUpdateNamesOnlyWhatIsToChange(t *testing.T) {
 func TestAChangeThatComesTooSoonChangesNothingAndSaysWhenItMay(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	a := clocked(t, &now, nil)
-	if err := a.Update("t", Change{ReservedWrite: number(5)}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Update("t", Change{ReservedWrite: number(5)}))
 	now = now.Add(30 * time.Second)
 	if err := a.Update("t", Change{ReservedWrite: number(6), MaxVersions: number(9)}); !errors.Is(err, ErrTooFrequent) {
 		t.Errorf("%v", err)

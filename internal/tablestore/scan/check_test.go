@@ -65,9 +65,7 @@ func BenchmarkCheckPage(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := checkPage(asked, page); err != nil {
-			b.Fatal(err)
-		}
+		must(b, checkPage(asked, page))
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(page.Rows)), "ns/row")
 }

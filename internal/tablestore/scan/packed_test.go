@@ -19,9 +19,7 @@ func TestPackedRowsAreThoseOfAScan(t *testing.T) {
 	sdk := tableOf(t, 11_000, nil) // three pages
 	var rows []*Row
 	o := Options{From: []table.Value{{Type: table.Integer, Int: 17}}, To: []table.Value{{Type: table.Integer, Int: 10_900}}}
-	if err := Table(t.Context(), sdk, "t", key, o, func(r *Row) error { rows = append(rows, r); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Table(t.Context(), sdk, "t", key, o, func(r *Row) error { rows = append(rows, r); return nil }))
 	n := 0
 	memory, page := new(client.PageMemory), new(PackedPage)
 	err := Packed(t.Context(), sdk, "t", key, o, page, func(i int) error {

@@ -104,9 +104,7 @@ func partitionsOf(t *testing.T, service http.RoundTripper) *Partitions {
 		Endpoint: "http://fake", Instance: "i", Transport: service,
 		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
 	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return NewPartitions(&client.Admin{Client: sdk, Context: context.Background()}, sdk, "t1")
 }
 
@@ -188,9 +186,7 @@ func TestAnAnswerOfTheServiceIsUnderstood(t *testing.T) {
 	const answer = "0a060a040803100012070a03756964100212070a0373657110011a1d7500000001030403000000756964050600000003010000006d0abd09a6" +
 		"1a1d750000000103040300000075696405060000000301000000740af2093e22050a0141100422050a01421002"
 	body, err := hex.DecodeString(answer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	bounds, exact, err := partitionsOf(t, &partitioned{splits: func(int64) []byte { return body }}).Read(time.Unix(0, 0))
 	if err != nil || exact || len(bounds) != 1 || string(bounds[0].Bytes) != "t" {
 		t.Errorf("%v, exact %v, %v", bounds, exact, err)

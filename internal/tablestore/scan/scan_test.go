@@ -29,21 +29,15 @@ var key = []table.KeyColumn{{Name: "id", Type: table.Integer}}
 func tableOf(t *testing.T, n int, plan *faults.Plan) *tablestore.TableStoreClient {
 	t.Helper()
 	s, err := server.Open("", server.Options{InMemory: true, Faults: plan})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	sdk, err := client.New(context.Background(), client.Target{
 		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
 		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
 	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	admin := &client.Admin{Client: sdk, Context: context.Background()}
-	if err := admin.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, admin.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 1}))
 	for from := 0; from < n; from += 200 {
 		req := &tablestore.BatchWriteRowRequest{}
 		for i := from; i < min(from+200, n); i++ {
@@ -107,9 +101,7 @@ func TestAScanSurvivesPassingFaults(t *testing.T) {
 		rows := 0
 		const scans = 5
 		for range scans {
-			if err := Table(context.Background(), sdk, "t", key, Options{}, func(*Row) error { rows++; return nil }); err != nil {
-				t.Fatal(err)
-			}
+			must(t, Table(context.Background(), sdk, "t", key, Options{}, func(*Row) error { rows++; return nil }))
 		}
 		if rows != scans*11_000 {
 			t.Errorf("%d rows in %d scans, want %d", rows, scans, scans*11_000)
@@ -165,16 +157,10 @@ func TestCSVSurvivesTheRoundTrip(t *testing.T) {
 	var out bytes.Buffer
 	columns := []string{"b", "d", "e", "eb", "f", "i", "l", "missing", "q", "w", "表"}
 	f, err := NewCSV(&out, []string{"id"}, columns)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(f.Write(everyType()), f.Flush()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, errors.Join(f.Write(everyType()), f.Flush()))
 	records, err := csv.NewReader(strings.NewReader(strings.ReplaceAll(out.String(), "\r\n", "␍\n"))).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := "-9223372036854775808|AP8=|1.5|||false|9223372036854775807|1e+300||a,\"b\"␍\n|5|<中文>"
 	if got := strings.Join(records[1], "|"); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
@@ -187,9 +173,7 @@ func TestCSVSurvivesTheRoundTrip(t *testing.T) {
 func TestJSONLinesTellTheTypes(t *testing.T) {
 	var out bytes.Buffer
 	f := NewJSONL(&out)
-	if err := errors.Join(f.Write(everyType()), f.Flush()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(f.Write(everyType()), f.Flush()))
 	want := `{"id":-9223372036854775808,"b":{"base64":"AP8="},"d":1.5,"e":"","eb":{"base64":""},"f":false,"i":9223372036854775807,` +
 		`"l":1e+300,"q":"a,\"b\"\r\n","w":5.0,"表":"<中文>"}` + "\n"
 	if out.String() != want {
@@ -215,22 +199,14 @@ func TestJSONLinesRefuseWhatTheyCannotHold(t *testing.T) {
 func TestASpoolGivesBackWhatItGot(t *testing.T) {
 	var kept bytes.Buffer
 	s, err := NewSpool(&kept)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range 3000 {
-		if err := s.Write(everyType()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Write(everyType()))
 		if i%1000 == 7 { // at any place
-			if err := s.Flush(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Flush())
 		}
 	}
-	if err := s.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Flush())
 	rows := 0
 	err = Replay(&kept, 3000, func(r *Row) error {
 		rows++
@@ -252,12 +228,8 @@ func TestASpoolGivesBackWhatItGot(t *testing.T) {
 func TestACutSpoolIsAnError(t *testing.T) {
 	var kept bytes.Buffer
 	s, err := NewSpool(&kept)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(s.Write(everyType()), s.Flush()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, errors.Join(s.Write(everyType()), s.Flush()))
 	for _, cut := range []int{0, 1, kept.Len() - 1} {
 		if err := Replay(bytes.NewReader(kept.Bytes()[:cut]), 1, func(*Row) error { return nil }); err == nil {
 			t.Errorf("of %d bytes the first %d were enough", kept.Len(), cut)
@@ -277,12 +249,10 @@ func TestARangeHasTheGivenBounds(t *testing.T) {
 	}{{value(10), value(20), 10, 10}, {nil, value(5), 0, 5}, {value(95), nil, 95, 5}} {
 		var got []int64
 		var units atomic.Int64
-		if err := Table(context.Background(), sdk, "t", key, Options{From: tt.from, To: tt.to, Units: &units}, func(r *Row) error {
+		must(t, Table(context.Background(), sdk, "t", key, Options{From: tt.from, To: tt.to, Units: &units}, func(r *Row) error {
 			got = append(got, r.PrimaryKey.PrimaryKeys[0].Value.(int64))
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if int64(len(got)) != tt.rows || got[0] != tt.first || got[tt.rows-1] != tt.first+tt.rows-1 || units.Load() == 0 {
 			t.Errorf("from %v to %v: %v, %d units", tt.from, tt.to, got, units.Load())
 		}
@@ -325,9 +295,7 @@ func TestGetAsksAgainForRowsThatWereRefused(t *testing.T) {
 	s := &refusing{Getter: sdk, codes: [][]string{busy, {"OTSNotEnoughCapacityUnit"}, busy}}
 	var units atomic.Int64
 	rows, err := Get(context.Background(), s, "t", key, keys, Options{Columns: []string{"n"}, Units: &units})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, r := range rows {
 		id := int64(99 - i)
 		switch {
