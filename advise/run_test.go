@@ -119,9 +119,8 @@ func BenchmarkStudentCards(b *testing.B) {
 	must(b, errors.Join((bench.StudentCards{Rows: rows, Order: bench.Random, Seed: 3}).WriteCSV(b.Context(), f), f.Close()))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Run(b.Context(), Config{Input: Input{Args: []string{path}}}); err != nil {
-			b.Fatal(err)
-		}
+		_, err := Run(b.Context(), Config{Input: Input{Args: []string{path}}})
+		must(b, err)
 	}
 	b.ReportMetric(rows*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/row")

@@ -198,9 +198,7 @@ func TestVariablesTakeTheirPlaces(t *testing.T) {
 	if r, err = ReadRecord(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.SameVariables(lookup); err != nil {
-		t.Error(err)
-	}
+	must(t, r.SameVariables(lookup))
 	delete(values, "DIR")
 	if err := r.SameVariables(lookup); err == nil || !strings.Contains(err.Error(), "DIR of the environment, which is not set now") {
 		t.Errorf("%v", err)

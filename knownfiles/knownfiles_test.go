@@ -242,9 +242,8 @@ func TestAResumedLoadTakesWhatItTookBefore(t *testing.T) {
 	ledger, _ := Open(t.Context(), d.store)
 	s := NewSelector(ledger, Options{Job: "job"})
 	found := find(t, d.dir)
-	if _, _, err := s.Select(t.Context(), found, 1, nil); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := s.Select(t.Context(), found, 1, nil)
+	must(t, err)
 	d.deliver("0", "new")
 	for _, c := range []struct {
 		earlier []string
@@ -292,9 +291,8 @@ func TestALedgerIsMergedAndStaysWhatItIs(t *testing.T) {
 	d := newDrop(t)
 	for i := range 3 * mergeFrom {
 		d.deliver(fmt.Sprintf("f%03d", i%(2*mergeFrom)), fmt.Sprintf("content %d", i))
-		if _, _, err := d.night(Options{ReloadChanged: true}, true); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err := d.night(Options{ReloadChanged: true}, true)
+		must(t, err)
 	}
 	names, err := d.store.List(t.Context(), "")
 	if err != nil || len(names) > 2*mergeFrom {
@@ -340,9 +338,8 @@ func TestUnitsAreKeptForTheNextLoadOfTheTable(t *testing.T) {
 		ledger, err := Open(t.Context(), d.store)
 		must(t, err)
 		s := NewSelector(ledger, Options{Job: "job"})
-		if _, _, err := s.Select(t.Context(), find(t, d.dir), table, nil); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err = s.Select(t.Context(), find(t, d.dir), table, nil)
+		must(t, err)
 		return s
 	}
 	for i := range mergeFrom + 2 { // also when the ledger is written again as one

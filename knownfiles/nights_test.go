@@ -94,9 +94,7 @@ func (n *nights) load(ctx context.Context, store jobdir.Store, lease *jobdir.Lea
 		return false
 	}
 	if len(chosen) == 0 {
-		if err := s.NothingNew(ctx); err != nil {
-			n.t.Error(err)
-		}
+		must(n.t, s.NothingNew(ctx))
 		return false
 	}
 	if dies() {

@@ -140,9 +140,8 @@ func TestAFileThatVanishesEndsTheNight(t *testing.T) {
 			d := newDrop(t)
 			if c.before != "" {
 				d.deliver(c.before, map[bool]string{false: "six", true: "sixsix"}[c.gone == "long"])
-				if _, _, err := d.night(Options{Job: "other"}, !c.begun); err != nil {
-					t.Fatal(err)
-				}
+				_, _, err := d.night(Options{Job: "other"}, !c.begun)
+				must(t, err)
 				must(t, os.Remove(filepath.Join(d.dir, c.before)))
 			}
 			for name, content := range map[string]string{"a": "one", "b": "two", "long": "longer"} {
@@ -365,9 +364,7 @@ func TestWithoutALedgerFilesAreOnlySortedAndLeftOut(t *testing.T) {
 	if err != nil || len(chosen) != 1 || len(notes) != 1 || s.Once() || s.Units() != nil || len(s.Blocks()) != 0 {
 		t.Errorf("%v, %q, %v", chosen, notes, err)
 	}
-	if err := errors.Join(s.Begin(t.Context(), 0, "run"), s.Loaded(t.Context()), s.NothingNew(t.Context())); err != nil {
-		t.Error(err)
-	}
+	must(t, errors.Join(s.Begin(t.Context(), 0, "run"), s.Loaded(t.Context()), s.NothingNew(t.Context())))
 	// Whether there is a marker may be unknown.
 	s = NewSelector(nil, Options{DoneMarker: "{}.ok", Exists: func(context.Context, string) (bool, error) { return false, errStore }})
 	if _, _, err := s.Select(t.Context(), find(t, d.dir), d.table, nil); !errors.Is(err, errStore) {
@@ -389,9 +386,8 @@ func TestHashesOfAnEarlierAttemptAreTaken(t *testing.T) {
 		ledger, err := Open(t.Context(), d.store)
 		must(t, err)
 		s := NewSelector(ledger, Options{Job: "job"})
-		if _, _, err := s.Select(t.Context(), find(t, d.dir), d.table, nil); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err = s.Select(t.Context(), find(t, d.dir), d.table, nil)
+		must(t, err)
 		return s
 	}
 	item := find(t, d.dir)[0]

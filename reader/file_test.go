@@ -47,6 +47,15 @@ func found(t *testing.T, path string) input.Item {
 	return set.Items[0]
 }
 
+// opened opens an item until the test ends.
+func opened(t *testing.T, item input.Item, o Options) *File {
+	t.Helper()
+	s, err := Open(t.Context(), item, o)
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Close()) })
+	return s
+}
+
 func streamOf(t *testing.T, content []byte) input.Item {
 	t.Helper()
 	set, err := input.Expand(context.Background(), []string{input.Stdin}, input.Options{Stdin: bytes.NewReader(content)})
@@ -277,9 +286,7 @@ func TestDamagedFilesGiveTheRecordsBeforeTheDamage(t *testing.T) {
 	if err == nil {
 		t.Errorf("a damaged block: %d rows and no error", len(rows))
 	}
-	s, err := Open(context.Background(), itemOf(t, "in.gz", damaged), Options{NoHeader: true})
-	must(t, err)
-	defer s.Close()
+	s := opened(t, itemOf(t, "in.gz", damaged), Options{NoHeader: true})
 	n := 0
 	if _, err := s.Sample(64<<20, s.Columns, func(rec *record.Record) {
 		if got := convert.Text(&rec.Fields[0]); rec.Bad != nil || got != fmt.Sprint(n) {
@@ -435,9 +442,7 @@ func TestJSONThatIsCutOffOrWrongBetweenObjectsIsNotReadToItsEnd(t *testing.T) {
 
 func TestARejectedRecordOfJSONIsOneLineAndItsPlaceIsExact(t *testing.T) {
 	text := []byte("[\n{\n\"id\": 1},\n  {\"id\": 2,\n\"id\":\r\n3}\n]")
-	s, err := Open(context.Background(), itemOf(t, "a.json", text), Options{})
-	must(t, err)
-	defer s.Close()
+	s := opened(t, itemOf(t, "a.json", text), Options{})
 	p := s.NewParser([]int{0})
 	sp := source.Split{Data: text}
 	var got []string

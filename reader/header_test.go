@@ -36,9 +36,7 @@ func TestAHeaderThatMayBeDataIsNotedOrRefused(t *testing.T) {
 		"null in the first line":      {"-1,Unknown,\\N,2.5\n1,x,\\N,3.5\n", Options{}, refused},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := Open(context.Background(), itemOf(t, "in.csv", []byte(tt.text)), tt.o)
-			must(t, err)
-			defer s.Close()
+			s := opened(t, itemOf(t, "in.csv", []byte(tt.text)), tt.o)
 			got := nothing
 			if strings.Contains(strings.Join(s.Notes, " "), "--no-header") {
 				got = noted

@@ -34,9 +34,7 @@ func TestSeamsOfJoinedFilesAreRejected(t *testing.T) {
 			[]string{"1", seam, seam, "2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := Open(context.Background(), itemOf(t, "in.csv", []byte(tt.text)), tt.o)
-			must(t, err)
-			defer s.Close()
+			s := opened(t, itemOf(t, "in.csv", []byte(tt.text)), tt.o)
 			if got := firstFields(t, s); !slices.Equal(got, tt.want) {
 				t.Errorf("%q", got)
 			}
@@ -108,9 +106,7 @@ func TestAFolderDoesNotReplaceARecordsOwnValue(t *testing.T) {
 			must(t, os.WriteFile(filepath.Join(dir, tt.file), []byte(tt.text), 0o644))
 			set, err := input.Expand(context.Background(), []string{root}, input.Options{PathColumns: true})
 			must(t, err)
-			s, err := Open(context.Background(), set.Items[0], tt.o)
-			must(t, err)
-			defer s.Close()
+			s := opened(t, set.Items[0], tt.o)
 			if got := firstFields(t, s); !slices.Equal(got, tt.want) {
 				t.Errorf("%q", got)
 			}
@@ -174,9 +170,7 @@ func TestNoEncodingIsAdvisedThatChangesWellReadRecords(t *testing.T) {
 		"ASCII, then a record beyond it": {"id,v\n1,a\n", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := Open(context.Background(), itemOf(t, "in.csv", []byte(tt.text)), Options{Encoding: tt.encoding})
-			must(t, err)
-			defer s.Close()
+			s := opened(t, itemOf(t, "in.csv", []byte(tt.text)), Options{Encoding: tt.encoding})
 			if hint := s.EncodingHint([]byte("\xd6\xd0\xce\xc4\xba\xcd\xd6\xd0")); (hint != "") != tt.advised {
 				t.Errorf("%q", hint)
 			}

@@ -1,7 +1,6 @@
 package reader
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -22,9 +21,7 @@ func placesOf(t *testing.T, content string, o Options) (rows []string, err error
 	if o.Format == JSONLines {
 		name = "a.jsonl"
 	}
-	s, err := Open(context.Background(), itemOf(t, name, []byte(content)), o)
-	must(t, err)
-	defer s.Close()
+	s := opened(t, itemOf(t, name, []byte(content)), o)
 	parser := s.NewParser([]int{0, 1})
 	defer parser.Close()
 	line := 0
@@ -128,7 +125,7 @@ func TestAPlaceholderOfALongRecordIsNotARecord(t *testing.T) {
 	for header, o := range map[string]Options{
 		"id\n1\n": {}, "id,v\n1,x\n": {Dialect: tcsv.Dialect{Delimiter: ",", Quote: '\'', EOL: '\n'}}, "{\"id\":1,\"v\":\"x\"}\n": {Format: JSONLines},
 	} {
-		s, err := Open(context.Background(), itemOf(t, "a.csv", []byte(header)), o)
+		s, err := Open(t.Context(), itemOf(t, "a.csv", []byte(header)), o)
 		must(t, err)
 		raw := string((&longRecord{offset: 7, bytes: 1 << 24}).raw(s))
 		must(t, s.Close())

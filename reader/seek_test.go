@@ -76,9 +76,8 @@ func parquetRows(t *testing.T, rows, group int) []byte {
 	var b bytes.Buffer
 	w := parquet.NewGenericWriter[row](&b, parquet.MaxRowsPerRowGroup(int64(group)))
 	for i := range rows {
-		if _, err := w.Write([]row{{int64(i), fmt.Sprint("v", i)}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := w.Write([]row{{int64(i), fmt.Sprint("v", i)}})
+		must(t, err)
 	}
 	must(t, w.Close())
 	return b.Bytes()
@@ -100,7 +99,7 @@ func keepsTheContract(t *testing.T, item func() input.Item, o Options) {
 		if !one.Seekable() {
 			one = item()
 		}
-		s, err := Open(context.Background(), one, o)
+		s, err := Open(t.Context(), one, o)
 		must(t, err)
 		return s
 	})
@@ -193,9 +192,8 @@ func TestALongChainKeepsFewSums(t *testing.T) {
 	for i := range text {
 		text[i] = byte(rnd.Uint32())
 	}
-	if _, err := long.Write(text); err != nil {
-		t.Fatal(err)
-	}
+	_, err := long.Write(text)
+	must(t, err)
 	c := long.chain()
 	if len(c.Sums) > maxSums || covers(c) < int64(len(text))*9/10 {
 		t.Errorf("%d sums, every %d bytes, of %d", len(c.Sums), c.Every, len(text))
@@ -203,9 +201,8 @@ func TestALongChainKeepsFewSums(t *testing.T) {
 	again := newChainer("s", 4)
 	again.expect(c)
 	for part := range bytes.Lines(text) {
-		if _, err := again.Write(part); err != nil {
-			t.Fatal(err)
-		}
+		_, err := again.Write(part)
+		must(t, err)
 	}
 	text[len(text)/2] ^= 1
 	other := newChainer("s", 4)
@@ -218,9 +215,7 @@ func TestALongChainKeepsFewSums(t *testing.T) {
 func TestTheFingerprintOfAFileKnowsItsHeadItsTailAndItsMiddle(t *testing.T) {
 	text := bytes.Repeat([]byte("1,abcdefg\n"), 100_000)
 	of := func(content []byte) string {
-		s, err := Open(context.Background(), itemOf(t, "in.csv", content), Options{})
-		must(t, err)
-		defer s.Close()
+		s := opened(t, itemOf(t, "in.csv", content), Options{})
 		print, err := s.fingerprint()
 		must(t, err)
 		return print
@@ -237,9 +232,7 @@ func TestTheFingerprintOfAFileKnowsItsHeadItsTailAndItsMiddle(t *testing.T) {
 		}
 	}
 	item := itemOf(t, "in.csv", text)
-	s, err := Open(context.Background(), item, Options{})
-	must(t, err)
-	defer s.Close()
+	s := opened(t, item, Options{})
 	must(t, os.Chtimes(item.Name, time.Now(), time.Unix(1, 0)))
 	if _, err := s.fingerprint(); err == nil {
 		t.Error("a file that was changed since it was found has a fingerprint")

@@ -3,7 +3,6 @@ package reader
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -59,9 +58,7 @@ func shareTexts(t *testing.T) map[string][]byte {
 func TestSplitsNeverStandForMoreThanTheirInput(t *testing.T) {
 	check := func(t *testing.T, name string, body []byte) {
 		t.Helper()
-		s, err := Open(context.Background(), itemOf(t, name, body), Options{SplitBytes: 8 << 10})
-		must(t, err)
-		defer s.Close()
+		s := opened(t, itemOf(t, name, body), Options{SplitBytes: 8 << 10})
 		var n, least int64
 		splits := 0
 		must(t, eachSplit(s, func(sp source.Split) error {
@@ -88,9 +85,8 @@ func TestSplitsNeverStandForMoreThanTheirInput(t *testing.T) {
 					for i := range members {
 						w, err := pack(&b)
 						must(t, err)
-						if _, err := w.Write(text[i*len(text)/members : (i+1)*len(text)/members]); err != nil {
-							t.Fatal(err)
-						}
+						_, err = w.Write(text[i*len(text)/members : (i+1)*len(text)/members])
+						must(t, err)
 						must(t, w.Close())
 					}
 					check(t, name+"."+kind, b.Bytes())
@@ -118,9 +114,8 @@ func TestABlockMayBeLargerThanWhatIsLookedAt(t *testing.T) {
 		var b bytes.Buffer
 		w, err := packers[kind](&b)
 		must(t, err)
-		if _, err := w.Write(text); err != nil {
-			t.Fatal(err)
-		}
+		_, err = w.Write(text)
+		must(t, err)
 		must(t, w.Close())
 		if c := readAll(itemOf(t, "in.csv."+kind, b.Bytes()), Options{}); c.err != nil || int(c.rows) != bytes.Count(text, []byte("\n"))-1 {
 			t.Errorf("%s: %d records, %v", kind, int(c.rows), c.err)

@@ -1,7 +1,6 @@
 package reader
 
 import (
-	"context"
 	"runtime"
 	"testing"
 
@@ -16,11 +15,10 @@ func TestASmallFileTakesLittleMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range files {
-		s, err := Open(context.Background(), item, Options{})
+		s, err := Open(t.Context(), item, Options{})
 		must(t, err)
-		if _, err := s.Identity(); err != nil {
-			t.Fatal(err)
-		}
+		_, err = s.Identity()
+		must(t, err)
 		rows := 0
 		if err := readEach(s, func(*record.Record) { rows++ }); err != nil || rows != 2 {
 			t.Fatalf("%d rows, %v", rows, err)

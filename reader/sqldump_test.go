@@ -84,9 +84,7 @@ func TestADumpGivesTheRowsOfItsTable(t *testing.T) {
 				}
 			}
 		}
-		s, err := Open(context.Background(), itemOf(t, "in.sql", text), Options{Named: Named{Table: "t"}})
-		must(t, err)
-		defer s.Close()
+		s := opened(t, itemOf(t, "in.sql", text), Options{Named: Named{Table: "t"}})
 		about := s.About()
 		if d := about.Declared; strings.Join(d.Key, ",") != "id" || fmt.Sprint(d.Types) != "[integer string binary]" {
 			t.Errorf("%s: declared %+v", name, d)
@@ -126,9 +124,7 @@ func TestADumpThatEndsBeforeTheKeyOfItsTableSaysWhyItHasNone(t *testing.T) {
 		if hint := s.EncodingHint([]byte("caf\xe9")); hint != "" { // it takes no --encoding
 			t.Errorf("%s: %q", name, hint)
 		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, s.Close())
 	}
 }
 
@@ -197,9 +193,7 @@ func TestDumpsThatCannotBeReadAreRefused(t *testing.T) {
 
 func TestARejectedRowOfADumpIsNotLoadedAsIfItWereOne(t *testing.T) {
 	text := bytes.Replace(pgDump(3), []byte("\n1\ta"), []byte("\nx\ta"), 1)
-	s, err := Open(context.Background(), itemOf(t, "in.sql", text), Options{Named: Named{Table: "t"}})
-	must(t, err)
-	defer s.Close()
+	s := opened(t, itemOf(t, "in.sql", text), Options{Named: Named{Table: "t"}})
 	p := s.NewParser(nil)
 	var bad []string
 	must(t, eachSplit(s, func(sp source.Split) error {

@@ -32,9 +32,7 @@ func TestTypedJSONIsFoundByItsContent(t *testing.T) {
 			if err != nil || strings.Join(r.records, "\n") != strings.TrimSuffix(tt.records, "\n") && !strings.HasSuffix(tt.records, "\n") || r.records[0] != strings.TrimSpace(tt.records) {
 				t.Errorf("%q, %v, want %q", r.records, err, tt.records)
 			}
-			s, err := Open(context.Background(), item, tt.o)
-			must(t, err)
-			defer s.Close()
+			s := opened(t, item, tt.o)
 			if s.Format != tt.format || (tt.format == DynamoDB || tt.format == MongoDB) && tt.o.Format == Auto != (len(s.Notes) == 1) {
 				t.Errorf("%v, %q", s.Format, s.Notes)
 			}

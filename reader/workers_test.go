@@ -47,9 +47,8 @@ func BenchmarkFormats(b *testing.B) {
 	one := card{2000000360, "C791", 928087, 100001, 21.58, "2024-01-01T00:00:00Z", "notebook"}
 	for i := range rows {
 		one.OrderNumber = int64(i)
-		if _, err := w.Write([]card{one}); err != nil {
-			b.Fatal(err)
-		}
+		_, err := w.Write([]card{one})
+		must(b, err)
 	}
 	must(b, w.Close())
 	quoted := strings.Repeat("\"2000000360\",\"C791\",\"928087\",\"100001\",\"21.58\",\"2024-01-01T00:00:00Z\",\"note\"\"book\"\n", rows)
@@ -119,9 +118,7 @@ func readWith(b *testing.B, item input.Item, workers int) int64 {
 		}
 	}
 	for t := range pieces {
-		if err := <-t.prepared; err != nil {
-			b.Error(err)
-		}
+		must(b, <-t.prepared)
 		send(s.Add(t.piece))
 	}
 	send(s.Finish())

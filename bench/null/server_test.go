@@ -36,9 +36,7 @@ func start(t *testing.T, o Options) (*Server, string) {
 	go func() { done <- s.Serve(l) }()
 	t.Cleanup(func() {
 		l.Close()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		must(t, <-done)
 	})
 	return s, l.Addr().String()
 }
@@ -194,9 +192,8 @@ func TestAnInvalidRequestEndsTheConnection(t *testing.T) {
 		c, err := net.Dial("tcp", address)
 		must(t, err)
 		must(t, c.SetDeadline(time.Now().Add(5*time.Minute)))
-		if _, err := io.WriteString(c, text); err != nil {
-			t.Fatal(err)
-		}
+		_, err = io.WriteString(c, text)
+		must(t, err)
 		if answer, err := io.ReadAll(c); err != nil || len(answer) > 0 {
 			t.Errorf("%q: %q, %v", text, answer, err)
 		}
@@ -207,9 +204,8 @@ func TestAnInvalidRequestEndsTheConnection(t *testing.T) {
 func TestLatencyDelaysTheAnswer(t *testing.T) {
 	_, address := start(t, Options{Latency: 20 * time.Millisecond})
 	begin := time.Now()
-	if _, err := sdk("http://"+address, nil).BatchWriteRow(batch("t", 1, 1)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := sdk("http://"+address, nil).BatchWriteRow(batch("t", 1, 1))
+	must(t, err)
 	if took := time.Since(begin); took < 20*time.Millisecond {
 		t.Errorf("answered after %v", took)
 	}

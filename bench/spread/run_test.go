@@ -77,9 +77,7 @@ func here(t *testing.T) *engine {
 	web := httptest.NewServer(store)
 	t.Cleanup(func() {
 		web.Close()
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, store.Close())
 	})
 	return &engine{http: web.Client(), id: server.DefaultAccessKeyID, secret: server.DefaultAccessKeySecret, Target: client.Target{
 		Endpoint: web.URL, Instance: server.DefaultInstance,
@@ -101,9 +99,8 @@ func TestTheSDKsLoadsAreMeasuredAndComplete(t *testing.T) {
 		e := here(t)
 		must(t, r.makeTable(t.Context(), e))
 		s := &Scenario{Name: name}
-		if _, err := r.baseline(t.Context(), e, s, t.TempDir()); err != nil {
-			t.Fatal(err)
-		}
+		_, err := r.baseline(t.Context(), e, s, t.TempDir())
+		must(t, err)
 		if s.Rows != 1000 || s.Units != 1000 || s.Lost != 0 || s.Stopped || s.Requests != 5 || s.BatchFill != 1 || len(s.Partitions) != 4 {
 			t.Errorf("%s: %+v", name, s)
 		}

@@ -115,9 +115,8 @@ func TestAPhaseClosesItsConnections(t *testing.T) {
 	target.Endpoint, target.Transport = web.URL, nil
 	c := configOf(target)
 	c.Rows, c.Concurrency = 20_000, 32
-	if _, err := Run(t.Context(), t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	_, err = Run(t.Context(), t.Context(), c)
+	must(t, err)
 	// The SDK's own clients keep a few.
 	for end := time.Now().Add(5 * time.Minute); open.Load() > 8; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {

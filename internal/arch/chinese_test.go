@@ -21,6 +21,14 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// read returns a file of the repository.
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	must(t, err)
+	return text
+}
+
 // englishPages returns the pages that users read, by their paths in the repository, each with that of its Chinese one, if any.
 func englishPages(t *testing.T, root string) map[string]string {
 	t.Helper()
@@ -56,8 +64,7 @@ var (
 
 func shapeOf(t *testing.T, page string) (s shape) {
 	t.Helper()
-	text, err := os.ReadFile(page)
-	must(t, err)
+	text := read(t, page)
 	s.blocks = fence.FindAllString(string(text), -1)
 	rest := fence.ReplaceAllString(string(text), "")
 	for _, m := range headingLevel.FindAllStringSubmatch(rest, -1) {
@@ -149,8 +156,7 @@ func TestChinesePagesUseTablestoresTerms(t *testing.T) {
 		all.WriteString(pages[chinese])
 	}
 	terms := 0
-	list, err := os.ReadFile(filepath.Join(root, "docs", "zh", "terms.md"))
-	must(t, err)
+	list := read(t, filepath.Join(root, "docs", "zh", "terms.md"))
 	for line := range strings.Lines(string(list)) {
 		cells := strings.Split(strings.TrimSpace(line), "|")
 		if len(cells) != 5 || !strings.HasPrefix(strings.TrimSpace(cells[3]), "不写") {

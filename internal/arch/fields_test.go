@@ -2,7 +2,6 @@ package arch
 
 import (
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"regexp"
 	"testing"
@@ -13,8 +12,7 @@ const fieldsPage = "docs/fields.md"
 // TestThePageOfFieldsHasEachField takes the names of all fields of summary.json and of /status from the files that hold them full.
 func TestThePageOfFieldsHasEachField(t *testing.T) {
 	root := filepath.Join("..", "..")
-	text, err := os.ReadFile(filepath.Join(root, fieldsPage))
-	must(t, err)
+	text := read(t, filepath.Join(root, fieldsPage))
 	named := map[string]bool{}
 	for _, span := range codeSpan.FindAllStringSubmatch(fence.ReplaceAllString(string(text), ""), -1) {
 		for _, name := range regexp.MustCompile(`[a-z_]+`).FindAllString(span[1], -1) {
@@ -22,8 +20,7 @@ func TestThePageOfFieldsHasEachField(t *testing.T) {
 		}
 	}
 	for _, file := range []string{"report-full.json", "state-full.json"} {
-		full, err := os.ReadFile(filepath.Join(root, "pipeline", "testdata", file))
-		must(t, err)
+		full := read(t, filepath.Join(root, "pipeline", "testdata", file))
 		var v any
 		must(t, json.Unmarshal(full, &v))
 		names := map[string]bool{}

@@ -1,7 +1,6 @@
 package arch
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -19,8 +18,7 @@ var italics = regexp.MustCompile(`(?:^|[^*\w])\*([A-Za-z][A-Za-z -]{2,}?)\*(?:[^
 // glossary returns the words that the page defines.
 func glossary(t *testing.T, root string) map[string]bool {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(glossaryPage)))
-	must(t, err)
+	text := read(t, filepath.Join(root, filepath.FromSlash(glossaryPage)))
 	words := map[string]bool{}
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(strings.TrimSpace(line), "|")
@@ -48,8 +46,7 @@ func TestTheGlossaryHasTheWordsOfAllPages(t *testing.T) {
 	var all strings.Builder
 	introduced := 0
 	for page := range englishPages(t, root) {
-		text, err := os.ReadFile(filepath.Join(root, page))
-		must(t, err)
+		text := read(t, filepath.Join(root, page))
 		if page == glossaryPage {
 			continue
 		}
@@ -70,8 +67,7 @@ func TestTheGlossaryHasTheWordsOfAllPages(t *testing.T) {
 	comments, err := filepath.Glob(filepath.Join(root, "*", "*", "*.go"))
 	must(t, err)
 	for _, name := range comments {
-		text, err := os.ReadFile(name)
-		must(t, err)
+		text := read(t, name)
 		all.Write(text)
 	}
 	used := strings.ToLower(all.String())

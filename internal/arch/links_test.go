@@ -19,8 +19,7 @@ var (
 func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
 	links := 0
 	for _, page := range pages(t) {
-		text, err := os.ReadFile(page)
-		must(t, err)
+		text := read(t, page)
 		for _, m := range pageLink.FindAllStringSubmatch(fence.ReplaceAllString(string(text), ""), -1) {
 			if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:") {
 				continue
@@ -64,8 +63,7 @@ var (
 func TestTablesAndPicturesOfThePagesHaveTheirLines(t *testing.T) {
 	tables, pictures := 0, 0
 	for _, page := range pages(t) {
-		text, err := os.ReadFile(page)
-		must(t, err)
+		text := read(t, page)
 		for _, line := range strings.Split(fence.ReplaceAllString(string(text), ""), "\n") {
 			if !ruledRow.MatchString(line) {
 				continue
@@ -92,8 +90,7 @@ func TestTablesAndPicturesOfThePagesHaveTheirLines(t *testing.T) {
 // hasAnchor reports whether a heading of the page has the anchor: its words in lower case with hyphens between, as code hosts
 // make it.
 func hasAnchor(t *testing.T, page, anchor string) bool {
-	text, err := os.ReadFile(page)
-	must(t, err)
+	text := read(t, page)
 	for _, m := range pageHeading.FindAllStringSubmatch(fence.ReplaceAllString(string(text), ""), -1) {
 		made := strings.Map(func(r rune) rune {
 			switch {

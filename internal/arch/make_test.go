@@ -1,7 +1,6 @@
 package arch
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -34,8 +33,7 @@ func TestEachPatternOfTestsMatchesOne(t *testing.T) {
 	}
 	found := 0
 	for _, page := range append(pages, filepath.Join(root, "Makefile"), filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
-		text, err := os.ReadFile(page)
-		must(t, err)
+		text := read(t, page)
 		for _, m := range goTest.FindAllStringSubmatch(string(text), -1) {
 			for _, pattern := range strings.Split(strings.ReplaceAll(m[2], "$$", "$"), "|") { // no pattern has parentheses
 				if pattern == "^$" {
@@ -62,8 +60,7 @@ func testsOf(t *testing.T, folder string, all bool) (names []string) {
 	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
 	must(t, err)
 	for _, file := range files {
-		source, err := os.ReadFile(file)
-		must(t, err)
+		source := read(t, file)
 		if !all && strings.HasPrefix(string(source), "//go:build e2e") {
 			continue
 		}

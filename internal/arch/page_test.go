@@ -27,8 +27,7 @@ var (
 // room.
 func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
 	root := filepath.Join("..", "..")
-	text, err := os.ReadFile(filepath.Join(root, architecturePage))
-	must(t, err)
+	text := read(t, filepath.Join(root, architecturePage))
 	page := string(text)
 	named := map[string]bool{}
 	spans := codeSpan.FindAllStringSubmatch(page, -1)
@@ -75,8 +74,7 @@ func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
 // file, that each file declares what is named with it, and that nothing is named without a file.
 func TestEachDecisionNamesItsFunction(t *testing.T) {
 	root := filepath.Join("..", "..")
-	text, err := os.ReadFile(filepath.Join(root, architecturePage))
-	must(t, err)
+	text := read(t, filepath.Join(root, architecturePage))
 	_, section, _ := strings.Cut(string(text), "## Where each decision is made\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	rows := 0

@@ -1,7 +1,6 @@
 package arch
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -11,8 +10,7 @@ import (
 // pageText reads a file of the repository.
 func pageText(t *testing.T, name string) string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("..", "..", name))
-	must(t, err)
+	content := read(t, filepath.Join("..", "..", name))
 	return string(content)
 }
 
@@ -61,8 +59,7 @@ func TestAHowToIsShortAndBeginsWithItsCommand(t *testing.T) {
 			continue
 		}
 		checked++
-		content, err := os.ReadFile(page)
-		must(t, err)
+		content := read(t, page)
 		if n := strings.Count(string(content), "\n"); n > howToLines {
 			t.Errorf("%s has %d lines, %d are allowed", page, n, howToLines)
 		}

@@ -1,7 +1,6 @@
 package arch
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -13,8 +12,7 @@ var navPage = regexp.MustCompile(`[a-zA-Z/-]+\.md`)
 // TestEveryPageIsInTheNavigationOfTheSite compares the navigation with the pages of docs/.
 func TestEveryPageIsInTheNavigationOfTheSite(t *testing.T) {
 	root := filepath.Join("..", "..")
-	text, err := os.ReadFile(filepath.Join(root, "packaging", "site", "mkdocs.yml"))
-	must(t, err)
+	text := read(t, filepath.Join(root, "packaging", "site", "mkdocs.yml"))
 	_, nav, found := strings.Cut(string(text), "\nnav:\n")
 	if !found {
 		t.Fatal("mkdocs.yml has no navigation")

@@ -51,8 +51,7 @@ func (b *ban) find(text, lower string) (found []string, lines []int) {
 
 // bans reads the last table of the page.
 func bans(t *testing.T) (bans []*ban) {
-	text, err := os.ReadFile(filepath.Join("..", "..", wordsPage))
-	must(t, err)
+	text := read(t, filepath.Join("..", "..", wordsPage))
 	_, table, found := strings.Cut(string(text), wordsHeading)
 	if !found {
 		t.Fatalf("%s has no list of words that are not used", wordsPage)

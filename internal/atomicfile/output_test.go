@@ -82,15 +82,11 @@ func TestAPipeAndADeviceAreWrittenStraightThrough(t *testing.T) {
 		text, _ := os.ReadFile(pipe)
 		read <- string(text)
 	}()
-	if err := writeTo(t.Context(), pipe, "rows"); err != nil {
-		t.Error(err)
-	}
+	must(t, writeTo(t.Context(), pipe, "rows"))
 	if got := <-read; got != "rows" {
 		t.Errorf("the reader has got %q", got)
 	}
-	if err := writeTo(t.Context(), os.DevNull, "rows"); err != nil {
-		t.Error(err)
-	}
+	must(t, writeTo(t.Context(), os.DevNull, "rows"))
 	for _, path := range []string{pipe, os.DevNull} {
 		if info, err := os.Lstat(path); err != nil || info.Mode().IsRegular() {
 			t.Errorf("%s is %v, %v", path, info.Mode(), err)
@@ -129,9 +125,8 @@ func TestADescriptorOfAFileIsNotReplaced(t *testing.T) {
 	f, err := os.Create(name)
 	must(t, err)
 	defer f.Close()
-	if _, err := f.WriteString("before "); err != nil {
-		t.Fatal(err)
-	}
+	_, err = f.WriteString("before ")
+	must(t, err)
 	number, err := syscall.Dup(int(f.Fd()))
 	must(t, err)
 	must(t, writeTo(t.Context(), "/dev/fd/"+strconv.Itoa(number), "rows"))

@@ -198,9 +198,8 @@ func TestAFileThatGrewCommitsUnderItsName(t *testing.T) {
 	dir := t.TempDir()
 	f, err := New(filepath.Join(dir, "rows.part"), 0o600)
 	must(t, err)
-	if _, err := f.WriteString("rows"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = f.WriteString("rows")
+	must(t, err)
 	name := filepath.Join(dir, "rows")
 	broken := errors.New("broken")
 	s := fake(t, 2, broken) // the rename

@@ -282,16 +282,12 @@ func TestALeaseThatIsGivenBackIsTakenAtOnce(t *testing.T) {
 			t.Fatal(err, a)
 		}
 		time.Sleep(10 * Term) // it is renewed
-		if err := a.Check(); err != nil {
-			t.Error(err)
-		}
+		must(t, a.Check())
 		var held *HeldError
 		if _, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock}); !errors.As(err, &held) || held.Owner != "a" {
 			t.Errorf("%v", err)
 		}
-		if err := a.Release(); err != nil {
-			t.Error(err)
-		}
+		must(t, a.Release())
 		if err := a.Check(); err == nil {
 			t.Error("it may act after it has given the lease back")
 		}

@@ -92,9 +92,8 @@ func TestACheckpointThatIsLateIsNotTheNewest(t *testing.T) {
 		// A put of the first one that had no answer is carried out now.
 		s.objects["checkpoint.000000001.000000001"] = `{"version":1,"folder":"run"}`
 		to := t.TempDir()
-		if _, err := m.Restore(t.Context(), into(to)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := m.Restore(t.Context(), into(to))
+		must(t, err)
 		if got, _ := os.ReadFile(filepath.Join(to, "run", "f")); string(got) != "3" {
 			t.Errorf("%q", got)
 		}
@@ -134,9 +133,8 @@ func TestTheNewestCheckpointIsAwaitedWhereAStoreListsItLate(t *testing.T) {
 		s.objects["checkpoint.000000001.000000001"] = before // listed still, as other stores that are late do
 		late := lateList{s, "checkpoint.000000002.000000001", time.Now().Add(40 * time.Second)}
 		to := t.TempDir()
-		if _, err := NewMirror(late, third).Restore(t.Context(), into(to)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := NewMirror(late, third).Restore(t.Context(), into(to))
+		must(t, err)
 		if got, _ := os.ReadFile(filepath.Join(to, "run", "f")); string(got) != "2" {
 			t.Errorf("%q", got)
 		}

@@ -80,9 +80,7 @@ func TestAllStoresDoWhatTheInterfaceSays(t *testing.T) {
 		if names, err := Below(s, "a").List(ctx, "b"); err != nil || !slices.Equal(names, []string{"b"}) {
 			t.Errorf("%q, %v", names, err)
 		}
-		if err := errors.Join(s.Delete(ctx, "a/b"), s.Delete(ctx, "a/b")); err != nil {
-			t.Error(err)
-		}
+		must(t, errors.Join(s.Delete(ctx, "a/b"), s.Delete(ctx, "a/b")))
 		if names, err := s.List(ctx, ""); err != nil || !slices.Equal(names, []string{"a/empty", "c"}) {
 			t.Errorf("%q, %v", names, err)
 		}

@@ -23,9 +23,8 @@ func TestChildSpills(t *testing.T) {
 	}
 	s, err := Open(Options{Dir: dir})
 	must(t, err)
-	if _, err := s.Write([]byte("rows")); err != nil {
-		t.Fatal(err)
-	}
+	_, err = s.Write([]byte("rows"))
+	must(t, err)
 	os.Stdout.WriteString("spilled\n")
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent kills this process or ends itself
 }
@@ -82,9 +81,7 @@ func TestLiveStoresInOneDirectoryLeaveEachOtherAlone(t *testing.T) {
 	if found := names(t, dir); len(found) != 2 {
 		t.Errorf("%v", found)
 	}
-	if err := a.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, a.Close())
 	if got, err := b.Read(inB, nil); err != nil || string(got) != "b" {
 		t.Errorf("after the other was closed: %q, %v", got, err)
 	}

@@ -33,9 +33,7 @@ func open(t testing.TB, o Options) *Store {
 	s, err := Open(o)
 	must(t, err)
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, s.Close())
 	})
 	return s
 }
@@ -232,9 +230,7 @@ func TestAClosedStoreHasNothingAndTakesNothing(t *testing.T) {
 	must(t, err)
 	f := write(t, s, []byte("x"))
 	for range 2 {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, s.Close())
 	}
 	if left := names(t, dir); len(left) > 0 {
 		t.Errorf("left behind: %v", left)

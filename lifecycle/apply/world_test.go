@@ -152,9 +152,8 @@ func (w *world) put(name string, id int64) {
 	change.PrimaryKey.AddPrimaryKeyColumn("id", id)
 	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
 	change.AddColumn("v", fmt.Sprint(name, " ", id))
-	if _, err := w.tools().Client.PutRow(&tablestore.PutRowRequest{PutRowChange: change}); err != nil {
-		w.t.Fatal(err)
-	}
+	_, err := w.tools().Client.PutRow(&tablestore.PutRowRequest{PutRowChange: change})
+	must(w.t, err)
 }
 
 // updateValue gives a row a newer version of its cell.
@@ -164,9 +163,8 @@ func (w *world) updateValue(name string, id int64, v any) {
 	change.PrimaryKey.AddPrimaryKeyColumn("id", id)
 	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
 	change.PutColumn("v", v)
-	if _, err := w.tools().Client.UpdateRow(&tablestore.UpdateRowRequest{UpdateRowChange: change}); err != nil {
-		w.t.Fatal(err)
-	}
+	_, err := w.tools().Client.UpdateRow(&tablestore.UpdateRowRequest{UpdateRowChange: change})
+	must(w.t, err)
 }
 
 func (w *world) look() *Plan {

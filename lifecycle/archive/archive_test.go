@@ -314,9 +314,8 @@ func TestVerifyingFindsLaterChanges(t *testing.T) {
 		"a missing folder":   {func(t *testing.T, dir string) { os.RemoveAll(dir) }, 10, false},
 		"another archive": {func(t *testing.T, dir string) {
 			other := open(t, t.TempDir())
-			if _, err := other.Export(t.Context(), of(11).subject()); err != nil {
-				t.Fatal(err)
-			}
+			_, err := other.Export(t.Context(), of(11).subject())
+			must(t, err)
 			os.RemoveAll(dir)
 			must(t, os.Rename(filepath.Join(other.Dir, "t"), dir))
 		}, 11, false},

@@ -70,9 +70,8 @@ func write(t *testing.T, parts ...int) *archive.Manifest {
 		}
 		must(t, p.Commit(next))
 	}
-	if _, err := w.Finish(archive.Manifest{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = w.Finish(archive.Manifest{})
+	must(t, err)
 	must(t, w.Close())
 	m, err := archive.Read(dir)
 	must(t, err)
@@ -116,9 +115,7 @@ func TestRowsAreReadAsTheyWereWritten(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, p.Close())
 	}
 	if i != 200 || m.Rows != 200 || *m.Smallest != 1 || *m.Largest != 5000 {
 		t.Errorf("%d rows; the manifest has %d, %d to %d", i, m.Rows, *m.Smallest, *m.Largest)

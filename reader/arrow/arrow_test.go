@@ -298,9 +298,8 @@ func TestOnlyTheColumnsAskedForAreRead(t *testing.T) {
 	p := f.NewParser([]int{0})
 	counting.n = 0
 	s := f.Splits()[0]
-	if _, err := f.dictionaries(); err != nil {
-		t.Fatal(err)
-	}
+	_, err = f.dictionaries()
+	must(t, err)
 	counting.n = 0
 	must(t, p.Parse(s, func(*record.Record) error { return nil }))
 	if most := 8*128 + f.batches[0].metadata; counting.n > most {
@@ -317,9 +316,8 @@ func TestABatchThatIsFarAwayIsAskedForTwice(t *testing.T) {
 		t.Errorf("%d reads to open a file of %d batches", far.reads, len(f.batches))
 	}
 	p := f.NewParser(every(f.Columns()))
-	if _, err := f.dictionaries(); err != nil {
-		t.Fatal(err)
-	}
+	_, err = f.dictionaries()
+	must(t, err)
 	far.reads = 0
 	for _, s := range f.Splits() {
 		must(t, p.Parse(s, func(*record.Record) error { return nil }))
@@ -353,9 +351,7 @@ func TestWhatTakesTooMuchMemoryIsRefused(t *testing.T) {
 		t.Errorf("with 1,000 bytes: %v", err)
 	}
 	p.LimitMemory(1 << 20)
-	if err := parse(); err != nil {
-		t.Error(err)
-	}
+	must(t, parse())
 	if _, err := readAnywhere(b, Options{MaxDictionary: 10}, nil); err == nil || !strings.Contains(err.Error(), "dictionaries take") {
 		t.Errorf("dictionaries: %v", err)
 	}

@@ -50,9 +50,8 @@ func pack(t testing.TB, k Kind, parts ...[]byte) []byte {
 			out.WriteString("\x28\xb5\x2f\xfd\x00\x00\x01\x00\x00") // the encoder makes no frame for nothing
 			continue
 		}
-		if _, err := w.Write(part); err != nil {
-			t.Fatal(err)
-		}
+		_, err = w.Write(part)
+		must(t, err)
 		must(t, w.Close())
 	}
 	return out.Bytes()
@@ -98,9 +97,7 @@ func TestWhatWasCompressedComesBackInMembersAndInSmallReads(t *testing.T) {
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%v: %d bytes of %d: %v", k, len(got), len(want), err)
 		}
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, r.Close())
 	}
 }
 

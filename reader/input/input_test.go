@@ -286,9 +286,7 @@ func checkReaderAt(t *testing.T, i *Item, content string) {
 	if _, err := r.ReadAt(make([]byte, 1), -1); err == nil {
 		t.Error("read before the start")
 	}
-	if err := r.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, r.Close())
 	if _, err := r.ReadAt(make([]byte, 1), 0); content != "" && !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("read after close: %v", err)
 	}

@@ -182,9 +182,8 @@ func TestARealServer(t *testing.T) {
 		must(t, err)
 		defer conn.Close()
 		for _, sql := range []string{"SET sql_mode = ''", "INSERT INTO kinds (id, da, dt, ts, e, d) VALUES (2, '0000-00-00', '2024-00-00 00:00:00', '0000-00-00 00:00:00', '', 1.7976931348623157e308)"} {
-			if _, err := conn.ExecContext(context.Background(), sql); err != nil {
-				t.Fatal(err)
-			}
+			_, err := conn.ExecContext(context.Background(), sql)
+			must(t, err)
 		}
 		_, parts := open(t, s, "kinds", nil)
 		rows := sqltest.All(t, parts, nil)
@@ -342,9 +341,8 @@ func TestARealServer(t *testing.T) {
 	t.Run("a table that is replaced meanwhile fails the reading", func(t *testing.T) {
 		remake()
 		_, parts := open(t, s, "big", func(c *sqltable.Config) { c.RetryFor = 30 * time.Second })
-		if _, err := parts[0].Next(); err != nil {
-			t.Fatal(err)
-		}
+		_, err := parts[0].Next()
+		must(t, err)
 		kill(true)
 		s.Exec("DROP TABLE big", "CREATE TABLE big (id bigint PRIMARY KEY, v int, pad text)")
 		if _, err := parts[0].Next(); !sqltable.IsChanged(err) {
@@ -355,9 +353,8 @@ func TestARealServer(t *testing.T) {
 		remake()
 		tx, err := s.DB.Begin()
 		must(t, err)
-		if _, err := tx.Exec("UPDATE big SET v = 9 WHERE id = 1"); err != nil {
-			t.Fatal(err)
-		}
+		_, err = tx.Exec("UPDATE big SET v = 9 WHERE id = 1")
+		must(t, err)
 		_, parts := open(t, s, "big", func(c *sqltable.Config) {
 			c.RetryFor = time.Second
 			c.Server.(*Address).lockPause = 0
@@ -399,9 +396,8 @@ func TestARealServer(t *testing.T) {
 		at := a.config.Addr
 		a.config.DialFunc = func(ctx context.Context, network, _ string) (net.Conn, error) { return dial(ctx, network, at) }
 		_, parts = sqltest.Open(t, a, func(c *sqltable.Config) { c.RetryFor = 30 * time.Second })
-		if _, err := parts[0].Next(); err != nil {
-			t.Fatal(err)
-		}
+		_, err = parts[0].Next()
+		must(t, err)
 		at = b.config.Addr
 		kill(true)
 		if _, err := parts[0].Next(); !sqltable.IsChanged(err) || !strings.Contains(err.Error(), "server_id ") || len(err.Error()) > 400 {

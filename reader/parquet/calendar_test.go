@@ -97,9 +97,8 @@ func TestSparksOldCalendarIsReadAsTheDatesThatWereWritten(t *testing.T) {
 		}
 		read := func(options ...pq.WriterOption) (d, text record.Datum, bad [2]*table.Reason) {
 			b := write(t, pq.NewSchema("s", pq.Group{"c": c.node}), []pq.Row{{c.v.Level(0, 0, 0)}}, options...)
-			if _, _, err := loadAll(b, "x", Options{}, func(r *record.Record) { d, bad[0] = r.Fields[0], r.Bad }); err != nil {
-				t.Fatal(err)
-			}
+			_, _, err := loadAll(b, "x", Options{}, func(r *record.Record) { d, bad[0] = r.Fields[0], r.Bad })
+			must(t, err)
 			b = write(t, pq.NewSchema("s", pq.Group{"c": pq.Group{"n": c.node}}), []pq.Row{{c.v.Level(0, 0, 0)}}, options...)
 			if _, _, err := loadAll(b, "x", Options{}, func(r *record.Record) {
 				text, bad[1] = r.Fields[0], r.Bad

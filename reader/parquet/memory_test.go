@@ -24,13 +24,11 @@ func TestPagesAreCountedBeforeTheyAreRead(t *testing.T) {
 	w := pq.NewWriter(&b, pq.NewSchema("t", group), pq.DataPageStatistics(false))
 	for range 300 {
 		v := pq.ByteArrayValue([]byte(strings.Repeat("v", 10_000)))
-		if _, err := w.WriteRows([]pq.Row{{v.Level(0, 0, 0), v.Level(0, 0, 1), v.Level(0, 0, 2)}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := w.WriteRows([]pq.Row{{v.Level(0, 0, 0), v.Level(0, 0, 1), v.Level(0, 0, 2)}})
+		must(t, err)
 	}
 	must(t, w.Close())
-	f, err := Open(bytes.NewReader(b.Bytes()), int64(b.Len()), "t", Options{})
-	must(t, err)
+	f := opened(t, b.Bytes(), Options{})
 	p := f.NewParser([]int{0, 1, 2})
 	refused, read := 0, 0
 	for limit := int64(1 << 10); limit < 64<<20; limit *= 2 {
@@ -76,13 +74,11 @@ func TestLargePagesAreNoticed(t *testing.T) {
 		w := pq.NewWriter(&b, pq.NewSchema("t", pq.Group{"a": pq.Encoded(pq.String(), &pq.Plain)}), pq.PageBufferSize(page))
 		v := pq.ByteArrayValue([]byte(strings.Repeat("v", 1000))).Level(0, 0, 0)
 		for range 4000 {
-			if _, err := w.WriteRows([]pq.Row{{v}}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := w.WriteRows([]pq.Row{{v}})
+			must(t, err)
 		}
 		must(t, w.Close())
-		f, err := Open(bytes.NewReader(b.Bytes()), int64(b.Len()), "t", Options{})
-		must(t, err)
+		f := opened(t, b.Bytes(), Options{})
 		if large := f.LargePages(512 << 10); large != (page > 512<<10) {
 			t.Errorf("pages of %d bytes: large %v", page, large)
 		}
@@ -104,9 +100,8 @@ func largePage(t *testing.T, columns ...string) []byte {
 		row[i] = v.Level(0, 1, i)
 	}
 	for range 1000 {
-		if _, err := w.WriteRows([]pq.Row{row}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := w.WriteRows([]pq.Row{row})
+		must(t, err)
 	}
 	must(t, w.Close())
 	return b.Bytes()
@@ -114,8 +109,7 @@ func largePage(t *testing.T, columns ...string) []byte {
 
 func TestAParserThatIsReleasedKeepsNoPage(t *testing.T) {
 	data := largePage(t, "a")
-	f, err := Open(bytes.NewReader(data), int64(len(data)), "t", Options{})
-	must(t, err)
+	f := opened(t, data, Options{})
 	p := f.NewParser([]int{0})
 	var page *byte
 	gone := make(chan struct{})
@@ -139,8 +133,7 @@ func TestAParserThatIsReleasedKeepsNoPage(t *testing.T) {
 
 func TestWhatDoesNotFitIsRefusedBeforeItIsRead(t *testing.T) {
 	data := largePage(t, "a", "b")
-	f, err := Open(bytes.NewReader(data), int64(len(data)), "t", Options{})
-	must(t, err)
+	f := opened(t, data, Options{})
 	if !f.LargePages(4 << 20) {
 		t.Error("a page of 8 MB that is stored in little is not large")
 	}

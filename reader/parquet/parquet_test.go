@@ -24,11 +24,18 @@ func write(t testing.TB, schema *pq.Schema, rows []pq.Row, options ...pq.WriterO
 	t.Helper()
 	var b bytes.Buffer
 	w := pq.NewWriter(&b, append(options, schema)...)
-	if _, err := w.WriteRows(rows); err != nil {
-		t.Fatal(err)
-	}
+	_, err := w.WriteRows(rows)
+	must(t, err)
 	must(t, w.Close())
 	return b.Bytes()
+}
+
+// opened opens a file in memory.
+func opened(t testing.TB, b []byte, o Options) *File {
+	t.Helper()
+	f, err := Open(bytes.NewReader(b), int64(len(b)), "x.parquet", o)
+	must(t, err)
+	return f
 }
 
 // one writes a required column of one value and reads it back.
@@ -167,8 +174,7 @@ func TestNestedValuesBecomeJSONAndEmptyIsNotNull(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	f, err := Open(bytes.NewReader(b.Bytes()), int64(b.Len()), "x.parquet", Options{Flatten: true})
-	must(t, err)
+	f := opened(t, b.Bytes(), Options{Flatten: true})
 	if got := strings.Join(f.Columns(), " "); got != "id list bare struct.a struct.b map pairs deep when raw" {
 		t.Errorf("flattened columns are %s", got)
 	}
@@ -243,8 +249,7 @@ func random(t testing.TB, seed uint64, v2 bool) []byte {
 
 func lines(t *testing.T, b []byte, o Options, order func([]Split)) []string {
 	t.Helper()
-	f, err := Open(bytes.NewReader(b), int64(len(b)), "x.parquet", o)
-	must(t, err)
+	f := opened(t, b, o)
 	all := make([]string, f.Rows())
 	splits := f.Splits()
 	if order != nil {
@@ -317,8 +322,7 @@ func TestColumnsNotAskedForAreNotRead(t *testing.T) {
 
 func TestAnErrorOfTheCallerIsReturnedAndTheParserContinues(t *testing.T) {
 	b := random(t, 1, false)
-	f, err := Open(bytes.NewReader(b), int64(len(b)), "x.parquet", Options{})
-	must(t, err)
+	f := opened(t, b, Options{})
 	p, stop, n := f.NewParser(every(f)), errors.New("stop"), 0
 	if err := p.Parse(f.Splits()[0], func(*record.Record) error { return stop }); err != stop {
 		t.Error(err)
@@ -330,8 +334,7 @@ func TestAnErrorOfTheCallerIsReturnedAndTheParserContinues(t *testing.T) {
 
 func TestSeveralParsersReadOneFileAtOnce(t *testing.T) {
 	b := random(t, 3, true)
-	f, err := Open(bytes.NewReader(b), int64(len(b)), "x.parquet", Options{SplitRows: 100})
-	must(t, err)
+	f := opened(t, b, Options{SplitRows: 100})
 	counts := make(chan int)
 	for k := range 3 {
 		go func() {

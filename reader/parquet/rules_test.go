@@ -109,8 +109,7 @@ func TestAKeyThatIsTwiceInAMapRejectsTheRecord(t *testing.T) {
 	var b bytes.Buffer
 	rows := []multi{{pairs("a", "b")}, {pairs("a", "b", "a")}, {pairs("x", "x")}, {nil}, {pairs("b", "a")}}
 	must(t, pq.Write(&b, rows))
-	f, err := Open(bytes.NewReader(b.Bytes()), int64(b.Len()), "x.parquet", Options{})
-	must(t, err)
+	f := opened(t, b.Bytes(), Options{})
 	// The same levels and values read as a map: a list of pairs differs from one in its annotation only.
 	m := f.roots[0]
 	m.shape, m.item = shapeMap, m.fields[0]

@@ -25,9 +25,8 @@ func BenchmarkATableBesideTheDriver(b *testing.B) {
 		for rows.NextRow() {
 			n += len(rows.Values()) / 7
 		}
-		if _, err := rows.Close(); err != nil {
-			b.Fatal(err)
-		}
+		_, err = rows.Close()
+		must(b, err)
 		return n
 	})
 }

@@ -83,15 +83,14 @@ func TestReplicationOfARealServer(t *testing.T) {
 	}
 	t.Run("a standby that is lost holds reading up", func(t *testing.T) {
 		_, parts := sqltest.Open(t, parse(s.Address("big")), func(c *sqltable.Config) { c.MaxLag, c.RetryFor = time.Second, 2*time.Second })
-		if _, err := parts[0].Next(); err != nil {
-			t.Fatal(err)
-		}
+		_, err := parts[0].Next()
+		must(t, err)
 		standby.Stop("immediate")
 		for s.Exec("SELECT count(*) FROM pg_stat_replication")[0][0] != "0" {
 			time.Sleep(20 * time.Millisecond)
 		}
 		time.Sleep(1100 * time.Millisecond) // the lag is asked for once a second
-		_, err := parts[0].Next()
+		_, err = parts[0].Next()
 		for _, p := range parts[1:] {
 			if err == nil || errors.Is(err, io.EOF) {
 				_, err = p.Next()

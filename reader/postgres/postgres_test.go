@@ -394,9 +394,8 @@ func TestARealServer(t *testing.T) {
 			return dial(ctx, network, fmt.Sprintf("127.0.0.1:%d", to))
 		}
 		_, parts := sqltest.Open(t, a, func(c *sqltable.Config) { c.RetryFor = 30 * time.Second })
-		if _, err := parts[0].Next(); err != nil {
-			t.Fatal(err)
-		}
+		_, err = parts[0].Next()
+		must(t, err)
 		b, err := Parse(other.Address("big"))
 		must(t, err)
 		other.Promote()
@@ -408,9 +407,8 @@ func TestARealServer(t *testing.T) {
 	})
 	t.Run("a table that is replaced meanwhile fails the reading", func(t *testing.T) {
 		_, parts := open(t, s, "big", func(c *sqltable.Config) { c.RetryFor = 30 * time.Second })
-		if _, err := parts[0].Next(); err != nil {
-			t.Fatal(err)
-		}
+		_, err := parts[0].Next()
+		must(t, err)
 		s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport'; DROP TABLE big; CREATE TABLE big (id int PRIMARY KEY, v int, pad text)")
 		if _, err := parts[0].Next(); !sqltable.IsChanged(err) {
 			t.Error(err)

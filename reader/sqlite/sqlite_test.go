@@ -281,9 +281,8 @@ func TestATableThatIsNotTheSameIsNotReadOn(t *testing.T) {
 		"another order of key": {"texts", []string{"DROP TABLE texts", "CREATE TABLE texts (k TEXT PRIMARY KEY, v)"}},
 	} {
 		o := sqltable.New(sqltable.Config{Server: d.address(tt.table)})
-		if _, err := o.Divide(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		_, err := o.Divide(t.Context())
+		must(t, err)
 		kept, err := o.Divide(t.Context())
 		must(t, err)
 		parts, err := o.Open(t.Context(), kept)
@@ -359,9 +358,8 @@ func TestAFileThatIsDamagedIsNamedWithWhatToDo(t *testing.T) {
 	db, err := sql.Open("sqlite", path)
 	must(t, err)
 	for _, s := range []string{"CREATE TABLE t (a INTEGER PRIMARY KEY, v)", "CREATE TABLE whole (a INTEGER PRIMARY KEY)", "INSERT INTO t " + fmt.Sprintf(count, 2000) + "SELECT i, hex(zeroblob(100)) FROM n"} {
-		if _, err := db.Exec(s); err != nil {
-			t.Fatal(err)
-		}
+		_, err := db.Exec(s)
+		must(t, err)
 	}
 	must(t, db.Close())
 	text, err := os.ReadFile(path)
@@ -383,9 +381,7 @@ func TestAFileThatIsDamagedIsNamedWithWhatToDo(t *testing.T) {
 			_, err = parts[0].Next()
 		}
 		for _, p := range parts {
-			if err := p.Close(); err != nil {
-				t.Error(err)
-			}
+			must(t, p.Close())
 		}
 		if !strings.Contains(err.Error(), want) || strings.Count(err.Error(), "\n") > 0 {
 			t.Errorf("%s: %v", what, err)

@@ -41,9 +41,8 @@ func TestPagesInUsedMemoryHaveTheSameRecords(t *testing.T) {
 		}
 		sp := made[0]
 		splits, known = append(splits, sp), append(known, string(sp.Key))
-		if _, _, err := parser.Parse(sp, func(rec *record.Record) { got = append(got, show(rec)) }); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err = parser.Parse(sp, func(rec *record.Record) { got = append(got, show(rec)) })
+		must(t, err)
 		sp.Part.(source.Reusable).Reuse()
 	}
 	if len(splits) < 5 || len(got) != rows {

@@ -278,15 +278,14 @@ func TestATableThatIsDroppedWhileItIsReadStopsTheReading(t *testing.T) {
 		w.fill(600)
 		s := w.parts(w.config())[0].(*part)
 		s.bytes = 3000
-		if _, err := s.Next(); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.Next()
+		must(t, err)
 		w.drop()
 		if again {
 			w.create()
 			w.fill(300)
 		}
-		_, _, err := read(s)
+		_, _, err = read(s)
 		if replaced := new(client.ReplacedError); !errors.As(err, &replaced) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -71,9 +71,8 @@ func finished(t *testing.T) *Manifest {
 	writePart(t, w, 1, nil, row(7, 70))
 	writePart(t, w, 0, []byte("3"), row(1, 30, 20, 10), row(2))
 	writePart(t, w, 0, nil, row(3, 40))
-	if _, err := w.Finish(Manifest{Options: Options{TimeToLive: -1, MaxVersions: 3}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := w.Finish(Manifest{Options: Options{TimeToLive: -1, MaxVersions: 3}})
+	must(t, err)
 	must(t, w.Close())
 	m, err := Read(dir)
 	must(t, err)
@@ -100,9 +99,7 @@ func TestAManifestSaysWhatItsPartsHold(t *testing.T) {
 	if got := m.KeyColumns(); len(got) != 1 || got[0] != key[0] {
 		t.Errorf("key %+v", got)
 	}
-	if err := m.Check(context.Background()); err != nil {
-		t.Error(err)
-	}
+	must(t, m.Check(context.Background()))
 	if manifest := filepath.Join(m.Dir(), ManifestName); !Is(m.Dir()) || !Is(manifest) || Is(m.Path(&m.Parts[0])) || Is(t.TempDir()) {
 		t.Error("an archive is its folder or its manifest, and nothing else")
 	}
@@ -238,9 +235,7 @@ func TestAnArchiveIsRemovedWithWhatItsExportHasLeft(t *testing.T) {
 		must(t, w.Close())
 		m, err := Read(dir)
 		must(t, err)
-		if err := m.Remove(); err != nil {
-			t.Error(err)
-		}
+		must(t, m.Remove())
 		if left, err := os.ReadDir(dir); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("killed %v: %v is left, %v", killed, left, err)
 		}

@@ -56,9 +56,8 @@ func wideWorld(t *testing.T, keys int) (*world, []table.KeyColumn) {
 		}
 		change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
 		columns(change)
-		if _, err := w.sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: change}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := w.sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: change})
+		must(t, err)
 	}
 	now := time.Now().UnixMilli()
 	for i := range 110 {
@@ -118,14 +117,11 @@ func rowsOf(t *testing.T, o source.Origin) (rows []string) {
 			splits, err := p.Add(piece)
 			must(t, err)
 			for _, sp := range splits {
-				if _, _, err := parser.Parse(sp, func(rec *record.Record) { rows = append(rows, words(rec)) }); err != nil {
-					t.Fatal(err)
-				}
+				_, _, err := parser.Parse(sp, func(rec *record.Record) { rows = append(rows, words(rec)) })
+				must(t, err)
 			}
 		}
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, p.Close())
 	}
 	return rows
 }
@@ -180,9 +176,8 @@ func TestAnArchiveHasEveryCellOfItsTable(t *testing.T) {
 func TestAnArchiveOfNoRowsIsOne(t *testing.T) {
 	w := newWorld(t, 0)
 	dir := filepath.Join(t.TempDir(), "a")
-	if _, err := ToArchive(context.Background(), w.archive(dir)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := ToArchive(context.Background(), w.archive(dir))
+	must(t, err)
 	m, err := format.Read(dir)
 	if err != nil || m.Rows != 0 || m.Smallest != nil {
 		t.Fatalf("%+v, %v", m, err)

@@ -73,9 +73,8 @@ func newWorld(t *testing.T, rows int) *world {
 			change.AddColumn(fmt.Sprint("c", i*5/rows), "x,y") // another column for each fifth of the table
 			req.AddRowChange(change)
 		}
-		if _, err := w.sdk.BatchWriteRow(req); err != nil {
-			t.Fatal(err)
-		}
+		_, err := w.sdk.BatchWriteRow(req)
+		must(t, err)
 	}
 	if w.table, err = admin.Describe("t"); err != nil {
 		t.Fatal(err)
@@ -91,9 +90,8 @@ func (w *world) config(format string, columns ...string) Config {
 func (w *world) text(t *testing.T, c Config) string {
 	t.Helper()
 	var out bytes.Buffer
-	if _, err := To(context.Background(), c, &out); err != nil {
-		t.Fatal(err)
-	}
+	_, err := To(context.Background(), c, &out)
+	must(t, err)
 	return out.String()
 }
 
@@ -174,9 +172,8 @@ func TestAnInterruptedExportContinues(t *testing.T) {
 			if parts, _ := filepath.Glob(c.Path + ".part*"); len(parts) == 1 {
 				f, err := os.OpenFile(parts[0], os.O_APPEND|os.O_WRONLY, 0)
 				must(t, err)
-				if _, err := f.WriteString("half a ro"); err != nil {
-					t.Fatal(err)
-				}
+				_, err = f.WriteString("half a ro")
+				must(t, err)
 				f.Close()
 			}
 			r, err := ToFile(context.Background(), c)

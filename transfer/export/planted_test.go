@@ -15,9 +15,8 @@ func TestALinkInThePlaceOfAPartIsNotFollowed(t *testing.T) {
 	}
 	o, _, err := openOutput(filepath.Join(dir, "out.csv"), partSuffix, state{}, false)
 	must(t, err)
-	if _, err := o.file.WriteString("rows"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = o.file.WriteString("rows")
+	must(t, err)
 	must(t, o.mark(o.at))
 	must(t, o.file.Close())
 	// What is continued is not a link either.

@@ -85,9 +85,8 @@ func (w *world) put(id any, cells map[string]any) {
 	for column, v := range cells {
 		change.AddColumn(column, v)
 	}
-	if _, err := w.sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: change}); err != nil {
-		w.t.Fatal(err)
-	}
+	_, err := w.sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: change})
+	must(w.t, err)
 }
 
 // remove deletes a row.
@@ -96,9 +95,8 @@ func (w *world) remove(id any) {
 	change := &tablestore.DeleteRowChange{TableName: "t", PrimaryKey: new(tablestore.PrimaryKey)}
 	change.PrimaryKey.AddPrimaryKeyColumn("id", id)
 	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-	if _, err := w.sdk.DeleteRow(&tablestore.DeleteRowRequest{DeleteRowChange: change}); err != nil {
-		w.t.Fatal(err)
-	}
+	_, err := w.sdk.DeleteRow(&tablestore.DeleteRowRequest{DeleteRowChange: change})
+	must(w.t, err)
 }
 
 // rows are the table's rows as text, in key order.

@@ -476,17 +476,15 @@ func TestASourceMadeAgainDeletesNothing(t *testing.T) {
 		change.PrimaryKey.AddPrimaryKeyColumn("id", "a")
 		change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
 		change.AddColumn("n", int64(1))
-		if _, err := w.sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: change}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := w.sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: change})
+		must(t, err)
 		made, err := w.admin.Describe("s")
 		must(t, err)
 		return tablescan.New(tablescan.Config{Client: w.sdk, Table: made})
 	}
 	again := func() *tablescan.Origin {
-		if _, err := w.sdk.DeleteTable(&tablestore.DeleteTableRequest{TableName: "s"}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := w.sdk.DeleteTable(&tablestore.DeleteTableRequest{TableName: "s"})
+		must(t, err)
 		return makeSource()
 	}
 	cfg := w.config("s")
@@ -555,9 +553,8 @@ func TestRowsWithNumbersAreChangedAndDeleted(t *testing.T) {
 		change.PrimaryKey.AddPrimaryKeyColumnWithAutoIncrement("n")
 		change.AddColumn("v", int64(i))
 		change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-		if _, err := w.sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: change}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := w.sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: change})
+		must(t, err)
 	}
 	number := func(row string) string {
 		_, n, _ := strings.Cut(strings.Fields(row)[0], "/")
@@ -839,9 +836,8 @@ func TestASyncAsksForTheUnitsOfTheLastRunAndKeepsThem(t *testing.T) {
 		var b bytes.Buffer
 		out := parquet.NewWriter(&b, parquet.NewSchema("", parquet.Group{"id": parquet.String(), "v": v}))
 		row := parquet.Row{parquet.ValueOf("a").Level(0, 0, 0), parquet.ValueOf(int64(1_700_000_000_000)).Level(0, 0, 1)}
-		if _, err := out.WriteRows([]parquet.Row{row}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := out.WriteRows([]parquet.Row{row})
+		must(t, err)
 		must(t, out.Close())
 		return w.write(name, b.String())
 	}

@@ -17,10 +17,8 @@ import (
 // clocked is an embedded service with a clock of its own and a table t.
 func clocked(t *testing.T, now *time.Time, plan *faults.Plan) *Admin {
 	t.Helper()
-	s, err := server.Open("", server.Options{InMemory: true, Faults: plan, Now: func() time.Time { return *now }})
-	must(t, err)
-	t.Cleanup(func() { s.Close() })
-	a := admin(t, Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(), Credentials: keys(server.DefaultAccessKeySecret)})
+	s := engine(t, server.Options{Faults: plan, Now: func() time.Time { return *now }})
+	a := admin(t, of(s))
 	must(t, a.Create("t", []table.KeyColumn{{Name: "s", Type: table.String}}, table.Definition{TimeToLive: 86400, MaxVersions: 3, MaxDeviation: 1000}))
 	return a
 }

@@ -43,8 +43,7 @@ func changing(base http.RoundTripper, change func(res *http.Response, body []byt
 // describe asks for table t over both transports.
 func describe(t *testing.T, target Target) map[string]error {
 	t.Helper()
-	sdk, err := New(t.Context(), target, nil)
-	must(t, err)
+	sdk := sdkOf(t, target)
 	_, ours := sender(t, t.Context(), target).Post("DescribeTable", text("\n\x01t"))
 	_, theirs := sdk.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})
 	return map[string]error{"our connection": ours, "the SDK's": theirs}
@@ -196,15 +195,13 @@ func TestKeysThatRotateMeanwhileAreNotDamage(t *testing.T) {
 func TestRowsWithAWrongChecksumAreNotRead(t *testing.T) {
 	target := tableT(t)
 	target.AcceptUnsigned = true
-	sdk, err := New(t.Context(), target, nil)
-	must(t, err)
+	sdk := sdkOf(t, target)
 	change := &tablestore.PutRowChange{TableName: "t", PrimaryKey: new(tablestore.PrimaryKey)}
 	change.PrimaryKey.AddPrimaryKeyColumn("k", "one")
 	change.AddColumn("c", "value")
 	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-	if _, err := sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: change}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: change})
+	must(t, err)
 	damage := false
 	target.Transport = changing(target.Transport, func(res *http.Response, body []byte) []byte {
 		// Damaged where the service keeps it: the answer's own checksum fits.
@@ -214,9 +211,7 @@ func TestRowsWithAWrongChecksumAreNotRead(t *testing.T) {
 		}
 		return body
 	})
-	if sdk, err = New(t.Context(), target, nil); err != nil {
-		t.Fatal(err)
-	}
+	sdk = sdkOf(t, target)
 	get := func() error {
 		_, err := sdk.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{TableName: "t", PrimaryKey: change.PrimaryKey, MaxVersion: 1}})
 		return err
@@ -280,8 +275,7 @@ func TestNoTransportFollowsARedirect(t *testing.T) {
 			http.Redirect(w, r, other.URL+r.URL.Path+"?token=secret", status)
 		}))
 		target := Target{Endpoint: web.URL, Instance: "i", AcceptUnsigned: true, Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "s", SecurityToken: "token"}}
-		sdk, err := New(t.Context(), target, nil)
-		must(t, err)
+		sdk := sdkOf(t, target)
 		errs := describe(t, target)
 		_, errs["DeleteTable"] = sdk.DeleteTable(&tablestore.DeleteTableRequest{TableName: "t"})
 		_, errs["ListTable"] = sdk.ListTable()

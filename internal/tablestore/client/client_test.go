@@ -26,20 +26,37 @@ func keys(secret string) common.CredentialsProvider {
 	return &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: secret}
 }
 
+// engine opens an engine in memory.
+func engine(t *testing.T, o server.Options) *server.Server {
+	t.Helper()
+	o.InMemory = true
+	s, err := server.Open("", o)
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Close()) })
+	return s
+}
+
+// of is how clients reach an engine in this process.
+func of(s *server.Server) Target {
+	return Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(), Credentials: keys(server.DefaultAccessKeySecret)}
+}
+
 func embedded(t *testing.T, plan *faults.Plan) Target {
 	t.Helper()
-	s, err := server.Open("", server.Options{InMemory: true, Faults: plan})
+	return of(engine(t, server.Options{Faults: plan}))
+}
+
+func sdkOf(t *testing.T, target Target) *tablestore.TableStoreClient {
+	t.Helper()
+	c, err := New(t.Context(), target, nil)
 	must(t, err)
-	t.Cleanup(func() { s.Close() })
-	return Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(), Credentials: keys(server.DefaultAccessKeySecret)}
+	return c
 }
 
 func admin(t *testing.T, target Target) *Admin {
 	t.Helper()
-	sdk, err := New(context.Background(), target, nil)
-	must(t, err)
-	connection, err := Connect(context.Background(), target, nil)
-	must(t, err)
+	sdk := sdkOf(t, target)
+	connection := connect(t, target)
 	return &Admin{Client: sdk, Context: context.Background(), Connection: connection}
 }
 
@@ -63,9 +80,7 @@ func TestTablesAreCreatedDescribedListedAndDropped(t *testing.T) {
 	if names, err := a.List(); err != nil || fmt.Sprint(names) != "[t]" {
 		t.Errorf("%v, %v", names, err)
 	}
-	if err := a.Drop("t"); err != nil {
-		t.Error(err)
-	}
+	must(t, a.Drop("t"))
 	if err := a.Drop("t"); !errors.Is(err, ErrNoTable) {
 		t.Errorf("dropping it again: %v", err)
 	}
@@ -308,16 +323,12 @@ func TestTrafficIsCounted(t *testing.T) {
 }
 
 func TestConnectionsAreKept(t *testing.T) {
-	s, err := server.Open("", server.Options{InMemory: true})
-	must(t, err)
-	defer s.Close()
+	s := engine(t, server.Options{})
 	web, made, _ := counting(t, (*httptest.Server).Start, s)
-	sdk, err := New(context.Background(), Target{Endpoint: web.URL, Instance: server.DefaultInstance, Credentials: keys(server.DefaultAccessKeySecret)}, nil)
-	must(t, err)
+	sdk := sdkOf(t, Target{Endpoint: web.URL, Instance: server.DefaultInstance, Credentials: keys(server.DefaultAccessKeySecret)})
 	for range 20 {
-		if _, err := sdk.ListTable(); err != nil {
-			t.Fatal(err)
-		}
+		_, err := sdk.ListTable()
+		must(t, err)
 	}
 	if n := made.Load(); n != 1 {
 		t.Errorf("%d connections for 20 requests in a row", n)

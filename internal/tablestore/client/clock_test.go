@@ -105,11 +105,9 @@ func TestBothTransportsReadTheDate(t *testing.T) {
 }
 
 func TestAClockThatTheServiceRefusesIsNamed(t *testing.T) {
-	s, err := server.Open("", server.Options{InMemory: true, Now: func() time.Time { return time.Now().Add(time.Hour) }})
-	must(t, err)
-	defer s.Close()
-	target := Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(), Credentials: keys(server.DefaultAccessKeySecret)}
-	_, err = admin(t, target).List()
+	s := engine(t, server.Options{Now: func() time.Time { return time.Now().Add(time.Hour) }})
+	target := of(s)
+	_, err := admin(t, target).List()
 	if err == nil || !strings.Contains(err.Error(), "this machine's clock is too far from the service's: set it") {
 		t.Error(err)
 	}

@@ -82,9 +82,8 @@ func TestCompressedBodiesAreTheBodies(t *testing.T) {
 		want = append(want, compressible(i, size), string(noise))
 	}
 	for _, body := range want {
-		if _, err := s.Post("BatchWriteRow", text(body)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.Post("BatchWriteRow", text(body))
+		must(t, err)
 	}
 	for i, b := range seen {
 		if got := b.plain(t); got != want[i] {
@@ -110,9 +109,7 @@ func TestNothingIsCompressedUnlessItIsAskedFor(t *testing.T) {
 }
 
 func TestTheEngineTakesCompressedRequestsOverBothTransports(t *testing.T) {
-	store, err := server.Open("", server.Options{InMemory: true, Faults: new(faults.Plan)})
-	must(t, err)
-	defer store.Close()
+	store := engine(t, server.Options{Faults: new(faults.Plan)})
 	web := httptest.NewServer(store)
 	defer web.Close()
 	target := embedded(t, nil)

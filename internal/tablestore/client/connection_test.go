@@ -69,13 +69,11 @@ func signedUnlikeTheSDK(t *testing.T, target Target, request *tablestore.Describ
 		body, _ = io.ReadAll(r.Body)
 		return nil, errors.New("recorded")
 	})
-	sdk, err := New(t.Context(), target, nil)
-	must(t, err)
+	sdk := sdkOf(t, target)
 	if _, err := sdk.DescribeTable(request); err == nil {
 		t.Fatal("no error")
 	}
-	c, err := Connect(t.Context(), target, nil)
-	must(t, err)
+	c := connect(t, target)
 	got, err := c.signWith(c.credentials.GetCredentials(), "/DescribeTable", want.Get(headerDate), md5.Sum(body), 0)
 	must(t, err)
 	return cmp.Diff(want, got)
@@ -176,8 +174,7 @@ func TestRefusalsAreTheSDKsErrors(t *testing.T) {
 		if tt.status == 307 {
 			continue // the SDK would follow it
 		}
-		sdk, err := New(t.Context(), target, nil)
-		must(t, err)
+		sdk := sdkOf(t, target)
 		if _, err := sdk.ListTable(); cmp.Diff(err, error(got)) != "" {
 			t.Errorf("HTTP %d with %q: the SDK says %#v", tt.status, tt.body, err)
 		}
@@ -320,8 +317,7 @@ func TestAProxyIsAskedForEveryEndpoint(t *testing.T) {
 		_, _ = io.WriteString(w, r.URL.String()+" "+string(body))
 	}))
 	defer proxy.Close()
-	c, err := Connect(t.Context(), unsignedAt("http://tablestore.invalid"), nil)
-	must(t, err)
+	c := connect(t, unsignedAt("http://tablestore.invalid"))
 	address, err := url.Parse(proxy.URL)
 	must(t, err)
 	c.route, c.base = nil, &http.Transport{Proxy: http.ProxyURL(address)}
@@ -398,9 +394,8 @@ func TestABodyThatIsStillReadIsNotWrittenOver(t *testing.T) {
 	})}
 	s := sender(t, t.Context(), target)
 	for _, body := range []string{"first", "other", "third"} {
-		if _, err := s.Post("BatchWriteRow", text(body)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.Post("BatchWriteRow", text(body))
+		must(t, err)
 	}
 	for i, want := range []string{"first", "other", "third"} {
 		if got, _ := io.ReadAll(held[i]); string(got) != want {

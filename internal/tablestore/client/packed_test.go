@@ -66,18 +66,16 @@ func TestOddRowsAreNotPackedAsTheyCame(t *testing.T) {
 	row := begin()
 	row.Cell(&f, table.Value{Type: table.Boolean, Int: 2})
 	s.body = rangeAnswer(row.End(), nil)
-	if _, err := GetPacked(c, criteria(), memory); err != nil {
-		t.Fatal(err)
-	}
+	_, err := GetPacked(c, criteria(), memory)
+	must(t, err)
 	if cells := plainbuffer.CellsOf(memory.Packed.Row(0)); !cells.Next() || string(cells.Name()) != "f" || cells.Value().Type != table.Boolean || cells.Value().Int != 1 {
 		t.Errorf("a boolean of 2 is %x", cells.Content)
 	}
 	row = begin()
 	row.Increment(&f, 5)
 	s.body = rangeAnswer(row.End(), nil)
-	if _, err := GetPacked(c, criteria(), memory); err != nil {
-		t.Fatal(err)
-	}
+	_, err = GetPacked(c, criteria(), memory)
+	must(t, err)
 	if cells := plainbuffer.CellsOf(memory.Packed.Row(0)); !cells.Next() || cells.Op != plainbuffer.Set {
 		t.Errorf("a cell that adds came as %d", cells.Op)
 	}

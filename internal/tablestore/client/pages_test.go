@@ -135,9 +135,8 @@ func TestPagesKeepTheirRows(t *testing.T) {
 	must(t, err)
 	was := fmt.Sprint(first.Rows[7].Columns[0], first.Rows[7].PrimaryKey)
 	for range 5 {
-		if _, err := GetRange(c, criteria(), nil); err != nil {
-			t.Fatal(err)
-		}
+		_, err := GetRange(c, criteria(), nil)
+		must(t, err)
 	}
 	if is := fmt.Sprint(first.Rows[7].Columns[0], first.Rows[7].PrimaryKey); is != was {
 		t.Errorf("a row became %s, was %s", is, was)
@@ -188,9 +187,8 @@ func TestAPageAllocatesNothingForARow(t *testing.T) {
 	allocations := func(rows int) float64 {
 		s.body = rangeAnswer(drawRows(rand.New(rand.NewPCG(7, 8)), rows), nil)
 		return testing.AllocsPerRun(10, func() {
-			if _, err := GetRange(c, criteria(), memory); err != nil {
-				t.Fatal(err)
-			}
+			_, err := GetRange(c, criteria(), memory)
+			must(t, err)
 		})
 	}
 	if few, many := allocations(10), allocations(2000); many > few+20 {

@@ -75,9 +75,8 @@ func TestSendersShareTheConnectionsThatAServiceAllows(t *testing.T) {
 	c := connect(t, Target{Endpoint: web, Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Connections: senders})
 	keep := c.Sender() // the connections of those that end are closed
 	defer keep.Close()
-	if _, err := keep.Post("BatchWriteRow", text("x")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := keep.Post("BatchWriteRow", text("x"))
+	must(t, err)
 	if failed := atOnce(c, senders, requests, "x"); len(failed) > 0 {
 		n := 0
 		for _, k := range failed {
@@ -139,9 +138,8 @@ func TestSendersOneAfterTheOtherShareAConnection(t *testing.T) {
 	c := connect(t, unsignedAt(web))
 	for range 50 {
 		s := c.Sender()
-		if _, err := s.Post("BatchWriteRow", text("x")); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.Post("BatchWriteRow", text("x"))
+		must(t, err)
 	}
 	if n := connections.Load(); n != 1 {
 		t.Errorf("%d connections for 50 senders that send one after the other", n)
@@ -154,9 +152,8 @@ func TestABusyConnectionIsRenewedWhenItIsOld(t *testing.T) {
 	s := sender(t, t.Context(), unsignedAt(web))
 	defer s.Close()
 	for i := range 6 {
-		if _, err := s.Post("BatchWriteRow", text("x")); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.Post("BatchWriteRow", text("x"))
+		must(t, err)
 		if i%2 == 0 {
 			s.c.pool.free[0].until = time.Now()
 		}
@@ -227,8 +224,7 @@ func TestARefusalOfKeysPassesForAWhileIfTheyWereAcceptedBefore(t *testing.T) {
 		var answers []string
 		target := Target{Endpoint: "http://made-up", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Transport: refusingKeys(&answers), KeyPatience: patience}
 		s := sender(t, t.Context(), target)
-		sdk, err := New(t.Context(), target, nil)
-		must(t, err)
+		sdk := sdkOf(t, target)
 		for name, ask := range map[string]func() error{
 			"our connection": func() error { _, err := s.Post("ListTable", text("")); return err },
 			"the SDK's":      func() error { _, err := sdk.ListTable(); return err },

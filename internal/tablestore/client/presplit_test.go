@@ -1,13 +1,11 @@
 package client
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strings"
 	"testing"
 
-	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/google/go-cmp/cmp"
 
 	"tsimport/engine/server"
@@ -18,25 +16,12 @@ import (
 // splitter is an Admin of a store in this process that can create tables with partitions.
 func splitter(t *testing.T, through func(http.RoundTripper) http.RoundTripper) (*Admin, *server.Server) {
 	t.Helper()
-	s, err := server.Open("", server.Options{InMemory: true})
-	must(t, err)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	target := Target{
-		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
-		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
-	}
+	s := engine(t, server.Options{})
+	target := of(s)
 	if through != nil {
 		target.Transport = through(target.Transport)
 	}
-	a := admin(t, target)
-	if a.Connection, err = Connect(context.Background(), target, nil); err != nil {
-		t.Fatal(err)
-	}
-	return a, s
+	return admin(t, target), s
 }
 
 // bounds are values of each type that a partition key can have, in order.

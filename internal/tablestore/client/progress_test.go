@@ -88,9 +88,8 @@ func TestABodyIsHandedOverInOnePieceWithoutACopy(t *testing.T) {
 	}
 	var to whole
 	for range 2 {
-		if _, err := b.WriteTo(&to); err != nil {
-			t.Fatal(err)
-		}
+		_, err := b.WriteTo(&to)
+		must(t, err)
 	}
 	if len(to.pieces) != 1 || &to.pieces[0][0] != &sent[4] || len(to.pieces[0]) != len(sent)-4 || told != 2 {
 		t.Errorf("%q, progress %d times", to.pieces, told)

@@ -61,14 +61,11 @@ var (
 // unreachable is a service that cannot be reached at first.
 func unreachable(t *testing.T, fail error, times int, after bool) (*Admin, *broken) {
 	t.Helper()
-	s, err := server.Open("", server.Options{InMemory: true, Faults: new(faults.Plan)})
-	must(t, err)
-	t.Cleanup(func() { s.Close() })
+	s := engine(t, server.Options{Faults: new(faults.Plan)})
 	b := &broken{RoundTripper: s.Transport(), fail: fail, times: times, after: after}
 	target := embedded(t, nil)
 	target.Transport = b
-	sdk, err := New(t.Context(), target, nil)
-	must(t, err)
+	sdk := sdkOf(t, target)
 	return &Admin{Client: sdk, Context: t.Context(), ReachFor: time.Minute}, b
 }
 

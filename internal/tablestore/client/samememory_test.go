@@ -24,9 +24,7 @@ func TestInTheSameMemoryNoMD5IsMadeOfABody(t *testing.T) {
 		}
 		return f
 	}}
-	s, err := server.Open("", server.Options{InMemory: true, Faults: plan})
-	must(t, err)
-	defer s.Close()
+	s := engine(t, server.Options{Faults: plan})
 	target := Target{
 		Endpoint: "http://embedded", Instance: server.DefaultInstance, Credentials: keys(server.DefaultAccessKeySecret),
 		Transport: shared{roundTrip(func(r *http.Request) (*http.Response, error) {

@@ -55,7 +55,5 @@ func TestAChangeThatComesTooSoonChangesNothingAndSaysWhenItMay(t *testing.T) {
 		t.Errorf("in %v, %v", due.Sub(now), err)
 	}
 	now = due
-	if err := a.Update("t", Change{ReservedWrite: number(6)}); err != nil {
-		t.Error(err)
-	}
+	must(t, a.Update("t", Change{ReservedWrite: number(6)}))
 }

@@ -81,9 +81,8 @@ func TestAWaitingScanStops(t *testing.T) {
 		g := NewGate(0.001)
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		if _, err := g.wait(ctx); err != nil {
-			t.Fatal(err)
-		}
+		_, err := g.wait(ctx)
+		must(t, err)
 		go stop()
 		if _, err := g.wait(ctx); err == nil {
 			t.Error("it has waited for a quarter of an hour")

@@ -43,9 +43,8 @@ func tableOf(t *testing.T, n int, plan *faults.Plan) *tablestore.TableStoreClien
 		for i := from; i < min(from+200, n); i++ {
 			put(req, int64(i), map[string]any{"n": int64(-i), "s": fmt.Sprint("row ", i)})
 		}
-		if _, err := sdk.BatchWriteRow(req); err != nil {
-			t.Fatal(err)
-		}
+		_, err := sdk.BatchWriteRow(req)
+		must(t, err)
 	}
 	return sdk
 }
@@ -180,9 +179,7 @@ func TestJSONLinesTellTheTypes(t *testing.T) {
 		t.Errorf("got  %swant %s", out.String(), want)
 	}
 	var any map[string]any
-	if err := json.Unmarshal(out.Bytes(), &any); err != nil {
-		t.Error(err)
-	}
+	must(t, json.Unmarshal(out.Bytes(), &any))
 }
 
 func TestJSONLinesRefuseWhatTheyCannotHold(t *testing.T) {
