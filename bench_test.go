@@ -11,23 +11,17 @@ import (
 // BenchmarkPut puts rows of three columns into the embedded engine, which takes most of the time.
 func BenchmarkPut(b *testing.B) {
 	s, err := server.Open("", server.Options{InMemory: true})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	defer s.Close()
 	w := &world{Server: s}
 	ctx := context.Background()
 	l, err := Open(ctx, w.target(), "t", loaderOptions())
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	b.ReportAllocs()
 	n := 0
 	for b.Loop() {
 		n++
-		if err := l.Put(ctx, Row{Columns: []Column{String("id", strconv.Itoa(n)), Int64("n", int64(n)), Float64("x", 0.5)}}); err != nil {
-			b.Fatal(err)
-		}
+		must(b, l.Put(ctx, Row{Columns: []Column{String("id", strconv.Itoa(n)), Int64("n", int64(n)), Float64("x", 0.5)}}))
 	}
 	if c, err := l.Close(ctx); err != nil || c.Written != int64(n) {
 		b.Fatal(c, err)

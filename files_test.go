@@ -17,9 +17,7 @@ func input(t *testing.T, text string) (file, run string) {
 	t.Helper()
 	dir := t.TempDir()
 	file = filepath.Join(dir, "in.csv")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(text), 0o600))
 	return file, filepath.Join(dir, "run")
 }
 
@@ -102,9 +100,7 @@ func TestFilesThatComeAgainAreLoadedOnce(t *testing.T) {
 	file, _ := input(t, "id,n\na,1\n")
 	dir := filepath.Dir(file)
 	options := LoadOptions{Create: true, PK: []string{"id:string"}, Type: map[string]string{"n": "integer"}, Settle: settle, OnlyNew: true, State: filepath.Join(dir, "state"), DoneMarker: "{}.done"}
-	if err := os.Mkdir(options.State, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(options.State, 0o700))
 	load := func(run string, want int64, wantErr error) {
 		t.Helper()
 		o := options
@@ -115,16 +111,12 @@ func TestFilesThatComeAgainAreLoadedOnce(t *testing.T) {
 		}
 	}
 	load("no marker", 0, nil)
-	if err := os.WriteFile(file+".done", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file+".done", nil, 0o600))
 	load("new", 1, nil)
 	load("known", 0, nil)
 	options.FailIfNothingNew = true
 	load("nothing new", 0, ErrNothingNew)
-	if err := os.WriteFile(file, []byte("id,n\na,2\nb,3\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("id,n\na,2\nb,3\n"), 0o600))
 	var usage *UsageError
 	o := options
 	o.RunDir = filepath.Join(dir, "changed")
@@ -138,9 +130,7 @@ func TestFilesThatComeAgainAreLoadedOnce(t *testing.T) {
 	}
 	// In another folder the same content makes other rows where folders are columns.
 	for _, day := range []string{"day=1", "day=2"} {
-		if err := errors.Join(os.Mkdir(filepath.Join(dir, day), 0o700), os.WriteFile(filepath.Join(dir, day, "in.csv"), []byte("id\nc\n"), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Mkdir(filepath.Join(dir, day), 0o700), os.WriteFile(filepath.Join(dir, day, "in.csv"), []byte("id\nc\n"), 0o600)))
 		o := options
 		o.RunDir, o.DoneMarker, o.PathColumns, o.Type = filepath.Join(dir, "run of "+day), "", true, nil
 		if s, err := LoadFiles(context.Background(), w.target(), "t", []string{filepath.Join(dir, day)}, o); err != nil || s.Written != 1 {

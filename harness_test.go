@@ -26,6 +26,14 @@ type world struct {
 	*server.Server
 }
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir()) // what a Loader leaves there, a test finds
@@ -60,9 +68,7 @@ func loaderOptions() LoaderOptions {
 func (w *world) open(ctx context.Context, o LoaderOptions) *Loader {
 	w.t.Helper()
 	l, err := Open(ctx, w.target(), "t", o)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return l
 }
 
@@ -90,17 +96,11 @@ func (w *world) rows(versions int) map[string]string {
 	w.plan.WaitLate()
 	ctx := context.Background()
 	to, _, err := w.target().open(context.Background())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	sdk, err := client.New(ctx, to, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	described, err := (&client.Admin{Client: sdk, Context: ctx}).Describe("t")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	got := map[string]string{}
 	err = scan.Table(ctx, sdk, "t", described.Key, scan.Options{Versions: versions}, func(r *scan.Row) error {
 		var key, cells []string
@@ -117,9 +117,7 @@ func (w *world) rows(versions int) map[string]string {
 		got[strings.Join(key, "/")] = strings.Join(cells, " ")
 		return nil
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return got
 }
 

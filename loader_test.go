@@ -24,13 +24,9 @@ func TestRowsArriveAsTheyWerePut(t *testing.T) {
 		Int64("n", -5), Float64("double", 0.5), String("id", "a"), Bytes("raw", raw), Bool("yes", true), Bool("no", false), String("empty", ""),
 		Bytes("bytes", raw), Null("null"), Int64("v", 1).At(now), Int64("v", 2).At(now.Add(-time.Second)), String("v", "3").At(now.Add(-2 * time.Second)),
 	}}
-	if err := l.Put(ctx, row); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Put(ctx, row))
 	raw[0] = 9 // the row was copied
-	if err := l.Flush(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Flush(ctx))
 	if c := l.Counts(); c != (Counts{Accepted: 1, Written: 1}) {
 		t.Errorf("%+v", c)
 	}
@@ -61,9 +57,7 @@ func TestModesAndConditionsAreThoseOfTheCommand(t *testing.T) {
 			if err == nil {
 				err = l.Flush(ctx)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 		}
 		w.close(l)
 		return ends
@@ -125,9 +119,7 @@ func TestRowsThatCannotBeWrittenAreRejectedWithAReason(t *testing.T) {
 	}
 	for i, c := range cases {
 		var got Outcome
-		if err := l.Put(ctx, Row{Columns: c.columns, Done: func(o Outcome) { got = o }}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Put(ctx, Row{Columns: c.columns, Done: func(o Outcome) { got = o }}))
 		if err := l.Flush(ctx); err != nil {
 			t.Error(err)
 		}
@@ -150,13 +142,9 @@ func TestRejectedRowsThatNobodyHearsOfAreAnError(t *testing.T) {
 	ctx := context.Background()
 	l := w.open(ctx, loaderOptions())
 	for i := range 5 {
-		if err := l.Put(ctx, Row{Columns: []Column{Int64("id", int64(i))}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Put(ctx, Row{Columns: []Column{Int64("id", int64(i))}}))
 	}
-	if err := l.Put(ctx, Row{Columns: []Column{Int64("id", 6)}, Done: func(Outcome) {}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Put(ctx, Row{Columns: []Column{Int64("id", 6)}, Done: func(Outcome) {}}))
 	var rejected *RejectedError
 	if err := l.Flush(ctx); !errors.As(err, &rejected) || rejected.Rows != 5 || rejected.First.Number != 1 || rejected.First.Code != "WrongType" {
 		t.Errorf("flush: %v", err)
@@ -231,9 +219,7 @@ func TestASingleRowDoesNotWaitForOthers(t *testing.T) {
 	l := w.open(context.Background(), loaderOptions())
 	for n := range int64(3) {
 		written := make(chan Outcome)
-		if err := l.Put(context.Background(), Row{Columns: []Column{String("id", "a")}, Done: func(o Outcome) { written <- o }}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Put(context.Background(), Row{Columns: []Column{String("id", "a")}, Done: func(o Outcome) { written <- o }}))
 		if o := <-written; o != (Outcome{Number: n + 1, End: Written}) {
 			t.Errorf("%+v", o)
 		}
@@ -250,13 +236,9 @@ func TestCloseGivesConnectionsBack(t *testing.T) {
 	to.Endpoint, to.Transport = s.URL, nil
 	check := noLeaks(t)
 	l, err := Open(context.Background(), to, "t", loaderOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for n := range 5000 {
-		if err := l.Put(context.Background(), Row{Columns: []Column{String("id", fmt.Sprint(n))}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Put(context.Background(), Row{Columns: []Column{String("id", fmt.Sprint(n))}}))
 	}
 	if c := w.close(l); c.Written != 5000 {
 		t.Errorf("%+v", c)

@@ -34,9 +34,7 @@ func TestARowRefusedAfterALostAnswerMayBeApplied(t *testing.T) {
 				if err == nil {
 					err = l.Flush(ctx)
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 			}
 			put("applied")
 			put("refused")
@@ -59,18 +57,14 @@ func TestADoneThatEndsItsGoroutineEndsNoOther(t *testing.T) {
 	told := &outcomes{}
 	for n := range int64(100) {
 		done := told.of(n)
-		if err := l.Put(ctx, Row{Columns: []Column{String("id", fmt.Sprint(n))}, Done: func(o Outcome) {
+		must(t, l.Put(ctx, Row{Columns: []Column{String("id", fmt.Sprint(n))}, Done: func(o Outcome) {
 			done(o)
 			if n%10 == 5 {
 				runtime.Goexit()
 			}
-		}}); err != nil {
-			t.Fatal(err)
-		}
+		}}))
 	}
-	if err := l.Flush(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Flush(ctx))
 	c := w.close(l)
 	told.check(t, c)
 	if c.Written != 100 {

@@ -89,14 +89,10 @@ func refusing(seed uint64, rows bool, plan *faults.Plan) func(r faults.Request) 
 func putWithFaults(t *testing.T, mode string, seed uint64) {
 	w := newWorld(t)
 	rnd := rand.New(rand.NewPCG(seed, 77))
-	if err := w.Sim().Simulate("", server.Simulation{Config: sim.Config{
-		PartitionUnits: 10_000, Burst: 100 * time.Millisecond, Partitions: 3, Latency: time.Millisecond, Jitter: 0.5, Seed: seed}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Sim().Simulate("", server.Simulation{Config: sim.Config{
+		PartitionUnits: 10_000, Burst: 100 * time.Millisecond, Partitions: 3, Latency: time.Millisecond, Jitter: 0.5, Seed: seed}}))
 	plan, err := faults.Random{Rate: 0.15, Delay: 20 * time.Millisecond, Seed: seed}.Plan()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o := loaderOptions()
 	o.Mode, o.Memory, o.BatchBytes, o.Concurrency = mode, 16<<20, 1+rnd.Int64N(16<<10), 1+rnd.IntN(16)
 	if rnd.IntN(2) == 0 {
@@ -204,9 +200,7 @@ func (w *world) gated(ctx context.Context, o LoaderOptions) (*Loader, *gate) {
 	to := w.target()
 	to.Transport = g
 	l, err := Open(ctx, to, "t", o)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return l, g
 }
 
@@ -248,9 +242,7 @@ func putUntilBlocked(t *testing.T, size int, memory int64) {
 	defer stop()
 	// A partition that has no rows makes the load read on as far as memory allows.
 	w.close(w.open(ctx, o))
-	if err := w.Sim().Split(ctx, "t", server.Cut{Keys: []sim.Key{"z"}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Sim().Split(ctx, "t", server.Cut{Keys: []sim.Key{"z"}}))
 	l, _ := w.gated(ctx, o)
 	before := heap()
 	var accepted int64
@@ -334,9 +326,7 @@ func TestAKilledLoaderStillCounts(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			w := newWorld(t)
 			defer noLeaks(t)()
-			if err := w.Sim().Simulate("", server.Simulation{Config: sim.Config{PartitionUnits: 5_000, Latency: 5 * time.Millisecond}}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Sim().Simulate("", server.Simulation{Config: sim.Config{PartitionUnits: 5_000, Latency: 5 * time.Millisecond}}))
 			ctx, kill := context.WithCancelCause(context.Background())
 			defer kill(nil)
 			reason := errors.New("the reason")
@@ -438,12 +428,8 @@ func TestAFailedLoadIsAnErrorOfEveryCall(t *testing.T) {
 	ctx := context.Background()
 	l := w.open(ctx, loaderOptions())
 	told := newOracle()
-	if err := l.Put(ctx, told.row(0, "a", "v")); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Flush(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Put(ctx, told.row(0, "a", "v")))
+	must(t, l.Flush(ctx))
 	w.plan.Change(nil, func(faults.Request) faults.Fault {
 		return faults.Fault{Action: faults.Refuse, Code: "OTSNoPermissionAccess"}
 	})

@@ -27,6 +27,14 @@ var (
 const drawnFrom = "partitioner shuffle writer ratelimit pipeline/... reader/convert reader/csv reader/source " +
 	"internal/tablestore/... knownfiles verify transfer/... scaleout"
 
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestMutants prints what survives. It fails only if it cannot judge: what a survivor means is for a person to say.
 func TestMutants(t *testing.T) {
 	if *count == 0 && *only == "" {
@@ -34,31 +42,23 @@ func TestMutants(t *testing.T) {
 	}
 	root := filepath.Join("..", "..")
 	known, err := readKnown(filepath.Join("testdata", "known.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var table, survive strings.Builder
 	for _, name := range strings.Fields(*rooms + strings.Repeat(drawnFrom, 1-min(1, len(*rooms)))) {
 		packages, err := list(root, "./"+name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var within []*room
 		var sites []int // the room of each
 		for i, p := range packages {
 			r, err := load(root, strings.TrimPrefix(p.ImportPath, p.Module.Path+"/"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			within, sites = append(within, r), append(sites, slices.Repeat([]int{i}, len(r.sites()))...)
 		}
 		bySeed := map[string][]string{} // the mutants that it draws
 		draws := make([][]*mutant, len(within))
 		for _, text := range strings.Fields(*seeds) {
 			seed, err := strconv.ParseUint(text, 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			shares, order := make([]int, len(within)), slices.Clone(sites)
 			rand.New(rand.NewPCG(seed, 0)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 			for _, i := range order[:min(*count, len(order))] {
@@ -83,9 +83,7 @@ func TestMutants(t *testing.T) {
 				continue
 			}
 			verdicts, err := r.judge(drawn, limits{*longest, *workers}, say)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, v := range verdicts {
 				all = append(all, judged{r, v})
 			}
@@ -176,18 +174,14 @@ func readKnown(path string) (map[string][2]string, error) {
 // TestJudgedSurvivorsAreChangesOfToday looks for each mutant of testdata/known.txt.
 func TestJudgedSurvivorsAreChangesOfToday(t *testing.T) {
 	known, err := readKnown(filepath.Join("testdata", "known.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	seen := map[string]bool{}
 	for key := range known {
 		path, _, _ := strings.Cut(key, " ")
 		if !seen[path] {
 			seen[path] = true
 			r, err := load(filepath.Join("..", ".."), path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, m := range slices.Concat(r.sites()...) {
 				seen[m.key(path)] = true
 			}
@@ -201,30 +195,22 @@ func TestJudgedSurvivorsAreChangesOfToday(t *testing.T) {
 // TestAMutantIsKilledByTheTestThatSeesIt judges every mutant of a small module, some of which its test sees.
 func TestAMutantIsKilledByTheTestThatSeesIt(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("testdata", "small"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r, err := load(root, "sums")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := slices.DeleteFunc(slices.Concat(r.sites()...), func(m *mutant) bool { return !r.compiles(m) })
 	if n := len(r.draw(1, 5)); n != 5 {
 		t.Errorf("drew %d of 5", n)
 	}
 	verdicts, err := r.judge(all, limits{time.Minute, 2}, t.Logf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for _, v := range verdicts {
 		got = append(got, fmt.Sprintf("%s: %s: %s", v.function, v.change, v.killer))
 	}
 	slices.Sort(got)
 	want, err := os.ReadFile(filepath.Join("testdata", "small", "verdicts.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if text := strings.Join(got, "\n") + "\n"; text != string(want) {
 		t.Errorf("got\n%swant\n%s", text, want)
 	}
