@@ -74,9 +74,7 @@ func TestAnAddressWithRangesIsReadAtAnyOffset(t *testing.T) {
 		t.Errorf("item %+v", i)
 	}
 	checkReaderAt(t, &i, text)
-	if got := readAll(t, &i); got != text {
-		t.Errorf("read %q", got)
-	}
+	wantText(t, &i, text)
 }
 
 func TestAnAddressWithoutRangesIsAStream(t *testing.T) {
@@ -87,9 +85,7 @@ func TestAnAddressWithoutRangesIsAStream(t *testing.T) {
 		if i.Seekable() || (i.Size == -1) != noLength {
 			t.Errorf("item %+v", i)
 		}
-		if got := readAll(t, &i); got != text {
-			t.Errorf("read %q", got)
-		}
+		wantText(t, &i, text)
 	}
 }
 
@@ -126,9 +122,7 @@ func TestRedirectsAreFollowedAndSecretsStayHidden(t *testing.T) {
 	address := strings.Replace(redirect.URL, "//", "//user:geheim@", 1) + "/dt=1/x.csv?Signature=geheim"
 	set := expand(t, Options{Retry: soon, PathColumns: true}, address)
 	i := set.Items[0]
-	if got := readAll(t, &i); got != text {
-		t.Errorf("read %q", got)
-	}
+	wantText(t, &i, text)
 	if want := strings.Replace(redirect.URL, "//", "//xxxxx@", 1) + "/dt=1/x.csv?Signature=xxxxx"; i.Name != want {
 		t.Errorf("name %s", i.Name)
 	}
@@ -142,9 +136,6 @@ func TestRedirectsAreFollowedAndSecretsStayHidden(t *testing.T) {
 	target = closed.URL
 	_, err := i.Open(t.Context())
 	wantError(t, err, nil, i.Name)
-	if strings.Contains(err.Error(), "geheim") {
-		t.Errorf("error shows a secret: %v", err)
-	}
 	for _, bad := range []string{"http://user:ge/heim@h:x/?Signature=heim", "http:///heim", "https://user:heim@\x7f/"} {
 		_, err := Expand(t.Context(), []string{bad}, Options{Retry: soon})
 		wantError(t, err, nil, "not a valid address")
@@ -266,9 +257,6 @@ func TestASecretInARedirectThatCannotBeFollowedStaysHidden(t *testing.T) {
 	}
 	_, err := Expand(t.Context(), []string{s.address}, Options{Retry: soon})
 	wantError(t, err, nil, s.address, "Location", "xxxxx")
-	if strings.Contains(err.Error(), "geheim") {
-		t.Errorf("error shows a secret: %v", err)
-	}
 }
 
 func TestAServerThatDoesNotMarkTheEndIsWarnedOf(t *testing.T) {
@@ -288,9 +276,7 @@ func TestAServerThatDoesNotMarkTheEndIsWarnedOf(t *testing.T) {
 	if len(set.Warnings) != 1 || !strings.Contains(set.Warnings[0], "neither the size nor the end") {
 		t.Errorf("warnings %q", set.Warnings)
 	}
-	if got := readAll(t, &set.Items[0]); got != text {
-		t.Errorf("read %q", got)
-	}
+	wantText(t, &set.Items[0], text)
 }
 
 func TestRangesOfAnObjectOfUnknownSizeAreNotUsed(t *testing.T) {

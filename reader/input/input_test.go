@@ -67,14 +67,14 @@ func wantNames(t *testing.T, set *Set, want ...string) {
 	}
 }
 
-// wantError checks an error's text, that it is one line, and what it is.
+// wantError checks an error's text, that it is one line without the secret that tests plant, and what it is.
 func wantError(t *testing.T, err error, is error, parts ...string) {
 	t.Helper()
 	if err == nil {
 		t.Fatalf("no error, want one with %q", parts)
 	}
-	if strings.Contains(err.Error(), "\n") {
-		t.Errorf("error of several lines: %q", err)
+	if strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "geheim") {
+		t.Errorf("error of several lines, or with a secret: %q", err)
 	}
 	for _, part := range parts {
 		if !strings.Contains(err.Error(), part) {
@@ -94,6 +94,13 @@ func readAll(t *testing.T, i *Item) string {
 	b, err := io.ReadAll(r)
 	must(t, err)
 	return string(b)
+}
+
+func wantText(t *testing.T, i *Item, want string) {
+	t.Helper()
+	if got := readAll(t, i); got != want {
+		t.Errorf("read %q, want %q", got, want)
+	}
 }
 
 func TestArgumentsKeepTheirOrderAndFoldersAreSorted(t *testing.T) {

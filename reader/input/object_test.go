@@ -246,9 +246,6 @@ func TestErrorsOfStoresAreOneLineAndKeepSecrets(t *testing.T) {
 			}
 			_, err := Expand(t.Context(), []string{c.arg}, options)
 			wantError(t, err, c.is, c.part)
-			if strings.Contains(err.Error(), "geheim") {
-				t.Errorf("error shows the secret: %v", err)
-			}
 		})
 	}
 	// A flag outweighs the environment.

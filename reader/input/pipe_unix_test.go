@@ -35,7 +35,5 @@ func TestPipesAreStreamsWhenNamedAndLeftOutOfFolders(t *testing.T) {
 			w.Close()
 		}
 	}()
-	if got := readAll(t, &pipe); got != "through" {
-		t.Errorf("read %q", got)
-	}
+	wantText(t, &pipe, "through")
 }

@@ -245,9 +245,7 @@ func TestAStalledReadIsRepeatedAndASlowConsumerIsNot(t *testing.T) {
 	retry.Stall, retry.Attempts = 50*time.Millisecond, 1000 // a busy machine may look like a stall too
 	i := expand(t, Options{Retry: retry}, s.address).Items[0]
 	stalls.Store(true)
-	if got := readAll(t, &i); got != text {
-		t.Errorf("read %q", got)
-	}
+	wantText(t, &i, text)
 	if n := s.requests.Load(); n < 3 {
 		t.Errorf("%d requests", n)
 	}
@@ -400,9 +398,7 @@ func TestAStreamOfUnknownSizeThatIsCutBeforeItsFirstByteIsAskedForAgain(t *testi
 		}
 		return false
 	}
-	if got := readAll(t, &i); got != text {
-		t.Errorf("read %q", got)
-	}
+	wantText(t, &i, text)
 	if n := s.requests.Load(); n != 5 {
 		t.Errorf("%d requests", n)
 	}

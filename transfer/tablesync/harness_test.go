@@ -77,6 +77,17 @@ var (
 	integerID = table.KeyColumn{Name: "id", Type: table.Integer}
 )
 
+// filled is a world with a table whose rows have a string id and an n: one after the other.
+func filled(t testing.TB, rows ...any) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.make(table.Definition{}, stringID)
+	for i := 0; i < len(rows); i += 2 {
+		w.put(rows[i], map[string]any{"n": int64(rows[i+1].(int))})
+	}
+	return w
+}
+
 func (w *world) put(id any, cells map[string]any) {
 	w.t.Helper()
 	change := &tablestore.PutRowChange{TableName: "t", PrimaryKey: new(tablestore.PrimaryKey)}

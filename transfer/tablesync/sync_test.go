@@ -30,8 +30,7 @@ import (
 )
 
 func TestOnlyTheDifferencesAreWritten(t *testing.T) {
-	w := newWorld(t)
-	w.make(table.Definition{}, stringID)
+	w := filled(t)
 	for i := range 100 {
 		w.put(fmt.Sprintf("k%02d", i), map[string]any{"n": int64(i), "s": "text"})
 	}
@@ -69,8 +68,7 @@ func TestOnlyTheDifferencesAreWritten(t *testing.T) {
 }
 
 func TestEveryTypeIsWrittenAsItWasCompared(t *testing.T) {
-	w := newWorld(t)
-	w.make(table.Definition{}, stringID)
+	w := filled(t)
 	const row = "k\x00\u00e9\U0001F600,-0,\"\",AP8=,\"\",-9223372036854775808,false,中\x00\n"
 	cfg := w.config(w.write("a.csv", "id,d,e,x,y,n,f,s\n"+row+"l,1e300,\"a\"\"b\",,AA==,9223372036854775807,true,x\n"))
 	for c, typ := range map[string]table.Type{"d": table.Double, "e": table.String, "x": table.Binary, "y": table.Binary, "n": table.Integer, "f": table.Boolean, "s": table.String} {
@@ -132,10 +130,7 @@ func TestNothingIsDeletedUnlessEveryInputCounts(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.make(table.Definition{}, stringID)
-			w.put("b", map[string]any{"n": int64(2)})
-			w.put("c", map[string]any{"n": int64(3)})
+			w := filled(t, "b", 2, "c", 3)
 			s := w.sync(make(w))
 			if s.ExitCode != exitcode.Rejects || s.Withheld == "" || s.Deleted != 0 || s.Written != 1 || s.Kept != s.Surplus {
 				t.Errorf("%s, withheld %q", s.counts(), s.Withheld)
@@ -158,10 +153,7 @@ func (w *world) folderChanged(change func()) Config {
 }
 
 func TestARejectIsNotSurplus(t *testing.T) {
-	w := newWorld(t)
-	w.make(table.Definition{}, stringID)
-	w.put("b", map[string]any{"n": int64(2)})
-	w.put("c", map[string]any{"n": int64(3)})
+	w := filled(t, "b", 2, "c", 3)
 	cfg := w.config(w.write("a.csv", "id,n\na,1\nb,x\n"))
 	cfg.Load.Columns.Types["n"] = plan.Type{Type: table.Integer}
 	s := w.sync(cfg)
@@ -184,9 +176,7 @@ func TestAnInputThatCannotBeReadToItsEndChangesNothing(t *testing.T) {
 		"empty":     func(w *world) Config { return w.config(w.write("a.csv", "")) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.make(table.Definition{}, stringID)
-			w.put("c", map[string]any{"n": int64(3)})
+			w := filled(t, "c", 3)
 			s, err := Run(context.Background(), make(w))
 			var input *verify.InputError
 			var usage *plan.UsageError
@@ -215,8 +205,7 @@ func TestARangeAloneIsComparedAndDeleted(t *testing.T) {
 }
 
 func TestAnUpdateWritesTheColumnsThatDiffer(t *testing.T) {
-	w := newWorld(t)
-	w.make(table.Definition{}, stringID)
+	w := filled(t)
 	w.put("a", map[string]any{"n": int64(1), "m": int64(1), "own": "kept"})
 	w.put("b", map[string]any{"n": int64(1), "m": int64(1)})
 	cfg := w.config(w.write("a.csv", "id,n,m\na,5,1\na,2,1\nb,1,1\nc,3,\n"))
@@ -238,8 +227,7 @@ func TestAnySyncLeavesWhatTheInputSays(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
-			w := newWorld(t)
-			w.make(table.Definition{}, stringID)
+			w := filled(t)
 			rows := map[string]string{}
 			for range 300 {
 				id := fmt.Sprintf("k%03d", random.IntN(400))
@@ -305,9 +293,7 @@ func (w *world) interruptedAt(cfg Config, load int) *Summary {
 
 func TestAnInterruptedSyncWritesWhatWasCompared(t *testing.T) {
 	for load := 1; load <= 2; load++ {
-		w := newWorld(t)
-		w.make(table.Definition{}, stringID)
-		w.put("b", map[string]any{"n": int64(2)})
+		w := filled(t, "b", 2)
 		cfg := w.config(w.write("a.csv", "id,n\na,1\nc,3\n"))
 		first := w.interruptedAt(cfg, load)
 		w.put("b2", map[string]any{"n": int64(0)}) // after the comparison: not seen
@@ -324,9 +310,7 @@ func TestAnInterruptedSyncWritesWhatWasCompared(t *testing.T) {
 }
 
 func TestASyncInterruptedBetweenItsLoadsDeletesWhenItResumes(t *testing.T) {
-	w := newWorld(t)
-	w.make(table.Definition{}, stringID)
-	w.put("b", map[string]any{"n": int64(2)})
+	w := filled(t, "b", 2)
 	cfg := w.config(w.write("a.csv", "id,n\na,1\nc,3\n"))
 	first := cfg
 	drain, stop := context.WithCancelCause(context.Background())
@@ -344,9 +328,7 @@ func TestASyncInterruptedBetweenItsLoadsDeletesWhenItResumes(t *testing.T) {
 }
 
 func TestAnOldComparisonWithATableIsRepeated(t *testing.T) {
-	w := newWorld(t)
-	w.make(table.Definition{}, stringID)
-	w.put("b", map[string]any{"n": int64(2)})
+	w := filled(t, "b", 2)
 	cfg := w.config(w.write("a.csv", "id,n\na,1\nb,2\n"))
 	old := w.interruptedAt(cfg, 1)
 	s, err := readState(old.RunDir)
@@ -360,8 +342,7 @@ func TestAnOldComparisonWithATableIsRepeated(t *testing.T) {
 
 func TestAComparisonReadsNoFasterThanItMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.make(table.Definition{}, stringID)
+		w := filled(t)
 		for i := range 20 {
 			w.put(fmt.Sprint(i), map[string]any{"s": strings.Repeat("x", 100_000)})
 		}
@@ -382,8 +363,7 @@ func TestAComparisonReadsNoFasterThanItMay(t *testing.T) {
 }
 
 func TestASourceOfARangeDeletesWithinItOnly(t *testing.T) {
-	w := newWorld(t)
-	w.make(table.Definition{}, stringID)
+	w := filled(t)
 	for _, id := range []string{"a", "b", "c", "d", "e"} {
 		w.put(id, map[string]any{"n": int64(1)})
 	}
@@ -412,9 +392,7 @@ func TestASourceOfARangeDeletesWithinItOnly(t *testing.T) {
 }
 
 func TestAComparisonIsRepeatedWhereItNoLongerHolds(t *testing.T) {
-	w := newWorld(t)
-	w.make(table.Definition{}, stringID)
-	w.put("b", map[string]any{"n": int64(2)})
+	w := filled(t, "b", 2)
 	cfg := w.config(w.write("a.csv", "id,n\na,1\nc,3\n"))
 	w.interruptedAt(cfg, 1)
 	w.write("a.csv", "id,n\na,1\nb,2\nd,4\n")
@@ -426,9 +404,7 @@ func TestAComparisonIsRepeatedWhereItNoLongerHolds(t *testing.T) {
 }
 
 func TestDamagedChangesAreRefused(t *testing.T) {
-	w := newWorld(t)
-	w.make(table.Definition{}, stringID)
-	w.put("b", map[string]any{"n": int64(2)})
+	w := filled(t, "b", 2)
 	cfg := w.config(w.write("a.csv", "id,n\na,1\nc,3\n"))
 	first := w.interruptedAt(cfg, 1)
 	names, err := filepath.Glob(filepath.Join(first.RunDir, changesDir, "delete-*"))
@@ -449,8 +425,7 @@ func TestDamagedChangesAreRefused(t *testing.T) {
 }
 
 func TestATableMadeAgainIsNotWrittenTo(t *testing.T) {
-	w := newWorld(t)
-	w.make(table.Definition{}, stringID)
+	w := filled(t)
 	cfg := w.config(w.write("a.csv", "id,n\na,1\n"))
 	cfg.OnCompared = func(*Summary) {
 		if _, err := w.sdk.DeleteTable(&tablestore.DeleteTableRequest{TableName: "t"}); err != nil {
@@ -467,9 +442,7 @@ func TestATableMadeAgainIsNotWrittenTo(t *testing.T) {
 
 // TestASourceMadeAgainDeletesNothing: the table that was compared is gone, and another one has its name.
 func TestASourceMadeAgainDeletesNothing(t *testing.T) {
-	w := newWorld(t)
-	w.make(table.Definition{}, stringID)
-	w.put("b", map[string]any{"n": int64(2)})
+	w := filled(t, "b", 2)
 	makeSource := func() *tablescan.Origin {
 		must(t, w.admin.Create("s", []table.KeyColumn{stringID}, table.Definition{TimeToLive: -1, MaxVersions: 1}))
 		change := &tablestore.PutRowChange{TableName: "s", PrimaryKey: new(tablestore.PrimaryKey)}
@@ -523,8 +496,7 @@ func TestNumbersAreNotChosen(t *testing.T) {
 }
 
 func TestWhatCannotBeSynchronisedIsRefused(t *testing.T) {
-	w := newWorld(t)
-	w.make(table.Definition{}, stringID)
+	w := filled(t)
 	for want, change := range map[string]func(*Config){
 		"--mode":                     func(c *Config) { c.Load.Write.Mode = table.Increment },
 		"--condition":                func(c *Config) { c.Load.Write.Condition = table.ExpectExist },
@@ -567,8 +539,7 @@ func TestRowsWithNumbersAreChangedAndDeleted(t *testing.T) {
 }
 
 func TestTimestampsOfTheInputAreComparedAndWritten(t *testing.T) {
-	w := newWorld(t)
-	w.make(table.Definition{}, stringID)
+	w := filled(t)
 	now := time.Now().UnixMilli()
 	cfg := w.config(w.write("a.csv", fmt.Sprintf("id,v,at\na,1,%d\nb,2,%d\n", now, now-1)))
 	cfg.Load.Read.Convert.VersionColumn, cfg.Load.Columns.Exclude = "at", []string{"at"}
@@ -596,8 +567,7 @@ func TestUpdatesWithTimestampsAreWrittenInOrder(t *testing.T) {
 
 // TestRowsOfOthersAfterTheComparison: what a load writes beside a sync is lost where the sync writes the same row, and stays elsewhere.
 func TestRowsOfOthersAfterTheComparison(t *testing.T) {
-	w := newWorld(t)
-	w.make(table.Definition{}, stringID)
+	w := filled(t)
 	for _, id := range []string{"equal", "different", "surplus"} {
 		w.put(id, map[string]any{"n": int64(1)})
 	}
@@ -619,8 +589,7 @@ func TestRowsThatDoNotPassAreLeft(t *testing.T) {
 	for name, text := range map[string]string{"rising": "stored.at <= new.at", "any": "stored.at != 7 and stored.n != new.n"} {
 		t.Run(name, func(t *testing.T) {
 			for _, mode := range []table.Mode{table.Put, table.Update} {
-				w := newWorld(t)
-				w.make(table.Definition{}, stringID)
+				w := filled(t)
 				w.put("equal", map[string]any{"at": int64(5), "n": int64(1)})
 				w.put("newer", map[string]any{"at": int64(7), "n": int64(1)})
 				w.put("older", map[string]any{"at": int64(3), "n": int64(1)})
@@ -727,8 +696,7 @@ func TestARowThatAnAttemptHasWrittenIsNotOneThatOthersChanged(t *testing.T) {
 }
 
 func TestRowsThatNoConditionCanBeGivenAreRefused(t *testing.T) {
-	w := newWorld(t)
-	w.make(table.Definition{}, stringID)
+	w := filled(t)
 	cells, head, line := map[string]any{}, "id", "a"
 	for i := range 40 {
 		name := fmt.Sprintf("c%02d", i)
@@ -777,9 +745,7 @@ func TestTwoSyncsOfTheSameRowsDoNotRunAtATime(t *testing.T) {
 		{"", "", true}, {"", "b..d", true}, {"b..d", "", true}, {"b..d", "c", true}, {"b..d", "..c", true}, {"b..d", "b..d", true},
 		{"b..d", "d..", false}, {"b..d", "..b", false}, {"..b", "b..", false}, {strings.Repeat("x", 150) + ".." + strings.Repeat("y", 150), "a..b", true},
 	} {
-		w := newWorld(t)
-		w.make(table.Definition{}, stringID)
-		w.put("x", map[string]any{"n": int64(1)})
+		w := filled(t, "x", 1)
 		first, second := w.config(w.write("a.csv", "id,n\nc,1\n")), w.config(w.write("b.csv", "id,n\nc,2\n"))
 		first.Range, second.Range, second.Load.RunDir = tt.first, tt.second, "elsewhere"
 		first.Load.Resume.LocksDir = t.TempDir()
@@ -802,9 +768,7 @@ func TestTwoSyncsOfTheSameRowsDoNotRunAtATime(t *testing.T) {
 
 // TestAServiceThatCannotBeReachedBeforeDeletesLeavesTheRunToBeResumed: the run is not finished without its deletes.
 func TestAServiceThatCannotBeReachedBeforeDeletesLeavesTheRunToBeResumed(t *testing.T) {
-	w := newWorld(t)
-	w.make(table.Definition{}, stringID)
-	w.put("b", map[string]any{"n": int64(2)})
+	w := filled(t, "b", 2)
 	cfg := w.config(w.write("a.csv", "id,n\na,1\nc,3\n"))
 	cfg.Load.Write.RetryFor = time.Millisecond
 	cfg.OnLoad = func(load *pipeline.Config) func(*pipeline.Report) {
@@ -829,8 +793,7 @@ func TestAServiceThatCannotBeReachedBeforeDeletesLeavesTheRunToBeResumed(t *test
 }
 
 func TestASyncAsksForTheUnitsOfTheLastRunAndKeepsThem(t *testing.T) {
-	w := newWorld(t)
-	w.make(table.Definition{}, stringID)
+	w := filled(t)
 	w.put("z", nil)
 	file := func(name string, v parquet.Node) string {
 		var b bytes.Buffer
