@@ -15,11 +15,6 @@ func TestReplicationOfARealServer(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	s := mysqltest.Start(t)
 	s.Exec("CREATE TABLE big (id int PRIMARY KEY, pad text)", "INSERT INTO big SELECT seq, REPEAT('x', 200)"+sequence+"30000")
-	parse := func(address string) *Address {
-		a, err := Parse(address)
-		must(t, err)
-		return a
-	}
 	refused := func(a *Address, want string) {
 		t.Helper()
 		_, err := sqltable.New(sqltable.Config{Server: a, MaxLag: time.Second}).Divide(context.Background())
@@ -27,10 +22,10 @@ func TestReplicationOfARealServer(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	refused(parse(s.Address("big")), "is not a replica")
+	refused(addressOf(t, s.Address("big")), "is not a replica")
 	replica := mysqltest.Start(t)
 	replica.Follow(s)
-	watch, err := parse(replica.Address("big")).Watch(context.Background())
+	watch, err := addressOf(t, replica.Address("big")).Watch(context.Background())
 	must(t, err)
 	defer watch.Close()
 	until := func(what string, is func(lag time.Duration, known bool) bool) {
@@ -57,10 +52,10 @@ func TestReplicationOfARealServer(t *testing.T) {
 			t.Fatal("the replica has no user")
 		}
 	}
-	refused(parse(strings.Replace(replica.Address("big"), "root@", "plain@", 1)), "GRANT REPLICA MONITOR")
+	refused(addressOf(t, strings.Replace(replica.Address("big"), "root@", "plain@", 1)), "GRANT REPLICA MONITOR")
 	t.Run("reading pauses while replication is stopped", func(t *testing.T) {
 		paused := make(chan string, 100)
-		_, parts := sqltest.Open(t, parse(replica.Address("big")), func(c *sqltable.Config) {
+		_, parts := sqltest.Open(t, addressOf(t, replica.Address("big")), func(c *sqltable.Config) {
 			c.MaxLag, c.RetryFor = time.Second, time.Minute
 			c.OnPause = func(why string) { paused <- why }
 		})

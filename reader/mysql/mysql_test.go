@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -66,13 +65,12 @@ func TestOptionsComeFromTheServersOwnFile(t *testing.T) {
 		return name
 	}
 	write(".my.cnf", "[mysqld]\nuser = other\n# user = another\n[client]\nuser=me\npassword = \"a \\\"b #c\"\nport=3307\nhost = db.example # here\nssl_mode = DISABLED\n")
-	a, err := Parse("mysql:///shop?table=orders")
-	must(t, err)
+	a := addressOf(t, "mysql:///shop?table=orders")
 	if c := a.config; c.User != "me" || c.Passwd != `a \"b #c` || c.Addr != "db.example:3307" || c.TLS != nil || c.DBName != "shop" {
 		t.Errorf("%+v", c)
 	}
 	t.Setenv("MYSQL_PWD", "of the environment")
-	a, err = Parse("mysql://you@h/shop?table=orders&defaults-file=" + write("else.cnf", "[client]\nsocket=/run/x.sock\npassword='x\\sy'\n"))
+	a, err := Parse("mysql://you@h/shop?table=orders&defaults-file=" + write("else.cnf", "[client]\nsocket=/run/x.sock\npassword='x\\sy'\n"))
 	must(t, err)
 	if c := a.config; c.User != "you" || c.Passwd != "x y" || c.Addr != "h:3306" || c.TLS == nil {
 		t.Errorf("%+v", c)
@@ -134,9 +132,22 @@ func TestBoundsOfPagesAreOfTheWholeKey(t *testing.T) {
 
 func open(t *testing.T, s *mysqltest.Server, table string, change func(*sqltable.Config)) (*sqltable.Origin, []source.Source) {
 	t.Helper()
-	a, err := Parse(s.Address(table))
+	return sqltest.Open(t, addressOf(t, s.Address(table)), change)
+}
+
+func addressOf(t *testing.T, address string) *Address {
+	t.Helper()
+	a, err := Parse(address)
 	must(t, err)
-	return sqltest.Open(t, a, change)
+	return a
+}
+
+// parseQuery is a query of a server, under a key.
+func parseQuery(t *testing.T, s *mysqltest.Server, key, sql string) *Address {
+	t.Helper()
+	a, err := ParseQuery(strings.Replace(s.Address(""), "table=", "key="+key, 1), sql)
+	must(t, err)
+	return a
 }
 
 // sequence is numbers of MariaDB's own.
@@ -150,6 +161,7 @@ func TestARealServer(t *testing.T) {
 		`CREATE TABLE texts (a varchar(20) COLLATE utf8mb4_unicode_ci, b char(3) CHARACTER SET latin1, n decimal(10,3), y binary(16), at timestamp(3), d date, v int, PRIMARY KEY (a, b, n, y, at, d))`,
 		`INSERT INTO texts SELECT CONCAT(SUBSTR('aBcÄéz', 1 + seq MOD 6, 1), seq MOD 100), CONCAT('é', seq MOD 7), CAST(seq AS INT) / 100 - 15, UNHEX(MD5(seq)), '2024-01-01 00:00:00.5' + INTERVAL seq SECOND, '2024-01-01' + INTERVAL seq DAY, seq`+sequence+"3000",
 		"CREATE TABLE parted (id int PRIMARY KEY, v text) PARTITION BY RANGE (id) (PARTITION a VALUES LESS THAN (500), PARTITION b VALUES LESS THAN MAXVALUE)", "INSERT INTO parted SELECT seq, REPEAT('x', 100)"+sequence+"3000")
+	server := func(table string) sqltable.Server { return addressOf(t, s.Address(url.QueryEscape(table))) }
 	for _, table := range []string{"numbers", "wide", "texts", "parted"} {
 		t.Run("keeps the contract of sources: "+table, func(t *testing.T) {
 			sourcetest.Check(t, func() source.Source {
@@ -162,13 +174,7 @@ func TestARealServer(t *testing.T) {
 
 	t.Run("a row that would not fit in memory ends the reading", func(t *testing.T) {
 		s.Exec("CREATE TABLE large (id int PRIMARY KEY, v longblob)", "INSERT INTO large SELECT seq, REPEAT('x', IF(seq = 3, 5000000, 100)) FROM seq_1_to_5")
-		a, err := Parse(s.Address("large"))
-		must(t, err)
-		_, parts := sqltest.Open(t, a, func(c *sqltable.Config) { c.MaxRow = 4 << 20 })
-		_, err = parts[0].Next()
-		if large := new(sqltable.RowTooLarge); !errors.As(err, &large) || large.Limit != 4<<20 || large.Bytes < 5_000_000 || !strings.Contains(err.Error(), "after the row id 2") {
-			t.Error(err)
-		}
+		sqltest.Large(t, server("large"))
 	})
 
 	t.Run("values of every type are exact", func(t *testing.T) {
@@ -210,35 +216,16 @@ func TestARealServer(t *testing.T) {
 	t.Run("what cannot be exact is refused by name", func(t *testing.T) {
 		s.Exec("CREATE TABLE nokey (id int)", "CREATE VIEW v AS SELECT 1", "CREATE TABLE floats (f double PRIMARY KEY)", "CREATE TABLE prefix (t text, PRIMARY KEY (t(10)))", "CREATE TABLE enums (e enum('b','a') PRIMARY KEY)",
 			"CREATE TABLE aria (id int PRIMARY KEY) ENGINE = Aria", "CREATE TABLE chinese (c varchar(9) CHARACTER SET gbk PRIMARY KEY)")
-		for table, want := range map[string]string{"nokey": "no primary key", "v": "is not a table", "floats": "column f of the primary key", "prefix": "only the first 10 characters", "enums": "enum('b','a')",
-			"aria": "ENGINE = InnoDB", "chinese": "character set gbk", "nothere": "there is no table"} {
-			a, err := Parse(s.Address(table))
-			must(t, err)
-			if _, err := sqltable.New(sqltable.Config{Server: a}).Divide(context.Background()); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %v, want %q", table, err, want)
-			}
-		}
+		sqltest.Refused(t, server, map[string]string{"nokey": "no primary key", "v": "is not a table", "floats": "column f of the primary key",
+			"prefix": "only the first 10 characters", "enums": "enum('b','a')",
+			"aria": "ENGINE = InnoDB", "chinese": "character set gbk", "nothere": "there is no table"})
 	})
 
 	t.Run("what is refused as a table is loaded by the query that the refusal names", func(t *testing.T) {
 		s.Exec("CREATE TABLE moods (m enum('sad','ok'), b bit(3), n decimal(4,2), id int, PRIMARY KEY (m, b, n, id))", "INSERT INTO moods VALUES ('sad', b'101', 1.5, 1), ('ok', b'101', 1.5, 1), ('sad', b'100', 1.5, 1), ('sad', b'101', 1.25, 1)",
 			"CREATE VIEW `it's` AS SELECT id FROM numbers", "INSERT INTO nokey VALUES (1), (2), (3), (4)", "INSERT INTO prefix VALUES ('a'), ('b')")
-		for table, rows := range map[string]int{"moods": 4, "it's": 5000, "nokey": 4, "prefix": 2} {
-			a, err := Parse(s.Address(url.QueryEscape(table)))
-			must(t, err)
-			_, err = sqltable.New(sqltable.Config{Server: a}).Divide(t.Context())
-			said := regexp.MustCompile(`by --query '(SELECT .*)', with key=(\S+) in place`).FindStringSubmatch(fmt.Sprint(err))
-			if said == nil {
-				t.Fatal(err)
-			}
-			key := strings.Replace(said[2], "COLUMN,…", "id", 1)
-			if a, err = ParseQuery(strings.Replace(s.Address(""), "table=", "key="+key, 1), strings.ReplaceAll(said[1], `'\''`, "'")); err != nil {
-				t.Fatal(err)
-			}
-			if _, parts := sqltest.Open(t, a, nil); len(sqltest.All(t, parts, nil)) != rows {
-				t.Errorf("%s: not %d rows", table, rows)
-			}
-		}
+		query := func(key, sql string) sqltable.Server { return parseQuery(t, s, key, sql) }
+		sqltest.Named(t, server, query, map[string]int{"moods": 4, "it's": 5000, "nokey": 4, "prefix": 2})
 	})
 
 	t.Run("unique indexes of parts of the key are known, those of the beginning of a column are not", func(t *testing.T) {
@@ -258,32 +245,10 @@ func TestARealServer(t *testing.T) {
 	}
 	t.Run("all ranges are of one snapshot while rows change", func(t *testing.T) {
 		remake()
-		o, parts := open(t, s, "big", nil)
-		if len(parts) < 2 {
-			t.Fatalf("%d parts", len(parts))
-		}
-		rows := sqltest.All(t, parts, func(n int) {
-			if n == 1 {
-				s.Exec("UPDATE big SET v = 1", "DELETE FROM big WHERE id % 2 = 0", "INSERT INTO big SELECT seq + 40000, 2, ''"+sequence+"1000")
-			}
+		sqltest.Changed(t, server("big"), 1, 1, func() {
+			s.Exec("UPDATE big SET v = 1", "DELETE FROM big WHERE id % 2 = 0", "INSERT INTO big SELECT seq + 40000, 2, ''"+sequence+"1000")
 		})
-		for _, r := range rows {
-			if !strings.Contains(r, "|3 0 0 \"\"|") {
-				t.Fatalf("a row that was changed later: %.80s", r)
-			}
-		}
-		if got := o.Snapshots(); len(rows) != 40000 || len(got) != 1 || len(got[0].Ranges) != len(parts) {
-			t.Errorf("%d rows, snapshots %+v", len(rows), got)
-		}
-		for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) { // the server notices that they hung up
-			n := s.Rows("SELECT COUNT(*) FROM information_schema.INNODB_TRX")[0][0]
-			if n == "0" {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatalf("%s sessions hold a snapshot after the last row", n)
-			}
-		}
+		sqltest.Released(t, func() string { return s.Rows("SELECT COUNT(*) FROM information_schema.INNODB_TRX")[0][0] })
 	})
 	// kill ends the newest sessions, or all of them, which have a transaction.
 	kill := func(all bool) {
@@ -300,29 +265,15 @@ func TestARealServer(t *testing.T) {
 	}
 	t.Run("while a session is left the snapshot is", func(t *testing.T) {
 		remake()
-		o, parts := open(t, s, "big", nil)
-		rows := sqltest.All(t, parts, func(n int) {
-			if n == 3 {
-				kill(false)
-				s.Exec("UPDATE big SET v = 1")
-			}
+		sqltest.Changed(t, server("big"), 3, 1, func() {
+			kill(false)
+			s.Exec("UPDATE big SET v = 1")
 		})
-		if got := o.Snapshots(); len(rows) != 40000 || len(got) != 1 || strings.Contains(strings.Join(rows, ""), "|3 1 0 \"\"|") {
-			t.Errorf("%d rows, snapshots %+v", len(rows), got)
-		}
 	})
 	for what, lose := range map[string]func(){"all sessions were killed": func() { kill(true) }, "a crash of the server": func() { s.Kill(); s.Go() }} {
 		t.Run("the rest is of another snapshot after "+what, func(t *testing.T) {
 			remake()
-			o, parts := open(t, s, "big", nil)
-			rows := sqltest.All(t, parts, func(n int) {
-				if n == 3 {
-					lose()
-				}
-			})
-			if got := o.Snapshots(); len(rows) != 40000 || len(got) != 2 || len(got[0].Ranges) == 0 || len(got[1].Ranges) == 0 {
-				t.Errorf("%d rows, snapshots %+v", len(rows), got)
-			}
+			sqltest.Changed(t, server("big"), 3, 2, lose)
 		})
 	}
 	t.Run("a reading that needs one snapshot stops when it is lost", func(t *testing.T) {
@@ -366,23 +317,19 @@ func TestARealServer(t *testing.T) {
 	})
 	t.Run("a user who may not read all columns reads none", func(t *testing.T) {
 		s.Exec("CREATE USER some@'127.0.0.1'", "GRANT SELECT (id, text) ON shop.numbers TO some@'127.0.0.1'", "GRANT SELECT (id) ON shop.wide TO some@'127.0.0.1'")
-		for table, want := range map[string]string{"numbers": "", "wide": "all columns"} {
-			a, err := Parse(strings.Replace(s.Address(table), "root@", "some@", 1))
-			must(t, err)
-			_, err = sqltable.New(sqltable.Config{Server: a}).Divide(context.Background())
-			if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %v", table, err)
-			}
+		some := func(table string) sqltable.Server {
+			return addressOf(t, strings.Replace(s.Address(table), "root@", "some@", 1))
 		}
+		sqltest.Refused(t, some, map[string]string{"wide": "all columns"})
+		_, err := sqltable.New(sqltable.Config{Server: some("numbers")}).Divide(t.Context())
+		must(t, err)
 	})
 	t.Run("sessions at several servers, and a server that took over, are refused", func(t *testing.T) {
 		other := mysqltest.Start(t)
 		other.Exec("CREATE TABLE big (id int PRIMARY KEY, v int, pad text)")
 		remake()
-		a, err := Parse(s.Address("big"))
-		must(t, err)
-		b, err := Parse(other.Address("big"))
-		must(t, err)
+		a := addressOf(t, s.Address("big"))
+		b := addressOf(t, other.Address("big"))
 		_, parts := sqltest.Open(t, a, func(c *sqltable.Config) { c.RetryFor = time.Second })
 		n := 0
 		dial := a.config.DialFunc
@@ -396,7 +343,7 @@ func TestARealServer(t *testing.T) {
 		at := a.config.Addr
 		a.config.DialFunc = func(ctx context.Context, network, _ string) (net.Conn, error) { return dial(ctx, network, at) }
 		_, parts = sqltest.Open(t, a, func(c *sqltable.Config) { c.RetryFor = 30 * time.Second })
-		_, err = parts[0].Next()
+		_, err := parts[0].Next()
 		must(t, err)
 		at = b.config.Addr
 		kill(true)
@@ -407,17 +354,6 @@ func TestARealServer(t *testing.T) {
 	t.Run("a user who may only read has one session, and one snapshot", func(t *testing.T) {
 		remake()
 		s.Exec("CREATE USER reader@'127.0.0.1'", "GRANT SELECT ON shop.big TO reader@'127.0.0.1'")
-		a, err := Parse(strings.Replace(s.Address("big"), "root@", "reader@", 1))
-		must(t, err)
-		o, parts := sqltest.Open(t, a, nil)
-		rows := sqltest.All(t, parts, func(n int) {
-			if n == 1 {
-				s.Exec("UPDATE big SET v = 1")
-			}
-		})
-		slices.Sort(rows)
-		if got := o.Snapshots(); len(slices.Compact(rows)) != 40000 || len(got) != 1 || strings.Contains(strings.Join(rows, ""), "|3 1 0 \"\"|") {
-			t.Errorf("%d rows, snapshots %+v", len(rows), got)
-		}
+		sqltest.Changed(t, addressOf(t, strings.Replace(s.Address("big"), "root@", "reader@", 1)), 2, 1, func() { s.Exec("UPDATE big SET v = 1") })
 	})
 }

@@ -16,11 +16,6 @@ import (
 func TestReplicationOfARealServer(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Exec("CREATE TABLE big (id int PRIMARY KEY, pad text); INSERT INTO big SELECT i, repeat('x', 200) FROM generate_series(1, 30000) i; ANALYZE; CREATE USER plain; GRANT SELECT ON big TO plain")
-	parse := func(address string) *Address {
-		a, err := Parse(address)
-		must(t, err)
-		return a
-	}
 	refused := func(a *Address, want string) {
 		t.Helper()
 		_, err := sqltable.New(sqltable.Config{Server: a, MaxLag: time.Second}).Divide(context.Background())
@@ -28,7 +23,7 @@ func TestReplicationOfARealServer(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	refused(parse(s.Address("big")), "none streams from it")
+	refused(addressOf(t, s.Address("big")), "none streams from it")
 	standby := s.Standby()
 	for end := time.Now().Add(time.Minute); s.Exec("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'")[0][0] != "1"; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -41,11 +36,11 @@ func TestReplicationOfARealServer(t *testing.T) {
 			t.Fatal("the standby replays nothing")
 		}
 	}
-	refused(parse(strings.Replace(s.Address("big"), "postgres@", "plain@", 1)), "GRANT pg_monitor")
+	refused(addressOf(t, strings.Replace(s.Address("big"), "postgres@", "plain@", 1)), "GRANT pg_monitor")
 	for where, of := range map[string]*pgtest.Server{"at a standby": standby, "at a server with a standby": s} {
 		t.Run("reading pauses while replication lags, "+where, func(t *testing.T) {
 			paused := make(chan string, 100)
-			_, parts := sqltest.Open(t, parse(of.Address("big")), func(c *sqltable.Config) {
+			_, parts := sqltest.Open(t, addressOf(t, of.Address("big")), func(c *sqltable.Config) {
 				c.MaxLag, c.RetryFor = time.Second, time.Minute
 				c.OnPause = func(why string) { paused <- why }
 			})
@@ -53,7 +48,7 @@ func TestReplicationOfARealServer(t *testing.T) {
 			standby.Exec("SELECT pg_wal_replay_pause()")
 			s.Exec("INSERT INTO other VALUES (1)")
 			for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-				w, err := parse(of.Address("big")).Watch(context.Background())
+				w, err := addressOf(t, of.Address("big")).Watch(context.Background())
 				must(t, err)
 				lag, known, err := w.Lag(context.Background())
 				if w.Close(); err != nil || time.Now().After(end) {
@@ -82,7 +77,7 @@ func TestReplicationOfARealServer(t *testing.T) {
 		})
 	}
 	t.Run("a standby that is lost holds reading up", func(t *testing.T) {
-		_, parts := sqltest.Open(t, parse(s.Address("big")), func(c *sqltable.Config) { c.MaxLag, c.RetryFor = time.Second, 2*time.Second })
+		_, parts := sqltest.Open(t, addressOf(t, s.Address("big")), func(c *sqltable.Config) { c.MaxLag, c.RetryFor = time.Second, 2*time.Second })
 		_, err := parts[0].Next()
 		must(t, err)
 		standby.Stop("immediate")

@@ -56,8 +56,7 @@ func TestSessionsOfAPoolerAreLeftAsTheyWere(t *testing.T) {
 	others("a list")
 	var notes []string
 	for _, sessions := range []int{0, 1} { // one more than the pool has, and one
-		a, err := Parse(address("numbers"))
-		must(t, err)
+		a := addressOf(t, address("numbers"))
 		_, parts := sqltest.Open(t, a, func(c *sqltable.Config) {
 			c.Sessions, c.OnPause = sessions, func(why string) { notes = append(notes, why) }
 		})
@@ -68,8 +67,7 @@ func TestSessionsOfAPoolerAreLeftAsTheyWere(t *testing.T) {
 		others("a load")
 	}
 	// A load that is killed hangs up amid its transaction.
-	a, err := Parse(address("numbers"))
-	must(t, err)
+	a := addressOf(t, address("numbers"))
 	h, _, err := a.Snapshot(ctx, 1, nil)
 	must(t, err)
 	_ = h.(*snapshot).conn.Conn().Close()
@@ -84,8 +82,7 @@ func TestAServerWithOneSessionLeftIsReadByIt(t *testing.T) {
 	s.Exec(`CREATE TABLE numbers (id bigint PRIMARY KEY, text text); INSERT INTO numbers SELECT i, repeat('x', 1000) FROM generate_series(1, 20000) i; ANALYZE;
 		CREATE ROLE few LOGIN CONNECTION LIMIT 1; GRANT SELECT ON numbers TO few`)
 	for _, sessions := range []int{0, 1} {
-		a, err := Parse(strings.Replace(s.Address("numbers"), "postgres@", "few@", 1))
-		must(t, err)
+		a := addressOf(t, strings.Replace(s.Address("numbers"), "postgres@", "few@", 1))
 		var notes []string
 		_, parts := sqltest.Open(t, a, func(c *sqltable.Config) {
 			c.Sessions, c.OnPause = sessions, func(why string) { notes = append(notes, why) }
@@ -100,8 +97,7 @@ func TestAServerWithOneSessionLeftIsReadByIt(t *testing.T) {
 	held, err := pgconn.Connect(t.Context(), strings.Replace(strings.Replace(s.Address(""), "&table=", "", 1), "postgres@", "few@", 1))
 	must(t, err)
 	defer held.Close(context.Background())
-	a, err := Parse(strings.Replace(s.Address("numbers"), "postgres@", "few@", 1))
-	must(t, err)
+	a := addressOf(t, strings.Replace(s.Address("numbers"), "postgres@", "few@", 1))
 	if _, _, err := a.Look(t.Context()); err == nil || !strings.Contains(err.Error(), "sessions=1") {
 		t.Error(err)
 	}

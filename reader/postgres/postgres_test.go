@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/url"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -102,9 +101,22 @@ func TestTimesThatTheServerSendsAsItHasThemAreWrittenAsItsTexts(t *testing.T) {
 // open opens the parts of a table.
 func open(t *testing.T, s *pgtest.Server, table string, change func(*sqltable.Config)) (*sqltable.Origin, []source.Source) {
 	t.Helper()
-	a, err := Parse(s.Address(table))
+	return sqltest.Open(t, addressOf(t, s.Address(table)), change)
+}
+
+func addressOf(t *testing.T, address string) *Address {
+	t.Helper()
+	a, err := Parse(address)
 	must(t, err)
-	return sqltest.Open(t, a, change)
+	return a
+}
+
+// parseQuery is a query of a server, under a key.
+func parseQuery(t *testing.T, s *pgtest.Server, key, sql string) *Address {
+	t.Helper()
+	a, err := ParseQuery(strings.Replace(s.Address(""), "table=", "key="+key, 1), sql)
+	must(t, err)
+	return a
 }
 
 func TestASessionThatIsLostIsReplacedAndAQuestionThatIsWrongIsNotAskedAgain(t *testing.T) {
@@ -141,6 +153,7 @@ func TestARealServer(t *testing.T) {
 			FROM generate_series(1, 3000) i;
 		CREATE TABLE parted (id int PRIMARY KEY, v text) PARTITION BY RANGE (id); CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (500);
 		CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (500) TO (100000); INSERT INTO parted SELECT i, repeat('x', 100) FROM generate_series(0, 2999) i`)
+	server := func(table string) sqltable.Server { return addressOf(t, s.Address(url.QueryEscape(table))) }
 	for _, table := range []string{"numbers", "texts", "parted"} {
 		t.Run("keeps the contract of sources: "+table, func(t *testing.T) {
 			sourcetest.Check(t, func() source.Source {
@@ -188,26 +201,16 @@ func TestARealServer(t *testing.T) {
 		_, parts := open(t, s, "times", nil)
 		var scratch []byte
 		n := 0
-		for _, p := range parts {
-			parser := p.NewParser(nil)
-			for piece, err := p.Next(); !errors.Is(err, io.EOF); piece, err = p.Next() {
-				must(t, err)
-				splits, err := p.Add(piece)
-				must(t, err)
-				if _, _, err := parser.Parse(splits[0], func(r *record.Record) {
-					n++
-					for i := range 2 {
-						var want record.Datum
-						scratch = scratch[:0]
-						if err := readTime(&want, r.Fields[3+i].Bytes, &scratch); err != nil || string(want.Bytes) != string(r.Fields[1+i].Bytes) {
-							t.Errorf("%s is read as %s: %v", r.Fields[3+i].Bytes, r.Fields[1+i].Bytes, err)
-						}
-					}
-				}); err != nil {
-					t.Fatal(err)
+		sqltest.Each(t, parts, nil, func(r *record.Record) {
+			n++
+			for i := range 2 {
+				var want record.Datum
+				scratch = scratch[:0]
+				if err := readTime(&want, r.Fields[3+i].Bytes, &scratch); err != nil || string(want.Bytes) != string(r.Fields[1+i].Bytes) {
+					t.Errorf("%s is read as %s: %v", r.Fields[3+i].Bytes, r.Fields[1+i].Bytes, err)
 				}
 			}
-		}
+		})
 		if n < 60_000 {
 			t.Errorf("%d rows", n)
 		}
@@ -215,47 +218,20 @@ func TestARealServer(t *testing.T) {
 
 	t.Run("a row that would not fit in memory ends the reading", func(t *testing.T) {
 		s.Exec(`CREATE TABLE large (id int PRIMARY KEY, v bytea); INSERT INTO large SELECT i, decode(repeat('00', CASE WHEN i = 3 THEN 5000000 ELSE 100 END), 'hex') FROM generate_series(1, 5) i`)
-		_, parts := open(t, s, "large", func(c *sqltable.Config) { c.MaxRow = 4 << 20 })
-		_, err := parts[0].Next()
-		if large := new(sqltable.RowTooLarge); !errors.As(err, &large) || large.Limit != 4<<20 || large.Bytes < 5_000_000 || !strings.Contains(err.Error(), "after the row id 2") {
-			t.Error(err)
-		}
-		_, parts = open(t, s, "large", func(c *sqltable.Config) { c.MaxRow = 6 << 20 })
-		if rows := sqltest.All(t, parts, nil); len(rows) != 5 {
-			t.Errorf("%d rows", len(rows))
-		}
+		sqltest.Large(t, server("large"))
 	})
 
 	t.Run("what cannot be exact is refused by name", func(t *testing.T) {
 		s.Exec(`CREATE TABLE nokey (id int); CREATE VIEW v AS SELECT 1; CREATE TABLE floats (f float8 PRIMARY KEY); CREATE TABLE parent (id int PRIMARY KEY); CREATE TABLE child () INHERITS (parent)`)
-		for table, want := range map[string]string{"nokey": "no primary key", "v": "is not a table", "floats": "column f of the primary key", "parent": "inherit", "nothere": "there is no table"} {
-			a, err := Parse(s.Address(table))
-			must(t, err)
-			if _, err := sqltable.New(sqltable.Config{Server: a}).Divide(context.Background()); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %v, want %q", table, err, want)
-			}
-		}
+		sqltest.Refused(t, server, map[string]string{"nokey": "no primary key", "v": "is not a table", "floats": "column f of the primary key",
+			"parent": "inherit", "nothere": "there is no table"})
 	})
 
 	t.Run("what is refused as a table is loaded by the query that the refusal names", func(t *testing.T) {
 		s.Exec(`CREATE TYPE temper AS ENUM ('sad', 'ok'); CREATE TABLE moods (m temper, b bit(3), f float8, id int, v text, PRIMARY KEY (m, b, f, id)); INSERT INTO moods VALUES ('sad', B'101', 0.1, 1, ''), ('ok', B'101', 0.1, 1, ''), ('sad', B'100', 0.1, 1, ''), ('sad', B'101', 0.2, 1, '');
 			CREATE VIEW "it's" AS SELECT id FROM numbers; INSERT INTO nokey SELECT generate_series(1, 4); INSERT INTO child VALUES (1), (2); INSERT INTO parent VALUES (3)`)
-		for table, rows := range map[string]int{"moods": 4, `"it's"`: 5000, "nokey": 4, "parent": 3} {
-			a, err := Parse(s.Address(url.QueryEscape(table)))
-			must(t, err)
-			_, err = sqltable.New(sqltable.Config{Server: a}).Divide(t.Context())
-			said := regexp.MustCompile(`by --query '(SELECT .*)', with key=(\S+) in place`).FindStringSubmatch(fmt.Sprint(err))
-			if said == nil {
-				t.Fatal(err)
-			}
-			key := strings.Replace(said[2], "COLUMN,…", "id", 1)
-			if a, err = ParseQuery(strings.Replace(s.Address(""), "table=", "key="+key, 1), strings.ReplaceAll(said[1], `'\''`, "'")); err != nil {
-				t.Fatal(err)
-			}
-			if _, parts := sqltest.Open(t, a, nil); len(sqltest.All(t, parts, nil)) != rows {
-				t.Errorf("%s: not %d rows", table, rows)
-			}
-		}
+		query := func(key, sql string) sqltable.Server { return parseQuery(t, s, key, sql) }
+		sqltest.Named(t, server, query, map[string]int{"moods": 4, `"it's"`: 5000, "nokey": 4, "parent": 3})
 	})
 
 	t.Run("unique indexes of parts of the key are known, those that do not hold for all rows are not", func(t *testing.T) {
@@ -278,54 +254,22 @@ func TestARealServer(t *testing.T) {
 
 	t.Run("all ranges are of one snapshot while rows change", func(t *testing.T) {
 		s.Exec(`CREATE TABLE big (id int PRIMARY KEY, v int, pad text); INSERT INTO big SELECT i, 0, repeat('x', 200) FROM generate_series(1, 40000) i`)
-		o, parts := open(t, s, "big", nil)
-		if len(parts) < 2 {
-			t.Fatalf("%d parts", len(parts))
-		}
-		rows := sqltest.All(t, parts, func(n int) {
-			if n == 1 {
-				s.Exec("UPDATE big SET v = 1; DELETE FROM big WHERE id % 2 = 0; INSERT INTO big SELECT i, 2, '' FROM generate_series(40001, 41000) i")
-			}
+		sqltest.Changed(t, server("big"), 1, 1, func() {
+			s.Exec("UPDATE big SET v = 1; DELETE FROM big WHERE id % 2 = 0; INSERT INTO big SELECT i, 2, '' FROM generate_series(40001, 41000) i")
 		})
-		for _, r := range rows {
-			if !strings.Contains(r, "|3 0 0 \"\"|") {
-				t.Fatalf("a row that was changed later: %.80s", r)
-			}
-		}
-		if got := o.Snapshots(); len(rows) != 40000 || len(got) != 1 || len(got[0].Ranges) != len(parts) {
-			t.Errorf("%d rows, snapshots %+v", len(rows), got)
-		}
-		if n := s.Exec("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'tsimport' AND state LIKE 'idle in trans%'")[0][0]; n != "0" {
-			t.Errorf("%s sessions hold a snapshot after the last row", n)
-		}
+		sqltest.Released(t, func() string {
+			return s.Exec("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'tsimport' AND state LIKE 'idle in trans%'")[0][0]
+		})
 	})
 
-	killed := func(sql string) func(n int) {
-		return func(n int) {
-			if n == 3 {
-				s.Exec(sql)
-			}
-		}
-	}
 	t.Run("a session that is killed joins the snapshot again", func(t *testing.T) {
 		s.Exec(`DROP TABLE big; CREATE TABLE big (id int PRIMARY KEY, v int, pad text); INSERT INTO big SELECT i, 0, repeat('x', 200) FROM generate_series(1, 40000) i`)
-		o, parts := open(t, s, "big", nil)
-		rows := sqltest.All(t, parts, killed("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport' AND query LIKE 'SELECT \"id\"%LIMIT%'; UPDATE big SET v = 1"))
-		if got := o.Snapshots(); len(rows) != 40000 || len(got) != 1 || strings.Contains(strings.Join(rows, ""), "|3 1 0 \"\"|") {
-			t.Errorf("%d rows, snapshots %+v", len(rows), got)
-		}
+		sqltest.Changed(t, server("big"), 3, 1, func() {
+			s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport' AND query LIKE 'SELECT \"id\"%LIMIT%'; UPDATE big SET v = 1")
+		})
 	})
 	t.Run("after a crash of the server the rest is of another snapshot", func(t *testing.T) {
-		o, parts := open(t, s, "big", nil)
-		rows := sqltest.All(t, parts, func(n int) {
-			if n == 3 {
-				s.Stop("immediate")
-				s.Go()
-			}
-		})
-		if got := o.Snapshots(); len(rows) != 40000 || len(got) != 2 || len(got[0].Ranges) == 0 || len(got[1].Ranges) == 0 {
-			t.Errorf("%d rows, snapshots %+v", len(rows), got)
-		}
+		sqltest.Changed(t, server("big"), 3, 2, func() { s.Stop("immediate"); s.Go() })
 	})
 	t.Run("a reading that needs one snapshot stops when it is lost", func(t *testing.T) {
 		_, parts := open(t, s, "big", func(c *sqltable.Config) { c.Whole = true })
@@ -340,39 +284,26 @@ func TestARealServer(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("texts of a database without an encoding are its bytes", func(t *testing.T) {
-		s.Exec("CREATE DATABASE bytes ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
-		a, err := Parse(strings.Replace(s.Address("t"), "/postgres?", "/bytes?", 1))
-		must(t, err)
+	database := func(t *testing.T, name, encoding, sql string) []source.Source {
+		t.Helper()
+		s.Exec("CREATE DATABASE " + name + " ENCODING '" + encoding + "' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+		a := addressOf(t, strings.Replace(s.Address("t"), "/postgres?", "/"+name+"?", 1))
 		conn, err := connect(t.Context(), a)
-		if err == nil {
-			err = conn.Exec(t.Context(), "SET default_transaction_read_only = off").Close()
-		}
-		if err == nil {
-			err = conn.Exec(t.Context(), `CREATE TABLE t (id text PRIMARY KEY, v text); INSERT INTO t VALUES (E'k\xfe', 'x'), ('l', E'bad \xff'), ('m', 'é')`).Close()
-		}
 		must(t, err)
+		must(t, errors.Join(conn.Exec(t.Context(), "SET default_transaction_read_only = off").Close(), conn.Exec(t.Context(), sql).Close()))
 		hangUp(conn)
 		_, parts := sqltest.Open(t, a, nil)
+		return parts
+	}
+	t.Run("texts of a database without an encoding are its bytes", func(t *testing.T) {
+		parts := database(t, "bytes", "SQL_ASCII", `CREATE TABLE t (id text PRIMARY KEY, v text); INSERT INTO t VALUES (E'k\xfe', 'x'), ('l', E'bad \xff'), ('m', 'é')`)
 		parts[0].SetSplitBytes(1) // a page for each row: its key is where the next one begins
 		if got := strings.Join(sqltest.All(t, parts, nil), "\n"); !strings.Contains(got, `"k\xfe"|`) || !strings.Contains(got, `"bad \xff"|`) || !strings.Contains(got, `"é"|`) {
 			t.Error(got)
 		}
 	})
 	t.Run("a text that has no UTF-8 ends the reading, and says where", func(t *testing.T) {
-		s.Exec("CREATE DATABASE japanese ENCODING 'EUC_JP' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
-		a, err := Parse(strings.Replace(s.Address("t"), "/postgres?", "/japanese?", 1))
-		must(t, err)
-		conn, err := connect(t.Context(), a)
-		if err == nil {
-			err = conn.Exec(t.Context(), "SET default_transaction_read_only = off").Close()
-		}
-		if err == nil {
-			err = conn.Exec(t.Context(), `SET client_encoding = 'EUC_JP'; CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'x'), (2, E'\xa9\xa9')`).Close()
-		}
-		must(t, err)
-		hangUp(conn)
-		_, parts := sqltest.Open(t, a, nil)
+		parts := database(t, "japanese", "EUC_JP", `SET client_encoding = 'EUC_JP'; CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'x'), (2, E'\xa9\xa9')`)
 		if _, err := parts[0].Next(); err == nil || !strings.Contains(err.Error(), "after the row id 1: the server has no UTF-8 for a text") || !strings.Contains(err.Error(), "--query") {
 			t.Error(err)
 		}
@@ -386,18 +317,16 @@ func TestARealServer(t *testing.T) {
 				t.Fatal("the standby does not follow")
 			}
 		}
-		a, err := Parse(s.Address("big"))
-		must(t, err)
+		a := addressOf(t, s.Address("big"))
 		to := a.config.Port
 		dial := a.config.DialFunc
 		a.config.DialFunc = func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return dial(ctx, network, fmt.Sprintf("127.0.0.1:%d", to))
 		}
 		_, parts := sqltest.Open(t, a, func(c *sqltable.Config) { c.RetryFor = 30 * time.Second })
-		_, err = parts[0].Next()
+		_, err := parts[0].Next()
 		must(t, err)
-		b, err := Parse(other.Address("big"))
-		must(t, err)
+		b := addressOf(t, other.Address("big"))
 		other.Promote()
 		to = b.config.Port
 		s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport'")

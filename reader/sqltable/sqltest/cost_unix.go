@@ -3,15 +3,11 @@
 package sqltest
 
 import (
-	"context"
-	"errors"
-	"io"
 	"syscall"
 	"testing"
 	"time"
 
 	"tsimport/reader/record"
-	"tsimport/reader/source"
 	"tsimport/reader/sqltable"
 )
 
@@ -47,39 +43,7 @@ func cpu(b *testing.B) time.Duration {
 }
 
 func read(b *testing.B, s sqltable.Server) (n int) {
-	o := sqltable.New(sqltable.Config{Server: s})
-	division, err := o.Divide(context.Background())
-	if err != nil {
-		b.Fatal(err)
-	}
-	parts, err := o.Open(context.Background(), division)
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, p := range parts {
-		parser := p.NewParser(nil)
-		for {
-			piece, err := p.Next()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			var splits []source.Split
-			if err == nil {
-				splits, err = p.Add(piece)
-			}
-			if err == nil {
-				_, _, err = parser.Parse(splits[0], func(*record.Record) { n++ })
-			}
-			if err != nil {
-				b.Fatal(err)
-			}
-			splits[0].Part.(source.Reusable).Reuse()
-		}
-	}
-	for _, p := range parts {
-		if err := p.Close(); err != nil {
-			b.Fatal(err)
-		}
-	}
+	_, parts := Open(b, s, nil)
+	Each(b, parts, nil, func(*record.Record) { n++ })
 	return n
 }

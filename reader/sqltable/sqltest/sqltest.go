@@ -15,7 +15,7 @@ import (
 )
 
 // Open opens the parts of a server's table, which are closed with the test. Change may be nil.
-func Open(t *testing.T, s sqltable.Server, change func(*sqltable.Config)) (*sqltable.Origin, []source.Source) {
+func Open(t testing.TB, s sqltable.Server, change func(*sqltable.Config)) (*sqltable.Origin, []source.Source) {
 	t.Helper()
 	c := sqltable.Config{Server: s}
 	if change != nil {
@@ -40,8 +40,8 @@ func Open(t *testing.T, s sqltable.Server, change func(*sqltable.Config)) (*sqlt
 	return o, parts
 }
 
-// All reads parts to their ends, in turn, and returns the fields of all records. OnPage may be nil.
-func All(t *testing.T, parts []source.Source, onPage func(n int)) (rows []string) {
+// Each reads parts to their ends, in turn, and gives each record. OnPage may be nil.
+func Each(t testing.TB, parts []source.Source, onPage func(n int), each func(*record.Record)) {
 	t.Helper()
 	n := 0
 	for _, p := range parts {
@@ -51,22 +51,18 @@ func All(t *testing.T, parts []source.Source, onPage func(n int)) (rows []string
 			if errors.Is(err, io.EOF) {
 				break
 			}
+			var splits []source.Split
+			if err == nil {
+				splits, err = p.Add(next)
+			}
+			if err == nil {
+				_, _, err = parser.Parse(splits[0], each)
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			splits, err := p.Add(next)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, _, err := parser.Parse(splits[0], func(r *record.Record) {
-				text := ""
-				for i := range r.Fields {
-					d := &r.Fields[i]
-					text += fmt.Sprintf("%d %d %v %q|", d.Kind, d.Int, d.Double, d.Bytes)
-				}
-				rows = append(rows, text)
-			}); err != nil {
-				t.Fatal(err)
+			if of, ok := splits[0].Part.(source.Reusable); ok {
+				of.Reuse()
 			}
 			if n++; onPage != nil {
 				onPage(n)
@@ -76,6 +72,19 @@ func All(t *testing.T, parts []source.Source, onPage func(n int)) (rows []string
 			t.Error(err)
 		}
 	}
+}
+
+// All reads parts and returns the fields of all records.
+func All(t *testing.T, parts []source.Source, onPage func(n int)) (rows []string) {
+	t.Helper()
+	Each(t, parts, onPage, func(r *record.Record) {
+		text := ""
+		for i := range r.Fields {
+			d := &r.Fields[i]
+			text += fmt.Sprintf("%d %d %v %q|", d.Kind, d.Int, d.Double, d.Bytes)
+		}
+		rows = append(rows, text)
+	})
 	return rows
 }
 
@@ -87,25 +96,7 @@ func Values(t *testing.T, s sqltable.Server, names []string) (rows []string) {
 	for _, name := range names {
 		places = append(places, slices.Index(parts[0].About().Columns, name))
 	}
-	for _, p := range parts {
-		parser := p.NewParser(nil)
-		for {
-			next, err := p.Next()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			splits, err := p.Add(next)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, _, err := parser.Parse(splits[0], func(r *record.Record) { rows = append(rows, Show(r, places)) }); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	Each(t, parts, nil, func(r *record.Record) { rows = append(rows, Show(r, places)) })
 	slices.Sort(rows)
 	return rows
 }
