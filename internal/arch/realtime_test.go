@@ -19,7 +19,6 @@ var realTime = map[string]string{
 	"internal/tablestore/client/slow_test.go": "a link of this machine whose buffers are full",
 	"pipeline/drawnkills_test.go":             "in the bubble of drawn_test.go",
 	"reader/mysql/lag_test.go":                "a real MariaDB replicates",
-	"reader/mysql/mysql_test.go":              "a real MariaDB notices that sessions are gone",
 	"reader/postgres/lag_test.go":             "a real PostgreSQL replicates",
 	"reader/postgres/pooler_test.go":          "a real PostgreSQL has no session left",
 	"reader/postgres/postgres_test.go":        "a real PostgreSQL replays its log",
