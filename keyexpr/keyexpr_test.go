@@ -1,8 +1,10 @@
 package keyexpr
 
 import (
+	"fmt"
 	"io/fs"
 	"strings"
+	"sync"
 	"testing"
 
 	"tsimport/internal/conformance"
@@ -509,5 +511,83 @@ func TestSpliceAutoLooksAtTheSampleFirst(t *testing.T) {
 	}
 	if _, why := p.NewEvaluator().Eval(row(map[string]table.Value{"Name": str("a b")})); codeOf(why) != CodeBreaksOrder {
 		t.Errorf("a later value that breaks it: %v", why)
+	}
+}
+
+func TestAConditionPassesRowsOfAnyColumns(t *testing.T) {
+	row := map[string]table.Value{
+		"age": {Type: table.Integer, Int: 18}, "city": {Type: table.String, Bytes: []byte("Hangzhou")},
+		"paid": {Type: table.Boolean, Int: 1}, "ratio": {Type: table.Double, Double: 0.5},
+	}
+	for text, want := range map[string]bool{
+		`age >= 18`: true, `age > 18`: false, `age >= 18 and city == "Hangzhou"`: true, `paid`: true, `not paid`: false,
+		`ratio < 1 or nobody > 3`: true, `nobody > 3`: false, `nobody == nil`: true, `upper(city) == "HANGZHOU"`: true,
+	} {
+		w, err := CompileWhere(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got, why := w.NewTest().Passes(func(name string) table.Value { return row[name] }); got != want || why != nil {
+			t.Errorf("%s is %v, %v", text, got, why)
+		}
+	}
+}
+
+func TestAConditionIsTrueOrFalse(t *testing.T) {
+	for text, want := range map[string]string{`md5(city)`: "true or false", `age +`: "unexpected", `random() > 1`: "not available"} {
+		if _, err := CompileWhere(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	w, err := CompileWhere(`age`)
+	must(t, err)
+	if _, why := w.NewTest().Passes(func(string) table.Value { return table.Value{Type: table.Integer, Int: 1} }); why == nil {
+		t.Error("1 is neither true nor false")
+	}
+}
+
+func TestAProgramServesManyWorkers(t *testing.T) {
+	p := compile(t, `trim(SellerID) + pad(CardID, 9) + salt(7) + (split(Name, "x")[0] | upper())`)
+	var group sync.WaitGroup
+	for worker := range int64(4) {
+		group.Go(func() {
+			e := p.NewEvaluator()
+			for i := range int64(200) {
+				card := worker*1000 + i
+				v, why := e.Eval(row(map[string]table.Value{"CardID": num(card)}))
+				if want := fmt.Sprintf("a100%09d", card); why != nil || !strings.HasPrefix(string(v.Bytes), want) {
+					t.Errorf("%q, %v, want %s…", v.Bytes, why, want)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestADeepExpressionCompilesWithoutGrowing(t *testing.T) {
+	deep := `pad(CardID, 5, signed)`
+	for range 200 {
+		deep = `(` + deep + ` ?? Name)`
+	}
+	p := compile(t, deep)
+	if n := len(p.root.python) + len(p.root.recipe); n > 2*maxRecipe {
+		t.Errorf("%d bytes of explanation", n)
+	}
+	if got := eval(t, deep, map[string]table.Value{"CardID": {}}); got != "Zoë" {
+		t.Errorf("gives %q", got)
+	}
+}
+
+func TestPlainFunctionsAllocateNothing(t *testing.T) {
+	for _, source := range []string{`splice(",", pad(DeviceID, 6), SellerID, CardID)`, `md5(OrderNumber, 4) + text(OrderNumber)`,
+		`salt(100) + reverse(CardID) + substr(Name, 1, 2) + upper(Name)`, `format_time(OrderNumber, "2006010215", "s")`, `desc(CardID)`,
+		`Score > 2 ? xxhash(Name, 4) : crc32(Name, 4)`} {
+		e := compile(t, source).NewEvaluator()
+		values := row(nil)
+		var why *table.Reason
+		if n := testing.AllocsPerRun(100, func() { _, why = e.Eval(values) }); n != 0 || why != nil {
+			t.Errorf("%s: %v allocations, %v", source, n, why)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 
+	"tsimport/internal/conformance"
 	"tsimport/internal/table"
 	"tsimport/reader/convert"
 	tcsv "tsimport/reader/csv"
@@ -588,3 +590,37 @@ func TestAFormatWithoutAParserIsRefused(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 }
+
+// TestASmallFileTakesLittleMemory reads files as a load of thousands of them does: what each takes is what such a load takes.
+func TestASmallFileTakesLittleMemory(t *testing.T) {
+	text := []byte("id,name,price\n1,tea,2\n2,coffee,3\n")
+	item := itemOf(t, "small.csv", text)
+	const files = 50
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range files {
+		s, err := Open(t.Context(), item, Options{})
+		must(t, err)
+		_, err = s.Identity()
+		must(t, err)
+		rows := 0
+		if err := readEach(s, func(*record.Record) { rows++ }); err != nil || rows != 2 {
+			t.Fatalf("%d rows, %v", rows, err)
+		}
+		must(t, s.Close())
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / files; each > 64<<10 {
+		t.Errorf("a file of %d bytes takes %d bytes of memory", len(text), each)
+	}
+}
+
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestMain(m *testing.M) { conformance.Main(m) }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,9 +15,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/google/go-cmp/cmp"
+
 	"tsimport/engine/faults"
+	"tsimport/internal/extsort"
+	"tsimport/internal/spill"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/plainbuffer"
+	"tsimport/pipeline/intake"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
 	"tsimport/reader/input"
@@ -411,5 +420,164 @@ func TestAComparisonEndsWithAnyErrorOnItsWay(t *testing.T) {
 		} else if !errors.Is(err, errTold) {
 			t.Errorf("call %d, a %s, fails: %v", at, all.calls[at], err)
 		}
+	}
+}
+
+// A comparison whose context ends between two ranges has compared nothing of the others.
+func TestAComparisonThatIsStoppedBetweenRangesIsNotComplete(t *testing.T) {
+	ctx, stop := context.WithCancelCause(t.Context())
+	why := errors.New("stopped")
+	stop(why)
+	v := &verifier{cfg: &Config{Workers: 1, Stored: new(Stored)}, tables: []*target{{}}, result: new(Result)}
+	if err := v.compareAll(ctx); !errors.Is(err, why) {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+func TestValuesShowTheirTypes(t *testing.T) {
+	for _, c := range []struct {
+		value any
+		want  string
+	}{
+		{int64(5), "5"}, {5.0, "5.0"}, {0.1, "0.1"}, {1e300, "1e+300"}, {true, "true"}, {"5", `"5"`}, {"", `""`}, {"a\nb", `"a\nb"`}, {[]byte{}, "0x"}, {[]byte{0, 255}, "0x00ff"},
+		{strings.Repeat("列", 30), `"` + strings.Repeat("列", 20) + `"… (90 bytes)`}, {strings.Repeat("a", 59) + "列", `"` + strings.Repeat("a", 59) + `"… (62 bytes)`},
+		{make([]byte, 2<<20), "0x" + strings.Repeat("00", 30) + "… (2097152 bytes)"},
+	} {
+		if got := showValue(c.value); got != c.want {
+			t.Errorf("%v: %s, want %s", c.value, got, c.want)
+		}
+	}
+}
+
+func TestKeysShowTheirTypes(t *testing.T) {
+	key := Key{{"i", table.Value{Type: table.Integer, Int: -5}}, {"s", table.Value{Type: table.String, Bytes: []byte("a\"")}}, {"b", table.Value{Type: table.Binary, Bytes: []byte{0, 255}}}}
+	if got, want := key.String(), `i=-5 s="a\"" b=0x00ff`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestBothSidesOfADifferenceAreShown(t *testing.T) {
+	given := shown{}
+	for _, c := range []plainbuffer.View{
+		{Name: []byte("n"), Value: table.Value{Type: table.Integer, Int: 5}, Timestamp: -1},
+		{Name: []byte("v"), Value: table.Value{Type: table.String, Bytes: []byte("new")}, Timestamp: 20},
+		{Name: []byte("v"), Value: table.Value{Type: table.Boolean, Int: 1}, Timestamp: 10},
+		{Name: []byte("gone"), Timestamp: -1},
+	} {
+		given.addView(c)
+	}
+	e := &Example{Columns: []string{"gone", "n", "other", "v"}, stored: shown{"n": {"6 at 7"}, "other": {"1 at 7"}, "gone": {"2 at 7"}}}
+	e.values(given, true)
+	want := []Values{
+		{"gone", []string{}, []string{"2 at 7"}}, {"n", []string{"5"}, []string{"6 at 7"}}, {"other", []string{}, []string{"1 at 7"}}, {"v", []string{`"new" at 20`, "true at 10"}, []string{}},
+	}
+	if diff := cmp.Diff(want, e.Values); diff != "" {
+		t.Error(diff)
+	}
+	e.Values = nil
+	e.values(given, false) // of an update, another record may have written the other column
+	if diff := cmp.Diff(append(want[:2:2], want[3]), e.Values); diff != "" {
+		t.Error(diff)
+	}
+	for i := range 50 {
+		e.Columns = append(e.Columns, fmt.Sprint(i))
+	}
+	e.Values = nil
+	if e.values(given, true); len(e.Values) != shownColumns {
+		t.Errorf("%d columns are shown", len(e.Values))
+	}
+}
+
+// TestRecordsAreComparedUnderTheKeysThatTheServiceHasMade compares a table that numbers its rows, with files of returned keys.
+func TestRecordsAreComparedUnderTheKeysThatTheServiceHasMade(t *testing.T) {
+	w := newWorld(t)
+	const name = "numbered"
+	key := []table.KeyColumn{{Name: "id", Type: table.String}, {Name: "seq", Type: table.Integer, Auto: true}}
+	must(t, w.admin.Create(name, key, table.Definition{TimeToLive: -1, MaxVersions: 1}))
+	const text = "id,n\na,1\na,2\nb,3\nc,x\n"
+	cfg := w.config(t, name, text)
+	cfg.Request.Columns.Types["n"] = plan.Type{Type: table.Integer}
+	input := cfg.Request.Inputs[0]
+	line := func(record int, id, seq any) string { return fmt.Sprintf("%s,%d,%v,%v\n", input, record, id, seq) }
+	var lines []string
+	var seqs []int64
+	for i, id := range []string{"a", "a", "b"} {
+		put := &tablestore.PutRowChange{TableName: name, PrimaryKey: new(tablestore.PrimaryKey)}
+		put.PrimaryKey.AddPrimaryKeyColumn("id", id)
+		put.PrimaryKey.AddPrimaryKeyColumnWithAutoIncrement("seq")
+		put.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+		put.SetReturnPk()
+		put.AddColumn("n", int64(i+1))
+		res, err := w.sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: put})
+		must(t, err)
+		seqs = append(seqs, res.PrimaryKey.PrimaryKeys[1].Value.(int64))
+		lines = append(lines, line(i+1, id, seqs[i]))
+	}
+	const header = "file,record,id,seq\n"
+	all := lines[0] + lines[1] + lines[2]
+	for what, c := range map[string]struct {
+		file string
+		want string // the counts, or a part of the error
+		ok   bool
+		note string
+	}{
+		"all":                     {header + all, "equal 3, missing 0, different 0, extra 0, without 0", true, ""},
+		"in another order":        {header + lines[2] + lines[0] + lines[1], "equal 3, missing 0, different 0, extra 0, without 0", true, ""},
+		"two records change keys": {header + line(1, "a", seqs[1]) + line(2, "a", seqs[0]) + lines[2], "equal 1, missing 0, different 2, extra 0, without 0", false, ""},
+		"the first is not there":  {header + lines[1] + lines[2], "equal 2, missing 0, different 0, extra 1, without 1", false, ""},
+		"the last is not there":   {header + lines[0] + lines[1], "equal 2, missing 0, different 0, extra 1, without 1", false, ""},
+		"none":                    {header, "equal 0, missing 0, different 0, extra 3, without 3", false, ""},
+		"one was never answered":  {header + lines[0] + line(2, "a", "") + lines[2], "equal 2, missing 0, different 0, extra 1, without 1", false, ""},
+		"a row that is gone":      {header + lines[0] + lines[1] + line(3, "b", 1<<60), "equal 2, missing 1, different 0, extra 1, without 0", false, ""},
+		"others of other inputs":  {header + "x.csv,1,a,5\n" + all + "x.csv,2,a,6\n", "equal 3, missing 0, different 0, extra 0, without 0", true, "2 keys in"},
+		"another header":          {"file,record,id,n\n" + all, "its header is", false, ""},
+		"half a header":           {"\"file", "--returned-keys", false, ""},
+		"nothing":                 {"", "its header is", false, ""},
+		"a record that is none":   {header + lines[0] + strings.Replace(lines[1], ",2,", ",two,", 1) + lines[2], "line 3", false, ""},
+		"a number that is none":   {header + all + line(4, "c", "x"), "line 5: column seq", false, ""},
+		"a line that is cut":      {header + lines[0] + input + ",2,a\n", "--returned-keys", false, ""},
+		"a key of another record": {header + lines[0] + lines[1] + line(3, "c", seqs[2]), "the input has changed since it was loaded", false, ""},
+	} {
+		cfg.Returned = filepath.Join(w.dir, "returned.csv")
+		must(t, os.WriteFile(cfg.Returned, []byte(c.file), 0o600))
+		r, err := Run(t.Context(), cfg)
+		if err != nil {
+			if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v, want %s", what, err, c.want)
+			}
+			continue
+		}
+		got := fmt.Sprintf("equal %d, missing %d, different %d, extra %d, without %d", r.Equal, r.Missing, r.Different, r.Extra, r.WithoutKey)
+		if got != c.want || r.OK != c.ok || r.Rejected != 1 || !strings.Contains(strings.Join(r.Notes, "; "), c.note) || c.note == "" && len(r.Notes) > 0 {
+			t.Errorf("%s: %s, ok %v, %d rejected, notes %q; want %s", what, got, r.OK, r.Rejected, r.Notes, c.want)
+		}
+	}
+	cfg.Returned += ".missing"
+	if _, err := Run(t.Context(), cfg); err == nil {
+		t.Error("without the file: no error")
+	}
+}
+
+// TestTheKeyOfARejectThatCannotBeKeptIsAnError: without the key, a sync would delete the row of a rejected record.
+func TestTheKeyOfARejectThatCannotBeKeptIsAnError(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "disk")
+	must(t, os.Mkdir(dir, 0o700))
+	sorter, err := extsort.New(extsort.Options{Memory: 1, Spill: spill.Options{Dir: dir}})
+	must(t, err)
+	defer sorter.Close()
+	v := &verifier{cfg: &Config{Changes: &told{at: -1}}, plan: new(plan.Plan), recordsOf: make([]int64, 1)}
+	parsed := &intake.Parsed{Split: new(table.Split), Records: 2}
+	for range 2 {
+		parsed.Rejects = append(parsed.Rejects, intake.Reject{Key: make([]byte, 8<<10)})
+	}
+	if err := os.RemoveAll(dir); err != nil { // what does not fit in memory cannot be written
+		t.Fatal(err)
+	}
+	if err := v.takeRejects(parsed, sorter); err == nil {
+		t.Error("no error")
+	}
+	v.cfg.Changes = &told{at: 1}
+	if err := v.takeRejects(&intake.Parsed{Split: parsed.Split, Apart: intake.Apart{Rejects: make([]intake.Reject, 2)}}, sorter); !errors.Is(err, errTold) {
+		t.Errorf("the second reject cannot be kept: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package jobdir
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"tsimport/internal/objectstore"
 	"tsimport/internal/objectstore/storetest"
@@ -168,6 +170,172 @@ func TestAPutWhoseAnswerIsLostIsKnownAgain(t *testing.T) {
 			}
 			if errors.Is(err, ErrExists) {
 				t.Errorf("seed %d: it takes its own object for another's", seed)
+			}
+		})
+	}
+}
+
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// into places files below a folder.
+func into(dir string) func(folder, name string) (string, error) {
+	return func(folder, name string) (string, error) {
+		return filepath.Join(dir, folder, filepath.FromSlash(name)), nil
+	}
+}
+
+func TestASuccessorFindsTheFilesOfTheNewestCheckpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, clock := newMemory(), virtual()
+		r := rand.New(rand.NewPCG(1, 2))
+		dir := t.TempDir()
+		grows, whole := filepath.Join(dir, "grows"), filepath.Join(dir, "whole")
+		var all []byte
+		for epoch := range 3 {
+			l, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Wait: time.Hour})
+			must(t, err)
+			m := NewMirror(s, l)
+			if epoch > 0 {
+				to := t.TempDir()
+				folder, err := m.Restore(t.Context(), into(to))
+				if err != nil || folder != "run" {
+					t.Fatal(folder, err)
+				}
+				for name, want := range map[string][]byte{"sub/grows": all, "whole": last(all, 10), "body": last(all, 3)} {
+					if got, err := os.ReadFile(filepath.Join(to, "run", name)); err != nil || !bytes.Equal(got, want) {
+						t.Errorf("epoch %d: %s has %d bytes, want %d, %v", l.Epoch, name, len(got), len(want), err)
+					}
+				}
+			}
+			for range 40 {
+				all = append(all, make([]byte, r.IntN(5000))...)
+				for i := range all {
+					all[i] = byte(i * 31)
+				}
+				must(t, errors.Join(os.WriteFile(grows, all, 0o600), os.WriteFile(whole, last(all, 10), 0o600)))
+				err := m.Save(t.Context(), "run", []MirrorFile{{Name: "sub/grows", Path: grows, Grows: true}, {Name: "whole", Path: whole},
+					{Name: "body", Body: last(all, 3)}, {Name: "gone", Path: filepath.Join(dir, "gone"), Grows: true}})
+				must(t, err)
+			}
+			if names, _ := s.List(t.Context(), ""); len(names) > 40 {
+				t.Errorf("%d objects are kept: %q", len(names), names)
+			}
+			if epoch == 1 {
+				l.Abandon() // it is paused, or thought dead
+				err := m.Save(t.Context(), "run", nil)
+				if err == nil {
+					t.Error("it keeps a checkpoint without the lease")
+				}
+			} else if err := l.Release(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func last(all []byte, n int) []byte { return append([]byte{}, all[max(0, len(all)-n):]...) }
+
+func TestACheckpointThatIsLateIsNotTheNewest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, clock := newMemory(), virtual()
+		l, _ := Acquire(t.Context(), s, LeaseOptions{Clock: clock})
+		m := NewMirror(s, l)
+		defer l.Abandon()
+		for _, text := range []string{"1", "2", "3"} {
+			must(t, m.Save(t.Context(), "run", []MirrorFile{{Name: "f", Body: []byte(text)}}))
+		}
+		// A put of the first one that had no answer is carried out now.
+		s.objects["checkpoint.000000001.000000001"] = `{"version":1,"folder":"run"}`
+		to := t.TempDir()
+		_, err := m.Restore(t.Context(), into(to))
+		must(t, err)
+		if got, _ := os.ReadFile(filepath.Join(to, "run", "f")); string(got) != "3" {
+			t.Errorf("%q", got)
+		}
+		must(t, m.Finish(t.Context()))
+		if folder, err := m.Restore(t.Context(), into(to)); folder != "" || err != nil {
+			t.Error(folder, err)
+		}
+	})
+}
+
+// lateList lists an object for the first time at a moment.
+type lateList struct {
+	*memory
+	name string
+	from time.Time
+}
+
+func (s lateList) List(ctx context.Context, prefix string) ([]string, error) {
+	names, err := s.memory.List(ctx, prefix)
+	if time.Now().Before(s.from) {
+		names = slices.DeleteFunc(names, func(n string) bool { return n == s.name })
+	}
+	return names, err
+}
+
+// The parts of the checkpoint before are deleted already.
+func TestTheNewestCheckpointIsAwaitedWhereAStoreListsItLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, clock := newMemory(), virtual()
+		first, _ := Acquire(t.Context(), s, LeaseOptions{Clock: clock})
+		must(t, NewMirror(s, first).Save(t.Context(), "run", []MirrorFile{{Name: "f", Body: []byte("1")}}))
+		before := s.objects["checkpoint.000000001.000000001"]
+		second := release(t, s, clock, first)
+		must(t, NewMirror(s, second).Save(t.Context(), "run", []MirrorFile{{Name: "f", Body: []byte("2")}}))
+		third := release(t, s, clock, second)
+		defer third.Abandon()
+		s.objects["checkpoint.000000001.000000001"] = before // listed still, as other stores that are late do
+		late := lateList{s, "checkpoint.000000002.000000001", time.Now().Add(40 * time.Second)}
+		to := t.TempDir()
+		_, err := NewMirror(late, third).Restore(t.Context(), into(to))
+		must(t, err)
+		if got, _ := os.ReadFile(filepath.Join(to, "run", "f")); string(got) != "2" {
+			t.Errorf("%q", got)
+		}
+		// The same while another process takes over.
+		late.from = time.Now().Add(time.Hour)
+		third.mu.Lock()
+		third.lost = true
+		third.mu.Unlock()
+		if _, err := NewMirror(late, third).Restore(t.Context(), into(to)); !errors.Is(err, ErrLost) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// release gives a lease back, and takes it again.
+func release(t *testing.T, s Store, clock func() time.Duration, l *Lease) *Lease {
+	t.Helper()
+	must(t, l.Release())
+	next, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Wait: time.Hour})
+	must(t, err)
+	return next
+}
+
+func TestAMirrorThatIsDamagedOrNewerIsRefused(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"version":2}`: "newer version", `{`: "damaged", `{"version":1,"folder":"../x"}`: "damaged",
+		`{"version":1,"folder":"x","files":{"../y":[]}}`:                                       "damaged",
+		`{"version":1,"folder":"x","files":{"y":[{"object":"data/1-1","bytes":3}]}}`:           "data/1-1 is damaged",
+		`{"version":1,"folder":"x","files":{"y":[{"object":"data/1-1","bytes":1,"sum":1}]}}`:   "data/1-1 is damaged",
+		`{"version":1,"folder":"x","files":{"y":[{"object":"data/none","bytes":1,"sum":1}]}} `: "start over with --fresh",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newMemory()
+			s.objects["checkpoint.000000001.000000001"], s.objects["data/1-1"] = body, "x"
+			l, err := Acquire(t.Context(), s, LeaseOptions{Clock: virtual()})
+			must(t, err)
+			defer l.Abandon()
+			_, err = NewMirror(s, l).Restore(t.Context(), into(t.TempDir()))
+			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s: %v", body, err)
 			}
 		})
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"tsimport/ratelimit"
@@ -318,5 +320,161 @@ func TestACancelledContextEndsReads(t *testing.T) {
 	}
 	if _, err := Expand(ctx, []string{"d"}, Options{}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+func TestAStoppableReaderGivesWhatIsThere(t *testing.T) {
+	text := strings.Repeat("0123456789", 100_000)
+	got, err := io.ReadAll(Stoppable(t.Context(), iotest.HalfReader(strings.NewReader(text))))
+	if err != nil || string(got) != text {
+		t.Errorf("%d of %d bytes, %v", len(got), len(text), err)
+	}
+	broken := errors.New("broken")
+	r := Stoppable(t.Context(), iotest.DataErrReader(io.MultiReader(strings.NewReader("abc"), iotest.ErrReader(broken))))
+	if got, err := io.ReadAll(r); !errors.Is(err, broken) || string(got) != "abc" {
+		t.Errorf("%q, %v; want what comes before the error, then the error", got, err)
+	}
+}
+
+func TestAReadThatBlocksEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		stopped := errors.New("stopped by the user")
+		from, to := io.Pipe()
+		defer to.Close() // lets the read go that is left behind
+		r := Stoppable(ctx, from)
+		ended := make(chan error)
+		go func() {
+			_, err := r.Read(make([]byte, 1))
+			ended <- err
+		}()
+		synctest.Wait()
+		select {
+		case err := <-ended:
+			t.Fatalf("the read ended by itself: %v", err)
+		default:
+		}
+		cancel(stopped)
+		if err := <-ended; !errors.Is(err, stopped) {
+			t.Errorf("%v, want the cause", err)
+		}
+		if _, err := r.Read(make([]byte, 1)); !errors.Is(err, stopped) {
+			t.Errorf("the next read: %v, want the cause again", err)
+		}
+	})
+}
+
+// TestFilesThatAreNotDataAreReadOnlyByName asks for every form of an argument which files it means.
+func TestFilesThatAreNotDataAreReadOnlyByName(t *testing.T) {
+	tree(t, "a.csv", "runs/r1/rejects.csv", "runs/r1/attempt-1/rejects.csv", "runs/r2/rejects.csv", "store/data/x", "out.csv", "d/b.csv")
+	o := Options{NotData: func(name string, folder bool) string {
+		switch base := filepath.Base(name); {
+		case folder && (base == "r1" || base == "r2" || base == "attempt-1"):
+			return "run folder"
+		case folder && base == "store":
+			return "embedded store"
+		case !folder && base == "out.csv":
+			return "output"
+		}
+		return ""
+	}}
+	const all = "skipped output out.csv, run folder runs/r1, run folder runs/r2, embedded store store; name one to read it"
+	for _, tt := range []struct {
+		arg, want, warning string
+	}{
+		{".", "a.csv d/b.csv", all},
+		{"*", "a.csv d/b.csv", all},
+		{"**", "a.csv d/b.csv", all},
+		{"**/*.csv", "a.csv d/b.csv", "skipped output out.csv, run folder runs/r1, run folder runs/r2; name one to read it"},
+		{"{a,out}.csv", "a.csv", "skipped output out.csv; name one to read it"},
+		{"out.csv", "out.csv", ""},
+		{"runs/r1/rejects.csv", "runs/r1/rejects.csv", ""},
+		{"runs/r1/*.csv", "runs/r1/rejects.csv", ""},
+		{"runs/r1/attempt-1", "runs/r1/attempt-1/rejects.csv", ""},
+		{"runs/r1", "runs/r1/rejects.csv", "skipped run folder runs/r1/attempt-1; name one to read it"},
+		{"store", "store/data/x", ""},
+	} {
+		set := expand(t, o, tt.arg)
+		if got := strings.Join(names(set), " "); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.arg, got, tt.want)
+		}
+		if got := strings.Join(set.Warnings, "\n"); got != tt.warning {
+			t.Errorf("%s: warns %q, want %q", tt.arg, got, tt.warning)
+		}
+	}
+	for _, arg := range []string{"runs", "runs/*/rejects.csv", "runs/r?"} {
+		if _, err := Expand(t.Context(), []string{arg}, o); err == nil || !strings.Contains(err.Error(), "run folder runs/r1, run folder runs/r2") {
+			t.Errorf("%s: %v", arg, err)
+		}
+	}
+}
+
+// TestLeftoversAreReadOnlyIfTheyAreAskedFor asks for every form of an argument which files of programs that were interrupted or keep
+// earlier versions it means.
+func TestLeftoversAreReadOnlyIfTheyAreAskedFor(t *testing.T) {
+	files := []string{
+		"d/a.csv", "d/a.csv~", "d/b.CSV.BAK", "d/c.csv.orig", "d/d.swp", "d/e.csv.tmp", "d/f.part", "d/g.partial", "d/h.crdownload", "d/i.filepart",
+		"d/j.csv._COPYING_", "d/k.inprogress", "d/~$l.csv", "d/m.csv.tmp.gz", "d/n.tmpx", "d/o.bak/p.csv", "d/bakery", "d/part-0",
+		"only/x.csv.tmp", "only-new/y.csv", "back/z.csv", "back/z.csv~",
+	}
+	tree(t, files...)
+	lake := newS3(t, files...).at
+	const kept = "d/a.csv d/bakery d/n.tmpx d/o.bak/p.csv d/part-0"
+	for _, tt := range []struct {
+		arg, want, warning string
+	}{
+		{"d", kept, "skipped unfinished or replaced files, by their names (13): "},
+		{"d/*", kept, "skipped unfinished or replaced files, by their names (13): "},
+		{"**/*.csv*", "back/z.csv d/a.csv d/o.bak/p.csv only-new/y.csv", "skipped unfinished or replaced files, by their names (8): "},
+		{"d/*.csv", "d/a.csv", "skipped unfinished or replaced files, by their names (1): "},
+		{"d/*~", "d/a.csv~", ""},
+		{"d/*.bak", "d/o.bak/p.csv", ""},
+		{"d/*.{csv,BAK}", "d/a.csv d/b.CSV.BAK", "skipped unfinished or replaced files, by their names (1): "},
+		{"d/*.tmp*", "d/n.tmpx", "skipped unfinished or replaced files, by their names (2): "},
+		{"d/*.tmp.gz", "d/m.csv.tmp.gz", ""},
+		{"d/~$*", "d/~$l.csv", ""},
+		{"d/e.csv.tmp", "d/e.csv.tmp", ""},
+		{"only", "", "skipped "},
+		{"only/*", "", ""},
+	} {
+		for _, at := range []string{"", lake} {
+			set, err := Expand(t.Context(), []string{at + tt.arg}, Options{Retry: soon})
+			if tt.want == "" {
+				wantError(t, err, fs.ErrNotExist, tt.arg, tt.warning, "only/x.csv.tmp")
+				continue
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", at+tt.arg, err)
+			}
+			got := strings.ReplaceAll(strings.Join(slices.Sorted(slices.Values(names(set))), " "), lake, "")
+			if got != strings.Join(slices.Sorted(strings.FieldsSeq(tt.want)), " ") {
+				t.Errorf("%s: %s, want %s", at+tt.arg, got, tt.want)
+			}
+			if got := strings.Join(set.Warnings, "\n"); !strings.HasPrefix(got, tt.warning) || (got == "") != (tt.warning == "") || strings.Contains(got, "\n") {
+				t.Errorf("%s: warns %q, want %q", at+tt.arg, got, tt.warning)
+			}
+		}
+	}
+	wantNames(t, expand(t, Options{Extensions: []string{".bak", ".csv"}}, "d"), "d/a.csv", "d/b.CSV.BAK", "d/o.bak/p.csv")
+	// What may not be whole counts as not read, so that nothing is deleted for it; an earlier version does not.
+	for arg, unread := range map[string]int{"d": 1, "back": 0} {
+		if set := expand(t, Options{}, arg); len(set.Unread) != unread || len(set.Warnings) != 1 {
+			t.Errorf("%s: %q of %q", arg, set.Unread, set.Warnings)
+		}
+	}
+}
+
+func TestOneFileCompressedAndNotIsAWarning(t *testing.T) {
+	tree(t, "d/a.csv", "d/a.csv.gz", "d/b.csv.zst", "e/a.csv", "f/c.csv.gz", "f/c.csv.zst", "f/d.GZ", "f/d")
+	for arg, want := range map[string]string{
+		"d":    "d/a.csv and d/a.csv.gz seem to be the same file",
+		"f":    "f/c.csv.gz and f/c.csv.zst, f/d and f/d.GZ seem to be the same file",
+		"e":    "",
+		"*/a*": "d/a.csv and d/a.csv.gz seem",
+	} {
+		set := expand(t, Options{}, arg)
+		if got := strings.Join(set.Warnings, "\n"); !strings.HasPrefix(got, want) || (got == "") != (want == "") {
+			t.Errorf("%s: warns %q, want %q", arg, got, want)
+		}
 	}
 }

@@ -3,8 +3,13 @@ package parquet
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"tsimport/internal/conformance"
 	"tsimport/reader/jsontext"
@@ -60,4 +65,55 @@ func show(d *record.Datum) string {
 		return fmt.Sprintf("%q", d.Bytes)
 	}
 	return string(jsontext.Append(nil, d))
+}
+
+func TestFilesOfOtherWritersGiveTheStatedValues(t *testing.T) {
+	for name, want := range map[string]struct {
+		rows  int
+		first []string // of the records, at most
+		err   string
+	}{
+		"dict-page-offset-zero":       {rows: 39, first: []string{"1552", "1552"}},
+		"fixed_length_decimal_legacy": {rows: 24, first: []string{"1.00", "2.00", "3.00"}},
+		"int96_from_spark": {rows: 6, first: []string{`"2024-01-01T20:34:56.123456"`, `"2024-01-01T01:00:00"`,
+			`"9999-12-31T03:00:00"`, `"2024-12-30T23:00:00"`, "null", "OutOfRange"}},
+		"nested_lists.snappy": {rows: 3, first: []string{`[[["a","b"],["c"]],[null,["d"]]] 1`}},
+		"repeated_no_annotation": {rows: 6, first: []string{"1 null", "2 null", `3 {"phone":[]}`,
+			`4 {"phone":[{"number":5555555555,"kind":null}]}`}},
+		"datapage_v2_empty_datapage.snappy": {rows: 1, first: []string{"null"}},
+		"rle_boolean_encoding":              {rows: 68, first: []string{"true", "false", "null", "true"}},
+		"ARROW-RS-GH-6229-LEVELS":           {err: "row group 0: column outer.list.item.c: page 1:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, err := os.ReadFile(filepath.Join("testdata", name+".parquet"))
+			must(t, err)
+			var got []string
+			rows, _, err := loadAll(b, name, Options{}, func(r *record.Record) {
+				var cells []string
+				for i := range r.Fields {
+					if d := &r.Fields[i]; d.Kind == record.JSON {
+						cells = append(cells, string(d.Bytes))
+					} else {
+						cells = append(cells, show(d))
+					}
+				}
+				if r.Bad != nil {
+					cells = []string{r.Bad.Code}
+				}
+				got = append(got, strings.Join(cells, " "))
+			})
+			if want.err != "" {
+				if err == nil || !strings.Contains(err.Error(), want.err) {
+					t.Errorf("error %v, not one with %q", err, want.err)
+				}
+				return
+			}
+			if err != nil || int(rows) != want.rows {
+				t.Errorf("%d rows: %v", rows, err)
+			}
+			if diff := cmp.Diff(want.first, got[:min(len(got), len(want.first))]); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
 }

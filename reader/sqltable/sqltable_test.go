@@ -1,6 +1,20 @@
 package sqltable
 
-import "testing"
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tsimport/reader/record"
+)
 
 func TestPlacesKeepKeys(t *testing.T) {
 	key := [][]byte{{}, []byte("é\x00"), []byte("12")}
@@ -10,5 +24,214 @@ func TestPlacesKeepKeys(t *testing.T) {
 	}
 	if _, err := placeValues([]byte{5, 'a'}); err == nil {
 		t.Error("a truncated place was read")
+	}
+}
+
+func TestAnAddressOfAPatternBecomesThatOfATable(t *testing.T) {
+	for arg, want := range map[string]string{
+		"postgres://u@h/d":                             "postgres://u@h/d?table=s.t",
+		"postgres://u@h/d?table=s.*&sslmode=disable":   "postgres://u@h/d?table=s.t&sslmode=disable",
+		"postgres://u@h/d?sslmode=disable&table=%2A":   "postgres://u@h/d?sslmode=disable&table=s.t",
+		"mysql://u@h/d?ssl-ca=/a&&ssl-mode=VERIFY_CA&": "mysql://u@h/d?ssl-ca=/a&ssl-mode=VERIFY_CA&table=s.t",
+	} {
+		if got := OfTable(arg, "s.t"); got != want {
+			t.Errorf("%s: %s, want %s", arg, got, want)
+		}
+	}
+	if got := OfTable("mysql://h/d", `a&b="c"`); got != "mysql://h/d?table=a%26b%3D%22c%22" {
+		t.Error(got)
+	}
+}
+
+func TestParametersOfAnAddressAreReadWholeOrRefused(t *testing.T) {
+	for query, want := range map[string]string{"": "", "table=a": "a", "table=a%26b&x=1": "a&b"} {
+		if q, err := Parameters(query); err != nil || q.Get("table") != want {
+			t.Errorf("%s: %v, %v", query, q, err)
+		}
+	}
+	for _, query := range []string{"table=a&table=b", "table=a&sslmode=verify-full;x=1", "table=a%zz", "table=a&sslmode=disable&sslmode=verify-full"} {
+		if q, err := Parameters(query); err == nil {
+			t.Errorf("%s: %v", query, q)
+		}
+	}
+}
+
+func TestARefusalOfTLSSaysWhatToDo(t *testing.T) {
+	w := TLSWords{Off: "tls=off", CA: "tls-ca", AnyName: "tls=any", Own: "tls-cert=FILE"}
+	for _, tt := range []struct {
+		err   error
+		wants string
+	}{
+		{x509.UnknownAuthorityError{}, "give the authority's certificate with tls-ca=FILE"},
+		{x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"db.example"}}, Host: "10.0.0.1"}, "connect by one of them or, to trust any that the authority has signed, give tls=any"},
+		{x509.CertificateInvalidError{Cert: &x509.Certificate{}, Reason: x509.Expired}, "replace it at the server"},
+		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, "see whether host and port are those of the database"},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: unknown certificate authority")}, "give one that it trusts with tls-cert=FILE"},
+		{&net.OpError{Op: "read", Err: io.ErrUnexpectedEOF}, ""},
+	} {
+		got := w.Explain(fmt.Errorf("tls error: %w", tt.err))
+		if tt.wants == "" && !strings.HasPrefix(got.Error(), "tls error: ") || !strings.Contains(got.Error(), tt.wants) || strings.Contains(got.Error(), "\n") {
+			t.Errorf("%v is said as %v, want %q", tt.err, got, tt.wants)
+		}
+	}
+	if said := w.NoTLS(io.EOF); !errors.Is(said, io.EOF) || !strings.Contains(said.Error(), "give tls=off") {
+		t.Error(said)
+	}
+}
+
+func TestTheRangeOfAKeyIsSaidOnlyWhereItIsCertain(t *testing.T) {
+	bound := func(texts ...string) (key [][]byte) {
+		for _, text := range texts {
+			key = append(key, []byte(text))
+		}
+		return key
+	}
+	of := func(kind record.Kind) *Table { return &Table{Columns: []Column{{Kind: kind}}, Key: []int{0}} }
+	for _, tt := range []*struct {
+		what   string
+		origin Origin
+		first  int64
+		want   int // -1 is unknown
+	}{
+		{"before the first bound", Origin{of: of(record.Integer), from: [][][]byte{bound("-5"), bound("10")}}, -6, 0},
+		{"at a bound", Origin{of: of(record.Integer), from: [][][]byte{bound("-5"), bound("10")}}, -5, 1},
+		{"after the last one, which is no greater as a text", Origin{of: of(record.Integer), from: [][][]byte{bound("-5"), bound("10")}}, 9000, 2},
+		{"of a table that is one range", Origin{of: of(record.Integer)}, 7, 0},
+		{"where the rest of the key decides", Origin{of: of(record.Integer), from: [][][]byte{bound("10", "x")}}, 10, -1},
+		{"where it does not", Origin{of: of(record.Integer), from: [][][]byte{bound("10", "x")}}, 11, 1},
+		{"of texts, which the server sorts", Origin{of: of(record.String), from: [][][]byte{bound("10")}}, 11, -1},
+		{"of a table that nobody has looked at", Origin{}, 7, -1},
+	} {
+		got, ok := tt.origin.RangeOf(tt.first)
+		if !ok {
+			got = -1
+		}
+		if got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.what, got, tt.want)
+		}
+	}
+}
+
+func TestPagesAreAskedForNoFasterThanTheirRowsMayBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pace{perSecond: 1000}
+		begun := time.Now()
+		for range 30 {
+			if err := p.wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			p.took(p.limit())
+		}
+		if d := time.Since(begun); d != 2900*time.Millisecond {
+			t.Errorf("30 pages of %d rows in %v", p.limit(), d)
+		}
+		time.Sleep(time.Hour) // what was not read is not made up for
+		for range 2 {
+			begun = time.Now()
+			if err := p.wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			p.took(1000)
+		}
+		if d := time.Since(begun); d != time.Second {
+			t.Errorf("the second page came after %v", d)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if err := p.wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+	})
+	if n := (&pace{perSecond: 0.5}).limit(); n != 1 {
+		t.Error(n)
+	}
+}
+
+// scripted is a server whose lags are as they are written down; after the last one it lags no more.
+type scripted struct {
+	Server
+	lags    []any // a time.Duration, an error, or nil for a lag that is not known
+	opened  int
+	watched bool
+}
+
+func (s *scripted) Watch(context.Context) (Watch, error) {
+	s.opened++
+	s.watched = true
+	return s, nil
+}
+
+func (s *scripted) Close() { s.watched = false }
+
+func (s *scripted) Lag(context.Context) (time.Duration, bool, error) {
+	if len(s.lags) == 0 {
+		return 0, true, nil
+	}
+	one := s.lags[0]
+	s.lags = s.lags[1:]
+	switch one := one.(type) {
+	case error:
+		return 0, false, one
+	case time.Duration:
+		return one, true, nil
+	}
+	return 0, false, nil
+}
+
+func TestReadingPausesWhileReplicationLags(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{lags: []any{6 * time.Second, nil, errors.New("gone"), 5 * time.Second}}
+		l := &lagWatch{server: s, max: 5 * time.Second, limit: time.Minute}
+		var notes []string
+		l.onPause = func(why string) { notes = append(notes, why) }
+		begun := time.Now()
+		if err := l.wait(t.Context()); err != nil || time.Since(begun) != 3*lagEvery || l.paused.total() != 3*lagEvery || s.opened != 2 {
+			t.Errorf("%v after %v, paused for %v, %d sessions", err, time.Since(begun), l.paused.total(), s.opened)
+		}
+		s.lags = []any{time.Hour} // it is not asked for again so soon
+		if err := l.wait(t.Context()); err != nil || l.paused.total() != 3*lagEvery {
+			t.Errorf("%v, %v", err, l.paused.total())
+		}
+		time.Sleep(lagEvery)
+		if err := l.wait(t.Context()); err != nil || l.paused.total() != 4*lagEvery {
+			t.Errorf("%v, %v", err, l.paused.total())
+		}
+		if len(notes) != 2 || notes[0] != "reading is held up, for replication lags by 6s, and max-lag allows 5s" {
+			t.Errorf("%q", notes)
+		}
+		if l.close(); s.watched {
+			t.Error("its session is open")
+		}
+	})
+}
+
+func TestAReadingThatIsHeldUpForTooLongEnds(t *testing.T) {
+	for want, lag := range map[string]any{"lags by 1h0m0s": time.Hour, "not connected": nil, "asked (gone)": errors.New("gone")} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &scripted{}
+			for range 1000 {
+				s.lags = append(s.lags, lag)
+			}
+			l := &lagWatch{server: s, max: time.Second, limit: time.Minute}
+			err := l.wait(t.Context())
+			if err == nil || !final(err) || !strings.Contains(err.Error(), want) || l.paused.total() < time.Minute || l.paused.total() > time.Minute+2*lagEvery {
+				t.Errorf("%v, paused for %v", err, l.paused.total())
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			if err := l.wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestALagThatCanNeverBeKnownIsRefused(t *testing.T) {
+	l := &lagWatch{server: &scripted{lags: []any{&Unwatched{"nobody says"}, nil}}}
+	if err := l.check(t.Context()); err == nil || !strings.Contains(err.Error(), "max-lag: nobody says") {
+		t.Error(err)
+	}
+	if err := l.check(t.Context()); err != nil { // it may come
+		t.Error(err)
 	}
 }

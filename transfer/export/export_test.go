@@ -385,3 +385,94 @@ func TestAnExportOfATableThatIsReplacedFails(t *testing.T) {
 		})
 	}
 }
+
+func TestALinkInThePlaceOfAPartIsNotFollowed(t *testing.T) {
+	dir := t.TempDir()
+	victim, part := filepath.Join(dir, "victim"), filepath.Join(dir, "out.csv"+partSuffix)
+	must(t, os.WriteFile(victim, []byte("precious"), 0o600))
+	if err := os.Symlink(victim, part); err != nil {
+		t.Skip(err)
+	}
+	o, _, err := openOutput(filepath.Join(dir, "out.csv"), partSuffix, state{}, false)
+	must(t, err)
+	_, err = o.file.WriteString("rows")
+	must(t, err)
+	must(t, o.mark(o.at))
+	must(t, o.file.Close())
+	// What is continued is not a link either.
+	must(t, os.Remove(part))
+	must(t, os.Symlink(victim, part))
+	if _, _, err := openOutput(filepath.Join(dir, "out.csv"), partSuffix, state{}, false); err == nil {
+		t.Error("a link was continued")
+	}
+	if text, err := os.ReadFile(victim); err != nil || string(text) != "precious" {
+		t.Errorf("the file behind the link holds %q, %v", text, err)
+	}
+}
+
+// TestAnExportThatIsStoppedWhileItIsRefusedSaysSo stops exports of every format when the service has refused them.
+func TestAnExportThatIsStoppedWhileItIsRefusedSaysSo(t *testing.T) {
+	stop := errors.New("stopped by the user")
+	for _, format := range []string{CSV, JSONL, Typed, Parquet, "archive"} {
+		w := newWorld(t, 500)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		w.faults.Decide = func(r faults.Request) faults.Fault {
+			if r.N > 0 { // it was refused before, and is tried again
+				cancel(stop)
+			}
+			return faults.Fault{Action: faults.Refuse, Code: "OTSNotEnoughCapacityUnit"}
+		}
+		c := w.config(format)
+		c.Path = filepath.Join(t.TempDir(), "out")
+		var err error
+		if format == "archive" {
+			_, err = ToArchive(ctx, ArchiveConfig{Scan: c.Scan, Target: c.Target, Dir: c.Path})
+		} else {
+			_, err = ToFile(ctx, c)
+		}
+		stopped := new(scan.StoppedError)
+		if !errors.As(err, &stopped) || !errors.Is(err, stop) {
+			t.Errorf("%s: %v", format, err)
+		}
+		cancel(nil)
+	}
+}
+
+// TestOneExportAtATimeWritesAFile: a second one would cut off and replace what the first has noted, and an export that resumes after both were killed
+// would continue the rows of one after those of the other.
+func TestOneExportAtATimeWritesAFile(t *testing.T) {
+	w := newWorld(t, 500)
+	for _, format := range []string{CSV, JSONL, Parquet} {
+		c := w.config(format)
+		c.Path, c.Marks = filepath.Join(t.TempDir(), "out"), time.Nanosecond
+		e := newExporter(t.Context(), &c)
+		tried := false
+		e.wrap = func(f scan.Formatter) scan.Formatter {
+			second := c
+			second.Fresh = true
+			_, err := ToFile(t.Context(), second)
+			if busy := new(BusyError); !errors.As(err, &busy) {
+				t.Errorf("%s: a second export: %v", format, err)
+			}
+			tried = true
+			return f
+		}
+		if err := e.toFile(); err != nil || !tried {
+			t.Fatal(err, tried)
+		}
+		if left, err := filepath.Glob(c.Path + "?*"); err != nil || len(left) > 0 {
+			t.Errorf("%q is left", left)
+		}
+	}
+}
+
+// TestALockThatAKilledExportHasLeftIsTaken: its file is there, and nobody holds it.
+func TestALockThatAKilledExportHasLeftIsTaken(t *testing.T) {
+	w := newWorld(t, 10)
+	c := w.config(JSONL)
+	c.Path = filepath.Join(t.TempDir(), "out")
+	must(t, os.WriteFile(c.Path+lockSuffix, nil, 0o600))
+	if r, err := ToFile(context.Background(), c); err != nil || r.Rows != 10 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

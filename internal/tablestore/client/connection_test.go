@@ -25,7 +25,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tsimport/engine/faults"
+	"tsimport/engine/server"
 	"tsimport/internal/conformance"
+	"tsimport/internal/table"
 )
 
 // must ends the test with an error that it does not expect.
@@ -512,5 +514,92 @@ func TestACutConnectionIsAmbiguousUnlessNothingWasSent(t *testing.T) {
 	}
 	if _, err := sender(t, t.Context(), unsignedAt("http://127.0.0.1:1")).Post("BatchWriteRow", text("x")); Classify(err) != Unavailable {
 		t.Errorf("a refused connection: %v", err)
+	}
+}
+
+// An answer that something on the way has kept carries a right checksum and a right signature: only its id tells.
+func TestAnAnswerThatComesTwiceIsOfUnknownOutcome(t *testing.T) {
+	traffic := new(Traffic)
+	answer := func(id string) error {
+		header := http.Header{}
+		if id != "" {
+			header.Set(headerRequestID, id)
+		}
+		return traffic.check("/BatchWriteRow", nil, true, &http.Response{StatusCode: http.StatusOK, Header: header}, nil, false)
+	}
+	for i := range 1000 {
+		if err := answer(fmt.Sprint("request ", i)); err != nil {
+			t.Fatalf("answer %d: %v", i, err)
+		}
+	}
+	if err := answer("request 999"); !errors.Is(err, errReplayed) || !damaged(err) {
+		t.Errorf("the same answer again: %v", err)
+	}
+	for range 2 {
+		if err := answer(""); err != nil {
+			t.Errorf("an answer without an id: %v", err)
+		}
+	}
+}
+
+func TestAnEndpointOfTheOtherSchemeIsNotAPassingFault(t *testing.T) {
+	nothing := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	plain, secure := httptest.NewServer(nothing), httptest.NewTLSServer(nothing)
+	defer plain.Close()
+	defer secure.Close()
+	for _, endpoint := range []string{"https" + strings.TrimPrefix(plain.URL, "http"), "http" + strings.TrimPrefix(secure.URL, "https")} {
+		a := admin(t, Target{Endpoint: endpoint, Instance: "i", Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "a", AccessKeySecret: "b"}})
+		_, err := a.Describe("t")
+		if !WrongScheme(err) || !strings.Contains(err.Error(), "https://") {
+			t.Errorf("%s: %v", endpoint, err)
+		}
+	}
+}
+
+// shared says that it hands bodies over in the same memory.
+type shared struct{ http.RoundTripper }
+
+func (shared) SameMemory() bool { return true }
+
+func TestInTheSameMemoryNoMD5IsMadeOfABody(t *testing.T) {
+	flips := false
+	plan := &faults.Plan{Only: func(operation string) bool { return operation == "DescribeTable" }, Decide: func(faults.Request) (f faults.Fault) {
+		if flips {
+			f = faults.Fault{Action: faults.FlipBit, Bit: 9}
+		}
+		return f
+	}}
+	s := engine(t, server.Options{Faults: plan})
+	target := Target{
+		Endpoint: "http://embedded", Instance: server.DefaultInstance, Credentials: keys(server.DefaultAccessKeySecret),
+		Transport: shared{roundTrip(func(r *http.Request) (*http.Response, error) {
+			res, err := s.SameMemory().RoundTrip(r)
+			if err == nil && res.Header.Get(headerMD5) != "" {
+				t.Errorf("an answer to %s has an MD5", r.URL.Path)
+			}
+			return res, err
+		})},
+	}
+	traffic := new(Traffic)
+	connection, err := Connect(context.Background(), target, traffic)
+	must(t, err)
+	must(t, admin(t, target).Create("t", stringKey, table.Definition{TimeToLive: -1, MaxVersions: 1}))
+	if _, err := connection.Sender().Post("DescribeTable", text("\n\x01t")); err != nil {
+		t.Error(err)
+	}
+	if checked, unchecked := traffic.Checked.Load(), traffic.Unchecked.Load(); checked != 0 || unchecked != 0 {
+		t.Errorf("%d answers checked, %d not", checked, unchecked)
+	}
+	target.Transport = shared{s.Transport()}
+	for transport, err := range describe(t, target) {
+		if refused := transport == "our connection"; (err != nil) != refused { // the SDK makes an MD5 in any case
+			t.Errorf("%s, to a server that compares: %v", transport, err)
+		}
+	}
+	flips, target.Transport = true, s.SameMemory()
+	for transport, err := range describe(t, target) {
+		if !errors.Is(err, errChecksum) {
+			t.Errorf("%s, with a bit flipped: %v", transport, err)
+		}
 	}
 }

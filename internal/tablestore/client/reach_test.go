@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -161,5 +162,143 @@ func TestATableCreatedByAnotherProcessIsNotOurs(t *testing.T) {
 		if tt.ours != (err == nil) || err != nil && !errors.Is(err, ErrTableExists) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// silentAtFirst answers no request until it serves, and those after that by an error page.
+type silentAtFirst struct {
+	serves   time.Time
+	requests atomic.Int64
+}
+
+func (s *silentAtFirst) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.requests.Add(1)
+	if time.Now().Before(s.serves) {
+		<-r.Context().Done()
+		return nil, context.Cause(r.Context())
+	}
+	return &http.Response{StatusCode: http.StatusForbidden, Body: http.NoBody, Request: r}, nil
+}
+
+func TestATableThatNobodyDescribesIsAskedForAgain(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		lasts    time.Duration
+		stop     time.Duration // 0 is never
+		took     time.Duration
+		requests int64
+	}{
+		{"a service that answers", 0, 0, 0, 1},
+		{"silence of some seconds", 5 * time.Second, 0, 6 * time.Second, 4},
+		{"silence that is longer than the time-out", time.Hour, 0, 29 * time.Second, 15},
+		{"a load that is stopped", time.Hour, 3 * time.Second, 3 * time.Second, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				run, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if c.stop > 0 {
+					time.AfterFunc(c.stop, cancel)
+				}
+				base := &silentAtFirst{serves: time.Now().Add(c.lasts)}
+				sdk, err := New(run, Target{Endpoint: "http://tablestore.test", Instance: "i", AcceptUnsigned: true, Credentials: keys("s"), Transport: base, RequestTimeout: 29 * time.Second}, nil)
+				must(t, err)
+				begun := time.Now()
+				if _, _, err := (&Admin{Client: sdk}).describe("t"); err == nil {
+					t.Error("there is no table to describe")
+				}
+				if took := time.Since(begun); took.Round(time.Second) != c.took || base.requests.Load() != c.requests {
+					t.Errorf("after %v and %d requests; want %v and %d", took, base.requests.Load(), c.took, c.requests)
+				}
+			})
+		})
+	}
+}
+
+// pieces is an answer whose bytes come in one after the other, each after a pause.
+type pieces struct {
+	ctx   context.Context
+	text  string
+	pause time.Duration
+}
+
+func (p *pieces) Read(b []byte) (int, error) {
+	if p.text == "" {
+		return 0, io.EOF
+	}
+	select {
+	case <-time.After(p.pause):
+	case <-p.ctx.Done():
+		return 0, p.ctx.Err()
+	}
+	n := copy(b[:1], p.text)
+	p.text = p.text[n:]
+	return n, nil
+}
+
+func (p *pieces) Close() error { return nil }
+
+// slowly answers so.
+type slowly time.Duration
+
+func (pause slowly) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: 200, Header: http.Header{}, ContentLength: -1, Body: &pieces{r.Context(), "answer", time.Duration(pause)}}, nil
+}
+
+func TestAnAnswerThatComesInSlowlyIsReadToItsEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		pause  time.Duration
+		stalls bool
+	}{"slow": {900 * time.Millisecond, false}, "stalled": {1100 * time.Millisecond, true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				to := &transport{base: slowly(c.pause), run: t.Context(), timeout: time.Second, keys: &signedWith{CredentialsProvider: keys("s")}, accept: true, traffic: new(Traffic)}
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://service/ListTable", http.NoBody)
+				must(t, err)
+				began := time.Now()
+				res, err := to.RoundTrip(r)
+				took := time.Since(began)
+				if c.stalls {
+					if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "nothing came in for 1s") || took != time.Second {
+						t.Errorf("%v after %v", err, took)
+					}
+					return
+				}
+				if err != nil || took != 6*c.pause {
+					t.Fatalf("%v after %v", err, took)
+				}
+				if body, err := io.ReadAll(res.Body); string(body) != "answer" || err != nil {
+					t.Errorf("%q, %v", body, err)
+				}
+			})
+		})
+	}
+}
+
+// whole takes the body of a request as an engine in the same process does.
+type whole struct{ pieces [][]byte }
+
+func (w *whole) Write(p []byte) (int, error) {
+	w.pieces = append(w.pieces, p)
+	return len(p), nil
+}
+
+func TestABodyIsHandedOverInOnePieceWithoutACopy(t *testing.T) {
+	sent := []byte("rows of a request")
+	told := 0
+	b := &requestBody{rest: sent, progress: func() { told++ }}
+	if n, err := io.ReadFull(b, make([]byte, 4)); n != 4 || err != nil {
+		t.Fatal(n, err)
+	}
+	var to whole
+	for range 2 {
+		_, err := b.WriteTo(&to)
+		must(t, err)
+	}
+	if len(to.pieces) != 1 || &to.pieces[0][0] != &sent[4] || len(to.pieces[0]) != len(sent)-4 || told != 2 {
+		t.Errorf("%q, progress %d times", to.pieces, told)
+	}
+	if n, err := b.Read(make([]byte, 4)); n != 0 || err != io.EOF {
+		t.Errorf("%d bytes more, %v", n, err)
 	}
 }

@@ -411,3 +411,150 @@ func TestAnAnswerThatTheSDKCannotReadIsAskedForAgain(t *testing.T) {
 		}
 	})
 }
+
+func TestAFieldIsQuotedForEachByteThatNeedsIt(t *testing.T) {
+	for length := range 20 {
+		for at := range length {
+			for c := range 256 {
+				text := strings.Repeat("\x7f", at) + string([]byte{byte(c)}) + strings.Repeat("-", length-at-1)
+				quotes, ascii := lookThrough(text)
+				if want := strings.ContainsAny(string([]byte{byte(c)}), ",\"\r\n"); quotes != want || ascii != (c < 0x80) {
+					t.Fatalf("%q needs quotes: %v, is ASCII: %v", text, quotes, ascii)
+				}
+				if q, a := lookThrough([]byte(text)); q != quotes || a != ascii {
+					t.Fatalf("%q as bytes needs quotes: %v, is ASCII: %v", text, q, a)
+				}
+			}
+		}
+	}
+}
+
+// neverRead is a service that refuses to be read.
+type neverRead struct{}
+
+func (neverRead) GetRange(*tablestore.GetRangeRequest) (*tablestore.GetRangeResponse, error) {
+	return nil, &tablestore.OtsError{Code: "OTSNotEnoughCapacityUnit", Message: "not enough", HttpStatusCode: 403}
+}
+
+// TestReadingThatIsRefusedIsToldAndGivenUpInTime reads several ranges at a time of a service that refuses all of them.
+func TestReadingThatIsRefusedIsToldAndGivenUpInTime(t *testing.T) {
+	for _, c := range []struct {
+		retryFor time.Duration
+		told     int
+	}{
+		{time.Second, 0}, {3 * time.Second, 1}, {20 * time.Second, 1}, {40 * time.Second, 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			told := 0
+			waits := NewWaits(func(why string, most time.Duration) {
+				told++
+				if why == "" || most != c.retryFor {
+					t.Errorf("told %q, for %v at most", why, most)
+				}
+			})
+			began := time.Now()
+			ended := make(chan error)
+			const ranges = 4
+			for range ranges {
+				go func() {
+					_, err := NewPager(neverRead{}, "t", key, Options{RetryFor: c.retryFor, Manner: Manner{Waits: waits}}).Next(t.Context())
+					ended <- err
+				}()
+			}
+			for range ranges {
+				if err := <-ended; err == nil {
+					t.Error("a page was read")
+				}
+			}
+			if took := time.Since(began); took < c.retryFor || took > c.retryFor*3/2+2*time.Second {
+				t.Errorf("%v: gave up after %v", c.retryFor, took)
+			}
+			if told != c.told {
+				t.Errorf("%v: told %d times, want %d", c.retryFor, told, c.told)
+			}
+		})
+	}
+}
+
+func TestReadingThatIsStoppedSaysWhatItWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		why := errors.New("stopped by the user")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(5*time.Second, func() { cancel(why) })
+		_, err := NewPager(neverRead{}, "t", key, Options{}).Next(ctx)
+		if stopped := new(StoppedError); !errors.As(err, &stopped) || !errors.Is(err, why) || stopped.Last == nil {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestRangesOfKeys(t *testing.T) {
+	key := []table.KeyColumn{{Name: "s", Type: table.String}, {Name: "n", Type: table.Integer}, {Name: "b", Type: table.Binary}}
+	show := func(values []table.Value) string {
+		text := ""
+		for _, v := range values {
+			if v.Type == table.Integer {
+				text += fmt.Sprintf("%d;", v.Int)
+			} else {
+				text += fmt.Sprintf("%q;", v.Bytes)
+			}
+		}
+		return text
+	}
+	for _, tt := range []struct{ text, from, to string }{
+		{"", "", ""},
+		{"a..b", `"a";`, `"b";`},
+		{"a..", `"a";`, ""},
+		{"..b,7", "", `"b";7;`},
+		{"a", `"a";`, `"a\x00";`},
+		{"a,7", `"a";7;`, `"a";8;`},
+		{"a,9223372036854775807", `"a";9223372036854775807;`, `"a\x00";`},
+		{"a..b..c", `"a";`, `"b..c";`},
+		{`a"b,7`, `"a\"b";7;`, `"a\"b";8;`},
+		{`"\ud83d\ude00",7..`, `"😀";7;`, ""},
+		{`"\ufffd"..`, "\"\ufffd\";", ""},
+		{`""..b`, `"";`, `"b";`},
+		{`"\ud800"..`, "error", ""}, {"\"\xff\"..", "error", ""}, {"\xff..", "error", ""}, {`"a`, "error", ""}, {`"a"b`, "error", ""}, {`"a""b"`, "error", ""},
+		{"a,7,0x00ff", `"a";7;"\x00\xff";`, `"a";7;"\x00\xff\x00";`},
+		{`"a..b,c","..`, "error", ""},
+		{`"a..b,c"`, `"a..b,c";`, `"a..b,c\x00";`},
+		{`"a\"b".."c"`, `"a\"b";`, `"c";`},
+		{"..", "error", ""}, {"b..a", "error", ""}, {"a..a", "error", ""}, {"a,x", "error", ""}, {"a,1,ff", "error", ""}, {"a,1,0x1", "error", ""}, {"a,1,0x00,4", "error", ""},
+	} {
+		from, to, err := ParseRange(tt.text, key)
+		if tt.from == "error" {
+			if err == nil {
+				t.Errorf("%s: taken", tt.text)
+			}
+			continue
+		}
+		if err != nil || show(from) != tt.from || show(to) != tt.to {
+			t.Errorf("%s: %s to %s, %v", tt.text, show(from), show(to), err)
+		}
+	}
+	integer := []table.KeyColumn{{Name: "n", Type: table.Integer}}
+	if from, to, err := ParseRange("9223372036854775807", integer); err != nil || len(from) != 1 || to != nil {
+		t.Errorf("the last integer: %v to %v, %v", from, to, err)
+	}
+}
+
+func TestTheLongestKeyValue(t *testing.T) {
+	key := []table.KeyColumn{{Name: "s", Type: table.String}}
+	longest := strings.Repeat("x", table.MaxKeyBytes)
+	if values, err := ParseKey(longest, key); err != nil || len(values) != 1 {
+		t.Errorf("%v, %v", values, err)
+	}
+	if _, _, err := ParseRange("a.."+longest, key); err != nil {
+		t.Error(err)
+	}
+	for text, want := range map[string]string{longest + "x..": "at most 1024", longest: "no next one", "..": "no bound"} {
+		if _, _, err := ParseRange(text, key); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.10s: %v, want %s", text, err, want)
+		}
+	}
+	for _, text := range []string{"", "a,b", `"a" `} {
+		if _, err := ParseKey(text, key); err == nil {
+			t.Errorf("%q: taken", text)
+		}
+	}
+}
