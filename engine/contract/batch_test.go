@@ -34,19 +34,6 @@ func TestABatchAnswersEachRowInRequestOrder(t *testing.T) {
 	})
 }
 
-func TestABatchSucceedsAsARequestEvenIfEveryRowFails(t *testing.T) {
-	s := proving(t, "3.10.1")
-	tb := s.newTable(t, tableOptions{})
-	var changes []tablestore.RowChange
-	for i := range 200 {
-		changes = append(changes, expecting(expectExist, tb.put(tb.key("a", i))))
-	}
-	for _, row := range tb.rows(t, changes...) {
-		checkRow(t, row, conditionFailed)
-	}
-	diff(t, len(tb.all(t)), 0)
-}
-
 func TestABatchMayNameSeveralTables(t *testing.T) {
 	s := proving(t, "3.6.3", "3.10.1")
 	one, two := s.newTable(t, tableOptions{}), s.newTable(t, tableOptions{})
@@ -198,10 +185,7 @@ func TestBatchGetRowAnswersKeyByKey(t *testing.T) {
 		want refusal
 	}{
 		"no table":            {nil, invalid("No row specified in the request of BatchGetRow.")},
-		"no version rule":     {message{}.bytes(1, message{}.text(1, tb.name).bytes(2, tb.key("a", 1).Build(false))), invalid("No version condition is specified while querying row.")},
 		"a bad table name":    {message{}.bytes(1, message{}.text(1, "1t").int(6, 1)), invalid("Invalid table name: '1t'.")},
-		"a delete marker":     {message{}.bytes(1, message{}.text(1, tb.name).bytes(2, tb.key("a", 1).Build(true)).int(6, 1)), invalid("Delete marker cannot be given.")},
-		"versions of 0":       {message{}.bytes(1, message{}.text(1, tb.name).bytes(2, tb.key("a", 1).Build(false)).int(6, 0)), invalid("The maximum versions cannot be less than or equal to 0")},
 		"a bad column to get": {message{}.bytes(1, message{}.text(1, tb.name).bytes(2, tb.key("a", 1).Build(false)).text(4, "").int(6, 1)), invalid("")},
 	} {
 		t.Run(name+" is refused", func(t *testing.T) {

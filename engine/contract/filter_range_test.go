@@ -44,31 +44,6 @@ func TestARangeContinuesPastFilteredRows(t *testing.T) {
 	})
 }
 
-func TestAFilteredRowCostsOneUnit(t *testing.T) {
-	s := proving(t, "4.1.4")
-	tb := s.newTable(t, tableOptions{})
-	k := tb.key("k", 1)
-	must(t, s.do(tb.put(k, c("a", text(4096)), c("b", text(9<<10)), c("n", 1))))
-	for name, x := range map[string]struct {
-		filter tablestore.ColumnFilter
-		want   int32
-	}{
-		"a row that passes":         {compare("n", eq, 1), 4},
-		"a row that does not":       {compare("n", eq, 2), 1},
-		"a page of the row":         {pageOf(1, 1), 3},
-		"a page without any column": {pageOf(3, 1), 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, r, err := tb.tryGet(k, filtered(x.filter))
-			must(t, err)
-			diff(t, unitsOf(r.ConsumedCapacityUnit), units{x.want, 0})
-			b, err := tb.tryBatchGet(k, filtered(x.filter))
-			must(t, err)
-			diff(t, unitsOf(b.ConsumedCapacityUnit), units{x.want, 0})
-		})
-	}
-}
-
 func TestARangeAnswersPartOfTheKeyWhenAskedTo(t *testing.T) {
 	s := proving(t, "3.11.9")
 	tb := s.newTable(t, tableOptions{})

@@ -112,32 +112,6 @@ func TestAnyConditionHoldsAsItReads(t *testing.T) {
 	})
 }
 
-func TestDeMorgansLawsHold(t *testing.T) {
-	not := func(b []byte) []byte { return composite(combineNot, b) }
-	match := func(t *rapid.T, b []byte, row []wire.Cell) bool {
-		f, err := Decode(b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return f.Match(nil, row)
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		a, b := drawTree(t, 2).bytes, drawTree(t, 2).bytes
-		row, _ := drawRow(t)
-		for name, pair := range map[string][2][]byte{
-			"NOT (a AND b) is NOT a OR NOT b": {not(composite(combineAnd, a, b)), composite(combineOr, not(a), not(b))},
-			"NOT (a OR b) is NOT a AND NOT b": {not(composite(combineOr, a, b)), composite(combineAnd, not(a), not(b))},
-			"NOT NOT a is a":                  {not(not(a)), a},
-			"a AND b is b AND a":              {composite(combineAnd, a, b), composite(combineAnd, b, a)},
-			"a OR a is a":                     {composite(combineOr, a, a), a},
-		} {
-			if match(t, pair[0], row) != match(t, pair[1], row) {
-				t.Fatalf("%s: not so of %x", name, pair)
-			}
-		}
-	})
-}
-
 func TestPagesOfColumnsAddUpToTheRow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		row, plain := drawRow(t)
