@@ -7,12 +7,16 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-func (s *service) atomicBatch(changes ...tablestore.RowChange) (*tablestore.BatchWriteRowResponse, error) {
-	r := &tablestore.BatchWriteRowRequest{IsAtomic: true}
-	for _, change := range changes {
-		r.AddRowChange(change)
+// atomicBatch returns the answers by table.
+func (s *service) atomicBatch(t *testing.T, changes ...change) map[string][]tablestore.RowResult {
+	t.Helper()
+	q := &tablestore.BatchWriteRowRequest{IsAtomic: true}
+	for _, c := range changes {
+		q.AddRowChange(c)
 	}
-	return s.BatchWriteRow(r)
+	r, err := s.BatchWriteRow(q)
+	must(t, err)
+	return r.TableToRowsResult
 }
 
 // All rows of a table share one partition key, else every row fails.
@@ -23,43 +27,31 @@ func TestAnAtomicBatchHasOnePartitionKey(t *testing.T) {
 	for i := range 10 {
 		changes = append(changes, tb.put(tb.key(fmt.Sprint(i), 0)))
 	}
-	r, err := s.atomicBatch(changes...)
-	must(t, err)
-	rows := r.TableToRowsResult[tb.name]
+	r := s.atomicBatch(t, changes...)
+	rows := r[tb.name]
 	diff(t, len(rows), 10)
-	for _, row := range rows {
-		checkRow(t, row, refusal{0, "OTSDataOutOfRange", "Data out of scope of atomic. Atomic PartKey:0. Data PartKey:1"})
-	}
+	checkRows(t, rows, refusal{0, "OTSDataOutOfRange", "Data out of scope of atomic. Atomic PartKey:0. Data PartKey:1"})
 	diff(t, len(tb.all(t)), 0)
 	t.Run("each table has its own", func(t *testing.T) {
 		other := s.newTable(t, tableOptions{})
-		r, err := s.atomicBatch(tb.put(tb.key("a", 1)), other.put(other.key("b", 1)), tb.put(tb.key("a", 2)), other.put(other.key("b", 2)))
-		must(t, err)
+		r := s.atomicBatch(t, tb.put(tb.key("a", 1)), other.put(other.key("b", 1)), tb.put(tb.key("a", 2)), other.put(other.key("b", 2)))
 		for _, name := range []string{tb.name, other.name} {
-			for _, row := range r.TableToRowsResult[name] {
-				checkRow(t, row, accepted)
-			}
+			checkRows(t, r[name], accepted)
 		}
 		diff(t, len(tb.all(t))+len(other.all(t)), 4)
 	})
 	t.Run("and its own fate", func(t *testing.T) {
 		other, missing := s.newTable(t, tableOptions{}), &table{service: s, name: newTableName()}
-		r, err := s.atomicBatch(expecting(expectExist, tb.put(tb.key("z", 1))), tb.put(tb.key("z", 2)), other.put(other.key("z", 1)), missing.put(missing.key("z", 1)))
-		must(t, err)
+		r := s.atomicBatch(t, expecting(expectExist, tb.put(tb.key("z", 1))), tb.put(tb.key("z", 2)), other.put(other.key("z", 1)), missing.put(missing.key("z", 1)))
 		for name, want := range map[string]refusal{tb.name: conditionFailed, other.name: accepted, missing.name: noSuchTable} {
-			for _, row := range r.TableToRowsResult[name] {
-				checkRow(t, row, want)
-			}
+			checkRows(t, r[name], want)
 		}
 		diff(t, len(tb.all(t))+len(other.all(t)), 2+1)
 	})
 	t.Run("an integer is named in digits", func(t *testing.T) {
 		integers := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{tablestore.PrimaryKeyType_INTEGER}})
-		r, err := s.atomicBatch(integers.put(integers.key(-3)), integers.put(integers.key(4)))
-		must(t, err)
-		for _, row := range r.TableToRowsResult[integers.name] {
-			checkRow(t, row, refusal{0, "OTSDataOutOfRange", "Data out of scope of atomic. Atomic PartKey:-3. Data PartKey:4"})
-		}
+		r := s.atomicBatch(t, integers.put(integers.key(-3)), integers.put(integers.key(4)))
+		checkRows(t, r[integers.name], refusal{0, "OTSDataOutOfRange", "Data out of scope of atomic. Atomic PartKey:-3. Data PartKey:4"})
 	})
 }
 
@@ -93,22 +85,16 @@ func TestAnAtomicBatchIsAppliedAllOrNone(t *testing.T) {
 				} else {
 					changes = append([]tablestore.RowChange{v.bad}, changes...)
 				}
-				r, err := s.atomicBatch(changes...)
-				must(t, err)
-				for _, row := range r.TableToRowsResult[tb.name] {
-					checkRow(t, row, v.want)
-				}
+				r := s.atomicBatch(t, changes...)
+				checkRows(t, r[tb.name], v.want)
 				diff(t, tb.all(t), before)
 			})
 		}
 	}
 	t.Run("every row fits", func(t *testing.T) {
-		r, err := s.atomicBatch(tb.put(tb.key("a", 1), c("t", 1)), tb.update(tb.key("a", 2), add("n", 1)), tb.delete(tb.key("a", 9)),
+		r := s.atomicBatch(t, tb.put(tb.key("a", 1), c("t", 1)), tb.update(tb.key("a", 2), add("n", 1)), tb.delete(tb.key("a", 9)),
 			expecting(expectNotExist, tb.put(tb.key("a", 3))))
-		must(t, err)
-		for _, row := range r.TableToRowsResult[tb.name] {
-			checkRow(t, row, accepted)
-		}
+		checkRows(t, r[tb.name], accepted)
 		diff(t, tb.all(t), []*row{
 			{[]any{"a", int64(1)}, []cell{c("t", int64(1))}}, {[]any{"a", int64(2)}, []cell{c("n", int64(1))}}, {[]any{"a", int64(3)}, nil}})
 	})

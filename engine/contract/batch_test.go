@@ -45,18 +45,14 @@ func TestABatchMayNameSeveralTables(t *testing.T) {
 	diff(t, one.all(t), []*row{{[]any{"a", int64(1)}, []cell{c("t", int64(1))}}})
 	diff(t, two.all(t), []*row{{[]any{"b", int64(2)}, []cell{c("t", int64(2))}}})
 	t.Run("rows of a missing table fail one by one", func(t *testing.T) {
-		for _, row := range r.TableToRowsResult[missing.name] {
-			checkRow(t, row, noSuchTable)
-		}
+		checkRows(t, r.TableToRowsResult[missing.name], noSuchTable)
 	})
 	t.Run("so do reads of a missing table", func(t *testing.T) {
 		r, err := s.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{
 			one.keysToGet(one.key("a", 1)), missing.keysToGet(missing.key("a", 1), missing.key("b", 1))}})
 		must(t, err)
 		checkRow(t, r.TableToRowsResult[one.name][0], accepted)
-		for _, row := range r.TableToRowsResult[missing.name] {
-			checkRow(t, row, noSuchTable)
-		}
+		checkRows(t, r.TableToRowsResult[missing.name], noSuchTable)
 	})
 }
 
@@ -98,9 +94,7 @@ func TestRepeatedRowsOfABatch(t *testing.T) {
 			r, err := tb.batch(append([]change{tb.put(bystander)}, v.changes...)...)
 			check(t, err, v.want)
 			if err == nil {
-				for _, row := range r.TableToRowsResult[tb.name] {
-					checkRow(t, row, accepted)
-				}
+				checkRows(t, r.TableToRowsResult[tb.name], accepted)
 			}
 			if applied := tb.get(t, bystander) != nil; applied != (v.want == accepted) {
 				t.Errorf("the other row of the batch is there: %v", applied)

@@ -189,9 +189,7 @@ func (tb *table) load(t testing.TB, changes ...tablestore.RowChange) {
 	t.Helper()
 	for len(changes) > 0 {
 		n := min(200, len(changes))
-		for _, row := range tb.rows(t, changes[:n]...) {
-			checkRow(t, row, accepted)
-		}
+		checkRows(t, tb.rows(t, changes[:n]...), accepted)
 		changes = changes[n:]
 	}
 }

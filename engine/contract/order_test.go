@@ -64,9 +64,7 @@ func TestARowOfAnotherTableIsNotARepeatedOne(t *testing.T) {
 		one.update(one.key("a", 2), add("n", 1)), two.update(two.key("a", 2), add("n", 1)))
 	must(t, err)
 	for _, tb := range []*table{one, two} {
-		for _, row := range r.TableToRowsResult[tb.name] {
-			checkRow(t, row, accepted)
-		}
+		checkRows(t, r.TableToRowsResult[tb.name], accepted)
 		diff(t, len(tb.all(t)), 2)
 	}
 	t.Run("and each table of a batch is read by its own selection", func(t *testing.T) {

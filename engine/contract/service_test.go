@@ -336,6 +336,13 @@ func checkRow(t testing.TB, row tablestore.RowResult, want refusal) {
 	}
 }
 
+func checkRows(t testing.TB, rows []tablestore.RowResult, want refusal) {
+	t.Helper()
+	for _, row := range rows {
+		checkRow(t, row, want)
+	}
+}
+
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

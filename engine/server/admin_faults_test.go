@@ -23,14 +23,10 @@ func TestFaultsAreSetAndCountedOverTheAdminAPI(t *testing.T) {
 		if results[0] != "" || !strings.Contains(results[1], "EOF") || results[2] != "OTSTableNotReady" {
 			t.Errorf("%q", results)
 		}
-		if n := rowsIn(t, c); n != 1 {
-			t.Errorf("%d rows before the late one", n)
-		}
+		hasRows(t, c, 1) // before the late one
 		time.Sleep(501 * time.Millisecond)
 		synctest.Wait()
-		if n := rowsIn(t, c); n != 2 {
-			t.Errorf("%d rows after the late one", n)
-		}
+		hasRows(t, c, 2) // after the late one
 		var got faultsShown
 		tell(t, s, "GET", "/_engine/faults", "", &got)
 		if !got.On || got.Requests != 3 || got.Done["apply-late"] != 1 || got.Done["refuse"] != 1 || got.Set["plan"] == nil {
@@ -125,7 +121,5 @@ func TestASingleRowIsRefusedAsARequest(t *testing.T) {
 	if err := putRow(c, put("t", key("a", 1))); code(err) != "OTSServerBusy" {
 		t.Error(err)
 	}
-	if n := rowsIn(t, c); n != 0 {
-		t.Errorf("%d rows", n)
-	}
+	hasRows(t, c, 0)
 }

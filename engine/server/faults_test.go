@@ -48,6 +48,14 @@ func rowsIn(t *testing.T, c *tablestore.TableStoreClient) int {
 	return len(scan(t, c, "t", tablestore.FORWARD, 0))
 }
 
+// hasRows fails the test unless the table t has so many rows.
+func hasRows(t *testing.T, c *tablestore.TableStoreClient, want int) {
+	t.Helper()
+	if n := rowsIn(t, c); n != want {
+		t.Errorf("%d rows, want %d", n, want)
+	}
+}
+
 func TestFaultsOfTheWholeRequest(t *testing.T) {
 	for name, v := range map[string]struct {
 		fault   faults.Fault
@@ -96,9 +104,7 @@ func TestCloseAppliesLateRequests(t *testing.T) {
 	must(t, s.Close())
 	s = reopen(t, dir, Options{})
 	defer s.Close()
-	if n := rowsIn(t, inProcess(s)); n != 3 {
-		t.Errorf("%d rows after Close", n)
-	}
+	hasRows(t, inProcess(s), 3) // after Close
 }
 
 func TestRowsAreRefusedOneByOne(t *testing.T) {
@@ -111,9 +117,7 @@ func TestRowsAreRefusedOneByOne(t *testing.T) {
 				t.Errorf("row %d: %q, want %q", i, got, want)
 			}
 		}
-		if n := rowsIn(t, c); n != 3 {
-			t.Errorf("%d rows applied", n)
-		}
+		hasRows(t, c, 3)
 	})
 }
 
@@ -136,8 +140,6 @@ func TestARequestIsNotAppliedLaterThanThePlanAllows(t *testing.T) {
 			t.Fatal("the request was answered")
 		}
 		plan.WaitLate()
-		if got := rowsIn(t, c); got != want {
-			t.Errorf("within %v: %d rows, want %d", within, got, want)
-		}
+		hasRows(t, c, want)
 	}
 }

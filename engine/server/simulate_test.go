@@ -86,9 +86,7 @@ func TestThrottledRowsAreNotAppliedAndTheOthersAre(t *testing.T) {
 		if got := writeRows(t, c, rowsOf("a", "b", "z", "c", "d")); !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		if n := rowsIn(t, c); n != 3 {
-			t.Errorf("%d rows are in the table", n)
-		}
+		hasRows(t, c, 3)
 		err := putRow(c, put("t", key("e", 1)))
 		if e, ok := err.(*tablestore.OtsError); !ok || e.Code != wire.CodeNotEnoughCapacityUnit || e.HttpStatusCode != http.StatusForbidden {
 			t.Errorf("a single row: %v", err)
@@ -120,9 +118,7 @@ func TestASplitPartitionIsAwayAndThenTheChildrenServe(t *testing.T) {
 		if got := writeRows(t, c, rowsOf("a", "h", "x")); got[0] != "" || got[1] != "" || got[2] != wire.CodePartitionUnavailable {
 			t.Errorf("%q", got)
 		}
-		if n := rowsIn(t, c); n != 2 {
-			t.Errorf("%d rows are in the table", n)
-		}
+		hasRows(t, c, 2)
 	})
 }
 

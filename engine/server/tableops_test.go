@@ -115,9 +115,7 @@ func TestASimulationTakesTheTablesPartitionsAndNumbersTheRowsItServes(t *testing
 				t.Errorf("row %d of an atomic batch: %q", i, code)
 			}
 		}
-		if n := rowsIn(t, c); n != 6 {
-			t.Errorf("%d rows, want 6", n)
-		}
+		hasRows(t, c, 6)
 		must(t, s.Close())
 	})
 }
@@ -161,9 +159,7 @@ func TestFaultsOfNumberedAndAtomicRows(t *testing.T) {
 				t.Error("it succeeded")
 			}
 			plan.WaitLate()
-			if n := rowsIn(t, c); n != v.applied {
-				t.Errorf("%d rows, want %d", n, v.applied)
-			}
+			hasRows(t, c, v.applied)
 			if got := writeRows(t, c, batch(v.atomic, numbering("a"))); got[0] != "" {
 				t.Error(got)
 			}

@@ -14,6 +14,13 @@ func load(table *Table, from, to time.Duration, key func(i int) Key) (verdicts [
 	return verdicts
 }
 
+func hasPartitions(t *testing.T, table *Table, now time.Time, want int) {
+	t.Helper()
+	if n := len(table.Bounds(now)) + 1; n != want {
+		t.Errorf("%d partitions %v after the start, want %d", n, now.Sub(start), want)
+	}
+}
+
 func digits(i int) Key { return Key(fmt.Sprintf("%04d", i*7919%10000)) }
 
 func TestPlannedSplitsHalveEveryPartitionUntilThereAreEnough(t *testing.T) {
@@ -23,9 +30,7 @@ func TestPlannedSplitsHalveEveryPartitionUntilThereAreEnough(t *testing.T) {
 		want  int
 	}{{999 * time.Millisecond, 1}, {2 * time.Second, 2}, {4 * time.Second, 4}, {6 * time.Second, 8}, {20 * time.Second, 8}} {
 		load(table, step.until-time.Second+time.Millisecond, step.until, digits)
-		if n := len(table.Bounds(at(step.until))) + 1; n != step.want {
-			t.Errorf("%d partitions after %v, want %d", n, step.until, step.want)
-		}
+		hasPartitions(t, table, at(step.until), step.want)
 	}
 	table.Reset()
 	load(table, 30*time.Second, 40*time.Second, digits)
@@ -45,9 +50,7 @@ func TestStaggeredSplitsBeginOneAfterTheOther(t *testing.T) {
 	write(table, start, "50")
 	for i, want := range []int{3, 4, 5, 6, 7, 7} {
 		now := at(950*time.Millisecond + time.Duration(i)*100*time.Millisecond)
-		if n := len(table.Bounds(now)); n != want {
-			t.Errorf("%d bounds %v after the start, want %d", n, now.Sub(start), want)
-		}
+		hasPartitions(t, table, now, want+1)
 	}
 }
 
@@ -62,29 +65,21 @@ func TestASinglePartitionKeyIsNeverSplit(t *testing.T) {
 func TestATableSplitsBySize(t *testing.T) {
 	table := NewTable(Config{AutoSplit: AutoSplit{Bytes: 100_000, MaxPartitions: 6}}, start)
 	load(table, 0, 1500*time.Millisecond, digits) // 150 kB
-	if n := len(table.Bounds(at(2*time.Second))) + 1; n != 2 {
-		t.Errorf("%d partitions after 150 kB, want 2", n)
-	}
+	hasPartitions(t, table, at(2*time.Second), 2) // after 150 kB
 	load(table, 2*time.Second, 12*time.Second, digits)
-	if n := len(table.Bounds(at(20*time.Second))) + 1; n != 6 {
-		t.Errorf("%d partitions, want 6", n)
-	}
+	hasPartitions(t, table, at(20*time.Second), 6)
 }
 
 func TestATableSplitsByLastingLoadOnly(t *testing.T) {
 	config := Config{PartitionUnits: 1000, AutoSplit: AutoSplit{Load: 0.8, Sustain: 3 * time.Second, MaxPartitions: 2}}
 	busy := NewTable(config, start)
 	load(busy, 0, 4100*time.Millisecond, digits)
-	if n := len(busy.Bounds(at(5*time.Second))) + 1; n != 2 {
-		t.Errorf("%d partitions after four busy seconds, want 2", n)
-	}
+	hasPartitions(t, busy, at(5*time.Second), 2) // after four busy seconds
 	calm := NewTable(config, start)
 	for s := range 10 {
 		load(calm, time.Duration(s)*2*time.Second, time.Duration(s)*2*time.Second+time.Second, digits)
 	}
-	if n := len(calm.Bounds(at(time.Minute))) + 1; n != 1 {
-		t.Errorf("%d partitions though every other second was idle", n)
-	}
+	hasPartitions(t, calm, at(time.Minute), 1) // every other second was idle
 }
 
 func TestMovesComeAtTheirRate(t *testing.T) {
@@ -108,13 +103,9 @@ func TestALongIdleTimeIsCaughtUpQuickly(t *testing.T) {
 func TestATableToBeCutIsCutAtTheKeysSeen(t *testing.T) {
 	table := NewTable(Config{Partitions: 10}, start)
 	load(table, 0, 900*time.Millisecond, digits)
-	if n := len(table.Bounds(at(time.Second))); n != 0 {
-		t.Errorf("%d bounds before enough rows", n)
-	}
+	hasPartitions(t, table, at(time.Second), 1) // before enough rows
 	load(table, time.Second, 2*time.Second, digits)
-	if n := len(table.Bounds(at(2*time.Second))) + 1; n != 10 {
-		t.Errorf("%d partitions, want 10", n)
-	}
+	hasPartitions(t, table, at(2*time.Second), 10)
 }
 
 func TestQuantilesCutEvenly(t *testing.T) {
