@@ -362,10 +362,7 @@ func askBodySize(t *testing.T, s *service) (string, bool) {
 	var answers []string
 	taken := true
 	for _, mib := range []int{3, 6} {
-		var changes []tablestore.RowChange
-		for i := range mib {
-			changes = append(changes, tb.put(tb.key("size", i), c("v", text(1<<20-100))))
-		}
+		changes := several(mib, func(i int) change { return tb.put(tb.key("size", i), c("v", text(1<<20-100))) })
 		_, err := s.batch(changes...)
 		answers = append(answers, fmt.Sprintf("%d MiB of rows: %v", mib, refusalOf(err)))
 		if code := refusalOf(err).code; mib == 3 && err != nil || mib == 6 && code != "OTSParameterInvalid" && code != "OTSRequestBodyTooLarge" {

@@ -23,10 +23,7 @@ func (s *service) atomicBatch(t *testing.T, changes ...change) map[string][]tabl
 func TestAnAtomicBatchHasOnePartitionKey(t *testing.T) {
 	s := proving(t, "3.10.5")
 	tb := s.newTable(t, tableOptions{})
-	var changes []tablestore.RowChange
-	for i := range 10 {
-		changes = append(changes, tb.put(tb.key(fmt.Sprint(i), 0)))
-	}
+	changes := several(10, func(i int) change { return tb.put(tb.key(fmt.Sprint(i), 0)) })
 	r := s.atomicBatch(t, changes...)
 	rows := r[tb.name]
 	diff(t, len(rows), 10)

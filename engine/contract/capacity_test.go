@@ -163,11 +163,8 @@ func TestARangeConsumesWhatItScansInOneSum(t *testing.T) {
 	tb := s.newTable(t, tableOptions{})
 	big := []cell{c("a", text(4097)), c("b", text(4097)), c("c", text(4097))}
 	tb.load(t, tb.put(tb.key("big", 1), big...), tb.put(tb.key("big", 2), big...))
-	var small []tablestore.RowChange
-	for i := range 300 { // of 19 bytes: pk1, "s", pk2, an integer, "c" and a text of 3
-		small = append(small, tb.put(tb.key("s", i), c("c", "abc")))
-	}
-	tb.load(t, small...)
+	// of 19 bytes: pk1, "s", pk2, an integer, "c" and a text of 3
+	tb.load(t, several(300, func(i int) change { return tb.put(tb.key("s", i), c("c", "abc")) })...)
 	for name, x := range map[string]struct {
 		partition string
 		limit     int32

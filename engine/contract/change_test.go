@@ -172,6 +172,13 @@ func (s *service) batch(changes ...tablestore.RowChange) (*tablestore.BatchWrite
 	return s.BatchWriteRow(r)
 }
 
+func several(n int, of func(i int) change) (changes []change) {
+	for i := range n {
+		changes = append(changes, of(i))
+	}
+	return changes
+}
+
 // rows sends a batch for this table alone and returns its answers.
 func (tb *table) rows(t testing.TB, changes ...tablestore.RowChange) []tablestore.RowResult {
 	t.Helper()

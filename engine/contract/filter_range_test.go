@@ -10,11 +10,7 @@ func TestARangeContinuesPastFilteredRows(t *testing.T) {
 	s := proving(t, "3.11.5", "3.11.8")
 	tb := s.newTable(t, tableOptions{})
 	const rows = 5005
-	var changes []tablestore.RowChange
-	for i := range rows {
-		changes = append(changes, tb.put(tb.key("k", i), c("n", i), c("even", i%2 == 0)))
-	}
-	tb.load(t, changes...)
+	tb.load(t, several(rows, func(i int) change { return tb.put(tb.key("k", i), c("n", i), c("even", i%2 == 0)) })...)
 	start, end := tb.key("k", minKey), tb.key("k", maxKey)
 	t.Run("5000 rows that do not pass are an empty page that has a next", func(t *testing.T) {
 		r := tb.page(t, tablestore.FORWARD, end, 0, start, filtered(compare("n", ge, 5000)))

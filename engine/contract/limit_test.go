@@ -13,13 +13,8 @@ func TestABatchHoldsAtMost200Rows(t *testing.T) {
 	s := proving(t, "3.5.1")
 	one, two := s.newTable(t, tableOptions{}), s.newTable(t, tableOptions{})
 	batch := func(a, b int) error {
-		var changes []tablestore.RowChange
-		for i := range a {
-			changes = append(changes, one.put(one.key("a", i)))
-		}
-		for i := range b {
-			changes = append(changes, two.put(two.key("a", i)))
-		}
+		changes := several(a, func(i int) change { return one.put(one.key("a", i)) })
+		changes = append(changes, several(b, func(i int) change { return two.put(two.key("a", i)) })...)
 		_, err := s.batch(changes...)
 		return err
 	}

@@ -18,12 +18,7 @@ func TestRangesAreInKeyOrderInBothDirections(t *testing.T) {
 		{"B", int64(5)}, {"a", int64(math.MinInt64)}, {"a", int64(-2)}, {"a", int64(-1)}, {"a", int64(0)}, {"a", int64(1)}, {"a", int64(256)}, {"a", int64(math.MaxInt64)},
 		{"a\x00", int64(0)}, {"a\x00b", int64(0)}, {"aa", int64(0)}, {"b", int64(0)}, {"é", int64(0)}, {"表", int64(0)}, {"\uffff", int64(0)}, {"😀", int64(0)},
 	}
-	var changes []tablestore.RowChange
-	for _, k := range keys {
-		changes = append(changes, tb.put(tb.key(k...)))
-	}
-	slices.Reverse(changes)
-	tb.load(t, changes...)
+	tb.load(t, several(len(keys), func(i int) change { return tb.put(tb.key(keys[len(keys)-1-i]...)) })...)
 	reversed := slices.Clone(keys)
 	slices.Reverse(reversed)
 	for name, x := range map[string]struct {
@@ -60,12 +55,7 @@ func TestBinaryKeysAreOrderedByUnsignedBytes(t *testing.T) {
 	s := proving(t, "3.1.3")
 	tb := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{tablestore.PrimaryKeyType_BINARY}})
 	keys := [][]any{{[]byte{}}, {[]byte{0}}, {[]byte{0, 0}}, {[]byte{0, 255}}, {[]byte{1}}, {[]byte{127}}, {[]byte{128}}, {[]byte{255}}, {[]byte{255, 0}}, {[]byte{255, 255}}}
-	var changes []tablestore.RowChange
-	for _, k := range keys {
-		changes = append(changes, tb.put(tb.key(k...)))
-	}
-	slices.Reverse(changes)
-	tb.load(t, changes...)
+	tb.load(t, several(len(keys), func(i int) change { return tb.put(tb.key(keys[len(keys)-1-i]...)) })...)
 	rows, _ := tb.scan(t, tablestore.FORWARD, tb.key(minKey), tb.key(maxKey), 3)
 	diff(t, keysOf(rows), keys)
 	slices.Reverse(keys)
@@ -77,11 +67,7 @@ func TestARangePageEndsAt5000Rows(t *testing.T) {
 	s := proving(t, "3.11.8")
 	tb := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{tablestore.PrimaryKeyType_INTEGER}})
 	const rows = 10_100
-	var changes []tablestore.RowChange
-	for i := range rows {
-		changes = append(changes, tb.put(tb.key(i), c("c", i)))
-	}
-	tb.load(t, changes...)
+	tb.load(t, several(rows, func(i int) change { return tb.put(tb.key(i), c("c", i)) })...)
 	for name, x := range map[string]struct {
 		direction  tablestore.Direction
 		start, end infinity

@@ -68,6 +68,7 @@ func TestATableTakesNoMoreThanItsLimit(t *testing.T) {
 	}
 }
 
+// With a limit of the table, partitions have the buckets of internal/limiter, whose tests say what a bucket takes: ours decide as they do.
 func TestATablesLimitLeavesThePartitionsDecisionsAsTheyAre(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 2))

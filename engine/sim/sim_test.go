@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -53,57 +52,6 @@ func TestABucketIsEmptyAtTheStartAndHoldsABurst(t *testing.T) {
 	}{{0, 0}, {10 * time.Millisecond, 1}, {110 * time.Millisecond, 10}, {10 * time.Second, 100}, {10 * time.Second, 0}, {10500 * time.Millisecond, 50}} {
 		if n := accepted(write(table, at(step.after), repeated("k", 200)...)); n != step.want {
 			t.Errorf("after %v: %d rows accepted, want %d", step.after, n, step.want)
-		}
-	}
-}
-
-func TestAcceptedUnitsNeverExceedCapacityAndOneBurst(t *testing.T) {
-	for seed := range uint64(20) {
-		rng := rand.New(rand.NewPCG(seed, 1))
-		burst := time.Duration(rng.IntN(2000)+1) * time.Millisecond
-		table := NewTable(Config{PartitionUnits: 50, Burst: burst}, start)
-		now, units := time.Duration(0), int32(0)
-		for range 500 {
-			now += time.Duration(rng.IntN(100)) * time.Millisecond
-			rows := make([]Row, 20)
-			for i := range rows {
-				rows[i].Units = int32(rng.IntN(4) + 1)
-			}
-			table.Decide(at(now), rows)
-			for _, r := range rows {
-				if r.Verdict == Accepted {
-					units += r.Units
-				}
-			}
-			// One row may be larger than the burst: the debt is at most its units.
-			if limit := 50*now.Seconds() + 4; float64(units) > limit {
-				t.Fatalf("seed %d: %d units accepted after %v, limit %g", seed, units, now, limit)
-			}
-		}
-	}
-}
-
-func TestARowOfSeveralUnitsPassesIfItFits(t *testing.T) {
-	table := NewTable(Config{PartitionUnits: 10}, start)
-	for _, step := range []struct {
-		after time.Duration
-		units []int32
-		want  []Verdict
-	}{ // a row that does not fit is refused and a smaller one passes; one larger than the burst passes a full bucket and leaves a debt
-		{300 * time.Millisecond, []int32{2, 5, 1, 1}, []Verdict{Accepted, Throttled, Accepted, Throttled}},
-		{1200 * time.Millisecond, []int32{40}, []Verdict{Throttled}}, {1300 * time.Millisecond, []int32{40}, []Verdict{Accepted}},
-		{4200 * time.Millisecond, []int32{40}, []Verdict{Throttled}}, {4300 * time.Millisecond, []int32{40}, []Verdict{Throttled}},
-		{5300 * time.Millisecond, []int32{40}, []Verdict{Accepted}},
-	} {
-		var rows []Row
-		for _, n := range step.units {
-			rows = append(rows, Row{Units: n})
-		}
-		table.Decide(at(step.after), rows)
-		for i, want := range step.want {
-			if rows[i].Verdict != want {
-				t.Errorf("after %v, row %d: %v, want %v", step.after, i, rows[i].Verdict, want)
-			}
 		}
 	}
 }
