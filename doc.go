@@ -13,7 +13,7 @@
 //	...
 //	counts, err := loader.Close(ctx)
 //
-// LoadFiles loads CSV, JSON-lines, Parquet and Arrow files. The command tsimport load is made of it.
+// Load loads CSV, JSON-lines, Parquet and Arrow files, as the command tsimport load does.
 //
 // # Guarantees
 //

@@ -128,7 +128,7 @@ func ExampleLoader_Flush() {
 	// 1 NullKey
 }
 
-func ExampleLoadFiles() {
+func ExampleLoad() {
 	target, stop := engine()
 	defer stop()
 	dir, err := os.MkdirTemp("", "example-")
@@ -141,10 +141,11 @@ func ExampleLoadFiles() {
 		log.Fatal(err)
 	}
 
-	summary, err := tsimport.LoadFiles(context.Background(), target, "users", []string{file}, tsimport.LoadOptions{
-		Create: true,
-		PK:     []string{"id:integer"},
-		RunDir: filepath.Join(dir, "run"),
+	summary, err := tsimport.Load(context.Background(), tsimport.Request{
+		From: []string{file}, Table: "users", Target: target,
+		Mapping:  tsimport.Mapping{PK: []string{"id:integer"}},
+		NewTable: tsimport.NewTable{Create: true},
+		Running:  tsimport.Running{RunDir: filepath.Join(dir, "run")},
 	})
 	if err != nil {
 		log.Fatal(err)

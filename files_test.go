@@ -1,6 +1,7 @@
 package tsimport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -21,13 +22,18 @@ func input(t *testing.T, text string) (file, run string) {
 	return file, filepath.Join(dir, "run")
 }
 
+// load loads inputs into table t of the world.
+func (w *world) load(r Request, inputs ...string) (*Summary, error) {
+	r.From, r.Table, r.Target = inputs, cmp.Or(r.Table, "t"), w.target()
+	return Load(context.Background(), r)
+}
+
 func TestFilesAreLoadedAsTheCommandLoadsThem(t *testing.T) {
 	w := newWorld(t)
 	file, run := input(t, "id;n;left out\na;1;x\nb;many;x\na;3;x\n")
-	s, err := LoadFiles(context.Background(), w.target(), "t", []string{file}, LoadOptions{
-		Delimiter: ";", Create: true, PK: []string{"id:string"}, Set: []string{"twice=n*2"}, Exclude: []string{"left out"},
-		Type: map[string]string{"n": "integer"}, Rename: map[string]string{"n": "number"}, RunDir: run,
-	})
+	s, err := w.load(Request{
+		Text: Text{Delimiter: ";"}, NewTable: NewTable{Create: true}, Mapping: Mapping{PK: []string{"id:string"}, Set: []string{"twice=n*2"}, Exclude: []string{"left out"}, Type: map[string]string{"n": "integer"}, Rename: map[string]string{"n": "number"}}, Running: Running{RunDir: run},
+	}, file)
 	if err != nil || s.Read != 3 || s.Rejected != 1 || s.Written+s.Superseded != 2 || s.RunDir != run || len(s.RejectsFiles) != 2 {
 		t.Fatalf("%v, %+v", err, s)
 	}
@@ -36,30 +42,28 @@ func TestFilesAreLoadedAsTheCommandLoadsThem(t *testing.T) {
 	}
 }
 
-func TestErrorsOfLoadFilesCanBeTold(t *testing.T) {
+func TestErrorsOfALoadCanBeTold(t *testing.T) {
 	w := newWorld(t)
 	file, run := input(t, "id,n\na,1\nb,2\n,3\n")
 	t.Chdir(filepath.Dir(run)) // where runs without a folder of their own are
-	options := LoadOptions{Create: true, PK: []string{"id:string"}, RunDir: run, MaxErrors: "0", Settle: settle}
-	load := func(o LoadOptions) (*Summary, error) {
-		return LoadFiles(context.Background(), w.target(), "t", []string{file}, o)
-	}
+	options := Request{NewTable: NewTable{Create: true}, Mapping: Mapping{PK: []string{"id:string"}}, Running: Running{RunDir: run}, Writing: Writing{MaxErrors: "0"}, Rates: Rates{Settle: settle}}
+	load := func(o Request) (*Summary, error) { return w.load(o, file) }
 	if s, err := load(options); !errors.Is(err, ErrErrorLimit) || s.Rejected != 1 {
 		t.Errorf("error limit: %v, %+v", err, s)
 	}
-	for text, o := range map[string]LoadOptions{
-		`--mode "x": want put`:    {Mode: "x"},
-		"--names needs":           {Names: []string{"a"}},
-		"--on-null delete needs":  {OnNull: "delete"},
-		"--batch-bytes 1":         {BatchBytes: 1 << 30},
-		"--memory":                {Memory: 5},
-		"--rename":                {Rename: map[string]string{"a": ""}},
-		"--max-errors":            {MaxErrors: "x"},
-		`column "none"`:           {Exclude: []string{"none"}},
-		"no expression; want":     {Set: []string{"x"}},
-		"--concurrency: want 1":   {Concurrency: 5000},
-		"--compress \"zip\"":      {Compress: "zip"},
-		"--retry-for and --settl": {RetryFor: -1},
+	for text, o := range map[string]Request{
+		`--mode "x": want put`:    {Writing: Writing{Mode: "x"}},
+		"--names needs":           {Text: Text{Names: []string{"a"}}},
+		"--on-null delete needs":  {Mapping: Mapping{OnNull: "delete"}},
+		"--batch-bytes 1":         {Rates: Rates{BatchBytes: 1 << 30}},
+		"--memory":                {Rates: Rates{Memory: 5}},
+		"--rename":                {Mapping: Mapping{Rename: map[string]string{"a": ""}}},
+		"--max-errors":            {Writing: Writing{MaxErrors: "x"}},
+		`column "none"`:           {Mapping: Mapping{Exclude: []string{"none"}}},
+		"no expression; want":     {Mapping: Mapping{Set: []string{"x"}}},
+		"--concurrency: want 1":   {Rates: Rates{Concurrency: 5000}},
+		"--compress \"zip\"":      {Rates: Rates{Compress: "zip"}},
+		"--retry-for and --settl": {Rates: Rates{RetryFor: -1}},
 	} {
 		var usage *UsageError
 		o.Fresh = true
@@ -67,7 +71,7 @@ func TestErrorsOfLoadFilesCanBeTold(t *testing.T) {
 			t.Errorf("%s: %v, %+v", text, err, s)
 		}
 	}
-	if s, err := LoadFiles(context.Background(), w.target(), "missing", []string{file}, LoadOptions{}); s != nil || !errors.Is(err, ErrTableMissing) || !errors.As(err, new(*UsageError)) {
+	if s, err := w.load(Request{Table: "missing"}, file); s != nil || !errors.Is(err, ErrTableMissing) || !errors.As(err, new(*UsageError)) {
 		t.Errorf("missing table: %v, %+v", err, s)
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -76,7 +80,8 @@ func TestErrorsOfLoadFilesCanBeTold(t *testing.T) {
 		return faults.Fault{Action: faults.Refuse, Code: "OTSServerBusy"}
 	})
 	options.Fresh, options.MaxErrors = true, "-1"
-	s, err := LoadFiles(ctx, w.target(), "t", []string{file}, options)
+	options.Target, options.From, options.Table = w.target(), []string{file}, "t"
+	s, err := Load(ctx, options)
 	if !errors.Is(err, ErrInterrupted) || !errors.Is(err, context.Canceled) || s.Unfinished != 2 {
 		t.Errorf("interrupted: %v, %+v", err, s)
 	}
@@ -99,13 +104,17 @@ func TestFilesThatComeAgainAreLoadedOnce(t *testing.T) {
 	w := newWorld(t)
 	file, _ := input(t, "id,n\na,1\n")
 	dir := filepath.Dir(file)
-	options := LoadOptions{Create: true, PK: []string{"id:string"}, Type: map[string]string{"n": "integer"}, Settle: settle, OnlyNew: true, State: filepath.Join(dir, "state"), DoneMarker: "{}.done"}
+	options := Request{
+		NewTable: NewTable{Create: true}, Rates: Rates{Settle: settle},
+		Mapping:   Mapping{PK: []string{"id:string"}, Type: map[string]string{"n": "integer"}},
+		Recurring: Recurring{OnlyNew: true, State: filepath.Join(dir, "state"), DoneMarker: "{}.done"},
+	}
 	must(t, os.Mkdir(options.State, 0o700))
 	load := func(run string, want int64, wantErr error) {
 		t.Helper()
 		o := options
 		o.RunDir = filepath.Join(dir, run)
-		s, err := LoadFiles(context.Background(), w.target(), "t", []string{filepath.Join(dir, "*.csv")}, o)
+		s, err := w.load(o, filepath.Join(dir, "*.csv"))
 		if !errors.Is(err, wantErr) || err == nil && s.Written != want || err != nil && wantErr == nil {
 			t.Fatalf("%s: %v, %+v; want %d written, %v", run, err, s, want, wantErr)
 		}
@@ -120,7 +129,7 @@ func TestFilesThatComeAgainAreLoadedOnce(t *testing.T) {
 	var usage *UsageError
 	o := options
 	o.RunDir = filepath.Join(dir, "changed")
-	if _, err := LoadFiles(context.Background(), w.target(), "t", []string{file}, o); !errors.As(err, &usage) || !strings.Contains(err.Error(), "in.csv") {
+	if _, err := w.load(o, file); !errors.As(err, &usage) || !strings.Contains(err.Error(), "in.csv") {
 		t.Errorf("a changed file: %v", err)
 	}
 	options.ReloadChanged = true
@@ -133,17 +142,17 @@ func TestFilesThatComeAgainAreLoadedOnce(t *testing.T) {
 		must(t, errors.Join(os.Mkdir(filepath.Join(dir, day), 0o700), os.WriteFile(filepath.Join(dir, day, "in.csv"), []byte("id\nc\n"), 0o600)))
 		o := options
 		o.RunDir, o.DoneMarker, o.PathColumns, o.Type = filepath.Join(dir, "run of "+day), "", true, nil
-		if s, err := LoadFiles(context.Background(), w.target(), "t", []string{filepath.Join(dir, day)}, o); err != nil || s.Written != 1 {
+		if s, err := w.load(o, filepath.Join(dir, day)); err != nil || s.Written != 1 {
 			t.Errorf("%s: %v, %+v", day, err, s)
 		}
 	}
-	for text, o := range map[string]LoadOptions{
-		"--files-by \"size\"":               {OnlyNew: true, FilesBy: "size"},
-		"--reload-changed needs --only-new": {ReloadChanged: true},
-		"--only-new and --limit":            {OnlyNew: true, Limit: 1},
-		"--done-marker":                     {DoneMarker: "done"},
+	for text, o := range map[string]Request{
+		"--files-by \"size\"":               {Recurring: Recurring{OnlyNew: true, FilesBy: "size"}},
+		"--reload-changed needs --only-new": {Recurring: Recurring{ReloadChanged: true}},
+		"--only-new and --limit":            {Recurring: Recurring{OnlyNew: true}, Writing: Writing{Limit: 1}},
+		"--done-marker":                     {Recurring: Recurring{DoneMarker: "done"}},
 	} {
-		if _, err := LoadFiles(context.Background(), w.target(), "t", []string{file}, o); !errors.As(err, &usage) || !strings.Contains(err.Error(), text) {
+		if _, err := w.load(o, file); !errors.As(err, &usage) || !strings.Contains(err.Error(), text) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

@@ -59,7 +59,7 @@ func Open(ctx context.Context, target Target, tableName string, o LoaderOptions)
 	if err != nil {
 		return nil, public(err)
 	}
-	if cfg.Target.Client, cfg.Target.Name, err = target.open(ctx); err != nil {
+	if cfg.Target.Client, cfg.Target.Name, err = target.Open(ctx); err != nil {
 		return nil, public(err)
 	}
 	key, err := findKey(ctx, &cfg)
@@ -89,9 +89,15 @@ func Open(ctx context.Context, target Target, tableName string, o LoaderOptions)
 
 // loaderConfig is the load that the options ask for.
 func loaderConfig(tableName string, o *LoaderOptions) (pipeline.Config, error) {
-	given := givenBy(o)
-	given["table"] = tableName
-	cfg, err := options.Config(given, []string{"rows"})
+	cfg, err := options.Config(&Request{
+		From: []string{"rows"}, Table: tableName, Mapping: Mapping{PK: o.PK, OnNull: o.OnNull},
+		NewTable: NewTable{Create: o.Create, TTL: o.TTL, MaxVersions: o.MaxVersions},
+		Writing:  Writing{Mode: o.Mode, Condition: o.Condition, Order: o.Order},
+		Rates: Rates{
+			Concurrency: o.Concurrency, BatchBytes: o.BatchBytes, Compress: o.Compress, Memory: o.Memory, RetryFor: o.RetryFor, Settle: o.Settle,
+			MaxWCU: o.MaxWCU, MaxRowsPerSecond: o.MaxRowsPerSecond, MaxBytesPerSecond: o.MaxBytesPerSecond,
+		},
+	})
 	switch {
 	case err != nil:
 		return cfg, err
@@ -144,7 +150,7 @@ func findKey(ctx context.Context, cfg *pipeline.Config) ([]table.KeyColumn, erro
 	}
 	for _, k := range key {
 		if k.Auto {
-			return nil, usagef("table %s: the service numbers its primary-key column %s; a loader cannot write such rows, tsimport.LoadFiles can", cfg.Target.Table, k.Name)
+			return nil, usagef("table %s: the service numbers its primary-key column %s; a loader cannot write such rows, tsimport.Load can", cfg.Target.Table, k.Name)
 		}
 		if k.Type == table.Null {
 			return nil, usagef("--pk %s: give its type, as in %s:string", k.Name, k.Name)

@@ -24,7 +24,7 @@ func adviseCommand() *cli.Command {
 		Description: inputsHelp + "\n" + databaseHelp + "\nReads the input once and rates every column as a partition key: the share of the capacity of a table with --partitions\n" +
 			"that live traffic could use, in order of arrival, and the share that a plain load in file order could use. The last lines are\n" +
 			"a load command with the recommended key. docs/advise.md explains each number.",
-		Flags: append(readFlags(), []cli.Flag{
+		Flags: append(flagsOf(options.Looking), []cli.Flag{
 			&cli.StringFlag{Name: "candidates", Usage: "rate only these columns `A,B,C`; A+B means both spliced"},
 			&cli.IntFlag{Name: "partitions", Usage: "partitions of the planned table", Value: advise.DefaultPartitions},
 			&cli.IntFlag{Name: "rate", Usage: "`ROWS` a second: the live traffic, and what all partitions take together", Value: advise.DefaultRate},
@@ -87,7 +87,7 @@ func adviseConfig(c *cli.Context) (cfg advise.Config, err error) {
 		cfg.Input.Sources, cfg.Input.Table = sqltable.New(*from), from.Server.Name()
 	}
 	if c.IsSet("candidates") {
-		if cfg.Candidates, err = options.List(c.String("candidates")); err != nil {
+		if cfg.Candidates, err = options.ParseList(c.String("candidates")); err != nil {
 			return cfg, fmt.Errorf("--candidates: %w", err)
 		}
 	}
@@ -124,7 +124,7 @@ func parseMemory(c *cli.Context) (int64, error) {
 
 // readFlagsOf are the flags that say how the input is read, as they were given: a load needs them too.
 func readFlagsOf(c *cli.Context) (args []string) {
-	for _, f := range readFlags() {
+	for _, f := range flagsOf(options.Looking) {
 		name := f.Names()[0]
 		if !c.IsSet(name) {
 			continue

@@ -4,13 +4,14 @@ import (
 	"errors"
 	"path/filepath"
 	"time"
-	"tsimport/internal/exitcode"
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/exitcode"
 	"tsimport/internal/tablestore/client"
 	"tsimport/lifecycle"
 	"tsimport/lifecycle/apply"
+	"tsimport/pipeline/options"
 )
 
 func ageCommand() *cli.Command {
@@ -21,7 +22,7 @@ func ageCommand() *cli.Command {
 			"reserved throughput, no more often than the service allows, and exports expired tables as exact archives.\n" +
 			"With --drop-expired too, it drops each expired table after reading its archive back and comparing it with the table; do not\n" +
 			"write to expired tables meanwhile. To continue a stopped run, give the same command again. docs/age.md describes the policy.",
-		Flags: append(targetFlags(), []cli.Flag{
+		Flags: append(flagsOf(options.Reaching), []cli.Flag{
 			&cli.StringFlag{Name: "policy", Usage: "`FILE` with the policy, YAML"},
 			&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TEMPLATE` of the tables' names, such as consume_{month}; {day} and {year} work too"},
 			&cli.BoolFlag{Name: "apply", Usage: "make the changes (default: only show them)"},

@@ -15,12 +15,12 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tsimport"
 	"tsimport/internal/jobdir"
 	"tsimport/internal/suggest"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
+	"tsimport/pipeline/options"
 	"tsimport/pipeline/plan"
 	archiveReader "tsimport/reader/archive"
 	"tsimport/reader/input"
@@ -100,9 +100,9 @@ func originOf(ctx context.Context, c *cli.Context, args []string, find input.Opt
 
 // refuseReadFlags refuses flags that say how text is read.
 func refuseReadFlags(c *cli.Context) error {
-	for _, f := range readFlags() {
-		if name := f.Names()[0]; c.IsSet(name) {
-			return usagef("--%s: an archive says itself how it is read; leave it out", name)
+	for _, o := range options.Of(options.Looking) {
+		if c.IsSet(o.Name) {
+			return usagef("--%s: an archive says itself how it is read; leave it out", o.Name)
 		}
 	}
 	return nil
@@ -116,11 +116,11 @@ type archiveLoad struct {
 	lacking func() []string // nil unless the load has begun
 }
 
-func (l *archiveLoad) config(c *cli.Context, in *invocation) (cfg pipeline.Config, err error) {
+func (l *archiveLoad) config(c *cli.Context, in *invocation, r *options.Request) (cfg pipeline.Config, err error) {
 	if err := refuseReadFlags(c); err != nil {
 		return cfg, err
 	}
-	if cfg, err = loadConfig(c, in); err != nil {
+	if cfg, err = loadConfigOf(r, c, in); err != nil {
 		return cfg, err
 	}
 	origin := archiveReader.New(l.archive)
@@ -135,7 +135,7 @@ func (l *archiveLoad) open(c *cli.Context, a access, show *display) (*target, er
 	return openTarget(c, a, show)
 }
 
-func (l *archiveLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *target, o *tsimport.LoadOptions) error {
+func (l *archiveLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *target) error {
 	if cfg.Target.Table == "" {
 		return nil // the load says so
 	}
@@ -161,12 +161,12 @@ func (l *archiveLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *tar
 	if !exists {
 		notes := copytable.Define(&cfg.Target, &cfg.Columns, from, l.c.IsSet)
 		var more []string
-		if o.Create && !t.missing {
+		if cfg.Target.Create && !t.missing {
 			if more, err = defineIndexes(l.c, cfg, from, &client.Admin{Client: sdk, Context: interrupts.drain, RetryFor: cfg.Write.RetryFor}); err != nil {
 				return err
 			}
 		}
-		if notes = append(notes, more...); !o.Create {
+		if notes = append(notes, more...); !cfg.Target.Create {
 			notes = nil // the load refuses
 		}
 		for _, n := range notes {

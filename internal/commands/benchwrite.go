@@ -16,6 +16,7 @@ import (
 	"tsimport/bench/result"
 	"tsimport/bench/write"
 	"tsimport/pipeline"
+	"tsimport/pipeline/options"
 )
 
 // benchPrefix begins the names of tables that bench write makes.
@@ -37,7 +38,7 @@ func benchWriteCommand(interrupts *interrupts) *cli.Command {
 			"Without --rate each worker sends when its last request is answered; with it rows are due at a fixed rate, and the latency\n" +
 			"of a batch counts from when it was due, so that a stall of the table shows in full. --find-max looks for the highest rate\n" +
 			"within --max-p99 and --max-throttled, and holds it for --duration. docs/bench.md explains each number.",
-		Flags: append(targetFlags(), []cli.Flag{
+		Flags: append(flagsOf(options.Reaching), []cli.Flag{
 			&cli.Int64Flag{Name: "rows", Usage: "rows to write (default: as many as --duration allows)"},
 			&cli.DurationFlag{Name: "duration", Usage: "how long to write, including the warm-up (default 30s without --rows)"},
 			&cli.DurationFlag{Name: "warmup", Usage: "time at the beginning that is not measured"},

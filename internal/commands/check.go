@@ -9,12 +9,13 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"tsimport/internal/exitcode"
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/exitcode"
 	"tsimport/internal/table"
 	"tsimport/pipeline"
+	"tsimport/pipeline/options"
 	"tsimport/pipeline/plan"
 	"tsimport/verify"
 )
@@ -32,7 +33,7 @@ func checkCommand(show *display) *cli.Command {
 			&cli.BoolFlag{Name: "unique", Usage: "find keys that several records have, and whether their rows or the values of the key differ"},
 			&cli.BoolFlag{Name: "fail-on-duplicates", Usage: "exit with 6 if several records have one key, even if their rows are equal; implies --unique"},
 			&cli.IntFlag{Name: "examples", Usage: "show at most `N` rejects, repeats and collisions each", Value: 10},
-		}, hidden(append(loadFlags(), sqlFlags()...), append(targetNames, flagsOfLoad...))...),
+		}, hidden(flagsOf(options.Verify), targetNames)...),
 		Action: func(c *cli.Context) error { return check(c, show) },
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"tsimport/internal/tablestore/accesskey"
 	"tsimport/internal/tablestore/profile"
 	"tsimport/job"
+	"tsimport/pipeline/options"
 	"tsimport/reader/input"
 )
 
@@ -21,8 +22,8 @@ func configCommand(interrupts *interrupts) *cli.Command {
 		&cli.BoolFlag{Name: "all", Usage: "show defaults, too"},
 		&cli.IntFlag{Name: "parallel", Usage: "as of tsimport run"},
 	}
-	for _, f := range loadCommandFlags() {
-		if _, ok := notInJobs[f.Names()[0]]; !ok {
+	for _, f := range flagsOf(options.Load) {
+		if notAKey(f.Names()[0]) == "" {
 			flags = append(flags, f)
 		}
 	}
@@ -43,7 +44,7 @@ type origin struct{ key, value, from string }
 func showConfig(c *cli.Context, interrupts *interrupts) error {
 	w := tabwriter.NewWriter(results(c), 0, 0, 2, ' ', 0)
 	if !c.Args().Present() {
-		rows, err := originsOf(c, loadCommandFlags(), nil, "")
+		rows, err := originsOf(c, flagsOf(options.Load), nil, "")
 		if err != nil {
 			return err
 		}

@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"tsimport"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/keyexpr"
@@ -35,14 +33,6 @@ func copyCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 	}
 }
 
-// flagsOfCopy are those that a copy has in common with a load.
-var flagsOfCopy = []string{
-	"endpoint", "instance", "store", "request-timeout", "create", "pk", "set", "ttl", "max-versions",
-	"columns", "exclude", "when", "rename", "verify", "dry-run", "max-errors", "retry-for", "settle", "sync", "fresh", "run-dir", "json", "quiet",
-	"cpu-profile", "allocations-profile", "concurrency", "batch-bytes", "max-wcu", "max-rows-per-second", "max-bytes-per-second",
-	"compress", "memory", "status",
-}
-
 func copyFlags() []cli.Flag {
 	flags := []cli.Flag{
 		&cli.StringFlag{Name: "from-key", Usage: "copy rows from `KEY` on: values of the first key columns, with commas between them; text as it is or in quotes as in JSON, binary as 0x and hexadecimal digits"},
@@ -54,58 +44,8 @@ func copyFlags() []cli.Flag {
 		&cli.Float64Flag{Name: "max-rcu", Usage: "read at most `UNITS` of capacity of the source a second; 0 means no limit"},
 		&cli.BoolFlag{Name: "drop-expired", Usage: "leave out cells that are older than the target's time to live or maximum deviation, and count them (default: refuse to copy)"},
 	}
-	flags = append(append(flags, indexFlags()...), scaleFlags()...)
-	for _, f := range loadFlags() {
-		if slices.Contains(flagsOfCopy, f.Names()[0]) {
-			flags = append(flags, f)
-		}
-	}
-	return flags
+	return append(flags, flagsOf(options.Copy)...)
 }
-
-// givenToCopy are the flags of a copy as options of a load: those that a copy does not have keep their defaults.
-type givenToCopy struct {
-	givenFlags
-	more  map[string]any // in place of flags
-	known map[string]bool
-}
-
-func newGivenToCopy(c *cli.Context, more map[string]any) givenToCopy {
-	g := givenToCopy{givenFlags{c}, more, map[string]bool{}}
-	for _, f := range c.Command.Flags {
-		g.known[f.Names()[0]] = true
-	}
-	return g
-}
-
-// instead returns what stands in place of a flag that the command does not have.
-func instead[T any](g givenToCopy, name string, flag func(string) T) (v T) {
-	if given, ok := g.more[name]; ok {
-		v, _ = given.(T)
-		return v
-	}
-	if g.known[name] {
-		return flag(name)
-	}
-	v, _ = options.Defaults[name].(T)
-	return v
-}
-
-func (g givenToCopy) IsSet(name string) bool {
-	_, more := g.more[name]
-	return more || g.known[name] && g.givenFlags.IsSet(name)
-}
-func (g givenToCopy) String(name string) string { return instead(g, name, g.givenFlags.String) }
-func (g givenToCopy) Bool(name string) bool     { return instead(g, name, g.givenFlags.Bool) }
-func (g givenToCopy) Int(name string) int       { return instead(g, name, g.givenFlags.Int) }
-func (g givenToCopy) Int64(name string) int64   { return instead(g, name, g.givenFlags.Int64) }
-func (g givenToCopy) Float64(name string) float64 {
-	return instead(g, name, g.givenFlags.Float64)
-}
-func (g givenToCopy) Duration(name string) time.Duration {
-	return instead(g, name, g.givenFlags.Duration)
-}
-func (g givenToCopy) Texts(name string) []string { return instead(g, name, g.givenFlags.Texts) }
 
 // copying is a load whose source is a table.
 type copying struct {
@@ -122,7 +62,7 @@ type copying struct {
 	lacking  func() []string
 }
 
-func (k *copying) config(c *cli.Context, in *invocation) (cfg pipeline.Config, err error) {
+func (k *copying) config(c *cli.Context, in *invocation, r *options.Request) (cfg pipeline.Config, err error) {
 	k.c = c
 	if c.NArg() != 2 {
 		return cfg, usagef("copy takes two tables, SOURCE and TARGET, not %d; see tsimport copy --help", c.NArg())
@@ -145,25 +85,25 @@ func (k *copying) config(c *cli.Context, in *invocation) (cfg pipeline.Config, e
 	if rcu := c.Float64("max-rcu"); !(rcu >= 0) {
 		return cfg, usagef("--max-rcu %v: want a number above 0, or 0 for no limit", rcu)
 	}
-	more := map[string]any{"table": k.to.name, "order": plan.OrderNone.String()}
+	r.From, r.Table, r.Order = r.From[:1], k.to.name, plan.OrderNone.String()
 	if c.IsSet("job-dir") || workTaskOf(c) != nil {
-		more["order"] = plan.LastWins.String() // each row is sent as one process has read it
+		r.Order = plan.LastWins.String() // each row is sent as one process has read it
 	}
 	if c.IsSet("since") {
 		if k.since, err = parseSince(c.String("since")); err != nil {
 			return cfg, err
 		}
-		if len(textsOf(c, "exclude")) > 0 {
+		if len(r.Exclude) > 0 {
 			return cfg, usagef("--exclude with --since: a row whose new cells are all excluded could not be written; name the columns to copy with --columns")
 		}
-		more["mode"] = "update"
+		r.Mode = "update"
 	}
 	if text := c.String("where"); c.IsSet("where") {
 		if k.where, err = keyexpr.CompileWhere(text); err != nil {
 			return cfg, usagef("--where: %v", err)
 		}
 	}
-	if cfg, err = loadConfigOf(newGivenToCopy(c, more), []string{c.Args().Get(0)}, c, in); err != nil {
+	if cfg, err = loadConfigOf(r, c, in); err != nil {
 		return cfg, err
 	}
 	cfg.Target.Expires, cfg.Target.DropExpired, cfg.Read.Merges = true, c.Bool("drop-expired"), !k.since.IsZero()
@@ -207,7 +147,7 @@ func (k *copying) open(c *cli.Context, a access, show *display) (*target, error)
 	return t, nil
 }
 
-func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target, o *tsimport.LoadOptions) error {
+func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target) error {
 	from, to, err := k.sides(interrupts, cfg, t)
 	if err != nil {
 		return err
@@ -234,7 +174,7 @@ func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target,
 			return err
 		}
 		notes = append(notes, more...)
-		key, o.Create = cfg.Target.Key, o.Create || t.embedded
+		key = cfg.Target.Key
 		if err := k.preSplit(interrupts, cfg, from, t); err != nil {
 			return err
 		}
@@ -268,10 +208,6 @@ func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target,
 	cfg.Target.DropExpired = cfg.Target.DropExpired || copytable.Expires(from.Table, define)
 	k.origin = copytable.New(k.scan, check)
 	cfg.Read.Sources = k.origin
-	o.Mode, o.Order = "put", plan.OrderNone.String()
-	if cfg.Read.Merges {
-		o.Mode = "update"
-	}
 	say(k.c, k.show, "copying %s: each row as it is when its page is read; one that changes meanwhile is copied as it was before or after", k.name())
 	for _, n := range notes {
 		say(k.c, k.show, "note: %s", n)

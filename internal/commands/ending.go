@@ -71,14 +71,7 @@ func countsOfRows(n *job.Counts) []runmetrics.Rows {
 		{Outcome: "condition_failed", N: n.ConditionFailed}, {Outcome: "archived", N: n.Archived}, {Outcome: "unfinished", N: n.Unfinished}}
 }
 
-// endingFlags say who is told how a command ends.
-func endingFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: "metrics-file", Usage: "write metrics of how the command ended to `FILE`, for the textfile collector of Prometheus's node_exporter (docs/logs.md)"},
-	}
-}
-
-// endingNames are the names of endingFlags. They are of a command, not of a load.
+// endingNames are flags that say who is told how a command ends. They are of a command, not of a load.
 var endingNames = []string{"metrics-file"}
 
 // checkEnding refuses what could not be told at the end, before anything is done.

@@ -31,7 +31,7 @@ func explainCommand() *cli.Command {
 			"Looks at the beginning of the files. Writes nothing and needs no store. Without files, --type gives the columns and\n" +
 			"their types. For each column it prints the bounds of its range, in Go and in Python, for the values of the first\n" +
 			"record or those of --value.",
-		Flags: append(readFlags(), []cli.Flag{
+		Flags: append(flagsOf(options.Looking), []cli.Flag{
 			textsFlag("pk", "primary-key column `NAME[:TYPE][=EXPR]` as tsimport load takes it, in order, 1 to 4 times"),
 			textsFlag("set", "attribute column `NAME[:TYPE]=EXPR` as tsimport load takes it; it is checked"),
 			textsFlag("type", "type of a column, `NAME=TYPE`, as tsimport load takes it; may be repeated"),
@@ -46,14 +46,17 @@ func explainCommand() *cli.Command {
 func explain(c *cli.Context) error {
 	r := &plan.Request{Inputs: c.Args().Slice(), Memory: options.MinMemory}
 	r.Target = plan.Target{Name: "explain", Table: "explain", Create: true, Absent: true}
-	var err error
+	asked, err := requestOf(c)
+	if err != nil {
+		return err
+	}
 	if r.Read, err = parseRead(c); err != nil {
 		return usagef("%v", err)
 	}
-	if r.Columns, err = options.Columns(givenFlags{c}); err != nil {
+	if r.Columns, err = options.Columns(asked); err != nil {
 		return usagef("%v", err)
 	}
-	if err = options.Computed(givenFlags{c}, &r.Target, &r.Columns); err != nil {
+	if err = options.Computed(asked, &r.Target, &r.Columns); err != nil {
 		return usagef("%v", err)
 	}
 	if len(r.Target.Key) == 0 {

@@ -16,6 +16,7 @@ import (
 	"tsimport/internal/suggest"
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
+	"tsimport/pipeline/options"
 	"tsimport/pipeline/plan"
 	"tsimport/transfer/archive"
 	exporting "tsimport/transfer/export"
@@ -27,7 +28,7 @@ func exportCommand() *cli.Command {
 		Usage: "write a table's rows as CSV, JSON lines or Parquet, primary key first, in key order, or an exact archive of the table",
 		Description: "An archive is a folder, or a prefix of a store of objects, that keeps every cell with its type, timestamp and versions; tsimport load FOLDER restores it (docs/archive.md).\n" +
 			"CSV, JSON lines and Parquet have the newest version of each cell, without its timestamp; jsonl with --typed keeps all of a row.",
-		Flags: append(slices.Concat(targetFlags(), profileFlags()), []cli.Flag{
+		Flags: append(append(flagsOf(options.Reaching), flagNamed("cpu-profile"), flagNamed("allocations-profile")), []cli.Flag{
 			&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` to read"},
 			&cli.StringFlag{Name: "format", Usage: "csv, jsonl, parquet or archive", DefaultText: "as the ending of the output's name says, archive for a folder, else csv"},
 			&cli.BoolFlag{Name: "typed", Usage: "jsonl: lines that keep each cell with its type, timestamp and versions, and that load as the same rows"},

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/urfave/cli/v2"
+
 	"tsimport/internal/jobdir"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
@@ -15,8 +18,6 @@ import (
 	"tsimport/reader/tablescan"
 	"tsimport/transfer/archive"
 	exporting "tsimport/transfer/export"
-
-	"github.com/urfave/cli/v2"
 )
 
 // exportFormat is what --format says, and without it what the output is: a folder, or a file whose name has an ending.
@@ -80,7 +81,7 @@ func exportOf(c *cli.Context, t *client.Table) (s tablescan.Config, holds archiv
 	}
 	holds.From, holds.To = c.String("from-key"), c.String("to-key")
 	if c.IsSet("columns") {
-		names, err := options.List(c.String("columns"))
+		names, err := options.ParseList(c.String("columns"))
 		if err != nil {
 			return s, holds, usagef("--columns: %v", err)
 		}

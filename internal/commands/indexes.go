@@ -15,13 +15,6 @@ import (
 	"tsimport/transfer/copytable"
 )
 
-// indexFlags are about the secondary indexes of a table that is made as another one was.
-func indexFlags() []cli.Flag {
-	return []cli.Flag{
-		textsFlag("rename-index", "new table of an archive or a copy: another name for an index, `OLD=NEW`, as names of indexes are unique in an instance; may be repeated"),
-	}
-}
-
 // renamedIndexes reads --rename-index.
 func renamedIndexes(c *cli.Context) (map[string]string, error) {
 	rename := map[string]string{}

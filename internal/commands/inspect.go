@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/pipeline/options"
 	"tsimport/pipeline/plan"
 )
 
@@ -19,7 +20,7 @@ func inspectCommand() *cli.Command {
 		ArgsUsage: "FILE... | ADDRESS",
 		Description: inputsHelp + "\n" + databaseHelp +
 			"\nLooks at the beginning of each file or table; --count reads all of it. Without --count, files of the same format and columns are\nshown as one.",
-		Flags: append(readFlags(), []cli.Flag{
+		Flags: append(flagsOf(options.Looking), []cli.Flag{
 			&cli.BoolFlag{Name: "count", Usage: "read whole files: count the records, check every value"},
 			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory for reading, such as 512MiB, at least 16MiB; the process may use 64MiB more (default: a quarter of the machine's, at most 1GiB)"},
 			&cli.BoolFlag{Name: "json", Usage: "print JSON, one object a line for each file"},

@@ -11,7 +11,6 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/urfave/cli/v2"
 
-	"tsimport"
 	"tsimport/internal/jobdir"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
@@ -19,6 +18,7 @@ import (
 	"tsimport/job"
 	"tsimport/pipeline"
 	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/options"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/recurring"
 	"tsimport/reader/input"
@@ -82,19 +82,19 @@ func (l *loadPlan) later(place string, err error) error {
 }
 
 // load plans a load of files, of an archive or of a table.
-func (l *loadPlan) load(c *cli.Context, interrupts *interrupts, show *display, of kind, cfg pipeline.Config) (err error) {
+func (l *loadPlan) load(c *cli.Context, interrupts *interrupts, show *display, of kind, asked *options.Request, cfg pipeline.Config) (err error) {
 	cfg.DryRun = true // what is opened is opened for reading, and no lease is taken
 	cfg.Write.RetryFor = min(cfg.Write.RetryFor, planPatience)
 	r := new(readyLoad)
 	defer func() { err = r.close(err) }()
 	copies, _ := of.(*copying)
-	if err := r.prepare(c, interrupts, show, plannedKind{of, l}, &cfg); err != nil {
+	if err := r.prepare(c, interrupts, show, plannedKind{of, l}, asked, &cfg); err != nil {
 		if copies != nil {
 			err = l.later(copies.reads, err)
 		}
 		return err
 	}
-	l.askState(interrupts.drain, c, &cfg)
+	l.askState(interrupts.drain, asked, &cfg)
 	if copies != nil || c.Command.Name == job.Load && cfg.Read.Sources != nil {
 		of.compared(&cfg) // which reads the source without the checks that read all of it
 	}
@@ -127,11 +127,11 @@ type plannedKind struct {
 	plan *loadPlan
 }
 
-func (k plannedKind) begin(interrupts *interrupts, cfg *pipeline.Config, t *target, o *tsimport.LoadOptions) error {
+func (k plannedKind) begin(interrupts *interrupts, cfg *pipeline.Config, t *target) error {
 	if err := k.plan.reach(t); err != nil {
 		return err
 	}
-	return k.kind.begin(interrupts, cfg, t, o)
+	return k.kind.begin(interrupts, cfg, t)
 }
 
 // reach notes where the table is. It returns why the service there did not answer before.
@@ -148,16 +148,16 @@ func (l *loadPlan) reach(t *target) error {
 }
 
 // askState says that another process may work on the load, by the lease of its --state.
-func (l *loadPlan) askState(ctx context.Context, c *cli.Context, cfg *pipeline.Config) {
-	if !recurring.InState(givenFlags{c}) {
+func (l *loadPlan) askState(ctx context.Context, asked *options.Request, cfg *pipeline.Config) {
+	if asked.State == "" {
 		return
 	}
-	store, err := recurring.OpenStore(ctx, givenFlags{c}, cfg.Read.Find)
+	store, err := recurring.OpenStore(ctx, asked, cfg.Read.Find)
 	if err == nil {
 		var owner string
 		identity := checkpoint.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...)
 		if owner, err = jobdir.Holder(ctx, jobdir.Below(store, "loads/"+identity)); owner != "" {
-			l.note(fmt.Sprintf("by its lease in %s, %s is loading this now, or was killed while it did", input.Redact(c.String("state")), owner))
+			l.note(fmt.Sprintf("by its lease in %s, %s is loading this now, or was killed while it did", input.Redact(asked.State), owner))
 		}
 	}
 	if err != nil {

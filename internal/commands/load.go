@@ -5,20 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
-	"tsimport"
-	"tsimport/internal/exitcode"
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/exitcode"
 	"tsimport/internal/suggest"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
 	"tsimport/pipeline/options"
-	"tsimport/pipeline/plan"
 	"tsimport/pipeline/recurring"
 	loadpage "tsimport/pipeline/report"
 )
@@ -33,60 +30,9 @@ func loadCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 			"Each record is written, rejected with a reason, or superseded by a later record with the same key.\n" +
 			"The run folder holds the rejected records, their reasons and the summary. Flags may come before or after files.\n" +
 			numbersHelp + signalHelp(),
-		Flags:  loadCommandFlags(),
+		Flags:  flagsOf(options.Load),
 		Action: func(c *cli.Context) error { return load(c, interrupts, show, in) },
 	}
-}
-
-// loadCommandFlags are those of load. loadFlags are those of them that other commands accept too.
-func loadCommandFlags() []cli.Flag {
-	return slices.Concat(loadFlags(), onceFlags(), sqlFlags(), indexFlags(), scaleFlags())
-}
-
-func loadFlags() []cli.Flag {
-	flags := append(append(targetFlags(), readFlags()...), []cli.Flag{
-		&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` to load into; with an expression in braces, such as 'consume_{month(PaidAt)}', each row goes to the table of its period (docs/periods.md)"},
-		&cli.IntFlag{Name: "max-tables", Usage: "stop before rows go to more than `N` tables, if --table has an expression", Value: plan.DefaultMaxTables},
-		&cli.StringFlag{Name: "age-policy", Usage: "`FILE` with a lifecycle policy: new tables get the throughput and time to live for their age, and rows that are too old go to an archive (docs/periods.md)"},
-		&cli.StringFlag{Name: "now", Usage: "count ages from `TIME` (RFC 3339) instead of now", Hidden: true}, // for tests of what comes with the months
-		&cli.BoolFlag{Name: "create", Usage: "create the table if it does not exist (implied on an embedded store)"},
-		textsFlag("pk", "primary-key column `NAME[:TYPE][=EXPR]`, in order, 1 to 4 times; TYPE is string, integer, binary (default: inferred from a sample), or auto for a column that the service numbers (docs/auto-increment.md); EXPR computes it from input columns (docs/keys.md)"),
-		textsFlag("set", "attribute column `NAME[:TYPE]=EXPR`, computed from input columns; replaces a column of that name; may be repeated"),
-		&cli.IntFlag{Name: "ttl", Usage: "new table: `SECONDS` until data expires, at least a day (86400); -1 means never", Value: -1},
-		&cli.IntFlag{Name: "max-versions", Usage: "new table: versions to keep of each cell", Value: 1},
-
-		&cli.StringFlag{Name: "columns", Usage: "load only these attribute columns `A,B`; key columns are always loaded"},
-		textsFlag("exclude", "leave out these columns `X,Y`"),
-		textsFlag("rename", "rename a column, `OLD=NEW`; may be repeated"),
-		textsFlag("type", "type of a column, `NAME=TYPE`: string, integer, double, boolean, binary (base64), binary(hex) or timestamp(layout,zone,unit); may be repeated (default: inferred from a sample)"),
-
-		&cli.StringFlag{Name: "version-column", Usage: "column with the timestamp of each row's cells, in milliseconds; it is also loaded unless excluded. A new table takes timestamps of any age then"},
-		&cli.StringFlag{Name: "mode", Usage: "put (replace rows), update (write only the columns given), delete, or increment (add to integer columns; docs/counters.md)", Value: "put"},
-		&cli.StringFlag{Name: "condition", Usage: "write a row only if it exists, or does not: ignore, exist or not-exist", Value: "ignore"},
-		&cli.StringFlag{Name: "when", Usage: "write a row only if the one in the table passes `CONDITION`, such as 'stored.updated_at < new.updated_at'; a column that it lacks passes (docs/loading.md)"},
-		&cli.StringFlag{Name: "types", Usage: "types of columns: those that the table has where the values fit (table); refuse others, and reject the few values that are not of the type of nearly all (strict); or use only the input (infer)", Value: "table"},
-		&cli.StringFlag{Name: "on-null", Usage: "skip a null, or (update mode) delete the column", Value: "skip"},
-		&cli.StringFlag{Name: "missing", Usage: "if files lack columns: refuse to load them together (refuse), or load their rows without those columns (null)", Value: "refuse"},
-
-		&cli.Int64Flag{Name: "limit", Usage: "stop after `N` records"},
-		&cli.BoolFlag{Name: "drop-expired", Usage: "archive: leave out cells that are older than the table's time to live or maximum deviation, and count them (default: refuse to load)"},
-
-		&cli.BoolFlag{Name: "verify", Usage: "compare the table with the files after the load, as tsimport verify does; exit code 6 if a row is missing or different"},
-		&cli.BoolFlag{Name: "dry-run", Usage: "read, convert and check everything; write nothing"},
-		&cli.StringFlag{Name: "max-errors", Usage: "stop (exit code 4) when more than `N` rows, or N% of those read, are rejected; a percentage counts from 1,000 rows on; -1 means never", Value: "100"},
-		&cli.DurationFlag{Name: "retry-for", Usage: "give up after this long without progress, such as 30s or 15m", Value: pipeline.DefaultRetryFor},
-		&cli.DurationFlag{Name: "settle", Usage: "how long a request without an answer may still be applied, such as 90s or 2m; 0s means --request-timeout"},
-		&cli.StringFlag{Name: "sync", Usage: "embedded store: always (acknowledged rows survive a crash) or none", Value: "always"},
-
-		&cli.BoolFlag{Name: "fresh", Usage: "start over, even if an earlier run of this load is unfinished (default: resume it)"},
-		&cli.BoolFlag{Name: "accept-changed-input", Usage: "resume a run although its inputs have changed; the parts already read must be the same"},
-		&cli.StringFlag{Name: "retry-rejects", Usage: "load the corrected rejects of the run in `FOLDER`, with that run's settings; other flags override them"},
-		&cli.StringFlag{Name: "run-dir", Usage: "`DIR` for the summary and rejects (default ./tsimport-runs/<time>-<table>)"},
-		&cli.BoolFlag{Name: "json", Usage: "print the summary as JSON on stdout"},
-		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
-	}...)
-	flags = append(append(flags, numberFlags()...), profileFlags()...)
-	return append(flags, rateFlags()...)
 }
 
 func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation) (err error) {
@@ -119,12 +65,12 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 
 // kind is what loads differ by: where their rows come from.
 type kind interface {
-	// config reads the flags.
-	config(c *cli.Context, in *invocation) (pipeline.Config, error)
+	// config makes the load that a request asks for.
+	config(c *cli.Context, in *invocation, r *options.Request) (pipeline.Config, error)
 	// open opens the target.
 	open(c *cli.Context, a access, show *display) (*target, error)
 	// begin completes the load, once the target is open.
-	begin(interrupts *interrupts, cfg *pipeline.Config, t *target, o *tsimport.LoadOptions) error
+	begin(interrupts *interrupts, cfg *pipeline.Config, t *target) error
 	// compared changes the load into what the table is compared with.
 	compared(cfg *pipeline.Config)
 	// ended says what the user should know when the load has ended.
@@ -134,15 +80,15 @@ type kind interface {
 // fileLoad is a load of files.
 type fileLoad struct{}
 
-func (*fileLoad) config(c *cli.Context, in *invocation) (pipeline.Config, error) {
-	return loadConfig(c, in)
+func (*fileLoad) config(c *cli.Context, in *invocation, r *options.Request) (pipeline.Config, error) {
+	return loadConfigOf(r, c, in)
 }
 
 func (*fileLoad) open(c *cli.Context, a access, show *display) (*target, error) {
 	return openTarget(c, a, show)
 }
 
-func (*fileLoad) begin(*interrupts, *pipeline.Config, *target, *tsimport.LoadOptions) error {
+func (*fileLoad) begin(*interrupts, *pipeline.Config, *target) error {
 	return nil
 }
 
@@ -152,12 +98,16 @@ func (*fileLoad) ended(*pipeline.Report) []string { return nil }
 
 // runLoad runs a load of any kind.
 func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocation, of kind) (err error) {
-	cfg, err := of.config(c, in)
+	asked, err := requestOf(c)
+	if err != nil {
+		return err
+	}
+	cfg, err := of.config(c, in, asked)
 	if err != nil {
 		return err
 	}
 	if l := planOf(c); l != nil {
-		return l.load(c, interrupts, show, of, cfg)
+		return l.load(c, interrupts, show, of, asked, cfg)
 	}
 	stopProfiles, err := startProfiles(c)
 	if err != nil {
@@ -173,7 +123,7 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 	defer stopStatus()
 	r := new(readyLoad)
 	defer func() { err = r.close(err) }()
-	if err := r.prepare(c, interrupts, show, of, &cfg); err != nil {
+	if err := r.prepare(c, interrupts, show, of, asked, &cfg); err != nil {
 		return err
 	}
 	if t := workTaskOf(c); t != nil {
@@ -185,7 +135,7 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 		limitMemory(cfg.Limits.Memory, false)
 		return planJobDir(c, interrupts, show, in, &cfg)
 	}
-	t, o, noSync := r.target, r.options, r.noSync
+	t, noSync := r.target, r.noSync
 
 	if t.store != nil && noSync {
 		cfg.Checkpoint.Sync = t.store.Sync
@@ -217,21 +167,7 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 	cfg.Drain = interrupts.drain
 	interrupts.drains()
 	cfg.Checkpoint.Keep = c.Bool("verify")
-	command := &options.Command{Complete: func(own *pipeline.Config) {
-		own.Read.Find.NotData, own.Read.Find.OSS.Credentials = cfg.Read.Find.NotData, cfg.Read.Find.OSS.Credentials
-		own.Target.Name, own.Target.Place, own.Target.Absent = cfg.Target.Name, cfg.Target.Place, cfg.Target.Absent
-		own.Read.Sources, own.Read.Look, own.Read.Merges, own.Read.Archived = cfg.Read.Sources, cfg.Read.Look, cfg.Read.Merges, cfg.Read.Archived
-		own.Target.Aging = cfg.Target.Aging
-		own.Target.Key, own.Target.Define, own.Target.Defined, own.Target.Indexes, own.Target.PreSplit = cfg.Target.Key, cfg.Target.Define, cfg.Target.Defined, cfg.Target.Indexes, cfg.Target.PreSplit
-		own.Target.PolicyNow, own.Target.DefineSet = cfg.Target.PolicyNow, cfg.Target.DefineSet
-		own.RunDir, own.Compared, own.Resume, own.Invocation = cfg.RunDir, cfg.Compared, cfg.Resume, cfg.Invocation
-		own.Checkpoint, own.Watch, own.Drain, own.Shared = cfg.Checkpoint, cfg.Watch, cfg.Drain, cfg.Shared
-	}}
-	_, err = tsimport.LoadFiles(options.ForCommand(interrupts.hard, command), t.library(), cfg.Target.Table, cfg.Inputs, o)
-	report := command.Report
-	if report != nil {
-		err = command.Err
-	}
+	report, err := pipeline.Run(interrupts.hard, cfg)
 	screen.stop()
 	if report != nil {
 		endingOf(c).ofLoad(report)
@@ -278,14 +214,13 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 
 // readyLoad is what a load has open before it begins.
 type readyLoad struct {
-	target  *target
-	options tsimport.LoadOptions
-	noSync  bool
-	again   *recurring.Load
+	target *target
+	noSync bool
+	again  *recurring.Load
 }
 
 // prepare opens the target and what a load that comes again needs, and completes the load.
-func (r *readyLoad) prepare(c *cli.Context, interrupts *interrupts, show *display, of kind, cfg *pipeline.Config) (err error) {
+func (r *readyLoad) prepare(c *cli.Context, interrupts *interrupts, show *display, of kind, asked *options.Request, cfg *pipeline.Config) (err error) {
 	if r.noSync, err = parseSync(c.String("sync")); err != nil {
 		return err
 	}
@@ -297,21 +232,22 @@ func (r *readyLoad) prepare(c *cli.Context, interrupts *interrupts, show *displa
 	if t.embedded && sameFolder(cfg.RunDir, t.dir) {
 		return usagef("--run-dir %s is the folder of the embedded store; give another", cfg.RunDir)
 	}
-	if r.options, err = libraryOptions(c, cfg, t); err != nil {
+	cfg.Target.Create = cfg.Target.Create || t.embedded
+	if t.embedded && cfg.Write.Settle == 0 {
+		// A store in this process has done with a request when it answers.
+		cfg.Write.Settle = time.Millisecond
+	}
+	if err := of.begin(interrupts, cfg, t); err != nil {
 		return err
 	}
-	if err := of.begin(interrupts, cfg, t, &r.options); err != nil {
-		return err
-	}
-	cfg.Write.Settle = r.options.Settle
 	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
 	if t.embedded {
 		if cfg.Target.Place, err = t.identity(); err != nil {
 			return err
 		}
 	}
-	cfg.Target.Absent, cfg.Target.Create = t.missing, r.options.Create
-	r.again, err = recurring.Open(interrupts.drain, givenFlags{c}, cfg, sayer(c, show))
+	cfg.Target.Absent = t.missing
+	r.again, err = recurring.Open(interrupts.drain, asked, cfg, sayer(c, show))
 	return err
 }
 
@@ -331,15 +267,19 @@ func (r *readyLoad) close(err error) error {
 const checkpointEnv = "TSIMPORT_CHECKPOINT_EVERY"
 
 func loadConfig(c *cli.Context, in *invocation) (cfg pipeline.Config, err error) {
-	return loadConfigOf(givenFlags{c}, c.Args().Slice(), c, in)
-}
-
-// loadConfigOf is loadConfig of given options and inputs.
-func loadConfigOf(given options.Given, inputs []string, c *cli.Context, in *invocation) (cfg pipeline.Config, err error) {
-	if cfg, err = options.Config(given, inputs); err != nil {
+	r, err := requestOf(c)
+	if err != nil {
 		return cfg, err
 	}
-	completeRead(c, &cfg.Read)
+	return loadConfigOf(r, c, in)
+}
+
+// loadConfigOf is loadConfig of a request.
+func loadConfigOf(r *options.Request, c *cli.Context, in *invocation) (cfg pipeline.Config, err error) {
+	if cfg, err = options.Config(r); err != nil {
+		return cfg, err
+	}
+	completeRead(c, r, &cfg.Read)
 	cfg.Invocation = pipeline.Invocation{Command: in.command(), Arguments: in.kept(), Directory: workingDirectory()}
 	cfg.Resume = pipeline.Resume{Look: in.goOn || !c.Bool("fresh"), AcceptChanged: c.Bool("accept-changed-input"), Args: in.kept(), Settings: in.settings, LocksDir: options.LocksDir()}
 	if in.folder != "" {

@@ -12,13 +12,14 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"tsimport/internal/exitcode"
-	"tsimport/internal/suggest"
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/exitcode"
+	"tsimport/internal/suggest"
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
+	"tsimport/pipeline/options"
 	"tsimport/pipeline/plan"
 )
 
@@ -264,13 +265,9 @@ func (in *interrupts) endAfter(d time.Duration) {
 	})
 }
 
-func timeoutFlag() cli.Flag {
-	return &cli.DurationFlag{Name: "timeout", Usage: "stop after this long, as SIGTERM does, with exit code 1; what is begun can be resumed. 0 means never"}
-}
-
 // limited gives a command the flags that bound how long it runs and say who is told how it ends.
 func limited(c *cli.Command, interrupts *interrupts, show *display) *cli.Command {
-	c.Flags = append(append(c.Flags, timeoutFlag()), endingFlags()...)
+	c.Flags = append(c.Flags, flagsOf(options.Ending)...)
 	action := c.Action
 	c.Action = func(c *cli.Context) error {
 		if err := checkEnding(c); err != nil {

@@ -3,8 +3,6 @@ package commands
 import (
 	"fmt"
 
-	"github.com/urfave/cli/v2"
-
 	"tsimport/pipeline"
 )
 
@@ -13,16 +11,6 @@ const numbersHelp = "The service fills an auto-increment key column (--pk NAME:a
 	"value of the columns before it. It suits a stream of rows per partition key that is read in order. It does not suit finding\n" +
 	"one row, for which you must know the number (--returned-keys), or ids for a whole table: numbers have gaps and are unique\n" +
 	"only within a partition-key value."
-
-// numberFlags are about key columns that the service numbers.
-func numberFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: "returned-keys", Usage: "auto-increment: write the key of each row to the new CSV `FILE` (file, record, key columns; of an archive the old key, too)"},
-		&cli.StringFlag{Name: "mark-column", Usage: "auto-increment and --mode increment: string `COLUMN` that identifies a row when it is unknown whether it was written (default _tsimport)"},
-		&cli.BoolFlag{Name: "look-first", Usage: "auto-increment: look for each row before writing it, in case an earlier load of the same files wrote it"},
-		&cli.BoolFlag{Name: "at-least-once", Usage: "auto-increment: write no marks; a row whose answer is lost is sent again and may be in the table twice"},
-	}
-}
 
 // numberNotes describes rows that were sent more than once.
 func numberNotes(r *pipeline.Report) (notes []string) {

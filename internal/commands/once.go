@@ -12,33 +12,14 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tsimport/internal/exitcode"
+	"tsimport/pipeline/options"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/recurring"
 )
 
-// onceFlags are about loads that come again.
-func onceFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.BoolFlag{Name: "only-new", Usage: "load each input once per table: leave out those whose content the table has taken (docs/nightly.md)"},
-		&cli.BoolFlag{Name: "reload-changed", Usage: "--only-new: load a known input again whose content has changed (default: refuse it)"},
-		&cli.BoolFlag{Name: "fail-if-nothing-new", Usage: "exit code 7 if no input is new, instead of 0"},
-		&cli.StringFlag{Name: "files-by", Usage: "order of the inputs: name, or time (when they were changed), over all arguments (default: as the arguments come; name with --only-new)"},
-		&cli.DurationFlag{Name: "settle-files", Usage: "leave out inputs that were changed less than this long ago, such as 2m; they may be half written"},
-		stateFlag(),
-		&cli.StringFlag{Name: "done-marker", Usage: "load an input only if `MARKER` stands beside it, such as '{}.done', where {} is the input's name"},
-	}
-}
-
-// onceNames are the names of onceFlags.
-func onceNames() (names []string) {
-	for _, f := range onceFlags() {
-		names = append(names, f.Names()[0])
-	}
-	return names
-}
-
-func stateFlag() cli.Flag {
-	return &cli.StringFlag{Name: "state", Usage: "keep known files, checkpoints and a lease at `PLACE`, a folder, oss://bucket/prefix or s3://bucket/prefix, where a load on another machine finds them (default: in ./tsimport-runs, on this machine; docs/nightly.md)"}
+// onceNames are the names of options of loads that come again.
+func onceNames() []string {
+	return options.Names(func(o *options.Option) bool { return o.In == options.Load })
 }
 
 // nothingNew says that no input is new, if that is what err is about. Any other error stays.
@@ -59,7 +40,7 @@ func nothingNew(c *cli.Context, show *display, err error) error {
 }
 
 func filesCommand() *cli.Command {
-	flags := append(targetFlags(), stateFlag(), &cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` whose known files are meant"})
+	flags := append(flagsOf(options.Reaching), flagNamed("state"), &cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` whose known files are meant"})
 	return &cli.Command{
 		Name:        "files",
 		Usage:       "list the files that loads with --only-new know",
@@ -99,11 +80,15 @@ func listFiles(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	store, err := recurring.OpenStore(c.Context, givenFlags{c}, storesOf(c))
+	r, err := requestOf(c)
 	if err != nil {
 		return err
 	}
-	ledger, err := recurring.OpenKnown(c.Context, givenFlags{c}, store, place)
+	store, err := recurring.OpenStore(c.Context, r, storesOf(c))
+	if err != nil {
+		return err
+	}
+	ledger, err := recurring.OpenKnown(c.Context, r, store, place)
 	if err != nil {
 		return err
 	}
@@ -136,7 +121,11 @@ func forgetFiles(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	o, ledger, err := recurring.Change(c.Context, givenFlags{c}, storesOf(c), place, sayer(c, c.App.ErrWriter))
+	r, err := requestOf(c)
+	if err != nil {
+		return err
+	}
+	o, ledger, err := recurring.Change(c.Context, r, storesOf(c), place, sayer(c, c.App.ErrWriter))
 	if err != nil {
 		return err
 	}

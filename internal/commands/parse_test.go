@@ -113,8 +113,12 @@ func TestColumnFlagsAreReadOrRefused(t *testing.T) {
 		"--rename a=b --rename a=c": "given twice", "--rename a=": "want old=new", "--rename =b": "want old=new",
 		"--types x": "want table, strict or infer",
 	} {
-		err := given(t, loadFlags(), strings.Fields(args), func(c *cli.Context) error {
-			columns, err := options.Columns(givenFlags{c})
+		err := given(t, flagsOf(options.Load), strings.Fields(args), func(c *cli.Context) error {
+			r, err := requestOf(c)
+			if err != nil {
+				return err
+			}
+			columns, err := options.Columns(r)
 			if err != nil {
 				return err
 			}
@@ -151,7 +155,7 @@ func TestDialectFlagsAreReadOrRefused(t *testing.T) {
 		`--no-header --names a,"b`:               "--names",
 		"--dialect postgres-csv --delimiter \\t": "",
 	} {
-		err := given(t, readFlags(), strings.Fields(args), func(c *cli.Context) error {
+		err := given(t, flagsOf(options.Looking), strings.Fields(args), func(c *cli.Context) error {
 			r, err := parseRead(c)
 			if err != nil {
 				return err

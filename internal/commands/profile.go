@@ -10,14 +10,6 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// profileFlags are for those who look into the tool itself.
-func profileFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: "cpu-profile", Usage: "write a CPU profile to `FILE`", Hidden: true},
-		&cli.StringFlag{Name: "allocations-profile", Usage: "write a profile of every allocation to `FILE`; slow", Hidden: true},
-	}
-}
-
 // startProfiles begins the profiles that the user asked for and returns what ends and writes them.
 func startProfiles(c *cli.Context) (stop func() error, err error) {
 	stop = func() error { return nil }

@@ -24,7 +24,7 @@ func resumeCommand(interrupts *interrupts, show *display) *cli.Command {
 		ArgsUsage: "[FOLDER|JOBDIR]",
 		Description: "Runs the load's own command again, from its last checkpoint; of a job, the loads that are not done. Without FOLDER it resumes the newest unfinished run;\n" +
 			"tsimport runs lists them all. Of a job directory (docs/scale-out.md) it does what is left on this machine, also after the job was stopped.",
-		Flags: append(endingFlags(), workFlags()...),
+		Flags: append([]cli.Flag{flagNamed("metrics-file")}, workFlags()...),
 		Action: func(c *cli.Context) error {
 			if err := checkEnding(c); err != nil {
 				return err

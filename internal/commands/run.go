@@ -26,6 +26,7 @@ import (
 	"tsimport/job"
 	"tsimport/pipeline"
 	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/options"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
 	"tsimport/reader/input"
@@ -47,8 +48,11 @@ func runCommand(interrupts *interrupts, show *display, in *invocation) *cli.Comm
 	}
 }
 
-// givenToAll are flags of loads that tsimport run takes for all loads of a job.
-var givenToAll = []string{"create", "dry-run", "verify", "max-errors", "retry-for", "settle", "sync"}
+// ofAllLoads reports whether an option is one of all loads of a job together.
+func ofAllLoads(name string) bool {
+	o := options.Find(name)
+	return name == "max-rcu" || o != nil && (o.Scope == options.OfJob || o.Scope == options.OfBoth)
+}
 
 func runFlags() []cli.Flag {
 	flags := append([]cli.Flag{
@@ -60,15 +64,16 @@ func runFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "json", Usage: "print how the job ended, or the plan, as JSON on stdout"},
 		&cli.BoolFlag{Name: "schema", Usage: "print the JSON schema of job files, for editors (docs/job.schema.json), and run nothing"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
-	}, targetFlags()...)
+	}, flagsOf(options.Reaching)...)
 	wanted := map[string]bool{}
-	for _, name := range append(slices.Concat(givenToAll, ofJob, sharedByLoads), "batch-bytes", "compress", "order") {
+	all := options.Names(func(o *options.Option) bool { return ofAllLoads(o.Name) })
+	for _, name := range append(all, "max-rcu", "create", "dry-run", "verify", "max-errors", "retry-for", "settle", "sync", "batch-bytes", "compress", "order") {
 		wanted[name] = true
 	}
 	for _, f := range flags {
 		delete(wanted, f.Names()[0])
 	}
-	for _, f := range append(loadFlags(), copyFlags()...) {
+	for _, f := range append(flagsOf(options.Load), copyFlags()...) {
 		if name := f.Names()[0]; wanted[name] {
 			delete(wanted, name)
 			flags = append(flags, f)
@@ -148,7 +153,7 @@ func readJobFile(c *cli.Context, interrupts *interrupts) (*job.File, error) {
 			return tableAddresses(ctx, pattern)
 		}
 		find := storesOf(c)
-		find.NotData = notData(c)
+		find.NotData = notData(&options.Request{Running: options.Running{RunDir: c.String("run-dir")}}, c.String("store"))
 		set, err := input.Expand(ctx, []string{pattern}, find)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -192,7 +197,7 @@ func overrideJob(c *cli.Context, file *job.File, v *job.Vocabulary) {
 			continue
 		}
 		s := job.Setting{Key: name, Values: valuesOf(c, f)}
-		if slices.Contains(ofJob, name) || slices.Contains(sharedByLoads, name) {
+		if ofAllLoads(name) {
 			file.Common = with(file.Common, s)
 			continue
 		}

@@ -12,13 +12,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tsimport"
 	"tsimport/internal/suggest"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/job"
 	"tsimport/keyexpr"
 	"tsimport/pipeline"
+	"tsimport/pipeline/options"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
 	"tsimport/reader/input"
@@ -31,14 +31,6 @@ import (
 
 // databaseHelp says how a table of a database takes the place of files.
 const databaseHelp = "In place of files, one table of a database can be given: postgres://…, mysql://… or sqlite:FILE, with ?table=TABLE (docs/sql.md)."
-
-// sqlFlags are those of a load of a database.
-func sqlFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: "query", Usage: "database: load the rows of this `SELECT` in place of a table; key=COLUMN of the address says which columns tell them apart (docs/sql.md)"},
-		&cli.BoolFlag{Name: "require-snapshot", Usage: "database: stop if the snapshot is lost that all rows are to be of (default: read the rest from a new one, and say so in the summary; docs/sql.md)"},
-	}
-}
 
 // isSQL reports whether an argument is the address of a database.
 func isSQL(arg string) bool { return postgres.Is(arg) || mysql.Is(arg) || sqlite.Is(arg) }
@@ -91,8 +83,8 @@ func sqlQuery(arg, query string) (sqltable.Server, error) {
 // sqlConfig reads the flags of a command that reads a table of a database, nil if no argument is the address of one.
 func sqlConfig(c *cli.Context, args []string) (*sqltable.Config, error) {
 	if !slices.ContainsFunc(args, isSQL) {
-		for _, f := range sqlFlags() {
-			if name := f.Names()[0]; c.IsSet(name) {
+		for _, name := range []string{"query", "require-snapshot"} {
+			if c.IsSet(name) {
 				return nil, usagef("--%s is for tables of a database, such as postgres://USER@HOST/DATABASE?table=TABLE, mysql://… or sqlite:FILE?table=TABLE", name)
 			}
 		}
@@ -109,9 +101,9 @@ func sqlConfig(c *cli.Context, args []string) (*sqltable.Config, error) {
 	if cfg.Server, err = sqlServer(c, address); err != nil {
 		return nil, err
 	}
-	for _, f := range readFlags() {
-		if name := f.Names()[0]; c.IsSet(name) {
-			return nil, usagef("--%s: it says how text is read, and a database gives its values types; leave it out", name)
+	for _, o := range options.Of(options.Looking) {
+		if c.IsSet(o.Name) {
+			return nil, usagef("--%s: it says how text is read, and a database gives its values types; leave it out", o.Name)
 		}
 	}
 	if _, ok := cfg.Server.(sqltable.Lagging); !ok && cfg.MaxLag > 0 {
@@ -193,11 +185,11 @@ func sqlOf(c *cli.Context, show *display) (*sqlLoad, error) {
 	return l, nil
 }
 
-func (l *sqlLoad) config(c *cli.Context, in *invocation) (cfg pipeline.Config, err error) {
+func (l *sqlLoad) config(c *cli.Context, in *invocation, r *options.Request) (cfg pipeline.Config, err error) {
 	if c.Bool("drop-expired") {
 		return cfg, usagef("--drop-expired: only an archive of a table is checked for cells that are too old")
 	}
-	cfg, err = loadConfig(c, in)
+	cfg, err = loadConfigOf(r, c, in)
 	cfg.Read.Sources = l.origin
 	return cfg, err
 }
@@ -207,7 +199,7 @@ func (l *sqlLoad) open(c *cli.Context, a access, show *display) (*target, error)
 }
 
 // begin gives columns the types that the database says, and a new table its primary key.
-func (l *sqlLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *target, o *tsimport.LoadOptions) error {
+func (l *sqlLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *target) error {
 	if cfg.Target.Table == "" {
 		return nil // the load says so
 	}
@@ -252,7 +244,6 @@ func (l *sqlLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *target,
 				len(key), table.MaxKeyColumns, columns[key[0]].Name, columns[key[1]].Name)
 		}
 		l.proposeKey(cfg, columns, key, renamed)
-		o.Create = o.Create || t.embedded
 		for _, k := range cfg.Target.Key {
 			isKey[k.Name] = true
 		}
@@ -265,7 +256,6 @@ func (l *sqlLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *target,
 			continue
 		}
 		cfg.Columns.Types[c.Name] = plan.Type{Type: c.Type}
-		o.Type[c.Name] = c.Type.String()
 	}
 	return nil
 }

@@ -10,12 +10,13 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"tsimport/internal/exitcode"
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/exitcode"
 	"tsimport/internal/suggest"
 	"tsimport/pipeline"
+	"tsimport/pipeline/options"
 	"tsimport/pipeline/plan"
 	"tsimport/transfer/tablesync"
 	"tsimport/verify"
@@ -36,10 +37,6 @@ func syncCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 	}
 }
 
-// flagsOfLoadOnly are those that a sync refuses: of new tables, of rows that are written without a comparison.
-var flagsOfLoadOnly = []string{"create", "max-tables", "age-policy", "ttl", "max-versions", "condition", "dry-run",
-	"verify", "retry-rejects", "accept-changed-input", "returned-keys", "mark-column", "look-first", "at-least-once", "drop-expired"}
-
 func syncFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.BoolFlag{Name: "delete", Usage: "delete rows of the table that no record has, of --range or of the whole table; begins when everything is compared and put"},
@@ -49,7 +46,7 @@ func syncFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "plan", Usage: "compare, show what would be written and deleted and what it would cost, and write nothing"},
 		maxReadFlag(),
 		&cli.IntFlag{Name: "examples", Usage: "show at most `N` missing, different and surplus rows each", Value: 10},
-	}, hidden(append(loadFlags(), sqlFlags()...), flagsOfLoadOnly)...)
+	}, flagsOf(options.Sync)...)
 }
 
 // maxReadFlag bounds what a comparison reads.
@@ -59,9 +56,9 @@ func maxReadFlag() cli.Flag {
 
 // syncConfig reads the flags of a sync.
 func syncConfig(c *cli.Context, in *invocation) (cfg tablesync.Config, err error) {
-	for _, name := range flagsOfLoadOnly {
-		if c.IsSet(name) {
-			return cfg, usagef("--%s: it is for tsimport load; sync compares with a table that exists and writes the differences; leave it out", name)
+	for _, o := range options.Of(options.Sync) {
+		if o.Unused&options.Sync != 0 && c.IsSet(o.Name) {
+			return cfg, usagef("--%s: it is for tsimport load; sync compares with a table that exists and writes the differences; leave it out", o.Name)
 		}
 	}
 	if cfg.Load, err = loadConfig(c, in); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline/options"
 	"tsimport/pipeline/plan"
 )
 
@@ -22,11 +23,11 @@ func tableCommand() *cli.Command {
 		Name:  "table",
 		Usage: "list, describe, create and drop tables",
 		Subcommands: []*cli.Command{
-			{Name: "list", Usage: "list the tables", Flags: append(targetFlags(), quiet, asJSON), Action: tableList},
+			{Name: "list", Usage: "list the tables", Flags: append(flagsOf(options.Reaching), quiet, asJSON), Action: tableList},
 			{Name: "describe", Usage: "show a table's key and options", ArgsUsage: "TABLE",
-				Flags: append(targetFlags(), quiet, asJSON, name), Action: tableDescribe},
+				Flags: append(flagsOf(options.Reaching), quiet, asJSON, name), Action: tableDescribe},
 			{Name: "create", Usage: "create a table", ArgsUsage: "TABLE", Action: tableCreate,
-				Flags: append(targetFlags(), quiet, name,
+				Flags: append(flagsOf(options.Reaching), quiet, name,
 					textsFlag("pk", "primary-key column `NAME:TYPE`, in order, 1 to 4 times; TYPE is string, integer, binary, or auto for one that the service numbers (not the first)"),
 					&cli.IntFlag{Name: "ttl", Usage: "`SECONDS` until data expires, at least a day (86400); -1 means never", Value: -1},
 					&cli.IntFlag{Name: "max-versions", Usage: "versions to keep of each cell", Value: 1},
@@ -36,7 +37,7 @@ func tableCommand() *cli.Command {
 			{Name: "update", Usage: "change a table's throughput and options", ArgsUsage: "TABLE", Action: tableUpdate,
 				Description: "Changes what flags name, in one request, and shows it before and after; without a difference nothing is sent. The service lets reserved\n" +
 					"throughput change once in two minutes. What would lose data at once, a shorter time to live or fewer versions, needs --yes.",
-				Flags: append(targetFlags(), quiet, asJSON, name,
+				Flags: append(flagsOf(options.Reaching), quiet, asJSON, name,
 					&cli.IntFlag{Name: "reserved-read", Usage: "reserved read throughput in capacity `UNITS`"},
 					&cli.IntFlag{Name: "reserved-write", Usage: "reserved write throughput in capacity `UNITS`"},
 					&cli.IntFlag{Name: "ttl", Usage: "`SECONDS` until data expires, at least a day (86400); -1 means never"},
@@ -45,7 +46,7 @@ func tableCommand() *cli.Command {
 					&cli.BoolFlag{Name: "allow-update", Usage: "take updates of rows; --allow-update=false refuses them"},
 					&cli.BoolFlag{Name: "yes", Usage: "change it although cells are lost (default: say what would be lost)"})},
 			{Name: "drop", Usage: "delete a table and all its rows", ArgsUsage: "TABLE", Action: tableDrop,
-				Flags: append(targetFlags(), quiet, name, &cli.BoolFlag{Name: "yes", Usage: "delete it (default: only show what would be deleted)"})},
+				Flags: append(flagsOf(options.Reaching), quiet, name, &cli.BoolFlag{Name: "yes", Usage: "delete it (default: only show what would be deleted)"})},
 		},
 	}
 }

@@ -29,16 +29,6 @@ const (
 	instanceEnv  = "TABLESTORE_INSTANCE"
 )
 
-func targetFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: "endpoint", Usage: "`URL` of the Tablestore service, http(s)://host[:port] (or " + endpointEnv + ")"},
-		&cli.StringFlag{Name: "instance", Usage: "`NAME` of the instance (or " + instanceEnv + ")"},
-		&cli.StringFlag{Name: "profile", Usage: "`NAME` of a profile: its endpoint, instance and access keys, where neither flags nor the environment give them (docs/jobs.md)"},
-		&cli.StringFlag{Name: "store", Usage: "`DIR` of an embedded store instead of a service (default " + defaultStore + " without --endpoint)"},
-		&cli.DurationFlag{Name: "request-timeout", Usage: "how long a request may take without progress: to send a piece of it, or to get its answer", Value: client.DefaultRequestTimeout},
-	}
-}
-
 // target is the Tablestore that a command works on.
 type target struct {
 	client.Target

@@ -11,12 +11,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"tsimport"
-	"tsimport/internal/exitcode"
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/exitcode"
 	"tsimport/internal/suggest"
+	"tsimport/internal/table"
 	"tsimport/internal/tablestore/address"
 	"tsimport/internal/tablestore/client"
 	"tsimport/internal/tablestore/scan"
@@ -41,10 +41,6 @@ func verifyCommand(interrupts *interrupts, show *display) *cli.Command {
 	}
 }
 
-// flagsOfLoad are those that a comparison takes, because a load's command line has them, and has no use for.
-var flagsOfLoad = []string{"create", "max-tables", "ttl", "max-versions", "rename-index", "condition", "when", "dry-run", "max-errors",
-	"settle", "sync", "run-dir", "verify", "max-wcu", "max-rows-per-second", "max-bytes-per-second", "batch-bytes", "status", "drop-expired"}
-
 func verifyFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringFlag{Name: "run", Usage: "compare with what the run in the folder `RUN` loaded: its files and flags, without its rejects"},
@@ -53,7 +49,7 @@ func verifyFlags() []cli.Flag {
 		&cli.StringFlag{Name: "extra", Usage: "rows of the table that no record has: report (count them) or fail (exit code 6)", Value: "report"},
 		&cli.StringFlag{Name: "archive", Usage: "compare with the archive at `PLACE`, a folder or an address, in place of a table"},
 		&cli.StringFlag{Name: "sample", Usage: "compare only a random `SHARE` of the keys, such as 1% or 0.01, one read each; does not find surplus rows"},
-	}, hidden(slices.Concat(loadFlags(), sqlFlags(), indexFlags()), flagsOfLoad)...)
+	}, flagsOf(options.Verify)...)
 }
 
 // hidden leaves flags out of the help.
@@ -209,7 +205,11 @@ func verifyCopy(c, copied *cli.Context, interrupts *interrupts, o comparison, ru
 		return err
 	}
 	k := &copying{show: show}
-	cfg, err := k.config(copied, &invocation{args: os.Args[1:]})
+	asked, err := requestOf(copied)
+	if err != nil {
+		return err
+	}
+	cfg, err := k.config(copied, &invocation{args: os.Args[1:]}, asked)
 	if err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func verifyCopy(c, copied *cli.Context, interrupts *interrupts, o comparison, ru
 	}
 	limitMemory(cfg.Limits.Memory, t.embedded)
 	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
-	if err := k.begin(interrupts, &cfg, t, new(tsimport.LoadOptions)); err != nil {
+	if err := k.begin(interrupts, &cfg, t); err != nil {
 		return err
 	}
 	if o.Gate != nil {
@@ -338,7 +338,12 @@ func showComparison(c *cli.Context, r *verify.Result) (err error) {
 // takeOwn takes what the machine may give from the comparison's own flags, not from those of the run.
 func takeOwn(c *cli.Context, cfg *pipeline.Config) error {
 	own := pipeline.Config{}
-	if err := options.Rates(givenFlags{c}, &own); err != nil {
+	r, err := requestOf(c)
+	if err != nil {
+		return err
+	}
+	r.BatchBytes = table.MaxBatchBytes // a comparison writes nothing
+	if err := options.Speed(r, &own); err != nil {
 		return usagef("%v", err)
 	}
 	cfg.Limits.Memory, cfg.Limits.TempDir = own.Limits.Memory, own.Limits.TempDir
@@ -428,7 +433,7 @@ func contextOf(arguments []string) (*cli.Context, error) {
 	keep := func(c *cli.Context) error { load = c; return nil }
 	app := &cli.App{
 		Name: "tsimport", DisableSliceFlagSeparator: true, ExitErrHandler: func(*cli.Context, error) {}, Writer: io.Discard, ErrWriter: io.Discard,
-		Commands: []*cli.Command{{Name: "load", Flags: loadCommandFlags(), Action: keep}, {Name: "copy", Flags: copyFlags(), Action: keep}},
+		Commands: []*cli.Command{{Name: "load", Flags: flagsOf(options.Load), Action: keep}, {Name: "copy", Flags: copyFlags(), Action: keep}},
 	}
 	setUsageErrors(app)
 	args, err := withoutGone(arguments)

@@ -16,32 +16,17 @@ import (
 	"tsimport/internal/jobdir"
 	"tsimport/internal/suggest"
 	"tsimport/pipeline"
+	"tsimport/pipeline/options"
 	"tsimport/pipeline/rundir"
 	"tsimport/scaleout"
 )
-
-// scaleFlags are about loads by many processes.
-func scaleFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: "job-dir", Usage: "plan the load for many machines, in an empty `PLACE` that all of them reach: a shared folder, oss://bucket/prefix or s3://bucket/prefix; tsimport work does it (docs/scale-out.md)"},
-		&cli.IntFlag{Name: "workers", Usage: "--job-dir: how many `PROCESSES` are expected; there may be more or fewer", Value: 4},
-	}
-}
-
-// scaleNames are the names of scaleFlags.
-func scaleNames() (names []string) {
-	for _, f := range scaleFlags() {
-		names = append(names, f.Names()[0])
-	}
-	return names
-}
 
 // machineFlags are flags of the load that a worker may give for its own machine.
 var machineFlags = []string{"memory", "concurrency", "status"}
 
 // workFlags are flags of commands that work on a job directory.
 func workFlags() (flags []cli.Flag) {
-	for _, f := range loadFlags() {
+	for _, f := range flagsOf(options.Load) {
 		if slices.Contains(machineFlags, f.Names()[0]) {
 			flags = append(flags, f)
 		}
@@ -218,7 +203,7 @@ func workArguments(app *cli.App, p *scaleout.Plan, c *cli.Context) ([]string, er
 	}
 	command := sorted[1]
 	flags, inputs := cutInputs(sorted[2:])
-	without, more := append(scaleNames(), "json"), []string{}
+	without, more := []string{"job-dir", "workers", "json"}, []string{}
 	for name, value := range map[string]string{"endpoint": p.Endpoint, "instance": p.Instance} {
 		if value != "" { // this machine's environment may name another one, or none
 			without, more = append(without, name), append(more, "--"+name+"="+value)

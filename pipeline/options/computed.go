@@ -2,14 +2,15 @@ package options
 
 import (
 	"fmt"
+
 	"tsimport/internal/table"
 	"tsimport/keyexpr"
 	"tsimport/pipeline/plan"
 )
 
 // Computed reads --pk and --set.
-func Computed(g Given, target *plan.Target, columns *plan.Columns) error {
-	for _, text := range g.Texts("pk") {
+func Computed(r *Request, target *plan.Target, columns *plan.Columns) error {
+	for _, text := range r.PK {
 		col, err := keyexpr.ParseColumn(text)
 		if err != nil {
 			return fmt.Errorf("--pk %w", err)
@@ -22,7 +23,7 @@ func Computed(g Given, target *plan.Target, columns *plan.Columns) error {
 			columns.Keys = append(columns.Keys, col)
 		}
 	}
-	for _, text := range g.Texts("set") {
+	for _, text := range r.Set {
 		col, err := keyexpr.ParseColumn(text)
 		if err != nil {
 			return fmt.Errorf("--set %w", err)

@@ -2,47 +2,50 @@ package options
 
 import (
 	"fmt"
+
 	"tsimport/internal/table"
 	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
 )
 
-// Config reads the options of a load of inputs. Where its table is, what watches it and how it is resumed, the caller adds.
-func Config(g Given, inputs []string) (cfg pipeline.Config, err error) {
+// Config makes the load that the request asks for. Where its table is, what watches it and how it is resumed, the caller adds.
+func Config(asked *Request) (cfg pipeline.Config, err error) {
+	r, err := asked.withDefaults()
+	if err != nil {
+		return cfg, usagef("%v", err)
+	}
 	cfg = pipeline.Config{
-		Inputs: inputs,
+		Inputs: r.From,
 		Target: plan.Target{
-			Table: g.String("table"), Create: g.Bool("create"),
+			Table: r.Table, Create: r.Create,
 			Define: table.Definition{
-				TimeToLive: g.Int("ttl"), MaxVersions: g.Int("max-versions"),
+				TimeToLive: r.TTL, MaxVersions: r.MaxVersions,
 			},
 		},
-		Limits: pipeline.Limits{Records: g.Int64("limit"), MaxTables: g.Int("max-tables")},
-		RunDir: g.String("run-dir"),
-		DryRun: g.Bool("dry-run"), Compared: g.Bool("verify"),
+		Limits: pipeline.Limits{Records: r.Limit, MaxTables: r.MaxTables},
+		RunDir: r.RunDir,
+		DryRun: r.DryRun, Compared: r.Verify,
 	}
-	for _, f := range []string{"ttl", "max-versions"} {
-		cfg.Target.DefineSet = cfg.Target.DefineSet || g.IsSet(f)
-	}
-	if g.String("version-column") != "" {
+	cfg.Target.DefineSet = asked.TTL != 0 || asked.MaxVersions != 0
+	if r.VersionColumn != "" {
 		cfg.Target.Define.MaxDeviation = table.AnyAge
 	}
-	cfg.Write.Concurrency, cfg.Write.RetryFor, cfg.Write.Settle = g.Int("concurrency"), g.Duration("retry-for"), g.Duration("settle")
-	if err := checkNumbers(g, &cfg); err != nil {
+	cfg.Write.Marks = r.marks()
+	cfg.Write.Concurrency, cfg.Write.RetryFor, cfg.Write.Settle = r.Concurrency, r.RetryFor, r.Settle
+	if err := checkNumbers(&r, &cfg); err != nil {
 		return cfg, err
 	}
 	for _, parse := range []func() error{
 		func() (err error) {
-			cfg.Limits.MaxErrors, err = pipeline.ParseMaxErrors(g.String("max-errors"))
+			cfg.Limits.MaxErrors, err = pipeline.ParseMaxErrors(r.MaxErrors)
 			return
 		},
-		func() error { return parsePolicy(g, &cfg) },
-		func() (err error) { cfg.Read, err = Read(g); return },
-		func() (err error) { cfg.Columns, err = Columns(g); return },
-		func() error { return Computed(g, &cfg.Target, &cfg.Columns) },
-		func() error { return parseWrite(g, &cfg.Write) },
-		func() error { return parseNumbers(g, &cfg) },
-		func() error { return Rates(g, &cfg) },
+		func() error { return parsePolicy(&r, &cfg) },
+		func() (err error) { cfg.Read, err = Read(&r); return },
+		func() (err error) { cfg.Columns, err = Columns(&r); return },
+		func() error { return Computed(&r, &cfg.Target, &cfg.Columns) },
+		func() error { return parseWrite(&r, &cfg.Write) },
+		func() error { return Speed(&r, &cfg) },
 	} {
 		if err := parse(); err != nil {
 			return cfg, usagef("%v", err)
@@ -52,24 +55,24 @@ func Config(g Given, inputs []string) (cfg pipeline.Config, err error) {
 }
 
 // checkNumbers refuses numbers out of range.
-func checkNumbers(g Given, cfg *pipeline.Config) error {
+func checkNumbers(r *Request, cfg *pipeline.Config) error {
 	for _, check := range []struct {
 		bad     bool
 		message string
 	}{
 		{cfg.Write.Concurrency < 1 || cfg.Write.Concurrency > 4096, "--concurrency: want 1 to 4096"},
-		{cfg.DryRun && g.Bool("verify"), "--verify: a dry run writes nothing that could be compared"},
+		{cfg.DryRun && r.Verify, "--verify: a dry run writes nothing that could be compared"},
 		{cfg.Limits.Records < 0, "--limit: want 0 (no limit) or more"},
 		{cfg.Write.RetryFor <= 0 || cfg.Write.Settle < 0, "--retry-for and --settle: want more than 0"},
-		{g.Int("max-versions") < 1, "--max-versions: want 1 or more"},
-		{g.Int("max-tables") < 1, "--max-tables: want 1 or more"},
+		{r.MaxVersions < 1, "--max-versions: want 1 or more"},
+		{r.MaxTables < 1, "--max-tables: want 1 or more"},
 	} {
 		if check.bad {
 			return usagef("%s", check.message)
 		}
 	}
-	if err := table.CheckTimeToLive(g.Int("ttl")); err != nil {
-		return usagef("--ttl %d: %v", g.Int("ttl"), err)
+	if err := table.CheckTimeToLive(r.TTL); err != nil {
+		return usagef("--ttl %d: %v", r.TTL, err)
 	}
 	return nil
 }

@@ -7,15 +7,13 @@ import (
 	"tsimport/pipeline/rundir"
 )
 
-// outputs name files and folders that a load writes.
-var outputs = []string{"run-dir", "returned-keys", "store"}
-
 // NotData says which folders and files no glob and no folder makes inputs of: what loads have written. Their rejects are older than
-// the files beside them, and would win over those.
-func NotData(g Given) func(name string, folder bool) string {
+// the files beside them, and would win over those. Store is the folder of an embedded store.
+func NotData(r *Request, store string) func(name string, folder bool) string {
+	outputs := map[string]string{"run-dir": r.RunDir, "returned-keys": r.ReturnedKeys, "store": store}
 	return func(name string, folder bool) string {
-		for _, option := range outputs {
-			if Same(name, g.String(option)) {
+		for option, output := range outputs {
+			if Same(name, output) {
 				return "what --" + option + " names,"
 			}
 		}

@@ -1,9 +1,11 @@
 package options
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"os"
+
 	"tsimport/internal/table"
 	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
@@ -15,57 +17,36 @@ const (
 	maxDefaultMemory = pipeline.DefaultMemory
 )
 
-// Rates reads how fast rows are written, and what a load may take of the machine.
-func Rates(g Given, cfg *pipeline.Config) (err error) {
+// Speed reads how fast rows are written, and what a load may take of the machine.
+func Speed(r *Request, cfg *pipeline.Config) (err error) {
 	w, l := &cfg.Write, &cfg.Limits
-	if w.Order, err = plan.ParseOrder(g.String("order")); err != nil {
+	if w.Order, err = plan.ParseOrder(cmp.Or(r.Order, plan.LastWins.String())); err != nil {
 		return err
 	}
-	for _, f := range []struct {
-		name string
-		to   *float64
-	}{
-		{"max-wcu", &w.Rates.MaxWCU}, {"max-rows-per-second", &w.Rates.MaxRows},
-	} {
-		*f.to = g.Float64(f.name)
-		if !(*f.to >= 0) || math.IsInf(*f.to, 0) {
-			return fmt.Errorf("--%s %v: want a number above 0, or 0 for none", f.name, *f.to)
+	w.Rates = pipeline.Rates{MaxWCU: r.MaxWCU, MaxRows: r.MaxRowsPerSecond, MaxBytes: float64(r.MaxBytesPerSecond)}
+	for name, rate := range map[string]float64{"max-wcu": r.MaxWCU, "max-rows-per-second": r.MaxRowsPerSecond} {
+		if !(rate >= 0) || math.IsInf(rate, 0) {
+			return fmt.Errorf("--%s %v: want a number above 0, or 0 for none", name, rate)
 		}
 	}
-	switch w.Compress = g.String("compress"); w.Compress {
+	switch w.Compress = r.Compress; w.Compress {
 	case "", "on", "off":
 	default:
 		return fmt.Errorf("--compress %q: want on, for slow links, or off", w.Compress)
 	}
-	var perSecond, batch int64
-	for _, f := range []struct {
-		name string
-		to   *int64
-	}{
-		{"max-bytes-per-second", &perSecond}, {"batch-bytes", &batch}, {"memory", &l.Memory},
-	} {
-		if f.name == "memory" && !g.IsSet(f.name) {
-			l.Memory = DefaultMemory()
-			continue
-		}
-		if *f.to, err = ParseSize(g.String(f.name)); err != nil {
-			return fmt.Errorf("--%s: %w", f.name, err)
-		}
+	if w.BatchBytes = int(r.BatchBytes); r.BatchBytes < 1 || r.BatchBytes > table.MaxBatchBytes {
+		return fmt.Errorf("--batch-bytes %d: want up to 4MiB", r.BatchBytes)
 	}
-	w.Rates.MaxBytes = float64(perSecond)
-	if w.BatchBytes = int(batch); batch < 1 || batch > table.MaxBatchBytes {
-		return fmt.Errorf("--batch-bytes %s: want up to 4MiB", g.String("batch-bytes"))
+	if l.Memory = r.Memory; l.Memory == 0 {
+		l.Memory = DefaultMemory()
 	}
-	if err := CheckMemory(g.String("memory"), l.Memory); err != nil {
-		return err
-	}
-	return nil
+	return CheckMemory(l.Memory)
 }
 
-// CheckMemory refuses less than a load needs. Text is what was given.
-func CheckMemory(text string, bytes int64) error {
+// CheckMemory refuses less than a load needs.
+func CheckMemory(bytes int64) error {
 	if bytes < MinMemory {
-		return fmt.Errorf("--memory %s: a load needs 16MiB at least", text)
+		return fmt.Errorf("--memory %d: a load needs 16MiB at least", bytes)
 	}
 	return nil
 }

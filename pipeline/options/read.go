@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
 	"tsimport/pipeline/plan"
 	"tsimport/reader"
 	"tsimport/reader/convert"
@@ -13,44 +14,27 @@ import (
 )
 
 // Read reads how inputs are read. The caller adds which files are not data, and the keys of an object store.
-func Read(g Given) (r plan.Read, err error) {
-	for _, parse := range []func(Given, *plan.Read) error{parseHeader, parseDialect, parseValues} {
-		if err := parse(g, &r); err != nil {
-			return r, err
+func Read(r *Request) (to plan.Read, err error) {
+	for _, parse := range []func(*Request, *plan.Read) error{parseHeader, parseDialect, parseValues} {
+		if err := parse(r, &to); err != nil {
+			return to, err
 		}
 	}
-	if r.Format, err = reader.ParseFormat(g.String("format")); err != nil {
-		return r, fmt.Errorf("--%w", err)
+	if to.Format, err = reader.ParseFormat(cmp.Or(r.Format, "auto")); err != nil {
+		return to, fmt.Errorf("--%w", err)
 	}
-	r.Table = g.String("source-table")
-	r.Encoding, r.Flatten = g.String("encoding"), g.Bool("flatten")
-	if g.IsSet("columns") {
-		if r.Known, err = List(g.String("columns")); err != nil {
-			return r, fmt.Errorf("--columns: %w", err)
-		}
-	}
-	for _, f := range g.Texts("exclude") {
-		names, err := List(f)
-		if err != nil {
-			return r, fmt.Errorf("--exclude: %w", err)
-		}
-		r.Known = append(r.Known, names...)
-	}
-	r.Find.PathColumns = g.Bool("path-columns")
-	return r, nil
+	to.Table, to.Encoding, to.Flatten = r.SourceTable, r.Encoding, r.Flatten
+	to.Known = slices.Concat(r.Columns, r.Exclude)
+	to.Find.PathColumns = r.PathColumns
+	return to, nil
 }
 
-func parseHeader(g Given, r *plan.Read) (err error) {
-	r.NoHeader = g.Bool("no-header")
-	if names := g.String("names"); names != "" {
-		if !r.NoHeader {
-			return errors.New("--names needs --no-header")
-		}
-		if r.Names, err = List(names); err != nil {
-			return fmt.Errorf("--names: %w", err)
-		}
+func parseHeader(r *Request, to *plan.Read) error {
+	to.NoHeader, to.Names, to.HeaderLine = r.NoHeader, r.Names, r.SkipLines+1
+	if len(r.Names) > 0 && !r.NoHeader {
+		return errors.New("--names needs --no-header")
 	}
-	if r.HeaderLine = g.Int("skip-lines") + 1; r.HeaderLine < 1 {
+	if to.HeaderLine < 1 {
 		return errors.New("--skip-lines: want 0 or more")
 	}
 	return nil
@@ -59,14 +43,14 @@ func parseHeader(g Given, r *plan.Read) (err error) {
 // DialectFlags are the options that say how the records of CSV are written.
 var DialectFlags = []string{"dialect", "delimiter", "quote", "escape", "comment", "record-end"}
 
-func parseDialect(g Given, r *plan.Read) (err error) {
-	given := slices.ContainsFunc(DialectFlags[1:], g.IsSet)
-	name := g.String("dialect")
+func parseDialect(r *Request, to *plan.Read) (err error) {
+	given := slices.ContainsFunc(DialectFlags[1:], r.IsSet)
+	name := r.Dialect
 	if name == "auto" {
 		if given {
 			return errors.New("--dialect auto finds delimiter, quote and escape itself; give either it or them")
 		}
-		r.Sniff = true
+		to.Sniff = true
 		return nil
 	}
 	d, emptyIsText, known := csv.Named(name)
@@ -76,32 +60,29 @@ func parseDialect(g Given, r *plan.Read) (err error) {
 	case name == "" && !given:
 		return nil
 	}
-	if !g.IsSet("empty") {
-		r.Convert.EmptyIsText = emptyIsText
-	}
-	if g.IsSet("comment") {
-		d.Comment = g.String("comment")
-	}
-	for flag, to := range map[string]*string{"delimiter": &d.Delimiter, "record-end": &d.RecordEnd} {
-		if !g.IsSet(flag) {
-			continue
-		}
-		if *to, err = csv.Unescape(g.String(flag)); err != nil {
-			return fmt.Errorf("--%s: %w", flag, err)
-		}
-		if *to == "" {
-			return fmt.Errorf("--%s: want at least one character", flag)
+	to.Convert.EmptyIsText = emptyIsText
+	d.Comment = cmp.Or(r.Comment, d.Comment)
+	if r.Delimiter != "" {
+		if d.Delimiter, err = csv.Unescape(r.Delimiter); err != nil {
+			return fmt.Errorf("--delimiter: %w", err)
 		}
 	}
-	for flag, to := range map[string]*byte{"quote": &d.Quote, "escape": &d.Escape} {
-		if known && !g.IsSet(flag) {
-			continue
+	if r.RecordEnd != "" {
+		if d.RecordEnd, err = csv.Unescape(r.RecordEnd); err != nil {
+			return fmt.Errorf("--record-end: %w", err)
 		}
-		if *to, err = oneByte(flag, g.String(flag)); err != nil {
+	}
+	if !known || r.Quote != "" {
+		if d.Quote, err = oneByte("quote", cmp.Or(r.Quote, `"`)); err != nil {
 			return err
 		}
 	}
-	if known && g.IsSet("escape") {
+	if !known || r.Escape != "" {
+		if d.Escape, err = oneByte("escape", r.Escape); err != nil {
+			return err
+		}
+	}
+	if known && r.Escape != "" {
 		d.SetEscape(d.Escape)
 	}
 	checked := d
@@ -109,7 +90,7 @@ func parseDialect(g Given, r *plan.Read) (err error) {
 	if err := checked.Check(); err != nil {
 		return fmt.Errorf("--delimiter, --quote, --escape, --comment and --record-end: %w", err)
 	}
-	r.Dialect = d
+	to.Dialect = d
 	return nil
 }
 
@@ -124,40 +105,43 @@ func oneByte(flag, text string) (byte, error) {
 	return text[0], nil
 }
 
-func parseValues(g Given, r *plan.Read) error {
-	nulls := g.Texts("null")
-	if r.Dialect.Escape == '\\' {
+func parseValues(r *Request, to *plan.Read) error {
+	nulls := r.Null
+	if to.Dialect.Escape == '\\' {
 		// Such a text's \N is known to be null where it stands; what reads \N once escapes are undone is text.
 		nulls = slices.DeleteFunc(slices.Clone(nulls), func(n string) bool { return n == `\N` })
 	}
-	r.Convert.Nulls, r.Convert.Trim, r.Convert.VersionColumn = nulls, g.Bool("trim"), g.String("version-column")
-	r.Convert.QuotedNulls = g.Texts("quoted-null")
-	r.TrimNames = r.Convert.Trim
-	switch g.String("ragged") {
-	case "reject":
+	c := &to.Convert
+	c.Nulls, c.Trim, c.VersionColumn, c.QuotedNulls = nulls, r.Trim, r.VersionColumn, r.QuotedNull
+	to.TrimNames = r.Trim
+	switch r.Ragged {
+	case "", "reject":
 	case "pad":
-		r.Convert.Ragged = convert.PadRagged
+		c.Ragged = convert.PadRagged
 	case "truncate":
-		r.Convert.Ragged = convert.TruncateRagged
+		c.Ragged = convert.TruncateRagged
 	default:
-		return fmt.Errorf("--ragged %q: want reject, pad or truncate", g.String("ragged"))
+		return fmt.Errorf("--ragged %q: want reject, pad or truncate", r.Ragged)
 	}
-	switch g.String("missing") {
-	case "", "refuse": // commands that look at files do not have it
+	switch r.Missing {
+	case "", "refuse":
 	case "null":
-		r.Missing, r.Convert.Missing = true, true
+		to.Missing, c.Missing = true, true
 	default:
-		return fmt.Errorf("--missing %q: want refuse or null", g.String("missing"))
+		return fmt.Errorf("--missing %q: want refuse or null", r.Missing)
 	}
-	for flag, set := range map[string]*bool{"empty": &r.Convert.EmptyIsText, "quoted-empty": &r.Convert.QuotedNull} {
-		switch text := g.String(flag); {
-		case text != "null" && text != "string":
-			return fmt.Errorf("--%s %q: want null or string", flag, text)
-		case flag == "empty":
-			*set = text == "string" || !g.IsSet(flag) && *set // as the dialect says
-		default:
-			*set = text == "null"
-		}
+	switch r.Empty {
+	case "": // as the dialect says
+	case "null", "string":
+		c.EmptyIsText = r.Empty == "string"
+	default:
+		return fmt.Errorf("--empty %q: want null or string", r.Empty)
+	}
+	switch r.QuotedEmpty {
+	case "", "null", "string":
+		c.QuotedNull = r.QuotedEmpty == "null"
+	default:
+		return fmt.Errorf("--quoted-empty %q: want null or string", r.QuotedEmpty)
 	}
 	return nil
 }

@@ -39,20 +39,17 @@ func (o *Load) Close() error {
 	return err
 }
 
-// InState reports whether there is a --state.
-func InState(g options.Given) bool { return g.String("state") != "" }
-
 // OpenStore opens the place of --state, or this machine's.
-func OpenStore(ctx context.Context, g options.Given, find input.Options) (jobdir.Store, error) {
-	if !InState(g) {
+func OpenStore(ctx context.Context, r *options.Request, find input.Options) (jobdir.Store, error) {
+	if r.State == "" {
 		return jobdir.Open(ctx, rundir.Root, jobdir.Options{})
 	}
-	if place := g.String("state"); !jobdir.IsAddress(place) {
+	if place := r.State; !jobdir.IsAddress(place) {
 		if err := rundir.CheckShared(place); err != nil {
 			return nil, usagef("--state %v", err)
 		}
 	}
-	s, err := jobdir.Open(ctx, g.String("state"), jobdir.Options{OSS: find.OSS, S3: find.S3})
+	s, err := jobdir.Open(ctx, r.State, jobdir.Options{OSS: find.OSS, S3: find.S3})
 	if err != nil {
 		return nil, usagef("--state %v", err)
 	}
@@ -72,9 +69,9 @@ func (o *Load) lease(ctx context.Context, s jobdir.Store, former *jobdir.Seen) (
 }
 
 // openState opens the state of the load. Known is what was seen of the lease of known files before the load took its own.
-func (o *Load) openState(ctx context.Context, g options.Given, cfg *pipeline.Config, job, place string) (store jobdir.Store, known *jobdir.Seen, err error) {
-	store, err = OpenStore(ctx, g, cfg.Read.Find)
-	if err != nil || !InState(g) || cfg.DryRun {
+func (o *Load) openState(ctx context.Context, r *options.Request, cfg *pipeline.Config, job, place string) (store jobdir.Store, known *jobdir.Seen, err error) {
+	store, err = OpenStore(ctx, r, cfg.Read.Find)
+	if err != nil || r.State == "" || cfg.DryRun {
 		return store, known, err
 	}
 	if cfg.Target.Policy != nil {
@@ -83,7 +80,7 @@ func (o *Load) openState(ctx context.Context, g options.Given, cfg *pipeline.Con
 	if err := jobdir.Probe(ctx, store); err != nil {
 		return nil, known, fmt.Errorf("--state %w", err)
 	}
-	if known, err = jobdir.Look(ctx, knownIn(g, store, place)); err != nil {
+	if known, err = jobdir.Look(ctx, knownIn(r, store, place)); err != nil {
 		return nil, known, err
 	}
 	load := jobdir.Below(store, "loads/"+job)
@@ -97,16 +94,16 @@ func (o *Load) openState(ctx context.Context, g options.Given, cfg *pipeline.Con
 
 // Open opens what the options of a load that comes again need, and completes the load. Its table is known, and its client open. It returns nil if none of
 // the options is given; Close is to be called when nothing is sent any more. What is waited for is said.
-func Open(ctx context.Context, g options.Given, cfg *pipeline.Config, say func(format string, a ...any)) (*Load, error) {
-	if err := check(g, cfg); err != nil {
+func Open(ctx context.Context, r *options.Request, cfg *pipeline.Config, say func(format string, a ...any)) (*Load, error) {
+	if err := check(r, cfg); err != nil {
 		return nil, err
 	}
-	only := g.Bool("only-new")
-	if !only && !InState(g) && g.String("files-by") == "" && g.Duration("settle-files") == 0 && g.String("done-marker") == "" {
+	only := r.OnlyNew
+	if !only && r.State == "" && r.FilesBy == "" && r.SettleFiles == 0 && r.DoneMarker == "" {
 		return nil, nil
 	}
 	o := &Load{say: say}
-	if err := o.open(ctx, g, cfg); err != nil {
+	if err := o.open(ctx, r, cfg); err != nil {
 		return nil, errors.Join(err, o.Close())
 	}
 	if o.known != nil {
@@ -117,20 +114,20 @@ func Open(ctx context.Context, g options.Given, cfg *pipeline.Config, say func(f
 }
 
 // open takes what the load needs. After an error the caller gives back what was taken.
-func (o *Load) open(ctx context.Context, g options.Given, cfg *pipeline.Config) error {
+func (o *Load) open(ctx context.Context, r *options.Request, cfg *pipeline.Config) error {
 	known := knownfiles.Options{
-		ReloadChanged: g.Bool("reload-changed"), ByName: cfg.Read.Find.PathColumns,
-		Order: g.String("files-by"), Settle: g.Duration("settle-files"), DoneMarker: g.String("done-marker"),
+		ReloadChanged: r.ReloadChanged, ByName: cfg.Read.Find.PathColumns,
+		Order: r.FilesBy, Settle: r.SettleFiles, DoneMarker: r.DoneMarker,
 		Job:     checkpoint.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...),
 		Command: cfg.Invocation.Command,
 		Exists:  func(ctx context.Context, name string) (bool, error) { return inputExists(ctx, name, cfg.Read.Find) },
 	}
 	place := PlaceOf(cfg.Target.Place, cfg.Target.Name, cfg.Target.Table)
-	store, seen, err := o.openState(ctx, g, cfg, known.Job, place)
+	store, seen, err := o.openState(ctx, r, cfg, known.Job, place)
 	if err != nil {
 		return err
 	}
-	if !g.Bool("only-new") {
+	if !r.OnlyNew {
 		if known.Order != "" || known.Settle != 0 || known.DoneMarker != "" {
 			o.known = knownfiles.NewSelector(nil, known)
 		}
@@ -138,11 +135,11 @@ func (o *Load) open(ctx context.Context, g options.Given, cfg *pipeline.Config) 
 	}
 	known.Order = cmp.Or(known.Order, knownfiles.OrderName)
 	if !cfg.DryRun {
-		if err := o.lockKnown(ctx, g, store, place, seen); err != nil {
+		if err := o.lockKnown(ctx, r, store, place, seen); err != nil {
 			return err
 		}
 	}
-	ledger, err := OpenKnown(ctx, g, store, place)
+	ledger, err := OpenKnown(ctx, r, store, place)
 	if err != nil {
 		return err
 	}
@@ -151,20 +148,20 @@ func (o *Load) open(ctx context.Context, g options.Given, cfg *pipeline.Config) 
 }
 
 // check refuses flags with which nobody could say what was loaded.
-func check(g options.Given, cfg *pipeline.Config) error {
-	switch by := g.String("files-by"); by {
+func check(r *options.Request, cfg *pipeline.Config) error {
+	switch by := r.FilesBy; by {
 	case knownfiles.OrderGiven, knownfiles.OrderName, knownfiles.OrderTime:
 	default:
 		return usagef("--files-by %q: want name or time", by)
 	}
-	if g.Duration("settle-files") < 0 {
+	if r.SettleFiles < 0 {
 		return usagef("--settle-files: want 0s or more")
 	}
-	if err := knownfiles.CheckMarker(g.String("done-marker")); err != nil {
-		return usagef("--done-marker %s: %v", g.String("done-marker"), err)
+	if err := knownfiles.CheckMarker(r.DoneMarker); err != nil {
+		return usagef("--done-marker %s: %v", r.DoneMarker, err)
 	}
-	if !g.Bool("only-new") {
-		if g.Bool("reload-changed") {
+	if !r.OnlyNew {
+		if r.ReloadChanged {
 			return usagef("--reload-changed needs --only-new")
 		}
 		return nil
@@ -176,10 +173,10 @@ func check(g options.Given, cfg *pipeline.Config) error {
 	}{
 		{cfg.Read.Sources != nil, "an input that is not files", "only files are known by their content, not tables and archives"},
 		{cfg.Limits.Records > 0, "--limit", "a file that was loaded in part is neither new nor known"},
-		{g.Bool("verify"), "--verify", "the table has the rows of earlier files too; run tsimport verify with all files"},
+		{r.Verify, "--verify", "the table has the rows of earlier files too; run tsimport verify with all files"},
 		{cfg.Resume.AcceptChanged, "--accept-changed-input", "the content of a changed input could not be known; start over with --fresh"},
 		{plan.IsTemplate(cfg.Target.Table), "--table " + cfg.Target.Table, "files are known for one table, and rows go to several"},
-		{g.String("retry-rejects") != "", "--retry-rejects", "rejects are loaded by the run that has them"},
+		{r.RetryRejects != "", "--retry-rejects", "rejects are loaded by the run that has them"},
 	} {
 		if bad.is {
 			return usagef("--only-new and %s: %s", bad.flag, bad.why)
@@ -207,9 +204,9 @@ func PlaceOf(place, target, tableName string) string {
 }
 
 // lockKnown keeps other loads of new files, and tsimport files forget, from the table's known files.
-func (o *Load) lockKnown(ctx context.Context, g options.Given, store jobdir.Store, place string, seen *jobdir.Seen) (err error) {
-	if InState(g) {
-		_, err = o.lease(ctx, knownIn(g, store, place), seen)
+func (o *Load) lockKnown(ctx context.Context, r *options.Request, store jobdir.Store, place string, seen *jobdir.Seen) (err error) {
+	if r.State != "" {
+		_, err = o.lease(ctx, knownIn(r, store, place), seen)
 	} else {
 		o.lock, err = rundir.TakeClaim(filepath.Join(rundir.Root, ".locks"), "known-"+place)
 	}
@@ -220,24 +217,24 @@ func (o *Load) lockKnown(ctx context.Context, g options.Given, store jobdir.Stor
 }
 
 // knownIn is where the known files of a table are.
-func knownIn(g options.Given, store jobdir.Store, place string) jobdir.Store {
-	if InState(g) {
+func knownIn(r *options.Request, store jobdir.Store, place string) jobdir.Store {
+	if r.State != "" {
 		return jobdir.Below(store, "known/"+place)
 	}
 	return jobdir.Below(store, ".known/"+place) // beside run folders
 }
 
 // Change opens which files a table has taken, to change that, and keeps loads from them until Close.
-func Change(ctx context.Context, g options.Given, find input.Options, place string, say func(format string, a ...any)) (*Load, *knownfiles.Ledger, error) {
+func Change(ctx context.Context, r *options.Request, find input.Options, place string, say func(format string, a ...any)) (*Load, *knownfiles.Ledger, error) {
 	o := &Load{say: say}
-	store, err := OpenStore(ctx, g, find)
+	store, err := OpenStore(ctx, r, find)
 	if err == nil {
-		err = o.lockKnown(ctx, g, store, place, nil)
+		err = o.lockKnown(ctx, r, store, place, nil)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, o.Close())
 	}
-	ledger, err := OpenKnown(ctx, g, store, place)
+	ledger, err := OpenKnown(ctx, r, store, place)
 	if err != nil {
 		return nil, nil, errors.Join(err, o.Close())
 	}
@@ -245,8 +242,8 @@ func Change(ctx context.Context, g options.Given, find input.Options, place stri
 }
 
 // OpenKnown reads which files a table has taken.
-func OpenKnown(ctx context.Context, g options.Given, store jobdir.Store, place string) (*knownfiles.Ledger, error) {
-	return knownfiles.Open(ctx, knownIn(g, store, place))
+func OpenKnown(ctx context.Context, r *options.Request, store jobdir.Store, place string) (*knownfiles.Ledger, error) {
+	return knownfiles.Open(ctx, knownIn(r, store, place))
 }
 
 // usagef says what was asked for wrongly.

@@ -64,7 +64,7 @@ func run(ctx context.Context, file string) error {
 			}
 		})
 	}
-	summary, fileErr := tsimport.LoadFiles(ctx, target, "readings", []string{file}, tsimport.LoadOptions{})
+	summary, fileErr := tsimport.Load(ctx, tsimport.Request{From: []string{file}, Table: "readings", Target: target})
 	group.Wait()
 	counts, err := loader.Close(ctx)
 	select {

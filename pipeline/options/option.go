@@ -1,0 +1,246 @@
+package options
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Option is one option of the commands that make a Request: its flag, its key in a job file, and its field.
+type Option struct {
+	Name, Alias string
+	Kind        Kind   // 0 is Text
+	Usage       string // what stands in backquotes names the value
+	Default     string // what a zero field means; "" if Usage says it
+	Group       string // in help; "" stands before all groups
+
+	In     Commands // that have it
+	Unused Commands // of those, the ones that do not show it: a load's command line has it, and they ignore or refuse it
+	Hidden bool     // from all help
+	// ByDialect says that the default depends on the dialect: a field that is zero stays so.
+	ByDialect bool
+	// NotEmpty refuses an empty text or a zero that is given, also without a Default.
+	NotEmpty bool
+
+	Scope   Scope
+	Instead string // of a key of a job file, if Scope is NotInJobs
+
+	field []int // of Request; nil if it has none
+}
+
+// Kind is how the value of an option is written.
+type Kind int
+
+// The kinds of options.
+const (
+	Plain     Kind = iota // text
+	Switch                // true or false
+	Whole                 // a whole number
+	Number                // a number
+	Size                  // bytes, such as 64MiB
+	Duration              // such as 90s
+	Texts                 // a text each time it is given
+	List                  // names between commas
+	Lists                 // the same, may be given again
+	Renamings             // old=new each time
+	Typings               // name=type each time
+)
+
+// Repeated reports whether an option may be given more than once.
+func (k Kind) Repeated() bool {
+	return k == Texts || k == Lists || k == Renamings || k == Typings
+}
+
+// Commands is a set of commands.
+type Commands int
+
+// The commands that have options in common.
+const (
+	Load     Commands = 1 << iota
+	Copy              // copy between tables
+	Sync              // write the differences
+	Verify            // compare
+	Looking           // at inputs: inspect, check, advise and so on
+	Reaching          // a service, for anything
+	Ending            // that may run for long
+)
+
+// Scope says how job files have an option.
+type Scope int
+
+// The scopes.
+const (
+	OfLoad Scope = iota // each load has its own
+	OfJob               // all loads of a job have it together
+	OfBoth              // either
+	NotInJobs
+)
+
+// Find returns the option of a name, nil if there is none.
+func Find(name string) *Option { return byName[name] }
+
+// Of returns the options of a command, in the order of help.
+func Of(c Commands) (all []*Option) {
+	for _, o := range everyOption {
+		if o.In&c != 0 {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// Names returns the names of the options for which is reports true.
+func Names(is func(*Option) bool) (names []string) {
+	for _, o := range everyOption {
+		if is(o) {
+			names = append(names, o.Name)
+		}
+	}
+	return names
+}
+
+var byName = func() map[string]*Option {
+	fields := map[string][]int{}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Request]()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		fields[name] = f.Index
+	}
+	all := map[string]*Option{}
+	for _, o := range everyOption {
+		o.field, all[o.Name] = fields[o.Name], o
+	}
+	return all
+}()
+
+// InRequest reports whether the option is a field of a request. Others are of the command alone.
+func (o *Option) InRequest() bool { return o.field != nil }
+
+// of is the field of the option.
+func (o *Option) of(r *Request) reflect.Value { return reflect.ValueOf(r).Elem().FieldByIndex(o.field) }
+
+// IsSet reports whether a request has the option.
+func (r *Request) IsSet(name string) bool {
+	o := byName[name]
+	return o.field != nil && !o.of(r).IsZero()
+}
+
+// Set reads an option as it is written on a command line, once for each time it is given. An option without a field is left alone. What a
+// zero field would say otherwise is refused.
+func (o *Option) Set(r *Request, given []string) error {
+	if o.field == nil {
+		return nil
+	}
+	if err := o.set(o.of(r), given); err != nil {
+		return fmt.Errorf("--%s%w", o.Name, err)
+	}
+	if f := o.of(r); f.IsZero() && (o.NotEmpty || o.Default != "" && !o.ByDialect) && o.Kind != Switch {
+		if o.Kind == Plain {
+			return fmt.Errorf("--%s is empty; leave it out or give a value", o.Name)
+		}
+		return fmt.Errorf("--%s %s: want more than 0", o.Name, given[0])
+	}
+	return nil
+}
+
+func (o *Option) set(field reflect.Value, given []string) (err error) {
+	text := given[len(given)-1]
+	wrong := func(err error) error { return fmt.Errorf(" %s: %w", text, err) }
+	switch o.Kind {
+	case Plain:
+		if text == "" && o.ByDialect {
+			text = "none"
+		}
+		field.SetString(text)
+	case Switch:
+		on, err := strconv.ParseBool(text)
+		if err != nil {
+			return wrong(err)
+		}
+		field.SetBool(on)
+	case Whole:
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return wrong(err)
+		}
+		field.SetInt(n)
+	case Number:
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return wrong(err)
+		}
+		field.SetFloat(n)
+	case Size:
+		n, err := ParseSize(text)
+		if err != nil {
+			return fmt.Errorf(": %w", err)
+		}
+		field.SetInt(n)
+	case Duration:
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return wrong(err)
+		}
+		field.SetInt(int64(d))
+	case Texts:
+		field.Set(reflect.ValueOf(slices.Clone(given)))
+	case List, Lists:
+		all := []string{}
+		for _, text := range given {
+			names, err := ParseList(text)
+			if err != nil {
+				return fmt.Errorf(": %w", err)
+			}
+			all = append(all, names...)
+		}
+		field.Set(reflect.ValueOf(all))
+	case Renamings, Typings:
+		pairs, err := pairsOf(o.Kind, given)
+		if err != nil {
+			return err
+		}
+		field.Set(reflect.ValueOf(pairs))
+	}
+	return nil
+}
+
+// pairsOf reads old=new and name=type.
+func pairsOf(kind Kind, given []string) (map[string]string, error) {
+	pairs := map[string]string{}
+	for _, text := range given {
+		if kind == Renamings {
+			from, to, ok := CutRename(text)
+			if !ok || from == "" || to == "" {
+				return nil, fmt.Errorf(" %q: want old=new; a name with = in it is quoted, as in \"a=b\"=c", text)
+			}
+			if _, twice := pairs[from]; twice {
+				return nil, fmt.Errorf(" %s: given twice", from)
+			}
+			pairs[from] = to
+			continue
+		}
+		for _, text := range cutTypes(text) {
+			column, name, ok := cutType(text)
+			if !ok {
+				return nil, fmt.Errorf(" %q: want name=type", text)
+			}
+			pairs[column] = name
+		}
+	}
+	return pairs, nil
+}
+
+// withDefaults has what zero fields mean in their place.
+func (r Request) withDefaults() (Request, error) {
+	for _, o := range everyOption {
+		if o.field == nil || o.Default == "" || o.ByDialect || !o.of(&r).IsZero() {
+			continue
+		}
+		if err := o.set(o.of(&r), []string{o.Default}); err != nil {
+			return r, fmt.Errorf("--%s%w", o.Name, err)
+		}
+	}
+	return r, nil
+}

@@ -1,0 +1,128 @@
+package options
+
+import "time"
+
+// Request describes a load, and what a comparison or a sync reads and compares with: the flags of a command, the keys of a job file,
+// the fields of the library and the JSON that other machines get say it. A zero field is an option that is not given, and means
+// what its comment says. Options names each field, and Config checks them.
+type Request struct {
+	// From is what is read: files, folders, globs, "-" for standard input, "@list" with a name on each line, and addresses (http, https,
+	// oss, s3).
+	From  []string `json:"from,omitempty"`
+	Table string   `json:"table,omitempty"` // with an expression in braces, the table of each row
+
+	Target
+	Text
+	Values
+	Mapping
+	NewTable
+	Writing
+	Numbered
+	Rates
+	Recurring
+	Running
+}
+
+// Text is how the text of inputs is cut into records and fields.
+type Text struct {
+	Format      string   `json:"format,omitempty"`       // csv, jsonl, parquet, arrow, dynamodb, mongodb, pg_dump, mysqldump; "" is auto
+	SourceTable string   `json:"source-table,omitempty"` // of a dump: TABLE or SCHEMA.TABLE; "" is the only one with rows
+	Dialect     string   `json:"dialect,omitempty"`      // of CSV: the program that wrote it, or auto
+	Delimiter   string   `json:"delimiter,omitempty"`
+	Quote       string   `json:"quote,omitempty"`  // a character, or none; "" is "
+	Escape      string   `json:"escape,omitempty"` // a character, or none; "" is what the dialect has
+	Comment     string   `json:"comment,omitempty"`
+	RecordEnd   string   `json:"record-end,omitempty"`
+	NoHeader    bool     `json:"no-header,omitempty"`
+	SkipLines   int      `json:"skip-lines,omitempty"`
+	Names       []string `json:"names,omitempty"` // of columns, with NoHeader
+	Encoding    string   `json:"encoding,omitempty"`
+	Ragged      string   `json:"ragged,omitempty"` // reject, pad or truncate; "" is reject
+}
+
+// Values is what fields and nested values of inputs mean.
+type Values struct {
+	Trim        bool     `json:"trim,omitempty"`         // drop spaces around unquoted fields
+	Null        []string `json:"null,omitempty"`         // unquoted fields that mean null, beside the empty one
+	QuotedNull  []string `json:"quoted-null,omitempty"`  // quoted fields that mean null
+	Empty       string   `json:"empty,omitempty"`        // load an unquoted empty field as null or string; "" is as the dialect says, else null
+	QuotedEmpty string   `json:"quoted-empty,omitempty"` // load a quoted empty field as string or null; "" is string
+	Flatten     bool     `json:"flatten,omitempty"`      // nested values become columns a.b.c
+	PathColumns bool     `json:"path-columns,omitempty"` // a column for each folder named name=value
+}
+
+// Mapping is what goes into which columns.
+type Mapping struct {
+	PK            []string          `json:"pk,omitempty"`      // NAME[:TYPE][=EXPR], for each column of the primary key in order
+	Set           []string          `json:"set,omitempty"`     // attributes NAME[:TYPE]=EXPR, computed from input columns
+	Columns       []string          `json:"columns,omitempty"` // attributes to load; nil loads all, an empty list none
+	Exclude       []string          `json:"exclude,omitempty"` // columns to leave out
+	Rename        map[string]string `json:"rename,omitempty"`  // columns of the input to columns of the table
+	Type          map[string]string `json:"type,omitempty"`    // types of columns, such as integer or timestamp(2006-01-02,UTC,ms)
+	Types         string            `json:"types,omitempty"`   // table, strict or infer; "" is table
+	OnNull        string            `json:"on-null,omitempty"` // skip or delete; "" is skip
+	Missing       string            `json:"missing,omitempty"` // a column that only some files have: refuse or null; "" is refuse
+	VersionColumn string            `json:"version-column,omitempty"`
+}
+
+// NewTable is the table where it is to be made, and the tables of periods.
+type NewTable struct {
+	Create      bool   `json:"create,omitempty"`
+	TTL         int    `json:"ttl,omitempty"`          // seconds; 0 and -1 are never
+	MaxVersions int    `json:"max-versions,omitempty"` // 0 is 1
+	MaxTables   int    `json:"max-tables,omitempty"`   // if the table's name has expressions; 0 is 64
+	AgePolicy   string `json:"age-policy,omitempty"`   // file
+	Now         string `json:"now,omitempty"`          // RFC 3339, for tests of what comes with the months; "" is now
+}
+
+// Writing is which rows are written, and how.
+type Writing struct {
+	Mode      string `json:"mode,omitempty"`      // put, update, delete or increment; "" is put
+	Condition string `json:"condition,omitempty"` // ignore, exist or not-exist; "" is ignore
+	When      string `json:"when,omitempty"`      // write a row only if the one in the table passes, such as stored.at < new.at
+	Order     string `json:"order,omitempty"`     // last-wins or none; "" is last-wins
+	Limit     int64  `json:"limit,omitempty"`     // records; 0 is all
+	DryRun    bool   `json:"dry-run,omitempty"`
+	MaxErrors string `json:"max-errors,omitempty"` // rejected rows, N or N%; "" is 100, "-1" means no limit
+}
+
+// Numbered is about key columns that the service numbers, and counters.
+type Numbered struct {
+	ReturnedKeys string `json:"returned-keys,omitempty"` // file
+	MarkColumn   string `json:"mark-column,omitempty"`
+	LookFirst    bool   `json:"look-first,omitempty"`
+	AtLeastOnce  bool   `json:"at-least-once,omitempty"`
+}
+
+// Rates is how fast rows are written, and what that may take.
+type Rates struct {
+	Concurrency       int           `json:"concurrency,omitempty"` // requests in flight; 0 is 32
+	BatchBytes        int64         `json:"batch-bytes,omitempty"` // 0 is 4 MiB
+	MaxWCU            float64       `json:"max-wcu,omitempty"`     // 0 means no limit, here and below
+	MaxRowsPerSecond  float64       `json:"max-rows-per-second,omitempty"`
+	MaxBytesPerSecond int64         `json:"max-bytes-per-second,omitempty"`
+	Compress          string        `json:"compress,omitempty"`  // requests: on or off; "" is off
+	Memory            int64         `json:"memory,omitempty"`    // bytes for rows, at least 16 MiB; 0 is a quarter of the machine's, at most 1 GiB
+	RetryFor          time.Duration `json:"retry-for,omitempty"` // nanoseconds in JSON; 0 is 15 minutes
+	Settle            time.Duration `json:"settle,omitempty"`    // 0 is twice the time of a request
+}
+
+// Recurring is about loads that come again (docs/nightly.md).
+type Recurring struct {
+	OnlyNew          bool          `json:"only-new,omitempty"`            // load each input once per table
+	ReloadChanged    bool          `json:"reload-changed,omitempty"`      // with OnlyNew: load a known input whose content has changed, in place of refusing it
+	FailIfNothingNew bool          `json:"fail-if-nothing-new,omitempty"` // an error, in place of a summary without rows
+	FilesBy          string        `json:"files-by,omitempty"`            // name or time: the order of the inputs; "" is as they come, with OnlyNew by name
+	SettleFiles      time.Duration `json:"settle-files,omitempty"`        // leave out inputs that were changed less than this long ago; 0 leaves out none
+	DoneMarker       string        `json:"done-marker,omitempty"`         // load an input only if this stands beside it, such as {}.done, where {} is its name
+	State            string        `json:"state,omitempty"`               // a folder, oss://bucket/prefix or s3://bucket/prefix for known files, checkpoints and a lease; "" is ./tsimport-runs
+}
+
+// Running is what a load leaves on the machine, and how it is resumed.
+type Running struct {
+	RunDir             string `json:"run-dir,omitempty"` // for the summary, the rejects and what a resumed load needs; "" is ./tsimport-runs/<time>-<table>
+	Fresh              bool   `json:"fresh,omitempty"`   // start over, even if an earlier run of this load is unfinished; otherwise it is resumed
+	AcceptChangedInput bool   `json:"accept-changed-input,omitempty"`
+	RetryRejects       string `json:"retry-rejects,omitempty"` // of a run's folder
+	Verify             bool   `json:"verify,omitempty"`        // compare the table with the inputs afterwards
+}

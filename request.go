@@ -1,0 +1,20 @@
+package tsimport
+
+import "tsimport/pipeline/options"
+
+// Request describes a load. Each field means what the flag of tsimport load of the same name means (VersionColumn is --version-column),
+// and a zero field is a flag that is not given; docs/inputs.md, docs/loading.md and docs/keys.md describe them. The other types are its
+// parts.
+type (
+	Request   = options.Request
+	Target    = options.Target
+	Text      = options.Text
+	Values    = options.Values
+	Mapping   = options.Mapping
+	NewTable  = options.NewTable
+	Writing   = options.Writing
+	Numbered  = options.Numbered
+	Rates     = options.Rates
+	Recurring = options.Recurring
+	Running   = options.Running
+)
