@@ -45,7 +45,8 @@ func begin(t *testing.T, addr, request string) net.Conn {
 // Bodies below /_engine come out of the budget of all bodies too; those of unsigned requests are not read.
 func TestBodiesShareABudgetThatUnsignedRequestsDoNotTouch(t *testing.T) {
 	s := open(t, Options{})
-	addr := onPort(t, s, Limits{BodyBytes: 2*oneBody - 1, BodyWait: 20 * time.Millisecond})
+	limits := Limits{BodyBytes: 2*oneBody - 1, BodyWait: 20 * time.Millisecond}
+	var addr string
 	body := bytes.Repeat([]byte(" "), oneBody)
 	request := func(line string) string {
 		return fmt.Sprintf("%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", line, len(body), body)
@@ -60,6 +61,7 @@ func TestBodiesShareABudgetThatUnsignedRequestsDoNotTouch(t *testing.T) {
 		}
 	}
 	for _, text := range []string{full, admin} {
+		addr = onPort(t, s, limits)   // with a budget of its own
 		first := begin(t, addr, text) // it takes nearly all, and its body does not come to an end
 		expect("a second body", full, "503")
 		expect("a second body below /_engine", admin, "503")
@@ -76,6 +78,7 @@ func TestBodiesShareABudgetThatUnsignedRequestsDoNotTouch(t *testing.T) {
 		})
 	}
 	// There is room for the beginning of a long body, and not for the rest of it.
+	addr = onPort(t, s, limits)
 	begin(t, addr, onWire(t, s, "BatchWriteRow", body[:oneBody/2]))
 	expect("the rest of a body", onWire(t, s, "BatchWriteRow", make([]byte, 2*oneBody)), "503")
 }
