@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -177,4 +178,164 @@ func BenchmarkStudentCards(b *testing.B) {
 		i++
 	}
 	b.SetBytes(int64(len(line)))
+}
+
+// taken returns n keys as text.
+func taken(t *testing.T, kind KeyKind, rows, seed uint64, n int) (keys []string, first map[int64]int) {
+	t.Helper()
+	k, err := NewKeys(kind, rows, seed)
+	must(t, err)
+	first = map[int64]int{}
+	var integers []int64
+	var text []byte
+	for range n {
+		integers, text = k.Next(integers, text)
+		if len(integers) != len(k.Columns()) {
+			t.Fatalf("%s: %d values for %d columns", kind, len(integers), len(k.Columns()))
+		}
+		keys = append(keys, fmt.Sprintf("%v %s", integers, text))
+		first[integers[0]]++
+	}
+	return keys, first
+}
+
+var kinds = []KeyKind{RandomKeys, SequentialKeys, ZipfKeys, StudentCardKeys}
+
+func TestNoTwoKeysAreAlikeAndTheSeedDecidesThem(t *testing.T) {
+	for _, kind := range kinds {
+		keys, _ := taken(t, kind, 5000, 1, 20000) // more than was said
+		again, _ := taken(t, kind, 5000, 1, 20000)
+		if !slices.Equal(keys, again) {
+			t.Errorf("%s: the same seed gives other keys", kind)
+		}
+		other, _ := taken(t, kind, 5000, 2, 20000)
+		if kind != SequentialKeys && slices.Equal(keys, other) {
+			t.Errorf("%s: another seed gives the same keys", kind)
+		}
+		slices.Sort(keys)
+		if n := len(slices.Compact(keys)); n != 20000 {
+			t.Errorf("%s: %d different keys of 20000", kind, n)
+		}
+	}
+	if _, err := NewKeys("sorted", 1, 1); err == nil {
+		t.Error("keys of no kind are made")
+	}
+}
+
+func TestKeysSpreadAsTheirKindSays(t *testing.T) {
+	const n = 20000
+	most := func(kind KeyKind) int {
+		_, first := taken(t, kind, n, 1, n)
+		most := 0
+		for _, count := range first {
+			most = max(most, count)
+		}
+		return most
+	}
+	if m := most(ZipfKeys); m < n/12 || m > n/6 {
+		t.Errorf("zipf: the most frequent value has %d of %d rows, want about an eighth", m, n)
+	}
+	if m := most(RandomKeys); m != 1 {
+		t.Errorf("random: a value has %d rows", m)
+	}
+	if m := most(StudentCardKeys); m != purchasesByCard {
+		t.Errorf("student cards: a card has %d purchases, want %d", m, purchasesByCard)
+	}
+	keys, first := taken(t, RandomKeys, n, 1, n)
+	low := 0
+	for k := range first {
+		if k < 0 {
+			low++
+		}
+	}
+	if low < n*45/100 || low > n*55/100 {
+		t.Errorf("random: %d of %d keys in the lower half", low, len(keys))
+	}
+}
+
+// As with real purchases, a device has many orders, numbered for itself: without the device two purchases of a card may have one key.
+func TestOrdersAreNumberedByDevice(t *testing.T) {
+	const n = 20_000
+	k, err := NewKeys(StudentCardKeys, n, 1)
+	must(t, err)
+	orders, numbers := map[[2]int64]bool{}, map[int64]bool{}
+	last, byDevice := map[int64]int64{}, map[int64]int{}
+	var integers []int64
+	var text []byte
+	for range 2 * n { // more than was said
+		integers, text = k.Next(integers, text)
+		device, order := integers[2], integers[3]
+		if orders[[2]int64{device, order}] {
+			t.Fatalf("device %d has order %d twice", device, order)
+		}
+		if order <= last[device] {
+			t.Fatalf("device %d: order %d after %d", device, order, last[device])
+		}
+		orders[[2]int64{device, order}], numbers[order], last[device] = true, true, order
+		byDevice[device]++
+	}
+	if len(numbers) > n {
+		t.Errorf("%d order numbers for %d orders: they are unique without the device", len(numbers), 2*n)
+	}
+	if len(byDevice) > 2*n/50 {
+		t.Errorf("%d devices for %d orders", len(byDevice), 2*n)
+	}
+}
+
+func TestShapesAreWhatTheirNamesSay(t *testing.T) {
+	for name, want := range map[string]struct{ columns, bytes int }{"12": {12, 150}, "3": {3, 60}, "60": {60, 0}} {
+		s, err := FindShape(name)
+		must(t, err)
+		var text bytes.Buffer
+		must(t, s.WriteCSV(context.Background(), &text, 1000, 7))
+		_, rows, _ := strings.Cut(text.String(), "\n")
+		if want.bytes > 0 && len(rows) != 1000*want.bytes {
+			t.Errorf("shape %s: %d bytes for 1,000 rows, want %d each", name, len(rows), want.bytes)
+		}
+		records, err := csv.NewReader(&text).ReadAll()
+		if err != nil || len(records) != 1001 || len(records[0]) != want.columns {
+			t.Fatalf("shape %s: %d records, %v", name, len(records), err)
+		}
+		ids := map[string]bool{}
+		for _, r := range records[1:] {
+			checkRecord(t, s, r)
+			ids[r[0]] = true
+		}
+		if len(ids) != 1000 {
+			t.Errorf("shape %s: %d ids for 1,000 rows", name, len(ids))
+		}
+	}
+	if _, err := FindShape("13"); err == nil {
+		t.Error("a shape that there is not was found")
+	}
+}
+
+// checkRecord checks that every value is the canonical text of its kind: a load must not take a number for text.
+func checkRecord(t *testing.T, s Shape, record []string) {
+	t.Helper()
+	for i, c := range s.Columns {
+		text := record[i]
+		same := false
+		switch c.Kind {
+		case IntegerValues:
+			v, err := strconv.ParseInt(text, 10, 64)
+			same = err == nil && strconv.FormatInt(v, 10) == text
+		case DoubleValues:
+			v, err := strconv.ParseFloat(text, 64)
+			same = err == nil && strconv.FormatFloat(v, 'f', -1, 64) == text
+		case StringValues:
+			same = text[0] >= 'a' && text[0] <= 'z'
+		}
+		if !same || len(text) != c.Length {
+			t.Errorf("shape %s, column %s: %q", s.Name, c.Name, text)
+		}
+	}
+}
+
+func TestAShapeStopsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := Shapes()[0].WriteCSV(ctx, new(bytes.Buffer), 10, 1); err == nil {
+		t.Error("no error")
+	}
 }

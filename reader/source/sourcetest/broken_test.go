@@ -6,7 +6,9 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
+	"tsimport/internal/table"
 	"tsimport/reader/record"
 	"tsimport/reader/source"
 )
@@ -143,5 +145,49 @@ func (t twice) Parse(sp source.Split, each func(*record.Record)) (records, lines
 			rec.Fields[0].Int = 0
 		}
 		each(rec)
+	})
+}
+
+func TestKeyedRowsKeepTheContract(t *testing.T) {
+	for _, live := range []bool{false, true} {
+		k := NewKeyed("keyed", 95)
+		k.Live, k.Parts = live, 2
+		division, err := k.Divide(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for part := range 2 {
+			Check(t, func() source.Source {
+				parts, err := k.Open(context.Background(), division)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return parts[part]
+			})
+		}
+	}
+}
+
+func TestRowsKeepTheContract(t *testing.T) {
+	Check(t, func() source.Source {
+		r := NewRows("rows", 95)
+		r.Bad = map[int64]*table.Reason{17: {Code: table.CodeRagged}}
+		return r
+	})
+}
+
+func TestWideRowsKeepTheContract(t *testing.T) {
+	Check(t, func() source.Source {
+		w := NewWide("wide", 95, time.UnixMilli(1e12))
+		w.Bad = map[int64]*table.Reason{17: {Code: table.CodeRagged}}
+		return w
+	})
+}
+
+func TestRowsWithUniqueKeysKeepTheContract(t *testing.T) {
+	Check(t, func() source.Source {
+		r := NewRows("rows", 95)
+		r.Unique = true
+		return r
 	})
 }
