@@ -7,9 +7,7 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/partitioner"
-	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/intake"
-	"tsimport/pipeline/plan"
 )
 
 // keptRejects are rejected records in memory.
@@ -110,34 +108,6 @@ func TestAdmissionTakesNoRecordOverTheLimit(t *testing.T) {
 	}
 	if account.report.Read != 5 || account.report.BytesRead != 200 {
 		t.Errorf("%d records of %d bytes read", account.report.Read, account.report.BytesRead)
-	}
-}
-
-func TestAdmissionCountsARecordOnceOverAllAttempts(t *testing.T) {
-	account, _ := newAccount(-1)
-	account.report.Read = 4
-	base := new(checkpoint.Snapshot)
-	base.Read, base.Counters = base.Read.Add(checkpoint.At(0, 0), checkpoint.At(0, 4)), map[string]int64{"read": 4, "written": 1}
-	a := newAdmission(0, account)
-	a.readProgress = newReadProgress(new(plan.Plan), true, base)
-	a.enter(taken(2, "c", "d", "e")) // two of them were read before
-	if account.report.Read != 5 || a.readProgress.left != 1 {
-		t.Errorf("%d records read, want 5; %d of the attempt before have not come, want 1", account.report.Read, a.readProgress.left)
-	}
-	a.limit = 5
-	if p := taken(5, "f"); !a.truncate(p) || p.Records != 0 {
-		t.Errorf("%d records are taken over the limit", p.Records)
-	}
-}
-
-func TestAdmissionReadsNoFurtherThanTheRejectThatStopsTheLoad(t *testing.T) {
-	account, kept := newAccount(0)
-	a := newAdmission(0, account)
-	p := taken(0, "a", "b", "c", "d")
-	p.Rejects = []intake.Reject{{Span: table.Span{Record: 1}}, {Span: table.Span{Record: 3}}}
-	a.enter(p)
-	if account.stop.cause != errLimit || account.report.Read != 2 || len(kept.rows) != 1 || p.Records != 2 || len(p.Rejects) != 1 {
-		t.Errorf("%v: %d read, %d rejected, %d records", account.stop.cause, account.report.Read, len(kept.rows), p.Records)
 	}
 }
 

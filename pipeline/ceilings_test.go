@@ -112,17 +112,7 @@ func TestPacersKnowTheRequestsThatAreAnswered(t *testing.T) {
 
 // instanceWorld is a world whose instance takes so many units a second.
 func instanceWorld(t *testing.T, units float64) *world {
-	t.Helper()
-	w := newWorld(t)
-	s, err := server.Open("", server.Options{InMemory: true, Faults: w.plan, InstanceUnits: units})
-	must(t, err)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	w.server = s
-	return w
+	return newWorldOf(t, server.Options{InstanceUnits: units})
 }
 
 // An instance of little capacity saves up a few rows' worth only: larger requests are refused however long they wait.
@@ -215,8 +205,7 @@ func TestLoadsTogetherKeepACeilingInEverySecond(t *testing.T) {
 
 func TestLoadsTogetherKeepTheirRequestsInFlight(t *testing.T) {
 	const loads, rows, most = 5, 600, 7
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+	virtually(t, func(t *testing.T, w *world) {
 		w.partitioned(server.Simulation{}, "k00400", "k00800", "k01200")
 		link := &crowdedLink{RoundTripper: w.transport()}
 		shared := NewSharedLimits(Rates{}, most)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 	"tsimport/internal/exitcode"
 
@@ -69,23 +68,20 @@ func TestALoadThatCannotSaveCheckpointsFails(t *testing.T) {
 		},
 		"store": func(cfg *trial) { cfg.Checkpoint.Sync = func() error { return errors.New("the disk is full") } },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				text, _ := plainCSV(5000)
-				cfg := w.config(w.file("in.csv", text))
-				cfg.Checkpoint.Every, cfg.keepPatience = time.Millisecond, 50*time.Millisecond
-				cfg.onSend = func([]table.Ref) { t.Error("rows were sent without a checkpoint") }
-				spoil(&cfg)
-				r, err := cfg.run(context.Background())
-				if err == nil || !strings.Contains(err.Error(), "no checkpoint could be written for 50ms: ") || !strings.Contains(err.Error(), "the disk is full") {
-					t.Fatalf("error %v", err)
-				}
-				if r.State != StateFailed || r.CheckpointError == "" {
-					t.Errorf("state %s, checkpoint error %q", r.State, r.CheckpointError)
-				}
-			})
-		})
+		t.Run(name, virtual(func(t *testing.T, w *world) {
+			text, _ := plainCSV(5000)
+			cfg := w.config(w.file("in.csv", text))
+			cfg.Checkpoint.Every, cfg.keepPatience = time.Millisecond, 50*time.Millisecond
+			cfg.onSend = func([]table.Ref) { t.Error("rows were sent without a checkpoint") }
+			spoil(&cfg)
+			r, err := cfg.run(context.Background())
+			if err == nil || !strings.Contains(err.Error(), "no checkpoint could be written for 50ms: ") || !strings.Contains(err.Error(), "the disk is full") {
+				t.Fatalf("error %v", err)
+			}
+			if r.State != StateFailed || r.CheckpointError == "" {
+				t.Errorf("state %s, checkpoint error %q", r.State, r.CheckpointError)
+			}
+		}))
 	}
 }
 

@@ -51,13 +51,8 @@ func (w *world) wantSums(want sums) {
 	}
 }
 
-// Of two loads that add to the same rows at the same time only the later one may: what the earlier one cannot know it says.
-func TestALaterLoadIsNeverOverwritten(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	cfg := w.counted(w.file("first.csv", "id,n,m\nx,1,\nx,10,\ny,1,\n"))
-	cfg.Write.Concurrency, cfg.Write.BatchRows = 1, 1
-	cfg.pacer = func() pacer { return restless{} }
+// overtaken loads while another load adds to row x, before the second request.
+func (w *world) overtaken(cfg trial) *Report {
 	sent := 0
 	cfg.onSend = func([]table.Ref) {
 		if sent++; sent == 2 {
@@ -66,7 +61,17 @@ func TestALaterLoadIsNeverOverwritten(t *testing.T) {
 			w.load(later)
 		}
 	}
-	r := w.load(cfg)
+	return w.load(cfg)
+}
+
+// Of two loads that add to the same rows at the same time only the later one may: what the earlier one cannot know it says.
+func TestALaterLoadIsNeverOverwritten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cfg := w.counted(w.file("first.csv", "id,n,m\nx,1,\nx,10,\ny,1,\n"))
+	cfg.Write.Concurrency, cfg.Write.BatchRows = 1, 1
+	cfg.pacer = func() pacer { return restless{} }
+	r := w.overtaken(cfg)
 	if r.Written != 2 || r.Rejected != 1 || r.ExitCode != exitcode.Rejects {
 		t.Errorf("%d written, %d rejected", r.Written, r.Rejected)
 	}
@@ -89,15 +94,7 @@ func TestARecordThatMayHaveBeenAddedIsRejectedAndSaysSo(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.counted(w.file("first.csv", "id,n,m\nx,1,\n"))
 	w.failNext(faults.Fault{Action: faults.DropAfter})
-	sent := 0
-	cfg.onSend = func([]table.Ref) {
-		if sent++; sent == 2 {
-			later := w.counted(w.file("second.csv", "id,n,m\nx,100,\n"))
-			later.RunDir = filepath.Join(w.dir, "later")
-			w.load(later)
-		}
-	}
-	r := w.load(cfg)
+	r := w.overtaken(cfg)
 	if text := strings.Join(lines(t, r.RejectsFiles[len(r.RejectsFiles)-1]), "\n"); r.Rejected != 1 || !strings.Contains(text, "may have been added or not") {
 		t.Error(text)
 	}

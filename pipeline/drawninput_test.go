@@ -291,9 +291,11 @@ func (m *drawnLoad) text(kind string, records []drawnRecord) string {
 	return drawnCSV(records)
 }
 
+const drawnHeader = "id,n,a,b,c\n"
+
 func drawnCSV(records []drawnRecord) string {
 	var b strings.Builder
-	b.WriteString("id,n,a,b,c\n")
+	b.WriteString(drawnHeader)
 	for _, r := range records {
 		fmt.Fprintf(&b, "%s,%d,%s,%s,%s", r.id, r.n, r.a, r.b, r.c)
 		if r.ragged {

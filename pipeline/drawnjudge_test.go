@@ -242,8 +242,11 @@ func (m *drawnLoad) judge(r *Report, want leftBySequence) {
 	if _, err := os.Stat(filepath.Join(m.cfg.RunDir, rundir.StampsDir)); !os.IsNotExist(err) {
 		t.Errorf("the timestamps of a finished run are kept: %v", err)
 	}
-	if all := m.bytes(); m.killed.attempts == 1 && m.cfg.Limits.Records == 0 && all > 0 && r.BytesRead != all {
-		t.Errorf("%d bytes read of %d", r.BytesRead, all)
+	// Headers of files that are looked at for ranges of keys are not counted when the files are read.
+	least := m.bytes() - int64(len(drawnHeader)*len(m.cfg.Inputs))
+	whole := m.killed.attempts == 1 && m.cfg.Limits.Records == 0 && m.bytes() > 0
+	if whole && (r.BytesRead > m.bytes() || r.BytesRead < least) {
+		t.Errorf("%d bytes read of %d", r.BytesRead, m.bytes())
 	}
 	if m.mode.leaves == numberedRows {
 		m.checkReturned(rows)
@@ -365,10 +368,5 @@ func (m *drawnLoad) checkReturned(rows contents) {
 			want = append(want, fmt.Sprintf("%s,%d,%s,%d", m.cfg.Inputs[r.file], r.number, r.id, numbers[r.c]))
 		}
 	}
-	got := lines(m.t, m.cfg.Write.Marks.ReturnedKeys)
-	slices.Sort(want)
-	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		m.t.Errorf("returned keys (-want +got):\n%.3000s", diff)
-	}
+	wantReturned(m.t, want, m.cfg)
 }

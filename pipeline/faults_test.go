@@ -169,46 +169,42 @@ func TestARowThatAlwaysFailsIsRejected(t *testing.T) {
 // While nothing at all is written, the service is down: no row is rejected for that, however often it fails.
 func TestAnOutageRejectsNothing(t *testing.T) {
 	for _, code := range []string{"OTSInternalServerError", "OTSServerUnavailable", "OTSTimeout", ""} {
-		t.Run(code, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				text, want := plainCSV(80)
-				cfg := w.config(w.file("in.csv", text))
-				cfg.pacer = func() pacer { return restless{} }
-				cfg.Write.BatchRows = 1
-				var mu sync.Mutex
-				sent := map[string]int{}
-				w.plan.Only = func(op string) bool { return op == "BatchWriteRow" }
-				outage := 0
-				w.plan.Decide = func(r faults.Request) faults.Fault {
-					mu.Lock()
-					defer mu.Unlock()
-					if outage++; outage < 20 || outage > 3000 {
-						return faults.Fault{}
-					}
-					if code == "" {
-						return faults.Fault{Action: faults.DropBefore}
-					}
-					return faults.Fault{Action: faults.Refuse, Code: code}
+		t.Run(code, virtual(func(t *testing.T, w *world) {
+			text, want := plainCSV(80)
+			cfg := w.config(w.file("in.csv", text))
+			cfg.pacer = func() pacer { return restless{} }
+			cfg.Write.BatchRows = 1
+			var mu sync.Mutex
+			sent := map[string]int{}
+			w.plan.Only = func(op string) bool { return op == "BatchWriteRow" }
+			outage := 0
+			w.plan.Decide = func(r faults.Request) faults.Fault {
+				mu.Lock()
+				defer mu.Unlock()
+				if outage++; outage < 20 || outage > 3000 {
+					return faults.Fault{}
 				}
-				cfg.onSend = func(rows []table.Ref) {
-					mu.Lock()
-					defer mu.Unlock()
-					for _, r := range rows {
-						sent[string(r.Key())]++
-					}
+				if code == "" {
+					return faults.Fault{Action: faults.DropBefore}
 				}
-				r := w.load(cfg)
-				w.wantRows(want)
-				most := 0
-				for _, n := range sent {
-					most = max(most, n)
+				return faults.Fault{Action: faults.Refuse, Code: code}
+			}
+			cfg.onSend = func(rows []table.Ref) {
+				mu.Lock()
+				defer mu.Unlock()
+				for _, r := range rows {
+					sent[string(r.Key())]++
 				}
-				if r.Rejected != 0 || most < 30 {
-					t.Errorf("%d rejected; a row was sent %d times", r.Rejected, most)
-				}
-			})
-		})
+			}
+			r := w.load(cfg)
+			w.wantRows(want)
+			most := 0
+			for _, n := range sent {
+				most = max(most, n)
+			}
+			if r.Rejected != 0 || most < 30 {
+				t.Errorf("%d rejected; a row was sent %d times", r.Rejected, most)
+			}
+		}))
 	}
 }

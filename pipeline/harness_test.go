@@ -78,10 +78,14 @@ type world struct {
 	grid     *grid // with its power; nil if that does not fail
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T) *world { return newWorldOf(t, server.Options{}) }
+
+// newWorldOf is a world with a store of its own kind.
+func newWorldOf(t *testing.T, o server.Options) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), plan: &faults.Plan{Within: settle / 2}}
-	s, err := server.Open("", server.Options{InMemory: true, Faults: w.plan})
+	o.InMemory, o.Faults = true, w.plan
+	s, err := server.Open("", o)
 	must(t, err)
 	w.server = s
 	t.Cleanup(func() {
@@ -102,6 +106,13 @@ func virtually(t *testing.T, test func(t *testing.T, w *world)) {
 // virtual is such a test as t.Run takes it.
 func virtual(test func(t *testing.T, w *world)) func(*testing.T) {
 	return func(t *testing.T) { virtually(t, test) }
+}
+
+// inEachOrder runs a test of loads whose rows have an order, and of loads whose rows have none.
+func inEachOrder(t *testing.T, test func(t *testing.T, w *world, order plan.Order)) {
+	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
+		t.Run(order.String(), virtual(func(t *testing.T, w *world) { test(t, w, order) }))
+	}
 }
 
 func (w *world) sdk() *tablestore.TableStoreClient {

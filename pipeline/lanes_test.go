@@ -91,6 +91,9 @@ func TestLanesAreCutAgainWithTheirRows(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	old := s.partitions
 	s.fill(now, 0, 10)
+	if only := s.name(0); only != "" {
+		t.Errorf("the only lane is named%s", only)
+	}
 	s.recut(now, partitioner.NewMap([]table.Value{{Type: table.String, Bytes: []byte("k0005")}}))
 	if len(s.all) != 2 || s.all[0].queue.Ready() != 5 || s.all[1].queue.Ready() != 5 {
 		t.Fatalf("%d lanes", len(s.all))

@@ -336,40 +336,38 @@ func TestPartsAreReadInParallelAndResumed(t *testing.T) {
 // A request of a killed attempt that is applied late must not replace what the next attempt has read since.
 func TestAnOldRequestOfALiveSourceReplacesNothingNewer(t *testing.T) {
 	const late = 500 * time.Millisecond
-	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
-		t.Run(order.String(), virtual(func(t *testing.T, w *world) {
-			w.plan.Within = 2 * late
-			k := sourcetest.NewKeyed("live", 20)
-			k.Live = true
-			cfg := w.fromKeyed(k)
-			cfg.Write.Order, cfg.Write.Settle, cfg.Resume.Look = order, 3*late, true
-			ctx, stop := context.WithCancelCause(context.Background())
-			defer stop(nil)
-			var dead atomic.Bool
-			w.plan.Decide = func(r faults.Request) faults.Fault {
-				if r.Operation != "BatchWriteRow" || dead.Swap(true) {
-					return faults.Fault{}
-				}
-				stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
-				return faults.Fault{Action: faults.ApplyLate, Delay: late}
+	inEachOrder(t, func(t *testing.T, w *world, order plan.Order) {
+		w.plan.Within = 2 * late
+		k := sourcetest.NewKeyed("live", 20)
+		k.Live = true
+		cfg := w.fromKeyed(k)
+		cfg.Write.Order, cfg.Write.Settle, cfg.Resume.Look = order, 3*late, true
+		ctx, stop := context.WithCancelCause(context.Background())
+		defer stop(nil)
+		var dead atomic.Bool
+		w.plan.Decide = func(r faults.Request) faults.Fault {
+			if r.Operation != "BatchWriteRow" || dead.Swap(true) {
+				return faults.Fault{}
 			}
-			killed := cfg
-			killed.onSave = func(*checkpoint.Snapshot) error {
-				if dead.Load() {
-					return errKilled
-				}
-				return nil
+			stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
+			return faults.Fault{Action: faults.ApplyLate, Delay: late}
+		}
+		killed := cfg
+		killed.onSave = func(*checkpoint.Snapshot) error {
+			if dead.Load() {
+				return errKilled
 			}
-			if r, err := killed.run(ctx); err != nil || r.State != StateInterrupted || !dead.Load() {
-				t.Fatalf("%v, %v", r, err)
-			}
-			for id := range k.Rows() {
-				k.Put(id, "newer")
-			}
-			if r := w.load(cfg); !r.Resumed || r.Read != 20 || r.Written != 20 {
-				t.Errorf("resumed %t, %d read, %d written", r.Resumed, r.Read, r.Written)
-			}
-			w.wantRows(holding(k.Rows()))
-		}))
-	}
+			return nil
+		}
+		if r, err := killed.run(ctx); err != nil || r.State != StateInterrupted || !dead.Load() {
+			t.Fatalf("%v, %v", r, err)
+		}
+		for id := range k.Rows() {
+			k.Put(id, "newer")
+		}
+		if r := w.load(cfg); !r.Resumed || r.Read != 20 || r.Written != 20 {
+			t.Errorf("resumed %t, %d read, %d written", r.Resumed, r.Read, r.Written)
+		}
+		w.wantRows(holding(k.Rows()))
+	})
 }

@@ -57,6 +57,19 @@ func TestARunThatCannotBeResumedIsRefusedAndStartedOver(t *testing.T) {
 	}
 }
 
+func TestAnInputThatHasChangedIsResumedIfThatIsAccepted(t *testing.T) {
+	w := newWorld(t)
+	cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
+	w.file("in.csv", strings.Replace(badCSV, "key3", "key3,3", 1))
+	if text := w.refused(cfg); !strings.Contains(text, "in.csv was") || !strings.Contains(text, "--accept-changed-input") {
+		t.Errorf("error %s", text)
+	}
+	cfg.Resume.AcceptChanged = true
+	if r := w.load(cfg); r.State != StateFinished || !r.Resumed || len(w.rows()) < 3 {
+		t.Errorf("%+v", r)
+	}
+}
+
 // A load may be killed when it has written the header of the returned keys, or a part of it, and no checkpoint yet.
 func TestReturnedKeysWithoutAKeyAreWrittenAgain(t *testing.T) {
 	for name, text := range map[string]string{"nothing": "", "a part": "file,re", "the header": "file,record,user,seq\n"} {
@@ -126,6 +139,13 @@ func TestTheMarkColumnStaysWhenALoadResumes(t *testing.T) {
 	if text := w.refused(without); !strings.Contains(text, "--mark-column was _tsimport and is not given now") {
 		t.Errorf("error %s", text)
 	}
+	keys, err := os.ReadFile(cfg.Write.Marks.ReturnedKeys)
+	must(t, err)
+	w.file("keys.csv", string(keys[:3]))
+	if _, err := cfg.run(t.Context()); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
+		t.Errorf("returned keys that were cut short: %v", err)
+	}
+	w.file("keys.csv", string(keys))
 	w.load(cfg)
 	if rows := w.rows(); len(rows) != 2 {
 		t.Errorf("%v", rows)

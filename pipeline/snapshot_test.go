@@ -3,10 +3,7 @@ package pipeline
 import (
 	"bytes"
 	"context"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,35 +12,8 @@ import (
 	"tsimport/pipeline/intake"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/readorder"
-	"tsimport/pipeline/rundir"
 	"tsimport/reader/source/sourcetest"
 )
-
-func TestRowsThatWaitAreDescribedWithTheirLane(t *testing.T) {
-	s, now := restlessLanes(5), time.Unix(1e9, 0)
-	s.fill(now, 0, 3)
-	s.fill(now, 1, 2)
-	end := checkpoint.At(0, 100)
-	for _, ordered := range []bool{false, true} {
-		got := s.waiting(ordered, end)
-		if len(got) != 2 {
-			t.Fatalf("ordered %t: %+v", ordered, got)
-		}
-		for i, rows := range []int64{3, 2} {
-			to := checkpoint.At(0, rows)
-			if ordered {
-				to = end // later rows of their keys wait too, wherever they are
-			}
-			keys := s.partitions.Range(i)
-			if q := got[i]; q.From != checkpoint.At(0, 0) || q.To != to || !bytes.Equal(q.Keys.Lower, keys.Lower) || !bytes.Equal(q.Keys.Upper, keys.Upper) {
-				t.Errorf("ordered %t, lane %d: %+v", ordered, i, q)
-			}
-		}
-	}
-	if out := s.out(); len(out) != 0 {
-		t.Errorf("rows %v have left their queue", out)
-	}
-}
 
 func TestAGapMaySendNothing(t *testing.T) {
 	s := restlessLanes(5)
@@ -167,49 +137,5 @@ func TestThePlacesOfThousandsOfPartsAreBounded(t *testing.T) {
 		if !s.Complete(i, false) {
 			t.Errorf("part %d is not complete", i)
 		}
-	}
-}
-
-// What was written to the files after the last checkpoint is cut off and comes again.
-func TestFilesOfAResumedLoadAreCutToWhatItsCheckpointCountsOn(t *testing.T) {
-	dir := t.TempDir()
-	folder, err := rundir.Create(filepath.Join(dir, "run"), nil)
-	must(t, err)
-	keys := filepath.Join(dir, "keys.csv")
-	open := func(counters map[string]int64) (f files, err error) {
-		if f.repeatedRows, err = openRepeatedRows(folder.Path, counters[doubtBytes], nil); err == nil {
-			f.returned, err = openReturnedKeys(keys, &plan.Plan{Schema: &table.Schema{Key: numberedKey, Numbered: 1}}, counters[returnedBytes])
-		}
-		f.folder = folder
-		return f, err
-	}
-	f, err := open(nil)
-	must(t, err)
-	must(t, f.repeatedRows.journal.Append([]byte("doubt")))
-	counters := map[string]int64{}
-	must(t, f.keep(&checkpoint.Snapshot{About: checkpoint.About{Counters: counters}}))
-	if want := int64(len("file,record,user,seq\n")); len(counters) != 2 || counters[doubtBytes] != 5 || counters[returnedBytes] != want {
-		t.Fatalf("%+v", counters)
-	}
-	for _, j := range f.journals() {
-		must(t, j.Append([]byte("not final")))
-	}
-	must(t, f.close(new(Report)))
-	if f, err = open(counters); err != nil {
-		t.Fatal(err)
-	}
-	must(t, f.close(new(Report)))
-	for name, want := range map[string]string{filepath.Join(folder.Path, rundir.DoubtsFile): "doubt", keys: "file,record,user,seq\n"} {
-		if text, err := os.ReadFile(name); err != nil || string(text) != want {
-			t.Errorf("%s: %q, %v", name, text, err)
-		}
-	}
-	must(t, os.Truncate(keys, 3))
-	f, err = open(counters)
-	if err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
-		t.Errorf("%v", err)
-	}
-	if err := f.close(new(Report)); err != nil {
-		t.Error(err)
 	}
 }

@@ -38,27 +38,25 @@ func (w *world) fromRows(rows *sourcetest.Rows) (trial, contents) {
 }
 
 func TestALoadTakesRowsThatNeverWereText(t *testing.T) {
-	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
-		t.Run(order.String(), virtual(func(t *testing.T, w *world) {
-			rows := sourcetest.NewRows("rows", 1500)
-			rows.Bad = map[int64]*table.Reason{17: {Code: table.CodeRagged, Message: "broken"}}
-			cfg, want := w.fromRows(rows)
-			cfg.Write.Order = order
-			r := w.load(cfg)
-			w.wantRows(want)
-			w.verifies(cfg, r)
-			if r.Read != 1500 || r.Written != 1499 || r.Rejected != 1 {
-				t.Errorf("%d read, %d written, %d rejected", r.Read, r.Written, r.Rejected)
-			}
-			kept, err := filepath.Glob(filepath.Join(cfg.RunDir, "rejects*.ndjson"))
-			if err != nil || len(kept) != 1 {
-				t.Fatalf("rejects: %v, %v", kept, err)
-			}
-			if text, err := os.ReadFile(kept[0]); err != nil || !strings.HasPrefix(string(text), `{"id":17,"text":"row 17",`) {
-				t.Errorf("rejects: %s, %v", text, err)
-			}
-		}))
-	}
+	inEachOrder(t, func(t *testing.T, w *world, order plan.Order) {
+		rows := sourcetest.NewRows("rows", 1500)
+		rows.Bad = map[int64]*table.Reason{17: {Code: table.CodeRagged, Message: "broken"}}
+		cfg, want := w.fromRows(rows)
+		cfg.Write.Order = order
+		r := w.load(cfg)
+		w.wantRows(want)
+		w.verifies(cfg, r)
+		if r.Read != 1500 || r.Written != 1499 || r.Rejected != 1 {
+			t.Errorf("%d read, %d written, %d rejected", r.Read, r.Written, r.Rejected)
+		}
+		kept, err := filepath.Glob(filepath.Join(cfg.RunDir, "rejects*.ndjson"))
+		if err != nil || len(kept) != 1 {
+			t.Fatalf("rejects: %v, %v", kept, err)
+		}
+		if text, err := os.ReadFile(kept[0]); err != nil || !strings.HasPrefix(string(text), `{"id":17,"text":"row 17",`) {
+			t.Errorf("rejects: %s, %v", text, err)
+		}
+	})
 }
 
 // A source that breaks off has given what came before.
@@ -79,21 +77,19 @@ func TestASourceThatBreaksOffEndsTheLoadAfterItsRows(t *testing.T) {
 }
 
 func TestALoadOfAnySourceIsResumed(t *testing.T) {
-	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
-		t.Run(order.String(), virtual(func(t *testing.T, w *world) {
-			cfg, want := w.fromRows(sourcetest.NewRows("rows", 3000))
-			cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
-			cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = 20*time.Millisecond, 100, true
-			cfg.Write.BatchRows, cfg.Write.Concurrency = 50, 1 // onSend needs no lock
-			base := w.killedAfter(cfg, 500)
-			again := cfg.countFinal(base)
-			r := w.load(cfg)
-			w.wantRows(want)
-			if *again > 0 || r.Read != 3000 || r.Written != 3000 || !r.Resumed {
-				t.Errorf("%d final rows were sent again; %d read, %d written, resumed %t", *again, r.Read, r.Written, r.Resumed)
-			}
-		}))
-	}
+	inEachOrder(t, func(t *testing.T, w *world, order plan.Order) {
+		cfg, want := w.fromRows(sourcetest.NewRows("rows", 3000))
+		cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
+		cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = 20*time.Millisecond, 100, true
+		cfg.Write.BatchRows, cfg.Write.Concurrency = 50, 1 // onSend needs no lock
+		base := w.killedAfter(cfg, 500)
+		again := cfg.countFinal(base)
+		r := w.load(cfg)
+		w.wantRows(want)
+		if *again > 0 || r.Read != 3000 || r.Written != 3000 || !r.Resumed {
+			t.Errorf("%d final rows were sent again; %d read, %d written, resumed %t", *again, r.Read, r.Written, r.Resumed)
+		}
+	})
 }
 
 // A run is resumed with the source that it was begun with, not with another of the same name.

@@ -48,12 +48,7 @@ func (w *world) versioned(text string) trial {
 // skewed is a world whose clock is ahead of this machine's.
 func skewed(t *testing.T, ahead func() time.Duration) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), plan: &faults.Plan{Within: settle / 2}}
-	s, err := server.Open("", server.Options{InMemory: true, Faults: w.plan, Now: func() time.Time { return time.Now().Add(ahead()) }})
-	must(t, err)
-	w.server = s
-	t.Cleanup(func() { s.Close() })
-	return w
+	return newWorldOf(t, server.Options{Now: func() time.Time { return time.Now().Add(ahead()) }})
 }
 
 func TestUpdatesAreSeenWhenTheLoadersClockIsWrong(t *testing.T) {
@@ -158,9 +153,5 @@ func TestAVersionColumnKeepsVersionsInUpdates(t *testing.T) {
 	w.load(cfg)
 	if at := w.versions("x")["a"]; fmt.Sprint(at) != fmt.Sprint([]int64{now - 1000, now - 2000, now - 3000}) {
 		t.Errorf("versions %d", at)
-	}
-	cfg.Write.Mode, cfg.RunDir = table.Put, filepath.Join(w.dir, "run2")
-	if _, err := cfg.run(t.Context()); err == nil || !strings.Contains(err.Error(), "--version-column with --mode put") {
-		t.Errorf("%v", err)
 	}
 }

@@ -102,22 +102,20 @@ func shownDatum(d record.Datum) string {
 }
 
 func TestRowsThatDescribeThemselvesArePutWithEveryCell(t *testing.T) {
-	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
-		t.Run(order.String(), virtual(func(t *testing.T, w *world) {
-			began := time.Now()
-			rows := sourcetest.NewWide("wide", 1500, began.Add(-time.Minute))
-			cfg := w.fromWide(rows)
-			cfg.Write.Order = order
-			r := w.load(cfg)
-			w.verifies(cfg, r)
-			if diff := cmp.Diff(wantOf(rows), w.wideRows(began)); diff != "" {
-				t.Errorf("the table (-want +got):\n%s", diff)
-			}
-			if r.Read != 1500 || r.Written != 1500 {
-				t.Errorf("%d read, %d written", r.Read, r.Written)
-			}
-		}))
-	}
+	inEachOrder(t, func(t *testing.T, w *world, order plan.Order) {
+		began := time.Now()
+		rows := sourcetest.NewWide("wide", 1500, began.Add(-time.Minute))
+		cfg := w.fromWide(rows)
+		cfg.Write.Order = order
+		r := w.load(cfg)
+		w.verifies(cfg, r)
+		if diff := cmp.Diff(wantOf(rows), w.wideRows(began)); diff != "" {
+			t.Errorf("the table (-want +got):\n%s", diff)
+		}
+		if r.Read != 1500 || r.Written != 1500 {
+			t.Errorf("%d read, %d written", r.Read, r.Written)
+		}
+	})
 }
 
 // integerCell and textCell are cells without timestamps.
@@ -370,40 +368,38 @@ func TestRowsThatTheServiceRefusesLoadAgain(t *testing.T) {
 
 // Later rows of a key win, whole: what only the earlier ones have is gone. It is the same after any interruption.
 func TestALoadOfRowsThatDescribeThemselvesIsResumed(t *testing.T) {
-	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
-		t.Run(order.String(), virtual(func(t *testing.T, w *world) {
-			began := time.Now()
-			rows := sourcetest.NewWide("wide", 3000, began.Add(-time.Minute))
-			rows.Bad = map[int64]*table.Reason{1500: {Code: table.CodeRagged}}
-			if order == plan.LastWins {
-				for i := range rows.Data { // each key comes three times
-					rows.Data[i][0].Int %= 1000
-				}
+	inEachOrder(t, func(t *testing.T, w *world, order plan.Order) {
+		began := time.Now()
+		rows := sourcetest.NewWide("wide", 3000, began.Add(-time.Minute))
+		rows.Bad = map[int64]*table.Reason{1500: {Code: table.CodeRagged}}
+		if order == plan.LastWins {
+			for i := range rows.Data { // each key comes three times
+				rows.Data[i][0].Int %= 1000
 			}
-			cfg := w.fromWide(rows)
-			cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
-			cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = 20*time.Millisecond, 100, true
-			cfg.Write.BatchRows, cfg.Write.Concurrency = 50, 1
-			w.killedAfter(cfg, 400)
-			other := cfg
-			other.Columns.Exclude = []string{"always"}
-			if _, err := other.run(context.Background()); err == nil || !strings.Contains(err.Error(), "--exclude") {
-				t.Errorf("resumed with other cells: %v", err)
-			}
-			r := w.load(cfg)
-			w.verifies(cfg, r)
-			want := wantOf(rows)
-			if order == plan.OrderNone {
-				delete(want, "1500")
-			}
-			if diff := cmp.Diff(want, w.wideRows(began)); diff != "" {
-				t.Errorf("the table (-want +got):\n%.3000s", diff)
-			}
-			if !r.Resumed || r.Read != 3000 || r.Rejected != 1 {
-				t.Errorf("%d read, %d rejected, resumed %t", r.Read, r.Rejected, r.Resumed)
-			}
-		}))
-	}
+		}
+		cfg := w.fromWide(rows)
+		cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
+		cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = 20*time.Millisecond, 100, true
+		cfg.Write.BatchRows, cfg.Write.Concurrency = 50, 1
+		w.killedAfter(cfg, 400)
+		other := cfg
+		other.Columns.Exclude = []string{"always"}
+		if _, err := other.run(context.Background()); err == nil || !strings.Contains(err.Error(), "--exclude") {
+			t.Errorf("resumed with other cells: %v", err)
+		}
+		r := w.load(cfg)
+		w.verifies(cfg, r)
+		want := wantOf(rows)
+		if order == plan.OrderNone {
+			delete(want, "1500")
+		}
+		if diff := cmp.Diff(want, w.wideRows(began)); diff != "" {
+			t.Errorf("the table (-want +got):\n%.3000s", diff)
+		}
+		if !r.Resumed || r.Read != 3000 || r.Rejected != 1 {
+			t.Errorf("%d read, %d rejected, resumed %t", r.Read, r.Rejected, r.Resumed)
+		}
+	})
 }
 
 func TestWhatARecordDescribesIsAdded(t *testing.T) {

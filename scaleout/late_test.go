@@ -55,43 +55,37 @@ func (w *world) nextLoad() {
 // TestLateRequestsOfLostWorkersUndoNeitherTheJobNorTheNextLoad has workers die with rows on their way. These come at any moment up to the last at
 // which they may: after their shard was committed by another worker, but neither into the comparison nor after the job.
 func TestLateRequestsOfLostWorkersUndoNeitherTheJobNorTheNextLoad(t *testing.T) {
-	t.Parallel()
-	for i := range uint64(few(*seeds)) {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				rnd := rand.New(rand.NewPCG(i, 11))
-				w := newWorld(t)
-				w.tune = byDefault
-				switch rnd.IntN(4) {
-				case 0:
-					w.order = plan.OrderNone
-				case 1:
-					w.order, w.mode = plan.OrderNone, table.Update // with fixed stamps
-				case 2:
-					w.verify = true
-				}
-				w.makeInputs(rnd)
-				if w.good == 0 {
-					w.inputs = append(w.inputs, w.extra())
-				}
-				w.planned(func(r *Request) { r.Verify = w.verify })
-				var all sync.WaitGroup
-				for n := range 2 + rnd.IntN(3) {
-					p := w.start(fmt.Sprintf("dies %d", n), rnd.Uint64(), -1, 0)
-					p.diesSending(rand.New(rand.NewPCG(rnd.Uint64(), 5)), 0.3, time.Duration(rnd.Int64N(int64(330*time.Second))))
-					all.Go(func() { p.tries(workAll) })
-				}
-				w.finish()
-				w.nextLoad()
-				all.Wait()
-				w.late.Wait()
-				if diff := gocmp.Diff(w.want, w.rows()); diff != "" {
-					t.Errorf("a request of the job has undone the next load (-want +got)\n%s", diff)
-				}
-			})
-		})
-	}
+	eachSeed(t, func(t *testing.T, seed uint64) {
+		rnd := rand.New(rand.NewPCG(seed, 11))
+		w := newWorld(t)
+		w.tune = byDefault
+		switch rnd.IntN(4) {
+		case 0:
+			w.order = plan.OrderNone
+		case 1:
+			w.order, w.mode = plan.OrderNone, table.Update // with fixed stamps
+		case 2:
+			w.verify = true
+		}
+		w.makeInputs(rnd)
+		if w.good == 0 {
+			w.inputs = append(w.inputs, w.extra())
+		}
+		w.planned(func(r *Request) { r.Verify = w.verify })
+		var all sync.WaitGroup
+		for n := range 2 + rnd.IntN(3) {
+			p := w.start(fmt.Sprintf("dies %d", n), rnd.Uint64(), -1, 0)
+			p.diesSending(rand.New(rand.NewPCG(rnd.Uint64(), 5)), 0.3, time.Duration(rnd.Int64N(int64(330*time.Second))))
+			all.Go(func() { p.tries(workAll) })
+		}
+		w.finish()
+		w.nextLoad()
+		all.Wait()
+		w.late.Wait()
+		if diff := gocmp.Diff(w.want, w.rows()); diff != "" {
+			t.Errorf("a request of the job has undone the next load (-want +got)\n%s", diff)
+		}
+	})
 }
 
 // lost is a job of which a worker has died with rows on their way.

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -39,14 +38,7 @@ func refuses(r *http.Request, body []byte) *http.Response {
 // read, and the service refuses some. Each row that did not change must be there as it is, each other one as it was at some moment, and each
 // record must be counted once.
 func TestAnyOrderOfTasksLoadsALiveSource(t *testing.T) {
-	t.Parallel()
-	for i := range few(*seeds) {
-		seed := *firstSeed + uint64(i)
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { liveJob(t, seed) })
-		})
-	}
+	eachSeed(t, liveJob)
 }
 
 func liveJob(t *testing.T, seed uint64) {

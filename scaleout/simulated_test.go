@@ -48,6 +48,18 @@ func few(n int) int {
 	return n
 }
 
+// eachSeed runs a random job in virtual time with each seed.
+func eachSeed(t *testing.T, job func(t *testing.T, seed uint64)) {
+	t.Parallel()
+	for i := range few(*seeds) {
+		seed := *firstSeed + uint64(i)
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { job(t, seed) })
+		})
+	}
+}
+
 // memory is a store that keeps what a store must keep, and lists objects late to others than the process that has put them, as a shared folder
 // does whose machines keep what they have seen of it.
 type memory struct {
@@ -474,14 +486,7 @@ func passing(err error) bool {
 // TestAnyOrderOfTasksLeavesTheTableOfOneLoad runs jobs by processes that do tasks in any order, twice and at the same time, die between any two
 // acts, and stop for longer than a lease and continue to send.
 func TestAnyOrderOfTasksLeavesTheTableOfOneLoad(t *testing.T) {
-	t.Parallel()
-	for i := range few(*seeds) {
-		seed := *firstSeed + uint64(i)
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { randomJob(t, seed) })
-		})
-	}
+	eachSeed(t, randomJob)
 }
 
 func randomJob(t *testing.T, seed uint64) {

@@ -2,6 +2,7 @@ package writer
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore/otsprotocol"
@@ -154,10 +155,7 @@ func TestOfRowsThatAreAllWrittenNothingElseIsSaid(t *testing.T) {
 }
 
 func TestWritingAllocatesNothingForARow(t *testing.T) {
-	throttled := make([]result, 200)
-	for i := range throttled {
-		throttled[i] = failed("OTSNotEnoughCapacityUnit")
-	}
+	throttled := slices.Repeat([]result{failed("OTSNotEnoughCapacityUnit")}, 200)
 	for _, results := range [][]result{ok(1), ok(200), throttled} {
 		n := len(results)
 		rows, repeated, outcomes := batch(t, n, table.Put)

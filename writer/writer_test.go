@@ -2,6 +2,7 @@ package writer
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -114,6 +115,18 @@ func ok(n int) (results []result) {
 
 func failed(code string) result { return result{code: code} }
 
+// each says the same of every row.
+func each(r result) func([][]byte) ([]result, error) {
+	return func(rows [][]byte) ([]result, error) { return slices.Repeat([]result{r}, len(rows)), nil }
+}
+
+// storedRow is a row as the service has it.
+func storedRow(id int64, columns ...*tablestore.AttributeColumn) *tablestore.GetRowResponse {
+	res := &tablestore.GetRowResponse{Columns: columns}
+	res.PrimaryKey.PrimaryKeys = []*tablestore.PrimaryKeyColumn{{ColumnName: "id", Value: id}}
+	return res
+}
+
 func TestEachRowGetsItsOwnOutcome(t *testing.T) {
 	codes := []string{"", "OTSNotEnoughCapacityUnit", "OTSPartitionUnavailable", "OTSTimeout", "OTSConditionCheckFail", "OTSInvalidPK", "OTSNobodyKnows", "OTSParameterInvalid"}
 	want := []table.Fate{table.Written, table.Again, table.Again, table.Unknown, table.Refused, table.Refused, table.Unknown, table.Refused}
@@ -179,12 +192,7 @@ func TestAnUndocumentedCodeOfARowIsTriedAgainAndThenRejected(t *testing.T) {
 }
 
 func TestAnUndocumentedCodeOfAWholeBatchStops(t *testing.T) {
-	f := &fake{write: func(rows [][]byte) (results []result, err error) {
-		for range rows {
-			results = append(results, failed("OTSNobodyKnows"))
-		}
-		return results, nil
-	}}
+	f := &fake{write: each(failed("OTSNobodyKnows"))}
 	for _, again := range []bool{false, true} {
 		rows, repeated, outcomes := batch(t, 3, table.Put)
 		repeated[0], repeated[1], repeated[2] = again, again, again
@@ -227,15 +235,10 @@ func TestARequestAnsweredWithoutACodeOfTheServiceIsOfUnknownOutcome(t *testing.T
 func TestABusyServerMayHaveWrittenRowsThatItNumbers(t *testing.T) {
 	for _, code := range []string{"OTSServerBusy", "OTSNotEnoughCapacityUnit"} {
 		for _, whole := range []bool{false, true} {
-			f := &fake{write: func(rows [][]byte) (results []result, err error) {
-				if whole {
-					return nil, &tablestore.OtsError{HttpStatusCode: 503, Code: code}
-				}
-				for range rows {
-					results = append(results, failed(code))
-				}
-				return results, nil
-			}}
+			f := &fake{write: each(failed(code))}
+			if whole {
+				f.write = func([][]byte) ([]result, error) { return nil, &tablestore.OtsError{HttpStatusCode: 503, Code: code} }
+			}
 			for _, numbered := range []bool{false, true} {
 				rows, repeated, outcomes := batch(t, 2, table.Put)
 				w := New(f, f, "t", table.Put, table.Ignore)
@@ -312,12 +315,7 @@ func (u *unread) GetRow(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, 
 }
 
 func TestARowThatMayNotBeReadBackStopsAtOnceAndNamesThePermission(t *testing.T) {
-	f := &fake{write: func(rows [][]byte) (results []result, err error) {
-		for range rows {
-			results = append(results, failed("OTSConditionCheckFail"))
-		}
-		return results, nil
-	}}
+	f := &fake{write: each(failed("OTSConditionCheckFail"))}
 	reader := new(unread)
 	rows, repeated, outcomes := batch(t, 3, table.Put)
 	repeated[0], repeated[1], repeated[2] = true, true, true
@@ -333,11 +331,6 @@ func TestARowThatMayNotBeReadBackStopsAtOnceAndNamesThePermission(t *testing.T) 
 }
 
 func TestAConditionThatOurOwnAttemptMadeFalseIsNotAReject(t *testing.T) {
-	stored := func(key int64, columns ...*tablestore.AttributeColumn) *tablestore.GetRowResponse {
-		res := &tablestore.GetRowResponse{Columns: columns}
-		res.PrimaryKey.PrimaryKeys = []*tablestore.PrimaryKeyColumn{{ColumnName: "id", Value: key}}
-		return res
-	}
 	same := &tablestore.AttributeColumn{ColumnName: "v", Value: "v"}
 	for _, tt := range []struct {
 		name      string
@@ -349,23 +342,21 @@ func TestAConditionThatOurOwnAttemptMadeFalseIsNotAReject(t *testing.T) {
 		want      table.Fate
 	}{
 		{"not tried before", table.Put, table.ExpectNotExist, false, nil, nil, table.Refused},
-		{"the row is ours", table.Put, table.ExpectNotExist, true, stored(0, same), nil, table.Written},
-		{"an update's row is ours", table.Update, table.ExpectNotExist, true, stored(0, same), nil, table.Written},
-		{"another value", table.Put, table.ExpectNotExist, true, stored(0, &tablestore.AttributeColumn{ColumnName: "v", Value: "w"}), nil, table.Refused},
-		{"another type", table.Put, table.ExpectNotExist, true, stored(0, &tablestore.AttributeColumn{ColumnName: "v", Value: []byte("v")}), nil, table.Refused},
-		{"a column more", table.Put, table.ExpectNotExist, true, stored(0, same, &tablestore.AttributeColumn{ColumnName: "x", Value: "v"}), nil, table.Refused},
-		{"a column less", table.Put, table.ExpectNotExist, true, stored(0), nil, table.Refused},
-		{"a version more", table.Put, table.ExpectNotExist, true, stored(0, same, same), nil, table.Refused},
+		{"the row is ours", table.Put, table.ExpectNotExist, true, storedRow(0, same), nil, table.Written},
+		{"an update's row is ours", table.Update, table.ExpectNotExist, true, storedRow(0, same), nil, table.Written},
+		{"another value", table.Put, table.ExpectNotExist, true, storedRow(0, &tablestore.AttributeColumn{ColumnName: "v", Value: "w"}), nil, table.Refused},
+		{"another type", table.Put, table.ExpectNotExist, true, storedRow(0, &tablestore.AttributeColumn{ColumnName: "v", Value: []byte("v")}), nil, table.Refused},
+		{"a column more", table.Put, table.ExpectNotExist, true, storedRow(0, same, &tablestore.AttributeColumn{ColumnName: "x", Value: "v"}), nil, table.Refused},
+		{"a column less", table.Put, table.ExpectNotExist, true, storedRow(0), nil, table.Refused},
+		{"a version more", table.Put, table.ExpectNotExist, true, storedRow(0, same, same), nil, table.Refused},
 		{"gone meanwhile", table.Put, table.ExpectNotExist, true, &tablestore.GetRowResponse{}, nil, table.Refused},
 		{"cannot be read back", table.Put, table.ExpectNotExist, true, nil, errors.New("EOF"), table.Unknown},
 		{"a put of a missing row", table.Put, table.ExpectExist, true, nil, nil, table.Refused},
 		{"a delete that may be done", table.Delete, table.ExpectExist, true, nil, nil, table.Refused},
 	} {
 		f := &fake{
-			write: func([][]byte) ([]result, error) {
-				return []result{failed("OTSConditionCheckFail")}, nil
-			},
-			get: func(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error) { return tt.get, tt.err },
+			write: each(failed("OTSConditionCheckFail")),
+			get:   func(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error) { return tt.get, tt.err },
 		}
 		rows, repeated, outcomes := batch(t, 1, tt.mode)
 		repeated[0] = tt.repeated
@@ -384,10 +375,9 @@ func TestARowWithTimestampsIsOursOnlyWithThem(t *testing.T) {
 		if why := e.Append(b, []table.Value{num(0), str("v"), {}}, []int64{-1, 7000, -1}, table.Span{}, nil); why != nil {
 			t.Fatal(why)
 		}
-		res := &tablestore.GetRowResponse{Columns: []*tablestore.AttributeColumn{{ColumnName: "v", Value: "v", Timestamp: at}}}
-		res.PrimaryKey.PrimaryKeys = []*tablestore.PrimaryKeyColumn{{ColumnName: "id", Value: int64(0)}}
+		res := storedRow(0, &tablestore.AttributeColumn{ColumnName: "v", Value: "v", Timestamp: at})
 		f := &fake{
-			write: func([][]byte) ([]result, error) { return []result{failed("OTSConditionCheckFail")}, nil },
+			write: each(failed("OTSConditionCheckFail")),
 			get:   func(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error) { return res, nil },
 		}
 		outcomes := make([]table.Outcome, 1)
@@ -406,9 +396,7 @@ func TestEachRowOfARequestIsReadBackByItself(t *testing.T) {
 		want table.Fate
 	}
 	stored := func(id int64, v string) *tablestore.GetRowResponse {
-		res := &tablestore.GetRowResponse{Columns: []*tablestore.AttributeColumn{{ColumnName: "v", Value: v}}}
-		res.PrimaryKey.PrimaryKeys = []*tablestore.PrimaryKeyColumn{{ColumnName: "id", Value: id}}
-		return res
+		return storedRow(id, &tablestore.AttributeColumn{ColumnName: "v", Value: v})
 	}
 	states := []state{
 		{"ours", func(id int64) (*tablestore.GetRowResponse, error) { return stored(id, "v"), nil }, table.Written},

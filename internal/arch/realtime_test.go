@@ -25,7 +25,7 @@ var realTime = map[string]string{
 }
 
 // bubbles are the names by which a file of tests runs in virtual time.
-var bubbles = []string{"synctest", "virtually", "virtual", "inBubble"}
+var bubbles = []string{"synctest", "virtually", "virtual", "inBubble", "eachSeed"}
 
 // waits are the functions of package time by which a test waits; others bound what it waits for.
 var waits = []string{"Sleep", "Tick", "NewTicker"}

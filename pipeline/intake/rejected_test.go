@@ -8,8 +8,6 @@ import (
 	"testing"
 	_ "time/tzdata"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tsimport/internal/table"
 	"tsimport/reader/convert"
 	"tsimport/reader/jsonl"
@@ -248,27 +246,6 @@ func TestARefusedValueIsKeptAsItIs(t *testing.T) {
 		line := rejectWriterOf([]table.Column{{Source: "c", Name: "c", Type: tt.to}}, "", false).appendRecord(nil, []string{"c"}, &record.Record{Fields: []record.Datum{tt.d}})
 		if want := `{"c":` + tt.want + "}\n"; string(line) != want {
 			t.Errorf("%+v of a column of %v: %s, want %s", tt.d, tt.to, line, want)
-		}
-	}
-}
-
-func TestTimesAreKeptAsTheColumnReadsThem(t *testing.T) {
-	for _, tt := range []struct {
-		spec string
-		d    record.Datum
-		want string
-	}{
-		{",America/New_York", record.Datum{Kind: record.Timestamp, Int: 1704067200123, Unit: record.Millis, Local: true}, `{"c":"2024-01-01T00:00:00.123-05:00"}`},
-		{",Asia/Shanghai,s", record.Datum{Kind: record.Date, Int: 19723}, `{"c":"2024-01-01T00:00:00+08:00"}`},
-		{"date,Asia/Shanghai,s", record.Datum{Kind: record.Date, Int: 19723}, `{"c":"2024-01-01"}`},
-		{"", record.Datum{Kind: record.Timestamp, Int: -1, Unit: record.Millis}, `{"c":"1969-12-31T23:59:59.999Z"}`},
-	} {
-		spec, err := convert.ParseTime(tt.spec)
-		must(t, err)
-		k := rejectWriterOf([]table.Column{{Source: "c", Name: "c", Type: table.Integer, Time: spec}}, "", false)
-		line := k.appendRecord(nil, []string{"c"}, &record.Record{Fields: []record.Datum{tt.d}})
-		if diff := cmp.Diff(tt.want+"\n", string(line)); diff != "" {
-			t.Errorf("%q: %s", tt.spec, diff)
 		}
 	}
 }

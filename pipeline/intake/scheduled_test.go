@@ -200,10 +200,14 @@ func TestAScheduleIsMadeWhereItPays(t *testing.T) {
 			t.Errorf("%s: %d sections", shape, f.Sections())
 		}
 	}
-	small := flow(t, ask(file(t, "a.csv", shapes(rand.New(rand.NewPCG(1, 1)), "sorted", 1000))))
-	small.Follow(Scheduling{When: WhenItPays})
-	if _, err := look(t, small); err != nil || small.Sections() > 0 {
-		t.Errorf("a small input has %d sections, error %v", small.Sections(), err)
+	for records, memory := range map[int]int64{1000: 1 << 30, 25_000: 1} { // a small input, and one whose sections do not fit
+		r := ask(file(t, "a.csv", shapes(rand.New(rand.NewPCG(1, 1)), "sorted", records)))
+		r.Memory = memory
+		f := flow(t, r)
+		f.Follow(Scheduling{When: WhenItPays})
+		if got, err := look(t, f); err != nil || f.Sections() > 0 || len(got.records) != records {
+			t.Errorf("%d records, %d sections, error %v", len(got.records), f.Sections(), err)
+		}
 	}
 }
 
