@@ -334,6 +334,9 @@ func checkFile(t *testing.T, name, room string) {
 		if _, ok := n.(*ast.GoStmt); ok && !slices.Contains(goroutineRooms, room) {
 			t.Errorf("%s: starts a goroutine; only %s may", name, strings.Join(goroutineRooms, ", "))
 		}
+		if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "WithValue" && !strings.HasPrefix(room, "engine/") {
+			t.Errorf("%s: puts a value into a context; what a function needs is a parameter", name)
+		}
 		return true
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"tsimport/reader/sqltable"
 )
 
-func adviseCommand() *cli.Command {
+func adviseCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:      "advise",
 		Usage:     "suggest a partition key, and warn of hot spots",
@@ -33,11 +33,11 @@ func adviseCommand() *cli.Command {
 			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory for the rows, such as 512MiB, at least 16MiB; parts of a longer input are skipped, with a note; the process may use 64MiB more (default: a quarter of the machine's, at most 1GiB)"},
 			&cli.BoolFlag{Name: "json", Usage: "print the report as one JSON object"},
 		}...),
-		Action: adviseRun,
+		Action: in.act(adviseRun),
 	}
 }
 
-func adviseRun(c *cli.Context) error {
+func adviseRun(c *call) error {
 	if err := refuseArchives(c); err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func adviseRun(c *cli.Context) error {
 	return newAdvicePrinter(c.App.Writer).print(report)
 }
 
-func adviseConfig(c *cli.Context) (cfg advise.Config, err error) {
+func adviseConfig(c *call) (cfg advise.Config, err error) {
 	if !c.Args().Present() {
 		return cfg, errors.New("no input: name the files to read, or - for standard input")
 	}
@@ -107,7 +107,7 @@ func adviseConfig(c *cli.Context) (cfg advise.Config, err error) {
 }
 
 // parseMemory reads --memory of a command that looks at files.
-func parseMemory(c *cli.Context) (int64, error) {
+func parseMemory(c *call) (int64, error) {
 	text := c.String("memory")
 	if text == "" {
 		return options.DefaultMemory(), nil
@@ -123,7 +123,7 @@ func parseMemory(c *cli.Context) (int64, error) {
 }
 
 // readFlagsOf are the flags that say how the input is read, as they were given: a load needs them too.
-func readFlagsOf(c *cli.Context) (args []string) {
+func readFlagsOf(c *call) (args []string) {
 	for _, f := range flagsOf(options.Looking) {
 		name := f.Names()[0]
 		if !c.IsSet(name) {

@@ -14,7 +14,7 @@ import (
 	"tsimport/pipeline/options"
 )
 
-func ageCommand() *cli.Command {
+func ageCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "age",
 		Usage: "apply a lifecycle policy to per-period tables: throughput, time to live, archive",
@@ -32,12 +32,12 @@ func ageCommand() *cli.Command {
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 			&cli.StringFlag{Name: "now", Usage: "take `TIME` (RFC 3339) for now", Hidden: true}, // for tests of what comes with the months
 		}...),
-		Action: ageTables,
+		Action: in.act(ageTables),
 	}
 }
 
 // ageRequest is what the flags ask for, but for the connection.
-func ageRequest(c *cli.Context) (r apply.Request, err error) {
+func ageRequest(c *call) (r apply.Request, err error) {
 	switch {
 	case c.Args().Present():
 		return r, usagef("age takes no arguments (%q); tables are named with --table", c.Args().First())
@@ -69,7 +69,7 @@ func ageRequest(c *cli.Context) (r apply.Request, err error) {
 	return r, nil
 }
 
-func ageTables(c *cli.Context) (err error) {
+func ageTables(c *call) (err error) {
 	r, err := ageRequest(c)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func ageTables(c *cli.Context) (err error) {
 }
 
 // ageResult shows the plan or its outcome, and returns the error that is the exit code.
-func ageResult(c *cli.Context, plan *apply.Plan, t *target, stopped error) error {
+func ageResult(c *call, plan *apply.Plan, t *target, stopped error) error {
 	result := error(nil)
 	counts := map[apply.State]int{}
 	for _, i := range plan.Items {
@@ -157,7 +157,7 @@ func (t *target) identity() (string, error) {
 }
 
 // sayOthers tells of names that somebody may have meant to be the template's.
-func sayOthers(c *cli.Context, plan *apply.Plan, t *target) {
+func sayOthers(c *call, plan *apply.Plan, t *target) {
 	if len(plan.Items) == 0 {
 		say(c, c.App.ErrWriter, "there is no table %s in %s", plan.Template, t.name)
 	}

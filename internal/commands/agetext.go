@@ -8,8 +8,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"tsimport/internal/exitcode"
 	"tsimport/internal/tablestore/client"
 	"tsimport/lifecycle"
@@ -17,7 +15,7 @@ import (
 )
 
 // printAges shows a plan or its outcome, with a line for each table.
-func printAges(c *cli.Context, plan *apply.Plan, _ *target, _ error) error {
+func printAges(c *call, plan *apply.Plan, _ *target, _ error) error {
 	if len(plan.Items) == 0 {
 		return nil
 	}
@@ -108,7 +106,7 @@ type exportedAge struct {
 	SHA256 string `json:"sha256"`
 }
 
-func printAgesJSON(c *cli.Context, plan *apply.Plan, t *target, result error) error {
+func printAgesJSON(c *call, plan *apply.Plan, t *target, result error) error {
 	out := agesJSON{Policy: c.String("policy"), Template: plan.Template.String(), Target: t.name, Now: plan.Now.In(plan.Policy.Zone).Format(time.RFC3339),
 		Apply: c.Bool("apply"), DropExpired: plan.DropExpired, Tables: []tableAge{}, Others: append([]string{}, plan.Others...), ExitCode: exitcode.Of(result)}
 	if exit := new(exitError); result != nil && !errors.As(result, &exit) {

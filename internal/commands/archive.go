@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"tsimport/internal/jobdir"
 	"tsimport/internal/suggest"
 	"tsimport/internal/table"
@@ -69,7 +67,7 @@ func mayBeArchive(arg string) bool {
 }
 
 // refuseArchives is for commands that read files of rows, and databases. They would take an archive's manifest and parts for such files.
-func refuseArchives(c *cli.Context) error {
+func refuseArchives(c *call) error {
 	for _, arg := range c.Args().Slice() {
 		if m, err := archiveAt(c.Context, arg, storesOf(c)); m != nil || errors.As(err, new(*plan.UsageError)) {
 			return usagef("%s is an archive of a table, which %s does not read; tsimport verify compares it with a table, and tsimport load restores it", suggest.Arg(arg), c.Command.Name)
@@ -87,7 +85,7 @@ func inputError(err error) error {
 }
 
 // originOf returns the sources that the arguments of a command are, nil if they are files.
-func originOf(ctx context.Context, c *cli.Context, args []string, find input.Options) (source.Origin, error) {
+func originOf(ctx context.Context, c *call, args []string, find input.Options) (source.Origin, error) {
 	if origin, err := sqlOrigin(c, args); origin != nil || err != nil {
 		return origin, err
 	}
@@ -99,7 +97,7 @@ func originOf(ctx context.Context, c *cli.Context, args []string, find input.Opt
 }
 
 // refuseReadFlags refuses flags that say how text is read.
-func refuseReadFlags(c *cli.Context) error {
+func refuseReadFlags(c *call) error {
 	for _, o := range options.Of(options.Looking) {
 		if c.IsSet(o.Name) {
 			return usagef("--%s: an archive says itself how it is read; leave it out", o.Name)
@@ -110,13 +108,13 @@ func refuseReadFlags(c *cli.Context) error {
 
 // archiveLoad is a load of an archive.
 type archiveLoad struct {
-	c       *cli.Context
+	c       *call
 	show    *display
 	archive *archive.Manifest
 	lacking func() []string // nil unless the load has begun
 }
 
-func (l *archiveLoad) config(c *cli.Context, in *invocation, r *options.Request) (cfg pipeline.Config, err error) {
+func (l *archiveLoad) config(c *call, in *invocation, r *options.Request) (cfg pipeline.Config, err error) {
 	if err := refuseReadFlags(c); err != nil {
 		return cfg, err
 	}
@@ -124,14 +122,14 @@ func (l *archiveLoad) config(c *cli.Context, in *invocation, r *options.Request)
 		return cfg, err
 	}
 	origin := archiveReader.New(l.archive)
-	if workTaskOf(c) != nil {
+	if c.in.task != nil {
 		origin.ByParts()
 	}
 	cfg.Read.Sources, cfg.Target.Expires, cfg.Target.DropExpired = origin, true, c.Bool("drop-expired")
 	return cfg, nil
 }
 
-func (l *archiveLoad) open(c *cli.Context, a access, show *display) (*target, error) {
+func (l *archiveLoad) open(c *call, a access, show *display) (*target, error) {
 	return openTarget(c, a, show)
 }
 
@@ -254,7 +252,7 @@ func fitsArchive(m *archive.Manifest, cfg *pipeline.Config, target string, key [
 }
 
 // lookAtKeys looks at the keys of all rows of a table or an archive before any is written. Look is their origin.
-func lookAtKeys(c *cli.Context, show *display, cfg *pipeline.Config, key []table.KeyColumn, look source.Origin) func(context.Context) error {
+func lookAtKeys(c *call, show *display, cfg *pipeline.Config, key []table.KeyColumn, look source.Origin) func(context.Context) error {
 	return func(ctx context.Context) error {
 		say(c, show, "the key does not contain that of the source: looking for rows that would become one")
 		r := cfg.Request()

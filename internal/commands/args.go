@@ -5,9 +5,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"tsimport/internal/suggest"
 
 	"github.com/urfave/cli/v2"
+
+	"tsimport/internal/suggest"
 )
 
 // flagsFirst moves flags that follow file names to the front: the flag package stops reading flags at the first
@@ -151,7 +152,7 @@ func textsFlag(name, usage string) cli.Flag {
 	return &cli.GenericFlag{Name: name, Usage: usage, Value: new(texts)}
 }
 
-func textsOf(c *cli.Context, name string) []string {
+func textsOf(c *call, name string) []string {
 	if t, ok := c.Generic(name).(*texts); ok {
 		return *t
 	}

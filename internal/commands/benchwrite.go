@@ -22,15 +22,15 @@ import (
 // benchPrefix begins the names of tables that bench write makes.
 const benchPrefix = "tsimport_bench_"
 
-func benchCommand(interrupts *interrupts) *cli.Command {
+func benchCommand(interrupts *interrupts, in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:        "bench",
 		Usage:       "measure how fast a table takes rows",
-		Subcommands: []*cli.Command{benchWriteCommand(interrupts)},
+		Subcommands: []*cli.Command{benchWriteCommand(interrupts, in)},
 	}
 }
 
-func benchWriteCommand(interrupts *interrupts) *cli.Command {
+func benchWriteCommand(interrupts *interrupts, in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "write",
 		Usage: "measure how fast a table takes rows",
@@ -63,11 +63,11 @@ func benchWriteCommand(interrupts *interrupts) *cli.Command {
 			&cli.BoolFlag{Name: "json", Usage: "print the result as one JSON object"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		}...),
-		Action: func(c *cli.Context) error { return benchWrite(c, interrupts) },
+		Action: in.act(func(c *call) error { return benchWrite(c, interrupts) }),
 	}
 }
 
-func benchWrite(c *cli.Context, interrupts *interrupts) (err error) {
+func benchWrite(c *call, interrupts *interrupts) (err error) {
 	cfg, err := benchWriteConfig(c)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func benchWrite(c *cli.Context, interrupts *interrupts) (err error) {
 }
 
 // benchTarget opens the instance. A store that this run makes is removed at the end, unless its table is kept.
-func benchTarget(c *cli.Context, cfg *write.Config, noSync bool) (closeTarget func() error, err error) {
+func benchTarget(c *call, cfg *write.Config, noSync bool) (closeTarget func() error, err error) {
 	store := c.String("store")
 	store = cmp.Or(store, defaultStore)
 	_, statErr := os.Stat(store)
@@ -118,7 +118,7 @@ func benchTarget(c *cli.Context, cfg *write.Config, noSync bool) (closeTarget fu
 	}, nil
 }
 
-func benchWriteConfig(c *cli.Context) (cfg write.Config, err error) {
+func benchWriteConfig(c *call) (cfg write.Config, err error) {
 	if c.Args().Present() {
 		return cfg, usagef("bench write takes no arguments (%q)", c.Args().First())
 	}
@@ -173,7 +173,7 @@ type benchFiles struct {
 	sampleFile, stream *os.File
 }
 
-func openBenchFiles(c *cli.Context) (f *benchFiles, err error) {
+func openBenchFiles(c *call) (f *benchFiles, err error) {
 	f = new(benchFiles)
 	for _, open := range []struct {
 		flag string
@@ -220,7 +220,7 @@ func (f *benchFiles) close() (err error) {
 	return err
 }
 
-func printResult(c *cli.Context, r *result.Result) error {
+func printResult(c *call, r *result.Result) error {
 	if c.Bool("json") {
 		return printJSON(c, r)
 	}

@@ -20,7 +20,7 @@ import (
 	"tsimport/verify"
 )
 
-func checkCommand(show *display) *cli.Command {
+func checkCommand(show *display, in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:      "check",
 		Usage:     "validate files without a table; with --unique, find repeated and colliding keys",
@@ -34,14 +34,14 @@ func checkCommand(show *display) *cli.Command {
 			&cli.BoolFlag{Name: "fail-on-duplicates", Usage: "exit with 6 if several records have one key, even if their rows are equal; implies --unique"},
 			&cli.IntFlag{Name: "examples", Usage: "show at most `N` rejects, repeats and collisions each", Value: 10},
 		}, hidden(flagsOf(options.Verify), targetNames)...),
-		Action: func(c *cli.Context) error { return check(c, show) },
+		Action: in.act(func(c *call) error { return check(c, show) }),
 	}
 }
 
 // targetNames are the flags that say which store a table is in.
 var targetNames = []string{"endpoint", "instance", "store", "request-timeout", "table", "concurrency", "retry-for"}
 
-func check(c *cli.Context, show *display) error {
+func check(c *call, show *display) error {
 	if err := refuseArchives(c); err != nil {
 		return err
 	}

@@ -39,12 +39,12 @@ compdef _tsimport tsimport
 `,
 }
 
-func completionCommand() *cli.Command {
+func completionCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name: "completion", Usage: "print a script that completes commands and flags in bash, zsh, fish or powershell", ArgsUsage: "SHELL",
 		Description: "bash:        source <(tsimport completion bash)\nzsh:         source <(tsimport completion zsh)\n" +
 			"fish:        tsimport completion fish | source\npowershell:  tsimport completion powershell | Out-String | Invoke-Expression",
-		Action: func(c *cli.Context) error {
+		Action: in.act(func(c *call) error {
 			shell := c.Args().First()
 			script := completions[shell]
 			switch {
@@ -60,15 +60,15 @@ func completionCommand() *cli.Command {
 			}
 			_, err := fmt.Fprint(results(c), script)
 			return err
-		},
+		}),
 	}
 }
 
-func manCommand() *cli.Command {
+func manCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name: "man", Usage: "print the manual page, in the format of man or Markdown", Description: "tsimport man > /usr/local/share/man/man1/tsimport.1",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "markdown", Usage: "print it as Markdown"}},
-		Action: func(c *cli.Context) error {
+		Action: in.act(func(c *call) error {
 			page, err := "", error(nil)
 			if c.Bool("markdown") {
 				page, err = c.App.ToMarkdown()
@@ -80,7 +80,7 @@ func manCommand() *cli.Command {
 			}
 			_, err = fmt.Fprint(results(c), page)
 			return err
-		},
+		}),
 	}
 }
 

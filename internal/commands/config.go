@@ -17,7 +17,7 @@ import (
 	"tsimport/reader/input"
 )
 
-func configCommand(interrupts *interrupts) *cli.Command {
+func configCommand(interrupts *interrupts, in *invocation) *cli.Command {
 	flags := []cli.Flag{
 		&cli.BoolFlag{Name: "all", Usage: "show defaults, too"},
 		&cli.IntFlag{Name: "parallel", Usage: "as of tsimport run"},
@@ -34,14 +34,14 @@ func configCommand(interrupts *interrupts) *cli.Command {
 		Description: "Takes the flags of tsimport load. The first that says something counts: flag, environment, job file, profile, default. Nothing is\n" +
 			"connected to, and secrets are not shown.",
 		Flags:  flags,
-		Action: func(c *cli.Context) error { return showConfig(c, interrupts) },
+		Action: in.act(func(c *call) error { return showConfig(c, interrupts) }),
 	}
 }
 
 // origin is a value and where it comes from.
 type origin struct{ key, value, from string }
 
-func showConfig(c *cli.Context, interrupts *interrupts) error {
+func showConfig(c *call, interrupts *interrupts) error {
 	w := tabwriter.NewWriter(results(c), 0, 0, 2, ' ', 0)
 	if !c.Args().Present() {
 		rows, err := originsOf(c, flagsOf(options.Load), nil, "")
@@ -91,7 +91,7 @@ func writeOrigins(w *tabwriter.Writer, rows []origin) {
 }
 
 // originsOf finds the values of a load's flags, which are those of its command. Settings are those of a job file, nil without one.
-func originsOf(c *cli.Context, flags []cli.Flag, settings []job.Setting, file string) (rows []origin, err error) {
+func originsOf(c *call, flags []cli.Flag, settings []job.Setting, file string) (rows []origin, err error) {
 	values := map[string]string{}
 	for _, f := range flags { // what comes from the environment was given to this command as a flag, if it has that
 		name := f.Names()[0]

@@ -15,7 +15,7 @@ import (
 // maxForeignJob is how large a job file of another program may be.
 const maxForeignJob = 1 << 20
 
-func convertCommand() *cli.Command {
+func convertCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "convert",
 		Usage: "make a job of another program's job file",
@@ -26,12 +26,12 @@ func convertCommand() *cli.Command {
 			Flags: []cli.Flag{
 				&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the job to `FILE`, which must not exist (default: stdout)"},
 			},
-			Action: convertDataX,
+			Action: in.act(convertDataX),
 		}},
 	}
 }
 
-func convertDataX(c *cli.Context) error {
+func convertDataX(c *call) error {
 	if c.NArg() == 0 {
 		return usagef("name the jobs of DataX: convert datax [-o FILE] JOB.json...")
 	}

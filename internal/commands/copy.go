@@ -29,7 +29,7 @@ func copyCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 			"interrupted copy resumes at the keys that it has reached. Run folder, exit codes and signals are those of tsimport load.\n" +
 			signalHelp(),
 		Flags:  copyFlags(),
-		Action: func(c *cli.Context) error { return runLoad(c, interrupts, show, in, &copying{show: show}) },
+		Action: in.act(func(c *call) error { return runLoad(c, interrupts, show, in, &copying{show: show}) }),
 	}
 }
 
@@ -49,7 +49,7 @@ func copyFlags() []cli.Flag {
 
 // copying is a load whose source is a table.
 type copying struct {
-	c        *cli.Context
+	c        *call
 	show     *display
 	from, to tableArgument
 	since    time.Time
@@ -62,7 +62,7 @@ type copying struct {
 	lacking  func() []string
 }
 
-func (k *copying) config(c *cli.Context, in *invocation, r *options.Request) (cfg pipeline.Config, err error) {
+func (k *copying) config(c *call, in *invocation, r *options.Request) (cfg pipeline.Config, err error) {
 	k.c = c
 	if c.NArg() != 2 {
 		return cfg, usagef("copy takes two tables, SOURCE and TARGET, not %d; see tsimport copy --help", c.NArg())
@@ -86,7 +86,7 @@ func (k *copying) config(c *cli.Context, in *invocation, r *options.Request) (cf
 		return cfg, usagef("--max-rcu %v: want a number above 0, or 0 for no limit", rcu)
 	}
 	r.From, r.Table, r.Order = r.From[:1], k.to.name, plan.OrderNone.String()
-	if c.IsSet("job-dir") || workTaskOf(c) != nil {
+	if c.IsSet("job-dir") || c.in.task != nil {
 		r.Order = plan.LastWins.String() // each row is sent as one process has read it
 	}
 	if c.IsSet("since") {
@@ -122,7 +122,7 @@ func parseSince(text string) (time.Time, error) {
 	return t.UTC(), nil
 }
 
-func (k *copying) open(c *cli.Context, a access, show *display) (*target, error) {
+func (k *copying) open(c *call, a access, show *display) (*target, error) {
 	if k.from.address == nil && k.to.address == nil {
 		a.create = false // the source must be there
 	}

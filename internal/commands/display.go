@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"unicode"
 
-	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 	"golang.org/x/text/width"
 
@@ -149,7 +148,7 @@ func acts(r rune) bool {
 
 // results is where a command writes results for people to read. What programs read (JSON, exported rows) goes to stdout
 // as it is.
-func results(c *cli.Context) io.Writer { return printableWriter{c.App.Writer} }
+func results(c *call) io.Writer { return printableWriter{c.App.Writer} }
 
 type printableWriter struct{ w io.Writer }
 

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"tsimport/internal/atomicfile"
 	"tsimport/internal/exitcode"
 	"tsimport/internal/runmetrics"
@@ -29,14 +27,12 @@ type ending struct {
 	loads         []runmetrics.Run // of a job
 }
 
-type endingKey struct{}
-
 // endingOf is where a command says how it ends.
-func endingOf(c *cli.Context) *ending {
-	if e, ok := c.Context.Value(endingKey{}).(*ending); ok {
-		return e
+func endingOf(c *call) *ending {
+	if c.in.ending == nil {
+		return new(ending) // nobody asks
 	}
-	return new(ending) // nobody asks
+	return c.in.ending
 }
 
 // count adds rows that ended in a way.
@@ -75,7 +71,7 @@ func countsOfRows(n *job.Counts) []runmetrics.Rows {
 var endingNames = []string{"metrics-file"}
 
 // checkEnding refuses what could not be told at the end, before anything is done.
-func checkEnding(c *cli.Context) error {
+func checkEnding(c *call) error {
 	if path := c.String("metrics-file"); path != "" {
 		if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
 			return usagef("--metrics-file %s: there is no folder %s", path, filepath.Dir(path))
@@ -88,15 +84,15 @@ func checkEnding(c *cli.Context) error {
 }
 
 // told runs a command and tells how it ended.
-func told(c *cli.Context, show *display, command string, action cli.ActionFunc) error {
+func told(c *call, show *display, command string, action func(*call) error) error {
 	e, began := &ending{table: tableGiven(c)}, time.Now()
-	c.Context = context.WithValue(c.Context, endingKey{}, e)
+	c.in.ending = e
 	err := action(c)
 	run := runmetrics.Run{Command: command, Table: e.table, Load: e.load, Ended: time.Now(), Took: time.Since(began), ExitCode: exitcode.Of(err), Rows: e.rows}
 	if show.log != nil && !c.Bool("quiet") {
 		logEnding(show, &run, e.runDir)
 	}
-	if sessionOf(c.Context) != nil || command == "run" && c.Bool("plan") {
+	if c.in.session != nil || command == "run" && c.Bool("plan") {
 		return err // the job tells of all its loads; a plan has nothing to tell
 	}
 	runs := append([]runmetrics.Run{run}, e.loads...)
@@ -110,7 +106,7 @@ func told(c *cli.Context, show *display, command string, action cli.ActionFunc) 
 }
 
 // tableGiven is the table that a command line names: of a command that fails before it knows more.
-func tableGiven(c *cli.Context) string {
+func tableGiven(c *call) string {
 	if c.Command.Name == job.Copy && c.NArg() > 1 {
 		return path.Base(c.Args().Get(1)) // of an address, too
 	}

@@ -10,18 +10,18 @@ import (
 	"tsimport/internal/suggest"
 )
 
-func errorsCommand() *cli.Command {
+func errorsCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:        "errors",
 		Usage:       "explain exit codes, reject reasons and the service's error codes: cause and what to do",
 		ArgsUsage:   "[CODE...]",
 		Description: "Without CODE, all are listed; docs/errors.md has the same.",
 		Flags:       []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print entries as JSON, one a line"}},
-		Action:      explainErrors,
+		Action:      in.act(explainErrors),
 	}
 }
 
-func explainErrors(c *cli.Context) error {
+func explainErrors(c *call) error {
 	all := errorcodes.All()
 	entries := all
 	if c.Args().Present() {

@@ -22,7 +22,7 @@ import (
 	"tsimport/reader"
 )
 
-func explainCommand() *cli.Command {
+func explainCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:      "explain",
 		Usage:     "explain a primary-key design: order, ranges, how readers compute it",
@@ -39,11 +39,11 @@ func explainCommand() *cli.Command {
 			&cli.IntFlag{Name: "examples", Usage: "show the keys of the first `N` records", Value: 5},
 			&cli.BoolFlag{Name: "json", Usage: "print JSON"},
 		}...),
-		Action: explain,
+		Action: in.act(explain),
 	}
 }
 
-func explain(c *cli.Context) error {
+func explain(c *call) error {
 	r := &plan.Request{Inputs: c.Args().Slice(), Memory: options.MinMemory}
 	r.Target = plan.Target{Name: "explain", Table: "explain", Create: true, Absent: true}
 	asked, err := requestOf(c)

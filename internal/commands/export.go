@@ -22,7 +22,7 @@ import (
 	exporting "tsimport/transfer/export"
 )
 
-func exportCommand() *cli.Command {
+func exportCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "export",
 		Usage: "write a table's rows as CSV, JSON lines or Parquet, primary key first, in key order, or an exact archive of the table",
@@ -46,11 +46,11 @@ func exportCommand() *cli.Command {
 			&cli.BoolFlag{Name: "json", Usage: "print what was exported as JSON on stdout: rows, columns with their types, and what is not in the output"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		}...),
-		Action: export,
+		Action: in.act(export),
 	}
 }
 
-func export(c *cli.Context) (err error) {
+func export(c *call) (err error) {
 	name, format := c.String("table"), exportFormat(c)
 	if err := checkTable(name); err != nil {
 		return err
@@ -76,7 +76,7 @@ func export(c *cli.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
-	l := planOf(c)
+	l := c.in.plan
 	if err := t.mustExist(); err != nil {
 		if l != nil {
 			err = l.later(t.place(name), err)
@@ -173,7 +173,7 @@ var beforehand = map[string]string{
 }
 
 // nothingNotes say which columns that were asked for no row had, and that a condition let no row pass: a misspelt name does that.
-func nothingNotes(c *cli.Context, cfg *exporting.Config, r *exporting.Result) (notes []string) {
+func nothingNotes(c *call, cfg *exporting.Config, r *exporting.Result) (notes []string) {
 	for _, name := range cfg.Scan.Columns {
 		has := func(of exporting.Column) bool { return of.Name == name && len(of.Types) > 0 }
 		if r.Rows > 0 && !slices.ContainsFunc(r.Columns, has) {
@@ -244,7 +244,7 @@ func loadFlagsOf(cfg *exporting.Config, r *exporting.Result) []string {
 }
 
 // stoppedExport is the error of an export that did not finish. It says what the same command continues after.
-func stoppedExport(c *cli.Context, err error, kept int64) error {
+func stoppedExport(c *call, err error, kept int64) error {
 	lines, changed, occupied, cannot := new(exporting.ChangedError), new(archive.ChangedError), new(archive.OccupiedError), new(exporting.CannotHold)
 	switch {
 	case errors.As(err, new(*exporting.BusyError)), errors.As(err, &lines), errors.As(err, &changed), errors.As(err, &occupied), errors.As(err, &cannot):

@@ -2,7 +2,6 @@ package commands
 
 import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-	"github.com/urfave/cli/v2"
 
 	"tsimport/internal/jobdir"
 	"tsimport/internal/tablestore/client"
@@ -12,7 +11,7 @@ import (
 const formatArchive = "archive"
 
 // exportArchive writes an archive of a table.
-func exportArchive(c *cli.Context, sdk *tablestore.TableStoreClient, described *client.Table, t *target) error {
+func exportArchive(c *call, sdk *tablestore.TableStoreClient, described *client.Table, t *target) error {
 	cfg := exporting.ArchiveConfig{Target: t.name, Dir: c.String("output"), Fresh: c.Bool("fresh"), Readers: c.Int("concurrency")}
 	var err error
 	if cfg.Scan, cfg.Holds, err = exportOf(c, described); err != nil {

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"tsimport/internal/jobdir"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
@@ -21,7 +19,7 @@ import (
 )
 
 // exportFormat is what --format says, and without it what the output is: a folder, or a file whose name has an ending.
-func exportFormat(c *cli.Context) string {
+func exportFormat(c *call) string {
 	output := c.String("output")
 	switch ending := strings.ToLower(filepath.Ext(output)); {
 	case c.IsSet("format"):
@@ -39,7 +37,7 @@ func exportFormat(c *cli.Context) string {
 }
 
 // checkExportFlags refuses flags that do not fit a format.
-func checkExportFlags(c *cli.Context, format string) error {
+func checkExportFlags(c *call, format string) error {
 	toArchive := format == formatArchive
 	output := c.String("output")
 	switch address := isAddress(output); {
@@ -74,7 +72,7 @@ func checkExportFlags(c *cli.Context, format string) error {
 }
 
 // exportOf reads the flags that say what of a table is exported, also in words.
-func exportOf(c *cli.Context, t *client.Table) (s tablescan.Config, holds archive.Selection, err error) {
+func exportOf(c *call, t *client.Table) (s tablescan.Config, holds archive.Selection, err error) {
 	s.Table, s.Gate, s.Waits = t, gateOf(c), waitsOf(c, c.App.ErrWriter)
 	if err := setBounds(c, &s, t.Key); err != nil {
 		return s, holds, err
@@ -115,7 +113,7 @@ func exportOf(c *cli.Context, t *client.Table) (s tablescan.Config, holds archiv
 }
 
 // setBounds has a scan return only the rows from --from-key to --to-key.
-func setBounds(c *cli.Context, s *tablescan.Config, key []table.KeyColumn) (err error) {
+func setBounds(c *call, s *tablescan.Config, key []table.KeyColumn) (err error) {
 	for _, f := range []struct {
 		flag string
 		to   *[]table.Value
@@ -145,7 +143,7 @@ func namedAll(columns []string) error {
 const onlyKeys = "--columns is empty: rows come with their keys alone"
 
 // setFilter has a scan return only the rows for which the service finds --filter true.
-func setFilter(c *cli.Context, s *tablescan.Config) (err error) {
+func setFilter(c *call, s *tablescan.Config) (err error) {
 	if !c.IsSet("filter") {
 		return nil
 	}
@@ -157,7 +155,7 @@ func setFilter(c *cli.Context, s *tablescan.Config) (err error) {
 }
 
 // versionsToRead is how many versions of each cell --versions asks for, the newest; 0 is all.
-func versionsToRead(c *cli.Context) (n int, err error) {
+func versionsToRead(c *call) (n int, err error) {
 	text := c.String("versions")
 	if text == "all" {
 		return 0, nil

@@ -27,7 +27,7 @@ func firstDay(until string, days int, now time.Time) (time.Time, error) {
 	return end.AddDate(0, 0, -days), nil
 }
 
-func genCommand() *cli.Command {
+func genCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "gen",
 		Usage: "write example data as CSV",
@@ -42,7 +42,7 @@ func genCommand() *cli.Command {
 				&cli.StringFlag{Name: "until", Usage: "the last of those days: `DATE` such as 2026-01-31, or now (default: --days after 2024-01-01)"},
 				&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FILE` to write (default: stdout)"},
 			},
-			Action: func(c *cli.Context) error {
+			Action: in.act(func(c *call) error {
 				if !c.IsSet("rows") {
 					return usagef("give --rows, how many rows to write")
 				}
@@ -68,7 +68,7 @@ func genCommand() *cli.Command {
 					return fmt.Errorf("generate student cards: %w", err)
 				}
 				return nil
-			},
+			}),
 		}},
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-	"github.com/urfave/cli/v2"
 
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
@@ -16,7 +15,7 @@ import (
 )
 
 // renamedIndexes reads --rename-index.
-func renamedIndexes(c *cli.Context) (map[string]string, error) {
+func renamedIndexes(c *call) (map[string]string, error) {
 	rename := map[string]string{}
 	for _, text := range textsOf(c, "rename-index") {
 		old, name, ok := strings.Cut(text, "=")
@@ -30,7 +29,7 @@ func renamedIndexes(c *cli.Context) (map[string]string, error) {
 
 // defineIndexes completes a new target with the indexes of its source. It refuses names that are taken before the first row: they would be refused after
 // the last.
-func defineIndexes(c *cli.Context, cfg *pipeline.Config, from *client.Table, at *client.Admin) ([]string, error) {
+func defineIndexes(c *call, cfg *pipeline.Config, from *client.Table, at *client.Admin) ([]string, error) {
 	rename, err := renamedIndexes(c)
 	if err != nil {
 		return nil, err
@@ -51,7 +50,7 @@ func defineIndexes(c *cli.Context, cfg *pipeline.Config, from *client.Table, at 
 }
 
 // lackingIndexes returns what names the indexes of the source that the target lacks when all is done: of a table that was there, or that was made without them.
-func lackingIndexes(c *cli.Context, cfg *pipeline.Config, from *client.Table, sdk *tablestore.TableStoreClient, ctx context.Context) func() []string {
+func lackingIndexes(c *call, cfg *pipeline.Config, from *client.Table, sdk *tablestore.TableStoreClient, ctx context.Context) func() []string {
 	return func() (notes []string) {
 		rename, err := renamedIndexes(c)
 		if len(from.Indexes) == 0 || err != nil || cfg.DryRun {

@@ -13,7 +13,7 @@ import (
 	"tsimport/pipeline/plan"
 )
 
-func inspectCommand() *cli.Command {
+func inspectCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:      "inspect",
 		Usage:     "show format, columns and types of files",
@@ -25,11 +25,11 @@ func inspectCommand() *cli.Command {
 			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory for reading, such as 512MiB, at least 16MiB; the process may use 64MiB more (default: a quarter of the machine's, at most 1GiB)"},
 			&cli.BoolFlag{Name: "json", Usage: "print JSON, one object a line for each file"},
 		}...),
-		Action: inspect,
+		Action: in.act(inspect),
 	}
 }
 
-func inspect(c *cli.Context) error {
+func inspect(c *call) error {
 	if err := refuseArchives(c); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func inspect(c *cli.Context) error {
 }
 
 // inspectAll looks at files, or at a table of a database.
-func inspectAll(c *cli.Context, read plan.Read) ([]plan.Inspection, error) {
+func inspectAll(c *call, read plan.Read) ([]plan.Inspection, error) {
 	args := c.Args().Slice()
 	origin, err := sqlOrigin(c, args)
 	if err != nil {

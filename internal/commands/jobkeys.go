@@ -47,7 +47,7 @@ func jobVocabulary() *job.Vocabulary {
 
 // commandsOfJobs are the flags of the commands that a load of a job may be.
 func commandsOfJobs() map[string][]cli.Flag {
-	all := map[string][]cli.Flag{job.Load: flagsOf(options.Load), job.Copy: copyFlags(), job.Sync: syncFlags(), job.Export: exportCommand().Flags}
+	all := map[string][]cli.Flag{job.Load: flagsOf(options.Load), job.Copy: copyFlags(), job.Sync: syncFlags(), job.Export: exportCommand(nil).Flags}
 	for command, flags := range all {
 		all[command] = append(flags[:len(flags):len(flags)], flagNamed("timeout"))
 	}
@@ -55,7 +55,7 @@ func commandsOfJobs() map[string][]cli.Flag {
 }
 
 // valuesOf are the texts of a flag that is set, one for each time.
-func valuesOf(c *cli.Context, f cli.Flag) []string {
+func valuesOf(c *call, f cli.Flag) []string {
 	name := f.Names()[0]
 	if repeatable(f) {
 		return textsOf(c, name)

@@ -12,8 +12,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"tsimport/internal/exitcode"
 	"tsimport/internal/tablestore/client"
 	"tsimport/job"
@@ -28,14 +26,6 @@ const (
 	planPatience    = 5 * time.Second
 )
 
-type planKey struct{}
-
-// planOf is the plan that a command is to make of itself, nil if it is to be run.
-func planOf(c *cli.Context) *loadPlan {
-	l, _ := c.Context.Value(planKey{}).(*loadPlan)
-	return l
-}
-
 // jobPlanner plans the loads of a job.
 type jobPlanner struct {
 	jobRunner
@@ -46,7 +36,7 @@ type jobPlanner struct {
 }
 
 // planJob says what a job would do, and does nothing: it makes no folder and takes no lock.
-func planJob(c *cli.Context, interrupts *interrupts, show *display, r *job.Record) (err error) {
+func planJob(c *call, interrupts *interrupts, show *display, r *job.Record) (err error) {
 	common, err := job.ResolveSettings(r.File, r.Common, os.LookupEnv)
 	if err != nil {
 		return jobError(err)
@@ -86,7 +76,7 @@ func planJob(c *cli.Context, interrupts *interrupts, show *display, r *job.Recor
 }
 
 // findFolder finds the folder that the job would have, and what is known of how it was begun.
-func (p *jobPlanner) findFolder(c *cli.Context, r *job.Record) (folder string, err error) {
+func (p *jobPlanner) findFolder(c *call, r *job.Record) (folder string, err error) {
 	var before *job.Record
 	if folder = c.String("run-dir"); folder == "" {
 		folder, before, err = job.Find(rundir.Root, r.Identity)
@@ -166,7 +156,7 @@ func (p *jobPlanner) load(s *job.State) {
 		l.State, l.ExitCode, l.Rows, l.RowsAre = planDone, s.ExitCode, s.Read, rowsExact
 		return
 	}
-	in := &invocation{goOn: true, folder: dir}
+	in := &invocation{goOn: true, folder: dir, within: within{plan: l}}
 	if p.plan.Folder != "" {
 		l.findBegun(dir, in)
 	}
@@ -174,7 +164,7 @@ func (p *jobPlanner) load(s *job.State) {
 	show := newDisplay(said)
 	interrupts, stop := p.interrupts.ofLoad()
 	defer stop()
-	err := p.command(context.WithValue(interrupts.hard, planKey{}, l), s, in, show, interrupts)
+	err := p.command(interrupts.hard, s, in, show, interrupts)
 	l.hear(said.String())
 	switch nothing, exit := new(plan.NothingNew), new(exitError); {
 	case err == nil || l.State == planLater:

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-	"github.com/urfave/cli/v2"
 
 	"tsimport/internal/jobdir"
 	"tsimport/internal/table"
@@ -82,7 +81,7 @@ func (l *loadPlan) later(place string, err error) error {
 }
 
 // load plans a load of files, of an archive or of a table.
-func (l *loadPlan) load(c *cli.Context, interrupts *interrupts, show *display, of kind, asked *options.Request, cfg pipeline.Config) (err error) {
+func (l *loadPlan) load(c *call, interrupts *interrupts, show *display, of kind, asked *options.Request, cfg pipeline.Config) (err error) {
 	cfg.DryRun = true // what is opened is opened for reading, and no lease is taken
 	cfg.Write.RetryFor = min(cfg.Write.RetryFor, planPatience)
 	r := new(readyLoad)
@@ -278,7 +277,7 @@ func (l *loadPlan) sync(interrupts *interrupts, cfg pipeline.Config, t *target, 
 }
 
 // export plans an export of a table.
-func (l *loadPlan) export(c *cli.Context, sdk *tablestore.TableStoreClient, described *client.Table, t *target) error {
+func (l *loadPlan) export(c *call, sdk *tablestore.TableStoreClient, described *client.Table, t *target) error {
 	l.Output, l.WriteUnits, l.Seconds = redacted(c.String("output")), 0, -1
 	rows, _, err := exportOf(c, described)
 	if err != nil {

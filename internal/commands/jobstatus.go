@@ -15,7 +15,7 @@ import (
 	"tsimport/scaleout"
 )
 
-func statusCommand(interrupts *interrupts, show *display) *cli.Command {
+func statusCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
 	return &cli.Command{
 		Name: "status", Usage: "show how far a load on many machines has come", ArgsUsage: "JOBDIR",
 		Description: "What the job directory says: splits, shards, who works on what, rates, rejects and the time left (docs/scale-out.md).",
@@ -23,7 +23,7 @@ func statusCommand(interrupts *interrupts, show *display) *cli.Command {
 			&cli.BoolFlag{Name: "json", Usage: "print JSON"},
 			&cli.StringFlag{Name: "listen", Usage: "serve /status and /metrics at `ADDRESS`, such as 127.0.0.1:9180, until Ctrl-C"},
 		},
-		Action: func(c *cli.Context) error {
+		Action: in.act(func(c *call) error {
 			if c.NArg() != 1 {
 				return usagef("tsimport status takes one job directory, not %d", c.NArg())
 			}
@@ -46,7 +46,7 @@ func statusCommand(interrupts *interrupts, show *display) *cli.Command {
 				return printJSON(c, s)
 			}
 			return writeLines(results(c), jobLines(s))
-		},
+		}),
 	}
 }
 
@@ -81,7 +81,7 @@ func jobLines(s *scaleout.Status) (lines []string) {
 }
 
 // serveJob serves the status of a job until ctx ends.
-func serveJob(ctx context.Context, c *cli.Context, show *display, w *scaleout.Watcher, address string) error {
+func serveJob(ctx context.Context, c *call, show *display, w *scaleout.Watcher, address string) error {
 	mux := http.NewServeMux()
 	answer := func(kind string, write func(*bytes.Buffer, *scaleout.Status) error) http.HandlerFunc {
 		return func(to http.ResponseWriter, r *http.Request) {

@@ -19,7 +19,7 @@ import (
 	"tsimport/scaleout/kubernetes"
 )
 
-func manifestsCommand(interrupts *interrupts, show *display) *cli.Command {
+func manifestsCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
 	return &cli.Command{
 		Name: "manifests", Usage: "print or apply the Kubernetes Jobs of a load that was planned for many machines", ArgsUsage: "JOBDIR",
 		Description: "An Indexed Job for each stage of what tsimport load --job-dir has planned, as YAML (docs/kubernetes.md). With --apply the exit code is\n" +
@@ -36,7 +36,7 @@ func manifestsCommand(interrupts *interrupts, show *display) *cli.Command {
 			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory of each pod, of which three quarters are for rows", Value: "2GiB"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		},
-		Action: func(c *cli.Context) error {
+		Action: in.act(func(c *call) error {
 			if c.NArg() != 1 {
 				return usagef("tsimport manifests takes one job directory, not %d", c.NArg())
 			}
@@ -62,14 +62,14 @@ func manifestsCommand(interrupts *interrupts, show *display) *cli.Command {
 			say(c, show, "apply the Jobs with kubectl; all but the first are suspended: resume each when the one before is complete, or give --apply (docs/kubernetes.md)")
 			_, err = fmt.Fprintf(results(c), "%s", bytes.Join(manifests, []byte("---\n")))
 			return err
-		},
+		}),
 	}
 }
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
 // jobsOf is what the manifests of a plan say.
-func jobsOf(c *cli.Context, store jobdir.Store, p *scaleout.Plan) (*kubernetes.Options, error) {
+func jobsOf(c *call, store jobdir.Store, p *scaleout.Plan) (*kubernetes.Options, error) {
 	memory, err := options.ParseSize(c.String("memory"))
 	if err != nil || memory < 256<<20 {
 		return nil, usagef("--memory %q: want a size of at least 256MiB", c.String("memory"))
@@ -142,7 +142,7 @@ func missingSummary(missing bool, store jobdir.Store) error {
 }
 
 // applyJobs has the Jobs of a plan run.
-func applyJobs(c *cli.Context, interrupts *interrupts, show *display, o *kubernetes.Options, store jobdir.Store, p *scaleout.Plan) error {
+func applyJobs(c *call, interrupts *interrupts, show *display, o *kubernetes.Options, store jobdir.Store, p *scaleout.Plan) error {
 	failed := kubernetes.Apply(interrupts.drain, *o, func(format string, a ...any) { say(c, show, format, a...) })
 	// What counts is in the job directory: finish fails as a Job where it has said that records were rejected.
 	s, err := scaleout.ReadSummary(interrupts.hard, store, p)

@@ -31,11 +31,11 @@ func loadCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 			"The run folder holds the rejected records, their reasons and the summary. Flags may come before or after files.\n" +
 			numbersHelp + signalHelp(),
 		Flags:  flagsOf(options.Load),
-		Action: func(c *cli.Context) error { return load(c, interrupts, show, in) },
+		Action: in.act(func(c *call) error { return load(c, interrupts, show, in) }),
 	}
 }
 
-func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation) (err error) {
+func load(c *call, interrupts *interrupts, show *display, in *invocation) (err error) {
 	if c.String("retry-rejects") != "" {
 		return retryRejects(c, interrupts, show, in)
 	}
@@ -66,9 +66,9 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 // kind is what loads differ by: where their rows come from.
 type kind interface {
 	// config makes the load that a request asks for.
-	config(c *cli.Context, in *invocation, r *options.Request) (pipeline.Config, error)
+	config(c *call, in *invocation, r *options.Request) (pipeline.Config, error)
 	// open opens the target.
-	open(c *cli.Context, a access, show *display) (*target, error)
+	open(c *call, a access, show *display) (*target, error)
 	// begin completes the load, once the target is open.
 	begin(interrupts *interrupts, cfg *pipeline.Config, t *target) error
 	// compared changes the load into what the table is compared with.
@@ -80,11 +80,11 @@ type kind interface {
 // fileLoad is a load of files.
 type fileLoad struct{}
 
-func (*fileLoad) config(c *cli.Context, in *invocation, r *options.Request) (pipeline.Config, error) {
+func (*fileLoad) config(c *call, in *invocation, r *options.Request) (pipeline.Config, error) {
 	return loadConfigOf(r, c, in)
 }
 
-func (*fileLoad) open(c *cli.Context, a access, show *display) (*target, error) {
+func (*fileLoad) open(c *call, a access, show *display) (*target, error) {
 	return openTarget(c, a, show)
 }
 
@@ -97,7 +97,7 @@ func (*fileLoad) compared(*pipeline.Config) {}
 func (*fileLoad) ended(*pipeline.Report) []string { return nil }
 
 // runLoad runs a load of any kind.
-func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocation, of kind) (err error) {
+func runLoad(c *call, interrupts *interrupts, show *display, in *invocation, of kind) (err error) {
 	asked, err := requestOf(c)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 	if err != nil {
 		return err
 	}
-	if l := planOf(c); l != nil {
+	if l := c.in.plan; l != nil {
 		return l.load(c, interrupts, show, of, asked, cfg)
 	}
 	stopProfiles, err := startProfiles(c)
@@ -126,7 +126,7 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 	if err := r.prepare(c, interrupts, show, of, asked, &cfg); err != nil {
 		return err
 	}
-	if t := workTaskOf(c); t != nil {
+	if t := c.in.task; t != nil {
 		limitMemory(cfg.Limits.Memory, false)
 		collectLate(cfg.Limits.Memory)
 		return doWork(c, interrupts, show, t, &cfg)
@@ -141,7 +141,7 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 		cfg.Checkpoint.Sync = t.store.Sync
 	}
 
-	if sessionOf(c.Context) == nil {
+	if c.in.session == nil {
 		limitMemory(cfg.Limits.Memory, t.embedded)
 	}
 	if text := orderWarning(&cfg.Write); text != "" && cfg.Read.Sources == nil {
@@ -220,7 +220,7 @@ type readyLoad struct {
 }
 
 // prepare opens the target and what a load that comes again needs, and completes the load.
-func (r *readyLoad) prepare(c *cli.Context, interrupts *interrupts, show *display, of kind, asked *options.Request, cfg *pipeline.Config) (err error) {
+func (r *readyLoad) prepare(c *call, interrupts *interrupts, show *display, of kind, asked *options.Request, cfg *pipeline.Config) (err error) {
 	if r.noSync, err = parseSync(c.String("sync")); err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func (r *readyLoad) close(err error) error {
 // checkpointEnv sets the time between checkpoints, for tests that crash loads often.
 const checkpointEnv = "TSIMPORT_CHECKPOINT_EVERY"
 
-func loadConfig(c *cli.Context, in *invocation) (cfg pipeline.Config, err error) {
+func loadConfig(c *call, in *invocation) (cfg pipeline.Config, err error) {
 	r, err := requestOf(c)
 	if err != nil {
 		return cfg, err
@@ -275,7 +275,7 @@ func loadConfig(c *cli.Context, in *invocation) (cfg pipeline.Config, err error)
 }
 
 // loadConfigOf is loadConfig of a request.
-func loadConfigOf(r *options.Request, c *cli.Context, in *invocation) (cfg pipeline.Config, err error) {
+func loadConfigOf(r *options.Request, c *call, in *invocation) (cfg pipeline.Config, err error) {
 	if cfg, err = options.Config(r); err != nil {
 		return cfg, err
 	}
@@ -285,7 +285,7 @@ func loadConfigOf(r *options.Request, c *cli.Context, in *invocation) (cfg pipel
 	if in.folder != "" {
 		cfg.RunDir = in.folder
 	}
-	if s := sessionOf(c.Context); s != nil {
+	if s := c.in.session; s != nil {
 		cfg.Shared = s.limits
 	}
 	if text := os.Getenv(checkpointEnv); text != "" {
@@ -329,7 +329,7 @@ func parseSync(text string) (noSync bool, err error) {
 }
 
 // lookHint says how to look at the rows of a load; "" where it takes keys of a profile of the target.
-func lookHint(c *cli.Context, r *pipeline.Report, to *target) string {
+func lookHint(c *call, r *pipeline.Report, to *target) string {
 	at := func(name string) string { return c.String(name) }
 	given := c.IsSet
 	if c.Command.Name == "copy" {

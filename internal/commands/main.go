@@ -35,10 +35,10 @@ func RunWith(runner *Runner, args []string, stdout, stderr io.Writer) int {
 	interrupts := newInterrupts(show)
 	defer interrupts.close()
 	out := &checkedOutput{Writer: stdout}
-	app := newApp(out, show, interrupts, &invocation{args: args[min(1, len(args)):]})
-	ctx := runner.offer(interrupts.hard, app)
+	app := newApp(out, show, interrupts, &invocation{args: args[min(1, len(args)):], within: within{runner: runner}})
+	runner.offer(app)
 	if asksForCompletion(args) {
-		err := out.end(app.RunContext(ctx, args))
+		err := out.end(app.RunContext(interrupts.hard, args))
 		return exitCode(show, err, out.silent(show))
 	}
 	err := checkGone(args)
@@ -53,7 +53,7 @@ func RunWith(runner *Runner, args []string, stdout, stderr io.Writer) int {
 		err = formatErr
 	}
 	if err == nil {
-		err = app.RunContext(ctx, args)
+		err = app.RunContext(interrupts.hard, args)
 	}
 	err = out.end(err)
 	return exitCode(show, err, out.silent(show))
@@ -67,7 +67,7 @@ type exitError struct {
 }
 
 // endsWith ends a command with a code. With --quiet the brief is shown as an error.
-func endsWith(c *cli.Context, code int, err error, brief string) error {
+func endsWith(c *call, code int, err error, brief string) error {
 	if err == nil && c.Bool("quiet") {
 		err = errors.New(brief)
 	}
@@ -116,6 +116,9 @@ func init() {
 
 // newApp is the command with all that its help has.
 func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocation) *cli.App {
+	if in == nil {
+		in = new(invocation)
+	}
 	app := &cli.App{
 		Name:    "tsimport",
 		Version: versionText(debug.ReadBuildInfo()),
@@ -137,33 +140,33 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			limited(loadCommand(interrupts, show, in), interrupts, show),
-			limited(copyCommand(interrupts, show, in), interrupts, show),
-			limited(runCommand(interrupts, show, in), interrupts, show),
-			limited(workCommand(interrupts, show), interrupts, show),
-			statusCommand(interrupts, show),
-			manifestsCommand(interrupts, show),
-			resumeCommand(interrupts, show),
-			runsCommand(),
-			configCommand(interrupts),
-			convertCommand(),
-			filesCommand(),
-			limited(verifyCommand(interrupts, show), interrupts, show),
-			limited(syncCommand(interrupts, show, in), interrupts, show),
-			checkCommand(show),
-			inspectCommand(),
-			tablesCommand(),
-			explainCommand(),
-			adviseCommand(),
-			limited(exportCommand(), interrupts, show),
-			tableCommand(),
-			serveCommand(),
-			genCommand(),
-			benchCommand(interrupts),
-			ageCommand(),
-			errorsCommand(),
-			completionCommand(),
-			manCommand(),
+			limited(loadCommand(interrupts, show, in), interrupts, show, in),
+			limited(copyCommand(interrupts, show, in), interrupts, show, in),
+			limited(runCommand(interrupts, show, in), interrupts, show, in),
+			limited(workCommand(interrupts, show, in), interrupts, show, in),
+			statusCommand(interrupts, show, in),
+			manifestsCommand(interrupts, show, in),
+			resumeCommand(interrupts, show, in),
+			runsCommand(in),
+			configCommand(interrupts, in),
+			convertCommand(in),
+			filesCommand(in),
+			limited(verifyCommand(interrupts, show, in), interrupts, show, in),
+			limited(syncCommand(interrupts, show, in), interrupts, show, in),
+			checkCommand(show, in),
+			inspectCommand(in),
+			tablesCommand(in),
+			explainCommand(in),
+			adviseCommand(in),
+			limited(exportCommand(in), interrupts, show, in),
+			tableCommand(in),
+			serveCommand(in),
+			genCommand(in),
+			benchCommand(interrupts, in),
+			ageCommand(in),
+			errorsCommand(in),
+			completionCommand(in),
+			manCommand(in),
 		},
 	}
 	setUsageErrors(app)
@@ -266,15 +269,15 @@ func (in *interrupts) endAfter(d time.Duration) {
 }
 
 // limited gives a command the flags that bound how long it runs and say who is told how it ends.
-func limited(c *cli.Command, interrupts *interrupts, show *display) *cli.Command {
+func limited(c *cli.Command, interrupts *interrupts, show *display, in *invocation) *cli.Command {
 	c.Flags = append(c.Flags, flagsOf(options.Ending)...)
 	action := c.Action
-	c.Action = func(c *cli.Context) error {
+	c.Action = in.act(func(c *call) error {
 		if err := checkEnding(c); err != nil {
 			return err
 		}
-		return told(c, show, c.Command.Name, action)
-	}
+		return told(c, show, c.Command.Name, func(c *call) error { return action(c.flags) })
+	})
 	c.Before = func(c *cli.Context) error {
 		if d := c.Duration("timeout"); d > 0 {
 			interrupts.endAfter(d)

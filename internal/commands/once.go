@@ -23,7 +23,7 @@ func onceNames() []string {
 }
 
 // nothingNew says that no input is new, if that is what err is about. Any other error stays.
-func nothingNew(c *cli.Context, show *display, err error) error {
+func nothingNew(c *call, show *display, err error) error {
 	var nothing *plan.NothingNew
 	if !errors.As(err, &nothing) {
 		return err
@@ -39,23 +39,23 @@ func nothingNew(c *cli.Context, show *display, err error) error {
 	return nil
 }
 
-func filesCommand() *cli.Command {
+func filesCommand(in *invocation) *cli.Command {
 	flags := append(flagsOf(options.Reaching), flagNamed("state"), &cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` whose known files are meant"})
 	return &cli.Command{
 		Name:        "files",
 		Usage:       "list the files that loads with --only-new know",
 		Description: "A line for each input whose content the table has taken: when, bytes, hash, name. To have one loaded again, forget it.",
 		Flags:       append(flags, &cli.BoolFlag{Name: "json", Usage: "print JSON"}),
-		Action:      listFiles,
+		Action:      in.act(listFiles),
 		Subcommands: []*cli.Command{{
 			Name: "forget", Usage: "forget files, so that they are loaded again when they are found", ArgsUsage: "NAME...",
-			Flags: flags, Action: forgetFiles,
+			Flags: flags, Action: in.act(forgetFiles),
 		}},
 	}
 }
 
 // placeOfFlags is placeOf of a command that has no load.
-func placeOfFlags(c *cli.Context) (string, error) {
+func placeOfFlags(c *call) (string, error) {
 	if c.String("table") == "" {
 		return "", usagef("no table: give --table")
 	}
@@ -72,7 +72,7 @@ func placeOfFlags(c *cli.Context) (string, error) {
 	return recurring.PlaceOf(place, t.name, c.String("table")), t.close()
 }
 
-func listFiles(c *cli.Context) error {
+func listFiles(c *call) error {
 	if c.Args().Present() {
 		return usagef("unknown command %q; see tsimport files --help", c.Args().First())
 	}
@@ -113,7 +113,7 @@ func listFiles(c *cli.Context) error {
 	return nil
 }
 
-func forgetFiles(c *cli.Context) (err error) {
+func forgetFiles(c *call) (err error) {
 	if c.NArg() == 0 {
 		return usagef("name the files to forget, as tsimport files lists them")
 	}
@@ -144,6 +144,6 @@ func forgetFiles(c *cli.Context) (err error) {
 }
 
 // sayer says what say does.
-func sayer(c *cli.Context, stderr io.Writer) func(format string, a ...any) {
+func sayer(c *call, stderr io.Writer) func(format string, a ...any) {
 	return func(format string, a ...any) { say(c, stderr, format, a...) }
 }

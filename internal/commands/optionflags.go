@@ -44,7 +44,7 @@ func flagOf(o *options.Option, hidden bool) cli.Flag {
 }
 
 // requestOf is what the flags of a command ask for. From has its arguments.
-func requestOf(c *cli.Context) (*options.Request, error) {
+func requestOf(c *call) (*options.Request, error) {
 	r := &options.Request{From: c.Args().Slice()}
 	for _, f := range c.Command.Flags {
 		name := f.Names()[0]

@@ -6,8 +6,6 @@ import (
 	"io"
 	"os"
 
-	"github.com/urfave/cli/v2"
-
 	"tsimport/internal/atomicfile"
 )
 
@@ -27,7 +25,7 @@ func writeOutput(ctx context.Context, path string, stdout io.Writer, write func(
 }
 
 // createOutput opens a file that a flag names, to be written while the command runs.
-func createOutput(c *cli.Context, path string, flag int) (*os.File, error) {
+func createOutput(c *call, path string, flag int) (*os.File, error) {
 	o, err := atomicfile.Find(path)
 	if err != nil {
 		return nil, err

@@ -30,9 +30,9 @@ func must(t testing.TB, err error) {
 }
 
 // given calls do with the context that flags have for arguments.
-func given(t *testing.T, flags []cli.Flag, args []string, do func(c *cli.Context) error) error {
+func given(t *testing.T, flags []cli.Flag, args []string, do func(c *call) error) error {
 	t.Helper()
-	app := &cli.App{Flags: flags, Action: do, Writer: io.Discard, ErrWriter: io.Discard, ExitErrHandler: func(*cli.Context, error) {}}
+	app := &cli.App{Flags: flags, Action: new(invocation).act(do), Writer: io.Discard, ErrWriter: io.Discard, ExitErrHandler: func(*cli.Context, error) {}}
 	return app.Run(append([]string{"tsimport"}, args...))
 }
 
@@ -113,7 +113,7 @@ func TestColumnFlagsAreReadOrRefused(t *testing.T) {
 		"--rename a=b --rename a=c": "given twice", "--rename a=": "want old=new", "--rename =b": "want old=new",
 		"--types x": "want table, strict or infer",
 	} {
-		err := given(t, flagsOf(options.Load), strings.Fields(args), func(c *cli.Context) error {
+		err := given(t, flagsOf(options.Load), strings.Fields(args), func(c *call) error {
 			r, err := requestOf(c)
 			if err != nil {
 				return err
@@ -155,7 +155,7 @@ func TestDialectFlagsAreReadOrRefused(t *testing.T) {
 		`--no-header --names a,"b`:               "--names",
 		"--dialect postgres-csv --delimiter \\t": "",
 	} {
-		err := given(t, flagsOf(options.Looking), strings.Fields(args), func(c *cli.Context) error {
+		err := given(t, flagsOf(options.Looking), strings.Fields(args), func(c *call) error {
 			r, err := parseRead(c)
 			if err != nil {
 				return err
@@ -230,7 +230,7 @@ func TestASecretIsTheFirstLineOfItsFile(t *testing.T) {
 }
 
 func TestHalfAnAccessKeyIsRefused(t *testing.T) {
-	c := cli.NewContext(cli.NewApp(), flag.NewFlagSet("", flag.ContinueOnError), nil)
+	c := &call{cli.NewContext(cli.NewApp(), flag.NewFlagSet("", flag.ContinueOnError), nil), new(invocation)}
 	for _, family := range []string{"TABLESTORE", "ALIBABA_CLOUD"} {
 		for _, half := range []string{"_ACCESS_KEY_ID", "_ACCESS_KEY_SECRET"} {
 			for _, n := range []string{"TABLESTORE_ACCESS_KEY_ID", "TABLESTORE_ACCESS_KEY_SECRET", "ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET"} {

@@ -6,12 +6,10 @@ import (
 	"os"
 	"runtime"
 	"runtime/pprof"
-
-	"github.com/urfave/cli/v2"
 )
 
 // startProfiles begins the profiles that the user asked for and returns what ends and writes them.
-func startProfiles(c *cli.Context) (stop func() error, err error) {
+func startProfiles(c *call) (stop func() error, err error) {
 	stop = func() error { return nil }
 	if name := c.String("cpu-profile"); name != "" {
 		f, err := createOutput(c, name, os.O_TRUNC)

@@ -20,7 +20,7 @@ import (
 	"tsimport/transfer/tablesync"
 )
 
-func pruneCommand() *cli.Command {
+func pruneCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "prune",
 		Usage: "remove the folders of runs that are over",
@@ -33,7 +33,7 @@ func pruneCommand() *cli.Command {
 			&cli.BoolFlag{Name: "plan", Usage: "show what would be removed, and remove nothing"},
 			&cli.BoolFlag{Name: "json", Usage: "print JSON"},
 		},
-		Action: pruneRuns,
+		Action: in.act(pruneRuns),
 	}
 }
 
@@ -57,7 +57,7 @@ type pruning struct {
 	now   time.Time
 }
 
-func pruneRuns(c *cli.Context) error {
+func pruneRuns(c *call) error {
 	p := pruning{keep: c.Int("keep"), now: time.Now()}
 	var err error
 	_, _, keepOfEnvironment := fromEnvironment("keep") // which may be meant for others: to remove something is to be typed

@@ -4,8 +4,6 @@ import (
 	"context"
 	_ "time/tzdata" // time zones of --type timestamp(…) on machines that have none
 
-	"github.com/urfave/cli/v2"
-
 	"tsimport/pipeline/options"
 	"tsimport/pipeline/plan"
 	"tsimport/reader/input"
@@ -15,13 +13,13 @@ const inputsHelp = "A FILE is a file, a folder, a glob with **, - for standard i
 	"http(s)://…, oss://bucket/prefix or s3://bucket/prefix. Format and compression (gzip, zstd, bzip2, xz, lz4, snappy) are detected from the content."
 
 // storesOf is how objects are reached: where the environment says, with the command's keys.
-func storesOf(c *cli.Context) (o input.Options) {
+func storesOf(c *call) (o input.Options) {
 	o.OSS.Credentials = ossCredentials(c)
 	return o
 }
 
 // ossCredentials are the keys of Tablestore.
-func ossCredentials(c *cli.Context) func(context.Context) (id, secret, token string, err error) {
+func ossCredentials(c *call) func(context.Context) (id, secret, token string, err error) {
 	return func(context.Context) (id, secret, token string, err error) {
 		provider, err := findCredentials(c)
 		if err != nil {
@@ -33,7 +31,7 @@ func ossCredentials(c *cli.Context) func(context.Context) (id, secret, token str
 }
 
 // parseRead reads how a command reads inputs.
-func parseRead(c *cli.Context) (read plan.Read, err error) {
+func parseRead(c *call) (read plan.Read, err error) {
 	r, err := requestOf(c)
 	if err != nil {
 		return read, err
@@ -45,7 +43,7 @@ func parseRead(c *cli.Context) (read plan.Read, err error) {
 }
 
 // completeRead adds what only the command knows of reading inputs.
-func completeRead(c *cli.Context, r *options.Request, read *plan.Read) {
+func completeRead(c *call, r *options.Request, read *plan.Read) {
 	read.Find.NotData = notData(r, c.String("store"))
 	read.Find.OSS.Credentials = ossCredentials(c)
 }

@@ -17,7 +17,7 @@ import (
 	"tsimport/reader"
 )
 
-func resumeCommand(interrupts *interrupts, show *display) *cli.Command {
+func resumeCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:      "resume",
 		Usage:     "resume an unfinished load, sync or job",
@@ -25,7 +25,7 @@ func resumeCommand(interrupts *interrupts, show *display) *cli.Command {
 		Description: "Runs the load's own command again, from its last checkpoint; of a job, the loads that are not done. Without FOLDER it resumes the newest unfinished run;\n" +
 			"tsimport runs lists them all. Of a job directory (docs/scale-out.md) it does what is left on this machine, also after the job was stopped.",
 		Flags: append([]cli.Flag{flagNamed("metrics-file")}, workFlags()...),
-		Action: func(c *cli.Context) error {
+		Action: in.act(func(c *call) error {
 			if err := checkEnding(c); err != nil {
 				return err
 			}
@@ -33,14 +33,14 @@ func resumeCommand(interrupts *interrupts, show *display) *cli.Command {
 				return usagef("tsimport resume takes one run folder, not %d", c.NArg())
 			}
 			if isJobDir(c.Args().First()) {
-				return told(c, show, "work", func(c *cli.Context) error { return workOn(c, interrupts, show, true) })
+				return told(c, show, "work", func(c *call) error { return workOn(c, interrupts, show, true) })
 			}
 			r, err := runToResume(c.Args().First())
 			if err != nil {
 				return err
 			}
 			if r.record != nil {
-				return told(c, show, "run", func(c *cli.Context) error { return resumeJob(c, interrupts, show, r.Folder) })
+				return told(c, show, "run", func(c *call) error { return resumeJob(c, interrupts, show, r.Folder) })
 			}
 			if left := r.toRestore(); left != "" {
 				say(c, show, "warning: %s", left)
@@ -63,8 +63,8 @@ func resumeCommand(interrupts *interrupts, show *display) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return again(c, interrupts, show, &invocation{args: args, goOn: true, folder: folder})
-		},
+			return again(c, interrupts, show, &invocation{args: args, goOn: true, folder: folder, within: c.in.within})
+		}),
 	}
 }
 
@@ -110,7 +110,7 @@ func runToResume(folder string) (*runInfo, error) {
 
 // resumedArguments are a load's arguments without --accept-changed-input, for what was accepted then was another change. Flags that say who
 // is told how it ends come from the command that resumes it, if that has them.
-func resumedArguments(app *cli.App, args []string, c *cli.Context) ([]string, error) {
+func resumedArguments(app *cli.App, args []string, c *call) ([]string, error) {
 	args, err := withoutGone(args)
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func resumedArguments(app *cli.App, args []string, c *cli.Context) ([]string, er
 }
 
 // again runs a command of a run.
-func again(c *cli.Context, interrupts *interrupts, show *display, in *invocation) error {
+func again(c *call, interrupts *interrupts, show *display, in *invocation) error {
 	app := newApp(c.App.Writer, show, interrupts, in)
 	args, err := flagsFirst(app, append([]string{os.Args[0]}, in.args...))
 	if err != nil {
@@ -155,7 +155,7 @@ var otherSettings = []string{
 }
 
 // retryRejects loads what a run has rejected with the settings of that run; flags that are given now come after its own.
-func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *invocation) error {
+func retryRejects(c *call, interrupts *interrupts, show *display, asked *invocation) error {
 	folder := c.String("retry-rejects")
 	if c.Args().Present() {
 		return usagef("--retry-rejects %s: the inputs are the run's rejects; name no others", folder)
@@ -220,7 +220,7 @@ func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *
 	if err != nil {
 		return err
 	}
-	in := &invocation{args: asked.args, goOn: asked.goOn, folder: asked.folder, settings: r.job, rejects: folder}
+	in := &invocation{args: asked.args, goOn: asked.goOn, folder: asked.folder, settings: r.job, rejects: folder, within: asked.within}
 	return newApp(c.App.Writer, show, interrupts, in).RunContext(c.Context, withEnvironment(app, full))
 }
 

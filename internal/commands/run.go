@@ -44,7 +44,7 @@ func runCommand(interrupts *interrupts, show *display, in *invocation) *cli.Comm
 			"requests in flight and ceilings are those of all loads together.\n" +
 			"The exit code is the first of 130, 143, 1, 5, 4, 2, 6, 7, 3 and 0 that a load has ended with.",
 		Flags:  runFlags(),
-		Action: func(c *cli.Context) error { return runJob(c, interrupts, show, in) },
+		Action: in.act(func(c *call) error { return runJob(c, interrupts, show, in) }),
 	}
 }
 
@@ -85,7 +85,7 @@ func runFlags() []cli.Flag {
 // ownFlags are those of tsimport run that a job file does not have as keys.
 var ownFlags = []string{"parallel", "plan", "fresh", "accept-changed-input", "run-dir", "json", "schema", "quiet", "help"}
 
-func runJob(c *cli.Context, interrupts *interrupts, show *display, in *invocation) error {
+func runJob(c *call, interrupts *interrupts, show *display, in *invocation) error {
 	if c.Bool("schema") {
 		text, err := jobVocabulary().Schema()
 		if err == nil {
@@ -131,7 +131,7 @@ func jobError(err error) error {
 }
 
 // readJob reads the file and finds what its names stand for.
-func readJob(c *cli.Context, interrupts *interrupts) (*job.Record, error) {
+func readJob(c *call, interrupts *interrupts) (*job.Record, error) {
 	file, err := readJobFile(c, interrupts)
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func readJob(c *cli.Context, interrupts *interrupts) (*job.Record, error) {
 }
 
 // readJobFile reads the file of the command's first argument, with the loads that the others name.
-func readJobFile(c *cli.Context, interrupts *interrupts) (*job.File, error) {
+func readJobFile(c *call, interrupts *interrupts) (*job.File, error) {
 	vocabulary := jobVocabulary()
 	path, names := c.Args().First(), c.Args().Tail()
 	file, err := job.Read(path, vocabulary)
@@ -186,7 +186,7 @@ func fileError(err error) error {
 }
 
 // overrideJob puts flags and variables of the environment into the place of what the file says.
-func overrideJob(c *cli.Context, file *job.File, v *job.Vocabulary) {
+func overrideJob(c *call, file *job.File, v *job.Vocabulary) {
 	if c.IsSet("parallel") {
 		file.Parallel = c.Int("parallel")
 	}
@@ -217,7 +217,7 @@ func with(all []job.Setting, s job.Setting) []job.Setting {
 }
 
 // claimJob finds the folder of the job, a new one or that of the job that is resumed, and takes its lock: a job is run by one process.
-func claimJob(c *cli.Context, r *job.Record, show *display) (folder string, release func(), err error) {
+func claimJob(c *call, r *job.Record, show *display) (folder string, release func(), err error) {
 	var locks []*rundir.Lock
 	release = func() {
 		for _, l := range locks {
@@ -282,7 +282,7 @@ func claimJob(c *cli.Context, r *job.Record, show *display) (folder string, rele
 }
 
 // resumeJob runs what is left of a job.
-func resumeJob(c *cli.Context, interrupts *interrupts, show *display, folder string) error {
+func resumeJob(c *call, interrupts *interrupts, show *display, folder string) error {
 	lock, err := rundir.TakeLock(folder)
 	if err != nil {
 		return err
@@ -318,7 +318,7 @@ func resumeJob(c *cli.Context, interrupts *interrupts, show *display, folder str
 }
 
 // runRecord runs the loads of a job that are left, and says how they end.
-func runRecord(c *cli.Context, interrupts *interrupts, show *display, folder string, r *job.Record) (err error) {
+func runRecord(c *call, interrupts *interrupts, show *display, folder string, r *job.Record) (err error) {
 	common, err := job.ResolveSettings(r.File, r.Common, os.LookupEnv)
 	if err != nil {
 		return jobError(err)
@@ -355,7 +355,7 @@ func runRecord(c *cli.Context, interrupts *interrupts, show *display, folder str
 
 // jobRunner runs the loads of a job as the commands that they are.
 type jobRunner struct {
-	c          *cli.Context
+	c          *call
 	interrupts *interrupts
 	show       *display
 	session    *session
@@ -394,7 +394,7 @@ func (o *jobRunner) command(ctx context.Context, s *job.State, in *invocation, s
 	if err != nil {
 		return jobError(err)
 	}
-	in.args = resolved.Arguments()
+	in.args, in.session = resolved.Arguments(), o.session
 	app := newApp(io.Discard, show, interrupts, in)
 	args, err := flagsFirst(app, append([]string{os.Args[0]}, o.arguments(app, &resolved)...))
 	if err == nil {
@@ -402,7 +402,7 @@ func (o *jobRunner) command(ctx context.Context, s *job.State, in *invocation, s
 		err = checkGiven(app, args)
 	}
 	if err == nil {
-		err = app.RunContext(context.WithValue(ctx, sessionKey{}, o.session), args)
+		err = app.RunContext(ctx, args)
 	}
 	return err
 }
@@ -432,7 +432,7 @@ func (o *jobRunner) arguments(app *cli.App, resolved *job.Single) []string {
 }
 
 // endedBefore is how a load has ended in an earlier process, which was killed before it could note that; nil if the load is to be run.
-func endedBefore(c *cli.Context, s *job.State, dir string) *job.Outcome {
+func endedBefore(c *call, s *job.State, dir string) *job.Outcome {
 	if s.Command == job.Export {
 		if m, err := archiveAt(c.Context, s.Value("output"), storesOf(c)); err == nil && m != nil && m.Ended.After(s.Started) {
 			return &job.Outcome{}

@@ -40,17 +40,15 @@ type RunnerLoad struct {
 	Say  func(format string, a ...any)
 }
 
-type runnerKey struct{}
-
 // flags are those of the runner, and the one that asks for it.
 func (r *Runner) flags() []cli.Flag {
 	return append([]cli.Flag{&cli.StringFlag{Name: "runner", Usage: "--job-dir: have the stages run by `RUNNER`: " + strings.Join(r.Names, " or ") + " (docs/flink.md)"}}, r.Flags...)
 }
 
-// offer adds the runner to load. The context is for running the command.
-func (r *Runner) offer(ctx context.Context, app *cli.App) context.Context {
+// offer adds the runner to load.
+func (r *Runner) offer(app *cli.App) {
 	if r == nil {
-		return ctx
+		return
 	}
 	app.Name = r.Name
 	for _, f := range r.flags() {
@@ -60,12 +58,11 @@ func (r *Runner) offer(ctx context.Context, app *cli.App) context.Context {
 		c := findCommand(app.Commands, name)
 		c.Flags = append(c.Flags, r.flags()...)
 	}
-	return context.WithValue(ctx, runnerKey{}, r)
 }
 
 // runnerOf is the runner that this binary offers, nil if it has none, and whether --runner asks for it.
-func runnerOf(c *cli.Context) (r *Runner, run bool, err error) {
-	if r, _ = c.Context.Value(runnerKey{}).(*Runner); r == nil || !c.IsSet("runner") {
+func runnerOf(c *call) (r *Runner, run bool, err error) {
+	if r = c.in.runner; r == nil || !c.IsSet("runner") {
 		return r, false, nil
 	}
 	if name := c.String("runner"); !slices.Contains(r.Names, name) {
@@ -93,7 +90,7 @@ func (r *Runner) without(app *cli.App, args []string) ([]string, error) {
 }
 
 // runByRunner has the tasks of a plan done by the runner.
-func runByRunner(c *cli.Context, interrupts *interrupts, show *display, r *Runner, store jobdir.Store, p *scaleout.Plan, cfg *pipeline.Config) error {
+func runByRunner(c *call, interrupts *interrupts, show *display, r *Runner, store jobdir.Store, p *scaleout.Plan, cfg *pipeline.Config) error {
 	interrupts.drains()
 	say := func(format string, a ...any) { say(c, show, format, a...) }
 	s, err := scaleout.ReadSummary(interrupts.hard, store, p)
@@ -118,7 +115,7 @@ func runByRunner(c *cli.Context, interrupts *interrupts, show *display, r *Runne
 		for _, v := range workerEnv(p) {
 			l.Env[v.Name] = v.Value
 		}
-		failed = r.Run(interrupts.drain, c, l)
+		failed = r.Run(interrupts.drain, c.flags, l)
 		// What counts is in the job directory, not what the runner says.
 		if s, err = scaleout.ReadSummary(interrupts.hard, store, p); s == nil {
 			if failed == nil && err == nil {
@@ -137,8 +134,6 @@ func runByRunner(c *cli.Context, interrupts *interrupts, show *display, r *Runne
 	return endWork(c, show, s, err)
 }
 
-type doKey struct{}
-
 // Work opens a job directory as tsimport work does, and calls do with it. Args are flags of tsimport work. When ctx ends, tasks end
 // gently. Signals are not taken.
 func Work(ctx context.Context, args []string, stderr io.Writer, do func(ctx context.Context, j *scaleout.Job) error) error {
@@ -148,7 +143,7 @@ func Work(ctx context.Context, args []string, stderr io.Writer, do func(ctx cont
 	drain, stopGently := context.WithCancelCause(hard)
 	defer context.AfterFunc(ctx, func() { stopGently(context.Cause(ctx)) })()
 	interrupts := &interrupts{drain: drain, hard: hard, stopGently: stopGently, stop: stop, gentle: make(chan bool, 1)}
-	app := newApp(io.Discard, show, interrupts, nil)
+	app := newApp(io.Discard, show, interrupts, &invocation{within: within{do: do}})
 	full := withEnvironment(app, append([]string{os.Args[0], "work"}, args...))
-	return app.RunContext(context.WithValue(hard, doKey{}, do), full)
+	return app.RunContext(hard, full)
 }

@@ -61,7 +61,7 @@ type runInfo struct {
 	wrote  bool        // rows, into a table
 }
 
-func runsCommand() *cli.Command {
+func runsCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "runs",
 		Usage: "list loads, syncs and jobs with their state, progress and command",
@@ -69,8 +69,8 @@ func runsCommand() *cli.Command {
 			"tsimport resume FOLDER or give the same command again.",
 		ArgsUsage:   "[FOLDER...]",
 		Flags:       []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print JSON"}},
-		Subcommands: []*cli.Command{pruneCommand()},
-		Action: func(c *cli.Context) error {
+		Subcommands: []*cli.Command{pruneCommand(in)},
+		Action: in.act(func(c *call) error {
 			if name := c.Args().First(); c.NArg() > 0 {
 				if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) && len(suggest.Nearest(name, commandNames(c.Command.Subcommands))) > 0 {
 					return usagef("there is no folder %s%s", name, suggest.Hint(name, commandNames(c.Command.Subcommands)))
@@ -96,7 +96,7 @@ func runsCommand() *cli.Command {
 					r.Started.Local().Format("2006-01-02 15:04:05"), r.State, r.progress(), printable(r.Folder), printable(r.Command))
 			}
 			return w.Flush()
-		},
+		}),
 	}
 }
 

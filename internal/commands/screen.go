@@ -9,10 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
 	"tsimport/internal/exitcode"
-
-	"github.com/urfave/cli/v2"
-
 	"tsimport/internal/suggest"
 	"tsimport/internal/table"
 	"tsimport/job"
@@ -45,7 +43,7 @@ type screen struct {
 	saidMore bool            // that others are not
 }
 
-func newScreen(c *cli.Context, w *display) *screen {
+func newScreen(c *call, w *display) *screen {
 	return &screen{w: w, quiet: c.Bool("quiet"), dryRun: c.Bool("dry-run"), start: time.Now(), stopping: make(chan struct{})}
 }
 

@@ -16,8 +16,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"tsimport/engine/server"
 	"tsimport/internal/atomicfile"
 )
@@ -58,7 +56,7 @@ func parseSeed(text string) (s seed, err error) {
 }
 
 // plant loads the seeds into the tables that are not there yet, each by a load of its own process: over the wire, as any client does.
-func plant(c *cli.Context, store *server.Server, o server.Options, seeds []seed) (err error) {
+func plant(c *call, store *server.Server, o server.Options, seeds []seed) (err error) {
 	begun, err := unfinishedSeed(c.Context, store, o, c.String("store"), seeds)
 	if err != nil || len(seeds) == 0 {
 		return err

@@ -16,7 +16,7 @@ import (
 	"tsimport/engine/server"
 )
 
-func serveCommand() *cli.Command {
+func serveCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "serve",
 		Usage: "serve an embedded store over HTTP, for any Tablestore SDK",
@@ -42,11 +42,11 @@ func serveCommand() *cli.Command {
 			&cli.IntFlag{Name: "max-connections", Usage: "at most `N` connections; a new one replaces the one idle longest, else the oldest without a known access key, else it waits", Value: server.DefaultLimits.Connections},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		}...),
-		Action: serve,
+		Action: in.act(serve),
 	}
 }
 
-func serve(c *cli.Context) (err error) {
+func serve(c *call) (err error) {
 	if c.Args().Present() {
 		return usagef("serve takes no arguments (%q); the store is named with --store", c.Args().First())
 	}
@@ -122,7 +122,7 @@ func serve(c *cli.Context) (err error) {
 }
 
 // serveTLS loads the certificate, if one is given.
-func serveTLS(c *cli.Context) (*tls.Config, error) {
+func serveTLS(c *call) (*tls.Config, error) {
 	cert, key := c.String("tls-cert"), c.String("tls-key")
 	if cert == "" && key == "" {
 		return nil, nil
@@ -153,7 +153,7 @@ func checkPublicKey(address string, o server.Options) error {
 }
 
 // warn says what the user should know of the server about to serve at addr.
-func warn(c *cli.Context, addr net.Addr, o server.Options, limits server.Limits) {
+func warn(c *call, addr net.Addr, o server.Options, limits server.Limits) {
 	if a, ok := addr.(*net.TCPAddr); ok && !a.IP.IsLoopback() && limits.TLS == nil {
 		// Who is not to see it does not want it to be so: --quiet does not hide it.
 		fmt.Fprintf(c.App.ErrWriter, "tsimport: warning: %s can be reached from other machines, and traffic is not encrypted; see --tls-cert\n", a)
@@ -181,7 +181,7 @@ const (
 // account fills in the instance and the access key, and returns what the ready line shows of the secret: itself only
 // if it is the built-in one. The environment's secret is that of a key the user names: it may well be the one of a real
 // account, which would not fit the built-in key, and which nobody meant to give to this server.
-func account(c *cli.Context, o *server.Options) (shown string, err error) {
+func account(c *call, o *server.Options) (shown string, err error) {
 	names := c.StringSlice("instance")
 	o.Instance, o.More, o.AccessKeyID, o.AccessKeySecret = names[0], names[1:], c.String("access-key-id"), server.DefaultAccessKeySecret
 	if slices.Contains(names, "") {

@@ -19,7 +19,7 @@ func quotaFlags() []cli.Flag {
 	}
 }
 
-func setQuotas(c *cli.Context, o *server.Options) error {
+func setQuotas(c *call, o *server.Options) error {
 	for _, name := range []string{"max-tables", "table-ops"} {
 		if n := c.Int(name); n < 0 {
 			return usagef("--%s must not be negative, got %d", name, n)

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,8 +11,6 @@ import (
 	"strconv"
 	"sync"
 	"time"
-
-	"github.com/urfave/cli/v2"
 
 	"tsimport/engine/server"
 	"tsimport/internal/tablestore/scan"
@@ -37,24 +34,16 @@ type session struct {
 	stores map[string]*server.Server
 }
 
-type sessionKey struct{}
-
-// sessionOf is the session that a command runs in, nil if it runs alone.
-func sessionOf(ctx context.Context) *session {
-	s, _ := ctx.Value(sessionKey{}).(*session)
-	return s
-}
-
 // gateOf bounds what a command reads from tables.
-func gateOf(c *cli.Context) *scan.Gate {
-	if s := sessionOf(c.Context); s != nil && s.gate != nil {
+func gateOf(c *call) *scan.Gate {
+	if s := c.in.session; s != nil && s.gate != nil {
 		return s.gate
 	}
 	return scan.NewGate(c.Float64("max-rcu"))
 }
 
 // waitsOf tells a user of reading that the service refuses for a while.
-func waitsOf(c *cli.Context, stderr io.Writer) *scan.Waits {
+func waitsOf(c *call, stderr io.Writer) *scan.Waits {
 	return scan.NewWaits(func(why string, most time.Duration) {
 		say(c, stderr, "waiting: reading is refused: %s; tried again for up to %v", why, most)
 	})

@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
-	"github.com/urfave/cli/v2"
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/address"
@@ -49,7 +48,7 @@ func parseTableArgument(text string) (t tableArgument, err error) {
 }
 
 // openSide opens the Tablestore that has the table of an argument.
-func openSide(c *cli.Context, arg tableArgument, a access, show *display) (*target, error) {
+func openSide(c *call, arg tableArgument, a access, show *display) (*target, error) {
 	if arg.address == nil {
 		return openTarget(c, a, show)
 	}

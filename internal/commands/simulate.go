@@ -85,7 +85,7 @@ func setCategory(f cli.Flag, name string) {
 }
 
 // simulation is what the flags ask for; nil is nothing.
-func simulation(c *cli.Context) (*server.Simulation, error) {
+func simulation(c *call) (*server.Simulation, error) {
 	asked := false
 	for _, name := range []string{"partitions", "sample-file", "partition-wcu", "limiter", "limit-table", "burst", "latency", "jitter", "slow", "throttle-code", "splits", "moves", "auto-split-bytes", "auto-split-load", "first-write-wins", "deletions-hide-earlier", "exclusive-lower-edge", "new-table-missing", "hide-bounds", "locations", "pre-split", "indexes", "index-delay"} {
 		asked = asked || c.IsSet(name)
@@ -200,7 +200,7 @@ func readLines(file string) (lines []string, err error) {
 }
 
 // faultPlan is what the flags ask for; nil is none.
-func faultPlan(c *cli.Context) (*faults.Plan, error) {
+func faultPlan(c *call) (*faults.Plan, error) {
 	if !c.IsSet("fault-rate") {
 		if c.IsSet("fault-kinds") || c.IsSet("fault-delay") {
 			return nil, usagef("--fault-kinds and --fault-delay need --fault-rate")

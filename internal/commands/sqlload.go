@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"tsimport/internal/suggest"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
@@ -36,7 +34,7 @@ const databaseHelp = "In place of files, one table of a database can be given: p
 func isSQL(arg string) bool { return postgres.Is(arg) || mysql.Is(arg) || sqlite.Is(arg) }
 
 // sqlServer reads the address of a table of a database, or of what a query of it gives.
-func sqlServer(c *cli.Context, arg string) (sqltable.Server, error) {
+func sqlServer(c *call, arg string) (sqltable.Server, error) {
 	if c.IsSet("query") {
 		return sqlQuery(arg, c.String("query"))
 	}
@@ -81,7 +79,7 @@ func sqlQuery(arg, query string) (sqltable.Server, error) {
 }
 
 // sqlConfig reads the flags of a command that reads a table of a database, nil if no argument is the address of one.
-func sqlConfig(c *cli.Context, args []string) (*sqltable.Config, error) {
+func sqlConfig(c *call, args []string) (*sqltable.Config, error) {
 	if !slices.ContainsFunc(args, isSQL) {
 		for _, name := range []string{"query", "require-snapshot"} {
 			if c.IsSet(name) {
@@ -156,7 +154,7 @@ func readingOf(reading string) (*sqltable.Config, error) {
 }
 
 // sqlOrigin returns the table of a database that a command reads, nil if no argument is the address of one. A sync needs all rows of one snapshot.
-func sqlOrigin(c *cli.Context, args []string) (source.Origin, error) {
+func sqlOrigin(c *call, args []string) (source.Origin, error) {
 	cfg, err := sqlConfig(c, args)
 	if cfg == nil || err != nil {
 		return nil, err
@@ -167,14 +165,14 @@ func sqlOrigin(c *cli.Context, args []string) (source.Origin, error) {
 
 // sqlLoad is a load of a table of a database.
 type sqlLoad struct {
-	c      *cli.Context
+	c      *call
 	show   *display
 	read   sqltable.Config
 	origin *sqltable.Origin
 }
 
 // sqlOf returns the load of the database that an argument is the address of, nil if none is.
-func sqlOf(c *cli.Context, show *display) (*sqlLoad, error) {
+func sqlOf(c *call, show *display) (*sqlLoad, error) {
 	cfg, err := sqlConfig(c, c.Args().Slice())
 	if cfg == nil || err != nil {
 		return nil, err
@@ -185,7 +183,7 @@ func sqlOf(c *cli.Context, show *display) (*sqlLoad, error) {
 	return l, nil
 }
 
-func (l *sqlLoad) config(c *cli.Context, in *invocation, r *options.Request) (cfg pipeline.Config, err error) {
+func (l *sqlLoad) config(c *call, in *invocation, r *options.Request) (cfg pipeline.Config, err error) {
 	if c.Bool("drop-expired") {
 		return cfg, usagef("--drop-expired: only an archive of a table is checked for cells that are too old")
 	}
@@ -194,7 +192,7 @@ func (l *sqlLoad) config(c *cli.Context, in *invocation, r *options.Request) (cf
 	return cfg, err
 }
 
-func (l *sqlLoad) open(c *cli.Context, a access, show *display) (*target, error) {
+func (l *sqlLoad) open(c *call, a access, show *display) (*target, error) {
 	return openTarget(c, a, show)
 }
 

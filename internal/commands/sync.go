@@ -33,7 +33,7 @@ func syncCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 			"command again, or tsimport resume, resumes an interrupted sync (docs/sync.md).\n" +
 			"Nothing is deleted if a record is rejected or an input is empty, missing, damaged or changed meanwhile: exit code 3.",
 		Flags:  syncFlags(),
-		Action: func(c *cli.Context) error { return syncTable(c, interrupts, show, in) },
+		Action: in.act(func(c *call) error { return syncTable(c, interrupts, show, in) }),
 	}
 }
 
@@ -55,7 +55,7 @@ func maxReadFlag() cli.Flag {
 }
 
 // syncConfig reads the flags of a sync.
-func syncConfig(c *cli.Context, in *invocation) (cfg tablesync.Config, err error) {
+func syncConfig(c *call, in *invocation) (cfg tablesync.Config, err error) {
 	for _, o := range options.Of(options.Sync) {
 		if o.Unused&options.Sync != 0 && c.IsSet(o.Name) {
 			return cfg, usagef("--%s: it is for tsimport load; sync compares with a table that exists and writes the differences; leave it out", o.Name)
@@ -83,7 +83,7 @@ func syncConfig(c *cli.Context, in *invocation) (cfg tablesync.Config, err error
 	return cfg, nil
 }
 
-func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invocation) (err error) {
+func syncTable(c *call, interrupts *interrupts, show *display, in *invocation) (err error) {
 	cfg, err := syncConfig(c, in)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invoca
 		return err
 	}
 	defer func() { err = errors.Join(err, stopProfiles()) }()
-	ofJob := planOf(c)
+	ofJob := c.in.plan
 	planOnly, l := c.Bool("plan") || ofJob != nil, &cfg.Load
 	l.Watch.Monitor = pipeline.NewMonitor()
 	defer onStateSignals(l.Watch.Monitor, show)()
@@ -136,7 +136,7 @@ func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invoca
 		l.Checkpoint.Sync = t.store.Sync
 	}
 	l.Target.Client, l.Target.Name, l.Drain = t.Target, t.name, interrupts.drain
-	if sessionOf(c.Context) == nil {
+	if c.in.session == nil {
 		limitMemory(l.Limits.Memory, t.embedded)
 	}
 	cfg.Gate, cfg.Waits = gateOf(c), waitsOf(c, show)

@@ -15,7 +15,7 @@ import (
 	"tsimport/pipeline/plan"
 )
 
-func tableCommand() *cli.Command {
+func tableCommand(in *invocation) *cli.Command {
 	quiet := &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"}
 	asJSON := &cli.BoolFlag{Name: "json", Usage: "print JSON"}
 	name := &cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE`; may also be given as the argument"}
@@ -23,10 +23,10 @@ func tableCommand() *cli.Command {
 		Name:  "table",
 		Usage: "list, describe, create and drop tables",
 		Subcommands: []*cli.Command{
-			{Name: "list", Usage: "list the tables", Flags: append(flagsOf(options.Reaching), quiet, asJSON), Action: tableList},
+			{Name: "list", Usage: "list the tables", Flags: append(flagsOf(options.Reaching), quiet, asJSON), Action: in.act(tableList)},
 			{Name: "describe", Usage: "show a table's key and options", ArgsUsage: "TABLE",
-				Flags: append(flagsOf(options.Reaching), quiet, asJSON, name), Action: tableDescribe},
-			{Name: "create", Usage: "create a table", ArgsUsage: "TABLE", Action: tableCreate,
+				Flags: append(flagsOf(options.Reaching), quiet, asJSON, name), Action: in.act(tableDescribe)},
+			{Name: "create", Usage: "create a table", ArgsUsage: "TABLE", Action: in.act(tableCreate),
 				Flags: append(flagsOf(options.Reaching), quiet, name,
 					textsFlag("pk", "primary-key column `NAME:TYPE`, in order, 1 to 4 times; TYPE is string, integer, binary, or auto for one that the service numbers (not the first)"),
 					&cli.IntFlag{Name: "ttl", Usage: "`SECONDS` until data expires, at least a day (86400); -1 means never", Value: -1},
@@ -34,7 +34,7 @@ func tableCommand() *cli.Command {
 					&cli.Int64Flag{Name: "max-deviation", Usage: "`SECONDS` by which a cell's timestamp may differ from the clock; 0 means the service's default, 86400"},
 					&cli.IntFlag{Name: "reserved-read", Usage: "reserved read throughput in capacity `UNITS`"},
 					&cli.IntFlag{Name: "reserved-write", Usage: "reserved write throughput in capacity `UNITS`"})},
-			{Name: "update", Usage: "change a table's throughput and options", ArgsUsage: "TABLE", Action: tableUpdate,
+			{Name: "update", Usage: "change a table's throughput and options", ArgsUsage: "TABLE", Action: in.act(tableUpdate),
 				Description: "Changes what flags name, in one request, and shows it before and after; without a difference nothing is sent. The service lets reserved\n" +
 					"throughput change once in two minutes. What would lose data at once, a shorter time to live or fewer versions, needs --yes.",
 				Flags: append(flagsOf(options.Reaching), quiet, asJSON, name,
@@ -45,14 +45,14 @@ func tableCommand() *cli.Command {
 					&cli.Int64Flag{Name: "max-deviation", Usage: "`SECONDS` by which a cell's timestamp may differ from the clock"},
 					&cli.BoolFlag{Name: "allow-update", Usage: "take updates of rows; --allow-update=false refuses them"},
 					&cli.BoolFlag{Name: "yes", Usage: "change it although cells are lost (default: say what would be lost)"})},
-			{Name: "drop", Usage: "delete a table and all its rows", ArgsUsage: "TABLE", Action: tableDrop,
+			{Name: "drop", Usage: "delete a table and all its rows", ArgsUsage: "TABLE", Action: in.act(tableDrop),
 				Flags: append(flagsOf(options.Reaching), quiet, name, &cli.BoolFlag{Name: "yes", Usage: "delete it (default: only show what would be deleted)"})},
 		},
 	}
 }
 
 // withAdmin runs f on the tables of the target.
-func withAdmin(c *cli.Context, a access, f func(*client.Admin, *target) error) (err error) {
+func withAdmin(c *call, a access, f func(*client.Admin, *target) error) (err error) {
 	t, err := openTarget(c, a, c.App.ErrWriter)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func checkTable(name string) error {
 }
 
 // tableName is the table a command is about, by flag or by argument.
-func tableName(c *cli.Context) (string, error) {
+func tableName(c *call) (string, error) {
 	name := c.String("table")
 	switch {
 	case name == "" && c.NArg() == 1:
@@ -99,7 +99,7 @@ func tableName(c *cli.Context) (string, error) {
 	return name, nil
 }
 
-func tableList(c *cli.Context) error {
+func tableList(c *call) error {
 	return withAdmin(c, access{readOnly: true}, func(a *client.Admin, _ *target) error {
 		names, err := a.List()
 		if err != nil {
@@ -137,7 +137,7 @@ type describedPK struct {
 	AutoIncrement bool   `json:"auto_increment,omitempty"`
 }
 
-func tableDescribe(c *cli.Context) error {
+func tableDescribe(c *call) error {
 	name, err := tableName(c)
 	if err != nil {
 		return err
@@ -164,7 +164,7 @@ func describe(t *client.Table) description {
 	return d
 }
 
-func printDescription(c *cli.Context, d description) error {
+func printDescription(c *call, d description) error {
 	w := tabwriter.NewWriter(results(c), 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "table\t%s\n", d.Table)
 	for i, k := range d.PrimaryKey {
@@ -198,7 +198,7 @@ func printJSONLine(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-func printJSON(c *cli.Context, v any) error {
+func printJSON(c *call, v any) error {
 	e := json.NewEncoder(c.App.Writer)
 	e.SetIndent("", "  ")
 	if err := e.Encode(v); err != nil {
@@ -207,7 +207,7 @@ func printJSON(c *cli.Context, v any) error {
 	return nil
 }
 
-func tableCreate(c *cli.Context) error {
+func tableCreate(c *call) error {
 	name, err := tableName(c)
 	if err != nil {
 		return err
@@ -241,7 +241,7 @@ func tableCreate(c *cli.Context) error {
 	})
 }
 
-func tableDrop(c *cli.Context) error {
+func tableDrop(c *call) error {
 	name, err := tableName(c)
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"tsimport/reader/sqltable"
 )
 
-func tablesCommand() *cli.Command {
+func tablesCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:      "tables",
 		Usage:     "list the tables of a database: rows, bytes, keys, and why one cannot be loaded",
@@ -24,11 +24,11 @@ func tablesCommand() *cli.Command {
 		Description: "ADDRESS is one such as postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE or sqlite:FILE (docs/sql.md); ?table=o* lists those of a pattern.\n" +
 			"Rows and bytes are the server's own estimates. No row is read.",
 		Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print JSON, one object a line for each table"}},
-		Action: tables,
+		Action: in.act(tables),
 	}
 }
 
-func tables(c *cli.Context) error {
+func tables(c *call) error {
 	if c.NArg() != 1 || !isSQL(c.Args().First()) {
 		return usagef("want the address of one database, such as postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE or sqlite:FILE; tsimport table list lists the tables of a Tablestore")
 	}

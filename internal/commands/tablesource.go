@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"tsimport/engine/server"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/address"
@@ -74,7 +72,7 @@ func keepsVersions(to *client.Table, source string, versions int) error {
 
 // tableSource makes the source of a table of the one argument that is an address, and returns what closes it and how many read units it
 // has cost; likewise of an archive. A sync is refused what a comparison is not. It changes nothing if no argument is either.
-func tableSource(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config, to *target, how scan.Manner, syncs bool, show *display) (stop func() error, units func() int64, err error) {
+func tableSource(c *call, interrupts *interrupts, cfg *pipeline.Config, to *target, how scan.Manner, syncs bool, show *display) (stop func() error, units func() int64, err error) {
 	stop, units = func() error { return nil }, func() int64 { return 0 }
 	if !slices.ContainsFunc(cfg.Inputs, address.Is) {
 		cfg.Read.Sources, err = originOf(interrupts.drain, c, cfg.Inputs, cfg.Read.Find)

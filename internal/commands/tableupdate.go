@@ -8,8 +8,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 )
@@ -21,7 +19,7 @@ type tableChange struct {
 	After   description `json:"after"`
 }
 
-func tableUpdate(c *cli.Context) error {
+func tableUpdate(c *call) error {
 	name, err := tableName(c)
 	if err != nil {
 		return err
@@ -58,7 +56,7 @@ func tableUpdate(c *cli.Context) error {
 type wanted struct{ client.Change }
 
 // wantedChange reads the flags and refuses what no table can have.
-func wantedChange(c *cli.Context) (w wanted, err error) {
+func wantedChange(c *call) (w wanted, err error) {
 	number := func(flag string, to **int, least, most int) {
 		if !c.IsSet(flag) || err != nil {
 			return
@@ -162,7 +160,7 @@ func tooSoon(a *client.Admin, t *target, name string, err error) error {
 }
 
 // showChange prints what is different.
-func showChange(c *cli.Context, was, now description) error {
+func showChange(c *call, was, now description) error {
 	if c.Bool("json") {
 		return printJSON(c, tableChange{Changed: changed(was, now), Before: was, After: now})
 	}

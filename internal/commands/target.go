@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
-	"github.com/urfave/cli/v2"
 
 	"tsimport/engine/server"
 	"tsimport/internal/tablestore/accesskey"
@@ -52,7 +51,7 @@ func (a access) as() string { return cmp.Or(a.role, "target") }
 
 // openTarget finds out which Tablestore the flags and the environment mean and opens it. The first line on stderr says
 // which it is.
-func openTarget(c *cli.Context, a access, stderr io.Writer) (*target, error) {
+func openTarget(c *call, a access, stderr io.Writer) (*target, error) {
 	endpoint, store := c.String("endpoint"), c.String("store")
 	if endpoint != "" && store != "" {
 		return nil, usagef("--endpoint and --store: give one of them")
@@ -66,7 +65,7 @@ func openTarget(c *cli.Context, a access, stderr io.Writer) (*target, error) {
 		if err != nil {
 			return nil, err
 		}
-		if endpoint == "" && workTaskOf(c) != nil {
+		if endpoint == "" && c.in.task != nil {
 			return nil, usagef("the job was planned for a service, and neither its plan nor this machine names an endpoint: set %s", endpointEnv)
 		}
 		if endpoint == "" && of.Name != "" {
@@ -88,7 +87,7 @@ func openTarget(c *cli.Context, a access, stderr io.Writer) (*target, error) {
 		return nil, usagef("--instance %s: an embedded store has no instances; give --endpoint too", c.String("instance"))
 	}
 	say(c, stderr, "%s: %s", a.as(), t.name)
-	if s := sessionOf(c.Context); s != nil {
+	if s := c.in.session; s != nil {
 		return s.openStore(t, a, c.Duration("request-timeout"))
 	}
 	return t.openStore(a, c.Duration("request-timeout"))
@@ -146,7 +145,7 @@ func (t *target) close() error {
 }
 
 // profileOf is the profile that --profile names, an empty one without it.
-func profileOf(c *cli.Context) (*profile.Profile, error) {
+func profileOf(c *call) (*profile.Profile, error) {
 	if c.String("profile") == "" {
 		return new(profile.Profile), nil
 	}
@@ -158,7 +157,7 @@ func profileOf(c *cli.Context) (*profile.Profile, error) {
 }
 
 // serviceOf is the service that flags, the environment or a profile name; "" if none does.
-func serviceOf(c *cli.Context) (endpoint, instance string, err error) {
+func serviceOf(c *call) (endpoint, instance string, err error) {
 	of, err := profileOf(c)
 	if err != nil {
 		return "", "", err
@@ -166,7 +165,7 @@ func serviceOf(c *cli.Context) (endpoint, instance string, err error) {
 	return cmp.Or(c.String("endpoint"), os.Getenv(endpointEnv), of.Endpoint), cmp.Or(c.String("instance"), os.Getenv(instanceEnv), of.Instance), nil
 }
 
-func remoteTarget(c *cli.Context, endpoint string, of *profile.Profile, a access, stderr io.Writer) (*target, error) {
+func remoteTarget(c *call, endpoint string, of *profile.Profile, a access, stderr io.Writer) (*target, error) {
 	instance := cmp.Or(c.String("instance"), os.Getenv(instanceEnv), of.Instance)
 	if instance == "" {
 		return nil, usagef("no instance: give --instance or %s", instanceEnv)
@@ -185,7 +184,7 @@ func remoteTarget(c *cli.Context, endpoint string, of *profile.Profile, a access
 }
 
 // remote makes the target that of a service.
-func (t *target) remote(c *cli.Context, endpoint, instance string, provider common.CredentialsProvider, stderr io.Writer) error {
+func (t *target) remote(c *call, endpoint, instance string, provider common.CredentialsProvider, stderr io.Writer) error {
 	t.Target = client.Target{Endpoint: endpoint, Instance: instance, Credentials: provider, RequestTimeout: c.Duration("request-timeout")}
 	accept, err := client.AcceptUnsigned()
 	switch {
@@ -202,7 +201,7 @@ func (t *target) remote(c *cli.Context, endpoint, instance string, provider comm
 }
 
 // destroys reports whether a command deletes rows, or changes or drops tables by what answers say.
-func destroys(c *cli.Context) bool {
+func destroys(c *call) bool {
 	switch c.Command.Name {
 	case "age", "drop", "update":
 		return true
@@ -227,7 +226,7 @@ func warnOfPlainHTTP(stderr io.Writer, endpoint string, provider common.Credenti
 }
 
 // say shows a line to the user unless --quiet.
-func say(c *cli.Context, stderr io.Writer, format string, a ...any) {
+func say(c *call, stderr io.Writer, format string, a ...any) {
 	if !c.Bool("quiet") {
 		fmt.Fprintf(stderr, "tsimport: %s\n", printable(fmt.Sprintf(format, a...)))
 	}
@@ -249,7 +248,7 @@ func keysOf(ctx context.Context, of *profile.Profile, note func(string)) (common
 }
 
 // findCredentials finds access keys where the SDKs look.
-func findCredentials(c *cli.Context) (common.CredentialsProvider, error) {
+func findCredentials(c *call) (common.CredentialsProvider, error) {
 	note := func(text string) { say(c, c.App.ErrWriter, "%s", text) }
 	of, err := profileOf(c)
 	if err != nil {

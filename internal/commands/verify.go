@@ -28,7 +28,7 @@ import (
 	"tsimport/verify"
 )
 
-func verifyCommand(interrupts *interrupts, show *display) *cli.Command {
+func verifyCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:      "verify",
 		Usage:     "compare a table with the files that were loaded into it, or with another table",
@@ -37,7 +37,7 @@ func verifyCommand(interrupts *interrupts, show *display) *cli.Command {
 			"Takes every flag of tsimport load: write verify instead of load, or name a run with --run. Reads the table and never\n" +
 			"writes to it. Exit code 0: nothing is missing or different; 6: something is; 1: the comparison failed; 2: bad usage.",
 		Flags:  verifyFlags(),
-		Action: func(c *cli.Context) error { return verifyTable(c, interrupts, show) },
+		Action: in.act(func(c *call) error { return verifyTable(c, interrupts, show) }),
 	}
 }
 
@@ -87,7 +87,7 @@ type comparison struct {
 	scan.Manner
 }
 
-func parseComparison(c *cli.Context) (o comparison, err error) {
+func parseComparison(c *call) (o comparison, err error) {
 	o = comparison{examples: c.Int("examples"), extraFail: c.String("extra") == "fail", run: c.String("run"), Manner: scan.Manner{Gate: gateOf(c)}}
 	switch extra := c.String("extra"); {
 	case extra != "report" && extra != "fail":
@@ -128,7 +128,7 @@ func parseShare(text string) (float64, error) {
 	return share, nil
 }
 
-func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err error) {
+func verifyTable(c *call, interrupts *interrupts, show *display) (err error) {
 	o, err := parseComparison(c)
 	if err != nil {
 		return err
@@ -200,7 +200,7 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 }
 
 // verifyCopy compares the tables of a run that has copied one, as they are now.
-func verifyCopy(c, copied *cli.Context, interrupts *interrupts, o comparison, run *rundir.Run, show *display) (err error) {
+func verifyCopy(c, copied *call, interrupts *interrupts, o comparison, run *rundir.Run, show *display) (err error) {
 	if err := copied.Set("quiet", "true"); err != nil { // what a copy says before its first row
 		return err
 	}
@@ -263,7 +263,7 @@ func wholeForExtra(interrupts *interrupts, cfg *pipeline.Config, o comparison) e
 }
 
 // verifyArchive compares an archive with files, a table or another archive.
-func verifyArchive(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config, o comparison, show *display) (err error) {
+func verifyArchive(c *call, interrupts *interrupts, cfg *pipeline.Config, o comparison, show *display) (err error) {
 	m, err := archiveAt(interrupts.drain, c.String("archive"), cfg.Read.Find)
 	if err == nil && m == nil {
 		m, err = archive.Read(c.String("archive")) // which says why it is none
@@ -314,7 +314,7 @@ func verifyArchive(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config,
 }
 
 // showComparison shows what was found, and returns the error that is the exit code.
-func showComparison(c *cli.Context, r *verify.Result) (err error) {
+func showComparison(c *call, r *verify.Result) (err error) {
 	e := endingOf(c)
 	e.table = r.Table
 	e.count("read", r.Read)
@@ -336,7 +336,7 @@ func showComparison(c *cli.Context, r *verify.Result) (err error) {
 }
 
 // takeOwn takes what the machine may give from the comparison's own flags, not from those of the run.
-func takeOwn(c *cli.Context, cfg *pipeline.Config) error {
+func takeOwn(c *call, cfg *pipeline.Config) error {
 	own := pipeline.Config{}
 	r, err := requestOf(c)
 	if err != nil {
@@ -393,7 +393,7 @@ func compare(interrupts *interrupts, cfg *pipeline.Config, o comparison, t *targ
 
 // openRun reads what a run was asked for and what it has rejected. The working directory becomes the one it was started
 // in: names of files are relative to that.
-func openRun(path string) (*rundir.Run, *cli.Context, error) {
+func openRun(path string) (*rundir.Run, *call, error) {
 	run, err := rundir.ReadRun(path)
 	if err != nil {
 		return nil, nil, usagef("--run: %v", err)
@@ -428,9 +428,10 @@ func openRun(path string) (*rundir.Run, *cli.Context, error) {
 }
 
 // contextOf reads the arguments of a load as the command line that they were.
-func contextOf(arguments []string) (*cli.Context, error) {
-	var load *cli.Context
-	keep := func(c *cli.Context) error { load = c; return nil }
+func contextOf(arguments []string) (*call, error) {
+	var load *call
+	in := new(invocation)
+	keep := in.act(func(c *call) error { load = c; return nil })
 	app := &cli.App{
 		Name: "tsimport", DisableSliceFlagSeparator: true, ExitErrHandler: func(*cli.Context, error) {}, Writer: io.Discard, ErrWriter: io.Discard,
 		Commands: []*cli.Command{{Name: "load", Flags: flagsOf(options.Load), Action: keep}, {Name: "copy", Flags: copyFlags(), Action: keep}},
@@ -452,7 +453,7 @@ func contextOf(arguments []string) (*cli.Context, error) {
 const comparing = "verify: %s records read, %s rows of the table compared"
 
 // watchComparison shows how far a comparison is until the returned function is called.
-func watchComparison(c *cli.Context, show *display, format string, p *verify.Progress) (stop func()) {
+func watchComparison(c *call, show *display, format string, p *verify.Progress) (stop func()) {
 	if c.Bool("quiet") || !show.terminal {
 		return func() {}
 	}
@@ -575,7 +576,7 @@ func sideText(versions []string) string {
 }
 
 // verifyLoad compares the table with what a load has just written and enters the result into its report.
-func verifyLoad(cfg pipeline.Config, interrupts *interrupts, t *target, show *display, c *cli.Context, report *pipeline.Report) error {
+func verifyLoad(cfg pipeline.Config, interrupts *interrupts, t *target, show *display, c *call, report *pipeline.Report) error {
 	cfg.Target.Absent = false
 	rejected, err := rundir.ReadRejected(report.RunDir)
 	if err != nil {

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
 	"tsimport/pipeline/status"
@@ -78,7 +76,7 @@ func showState(ctx context.Context, load stateSource, show *display, begun bool)
 }
 
 // serveStatus shows the load at the address of --status, if there is one, until stop is called.
-func serveStatus(c *cli.Context, load stateSource, stderr *display) (stop func(), err error) {
+func serveStatus(c *call, load stateSource, stderr *display) (stop func(), err error) {
 	if !c.IsSet("status") {
 		return func() {}, nil
 	}

@@ -34,7 +34,7 @@ func workFlags() (flags []cli.Flag) {
 	return append(flags, &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"})
 }
 
-func workCommand(interrupts *interrupts, show *display) *cli.Command {
+func workCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "work",
 		Usage: "do a part of a load that was planned for many machines",
@@ -45,11 +45,9 @@ func workCommand(interrupts *interrupts, show *display) *cli.Command {
 			&cli.StringFlag{Name: "stage", Usage: "do one task of this `STAGE`: read, write, verify or finish"},
 			&cli.IntFlag{Name: "index", Usage: "which task of the stage, from 0 (default: JOB_COMPLETION_INDEX, as Kubernetes sets it)", Value: -1},
 		}, workFlags()...),
-		Action: func(c *cli.Context) error { return workOn(c, interrupts, show, false) },
+		Action: in.act(func(c *call) error { return workOn(c, interrupts, show, false) }),
 	}
 }
-
-type workKey struct{}
 
 // workTask is what a process does in a job directory, once the plan's own command has been read again.
 type workTask struct {
@@ -58,12 +56,6 @@ type workTask struct {
 	index  int
 	resume bool
 	do     func(ctx context.Context, j *scaleout.Job) error // in place of a stage, nil for none
-}
-
-// workTaskOf is the task that a load is to do in place of loading, nil if there is none.
-func workTaskOf(c *cli.Context) *workTask {
-	t, _ := c.Context.Value(workKey{}).(*workTask)
-	return t
 }
 
 // program is the version that all processes of a job must have, on any platform.
@@ -76,7 +68,7 @@ func program() string {
 }
 
 // openJobDir opens the place of a job, a folder by its full path: the command of the plan may be run in another folder.
-func openJobDir(c *cli.Context, place string) (jobdir.Store, error) {
+func openJobDir(c *call, place string) (jobdir.Store, error) {
 	if place == "" {
 		return nil, usagef("no job directory: give --job-dir")
 	}
@@ -108,7 +100,7 @@ func isJobDir(place string) bool {
 }
 
 // workOn works on a job directory: it runs the command of the plan again, which does the task in place of loading.
-func workOn(c *cli.Context, interrupts *interrupts, show *display, resume bool) error {
+func workOn(c *call, interrupts *interrupts, show *display, resume bool) error {
 	if c.Args().Present() && !resume {
 		return usagef("tsimport work takes no argument, not %q; give --job-dir", c.Args().First())
 	}
@@ -121,7 +113,7 @@ func workOn(c *cli.Context, interrupts *interrupts, show *display, resume bool) 
 		return err
 	}
 	t := &workTask{store: store, stage: c.String("stage"), index: c.Int("index"), resume: resume}
-	t.do, _ = c.Context.Value(doKey{}).(func(context.Context, *scaleout.Job) error)
+	t.do = c.in.do
 	if !resume {
 		if err := t.check(); err != nil {
 			return err
@@ -148,13 +140,13 @@ func workOn(c *cli.Context, interrupts *interrupts, show *display, resume bool) 
 	if err != nil {
 		return err
 	}
-	in := &invocation{args: args, goOn: true}
+	in := &invocation{args: args, goOn: true, within: within{task: t}}
 	app := newApp(c.App.Writer, show, interrupts, in)
 	full, err := flagsFirst(app, append([]string{os.Args[0]}, args...))
 	if err != nil {
 		return err
 	}
-	return app.RunContext(context.WithValue(c.Context, workKey{}, t), withEnvironment(app, full))
+	return app.RunContext(c.Context, withEnvironment(app, full))
 }
 
 // collectLate has the garbage of a process that has the memory for it wait until the memory limit is near: each task begins and ends a load,
@@ -189,7 +181,7 @@ func (t *workTask) check() error {
 }
 
 // workArguments are those of the plan, with what is of this machine from the worker's command.
-func workArguments(app *cli.App, p *scaleout.Plan, c *cli.Context) ([]string, error) {
+func workArguments(app *cli.App, p *scaleout.Plan, c *call) ([]string, error) {
 	args, err := withoutGone(p.Arguments)
 	if err != nil {
 		return nil, err
@@ -227,7 +219,7 @@ func workArguments(app *cli.App, p *scaleout.Plan, c *cli.Context) ([]string, er
 }
 
 // refuseInJobs refuses what holds for each process alone.
-func refuseInJobs(c *cli.Context) error {
+func refuseInJobs(c *call) error {
 	sql := slices.ContainsFunc(c.Args().Slice(), isSQL)
 	switch {
 	case c.Bool("require-snapshot"):
@@ -241,7 +233,7 @@ func refuseInJobs(c *cli.Context) error {
 }
 
 // planJobDir plans a load for many processes.
-func planJobDir(c *cli.Context, interrupts *interrupts, show *display, in *invocation, cfg *pipeline.Config) error {
+func planJobDir(c *call, interrupts *interrupts, show *display, in *invocation, cfg *pipeline.Config) error {
 	if in.kept() == nil {
 		return usagef("--job-dir: the command holds a secret in an address, and other machines must run it; give keys by the environment")
 	}
@@ -261,7 +253,7 @@ func planJobDir(c *cli.Context, interrupts *interrupts, show *display, in *invoc
 		return err
 	}
 	if run {
-		if err := runner.Check(c); err != nil {
+		if err := runner.Check(c.flags); err != nil {
 			return err
 		}
 	} else if runner != nil {
@@ -303,7 +295,7 @@ func planJobDir(c *cli.Context, interrupts *interrupts, show *display, in *invoc
 }
 
 // doWork does the task of a worker.
-func doWork(c *cli.Context, interrupts *interrupts, show *display, t *workTask, cfg *pipeline.Config) (err error) {
+func doWork(c *call, interrupts *interrupts, show *display, t *workTask, cfg *pipeline.Config) (err error) {
 	interrupts.drains()
 	j, err := scaleout.Open(interrupts.hard, t.store, scaleout.Options{
 		Load: *cfg, Program: program(), Drain: interrupts.drain, Say: func(format string, a ...any) { say(c, show, format, a...) },
@@ -337,7 +329,7 @@ func doWork(c *cli.Context, interrupts *interrupts, show *display, t *workTask, 
 }
 
 // endWork says how the job ended.
-func endWork(c *cli.Context, show *display, s *scaleout.Summary, err error) error {
+func endWork(c *call, show *display, s *scaleout.Summary, err error) error {
 	if err != nil {
 		return err
 	}
