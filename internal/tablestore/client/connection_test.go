@@ -603,3 +603,15 @@ func TestInTheSameMemoryNoMD5IsMadeOfABody(t *testing.T) {
 		}
 	}
 }
+
+func TestNothingIsReadForARunThatHasEnded(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	run, stop := context.WithCancelCause(t.Context())
+	why := errors.New("the user stopped")
+	stop(why)
+	l := &link{conn: ours, run: run, timeout: time.Minute, last: time.Now().Add(time.Minute)}
+	if _, err := (*arriving)(l).Read(make([]byte, 1)); !errors.Is(err, why) {
+		t.Error(err)
+	}
+}
