@@ -6,7 +6,7 @@ FUZZTIME ?= 30s
 # As what is released. With C, a zstd that nothing needs takes a seventh of the first build, and a linker of C links each test of the engine.
 export CGO_ENABLED ?= 0
 
-.PHONY: build test e2e check markers format tidy vet staticcheck race fuzz metamorphic composition bench laws wire outages nights scaleout scaling model crash hostile memory real links schema errors corpus size typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods beam flink machines suites mutants cold flaky nightly
+.PHONY: build test e2e check markers format tidy vet staticcheck race fuzz metamorphic composition bench laws wire outages nights scaleout scaling model crash hostile memory real links schema errors corpus size typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods beam flink machines suites mutants cold flaky nightly rename
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -19,7 +19,13 @@ test:
 
 e2e:
 	$(GO) test -tags e2e -timeout 60m ./e2e -skip "StaysWithinItsMemory|StayWithinTheirMemory|^($$(grep -L '^//go:build e2e' e2e/*_test.go | xargs sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p' | paste -sd '|'))$$"
-	$(GO) test -tags e2e ./bench/cmd/tsbench -skip ForARow -timeout 20m
+	$(GO) test -tags e2e ./cmd/tsbench -skip ForARow -timeout 20m
+
+# make rename PATH=host/name gives the module another path. Commands are found where make's own environment says, not in that path.
+SEARCH = $(or $(shell /usr/bin/tr '\0' '\n' 2>/dev/null </proc/$$PPID/environ | /usr/bin/sed -n 's/^PATH=//p'),$(shell echo "$$PATH"))
+
+rename:
+	@PATH='$(SEARCH)' exec /bin/sh packaging/rename.sh '$(PATH)'
 
 check: markers format tidy vet staticcheck test race
 
@@ -139,7 +145,7 @@ cross:
 
 # What there is for Kubernetes and cron, decoded by the types of its API, and the Dockerfile, parsed as BuildKit does: a module of its own.
 manifests:
-	cd k8s && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./... -count 1
+	cd packaging/k8s && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./... -count 1
 
 # Loads by Flink and Prism: a module of its own. Prism runs in its tests.
 beam:
@@ -174,8 +180,8 @@ fuzz:
 	$(GO) test ./reader/parquet -run TestNoDamagedByte -every-damage -count 1
 	$(GO) test ./reader/compress -run "TestBlocksCutOrDamaged|TestAFlippedBit" -every-damage -count 1
 	$(GO) test ./reader/charset -run TestDecodingIsThatOfXText -sequences 2000000 -count 1
-	$(GO) test ./keyexpr -run TestAProgramKeepsDifferentValuesApart -programs 5000 -count 1
-	@code=0; for p in job job/datax pipeline/checkpoint lifecycle keyexpr internal/tablestore/plainbuffer reader/csv reader/jsonl reader/pgdump reader/mysqldump reader/parquet reader/arrow reader/compress reader/charset engine/wire engine/filter engine/server writer; do \
+	$(GO) test ./internal/keyexpr -run TestAProgramKeepsDifferentValuesApart -programs 5000 -count 1
+	@code=0; for p in jobs/job jobs/job/datax pipeline/checkpoint internal/lifecycle internal/keyexpr internal/tablestore/plainbuffer reader/csv reader/jsonl reader/pgdump reader/mysqldump reader/parquet reader/arrow reader/compress reader/charset engine/wire engine/filter engine/server writer; do \
 		for f in $$($(GO) test ./$$p -list Fuzz | grep Fuzz); do \
 			$(GO) test ./$$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5x || code=1; done; done; exit $$code
 
@@ -190,7 +196,7 @@ metamorphic:
 # Pairs of inputs that disagree in formats, units, encodings, columns, types and more, loaded together and one after the other: each load
 # leaves the table that its records mean, or is refused, or rejects records by name.
 composition:
-	$(GO) test ./internal/commands -run '^TestTwoInputs' -composition-seeds 400 -count 1 -v -timeout 60m
+	$(GO) test ./cmd/tsimport/commands -run '^TestTwoInputs' -composition-seeds 400 -count 1 -v -timeout 60m
 
 # The engine against the model: 3,000 random sequences of operations, 3,000 with indexes, 300 of each with restarts, concurrent clients.
 model:
@@ -224,11 +230,11 @@ hostile:
 
 # docs/job.schema.json from the flags; a test fails if it is not current.
 schema:
-	$(GO) test ./internal/commands -run '^TestTheSchemaOfJobFiles' -count 1 -update
+	$(GO) test ./cmd/tsimport/commands -run '^TestTheSchemaOfJobFiles' -count 1 -update
 
 # Every typo of one edit of every command and flag.
 typos:
-	$(GO) test ./internal/commands -run '^TestEveryTypo' -every-typo -count 1 -v
+	$(GO) test ./cmd/tsimport/commands -run '^TestEveryTypo' -every-typo -count 1 -v
 
 # The page of error codes, made from their catalogue.
 errors:
@@ -241,7 +247,7 @@ size:
 # What a process leaves on disk, written again by the present program. Only when a format is changed on purpose, or a kind is added: what is
 # in testdata stands for all earlier versions.
 corpus:
-	$(GO) test ./internal/compatibility -count 1 -update
+	$(GO) test ./e2e/compatibility -count 1 -update
 
 # What is assumed of the real service, asked of the instance that TABLESTORE_TEST_… names (docs/real-service.md).
 real:
@@ -258,12 +264,12 @@ links:
 # 20 times 30 simulated nights of late, changed, half-written, renamed and repeated files, pods that overlap and about 270 kills: the table is
 # what one load of the final files makes of it, and no content is loaded twice.
 nights:
-	$(GO) test ./knownfiles -run TestThirtyNights -count 1 -timeout 20m -v -night-rounds 20 -night-seed 1000
+	$(GO) test ./jobs/knownfiles -run TestThirtyNights -count 1 -timeout 20m -v -night-rounds 20 -night-seed 1000
 
 # One load by many processes: 5,000 random jobs over a simulated store, with deaths between any two acts and processes that continue after their
 # leases. Half an hour.
 scaleout:
-	$(GO) test ./scaleout -run 'TestAnyOrderOfTasks|AnyActIs' -count 1 -timeout 120m -scaleout-seeds 5000 -scaleout-deaths
+	$(GO) test ./jobs/scaleout -run 'TestAnyOrderOfTasks|AnyActIs' -count 1 -timeout 120m -scaleout-seeds 5000 -scaleout-deaths
 
 # The same load by one process and by 1, 2, 4 and 8 with a job directory: seconds, CPU a row, requests, throttled rows. Four minutes; ROWS, UNITS,
 # LATENCY and CONCURRENCY say another one.
@@ -272,7 +278,7 @@ scaling:
 
 # What more machines bring: loads of 64 to 512 partitions by 1 to 32 processes, each on a machine of its own, in virtual time. Ten minutes.
 machines:
-	$(GO) test ./scaleout -run '^TestMoreMachinesLoadFaster$$' -scaleout-machines -count 1 -v -timeout 60m
+	$(GO) test ./jobs/scaleout -run '^TestMoreMachinesLoadFaster$$' -scaleout-machines -count 1 -v -timeout 60m
 
 # What outages of the service cost loads beyond their own seconds, what is missing and what is there twice: 5, 15 and 60 s of five kinds, 1
 # and 32 partitions, rows with keys of their own and rows that the service numbers; from the first write, and 3 s later. In virtual time.
@@ -282,7 +288,7 @@ outages:
 # The memory that loads and the other commands take for every hostile file, and what each command allocates for a row.
 memory:
 	$(GO) test -tags e2e ./e2e -run 'StaysWithinItsMemory|StayWithinTheirMemory' -every-memory-file -count 1 -v -timeout 40m
-	$(GO) test -tags e2e ./bench/cmd/tsbench -run ForARow -every-memory-file -count 1 -v -timeout 40m
+	$(GO) test -tags e2e ./cmd/tsbench -run ForARow -every-memory-file -count 1 -v -timeout 40m
 
 # What the tests would not notice: N small changes of each room of a load, drawn by SEED, and which of them no test fails for. ROOM names
 # rooms as go list does; MUTANT, an identifier that was printed, runs one of a room. About two minutes of a quiet machine for each minute
@@ -303,7 +309,7 @@ laws:
 # What a load reaches in front of an engine with each limiter, beside what the simulation says: 20 loads of 20 s and more. WORD picks
 # limiters.
 wire:
-	$(GO) build -o tsbench ./bench/cmd/tsbench
+	$(GO) build -o tsbench ./cmd/tsbench
 	$(GO) test ./ratelimit -run '^TestTheWireReachesWhatIsSimulated$$' -v -wire-binary $(CURDIR)/tsbench -wire-cell '$(WORD)' -timeout 60m
 
 # How an engine does as its table grows: BIG student cards in ten parts, reads of one row after each, a scan of all at the end, bytes on
@@ -318,5 +324,5 @@ big:
 PEER_ROWS ?= 500000
 
 peers:
-	$(GO) build -o tsbench ./bench/cmd/tsbench
+	$(GO) build -o tsbench ./cmd/tsbench
 	bash bench/peers/peers.sh ./tsbench $(PEER_ROWS)

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"testing"
 
-	"tsimport/engine/server"
+	"example.com/tsimport/engine/server"
 )
 
 // BenchmarkPut puts rows of three columns into the embedded engine, which takes most of the time.

@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
 )
 
 // buffer is a copy of rows on their way to the load. One goroutine fills it; once it is handed over nobody changes it.

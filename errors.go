@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"tsimport/internal/tablestore/client"
-	"tsimport/pipeline"
-	"tsimport/pipeline/plan"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // Errors that callers may tell with errors.Is. The error that they come in says more.

@@ -3,8 +3,8 @@ package tsimport_test
 import (
 	"log"
 
-	"tsimport"
-	"tsimport/engine/server"
+	"example.com/tsimport"
+	"example.com/tsimport/engine/server"
 )
 
 // engine starts an engine in memory. Stop ends it.

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"tsimport"
+	"example.com/tsimport"
 )
 
 func Example() {

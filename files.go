@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"tsimport/internal/tablestore/accesskey"
-	"tsimport/pipeline"
-	"tsimport/pipeline/options"
-	"tsimport/pipeline/plan"
-	"tsimport/pipeline/recurring"
+	"example.com/tsimport/internal/tablestore/accesskey"
+	"example.com/tsimport/jobs/recurring"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // Summary is how a load of files ended. Read = Written + Rejected + Superseded + ConditionFailed + Archived + Unfinished. The counts are those of all

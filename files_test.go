@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/engine/faults"
+	"example.com/tsimport/engine/faults"
 )
 
 // input writes a file of a test.

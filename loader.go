@@ -8,11 +8,11 @@ import (
 	"runtime"
 	"sync"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/pipeline"
-	"tsimport/pipeline/options"
-	"tsimport/pipeline/plan"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // Loader writes rows into one table. Its methods may be called from any goroutine. It holds goroutines and connections until

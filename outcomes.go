@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sort"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // rowOutcomes knows of every accepted row that has no outcome yet, and counts outcomes. Its methods are called with the Loader's lock.

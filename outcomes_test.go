@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"testing"
 
-	"tsimport/engine/faults"
+	"example.com/tsimport/engine/faults"
 )
 
 // A row that was applied, without an answer, and is refused when it is sent again is not said to be absent.

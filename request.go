@@ -1,6 +1,6 @@
 package tsimport
 
-import "tsimport/pipeline/options"
+import "example.com/tsimport/pipeline/options"
 
 // Request describes a load. Each field means what the flag of tsimport load of the same name means (VersionColumn is --version-column),
 // and a zero field is a flag that is not given; docs/inputs.md, docs/loading.md and docs/keys.md describe them. The other types are its

@@ -3,7 +3,7 @@ package tsimport
 import (
 	"time"
 
-	"tsimport/reader/record"
+	"example.com/tsimport/reader/record"
 )
 
 // Row is a row to be written: its primary-key columns and its attribute columns, by name and in any order.

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // gatherFor is how long rows wait for others before they are handed to the load, while nobody hurries.

@@ -15,9 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tsimport/engine/faults"
-	"tsimport/engine/server"
-	"tsimport/engine/sim"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/engine/sim"
 )
 
 // oracle knows the order in which a Loader accepted rows, by what their Dones were told, and the value of each.

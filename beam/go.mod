@@ -1,13 +1,13 @@
-module tsimport/beam
+module example.com/tsimport/beam
 
 go 1.26.8
 
 require (
+	example.com/tsimport v0.0.0-00010101000000-000000000000
 	github.com/apache/beam/sdks/v2 v2.77.0
 	github.com/urfave/cli/v2 v2.27.7
 	google.golang.org/grpc v1.83.2
 	google.golang.org/protobuf v1.36.12
-	tsimport v0.0.0-00010101000000-000000000000
 )
 
 require (
@@ -158,4 +158,4 @@ require (
 	modernc.org/sqlite v1.62.0 // indirect
 )
 
-replace tsimport => ../
+replace example.com/tsimport => ../

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/internal/objectstore/storetest"
+	"example.com/tsimport/internal/objectstore/storetest"
 )
 
 // unreliable makes a store refuse one of every so many requests, and lose the answer to another.
@@ -28,7 +28,7 @@ func unreliable(objects *storetest.Server, every int) {
 }
 
 // TestAnArchiveIsWrittenToAStoreOfObjects and read from there, while the store refuses requests and loses answers. That damage is named is
-// shown in transfer/archive.
+// shown in reader/archivefile.
 func TestAnArchiveIsWrittenToAStoreOfObjects(t *testing.T) {
 	t.Parallel()
 	p := newPairOf(t)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/bench/result"
+	"example.com/tsimport/bench/result"
 )
 
 func TestBenchWriteMeasuresATableThatItMakesAndDrops(t *testing.T) {

@@ -93,7 +93,7 @@ func build(dir string) (string, error) {
 		return "", err
 	}
 	// Without what only debuggers read: linking takes half the time.
-	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", filepath.Join(kept, "tsimport"), "tsimport/cmd/tsimport")
+	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", filepath.Join(kept, "tsimport"), "example.com/tsimport/cmd/tsimport")
 	cmd.Env = append(os.Environ(), "GOTMPDIR="+kept) // of the same file system, so that a file is replaced at once
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)

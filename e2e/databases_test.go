@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/reader/mysql/mysqltest"
-	"tsimport/reader/postgres/pgtest"
+	"example.com/tsimport/reader/mysql/mysqltest"
+	"example.com/tsimport/reader/postgres/pgtest"
 )
 
 // TestDatabasesAreLoadedByProcesses loads tables of real servers. That their readers are exact, also while rows change and sessions or the

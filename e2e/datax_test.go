@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"testing"
 
-	"tsimport/reader/mysql/mysqltest"
+	"example.com/tsimport/reader/mysql/mysqltest"
 )
 
 // TestDatabasesOfDataX converts jobs that read databases and runs them against real servers.

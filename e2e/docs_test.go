@@ -35,7 +35,7 @@ var notRun = map[string]string{
 	"make dist":                 "builds for minutes, with tools from the network",
 	"docker ":                   "needs a daemon",
 	"tsimport bench ":           "measurements",
-	"./bench/cmd/tsbench ":      "measurements",
+	"./cmd/tsbench ":            "measurements",
 	"--rows 1000000":            "a measurement",
 	"--table cards --pk":        "a measurement",
 	"tsimport serve":            "it does not end by itself, and its port may be taken",

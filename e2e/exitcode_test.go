@@ -7,7 +7,7 @@ import (
 )
 
 // TestExitCodes ends a command with every code but those of signals, which TestSignalsStopALoad has. What else ends with them is shown in
-// internal/commands: TestEveryEndingIsSaidAndCounted.
+// cmd/tsimport/commands: TestEveryEndingIsSaidAndCounted.
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	s := startServe(t)

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/reader/mysql/mysqltest"
-	"tsimport/reader/postgres/pgtest"
+	"example.com/tsimport/reader/mysql/mysqltest"
+	"example.com/tsimport/reader/postgres/pgtest"
 )
 
 // before are commands that give a page what its reader has already: files to load, a load that was interrupted.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/internal/objectstore/storetest"
+	"example.com/tsimport/internal/objectstore/storetest"
 )
 
 // sshDouble runs the command of `ssh HOST COMMAND` in a folder of its own, and says there how what it started has ended.

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/checkpoint"
 )
 
 // jobRecord is what a test looks at of a job.json.

@@ -3,37 +3,70 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	gomodule "golang.org/x/mod/module"
+	"golang.org/x/mod/zip"
 )
 
-// A program of another module imports the library, is built without a network and loads into tsimport serve, while the command
-// loads into the same table.
+// proxied makes the tree a version that go finds below GOPROXY, beside the modules of this machine, and returns the environment for that.
+func proxied(t *testing.T, version string) []string {
+	t.Helper()
+	proxy := t.TempDir()
+	dir := filepath.Join(proxy, module, "@v")
+	must(t, os.MkdirAll(dir, 0o700))
+	text, err := os.ReadFile("../go.mod")
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, version+".mod"), text, 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, version+".info"), fmt.Appendf(nil, `{"Version": %q}`, version), 0o600))
+	f, err := os.Create(filepath.Join(dir, version+".zip"))
+	must(t, err)
+	must(t, errors.Join(zip.CreateFromVCS(f, gomodule.Version{Path: module, Version: version}, "..", "HEAD", ""), f.Close()))
+	cache, err := exec.Command("go", "env", "GOMODCACHE").Output()
+	must(t, err)
+	downloaded := filepath.Join(strings.TrimSpace(string(cache)), "cache", "download")
+	t.Cleanup(func() { // what stays in the cache of modules is not to be found by another run
+		for _, of := range []string{filepath.Join(downloaded, "..", "..", module+"@"+version), filepath.Join(downloaded, module)} {
+			_ = filepath.WalkDir(of, func(path string, _ fs.DirEntry, _ error) error { return os.Chmod(path, 0o700) })
+			must(t, os.RemoveAll(of))
+		}
+	})
+	return append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=file://"+proxy+",file://"+downloaded, "GOWORK=off", "GOSUMDB=off")
+}
+
+// module is the module's path.
+const module = "example.com/tsimport"
+
+// A program of another module takes the library from a proxy, is built without a network and loads into tsimport serve, while the
+// command loads into the same table. The command that go install makes says which version it is.
 func TestAProgramOfAnotherModuleUsesTheLibrary(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
-	tree, err := filepath.Abs("..")
-	must(t, err)
-	for name, from := range map[string]string{"main.go": "testdata/importer/main.go", "go.sum": "../go.sum"} {
-		text, err := os.ReadFile(from)
-		must(t, err)
-		must(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
+	env := proxied(t, "v0.0.7")
+	goes := func(args ...string) {
+		t.Helper()
+		c := exec.Command("go", args...)
+		c.Dir, c.Env = dir, append(env, "GOBIN="+dir)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
 	}
-	module, err := os.ReadFile("../go.mod")
-	must(t, err)
-	// With all that the library requires in its go.mod, as go mod tidy would have it, no other module's is needed.
-	requires := strings.Replace(string(module), "module tsimport\n", "module example.com/importer\n", 1)
-	must(t, os.WriteFile(filepath.Join(dir, "go.mod"), fmt.Appendf(nil, "%s\nrequire tsimport v0.0.0\n\nreplace tsimport => %s\n", requires, tree), 0o600))
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", "importer", ".")
-	build.Dir = dir
-	build.Env = append(os.Environ(), "GOFLAGS=", "GOPROXY=off", "GOWORK=off")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+	goes("install", "-ldflags=-s -w", module+"/cmd/tsimport@v0.0.7")
+	if said, err := exec.Command(filepath.Join(dir, "tsimport"), "--version").Output(); err != nil || !strings.Contains(string(said), "v0.0.7") {
+		t.Errorf("--version: %v, %s", err, said)
 	}
+	text, err := os.ReadFile("testdata/importer/main.go")
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "main.go"), text, 0o600))
+	goes("mod", "init", "example.com/importer")
+	goes("get", module+"@v0.0.7")
+	goes("build", "-ldflags=-s -w", "-o", "importer", ".")
 
 	s := startServe(t)
 	p := s.pod(t)
@@ -53,4 +86,36 @@ func TestAProgramOfAnotherModuleUsesTheLibrary(t *testing.T) {
 	if n := strings.Count(p.output("export", "--table", "readings"), "\n") - 1; n != 9900+10_000+20_000 {
 		t.Errorf("the table has %d rows", n)
 	}
+}
+
+func TestTheModuleIsGivenAnotherPath(t *testing.T) {
+	tree := filepath.Join(t.TempDir(), "tree")
+	in := func(name string, args ...string) string {
+		t.Helper()
+		c := exec.Command(name, args...)
+		c.Dir, c.Env = tree, append(os.Environ(), "GOFLAGS=", "GOPROXY=off", "GOWORK=off")
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+		}
+		return string(out)
+	}
+	if out, err := exec.Command("git", "clone", "--quiet", "..", tree).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	c := exec.Command("make", "rename", "PATH=tsimport")
+	c.Dir = tree
+	if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), "want a path with a host") {
+		t.Errorf("a path without a host: %v, %s", err, out)
+	}
+	in("make", "rename", "PATH=go.example.org/loaders/importer")
+	if got := in("go", "list", "-m"); got != "go.example.org/loaders/importer\n" {
+		t.Errorf("the module is %s", got)
+	}
+	if left, err := exec.Command("git", "-C", tree, "grep", "-F", module).CombinedOutput(); err == nil {
+		t.Errorf("left:\n%s", left)
+	}
+	in("go", "build", "-o", filepath.Join(t.TempDir(), "tsimport"), "./cmd/tsimport")
+	in("go", "vet", "./internal/arch")
+	in("gofmt", "-l", ".")
 }

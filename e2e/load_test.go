@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"tsimport/bench"
+	"example.com/tsimport/bench"
 )
 
 // summary is the part of a run's summary that tests look at.

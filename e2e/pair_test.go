@@ -13,8 +13,8 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/internal/objectstore/storetest"
-	"tsimport/pipeline/checkpoint"
+	"example.com/tsimport/internal/objectstore/storetest"
+	"example.com/tsimport/pipeline/checkpoint"
 )
 
 // pairOf are two services, the second of which is the profile b.

@@ -11,7 +11,7 @@ import (
 
 	_ "modernc.org/sqlite"
 
-	"tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/checkpoint"
 )
 
 // database is a folder with a file of SQLite, which a test writes.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/bench"
+	"example.com/tsimport/bench"
 )
 
 // watched is a load that a test looks at while it runs, and that waits for more input.

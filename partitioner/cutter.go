@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // Queue is where a lane's fresh rows come from, in source order.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/shuffle"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/shuffle"
 )
 
 const settle = time.Second

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // A row that the service can neither take nor refuse (an internal error, each time) must not hold up the load forever. It

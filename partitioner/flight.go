@@ -3,7 +3,7 @@ package partitioner
 import (
 	"slices"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // Flight is a batch on its way. Batch.Rows, Repeated and Outcomes run in parallel.

@@ -6,7 +6,7 @@ import (
 	"hash/maphash"
 	"slices"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // Settings of a HotKeys.

@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"testing"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // feed adds rows whose partition key pick chooses, each with a second column of its own.

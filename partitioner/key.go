@@ -3,7 +3,7 @@ package partitioner
 import (
 	"time"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // stamping is which timestamps the rows of a key get, where they get one.

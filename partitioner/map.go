@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // Map says which lane a key belongs to. Lanes are numbered 0 to Len()-1 in key order; lane i holds the keys from its

@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 func integer(v int64) table.Value { return table.Value{Type: table.Integer, Int: v} }

@@ -6,7 +6,7 @@ import (
 	"container/heap"
 	"time"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // Done takes a flight that has come back with its outcomes.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/shuffle"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/shuffle"
 )
 
 // pour makes a cutter and a lane of one row for each of the keys.

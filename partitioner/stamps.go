@@ -3,7 +3,7 @@ package partitioner
 import (
 	"time"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // Stamps makes timestamps in milliseconds for rows whose cells bring none.

@@ -3,7 +3,7 @@ package partitioner
 import (
 	"bytes"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // TableBounds are a table among several and the bounds of its partitions, in any order.

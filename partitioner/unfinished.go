@@ -3,7 +3,7 @@ package partitioner
 import (
 	"time"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // Out calls each with every row that has left its lane and is not final.

@@ -1,11 +1,11 @@
 package pipeline
 
 import (
-	"tsimport/internal/table"
-	"tsimport/partitioner"
-	"tsimport/pipeline/intake"
-	"tsimport/pipeline/rundir"
-	"tsimport/writer"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/writer"
 )
 
 // rejects keeps rejected records. A *rundir.Folder does.

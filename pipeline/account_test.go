@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"tsimport/internal/table"
-	"tsimport/partitioner"
-	"tsimport/pipeline/intake"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/intake"
 )
 
 // keptRejects are rejected records in memory.

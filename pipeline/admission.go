@@ -1,9 +1,9 @@
 package pipeline
 
 import (
-	"tsimport/internal/table"
-	"tsimport/partitioner"
-	"tsimport/pipeline/intake"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/intake"
 )
 
 // admission takes in splits as they come from the intake. It decides how many records of one are taken, and enters all that is

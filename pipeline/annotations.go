@@ -4,10 +4,10 @@ import (
 	"errors"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/plainbuffer"
-	"tsimport/writer"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/writer"
 )
 
 // annotations are what the load's writers add to rows that cannot be repeated safely: marks of rows that the service numbers

@@ -5,9 +5,9 @@ import (
 	"os"
 	"strings"
 
-	"tsimport/pipeline/intake"
-	"tsimport/pipeline/plan"
-	"tsimport/pipeline/rundir"
+	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
 )
 
 // archive is where rows go that are too old for a table. A nil archive has none.

@@ -11,11 +11,11 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"tsimport/internal/exitcode"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/plan"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // attemptAt is an attempt whose plan is made.

@@ -5,10 +5,10 @@ import (
 	"math"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/pipeline/sendwindow"
-	"tsimport/ratelimit"
-	"tsimport/writer"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/sendwindow"
+	"example.com/tsimport/ratelimit"
+	"example.com/tsimport/writer"
 )
 
 // ceilings are the limits of a load over all its lanes: rates, of its own and of the instance, and how large a request may be.

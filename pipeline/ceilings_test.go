@@ -8,11 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tsimport/engine/faults"
-	"tsimport/engine/server"
-	"tsimport/engine/sim"
-	"tsimport/internal/table"
-	"tsimport/partitioner"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/partitioner"
 )
 
 // sends are what a load has sent, by when.

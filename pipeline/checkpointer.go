@@ -7,10 +7,10 @@ import (
 	"math"
 	"time"
 
-	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/plan"
-	"tsimport/pipeline/rundir"
-	"tsimport/ratelimit"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/ratelimit"
 )
 
 // keepPatience is how long no checkpoint may be written before the load fails.

@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"tsimport/internal/exitcode"
 
-	"tsimport/internal/table"
-	"tsimport/pipeline/checkpoint"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/checkpoint"
 )
 
 // plainCSV is n records with keys of their own.

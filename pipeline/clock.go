@@ -3,8 +3,8 @@ package pipeline
 import (
 	"time"
 
-	"tsimport/internal/tablestore/client"
-	"tsimport/pipeline/plan"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // serviceTime returns what says in which range the service's clock is now.

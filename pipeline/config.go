@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/internal/jobdir"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/condition"
-	"tsimport/pipeline/plan"
-	"tsimport/pipeline/rundir"
-	"tsimport/ratelimit"
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/condition"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/ratelimit"
 )
 
 // Config is a load.

@@ -15,10 +15,10 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"tsimport/engine/enginetest"
-	"tsimport/engine/faults"
-	"tsimport/internal/table"
-	"tsimport/pipeline/plan"
+	"example.com/tsimport/engine/enginetest"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // crowded is a listener that closes connections beyond a number at once.

@@ -9,14 +9,14 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"tsimport/internal/exitcode"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/engine/faults"
-	"tsimport/internal/table"
-	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/plan"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // counted adds the integers of files with the columns id, n, m to table t.

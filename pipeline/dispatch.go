@@ -7,14 +7,14 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/partitioner"
-	"tsimport/pipeline/bottleneck"
-	"tsimport/pipeline/intake"
-	"tsimport/pipeline/plan"
-	"tsimport/writer"
-
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/bottleneck"
+	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/writer"
 )
 
 // errLimit ends a load whose rows are bad.

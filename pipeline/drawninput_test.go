@@ -18,10 +18,10 @@ import (
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 
-	"tsimport/engine/sim"
-	"tsimport/internal/table"
-	"tsimport/keyexpr"
-	"tsimport/pipeline/checkpoint"
+	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/checkpoint"
 )
 
 // drawnRecord is a record of a drawn input: the columns id and n say which row it is of, a, b and c are attributes. An empty text

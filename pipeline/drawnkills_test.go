@@ -10,12 +10,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"tsimport/internal/exitcode"
 
-	"tsimport/internal/table"
-	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/plan"
-	"tsimport/pipeline/readorder"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/shuffle/readorder"
 )
 
 // errKilled is what a checkpoint meets that is about to be written by a process that is killed.

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/engine/faults"
-	"tsimport/internal/table"
-	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/plan"
-	"tsimport/pipeline/rundir"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
 )
 
 // told keeps what a load says of how its records end.

@@ -13,11 +13,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tsimport/engine/faults"
-	"tsimport/internal/exitcode"
-	"tsimport/internal/table"
-	"tsimport/pipeline/plan"
-	"tsimport/pipeline/rundir"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
 )
 
 // randomFaults lets a share of the requests fail in every passing way.

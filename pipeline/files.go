@@ -5,8 +5,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/rundir"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/rundir"
 )
 
 // files are what a load writes beside rows, all of it below the run folder or where the user says. Those that it does not need

@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"time"
-	"tsimport/internal/exitcode"
 
-	"tsimport/internal/tablestore/client"
-	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/rundir"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/rundir"
 )
 
 // finishTables does what is left to do when every row is final, and looks whether the tables are still those that hold them.

@@ -4,10 +4,10 @@ import (
 	"math"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/partitioner"
-	"tsimport/pipeline/sendwindow"
-	"tsimport/writer"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/sendwindow"
+	"example.com/tsimport/writer"
 )
 
 // requestCopies is how often the rows of a request are in memory while it is sent: as a message and in buffers.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/rundir"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/rundir"
 )
 
 // fill lets an open file take no more, as on a full disk; what it has can still be synced.

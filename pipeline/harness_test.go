@@ -20,16 +20,16 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/google/go-cmp/cmp"
 
-	"tsimport/engine/faults"
-	"tsimport/engine/server"
-	"tsimport/internal/conformance"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/scan"
-	"tsimport/pipeline/plan"
-	"tsimport/pipeline/rundir"
-	"tsimport/ratelimit"
-	"tsimport/verify"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/ratelimit"
+	"example.com/tsimport/transfer/verify"
 )
 
 // must ends the test with an error that it does not expect.

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/pipeline/checkpoint"
-	"tsimport/ratelimit"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/ratelimit"
 )
 
 // hooks are what tests change of a load, and where they look on. Those of a user's load are zero.

@@ -1,8 +1,8 @@
 package pipeline
 
 import (
-	"tsimport/internal/table"
-	"tsimport/partitioner"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/partitioner"
 )
 
 // When a load warns that its rows crowd in one partition-key value. It must not cry wolf at a file that is sorted by that

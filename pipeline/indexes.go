@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"tsimport/pipeline/rundir"
+	"example.com/tsimport/pipeline/rundir"
 )
 
 // noteIndexes notes in the job which indexes the table gets that the run is to make: when it exists, nothing else says that it has none yet. An

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/internal/atomicfile"
-	"tsimport/internal/jobdir"
-	"tsimport/internal/tablestore/client"
-	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/rundir"
+	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/rundir"
 )
 
 // A load with Checkpoint.State keeps its run folder there with every checkpoint, and a checkpoint counts once it is there: what may be

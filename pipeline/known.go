@@ -7,8 +7,8 @@ import (
 	"io"
 	"path/filepath"
 
-	"tsimport/pipeline/plan"
-	"tsimport/pipeline/rundir"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
 )
 
 // Known knows which contents the table has taken. Its methods are called one at a time.

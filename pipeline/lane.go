@@ -4,11 +4,11 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/partitioner"
-	"tsimport/ratelimit"
-	"tsimport/shuffle"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/ratelimit"
+	"example.com/tsimport/shuffle"
 )
 
 // pacer is a *ratelimit.Pacer, or what a test puts in its place.

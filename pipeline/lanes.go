@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/partitioner"
-	"tsimport/pipeline/plan"
-	"tsimport/shuffle"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/shuffle"
 )
 
 // linger is how long a batch that is not full waits for more rows while the input continues.

@@ -10,11 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tsimport/engine/server"
-	"tsimport/engine/sim"
-	"tsimport/internal/table"
-	"tsimport/partitioner"
-	"tsimport/writer"
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/writer"
 )
 
 // restlessLanes are lanes that may each send 1000 rows, with pacers that never wait.

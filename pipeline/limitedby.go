@@ -4,8 +4,8 @@ import (
 	"runtime"
 	"time"
 
-	"tsimport/pipeline/bottleneck"
-	"tsimport/reader/source"
+	"example.com/tsimport/pipeline/bottleneck"
+	"example.com/tsimport/reader/source"
 )
 
 // ReportLimit is a word of docs/why-slow.md and how long it was true: what kept the load from being faster then.

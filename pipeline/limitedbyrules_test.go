@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/partitioner"
-	"tsimport/pipeline/bottleneck"
-	"tsimport/writer"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/bottleneck"
+	"example.com/tsimport/writer"
 )
 
 // pausing is a pacer that says when, or that nothing may be sent before an answer comes in.

@@ -1,6 +1,6 @@
 package pipeline
 
-import "tsimport/internal/table"
+import "example.com/tsimport/internal/table"
 
 // limitedQueue is a lane's queue, of which no more rows leave than the lane may send until the next checkpoint.
 type limitedQueue struct {

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/intake"
-	"tsimport/pipeline/plan"
-	"tsimport/reader/source"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/source"
 )
 
 // A live source changes while it is read. What was read of it before an interruption and is not final comes again as other records,

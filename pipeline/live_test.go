@@ -14,16 +14,16 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"tsimport/internal/exitcode"
 
-	"tsimport/engine/faults"
-	"tsimport/engine/server"
-	"tsimport/engine/sim"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/plainbuffer"
-	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/plan"
-	"tsimport/reader/source/sourcetest"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/source/sourcetest"
 )
 
 var liveSeeds = flag.Int("live-seeds", 2, "how many seeds the tests of killed loads of live sources and of parts run with")

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"tsimport/writer"
+	"example.com/tsimport/writer"
 )
 
 // load runs the stages. It returns the first cause.

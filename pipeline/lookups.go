@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
-	"tsimport/internal/table"
-	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/readorder"
-	"tsimport/writer"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/shuffle/readorder"
+	"example.com/tsimport/writer"
 )
 
 // leastLookUps is how many rows are looked for at a time at least, by all workers together: a look-up is a small request, and

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/internal/exitcode"
-	"tsimport/internal/table"
-	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/plan"
-	"tsimport/pipeline/rundir"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
 )
 
 // refused runs a load that must not begin, and returns why.

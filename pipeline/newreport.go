@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/pipeline/plan"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // newReport begins the report of a load, with what is known before its first row.

@@ -16,10 +16,10 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/google/go-cmp/cmp"
 
-	"tsimport/engine/faults"
-	"tsimport/internal/exitcode"
-	"tsimport/internal/table"
-	"tsimport/pipeline/checkpoint"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/checkpoint"
 )
 
 // numberedKey is a table whose rows the service numbers.

@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tsimport/engine/faults"
-	"tsimport/engine/server"
-	"tsimport/engine/sim"
-	"tsimport/internal/table"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/internal/table"
 )
 
 // outageCell is a load through an outage of the service.

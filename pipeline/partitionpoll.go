@@ -7,11 +7,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/scan"
-	"tsimport/partitioner"
-	"tsimport/pipeline/plan"
-	"tsimport/ratelimit"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/ratelimit"
 )
 
 // partitions tells where a table's partitions begin.

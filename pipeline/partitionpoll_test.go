@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // clocked notes when the partitions were read.

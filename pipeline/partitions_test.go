@@ -17,13 +17,13 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"tsimport/internal/exitcode"
 
-	"tsimport/engine/faults"
-	"tsimport/engine/server"
-	"tsimport/engine/sim"
-	"tsimport/internal/table"
-	"tsimport/pipeline/plan"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // partitioned makes table t with the string key id and partitions that begin at the keys.

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/engine/faults"
-	"tsimport/internal/table"
-	"tsimport/partitioner"
-	"tsimport/pipeline/plan"
-	"tsimport/ratelimit"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/ratelimit"
 )
 
 func TestALaneKeepsItsRateThroughAnOutage(t *testing.T) {

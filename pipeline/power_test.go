@@ -10,8 +10,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"tsimport/engine/faults"
-	"tsimport/engine/server"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/engine/server"
 )
 
 // grid is the power of an embedded store on a disk in memory. When it fails, what was not synced is gone, with the store's

@@ -6,13 +6,13 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/scan"
-	"tsimport/partitioner"
-	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/intake"
-	"tsimport/pipeline/plan"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // Prepared is a load that was planned, for processes that each do a part of it.

@@ -1,8 +1,8 @@
 package pipeline
 
 import (
-	"tsimport/internal/tablestore/client"
-	"tsimport/pipeline/plan"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // preSplit asks with how many partitions the table begins that the load has just made. It matters for the report alone: rows

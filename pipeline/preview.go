@@ -6,12 +6,12 @@ import (
 	"slices"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/scan"
-	"tsimport/partitioner"
-	"tsimport/pipeline/intake"
-	"tsimport/pipeline/plan"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // Preview is what a load would do, as far as can be said without doing it.

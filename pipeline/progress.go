@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/partitioner"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/partitioner"
 )
 
 // publish says how far the load has come.

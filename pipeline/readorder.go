@@ -3,10 +3,10 @@ package pipeline
 import (
 	"fmt"
 
-	"tsimport/pipeline/intake"
-	"tsimport/pipeline/plan"
-	"tsimport/pipeline/readorder"
-	"tsimport/pipeline/rundir"
+	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/shuffle/readorder"
 )
 
 // ReportOrder is about the order in which inputs were read.

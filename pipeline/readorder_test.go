@@ -11,14 +11,14 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"tsimport/internal/exitcode"
 
 	"github.com/parquet-go/parquet-go"
 
-	"tsimport/internal/table"
-	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/plan"
-	"tsimport/pipeline/rundir"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
 )
 
 // sortedFile is a file of records that are sorted by key; some are refused, two of each ten by the service.

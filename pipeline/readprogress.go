@@ -4,11 +4,11 @@ import (
 	"maps"
 	"slices"
 
-	"tsimport/internal/table"
-	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/intake"
-	"tsimport/pipeline/plan"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/source"
 )
 
 // readProgress knows which records have been read, by this attempt and those before it, and where each source can be read from

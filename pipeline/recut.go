@@ -5,8 +5,8 @@ import (
 	"math"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/partitioner"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/partitioner"
 )
 
 // recut takes a new partition map: lanes whose range is the same stay, the others are made again. A lane that came out of a

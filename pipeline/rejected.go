@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"strconv"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
 // appendRow appends a row that was encoded as a line of JSON: its key and cells by the table's names.

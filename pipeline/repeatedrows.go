@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"tsimport/internal/table"
-	"tsimport/pipeline/rundir"
-	"tsimport/writer"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/writer"
 )
 
 // repeatedRows are the rows numbered by the service that were sent more than once, in a file of the run folder: a sweeper looks up

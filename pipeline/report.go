@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
-	"tsimport/internal/jobdir"
 
-	"tsimport/pipeline/rundir"
-	"tsimport/writer"
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/writer"
 )
 
 // States of a run.

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/engine/server"
-	"tsimport/engine/sim"
-	"tsimport/internal/table"
-	"tsimport/partitioner"
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/partitioner"
 )
 
 var update = flag.Bool("update", false, "write the golden files of these tests")

@@ -8,13 +8,13 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/plan"
-	"tsimport/pipeline/readorder"
-	"tsimport/pipeline/rundir"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/shuffle/readorder"
 )
 
 // Resume says how a load resumes where an earlier attempt ended. The zero Resume starts over.

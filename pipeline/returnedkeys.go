@@ -9,13 +9,13 @@ import (
 	"os"
 	"strconv"
 
-	"tsimport/internal/atomicfile"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/plainbuffer"
-	"tsimport/pipeline/plan"
-	"tsimport/pipeline/rundir"
-	"tsimport/reader/jsonl"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/reader/jsonl"
+	"example.com/tsimport/reader/record"
 )
 
 // returnedKeys are the keys of rows that the service has numbered, in a file of CSV that the user has named. A nil one is

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/pipeline/bottleneck"
-	"tsimport/pipeline/plan"
-	"tsimport/pipeline/rundir"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/bottleneck"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
 )
 
 // Run loads. When ctx ends, it stops at once; when cfg.Drain ends, it finishes what is in flight.

@@ -13,17 +13,17 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"tsimport/internal/exitcode"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 
-	"tsimport/engine/faults"
-	"tsimport/internal/table"
-	"tsimport/pipeline/plan"
-	"tsimport/pipeline/rundir"
-	"tsimport/reader"
-	"tsimport/reader/convert"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/reader"
+	"example.com/tsimport/reader/convert"
 )
 
 func TestRejectedRecordsAreKeptAndLoadAgain(t *testing.T) {

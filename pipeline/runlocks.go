@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/plan"
-	"tsimport/pipeline/rundir"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
 )
 
 // locksFolder holds the locks of running loads, below rundir.Root.

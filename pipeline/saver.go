@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/checkpoint"
 )
 
 // saving is a checkpoint on its way to the disk.

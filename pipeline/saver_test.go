@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tsimport/internal/tablestore/client"
-	"tsimport/pipeline/checkpoint"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/checkpoint"
 )
 
 // steps records in which order a saver works, and fails at one of them.

@@ -13,11 +13,11 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"tsimport/engine/enginetest"
-	"tsimport/engine/faults"
-	"tsimport/engine/server"
-	"tsimport/engine/sim"
-	"tsimport/internal/table"
+	"example.com/tsimport/engine/enginetest"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/internal/table"
 )
 
 // Nobody knows for certain what the real service answers: a load is right under each answer.

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"tsimport/ratelimit"
+	"example.com/tsimport/ratelimit"
 )
 
 // SharedLimits are limits that several loads of a process keep together: in any second, what all of them have sent is no more than

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/partitioner"
-	"tsimport/ratelimit"
-	"tsimport/writer"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/ratelimit"
+	"example.com/tsimport/writer"
 )
 
 // hushed are flights of two lanes, of which none is answered.

@@ -13,9 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tsimport/engine/server"
-	"tsimport/engine/sim"
-	"tsimport/internal/tablestore/client"
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/internal/tablestore/client"
 )
 
 // virtualLink is a slow link in virtual time: all requests share its line, one after the other, each way.

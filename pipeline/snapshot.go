@@ -3,9 +3,9 @@ package pipeline
 import (
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/pipeline/checkpoint"
-	"tsimport/shuffle"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/shuffle"
 )
 
 // snapshot describes the load as it is now. It fails when a file of the run folder cannot be written: a checkpoint that counts

@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/intake"
-	"tsimport/pipeline/plan"
-	"tsimport/pipeline/readorder"
-	"tsimport/reader/source/sourcetest"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/source/sourcetest"
+	"example.com/tsimport/shuffle/readorder"
 )
 
 func TestAGapMaySendNothing(t *testing.T) {

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"tsimport/internal/exitcode"
 
-	"tsimport/internal/table"
-	"tsimport/pipeline/plan"
-	"tsimport/reader/record"
-	"tsimport/reader/source/sourcetest"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source/sourcetest"
 )
 
 // fromRows makes a load take its rows from a source that is not a file, and returns what the table must hold then.

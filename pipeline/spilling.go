@@ -3,8 +3,8 @@ package pipeline
 import (
 	"time"
 
-	"tsimport/internal/spill"
-	"tsimport/shuffle"
+	"example.com/tsimport/internal/spill"
+	"example.com/tsimport/shuffle"
 )
 
 // diskWorkers is how many frames are written or read at a time.

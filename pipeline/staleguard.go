@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tsimport/internal/tablestore/client"
-	"tsimport/ratelimit"
-	"tsimport/writer"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/ratelimit"
+	"example.com/tsimport/writer"
 )
 
 // staleGuard keeps requests from being sent while the last checkpoint is too old: an attempt that resumes counts on it that nothing

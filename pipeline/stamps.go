@@ -13,10 +13,10 @@ import (
 	"slices"
 	"strconv"
 
-	"tsimport/internal/table"
-	"tsimport/partitioner"
-	"tsimport/pipeline/checkpoint"
-	"tsimport/writer"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/writer"
 )
 
 // stamps makes the timestamps of updates and remembers them: an attempt that resumes gives a row that may have been applied

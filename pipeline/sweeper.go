@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"tsimport/ratelimit"
-	"tsimport/writer"
+	"example.com/tsimport/ratelimit"
+	"example.com/tsimport/writer"
 )
 
 // sweeper deletes the surplus copies of rows that were sent more than once. It begins when no attempt can still be applied.

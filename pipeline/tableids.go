@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"tsimport/internal/exitcode"
-	"tsimport/internal/tablestore/client"
-	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/plan"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // tableIDs tells the tables that a load writes to from tables of the same names that are made later, by the times at which

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"tsimport/internal/exitcode"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
 )
 
 func (w *world) admin() *client.Admin {

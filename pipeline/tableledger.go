@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"tsimport/internal/table"
-	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/plan"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // ReportTable says how the rows of one table among several ended. Rows that have no table are rejected and count in none.

@@ -3,8 +3,8 @@ package pipeline
 import (
 	"time"
 
-	"tsimport/pipeline/bottleneck"
-	"tsimport/ratelimit"
+	"example.com/tsimport/pipeline/bottleneck"
+	"example.com/tsimport/ratelimit"
 )
 
 // tableRates are what tables take from all their lanes together, by name. A load into one table has one, of no name.

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/lifecycle"
-	"tsimport/pipeline/plan"
+	"example.com/tsimport/internal/lifecycle"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // purchases are rows of so many months from 2023-11 on, in turns, with the key id.

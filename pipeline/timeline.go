@@ -4,9 +4,9 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/internal/timeline"
-	"tsimport/partitioner"
-	"tsimport/pipeline/bottleneck"
+	"example.com/tsimport/internal/timeline"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/bottleneck"
 )
 
 // The points that are kept of a load, however long it takes.

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"tsimport/internal/exitcode"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/condition"
-	"tsimport/pipeline/plan"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/condition"
+	"example.com/tsimport/pipeline/plan"
 )
 
 func TestAnExistingTablesTypesChangeNoValueEither(t *testing.T) {

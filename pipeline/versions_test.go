@@ -11,10 +11,10 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/engine/faults"
-	"tsimport/engine/server"
-	"tsimport/internal/table"
-	"tsimport/pipeline/plan"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // versions returns the timestamps of the versions of each cell of a row, the newest first.

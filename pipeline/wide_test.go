@@ -18,15 +18,15 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/google/go-cmp/cmp"
 
-	"tsimport/engine/faults"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/scan"
-	"tsimport/keyexpr"
-	"tsimport/pipeline/plan"
-	"tsimport/pipeline/rundir"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
-	"tsimport/reader/source/sourcetest"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/reader/source/sourcetest"
 )
 
 // fromWide makes a load take its rows from a source whose rows describe themselves.

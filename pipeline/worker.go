@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/writer"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/writer"
 )
 
 // worker sends flights, one after the other.

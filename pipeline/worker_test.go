@@ -9,9 +9,9 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/writer"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/writer"
 )
 
 // refusingSender answers every request with an error and keeps the bodies.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/internal/limiter"
+	"example.com/tsimport/engine/limiter"
 )
 
 // lawCell is a scene with a name.

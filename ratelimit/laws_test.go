@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/internal/limiter"
+	"example.com/tsimport/engine/limiter"
 )
 
 var (

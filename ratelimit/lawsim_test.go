@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"tsimport/internal/limiter"
+	"example.com/tsimport/engine/limiter"
 )
 
 // The simulator of the law: events in virtual time, no goroutine, so that ten minutes of a load pass in a fraction of a second. Requests

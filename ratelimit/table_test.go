@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/internal/limiter"
+	"example.com/tsimport/engine/limiter"
 )
 
 // TestLanesOfALimitedTableAreHardlyRefused runs laws with and without a rate over the table.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/internal/limiter"
+	"example.com/tsimport/engine/limiter"
 )
 
 var (

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"hash"
 	"sync"
-	"tsimport/reader/source"
+
+	"example.com/tsimport/reader/source"
 )
 
 // covers is how many bytes the sums stand for.

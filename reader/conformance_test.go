@@ -14,13 +14,13 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/internal/conformance"
-	"tsimport/internal/table"
-	"tsimport/reader/convert"
-	"tsimport/reader/csv"
-	"tsimport/reader/input"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/convert"
+	"example.com/tsimport/reader/csv"
+	"example.com/tsimport/reader/input"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // counted is what a source gave.

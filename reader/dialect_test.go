@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/reader/record"
+	"example.com/tsimport/reader/record"
 )
 
 var dialectFiles = flag.Int("dialect-files", 150, "random files of each kind whose dialect is found")

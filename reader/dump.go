@@ -6,13 +6,13 @@ import (
 	"os"
 	"strings"
 
-	"tsimport/reader/compress"
-	"tsimport/reader/csv"
-	"tsimport/reader/mysqldump"
-	"tsimport/reader/pgdump"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
-	"tsimport/reader/sqldump"
+	"example.com/tsimport/reader/compress"
+	"example.com/tsimport/reader/csv"
+	"example.com/tsimport/reader/mysqldump"
+	"example.com/tsimport/reader/pgdump"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/reader/sqldump"
 )
 
 // dumped is a table of a dump. Its rows are a part of the text, which the data of the source are.

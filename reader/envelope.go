@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // sqlStatement is a line of a MySQL dump that mysqldump does not write.

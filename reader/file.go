@@ -11,13 +11,13 @@ import (
 	"slices"
 	"strings"
 
-	"tsimport/reader/charset"
-	"tsimport/reader/compress"
-	"tsimport/reader/csv"
-	"tsimport/reader/input"
-	"tsimport/reader/jsonl"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/reader/charset"
+	"example.com/tsimport/reader/compress"
+	"example.com/tsimport/reader/csv"
+	"example.com/tsimport/reader/input"
+	"example.com/tsimport/reader/jsonl"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // File is one input, a source.Source that has been looked at. It has many fields: what was found out about the input, which its

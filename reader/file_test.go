@@ -18,14 +18,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 
-	"tsimport/internal/conformance"
-	"tsimport/internal/table"
-	"tsimport/reader/convert"
-	tcsv "tsimport/reader/csv"
-	"tsimport/reader/input"
-	"tsimport/reader/jsonl"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/convert"
+	tcsv "example.com/tsimport/reader/csv"
+	"example.com/tsimport/reader/input"
+	"example.com/tsimport/reader/jsonl"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // itemOf writes a file and finds it.

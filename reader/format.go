@@ -12,10 +12,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"tsimport/reader/csv"
-	"tsimport/reader/input"
-	"tsimport/reader/jsonl"
-	"tsimport/reader/record"
+	"example.com/tsimport/reader/csv"
+	"example.com/tsimport/reader/input"
+	"example.com/tsimport/reader/jsonl"
+	"example.com/tsimport/reader/record"
 )
 
 // ErrEmpty is in the chain of an error about a source that has no record and no columns.

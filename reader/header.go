@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"tsimport/reader/csv"
+	"example.com/tsimport/reader/csv"
 )
 
 // Kinds of text in CSV.

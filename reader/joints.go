@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/reader/convert"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/convert"
+	"example.com/tsimport/reader/record"
 )
 
 // Joined files, and files with their folders.

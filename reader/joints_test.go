@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/internal/table"
-	tcsv "tsimport/reader/csv"
-	"tsimport/reader/input"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	tcsv "example.com/tsimport/reader/csv"
+	"example.com/tsimport/reader/input"
+	"example.com/tsimport/reader/record"
 )
 
 func TestSeamsOfJoinedFilesAreRejected(t *testing.T) {

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"fmt"
 
-	"tsimport/internal/table"
-	"tsimport/reader/csv"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/csv"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // maxLongBytes is how long a record may be that is read over to its end. What is longer is treated as a quote that never closes.

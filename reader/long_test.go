@@ -8,10 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tsimport/internal/table"
-	tcsv "tsimport/reader/csv"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	tcsv "example.com/tsimport/reader/csv"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // placesOf reads all records, each as its place, its line, and its values or why it cannot be read and what is kept of it.

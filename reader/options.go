@@ -6,8 +6,8 @@ import (
 	"io"
 	"strings"
 
-	"tsimport/reader/csv"
-	"tsimport/reader/jsonl"
+	"example.com/tsimport/reader/csv"
+	"example.com/tsimport/reader/jsonl"
 )
 
 // Format is what the text or the bytes of a source mean.

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"slices"
 
-	"tsimport/internal/table"
-	"tsimport/reader/convert"
-	"tsimport/reader/csv"
-	"tsimport/reader/jsonl"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/convert"
+	"example.com/tsimport/reader/csv"
+	"example.com/tsimport/reader/jsonl"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // surplusFields is how many fields a record of CSV may have beyond its columns before the rest is dropped: a field takes many

@@ -10,13 +10,13 @@ import (
 	"sync"
 	"syscall"
 
-	"tsimport/reader/arrow"
-	"tsimport/reader/compress"
-	"tsimport/reader/csv"
-	"tsimport/reader/input"
-	"tsimport/reader/jsonl"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/reader/arrow"
+	"example.com/tsimport/reader/compress"
+	"example.com/tsimport/reader/csv"
+	"example.com/tsimport/reader/input"
+	"example.com/tsimport/reader/jsonl"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // piece is a part of a source on its way to splits.

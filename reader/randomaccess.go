@@ -5,9 +5,9 @@ import (
 	"io"
 	"sort"
 
-	"tsimport/reader/compress"
-	"tsimport/reader/jsonl"
-	"tsimport/reader/source"
+	"example.com/tsimport/reader/compress"
+	"example.com/tsimport/reader/jsonl"
+	"example.com/tsimport/reader/source"
 )
 
 // Anywhere reports whether splits can be read in any order once it is known where they are: rows of Parquet and Arrow, and files of

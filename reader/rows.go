@@ -9,12 +9,12 @@ import (
 	"slices"
 	"sort"
 
-	"tsimport/reader/arrow"
-	"tsimport/reader/compress"
-	"tsimport/reader/input"
-	"tsimport/reader/parquet"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/reader/arrow"
+	"example.com/tsimport/reader/compress"
+	"example.com/tsimport/reader/input"
+	"example.com/tsimport/reader/parquet"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // rowFile is a file of typed rows that can be read anywhere: Parquet or Arrow.

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"io"
 
-	"tsimport/reader/jsonl"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/reader/jsonl"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // Sample calls each with the first records of the source, about budget bytes of them, and returns how many bytes it

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"io"
 
-	"tsimport/reader/compress"
-	"tsimport/reader/source"
+	"example.com/tsimport/reader/compress"
+	"example.com/tsimport/reader/source"
 )
 
 // Seek makes Next begin at a place that an earlier reading of the same input came to. It is to be called before the load's

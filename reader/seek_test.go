@@ -12,12 +12,12 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"tsimport/reader/convert"
-	tcsv "tsimport/reader/csv"
-	"tsimport/reader/input"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
-	"tsimport/reader/source/sourcetest"
+	"example.com/tsimport/reader/convert"
+	tcsv "example.com/tsimport/reader/csv"
+	"example.com/tsimport/reader/input"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/reader/source/sourcetest"
 )
 
 // reading is what a source gives from a place on: the place at which each split begins, and every record as text.

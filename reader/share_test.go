@@ -17,7 +17,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 	"github.com/ulikunitz/xz"
 
-	"tsimport/reader/source"
+	"example.com/tsimport/reader/source"
 )
 
 // packers make compressed files of parts, each a member, frame or stream of its own.

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/reader/csv"
-	"tsimport/reader/input"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/reader/csv"
+	"example.com/tsimport/reader/input"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // pgDump is a dump of a table of so many rows, and of others around it.

@@ -5,7 +5,7 @@ import (
 	"io"
 	"sync/atomic"
 
-	"tsimport/reader/compress"
+	"example.com/tsimport/reader/compress"
 )
 
 // TextBytes returns about how many bytes of text the records of the source take, decompressed, as Sample counts them; -1 is unknown. Of

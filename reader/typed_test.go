@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/reader/input"
-	"tsimport/reader/jsonl"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
-	"tsimport/reader/source/sourcetest"
+	"example.com/tsimport/reader/input"
+	"example.com/tsimport/reader/jsonl"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/reader/source/sourcetest"
 )
 
 func TestTypedJSONIsFoundByItsContent(t *testing.T) {

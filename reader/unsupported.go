@@ -13,9 +13,9 @@ import (
 
 	"github.com/klauspost/compress/zlib"
 
-	"tsimport/reader/arrow"
-	"tsimport/reader/charset"
-	"tsimport/reader/compress"
+	"example.com/tsimport/reader/arrow"
+	"example.com/tsimport/reader/charset"
+	"example.com/tsimport/reader/compress"
 )
 
 // notRows is a kind of file that holds no rows that can be read here: taken for CSV, some of it would load as garbage.

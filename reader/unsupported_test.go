@@ -14,9 +14,9 @@ import (
 	"golang.org/x/text/encoding/simplifiedchinese"
 	"golang.org/x/text/encoding/unicode"
 
-	"tsimport/internal/table"
-	"tsimport/reader/convert"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/convert"
+	"example.com/tsimport/reader/record"
 )
 
 func packed(text string) string { return string(gzipped([]byte(text))) }

@@ -14,11 +14,11 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"tsimport/internal/table"
-	"tsimport/reader/convert"
-	"tsimport/reader/input"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/convert"
+	"example.com/tsimport/reader/input"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // card is a row of the benchmark's Parquet file.

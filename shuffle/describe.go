@@ -3,7 +3,7 @@ package shuffle
 import (
 	"bytes"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // Part is a part of a queue: of the rows of a split from record From on, before To, all that have the keys of the lane and

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"tsimport/internal/spill"
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/spill"
+	"example.com/tsimport/internal/table"
 )
 
 // keysBetween is the range of the keys from lo on, before hi.

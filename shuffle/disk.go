@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"tsimport/internal/spill"
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/spill"
+	"example.com/tsimport/internal/table"
 )
 
 // frame is a run of a lane's rows on its way to disk, on disk, or on its way back.

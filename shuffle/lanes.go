@@ -3,8 +3,8 @@ package shuffle
 import (
 	"slices"
 
-	"tsimport/internal/spill"
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/spill"
+	"example.com/tsimport/internal/table"
 )
 
 // Options of Lanes.

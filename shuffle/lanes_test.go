@@ -10,8 +10,8 @@ import (
 	"slices"
 	"testing"
 
-	"tsimport/internal/spill"
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/spill"
+	"example.com/tsimport/internal/table"
 )
 
 // run is a model of one life of the queues: rows come in, leave in turns, are spilled, read back and cut again at random.

@@ -3,7 +3,7 @@ package shuffle
 import (
 	"math/rand/v2"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // item is a part of a lane's queue: rows of one block in memory, or the rows of a frame on disk.

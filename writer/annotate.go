@@ -3,10 +3,10 @@ package writer
 import (
 	"fmt"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/condition"
-	"tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/condition"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
 // Options are what some loads need beside plain writing. The workers of a load share them; a nil one is not needed.

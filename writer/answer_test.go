@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 func TestAnAnswerIsReadAsTheSDKReadsIt(t *testing.T) {

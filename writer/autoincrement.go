@@ -9,9 +9,9 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
 // Searcher is what the rows of a table with an auto-increment column are looked for and deleted with.

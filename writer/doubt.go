@@ -10,9 +10,9 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
 // Doubt is a row that was sent more than once, or may have been: whether there is one copy of it is looked up at the end.

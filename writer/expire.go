@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
 // Expiry says which cells of a refused row are left out, so that the others are written: cells may expire while their row waits.

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // The bytes of a BatchWriteRow request, fields in the order of their numbers as the SDK writes them:

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"sync"
 
-	"tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/client"
 )
 
 // Size is how large the bodies of requests may be: what the service takes, or less where a gateway on the way refuses more.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 func tooLarge(code string) error {

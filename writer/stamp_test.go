@@ -8,9 +8,9 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/encode"
-	"tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/encode"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
 // clock is the service's, known to within unsure, in milliseconds.

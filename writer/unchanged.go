@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
 // annotateUnchanged takes what each row says of the stored one out of its cells and into its condition. A row that says nothing is new.

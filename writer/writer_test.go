@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/encode"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/encode"
 )
 
 // result is what a fake service says of a row.

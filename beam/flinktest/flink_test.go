@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		binary = filepath.Join(dir, "tsimport-beam")
-		if out, err := exec.Command("go", "build", "-o", binary, "tsimport/beam/cmd/tsimport-beam").CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "build", "-o", binary, "example.com/tsimport/beam/cmd/tsimport-beam").CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
 			return 1
 		}

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/engine/enginetest"
-	"tsimport/internal/commands"
+	"example.com/tsimport/cmd/tsimport/commands"
+	"example.com/tsimport/engine/enginetest"
 )
 
 // prismLoad is a load of files with rejects and keys that come again, and what it must make.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tsimport/internal/commands"
-	"tsimport/pipeline/plan"
+	"example.com/tsimport/cmd/tsimport/commands"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // Names of runners.

@@ -11,9 +11,9 @@ import (
 	jobs "github.com/apache/beam/sdks/v2/go/pkg/beam/model/jobmanagement_v1"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/universal/extworker"
 
-	"tsimport/beam/stages"
-	"tsimport/internal/commands"
-	"tsimport/scaleout"
+	"example.com/tsimport/beam/stages"
+	"example.com/tsimport/cmd/tsimport/commands"
+	"example.com/tsimport/jobs/scaleout"
 )
 
 const (

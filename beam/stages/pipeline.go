@@ -8,7 +8,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
-	"tsimport/scaleout"
+	"example.com/tsimport/jobs/scaleout"
 )
 
 // Stage is a stage of the load with its number of tasks.

@@ -3,7 +3,7 @@ package stages
 import (
 	"testing"
 
-	"tsimport/scaleout"
+	"example.com/tsimport/jobs/scaleout"
 )
 
 func iter(numbers ...int) func(*int) bool {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 
-	"tsimport/internal/commands"
-	"tsimport/scaleout"
+	"example.com/tsimport/cmd/tsimport/commands"
+	"example.com/tsimport/jobs/scaleout"
 )
 
 // Load is what a worker must know of the load; the rest is in the job directory.

@@ -17,7 +17,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/util/hooks"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/util/grpcx"
 
-	"tsimport/beam/stages"
+	"example.com/tsimport/beam/stages"
 )
 
 // endWithin is how long tasks may take to end gently when the runner is gone. It is less than the term of a lease.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/bench/null"
+	"example.com/tsimport/bench/null"
 )
 
 // load makes a load of the file's text into a null server.

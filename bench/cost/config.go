@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/bench"
+	"example.com/tsimport/bench"
 )
 
 // Tool is the name of tsimport's own load among the measurements, External that of the command of Config.Command.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/bench"
+	"example.com/tsimport/bench"
 )
 
 func TestTheFloorIsMeasuredWithTheRowsOfTheShape(t *testing.T) {

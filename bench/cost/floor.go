@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"tsimport/bench"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/encode"
+	"example.com/tsimport/bench"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/encode"
 )
 
 // Floor is what no client can do without, in microseconds of CPU a row: each stage alone, in one goroutine, from memory.

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"tsimport/bench"
-	"tsimport/bench/null"
-	"tsimport/internal/table"
+	"example.com/tsimport/bench"
+	"example.com/tsimport/bench/null"
+	"example.com/tsimport/internal/table"
 )
 
 // What is measured.

@@ -10,11 +10,11 @@ import (
 	"os"
 	"strconv"
 
-	"tsimport/bench"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/encode"
-	"tsimport/internal/tablestore/plainbuffer"
-	"tsimport/writer"
+	"example.com/tsimport/bench"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/encode"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/writer"
 )
 
 // samples are what the stages of a floor work with. No stage changes them.

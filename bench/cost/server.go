@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/client"
 )
 
 // nullServer is `tsbench null-server` in a process of its own.

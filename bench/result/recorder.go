@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"tsimport/internal/timeline"
+	"example.com/tsimport/internal/timeline"
 )
 
 // The points of a result, however long the run is.

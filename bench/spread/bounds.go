@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // maxSample is how many partition-key values are kept to cut the table at; datasets up to that size are cut exactly.

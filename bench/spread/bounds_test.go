@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 func integers(values ...int64) *sample {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"tsimport/internal/table"
-	"tsimport/keyexpr"
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/table"
 )
 
 // maker computes a key column for the SDK's loaders, as the load by tsimport did.

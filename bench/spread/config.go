@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/bench"
-	"tsimport/internal/limiter"
+	"example.com/tsimport/bench"
+	"example.com/tsimport/engine/limiter"
 )
 
 // The ways to load.

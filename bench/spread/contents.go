@@ -6,9 +6,9 @@ import (
 	"hash/maphash"
 	"math"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/scan"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
 )
 
 // contents is what a table must hold: a hash of each row by a hash of its key. Sixteen bytes a row let a million rows be

@@ -11,10 +11,10 @@ import (
 	"strconv"
 	"strings"
 
-	"tsimport/bench"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/scan"
+	"example.com/tsimport/bench"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
 )
 
 // dataset is a file and what is known of it before anything is measured.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 
-	"tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/client"
 )
 
 // tableName is the table of every scenario; each has an engine of its own, so that none inherits another's work.

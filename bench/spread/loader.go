@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/client"
 )
 
 // Summary is what tsimport says of its own load; everything else is counted by the engine.

@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"tsimport/internal/limiter"
+	"example.com/tsimport/engine/limiter"
 )
 
 // Scenario is one way to load and what came of it. Counts of rows, units and requests and all times of rows are the

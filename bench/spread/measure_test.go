@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/internal/limiter"
+	"example.com/tsimport/engine/limiter"
 )
 
 func ms(v float64) *float64 { return &v }

@@ -11,10 +11,10 @@ import (
 	"strconv"
 	"time"
 
-	"tsimport/bench"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/scan"
+	"example.com/tsimport/bench"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
 )
 
 // Report is what was measured and with what.

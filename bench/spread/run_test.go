@@ -15,10 +15,10 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 
-	"tsimport/bench"
-	"tsimport/engine/server"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
+	"example.com/tsimport/bench"
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
 )
 
 // fakeEnv makes this test binary behave as a tsimport of a certain kind: what it prints, where, and its exit code.

@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	"tsimport/internal/table"
-	"tsimport/partitioner"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/partitioner"
 )
 
 // batch is the rows of one request: of one partition.

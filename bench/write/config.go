@@ -7,10 +7,10 @@ import (
 	"math"
 	"time"
 
-	"tsimport/bench"
-	"tsimport/bench/result"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
+	"example.com/tsimport/bench"
+	"example.com/tsimport/bench/result"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
 )
 
 // Config is a measurement.

@@ -9,11 +9,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"tsimport/bench/result"
-	"tsimport/internal/table"
-	"tsimport/partitioner"
-	"tsimport/ratelimit"
-	"tsimport/writer"
+	"example.com/tsimport/bench/result"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/ratelimit"
+	"example.com/tsimport/writer"
 )
 
 // rowWriter is what a worker writes with: a *writer.Writer, or what a test puts in its place.

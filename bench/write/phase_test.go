@@ -10,12 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tsimport/bench"
-	"tsimport/bench/result"
-	"tsimport/engine/sim"
-	"tsimport/internal/table"
-	"tsimport/partitioner"
-	"tsimport/writer"
+	"example.com/tsimport/bench"
+	"example.com/tsimport/bench/result"
+	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/writer"
 )
 
 // scripted is a table whose answers a test makes up.

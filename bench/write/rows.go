@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 	"strconv"
 
-	"tsimport/bench"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/encode"
+	"example.com/tsimport/bench"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/encode"
 )
 
 // rows makes the rows of a shape, one after the other. It is not safe for concurrent use.

@@ -10,12 +10,12 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/bench/result"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/scan"
-	"tsimport/partitioner"
-	"tsimport/writer"
+	"example.com/tsimport/bench/result"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/writer"
 )
 
 // Time limits of what is not measured.

@@ -14,11 +14,11 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 
-	"tsimport/bench"
-	"tsimport/engine/server"
-	"tsimport/engine/sim"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
+	"example.com/tsimport/bench"
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
 )
 
 // embedded is an engine in memory and a client of it.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"tsimport/bench/result"
+	"example.com/tsimport/bench/result"
 )
 
 // searcher looks for the highest rate that keeps to the limits.

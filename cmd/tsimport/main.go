@@ -3,7 +3,7 @@ package main
 import (
 	"os"
 
-	"tsimport/internal/commands"
+	"example.com/tsimport/cmd/tsimport/commands"
 )
 
 func main() {

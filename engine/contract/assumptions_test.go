@@ -13,8 +13,8 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/engine/server"
-	"tsimport/engine/sim"
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/engine/sim"
 )
 
 // assumption is something that tsimport takes the real service to do. Its name is that of a section of

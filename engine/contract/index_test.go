@@ -10,7 +10,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/engine/server"
+	"example.com/tsimport/engine/server"
 )
 
 // withIndexes makes a table of two key columns and the defined columns a (integer), b (string) and c (double), with indexes.

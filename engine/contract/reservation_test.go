@@ -7,7 +7,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/engine/server"
+	"example.com/tsimport/engine/server"
 )
 
 // reserve is UpdateTable of the reserved throughput; -1 is not named.

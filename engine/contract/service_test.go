@@ -19,8 +19,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
-	"tsimport/engine/enginetest"
-	"tsimport/engine/server"
+	"example.com/tsimport/engine/enginetest"
+	"example.com/tsimport/engine/server"
 )
 
 // service is what a test talks to: an engine in this process, or the real instance of the environment.

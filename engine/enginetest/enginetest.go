@@ -15,8 +15,8 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/engine/server"
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/engine/wire"
 )
 
 // Engine is a running Tablestore. It is safe for concurrent use.

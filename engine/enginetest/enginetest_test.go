@@ -6,7 +6,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/engine/enginetest"
+	"example.com/tsimport/engine/enginetest"
 )
 
 func createTable(t *testing.T, c *tablestore.TableStoreClient, live int) {

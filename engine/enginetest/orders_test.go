@@ -4,7 +4,8 @@ import (
 	"testing"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-	"tsimport/engine/enginetest"
+
+	"example.com/tsimport/engine/enginetest"
 )
 
 func TestOrders(t *testing.T) {

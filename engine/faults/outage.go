@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // The kinds of outages.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // names are the actions as plans, flags and counts write them.

@@ -3,7 +3,7 @@ package filter
 import (
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // Numbers of the protocol's enumerations.

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"slices"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // Limits of one filter.

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 func FuzzFilter(f *testing.F) {

@@ -5,7 +5,7 @@ import (
 	"cmp"
 	"slices"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // node is one condition of the tree. Its verdict is a plain yes or no, so that De Morgan's laws hold, also for columns

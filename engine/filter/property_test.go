@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // judged is a condition twice: as its bytes, and as a function over plain values that knows nothing of cells.

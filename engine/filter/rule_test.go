@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 func TestARuleComparesPartOfAText(t *testing.T) {

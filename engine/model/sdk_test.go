@@ -8,7 +8,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/engine/server"
+	"example.com/tsimport/engine/server"
 )
 
 // clock is the time of an engine and of the model, in milliseconds. It moves when it is told to.

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // Check says what is wrong with the account that the options describe, before anything is opened. An empty field is

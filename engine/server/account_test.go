@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 func TestWithASecretOfItsOwnTheServerAsksForItBelowEngine(t *testing.T) {

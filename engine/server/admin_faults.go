@@ -3,7 +3,7 @@ package server
 import (
 	"context"
 
-	"tsimport/engine/faults"
+	"example.com/tsimport/engine/faults"
 )
 
 type faultsJSON struct {

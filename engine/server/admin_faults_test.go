@@ -9,7 +9,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/google/go-cmp/cmp"
 
-	"tsimport/engine/faults"
+	"example.com/tsimport/engine/faults"
 )
 
 func TestFaultsAreSetAndCountedOverTheAdminAPI(t *testing.T) {

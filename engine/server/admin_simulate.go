@@ -10,9 +10,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"tsimport/engine/sim"
-	"tsimport/engine/store"
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/engine/store"
+	"example.com/tsimport/engine/wire"
 )
 
 // millis is a duration in JSON, in milliseconds.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"tsimport/engine/sim"
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/engine/wire"
 )
 
 type statsJSON struct {

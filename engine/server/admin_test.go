@@ -14,8 +14,8 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/google/go-cmp/cmp"
 
-	"tsimport/engine/sim"
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/engine/wire"
 )
 
 func TestTheAdminAPISaysWhatIsWrong(t *testing.T) {

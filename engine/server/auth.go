@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 const maxSkew = 15 * time.Minute

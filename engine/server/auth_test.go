@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // engine/contract has the other refusals; it has no clock that stands still.

@@ -16,9 +16,10 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"tsimport/internal/conformance"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // servedStore asks the test binary to be a server: of the folder it names, or of memory when it is "memory".

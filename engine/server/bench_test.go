@@ -9,7 +9,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/engine/sim"
+	"example.com/tsimport/engine/sim"
 )
 
 // recorder keeps the last request's body.

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"tsimport/engine/sim"
-	"tsimport/engine/store"
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/engine/store"
+	"example.com/tsimport/engine/wire"
 )
 
 // present is a table's simulation, nil while it is off.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/engine/faults"
+	"example.com/tsimport/engine/faults"
 )
 
 // faulty opens a server whose first BatchWriteRow gets fault f.

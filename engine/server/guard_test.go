@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // status is the status line of the next answer on a connection.

@@ -10,7 +10,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // must ends the test if there is an error, of Go or of the service.

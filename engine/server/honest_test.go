@@ -14,9 +14,9 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"tsimport/engine/faults"
-	"tsimport/engine/sim"
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/engine/wire"
 )
 
 // honestPlan is fixed: refusals of requests and of rows, lost answers and late applications, one after the other.

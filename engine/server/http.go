@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"tsimport/engine/store"
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/store"
+	"example.com/tsimport/engine/wire"
 )
 
 // ServeHTTP answers one request of a real connection.

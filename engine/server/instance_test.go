@@ -8,7 +8,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/engine/sim"
+	"example.com/tsimport/engine/sim"
 )
 
 func TestAnInstanceRefusesWholeRequests(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // instancesDir is the folder in a store's with a store for each further instance.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"strings"
 
-	"tsimport/engine/store"
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/store"
+	"example.com/tsimport/engine/wire"
 )
 
 // operation is one path of the protocol. decode judges a body; nothing is read or applied before run.

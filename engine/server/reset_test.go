@@ -11,7 +11,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/engine/sim"
+	"example.com/tsimport/engine/sim"
 )
 
 func TestTheClockOfTheDataIsMoved(t *testing.T) {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"sync"
 
-	"tsimport/engine/filter"
-	"tsimport/engine/store"
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/filter"
+	"example.com/tsimport/engine/store"
+	"example.com/tsimport/engine/wire"
 )
 
 // answerOf is how the rows of a write are answered.

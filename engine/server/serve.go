@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/engine/faults"
-	"tsimport/engine/store"
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/engine/store"
+	"example.com/tsimport/engine/wire"
 )
 
 // request is a request as both ways in give it. Its body is only borrowed until serve returns.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"tsimport/engine/faults"
-	"tsimport/engine/sim"
-	"tsimport/engine/store"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/engine/store"
 )
 
 // What a server and its clients use when nothing else is said. They are not a secret: they guard a local store.

@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tsimport/engine/sim"
-	"tsimport/engine/store"
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/engine/store"
+	"example.com/tsimport/engine/wire"
 )
 
 // Simulation is what is simulated of a table, with a sample that is typed by the table's partition key.

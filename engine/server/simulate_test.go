@@ -13,8 +13,8 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/engine/sim"
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/engine/wire"
 )
 
 // admin asks the admin API and decodes the answer into out, which may be nil.

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/engine/faults"
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/engine/wire"
 )
 
 // panics registers an operation that panics as long as the test runs.

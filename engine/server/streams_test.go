@@ -6,7 +6,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // Samples of SDKs make tables with a stream that they do not read.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // opsLimit is how often tables may be asked about or changed: in any second as many times as it says. Refused

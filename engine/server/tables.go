@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"tsimport/engine/store"
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/store"
+	"example.com/tsimport/engine/wire"
 )
 
 func (s *Server) createTable(body []byte) (call, *wire.Error) {

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"tsimport/engine/sim"
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/engine/wire"
 )
 
 // carry runs a call, as the simulation lets it.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // patience ends a test that hangs; no test passes or fails by how long something takes.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"tsimport/internal/limiter"
+	"example.com/tsimport/engine/limiter"
 )
 
 // modelled is whether limiters decide, and not the partitions' buckets alone.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/internal/limiter"
+	"example.com/tsimport/engine/limiter"
 )
 
 // offer asks every millisecond about rows with a key until a time, and returns how many were accepted and the longest delay.
@@ -68,7 +68,7 @@ func TestATableTakesNoMoreThanItsLimit(t *testing.T) {
 	}
 }
 
-// With a limit of the table, partitions have the buckets of internal/limiter, whose tests say what a bucket takes: ours decide as they do.
+// With a limit of the table, partitions have the buckets of engine/limiter, whose tests say what a bucket takes: ours decide as they do.
 func TestATablesLimitLeavesThePartitionsDecisionsAsTheyAre(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 2))

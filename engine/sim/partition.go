@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"tsimport/internal/limiter"
+	"example.com/tsimport/engine/limiter"
 )
 
 // partition is a key range and who serves it. Times are Unix nanoseconds.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"tsimport/internal/limiter"
+	"example.com/tsimport/engine/limiter"
 )
 
 // Row is what a table is asked about a row.

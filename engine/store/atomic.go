@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // WriteAtomic is Write, but for each table either all rows are applied or none: then every row of the table has the

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // Choices are answers that the service's documentation leaves open. The zero Choices is how this engine answers by itself;

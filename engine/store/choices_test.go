@@ -3,7 +3,7 @@ package store
 import (
 	"testing"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 func TestBothAnswersOfUndocumentedBehaviour(t *testing.T) {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"testing"
 
-	"tsimport/engine/filter"
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/filter"
+	"example.com/tsimport/engine/wire"
 )
 
 // missingX is the bytes of a filter on column x, which no row has: it passes them or not.

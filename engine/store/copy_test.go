@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // drawStored is a change with up to five versions of up to nine columns, of all types and of sizes at the edges of their lengths.

@@ -13,7 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 func TestADirectoryThatHoldsNoStoreIsRefusedAndLeftAlone(t *testing.T) {

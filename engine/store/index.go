@@ -8,7 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // A global secondary index is a table whose rows follow those of another: a row that has all columns of the index's key has one row in it.

@@ -15,7 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 var indexRounds = flag.Int("index-rounds", 5, "seeds of each random test of indexes, with losses of power and without")

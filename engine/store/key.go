@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // Keys of the store begin with a space byte. A row's key is the table's number and then each primary-key column as a

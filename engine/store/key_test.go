@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 var schema = []wire.KeyColumn{{Name: "s", Type: wire.KeyString}, {Name: "i", Type: wire.KeyInteger}, {Name: "b", Type: wire.KeyBinary}}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // Indexes may follow their tables a little later, as the service's do. What happens to them is then kept beside the row, in the batch that

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // seen is what the indexes of a table were to have at a moment.

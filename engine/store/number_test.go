@@ -13,7 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // newNumbered creates a table of the columns p STRING, n INTEGER numbered by the table, and s STRING.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // reserve changes the reserved throughput as a request says. Naming the present values is not a change.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 func reserve(s *Store, read, write int32) (*wire.TableDescription, *wire.Error) {

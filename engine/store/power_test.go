@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 var powerRounds = flag.Int("power-rounds", 5, "losses of power of numbered rows, those that are acknowledged and twice as many of those that are not synced")

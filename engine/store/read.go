@@ -8,8 +8,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"tsimport/engine/filter"
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/filter"
+	"example.com/tsimport/engine/wire"
 )
 
 // Get reads one row. A row that is not there, of which the selection leaves nothing, or that does not pass the filter

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // A stored row is a format byte, the row's base timestamp (8 bytes), and then all versions of all columns, by name and

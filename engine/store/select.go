@@ -3,7 +3,7 @@ package store
 import (
 	"bytes"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // rules are what makes a stored version visible: the table's TTL and max versions at one moment.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // readForSplits is how many bytes of rows are read to find split points to the row. Larger tables are cut by what Pebble knows of its

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // fillForSplits writes rows of some 280 bytes, the n-th with the partition key that keyOf gives, in random order.

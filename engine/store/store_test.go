@@ -14,8 +14,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"tsimport/engine/wire"
-	"tsimport/internal/conformance"
+	"example.com/tsimport/engine/wire"
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestMain(m *testing.M) { conformance.Main(m) }

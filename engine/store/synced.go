@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // Every batch is numbered, and writes its number under serialKey: what is in the database says how far it goes. How far

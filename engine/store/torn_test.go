@@ -15,7 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/record"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 var tornRounds = flag.Int("torn-rounds", 4, "cuts and flips of each file by the tests of torn stores")

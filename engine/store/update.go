@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/wire"
 )
 
 // update applies UpdateRow's cells to a row's cells.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"tsimport/engine/filter"
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/filter"
+	"example.com/tsimport/engine/wire"
 )
 
 // TableWrite is one table's part of a write. Table is nil when there is no such table. A row whose outcome already is

@@ -14,39 +14,39 @@ import (
 	"testing"
 )
 
-const module = "tsimport"
+const module = "example.com/tsimport"
 
 // arrows lists, for each room, the rooms of this module that it may import. Imports point down to table; a stage never
 // imports a sibling; the engine, which judges the others, shares no code with them;
-// internal/limiter, which only it and tests use, is how a service limits.
+// engine/limiter, which only it and tests use, is how a service limits.
 var arrows = map[string][]string{
-	".":            {"internal/table", "internal/tablestore/accesskey", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "pipeline/recurring", "reader/record", "reader/source"},
-	"cmd/tsimport": {"internal/commands"},
-	"internal/commands": {
+	".":            {"internal/table", "internal/tablestore/accesskey", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "jobs/recurring", "reader/record", "reader/source"},
+	"cmd/tsimport": {"cmd/tsimport/commands"},
+	"cmd/tsimport/commands": {
 		"internal/errorcodes", "internal/exitcode", "internal/runmetrics", "internal/spill", "internal/suggest",
 		".",
-		"advise",
-		"advise/simulate",
-		"lifecycle",
-		"lifecycle/apply",
+		"cmd/tsimport/advise",
+		"cmd/tsimport/advise/simulate",
+		"internal/lifecycle",
+		"transfer/lifecycle/apply",
 		"bench",
 		"bench/result",
 		"bench/write",
 		"pipeline/bottleneck", "pipeline/checkpoint", "internal/tablestore/client",
-		"job", "job/datax",
+		"jobs/job", "jobs/job/datax",
 		"engine/faults",
 		"engine/server",
 		"engine/sim",
-		"internal/jobdir", "knownfiles",
-		"transfer/copytable", "transfer/archive", "transfer/export", "transfer/tablesync",
-		"keyexpr",
+		"internal/jobdir", "jobs/knownfiles",
+		"transfer/copytable", "reader/archivefile", "transfer/export", "transfer/tablesync",
+		"internal/keyexpr",
 		"internal/atomicfile",
-		"internal/limiter",
+		"engine/limiter",
 		"internal/page",
 		"pipeline",
 		"pipeline/options",
 		"pipeline/plan",
-		"pipeline/recurring",
+		"jobs/recurring",
 		"reader",
 		"reader/convert",
 		"reader/csv",
@@ -66,44 +66,44 @@ var arrows = map[string][]string{
 		"reader/sqltable",
 		"pipeline/status",
 		"internal/table",
-		"scaleout", "scaleout/kubernetes",
-		"verify",
+		"jobs/scaleout", "jobs/scaleout/kubernetes",
+		"transfer/verify",
 	},
-	"job/datax":         {"internal/tablestore/address", "job"},
-	"job":               {"internal/suggest", "internal/table", "internal/atomicfile", "internal/exitcode", "pipeline/rundir", "reader/input"},
-	"knownfiles":        {"internal/exitcode", "internal/jobdir", "reader/input"},
-	"advise":            {"keyexpr", "advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "internal/table", "reader/source"},
-	"lifecycle":         {"internal/table"},
-	"lifecycle/apply":   {"ratelimit", "lifecycle", "lifecycle/archive", "reader/tablescan", "transfer/export", "internal/tablestore/client", "internal/tablestore/scan", "internal/table"},
-	"lifecycle/archive": {"internal/atomicfile", "internal/tablestore/scan", "reader/jsonl", "reader/record", "reader/tablescan", "transfer/archive", "internal/table"},
-	"advise/simulate":   {},
-	"advise/sketch":     {},
+	"jobs/job/datax":               {"internal/tablestore/address", "jobs/job"},
+	"jobs/job":                     {"internal/suggest", "internal/table", "internal/atomicfile", "internal/exitcode", "pipeline/rundir", "reader/input"},
+	"jobs/knownfiles":              {"internal/exitcode", "internal/jobdir", "reader/input"},
+	"cmd/tsimport/advise":          {"internal/keyexpr", "cmd/tsimport/advise/simulate", "cmd/tsimport/advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "internal/table", "reader/source"},
+	"internal/lifecycle":           {"internal/table"},
+	"transfer/lifecycle/apply":     {"ratelimit", "internal/lifecycle", "transfer/lifecycle/archive", "reader/tablescan", "transfer/export", "internal/tablestore/client", "internal/tablestore/scan", "internal/table"},
+	"transfer/lifecycle/archive":   {"internal/atomicfile", "internal/tablestore/scan", "reader/jsonl", "reader/record", "reader/tablescan", "reader/archivefile", "internal/table"},
+	"cmd/tsimport/advise/simulate": {},
+	"cmd/tsimport/advise/sketch":   {},
 
-	"pipeline":        {"internal/atomicfile", "internal/jobdir", "internal/exitcode", "internal/tablestore/condition", "pipeline/readorder", "pipeline/sendwindow", "pipeline/plan", "pipeline/intake", "shuffle", "internal/spill", "internal/tablestore/scan", "partitioner", "ratelimit", "writer", "internal/tablestore/client", "pipeline/rundir", "pipeline/bottleneck", "pipeline/checkpoint", "internal/timeline", "internal/tablestore/plainbuffer", "internal/table", "reader/source", "reader/jsonl", "reader/record"},
-	"pipeline/intake": {"pipeline/readorder", "keyexpr", "pipeline/plan", "reader", "reader/convert", "reader/jsonl", "reader/record", "internal/tablestore/encode", "internal/tablestore/plainbuffer", "partitioner", "internal/table", "reader/source"},
-	"pipeline/plan":   {"internal/suggest", "internal/exitcode", "internal/tablestore/condition", "lifecycle", "keyexpr", "reader", "reader/convert", "reader/input", "reader/record", "internal/tablestore/client", "pipeline/rundir", "internal/table", "reader/source"},
+	"pipeline":        {"internal/atomicfile", "internal/jobdir", "internal/exitcode", "internal/tablestore/condition", "shuffle/readorder", "pipeline/sendwindow", "pipeline/plan", "pipeline/intake", "shuffle", "internal/spill", "internal/tablestore/scan", "partitioner", "ratelimit", "writer", "internal/tablestore/client", "pipeline/rundir", "pipeline/bottleneck", "pipeline/checkpoint", "internal/timeline", "internal/tablestore/plainbuffer", "internal/table", "reader/source", "reader/jsonl", "reader/record"},
+	"pipeline/intake": {"shuffle/readorder", "internal/keyexpr", "pipeline/plan", "reader", "reader/convert", "reader/jsonl", "reader/record", "internal/tablestore/encode", "internal/tablestore/plainbuffer", "partitioner", "internal/table", "reader/source"},
+	"pipeline/plan":   {"internal/suggest", "internal/exitcode", "internal/tablestore/condition", "internal/lifecycle", "internal/keyexpr", "reader", "reader/convert", "reader/input", "reader/record", "internal/tablestore/client", "pipeline/rundir", "internal/table", "reader/source"},
 
-	"pipeline/options":    {"internal/tablestore/accesskey", "internal/tablestore/client", "internal/tablestore/condition", "keyexpr", "lifecycle", "pipeline", "pipeline/plan", "pipeline/rundir", "reader", "reader/convert", "reader/csv", "internal/table"},
-	"pipeline/recurring":  {"internal/jobdir", "knownfiles", "pipeline", "pipeline/checkpoint", "pipeline/options", "pipeline/plan", "pipeline/rundir", "reader/input"},
+	"pipeline/options":    {"internal/tablestore/accesskey", "internal/tablestore/client", "internal/tablestore/condition", "internal/keyexpr", "internal/lifecycle", "pipeline", "pipeline/plan", "pipeline/rundir", "reader", "reader/convert", "reader/csv", "internal/table"},
+	"jobs/recurring":      {"internal/jobdir", "jobs/knownfiles", "pipeline", "pipeline/checkpoint", "pipeline/options", "pipeline/plan", "pipeline/rundir", "reader/input"},
 	"pipeline/bottleneck": {},
-	"pipeline/readorder":  {},
+	"shuffle/readorder":   {},
 	"pipeline/status":     {"pipeline", "pipeline/bottleneck"},
 
 	"pipeline/sendwindow": {},
 
 	// A job of many processes is loads of rows that were made before.
-	"scaleout":            {"scaleout/runfile", "internal/exitcode", "internal/extsort", "internal/jobdir", "internal/page", "internal/spill", "internal/table", "partitioner", "pipeline", "pipeline/checkpoint", "pipeline/intake", "pipeline/plan", "pipeline/readorder", "pipeline/rundir", "reader/input", "reader/record", "reader/source", "verify", "internal/tablestore/client"},
-	"scaleout/runfile":    {"internal/jobdir"},
-	"scaleout/kubernetes": {"ratelimit", "internal/exitcode"},
+	"jobs/scaleout":            {"jobs/scaleout/runfile", "internal/exitcode", "internal/extsort", "internal/jobdir", "internal/page", "internal/spill", "internal/table", "partitioner", "pipeline", "pipeline/checkpoint", "pipeline/intake", "pipeline/plan", "shuffle/readorder", "pipeline/rundir", "reader/input", "reader/record", "reader/source", "transfer/verify", "internal/tablestore/client"},
+	"jobs/scaleout/runfile":    {"internal/jobdir"},
+	"jobs/scaleout/kubernetes": {"ratelimit", "internal/exitcode"},
 
-	"verify":            {"reader/jsonl", "reader/record", "reader/source", "pipeline/plan", "pipeline/intake", "internal/tablestore/scan", "internal/exactcsv", "internal/extsort", "internal/spill", "partitioner", "internal/tablestore/client", "pipeline/rundir", "internal/tablestore/plainbuffer", "internal/table"},
-	"internal/exactcsv": {},
-	"internal/extsort":  {"internal/spill"},
-	"transfer/archive":  {"reader/jsonl", "reader/record", "internal/atomicfile", "internal/jobdir", "internal/table"},
-	"transfer/export":   {"keyexpr", "reader/jsonl", "transfer/archive", "internal/jobdir", "reader/record", "reader/source", "reader/tablescan", "internal/atomicfile", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
+	"transfer/verify":    {"reader/jsonl", "reader/record", "reader/source", "pipeline/plan", "pipeline/intake", "internal/tablestore/scan", "internal/exactcsv", "internal/extsort", "internal/spill", "partitioner", "internal/tablestore/client", "pipeline/rundir", "internal/tablestore/plainbuffer", "internal/table"},
+	"internal/exactcsv":  {},
+	"internal/extsort":   {"internal/spill"},
+	"reader/archivefile": {"reader/jsonl", "reader/record", "internal/atomicfile", "internal/jobdir", "internal/table"},
+	"transfer/export":    {"internal/keyexpr", "reader/jsonl", "reader/archivefile", "internal/jobdir", "reader/record", "reader/source", "reader/tablescan", "internal/atomicfile", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
 	// A sync is a comparison and two loads.
-	"transfer/tablesync": {"ratelimit", "reader/source", "internal/exitcode", "verify", "pipeline", "pipeline/plan", "pipeline/checkpoint", "pipeline/rundir", "reader", "reader/jsonl", "reader/record", "internal/atomicfile", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/tablestore/scan", "internal/table"},
-	"transfer/copytable": {"pipeline/plan", "reader/tablescan", "verify", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
+	"transfer/tablesync": {"ratelimit", "reader/source", "internal/exitcode", "transfer/verify", "pipeline", "pipeline/plan", "pipeline/checkpoint", "pipeline/rundir", "reader", "reader/jsonl", "reader/record", "internal/atomicfile", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/tablestore/scan", "internal/table"},
+	"transfer/copytable": {"pipeline/plan", "reader/tablescan", "transfer/verify", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
 
 	"reader": {"reader/arrow", "reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "internal/table", "reader/source", "reader/sqldump", "reader/pgdump", "reader/mysqldump"},
 
@@ -122,7 +122,7 @@ var arrows = map[string][]string{
 	"reader/parquet":           {"reader/jsontext", "reader/record", "internal/table", "reader/source"},
 	"reader/record":            {"internal/table"},
 	"reader/source":            {"internal/table", "reader/record"},
-	"reader/archive":           {"transfer/archive", "reader/input", "reader/jsonl", "reader/record", "reader/source", "internal/table"},
+	"reader/archive":           {"reader/archivefile", "reader/input", "reader/jsonl", "reader/record", "reader/source", "internal/table"},
 	"reader/mysql/mysqltest":   {"reader/sqltable/sqltest"},
 	"reader/mysql":             {"reader/record", "reader/sqltable"},
 	"reader/sqlite":            {"internal/suggest", "internal/table", "reader/record", "reader/sqltable"},
@@ -130,10 +130,10 @@ var arrows = map[string][]string{
 	"reader/postgres/pgtest":   {"reader/sqltable/sqltest"},
 	"reader/sqltable":          {"ratelimit", "internal/suggest", "internal/table", "reader/record", "reader/source"},
 	"reader/postgres":          {"reader/record", "reader/sqlname", "reader/sqltable"},
-	"reader/tablescan":         {"internal/table", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/tablestore/scan", "keyexpr", "reader/record", "reader/source"},
+	"reader/tablescan":         {"internal/table", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/tablestore/scan", "internal/keyexpr", "reader/record", "reader/source"},
 	"reader/source/sourcetest": {"internal/table", "reader/record", "reader/source"},
 
-	"keyexpr":                         {"internal/exactcsv", "internal/suggest", "internal/table"},
+	"internal/keyexpr":                {"internal/exactcsv", "internal/suggest", "internal/table"},
 	"internal/tablestore/encode":      {"internal/tablestore/plainbuffer", "internal/table"},
 	"shuffle":                         {"internal/spill", "internal/table"},
 	"partitioner":                     {"internal/table"},
@@ -151,13 +151,13 @@ var arrows = map[string][]string{
 	"internal/table":                  {},
 	"bench":                           {},
 
-	"bench/cmd/tsbench": {"bench", "bench/baseline", "bench/cost", "bench/null", "bench/spread", "internal/commands", "internal/limiter", "internal/tablestore/client", "internal/tablestore/scan", "pipeline"},
-	"bench/baseline":    {},
-	"bench/cost":        {"bench", "bench/null", "internal/tablestore/plainbuffer", "internal/tablestore/client", "internal/tablestore/encode", "internal/table", "writer"},
-	"bench/null":        {"internal/tablestore/plainbuffer", "internal/table"},
-	"bench/spread":      {"bench", "internal/limiter", "internal/tablestore/client", "keyexpr", "internal/tablestore/scan", "internal/table"},
-	"bench/write":       {"bench", "bench/result", "internal/tablestore/client", "internal/tablestore/encode", "partitioner", "ratelimit", "internal/tablestore/scan", "internal/table", "writer"},
-	"bench/result":      {"internal/timeline"},
+	"cmd/tsbench":    {"bench", "bench/baseline", "bench/cost", "bench/null", "bench/spread", "cmd/tsimport/commands", "engine/limiter", "internal/tablestore/client", "internal/tablestore/scan", "pipeline"},
+	"bench/baseline": {},
+	"bench/cost":     {"bench", "bench/null", "internal/tablestore/plainbuffer", "internal/tablestore/client", "internal/tablestore/encode", "internal/table", "writer"},
+	"bench/null":     {"internal/tablestore/plainbuffer", "internal/table"},
+	"bench/spread":   {"bench", "engine/limiter", "internal/tablestore/client", "internal/keyexpr", "internal/tablestore/scan", "internal/table"},
+	"bench/write":    {"bench", "bench/result", "internal/tablestore/client", "internal/tablestore/encode", "partitioner", "ratelimit", "internal/tablestore/scan", "internal/table", "writer"},
+	"bench/result":   {"internal/timeline"},
 
 	"internal/page":     {},
 	"internal/timeline": {},
@@ -173,7 +173,7 @@ var arrows = map[string][]string{
 	"internal/suggest":    {},
 	"internal/runmetrics": {"internal/atomicfile", "internal/httplimit"},
 	"internal/errorcodes": {"internal/exitcode", "internal/tablestore/client"},
-	"internal/limiter":    {},
+	"engine/limiter":      {},
 	"internal/atomicfile": {},
 
 	"engine/enginetest": {"engine/server", "engine/wire"},
@@ -181,34 +181,34 @@ var arrows = map[string][]string{
 	"engine/store":      {"engine/filter", "engine/wire"},
 	"engine/filter":     {"engine/wire"},
 	"engine/faults":     {"engine/wire"},
-	"engine/sim":        {"internal/limiter"},
+	"engine/sim":        {"engine/limiter"},
 	"engine/contract":   {},
 	"engine/model":      {},
 	"engine/wire":       {},
 
-	"internal/compatibility": {}, // all of it is test code
-	"internal/conformance":   {}, // only tests import it
-	"internal/mutants":       {}, // tests only
-	"internal/arch":          {},
-	"internal/notices":       {},
-	"e2e":                    {},
+	"e2e/compatibility":    {}, // all of it is test code
+	"internal/conformance": {}, // only tests import it
+	"internal/mutants":     {}, // tests only
+	"internal/arch":        {},
+	"internal/notices":     {},
+	"e2e":                  {},
 }
 
 // testArrows lists what tests may import beside that and internal/conformance.
 var testArrows = map[string][]string{
 	".":                          {"engine/faults", "engine/server", "engine/sim", "internal/tablestore/scan"},
-	"pipeline":                   {"lifecycle", "engine/enginetest", "engine/server", "engine/faults", "engine/sim", "internal/tablestore/scan", "reader", "keyexpr", "verify", "reader/source/sourcetest", "reader/record", "reader/convert"},
-	"scaleout":                   {"engine/enginetest", "engine/server", "engine/sim", "internal/tablestore/client", "internal/tablestore/condition", "internal/tablestore/scan", "reader/source/sourcetest"},
-	"pipeline/plan":              {"reader/source/sourcetest", "lifecycle", "engine/server"},
-	"transfer/copytable":         {"engine/enginetest", "keyexpr"},
+	"pipeline":                   {"internal/lifecycle", "engine/enginetest", "engine/server", "engine/faults", "engine/sim", "internal/tablestore/scan", "reader", "internal/keyexpr", "transfer/verify", "reader/source/sourcetest", "reader/record", "reader/convert"},
+	"jobs/scaleout":              {"engine/enginetest", "engine/server", "engine/sim", "internal/tablestore/client", "internal/tablestore/condition", "internal/tablestore/scan", "reader/source/sourcetest"},
+	"pipeline/plan":              {"reader/source/sourcetest", "internal/lifecycle", "engine/server"},
+	"transfer/copytable":         {"engine/enginetest", "internal/keyexpr"},
 	"internal/tablestore/scan":   {"engine/enginetest", "engine/server", "engine/faults"},
 	"internal/tablestore/client": {"engine/server", "engine/faults", "engine/sim", "engine/wire"},
 	"writer":                     {"engine/server", "engine/faults", "internal/tablestore/encode"},
-	"verify":                     {"engine/server", "engine/faults", "reader/input", "reader/record", "reader/source/sourcetest", "keyexpr"},
+	"transfer/verify":            {"engine/server", "engine/faults", "reader/input", "reader/record", "reader/source/sourcetest", "internal/keyexpr"},
 	"transfer/export":            {"internal/objectstore/storetest", "internal/tablestore/plainbuffer", "reader/input", "engine/server", "engine/faults", "reader/archive", "reader/source/sourcetest"},
 	"reader/archive":             {"reader/source/sourcetest"},
-	"internal/commands":          {"reader/record", "engine/enginetest"},
-	"internal/compatibility":     {"engine/server", "engine/sim", "internal/commands"},
+	"cmd/tsimport/commands":      {"reader/record", "engine/enginetest"},
+	"e2e/compatibility":          {"engine/server", "engine/sim", "cmd/tsimport/commands"},
 	"transfer/tablesync":         {"engine/server", "engine/faults", "internal/tablestore/condition", "reader/tablescan"},
 	"e2e":                        {"reader/mysql/mysqltest", "reader/postgres/pgtest", "internal/objectstore/storetest", "pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/result"},
 
@@ -221,7 +221,7 @@ var testArrows = map[string][]string{
 	"bench/write":     {"engine/server", "engine/faults", "engine/sim"},
 	"pipeline/report": {"engine/server", "internal/timeline"},
 
-	"advise": {"bench"},
+	"cmd/tsimport/advise": {"bench"},
 
 	"reader":          {"reader/source/sourcetest"},
 	"reader/input":    {"internal/objectstore/storetest"},
@@ -234,22 +234,22 @@ var testArrows = map[string][]string{
 	"reader/pgdump":    {"reader/sqltable", "reader/sqltable/sqltest", "reader/postgres", "reader/postgres/pgtest"},
 	"reader/tablescan": {"engine/server", "engine/faults", "reader/source/sourcetest"},
 
-	"lifecycle/apply": {"engine/server", "engine/faults", "transfer/archive"},
+	"transfer/lifecycle/apply": {"engine/server", "engine/faults", "reader/archivefile"},
 
 	"partitioner": {"shuffle"},
-	"ratelimit":   {"internal/limiter"},
+	"ratelimit":   {"engine/limiter"},
 }
 
 // standardOnly lists the rooms that import nothing but the standard library.
-var standardOnly = []string{"internal/table", "internal/limiter"}
+var standardOnly = []string{"internal/table", "engine/limiter"}
 
 // goroutineRooms are the only ones in which goroutines may be started, tests apart.
-var goroutineRooms = []string{".", "job", "pipeline", "pipeline/intake", "reader/input", "internal/jobdir", "internal/commands", "internal/tablestore/client", "engine/server", "engine/enginetest", "engine/store", "engine/faults", "bench/cmd/tsbench", "bench/null", "bench/spread", "bench/write"}
+var goroutineRooms = []string{".", "jobs/job", "pipeline", "pipeline/intake", "reader/input", "internal/jobdir", "cmd/tsimport/commands", "internal/tablestore/client", "engine/server", "engine/enginetest", "engine/store", "engine/faults", "cmd/tsbench", "bench/null", "bench/spread", "bench/write"}
 
 // fileRooms are the only ones that make, open for writing or rename files by themselves, tests apart: files of folders that are the program's
 // own. What is written to a path that a user has given goes through internal/atomicfile, which knows links, pipes and devices.
 var fileRooms = []string{"internal/atomicfile", "internal/spill", "internal/jobdir", "internal/notices", "pipeline", "pipeline/rundir", "pipeline/options",
-	"transfer/archive", "transfer/export", "transfer/tablesync", "bench/cmd/tsbench", "bench/cost", "bench/spread", "reader/mysql/mysqltest", "reader/postgres/pgtest", "reader/sqltable/sqltest"}
+	"reader/archivefile", "transfer/export", "transfer/tablesync", "cmd/tsbench", "bench/cost", "bench/spread", "reader/mysql/mysqltest", "reader/postgres/pgtest", "reader/sqltable/sqltest"}
 
 // writesFiles reports whether a call is one that makes, opens for writing or renames a file.
 func writesFiles(call *ast.CallExpr) bool {
@@ -341,6 +341,44 @@ func checkFile(t *testing.T, name, room string) {
 	})
 }
 
+// TestFoldersDoNotImportEachOther compares folders where the paths of two rooms part.
+func TestFoldersDoNotImportEachOther(t *testing.T) {
+	imports := map[[2]string]string{}
+	for room, all := range arrows {
+		for _, imported := range all {
+			from, to := strings.Split(room, "/"), strings.Split(imported, "/")
+			for n := range min(len(from), len(to)) {
+				if from[n] != to[n] {
+					imports[[2]string{path.Join(from[:n+1]...), path.Join(to[:n+1]...)}] = room + " -> " + imported
+					break
+				}
+			}
+		}
+	}
+	for pair, arrow := range imports {
+		if back := imports[[2]string{pair[1], pair[0]}]; back != "" && pair[0] < pair[1] {
+			t.Errorf("%s and %s import each other: %s, %s", pair[0], pair[1], arrow, back)
+		}
+	}
+}
+
+// mostFolders is how many folders are at the top: whoever opens the repository sees them at once.
+const mostFolders = 17
+
+func TestFewFoldersAreAtTheTop(t *testing.T) {
+	entries, err := os.ReadDir(filepath.Join("..", ".."))
+	must(t, err)
+	var folders []string
+	for _, e := range entries {
+		if e.IsDir() && e.Name()[0] != '.' {
+			folders = append(folders, e.Name())
+		}
+	}
+	if len(folders) > mostFolders {
+		t.Errorf("%d folders are at the top, more than %d: %s", len(folders), mostFolders, strings.Join(folders, " "))
+	}
+}
+
 func TestPackagesAreNotNamedForNothing(t *testing.T) {
 	for room := range arrows {
 		switch path.Base(room) {
@@ -388,6 +426,7 @@ var wideStructs = []string{
 	"pipeline/plan.Plan",
 	"pipeline/plan.Request",
 	"reader.File",
+	"reader/archivefile.Manifest",
 	"reader/source.About",
 	"reader.textReader",
 	"reader/jsonl.Parser",

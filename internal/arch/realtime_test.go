@@ -12,7 +12,7 @@ import (
 
 // realTime are the files of tests outside e2e that wait by the clock of the machine, each with what no bubble of testing/synctest can show.
 var realTime = map[string]string{
-	"bench/cmd/tsbench/main_test.go":          "another process makes a folder",
+	"cmd/tsbench/main_test.go":                "another process makes a folder",
 	"bench/write/run_test.go":                 "the system closes connections when it has the time",
 	"engine/contract/assumptions_test.go":     "a real instance, whose clock is its own",
 	"engine/contract/service_test.go":         "a real instance takes ten table operations a second",
@@ -41,7 +41,7 @@ func TestOnlyTheFilesOfTheListWaitInRealTime(t *testing.T) {
 			return err
 		}
 		rel = filepath.ToSlash(rel)
-		if entry.IsDir() && (!isPlaceOfWords(rel) || entry.Name() == "testdata" || slices.Contains([]string{"e2e", "beam", "k8s"}, rel)) {
+		if entry.IsDir() && (!isPlaceOfWords(rel) || entry.Name() == "testdata" || slices.Contains([]string{"e2e", "beam", "packaging/k8s"}, rel)) {
 			return fs.SkipDir
 		}
 		if !entry.IsDir() && strings.HasSuffix(name, "_test.go") && waitsInRealTime(t, name) {

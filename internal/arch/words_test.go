@@ -91,7 +91,7 @@ func phrases(cell string) *regexp.Regexp {
 }
 
 // TestBannedWordsAreNotUsed looks for banned words in pages, in comments and names of Go files, and in the texts
-// of internal/commands.
+// of cmd/tsimport/commands.
 func TestBannedWordsAreNotUsed(t *testing.T) {
 	bans := bans(t)
 	root := filepath.Join("..", "..")
@@ -114,7 +114,7 @@ func TestBannedWordsAreNotUsed(t *testing.T) {
 		var texts []text
 		switch {
 		case strings.HasSuffix(rel, ".go"):
-			texts = goTexts(t, name, path.Dir(rel) == "internal/commands", seen)
+			texts = goTexts(t, name, path.Dir(rel) == "cmd/tsimport/commands", seen)
 		case strings.HasSuffix(rel, ".md") && rel != "CHANGELOG.md":
 			page, err := os.ReadFile(name)
 			if err != nil {

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"tsimport/internal/exitcode"
-	"tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/tablestore/client"
 )
 
 // Kind is what a code is of.

@@ -24,7 +24,7 @@ func TestEveryCodeHasAnEntry(t *testing.T) {
 		file, begin string
 	}{
 		{Reject, "internal/table/reject.go", "Code"},
-		{Reject, "keyexpr/evaluate.go", "Code"},
+		{Reject, "internal/keyexpr/evaluate.go", "Code"},
 		{Reject, "reader/jsonl/parser.go", "Code"},
 		{Service, "engine/wire/errors.go", "Code"},
 		{Exit, "internal/exitcode/exitcode.go", ""},

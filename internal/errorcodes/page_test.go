@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tsimport/internal/exitcode"
+	"example.com/tsimport/internal/exitcode"
 )
 
 // page is docs/errors.md.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"syscall"
 
-	"tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/client"
 )
 
 // Codes, a contract with schedulers.

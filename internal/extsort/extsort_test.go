@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"tsimport/internal/spill"
+	"example.com/tsimport/internal/spill"
 )
 
 type pair struct{ key, value string }

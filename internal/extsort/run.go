@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sort"
 
-	"tsimport/internal/spill"
+	"example.com/tsimport/internal/spill"
 )
 
 // run is sorted items on disk, in frames that can be read one by one.

@@ -10,7 +10,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"tsimport/internal/spill"
+	"example.com/tsimport/internal/spill"
 )
 
 // Options of a Sorter.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/atomicfile"
 )
 
 // folder is a store in a folder. PutAbsent is link(2), which network file systems do at the server.

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"tsimport/ratelimit"
+	"example.com/tsimport/ratelimit"
 )
 
 // Terms of leases. They must be the same in all processes that share a directory.

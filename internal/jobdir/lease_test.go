@@ -16,7 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tsimport/ratelimit"
+	"example.com/tsimport/ratelimit"
 )
 
 var (

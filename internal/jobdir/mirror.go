@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/internal/atomicfile"
-	"tsimport/ratelimit"
+	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/ratelimit"
 )
 
 // Mirror keeps files in a store, as of moments that its user calls checkpoints, for whoever holds the lease next. Each checkpoint is an

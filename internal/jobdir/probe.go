@@ -10,8 +10,8 @@ import (
 	"strings"
 	"syscall"
 
-	"tsimport/internal/exitcode"
-	"tsimport/internal/objectstore"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/objectstore"
 )
 
 // UnfitError says that a place cannot be used until somebody acts: it cannot be written to, is full, has no conditional puts, holds

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/internal/objectstore"
-	"tsimport/ratelimit"
+	"example.com/tsimport/internal/objectstore"
+	"example.com/tsimport/ratelimit"
 )
 
 // Store keeps objects under names, whose parts are divided by /. What was put, or deleted, is what every process reads and lists

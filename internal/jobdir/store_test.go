@@ -17,8 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tsimport/internal/objectstore"
-	"tsimport/internal/objectstore/storetest"
+	"example.com/tsimport/internal/objectstore"
+	"example.com/tsimport/internal/objectstore/storetest"
 )
 
 // stores opens one of each kind. The servers are nil for those that have none.

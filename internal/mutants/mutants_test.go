@@ -25,7 +25,7 @@ var (
 
 // drawnFrom are the rooms in which a mistake loses, doubles or changes a row.
 const drawnFrom = "partitioner shuffle writer ratelimit pipeline/... reader/convert reader/csv reader/source " +
-	"internal/tablestore/... knownfiles verify transfer/... scaleout"
+	"internal/tablestore/... jobs/knownfiles transfer/... jobs/scaleout"
 
 // must ends the test with an error that it does not expect.
 func must(t testing.TB, err error) {

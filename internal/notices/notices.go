@@ -83,7 +83,7 @@ func collect(t testing.TB, root, module, program string) []byte {
 	modules := map[string]bool{}
 	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
 		fields := strings.Split(line, "\t")
-		if len(fields) != 4 || fields[0] == "tsimport" {
+		if len(fields) != 4 || fields[0] == "example.com/tsimport" {
 			continue // of the standard library, or ours
 		}
 		of, dir, pkg := fields[0]+" "+fields[1], fields[2], fields[3]

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/internal/httplimit"
+	"example.com/tsimport/internal/httplimit"
 )
 
 // Service is a store of objects. Its methods may be called by many at once.

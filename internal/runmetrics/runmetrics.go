@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/atomicfile"
 )
 
 // Run is a command that has ended, or one load of a job.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/atomicfile"
 )
 
 // DivisionFile is the file of a run folder that says how what is read was divided into parts, as a source.Origin says it.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/atomicfile"
 )
 
 // Names of the files in a run folder.

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"tsimport/internal/atomicfile"
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/table"
 )
 
 // Job is which load a run is, as kept in its folder. Its many fields are those of a file of JSON.

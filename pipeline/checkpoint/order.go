@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/atomicfile"
 )
 
 // OrderFile is the file of a run folder that says in which order sections of the inputs are read. When more is to be read out of order than it says,

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sort"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // State says which records are final: those that were read, that do not wait and that are not out.

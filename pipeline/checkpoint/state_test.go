@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // must ends the test with an error that it does not expect.

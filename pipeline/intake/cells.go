@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/encode"
-	"tsimport/pipeline/plan"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/encode"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/record"
 )
 
 // cells makes the cells of records that describe themselves. It remembers what happens to cells by their names, of which there may

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/internal/conformance"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/encode"
-	"tsimport/pipeline/plan"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/encode"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/record"
 )
 
 func TestMain(m *testing.M) { conformance.Main(m) }

@@ -11,11 +11,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"tsimport/internal/tablestore/encode"
-	"tsimport/internal/tablestore/plainbuffer"
-	"tsimport/partitioner"
-	"tsimport/pipeline/plan"
-	"tsimport/pipeline/readorder"
+	"example.com/tsimport/internal/tablestore/encode"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/shuffle/readorder"
 )
 
 // Flow is the part of a load from the inputs to the lanes. One goroutine runs it; another receives from Splits and calls Recut.

@@ -15,9 +15,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tsimport/internal/table"
-	"tsimport/partitioner"
-	"tsimport/pipeline/plan"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // file writes an input file.

@@ -3,7 +3,7 @@ package intake
 import (
 	"sync"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // freeBlocks are blocks whose rows are all final, to make rows in: the memory that was used last is still in the processor's caches,

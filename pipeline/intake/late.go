@@ -5,10 +5,10 @@ import (
 	"context"
 	"slices"
 
-	"tsimport/internal/table"
-	"tsimport/pipeline/plan"
-	"tsimport/pipeline/readorder"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/shuffle/readorder"
 )
 
 // The beginning of an input may be shuffled, and most of it sorted. So sources that are read in their order are watched: when splits that

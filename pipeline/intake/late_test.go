@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tsimport/internal/table"
-	"tsimport/pipeline/plan"
-	"tsimport/pipeline/readorder"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/shuffle/readorder"
 )
 
 // partRecords are those of a part: one that is sorted is longer than what a load looks at before it switches.

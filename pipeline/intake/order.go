@@ -8,10 +8,10 @@ import (
 	"iter"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/pipeline/plan"
-	"tsimport/pipeline/readorder"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/shuffle/readorder"
 )
 
 // job is a piece of a source on its way to splits, or a split on its way to rows, or, as the last job, why the input

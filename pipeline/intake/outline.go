@@ -6,10 +6,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"tsimport/partitioner"
-	"tsimport/pipeline/plan"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // Stretch is records of a source that follow each other.

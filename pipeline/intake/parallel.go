@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // maxStreams is how many sources are read at a time at most.

@@ -4,11 +4,11 @@ import (
 	"context"
 	"slices"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/encode"
-	"tsimport/pipeline/plan"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/encode"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // parser is one worker of the flow: it prepares pieces, and makes rows of the records of splits.

@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/partitioner"
-	"tsimport/pipeline/readorder"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/shuffle/readorder"
 )
 
 // Handed is a parsed split, the end of a source, or why there are no more.

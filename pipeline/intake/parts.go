@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"tsimport/internal/table"
-	"tsimport/partitioner"
-	"tsimport/pipeline/plan"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // What a split becomes can be any number of times as long as its text or pages: a record of a thousand short cells, an entry

@@ -12,11 +12,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tsimport/internal/table"
-	"tsimport/keyexpr"
-	"tsimport/pipeline/plan"
-	"tsimport/reader"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader"
+	"example.com/tsimport/reader/source"
 )
 
 func TestASplitThatBecomesLargeIsHandedOverInParts(t *testing.T) {

@@ -14,12 +14,12 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/plainbuffer"
-	"tsimport/pipeline/plan"
-	"tsimport/reader/convert"
-	"tsimport/reader/jsonl"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/convert"
+	"example.com/tsimport/reader/jsonl"
+	"example.com/tsimport/reader/record"
 )
 
 // Rejected records of binary formats are kept as JSON lines, which load again.

@@ -8,10 +8,10 @@ import (
 	"testing"
 	_ "time/tzdata"
 
-	"tsimport/internal/table"
-	"tsimport/reader/convert"
-	"tsimport/reader/jsonl"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/convert"
+	"example.com/tsimport/reader/jsonl"
+	"example.com/tsimport/reader/record"
 )
 
 func TestARejectedRecordOfNoTextFormatIsALineOfJSON(t *testing.T) {

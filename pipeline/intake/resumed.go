@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"slices"
 
-	"tsimport/internal/table"
-	"tsimport/pipeline/plan"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/source"
 )
 
 // Resumed is what earlier attempts of a load have done. The zero Resumed is none.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"tsimport/internal/table"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/source"
 )
 
 // outcomes are what an earlier attempt knows of records: of each below known, whether it is final.

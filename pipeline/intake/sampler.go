@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"tsimport/internal/table"
-	"tsimport/pipeline/plan"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/record"
 )
 
 // Look makes rows of a sample of a plan's records, as a load would, and calls each with them one by one: with nil for a record that goes to

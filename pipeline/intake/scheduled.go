@@ -8,11 +8,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"tsimport/internal/table"
-	"tsimport/pipeline/plan"
-	"tsimport/pipeline/readorder"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/shuffle/readorder"
 )
 
 // Order is needed for each key only. Sources that can be read anywhere and follow each other are read by a schedule, where it pays: a

@@ -6,11 +6,11 @@ import (
 	"math"
 	"slices"
 
-	"tsimport/internal/table"
-	"tsimport/keyexpr"
-	"tsimport/pipeline/plan"
-	"tsimport/reader/convert"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/convert"
+	"example.com/tsimport/reader/record"
 )
 
 // values makes the values of rows out of the records of one source. It is the one place where what stands in the input

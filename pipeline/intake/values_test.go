@@ -4,10 +4,10 @@ import (
 	"slices"
 	"testing"
 
-	"tsimport/internal/table"
-	"tsimport/keyexpr"
-	"tsimport/pipeline/plan"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/record"
 )
 
 // computing makes the values of a file with the columns id, n and at, whose key and an attribute are computed.

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/condition"
-	"tsimport/lifecycle"
-	"tsimport/pipeline"
-	"tsimport/pipeline/plan"
-	"tsimport/reader/convert"
+	"example.com/tsimport/internal/lifecycle"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/condition"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/convert"
 )
 
 // parsePolicy reads the policy for tables by period. Ages count from the load's beginning, by the service's clock.

@@ -3,9 +3,9 @@ package options
 import (
 	"fmt"
 
-	"tsimport/internal/table"
-	"tsimport/keyexpr"
-	"tsimport/pipeline/plan"
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // Computed reads --pk and --set.

@@ -3,9 +3,9 @@ package options
 import (
 	"fmt"
 
-	"tsimport/internal/table"
-	"tsimport/pipeline"
-	"tsimport/pipeline/plan"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // Config makes the load that the request asks for. Where its table is, what watches it and how it is resumed, the caller adds.

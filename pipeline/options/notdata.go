@@ -4,7 +4,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"tsimport/pipeline/rundir"
+	"example.com/tsimport/pipeline/rundir"
 )
 
 // NotData says which folders and files no glob and no folder makes inputs of: what loads have written. Their rejects are older than

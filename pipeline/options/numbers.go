@@ -1,6 +1,6 @@
 package options
 
-import "tsimport/pipeline"
+import "example.com/tsimport/pipeline"
 
 // marks are what is said of key columns that the service numbers.
 func (n *Numbered) marks() pipeline.Marks {

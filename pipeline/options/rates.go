@@ -6,9 +6,9 @@ import (
 	"math"
 	"os"
 
-	"tsimport/internal/table"
-	"tsimport/pipeline"
-	"tsimport/pipeline/plan"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // Bounds of --memory and its default.

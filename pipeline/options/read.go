@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"tsimport/pipeline/plan"
-	"tsimport/reader"
-	"tsimport/reader/convert"
-	"tsimport/reader/csv"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader"
+	"example.com/tsimport/reader/convert"
+	"example.com/tsimport/reader/csv"
 )
 
 // Read reads how inputs are read. The caller adds which files are not data, and the keys of an object store.

@@ -3,9 +3,9 @@ package options
 import (
 	"strconv"
 
-	"tsimport/internal/tablestore/client"
-	"tsimport/pipeline"
-	"tsimport/pipeline/plan"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // Groups of options in help.

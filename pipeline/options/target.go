@@ -11,8 +11,8 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 
-	"tsimport/internal/tablestore/accesskey"
-	"tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/accesskey"
+	"example.com/tsimport/internal/tablestore/client"
 )
 
 // Target is an instance of Tablestore, and who asks. The zero value takes all of it from the environment, as the command does.

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"tsimport/internal/table"
-	"tsimport/keyexpr"
-	"tsimport/reader/convert"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/convert"
+	"example.com/tsimport/reader/record"
 )
 
 // Maker says how the value of a column of the schema comes of the fields of a record.

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/internal/table"
-	"tsimport/keyexpr"
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/table"
 )
 
 // askComputed asks for a table whose key and attributes are given as --pk and --set give them.

@@ -3,8 +3,8 @@ package plan
 import (
 	"fmt"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
 )
 
 // settleCounts refuses what --mode increment cannot do exactly once for each record. At is the auto-increment column of the

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"tsimport/internal/table"
-	"tsimport/reader/convert"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/convert"
+	"example.com/tsimport/reader/source"
 )
 
 // Decision is an inference from all inputs together, which holds for every record. Plans and inspect show it.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/internal/table"
-	"tsimport/reader"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader"
 )
 
 func TestEachDecisionIsShownWithWhatContradictsIt(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // takeKey gives a new table the primary key that the sources' own schema declares, if the user names none.

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"tsimport/internal/table"
-	"tsimport/reader"
-	"tsimport/reader/convert"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader"
+	"example.com/tsimport/reader/convert"
 )
 
 // Fact is something that a later attempt of the same load must find as it was.

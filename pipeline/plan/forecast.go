@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"tsimport/reader"
-	"tsimport/reader/input"
-	"tsimport/reader/record"
+	"example.com/tsimport/reader"
+	"example.com/tsimport/reader/input"
+	"example.com/tsimport/reader/record"
 )
 
 // Forecast is what the inputs of a plan hold, as far as that can be said without reading them.

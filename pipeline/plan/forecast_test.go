@@ -12,7 +12,7 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"tsimport/reader/record"
+	"example.com/tsimport/reader/record"
 )
 
 // forecast is what the inputs of a request hold.

@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"tsimport/internal/table"
-	"tsimport/reader/convert"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/convert"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // Type inference looks at about sampleBytes of the inputs together, but at minSampleBytes of each at least.

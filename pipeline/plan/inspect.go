@@ -9,13 +9,13 @@ import (
 	"math"
 	"strconv"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/reader"
-	"tsimport/reader/convert"
-	"tsimport/reader/input"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/reader"
+	"example.com/tsimport/reader/convert"
+	"example.com/tsimport/reader/input"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // Inspection is what an input turned out to be. Its many fields are those of the JSON of `inspect`.

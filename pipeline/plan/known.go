@@ -5,8 +5,8 @@ import (
 	"maps"
 	"path/filepath"
 
-	"tsimport/internal/table"
-	"tsimport/pipeline/rundir"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/rundir"
 )
 
 // knownType is the type that a table's column has.

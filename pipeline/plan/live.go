@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"tsimport/internal/table"
-	"tsimport/keyexpr"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/source"
 )
 
 // checkLive refuses what a load cannot promise of sources that change while they are read. A row that is read again after an

@@ -1,8 +1,8 @@
 package plan
 
 import (
-	"tsimport/internal/table"
-	"tsimport/reader"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader"
 )
 
 // Shares divides the memory of the process. Its classes, each of which must be able to continue regardless of what those below

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"tsimport/internal/suggest"
-	"tsimport/internal/table"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // Merging is why several rows of a source may become one row of a table.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // DefaultMarkColumn is the attribute that rows with a number of the service's are recognised by.

@@ -1,8 +1,8 @@
 package plan
 
 import (
-	"tsimport/internal/table"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/source"
 )
 
 // Part is the plan of reading one source, from a place on, in its own order. Of the plans that Part makes for a source one may be used at a

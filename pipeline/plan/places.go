@@ -1,8 +1,8 @@
 package plan
 
 import (
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // A sample from places has a few records from each of some places all over the inputs: those of a sorted file are in one place

@@ -10,13 +10,13 @@ import (
 	"strconv"
 	"strings"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/keyexpr"
-	"tsimport/pipeline/rundir"
-	"tsimport/reader"
-	"tsimport/reader/input"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/reader"
+	"example.com/tsimport/reader/input"
+	"example.com/tsimport/reader/source"
 )
 
 // Plan is what a load will do, worked out before its first write. It has many fields because it is the one answer to all that is asked

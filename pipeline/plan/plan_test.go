@@ -12,11 +12,11 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/google/go-cmp/cmp"
 
-	"tsimport/engine/server"
-	"tsimport/internal/conformance"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/reader/convert"
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/reader/convert"
 )
 
 func TestMain(m *testing.M) { conformance.Main(m) }

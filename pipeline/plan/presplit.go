@@ -8,11 +8,11 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/keyexpr"
-	"tsimport/reader/convert"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/reader/convert"
+	"example.com/tsimport/reader/record"
 )
 
 // PreSplit says into how many ranges of its keys a new table is split before its first row: PreSplitAuto, PreSplitOff, or a

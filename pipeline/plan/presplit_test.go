@@ -10,9 +10,9 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/keyexpr"
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
 )
 
 // sortedRecords are records with the keys k00000, k00001, …, whose texts have line breaks in quotes.

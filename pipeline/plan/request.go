@@ -8,16 +8,16 @@ import (
 	"runtime"
 	"time"
 
-	"tsimport/internal/exitcode"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/condition"
-	"tsimport/keyexpr"
-	"tsimport/lifecycle"
-	"tsimport/reader"
-	"tsimport/reader/convert"
-	"tsimport/reader/input"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/lifecycle"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/condition"
+	"example.com/tsimport/reader"
+	"example.com/tsimport/reader/convert"
+	"example.com/tsimport/reader/input"
+	"example.com/tsimport/reader/source"
 )
 
 // Request is what is asked of a load, as far as it matters before the first row. It has many fields, each of which the

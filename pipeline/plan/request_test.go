@@ -11,12 +11,12 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/lifecycle"
-	"tsimport/reader"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/lifecycle"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/reader"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // TestWhatCannotBeAddedOnceForEachRecordIsRefused: an increment that the service could apply twice, or in another order, or that is

@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"tsimport/internal/suggest"
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/internal/table"
 )
 
 // settleSchema finds the table's key among the input's columns and decides which other columns are attributes.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"tsimport/internal/tablestore/client"
-	"tsimport/reader/input"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/reader/input"
 )
 
 // Selection chooses which of the inputs that were found are loaded.

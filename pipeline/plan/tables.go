@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/keyexpr"
-	"tsimport/lifecycle"
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/lifecycle"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
 )
 
 // DefaultMaxTables is how many tables a load goes to at most: as many as an instance has, unless the service is asked for more.

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/keyexpr"
-	"tsimport/lifecycle"
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/lifecycle"
+	"example.com/tsimport/internal/table"
 )
 
 // namerOf compiles a template against the columns at (text), n (integer) and shop (text).

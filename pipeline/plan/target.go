@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
 )
 
 func (p *planner) describeTable(admin *client.Admin) error {

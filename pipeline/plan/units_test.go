@@ -11,10 +11,10 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"tsimport/internal/table"
-	"tsimport/keyexpr"
-	"tsimport/reader/convert"
-	"tsimport/reader/input"
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/convert"
+	"example.com/tsimport/reader/input"
 )
 
 // must ends the test with an error that it does not expect.

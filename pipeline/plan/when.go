@@ -3,7 +3,7 @@ package plan
 import (
 	"slices"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // checkWhen refuses what a condition on columns cannot be combined with, and columns that it cannot compare.

@@ -5,10 +5,10 @@ import (
 	"maps"
 	"slices"
 
-	"tsimport/internal/table"
-	"tsimport/keyexpr"
-	"tsimport/reader/convert"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/convert"
+	"example.com/tsimport/reader/source"
 )
 
 // checkWide sees to it that all sources describe their records themselves, or none.

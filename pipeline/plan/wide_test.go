@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/internal/table"
-	"tsimport/keyexpr"
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/table"
 )
 
 // planWide plans a load of two rows that describe themselves.

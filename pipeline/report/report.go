@@ -7,13 +7,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"tsimport/internal/exitcode"
 
-	"tsimport/internal/atomicfile"
-	"tsimport/internal/page"
-	"tsimport/pipeline"
-	"tsimport/pipeline/bottleneck"
-	"tsimport/pipeline/rundir"
+	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/page"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/bottleneck"
+	"example.com/tsimport/pipeline/rundir"
 )
 
 // Write writes the page into the run folder, and returns its path.

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"tsimport/internal/exitcode"
 
-	"tsimport/internal/timeline"
-	"tsimport/pipeline"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/timeline"
+	"example.com/tsimport/pipeline"
 )
 
 func example(dir string) *pipeline.Report {

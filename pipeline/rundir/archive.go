@@ -10,7 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"tsimport/internal/atomicfile"
+
+	"example.com/tsimport/internal/atomicfile"
 )
 
 // ArchiveFile lists the files of archived rows that a run has made.

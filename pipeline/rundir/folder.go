@@ -17,8 +17,8 @@ import (
 	"syscall"
 	"time"
 
-	"tsimport/internal/atomicfile"
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/table"
 )
 
 // Names of the files in a run folder.

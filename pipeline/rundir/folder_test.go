@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/internal/atomicfile"
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/table"
 )
 
 // must ends the test with an error that it does not expect.

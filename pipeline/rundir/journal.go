@@ -11,7 +11,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/atomicfile"
 )
 
 // Journal is a file that only grows during a run. What it has beyond the length of the last checkpoint is cut off

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 func TestARunFolderOfAnotherUserIsRefused(t *testing.T) {

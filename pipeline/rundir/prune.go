@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/atomicfile"
 )
 
 // Contents is what a run folder holds.

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // Reason is one line of ReasonsFile: where a rejected record stood, and why it was rejected.

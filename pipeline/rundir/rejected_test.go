@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 func TestARunIsReadBack(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/atomicfile"
 )
 
 // RejectIndexFile is the journal of where each rejected record is among the files of rejects and in the inputs, of a run that does not

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"tsimport/pipeline"
+	"example.com/tsimport/pipeline"
 )
 
 // Load tells its state; *pipeline.Monitor does. It may block until ctx ends, then it returns an error.

@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"tsimport/pipeline"
+	"example.com/tsimport/pipeline"
 )
 
 // must ends the test with an error that it does not expect.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"tsimport/pipeline"
-	"tsimport/pipeline/bottleneck"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/bottleneck"
 )
 
 // metric is one number of a T: of a state or of a lane.

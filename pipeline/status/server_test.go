@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/pipeline"
+	"example.com/tsimport/pipeline"
 )
 
 func TestAServerAnswersUntilItIsClosed(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 	"path"
 	"path/filepath"
 
-	"tsimport/internal/table"
-	"tsimport/reader/source"
-	"tsimport/transfer/archive"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/archivefile"
+	"example.com/tsimport/reader/source"
 )
 
 // Origin is the parts of an archive.

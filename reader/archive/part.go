@@ -14,11 +14,11 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"tsimport/internal/table"
-	"tsimport/reader/jsonl"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
-	"tsimport/transfer/archive"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/archivefile"
+	"example.com/tsimport/reader/jsonl"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // part is a part of an archive.

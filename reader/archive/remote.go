@@ -8,8 +8,8 @@ import (
 	"path"
 	"strings"
 
-	"tsimport/reader/input"
-	"tsimport/transfer/archive"
+	"example.com/tsimport/reader/archivefile"
+	"example.com/tsimport/reader/input"
 )
 
 // remote are the files of an archive in a store of objects, each as it was when it was found.

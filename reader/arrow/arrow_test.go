@@ -19,9 +19,9 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/internal/conformance"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // must ends the test with an error that it does not expect.

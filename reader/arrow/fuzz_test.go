@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/reader/record"
+	"example.com/tsimport/reader/record"
 )
 
 var errEnough = errors.New("enough")

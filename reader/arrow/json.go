@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"tsimport/internal/table"
-	"tsimport/reader/jsontext"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/jsontext"
+	"example.com/tsimport/reader/record"
 )
 
 // maxTextBytes bounds the text of one value: what is longer fits no table.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // Parser reads splits of one File or Stream, one at a time. Where a split follows one of the same record batch, what was decompressed for that

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"tsimport/reader/record"
+	"example.com/tsimport/reader/record"
 )
 
 // The types, numbered as in the format.

@@ -10,9 +10,9 @@ import (
 	"sort"
 	"strconv"
 
-	"tsimport/internal/table"
-	"tsimport/reader/jsontext"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/jsontext"
+	"example.com/tsimport/reader/record"
 )
 
 // vector is values of one field, counted from 0. What of it counts depends on the field's type.

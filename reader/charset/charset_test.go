@@ -19,7 +19,7 @@ import (
 	"golang.org/x/text/encoding/traditionalchinese"
 	"golang.org/x/text/encoding/unicode"
 
-	"tsimport/internal/conformance"
+	"example.com/tsimport/internal/conformance"
 )
 
 func find(t testing.TB, name string) Encoding {

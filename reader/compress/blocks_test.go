@@ -11,7 +11,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"tsimport/internal/conformance"
+	"example.com/tsimport/internal/conformance"
 )
 
 // must ends the test with an error that it does not expect.

@@ -20,7 +20,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 	"github.com/ulikunitz/xz"
 
-	"tsimport/internal/conformance"
+	"example.com/tsimport/internal/conformance"
 )
 
 // pack makes a file of kind k with one member for each part.

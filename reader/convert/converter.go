@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
 )
 
 // Ragged says what to do with a record that has more or fewer fields than the header.

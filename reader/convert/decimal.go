@@ -3,7 +3,7 @@ package convert
 import (
 	"math/big"
 
-	"tsimport/reader/record"
+	"example.com/tsimport/reader/record"
 )
 
 // unscaled returns a decimal's digits without its point.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // TestDigitsAreReadAsMathBigReadsThem reads texts of 1 to 24 bytes, most of them digits, and each byte at each place.

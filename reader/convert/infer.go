@@ -6,8 +6,8 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
 )
 
 // Inference finds the types of a source's columns from sampled records. A column of text gets a type other than string

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"testing"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
 )
 
 // TestFieldsAreTakenAsRecordsAre gives an inference values one way and another: what it says of a column is the same, and so are its numbers.

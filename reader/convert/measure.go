@@ -3,8 +3,8 @@ package convert
 import (
 	"fmt"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
 )
 
 // Measures without a unit.

@@ -3,8 +3,8 @@ package convert
 import (
 	"fmt"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
 )
 
 // takes reports whether a column whose values are of the type own in the file takes a value that is of itself of another

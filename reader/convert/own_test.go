@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
 )
 
 // jsonDatum is what the parser of JSON makes of a value.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
 )
 
 // appendTime appends a date, time or timestamp as RFC 3339 writes it, with as many digits as its unit has. A timestamp

@@ -3,8 +3,8 @@ package convert
 import (
 	"unicode/utf8"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
 )
 
 // Most texts are the canonical ones of short numbers, or are strings. They are taken without a look at what else they could be.

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 	"unsafe"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
 )
 
 func notCanonical(t table.Type) *table.Reason {

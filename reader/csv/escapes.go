@@ -3,8 +3,8 @@ package csv
 import (
 	"fmt"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
 )
 
 // Escapes says what an escape character and what follows it mean. Each program is read as the program itself reads its

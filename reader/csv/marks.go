@@ -5,8 +5,8 @@ import (
 	"math"
 	"math/bits"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
 )
 
 // windowBlocks is how many blocks of 64 bytes are marked at a time.

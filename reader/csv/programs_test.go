@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // settled returns a program's dialect as it is found out by the text.

@@ -3,7 +3,7 @@ package csv
 import (
 	"strings"
 
-	"tsimport/reader/record"
+	"example.com/tsimport/reader/record"
 )
 
 // clickHouseFamilies are the families of the types of ClickHouse, without their parameters.

@@ -10,7 +10,7 @@ import (
 	"path"
 	"strings"
 
-	"tsimport/internal/objectstore"
+	"example.com/tsimport/internal/objectstore"
 )
 
 // defaultHTTPClient keeps more idle connections to one server than the standard library's two: splits are read by many.

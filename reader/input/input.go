@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/internal/objectstore"
+	"example.com/tsimport/internal/objectstore"
 )
 
 // Stdin is the argument that means standard input.

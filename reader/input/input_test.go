@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tsimport/ratelimit"
+	"example.com/tsimport/ratelimit"
 )
 
 // soon makes failing requests repeat at once.

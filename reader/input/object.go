@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"path"
 
-	"tsimport/internal/objectstore"
+	"example.com/tsimport/internal/objectstore"
 )
 
 // service returns the object store of a scheme, made when it is first needed.

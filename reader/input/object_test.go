@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/internal/objectstore"
-	"tsimport/internal/objectstore/storetest"
+	"example.com/tsimport/internal/objectstore"
+	"example.com/tsimport/internal/objectstore/storetest"
 )
 
 func TestAnAddressMeansAnObjectAFolderAGlobOrAPrefix(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
-	"tsimport/internal/objectstore"
+	"example.com/tsimport/internal/objectstore"
 )
 
 // objects adds what an address such as oss://bucket/key means. In this order: the object of this very key; the objects in the

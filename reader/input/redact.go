@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	tableaddress "tsimport/internal/tablestore/address"
+	tableaddress "example.com/tsimport/internal/tablestore/address"
 )
 
 // withheld stands for a secret in an address.

@@ -14,7 +14,7 @@ import (
 	"net/url"
 	"time"
 
-	"tsimport/ratelimit"
+	"example.com/tsimport/ratelimit"
 )
 
 // Retry says how a request that failed is repeated. All requests of this package only read.

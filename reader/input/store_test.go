@@ -12,8 +12,8 @@ import (
 	"github.com/aliyun/alibabacloud-oss-go-sdk-v2/oss/credentials"
 	"github.com/aliyun/alibabacloud-oss-go-sdk-v2/oss/signer"
 
-	"tsimport/internal/objectstore"
-	"tsimport/internal/objectstore/storetest"
+	"example.com/tsimport/internal/objectstore"
+	"example.com/tsimport/internal/objectstore/storetest"
 )
 
 // store is a bucket of OSS or of S3 whose objects hold "in " and their key.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"tsimport/reader/record"
+	"example.com/tsimport/reader/record"
 )
 
 // Columns collects the names of columns in the order in which they first appear.

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
 )
 
 // isExport says whether the line, at its brace, has the shape of a row that the vendor's command line tool exports:

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
 )
 
 // extendedTags read what their tags hold in MongoDB Extended JSON; nil refuses the tag by name. Names that are not here, as those of

@@ -10,7 +10,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"tsimport/reader/record"
+	"example.com/tsimport/reader/record"
 )
 
 var escapes = regexp.MustCompile(`\\(u[0-9a-fA-F]{4}|.)`)

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/internal/conformance"
+	"example.com/tsimport/internal/conformance"
 )
 
 func TestTheLayoutIsGuessedFromTheBeginning(t *testing.T) {

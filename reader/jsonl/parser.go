@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
 )
 
 // CodeJSON is the code of a record that is not one JSON object.

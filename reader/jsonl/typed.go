@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"tsimport/reader/record"
+	"example.com/tsimport/reader/record"
 )
 
 // Tags is a vocabulary of objects that stand for values and say their types, such as {"N":"7"}.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
 )
 
 // typedRecord parses one record whose values have tags, and shows the value of its first column, or why the record is refused.

@@ -3,7 +3,7 @@ package jsonl
 import (
 	"fmt"
 
-	"tsimport/reader/record"
+	"example.com/tsimport/reader/record"
 )
 
 // object parses the object at scan's place into fields. With Flatten it is called for every object, path being the

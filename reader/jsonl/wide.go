@@ -7,8 +7,8 @@ import (
 	"math"
 	"strconv"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
 )
 
 // A row that describes itself is a line much like that of the vendor's tool, but that every value says its name and type, and that

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
 )
 
 // wideText is a record that describes itself in words, of which nothing is left out.

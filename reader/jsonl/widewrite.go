@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
 )
 
 // Bounds of a line that AppendWide makes: a longer one could not be read.

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"tsimport/reader/record"
+	"example.com/tsimport/reader/record"
 )
 
 // Quoted writes text as a JSON string. The text need not be UTF-8.

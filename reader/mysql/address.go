@@ -15,7 +15,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
-	"tsimport/reader/sqltable"
+	"example.com/tsimport/reader/sqltable"
 )
 
 // Address is a table of a server.

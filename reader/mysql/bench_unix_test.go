@@ -9,8 +9,8 @@ import (
 	"io"
 	"testing"
 
-	"tsimport/reader/mysql/mysqltest"
-	"tsimport/reader/sqltable/sqltest"
+	"example.com/tsimport/reader/mysql/mysqltest"
+	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
 func BenchmarkATableBesideTheDriver(b *testing.B) {

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strconv"
 
-	"tsimport/reader/record"
-	"tsimport/reader/sqltable"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/sqltable"
 )
 
 // Bounds cuts by the server's own estimates where the key begins with a whole number; else it goes through the key once, at the server.

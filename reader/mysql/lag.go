@@ -10,7 +10,7 @@ import (
 
 	mysql "github.com/go-sql-driver/mysql"
 
-	"tsimport/reader/sqltable"
+	"example.com/tsimport/reader/sqltable"
 )
 
 // watch is a session that asks for the lag.

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/reader/mysql/mysqltest"
-	"tsimport/reader/sqltable"
-	"tsimport/reader/sqltable/sqltest"
+	"example.com/tsimport/reader/mysql/mysqltest"
+	"example.com/tsimport/reader/sqltable"
+	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
 func TestReplicationOfARealServer(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 	mysql "github.com/go-sql-driver/mysql"
 
-	"tsimport/reader/sqltable"
+	"example.com/tsimport/reader/sqltable"
 )
 
 // List says which tables and views the address's database has: those that its parameter table matches, a pattern such as o*, or all.

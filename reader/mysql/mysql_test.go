@@ -17,12 +17,12 @@ import (
 
 	mysql "github.com/go-sql-driver/mysql"
 
-	"tsimport/reader/mysql/mysqltest"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
-	"tsimport/reader/source/sourcetest"
-	"tsimport/reader/sqltable"
-	"tsimport/reader/sqltable/sqltest"
+	"example.com/tsimport/reader/mysql/mysqltest"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/reader/source/sourcetest"
+	"example.com/tsimport/reader/sqltable"
+	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
 // must ends the test with an error that it does not expect.

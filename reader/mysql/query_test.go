@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/reader/mysql/mysqltest"
-	"tsimport/reader/source"
-	"tsimport/reader/source/sourcetest"
-	"tsimport/reader/sqltable"
-	"tsimport/reader/sqltable/sqltest"
+	"example.com/tsimport/reader/mysql/mysqltest"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/reader/source/sourcetest"
+	"example.com/tsimport/reader/sqltable"
+	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
 func TestAQueryNeedsAKey(t *testing.T) {

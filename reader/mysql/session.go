@@ -13,7 +13,7 @@ import (
 
 	mysql "github.com/go-sql-driver/mysql"
 
-	"tsimport/reader/sqltable"
+	"example.com/tsimport/reader/sqltable"
 )
 
 // settings make texts of values exact and the same everywhere, and keep a reading from being stopped between two pages. A proxy may give the

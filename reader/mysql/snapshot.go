@@ -8,7 +8,7 @@ import (
 
 	mysql "github.com/go-sql-driver/mysql"
 
-	"tsimport/reader/sqltable"
+	"example.com/tsimport/reader/sqltable"
 )
 
 // Shown is the address.

@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"strings"
 
-	"tsimport/reader/record"
-	"tsimport/reader/sqltable"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/sqltable"
 )
 
 // refusal is why a table is not read.

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"tsimport/reader/record"
-	"tsimport/reader/sqldump"
-	"tsimport/reader/sqlname"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/sqldump"
+	"example.com/tsimport/reader/sqlname"
 )
 
 // Is reports whether a text begins as dumps do.

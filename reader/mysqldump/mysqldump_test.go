@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/reader/convert"
-	"tsimport/reader/record"
-	"tsimport/reader/sqldump"
+	"example.com/tsimport/reader/convert"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/sqldump"
 )
 
 // must ends the test with an error that it does not expect.

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"fmt"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
-	"tsimport/reader/sqldump"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/sqldump"
 )
 
 // Parser reads the rows of INSERT statements, split by split, as records of the table's columns.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"tsimport/reader/record"
-	"tsimport/reader/sqldump"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/sqldump"
 )
 
 // Forms of values.

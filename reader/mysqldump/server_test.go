@@ -7,11 +7,11 @@ import (
 	"slices"
 	"testing"
 
-	"tsimport/reader/mysql"
-	"tsimport/reader/mysql/mysqltest"
-	"tsimport/reader/sqldump"
-	"tsimport/reader/sqltable"
-	"tsimport/reader/sqltable/sqltest"
+	"example.com/tsimport/reader/mysql"
+	"example.com/tsimport/reader/mysql/mysqltest"
+	"example.com/tsimport/reader/sqldump"
+	"example.com/tsimport/reader/sqltable"
+	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
 // TestDumpsOfARealServerHoldWhatItsTablesHold makes dumps with mysqldump and compares every value with that of the live table. Values of float are

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"tsimport/reader/record"
-	"tsimport/reader/sqldump"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/sqldump"
 )
 
 // form is how a value is written.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
 )
 
 // Spark before 3.0, and later versions in legacy mode, count days before 1582-10-15 in the Julian calendar: its 0001-01-01 is 0000-12-30 in

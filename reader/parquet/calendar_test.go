@@ -10,8 +10,8 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/deprecated"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
 )
 
 // TestDaysOfTheHybridCalendarAreThoseOfSpark compares with the table of switches in Spark's RebaseDateTime, and with the dates that its own

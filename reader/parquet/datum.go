@@ -7,9 +7,9 @@ import (
 	"math"
 	"strconv"
 
-	"tsimport/internal/table"
-	"tsimport/reader/jsontext"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/jsontext"
+	"example.com/tsimport/reader/record"
 )
 
 // julianEpoch is 1970-01-01 as a Julian day.

@@ -6,7 +6,7 @@ import (
 	"io"
 	"math"
 
-	"tsimport/reader/record"
+	"example.com/tsimport/reader/record"
 )
 
 // defaultSplitRows is how many rows a split has at most unless Options say otherwise.

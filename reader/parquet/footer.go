@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"tsimport/reader/record"
+	"example.com/tsimport/reader/record"
 )
 
 // physical is how a leaf's values are stored.

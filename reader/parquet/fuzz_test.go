@@ -15,8 +15,8 @@ import (
 
 	pq "github.com/parquet-go/parquet-go"
 
-	"tsimport/internal/conformance"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/reader/record"
 )
 
 // must ends the test with an error that it does not expect.

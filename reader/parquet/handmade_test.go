@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
 )
 
 // page makes a page of a file made by hand: its header and its body, not compressed.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tsimport/internal/conformance"
-	"tsimport/reader/jsontext"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/reader/jsontext"
+	"example.com/tsimport/reader/record"
 )
 
 // files returns the Parquet files of a collection.

@@ -6,9 +6,9 @@ import (
 	"io"
 	"unicode/utf8"
 
-	"tsimport/internal/table"
-	"tsimport/reader/jsontext"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/jsontext"
+	"example.com/tsimport/reader/record"
 )
 
 var errLevels = errors.New("levels of the columns of one group do not go together")

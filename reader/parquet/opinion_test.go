@@ -11,8 +11,8 @@ import (
 
 	pq "github.com/parquet-go/parquet-go"
 
-	"tsimport/internal/conformance"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/reader/record"
 )
 
 // fixed is what to do when parquet-go no longer makes a mistake.

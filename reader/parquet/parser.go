@@ -5,9 +5,9 @@ import (
 	"io"
 	"slices"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // wrap says which column an error is about; Parse adds the rest.

@@ -10,8 +10,8 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 	"github.com/pierrec/lz4/v4"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
 )
 
 // lz4Block compresses b to one bare block.

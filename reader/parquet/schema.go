@@ -6,7 +6,7 @@ import (
 	"math"
 	"strings"
 
-	"tsimport/reader/record"
+	"example.com/tsimport/reader/record"
 )
 
 const maxSchemaDepth = 100

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"unsafe"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
-	"tsimport/reader/sqldump"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/sqldump"
 )
 
 // Parser reads the rows of a COPY, split by split, as records of the table's columns.

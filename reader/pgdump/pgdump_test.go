@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/reader/record"
-	"tsimport/reader/sqldump"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/sqldump"
 )
 
 // must ends the test with an error that it does not expect.

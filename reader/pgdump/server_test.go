@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/reader/postgres"
-	"tsimport/reader/postgres/pgtest"
-	"tsimport/reader/sqldump"
-	"tsimport/reader/sqltable"
-	"tsimport/reader/sqltable/sqltest"
+	"example.com/tsimport/reader/postgres"
+	"example.com/tsimport/reader/postgres/pgtest"
+	"example.com/tsimport/reader/sqldump"
+	"example.com/tsimport/reader/sqltable"
+	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
 // TestDumpsOfARealServerHoldWhatItsTablesHold makes dumps with pg_dump and compares every value with that of the live table.

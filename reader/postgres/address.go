@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"tsimport/reader/sqlname"
-	"tsimport/reader/sqltable"
+	"example.com/tsimport/reader/sqlname"
+	"example.com/tsimport/reader/sqltable"
 )
 
 // Address names a table of a server.

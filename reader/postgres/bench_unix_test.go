@@ -6,8 +6,8 @@ import (
 	"context"
 	"testing"
 
-	"tsimport/reader/postgres/pgtest"
-	"tsimport/reader/sqltable/sqltest"
+	"example.com/tsimport/reader/postgres/pgtest"
+	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
 func BenchmarkATableBesideTheDriver(b *testing.B) {

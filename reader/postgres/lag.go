@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"tsimport/reader/sqltable"
+	"example.com/tsimport/reader/sqltable"
 )
 
 // watch is a session that asks for the lag.

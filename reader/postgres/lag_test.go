@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/reader/postgres/pgtest"
-	"tsimport/reader/sqltable"
-	"tsimport/reader/sqltable/sqltest"
+	"example.com/tsimport/reader/postgres/pgtest"
+	"example.com/tsimport/reader/sqltable"
+	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
 func TestReplicationOfARealServer(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"tsimport/reader/sqlname"
-	"tsimport/reader/sqltable"
+	"example.com/tsimport/reader/sqlname"
+	"example.com/tsimport/reader/sqltable"
 )
 
 // List says which tables a database has: those that the address's parameter table matches, a pattern such as public.o*, or all but the

@@ -14,9 +14,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"tsimport/reader/postgres/pgtest"
-	"tsimport/reader/sqltable"
-	"tsimport/reader/sqltable/sqltest"
+	"example.com/tsimport/reader/postgres/pgtest"
+	"example.com/tsimport/reader/sqltable"
+	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
 func TestNothingIsSetForLongerThanATransaction(t *testing.T) {

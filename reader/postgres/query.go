@@ -7,8 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"tsimport/reader/record"
-	"tsimport/reader/sqltable"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/sqltable"
 )
 
 // sortedTypes are the types that the key of a query may be made of, and how it is sorted: so that equal keys have equal texts.

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/reader/postgres/pgtest"
-	"tsimport/reader/source"
-	"tsimport/reader/source/sourcetest"
-	"tsimport/reader/sqltable"
-	"tsimport/reader/sqltable/sqltest"
+	"example.com/tsimport/reader/postgres/pgtest"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/reader/source/sourcetest"
+	"example.com/tsimport/reader/sqltable"
+	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
 func TestAQueryNeedsAKey(t *testing.T) {

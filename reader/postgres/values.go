@@ -8,7 +8,7 @@ import (
 	"math"
 	"strconv"
 
-	"tsimport/reader/record"
+	"example.com/tsimport/reader/record"
 )
 
 // readers make data of the texts of types that the kind alone does not say it of.

@@ -1,6 +1,6 @@
 package record
 
-import "tsimport/internal/table"
+import "example.com/tsimport/internal/table"
 
 // Kind is what a file says of a value.
 type Kind uint8

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
 )
 
 // Origin is where the sources of a load come from.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
-	"tsimport/reader/sqlname"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/sqlname"
 )
 
 // Dump is what a dump holds.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unsafe"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // Why a text is not a number.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/reader/record"
+	"example.com/tsimport/reader/record"
 )
 
 func TestStatementsAreReadAsTheirDatabaseReadsThem(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"tsimport/internal/suggest"
-	"tsimport/reader/sqltable"
+	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/reader/sqltable"
 )
 
 // Address is a table of a file.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tsimport/reader/sqltable"
+	"example.com/tsimport/reader/sqltable"
 )
 
 // List says which tables and views a file has: those that the address's parameter table matches, a pattern such as o*, or all. How many rows

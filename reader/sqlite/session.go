@@ -16,8 +16,8 @@ import (
 
 	library "modernc.org/sqlite"
 
-	"tsimport/reader/record"
-	"tsimport/reader/sqltable"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/sqltable"
 )
 
 type connection interface {

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/reader/source"
-	"tsimport/reader/source/sourcetest"
-	"tsimport/reader/sqltable"
-	"tsimport/reader/sqltable/sqltest"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/reader/source/sourcetest"
+	"example.com/tsimport/reader/sqltable"
+	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
 // database is a file that a test writes.

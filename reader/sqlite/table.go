@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
-	"tsimport/reader/sqltable"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/sqltable"
 )
 
 // column is what the file says of a column.

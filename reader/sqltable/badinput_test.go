@@ -11,9 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // counting is a server with the keys 1 to rows, whose sessions fail as a test says.

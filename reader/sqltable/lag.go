@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"tsimport/ratelimit"
+	"example.com/tsimport/ratelimit"
 )
 
 // Lagging is a Server that can say how far replication lags: that of the server itself, if it is a replica, else that of its replicas.

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // Config says how a table is read.

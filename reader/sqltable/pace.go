@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"tsimport/ratelimit"
+	"example.com/tsimport/ratelimit"
 )
 
 // pace keeps reading to a number of rows a second, over all sessions. What a load writes is held to it elsewhere; but a load reads ahead, as

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"unsafe"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // page is rows as they are in the snapshot: the text of each value after its length and one, as a varint; 0 is null.

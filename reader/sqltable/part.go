@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/ratelimit"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/ratelimit"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // part is a range of the table's keys.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode"
 
-	"tsimport/internal/suggest"
+	"example.com/tsimport/internal/suggest"
 )
 
 // CheckQuery refuses a query that could not be resumed, and returns it as it is put into brackets. Table and key are what the address says.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
 )
 
 // Server is a table of a server, as an address names it.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"tsimport/reader/source"
+	"example.com/tsimport/reader/source"
 )
 
 // sessions are those of one reading. They are lent for a page each, so that none waits for another.

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tsimport/reader/record"
+	"example.com/tsimport/reader/record"
 )
 
 func TestPlacesKeepKeys(t *testing.T) {

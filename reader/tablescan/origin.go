@@ -13,11 +13,11 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/scan"
-	"tsimport/keyexpr"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/reader/source"
 )
 
 // Config says what is read of which table, and how.

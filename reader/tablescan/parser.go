@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"unsafe"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/plainbuffer"
-	"tsimport/internal/tablestore/scan"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // NewParser makes a parser of all columns.

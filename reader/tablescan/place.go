@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/scan"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/scan"
 )
 
 // A place is the values of the key: the type of each, and its integer or its length and its bytes. Ordering keys would be too long

@@ -16,15 +16,15 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/engine/faults"
-	"tsimport/engine/server"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/scan"
-	"tsimport/keyexpr"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
-	"tsimport/reader/source/sourcetest"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/reader/source/sourcetest"
 )
 
 // world is a service with a table t.

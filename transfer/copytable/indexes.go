@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/pipeline/plan"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // DefineIndexes completes a new target, which Define has completed, with the indexes of the source, by the names that columns have there. It

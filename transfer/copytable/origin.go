@@ -13,12 +13,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/scan"
-	"tsimport/pipeline/plan"
-	"tsimport/reader/tablescan"
-	"tsimport/verify"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/tablescan"
+	"example.com/tsimport/transfer/verify"
 )
 
 // Origin is a table to be copied. It is asked once how it is divided, before the first row: then it refuses what would not be a copy.

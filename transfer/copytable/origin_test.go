@@ -9,11 +9,11 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/engine/enginetest"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/keyexpr"
-	"tsimport/reader/tablescan"
+	"example.com/tsimport/engine/enginetest"
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/reader/tablescan"
 )
 
 // TestACellThatATargetDoesNotTakeIsFoundAnywhere puts one cell that is too old, or too far ahead, into the first row of a table, in the middle

@@ -12,12 +12,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"tsimport/internal/jobdir"
-	"tsimport/internal/tablestore/client"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
-	"tsimport/reader/tablescan"
-	"tsimport/transfer/archive"
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/reader/archivefile"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/reader/tablescan"
 )
 
 // ArchiveConfig is an export to an archive.

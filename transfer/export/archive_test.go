@@ -19,16 +19,16 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/internal/jobdir"
-	"tsimport/internal/objectstore/storetest"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/reader/archive"
-	"tsimport/reader/input"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
-	"tsimport/reader/tablescan"
-	format "tsimport/transfer/archive"
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/objectstore/storetest"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/reader/archive"
+	format "example.com/tsimport/reader/archivefile"
+	"example.com/tsimport/reader/input"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/reader/tablescan"
 )
 
 // everyValue are values of all types at their limits.

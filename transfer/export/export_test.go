@@ -15,15 +15,15 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/engine/faults"
-	"tsimport/engine/server"
-	"tsimport/internal/atomicfile"
-	"tsimport/internal/conformance"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/scan"
-	"tsimport/reader/tablescan"
-	"tsimport/transfer/archive"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/reader/archivefile"
+	"example.com/tsimport/reader/tablescan"
 )
 
 // must ends the test with an error that it does not expect.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/atomicfile"
 )
 
 const lockSuffix = ".tsimport-export.lock" // is there while a process writes

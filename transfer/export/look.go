@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/scan"
-	"tsimport/reader/record"
-	"tsimport/reader/tablescan"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/tablescan"
 )
 
 // Looked is what a look at a table says of an export of it.

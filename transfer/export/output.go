@@ -9,9 +9,9 @@ import (
 	"os"
 	"strings"
 
-	"tsimport/internal/atomicfile"
-	"tsimport/internal/tablestore/scan"
-	"tsimport/transfer/archive"
+	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/reader/archivefile"
 )
 
 // What stands beside a file while it is written. The sidecar goes last.

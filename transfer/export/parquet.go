@@ -9,8 +9,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/scan"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/scan"
 )
 
 // rowGroupBytes is about how many bytes of values a row group has: the writer holds one in memory.

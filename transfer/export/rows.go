@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"slices"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/scan"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
 )
 
 // rowWriter writes the rows of an export.

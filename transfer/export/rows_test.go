@@ -9,11 +9,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/plainbuffer"
-	"tsimport/internal/tablestore/scan"
-	"tsimport/keyexpr"
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/internal/tablestore/scan"
 )
 
 // drawnRows are rows as answers have them: with columns that are missing and out of order, versions that follow each other and that do not, and texts of all kinds.

@@ -11,13 +11,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tsimport/internal/atomicfile"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/scan"
-	"tsimport/keyexpr"
-	"tsimport/reader/tablescan"
-	"tsimport/transfer/archive"
+	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/reader/archivefile"
+	"example.com/tsimport/reader/tablescan"
 )
 
 // Formats.

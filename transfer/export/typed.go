@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/scan"
-	"tsimport/reader/jsonl"
-	"tsimport/reader/tablescan"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/reader/jsonl"
+	"example.com/tsimport/reader/tablescan"
 )
 
 // typed writes rows as lines that say of each value its column, type and timestamp; a load of them gives the same cells.

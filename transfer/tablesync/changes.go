@@ -15,9 +15,9 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"tsimport/internal/table"
-	"tsimport/pipeline/rundir"
-	"tsimport/verify"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/transfer/verify"
 )
 
 // changesDir is the folder of the changes, below the run folder.

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/scan"
-	"tsimport/pipeline"
-	"tsimport/pipeline/plan"
-	"tsimport/verify"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/transfer/verify"
 )
 
 // Config says what to make a table of, and how. Its many fields are what a user may set, and who is told how it goes.

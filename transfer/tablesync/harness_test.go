@@ -14,14 +14,14 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/engine/faults"
-	"tsimport/engine/server"
-	"tsimport/internal/conformance"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/scan"
-	"tsimport/pipeline"
-	"tsimport/pipeline/plan"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // must ends the test with an error that it does not expect.

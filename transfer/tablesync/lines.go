@@ -3,11 +3,11 @@ package tablesync
 import (
 	"slices"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/plainbuffer"
-	"tsimport/reader/jsonl"
-	"tsimport/reader/record"
-	"tsimport/verify"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/reader/jsonl"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/transfer/verify"
 )
 
 // liner makes lines of changes: records that describe themselves, which a load reads again with every type and timestamp.

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/internal/atomicfile"
-	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/rundir"
-	"tsimport/verify"
+	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/transfer/verify"
 )
 
 // StateFile is the name of the file that says how far a run is.

@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-	"tsimport/internal/exitcode"
 
-	"tsimport/pipeline"
-	"tsimport/pipeline/rundir"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/rundir"
 )
 
 // Summary says how a run ended: the summary.json of its run folder. RowsExpected = Equal + Missing + Different + Expired; Puts = Missing +

@@ -12,20 +12,20 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"tsimport/internal/atomicfile"
-	"tsimport/internal/exitcode"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/scan"
-	"tsimport/pipeline"
-	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/plan"
-	"tsimport/pipeline/rundir"
-	"tsimport/reader/source"
-	"tsimport/verify"
+	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/transfer/verify"
 )
 
 // run is one attempt.

@@ -18,15 +18,15 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/parquet-go/parquet-go"
 
-	"tsimport/engine/faults"
-	"tsimport/internal/exitcode"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/condition"
-	"tsimport/internal/tablestore/scan"
-	"tsimport/pipeline"
-	"tsimport/pipeline/plan"
-	"tsimport/reader/tablescan"
-	"tsimport/verify"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/condition"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/tablescan"
+	"example.com/tsimport/transfer/verify"
 )
 
 func TestOnlyTheDifferencesAreWritten(t *testing.T) {

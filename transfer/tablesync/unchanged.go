@@ -6,10 +6,10 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/plainbuffer"
-	"tsimport/reader/record"
-	"tsimport/verify"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/transfer/verify"
 )
 
 // was says of a row to put what the table had of it, as a condition of the service: each column that is there has the value that was compared,

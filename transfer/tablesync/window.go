@@ -5,8 +5,8 @@ import (
 	"math"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
 )
 
 // window are the timestamps that a table takes, in milliseconds.

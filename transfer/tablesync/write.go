@@ -14,14 +14,14 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/internal/exitcode"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/pipeline"
-	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/plan"
-	"tsimport/ratelimit"
-	"tsimport/reader"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/ratelimit"
+	"example.com/tsimport/reader"
 )
 
 // The run folders of the loads of changes, below the run's own.

@@ -3,9 +3,9 @@ package main
 import (
 	"os"
 
-	"tsimport/beam/runner"
-	"tsimport/beam/worker"
-	"tsimport/internal/commands"
+	"example.com/tsimport/beam/runner"
+	"example.com/tsimport/beam/worker"
+	"example.com/tsimport/cmd/tsimport/commands"
 )
 
 func main() {

@@ -4,7 +4,7 @@ import (
 	"flag"
 	"testing"
 
-	"tsimport/internal/notices"
+	"example.com/tsimport/internal/notices"
 )
 
 var update = flag.Bool("update", false, "write THIRD_PARTY_NOTICES")

@@ -15,7 +15,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport"
+	"example.com/tsimport"
 )
 
 const (

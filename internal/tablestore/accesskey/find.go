@@ -15,8 +15,8 @@ import (
 	"github.com/aliyun/credentials-go/credentials"
 	"github.com/aliyun/credentials-go/credentials/providers"
 
-	"tsimport/internal/tablestore/client"
-	"tsimport/ratelimit"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/ratelimit"
 )
 
 // Find looks where the SDKs look: the environment's two families of names, then the provider chain of the official credentials

@@ -13,7 +13,7 @@ import (
 
 	"github.com/aliyun/credentials-go/credentials"
 
-	"tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/client"
 )
 
 // givesKeys answers as a server of keys whose tokens last this long.

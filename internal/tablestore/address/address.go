@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strings"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // Scheme is what an address begins with.

@@ -9,9 +9,9 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"tsimport/engine/faults"
-	"tsimport/engine/server"
-	"tsimport/internal/table"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/table"
 )
 
 // clocked is an embedded service with a clock of its own and a table t.

@@ -19,7 +19,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
 // What is wrong with an answer that was damaged on its way. Nothing in it says what happened to the request, so the outcome

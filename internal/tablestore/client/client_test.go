@@ -19,9 +19,9 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/google/go-cmp/cmp"
 
-	"tsimport/engine/faults"
-	"tsimport/engine/server"
-	"tsimport/internal/table"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/table"
 )
 
 func keys(secret string) common.CredentialsProvider {

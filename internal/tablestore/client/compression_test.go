@@ -13,8 +13,8 @@ import (
 
 	"github.com/klauspost/compress/zlib"
 
-	"tsimport/engine/faults"
-	"tsimport/engine/server"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/engine/server"
 )
 
 // seenBody is a request as it came: its body as it was sent, and what it says that it was before.

@@ -24,10 +24,10 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/google/go-cmp/cmp"
 
-	"tsimport/engine/faults"
-	"tsimport/engine/server"
-	"tsimport/internal/conformance"
-	"tsimport/internal/table"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/table"
 )
 
 // must ends the test with an error that it does not expect.

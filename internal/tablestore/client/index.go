@@ -7,7 +7,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // CreateIndex makes a secondary index of a table, unless it has it already: an earlier process may have made it. The service enters the rows

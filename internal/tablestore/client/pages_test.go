@@ -15,8 +15,8 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
 // said answers every request with the same body.

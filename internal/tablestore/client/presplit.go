@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // MaxRanges is how many ranges a table can be created with. A test of the Java SDK creates six, and is refused eleven.

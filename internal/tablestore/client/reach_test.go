@@ -14,9 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tsimport/engine/faults"
-	"tsimport/engine/server"
-	"tsimport/internal/table"
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/table"
 )
 
 // broken fails requests with an error of the network, before or after the service has seen them.

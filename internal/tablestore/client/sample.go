@@ -5,7 +5,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // samplePatience is how long a sample is tried for. What it says helps, but nothing depends on it: a partition that does not

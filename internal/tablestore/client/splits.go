@@ -13,8 +13,8 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
 // Fields of a DescribeTable answer that the SDK drops: the partitions' bounds, which are PlainBuffer rows that have the

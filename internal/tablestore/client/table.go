@@ -16,8 +16,8 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/internal/table"
-	"tsimport/ratelimit"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/ratelimit"
 )
 
 // Patience bounds how long operations on tables are tried again while the service is busy, maxAmbiguous how often while its

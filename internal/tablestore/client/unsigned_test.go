@@ -15,8 +15,8 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 
-	"tsimport/engine/server"
-	"tsimport/engine/wire"
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/engine/wire"
 )
 
 // signatures are what an answer can come with; each changes the header of one that is signed as the service does.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"unsafe"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // SDKValue returns the value as the SDK takes it: int64, float64, bool, string or []byte; nil for Null.

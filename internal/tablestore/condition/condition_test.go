@@ -7,7 +7,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // shown is a filter in words.

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // brief checks a row whose key has a size as Append does, and appends its body if that is a hash or a sum. It returns the row's accounted size.

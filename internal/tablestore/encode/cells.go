@@ -3,8 +3,8 @@ package encode
 import (
 	"fmt"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
 // Cell is a cell of a record that describes itself.

@@ -10,8 +10,8 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"pgregory.net/rapid"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
 // keyOnly is the schema of rows that have their other cells from their records.

@@ -3,8 +3,8 @@ package encode
 import (
 	"fmt"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
 // Body is what a row has beside its ordering key. A row is checked in the same way for each.

@@ -9,8 +9,8 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"pgregory.net/rapid"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
 var schema = &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "id", Type: table.String}},

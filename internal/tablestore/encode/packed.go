@@ -5,8 +5,8 @@ import (
 	"math"
 	"unicode/utf8"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
 // packedName is what a cell of a row as it came begins with: the length of a name and the name.

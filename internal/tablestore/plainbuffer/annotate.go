@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // What is added to a row that is encoded already. The checksums that stand in it are carried on, so that names and values

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // encodedRow is a row with a placeholder or a value in its key and cells of all kinds; stamp, if it is not negative, is

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // Cells goes over the attributes of a row as they stand in its bytes: of a row that this package made, or that a RowReader has checked. It

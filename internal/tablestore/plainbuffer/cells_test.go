@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // seenRow is what a sink saw of a row.

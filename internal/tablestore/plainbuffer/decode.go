@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // Cell is one decoded column. A cell without a value (a deletion) has a Value of type Null. Bytes are views into

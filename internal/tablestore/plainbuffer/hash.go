@@ -6,7 +6,7 @@ import (
 	"math"
 	"math/bits"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // Hasher reduces cells to 64 bits: the name, the type and the value, not the time. The sum of a row's cells is the same in any order. Short

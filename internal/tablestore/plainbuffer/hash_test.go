@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // Values that look alike, and texts that differ in a bit, in their length or by a swap, have different hashes. By chance two of these

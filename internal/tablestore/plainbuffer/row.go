@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // Tags, variant types and cell operations of the format, as Tablestore's SDKs name them.

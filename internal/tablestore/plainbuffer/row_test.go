@@ -9,7 +9,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 func str(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }

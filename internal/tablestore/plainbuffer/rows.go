@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // Column is a column of a row in an answer.

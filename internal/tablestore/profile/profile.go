@@ -13,8 +13,8 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"go.yaml.in/yaml/v4"
 
-	"tsimport/internal/tablestore/accesskey"
-	"tsimport/internal/tablestore/address"
+	"example.com/tsimport/internal/tablestore/accesskey"
+	"example.com/tsimport/internal/tablestore/address"
 )
 
 // FileVariable names the file of profiles, in place of the one in the user's folder for settings.

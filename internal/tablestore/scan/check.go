@@ -7,8 +7,8 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
 )
 
 // errOutside says that a page is not the answer to its request: a network that repeats the answer to an earlier one gives

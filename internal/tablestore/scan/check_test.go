@@ -13,8 +13,8 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"pgregory.net/rapid"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
 )
 
 // TestKeysCompareAsTheirOrderingKeys: rows of the table, cut points and what is kept of a scan are compared by ordering

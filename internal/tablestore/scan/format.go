@@ -12,7 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // Formatter writes rows. Flush writes what is still held back: after it there are whole rows only.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/ratelimit"
+	"example.com/tsimport/ratelimit"
 )
 
 // Gate bounds the rate at which scans consume read capacity units. What a page costs is known from its answer only, so a request

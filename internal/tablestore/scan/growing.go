@@ -8,7 +8,7 @@ import (
 	"io"
 	"slices"
 
-	"tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/client"
 )
 
 // Growing writes rows as CSV before the columns of all of them are known: a table has no list of its columns, and CSV begins with one. The

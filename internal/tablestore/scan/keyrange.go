@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"tsimport/internal/table"
+	"example.com/tsimport/internal/table"
 )
 
 // ParseKey reads a key, or its first columns, as a user types it: values with commas between them. A text may stand in double quotes, as in

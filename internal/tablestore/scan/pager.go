@@ -8,8 +8,8 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
 )
 
 // Pager reads the rows of a table, or of a range of it, a page at a time in primary-key order. It is not safe for concurrent use.

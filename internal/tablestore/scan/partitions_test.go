@@ -14,11 +14,11 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"tsimport/engine/enginetest"
-	"tsimport/engine/server"
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/engine/enginetest"
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
 // partitioned is a service with one table, whose answers are made by hand.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/internal/table"
-	"tsimport/internal/tablestore/client"
-	"tsimport/ratelimit"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/ratelimit"
 )
 
 // Row is one row of a table: its primary key and the newest version of each attribute column, by name. Values are

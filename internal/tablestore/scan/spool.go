@@ -9,8 +9,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
 // Spool keeps the rows of a scan, compressed, until their columns and types are known: a Tablestore table has no list of its

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/client"
 )
 
 // Manner is how a command reads, in all of its scans together.

@@ -12,7 +12,7 @@ import (
 
 	_ "github.com/go-sql-driver/mysql" // the driver
 
-	"tsimport/reader/sqltable/sqltest"
+	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
 // Server is a running server. Its user is root, which needs no password, and its database shop.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"tsimport/reader/sqltable/sqltest"
+	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
 // Server is a running server. Its user is postgres, which needs no password, and its database postgres.

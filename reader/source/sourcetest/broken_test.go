@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // broken is a part that breaks one clause of the contract.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // checkCells checks what a source says of cells, and that its records keep it.

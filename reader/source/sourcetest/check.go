@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"testing"
 
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // Check runs the contract of source.Source. Open returns the same source each time, not looked at yet; its content has at

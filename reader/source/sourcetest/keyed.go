@@ -14,9 +14,9 @@ import (
 	"strconv"
 	"sync"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // Keyed is an origin of rows that are distinguished by a key, id, as those of a table are. Its parts are ranges of keys, its places are

@@ -7,9 +7,9 @@ import (
 	"hash/fnv"
 	"io"
 
-	"tsimport/internal/table"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // Rows is a source of typed rows that never were text, as a database gives them: their places are numbers, their splits are pages

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // Wide is a source of rows that describe themselves, as a table without a schema has them: their columns and the types of these

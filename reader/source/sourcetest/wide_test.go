@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/reader/record"
-	"tsimport/reader/source"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
 )
 
 // brokenWide is a source that breaks a clause about cells.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/reader/record"
-	"tsimport/reader/sqltable"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/sqltable"
 )
 
 // Beside reads a server's table of so many rows as a load does, and by a function as one query of the driver alone, in turns. It reports the CPU of

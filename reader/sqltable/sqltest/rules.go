@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/reader/sqltable"
+	"example.com/tsimport/reader/sqltable"
 )
 
 // Large checks that a row of five million bytes, the third of five, ends the reading where it would not fit.

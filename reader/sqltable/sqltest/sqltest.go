@@ -8,10 +8,10 @@ import (
 	"slices"
 	"testing"
 
-	"tsimport/reader/convert"
-	"tsimport/reader/record"
-	"tsimport/reader/source"
-	"tsimport/reader/sqltable"
+	"example.com/tsimport/reader/convert"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/reader/sqltable"
 )
 
 // Open opens the parts of a server's table, which are closed with the test. Change may be nil.

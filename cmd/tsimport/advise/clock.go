@@ -1,0 +1,115 @@
+package advise
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"example.com/tsimport/internal/table"
+)
+
+// clock is how a column tells times. The zero clock is none.
+type clock struct {
+	layout string // of texts that do not sort by time, as package time has it
+	told   bool   // the column holds times
+	day    bool   // days, not times of day
+	period string // layout or unit from which an expression can tell the month; empty if none can
+}
+
+// layouts are what texts of times look like. Those that sort by time come first.
+var layouts = []struct {
+	layout string
+	sorts  bool
+	day    bool
+}{
+	{time.RFC3339Nano, true, false}, {"2006-01-02T15:04:05", true, false}, {"2006-01-02 15:04:05Z07:00", true, false}, {"2006-01-02 15:04:05", true, false},
+	{"2006-01-02 15:04", true, false}, {"2006-01-02T15:04", true, false}, {"2006-01-02T15:04:05.999999999-0700", true, false},
+	{"2006/01/02 15:04:05", true, false}, {"20060102150405", true, false},
+	{"2006-01-02", true, true}, {"2006/01/02", true, true}, {"20060102", true, true},
+	{"1/2/2006 15:04:05", false, false}, {"1/2/2006 15:04", false, false}, {"1/2/06 15:04", false, false}, {"1/2/2006", false, true}, {"1/2/06", false, true},
+	{"2.1.2006 15:04:05", false, false}, {"2.1.2006", false, true}, {"2/Jan/2006:15:04:05 -0700", false, false}, {"Jan 2 2006", false, true}, {"Jan 2, 2006", false, true},
+}
+
+// arrivalName matches names of times at which a row came into being rather than changed or ended.
+var arrivalName = regexp.MustCompile(`(?i)(creat|order|insert|arriv|event|start|begin|pickup|invoice|log|下单|创建)`)
+
+// timeName matches names that columns of times have.
+var timeName = regexp.MustCompile(`(?i)(time|date|timestamp|_at$|_on$|_ts$|^ts$|时间|日期)`)
+
+// findClock finds out whether a sampled column holds times: the file says so, every text looks like one, or it is an
+// integer in the range of Unix times under a name that says time.
+func findClock(c *column) clock {
+	if len(c.texts) == 0 || c.floating() {
+		return clock{}
+	}
+	if c.integer {
+		if timeName.MatchString(c.name) {
+			if unit := unixTimes(c.texts); unit != "" {
+				return clock{told: true, period: unit}
+			}
+		}
+		if !timeName.MatchString(c.name) {
+			return clock{}
+		}
+	}
+	for _, l := range layouts {
+		if all(c.texts, func(text []byte) bool { _, err := time.Parse(l.layout, string(text)); return err == nil }) {
+			k := clock{told: true, day: l.day}
+			if !l.sorts {
+				k.layout = l.layout
+			}
+			if slices.Contains(expressible, l.layout) {
+				k.period = l.layout
+			}
+			return k
+		}
+	}
+	return clock{told: c.kinds.times > 0 && c.kinds.others == 0 && c.own != table.Any}
+}
+
+func all(texts [][]byte, f func([]byte) bool) bool {
+	return !slices.ContainsFunc(texts, func(t []byte) bool { return !f(t) })
+}
+
+// expressible are the layouts of texts that key expressions take for times.
+var expressible = []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"}
+
+// units are what Unix times count, as key expressions name it.
+var units = map[string]int64{"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+// unixTimes finds in which unit integers are times between 1990 and 2100; "" is none.
+func unixTimes(texts [][]byte) string {
+	for unit, n := range units {
+		low, high := 631152000*n, 4102444800*n
+		if all(texts, func(text []byte) bool {
+			v, err := strconv.ParseInt(string(text), 10, 64)
+			return err == nil && v >= low && v < high
+		}) {
+			return unit
+		}
+	}
+	return ""
+}
+
+// span is between which times the column's values are.
+func (c *column) span() (first, last time.Time, ok bool) {
+	if unit := units[c.clock.period]; unit > 0 {
+		return time.Unix(c.low/unit, 0), time.Unix(c.high/unit, 0), true
+	}
+	first, err := time.Parse(c.clock.period, string(c.first))
+	if err != nil {
+		return first, last, false
+	}
+	last, err = time.Parse(c.clock.period, string(c.last))
+	return first, last, err == nil
+}
+
+// parse returns a number that sorts as the time does; a text that is not a time comes first.
+func (k clock) parse(text []byte) uint64 {
+	at, err := time.Parse(k.layout, string(text))
+	if err != nil {
+		return 0
+	}
+	return uint64(at.UnixNano()) ^ 1<<63
+}

@@ -1,0 +1,238 @@
+package advise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader"
+	"example.com/tsimport/reader/convert"
+	"example.com/tsimport/reader/input"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
+)
+
+// Input says what is read and how.
+type Input struct {
+	Args    []string
+	Options reader.Options
+	Convert convert.Options // but Decode, which each source has of its own
+	Find    input.Options
+	Sources source.Origin // in place of Args; nil is files
+	Table   string        // that they are
+}
+
+// sampleBytes is how much of the inputs is looked at to find the columns' types: as much as a load looks at.
+const sampleBytes = 8 << 20
+
+// minSampleBytes is how much of each input at least.
+const minSampleBytes = 64 << 10
+
+// rows is a stream of typed rows: the only place that knows where they come from.
+type rows struct {
+	input    Input
+	sources  []source.Source
+	columns  []table.Column
+	rejected int64
+	reject   string // the first one
+	warnings []string
+}
+
+// openRows opens the inputs and finds the columns' types, as a load does. each gets the text of every value in the
+// sample.
+func openRows(ctx context.Context, in Input, each func(column, columns int, d *record.Datum)) (r *rows, err error) {
+	r = &rows{input: in}
+	defer func() {
+		if err != nil {
+			r.close()
+		}
+	}()
+	if in.Sources != nil {
+		err = r.openParts(ctx)
+	} else {
+		err = r.openFiles(ctx)
+	}
+	if err != nil {
+		return r, err
+	}
+	return r, r.infer(each)
+}
+
+// openParts opens a table of a database.
+func (r *rows) openParts(ctx context.Context) error {
+	division, err := r.input.Sources.Divide(ctx)
+	if err != nil {
+		return err
+	}
+	if r.sources, err = r.input.Sources.Open(ctx, division); err != nil {
+		return err
+	}
+	r.addColumns(r.sources[0].About().Columns)
+	return nil
+}
+
+func (r *rows) addColumns(names []string) {
+	for _, name := range names {
+		if r.index(name) < 0 {
+			r.columns = append(r.columns, table.Column{Source: name, Name: name, Exact: true, Inferred: true})
+		}
+	}
+}
+
+func (r *rows) openFiles(ctx context.Context) error {
+	in := r.input
+	set, err := input.Expand(ctx, in.Args, in.Find)
+	if err != nil {
+		return err
+	}
+	r.warnings = set.Warnings
+	for _, item := range set.Items {
+		s, err := reader.Open(ctx, item, in.Options)
+		if warning, ok := reader.Skips(item, err); ok {
+			r.warnings = append(r.warnings, warning)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		r.sources = append(r.sources, s)
+		r.addColumns(s.Columns)
+		if err := s.Suspend(); err != nil {
+			return fmt.Errorf("close input %s: %w", s.Name, err)
+		}
+	}
+	if len(r.sources) == 0 {
+		return fmt.Errorf("all %d inputs are empty", len(set.Items))
+	}
+	return nil
+}
+
+func (r *rows) index(name string) int {
+	return slices.IndexFunc(r.columns, func(c table.Column) bool { return c.Name == name })
+}
+
+// infer finds the types. Inputs read together need the same columns, but lines of JSON may lack some.
+func (r *rows) infer(each func(column, columns int, d *record.Datum)) error {
+	inference := convert.NewInference(len(r.columns), r.input.Convert)
+	fields := make([]record.Datum, len(r.columns))
+	for _, s := range r.sources {
+		if open, ok := s.(source.Open); ok && open.MayLackColumns() {
+			var names []string
+			for _, c := range r.columns {
+				names = append(names, c.Name)
+			}
+			open.AddColumns(names)
+		}
+		about := s.About()
+		place := make([]int, len(r.columns))
+		for i, c := range r.columns {
+			if place[i] = slices.Index(about.Columns, c.Name); place[i] < 0 {
+				return fmt.Errorf("%s has no column %q, which another input has; files rated together need the same columns: rate them separately", about.Name, c.Name)
+			}
+		}
+		_, err := s.Sample(max(sampleBytes/len(r.sources), minSampleBytes), about.Columns, func(rec *record.Record) {
+			if rec.Bad != nil || len(rec.Fields)-rec.Short != len(about.Columns) {
+				return
+			}
+			for i, from := range place {
+				fields[i] = rec.Fields[from]
+				each(i, len(r.columns), inference.Plain(&fields[i]))
+			}
+			inference.Add(&record.Record{Fields: fields})
+		})
+		if err != nil {
+			return err
+		}
+		if err := s.Suspend(); err != nil {
+			return fmt.Errorf("close input %s: %w", about.Name, err)
+		}
+	}
+	for i := range r.columns {
+		r.columns[i].Type = inference.Type(i)
+		r.columns[i].Own = inference.Own(i, r.columns[i].Type)
+	}
+	return nil
+}
+
+// each calls f with the values of every row that a load would take, by columns, in the order of the inputs. They are
+// valid during the call.
+func (r *rows) each(ctx context.Context, f func([]table.Value)) error {
+	for _, s := range r.sources {
+		if err := r.source(ctx, s, f); err != nil {
+			return err
+		}
+		if err := s.Close(); err != nil {
+			return fmt.Errorf("close input %s: %w", s.About().Name, err)
+		}
+	}
+	return nil
+}
+
+func (r *rows) source(ctx context.Context, s source.Source, f func([]table.Value)) error {
+	options := r.input.Convert
+	about := s.About()
+	options.Decode = about.Decode
+	c, err := convert.New(about.Columns, r.columns, options)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", about.Name, err)
+	}
+	var parser source.Parser // made after the first Next, which opens the source again
+	defer func() {
+		if parser != nil {
+			_ = parser.Close() // nothing is written that could be lost
+		}
+	}()
+	parse := func(splits []source.Split) error {
+		for _, sp := range splits {
+			if parser == nil {
+				parser = s.NewParser(c.Fields())
+			}
+			_, _, err := parser.Parse(sp, func(rec *record.Record) {
+				values, why := c.Convert(rec)
+				if why != nil {
+					r.refuse(about.Name, why)
+					return
+				}
+				f(values)
+			})
+			if err != nil {
+				return err
+			}
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+		}
+		return nil
+	}
+	for {
+		p, err := s.Next()
+		if errors.Is(err, io.EOF) {
+			splits, err := s.Finish()
+			return errors.Join(parse(splits), err)
+		}
+		if err != nil {
+			return errors.Join(parse(s.Whole()), err)
+		}
+		prepareErr := p.Prepare()
+		splits, err := s.Add(p)
+		if err := errors.Join(prepareErr, parse(splits), err); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *rows) refuse(source string, why *table.Reason) {
+	if r.rejected == 0 {
+		r.reject = fmt.Sprintf("%s: %v", source, why)
+	}
+	r.rejected++
+}
+
+func (r *rows) close() {
+	for _, s := range r.sources {
+		_ = s.Close() // nothing is written that could be lost
+	}
+}

@@ -1,0 +1,355 @@
+package advise
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
+)
+
+// Config is what is to be found out. Zero fields take their defaults.
+type Config struct {
+	Input      Input
+	Candidates []string // columns, or splices A+B; nil takes all columns
+	Partitions int      // of the table; default 32
+	Rate       int      // rows a second of live traffic and of the table's capacity; default 1000 a partition
+	ArrivalBy  string   // column; "" finds one
+	Growth     float64  // rows in some years for each row now; default 1
+	Memory     int64    // bytes; default 1 GiB
+}
+
+// Defaults.
+const (
+	DefaultPartitions = 32
+	DefaultRate       = 32000
+	defaultMemory     = 1 << 30
+)
+
+// UsageError says that something was asked for wrongly.
+type UsageError struct{ Message string }
+
+func (e *UsageError) Error() string { return e.Message }
+
+func usagef(format string, a ...any) error { return &UsageError{fmt.Sprintf(format, a...)} }
+
+// maxStored is how many columns are looked at closely: the first ones, and those that were asked for.
+const maxStored = 24
+
+// survey is a run: what reading the input leaves behind.
+type survey struct {
+	Config
+	columns []*column
+	rows    int64
+	bytes   int64 // of all rows, names and values
+	kept    *kept
+	report  *Report
+	arrival *column   // nil is the input's order
+	order   []int32   // of kept rows by arrival; nil is the input's order
+	own     []*column // of the key that the source's rows have; nil if they have none
+	live    bool      // a load takes keys of own alone
+}
+
+// Run reads the inputs once and reports.
+func Run(ctx context.Context, c Config) (*Report, error) {
+	c.Partitions = cmp.Or(c.Partitions, DefaultPartitions)
+	if c.Rate == 0 {
+		c.Rate = c.Partitions * (DefaultRate / DefaultPartitions)
+	}
+	c.Growth = cmp.Or(c.Growth, 1)
+	c.Memory = cmp.Or(c.Memory, defaultMemory)
+	s := &survey{Config: c, report: &Report{Partitions: c.Partitions, Rate: c.Rate, Growth: c.Growth, Candidates: []*Candidate{}, Notes: []string{}}}
+	if err := s.read(ctx); err != nil {
+		return nil, err
+	}
+	if s.rows == 0 {
+		return nil, usagef("%s has no rows that a load would take%s", strings.Join(c.Input.Args, ", "), s.firstReject())
+	}
+	s.findArrival()
+	if err := s.judgeAll(ctx); err != nil {
+		return nil, err
+	}
+	s.design()
+	s.commands()
+	return s.report, nil
+}
+
+// columnBudget is what a column's sample may take, and later its most frequent values.
+func (s *survey) columnBudget(columns int) int64 { return s.Memory / 8 / int64(max(columns, 1)) }
+
+func (s *survey) firstReject() string {
+	if s.report.FirstReject == "" {
+		return ""
+	}
+	return "; the first is refused: " + s.report.FirstReject
+}
+
+// onlyKey rates the columns of a live source's own key alone, unless others were asked for: a load from there makes its key of these.
+func (s *survey) onlyKey(in *rows) {
+	about := in.sources[0].About()
+	if !about.Live || s.Candidates != nil {
+		return
+	}
+	for _, k := range about.Unique {
+		s.Candidates = append(s.Candidates, k.Name)
+	}
+	s.report.Notes = append(s.report.Notes, fmt.Sprintf("only the primary key of the source is rated (%s): a load from a database makes its key of that; --candidates rates other columns, for a load from files",
+		strings.Join(s.Candidates, ", ")))
+}
+
+// findOwn finds the columns of the source's own key.
+func (s *survey) findOwn(in *rows) {
+	about := in.sources[0].About()
+	s.live = about.Live
+	names := make([]string, 0, len(about.Unique))
+	for _, k := range about.Unique {
+		names = append(names, k.Name)
+	}
+	if len(names) == 0 && about.Declared != nil {
+		names = about.Declared.Key
+	}
+	for _, name := range names {
+		if c := s.find(name); c != nil {
+			s.own = append(s.own, c)
+		}
+	}
+}
+
+// mayKey reports whether a load takes keys that are made of the columns.
+func (s *survey) mayKey(parts ...*column) bool {
+	return !s.live || !slices.ContainsFunc(parts, func(c *column) bool { return !slices.Contains(s.own, c) })
+}
+
+// read takes every row into account.
+func (s *survey) read(ctx context.Context) error {
+	in, err := openRows(ctx, s.Input, func(i, columns int, d *record.Datum) {
+		for len(s.columns) <= i {
+			s.columns = append(s.columns, newColumn(""))
+		}
+		s.columns[i].sample(d, s.columnBudget(columns))
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return usagef("%v", err)
+	}
+	defer in.close()
+	s.onlyKey(in)
+	for i := range in.columns {
+		if i >= len(s.columns) {
+			s.columns = append(s.columns, newColumn(""))
+		}
+		s.columns[i].name = in.columns[i].Name
+	}
+	s.findOwn(in)
+	for i, c := range s.columns {
+		c.settle(in.columns[i].Type, s.columnBudget(len(s.columns)))
+	}
+	if err := s.checkNames(); err != nil {
+		return err
+	}
+	s.kept = newKept(s.places(), s.Memory/2)
+	for _, c := range s.columns {
+		c.endSample()
+	}
+	var sampling gaps
+	err = in.each(ctx, func(values []table.Value) { s.see(values, sampling.next()) })
+	r := s.report
+	for _, src := range in.sources {
+		r.Files = append(r.Files, src.About().Name)
+	}
+	r.Rows, r.Rejected, r.FirstReject = s.rows, in.rejected, in.reject
+	r.RowsKept, r.Notes = s.kept.rows, append(r.Notes, in.warnings...)
+	if s.rows > 0 {
+		r.RowBytes = float64(s.bytes) / float64(s.rows)
+	}
+	if !s.kept.all() {
+		r.Notes = append(r.Notes, fmt.Sprintf("capacity shares, monotony and groups of columns rest on %d of %d rows, blocks of %d rows that stand together, 1 in %d; distinct and hottest values on all",
+			s.kept.rows, s.rows, keptBlock, s.kept.stride))
+	}
+	return err
+}
+
+// see takes one row into account.
+func (s *survey) see(values []table.Value, count bool) {
+	s.rows++
+	var keep *kept
+	if s.kept.next() {
+		keep = s.kept
+	}
+	for i, c := range s.columns {
+		v := &values[i]
+		c.see(v, keep, count)
+		if v.Type != table.Null {
+			s.bytes += int64(v.Size() + len(c.name))
+		}
+	}
+}
+
+// gaps chooses rows at random for what costs too much for each: all at first, one in eight of a long input.
+type gaps struct {
+	seen, random uint64
+	skip         uint64
+}
+
+func (g *gaps) next() bool {
+	g.seen++
+	if g.seen <= 1<<16 {
+		return true
+	}
+	if g.skip > 0 {
+		g.skip--
+		return false
+	}
+	// A fixed gap would meet the same values forever in an input that repeats itself.
+	g.random = g.random*6364136223846793005 + 1442695040888963407
+	g.skip = g.random >> 60 // 7.5 on average
+	return true
+}
+
+// places gives the columns their places in kept.
+func (s *survey) places() int {
+	n, stored := 0, 0
+	take := func(c *column) {
+		if c.code >= 0 || c.floating() {
+			return
+		}
+		stored++
+		c.code = n
+		n++
+		if !c.integer {
+			c.hash = n
+			n++
+			if c.clock.layout != "" {
+				c.time = n
+				n++
+			}
+		}
+	}
+	for _, c := range s.columns {
+		if c.name == s.ArrivalBy || slices.ContainsFunc(s.Candidates, func(name string) bool { return slices.Contains(strings.Split(name, "+"), c.name) }) {
+			take(c)
+		}
+	}
+	for _, c := range s.columns {
+		if stored < maxStored {
+			take(c)
+		}
+	}
+	return n
+}
+
+func (s *survey) find(name string) *column {
+	for _, c := range s.columns {
+		if c.name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// split finds the columns of a candidate's name.
+func (s *survey) split(name string) []*column {
+	if c := s.find(name); c != nil {
+		return []*column{c}
+	}
+	var parts []*column
+	for _, one := range strings.Split(name, "+") {
+		c := s.find(one)
+		if c == nil {
+			return nil
+		}
+		parts = append(parts, c)
+	}
+	return parts
+}
+
+func (s *survey) checkNames() error {
+	var names []string
+	for _, c := range s.columns {
+		names = append(names, c.name)
+	}
+	shown := names[:min(len(names), 20)]
+	if s.ArrivalBy != "" {
+		c := s.find(s.ArrivalBy)
+		if c == nil {
+			return usagef("--arrival-by names column %q, which the input does not have (it has %q)", s.ArrivalBy, shown)
+		}
+		if c.floating() {
+			return usagef("--arrival-by %s: a column of type %s gives no order of arrival; name a time or an integer", c.name, c.own)
+		}
+	}
+	for _, name := range s.Candidates {
+		parts := s.split(name)
+		for i, c := range parts {
+			if slices.Contains(parts[:i], c) {
+				return usagef("--candidates %s: names column %s twice", name, c.name)
+			}
+		}
+		if parts == nil {
+			return usagef("--candidates names %q, which the input does not have (it has %q; several are joined with +)", name, shown)
+		}
+	}
+	return nil
+}
+
+// findArrival settles in which order live rows come: the column named, else the column of times that grows along the
+// input most steadily, else the input's own order.
+func (s *survey) findArrival() {
+	a := &s.report.Arrival
+	defer func() {
+		if s.arrival != nil {
+			place := s.arrival.code
+			if s.arrival.time >= 0 {
+				place = s.arrival.time
+			}
+			a.Column = s.arrival.name
+			s.order = s.kept.order(place)
+		}
+	}()
+	if s.ArrivalBy != "" {
+		s.arrival, a.How = s.find(s.ArrivalBy), "named with --arrival-by"
+		return
+	}
+	best := 0.0
+	for i, c := range s.columns {
+		if !c.clock.told || c.code < 0 || c.nulls*100 > s.rows || c.rows == 0 {
+			continue
+		}
+		place := c.code
+		if c.time >= 0 {
+			place = c.time
+		}
+		up, down := s.kept.trend(place, nil)
+		score := 1 + up - down - float64(i)/1000 // the first of several that are alike
+		if c.clock.day {
+			score -= 1.5 // many rows of a day come in no order
+		}
+		if arrivalName.MatchString(c.name) {
+			score += 0.5
+		}
+		if s.arrival == nil || score > best {
+			best, s.arrival = score, c
+		}
+	}
+	if s.arrival == nil {
+		a.How = "the input has no column of times: rows are taken to arrive in its own order; name a column with --arrival-by if they do not"
+		for _, c := range s.columns {
+			if c.code >= 0 && s.monotonic(c) != "no" && s.distinctOf(c) > int64(s.Partitions) {
+				s.note("the input is in the order of %s: if that is how it was written out and not how rows came, verdicts on live traffic are too hard; name the order of arrival with --arrival-by", c.name)
+				break
+			}
+		}
+		return
+	}
+	a.How = "detected: it holds times"
+	if up, _ := s.kept.trend(s.arrival.code, nil); up > 0.99 {
+		a.How += ", and the input is in their order"
+	} else {
+		a.How += ", and the input is in another order"
+	}
+}

@@ -1,0 +1,482 @@
+package advise
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"example.com/tsimport/bench"
+)
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	must(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func run(t *testing.T, c Config, files ...string) *Report {
+	t.Helper()
+	c.Input.Args = files
+	r, err := Run(t.Context(), c)
+	must(t, err)
+	return r
+}
+
+func candidate(t *testing.T, r *Report, name string) *Candidate {
+	t.Helper()
+	for _, c := range r.Candidates {
+		if c.Column == name {
+			return c
+		}
+	}
+	t.Fatalf("no candidate %s", name)
+	return nil
+}
+
+// checkVerdicts compares with lines of COLUMN: VERDICT[, fix NAME].
+func checkVerdicts(t *testing.T, r *Report, want string) {
+	t.Helper()
+	for line := range strings.Lines(want) {
+		name, verdict, ok := strings.Cut(strings.TrimSpace(line), ": ")
+		if !ok {
+			continue
+		}
+		c := candidate(t, r, name)
+		got := string(c.Verdict)
+		if c.Fix != nil && strings.Contains(verdict, ", fix ") {
+			got += ", fix " + c.Fix.Name
+		}
+		if got != verdict {
+			t.Errorf("%s: %s, want %s: %s", name, got, verdict, c.Reason)
+		}
+	}
+}
+
+func TestStudentCardsAreJudgedAlikeInEveryOrderOfTheFile(t *testing.T) {
+	// What tsbench spread's scenario parallel measured of a million of them.
+	measured := map[bench.Order]map[string]float64{
+		bench.Arrival: {"CardID": 1.00, "DeviceID": 1.00, "OrderNumber": 0.04, "SellerID": 0.12},
+		bench.Sorted:  {"CardID": 0.04, "DeviceID": 0.99, "OrderNumber": 0.99, "SellerID": 0.12},
+		bench.Random:  {"CardID": 0.97, "DeviceID": 0.99, "OrderNumber": 0.99, "SellerID": 0.12},
+	}
+	for order, loads := range measured {
+		t.Run(string(order), func(t *testing.T) {
+			var text strings.Builder
+			must(t, (bench.StudentCards{Rows: 130000, Order: order, Seed: 3}).WriteCSV(t.Context(), &text))
+			r := run(t, Config{}, write(t, "cards.csv", text.String()))
+			checkVerdicts(t, r, `
+				CardID: recommended
+				DeviceID: recommended
+				SellerID: not recommended, fix splice
+				OrderNumber: not recommended, fix hash prefix
+				OrderTime: not recommended, fix hash prefix
+				Amount: not recommended
+				Item: not recommended`)
+			if r.Arrival.Column != "OrderTime" {
+				t.Errorf("arrival by %q", r.Arrival.Column)
+			}
+			for name, want := range loads {
+				if c := candidate(t, r, name); c.Load < want-0.1 || c.Load > want+0.1 {
+					t.Errorf("%s: a load in file order is said to use %.3f, measured were %.2f", name, c.Load, want)
+				}
+			}
+			fixed := candidate(t, r, "OrderNumber")
+			if want := "key=md5(OrderNumber, 4) + text(OrderNumber)"; fixed.Fix.Expression != want || fixed.Share > 0.07 || fixed.Fix.Share < 0.9 {
+				t.Errorf("OrderNumber: live %.3f, after %s %.3f", fixed.Share, fixed.Fix.Expression, fixed.Fix.Share)
+			}
+			if !slices.Equal(r.Design.Keys, []string{"CardID", "OrderNumber", "DeviceID"}) || r.Design.Unique != "unique in this file; it may not stay so" {
+				t.Errorf("design %v: %s", r.Design.Keys, r.Design.Unique)
+			}
+		})
+	}
+}
+
+// purchases has devices of one seller each, and many rows of each device.
+func purchases(rows int) string {
+	random := rand.New(rand.NewPCG(7, 7))
+	var b strings.Builder
+	b.WriteString("DeviceID,SellerID,CardID,Amount\n")
+	for range rows {
+		device := random.IntN(500)
+		fmt.Fprintf(&b, "%d,S%d,%d,%d.5\n", device, device%10, 100000+random.IntN(5000), random.IntN(90))
+	}
+	return b.String()
+}
+
+func BenchmarkStudentCards(b *testing.B) {
+	const rows = 1_000_000
+	path := filepath.Join(b.TempDir(), "cards.csv")
+	f, err := os.Create(path)
+	must(b, err)
+	must(b, errors.Join((bench.StudentCards{Rows: rows, Order: bench.Random, Seed: 3}).WriteCSV(b.Context(), f), f.Close()))
+	b.ReportAllocs()
+	for b.Loop() {
+		_, err := Run(b.Context(), Config{Input: Input{Args: []string{path}}})
+		must(b, err)
+	}
+	b.ReportMetric(rows*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/row")
+}
+
+func TestASpliceWithADependentColumnDoesNotHelp(t *testing.T) {
+	r := run(t, Config{Growth: 5e6}, write(t, "p.csv", purchases(20000)))
+	checkVerdicts(t, r, `
+		DeviceID: usable, fix splice
+		DeviceID+SellerID: not recommended
+		DeviceID+SellerID+CardID: recommended`)
+	device, seller, card := candidate(t, r, "DeviceID"), candidate(t, r, "DeviceID+SellerID"), candidate(t, r, "DeviceID+SellerID+CardID")
+	if !device.Over10GB || seller.GrownBytes != device.GrownBytes || card.Over10GB {
+		t.Errorf("largest values: %d bytes, with the seller %d, with the card %d", device.GrownBytes, seller.GrownBytes, card.GrownBytes)
+	}
+	if !strings.Contains(seller.Reason, "each DeviceID has one SellerID") {
+		t.Errorf("the seller's reason: %s", seller.Reason)
+	}
+	if want := `key=splice(",", pad(DeviceID, 3), SellerID, pad(CardID, 6))`; device.Fix.Expression != want {
+		t.Errorf("fix %s, want %s", device.Fix.Expression, want)
+	}
+	if r := run(t, Config{}, write(t, "p.csv", purchases(20000))); candidate(t, r, "DeviceID").Verdict != Recommended || len(r.Candidates) != 4 {
+		t.Errorf("without growth: %d candidates, DeviceID %s", len(r.Candidates), candidate(t, r, "DeviceID").Verdict)
+	}
+}
+
+func TestAColumnThatHardlyRepeatsCountsAsDependent(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("DeviceID,SellerID,CardID\n")
+	for i := range 20000 {
+		fmt.Fprintf(&b, "%d,S%d,%d\n", i*7919%20000, i%10, i*31%3000)
+	}
+	r := run(t, Config{Growth: 1e9, Candidates: []string{"DeviceID"}}, write(t, "d.csv", b.String()))
+	checkVerdicts(t, r, `
+		DeviceID: usable, fix splice
+		DeviceID+SellerID: not recommended
+		DeviceID+SellerID+CardID: recommended`)
+	if reason := candidate(t, r, "DeviceID+SellerID").Reason; !strings.Contains(reason, "hardly a DeviceID comes twice") {
+		t.Error(reason)
+	}
+}
+
+func TestFaultsOfAColumnAreNamed(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("id,half,flag,same,price,zip,code,visits,long\n")
+	for i := range 5000 {
+		half := ""
+		if i%2 == 0 {
+			half = fmt.Sprintf("h%d", i)
+		}
+		at := i * 2477 % 5000
+		fmt.Fprintf(&b, "u%d,%s,%d,one,%d.%02d,%05d,x%d,%d,%s\n", at, half, i%2, at, i%100, at, at, at, strings.Repeat("l", 1020)+fmt.Sprint(at+10000))
+	}
+	r := run(t, Config{}, write(t, "f.csv", b.String()))
+	checkVerdicts(t, r, `
+		id: recommended
+		half: not recommended
+		flag: not recommended
+		same: not recommended
+		price: not recommended
+		zip: recommended
+		visits: usable
+		long: not recommended, fix hash`)
+	for name, part := range map[string]string{
+		"half": "50 % of the rows have no half", "flag": "only 2 values", "same": "has 1 value", "price": "decimal numbers", "visits": "count or a measure", "long": "1,025 bytes",
+	} {
+		if reason := strings.ReplaceAll(candidate(t, r, name).Reason, "1025", "1,025"); !strings.Contains(reason, part) {
+			t.Errorf("%s: %s", name, reason)
+		}
+	}
+	if c := candidate(t, run(t, Config{Candidates: []string{"visits"}}, r.Files[0]), "visits"); c.Verdict != Recommended {
+		t.Errorf("visits, asked for by name: %s: %s", c.Verdict, c.Reason)
+	}
+}
+
+func TestDigitsThatAreTextOfDifferentLengthsArePadded(t *testing.T) {
+	var b strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&b, "{\"user\":\"%d\",\"n\":%d}\n", i*2477%5000, i)
+	}
+	c := candidate(t, run(t, Config{}, write(t, "u.jsonl", b.String())), "user")
+	if c.Verdict != Usable || !c.DigitsAsText || c.Fix == nil || c.Fix.Expression != "key=pad(int(user), 4)" {
+		t.Errorf("user is %s, digits as text %v, fix %+v", c.Verdict, c.DigitsAsText, c.Fix)
+	}
+}
+
+func TestTimesThatDoNotSortAsTextStillGiveTheOrderOfArrival(t *testing.T) {
+	var rows []string
+	start := time.Date(2023, 11, 1, 0, 0, 0, 0, time.UTC)
+	for i := range 6000 {
+		rows = append(rows, fmt.Sprintf("%d,%s\n", 10000+i, start.Add(time.Duration(i)*20*time.Minute).Format("1/2/2006 15:04")))
+	}
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+	r := run(t, Config{}, write(t, "t.csv", "id,created\n"+strings.Join(rows, "")))
+	if c := candidate(t, r, "id"); r.Arrival.Column != "created" || c.Monotonic != "increasing" || c.Verdict != NotRecommended || c.Load < 0.3 {
+		t.Errorf("arrival by %q, id is %s, %s, load %v", r.Arrival.Column, c.Monotonic, c.Verdict, c.Load)
+	}
+}
+
+func TestWithoutTimesTheInputsOrderIsArrivalAndIsReported(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("id,shop\n")
+	for i := range 5000 {
+		fmt.Fprintf(&b, "%d,s%d\n", i, i*2477%5000)
+	}
+	path := write(t, "o.csv", b.String())
+	r := run(t, Config{}, path)
+	if r.Arrival.Column != "" || !strings.Contains(r.Arrival.How, "own order") || candidate(t, r, "id").Monotonic != "increasing" {
+		t.Errorf("arrival %+v, id %s", r.Arrival, candidate(t, r, "id").Monotonic)
+	}
+	if len(r.Notes) == 0 || !strings.Contains(r.Notes[0], "in the order of id") {
+		t.Errorf("notes %q", r.Notes)
+	}
+	r = run(t, Config{ArrivalBy: "shop"}, path)
+	if c := candidate(t, r, "id"); c.Monotonic != "no" || c.Verdict != Recommended || r.Arrival.Column != "shop" {
+		t.Errorf("by shop, id is %s and %s", c.Monotonic, c.Verdict)
+	}
+}
+
+func TestALongInputIsSampledInBlocksAndReported(t *testing.T) {
+	var text strings.Builder
+	must(t, (bench.StudentCards{Rows: 80000, Seed: 3}).WriteCSV(t.Context(), &text))
+	r := run(t, Config{Memory: 16 << 20}, write(t, "cards.csv", text.String()))
+	if r.Rows != 80000 || r.RowsKept > 16<<20/4/(9*8) || r.RowsKept < 16384 || !strings.Contains(strings.Join(r.Notes, ";"), "of 80000 rows") {
+		t.Errorf("%d of %d rows kept; %q", r.RowsKept, r.Rows, r.Notes)
+	}
+	checkVerdicts(t, r, `
+		CardID: recommended
+		DeviceID: recommended
+		SellerID: not recommended
+		OrderNumber: not recommended`)
+	if c := candidate(t, r, "CardID"); c.Distinct < 3900 || c.Distinct > 4100 {
+		t.Errorf("%d cards counted, there are 4000", c.Distinct)
+	}
+	if !strings.Contains(r.Design.Unique, "looked at") {
+		t.Errorf("unique: %s", r.Design.Unique)
+	}
+}
+
+func TestRowsThatShareTheirKeyAreReported(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("user,kind\n")
+	for i := range 4000 {
+		fmt.Fprintf(&b, "u%d,k%d\n", i%1000*37%1000, i%2)
+	}
+	r := run(t, Config{}, write(t, "d.csv", b.String()))
+	if !strings.HasPrefix(r.Design.Unique, "3000 of all rows share") {
+		t.Errorf("unique: %s", r.Design.Unique)
+	}
+}
+
+func TestRefusedRecordsCountNowhereAndTheFirstIsShown(t *testing.T) {
+	r := run(t, Config{}, write(t, "r.csv", "id,n\na,1\nb\nc,2\n"))
+	if r.Rows != 2 || r.Rejected != 1 || !strings.Contains(r.FirstReject, "1 fields where the header has 2") {
+		t.Errorf("%d rows, %d rejected: %s", r.Rows, r.Rejected, r.FirstReject)
+	}
+}
+
+func TestStandardInputIsReadOnce(t *testing.T) {
+	c := Config{Input: Input{Args: []string{"-"}}}
+	c.Input.Find.Stdin = strings.NewReader(purchases(20000))
+	r, err := Run(t.Context(), c)
+	if err != nil || r.Rows != 20000 || candidate(t, r, "CardID").Verdict != Recommended {
+		t.Errorf("%v, %+v", err, r)
+	}
+}
+
+func TestWrongRequestsAreNamed(t *testing.T) {
+	file := write(t, "a.csv", "id,price\na,1.5\n")
+	for want, c := range map[string]Config{
+		`--candidates names "nobody"`:   {Candidates: []string{"nobody"}},
+		`--arrival-by names column "x"`: {ArrivalBy: "x"},
+		"gives no order of arrival":     {ArrivalBy: "price"},
+		"no such file":                  {Input: Input{Args: []string{file + "x"}}},
+		"has no rows":                   {Input: Input{Args: []string{write(t, "e.csv", "id\n")}}},
+		"has no column":                 {Input: Input{Args: []string{file, write(t, "b.csv", "id\nb\n")}}},
+	} {
+		if c.Input.Args == nil {
+			c.Input.Args = []string{file}
+		}
+		_, err := Run(t.Context(), c)
+		var usage *UsageError
+		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want a usage error with %q", err, want)
+		}
+	}
+}
+
+func TestAnInterruptedRunSaysWhy(t *testing.T) {
+	ctx, stop := context.WithCancelCause(t.Context())
+	why := errors.New("stopped by hand")
+	stop(why)
+	if _, err := Run(ctx, Config{Input: Input{Args: []string{write(t, "p.csv", purchases(100))}}}); !errors.Is(err, why) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestColumnsWhoseNamesAreNotIdentifiersAreQuoted(t *testing.T) {
+	for name, want := range map[string]string{"CardID": "CardID", "订单号": `col("订单号")`, "a b": `col("a b")`, "text": `col("text")`, `q"`: `col("q\"")`} {
+		if got := identifier(name); got != want {
+			t.Errorf("%s is written %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestAValueThatGrowsTooLargeIsSplicedThoughTheSpliceSpreadsALittleLess(t *testing.T) {
+	path := write(t, "p.csv", purchases(20000))
+	for _, candidates := range [][]string{nil, {"DeviceID"}, {"DeviceID+SellerID"}} {
+		r := run(t, Config{Growth: 5e6, Candidates: candidates}, path)
+		name := "DeviceID"
+		if candidates != nil {
+			name = candidates[0]
+		}
+		c := candidate(t, r, name)
+		if !c.Over10GB || c.Fix == nil || c.Fix.Name != "splice" || !strings.Contains(c.Fix.Expression, "pad(CardID, 6)") {
+			t.Errorf("%s: %+v", name, c.Fix)
+		}
+		for _, c := range r.Candidates {
+			parts := strings.Split(c.Column, "+")
+			slices.Sort(parts)
+			if len(slices.Compact(parts)) != len(c.parts) {
+				t.Errorf("%s is proposed", c.Column)
+			}
+		}
+	}
+	// The verdict on size does not depend on which of two nearly equal shares is the larger.
+	for _, share := range []float64{0.7, 0.75, 1} {
+		s := &survey{report: &Report{}}
+		c := &Candidate{cause: fewValues, Share: share, Fix: &Fix{Share: 0.72}}
+		if s.keep(c); c.Fix == nil {
+			t.Errorf("a fix of .72 is dropped for few values that are used to %.2f", share)
+		}
+	}
+}
+
+func TestEveryFixAndSpliceHasAWholeKeyAndItsCommand(t *testing.T) {
+	r := run(t, Config{Growth: 5e6}, write(t, "p.csv", purchases(20000)))
+	triple := candidate(t, r, "DeviceID+SellerID+CardID")
+	if triple.Verdict != Recommended || triple.Key == nil || triple.Key.Keys[0] != `key=splice(",", pad(DeviceID, 3), SellerID, pad(CardID, 6))` {
+		t.Errorf("%+v", triple.Key)
+	}
+	for _, c := range r.Candidates {
+		if f := c.Fix; f != nil && (f.Keys[0] != f.Expression || !slices.Contains(f.Command, f.Expression) || len(f.Keys) > maxKeyColumns) {
+			t.Errorf("%s: %q", c.Column, f.Command)
+		}
+	}
+	all := 0
+	if r.EachKey(func(*Key) { all++ }); all < 3 {
+		t.Errorf("%d keys", all)
+	}
+}
+
+func TestValuesThatGoColdGetATablePerPeriod(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 5))
+	for _, tt := range []struct {
+		days      int
+		unix      bool
+		lifetime  int // rows in which a cohort's rows come
+		want, why string
+	}{
+		{300, false, 40, "c_{month(bought_at)}", "come for a while"},
+		{20, false, 40, "c_{day(bought_at)}", "come for a while"},
+		{300, true, 40, `c_{month(bought_at, "s")}`, "come for a while"},
+		{300, false, 20000, "", ""},
+	} {
+		var b strings.Builder
+		b.WriteString("cohort,card,bought_at\n")
+		start := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+		for i := range 20000 {
+			at := start.Add(time.Duration(tt.days) * 24 * time.Hour / 20000 * time.Duration(i))
+			when := at.Format("2006-01-02 15:04:05")
+			if tt.unix {
+				when = fmt.Sprint(at.Unix())
+			}
+			fmt.Fprintf(&b, "%d,u%d,%s\n", (i+random.IntN(tt.lifetime))/200, random.IntN(9000), when)
+		}
+		r := run(t, Config{}, write(t, "c.csv", b.String()))
+		c := candidate(t, r, "cohort")
+		got := ""
+		if c.Fix != nil {
+			got = c.Fix.Table
+		}
+		if got != tt.want || tt.want != "" && (!strings.Contains(c.Fix.Why, tt.why) || !slices.Contains(c.Fix.Command, tt.want) || c.Fix.Keys[0] != "card") {
+			t.Errorf("%+v: %s, %s: fix %+v", tt, c.Verdict, c.Reason, c.Fix)
+		}
+		if r.Design == nil || r.Design.Keys[0] != "card" {
+			t.Errorf("%+v: %+v", tt, r.Design)
+		}
+	}
+}
+
+func TestPaddingThatWouldMakeTwoValuesOneIsNotProposed(t *testing.T) {
+	var b strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&b, "{\"user\":\"%d\"}\n{\"user\":\"0%d\"}\n", i*2477%5000, i*2477%5000)
+	}
+	if c := candidate(t, run(t, Config{}, write(t, "u.jsonl", b.String())), "user"); c.Fix != nil {
+		t.Errorf("fix %+v", c.Fix)
+	}
+}
+
+func TestNamesThatPkWouldCutAreGivenAnother(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("user=id,n:o\n")
+	for i := range 4000 {
+		fmt.Fprintf(&b, "u%d,%d\n", i*2477%1000, i*31%4000)
+	}
+	d := run(t, Config{}, write(t, "n.csv", b.String())).Design
+	if d == nil || !slices.Equal(d.Keys, []string{`user_id_key=col("user=id")`, `n_o_key=col("n:o")`}) {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestCodesNeverTurnTheOrderOfTextsAround(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		texts := rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), 0, 12), 0, 20)
+		sample, a, b := texts.Draw(t, "sample"), rapid.SliceOfN(rapid.Byte(), 0, 12).Draw(t, "a"), rapid.SliceOfN(rapid.Byte(), 0, 12).Draw(t, "b")
+		for _, generous := range []bool{true, false} {
+			book := buildCodebook(sample, generous)
+			if got, want := cmp.Compare(book.code(a), book.code(b)), bytes.Compare(a, b); got != 0 && got != want {
+				t.Fatalf("%q and %q are in order %d, their codes in order %d", a, b, want, got)
+			}
+		}
+	})
+}
+
+func TestCodesDistinguishSecondsOfDaysOutsideTheSample(t *testing.T) {
+	start := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
+	text := func(at time.Time) []byte { return at.AppendFormat(nil, time.RFC3339) }
+	var sample [][]byte
+	for i := range 3600 {
+		sample = append(sample, text(start.Add(time.Duration(i)*time.Second)))
+	}
+	book := newCodebook(sample)
+	for _, later := range []time.Duration{0, 26 * time.Hour, 400 * 24 * time.Hour} {
+		if a, b := book.code(text(start.Add(later))), book.code(text(start.Add(later+time.Second))); a >= b {
+			t.Errorf("after %v: the code of the next second is %d, after %d", later, b, a)
+		}
+	}
+}
+
+func TestCodesLookPastALongSharedPrefix(t *testing.T) {
+	var sample [][]byte
+	for i := range 1000 {
+		sample = append(sample, fmt.Appendf(nil, "https://shop.example.com/item/%04d", i))
+	}
+	book := newCodebook(sample)
+	seen := map[uint64]bool{}
+	for _, text := range sample {
+		seen[book.code(text)] = true
+	}
+	if len(seen) != len(sample) {
+		t.Errorf("%d texts have %d codes", len(sample), len(seen))
+	}
+}

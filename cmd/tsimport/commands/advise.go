@@ -1,0 +1,144 @@
+package commands
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/cmd/tsimport/advise"
+	"example.com/tsimport/cmd/tsimport/advise/simulate"
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/input"
+	"example.com/tsimport/reader/sqltable"
+)
+
+func adviseCommand(in *invocation) *cli.Command {
+	return &cli.Command{
+		Name:      "advise",
+		Usage:     "suggest a partition key, and warn of hot spots",
+		ArgsUsage: "FILE... | ADDRESS",
+		Description: inputsHelp + "\n" + databaseHelp + "\nReads the input once and rates every column as a partition key: the share of the capacity of a table with --partitions\n" +
+			"that live traffic could use, in order of arrival, and the share that a plain load in file order could use. The last lines are\n" +
+			"a load command with the recommended key. docs/advise.md explains each number.",
+		Flags: append(flagsOf(options.Looking), []cli.Flag{
+			&cli.StringFlag{Name: "candidates", Usage: "rate only these columns `A,B,C`; A+B means both spliced"},
+			&cli.IntFlag{Name: "partitions", Usage: "partitions of the planned table", Value: advise.DefaultPartitions},
+			&cli.IntFlag{Name: "rate", Usage: "`ROWS` a second: the live traffic, and what all partitions take together", Value: advise.DefaultRate},
+			&cli.StringFlag{Name: "arrival-by", Usage: "`COLUMN` that gives the order of arrival (default: a column of times, else the input's order)"},
+			&cli.Float64Flag{Name: "growth", Usage: "rate for `TIMES` as many rows, to see which values exceed 10 GB", Value: 1},
+			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory for the rows, such as 512MiB, at least 16MiB; parts of a longer input are skipped, with a note; the process may use 64MiB more (default: a quarter of the machine's, at most 1GiB)"},
+			&cli.BoolFlag{Name: "json", Usage: "print the report as one JSON object"},
+		}...),
+		Action: in.act(adviseRun),
+	}
+}
+
+func adviseRun(c *call) error {
+	if err := refuseArchives(c); err != nil {
+		return err
+	}
+	cfg, err := adviseConfig(c)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	limitMemory(cfg.Memory, false)
+	report, err := advise.Run(c.Context, cfg)
+	var usage *advise.UsageError
+	if errors.As(err, &usage) {
+		return usagef("%s", usage.Message)
+	}
+	if err != nil {
+		return err
+	}
+	report.EachKey(func(k *advise.Key) {
+		args := slices.Concat([]string{commandName()}, k.Command[:1], readFlagsOf(c), k.Command[1:])
+		for i, a := range args {
+			args[i] = input.Redact(a)
+		}
+		k.CommandText = commandLine(args)
+	})
+	if c.Bool("json") {
+		return printJSON(c, report)
+	}
+	return newAdvicePrinter(c.App.Writer).print(report)
+}
+
+func adviseConfig(c *call) (cfg advise.Config, err error) {
+	if !c.Args().Present() {
+		return cfg, errors.New("no input: name the files to read, or - for standard input")
+	}
+	read, err := parseRead(c)
+	if err != nil {
+		return cfg, err
+	}
+	cfg = advise.Config{
+		Input:      advise.Input{Args: c.Args().Slice(), Options: read.Options, Convert: read.Convert, Find: read.Find},
+		Partitions: c.Int("partitions"), Rate: c.Int("rate"), ArrivalBy: c.String("arrival-by"), Growth: c.Float64("growth"),
+	}
+	from, err := sqlConfig(c, cfg.Input.Args)
+	if err != nil {
+		return cfg, err
+	}
+	if from != nil {
+		cfg.Input.Sources, cfg.Input.Table = sqltable.New(*from), from.Server.Name()
+	}
+	if c.IsSet("candidates") {
+		if cfg.Candidates, err = options.ParseList(c.String("candidates")); err != nil {
+			return cfg, fmt.Errorf("--candidates: %w", err)
+		}
+	}
+	if cfg.Memory, err = parseMemory(c); err != nil {
+		return cfg, err
+	}
+	cfg.Input.Options.Memory = plan.ReadingMemory(cfg.Memory)
+	switch {
+	case cfg.Partitions < 1 || cfg.Partitions > simulate.MaxPartitions:
+		return cfg, fmt.Errorf("--partitions %d: want 1 to %d", cfg.Partitions, simulate.MaxPartitions)
+	case cfg.Rate < cfg.Partitions:
+		return cfg, fmt.Errorf("--rate %d: want rows a second, at least one for each of %d partitions", cfg.Rate, cfg.Partitions)
+	case !(cfg.Growth >= 1) || math.IsInf(cfg.Growth, 0):
+		return cfg, fmt.Errorf("--growth %v: want 1 or more, times as many rows as now", cfg.Growth)
+	}
+	return cfg, nil
+}
+
+// parseMemory reads --memory of a command that looks at files.
+func parseMemory(c *call) (int64, error) {
+	text := c.String("memory")
+	if text == "" {
+		return options.DefaultMemory(), nil
+	}
+	n, err := options.ParseSize(text)
+	if err == nil && n < options.MinMemory {
+		err = fmt.Errorf("%s: want 16MiB at least", text)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("--memory %w", err)
+	}
+	return n, nil
+}
+
+// readFlagsOf are the flags that say how the input is read, as they were given: a load needs them too.
+func readFlagsOf(c *call) (args []string) {
+	for _, f := range flagsOf(options.Looking) {
+		name := f.Names()[0]
+		if !c.IsSet(name) {
+			continue
+		}
+		switch f.(type) {
+		case *cli.BoolFlag:
+			args = append(args, fmt.Sprintf("--%s=%v", name, c.Bool(name)))
+		case *cli.GenericFlag:
+			for _, text := range textsOf(c, name) {
+				args = append(args, "--"+name, text)
+			}
+		default:
+			args = append(args, "--"+name, fmt.Sprint(c.Value(name)))
+		}
+	}
+	return args
+}

@@ -1,0 +1,124 @@
+package commands
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"example.com/tsimport/bench"
+)
+
+// wordsOf cuts a command as a shell does that knows single quotes.
+func wordsOf(command string) (words []string) {
+	var word strings.Builder
+	begun, quoted := false, false
+	for _, b := range []byte(command) {
+		switch {
+		case b == '\'':
+			begun, quoted = true, !quoted
+		case b == ' ' && !quoted:
+			if begun {
+				words = append(words, word.String())
+			}
+			begun = false
+			word.Reset()
+		default:
+			begun = true
+			word.WriteByte(b)
+		}
+	}
+	return append(words, word.String())
+}
+
+// TestEveryCommandThatIsAdvisedIsPlannedByTheLoad: for all example data, for files with a key of their own and for databases. The whole key of such
+// a source is in the command, and nothing else of it.
+func TestEveryCommandThatIsAdvisedIsPlannedByTheLoad(t *testing.T) {
+	root, err := filepath.Abs("../../..")
+	must(t, err)
+	tsimport := commandsIn(t)
+	var inputs []string
+	alike := map[string]bool{} // one of each kind in each folder
+	for _, dir := range []string{"examples", "reader/testdata"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			if info, err := d.Info(); err == nil && info.Size() < 100_000 && !alike[filepath.Dir(path)+filepath.Ext(path)] {
+				alike[filepath.Dir(path)+filepath.Ext(path)] = true
+				inputs = append(inputs, path)
+			}
+			return nil
+		})
+		must(t, err)
+	}
+	for _, order := range []bench.Order{bench.Sorted, bench.Arrival, bench.Random} {
+		var text strings.Builder
+		must(t, (bench.StudentCards{Rows: 3000, Order: order, Seed: 3}).WriteCSV(t.Context(), &text))
+		put(t, string(order)+".csv", text.String())
+		inputs = append(inputs, string(order)+".csv")
+	}
+	const many = " WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) SELECT "
+	databaseIn(t,
+		"CREATE TABLE geo (region TEXT, city TEXT, area_code INT, PRIMARY KEY (region, city))", "INSERT INTO geo"+many+"'r' || i % 7, 'c' || i, i % 90 FROM n",
+		"CREATE TABLE orders (shop INT, at TEXT, order_no INT, v, PRIMARY KEY (shop, at, order_no))", "INSERT INTO orders"+many+"i % 3, datetime(1700000000 + i / 4, 'unixepoch'), i % 4, i FROM n",
+		"CREATE TABLE digits (code TEXT, shop_id TEXT, PRIMARY KEY (code, shop_id))", "INSERT INTO digits"+many+"i, 's' || i % 5 FROM n",
+		"CREATE TABLE five (a INT, b TEXT, c INT, d INT, e_id INT, PRIMARY KEY (a, b, c, d, e_id))", "INSERT INTO five"+many+"i % 2, 'b' || i % 3, i % 5, i % 7, i FROM n",
+		"CREATE TABLE seq (id INTEGER PRIMARY KEY, user_id INT)", "INSERT INTO seq"+many+"i, i % 50 FROM n")
+	for table, args := range map[string]string{"geo": "", "orders": "", "digits": "", "five": "", "seq": "--candidates id,user_id,user_id+id"} {
+		inputs = append(inputs, "sqlite:shop.db?table="+table+" "+args)
+	}
+	planned, seen := 0, map[string]int{}
+	for _, input := range inputs {
+		args := append([]string{"advise"}, strings.Fields(input)...)
+		var out, errOut strings.Builder
+		if Run(append([]string{"tsimport"}, append(args, "--json", "--growth", "50")...), &out, &errOut) != 0 {
+			continue // it is not for loads as it is
+		}
+		var report struct {
+			Candidates []struct{ Fix, Key *struct{ Command string } }
+			Design     *struct{ Command, Unique string }
+		}
+		if err := json.Unmarshal([]byte(out.String()), &report); err != nil {
+			t.Fatalf("%s: %v", input, err)
+		}
+		var commands []string
+		for _, c := range report.Candidates {
+			if c.Fix != nil {
+				commands = append(commands, c.Fix.Command)
+			}
+			if c.Key != nil {
+				commands = append(commands, c.Key.Command)
+			}
+		}
+		if report.Design != nil {
+			commands = append(commands, report.Design.Command)
+		}
+		for _, command := range commands {
+			words := wordsOf(command)
+			for words[0] != "load" {
+				words = words[1:]
+			}
+			var out, errOut strings.Builder
+			if code := Run(append([]string{"tsimport"}, append(words, "--dry-run", "-q", "--max-errors", "-1")...), &out, &errOut); code != 0 && code != 3 {
+				t.Errorf("%s: exit code %d: %s\n%s", input, code, command, errOut.String())
+			}
+			planned++
+			if strings.HasPrefix(input, "sqlite") {
+				seen[strings.Fields(input)[0]]++
+				if strings.Contains(errOut.String(), "warning") {
+					t.Errorf("%s: %s\n%s", input, command, errOut.String())
+				}
+			}
+		}
+	}
+	if planned < 30 || len(seen) != 5 {
+		t.Errorf("%d commands were planned, of databases %v", planned, seen)
+	}
+	if text := tsimport(0, "advise", "sqlite:shop.db?table=geo"); !strings.Contains(text, "so it stays unique") || !strings.Contains(text, "--pk region") {
+		t.Error(text)
+	}
+	_ = os.Remove("shop.db")
+}

@@ -1,0 +1,167 @@
+package commands
+
+import (
+	"errors"
+	"path/filepath"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/lifecycle"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/transfer/lifecycle/apply"
+)
+
+func ageCommand(in *invocation) *cli.Command {
+	return &cli.Command{
+		Name:  "age",
+		Usage: "apply a lifecycle policy to per-period tables: throughput, time to live, archive",
+		Description: "Prints what the policy would change in the tables that match the template. With --apply it sets their options and\n" +
+			"reserved throughput, no more often than the service allows, and exports expired tables as exact archives.\n" +
+			"With --drop-expired too, it drops each expired table after reading its archive back and comparing it with the table; do not\n" +
+			"write to expired tables meanwhile. To continue a stopped run, give the same command again. docs/age.md describes the policy.",
+		Flags: append(flagsOf(options.Reaching), []cli.Flag{
+			&cli.StringFlag{Name: "policy", Usage: "`FILE` with the policy, YAML"},
+			&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TEMPLATE` of the tables' names, such as consume_{month}; {day} and {year} work too"},
+			&cli.BoolFlag{Name: "apply", Usage: "make the changes (default: only show them)"},
+			&cli.BoolFlag{Name: "drop-expired", Usage: "drop expired tables once their export is verified"},
+			&cli.DurationFlag{Name: "throughput-interval", Usage: "minimum `DURATION` between two changes of a table's reserved throughput, as the service requires; 0 means none", Value: apply.DefaultInterval},
+			&cli.BoolFlag{Name: "json", Usage: "print JSON"},
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
+			&cli.StringFlag{Name: "now", Usage: "take `TIME` (RFC 3339) for now", Hidden: true}, // for tests of what comes with the months
+		}...),
+		Action: in.act(ageTables),
+	}
+}
+
+// ageRequest is what the flags ask for, but for the connection.
+func ageRequest(c *call) (r apply.Request, err error) {
+	switch {
+	case c.Args().Present():
+		return r, usagef("age takes no arguments (%q); tables are named with --table", c.Args().First())
+	case c.String("policy") == "":
+		return r, usagef("no policy: give --policy FILE; docs/age.md describes it")
+	case c.String("table") == "":
+		return r, usagef("no tables: give --table with a period in braces, as in consume_{month}")
+	case c.Duration("throughput-interval") < 0:
+		return r, usagef("--throughput-interval must not be negative, got %s", c.Duration("throughput-interval"))
+	}
+	r.DropExpired = c.Bool("drop-expired")
+	if text := c.String("now"); text != "" {
+		if r.Now, err = time.Parse(time.RFC3339, text); err != nil {
+			return r, usagef("--now %q: want a time such as 2024-05-15T00:00:00Z", text)
+		}
+	}
+	if r.Template, err = lifecycle.ParseTemplate(c.String("table")); err != nil {
+		return r, usagef("--table: %v", err)
+	}
+	if r.Policy, err = lifecycle.Read(c.String("policy")); err != nil {
+		return r, usagef("%v", err)
+	}
+	if err := r.Policy.Fits(r.Template); err != nil {
+		return r, usagef("%v", err)
+	}
+	if last := r.Policy.Classes[len(r.Policy.Classes)-1]; r.DropExpired && !last.Archives() {
+		return r, usagef("--drop-expired: no class of the policy has an archive, so no table expires; leave it out or add one")
+	}
+	return r, nil
+}
+
+func ageTables(c *call) (err error) {
+	r, err := ageRequest(c)
+	if err != nil {
+		return err
+	}
+	t, err := openTarget(c, access{readOnly: !c.Bool("apply")}, c.App.ErrWriter)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	if err := t.mustExist(); err != nil {
+		return err
+	}
+	traffic := new(client.Traffic)
+	sdk, err := client.New(c.Context, t.Target, traffic)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	r.Admin = &client.Admin{Client: sdk, Context: c.Context}
+	if r.Admin.AskTime(&traffic.Clock); !c.IsSet("now") {
+		r.Now = traffic.Clock.Now() // a clock that is wrong must not make a table older than it is
+	}
+	if warning := traffic.Clock.SkewWarning(); warning != "" {
+		say(c, c.App.ErrWriter, "warning: %s", warning)
+	}
+	if r.Target, err = t.identity(); err != nil {
+		return err
+	}
+	plan, err := apply.Look(c.Context, r)
+	if err != nil {
+		return err
+	}
+	sayOthers(c, plan, t)
+	var stopped error
+	if c.Bool("apply") {
+		interval := c.Duration("throughput-interval")
+		if interval == 0 {
+			interval = -1 // zero is the default
+		}
+		stopped = plan.Run(c.Context, apply.Pace{Clock: apply.Clock{Now: traffic.Clock.Now, Wait: apply.SystemClock.Wait}, Interval: interval, Say: func(line string) { say(c, c.App.ErrWriter, "%s", client.OneLine(line)) }})
+	}
+	return ageResult(c, plan, t, stopped)
+}
+
+// ageResult shows the plan or its outcome, and returns the error that is the exit code.
+func ageResult(c *call, plan *apply.Plan, t *target, stopped error) error {
+	result := error(nil)
+	counts := map[apply.State]int{}
+	for _, i := range plan.Items {
+		counts[i.State]++
+	}
+	if counts[apply.Failed] > 0 {
+		result = &exitError{code: exitcode.Failed}
+	}
+	if stopped != nil {
+		result = stopped
+	}
+	show := printAges
+	if c.Bool("json") {
+		show = printAgesJSON
+	}
+	if err := show(c, plan, t, result); err != nil {
+		return errors.Join(err, stopped)
+	}
+	switch {
+	case stopped != nil:
+		say(c, c.App.ErrWriter, "%d tables are not done; give the same command again to continue", counts[apply.Planned])
+	case !c.Bool("apply") && counts[apply.Planned] > 0:
+		say(c, c.App.ErrWriter, "%d of %d tables would change; nothing was changed; --apply changes them", counts[apply.Planned], len(plan.Items))
+	case len(plan.Items) == 0: // that was said
+	case !c.Bool("apply"):
+		say(c, c.App.ErrWriter, "all %d tables match the policy", len(plan.Items))
+	default:
+		say(c, c.App.ErrWriter, "%d tables changed, %d already matched the policy, %d failed", counts[apply.Done], counts[apply.Unchanged], counts[apply.Failed])
+	}
+	return result
+}
+
+// identity names the instance, or the embedded store, in manifests: by what does not depend on how it is reached.
+func (t *target) identity() (string, error) {
+	if !t.embedded {
+		return "instance " + t.Instance, nil
+	}
+	dir, err := filepath.Abs(t.dir)
+	return "store " + dir, err
+}
+
+// sayOthers tells of names that somebody may have meant to be the template's.
+func sayOthers(c *call, plan *apply.Plan, t *target) {
+	if len(plan.Items) == 0 {
+		say(c, c.App.ErrWriter, "there is no table %s in %s", plan.Template, t.name)
+	}
+	for _, name := range plan.Others {
+		say(c, c.App.ErrWriter, "table %s has no %s in its name and is skipped", name, plan.Template.Unit)
+	}
+}

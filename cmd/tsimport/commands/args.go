@@ -1,0 +1,169 @@
+package commands
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/internal/suggest"
+)
+
+// flagsFirst moves flags that follow file names to the front: the flag package stops reading flags at the first
+// argument that is not a flag. Everything after -- stays where it is.
+func flagsFirst(app *cli.App, args []string) ([]string, error) {
+	if len(args) == 0 {
+		return args, nil
+	}
+	out := args[:1:1]
+	rest := args[1:]
+	commands, flags, acts := app.Commands, app.Flags, false
+	for len(rest) > 0 {
+		c := findCommand(commands, rest[0])
+		if c == nil {
+			break
+		}
+		out = append(out, rest[0])
+		commands, flags, rest, acts = c.Subcommands, c.Flags, rest[1:], c.Action != nil
+	}
+	if !acts {
+		return append(out, rest...), nil // it only has commands: nothing to sort
+	}
+	command := out[:len(out):len(out)]
+	takesValue := valueFlags(flags)
+	var files []string
+	for len(rest) > 0 {
+		arg := rest[0]
+		rest = rest[1:]
+		if arg == "--" {
+			files = append(files, rest...)
+			break
+		}
+		if arg == "--help" || arg == "-h" {
+			return append(command, arg), nil // with file names beside it, the library would look for help on them
+		}
+		if arg == "-" || !strings.HasPrefix(arg, "-") {
+			files = append(files, arg)
+			continue
+		}
+		out = append(out, arg)
+		name := strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-")
+		if takesValue[name] { // a name with =value in it is not a flag's name
+			if len(rest) == 0 {
+				return nil, usagef("flag needs a value: %s", arg)
+			}
+			out = append(out, rest[0])
+			rest = rest[1:]
+		}
+	}
+	if len(files) == 0 {
+		return out, nil
+	}
+	return append(append(out, "--"), files...), nil
+}
+
+// valueFlags says of each flag's name whether a value follows it.
+func valueFlags(flags []cli.Flag) map[string]bool {
+	takesValue := map[string]bool{}
+	for _, f := range flags {
+		_, isBool := f.(*cli.BoolFlag)
+		for _, name := range f.Names() {
+			takesValue[name] = !isBool
+		}
+	}
+	return takesValue
+}
+
+// wrongValue is how the flag package words a value that does not fit: with one dash, and without what would fit.
+var wrongValue = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-([^ :]+): (.*)$`)
+
+// notDefined is how the flag package words a flag that there is not.
+var notDefined = regexp.MustCompile(`^flag provided but not defined: -(.+)$`)
+
+// flagHint names the flags that a mistyped one may have meant.
+func flagHint(err error, flags []cli.Flag) string {
+	m := notDefined.FindStringSubmatch(err.Error())
+	if m == nil {
+		return ""
+	}
+	var names []string
+	for _, f := range append(flags[:len(flags):len(flags)], cli.HelpFlag) {
+		if v, ok := f.(cli.VisibleFlag); ok && !v.IsVisible() {
+			continue
+		}
+		for _, n := range f.Names() {
+			if len(n) > 1 { // a letter is as near as any other
+				names = append(names, n)
+			}
+		}
+	}
+	near := suggest.Nearest(strings.TrimPrefix(m[1], "-"), names)
+	if len(near) == 0 {
+		return ""
+	}
+	return "; did you mean --" + strings.Join(near, " or --") + "?"
+}
+
+func commandNames(commands []*cli.Command) (names []string) {
+	for _, c := range commands {
+		if !c.Hidden {
+			names = append(names, c.Names()...)
+		}
+	}
+	return names
+}
+
+// flagErrorText is an error of the flag package as a user types flags.
+func flagErrorText(err error, flags []cli.Flag) string {
+	m := wrongValue.FindStringSubmatch(err.Error())
+	if m == nil {
+		return err.Error()
+	}
+	dash := func(name string) string { return strings.Repeat("-", min(len(name), 2)) + name }
+	value, name, why := m[1], m[2], m[3]
+	for _, f := range flags {
+		if !slices.Contains(f.Names(), name) {
+			continue
+		}
+		switch f.(type) {
+		case *cli.BoolFlag:
+			why = "it takes no value"
+		case *cli.IntFlag, *cli.Int64Flag, *cli.Uint64Flag:
+			why = "want a whole number in digits only, such as 1000"
+		case *cli.Float64Flag:
+			why = "want a number in digits, such as 1000 or 0.5"
+		case *cli.DurationFlag:
+			why = "want a duration with a unit, such as 500ms, 30s or 15m"
+		}
+	}
+	return fmt.Sprintf("%s %s: %s", dash(name), value, why)
+}
+
+// texts is the value of a flag that may be repeated: every text as it was given. The library's own kind trims spaces,
+// which may be what a null looks like.
+type texts []string
+
+func (t *texts) Set(text string) error { *t = append(*t, text); return nil }
+func (t *texts) String() string        { return strings.Join(*t, " ") }
+
+func textsFlag(name, usage string) cli.Flag {
+	return &cli.GenericFlag{Name: name, Usage: usage, Value: new(texts)}
+}
+
+func textsOf(c *call, name string) []string {
+	if t, ok := c.Generic(name).(*texts); ok {
+		return *t
+	}
+	return nil
+}
+
+func findCommand(commands []*cli.Command, name string) *cli.Command {
+	for _, c := range commands {
+		if c.HasName(name) {
+			return c
+		}
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package commands
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/reader/input"
+)
+
+// checkGiven refuses what the flag package would let pass: a flag that takes one value and is given two, of which the last
+// would win without a word, and a local path that is an address, which would be made below the current folder. Args are
+// as flagsFirst has sorted them.
+func checkGiven(app *cli.App, args []string) error {
+	rest := args[min(1, len(args)):]
+	command, commands, flags := app.Name, app.Commands, app.Flags
+	for len(rest) > 0 {
+		c := findCommand(commands, rest[0])
+		if c == nil {
+			break
+		}
+		command, commands, flags, rest = command+" "+c.Name, c.Subcommands, c.Flags, rest[1:]
+	}
+	byName := map[string]cli.Flag{}
+	for _, f := range flags {
+		for _, name := range f.Names() {
+			byName[name] = f
+		}
+	}
+	takesValue := valueFlags(flags)
+	given := map[string]string{} // by the flag's first name
+	for i := 0; i < len(rest) && rest[i] != "--"; i++ {
+		typed, value, inOne := strings.Cut(rest[i], "=")
+		name := strings.TrimPrefix(strings.TrimPrefix(typed, "-"), "-")
+		f := byName[name]
+		if f == nil {
+			return nil // the flag package says so
+		}
+		if takesValue[name] && !inOne {
+			if i++; i == len(rest) {
+				return nil
+			}
+			value = rest[i]
+		}
+		if !inOne && !takesValue[name] {
+			continue // on is on, however often it is said
+		}
+		first := f.Names()[0]
+		if before, twice := given[first]; twice && !repeatable(f) {
+			return usagef("%s is given twice, with %s and %s, and takes one value; see %s --help", typed, redacted(before), redacted(value), command)
+		}
+		given[first] = value
+		if isPath(f) && isAddress(value) {
+			return usagef("%s %s: want a path on this machine; files are not written to or read from addresses here", typed, redacted(value))
+		}
+	}
+	return nil
+}
+
+func redacted(value string) string { return suggest.Arg(input.Redact(value)) }
+
+// repeatable reports whether a flag may be given several times.
+func repeatable(f cli.Flag) bool {
+	switch f := f.(type) {
+	case *cli.StringSliceFlag:
+		return true
+	case *cli.GenericFlag:
+		_, many := f.Value.(*texts)
+		return many
+	}
+	return false
+}
+
+// isPath reports whether a flag's value is a path, as its help says.
+func isPath(f cli.Flag) bool {
+	s, ok := f.(*cli.StringFlag)
+	if !ok {
+		return false
+	}
+	for _, word := range []string{"`FILE`", "`DIR`", "`FOLDER`"} {
+		if strings.Contains(s.Usage, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// addresses is how addresses such as oss://bucket/name begin; a letter and a colon begin a path on a drive.
+var addresses = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:/`)
+
+func isAddress(text string) bool { return addresses.MatchString(text) }

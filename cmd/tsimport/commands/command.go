@@ -1,0 +1,87 @@
+package commands
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/jobs/scaleout"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/reader/input"
+)
+
+// invocation is a load as it was requested: by the command line, or by a run that is resumed or whose rejects are loaded.
+type invocation struct {
+	args     []string        // after the program's name, as they are kept
+	goOn     bool            // with the run in the folder
+	folder   string          // the run's, if not empty
+	settings *checkpoint.Job // whose types the load takes over
+	rejects  string          // the run whose rejects are loaded
+
+	within
+	ending *ending // where the command says how it ends; nil if nobody is told
+}
+
+// within is what a command is a part of. Each is nil if it is not.
+type within struct {
+	session *session                                         // the loads of a job, in one process
+	plan    *loadPlan                                        // of itself, which it makes in place of running
+	task    *workTask                                        // that a load does in place of loading
+	runner  *Runner                                          // that this binary offers
+	do      func(ctx context.Context, j *scaleout.Job) error // that is called with an opened job directory
+}
+
+// flags are a command's flags and arguments, as the library of command lines has them.
+type flags = cli.Context
+
+// call is a command with its flags, as it was requested.
+type call struct {
+	*flags
+	in *invocation
+}
+
+// act makes an action of what does the command.
+func (in *invocation) act(do func(*call) error) cli.ActionFunc {
+	return func(c *cli.Context) error { return do(&call{c, in}) }
+}
+
+// kept returns the arguments as they may be kept in the run folder to run the command again, none if they hold a secret.
+func (in *invocation) kept() []string {
+	for _, a := range in.args {
+		if input.Redact(a) != a {
+			return nil
+		}
+	}
+	return in.args
+}
+
+// command is the command as it can be typed again, without secrets.
+func (in *invocation) command() string {
+	args := []string{commandName()}
+	for _, a := range in.args {
+		args = append(args, input.Redact(a))
+	}
+	return commandLine(args)
+}
+
+// commandName is how tsimport was called: go run's binary is gone afterwards.
+func commandName() string {
+	if strings.Contains(filepath.ToSlash(os.Args[0]), "/go-build") {
+		return "go run ./cmd/tsimport"
+	}
+	return os.Args[0]
+}
+
+// commandLine is the command as it can be typed again.
+func commandLine(args []string) string {
+	quoted := make([]string, len(args))
+	for i, a := range args {
+		quoted[i] = suggest.Arg(a)
+	}
+	quoted[0] = args[0]
+	return strings.Join(quoted, " ")
+}

@@ -1,0 +1,175 @@
+package commands
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/internal/tablestore/accesskey"
+	"example.com/tsimport/internal/tablestore/profile"
+	"example.com/tsimport/jobs/job"
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/reader/input"
+)
+
+func configCommand(interrupts *interrupts, in *invocation) *cli.Command {
+	flags := []cli.Flag{
+		&cli.BoolFlag{Name: "all", Usage: "show defaults, too"},
+		&cli.IntFlag{Name: "parallel", Usage: "as of tsimport run"},
+	}
+	for _, f := range flagsOf(options.Load) {
+		if notAKey(f.Names()[0]) == "" {
+			flags = append(flags, f)
+		}
+	}
+	return &cli.Command{
+		Name:      "config",
+		Usage:     "show what flags, environment, a job file and a profile make of a load, and where each value comes from",
+		ArgsUsage: "[JOB.yaml [NAME...]]",
+		Description: "Takes the flags of tsimport load. The first that says something counts: flag, environment, job file, profile, default. Nothing is\n" +
+			"connected to, and secrets are not shown.",
+		Flags:  flags,
+		Action: in.act(func(c *call) error { return showConfig(c, interrupts) }),
+	}
+}
+
+// origin is a value and where it comes from.
+type origin struct{ key, value, from string }
+
+func showConfig(c *call, interrupts *interrupts) error {
+	w := tabwriter.NewWriter(results(c), 0, 0, 2, ' ', 0)
+	if !c.Args().Present() {
+		rows, err := originsOf(c, flagsOf(options.Load), nil, "")
+		if err != nil {
+			return err
+		}
+		writeOrigins(w, rows)
+		return w.Flush()
+	}
+	file, err := readJobFile(c, interrupts)
+	if err != nil {
+		return jobError(err)
+	}
+	common, err := job.ResolveSettings(file.Path, file.Common, os.LookupEnv)
+	if err != nil {
+		return jobError(err)
+	}
+	for i, l := range file.Loads {
+		resolved, err := l.Resolve(file.Path, os.LookupEnv)
+		if err != nil {
+			return jobError(err)
+		}
+		rows, err := originsOf(c, commandsOfJobs()[l.Command], slices.Concat(resolved.Settings, common), file.Path)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "%s:\t%s\t%s\n", l.Name, l.Command, strings.Join(redactedAll(resolved.From), " "))
+		writeOrigins(w, rows)
+	}
+	return w.Flush()
+}
+
+func redactedAll(texts []string) (all []string) {
+	for _, t := range texts {
+		all = append(all, input.Redact(t))
+	}
+	return all
+}
+
+func writeOrigins(w *tabwriter.Writer, rows []origin) {
+	for _, r := range rows {
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", r.key, printable(input.Redact(r.value)), printable(r.from))
+	}
+}
+
+// originsOf finds the values of a load's flags, which are those of its command. Settings are those of a job file, nil without one.
+func originsOf(c *call, flags []cli.Flag, settings []job.Setting, file string) (rows []origin, err error) {
+	values := map[string]string{}
+	for _, f := range flags { // what comes from the environment was given to this command as a flag, if it has that
+		name := f.Names()[0]
+		if _, isKey := jobKey(f); !isKey {
+			continue
+		}
+		r := origin{key: name, from: "default"}
+		if g, ok := f.(cli.DocGenerationFlag); ok {
+			r.value = g.GetDefaultText()
+			if r.value == "" {
+				r.value = g.GetValue()
+			}
+		}
+		i := slices.IndexFunc(settings, func(s job.Setting) bool { return s.Key == name })
+		value, variable, ok := fromEnvironment(name)
+		switch {
+		case ok && (!c.IsSet(name) || strings.Join(valuesOf(c, f), "\n") == value):
+			r.value, r.from = value, variable
+		case c.IsSet(name):
+			r.value, r.from = strings.Join(valuesOf(c, f), " "), "flag"
+		case i >= 0:
+			r.value, r.from = strings.Join(settings[i].Values, " "), fmt.Sprintf("%s:%d", file, settings[i].Line())
+		}
+		values[name] = ""
+		if r.from != "default" {
+			values[name] = r.value
+		}
+		if r.from != "default" || c.Bool("all") {
+			rows = append(rows, r)
+		}
+	}
+	of := new(profile.Profile)
+	if name := values["profile"]; name != "" {
+		if of, err = profile.Find(name); err != nil {
+			return nil, usagef("--profile: %v", err)
+		}
+	}
+	if values["store"] != "" {
+		return rows, nil
+	}
+	if values["endpoint"] == "" && of.Endpoint != "" {
+		rows = append(rows, origin{"endpoint", of.Endpoint, of.EndpointFrom})
+	}
+	if cmp.Or(values["endpoint"], of.Endpoint) == "" {
+		return append(rows, origin{"store", defaultStore, "default"}), nil
+	}
+	if values["instance"] == "" && of.Instance != "" {
+		rows = append(rows, origin{"instance", of.Instance, of.InstanceFrom})
+	}
+	return append(rows, keyOrigin(of)), nil
+}
+
+// keyOrigin says whose access key is used.
+func keyOrigin(of *profile.Profile) origin {
+	r := origin{key: "access key"}
+	for _, family := range []string{"TABLESTORE", "ALIBABA_CLOUD"} {
+		if p, err := accesskey.Environment(family, ""); p != nil || err != nil {
+			r.from = family + "_ACCESS_KEY_ID"
+			if err != nil {
+				r.value = err.Error()
+				return r
+			}
+			r.value = shortKey(p.GetCredentials().GetAccessKeyID())
+			return r
+		}
+	}
+	if of.Name == "" {
+		r.value, r.from = "not looked for", "the provider chain of the vendor's library"
+		return r
+	}
+	p, from, err := of.Keys()
+	if r.from = from; err != nil {
+		r.value = err.Error()
+		return r
+	}
+	r.value = shortKey(p.GetCredentials().GetAccessKeyID())
+	return r
+}
+
+// shortKey is the beginning of the name of an access key.
+func shortKey(id string) string { return id[:min(4, len(id))] + "…" }

@@ -1,0 +1,180 @@
+package commands
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unicode"
+
+	"golang.org/x/term"
+	"golang.org/x/text/width"
+
+	"example.com/tsimport/reader/input"
+)
+
+// display is stderr: text that stays and, on a terminal, lines below it that are painted over and over. Whoever writes,
+// at any time, writes above those lines. It is safe for concurrent use.
+type display struct {
+	terminal bool
+	columns  func() int   // of the terminal
+	log      *slog.Logger // of all that is written, if that is not text for people
+
+	used atomic.Bool // something was written that stays
+
+	mu      sync.Mutex
+	w       io.Writer
+	painted int // lines; the cursor is on the first
+}
+
+func newDisplay(w io.Writer) *display {
+	d := &display{w: w}
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		d.terminal = true
+		d.columns = func() int {
+			columns, _, err := term.GetSize(int(f.Fd()))
+			if err != nil || columns <= 0 {
+				return 80
+			}
+			return columns
+		}
+	}
+	return d
+}
+
+// Write writes text that stays. Addresses in it lose their secrets, in any message, and what would act
+// on a terminal is replaced.
+func (d *display) Write(b []byte) (int, error) {
+	if d.log != nil {
+		d.logLines(b)
+		return len(b), nil
+	}
+	if shown := printableText(input.RedactText(string(b))); shown != string(b) {
+		if err := d.write([]byte(shown)); err != nil {
+			return 0, err
+		}
+		return len(b), nil
+	}
+	return len(b), d.write(b)
+}
+
+func (d *display) write(b []byte) error {
+	d.used.Store(true)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.painted > 0 {
+		d.painted = 0
+		if _, err := io.WriteString(d.w, eraseBelow); err != nil {
+			return err
+		}
+	}
+	_, err := d.w.Write(b)
+	return err
+}
+
+// What a terminal understands.
+const (
+	eraseBelow = "\r\x1b[J" // from the start of the line to the end of the screen
+	eraseRest  = "\x1b[K"   // of the line
+	upOneLine  = "\x1b[A\r" // and to its start
+)
+
+// paint puts lines in the place of those painted last; none erases them. A line that would not fit is cut off: one that
+// the terminal wraps would be two.
+func (d *display) paint(lines ...string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.terminal || len(lines) == 0 && d.painted == 0 {
+		return
+	}
+	if len(lines) == 0 {
+		_, _ = io.WriteString(d.w, eraseBelow)
+		d.painted = 0
+		return
+	}
+	var out bytes.Buffer
+	out.WriteByte('\r')
+	columns := d.columns() - 1
+	for i, l := range lines {
+		if i > 0 {
+			out.WriteString("\r\n")
+		}
+		out.WriteString(cutOff(printable(input.RedactText(l)), columns))
+		out.WriteString(eraseRest)
+	}
+	if len(lines) < d.painted {
+		out.WriteString("\x1b[J")
+	}
+	out.WriteString(strings.Repeat(upOneLine, len(lines)-1))
+	d.painted = len(lines)
+	_, _ = d.w.Write(out.Bytes()) // an invisible display is not a reason to stop
+}
+
+// printable replaces what would act on a terminal, or make a text look like another: a name, a key or a message may hold
+// anything. In a line that includes line ends, which could begin a line that looks like one of tsimport's.
+func printable(line string) string {
+	return strings.Map(func(r rune) rune {
+		if acts(r) || r == '\n' || r == '\t' {
+			return '�'
+		}
+		return r
+	}, line)
+}
+
+// printableText is printable for text of several lines and columns.
+func printableText(text string) string {
+	return strings.Map(func(r rune) rune {
+		if acts(r) {
+			return '�'
+		}
+		return r
+	}, text)
+}
+
+// acts reports whether a terminal would do something else than show the character: control characters but for line ends
+// and tabs, those that turn the direction of writing, and the separators of lines and paragraphs.
+func acts(r rune) bool {
+	switch {
+	case r == '\n' || r == '\t':
+		return false
+	case r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029':
+		return true
+	}
+	return unicode.Is(unicode.Bidi_Control, r)
+}
+
+// results is where a command writes results for people to read. What programs read (JSON, exported rows) goes to stdout
+// as it is.
+func results(c *call) io.Writer { return printableWriter{c.App.Writer} }
+
+type printableWriter struct{ w io.Writer }
+
+func (p printableWriter) Write(b []byte) (int, error) {
+	if _, err := io.WriteString(p.w, printableText(string(b))); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// cutOff shortens a line to so many columns of a terminal.
+func cutOff(line string, columns int) string {
+	used, fits := 0, 0 // fits is how much of the line leaves room for the mark
+	for i, r := range line {
+		if used < columns {
+			fits = i
+		}
+		switch width.LookupRune(r).Kind() {
+		case width.EastAsianWide, width.EastAsianFullwidth:
+			used += 2
+		default:
+			used++
+		}
+		if used > columns {
+			return line[:fits] + "…"
+		}
+	}
+	return line
+}

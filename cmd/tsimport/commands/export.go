@@ -1,0 +1,303 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/spill"
+	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/archivefile"
+	exporting "example.com/tsimport/transfer/export"
+)
+
+func exportCommand(in *invocation) *cli.Command {
+	return &cli.Command{
+		Name:  "export",
+		Usage: "write a table's rows as CSV, JSON lines or Parquet, primary key first, in key order, or an exact archive of the table",
+		Description: "An archive is a folder, or a prefix of a store of objects, that keeps every cell with its type, timestamp and versions; tsimport load FOLDER restores it (docs/archive.md).\n" +
+			"CSV, JSON lines and Parquet have the newest version of each cell, without its timestamp; jsonl with --typed keeps all of a row.",
+		Flags: append(append(flagsOf(options.Reaching), flagNamed("cpu-profile"), flagNamed("allocations-profile")), []cli.Flag{
+			&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` to read"},
+			&cli.StringFlag{Name: "format", Usage: "csv, jsonl, parquet or archive", DefaultText: "as the ending of the output's name says, archive for a folder, else csv"},
+			&cli.BoolFlag{Name: "typed", Usage: "jsonl: lines that keep each cell with its type, timestamp and versions, and that load as the same rows"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`PLACE` to write to: a file, or the folder of an archive, which may be oss://bucket/prefix or s3://bucket/prefix (default: stdout)"},
+			&cli.StringFlag{Name: "columns", Usage: "only these attribute columns `A,B`, in this order"},
+			&cli.Int64Flag{Name: "limit", Usage: "stop after `N` rows"},
+			&cli.BoolFlag{Name: "fresh", Usage: "start over; without it, an export to a file that was interrupted is continued"},
+			&cli.StringFlag{Name: "versions", Usage: "archive, jsonl with --typed: versions of each cell to keep, the newest `N`, or all", Value: "all"},
+			&cli.StringFlag{Name: "from-key", Usage: "rows from `KEY` on: values of the first key columns, with commas between them; text as it is or in quotes as in JSON, binary as 0x and hexadecimal digits"},
+			&cli.StringFlag{Name: "to-key", Usage: "rows before `KEY`"},
+			&cli.StringFlag{Name: "filter", Usage: "only rows for which the service finds `CONDITION` true, such as 'age >= 18 and city == \"Hangzhou\"'; they alone travel, all are charged"},
+			&cli.StringFlag{Name: "where", Usage: "only rows for which `EXPR` is true, such as 'age >= 18 and city == \"Hangzhou\"' (docs/keys.md); all rows are read"},
+			&cli.Float64Flag{Name: "max-rcu", Usage: "read at most `UNITS` of capacity a second; 0 means no limit"},
+			&cli.IntFlag{Name: "concurrency", Usage: "ranges of keys that are read at a time", Value: exporting.DefaultReaders},
+			&cli.BoolFlag{Name: "json", Usage: "print what was exported as JSON on stdout: rows, columns with their types, and what is not in the output"},
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
+		}...),
+		Action: in.act(export),
+	}
+}
+
+func export(c *call) (err error) {
+	name, format := c.String("table"), exportFormat(c)
+	if err := checkTable(name); err != nil {
+		return err
+	}
+	switch {
+	case c.Args().Present():
+		return usagef("export takes no file names (%q); the output is named with -o", c.Args().First())
+	case format != exporting.CSV && format != exporting.JSONL && format != exporting.Parquet && format != formatArchive:
+		return usagef("--format %q: want csv, jsonl, parquet or archive", format)
+	case c.Int64("limit") < 0:
+		return usagef("--limit: want 0 (no limit) or more")
+	}
+	if err := checkExportFlags(c, format); err != nil {
+		return err
+	}
+	stopProfiles, err := startProfiles(c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stopProfiles()) }()
+	t, err := openTarget(c, access{readOnly: true}, c.App.ErrWriter)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	l := c.in.plan
+	if err := t.mustExist(); err != nil {
+		if l != nil {
+			err = l.later(t.place(name), err)
+		}
+		return err
+	}
+	sdk, err := client.New(c.Context, t.Target, nil)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	if l != nil {
+		if err := l.reach(t); err != nil {
+			return err
+		}
+	}
+	described, err := (&client.Admin{Client: sdk, Context: c.Context}).Describe(name)
+	if err != nil {
+		if err = noTable(err, t); l != nil {
+			err = l.later(t.place(name), err)
+		}
+		return err
+	}
+	if l != nil {
+		return l.export(c, sdk, described, t)
+	}
+	if format == formatArchive {
+		return exportArchive(c, sdk, described, t)
+	}
+	cfg := exporting.Config{Target: t.name, Format: format, Limit: c.Int64("limit"), Path: c.String("output"), Fresh: c.Bool("fresh"), Readers: c.Int("concurrency")}
+	if cfg.Scan, cfg.Holds, err = exportOf(c, described); err != nil {
+		return err
+	}
+	cfg.Scan.Client = sdk
+	if c.Bool("typed") {
+		cfg.Format = exporting.Typed
+	}
+	if text := beforehand[cfg.Format]; text != "" {
+		say(c, c.App.ErrWriter, "note: %s", text)
+	}
+	r, err := exportTo(c.Context, c.App.Writer, cfg)
+	if err != nil {
+		return stoppedExport(c, err, r.Kept)
+	}
+	if r.Resumed > 0 {
+		say(c, c.App.ErrWriter, "continued after the %s rows already in the file", grouped(r.Resumed))
+	}
+	endingOf(c).table = name
+	endingOf(c).count("exported", r.Rows)
+	say(c, c.App.ErrWriter, "exported %s of table %s", counted(r.Rows, "row"), name)
+	if r.LeftOut > 0 {
+		say(c, c.App.ErrWriter, "%s rows were left out by --where", grouped(r.LeftOut))
+	}
+	for _, text := range nothingNotes(c, &cfg, &r) {
+		say(c, c.App.ErrWriter, "%s", text)
+	}
+	flags := loadFlagsOf(&cfg, &r)
+	for _, text := range lostNotes(&r.Lost, r.Columns) {
+		say(c, c.App.ErrWriter, "%s", text)
+	}
+	switch {
+	case len(flags) > shownFlags:
+		say(c, c.App.ErrWriter, "to load the same types, give the load the %d flags that --json prints as load_flags", len(flags)/2)
+	case len(flags) > 0:
+		quoted := make([]string, len(flags))
+		for i, f := range flags {
+			quoted[i] = suggest.Arg(f)
+		}
+		say(c, c.App.ErrWriter, "to load the same types: %s", strings.Join(quoted, " "))
+	}
+	if c.Bool("json") {
+		return printJSON(c, exportSummary{Table: name, Format: format, Rows: r.Rows, Columns: r.Columns, Lost: r.Lost, LoadFlags: flags, ReadUnits: r.Units})
+	}
+	return nil
+}
+
+// exportSummary is what an export says with --json.
+type exportSummary struct {
+	Table     string             `json:"table"`
+	Format    string             `json:"format"`
+	Rows      int64              `json:"rows"`
+	Columns   []exporting.Column `json:"columns"`
+	Lost      exporting.Lost     `json:"lost"`
+	LoadFlags []string           `json:"load_flags"` // with which a load gives the columns their types
+	ReadUnits int64              `json:"read_units"` // of this process
+}
+
+// beforehand says what a format cannot keep.
+var beforehand = map[string]string{
+	exporting.CSV: "CSV has the newest version of each cell, without its timestamp, and a load must be told the types, which are said at the end; " +
+		"--format archive keeps everything, jsonl with --typed every row",
+	exporting.JSONL: "JSON lines have the newest version of each cell, without its timestamp, and a load gives all values of a column one type; " +
+		"--typed keeps versions, timestamps and types",
+	exporting.Parquet: "Parquet has the newest version of each cell, without its timestamp; --format archive keeps everything",
+}
+
+// nothingNotes say which columns that were asked for no row had, and that a condition let no row pass: a misspelt name does that.
+func nothingNotes(c *call, cfg *exporting.Config, r *exporting.Result) (notes []string) {
+	for _, name := range cfg.Scan.Columns {
+		has := func(of exporting.Column) bool { return of.Name == name && len(of.Types) > 0 }
+		if r.Rows > 0 && !slices.ContainsFunc(r.Columns, has) {
+			notes = append(notes, fmt.Sprintf("warning: no row that was exported has the column %s (--columns)", name))
+		}
+	}
+	for _, flag := range []string{"filter", "where"} {
+		if condition := c.String(flag); condition != "" && r.Rows == 0 {
+			notes = append(notes, fmt.Sprintf("warning: no row passes --%s %s; a row without one of its columns does not pass", flag, suggest.Arg(condition)))
+		}
+	}
+	return notes
+}
+
+// lostNotes say what of the rows is not in the output.
+func lostNotes(lost *exporting.Lost, columns []exporting.Column) (notes []string) {
+	if lost.Timestamps > 0 {
+		notes = append(notes, fmt.Sprintf("note: not in the output: the timestamps of %s cells", grouped(lost.Timestamps)))
+	}
+	if lost.OlderVersions > 0 {
+		notes = append(notes, fmt.Sprintf("warning: not in the output: %s older versions of cells", grouped(lost.OlderVersions)))
+	}
+	if lost.Types > 0 {
+		var mixed []string
+		for i := range columns {
+			if columns[i].Others() > 0 {
+				mixed = append(mixed, columns[i].Name)
+			}
+		}
+		notes = append(notes, fmt.Sprintf("warning: %s values are not strings, in columns that also have values of other types: a load takes such columns as strings (%s)", grouped(lost.Types), shortList(mixed)))
+	}
+	return notes
+}
+
+// These bound the names of columns and the words of flags in a line; --json has all.
+const (
+	shownMixed = 10
+	shownFlags = 80
+)
+
+func shortList(names []string) string {
+	if more := len(names) - shownMixed; more > 0 {
+		return strings.Join(names[:shownMixed], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// loadFlagsOf are the flags with which a load gives the columns of an export their types: those of the key, all of CSV, which has none, and
+// those of JSON lines whose values have several.
+func loadFlagsOf(cfg *exporting.Config, r *exporting.Result) []string {
+	flags := []string{}
+	if cfg.Format == exporting.Typed {
+		return flags
+	}
+	for _, k := range cfg.Scan.Table.Key {
+		flags = append(flags, "--pk", k.Name+":"+k.Type.String())
+	}
+	if cfg.Format == exporting.Parquet {
+		return flags
+	}
+	for i := range r.Columns {
+		t := r.Columns[i].Type()
+		if cfg.Format == exporting.CSV || r.Columns[i].Others() > 0 {
+			flags = append(flags, "--type", r.Columns[i].Name+"="+t)
+		}
+	}
+	return flags
+}
+
+// stoppedExport is the error of an export that did not finish. It says what the same command continues after.
+func stoppedExport(c *call, err error, kept int64) error {
+	lines, changed, occupied, cannot := new(exporting.ChangedError), new(archive.ChangedError), new(archive.OccupiedError), new(exporting.CannotHold)
+	switch {
+	case errors.As(err, new(*exporting.BusyError)), errors.As(err, &lines), errors.As(err, &changed), errors.As(err, &occupied), errors.As(err, &cannot):
+		return usagef("%v", err)
+	case kept > 0:
+		them := "them"
+		if kept == 1 {
+			them = "it"
+		}
+		say(c, c.App.ErrWriter, "%s kept; give the same command again to continue after %s", are(kept, "row"), them)
+	case errors.As(err, new(*pipeline.Interrupted)) && c.String("output") != "-" && (c.String("output") != "" || c.Command.Name == "copy"):
+		say(c, c.App.ErrWriter, "no rows are kept yet; give the same command again to start over")
+	}
+	return plainFull(err)
+}
+
+// plainFull says once which file does not fit. What fails after that, fails for the same reason.
+func plainFull(err error) error {
+	at := new(fs.PathError)
+	if !spill.IsFull(err) || !errors.As(err, &at) {
+		return err
+	}
+	return fmt.Errorf("%s does not fit on its disk: %w; make room and give the same command again", at.Path, at.Err)
+}
+
+// noTable says what to do about a missing table.
+func noTable(err error, t *target) error {
+	if errors.Is(err, client.ErrNoTable) {
+		return &plan.UsageError{Message: fmt.Sprintf("%v in %s; see tsimport table list", err, t.name), NoTable: true}
+	}
+	return err
+}
+
+// exportTo writes to what a path stands for (atomicfile.Find), or to stdout.
+func exportTo(ctx context.Context, stdout io.Writer, cfg exporting.Config) (exporting.Result, error) {
+	if cfg.Path == "" || cfg.Path == "-" {
+		if err := openForRows(stdout); err != nil {
+			return exporting.Result{}, err
+		}
+		return exporting.To(ctx, cfg, stdout)
+	}
+	o, err := atomicfile.Find(cfg.Path)
+	if err != nil {
+		return exporting.Result{}, err
+	}
+	if o.Stream {
+		var r exporting.Result
+		err := o.WriteTo(ctx, 0, func(w io.Writer) (err error) {
+			r, err = exporting.To(ctx, cfg, w)
+			return err
+		})
+		return r, err
+	}
+	cfg.Path = o.Path
+	return exporting.ToFile(ctx, cfg)
+}

@@ -1,0 +1,50 @@
+package commands
+
+import (
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/pipeline/options"
+)
+
+// commandGroups are the groups of commands in --help. The library sorts them by name.
+var commandGroups = map[string]string{
+	"Load":                 "load copy sync run work status manifests resume runs files config convert",
+	"Look and compare":     "verify check inspect explain advise export table tables age",
+	"Simulate and measure": "serve gen bench",
+	"Help and shells":      "errors completion man",
+}
+
+// manyFlags is how many flags a command has whose help is in groups.
+const manyFlags = 20
+
+// group puts commands and flags into their groups.
+func group(commands []*cli.Command) {
+	of := groupOf(commandGroups)
+	for _, c := range commands {
+		c.Category = of[c.Name]
+		if len(c.Flags) < manyFlags {
+			continue
+		}
+		for _, f := range c.Flags {
+			switch o := options.Find(f.Names()[0]); {
+			case o != nil:
+				setCategory(f, o.Group)
+			case f.Names()[0] == "max-rcu":
+				setCategory(f, options.Find("max-wcu").Group)
+			}
+		}
+	}
+}
+
+// groupOf has the group of each name.
+func groupOf(groups map[string]string) map[string]string {
+	of := map[string]string{}
+	for group, names := range groups {
+		for _, name := range strings.Fields(names) {
+			of[name] = group
+		}
+	}
+	return of
+}

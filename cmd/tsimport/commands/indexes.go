@@ -1,0 +1,74 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/transfer/copytable"
+)
+
+// renamedIndexes reads --rename-index.
+func renamedIndexes(c *call) (map[string]string, error) {
+	rename := map[string]string{}
+	for _, text := range textsOf(c, "rename-index") {
+		old, name, ok := strings.Cut(text, "=")
+		if !ok || old == "" || name == "" {
+			return nil, usagef("--rename-index %q: want OLD=NEW", text)
+		}
+		rename[old] = name
+	}
+	return rename, nil
+}
+
+// defineIndexes completes a new target with the indexes of its source. It refuses names that are taken before the first row: they would be refused after
+// the last.
+func defineIndexes(c *call, cfg *pipeline.Config, from *client.Table, at *client.Admin) ([]string, error) {
+	rename, err := renamedIndexes(c)
+	if err != nil {
+		return nil, err
+	}
+	notes, err := copytable.DefineIndexes(&cfg.Target, &cfg.Columns, from, rename)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range cfg.Target.Indexes {
+		switch _, err := at.Describe(i.Name); {
+		case err == nil:
+			return nil, usagef("index %s: the instance has a table or an index of that name already; give it another name with --rename-index %s=NAME, or make the table first with tsimport table create, without indexes", i.Name, i.Name)
+		case !errors.Is(err, client.ErrNoTable):
+			return nil, err
+		}
+	}
+	return notes, nil
+}
+
+// lackingIndexes returns what names the indexes of the source that the target lacks when all is done: of a table that was there, or that was made without them.
+func lackingIndexes(c *call, cfg *pipeline.Config, from *client.Table, sdk *tablestore.TableStoreClient, ctx context.Context) func() []string {
+	return func() (notes []string) {
+		rename, err := renamedIndexes(c)
+		if len(from.Indexes) == 0 || err != nil || cfg.DryRun {
+			return nil
+		}
+		t, err := (&client.Admin{Client: sdk, Context: ctx, Proven: true}).Describe(cfg.Target.Table)
+		if err != nil {
+			return []string{fmt.Sprintf("warning: which indexes table %s has cannot be said: %v", cfg.Target.Table, err)}
+		}
+		for _, name := range from.Indexes {
+			to := name
+			if renamed := rename[name]; renamed != "" {
+				to = renamed
+			}
+			if !slices.Contains(t.Indexes, to) {
+				notes = append(notes, fmt.Sprintf("note: table %s does not have the index %s of its source", t.Name, name))
+			}
+		}
+		return notes
+	}
+}

@@ -1,0 +1,205 @@
+package commands
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/jobs/job"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/reader/input"
+)
+
+// Bounds of a plan: files that are opened for a load, and for how long a service that does not answer is tried.
+const (
+	planFilesOpened = 128
+	planPatience    = 5 * time.Second
+)
+
+// jobPlanner plans the loads of a job.
+type jobPlanner struct {
+	jobRunner
+	plan     *jobPlan
+	made     map[string]*loadPlan // loads that make tables, by place
+	measured *measuredRates
+	down     map[string]error // services that did not answer, by endpoint: the other loads do not wait for them
+}
+
+// planJob says what a job would do, and does nothing: it makes no folder and takes no lock.
+func planJob(c *call, interrupts *interrupts, show *display, r *job.Record) (err error) {
+	common, err := job.ResolveSettings(r.File, r.Common, os.LookupEnv)
+	if err != nil {
+		return jobError(err)
+	}
+	p := &jobPlanner{made: map[string]*loadPlan{}, down: map[string]error{}, plan: &jobPlan{Version: 1, Job: r.File, Parallel: min(r.Parallel, len(r.Loads)), Loads: []*loadPlan{}}}
+	folder, err := p.findFolder(c, r)
+	if err != nil {
+		return jobError(err)
+	}
+	s, err := newSession(common, p.plan.Parallel)
+	if err != nil {
+		return err
+	}
+	s.readOnly = true
+	defer func() { err = errors.Join(err, s.close()) }()
+	limitMemory(s.memory, false)
+	p.jobRunner = jobRunner{c: c, interrupts: interrupts, show: show, session: s, folder: folder, record: r, loads: jobVocabulary()}
+	p.measured = measureRuns(rundir.Root)
+	for _, s := range inOrder(r.Loads) {
+		if interrupts.drain.Err() != nil {
+			return context.Cause(interrupts.drain)
+		}
+		p.load(s)
+	}
+	slices.SortStableFunc(p.plan.Loads, func(a, b *loadPlan) int { return placeOfLoad(r, a.Name) - placeOfLoad(r, b.Name) })
+	p.plan.Notes = append(p.plan.Notes, ownMoments(r)...)
+	p.total()
+	if c.Bool("json") {
+		err = printJSON(c, p.plan)
+	} else {
+		err = writeLines(results(c), p.plan.lines())
+	}
+	if err == nil && p.plan.ExitCode != exitcode.OK {
+		err = &exitError{code: p.plan.ExitCode}
+	}
+	return err
+}
+
+// findFolder finds the folder that the job would have, and what is known of how it was begun.
+func (p *jobPlanner) findFolder(c *call, r *job.Record) (folder string, err error) {
+	var before *job.Record
+	if folder = c.String("run-dir"); folder == "" {
+		folder, before, err = job.Find(rundir.Root, r.Identity)
+	} else if before, err = job.ReadRecord(folder); errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
+		return "", err
+	}
+	fresh := cmp.Or(c.String("run-dir"), rundir.DefaultPath(time.Now(), jobName(r.File)))
+	if before == nil {
+		return fresh, nil
+	}
+	if by, held := rundir.HolderOf(folder); held {
+		p.plan.RunBy = &by
+		who := "another process"
+		if by.PID != 0 {
+			who = fmt.Sprintf("process %d on %s", by.PID, by.Host)
+		}
+		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("the job is running now, as %s: what it loads meanwhile is not in this plan", who))
+	}
+	switch {
+	case c.Bool("fresh") && c.String("run-dir") != "":
+		return "", usagef("--fresh: %s is the folder of the job that is started over; name another with --run-dir", folder)
+	case c.Bool("fresh"):
+		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("--fresh: the unfinished job %s would be left, and every load begin with its first record", folder))
+		return fresh, nil
+	case before.Identity != r.Identity:
+		return "", usagef("--run-dir %s is the folder of another job: %s; name another", folder, before.Command)
+	case !before.Unfinished():
+		return "", usagef("--run-dir %s: the job in it has finished; name another", folder)
+	}
+	p.plan.Folder = folder
+	return folder, r.Continue(before)
+}
+
+// inOrder has the loads in the order in which a job begins them if it runs one at a time.
+func inOrder(loads []*job.State) (ordered []*job.State) {
+	placed := map[string]bool{}
+	for len(ordered) < len(loads) {
+		next := slices.IndexFunc(loads, func(s *job.State) bool {
+			return !placed[s.Name] && !slices.ContainsFunc(s.After, func(name string) bool { return !placed[name] })
+		})
+		ordered = append(ordered, loads[next]) // there is one: the job was checked for loads that wait for each other
+		placed[loads[next].Name] = true
+	}
+	return ordered
+}
+
+func placeOfLoad(r *job.Record, name string) int {
+	return slices.IndexFunc(r.Loads, func(s *job.State) bool { return s.Name == name })
+}
+
+// comesAfter reports whether a load of the job is run after another has ended, which was planned before.
+func (p *jobPlanner) comesAfter(name, before string) bool {
+	if p.plan.Parallel == 1 {
+		return true
+	}
+	seen := map[string]bool{}
+	var reaches func(string) bool
+	reaches = func(n string) bool {
+		if n == before || seen[n] {
+			return n == before
+		}
+		seen[n] = true
+		return slices.ContainsFunc(p.record.Loads[placeOfLoad(p.record, n)].After, reaches)
+	}
+	return reaches(name)
+}
+
+// load plans one load: the command that it is makes the plan of itself.
+func (p *jobPlanner) load(s *job.State) {
+	l := &loadPlan{Name: s.Name, Command: s.Command, Table: s.Table(), After: s.After, State: planPlanned, Bytes: -1, Rows: -1, RowsAre: rowsUnknown, WriteUnits: -1, Seconds: -1, Columns: []planColumn{}, plans: p}
+	p.plan.Loads = append(p.plan.Loads, l)
+	dir := filepath.Join(p.folder, s.Name)
+	if s.State == job.Done {
+		l.State, l.ExitCode, l.Rows, l.RowsAre = planDone, s.ExitCode, s.Read, rowsExact
+		return
+	}
+	in := &invocation{goOn: true, folder: dir, within: within{plan: l}}
+	if p.plan.Folder != "" {
+		l.findBegun(dir, in)
+	}
+	said := new(bytes.Buffer)
+	show := newDisplay(said)
+	interrupts, stop := p.interrupts.ofLoad()
+	defer stop()
+	err := p.command(interrupts.hard, s, in, show, interrupts)
+	l.hear(said.String())
+	switch nothing, exit := new(plan.NothingNew), new(exitError); {
+	case err == nil || l.State == planLater:
+		return
+	case errors.As(err, &nothing):
+		l.State = planNothing
+		l.note(nothing.Notes...)
+		l.Files = &planFiles{Found: nothing.Found, Names: []string{}}
+		l.Rows, l.RowsAre, l.Bytes, l.WriteUnits, l.Seconds = 0, rowsExact, 0, 0, 0
+		if s.Value("fail-if-nothing-new") == "true" {
+			l.ExitCode = exitcode.NoInput
+		}
+		return
+	case errors.As(err, &exit) && exit.err != nil:
+		l.ExitCode, err = exit.code, exit.err
+	default:
+		l.ExitCode = exitcode.Of(err)
+	}
+	l.State, l.Error = planRefused, input.RedactText(client.OneLine(err.Error()))
+	if l.ExitCode == exitcode.Failed {
+		l.State = planFailed
+		if l.endpoint != "" {
+			if p.down[l.endpoint] == nil {
+				p.down[l.endpoint] = err
+			}
+		}
+	}
+}
+
+// writers names the loads that write to a table before a load reads it.
+func (p *jobPlanner) writers(place, reader string) (names []string) {
+	for _, l := range p.plan.Loads {
+		if l.Command != job.Export && l.State == planPlanned && l.Target+"\x00"+l.Table == place && l.Name != reader && p.comesAfter(reader, l.Name) {
+			names = append(names, l.Name)
+		}
+	}
+	return names
+}

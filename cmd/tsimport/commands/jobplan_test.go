@@ -1,0 +1,135 @@
+package commands
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"example.com/tsimport/jobs/job"
+	"example.com/tsimport/pipeline"
+)
+
+// plannerOf makes a planner of loads with these times in seconds, which come after others by name; -1 is unknown.
+func plannerOf(parallel int, loads ...any) *jobPlanner {
+	p := &jobPlanner{plan: &jobPlan{Parallel: parallel}, measured: new(measuredRates)}
+	p.record, p.session = new(job.Record), new(session)
+	for i := 0; i < len(loads); i += 3 {
+		s := &job.State{Single: job.Single{Name: loads[i].(string), After: loads[i+2].([]string)}}
+		p.record.Loads = append(p.record.Loads, s)
+		p.plan.Loads = append(p.plan.Loads, &loadPlan{Name: s.Name, State: planPlanned, Seconds: loads[i+1].(float64), Rows: 10, WriteUnits: 20})
+	}
+	return p
+}
+
+func TestThePlannedTimeIsThatOfTheLoadsInTheirOrder(t *testing.T) {
+	none := []string(nil)
+	for name, tt := range map[string]struct {
+		p    *jobPlanner
+		want float64
+	}{
+		"one at a time":    {plannerOf(1, "a", 10.0, none, "b", 20.0, none, "c", 5.0, none), 35},
+		"two at a time":    {plannerOf(2, "a", 10.0, none, "b", 20.0, none, "c", 5.0, none), 20},
+		"after each other": {plannerOf(3, "a", 10.0, []string{"b"}, "b", 20.0, []string{"c"}, "c", 5.0, none), 35},
+		"one is unknown":   {plannerOf(3, "a", 10.0, none, "b", -1.0, none), -1},
+	} {
+		if got := tt.p.schedule(); got != tt.want {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+	p := plannerOf(3, "a", 10.0, none, "b", 20.0, none, "out", -1.0, none, "wrong", -1.0, none, "done", 100.0, none)
+	p.plan.Loads[2].Command, p.plan.Loads[3].State, p.plan.Loads[3].ExitCode, p.plan.Loads[4].State = job.Export, planRefused, 2, planDone
+	p.total()
+	if got := p.plan.Totals; got != (planTotals{Rows: 20, WriteUnits: 40, Seconds: 20}) || p.plan.ExitCode != 2 {
+		t.Errorf("%+v, exit code %d", got, p.plan.ExitCode)
+	}
+	p.session.rates.MaxWCU = 1 // of all loads together
+	if p.total(); p.plan.Totals.Seconds != 80 {
+		t.Errorf("%+v", p.plan.Totals)
+	}
+}
+
+func TestLoadsArePlannedInTheOrderInWhichAJobBeginsThem(t *testing.T) {
+	none := []string(nil)
+	p := plannerOf(1, "x", 1.0, []string{"y"}, "y", 1.0, none, "z", 1.0, []string{"w"}, "v", 1.0, none, "w", 1.0, []string{"v"})
+	var got []string
+	for _, s := range inOrder(p.record.Loads) {
+		got = append(got, s.Name)
+	}
+	if text := strings.Join(got, " "); text != "y x v w z" {
+		t.Error(text)
+	}
+	if !p.comesAfter("z", "y") { // one at a time
+		t.Error("z comes after y")
+	}
+	p.plan.Parallel = 2
+	if p.comesAfter("z", "y") || !p.comesAfter("z", "v") || !p.comesAfter("x", "y") {
+		t.Error("of two at a time, only what after: names is waited for")
+	}
+}
+
+func TestRowsCostWriteUnitsAndTimeAtTheLowestCeiling(t *testing.T) {
+	cost := func(change func(l *loadPlan, cfg *pipeline.Config)) *loadPlan {
+		p := plannerOf(1)
+		l := &loadPlan{Rows: 1000, RowBytes: 5000, Sampled: 100, Rejected: 10, WriteUnits: -1, Seconds: -1, plans: p, units: 2, Existing: &planTable{Partitions: 4}}
+		cfg := new(pipeline.Config)
+		change(l, cfg)
+		l.cost(cfg)
+		return l
+	}
+	for name, tt := range map[string]struct {
+		change         func(l *loadPlan, cfg *pipeline.Config)
+		units, indexes int64
+		seconds        float64
+		rate           string
+	}{
+		"no ceiling":  {func(*loadPlan, *pipeline.Config) {}, 1800, 0, -1, ""},
+		"two indexes": {func(l *loadPlan, _ *pipeline.Config) { l.Existing.Indexes = []string{"i", "j"} }, 3600, 1800, -1, ""},
+		"units":       {func(_ *loadPlan, c *pipeline.Config) { c.Write.Rates.MaxWCU = 10 }, 1800, 0, 180, "--max-wcu"},
+		"the slowest counts": {func(l *loadPlan, c *pipeline.Config) {
+			c.Write.Rates.MaxWCU, c.Write.Rates.MaxRows, c.Write.Rates.MaxBytes = 1000, 100, 1e6
+			l.plans.session.rates.MaxRows = 9
+		}, 1800, 0, 100, "--max-rows-per-second of the job"},
+		"unknown rows":         {func(l *loadPlan, _ *pipeline.Config) { l.Rows = -1 }, -1, 0, -1, ""},
+		"no rows":              {func(l *loadPlan, _ *pipeline.Config) { l.Rows, l.units, l.Sampled, l.Rejected = 0, 0, 0, 0 }, 0, 0, -1, ""},
+		"no row was sampled":   {func(l *loadPlan, _ *pipeline.Config) { l.units, l.Sampled, l.Rejected = 0, 0, 0 }, -1, 0, -1, ""},
+		"all would be refused": {func(l *loadPlan, _ *pipeline.Config) { l.units, l.Rejected = 0, 100 }, 0, 0, -1, ""},
+	} {
+		if l := cost(tt.change); l.WriteUnits != tt.units || l.IndexReadUnits != tt.indexes || l.Seconds != tt.seconds || l.Rate != tt.rate {
+			t.Errorf("%s: %d units, %d of indexes, %v s by %q", name, l.WriteUnits, l.IndexReadUnits, l.Seconds, l.Rate)
+		}
+	}
+}
+
+func TestTheLastRunThatTookAWhileMeasuresARate(t *testing.T) {
+	root := t.TempDir()
+	summary := func(folder string, written int, seconds float64, more string) {
+		t.Helper()
+		dir := filepath.Join(root, folder)
+		must(t, os.MkdirAll(dir, 0o755))
+		text := fmt.Sprintf(`{"state":"finished","target":"here","table":"t","attempts":1,"written":%d,"seconds":%v%s}`, written, seconds, more)
+		must(t, os.WriteFile(filepath.Join(dir, "summary.json"), []byte(text), 0o644))
+	}
+	rate := func() float64 { r, _ := measureRuns(root).of("here", "t"); return r.rowsPerSecond }
+	if rate() != 0 {
+		t.Error("without runs")
+	}
+	summary("20260101T000000.000Z-t", 10_000, 10, "")
+	summary("20260102T000000.000Z-t", 10_000, 5, "")
+	for i, more := range []string{`,"dry_run":true`, `,"attempts":2`, `,"state":"failed"`, `,"table":"u"`, `,"target":"there"`} {
+		summary(fmt.Sprintf("2026020%dT000000.000Z-t", i+1), 10_000, 1, more)
+	}
+	summary("20260301T000000.000Z-t", 999, 100, "")
+	summary("20260302T000000.000Z-t", 10_000, 0.5, "")
+	must(t, os.WriteFile(filepath.Join(root, "a file"), nil, 0o644))
+	if got := rate(); got != 2000 {
+		t.Errorf("%v rows a second", got)
+	}
+	// Of a job, its loads have the runs.
+	summary("20260401T000000.000Z-job/t", 10_000, 2, "")
+	must(t, os.WriteFile(filepath.Join(root, "20260401T000000.000Z-job", job.FolderFile), []byte(`{"version":1,"loads":[{"name":"t"}]}`), 0o644))
+	if got := rate(); got != 5000 {
+		t.Errorf("of a job: %v rows a second", got)
+	}
+}

@@ -1,0 +1,162 @@
+package commands
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/jobs/job"
+	"example.com/tsimport/pipeline"
+)
+
+// largestValue is how many bytes the rows of one value of the partition key should take at most, by the vendor's advice.
+const largestValue = 10 << 30
+
+// cost fills in what the rows cost and how long they take.
+func (l *loadPlan) cost(cfg *pipeline.Config) {
+	if l.Rows < 0 || l.Rows > 0 && l.units == 0 && (l.Sampled == 0 || l.Rejected < l.Sampled) {
+		return // nothing is known of a row
+	}
+	indexes := int64(0)
+	if l.Existing != nil {
+		indexes = int64(len(l.Existing.Indexes))
+	}
+	written := l.Rows
+	if l.Sampled > 0 {
+		written = int64(math.Ceil(float64(l.Rows) * float64(l.Sampled-l.Rejected) / float64(l.Sampled)))
+	}
+	l.WriteUnits = int64(math.Ceil(float64(written)*l.units)) + indexes*written
+	l.IndexReadUnits = indexes * written
+	own, common := cfg.Write.Rates, l.plans.session.rates
+	units, rows, bytes := float64(l.WriteUnits), float64(written), float64(written)*l.RowBytes
+	for _, at := range []struct {
+		flag      string
+		rate, all float64
+	}{
+		{"--max-wcu", own.MaxWCU, units}, {"--max-wcu of the job", common.MaxWCU, units},
+		{"--max-rows-per-second", own.MaxRows, rows}, {"--max-rows-per-second of the job", common.MaxRows, rows},
+		{"--max-bytes-per-second", own.MaxBytes, bytes}, {"--max-bytes-per-second of the job", common.MaxBytes, bytes},
+	} {
+		if at.rate > 0 && at.all/at.rate > l.Seconds {
+			l.Seconds, l.Rate = at.all/at.rate, at.flag
+		}
+	}
+	if m, ok := l.plans.measured.of(cfg.Target.Name, cfg.Target.Table); ok {
+		if took := rows / m.rowsPerSecond; took > l.Seconds {
+			l.Seconds, l.Rate = took, fmt.Sprintf("measured by the run %s", m.folder)
+		}
+	}
+}
+
+// total sums up, and says when all loads would have ended if each takes as long as planned.
+func (p *jobPlanner) total() {
+	t := &p.plan.Totals
+	var codes []int
+	for _, l := range p.plan.Loads {
+		if l.State == planDone {
+			continue
+		}
+		codes = append(codes, l.ExitCode)
+		if l.State == planRefused || l.State == planFailed || l.Command == job.Export { // which writes nothing to a table
+			continue
+		}
+		t.Rows, t.WriteUnits = sumKnown(t.Rows, l.Rows), sumKnown(t.WriteUnits, l.WriteUnits)
+		if l.Files != nil {
+			t.Bytes = sumKnown(t.Bytes, l.Bytes)
+		}
+	}
+	p.plan.ExitCode = exitcode.First(codes...)
+	t.Seconds = p.schedule()
+	if most := p.session.rates.MaxWCU; most > 0 && t.WriteUnits >= 0 && t.Seconds >= 0 {
+		t.Seconds = max(t.Seconds, float64(t.WriteUnits)/most)
+	}
+}
+
+func sumKnown(a, b int64) int64 {
+	if a < 0 || b < 0 {
+		return -1
+	}
+	return a + b
+}
+
+// schedule runs the loads by their planned times, as many at a time as the job does, and returns when the last has ended; -1 if the time
+// of one is unknown.
+func (p *jobPlanner) schedule() float64 {
+	free := make([]float64, max(1, p.plan.Parallel)) // from when on
+	ends := map[string]float64{}
+	last := 0.0
+	for _, s := range inOrder(p.record.Loads) {
+		l := p.plan.Loads[placeOfLoad(p.record, s.Name)]
+		switch {
+		case l.State == planDone || l.State == planRefused || l.State == planFailed || l.Command == job.Export:
+			continue
+		case l.Seconds < 0:
+			return -1 // also of one that reads what another is to write
+		}
+		slices.Sort(free)
+		begin := free[0]
+		for _, name := range s.After {
+			begin = max(begin, ends[name])
+		}
+		free[0] = begin + l.Seconds
+		ends[s.Name] = free[0]
+		last = max(last, free[0])
+	}
+	return last
+}
+
+// measuredRates are the rates of runs that have finished.
+type measuredRates struct{ byTable map[string]measuredRate }
+
+type measuredRate struct {
+	folder        string
+	rowsPerSecond float64
+}
+
+// A run says how fast the next will be if it has taken a while, and wrote a number of rows that it did not spend most of its time on
+// beginning with.
+const (
+	measuredSeconds = 1
+	measuredRows    = 1000
+	measuredRuns    = 1000 // that are looked at
+)
+
+// measureRuns reads how fast runs were, of loads and of jobs, the newest of each table.
+func measureRuns(root string) *measuredRates {
+	m := &measuredRates{map[string]measuredRate{}}
+	entries, err := os.ReadDir(root) // by name, which begins with the time
+	if err != nil {
+		return m
+	}
+	slices.Reverse(entries)
+	for _, e := range entries[:min(len(entries), measuredRuns)] {
+		folder := filepath.Join(root, e.Name())
+		r, err := job.ReadRecord(folder)
+		if err != nil {
+			m.add(folder)
+			continue
+		}
+		for _, s := range r.Loads {
+			m.add(filepath.Join(folder, s.Name))
+		}
+	}
+	return m
+}
+
+func (m *measuredRates) add(folder string) {
+	sum, err := readSummary(folder)
+	if err != nil || sum.DryRun || sum.Attempts > 1 || sum.Written < measuredRows || sum.Seconds < measuredSeconds || sum.State != pipeline.StateFinished {
+		return
+	}
+	if at := sum.Target + "\x00" + sum.Table; m.byTable[at].folder == "" {
+		m.byTable[at] = measuredRate{folder, float64(sum.Written) / sum.Seconds}
+	}
+}
+
+func (m *measuredRates) of(target, name string) (measuredRate, bool) {
+	r, ok := m.byTable[target+"\x00"+name]
+	return r, ok
+}

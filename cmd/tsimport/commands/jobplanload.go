@@ -1,0 +1,317 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/jobs/job"
+	"example.com/tsimport/jobs/recurring"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/input"
+	exporting "example.com/tsimport/transfer/export"
+)
+
+// findBegun notes what an unfinished run of the load has done, and has the plan take over its types.
+func (l *loadPlan) findBegun(dir string, in *invocation) {
+	if !checkpoint.Exists(dir) {
+		return
+	}
+	if s, err := checkpoint.Read(dir); err == nil {
+		final := s.Counters["written"] + s.Counters["rejected"] + s.Counters["superseded"] + s.Counters["condition_failed"] + s.Counters["archived"]
+		l.Resumes = &planBegun{Folder: dir, Read: s.Counters["read"], Final: final}
+	}
+	if j, err := checkpoint.ReadJob(dir); err == nil {
+		in.settings = j
+	}
+}
+
+// hear keeps what the command has said for people.
+func (l *loadPlan) hear(said string) {
+	for _, line := range strings.Split(said, "\n") {
+		line = strings.TrimPrefix(line, "tsimport: ")
+		if text, ok := strings.CutPrefix(line, "warning: "); ok {
+			l.warn(text)
+		} else if text, ok := strings.CutPrefix(line, "note: "); ok {
+			l.note(text)
+		}
+	}
+}
+
+// note adds sentences for the user, without the secrets of addresses.
+func (l *loadPlan) note(texts ...string) {
+	for _, text := range texts {
+		l.Notes = append(l.Notes, input.RedactText(text))
+	}
+}
+
+func (l *loadPlan) warn(texts ...string) {
+	for _, text := range texts {
+		l.Warnings = append(l.Warnings, input.RedactText(text))
+	}
+}
+
+// looksLater is for loads that look at all rows when they begin.
+func looksLater(context.Context) error { return nil }
+
+// later says that the load reads what another one is to write, if that is so.
+func (l *loadPlan) later(place string, err error) error {
+	usage, by := new(plan.UsageError), l.plans.made[place]
+	if by == nil || by == l || !errors.As(err, &usage) || !usage.NoTable {
+		return err
+	}
+	if !l.plans.comesAfter(l.Name, by.Name) {
+		return usagef("the table that it reads is made by load %s, and nothing has %s wait for that; give after: [%s]", by.Name, l.Name, by.Name)
+	}
+	l.State = planLater
+	l.note(fmt.Sprintf("load %s makes the table that it reads: what that will have is not known before", by.Name))
+	return nil
+}
+
+// load plans a load of files, of an archive or of a table.
+func (l *loadPlan) load(c *call, interrupts *interrupts, show *display, of kind, asked *options.Request, cfg pipeline.Config) (err error) {
+	cfg.DryRun = true // what is opened is opened for reading, and no lease is taken
+	cfg.Write.RetryFor = min(cfg.Write.RetryFor, planPatience)
+	r := new(readyLoad)
+	defer func() { err = r.close(err) }()
+	copies, _ := of.(*copying)
+	if err := r.prepare(c, interrupts, show, plannedKind{of, l}, asked, &cfg); err != nil {
+		if copies != nil {
+			err = l.later(copies.reads, err)
+		}
+		return err
+	}
+	l.askState(interrupts.drain, asked, &cfg)
+	if copies != nil || c.Command.Name == job.Load && cfg.Read.Sources != nil {
+		of.compared(&cfg) // which reads the source without the checks that read all of it
+	}
+	if cfg.Read.Look != nil {
+		cfg.Read.Look = looksLater
+	}
+	if err := l.look(interrupts.drain, cfg, r.target); err != nil {
+		return err
+	}
+	if archived, ok := of.(*archiveLoad); ok {
+		l.Rows, l.RowsAre = archived.archive.Rows, rowsExact
+	}
+	if copies != nil && l.Rows < 0 && l.RowBytes > 0 {
+		from := &copies.scan
+		admin := &client.Admin{Client: from.Client, Context: interrupts.drain, RetryFor: cfg.Write.RetryFor}
+		if size, err := scan.NewPartitions(admin, from.Client, from.Table.Name).Size(); err == nil {
+			l.Rows, l.RowsAre = exporting.RowsOf(size, l.RowBytes), rowsAtMost
+		}
+	}
+	if c.Bool("dry-run") {
+		l.note("the job says --dry-run: nothing will be written, and the table not made")
+	}
+	l.cost(&cfg)
+	return nil
+}
+
+// plannedKind begins no load into a service that did not answer.
+type plannedKind struct {
+	kind
+	plan *loadPlan
+}
+
+func (k plannedKind) begin(interrupts *interrupts, cfg *pipeline.Config, t *target) error {
+	if err := k.plan.reach(t); err != nil {
+		return err
+	}
+	return k.kind.begin(interrupts, cfg, t)
+}
+
+// reach notes where the table is. It returns why the service there did not answer before.
+func (l *loadPlan) reach(t *target) error {
+	l.Target = t.name
+	if t.embedded {
+		return nil
+	}
+	l.endpoint = t.Endpoint
+	if err := l.plans.down[t.Endpoint]; err != nil {
+		return fmt.Errorf("the service did not answer for another load: %w", err)
+	}
+	return nil
+}
+
+// askState says that another process may work on the load, by the lease of its --state.
+func (l *loadPlan) askState(ctx context.Context, asked *options.Request, cfg *pipeline.Config) {
+	if asked.State == "" {
+		return
+	}
+	store, err := recurring.OpenStore(ctx, asked, cfg.Read.Find)
+	if err == nil {
+		var owner string
+		identity := checkpoint.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...)
+		if owner, err = jobdir.Holder(ctx, jobdir.Below(store, "loads/"+identity)); owner != "" {
+			l.note(fmt.Sprintf("by its lease in %s, %s is loading this now, or was killed while it did", input.Redact(asked.State), owner))
+		}
+	}
+	if err != nil {
+		l.warn(fmt.Sprintf("--state cannot be read: %v", err))
+	}
+}
+
+// look fills in what the inputs and the table are.
+func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) error {
+	place := t.place(cfg.Target.Table)
+	by := l.plans.made[place]
+	if by != nil && l.plans.comesAfter(l.Name, by.Name) { // the table is there by then
+		cfg.Target.Create = true
+		if err := l.takeKey(&cfg.Target, by); err != nil {
+			return err
+		}
+	}
+	v, err := pipeline.Look(ctx, cfg, planFilesOpened)
+	if err != nil {
+		return err
+	}
+	l.key = v.Key
+	l.Bytes, l.Rows, l.RowsAre, l.RowBytes, l.units = v.Bytes, v.Rows, "about", v.RowBytes, v.RowUnits
+	switch {
+	case v.Rows < 0:
+		l.RowsAre = rowsUnknown
+	case v.Exact:
+		l.RowsAre = rowsExact
+	}
+	if cfg.Read.Sources == nil {
+		l.Files = &planFiles{Found: v.Found, Chosen: v.Chosen, Opened: v.Opened}
+		for _, name := range v.Names {
+			l.Files.Names = append(l.Files.Names, input.Redact(name))
+		}
+		if v.Opened < v.Chosen {
+			l.note(fmt.Sprintf("columns, types and rows are those of %s of %s files, from all over them", grouped(int64(v.Opened)), grouped(int64(v.Chosen))))
+		}
+	}
+	for _, col := range v.Columns {
+		one := planColumn{Name: col.Name, Type: col.Type, Unit: col.Unit, Key: col.Key, Expression: col.Expression}
+		if col.Source != col.Name {
+			one.Source = col.Source
+		}
+		l.Columns = append(l.Columns, one)
+	}
+	l.More, l.Decisions = v.Wide, v.Decisions
+	switch {
+	case v.Create:
+		l.New = &planNew{Key: keyTexts(v.Key), Ranges: v.Ranges}
+		if by != nil {
+			l.New.By = by.Name
+		} else {
+			l.plans.made[place] = l
+		}
+	case v.Table != nil:
+		l.Existing = &planTable{Key: keyTexts(v.Key), Partitions: v.Partitions, Guessed: v.Guessed, Indexes: v.Table.Indexes}
+	case v.Several:
+		l.Tables = v.Tables
+	}
+	l.Sampled, l.Rejected, l.FirstReject, l.HotKeys = v.Looked, v.Rejected, v.FirstReject, v.HotKeys
+	if v.Merging != nil && cfg.Read.Look != nil {
+		l.note(v.Merging.Text() + "; the load reads all rows first")
+	}
+	l.warn(v.Warnings...)
+	l.note(v.Notes...)
+	for _, h := range l.HotKeys {
+		if l.Rows > 0 && h.Share*float64(l.Rows)*l.RowBytes > largestValue {
+			l.warn(fmt.Sprintf("the rows with %s %s would take more than 10 GB, and one value of the partition key should stay below that", h.Column, h.Value))
+		}
+	}
+	return nil
+}
+
+// takeKey has the load take the key of a table that another one makes before, which it must fit.
+func (l *loadPlan) takeKey(to *plan.Target, by *loadPlan) error {
+	fits := len(to.Key) == 0 || len(to.Key) == len(by.key)
+	for i := range to.Key {
+		fits = fits && to.Key[i].Name == by.key[i].Name && (to.Key[i].Type == table.Null || to.Key[i].Type == by.key[i].Type && to.Key[i].Auto == by.key[i].Auto)
+	}
+	if !fits {
+		return usagef("load %s makes table %s with the primary key %s, not %s; leave pk out or use another table", by.Name, l.Table, strings.Join(keyTexts(by.key), ", "), strings.Join(keyTexts(to.Key), ", "))
+	}
+	to.Key = slices.Clone(by.key)
+	return nil
+}
+
+func keyTexts(key []table.KeyColumn) (texts []string) {
+	for _, k := range key {
+		switch {
+		case k.Auto:
+			texts = append(texts, k.Name+":auto")
+		case k.Type == table.Null: // not known yet
+			texts = append(texts, k.Name)
+		default:
+			texts = append(texts, k.Name+":"+k.Type.String())
+		}
+	}
+	return texts
+}
+
+// sync plans a sync.
+func (l *loadPlan) sync(interrupts *interrupts, cfg pipeline.Config, t *target, deletes bool) error {
+	if err := l.reach(t); err != nil {
+		return err
+	}
+	cfg.DryRun = true
+	cfg.Write.RetryFor = min(cfg.Write.RetryFor, planPatience)
+	l.note("a sync reads the whole table and writes only what differs; the write units are those of a table that has nothing in common with the input. tsimport sync --plan compares and counts")
+	if deletes {
+		l.note("which rows it would delete is not known before, either")
+	}
+	cfg.Read.Look = looksLater // as it compares
+	if err := l.look(interrupts.drain, cfg, t); err != nil {
+		return err
+	}
+	l.cost(&cfg)
+	return nil
+}
+
+// export plans an export of a table.
+func (l *loadPlan) export(c *call, sdk *tablestore.TableStoreClient, described *client.Table, t *target) error {
+	l.Output, l.WriteUnits, l.Seconds = redacted(c.String("output")), 0, -1
+	rows, _, err := exportOf(c, described)
+	if err != nil {
+		return err
+	}
+	rows.Client = sdk
+	looked, err := exporting.Look(c.Context, rows)
+	if err != nil {
+		return err
+	}
+	l.Existing = &planTable{Key: keyTexts(described.Key), Partitions: looked.Partitions, Guessed: looked.Guessed, Indexes: described.Indexes}
+	l.Rows, l.Sampled, l.More = looked.Rows, looked.Sampled, true
+	if looked.AtMost {
+		l.RowsAre = rowsAtMost
+	} else if l.Rows >= 0 {
+		l.RowsAre = rowsAbout // it may change until the export
+	}
+	if most := c.Int64("limit"); most > 0 && (l.Rows < 0 || l.Rows > most) {
+		l.Rows, l.RowsAre = most, rowsAtMost
+	}
+	if looked.Sampled > 0 {
+		l.RowBytes = float64(looked.Bytes) / float64(looked.Sampled)
+	}
+	for _, k := range described.Key {
+		l.Columns = append(l.Columns, planColumn{Name: k.Name, Type: k.Type.String(), Key: true})
+	}
+	for _, col := range looked.Columns {
+		l.Columns = append(l.Columns, planColumn{Name: col.Name, Type: strings.Join(col.Types, " or ")})
+	}
+	if _, err := os.Lstat(c.String("output")); err == nil && exportFormat(c) != formatArchive {
+		l.note("the output exists and would be replaced")
+	}
+	if by := l.plans.writers(t.place(described.Name), l.Name); len(by) > 0 {
+		l.note(fmt.Sprintf("the table is as it is now; %s of this job write to it before", strings.Join(by, ", ")))
+	}
+	return nil
+}

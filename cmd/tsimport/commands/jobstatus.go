@@ -1,0 +1,119 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/jobs/scaleout"
+)
+
+func statusCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
+	return &cli.Command{
+		Name: "status", Usage: "show how far a load on many machines has come", ArgsUsage: "JOBDIR",
+		Description: "What the job directory says: splits, shards, who works on what, rates, rejects and the time left (docs/scale-out.md).",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "json", Usage: "print JSON"},
+			&cli.StringFlag{Name: "listen", Usage: "serve /status and /metrics at `ADDRESS`, such as 127.0.0.1:9180, until Ctrl-C"},
+		},
+		Action: in.act(func(c *call) error {
+			if c.NArg() != 1 {
+				return usagef("tsimport status takes one job directory, not %d", c.NArg())
+			}
+			store, err := openJobDir(c, c.Args().First())
+			if err != nil {
+				return err
+			}
+			w, err := scaleout.NewWatcher(c.Context, store)
+			if err != nil {
+				return err
+			}
+			if address := c.String("listen"); address != "" {
+				return serveJob(interrupts.drain, c, show, w, address)
+			}
+			s, err := w.Status(c.Context)
+			if err != nil {
+				return err
+			}
+			if c.Bool("json") {
+				return printJSON(c, s)
+			}
+			return writeLines(results(c), jobLines(s))
+		}),
+	}
+}
+
+// jobLines is the status as text.
+func jobLines(s *scaleout.Status) (lines []string) {
+	first := fmt.Sprintf("%s: load into %s, planned %s", s.State, s.Table, s.Planned.Local().Format("2006-01-02 15:04:05"))
+	if s.ExitCode != nil {
+		first += fmt.Sprintf(" (exit code %d)", *s.ExitCode)
+	}
+	lines = append(lines, first)
+	if s.Stopped != "" {
+		lines = append(lines, "stopped: "+s.Stopped+"; tsimport resume continues it")
+	}
+	for _, st := range s.Stages {
+		lines = append(lines, fmt.Sprintf("%-7s %d of %d tasks done, %d held", st.Stage, st.Done, st.Tasks, st.Held))
+	}
+	lines = append(lines, fmt.Sprintf("%s read (%.0f a second), %s written (%.0f a second), %s rejected, %s superseded, in tasks that are done",
+		grouped(s.Read), s.ReadRate, grouped(s.Written), s.WriteRate, grouped(s.Rejected), grouped(s.Superseded)))
+	if s.SecondsLeft != nil {
+		lines = append(lines, fmt.Sprintf("about %v left in this stage, at the rate so far", round(time.Duration(*s.SecondsLeft*float64(time.Second)))))
+	}
+	if u := s.LateUntil; u != nil && time.Until(*u) > 0 {
+		lines = append(lines, fmt.Sprintf("late requests of lost workers may arrive until %s (%v); comparisons and the end of the job wait until then", u.Local().Format(time.TimeOnly), round(time.Until(*u))))
+	}
+	for _, w := range s.Working {
+		lines = append(lines, fmt.Sprintf("%-7s task %d: %s", w.Stage, w.Index, printable(w.By)))
+	}
+	for _, f := range s.Failures {
+		lines = append(lines, fmt.Sprintf("%-7s task %d failed %s: %s (%s)", f.Stage, f.Index, f.At.Local().Format("2006-01-02 15:04:05"), printable(f.Message), printable(f.By)))
+	}
+	return lines
+}
+
+// serveJob serves the status of a job until ctx ends.
+func serveJob(ctx context.Context, c *call, show *display, w *scaleout.Watcher, address string) error {
+	mux := http.NewServeMux()
+	answer := func(kind string, write func(*bytes.Buffer, *scaleout.Status) error) http.HandlerFunc {
+		return func(to http.ResponseWriter, r *http.Request) {
+			var text bytes.Buffer
+			s, err := w.Status(r.Context())
+			if err == nil {
+				err = write(&text, s)
+			}
+			if err != nil {
+				http.Error(to, err.Error(), http.StatusServiceUnavailable)
+				return
+			}
+			to.Header().Set("Content-Type", kind)
+			to.Header().Set("Cache-Control", "no-store")
+			_, _ = to.Write(text.Bytes()) // who does not read the answer does not want it
+		}
+	}
+	mux.HandleFunc("GET /status", answer("application/json", func(b *bytes.Buffer, s *scaleout.Status) error {
+		e := json.NewEncoder(b)
+		e.SetIndent("", "  ")
+		return e.Encode(s)
+	}))
+	mux.HandleFunc("GET /metrics", answer("text/plain; version=0.0.4", func(b *bytes.Buffer, s *scaleout.Status) error { return s.Metrics(b) }))
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return usagef("--listen %s: %v", address, err)
+	}
+	say(c, show, "status at http://%s/status and /metrics; Ctrl-C ends", l.Addr())
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+package commands
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/tsimport/pipeline"
+)
+
+// lanesAsked is how many lanes are shown at most to who asks for the state.
+const lanesAsked = 40
+
+// writeState shows a load's state: a header line, then a line for each lane that has anything.
+func writeState(w io.Writer, s *pipeline.State) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "tsimport: table %s after %v: %s\n", s.Table, round(time.Duration(s.Seconds*float64(time.Second))), stateText(s))
+	lanes := busiest(s)
+	for _, l := range lanes[:min(len(lanes), lanesAsked)] {
+		fmt.Fprintf(&text, "  %s\n", laneText(&l))
+	}
+	if more := len(lanes) - lanesAsked; more > 0 {
+		fmt.Fprintf(&text, "  … and %d more\n", more)
+	}
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+// stateText is all of a state but its lanes.
+func stateText(s *pipeline.State) string {
+	parts := []string{fmt.Sprintf("%s rows read, %s written, %s queued, %s in flight",
+		grouped(s.Read), grouped(s.Written), grouped(s.Queued), grouped(int64(s.RowsOut)))}
+	add := func(when bool, format string, a ...any) {
+		if when {
+			parts = append(parts, fmt.Sprintf(format, a...))
+		}
+	}
+	add(s.LimitedBy != "", "limited by %s", s.LimitedBy)
+	if s.Waiting != nil {
+		add(true, "%s", waitText(s.Waiting))
+	}
+	add(s.Rejected > 0, "%s rejected", grouped(s.Rejected))
+	add(s.Archived > 0, "%s archived", grouped(s.Archived))
+	add(s.Superseded > 0, "%s superseded", grouped(s.Superseded))
+	add(s.ConditionFailed > 0, "%s left by --when", grouped(s.ConditionFailed))
+	add(s.Retrying > 0, "%s to be sent again", grouped(int64(s.Retrying)))
+	add(s.Throttled > 0, "%s throttled", grouped(s.Throttled))
+	add(true, "%d of %d requests in flight, %s answered", s.InFlight, s.Workers, grouped(s.Requests))
+	full := ""
+	if s.Memory.Full {
+		full = " (full, reading waits)"
+	}
+	add(true, "memory of rows %s of %s%s", byteText(s.Memory.Lanes), byteText(s.Memory.Budget), full)
+	add(s.Spill.Rows > 0, "on disk %s, %s rows spilled so far", byteText(s.Spill.DiskBytes), grouped(s.Spill.Rows))
+	guessed := ""
+	if !s.Map.Exact && s.Map.Partitions > 1 {
+		guessed = " (guessed)"
+	}
+	add(true, "%d %s%s", s.Map.Partitions, plural(s.Map.Partitions, "partition"), guessed)
+	add(s.Map.Error != "", "partition map not readable: %s", s.Map.Error)
+	add(!s.Reading, "input read to its end")
+	return printable(strings.Join(parts, "; "))
+}
+
+// busiest returns the lanes that have anything, those with rows on disk first, then those with most rows.
+func busiest(s *pipeline.State) []pipeline.StateLane {
+	var lanes []pipeline.StateLane
+	for _, l := range s.Lanes {
+		if l.Queued+l.Retrying+l.InFlight > 0 || l.Spilled || l.Down || l.Trouble != "" {
+			lanes = append(lanes, l)
+		}
+	}
+	slices.SortFunc(lanes, func(a, b pipeline.StateLane) int {
+		if a.Spilled != b.Spilled {
+			if a.Spilled {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(b.Queued+b.Retrying, a.Queued+a.Retrying), cmp.Compare(b.InFlight, a.InFlight), cmp.Compare(a.Partition, b.Partition))
+	})
+	return lanes
+}
+
+// laneText is one lane in one line.
+func laneText(l *pipeline.StateLane) string {
+	return fmt.Sprintf("partition %d from %s: %s, %s queued%s, %s in flight%s",
+		l.Partition, fromText(l), paceText(l), grouped(int64(l.Queued)), diskText(l), requests(l.InFlight), laneTrouble(l))
+}
+
+func fromText(l *pipeline.StateLane) string {
+	if l.From == "" {
+		return "the first key"
+	}
+	return printable(l.From)
+}
+
+func paceText(l *pipeline.StateLane) string {
+	if l.Rate == 0 {
+		return l.Pace
+	}
+	return fmt.Sprintf("%s at %s units/s", l.Pace, grouped(int64(l.Rate)))
+}
+
+func diskText(l *pipeline.StateLane) string {
+	if l.Spilled {
+		return " + disk"
+	}
+	return ""
+}
+
+func laneTrouble(l *pipeline.StateLane) string {
+	var text string
+	if l.Retrying > 0 {
+		text += fmt.Sprintf(", %s to be sent again", grouped(int64(l.Retrying)))
+	}
+	if l.Throttled > 0 {
+		text += fmt.Sprintf(", %s throttled", grouped(l.Throttled))
+	}
+	if l.Down {
+		text += ", not served"
+	}
+	if l.Trouble != "" {
+		text += ": " + printable(l.Trouble)
+	}
+	return text
+}
+
+func requests(n int) string { return fmt.Sprintf("%d %s", n, plural(n, "request")) }
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return noun
+	}
+	return noun + "s"
+}
+
+// counted is a number of things.
+func counted(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return grouped(n) + " " + noun + "s"
+}
+
+// are is a number of things that are something.
+func are(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun + " is"
+	}
+	return grouped(n) + " " + noun + "s are"
+}

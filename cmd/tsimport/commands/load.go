@@ -1,0 +1,369 @@
+package commands
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/jobs/recurring"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/options"
+	loadpage "example.com/tsimport/pipeline/report"
+)
+
+func loadCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
+	return &cli.Command{
+		Name:      "load",
+		Usage:     "load CSV, JSON-lines, Parquet and Arrow files into a table",
+		ArgsUsage: "FILE...",
+		Description: inputsHelp + "\n" +
+			databaseHelp + " The folder of an archive can be given too.\n" +
+			"Each record is written, rejected with a reason, or superseded by a later record with the same key.\n" +
+			"The run folder holds the rejected records, their reasons and the summary. Flags may come before or after files.\n" +
+			numbersHelp + signalHelp(),
+		Flags:  flagsOf(options.Load),
+		Action: in.act(func(c *call) error { return load(c, interrupts, show, in) }),
+	}
+}
+
+func load(c *call, interrupts *interrupts, show *display, in *invocation) (err error) {
+	if c.String("retry-rejects") != "" {
+		return retryRejects(c, interrupts, show, in)
+	}
+	l, err := sqlOf(c, show)
+	if err != nil {
+		return err
+	}
+	if l == nil {
+		m, err := archiveOf(interrupts.drain, c.Args().Slice(), storesOf(c))
+		if err != nil {
+			return err
+		}
+		if m != nil {
+			return runLoad(c, interrupts, show, in, &archiveLoad{c: c, show: show, archive: m})
+		}
+	}
+	switch {
+	case c.Bool("drop-expired"):
+		return usagef("--drop-expired: only an archive of a table is checked for cells that are too old; a file's rejects say which are")
+	case c.IsSet("rename-index"):
+		return usagef("--rename-index: only an archive of a table has indexes; leave it out")
+	case l != nil:
+		return runLoad(c, interrupts, show, in, l)
+	}
+	return runLoad(c, interrupts, show, in, new(fileLoad))
+}
+
+// kind is what loads differ by: where their rows come from.
+type kind interface {
+	// config makes the load that a request asks for.
+	config(c *call, in *invocation, r *options.Request) (pipeline.Config, error)
+	// open opens the target.
+	open(c *call, a access, show *display) (*target, error)
+	// begin completes the load, once the target is open.
+	begin(interrupts *interrupts, cfg *pipeline.Config, t *target) error
+	// compared changes the load into what the table is compared with.
+	compared(cfg *pipeline.Config)
+	// ended says what the user should know when the load has ended.
+	ended(report *pipeline.Report) []string
+}
+
+// fileLoad is a load of files.
+type fileLoad struct{}
+
+func (*fileLoad) config(c *call, in *invocation, r *options.Request) (pipeline.Config, error) {
+	return loadConfigOf(r, c, in)
+}
+
+func (*fileLoad) open(c *call, a access, show *display) (*target, error) {
+	return openTarget(c, a, show)
+}
+
+func (*fileLoad) begin(*interrupts, *pipeline.Config, *target) error {
+	return nil
+}
+
+func (*fileLoad) compared(*pipeline.Config) {}
+
+func (*fileLoad) ended(*pipeline.Report) []string { return nil }
+
+// runLoad runs a load of any kind.
+func runLoad(c *call, interrupts *interrupts, show *display, in *invocation, of kind) (err error) {
+	asked, err := requestOf(c)
+	if err != nil {
+		return err
+	}
+	cfg, err := of.config(c, in, asked)
+	if err != nil {
+		return err
+	}
+	if l := c.in.plan; l != nil {
+		return l.load(c, interrupts, show, of, asked, cfg)
+	}
+	stopProfiles, err := startProfiles(c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stopProfiles()) }()
+	cfg.Watch.Monitor = pipeline.NewMonitor()
+	defer onStateSignals(cfg.Watch.Monitor, show)()
+	stopStatus, err := serveStatus(c, cfg.Watch.Monitor, show)
+	if err != nil {
+		return err
+	}
+	defer stopStatus()
+	r := new(readyLoad)
+	defer func() { err = r.close(err) }()
+	if err := r.prepare(c, interrupts, show, of, asked, &cfg); err != nil {
+		return err
+	}
+	if t := c.in.task; t != nil {
+		limitMemory(cfg.Limits.Memory, false)
+		collectLate(cfg.Limits.Memory)
+		return doWork(c, interrupts, show, t, &cfg)
+	}
+	if c.IsSet("job-dir") {
+		limitMemory(cfg.Limits.Memory, false)
+		return planJobDir(c, interrupts, show, in, &cfg)
+	}
+	t, noSync := r.target, r.noSync
+
+	if t.store != nil && noSync {
+		cfg.Checkpoint.Sync = t.store.Sync
+	}
+
+	if c.in.session == nil {
+		limitMemory(cfg.Limits.Memory, t.embedded)
+	}
+	if text := orderWarning(&cfg.Write); text != "" && cfg.Read.Sources == nil {
+		say(c, show, "warning: %s", text)
+	}
+
+	if n := client.Affordable(cfg.Write.Concurrency); n < cfg.Write.Concurrency && !t.embedded {
+		say(c, show, "warning: --concurrency %d needs more open files than this process may have; it uses %d connections (raise the limit with ulimit -n)", cfg.Write.Concurrency, n)
+	}
+
+	screen := newScreen(c, show)
+	cfg.Watch.Progress = &screen.progress
+	cfg.Watch.OnPlan = screen.plan
+	screen.awaitInputs()
+	cfg.Watch.OnHotKey = screen.hotKey
+	if show.log != nil {
+		cfg.Watch.OnReject = screen.reject
+	}
+	cfg.Watch.OnWait = func(why string, most time.Duration) {
+		say(c, show, "waiting: %s; retrying for up to %v", why, most)
+	}
+	cfg.Resume.OnResume = screen.resume
+	cfg.Drain = interrupts.drain
+	interrupts.drains()
+	cfg.Checkpoint.Keep = c.Bool("verify")
+	report, err := pipeline.Run(interrupts.hard, cfg)
+	screen.stop()
+	if report != nil {
+		endingOf(c).ofLoad(report)
+	}
+	if report != nil && err == nil {
+		err = noteRetried(in, report)
+	}
+	if report == nil {
+		return nothingNew(c, show, err)
+	}
+	if cfg.Checkpoint.Keep && err == nil && report.State == pipeline.StateFinished {
+		if report.Read > 0 {
+			of.compared(&cfg)
+			err = verifyLoad(cfg, interrupts, t, show, c, report)
+		}
+		if err == nil { // else the same command compares again
+			err = report.RemoveCheckpoint()
+		}
+	}
+	screen.report(report, cfg.Write.Mode, lookHint(c, report, t))
+	for _, text := range of.ended(report) {
+		screen.line("%s", text)
+	}
+	if path, err := loadpage.Write(report); err != nil {
+		screen.line("warning: %v", err)
+	} else {
+		screen.line("report: %s", path)
+	}
+	if c.Bool("json") {
+		text, jsonErr := json.MarshalIndent(report, "", "  ")
+		if jsonErr == nil {
+			_, jsonErr = fmt.Fprintf(c.App.Writer, "%s\n", text)
+		}
+		if err == nil && jsonErr != nil {
+			err = fmt.Errorf("print summary: %w", jsonErr)
+			report.ExitCode = exitcode.Failed
+		}
+	}
+	if report.ExitCode != exitcode.OK || err != nil {
+		return endsWith(c, report.ExitCode, err, briefOf(report))
+	}
+	return nil
+}
+
+// readyLoad is what a load has open before it begins.
+type readyLoad struct {
+	target *target
+	noSync bool
+	again  *recurring.Load
+}
+
+// prepare opens the target and what a load that comes again needs, and completes the load.
+func (r *readyLoad) prepare(c *call, interrupts *interrupts, show *display, of kind, asked *options.Request, cfg *pipeline.Config) (err error) {
+	if r.noSync, err = parseSync(c.String("sync")); err != nil {
+		return err
+	}
+	t, err := of.open(c, access{readOnly: cfg.DryRun, create: !cfg.DryRun, noSync: r.noSync}, show)
+	if err != nil {
+		return err
+	}
+	r.target = t
+	if t.embedded && sameFolder(cfg.RunDir, t.dir) {
+		return usagef("--run-dir %s is the folder of the embedded store; give another", cfg.RunDir)
+	}
+	cfg.Target.Create = cfg.Target.Create || t.embedded
+	if t.embedded && cfg.Write.Settle == 0 {
+		// A store in this process has done with a request when it answers.
+		cfg.Write.Settle = time.Millisecond
+	}
+	if err := of.begin(interrupts, cfg, t); err != nil {
+		return err
+	}
+	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
+	if t.embedded {
+		if cfg.Target.Place, err = t.identity(); err != nil {
+			return err
+		}
+	}
+	cfg.Target.Absent = t.missing
+	r.again, err = recurring.Open(interrupts.drain, asked, cfg, sayer(c, show))
+	return err
+}
+
+// close gives back what was opened.
+func (r *readyLoad) close(err error) error {
+	err = errors.Join(err, r.again.Close())
+	if r.target == nil {
+		return err
+	}
+	if closeErr := r.target.close(); closeErr != nil {
+		return &exitError{code: exitcode.Failed, err: errors.Join(err, closeErr)}
+	}
+	return err
+}
+
+// checkpointEnv sets the time between checkpoints, for tests that crash loads often.
+const checkpointEnv = "TSIMPORT_CHECKPOINT_EVERY"
+
+func loadConfig(c *call, in *invocation) (cfg pipeline.Config, err error) {
+	r, err := requestOf(c)
+	if err != nil {
+		return cfg, err
+	}
+	return loadConfigOf(r, c, in)
+}
+
+// loadConfigOf is loadConfig of a request.
+func loadConfigOf(r *options.Request, c *call, in *invocation) (cfg pipeline.Config, err error) {
+	if cfg, err = options.Config(r); err != nil {
+		return cfg, err
+	}
+	completeRead(c, r, &cfg.Read)
+	cfg.Invocation = pipeline.Invocation{Command: in.command(), Arguments: in.kept(), Directory: workingDirectory()}
+	cfg.Resume = pipeline.Resume{Look: in.goOn || !c.Bool("fresh"), AcceptChanged: c.Bool("accept-changed-input"), Args: in.kept(), Settings: in.settings, LocksDir: options.LocksDir()}
+	if in.folder != "" {
+		cfg.RunDir = in.folder
+	}
+	if s := c.in.session; s != nil {
+		cfg.Shared = s.limits
+	}
+	if text := os.Getenv(checkpointEnv); text != "" {
+		if cfg.Checkpoint.Every, err = time.ParseDuration(text); err != nil || cfg.Checkpoint.Every <= 0 {
+			return cfg, usagef("%s %q: want a duration with a unit, such as 50ms", checkpointEnv, text)
+		}
+	}
+	return cfg, nil
+}
+
+func parseKey(flags []string) (key []table.KeyColumn, err error) {
+	for _, f := range flags {
+		k := table.KeyColumn{Name: f}
+		if i := strings.LastIndexByte(f, ':'); i >= 0 {
+			if k.Auto = f[i+1:] == "auto"; k.Auto {
+				k.Type = table.Integer
+			} else if k.Type, err = table.ParseType(f[i+1:]); err != nil {
+				return nil, fmt.Errorf("--pk %s: %w", f, err)
+			}
+			if !k.Type.KeyType() {
+				return nil, fmt.Errorf("--pk %s: a primary-key column is string, integer or binary", f)
+			}
+			k.Name = f[:i]
+		}
+		if err := table.CheckColumnName(k.Name); err != nil {
+			return nil, fmt.Errorf("--pk %s: %w", f, err)
+		}
+		key = append(key, k)
+	}
+	return key, nil
+}
+
+func parseSync(text string) (noSync bool, err error) {
+	switch text {
+	case "always":
+		return false, nil
+	case "none":
+		return true, nil
+	}
+	return false, usagef("--sync %q: want always or none", text)
+}
+
+// lookHint says how to look at the rows of a load; "" where it takes keys of a profile of the target.
+func lookHint(c *call, r *pipeline.Report, to *target) string {
+	at := func(name string) string { return c.String(name) }
+	given := c.IsSet
+	if c.Command.Name == "copy" {
+		if a, err := parseTableArgument(c.Args().Get(1)); err == nil && a.address != nil {
+			if a.address.Profile != "" {
+				return ""
+			}
+			of := map[string]string{"endpoint": to.Endpoint, "instance": to.Instance}
+			at = func(name string) string { return of[name] }
+			given = func(name string) bool { return of[name] != "" }
+		}
+	}
+	name := r.Table
+	for _, t := range r.Tables {
+		if t.Written > 0 {
+			name = t.Name
+		}
+	}
+	hint := commandName() + " export --table " + name
+	for _, f := range []string{"store", "endpoint", "instance"} {
+		if given(f) {
+			hint += " --" + f + " " + suggest.Arg(at(f))
+		}
+	}
+	return hint + " --limit 10"
+}
+
+// round makes a duration fit to read.
+func round(d time.Duration) time.Duration {
+	switch {
+	case d >= time.Minute:
+		return d.Round(time.Second)
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Millisecond)
+}

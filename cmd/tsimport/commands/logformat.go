@@ -1,0 +1,159 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"example.com/tsimport/pipeline/bottleneck"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/reader/input"
+)
+
+// The forms of what is written to stderr.
+const (
+	logText = "text"
+	logJSON = "json"
+)
+
+// logFormatVariable says how messages are written to stderr: text, or json, one object a line (docs/logs.md).
+const logFormatVariable = "TSIMPORT_LOG_FORMAT"
+
+// formatLog makes the display what the environment says, before anything else of sorted arguments is read: their errors are of that form.
+func formatLog(show *display, args []string) error {
+	switch format := os.Getenv(logFormatVariable); {
+	case format != "" && format != logText && format != logJSON:
+		return usagef("%s=%q: want text or json", logFormatVariable, format)
+	case format == logJSON && len(args) > 1:
+		show.logJSON(args[1])
+	}
+	return nil
+}
+
+// logJSON makes all that is written to the display one JSON object a line, of log/slog.
+func (d *display) logJSON(command string) {
+	if d.log != nil {
+		return
+	}
+	d.terminal = false // nothing is painted over
+	d.log = slog.New(slog.NewJSONHandler(asIs{d}, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: shownAttr}))
+	if command != "" {
+		d.log = d.log.With("command", command)
+	}
+}
+
+// asIs writes to a display without a look at what it is.
+type asIs struct{ d *display }
+
+func (a asIs) Write(b []byte) (int, error) { return len(b), a.d.write(b) }
+
+// shownAttr is what a log shows of an attribute: times in UTC, texts without the secrets of addresses and without what acts on a terminal.
+func shownAttr(_ []string, a slog.Attr) slog.Attr {
+	switch a.Value.Kind() {
+	case slog.KindTime:
+		return slog.String(a.Key, a.Value.Time().UTC().Format("2006-01-02T15:04:05.000Z"))
+	case slog.KindString:
+		return slog.String(a.Key, printableText(input.RedactText(a.Value.String())))
+	default:
+		return a
+	}
+}
+
+// The events of a log. Their fields are a contract (docs/logs.md).
+const (
+	eventMessage  = "message"
+	eventWarning  = "warning"
+	eventProgress = "progress"
+	eventReject   = "reject"
+	eventError    = "error"
+	eventSummary  = "summary"
+)
+
+// event logs one.
+func (d *display) event(level slog.Level, event, text string, more ...slog.Attr) {
+	d.log.LogAttrs(context.Background(), level, text, append([]slog.Attr{slog.String("event", event)}, more...)...)
+}
+
+// logLines logs text for people: each line is a message, or a warning if it says so.
+func (d *display) logLines(text []byte) {
+	for line := range bytes.Lines(text) {
+		said := strings.TrimPrefix(strings.TrimSpace(string(line)), "tsimport: ")
+		if said == "" {
+			continue
+		}
+		if warning, is := strings.CutPrefix(said, "warning: "); is {
+			d.event(slog.LevelWarn, eventWarning, warning)
+			continue
+		}
+		d.event(slog.LevelInfo, eventMessage, said)
+	}
+}
+
+// of is the display of one load of a job.
+func (d *display) of(load string) *display {
+	if d.log == nil {
+		return newDisplay(&prefixed{w: d, name: load})
+	}
+	one := newDisplay(io.Discard)
+	one.log = d.log.With("load", load)
+	return one
+}
+
+// logProgress logs how far a load is.
+func (s *screen) logProgress() {
+	p := &s.progress
+	fields := []slog.Attr{
+		slog.Int64("read", p.Read.Load()), slog.Int64("written", p.Written.Load()), slog.Int64("rejected", p.Rejected.Load()),
+		slog.Int64("superseded", p.Superseded.Load()), slog.Int64("condition_failed", p.ConditionFailed.Load()), slog.Int64("archived", p.Archived.Load()),
+		slog.Int64("throttled", p.Throttled.Load()), slog.Int64("bytes_read", p.BytesRead.Load()),
+		slog.Float64("rows_per_second", float64(max(p.Written.Load()-s.written, 0))/time.Since(s.start).Seconds()),
+	}
+	if total := p.BytesTotal.Load(); total > 0 {
+		fields = append(fields, slog.Int64("bytes_total", total))
+	}
+	if w := bottleneck.Word(p.LimitedBy.Load()); w != bottleneck.None {
+		fields = append(fields, slog.String("limited_by", w.String()))
+	}
+	s.w.event(slog.LevelInfo, eventProgress, s.progressText(), fields...)
+}
+
+// rejectsLogged bounds the rejects of one load that are logged one by one: the run folder has them all.
+const rejectsLogged = 1000
+
+// reject notes a rejected record for the log. The load does not wait for who reads that.
+func (s *screen) reject(r *rundir.Reason) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rejects++; s.rejects <= rejectsLogged {
+		s.rejected = append(s.rejected, *r)
+	}
+}
+
+// logRejects logs the rejected records since it was last called.
+func (s *screen) logRejects() {
+	s.mu.Lock()
+	rejected, all := s.rejected, s.rejects
+	s.rejected = nil
+	s.mu.Unlock()
+	for _, r := range rejected {
+		fields := []slog.Attr{slog.String("code", r.Code), slog.String("file", r.File), slog.Int64("record", r.Record)}
+		if r.Line > 0 {
+			fields = append(fields, slog.Int64("line", r.Line))
+		}
+		if r.Column != "" {
+			fields = append(fields, slog.String("column", r.Column))
+		}
+		if r.Value != "" {
+			fields = append(fields, slog.String("value", r.Value))
+		}
+		s.w.event(slog.LevelWarn, eventReject, r.Message, fields...)
+	}
+	if all > rejectsLogged && !s.saidMore {
+		s.saidMore = true
+		s.line("warning: rejects after the first %s are not logged; the run folder has them all", grouped(rejectsLogged))
+	}
+}

@@ -1,0 +1,151 @@
+package commands
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"example.com/tsimport/pipeline/bottleneck"
+	"example.com/tsimport/pipeline/rundir"
+)
+
+var updateLogs = flag.Bool("update-logs", false, "write testdata/*.log.jsonl")
+
+// volatile is what differs between two runs that do the same.
+var volatile = []struct {
+	find *regexp.Regexp
+	with string
+}{
+	{regexp.MustCompile(`"time":"[^"]*Z"`), `"time":"TIME"`},
+	{regexp.MustCompile(`"seconds":[0-9.e-]+`), `"seconds":0`},
+	{regexp.MustCompile(`"rows_per_second":[0-9.e+]+`), `"rows_per_second":0`},
+	{regexp.MustCompile(`[0-9]{8}T[0-9.]+Z`), `RUN`},
+	// What is said is for people. How many messages there are, too.
+	{regexp.MustCompile(`(?m)"msg":"(?:[^"\\]|\\.)*"(,.*"event":"message".*)$`), `"msg":"TEXT"$1`},
+	{regexp.MustCompile(`(?m)^(.*"event":"message".*\n)(?:.*"event":"message".*\n)+`), `$1`},
+}
+
+// TestLogsAsJSON runs commands and compares what they log with testdata/NAME.log.jsonl.
+func TestLogsAsJSON(t *testing.T) {
+	golden, err := filepath.Abs("testdata")
+	must(t, err)
+	t.Chdir(t.TempDir())
+	t.Setenv(logFormatVariable, "json")
+	for name, text := range map[string]string{
+		"a.csv":    "id,n\n1,2\n2,x\n3,4\n",
+		"job.yaml": "version: 1\nloads:\n  t1: {from: [a.csv], pk: [id:integer], type: [n=integer]}\n  t2: {from: [b.csv], pk: [id:integer]}\n  t3: {after: [t2], from: [a.csv], pk: [id:integer]}\n",
+	} {
+		put(t, name, text)
+	}
+	for _, c := range []struct {
+		name, args string
+		code       int
+	}{
+		{"load", "load a.csv --table t --pk id:integer --type n=integer", 3},
+		{"missing", "load b.csv --table t --pk id:integer", 2},
+		{"usage", "load a.csv --no-such-flag", 2},
+		{"verify", "verify a.csv --table t --pk id:integer --type n=integer", 0},
+		{"sync", "sync a.csv --table t --pk id:integer --type n=integer --delete", 3},
+		{"export", "export --table t -o t.csv", 0},
+		{"quiet", "load a.csv --table t --pk id:integer --type n=integer --quiet", 3},
+		{"job", "run job.yaml", 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var log bytes.Buffer
+			if code := Run(append([]string{os.Args[0]}, strings.Fields(c.args)...), io.Discard, &log); code != c.code {
+				t.Errorf("exit code %d, want %d", code, c.code)
+			}
+			for line := range bytes.Lines(log.Bytes()) {
+				var fields struct{ Time, Level, Msg, Event, Command string }
+				if err := json.Unmarshal(line, &fields); err != nil {
+					t.Fatalf("%s: %v", line, err)
+				}
+				if _, err := time.Parse(time.RFC3339, fields.Time); err != nil || fields.Level == "" || fields.Msg == "" || fields.Event == "" || fields.Command == "" {
+					t.Errorf("a field is missing: %s", line)
+				}
+			}
+			got := log.String()
+			for _, v := range volatile {
+				got = v.find.ReplaceAllString(got, v.with)
+			}
+			name := filepath.Join(golden, c.name+".log.jsonl")
+			if *updateLogs {
+				put(t, name, got)
+			}
+			want, err := os.ReadFile(name)
+			must(t, err)
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("(-want +got); go test ./cmd/tsimport/commands -update-logs writes it\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestProgressAndRejectsInTheLog(t *testing.T) {
+	var log bytes.Buffer
+	show := newDisplay(&log)
+	show.logJSON("load")
+	s := &screen{w: show, start: time.Now().Add(-time.Minute)}
+	s.progress.Read.Store(500)
+	s.progress.Written.Store(300)
+	s.progress.BytesRead.Store(1 << 20)
+	s.progress.BytesTotal.Store(4 << 20)
+	s.progress.LimitedBy.Store(uint32(bottleneck.Partition))
+	s.logProgress()
+	for i := range rejectsLogged + 5 {
+		s.reject(&rundir.Reason{File: "oss://u:secret@h/a.csv", Record: int64(i + 1), Code: "WrongType", Message: "not a number", Value: "\x1b[31m\u202e"})
+	}
+	s.logRejects()
+	s.logRejects()
+	var events []map[string]any
+	for line := range bytes.Lines(log.Bytes()) {
+		var e map[string]any
+		must(t, json.Unmarshal(line, &e))
+		events = append(events, e)
+	}
+	if n := len(events); n != rejectsLogged+2 {
+		t.Fatalf("%d events", n)
+	}
+	progress, reject, last := events[0], events[1], events[len(events)-1]
+	for key, want := range map[string]any{"event": "progress", "read": 500.0, "written": 300.0, "bytes_read": 1048576.0, "bytes_total": 4194304.0, "limited_by": "partition"} {
+		if progress[key] != want {
+			t.Errorf("progress: %s is %v, want %v", key, progress[key], want)
+		}
+	}
+	if rate, _ := progress["rows_per_second"].(float64); rate < 1 || rate > 5 {
+		t.Errorf("rows_per_second %v", rate)
+	}
+	if reject["event"] != "reject" || reject["code"] != "WrongType" || reject["record"] != 1.0 || reject["line"] != nil {
+		t.Errorf("reject: %v", reject)
+	}
+	if text := log.String(); strings.Contains(text, "secret") || strings.ContainsAny(text, "\x1b\u202e") || strings.Contains(text, `\u001b`) {
+		t.Error("the log shows a secret, or what acts on a terminal")
+	}
+	if last["event"] != "warning" || last["level"] != slog.LevelWarn.String() {
+		t.Errorf("that rejects are left out is not said: %v", last)
+	}
+}
+
+func TestTheLogFormatVariableAppliesToEveryCommand(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for value, want := range map[string]string{"json": `{"time"`, "text": "tsimport: ", "xml": "want text or json"} {
+		t.Setenv("TSIMPORT_LOG_FORMAT", value)
+		for _, line := range []string{"inspect none.csv", "table describe --table nowhere --store none", "load none.csv --table t --pk id"} {
+			var said bytes.Buffer
+			code := Run(append([]string{"tsimport"}, strings.Fields(line)...), io.Discard, &said)
+			if code != 2 || !strings.Contains(said.String(), want) {
+				t.Errorf("%s, %s: exit code %d, %s", value, line, code, said.String())
+			}
+		}
+	}
+}

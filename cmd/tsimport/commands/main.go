@@ -1,0 +1,317 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/pipeline/plan"
+)
+
+// Run is the command with its surroundings given. It returns the exit code.
+func Run(args []string, stdout, stderr io.Writer) int { return RunWith(nil, args, stdout, stderr) }
+
+// RunWith is Run with a runner that load can be told to use, which may be nil.
+func RunWith(runner *Runner, args []string, stdout, stderr io.Writer) int {
+	// A progress display that nobody reads must not end a load; a result that nobody reads ends with exitcode.Pipe.
+	signal.Ignore(syscall.SIGPIPE)
+	collection.once.Do(func() { collectFirstLate(debug.SetGCPercent) })
+	show := newDisplay(stderr)
+	interrupts := newInterrupts(show)
+	defer interrupts.close()
+	out := &checkedOutput{Writer: stdout}
+	app := newApp(out, show, interrupts, &invocation{args: args[min(1, len(args)):], within: within{runner: runner}})
+	runner.offer(app)
+	if asksForCompletion(args) {
+		err := out.end(app.RunContext(interrupts.hard, args))
+		return exitCode(show, err, out.silent(show))
+	}
+	err := checkGone(args)
+	if err == nil {
+		args, err = flagsFirst(app, args)
+	}
+	if err == nil {
+		args = withEnvironment(app, args)
+		err = checkGiven(app, args)
+	}
+	if formatErr := formatLog(show, args); err == nil {
+		err = formatErr
+	}
+	if err == nil {
+		err = app.RunContext(interrupts.hard, args)
+	}
+	err = out.end(err)
+	return exitCode(show, err, out.silent(show))
+}
+
+// exitError carries an exit code; its error, if any, is still to be shown.
+type exitError struct {
+	code  int
+	err   error
+	brief string // how the command ended, in one line, if there is no error
+}
+
+// endsWith ends a command with a code. With --quiet the brief is shown as an error.
+func endsWith(c *call, code int, err error, brief string) error {
+	if err == nil && c.Bool("quiet") {
+		err = errors.New(brief)
+	}
+	return &exitError{code, err, brief}
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// Exit is the exit code.
+func (e *exitError) Exit() int { return e.code }
+
+// exitCode shows the error in one line and returns the exit code for it. A code other than 0 is never silent.
+func exitCode(stderr io.Writer, err error, silent bool) int {
+	code := exitcode.Of(err)
+	if code == exitcode.Pipe {
+		return code
+	}
+	if exit := new(exitError); errors.As(err, &exit) {
+		err = exit.err
+	}
+	if err == nil && code != exitcode.OK && silent {
+		err = fmt.Errorf("ended with exit code %d; see tsimport errors %d", code, code)
+	}
+	if err == nil {
+		return code
+	}
+	text := client.OneLine(err.Error())
+	if d, ok := stderr.(*display); ok && d.log != nil {
+		d.event(slog.LevelError, eventError, text, slog.Int("exit_code", code))
+		return code
+	}
+	fmt.Fprintf(stderr, "tsimport: %s\n", printable(text))
+	return code
+}
+
+func init() {
+	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "show the version"} // without -v, which is easily typed
+}
+
+// newApp is the command with all that its help has.
+func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocation) *cli.App {
+	if in == nil {
+		in = new(invocation)
+	}
+	app := &cli.App{
+		Name:    "tsimport",
+		Version: versionText(debug.ReadBuildInfo()),
+		Usage:   "load files into Alibaba Cloud Tablestore at full write capacity, without losing a row",
+		Description: "Without --endpoint or TABLESTORE_ENDPOINT, every command uses an embedded store in ./tsimport-store, which the first load\n" +
+			"creates.\n" +
+			"Exit codes: 0 done, 1 failed or --timeout: try again, 2 bad usage or configuration, 3 finished with rejected rows, 4 stopped by\n" +
+			"the error limit, 5 refused permanently (access key, permission, table gone, quota), 6 verify or check found differences, 7 no\n" +
+			"input, 129/130/143 stopped by a signal, 141 the output was closed.",
+		EnableBashCompletion:      true,
+		Writer:                    stdout,
+		ErrWriter:                 show,
+		DisableSliceFlagSeparator: true, // a null text or a column name may hold a comma
+		ExitErrHandler:            func(*cli.Context, error) {},
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return usagef("unknown command %q; see tsimport --help%s", c.Args().First(), suggest.Hint(c.Args().First(), commandNames(c.App.Commands)))
+			}
+			return cli.ShowAppHelp(c)
+		},
+		Commands: []*cli.Command{
+			limited(loadCommand(interrupts, show, in), interrupts, show, in),
+			limited(copyCommand(interrupts, show, in), interrupts, show, in),
+			limited(runCommand(interrupts, show, in), interrupts, show, in),
+			limited(workCommand(interrupts, show, in), interrupts, show, in),
+			statusCommand(interrupts, show, in),
+			manifestsCommand(interrupts, show, in),
+			resumeCommand(interrupts, show, in),
+			runsCommand(in),
+			configCommand(interrupts, in),
+			convertCommand(in),
+			filesCommand(in),
+			limited(verifyCommand(interrupts, show, in), interrupts, show, in),
+			limited(syncCommand(interrupts, show, in), interrupts, show, in),
+			checkCommand(show, in),
+			inspectCommand(in),
+			tablesCommand(in),
+			explainCommand(in),
+			adviseCommand(in),
+			limited(exportCommand(in), interrupts, show, in),
+			tableCommand(in),
+			serveCommand(in),
+			genCommand(in),
+			benchCommand(interrupts, in),
+			ageCommand(in),
+			errorsCommand(in),
+			completionCommand(in),
+			manCommand(in),
+		},
+	}
+	setUsageErrors(app)
+	group(app.Commands)
+	return app
+}
+
+// setUsageErrors makes every command answer a wrong flag with one line instead of its whole help.
+func setUsageErrors(app *cli.App) {
+	onError := func(name string, flags []cli.Flag) cli.OnUsageErrorFunc {
+		return func(_ *cli.Context, err error, _ bool) error {
+			if m := notDefined.FindStringSubmatch(err.Error()); m != nil {
+				if g := findGone(strings.TrimPrefix(name, app.Name+" "), m[1]); g != nil {
+					return usagef("--%s is gone: %s", g.name, g.instead)
+				}
+			}
+			return usagef("%s; see %s --help%s", flagErrorText(err, flags), name, flagHint(err, flags))
+		}
+	}
+	app.OnUsageError = onError(app.Name, app.Flags)
+	var walk func(string, []*cli.Command)
+	walk = func(parent string, commands []*cli.Command) {
+		for _, c := range commands {
+			name := parent + " " + c.Name
+			c.OnUsageError = onError(name, c.Flags)
+			c.HideHelpCommand = len(c.Subcommands) == 0 // or a file called help would run it
+			if len(c.Subcommands) > 0 && c.Action == nil {
+				c.Action = func(c *cli.Context) error {
+					if c.Args().Present() {
+						return usagef("unknown command %q; see tsimport %s --help%s", c.Args().First(), c.Command.Name, suggest.Hint(c.Args().First(), commandNames(c.Command.Subcommands)))
+					}
+					return usagef("a command is missing; see tsimport %s --help", c.Command.Name)
+				}
+			}
+			walk(name, c.Subcommands)
+		}
+	}
+	walk(app.Name, app.Commands)
+}
+
+func usagef(format string, a ...any) error {
+	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
+}
+
+// interrupts turns signals into contexts: the first one ends drain, the second one hard.
+type interrupts struct {
+	drain, hard      context.Context
+	stopGently, stop context.CancelCauseFunc
+	signals          chan os.Signal
+	gentle           chan bool // whether there is anything to drain
+}
+
+func newInterrupts(stderr io.Writer) *interrupts {
+	hard, stop := context.WithCancelCause(context.Background())
+	drain, stopGently := context.WithCancelCause(hard)
+	in := &interrupts{drain: drain, hard: hard, stopGently: stopGently, stop: stop, signals: make(chan os.Signal, 2), gentle: make(chan bool, 1)}
+	signal.Notify(in.signals, syscall.SIGTERM)
+	for _, s := range []os.Signal{syscall.SIGHUP, os.Interrupt} {
+		if !signal.Ignored(s) { // as nohup has the first, and a shell the second of a job in the background
+			signal.Notify(in.signals, s)
+		}
+	}
+	go func() {
+		for s := range in.signals {
+			cause := &pipeline.Interrupted{Signal: s.String(), ExitCode: exitcode.Interrupted}
+			switch s {
+			case syscall.SIGTERM:
+				cause.ExitCode = exitcode.Terminated
+			case syscall.SIGHUP:
+				if drain.Err() != nil {
+					continue // a terminal that goes away tells so more than once
+				}
+				cause.ExitCode = exitcode.Hangup
+			}
+			if hard.Err() != nil {
+				os.Exit(cause.ExitCode) // what should have ended with the context did not
+			}
+			first := drain.Err() == nil
+			stopGently(cause)
+			if first && len(in.gentle) > 0 {
+				fmt.Fprintln(stderr, "\ntsimport: stopping: finishing requests in flight; interrupt again to stop now")
+				continue
+			}
+			stop(cause)
+		}
+	}()
+	return in
+}
+
+// endAfter stops the command after a time, gently if it can. What it leaves can be resumed like anything that a signal has stopped,
+// and whoever runs it is told to try again.
+func (in *interrupts) endAfter(d time.Duration) {
+	cause := &pipeline.Interrupted{Signal: fmt.Sprintf("--timeout %v", d), ExitCode: exitcode.Failed}
+	time.AfterFunc(d, func() {
+		in.stopGently(cause)
+		if len(in.gentle) == 0 {
+			in.stop(cause)
+		}
+	})
+}
+
+// limited gives a command the flags that bound how long it runs and say who is told how it ends.
+func limited(c *cli.Command, interrupts *interrupts, show *display, in *invocation) *cli.Command {
+	c.Flags = append(c.Flags, flagsOf(options.Ending)...)
+	action := c.Action
+	c.Action = in.act(func(c *call) error {
+		if err := checkEnding(c); err != nil {
+			return err
+		}
+		return told(c, show, c.Command.Name, func(c *call) error { return action(c.flags) })
+	})
+	c.Before = func(c *cli.Context) error {
+		if d := c.Duration("timeout"); d > 0 {
+			interrupts.endAfter(d)
+		} else if d < 0 {
+			return usagef("--timeout %v: want a time such as 90m", d)
+		}
+		return nil
+	}
+	return c
+}
+
+// drains says that the command stops by itself when drain ends.
+func (in *interrupts) drains() {
+	select {
+	case in.gentle <- true:
+	default: // it was said
+	}
+}
+
+// ofLoad are the interrupts of one load among several: an interrupt that all get ends it as it would end the load alone. stop frees
+// what they hold.
+func (in *interrupts) ofLoad() (of *interrupts, stop func()) {
+	hard, cancel := context.WithCancelCause(in.hard)
+	drain, stopGently := context.WithCancelCause(in.drain)
+	of = &interrupts{drain: drain, hard: hard, stopGently: stopGently, stop: cancel, gentle: make(chan bool, 1)}
+	unhook := context.AfterFunc(in.drain, func() {
+		if len(of.gentle) == 0 { // there is nothing to drain
+			cancel(context.Cause(in.drain))
+		}
+	})
+	return of, func() { unhook(); stopGently(nil); cancel(nil) }
+}
+
+func (in *interrupts) close() {
+	signal.Stop(in.signals)
+	close(in.signals)
+}

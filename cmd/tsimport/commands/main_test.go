@@ -1,0 +1,9 @@
+package commands
+
+import (
+	"testing"
+
+	"example.com/tsimport/internal/conformance"
+)
+
+func TestMain(m *testing.M) { conformance.Main(m) }

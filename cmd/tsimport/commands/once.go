@@ -1,0 +1,149 @@
+package commands
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/jobs/recurring"
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/pipeline/plan"
+)
+
+// onceNames are the names of options of loads that come again.
+func onceNames() []string {
+	return options.Names(func(o *options.Option) bool { return o.In == options.Load })
+}
+
+// nothingNew says that no input is new, if that is what err is about. Any other error stays.
+func nothingNew(c *call, show *display, err error) error {
+	var nothing *plan.NothingNew
+	if !errors.As(err, &nothing) {
+		return err
+	}
+	for _, note := range nothing.Notes {
+		say(c, show, "%s", note)
+	}
+	text := fmt.Sprintf("nothing new: none of %d inputs is to be loaded", nothing.Found)
+	if c.Bool("fail-if-nothing-new") {
+		return &exitError{code: exitcode.NoInput, err: errors.New(text)}
+	}
+	say(c, show, "%s", text)
+	return nil
+}
+
+func filesCommand(in *invocation) *cli.Command {
+	flags := append(flagsOf(options.Reaching), flagNamed("state"), &cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` whose known files are meant"})
+	return &cli.Command{
+		Name:        "files",
+		Usage:       "list the files that loads with --only-new know",
+		Description: "A line for each input whose content the table has taken: when, bytes, hash, name. To have one loaded again, forget it.",
+		Flags:       append(flags, &cli.BoolFlag{Name: "json", Usage: "print JSON"}),
+		Action:      in.act(listFiles),
+		Subcommands: []*cli.Command{{
+			Name: "forget", Usage: "forget files, so that they are loaded again when they are found", ArgsUsage: "NAME...",
+			Flags: flags, Action: in.act(forgetFiles),
+		}},
+	}
+}
+
+// placeOfFlags is placeOf of a command that has no load.
+func placeOfFlags(c *call) (string, error) {
+	if c.String("table") == "" {
+		return "", usagef("no table: give --table")
+	}
+	t, err := openTarget(c, access{readOnly: true}, io.Discard)
+	if err != nil {
+		return "", err
+	}
+	place := ""
+	if t.embedded {
+		if place, err = t.identity(); err != nil {
+			return "", errors.Join(err, t.close())
+		}
+	}
+	return recurring.PlaceOf(place, t.name, c.String("table")), t.close()
+}
+
+func listFiles(c *call) error {
+	if c.Args().Present() {
+		return usagef("unknown command %q; see tsimport files --help", c.Args().First())
+	}
+	place, err := placeOfFlags(c)
+	if err != nil {
+		return err
+	}
+	r, err := requestOf(c)
+	if err != nil {
+		return err
+	}
+	store, err := recurring.OpenStore(c.Context, r, storesOf(c))
+	if err != nil {
+		return err
+	}
+	ledger, err := recurring.OpenKnown(c.Context, r, store, place)
+	if err != nil {
+		return err
+	}
+	files := ledger.Files()
+	if c.Bool("json") {
+		text, err := json.MarshalIndent(files, "", "  ")
+		if err == nil {
+			_, err = fmt.Fprintf(c.App.Writer, "%s\n", text)
+		}
+		return err
+	}
+	w := results(c)
+	for _, f := range files {
+		as := ""
+		if f.SameAs != "" {
+			as = "  (as " + printable(f.SameAs) + ")"
+		}
+		if _, err := fmt.Fprintf(w, "%s  %s  %s  %s%s\n", f.Loaded.Local().Format("2006-01-02 15:04:05"), grouped(f.Size), f.Hash[:min(16, len(f.Hash))], printable(f.Name), as); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func forgetFiles(c *call) (err error) {
+	if c.NArg() == 0 {
+		return usagef("name the files to forget, as tsimport files lists them")
+	}
+	place, err := placeOfFlags(c)
+	if err != nil {
+		return err
+	}
+	r, err := requestOf(c)
+	if err != nil {
+		return err
+	}
+	o, ledger, err := recurring.Change(c.Context, r, storesOf(c), place, sayer(c, c.App.ErrWriter))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, o.Close()) }()
+	var names []string
+	for _, name := range c.Args().Slice() {
+		if full, err := filepath.Abs(name); err == nil && !ledger.Knows(name) && !strings.Contains(name, "://") {
+			name = full
+		}
+		if !ledger.Knows(name) {
+			return usagef("%s is not known; tsimport files lists those that are", printable(name))
+		}
+		names = append(names, name)
+	}
+	return ledger.Forget(c.Context, names, time.Now().UTC())
+}
+
+// sayer says what say does.
+func sayer(c *call, stderr io.Writer) func(format string, a ...any) {
+	return func(format string, a ...any) { say(c, stderr, format, a...) }
+}

@@ -1,0 +1,75 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"example.com/tsimport/internal/atomicfile"
+)
+
+// writeOutput writes to what a path stands for (atomicfile.Find), or to stdout.
+func writeOutput(ctx context.Context, path string, stdout io.Writer, write func(io.Writer) error) error {
+	if path == "" || path == "-" {
+		if err := openForRows(stdout); err != nil {
+			return err
+		}
+		return write(stdout)
+	}
+	o, err := atomicfile.Find(path)
+	if err != nil {
+		return err
+	}
+	return o.WriteTo(ctx, 0o666, write)
+}
+
+// createOutput opens a file that a flag names, to be written while the command runs.
+func createOutput(c *call, path string, flag int) (*os.File, error) {
+	o, err := atomicfile.Find(path)
+	if err != nil {
+		return nil, err
+	}
+	return o.Open(c.Context, flag, 0o644)
+}
+
+// checkedOutput is stdout. It remembers write errors, because the code that prints help and lists ignores them.
+type checkedOutput struct {
+	io.Writer
+	used bool
+	err  error
+}
+
+// silent reports whether nothing was printed, here or on stderr.
+func (o *checkedOutput) silent(stderr *display) bool { return !o.used && !stderr.used.Load() }
+
+func (o *checkedOutput) Write(b []byte) (int, error) {
+	o.used = true
+	n, err := o.Writer.Write(b)
+	if err != nil && o.err == nil {
+		o.err = fmt.Errorf("print the result: %w", err)
+	}
+	return n, err
+}
+
+// end is how a command ends whose own end is err. Some file systems say only when a file is closed that it could not be written.
+func (o *checkedOutput) end(err error) error {
+	if o.Writer == os.Stdout {
+		if closed := os.Stdout.Close(); closed != nil && o.err == nil {
+			o.err = fmt.Errorf("print the result: %w", closed)
+		}
+	}
+	if err == nil {
+		return o.err
+	}
+	return err
+}
+
+// openForRows refuses rows for a stdout that may have been closed when the process began, before any is read. Go opens the null device in its
+// place, as programs do that want no output of a command: a result may go there, rows are somebody's data.
+func openForRows(stdout io.Writer) error {
+	if o, ok := stdout.(*checkedOutput); ok && o.Writer == os.Stdout && closedAtStart() {
+		return usagef("standard output is closed, or the null device; name a file with -o, or %s", os.DevNull)
+	}
+	return nil
+}

@@ -1,0 +1,239 @@
+package commands
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/bottleneck"
+)
+
+// How often progress is shown.
+const (
+	firstLine = time.Second
+	lineEvery = 5 * time.Second
+	barEvery  = 250 * time.Millisecond
+)
+
+// watch shows progress until the load ends: a bar on a terminal, else a line after a second and then every few.
+func (s *screen) watch() {
+	defer s.stopped.Done()
+	first, interval, show := firstLine, lineEvery, s.showLine
+	switch {
+	case s.w.log != nil:
+		show = func() { s.logRejects(); s.logProgress() }
+		defer s.logRejects()
+	case s.w.terminal:
+		first, interval, show = barEvery, barEvery, s.barShower()
+		defer s.w.paint()
+	}
+	tick := time.NewTicker(first)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			tick.Reset(interval)
+			show()
+		case <-s.stopping:
+			return
+		}
+	}
+}
+
+// awaitInputs says, more and more seldom, that nothing has come of the inputs yet, until arrived or stop is called.
+func (s *screen) awaitInputs() {
+	if s.quiet {
+		return
+	}
+	s.stopped.Add(1)
+	arrived := make(chan struct{})
+	s.arrived = sync.OnceFunc(func() { close(arrived) })
+	go func() {
+		defer s.stopped.Done()
+		for wait := lineEvery; ; wait *= 2 {
+			select {
+			case <-time.After(wait):
+			case <-arrived:
+				return
+			case <-s.stopping:
+				return
+			}
+			s.noInput()
+		}
+	}()
+}
+
+// noInput says that the inputs are waited for, if they are.
+func (s *screen) noInput() {
+	if w := bottleneck.Word(s.progress.LimitedBy.Load()); w != bottleneck.None {
+		s.line("no rows yet after %v: the inputs are being opened and sampled (limited by %v)", round(time.Since(s.start)), w)
+	}
+}
+
+// showLine shows progress where nothing can be painted over.
+func (s *screen) showLine() {
+	s.line("%s", s.progressText())
+}
+
+// barShower returns what shows the progress bar.
+func (s *screen) barShower() (show func()) {
+	// The bar only draws; where the cursor goes is the display's business.
+	bar := progressbar.NewOptions64(s.progress.BytesTotal.Load(),
+		progressbar.OptionSetWriter(io.Discard), progressbar.OptionShowBytes(true), progressbar.OptionUseIECUnits(true),
+		progressbar.OptionSetWidth(20), progressbar.OptionSetPredictTime(false), progressbar.OptionSetSpinnerChangeInterval(0), progressbar.OptionSetRenderBlankState(true))
+	return func() {
+		s.moveBar(bar)
+		s.w.paint(strings.TrimSpace(bar.String()))
+	}
+}
+
+func (s *screen) moveBar(bar *progressbar.ProgressBar) {
+	bar.Describe(s.counts() + s.left(time.Now()))
+	// A bar that is full ends, but rows are still being written then.
+	done := s.bytesDone()
+	if total := s.progress.BytesTotal.Load(); total > 0 {
+		if limit := s.progress.Limit.Load(); limit > 0 {
+			done = max(done, int64(float64(total)*float64(s.recordsDone())/float64(limit)))
+		}
+		done = min(done, total-1)
+	}
+	_ = bar.Set64(done)
+}
+
+// bytesDone is how much of the input has become rows that are final, about. Reading runs far ahead of writing where
+// rows wait in lanes.
+func (s *screen) bytesDone() int64 {
+	p := &s.progress
+	return doneOf(p.BytesRead.Load(), s.recordsDone(), p.Read.Load())
+}
+
+// recordsDone is how many records are final. A dry run is done with those that it has read.
+func (s *screen) recordsDone() int64 {
+	p := &s.progress
+	if s.dryRun {
+		return p.Read.Load()
+	}
+	return p.Written.Load() + p.Rejected.Load() + p.Superseded.Load() + p.ConditionFailed.Load() + p.Archived.Load()
+}
+
+// doneOf is the part of the bytes read that belongs to records that are final.
+func doneOf(bytes, final, read int64) int64 {
+	if read == 0 {
+		return bytes
+	}
+	return int64(float64(bytes) * min(1, float64(final)/float64(read)))
+}
+
+// lookBack is how far the estimate of the time left looks back. A load whose last rows are those of one slow partition is
+// not as fast as it was.
+const lookBack = 10 * time.Second
+
+// mark is how much of the input was done at a time.
+type mark struct {
+	at      time.Time
+	done    int64 // bytes
+	records int64
+}
+
+// left says how long the load will still take if it continues as in the last seconds, at least as long as the slowest
+// partition needs for its rows; nothing as long as nobody knows.
+func (s *screen) left(now time.Time) string {
+	total, limit := s.progress.BytesTotal.Load(), s.progress.Limit.Load()
+	to := mark{now, s.bytesDone(), s.recordsDone()}
+	if total <= 0 && limit <= 0 {
+		return ""
+	}
+	s.marks = append(s.marks, to)
+	for len(s.marks) > 1 && now.Sub(s.marks[1].at) >= lookBack {
+		s.marks = s.marks[1:]
+	}
+	// Before that the load has begun with what earlier attempts had done.
+	from := mark{at: s.start, done: s.done, records: s.final}
+	if now.Sub(s.start) >= lookBack {
+		from = s.marks[0]
+	}
+	passed, slowest := float64(now.Sub(from.at)), time.Duration(s.progress.SlowestLeft.Load())*time.Millisecond
+	left := time.Duration(math.MaxInt64)
+	// The load ends with the input or with its last record that is to be read.
+	for _, part := range []struct{ from, to, all int64 }{{from.done, to.done, total}, {from.records, to.records, limit}} {
+		switch {
+		case part.all <= 0:
+		case part.to >= part.all:
+			return ""
+		case part.to > part.from:
+			left = min(left, time.Duration(min(passed*float64(part.all-part.to)/float64(part.to-part.from), longestLeft)))
+		}
+	}
+	if left == math.MaxInt64 {
+		left = 0
+	}
+	if left = max(left, slowest); left == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", about %v left", round(left))
+}
+
+// longestLeft bounds an estimate.
+const longestLeft = float64(10 * 365 * 24 * time.Hour)
+
+func (s *screen) counts() string {
+	p := &s.progress
+	rate := float64(max(p.Written.Load()-s.written, 0)) / time.Since(s.start).Seconds() // of this attempt
+	text := fmt.Sprintf("%s rows, %s rows/s", grouped(p.Written.Load()), grouped(int64(rate)))
+	if w := bottleneck.Word(p.LimitedBy.Load()); w != bottleneck.None {
+		text += fmt.Sprintf(" (limited by %v)", w)
+	}
+	if n := p.Rejected.Load(); n > 0 {
+		text += fmt.Sprintf(", %s rejected", grouped(n))
+	}
+	if n := p.Archived.Load(); n > 0 {
+		text += fmt.Sprintf(", %s archived", grouped(n))
+	}
+	if n := p.Throttled.Load(); n > 0 {
+		text += fmt.Sprintf(", %s throttled", grouped(n))
+	}
+	if n, found, requests := p.LookUps(); requests > 0 {
+		text += fmt.Sprintf(", %s rows looked up (%s found, %s requests)", grouped(n), grouped(found), grouped(requests))
+	}
+	if n := p.Swept.Load(); n > 0 {
+		text += fmt.Sprintf(", %s checked for copies", grouped(n))
+	}
+	if trouble, _ := p.Trouble.Load().(string); trouble != "" {
+		text += fmt.Sprintf(", trying again: %.100s", trouble)
+	}
+	if w := p.Wait(); w != nil {
+		text += ", " + waitText(w)
+	}
+	return text
+}
+
+// waitText says until when a load waits, and why.
+func waitText(w *pipeline.Wait) string {
+	return fmt.Sprintf("waiting until %s (%v): %s", w.Until.Local().Format(time.TimeOnly), round(time.Until(w.Until)), w.Why)
+}
+
+func (s *screen) progressText() string {
+	p := &s.progress
+	text := s.counts()
+	read, total, limit := p.BytesRead.Load(), p.BytesTotal.Load(), p.Limit.Load()
+	text += fmt.Sprintf(", %s read", byteText(read))
+	if total > 0 && limit <= 0 {
+		text += fmt.Sprintf(" of %s (%d%%)", byteText(total), read*100/total)
+	}
+	if limit > 0 {
+		text += fmt.Sprintf(", %s of at most %s records", grouped(p.Read.Load()), grouped(limit))
+	}
+	return text + s.left(time.Now())
+}
+
+// stop ends the progress display.
+func (s *screen) stop() {
+	close(s.stopping)
+	s.stopped.Wait()
+}

@@ -1,0 +1,160 @@
+package commands
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/bottleneck"
+)
+
+func TestProgressCountsFinalRowsNotReadOnes(t *testing.T) {
+	s := &screen{start: time.Now()}
+	p := &s.progress
+	p.BytesTotal.Store(1000)
+	if got := s.bytesDone(); got != 0 {
+		t.Errorf("before anything is read %d bytes are done", got)
+	}
+	p.BytesRead.Store(800)
+	p.Read.Store(400)
+	p.Written.Store(70)
+	p.Rejected.Store(10)
+	p.Superseded.Store(20)
+	if got := s.bytesDone(); got != 200 {
+		t.Errorf("%d bytes are done, want a quarter of what was read", got)
+	}
+	if text := s.progressText(); !strings.Contains(text, "800 bytes read of 1000 bytes (80%), about ") {
+		t.Errorf("shown: %s", text)
+	}
+	s.dryRun = true
+	if got := s.bytesDone(); got != 800 {
+		t.Errorf("%d bytes of a dry run are done, want what was read", got)
+	}
+}
+
+func TestTheTimeLeftIsThatOfTheLastSeconds(t *testing.T) {
+	start := time.Now()
+	s := &screen{start: start}
+	p := &s.progress
+	p.BytesTotal.Store(1000)
+	p.BytesRead.Store(1000)
+	p.Read.Store(1000)
+	at := func(second, written int64, want string) {
+		t.Helper()
+		p.Written.Store(written)
+		if got := s.left(start.Add(time.Duration(second) * time.Second)); got != want {
+			t.Errorf("after %d s with %d of 1000 rows: %q, want %q", second, written, got, want)
+		}
+	}
+	at(1, 0, "")
+	at(5, 500, ", about 5s left")
+	at(10, 600, ", about 6s left") // 600 in 9 s
+	at(15, 650, ", about 23.3s left")
+	at(20, 700, ", about 30s left")
+	at(25, 700, ", about 1m0s left")
+	at(40, 700, "") // nobody knows
+	at(45, 1000, "")
+}
+
+func TestTheTimeLeftIsThatOfTheSlowestPartition(t *testing.T) {
+	s := &screen{start: time.Now()}
+	p := &s.progress
+	p.BytesTotal.Store(1000)
+	p.BytesRead.Store(1000)
+	p.Read.Store(1000)
+	p.Written.Store(900)
+	p.SlowestLeft.Store(61_000)
+	if got := s.left(s.start.Add(5 * time.Second)); got != ", about 1m1s left" {
+		t.Errorf("%q, want what the slowest partition needs", got)
+	}
+}
+
+func TestAResumedLoadShowsTheSpeedOfThisAttempt(t *testing.T) {
+	s := &screen{start: time.Now().Add(-2 * time.Second), quiet: true}
+	s.resume(pipeline.Resumed{Written: 600_000, Final: 600_000, Read: 600_000, BytesRead: 600_000})
+	p := &s.progress
+	if text := s.counts(); !strings.Contains(text, "0 rows, 0 rows/s") {
+		t.Errorf("before anything is counted: %s", text)
+	}
+	p.BytesTotal.Store(1_000_000)
+	p.BytesRead.Store(620_000)
+	p.Read.Store(620_000)
+	p.Written.Store(620_000)
+	if text := s.counts(); !strings.Contains(text, "620,000 rows, 9,9") && !strings.Contains(text, "620,000 rows, 10,000 rows/s") {
+		t.Errorf("20,000 rows in two seconds: %s", text)
+	}
+	if got := s.left(s.start.Add(2 * time.Second)); got != ", about 38s left" {
+		t.Errorf("%q, want 19 times what 20,000 of 400,000 took", got)
+	}
+}
+
+func TestABarIsPaintedInOneLine(t *testing.T) {
+	d, out := terminal(60)
+	s := &screen{w: d, start: time.Now()}
+	s.progress.BytesTotal.Store(1000)
+	show := s.barShower()
+	show()
+	show()
+	if lines := screenOf(t, out.String(), 60); len(lines) != 1 || !strings.HasPrefix(lines[0], "0 rows, 0 rows/s") {
+		t.Errorf("shown:\n%s", strings.Join(lines, "\n"))
+	}
+}
+
+func TestTheTimeLeftOfALoadWithALimitIsThatOfItsRecords(t *testing.T) {
+	s := &screen{start: time.Now(), quiet: true}
+	s.resume(pipeline.Resumed{Written: 100, Final: 100, Read: 100, BytesRead: 1000})
+	p := &s.progress
+	p.BytesRead.Store(4000)
+	p.Read.Store(400)
+	p.Written.Store(350)
+	p.Rejected.Store(50)
+	for _, tt := range []struct {
+		name         string
+		total, limit int64
+		want         string
+	}{
+		{"the whole input", 1_000_000, 0, ", about 5m32s left"},
+		{"the first records", 1_000_000, 1000, ", about 2s left"},
+		{"the first records of a stream", -1, 1000, ", about 2s left"},
+		{"a stream", -1, 0, ""},
+		{"fewer records than the limit", 10_000, 1_000_000, ", about 2s left"},
+		{"all that are to be read", 1_000_000, 400, ""},
+	} {
+		p.BytesTotal.Store(tt.total)
+		p.Limit.Store(tt.limit)
+		if got := s.left(s.start.Add(time.Second)); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+		s.marks = nil
+	}
+	p.Limit.Store(1000)
+	if text := s.progressText(); !strings.Contains(text, "3.9 KiB read, 400 of at most 1,000 records") {
+		t.Errorf("shown: %s", text)
+	}
+}
+
+func TestALoadWhoseInputComesLateSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var shown bytes.Buffer
+		s := &screen{w: newDisplay(&shown), start: time.Now(), stopping: make(chan struct{})}
+		s.awaitInputs()
+		time.Sleep(6 * time.Second) // of virtual time
+		synctest.Wait()
+		if shown.Len() > 0 {
+			t.Errorf("nobody waits for an input: %s", shown.String())
+		}
+		s.progress.LimitedBy.Store(uint32(bottleneck.Reader))
+		time.Sleep(60 * time.Second)
+		synctest.Wait()
+		s.arrived()
+		s.stop()
+		const want = "tsimport: no rows yet after 15s: the inputs are being opened and sampled (limited by reader)\n" +
+			"tsimport: no rows yet after 35s: the inputs are being opened and sampled (limited by reader)\n"
+		if shown.String() != want {
+			t.Errorf("shown:\n%s\nwant:\n%s", shown.String(), want)
+		}
+	})
+}

@@ -1,0 +1,348 @@
+package commands
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/jobs/job"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/transfer/tablesync"
+)
+
+func pruneCommand(in *invocation) *cli.Command {
+	return &cli.Command{
+		Name:  "prune",
+		Usage: "remove the folders of runs that are over",
+		Description: "Removes runs below ./" + rundir.Root + " that have ended, are older than --older-than and are not among the --keep newest of their table, or of\n" +
+			"their job. Never removed: a run that can be resumed or that is running, a job of which a load can be, the last run that wrote to a\n" +
+			"table (later loads take types of columns from it), and folders with files that tsimport has not made. Rejected records go with their run.",
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "keep", Usage: "keep the `N` newest runs of each table and of each job", Value: 1},
+			&cli.StringFlag{Name: "older-than", Usage: "remove only runs of which no file has changed for `AGE`, such as 30d or 36h"},
+			&cli.BoolFlag{Name: "plan", Usage: "show what would be removed, and remove nothing"},
+			&cli.BoolFlag{Name: "json", Usage: "print JSON"},
+		},
+		Action: in.act(pruneRuns),
+	}
+}
+
+// pruned is what runs prune says of a run. Its fields are those of the JSON.
+type pruned struct {
+	Folder  string    `json:"folder"`
+	Removed bool      `json:"removed"`       // or with --plan: it would be
+	Why     string    `json:"why,omitempty"` // it is kept
+	State   string    `json:"state"`
+	Table   string    `json:"table,omitempty"`
+	Changed time.Time `json:"changed"` // the last time that something in it has
+	Bytes   int64     `json:"bytes"`
+
+	info *runInfo
+}
+
+// pruning decides which runs are removed.
+type pruning struct {
+	keep  int
+	older time.Duration
+	now   time.Time
+}
+
+func pruneRuns(c *call) error {
+	p := pruning{keep: c.Int("keep"), now: time.Now()}
+	var err error
+	_, _, keepOfEnvironment := fromEnvironment("keep") // which may be meant for others: to remove something is to be typed
+	switch {
+	case c.Args().Present():
+		return usagef("runs prune takes no folders (%q); it looks at those below ./%s", c.Args().First(), rundir.Root)
+	case c.String("older-than") == "" && (!c.IsSet("keep") || keepOfEnvironment):
+		return usagef("nothing says which runs are to be removed: give --older-than 30d, --keep N, or both; with --plan nothing is removed yet")
+	case p.keep < 1:
+		return usagef("--keep %d: want 1 or more", p.keep)
+	}
+	if text := c.String("older-than"); text != "" {
+		if p.older, err = parseAge(text); err != nil {
+			return usagef("--older-than %v", err)
+		}
+	}
+	all, err := p.look(rundir.Root)
+	if err != nil {
+		return err
+	}
+	p.choose(all)
+	var failed error
+	if !c.Bool("plan") {
+		failed = p.remove(all)
+	}
+	if c.Bool("json") {
+		err = printJSON(c, all)
+	} else {
+		err = writeLines(results(c), pruneLines(all, c.Bool("plan")))
+	}
+	if err == nil && failed != nil {
+		err = &exitError{code: exitcode.Failed, err: failed}
+	}
+	return err
+}
+
+// parseAge reads a time such as 30d or 36h.
+func parseAge(text string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n <= 36500 {
+			return time.Duration(n) * 24 * time.Hour, nil
+		}
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%q: want a number of days such as 30d, or a time such as 36h", text)
+	}
+	return d, nil
+}
+
+// look finds the runs below a folder, the newest first. What is not a run, and other users' runs, are passed over.
+func (p *pruning) look(root string) (all []*pruned, err error) {
+	all = []*pruned{}
+	entries, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return all, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	for _, e := range entries {
+		folder := filepath.Join(root, e.Name())
+		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") || rundir.CheckOwner(folder) != nil {
+			continue // links, too
+		}
+		if _, err := job.ReadRecord(folder); err != nil && !rundir.IsRun(folder) {
+			continue
+		}
+		info := readRun(folder)
+		if info == nil {
+			continue
+		}
+		one := &pruned{Folder: folder, State: info.State, Table: info.Table, info: info}
+		contents, err := rundir.ContentsOf(folder, one.own)
+		one.Bytes, one.Changed = contents.Bytes, latest(info.Started, contents.Newest)
+		switch {
+		case err != nil:
+			one.Why = client.OneLine(err.Error())
+		case contents.Foreign != "":
+			one.Why = fmt.Sprintf("%s is not a file that tsimport has made, or was changed", contents.Foreign)
+		}
+		all = append(all, one)
+	}
+	slices.SortStableFunc(all, func(a, b *pruned) int {
+		if n := b.Changed.Compare(a.Changed); n != 0 {
+			return n
+		}
+		return strings.Compare(b.Folder, a.Folder)
+	})
+	return all, nil
+}
+
+func latest(times ...time.Time) (last time.Time) {
+	for _, t := range times {
+		if t.After(last) {
+			last = t
+		}
+	}
+	return last
+}
+
+// own reports what else a run folder holds: the loads of a job, what a sync has written.
+func (r *pruned) own(name string, folder bool) bool {
+	if r.info.record == nil {
+		return r.info.Sync && tablesync.IsPart(name)
+	}
+	of, rest, below := strings.Cut(name, "/")
+	i := slices.IndexFunc(r.info.record.Loads, func(s *job.State) bool { return s.Name == of })
+	if !below {
+		return folder && i >= 0 || name == job.FolderFile
+	}
+	return i >= 0 && r.info.record.Loads[i].Command == job.Sync && tablesync.IsPart(rest)
+}
+
+// choose says of each run why it is kept.
+func (p *pruning) choose(all []*pruned) {
+	kept, wrote := map[string]int{}, map[string]bool{}
+	read := readByOthers(all)
+	for _, r := range all { // the newest first
+		of := r.info.Target + "\x00" + r.Table
+		if r.info.record != nil {
+			of = "job " + r.info.record.File
+		} else if r.info.DryRun {
+			of = "dry run " + of
+		}
+		kept[of]++
+		last := r.info.wrote && !wrote[of]
+		wrote[of] = wrote[of] || r.info.wrote
+		why := p.whyKept(r, kept[of], last)
+		if by := readIn(read, r.Folder); why == "" && by != "" {
+			why = by + ", which can be resumed, reads a file of it"
+		}
+		if r.Why == "" || r.info.Raised != nil {
+			r.Why = why
+		}
+		r.Removed = r.Why == ""
+	}
+}
+
+// readByOthers are the paths that runs read which can be resumed, and the folder of one that does: such as rejects of another run.
+func readByOthers(all []*pruned) map[string]string {
+	read := map[string]string{}
+	add := func(dir, folder string, args []string) {
+		for _, a := range args {
+			if _, value, ok := strings.Cut(a, "="); ok && strings.HasPrefix(a, "-") {
+				a = value
+			}
+			if !filepath.IsAbs(a) {
+				a = filepath.Join(dir, a)
+			}
+			read[resolved(a)] = folder
+		}
+	}
+	for _, r := range all {
+		if mayContinue(r.info) == "" {
+			continue
+		}
+		if j := r.info.job; j != nil {
+			add(j.Dir, r.Folder, j.Args)
+			add(j.Dir, r.Folder, j.Chosen)
+		}
+		if r.info.record != nil {
+			for _, s := range r.info.record.Loads {
+				add(r.info.record.Dir, r.Folder, s.Arguments())
+			}
+		}
+	}
+	return read
+}
+
+// readIn returns which run reads something in a folder, "" if none does.
+func readIn(read map[string]string, folder string) string {
+	at := resolved(folder)
+	for path, by := range read {
+		if by != folder && (path == at || strings.HasPrefix(path, at+string(filepath.Separator))) {
+			return by
+		}
+	}
+	return ""
+}
+
+// resolved is a path without links, absolute; of one that does not exist, as it is.
+func resolved(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	folder, base := filepath.Split(path)
+	if real, err := filepath.EvalSymlinks(folder); err == nil { // the last part may be a pattern
+		return filepath.Join(real, base)
+	}
+	return filepath.Clean(path)
+}
+
+// whyKept is why a run is not removed: the n-th newest of its table or job; last says that no newer one has written to its table.
+func (p *pruning) whyKept(r *pruned, n int, last bool) string {
+	if why := mayContinue(r.info); why != "" {
+		return why
+	}
+	age := p.now.Sub(r.Changed)
+	switch {
+	case n <= p.keep:
+		return "one of the newest of its table or job"
+	case last:
+		return "the last run that wrote to its table, by which later loads know types of columns"
+	case age < 0:
+		return "by this machine's clock it is of the future"
+	case age < p.older:
+		return "not old enough"
+	}
+	return ""
+}
+
+// mayContinue is why somebody may still need what a run has kept to continue: "" if nobody can.
+func mayContinue(r *runInfo) string {
+	if held(r.Folder) {
+		return "a process works on it"
+	}
+	if r.Unfinished {
+		return "it can be resumed"
+	}
+	if r.Raised != nil {
+		return r.toRestore()
+	}
+	if r.State == stateRunning {
+		return "it may be running"
+	}
+	for _, l := range r.Loads {
+		if why := mayContinue(l); why != "" {
+			return fmt.Sprintf("load %s: %s", filepath.Base(l.Folder), why)
+		}
+	}
+	return ""
+}
+
+// remove removes the runs that were chosen. One that cannot be is kept, and said.
+func (p *pruning) remove(all []*pruned) (failed error) {
+	for _, r := range all {
+		if !r.Removed {
+			continue
+		}
+		removed, err := rundir.Remove(r.Folder, func() bool { return p.still(r) }, rundir.SummaryFile, job.FolderFile)
+		switch r.Removed = removed; {
+		case errors.As(err, new(*rundir.HeldError)):
+			r.Why = "a process works on it"
+		case err != nil:
+			r.Why = client.OneLine(err.Error())
+			failed = errors.Join(failed, err)
+		case !removed:
+			r.Why = "it was changed meanwhile"
+		}
+	}
+	return failed
+}
+
+// still reports whether a run is as it was when it was chosen. This process has its lock.
+func (p *pruning) still(r *pruned) bool {
+	now := readRun(r.Folder)
+	if now == nil || now.Unfinished || now.Raised != nil || now.State != r.State || (now.record == nil) != (r.info.record == nil) {
+		return false
+	}
+	if slices.ContainsFunc(now.Loads, func(l *runInfo) bool { return mayContinue(l) != "" }) {
+		return false
+	}
+	contents, err := rundir.ContentsOf(r.Folder, r.own)
+	return err == nil && contents.Foreign == "" && !contents.Newest.After(r.Changed)
+}
+
+// pruneLines say what was removed, or would be, and what was kept and why.
+func pruneLines(all []*pruned, planned bool) (lines []string) {
+	verb, removed, bytes := "removed", 0, int64(0)
+	if planned {
+		verb = "would remove"
+	}
+	for _, r := range slices.Backward(all) { // the oldest first
+		text := ""
+		if r.Table != "" {
+			text = "table " + r.Table + ", "
+		}
+		text = fmt.Sprintf("%s (%s%s, %s, %s)", r.Folder, text, r.State, r.Changed.Local().Format("2006-01-02 15:04:05"), byteText(r.Bytes))
+		if r.Removed {
+			removed, bytes = removed+1, bytes+r.Bytes
+			lines = append(lines, printable(verb+" "+text))
+			continue
+		}
+		lines = append(lines, printable(fmt.Sprintf("kept %s: %s", text, r.Why)))
+	}
+	return append(lines, fmt.Sprintf("%s %d of %d runs, %s", verb, removed, len(all), byteText(bytes)))
+}

@@ -1,0 +1,278 @@
+package commands
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/tsimport/pipeline/rundir"
+)
+
+// command runs tsimport in the working folder.
+func command(t *testing.T, want int, args ...string) (stdout, stderr string) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	if code := Run(append([]string{"tsimport"}, args...), &out, &errOut); code != want {
+		t.Fatalf("%q: exit code %d, want %d: %s%s", args, code, want, out.String(), errOut.String())
+	}
+	return out.String(), errOut.String()
+}
+
+func put(t *testing.T, name, text string) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	must(t, os.WriteFile(name, []byte(text), 0o644))
+}
+
+// age makes all files below a folder, and what its summary says, older.
+func age(t *testing.T, folder string, by time.Duration) {
+	t.Helper()
+	then := time.Now().Add(-by)
+	err := filepath.WalkDir(folder, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		if base := d.Name(); base == rundir.SummaryFile || base == "run.json" || base == "job.json" {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			var fields map[string]json.RawMessage
+			if err := json.Unmarshal(text, &fields); err != nil {
+				return err
+			}
+			for _, key := range []string{"started", "first_started"} {
+				if _, ok := fields[key]; ok {
+					fields[key], _ = json.Marshal(then)
+				}
+			}
+			if text, err = json.Marshal(fields); err != nil {
+				return err
+			}
+			if err := os.WriteFile(name, text, 0o600); err != nil {
+				return err
+			}
+		}
+		return os.Chtimes(name, then, then)
+	})
+	must(t, err)
+}
+
+// newRun loads a file into a table and returns the run's folder, made older.
+func newRun(t *testing.T, name string, code int, by time.Duration, args ...string) string {
+	t.Helper()
+	folder := filepath.Join(rundir.Root, name)
+	command(t, code, append([]string{"load", "-q", "--sync", "none", "--run-dir", folder, "--pk", "id:integer"}, args...)...)
+	age(t, folder, by)
+	return folder
+}
+
+// pruneJSON runs tsimport runs prune and returns the names of runs that it names as removed, and why others are kept.
+func pruneJSON(t *testing.T, args ...string) (removed []string, kept map[string]string) {
+	t.Helper()
+	out, _ := command(t, 0, append([]string{"runs", "prune", "--json"}, args...)...)
+	var all []pruned
+	must(t, json.Unmarshal([]byte(out), &all))
+	kept = map[string]string{}
+	for _, r := range all {
+		if name := filepath.Base(r.Folder); r.Removed {
+			removed = append(removed, name)
+		} else {
+			kept[name] = r.Why
+		}
+	}
+	slices.Sort(removed)
+	return removed, kept
+}
+
+func exists(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
+}
+
+const day = 24 * time.Hour
+
+func TestOldRunsAreRemovedAndNewOnesOfEachTableKept(t *testing.T) {
+	t.Chdir(t.TempDir())
+	put(t, "in.csv", "id\n1\n2\n")
+	for i, name := range []string{"a1", "a2", "a3", "a4"} {
+		newRun(t, name, 0, time.Duration(50-10*i)*day, "in.csv", "-t", "a") // 50, 40, 30 and 20 days
+	}
+	newRun(t, "b1", 0, 90*day, "in.csv", "-t", "b")
+	newRun(t, "dry", 0, 90*day, "in.csv", "-t", "a", "--dry-run")
+	put(t, "job.yaml", "version: 1\nloads:\n  c: {from: [in.csv], pk: [id]}\n")
+	for _, name := range []string{"j1", "j2"} {
+		command(t, 0, "run", "job.yaml", "-q", "--run-dir", filepath.Join(rundir.Root, name))
+		age(t, filepath.Join(rundir.Root, name), 60*day)
+	}
+	age(t, filepath.Join(rundir.Root, "j1"), 61*day)
+
+	_, stderr := command(t, 2, "runs", "prune")
+	if !strings.Contains(stderr, "give --older-than 30d, --keep N, or both") {
+		t.Error(stderr)
+	}
+	for _, bad := range [][]string{{"--keep", "0"}, {"--older-than", "month"}, {"--older-than", "-1d"}, {"--older-than", "1d", "a1"}} {
+		command(t, 2, append([]string{"runs", "prune"}, bad...)...)
+	}
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--older-than", "45d"}, "a1 j1"},
+		{[]string{"--older-than", "720h"}, "a1 a2 a3 j1"},
+		{[]string{"--keep", "1"}, "a1 a2 a3 j1"},
+		{[]string{"--keep", "3"}, "a1"},
+		{[]string{"--keep", "2", "--older-than", "45d"}, "a1"},
+	} {
+		if removed, kept := pruneJSON(t, append(tt.args, "--plan")...); strings.Join(removed, " ") != tt.want {
+			t.Errorf("%v: would remove %v, want %s; kept %v", tt.args, removed, tt.want, kept)
+		}
+	}
+	if !exists(filepath.Join(rundir.Root, "a1")) {
+		t.Fatal("a plan removed a run")
+	}
+	before, _ := command(t, 0, "runs", "prune", "--older-than", "35d", "--plan")
+	after, _ := command(t, 0, "runs", "prune", "--older-than", "35d")
+	if strings.ReplaceAll(before, "would remove", "removed") != after || !strings.Contains(after, "removed 3 of 8 runs") {
+		t.Errorf("planned:\n%sdone:\n%s", before, after)
+	}
+	for name, there := range map[string]bool{"a1": false, "a2": false, "a3": true, "a4": true, "b1": true, "dry": true, "j1": false, "j2": true} {
+		if exists(filepath.Join(rundir.Root, name)) != there {
+			t.Errorf("%s is there: %v", name, !there)
+		}
+	}
+	// What is left works on: the types of the table, the list.
+	newRun(t, "a5", 0, 0, "in.csv", "-t", "a")
+	if out, _ := command(t, 0, "runs"); strings.Count(out, "\n") != 6 {
+		t.Error(out)
+	}
+}
+
+func TestRunsThatSomebodyMayNeedAreKept(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	put(t, "in.csv", "id\n1\n2\n")
+	put(t, "bad.csv", "id\n1\nx\n")
+	root := rundir.Root
+	newRun(t, "resumable", 4, 90*day, "bad.csv", "-t", "r", "--max-errors", "0")
+	put(t, "job.yaml", "version: 1\nloads:\n  good: {from: [in.csv], pk: [\"id:integer\"]}\n  bad: {from: [bad.csv], pk: [\"id:integer\"], max-errors: 0}\n")
+	command(t, 4, "run", "job.yaml", "-q", "--run-dir", filepath.Join(root, "job"))
+	age(t, filepath.Join(root, "job"), 90*day)
+	for _, name := range []string{"held", "notes", "link", "crashed", "future", "edited", "cut", "ok", "raised"} {
+		newRun(t, name, 0, 90*day, "in.csv", "-t", "t")
+	}
+	newRun(t, "nothing", 4, 70*day, "bad.csv", "-t", "t", "--max-errors", "0")
+	command(t, 0, "load", "-q", "--sync", "none", "in.csv", "-t", "t", "--pk", "id:integer", "--run-dir", filepath.Join(root, "newest"))
+
+	must(t, os.Rename(newRun(t, "outside", 0, 90*day, "in.csv", "-t", "t"), "outside"))
+	lock, err := rundir.TakeLock(filepath.Join(root, "held"))
+	must(t, err)
+	defer lock.Release()
+	put(t, filepath.Join(root, "notes", "notes.txt"), "mine")
+	put(t, "elsewhere/precious.txt", "mine")
+	must(t, os.Symlink(filepath.Join(dir, "elsewhere"), filepath.Join(root, "link", "rejects.csv")))
+	put(t, filepath.Join(root, "edited", "rejects.csv"), "id\n2\n") // a moment ago
+	summary := filepath.Join(root, "crashed", rundir.SummaryFile)
+	text, err := os.ReadFile(summary)
+	must(t, err)
+	put(t, summary, strings.Replace(string(text), `"finished"`, `"running"`, 1))
+	put(t, filepath.Join(root, "raised", rundir.RaisedFile), `{"version": 1, "table": "t", "was": 7, "set": [500]}`)
+	age(t, filepath.Join(root, "raised"), 90*day)
+	age(t, filepath.Join(root, "crashed"), 90*day)
+	age(t, filepath.Join(root, "future"), -10*day)
+	// One that was removed in part is one that can be removed.
+	for _, name := range []string{"run.json", "report.html"} {
+		must(t, os.Remove(filepath.Join(root, "cut", name)))
+	}
+
+	// What is not a run of ours.
+	put(t, filepath.Join(root, "theirs", "summary.json"), `{"state":"finished"}`)
+	put(t, filepath.Join(root, "empty.txt"), "a file")
+	put(t, filepath.Join(root, ".hidden", "summary.json"), string(text))
+	must(t, os.Mkdir(filepath.Join(root, "folder"), 0o755))
+	must(t, os.Symlink(filepath.Join(dir, "outside"), filepath.Join(root, "linked")))
+
+	listed, kept := pruneJSON(t, "--older-than", "30d", "--plan")
+	removed, _ := pruneJSON(t, "--older-than", "30d")
+	if got := strings.Join(removed, " "); got != "cut ok" || !slices.Equal(removed, listed) {
+		t.Errorf("removed %v, planned %v", removed, listed)
+	}
+	for name, why := range map[string]string{
+		"raised": "write throughput of table t to be restored to 7 units", "resumable": "it can be resumed", "job": "it can be resumed", "held": "a process works on it", "notes": "notes.txt is not a file that tsimport has made", "link": "rejects.csv",
+		"edited": "not old enough", "crashed": "it can be resumed", "future": "one of the newest", "nothing": "it can be resumed", "newest": "not old enough",
+	} {
+		if got := kept[name]; !strings.Contains(got, why) {
+			t.Errorf("%s: kept for %q, want %q", name, got, why)
+		}
+		if !exists(filepath.Join(root, name)) {
+			t.Errorf("%s is gone", name)
+		}
+	}
+	for _, name := range []string{"theirs/summary.json", "empty.txt", ".hidden/summary.json", "folder", "linked", "../outside/summary.json", "../elsewhere/precious.txt", "link/rejects.csv"} {
+		if !exists(filepath.Join(root, name)) {
+			t.Errorf("%s is gone", name)
+		}
+	}
+	// It can still be resumed, with a higher limit.
+	command(t, 3, "run", "job.yaml", "-q", "--max-errors", "5", "--run-dir", filepath.Join(root, "job"))
+}
+
+func TestARunWhoseRejectsAnotherReadsIsKept(t *testing.T) {
+	t.Chdir(t.TempDir())
+	put(t, "bad.csv", "id\n1\nx\ny\n")
+	put(t, "in.csv", "id\n1\n")
+	for _, name := range []string{"by-flag", "by-name", "by-job", "free"} {
+		newRun(t, name, 3, 90*day, "bad.csv", "-t", strings.ReplaceAll(name, "-", "_"))
+		newRun(t, name+"-newer", 0, 80*day, "in.csv", "-t", strings.ReplaceAll(name, "-", "_"))
+	}
+	command(t, 4, "load", "-q", "--sync", "none", "--retry-rejects", filepath.Join(rundir.Root, "by-flag"), "--max-errors", "0", "--run-dir", filepath.Join(rundir.Root, "flag"))
+	newRun(t, "name", 4, 0, filepath.Join(rundir.Root, "by-name", "rejects*.csv"), "-t", "name", "--max-errors", "0")
+	put(t, "job.yaml", "version: 1\nloads:\n  j: {from: [./tsimport-runs/by-job/rejects.csv], pk: [\"id:integer\"], max-errors: 0}\n")
+	command(t, 4, "run", "job.yaml", "-q", "--run-dir", filepath.Join(rundir.Root, "job"))
+	removed, kept := pruneJSON(t, "--older-than", "30d")
+	if strings.Join(removed, " ") != "free" || !strings.Contains(kept["by-flag"], "flag, which can be resumed, reads") || kept["by-name"] == "" || kept["by-job"] == "" {
+		t.Errorf("removed %v, kept %v", removed, kept)
+	}
+}
+
+func TestARunOfTheFutureIsNotOld(t *testing.T) {
+	t.Chdir(t.TempDir())
+	put(t, "in.csv", "id\n1\n")
+	newRun(t, "ahead", 0, -2*day, "in.csv", "-t", "t")
+	newRun(t, "far-ahead", 0, -3*day, "in.csv", "-t", "t")
+	newRun(t, "last", 0, -4*day, "in.csv", "-t", "t")
+	removed, kept := pruneJSON(t, "--older-than", "0s")
+	if len(removed) != 0 || !strings.Contains(kept["ahead"], "of the future") {
+		t.Errorf("removed %v, kept %v", removed, kept)
+	}
+}
+
+func TestAMistypedPruneIsNotTakenForAFolder(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if _, stderr := command(t, 2, "runs", "prun", "--older-than", "1d"); !strings.Contains(stderr, "older-than") {
+		t.Error(stderr)
+	}
+	if _, stderr := command(t, 2, "runs", "prun"); !strings.Contains(stderr, "did you mean prune?") {
+		t.Error(stderr)
+	}
+	command(t, 0, "runs", "elsewhere") // a folder that is not there has no run
+}
+
+func TestTheLastRunThatWroteToATableIsKept(t *testing.T) {
+	t.Chdir(t.TempDir())
+	put(t, "in.csv", "id,v\n1,a\n")
+	put(t, "empty.csv", "id,v\n")
+	newRun(t, "wrote-first", 0, 90*day, "in.csv", "-t", "t")
+	newRun(t, "wrote", 0, 80*day, "in.csv", "-t", "t")
+	newRun(t, "nothing", 0, 70*day, "empty.csv", "-t", "t")
+	removed, kept := pruneJSON(t, "--older-than", "30d")
+	if strings.Join(removed, " ") != "wrote-first" || !strings.Contains(kept["wrote"], "the last run that wrote") {
+		t.Errorf("removed %v, kept %v", removed, kept)
+	}
+}

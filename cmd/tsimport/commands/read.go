@@ -1,0 +1,49 @@
+package commands
+
+import (
+	"context"
+	_ "time/tzdata" // time zones of --type timestamp(…) on machines that have none
+
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/input"
+)
+
+const inputsHelp = "A FILE is a file, a folder, a glob with **, - for standard input, @list.txt with a name on each line,\n" +
+	"http(s)://…, oss://bucket/prefix or s3://bucket/prefix. Format and compression (gzip, zstd, bzip2, xz, lz4, snappy) are detected from the content."
+
+// storesOf is how objects are reached: where the environment says, with the command's keys.
+func storesOf(c *call) (o input.Options) {
+	o.OSS.Credentials = ossCredentials(c)
+	return o
+}
+
+// ossCredentials are the keys of Tablestore.
+func ossCredentials(c *call) func(context.Context) (id, secret, token string, err error) {
+	return func(context.Context) (id, secret, token string, err error) {
+		provider, err := findCredentials(c)
+		if err != nil {
+			return "", "", "", err
+		}
+		keys := provider.GetCredentials()
+		return keys.GetAccessKeyID(), keys.GetAccessKeySecret(), keys.GetSecurityToken(), nil
+	}
+}
+
+// parseRead reads how a command reads inputs.
+func parseRead(c *call) (read plan.Read, err error) {
+	r, err := requestOf(c)
+	if err != nil {
+		return read, err
+	}
+	if read, err = options.Read(r); err == nil {
+		completeRead(c, r, &read)
+	}
+	return read, err
+}
+
+// completeRead adds what only the command knows of reading inputs.
+func completeRead(c *call, r *options.Request, read *plan.Read) {
+	read.Find.NotData = notData(r, c.String("store"))
+	read.Find.OSS.Credentials = ossCredentials(c)
+}

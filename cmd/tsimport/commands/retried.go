@@ -1,0 +1,66 @@
+package commands
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/reader/csv"
+	"example.com/tsimport/transfer/verify"
+)
+
+// quietFlags change nothing of the rows that a load of rejects makes.
+var quietFlags = []string{"retry-rejects", "run-dir", "fresh", "quiet", "json", "max-errors", "verify", "memory", "concurrency", "status"}
+
+// addRetried adds to a comparison with what a run has loaded the files of the runs that have loaded its rejects, after its own
+// inputs: their rows are not surplus. Without are the runs whose files are to be read in another way than the run's inputs.
+func addRetried(v *verify.Config, run *rundir.Run) (without []string) {
+	own, err := contextOf(run.Arguments)
+	alike := err == nil && v.Request.Read.Sources == nil && run.RejectsEncoding == "" && (len(run.RejectsFlags) == 0 || slices.Equal(run.RejectsFlags, csv.Default.Flags())) &&
+		!slices.ContainsFunc(append(slices.Clone(options.DialectFlags), "format", "encoding", "skip-lines", "limit"), own.IsSet)
+	request := *v.Request
+	request.Inputs = slices.Clone(request.Inputs)
+	rejected := rundir.Rejected{}
+	for name, records := range v.Rejected {
+		rejected[name] = records
+	}
+	for queue := slices.Clone(run.Retried); len(queue) > 0; queue = queue[1:] {
+		by, err := rundir.ReadRun(queue[0])
+		if err != nil || !alike || !onlyQuiet(by.Arguments) {
+			without = append(without, queue[0])
+			continue
+		}
+		for _, name := range by.Inputs {
+			at := name
+			if !filepath.IsAbs(at) {
+				at = filepath.Join(by.Directory, name)
+			}
+			if here, err := os.Getwd(); err == nil && filepath.Clean(here) == filepath.Clean(by.Directory) {
+				at = name
+			}
+			request.Inputs = append(request.Inputs, at)
+			if records := by.Rejected[name]; len(records) > 0 {
+				rejected[at] = records
+			}
+		}
+		queue = append(queue, by.Retried...)
+	}
+	v.Request, v.Rejected = &request, rejected
+	return without
+}
+
+// onlyQuiet reports whether the arguments of a load of rejects name no flags that change its rows.
+func onlyQuiet(arguments []string) bool {
+	load, err := contextOf(arguments)
+	if err != nil {
+		return false
+	}
+	return !slices.ContainsFunc(load.Command.Flags, func(f cli.Flag) bool {
+		return f.IsSet() && !slices.Contains(quietFlags, strings.TrimSpace(f.Names()[0]))
+	})
+}

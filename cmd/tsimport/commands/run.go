@@ -1,0 +1,580 @@
+package commands
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/runmetrics"
+	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/jobs/job"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/reader/input"
+	"example.com/tsimport/transfer/tablesync"
+)
+
+func runCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
+	return &cli.Command{
+		Name:      "run",
+		Usage:     "run the loads of a job file, in their order and several at a time",
+		ArgsUsage: "JOB.yaml [NAME...]",
+		Description: "A job file names loads, copies, syncs and exports; its keys are the names of flags (docs/jobs.md). NAME runs only these loads.\n" +
+			"The job's folder has a run folder for each load. The same command again, or tsimport resume FOLDER, resumes a job that has not\n" +
+			"finished; loads that are done are not run again. A flag that is given here is that of every load, before what the file says; memory,\n" +
+			"requests in flight and ceilings are those of all loads together.\n" +
+			"The exit code is the first of 130, 143, 1, 5, 4, 2, 6, 7, 3 and 0 that a load has ended with.",
+		Flags:  runFlags(),
+		Action: in.act(func(c *call) error { return runJob(c, interrupts, show, in) }),
+	}
+}
+
+// ofAllLoads reports whether an option is one of all loads of a job together.
+func ofAllLoads(name string) bool {
+	o := options.Find(name)
+	return name == "max-rcu" || o != nil && (o.Scope == options.OfJob || o.Scope == options.OfBoth)
+}
+
+func runFlags() []cli.Flag {
+	flags := append([]cli.Flag{
+		&cli.IntFlag{Name: "parallel", Usage: "run `N` loads at a time (default: as the file says, or 1)"},
+		&cli.BoolFlag{Name: "plan", Usage: "show what each load would do: files, rows, columns, table, write units, time; write nothing (docs/jobs.md)"},
+		&cli.BoolFlag{Name: "fresh", Usage: "start over, even if this job is unfinished (default: resume it)"},
+		&cli.BoolFlag{Name: "accept-changed-input", Usage: "resume loads although their inputs have changed; the parts already read must be the same"},
+		&cli.StringFlag{Name: "run-dir", Usage: "`DIR` for the job: what it is, how its loads ended, and their run folders (default ./tsimport-runs/<time>-<file>)"},
+		&cli.BoolFlag{Name: "json", Usage: "print how the job ended, or the plan, as JSON on stdout"},
+		&cli.BoolFlag{Name: "schema", Usage: "print the JSON schema of job files, for editors (docs/job.schema.json), and run nothing"},
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
+	}, flagsOf(options.Reaching)...)
+	wanted := map[string]bool{}
+	all := options.Names(func(o *options.Option) bool { return ofAllLoads(o.Name) })
+	for _, name := range append(all, "max-rcu", "create", "dry-run", "verify", "max-errors", "retry-for", "settle", "sync", "batch-bytes", "compress", "order") {
+		wanted[name] = true
+	}
+	for _, f := range flags {
+		delete(wanted, f.Names()[0])
+	}
+	for _, f := range append(flagsOf(options.Load), copyFlags()...) {
+		if name := f.Names()[0]; wanted[name] {
+			delete(wanted, name)
+			flags = append(flags, f)
+		}
+	}
+	return flags
+}
+
+// ownFlags are those of tsimport run that a job file does not have as keys.
+var ownFlags = []string{"parallel", "plan", "fresh", "accept-changed-input", "run-dir", "json", "schema", "quiet", "help"}
+
+func runJob(c *call, interrupts *interrupts, show *display, in *invocation) error {
+	if c.Bool("schema") {
+		text, err := jobVocabulary().Schema()
+		if err == nil {
+			_, err = c.App.Writer.Write(text)
+		}
+		return err
+	}
+	if !c.Args().Present() {
+		return usagef("no job: give a job file, as in tsimport run job.yaml")
+	}
+	if n := c.Int("parallel"); n < 0 || c.IsSet("parallel") && n == 0 {
+		return usagef("--parallel %d: want 1 or more", n)
+	}
+	endingOf(c).load = jobName(c.Args().First())
+	r, err := readJob(c, interrupts)
+	if err != nil {
+		return jobError(err)
+	}
+	if c.Bool("plan") {
+		return planJob(c, interrupts, show, r)
+	}
+	r.Args, r.Command, r.Dir = in.kept(), in.command(), workingDirectory()
+	folder, release, err := claimJob(c, r, show)
+	if err != nil {
+		return jobError(err)
+	}
+	defer release()
+	return runRecord(c, interrupts, show, folder, r)
+}
+
+// jobName is a job's name, after its file.
+func jobName(file string) string { return strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)) }
+
+// jobError makes a usage error of what is wrong with a job file.
+func jobError(err error) error {
+	if none := new(job.NoInputError); errors.As(err, &none) {
+		return &plan.UsageError{Message: err.Error(), Input: true, Nothing: true}
+	}
+	if wrong := new(job.Error); errors.As(err, &wrong) {
+		return usagef("%v", err)
+	}
+	return err
+}
+
+// readJob reads the file and finds what its names stand for.
+func readJob(c *call, interrupts *interrupts) (*job.Record, error) {
+	file, err := readJobFile(c, interrupts)
+	if err != nil {
+		return nil, err
+	}
+	return job.NewRecord(file, c.Args().Tail(), os.LookupEnv)
+}
+
+// readJobFile reads the file of the command's first argument, with the loads that the others name.
+func readJobFile(c *call, interrupts *interrupts) (*job.File, error) {
+	vocabulary := jobVocabulary()
+	path, names := c.Args().First(), c.Args().Tail()
+	file, err := job.Read(path, vocabulary)
+	if err != nil {
+		return nil, jobError(fileError(err))
+	}
+	overrideJob(c, file, vocabulary)
+	find := func(ctx context.Context, l *job.Single, pattern string) ([]job.Found, error) {
+		if isSQL(pattern) {
+			return tableAddresses(ctx, pattern)
+		}
+		find := storesOf(c)
+		find.NotData = notData(&options.Request{Running: options.Running{RunDir: c.String("run-dir")}}, c.String("store"))
+		set, err := input.Expand(ctx, []string{pattern}, find)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, nil
+		case err != nil:
+			return nil, err
+		}
+		var found []job.Found
+		for i := range set.Items {
+			found = append(found, job.Found{Name: set.Items[i].Name})
+		}
+		return found, nil
+	}
+	expanded, err := file.Expand(interrupts.drain, os.LookupEnv, find)
+	if err == nil {
+		err = expanded.Select(names, file)
+	}
+	if err == nil {
+		err = expanded.Check()
+	}
+	return expanded, err
+}
+
+// fileError is bad usage where the file is not there.
+func fileError(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return usagef("%v", err)
+	}
+	return err
+}
+
+// overrideJob puts flags and variables of the environment into the place of what the file says.
+func overrideJob(c *call, file *job.File, v *job.Vocabulary) {
+	if c.IsSet("parallel") {
+		file.Parallel = c.Int("parallel")
+	}
+	file.Parallel = max(1, file.Parallel)
+	for _, f := range c.Command.Flags {
+		name := f.Names()[0]
+		if !c.IsSet(name) || slices.Contains(ownFlags, name) {
+			continue
+		}
+		s := job.Setting{Key: name, Values: valuesOf(c, f)}
+		if ofAllLoads(name) {
+			file.Common = with(file.Common, s)
+			continue
+		}
+		for i := range file.Loads {
+			l := &file.Loads[i]
+			if slices.ContainsFunc(v.Commands[l.Command], func(k job.Key) bool { return k.Name == name }) {
+				l.Settings = with(l.Settings, s)
+			}
+		}
+	}
+}
+
+// with replaces a setting, or adds it.
+func with(all []job.Setting, s job.Setting) []job.Setting {
+	all = slices.DeleteFunc(slices.Clone(all), func(t job.Setting) bool { return t.Key == s.Key })
+	return append(all, s)
+}
+
+// claimJob finds the folder of the job, a new one or that of the job that is resumed, and takes its lock: a job is run by one process.
+func claimJob(c *call, r *job.Record, show *display) (folder string, release func(), err error) {
+	var locks []*rundir.Lock
+	release = func() {
+		for _, l := range locks {
+			_ = l.Release() // the process's end would do
+		}
+	}
+	fail := func(err error) (string, func(), error) { release(); return "", nil, err }
+	folder = c.String("run-dir")
+	var before *job.Record
+	if folder == "" {
+		claim, err := rundir.TakeClaim(filepath.Join(rundir.Root, ".locks"), r.Identity)
+		if err != nil {
+			return fail(err)
+		}
+		locks = append(locks, claim)
+		if folder, before, err = job.Find(rundir.Root, r.Identity); err != nil {
+			return fail(err)
+		}
+	} else if before, err = job.ReadRecord(folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fail(err)
+	}
+	if before != nil {
+		lock, err := rundir.TakeLock(folder)
+		if err != nil {
+			return fail(err)
+		}
+		locks = append(locks, lock)
+		switch {
+		case c.Bool("fresh"):
+			before.State = job.Replaced
+			if err := before.Write(folder); err != nil {
+				return fail(err)
+			}
+			if c.String("run-dir") != "" {
+				return fail(usagef("--fresh: %s is the folder of the job that is started over; name another with --run-dir", folder))
+			}
+			before = nil
+		case before.Identity != r.Identity:
+			return fail(usagef("--run-dir %s is the folder of another job: %s; name another", folder, before.Command))
+		case !before.Unfinished():
+			return fail(usagef("--run-dir %s: the job in it has finished; name another", folder))
+		default:
+			if err := r.Continue(before); err != nil {
+				return fail(err)
+			}
+			done, all := r.DoneOf()
+			say(c, show, "resuming job %s: %d of %d loads are done (--fresh starts over)", folder, done, all)
+			return folder, release, nil
+		}
+	}
+	if c.String("run-dir") == "" {
+		folder = rundir.DefaultPath(time.Now(), jobName(r.File))
+	}
+	lock, err := rundir.TakePassing(folder)
+	if err != nil {
+		return fail(err)
+	}
+	lock.Keep()
+	locks = append(locks, lock)
+	r.Started = time.Now().UTC()
+	return folder, release, nil
+}
+
+// resumeJob runs what is left of a job.
+func resumeJob(c *call, interrupts *interrupts, show *display, folder string) error {
+	lock, err := rundir.TakeLock(folder)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Release() }()
+	r, err := job.ReadRecord(folder)
+	switch {
+	case err != nil:
+		return err
+	case r.State == job.Replaced:
+		return usagef("job %s was started over; tsimport runs lists the runs", folder)
+	case !r.Unfinished():
+		return usagef("job %s is done: there is nothing to resume", folder)
+	}
+	if folder, err = filepath.Abs(folder); err != nil {
+		return fmt.Errorf("find job folder: %w", err)
+	}
+	if r.Dir != "" && !sameFolder(r.Dir, ".") {
+		if err := os.Chdir(r.Dir); err != nil {
+			return fmt.Errorf("go to the folder in which the job was started: %w", err)
+		}
+	}
+	if base, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(base, folder); err == nil && !strings.HasPrefix(rel, "..") {
+			folder = rel
+		}
+	}
+	endingOf(c).load = jobName(r.File)
+	if err := r.SameVariables(os.LookupEnv); err != nil {
+		return jobError(err)
+	}
+	return runRecord(c, interrupts, show, folder, r)
+}
+
+// runRecord runs the loads of a job that are left, and says how they end.
+func runRecord(c *call, interrupts *interrupts, show *display, folder string, r *job.Record) (err error) {
+	common, err := job.ResolveSettings(r.File, r.Common, os.LookupEnv)
+	if err != nil {
+		return jobError(err)
+	}
+	s, err := newSession(common, min(r.Parallel, len(r.Loads)))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	limitMemory(s.memory, false)
+	interrupts.drains()
+	began := time.Now()
+	o := &jobRunner{c: c, interrupts: interrupts, show: show, session: s, folder: folder, record: r, loads: jobVocabulary()}
+	err = r.Run(interrupts.drain, folder, o.run, o.told)
+	o.summarize(time.Since(began))
+	o.ending(endingOf(c))
+	if c.Bool("json") {
+		text, jsonErr := json.MarshalIndent(r, "", "  ")
+		if jsonErr == nil {
+			_, jsonErr = fmt.Fprintf(c.App.Writer, "%s\n", text)
+		}
+		err = errors.Join(err, jsonErr)
+	}
+	switch {
+	case err != nil:
+		return err
+	case interrupts.drain.Err() != nil && r.Unfinished():
+		return endsWith(c, exitcode.Of(context.Cause(interrupts.drain)), nil, o.brief())
+	case r.ExitCode != exitcode.OK:
+		return endsWith(c, r.ExitCode, nil, o.brief())
+	}
+	return nil
+}
+
+// jobRunner runs the loads of a job as the commands that they are.
+type jobRunner struct {
+	c          *call
+	interrupts *interrupts
+	show       *display
+	session    *session
+	folder     string
+	record     *job.Record
+	loads      *job.Vocabulary
+}
+
+// run runs one load: the command that it is, in this process.
+func (o *jobRunner) run(_ context.Context, s *job.State) job.Outcome {
+	dir := filepath.Join(o.folder, s.Name)
+	if ended := endedBefore(o.c, s, dir); ended != nil {
+		return *ended
+	}
+	interrupts, stop := o.interrupts.ofLoad()
+	defer stop()
+	err := o.command(interrupts.hard, s, &invocation{goOn: true, folder: dir}, o.show.of(s.Name), interrupts)
+	out := job.Outcome{ExitCode: exitcode.Of(err), Counts: countsOf(dir)}
+	if exit := new(exitError); errors.As(err, &exit) {
+		if err = exit.err; err == nil && exit.brief != "" {
+			err = errors.New(exit.brief)
+		}
+	}
+	if err != nil {
+		out.Error = input.RedactText(client.OneLine(err.Error()))
+	}
+	return out
+}
+
+// command runs the command that a load is.
+func (o *jobRunner) command(ctx context.Context, s *job.State, in *invocation, show *display, interrupts *interrupts) error {
+	if s.Refused != "" {
+		return usagef("%s", s.Refused)
+	}
+	resolved, err := s.Resolve(o.record.File, os.LookupEnv)
+	if err != nil {
+		return jobError(err)
+	}
+	in.args, in.session = resolved.Arguments(), o.session
+	app := newApp(io.Discard, show, interrupts, in)
+	args, err := flagsFirst(app, append([]string{os.Args[0]}, o.arguments(app, &resolved)...))
+	if err == nil {
+		args = withEnvironment(app, args)
+		err = checkGiven(app, args)
+	}
+	if err == nil {
+		err = app.RunContext(ctx, args)
+	}
+	return err
+}
+
+// arguments are those of a load, without what the environment says otherwise, and with what all loads have together.
+func (o *jobRunner) arguments(app *cli.App, resolved *job.Single) []string {
+	l := *resolved
+	l.Settings = slices.DeleteFunc(slices.Clone(l.Settings), func(t job.Setting) bool {
+		_, _, ok := fromEnvironment(t.Key)
+		return ok && !o.c.IsSet(t.Key)
+	})
+	args := l.Arguments()
+	command := findCommand(app.Commands, l.Command)
+	// Nothing that is shared with other loads of the process is to be changed while they are read.
+	app.HideHelp, app.HideVersion, command.HideHelp = true, true, true
+	has := func(name string) bool {
+		return resolved.Value(name) == "" && slices.ContainsFunc(command.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
+	}
+	flags := o.session.flags(l.Command, has)
+	if o.c.Bool("accept-changed-input") && has("accept-changed-input") {
+		flags = append(flags, "--accept-changed-input")
+	}
+	if !o.session.readOnly && (o.show.log == nil || o.c.Bool("quiet")) && has("quiet") {
+		flags = append(flags, "--quiet")
+	}
+	return slices.Concat(args[:1], flags, args[1:])
+}
+
+// endedBefore is how a load has ended in an earlier process, which was killed before it could note that; nil if the load is to be run.
+func endedBefore(c *call, s *job.State, dir string) *job.Outcome {
+	if s.Command == job.Export {
+		if m, err := archiveAt(c.Context, s.Value("output"), storesOf(c)); err == nil && m != nil && m.Ended.After(s.Started) {
+			return &job.Outcome{}
+		}
+		return nil // a file is written again
+	}
+	if checkpoint.Exists(dir) {
+		return nil
+	}
+	if is, open := tablesync.Unfinished(dir); is && open {
+		return nil
+	}
+	sum, err := readSummary(dir)
+	if err != nil || sum.State != pipeline.StateFinished || sum.ExitCode != exitcode.OK && sum.ExitCode != exitcode.Rejects {
+		return nil
+	}
+	return &job.Outcome{ExitCode: sum.ExitCode, Counts: countsOf(dir)}
+}
+
+// countsOf are the rows of a load by its run folder, none if it has none.
+func countsOf(dir string) (n job.Counts) {
+	if sum, err := tablesync.ReadSummary(dir); err == nil && sum.RowsExpected+sum.Puts+sum.Deletes > 0 {
+		return job.Counts{Read: sum.Read, Written: sum.Written, Rejected: sum.Rejected + sum.PutsRejected + sum.DeletesRejected, Superseded: sum.Superseded, ConditionFailed: sum.ConditionFailed}
+	}
+	sum, err := readSummary(dir)
+	if err != nil {
+		return n
+	}
+	return job.Counts{Read: sum.Read, Written: sum.Written, Rejected: sum.Rejected, Superseded: sum.Superseded, ConditionFailed: sum.ConditionFailed, Archived: sum.Archived, Unfinished: sum.Unfinished}
+}
+
+// told says how a load goes.
+func (o *jobRunner) told(s *job.State) {
+	switch s.State {
+	case job.Running:
+	case job.Held:
+		if o.show.log != nil {
+			o.show.of(s.Name).event(slog.LevelWarn, eventWarning, "not run: "+s.Error)
+			return
+		}
+		fmt.Fprintf(o.show, "tsimport: %s: not run: %s\n", printable(s.Name), printable(s.Error))
+	case job.Done:
+		done, all := o.record.DoneOf()
+		if s.Error != "" { // which --quiet does not hide
+			fmt.Fprintf(o.show, "tsimport: warning: %s: %s (%d of %d loads done)\n", printable(s.Name), printable(s.Error), done, all)
+			return
+		}
+		say(o.c, o.show, "%s: done: %s (%d of %d loads)", s.Name, countsText(&s.Counts), done, all)
+	default:
+		if o.show.log != nil {
+			o.show.of(s.Name).event(slog.LevelError, eventError, cmp.Or(s.Error, s.State), slog.Int("exit_code", s.ExitCode))
+			return
+		}
+		text := ""
+		if s.Error != "" {
+			text = ": " + s.Error
+		}
+		fmt.Fprintf(o.show, "tsimport: %s: %s, exit code %d%s\n", printable(s.Name), s.State, s.ExitCode, printable(text))
+	}
+}
+
+func countsText(n *job.Counts) string {
+	text := fmt.Sprintf("%s read, %s written, %s rejected, %s superseded", grouped(n.Read), grouped(n.Written), grouped(n.Rejected), grouped(n.Superseded))
+	if n.ConditionFailed > 0 {
+		text += fmt.Sprintf(", %s left by --when", grouped(n.ConditionFailed))
+	}
+	if n.Archived > 0 {
+		text += fmt.Sprintf(", %s archived", grouped(n.Archived))
+	}
+	if n.Unfinished > 0 {
+		text += fmt.Sprintf(", %s unfinished", grouped(n.Unfinished))
+	}
+	return text
+}
+
+// brief says in one line how the job has ended.
+func (o *jobRunner) brief() string {
+	done, all := o.record.DoneOf()
+	return fmt.Sprintf("job %s: %d of %d loads done, %s; see %s", o.record.State, done, all, countsText(&o.record.Counts), o.folder)
+}
+
+// summarize says how the job has ended.
+func (o *jobRunner) summarize(took time.Duration) {
+	done, all := o.record.DoneOf()
+	say(o.c, o.show, "job %s: %d of %d loads done, %s, in %v", o.record.State, done, all, countsText(&o.record.Counts), round(took))
+	for _, text := range ownMoments(o.record) {
+		say(o.c, o.show, "note: %s", text)
+	}
+	if o.record.Unfinished() {
+		say(o.c, o.show, "to resume: %s resume %s, or give the same command again", commandName(), suggest.Arg(o.folder))
+	}
+	say(o.c, o.show, "job: %s", filepath.Join(o.folder, job.FolderFile))
+}
+
+// ownMoments says of a job that reads several tables of databases that they are not of one moment.
+func ownMoments(r *job.Record) (notes []string) {
+	n := 0
+	for _, s := range r.Loads {
+		if resolved, err := s.Resolve(r.File, os.LookupEnv); err == nil && slices.ContainsFunc(resolved.From, isSQL) {
+			n++
+		}
+	}
+	if n < 2 {
+		return nil
+	}
+	return []string{fmt.Sprintf("each of the %d tables of a database is read in a snapshot of its own: rows of two tables may be of different moments", n)}
+}
+
+// ending says how the job and its loads have ended.
+func (o *jobRunner) ending(e *ending) {
+	e.runDir, e.rows = o.folder, countsOfRows(&o.record.Counts)
+	for _, s := range o.record.Loads {
+		if s.Ended.IsZero() {
+			continue // it has not run
+		}
+		e.loads = append(e.loads, runmetrics.Run{Command: s.Command, Table: cmp.Or(s.Value("table"), s.Name), Load: s.Name, Ended: s.Ended, Took: s.Took(),
+			ExitCode: s.ExitCode, Rows: countsOfRows(&s.Counts)})
+	}
+}
+
+// prefixed writes the lines of one load among several.
+type prefixed struct {
+	w    io.Writer
+	name string
+
+	mu   sync.Mutex
+	rest []byte // of a line that has not ended
+}
+
+func (p *prefixed) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rest = append(p.rest, b...)
+	for {
+		line, rest, whole := bytes.Cut(p.rest, []byte("\n"))
+		if !whole {
+			return len(b), nil
+		}
+		text := strings.TrimPrefix(string(line), "tsimport: ")
+		p.rest = append([]byte(nil), rest...)
+		if _, err := fmt.Fprintf(p.w, "tsimport: %s: %s\n", p.name, text); err != nil {
+			return 0, err
+		}
+	}
+}

@@ -1,0 +1,240 @@
+package commands
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/jobs/job"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/transfer/tablesync"
+)
+
+// States of a run that has not ended by itself.
+const (
+	stateRunning = "running"
+	stateCrashed = "crashed" // its process is gone and did not say how it ended
+	stateDryRun  = "dry run" // finished, and wrote nothing because that was asked for
+)
+
+// runInfo is a run as its folder shows it.
+type runInfo struct {
+	Folder     string    `json:"folder"`
+	State      string    `json:"state"`
+	Unfinished bool      `json:"unfinished"` // it can be resumed
+	Started    time.Time `json:"started"`
+	Target     string    `json:"target"`
+	Table      string    `json:"table"`
+	Read       int64     `json:"read"`
+	Final      int64     `json:"final"` // written, rejected or superseded
+	Rejected   int64     `json:"rejected"`
+	Command    string    `json:"command"`
+	Retried    []string  `json:"retried,omitempty"` // runs that have loaded its rejects
+	DryRun     bool      `json:"dry_run"`
+
+	// Sync says that it is a run of tsimport sync: rows are those to write and to delete.
+	Sync bool `json:"sync,omitempty"`
+
+	// Loads are those of a job.
+	Loads []*runInfo `json:"loads,omitempty"`
+
+	// ReplacedBy is the run that has started this one over.
+	ReplacedBy string `json:"replaced_by,omitempty"`
+
+	// Raised is the reserved write throughput that a run of an earlier version has raised and not restored.
+	Raised *raisedWrite `json:"raised_write,omitempty"`
+
+	job    *checkpoint.Job
+	record *job.Record // of a job, nil of a load
+	wrote  bool        // rows, into a table
+}
+
+func runsCommand(in *invocation) *cli.Command {
+	return &cli.Command{
+		Name:  "runs",
+		Usage: "list loads, syncs and jobs with their state, progress and command",
+		Description: "Runs are folders below ./" + rundir.Root + ", and folders named as arguments; of a job that is named, its loads, too. To resume an unfinished run, use\n" +
+			"tsimport resume FOLDER or give the same command again.",
+		ArgsUsage:   "[FOLDER...]",
+		Flags:       []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print JSON"}},
+		Subcommands: []*cli.Command{pruneCommand(in)},
+		Action: in.act(func(c *call) error {
+			if name := c.Args().First(); c.NArg() > 0 {
+				if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) && len(suggest.Nearest(name, commandNames(c.Command.Subcommands))) > 0 {
+					return usagef("there is no folder %s%s", name, suggest.Hint(name, commandNames(c.Command.Subcommands)))
+				}
+			}
+			all, err := findRuns(c.Args().Slice())
+			if err != nil {
+				return err
+			}
+			if c.Bool("json") {
+				if all == nil {
+					all = []*runInfo{}
+				}
+				text, err := json.MarshalIndent(all, "", "  ")
+				if err == nil {
+					_, err = fmt.Fprintf(c.App.Writer, "%s\n", text)
+				}
+				return err
+			}
+			w := tabwriter.NewWriter(results(c), 0, 0, 2, ' ', 0)
+			for _, r := range withLoads(all, c.Args().Present()) {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n",
+					r.Started.Local().Format("2006-01-02 15:04:05"), r.State, r.progress(), printable(r.Folder), printable(r.Command))
+			}
+			return w.Flush()
+		}),
+	}
+}
+
+// withLoads puts the loads of jobs after them.
+func withLoads(all []*runInfo, wanted bool) (rows []*runInfo) {
+	for _, r := range all {
+		rows = append(rows, r)
+		if wanted {
+			rows = append(rows, r.Loads...)
+		}
+	}
+	return rows
+}
+
+// progress says how far the run came, and what is left to be restored.
+func (r *runInfo) progress() string {
+	if left := r.toRestore(); left != "" {
+		return r.counts() + "; " + left
+	}
+	return r.counts()
+}
+
+func (r *runInfo) counts() string {
+	if r.record != nil {
+		done, all := r.record.DoneOf()
+		return fmt.Sprintf("%d of %d loads done, %s of %s rows final", done, all, grouped(r.Final), grouped(r.Read))
+	}
+	if r.DryRun {
+		return fmt.Sprintf("%s rows read, %s would be rejected", grouped(r.Read), grouped(r.Rejected))
+	}
+	text := fmt.Sprintf("%s of %s rows final", grouped(r.Final), grouped(r.Read))
+	if r.Rejected > 0 {
+		text += fmt.Sprintf(", %s rejected", grouped(r.Rejected))
+	}
+	return text
+}
+
+// findRuns returns the runs in the folders, by default all there are, newest first.
+func findRuns(folders []string) (all []*runInfo, err error) {
+	if len(folders) == 0 {
+		entries, err := os.ReadDir(rundir.Root)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("list runs: %w", err)
+		}
+		for _, e := range entries {
+			if e.IsDir() {
+				folders = append(folders, filepath.Join(rundir.Root, e.Name()))
+			}
+		}
+	}
+	for _, f := range folders {
+		if r := readRun(f); r != nil {
+			all = append(all, r)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *runInfo) int { return b.Started.Compare(a.Started) })
+	return all, nil
+}
+
+// readRun looks at a run folder. It returns nil for a folder that holds no run.
+func readRun(folder string) *runInfo {
+	if r, err := job.ReadRecord(folder); err == nil {
+		return readJobRun(folder, r)
+	}
+	sum, err := readSummary(folder)
+	if err != nil {
+		return nil
+	}
+	r := &runInfo{
+		Folder: folder, State: sum.State, Started: sum.FirstStarted, Target: sum.Target, Table: sum.Table, Command: sum.Command,
+		DryRun: sum.DryRun, Read: sum.Read, Rejected: sum.Rejected, Final: sum.Written + sum.Rejected + sum.Superseded + sum.ConditionFailed + sum.Archived,
+	}
+	r.wrote = sum.Written > 0 && !sum.DryRun
+	if r.Started.IsZero() {
+		r.Started = sum.Started
+	}
+	r.Raised = readRaised(folder)
+	if j, err := checkpoint.ReadJob(folder); err == nil {
+		r.job, r.Started, r.Target, r.Table, r.Command, r.Retried = j, j.Started, j.Target, j.Table, j.Command, j.Retried
+	}
+	if r.Unfinished = checkpoint.Exists(folder) && r.job != nil; r.Unfinished {
+		if s, err := checkpoint.Read(folder); err == nil {
+			r.Read, r.Rejected = s.Counters["read"], s.Counters["rejected"]
+			r.Final = s.Counters["written"] + s.Counters["rejected"] + s.Counters["superseded"] + s.Counters["condition_failed"]
+		}
+	}
+	if is, open := tablesync.Unfinished(folder); is {
+		r.Sync, r.Unfinished = true, open
+		if s, err := tablesync.ReadSummary(folder); err == nil {
+			r.Read, r.Final = s.Puts+s.Deletes, s.Written+s.PutsRejected+s.ConditionFailed+s.Deleted+s.DeletesRejected
+		}
+	}
+	if r.DryRun && r.State == pipeline.StateFinished {
+		r.State = stateDryRun
+	}
+	if r.State == stateRunning && !held(folder) {
+		r.State = stateCrashed
+		r.Unfinished = r.job != nil && (!r.Sync || r.Unfinished) // without a checkpoint it has sent nothing, and begins with the first record
+	}
+	if r.job != nil && r.job.ReplacedBy != "" {
+		r.Unfinished, r.ReplacedBy = false, r.job.ReplacedBy
+	}
+	return r
+}
+
+// readJobRun looks at the folder of a job.
+func readJobRun(folder string, r *job.Record) *runInfo {
+	info := &runInfo{Folder: folder, State: r.State, Started: r.Started, Command: r.Command, Unfinished: r.Unfinished() && r.State != job.Replaced, record: r}
+	if info.State == job.Running && !held(folder) {
+		info.State = stateCrashed
+	}
+	for _, s := range r.Loads {
+		l := &runInfo{Folder: filepath.Join(folder, s.Name), State: s.State, Table: s.Table(), Started: s.Started}
+		if found := readRun(l.Folder); found != nil {
+			l = found
+		}
+		info.Read, info.Final, info.Rejected = info.Read+l.Read, info.Final+l.Final, info.Rejected+l.Rejected
+		info.Target = cmp.Or(info.Target, l.Target)
+		info.Loads = append(info.Loads, l)
+	}
+	return info
+}
+
+func readSummary(folder string) (*pipeline.Report, error) {
+	name := filepath.Join(folder, rundir.SummaryFile)
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read summary: %w", err)
+	}
+	sum := new(pipeline.Report)
+	if err := json.Unmarshal(text, sum); err != nil {
+		return nil, fmt.Errorf("read summary %s: %w", name, err)
+	}
+	return sum, nil
+}
+
+// held reports whether a process works on the run.
+func held(folder string) bool {
+	_, is := rundir.HolderOf(folder)
+	return is
+}

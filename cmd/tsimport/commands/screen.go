@@ -1,0 +1,484 @@
+package commands
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/jobs/job"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/bottleneck"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/reader/input"
+)
+
+// screen shows a load to the user, on stderr.
+type screen struct {
+	w        *display
+	quiet    bool
+	dryRun   bool
+	progress pipeline.Progress
+	existed  bool // the table
+	start    time.Time
+	written  int64  // rows, before this attempt
+	done     int64  // bytes of the input, before this attempt
+	final    int64  // records, before this attempt
+	marks    []mark // of the last seconds
+	stopping chan struct{}
+	arrived  func() // ends awaitInputs
+	stopped  sync.WaitGroup
+
+	mu       sync.Mutex
+	rejects  int             // rejected records that were noted
+	rejected []rundir.Reason // of them, those that are to be logged
+	saidMore bool            // that others are not
+}
+
+func newScreen(c *call, w *display) *screen {
+	return &screen{w: w, quiet: c.Bool("quiet"), dryRun: c.Bool("dry-run"), start: time.Now(), stopping: make(chan struct{})}
+}
+
+func (s *screen) line(format string, a ...any) {
+	if !s.quiet {
+		fmt.Fprintf(s.w, "tsimport: %s\n", printable(fmt.Sprintf(format, a...)))
+	}
+}
+
+// plan shows what is about to be done, then begins to show progress.
+func (s *screen) plan(p *plan.Plan) {
+	for _, n := range p.Notes {
+		s.line("%s", n)
+	}
+	for _, w := range p.Warnings {
+		s.line("warning: %s", w)
+	}
+	if s.arrived != nil {
+		s.arrived()
+	}
+	s.existed = !p.Create
+	verb := "table"
+	switch {
+	case p.Tables != nil:
+		verb = "tables"
+	case p.Create:
+		verb = "new table"
+	}
+	s.line("%s %s: %s", verb, p.Schema.Table, schemaText(p))
+	s.begin()
+}
+
+// begin begins to show progress.
+func (s *screen) begin() {
+	if !s.quiet {
+		s.stopped.Add(1)
+		go s.watch()
+	}
+}
+
+// hotKey warns while there is time to stop: rows of one partition-key value cannot be spread.
+func (s *screen) hotKey(h pipeline.ReportHotKey, rows int64) {
+	s.line("warning: %s of the %s rows read so far have %s as %s, the partition key; %s. %s advise proposes a key that spreads", allOr(h.Share), grouped(rows),
+		printable(h.Value), printable(h.Column), oneValue, commandName())
+}
+
+// oneValue says what a partition-key value with most of the rows means.
+const oneValue = "one value is never split, so a single partition takes them all, however many the table has"
+
+// allOr is a share, or all.
+func allOr(share float64) string {
+	if share == 1 {
+		return "all"
+	}
+	return fmt.Sprintf("%d%%", int(100*share)) // 99.9 % are not 100
+}
+
+// resume says what a load resumes with.
+func (s *screen) resume(r pipeline.Resumed) {
+	s.written, s.done, s.final = r.Written, doneOf(r.BytesRead, r.Final, r.Read), r.Final
+	s.line("resuming run %s: %s of %s rows read are final (attempt %d, begun %s; --fresh starts over)",
+		r.RunDir, grouped(r.Final), grouped(r.Read), r.Attempt, r.Since.Local().Format("2006-01-02 15:04:05"))
+	if n := len(r.Rereads); n > 0 {
+		more := ""
+		if n > 1 {
+			more = fmt.Sprintf(" and %d more", n-1)
+		}
+		s.line("%s%s can only be read from the beginning: what comes before the place to resume from is read again and skipped", r.Rereads[0], more)
+	}
+}
+
+// shownColumns bounds the schema's line.
+const shownColumns = 12
+
+func schemaText(p *plan.Plan) string {
+	var parts []string
+	for i, c := range p.Schema.Columns {
+		text := c.Name + " " + c.Type.String() + plan.UnitText(c.Type.String(), c.Unit)
+		if i < len(p.Schema.Key) {
+			text += " (key)"
+		}
+		if expr := p.Expression(i); expr != "" {
+			text += " = " + expr
+		} else if i > 0 && i == p.Schema.Numbered {
+			text += " (numbered by the service)"
+		} else if c.Source != c.Name {
+			text += fmt.Sprintf(" (from %s)", c.Source)
+		}
+		parts = append(parts, text)
+	}
+	if len(parts) > shownColumns {
+		parts = append(parts[:shownColumns], fmt.Sprintf("… and %d more", len(parts)-shownColumns))
+	}
+	if p.Wide {
+		parts = append(parts, "and the cells of each row")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// report shows how the load ended and what to do next.
+func (s *screen) report(r *pipeline.Report, mode table.Mode, look string) {
+	written := "written"
+	if mode == table.Delete {
+		written = "deleted"
+	}
+	counts := fmt.Sprintf("%s read, %s %s, %s rejected, %s superseded", grouped(r.Read), grouped(r.Written), written, grouped(r.Rejected), grouped(r.Superseded))
+	if r.ConditionFailed > 0 {
+		counts += fmt.Sprintf(", %s left by --when", grouped(r.ConditionFailed))
+	}
+	if r.Archived > 0 {
+		counts += fmt.Sprintf(", %s archived", grouped(r.Archived))
+	}
+	if r.Unfinished > 0 && !r.DryRun {
+		counts += fmt.Sprintf(", %s unfinished", grouped(r.Unfinished))
+	}
+	elapsed := round(time.Duration(r.Seconds * float64(time.Second)))
+	if r.DryRun {
+		s.line("dry run: %s read, %s would be %s, %s would be rejected, in %v", grouped(r.Read), grouped(r.Unfinished), written, grouped(r.Rejected), elapsed)
+	} else {
+		s.line("%s: %s in %v (%s rows/s, %s sent in %s)", r.State, counts, elapsed,
+			grouped(int64(r.RowsPerSecond)), byteText(r.BytesSent), counted(r.Requests, "request"))
+	}
+	for _, text := range slices.Concat(tableNotes(r), spreadNotes(r), numberNotes(r)) {
+		s.line("%s", text)
+	}
+	if r.Archived > 0 && r.Written+r.Superseded == 0 && r.ExitCode == exitcode.OK && !r.DryRun {
+		s.line("warning: all rows went to the archive, none to a table")
+	}
+	if r.Read == 0 && r.ExitCode == exitcode.OK {
+		made := ""
+		if !r.Created && !s.existed {
+			made = "; the table was not created"
+		}
+		s.line("warning: the input holds no records%s", made)
+	}
+	for _, text := range rejectNotes(r) {
+		s.line("%s", text)
+	}
+	summary := filepath.Join(r.RunDir, rundir.SummaryFile)
+	_, err := os.Stat(summary)
+	gone := err != nil
+	if gone {
+		s.line("warning: %s is missing: the run folder was removed, and with it the record of this load", summary)
+	}
+	if n := len(r.RejectsFiles); n > 1 && !gone {
+		s.line("rejected rows: %s, reasons: %s", strings.Join(r.RejectsFiles[:n-1], ", "), r.RejectsFiles[n-1])
+	}
+	switch copied := copies(r); {
+	case len(r.RejectsFiles) < 2 || r.DryRun || gone:
+	case copied && r.ReturnedKeys == "":
+		s.line("after correcting the rows in the source: give the command again")
+	case !copied:
+		s.line("after correcting them: %s load --retry-rejects %s", commandName(), suggest.Arg(r.RunDir))
+	}
+	if r.ExitCode == exitcode.ErrorLimit {
+		s.line("too many rows were rejected; see the reasons")
+	}
+	switch unfinished := r.Unfinished > 0 || r.State == pipeline.StateInterrupted; {
+	case r.DryRun || gone || r.Remade:
+	case r.ExitCode == exitcode.ErrorLimit:
+		s.line("to resume: give the same command with a higher --max-errors; rejected rows of all attempts count")
+	case unfinished:
+		s.line("to resume: %s resume %s, or give the same command again", commandName(), suggest.Arg(r.RunDir))
+	}
+	if r.Written > 0 && look != "" {
+		s.line("see the rows: %s", look)
+	}
+	if !gone {
+		s.line("summary: %s", summary)
+	}
+}
+
+// briefOf says in one line how a load ended: the counts, the reason and the run folder.
+func briefOf(r *pipeline.Report) string {
+	n := job.Counts{Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded, ConditionFailed: r.ConditionFailed, Archived: r.Archived, Unfinished: r.Unfinished}
+	what := r.State + ": " + countsText(&n)
+	switch {
+	case r.DryRun:
+		what = fmt.Sprintf("dry run: %s read, %s would be written, %s would be rejected", grouped(r.Read), grouped(r.Unfinished), grouped(r.Rejected))
+	case r.ExitCode == exitcode.ErrorLimit:
+		what += "; too many rows were rejected (--max-errors)"
+	}
+	return brief(what, r.RejectReasons, r.RunDir)
+}
+
+// brief is a line with the first reason of rejected records and the folder that has all.
+func brief(what string, reasons []rundir.ReasonCount, folder string) string {
+	if len(reasons) > 0 {
+		what += "; the first: " + reasonText(&reasons[0].First)
+	}
+	if _, err := os.Stat(folder); folder != "" && err == nil {
+		what += "; see " + folder
+	}
+	return what
+}
+
+// shownCodes bounds the codes of rejected rows that are listed at the end; the summary has all.
+const shownCodes = 5
+
+// rejectNotes says why rows were rejected: how many with each code, and the first of them.
+func rejectNotes(r *pipeline.Report) (notes []string) {
+	for i, c := range r.RejectReasons {
+		if i == shownCodes {
+			return append(notes, fmt.Sprintf("… and %d more codes, see the summary", len(r.RejectReasons)-i))
+		}
+		notes = append(notes, fmt.Sprintf("rejected %s with %s; the first: %s", grouped(c.Count), c.Code, reasonText(&c.First)))
+	}
+	return notes
+}
+
+// reasonText is a reason in one line: where the record stands, which column, what is wrong with which value.
+func reasonText(r *rundir.Reason) string {
+	text := fmt.Sprintf("%s record %d", input.Redact(r.File), r.Record)
+	switch {
+	case r.Key != "": // a row of a table is on no line
+		text += ", at " + r.Key + " or after it"
+	case r.Line > 0:
+		text = fmt.Sprintf("%s:%d", input.Redact(r.File), r.Line)
+	}
+	if r.Column != "" {
+		text += ", column " + r.Column
+	}
+	text += ": " + r.Message
+	if r.Value != "" {
+		text += fmt.Sprintf(" (%q)", r.Value)
+	}
+	return printable(text)
+}
+
+// shownTables bounds the tables that are listed at the end; the summary has all.
+const shownTables = 60
+
+// tableNotes says what went into each of several tables.
+func tableNotes(r *pipeline.Report) (notes []string) {
+	for i, t := range r.Tables {
+		if i == shownTables {
+			return append(notes, fmt.Sprintf("… and %d more tables, see the summary", len(r.Tables)-i))
+		}
+		text := "table " + t.Name
+		if t.Archived > 0 {
+			text = "archive " + t.Name
+		} else if t.Created {
+			text = "new table " + t.Name
+		}
+		if t.Class > 0 {
+			text += fmt.Sprintf(" (class %d)", t.Class)
+		}
+		var counts []string
+		for _, c := range []struct {
+			n    int64
+			what string
+		}{{t.Written, "written"}, {t.Rejected, "rejected"}, {t.Superseded, "superseded"}, {t.ConditionFailed, "left by --when"}, {t.Archived, "archived"}, {t.Unfinished, "would be written"}} {
+			if c.n > 0 {
+				counts = append(counts, grouped(c.n)+" "+c.what)
+			}
+		}
+		if len(counts) == 0 {
+			counts = []string{"no rows"}
+		}
+		notes = append(notes, text+": "+strings.Join(counts, ", "))
+	}
+	return notes
+}
+
+// refusedMuch is the share of rows sent that were refused for capacity, or by partitions that was unavailable, from which on
+// it is worth a word: some are, for how else would a lane find out its rate.
+const refusedMuch = 0.02
+
+// rowsToSpread is how many rows a load has that could have used several partitions.
+const rowsToSpread = 10_000
+
+// spreadNotes are sentences about how the rows were spread over partitions, memory and disk; those that matter.
+func spreadNotes(r *pipeline.Report) (notes []string) {
+	add := func(format string, a ...any) { notes = append(notes, printable(fmt.Sprintf(format, a...))) }
+	if n := len(r.Indexes); n > 0 && r.IndexWriteCU > 0 {
+		cost := "have cost"
+		if r.DryRun {
+			cost = "would cost"
+		}
+		add("the %s of the table %s at least %s write units and %s read units more", indexesText(n), cost, grouped(r.IndexWriteCU), grouped(r.IndexReadCU))
+	}
+	if len(r.IndexesMade) > 0 {
+		add("the table has the %s of its source: %s", indexesText(len(r.IndexesMade)), strings.Join(r.IndexesMade, ", "))
+	}
+	if text := limitNote(r); text != "" {
+		add("%s", text)
+	}
+	if text := preSplitNote(r); text != "" {
+		add("%s", text)
+	}
+	if r.Slowest != nil {
+		add("%s", slowestNote(r.Slowest))
+	}
+	for _, h := range r.HotKeys {
+		if h.Share == 1 {
+			add("hot spot: all rows have %s %s; %s", h.Column, h.Value, oneValue)
+			continue
+		}
+		add("hot spot: %s %s has %.0f%% of the rows; one partition-key value is never split", h.Column, h.Value, h.Share*100)
+	}
+	if r.Partitions > 1 && r.Written > 0 {
+		add("%s", partitionsNote(r))
+	}
+	if r.Partitions > 1 && r.PartitionsUsed == 1 && r.Written >= rowsToSpread {
+		add("warning: all rows went to one partition, so the capacity of the others was not used")
+	}
+	if r.EmptyLines > 0 {
+		add("%s skipped", counted(r.EmptyLines, "empty line"))
+	}
+	if r.SpilledRows > 0 {
+		add("memory was full: %s rows were spilled to disk (%s written, at most %s at a time)", grouped(r.SpilledRows), byteText(r.SpilledBytes), byteText(r.PeakSpillBytes))
+	}
+	if r.ReplayedAnswers > 0 {
+		add("warning: %d answers came again for another request: something between here and the service repeats answers, and rows that were reported as written may be missing; compare the table with tsimport verify", r.ReplayedAnswers)
+	}
+	if r.UncheckedAnswers > 0 {
+		add("warning: %d answers of the service carried no checksum (x-ots-contentmd5), so damage on the way would not be noticed: a proxy removes it", r.UncheckedAnswers)
+	}
+	if r.SpillError != "" {
+		add("warning: rows could not be spilled to disk, so reading waited for memory: %s; see TMPDIR and --memory", r.SpillError)
+	}
+	for _, refused := range []struct {
+		rows int64
+		why  string
+	}{
+		{r.Throttled, "refused for capacity"}, {r.Unavailable, "refused because their partition was unavailable,"},
+	} {
+		if share := float64(refused.rows) / float64(max(r.RowsSent, 1)); share > refusedMuch {
+			add("%.0f%% of the rows sent were %s and sent again", 100*share, refused.why)
+		}
+	}
+	return notes
+}
+
+// worthALimit is how many seconds a load takes at least of which it is said what limited it.
+const worthALimit = 1
+
+// copies reports whether a load copies a table.
+func copies(r *pipeline.Report) bool { return len(r.Arguments) > 0 && r.Arguments[0] == "copy" }
+
+// limitNote says what has limited the load most, and what would help; nothing of a short load.
+func limitNote(r *pipeline.Report) string {
+	if len(r.LimitedBy) == 0 || r.Seconds < worthALimit {
+		return ""
+	}
+	most := r.LimitedBy[0]
+	w := bottleneck.Parse(most.By)
+	reason, advice := w.Reason(), w.Advice()
+	if w == bottleneck.Reader && copies(r) {
+		reason, advice = "the source gives no more rows", "raise its reserved read throughput, or --max-rcu if it is given"
+	}
+	return fmt.Sprintf("limited by %s %s of the time: %s; to load faster, %s", most.By, allOr(most.Share), reason, advice)
+}
+
+func indexesText(n int) string {
+	if n == 1 {
+		return "secondary index"
+	}
+	return fmt.Sprintf("%d secondary indexes", n)
+}
+
+// slowestNote names the partition that held the load up.
+func slowestNote(p *pipeline.ReportSlowest) string {
+	name := fmt.Sprintf("partition %d", p.Partition)
+	if p.Table != "" {
+		name += " of table " + p.Table
+	}
+	if p.From != "" {
+		name += " from " + p.From
+	}
+	seconds := func(s float64) time.Duration { return round(time.Duration(s * float64(time.Second))) }
+	text := fmt.Sprintf("slowest: %s; its rows waited for %v, those of most others for %v at most; %s rows, %s a second",
+		name, seconds(p.Waiting), seconds(p.OthersWaiting), grouped(p.Rows), grouped(int64(float64(p.Rows)/p.Waiting)))
+	if p.Throttled > 0 {
+		text += fmt.Sprintf(", %s refused for capacity", grouped(p.Throttled))
+	}
+	if p.Unavailable > 0 {
+		text += fmt.Sprintf(", %s while it was unavailable", grouped(p.Unavailable))
+	}
+	return text
+}
+
+// preSplitNote says what came of the ranges that a new table was to begin with.
+func preSplitNote(r *pipeline.Report) string {
+	switch s := r.PreSplit; {
+	case s == nil:
+		return ""
+	case s.Refused != "":
+		return fmt.Sprintf("the service refused to make the table with %d ranges (%s), so it began with one", s.Ranges, s.Refused)
+	case s.Heard < s.Ranges:
+		return fmt.Sprintf("the table was to begin with %d ranges, and the service names %d: it may not have heard; for a large load, ask the vendor's support to pre-split the table", s.Ranges, s.Heard)
+	default:
+		return fmt.Sprintf("the table began with %d ranges of keys", s.Heard)
+	}
+}
+
+// partitionsNote says which partitions the rows went to. After a split only the children count that got rows since.
+func partitionsNote(r *pipeline.Report) string {
+	recut := ""
+	if r.Recuts > 0 {
+		recut = fmt.Sprintf(", their bounds changed %s", times(r.Recuts))
+	}
+	begun := fmt.Sprintf("the last of them reached after %v", round(time.Duration(r.LastLaneSeconds*float64(time.Second))))
+	switch r.PartitionsUsed {
+	case 0:
+		return fmt.Sprintf("%d partitions at the end, none of which got a row since%s", r.Partitions, recut)
+	case r.Partitions:
+		return fmt.Sprintf("written to %d partitions, %s%s", r.Partitions, begun, recut)
+	}
+	return fmt.Sprintf("written to %d of %d partitions (the others got no row), %s%s", r.PartitionsUsed, r.Partitions, begun, recut)
+}
+
+func times(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return grouped(n) + " times"
+}
+
+func grouped(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+func byteText(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

@@ -1,0 +1,232 @@
+package commands
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/engine/server"
+)
+
+func serveCommand(in *invocation) *cli.Command {
+	return &cli.Command{
+		Name:  "serve",
+		Usage: "serve an embedded store over HTTP, for any Tablestore SDK",
+		Description: "Prints one line when it is ready: url=… instance=… access_key_id=… access_key_secret=…\n" +
+			"Stops on SIGINT or SIGTERM, after the requests in flight.\n" +
+			"The built-in access key is not a secret. For your own, give --access-key-id and put the secret into " + secretEnv + "\n" +
+			"or --access-key-secret-file; it is never shown. Without these flags " + secretEnv + " is ignored.\n" +
+			"The simulation's flags apply to every table; docs/simulation.md describes them and the admin API under /_engine/, which --admin serves.",
+		Flags: append(append(simulationFlags(), quotaFlags()...), []cli.Flag{
+			&cli.StringFlag{Name: "store", Usage: "`DIR` of the store, created if missing", Value: defaultStore},
+			&cli.BoolFlag{Name: "memory", Usage: "keep all in memory, and nothing on disk: the store is empty at the start and gone at the end"},
+			&cli.StringSliceFlag{Name: "seed", Usage: "load `INPUT[?table=TABLE&pk=COLUMN…]` (files, or an archive) into a table that is not there yet, before the server is ready; repeat it for several"},
+			&cli.BoolFlag{Name: "admin", Usage: "serve the admin API under /_engine/: counts, simulation, faults, reset, clock; with a secret of your own it asks for it"},
+			&cli.BoolFlag{Name: "ignore-streams", Usage: "take tables with a stream, which samples of SDKs make, and describe them with it; there is none, and reading it is refused"},
+			&cli.BoolFlag{Name: "any-credentials", Usage: "accept every access key, secret and instance, each with its own tables; only on this machine"},
+			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS`; port 0 picks a free one", Value: "127.0.0.1:8087"},
+			&cli.StringFlag{Name: "tls-cert", Usage: "`FILE` with the certificate, and those that sign it, in PEM; clients then use https"},
+			&cli.StringFlag{Name: "tls-key", Usage: "`FILE` with the certificate's private key in PEM"},
+			&cli.StringFlag{Name: "sync", Usage: "always (acknowledged rows survive a crash) or none (they survive an orderly stop)", Value: "always"},
+			&cli.StringSliceFlag{Name: "instance", Usage: "`NAME` that clients must give; repeat it for several instances, each with its own tables", Value: cli.NewStringSlice(server.DefaultInstance)},
+			&cli.StringFlag{Name: "access-key-id", Usage: "`ID` of the access key that clients have to use (" + server.DefaultAccessKeyID + " if not given)"},
+			&cli.StringFlag{Name: "access-key-secret-file", Usage: "`FILE` whose first line is the secret of the access key"},
+			&cli.IntFlag{Name: "max-connections", Usage: "at most `N` connections; a new one replaces the one idle longest, else the oldest without a known access key, else it waits", Value: server.DefaultLimits.Connections},
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
+		}...),
+		Action: in.act(serve),
+	}
+}
+
+func serve(c *call) (err error) {
+	if c.Args().Present() {
+		return usagef("serve takes no arguments (%q); the store is named with --store", c.Args().First())
+	}
+	noSync, err := parseSync(c.String("sync"))
+	if err != nil {
+		return err
+	}
+	simulated, err := simulation(c)
+	if err != nil {
+		return err
+	}
+	plan, err := faultPlan(c)
+	if err != nil {
+		return err
+	}
+	if c.Bool("memory") && (c.IsSet("store") || c.IsSet("sync")) {
+		return usagef("--memory keeps nothing on disk: leave out --store and --sync")
+	}
+	o := server.Options{NoSync: noSync, InMemory: c.Bool("memory"), NoAdmin: !c.Bool("admin"), AnyCredentials: c.Bool("any-credentials"), IgnoreStreams: c.Bool("ignore-streams"), Simulation: simulated, Faults: plan, Log: log.New(c.App.ErrWriter, "tsimport: ", 0)}
+	shown, err := account(c, &o)
+	if err != nil {
+		return err
+	}
+	if c.Int("max-connections") < 1 {
+		return usagef("--max-connections %d: want at least 1", c.Int("max-connections"))
+	}
+	if err := setQuotas(c, &o); err != nil {
+		return err
+	}
+	limits := server.Limits{Connections: c.Int("max-connections")}
+	if limits.TLS, err = serveTLS(c); err != nil {
+		return err
+	}
+	if host, _, err := net.SplitHostPort(c.String("listen")); err == nil && host != "" {
+		o.Hosts = []string{strings.ToLower(host)}
+	}
+	if err := checkPublicKey(c.String("listen"), o); err != nil {
+		return err
+	}
+	var seeds []seed
+	for _, text := range c.StringSlice("seed") {
+		s, err := parseSeed(text)
+		if err != nil {
+			return err
+		}
+		seeds = append(seeds, s)
+	}
+	store, err := server.Open(c.String("store"), o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	if err := plant(c, store, o, seeds); err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", c.String("listen"))
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", c.String("listen"), err)
+	}
+	warn(c, listener.Addr(), o, limits)
+	scheme := "http"
+	if limits.TLS != nil {
+		scheme = "https"
+	}
+	fmt.Fprintf(c.App.Writer, "url=%s://%s instance=%s access_key_id=%s access_key_secret=%s\n",
+		scheme, listener.Addr(), o.Instance, o.AccessKeyID, shown)
+	if o.InMemory {
+		say(c, c.App.ErrWriter, "serving a store in memory, which ends with this process; Ctrl-C stops")
+	} else {
+		say(c, c.App.ErrWriter, "serving store %s; Ctrl-C stops", c.String("store"))
+	}
+	return store.ServeListener(c.Context, listener, limits)
+}
+
+// serveTLS loads the certificate, if one is given.
+func serveTLS(c *call) (*tls.Config, error) {
+	cert, key := c.String("tls-cert"), c.String("tls-key")
+	if cert == "" && key == "" {
+		return nil, nil
+	}
+	if cert == "" || key == "" {
+		return nil, usagef("--tls-cert and --tls-key go together: give both")
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, usagef("--tls-cert %s, --tls-key %s: %v", cert, key, err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+}
+
+// checkPublicKey refuses to offer a store to other machines under the built-in access key, which everybody knows.
+func checkPublicKey(address string, o server.Options) error {
+	if o.AccessKeySecret != server.DefaultAccessKeySecret && !o.AnyCredentials {
+		return nil
+	}
+	a, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil || a.IP.IsLoopback() {
+		return nil // an address that is none is refused when it is listened on
+	}
+	if o.AnyCredentials {
+		return usagef("--listen %s can be reached from other machines, and --any-credentials lets everybody in; listen on 127.0.0.1, or give --access-key-id and a secret in its place", address)
+	}
+	return usagef("--listen %s can be reached from other machines, and the built-in access key is public; give --access-key-id and a secret, or listen on 127.0.0.1", address)
+}
+
+// warn says what the user should know of the server about to serve at addr.
+func warn(c *call, addr net.Addr, o server.Options, limits server.Limits) {
+	if a, ok := addr.(*net.TCPAddr); ok && !a.IP.IsLoopback() && limits.TLS == nil {
+		// Who is not to see it does not want it to be so: --quiet does not hide it.
+		fmt.Fprintf(c.App.ErrWriter, "tsimport: warning: %s can be reached from other machines, and traffic is not encrypted; see --tls-cert\n", a)
+	}
+	if o.NoSync {
+		say(c, c.App.ErrWriter, "warning: --sync none: a kill of this process or a crash of the machine loses acknowledged rows")
+	}
+	if o.Simulation != nil || o.Faults != nil {
+		say(c, c.App.ErrWriter, "simulating partitions, capacity or faults, as the flags say%s", statsHint(o))
+	}
+}
+
+func statsHint(o server.Options) string {
+	if o.NoAdmin {
+		return "; with --admin /_engine/stats has the counts"
+	}
+	return "; /_engine/stats has the counts"
+}
+
+const (
+	secretEnv      = "TABLESTORE_ACCESS_KEY_SECRET"
+	maxSecretBytes = 4096
+)
+
+// account fills in the instance and the access key, and returns what the ready line shows of the secret: itself only
+// if it is the built-in one. The environment's secret is that of a key the user names: it may well be the one of a real
+// account, which would not fit the built-in key, and which nobody meant to give to this server.
+func account(c *call, o *server.Options) (shown string, err error) {
+	names := c.StringSlice("instance")
+	o.Instance, o.More, o.AccessKeyID, o.AccessKeySecret = names[0], names[1:], c.String("access-key-id"), server.DefaultAccessKeySecret
+	if slices.Contains(names, "") {
+		return "", usagef("--instance is empty; leave it out for %s", server.DefaultInstance)
+	}
+	own := o.AccessKeyID != ""
+	if !own {
+		o.AccessKeyID = server.DefaultAccessKeyID
+	}
+	from := ""
+	if file := c.String("access-key-secret-file"); file != "" {
+		from = "(from-file)"
+		if o.AccessKeySecret, err = readSecret(file); err != nil {
+			return "", err
+		}
+	} else if own {
+		from = "(from-environment)"
+		if o.AccessKeySecret = os.Getenv(secretEnv); o.AccessKeySecret == "" {
+			return "", usagef("--access-key-id %s: no secret; set %s or give --access-key-secret-file", o.AccessKeyID, secretEnv)
+		}
+	}
+	if err := o.Check(); err != nil {
+		return "", usagef("%v", err)
+	}
+	if from == "" || o.AccessKeySecret == server.DefaultAccessKeySecret {
+		return server.DefaultAccessKeySecret, nil
+	}
+	return from, nil
+}
+
+// readSecret is the first line of a file, of at most the length of a secret.
+func readSecret(name string) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", usagef("--access-key-secret-file: %v", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxSecretBytes+1))
+	if err != nil {
+		return "", usagef("--access-key-secret-file: %v", err)
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	line = strings.TrimSuffix(line, "\r")
+	if line == "" || len(line) > maxSecretBytes {
+		return "", usagef("--access-key-secret-file %s: the first line is empty or longer than %d bytes", name, maxSecretBytes)
+	}
+	return line, nil
+}

@@ -1,0 +1,320 @@
+package commands
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/transfer/tablesync"
+	"example.com/tsimport/transfer/verify"
+)
+
+func syncCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
+	return &cli.Command{
+		Name:      "sync",
+		Usage:     "make a table what files or another table say, and write only the differences",
+		ArgsUsage: "FILE... | ots://INSTANCE/TABLE",
+		Description: inputsHelp + "\n" + databaseHelp + "\n" + tableSourceHelp + "\n" +
+			"Compares all rows first, as tsimport verify does, then puts the rows that are missing or different and, with --delete, deletes\n" +
+			"those that no record has. --plan shows what would be done and what it would cost. Takes the flags of tsimport load. The same\n" +
+			"command again, or tsimport resume, resumes an interrupted sync (docs/sync.md).\n" +
+			"Nothing is deleted if a record is rejected or an input is empty, missing, damaged or changed meanwhile: exit code 3.",
+		Flags:  syncFlags(),
+		Action: in.act(func(c *call) error { return syncTable(c, interrupts, show, in) }),
+	}
+}
+
+func syncFlags() []cli.Flag {
+	return append([]cli.Flag{
+		&cli.BoolFlag{Name: "delete", Usage: "delete rows of the table that no record has, of --range or of the whole table; begins when everything is compared and put"},
+		&cli.StringFlag{Name: "range", Usage: "compare only the keys from FROM, inclusive, to TO, exclusive, `FROM..TO`, or those that begin with a key; values of several key columns stand between commas"},
+		&cli.BoolFlag{Name: "if-unchanged", Usage: "write a row only if the table's is still what it was compared with; rows that others have changed meanwhile are left (exit code 3)"},
+		&cli.StringFlag{Name: "max-delete", Usage: "delete nothing (exit code 3) if more than `N` rows, or N% of the table's rows compared, are surplus", Value: "1%"},
+		&cli.BoolFlag{Name: "plan", Usage: "compare, show what would be written and deleted and what it would cost, and write nothing"},
+		maxReadFlag(),
+		&cli.IntFlag{Name: "examples", Usage: "show at most `N` missing, different and surplus rows each", Value: 10},
+	}, flagsOf(options.Sync)...)
+}
+
+// maxReadFlag bounds what a comparison reads.
+func maxReadFlag() cli.Flag {
+	return &cli.Float64Flag{Name: "max-rcu", Usage: "read at most `UNITS` of capacity a second, of all tables that are compared together; 0 means no limit"}
+}
+
+// syncConfig reads the flags of a sync.
+func syncConfig(c *call, in *invocation) (cfg tablesync.Config, err error) {
+	for _, o := range options.Of(options.Sync) {
+		if o.Unused&options.Sync != 0 && c.IsSet(o.Name) {
+			return cfg, usagef("--%s: it is for tsimport load; sync compares with a table that exists and writes the differences; leave it out", o.Name)
+		}
+	}
+	if cfg.Load, err = loadConfig(c, in); err != nil {
+		return cfg, err
+	}
+	cfg.Delete, cfg.Range, cfg.Examples, cfg.Fresh = c.Bool("delete"), c.String("range"), c.Int("examples"), c.Bool("fresh") && !in.goOn
+	cfg.IfUnchanged = c.Bool("if-unchanged")
+	text := c.String("max-delete")
+	cfg.MaxDelete, err = pipeline.ParseMaxErrors(text)
+	switch {
+	case err != nil || cfg.MaxDelete.Rows < 0:
+		return cfg, usagef("--max-delete %q: want a number of rows, or a percentage such as 1%%", text)
+	case c.IsSet("range") && cfg.Range == "":
+		return cfg, usagef("--range is empty: want FROM..TO, or a key; leave it out to compare the whole table")
+	case c.IsSet("max-delete") && !cfg.Delete:
+		return cfg, usagef("--max-delete: nothing is deleted without --delete")
+	case !(c.Float64("max-rcu") >= 0):
+		return cfg, usagef("--max-rcu %v: want a number above 0, or 0 for no limit", c.Float64("max-rcu"))
+	case cfg.Examples < 0:
+		return cfg, usagef("--examples: want 0 or more")
+	}
+	return cfg, nil
+}
+
+func syncTable(c *call, interrupts *interrupts, show *display, in *invocation) (err error) {
+	cfg, err := syncConfig(c, in)
+	if err != nil {
+		return err
+	}
+	if err := checkTable(cfg.Load.Target.Table); err != nil {
+		return err
+	}
+	noSync, err := parseSync(c.String("sync"))
+	if err != nil {
+		return err
+	}
+	stopProfiles, err := startProfiles(c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stopProfiles()) }()
+	ofJob := c.in.plan
+	planOnly, l := c.Bool("plan") || ofJob != nil, &cfg.Load
+	l.Watch.Monitor = pipeline.NewMonitor()
+	defer onStateSignals(l.Watch.Monitor, show)()
+	stopStatus, err := serveStatus(c, l.Watch.Monitor, show)
+	if err != nil {
+		return err
+	}
+	defer stopStatus()
+	t, err := openTarget(c, access{readOnly: planOnly, noSync: noSync}, show)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closeErr := t.close(); closeErr != nil {
+			err = &exitError{code: exitcode.Failed, err: errors.Join(err, closeErr)}
+		}
+	}()
+	if err := t.mustExist(); err != nil {
+		return err
+	}
+	if t.embedded {
+		if sameFolder(l.RunDir, t.dir) {
+			return usagef("--run-dir %s is the folder of the embedded store; give another", l.RunDir)
+		}
+		if l.Target.Place, err = t.identity(); err != nil {
+			return err
+		}
+		if l.Write.Settle == 0 {
+			l.Write.Settle = time.Millisecond // a store in this process has done with a request when it answers
+		}
+	}
+	if t.store != nil && noSync {
+		l.Checkpoint.Sync = t.store.Sync
+	}
+	l.Target.Client, l.Target.Name, l.Drain = t.Target, t.name, interrupts.drain
+	if c.in.session == nil {
+		limitMemory(l.Limits.Memory, t.embedded)
+	}
+	cfg.Gate, cfg.Waits = gateOf(c), waitsOf(c, show)
+	stopSource, units, err := tableSource(c, interrupts, l, t, cfg.Manner, true, show)
+	defer func() { err = errors.Join(err, stopSource()) }()
+	if err == nil {
+		err = wholeFor(interrupts, &cfg, t)
+	}
+	if err != nil {
+		return withheldBy(err, cfg.Delete)
+	}
+	cfg.SourceUnits = units
+	if ofJob != nil {
+		return ofJob.sync(interrupts, *l, t, cfg.Delete)
+	}
+
+	cfg.Progress = new(verify.Progress)
+	cfg.Say = func(line string) { say(c, show, "%s", line) }
+	stop := sync.OnceFunc(watchComparison(c, show, "sync: %s records read, %s rows of the table compared", cfg.Progress))
+	defer stop()
+	cfg.OnCompared = func(s *tablesync.Summary) {
+		stop()
+		for _, line := range foundLines(s, false) {
+			say(c, show, "%s", line)
+		}
+	}
+	drains := sync.OnceFunc(interrupts.drains)
+	cfg.OnLoad = func(load *pipeline.Config) func(*pipeline.Report) {
+		drains()
+		screen := newScreen(c, show)
+		load.Watch.Progress, load.Watch.OnPlan, load.Resume.OnResume = &screen.progress, func(*plan.Plan) { screen.begin() }, screen.resume
+		load.Watch.OnWait = func(why string, most time.Duration) { say(c, show, "waiting: %s; retrying for up to %v", why, most) }
+		return func(*pipeline.Report) { screen.stop() }
+	}
+	run := func() (*tablesync.Summary, error) { return tablesync.Run(interrupts.hard, cfg) }
+	if planOnly {
+		run = func() (*tablesync.Summary, error) { return tablesync.Look(interrupts.hard, cfg) }
+	}
+	s, err := run()
+	stop()
+	if s == nil {
+		if interrupted := new(pipeline.Interrupted); errors.As(err, &interrupted) && !planOnly {
+			say(c, show, "nothing was written now; give the same command again")
+		}
+		return noTable(withheldBy(err, cfg.Delete), t)
+	}
+	endingOf(c).ofSync(s)
+	if err == nil && planOnly && !c.Bool("json") {
+		err = writeLines(results(c), foundLines(s, true))
+	}
+	if !planOnly {
+		for _, line := range doneLines(s) {
+			say(c, show, "%s", line)
+		}
+	}
+	if c.Bool("json") {
+		err = errors.Join(err, printJSON(c, s))
+	}
+	if err == nil && !planOnly && s.Withheld != "" {
+		err = errors.New("nothing was deleted: " + s.Withheld) // an error, which --quiet shows too
+	}
+	if err != nil || s.ExitCode != exitcode.OK {
+		code := s.ExitCode
+		if err != nil && code == exitcode.OK {
+			code = exitcode.Of(err)
+		}
+		return endsWith(c, code, err, briefOfSync(s))
+	}
+	return nil
+}
+
+// withheldBy makes the exit code of an error that the inputs are to blame for that of deletes that were withheld.
+func withheldBy(err error, deletes bool) error {
+	var input *verify.InputError
+	var usage *plan.UsageError
+	var interrupted *pipeline.Interrupted
+	switch {
+	case err == nil || !deletes || errors.As(err, &interrupted), errors.As(err, &usage) && usage.Nothing:
+		return err
+	case errors.As(err, &input), errors.As(err, &usage) && usage.Input:
+		return &exitError{code: exitcode.Rejects, err: fmt.Errorf("%w; nothing was deleted, and nothing was written now", err)}
+	}
+	return err
+}
+
+// foundLines say what a comparison found and what it leads to.
+func foundLines(s *tablesync.Summary, planned bool) []string {
+	lines := []string{fmt.Sprintf("compared: %s rows expected, %s equal, %s missing, %s different; %s rows in the table, %s of them surplus (%s records read, %s rejected, %s superseded; %s read units)",
+		grouped(s.RowsExpected), grouped(s.Equal), grouped(s.Missing), grouped(s.Different), grouped(s.RowsInTable), grouped(s.Surplus),
+		grouped(s.Read), grouped(s.Rejected), grouped(s.Superseded), grouped(s.Costs.ReadCU))}
+	for _, n := range s.Notes {
+		lines = append(lines, "note: "+n)
+	}
+	verb := "to"
+	if planned {
+		verb = "would"
+	}
+	lines = append(lines, fmt.Sprintf("%s write %s rows for %s write units, and delete %s rows for %s; a load of all rows would cost %s write units",
+		verb, grouped(s.Puts), grouped(s.Costs.PutCU), grouped(s.Deletes), grouped(s.Costs.DeleteCU), grouped(s.Costs.FullLoadCU)))
+	if s.Withheld != "" {
+		lines = append(lines, "nothing will be deleted: "+s.Withheld)
+	}
+	if planned {
+		lines = append(lines, exampleLines(s.Examples)...)
+	}
+	return lines
+}
+
+// doneLines say what a sync has done.
+func doneLines(s *tablesync.Summary) []string {
+	lines := []string{fmt.Sprintf("%s: %s rows written, %s deleted, %s surplus rows left, %s rejected, in %v (%s write units)", s.State, grouped(s.Written), grouped(s.Deleted), grouped(s.Kept),
+		grouped(s.Rejected+s.PutsRejected+s.DeletesRejected), round(time.Duration(s.Seconds*float64(time.Second))), grouped(s.Costs.WriteCU))}
+	compared := pipeline.Report{}
+	compared.RejectReasons = s.RejectReasons
+	lines = append(lines, rejectNotes(&compared)...)
+	if n := s.ConditionFailed; n > 0 {
+		why := "the row in the table does not pass --when"
+		if s.IfUnchanged {
+			why = "others have changed the row in the table since it was compared; sync again to compare them again"
+		}
+		lines = append(lines, fmt.Sprintf("%s rows were not written, because %s", grouped(n), why))
+	}
+	rejects := slices.Clone(s.RejectsFiles)
+	for _, load := range []*pipeline.Report{s.PutLoad, s.DeleteLoad} {
+		if load != nil {
+			lines = append(lines, rejectNotes(load)...)
+			rejects = append(rejects, load.RejectsFiles...)
+		}
+	}
+	if len(rejects) > 0 {
+		lines = append(lines, "rejected records and reasons: "+strings.Join(rejects, ", "))
+	}
+	if s.PutsUnfinished+s.DeletesUnfinished > 0 {
+		lines = append(lines, fmt.Sprintf("%s rows are still to be written, %s to be deleted; to resume: %s resume %s, or give the same command again",
+			grouped(s.PutsUnfinished), grouped(s.DeletesUnfinished), commandName(), suggest.Arg(s.RunDir)))
+	}
+	return append(lines, "summary: "+s.RunDir+string(os.PathSeparator)+"summary.json")
+}
+
+// briefOfSync says in one line how a sync ended.
+func briefOfSync(s *tablesync.Summary) string {
+	reasons := slices.Clone(s.RejectReasons)
+	for _, load := range []*pipeline.Report{s.PutLoad, s.DeleteLoad} {
+		if load != nil {
+			reasons = append(reasons, load.RejectReasons...)
+		}
+	}
+	return brief(doneLines(s)[0], reasons, s.RunDir)
+}
+
+// exampleLines are examples as a comparison has kept them.
+func exampleLines(examples []json.RawMessage) (lines []string) {
+	for _, text := range examples {
+		var e struct {
+			Kind    string          `json:"kind"`
+			Key     json.RawMessage `json:"key"`
+			Columns []string        `json:"columns"`
+			Input   *verify.Place   `json:"input"`
+		}
+		if json.Unmarshal(text, &e) != nil {
+			continue
+		}
+		if e.Kind == verify.Extra {
+			e.Kind = "surplus"
+		}
+		line := fmt.Sprintf("%-9s %s", e.Kind, e.Key)
+		if len(e.Columns) > 0 {
+			line += "  columns " + strings.Join(e.Columns, ", ")
+		}
+		if e.Input != nil {
+			line += fmt.Sprintf("  (%s, record %s)", e.Input.File, grouped(e.Input.Record))
+		}
+		lines = append(lines, printable(line))
+	}
+	return lines
+}
+
+func writeLines(w io.Writer, lines []string) error {
+	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
+	return err
+}

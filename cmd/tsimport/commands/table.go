@@ -1,0 +1,259 @@
+package commands
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/pipeline/plan"
+)
+
+func tableCommand(in *invocation) *cli.Command {
+	quiet := &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"}
+	asJSON := &cli.BoolFlag{Name: "json", Usage: "print JSON"}
+	name := &cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE`; may also be given as the argument"}
+	return &cli.Command{
+		Name:  "table",
+		Usage: "list, describe, create and drop tables",
+		Subcommands: []*cli.Command{
+			{Name: "list", Usage: "list the tables", Flags: append(flagsOf(options.Reaching), quiet, asJSON), Action: in.act(tableList)},
+			{Name: "describe", Usage: "show a table's key and options", ArgsUsage: "TABLE",
+				Flags: append(flagsOf(options.Reaching), quiet, asJSON, name), Action: in.act(tableDescribe)},
+			{Name: "create", Usage: "create a table", ArgsUsage: "TABLE", Action: in.act(tableCreate),
+				Flags: append(flagsOf(options.Reaching), quiet, name,
+					textsFlag("pk", "primary-key column `NAME:TYPE`, in order, 1 to 4 times; TYPE is string, integer, binary, or auto for one that the service numbers (not the first)"),
+					&cli.IntFlag{Name: "ttl", Usage: "`SECONDS` until data expires, at least a day (86400); -1 means never", Value: -1},
+					&cli.IntFlag{Name: "max-versions", Usage: "versions to keep of each cell", Value: 1},
+					&cli.Int64Flag{Name: "max-deviation", Usage: "`SECONDS` by which a cell's timestamp may differ from the clock; 0 means the service's default, 86400"},
+					&cli.IntFlag{Name: "reserved-read", Usage: "reserved read throughput in capacity `UNITS`"},
+					&cli.IntFlag{Name: "reserved-write", Usage: "reserved write throughput in capacity `UNITS`"})},
+			{Name: "update", Usage: "change a table's throughput and options", ArgsUsage: "TABLE", Action: in.act(tableUpdate),
+				Description: "Changes what flags name, in one request, and shows it before and after; without a difference nothing is sent. The service lets reserved\n" +
+					"throughput change once in two minutes. What would lose data at once, a shorter time to live or fewer versions, needs --yes.",
+				Flags: append(flagsOf(options.Reaching), quiet, asJSON, name,
+					&cli.IntFlag{Name: "reserved-read", Usage: "reserved read throughput in capacity `UNITS`"},
+					&cli.IntFlag{Name: "reserved-write", Usage: "reserved write throughput in capacity `UNITS`"},
+					&cli.IntFlag{Name: "ttl", Usage: "`SECONDS` until data expires, at least a day (86400); -1 means never"},
+					&cli.IntFlag{Name: "max-versions", Usage: "versions to keep of each cell"},
+					&cli.Int64Flag{Name: "max-deviation", Usage: "`SECONDS` by which a cell's timestamp may differ from the clock"},
+					&cli.BoolFlag{Name: "allow-update", Usage: "take updates of rows; --allow-update=false refuses them"},
+					&cli.BoolFlag{Name: "yes", Usage: "change it although cells are lost (default: say what would be lost)"})},
+			{Name: "drop", Usage: "delete a table and all its rows", ArgsUsage: "TABLE", Action: in.act(tableDrop),
+				Flags: append(flagsOf(options.Reaching), quiet, name, &cli.BoolFlag{Name: "yes", Usage: "delete it (default: only show what would be deleted)"})},
+		},
+	}
+}
+
+// withAdmin runs f on the tables of the target.
+func withAdmin(c *call, a access, f func(*client.Admin, *target) error) (err error) {
+	t, err := openTarget(c, a, c.App.ErrWriter)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	if err := t.mustExist(); err != nil {
+		return err
+	}
+	traffic := new(client.Traffic)
+	sdk, err := client.New(c.Context, t.Target, traffic)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	connection, err := client.Connect(c.Context, t.Target, traffic)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	return f(&client.Admin{Client: sdk, Context: c.Context, Connection: connection}, t)
+}
+
+// checkTable refuses the name of a table that there cannot be; of one that differs by row, the load says so.
+func checkTable(name string) error {
+	if name == "" {
+		return usagef("no table: give --table")
+	}
+	if err := table.CheckTableName(name); err != nil && !plan.IsTemplate(name) {
+		return usagef("%v; give another with --table", err)
+	}
+	return nil
+}
+
+// tableName is the table a command is about, by flag or by argument.
+func tableName(c *call) (string, error) {
+	name := c.String("table")
+	switch {
+	case name == "" && c.NArg() == 1:
+		name = c.Args().First()
+	case name == "" || c.NArg() > 0:
+		return "", usagef("name one table: tsimport table %s TABLE", c.Command.Name)
+	}
+	if err := table.CheckTableName(name); err != nil {
+		return "", usagef("%v", err)
+	}
+	return name, nil
+}
+
+func tableList(c *call) error {
+	return withAdmin(c, access{readOnly: true}, func(a *client.Admin, _ *target) error {
+		names, err := a.List()
+		if err != nil {
+			return err
+		}
+		if c.Bool("json") {
+			if names == nil {
+				names = []string{}
+			}
+			return printJSON(c, names)
+		}
+		for _, n := range names {
+			fmt.Fprintln(results(c), n)
+		}
+		return nil
+	})
+}
+
+// description is a table as `table describe --json` prints it.
+type description struct {
+	Table         string        `json:"table"`
+	PrimaryKey    []describedPK `json:"primary_key"`
+	TimeToLive    int           `json:"ttl"` // seconds, -1 never
+	MaxVersions   int           `json:"max_versions"`
+	MaxDeviation  int64         `json:"max_deviation"` // seconds
+	ReservedRead  int           `json:"reserved_read"` // capacity units
+	ReservedWrite int           `json:"reserved_write"`
+	AllowUpdate   bool          `json:"allow_update"`
+	Indexes       []table.Index `json:"indexes,omitempty"`
+}
+
+type describedPK struct {
+	Name          string `json:"name"`
+	Type          string `json:"type"`
+	AutoIncrement bool   `json:"auto_increment,omitempty"`
+}
+
+func tableDescribe(c *call) error {
+	name, err := tableName(c)
+	if err != nil {
+		return err
+	}
+	return withAdmin(c, access{readOnly: true}, func(a *client.Admin, target *target) error {
+		t, err := a.Describe(name)
+		if err != nil {
+			return noTable(err, target)
+		}
+		d := describe(t)
+		if c.Bool("json") {
+			return printJSON(c, d)
+		}
+		return printDescription(c, d)
+	})
+}
+
+func describe(t *client.Table) description {
+	d := description{Table: t.Name, TimeToLive: t.TimeToLive, MaxVersions: t.MaxVersions, MaxDeviation: t.MaxDeviation,
+		ReservedRead: t.ReservedRead, ReservedWrite: t.ReservedWrite, AllowUpdate: !t.NoUpdates, Indexes: t.IndexesAre}
+	for _, k := range t.Key {
+		d.PrimaryKey = append(d.PrimaryKey, describedPK{k.Name, k.Type.String(), k.Auto})
+	}
+	return d
+}
+
+func printDescription(c *call, d description) error {
+	w := tabwriter.NewWriter(results(c), 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "table\t%s\n", d.Table)
+	for i, k := range d.PrimaryKey {
+		auto := ""
+		if k.AutoIncrement {
+			auto = ", auto-increment"
+		}
+		fmt.Fprintf(w, "primary key %d\t%s (%s%s)\n", i+1, printable(k.Name), k.Type, auto)
+	}
+	fmt.Fprintf(w, "time to live\t%s\nmax versions\t%d\nmax deviation\t%d seconds\n", timeToLiveText(d.TimeToLive), d.MaxVersions, d.MaxDeviation)
+	fmt.Fprintf(w, "reserved throughput\t%d read, %d write capacity units\n", d.ReservedRead, d.ReservedWrite)
+	for _, i := range d.Indexes {
+		fmt.Fprintf(w, "index\t%s\n", printable(i.String()))
+	}
+	if !d.AllowUpdate {
+		fmt.Fprintf(w, "updates of rows\trefused\n")
+	}
+	return w.Flush()
+}
+
+func timeToLiveText(seconds int) string {
+	if seconds == -1 {
+		return "never expires"
+	}
+	return fmt.Sprintf("%d seconds", seconds)
+}
+
+func printJSONLine(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+func printJSON(c *call, v any) error {
+	e := json.NewEncoder(c.App.Writer)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("print result: %w", err)
+	}
+	return nil
+}
+
+func tableCreate(c *call) error {
+	name, err := tableName(c)
+	if err != nil {
+		return err
+	}
+	key, err := parseKey(textsOf(c, "pk"))
+	if err != nil {
+		return usagef("%v", err)
+	}
+	if n := len(key); n < 1 || n > table.MaxKeyColumns {
+		return usagef("give the primary key with --pk NAME:TYPE, 1 to %d times in order", table.MaxKeyColumns)
+	}
+	for _, k := range key {
+		if k.Type == table.Null {
+			return usagef("--pk %s: give the type too, such as %s:string", k.Name, k.Name)
+		}
+	}
+	if err := table.CheckKey(key); err != nil {
+		return usagef("%v", err)
+	}
+	if err := table.CheckTimeToLive(c.Int("ttl")); err != nil {
+		return usagef("--ttl %d: %v", c.Int("ttl"), err)
+	}
+	d := table.Definition{TimeToLive: c.Int("ttl"), MaxVersions: c.Int("max-versions"), MaxDeviation: c.Int64("max-deviation"),
+		ReservedRead: c.Int("reserved-read"), ReservedWrite: c.Int("reserved-write")}
+	return withAdmin(c, access{create: true}, func(a *client.Admin, t *target) error {
+		if err := a.Create(name, key, d); err != nil {
+			return err
+		}
+		say(c, c.App.ErrWriter, "table %s created", name)
+		return nil
+	})
+}
+
+func tableDrop(c *call) error {
+	name, err := tableName(c)
+	if err != nil {
+		return err
+	}
+	return withAdmin(c, access{}, func(a *client.Admin, t *target) error {
+		if !c.Bool("yes") {
+			return usagef("this would delete table %s and all its rows in %s; add --yes to do it", name, t.name)
+		}
+		if err := a.Drop(name); err != nil {
+			return noTable(err, t)
+		}
+		say(c, c.App.ErrWriter, "table %s deleted", name)
+		return nil
+	})
+}

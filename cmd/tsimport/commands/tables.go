@@ -1,0 +1,95 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/jobs/job"
+	"example.com/tsimport/reader/mysql"
+	"example.com/tsimport/reader/postgres"
+	"example.com/tsimport/reader/sqlite"
+	"example.com/tsimport/reader/sqltable"
+)
+
+func tablesCommand(in *invocation) *cli.Command {
+	return &cli.Command{
+		Name:      "tables",
+		Usage:     "list the tables of a database: rows, bytes, keys, and why one cannot be loaded",
+		ArgsUsage: "ADDRESS",
+		Description: "ADDRESS is one such as postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE or sqlite:FILE (docs/sql.md); ?table=o* lists those of a pattern.\n" +
+			"Rows and bytes are the server's own estimates. No row is read.",
+		Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print JSON, one object a line for each table"}},
+		Action: in.act(tables),
+	}
+}
+
+func tables(c *call) error {
+	if c.NArg() != 1 || !isSQL(c.Args().First()) {
+		return usagef("want the address of one database, such as postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE or sqlite:FILE; tsimport table list lists the tables of a Tablestore")
+	}
+	found, err := listTables(c.Context, c.Args().First())
+	if err != nil {
+		return usagef("%v", err)
+	}
+	if !c.Bool("json") {
+		return writeTables(results(c), found)
+	}
+	for i := range found {
+		if err := printJSONLine(c.App.Writer, &found[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listTables lists the tables of a database.
+func listTables(ctx context.Context, arg string) ([]sqltable.Listed, error) {
+	if sqlite.Is(arg) {
+		return sqlite.List(ctx, arg)
+	}
+	if mysql.Is(arg) {
+		return mysql.List(ctx, arg)
+	}
+	return postgres.List(ctx, arg)
+}
+
+// tableAddresses are the tables that a pattern finds, without views.
+func tableAddresses(ctx context.Context, pattern string) (found []job.Found, err error) {
+	pattern, reading := cutReading(pattern)
+	all, err := listTables(ctx, pattern)
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	for _, one := range all {
+		if one.Kind == "table" {
+			found = append(found, job.Found{Name: one.Address + reading, Table: one.Table})
+		}
+	}
+	return found, nil
+}
+
+func writeTables(w io.Writer, found []sqltable.Listed) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "table\trows\tbytes\tkey")
+	for _, one := range found {
+		rows := "?"
+		if one.Rows >= 0 {
+			rows = "~" + grouped(one.Rows)
+		}
+		bytes := "?"
+		if one.Bytes >= 0 {
+			bytes = grouped(one.Bytes)
+		}
+		key := strings.Join(one.Key, ", ")
+		if one.Refused != "" {
+			key = "cannot be loaded: " + one.Refused
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable(one.Table), rows, bytes, printable(key))
+	}
+	return t.Flush()
+}

@@ -1,0 +1,191 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/address"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/reader/tablescan"
+	"example.com/tsimport/transfer/copytable"
+	"example.com/tsimport/transfer/tablesync"
+)
+
+// tableSourceHelp says how a table takes the place of files.
+const tableSourceHelp = "In place of files, one archive of a table can be given, by its folder, or one table as ots://[PROFILE@]INSTANCE/TABLE, with\n" +
+	"variables of the environment for each profile as of tsimport copy; the instance of an embedded store is " + server.DefaultInstance + "."
+
+// wholeFor refuses deletes by an archive that does not hold all rows of its table, and puts that would lose cells that it was not to hold.
+func wholeFor(interrupts *interrupts, cfg *tablesync.Config, to *target) error {
+	m, err := archiveOf(interrupts.drain, cfg.Load.Inputs, cfg.Load.Read.Find)
+	if m == nil || err != nil {
+		return err
+	}
+	keeps := 0
+	if m.Versions > 1 || m.Holds.Versions > 0 && m.Versions >= m.Holds.Versions { // the latter may lack some
+		s, err := sideOf(interrupts, &cfg.Load, to, cfg.Load.Target.Table)
+		if err != nil {
+			return err
+		}
+		if s.Table != nil {
+			keeps = s.Table.MaxVersions
+			if err := keepsVersions(s.Table, "the archive "+m.Dir(), m.Versions); err != nil {
+				return err
+			}
+		}
+	}
+	switch h := m.Holds; {
+	case h.Columns != nil && cfg.Load.Write.Mode == table.Put:
+		return usagef("the archive %s holds only some columns (%s); a row that is put would lose the others; give --mode update, which rejects rows that have none of them", m.Dir(), strings.Join(h.Columns, ", "))
+	case h.Versions > 0 && m.Versions >= h.Versions && keeps > h.Versions && cfg.Load.Write.Mode == table.Put:
+		newest := "the newest version"
+		if h.Versions > 1 {
+			newest = fmt.Sprintf("the newest %d versions", h.Versions)
+		}
+		return usagef("the archive %s holds only %s of each cell (--versions), and table %s keeps %d; a row that is put would lose the others; give --mode update",
+			m.Dir(), newest, cfg.Load.Target.Table, keeps)
+	case !cfg.Delete:
+	case h.Filter != "" || h.Where != "":
+		return usagef("--delete: the archive %s holds only the rows that its --filter or --where let through; the others would be deleted", m.Dir())
+	case h.From != "" || h.To != "":
+		cfg.Held = &tablesync.Held{Name: "the archive " + m.Dir(), Key: m.KeyColumns(), From: h.From, To: h.To}
+	}
+	return nil
+}
+
+// keepsVersions refuses a sync of more versions of a cell than a table keeps: the service would drop the others without a word.
+func keepsVersions(to *client.Table, source string, versions int) error {
+	if keeps := max(to.MaxVersions, 1); versions > keeps {
+		return usagef("table %s keeps %s of a cell, and %s has up to %d, of which the others would be lost; give the table as many with tsimport table update %s --max-versions %d, or sync an archive of --versions %d",
+			to.Name, counted(int64(keeps), "version"), source, versions, to.Name, versions, keeps)
+	}
+	return nil
+}
+
+// tableSource makes the source of a table of the one argument that is an address, and returns what closes it and how many read units it
+// has cost; likewise of an archive. A sync is refused what a comparison is not. It changes nothing if no argument is either.
+func tableSource(c *call, interrupts *interrupts, cfg *pipeline.Config, to *target, how scan.Manner, syncs bool, show *display) (stop func() error, units func() int64, err error) {
+	stop, units = func() error { return nil }, func() int64 { return 0 }
+	if !slices.ContainsFunc(cfg.Inputs, address.Is) {
+		cfg.Read.Sources, err = originOf(interrupts.drain, c, cfg.Inputs, cfg.Read.Find)
+		if err == nil && cfg.Read.Sources != nil {
+			err = archiveFits(interrupts, cfg, to)
+		}
+		return stop, units, err
+	}
+	if len(cfg.Inputs) != 1 {
+		return stop, units, usagef("%q: a table is compared by itself; give no other source beside it", cfg.Inputs)
+	}
+	arg, err := parseTableArgument(cfg.Inputs[0])
+	if err != nil {
+		return stop, units, err
+	}
+	from := to
+	if !to.embedded || arg.address.Profile != "" || arg.address.Instance != server.DefaultInstance {
+		if from, err = openSide(c, arg, access{readOnly: true, role: "source"}, show); err != nil {
+			return stop, units, err
+		}
+		stop = from.close
+	}
+	a, err := sideOf(interrupts, cfg, from, arg.name)
+	if err != nil {
+		return stop, units, sideError(err, true, from)
+	}
+	if a.Table == nil {
+		return stop, units, usagef("the source, table %s, does not exist in %s", arg.name, from.name)
+	}
+	b, err := sideOf(interrupts, cfg, to, cfg.Target.Table)
+	if err != nil {
+		return stop, units, sideError(err, false, to)
+	}
+	if err := copytable.Distinct(a, b); err != nil {
+		return stop, units, err
+	}
+	if syncs && b.Table != nil {
+		if err := keepsVersions(b.Table, arg.shown(), a.Table.MaxVersions); err != nil {
+			return stop, units, err
+		}
+	}
+	if b.Table != nil {
+		if err := fitsKey(arg.shown(), a.Table.Key, cfg, "table "+b.Name, b.Table.Key); err != nil {
+			return stop, units, err
+		}
+	}
+	if b.Table != nil && cfg.Write.Marks.ReturnedKeys == "" {
+		if err := copytable.CheckKey(b.Name, b.Table.Key, cfg.Inputs[0], "rows are compared by their keys; verify takes the file that the load has written with --returned-keys"); err != nil {
+			return stop, units, err
+		}
+	}
+	read := tablescan.Config{Client: a.Client, Table: a.Table, Name: arg.shown(), RetryFor: cfg.Write.RetryFor, Columns: cfg.Columns.Only, Manner: how}
+	if cfg.Write.Marks.ReturnedKeys != "" { // a row with a cell in the place of the mark could not be compared
+		if err := seeMark(interrupts.drain, cfg, &read); err != nil {
+			return stop, units, err
+		}
+	}
+	origin := tablescan.New(read)
+	cfg.Read.Sources = origin
+	return stop, origin.Units, nil
+}
+
+// sideOf describes a table.
+func sideOf(interrupts *interrupts, cfg *pipeline.Config, of *target, name string) (s copytable.Side, err error) {
+	reach := of.Target
+	reach.Connections = cfg.Write.Concurrency
+	s = copytable.Side{Endpoint: of.Endpoint, Instance: of.Instance, Name: name}
+	if s.Client, err = client.New(interrupts.drain, reach, nil); err != nil {
+		return s, usagef("%v", err)
+	}
+	admin := &client.Admin{Client: s.Client, Context: interrupts.drain, RetryFor: cfg.Write.RetryFor}
+	if s.Table, err = admin.Describe(name); errors.Is(err, client.ErrNoTable) {
+		s.Table, err = nil, nil
+	}
+	return s, err
+}
+
+// archiveFits refuses a table whose key is made of columns that the rows of the archive do not have in theirs.
+func archiveFits(interrupts *interrupts, cfg *pipeline.Config, to *target) error {
+	m, err := archiveOf(interrupts.drain, cfg.Inputs, cfg.Read.Find)
+	if m == nil || err != nil {
+		return err
+	}
+	s, err := sideOf(interrupts, cfg, to, cfg.Target.Table)
+	if err != nil || s.Table == nil {
+		return err // without a table the comparison says so
+	}
+	if err := fitsArchive(m, cfg, "table "+s.Name, s.Table.Key); err != nil || cfg.Write.Marks.ReturnedKeys == "" {
+		return err
+	}
+	return freeMark(m, cfg, s.Table.Key) // without it no row could be compared
+}
+
+// seeMark refuses marks in a column that one of the source's first rows has. Most tables that have it have it in all rows, and to say so when
+// all is archived would be late.
+func seeMark(ctx context.Context, cfg *pipeline.Config, from *tablescan.Config) error {
+	mark := markColumn(cfg)
+	name := mark
+	for from, to := range cfg.Columns.Rename {
+		if to == mark {
+			name = from
+		}
+	}
+	if !cfg.Columns.Takes(name) || cfg.Columns.To(name) != mark {
+		return nil
+	}
+	s := scan.Options{From: from.From, To: from.To, Versions: 1, RetryFor: from.RetryFor, Manner: from.Manner, Columns: []string{name}}
+	rows, err := scan.NewPager(from.Client, from.Table.Name, from.Table.Key, s).Next(ctx)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if slices.ContainsFunc(rows, func(r *scan.Row) bool { return len(r.Columns) > 0 }) {
+		return markTaken("table "+from.Name, mark, name)
+	}
+	return nil
+}

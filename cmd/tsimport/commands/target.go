@@ -1,0 +1,265 @@
+package commands
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/netip"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/tablestore/accesskey"
+	"example.com/tsimport/internal/tablestore/address"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/profile"
+	"example.com/tsimport/pipeline/plan"
+)
+
+const (
+	defaultStore = "./tsimport-store"
+	endpointEnv  = "TABLESTORE_ENDPOINT"
+	instanceEnv  = "TABLESTORE_INSTANCE"
+)
+
+// target is the Tablestore that a command works on.
+type target struct {
+	client.Target
+	name     string
+	embedded bool
+	dir      string // of an embedded store
+	missing  bool   // an embedded store that does not exist, and was not to be made
+	store    *server.Server
+	shared   bool // the store is that of several loads, and is not closed with one
+}
+
+// access says what a command does with an embedded store.
+type access struct {
+	readOnly bool
+	create   bool // make the store if it is missing
+	noSync   bool
+	role     string // what the store is for the command; "" is its target
+}
+
+func (a access) as() string { return cmp.Or(a.role, "target") }
+
+// openTarget finds out which Tablestore the flags and the environment mean and opens it. The first line on stderr says
+// which it is.
+func openTarget(c *call, a access, stderr io.Writer) (*target, error) {
+	endpoint, store := c.String("endpoint"), c.String("store")
+	if endpoint != "" && store != "" {
+		return nil, usagef("--endpoint and --store: give one of them")
+	}
+	of, err := profileOf(c)
+	if err != nil {
+		return nil, err
+	}
+	if endpoint == "" && store == "" {
+		endpoint, _, err = serviceOf(c)
+		if err != nil {
+			return nil, err
+		}
+		if endpoint == "" && c.in.task != nil {
+			return nil, usagef("the job was planned for a service, and neither its plan nor this machine names an endpoint: set %s", endpointEnv)
+		}
+		if endpoint == "" && of.Name != "" {
+			return nil, usagef("--profile %s: it has no endpoint: set %s, or name it in %s", of.Name, address.Variable(endpointEnv, of.Name), profile.File())
+		}
+	}
+	if c.Duration("request-timeout") <= 0 {
+		return nil, usagef("--request-timeout %v: want more than 0", c.Duration("request-timeout"))
+	}
+	if endpoint != "" {
+		if err := client.CheckEndpoint(endpoint); err != nil {
+			return nil, usagef("%v", err)
+		}
+		return remoteTarget(c, endpoint, of, a, stderr)
+	}
+	store = cmp.Or(store, defaultStore)
+	t := &target{name: "embedded store " + store, embedded: true, dir: store}
+	if c.String("instance") != "" {
+		return nil, usagef("--instance %s: an embedded store has no instances; give --endpoint too", c.String("instance"))
+	}
+	say(c, stderr, "%s: %s", a.as(), t.name)
+	if s := c.in.session; s != nil {
+		return s.openStore(t, a, c.Duration("request-timeout"))
+	}
+	return t.openStore(a, c.Duration("request-timeout"))
+}
+
+// openStore opens the embedded store of the target, if it is there or to be made.
+func (t *target) openStore(a access, timeout time.Duration) (*target, error) {
+	store := t.dir
+	if _, err := os.Stat(store); errors.Is(err, fs.ErrNotExist) && !a.create {
+		t.missing = true
+		return t, nil
+	}
+	s, err := server.Open(store, server.Options{ReadOnly: a.readOnly, NoSync: a.noSync})
+	if err != nil {
+		return nil, err
+	}
+	t.store = s
+	t.reach(s, timeout)
+	return t, nil
+}
+
+// reach makes the target that of a store in this process.
+func (t *target) reach(s *server.Server, timeout time.Duration) {
+	t.Target = client.Target{
+		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.SameMemory(),
+		Credentials:    &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
+		RequestTimeout: timeout,
+	}
+}
+
+// sameFolder reports whether two paths name one folder.
+func sameFolder(a, b string) bool {
+	x, err1 := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && os.SameFile(x, y)
+}
+
+// mustExist returns an error for an embedded store that does not exist.
+func (t *target) mustExist() error {
+	if t.missing {
+		return &plan.UsageError{Message: t.name + " does not exist; load a file first, or name another with --store", NoTable: true}
+	}
+	return nil
+}
+
+// place names a table among those that the loads of a job read and write.
+func (t *target) place(table string) string { return t.name + "\x00" + table }
+
+// close releases an embedded store. Every acknowledged row is in it.
+func (t *target) close() error {
+	if t.store == nil || t.shared {
+		return nil
+	}
+	return t.store.Close()
+}
+
+// profileOf is the profile that --profile names, an empty one without it.
+func profileOf(c *call) (*profile.Profile, error) {
+	if c.String("profile") == "" {
+		return new(profile.Profile), nil
+	}
+	p, err := profile.Find(c.String("profile"))
+	if err != nil {
+		return nil, usagef("--profile: %v", err)
+	}
+	return p, nil
+}
+
+// serviceOf is the service that flags, the environment or a profile name; "" if none does.
+func serviceOf(c *call) (endpoint, instance string, err error) {
+	of, err := profileOf(c)
+	if err != nil {
+		return "", "", err
+	}
+	return cmp.Or(c.String("endpoint"), os.Getenv(endpointEnv), of.Endpoint), cmp.Or(c.String("instance"), os.Getenv(instanceEnv), of.Instance), nil
+}
+
+func remoteTarget(c *call, endpoint string, of *profile.Profile, a access, stderr io.Writer) (*target, error) {
+	instance := cmp.Or(c.String("instance"), os.Getenv(instanceEnv), of.Instance)
+	if instance == "" {
+		return nil, usagef("no instance: give --instance or %s", instanceEnv)
+	}
+	provider, err := findCredentials(c)
+	if err != nil {
+		return nil, err
+	}
+	t := &target{name: fmt.Sprintf("instance %s at %s", instance, endpoint)}
+	warnOfPlainHTTP(stderr, endpoint, provider)
+	if err := t.remote(c, endpoint, instance, provider, stderr); err != nil {
+		return nil, err
+	}
+	say(c, stderr, "%s: %s", a.as(), t.name)
+	return t, nil
+}
+
+// remote makes the target that of a service.
+func (t *target) remote(c *call, endpoint, instance string, provider common.CredentialsProvider, stderr io.Writer) error {
+	t.Target = client.Target{Endpoint: endpoint, Instance: instance, Credentials: provider, RequestTimeout: c.Duration("request-timeout")}
+	accept, err := client.AcceptUnsigned()
+	switch {
+	case err != nil:
+		return usagef("%v", err)
+	case !accept:
+	case destroys(c):
+		fmt.Fprintf(stderr, "tsimport: warning: %s=accept does not hold for a command that deletes or changes tables: its answers must be signed\n", client.UnsignedVariable)
+	default:
+		t.AcceptUnsigned = true
+		fmt.Fprintf(stderr, "tsimport: warning: %s=accept: whoever is on the way to the service can say that rows are written which are not\n", client.UnsignedVariable)
+	}
+	return nil
+}
+
+// destroys reports whether a command deletes rows, or changes or drops tables by what answers say.
+func destroys(c *call) bool {
+	switch c.Command.Name {
+	case "age", "drop", "update":
+		return true
+	}
+	return c.Bool("delete") || c.String("mode") == "delete"
+}
+
+// warnOfPlainHTTP says what others on the way can read and use. --quiet does not hide it.
+func warnOfPlainHTTP(stderr io.Writer, endpoint string, provider common.CredentialsProvider) {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Scheme != "http" || u.Hostname() == "localhost" {
+		return
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && ip.Unmap().IsLoopback() {
+		return
+	}
+	what := "rows are not encrypted"
+	if provider.GetCredentials().GetSecurityToken() != "" {
+		what = "neither rows nor the security token are encrypted"
+	}
+	fmt.Fprintf(stderr, "tsimport: warning: the endpoint %s is http: %s; use https unless the network is your own\n", endpoint, what)
+}
+
+// say shows a line to the user unless --quiet.
+func say(c *call, stderr io.Writer, format string, a ...any) {
+	if !c.Bool("quiet") {
+		fmt.Fprintf(stderr, "tsimport: %s\n", printable(fmt.Sprintf(format, a...)))
+	}
+}
+
+// keysOf finds access keys where the SDKs look; those of a profile come after the environment.
+func keysOf(ctx context.Context, of *profile.Profile, note func(string)) (common.CredentialsProvider, error) {
+	if of.Name == "" {
+		return accesskey.Find(ctx, note)
+	}
+	if provider, err := accesskey.InEnvironment(); provider != nil || err != nil {
+		if err == nil {
+			note("the access key of the environment comes before that of profile " + of.Name)
+		}
+		return provider, err
+	}
+	provider, _, err := of.Keys()
+	return provider, err
+}
+
+// findCredentials finds access keys where the SDKs look.
+func findCredentials(c *call) (common.CredentialsProvider, error) {
+	note := func(text string) { say(c, c.App.ErrWriter, "%s", text) }
+	of, err := profileOf(c)
+	if err != nil {
+		return nil, err
+	}
+	provider, err := keysOf(c.Context, of, note)
+	switch {
+	case errors.As(err, new(*accesskey.DownError)) || c.Context.Err() != nil:
+		return nil, err
+	case err != nil:
+		return nil, usagef("%v", err)
+	}
+	return provider, nil
+}

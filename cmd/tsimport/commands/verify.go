@@ -1,0 +1,628 @@
+package commands
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/address"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/pipeline/rundir"
+	readarchive "example.com/tsimport/reader/archive"
+	"example.com/tsimport/reader/archivefile"
+	"example.com/tsimport/transfer/verify"
+)
+
+func verifyCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
+	return &cli.Command{
+		Name:      "verify",
+		Usage:     "compare a table with the files that were loaded into it, or with another table",
+		ArgsUsage: "FILE... | ots://INSTANCE/TABLE",
+		Description: inputsHelp + "\n" + databaseHelp + "\n" + tableSourceHelp + "\n" +
+			"Takes every flag of tsimport load: write verify instead of load, or name a run with --run. Reads the table and never\n" +
+			"writes to it. Exit code 0: nothing is missing or different; 6: something is; 1: the comparison failed; 2: bad usage.",
+		Flags:  verifyFlags(),
+		Action: in.act(func(c *call) error { return verifyTable(c, interrupts, show) }),
+	}
+}
+
+func verifyFlags() []cli.Flag {
+	return append([]cli.Flag{
+		&cli.StringFlag{Name: "run", Usage: "compare with what the run in the folder `RUN` loaded: its files and flags, without its rejects"},
+		maxReadFlag(),
+		&cli.IntFlag{Name: "examples", Usage: "show at most `N` missing, different and surplus rows each", Value: 10},
+		&cli.StringFlag{Name: "extra", Usage: "rows of the table that no record has: report (count them) or fail (exit code 6)", Value: "report"},
+		&cli.StringFlag{Name: "archive", Usage: "compare with the archive at `PLACE`, a folder or an address, in place of a table"},
+		&cli.StringFlag{Name: "sample", Usage: "compare only a random `SHARE` of the keys, such as 1% or 0.01, one read each; does not find surplus rows"},
+	}, flagsOf(options.Verify)...)
+}
+
+// hidden leaves flags out of the help.
+func hidden(flags []cli.Flag, names []string) []cli.Flag {
+	for _, f := range flags {
+		if !slices.Contains(names, f.Names()[0]) {
+			continue
+		}
+		switch f := f.(type) {
+		case *cli.BoolFlag:
+			f.Hidden = true
+		case *cli.StringFlag:
+			f.Hidden = true
+		case *cli.StringSliceFlag:
+			f.Hidden = true
+		case *cli.IntFlag:
+			f.Hidden = true
+		case *cli.Int64Flag:
+			f.Hidden = true
+		case *cli.Float64Flag:
+			f.Hidden = true
+		case *cli.DurationFlag:
+			f.Hidden = true
+		}
+	}
+	return flags
+}
+
+// comparison is how a comparison is asked for, beside what a load is.
+type comparison struct {
+	examples  int
+	extraFail bool
+	sample    float64
+	run       string
+	scan.Manner
+}
+
+func parseComparison(c *call) (o comparison, err error) {
+	o = comparison{examples: c.Int("examples"), extraFail: c.String("extra") == "fail", run: c.String("run"), Manner: scan.Manner{Gate: gateOf(c)}}
+	switch extra := c.String("extra"); {
+	case extra != "report" && extra != "fail":
+		return o, usagef("--extra %q: want report or fail", extra)
+	case o.examples < 0:
+		return o, usagef("--examples: want 0 or more")
+	case !(c.Float64("max-rcu") >= 0):
+		return o, usagef("--max-rcu %v: want a number above 0, or 0 for no limit", c.Float64("max-rcu"))
+	case c.IsSet("max-rcu") && c.String("sample") != "":
+		return o, usagef("--max-rcu: a sample reads rows one by one, without it; leave one of them out")
+	case o.run != "" && c.Args().Present():
+		return o, usagef("--run %s names the files too; leave %q out", o.run, c.Args().First())
+	}
+	if text := c.String("sample"); text != "" {
+		if o.sample, err = parseShare(text); err != nil {
+			return o, usagef("--sample %q: want a share above 0 and at most 100%%, such as 1%% or 0.01", text)
+		}
+		if o.extraFail && o.sample > 0 {
+			return o, usagef("--extra fail: a sample finds no surplus rows; leave --sample out")
+		}
+	}
+	return o, nil
+}
+
+// parseShare reads 1% or 0.01; all is 0.
+func parseShare(text string) (float64, error) {
+	number, percent := strings.CutSuffix(text, "%")
+	share, err := strconv.ParseFloat(number, 64)
+	if percent {
+		share /= 100
+	}
+	if err != nil || !(share > 0 && share <= 1) {
+		return 0, errors.New("no share")
+	}
+	if share == 1 {
+		return 0, nil
+	}
+	return share, nil
+}
+
+func verifyTable(c *call, interrupts *interrupts, show *display) (err error) {
+	o, err := parseComparison(c)
+	if err != nil {
+		return err
+	}
+	stopProfiles, err := startProfiles(c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stopProfiles()) }()
+	load := c // whose flags say what was loaded
+	var run *rundir.Run
+	if o.run != "" {
+		if run, load, err = openRun(o.run); err != nil {
+			return err
+		}
+	}
+	o.Waits = waitsOf(c, show)
+	if load.Command.Name == "copy" {
+		return verifyCopy(c, load, interrupts, o, run, show)
+	}
+	cfg, err := loadConfig(load, &invocation{args: os.Args[1:]})
+	if err != nil {
+		return err
+	}
+	if run != nil {
+		if err := takeOwn(c, &cfg); err != nil {
+			return err
+		}
+	}
+	if cfg.Write.When != nil {
+		return usagef("--when: rows that it left out are not in the table, and no comparison can tell them from rows that are missing")
+	}
+	cfg.Target.DropExpired = load.Bool("drop-expired")
+	if c.String("archive") != "" {
+		if run != nil || cfg.Target.Table != "" {
+			return usagef("--archive: it takes the place of the table; leave --table and --run out")
+		}
+		return verifyArchive(c, interrupts, &cfg, o, show)
+	}
+	if err := checkTable(cfg.Target.Table); err != nil {
+		return err
+	}
+	t, err := openTarget(load, access{readOnly: true}, show)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	if err := t.mustExist(); err != nil {
+		return err
+	}
+	limitMemory(cfg.Limits.Memory, t.embedded)
+	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
+	stopSource, _, err := tableSource(load, interrupts, &cfg, t, o.Manner, false, show)
+	defer func() { err = errors.Join(err, stopSource()) }()
+	if err != nil {
+		return err
+	}
+	if err := wholeForExtra(interrupts, &cfg, o); err != nil {
+		return err
+	}
+	progress := new(verify.Progress)
+	stop := watchComparison(c, show, comparing, progress)
+	r, err := compare(interrupts, &cfg, o, t, run, progress)
+	stop()
+	if err != nil {
+		return noTable(err, t)
+	}
+	return showComparison(c, r)
+}
+
+// verifyCopy compares the tables of a run that has copied one, as they are now.
+func verifyCopy(c, copied *call, interrupts *interrupts, o comparison, run *rundir.Run, show *display) (err error) {
+	if err := copied.Set("quiet", "true"); err != nil { // what a copy says before its first row
+		return err
+	}
+	k := &copying{show: show}
+	asked, err := requestOf(copied)
+	if err != nil {
+		return err
+	}
+	cfg, err := k.config(copied, &invocation{args: os.Args[1:]}, asked)
+	if err != nil {
+		return err
+	}
+	if err := takeOwn(c, &cfg); err != nil {
+		return err
+	}
+	if cfg.Write.When != nil {
+		return usagef("--run %s: it copied with --when: rows that it left out are not in the table, and no comparison can tell them from rows that are missing", o.run)
+	}
+	cfg.DryRun = true
+	t, err := k.open(copied, access{readOnly: true}, show)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	if err := t.mustExist(); err != nil {
+		return err
+	}
+	limitMemory(cfg.Limits.Memory, t.embedded)
+	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
+	if err := k.begin(interrupts, &cfg, t); err != nil {
+		return err
+	}
+	if o.Gate != nil {
+		k.scan.Gate = o.Gate
+	}
+	k.compared(&cfg)
+	progress := new(verify.Progress)
+	stop := watchComparison(c, show, comparing, progress)
+	r, err := compare(interrupts, &cfg, o, t, run, progress)
+	stop()
+	if err != nil {
+		return noTable(err, t)
+	}
+	return showComparison(c, r)
+}
+
+// wholeForExtra refuses to take rows for surplus that an archive was never to hold.
+func wholeForExtra(interrupts *interrupts, cfg *pipeline.Config, o comparison) error {
+	if !o.extraFail {
+		return nil
+	}
+	m, err := archiveOf(interrupts.drain, cfg.Inputs, cfg.Read.Find)
+	if m == nil || err != nil {
+		return err
+	}
+	if h := m.Holds; h.From != "" || h.To != "" || h.Filter != "" || h.Where != "" {
+		return usagef("--extra fail: the archive %s holds only some of its table's rows (--from-key, --to-key, --filter or --where), and the others would count as surplus; leave --extra out", suggest.Arg(cfg.Inputs[0]))
+	}
+	return nil
+}
+
+// verifyArchive compares an archive with files, a table or another archive.
+func verifyArchive(c *call, interrupts *interrupts, cfg *pipeline.Config, o comparison, show *display) (err error) {
+	m, err := archiveAt(interrupts.drain, c.String("archive"), cfg.Read.Find)
+	if err == nil && m == nil {
+		m, err = archive.Read(c.String("archive")) // which says why it is none
+	}
+	if err != nil {
+		return usagef("--archive: %v", err)
+	}
+	of := &client.Table{Name: m.Table, Key: m.KeyColumns(), Defined: m.DefinedTypes(), Created: m.Created, Definition: m.Options.Definition()}
+	of.TimeToLive = -1 // an archive loses nothing
+	from, err := archiveOf(interrupts.drain, cfg.Inputs, cfg.Read.Find)
+	if err != nil {
+		return err
+	}
+	if cfg.Read.Sources, err = originOf(interrupts.drain, c, cfg.Inputs, cfg.Read.Find); err != nil {
+		return err
+	}
+	if from != nil && (from.Dir() == m.Dir() || sameFolder(from.Dir(), m.Dir())) {
+		return usagef("source and target are the same archive: %s", m.Dir())
+	}
+	if from != nil {
+		if err := fitsArchive(from, cfg, "the archive "+m.Dir(), of.Key); err != nil {
+			return err
+		}
+	}
+	if slices.ContainsFunc(cfg.Inputs, address.Is) {
+		return usagef("--archive with a table: give the archive as the source, tsimport verify %s --table TABLE", suggest.Arg(m.Dir()))
+	}
+	if err := wholeForExtra(interrupts, cfg, o); err != nil {
+		return err
+	}
+	limitMemory(cfg.Limits.Memory, false)
+	v := verify.Config{
+		Request: cfg.Request(), Examples: o.examples, ExtraFails: o.extraFail, Sample: o.sample, Workers: cfg.Write.Concurrency, Memory: cfg.Limits.Memory,
+		TempDir: cfg.Limits.TempDir, RetryFor: cfg.Write.RetryFor, Progress: new(verify.Progress),
+		Stored: &verify.Stored{Table: of, Rows: readarchive.New(m)},
+	}
+	stop := watchComparison(c, show, comparing, v.Progress)
+	r, err := verify.Run(interrupts.drain, v)
+	stop()
+	if err != nil {
+		return inputError(err)
+	}
+	r.InArchive = true
+	if h := m.Holds; r.Missing > 0 && (h.From != "" || h.To != "" || h.Filter != "" || h.Where != "") {
+		r.Notes = append(r.Notes, fmt.Sprintf("the archive %s holds only some of its table's rows (--from-key, --to-key, --filter or --where): the others are missing", m.Dir()))
+	}
+	return showComparison(c, r)
+}
+
+// showComparison shows what was found, and returns the error that is the exit code.
+func showComparison(c *call, r *verify.Result) (err error) {
+	e := endingOf(c)
+	e.table = r.Table
+	e.count("read", r.Read)
+	e.count("rejected", r.Rejected)
+	e.count("superseded", r.Superseded)
+	e.count("equal", r.Equal)
+	e.count("missing", r.Missing)
+	e.count("different", r.Different)
+	e.count("surplus", r.Extra)
+	if c.Bool("json") {
+		err = printJSON(c, r)
+	} else {
+		err = writeComparison(results(c), r)
+	}
+	if err == nil && !r.OK {
+		return &exitError{code: exitcode.Differences}
+	}
+	return err
+}
+
+// takeOwn takes what the machine may give from the comparison's own flags, not from those of the run.
+func takeOwn(c *call, cfg *pipeline.Config) error {
+	own := pipeline.Config{}
+	r, err := requestOf(c)
+	if err != nil {
+		return err
+	}
+	r.BatchBytes = table.MaxBatchBytes // a comparison writes nothing
+	if err := options.Speed(r, &own); err != nil {
+		return usagef("%v", err)
+	}
+	cfg.Limits.Memory, cfg.Limits.TempDir = own.Limits.Memory, own.Limits.TempDir
+	cfg.Write.Concurrency, cfg.Write.RetryFor = c.Int("concurrency"), c.Duration("retry-for")
+	return nil
+}
+
+// compare compares the table of a load with its inputs.
+func compare(interrupts *interrupts, cfg *pipeline.Config, o comparison, t *target, run *rundir.Run, progress *verify.Progress) (*verify.Result, error) {
+	cfg.Target.Client.Connections = cfg.Write.Concurrency
+	traffic := new(client.Traffic)
+	sdk, err := client.New(interrupts.drain, cfg.Target.Client, traffic)
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	v := verify.Config{
+		Request: cfg.Request(), Client: sdk, Sample: o.sample, Examples: o.examples, ExtraFails: o.extraFail,
+		Workers: cfg.Write.Concurrency, Memory: cfg.Limits.Memory, TempDir: cfg.Limits.TempDir,
+		Returned: cfg.Write.Marks.ReturnedKeys, RetryFor: cfg.Write.RetryFor, Progress: progress, Condition: cfg.Write.Condition, Manner: o.Manner, Clock: &traffic.Clock,
+	}
+	(&client.Admin{Client: sdk, Context: interrupts.drain}).AskTime(&traffic.Clock)
+	if v.Request.Target.PolicyNow.IsZero() {
+		v.Request.Target.PolicyNow = traffic.Clock.Now().UTC()
+	}
+	v.Request.RunDir = ""
+	if run != nil {
+		v.Rejected, v.Loaded = run.Rejected, run.Started
+		if !run.PolicyNow.IsZero() {
+			v.Request.Target.PolicyNow = run.PolicyNow
+		}
+	}
+	var without []string
+	if run != nil {
+		if v.Snapshots, err = sqlAgain(cfg, run); err != nil {
+			return nil, err
+		}
+		without = addRetried(&v, run)
+	}
+	r, err := verify.Run(interrupts.drain, v)
+	if err == nil {
+		for _, by := range without {
+			r.Notes = append(r.Notes, fmt.Sprintf("rejects of the run were loaded by run %s, whose files cannot be read together with the inputs (an archive or a database, or flags such as --delimiter, --dialect or --encoding); its rows count as surplus or different", by))
+		}
+	}
+	return r, err
+}
+
+// openRun reads what a run was asked for and what it has rejected. The working directory becomes the one it was started
+// in: names of files are relative to that.
+func openRun(path string) (*rundir.Run, *call, error) {
+	run, err := rundir.ReadRun(path)
+	if err != nil {
+		return nil, nil, usagef("--run: %v", err)
+	}
+	if len(run.Arguments) > 0 && run.Arguments[0] == "sync" {
+		return nil, nil, usagef("--run %s: that is a run of tsimport sync; compare its inputs with the table: tsimport verify with the arguments of the sync, but for --delete, --range and the like", path)
+	}
+	load, err := contextOf(run.Arguments)
+	if err != nil {
+		return nil, nil, usagef("--run %s: %v", path, err)
+	}
+	if load.Command.Name == "copy" {
+		if run.Directory != "" {
+			err = os.Chdir(run.Directory) // of an embedded store, and the file of returned keys
+		}
+		return run, load, err
+	}
+	if of := load.String("retry-rejects"); of != "" {
+		return nil, nil, usagef("--run %s: it loaded the rejects of run %s, which may have changed since; compare with the files: tsimport verify FILE... with the flags of that run", path, of)
+	}
+	for _, name := range onceNames() {
+		if load.IsSet(name) && name != "state" { // which says where, not what
+			return nil, nil, usagef("--run %s: which files it chose, and in which order, its flags do not say (--%s); compare with the files: tsimport verify FILE...", path, name)
+		}
+	}
+	if run.Directory != "" {
+		if err := os.Chdir(run.Directory); err != nil {
+			return nil, nil, usagef("--run %s: it was started in %s: %v; give its files and flags yourself", path, run.Directory, rootCause(err))
+		}
+	}
+	return run, load, nil
+}
+
+// contextOf reads the arguments of a load as the command line that they were.
+func contextOf(arguments []string) (*call, error) {
+	var load *call
+	in := new(invocation)
+	keep := in.act(func(c *call) error { load = c; return nil })
+	app := &cli.App{
+		Name: "tsimport", DisableSliceFlagSeparator: true, ExitErrHandler: func(*cli.Context, error) {}, Writer: io.Discard, ErrWriter: io.Discard,
+		Commands: []*cli.Command{{Name: "load", Flags: flagsOf(options.Load), Action: keep}, {Name: "copy", Flags: copyFlags(), Action: keep}},
+	}
+	setUsageErrors(app)
+	args, err := withoutGone(arguments)
+	if err == nil {
+		args, err = flagsFirst(app, append([]string{"tsimport"}, args...))
+	}
+	if err == nil {
+		err = app.Run(args)
+	}
+	if err == nil && load == nil {
+		err = errors.New("its summary does not say how it was started; give its files and flags yourself")
+	}
+	return load, err
+}
+
+const comparing = "verify: %s records read, %s rows of the table compared"
+
+// watchComparison shows how far a comparison is until the returned function is called.
+func watchComparison(c *call, show *display, format string, p *verify.Progress) (stop func()) {
+	if c.Bool("quiet") || !show.terminal {
+		return func() {}
+	}
+	stopping, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(200 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stopping:
+				show.paint()
+				return
+			case <-tick.C:
+				show.paint(fmt.Sprintf(format, grouped(p.Read.Load()), grouped(p.Compared.Load())))
+			}
+		}
+	}()
+	return func() { close(stopping); <-stopped }
+}
+
+// writeComparison writes what was found for people.
+func writeComparison(w io.Writer, r *verify.Result) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", comparisonLine(r))
+	for _, n := range r.Notes {
+		fmt.Fprintf(&b, "note: %s\n", n)
+	}
+	for _, e := range r.Examples {
+		fmt.Fprintf(&b, "%s\n", exampleLine(&e))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// comparisonLine says in one line what was found.
+func comparisonLine(r *verify.Result) string {
+	verdict := "the table matches the input"
+	if !r.OK {
+		verdict = "the table does not match the input"
+	}
+	if r.InArchive {
+		verdict = strings.Replace(verdict, "table", "archive", 1)
+	}
+	if n := len(r.Tables); n > 0 {
+		verdict = fmt.Sprintf("%d tables: %s", n, verdict)
+	}
+	text := fmt.Sprintf("%s: %s rows expected, %s equal, %s missing, %s different, %s surplus", verdict,
+		grouped(r.RowsExpected), grouped(r.Equal), grouped(r.Missing), grouped(r.Different), grouped(r.Extra))
+	if r.Sample > 0 {
+		text = fmt.Sprintf("%s: of %g%% of the keys: %s rows expected, %s equal, %s missing, %s different", verdict, 100*r.Sample,
+			grouped(r.RowsExpected), grouped(r.Equal), grouped(r.Missing), grouped(r.Different))
+	}
+	if r.Archived > 0 {
+		text += fmt.Sprintf(", %s archived", grouped(r.Archived))
+	}
+	if r.WithoutKey > 0 {
+		text += fmt.Sprintf(", %s without a returned key", grouped(r.WithoutKey))
+	}
+	if r.Expired > 0 {
+		text += fmt.Sprintf(", %s expired", grouped(r.Expired))
+	}
+	text += fmt.Sprintf(" (%s records read, %s rejected, %s superseded", grouped(r.Read), grouped(r.Rejected), grouped(r.Superseded))
+	return text + fmt.Sprintf("; %v, %s rows/s)", round(time.Duration(r.Seconds*float64(time.Second))), grouped(int64(r.RowsPerSecond)))
+}
+
+func exampleLine(e *verify.Example) string {
+	kind := e.Kind
+	if kind == verify.Extra {
+		kind = "surplus"
+	}
+	text := fmt.Sprintf("%-9s %s", kind, printable(e.Key.String()))
+	if e.Table != "" {
+		text = fmt.Sprintf("%-9s %s: %s", kind, e.Table, printable(e.Key.String()))
+	}
+	if len(e.Columns) > 0 {
+		text += "  columns " + printable(strings.Join(e.Columns, ", "))
+	}
+	for _, v := range e.Values[:min(len(e.Values), shownDifferences)] {
+		text += fmt.Sprintf("  %s: %s", printable(v.Column), differenceText(v.Input, v.Table))
+	}
+	if e.Input != nil {
+		text += fmt.Sprintf("  (%s, record %s)", printable(e.Input.File), grouped(e.Input.Record))
+	}
+	return text
+}
+
+// shownDifferences is of how many columns of an example a line has the values; --json has more.
+const shownDifferences = 3
+
+// differenceText shows both sides, or of several versions what one side lacks.
+func differenceText(input, table []string) string {
+	less, more := without(input, table), without(table, input)
+	switch {
+	case len(less)+len(more) == 0:
+		return sideText(input) + ", in the table equal as far as it is shown"
+	case len(input) < 2 && len(table) < 2 || len(less) > 0 && len(more) > 0:
+		return sideText(less) + ", in the table " + sideText(more)
+	case len(more) == 0:
+		return "the table lacks " + sideText(less)
+	}
+	return "only the table has " + sideText(more)
+}
+
+// without are the versions that are not among others.
+func without(versions, others []string) (rest []string) {
+	for _, v := range versions {
+		if !slices.Contains(others, v) {
+			rest = append(rest, v)
+		}
+	}
+	return rest
+}
+
+func sideText(versions []string) string {
+	if len(versions) == 0 {
+		return "none"
+	}
+	return printable(strings.Join(versions, ", "))
+}
+
+// verifyLoad compares the table with what a load has just written and enters the result into its report.
+func verifyLoad(cfg pipeline.Config, interrupts *interrupts, t *target, show *display, c *call, report *pipeline.Report) error {
+	cfg.Target.Absent = false
+	rejected, err := rundir.ReadRejected(report.RunDir)
+	if err != nil {
+		return err
+	}
+	run := &rundir.Run{Started: report.FirstStarted, Rejected: rejected, Division: report.Division}
+	if run.Snapshots, err = json.Marshal(report.Snapshots); err != nil {
+		return err
+	}
+	if report.PolicyNow != nil {
+		run.PolicyNow = *report.PolicyNow
+	}
+	progress := new(verify.Progress)
+	stop := watchComparison(c, show, comparing, progress)
+	r, err := compare(interrupts, &cfg, comparison{examples: 10}, t, run, progress)
+	stop()
+	switch {
+	case err != nil:
+		report.ExitCode, report.Error = exitcode.Of(err), client.OneLine(err.Error())
+	case !r.OK:
+		report.ExitCode, report.Error = exitcode.Differences, "the table does not match the input"
+	}
+	if r != nil {
+		report.Verify = r
+		say(c, show, "verify: %s", comparisonLine(r))
+		for _, e := range r.Examples {
+			say(c, show, "%s", exampleLine(&e))
+		}
+	}
+	folder := rundir.Folder{Path: report.RunDir}
+	return errors.Join(err, folder.WriteSummary(report))
+}
+
+// workingDirectory is where this process was started, empty if nobody knows.
+func workingDirectory() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	return filepath.Clean(dir)
+}
+
+// rootCause is an error without the path, which the text around it names.
+func rootCause(err error) error {
+	if e, ok := err.(*os.PathError); ok {
+		return e.Err
+	}
+	return err
+}

@@ -1,0 +1,87 @@
+//go:build unix
+
+package commands
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	"example.com/tsimport/pipeline"
+)
+
+func TestTheStateIsShownAsOftenAsItIsAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		show, load := newDisplay(&out), &fakeLoad{}
+		begun := showState(t.Context(), load, show, false)
+		load.state = runningState()
+		begun = showState(t.Context(), load, show, begun)
+		begun = showState(t.Context(), load, show, begun)
+		load.state = nil
+		showState(t.Context(), load, show, begun)
+		const before, after = "tsimport: the load has not started writing yet\n", "tsimport: the load is ending\n"
+		text := out.String()
+		if !strings.HasPrefix(text, before) || strings.Count(text, "1,000,000 rows read") != 2 || !strings.HasSuffix(text, after) {
+			t.Errorf("shown:\n%s", text)
+		}
+	})
+}
+
+// lines is a writer that hands on what is written.
+type lines chan string
+
+func (l lines) Write(b []byte) (int, error) { l <- string(b); return len(b), nil }
+
+func TestASignalShowsTheStateUntilTheEndAndNothingAfterIt(t *testing.T) {
+	written := make(lines)
+	stop := onStateSignals(&fakeLoad{runningState()}, newDisplay(written))
+	for range 3 {
+		must(t, syscall.Kill(os.Getpid(), syscall.SIGUSR1))
+		if text := <-written; !strings.HasPrefix(text, "tsimport: table cards") {
+			t.Errorf("shown: %s", text)
+		}
+	}
+	stop()
+	delivered := make(chan os.Signal, 1)
+	signal.Notify(delivered, syscall.SIGUSR1)
+	defer signal.Stop(delivered)
+	must(t, syscall.Kill(os.Getpid(), syscall.SIGUSR1))
+	<-delivered
+	select {
+	case text := <-written:
+		t.Errorf("shown after the end: %s", text)
+	default:
+	}
+}
+
+func TestStoppingDoesNotWaitForALoadThatDoesNotAnswer(t *testing.T) {
+	asked := make(chan bool)
+	load := &hanging{asked: asked}
+	var out bytes.Buffer
+	stop := onStateSignals(load, newDisplay(&out))
+	must(t, syscall.Kill(os.Getpid(), syscall.SIGUSR1))
+	<-asked
+	stop()
+	if out.String() != "tsimport: the load has not started writing yet\n" {
+		t.Errorf("shown: %q", out.String())
+	}
+}
+
+// hanging is a load that tells once that it is asked, and never answers; without its context it would wait indefinitely.
+type hanging struct {
+	once  sync.Once
+	asked chan bool
+}
+
+func (h *hanging) State(ctx context.Context) (*pipeline.State, error) {
+	h.once.Do(func() { close(h.asked) })
+	<-ctx.Done()
+	return nil, ctx.Err()
+}

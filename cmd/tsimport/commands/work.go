@@ -1,0 +1,342 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/jobs/scaleout"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/pipeline/rundir"
+)
+
+// machineFlags are flags of the load that a worker may give for its own machine.
+var machineFlags = []string{"memory", "concurrency", "status"}
+
+// workFlags are flags of commands that work on a job directory.
+func workFlags() (flags []cli.Flag) {
+	for _, f := range flagsOf(options.Load) {
+		if slices.Contains(machineFlags, f.Names()[0]) {
+			flags = append(flags, f)
+		}
+	}
+	return append(flags, &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"})
+}
+
+func workCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
+	return &cli.Command{
+		Name:  "work",
+		Usage: "do a part of a load that was planned for many machines",
+		Description: "Without --stage it takes tasks until the whole load is done, together with any number of other processes; with --stage and --index it\n" +
+			"does one task. Every task may be done twice and be killed at any moment (docs/scale-out.md).\n" + signalHelp(),
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "job-dir", Usage: "`PLACE` that tsimport load --job-dir has planned"},
+			&cli.StringFlag{Name: "stage", Usage: "do one task of this `STAGE`: read, write, verify or finish"},
+			&cli.IntFlag{Name: "index", Usage: "which task of the stage, from 0 (default: JOB_COMPLETION_INDEX, as Kubernetes sets it)", Value: -1},
+		}, workFlags()...),
+		Action: in.act(func(c *call) error { return workOn(c, interrupts, show, false) }),
+	}
+}
+
+// workTask is what a process does in a job directory, once the plan's own command has been read again.
+type workTask struct {
+	store  jobdir.Store
+	stage  string
+	index  int
+	resume bool
+	do     func(ctx context.Context, j *scaleout.Job) error // in place of a stage, nil for none
+}
+
+// program is the version that all processes of a job must have, on any platform.
+func program() string {
+	text, platform, _ := strings.Cut(versionText(debug.ReadBuildInfo()), ", go")
+	if platform != "" {
+		text += ")"
+	}
+	return text
+}
+
+// openJobDir opens the place of a job, a folder by its full path: the command of the plan may be run in another folder.
+func openJobDir(c *call, place string) (jobdir.Store, error) {
+	if place == "" {
+		return nil, usagef("no job directory: give --job-dir")
+	}
+	if !jobdir.IsAddress(place) && !strings.Contains(place, "://") {
+		full, err := filepath.Abs(place)
+		if err != nil {
+			return nil, fmt.Errorf("find job directory: %w", err)
+		}
+		if err := rundir.CheckShared(full); err != nil {
+			return nil, usagef("--job-dir %v", err)
+		}
+		place = full
+	}
+	find := storesOf(c)
+	s, err := jobdir.Open(c.Context, place, jobdir.Options{OSS: find.OSS, S3: find.S3})
+	if err != nil {
+		return nil, usagef("--job-dir %v", err)
+	}
+	return s, nil
+}
+
+// isJobDir reports whether a place is a job directory, as far as its name or its folder shows.
+func isJobDir(place string) bool {
+	if jobdir.IsAddress(place) {
+		return true
+	}
+	_, err := os.Stat(filepath.Join(place, scaleout.PlanName))
+	return place != "" && err == nil
+}
+
+// workOn works on a job directory: it runs the command of the plan again, which does the task in place of loading.
+func workOn(c *call, interrupts *interrupts, show *display, resume bool) error {
+	if c.Args().Present() && !resume {
+		return usagef("tsimport work takes no argument, not %q; give --job-dir", c.Args().First())
+	}
+	place := c.String("job-dir")
+	if resume {
+		place = c.Args().First()
+	}
+	store, err := openJobDir(c, place)
+	if err != nil {
+		return err
+	}
+	t := &workTask{store: store, stage: c.String("stage"), index: c.Int("index"), resume: resume}
+	t.do = c.in.do
+	if !resume {
+		if err := t.check(); err != nil {
+			return err
+		}
+	}
+	p, err := scaleout.ReadPlan(c.Context, store)
+	if err != nil {
+		return err
+	}
+	if len(p.Arguments) == 0 {
+		return usagef("%s: its plan has no command", store)
+	}
+	if here := strings.TrimRight(os.Getenv(endpointEnv), "/"); here != "" && p.Endpoint != "" && here != strings.TrimRight(p.Endpoint, "/") {
+		fmt.Fprintf(show, "tsimport: warning: requests go to %s, as the plan of %s says; %s of this machine is %s\n", p.Endpoint, store, endpointEnv, here)
+	}
+	if dir := p.Job.Dir; dir != "" && !sameFolder(dir, ".") {
+		if _, err := os.Stat(dir); err == nil { // else inputs are found from here, or have full names
+			if err := os.Chdir(dir); err != nil {
+				return fmt.Errorf("go to the folder in which the load was planned: %w", err)
+			}
+		}
+	}
+	args, err := workArguments(newApp(c.App.Writer, show, interrupts, nil), p, c)
+	if err != nil {
+		return err
+	}
+	in := &invocation{args: args, goOn: true, within: within{task: t}}
+	app := newApp(c.App.Writer, show, interrupts, in)
+	full, err := flagsFirst(app, append([]string{os.Args[0]}, args...))
+	if err != nil {
+		return err
+	}
+	return app.RunContext(c.Context, withEnvironment(app, full))
+}
+
+// collectLate has the garbage of a process that has the memory for it wait until the memory limit is near: each task begins and ends a load,
+// whose small heaps are collected again and again.
+func collectLate(memory int64) {
+	if memory >= 4*smallMemory && os.Getenv("GOGC") == "" {
+		collectAt(400)
+	}
+}
+
+// check refuses a task that does not exist.
+func (t *workTask) check() error {
+	switch t.stage {
+	case "", "finish":
+		if t.index >= 0 {
+			return usagef("--index %d: only the stages read, write and verify have several tasks", t.index)
+		}
+		return nil
+	case "read", "write", "verify":
+	default:
+		return usagef("--stage %q: want read, write, verify or finish", t.stage)
+	}
+	if text := os.Getenv("JOB_COMPLETION_INDEX"); t.index < 0 && text != "" {
+		if _, err := fmt.Sscanf(text, "%d", &t.index); err != nil {
+			return usagef("JOB_COMPLETION_INDEX %q: want a number", text)
+		}
+	}
+	if t.index < 0 {
+		return usagef("--stage %s: give --index, or leave out both to do what is open", t.stage)
+	}
+	return nil
+}
+
+// workArguments are those of the plan, with what is of this machine from the worker's command.
+func workArguments(app *cli.App, p *scaleout.Plan, c *call) ([]string, error) {
+	args, err := withoutGone(p.Arguments)
+	if err != nil {
+		return nil, err
+	}
+	sorted, err := flagsFirst(app, append([]string{os.Args[0]}, args...))
+	if err != nil {
+		return nil, err
+	}
+	if len(sorted) < 2 || sorted[1] != "load" && sorted[1] != "copy" {
+		return nil, usagef("the plan's command is neither a load nor a copy: %q", args)
+	}
+	command := sorted[1]
+	flags, inputs := cutInputs(sorted[2:])
+	without, more := []string{"job-dir", "workers", "json"}, []string{}
+	for name, value := range map[string]string{"endpoint": p.Endpoint, "instance": p.Instance} {
+		if value != "" { // this machine's environment may name another one, or none
+			without, more = append(without, name), append(more, "--"+name+"="+value)
+		}
+	}
+	for _, name := range append(slices.Clone(machineFlags), "quiet") {
+		if c.IsSet(name) && slices.ContainsFunc(findCommand(app.Commands, command).Flags, func(f cli.Flag) bool { return f.Names()[0] == name }) {
+			without, more = append(without, name), append(more, "--"+name+"="+c.String(name))
+		}
+	}
+	rest := append([]string{command}, withoutFlags(findCommand(app.Commands, command).Flags, flags, without)...)
+	if c.Bool("quiet") {
+		more = slices.DeleteFunc(more, func(a string) bool { return strings.HasPrefix(a, "--quiet=") })
+		more = append(more, "--quiet")
+	}
+	rest = append(rest, more...)
+	if len(inputs) > 0 {
+		rest = append(append(rest, "--"), inputs...)
+	}
+	return rest, nil
+}
+
+// refuseInJobs refuses what holds for each process alone.
+func refuseInJobs(c *call) error {
+	sql := slices.ContainsFunc(c.Args().Slice(), isSQL)
+	switch {
+	case c.Bool("require-snapshot"):
+		return usagef("--job-dir: --require-snapshot: each process reads a snapshot of its own; load without --job-dir, or a standby that does not move")
+	case sql && c.IsSet("max-rows-per-second"):
+		return usagef("--job-dir: --max-rows-per-second: each process would read so many rows of the database; load without --job-dir")
+	case c.Float64("max-rcu") > 0:
+		return usagef("--job-dir: --max-rcu: each process would read so much of the source; copy without --job-dir")
+	}
+	return nil
+}
+
+// planJobDir plans a load for many processes.
+func planJobDir(c *call, interrupts *interrupts, show *display, in *invocation, cfg *pipeline.Config) error {
+	if in.kept() == nil {
+		return usagef("--job-dir: the command holds a secret in an address, and other machines must run it; give keys by the environment")
+	}
+	store, err := openJobDir(c, c.String("job-dir"))
+	if err != nil {
+		return err
+	}
+	if err := refuseInJobs(c); err != nil {
+		return err
+	}
+	workers := c.Int("workers")
+	if workers < 1 || workers > 4096 {
+		return usagef("--workers %d: want 1 to 4096", workers)
+	}
+	runner, run, err := runnerOf(c)
+	if err != nil {
+		return err
+	}
+	if run {
+		if err := runner.Check(c.flags); err != nil {
+			return err
+		}
+	} else if runner != nil {
+		for _, f := range runner.Flags {
+			if c.IsSet(f.Names()[0]) {
+				return usagef("--%s is for --runner %s", f.Names()[0], strings.Join(runner.Names, " and "))
+			}
+		}
+	}
+	kept, err := runner.without(c.App, in.kept())
+	if err != nil {
+		return err
+	}
+	endpoint, instance, err := serviceOf(c)
+	if err != nil {
+		return err
+	}
+	p, isNew, err := scaleout.Make(interrupts.drain, store, scaleout.Request{
+		Options:   scaleout.Options{Load: *cfg, Program: program(), Say: func(format string, a ...any) { say(c, show, format, a...) }},
+		Arguments: kept, Endpoint: endpoint, Instance: instance, Workers: workers, Verify: c.Bool("verify"),
+	})
+	if err != nil {
+		return err
+	}
+	what := "planned"
+	if !isNew {
+		what = "this load is planned already"
+	}
+	say(c, show, "%s in %s: %s to read, %s to write", what, store, counted(int64(len(p.Splits)), "split"), counted(int64(len(p.Shards)), "shard"))
+	place := c.String("job-dir")
+	if run {
+		return runByRunner(c, interrupts, show, runner, store, p, cfg)
+	}
+	say(c, show, "start on each machine, as often as you like: %s work --job-dir %s", commandName(), suggest.Arg(place))
+	if c.Bool("json") {
+		return printJSON(c, map[string]any{"job_dir": store.String(), "plan": p.ID, "new": isNew, "splits": len(p.Splits), "shards": len(p.Shards), "verify": p.Verify})
+	}
+	return nil
+}
+
+// doWork does the task of a worker.
+func doWork(c *call, interrupts *interrupts, show *display, t *workTask, cfg *pipeline.Config) (err error) {
+	interrupts.drains()
+	j, err := scaleout.Open(interrupts.hard, t.store, scaleout.Options{
+		Load: *cfg, Program: program(), Drain: interrupts.drain, Say: func(format string, a ...any) { say(c, show, format, a...) },
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	ctx := interrupts.hard
+	if t.do != nil {
+		return t.do(ctx, j)
+	}
+	switch t.stage {
+	case "read":
+		return j.ReadSplit(ctx, t.index)
+	case "write":
+		return j.WriteShard(ctx, t.index)
+	case "verify":
+		return j.Compare(ctx, t.index)
+	case "finish":
+		s, err := j.Finish(ctx)
+		return endWork(c, show, s, err)
+	}
+	if t.resume {
+		if err := j.Continue(ctx); err != nil {
+			return err
+		}
+	}
+	s, err := j.Work(ctx)
+	return endWork(c, show, s, err)
+}
+
+// endWork says how the job ended.
+func endWork(c *call, show *display, s *scaleout.Summary, err error) error {
+	if err != nil {
+		return err
+	}
+	brief := fmt.Sprintf("%s: %s read, %s written, %s rejected, %s superseded, by %s", s.State, grouped(s.Read), grouped(s.Written), grouped(s.Rejected), grouped(s.Superseded), counted(int64(s.Processes), "worker"))
+	say(c, show, "%s", brief)
+	if s.ExitCode != exitcode.OK {
+		return endsWith(c, s.ExitCode, nil, brief)
+	}
+	return nil
+}

@@ -1,0 +1,435 @@
+package keyexpr
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"example.com/tsimport/internal/table"
+)
+
+// Bounds are what GetRange takes to read the rows that have given values: from Start, inclusive, to End, exclusive. A whole
+// key is read with GetRow.
+type Bounds struct {
+	Given   []string     `json:"given"`            // NAME=value
+	Row     bool         `json:"row,omitempty"`    // Start is the key of one row, there is no End
+	Ranges  int          `json:"ranges"`           // more than one: Start and End stand for as many, see Prefix
+	Prefix  string       `json:"prefix,omitempty"` // what the values of that many ranges begin with, as a format of Go and Python for 0, 1, …
+	Start   []BoundValue `json:"start"`
+	End     []BoundValue `json:"end,omitempty"`
+	Filters bool         `json:"filters,omitempty"` // rows with other values may be among them
+	Go      string       `json:"go"`
+	Python  string       `json:"python"`
+}
+
+// BoundValue is a key column of a bound.
+type BoundValue struct {
+	Name  string `json:"name"`
+	Type  string `json:"type"`
+	Value string `json:"value,omitempty"` // as text, binary in hexadecimal; after Prefix, if that is not empty
+	Limit string `json:"limit,omitempty"` // "min" or "max" in place of a value
+	many  bool   // the value begins with Prefix
+	value table.Value
+}
+
+// What a bound has in place of a value.
+const (
+	limitMin = "min"
+	limitMax = "max"
+)
+
+// Given are values of input columns, by name.
+type Given map[string]table.Value
+
+// Bounds returns the bounds of the rows that have the given value in a column, and in the columns that the key has before
+// it; nil if the key has no range of them, or if one of those values is not given.
+func (d Design) Bounds(column string, given Given) *Bounds {
+	f := finder{d: d, given: given, programs: map[*node]*Program{}, known: map[string]bool{column: true}}
+	f.find(column)
+	if f.failed || !f.begun || !f.used[column] {
+		return nil
+	}
+	b := &Bounds{Ranges: 1, Filters: f.filters, Row: f.whole, Start: f.start, End: f.end}
+	if f.many > 0 {
+		b.Ranges, b.Prefix = f.many, f.prefix
+	}
+	for i := range d.Inputs {
+		if name := d.Inputs[i].Name; f.used[name] {
+			b.Given = append(b.Given, name+"="+shownValue(given[name]))
+		}
+	}
+	b.Go, b.Python = b.inGo(), b.inPython()
+	return b
+}
+
+// finder follows the pieces of a key as far as their values are known.
+type finder struct {
+	d        Design
+	given    Given
+	programs map[*node]*Program // of pieces
+	known    map[string]bool    // columns whose value may be used
+	used     map[string]bool    // and those whose value was
+	ended    bool               // what follows is not known
+	after    bool               // and the end bound is after all that begin as it does
+	begun    bool               // a bound has a value
+	failed   bool
+	whole    bool
+	filters  bool
+
+	many       int
+	prefix     string
+	start, end []BoundValue
+}
+
+func (f *finder) find(column string) {
+	f.used = map[string]bool{}
+	ordered := f.orderedIn(column)
+	for i, p := range f.d.Programs {
+		f.column(i, p, ordered)
+		if f.failed {
+			return
+		}
+	}
+	if f.whole = !f.ended; f.whole {
+		f.end = nil
+	}
+}
+
+// orderedIn is where the key has the column in its order, else where it has it first: a piece, counted over all key
+// columns.
+func (f *finder) orderedIn(column string) int {
+	n, first := 0, -1
+	for _, p := range f.d.Programs {
+		if p == nil {
+			continue
+		}
+		for _, piece := range piecesOf(p.root) {
+			if s, ok := single(piece.node.order); ok && s.Column == column && (p.root.pieces == nil || piece.node.typ == table.String) {
+				return n
+			}
+			if _, names := f.compiled(p, piece); first < 0 && slices.Contains(names, column) {
+				first = n
+			}
+			n++
+		}
+	}
+	return first
+}
+
+// compiled is a piece by itself, and the input columns that it is made of.
+func (f *finder) compiled(p *Program, piece piece) (made *Program, names []string) {
+	made = f.programs[piece.node]
+	if made == nil {
+		var err error
+		if made, err = Compile(piece.node.src, p.env); err != nil {
+			f.failed = true
+			return nil, nil
+		}
+		f.programs[piece.node] = made
+	}
+	for _, in := range made.columns {
+		names = append(names, f.d.Inputs[in].Name)
+	}
+	return made, names
+}
+
+// piecesBefore counts the pieces of the key columns before one.
+func (f *finder) piecesBefore(column int) (n int) {
+	for _, p := range f.d.Programs[:column] {
+		if p != nil {
+			n += len(piecesOf(p.root))
+		}
+	}
+	return n
+}
+
+// column finds the bounds' values of one key column.
+func (f *finder) column(i int, p *Program, ordered int) {
+	b := BoundValue{Name: f.d.Columns[i].Name}
+	if p == nil {
+		b.Type = table.Integer.String()
+		f.limits(b)
+		return
+	}
+	b.Type = p.Type.String()
+	if f.ended {
+		f.limits(b)
+		return
+	}
+	pieces := piecesOf(p.root)
+	if len(pieces) == 1 && p.Type != table.String {
+		v, ok := f.value(p, pieces[0], f.piecesBefore(i) < ordered)
+		switch {
+		case f.failed:
+		case !ok:
+			f.limits(b)
+		default:
+			b.value = v
+			f.exact(b)
+		}
+		return
+	}
+	var text []byte
+	complete, at := true, f.piecesBefore(i)
+	for n, piece := range pieces {
+		before := ordered >= 0 && at+n < ordered
+		if before && len(text) == 0 && f.many == 0 && f.enumerate(p, piece) {
+			b.many = true
+			continue
+		}
+		v, ok := f.value(p, piece, before)
+		if f.failed {
+			return
+		}
+		if !ok {
+			complete = false
+			break
+		}
+		text = appendText(text, v)
+		f.filters = f.filters || !piece.sealed && n < len(pieces)-1
+	}
+	b.value = table.Value{Type: table.String, Bytes: text}
+	switch {
+	case complete:
+		f.exact(b)
+	case len(text) == 0 && !b.many:
+		f.limits(b)
+	default:
+		f.beginning(b)
+	}
+}
+
+// enumerate notes that there is a range for each value of a piece, if it has few and depends on more than what is known.
+func (f *finder) enumerate(p *Program, piece piece) bool {
+	n := piece.node
+	if len(n.order) != 1 || n.order[0].Order != NoOrder || n.order[0].Values < 2 || n.order[0].Values > mostRanges || n.width == 0 || n.typ != table.String {
+		return false
+	}
+	_, names := f.compiled(p, piece)
+	if !slices.ContainsFunc(names, func(name string) bool { return !f.known[name] }) {
+		return false
+	}
+	f.many, f.prefix = n.order[0].Values, fmt.Sprintf("%%0%dd", n.width)
+	if n.width <= 3 && f.many == 1<<(4*n.width) {
+		f.prefix = fmt.Sprintf("%%0%dx", n.width)
+	}
+	return true
+}
+
+// value is what a piece is for the values that are given; ok says that they are enough. All columns that stand before the
+// one that is looked for may be used.
+func (f *finder) value(p *Program, piece piece, before bool) (v table.Value, ok bool) {
+	made, names := f.compiled(p, piece)
+	if f.failed {
+		return v, false
+	}
+	row := make([]table.Value, len(f.d.Inputs))
+	for i, name := range names {
+		f.known[name] = f.known[name] || before
+		if !f.known[name] {
+			return v, false
+		}
+		given, has := f.given[name]
+		if !has {
+			f.failed = true // the bounds need a value that nobody has given
+			return v, false
+		}
+		row[made.columns[i]] = given
+	}
+	v, why := made.NewEvaluator().Eval(row)
+	if why != nil || v.Type == table.Null {
+		f.failed = true
+		return v, false
+	}
+	for _, name := range names {
+		f.used[name] = true
+	}
+	v.Bytes = bytes.Clone(v.Bytes)
+	return v, true
+}
+
+func (f *finder) limits(b BoundValue) {
+	f.ended = true
+	b.Limit = limitMin
+	f.start = append(f.start, b)
+	if !f.after {
+		b.Limit = limitMax
+	}
+	f.end = append(f.end, b)
+}
+
+func (f *finder) exact(b BoundValue) {
+	f.begun = true
+	b.Value = boundText(b.value)
+	f.start, f.end = append(f.start, b), append(f.end, b)
+}
+
+// beginning bounds the texts that begin with the value.
+func (f *finder) beginning(b BoundValue) {
+	f.begun, f.ended = true, true
+	b.value.Bytes = bytes.Clone(b.value.Bytes)
+	b.Value = boundText(b.value)
+	f.start = append(f.start, b)
+	next, ok := following(b.value.Bytes)
+	f.failed = f.failed || !ok
+	b.value.Bytes = next
+	b.Value = boundText(b.value)
+	f.end = append(f.end, b)
+	f.after = true
+}
+
+// following is the least text after all that begin with a text: its last character that has a next one is that. UTF-8 sorts
+// as its characters do.
+func following(text []byte) (next []byte, ok bool) {
+	for len(text) > 0 {
+		r, size := utf8.DecodeLastRune(text)
+		text = text[:len(text)-size]
+		switch {
+		case r == utf8.RuneError && size == 1, r == utf8.MaxRune:
+			continue
+		case r == 0xD7FF:
+			r = 0xE000 // between them there is no character
+		default:
+			r++
+		}
+		return utf8.AppendRune(slices.Clone(text), r), true
+	}
+	return nil, false
+}
+
+func boundText(v table.Value) string {
+	if v.Type == table.Binary {
+		return fmt.Sprintf("%x", v.Bytes)
+	}
+	return string(appendText(nil, v))
+}
+
+// text writes the bounds for a terminal.
+func (b *Bounds) text(w *strings.Builder) {
+	if b == nil {
+		return
+	}
+	given := strings.Join(b.Given, ", ")
+	switch {
+	case b.Row && b.Ranges > 1:
+		fmt.Fprintf(w, "  the rows of %s have one of %d keys; in Go:\n", given, b.Ranges)
+	case b.Row:
+		fmt.Fprintf(w, "  the row of %s is read with GetRow; in Go:\n", given)
+	case b.Ranges > 1:
+		fmt.Fprintf(w, "  the rows of %s are in %d ranges; in Go:\n", given, b.Ranges)
+	default:
+		fmt.Fprintf(w, "  the rows of %s are in one range; in Go:\n", given)
+	}
+	indent := func(code string) { fmt.Fprintf(w, "    %s\n", strings.ReplaceAll(code, "\n", "\n    ")) }
+	indent(b.Go)
+	w.WriteString("  in Python:\n")
+	indent(b.Python)
+	if b.Filters {
+		w.WriteString("  rows with other values may be among them; filter them out\n")
+	}
+}
+
+// inGo writes the bounds for the Go SDK.
+func (b *Bounds) inGo() string {
+	name, verb := []string{"start", "end"}, "// GetRange from start to end"
+	if b.Row {
+		name[0], verb = "key", "// GetRow of key"
+	}
+	var lines []string
+	indent := ""
+	if b.Ranges > 1 {
+		lines = append(lines, fmt.Sprintf("for i := range %d {", b.Ranges))
+		indent = "\t"
+	}
+	for n, bound := range [][]BoundValue{b.Start, b.End} {
+		if bound == nil {
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("%s%s := new(tablestore.PrimaryKey)", indent, name[n]))
+		for _, v := range bound {
+			call := fmt.Sprintf("AddPrimaryKeyColumn(%q, %s)", v.Name, b.goValue(v))
+			switch v.Limit {
+			case limitMin:
+				call = fmt.Sprintf("AddPrimaryKeyColumnWithMinValue(%q)", v.Name)
+			case limitMax:
+				call = fmt.Sprintf("AddPrimaryKeyColumnWithMaxValue(%q)", v.Name)
+			}
+			lines = append(lines, indent+name[n]+"."+call)
+		}
+	}
+	if b.Ranges > 1 {
+		lines = append(lines, "\t"+verb, "}")
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (b *Bounds) goValue(v BoundValue) string {
+	switch {
+	case v.value.Type == table.Integer:
+		return fmt.Sprintf("int64(%d)", v.value.Int)
+	case v.value.Type == table.Binary:
+		return fmt.Sprintf("[]byte(%s)", byteLiteral(v.value.Bytes))
+	case v.many && len(v.value.Bytes) == 0:
+		return fmt.Sprintf("fmt.Sprintf(%q, i)", b.Prefix)
+	case v.many:
+		return fmt.Sprintf("fmt.Sprintf(%q, i) + %s", b.Prefix, strconv.QuoteToASCII(string(v.value.Bytes)))
+	}
+	return strconv.QuoteToASCII(string(v.value.Bytes))
+}
+
+// inPython writes the bounds for the Python SDK.
+func (b *Bounds) inPython() string {
+	name := []string{"inclusive_start", "exclusive_end"}
+	if b.Row {
+		name[0] = "primary_key"
+	}
+	var lines []string
+	indent := ""
+	if b.Ranges > 1 {
+		lines = append(lines, fmt.Sprintf("for i in range(%d):", b.Ranges))
+		indent = "    "
+	}
+	for n, bound := range [][]BoundValue{b.Start, b.End} {
+		if bound == nil {
+			continue
+		}
+		var parts []string
+		for _, v := range bound {
+			value := b.pythonValue(v)
+			if v.Limit != "" {
+				value = "INF_" + strings.ToUpper(v.Limit)
+			}
+			parts = append(parts, fmt.Sprintf("(%s, %s)", strconv.QuoteToASCII(v.Name), value))
+		}
+		lines = append(lines, fmt.Sprintf("%s%s = [%s]", indent, name[n], strings.Join(parts, ", ")))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (b *Bounds) pythonValue(v BoundValue) string {
+	switch {
+	case v.value.Type == table.Integer:
+		return strconv.FormatInt(v.value.Int, 10)
+	case v.value.Type == table.Binary:
+		return fmt.Sprintf("bytearray(b%s)", byteLiteral(v.value.Bytes))
+	case v.many && len(v.value.Bytes) == 0:
+		return fmt.Sprintf("%q %% i", b.Prefix)
+	case v.many:
+		return fmt.Sprintf("%q %% i + %s", b.Prefix, strconv.QuoteToASCII(string(v.value.Bytes)))
+	}
+	return strconv.QuoteToASCII(string(v.value.Bytes))
+}
+
+// byteLiteral writes bytes as Go and Python both read them.
+func byteLiteral(data []byte) string {
+	var out strings.Builder
+	out.WriteByte('"')
+	for _, b := range data {
+		fmt.Fprintf(&out, `\x%02x`, b)
+	}
+	out.WriteByte('"')
+	return out.String()
+}

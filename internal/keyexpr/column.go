@@ -1,0 +1,63 @@
+package keyexpr
+
+import (
+	"fmt"
+	"strings"
+
+	"example.com/tsimport/internal/table"
+)
+
+// Column is a column of the table as --pk and --set give it.
+type Column struct {
+	Name string
+	Type table.Type // Null: what the expression gives
+	Expr string     // empty: the input column of the same name
+	Auto bool       // a key column that the service numbers
+}
+
+// ParseColumn reads NAME[:TYPE][=EXPR]. The first "=" ends the name, and so does a ":" before it, from which on a type
+// must stand; names with either of them cannot be computed, and a plain one with a ":" ends in a type. Whether the
+// expression makes sense is for Compile to say.
+func ParseColumn(text string) (Column, error) {
+	head, expr, computed := strings.Cut(text, "=")
+	c := Column{Name: head, Expr: strings.TrimSpace(expr)}
+	if computed {
+		c.Name = strings.TrimSpace(head) // a plain column may have spaces in its name's ends
+	}
+	if computed && c.Expr == "" {
+		return c, fmt.Errorf("%q: no expression after the =; want NAME[:TYPE]=EXPR", text)
+	}
+	if computed && strings.HasPrefix(c.Expr, "=") {
+		return c, fmt.Errorf("%q: begins with a comparison; want NAME[:TYPE]=EXPR with a single = after the name", text)
+	}
+	if at := strings.LastIndexByte(c.Name, ':'); at >= 0 {
+		name := strings.TrimSpace(c.Name[at+1:])
+		c.Auto = name == "auto"
+		if c.Auto && computed {
+			return c, fmt.Errorf("%q: the service makes the values of an auto column; leave the expression out", text)
+		}
+		t := table.Integer
+		if !c.Auto {
+			var err error
+			if t, err = table.ParseType(name); err != nil {
+				return c, fmt.Errorf("%q: %w", text, err)
+			}
+		}
+		c.Name, c.Type = c.Name[:at], t
+		if computed {
+			c.Name = strings.TrimSpace(c.Name)
+		}
+	}
+	if err := table.CheckColumnName(c.Name); err != nil {
+		return c, fmt.Errorf("%q: %w", text, err)
+	}
+	return c, nil
+}
+
+// Source is the expression as a user would write it, for a plain column too.
+func (c Column) Source() string {
+	if c.Expr != "" {
+		return c.Expr
+	}
+	return columnText(c.Name)
+}

@@ -1,0 +1,303 @@
+package keyexpr
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/conf"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser"
+	"github.com/expr-lang/expr/vm"
+
+	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/internal/table"
+)
+
+// MaxSource bounds the text of an expression, in bytes.
+const MaxSource = 16 << 10
+
+// Input is a column of the input.
+type Input struct {
+	Name string
+	Type table.Type // Any if each value has its own
+}
+
+// Env is what an expression is checked against.
+type Env struct {
+	Name        string   // of the table's column, for reasons
+	Columns     []Input  // in the order of the rows that will be evaluated
+	SaltColumns []string // what salt(n) is computed from: the source columns of the primary key
+	Separator   rune     // what splice(auto, …) joins with; 0 while it is not chosen, see Program.Observer
+	// ReadFile reads what lookup names; nil is os.ReadFile.
+	ReadFile func(name string) ([]byte, error)
+
+	probe bool // only the columns that are named matter
+	open  bool // any column may be there: Columns gets those that are named
+}
+
+// Sources returns which columns an expression names, as indexes into columns, whose types need not be known yet. They
+// come in the order in which the expression names them, which does not depend on that of columns. What salt(n) is
+// computed from without being named is not among them.
+func Sources(source string, columns []string) ([]int, error) {
+	env := Env{probe: true}
+	for _, name := range columns {
+		env.Columns = append(env.Columns, Input{name, table.Any})
+	}
+	p, err := Compile(source, env)
+	if err != nil {
+		return nil, err
+	}
+	return p.mentions, nil
+}
+
+// Names returns the columns that an expression names, in the order in which it names them, where rows may have any column.
+func Names(source string) (names []string, err error) {
+	p, err := Compile(source, Env{probe: true, open: true})
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range p.mentions {
+		names = append(names, p.env.Columns[i].Name)
+	}
+	return names, nil
+}
+
+// LookupFile is a file that an expression's result depends on.
+type LookupFile struct {
+	Name   string
+	SHA256 string // hexadecimal
+	Shared int    // names whose code another name has as well
+}
+
+// Program is a checked expression. It never changes.
+type Program struct {
+	Type  table.Type   // of the value; Any if it is known for each row only
+	Files []LookupFile // that were read
+	Auto  bool         // has a splice(auto, …)
+
+	name     string
+	source   string
+	columns  []int // that are read, in Env.Columns, ascending
+	mentions []int // the same in the order in which they are named
+	env      Env
+	root     *node
+	slots    int
+	scripts  int
+}
+
+// Columns returns which of Env.Columns the program reads, in ascending order.
+func (p *Program) Columns() []int { return p.columns }
+
+// Source is the expression's text.
+func (p *Program) Source() string { return p.source }
+
+// NewEvaluator makes an Evaluator for one worker.
+func (p *Program) NewEvaluator() *Evaluator {
+	return &Evaluator{program: p, slots: make([]table.Value, p.slots), vms: make([]vm.VM, p.scripts), envs: make([]map[string]any, p.scripts)}
+}
+
+// Observer makes an Evaluator that shows every part of a splice(auto, …) to the chooser instead of joining them, so
+// that a separator can be chosen before the first row. Its values mean nothing; reasons are as ever.
+func (p *Program) Observer(c *SeparatorChooser) *Evaluator {
+	e := p.NewEvaluator()
+	e.chooser = c
+	return e
+}
+
+// Compile checks an expression against the columns of env and makes it ready to run. Errors are a line each and say
+// where and what to do.
+func Compile(source string, env Env) (*Program, error) {
+	p := &Program{name: env.Name, source: source, env: env}
+	c := &compiler{program: p, bound: map[string]bool{}}
+	tree, err := c.parse(source)
+	if err != nil {
+		return nil, fmt.Errorf("expression %q: %w", brief(source), err)
+	}
+	ast.Walk(&tree, c)
+	err = c.checkNames()
+	var root *node
+	if err == nil {
+		root, err = c.node(tree)
+	}
+	if err == nil {
+		err = c.checkResult(root)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("expression %q: %w", brief(source), err)
+	}
+	c.settle(root)
+	return p, nil
+}
+
+// CompileColumn is Compile for a column of --pk or --set: what it computes must be of the type that it was given.
+func CompileColumn(col Column, env Env) (*Program, error) {
+	env.Name = col.Name
+	if col.Expr == "" {
+		p := &Program{name: col.Name, source: col.Source(), env: env}
+		c := &compiler{program: p}
+		root, err := c.column(col.Name)
+		if err != nil {
+			return nil, err
+		}
+		c.settle(root)
+		return p, nil
+	}
+	p, err := Compile(col.Expr, env)
+	if err != nil || col.Type == table.Null || p.Type == col.Type {
+		return p, err
+	}
+	if p.Type == table.Any {
+		p.Type = col.Type
+		return p, nil
+	}
+	return nil, fmt.Errorf("expression %q gives %s, and column %s is to be %s; %s", brief(col.Expr), a(p.Type), col.Name, col.Type, convertHint(col.Type))
+}
+
+func convertHint(to table.Type) string {
+	switch to {
+	case table.String:
+		return "wrap it in text(…), or in pad(…, n) to keep the order of numbers"
+	case table.Integer:
+		return "wrap it in int(…)"
+	}
+	return "leave the type out or change the expression"
+}
+
+// compiler turns a syntax tree into nodes.
+type compiler struct {
+	program *Program
+	used    []int           // in the order in which they are first named
+	bound   map[string]bool // names that let gives
+	lookups map[string]*lookupTable
+}
+
+// Visit collects the names that let gives.
+func (c *compiler) Visit(n *ast.Node) {
+	if let, ok := (*n).(*ast.VariableDeclaratorNode); ok {
+		c.bound[let.Name] = true
+	}
+}
+
+func (c *compiler) parse(source string) (ast.Node, error) {
+	if len(source) > MaxSource {
+		return nil, fmt.Errorf("%d bytes long, at most %d are allowed", len(source), MaxSource)
+	}
+	tree, err := parser.ParseWithConfig(source, grammar())
+	if err != nil {
+		return nil, errors.New(c.parseMessage(err))
+	}
+	return tree.Node, nil
+}
+
+// grammar is that of the expression language, in which the names of our functions are free.
+func grammar() *conf.Config {
+	config := conf.CreateNew()
+	config.MaxNodes = 2000
+	for name := range functions {
+		config.Disabled[name] = true
+	}
+	for name := range refused {
+		config.Disabled[name] = true
+	}
+	for name := range config.Disabled {
+		delete(config.Builtins, name)
+	}
+	return config
+}
+
+// parseMessage puts an error of the expression language on one line.
+func (c *compiler) parseMessage(err error) string {
+	var at *file.Error
+	if !errors.As(err, &at) {
+		first, _, _ := strings.Cut(err.Error(), "\n")
+		return first
+	}
+	message := strings.Join(strings.Fields(at.Message), " ")
+	return fmt.Sprintf("%s, at character %d", message, at.Column+1)
+}
+
+// checkNames refuses a let that hides a column: which of the two is meant could not be seen.
+func (c *compiler) checkNames() error {
+	for _, in := range c.program.env.Columns {
+		if c.bound[in.Name] {
+			return fmt.Errorf("let %s hides the column of that name; take another name", in.Name)
+		}
+	}
+	return nil
+}
+
+func (c *compiler) checkResult(root *node) error {
+	if root.typ == table.Null {
+		return errors.New("is always null; a column needs a value")
+	}
+	return nil
+}
+
+func (c *compiler) settle(root *node) {
+	p := c.program
+	p.root, p.Type = root, root.typ
+	p.mentions, p.columns = c.used, slices.Sorted(slices.Values(c.used))
+}
+
+// column is the value of an input column.
+func (c *compiler) column(name string) (*node, error) {
+	i := slices.IndexFunc(c.program.env.Columns, func(in Input) bool { return in.Name == name })
+	if i < 0 && !c.program.env.open {
+		return nil, c.unknownColumn(name)
+	}
+	if i < 0 {
+		i = len(c.program.env.Columns)
+		c.program.env.Columns = append(c.program.env.Columns, Input{name, table.Any})
+	}
+	if !slices.Contains(c.used, i) {
+		c.used = append(c.used, i)
+	}
+	in := c.program.env.Columns[i]
+	n := &node{typ: in.Type, src: columnText(name), plain: true, tells: []int{i}, recipe: name, python: pythonName(name),
+		order: []Segment{{Text: name, Column: name, Order: Ascending}},
+		value: func(e *Evaluator, row []table.Value) table.Value { return row[i] }}
+	if n.typ == table.Null {
+		n.typ = table.Any
+	}
+	return n.finish(), nil
+}
+
+func (c *compiler) unknownColumn(name string) error {
+	var names []string
+	for _, in := range c.program.env.Columns {
+		names = append(names, in.Name)
+	}
+	hint := suggest.Hint(name, names)
+	return fmt.Errorf("unknown column %q%s The input has %s", name, orStop(hint), c.columnList())
+}
+
+// orStop ends a clause that has no end of its own.
+func orStop(hint string) string {
+	if hint == "" {
+		return ";"
+	}
+	return hint
+}
+
+func (c *compiler) columnList() string {
+	var names []string
+	for i, in := range c.program.env.Columns {
+		if i == 20 {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, columnText(in.Name))
+	}
+	return strings.Join(names, ", ")
+}
+
+func (c *compiler) readFile(name string) ([]byte, error) {
+	if read := c.program.env.ReadFile; read != nil {
+		return read(name)
+	}
+	return os.ReadFile(name)
+}

@@ -1,0 +1,186 @@
+package keyexpr
+
+import (
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/expr-lang/expr/vm"
+
+	"example.com/tsimport/internal/table"
+)
+
+// Codes of values that an expression refuses, beside those of package table.
+const (
+	CodeBreaksOrder = "BreaksOrder"     // a part of a splice with the separator or a character below it
+	CodeEmptyKey    = "EmptyKey"        // a key that begins with nothing
+	CodeUnknownName = "UnknownName"     // a value that the file of a lookup does not have
+	CodeExpression  = "ExpressionError" // what the expression language could not do
+)
+
+// node is a part of an expression, ready to run. Exactly one of value and text is made by hand, finish derives the
+// other. Both may fail, which e.why says; a text that is not there and has not failed is null.
+// A value may leave bytes in e.buf, its own and those of its operands; text appends the text and nothing else.
+type node struct {
+	typ      table.Type // Any: known when it runs; Null: the literal nil
+	src      string
+	constant *table.Value
+	value    func(e *Evaluator, row []table.Value) table.Value
+	text     func(e *Evaluator, row []table.Value) bool // appends to e.buf
+
+	order  []Segment // of the text for a String, of the number for others
+	pieces []piece   // that a text is joined of; nil if it is one
+	width  int       // bytes of the text if it always has as many, else 0
+	plain  bool      // a column as it is
+	tells  []int     // columns, in Env.Columns, of which another value always gives another one
+	digits bool      // a text that is an integer's
+	signed bool      // a text in which numbers below zero sort rightly, but are not what they say
+	recipe string    // how a reader makes it, in words
+	python string    // and in Python
+}
+
+// Evaluator computes the values of one Program. It is not safe for concurrent use; each worker has its own.
+type Evaluator struct {
+	program *Program
+	buf     []byte // what the current value and its parts consist of
+	why     *table.Reason
+	sum     [32]byte
+	chooser *SeparatorChooser
+	slots   []table.Value // arguments that the expression language has computed
+	vms     []vm.VM
+	envs    []map[string]any
+}
+
+// Eval computes the value for a row, whose values stand in the order of Env.Columns. The value's bytes are good until
+// the next Eval of this Evaluator, and may be the row's own. A Reason says why there is no value; a null value
+// is not an error.
+func (e *Evaluator) Eval(row []table.Value) (table.Value, *table.Reason) {
+	e.buf, e.why = e.buf[:0], nil
+	p := e.program
+	v := p.root.value(e, row)
+	if e.why != nil {
+		return table.Value{}, e.why
+	}
+	if v.Type != p.Type && v.Type != table.Null && p.Type != table.Any {
+		e.fail(p.root, table.CodeType, e.shown(v), "gives %s for this row, and the column is %s", a(v.Type), p.Type)
+		return table.Value{}, e.why
+	}
+	return v, nil
+}
+
+// fail keeps the reason for which the row has no value. What is said names the function or operator by its source.
+func (e *Evaluator) fail(n *node, code string, value []byte, format string, args ...any) {
+	if e.why != nil {
+		return
+	}
+	e.why = &table.Reason{Column: e.program.name, Code: code, Value: table.Show(value),
+		Message: brief(n.src) + ": " + fmt.Sprintf(format, args...)}
+}
+
+// shown is a value's text for a message.
+func (e *Evaluator) shown(v table.Value) []byte { return appendText(nil, v) }
+
+// maxRecipe bounds what is said about how to compute a key, in bytes.
+const maxRecipe = 2000
+
+// null is the value of what is missing or has failed.
+var null table.Value
+
+// appendText appends what a value is as text: that of an integer or double is canonical.
+func appendText(dst []byte, v table.Value) []byte {
+	switch v.Type {
+	case table.Integer:
+		return strconv.AppendInt(dst, v.Int, 10)
+	case table.Double:
+		return table.AppendDouble(dst, v.Double)
+	case table.Boolean:
+		return strconv.AppendBool(dst, v.Int != 0)
+	}
+	return append(dst, v.Bytes...)
+}
+
+// finish derives the text of a node from its value, or the value from its text.
+func (n *node) finish() *node {
+	// Both repeat those of the operands, some of them twice, and so could double with every level.
+	if len(n.recipe) > maxRecipe {
+		n.recipe = "the expression " + brief(n.src)
+	}
+	if len(n.python) > maxRecipe {
+		n.python = noPython
+	}
+	switch {
+	case n.text == nil && n.typ == table.String:
+		n.text = func(e *Evaluator, row []table.Value) bool {
+			start := len(e.buf)
+			v := n.value(e, row)
+			e.buf = append(e.buf[:start], v.Bytes...)
+			return v.Type != table.Null
+		}
+	case n.text == nil && n.typ == table.Integer:
+		n.text = func(e *Evaluator, row []table.Value) bool {
+			start := len(e.buf)
+			v := n.value(e, row)
+			if v.Type == table.Null {
+				return false
+			}
+			e.buf = strconv.AppendInt(e.buf[:start], v.Int, 10)
+			return true
+		}
+	case n.text == nil:
+		n.text = func(e *Evaluator, row []table.Value) bool {
+			start := len(e.buf)
+			v := n.value(e, row)
+			if v.Type == table.Binary && !utf8.Valid(v.Bytes) {
+				e.fail(n, table.CodeUTF8, nil, "a binary value that is not UTF-8 has no text")
+				return false
+			}
+			e.buf = appendText(e.buf[:start], v)
+			return v.Type != table.Null
+		}
+	case n.value == nil:
+		n.value = func(e *Evaluator, row []table.Value) table.Value {
+			start := len(e.buf)
+			if !n.text(e, row) {
+				e.buf = e.buf[:start]
+				return null
+			}
+			return table.Value{Type: table.String, Bytes: e.buf[start:len(e.buf):len(e.buf)]}
+		}
+	}
+	return n
+}
+
+// bytes gives the text of n without a copy where there is one; what it appends to the buffer may be cut off again.
+func (n *node) bytes(e *Evaluator, row []table.Value) ([]byte, bool) {
+	if n.typ == table.String || n.typ == table.Binary {
+		v := n.value(e, row)
+		return v.Bytes, v.Type != table.Null
+	}
+	start := len(e.buf)
+	ok := n.text(e, row)
+	return e.buf[start:], ok
+}
+
+// brief bounds how much of an expression a message repeats.
+func brief(source string) string {
+	const most = 60
+	if utf8.RuneCountInString(source) <= most {
+		return source
+	}
+	return string([]rune(source)[:most]) + "…"
+}
+
+// a is a type with its article.
+func a(t table.Type) string {
+	switch t {
+	case table.Integer:
+		return "an integer"
+	case table.Null:
+		return "nil"
+	case table.Any:
+		return "a value of any type"
+	case table.Binary:
+		return "binary"
+	}
+	return "a " + t.String()
+}

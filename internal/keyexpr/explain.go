@@ -1,0 +1,350 @@
+package keyexpr
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"example.com/tsimport/internal/table"
+)
+
+// Design is a primary key, or some of its columns, with the columns that they are computed of.
+type Design struct {
+	Columns  []Column
+	Programs []*Program // of Columns, compiled against the same Env; nil for a column that the service numbers
+	Inputs   []Input    // Env.Columns
+}
+
+// Explanation says what a design of keys means.
+type Explanation struct {
+	Key         []KeyColumn  `json:"key"`
+	PythonSetup []string     `json:"python_setup,omitempty"` // lines in front of the formulas in Python
+	Order       string       `json:"order"`                  // in which order a range read gives rows
+	Ranges      []Range      `json:"ranges"`                 // what can be read by the ranges of an input column
+	Examples    []Example    `json:"examples"`               // of the rows that were given
+	Notes       []string     `json:"notes"`                  // what to be careful about
+	Files       []LookupFile `json:"files,omitempty"`        // that the keys depend on
+}
+
+// KeyColumn is one column of the key.
+type KeyColumn struct {
+	Name       string    `json:"name"`
+	Type       string    `json:"type"`
+	Expression string    `json:"expression"`
+	Separator  string    `json:"separator,omitempty"` // that splice(auto, …) took
+	Recipe     string    `json:"recipe"`              // how a reader computes it, in words
+	Python     string    `json:"python,omitempty"`    // and in Python, where it can be said in one
+	Order      []Segment `json:"order"`
+}
+
+// Range says whether GetRange over the key still reads a range of an input column.
+type Range struct {
+	Column string  `json:"column"`
+	Use    string  `json:"use"` // "yes", "with a prefix", "many" (one range for each value of what stands before) or "no"
+	How    string  `json:"how"`
+	Bounds *Bounds `json:"bounds,omitempty"` // for given values
+}
+
+// Example is a row and the key that it gets.
+type Example struct {
+	Input    []string `json:"input"` // NAME=value of the columns that the key is made of
+	Key      []string `json:"key,omitempty"`
+	Rejected string   `json:"rejected,omitempty"`
+}
+
+// Explain describes a design, with the keys of sample rows in the order of the design's inputs, and with the bounds of the
+// given values.
+func Explain(d Design, samples [][]table.Value, given Given) Explanation {
+	x := Explanation{Examples: []Example{}, Ranges: []Range{}}
+	var segments []Segment
+	for i, p := range d.Programs {
+		if p == nil {
+			x.Key = append(x.Key, KeyColumn{Name: d.Columns[i].Name, Type: table.Integer.String(), Expression: "auto", Order: []Segment{},
+				Recipe: "the service numbers the rows of a partition key as they are written; a reader takes a range over all numbers, or the number that the load noted (--returned-keys)"})
+			segments = append(segments, Segment{Text: writingOrder, Order: NoOrder})
+			continue
+		}
+		k := KeyColumn{Name: d.Columns[i].Name, Type: p.Type.String(), Expression: d.Columns[i].Source(), Recipe: p.root.recipe, Order: p.root.order}
+		if p.Auto && p.env.Separator != 0 {
+			k.Separator = string(p.env.Separator)
+		}
+		if !strings.Contains(p.root.python, noPython) {
+			k.Python = p.root.python
+		}
+		x.Key = append(x.Key, k)
+		segments = append(segments, p.root.order...)
+		for _, f := range p.Files {
+			if !slices.Contains(x.Files, f) {
+				x.Files = append(x.Files, f)
+			}
+		}
+	}
+	x.PythonSetup = pythonSetup(x.Key)
+	x.Order = orderSentence(segments)
+	for _, name := range d.sources() {
+		r := rangeOf(name, segments)
+		if r.Bounds = d.Bounds(name, given); r.Bounds != nil && r.Use == "no" {
+			r.How = "the key does not preserve its order; rows with the same value are adjacent"
+		}
+		x.Ranges = append(x.Ranges, r)
+	}
+	for _, row := range samples {
+		x.Examples = append(x.Examples, d.Example(row))
+	}
+	x.Notes = d.notes(segments)
+	return x
+}
+
+// sources are the input columns of the design, in the input's order.
+func (d Design) sources() []string {
+	var names []string
+	for i, in := range d.Inputs {
+		for _, p := range d.Programs {
+			if p != nil && slices.Contains(p.columns, i) {
+				names = append(names, in.Name)
+				break
+			}
+		}
+	}
+	return names
+}
+
+// Example is the key of one row.
+func (d Design) Example(row []table.Value) Example {
+	var x Example
+	sources := d.sources()
+	for i, in := range d.Inputs {
+		if slices.Contains(sources, in.Name) {
+			x.Input = append(x.Input, in.Name+"="+shownValue(row[i]))
+		}
+	}
+	for i, p := range d.Programs {
+		if p == nil {
+			x.Key = append(x.Key, "(a number)")
+			continue
+		}
+		v, why := p.KeyValue(p.NewEvaluator(), row, i == 0)
+		if why != nil {
+			x.Key, x.Rejected = nil, why.Error()
+			return x
+		}
+		x.Key = append(x.Key, shownValue(v))
+	}
+	return x
+}
+
+// shownValue is a value as the examples show it.
+func shownValue(v table.Value) string {
+	switch v.Type {
+	case table.Null:
+		return "null"
+	case table.Binary:
+		return fmt.Sprintf("0x%.80x", v.Bytes)
+	}
+	return table.Show(appendText(nil, v))
+}
+
+// KeyValue is Eval for a column of the primary key: a null, a value that is too long, and a first column that is empty
+// are reasons too.
+func (p *Program) KeyValue(e *Evaluator, row []table.Value, first bool) (table.Value, *table.Reason) {
+	v, why := e.Eval(row)
+	switch {
+	case why != nil:
+		return v, why
+	case v.Type == table.Null:
+		return v, &table.Reason{Column: p.name, Code: table.CodeNullKey, Message: brief(p.source) + " is null, and a primary-key column needs a value; give one with ??"}
+	case !v.Type.KeyType():
+		return v, &table.Reason{Column: p.name, Code: table.CodeType, Message: brief(p.source) + ": a primary-key column cannot be " + a(v.Type) + "; use int(…) or text(…)"}
+	case len(v.Bytes) > table.MaxKeyBytes:
+		return v, &table.Reason{Column: p.name, Code: table.CodeKeyTooLong, Value: table.Show(v.Bytes),
+			Message: fmt.Sprintf("%s has %d bytes, and a key value has at most %d; shorten it with substr, lookup or a hash", brief(p.source), len(v.Bytes), table.MaxKeyBytes)}
+	case first && v.Type != table.Integer && len(v.Bytes) == 0:
+		return v, &table.Reason{Column: p.name, Code: CodeEmptyKey, Message: brief(p.source) + " is empty, and so would be the partition key; give a value"}
+	}
+	return v, nil
+}
+
+// writingOrder is the order of an auto-increment column.
+const writingOrder = "the order of writing"
+
+// orderSentence says in which order the rows of a table stand.
+func orderSentence(segments []Segment) string {
+	var parts []string
+	for _, s := range segments {
+		switch s.Order {
+		case Constant:
+			continue
+		case NoOrder:
+			if s.Text == writingOrder {
+				parts = append(parts, "in "+writingOrder)
+				continue
+			}
+			parts = append(parts, "by the value of "+s.Text+", which preserves no column's order")
+		case Ascending:
+			parts = append(parts, "by "+s.Column)
+		case Descending:
+			parts = append(parts, "by "+s.Column+", largest first")
+		case CoarseAscending:
+			parts = append(parts, "by ranges of "+s.Column+" ("+s.Text+")")
+		case CoarseDescending:
+			parts = append(parts, "by ranges of "+s.Column+", largest first ("+s.Text+")")
+		}
+	}
+	return "Rows are sorted " + strings.Join(parts, "; within that ") + "."
+}
+
+// mostRanges is how many ranges a reader might still read in parallel.
+const mostRanges = 4096
+
+// rangeOf finds what a range of a column is in the key.
+func rangeOf(column string, segments []Segment) Range {
+	values, known := 1, true
+	var before []string
+	for _, s := range segments {
+		if s.Order == Constant {
+			continue
+		}
+		if s.Column == column && s.Order != NoOrder {
+			return foundRange(column, s, before, values, known)
+		}
+		before = append(before, s.Text)
+		if values *= max(s.Values, 1); s.Values == 0 || values > mostRanges {
+			known, values = false, 1
+		}
+	}
+	return Range{Column: column, Use: "no", How: "the key does not preserve its order; look for single values, or use another table or an index"}
+}
+
+func foundRange(column string, s Segment, before []string, values int, known bool) Range {
+	how := "one range of the key is one range of " + column
+	switch s.Order {
+	case Descending:
+		how += ", from its largest value to its smallest"
+	case CoarseAscending, CoarseDescending:
+		how = "one range of " + s.Text + " holds a range of " + column + " and some other rows, which the reader filters out"
+	}
+	switch {
+	case len(before) == 0:
+		return Range{Column: column, Use: "yes", How: how}
+	case known:
+		return Range{Column: column, Use: "many", How: fmt.Sprintf("in up to %d ranges, one for each value of %s; in each, %s", values, strings.Join(before, ", "), how)}
+	}
+	return Range{Column: column, Use: "with a prefix", How: "only among rows with the same value of " + strings.Join(before, ", ") + "; there, " + how}
+}
+
+// notes warns of what a design loses or leans on.
+func (d Design) notes(segments []Segment) []string {
+	notes := []string{}
+	if len(d.Columns) == mostKeyColumns {
+		notes = append(notes, "four primary-key columns are the most that a table takes, and those of a table never change: nothing can be added to this key later")
+	}
+	notes = append(notes, d.enumeration()...)
+	for i, p := range d.Programs {
+		if p == nil {
+			continue
+		}
+		if p.Type == table.Double || p.Type == table.Boolean {
+			notes = append(notes, fmt.Sprintf("%s: a primary-key column cannot be %s; wrap the expression in text(…) or int(…)", d.Columns[i].Name, a(p.Type)))
+		}
+		if p.Auto && p.env.Separator != 0 {
+			notes = append(notes, fmt.Sprintf("%s: splice(auto, …) takes %q, which sorts below every character of the sample; write it in place of auto, so that later files get the same keys", d.Columns[i].Name, string(p.env.Separator)))
+		}
+		for _, f := range p.Files {
+			notes = append(notes, fmt.Sprintf("%s: the keys depend on %s (sha256 %s); changing a code changes the keys of rows that are already loaded", d.Columns[i].Name, f.Name, f.SHA256[:12]))
+			if f.Shared > 0 {
+				notes = append(notes, fmt.Sprintf("%s: %d names in %s have a code that another name has as well; where nothing else in the key tells them apart, the last row replaces the others", d.Columns[i].Name, f.Shared, f.Name))
+			}
+		}
+	}
+	if len(segments) > 0 && segments[0].Order == NoOrder && segments[0].Values > 0 && !strings.HasPrefix(segments[0].Text, "lookup(") {
+		notes = append(notes, "a random prefix instead would write the same row under another key each time: a rerun would double rows, and a later row would not replace an earlier one; "+segments[0].Text+" gives a row the same key every time")
+	}
+	return notes
+}
+
+// mostKeyColumns is how many columns a primary key has at most.
+const mostKeyColumns = 4
+
+// fewValues is how many values of a partition key are an enumeration, which a growing table outgrows.
+const fewValues = 1024
+
+// enumeration warns of a partition key that can have few values only, for any rows.
+func (d Design) enumeration() []string {
+	p := d.Programs[0]
+	values := 1
+	for _, s := range p.root.order {
+		if s.Values == 0 || s.Values > fewValues {
+			values = 0
+		}
+		values *= s.Values
+	}
+	if p.Type == table.Boolean {
+		values = 2
+	}
+	if values == 0 || values > fewValues {
+		return nil
+	}
+	return []string{enumerationNote(d.Columns[0].Name, fmt.Sprintf("can have %d values at most", values))}
+}
+
+func enumerationNote(column, has string) string {
+	return fmt.Sprintf("%s, the partition key, %s: a value is never split, so no more partitions than that ever share the rows, and each value should stay below 10 GB; join a column of many values to it with splice, or begin with one", column, has)
+}
+
+// A sample shows an enumeration if each value comes so often in it.
+const (
+	sampledRows  = 500
+	sampledTimes = 20
+	sampledMost  = 100
+)
+
+// NoteSample warns of an enumeration that only the data shows: of so many rows with so many partition keys.
+func (x *Explanation) NoteSample(rows, values int) {
+	if rows < sampledRows || values > sampledMost || rows < sampledTimes*values || len(x.Key) == 0 {
+		return
+	}
+	has := fmt.Sprintf("has %d values in the first %d records", values, rows)
+	if values == 1 {
+		has = fmt.Sprintf("has one value in the first %d records", rows)
+	}
+	note := enumerationNote(x.Key[0].Name, has)
+	if !slices.ContainsFunc(x.Notes, func(n string) bool { return strings.HasPrefix(n, x.Key[0].Name+", the partition key, can have") }) {
+		x.Notes = append(x.Notes, note)
+	}
+}
+
+// Text is the explanation for a terminal.
+func (x Explanation) Text() string {
+	var b strings.Builder
+	for _, k := range x.Key {
+		fmt.Fprintf(&b, "%s (%s) = %s\n  a reader computes it as: %s\n", k.Name, k.Type, k.Expression, k.Recipe)
+		if k.Python != "" {
+			fmt.Fprintf(&b, "  in Python: %s\n", k.Python)
+		}
+	}
+	if len(x.PythonSetup) > 0 {
+		fmt.Fprintf(&b, "The Python needs:\n  %s\n", strings.Join(x.PythonSetup, "\n  "))
+	}
+	fmt.Fprintf(&b, "\nOrder: %s\n", x.Order)
+	for _, r := range x.Ranges {
+		fmt.Fprintf(&b, "GetRange over %s: %s: %s\n", r.Column, r.Use, r.How)
+		r.Bounds.text(&b)
+	}
+	if len(x.Examples) > 0 {
+		b.WriteString("\nExamples:\n")
+	}
+	for _, e := range x.Examples {
+		made := "rejected: " + e.Rejected
+		if e.Key != nil {
+			made = strings.Join(e.Key, " | ")
+		}
+		fmt.Fprintf(&b, "  %s -> %s\n", strings.Join(e.Input, ", "), made)
+	}
+	if len(x.Notes) > 0 {
+		b.WriteString("\n")
+	}
+	for _, note := range x.Notes {
+		fmt.Fprintf(&b, "Note: %s\n", note)
+	}
+	return b.String()
+}

@@ -1,0 +1,194 @@
+package keyexpr
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"example.com/tsimport/internal/table"
+)
+
+// design compiles the columns of a key, each as --pk gives it.
+func design(t *testing.T, env Env, columns ...string) Design {
+	t.Helper()
+	d := Design{Inputs: env.Columns}
+	for _, text := range columns {
+		col, err := ParseColumn(text)
+		must(t, err)
+		p, err := CompileColumn(col, env)
+		must(t, err)
+		d.Columns, d.Programs = append(d.Columns, col), append(d.Programs, p)
+	}
+	return d
+}
+
+// records are what the published designs are about: logs and time series, and trade records.
+var records = []Input{{"host", table.String}, {"event", table.String}, {"time", table.Integer}, {"seller", table.String}, {"buyer", table.String}, {"order", table.Integer}}
+
+func TestThePublishedDesignsComeOutAndAreExplained(t *testing.T) {
+	env := Env{Columns: records, SaltColumns: []string{"order"}}
+	values := []table.Value{str("web1"), str("login"), num(1617242400), str("s7"), str("b9"), num(42)}
+	for _, tt := range []struct {
+		key, want []string
+		ranges    map[string]string
+	}{
+		{[]string{"host", "event", "time"}, []string{"web1", "login", "1617242400"},
+			map[string]string{"host": "yes", "event": "with a prefix", "time": "with a prefix"}},
+		{[]string{"host", "event", "time=desc(time)"}, []string{"web1", "login", "9223372035237533407"},
+			map[string]string{"host": "yes", "event": "with a prefix", "time": "with a prefix"}},
+		{[]string{`bucket=format_time(time, "2006010215", "s")`, "time", "host", "event"}, []string{"2021040102", "1617242400", "web1", "login"},
+			map[string]string{"time": "yes", "host": "with a prefix", "event": "with a prefix"}},
+		{[]string{`bucket=bucket(time - time % 3600, 7)`, "time", "host"}, []string{"4", "1617242400", "web1"},
+			map[string]string{"time": "many", "host": "with a prefix"}},
+		{[]string{"seller", "time", "order"}, []string{"s7", "1617242400", "42"},
+			map[string]string{"seller": "yes", "time": "with a prefix", "order": "with a prefix"}},
+		{[]string{"buyer", "time", "order"}, []string{"b9", "1617242400", "42"},
+			map[string]string{"buyer": "yes", "time": "with a prefix", "order": "with a prefix"}},
+		{[]string{"order=md5(order,4) + text(order)"}, []string{"a1d042"}, map[string]string{"order": "no"}},
+		{[]string{"order=md5(order,2) + pad(order, 12)"}, []string{"a1000000000042"}, map[string]string{"order": "many"}},
+		{[]string{"salt=salt(16)", "order"}, []string{"15", "42"}, map[string]string{"order": "many"}},
+	} {
+		x := Explain(design(t, env, tt.key...), [][]table.Value{values}, nil)
+		if !slices.Equal(x.Examples[0].Key, tt.want) {
+			t.Errorf("%q: %+v, want %q", tt.key, x.Examples[0], tt.want)
+		}
+		ranges := map[string]string{}
+		for _, r := range x.Ranges {
+			ranges[r.Column] = r.Use
+		}
+		for column, use := range tt.ranges {
+			if ranges[column] != use || len(ranges) != len(tt.ranges) {
+				t.Errorf("%q: ranges %v, want %v", tt.key, ranges, tt.ranges)
+				break
+			}
+		}
+	}
+}
+
+func TestAnExplanationSaysWhatAReaderNeeds(t *testing.T) {
+	env := Env{Columns: inputs, Separator: '!', ReadFile: func(string) ([]byte, error) { return []byte("Zoë,z\nZoe,z\nx,1\n"), nil }}
+	x := Explain(design(t, env, `k=splice(auto, md5(CardID,2), pad(DeviceID,6), lookup(Name, "codes.csv"))`, "Score"),
+		[][]table.Value{row(nil), row(map[string]table.Value{"DeviceID": num(-1)})}, nil)
+	text := x.Text()
+	for _, want := range []string{
+		`k (string) = splice(auto, md5(CardID,2)`,
+		`joined with "!": the first 2 hexadecimal digits of the md5 of CardID, DeviceID as 6 decimal digits with leading zeros, the code of Name in codes.csv`,
+		`"!".join([(hashlib.md5(str(CardID).encode()).hexdigest())[:2], str(DeviceID).zfill(6), codes("codes.csv")[Name]])`,
+		`codes = lambda name: dict(csv.reader(`,
+		"Rows are sorted by the value of md5(CardID, 2), which preserves no column's order; within that by DeviceID",
+		"GetRange over DeviceID: many: in up to 256 ranges",
+		"GetRange over CardID: no",
+		"rejected: WrongType: column Score",
+		"OutOfRange: column k: pad(DeviceID, 6): -1 is negative",
+		`takes "!"`,
+		"the keys depend on codes.csv",
+		"2 names in codes.csv have a code that another name has",
+		"a random prefix instead",
+		"a primary-key column cannot be a double",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	data, err := json.Marshal(x)
+	must(t, err)
+	var fields map[string]any
+	must(t, json.Unmarshal(data, &fields))
+	for _, name := range []string{"key", "order", "ranges", "examples", "notes", "files"} {
+		if fields[name] == nil {
+			t.Errorf("no field %q in %s", name, data)
+		}
+	}
+}
+
+func TestAFormulaInPythonIsLeftOutWhereThereIsNone(t *testing.T) {
+	x := Explain(design(t, Env{Columns: inputs}, `k=trim(Name) + pad(CardID, 9)`), nil, nil)
+	if x.Key[0].Python != "" || !strings.Contains(x.Key[0].Recipe, "trim(Name)") {
+		t.Errorf("%+v", x.Key[0])
+	}
+}
+
+func TestColumnsWithPythonKeywordsAsNamesAreNotVariables(t *testing.T) {
+	env := Env{Columns: []Input{{"str", table.Integer}, {"class", table.String}, {"v", table.String}, {"a$", table.String}}}
+	x := Explain(design(t, env, `k=splice(",", pad(str, 3), class, v) + a$`), nil, nil)
+	if want := `(",".join([str(row["str"]).zfill(3), row["class"], v]) + row["a$"])`; x.Key[0].Python != want {
+		t.Errorf("%s, want %s", x.Key[0].Python, want)
+	}
+}
+
+// pythonCheck computes the formulas of a case and prints those that give another key.
+const pythonCheck = `
+import json, sys
+for case in json.load(sys.stdin):
+    env = {}
+    for line in case["setup"] or []:
+        exec(line, env)
+    for row, want in zip(case["rows"], case["keys"]):
+        scope = dict(env, row=row, **row)
+        try:
+            got = str(eval(case["python"], scope))
+        except Exception as e:
+            got = repr(e)
+        if got != want:
+            print(case["source"], case["python"], row, "is", want, "and in Python", got)
+`
+
+func TestAReadersPythonComputesTheKeysOfTheLoad(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("needs python3")
+	}
+	t.Chdir(t.TempDir())
+	must(t, os.WriteFile("codes.csv", []byte("Zoë,z\n"), 0o600))
+	rows := [][]table.Value{row(nil)}
+	for i, text := range []string{"straße", "İiΣ", "中,文\U0001f600", "", "Zoë"} {
+		sign := int64(1 - i%2*2)
+		rows = append(rows, row(map[string]table.Value{"CardID": num(sign * int64(i) * 7919), "Name": str(text), "Paid": yesno(i%2 == 0),
+			"Score": dbl([]float64{0, -2, 1e22, 1.5e-9, 123456789012345680}[i]), "订单号": [...]table.Value{str("a"), {}}[i%2]}))
+	}
+	var cases []map[string]any
+	for _, source := range []string{`pad(CardID, 6, signed)`, `splice(",", pad(DeviceID,6), SellerID, CardID)`, `md5(OrderNumber,4) + text(OrderNumber)`,
+		`sha256(Score, 9)`, `crc32(Paid)`, `bucket(CardID, 100)`, `bucket(Score, 100)`, `bucket(Name, 7)`, `salt(1000)`, `salt(1000, 订单号, Score, Paid, Name)`,
+		`desc(OrderNumber)`, `desc(OrderNumber, "text")`, `lookup(Name, "codes.csv", "keep")`, `text(Score)`, `text(Paid)`, `lower(Name)`, `upper(Name)`,
+		`substr(Name, 2)`, `reverse(Name)`, `reverse(OrderNumber)`, `CardID % 7`, `CardID % -7`, `CardID - CardID % 3600`, `text(Paid && CardID > 5 || not (Score < 2))`,
+		`col("unit price") * -3 + CardID`, `format_time(CardID, "2006010215", "s")`, `format_time(CardID, "v2-%Y%%%j%f", "ms", "Asia/Shanghai")`,
+		`year("2021-11-07T23:30:00-05:00", "Asia/Shanghai") + month("2021-11-07 10:30")`, `Paid ? Name : SellerID`, `订单号 ?? "none"`, `text(订单号 == nil)`} {
+		d := design(t, Env{Columns: inputs, SaltColumns: []string{"CardID", "SellerID"}}, "k="+source)
+		x := Explain(d, nil, nil)
+		if x.Key[0].Python == "" {
+			t.Errorf("%s: no formula", source)
+		}
+		var keys []string
+		var values []map[string]any
+		for _, r := range rows {
+			v, why := d.Programs[0].NewEvaluator().Eval(r)
+			if why != nil {
+				t.Fatal(why)
+			}
+			keys = append(keys, string(appendText(nil, v)))
+			set := map[string]any{}
+			for i, in := range inputs {
+				if set[in.Name] = box(r[i]); in.Type == table.Binary {
+					delete(set, in.Name)
+				}
+			}
+			values = append(values, set)
+		}
+		cases = append(cases, map[string]any{"source": source, "setup": x.PythonSetup, "python": x.Key[0].Python, "rows": values, "keys": keys})
+	}
+	data, err := json.Marshal(cases)
+	must(t, err)
+	// JSON has no whole doubles, and Python must get what a driver gives it.
+	check := strings.Replace(pythonCheck, "scope = dict", `row["Score"] = float(row["Score"]); scope = dict`, 1)
+	cmd := exec.CommandContext(t.Context(), python, "-c", check)
+	cmd.Dir, cmd.Stdin = filepath.Clean("."), bytes.NewReader(data)
+	out, err := cmd.CombinedOutput()
+	if err != nil || len(out) > 0 {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,85 @@
+package keyexpr
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"example.com/tsimport/internal/suggest"
+)
+
+// function is one of ours: how it is called, how many arguments it takes, and what compiles a call.
+type function struct {
+	usage string
+	least int
+	most  int // -1: any number
+	build func(c *compiler, k *call) (*node, error)
+}
+
+// functions are filled in by init, because compiling a call needs them again for its arguments.
+var functions map[string]function
+
+func init() {
+	functions = map[string]function{
+		"col":         {`col("name")`, 1, 1, (*compiler).col},
+		"pad":         {`pad(x, digits) or pad(x, digits, signed)`, 2, 3, (*compiler).pad},
+		"splice":      {`splice("separator", part, …) or splice(auto, part, …)`, 2, -1, (*compiler).splice},
+		"reverse":     {`reverse(x) of a text or an integer`, 1, 1, (*compiler).reverse},
+		"bucket":      {`bucket(x, n)`, 2, 2, (*compiler).bucket},
+		"salt":        {`salt(n) or salt(n, column, …)`, 1, -1, (*compiler).salt},
+		"desc":        {`desc(integer) or desc(integer, "text")`, 1, 2, (*compiler).desc},
+		"lookup":      {`lookup(x, "file.csv") or lookup(x, "file.csv", "keep")`, 2, 3, (*compiler).lookup},
+		"text":        {`text(x)`, 1, 1, (*compiler).textOf},
+		"int":         {`int(x) of a text, an integer or a double`, 1, 1, (*compiler).integer},
+		"lower":       {`lower(x) of a text`, 1, 1, (*compiler).letters},
+		"upper":       {`upper(x) of a text`, 1, 1, (*compiler).letters},
+		"substr":      {`substr(x, from) or substr(x, from, n) of a text or an integer, counting characters from 1`, 2, 3, (*compiler).substr},
+		"format_time": {`format_time(x, "layout"[, "zone"][, "s|ms|us|ns"])`, 2, 4, (*compiler).formatTime},
+		"year":        {`year(x[, "zone"][, "s|ms|us|ns"])`, 1, 3, (*compiler).timePart},
+		"month":       {`month(x[, "zone"][, "s|ms|us|ns"])`, 1, 3, (*compiler).timePart},
+		"day":         {`day(x[, "zone"][, "s|ms|us|ns"])`, 1, 3, (*compiler).timePart},
+	}
+	for name, d := range digests {
+		functions[name] = function{fmt.Sprintf("%s(x) or %s(x, digits), digits from 1 to %d", name, name, 2*d.size), 1, 2, (*compiler).digest}
+	}
+}
+
+// noRandom is why nothing random is offered.
+const noRandom = "is not available: a row that is loaded again, or a later row of the same key, would get another key, " +
+	"so rows would be doubled and the last would not win; salt(n) spreads rows and is the same every time"
+
+// noClock is why the time of the run is not offered.
+const noClock = "is not available: a rerun would give rows other keys; use a time column of the input"
+
+// noMapOrder is why maps cannot be walked through.
+const noMapOrder = "is not available: a map has no order, so the same row would get one key now and another then; name its parts, as in m.a"
+
+// noLocal is why the zone of the machine is not offered.
+const noLocal = "is not available: it depends on the machine's time zone, so rows would get other keys on another machine; name the zone"
+
+// refused are functions that are named often and left out on purpose.
+var refused = map[string]string{
+	"random": noRandom, "rand": noRandom, "randint": noRandom, "uuid": noRandom, "RANDOM": noRandom, "RAND": noRandom,
+	"now": noClock, "today": noClock, "keys": noMapOrder, "values": noMapOrder, "toPairs": noMapOrder,
+	"string": "is not available: it turns a null into the text <nil>; text(x) does not",
+}
+
+func unknownFunction(name string) error {
+	if why, ok := refused[name]; ok {
+		return fmt.Errorf("%s() %s", name, why)
+	}
+	names := slices.Sorted(maps.Keys(functions))
+	if near := suggest.Nearest(name, names); len(near) > 0 {
+		for i, n := range near {
+			near[i] = functions[n].usage
+		}
+		return fmt.Errorf("unknown function %s(…); did you mean %s?", name, strings.Join(near, " or "))
+	}
+	list := ""
+	for _, n := range names {
+		list += ", " + n
+	}
+	return errors.New("unknown function " + name + "(…); there are " + list[2:] + ", and those of the expression language")
+}

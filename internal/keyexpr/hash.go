@@ -1,0 +1,196 @@
+package keyexpr
+
+import (
+	"crypto/md5"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+
+	"example.com/tsimport/internal/table"
+)
+
+// digest is a hash of a fixed number of bytes.
+type digest struct {
+	size   int
+	sum    func(sum *[32]byte, text []byte)
+	python string // of the whole hash as hexadecimal digits
+}
+
+// digests are the hashes by name. Those that are numbers are written with their highest byte first.
+var digests = map[string]digest{
+	"md5":     {md5.Size, func(sum *[32]byte, text []byte) { s := md5.Sum(text); copy(sum[:], s[:]) }, "hashlib.md5(%s).hexdigest()"},
+	"sha1":    {sha1.Size, func(sum *[32]byte, text []byte) { s := sha1.Sum(text); copy(sum[:], s[:]) }, "hashlib.sha1(%s).hexdigest()"},
+	"sha256":  {sha256.Size, func(sum *[32]byte, text []byte) { *sum = sha256.Sum256(text) }, "hashlib.sha256(%s).hexdigest()"},
+	"crc32":   {4, func(sum *[32]byte, text []byte) { binary.BigEndian.PutUint32(sum[:], crc32.ChecksumIEEE(text)) }, `"%%08x" %% zlib.crc32(%s)`},
+	"murmur3": {4, func(sum *[32]byte, text []byte) { binary.BigEndian.PutUint32(sum[:], murmur3(text)) }, `"%%08x" %% mmh3.hash(%s, signed=False)`},
+	"xxhash":  {8, func(sum *[32]byte, text []byte) { binary.BigEndian.PutUint64(sum[:], xxhash.Sum64(text)) }, "xxhash.xxh64(%s).hexdigest()"},
+}
+
+// collisionFree is the number of hexadecimal digits of SHA-256 without known collisions. MD5 and SHA-1 have some.
+const collisionFree = 32
+
+const hexDigits = "0123456789abcdef"
+
+// digest is the first digits of the hash of a value's text, or of the bytes of binary. It keeps no order.
+func (c *compiler) digest(k *call) (*node, error) {
+	x, err := c.operand(k, 0)
+	if err != nil {
+		return nil, err
+	}
+	d := digests[k.name]
+	digits := 2 * d.size
+	if len(k.args) == 2 {
+		n, err := k.number(1, 1, int64(digits))
+		if err != nil {
+			return nil, err
+		}
+		digits = int(n)
+	}
+	n := &node{typ: table.String, src: k.src, width: digits,
+		recipe: fmt.Sprintf("the first %d hexadecimal digits of the %s of %s", digits, k.name, x.recipe),
+		python: fmt.Sprintf("("+d.python+")[:%d]", bytesPython(x), digits)}
+	values := 0
+	if digits <= 6 {
+		values = 1 << (4 * digits)
+	}
+	n.order = unordered(k.src, values)
+	if k.name == "sha256" && digits >= collisionFree {
+		n.tells = x.textTells()
+	}
+	n.text = func(e *Evaluator, row []table.Value) bool {
+		start := len(e.buf)
+		text, ok := x.bytes(e, row)
+		if !ok {
+			return false
+		}
+		d.sum(&e.sum, text)
+		e.buf = e.buf[:start]
+		for i := range digits {
+			e.buf = append(e.buf, hexDigits[e.sum[i/2]>>(4-4*(i%2))&15])
+		}
+		return true
+	}
+	return n, nil
+}
+
+// MaxBuckets bounds bucket and salt.
+const MaxBuckets = 1_000_000
+
+// hashNumber is what bucket and salt divide: the first eight hexadecimal digits of the MD5 as a number. MD5 is slower
+// than others, but every language a reader may be written in has it.
+func hashNumber(text []byte) int64 {
+	sum := md5.Sum(text)
+	return int64(binary.BigEndian.Uint32(sum[:]))
+}
+
+// bucket is the remainder of an integer, never negative, or of the hash of another value's text, with leading zeros.
+func (c *compiler) bucket(k *call) (*node, error) {
+	x, err := c.operand(k, 0)
+	if err != nil {
+		return nil, err
+	}
+	count, err := k.number(1, 1, MaxBuckets)
+	if err != nil {
+		return nil, err
+	}
+	n := &node{typ: table.String, src: k.src, order: unordered(k.src, int(count)), width: bucketWidth(count)}
+	if x.typ == table.Integer {
+		n.recipe = fmt.Sprintf("%s modulo %d, as %d digits", x.recipe, count, n.width)
+		n.python = fmt.Sprintf("str(%s %% %d).zfill(%d)", x.python, count, n.width)
+	} else {
+		n.recipe = fmt.Sprintf("the first 8 hexadecimal digits of the md5 of %s as a number, modulo %d, as %d digits", x.recipe, count, n.width)
+		n.python = fmt.Sprintf("str(int(hashlib.md5(%s).hexdigest()[:8], 16) %% %d).zfill(%d)", bytesPython(x), count, n.width)
+	}
+	n.text = func(e *Evaluator, row []table.Value) bool {
+		start := len(e.buf)
+		v := x.value(e, row)
+		at := len(e.buf)
+		var rest int64
+		switch v.Type {
+		case table.Null:
+			return false
+		case table.Integer:
+			rest = (v.Int%count + count) % count
+		default:
+			e.buf = appendText(e.buf, v)
+			rest = hashNumber(e.buf[at:]) % count
+		}
+		e.buf = e.buf[:start]
+		return e.padInteger(n, rest, n.width)
+	}
+	return n, nil
+}
+
+func bucketWidth(count int64) int { return len(strconv.FormatInt(count-1, 10)) }
+
+// salt is a number in [0, n) that depends on the named values only. Each value counts as a byte 1, the length of its
+// text in four bytes, the highest first, and the text; null counts as a byte 0. So ("a", "bc") and ("ab", "c") differ,
+// and the type that a sample of the file suggested does not matter.
+func (c *compiler) salt(k *call) (*node, error) {
+	count, err := k.number(0, 1, MaxBuckets)
+	if err != nil {
+		return nil, err
+	}
+	var parts []*node
+	list, python := "", ""
+	add := func(x *node) {
+		parts = append(parts, x)
+		list += ", " + x.recipe
+		python += ", None if " + x.python + " is None else " + bytesPython(x)
+	}
+	for i := range k.args[1:] {
+		x, err := c.operand(k, i+1)
+		if err != nil {
+			return nil, err
+		}
+		add(x)
+	}
+	if len(parts) == 0 {
+		for _, name := range c.program.env.SaltColumns {
+			x, err := c.column(name)
+			if err != nil {
+				return nil, err
+			}
+			add(x)
+		}
+	}
+	if len(parts) == 0 && !c.program.env.probe {
+		return nil, k.errorf("no columns; name those that the salt is computed from: salt(%d, column, …)", count)
+	}
+	width := bucketWidth(count)
+	n := &node{typ: table.String, src: k.src, order: unordered(k.src, int(count)), width: width,
+		recipe: fmt.Sprintf("a salt from 0 to %d with %d digits, computed from %s (see docs/keys.md)", count-1, width, strings.TrimPrefix(list, ", ")),
+		python: fmt.Sprintf(`str(int(hashlib.md5(b"".join(b"\0" if v is None else b"\1" + struct.pack(">I", len(v)) + v for v in [%s])).hexdigest()[:8], 16) %% %d).zfill(%d)`, strings.TrimPrefix(python, ", "), count, width)}
+	n.text = func(e *Evaluator, row []table.Value) bool {
+		start := len(e.buf)
+		for _, x := range parts {
+			e.saltPart(x, row)
+		}
+		rest := hashNumber(e.buf[start:]) % count
+		e.buf = e.buf[:start]
+		return e.why == nil && e.padInteger(n, rest, width)
+	}
+	return n, nil
+}
+
+// saltPart appends a value as salt counts it.
+func (e *Evaluator) saltPart(x *node, row []table.Value) {
+	start := len(e.buf)
+	v := x.value(e, row)
+	if v.Type == table.Null {
+		e.buf = append(e.buf[:start], 0)
+		return
+	}
+	at := len(e.buf)
+	e.buf = append(e.buf, 1, 0, 0, 0, 0)
+	e.buf = appendText(e.buf, v)
+	binary.BigEndian.PutUint32(e.buf[at+1:], uint32(len(e.buf)-at-5))
+	// What computing the value has left in front is not part of it.
+	e.buf = e.buf[:start+copy(e.buf[start:], e.buf[at:])]
+}

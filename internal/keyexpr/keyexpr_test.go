@@ -1,0 +1,670 @@
+package keyexpr
+
+import (
+	"fmt"
+	"io/fs"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/table"
+)
+
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestMain(m *testing.M) { conformance.Main(m) }
+
+// columns of most tests: those of the vendor's student cards, and one of each type.
+var inputs = []Input{{"CardID", table.Integer}, {"SellerID", table.String}, {"DeviceID", table.Integer}, {"OrderNumber", table.Integer},
+	{"Name", table.String}, {"Score", table.Double}, {"Paid", table.Boolean}, {"Photo", table.Binary}, {"订单号", table.String},
+	{"unit price", table.Integer}, {"Mixed", table.Any}}
+
+func str(s string) table.Value  { return table.Value{Type: table.String, Bytes: []byte(s)} }
+func num(i int64) table.Value   { return table.Value{Type: table.Integer, Int: i} }
+func dbl(f float64) table.Value { return table.Value{Type: table.Double, Double: f} }
+func yesno(b bool) table.Value  { return table.Value{Type: table.Boolean, Int: truth(b)} }
+func bin(s string) table.Value  { return table.Value{Type: table.Binary, Bytes: []byte(s)} }
+func row(set map[string]table.Value) []table.Value {
+	values := []table.Value{num(66661), str("a100"), num(16), num(200004), str("Zoë"), dbl(2.5), yesno(true), bin("\xff\x00"), str("A-1"), num(12), str("x")}
+	for name, v := range set {
+		for i, in := range inputs {
+			if in.Name == name {
+				values[i] = v
+			}
+		}
+	}
+	return values
+}
+
+func compile(t testing.TB, source string) *Program {
+	t.Helper()
+	p, err := Compile(source, Env{Name: "k", Columns: inputs, SaltColumns: []string{"CardID", "SellerID"}})
+	must(t, err)
+	return p
+}
+
+// eval gives the value of an expression as text, or what it was refused for.
+func eval(t testing.TB, source string, set map[string]table.Value) string {
+	t.Helper()
+	v, why := compile(t, source).NewEvaluator().Eval(row(set))
+	if why != nil {
+		return why.Code
+	}
+	if v.Type == table.Null {
+		return "null"
+	}
+	return string(appendText(nil, v))
+}
+
+func TestExpressionsGiveWhatTheirDocumentationSays(t *testing.T) {
+	for source, want := range map[string]string{
+		`"batch " + text(7)`:                                  "batch 7",
+		`CardID`:                                              "66661",
+		`pad(DeviceID, 6)`:                                    "000016",
+		`pad("7" + text(DeviceID), 4)`:                        "0716",
+		`pad(-DeviceID, 3, signed)`:                           "-984",
+		`pad(DeviceID, 3, signed)`:                            "0016",
+		`splice(",", pad(DeviceID,6), SellerID, CardID)`:      "000016,a100,66661",
+		`splice("!", SellerID, Name)`:                         "a100!Zoë",
+		`splice("é", SellerID, 订单号) ?? "x"`:                   CodeBreaksOrder,
+		`reverse(CardID * 10)`:                                "016666",
+		`reverse(Name)`:                                       "ëoZ",
+		`reverse(col("订单号"))`:                                 "1-A",
+		`bucket(CardID, 100)`:                                 "61",
+		`bucket(-CardID, 100)`:                                "39",
+		`bucket(CardID, 1)`:                                   "0",
+		`desc(CardID)`:                                        "9223372036854709146",
+		`desc(DeviceID - 16, "text")`:                         "9223372036854775807",
+		`desc(OrderNumber * 0 + 9223372036854775807, "text")`: "0000000000000000000",
+		`text(Score)`:                                         "2.5",
+		`text(Paid) + "!"`:                                    "true!",
+		`int(Score * 2)`:                                      "5",
+		`int(pad(CardID, 9))`:                                 "66661",
+		`lower("ÄB" + Name)`:                                  "äbzoë",
+		`upper(Name)`:                                         "ZOË",
+		`upper(SellerID)`:                                     "A100",
+		`substr(Name, 2)`:                                     "oë",
+		`substr(Name, 3, 9)`:                                  "ë",
+		`substr(CardID, 1, 2)`:                                "66",
+		`substr(Name, 4)`:                                     "",
+		`col("unit price") + 1`:                               "13",
+		`订单号 + "x"`:                                           "A-1x",
+		`CardID % 10 == 1 ? "one" : "more"`:                   "one",
+		`Score > 2 and not (SellerID == "b") ? 1 : 0 * CardID`: "1",
+		`Mixed == "x" || Paid`:                                 "true",
+		`Paid && CardID < 5`:                                   "false",
+		`Score / 2`:                                            "1.25",
+		`trim("  " + SellerID + " ")`:                          "a100",
+		`SellerID[1:] | pad(5)`:                                "00100",
+		`trim(pad(DeviceID, 6)) + splice(",", SellerID, split(订单号, "-")[0])`: "000016a100,A",
+		`let d = pad(DeviceID, 4); d + "-" + upper(d) + salt(7)`:             "0016-00163",
+		`SellerID in ["a100", "a101"] ? "known" : "other"`:                   "known",
+		`format_time("2021-04-01 10:00:00" + SellerID[4:], "20060102")`:      "20210401",
+	} {
+		if got := eval(t, source, nil); got != want {
+			t.Errorf("%s: %q, want %q", source, got, want)
+		}
+	}
+}
+
+func TestTheVendorsKeysComeOut(t *testing.T) {
+	type cells = map[string]table.Value
+	card := func(device int64, seller string, card int64) cells {
+		return cells{"DeviceID": num(device), "SellerID": str(seller), "CardID": num(card)}
+	}
+	spliced := []struct {
+		cells
+		want string
+	}{{card(16, "a100", 66661), "000016,a100,66661"}, {card(54, "a100", 6777), "000054,a100,6777"},
+		{card(54, "a1001", 6777), "000054,a1001,6777"}, {card(167, "a101", 283408), "000167,a101,283408"}}
+	last := ""
+	for _, s := range spliced {
+		got := eval(t, `splice(",", pad(DeviceID,6), SellerID, CardID)`, s.cells)
+		if got != s.want || got <= last {
+			t.Errorf("%q after %q, want %q", got, last, s.want)
+		}
+		last = got
+	}
+	for number, hash := range map[int64][2]string{200004: {"2e38", "797e"}, 200003: {"a5a9", "5c74"}, 200005: {"c335", "a210"},
+		200002: {"db6e", "7db8"}, 200001: {"ddba", "ee8f"}} {
+		set := cells{"OrderNumber": num(number)}
+		digits := string(appendText(nil, num(number)))
+		if got := eval(t, `md5(text(OrderNumber)+"\n", 4) + text(OrderNumber)`, set); got != hash[0]+digits {
+			t.Errorf("with a newline: %s, want %s", got, hash[0]+digits)
+		}
+		if got := eval(t, `md5(OrderNumber, 4) + text(OrderNumber)`, set); got != hash[1]+digits {
+			t.Errorf("digits alone: %s, want %s", got, hash[1]+digits)
+		}
+	}
+}
+
+func TestHashesGiveTheirPublishedVectors(t *testing.T) {
+	for source, want := range map[string]string{
+		`md5(OrderNumber)`:               "797e5af4abd9f8d8e0cf07550e051b5c",
+		`sha1(OrderNumber)`:              "eb0942cc8250613fd9ac1adb8eeef57e87b0f07f",
+		`sha256(OrderNumber)`:            "8d2c15f1698f9859375d9a7fce7f19226dd18f67b6a57481206f7a73a23a45b0",
+		`crc32(OrderNumber)`:             "73e360f4",
+		`crc32("123456789" + Name)`:      "cbf43926",
+		`murmur3(Name)`:                  "00000000",
+		`murmur3("hello" + Name)`:        "248bfa47",
+		`murmur3("hello, world" + Name)`: "149bbb7f",
+		`murmur3("The quick brown fox jumps over the lazy dog" + Name)`: "2e4ff723",
+		`xxhash(Name)`:                        "ef46db3751d8e999",
+		`xxhash("a" + Name)`:                  "d24ec4f1a98c6e5b",
+		`xxhash("as" + Name, 5)`:              "1c330",
+		`md5("" + Name, 1)`:                   "d",
+		`bucket(SellerID, 100)`:               "84",
+		`salt(7, CardID, SellerID)`:           "3",
+		`salt(7)`:                             "3",
+		`salt(100, Name + "1")`:               "49",
+		`salt(1000, "a" + Name, "bc" + Name)`: "141",
+		`salt(1000, "ab" + Name, "c" + Name)`: "192",
+	} {
+		if got := eval(t, source, map[string]table.Value{"Name": str("")}); got != want {
+			t.Errorf("%s: %s, want %s", source, got, want)
+		}
+	}
+	if got := eval(t, `md5(Photo)`, map[string]table.Value{"Photo": bin("200004")}); got != "797e5af4abd9f8d8e0cf07550e051b5c" {
+		t.Errorf("binary is hashed as %s", got)
+	}
+}
+
+func TestValuesThatWouldBreakAKeyAreRejectedWithTheirReason(t *testing.T) {
+	for _, tt := range []struct {
+		source, column string
+		value          table.Value
+		code, says     string
+	}{
+		{`pad(DeviceID, 6)`, "DeviceID", num(1234567), table.CodeRange, "larger width"},
+		{`pad(DeviceID, 6)`, "DeviceID", num(-1), table.CodeRange, "signed"},
+		{`pad(DeviceID, 2, signed)`, "DeviceID", num(-100), table.CodeRange, "more than 2 digits"},
+		{`pad(SellerID, 6)`, "SellerID", str("1-2"), table.CodeType, "more than digits"},
+		{`pad(SellerID, 6)`, "SellerID", str(""), table.CodeRange, "want 1 to 6"},
+		{`pad(Mixed, 6)`, "Mixed", dbl(1.5), table.CodeType, "int(…)"},
+		{`splice(",", SellerID, Name)`, "Name", str("x,y"), CodeBreaksOrder, `','`},
+		{`splice(",", SellerID, Name)`, "SellerID", str("a b"), CodeBreaksOrder, `' '`},
+		{`splice(",", SellerID, Name)`, "SellerID", str(""), CodeEmptyKey, "empty"},
+		{`splice("中", SellerID, Name)`, "Name", str("a"), CodeBreaksOrder, "'a'"},
+		{`reverse(CardID)`, "CardID", num(-12), table.CodeRange, "negative"},
+		{`desc(CardID)`, "CardID", num(-12), table.CodeRange, "negative"},
+		{`int(Name)`, "Name", str("1x"), table.CodeType, `"1x"`},
+		{`int(Score)`, "Score", dbl(1.5), table.CodeType, "round"},
+		{`CardID + 1`, "CardID", num(1<<63 - 1), table.CodeRange, "64-bit"},
+		{`CardID * 2`, "CardID", num(-1 << 63), table.CodeRange, "64-bit"},
+		{`-CardID`, "CardID", num(-1 << 63), table.CodeRange, "64-bit"},
+		{`10 % CardID`, "CardID", num(0), table.CodeRange, "64-bit"},
+		{`Score / CardID`, "CardID", num(0), table.CodeRange, "finite"},
+		{`Mixed + Name`, "Mixed", num(1), table.CodeType, "text(…)"},
+		{`Mixed < Name`, "Mixed", num(1), table.CodeType, "compare"},
+		{`Mixed ? 1 : 2`, "Mixed", num(1), table.CodeType, "condition"},
+		{`text(Photo)`, "Photo", bin("\xff"), table.CodeUTF8, "UTF-8"},
+		{`Name[0:1]`, "Name", str("é"), table.CodeUTF8, "substr"},
+		{`split(Name, "-")[1]`, "Name", str("x"), CodeExpression, "out of range"},
+		{`trim(pad(DeviceID, 1))`, "DeviceID", num(10), table.CodeRange, "larger width"},
+		{`year(Name)`, "Name", str("yesterday"), table.CodeType, "2021-04-01"},
+		{`year(Name, "America/New_York")`, "Name", str("2024-03-10 02:30:00"), table.CodeRange, "clocks in America/New_York never showed"},
+		{`format_time(Name, "%d", "Pacific/Apia")`, "Name", str("2011-12-30"), table.CodeRange, "set forward"},
+		{`year(CardID, "s")`, "CardID", num(1 << 60), table.CodeRange, "unit"},
+		{`year(Mixed)`, "Mixed", num(5), table.CodeType, `"ms"`},
+		{`upper(Mixed)`, "Mixed", num(5), "", ""},
+		{`upper(Mixed)`, "Mixed", dbl(5), table.CodeType, "text(…)"},
+	} {
+		_, why := compile(t, tt.source).NewEvaluator().Eval(row(map[string]table.Value{tt.column: tt.value}))
+		if tt.code == "" {
+			if why != nil {
+				t.Errorf("%s: %v", tt.source, why)
+			}
+			continue
+		}
+		if why == nil || why.Code != tt.code || !strings.Contains(why.Message, tt.says) || why.Column != "k" {
+			t.Errorf("%s: %+v, want %s and %q", tt.source, why, tt.code, tt.says)
+		}
+	}
+}
+
+func TestNullGivesNullExceptForNullFunctions(t *testing.T) {
+	for source, want := range map[string]string{
+		`pad(DeviceID, 6)`:                          "null",
+		`splice(",", SellerID, pad(DeviceID,6))`:    "null",
+		`md5(DeviceID, 4) + text(CardID)`:           "null",
+		`text(CardID) + md5(DeviceID, 4)`:           "null",
+		`DeviceID + 1`:                              "null",
+		`DeviceID > 1 ? 1 : 2`:                      "null",
+		`DeviceID == nil ? "none" : text(DeviceID)`: "none",
+		`nil != DeviceID`:                           "false",
+		`DeviceID ?? 7`:                             "7",
+		`pad(DeviceID ?? 7, 3)`:                     "007",
+		`(text(DeviceID) + "x") ?? SellerID`:        "a100",
+		`trim(SellerID + text(DeviceID))`:           "null",
+		`trim(text(DeviceID) ?? SellerID)`:          "a100",
+		`desc(DeviceID, "text")`:                    "null",
+		`bucket(DeviceID, 5)`:                       "null",
+		`reverse(DeviceID)`:                         "null",
+		`format_time(DeviceID, "2006", "s")`:        "null",
+		`int(DeviceID)`:                             "null",
+		`upper(SellerID + text(DeviceID))`:          "null",
+		`substr(DeviceID, 1)`:                       "null",
+		`salt(9, DeviceID) + ""`:                    "7",
+		`[1, 2][DeviceID]`:                          "null",
+		`SellerID[DeviceID:]`:                       "null",
+		`text(DeviceID)[1:2]`:                       "null",
+		`[DeviceID, split(SellerID, "-")[7]][1]`:    CodeExpression,
+		`DeviceID == nil ? int("x" + SellerID) : 1`: table.CodeType,
+	} {
+		if got := eval(t, source, map[string]table.Value{"DeviceID": {}}); got != want {
+			t.Errorf("%s: %q, want %q", source, got, want)
+		}
+	}
+}
+
+func TestErrorsAreOneLineBeforeTheFirstRow(t *testing.T) {
+	for source, says := range map[string]string{
+		`pad(DeviceId, 6)`:                       "did you mean DeviceID?",
+		`padd(DeviceID, 6)`:                      "did you mean pad(x, digits)",
+		`wholly(DeviceID)`:                       "there are bucket, col,",
+		`Nothing`:                                `CardID, SellerID, DeviceID, OrderNumber, Name, Score, Paid, Photo, 订单号, col("unit price"), Mixed`,
+		`col("x")`:                               `unknown column "x"`,
+		`random()`:                               "salt(n)",
+		`rand(5)`:                                "not available",
+		`text(now())`:                            "a rerun",
+		`keys({"a": 1, "b": CardID})[0]`:         "no order",
+		`text(len(values({"a": CardID})))`:       "no order",
+		`map(toPairs({"a": CardID}), #[0])[0]`:   "no order",
+		`date(Name).Local().String()`:            "the machine's time zone",
+		`timezone("Local").String() + Name`:      "the machine's time zone",
+		`string(DeviceID)`:                       "text(x)",
+		`pad(DeviceID)`:                          "1 arguments",
+		`pad(DeviceID, 0)`:                       "0 is not from 1 to 64",
+		`pad(DeviceID, CardID)`:                  "written out",
+		`pad(DeviceID, 3, unsigned)`:             "the word signed",
+		`pad(SellerID, 3, signed)`:               "int(SellerID)",
+		`pad(Score, 3)`:                          "Score is a double",
+		`splice("", SellerID, Name)`:             "not one character",
+		`splice("::", SellerID, Name)`:           "not one character",
+		`splice(SellerID, Name)`:                 "separator in quotes",
+		`trim(splice(auto, Name, SellerID))`:     "choose a separator",
+		`md5(CardID, 33)`:                        "33 is not from 1 to 32",
+		`xxhash(CardID, 17)`:                     "1 to 16",
+		`md5(CardID, 4) + OrderNumber`:           "text(OrderNumber)",
+		`CardID + SellerID`:                      "text(CardID)",
+		`CardID == SellerID`:                     "one type",
+		`Paid ? CardID : SellerID`:               "one type",
+		`CardID ? 1 : 2`:                         "condition",
+		`not CardID`:                             "condition",
+		`-SellerID`:                              "number",
+		`CardID < nil`:                           "nil has no order",
+		`desc(SellerID)`:                         "SellerID is a string",
+		`desc(CardID, "binary")`:                 `"binary" is not a form`,
+		`bucket(CardID, 0)`:                      "1 to 1000000",
+		`year(CardID)`:                           `"ms"`,
+		`format_time(Name, "plain")`:             "names no part",
+		`format_time(Name, "%Q")`:                "%Q",
+		`format_time(Name, "%")`:                 "ends with",
+		`format_time(Name, "2006", "Mars/Base")`: "neither a zone",
+		`nil`:                                    "always null",
+		`pad(CardID, 6`:                          "at character",
+		`split(SellerID, "a")`:                   "[]string",
+		`trim(CardID)`:                           "",
+		`$env["CardID"]`:                         "$env",
+		`let CardID = 5; CardID`:                 "",
+		`lookup(Name, "no-such-file.csv")`:       "no-such-file.csv",
+		`lookup(Name, SellerID)`:                 "text in quotes",
+	} {
+		_, err := Compile(source, Env{Columns: inputs})
+		if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want one line with %q", source, err, says)
+		}
+	}
+	if _, err := Compile(strings.Repeat("(", MaxSource+1), Env{}); err == nil || !strings.Contains(err.Error(), "at most") {
+		t.Errorf("too long: %v", err)
+	}
+	if _, err := Compile("salt(5) + Name", Env{Columns: inputs}); err == nil || !strings.Contains(err.Error(), "salt(5, column") {
+		t.Errorf("salt of nothing: %v", err)
+	}
+}
+
+func TestAColumnIsANameATypeAndAnExpression(t *testing.T) {
+	for text, want := range map[string]Column{
+		`CardID`:                  {Name: "CardID"},
+		`CardID:string`:           {Name: "CardID", Type: table.String},
+		`k=a == "x:y=z" ? 1 : 2`:  {Name: "k", Expr: `a == "x:y=z" ? 1 : 2`},
+		`订单号:integer = int(a)`:    {Name: "订单号", Type: table.Integer, Expr: "int(a)"},
+		`a b:binary=x`:            {Name: "a b", Type: table.Binary, Expr: "x"},
+		`k=splice(":", a, "b=c")`: {Name: "k", Expr: `splice(":", a, "b=c")`},
+	} {
+		if got, err := ParseColumn(text); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+	for text, says := range map[string]string{"k=": "no expression", "=x": "without a name", "k==x": "comparison", "k:text=x": "want string",
+		"": "without a name", "#k=x": "leading #"} {
+		if _, err := ParseColumn(text); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", text, err, says)
+		}
+	}
+}
+
+func TestAColumnsTypeIsThatOfItsExpression(t *testing.T) {
+	env := Env{Columns: inputs}
+	for text, want := range map[string]string{
+		"k:string=pad(CardID, 9)": "string",
+		"k=desc(CardID)":          "integer",
+		"k:string=Mixed":          "string",
+		"k:integer=pad(CardID,9)": "gives a string, and column k is to be integer; wrap it in int",
+		"k:string=CardID":         "gives an integer, and column k is to be string; wrap it in text",
+		"CardID":                  "integer",
+		"Nothing":                 "unknown column",
+	} {
+		col, err := ParseColumn(text)
+		must(t, err)
+		p, err := CompileColumn(col, env)
+		if err != nil && !strings.Contains(err.Error(), want) || err == nil && p.Type.String() != want {
+			t.Errorf("%s: %v %v, want %s", text, p, err, want)
+		}
+	}
+	p, err := CompileColumn(Column{Name: "k", Type: table.String, Expr: "Mixed"}, env)
+	must(t, err)
+	if _, why := p.NewEvaluator().Eval(row(map[string]table.Value{"Mixed": num(3)})); why == nil || why.Code != table.CodeType {
+		t.Errorf("a value of another type: %v", why)
+	}
+}
+
+func TestKeysThatTheServiceWouldRefuseAreRejected(t *testing.T) {
+	long := str(strings.Repeat("x", table.MaxKeyBytes))
+	for _, tt := range []struct {
+		source string
+		value  table.Value
+		first  bool
+		want   string
+	}{
+		{"Name", long, true, ""},
+		{`Name + "y"`, long, false, table.CodeKeyTooLong},
+		{"Name", table.Value{}, false, table.CodeNullKey},
+		{"lower(Name)", str(""), true, CodeEmptyKey},
+		{"lower(Name)", str(""), false, ""},
+		{"Score", long, false, table.CodeType},
+	} {
+		p := compile(t, tt.source)
+		_, why := p.KeyValue(p.NewEvaluator(), row(map[string]table.Value{"Name": tt.value}), tt.first)
+		if got := codeOf(why); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.source, got, tt.want)
+		}
+	}
+}
+
+func codeOf(why *table.Reason) string {
+	if why == nil {
+		return ""
+	}
+	return why.Code
+}
+
+func TestTimesAreReadFromTextAndNumbers(t *testing.T) {
+	at := int64(1617242400) // 2021-04-01 02:00:00 UTC
+	for _, tt := range []struct {
+		source string
+		value  table.Value
+		want   string
+	}{
+		{`format_time(Mixed, "20060102150405")`, str("2021-04-01 10:00:00"), "20210401100000"},
+		{`format_time(Mixed, "%Y-%m-%d", "Asia/Shanghai")`, str("2021-04-01T20:00:00Z"), "2021-04-02"},
+		{`format_time(Mixed, "2006-01-02 15:04:05.000")`, str("2021-04-01T10:00:00.25"), "2021-04-01 10:00:00.250"},
+		{`format_time(Mixed, "200601", "s")`, num(at), "202104"},
+		{`format_time(Mixed, "15", "ms", "Asia/Shanghai")`, num(at * 1000), "10"},
+		{`format_time(Mixed, "15", "Asia/Shanghai", "us")`, num(at * 1e6), "10"},
+		{`format_time(Mixed, "2006 .000000000", "ns")`, num(-1), "1969 .999999999"},
+		{`format_time(Mixed, "15:04")`, str("2021-04-01 10:30"), "10:30"},
+		{`year(Mixed)`, str("2021-04-01"), "2021"},
+		{`format_time(Mixed, "v2-%Y%%%S%f")`, str("2021-04-01 10:00:07.25"), "v2-2021%07250000"},
+		{`format_time(Mixed, "%H%M Jan")`, str("2021-04-01 10:30"), "1030 Jan"},
+		{`format_time(Mixed, "2006")`, str("9999-12-31T23:59:59-08:00"), table.CodeRange},
+		{`year(Mixed)`, str("0000-01-01T00:00:00+08:00"), table.CodeRange},
+		{`month(Mixed, "s")`, num(at), "4"},
+		{`pad(day(Mixed, "s", "Asia/Shanghai"), 2)`, num(at), "01"},
+		{`year(Mixed)`, str("2021-02-30"), table.CodeType},
+		{`year(Mixed)`, yesno(true), table.CodeType},
+	} {
+		if got := eval(t, tt.source, map[string]table.Value{"Mixed": tt.value}); got != tt.want {
+			t.Errorf("%s of %s: %q, want %q", tt.source, appendText(nil, tt.value), got, tt.want)
+		}
+	}
+}
+
+func TestALookupReplacesNamesByCodes(t *testing.T) {
+	files := map[string]string{"codes.csv": "\ufeffname,code\nZoë,z1\n\"a,b\",7\n", "twice.csv": "a,1\na,2\n", "three.csv": "a,b,c\n", "none.csv": "",
+		"nocode.csv": "a,\n", "latin.csv": "a,\xff\n", "quote.csv": "a,\"b\n"}
+	env := Env{Columns: inputs, ReadFile: func(name string) ([]byte, error) {
+		if text, ok := files[name]; ok {
+			return []byte(text), nil
+		}
+		return nil, fs.ErrNotExist
+	}}
+	p, err := Compile(`splice(",", lookup(Name, "codes.csv"), lookup(SellerID, "codes.csv", "keep"))`, env)
+	must(t, err)
+	if len(p.Files) != 1 || p.Files[0].Name != "codes.csv" || len(p.Files[0].SHA256) != 64 {
+		t.Errorf("files %+v", p.Files)
+	}
+	v, why := p.NewEvaluator().Eval(row(nil))
+	if why != nil || string(v.Bytes) != "z1,a100" {
+		t.Errorf("%q, %v", v.Bytes, why)
+	}
+	if _, why := p.NewEvaluator().Eval(row(map[string]table.Value{"Name": str("Zoe")})); codeOf(why) != CodeUnknownName {
+		t.Errorf("an unknown name: %v", why)
+	}
+	for name, says := range map[string]string{"twice.csv": "line 2", "three.csv": "3 columns", "none.csv": "no names", "nocode.csv": "no code",
+		"latin.csv": "not valid UTF-8", "quote.csv": "quote", "absent.csv": "not exist"} {
+		if _, err := Compile(`lookup(Name, "`+name+`")`, env); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", name, err, says)
+		}
+	}
+}
+
+func TestTheSeparatorSortsBelowEverythingThatOccurs(t *testing.T) {
+	for _, tt := range []struct {
+		values []string
+		want   rune
+	}{{nil, ','}, {[]string{"", "中文"}, ','}, {[]string{"a-b", "c.d"}, ','}, {[]string{"a,b"}, '!'}, {[]string{"a b"}, '\x1f'},
+		{[]string{"a\nb"}, '\t'}, {[]string{"\t"}, '\x01'}, {[]string{"\x01"}, 0}} {
+		var c SeparatorChooser
+		for _, v := range tt.values {
+			c.Observe([]byte(v))
+		}
+		got, err := c.Choose()
+		if got != tt.want || (err == nil) != (tt.want != 0) {
+			t.Errorf("%q: %q, %v, want %q", tt.values, got, err, tt.want)
+		}
+	}
+}
+
+func TestSpliceAutoLooksAtTheSampleFirst(t *testing.T) {
+	env := Env{Columns: inputs}
+	source := `splice(auto, upper(SellerID), Name)`
+	p, err := Compile(source, env)
+	if err != nil || !p.Auto {
+		t.Fatal(p, err)
+	}
+	if _, why := p.NewEvaluator().Eval(row(nil)); codeOf(why) != CodeExpression {
+		t.Errorf("without a separator: %v", why)
+	}
+	var c SeparatorChooser
+	e := p.Observer(&c)
+	for _, name := range []string{"x+y", "a,b"} {
+		if _, why := e.Eval(row(map[string]table.Value{"Name": str(name)})); why != nil {
+			t.Fatal(why)
+		}
+	}
+	if env.Separator, err = c.Choose(); err != nil || env.Separator != '!' || c.Values() != 4 {
+		t.Fatalf("%q of %d values, %v", env.Separator, c.Values(), err)
+	}
+	if p, err = Compile(source, env); err != nil {
+		t.Fatal(err)
+	}
+	if v, why := p.NewEvaluator().Eval(row(map[string]table.Value{"Name": str("a,b")})); why != nil || string(v.Bytes) != "A100!a,b" {
+		t.Errorf("%q, %v", v.Bytes, why)
+	}
+	if _, why := p.NewEvaluator().Eval(row(map[string]table.Value{"Name": str("a b")})); codeOf(why) != CodeBreaksOrder {
+		t.Errorf("a later value that breaks it: %v", why)
+	}
+}
+
+func TestAConditionPassesRowsOfAnyColumns(t *testing.T) {
+	row := map[string]table.Value{
+		"age": {Type: table.Integer, Int: 18}, "city": {Type: table.String, Bytes: []byte("Hangzhou")},
+		"paid": {Type: table.Boolean, Int: 1}, "ratio": {Type: table.Double, Double: 0.5},
+	}
+	for text, want := range map[string]bool{
+		`age >= 18`: true, `age > 18`: false, `age >= 18 and city == "Hangzhou"`: true, `paid`: true, `not paid`: false,
+		`ratio < 1 or nobody > 3`: true, `nobody > 3`: false, `nobody == nil`: true, `upper(city) == "HANGZHOU"`: true,
+	} {
+		w, err := CompileWhere(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got, why := w.NewTest().Passes(func(name string) table.Value { return row[name] }); got != want || why != nil {
+			t.Errorf("%s is %v, %v", text, got, why)
+		}
+	}
+}
+
+func TestAConditionIsTrueOrFalse(t *testing.T) {
+	for text, want := range map[string]string{`md5(city)`: "true or false", `age +`: "unexpected", `random() > 1`: "not available"} {
+		if _, err := CompileWhere(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	w, err := CompileWhere(`age`)
+	must(t, err)
+	if _, why := w.NewTest().Passes(func(string) table.Value { return table.Value{Type: table.Integer, Int: 1} }); why == nil {
+		t.Error("1 is neither true nor false")
+	}
+}
+
+func TestAProgramServesManyWorkers(t *testing.T) {
+	p := compile(t, `trim(SellerID) + pad(CardID, 9) + salt(7) + (split(Name, "x")[0] | upper())`)
+	var group sync.WaitGroup
+	for worker := range int64(4) {
+		group.Go(func() {
+			e := p.NewEvaluator()
+			for i := range int64(200) {
+				card := worker*1000 + i
+				v, why := e.Eval(row(map[string]table.Value{"CardID": num(card)}))
+				if want := fmt.Sprintf("a100%09d", card); why != nil || !strings.HasPrefix(string(v.Bytes), want) {
+					t.Errorf("%q, %v, want %s…", v.Bytes, why, want)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestADeepExpressionCompilesWithoutGrowing(t *testing.T) {
+	deep := `pad(CardID, 5, signed)`
+	for range 200 {
+		deep = `(` + deep + ` ?? Name)`
+	}
+	p := compile(t, deep)
+	if n := len(p.root.python) + len(p.root.recipe); n > 2*maxRecipe {
+		t.Errorf("%d bytes of explanation", n)
+	}
+	if got := eval(t, deep, map[string]table.Value{"CardID": {}}); got != "Zoë" {
+		t.Errorf("gives %q", got)
+	}
+}
+
+func TestPlainFunctionsAllocateNothing(t *testing.T) {
+	for _, source := range []string{`splice(",", pad(DeviceID, 6), SellerID, CardID)`, `md5(OrderNumber, 4) + text(OrderNumber)`,
+		`salt(100) + reverse(CardID) + substr(Name, 1, 2) + upper(Name)`, `format_time(OrderNumber, "2006010215", "s")`, `desc(CardID)`,
+		`Score > 2 ? xxhash(Name, 4) : crc32(Name, 4)`} {
+		e := compile(t, source).NewEvaluator()
+		values := row(nil)
+		var why *table.Reason
+		if n := testing.AllocsPerRun(100, func() { _, why = e.Eval(values) }); n != 0 || why != nil {
+			t.Errorf("%s: %v allocations, %v", source, n, why)
+		}
+	}
+}
+
+// TestExpressionsHaveABudget computes what would take hours or all memory.
+func TestExpressionsHaveABudget(t *testing.T) {
+	for _, source := range []string{
+		"reduce(1..40, #acc + #acc, s)",
+		"reduce(1..40, replace(#acc, 'a', 'aa'), s)",
+		"reduce(1..40, join([#acc, #acc]), s)",
+		"reduce(1..40, upper(#acc + #acc), s)",
+		"toJSON(reduce(1..40, [#acc, #acc], [s]))",
+		"len(flatten(reduce(1..40, [#acc, #acc], [s])))",
+		"any([1], reduce(1..40, [#acc, #acc], [s]) == reduce(1..40, [#acc, #acc], [s]))",
+		"len(repeat(s, 1000000))",
+		"len(repeat(repeat(s, 1000000), 1000000))",
+		"len(replace(repeat(s, 3000), '', repeat(s, 3000)))",
+		"count(1..100000, count(1..100000, # > 0) > 0)",
+		"len(map(1..900000, map(1..900000, #)))",
+		"len(uniq(1..900000))",
+		"len(join(map(1..100000, s), repeat(s, 1000)))",
+		"let a = s + s + s + s + s + s + s + s; let b = a + a + a + a + a + a + a + a; let c = b + b + b + b + b + b + b + b; let d = c + c + c + c + c + c + c + c; let e = d + d + d + d + d + d + d + d; let f = e + e + e + e + e + e + e + e; len(f + f + f + f + f + f + f + f)",
+	} {
+		p, err := Compile(source, Env{Name: "k", Columns: []Input{{Name: "s", Type: table.String}}})
+		if err != nil {
+			t.Errorf("%s: %v", source, err)
+			continue
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		begun := time.Now()
+		_, why := p.NewEvaluator().Eval([]table.Value{{Type: table.String, Bytes: []byte(strings.Repeat("a", 100))}})
+		runtime.ReadMemStats(&after)
+		if why == nil || why.Code != CodeExpression {
+			t.Errorf("%s: refused with %v", source, why)
+		}
+		if n := (after.TotalAlloc - before.TotalAlloc) >> 20; n > 256 {
+			t.Errorf("%s: %d MiB were allocated", source, n)
+		}
+		t.Logf("%v %d MiB %v: %v", time.Since(begun), (after.TotalAlloc-before.TotalAlloc)>>20, source, why)
+	}
+}
+
+func TestTextsThatAreJoinedHaveABudget(t *testing.T) {
+	p, err := Compile("s"+strings.Repeat(" + s", 200), Env{Name: "k", Columns: []Input{{Name: "s", Type: table.String}}})
+	must(t, err)
+	row := []table.Value{{Type: table.String, Bytes: make([]byte, 1<<20)}}
+	e := p.NewEvaluator()
+	if _, why := e.Eval(row); why == nil || why.Code != CodeExpression || cap(e.buf) > 4*workBudget {
+		t.Errorf("refused with %v, %d bytes are kept", why, cap(e.buf))
+	}
+	row[0].Bytes = []byte("x")
+	if v, why := e.Eval(row); why != nil || len(v.Bytes) != 201 {
+		t.Errorf("%d bytes, %v", len(v.Bytes), why)
+	}
+}
+
+func TestTheBudgetChangesNoResult(t *testing.T) {
+	for source, want := range map[string]string{
+		"reduce(1..3, #acc + #acc, s)":                                "abababababababab",
+		"replace(upper(s), 'A', 'x')":                                 "xB",
+		"join(map(split(s, ''), # + '-'), ',')":                       "a-,b-",
+		"repeat(s, 2) + toJSON([1, s])":                               "abab[\n  1,\n  \"ab\"\n]",
+		"text(count(1..10, # % 2 == 0)) + text(1 + 2)":                "53",
+		"s contains 'b' and len(s) == 2 ? fromJSON('[1]')[0] + 1 : 0": "2",
+		"join(uniq(split(s + s, '')), '')":                            "ab",
+	} {
+		p, err := Compile(source, Env{Name: "k", Columns: []Input{{Name: "s", Type: table.String}}})
+		if err != nil {
+			t.Errorf("%s: %v", source, err)
+			continue
+		}
+		v, why := p.NewEvaluator().Eval([]table.Value{{Type: table.String, Bytes: []byte("ab")}})
+		if why != nil || string(appendText(nil, v)) != want {
+			t.Errorf("%s: %q, %v, want %q", source, appendText(nil, v), why, want)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package keyexpr
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+
+	"example.com/tsimport/internal/exactcsv"
+	"example.com/tsimport/internal/table"
+)
+
+// maxLookupBytes bounds the file of a lookup: all of it is kept in memory.
+const maxLookupBytes = 64 << 20
+
+type lookupTable struct {
+	codes map[string][]byte
+}
+
+// lookup replaces a name by its code from a CSV file of two columns. It keeps no order. A name that the file does not
+// have is refused, or kept as it is.
+func (c *compiler) lookup(k *call) (*node, error) {
+	x, err := c.operand(k, 0, table.String, table.Integer)
+	if err != nil {
+		return nil, err
+	}
+	name, err := k.literal(1)
+	if err != nil {
+		return nil, err
+	}
+	keep := false
+	if len(k.args) == 3 {
+		word, err := k.literal(2)
+		if err != nil {
+			return nil, err
+		}
+		if keep = word == "keep"; !keep {
+			return nil, k.errorf("%q is not a way to treat unknown values; want %s", word, k.usage)
+		}
+	}
+	t, err := c.lookupFile(name)
+	if err != nil {
+		return nil, k.errorf("%v", err)
+	}
+	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0), recipe: "the code of " + x.recipe + " in " + name, python: fmt.Sprintf("codes(%q)[%s]", name, textPython(x))}
+	if keep {
+		n.recipe += ", or itself if it has none"
+		n.python = fmt.Sprintf("codes(%q).get(%s, %s)", name, textPython(x), textPython(x))
+	}
+	if !keep {
+		n.order[0].Values = len(t.codes)
+	}
+	n.text = func(e *Evaluator, row []table.Value) bool {
+		start := len(e.buf)
+		text, ok := x.bytes(e, row)
+		if !ok {
+			return false
+		}
+		code, known := t.codes[string(text)]
+		switch {
+		case known:
+			e.buf = append(e.buf[:start], code...)
+		case !keep:
+			e.fail(n, CodeUnknownName, text, "%q is not in %s; add it, or keep unknown values with lookup(x, file, \"keep\")", table.Show(text), name)
+			return false
+		default:
+			e.buf = append(e.buf[:start], text...)
+		}
+		return true
+	}
+	return n, nil
+}
+
+// lookupFile reads each file once for all its calls.
+func (c *compiler) lookupFile(name string) (*lookupTable, error) {
+	if t := c.lookups[name]; t != nil {
+		return t, nil
+	}
+	data, err := c.readFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read the codes: %w", err)
+	}
+	if len(data) > maxLookupBytes {
+		return nil, fmt.Errorf("%s has %d bytes, at most %d are allowed; shorter codes for so many names gain little", name, len(data), maxLookupBytes)
+	}
+	t, err := parseLookup(name, data)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(data)
+	c.program.Files = append(c.program.Files, LookupFile{Name: name, SHA256: hex.EncodeToString(sum[:]), Shared: t.shared()})
+	if c.lookups == nil {
+		c.lookups = map[string]*lookupTable{}
+	}
+	c.lookups[name] = t
+	return t, nil
+}
+
+// shared counts the names whose code another name has as well.
+func (t *lookupTable) shared() (names int) {
+	by := map[string]int{}
+	for _, code := range t.codes {
+		by[string(code)]++
+	}
+	for _, n := range by {
+		if n > 1 {
+			names += n
+		}
+	}
+	return names
+}
+
+func parseLookup(name string, data []byte) (*lookupTable, error) {
+	if !utf8.Valid(data) {
+		return nil, fmt.Errorf("%s is not valid UTF-8", name)
+	}
+	r := exactcsv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
+	r.FieldsPerRecord = -1
+	t := &lookupTable{codes: map[string][]byte{}}
+	for {
+		record, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		line, _ := r.FieldPos(0)
+		switch _, twice := t.codes[record[0]]; {
+		case len(record) != 2:
+			return nil, fmt.Errorf("%s line %d: %d columns; want a name and its code", name, line, len(record))
+		case twice:
+			return nil, fmt.Errorf("%s line %d: the name %q is repeated; each name has one code", name, line, brief(record[0]))
+		case record[1] == "":
+			return nil, fmt.Errorf("%s line %d: the name %q has no code", name, line, brief(record[0]))
+		}
+		t.codes[record[0]] = []byte(record[1])
+	}
+	if len(t.codes) == 0 {
+		return nil, fmt.Errorf("%s has no names", name)
+	}
+	return t, nil
+}

@@ -1,0 +1,190 @@
+package keyexpr
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"example.com/tsimport/internal/table"
+)
+
+// Widths of numbers as text.
+const (
+	MaxPadDigits    = 64 // of pad, for digits that come as text; an integer has at most 19
+	MaxSignedDigits = 19
+	descDigits      = 19 // of the largest integer
+)
+
+const zeros = "0000000000000000000000000000000000000000000000000000000000000000" // MaxPadDigits
+
+// pad keeps the order of numbers. Text must consist of digits; its leading zeros do not count, so "7" and "07" become
+// the same.
+func (c *compiler) pad(k *call) (*node, error) {
+	x, err := c.operand(k, 0, table.Integer, table.String)
+	if err != nil {
+		return nil, err
+	}
+	signed := k.keyword(2, "signed")
+	if len(k.args) == 3 && !signed {
+		return nil, k.errorf("the third argument can only be the word signed; want %s", k.usage)
+	}
+	if signed {
+		return c.padSigned(k, x)
+	}
+	digits, err := k.number(1, 1, MaxPadDigits)
+	if err != nil {
+		return nil, err
+	}
+	width := int(digits)
+	n := &node{typ: table.String, src: k.src, order: numberOrder(x, k.src), width: width,
+		recipe: fmt.Sprintf("%s as %d decimal digits with leading zeros", x.recipe, width),
+		python: fmt.Sprintf("%s.zfill(%d)", textPython(x), width)}
+	if x.typ == table.Integer {
+		n.tells = x.tells
+	}
+	n.text = func(e *Evaluator, row []table.Value) bool {
+		start := len(e.buf)
+		v := x.value(e, row)
+		switch v.Type {
+		case table.Integer:
+			e.buf = e.buf[:start]
+			return e.padInteger(n, v.Int, width)
+		case table.String:
+			at := len(e.buf)
+			ok := e.padDigits(n, v.Bytes, width)
+			e.buf = e.buf[:start+copy(e.buf[start:], e.buf[at:])]
+			return ok
+		case table.Null:
+			return false
+		}
+		e.fail(n, table.CodeType, e.shown(v), "%s has no digits to pad; use int(…)", a(v.Type))
+		return false
+	}
+	return n, nil
+}
+
+func (e *Evaluator) padInteger(n *node, v int64, width int) bool {
+	if v < 0 {
+		e.fail(n, table.CodeRange, e.shown(table.Value{Type: table.Integer, Int: v}),
+			"%d is negative and would break the order; use pad(x, %d, signed)", v, min(width, MaxSignedDigits))
+		return false
+	}
+	var digits [20]byte
+	text := strconv.AppendInt(digits[:0], v, 10)
+	if len(text) > width {
+		e.fail(n, table.CodeRange, text, "%d has %d digits, and the width is %d; use a larger width", v, len(text), width)
+		return false
+	}
+	e.buf = append(append(e.buf, zeros[:width-len(text)]...), text...)
+	return true
+}
+
+func (e *Evaluator) padDigits(n *node, text []byte, width int) bool {
+	for _, b := range text {
+		if b-'0' > 9 {
+			e.fail(n, table.CodeType, text, "%q is more than digits, so padding does not order it; leave pad out, or use int(…)", table.Show(text))
+			return false
+		}
+	}
+	if len(text) == 0 || len(text) > width {
+		e.fail(n, table.CodeRange, text, "%q has %d digits; want 1 to %d", table.Show(text), len(text), width)
+		return false
+	}
+	e.buf = append(append(e.buf, zeros[:width-len(text)]...), text...)
+	return true
+}
+
+// padSigned writes 0 and more with a 0 in front, and a negative number as "-" and its distance from 10^digits, so that
+// -1 is larger than -2; "-" sorts before "0", and after the usual separator ",".
+func (c *compiler) padSigned(k *call, x *node) (*node, error) {
+	if x.typ == table.String {
+		return nil, k.errorf("%s is a string; write pad(int(%s), …, signed)", brief(x.src), brief(x.src))
+	}
+	digits, err := k.number(1, 1, MaxSignedDigits)
+	if err != nil {
+		return nil, err
+	}
+	width := int(digits)
+	beyond := uint64(1)
+	for range width {
+		beyond *= 10
+	}
+	n := &node{typ: table.String, src: k.src, order: reorder(x, k.src, false, false), width: width + 1, signed: true, tells: x.tells,
+		recipe: fmt.Sprintf(`%s as "0" and %d decimal digits with leading zeros, or if it is negative as "-" and that of 10^%d %s`, x.recipe, width, width, "+ it"),
+		python: fmt.Sprintf(`("0" + str(%s).zfill(%d) if %s >= 0 else "-" + str(10**%d + %s).zfill(%d))`, x.python, width, x.python, width, x.python, width)}
+	n.text = func(e *Evaluator, row []table.Value) bool {
+		start := len(e.buf)
+		v := x.value(e, row)
+		e.buf = e.buf[:start]
+		if v.Type != table.Integer {
+			if v.Type != table.Null {
+				e.fail(n, table.CodeType, e.shown(v), "%s is not an integer; use int(…)", a(v.Type))
+			}
+			return false
+		}
+		size, sign := uint64(v.Int), byte('0')
+		if v.Int < 0 {
+			size, sign = -size, '-'
+		}
+		if size >= beyond {
+			e.fail(n, table.CodeRange, e.shown(v), "%d has more than %d digits; use a larger width", v.Int, width)
+			return false
+		}
+		if sign == '-' {
+			size = beyond - size
+		}
+		var room [20]byte
+		text := strconv.AppendUint(room[:0], size, 10)
+		e.buf = append(append(append(e.buf, sign), zeros[:width-len(text)]...), text...)
+		return true
+	}
+	return n, nil
+}
+
+// desc turns the order round: what was last comes first. As text it has 19 digits.
+func (c *compiler) desc(k *call) (*node, error) {
+	x, err := c.operand(k, 0, table.Integer)
+	if err != nil {
+		return nil, err
+	}
+	if len(k.args) == 2 {
+		form, err := k.literal(1)
+		if err != nil {
+			return nil, err
+		}
+		if form != "text" {
+			return nil, k.errorf("%q is not a form; want %s", form, k.usage)
+		}
+	}
+	n := &node{typ: table.Integer, src: k.src, order: reorder(x, k.src, true, false), tells: x.tells, recipe: fmt.Sprintf("%d - %s", int64(math.MaxInt64), x.recipe),
+		python: fmt.Sprintf("(2**63 - 1 - %s)", x.python)}
+	left := func(e *Evaluator, row []table.Value) table.Value {
+		v := x.value(e, row)
+		switch {
+		case v.Type == table.Null:
+			return v
+		case v.Type != table.Integer:
+			e.fail(n, table.CodeType, e.shown(v), "%s is not an integer; use int(…)", a(v.Type))
+			return null
+		case v.Int < 0:
+			e.fail(n, table.CodeRange, e.shown(v), "%d is negative; the difference would not fit 64 bits", v.Int)
+			return null
+		}
+		v.Int = math.MaxInt64 - v.Int
+		return v
+	}
+	if len(k.args) == 1 {
+		n.value = left
+		return n, nil
+	}
+	n.typ, n.width = table.String, descDigits
+	n.recipe += ", as 19 digits"
+	n.python = fmt.Sprintf("str%s.zfill(19)", n.python)
+	n.text = func(e *Evaluator, row []table.Value) bool {
+		start := len(e.buf)
+		v := left(e, row)
+		e.buf = e.buf[:start]
+		return v.Type != table.Null && e.padInteger(n, v.Int, descDigits)
+	}
+	return n, nil
+}

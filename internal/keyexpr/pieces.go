@@ -1,0 +1,90 @@
+package keyexpr
+
+import (
+	"slices"
+	"strings"
+
+	"example.com/tsimport/internal/table"
+)
+
+// piece is one of the texts that a key column is joined of.
+type piece struct {
+	node *node
+	// sealed says that texts before the piece's end sort before all that follows: it has a fixed width, or ends with a
+	// separator that it does not reach.
+	sealed    bool
+	separator bool // of a splice
+}
+
+// piecesOf are the texts that a text is joined of, in order.
+func piecesOf(n *node) []piece {
+	if n.pieces != nil {
+		return n.pieces
+	}
+	return []piece{{node: n, sealed: n.width > 0}}
+}
+
+// joined are the pieces of two texts, one after the other.
+func joined(l, r *node) []piece { return slices.Concat(piecesOf(l), piecesOf(r)) }
+
+// joinedOrder is the order of joined pieces. From a piece on whose end cannot be told from what follows, they sort as one
+// text that is in no column's order.
+func joinedOrder(pieces []piece) (order []Segment) {
+	for i, p := range pieces {
+		switch {
+		case p.separator:
+		case p.sealed || i == len(pieces)-1:
+			order = append(order, textOrder(p.node)...)
+		default:
+			var rest []string
+			for _, p := range pieces[i:] {
+				src := p.node.src
+				if p.node.typ != table.String {
+					src = "text(" + src + ")"
+				}
+				rest = append(rest, src)
+			}
+			return append(order, unordered(strings.Join(rest, " + "), 0)...)
+		}
+	}
+	return order
+}
+
+// textTells is tells of the value's text. Two values of unknown type may have the same text, such as 1 and "1".
+func (n *node) textTells() []int {
+	if n.typ == table.Any {
+		return nil
+	}
+	return n.tells
+}
+
+// joinedTells is tells of joined pieces: of those whose ends are known, by their widths, by a separator or by what no integer has.
+func joinedTells(pieces []piece) (tells []int) {
+	for i, p := range pieces {
+		rest := pieces[i+1:]
+		ends := p.sealed || !slices.ContainsFunc(rest, func(p piece) bool { return p.node.width == 0 })
+		if !ends && p.node.digits {
+			next := rest[0].node.constant
+			ends = next != nil && len(next.Bytes) > 0 && (next.Bytes[0] < '0' || next.Bytes[0] > '9')
+		}
+		if !ends {
+			break
+		}
+		tells = union(tells, p.node.textTells())
+	}
+	return tells
+}
+
+func union(a, b []int) []int {
+	both := slices.Concat(a, b)
+	slices.Sort(both)
+	return slices.Compact(both)
+}
+
+// Tells names the columns of which rows with different values get different values of the program, for certain.
+func (p *Program) Tells() (names []string) {
+	for _, i := range p.root.tells {
+		names = append(names, p.env.Columns[i].Name)
+	}
+	return names
+}

@@ -1,0 +1,76 @@
+package keyexpr
+
+import (
+	"fmt"
+	"strings"
+
+	"example.com/tsimport/internal/table"
+)
+
+// noPython stands where there is no formula in Python, and so in all that is made of it.
+const noPython = "…"
+
+// textPython is the text of a node in Python.
+func textPython(n *node) string {
+	switch n.typ {
+	case table.String:
+		return n.python
+	case table.Integer:
+		return "str(" + n.python + ")"
+	case table.Boolean:
+		return `("true" if ` + n.python + ` else "false")`
+	case table.Double:
+		return "double(" + n.python + ")"
+	case table.Binary:
+		return n.python + ".decode()"
+	}
+	return noPython // the type decides, and a reader does not know it
+}
+
+// bytesPython is what a hash is made of.
+func bytesPython(n *node) string {
+	if n.typ == table.Binary {
+		return n.python
+	}
+	return textPython(n) + ".encode()"
+}
+
+// remainderPython is x % k as the expression language has it, with the sign of x.
+func remainderPython(l, r *node) string {
+	switch {
+	case l.typ == table.Integer && r.typ == table.Integer && r.constant != nil && r.constant.Int > 0:
+		return fmt.Sprintf("(abs(%s) %% %s * (1 if %s >= 0 else -1))", l.python, r.python, l.python)
+	case l.typ == table.Integer && r.typ == table.Integer:
+		return fmt.Sprintf("(abs(%s) %% abs(%s) * (1 if %s >= 0 else -1))", l.python, r.python, l.python)
+	case number(l.typ) && number(r.typ):
+		return fmt.Sprintf("math.fmod(%s, %s)", l.python, r.python)
+	}
+	return noPython
+}
+
+// pythonNeeds are the lines that formulas need in front of them, by what they call.
+var pythonNeeds = []struct{ call, line string }{
+	{"hashlib.", "import hashlib"}, {"struct.", "import struct"}, {"zlib.", "import zlib"}, {"math.", "import math"},
+	{"mmh3.", "import mmh3  # pip install mmh3"}, {"xxhash.", "import xxhash  # pip install xxhash"},
+	{"double(", "from decimal import Decimal"},
+	{"double(", `double = lambda x: repr(x) if x and not 1e-7 <= abs(x) < 1e21 else format(Decimal(repr(x)).normalize(), "f")`},
+	{"codes(", "import csv"},
+	{"codes(", `codes = lambda name: dict(csv.reader(open(name, encoding="utf-8-sig", newline="")))  # once for each file`},
+	{"time_of(", "from datetime import datetime, timedelta, timezone"}, {"time_of(", "from zoneinfo import ZoneInfo"},
+	{"time_of(", `moment = lambda x, unit: datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=x * 1000000 // unit) if isinstance(x, int) else datetime.fromisoformat(x)`},
+	{"time_of(", `time_of = lambda x, zone, unit=1: (lambda t: (t if t.tzinfo else t.replace(tzinfo=ZoneInfo(zone))).astimezone(ZoneInfo(zone)))(moment(x, unit))`},
+}
+
+// pythonSetup is what the formulas of a key need in front of them.
+func pythonSetup(key []KeyColumn) (lines []string) {
+	all := ""
+	for _, k := range key {
+		all += k.Python + "\n"
+	}
+	for _, need := range pythonNeeds {
+		if strings.Contains(all, need.call) {
+			lines = append(lines, need.line)
+		}
+	}
+	return lines
+}

@@ -1,0 +1,332 @@
+package keyexpr
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/builtin"
+	"github.com/expr-lang/expr/checker"
+	machine "github.com/expr-lang/expr/compiler"
+	"github.com/expr-lang/expr/conf"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser"
+	"github.com/expr-lang/expr/types"
+	"github.com/expr-lang/expr/vm"
+
+	"example.com/tsimport/internal/table"
+)
+
+// script is a piece of syntax that the expression language's own machine runs. In its tree, columns are variables and
+// each call of one of our functions is a function of its own, whose literal arguments are fixed.
+type script struct {
+	compiler *compiler
+	config   *conf.Config
+	columns  map[int]string
+	vars     types.Map
+	skip     map[ast.Node]bool // names of functions, and words that are not columns
+	collect  bool
+	err      error
+}
+
+// script compiles a piece of syntax for the expression language.
+func (c *compiler) script(n ast.Node) (made *node, err error) {
+	defer func() {
+		// The library is trusted to run programs, where it catches its own panics; compiling has no such net.
+		if r := recover(); r != nil {
+			made, err = nil, fmt.Errorf("%s: the expression language cannot compile this (%v); write it differently", brief(n.String()), r)
+		}
+	}()
+	src := n.String()
+	s := &script{compiler: c, config: grammar(), columns: map[int]string{}, vars: types.Map{}, skip: map[ast.Node]bool{}, collect: true}
+	ast.Walk(&n, s)
+	s.collect = false
+	ast.Walk(&n, s)
+	if s.err != nil {
+		return nil, s.err
+	}
+	expr.Env(s.vars)(s.config)
+	tree := &parser.Tree{Node: n, Source: file.NewSource(c.program.source)}
+	gives, err := checker.Check(tree, s.config)
+	if err != nil {
+		return nil, errors.New(c.parseMessage(err))
+	}
+	t, err := resultType(src, gives)
+	if err != nil {
+		return nil, err
+	}
+	tree.Node = guard(tree.Node, s.config)
+	program, err := machine.Compile(tree, s.config)
+	if err != nil {
+		return nil, errors.New(c.parseMessage(err))
+	}
+	made = &node{typ: t, src: src, order: unordered(src, 0), recipe: "the expression " + src, python: noPython}
+	made.value = s.runner(made, program)
+	return made.finish(), nil
+}
+
+func resultType(src string, gives reflect.Type) (table.Type, error) {
+	if gives == nil {
+		return table.Any, nil
+	}
+	switch gives.Kind() {
+	case reflect.Interface:
+		return table.Any, nil
+	case reflect.String:
+		return table.String, nil
+	case reflect.Bool:
+		return table.Boolean, nil
+	case reflect.Int, reflect.Int64, reflect.Int32:
+		return table.Integer, nil
+	case reflect.Float64:
+		return table.Double, nil
+	}
+	return table.Any, fmt.Errorf("%s: gives %s; a column or an argument is a text, a number or a condition", brief(src), gives)
+}
+
+// Visit rewrites columns and calls. Children come before their parents, so a first walk finds what must stay.
+func (s *script) Visit(at *ast.Node) {
+	switch n := (*at).(type) {
+	case *ast.MemberNode:
+		if property, ok := n.Property.(*ast.StringNode); ok && property.Value == "Local" && s.err == nil {
+			s.err = fmt.Errorf("Local() %s", noLocal)
+		}
+	case *ast.BuiltinNode:
+		if n.Name == "timezone" && s.err == nil {
+			if zone, ok := n.Arguments[0].(*ast.StringNode); !ok || zone.Value == "Local" {
+				s.err = fmt.Errorf("timezone of what is not written out, or of Local, %s", noLocal)
+			}
+		}
+	case *ast.CallNode:
+		callee, ok := n.Callee.(*ast.IdentifierNode)
+		switch {
+		case s.err != nil || !ok:
+		case s.collect:
+			s.skip[callee] = true
+			k := &call{name: callee.Value, args: n.Arguments}
+			if callee.Value == "pad" && k.keyword(2, "signed") {
+				s.skip[n.Arguments[2]] = true
+			}
+			if callee.Value == "splice" && k.keyword(0, "auto") {
+				s.err = fmt.Errorf("%s: splice(auto, …) cannot be an argument of %q; choose a separator", brief(n.String()), "the expression language's own functions")
+			}
+		default:
+			s.call(at, callee.Value, n)
+		}
+	case *ast.IdentifierNode:
+		if !s.collect && !s.skip[n] && !s.compiler.bound[n.Value] && s.err == nil {
+			s.column(n.Value)
+		}
+	}
+}
+
+func (s *script) column(name string) {
+	n, err := s.compiler.column(name)
+	if err != nil {
+		s.err = err
+		return
+	}
+	for i, in := range s.compiler.program.env.Columns {
+		if in.Name == name {
+			s.columns[i] = name
+			s.vars[name] = variableType(n.typ)
+			return
+		}
+	}
+}
+
+func variableType(t table.Type) types.Type {
+	switch t {
+	case table.Integer:
+		return types.Int
+	case table.Double:
+		return types.Float64
+	case table.Boolean:
+		return types.Bool
+	case table.String:
+		return types.String
+	}
+	return types.Any
+}
+
+// call makes a function of one call of ours. Arguments that are not written out are computed by the machine and reach
+// our function through slots.
+func (s *script) call(at *ast.Node, name string, n *ast.CallNode) {
+	c := s.compiler
+	if name == "col" {
+		k := &call{name: name, src: n.String(), usage: functions[name].usage, args: n.Arguments}
+		if len(n.Arguments) == 1 {
+			if column, err := k.literal(0); err == nil {
+				ast.Patch(at, &ast.IdentifierNode{Value: column})
+				s.column(column)
+				return
+			}
+		}
+	}
+	inner := &ast.CallNode{Callee: n.Callee, Arguments: make([]ast.Node, 0, len(n.Arguments))}
+	args := n.Arguments
+	if name == "salt" && len(args) == 1 {
+		for _, column := range c.program.env.SaltColumns {
+			s.column(column)
+			args = append(args, &ast.IdentifierNode{Value: column})
+		}
+	}
+	var passed []ast.Node
+	first := c.program.slots
+	for _, arg := range args {
+		switch arg.(type) {
+		case *ast.IntegerNode, *ast.StringNode, *ast.FloatNode, *ast.BoolNode:
+			inner.Arguments = append(inner.Arguments, arg)
+			continue
+		}
+		if s.skip[arg] {
+			inner.Arguments = append(inner.Arguments, arg)
+			continue
+		}
+		inner.Arguments = append(inner.Arguments, &ast.ConstantNode{Value: slotRef(c.program.slots)})
+		c.program.slots++
+		passed = append(passed, arg)
+	}
+	made, err := c.call(name, inner)
+	if err != nil {
+		s.err = err
+		return
+	}
+	made.src = n.String()
+	unique := fmt.Sprintf("%s@%d", name, len(s.config.Functions))
+	s.config.Functions[unique] = &builtin.Function{Name: unique, Func: c.program.boxed(made, first), Types: []reflect.Type{signature(made.typ)}}
+	ast.Patch(at, &ast.CallNode{Callee: &ast.IdentifierNode{Value: unique}, Arguments: passed})
+}
+
+func signature(t table.Type) reflect.Type {
+	switch t {
+	case table.String:
+		return reflect.TypeFor[func(...any) string]()
+	case table.Integer:
+		return reflect.TypeFor[func(...any) int]()
+	case table.Double:
+		return reflect.TypeFor[func(...any) float64]()
+	case table.Boolean:
+		return reflect.TypeFor[func(...any) bool]()
+	}
+	return reflect.TypeFor[func(...any) any]()
+}
+
+// boxed wraps a call for the machine, whose functions do not know the evaluator: each call has one of its own, which
+// is what makes this way slow.
+func (p *Program) boxed(n *node, first int) func(...any) (any, error) {
+	return func(args ...any) (any, error) {
+		e := p.NewEvaluator()
+		for i, arg := range args {
+			v, ok := unbox(arg)
+			if !ok {
+				return nil, &table.Reason{Column: p.name, Code: table.CodeType, Message: fmt.Sprintf("%s: argument is %T; want a text, a number or a condition", brief(n.src), arg)}
+			}
+			e.slots[first+i] = v
+		}
+		v := n.value(e, nil)
+		if e.why != nil {
+			return nil, e.why
+		}
+		return box(v), nil
+	}
+}
+
+func box(v table.Value) any {
+	switch v.Type {
+	case table.Integer:
+		return int(v.Int)
+	case table.Double:
+		return v.Double
+	case table.Boolean:
+		return v.Int != 0
+	case table.String:
+		return string(v.Bytes)
+	case table.Binary:
+		return append([]byte{}, v.Bytes...)
+	}
+	return nil
+}
+
+func unbox(v any) (table.Value, bool) {
+	switch v := v.(type) {
+	case nil:
+		return null, true
+	case int:
+		return table.Value{Type: table.Integer, Int: int64(v)}, true
+	case int64:
+		return table.Value{Type: table.Integer, Int: v}, true
+	case int32:
+		return table.Value{Type: table.Integer, Int: int64(v)}, true
+	case float64:
+		return table.Value{Type: table.Double, Double: v}, true
+	case bool:
+		return table.Value{Type: table.Boolean, Int: truth(v)}, true
+	case string:
+		return table.Value{Type: table.String, Bytes: []byte(v)}, true
+	case []byte:
+		return table.Value{Type: table.Binary, Bytes: v}, true
+	}
+	return null, false
+}
+
+// runner runs the program over a row. An operator that cannot work with a null gives null.
+func (s *script) runner(n *node, program *vm.Program) func(*Evaluator, []table.Value) table.Value {
+	k := s.compiler.program.scripts
+	s.compiler.program.scripts++
+	columns := s.columns
+	return func(e *Evaluator, row []table.Value) table.Value {
+		if e.envs[k] == nil {
+			e.envs[k] = make(map[string]any, len(columns)+1)
+			e.envs[k][workName] = new(work)
+		}
+		e.envs[k][workName].(*work).left = workBudget
+		hasNull := false
+		for i, name := range columns {
+			e.envs[k][name] = box(row[i])
+			hasNull = hasNull || row[i].Type == table.Null
+		}
+		result, err := e.vms[k].Run(program, e.envs[k])
+		if err != nil {
+			e.scriptFailed(n, err, hasNull)
+			return null
+		}
+		v, ok := unbox(result)
+		switch {
+		case !ok:
+			e.fail(n, table.CodeType, nil, "gives %T; want a text, a number or a condition", result)
+		case v.Type == table.String && !utf8.Valid(v.Bytes):
+			e.fail(n, table.CodeUTF8, v.Bytes, "cuts a character in two; substr(x, from, n) counts characters")
+		default:
+			return v
+		}
+		return null
+	}
+}
+
+// ofNull reports whether an error of the language is about a value that is not there. An index that is too large, or a
+// text that is not a number, is as wrong in a row with a null as in another.
+func ofNull(err error) bool {
+	return strings.Contains(err.Error(), "nil") || strings.Contains(err.Error(), "cannot slice") // which does not say what
+}
+
+func (e *Evaluator) scriptFailed(n *node, err error, hasNull bool) {
+	var why *table.Reason
+	var at *file.Error
+	switch {
+	case errors.As(err, &why):
+		if e.why == nil {
+			e.why = why
+		}
+	case hasNull && ofNull(err):
+	case errors.As(err, &at):
+		e.fail(n, CodeExpression, nil, "%s", strings.Join(strings.Fields(at.Message), " "))
+	default:
+		first, _, _ := strings.Cut(err.Error(), "\n")
+		e.fail(n, CodeExpression, nil, "%s", first)
+	}
+}

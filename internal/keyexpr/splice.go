@@ -1,0 +1,139 @@
+package keyexpr
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/expr-lang/expr/ast"
+
+	"example.com/tsimport/internal/table"
+)
+
+// splice joins the texts of its parts with a separator of one character. It keeps the order of parts that are texts;
+// numbers need pad. See the package's comment for which values it refuses.
+func (c *compiler) splice(k *call) (*node, error) {
+	n := &node{typ: table.String, src: k.src}
+	separator, err := c.separator(k)
+	if err != nil {
+		return nil, err
+	}
+	joined := string(separator)
+	if separator == 0 {
+		joined = "…"
+	}
+	var parts []*node
+	n.width = (len(k.args) - 2) * len(joined)
+	for i := range k.args[1:] {
+		x, err := c.operand(k, i+1)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, x)
+		n.tells = union(n.tells, x.textTells())
+		n.signed = n.signed || x.signed
+		inner := slices.Clone(piecesOf(x))
+		if i < len(k.args)-2 {
+			inner[len(inner)-1].sealed = true // by the separator, which none of its characters reaches
+			inner = append(inner, piece{node: constant(table.Value{Type: table.String, Bytes: []byte(joined)}), sealed: true, separator: true})
+		}
+		n.pieces = append(n.pieces, inner...)
+		if i > 0 {
+			n.recipe += ", "
+			n.python += ", "
+		}
+		n.recipe += x.recipe
+		n.python += textPython(x)
+		if n.width += x.width; x.width == 0 {
+			n.width = -1 << 30
+		}
+	}
+	n.width = max(n.width, 0)
+	n.order = joinedOrder(n.pieces)
+	n.recipe = fmt.Sprintf("joined with %q: %s", joined, n.recipe)
+	n.python = fmt.Sprintf("%s.join([%s])", strconv.Quote(joined), n.python)
+	n.text = spliceText(n, parts, separator)
+	return n, nil
+}
+
+// separator reads the first argument of a splice; 0 is one that is still to be chosen.
+func (c *compiler) separator(k *call) (rune, error) {
+	if k.keyword(0, "auto") {
+		c.program.Auto = true
+		return c.program.env.Separator, nil
+	}
+	text, ok := k.args[0].(*ast.StringNode)
+	if !ok {
+		return 0, k.errorf("the first argument must be a separator in quotes, or the word auto; want %s", k.usage)
+	}
+	r, size := utf8.DecodeRuneInString(text.Value)
+	if size == 0 || size != len(text.Value) || r == utf8.RuneError || r == 0 {
+		return 0, k.errorf("the separator %q is not one character; texts of fixed width can be joined with + and need none", text.Value)
+	}
+	return r, nil
+}
+
+func spliceText(n *node, parts []*node, separator rune) func(*Evaluator, []table.Value) bool {
+	if separator == 0 {
+		return func(e *Evaluator, row []table.Value) bool { return e.observe(n, parts, row) }
+	}
+	var utf8Separator []byte
+	utf8Separator = utf8.AppendRune(utf8Separator, separator)
+	return func(e *Evaluator, row []table.Value) bool {
+		for i, x := range parts {
+			if i > 0 {
+				e.buf = append(e.buf, utf8Separator...)
+			}
+			start := len(e.buf)
+			if !x.text(e, row) {
+				return false
+			}
+			if i == 0 && len(e.buf) == start {
+				e.fail(n, CodeEmptyKey, nil, "the first part, %s, is empty; all such rows would have the same key prefix", brief(x.src))
+				return false
+			}
+			if at := firstAtOrBelow(e.buf[start:], separator); at >= 0 {
+				r, _ := utf8.DecodeRune(e.buf[start+at:])
+				e.fail(n, CodeBreaksOrder, e.buf[start:], "the value of %s has the character %q, which does not sort above the separator %q, so the order of keys would break; use a lower separator or splice(auto, …)",
+					brief(x.src), r, separator)
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// firstAtOrBelow finds the first character that sorts at or below the separator. UTF-8 sorts as its characters do.
+func firstAtOrBelow(text []byte, separator rune) int {
+	if separator < utf8.RuneSelf {
+		for i, b := range text {
+			if b <= byte(separator) {
+				return i
+			}
+		}
+		return -1
+	}
+	for i, r := range string(text) {
+		if r <= separator {
+			return i
+		}
+	}
+	return -1
+}
+
+// observe shows the parts to the chooser.
+func (e *Evaluator) observe(n *node, parts []*node, row []table.Value) bool {
+	if e.chooser == nil {
+		e.fail(n, CodeExpression, nil, "the separator is not chosen yet; name one in place of auto")
+		return false
+	}
+	for _, x := range parts {
+		start := len(e.buf)
+		if !x.text(e, row) {
+			return false
+		}
+		e.chooser.Observe(e.buf[start:])
+	}
+	return true
+}

@@ -1,0 +1,153 @@
+package keyexpr
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/expr-lang/expr/ast"
+
+	"example.com/tsimport/internal/table"
+)
+
+// slotRef stands in a syntax tree for an argument that the expression language computes.
+type slotRef int
+
+// node makes what runs of a piece of syntax. What is not columns, literals, our functions and plain operators is left
+// to the expression language, which is several times slower.
+func (c *compiler) node(n ast.Node) (*node, error) {
+	switch n := n.(type) {
+	case *ast.NilNode:
+		return (&node{src: "nil", python: "None", value: func(*Evaluator, []table.Value) table.Value { return null }}).finish(), nil
+	case *ast.IdentifierNode:
+		return c.column(n.Value)
+	case *ast.IntegerNode:
+		return constant(table.Value{Type: table.Integer, Int: int64(n.Value)}), nil
+	case *ast.FloatNode:
+		return constant(table.Value{Type: table.Double, Double: n.Value}), nil
+	case *ast.BoolNode:
+		return constant(table.Value{Type: table.Boolean, Int: truth(n.Value)}), nil
+	case *ast.StringNode:
+		return constant(table.Value{Type: table.String, Bytes: []byte(n.Value)}), nil
+	case *ast.UnaryNode:
+		return c.unary(n)
+	case *ast.BinaryNode:
+		if native[n.Operator] {
+			return c.binary(n)
+		}
+	case *ast.ConditionalNode:
+		return c.conditional(n)
+	case *ast.ConstantNode:
+		if k, ok := n.Value.(slotRef); ok {
+			return slot(k), nil
+		}
+	case *ast.CallNode:
+		if callee, ok := n.Callee.(*ast.IdentifierNode); ok {
+			return c.call(callee.Value, n)
+		}
+	}
+	return c.script(n)
+}
+
+func slot(k slotRef) *node {
+	return (&node{typ: table.Any, src: "…", recipe: "…", python: noPython, order: unordered("…", 0),
+		value: func(e *Evaluator, _ []table.Value) table.Value { return e.slots[k] }}).finish()
+}
+
+func truth(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func constant(v table.Value) *node {
+	text := string(appendText(nil, v))
+	if v.Type == table.String {
+		text = strconv.Quote(text)
+	}
+	n := &node{typ: v.Type, src: text, recipe: text, python: text, constant: &v, order: []Segment{{Text: text, Order: Constant, Values: 1}},
+		value: func(*Evaluator, []table.Value) table.Value { return v }}
+	if v.Type == table.Boolean && v.Int != 0 {
+		n.python = "True"
+	} else if v.Type == table.Boolean {
+		n.python = "False"
+	}
+	if v.Type == table.String {
+		n.width = len(v.Bytes)
+	}
+	return n.finish()
+}
+
+// call compiles a call of one of our functions.
+func (c *compiler) call(name string, n *ast.CallNode) (*node, error) {
+	f, ok := functions[name]
+	if !ok {
+		return nil, unknownFunction(name)
+	}
+	if len(n.Arguments) < f.least || f.most >= 0 && len(n.Arguments) > f.most {
+		return nil, fmt.Errorf("%s: %d arguments; want %s", brief(n.String()), len(n.Arguments), f.usage)
+	}
+	made, err := f.build(c, &call{name: name, src: n.String(), usage: f.usage, args: n.Arguments})
+	if err != nil {
+		return nil, err
+	}
+	made.src = n.String()
+	return made.finish(), nil
+}
+
+// call is one call of a function while it is compiled.
+type call struct {
+	name, src, usage string
+	args             []ast.Node
+}
+
+func (k *call) errorf(format string, args ...any) error {
+	return fmt.Errorf("%s: %s", brief(k.src), fmt.Sprintf(format, args...))
+}
+
+// number reads an argument that must be a literal integer.
+func (k *call) number(i int, least, most int64) (int64, error) {
+	n, ok := k.args[i].(*ast.IntegerNode)
+	if !ok {
+		return 0, k.errorf("argument %d must be a number from %d to %d, written out; want %s", i+1, least, most, k.usage)
+	}
+	if v := int64(n.Value); v < least || v > most {
+		return 0, k.errorf("%d is not from %d to %d; want %s", v, least, most, k.usage)
+	}
+	return int64(n.Value), nil
+}
+
+// literal reads an argument that must be a literal string.
+func (k *call) literal(i int) (string, error) {
+	n, ok := k.args[i].(*ast.StringNode)
+	if !ok {
+		return "", k.errorf("argument %d must be a text in quotes; want %s", i+1, k.usage)
+	}
+	return n.Value, nil
+}
+
+// keyword reports whether an argument is the bare word.
+func (k *call) keyword(i int, word string) bool {
+	if i >= len(k.args) {
+		return false
+	}
+	n, ok := k.args[i].(*ast.IdentifierNode)
+	return ok && n.Value == word
+}
+
+// operand compiles an argument of one of the types, or of a type that is known only when it runs.
+func (c *compiler) operand(k *call, i int, allowed ...table.Type) (*node, error) {
+	n, err := c.node(k.args[i])
+	if err != nil {
+		return nil, err
+	}
+	if n.typ == table.Any || len(allowed) == 0 && n.typ != table.Null {
+		return n, nil
+	}
+	for _, t := range allowed {
+		if n.typ == t {
+			return n, nil
+		}
+	}
+	return nil, k.errorf("%s is %s; want %s", brief(n.src), a(n.typ), k.usage)
+}

@@ -1,0 +1,203 @@
+package keyexpr
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"example.com/tsimport/internal/table"
+)
+
+// clock says how a value is read as a time.
+type clock struct {
+	zone *time.Location // in which times are shown, and those without an offset are understood
+	unit int64          // units of a second of an integer, 0 if none was given
+}
+
+var timeUnits = map[string]int64{"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+// textTimes are the forms of a time as text, by what stands after the date.
+var textTimes = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02", "2006-01-02 15:04", time.RFC3339}
+
+// clockOf reads the optional arguments from i on: a zone, a unit, or both.
+func (c *compiler) clockOf(k *call, i int) (clock, error) {
+	at := clock{zone: time.UTC}
+	zoned := false
+	for ; i < len(k.args); i++ {
+		word, err := k.literal(i)
+		if err != nil {
+			return at, err
+		}
+		if unit, ok := timeUnits[word]; ok && at.unit == 0 {
+			at.unit = unit
+			continue
+		}
+		zone, err := time.LoadLocation(word)
+		if err != nil || zoned || word == "" || word == "Local" {
+			return at, k.errorf("%q is neither a zone such as Asia/Shanghai nor a unit (s, ms, us, ns); want %s", word, k.usage)
+		}
+		at.zone, zoned = zone, true
+	}
+	return at, nil
+}
+
+// moment compiles the time that a call is about.
+func (c *compiler) moment(k *call, at clock) (*node, error) {
+	x, err := c.operand(k, 0, table.String, table.Integer)
+	if err != nil {
+		return nil, err
+	}
+	if x.typ == table.Integer && at.unit == 0 {
+		return nil, k.errorf("%s is an integer; say what it counts since 1970 with \"s\", \"ms\", \"us\" or \"ns\"", brief(x.src))
+	}
+	return x, nil
+}
+
+// read makes a time of a value.
+func (at clock) read(e *Evaluator, n *node, v table.Value) (time.Time, bool) {
+	switch {
+	case v.Type == table.Null:
+		return time.Time{}, false
+	case v.Type == table.Integer && at.unit == 0:
+		e.fail(n, table.CodeType, e.shown(v), "%d is an integer; say what it counts since 1970 with \"s\", \"ms\", \"us\" or \"ns\"", v.Int)
+		return time.Time{}, false
+	case v.Type == table.Integer:
+		seconds, rest := v.Int/at.unit, v.Int%at.unit
+		if rest < 0 {
+			seconds, rest = seconds-1, rest+at.unit
+		}
+		t := time.Unix(seconds, rest*(1e9/at.unit)).In(at.zone)
+		if y := t.Year(); seconds > 253402300799 || y < 0 || y > 9999 {
+			e.fail(n, table.CodeRange, e.shown(v), "%d is not in the years 0 to 9999; check the unit", v.Int)
+			return time.Time{}, false
+		}
+		return t, true
+	case v.Type != table.String:
+		e.fail(n, table.CodeType, e.shown(v), "%s is not a time; want a text or an integer", a(v.Type))
+		return time.Time{}, false
+	}
+	for _, layout := range textTimes {
+		// Layouts of another length cannot fit, and a failed attempt costs more than the right one.
+		if layout != time.RFC3339 && len(v.Bytes) != len(layout) && (len(layout) != 19 || len(v.Bytes) < 19) {
+			continue
+		}
+		t, err := time.Parse(layout, string(v.Bytes))
+		if err != nil {
+			continue
+		}
+		if layout != time.RFC3339 {
+			local, ok := table.LocalTime(t, at.zone)
+			if !ok {
+				e.fail(n, table.CodeRange, v.Bytes, "clocks in %s never showed %q: they were set forward past it", at.zone, table.Show(v.Bytes))
+				return time.Time{}, false
+			}
+			t = local
+		}
+		if t = t.In(at.zone); t.Year() < 0 || t.Year() > 9999 { // an offset may lead over the edge
+			e.fail(n, table.CodeRange, v.Bytes, "%q is not in the years 0 to 9999 in %s", table.Show(v.Bytes), at.zone)
+			return time.Time{}, false
+		}
+		return t, true
+	}
+	e.fail(n, table.CodeType, v.Bytes, "%q is not a time; want 2021-04-01, 2021-04-01 10:00:00 or 2021-04-01T10:00:00+08:00", table.Show(v.Bytes))
+	return time.Time{}, false
+}
+
+// formatTime keeps the order coarsely if the layout goes from years to smaller units with fixed widths, and if the zone
+// never turns its clocks back.
+func (c *compiler) formatTime(k *call) (*node, error) {
+	written, err := k.literal(1)
+	if err != nil {
+		return nil, err
+	}
+	layout := timeLayout{{text: written}}
+	if strings.Contains(written, "%") {
+		if layout, err = fromStrftime(written); err != nil {
+			return nil, k.errorf("%v", err)
+		}
+	}
+	if string(layout.format(nil, time.Unix(0, 0).UTC())) == string(layout.format(nil, time.Unix(987654321, 5e8).UTC())) {
+		return nil, k.errorf("the layout %q names no part of a time; write 2006-01-02 15:04:05 or %%Y-%%m-%%d %%H:%%M:%%S, or parts of it", written)
+	}
+	at, err := c.clockOf(k, 2)
+	if err != nil {
+		return nil, err
+	}
+	x, err := c.moment(k, at)
+	if err != nil {
+		return nil, err
+	}
+	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0), recipe: fmt.Sprintf("%s as a time like %q in %s", x.recipe, written, at.zone),
+		python: layout.python(at.python(x))}
+	if ordered, width := layout.ordered(); ordered {
+		n.width, n.signed = width, true // as a number it may not be ordered: the layout "-2006" gives negative ones
+		if steady(at.zone) {
+			n.order = reorder(x, k.src, false, true)
+		}
+	}
+	n.text = func(e *Evaluator, row []table.Value) bool {
+		start := len(e.buf)
+		t, ok := at.read(e, n, x.value(e, row))
+		if ok {
+			e.buf = layout.format(e.buf[:start], t)
+		}
+		return ok
+	}
+	return n, nil
+}
+
+// python is the time of a value as a formula.
+func (at clock) python(x *node) string {
+	switch {
+	case x.typ == table.Integer && at.unit == 1e9:
+		return noPython // its times have microseconds
+	case x.typ == table.Integer:
+		return fmt.Sprintf("time_of(%s, %q, %d)", x.python, at.zone, at.unit)
+	case x.typ == table.String:
+		return fmt.Sprintf("time_of(%s, %q)", x.python, at.zone)
+	}
+	return noPython
+}
+
+// timePart is year, month or day as an integer. A year keeps the order coarsely.
+func (c *compiler) timePart(k *call) (*node, error) {
+	at, err := c.clockOf(k, 1)
+	if err != nil {
+		return nil, err
+	}
+	x, err := c.moment(k, at)
+	if err != nil {
+		return nil, err
+	}
+	n := &node{typ: table.Integer, src: k.src, recipe: fmt.Sprintf("the %s of %s in %s", k.name, x.recipe, at.zone), python: at.python(x) + "." + k.name}
+	part := time.Time.Year
+	switch k.name {
+	case "year":
+		n.order = reorder(x, k.src, false, true)
+	case "month":
+		part = func(t time.Time) int { return int(t.Month()) }
+		n.order = unordered(k.src, 12)
+	default:
+		part = time.Time.Day
+		n.order = unordered(k.src, 31)
+	}
+	n.value = func(e *Evaluator, row []table.Value) table.Value {
+		t, ok := at.read(e, n, x.value(e, row))
+		if !ok {
+			return null
+		}
+		return table.Value{Type: table.Integer, Int: int64(part(t))}
+	}
+	return n, nil
+}
+
+// steady reports whether a zone has turned its clocks in the years that data comes from.
+func steady(zone *time.Location) bool {
+	_, first := time.Date(2000, 1, 1, 0, 0, 0, 0, zone).Zone()
+	for t := time.Date(2000, 1, 1, 0, 0, 0, 0, zone); t.Year() < 2038; t = t.AddDate(0, 0, 14) {
+		if _, offset := t.Zone(); offset != first {
+			return false
+		}
+	}
+	return true
+}

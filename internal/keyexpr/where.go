@@ -1,0 +1,67 @@
+package keyexpr
+
+import (
+	"fmt"
+
+	"example.com/tsimport/internal/table"
+)
+
+// Where is a condition on rows that may have any columns, of any types. It never changes.
+type Where struct {
+	program *Program
+	names   []string
+}
+
+// CompileWhere checks a condition. A comparison with a column that a row does not have is neither true nor false: it does not pass.
+func CompileWhere(source string) (*Where, error) {
+	names, err := Names(source)
+	if err != nil {
+		return nil, err
+	}
+	env := Env{Name: "where"}
+	for _, name := range names {
+		env.Columns = append(env.Columns, Input{name, table.Any})
+	}
+	p, err := Compile(source, env)
+	if err != nil {
+		return nil, err
+	}
+	if p.Type != table.Boolean && p.Type != table.Any {
+		return nil, fmt.Errorf("expression %q: its value is of type %s, and a condition is true or false", brief(source), p.Type)
+	}
+	return &Where{p, names}, nil
+}
+
+// Source is the condition's text.
+func (w *Where) Source() string { return w.program.Source() }
+
+// Columns are those that the condition names.
+func (w *Where) Columns() []string { return w.names }
+
+// Test judges rows for one worker.
+type Test struct {
+	of        *Where
+	evaluator *Evaluator
+	values    []table.Value
+}
+
+// NewTest makes a Test.
+func (w *Where) NewTest() *Test {
+	return &Test{w, w.program.NewEvaluator(), make([]table.Value, len(w.names))}
+}
+
+// Passes reports whether a row passes, by the values of its columns: Null is one that it does not have. It returns why that cannot be
+// said.
+func (t *Test) Passes(value func(name string) table.Value) (bool, *table.Reason) {
+	for i, name := range t.of.names {
+		t.values[i] = value(name)
+	}
+	v, why := t.evaluator.Eval(t.values)
+	switch {
+	case why != nil:
+		return false, why
+	case v.Type != table.Boolean && v.Type != table.Null:
+		return false, &table.Reason{Code: CodeExpression, Message: fmt.Sprintf("the condition %s gives a value of type %s, not true or false", brief(t.of.Source()), v.Type)}
+	}
+	return v.Type == table.Boolean && v.Int != 0, nil
+}

@@ -1,0 +1,95 @@
+package lifecycle
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/tsimport/internal/table"
+)
+
+// Template is how tables are named that hold a period each: consume_{month} names consume_202403.
+type Template struct {
+	Unit           Unit
+	Zone           string // that a load is told, in whose calendar the periods are; empty without one
+	prefix, suffix string
+}
+
+// lastTexts are the texts that end a call, as in month(PaidAt, "Asia/Shanghai", "s").
+var lastTexts = regexp.MustCompile("(?:,\\s*[\"'`]([^\"'`]*)[\"'`]\\s*)?,\\s*[\"'`]([^\"'`]*)[\"'`]\\s*\\)$")
+
+// ZoneOf is the zone that ends a call of year, month or day; empty without one.
+func ZoneOf(call string) string {
+	for _, word := range lastTexts.FindStringSubmatch(strings.TrimSpace(call)) {
+		if !strings.ContainsAny(word, ",)") && !slices.Contains([]string{"", "s", "ms", "us", "ns"}, word) {
+			return word
+		}
+	}
+	return ""
+}
+
+// ParseTemplate reads a template with one of {month}, {day} and {year} in it. What a load is told about the time, as in
+// {month(OrderTime)}, may stay in it: it does not change the names.
+func ParseTemplate(text string) (*Template, error) {
+	prefix, rest, open := strings.Cut(text, "{")
+	inner, suffix, closed := cutClosing(rest)
+	if !open || !closed || strings.ContainsAny(suffix, "{}") || strings.Contains(prefix, "}") {
+		return nil, fmt.Errorf("table %q: want one period in braces, as in consume_{month}", text)
+	}
+	name, _, called := strings.Cut(strings.TrimSpace(inner), "(")
+	if called && !strings.HasSuffix(strings.TrimSpace(inner), ")") {
+		return nil, fmt.Errorf("table %q: {%s} lacks its closing parenthesis; want one period in braces, as in consume_{month}", text, inner)
+	}
+	unit, err := ParseUnit(strings.TrimSpace(name))
+	if err != nil {
+		return nil, fmt.Errorf("table %q: %w", text, err)
+	}
+	t := &Template{Unit: unit, prefix: prefix, suffix: suffix, Zone: ZoneOf(inner)}
+	if err := table.CheckTableName(t.Name(unit.at(time.Unix(0, 0).UTC()))); err != nil {
+		return nil, fmt.Errorf("table %q does not give table names: %w", text, err)
+	}
+	return t, nil
+}
+
+// cutClosing cuts at the brace that closes, not at one in a text of an expression.
+func cutClosing(text string) (inner, rest string, found bool) {
+	var quote rune
+	for i, r := range text {
+		switch {
+		case quote != 0:
+			if r == quote {
+				quote = 0
+			}
+		case r == '"' || r == '\'':
+			quote = r
+		case r == '}':
+			return text[:i], text[i+1:], true
+		}
+	}
+	return "", "", false
+}
+
+func (t *Template) String() string { return t.prefix + "{" + t.Unit.String() + "}" + t.suffix }
+
+// Name is the name of a period's table.
+func (t *Template) Name(p Period) string { return t.prefix + p.String() + t.suffix }
+
+// Period returns the period of the table of that name, false if the template makes no such name.
+func (t *Template) Period(name string) (Period, bool) {
+	rest, ok := strings.CutPrefix(name, t.prefix)
+	if !ok {
+		return Period{}, false
+	}
+	rest, ok = strings.CutSuffix(rest, t.suffix)
+	if !ok {
+		return Period{}, false
+	}
+	return t.Unit.parse(rest)
+}
+
+// Resembles reports whether the name begins and ends as the template's names do.
+func (t *Template) Resembles(name string) bool {
+	return len(name) >= len(t.prefix)+len(t.suffix) && strings.HasPrefix(name, t.prefix) && strings.HasSuffix(name, t.suffix)
+}

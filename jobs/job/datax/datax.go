@@ -1,0 +1,254 @@
+package datax
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"example.com/tsimport/jobs/job"
+)
+
+// MaxColumn is the highest index of a column that is converted; every column before it gets a name.
+const MaxColumn = 1023
+
+// Job is what a DataX job became.
+type Job struct {
+	File   *job.File
+	Target []job.Setting
+	Notes  []string // what differs, or is left to the user; a line each
+
+	variables []string // of DataX, which are those of the environment now
+}
+
+type object map[string]json.RawMessage
+
+// Convert makes a job of the text of a DataX job.
+func Convert(text []byte) (*Job, error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	var root object
+	if err := d.Decode(&root); err != nil {
+		return nil, fmt.Errorf("read JSON: %w (DataX's comments must be removed)", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, errors.New("read JSON: text after the job")
+	}
+	var body struct {
+		Setting object `json:"setting"`
+		Content []struct {
+			Reader, Writer plugin
+			Transformer    json.RawMessage
+		} `json:"content"`
+	}
+	if err := json.Unmarshal(root["job"], &body); err != nil {
+		return nil, fmt.Errorf("job: %w", err)
+	}
+	if len(body.Content) != 1 {
+		return nil, fmt.Errorf("job.content has %d entries, of which DataX runs the first only; convert jobs of one", len(body.Content))
+	}
+	c := body.Content[0]
+	if len(c.Transformer) > 0 && string(c.Transformer) != "null" && string(c.Transformer) != "[]" {
+		return nil, errors.New("transformer: not converted; see --set for computed columns")
+	}
+	if c.Writer.Name != "otswriter" {
+		return nil, fmt.Errorf("writer %q: only otswriter is converted; tsimport export writes a table to files", c.Writer.Name)
+	}
+	read, ok := readers[c.Reader.Name]
+	if !ok {
+		return nil, fmt.Errorf("reader %q: not converted; write the load by hand (docs/jobs.md): %s", c.Reader.Name, cmp.Or(byHand[c.Reader.Name], "from files that another program has written"))
+	}
+	j := &Job{File: &job.File{}}
+	load := job.Single{Command: job.Load}
+	columns, keys, err := j.writer(c.Writer.Parameter, &load, read.typed)
+	if err != nil {
+		return nil, fmt.Errorf("otswriter: %w", err)
+	}
+	limit, err := errorLimit(body.Setting["errorLimit"])
+	if err != nil {
+		return nil, fmt.Errorf("errorLimit: %w", err)
+	}
+	set(&load, "max-errors", limit)
+	set(&load, "create", "true") // a table that is there stays as it is
+	if err := read.convert(j, c.Reader.Parameter, c.Writer.Parameter, load, columns, keys); err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Reader.Name, err)
+	}
+	if limit == "-1" {
+		j.note("without a limit of errors any number of records may be rejected; run ends with exit code 3 then")
+	} else if limit != "0" && len(j.File.Loads) > 1 {
+		j.note("the limit of errors is that of each load; in DataX it is that of all together")
+	}
+	if len(body.Setting["speed"]) > 0 {
+		j.note("setting.speed is dropped: the load finds its own rate; max-wcu and max-rows-per-second limit it")
+	}
+	j.note("access keys are not copied: set TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET")
+	slices.Sort(j.variables)
+	for _, name := range slices.Compact(j.variables) {
+		j.note("${" + name + "} is a variable of the environment now: export " + name + "=… in place of -p \"-D" + name + "=…\"")
+	}
+	return j, nil
+}
+
+// reads is how a reader is converted. What it reads is typed if it knows more types than those of text.
+type reads struct {
+	typed   bool
+	convert func(j *Job, reader, writer object, l job.Single, columns []column, keys int) error
+}
+
+var readers = map[string]reads{
+	"txtfilereader": {false, (*Job).files},
+	"otsreader":     {true, (*Job).copied},
+	"mysqlreader":   {true, (*Job).sql},
+}
+
+// byHand is what the load of another reader reads.
+var byHand = map[string]string{
+	"ossreader":        "from: oss://BUCKET/OBJECT",
+	"ftpreader":        "from: https://HOST/FILE, or files that were fetched",
+	"postgresqlreader": "from: postgres://USER@HOST/DATABASE?table=TABLE",
+	"mongodbreader":    "from files of mongoexport",
+	"hdfsreader":       "from files that were fetched, Parquet or text",
+	"odpsreader":       "from Parquet files in an external table on OSS",
+}
+
+type plugin struct {
+	Name      string `json:"name"`
+	Parameter object `json:"parameter"`
+}
+
+func (j *Job) note(text string) {
+	if !slices.Contains(j.Notes, text) {
+		j.Notes = append(j.Notes, text)
+	}
+}
+
+func set(l *job.Single, key string, values ...string) {
+	l.Settings = append(l.Settings, job.Setting{Key: key, Values: values})
+}
+
+// known refuses the keys of o that are not in names.
+func (o object) known(names ...string) error {
+	var unknown []string
+	for k := range o {
+		if !slices.Contains(names, k) {
+			unknown = append(unknown, k)
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	slices.Sort(unknown)
+	return fmt.Errorf("%q: not converted; remove it if the job does not need it", unknown[0])
+}
+
+// text is a text, number or truth; DataX takes "true" and true alike.
+func (o object) text(key, absent string) (string, error) {
+	raw, ok := o[key]
+	if !ok || string(raw) == "null" {
+		return absent, nil
+	}
+	s := string(raw)
+	if raw[0] == '"' {
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return "", fmt.Errorf("%s: %w", key, err)
+		}
+	} else if raw[0] == '{' || raw[0] == '[' {
+		return "", fmt.Errorf("%s: want a text", key)
+	}
+	return s, clear(key, s)
+}
+
+// variable is how DataX writes one; without braces it has no equal.
+var (
+	variable     = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+	bareVariable = regexp.MustCompile(`\$\w+`)
+)
+
+// template is a text in which variables of DataX become those of a job file.
+func (j *Job) template(key, s string) error {
+	for _, m := range variable.FindAllStringSubmatch(s, -1) {
+		j.variables = append(j.variables, m[1])
+	}
+	rest := variable.ReplaceAllString(s, "")
+	if bare := bareVariable.FindString(rest); bare != "" {
+		return fmt.Errorf("%s: replace the variable %s by its value, or write ${%s}", key, bare, bare[1:])
+	}
+	return clear(key, rest)
+}
+
+// statements are the texts of a list, or one text.
+func (j *Job) statements(o object, key string) (all []string, err error) {
+	raw, ok := o[key]
+	if !ok || string(raw) == "null" {
+		return nil, nil
+	}
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		if strings.TrimSpace(one) != "" {
+			all = []string{one}
+		}
+	} else if err := json.Unmarshal(raw, &all); err != nil {
+		return nil, fmt.Errorf("%s: want a text or a list of texts", key)
+	}
+	for i, s := range all {
+		if all[i] = strings.TrimSpace(s); all[i] == "" {
+			return nil, fmt.Errorf("%s: is empty", key)
+		}
+		if err := j.template(key, strings.NewReplacer("\n", " ", "\r", " ").Replace(s)); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// clear refuses texts in which a job file, or a list in one, would see something else.
+func clear(key, s string) error {
+	if strings.Contains(s, "${") {
+		return fmt.Errorf("%s: replace the variable of DataX by its value", key)
+	}
+	if strings.ContainsAny(s, "\x00\r\n") {
+		return fmt.Errorf("%s: a line end in a value is not converted", key)
+	}
+	return nil
+}
+
+func errorLimit(raw json.RawMessage) (string, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return "-1", nil
+	}
+	var o object
+	if err := json.Unmarshal(raw, &o); err != nil {
+		return "", errors.New("want record or percentage")
+	}
+	if err := o.known("record", "percentage"); err != nil {
+		return "", err
+	}
+	text, err := o.text("record", "")
+	if err != nil {
+		return "", err
+	}
+	share, err := o.text("percentage", "")
+	if err != nil {
+		return "", err
+	}
+	if text == "" && share != "" { // a number of records counts before a share, which is of one
+		v, err := strconv.ParseFloat(share, 64)
+		if err != nil || !(v >= 0 && v <= 1) {
+			return "", fmt.Errorf("percentage %q: want 0 to 1, as DataX does", share)
+		}
+		return strconv.FormatFloat(math.Round(v*1e12)/1e10, 'f', -1, 64) + "%", nil
+	}
+	if text == "" {
+		return "-1", nil
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err != nil || n < -1 {
+		return "", fmt.Errorf("record %q: want a whole number", text)
+	}
+	return text, nil
+}

@@ -1,0 +1,332 @@
+package datax
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"example.com/tsimport/jobs/job"
+)
+
+// jdbc is an address of a reader, and sqlName a column or table in a query.
+var (
+	jdbc    = regexp.MustCompile(`^jdbc:mysql://([A-Za-z0-9._-]+(?::\d+)?)/([A-Za-z0-9_$-]+)(?:\?(.*))?$`)
+	sqlName = regexp.MustCompile("^(?:[A-Za-z_$][A-Za-z0-9_$]*|`[^`]+`)$")
+)
+
+// ofNoValue are the parameters of an address that change no value.
+var ofNoValue = []string{"useUnicode", "characterEncoding", "autoReconnect", "autoReconnectForPools", "failOverReadOnly", "maxReconnects", "initialTimeout", "connectTimeout", "socketTimeout",
+	"useCompression", "rewriteBatchedStatements", "useServerPrepStmts", "cachePrepStmts", "useCursorFetch", "defaultFetchSize", "allowPublicKeyRetrieval", "allowMultiQueries",
+	"serverTimezone", "zeroDateTimeBehavior", "tinyInt1isBit", "yearIsDateType", "useLegacyDatetimeCode", "nullCatalogMeansCurrent"}
+
+// bare is a name without its quotes.
+func bare(name string) string {
+	if inner, ok := strings.CutPrefix(name, "`"); ok {
+		return strings.TrimSuffix(inner, "`")
+	}
+	return name
+}
+
+// quoted is a name in quotes.
+func quoted(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
+
+// sql makes loads of what mysqlreader reads: one for each table or query.
+func (j *Job) sql(o, _ object, l job.Single, columns []column, keys int) error {
+	if err := o.known("username", "password", "column", "connection", "where", "splitPk", "fetchSize"); err != nil {
+		return err
+	}
+	user, err := o.text("username", "")
+	if err != nil {
+		return err
+	}
+	conditions, err := j.statements(o, "where")
+	if err != nil {
+		return err
+	}
+	where := strings.TrimRight(strings.Join(conditions, ""), ";； \n")
+	var connections []object
+	if err := json.Unmarshal(o["connection"], &connections); err != nil || len(connections) == 0 {
+		return errors.New("connection: want a list of {jdbcUrl, table} or {jdbcUrl, querySql}")
+	}
+	first := ""
+	for _, c := range connections {
+		if err := c.known("jdbcUrl", "table", "querySql"); err != nil {
+			return fmt.Errorf("connection: %w", err)
+		}
+		address, err := addressOf(c, user)
+		if err != nil {
+			return err
+		}
+		first = cmp.Or(first, address)
+		tables, err := j.statements(c, "table")
+		if err != nil {
+			return err
+		}
+		queries, err := j.statements(c, "querySql")
+		if err != nil {
+			return err
+		}
+		if (len(tables) > 0) == (len(queries) > 0) {
+			return errors.New("connection: want table or querySql, and not both")
+		}
+		for _, q := range queries {
+			if err := j.query(address, q, false, l, columns, keys); err != nil {
+				return fmt.Errorf("querySql: %w", err)
+			}
+		}
+		for _, t := range tables {
+			names, err := expandTable(t)
+			if err != nil {
+				return err
+			}
+			for _, name := range names {
+				if err := j.table(o["column"], address, name, where, l, columns, keys); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	j.note("the password of " + user + " is not copied: set MYSQL_PWD, or use the database's own file of passwords (docs/sql.md)")
+	if len(connections) > 1 {
+		j.note("all loads use MYSQL_PWD, as the connections of DataX share one password")
+	}
+	j.typeNotes(columns)
+	return nil
+}
+
+// typeNotes says what no conversion can know: the types of the database's columns.
+func (j *Job) typeNotes(columns []column) {
+	var texts []string
+	for _, c := range columns {
+		if c.kind == "string" {
+			texts = append(texts, c.name)
+		}
+	}
+	if len(texts) > 0 {
+		j.note("written as text: " + strings.Join(texts, ", ") + ". Text and whole numbers are the same as with DataX. Dates, times and floats are written as docs/sql.md says; DataX writes 2024-02-29 12:34:56 in its own zone, " +
+			"without fractions, and reads zero dates as null. If one of these columns is of such a type, cast it to text in a view of the database, and read that")
+	}
+	j.note("numbers and booleans that are not exactly of their type are rejected; DataX may round or convert them")
+}
+
+// addressOf makes our address of a connection's, without a password.
+func addressOf(c object, user string) (string, error) {
+	var urls []string
+	if err := json.Unmarshal(c["jdbcUrl"], &urls); err != nil {
+		one := ""
+		if json.Unmarshal(c["jdbcUrl"], &one) != nil {
+			return "", errors.New("jdbcUrl: want an address")
+		}
+		urls = []string{one}
+	}
+	if len(urls) != 1 {
+		return "", fmt.Errorf("jdbcUrl: there are %d, of which DataX takes the first that answers; keep one", len(urls))
+	}
+	m := jdbc.FindStringSubmatch(urls[0])
+	if m == nil {
+		return "", errors.New("jdbcUrl: not converted; want jdbc:mysql://HOST:PORT/DATABASE with one host")
+	}
+	given, err := url.ParseQuery(m[3])
+	if err != nil {
+		return "", errors.New("jdbcUrl: its parameters cannot be read")
+	}
+	q := url.Values{}
+	for name, values := range given {
+		switch {
+		case name == "sslMode":
+			q.Set("ssl-mode", values[len(values)-1])
+		case name == "useSSL":
+			q.Set("ssl-mode", map[string]string{"true": "REQUIRED", "false": "DISABLED"}[strings.ToLower(values[0])])
+		case !slices.Contains(ofNoValue, name):
+			return "", fmt.Errorf("jdbcUrl: the parameter %q is not converted; remove it if the job does not need it", name)
+		}
+	}
+	u := url.URL{Scheme: "mysql", User: url.User(user), Host: m[1], Path: "/" + m[2], RawQuery: q.Encode()}
+	if user == "" {
+		u.User = nil
+	}
+	return u.String(), nil
+}
+
+// with adds a parameter to an address. Commas and dots stay what they are.
+func with(address, name, value string) string {
+	join := "?"
+	if strings.Contains(address, "?") {
+		join = "&"
+	}
+	return address + join + name + "=" + strings.NewReplacer("%2C", ",", "%24", "$").Replace(url.QueryEscape(value))
+}
+
+// table makes a load of a table, or of a query where the job has conditions or expressions.
+func (j *Job) table(raw json.RawMessage, address, table, where string, l job.Single, columns []column, keys int) error {
+	for _, part := range strings.Split(table, ".") {
+		if !sqlName.MatchString(part) || strings.Contains(strings.Trim(part, "`"), ".") {
+			return fmt.Errorf("table %q: not converted; want TABLE or SCHEMA.TABLE", table)
+		}
+	}
+	var sources []string
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		sources = []string{one}
+	} else if err := json.Unmarshal(raw, &sources); err != nil || len(sources) == 0 {
+		return errors.New("column: want a list of names")
+	}
+	all := len(sources) == 1 && strings.TrimSpace(sources[0]) == "*"
+	if !all && len(sources) != len(columns) {
+		return fmt.Errorf("the reader has %d columns and the writer %d", len(sources), len(columns))
+	}
+	named := !all // every column is one of the table
+	for i, s := range sources {
+		sources[i] = strings.TrimSpace(s)
+		named = named && sqlName.MatchString(sources[i]) && !isConstant(sources[i])
+	}
+	if !named || where != "" {
+		selected := sources
+		if named { // an expression may have a name already
+			selected = nil
+			for i, s := range sources {
+				selected = append(selected, s+" AS "+quoted(columns[i].name))
+			}
+		}
+		query := "SELECT " + strings.Join(selected, ", ") + " FROM " + table
+		if where != "" {
+			query += " WHERE (" + where + "\n)"
+		}
+		return j.query(address, query, named, l, columns, keys)
+	}
+	parts := strings.Split(table, ".")
+	for i, p := range parts {
+		parts[i] = bare(p)
+	}
+	l.From = []string{with(address, "table", strings.Join(parts, "."))}
+	seen := map[string]bool{}
+	var rename, taken, pk []string
+	for i, c := range columns {
+		source := bare(sources[i])
+		if seen[source] {
+			return fmt.Errorf("column %q is read twice; give it by --set", source)
+		}
+		seen[source] = true
+		if strings.ContainsAny(source, ",=\"{}$ \t") {
+			return fmt.Errorf("column: the name %q is not converted", source)
+		}
+		if i < keys {
+			entry := c.name + ":" + c.kind
+			if source != c.name {
+				entry += "=col(" + strconv.Quote(source) + ")"
+			}
+			pk = append(pk, entry)
+			continue
+		}
+		taken = append(taken, source)
+		if source != c.name {
+			rename = append(rename, source+"="+c.name)
+		}
+	}
+	set(&l, "pk", pk...)
+	j.attributes(&l, columns[keys:], taken, rename)
+	j.note("table " + table + ": it is read by its own primary key; if a column of the key here is not part of it, run refuses the load")
+	j.add(l)
+	return nil
+}
+
+// isConstant reports whether a column of DataX is a word of SQL instead of a name.
+func isConstant(s string) bool {
+	return slices.Contains([]string{"null", "true", "false", "current_date", "current_time", "current_timestamp", "current_user", "user", "localtime", "localtimestamp", "session_user"}, strings.ToLower(s))
+}
+
+// query makes a load of the rows of a query, whose columns are the writer's in order. Named says that they have the names of the writer's.
+func (j *Job) query(address, query string, named bool, l job.Single, columns []column, keys int) error {
+	query = strings.TrimRight(query, "; \t\n")
+	var names, pk, key, taken []string
+	for i, c := range columns {
+		names = append(names, quoted(c.name))
+		if i < keys {
+			key, pk = append(key, c.name), append(pk, c.name+":"+c.kind)
+		} else {
+			taken = append(taken, c.name)
+		}
+	}
+	if !named {
+		list := strings.Join(names, ", ")
+		query = "WITH job (" + list + ") AS (" + query + "\n) SELECT " + list + " FROM job"
+		j.note("the queries of this job name their columns by WITH, which needs MySQL 8.0 or MariaDB 10.2")
+	}
+	l.From = []string{with(address, "key", strings.Join(key, ","))}
+	set(&l, "query", query)
+	set(&l, "pk", pk...)
+	j.attributes(&l, columns[keys:], taken, nil)
+	j.note("times in conditions and queries are of UTC; DataX's are of the zone of its machine, or of the server. Write a zone, or add the hours")
+	j.note("queries are read with an empty sql_mode: if the server's has ANSI_QUOTES, PIPES_AS_CONCAT or NO_BACKSLASH_ESCAPES, they may mean something else")
+	j.note("no two rows of a query may share " + strings.Join(key, ", ") + ": the load stops where they do. One session reads the query, sorted by them")
+	j.add(l)
+	return nil
+}
+
+// attributes sets which attributes are loaded, from which columns, as what.
+func (j *Job) attributes(l *job.Single, columns []column, taken, rename []string) {
+	set(l, "columns", strings.Join(taken, ","))
+	if len(rename) > 0 {
+		set(l, "rename", rename...)
+	}
+	var types []string
+	for i, c := range columns {
+		types = append(types, taken[i]+"="+c.kind)
+	}
+	if len(types) > 0 {
+		set(l, "type", types...)
+	}
+}
+
+// add adds a load under a name of its own.
+func (j *Job) add(l job.Single) {
+	table := l.Name
+	for n := 2; slices.ContainsFunc(j.File.Loads, func(other job.Single) bool { return other.Name == l.Name }); n++ {
+		l.Name = fmt.Sprintf("%s_%d", table, n)
+	}
+	if l.Name != table {
+		set(&l, "table", table)
+	}
+	j.File.Loads = append(j.File.Loads, l)
+}
+
+// numbered is a name with the numbers of tables, such as orders[0-31] or orders_[00-15].
+var numbered = regexp.MustCompile(`^((?:\w+\.)?\w+)\[(\d{1,6})-(\d{1,6})\](\w*)$`)
+
+// mostTables is how many tables one reader may have.
+const mostTables = 1000
+
+// expandTable is the names that DataX makes of one: parts with commas, each with the numbers of a range.
+func expandTable(text string) (names []string, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		m := numbered.FindStringSubmatch(part)
+		if m == nil {
+			names = append(names, part)
+			continue
+		}
+		from, _ := strconv.Atoi(m[2])
+		to, _ := strconv.Atoi(m[3])
+		digits := m[2]
+		if from > to {
+			from, to, digits = to, from, m[3]
+		}
+		if to-from >= mostTables {
+			return nil, fmt.Errorf("table %q: more than %d tables", part, mostTables)
+		}
+		for n := from; n <= to; n++ {
+			number := strconv.Itoa(n)
+			if strings.HasPrefix(digits, "0") {
+				number = fmt.Sprintf("%0*d", len(digits), n)
+			}
+			names = append(names, m[1]+number+m[4])
+		}
+	}
+	return names, nil
+}

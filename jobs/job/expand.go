@@ -1,0 +1,289 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"example.com/tsimport/internal/table"
+)
+
+// placeholder is a part of a name that stands for what is found in the names of inputs.
+var placeholder = regexp.MustCompile(`\{([a-z][a-z0-9_]*)\}`)
+
+// loadName is what a load may be called, in maxLoadName characters: a folder has the name, too.
+var loadName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+
+const maxLoadName = 255
+
+func isLoadName(name string) bool { return len(name) <= maxLoadName && loadName.MatchString(name) }
+
+// IsName reports whether a load may be called so.
+func IsName(name string) bool {
+	return isLoadName(name) && !slices.Contains(reserved, strings.ToLower(name))
+}
+
+// found is what a placeholder may stand for.
+var found = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// reserved are names that a job's folder has a use for, in small letters.
+var reserved = []string{"lock", FolderFile}
+
+func (d *document) checkName(name string, line int) error {
+	parts := placeholder.FindAllString(name, -1)
+	if len(parts) > 1 {
+		return d.errorf(line, "load %s: want one part in braces at most", quoted(name))
+	}
+	if plain := placeholder.ReplaceAllString(name, "x"); !isLoadName(plain) {
+		return d.errorf(line, "load %s: a name has letters, digits, _, - and . in it, and perhaps one part such as {table}", quoted(name))
+	}
+	if slices.Contains(reserved, strings.ToLower(name)) {
+		return d.errorf(line, "load %s: the job's folder has a file of this name; choose another", quoted(name))
+	}
+	return nil
+}
+
+// Found is an input that a pattern names.
+type Found struct {
+	Name string // as from gives it
+	// Table is the name of a table of a database, "" for a file. A load that cannot be made of one keeps no other from running.
+	Table string
+}
+
+// Finder finds the inputs of a load that a pattern names.
+type Finder func(ctx context.Context, l *Single, pattern string) ([]Found, error)
+
+// NoInputError says that a name such as {table} has nothing to stand for.
+type NoInputError struct{ Cause *Error }
+
+func (e *NoInputError) Error() string { return e.Cause.Error() }
+func (e *NoInputError) Unwrap() error { return e.Cause }
+
+// Expand returns the file with a load for each value that is found for a name such as {table}.
+func (f *File) Expand(ctx context.Context, lookup Lookup, find Finder) (*File, error) {
+	out := *f
+	out.Loads = nil
+	of := map[string][]string{} // the loads that were made of a name
+	for _, l := range f.Loads {
+		made, err := l.expand(ctx, f.Path, lookup, find)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range made {
+			of[l.Name] = append(of[l.Name], m.Name)
+		}
+		out.Loads = append(out.Loads, made...)
+	}
+	if len(out.Loads) > mostLoads {
+		return nil, &Error{f.Path, 0, fmt.Sprintf("%d loads; a job has at most %d", len(out.Loads), mostLoads)}
+	}
+	for i := range out.Loads {
+		l := &out.Loads[i]
+		var after []string
+		for _, name := range l.After {
+			made, ok := of[name]
+			if !ok {
+				made = []string{name}
+			}
+			after = append(after, made...)
+		}
+		l.After = after
+	}
+	return &out, nil
+}
+
+// expand makes the loads of one that has a placeholder.
+func (s *Single) expand(ctx context.Context, file string, lookup Lookup, find Finder) ([]Single, error) {
+	m := placeholder.FindStringSubmatch(s.Name)
+	if m == nil {
+		return []Single{*s}, nil
+	}
+	hole := m[0]
+	fail := func(format string, a ...any) error {
+		return &Error{file, s.line, fmt.Sprintf("load %s: ", s.Name) + fmt.Sprintf(format, a...)}
+	}
+	if s.Command != Load && s.Command != Sync {
+		return nil, fail("%s stands for what is found in the names of files; a load of tsimport %s has none", hole, s.Command)
+	}
+	resolved, err := s.Resolve(file, lookup)
+	if err != nil {
+		return nil, err
+	}
+	patterns := map[string]map[int]bool{} // by value: those of from that it was found by
+	holes, leftOut := 0, false
+	var refused []Found
+	for i, pattern := range resolved.From {
+		if !strings.Contains(pattern, hole) {
+			continue
+		}
+		holes++
+		names, err := find(ctx, &resolved, strings.ReplaceAll(pattern, hole, "*"))
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range names {
+			value, err := valueOf(pattern, hole, one.Name)
+			if s.leavesOut(value, one.Table) {
+				leftOut = true
+				continue
+			}
+			switch {
+			case err != nil && one.Table == "":
+				return nil, fail("%v", err)
+			case err != nil:
+				refused = append(refused, one)
+				continue
+			}
+			if patterns[value] == nil {
+				patterns[value] = map[int]bool{}
+			}
+			patterns[value][i] = true
+		}
+	}
+	switch {
+	case holes == 0:
+		return nil, fail("from has no %s in it, so nothing says what it stands for", hole)
+	case len(patterns)+len(refused) == 0 && leftOut:
+		return nil, &NoInputError{&Error{file, s.line, fmt.Sprintf("load %s: except leaves out all that from finds", s.Name)}}
+	case len(patterns)+len(refused) == 0:
+		return nil, &NoInputError{&Error{file, s.line, fmt.Sprintf("load %s: no input has a name such as %s", s.Name, strings.Join(resolved.From, ", "))}}
+	}
+	var made []Single
+	for _, value := range slices.Sorted(maps.Keys(patterns)) {
+		made = append(made, s.checked(s.with(hole, value, patterns[value]), value, made))
+	}
+	for _, one := range refused {
+		name := freeName(strings.ReplaceAll(s.Name, hole, one.Table), made)
+		l := s.with(hole, name, nil)
+		l.Name = name
+		l.Refused = fmt.Sprintf("%s stands for letters, digits, _ and -, not for the table %s; %s", hole, one.Table, apart(one.Table))
+		made = append(made, l)
+	}
+	return made, nil
+}
+
+// leavesOut reports whether except names a value, or the table that it is the name of.
+func (s *Single) leavesOut(value, table string) bool {
+	return slices.ContainsFunc(s.except, func(pattern string) bool {
+		whole := regexp.MustCompile(`(?s)^` + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, `.*`) + `$`)
+		return value != "" && whole.MatchString(value) || table != "" && whole.MatchString(table)
+	})
+}
+
+// apart says how a table is loaded that the loads of a pattern are not made for.
+func apart(name string) string {
+	quoted, _ := json.Marshal(name) // a string always marshals
+	return fmt.Sprintf("leave it out with except: [%s]; to load it, give it a load of its own with another name and table:", quoted)
+}
+
+// checked is a load that was made for a value after others, refused if one of them has its name or if there is no such name of a load or table.
+func (s *Single) checked(l Single, value string, made []Single) Single {
+	var why error
+	if at := l.Table(); !strings.ContainsAny(at, "{$:") { // periods, variables, addresses
+		why = table.CheckTableName(at)
+	}
+	if !IsName(l.Name) {
+		why = errors.New("that is not a name of a load: letters, digits, _, - and ., of which the first is not - or ., and not that of a file of the job's folder")
+	}
+	if free := freeName(l.Name, made); free != l.Name {
+		if why == nil {
+			why = errors.New("another load's name has the same letters, and their run folders would be one where names differ in nothing but case")
+		}
+		l.Name = free
+	}
+	if why != nil {
+		l.Refused = fmt.Sprintf("%s: %v; %s", value, why, apart(value))
+	}
+	return l
+}
+
+// freeName makes a name of a load of a text, which none of those that were made has.
+func freeName(text string, made []Single) string {
+	name := []byte(text)
+	for i, c := range name {
+		if !loadName.Match([]byte{'x', c}) || i == 0 && !loadName.Match([]byte{c}) {
+			name[i] = '_'
+		}
+	}
+	base := string(name[:min(len(name), 200)])
+	taken := func(name string) bool {
+		return !IsName(name) || slices.ContainsFunc(made, func(l Single) bool { return strings.EqualFold(l.Name, name) })
+	}
+	free := base
+	for n := 2; taken(free); n++ {
+		free = fmt.Sprintf("%s-%d", base, n)
+	}
+	return free
+}
+
+// with is the load for one value, which reads the patterns that it was found by and those that have no placeholder.
+func (s *Single) with(hole, value string, by map[int]bool) Single {
+	put := func(texts []string) (out []string) {
+		for _, t := range texts {
+			out = append(out, strings.ReplaceAll(t, hole, value))
+		}
+		return out
+	}
+	out := *s
+	out.Name, out.From, out.Settings = strings.ReplaceAll(s.Name, hole, value), nil, nil
+	for i, pattern := range s.From {
+		if by[i] || !strings.Contains(pattern, hole) {
+			out.From = append(out.From, put([]string{pattern})...)
+		}
+	}
+	for _, t := range s.Settings {
+		out.Settings = append(out.Settings, Setting{t.Key, put(t.Values), t.line})
+	}
+	if !slices.Contains(s.After, s.Name) {
+		out.After = nil
+		for _, name := range s.After {
+			if placeholder.FindString(name) != hole || name == hole {
+				out.After = append(out.After, name)
+			} else {
+				out.After = append(out.After, strings.ReplaceAll(name, hole, value))
+			}
+		}
+	}
+	return out
+}
+
+// valueOf returns what a placeholder stands for in the name of an input. Where a pattern leaves a choice the rows might go to another
+// table than meant, so there must be none.
+func valueOf(pattern, hole, name string) (string, error) {
+	before, _, _ := strings.Cut(pattern, hole)
+	i := strings.LastIndexAny(before, `*?[]{}\`)
+	literal := before[i+1:] // stands in front of the value
+	_, after, _ := strings.Cut(pattern, hole)
+	if j := strings.IndexAny(after, `*?[]{}\`); j >= 0 {
+		after = after[:j]
+	}
+	var fits []string
+	for from := range name {
+		if !strings.HasSuffix(name[:from], literal) {
+			continue
+		}
+		for to := from + 1; to <= len(name) && found.MatchString(name[from:to]); to++ {
+			value := name[from:to]
+			if !strings.HasPrefix(name[to:], after) || slices.Contains(fits, value) {
+				continue
+			}
+			if ok, err := doublestar.Match(strings.ReplaceAll(pattern, hole, value), name); err == nil && ok {
+				fits = append(fits, value)
+			}
+		}
+	}
+	switch len(fits) {
+	case 0:
+		return "", fmt.Errorf("%s is found by from, but what stands there for %s is no name of letters, digits, _ and -; let from find other names", name, hole)
+	case 1:
+		return fits[0], nil
+	}
+	return "", fmt.Errorf("%s may mean %s for %s; let from say where it ends", name, strings.Join(fits[:2], " or "), hole)
+}

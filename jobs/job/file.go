@@ -1,0 +1,360 @@
+package job
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"example.com/tsimport/internal/suggest"
+)
+
+// Limits of a job file.
+const (
+	maxFileBytes = 1 << 20
+	mostLoads    = 2_000
+)
+
+// Version is that of the format.
+const Version = 1
+
+// File is a job file that was understood. Its values have their variables still in them.
+type File struct {
+	Path     string
+	Parallel int       // loads at a time; 0 if the file does not say
+	Common   []Setting // of the job: what its loads keep together
+	Loads    []Single
+}
+
+// Single is one load of a job: its name may have {…} in it until Expand.
+type Single struct {
+	Name     string    `json:"name"`
+	Command  string    `json:"command"`
+	From     []string  `json:"from,omitempty"`
+	Settings []Setting `json:"settings"`
+	After    []string  `json:"after,omitempty"`
+	// Refused says why a load that Expand made cannot be run; the others can.
+	Refused string   `json:"refused,omitempty"`
+	except  []string // what the part in braces does not stand for
+	line    int
+}
+
+// Setting is a key with its values: as many as the flag is given times.
+type Setting struct {
+	Key    string   `json:"key"`
+	Values []string `json:"values"`
+	line   int
+}
+
+// Line is where the file says so, 0 if it does not.
+func (s *Setting) Line() int { return s.line }
+
+// Value returns the value of a key, "" without one.
+func (s *Single) Value(key string) string {
+	for _, t := range s.Settings {
+		if t.Key == key && len(t.Values) > 0 {
+			return t.Values[0]
+		}
+	}
+	return ""
+}
+
+// values returns all values of a key.
+func (s *Single) values(key string) []string {
+	for _, t := range s.Settings {
+		if t.Key == key {
+			return t.Values
+		}
+	}
+	return nil
+}
+
+// Table is the table that the load is about: its name, unless it says otherwise.
+func (s *Single) Table() string {
+	if t := s.Value(keyTable); t != "" {
+		return t
+	}
+	return s.Name
+}
+
+// Read reads a job file.
+func Read(path string, v *Vocabulary) (*File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read job: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read job: %w", err)
+	}
+	return Parse(path, text, v)
+}
+
+// Parse reads the text of a job file. The error is an *Error.
+func Parse(path string, text []byte, v *Vocabulary) (*File, error) {
+	d := &document{name: path}
+	if len(text) > maxFileBytes {
+		return nil, d.errorf(0, "over %d bytes; is it a job?", maxFileBytes)
+	}
+	root, err := d.root(text)
+	if err != nil {
+		return nil, err
+	}
+	top, err := d.entries(root, "a job")
+	if err != nil {
+		return nil, err
+	}
+	known := []string{"version", "target", "defaults", "loads", "parallel"}
+	parts := map[string]*yaml.Node{}
+	for _, e := range top {
+		if !slices.Contains(known, e.name) {
+			return nil, d.errorf(e.line, "unknown key %s; a job has %s%s", quoted(e.name), strings.Join(known, ", "), suggest.Hint(e.name, known))
+		}
+		parts[e.name] = e.value
+	}
+	file := &File{Path: path}
+	switch version := parts["version"]; {
+	case version == nil:
+		return nil, d.errorf(1, "version is missing; want version: %d", Version)
+	case version.Value != fmt.Sprint(Version):
+		return nil, d.errorf(version.Line, "version %s; this tsimport reads version %d", quoted(version.Value), Version)
+	case parts["loads"] == nil:
+		return nil, d.errorf(1, "loads are missing; want at least one (docs/jobs.md)")
+	}
+	if n := parts["parallel"]; n != nil {
+		if file.Parallel, err = d.parallel(n); err != nil {
+			return nil, err
+		}
+	}
+	r := &fileReader{document: d, vocabulary: v}
+	if n := parts["target"]; n != nil {
+		if err := r.target(n); err != nil {
+			return nil, err
+		}
+	}
+	if n := parts["defaults"]; n != nil {
+		if err := r.defaults(n); err != nil {
+			return nil, err
+		}
+	}
+	file.Common = r.common
+	file.Loads, err = r.loads(parts["loads"])
+	return file, err
+}
+
+func (d *document) parallel(n *yaml.Node) (parallel int, err error) {
+	text, err := d.scalar(entry{"parallel", n.Line, n}, Key{Name: "parallel", Kind: Whole})
+	if err == nil {
+		if _, err = fmt.Sscan(text, &parallel); err != nil || parallel < 1 {
+			err = d.errorf(n.Line, "parallel: want the number of loads to run at a time, 1 or more, not %s", quoted(text))
+		}
+	}
+	return parallel, err
+}
+
+// fileReader reads the parts of a job file that have keys of the vocabulary.
+type fileReader struct {
+	*document
+	vocabulary *Vocabulary
+	shared     []Setting // target and defaults
+	common     []Setting // of the job
+}
+
+func (r *fileReader) target(n *yaml.Node) error {
+	all, err := r.entries(n, "target")
+	if err != nil {
+		return err
+	}
+	for _, e := range all {
+		if !slices.Contains(r.vocabulary.Target, e.name) {
+			return r.unknown(e, "target", r.vocabulary.Target)
+		}
+		if err := r.add(e, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *fileReader) defaults(n *yaml.Node) error {
+	all, err := r.entries(n, "defaults")
+	if err != nil {
+		return err
+	}
+	for _, e := range all {
+		if e.name == keyTable || e.name == keyFrom || e.name == keyAfter || e.name == keyExcept || e.name == keyCommand {
+			return r.errorf(e.line, "%s: it says what one load is; put it into the load", e.name)
+		}
+		if err := r.add(e, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add adds a setting for all loads.
+func (r *fileReader) add(e entry, command string) error {
+	k, ok := r.vocabulary.any(e.name)
+	if !ok {
+		return r.unknown(e, "defaults", r.vocabulary.names(command))
+	}
+	if isNull(e.value) {
+		return nil // nothing is set yet
+	}
+	s, err := r.setting(e, k)
+	if err != nil {
+		return err
+	}
+	to := &r.shared
+	if k.OfJob || k.Shared {
+		to = &r.common
+	}
+	if i := slices.IndexFunc(*to, func(t Setting) bool { return t.Key == s.Key }); i >= 0 {
+		(*to)[i] = s
+		return nil
+	}
+	*to = append(*to, s)
+	return nil
+}
+
+func (r *fileReader) setting(e entry, k Key) (s Setting, err error) {
+	s = Setting{Key: k.Name, line: e.line}
+	if s.Values, err = r.values(e, k); err != nil {
+		return s, err
+	}
+	for _, v := range s.Values {
+		if err := r.checkVariables(e.value.Line, k.Name, v); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// secretNames are in the names of keys that people look for: access keys are not in job files.
+var secretNames = []string{"secret", "password", "token", "access-key", "access_key", "accesskey", "credential"}
+
+// unknown refuses a key.
+func (r *fileReader) unknown(e entry, what string, names []string) error {
+	if why, ok := r.vocabulary.Refused[e.name]; ok {
+		return r.errorf(e.line, "%s: %s", e.name, why)
+	}
+	lower := strings.ToLower(e.name)
+	if slices.ContainsFunc(secretNames, func(s string) bool { return strings.Contains(lower, s) }) && len(suggest.Nearest(e.name, names)) == 0 {
+		return r.errorf(e.line, "%s: a job file holds no access keys; set TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET, or name a profile", quoted(e.name))
+	}
+	return r.errorf(e.line, "unknown key %s in %s; keys are the names of flags%s", quoted(e.name), what, suggest.Hint(e.name, names))
+}
+
+func (r *fileReader) loads(n *yaml.Node) (all []Single, err error) {
+	entries, err := r.entries(n, "loads")
+	switch {
+	case err != nil:
+		return nil, err
+	case len(entries) == 0:
+		return nil, r.errorf(n.Line, "loads is empty; want at least one load")
+	case len(entries) > mostLoads:
+		return nil, r.errorf(n.Line, "%d loads; a job has at most %d", len(entries), mostLoads)
+	}
+	for _, e := range entries {
+		l, err := r.load(e)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+// load reads one load, with what target and defaults say.
+func (r *fileReader) load(e entry) (l Single, err error) {
+	l = Single{Name: e.name, Command: Load, line: e.line}
+	if err := r.checkName(l.Name, e.line); err != nil {
+		return l, err
+	}
+	all, err := r.entries(e.value, "load "+e.name)
+	if err != nil {
+		return l, err
+	}
+	if i := slices.IndexFunc(all, func(e entry) bool { return e.name == keyCommand }); i >= 0 {
+		if l.Command, err = r.scalar(all[i], Key{Name: keyCommand}); err != nil {
+			return l, err
+		}
+		if _, ok := r.vocabulary.Commands[l.Command]; !ok {
+			commands := []string{Load, Copy, Sync, Export}
+			return l, r.errorf(all[i].value.Line, "command %s: want %s%s", quoted(l.Command), strings.Join(commands, ", "), suggest.Hint(l.Command, commands))
+		}
+	}
+	own := map[string]bool{}
+	for _, e := range all {
+		own[e.name] = true
+	}
+	for _, s := range r.shared {
+		if _, ok := r.vocabulary.key(l.Command, s.Key); ok && !own[s.Key] {
+			l.Settings = append(l.Settings, s)
+		}
+	}
+	for _, e := range all {
+		if err := r.loadKey(&l, e); err != nil {
+			return l, err
+		}
+	}
+	switch {
+	case l.Command == Export && len(l.From) > 0:
+		return l, r.errorf(l.line, "load %s: an export reads its table; it has no from", l.Name)
+	case l.Command == Export && (l.Value("output") == "" || l.Value("output") == "-"):
+		return l, r.errorf(l.line, "load %s: output is missing: the file or folder that the export writes", l.Name)
+	case l.Command != Export && len(l.From) == 0:
+		return l, r.errorf(l.line, "load %s: from is missing: what it reads", l.Name)
+	case l.Command == Copy && len(l.From) != 1:
+		return l, r.errorf(l.line, "load %s: from: a copy reads one table", l.Name)
+	case len(l.except) > 0 && placeholder.FindString(l.Name) == "":
+		return l, r.errorf(l.line, "load %s: except: the name has no part such as {table} that could stand for something", l.Name)
+	case slices.Contains(l.From, "-"):
+		return l, r.errorf(l.line, "load %s: from: standard input cannot be read again when the job is resumed; name a file", l.Name)
+	}
+	return l, nil
+}
+
+func (r *fileReader) loadKey(l *Single, e entry) error {
+	switch e.name {
+	case keyCommand:
+		return nil
+	case keyFrom, keyAfter, keyExcept:
+		if isNull(e.value) {
+			return nil
+		}
+		s, err := r.setting(e, Key{Name: e.name, Kind: List})
+		switch e.name {
+		case keyFrom:
+			l.From = s.Values
+		case keyAfter:
+			l.After = s.Values
+		default:
+			l.except = s.Values
+		}
+		return err
+	}
+	k, ok := r.vocabulary.key(l.Command, e.name)
+	if !ok {
+		if _, other := r.vocabulary.any(e.name); other {
+			return r.errorf(e.line, "%s: tsimport %s has no flag --%s", e.name, l.Command, e.name)
+		}
+		return r.unknown(e, "load "+l.Name, append(r.vocabulary.names(l.Command), keyFrom, keyAfter, keyExcept, keyCommand))
+	}
+	if k.OfJob {
+		return r.errorf(e.line, "%s: all loads of the job have it together; put it into defaults", e.name)
+	}
+	if isNull(e.value) {
+		return nil // unset again
+	}
+	s, err := r.setting(e, k)
+	if err != nil {
+		return err
+	}
+	l.Settings = append(l.Settings, s)
+	return nil
+}

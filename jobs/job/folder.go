@@ -1,0 +1,243 @@
+package job
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/pipeline/rundir"
+)
+
+// FolderFile is the name of the file in a job's folder that says what the job is and how its loads have ended.
+const FolderFile = "job.json"
+
+// States of a job and of its loads. A load has ended well when it is done: it is not run again then.
+const (
+	Waiting = "waiting"
+	Running = "running"
+	Done    = "done"
+	Failed  = "failed"
+	Stopped = "stopped" // by a signal
+	Held    = "not run" // because of a load that it comes after
+)
+
+// Record is what is kept of a job in its folder.
+type Record struct {
+	Version  int       `json:"version"`
+	Identity string    `json:"identity"` // the same for the same file, names and values of variables
+	File     string    `json:"file"`
+	Names    []string  `json:"names,omitempty"`
+	Dir      string    `json:"dir"` // in which the command was given
+	Args     []string  `json:"args,omitempty"`
+	Command  string    `json:"command"`
+	Parallel int       `json:"parallel"`
+	Common   []Setting `json:"common,omitempty"`
+	Started  time.Time `json:"started"`
+	Ended    time.Time `json:"ended,omitzero"`
+	State    string    `json:"state"`
+	ExitCode int       `json:"exit_code"`
+	// Variables are the SHA-256 of the values that the job was begun with, shortened: none of them is kept.
+	Variables map[string]string `json:"variables,omitempty"`
+	Counts
+	Loads []*State `json:"loads"`
+}
+
+// State is a load of a job, and how it has ended.
+type State struct {
+	Single
+	Digest   string    `json:"digest"` // of its arguments
+	State    string    `json:"state"`
+	ExitCode int       `json:"exit_code"`
+	Error    string    `json:"error,omitempty"`
+	Started  time.Time `json:"started,omitzero"` // first
+	Resumed  time.Time `json:"resumed,omitzero"` // the attempt that is or was the last one, if it is not the first
+	Ended    time.Time `json:"ended,omitzero"`
+	Counts
+}
+
+// Took is how long the last attempt ran.
+func (s *State) Took() time.Duration {
+	if s.Resumed.IsZero() {
+		return s.Ended.Sub(s.Started)
+	}
+	return s.Ended.Sub(s.Resumed)
+}
+
+// Counts are the rows of a load, or of all: Read is the sum of the others.
+type Counts struct {
+	Read            int64 `json:"read"`
+	Written         int64 `json:"written"`
+	Rejected        int64 `json:"rejected"`
+	Superseded      int64 `json:"superseded"`
+	ConditionFailed int64 `json:"condition_failed"`
+	Archived        int64 `json:"archived"`
+	Unfinished      int64 `json:"unfinished"`
+}
+
+// Add adds the counts of a load.
+func (c *Counts) Add(o Counts) {
+	c.Read += o.Read
+	c.Written += o.Written
+	c.Rejected += o.Rejected
+	c.Superseded += o.Superseded
+	c.ConditionFailed += o.ConditionFailed
+	c.Archived += o.Archived
+	c.Unfinished += o.Unfinished
+}
+
+// NewRecord makes the record of a job that begins: its loads are those of the file, which was expanded and checked.
+func NewRecord(f *File, names []string, lookup Lookup) (*Record, error) {
+	path, err := filepath.Abs(f.Path)
+	if err != nil {
+		return nil, fmt.Errorf("find job file: %w", err)
+	}
+	r := &Record{Version: Version, File: path, Names: names, Parallel: f.Parallel, Common: f.Common, State: Waiting, Variables: map[string]string{}}
+	common := Single{Settings: f.Common}
+	for _, l := range append([]Single{common}, f.Loads...) {
+		for _, name := range l.variables() {
+			value, _ := lookup(name)
+			r.Variables[name] = digest(value)
+		}
+	}
+	for _, l := range f.Loads {
+		s := &State{Single: l, State: Waiting}
+		resolved, err := l.Resolve(f.Path, lookup)
+		if err != nil {
+			return nil, err
+		}
+		// A load that has passed its error limit is resumed with a higher one.
+		s.Digest = digest(slices.DeleteFunc(resolved.Arguments(), func(arg string) bool { return strings.HasPrefix(arg, "--max-errors=") })...)
+		r.Loads = append(r.Loads, s)
+	}
+	var variables []string
+	for name, value := range r.Variables {
+		variables = append(variables, name+"="+value)
+	}
+	slices.Sort(variables)
+	r.Identity = digest(append(append([]string{path}, names...), variables...)...)
+	return r, nil
+}
+
+// digest tells texts apart.
+func digest(texts ...string) string {
+	text, _ := json.Marshal(texts) // strings always marshal
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// SameVariables refuses to resume a job whose variables have other values now.
+func (r *Record) SameVariables(lookup Lookup) error {
+	for _, name := range slices.Sorted(maps.Keys(r.Variables)) {
+		value, ok := lookup(name)
+		if digest(value) != r.Variables[name] {
+			is := "has another value"
+			if !ok {
+				is = "is not set"
+			}
+			return &Error{r.File, 0, fmt.Sprintf("the job was begun with another value of the variable %s of the environment, which %s now; set it as it was, or start over with tsimport run --fresh", name, is)}
+		}
+	}
+	return nil
+}
+
+// Unfinished reports whether there is something left to run, or to say of a job whose process was killed.
+func (r *Record) Unfinished() bool {
+	return r.State == Running || slices.ContainsFunc(r.Loads, func(s *State) bool { return s.State != Done })
+}
+
+// Continue takes over from the record of the same job how its loads have ended. A load that was begun must be as it was.
+func (r *Record) Continue(before *Record) error {
+	was := map[string]*State{}
+	for _, s := range before.Loads {
+		was[s.Name] = s
+	}
+	for _, s := range r.Loads {
+		b := was[s.Name]
+		delete(was, s.Name)
+		if b == nil || b.State == Waiting || b.State == Held {
+			continue
+		}
+		if b.Digest != s.Digest && !b.neverBegan() {
+			return &Error{r.File, s.line, fmt.Sprintf("load %s was changed since the job was begun on %s, and has begun; put it back, finish the job as it was with tsimport resume, or start over with --fresh",
+				s.Name, before.Started.Local().Format("2006-01-02 15:04:05"))}
+		}
+		if b.Digest == s.Digest {
+			single := s.Single
+			*s = *b
+			s.Single = single
+		}
+	}
+	for _, s := range before.Loads {
+		if was[s.Name] != nil && s.State != Waiting && s.State != Held && !s.neverBegan() && s.State != Done {
+			return &Error{r.File, 0, fmt.Sprintf("load %s has begun and is not in the job any more; put it back, finish the job as it was with tsimport resume, or start over with --fresh", s.Name)}
+		}
+	}
+	r.Started = before.Started
+	return nil
+}
+
+// neverBegan reports whether a load has ended without a row: nothing depends on what it was.
+func (s *State) neverBegan() bool {
+	return s.State == Failed && s.Read == 0 && s.ExitCode == exitcode.Usage
+}
+
+// Write keeps the record in the job's folder.
+func (r *Record) Write(folder string) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("keep job: %w", err)
+	}
+	if err := atomicfile.WriteBytes(filepath.Join(folder, FolderFile), atomicfile.Options{Perm: 0o600}, append(text, '\n')); err != nil {
+		return fmt.Errorf("keep job: %w", err)
+	}
+	return nil
+}
+
+// ReadRecord reads the record in a job's folder. The error is fs.ErrNotExist if the folder is not one.
+func ReadRecord(folder string) (*Record, error) {
+	text, err := os.ReadFile(filepath.Join(folder, FolderFile))
+	if err != nil {
+		return nil, fmt.Errorf("read job: %w", err)
+	}
+	r := new(Record)
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, fmt.Errorf("read job %s: %w", filepath.Join(folder, FolderFile), err)
+	}
+	if r.Version != Version {
+		return nil, fmt.Errorf("read job %s: it is of version %d, this tsimport reads version %d", filepath.Join(folder, FolderFile), r.Version, Version)
+	}
+	return r, nil
+}
+
+// Find returns the folder of the unfinished job of an identity below a root, "" if there is none.
+func Find(root, identity string) (folder string, r *Record, err error) {
+	entries, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil, nil
+	}
+	for _, e := range entries {
+		at := filepath.Join(root, e.Name())
+		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") || rundir.CheckOwner(at) != nil {
+			continue
+		}
+		// The newest comes last, by its name.
+		if found, err := ReadRecord(at); err == nil && found.Identity == identity && found.Unfinished() && found.State != Replaced {
+			folder, r = at, found
+		}
+	}
+	return folder, r, err
+}
+
+// Replaced is the state of a job that was started over.
+const Replaced = "started over"

@@ -1,0 +1,198 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"example.com/tsimport/internal/suggest"
+)
+
+// Check refuses loads that cannot be run together, and puts loads into one table after each other: two at once would not keep the order
+// of rows. Loads have been expanded; values are compared with their variables in them.
+func (f *File) Check() error {
+	fail := func(l *Single, format string, a ...any) error {
+		return &Error{f.Path, l.line, fmt.Sprintf("load %s: ", l.Name) + fmt.Sprintf(format, a...)}
+	}
+	byName := map[string]*Single{} // in small letters: some file systems know no others
+	var names []string
+	for i := range f.Loads {
+		l := &f.Loads[i]
+		lower := strings.ToLower(l.Name)
+		switch other := byName[lower]; {
+		case other != nil && other.Name == l.Name:
+			return fail(l, "two loads have this name, of line %d and of line %d; give one of them another, and the table with table:", other.line, l.line)
+		case other != nil:
+			return fail(l, "load %s has the same letters; their run folders would be one where names differ in nothing but case", other.Name)
+		case slices.Contains(reserved, lower):
+			return fail(l, "the job's folder has a file of this name; choose another, and give the table with table:")
+		}
+		byName[lower] = l
+		names = append(names, l.Name)
+	}
+	for i := range f.Loads {
+		l := &f.Loads[i]
+		for _, name := range l.After {
+			if !slices.Contains(names, name) {
+				return fail(l, "after: there is no load %s%s", quoted(name), suggest.Hint(name, names))
+			}
+		}
+	}
+	if err := f.checkTables(fail); err != nil {
+		return err
+	}
+	if err := f.checkCycles(fail); err != nil {
+		return err
+	}
+	f.orderWrites()
+	if err := f.checkCycles(fail); err != nil {
+		return err
+	}
+	return nil
+}
+
+// place is what a load writes, as far as the file says.
+func (s *Single) place() string {
+	if s.Command == Export {
+		return "file " + s.Value("output")
+	}
+	at := s.Table()
+	if !strings.Contains(at, "://") {
+		for _, key := range []string{"endpoint", "instance", "store", "profile"} {
+			at += "\x00" + s.Value(key)
+		}
+	}
+	return at
+}
+
+// checkTables refuses loads into one table that have different keys, and exports to one file.
+func (f *File) checkTables(fail func(*Single, string, ...any) error) error {
+	first := map[string]*Single{}
+	for i := range f.Loads {
+		l := &f.Loads[i]
+		other := first[l.place()]
+		if other == nil {
+			first[l.place()] = l
+			continue
+		}
+		if l.Command == Export {
+			return fail(l, "load %s writes the output %s, too", other.Name, l.Value("output"))
+		}
+		if a, b := other.values("pk"), l.values("pk"); len(a) > 0 && len(b) > 0 && !slices.Equal(a, b) {
+			return fail(l, "table %s has the key %s here, and %s in load %s; loads into one table have one key", l.Table(), strings.Join(b, ", "), strings.Join(a, ", "), other.Name)
+		}
+	}
+	return nil
+}
+
+// orderWrites puts each load after those before it in the file that write to its table, unless the file says otherwise.
+func (f *File) orderWrites() {
+	byName, into := map[string]*Single{}, map[string][]*Single{}
+	for i := range f.Loads {
+		byName[f.Loads[i].Name] = &f.Loads[i]
+	}
+	for i := range f.Loads {
+		l := &f.Loads[i]
+		if l.Command == Export {
+			continue
+		}
+		place := l.place()
+		for _, o := range into[place] {
+			if !comes(byName, o.Name, l.Name) && !slices.Contains(l.After, o.Name) {
+				l.After = append(slices.Clone(l.After), o.Name)
+			}
+		}
+		into[place] = append(into[place], l)
+	}
+}
+
+// comes reports whether a load comes after another, by however many between them.
+func comes(loads map[string]*Single, name, after string) bool {
+	seen := map[string]bool{}
+	var reaches func(string) bool
+	reaches = func(n string) bool {
+		if n == after {
+			return true
+		}
+		if seen[n] {
+			return false
+		}
+		seen[n] = true
+		return slices.ContainsFunc(loads[n].After, reaches)
+	}
+	return reaches(name)
+}
+
+// checkCycles refuses loads of which each waits for the next.
+func (f *File) checkCycles(fail func(*Single, string, ...any) error) error {
+	const onPath, done = 1, 2
+	marks := map[string]int{}
+	var path []string
+	byName := map[string]*Single{}
+	for i := range f.Loads {
+		byName[f.Loads[i].Name] = &f.Loads[i]
+	}
+	var visit func(l *Single) error
+	visit = func(l *Single) error {
+		switch marks[l.Name] {
+		case done:
+			return nil
+		case onPath:
+			cycle := append(path[slices.Index(path, l.Name):], l.Name)
+			return fail(l, "after: the loads wait for each other: %s", strings.Join(cycle, " after "))
+		}
+		marks[l.Name] = onPath
+		path = append(path, l.Name)
+		for _, name := range l.After {
+			if err := visit(byName[name]); err != nil {
+				return err
+			}
+		}
+		path = path[:len(path)-1]
+		marks[l.Name] = done
+		return nil
+	}
+	for i := range f.Loads {
+		if err := visit(&f.Loads[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Select keeps the loads of some names, which may be those with a placeholder before they are expanded. What they come after and is not
+// selected, is not run.
+func (f *File) Select(names []string, before *File) error {
+	if len(names) == 0 {
+		return nil
+	}
+	var all []string
+	for _, l := range f.Loads {
+		all = append(all, l.Name)
+	}
+	keep := map[string]bool{}
+	for _, name := range names {
+		hit := false
+		for _, l := range f.Loads {
+			if l.Name == name || l.line == before.lineOf(name) {
+				keep[l.Name], hit = true, true
+			}
+		}
+		if !hit {
+			return &Error{f.Path, 0, fmt.Sprintf("there is no load %s%s", quoted(name), suggest.Hint(name, all))}
+		}
+	}
+	f.Loads = slices.DeleteFunc(f.Loads, func(l Single) bool { return !keep[l.Name] })
+	for i := range f.Loads {
+		f.Loads[i].After = slices.DeleteFunc(f.Loads[i].After, func(n string) bool { return !keep[n] })
+	}
+	return nil
+}
+
+func (f *File) lineOf(name string) int {
+	i := slices.IndexFunc(f.Loads, func(l Single) bool { return l.Name == name })
+	if i < 0 {
+		return -1
+	}
+	return f.Loads[i].line
+}

@@ -1,0 +1,211 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"example.com/tsimport/internal/exitcode"
+)
+
+// Outcome is how a load has ended.
+type Outcome struct {
+	ExitCode int
+	Error    string // "" if there is nothing to say
+	Counts
+}
+
+// Runner runs a load to its end. It is called from several goroutines.
+type Runner func(ctx context.Context, s *State) Outcome
+
+// Run runs the loads of a job that are not done, each after those it comes after, so many at a time. When ctx ends, it starts no more.
+// The record is kept in the folder at each change; told, if not nil, hears of it.
+func (r *Record) Run(ctx context.Context, folder string, run Runner, told func(*State)) error {
+	j := &running{record: r, folder: folder, run: run, told: told, ended: make(chan ended)}
+	return j.all(ctx)
+}
+
+// running is a job that runs.
+type running struct {
+	record *Record
+	folder string
+	run    Runner
+	told   func(*State)
+	ended  chan ended
+	group  sync.WaitGroup
+	now    int // loads that run
+}
+
+type ended struct {
+	state   *State
+	outcome Outcome
+}
+
+func (j *running) all(ctx context.Context) (err error) {
+	r := j.record
+	for _, s := range r.Loads {
+		if s.State != Done {
+			s.State, s.ExitCode, s.Error = Waiting, 0, ""
+		}
+	}
+	r.State, r.Ended = Running, time.Time{}
+	if err := r.Write(j.folder); err != nil {
+		return err
+	}
+	for {
+		if err == nil && ctx.Err() == nil {
+			err = j.start(ctx)
+		}
+		if j.now == 0 {
+			break
+		}
+		if e := j.end(<-j.ended); err == nil {
+			err = e
+		}
+	}
+	j.group.Wait()
+	r.conclude()
+	if e := r.Write(j.folder); err == nil {
+		err = e
+	}
+	return err
+}
+
+// start starts the loads that may run now.
+func (j *running) start(ctx context.Context) error {
+	byName := map[string]*State{}
+	for _, s := range j.record.Loads {
+		byName[s.Name] = s
+	}
+	for again := true; again; { // a load that is held holds others
+		again = false
+		for _, s := range j.record.Loads {
+			if s.State != Waiting {
+				continue
+			}
+			ready := true
+			for _, name := range s.After {
+				switch before := byName[name]; before.State {
+				case Done:
+				case Failed, Stopped, Held:
+					s.State, s.Error = Held, fmt.Sprintf("load %s is %s", name, before.State)
+					again = true
+					j.tell(s)
+				default:
+					ready = false
+				}
+				if s.State == Held {
+					break
+				}
+			}
+			if s.State == Waiting && ready && j.now < max(1, j.record.Parallel) {
+				if err := j.begin(ctx, s); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// begin starts one load, once the record says that it runs.
+func (j *running) begin(ctx context.Context, s *State) error {
+	s.State = Running
+	if now := time.Now().UTC(); s.Started.IsZero() {
+		s.Started = now
+	} else {
+		s.Resumed = now
+	}
+	if err := j.record.Write(j.folder); err != nil {
+		s.State = Waiting
+		return err
+	}
+	j.tell(s)
+	j.now++
+	copied := *s
+	j.group.Go(func() { j.ended <- ended{s, j.run(ctx, &copied)} })
+	return nil
+}
+
+// end notes how a load has ended.
+func (j *running) end(e ended) error {
+	s, o := e.state, e.outcome
+	j.now--
+	s.ExitCode, s.Error, s.Counts, s.Ended = o.ExitCode, o.Error, o.Counts, time.Now().UTC()
+	switch {
+	case o.ExitCode == exitcode.OK, o.ExitCode == exitcode.Rejects: // not run again, and those after it are run
+		s.State = Done
+	case o.ExitCode >= 128:
+		s.State = Stopped
+	default:
+		s.State = Failed
+	}
+	err := j.record.Write(j.folder)
+	j.tell(s)
+	return err
+}
+
+func (j *running) tell(s *State) {
+	if j.told != nil {
+		j.told(s)
+	}
+}
+
+// conclude says how the job has ended, by its loads.
+func (r *Record) conclude() {
+	var all []int
+	r.Counts, r.Ended, r.State = Counts{}, time.Now().UTC(), Done
+	for _, s := range r.Loads {
+		r.Add(s.Counts)
+		if s.State == Done || s.State == Failed || s.State == Stopped {
+			all = append(all, s.ExitCode)
+		}
+		switch {
+		case s.State == Stopped || s.State == Waiting:
+			r.State = Stopped
+		case s.State != Done && r.State == Done:
+			r.State = Failed
+		}
+	}
+	if r.ExitCode = exitcode.First(all...); r.State != Done && (r.ExitCode == exitcode.OK || r.ExitCode == exitcode.Rejects) {
+		r.ExitCode = exitcode.Failed // 3 says that all that can be loaded is
+	}
+}
+
+// Ended returns how many loads are done, and how many there are.
+func (r *Record) DoneOf() (done, all int) {
+	for _, s := range r.Loads {
+		if s.State == Done {
+			done++
+		}
+	}
+	return done, len(r.Loads)
+}
+
+// Arguments are those of the command that the load is: its name, flags, and after -- what it reads and writes.
+func (s *Single) Arguments() []string {
+	args := []string{s.Command}
+	plain := slices.Clone(s.From)
+	for _, t := range s.Settings {
+		if t.Key == keyTable && s.Command == Copy {
+			continue
+		}
+		for _, v := range t.Values {
+			args = append(args, "--"+t.Key+"="+v)
+		}
+	}
+	switch s.Command {
+	case Copy:
+		plain = append(plain, s.Table())
+	default:
+		if s.Value(keyTable) == "" {
+			args = append(args, "--"+keyTable+"="+s.Name)
+		}
+	}
+	if len(plain) == 0 {
+		return args
+	}
+	return append(append(args, "--"), plain...)
+}

@@ -1,0 +1,121 @@
+package job
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"example.com/tsimport/reader/input"
+)
+
+// variable is ${NAME} or ${NAME:-default}.
+var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^{}]*))?\}`)
+
+// checkVariables refuses ${ that does not begin a variable, and secrets in clear.
+func (d *document) checkVariables(line int, key, text string) error {
+	rest := variable.ReplaceAllString(text, "")
+	if i := strings.Index(rest, "${"); i >= 0 {
+		return d.errorf(line, "%s: %s is not a variable; want ${NAME} or ${NAME:-default}", key, quoted(rest[i:]))
+	}
+	if hasSecret(variable.ReplaceAllString(text, "$3")) {
+		return d.errorf(line, "%s: it holds a secret in clear; put the secret into a variable of the environment, and ${NAME} here", key)
+	}
+	return nil
+}
+
+// hasSecret reports whether a text, in which variables are empty, has a part that is never shown.
+func hasSecret(text string) bool {
+	if input.Redact(text) == text {
+		return false
+	}
+	u, err := url.Parse(strings.TrimPrefix(text, "@"))
+	if err != nil {
+		return true
+	}
+	// What is left of an address when the secrets are variables.
+	if password, _ := u.User.Password(); password == "" {
+		u.User = nil
+	}
+	q := u.Query()
+	for name, values := range q {
+		if !slices.ContainsFunc(values, func(v string) bool { return v != "" }) {
+			q.Del(name)
+		}
+	}
+	u.RawQuery = q.Encode()
+	return input.Redact(u.String()) != u.String()
+}
+
+// Lookup finds a variable of the environment.
+type Lookup func(name string) (value string, ok bool)
+
+// expand puts the values of variables in their places.
+func expand(text string, lookup Lookup) (string, error) {
+	var missing error
+	text = variable.ReplaceAllStringFunc(text, func(found string) string {
+		m := variable.FindStringSubmatch(found)
+		value, ok := lookup(m[1])
+		switch {
+		case m[2] != "":
+			return cmp.Or(value, m[3])
+		case !ok && missing == nil:
+			missing = fmt.Errorf("the variable %s of the environment is not set", m[1])
+		}
+		return value
+	})
+	return text, missing
+}
+
+// Resolve returns the load with its variables in their places. File is for errors.
+func (s Single) Resolve(file string, lookup Lookup) (Single, error) {
+	at := func(line int, key, text string) (string, error) {
+		out, err := expand(text, lookup)
+		if err != nil {
+			return "", &Error{file, line, fmt.Sprintf("load %s: %s: %v", s.Name, key, err)}
+		}
+		return out, nil
+	}
+	out := s
+	out.From, out.Settings = slices.Clone(s.From), slices.Clone(s.Settings)
+	var err error
+	for i, text := range out.From {
+		if out.From[i], err = at(s.line, keyFrom, text); err != nil {
+			return out, err
+		}
+	}
+	for i, t := range out.Settings {
+		out.Settings[i].Values = slices.Clone(t.Values)
+		for j, text := range t.Values {
+			if out.Settings[i].Values[j], err = at(t.line, t.Key, text); err != nil {
+				return out, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// ResolveSettings is Resolve for settings of the job.
+func ResolveSettings(file string, settings []Setting, lookup Lookup) ([]Setting, error) {
+	s, err := Single{Name: "defaults", Settings: settings}.Resolve(file, lookup)
+	return s.Settings, err
+}
+
+// variables returns the names of the variables that the load has, in the order of the alphabet.
+func (s *Single) variables() (names []string) {
+	texts := slices.Clone(s.From)
+	for _, t := range s.Settings {
+		texts = append(texts, t.Values...)
+	}
+	for _, text := range texts {
+		for _, m := range variable.FindAllStringSubmatch(text, -1) {
+			if !slices.Contains(names, m[1]) {
+				names = append(names, m[1])
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}

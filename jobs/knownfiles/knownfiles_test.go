@@ -1,0 +1,753 @@
+package knownfiles
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/reader/input"
+)
+
+var errStore = errors.New("the store does not answer")
+
+// faulty is a store in memory that fails one operation, the at-th from 0; the answer of a put may be lost after it was done.
+type faulty struct {
+	jobdir.Store // nothing else is called
+	objects      map[string][]byte
+	at           int
+	after        bool
+	failed       string
+	err          error // nil is errStore
+}
+
+func (f *faulty) fails(op string) error {
+	if f.at--; f.at != -1 {
+		return nil
+	}
+	f.failed = op
+	return cmp.Or(f.err, errStore)
+}
+
+func (f *faulty) String() string { return "memory" }
+
+func (f *faulty) PutAbsent(_ context.Context, name string, body []byte) error {
+	err := f.fails("put")
+	if f.objects[name] != nil {
+		return cmp.Or(err, jobdir.ErrExists)
+	}
+	if err == nil || f.after {
+		f.objects[name] = body
+	}
+	return err
+}
+
+func (f *faulty) Get(_ context.Context, name string) ([]byte, error) {
+	body, err := f.objects[name], f.fails("get")
+	if body == nil {
+		err = cmp.Or(err, fs.ErrNotExist)
+	}
+	return body, err
+}
+
+func (f *faulty) List(context.Context, string) ([]string, error) {
+	return slices.Sorted(maps.Keys(f.objects)), f.fails("list")
+}
+
+func (f *faulty) Delete(_ context.Context, name string) error {
+	err := f.fails("delete")
+	if err == nil {
+		delete(f.objects, name)
+	}
+	return err
+}
+
+// TestAFaultOfTheStoreEndsTheNightAndTheNextOneIsRight fails every operation of a night that loads two files, leaves out one, and merges
+// the ledger: only what is deleted after a merge may fail unseen.
+func TestAFaultOfTheStoreEndsTheNightAndTheNextOneIsRight(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		seen := map[string]int{}
+		for at := 0; ; at++ {
+			d := newDrop(t)
+			f := d.store.(*faulty)
+			f.after = after
+			d.deliver("a", "one")
+			d.want(Options{}, "", "a")
+			ledger, err := Open(t.Context(), d.store)
+			for range mergeFrom - 3 { // the next event but one merges them
+				err = errors.Join(err, ledger.append(t.Context(), &event{Kind: kindForgotten, Table: d.table}))
+			}
+			must(t, err)
+			d.deliver("b", "two")
+			d.deliver("c", "three")
+			f.at = at
+			got, _, err := d.night(Options{}, true)
+			f.at = -1
+			if f.failed == "" {
+				break
+			}
+			seen[f.failed]++
+			if errors.Is(err, errStore) != (f.failed != "delete") {
+				t.Errorf("operation %d, a %s that fails (after it was done: %v): %v", at, f.failed, after, err)
+			}
+			if err == nil {
+				d.want(Options{}, "3 of 3 inputs are known")
+			} else if got, notes, err := d.night(Options{}, true); err != nil ||
+				!slices.Equal(got, []string{"b", "c"}) && !(after && strings.Contains(notes, "3 of 3 inputs are known")) {
+				t.Errorf("after operation %d, a %s: loads %q, %q, %v", at, f.failed, got, notes, err)
+			}
+			ledger, err = Open(t.Context(), d.store)
+			if err != nil || len(ledger.Files()) != 3 || len(ledger.begun) != 0 || len(got) > 2 {
+				t.Errorf("operation %d: %v, %v begun, %v", at, ledger.Files(), ledger.begun, err)
+			}
+		}
+		if seen["list"] == 0 || seen["get"] < mergeFrom-3 || seen["put"] < 3 || seen["delete"] < 1 {
+			t.Errorf("what was to fail did not: %v", seen)
+		}
+	}
+}
+
+// TestAFileThatVanishesEndsTheNight takes a file away after it was found: each act that reads it says so, and it is not known afterwards.
+func TestAFileThatVanishesEndsTheNight(t *testing.T) {
+	const selects, begins, ends = "select", "begin", "end"
+	remove := func(name string) error { return os.Remove(name) }
+	for what, c := range map[string]struct {
+		before string // a file that the table has taken, as long as the one that is gone
+		begun  bool   // that is, it has begun to
+		gone   string
+		act    string // which reads it
+		goes   func(name string) error
+	}{
+		"known, with a new time":        {"long", false, "long", selects, remove},
+		"as long as a known one":        {"z", false, "b", selects, remove},
+		"as long as a chosen one":       {"", false, "b", selects, remove},
+		"as long as one after it":       {"", false, "a", selects, remove},
+		"as long as one that has begun": {"z", true, "long", selects, remove},
+		"chosen":                        {"", false, "long", begins, remove},
+		"chosen, and cut":               {"", false, "long", begins, func(name string) error { return os.Truncate(name, 2) }},
+		"begun":                         {"", false, "long", ends, remove},
+		"begun, and changed":            {"", false, "long", ends, func(name string) error { return os.WriteFile(name, []byte("others"), 0o600) }},
+	} {
+		t.Run(what, func(t *testing.T) {
+			d := newDrop(t)
+			if c.before != "" {
+				d.deliver(c.before, map[bool]string{false: "six", true: "sixsix"}[c.gone == "long"])
+				_, _, err := d.night(Options{Job: "other"}, !c.begun)
+				must(t, err)
+				must(t, os.Remove(filepath.Join(d.dir, c.before)))
+			}
+			for name, content := range map[string]string{"a": "one", "b": "two", "long": "longer"} {
+				d.deliver(name, content)
+			}
+			ledger, err := Open(t.Context(), d.store)
+			must(t, err)
+			s := NewSelector(ledger, Options{Job: "job", ReloadChanged: true})
+			found, gone := find(t, d.dir), filepath.Join(d.dir, c.gone)
+			for _, act := range []struct {
+				name string
+				do   func() error
+			}{
+				{selects, func() error { _, _, err := s.Select(t.Context(), found, d.table, nil); return err }},
+				{begins, func() error { return s.Begin(t.Context(), d.table, "run") }},
+				{ends, func() error { return s.Loaded(t.Context()) }},
+			} {
+				if act.name != c.act {
+					must(t, act.do())
+					continue
+				}
+				must(t, c.goes(gone))
+				if err := act.do(); err == nil || !strings.Contains(err.Error(), c.gone) {
+					t.Errorf("%s: %v", act.name, err)
+				}
+				break
+			}
+			ledger, err = Open(t.Context(), d.store)
+			if f := ledger.files[gone]; err != nil || f.Name != "" && c.before != c.gone {
+				t.Errorf("%v is known, %v", f, err)
+			}
+		})
+	}
+}
+
+// TestOneOddFileChangesNothingForTheOthers puts one file that is left out in each place among five, and leaves out all but one.
+func TestOneOddFileChangesNothingForTheOthers(t *testing.T) {
+	all := []string{"a", "b", "c", "d", "e"}
+	type kind struct {
+		name, note string
+		o          Options
+		odd        func(d *drop, name string)
+	}
+	for _, k := range []kind{
+		{"young", "left out, changed less than 1h0m0s ago", Options{Settle: time.Hour}, func(d *drop, name string) {
+			d.now = d.now.Add(24 * time.Hour)
+			d.deliver(name, "new")
+			d.now = d.now.Add(-24 * time.Hour)
+		}},
+		{"without its marker", "left out, without their marker", Options{DoneMarker: "{}.done"}, func(d *drop, name string) {
+			_ = os.Remove(filepath.Join(d.dir, name+".done"))
+		}},
+		{"known under another name", "left out, the table has taken this content", Options{}, func(d *drop, name string) {
+			d.elsewhere("x"+name, "content of "+name)
+		}},
+		{"changed", "loaded again", Options{ReloadChanged: true}, func(d *drop, name string) {
+			for _, other := range all {
+				if other != name {
+					d.elsewhere(other, "content of "+other)
+				}
+			}
+			d.elsewhere(name, "other content")
+		}},
+	} {
+		for i, name := range all {
+			for _, most := range []bool{false, true} { // or all but this one are odd
+				d := newDrop(t)
+				odd, rest := []string{name}, slices.Delete(slices.Clone(all), i, i+1)
+				if most {
+					odd, rest = rest, odd
+				}
+				for _, name := range all {
+					d.deliver(name, "content of "+name)
+					if k.o.DoneMarker != "" {
+						d.deliver(name+".done", "")
+					}
+				}
+				for _, name := range odd {
+					k.odd(d, name)
+				}
+				if k.name == "changed" { // these are loaded, and only these
+					if most {
+						continue // each makes all others known
+					}
+					rest = odd
+				}
+				got, notes, err := d.night(k.o, true)
+				lines := strings.Split(notes, "\n")
+				if err != nil || !slices.Equal(got, rest) || !strings.Contains(lines[0], k.note) || most != strings.Contains(lines[0], " and 1 more: ") ||
+					len(lines) > 1 && k.name != "changed" {
+					t.Errorf("%s: %v: loads %v, want %v; %q, %v", k.name, odd, got, rest, notes, err)
+				}
+			}
+		}
+	}
+}
+
+// elsewhere has another load take a content under a name of the drop.
+func (d *drop) elsewhere(name, content string) {
+	d.t.Helper()
+	ledger, err := Open(d.t.Context(), d.store)
+	must(d.t, err)
+	place := &drop{t: d.t, dir: d.t.TempDir(), store: d.store, now: d.now, table: d.table}
+	place.deliver("f", content)
+	item := find(d.t, place.dir)[0]
+	hash, err := hashOf(d.t.Context(), &item)
+	f := File{Name: filepath.Join(d.dir, name), Size: item.Size, Hash: hash, Run: "elsewhere"}
+	must(d.t, errors.Join(err, ledger.append(d.t.Context(), &event{Kind: kindLoaded, Table: d.table, Files: []File{f}})))
+}
+
+func TestForgettingOneFileKeepsTheOthers(t *testing.T) {
+	for _, name := range []string{"a", "b", "c"} {
+		d := newDrop(t)
+		for _, other := range []string{"a", "b", "c"} {
+			d.deliver(other, "content of "+other)
+		}
+		d.want(Options{}, "", "a", "b", "c")
+		for _, other := range []string{"begun1", "begun2"} {
+			d.deliver(other, other+" is long")
+		}
+		if got, _, err := d.night(Options{Job: "other"}, false); err != nil || len(got) != 2 {
+			t.Fatal(got, err)
+		}
+		ledger, err := Open(t.Context(), d.store)
+		if err == nil {
+			err = ledger.Forget(t.Context(), []string{filepath.Join(d.dir, name), filepath.Join(d.dir, "begun1")}, d.now)
+		}
+		must(t, err)
+		for range 2 { // at once, and read again
+			for _, other := range []string{"a", "b", "c", "begun1", "begun2"} {
+				if forgotten := other == name || other == "begun1"; ledger.Knows(filepath.Join(d.dir, other)) == forgotten {
+					t.Errorf("%s: knows %s: %v", name, other, !forgotten)
+				}
+			}
+			if _, bySize := ledger.otherJobs("job"); len(ledger.contents) != 2 || len(bySize) != 1 || len(bySize[14]) != 1 || bySize[14][0].Sum == "" {
+				t.Errorf("contents %v, begun %v", ledger.contents, bySize)
+			}
+			if ledger, err = Open(t.Context(), d.store); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.refused(Options{}, "begun2", "an unfinished load")
+		must(t, errors.Join(os.Remove(filepath.Join(d.dir, "begun2")), os.Remove(filepath.Join(d.dir, "begun1"))))
+		d.deliver("other", "content of "+name)
+		d.want(Options{}, "other (as ", name) // whose content is known under its own name first
+	}
+}
+
+func TestALedgerThatIsMergedWhileItIsReadIsReadAgain(t *testing.T) {
+	d := newDrop(t)
+	d.deliver("a", "one")
+	d.want(Options{}, "", "a")
+	f := d.store.(*faulty)
+	f.at, f.err = 1, fs.ErrNotExist
+	if l, err := Open(t.Context(), f); err != nil || len(l.Files()) != 1 || f.failed != "get" {
+		t.Errorf("%v, %q failed", err, f.failed)
+	}
+}
+
+func TestAMarkerNamesItsInput(t *testing.T) {
+	if CheckMarker("") != nil || CheckMarker("{}.done") != nil || CheckMarker("done") == nil {
+		t.Error("a marker without {} is taken, or one with it is not")
+	}
+}
+
+func TestAnyOtherJobThatHasBegunIsSeen(t *testing.T) {
+	for range 20 { // the order of a map
+		l := &Ledger{begun: map[string]*begun{}}
+		for i := range 5 {
+			l.begun[fmt.Sprint("job", i)] = &begun{Names: []string{fmt.Sprint("f", i)}, Heads: []head{{int64(i), "sum"}}}
+		}
+		byName, bySize := l.otherJobs("job2")
+		if len(byName) != 4 || len(bySize) != 4 || byName["f2"].Name != "" {
+			t.Fatalf("%v, %v", byName, bySize)
+		}
+	}
+}
+
+func TestWhatIsNotedOfAFile(t *testing.T) {
+	d := newDrop(t)
+	d.deliver("a", "one")
+	d.deliver("b", "one")
+	d.want(Options{}, "b (as ", "a")
+	later := d.now.Add(time.Hour)
+	d.now = later
+	d.deliver("b", "one")
+	d.want(Options{}, "2 of 2 inputs are known") // which notes the new time of b
+	// What is not an event is passed by, wherever it stands.
+	err := errors.Join(d.store.PutAbsent(t.Context(), eventPrefix+"!", []byte{}), d.store.PutAbsent(t.Context(), eventPrefix+"a", []byte{}))
+	ledger, cannot := Open(t.Context(), d.store)
+	must(t, errors.Join(err, cannot))
+	a, b := filepath.Join(d.dir, "a"), filepath.Join(d.dir, "b")
+	t.Chdir(d.dir)
+	if name := NameOf(&find(t, "a")[0]); name != a { // wherever it is called from
+		t.Errorf("%s is known as %s", a, name)
+	}
+	got := map[string]string{}
+	for _, f := range ledger.Files() {
+		got[f.Name] = f.SameAs + " " + f.Run + fmt.Sprint(f.Modified.Equal(later), f.Loaded.IsZero())
+	}
+	if want := map[string]string{a: " runfalse false", b: a + " runtrue false"}; !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	// Another table of the name has taken nothing of it, also when its own ledger is read again.
+	d.table++
+	must(t, errors.Join(os.Remove(a), os.Remove(b)))
+	d.deliver("c", "three")
+	d.want(Options{}, "", "c")
+	d.deliver("d", "one")
+	d.want(Options{}, "1 of 2 inputs are known", "d")
+}
+
+func TestWithoutALedgerFilesAreOnlySortedAndLeftOut(t *testing.T) {
+	d := newDrop(t)
+	d.deliver("a", "one")
+	d.deliver("b", "two")
+	d.deliver("b.done", "")
+	s := NewSelector(nil, Options{DoneMarker: "{}.done", Exists: func(context.Context, string) (bool, error) { return false, nil }})
+	chosen, notes, err := s.Select(t.Context(), find(t, d.dir), d.table, nil)
+	if err != nil || len(chosen) != 1 || len(notes) != 1 || s.Once() || s.Units() != nil || len(s.Blocks()) != 0 {
+		t.Errorf("%v, %q, %v", chosen, notes, err)
+	}
+	must(t, errors.Join(s.Begin(t.Context(), 0, "run"), s.Loaded(t.Context()), s.NothingNew(t.Context())))
+	// Whether there is a marker may be unknown.
+	s = NewSelector(nil, Options{DoneMarker: "{}.ok", Exists: func(context.Context, string) (bool, error) { return false, errStore }})
+	if _, _, err := s.Select(t.Context(), find(t, d.dir), d.table, nil); !errors.Is(err, errStore) {
+		t.Errorf("got %v", err)
+	}
+	// When it was changed may be, too.
+	found := find(t, d.dir)
+	found[1].Modified = time.Time{}
+	if _, _, err := NewSelector(nil, Options{Settle: time.Minute}).Select(t.Context(), found, d.table, nil); err == nil ||
+		!strings.Contains(err.Error(), "b was changed") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestHashesOfAnEarlierAttemptAreTaken(t *testing.T) {
+	d := newDrop(t)
+	d.deliver("a", "one")
+	open := func() *Selector {
+		ledger, err := Open(t.Context(), d.store)
+		must(t, err)
+		s := NewSelector(ledger, Options{Job: "job"})
+		_, _, err = s.Select(t.Context(), find(t, d.dir), d.table, nil)
+		must(t, err)
+		return s
+	}
+	item := find(t, d.dir)[0]
+	item.Size = 4
+	if _, err := headOf(t.Context(), &item); err == nil {
+		t.Error("what ends before its size has a beginning")
+	}
+	first, second := open(), open()
+	first.trees[0].observe(0, []byte("one"))
+	blocks := first.Blocks()
+	if err := second.Restore(blocks); err != nil || len(second.trees[0].missing()) != 0 || len(first.Blocks()) != 0 {
+		t.Errorf("%v, blocks %v are missing", err, second.trees[0].missing())
+	}
+	d.now = d.now.Add(time.Hour)
+	d.deliver("a", "two") // after all of it was read
+	if err := second.Loaded(t.Context()); err == nil {
+		t.Error("what was changed while it was loaded is known")
+	}
+	if err := open().Restore(blocks[1:]); err == nil {
+		t.Error("damaged hashes are taken")
+	}
+}
+
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestMain(m *testing.M) { conformance.Main(m) }
+
+func TestATreeOfAnyReadsIsThatOfTheWholeFile(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	const block = 64 << 10
+	small := func(size int) *tree {
+		tree := newTree(int64(size))
+		tree.block = block
+		return tree
+	}
+	for _, size := range []int{0, 1, block - 1, block, block + 1, 3*block + 5} {
+		name := filepath.Join(t.TempDir(), "in")
+		text := make([]byte, size)
+		for i := range text {
+			text[i] = byte(i*7 + i>>13)
+		}
+		must(t, os.WriteFile(name, text, 0o600))
+		item := find(t, name)[0]
+		want, err := small(size).complete(t.Context(), &item)
+		must(t, err)
+		for round := range 4 {
+			first := small(size)
+			watched := item.Observed(first.observe)
+			at, err := watched.OpenAt(t.Context())
+			must(t, err)
+			var all sync.WaitGroup
+			for range round { // pieces from all over, some twice, at the same time
+				seed := r.Uint64()
+				all.Go(func() {
+					r := rand.New(rand.NewPCG(seed, 0))
+					for range 20 {
+						off := r.IntN(size + 1)
+						_, _ = at.ReadAt(make([]byte, r.IntN(block)), int64(off))
+					}
+					for off := 0; off < size; off += 10_000 {
+						_, _ = at.ReadAt(make([]byte, 10_000), int64(off))
+					}
+				})
+			}
+			all.Wait()
+			at.Close()
+			if round > 0 && len(first.missing()) > 0 {
+				t.Errorf("%d bytes: blocks %v were read in order and are not hashed", size, first.missing())
+			}
+			// What is kept of it serves another attempt.
+			blocks, sums := first.drain()
+			again := small(size)
+			must(t, decodeBlocks(encodeBlocks(nil, 0, blocks, sums), []*tree{again}))
+			for _, one := range []*tree{first, again} {
+				if got, err := one.complete(t.Context(), &item); err != nil || got != want {
+					t.Errorf("%d bytes, round %d: %s, %v, want %s", size, round, got, err, want)
+				}
+			}
+		}
+	}
+}
+
+func TestHashesOfOtherInputsAreRefused(t *testing.T) {
+	one := encodeBlocks(nil, 0, []int64{1}, []blockSum{sha256.Sum256(nil)})
+	for _, records := range [][]byte{one, one[:len(one)-1], encodeBlocks(nil, 1, []int64{0}, []blockSum{{}})} {
+		if decodeBlocks(records, []*tree{newTree(5)}) == nil {
+			t.Errorf("%x is taken", records)
+		}
+	}
+}
+
+// find expands arguments.
+func find(t *testing.T, args ...string) []input.Item {
+	t.Helper()
+	set, err := input.Expand(t.Context(), args, input.Options{})
+	must(t, err)
+	return set.Items
+}
+
+// drop is a folder into which files are delivered.
+type drop struct {
+	t     *testing.T
+	dir   string
+	store jobdir.Store
+	now   time.Time
+	table int64
+}
+
+func newDrop(t *testing.T) *drop {
+	t.Helper()
+	return &drop{t: t, dir: t.TempDir(), store: &faulty{objects: map[string][]byte{}, at: -1}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), table: 1}
+}
+
+// deliver writes a file as of now.
+func (d *drop) deliver(name, content string) {
+	d.t.Helper()
+	full := filepath.Join(d.dir, name)
+	err := errors.Join(os.WriteFile(full, []byte(content), 0o600), os.Chtimes(full, d.now, d.now))
+	must(d.t, err)
+}
+
+// night lets a load choose, and perhaps finish. It returns the names of what it loads, and the notes.
+func (d *drop) night(o Options, finish bool) (loaded []string, notes string, err error) {
+	d.t.Helper()
+	d.now = d.now.Add(24 * time.Hour)
+	ledger, err := Open(d.t.Context(), d.store)
+	if err != nil {
+		return nil, "", err
+	}
+	o.Now = func() time.Time { return d.now }
+	if o.Job == "" {
+		o.Job = "job"
+	}
+	o.Exists = func(_ context.Context, name string) (bool, error) {
+		_, err := os.Stat(name)
+		return err == nil, nil
+	}
+	s := NewSelector(ledger, o)
+	chosen, said, err := s.Select(d.t.Context(), find(d.t, d.dir), d.table, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, i := range chosen {
+		loaded = append(loaded, filepath.Base(i.Name))
+	}
+	if len(chosen) == 0 {
+		return nil, strings.Join(said, "\n"), s.NothingNew(d.t.Context())
+	}
+	if err := s.Begin(d.t.Context(), d.table, "run"); err != nil {
+		return nil, "", err
+	}
+	if finish {
+		err = s.Loaded(d.t.Context())
+	}
+	return loaded, strings.Join(said, "\n"), err
+}
+
+// want compares what a night loads.
+func (d *drop) want(o Options, note string, names ...string) {
+	d.t.Helper()
+	got, notes, err := d.night(o, true)
+	if err != nil || !slices.Equal(got, names) || !strings.Contains(notes, note) {
+		d.t.Errorf("loads %q, wants %q; notes %q want %q; %v", got, names, notes, note, err)
+	}
+}
+
+func (d *drop) refused(o Options, parts ...string) {
+	d.t.Helper()
+	_, _, err := d.night(o, true)
+	var refused *Refused
+	if !errors.As(err, &refused) {
+		d.t.Errorf("%v", err)
+		return
+	}
+	for _, p := range parts {
+		if !strings.Contains(err.Error(), p) {
+			d.t.Errorf("%q does not say %q", err, p)
+		}
+	}
+}
+
+func TestContentsAreLoadedOnce(t *testing.T) {
+	d := newDrop(t)
+	d.deliver("a", "one")
+	d.deliver("b", "two")
+	d.want(Options{}, "", "a", "b")
+	d.want(Options{}, "2 of 2 inputs are known")
+	d.deliver("a", "one") // a new time
+	d.want(Options{}, "2 of 2 inputs are known")
+	d.deliver("c", "two")
+	d.deliver("d", "four")
+	d.deliver("e", "four")
+	d.want(Options{}, "under another name", "d")
+	d.want(Options{}, "5 of 5 inputs are known")
+	d.deliver("f", "one")
+	d.want(Options{ByName: true}, "", "f")
+	d.deliver("b", "too")
+	d.deliver("g", "new")
+	d.refused(Options{}, "b changed", "--reload-changed")
+	d.deliver("a", "longer")
+	d.refused(Options{}, "a changed", "1 more")
+	d.want(Options{ReloadChanged: true}, "loaded again", "a", "b", "g")
+	d.deliver("h", "two") // what b was
+	d.want(Options{}, "h (as ")
+	ledger, err := Open(t.Context(), d.store)
+	must(t, err)
+	ledger.bind(d.table)
+	must(t, ledger.Forget(t.Context(), []string{filepath.Join(d.dir, "d"), filepath.Join(d.dir, "e")}, d.now))
+	d.want(Options{}, "e (as", "d")
+	d.table = 2 // it was dropped and made again
+	d.want(Options{ByName: true}, "", "a", "b", "c", "d", "e", "f", "g", "h")
+}
+
+func TestOfAnUnfinishedLoadNothingIsKnown(t *testing.T) {
+	d := newDrop(t)
+	d.deliver("a", "one")
+	if got, _, err := d.night(Options{Command: "load x"}, false); err != nil || len(got) != 1 {
+		t.Fatal(got, err)
+	}
+	d.refused(Options{Job: "other"}, "an unfinished load has begun to load", "load x")
+	// Its content under another name is not loaded beside it, for both would be loaded in the end.
+	move := func(from, to string) {
+		must(t, os.Rename(filepath.Join(d.dir, from), filepath.Join(d.dir, to)))
+	}
+	move("a", "moved")
+	d.refused(Options{Job: "other"}, "moved begins like ", "a and is as long", "load x", "files forget")
+	d.deliver("moved", "two") // as long, and another content
+	d.want(Options{Job: "third"}, "", "moved")
+	move("moved", "b")
+	d.deliver("a", "one")
+	d.want(Options{}, "b (as ", "a") // the same load, started over
+	d.want(Options{Job: "other"}, "2 of 2 inputs are known")
+}
+
+func TestAResumedLoadTakesWhatItTookBefore(t *testing.T) {
+	d := newDrop(t)
+	d.deliver("a", "one")
+	ledger, _ := Open(t.Context(), d.store)
+	s := NewSelector(ledger, Options{Job: "job"})
+	found := find(t, d.dir)
+	_, _, err := s.Select(t.Context(), found, 1, nil)
+	must(t, err)
+	d.deliver("0", "new")
+	for _, c := range []struct {
+		earlier []string
+		want    string
+	}{{[]string{found[0].Name}, ""}, {[]string{found[0].Name, "gone"}, "gone is missing"}} {
+		got, _, err := NewSelector(ledger, Options{}).Select(t.Context(), find(t, d.dir), 1, c.earlier)
+		if c.want == "" && (err != nil || len(got) != 1 || got[0].Name != found[0].Name) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%v: %v, %v", c.earlier, got, err)
+		}
+	}
+}
+
+func TestFilesThatMayBeHalfWrittenAreLeftOut(t *testing.T) {
+	d := newDrop(t)
+	d.deliver("a", "one")
+	d.now = d.now.Add(30 * time.Hour)
+	d.deliver("b", "two") // from a clock that is ahead
+	d.now = d.now.Add(-30 * time.Hour)
+	d.want(Options{Settle: 2 * time.Minute}, "b: left out, changed less than", "a")
+	d.now = d.now.Add(48 * time.Hour)
+	d.want(Options{Settle: 2 * time.Minute}, "", "b")
+
+	d = newDrop(t)
+	d.deliver("a", "one")
+	d.deliver("a.done", "")
+	d.deliver("b", "two")
+	d.want(Options{DoneMarker: "{}.done"}, "b: left out, without their marker", "a")
+	must(t, os.Mkdir(filepath.Join(d.dir, "_ok"), 0o700))
+	d.deliver("b.done", "")
+	d.want(Options{DoneMarker: "{}.done"}, "", "b")
+}
+
+func TestInputsComeInTheOrderThatIsAskedFor(t *testing.T) {
+	d := newDrop(t)
+	for i, name := range []string{"b", "a", "c"} {
+		d.now = d.now.Add(time.Duration(-i) * time.Hour)
+		d.deliver(name, name)
+	}
+	d.want(Options{Order: OrderTime}, "", "c", "a", "b")
+	d.table++
+	d.want(Options{Order: OrderName}, "", "a", "b", "c")
+}
+
+func TestALedgerIsMergedAndStaysWhatItIs(t *testing.T) {
+	d := newDrop(t)
+	for i := range 3 * mergeFrom {
+		d.deliver(fmt.Sprintf("f%03d", i%(2*mergeFrom)), fmt.Sprintf("content %d", i))
+		_, _, err := d.night(Options{ReloadChanged: true}, true)
+		must(t, err)
+	}
+	names, err := d.store.List(t.Context(), "")
+	if err != nil || len(names) > 2*mergeFrom {
+		t.Errorf("%d objects, %v", len(names), err)
+	}
+	ledger, err := Open(t.Context(), d.store)
+	if err != nil || len(ledger.Files()) != 2*mergeFrom || len(ledger.contents) != 3*mergeFrom {
+		t.Errorf("%d files, %d contents, %v", len(ledger.Files()), len(ledger.contents), err)
+	}
+}
+
+func TestALedgerOfANewerVersionOrADamagedOneIsRefused(t *testing.T) {
+	for body, want := range map[string]string{`{"version":2}`: "newer version", `{"vers`: "damaged"} {
+		d := newDrop(t)
+		d.deliver("a", "one")
+		must(t, d.store.PutAbsent(t.Context(), eventPrefix+"000000000", []byte(body)))
+		if _, _, err := d.night(Options{}, true); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: %v", body, err)
+		}
+	}
+}
+
+func TestStreamsAreRefused(t *testing.T) {
+	d := newDrop(t)
+	ledger, err := Open(t.Context(), d.store)
+	must(t, err)
+	if _, _, err := NewSelector(ledger, Options{}).Select(t.Context(), find(t, "-"), 1, nil); err == nil || !strings.Contains(err.Error(), "stream") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestATableWithoutATimeIsRefused(t *testing.T) {
+	d := newDrop(t)
+	d.deliver("a", "one")
+	d.table = 0
+	d.refused(Options{}, "does not say when the table was made")
+}
+
+func TestUnitsAreKeptForTheNextLoadOfTheTable(t *testing.T) {
+	d := newDrop(t)
+	must(t, os.WriteFile(filepath.Join(d.dir, "a.csv"), []byte("id,v\n"), 0o644))
+	open := func(table int64) *Selector {
+		ledger, err := Open(t.Context(), d.store)
+		must(t, err)
+		s := NewSelector(ledger, Options{Job: "job"})
+		_, _, err = s.Select(t.Context(), find(t, d.dir), table, nil)
+		must(t, err)
+		return s
+	}
+	for i := range mergeFrom + 2 { // also when the ledger is written again as one
+		s := open(1)
+		s.KeepUnits(map[string]string{"v": "duration, s", fmt.Sprintf("c%d", i): "date, days"})
+		must(t, s.Begin(t.Context(), 1, "run"))
+	}
+	if units := open(1).Units(); units["v"] != "duration, s" || units["c0"] != "date, days" {
+		t.Errorf("%v", units)
+	}
+	if units := open(2).Units(); len(units) != 0 {
+		t.Errorf("of another table of the name: %v", units)
+	}
+}

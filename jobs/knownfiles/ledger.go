@@ -1,0 +1,322 @@
+package knownfiles
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/tsimport/internal/jobdir"
+)
+
+// File is an input whose content a table has taken.
+type File struct {
+	Name     string    `json:"name"`
+	Size     int64     `json:"size"`
+	Version  string    `json:"version"`
+	Modified time.Time `json:"modified,omitzero"`
+	Hash     string    `json:"hash"`
+	Loaded   time.Time `json:"loaded,omitzero"`
+	Run      string    `json:"run,omitempty"`
+	SameAs   string    `json:"same_as,omitempty"` // the input under whose name the content was loaded
+}
+
+// event is an object of a ledger. Events are numbered and never changed.
+type event struct {
+	Format  int               `json:"version"`
+	Kind    string            `json:"kind"`              // loaded, begun, forgotten, or all: what all before say together
+	Table   int64             `json:"created,omitempty"` // when the table was made
+	Job     string            `json:"job,omitempty"`
+	Command string            `json:"command,omitempty"`
+	Time    time.Time         `json:"time"`
+	Files   []File            `json:"files,omitempty"`
+	Former  []File            `json:"former,omitempty"` // contents that the inputs no longer have
+	Names   []string          `json:"names,omitempty"`
+	Heads   []head            `json:"heads,omitempty"` // of Names, in their order
+	Begun   map[string]*begun `json:"begun,omitempty"`
+	Units   map[string]string `json:"units,omitempty"` // what columns count, by name
+}
+
+// head tells contents apart that are not known whole: of one content, both fields are one.
+type head struct {
+	Size int64  `json:"size"`
+	Sum  string `json:"sum"` // SHA-256 of its beginning
+}
+
+// begun is a load that has not ended.
+type begun struct {
+	Command string   `json:"command,omitempty"`
+	Names   []string `json:"names"`
+	Heads   []head   `json:"heads,omitempty"` // of Names; of an earlier version there are none
+}
+
+// Kinds of events.
+const (
+	kindLoaded    = "loaded"
+	kindBegun     = "begun"
+	kindForgotten = "forgotten"
+	kindAll       = "all"
+)
+
+const (
+	eventFormat = 1
+	eventPrefix = "event."
+	// mergeFrom is from how many objects on a ledger is written again as one.
+	mergeFrom = 32
+)
+
+// Ledger is what a table has taken. It belongs to one process at a time, which holds a lease or a lock; others may read it.
+type Ledger struct {
+	store jobdir.Store
+	next  int64
+	old   []string // objects to be merged
+	table int64    // when the table was made that the ledger is of
+	files map[string]File
+	begun map[string]*begun // by job
+	units map[string]string // what loads have written into columns, by name
+	// contents are all that the table has taken, also those that inputs no longer have. They are found by size and hash.
+	contents map[content]File
+}
+
+type content struct {
+	size int64
+	hash string
+}
+
+// Open reads the ledger in a store.
+func Open(ctx context.Context, store jobdir.Store) (*Ledger, error) {
+	for attempt := 1; ; attempt++ {
+		l := &Ledger{store: store}
+		l.clear()
+		err := l.read(ctx)
+		if errors.Is(err, fs.ErrNotExist) && attempt < 5 {
+			continue // it was merged meanwhile
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the known files in %s: %w", store, err)
+		}
+		return l, nil
+	}
+}
+
+func (l *Ledger) read(ctx context.Context) error {
+	names, err := l.store.List(ctx, eventPrefix)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		var number int64
+		if _, err := fmt.Sscanf(name, eventPrefix+"%d", &number); err != nil {
+			continue
+		}
+		body, err := l.store.Get(ctx, name)
+		if err != nil {
+			return err
+		}
+		var e event
+		if err := json.Unmarshal(body, &e); err != nil {
+			return &jobdir.UnfitError{Cause: fmt.Errorf("%s is damaged: %w; put back a copy of it, or start over with another --state", name, err)}
+		}
+		if e.Format > eventFormat {
+			return &jobdir.UnfitError{Cause: fmt.Errorf("%s was written by a newer version of tsimport; use that version", name)}
+		}
+		l.apply(&e)
+		l.next = max(l.next, number+1)
+		l.old = append(l.old, name)
+	}
+	return nil
+}
+
+func (l *Ledger) apply(e *event) {
+	if e.Table != l.table && e.Table != 0 {
+		// Another table of the name: what the one before has taken went with it.
+		l.table = e.Table
+		l.clear()
+	}
+	if e.Kind == kindAll {
+		l.clear()
+	}
+	maps.Copy(l.units, e.Units)
+	switch e.Kind {
+	case kindAll:
+		maps.Copy(l.begun, e.Begun)
+		for _, f := range e.Former {
+			l.contents[content{f.Size, f.Hash}] = f
+		}
+		l.enter(e.Files)
+	case kindLoaded:
+		delete(l.begun, e.Job)
+		l.enter(e.Files)
+	case kindBegun:
+		l.begun[e.Job] = &begun{e.Command, e.Names, e.Heads}
+	case kindForgotten:
+		for _, name := range e.Names {
+			delete(l.files, name)
+			maps.DeleteFunc(l.contents, func(_ content, f File) bool { return f.Name == name || f.SameAs == name })
+		}
+		for job, b := range l.begun {
+			if b = b.without(e.Names); len(b.Names) == 0 {
+				delete(l.begun, job)
+			} else {
+				l.begun[job] = b
+			}
+		}
+	}
+}
+
+// without leaves out inputs.
+func (b *begun) without(names []string) *begun {
+	left := &begun{Command: b.Command}
+	for i, name := range b.Names {
+		if slices.Contains(names, name) {
+			continue
+		}
+		left.Names = append(left.Names, name)
+		if i < len(b.Heads) {
+			left.Heads = append(left.Heads, b.Heads[i])
+		}
+	}
+	return left
+}
+
+func (l *Ledger) enter(files []File) {
+	for _, f := range files {
+		l.files[f.Name] = f
+		if c := (content{f.Size, f.Hash}); l.contents[c].Name == "" {
+			l.contents[c] = f
+		}
+	}
+}
+
+func (l *Ledger) clear() {
+	l.files, l.begun, l.contents, l.units = map[string]File{}, map[string]*begun{}, map[content]File{}, map[string]string{}
+}
+
+// bind makes it the ledger of the table made then; 0 is one that is yet to be made.
+func (l *Ledger) bind(created int64) {
+	if created != l.table || created == 0 {
+		l.clear()
+	}
+	l.table = created
+}
+
+// Files returns the known files by name.
+func (l *Ledger) Files() []File {
+	return slices.SortedFunc(maps.Values(l.files), func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// ofContent returns a file of that size and hash.
+func (l *Ledger) ofContent(size int64, hash string) (File, bool) {
+	f, ok := l.contents[content{size, hash}]
+	return f, ok
+}
+
+// sizes are those of all contents.
+func (l *Ledger) sizes() map[int64]bool {
+	all := map[int64]bool{}
+	for c := range l.contents {
+		all[c.size] = true
+	}
+	return all
+}
+
+// unfinished is an input that an unfinished load of another job has begun to load.
+type unfinished struct {
+	Name    string
+	Command string // resumes the load
+	Sum     string // of its head
+}
+
+// otherJobs returns what unfinished loads of other jobs have begun to load, by name, and by size where that is known.
+func (l *Ledger) otherJobs(job string) (byName map[string]unfinished, bySize map[int64][]unfinished) {
+	byName, bySize = map[string]unfinished{}, map[int64][]unfinished{}
+	for other, b := range l.begun {
+		if other == job {
+			continue
+		}
+		for i, name := range b.Names {
+			u := unfinished{Name: name, Command: b.Command}
+			if i < len(b.Heads) {
+				u.Sum = b.Heads[i].Sum
+				bySize[b.Heads[i].Size] = append(bySize[b.Heads[i].Size], u)
+			}
+			byName[name] = u
+		}
+	}
+	return byName, bySize
+}
+
+// Forget takes inputs out: they are loaded again when they are found.
+func (l *Ledger) Forget(ctx context.Context, names []string, now time.Time) error {
+	return l.append(ctx, &event{Kind: kindForgotten, Table: l.table, Names: names, Time: now})
+}
+
+// append notes an event.
+func (l *Ledger) append(ctx context.Context, e *event) error {
+	if err := l.put(ctx, e); err != nil {
+		return err
+	}
+	l.apply(e)
+	if len(l.old) < mergeFrom {
+		return nil
+	}
+	old := l.old
+	if err := l.put(ctx, &event{Kind: kindAll, Table: l.table, Time: e.Time, Files: l.Files(), Former: l.former(), Begun: l.begun, Units: l.units}); err != nil {
+		return err
+	}
+	l.old = l.old[len(l.old)-1:]
+	for _, name := range old {
+		if err := l.store.Delete(ctx, name); err != nil {
+			break // it is read again, which changes nothing
+		}
+	}
+	return nil
+}
+
+// former are contents that no known file has.
+func (l *Ledger) former() (all []File) {
+	has := map[content]bool{}
+	for _, f := range l.files {
+		has[content{f.Size, f.Hash}] = true
+	}
+	for c, f := range l.contents {
+		if !has[c] {
+			all = append(all, f)
+		}
+	}
+	slices.SortFunc(all, func(a, b File) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Hash, b.Hash)) })
+	return all
+}
+
+func (l *Ledger) put(ctx context.Context, e *event) error {
+	e.Format = eventFormat
+	body, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("note known files: %w", err)
+	}
+	name := fmt.Sprintf("%s%09d", eventPrefix, l.next)
+	err = l.store.PutAbsent(ctx, name, body)
+	if errors.Is(err, jobdir.ErrExists) {
+		return fmt.Errorf("note known files in %s: another process has written to it meanwhile; try again", l.store)
+	}
+	if err != nil {
+		return fmt.Errorf("note known files in %s: %w", l.store, err)
+	}
+	l.next++
+	l.old = append(l.old, name)
+	return nil
+}
+
+// Knows reports whether an input of the name is known, or is being loaded.
+func (l *Ledger) Knows(name string) bool {
+	_, known := l.files[name]
+	byName, _ := l.otherJobs("")
+	_, begun := byName[name]
+	return known || begun
+}

@@ -1,0 +1,452 @@
+package knownfiles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/reader/input"
+)
+
+// Options say which inputs are chosen, and in which order.
+type Options struct {
+	ReloadChanged bool // load a known input again whose content has changed, instead of refusing
+	// ByName: names say something of the rows, as with --path-columns. A content that is known under another name makes other rows, and is
+	// loaded instead of being left out.
+	ByName bool
+	// Order is OrderGiven, OrderName or OrderTime.
+	Order string
+	// Settle leaves out inputs that were changed so lately; 0 takes all.
+	Settle time.Duration
+	// DoneMarker is the name of what stands beside an input that is whole, with {} for the input's name; "" asks for none.
+	DoneMarker string
+	Job        string // identity of the load
+	Command    string // to resume it
+	Now        func() time.Time
+	// Exists reports whether there is an input of that very name.
+	Exists func(ctx context.Context, name string) (bool, error)
+}
+
+// Orders of inputs.
+const (
+	OrderGiven = ""     // as they were found
+	OrderName  = "name" // by their names
+	OrderTime  = "time" // by when they were changed, then by name
+)
+
+// Refused says why inputs cannot be loaded as asked.
+type Refused struct{ Message string }
+
+func (r *Refused) Error() string { return r.Message }
+
+// Exit is the exit code.
+func (*Refused) Exit() int { return exitcode.Usage }
+
+// Selector chooses the inputs of one load. Its methods are called one at a time, but for what reading an input calls.
+type Selector struct {
+	ledger *Ledger // nil knows nothing
+	o      Options
+	items  []input.Item // chosen, not observed
+	trees  []*tree
+	seen   []File // inputs whose content is known, under a name or a time that is not
+	run    string
+	units  map[string]string // of columns, which Begin notes
+	hashed map[string]string // by name, what Select had to read
+}
+
+// NewSelector returns a Selector. Without a ledger it only orders inputs and leaves out those that are not whole.
+func NewSelector(l *Ledger, o Options) *Selector {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Selector{ledger: l, o: o, hashed: map[string]string{}}
+}
+
+// Once reports whether the Selector leaves out what is known.
+func (s *Selector) Once() bool { return s.ledger != nil }
+
+// Select returns the inputs to be loaded into the table that was made then, 0 if it is yet to be made, and what the user should know.
+// Inputs that an earlier attempt of the same load has chosen are chosen again, and no others.
+func (s *Selector) Select(ctx context.Context, found []input.Item, created int64, earlier []string) (chosen []input.Item, notes []string, err error) {
+	s.sort(found)
+	if s.ledger != nil {
+		s.ledger.bind(created)
+		for i := range found {
+			if found[i].Size < 0 || found[i].Name == input.Stdin {
+				return nil, nil, &Refused{fmt.Sprintf("--only-new: %s is a stream, and nobody can say whether it was loaded before; save it as a file, or leave --only-new out", found[i].Name)}
+			}
+		}
+	}
+	if earlier != nil {
+		if s.items, err = pick(found, earlier); err != nil {
+			return nil, nil, err
+		}
+	} else {
+		if s.items, notes, err = s.whole(ctx, found); err != nil {
+			return nil, nil, err
+		}
+		if s.ledger != nil {
+			var more []string
+			if s.items, more, err = s.unknown(ctx, s.items); err != nil {
+				return nil, nil, err
+			}
+			notes = append(notes, more...)
+		}
+	}
+	if s.ledger == nil {
+		return s.items, notes, nil
+	}
+	for i := range s.items {
+		t := newTree(s.items[i].Size)
+		s.trees = append(s.trees, t)
+		chosen = append(chosen, s.items[i].Observed(t.observe))
+	}
+	return chosen, notes, nil
+}
+
+func (s *Selector) sort(items []input.Item) {
+	switch s.o.Order {
+	case OrderName:
+		slices.SortStableFunc(items, func(a, b input.Item) int { return strings.Compare(a.Name, b.Name) })
+	case OrderTime:
+		slices.SortStableFunc(items, func(a, b input.Item) int {
+			if c := a.Modified.Compare(b.Modified); c != 0 {
+				return c
+			}
+			return strings.Compare(a.Name, b.Name)
+		})
+	}
+}
+
+// pick returns the items of these names in this order.
+func pick(found []input.Item, names []string) (items []input.Item, err error) {
+	at := places(found)
+	for _, name := range names {
+		i, ok := at[name]
+		if !ok {
+			return nil, &Refused{fmt.Sprintf("%s is missing, which the unfinished run has begun to load; put it back, or start over with --fresh", name)}
+		}
+		items = append(items, found[i])
+	}
+	return items, nil
+}
+
+// places are where items stand, by their names.
+func places(items []input.Item) map[string]int {
+	at := make(map[string]int, len(items))
+	for i := range items {
+		at[items[i].Name] = i
+	}
+	return at
+}
+
+// whole leaves out inputs that may still be written to.
+func (s *Selector) whole(ctx context.Context, found []input.Item) (items []input.Item, notes []string, err error) {
+	now := s.o.Now()
+	var young, unmarked []string
+	markers, at := map[string]bool{}, places(found)
+	if s.o.DoneMarker != "" {
+		for i := range found {
+			markers[s.marker(&found[i])] = true
+		}
+	}
+	for i := range found {
+		item := &found[i]
+		if markers[item.Name] {
+			continue // it is a marker itself
+		}
+		if s.o.Settle > 0 && item.Modified.IsZero() {
+			return nil, nil, &Refused{fmt.Sprintf("--settle-files: nobody says when %s was changed; use --done-marker, or leave it out", item.Name)}
+		}
+		if s.o.Settle > 0 && now.Sub(item.Modified) < s.o.Settle {
+			young = append(young, item.Name)
+			continue
+		}
+		if s.o.DoneMarker != "" {
+			_, there := at[s.marker(item)]
+			if !there {
+				if there, err = s.o.Exists(ctx, s.marker(item)); err != nil {
+					return nil, nil, err
+				}
+			}
+			if !there {
+				unmarked = append(unmarked, item.Name)
+				continue
+			}
+		}
+		items = append(items, *item)
+	}
+	notes = appendNote(notes, young, "left out, changed less than "+s.o.Settle.String()+" ago (--settle-files)")
+	notes = appendNote(notes, unmarked, "left out, without their marker "+s.o.DoneMarker+" (--done-marker)")
+	return items, notes, nil
+}
+
+func (s *Selector) marker(item *input.Item) string {
+	return strings.ReplaceAll(s.o.DoneMarker, "{}", item.Name)
+}
+
+// appendNote names inputs, a few of many.
+func appendNote(notes, names []string, what string) []string {
+	if len(names) == 0 {
+		return notes
+	}
+	const shown = 3
+	text := strings.Join(names[:min(len(names), shown)], ", ")
+	if n := len(names) - shown; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return append(notes, text+": "+what)
+}
+
+// unknown leaves out inputs whose content the table has taken.
+func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []input.Item, notes []string, err error) {
+	var known int
+	var changed, renamed []string
+	others, othersBySize := s.ledger.otherJobs(s.o.Job)
+	sizes, bySize := s.ledger.sizes(), map[int64][]*input.Item{}
+	for i := range found {
+		item := &found[i]
+		if u, begun := others[NameOf(item)]; begun {
+			return nil, nil, &Refused{fmt.Sprintf("--only-new: an unfinished load has begun to load %s: finish it first (%s), or take the file out of it with tsimport files forget", item.Name, u.Command)}
+		}
+		f, ok := s.ledger.files[NameOf(item)]
+		switch {
+		case ok && f.Size == item.Size && f.Version == item.Version:
+			known++
+			continue
+		case ok:
+			same, err := s.same(ctx, item, f)
+			if err != nil {
+				return nil, nil, err
+			}
+			if same {
+				known++
+				s.see(item, f.Hash, f)
+				continue
+			}
+			changed = append(changed, item.Name)
+			if !s.o.ReloadChanged {
+				continue
+			}
+		case !s.o.ByName:
+			is, as, err := s.knownContent(ctx, item, sizes[item.Size], bySize[item.Size])
+			if err != nil {
+				return nil, nil, err
+			}
+			if is {
+				renamed = append(renamed, fmt.Sprintf("%s (as %s)", item.Name, as))
+				continue
+			}
+		}
+		if err := s.notBegun(ctx, item, othersBySize[item.Size]); err != nil {
+			return nil, nil, err
+		}
+		items = append(items, *item)
+		bySize[item.Size] = append(bySize[item.Size], item)
+	}
+	if len(changed) > 0 && !s.o.ReloadChanged {
+		return nil, nil, &Refused{fmt.Sprintf("--only-new: %s changed after the table had taken it%s; load what it is now with --reload-changed", changed[0], andMore(len(changed)-1))}
+	}
+	notes = appendNote(notes, changed, "changed since the table took them; loaded again (--reload-changed)")
+	notes = appendNote(notes, renamed, "left out, the table has taken this content under another name (to have it loaded, forget that name: tsimport files forget)")
+	if known > 0 {
+		notes = append(notes, fmt.Sprintf("%d of %d inputs are known and left out", known, len(found)))
+	}
+	return items, notes, nil
+}
+
+// notBegun refuses an input that may have the content of one that an unfinished load of another job has begun to load under another
+// name: of that, only the size and the beginning are known. Begun are those of its size.
+func (s *Selector) notBegun(ctx context.Context, item *input.Item, begun []unfinished) error {
+	if len(begun) == 0 || s.o.ByName {
+		return nil
+	}
+	sum, err := headOf(ctx, item)
+	if err != nil {
+		return err
+	}
+	for _, u := range begun {
+		if u.Sum == sum {
+			return &Refused{fmt.Sprintf("--only-new: %s begins like %s and is as long, which an unfinished load has begun to load: finish that first (%s), or take the file out of it with tsimport files forget",
+				item.Name, u.Name, u.Command)}
+		}
+	}
+	return nil
+}
+
+func andMore(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (and %d more)", n)
+}
+
+// same decides by the whole content whether an input of a known name is what it was.
+func (s *Selector) same(ctx context.Context, item *input.Item, f File) (bool, error) {
+	if f.Size != item.Size {
+		return false, nil
+	}
+	hash, err := s.hash(ctx, item)
+	return hash == f.Hash, err
+}
+
+// knownContent reports whether the content of an input with a new name is known, where one of its size is, or is that of one of the same
+// size that is chosen.
+func (s *Selector) knownContent(ctx context.Context, item *input.Item, known bool, chosen []*input.Item) (is bool, as string, err error) {
+	if !known && len(chosen) == 0 {
+		return false, "", nil
+	}
+	hash, err := s.hash(ctx, item)
+	if err != nil {
+		return false, "", err
+	}
+	if f, ok := s.ledger.ofContent(item.Size, hash); ok {
+		s.see(item, hash, f)
+		return true, f.Name, nil
+	}
+	for _, other := range chosen {
+		theirs, err := s.hash(ctx, other)
+		if err != nil {
+			return false, "", err
+		}
+		if theirs == hash {
+			s.see(item, hash, File{Name: NameOf(other)})
+			return true, other.Name, nil
+		}
+	}
+	return false, "", nil
+}
+
+func (s *Selector) hash(ctx context.Context, item *input.Item) (string, error) {
+	if h := s.hashed[item.Name]; h != "" {
+		return h, nil
+	}
+	h, err := hashOf(ctx, item)
+	if err == nil {
+		s.hashed[item.Name] = h
+	}
+	return h, err
+}
+
+// see notes an input whose content is known.
+func (s *Selector) see(item *input.Item, hash string, as File) {
+	f := describe(item, hash)
+	f.Loaded, f.Run = as.Loaded, as.Run
+	if as.Name != f.Name {
+		f.SameAs = as.Name
+	} else {
+		f.SameAs = as.SameAs
+	}
+	s.seen = append(s.seen, f)
+}
+
+// NameOf is the name under which an input is known: that of a local file is its place, which does not depend on the working folder.
+func NameOf(item *input.Item) string {
+	if item.Local() {
+		if full, err := filepath.Abs(item.Name); err == nil {
+			return full
+		}
+	}
+	return item.Name
+}
+
+func describe(item *input.Item, hash string) File {
+	return File{Name: NameOf(item), Size: item.Size, Version: item.Version, Modified: item.Modified.UTC(), Hash: hash}
+}
+
+// NothingNew notes what is known of inputs when none is loaded.
+func (s *Selector) NothingNew(ctx context.Context) error {
+	if s.ledger == nil || len(s.seen) == 0 || s.ledger.table == 0 {
+		return nil
+	}
+	return s.ledger.append(ctx, &event{Kind: kindLoaded, Table: s.ledger.table, Job: s.o.Job, Time: s.o.Now().UTC(), Files: s.seen})
+}
+
+// Begin notes, before the first row is sent, which inputs are about to be loaded into the table that was made then.
+func (s *Selector) Begin(ctx context.Context, created int64, run string) error {
+	if s.ledger == nil {
+		return nil
+	}
+	if created == 0 {
+		return &Refused{"--only-new: the service does not say when the table was made, so a table that is made anew could not be told from this one; leave --only-new out"}
+	}
+	s.run = run
+	s.ledger.bind(created)
+	heads := make([]head, len(s.items))
+	for i := range s.items {
+		sum, err := headOf(ctx, &s.items[i])
+		if err != nil {
+			return err
+		}
+		heads[i] = head{s.items[i].Size, sum}
+	}
+	return s.ledger.append(ctx, &event{Kind: kindBegun, Table: created, Job: s.o.Job, Command: s.o.Command, Time: s.o.Now().UTC(), Names: names(s.items), Heads: heads, Units: s.units})
+}
+
+// Units returns what loads have written into the table's columns, by name: "timestamp, µs".
+func (s *Selector) Units() map[string]string {
+	if s.ledger == nil {
+		return nil
+	}
+	return s.ledger.units
+}
+
+// KeepUnits gives Begin the units to note.
+func (s *Selector) KeepUnits(units map[string]string) { s.units = units }
+
+func names(items []input.Item) (all []string) {
+	for i := range items {
+		all = append(all, NameOf(&items[i]))
+	}
+	return all
+}
+
+// Blocks returns records of what was hashed since the last call, for Restore.
+func (s *Selector) Blocks() (records []byte) {
+	for i, t := range s.trees {
+		blocks, sums := t.drain()
+		records = encodeBlocks(records, i, blocks, sums)
+	}
+	return records
+}
+
+// Restore takes over what earlier attempts have hashed of the same inputs.
+func (s *Selector) Restore(records []byte) error { return decodeBlocks(records, s.trees) }
+
+// Loaded notes that the table has taken the inputs. Blocks that nobody has read are read now.
+func (s *Selector) Loaded(ctx context.Context) error {
+	if s.ledger == nil || s.ledger.table == 0 {
+		return nil // no input had a record, and no table was made
+	}
+	now := s.o.Now().UTC()
+	var files []File
+	for i := range s.items {
+		hash, err := s.trees[i].complete(ctx, &s.items[i])
+		if err != nil {
+			return err
+		}
+		f := describe(&s.items[i], hash)
+		f.Loaded, f.Run = now, s.run
+		files = append(files, f)
+	}
+	for _, f := range s.seen {
+		if f.Run == "" {
+			f.Loaded, f.Run = now, s.run
+		}
+		files = append(files, f)
+	}
+	return s.ledger.append(ctx, &event{Kind: kindLoaded, Table: s.ledger.table, Job: s.o.Job, Time: now, Files: files})
+}
+
+// CheckMarker says what is wrong with a name of markers.
+func CheckMarker(marker string) error {
+	if marker != "" && !strings.Contains(marker, "{}") {
+		return errors.New("it must have {} for the name of the input, such as {}.done")
+	}
+	return nil
+}

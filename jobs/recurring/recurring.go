@@ -1,0 +1,252 @@
+package recurring
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/jobs/knownfiles"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/reader/input"
+)
+
+// Load is what a load that comes again has open.
+type Load struct {
+	known  *knownfiles.Selector
+	state  *jobdir.Mirror // nil without --state
+	say    func(format string, a ...any)
+	lock   *rundir.Lock
+	leases []*jobdir.Lease
+}
+
+// Close gives back what was taken. It is called when nothing is sent any more.
+func (o *Load) Close() error {
+	if o == nil {
+		return nil
+	}
+	err := o.lock.Release()
+	for _, l := range o.leases {
+		err = errors.Join(err, l.Release())
+	}
+	return err
+}
+
+// OpenStore opens the place of --state, or this machine's.
+func OpenStore(ctx context.Context, r *options.Request, find input.Options) (jobdir.Store, error) {
+	if r.State == "" {
+		return jobdir.Open(ctx, rundir.Root, jobdir.Options{})
+	}
+	if place := r.State; !jobdir.IsAddress(place) {
+		if err := rundir.CheckShared(place); err != nil {
+			return nil, usagef("--state %v", err)
+		}
+	}
+	s, err := jobdir.Open(ctx, r.State, jobdir.Options{OSS: find.OSS, S3: find.S3})
+	if err != nil {
+		return nil, usagef("--state %v", err)
+	}
+	return s, nil
+}
+
+// lease takes the lease of a directory. One that another process may hold is waited for, for as long as it takes to know. Former is what
+// was seen of it before other leases were taken: those of one process that is gone are waited for together.
+func (o *Load) lease(ctx context.Context, s jobdir.Store, former *jobdir.Seen) (*jobdir.Lease, error) {
+	l, err := jobdir.Acquire(ctx, s, jobdir.LeaseOptions{Wait: 2 * jobdir.Term, Seen: former, OnWait: func(owner string) {
+		o.say("waiting: %s may work on this load; if it does not say so for %v, the load is taken over", owner, jobdir.Term)
+	}})
+	if err == nil {
+		o.leases = append(o.leases, l)
+	}
+	return l, err
+}
+
+// openState opens the state of the load. Known is what was seen of the lease of known files before the load took its own.
+func (o *Load) openState(ctx context.Context, r *options.Request, cfg *pipeline.Config, job, place string) (store jobdir.Store, known *jobdir.Seen, err error) {
+	store, err = OpenStore(ctx, r, cfg.Read.Find)
+	if err != nil || r.State == "" || cfg.DryRun {
+		return store, known, err
+	}
+	if cfg.Target.Policy != nil {
+		return nil, known, usagef("--state and --age-policy: archives of rows are files of this machine, which the next one does not have")
+	}
+	if err := jobdir.Probe(ctx, store); err != nil {
+		return nil, known, fmt.Errorf("--state %w", err)
+	}
+	if known, err = jobdir.Look(ctx, knownIn(r, store, place)); err != nil {
+		return nil, known, err
+	}
+	load := jobdir.Below(store, "loads/"+job)
+	l, err := o.lease(ctx, load, nil)
+	if err != nil {
+		return nil, known, err
+	}
+	o.state = jobdir.NewMirror(load, l)
+	return store, known, nil
+}
+
+// Open opens what the options of a load that comes again need, and completes the load. Its table is known, and its client open. It returns nil if none of
+// the options is given; Close is to be called when nothing is sent any more. What is waited for is said.
+func Open(ctx context.Context, r *options.Request, cfg *pipeline.Config, say func(format string, a ...any)) (*Load, error) {
+	if err := check(r, cfg); err != nil {
+		return nil, err
+	}
+	only := r.OnlyNew
+	if !only && r.State == "" && r.FilesBy == "" && r.SettleFiles == 0 && r.DoneMarker == "" {
+		return nil, nil
+	}
+	o := &Load{say: say}
+	if err := o.open(ctx, r, cfg); err != nil {
+		return nil, errors.Join(err, o.Close())
+	}
+	if o.known != nil {
+		cfg.Resume.Known = o.known
+	}
+	cfg.Checkpoint.State = o.state
+	return o, nil
+}
+
+// open takes what the load needs. After an error the caller gives back what was taken.
+func (o *Load) open(ctx context.Context, r *options.Request, cfg *pipeline.Config) error {
+	known := knownfiles.Options{
+		ReloadChanged: r.ReloadChanged, ByName: cfg.Read.Find.PathColumns,
+		Order: r.FilesBy, Settle: r.SettleFiles, DoneMarker: r.DoneMarker,
+		Job:     checkpoint.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...),
+		Command: cfg.Invocation.Command,
+		Exists:  func(ctx context.Context, name string) (bool, error) { return inputExists(ctx, name, cfg.Read.Find) },
+	}
+	place := PlaceOf(cfg.Target.Place, cfg.Target.Name, cfg.Target.Table)
+	store, seen, err := o.openState(ctx, r, cfg, known.Job, place)
+	if err != nil {
+		return err
+	}
+	if !r.OnlyNew {
+		if known.Order != "" || known.Settle != 0 || known.DoneMarker != "" {
+			o.known = knownfiles.NewSelector(nil, known)
+		}
+		return nil
+	}
+	known.Order = cmp.Or(known.Order, knownfiles.OrderName)
+	if !cfg.DryRun {
+		if err := o.lockKnown(ctx, r, store, place, seen); err != nil {
+			return err
+		}
+	}
+	ledger, err := OpenKnown(ctx, r, store, place)
+	if err != nil {
+		return err
+	}
+	o.known = knownfiles.NewSelector(ledger, known)
+	return nil
+}
+
+// check refuses flags with which nobody could say what was loaded.
+func check(r *options.Request, cfg *pipeline.Config) error {
+	switch by := r.FilesBy; by {
+	case knownfiles.OrderGiven, knownfiles.OrderName, knownfiles.OrderTime:
+	default:
+		return usagef("--files-by %q: want name or time", by)
+	}
+	if r.SettleFiles < 0 {
+		return usagef("--settle-files: want 0s or more")
+	}
+	if err := knownfiles.CheckMarker(r.DoneMarker); err != nil {
+		return usagef("--done-marker %s: %v", r.DoneMarker, err)
+	}
+	if !r.OnlyNew {
+		if r.ReloadChanged {
+			return usagef("--reload-changed needs --only-new")
+		}
+		return nil
+	}
+	for _, bad := range []struct {
+		is   bool
+		flag string
+		why  string
+	}{
+		{cfg.Read.Sources != nil, "an input that is not files", "only files are known by their content, not tables and archives"},
+		{cfg.Limits.Records > 0, "--limit", "a file that was loaded in part is neither new nor known"},
+		{r.Verify, "--verify", "the table has the rows of earlier files too; run tsimport verify with all files"},
+		{cfg.Resume.AcceptChanged, "--accept-changed-input", "the content of a changed input could not be known; start over with --fresh"},
+		{plan.IsTemplate(cfg.Target.Table), "--table " + cfg.Target.Table, "files are known for one table, and rows go to several"},
+		{r.RetryRejects != "", "--retry-rejects", "rejects are loaded by the run that has them"},
+	} {
+		if bad.is {
+			return usagef("--only-new and %s: %s", bad.flag, bad.why)
+		}
+	}
+	return nil
+}
+
+// inputExists reports whether there is an input of that very name.
+func inputExists(ctx context.Context, name string, find input.Options) (bool, error) {
+	find.NotData, find.PathColumns, find.Extensions = nil, false, nil
+	set, err := input.Expand(ctx, []string{name}, find)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return len(set.Items) == 1 && set.Items[0].Name == name, nil
+}
+
+// PlaceOf identifies a table, wherever a process asks for it.
+func PlaceOf(place, target, tableName string) string {
+	return checkpoint.Identify(cmp.Or(place, target), tableName)
+}
+
+// lockKnown keeps other loads of new files, and tsimport files forget, from the table's known files.
+func (o *Load) lockKnown(ctx context.Context, r *options.Request, store jobdir.Store, place string, seen *jobdir.Seen) (err error) {
+	if r.State != "" {
+		_, err = o.lease(ctx, knownIn(r, store, place), seen)
+	} else {
+		o.lock, err = rundir.TakeClaim(filepath.Join(rundir.Root, ".locks"), "known-"+place)
+	}
+	if err != nil && (errors.As(err, new(*rundir.HeldError)) || errors.As(err, new(*jobdir.HeldError))) {
+		err = fmt.Errorf("--only-new: one load at a time finds out what is new for a table: %w", err)
+	}
+	return err
+}
+
+// knownIn is where the known files of a table are.
+func knownIn(r *options.Request, store jobdir.Store, place string) jobdir.Store {
+	if r.State != "" {
+		return jobdir.Below(store, "known/"+place)
+	}
+	return jobdir.Below(store, ".known/"+place) // beside run folders
+}
+
+// Change opens which files a table has taken, to change that, and keeps loads from them until Close.
+func Change(ctx context.Context, r *options.Request, find input.Options, place string, say func(format string, a ...any)) (*Load, *knownfiles.Ledger, error) {
+	o := &Load{say: say}
+	store, err := OpenStore(ctx, r, find)
+	if err == nil {
+		err = o.lockKnown(ctx, r, store, place, nil)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, o.Close())
+	}
+	ledger, err := OpenKnown(ctx, r, store, place)
+	if err != nil {
+		return nil, nil, errors.Join(err, o.Close())
+	}
+	return o, ledger, nil
+}
+
+// OpenKnown reads which files a table has taken.
+func OpenKnown(ctx context.Context, r *options.Request, store jobdir.Store, place string) (*knownfiles.Ledger, error) {
+	return knownfiles.Open(ctx, knownIn(r, store, place))
+}
+
+// usagef says what was asked for wrongly.
+func usagef(format string, a ...any) error {
+	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
+}

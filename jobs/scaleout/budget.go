@@ -1,0 +1,144 @@
+package scaleout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/pipeline"
+)
+
+// budgetName is the object that says what each process may write.
+const budgetName = "budget.json"
+
+// Budget divides the ceilings of a load: at most Slots processes write at a time, each with an equal share. A process that gives no sign
+// stops within seconds, so that the sum is exceeded by its share for that long at most.
+type Budget struct {
+	Slots    int     `json:"slots"`
+	MaxWCU   float64 `json:"max_wcu,omitempty"` // of each, as all that follows
+	MaxRows  float64 `json:"max_rows_per_second,omitempty"`
+	MaxBytes float64 `json:"max_bytes_per_second,omitempty"`
+}
+
+// budgetOf divides ceilings; nil are none.
+func budgetOf(r *pipeline.Rates, workers int) *Budget {
+	if r.MaxWCU == 0 && r.MaxRows == 0 && r.MaxBytes == 0 {
+		return nil
+	}
+	n := float64(workers)
+	return &Budget{Slots: workers, MaxWCU: r.MaxWCU / n, MaxRows: r.MaxRows / n, MaxBytes: r.MaxBytes / n}
+}
+
+// keepBudget puts the budget where people find it. The plan is what counts.
+func keepBudget(ctx context.Context, store jobdir.Store, b *Budget) error {
+	if b == nil {
+		return nil
+	}
+	text, err := json.Marshal(b)
+	if err != nil {
+		return err
+	}
+	if err := store.PutAbsent(ctx, budgetName, append(text, '\n')); err != nil && !errors.Is(err, jobdir.ErrExists) {
+		return fmt.Errorf("keep %s in %s: %w", budgetName, store, err)
+	}
+	return nil
+}
+
+// slot is the right to write with a share of the ceilings. The zero slot is for jobs without ceilings.
+type slot struct {
+	taking sync.Mutex // while one is looked for
+	mu     sync.Mutex
+	lease  *jobdir.Lease
+}
+
+func (s *slot) set(l *jobdir.Lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lease = l
+}
+
+func (s *slot) held() *jobdir.Lease {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lease
+}
+
+// Check returns an error if the process has lost its share.
+func (s *slot) Check() error {
+	l := s.held()
+	if l == nil {
+		return nil
+	}
+	if err := l.Check(); errors.Is(err, jobdir.ErrLost) {
+		return fmt.Errorf("the share of the ceilings: %w", err)
+	}
+	return nil
+}
+
+func (s *slot) release() error {
+	l := s.held()
+	s.set(nil)
+	return l.Release()
+}
+
+// takeSlot takes a share of the ceilings, if there are any, for as long as the process lasts. Without patience it reports false if none is free.
+func (j *Job) takeSlot(ctx context.Context, wait bool) (bool, error) {
+	b := j.Plan.Budget
+	if b == nil {
+		return true, nil
+	}
+	j.slot.taking.Lock()
+	defer j.slot.taking.Unlock()
+	if l := j.slot.held(); l != nil {
+		if j.slot.Check() == nil {
+			return true, nil
+		}
+		l.Abandon()
+		j.slot.set(nil)
+	}
+	for {
+		for i := range b.Slots {
+			l, err := j.lease(ctx, fmt.Sprintf("budget/%04d", i), 0)
+			if errors.As(err, new(*jobdir.HeldError)) {
+				continue
+			}
+			if err != nil {
+				return false, err
+			}
+			j.slot.set(l)
+			return true, nil
+		}
+		if !wait {
+			return false, nil
+		}
+		if err := j.pause(ctx); err != nil {
+			return false, err
+		}
+	}
+}
+
+// pause waits until something may have changed.
+func (j *Job) pause(ctx context.Context) error {
+	timer, drain := time.NewTimer(lookEvery), j.draining()
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-drain.Done():
+		return context.Cause(drain)
+	}
+}
+
+// share gives a load its share of the ceilings.
+func (j *Job) share(r *pipeline.Rates) {
+	if b := j.Plan.Budget; b != nil {
+		n := float64(j.atWork())
+		r.MaxWCU, r.MaxRows, r.MaxBytes = b.MaxWCU/n, b.MaxRows/n, b.MaxBytes/n
+	}
+}

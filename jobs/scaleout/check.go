@@ -1,0 +1,64 @@
+package scaleout
+
+import (
+	"fmt"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/plan"
+)
+
+func usagef(format string, a ...any) error {
+	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
+}
+
+// Check refuses, by name, what many processes cannot do exactly.
+func Check(cfg *pipeline.Config) error {
+	w, to := &cfg.Write, &cfg.Target
+	for _, c := range []struct {
+		is  bool
+		why string
+	}{
+		{to.Place != "" || to.Absent, "the embedded store belongs to one process; give --endpoint and --instance, of tsimport serve for example"},
+		{cfg.DryRun, "--dry-run: a plan of a job makes its table and its directory; give it without --job-dir"},
+		{plan.IsTemplate(to.Table) || to.Policy != nil, "--table with an expression: shards are made of the keys of one table; load the periods one after the other, or without --job-dir"},
+		{w.Mode == table.Increment, "--mode increment: a process that is taken over may have added a record twice; load without --job-dir"},
+		{w.Condition != table.Ignore || w.When != nil, "--condition and --when: what they find depends on what a process that is taken over has written; load without --job-dir"},
+		{w.Unchanged, "--if-unchanged: load without --job-dir"},
+		{w.Mode == table.Update && w.Order != plan.OrderNone, "--mode update: several updates of a key cannot be made one yet; load without --job-dir"},
+		{w.Order == plan.OrderNone && cfg.Compared, "--order none and --verify: nobody has all rows of a range; run tsimport verify with the same inputs when the job is done"},
+		{w.Marks.ReturnedKeys != "" || w.Marks.AtLeastOnce || w.Marks.LookFirst, "keys that the service numbers need one process; load without --job-dir"},
+		{cfg.Limits.Records > 0, "--limit: the first records are not known before all splits are read; cut the inputs"},
+		{cfg.Resume.Known != nil, "--only-new, --files-by, --settle-files and --done-marker: choose the inputs, and name them"},
+		{cfg.Checkpoint.State != nil, "--state: the job directory keeps what another machine needs; leave it out"},
+		{cfg.Resume.AcceptChanged, "--accept-changed-input: all processes must read the same; plan a new job"},
+		{cfg.Read.Sources != nil && w.Order == plan.OrderNone, "--order none with a table, a database or an archive: a row that a lost process has written may be gone when its range is read again; leave --order out"},
+		{cfg.Read.Merges, "--since: cells are merged into rows, and several updates of a key cannot be made one yet; copy without --job-dir"},
+	} {
+		if c.is {
+			return usagef("--job-dir: %s", c.why)
+		}
+	}
+	for _, in := range cfg.Inputs {
+		if in == "-" {
+			return usagef("--job-dir: standard input can be read by one process, once; write it to a file that all processes can read")
+		}
+	}
+	return nil
+}
+
+// checkPlan refuses what only the plan shows.
+func checkPlan(p *plan.Plan) error {
+	if p.Schema.Numbered > 0 {
+		return usagef("--job-dir: table %s has the auto-increment key column %s: rows must be numbered in their order, by one process; load without --job-dir", p.Schema.Table, p.Schema.Key[p.Schema.Numbered].Name)
+	}
+	for _, s := range p.Sources {
+		if _, stream := s.Chain(); stream {
+			return usagef("--job-dir: %s can be read once; write it to a file that all processes can read", s.Name)
+		}
+	}
+	if p.Empty {
+		return &plan.UsageError{Message: "--job-dir: no input has a record", Input: true}
+	}
+	return nil
+}

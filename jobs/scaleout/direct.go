@@ -1,0 +1,132 @@
+package scaleout
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/source"
+)
+
+// writeDirectly loads a split as it is read, under its lease. Any number of attempts may do so: they write the same rows, each key once.
+func (t *splitTask) writeDirectly(ctx context.Context, lease *jobdir.Lease) error {
+	j, split := t.job, &t.job.Plan.Splits[t.result.Split]
+	scratch, err := j.folder()
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(scratch, fmt.Sprintf("split-%06d", t.result.Split))
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	cfg := j.o.Load
+	cfg.Inputs = []string{fmt.Sprintf("split %d of the job %s", t.result.Split, j.Plan.ID)}
+	cfg.Read.Sources = &splitOrigin{of: t.prepared.Plan, parts: split.Parts}
+	cfg.Target.Create = false
+	j.share(&cfg.Write.Rates)
+	cfg.Limits.Records, cfg.Limits.MaxErrors = 0, pipeline.MaxErrors{Rows: -1}
+	if n := split.Parts[0].Records; n >= 0 {
+		cfg.Limits.Records = n // a part that ends before its source does is alone
+	}
+	cfg.RunDir, cfg.Compared = dir, false
+	cfg.Resume = pipeline.Resume{Settings: j.Plan.Job}
+	cfg.Invocation = pipeline.Invocation{}
+	cfg.Checkpoint = pipeline.Checkpoint{None: true, Lease: lease, Repeats: true}
+	var failed error
+	cfg.Watch = pipeline.Watch{OnWait: cfg.Watch.OnWait, Monitor: cfg.Watch.Monitor, OnKept: func(ordinal int, r *table.Reject) {
+		if err := t.keep(ctx, split, ordinal, r); err != nil {
+			failed = err
+		}
+	}}
+	cfg.Drain = j.draining()
+	report, err := pipeline.Run(ctx, cfg)
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		return fmt.Errorf("write split %d: %w", t.result.Split, err)
+	}
+	if report.State != pipeline.StateFinished {
+		if j.draining().Err() != nil {
+			return context.Cause(j.draining())
+		}
+		return fmt.Errorf("write split %d: it is %s", t.result.Split, report.State)
+	}
+	if n := split.Parts[0].Records; n >= 0 && report.Read != n {
+		return fmt.Errorf("write split %d: %d records were read, and %d were planned", t.result.Split, report.Read, n)
+	}
+	t.result.Read, t.result.LateUntil = report.Read, report.LateUntil
+	t.result.Direct = &direct{Superseded: report.Superseded, written: writtenOf(report)}
+	t.result.Direct.Refused = 0 // they are in the list, with those that made no row
+	return t.commit(ctx)
+}
+
+// keep keeps a rejected record of a split that is written directly.
+func (t *splitTask) keep(ctx context.Context, split *Split, ordinal int, r *table.Reject) error {
+	s := t.prepared.Plan.Sources[split.Parts[ordinal].Source]
+	return t.rejects.add(ctx, &keptReject{Source: s.Ordinal, Record: r.Location.Record - 1, Header: s.Header, Read: true, Reject: *r})
+}
+
+// splitOrigin is the sources of a split.
+type splitOrigin struct {
+	of    *plan.Plan
+	parts []Part
+}
+
+// Divide has nothing to remember.
+func (*splitOrigin) Divide(context.Context) ([]byte, error) { return nil, nil }
+
+// Open returns the sources of the split, each of which begins where its part does.
+func (o *splitOrigin) Open(context.Context, []byte) ([]source.Source, error) {
+	var all []source.Source
+	for _, part := range o.parts {
+		if part.Source < 0 || part.Source >= len(o.of.Sources) {
+			return nil, unfitf("%s is damaged: it has no input %d", PlanName, part.Source)
+		}
+		alone, err := o.of.Part(part.Source, part.from())
+		if err != nil {
+			return nil, err
+		}
+		s := &partOfSource{Source: alone.Sources[0].Source, from: alone.Sources[0].Source.Begin()}
+		if part.Record > 0 {
+			s.from = part.from()
+		}
+		if open, ok := s.Source.(source.Open); ok {
+			all = append(all, &openPart{s, open})
+		} else {
+			all = append(all, s)
+		}
+	}
+	return all, nil
+}
+
+// partOfSource is a source that begins at a place. It is read in its own order.
+type partOfSource struct {
+	source.Source
+	from source.Place
+}
+
+// Suspend goes back to where the part begins.
+func (s *partOfSource) Suspend() error {
+	err := s.Source.Suspend()
+	s.Seek(s.from, source.Chain{})
+	return err
+}
+
+// openPart is one whose records may lack columns.
+type openPart struct {
+	*partOfSource
+	open source.Open
+}
+
+// MayLackColumns reports whether they may.
+func (s *openPart) MayLackColumns() bool { return s.open.MayLackColumns() }
+
+// AddColumns adds columns.
+func (s *openPart) AddColumns(names []string) { s.open.AddColumns(names) }

@@ -1,0 +1,102 @@
+package scaleout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/reader/input"
+)
+
+// Names of stages, as tasks are called by.
+const (
+	StageRead   = "read"
+	StageWrite  = "write"
+	StageVerify = "verify"
+	StageFinish = "finish"
+)
+
+// failuresFolder has the last failure of each task, also of those that have been done since.
+const failuresFolder = "failures/"
+
+// Failure says why an attempt at a task failed: the object failures/STAGE-NNNNNN.json. Whoever watches the job sees it; what the process
+// itself says stays on its machine.
+type Failure struct {
+	Plan     string    `json:"plan"` // its ID
+	Stage    string    `json:"stage"`
+	Index    int       `json:"index"`
+	By       string    `json:"by"` // the process
+	At       time.Time `json:"at"`
+	ExitCode int       `json:"exit_code"`
+	Message  string    `json:"error"`
+}
+
+func (f *Failure) Error() string {
+	return fmt.Sprintf("%s task %d: %s (%s)", f.Stage, f.Index, f.Message, f.By)
+}
+
+// Exit is the exit code of the attempt.
+func (f *Failure) Exit() int { return f.ExitCode }
+
+// Permanent reports whether another attempt would end alike.
+func (f *Failure) Permanent() bool {
+	return f.ExitCode == exitcode.Usage || f.ExitCode == exitcode.Refused
+}
+
+func failureName(stage string, i int) string {
+	return fmt.Sprintf("%s%s-%06d.json", failuresFolder, stage, i)
+}
+
+// told keeps why an attempt at a task failed, and returns its error. An attempt that was stopped, or that another one forestalls, has not failed.
+func (j *Job) told(ctx context.Context, stage string, i int, err error) error {
+	if err == nil || ctx.Err() != nil || j.o.Drain.Err() != nil || errors.Is(err, jobdir.ErrLost) || errors.Is(err, errNoSlot) ||
+		errors.As(err, new(*StoppedError)) || errors.As(err, new(*jobdir.HeldError)) || errors.As(err, new(*NotReadyError)) {
+		return err
+	}
+	f := Failure{
+		Plan: j.Plan.ID, Stage: stage, Index: i, By: j.o.Owner, At: time.Now().UTC(), ExitCode: exitcode.Of(err), Message: input.RedactText(client.OneLine(err.Error())),
+	}
+	if text, wrong := json.Marshal(f); wrong == nil {
+		ctx, cancel := context.WithTimeout(ctx, tellWithin)
+		defer cancel()
+		_ = j.store.Put(ctx, failureName(stage, i), append(text, '\n')) // the error itself is what counts
+	}
+	return err
+}
+
+// tellWithin bounds how long an error waits until it is kept.
+const tellWithin = 10 * time.Second
+
+// mostFailures bounds the failures that a look reads.
+const mostFailures = 20
+
+// addFailures finds why attempts failed at tasks that are not done.
+func (w *Watcher) addFailures(ctx context.Context, s *Status, names []string, there map[string]bool) error {
+	results := map[string]func(int) string{StageRead: splitName, StageWrite: shardName, StageVerify: compareName, StageFinish: func(int) string { return summaryName }}
+	for _, name := range names {
+		task, isFailure := strings.CutPrefix(name, failuresFolder)
+		if !isFailure || len(s.Failures) >= mostFailures {
+			continue
+		}
+		stage, number, _ := strings.Cut(task, "-")
+		var i int
+		if _, err := fmt.Sscanf(number, "%d.json", &i); err != nil || results[stage] == nil || there[results[stage](i)] {
+			continue
+		}
+		text, err := w.job.store.Get(ctx, name)
+		if err != nil {
+			return err
+		}
+		f := new(Failure)
+		if json.Unmarshal(text, f) == nil && f.Plan == w.job.Plan.ID {
+			s.Failures = append(s.Failures, f)
+		}
+	}
+	return nil
+}

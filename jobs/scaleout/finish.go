@@ -1,0 +1,337 @@
+package scaleout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/extsort"
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/pipeline"
+)
+
+// Summary is the object summary.json: how the whole job ended. It has many fields because it is made of parts.
+type Summary struct {
+	done
+	Planned  time.Time `json:"planned"`
+	State    string    `json:"state"`
+	ExitCode int       `json:"exit_code"`
+	Target   string    `json:"target"`
+	Table    string    `json:"table"`
+	Inputs   []string  `json:"inputs"`
+	SummaryCounts
+	SummaryLive
+	SummaryWork
+	RejectsFiles []string               `json:"rejects_files,omitempty"`
+	Reasons      []pipeline.ReasonCount `json:"reject_reasons,omitempty"`
+	Compared     *Comparison            `json:"verify,omitempty"`
+}
+
+// SummaryCounts is the ledger: Read = Written + Rejected + Superseded. Rejected is in done.
+type SummaryCounts struct {
+	Read       int64 `json:"read"`
+	Written    int64 `json:"written"`
+	Superseded int64 `json:"superseded"`
+	Maybe      int64 `json:"maybe_applied,omitempty"`
+	// ExpiredCells are cells older than the table takes, which were left out (--drop-expired, Target.Expires). Their rows were written without them.
+	ExpiredCells int64 `json:"expired_cells,omitempty"`
+}
+
+// SummaryWork is what the job took.
+type SummaryWork struct {
+	Splits         int     `json:"splits"`
+	Shards         int     `json:"shards"`
+	Processes      int     `json:"processes"`      // whose results count
+	Attempts       int     `json:"write_attempts"` // of all shards
+	RunBytes       int64   `json:"run_bytes"`      // compressed, of all runs
+	ReducedBytes   int64   `json:"reduced_bytes"`
+	WriteCU        int64   `json:"write_cu"`
+	Requests       int64   `json:"requests"`
+	RowsSent       int64   `json:"rows_sent"`
+	Throttled      int64   `json:"throttled"`
+	Retried        int64   `json:"retried"`
+	CPUSeconds     float64 `json:"all_cpu_seconds"`
+	ReadSeconds    float64 `json:"read_seconds"`  // from the first split's start to the last one's end
+	WriteSeconds   float64 `json:"write_seconds"` // likewise of shards
+	Seconds        float64 `json:"seconds"`       // from the plan to the end
+	RowsPerSecond  float64 `json:"rows_per_second"`
+	SlowestSeconds float64 `json:"slowest_shard_seconds"`
+}
+
+// Comparison is what the comparison of the table with the inputs has found.
+type Comparison struct {
+	Compared  int64 `json:"compared"`
+	Missing   int64 `json:"missing"`
+	Different int64 `json:"different"`
+	Surplus   int64 `json:"surplus"`
+	// Examples are a few of each shard.
+	Examples []difference `json:"examples,omitempty"`
+}
+
+// ReadSummary returns how a planned load ended, nil if it has not.
+func ReadSummary(ctx context.Context, store jobdir.Store, p *Plan) (*Summary, error) {
+	s := new(Summary)
+	there, err := (&Job{Plan: p, store: store}).readResult(ctx, store, summaryName, s)
+	if !there || err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Finished reports whether the load is done: there is a summary.
+func (j *Job) Finished(ctx context.Context) (bool, error) {
+	s, err := ReadSummary(ctx, j.store, j.Plan)
+	return s != nil, err
+}
+
+// Finish proves that every record was counted once and writes the summary. It may be called any number of times.
+func (j *Job) Finish(ctx context.Context) (*Summary, error) {
+	s, err := j.finish(ctx)
+	return s, j.told(ctx, StageFinish, 0, err)
+}
+
+func (j *Job) finish(ctx context.Context) (*Summary, error) {
+	s := new(Summary)
+	if there, err := j.readResult(ctx, j.store, summaryName, s); there || err != nil {
+		return s, err
+	}
+	if err := j.stopped(ctx); err != nil {
+		return nil, err
+	}
+	sorter, err := j.sorter()
+	if err != nil {
+		return nil, err
+	}
+	defer sorter.Close()
+	f := &finisher{job: j, summary: s, rejects: sorter, named: map[string]bool{}, by: map[string]bool{}}
+	*s = Summary{done: j.newDone(nonce()), Planned: j.Plan.Planned, State: pipeline.StateFinished, Target: j.Plan.Job.Target, Table: j.Plan.Job.Table, Inputs: j.Plan.Inputs}
+	s.Live = j.Plan.Live
+	for _, step := range []func(context.Context) error{f.splits, f.shards, f.balance, f.limit, f.awaitLate, f.comparisons, f.mergeRejects, f.page} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := j.commit(ctx, j.store, summaryName, s); err != nil {
+		return nil, err
+	}
+	f.sweep(ctx)
+	return s, nil
+}
+
+// finisher makes the summary.
+type finisher struct {
+	job     *Job
+	summary *Summary
+	rejects *extsort.Sorter
+	sorted  *extsort.Sorted // the same, in the order of the inputs
+	again   map[Part]int64  // parts with records that were rejected as they were written, and the last of each
+	rows    []int64         // in runs, by shard
+	named   map[string]bool // objects that results name
+	by      map[string]bool // processes
+	began   [2]time.Time    // reading and writing
+	ended   [2]time.Time
+	results []*shardResult
+	late    time.Time // the latest LateUntil of all tasks
+	seams   int64
+}
+
+func (f *finisher) note(stage int, d *done) {
+	f.by[d.By] = true
+	f.summary.CPUSeconds += d.CPU
+	if d.LateUntil.After(f.late) {
+		f.late = d.LateUntil
+	}
+	if f.began[stage].IsZero() || d.Started.Before(f.began[stage]) {
+		f.began[stage] = d.Started
+	}
+	if d.Ended.After(f.ended[stage]) {
+		f.ended[stage] = d.Ended
+	}
+	for _, l := range d.Rejects {
+		f.named[l.Object] = true
+	}
+	f.summary.Rejected += d.Rejected
+	f.seams += d.Seams
+}
+
+// splits adds up what was read.
+func (f *finisher) splits(ctx context.Context) error {
+	f.rows = make([]int64, len(f.job.Plan.Shards))
+	for i := range f.job.Plan.Splits {
+		r, err := f.job.split(ctx, i)
+		if err != nil {
+			return err
+		}
+		if r == nil {
+			return &NotReadyError{fmt.Sprintf("the job is not done: split %d is not read yet", i)}
+		}
+		f.note(0, &r.done)
+		f.summary.Read += r.Read
+		f.summary.ExpiredCells += r.ExpiredCells
+		f.summary.SummaryLive.add(r.Snapshots)
+		if r.Direct != nil {
+			f.summary.Superseded += r.Direct.Superseded
+			f.summary.add(&r.Direct.written)
+		}
+		for _, o := range r.Objects {
+			f.named[o.Name] = true
+			f.summary.RunBytes += o.Bytes
+		}
+		for _, e := range r.Extents {
+			if e.Shard < 0 || e.Shard >= len(f.rows) {
+				return unfitf("%s is damaged: there is no shard %d", splitName(i), e.Shard)
+			}
+			f.rows[e.Shard] += e.Rows
+		}
+		if err := f.takeRejects(ctx, &r.done); err != nil {
+			return err
+		}
+	}
+	f.summary.Splits = len(f.job.Plan.Splits)
+	return nil
+}
+
+// add adds how rows were written.
+func (s *Summary) add(w *written) {
+	s.Written, s.Maybe, s.ExpiredCells = s.Written+w.Written, s.Maybe+w.Maybe, s.ExpiredCells+w.Expired
+	s.Attempts, s.WriteCU, s.Requests, s.RowsSent = s.Attempts+w.Attempts, s.WriteCU+w.WriteCU, s.Requests+w.Requests, s.RowsSent+w.RowsSent
+	s.Throttled, s.Retried = s.Throttled+w.Throttled, s.Retried+w.Retried
+}
+
+// shards adds up what was written.
+func (f *finisher) shards(ctx context.Context) error {
+	s := f.summary
+	for i := range f.job.Plan.Shards {
+		r, err := f.job.shard(ctx, i)
+		if err != nil {
+			return err
+		}
+		if r == nil {
+			return &NotReadyError{fmt.Sprintf("the job is not done: shard %d is not written yet", i)}
+		}
+		if r.From != f.rows[i] {
+			return fmt.Errorf("the ledger does not balance: shard %d has written the %d rows of its runs, and there are %d", i, r.From, f.rows[i])
+		}
+		f.note(1, &r.done)
+		f.results = append(f.results, r)
+		s.Superseded += r.Superseded
+		s.add(&r.written)
+		s.SlowestSeconds = max(s.SlowestSeconds, r.Ended.Sub(r.Started).Seconds())
+		run := new(reducedResult)
+		there, err := f.job.readResult(ctx, jobdir.Below(f.job.store, shardFolder(i)), reducedName, run)
+		if err != nil {
+			return err
+		}
+		if there {
+			for _, o := range run.Objects {
+				f.named[o.Name] = true
+				s.ReducedBytes += o.Bytes
+			}
+		}
+		if err := f.takeRejects(ctx, &r.done); err != nil {
+			return err
+		}
+	}
+	s.Shards = len(f.job.Plan.Shards)
+	return nil
+}
+
+// balance checks the ledger of the whole job.
+func (f *finisher) balance(context.Context) error {
+	s := f.summary
+	if sum := s.Written + s.Rejected + s.Superseded; sum != s.Read {
+		return fmt.Errorf("the ledger does not balance: %d records read, but %d written + %d rejected + %d superseded = %d", s.Read, s.Written, s.Rejected, s.Superseded, sum)
+	}
+	var err error
+	if f.sorted, err = f.rejects.Sort(); err != nil {
+		return fmt.Errorf("sort rejected rows: %w", err)
+	}
+	return f.checkRejects()
+}
+
+// limit stops the job if too many records were rejected.
+func (f *finisher) limit(ctx context.Context) error {
+	return f.job.overLimit(ctx, counted{Read: f.summary.Read, Rejected: f.summary.Rejected - f.seams}, true)
+}
+
+func (f *finisher) awaitLate(ctx context.Context) error { return f.job.awaitLate(ctx, f.late) }
+
+// comparisons adds up what comparisons have found, and says how the job ended.
+func (f *finisher) comparisons(ctx context.Context) error {
+	s := f.summary
+	if f.job.Plan.Verify {
+		s.Compared = new(Comparison)
+		for i := range f.job.Plan.Shards {
+			r := new(compareResult)
+			there, err := f.job.readResult(ctx, f.job.store, compareName(i), r)
+			if err != nil {
+				return err
+			}
+			if !there {
+				return &NotReadyError{fmt.Sprintf("the job is not done: shard %d is not compared yet", i)}
+			}
+			c := s.Compared
+			c.Compared, c.Missing, c.Different, c.Surplus = c.Compared+r.Compared, c.Missing+r.Missing, c.Different+r.Different, c.Surplus+r.Surplus
+			c.Examples = append(c.Examples, r.Examples...)
+			s.CPUSeconds += r.CPU
+		}
+	}
+	switch c := s.Compared; {
+	case c != nil && c.Missing+c.Different > 0:
+		s.ExitCode = exitcode.Differences
+	case s.Rejected > 0:
+		s.ExitCode = exitcode.Rejects
+	}
+	s.Ended = time.Now().UTC()
+	s.Processes = len(f.by)
+	s.ReadSeconds = f.ended[0].Sub(f.began[0]).Seconds()
+	if s.Shards > 0 {
+		s.WriteSeconds = f.ended[1].Sub(f.began[1]).Seconds()
+	}
+	s.Seconds = s.Ended.Sub(f.job.Plan.Planned).Seconds()
+	if s.Seconds > 0 {
+		s.RowsPerSecond = float64(s.Written) / s.Seconds
+	}
+	return nil
+}
+
+// sweep deletes what no result names: leftovers of attempts that were lost. What is left behind does no harm.
+func (f *finisher) sweep(ctx context.Context) {
+	for _, prefix := range []string{"runs/", "rejects/", "shards/", "splits/", "probe/"} {
+		names, err := f.job.store.List(ctx, prefix)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		for _, name := range names {
+			if f.named[name] || strings.HasSuffix(name, ".json") {
+				continue
+			}
+			if prefix == "splits/" || prefix == "shards/" {
+				if !strings.Contains(name, "/reduced.") {
+					continue // leases stay: a process that is slow must find that it has lost
+				}
+			}
+			_ = f.job.store.Delete(ctx, name)
+		}
+	}
+}
+
+// page writes report.html.
+func (f *finisher) page(ctx context.Context) error {
+	body, err := pageOf(f.job, f.summary, f.results)
+	if err != nil {
+		return err
+	}
+	if err := f.job.store.Put(ctx, pageName, body); err != nil {
+		return fmt.Errorf("keep %s in %s: %w", pageName, f.job.store, err)
+	}
+	return nil
+}
+
+// JSON is the summary as text.
+func (s *Summary) JSON() ([]byte, error) { return json.MarshalIndent(s, "", "  ") }

@@ -1,0 +1,222 @@
+package scaleout
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline"
+)
+
+// Options are of a process that works on a job.
+type Options struct {
+	// Load is the load as the plan's arguments say it. Its target must be reachable from this process.
+	Load    pipeline.Config
+	Program string // version of tsimport
+	Owner   string // of leases and results, for people: "" is this process and machine
+	// Clock is the clock of leases; nil counts from the boot of this machine.
+	Clock func() time.Duration
+	// Say tells a person what is done. May be nil.
+	Say func(format string, a ...any)
+	// Drain, when it ends, stops the work gently. Nil never ends.
+	Drain context.Context
+}
+
+// Job is a job directory that a process works on. Its tasks may be called one after the other.
+type Job struct {
+	Plan  *Plan
+	store jobdir.Store
+	o     Options
+
+	mu       sync.Mutex
+	prepared *pipeline.Prepared
+	shards   *shardMap
+	splits   map[int]*splitResult // that were read, which never change
+	written  map[int]*shardResult
+	scratch  string
+	drain    context.Context // of the task that is done now
+	slot     *slot           // of the process
+	cpu      *meter
+	parts    int                    // of the process that write at a time
+	part     int                    // this one; 0 is the one that the process began with
+	together *pipeline.SharedLimits // of all shards that the process writes
+	seen     map[string]*jobdir.Seen
+}
+
+// Open opens a job directory that was planned.
+func Open(ctx context.Context, store jobdir.Store, o Options) (*Job, error) {
+	p, err := ReadPlan(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	return newJob(store, p, o)
+}
+
+func newJob(store jobdir.Store, p *Plan, o Options) (*Job, error) {
+	if p.Program != o.Program {
+		return nil, unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version", store, p.Program, o.Program)
+	}
+	if o.Owner == "" {
+		host, _ := os.Hostname() // for people
+		o.Owner = fmt.Sprintf("process %d on %s", os.Getpid(), host)
+	}
+	if o.Say == nil {
+		o.Say = func(string, ...any) {}
+	}
+	if o.Drain == nil {
+		o.Drain = context.Background()
+	}
+	j := &Job{Plan: p, store: store, o: o, splits: map[int]*splitResult{}, written: map[int]*shardResult{}, slot: new(slot), cpu: newMeter(), parts: 1, seen: map[string]*jobdir.Seen{}, together: p.together(o.Load.Write.Concurrency)}
+	var err error
+	j.shards, err = p.shardMap()
+	return j, err
+}
+
+// Close gives back what the process holds.
+func (j *Job) Close() error {
+	var err error
+	if j.part == 0 {
+		err = j.slot.release()
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.prepared != nil {
+		j.prepared.Close()
+		j.prepared = nil
+	}
+	if j.scratch == "" {
+		return err
+	}
+	dir := j.scratch
+	j.scratch = ""
+	return errors.Join(err, os.RemoveAll(dir))
+}
+
+// prepare plans the load as the job's plan says it. What has changed since is an error that names it.
+func (j *Job) prepare(ctx context.Context) (*pipeline.Prepared, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.prepared != nil {
+		return j.prepared, nil
+	}
+	p, err := pipeline.Prepare(context.WithoutCancel(ctx), j.o.Load, j.Plan.former())
+	var changed *pipeline.ChangedError
+	if errors.As(err, &changed) {
+		return nil, unfitf("%s cannot be worked on: since it was planned, %w; put back what it was, or plan a new job in another directory", j.store, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := j.sameTable(p); err != nil {
+		p.Close()
+		return nil, err
+	}
+	j.prepared = p
+	return p, nil
+}
+
+// letGo closes sources that change while they are read, with the snapshots that their servers keep for them: rows are written for hours.
+func (j *Job) letGo() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.Plan.Live && j.prepared != nil {
+		j.prepared.Close()
+		j.prepared = nil
+	}
+}
+
+// sameTable refuses a table that is not the one that was planned for.
+func (j *Job) sameTable(p *pipeline.Prepared) error {
+	t := p.Plan.Table()
+	switch {
+	case t == nil:
+		return unfitf("table %s was dropped since the job in %s was planned, with the rows that were written; plan a new job in another directory", j.Plan.Job.Table, j.store)
+	case t.Created != 0 && j.Plan.TableCreated != 0 && t.Created != j.Plan.TableCreated:
+		return &pipeline.ReplacedError{Table: t.Name, Was: j.Plan.TableCreated, Now: t.Created}
+	}
+	return nil
+}
+
+// folder returns a folder of this process alone.
+func (j *Job) folder() (string, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.scratch == "" {
+		dir, err := os.MkdirTemp(j.o.Load.Limits.TempDir, "tsimport-work-")
+		if err != nil {
+			return "", fmt.Errorf("make a folder for temporary files: %w", err)
+		}
+		j.scratch = dir
+	}
+	return j.scratch, nil
+}
+
+// seenLease looks at the lease of a task, and remembers since when it has not changed: this process takes it over when that is long enough.
+func (j *Job) seenLease(ctx context.Context, folder string) (*jobdir.Seen, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s, err := jobdir.Watch(ctx, jobdir.Below(j.store, folder), j.seen[folder], j.o.Clock)
+	if err == nil {
+		j.seen[folder] = s
+	}
+	return s, err
+}
+
+// lease takes the lease of a task. With patience it is waited for, for as long as it takes to know that its holder is gone.
+func (j *Job) lease(ctx context.Context, folder string, patience time.Duration) (*jobdir.Lease, error) {
+	seen, err := j.seenLease(ctx, folder)
+	if err != nil {
+		return nil, err
+	}
+	drain := j.draining()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(drain, func() { cancel(context.Cause(drain)) })()
+	l, err := jobdir.Acquire(ctx, jobdir.Below(j.store, folder), jobdir.LeaseOptions{
+		Owner: j.o.Owner, Wait: patience, Clock: j.o.Clock, Seen: seen,
+		OnWait: func(owner string) {
+			if patience > 0 {
+				j.o.Say("waiting: %s may work on %s; if it gives no sign for %v, it is taken over", owner, folder, jobdir.Term)
+			}
+		},
+	})
+	if err != nil && drain.Err() != nil {
+		err = context.Cause(drain)
+	}
+	return l, err
+}
+
+// patience is for how long the lease of a task is waited for that this process was told to do.
+const patience = 3 * jobdir.Term
+
+func nonce() string {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// keyTypes are the names and types of the table's key columns.
+func keyTypes(columns []keyColumn) ([]table.KeyColumn, error) {
+	var key []table.KeyColumn
+	for _, c := range columns {
+		t, err := table.ParseType(c.Type)
+		if err != nil {
+			return nil, unfitf("%s is damaged: %w", PlanName, err)
+		}
+		key = append(key, table.KeyColumn{Name: c.Name, Type: t})
+	}
+	return key, nil
+}
+
+// keyColumn is a column of the primary key.
+type keyColumn struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+}

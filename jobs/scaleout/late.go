@@ -1,0 +1,64 @@
+package scaleout
+
+import (
+	"context"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"example.com/tsimport/internal/tablestore/client"
+)
+
+// A request of a process that was killed, or of which the answer was lost, may be applied after its row was written by another attempt. Within
+// a job that undoes nothing, so tasks do not wait for it:
+//
+//   - Every attempt at a shard sends the rows of one reduced run, which is committed before its first row is sent and has each key once; no other
+//     shard has the key. So nothing else is ever written to it, and a late request writes the same cells: a put replaces the row by itself, a
+//     delete deletes again. Timestamps that records bring (version columns) are bytes of the row. A cell without one gets the service's
+//     time, which is that of the load in either case.
+//   - With --order none each key comes once in the inputs, and each attempt at a split reads the same records: likewise. An update that is
+//     late has an older stamp than its repeat, so the repeat stays; columns to be deleted are the same in both.
+//   - What depends on what is in the table already (conditions, increments, keys that the service numbers) is refused (Check).
+//
+// What comes after the rows is not safe: a comparison could meet a row that is being replaced, and the next load of the table could be undone.
+// So the results of tasks say until when a request may come, by the service's clock, which all machines share, and the comparison and
+// Finish wait for the latest.
+
+// awaitLate waits until the service's clock says that no late request can come any more.
+func (j *Job) awaitLate(ctx context.Context, until time.Time) error {
+	if until.IsZero() {
+		return nil
+	}
+	_, clock, err := j.service(ctx)
+	if err != nil {
+		return err
+	}
+	end := time.Now().Add(until.Sub(clock.Now()))
+	if !clock.Measured() { // this machine's time is not to be compared with that of another
+		end = time.Now().Add(j.o.Load.LongestLate())
+	}
+	if left := time.Until(end); left > 0 {
+		j.o.Say("all rows are written; waiting until %s (%v), for until then requests of a worker that was lost may come late", end.Format(time.TimeOnly), left.Round(time.Second))
+	}
+	for time.Until(end) > 0 {
+		if err := j.pause(ctx); err != nil {
+			return err
+		}
+		if err := j.rest(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// service connects to the service, and asks it for its time.
+func (j *Job) service(ctx context.Context) (*tablestore.TableStoreClient, *client.Clock, error) {
+	to, traffic := j.o.Load.Target.Client, new(client.Traffic)
+	to.Connections = max(j.o.Load.Write.Concurrency, 1)
+	sdk, err := client.New(ctx, to, traffic)
+	if err != nil {
+		return nil, nil, usagef("%v", err)
+	}
+	(&client.Admin{Client: sdk, Context: ctx}).AskTime(&traffic.Clock)
+	return sdk, &traffic.Clock, nil
+}

@@ -1,0 +1,162 @@
+package scaleout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/plan"
+)
+
+// Request is what is asked of a plan.
+type Request struct {
+	Options
+	Arguments []string // of the command, after the program's name, for the other processes
+	Endpoint  string   // of Tablestore, likewise
+	Instance  string
+	Workers   int   // processes that are expected
+	SplitSize int64 // bytes; 0 takes what suits the inputs
+	Verify    bool
+}
+
+// Make plans a load in a job directory. A directory with a plan of the same load is taken as it is; one of another load is refused. New reports
+// whether this call made the plan.
+func Make(ctx context.Context, store jobdir.Store, r Request) (p *Plan, isNew bool, err error) {
+	if r.Say == nil {
+		r.Say = func(string, ...any) {}
+	}
+	if err := Check(&r.Load); err != nil {
+		return nil, false, err
+	}
+	if err := jobdir.Probe(ctx, store); err != nil {
+		return nil, false, fmt.Errorf("--job-dir %w", err)
+	}
+	former, err := formerPlan(ctx, store)
+	if err != nil {
+		return nil, false, err
+	}
+	if former != nil {
+		return former, false, r.sameAs(ctx, store, former)
+	}
+	prepared, err := pipeline.Prepare(ctx, r.Load, nil)
+	if err != nil {
+		return nil, false, err
+	}
+	defer prepared.Close()
+	if err := checkPlan(prepared.Plan); err != nil {
+		return nil, false, err
+	}
+	made, err := r.make(ctx, prepared)
+	if err != nil {
+		return nil, false, err
+	}
+	kept, err := keepPlan(ctx, store, made)
+	if err != nil {
+		return nil, false, err
+	}
+	if err := keepBudget(ctx, store, kept.Budget); err != nil {
+		return nil, false, err
+	}
+	if kept.ID != made.ID { // another process was faster
+		return kept, false, r.sameAs(ctx, store, kept)
+	}
+	return kept, true, nil
+}
+
+// formerPlan returns the plan that a directory has, nil if it is empty.
+func formerPlan(ctx context.Context, store jobdir.Store) (*Plan, error) {
+	p, err := ReadPlan(ctx, store)
+	var unfit *UnfitError
+	if errors.As(err, &unfit) && errors.Is(err, errNoPlan) {
+		planned, err := checkEmpty(ctx, store)
+		if !planned || err != nil {
+			return nil, err
+		}
+		return ReadPlan(ctx, store) // another process has just put it
+	}
+	return p, err
+}
+
+// sameAs refuses a plan that is not of this load.
+func (r *Request) sameAs(ctx context.Context, store jobdir.Store, p *Plan) error {
+	if p.Program != r.Program {
+		return unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version", store, p.Program, r.Program)
+	}
+	if identity := identityOf(&r.Load); p.Job.Identity != identity {
+		return unfitf("--job-dir %s is the directory of another job: of other inputs or into another table; give an empty place", store)
+	}
+	prepared, err := pipeline.Prepare(ctx, r.Load, p.former())
+	var changed *pipeline.ChangedError
+	if errors.As(err, &changed) {
+		return unfitf("--job-dir %s is the directory of another job: %w; give the same command, or an empty place", store, err)
+	}
+	if err != nil {
+		return err
+	}
+	prepared.Close()
+	return nil
+}
+
+func identityOf(cfg *pipeline.Config) string {
+	return checkpoint.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...)
+}
+
+// make divides the inputs and the keys.
+func (r *Request) make(ctx context.Context, prepared *pipeline.Prepared) (*Plan, error) {
+	workers := max(r.Workers, 1)
+	p := &Plan{
+		Version: planVersion, Program: r.Program, ID: nonce() + nonce(), Planned: time.Now().UTC(), Arguments: r.Arguments, Endpoint: r.Endpoint, Instance: r.Instance,
+		Job: prepared.Job, Verify: r.Verify, Workers: workers, MaxErrors: r.Load.Limits.MaxErrors, Bytes: prepared.Plan.Bytes,
+		Budget: budgetOf(&r.Load.Write.Rates, workers),
+		Direct: r.Load.Write.Order == plan.OrderNone,
+	}
+	p.Division, p.Live = prepared.Plan.Division, prepared.Plan.Live
+	for _, s := range prepared.Plan.Sources {
+		p.Inputs = append(p.Inputs, s.Name)
+	}
+	for _, k := range prepared.Plan.Schema.Key {
+		p.Key = append(p.Key, keyColumn{k.Name, k.Type.String()})
+	}
+	var err error
+	if p.Splits, err = divide(ctx, prepared.Plan, splitSize(prepared.Plan.Bytes, workers, r.SplitSize), r.Say); err != nil {
+		return nil, err
+	}
+	if len(p.Splits) == 0 {
+		return nil, &plan.UsageError{Message: "no input has a record", Input: true}
+	}
+	sample, err := prepared.Plan.KeySample()
+	if err != nil {
+		return nil, err
+	}
+	partitions, err := r.table(p, prepared)
+	if err != nil || p.Direct {
+		return p, err
+	}
+	p.Bounds, p.Shards = shardKeys(partitions, sample, workers)
+	return p, nil
+}
+
+// table makes the table, if it does not exist, and returns where its partitions begin.
+func (r *Request) table(p *Plan, prepared *pipeline.Prepared) ([]table.Value, error) {
+	made, err := prepared.MakeTable()
+	if err != nil {
+		return nil, err
+	}
+	if made {
+		r.Say("table %s was made", r.Load.Target.Table)
+	}
+	if t := prepared.Plan.Table(); t != nil {
+		p.TableCreated = t.Created
+	}
+	bounds, _, err := prepared.Partitions()
+	if err != nil {
+		r.Say("warning: the partitions of the table cannot be read, and shards are made from a sample alone: %v", err)
+		return nil, nil
+	}
+	return bounds, nil
+}

@@ -1,0 +1,218 @@
+package scaleout
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
+)
+
+// takeRejects takes the rejected records of a task.
+func (f *finisher) takeRejects(ctx context.Context, d *done) error {
+	return f.job.eachReject(ctx, d, func(r *keptReject, line []byte) error {
+		if r.Source < 0 || r.Source >= len(f.job.Plan.Inputs) || r.Record < 0 {
+			return unfitf("%s is damaged: a rejected record of attempt %s is of no input", f.job.store, d.Attempt)
+		}
+		return addReject(f.rejects, r, line)
+	})
+}
+
+// parts are the parts of all splits in the order of the inputs.
+func (p *Plan) parts() (all []Part) {
+	for _, s := range p.Splits {
+		all = append(all, s.Parts...)
+	}
+	slices.SortFunc(all, func(a, b Part) int { return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Record, b.Record)) })
+	return all
+}
+
+// checkRejects checks that no record was rejected twice, and finds which parts of the inputs must be read again.
+func (f *finisher) checkRejects() error {
+	all, err := newSortedRejects(f.sorted)
+	if err != nil {
+		return err
+	}
+	f.again = map[Part]int64{}
+	parts := f.job.Plan.parts()
+	source, record, n := -1, int64(-1), int64(0)
+	for ; all.next != nil; n++ {
+		r := all.next
+		if r.Source == source && r.Record == record {
+			return fmt.Errorf("the ledger does not balance: record %d of %s was rejected twice", r.Record+1, f.job.Plan.Inputs[r.Source])
+		}
+		source, record = r.Source, r.Record
+		for len(parts) > 0 && !all.before(parts[0].Source, parts[0].end()) {
+			parts = parts[1:]
+		}
+		if len(parts) == 0 || all.before(parts[0].Source, parts[0].Record) {
+			return unfitf("%s is damaged: record %d of %s was rejected, and no split has it", f.job.store, r.Record+1, f.job.Plan.Inputs[r.Source])
+		}
+		if !r.Read {
+			f.again[parts[0]] = r.Record
+		}
+		if err := all.advance(); err != nil {
+			return err
+		}
+	}
+	if n != f.summary.Rejected {
+		return fmt.Errorf("the ledger does not balance: %d records were rejected, and %d are kept", f.summary.Rejected, n)
+	}
+	return nil
+}
+
+// mergeRejects writes the rejected records of all splits and shards in the order of the inputs, as a load by one process does.
+func (f *finisher) mergeRejects(ctx context.Context) error {
+	if f.summary.Rejected == 0 {
+		return nil
+	}
+	prepared, err := f.job.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	scratch, err := f.job.folder()
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(scratch, "rejects")
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	folder, err := rundir.Create(dir, prepared.Plan.Headers)
+	if err != nil {
+		return err
+	}
+	m := &merger{job: f.job, prepared: prepared, to: folder}
+	if m.all, err = newSortedRejects(f.sorted); err != nil {
+		return err
+	}
+	for _, part := range f.job.Plan.parts() {
+		if last, again := f.again[part]; again {
+			err = m.readAgain(ctx, part, last)
+		}
+		if err == nil {
+			err = m.write(part.Source, part.end())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := folder.Close(); err != nil {
+		return err
+	}
+	if f.summary.Reasons, err = rundir.CountReasons(dir); err != nil {
+		return err
+	}
+	for _, path := range folder.RejectsFiles() {
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		if err := f.job.store.PutFile(ctx, filepath.ToSlash(name), path); err != nil {
+			return fmt.Errorf("keep %s in %s: %w", name, f.job.store, err)
+		}
+		f.summary.RejectsFiles = append(f.summary.RejectsFiles, filepath.ToSlash(name))
+	}
+	return nil
+}
+
+// merger writes rejected records in the order of the inputs.
+type merger struct {
+	job      *Job
+	prepared *pipeline.Prepared
+	all      *sortedRejects
+	to       *rundir.Folder
+}
+
+// next returns the next one that comes before a record of a source, nil if there is none.
+func (m *merger) next(source int, record int64) (*keptReject, error) {
+	if !m.all.before(source, record) {
+		return nil, nil
+	}
+	r := m.all.next
+	return r, m.all.advance()
+}
+
+// write writes all that come before a record of a source.
+func (m *merger) write(source int, record int64) error {
+	for {
+		r, err := m.next(source, record)
+		if r == nil || err != nil {
+			return err
+		}
+		if err := m.writeOne(r); err != nil {
+			return err
+		}
+	}
+}
+
+func (m *merger) writeOne(r *keptReject) error {
+	if !r.Read {
+		return fmt.Errorf("record %d of %s was rejected, and is not found again: has the input changed?", r.Record+1, m.job.Plan.Inputs[r.Source])
+	}
+	if r.Header < 0 || r.Header >= len(m.prepared.Plan.Headers) {
+		return unfitf("a list of rejected records is damaged: there is no header %d", r.Header)
+	}
+	return m.to.Reject(r.Header, r.Reject)
+}
+
+// readAgain writes those of a part up to the last that was rejected as it was written: such records were not kept, and are read again.
+func (m *merger) readAgain(ctx context.Context, part Part, last int64) error {
+	p, err := m.prepared.Plan.Part(part.Source, part.from())
+	if err != nil {
+		return err
+	}
+	p.Request.Keep = plan.KeepRecord
+	err = eachSplit(ctx, p, m.job.shards, last-part.Record+1, func(parsed *intake.Parsed) error {
+		var all []*keptReject // no more than were parsed together
+		wanted := map[int64]*keptReject{}
+		for {
+			r, err := m.next(part.Source, parsed.Split.FirstRecord+int64(parsed.Records))
+			if err != nil {
+				return err
+			}
+			if r == nil {
+				break
+			}
+			if all = append(all, r); !r.Read {
+				wanted[r.Record] = r
+			}
+		}
+		m.find(parsed, wanted)
+		for _, r := range all {
+			if err := m.writeOne(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return errors.Join(err, p.Sources[0].Suspend())
+}
+
+// find enters the texts of records that were not kept.
+func (m *merger) find(parsed *intake.Parsed, wanted map[int64]*keptReject) {
+	if len(wanted) == 0 {
+		return
+	}
+	for _, b := range parsed.Blocks {
+		for i := range b.Block.Rows {
+			ref := table.Ref{Block: b.Block, Index: int32(i)}
+			r := wanted[ref.Number()]
+			if r == nil {
+				continue
+			}
+			r.Reject, r.Header, r.Read = ref.Reject(r.Reject.Reason), parsed.Split.Header, true
+			if len(r.Reject.Raw) == 0 {
+				r.Reject.Raw = m.prepared.RejectText(ref.Body())
+			}
+		}
+	}
+}

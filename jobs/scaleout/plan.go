@@ -1,0 +1,218 @@
+package scaleout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/reader/source"
+)
+
+// Names of the objects of a job directory.
+const (
+	PlanName    = "plan.json" // how a job directory is known
+	stopName    = "stop"
+	summaryName = "summary.json"
+	pageName    = "report.html"
+)
+
+// planVersion is the version of all objects of a job directory.
+const planVersion = 1
+
+// former is what a process is told that prepares the load again.
+func (p *Plan) former() *pipeline.Former {
+	return &pipeline.Former{Job: p.Job, Division: p.Division}
+}
+
+// Plan is what was decided once, for all processes: the object plan.json. It has many fields because it is the contract between them.
+type Plan struct {
+	Version int       `json:"version"`
+	Program string    `json:"program"` // version of tsimport; workers must have the same
+	ID      string    `json:"id"`      // which plan of a directory the other objects belong to
+	Planned time.Time `json:"planned"`
+
+	Arguments []string `json:"arguments"` // of the command, after the program's name
+	// Endpoint and Instance are the service that the command has found in flags, the environment or a profile; "" if each table names its own.
+	Endpoint string `json:"endpoint,omitempty"`
+	Instance string `json:"instance,omitempty"`
+
+	Job *checkpoint.Job `json:"job"` // what the rows depend on
+	// TableCreated is when the table was made, as the service says it; 0 if it does not.
+	TableCreated int64 `json:"table_created,omitempty"`
+	Verify       bool  `json:"verify,omitempty"` // the table is compared with the inputs at the end
+
+	// Direct says that splits are written as they are read, for the order of rows does not matter: there are no shards.
+	Direct bool `json:"direct,omitempty"`
+
+	Budget *Budget `json:"budget,omitempty"` // what each process may write; nil sets no limit
+
+	Workers   int                `json:"workers"` // processes that are expected
+	MaxErrors pipeline.MaxErrors `json:"max_errors"`
+
+	Key    []keyColumn `json:"key"`    // of the table
+	Inputs []string    `json:"inputs"` // names of the sources, by their ordinals
+	// Division is what the origin of the sources has said of its parts: all processes read the same ones. Nil is files.
+	Division []byte `json:"division,omitempty"`
+	// Live says that the sources change while they are read.
+	Live   bool    `json:"live,omitempty"`
+	Bytes  int64   `json:"bytes"` // of all inputs
+	Splits []Split `json:"splits"`
+	Shards []Shard `json:"shards"`
+	Bounds []Bound `json:"bounds"` // where each range of keys but the first begins, increasing
+}
+
+// Split is a part of the inputs: a range of one source, or whole sources.
+type Split struct {
+	Parts []Part `json:"parts"`
+	Bytes int64  `json:"bytes"` // of the inputs, about
+}
+
+// Part is records of one source that follow each other.
+type Part struct {
+	Source  int   `json:"source"` // its ordinal
+	Record  int64 `json:"record"` // records of the source before it
+	Line    int64 `json:"line,omitempty"`
+	Offset  int64 `json:"offset,omitempty"`
+	Records int64 `json:"records"` // -1: to the source's end
+}
+
+// from is where the part begins.
+func (p Part) from() source.Place {
+	return source.Place{Record: p.Record, Line: p.Line, Offset: p.Offset}
+}
+
+// Shard is what one process writes: ranges of keys that no other process writes.
+type Shard struct {
+	Ranges []int   `json:"ranges"` // 0 is the range before the first bound
+	Weight float64 `json:"weight"` // share of the sampled rows
+	// HotKey is the one value of the first key column that the shard has, if it has so many rows that it is written alone.
+	HotKey string `json:"hot_key,omitempty"`
+}
+
+// Bound is a value of the first key column at which a range begins.
+type Bound struct {
+	Type  string `json:"type"`
+	Int   int64  `json:"int,omitempty"`
+	Bytes []byte `json:"bytes,omitempty"`
+}
+
+func boundOf(v table.Value) Bound { return Bound{Type: v.Type.String(), Int: v.Int, Bytes: v.Bytes} }
+
+func (b Bound) value() (table.Value, error) {
+	t, err := table.ParseType(b.Type)
+	return table.Value{Type: t, Int: b.Int, Bytes: b.Bytes}, err
+}
+
+// shardMap says which shard a key belongs to.
+type shardMap struct {
+	ranges *partitioner.Map
+	shard  []int // of each range
+}
+
+func (p *Plan) shardMap() (*shardMap, error) {
+	var bounds []table.Value
+	for _, b := range p.Bounds {
+		v, err := b.value()
+		if err != nil {
+			return nil, unfitf("%s is damaged: %w", PlanName, err)
+		}
+		bounds = append(bounds, v)
+	}
+	if p.Direct {
+		return &shardMap{ranges: partitioner.NewMap(nil), shard: []int{0}}, nil
+	}
+	m := &shardMap{ranges: partitioner.NewMap(bounds), shard: make([]int, len(bounds)+1)}
+	owned := 0
+	for i, s := range p.Shards {
+		for _, r := range s.Ranges {
+			if r < 0 || r >= len(m.shard) {
+				return nil, unfitf("%s is damaged: shard %d has a range %d", PlanName, i, r)
+			}
+			m.shard[r] = i
+			owned++
+		}
+	}
+	if m.ranges.Len() != len(m.shard) || owned != len(m.shard) {
+		return nil, unfitf("%s is damaged: its ranges are not divided over its shards", PlanName)
+	}
+	return m, nil
+}
+
+// UnfitError says that the job directory cannot be worked on as it is: it is another job's, damaged, or of another version. Another attempt
+// would end alike.
+type UnfitError struct{ Cause error }
+
+func (e *UnfitError) Error() string { return e.Cause.Error() }
+func (e *UnfitError) Unwrap() error { return e.Cause }
+
+// Exit is the exit code.
+func (*UnfitError) Exit() int { return exitcode.Usage }
+
+func unfitf(format string, a ...any) error { return &UnfitError{fmt.Errorf(format, a...)} }
+
+var errNoPlan = errors.New("no")
+
+// ReadPlan reads the plan of a job directory.
+func ReadPlan(ctx context.Context, store jobdir.Store) (*Plan, error) {
+	text, err := store.Get(ctx, PlanName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, unfitf("%s is not a job directory: it has %w %s; plan a load with tsimport load … --job-dir", store, errNoPlan, PlanName)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s of %s: %w", PlanName, store, err)
+	}
+	p := new(Plan)
+	if err := json.Unmarshal(text, p); err != nil {
+		return nil, unfitf("%s of %s is damaged: %w", PlanName, store, err)
+	}
+	switch {
+	case p.Version > planVersion:
+		return nil, unfitf("%s was planned by a newer version of tsimport (%s); use that version", store, p.Program)
+	case p.Version != planVersion || p.ID == "" || p.Job == nil || len(p.Splits) == 0 || p.Direct != (len(p.Shards) == 0):
+		return nil, unfitf("%s of %s is damaged: it lacks what every plan has", PlanName, store)
+	}
+	return p, nil
+}
+
+// keepPlan puts the plan, unless there is one: the one that counts is returned.
+func keepPlan(ctx context.Context, store jobdir.Store, p *Plan) (*Plan, error) {
+	text, err := json.MarshalIndent(p, "", " ")
+	if err != nil {
+		return nil, err
+	}
+	err = store.PutAbsent(ctx, PlanName, append(text, '\n'))
+	if errors.Is(err, jobdir.ErrExists) {
+		return ReadPlan(ctx, store)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("keep the plan in %s: %w", store, err)
+	}
+	return p, nil
+}
+
+// checkEmpty refuses a directory that has something of a job but no plan: a copy that is not whole. It reports whether there is a plan now.
+func checkEmpty(ctx context.Context, store jobdir.Store) (planned bool, err error) {
+	names, err := store.List(ctx, "")
+	if err != nil {
+		return false, fmt.Errorf("look into %s: %w", store, err)
+	}
+	if slices.Contains(names, PlanName) {
+		return true, nil
+	}
+	at := slices.IndexFunc(names, func(name string) bool { return !strings.HasPrefix(name, "probe/") })
+	if at < 0 {
+		return false, nil
+	}
+	return false, unfitf("%s has no %s, but it is not empty: there is %s; it may be a copy that is not whole, or another job's; give an empty place", store, PlanName, names[at])
+}

@@ -1,0 +1,230 @@
+package scaleout
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/jobs/scaleout/runfile"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/source"
+)
+
+// ReadSplit reads a split of the inputs and puts its rows into runs. It may be called any number of times, by any processes at once.
+func (j *Job) ReadSplit(ctx context.Context, i int) error {
+	return j.told(ctx, StageRead, i, j.watched(ctx, j.isRead(i), func(ctx context.Context) error { return j.readSplit(ctx, i, patience) }))
+}
+
+// isRead reports whether an attempt has read a split. What cannot be asked now is asked again. It takes no lock: the task at work may hold it.
+func (j *Job) isRead(i int) func(ctx context.Context) bool {
+	return func(ctx context.Context) bool {
+		there, err := j.readResult(ctx, j.store, splitName(i), new(splitResult))
+		return there && err == nil
+	}
+}
+
+func (j *Job) readSplit(ctx context.Context, i int, patience time.Duration) error {
+	if i < 0 || i >= len(j.Plan.Splits) {
+		return &plan.UsageError{Message: fmt.Sprintf("there is no split %d: the job has splits 0 to %d", i, len(j.Plan.Splits)-1)}
+	}
+	if r, err := j.split(ctx, i); r != nil || err != nil {
+		return err
+	}
+	prepared, err := j.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	t, err := j.newSplitTask(ctx, i, prepared)
+	if err != nil {
+		return err
+	}
+	if j.Plan.Direct {
+		if has, err := j.takeSlot(ctx, patience > 0); !has || err != nil {
+			return cmp.Or[error](err, errNoSlot)
+		}
+		return j.sending(ctx, splitFolder(i), patience, func(lease *jobdir.Lease) (int64, error) {
+			if r, err := j.split(ctx, i); r != nil || err != nil {
+				return 0, err
+			}
+			err := t.writeDirectly(ctx, lease)
+			return t.result.Rejected, err
+		})
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	drain := j.draining()
+	defer context.AfterFunc(drain, func() { cancel(context.Cause(drain)) })()
+	for _, part := range j.Plan.Splits[i].Parts {
+		if err := t.read(ctx, part, j.Plan.bytesOf(i)); err != nil {
+			return fmt.Errorf("read split %d: %w", i, err)
+		}
+	}
+	if err := t.commit(ctx); err != nil {
+		return err
+	}
+	return j.limit(ctx, t.result.Rejected)
+}
+
+// splitTask reads a split.
+type splitTask struct {
+	job      *Job
+	prepared *pipeline.Prepared
+	result   splitResult
+	runs     *runfile.Writer
+	rejects  rejectLists
+}
+
+func (j *Job) newSplitTask(ctx context.Context, i int, prepared *pipeline.Prepared) (*splitTask, error) {
+	t := &splitTask{job: j, prepared: prepared, result: splitResult{done: j.newDone(nonce()), Split: i}}
+	t.rejects = rejectLists{store: j.store, name: fmt.Sprintf("rejects/%06d.%s", i, t.result.Attempt)}
+	var err error
+	t.runs, err = runfile.NewWriter(ctx, j.store, fmt.Sprintf("runs/%06d.%s", i, t.result.Attempt), len(j.Plan.Shards))
+	return t, err
+}
+
+// bytesOf is how many bytes of the text of one source a split has, 0 if only reading it shows that.
+func (p *Plan) bytesOf(split int) int64 {
+	part := p.Splits[split].Parts[0]
+	if part.Records < 0 || split+1 == len(p.Splits) {
+		return 0
+	}
+	if next := p.Splits[split+1].Parts[0]; next.Source == part.Source {
+		return max(next.Offset-part.Offset, 0)
+	}
+	return 0
+}
+
+// upTo is a source of which no more pieces are read than have so many bytes: what is read ahead of other splits is in vain.
+type upTo struct {
+	source.Source
+	left int64
+}
+
+// Next returns the next piece.
+func (s *upTo) Next() (source.Piece, error) {
+	if s.left <= 0 {
+		return nil, io.EOF
+	}
+	p, err := s.Source.Next()
+	if err == nil {
+		s.left -= p.Bytes()
+	}
+	return p, err
+}
+
+// read reads a part of the split, of so many bytes if they are above 0.
+func (t *splitTask) read(ctx context.Context, part Part, bytes int64) error {
+	if part.Source < 0 || part.Source >= len(t.prepared.Plan.Sources) {
+		return unfitf("%s is damaged: it has no input %d", PlanName, part.Source)
+	}
+	p, err := t.prepared.Plan.Part(part.Source, part.from())
+	if err != nil {
+		return err
+	}
+	s := p.Sources[0]
+	if bytes > 0 && s.About().Seeking == source.SeeksDirectly {
+		cut := *s
+		cut.Source = &upTo{s.Source, bytes}
+		p.Sources = []*plan.Source{&cut}
+		if size := s.About().Pieces; size > 0 {
+			defer s.SetSplitBytes(int(size))
+			n := (bytes + size - 1) / size
+			s.SetSplitBytes(int((bytes + n - 1) / n)) // the last one ends where the split does
+		}
+	}
+	if err := eachSplit(ctx, p, t.job.shards, part.Records, func(p *intake.Parsed) error { return t.take(ctx, p) }); err != nil {
+		return err
+	}
+	if f, ok := s.Source.(interface{ Finished() error }); ok && part.Records >= 0 {
+		if err := f.Finished(); err != nil { // it was changed while it was read
+			return err
+		}
+	}
+	return s.Suspend()
+}
+
+// eachSplit reads the one source of a plan and calls each with what it has, in its order: so many records, or all if that is below 0.
+func eachSplit(ctx context.Context, p *plan.Plan, m *shardMap, records int64, each func(*intake.Parsed) error) error {
+	left, err := intake.New(p, m.ranges).Each(ctx, records, each)
+	if err == nil && left > 0 {
+		err = fmt.Errorf("%s ends %d records before the end that was planned", p.Sources[0].Name, left)
+	}
+	return err
+}
+
+// take takes what records became: rows for the shards, and rejects.
+func (t *splitTask) take(ctx context.Context, p *intake.Parsed) error {
+	t.result.Read += int64(p.Records)
+	for i := range p.Rejects {
+		r := &p.Rejects[i]
+		if err := t.rejects.add(ctx, &keptReject{Source: p.Split.Ordinal, Record: p.Split.FirstRecord + int64(r.Span.Record), Header: p.Split.Header, Read: true, Reject: p.Split.Reject(r.Span, r.Reason, r.Raw)}); err != nil {
+			return err
+		}
+	}
+	for _, e := range p.Expired {
+		t.result.ExpiredCells += int64(e.Cells)
+	}
+	for _, b := range p.Blocks {
+		shard := t.job.shards.shard[b.Lane]
+		for i := range b.Block.Rows {
+			ref := table.Ref{Block: b.Block, Index: int32(i)}
+			row := ref.Row()
+			if err := t.runs.Add(shard, &runfile.Row{Key: ref.Key(), Body: ref.Body(), Size: row.Size(), Source: p.Split.Ordinal, Record: p.Split.FirstRecord + int64(row.Number())}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// commit makes the result count, unless another attempt was faster.
+func (t *splitTask) commit(ctx context.Context) error {
+	if err := t.runs.Close(); err != nil {
+		return err
+	}
+	r := &t.result
+	if err := t.rejects.close(ctx, &r.done); err != nil {
+		return err
+	}
+	r.Rows, r.Bytes, r.Objects, r.Extents = t.runs.Rows, t.runs.Raw, t.runs.Objects, t.runs.Extents
+	if sum := r.ended(); sum != r.Read {
+		return fmt.Errorf("the ledger of split %d does not balance: %d records read, and %d rows and rejected records", r.Split, r.Read, sum)
+	}
+	r.Snapshots = t.snapshotsOf()
+	r.CPU, r.Ended = t.job.cpu.take(), time.Now().UTC()
+	return t.job.commit(ctx, t.job.store, splitName(r.Split), r)
+}
+
+// ended is how many records are in runs, or ended.
+func (r *splitResult) ended() int64 {
+	n := r.Rows + r.Rejected
+	if d := r.Direct; d != nil {
+		n += d.Written + d.Superseded
+	}
+	return n
+}
+
+// split returns the result of a split, nil if it was not read.
+func (j *Job) split(ctx context.Context, i int) (*splitResult, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if r := j.splits[i]; r != nil {
+		return r, nil
+	}
+	r := new(splitResult)
+	there, err := j.readResult(ctx, j.store, splitName(i), r)
+	if !there || err != nil {
+		return nil, err
+	}
+	if r.Split != i || r.Read != r.ended() || j.Plan.Direct != (r.Direct != nil) {
+		return nil, unfitf("%s of %s is damaged: its counts do not balance", splitName(i), j.store)
+	}
+	j.splits[i] = r
+	return r, nil
+}

@@ -1,0 +1,163 @@
+package scaleout
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"example.com/tsimport/internal/extsort"
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/jobs/scaleout/runfile"
+)
+
+// reduced returns the reduced run of a shard, and makes it if there is none. The service knows nothing of leases: a process that was stopped
+// may send a row after its successor has sent a later one of the same key. So each key is sent once at most: then a process that is over only
+// repeats the same bytes.
+func (j *Job) reduced(ctx context.Context, shard int, lease *jobdir.Lease) (*reducedResult, error) {
+	folder := jobdir.Below(j.store, shardFolder(shard))
+	r := new(reducedResult)
+	if there, err := j.readResult(ctx, folder, reducedName, r); there || err != nil {
+		return r, err
+	}
+	if err := lease.Check(); err != nil {
+		return nil, err
+	}
+	*r = reducedResult{done: j.newDone(fmt.Sprintf("%09d", lease.Epoch)), Shard: shard}
+	sorter, err := j.sorter()
+	if err != nil {
+		return nil, err
+	}
+	if err := j.sortRuns(ctx, shard, r, sorter); err != nil {
+		_ = sorter.Close() // what is left on disk goes with the process
+		return nil, err
+	}
+	sorted, err := sorter.Sort()
+	if err != nil {
+		_ = sorter.Close() // likewise
+		return nil, err
+	}
+	defer sorted.Close()
+	if err := j.keepLast(ctx, r, sorted); err != nil {
+		return nil, err
+	}
+	r.Ended = time.Now().UTC() // its CPU counts with the shard
+	return r, j.commit(ctx, folder, reducedName, r)
+}
+
+// sortedHead is about what a row takes in a sorter beside its key and its body, and more than in a run.
+const sortedHead = 12
+
+// sortRuns sorts the rows of a shard by key and, of one key, by their place in the inputs.
+func (j *Job) sortRuns(ctx context.Context, shard int, r *reducedResult, sorter *extsort.Sorter) error {
+	unpacker, err := runfile.NewUnpacker()
+	if err != nil {
+		return err
+	}
+	defer unpacker.Close()
+	var expected, bytes int64 // rows, and what they take
+	for i := range j.Plan.Splits {
+		split, err := j.split(ctx, i)
+		if err != nil {
+			return err
+		}
+		if split == nil {
+			return &NotReadyError{fmt.Sprintf("shard %d cannot be written: split %d is not read yet", shard, i)}
+		}
+		for _, e := range split.Extents {
+			if e.Shard == shard {
+				expected += e.Rows
+				bytes += e.Rows * (split.Bytes/max(split.Rows, 1) + sortedHead)
+			}
+		}
+	}
+	sorter.Expect(expected, bytes)
+	var value []byte
+	for i := range j.Plan.Splits {
+		split, err := j.split(ctx, i)
+		if err != nil {
+			return err
+		}
+		for k := range split.Extents {
+			e := &split.Extents[k]
+			if e.Shard != shard {
+				continue
+			}
+			frames, err := runfile.Read(ctx, j.store, split.Objects, e)
+			if err != nil {
+				return err
+			}
+			rows, err := unpacker.Rows(frames, func(row *runfile.Row) error {
+				value = binary.BigEndian.AppendUint64(value[:0], uint64(r.From))
+				value = binary.AppendUvarint(value, uint64(row.Size))
+				value = binary.AppendUvarint(value, uint64(row.Source))
+				value = binary.AppendUvarint(value, uint64(row.Record))
+				value = append(value, row.Body...)
+				r.From++
+				return sorter.Add(row.Key, value)
+			})
+			if err == nil && rows != e.Rows {
+				err = fmt.Errorf("it has %d rows, want %d", rows, e.Rows)
+			}
+			if err != nil {
+				return fmt.Errorf("read rows of split %d for shard %d: %w", i, shard, err)
+			}
+		}
+	}
+	return nil
+}
+
+// keepLast puts the last row of each key.
+func (j *Job) keepLast(ctx context.Context, r *reducedResult, sorted *extsort.Sorted) error {
+	w, err := runfile.NewSorted(ctx, j.store, shardFolder(r.Shard)+"/reduced."+r.Attempt)
+	if err != nil {
+		return err
+	}
+	var row runfile.Row
+	var body []byte
+	held := false
+	for it := sorted.Range(nil, nil); ; {
+		more := it.Next()
+		if held && (!more || !bytes.Equal(row.Key, it.Key())) {
+			if err := w.Add(&row); err != nil {
+				return err
+			}
+			held = false
+		}
+		if !more {
+			if it.Err() != nil {
+				return it.Err()
+			}
+			break
+		}
+		if held {
+			r.Superseded++
+		}
+		held = true
+		value := it.Value()[8:]
+		var n [3]uint64
+		for i := range n {
+			v, size := binary.Uvarint(value)
+			n[i], value = v, value[max(size, 0):]
+		}
+		body = append(body[:0], value...)
+		row = runfile.Row{Key: append(row.Key[:0], it.Key()...), Body: body, Size: int(n[0]), Source: int(n[1]), Record: int64(n[2])}
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	r.Rows, r.Bytes, r.Objects = w.Rows, w.Raw, w.Objects
+	for _, f := range w.Frames {
+		r.Frames = append(r.Frames, frame{f.Extent, f.First, f.Last})
+	}
+	if r.From != r.Rows+r.Superseded {
+		return fmt.Errorf("the ledger of shard %d does not balance: %d rows in runs, %d kept and %d superseded", r.Shard, r.From, r.Rows, r.Superseded)
+	}
+	return nil
+}
+
+// NotReadyError says that a task cannot be done before others are.
+type NotReadyError struct{ Message string }
+
+func (e *NotReadyError) Error() string { return e.Message }

@@ -1,0 +1,252 @@
+package scaleout
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/condition"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/plan"
+)
+
+// inJob is a test in virtual time of a world with a job of several splits and shards.
+func inJob(test func(t *testing.T, w *world)) func(*testing.T) {
+	return func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.makeInputs(rand.New(rand.NewPCG(4, 1)))
+			w.planned(func(*Request) {})
+			test(t, w)
+		})
+	}
+}
+
+// planned plans the load by a process that does nothing else.
+func (w *world) planned(change func(*Request)) {
+	w.t.Helper()
+	must(w.t, w.plan(w.start("driver", 1, -1, 0), change))
+}
+
+// plan plans the load as a process sees it.
+func (w *world) plan(p *process, change func(*Request)) error {
+	r := Request{Options: Options{Load: w.config(p), Program: "test", Owner: p.name}, Arguments: []string{"load"}, Workers: 2, SplitSize: 4000}
+	change(&r)
+	_, _, err := Make(p.ctx, p, r)
+	return err
+}
+
+// work does the whole job.
+func (w *world) work() (s *Summary, err error) {
+	err = w.start("worker", 2, -1, 0).run(func(ctx context.Context, j *Job) (err error) {
+		s, err = j.Work(ctx)
+		return err
+	})
+	return s, err
+}
+
+// finish does the whole job, or what is left of it, and checks what it has done.
+func (w *world) finish() *Summary {
+	w.t.Helper()
+	s, err := w.work()
+	must(w.t, err)
+	w.check(s)
+	return s
+}
+
+// refused checks that an error names what is wrong, with the exit code.
+func refused(t *testing.T, err error, code int, says string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), says) || exitcode.Of(err) != code {
+		t.Errorf("%v (exit code %d), want %q and %d", err, exitcode.Of(err), says, code)
+	}
+}
+
+func TestWhatManyProcessesCannotDoIsRefusedByName(t *testing.T) {
+	for name, change := range map[string]func(*pipeline.Config){
+		"--mode increment":         func(c *pipeline.Config) { c.Write.Mode = table.Increment },
+		"--mode update":            func(c *pipeline.Config) { c.Write.Mode = table.Update },
+		"--condition":              func(c *pipeline.Config) { c.Write.Condition = table.ExpectExist },
+		"--when":                   func(c *pipeline.Config) { c.Write.When = new(condition.When) },
+		"--if-unchanged":           func(c *pipeline.Config) { c.Write.Unchanged = true },
+		"--limit":                  func(c *pipeline.Config) { c.Limits.Records = 5 },
+		"--state":                  func(c *pipeline.Config) { c.Checkpoint.State = new(jobdir.Mirror) },
+		"--accept-changed-input":   func(c *pipeline.Config) { c.Resume.AcceptChanged = true },
+		"--dry-run":                func(c *pipeline.Config) { c.DryRun = true },
+		"embedded store":           func(c *pipeline.Config) { c.Target.Place = "a store" },
+		"--table with":             func(c *pipeline.Config) { c.Target.Table = "t_{month(at)}" },
+		"numbers need one process": func(c *pipeline.Config) { c.Write.Marks.ReturnedKeys = "keys.csv" },
+		"--since":                  func(c *pipeline.Config) { c.Read.Merges = true },
+		"--order none with a table": func(c *pipeline.Config) {
+			c.Read.Sources, c.Write.Order = new(splitOrigin), plan.OrderNone
+		},
+		"standard input": func(c *pipeline.Config) { c.Inputs = []string{"-"} },
+		"--order none and --verify": func(c *pipeline.Config) {
+			c.Write.Order, c.Compared = plan.OrderNone, true
+		},
+	} {
+		cfg := pipeline.Config{Inputs: []string{"a.csv"}, Target: plan.Target{Table: "t"}}
+		must(t, Check(&cfg))
+		change(&cfg)
+		refused(t, Check(&cfg), exitcode.Usage, name)
+	}
+}
+
+func TestADirectoryThatCannotBeWorkedOnIsRefusedByName(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(w *world)
+		code   int
+		says   string
+	}{
+		"no plan":         {func(w *world) { delete(w.store.objects, PlanName) }, exitcode.Usage, "is not a job directory"},
+		"damaged plan":    {func(w *world) { w.store.objects[PlanName] = []byte("{") }, exitcode.Usage, "plan.json of memory is damaged"},
+		"newer plan":      {func(w *world) { w.replace(PlanName, `"version": 1`, `"version": 2`) }, exitcode.Usage, "newer version"},
+		"another program": {func(w *world) { w.replace(PlanName, `"program": "test"`, `"program": "other"`) }, exitcode.Usage, "must have the same version"},
+		"shards that lack a range": {func(w *world) {
+			was := w.store.objects[PlanName]
+			w.store.objects[PlanName] = regexp.MustCompile(`"ranges": \[\s*0\s*\]`).ReplaceAll(was, []byte(`"ranges": []`))
+			if bytes.Equal(was, w.store.objects[PlanName]) {
+				w.t.Fatalf("no shard of the plan has range 0 alone: %s", was)
+			}
+		}, exitcode.Usage, "not divided over its shards"},
+		"a changed input": {func(w *world) { w.file("in-0.csv", "id,what\nk1,changed\n") }, exitcode.Usage, "in-0.csv was"},
+		"a missing input": {func(w *world) { must(w.t, os.Remove(w.inputs[0])) }, exitcode.Usage, "in-0.csv"},
+		"a result of another job": {func(w *world) {
+			w.store.objects[splitName(0)] = []byte(`{"version":1,"plan":"other"}`)
+		}, exitcode.Usage, "belongs to another job"},
+		"a stop": {func(w *world) { w.store.objects[stopName] = nil }, exitcode.Failed, "there is an object stop"},
+	} {
+		t.Run(name, inJob(func(t *testing.T, w *world) {
+			c.change(w)
+			_, err := w.work()
+			refused(t, err, c.code, c.says)
+			if rows := w.rows(); len(rows) > 0 {
+				t.Errorf("%d rows were written", len(rows))
+			}
+		}))
+	}
+}
+
+// replace changes the text of an object.
+func (w *world) replace(name, from, to string) {
+	w.t.Helper()
+	text := string(w.store.objects[name])
+	if !strings.Contains(text, from) {
+		w.t.Fatalf("%s has no %q", name, from)
+	}
+	w.store.objects[name] = []byte(strings.Replace(text, from, to, 1))
+}
+
+func TestRowsOnTheirWayThatAreDamagedOrMissingAreNeverSkipped(t *testing.T) {
+	for _, damage := range []string{"flip", "cut", "delete"} {
+		t.Run(damage, inJob(func(t *testing.T, w *world) {
+			w.readAll()
+			for name, body := range w.store.objects {
+				if !strings.HasPrefix(name, "runs/") {
+					continue
+				}
+				switch damage {
+				case "flip":
+					body[len(body)/2] ^= 1
+				case "cut":
+					w.store.objects[name] = body[:len(body)-1]
+				case "delete":
+					delete(w.store.objects, name)
+				}
+			}
+			if s, err := w.work(); err == nil {
+				t.Errorf("%+v", s)
+			}
+			if _, there := w.store.objects[summaryName]; there {
+				t.Error("there is a summary")
+			}
+		}))
+	}
+}
+
+func TestAnotherLoadDoesNotTakeTheDirectory(t *testing.T) {
+	inJob(func(t *testing.T, w *world) {
+		p := w.start("another", 5, -1, 0)
+		refused(t, w.plan(p, func(r *Request) { r.Load.Target.Table = "u" }), exitcode.Usage, "another job")
+		refused(t, w.plan(p, func(r *Request) { r.Load.Write.Mode = table.Delete }), exitcode.Usage, "--mode was put and is delete now")
+		refused(t, w.plan(p, func(r *Request) { r.Program = "other" }), exitcode.Usage, "must have the same version")
+		if err := w.plan(p, func(*Request) {}); err != nil {
+			t.Errorf("the same load: %v", err)
+		}
+		delete(w.store.objects, PlanName)
+		w.store.objects[splitName(0)] = []byte("{}")
+		refused(t, w.plan(p, func(*Request) {}), exitcode.Usage, "it is not empty")
+	})(t)
+}
+
+func TestAJobStopsAtItsErrorLimitAndIsContinued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.makeInputs(rand.New(rand.NewPCG(4, 1)))
+		if len(w.rejects) < 2 {
+			t.Fatal("the inputs have no bad records")
+		}
+		w.planned(func(r *Request) { r.Load.Limits.MaxErrors = pipeline.MaxErrors{Rows: 1} })
+		for range 2 {
+			_, err := w.work()
+			refused(t, err, exitcode.ErrorLimit, "more than --max-errors allows")
+		}
+		for range len(w.rejects) { // each time up to one more than before
+			err := w.start("resumed", 6, -1, 0).run(func(ctx context.Context, j *Job) error {
+				if err := j.Continue(ctx); err != nil {
+					return err
+				}
+				s, err := j.Work(ctx)
+				if err == nil {
+					w.check(s)
+				}
+				return err
+			})
+			if err == nil {
+				return
+			}
+			refused(t, err, exitcode.ErrorLimit, "more than --max-errors allows")
+		}
+		t.Error("the job does not end")
+	})
+}
+
+func TestSeamsOfJoinedFilesDoNotStopAJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.inputs = []string{w.file("in.csv", "id,what\nk1,a\nid,what\nk2,b\nid,what\n")}
+		w.want, w.good, w.rejects = map[string]string{"k1": "a", "k2": "b"}, 2, []string{"id,what\n", "id,what\n"}
+		w.planned(func(r *Request) { r.Load.Limits.MaxErrors = pipeline.MaxErrors{} })
+		w.finish()
+	})
+}
+
+// An attempt that was stopped for long and wakes when another one has done its task must not continue it.
+func TestAnAttemptEndsWhenAnotherHasDoneItsTask(t *testing.T) {
+	inJob(func(t *testing.T, w *world) {
+		late := w.start("a late process", 1, -1, 0)
+		began := false
+		err := late.run(func(ctx context.Context, j *Job) error {
+			return j.watched(ctx, j.isRead(0), func(ctx context.Context) error {
+				began = true
+				if _, err := w.work(); err != nil { // others do all tasks meanwhile
+					return err
+				}
+				<-j.draining().Done()
+				return errors.New("it was drained")
+			})
+		})
+		if err != nil || !began {
+			t.Errorf("began: %v, ended with %v", began, err)
+		}
+	})(t)
+}

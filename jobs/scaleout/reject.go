@@ -1,0 +1,171 @@
+package scaleout
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"math"
+
+	"example.com/tsimport/internal/extsort"
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/spill"
+	"example.com/tsimport/internal/table"
+)
+
+// keptReject is a rejected record. One that was rejected as it was written has no text: Finish reads it again.
+type keptReject struct {
+	Source int          `json:"source"` // its ordinal
+	Record int64        `json:"record"` // records of the source before it
+	Header int          `json:"header"`
+	Read   bool         `json:"read,omitempty"` // Reject is whole
+	Row    int64        `json:"row,omitempty"`  // of one that was rejected as it was written: rows of the shard's reduced run before it
+	Reject table.Reject `json:"reject"`
+}
+
+// keptList is an object with rejected records, a line each, in any order.
+type keptList struct {
+	Object  string `json:"object"`
+	Bytes   int64  `json:"bytes"`
+	Sum     uint32 `json:"sum"` // CRC-32C
+	Records int64  `json:"records"`
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// listBytes is how long a list gets before another one is begun: rejected records must not fill the memory.
+const listBytes = 4 << 20
+
+// rejectLists puts rejected records into objects that are called name, name.2, name.3, …: no other attempt may use the name.
+type rejectLists struct {
+	store   jobdir.Store
+	name    string
+	text    bytes.Buffer
+	records int64 // in text
+	lists   []keptList
+	n       int64
+	seams   int64
+}
+
+func (l *rejectLists) add(ctx context.Context, r *keptReject) error {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("keep rejected row: %w", err)
+	}
+	l.text.Write(line)
+	l.text.WriteByte('\n')
+	l.records++
+	l.n++
+	if r.Reject.Reason.Code == table.CodeSeam {
+		l.seams++
+	}
+	if l.text.Len() < listBytes {
+		return nil
+	}
+	return l.put(ctx)
+}
+
+func (l *rejectLists) put(ctx context.Context) error {
+	name := l.name
+	if n := len(l.lists); n > 0 {
+		name = fmt.Sprintf("%s.%d", l.name, n+1)
+	}
+	body := l.text.Bytes()
+	if err := l.store.PutAbsent(ctx, name, body); err != nil {
+		return fmt.Errorf("keep rejected rows in %s: %w", l.store, err)
+	}
+	l.lists = append(l.lists, keptList{Object: name, Bytes: int64(len(body)), Sum: crc32.Checksum(body, castagnoli), Records: l.records})
+	l.text.Reset()
+	l.records = 0
+	return nil
+}
+
+// close puts the rest, if there is one, and enters into a result what was put.
+func (l *rejectLists) close(ctx context.Context, to *done) error {
+	if l.records > 0 {
+		if err := l.put(ctx); err != nil {
+			return err
+		}
+	}
+	to.Rejects, to.Rejected, to.Seams = l.lists, l.n, l.seams
+	return nil
+}
+
+// eachReject calls each with the rejected records of a result, and the line that each is kept as.
+func (j *Job) eachReject(ctx context.Context, d *done, each func(r *keptReject, line []byte) error) error {
+	var all int64
+	for _, l := range d.Rejects {
+		body, err := j.store.Get(ctx, l.Object)
+		if err == nil && (int64(len(body)) != l.Bytes || crc32.Checksum(body, castagnoli) != l.Sum) {
+			err = unfitf("it is damaged")
+		}
+		if err != nil {
+			return fmt.Errorf("read %s of %s: %w", l.Object, j.store, err)
+		}
+		all += l.Records
+		n := int64(0)
+		for line := range bytes.Lines(body) {
+			r := new(keptReject)
+			if err := json.Unmarshal(line, r); err != nil {
+				return fmt.Errorf("read %s of %s: %w", l.Object, j.store, err)
+			}
+			if err := each(r, line); err != nil {
+				return err
+			}
+			n++
+		}
+		if n != l.Records {
+			return unfitf("%s of %s has %d records, want %d", l.Object, j.store, n, l.Records)
+		}
+	}
+	if all != d.Rejected {
+		return unfitf("%s is damaged: attempt %s has %d rejected records, and %d are kept", j.store, d.Attempt, d.Rejected, all)
+	}
+	return nil
+}
+
+// sorter makes a sorter that takes its part of the process's memory.
+func (j *Job) sorter() (*extsort.Sorter, error) {
+	limits := &j.o.Load.Limits
+	return extsort.New(extsort.Options{Memory: max(limits.Memory/4, 1<<20), Spill: spill.Options{Dir: limits.TempDir}})
+}
+
+// sortedRejects are the rejected records of a job in the order of the inputs, of which one is in memory at a time.
+type sortedRejects struct {
+	it   *extsort.Iterator
+	next *keptReject // nil at the end
+}
+
+// addReject adds a rejected record to a sorter.
+func addReject(s *extsort.Sorter, r *keptReject, line []byte) error {
+	key := binary.BigEndian.AppendUint32(nil, uint32(r.Source))
+	return s.Add(binary.BigEndian.AppendUint64(key, uint64(r.Record)), line)
+}
+
+func newSortedRejects(sorted *extsort.Sorted) (*sortedRejects, error) {
+	s := &sortedRejects{it: sorted.Range(nil, nil)}
+	return s, s.advance()
+}
+
+func (s *sortedRejects) advance() error {
+	if s.next = nil; !s.it.Next() {
+		return s.it.Err()
+	}
+	s.next = new(keptReject)
+	return json.Unmarshal(s.it.Value(), s.next)
+}
+
+// before reports whether the next one comes before a record of a source.
+func (s *sortedRejects) before(source int, record int64) bool {
+	return s.next != nil && (s.next.Source < source || s.next.Source == source && s.next.Record < record)
+}
+
+// end is the number of the record that follows the part.
+func (p Part) end() int64 {
+	if p.Records < 0 {
+		return math.MaxInt64
+	}
+	return p.Record + p.Records
+}

@@ -1,0 +1,197 @@
+package scaleout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"reflect"
+	"time"
+
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/jobs/scaleout/runfile"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/reader/source"
+)
+
+// done is what all results begin with.
+type done struct {
+	Version  int        `json:"version"`
+	Plan     string     `json:"plan"` // its ID
+	Attempt  string     `json:"attempt"`
+	By       string     `json:"by"` // the process
+	Started  time.Time  `json:"started"`
+	Ended    time.Time  `json:"ended"`
+	CPU      float64    `json:"cpu_seconds"`
+	Rejects  []keptList `json:"rejects,omitempty"` // objects with rejected records
+	Rejected int64      `json:"rejected"`
+	Seams    int64      `json:"seams,omitempty"` // of them; --max-errors does not count these
+	// LateUntil is until when, by the service's clock, a request of a process that was lost, or one without an answer, may repeat a row.
+	LateUntil time.Time `json:"late_until,omitzero"`
+}
+
+func (d *done) head() *done { return d }
+
+// result is a result of a task.
+type result interface{ head() *done }
+
+// splitResult is the object splits/NNNNNN.json: a split was read.
+type splitResult struct {
+	done
+	Split int   `json:"split"`
+	Read  int64 `json:"read"`
+	Rows  int64 `json:"rows"` // in runs
+	Bytes int64 `json:"bytes"`
+	// ExpiredCells are cells that were left out, for the table would not take them.
+	ExpiredCells int64            `json:"expired_cells,omitempty"`
+	Objects      []runfile.Object `json:"objects,omitempty"`
+	Extents      []runfile.Extent `json:"extents,omitempty"`
+	// Snapshots are those that the split was read from, of a source that has some.
+	Snapshots []source.Snapshot `json:"snapshots,omitempty"`
+	// Direct says how the rows were written, of a load that has no runs.
+	Direct *direct `json:"direct,omitempty"`
+}
+
+// reducedResult is the object shards/NNNN/reduced.json: the rows of a shard that are to be sent, each key once.
+type reducedResult struct {
+	done
+	Shard      int              `json:"shard"`
+	From       int64            `json:"from"` // rows of the runs
+	Rows       int64            `json:"rows"`
+	Superseded int64            `json:"superseded"`
+	Bytes      int64            `json:"bytes"`
+	Objects    []runfile.Object `json:"objects,omitempty"`
+	Frames     []frame          `json:"frames,omitempty"`
+}
+
+// frame is rows of a reduced run that are read together.
+type frame struct {
+	runfile.Extent
+	First, Last []byte // ordering keys
+}
+
+// frameJSON is a frame as it is kept.
+type frameJSON struct {
+	At    runfile.Extent `json:"at"`
+	First []byte         `json:"first"`
+	Last  []byte         `json:"last"`
+}
+
+// MarshalJSON makes an object of it.
+func (f frame) MarshalJSON() ([]byte, error) {
+	return json.Marshal(frameJSON{f.Extent, f.First, f.Last})
+}
+
+// UnmarshalJSON reads it.
+func (f *frame) UnmarshalJSON(text []byte) error {
+	var k frameJSON
+	err := json.Unmarshal(text, &k)
+	*f = frame{k.At, k.First, k.Last}
+	return err
+}
+
+// shardResult is the object shards/NNNN.json: a shard was written.
+type shardResult struct {
+	done
+	Shard      int   `json:"shard"`
+	From       int64 `json:"from"` // rows of the runs
+	Superseded int64 `json:"superseded"`
+	written
+}
+
+// written says how rows were written.
+type written struct {
+	Written   int64                  `json:"written"`
+	Refused   int64                  `json:"refused"` // rows that the service, or a limit, has rejected
+	Attempts  int                    `json:"attempts"`
+	WriteCU   int64                  `json:"write_cu"`
+	Requests  int64                  `json:"requests"`
+	RowsSent  int64                  `json:"rows_sent"`
+	BytesSent int64                  `json:"bytes_sent"` // by the last attempt
+	Throttled int64                  `json:"throttled"`
+	Retried   int64                  `json:"retried"`
+	Seconds   float64                `json:"seconds"` // of the last attempt
+	Reasons   []pipeline.ReasonCount `json:"reasons,omitempty"`
+	Maybe     int64                  `json:"maybe_applied,omitempty"`
+	Expired   int64                  `json:"expired_cells,omitempty"` // that were left out when their rows were written
+}
+
+// direct is how the rows of a split were written that has no runs.
+type direct struct {
+	Superseded int64 `json:"superseded"`
+	written
+}
+
+// compareResult is the object verify/NNNN.json: a shard was compared with the table.
+type compareResult struct {
+	done
+	Shard     int   `json:"shard"`
+	Compared  int64 `json:"compared"`
+	Missing   int64 `json:"missing"`
+	Different int64 `json:"different"`
+	Surplus   int64 `json:"surplus"`
+	// Examples are a few of each kind.
+	Examples []difference `json:"examples,omitempty"`
+}
+
+// difference is a row that is missing, different or surplus.
+type difference struct {
+	Kind    string   `json:"kind"`
+	Key     string   `json:"key"`
+	Columns []string `json:"columns,omitempty"` // that differ
+}
+
+func splitName(i int) string   { return fmt.Sprintf("splits/%06d.json", i) }
+func splitFolder(i int) string { return fmt.Sprintf("splits/%06d", i) } // of its lease
+func shardName(i int) string   { return fmt.Sprintf("shards/%04d.json", i) }
+func compareName(i int) string { return fmt.Sprintf("verify/%04d.json", i) }
+
+// shardFolder is where a shard has its lease, its checkpoints and its reduced run.
+func shardFolder(i int) string { return fmt.Sprintf("shards/%04d", i) }
+
+const reducedName = "reduced.json"
+
+// readResult reads the result of a task, and false if there is none.
+func (j *Job) readResult(ctx context.Context, store jobdir.Store, name string, to result) (there bool, err error) {
+	text, err := store.Get(ctx, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read %s of %s: %w", name, store, err)
+	}
+	if err := json.Unmarshal(text, to); err != nil {
+		return false, unfitf("%s of %s is damaged: %w", name, store, err)
+	}
+	switch h := to.head(); {
+	case h.Version != planVersion:
+		return false, unfitf("%s of %s was written by another version of tsimport", name, store)
+	case h.Plan != j.Plan.ID:
+		return false, unfitf("%s of %s belongs to another job: the directory is a mixture of two", name, store)
+	}
+	return true, nil
+}
+
+// commit puts the result of a task. Another attempt may have been faster: its result counts then, and is read into the one given.
+func (j *Job) commit(ctx context.Context, store jobdir.Store, name string, r result) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	err = store.PutAbsent(ctx, name, append(text, '\n'))
+	if errors.Is(err, jobdir.ErrExists) {
+		reflect.ValueOf(r).Elem().SetZero()
+		_, err = j.readResult(ctx, store, name, r)
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("keep %s in %s: %w", name, store, err)
+	}
+	return nil
+}
+
+// newDone begins a result.
+func (j *Job) newDone(attempt string) done {
+	return done{Version: planVersion, Plan: j.Plan.ID, Attempt: attempt, By: j.o.Owner, Started: time.Now().UTC()}
+}

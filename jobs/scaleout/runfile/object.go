@@ -1,0 +1,175 @@
+package runfile
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+
+	"example.com/tsimport/internal/jobdir"
+)
+
+// Extent is rows of one shard that stand together in an object. As JSON it is a list of numbers, for there are as many of them as splits
+// times shards.
+type Extent struct {
+	Object int   // in the list of objects that it belongs to
+	Shard  int   // that its rows go to
+	Offset int64 // in the object
+	Length int64
+	Rows   int64
+	Sum    uint32 // CRC-32C of its bytes
+}
+
+// MarshalJSON makes a list.
+func (e Extent) MarshalJSON() ([]byte, error) {
+	return fmt.Appendf(nil, "[%d,%d,%d,%d,%d,%d]", e.Object, e.Shard, e.Offset, e.Length, e.Rows, e.Sum), nil
+}
+
+// UnmarshalJSON reads it.
+func (e *Extent) UnmarshalJSON(text []byte) error {
+	var n []int64
+	if err := json.Unmarshal(text, &n); err != nil {
+		return err
+	}
+	if len(n) != 6 {
+		return fmt.Errorf("an extent has %d numbers, want 6", len(n))
+	}
+	*e = Extent{int(n[0]), int(n[1]), n[2], n[3], n[4], uint32(n[5])}
+	return nil
+}
+
+// Object is an object that a Writer has put.
+type Object struct {
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"`
+}
+
+// Limits of a Writer.
+const (
+	objectBytes  = 32 << 20 // compressed, from which on an object is put
+	pendingBytes = 64 << 20 // of rows that wait for a frame, of all shards
+	leastFrame   = 16 << 10
+)
+
+// Writer makes objects of rows. It belongs to one goroutine.
+type Writer struct {
+	Objects []Object
+	Extents []Extent
+	Rows    int64
+	Raw     int64 // bytes of the rows before they were compressed
+
+	ctx    context.Context
+	store  jobdir.Store
+	name   string
+	packer *packer
+	frame  int
+	shards []pending
+	packed int64 // bytes in all shards
+}
+
+// pending is what is to be put for one shard.
+type pending struct {
+	raw    []byte // rows without a frame
+	rows   int    // in raw
+	frames []byte
+	framed int64 // rows in frames
+}
+
+// NewWriter makes a writer of objects that are called name, name.2, name.3, …: no other attempt may use the name.
+func NewWriter(ctx context.Context, store jobdir.Store, name string, shards int) (*Writer, error) {
+	p, err := newPacker()
+	return &Writer{
+		ctx: ctx, store: store, name: name, packer: p, shards: make([]pending, shards),
+		frame: min(MaxFrameBytes, max(leastFrame, pendingBytes/max(1, shards))),
+	}, err
+}
+
+// Add adds a row of a shard.
+func (w *Writer) Add(shard int, r *Row) error {
+	p := &w.shards[shard]
+	if p.raw == nil {
+		p.raw = buffer()
+	}
+	if len(p.raw) > 0 && len(p.raw)+len(r.Key)+len(r.Body) > w.frame {
+		if err := w.pack(p); err != nil {
+			return err
+		}
+	}
+	before := len(p.raw)
+	p.raw = appendRow(p.raw, r)
+	p.rows++
+	w.Rows++
+	w.Raw += int64(len(p.raw) - before)
+	return nil
+}
+
+func (w *Writer) pack(p *pending) error {
+	before := len(p.frames)
+	p.frames = w.packer.append(p.frames, p.raw, p.rows)
+	p.framed += int64(p.rows)
+	p.raw, p.rows = p.raw[:0], 0
+	if w.packed += int64(len(p.frames) - before); w.packed >= objectBytes {
+		return w.put()
+	}
+	return nil
+}
+
+// put puts the frames of all shards as an object.
+func (w *Writer) put() error {
+	name := w.name
+	if n := len(w.Objects); n > 0 {
+		name = fmt.Sprintf("%s.%d", w.name, n+1)
+	}
+	body := make([]byte, 0, w.packed)
+	for i := range w.shards {
+		p := &w.shards[i]
+		if len(p.frames) == 0 {
+			continue
+		}
+		w.Extents = append(w.Extents, Extent{
+			Object: len(w.Objects), Shard: i, Offset: int64(len(body)), Length: int64(len(p.frames)), Rows: p.framed, Sum: crc32.Checksum(p.frames, castagnoli),
+		})
+		body = append(body, p.frames...)
+		p.frames, p.framed = p.frames[:0], 0
+	}
+	w.packed = 0
+	if err := w.store.PutAbsent(w.ctx, name, body); err != nil {
+		return fmt.Errorf("keep rows in %s: %w", w.store, err)
+	}
+	w.Objects = append(w.Objects, Object{name, int64(len(body))})
+	return nil
+}
+
+// Close puts the rest. Without it what was added is not there.
+func (w *Writer) Close() error {
+	for i := range w.shards {
+		if p := &w.shards[i]; p.rows > 0 {
+			before := len(p.frames)
+			p.frames = w.packer.append(p.frames, p.raw, p.rows)
+			p.framed += int64(p.rows)
+			w.packed += int64(len(p.frames) - before)
+			keepBuffer(p.raw)
+			p.raw, p.rows = nil, 0
+		}
+	}
+	if w.packed == 0 {
+		return nil
+	}
+	return w.put()
+}
+
+// Read returns the frames of an extent.
+func Read(ctx context.Context, store jobdir.Store, objects []Object, e *Extent) ([]byte, error) {
+	if e.Object < 0 || e.Object >= len(objects) || e.Offset < 0 || e.Length < 0 || e.Offset+e.Length > objects[e.Object].Bytes {
+		return nil, fmt.Errorf("read rows in %s: an extent is not in its object", store)
+	}
+	name := objects[e.Object].Name
+	frames, err := store.GetRange(ctx, name, e.Offset, e.Length)
+	if err == nil && crc32.Checksum(frames, castagnoli) != e.Sum {
+		err = fmt.Errorf("%w: a checksum is wrong", errDamaged)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read rows of %s in %s: %w", name, store, err)
+	}
+	return frames, nil
+}

@@ -1,0 +1,108 @@
+package runfile
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"hash/crc32"
+
+	"example.com/tsimport/internal/jobdir"
+)
+
+// Frame is one frame of rows in the order of their keys.
+type Frame struct {
+	Extent
+	First, Last []byte // ordering keys
+}
+
+// sortedFrame bounds the rows of a frame that is read by itself, before they are compressed.
+const sortedFrame = 512 << 10
+
+// Sorted makes objects of rows that come in the order of their keys. It belongs to one goroutine.
+type Sorted struct {
+	Objects []Object
+	Frames  []Frame
+	Rows    int64
+	Raw     int64
+
+	ctx    context.Context
+	store  jobdir.Store
+	name   string
+	packer *packer
+	raw    []byte
+	rows   int
+	first  []byte
+	last   []byte
+	body   []byte // of the object that is made
+}
+
+// NewSorted makes a Sorted whose objects are called name, name.2, …: no other attempt may use the name.
+func NewSorted(ctx context.Context, store jobdir.Store, name string) (*Sorted, error) {
+	p, err := newPacker()
+	return &Sorted{ctx: ctx, store: store, name: name, packer: p, raw: buffer(), body: buffer()}, err
+}
+
+// Add adds the next row.
+func (s *Sorted) Add(r *Row) error {
+	if s.rows > 0 && len(s.raw)+len(r.Key)+len(r.Body) > sortedFrame {
+		if err := s.pack(); err != nil {
+			return err
+		}
+	}
+	if s.rows == 0 {
+		s.first = bytes.Clone(r.Key)
+	}
+	s.last = append(s.last[:0], r.Key...)
+	before := len(s.raw)
+	s.raw = appendRow(s.raw, r)
+	s.rows++
+	s.Rows++
+	s.Raw += int64(len(s.raw) - before)
+	return nil
+}
+
+func (s *Sorted) pack() error {
+	at := len(s.body)
+	s.body = s.packer.append(s.body, s.raw, s.rows)
+	packed := s.body[at:]
+	s.Frames = append(s.Frames, Frame{
+		Extent: Extent{Object: len(s.Objects), Offset: int64(at), Length: int64(len(packed)), Rows: int64(s.rows), Sum: crc32.Checksum(packed, castagnoli)},
+		First:  s.first, Last: bytes.Clone(s.last),
+	})
+	s.raw, s.rows = s.raw[:0], 0
+	if len(s.body) >= objectBytes {
+		return s.put()
+	}
+	return nil
+}
+
+func (s *Sorted) put() error {
+	name := s.name
+	if n := len(s.Objects); n > 0 {
+		name = fmt.Sprintf("%s.%d", s.name, n+1)
+	}
+	if err := s.store.PutAbsent(s.ctx, name, s.body); err != nil {
+		return fmt.Errorf("keep rows in %s: %w", s.store, err)
+	}
+	s.Objects = append(s.Objects, Object{name, int64(len(s.body))})
+	s.body = s.body[:0]
+	return nil
+}
+
+// Close puts the rest. Without it what was added is not there.
+func (s *Sorted) Close() error {
+	if s.rows > 0 {
+		if err := s.pack(); err != nil {
+			return err
+		}
+	}
+	keepBuffer(s.raw)
+	s.raw = nil
+	if len(s.body) == 0 {
+		return nil
+	}
+	err := s.put()
+	keepBuffer(s.body)
+	s.body = nil
+	return err
+}

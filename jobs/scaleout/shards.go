@@ -1,0 +1,225 @@
+package scaleout
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strconv"
+
+	"example.com/tsimport/internal/table"
+)
+
+// shardsEach is how many shards there are for each process, so that one that is slow or lost holds the others up little.
+const shardsEach = 3
+
+// mostShards bounds the shards of a job: each has rows in each split's run.
+const mostShards = 1024
+
+// keyRange is a range of values of the first key column while shards are made.
+type keyRange struct {
+	lower  table.Value // Type Null: none
+	sample []table.Value
+	weight float64
+	hot    bool // it has one value
+}
+
+// shardKeys divides the keys into ranges and those over shards. Where the service's partitions begin a range begins: each partition has one
+// writer. Where there are fewer partitions than shards they are cut by a sample of the rows, which says also which values are so frequent that
+// they need a shard alone.
+func shardKeys(partitions []table.Value, places [][]table.Value, workers int) (bounds []Bound, shards []Shard) {
+	want := min(workers*shardsEach, mostShards)
+	sample := slices.Concat(places...)
+	slices.SortFunc(sample, compareValues)
+	cuts := slices.Clone(partitions)
+	hot := map[string]bool{}
+	for _, v := range frequent(sample, want) {
+		if after, ok := successor(v); ok && v.Type != table.Null {
+			cuts = append(cuts, v, after)
+			hot[string(table.AppendKey(nil, v))] = true
+		}
+	}
+	slices.SortFunc(cuts, compareValues)
+	cuts = slices.CompactFunc(cuts, func(a, b table.Value) bool { return compareValues(a, b) == 0 })
+	ranges := rangesOf(cuts, sample, hot)
+	weigh(ranges, places)
+	for len(ranges) < want {
+		if !cutHeaviest(&ranges) {
+			break
+		}
+	}
+	for _, r := range ranges[1:] {
+		bounds = append(bounds, boundOf(r.lower))
+	}
+	return bounds, assign(ranges, want)
+}
+
+// rangesOf divides a sorted sample at the cuts.
+func rangesOf(cuts, sample []table.Value, hot map[string]bool) []*keyRange {
+	ranges := []*keyRange{{}}
+	for _, c := range cuts {
+		ranges = append(ranges, &keyRange{lower: c, hot: hot[string(table.AppendKey(nil, c))]})
+	}
+	at := 0
+	for _, v := range sample {
+		for at+1 < len(ranges) && compareValues(ranges[at+1].lower, v) <= 0 {
+			at++
+		}
+		ranges[at].sample = append(ranges[at].sample, v)
+	}
+	return ranges
+}
+
+// weigh gives each range its share of the sample, where every place counts alike. If the rows of each place lie in one range and different places
+// in different ranges, the input is sorted, and a sample of 64 places meets at most 64 of 128 partitions: a range that was not met is then
+// taken to have as many rows as one place stands for. In a shuffled input it is taken to have half a row of the sample.
+func weigh(ranges []*keyRange, places [][]table.Value) {
+	at := func(v table.Value) int {
+		i, found := slices.BinarySearchFunc(ranges[1:], v, func(r *keyRange, v table.Value) int { return compareValues(r.lower, v) })
+		if found {
+			i++
+		}
+		return i
+	}
+	shares := make([]float64, len(ranges))
+	rows, looked, alike := 0, 0.0, 0.0
+	for _, values := range places {
+		if len(values) == 0 {
+			continue
+		}
+		of := map[int]float64{}
+		for _, v := range values {
+			of[at(v)] += 1 / float64(len(values))
+		}
+		for i, share := range of {
+			shares[i] += share
+			alike += share * share
+		}
+		looked++
+		rows += len(values)
+	}
+	together := 0.0 // what alike would be if each place were like all
+	for _, share := range shares {
+		together += share * share / max(looked, 1)
+	}
+	unmet := max(0, alike-together) / max(looked-together, 1)
+	if unmet = max(unmet, looked/float64(2*max(rows, 1))); rows == 0 {
+		unmet = 1 // nothing is known, and they are taken to be alike
+	}
+	all := looked + unmet*float64(len(ranges))
+	for i, r := range ranges {
+		r.weight = (shares[i] + unmet) / max(all, 1e-9)
+	}
+}
+
+// frequent returns the values of a sorted sample that have more rows than a shard is to have.
+func frequent(sample []table.Value, shards int) (values []table.Value) {
+	const least = 8 // of a smaller number a sample says little
+	for from := 0; from < len(sample); {
+		to := from + 1
+		for to < len(sample) && compareValues(sample[from], sample[to]) == 0 {
+			to++
+		}
+		if n := to - from; n >= least && n*shards > len(sample) {
+			values = append(values, sample[from])
+		}
+		from = to
+	}
+	return values
+}
+
+// successor is the first value after v, and false if there is none.
+func successor(v table.Value) (table.Value, bool) {
+	if v.Type == table.Integer {
+		v.Int++
+		return v, v.Int > -1<<63
+	}
+	v.Bytes = append(bytes.Clone(v.Bytes), 0)
+	return v, len(v.Bytes) <= table.MaxKeyBytes
+}
+
+// cutHeaviest cuts the heaviest range that can be cut in two halves.
+func cutHeaviest(ranges *[]*keyRange) bool {
+	best, at := -1, 0
+	for i, r := range *ranges {
+		if r.hot || best >= 0 && r.weight <= (*ranges)[best].weight {
+			continue
+		}
+		if m := middle(r); m > 0 {
+			best, at = i, m
+		}
+	}
+	if best < 0 {
+		return false
+	}
+	r := (*ranges)[best]
+	upper := &keyRange{lower: r.sample[at], sample: r.sample[at:]}
+	each := r.weight / float64(len(r.sample))
+	r.sample = r.sample[:at]
+	r.weight, upper.weight = each*float64(len(r.sample)), each*float64(len(upper.sample))
+	*ranges = slices.Insert(*ranges, best+1, upper)
+	return true
+}
+
+// middle returns where the sample of a range is cut, 0 if it cannot be: at the first of the values that are nearest to its middle.
+func middle(r *keyRange) int {
+	for i, half := 0, len(r.sample)/2; i <= half; i++ {
+		for _, at := range []int{half - i, half + i} {
+			if at > 0 && at < len(r.sample) && compareValues(r.sample[at-1], r.sample[at]) < 0 && (r.lower.Type == table.Null || compareValues(r.lower, r.sample[at]) < 0) {
+				return at
+			}
+		}
+	}
+	return 0
+}
+
+// assign gives the ranges to so many shards: the heaviest first, each to the lightest shard.
+func assign(ranges []*keyRange, want int) []Shard {
+	order := make([]int, len(ranges))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(ranges[b].weight, ranges[a].weight) })
+	shards := make([]Shard, 0, want)
+	for _, i := range order {
+		r := ranges[i]
+		if r.hot {
+			shards = append(shards, Shard{Ranges: []int{i}, Weight: r.weight, HotKey: plainText(r.lower)})
+		}
+	}
+	hot := len(shards)
+	for _, i := range order {
+		if ranges[i].hot {
+			continue
+		}
+		if len(shards) < max(want, hot+1) {
+			shards = append(shards, Shard{Ranges: []int{i}, Weight: ranges[i].weight})
+			continue
+		}
+		lightest := hot
+		for k := hot; k < len(shards); k++ {
+			if shards[k].Weight < shards[lightest].Weight {
+				lightest = k
+			}
+		}
+		shards[lightest].Ranges = append(shards[lightest].Ranges, i)
+		shards[lightest].Weight += ranges[i].weight
+	}
+	for i := range shards {
+		slices.Sort(shards[i].Ranges)
+	}
+	return shards
+}
+
+func plainText(v table.Value) string {
+	if v.Type == table.Integer {
+		return strconv.FormatInt(v.Int, 10)
+	}
+	return table.Show(v.Bytes)
+}
+
+func compareValues(a, b table.Value) int {
+	if a.Type == table.Integer {
+		return cmp.Compare(a.Int, b.Int)
+	}
+	return bytes.Compare(a.Bytes, b.Bytes)
+}

@@ -1,0 +1,570 @@
+package scaleout
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/source/sourcetest"
+)
+
+var (
+	seeds     = flag.Int("scaleout-seeds", 2, "how many random jobs are run")
+	firstSeed = flag.Uint64("scaleout-first", 1, "the first of them")
+)
+
+// few is how many of n seeds are run: one with -short, which is for the race detector.
+func few(n int) int {
+	if testing.Short() {
+		return min(n, 1)
+	}
+	return n
+}
+
+// eachSeed runs a random job in virtual time with each seed.
+func eachSeed(t *testing.T, job func(t *testing.T, seed uint64)) {
+	t.Parallel()
+	for i := range few(*seeds) {
+		seed := *firstSeed + uint64(i)
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { job(t, seed) })
+		})
+	}
+}
+
+// memory is a store that keeps what a store must keep, and lists objects late to others than the process that has put them, as a shared folder
+// does whose machines keep what they have seen of it.
+type memory struct {
+	mu      sync.Mutex
+	objects map[string][]byte
+	since   map[string]time.Time // when each object was put
+	by      map[string]string    // by which process
+	late    time.Duration        // for how long another does not list it
+}
+
+func (m *memory) String() string { return "memory" }
+
+func (m *memory) PutAbsent(ctx context.Context, name string, body []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, there := m.objects[name]; there {
+		return jobdir.ErrExists
+	}
+	m.put(ctx, name, body)
+	return nil
+}
+
+type byKey struct{}
+
+func (m *memory) put(ctx context.Context, name string, body []byte) {
+	if m.since == nil {
+		m.since, m.by = map[string]time.Time{}, map[string]string{}
+	}
+	by, _ := ctx.Value(byKey{}).(string)
+	if _, there := m.objects[name]; !there {
+		m.since[name], m.by[name] = time.Now(), by
+	}
+	m.objects[name] = slices.Clone(body)
+}
+
+func (m *memory) Put(ctx context.Context, name string, body []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.put(ctx, name, body)
+	return nil
+}
+
+func (m *memory) PutFile(ctx context.Context, name, file string) error {
+	body, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return m.Put(ctx, name, body)
+}
+
+func (m *memory) Get(_ context.Context, name string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	body, ok := m.objects[name]
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	return slices.Clone(body), nil
+}
+
+func (m *memory) GetRange(ctx context.Context, name string, from, n int64) ([]byte, error) {
+	body, err := m.Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(body)) < from+n {
+		return nil, errors.New("it ends before")
+	}
+	return body[from : from+n], nil
+}
+
+func (m *memory) List(ctx context.Context, prefix string) (names []string, err error) {
+	by, _ := ctx.Value(byKey{}).(string)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(m.objects)) {
+		if strings.HasPrefix(name, prefix) && (m.by[name] == by || time.Since(m.since[name]) >= m.late) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+func (m *memory) Delete(_ context.Context, name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.objects, name)
+	return nil
+}
+
+// process is one process as the world sees it: what it does to the store and to the service can be slow, can stop for long and continue, and
+// ends when the process dies.
+type process struct {
+	w    *world
+	name string
+	ctx  context.Context
+	kill context.CancelCauseFunc
+
+	mu     sync.Mutex
+	rand   *rand.Rand
+	left   int           // acts until it dies, negative never
+	frozen time.Time     // until when nothing moves
+	pauses float64       // chance of an act that everything stops for longer than a lease
+	faults float64       // chance of an act that the store fails, before or after it has done what it was asked
+	slow   time.Duration // that an act takes at most; 0 is 30 ms
+	ahead  time.Duration // of its clock, before those of the others
+	wire   func(r *http.Request) (late time.Duration, dies bool)
+	wrong  func(verb, name string, done bool) error // with acts of the store
+}
+
+var (
+	errDied  = errors.New("the process has died")
+	errStore = errors.New("the store is full, or does not answer")
+)
+
+// fails reports whether the store fails by chance.
+func (p *process) fails() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.rand.Float64() < p.faults {
+		return errStore
+	}
+	return nil
+}
+
+// goesWrong lets acts of the store fail as a test says, from now on.
+func (p *process) goesWrong(wrong func(verb, name string, done bool) error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wrong = wrong
+}
+
+// wrongWith is what a test says of an act, before or after the store has done what it was asked.
+func (p *process) wrongWith(verb, name string, done bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.wrong == nil {
+		return nil
+	}
+	return p.wrong(verb, name, done)
+}
+
+// do lets the store do what the process asks it for.
+func (p *process) do(verb, name string, do func() error) error {
+	if err := errors.Join(p.act(), p.fails(), p.wrongWith(verb, name, false)); err != nil {
+		return err
+	}
+	err := do()
+	if err == nil && verb != "get" && verb != "list" {
+		err = errors.Join(p.act(), p.fails())
+	}
+	return errors.Join(err, p.wrongWith(verb, name, true))
+}
+
+// act is before everything that others can see of the process.
+func (p *process) act() error {
+	p.mu.Lock()
+	if p.left == 0 {
+		p.mu.Unlock()
+		p.kill(errDied)
+		return errDied
+	}
+	p.left--
+	if p.rand.Float64() < p.pauses {
+		p.frozen = time.Now().Add(time.Duration(20+p.rand.IntN(100)) * time.Second)
+	}
+	slow := time.Duration(p.rand.Int64N(int64(cmp.Or(p.slow, 30*time.Millisecond))))
+	until := p.frozen
+	p.mu.Unlock()
+	time.Sleep(max(slow, time.Until(until)))
+	if p.ctx.Err() != nil {
+		return errDied
+	}
+	return nil
+}
+
+// as is the context of what the process does.
+func (p *process) as(ctx context.Context) context.Context {
+	return context.WithValue(ctx, byKey{}, p.name)
+}
+
+func (p *process) String() string { return "memory" }
+
+func (p *process) PutAbsent(ctx context.Context, name string, body []byte) error {
+	return p.do("put", name, func() error { return p.w.store.PutAbsent(p.as(ctx), name, body) })
+}
+
+func (p *process) Put(ctx context.Context, name string, body []byte) error {
+	return p.do("put", name, func() error { return p.w.store.Put(p.as(ctx), name, body) })
+}
+
+func (p *process) PutFile(ctx context.Context, name, file string) error {
+	return p.do("put", name, func() error { return p.w.store.PutFile(p.as(ctx), name, file) })
+}
+
+func (p *process) Get(ctx context.Context, name string) (body []byte, err error) {
+	err = p.do("get", name, func() (err error) { body, err = p.w.store.Get(ctx, name); return err })
+	return body, err
+}
+
+func (p *process) GetRange(ctx context.Context, name string, from, n int64) (body []byte, err error) {
+	err = p.do("get", name, func() (err error) { body, err = p.w.store.GetRange(ctx, name, from, n); return err })
+	return body, err
+}
+
+func (p *process) List(ctx context.Context, prefix string) (names []string, err error) {
+	err = p.do("list", prefix, func() (err error) { names, err = p.w.store.List(p.as(ctx), prefix); return err })
+	return names, err
+}
+
+func (p *process) Delete(ctx context.Context, name string) error {
+	return p.do("delete", name, func() error { return p.w.store.Delete(ctx, name) })
+}
+
+// RoundTrip sends a request, perhaps long after the process was asked whether it may: then it is applied all the same, and the answer is lost.
+func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.act(); err != nil {
+		return nil, err
+	}
+	if answer := refuses(r, body); answer != nil {
+		return answer, nil
+	}
+	again := r.Clone(context.WithoutCancel(r.Context()))
+	again.Body = io.NopCloser(strings.NewReader(string(body)))
+	if p.wire != nil {
+		if late, dies := p.wire(r); dies { // the process dies when it has sent the request, which comes late
+			p.kill(errDied)
+			p.w.late.Go(func() {
+				time.Sleep(late)
+				if answer, err := p.w.server.Transport().RoundTrip(again); err == nil {
+					_ = answer.Body.Close()
+				}
+			})
+			return nil, errDied
+		}
+	}
+	answer, err := p.w.server.Transport().RoundTrip(again)
+	if actErr := p.act(); actErr != nil {
+		return nil, actErr
+	}
+	if r.Context().Err() != nil {
+		return nil, r.Context().Err()
+	}
+	return answer, err
+}
+
+// world is a store, a service and inputs.
+type world struct {
+	t      *testing.T
+	dir    string
+	store  *memory
+	server *server.Server
+	inputs []string
+	source *sourcetest.Keyed // in place of inputs
+	mode   table.Mode
+	order  plan.Order
+	verify bool
+	tune   func(*pipeline.Config)
+	late   sync.WaitGroup // requests of processes that are gone
+
+	want     map[string]string // text of each key
+	rejects  []string          // texts of the rejected records, in order
+	good     int
+	startsAt time.Time
+}
+
+func newWorld(t *testing.T) *world {
+	s, err := server.Open("", server.Options{InMemory: true})
+	must(t, err)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &world{t: t, dir: t.TempDir(), store: &memory{objects: map[string][]byte{}}, server: s, want: map[string]string{}, startsAt: time.Now()}
+}
+
+// file writes a file.
+func (w *world) file(name, text string) string {
+	path := filepath.Join(w.dir, name)
+	must(w.t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// makeInputs makes files in which keys come many times, quotes hold line ends, and some records are bad.
+func (w *world) makeInputs(rnd *rand.Rand) {
+	keys := 1 + rnd.IntN(400)
+	for n := range 1 + rnd.IntN(3) {
+		var text strings.Builder
+		text.WriteString("id,what\n")
+		for i := range rnd.IntN(600) {
+			key := fmt.Sprintf("k%04d", rnd.IntN(keys)*9999/keys)
+			if rnd.IntN(3) == 0 {
+				key = "k5000" // hot
+			}
+			if w.order == plan.OrderNone { // nobody knows which row of a key would stay
+				key = fmt.Sprintf("k%04d", len(w.want)*7919%9999)
+			}
+			what := fmt.Sprintf("file %d, record %d", n, i)
+			switch rnd.IntN(40) {
+			case 0:
+				line := fmt.Sprintf("bad-%d-%d\n", n, i)
+				text.WriteString(line)
+				w.rejects = append(w.rejects, line)
+				continue
+			case 1, 2, 3:
+				what += " \"\nid,what\nk1,\"\""
+			}
+			fmt.Fprintf(&text, "%s,\"%s\"\n", key, strings.ReplaceAll(what, `"`, `""`))
+			w.want[key] = what
+			w.good++
+		}
+		w.inputs = append(w.inputs, w.file(fmt.Sprintf("in-%d.csv", n), text.String()))
+	}
+}
+
+// config is the load.
+func (w *world) config(transport http.RoundTripper) pipeline.Config {
+	cfg := pipeline.Config{
+		Inputs: w.inputs,
+		Target: plan.Target{
+			Client: client.Target{
+				Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: transport, RequestTimeout: 10 * time.Second,
+				Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
+			},
+			Name: "test", Table: "t", Create: true, Key: []table.KeyColumn{{Name: "id", Type: table.String}},
+			Define: table.Definition{TimeToLive: -1, MaxVersions: 1},
+		},
+		Read:    plan.Read{Parsers: 2},
+		Columns: plan.Columns{Types: map[string]plan.Type{}},
+		Write:   pipeline.Write{Mode: w.mode, Order: w.order, Concurrency: 4, BatchRows: 20},
+		Limits:  pipeline.Limits{MaxErrors: pipeline.MaxErrors{Rows: -1}, Memory: 64 << 20, TempDir: w.dir},
+	}
+	if w.source != nil {
+		cfg.Inputs, cfg.Read.Sources = []string{w.source.Name}, w.source
+		cfg.Target.Key = []table.KeyColumn{{Name: "id", Type: table.Integer}}
+	}
+	if w.tune != nil {
+		w.tune(&cfg)
+	}
+	return cfg
+}
+
+// start starts a process that dies after so many acts, negative never.
+func (w *world) start(name string, seed uint64, acts int, pauses float64) *process {
+	p := &process{w: w, name: name, rand: rand.New(rand.NewPCG(seed, 7)), left: acts, pauses: pauses}
+	p.ctx, p.kill = context.WithCancelCause(w.t.Context())
+	return p
+}
+
+// open opens the job as the process sees it.
+func (p *process) open() (*Job, error) {
+	return Open(p.ctx, p, Options{Load: p.w.config(p), Program: "test", Owner: p.name, Clock: func() time.Duration { return p.ahead + time.Since(p.w.startsAt) }})
+}
+
+// run lets the process do something and closes what it has open.
+func (p *process) run(do func(ctx context.Context, j *Job) error) error {
+	j, err := p.open()
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(p.ctx, j), j.Close())
+}
+
+// sdk is a client of the service.
+func (w *world) sdk() *tablestore.TableStoreClient {
+	sdk, err := client.New(w.t.Context(), w.config(w.server.Transport()).Target.Client, nil)
+	must(w.t, err)
+	return sdk
+}
+
+// tries lets the process do something in which it may fail for now.
+func (p *process) tries(do func(ctx context.Context, j *Job) error) {
+	if err := p.run(do); !passing(err) {
+		p.w.t.Errorf("%s: %v", p.name, err)
+	}
+}
+
+// rows reads the table.
+func (w *world) rows() map[string]string {
+	rows, key := map[string]string{}, w.config(nil).Target.Key
+	must(w.t, scan.Table(w.t.Context(), w.sdk(), "t", key, scan.Options{}, func(r *scan.Row) error {
+		rows[fmt.Sprint(r.PrimaryKey.PrimaryKeys[0].Value)] = r.Columns[0].Value.(string)
+		return nil
+	}))
+	return rows
+}
+
+// check compares the ledger and the table with what the inputs say.
+func (w *world) check(s *Summary) {
+	w.t.Helper()
+	if s.Read != int64(w.good+len(w.rejects)) || s.Written != int64(len(w.want)) || s.Superseded != int64(w.good-len(w.want)) || s.Rejected != int64(len(w.rejects)) {
+		w.t.Errorf("%d read, %d written, %d superseded, %d rejected; want %d, %d, %d, %d", s.Read, s.Written, s.Superseded, s.Rejected,
+			w.good+len(w.rejects), len(w.want), w.good-len(w.want), len(w.rejects))
+	}
+	if c := s.Compared; w.verify != (c != nil) || c != nil && (c.Compared != s.Written || c.Missing+c.Different+c.Surplus > 0 || s.ExitCode == exitcode.Differences) {
+		w.t.Errorf("compared: %+v", c)
+	}
+	if diff := gocmp.Diff(w.want, w.rows()); diff != "" {
+		w.t.Errorf("the table (-want +got)\n%s", diff)
+	}
+	want := ""
+	if len(w.rejects) > 0 {
+		want = "id,what\n" + strings.Join(w.rejects, "")
+	}
+	// Processes that were stopped may still put what they have.
+	if got, err := w.store.Get(context.Background(), "rejects.csv"); err != nil && want != "" || string(got) != want {
+		w.t.Errorf("rejects:\n%s\nwant\n%s", got, want)
+	}
+}
+
+// passing reports whether another attempt may succeed after an error: it is of a process that dies, is too late, or comes too early.
+func passing(err error) bool {
+	var notReady *NotReadyError
+	var held *jobdir.HeldError
+	var unfit *UnfitError
+	return err == nil || !errors.As(err, &unfit) || errors.As(err, &notReady) || errors.As(err, &held)
+}
+
+// TestAnyOrderOfTasksLeavesTheTableOfOneLoad runs jobs by processes that do tasks in any order, twice and at the same time, die between any two
+// acts, and stop for longer than a lease and continue to send.
+func TestAnyOrderOfTasksLeavesTheTableOfOneLoad(t *testing.T) {
+	eachSeed(t, randomJob)
+}
+
+func randomJob(t *testing.T, seed uint64) {
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	w := newWorld(t)
+	if rnd.IntN(4) == 0 {
+		w.order = plan.OrderNone
+	}
+	w.verify = w.order == plan.LastWins && rnd.IntN(3) == 0
+	w.makeInputs(rnd)
+	if w.good == 0 {
+		w.inputs = append(w.inputs, w.extra())
+	}
+	workers, size := 1+rnd.IntN(4), int64(200+rnd.IntN(8000))
+	request := func(r *Request) { r.Workers, r.SplitSize, r.Verify = workers, size, w.verify }
+	var processes sync.WaitGroup
+	for d := range 1 + rnd.IntN(3) { // drivers that plan the same load at the same time; some die
+		p := w.start(fmt.Sprintf("driver %d", d), rnd.Uint64(), rnd.IntN(120), 0.005)
+		processes.Go(func() {
+			if err := w.plan(p, request); !passing(err) {
+				t.Errorf("%s: %v", p.name, err)
+			}
+		})
+	}
+	processes.Wait()
+	w.planned(request)
+	made, err := ReadPlan(t.Context(), w.store)
+	must(t, err)
+	w.store.late = time.Duration(rnd.IntN(3)) * 20 * time.Second // a store that is late when it is planned is refused
+	t.Logf("%d inputs, %d splits, %d shards", len(made.Inputs), len(made.Splits), len(made.Shards))
+	for n := range 2 + rnd.IntN(8) {
+		acts := rnd.IntN(600)
+		if rnd.IntN(3) == 0 {
+			acts = -1
+		}
+		p := w.start(fmt.Sprintf("process %d", n), rnd.Uint64(), acts, []float64{0, 0.002, 0.01}[rnd.IntN(3)])
+		p.slow = []time.Duration{0, 0, 0, 3 * time.Second}[rnd.IntN(4)]
+		p.faults, p.ahead = []float64{0, 0, 0.003, 0.02}[rnd.IntN(4)], time.Duration(rnd.IntN(20))*time.Minute
+		do := someTasks(rand.New(rand.NewPCG(rnd.Uint64(), 3)))
+		processes.Go(func() { p.tries(do) })
+		if rnd.IntN(2) == 0 {
+			time.Sleep(time.Duration(rnd.IntN(60)) * time.Second)
+		}
+	}
+	s := w.finish()
+	processes.Wait() // those that were stopped may still have sent something
+	// So may requests that nobody waits for any more, in virtual time: pauses of a process are minutes.
+	time.Sleep(10 * time.Minute)
+	w.check(s)
+}
+
+// extra is a file with one record.
+func (w *world) extra() string {
+	w.want["k1"], w.good = "one", 1
+	return w.file("extra.csv", "id,what\nk1,one\n")
+}
+
+// someTasks are what an engine calls, or a worker without one.
+func someTasks(rnd *rand.Rand) func(context.Context, *Job) error {
+	if rnd.IntN(2) == 0 {
+		return workAll
+	}
+	return func(ctx context.Context, j *Job) (err error) {
+		for range 1 + rnd.IntN(2*(len(j.Plan.Splits)+len(j.Plan.Shards))) {
+			switch what := rnd.IntN(6); {
+			case what < 2 || j.Plan.Direct && what < 5:
+				err = j.ReadSplit(ctx, rnd.IntN(len(j.Plan.Splits)))
+			case what < 4:
+				err = j.WriteShard(ctx, rnd.IntN(len(j.Plan.Shards)))
+			case what == 4:
+				err = j.Compare(ctx, rnd.IntN(len(j.Plan.Shards)))
+			default:
+				_, err = j.Finish(ctx)
+			}
+			if !passing(err) {
+				return err
+			}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,52 @@
+package scaleout
+
+import (
+	"slices"
+	"strings"
+
+	"example.com/tsimport/reader/source"
+)
+
+// SummaryLive is about sources that change while they are read: each row is as it was while its range was read.
+type SummaryLive struct {
+	Live bool `json:"live,omitempty"`
+	// Consistent says that all rows are of one snapshot of the source; nil where it has none.
+	Consistent *bool             `json:"consistent,omitempty"`
+	Snapshots  []source.Snapshot `json:"snapshots,omitempty"` // those that count, with the ranges that were read from each
+}
+
+// snapshotsOf are the snapshots that this process has read the split from.
+func (t *splitTask) snapshotsOf() (all []source.Snapshot) {
+	origin, ok := t.prepared.Plan.Request.Read.Sources.(source.Snapshots)
+	if !ok {
+		return nil
+	}
+	isOf := func(of string) bool {
+		return slices.ContainsFunc(t.job.Plan.Splits[t.result.Split].Parts, func(p Part) bool {
+			return strings.HasPrefix(of, t.job.Plan.Inputs[p.Source]+" ")
+		})
+	}
+	for _, s := range origin.Snapshots() {
+		s.Ranges = slices.DeleteFunc(s.Ranges, func(of string) bool { return !isOf(of) })
+		if len(s.Ranges) > 0 {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// add adds the snapshots of a split.
+func (l *SummaryLive) add(more []source.Snapshot) {
+	for _, s := range more {
+		at := slices.IndexFunc(l.Snapshots, func(o source.Snapshot) bool { return o.Name == s.Name && o.Taken.Equal(s.Taken) })
+		if at < 0 {
+			l.Snapshots = append(l.Snapshots, s)
+			continue
+		}
+		l.Snapshots[at].Ranges = append(l.Snapshots[at].Ranges, s.Ranges...)
+	}
+	if len(l.Snapshots) > 0 {
+		one := len(l.Snapshots) == 1
+		l.Consistent = &one
+	}
+}

@@ -1,0 +1,288 @@
+package scaleout
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"sort"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/jobs/scaleout/runfile"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/shuffle/readorder"
+)
+
+// shardOrigin is where a load finds the rows of a shard's reduced run: one source, whose records are rows that were made already. Its keys
+// come once each, and are read in an order that spreads over them, so that all lanes of the load get rows.
+type shardOrigin struct {
+	job  *Job
+	run  *reducedResult
+	name string
+	key  []table.KeyColumn
+	// inTurn has the frames read in the order of their keys. Lower and upper bound those that are, as ordering keys; nil does not.
+	inTurn       bool
+	lower, upper []byte
+}
+
+// Divide has nothing to remember: the run never changes.
+func (shardOrigin) Divide(context.Context) ([]byte, error) { return nil, nil }
+
+// Open opens the run.
+func (o shardOrigin) Open(ctx context.Context, _ []byte) ([]source.Source, error) {
+	r := &shardRows{ctx: ctx, of: o}
+	for _, f := range o.frames() {
+		if (o.upper == nil || bytes.Compare(f.First, o.upper) < 0) && (o.lower == nil || bytes.Compare(f.Last, o.lower) >= 0) {
+			r.frames = append(r.frames, f)
+		}
+		r.bytes += f.Length
+	}
+	r.Seek(source.Place{}, source.Chain{})
+	return []source.Source{r}, nil
+}
+
+// frames are those of the run in the order in which they are read.
+func (o *shardOrigin) frames() []shardFrame {
+	all := make([]shardFrame, len(o.run.Frames))
+	sections := make([]readorder.Section, len(all))
+	var row int64
+	for i := range o.run.Frames {
+		f := &o.run.Frames[i]
+		all[i] = shardFrame{frame: f, first: row, row: row}
+		sections[i] = readorder.Section{Records: f.Rows, Keys: []readorder.Interval{{Lower: f.First, Upper: f.Last}}}
+		row += f.Rows
+	}
+	if o.inTurn {
+		return all
+	}
+	read := make([]shardFrame, 0, len(all))
+	var first int64
+	for _, i := range readorder.Spread(sections, 0) {
+		all[i].first = first
+		read = append(read, all[i])
+		first += all[i].Rows
+	}
+	return read
+}
+
+// rowOf returns which row of the run a row is whose number in the order of reading is known.
+func rowOf(frames []shardFrame, record int64) int64 {
+	f := &frames[sort.Search(len(frames), func(i int) bool { return frames[i].first > record })-1]
+	return f.row + record - f.first
+}
+
+var kinds = map[table.Type]record.Kind{table.Integer: record.Integer, table.String: record.String, table.Binary: record.Binary}
+
+// shardRows is the source. Its pieces and splits name frames, which parsers read.
+type shardRows struct {
+	ctx    context.Context
+	of     shardOrigin
+	added  []string // columns that are asked for by name, which no record has apart from its row
+	frames []shardFrame
+	bytes  int64
+	next   int
+	begin  source.Place // where reading begins, which others ask for meanwhile
+}
+
+type shardFrame struct {
+	*frame
+	first int64 // rows that are read before it
+	row   int64 // rows of the run before it
+}
+
+// About says that rows are what they are.
+func (r *shardRows) About() source.About {
+	a := source.About{
+		Name: r.of.name, Bytes: r.bytes, Wide: true, Rejects: source.Rejects{Kind: ".ndjson"},
+		EncodingHint: func([]byte) string { return "" },
+	}
+	for _, k := range r.of.key {
+		a.Columns = append(a.Columns, k.Name)
+		a.Unique = append(a.Unique, source.KeyColumn{Name: k.Name, Kind: kinds[k.Type]})
+	}
+	a.Columns = append(a.Columns, r.added...)
+	return a
+}
+
+// Identity is the sum of the frames.
+func (r *shardRows) Identity() (source.Identity, error) {
+	sum := crc32.New(castagnoli)
+	for i := range r.of.run.Frames {
+		f := &r.of.run.Frames[i]
+		fmt.Fprintf(sum, "%d %d %d\n", f.Length, f.Rows, f.Sum)
+	}
+	return source.Identity{Bytes: r.bytes, Content: fmt.Sprintf("%d rows, %08x", r.of.run.Rows, sum.Sum32())}, nil
+}
+
+// Sample has no record to show: the key has the types of the table, and all else is in the rows.
+func (r *shardRows) Sample(int, []string, func(*record.Record)) (read int, err error) {
+	return min(1, len(r.frames)), nil
+}
+
+// SetSplitBytes changes nothing: a split is a frame.
+func (r *shardRows) SetSplitBytes(int) {}
+
+// Seek begins at the frame that holds the record.
+func (r *shardRows) Seek(to source.Place, _ source.Chain) {
+	r.next = 0
+	for r.next+1 < len(r.frames) && r.frames[r.next+1].first <= to.Record {
+		r.next++
+	}
+	r.begin = source.Place{}
+	if r.next < len(r.frames) {
+		r.begin.Record = r.frames[r.next].first
+	}
+}
+
+// Begin is the first row of the frame at which reading begins.
+func (r *shardRows) Begin() source.Place { return r.begin }
+
+// Chain is that of no stream.
+func (r *shardRows) Chain() (source.Chain, bool) { return source.Chain{}, false }
+
+// shardPiece is one frame.
+type shardPiece struct{ split source.Split }
+
+// Prepare has nothing to do.
+func (shardPiece) Prepare() error { return nil }
+
+// Bytes is that of a frame when it is read.
+func (p shardPiece) Bytes() int64 { return runfile.MaxFrameBytes }
+
+// Next returns the next frame.
+func (r *shardRows) Next() (source.Piece, error) {
+	if r.next >= len(r.frames) {
+		return nil, io.EOF
+	}
+	f := &r.frames[r.next]
+	r.next++
+	return shardPiece{source.Split{Number: r.next - 1, Bytes: f.Length, Rows: f.Rows, First: f.first, Part: f}}, nil
+}
+
+// Add makes a split of a frame.
+func (r *shardRows) Add(p source.Piece) ([]source.Split, error) {
+	return []source.Split{p.(shardPiece).split}, nil
+}
+
+// Finish has nothing left.
+func (r *shardRows) Finish() ([]source.Split, error) { return nil, nil }
+
+// Whole has nothing left.
+func (r *shardRows) Whole() []source.Split { return nil }
+
+// Raw keeps nothing: Finish reads rejected records again where they come from.
+func (r *shardRows) Raw(source.Split, table.Span) []byte { return []byte{} }
+
+// Suspend goes back to the beginning.
+func (r *shardRows) Suspend() error {
+	r.next, r.begin = 0, source.Place{}
+	return nil
+}
+
+// Close has nothing to give back.
+func (r *shardRows) Close() error { return r.Suspend() }
+
+// MayLackColumns is true, for no record has a column apart from its row.
+func (r *shardRows) MayLackColumns() bool { return true }
+
+// AddColumns notes columns that are asked for.
+func (r *shardRows) AddColumns(names []string) { r.added = append(r.added, names...) }
+
+// NewParser makes a parser, with a buffer of its own.
+func (r *shardRows) NewParser([]int) source.Parser { return &shardParser{of: r} }
+
+// shardParser reads frames.
+type shardParser struct {
+	of       *shardRows
+	unpacker *runfile.Unpacker
+}
+
+// Parse calls each with every row of a frame.
+func (p *shardParser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
+	if p.unpacker == nil {
+		if p.unpacker, err = runfile.NewUnpacker(); err != nil {
+			return 0, 0, err
+		}
+	}
+	f := sp.Part.(*shardFrame)
+	frames, err := runfile.Read(p.of.ctx, p.of.of.job.store, p.of.of.run.Objects, &f.Extent)
+	if err != nil {
+		return 0, 0, err
+	}
+	fields := make([]record.Datum, len(p.of.of.key)+len(p.of.added))
+	for i := range fields {
+		fields[i] = record.Datum{Kind: record.Absent}
+	}
+	var made record.Row
+	rows, err := p.unpacker.Rows(frames, func(r *runfile.Row) error {
+		made = record.Row{Key: r.Key, Body: r.Body, Size: r.Size}
+		each(&record.Record{Fields: fields, Span: table.Span{Record: uint32(records)}, Row: &made})
+		records++
+		return nil
+	})
+	if err == nil && rows != f.Rows {
+		err = fmt.Errorf("it has %d rows, want %d", rows, f.Rows)
+	}
+	if err != nil {
+		return records, 0, fmt.Errorf("read rows of %s: %w", p.of.of.name, err)
+	}
+	return records, 0, nil
+}
+
+// LimitMemory changes nothing: a frame is small.
+func (p *shardParser) LimitMemory(int64) {}
+
+// Release has nothing to give back that is large.
+func (p *shardParser) Release() {}
+
+// Close gives back the decoder.
+func (p *shardParser) Close() error {
+	if p.unpacker != nil {
+		p.unpacker.Close()
+		p.unpacker = nil
+	}
+	return nil
+}
+
+// origins finds which records of the inputs rows of the run are: next says their numbers in the run, increasing.
+func (o *shardOrigin) origins(ctx context.Context, next func() (number int64, more bool, err error), each func(number int64, r *runfile.Row) error) error {
+	unpacker, err := runfile.NewUnpacker()
+	if err != nil {
+		return err
+	}
+	defer unpacker.Close()
+	number, more, err := next()
+	var first int64
+	for i := range o.run.Frames {
+		f := &o.run.Frames[i]
+		if err != nil || !more {
+			break
+		}
+		if number < first+f.Rows {
+			frames, err := runfile.Read(ctx, o.job.store, o.run.Objects, &f.Extent)
+			if err != nil {
+				return err
+			}
+			at := first - 1
+			if _, err := unpacker.Rows(frames, func(r *runfile.Row) (err error) {
+				if at++; !more || number != at {
+					return nil
+				}
+				if err := each(at, r); err != nil {
+					return err
+				}
+				number, more, err = next()
+				return err
+			}); err != nil {
+				return err
+			}
+		}
+		first += f.Rows
+	}
+	if err == nil && more {
+		err = fmt.Errorf("shard %d has no row %d", o.run.Shard, number)
+	}
+	return err
+}

@@ -1,0 +1,102 @@
+package scaleout
+
+import (
+	"context"
+	"fmt"
+
+	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/source"
+)
+
+// Sizes of splits, in bytes of the inputs: small enough that every process has several and that one which is lost costs little, large
+// enough that there are not too many.
+const (
+	leastSplit      = 64 << 10
+	mostSplit       = 256 << 20
+	splitsEach      = 8 // for each process, where the inputs are large enough
+	mostSplits      = 1 << 20
+	manySplits      = 20_000 // from which on splits become larger
+	wholeUpTo       = 3      // halves of a split that a source is read whole up to
+	unknownAsPieces = 1 << 30
+	stretchBytes    = 4 << 20 // that a source is looked through by
+)
+
+// splitSize is how many bytes a split is to have.
+func splitSize(total int64, workers int, given int64) int64 {
+	if given > 0 {
+		return given
+	}
+	size := min(max(total/int64(workers*splitsEach), leastSplit), mostSplit)
+	return max(size, total/manySplits)
+}
+
+// divide divides the inputs into splits. What can be read from any place is looked through for where its records are; everything else
+// is read whole.
+func divide(ctx context.Context, p *plan.Plan, size int64, say func(format string, a ...any)) (splits []Split, err error) {
+	var group Split
+	flush := func() {
+		if len(group.Parts) > 0 {
+			splits = append(splits, group)
+		}
+		group = Split{}
+	}
+	for i, s := range p.Sources {
+		about := s.About()
+		bytes := about.Bytes
+		if bytes < 0 {
+			bytes = unknownAsPieces
+		}
+		if about.Live { // a range of keys, of which nobody knows how many bytes it has
+			flush()
+			splits = append(splits, Split{Parts: []Part{{Source: i, Records: -1}}})
+			continue
+		}
+		if about.Seeking == source.SeeksByReading || bytes*2 <= size*wholeUpTo {
+			if group.Bytes+bytes > size {
+				flush()
+			}
+			group.Parts = append(group.Parts, Part{Source: i, Records: -1})
+			group.Bytes += bytes
+			continue
+		}
+		flush()
+		say("looking through %s for where its records begin", s.Name)
+		parts, err := divideSource(ctx, p, i, size)
+		if err != nil {
+			return nil, err
+		}
+		splits = append(splits, parts...)
+	}
+	flush()
+	if len(splits) > mostSplits {
+		return nil, &plan.UsageError{Message: fmt.Sprintf("the inputs make %d splits, and a job takes at most %d; read fewer of them at a time", len(splits), mostSplits)}
+	}
+	return splits, nil
+}
+
+// divideSource divides one source.
+func divideSource(ctx context.Context, p *plan.Plan, ordinal int, size int64) (splits []Split, err error) {
+	alone, err := p.Part(ordinal, source.Place{})
+	if err != nil {
+		return nil, err
+	}
+	alone.Sources[0].SetSplitBytes(int(min(size, stretchBytes)))
+	stretches, err := intake.Outline(ctx, alone)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range stretches {
+		if n := len(splits); n > 0 && splits[n-1].Bytes+s.Bytes <= size {
+			splits[n-1].Parts[0].Records += s.Records
+			splits[n-1].Bytes += s.Bytes
+			continue
+		}
+		splits = append(splits, Split{Bytes: s.Bytes, Parts: []Part{{Source: ordinal, Record: s.From.Record, Line: s.From.Line, Offset: s.From.Offset, Records: s.Records}}})
+	}
+	if n := len(splits); n > 0 {
+		splits[0].Parts[0].Record, splits[0].Parts[0].Line, splits[0].Parts[0].Offset = 0, 0, 0 // the beginning, of which the source knows more
+		splits[n-1].Parts[0].Records = -1                                                       // what follows the last record is read too
+	}
+	return splits, alone.Sources[0].Suspend()
+}

@@ -1,0 +1,369 @@
+package scaleout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"example.com/tsimport/internal/jobdir"
+)
+
+// States of a job.
+const (
+	StatePlanned   = "planned" // no task is done
+	StateReading   = "reading"
+	StateWriting   = "writing"
+	StateComparing = "comparing"
+	StateEnding    = "ending"
+	StateStopped   = "stopped"
+)
+
+// Status is how far a job has come, as its directory says.
+type Status struct {
+	Job      string        `json:"job"` // ID of the plan
+	State    string        `json:"state"`
+	ExitCode *int          `json:"exit_code,omitempty"` // of a job that is done
+	Stopped  string        `json:"stopped,omitempty"`   // why
+	Stop     *StoppedError `json:"-"`                   // likewise
+	Table    string        `json:"table"`
+	Planned  time.Time     `json:"planned"`
+	Stages   []StageState  `json:"stages"`
+
+	Read       int64 `json:"read"`
+	Rejected   int64 `json:"rejected"`
+	Superseded int64 `json:"superseded"`
+	Written    int64 `json:"written"`
+	// BytesRead are of the splits that are read, of Bytes.
+	BytesRead int64 `json:"bytes_read"`
+	Bytes     int64 `json:"bytes"`
+
+	ReadRate    float64  `json:"records_read_per_second"`
+	WriteRate   float64  `json:"rows_written_per_second"`
+	SecondsLeft *float64 `json:"seconds_left,omitempty"` // of the stage; nil is unknown
+	// LateUntil is until when requests of lost workers may come, which the comparison and the end of the job wait for.
+	LateUntil *time.Time `json:"late_until,omitempty"`
+	Working   []Worker   `json:"working,omitempty"`
+	// Failures are the last ones of tasks that are not done, a few.
+	Failures []*Failure `json:"failures,omitempty"`
+}
+
+// StageState is how far a stage is.
+type StageState struct {
+	Stage string `json:"stage"`
+	Tasks int    `json:"tasks"`
+	Done  int    `json:"done"`
+	Held  int    `json:"held"` // that a process works on, or worked on and is gone
+}
+
+// Worker is a process that works on a task, or worked on it and is gone.
+type Worker struct {
+	Stage string `json:"stage"`
+	Index int    `json:"index"`
+	By    string `json:"by"`
+}
+
+// Watcher looks at a job. It reads each result once. It is safe for concurrent use.
+type Watcher struct {
+	mu       sync.Mutex
+	job      *Job
+	last     *Status
+	lookedAt time.Time
+	signs    int
+}
+
+// NewWatcher watches a job that is planned; the process need not be able to work on it.
+func NewWatcher(ctx context.Context, store jobdir.Store) (*Watcher, error) {
+	p, err := ReadPlan(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	j, err := newJob(store, p, Options{Program: p.Program})
+	return &Watcher{job: j}, err
+}
+
+// Stop tells all processes of the job to stop.
+func (w *Watcher) Stop(ctx context.Context, why *StoppedError) error { return w.job.Stop(ctx, why) }
+
+// Fresh is Status as it is now: of a job whose processes have just ended.
+func (w *Watcher) Fresh(ctx context.Context) (*Status, error) {
+	w.mu.Lock()
+	w.last = nil
+	w.mu.Unlock()
+	return w.Status(ctx)
+}
+
+// Signs counts the signs of life that the job has given since it was first called: tasks done, and changes of leases. Who has no other way to know
+// whether anyone works on the job calls it every few seconds.
+func (w *Watcher) Signs(ctx context.Context) (int, error) {
+	s, err := w.Status(ctx)
+	if err != nil {
+		return 0, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, at := range s.Working {
+		folder := map[string]func(int) string{StageRead: splitName, StageWrite: shardName, StageVerify: compareName}[at.Stage](at.Index)
+		folder = strings.TrimSuffix(folder, ".json")
+		former := w.job.seen[folder]
+		seen, err := w.job.seenLease(ctx, folder)
+		if err != nil {
+			return 0, err
+		}
+		if seen != former {
+			w.signs++
+		}
+	}
+	n := w.signs
+	for _, st := range s.Stages {
+		n += st.Done
+	}
+	return n, nil
+}
+
+// mostWorkers bounds the leases that a look reads.
+const mostWorkers = 200
+
+// watchEvery is how often the directory is looked at at most.
+const watchEvery = 2 * time.Second
+
+// Status looks at the job.
+func (w *Watcher) Status(ctx context.Context) (*Status, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.last != nil && time.Since(w.lookedAt) < watchEvery {
+		return w.last, nil
+	}
+	s, err := w.look(ctx)
+	if err == nil {
+		w.last, w.lookedAt = s, time.Now()
+	}
+	return s, err
+}
+
+func (w *Watcher) look(ctx context.Context) (*Status, error) {
+	p := w.job.Plan
+	s := &Status{Job: p.ID, State: StatePlanned, Table: p.Job.Table, Planned: p.Planned, Bytes: p.Bytes}
+	names, err := w.job.store.List(ctx, "")
+	if err != nil {
+		return nil, fmt.Errorf("look into %s: %w", w.job.store, err)
+	}
+	there := map[string]bool{}
+	for _, name := range names {
+		there[name] = true
+	}
+	rates := [2]span{}
+	if err := w.addSplits(ctx, s, there, &rates[0]); err != nil {
+		return nil, err
+	}
+	if err := w.addShards(ctx, s, there, &rates[1]); err != nil {
+		return nil, err
+	}
+	s.ReadRate, s.WriteRate = rates[0].rate(s.Read), rates[1].rate(s.Written)
+	if p.Direct {
+		s.WriteRate = rates[0].rate(s.Written)
+	}
+	s.settle(p)
+	if err := errors.Join(w.addWorkers(ctx, s, names, there), w.addFailures(ctx, s, names, there)); err != nil {
+		return nil, err
+	}
+	return s, w.addEnd(ctx, s, there)
+}
+
+// note adds when a task that is done was done, and what may still come of it.
+func (s *Status) note(took *span, d *done) {
+	took.add(d)
+	if u := d.LateUntil; !u.IsZero() && (s.LateUntil == nil || u.After(*s.LateUntil)) {
+		s.LateUntil = &u
+	}
+}
+
+// span is from the first start to the last end of tasks that are done.
+type span struct{ from, to time.Time }
+
+func (p *span) add(d *done) {
+	if p.from.IsZero() || d.Started.Before(p.from) {
+		p.from = d.Started
+	}
+	if d.Ended.After(p.to) {
+		p.to = d.Ended
+	}
+}
+
+func (p *span) rate(n int64) float64 {
+	if took := p.to.Sub(p.from).Seconds(); took > 0 {
+		return float64(n) / took
+	}
+	return 0
+}
+
+func (w *Watcher) addSplits(ctx context.Context, s *Status, there map[string]bool, took *span) error {
+	stage := StageState{Stage: "read", Tasks: len(w.job.Plan.Splits)}
+	for i := range w.job.Plan.Splits {
+		if !there[splitName(i)] {
+			continue
+		}
+		r, err := w.job.split(ctx, i)
+		if err != nil {
+			return err
+		}
+		if r == nil {
+			continue
+		}
+		stage.Done++
+		s.note(took, &r.done)
+		s.Read, s.Rejected, s.BytesRead = s.Read+r.Read, s.Rejected+r.Rejected, s.BytesRead+w.job.Plan.Splits[i].Bytes
+		if d := r.Direct; d != nil {
+			s.Written, s.Superseded = s.Written+d.Written, s.Superseded+d.Superseded
+		}
+	}
+	s.Stages = append(s.Stages, stage)
+	return nil
+}
+
+func (w *Watcher) addShards(ctx context.Context, s *Status, there map[string]bool, took *span) error {
+	p := w.job.Plan
+	if p.Direct {
+		return nil
+	}
+	write, compare := StageState{Stage: "write", Tasks: len(p.Shards)}, StageState{Stage: "verify", Tasks: len(p.Shards)}
+	for i := range p.Shards {
+		if there[compareName(i)] {
+			compare.Done++
+		}
+		if !there[shardName(i)] {
+			continue
+		}
+		r, err := w.job.shard(ctx, i)
+		if err != nil {
+			return err
+		}
+		if r == nil {
+			continue
+		}
+		write.Done++
+		s.note(took, &r.done)
+		s.Rejected, s.Written, s.Superseded = s.Rejected+r.Rejected, s.Written+r.Written, s.Superseded+r.Superseded
+	}
+	s.Stages = append(s.Stages, write)
+	if p.Verify {
+		s.Stages = append(s.Stages, compare)
+	}
+	return nil
+}
+
+// settle finds the stage that is done now, and how long it may take.
+func (s *Status) settle(p *Plan) {
+	left := func(seconds float64) { s.SecondsLeft = &seconds }
+	at := slices.IndexFunc(s.Stages, func(st StageState) bool { return st.Done < st.Tasks })
+	switch {
+	case at < 0:
+		s.State = StateEnding
+	case s.Stages[at].Stage == "read" && s.Stages[0].Done > 0:
+		s.State = StateReading
+		if s.BytesRead > 0 && s.ReadRate > 0 && p.Bytes > 0 {
+			left(float64(p.Bytes-min(s.BytesRead, p.Bytes)) / float64(s.BytesRead) * float64(s.Read) / s.ReadRate)
+		}
+	case s.Stages[at].Stage == "write":
+		s.State = StateWriting
+		if s.WriteRate > 0 {
+			left(float64(s.Read-s.Rejected-s.Written-s.Superseded) / s.WriteRate)
+		}
+	case s.Stages[at].Stage == "verify":
+		s.State = StateComparing
+	}
+}
+
+// addWorkers finds who works on tasks that are not done.
+func (w *Watcher) addWorkers(ctx context.Context, s *Status, names []string, there map[string]bool) error {
+	last := ""
+	for _, name := range names {
+		folder, _, isLease := strings.Cut(name, "/lease.")
+		if !isLease || folder == last || there[folder+".json"] {
+			continue
+		}
+		last = folder
+		kind, number, _ := strings.Cut(folder, "/")
+		at := slices.IndexFunc(s.Stages, func(st StageState) bool {
+			return map[string]string{"splits": "read", "shards": "write", "verify": "verify"}[kind] == st.Stage
+		})
+		if at < 0 {
+			continue
+		}
+		if len(s.Working) >= mostWorkers {
+			s.Stages[at].Held++ // about
+			continue
+		}
+		owner, err := jobdir.Holder(ctx, jobdir.Below(w.job.store, folder))
+		if err != nil {
+			return err
+		}
+		if owner == "" {
+			continue
+		}
+		s.Stages[at].Held++
+		var index int
+		_, _ = fmt.Sscanf(number, "%d", &index) // a name that is not one of ours is shown as 0
+		s.Working = append(s.Working, Worker{Stage: s.Stages[at].Stage, Index: index, By: owner})
+	}
+	return nil
+}
+
+// addEnd says how the job ended, or was stopped.
+func (w *Watcher) addEnd(ctx context.Context, s *Status, there map[string]bool) error {
+	if there[summaryName] {
+		sum := new(Summary)
+		done, err := w.job.readResult(ctx, w.job.store, summaryName, sum)
+		if err != nil {
+			return err
+		}
+		if done {
+			s.State, s.ExitCode, s.SecondsLeft, s.LateUntil = sum.State, &sum.ExitCode, nil, nil
+			s.Working, s.Failures = nil, nil
+			return nil
+		}
+	}
+	var stopped *StoppedError
+	if err := w.job.stopped(ctx); errors.As(err, &stopped) {
+		s.State, s.Stopped, s.Stop, s.SecondsLeft = StateStopped, stopped.Why, stopped, nil
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Metrics writes the status as metrics of Prometheus.
+func (s *Status) Metrics(to io.Writer) error {
+	var b strings.Builder
+	metric := func(name, help, kind string) { fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind) }
+	metric("tsimport_job_tasks", "Tasks of a stage of the load.", "gauge")
+	for _, st := range s.Stages {
+		fmt.Fprintf(&b, "tsimport_job_tasks{stage=%q,state=\"done\"} %d\n", st.Stage, st.Done)
+		fmt.Fprintf(&b, "tsimport_job_tasks{stage=%q,state=\"held\"} %d\n", st.Stage, st.Held)
+		fmt.Fprintf(&b, "tsimport_job_tasks{stage=%q,state=\"open\"} %d\n", st.Stage, st.Tasks-st.Done-min(st.Held, st.Tasks-st.Done))
+	}
+	metric("tsimport_job_records_total", "Records of tasks that are done, by outcome.", "counter")
+	for _, c := range []struct {
+		outcome string
+		n       int64
+	}{{"read", s.Read}, {"written", s.Written}, {"rejected", s.Rejected}, {"superseded", s.Superseded}} {
+		fmt.Fprintf(&b, "tsimport_job_records_total{outcome=%q} %d\n", c.outcome, c.n)
+	}
+	metric("tsimport_job_bytes_read_total", "Bytes of the inputs in splits that are read.", "counter")
+	fmt.Fprintf(&b, "tsimport_job_bytes_read_total %d\n", s.BytesRead)
+	metric("tsimport_job_bytes", "Bytes of all inputs.", "gauge")
+	fmt.Fprintf(&b, "tsimport_job_bytes %d\n", s.Bytes)
+	metric("tsimport_job_done", "1 if the load is done.", "gauge")
+	done := 0
+	if s.ExitCode != nil {
+		done = 1
+	}
+	fmt.Fprintf(&b, "tsimport_job_done %d\n", done)
+	_, err := io.WriteString(to, b.String())
+	return err
+}

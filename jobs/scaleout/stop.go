@@ -1,0 +1,209 @@
+package scaleout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"example.com/tsimport/internal/exitcode"
+)
+
+// continuedName is the object that says what was known when a job was continued that had been stopped.
+const continuedName = "continued.json"
+
+// StoppedError says that all processes of the job were told to stop.
+type StoppedError struct {
+	Why        string    `json:"why"`
+	By         string    `json:"by"`
+	At         time.Time `json:"at"`
+	ErrorLimit bool      `json:"error_limit,omitempty"`
+}
+
+func (e *StoppedError) Error() string {
+	return fmt.Sprintf("the job was stopped: %s (by %s); tsimport resume continues it", e.Why, e.By)
+}
+
+// Exit is the exit code.
+func (e *StoppedError) Exit() int {
+	if e.ErrorLimit {
+		return exitcode.ErrorLimit
+	}
+	return exitcode.Failed
+}
+
+// stopped returns a *StoppedError if the job was stopped.
+func (j *Job) stopped(ctx context.Context) error {
+	text, err := j.store.Get(ctx, stopName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look whether the job is stopped: %w", err)
+	}
+	why := &StoppedError{}
+	if json.Unmarshal(text, why) != nil || why.Why == "" {
+		why.Why, why.By = "there is an object "+stopName, "a person"
+	}
+	return why
+}
+
+// Stop tells all processes of the job to stop.
+func (j *Job) Stop(ctx context.Context, why *StoppedError) error {
+	why.By, why.At = j.o.Owner, time.Now().UTC()
+	text, err := json.Marshal(why)
+	if err != nil {
+		return err
+	}
+	return j.store.Put(ctx, stopName, append(text, '\n'))
+}
+
+// counted is what is known of all tasks that are done.
+type counted struct {
+	Read     int64 `json:"read"`
+	Rejected int64 `json:"rejected"`
+}
+
+// Continue undoes Stop. After a stop by the error limit, records that were rejected before no longer count.
+func (j *Job) Continue(ctx context.Context) error {
+	var why *StoppedError
+	if err := j.stopped(ctx); err == nil || !errors.As(err, &why) {
+		return err
+	}
+	if !why.ErrorLimit {
+		return j.store.Delete(ctx, stopName)
+	}
+	n, err := j.count(ctx)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	if err := j.store.Put(ctx, continuedName, append(text, '\n')); err != nil {
+		return err
+	}
+	return j.store.Delete(ctx, stopName)
+}
+
+// count counts the records of all tasks that are done.
+func (j *Job) count(ctx context.Context) (n counted, err error) {
+	for i := range j.Plan.Splits {
+		r, err := j.split(ctx, i)
+		if err != nil {
+			return n, err
+		}
+		if r != nil {
+			n.Read, n.Rejected = n.Read+r.Read, n.Rejected+r.Rejected-r.Seams
+		}
+	}
+	for i := range j.Plan.Shards {
+		r, err := j.shard(ctx, i)
+		if err != nil {
+			return n, err
+		}
+		if r != nil {
+			n.Rejected += r.Rejected
+		}
+	}
+	return n, nil
+}
+
+// limit stops the job if more records were rejected than may be. Rejected is how many the task has that was just done: others look
+// themselves.
+func (j *Job) limit(ctx context.Context, rejected int64) error {
+	if rejected == 0 || j.Plan.MaxErrors.Rows < 0 && !j.Plan.MaxErrors.Share {
+		return nil
+	}
+	n, err := j.count(ctx)
+	if err != nil {
+		return err
+	}
+	return j.overLimit(ctx, n, false)
+}
+
+// overLimit stops the job if so many are too many, at its end or before.
+func (j *Job) overLimit(ctx context.Context, n counted, end bool) error {
+	if !j.Plan.MaxErrors.Exceeded(n.Rejected, n.Read, end) {
+		return nil
+	}
+	var before counted
+	text, err := j.store.Get(ctx, continuedName)
+	if err == nil {
+		err = json.Unmarshal(text, &before)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read %s of %s: %w", continuedName, j.store, err)
+	}
+	if !j.Plan.MaxErrors.Exceeded(n.Rejected-before.Rejected, n.Read-before.Read, end) {
+		return nil
+	}
+	why := &StoppedError{Why: fmt.Sprintf("%d of %d records were rejected, more than --max-errors allows", n.Rejected, n.Read), ErrorLimit: true}
+	if err := j.Stop(ctx, why); err != nil {
+		return err
+	}
+	return why
+}
+
+// stopEvery is how often a process that works on a task looks whether the job was stopped.
+const stopEvery = 5 * time.Second
+
+// errOver says that a task is done already, by another attempt.
+var errOver = errors.New("another attempt has done the task")
+
+// watched calls do, and drains its loads when the job is stopped, when the process is to end, or when over, which may be nil, says that another
+// attempt has done the task: one that was stopped for hours would send rows after the end of the job otherwise.
+func (j *Job) watched(ctx context.Context, over func(ctx context.Context) bool, do func(ctx context.Context) error) error {
+	if err := j.rest(ctx); err != nil {
+		return err
+	}
+	drain, stop := context.WithCancelCause(j.o.Drain)
+	j.mu.Lock()
+	j.drain = drain
+	j.mu.Unlock()
+	defer stop(nil)
+	j.watch(ctx, drain, over, stop)
+	err := do(ctx)
+	j.mu.Lock()
+	j.drain = nil
+	j.mu.Unlock()
+	if errors.Is(context.Cause(drain), errOver) {
+		return nil // the result of another attempt counts
+	}
+	return err
+}
+
+// watch looks from now on, until drain ends, whether the job was stopped, the task is over, or the process has lost its share of the ceilings.
+func (j *Job) watch(ctx, drain context.Context, over func(ctx context.Context) bool, stop context.CancelCauseFunc) {
+	timer := time.AfterFunc(stopEvery, func() {
+		if drain.Err() != nil {
+			return
+		}
+		err := j.stopped(ctx)
+		if !errors.As(err, new(*StoppedError)) {
+			err = j.slot.Check()
+		}
+		if err == nil && over != nil && over(ctx) {
+			err = errOver
+		}
+		if err != nil {
+			stop(err)
+			return
+		}
+		j.watch(ctx, drain, over, stop)
+	})
+	context.AfterFunc(drain, func() { timer.Stop() })
+}
+
+// draining is the context that ends when loads are to end gently.
+func (j *Job) draining() context.Context {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.drain == nil {
+		return j.o.Drain
+	}
+	return j.drain
+}

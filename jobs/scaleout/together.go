@@ -1,0 +1,129 @@
+package scaleout
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"example.com/tsimport/pipeline"
+)
+
+// Shards are ranges of keys, so that a process which writes one after the other leaves most of its partitions idle meanwhile. It writes as many
+// at a time as there are for each process.
+
+// atATime is how many shards a process writes at a time.
+func (p *Plan) atATime() int {
+	workers := max(p.Workers, 1)
+	return max(1, min(shardsEach, (len(p.Shards)+workers-1)/workers))
+}
+
+// meter divides the CPU seconds of a process over the tasks that it does at the same time: each gets what was taken since another one ended.
+type meter struct {
+	mu   sync.Mutex
+	last float64
+}
+
+func newMeter() *meter {
+	m := new(meter)
+	m.take()
+	return m
+}
+
+func (m *meter) take() float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now, _ := pipeline.Resources()
+	since := now - m.last
+	m.last = now
+	return since
+}
+
+// beside is the job as another part of the process sees it that writes shards at the same time, with an equal share of memory.
+func (j *Job) beside(drain context.Context, part, parts int) (*Job, error) {
+	o := j.o
+	o.Drain = drain
+	o.Load.Watch.Monitor = nil // which shows one load
+	b, err := newJob(j.store, j.Plan, o)
+	if err != nil {
+		return nil, err
+	}
+	b.slot, b.cpu, b.part, b.parts, b.together = j.slot, j.cpu, part, parts, j.together
+	b.o.divide(parts)
+	return b, nil
+}
+
+// besides starts what writes shards beside this job, which itself works on. When one of them fails, what the process does otherwise ends too,
+// as after an error of its own. Stop ends all and waits for them: what they have not done is open again. It returns why the first has failed.
+func (j *Job) besides(ctx context.Context) (stop func() error, err error) {
+	parts := j.Plan.atATime()
+	whole := j.o.Drain
+	drain, end := context.WithCancelCause(whole)
+	var group errgroup.Group
+	stop = func() error {
+		end(nil)
+		err := group.Wait()
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.o.Drain = whole
+		return err
+	}
+	for part := 1; part < parts; part++ {
+		b, err := j.beside(drain, part, parts)
+		if err != nil {
+			return stop, err
+		}
+		group.Go(func() error {
+			err := b.writeOpen(ctx)
+			if drain.Err() != nil && errors.Is(err, context.Cause(drain)) {
+				err = nil // it was ended
+			}
+			if err = errors.Join(err, b.Close()); err != nil {
+				end(err)
+			}
+			return err
+		})
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.o.Drain = drain
+	j.parts = parts
+	j.o.divide(parts)
+	return stop, nil
+}
+
+// divide leaves a part of what the process may take.
+func (o *Options) divide(parts int) {
+	o.Load.Limits.Memory /= int64(parts)
+}
+
+// together are the ceilings of a process and its requests in flight, which the shards that it writes share: what one does not use the others do.
+func (p *Plan) together(requests int) *pipeline.SharedLimits {
+	var r pipeline.Rates
+	if b := p.Budget; b != nil {
+		r = pipeline.Rates{MaxWCU: b.MaxWCU, MaxRows: b.MaxRows, MaxBytes: b.MaxBytes}
+	}
+	return pipeline.NewSharedLimits(r, cmp.Or(requests, pipeline.DefaultConcurrency))
+}
+
+// atWork is how many parts of the process write at a time.
+func (j *Job) atWork() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.parts
+}
+
+// writeOpen writes shards until all are written.
+func (j *Job) writeOpen(ctx context.Context) error {
+	write := j.stages()[1]
+	return j.persist(ctx, func() (worked, over bool, err error) {
+		open, err := j.open(ctx, write)
+		if err != nil || len(open) == 0 {
+			return false, true, err
+		}
+		worked, err = j.takeOne(ctx, write, open)
+		return worked, false, err
+	})
+}

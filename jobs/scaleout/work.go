@@ -1,0 +1,215 @@
+package scaleout
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/pipeline"
+)
+
+// lookEvery is how often a process looks for tasks that have become open.
+const lookEvery = 2 * time.Second
+
+// Work takes tasks until the job is done, together with any number of other processes. A task whose process is gone is taken over.
+func (j *Job) Work(ctx context.Context) (s *Summary, err error) {
+	stop := func() error { return nil }
+	defer func() {
+		switch failed := stop(); {
+		case failed == nil:
+		case errors.Is(err, failed), errors.Is(failed, err): // it has ended what this part did, or the same has ended both
+			err = failed
+		case s != nil:
+			j.o.Say("warning: the load is done, and a part of this process has failed before: %v", failed)
+		default:
+			err = errors.Join(err, failed)
+		}
+	}()
+	reading := true
+	err = j.persist(ctx, func() (worked, over bool, err error) {
+		if reading {
+			first := j.stages()[0]
+			open, err := j.open(ctx, first)
+			if err != nil {
+				return false, false, err
+			}
+			if reading = len(open) > 0; reading {
+				worked, err = j.takeOne(ctx, first, open)
+				return worked, false, err
+			}
+			if !j.Plan.Direct {
+				if stop, err = j.besides(ctx); err != nil { // before the first shard, which can take long
+					return false, false, err
+				}
+			}
+		}
+		s, worked, err = j.workOnce(ctx)
+		return worked, s != nil, err
+	})
+	return s, err
+}
+
+// idleSteps is the number of idle steps before a process says so.
+const idleSteps = 5
+
+// persist repeats a step until it is over. It pauses if there is nothing to do, and while the job directory fails temporarily, for at most
+// --retry-for.
+func (j *Job) persist(ctx context.Context, step func() (worked, over bool, err error)) error {
+	most := cmp.Or(j.o.Load.Write.RetryFor, pipeline.DefaultRetryFor)
+	var failing time.Time // since when; zero if it does not fail
+	for idle := 1; ; idle++ {
+		worked, over := false, false
+		err := j.rest(ctx)
+		if err == nil {
+			worked, over, err = step()
+		}
+		switch {
+		case err == nil && over:
+			return nil
+		case err == nil:
+			failing = time.Time{}
+		case !errors.As(err, new(*jobdir.FaultError)) || !failing.IsZero() && time.Since(failing) >= most:
+			return err
+		case failing.IsZero():
+			failing = time.Now()
+			j.o.Say("warning: the job directory fails, and is tried for %v: %v", most, err)
+		}
+		if worked && err == nil {
+			idle = 0
+			continue
+		}
+		if idle == idleSteps && j.part == 0 {
+			j.o.Say("waiting for tasks that other workers hold; one that gives no sign for %v is taken over", jobdir.Term)
+		}
+		if err := j.pause(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// rest reports why no further task is to be begun.
+func (j *Job) rest(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if j.o.Drain.Err() != nil {
+		return context.Cause(j.o.Drain)
+	}
+	return j.stopped(ctx)
+}
+
+// stage is a kind of tasks, which all must be done before those of the next.
+type stage struct {
+	tasks  int
+	result func(i int) string // name of the result
+	folder func(i int) string // of the lease; "" if the task takes one itself
+	do     func(ctx context.Context, i int) error
+}
+
+func (j *Job) stages() []stage {
+	all := []stage{
+		{len(j.Plan.Splits), splitName, splitFolder, func(ctx context.Context, i int) error {
+			return j.told(ctx, StageRead, i, j.watched(ctx, j.isRead(i), func(ctx context.Context) error { return j.readSplit(ctx, i, 0) }))
+		}},
+	}
+	if j.Plan.Direct {
+		all[0].folder = func(int) string { return "" }
+		return all
+	}
+	all = append(all, stage{len(j.Plan.Shards), shardName, func(int) string { return "" }, func(ctx context.Context, i int) error {
+		return j.told(ctx, StageWrite, i, j.watched(ctx, nil, func(ctx context.Context) error { return j.writeShard(ctx, i, 0) }))
+	}})
+	if j.Plan.Verify {
+		all = append(all, stage{len(j.Plan.Shards), compareName, func(i int) string { return strings.TrimSuffix(compareName(i), ".json") }, j.Compare})
+	}
+	return all
+}
+
+// workOnce does one task that is open after all splits were read, if there is one. With a summary the job is done.
+func (j *Job) workOnce(ctx context.Context) (s *Summary, worked bool, err error) {
+	for _, st := range j.stages()[1:] {
+		open, err := j.open(ctx, st)
+		if err != nil {
+			return nil, false, err
+		}
+		if len(open) == 0 {
+			continue
+		}
+		worked, err = j.takeOne(ctx, st, open)
+		return nil, worked, err
+	}
+	worked, err = j.leased(ctx, "finish", func() error {
+		s, err = j.Finish(ctx)
+		return err
+	})
+	return s, worked, err
+}
+
+// open returns the tasks of a stage without a result, in any order: processes that begin at the same time should not want the same one.
+func (j *Job) open(ctx context.Context, st stage) (open []int, err error) {
+	first := st.result(0)
+	names, err := j.store.List(ctx, first[:strings.IndexByte(first, '/')+1])
+	if err != nil {
+		return nil, err
+	}
+	there := map[string]bool{}
+	for _, name := range names {
+		there[name] = true
+	}
+	for i := range st.tasks {
+		if !there[st.result(i)] {
+			open = append(open, i)
+		}
+	}
+	rand.Shuffle(len(open), func(a, b int) { open[a], open[b] = open[b], open[a] })
+	return open, nil
+}
+
+// takeOne does one of the tasks that no other process holds.
+func (j *Job) takeOne(ctx context.Context, st stage, open []int) (worked bool, err error) {
+	for _, i := range open {
+		if folder := st.folder(i); folder != "" {
+			worked, err = j.leased(ctx, folder, func() error { return st.do(ctx, i) })
+		} else {
+			err = st.do(ctx, i)
+			worked = err == nil
+			if errors.As(err, new(*jobdir.HeldError)) {
+				err = nil
+			}
+		}
+		if errors.Is(err, errNoSlot) {
+			return false, nil
+		}
+		if err != nil {
+			return worked, err
+		}
+		if worked {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// leased does a task under a lease, if no other process holds it.
+func (j *Job) leased(ctx context.Context, folder string, do func() error) (worked bool, err error) {
+	l, err := j.lease(ctx, folder, 0)
+	if errors.As(err, new(*jobdir.HeldError)) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer j.giveBack(l)
+	return true, do()
+}
+
+// giveBack gives a lease back. If that fails, the next process waits as after a killed holder.
+func (j *Job) giveBack(l *jobdir.Lease) {
+	if err := l.Release(); err != nil {
+		j.o.Say("warning: %v; it is free in %v", err, jobdir.Term)
+	}
+}

@@ -1,0 +1,117 @@
+package k8s
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/moby/buildkit/frontend/dockerfile/instructions"
+	"github.com/moby/buildkit/frontend/dockerfile/parser"
+)
+
+// stages reads a Dockerfile as BuildKit does.
+func stages(text []byte) (all []instructions.Stage, warnings []string, err error) {
+	parsed, err := parser.Parse(bytes.NewReader(text))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, w := range parsed.Warnings {
+		warnings = append(warnings, w.Short)
+	}
+	all, _, err = instructions.Parse(parsed.AST, nil)
+	return all, warnings, err
+}
+
+func dockerfile(t *testing.T) []byte {
+	t.Helper()
+	text, err := os.ReadFile("../../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestTheImageHoldsTheBinaryAndRunsItWithoutRights(t *testing.T) {
+	all, warnings, err := stages(dockerfile(t))
+	if err != nil || len(warnings) > 0 || len(all) != 2 {
+		t.Fatalf("%d stages, %v, %q", len(all), err, warnings)
+	}
+	image := all[1]
+	if image.BaseName != "scratch" {
+		t.Errorf("the image is made from %s", image.BaseName)
+	}
+	var copied []string
+	found := map[string]bool{}
+	for _, command := range image.Commands {
+		found[strings.ToLower(command.Name())] = true
+		switch c := command.(type) {
+		case *instructions.CopyCommand:
+			if c.From != all[0].Name {
+				t.Errorf("COPY takes from %q, and the stage is %q", c.From, all[0].Name)
+			}
+			copied = append(copied, c.SourcePaths...)
+		case *instructions.UserCommand:
+			if user, _, _ := strings.Cut(c.User, ":"); user == "0" || user == "root" || strings.Trim(user, "0123456789") != "" {
+				t.Errorf("it runs as %s: want a number that is not root's, for Kubernetes' runAsNonRoot", c.User)
+			}
+		case *instructions.EntrypointCommand:
+			if c.PrependShell || !slices.Equal([]string(c.CmdLine), []string{"/usr/bin/tsimport"}) {
+				t.Errorf("ENTRYPOINT %q, by a shell %v; there is none in the image", c.CmdLine, c.PrependShell)
+			}
+		case *instructions.RunCommand:
+			t.Error("RUN: there is nothing in the image to run it")
+		}
+	}
+	for _, want := range []string{"copy", "user", "volume", "workdir", "entrypoint", "env"} {
+		if !found[want] {
+			t.Errorf("the image has no %s", strings.ToUpper(want))
+		}
+	}
+	for _, want := range []string{"/etc/ssl/certs/ca-certificates.crt", "/out/tsimport"} {
+		if !slices.Contains(copied, want) {
+			t.Errorf("%s is not copied into the image: %q", want, copied)
+		}
+	}
+}
+
+func TestMistakesInTheDockerfileAreFound(t *testing.T) {
+	for from, to := range map[string]string{"VOLUME /data": "VOLUMES /data", "FROM scratch": "FROM", "COPY --from=build /out/tsimport": "COPY --form=build /out/tsimport"} {
+		wrong := bytes.Replace(dockerfile(t), []byte(from), []byte(to), 1)
+		if bytes.Equal(wrong, dockerfile(t)) {
+			t.Fatalf("%q is not in the Dockerfile", from)
+		}
+		if _, _, err := stages(wrong); err == nil {
+			t.Errorf("%s in place of %s is taken", to, from)
+		}
+	}
+}
+
+func TestTheImageOfWorkersHoldsBothBinaries(t *testing.T) {
+	text, err := os.ReadFile("../../beam/Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, warnings, err := stages(text)
+	if err != nil || len(warnings) > 0 || len(all) != 2 {
+		t.Fatalf("%d stages, %v, %q", len(all), err, warnings)
+	}
+	var copied, entry []string
+	for _, command := range all[1].Commands {
+		switch c := command.(type) {
+		case *instructions.CopyCommand:
+			copied = append(copied, c.SourcePaths...)
+		case *instructions.EntrypointCommand:
+			entry = c.CmdLine // Flink adds what its workers are told
+		}
+	}
+	for _, name := range []string{"/out/tsimport", "/out/tsimport-beam", "/etc/ssl/certs/ca-certificates.crt"} {
+		if !slices.Contains(copied, name) {
+			t.Errorf("the image has %q, and not %s", copied, name)
+		}
+	}
+	if !slices.Equal(entry, []string{"/usr/bin/tsimport-beam"}) {
+		t.Errorf("it runs %q", entry)
+	}
+}

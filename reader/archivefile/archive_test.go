@@ -1,0 +1,392 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/record"
+)
+
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestMain(m *testing.M) { conformance.Main(m) }
+
+var key = []table.KeyColumn{{Name: "id", Type: table.Integer}}
+
+func subject() Subject {
+	return Subject{Table: "t", Key: Columns(key), Ranges: []string{"low", "high"}}
+}
+
+// row has a cell of as many versions as there are times.
+func row(id int64, times ...int64) *record.Record {
+	r := &record.Record{Fields: []record.Datum{{Kind: record.Integer, Int: id}}}
+	for _, at := range times {
+		r.Cells = append(r.Cells, record.Cell{Name: []byte("c"), Datum: record.Datum{Kind: record.Integer, Int: at}, At: at})
+	}
+	return r
+}
+
+// writePart adds a part with the rows to a range, and ends the range if next is nil.
+func writePart(t *testing.T, w *Writer, rng int, next []byte, rows ...*record.Record) {
+	t.Helper()
+	p, err := w.NewPart(rng)
+	must(t, err)
+	for _, r := range rows {
+		must(t, p.Row(r))
+	}
+	must(t, p.Commit(next))
+}
+
+// begun opens a folder and begins an archive in it.
+func begun(t *testing.T, dir string) *Writer {
+	t.Helper()
+	w, err := Open(dir, false)
+	if err == nil {
+		err = w.Begin(subject(), key)
+	}
+	must(t, err)
+	return w
+}
+
+// finished makes an archive of three parts.
+func finished(t *testing.T) *Manifest {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "a")
+	w := begun(t, dir)
+	writePart(t, w, 1, nil, row(7, 70))
+	writePart(t, w, 0, []byte("3"), row(1, 30, 20, 10), row(2))
+	writePart(t, w, 0, nil, row(3, 40))
+	_, err := w.Finish(Manifest{Options: Options{TimeToLive: -1, MaxVersions: 3}})
+	must(t, err)
+	must(t, w.Close())
+	m, err := Read(dir)
+	must(t, err)
+	return m
+}
+
+func TestAManifestSaysWhatItsPartsHold(t *testing.T) {
+	m := finished(t)
+	if m.Rows != 4 || m.Cells != 5 || m.Versions != 3 || *m.Smallest != 10 || *m.Largest != 70 {
+		t.Errorf("%d rows, %d cells, %d versions, %d to %d", m.Rows, m.Cells, m.Versions, *m.Smallest, *m.Largest)
+	}
+	var text string
+	var bytesOfParts int64
+	for _, p := range m.Parts {
+		text += fmt.Sprintf("%d: %d rows; ", p.Range, p.Rows)
+		bytesOfParts += p.Bytes
+	}
+	if text != "0: 2 rows; 0: 1 rows; 1: 1 rows; " || m.Bytes != bytesOfParts {
+		t.Errorf("%s%d bytes, of parts %d", text, m.Bytes, bytesOfParts)
+	}
+	if m.Ranges[0].Rows != 3 || m.Ranges[0].Name != "low" || m.Ranges[1].Rows != 1 {
+		t.Errorf("%+v", m.Ranges)
+	}
+	if got := m.KeyColumns(); len(got) != 1 || got[0] != key[0] {
+		t.Errorf("key %+v", got)
+	}
+	must(t, m.Check(context.Background()))
+	if manifest := filepath.Join(m.Dir(), ManifestName); !Is(m.Dir()) || !Is(manifest) || Is(m.Path(&m.Parts[0])) || Is(t.TempDir()) {
+		t.Error("an archive is its folder or its manifest, and nothing else")
+	}
+	entries, err := os.ReadDir(m.Dir())
+	must(t, err)
+	for _, e := range entries {
+		if e.Name() == journalName || strings.HasSuffix(e.Name(), ".tmp") {
+			t.Errorf("%s is left", e.Name())
+		}
+	}
+}
+
+func TestEveryDamageIsNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		damage func(m *Manifest) error
+		want   string
+	}{
+		"a part is missing": {func(m *Manifest) error { return os.Remove(m.Path(&m.Parts[1])) }, "missing"},
+		"a part is cut":     {func(m *Manifest) error { return os.Truncate(m.Path(&m.Parts[1]), m.Parts[1].Bytes-1) }, "the manifest says"},
+		"a part is a folder": {func(m *Manifest) error {
+			return errors.Join(os.Remove(m.Path(&m.Parts[0])), os.Mkdir(m.Path(&m.Parts[0]), 0o700))
+		}, "not a file"},
+		"a bit of a part": {func(m *Manifest) error {
+			return change(m.Path(&m.Parts[2]), func(b []byte) []byte { b[len(b)/2] ^= 1; return b })
+		}, "sha256"},
+		"parts are swapped":      {swap, "swapped"},
+		"the manifest is gone":   {func(m *Manifest) error { return os.Remove(filepath.Join(m.Dir(), ManifestName)) }, "no manifest.json"},
+		"the manifest is edited": {edit(`"rows": 4`, `"rows": 5`), "not that of its text"},
+		"the format is newer":    {edit(`"version": 1`, `"version": 2`), "newer tsimport"},
+		"another format":         {edit(Format, "other"), "not the manifest of an archive"},
+		"no sum":                 {edit(`"sha256":`, `"sha257":`), "no sha256"},
+		"half a manifest": {func(m *Manifest) error {
+			return change(filepath.Join(m.Dir(), ManifestName), func(b []byte) []byte { return b[:len(b)/2] })
+		}, "changed or damaged"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := finished(t)
+			must(t, c.damage(m))
+			again, err := Read(m.Dir())
+			if err == nil {
+				err = again.Check(context.Background())
+			}
+			var damaged *DamagedError
+			if !errors.As(err, &damaged) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+func change(file string, how func([]byte) []byte) error {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, how(b), 0o600)
+}
+
+// edit changes all occurrences of a text in the manifest.
+func edit(from, to string) func(*Manifest) error {
+	return func(m *Manifest) error {
+		return change(filepath.Join(m.Dir(), ManifestName), func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(from), []byte(to)) })
+	}
+}
+
+func swap(m *Manifest) error {
+	a, b, free := m.Path(&m.Parts[0]), m.Path(&m.Parts[1]), filepath.Join(m.Dir(), "free")
+	return errors.Join(os.Rename(a, free), os.Rename(b, a), os.Rename(free, b))
+}
+
+func TestAnInterruptedArchiveIsContinuedByItsOwnExportOnly(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a")
+	w := begun(t, dir)
+	writePart(t, w, 0, []byte("3"), row(1), row(2))
+	if _, err := w.Finish(Manifest{}); err == nil {
+		t.Error("an archive was finished whose ranges are not whole")
+	}
+	if _, err := Open(dir, false); err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("a second writer: %v", err)
+	}
+	must(t, w.Close())
+	if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), "not finished") {
+		t.Errorf("read: %v", err)
+	}
+
+	w, err := Open(dir, false)
+	must(t, err)
+	other := subject()
+	other.Holds.From = "5"
+	var changed *ChangedError
+	if err := w.Begin(other, key); !errors.As(err, &changed) || !strings.Contains(err.Error(), "--from-key") {
+		t.Errorf("another range: %v", err)
+	}
+	must(t, w.Begin(subject(), key))
+	if at := w.Range(0); w.Resumed != 2 || w.Rows() != 2 || string(at.Next) != "3" || at.Ended {
+		t.Errorf("resumed %d rows of %d, at %+v", w.Resumed, w.Rows(), at)
+	}
+	writePart(t, w, 0, nil, row(3))
+	must(t, w.End(1))
+	if m, err := w.Finish(Manifest{}); err != nil || m.Rows != 3 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if m, err := Read(dir); err != nil || m.Rows != 3 || m.Check(context.Background()) != nil {
+		t.Errorf("%+v, %v", m, err)
+	}
+	must(t, w.Close())
+	var occupied *OccupiedError
+	if _, err := Open(dir, true); !errors.As(err, &occupied) {
+		t.Errorf("a complete archive was opened again: %v", err)
+	}
+}
+
+// TestAnArchiveIsRemovedWithWhatItsExportHasLeft: one that was killed when the manifest was written has left its journal and its lock, by which a later
+// export to the place would be one that is to be continued.
+func TestAnArchiveIsRemovedWithWhatItsExportHasLeft(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		dir := filepath.Join(t.TempDir(), "a")
+		w := begun(t, dir)
+		writePart(t, w, 0, nil, row(1, 10))
+		writePart(t, w, 1, nil, row(7, 70))
+		kill := errors.New("killed")
+		if killed {
+			w.Step(func(name string) error {
+				if name == "manifest written" {
+					return kill
+				}
+				return nil
+			})
+		}
+		if _, err := w.Finish(Manifest{}); killed != errors.Is(err, kill) {
+			t.Fatal(err)
+		}
+		must(t, w.Close())
+		m, err := Read(dir)
+		must(t, err)
+		must(t, m.Remove())
+		if left, err := os.ReadDir(dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("killed %v: %v is left, %v", killed, left, err)
+		}
+	}
+}
+
+// fullPlace fails one operation for want of room, after a part of it.
+type fullPlace struct {
+	place
+	left int // operations until then
+}
+
+func (f *fullPlace) full() error {
+	if f.left--; f.left == -1 {
+		return syscall.ENOSPC
+	}
+	return nil
+}
+
+func (f *fullPlace) create(part string) (partFile, error) {
+	if err := f.full(); err != nil {
+		return nil, err
+	}
+	made, err := f.place.create(part)
+	return &fullPart{made, f}, err
+}
+
+func (f *fullPlace) beginJournal(line []byte) error {
+	return errors.Join(f.full(), f.place.beginJournal(line)) // it may be there
+}
+
+func (f *fullPlace) appendJournal(line []byte) error {
+	err := f.full()
+	if folder, ok := f.place.(*folder); ok && err != nil {
+		_, _ = folder.journal.Write(line[:len(line)/2])
+		folder.torn = err
+	}
+	if err != nil {
+		return err
+	}
+	return f.place.appendJournal(line)
+}
+
+func (f *fullPlace) putManifest(text []byte) error {
+	if err := f.full(); err != nil {
+		return err
+	}
+	return f.place.putManifest(text)
+}
+
+func (f *fullPlace) clean() error {
+	if err := f.full(); err != nil {
+		return err
+	}
+	return f.place.clean()
+}
+
+type fullPart struct {
+	partFile
+	place *fullPlace
+}
+
+func (p *fullPart) Write(b []byte) (int, error) {
+	if err := p.place.full(); err != nil {
+		n, _ := p.partFile.Write(b[:len(b)/2])
+		return n, err
+	}
+	return p.partFile.Write(b)
+}
+
+func (p *fullPart) commit() error {
+	if err := p.place.full(); err != nil {
+		return errors.Join(err, p.abandon())
+	}
+	return p.partFile.commit()
+}
+
+// export writes what is missing of an archive of 60 rows in two ranges.
+func export(at place) (err error) {
+	w, err := open(at, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	if err := w.Begin(subject(), key); err != nil {
+		return err
+	}
+	for rng := range 2 {
+		for !w.Range(rng).Ended {
+			at := w.Range(rng)
+			if at.Rows == 30 {
+				if err := w.End(rng); err != nil {
+					return err
+				}
+				continue
+			}
+			p, err := w.NewPart(rng)
+			if err != nil {
+				return err
+			}
+			for i := range int64(10) {
+				if err := p.Row(row(int64(rng)*30+at.Rows+i, i)); err != nil {
+					return errors.Join(err, p.Abandon())
+				}
+			}
+			if err := p.Commit([]byte("next")); err != nil {
+				return err
+			}
+		}
+	}
+	_, err = w.Finish(Manifest{})
+	return err
+}
+
+// TestAnArchiveWithoutRoomIsNotOneAndIsContinued fails one operation after the other, in a folder and in a store.
+func TestAnArchiveWithoutRoomIsNotOneAndIsContinued(t *testing.T) {
+	ctx := context.Background()
+	for kind, open := range map[string]func(dir string) (place, error){
+		"folder": func(dir string) (place, error) { return newFolder(dir) },
+		"store": func(dir string) (place, error) {
+			s, err := jobdir.Open(ctx, dir, jobdir.Options{})
+			return &objects{ctx: ctx, store: s}, err
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			for n := 0; ; n++ {
+				dir := filepath.Join(t.TempDir(), "a")
+				at, err := open(dir)
+				must(t, err)
+				failing := &fullPlace{at, n}
+				switch err := export(failing); {
+				case failing.left >= 0 && err == nil && n > 20:
+					return
+				case !errors.Is(err, syscall.ENOSPC):
+					t.Fatalf("operation %d: %v", n, err)
+				}
+				m, err := Read(dir)
+				if err == nil { // only the journal is left
+					err = m.Check(ctx)
+				} else if at, err = open(dir); err == nil {
+					err = export(at)
+				}
+				if err != nil {
+					t.Fatalf("after operation %d: %v", n, err)
+				}
+				if m, err = Read(dir); err != nil || m.Rows != 60 || len(m.Parts) != 6 || m.Check(ctx) != nil {
+					t.Fatalf("after operation %d: %+v, %v", n, m, err)
+				}
+			}
+		})
+	}
+}

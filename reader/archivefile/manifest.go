@@ -1,0 +1,465 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"example.com/tsimport/internal/table"
+)
+
+// What a manifest begins with.
+const (
+	Format  = "tsimport-archive"
+	Version = 1 // of the format; a reader refuses a higher one
+)
+
+// ManifestName is the file that makes a folder an archive.
+const ManifestName = "manifest.json"
+
+// partName is what parts are called, and no other file of a user's is by accident.
+var partName = regexp.MustCompile(`^archive-\d{5,}-\d{5,}\.jsonl\.zst$`)
+
+// Manifest is what an archive is. Its many fields are those of a file of JSON.
+type Manifest struct {
+	Format  string `json:"format"`
+	Version int    `json:"version"`
+
+	Table   string   `json:"table"`
+	Target  string   `json:"target"`        // where the table was
+	Created int64    `json:"creation_time"` // of the table, in microseconds since 1970; 0 is unknown
+	Key     []Column `json:"primary_key"`
+	Options Options  `json:"options"`
+	Defined []Column `json:"defined_columns"`
+	Indexes []string `json:"indexes"`
+	// IndexesAre says of each of Indexes what it is; archives of earlier versions of this program have the names alone.
+	IndexesAre []table.Index `json:"index_definitions,omitempty"`
+	Holds      Selection     `json:"holds"`
+	// Columns are the names of all attributes that rows have; nil if they are more than maxColumns or not known, as of archives of earlier versions.
+	Columns []string `json:"columns"`
+
+	Began    time.Time `json:"scan_began"`
+	Ended    time.Time `json:"scan_ended"`
+	Rows     int64     `json:"rows"`
+	Cells    int64     `json:"cells"`
+	Bytes    int64     `json:"bytes"`         // of all parts
+	Versions int       `json:"most_versions"` // that a cell has
+	Smallest *int64    `json:"smallest_timestamp"`
+	Largest  *int64    `json:"largest_timestamp"`
+	Ranges   []Range   `json:"ranges"`
+	Parts    []Part    `json:"parts"`
+
+	// SHA256 is of the manifest's own text with 64 zeros in its place. It comes last.
+	SHA256 string `json:"sha256"`
+
+	files Files
+}
+
+// Files are the files of an archive.
+type Files interface {
+	// Path is where a file is; "" asks for the place of all.
+	Path(name string) string
+	// Size returns fs.ErrNotExist if there is no such file.
+	Size(name string) (int64, error)
+	Open(ctx context.Context, name string) (io.ReadCloser, error)
+}
+
+// localFiles are in a folder of the file system.
+type localFiles string
+
+func (l localFiles) Path(name string) string { return filepath.Join(string(l), name) }
+
+func (l localFiles) Size(name string) (int64, error) {
+	info, err := os.Stat(l.Path(name))
+	switch {
+	case err != nil:
+		return 0, err
+	case !info.Mode().IsRegular():
+		return 0, errNoFile
+	}
+	return info.Size(), nil
+}
+
+func (l localFiles) Open(_ context.Context, name string) (io.ReadCloser, error) {
+	return os.Open(l.Path(name))
+}
+
+var errNoFile = errors.New("it is not a file")
+
+// Column is a column of the primary key or a predefined one.
+type Column struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+	Auto bool   `json:"auto_increment,omitempty"`
+}
+
+// Options are those of a table.
+type Options struct {
+	TimeToLive    int   `json:"ttl"` // seconds; -1 keeps forever
+	MaxVersions   int   `json:"max_versions"`
+	MaxDeviation  int64 `json:"max_deviation"` // seconds
+	ReservedRead  int   `json:"reserved_read"`
+	ReservedWrite int   `json:"reserved_write"`
+	NoUpdates     bool  `json:"no_updates,omitempty"` // the option allow_update is off
+}
+
+// Selection is what of a table an archive holds. Its zero value is all of it.
+type Selection struct {
+	From     string   `json:"from_key,omitempty"`
+	To       string   `json:"to_key,omitempty"`
+	Columns  []string `json:"columns,omitzero"` // nil is all; an empty list none
+	Filter   string   `json:"filter,omitempty"`
+	Where    string   `json:"where,omitempty"`
+	Versions int      `json:"versions,omitempty"` // of each cell; 0 is all
+}
+
+// Differences names the flags in which another selection is another one.
+func (s *Selection) Differences(o *Selection) (flags []string) {
+	for _, c := range []struct {
+		flag string
+		same bool
+	}{
+		{"--from-key or --to-key", s.From == o.From && s.To == o.To},
+		{"--columns", slices.Equal(s.Columns, o.Columns) && (s.Columns == nil) == (o.Columns == nil)},
+		{"--filter", s.Filter == o.Filter}, {"--where", s.Where == o.Where}, {"--versions", s.Versions == o.Versions},
+	} {
+		if !c.same {
+			flags = append(flags, c.flag)
+		}
+	}
+	return flags
+}
+
+// Range is a range of keys that was scanned by itself. Parts of a range follow each other.
+type Range struct {
+	Name  string          `json:"name"`
+	First json.RawMessage `json:"first_key,omitempty"` // of its rows, as in PK; absent if it has none
+	Last  json.RawMessage `json:"last_key,omitempty"`
+	Rows  int64           `json:"rows"`
+	Bytes int64           `json:"bytes"`
+}
+
+// Part is a file of rows.
+type Part struct {
+	Name     string          `json:"name"`
+	Range    int             `json:"range"` // its number among the ranges
+	Rows     int64           `json:"rows"`
+	Cells    int64           `json:"cells"`
+	Bytes    int64           `json:"bytes"` // of the file
+	Text     int64           `json:"text_bytes"`
+	SHA256   string          `json:"sha256"` // of the file
+	Versions int             `json:"most_versions"`
+	Smallest *int64          `json:"smallest_timestamp,omitempty"`
+	Largest  *int64          `json:"largest_timestamp,omitempty"`
+	First    json.RawMessage `json:"first_key,omitempty"`
+	Last     json.RawMessage `json:"last_key,omitempty"`
+	Columns  []string        `json:"columns,omitempty"` // as of the manifest, whose parts have none
+}
+
+// maxColumns is how many names of columns are noted.
+const maxColumns = 1024
+
+// Columns are key columns as a manifest has them.
+func Columns(key []table.KeyColumn) (columns []Column) {
+	for _, k := range key {
+		columns = append(columns, Column{k.Name, k.Type.String(), k.Auto})
+	}
+	return columns
+}
+
+// OptionsOf are a table's options as a manifest has them.
+func OptionsOf(d table.Definition) Options {
+	return Options{d.TimeToLive, d.MaxVersions, d.MaxDeviation, d.ReservedRead, d.ReservedWrite, d.NoUpdates}
+}
+
+// Definition is the inverse of OptionsOf.
+func (o Options) Definition() table.Definition {
+	return table.Definition{TimeToLive: o.TimeToLive, MaxVersions: o.MaxVersions, MaxDeviation: o.MaxDeviation, ReservedRead: o.ReservedRead, ReservedWrite: o.ReservedWrite, NoUpdates: o.NoUpdates}
+}
+
+// KeyColumns is the table's primary key.
+func (m *Manifest) KeyColumns() (key []table.KeyColumn) {
+	for _, c := range m.Key {
+		key = append(key, table.KeyColumn{Name: c.Name, Type: typeNamed(c.Type), Auto: c.Auto})
+	}
+	return key
+}
+
+// DefinedTypes are the predefined columns.
+func (m *Manifest) DefinedTypes() map[string]table.Type {
+	types := map[string]table.Type{}
+	for _, c := range m.Defined {
+		types[c.Name] = typeNamed(c.Type)
+	}
+	return types
+}
+
+// typeNamed returns the type of a name, Null if there is none.
+func typeNamed(name string) table.Type {
+	for _, t := range []table.Type{table.Integer, table.Double, table.Boolean, table.String, table.Binary} {
+		if t.String() == name {
+			return t
+		}
+	}
+	return table.Null
+}
+
+// Dir is where the archive is.
+func (m *Manifest) Dir() string { return m.files.Path("") }
+
+// Remove removes an archive that is in a folder, and the folder if nothing else is in it. The manifest goes last, so that Remove can be called
+// again after it was interrupted.
+func (m *Manifest) Remove() error {
+	dir, local := m.files.(localFiles)
+	if !local {
+		return fmt.Errorf("remove archive %s: it is in a store of objects", m.Dir())
+	}
+	names := []string{journalName, lockName} // of an export that was killed after its manifest
+	for i := range m.Parts {
+		names = append(names, m.Parts[i].Name)
+	}
+	for _, name := range append(names, ManifestName) {
+		if err := os.Remove(dir.Path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	_ = os.Remove(string(dir)) // a user's file may be there
+	return nil
+}
+
+// Path is where a part is.
+func (m *Manifest) Path(p *Part) string { return m.files.Path(p.Name) }
+
+// Open opens a part.
+func (m *Manifest) Open(ctx context.Context, p *Part) (io.ReadCloser, error) {
+	return m.files.Open(ctx, p.Name)
+}
+
+var noSum = strings.Repeat("0", 2*sha256.Size)
+
+// text is the manifest with its own sum.
+func (m *Manifest) text() ([]byte, error) {
+	m.SHA256 = noSum
+	text, err := json.MarshalIndent(m, "", " ")
+	if err != nil {
+		return nil, err
+	}
+	text = append(text, '\n')
+	sum := sha256.Sum256(text)
+	m.SHA256 = hex.EncodeToString(sum[:])
+	copy(text[bytes.LastIndex(text, []byte(noSum)):], m.SHA256)
+	return text, nil
+}
+
+// DamagedError says that an archive is not what was written.
+type DamagedError struct{ Path, Why string }
+
+func (e *DamagedError) Error() string { return fmt.Sprintf("%s: %s", e.Path, e.Why) }
+
+// Is reports whether a path is an archive, whole or not: a folder with a manifest, parts or traces of ours, or such a manifest.
+func Is(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	if !info.IsDir() {
+		return filepath.Base(path) == ManifestName && HasFormat(context.Background(), localFiles(filepath.Dir(path)))
+	}
+	if HasFormat(context.Background(), localFiles(path)) {
+		return true
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		if e.Name() == journalName || IsPart(e.Name()) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsPart reports whether a file's name is that of a part of an archive.
+func IsPart(name string) bool { return partName.MatchString(name) }
+
+// HasFormat reports whether there is a manifest that begins as ours do.
+func HasFormat(ctx context.Context, files Files) bool {
+	f, err := files.Open(ctx, ManifestName)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	start := make([]byte, 256)
+	n, _ := io.ReadFull(f, start)
+	return bytes.Contains(start[:n], []byte(`"`+Format+`"`))
+}
+
+// maxManifest is more than the manifest of any archive has.
+const maxManifest = 1 << 30
+
+// Read reads and checks the manifest of an archive: its folder, or the manifest itself. It does not look at the parts.
+func Read(path string) (*Manifest, error) {
+	dir := path
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && filepath.Base(path) != ManifestName:
+		return nil, &DamagedError{path, "there is no such folder"}
+	case err != nil || !info.IsDir():
+		dir = filepath.Dir(path)
+	}
+	m, err := ReadFrom(context.Background(), localFiles(dir))
+	if damaged := new(DamagedError); errors.As(err, &damaged) && damaged.Path == dir {
+		if _, err := os.Stat(filepath.Join(dir, journalName)); err == nil {
+			damaged.Why = "the export to it is not finished; give its command again"
+		}
+	}
+	return m, err
+}
+
+// ReadFrom is Read of files that are anywhere.
+func ReadFrom(ctx context.Context, files Files) (*Manifest, error) {
+	file := files.Path(ManifestName)
+	size, err := files.Size(ManifestName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &DamagedError{files.Path(""), "it has no " + ManifestName + ": it is not an archive, or a part of one, or the export to it is not finished"}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	if size > maxManifest {
+		return nil, &DamagedError{file, "it is too large to be a manifest"}
+	}
+	in, err := files.Open(ctx, ManifestName)
+	if err != nil {
+		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	text, err := io.ReadAll(in)
+	if err := errors.Join(err, in.Close()); err != nil {
+		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	var head struct {
+		Format  string `json:"format"`
+		Version int    `json:"version"`
+		SHA256  string `json:"sha256"`
+	}
+	if err := json.Unmarshal(text, &head); err != nil {
+		return nil, &DamagedError{file, fmt.Sprintf("it was changed or damaged: %v", err)}
+	}
+	switch {
+	case head.Format != Format:
+		return nil, &DamagedError{file, "it is not the manifest of an archive"}
+	case head.Version > Version:
+		return nil, &DamagedError{file, fmt.Sprintf("it has version %d of the format, and this program reads versions up to %d; take a newer tsimport", head.Version, Version)}
+	}
+	at := -1
+	if len(head.SHA256) == len(noSum) {
+		at = bytes.LastIndex(text, []byte(head.SHA256))
+	}
+	if at < 0 {
+		return nil, &DamagedError{file, "it was changed or damaged: it has no sha256 of its own"}
+	}
+	plain := bytes.Clone(text)
+	copy(plain[at:], noSum)
+	if sum := sha256.Sum256(plain); hex.EncodeToString(sum[:]) != head.SHA256 {
+		return nil, &DamagedError{file, "it was changed or damaged: its sha256 is not that of its text"}
+	}
+	m := &Manifest{files: files}
+	if err := json.Unmarshal(text, m); err != nil {
+		return nil, &DamagedError{file, fmt.Sprintf("it was changed or damaged: %v", err)}
+	}
+	for _, p := range m.Parts {
+		if !partName.MatchString(p.Name) {
+			return nil, &DamagedError{file, fmt.Sprintf("it names a part %q", p.Name)}
+		}
+	}
+	for _, c := range m.Key {
+		if !typeNamed(c.Type).KeyType() {
+			return nil, &DamagedError{file, fmt.Sprintf("the key column %s has the type %q", c.Name, c.Type)}
+		}
+	}
+	if len(m.Parts) == 0 || len(m.Key) == 0 {
+		return nil, &DamagedError{file, "it names no parts or no key"}
+	}
+	return m, nil
+}
+
+// Check compares every part with the manifest: sizes first, then sums. The error is a DamagedError for the first that differs.
+func (m *Manifest) Check(ctx context.Context) error {
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		size, err := m.files.Size(p.Name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return &DamagedError{m.Path(p), "this part of the archive is missing"}
+		case errors.Is(err, errNoFile):
+			return &DamagedError{m.Path(p), "this part of the archive is not a file"}
+		case err != nil:
+			return fmt.Errorf("check archive: %w", err)
+		case size != p.Bytes:
+			return m.isNot(ctx, p, fmt.Sprintf("it has %d bytes, and the manifest says %d", size, p.Bytes))
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		group.Go(func() error {
+			sum, err := m.sumOf(ctx, p)
+			if err != nil {
+				return fmt.Errorf("check archive: %w", err)
+			}
+			if sum != p.SHA256 {
+				return m.isNot(ctx, p, "its sha256 is not that of the manifest")
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// isNot says that a part is not what was written, and which other one it is if it is one.
+func (m *Manifest) isNot(ctx context.Context, p *Part, why string) error {
+	if sum, err := m.sumOf(ctx, p); err == nil {
+		for i := range m.Parts {
+			if other := &m.Parts[i]; other != p && other.SHA256 == sum {
+				return &DamagedError{m.Path(p), fmt.Sprintf("this part of the archive was swapped: it is %s under another name", other.Name)}
+			}
+		}
+	}
+	return &DamagedError{m.Path(p), "this part of the archive was changed or damaged: " + why}
+}
+
+func (m *Manifest) sumOf(ctx context.Context, p *Part) (string, error) {
+	f, err := m.Open(ctx, p)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	for err == nil {
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+		_, err = io.CopyN(h, f, 4<<20)
+	}
+	if !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

@@ -1,0 +1,187 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"example.com/tsimport/internal/jobdir"
+)
+
+// What stands in a store beside an archive while it is written, below a name that lists of inputs leave out. The lease stays.
+const (
+	besideName  = ".tsimport-archive"
+	entryPrefix = besideName + "/entry-"
+)
+
+// objects is a place in a store of objects. A process that was killed may have sent a put that is carried out later. So every put is one that
+// replaces nothing, and what stands in its way came from such a process: it is removed, after which that put is done.
+type objects struct {
+	ctx     context.Context
+	store   jobdir.Store
+	onWait  func(owner string)
+	held    *jobdir.Lease
+	entries int // of the journal
+}
+
+func (o *objects) String() string          { return strings.TrimSuffix(o.store.String(), "/") }
+func (o *objects) Path(name string) string { return strings.TrimSuffix(o.String()+"/"+name, "/") }
+
+func (o *objects) lock() (err error) {
+	if err := jobdir.Probe(o.ctx, jobdir.Below(o.store, besideName)); err != nil {
+		return err
+	}
+	o.held, err = jobdir.Acquire(o.ctx, jobdir.Below(o.store, besideName), jobdir.LeaseOptions{Wait: 2 * jobdir.Term, OnWait: o.onWait})
+	if held := new(jobdir.HeldError); errors.As(err, &held) {
+		return &OccupiedError{o.String(), "is being written by another process (" + held.Owner + ")"}
+	}
+	return err
+}
+
+// unlock does not fail if the lease cannot be given back: it is taken over after a while.
+func (o *objects) unlock() error {
+	_ = o.held.Release()
+	return nil
+}
+
+func (o *objects) sizes() (map[string]int64, error) {
+	names, err := o.store.List(o.ctx, "")
+	sizes := make(map[string]int64)
+	for _, name := range names {
+		switch {
+		case name == "": // some tools make an object that stands for the folder
+		case strings.HasPrefix(name, entryPrefix):
+			sizes[journalName] = -1
+		case !strings.HasPrefix(name, besideName+"/"):
+			sizes[name] = -1
+		}
+	}
+	return sizes, err
+}
+
+// Size and Open are for what is small: they get the object.
+func (o *objects) Size(name string) (int64, error) {
+	body, err := o.store.Get(o.ctx, name)
+	return int64(len(body)), err
+}
+
+func (o *objects) Open(ctx context.Context, name string) (io.ReadCloser, error) {
+	body, err := o.store.Get(ctx, name)
+	return io.NopCloser(bytes.NewReader(body)), err
+}
+
+func (o *objects) remove(name string) error {
+	if name == journalName {
+		return o.clean()
+	}
+	return o.store.Delete(o.ctx, name)
+}
+
+// put puts an object while the lease is held.
+func (o *objects) put(name string, body []byte) (err error) {
+	for range 3 {
+		if err := o.held.Check(); err != nil {
+			return err
+		}
+		if err = o.store.PutAbsent(o.ctx, name, body); !errors.Is(err, jobdir.ErrExists) {
+			return err
+		}
+		if err := o.store.Delete(o.ctx, name); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%s: %w", o.Path(name), err)
+}
+
+// object is a part in memory.
+type object struct {
+	place *objects
+	name  string
+	body  []byte
+}
+
+func (o *objects) create(part string) (partFile, error) { return &object{place: o, name: part}, nil }
+
+func (o *object) Write(b []byte) (int, error) {
+	o.body = append(o.body, b...)
+	return len(b), nil
+}
+
+func (o *object) commit() error  { return o.place.put(o.name, o.body) }
+func (o *object) abandon() error { return nil }
+
+func (o *objects) putManifest(text []byte) error { return o.put(ManifestName, text) }
+
+func entryName(n int) string { return fmt.Sprintf("%s%08d", entryPrefix, n) }
+
+func (o *objects) beginJournal(line []byte) error { return o.appendJournal(line) }
+
+func (o *objects) appendJournal(line []byte) error {
+	if err := o.put(entryName(o.entries), line); err != nil {
+		return err
+	}
+	o.entries++
+	return nil
+}
+
+// each calls do with the names, several at a time.
+func (o *objects) each(names []string, do func(ctx context.Context, i int, name string) error) error {
+	group, ctx := errgroup.WithContext(o.ctx)
+	group.SetLimit(16)
+	for i, name := range names {
+		group.Go(func() error { return do(ctx, i, name) })
+	}
+	return group.Wait()
+}
+
+func (o *objects) continueJournal() ([]byte, error) {
+	names, err := o.store.List(o.ctx, entryPrefix)
+	if err == nil && len(names) == 0 {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return nil, err
+	}
+	lines := make([][]byte, len(names))
+	err = o.each(names, func(ctx context.Context, i int, name string) (err error) {
+		if name != entryName(i) {
+			return fmt.Errorf("%s is missing", o.Path(entryName(i)))
+		}
+		lines[i], err = o.store.Get(ctx, name)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	o.entries = len(lines)
+	var whole []byte
+	for _, line := range lines {
+		whole = append(whole, line...)
+	}
+	return whole, nil
+}
+
+func (o *objects) closeJournal() error { return nil }
+
+// clean removes the first entry last: without it there is no journal.
+func (o *objects) clean() error {
+	names, err := o.store.List(o.ctx, entryPrefix)
+	if err == nil {
+		err = o.each(names, func(ctx context.Context, _ int, name string) error {
+			if name == entryName(0) {
+				return nil
+			}
+			return o.store.Delete(ctx, name)
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return o.store.Delete(o.ctx, entryName(0))
+}

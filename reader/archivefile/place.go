@@ -1,0 +1,156 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gofrs/flock"
+
+	"example.com/tsimport/internal/atomicfile"
+)
+
+// place is where a Writer writes. What it puts is complete or absent. Its methods are called by one goroutine at a time, but create, Path and
+// a partFile's.
+type place interface {
+	Files
+	String() string
+	// lock excludes other writers; the error is an OccupiedError if there is one.
+	lock() error
+	unlock() error
+	// sizes are those of what is there by name, -1 if they are not known: parts, what is left of them, the manifest, the journal, what is
+	// not ours.
+	sizes() (map[string]int64, error)
+	remove(name string) error
+	create(part string) (partFile, error)
+	putManifest(text []byte) error
+
+	// beginJournal begins one with its first line. continueJournal takes the lines that are whole.
+	beginJournal(line []byte) error
+	continueJournal() (whole []byte, err error) // fs.ErrNotExist if there is none
+	appendJournal(line []byte) error            // lasting
+	closeJournal() error
+	// clean removes the journal, and what only writing needs.
+	clean() error
+}
+
+// partFile is a part that is being written.
+type partFile interface {
+	io.Writer
+	commit() error // gives it its name; after an error it may be called by no other
+	abandon() error
+}
+
+// folder is a place in a file system.
+type folder struct {
+	localFiles
+	held    *flock.Flock
+	journal *os.File
+	torn    error // why the last line of the journal may be a part of one
+}
+
+func newFolder(dir string) (*folder, error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, fmt.Errorf("make archive folder: %w", err)
+	}
+	return &folder{localFiles: localFiles(dir), held: flock.New(filepath.Join(dir, lockName), flock.SetFlag(os.O_CREATE|os.O_RDWR))}, nil
+}
+
+func (f *folder) String() string { return string(f.localFiles) }
+
+func (f *folder) lock() error {
+	switch locked, err := f.held.TryLock(); {
+	case err != nil:
+		return fmt.Errorf("lock archive folder %s: %w", f, err)
+	case !locked:
+		return &OccupiedError{f.String(), "is being written by another process"}
+	}
+	return nil
+}
+
+func (f *folder) unlock() error { return f.held.Unlock() }
+
+func (f *folder) sizes() (map[string]int64, error) {
+	entries, err := os.ReadDir(f.String())
+	sizes := make(map[string]int64)
+	for _, e := range entries {
+		sizes[e.Name()] = -1
+		if info, err := e.Info(); err == nil {
+			sizes[e.Name()] = info.Size()
+		}
+	}
+	return sizes, err
+}
+
+func (f *folder) remove(name string) error {
+	if err := os.Remove(f.Path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// file is a part under a temporary name.
+type file struct {
+	*os.File
+	name string
+}
+
+func (f *folder) create(part string) (partFile, error) {
+	temporary, err := atomicfile.New(f.Path(part)+atomicfile.Suffix, 0o666)
+	return &file{temporary, f.Path(part)}, err
+}
+
+func (f *file) commit() error  { return atomicfile.Commit(f.File, f.name) }
+func (f *file) abandon() error { return errors.Join(f.Close(), os.Remove(f.Name())) }
+
+func (f *folder) putManifest(text []byte) error {
+	return atomicfile.WriteBytes(f.Path(ManifestName), atomicfile.Options{Perm: 0o666}, text)
+}
+
+func (f *folder) beginJournal(line []byte) (err error) {
+	if err := atomicfile.WriteBytes(f.Path(journalName), atomicfile.Options{Perm: 0o666}, line); err != nil {
+		return err
+	}
+	f.journal, err = os.OpenFile(f.Path(journalName), os.O_WRONLY|os.O_APPEND, 0)
+	return err
+}
+
+// continueJournal cuts off a last line that is not whole: it was never relied on.
+func (f *folder) continueJournal() ([]byte, error) {
+	text, err := os.ReadFile(f.Path(journalName))
+	if err != nil {
+		return nil, err
+	}
+	whole := text[:strings.LastIndexByte(string(text), '\n')+1]
+	if f.journal, err = os.OpenFile(f.Path(journalName), os.O_RDWR, 0); err != nil {
+		return nil, err
+	}
+	if err = f.journal.Truncate(int64(len(whole))); err == nil {
+		_, err = f.journal.Seek(0, io.SeekEnd)
+	}
+	return whole, err
+}
+
+// appendJournal writes nothing after a part of a line.
+func (f *folder) appendJournal(line []byte) error {
+	if f.torn != nil {
+		return f.torn
+	}
+	if _, f.torn = f.journal.Write(line); f.torn == nil {
+		f.torn = f.journal.Sync()
+	}
+	return f.torn
+}
+
+func (f *folder) closeJournal() error {
+	if f.journal == nil {
+		return nil
+	}
+	return f.journal.Close()
+}
+
+func (f *folder) clean() error { return errors.Join(f.remove(journalName), f.remove(lockName)) }

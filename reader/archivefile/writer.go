@@ -1,0 +1,501 @@
+package archive
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/jsonl"
+	"example.com/tsimport/reader/record"
+)
+
+// What stands in the folder while an archive is written. The journal goes last.
+const (
+	journalName = ".tsimport-archive.jsonl" // what is archived, and each part that is complete
+	lockName    = ".tsimport-archive.lock"
+)
+
+// Subject is what is archived: the first line of the journal.
+type Subject struct {
+	Format  string    `json:"format"`
+	Version int       `json:"version"`
+	Table   string    `json:"table"`
+	Target  string    `json:"target"`
+	Created int64     `json:"creation_time"`
+	Key     []Column  `json:"primary_key"`
+	Holds   Selection `json:"holds"`
+	// Division says how the table is cut into ranges; Ranges are their names.
+	Division []byte    `json:"division"`
+	Ranges   []string  `json:"ranges"`
+	Began    time.Time `json:"scan_began"`
+}
+
+// differs says in what another subject is another one.
+func (s *Subject) differs(o *Subject) string {
+	var names []string
+	for _, c := range []struct {
+		name string
+		same bool
+	}{
+		{"the target", s.Target == o.Target}, {"the table", s.Table == o.Table}, {"the table's primary key", slices.Equal(s.Key, o.Key)},
+		{"the time at which the table was made: it was dropped and made again", s.Created == o.Created || s.Created == 0 || o.Created == 0},
+	} {
+		if !c.same {
+			names = append(names, c.name)
+		}
+	}
+	return strings.Join(append(names, s.Holds.Differences(&o.Holds)...), " and ")
+}
+
+// Progress is how far a range has come.
+type Progress struct {
+	Next  []byte `json:"next,omitempty"` // place of the first row that is in no part
+	Rows  int64  `json:"rows"`           // in parts
+	Parts int    `json:"parts"`
+	Ended bool   `json:"ended"`
+}
+
+// entry is a line of the journal: a range has come further.
+type entry struct {
+	Part  *Part    `json:"part,omitempty"` // absent for the end of a range without rows
+	Range int      `json:"range"`
+	At    Progress `json:"at"`
+}
+
+// ChangedError says that an export cannot continue the one that was interrupted.
+type ChangedError struct{ Dir, What string }
+
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("an interrupted export to %s differs in %s; repeat the same command, or start over with --fresh", e.Dir, e.What)
+}
+
+// OccupiedError says that a folder is not free for an archive.
+type OccupiedError struct{ Dir, Why string }
+
+func (e *OccupiedError) Error() string {
+	return fmt.Sprintf("%s %s; name a new folder", e.Dir, e.Why)
+}
+
+// Writer writes an archive. Its methods but Close may be called by several goroutines, a range by one at a time.
+type Writer struct {
+	Resumed int64 // rows that an interrupted export has left
+
+	place place
+	key   []table.KeyColumn
+	step  func(name string) error // of tests: what a killed process would not have done any more
+
+	mu      sync.Mutex
+	subject Subject
+	ranges  []Progress
+	parts   []Part
+}
+
+// Open makes a folder ready for an archive. If an interrupted export to it has left a journal, Subject says what it was, and Begin continues it;
+// fresh removes what it has left.
+func Open(dir string, fresh bool) (*Writer, error) {
+	f, err := newFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	return open(f, fresh)
+}
+
+// OpenIn is Open for an archive in a store of objects. Its parts are in memory until they are complete. The context bounds all that is done there.
+// OnWait is told of another process that may write there.
+func OpenIn(ctx context.Context, s jobdir.Store, fresh bool, onWait func(owner string)) (*Writer, error) {
+	return open(&objects{ctx: ctx, store: s, onWait: onWait}, fresh)
+}
+
+func open(at place, fresh bool) (w *Writer, err error) {
+	w = &Writer{place: at, step: func(string) error { return nil }}
+	if _, err := w.files(); err != nil {
+		return nil, err
+	}
+	if err := at.lock(); err != nil {
+		return nil, err
+	}
+	if _, err = w.files(); err == nil { // the former holder of the lock may have finished
+		if fresh {
+			err = w.clear(func(string) bool { return false })
+		} else {
+			err = w.readJournal()
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, at.unlock())
+	}
+	return w, nil
+}
+
+// files are the sizes of what is there. It is an OccupiedError if that is not what an interrupted export has left.
+func (w *Writer) files() (map[string]int64, error) {
+	sizes, err := w.place.sizes()
+	if err != nil {
+		return nil, fmt.Errorf("read archive folder %s: %w", w.place, err)
+	}
+	if _, there := sizes[ManifestName]; there {
+		why := "holds another " + ManifestName
+		if HasFormat(context.Background(), w.place) {
+			why = "holds a complete archive already"
+		}
+		return nil, &OccupiedError{w.place.String(), why}
+	}
+	for _, name := range slices.Sorted(maps.Keys(sizes)) {
+		if whole := strings.TrimSuffix(name, atomicfile.Suffix); whole != journalName && whole != lockName && whole != ManifestName && !partName.MatchString(whole) {
+			return nil, &OccupiedError{w.place.String(), fmt.Sprintf("holds other files (%s)", name)}
+		}
+	}
+	return sizes, nil
+}
+
+// clear removes what an export has left but the parts that are kept; the journal last, if there is no subject.
+func (w *Writer) clear(kept func(part string) bool) error {
+	sizes, err := w.files()
+	if err != nil {
+		return err
+	}
+	for name := range sizes {
+		whole := strings.TrimSuffix(name, atomicfile.Suffix)
+		if whole == name && (!partName.MatchString(name) || kept(name)) || whole == lockName {
+			continue
+		}
+		if err := w.place.remove(name); err != nil {
+			return fmt.Errorf("remove what an export has left: %w", err)
+		}
+	}
+	if w.subject.Format != "" {
+		return nil
+	}
+	if err := w.place.remove(journalName); err != nil {
+		return fmt.Errorf("remove what an export has left: %w", err)
+	}
+	return nil
+}
+
+// Subject is what an interrupted export has archived, and false if there was none.
+func (w *Writer) Subject() (Subject, bool) { return w.subject, w.subject.Format != "" }
+
+// readJournal takes over what an interrupted export has left.
+func (w *Writer) readJournal() error {
+	text, err := w.place.continueJournal()
+	if errors.Is(err, fs.ErrNotExist) {
+		return w.clear(func(string) bool { return false })
+	}
+	if err != nil {
+		return fmt.Errorf("read journal of the archive: %w", err)
+	}
+	damaged := func(err error) error {
+		return fmt.Errorf("%s was damaged: %w; start over with --fresh", w.place.Path(journalName), err)
+	}
+	first, rest, _ := bytes.Cut(text, []byte{'\n'})
+	if err := json.Unmarshal(first, &w.subject); err != nil || w.subject.Format != Format {
+		return damaged(cmp.Or(err, errors.New("its first line is missing")))
+	}
+	if w.subject.Version != Version {
+		return fmt.Errorf("%s is of version %d of the format; start over with --fresh", w.place.Path(journalName), w.subject.Version)
+	}
+	sizes, err := w.files()
+	if err != nil {
+		return err
+	}
+	w.ranges = make([]Progress, len(w.subject.Ranges))
+	known := map[string]bool{}
+	for line := range bytes.Lines(rest) {
+		var e entry
+		if err := json.Unmarshal(line, &e); err != nil {
+			return damaged(err)
+		}
+		if e.Range < 0 || e.Range >= len(w.ranges) {
+			return damaged(fmt.Errorf("it has no range %d", e.Range))
+		}
+		w.ranges[e.Range] = e.At
+		if p := e.Part; p != nil {
+			if size, there := sizes[p.Name]; !there || size >= 0 && size != p.Bytes {
+				return fmt.Errorf("continue archive: part %s is not as it was written; start over with --fresh", w.place.Path(p.Name))
+			}
+			w.parts = append(w.parts, *p)
+			known[p.Name] = true
+			w.Resumed += p.Rows
+		}
+	}
+	return w.clear(func(part string) bool { return known[part] })
+}
+
+// Begin begins a new archive, or continues an interrupted one: then it fails with a ChangedError if that is another one, and takes its
+// division, ranges and beginning.
+func (w *Writer) Begin(s Subject, key []table.KeyColumn) error {
+	s.Format, s.Version, w.key = Format, Version, key
+	if w.subject.Format != "" {
+		if what := s.differs(&w.subject); what != "" {
+			return &ChangedError{w.place.String(), what}
+		}
+		return nil
+	}
+	line, err := json.Marshal(s)
+	if err == nil {
+		err = w.place.beginJournal(append(line, '\n'))
+	}
+	if err == nil {
+		err = w.step("journal begun")
+	}
+	if err != nil {
+		return fmt.Errorf("begin archive: %w", err)
+	}
+	w.subject, w.ranges = s, make([]Progress, len(s.Ranges))
+	return nil
+}
+
+// Range is how far a range has come.
+func (w *Writer) Range(i int) Progress {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ranges[i]
+}
+
+// note adds an entry to the journal, safely.
+func (w *Writer) note(e entry) error {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("write journal of the archive: %w", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.place.appendJournal(append(line, '\n')); err != nil {
+		return fmt.Errorf("write journal of the archive: %w", err)
+	}
+	w.ranges[e.Range] = e.At
+	if e.Part != nil {
+		w.parts = append(w.parts, *e.Part)
+	}
+	return nil
+}
+
+// End says that a range has no rows after those in its parts.
+func (w *Writer) End(i int) error {
+	at := w.Range(i)
+	at.Next, at.Ended = nil, true
+	return w.note(entry{Range: i, At: at})
+}
+
+// Rows is how many rows are in parts.
+func (w *Writer) Rows() (n int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.ranges {
+		n += r.Rows
+	}
+	return n
+}
+
+// Close leaves the archive to be continued, unless it is finished.
+func (w *Writer) Close() error {
+	return errors.Join(w.place.closeJournal(), w.place.unlock())
+}
+
+// Finish writes the manifest and removes the journal. Of m it takes what the writer does not know: the table's options, columns and indexes.
+func (w *Writer) Finish(m Manifest) (*Manifest, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := &w.subject
+	m.Format, m.Version, m.files = Format, Version, w.place
+	m.Table, m.Target, m.Created, m.Key, m.Holds, m.Began = s.Table, s.Target, s.Created, s.Key, s.Holds, s.Began
+	m.Ended = time.Now().UTC().Truncate(time.Millisecond)
+	m.Ranges = make([]Range, len(w.ranges))
+	for i, r := range w.ranges {
+		if !r.Ended {
+			return nil, fmt.Errorf("finish archive: range %d is not whole", i)
+		}
+		m.Ranges[i].Name = s.Ranges[i]
+	}
+	m.Parts = slices.Clone(w.parts)
+	m.Columns = columnsOf(m.Parts)
+	slices.SortStableFunc(m.Parts, func(a, b Part) int { return cmp.Compare(a.Range, b.Range) })
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		r := &m.Ranges[p.Range]
+		m.Rows, m.Cells, m.Bytes = m.Rows+p.Rows, m.Cells+p.Cells, m.Bytes+p.Bytes
+		m.Versions = max(m.Versions, p.Versions)
+		r.Rows, r.Bytes = r.Rows+p.Rows, r.Bytes+p.Bytes
+		if r.First == nil {
+			r.First = p.First
+		}
+		if p.Last != nil {
+			r.Last = p.Last
+		}
+		widen(&m.Smallest, &m.Largest, p.Smallest)
+		widen(&m.Smallest, &m.Largest, p.Largest)
+	}
+	if m.Indexes == nil {
+		m.Indexes = []string{}
+	}
+	if m.Defined == nil {
+		m.Defined = []Column{}
+	}
+	if err := w.step("before the manifest"); err != nil {
+		return nil, err
+	}
+	text, err := m.text()
+	if err == nil {
+		err = w.place.putManifest(text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write manifest: %w", err)
+	}
+	if err := w.step("manifest written"); err != nil {
+		return nil, err
+	}
+	if err := w.place.clean(); err != nil {
+		return nil, fmt.Errorf("finish archive: %w", err)
+	}
+	return &m, nil
+}
+
+// columnsOf takes the columns of parts together.
+func columnsOf(parts []Part) []string {
+	names, known := map[string]bool{}, true
+	for i := range parts {
+		p := &parts[i]
+		known = known && (p.Columns != nil || p.Cells == 0)
+		for _, name := range p.Columns {
+			names[name] = true
+		}
+		p.Columns = nil
+	}
+	if !known || len(names) > maxColumns {
+		return nil
+	}
+	return append([]string{}, slices.Sorted(maps.Keys(names))...)
+}
+
+// widen makes an interval hold a timestamp.
+func widen(smallest, largest **int64, at *int64) {
+	if at == nil {
+		return
+	}
+	if *smallest == nil || *at < **smallest {
+		*smallest = new(*at)
+	}
+	if *largest == nil || *at > **largest {
+		*largest = new(*at)
+	}
+}
+
+// PartWriter writes a part. It is for one goroutine.
+type PartWriter struct {
+	w           *Writer
+	part        Part
+	file        partFile
+	sum         hash.Hash
+	packer      *zstd.Encoder
+	line        []byte
+	first, last []byte
+	columns     map[string]bool // up to one more than are noted
+}
+
+// NewPart begins the next part of a range.
+func (w *Writer) NewPart(rng int) (*PartWriter, error) {
+	at := w.Range(rng)
+	p := &PartWriter{w: w, sum: sha256.New(), columns: map[string]bool{}, part: Part{Range: rng, Name: fmt.Sprintf("archive-%05d-%05d.jsonl.zst", rng+1, at.Parts+1)}}
+	var err error
+	if p.file, err = w.place.create(p.part.Name); err != nil {
+		return nil, fmt.Errorf("create part of the archive: %w", err)
+	}
+	if p.packer, err = zstd.NewWriter(p, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(true)); err != nil {
+		return nil, errors.Join(fmt.Errorf("create part of the archive: %w", err), p.file.abandon())
+	}
+	return p, w.step("part begun")
+}
+
+// Write takes the compressed text.
+func (p *PartWriter) Write(packed []byte) (int, error) {
+	n, err := p.file.Write(packed)
+	p.sum.Write(packed[:n])
+	p.part.Bytes += int64(n)
+	return n, err
+}
+
+// Row adds a row. Versions of a cell follow each other.
+func (p *PartWriter) Row(rec *record.Record) error {
+	p.line = jsonl.AppendArchive(p.line[:0], p.w.key, rec)
+	if _, err := p.packer.Write(p.line); err != nil {
+		return fmt.Errorf("write part of the archive: %w", err)
+	}
+	if p.part.Rows == 0 {
+		p.first = jsonl.AppendArchiveKey(nil, p.w.key, rec.Fields)
+	}
+	p.last = jsonl.AppendArchiveKey(p.last[:0], p.w.key, rec.Fields)
+	p.part.Rows++
+	p.part.Cells += int64(len(rec.Cells))
+	p.part.Text += int64(len(p.line))
+	versions := 0
+	for i := range rec.Cells {
+		if i == 0 || !bytes.Equal(rec.Cells[i].Name, rec.Cells[i-1].Name) {
+			versions = 0
+			if len(p.columns) <= maxColumns && !p.columns[string(rec.Cells[i].Name)] {
+				p.columns[string(rec.Cells[i].Name)] = true
+			}
+		}
+		versions++
+		p.part.Versions = max(p.part.Versions, versions)
+		at := rec.Cells[i].At
+		if p.part.Smallest == nil || at < *p.part.Smallest || at > *p.part.Largest {
+			widen(&p.part.Smallest, &p.part.Largest, &at)
+		}
+	}
+	return nil
+}
+
+// Text is how many bytes of text the part has.
+func (p *PartWriter) Text() int64 { return p.part.Text }
+
+// Commit makes the part one of the archive: complete, on disk, and in the journal. Next is the place of the first row after it; nil is the range's end.
+func (p *PartWriter) Commit(next []byte) error {
+	if err := p.packer.Close(); err != nil {
+		return errors.Join(fmt.Errorf("write part of the archive: %w", err), p.file.abandon())
+	}
+	p.part.SHA256 = hex.EncodeToString(p.sum.Sum(nil))
+	p.part.First, p.part.Last = p.first, bytes.Clone(p.last)
+	if len(p.columns) <= maxColumns {
+		p.part.Columns = slices.Sorted(maps.Keys(p.columns))
+	}
+	if err := p.w.step("part written"); err != nil {
+		return err
+	}
+	if err := p.file.commit(); err != nil {
+		return fmt.Errorf("write part of the archive: %w", err)
+	}
+	if err := p.w.step("part named"); err != nil {
+		return err
+	}
+	at := p.w.Range(p.part.Range)
+	at.Next, at.Rows, at.Parts, at.Ended = next, at.Rows+p.part.Rows, at.Parts+1, next == nil
+	if err := p.w.note(entry{Part: &p.part, Range: p.part.Range, At: at}); err != nil {
+		return err
+	}
+	return p.w.step("part noted")
+}
+
+// Abandon gives up a part that is not complete, and removes its file.
+func (p *PartWriter) Abandon() error {
+	return errors.Join(p.packer.Close(), p.file.abandon())
+}
+
+// Step is for tests: step is called after each thing that the writer has done, and an error of it ends the writing as the end of the process would.
+func (w *Writer) Step(step func(name string) error) { w.step = step }

@@ -1,0 +1,127 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"example.com/tsimport/internal/lifecycle"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/transfer/lifecycle/archive"
+)
+
+// Request says which tables are looked at, and what for.
+type Request struct {
+	Admin    *client.Admin
+	Target   string // the name of the instance, as manifests of exports have it
+	Policy   *lifecycle.Policy
+	Template *lifecycle.Template
+	Now      time.Time // of the policy
+	// DropExpired says that expired tables are to be dropped once they are exported.
+	DropExpired bool
+}
+
+// State is how far a table's change has come.
+type State string
+
+// The states of an item.
+const (
+	Unchanged State = "unchanged" // there is nothing to do
+	Planned   State = "planned"
+	Done      State = "done"
+	Failed    State = "failed"
+)
+
+// Item is one table of a plan.
+type Item struct {
+	lifecycle.Change
+	State State
+	Err   error  // of Failed
+	Note  string // what the user should know, "" is nothing
+
+	Export *archive.Manifest // the complete export of an expired table, nil as long as there is none
+	Drop   bool              // planned; Dropped says whether it was done
+	// Dropped says that the table is no more.
+	Dropped bool
+
+	table *client.Table // as it was found
+}
+
+// Exports reports whether an expired table lacks a complete export.
+func (i *Item) Exports() bool { return i.Expired() && i.Export == nil }
+
+// Plan is what is to happen to the tables.
+type Plan struct {
+	Request
+	Items  []*Item  // by period
+	Others []string // tables whose names only begin and end like the template's
+}
+
+// Look finds out what the policy would change. It changes nothing.
+func Look(ctx context.Context, r Request) (*Plan, error) {
+	if err := r.Policy.Fits(r.Template); err != nil {
+		return nil, err
+	}
+	names, err := r.Admin.List()
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{Request: r}
+	names, p.Others = r.Template.Matching(names)
+	for _, name := range names {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		item, err := r.look(name)
+		if errors.Is(err, client.ErrNoTable) {
+			continue // dropped since the list was made
+		}
+		if err != nil {
+			return nil, err
+		}
+		p.Items = append(p.Items, item)
+	}
+	return p, nil
+}
+
+func (r *Request) look(name string) (*Item, error) {
+	described, err := r.Admin.Describe(name)
+	if err != nil {
+		return nil, err
+	}
+	period, _ := r.Template.Period(name)
+	have := lifecycle.Table{Name: name, Read: described.ReservedRead, Write: described.ReservedWrite, TTL: described.TimeToLive, MaxVersions: described.MaxVersions}
+	i := &Item{Change: r.Policy.Change(period, have, r.Now), State: Unchanged, table: described}
+	if i.Expired() {
+		if i.Export, err = r.exported(i); err != nil {
+			return nil, err
+		}
+		i.Drop = r.DropExpired
+	}
+	if i.Shortens() {
+		i.Note = "cells older than the new ttl, and surplus versions, are lost at once"
+	}
+	if len(i.Settings()) > 0 || i.Exports() || i.Drop {
+		i.State = Planned
+	}
+	return i, nil
+}
+
+// exported returns the complete export of an expired table, nil without one. The export of a table that was dropped is
+// that of another table of this name, as far as one can tell without reading it; so is one whose file is not there.
+func (r *Request) exported(i *Item) (*archive.Manifest, error) {
+	m, err := archive.Latest(i.Class.Archive, r.Target, i.Have.Name)
+	if err != nil || m == nil || m.State != archive.Verified || !m.Whole(i.Class.Archive) {
+		return nil, err
+	}
+	return m, nil
+}
+
+// File is where the complete export of an expired table is, "" as long as there is none.
+func (i *Item) File() string {
+	if i.Export == nil {
+		return ""
+	}
+	return filepath.Join(i.Class.Archive, i.Export.File)
+}

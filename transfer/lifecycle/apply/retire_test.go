@@ -1,0 +1,364 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	exact "example.com/tsimport/reader/archivefile"
+	"example.com/tsimport/transfer/lifecycle/archive"
+)
+
+// contents are the exports of the archive by folder: how many rows, and which table's.
+func (w *world) contents() string {
+	w.t.Helper()
+	manifests, err := filepath.Glob(filepath.Join(w.dir, "*", exact.ManifestName))
+	must(w.t, err)
+	var all []string
+	for _, f := range manifests {
+		m, err := exact.Read(f)
+		if err == nil {
+			err = m.Check(w.t.Context())
+		}
+		if err != nil || len(m.Parts) != 1 {
+			w.t.Fatal(err, m)
+		}
+		lines := w.lines(m.Path(&m.Parts[0]))
+		for i, l := range lines {
+			if want := fmt.Sprintf(`{"PK":{"Values":[%d]},"Attr":{"Values":[{"C":"v","V":"%s %d","T":"string","TS":`, i, m.Table, i); !strings.HasPrefix(l, want) {
+				w.t.Errorf("%s, line %d: %s", f, i+1, l)
+			}
+		}
+		all = append(all, fmt.Sprintf("%s %d", filepath.Base(m.Dir()), len(lines)))
+	}
+	return strings.Join(all, ", ")
+}
+
+// lines are those of a part of an archive.
+func (w *world) lines(part string) []string {
+	w.t.Helper()
+	f, err := os.Open(part)
+	must(w.t, err)
+	defer f.Close()
+	d, err := zstd.NewReader(f)
+	must(w.t, err)
+	defer d.Close()
+	text, err := io.ReadAll(d)
+	must(w.t, err)
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+}
+
+func (w *world) manifest(month string) *archive.Manifest {
+	w.t.Helper()
+	m, err := archive.Latest(w.dir, "here", "c_"+month)
+	if err != nil || m == nil {
+		w.t.Fatalf("manifest of %s: %v, %v", month, m, err)
+	}
+	return m
+}
+
+// expired is a world where two months have expired and one has not.
+func expired(t *testing.T) *world {
+	w := newWorld(t, "202408", server.Options{})
+	for i, month := range []string{"202401", "202402", "202408"} {
+		w.create(month, 2+i, table.Definition{TimeToLive: -1, MaxVersions: 1, ReservedWrite: 50})
+	}
+	return w
+}
+
+const exported = "c_202401 2, c_202402 3"
+
+func TestExpiredTablesAreExportedAndStayWithoutTheFlag(t *testing.T) {
+	w := expired(t)
+	before := w.tables()
+	p := w.mustRun()
+	if got := w.contents(); got != exported {
+		t.Errorf("archive: %s", got)
+	}
+	if w.tables() != before || w.count("DeleteTable") != 0 {
+		t.Errorf("tables %s", w.tables())
+	}
+	for _, i := range p.Items[:2] {
+		m := i.Export
+		if i.State != Done || i.Dropped || m == nil || m.State != archive.Verified || i.File() != filepath.Join(w.dir, m.File) {
+			t.Errorf("%+v", i)
+		}
+	}
+	if p.Items[2].State != Unchanged || p.Items[2].File() != "" {
+		t.Errorf("%+v", p.Items[2])
+	}
+	w.requests = nil
+	w.mustRun()
+	if w.count("GetRange") != 0 {
+		t.Error("a complete export is made again")
+	}
+}
+
+func TestExpiredTablesAreDroppedWithTheFlagOnceTheirExportIsCompared(t *testing.T) {
+	for _, earlier := range []bool{false, true} {
+		w := expired(t)
+		if earlier {
+			w.mustRun()
+		}
+		w.request.DropExpired = true
+		w.requests = nil
+		p := w.mustRun()
+		if got := w.contents(); got != exported {
+			t.Errorf("archive: %s", got)
+		}
+		if got := w.tables(); got != "c_202408 0/50 -1 1" {
+			t.Errorf("tables %s", got)
+		}
+		for _, i := range p.Items[:2] {
+			if i.State != Done || !i.Dropped || w.manifest(i.Period.String()).State != archive.Dropped {
+				t.Errorf("%+v", i)
+			}
+		}
+		scans := map[bool]string{false: "GetRange GetRange DeleteTable", true: "GetRange DeleteTable"}[earlier]
+		only := slices.DeleteFunc(slices.Clone(w.requests), func(r string) bool { return r != "GetRange" && r != "DeleteTable" })
+		if got := strings.Join(only, " "); got != strings.Join([]string{scans, scans}, " ") {
+			t.Errorf("exported before %v: %s", earlier, got)
+		}
+		if p = w.mustRun(); len(p.Items) != 1 {
+			t.Errorf("%s", outline(p))
+		}
+	}
+}
+
+func TestATableThatWasWrittenSinceItsExportIsExportedAgainBeforeItIsDropped(t *testing.T) {
+	w := expired(t)
+	w.mustRun()
+	w.put("c_202402", 3)
+	w.request.DropExpired = true
+	w.mustRun()
+	if got := w.contents(); got != "c_202401 2, c_202402 3, c_202402-2 4" {
+		t.Errorf("archive: %s", got)
+	}
+	if got := w.tables(); got != "c_202408 0/50 -1 1" || !w.heard("has changed since it was exported") {
+		t.Errorf("tables %s", got)
+	}
+}
+
+func TestATableWithADamagedExportIsNotDropped(t *testing.T) {
+	for what, spoil := range map[string]func(string) error{
+		"a flipped bit": func(part string) error {
+			b, err := os.ReadFile(part)
+			b[len(b)/2] ^= 1
+			return errors.Join(err, os.WriteFile(part, b, 0o600))
+		},
+		"a missing part": os.Remove,
+	} {
+		w := expired(t)
+		w.mustRun()
+		const part = "archive-00001-00001.jsonl.zst"
+		must(t, spoil(filepath.Join(w.dir, "c_202401", part)))
+		w.request.DropExpired = true
+		w.mustRun()
+		if again := w.lines(filepath.Join(w.dir, "c_202401-2", part)); len(again) != 2 || !w.heard("is damaged") {
+			t.Errorf("%s: %q", what, again)
+		}
+	}
+}
+
+func TestATableThatIsWrittenAllTheTimeIsNotDropped(t *testing.T) {
+	w := expired(t)
+	w.request.DropExpired = true
+	next := int64(100)
+	w.before = func(operation string) error {
+		if operation == "GetRange" {
+			w.put("c_202401", next)
+			next++
+		}
+		return nil
+	}
+	p := w.mustRun()
+	changed := new(archive.ChangedError)
+	if i := p.Items[0]; i.State != Failed || !errors.As(i.Err, &changed) || i.Dropped {
+		t.Errorf("%s, %v", i.State, i.Err)
+	}
+	if got := w.tables(); got != "c_202401 0/50 -1 1, c_202408 0/50 -1 1" {
+		t.Errorf("tables %s", got)
+	}
+}
+
+// TestEveryVersionIsExportedBeforeATableIsDropped has a cell with two versions and a binary one.
+func TestEveryVersionIsExportedBeforeATableIsDropped(t *testing.T) {
+	w := expired(t)
+	must(t, w.tools().SetOptions("c_202402", -1, 5))
+	first := w.clock
+	w.clock = w.clock.Add(time.Second)
+	w.updateValue("c_202402", 0, []byte{0, 255})
+	w.request.DropExpired = true
+	w.mustRun()
+	if got := w.tables(); got != "c_202408 0/50 -1 1" {
+		t.Errorf("tables %s", got)
+	}
+	want := fmt.Sprintf(`{"PK":{"Values":[0]},"Attr":{"Values":[{"C":"v","V":"AP8=","T":"binary","TS":%d},{"C":"v","V":"c_202402 0","T":"string","TS":%d}]}}`, w.clock.UnixMilli(), first.UnixMilli())
+	if got := w.lines(filepath.Join(w.dir, "c_202402", "archive-00001-00001.jsonl.zst")); got[0] != want {
+		t.Errorf("%s, want %s", got[0], want)
+	}
+}
+
+func TestAFailedDropLeavesTheExportUnchanged(t *testing.T) {
+	w := expired(t)
+	w.request.DropExpired = true
+	refused := errors.New("no such right")
+	w.before = func(operation string) error {
+		if operation == "DeleteTable" {
+			return refused
+		}
+		return nil
+	}
+	for _, i := range w.mustRun().Items[:2] {
+		if i.State != Failed || !errors.Is(i.Err, refused) || i.Dropped {
+			t.Errorf("%s: %s, %v", i.Have.Name, i.State, i.Err)
+		}
+	}
+	w.request.DropExpired = false
+	w.mustRun()
+	if got := w.contents(); got != exported || w.manifest("202401").State != archive.Verified {
+		t.Errorf("archive: %s", got)
+	}
+	if got := outline(w.look()); strings.Contains(got, "planned") {
+		t.Errorf("%s", got)
+	}
+	w.before, w.request.DropExpired = nil, true
+	w.mustRun()
+	if got := w.tables(); got != "c_202408 0/50 -1 1" || w.contents() != exported {
+		t.Errorf("tables %s, archive %s", got, w.contents())
+	}
+}
+
+func TestARecreatedTableIsAnotherTable(t *testing.T) {
+	w := expired(t)
+	w.request.DropExpired = true
+	w.mustRun()
+	w.create("202401", 6, asMade)
+	w.request.DropExpired = false
+	if got := outline(w.look()); !strings.HasPrefix(got, "c_202401 age 7 class 3 planned export;") {
+		t.Errorf("%s", got)
+	}
+	w.mustRun()
+	if got := w.contents(); got != strings.Replace(exported, ", ", ", c_202401-2 6, ", 1) {
+		t.Errorf("archive: %s", got)
+	}
+}
+
+// TestATableThatIsReplacedWhileItIsRetiredStays replaces the table by one with the same rows, before each of the requests
+// by which it is exported, compared and dropped.
+func TestATableThatIsReplacedWhileItIsRetiredStays(t *testing.T) {
+	for _, at := range []struct {
+		operation string
+		n         int
+	}{{"GetRange", 1}, {"GetRange", 2}, {"DescribeTable", 3}, {"DescribeTable", 4}} {
+		w := newWorld(t, "202408", server.Options{})
+		w.create("202401", 3, asMade)
+		w.request.DropExpired = true
+		seen, replaced := 0, false
+		w.before = func(operation string) error {
+			if operation == at.operation {
+				seen++
+			}
+			if seen == at.n && !replaced {
+				replaced = true
+				if err := w.tools().Drop("c_202401"); err != nil {
+					t.Error(err)
+				}
+				w.create("202401", 3, asMade)
+			}
+			return nil
+		}
+		p, err := w.run()
+		why := new(client.ReplacedError)
+		if err != nil || p.Items[0].State != Failed || p.Items[0].Dropped || !errors.As(p.Items[0].Err, &why) || w.count("DeleteTable") != 0 {
+			t.Errorf("%v: %v, %+v", at, err, p.Items[0])
+		}
+	}
+}
+
+func TestAnArchiveThatCannotBeWrittenFailsTheTable(t *testing.T) {
+	w := expired(t)
+	w.request.DropExpired = true
+	p := w.look()
+	must(t, os.WriteFile(w.dir, nil, 0o600))
+	must(t, p.Run(t.Context(), w.pace))
+	for _, i := range p.Items[:2] {
+		if i.State != Failed || i.Dropped {
+			t.Errorf("%+v", i)
+		}
+	}
+	if w.count("DeleteTable") != 0 {
+		t.Error("a table was dropped")
+	}
+}
+
+func TestALongExportSaysHowFarItIs(t *testing.T) {
+	w := newWorld(t, "202408", server.Options{})
+	w.create("202401", 4100, asMade)
+	clock := w.pace.Clock.Now
+	w.pace.Clock.Now = func() time.Time { w.clock = w.clock.Add(6 * time.Second); return clock() }
+	w.mustRun()
+	if !w.heard("table c_202401: 4096 rows read") {
+		t.Errorf("said %q", w.said)
+	}
+}
+
+// TestARunThatIsCutShortAnywhereIsFinishedByTheNext ends a run at its first request, its second and so on, before the
+// service has seen it or after, until one gets through; each is followed by a whole one.
+func TestARunThatIsCutShortAnywhereIsFinishedByTheNext(t *testing.T) {
+	for _, applied := range []bool{false, true} {
+		for at := 1; ; at++ {
+			w := expired(t)
+			must(t, w.tools().SetOptions("c_202408", 86400, 1))
+			must(t, w.tools().Reserve("c_202408", 7, 7))
+			w.request.DropExpired = true
+			cut := func(string) error {
+				if len(w.requests) == at {
+					w.stop(errKilled)
+					return &net.OpError{Op: "read", Err: errKilled}
+				}
+				return nil
+			}
+			if applied {
+				w.lost = cut
+			} else {
+				w.before = cut
+			}
+			_, err := w.run()
+			if err == nil {
+				if at < 10 {
+					t.Errorf("a run has only %d requests", at)
+				}
+				break
+			}
+			if !errors.Is(err, errKilled) {
+				t.Fatalf("request %d, applied %v: %v", at, applied, err)
+			}
+			w.before, w.lost = nil, nil
+			p := w.mustRun()
+			for _, i := range p.Items {
+				if i.State != Done && i.State != Unchanged {
+					t.Errorf("request %d, applied %v: %s is %s, %v", at, applied, i.Have.Name, i.State, i.Err)
+				}
+			}
+			if got := w.contents(); got != exported {
+				t.Errorf("request %d, applied %v: archive %s", at, applied, got)
+			}
+			if got := w.tables(); got != "c_202408 0/50 -1 1" {
+				t.Errorf("request %d, applied %v: tables %s", at, applied, got)
+			}
+		}
+	}
+}

@@ -1,0 +1,291 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/lifecycle"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+)
+
+// months is a world with a table of each class, one that has not begun, and two that are not months.
+func months(t *testing.T, now string, o server.Options) *world {
+	w := newWorld(t, now, o)
+	for _, month := range []string{"202401", "202403", "202404", "202405", "202406"} {
+		w.create(month, 3, asMade)
+	}
+	for _, name := range []string{"c_old", "other"} {
+		must(t, w.tools().Create(name, []table.KeyColumn{{Name: "id", Type: table.Integer}}, asMade))
+	}
+	w.clock = w.clock.Add(5 * time.Minute) // what was made may be changed
+	return w
+}
+
+const others = "c_old 1/2 -1 1, other 1/2 -1 1"
+
+func TestLookingSaysWhatWouldChangeAndChangesNothing(t *testing.T) {
+	w := months(t, "202405", server.Options{})
+	before := w.tables()
+	p := w.look()
+	want := "c_202401 age 4 class 3 planned export; " +
+		"c_202403 age 2 class 2 planned reserved.read=20 reserved.write=1 ttl=864000; " +
+		"c_202404 age 1 class 2 planned reserved.read=20 reserved.write=1 ttl=864000; " +
+		"c_202405 age 0 class 1 planned reserved.read=0 reserved.write=50; " +
+		"c_202406 age -1 class 1 planned reserved.read=0 reserved.write=50"
+	if got := outline(p); got != want || fmt.Sprint(p.Others) != "[c_old]" {
+		t.Errorf("%s\nothers %v", got, p.Others)
+	}
+	if w.tables() != before {
+		t.Errorf("now there is %s", w.tables())
+	}
+	if len(w.requests) != 6 || w.count("ListTable") != 1 || w.count("DescribeTable") != 5 {
+		t.Errorf("requests %v", w.requests)
+	}
+	if _, err := os.Stat(w.dir); err == nil {
+		t.Error("the archive was made")
+	}
+	if p.Items[1].Note == "" || p.Items[3].Note != "" {
+		t.Errorf("notes %q and %q", p.Items[1].Note, p.Items[3].Note)
+	}
+}
+
+func TestAPlanIsCarriedOutAndThenNothingIsLeftToDo(t *testing.T) {
+	w := months(t, "202405", server.Options{})
+	p := w.mustRun()
+	for _, i := range p.Items {
+		if i.State != Done || i.Err != nil {
+			t.Errorf("%s: %s, %v", i.Have.Name, i.State, i.Err)
+		}
+	}
+	want := "c_202401 1/2 -1 1, c_202403 20/1 864000 1, c_202404 20/1 864000 1, c_202405 0/50 -1 1, c_202406 0/50 -1 1, " + others
+	if got := w.tables(); got != want {
+		t.Errorf("tables %s", got)
+	}
+	if len(w.waits) != 0 || w.count("UpdateTable") != 6 || w.count("DeleteTable") != 0 {
+		t.Errorf("waits %v, requests %v", w.waits, w.requests)
+	}
+	w.requests = nil
+	p = w.mustRun()
+	for _, i := range p.Items {
+		if i.State != Unchanged {
+			t.Errorf("%s is %s again", i.Have.Name, i.State)
+		}
+	}
+	if len(w.requests) != 6 { // the list and the descriptions
+		t.Errorf("requests %v", w.requests)
+	}
+}
+
+func TestThroughputIsChangedAsSoonAsTheServiceAllowsWithoutDelayingOthers(t *testing.T) {
+	w := months(t, "202405", server.Options{})
+	changed := w.clock
+	if err := w.tools().Reserve("c_202403", 7, 7); err != nil { // somebody has just changed one
+		t.Fatal(err)
+	}
+	w.clock = w.clock.Add(30 * time.Second)
+	p := w.mustRun()
+	for _, i := range p.Items {
+		if i.State != Done {
+			t.Errorf("%s: %s, %v", i.Have.Name, i.State, i.Err)
+		}
+	}
+	if took := w.clock.Sub(changed); took != DefaultInterval+time.Second {
+		t.Errorf("the change came %v after the last", took)
+	}
+	last := w.said[len(w.said)-1]
+	if !strings.HasPrefix(last, "table c_202403: reserved") || !w.heard("waiting 1m31s until the throughput of table c_202403 may be changed (once in 2m0s); 1 tables to go") {
+		t.Errorf("said %q", w.said)
+	}
+	waiting := -1
+	for i, line := range w.said { // the others, and the export, do not wait
+		if strings.HasPrefix(line, "waiting") && waiting < 0 {
+			waiting = i
+		}
+		if waiting >= 0 && (strings.Contains(line, "c_202404") || strings.Contains(line, "c_202401")) {
+			t.Errorf("%q came behind the first wait", line)
+		}
+	}
+	if w.count("UpdateTable") != 6 {
+		t.Errorf("%d changes were sent", w.count("UpdateTable"))
+	}
+}
+
+func TestARefusedChangeOfThroughputIsTriedAgainLater(t *testing.T) {
+	w := months(t, "202405", server.Options{ThroughputInterval: 5 * time.Minute})
+	must(t, w.tools().Reserve("c_202405", 7, 7))
+	w.pace.Interval = 40 * time.Second // shorter than the service's own
+	p := w.mustRun()
+	if got := outline(p); strings.Contains(got, "failed") || strings.Contains(got, "planned") {
+		t.Errorf("%s, %q", got, w.said)
+	}
+	if n := w.count("UpdateTable") - 6; n < 3 || n >= client.MaxPostponed {
+		t.Errorf("%d changes were refused", n)
+	}
+	if !strings.Contains(w.tables(), "c_202405 0/50") {
+		t.Errorf("tables %s", w.tables())
+	}
+}
+
+func TestWithoutAnIntervalNobodyWaits(t *testing.T) {
+	w := months(t, "202405", server.Options{ThroughputInterval: -1})
+	must(t, w.tools().Reserve("c_202405", 7, 7))
+	w.pace.Interval = -1
+	if p := w.mustRun(); p.Items[3].State != Done || len(w.waits) != 0 {
+		t.Errorf("%s after %v", p.Items[3].State, w.waits)
+	}
+}
+
+func TestATableThatIsAlwaysRefusedFailsAlone(t *testing.T) {
+	w := months(t, "202405", server.Options{ThroughputInterval: 1000 * time.Hour})
+	must(t, w.tools().Reserve("c_202404", 7, 7))
+	w.pace.Interval = 20 * time.Second // the service's clock must not be too far from that of requests
+	p := w.mustRun()
+	for _, i := range p.Items {
+		if failed := i.Have.Name == "c_202404"; failed != (i.State == Failed) || failed != (i.Err != nil) {
+			t.Errorf("%s: %s, %v", i.Have.Name, i.State, i.Err)
+		}
+	}
+	if err := p.Items[2].Err; !errors.Is(err, client.ErrTooFrequent) || !strings.Contains(err.Error(), "refused 10 times in a row") {
+		t.Errorf("%v", err)
+	}
+	if !strings.Contains(w.tables(), "c_202404 7/7 864000") { // options are not refused with it
+		t.Errorf("tables %s", w.tables())
+	}
+}
+
+func TestAChangeWhoseAnswerWasLostIsFoundToBeDone(t *testing.T) {
+	w := months(t, "202405", server.Options{})
+	// The service refuses a repeated change even where it changes nothing: the engine does not, so somebody else's hand.
+	w.before = func(operation string) error {
+		if operation == "UpdateTable" && w.count("UpdateTable") == 3 { // the first of throughput
+			w.before = nil
+			return w.tools().Reserve("c_202403", 20, 2)
+		}
+		return nil
+	}
+	refused := w.count
+	w.lost = func(operation string) error {
+		if operation == "UpdateTable" && refused("UpdateTable") == 3 {
+			w.clock = w.clock.Add(DefaultInterval)
+			return w.tools().Reserve("c_202403", 20, 1)
+		}
+		return nil
+	}
+	p := w.mustRun()
+	if p.Items[1].State != Done || w.count("UpdateTable") != 6 {
+		t.Errorf("%s, %v after %d changes; %q", p.Items[1].State, p.Items[1].Err, w.count("UpdateTable"), w.said)
+	}
+}
+
+func TestAClockThatIsAheadDoesNotMakeUsWaitLonger(t *testing.T) {
+	w := months(t, "202405", server.Options{})
+	ahead := w.clock.Add(5 * time.Minute)
+	ours := w.clock
+	w.clock = ahead
+	must(t, w.tools().Reserve("c_202405", 7, 7))
+	w.clock = ours
+	start := w.clock
+	p := w.mustRun()
+	if took := w.clock.Sub(start); p.Items[3].State != Done || took > DefaultInterval+time.Second {
+		t.Errorf("%s after %v", p.Items[3].State, took)
+	}
+}
+
+func TestADroppedTableDoesNotKeepTheOthersFromChanging(t *testing.T) {
+	w := months(t, "202405", server.Options{})
+	p := w.look()
+	for _, name := range []string{"c_202401", "c_202403"} {
+		must(t, w.tools().Drop(name))
+	}
+	must(t, p.Run(context.Background(), w.pace))
+	for i, want := range []State{Failed, Failed, Done, Done, Done} {
+		if item := p.Items[i]; item.State != want {
+			t.Errorf("%s: %s, %v", item.Have.Name, item.State, item.Err)
+		}
+	}
+}
+
+func TestATableThatIsDroppedWhileLookingIsLeftOut(t *testing.T) {
+	w := months(t, "202405", server.Options{})
+	w.lost = func(operation string) error {
+		if operation == "ListTable" {
+			return w.tools().Drop("c_202403")
+		}
+		return nil
+	}
+	if got := outline(w.look()); strings.Contains(got, "c_202403") || !strings.Contains(got, "c_202404") {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestAnUnreachableServiceEndsTheRun(t *testing.T) {
+	w := months(t, "202405", server.Options{})
+	p := w.look()
+	w.before = func(string) error {
+		return &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
+	}
+	w.requests = nil
+	// One table is tried, for as long as the shortest patience lasts.
+	if err := p.Run(context.Background(), w.pace); err == nil || !strings.Contains(err.Error(), "c_202403") || len(w.requests) > 6 {
+		t.Errorf("%v after %v", err, w.requests)
+	}
+	w.before = nil
+	p.Admin = w.adminWith(context.Background(), "wrong", w)
+	if err := p.Run(context.Background(), w.pace); err == nil || !strings.Contains(err.Error(), "OTSAuthFailed") {
+		t.Errorf("%v", err)
+	}
+	for _, i := range p.Items {
+		if i.State != Planned {
+			t.Errorf("%s is %s", i.Have.Name, i.State)
+		}
+	}
+	if _, err := Look(context.Background(), p.Request); err == nil {
+		t.Error("looking with a wrong key succeeds")
+	}
+}
+
+func TestTheContextEndsLookingAndWaiting(t *testing.T) {
+	w := months(t, "202405", server.Options{})
+	ended, end := context.WithCancelCause(context.Background())
+	end(errKilled)
+	if _, err := Look(ended, w.requestOf(context.Background())); !errors.Is(err, errKilled) {
+		t.Errorf("%v", err)
+	}
+	if err := SystemClock.Wait(ended, time.Hour); !errors.Is(err, errKilled) {
+		t.Errorf("%v", err)
+	}
+	if err := SystemClock.Wait(context.Background(), 0); err != nil {
+		t.Errorf("%v", err)
+	}
+	if err := w.look().Run(ended, w.pace); !errors.Is(err, errKilled) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAPolicyOfAnotherPeriodIsRefused(t *testing.T) {
+	w := newWorld(t, "202405", server.Options{})
+	var err error
+	if w.request.Template, err = lifecycle.ParseTemplate("c_{day}"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Look(context.Background(), w.requestOf(context.Background())); err == nil || len(w.requests) != 0 {
+		t.Errorf("%v after %v", err, w.requests)
+	}
+}
+
+func TestAnArchiveThatCannotBeReadEndsTheLook(t *testing.T) {
+	w := months(t, "202405", server.Options{})
+	must(t, os.WriteFile(w.dir, nil, 0o600))
+	if _, err := Look(context.Background(), w.requestOf(context.Background())); err == nil || !strings.Contains(err.Error(), filepath.Base(w.dir)) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,250 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/internal/lifecycle"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+)
+
+// must ends the test with an error that it does not expect.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+const policyText = `period: month
+classes:
+  - {up_to: 0, reserved: {read: 0, write: 50}, ttl: -1, max_versions: 1}
+  - {up_to: 2, reserved: {read: 20, write: 1}, ttl: 864000}
+  - {archive: %s}
+`
+
+// world is an instance with tables of months, a policy, and a clock that only moves when somebody waits.
+type world struct {
+	t        *testing.T
+	own      *client.Admin // nothing disturbs it
+	server   *server.Server
+	clock    time.Time
+	waits    []time.Duration
+	said     []string
+	requests []string // operation and table
+	dir      string   // of the archive
+	request  Request  // but for its Admin
+	pace     Pace
+
+	// before is called with each request before it is sent, lost with each that was answered; an error is what the client
+	// gets instead.
+	before, lost func(operation string) error
+	stop         context.CancelCauseFunc // of the current run
+}
+
+func newWorld(t *testing.T, now string, o server.Options) *world {
+	t.Helper()
+	w := &world{t: t, clock: time.Now().Truncate(time.Second), dir: filepath.Join(t.TempDir(), "archive")}
+	o.InMemory, o.Now = true, func() time.Time { return w.clock }
+	var err error
+	if w.server, err = server.Open("", o); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.server.Close() })
+	w.request = Request{Target: "here", Now: w.month(now)}
+	if w.request.Policy, err = lifecycle.Parse("policy", fmt.Appendf(nil, policyText, w.dir)); err != nil {
+		t.Fatal(err)
+	}
+	if w.request.Template, err = lifecycle.ParseTemplate("c_{month}"); err != nil {
+		t.Fatal(err)
+	}
+	w.pace = Pace{Say: func(line string) { w.said = append(w.said, line) }, RetryFor: time.Nanosecond, Clock: Clock{
+		Now: func() time.Time { return w.clock },
+		Wait: func(_ context.Context, d time.Duration) error {
+			w.waits = append(w.waits, d)
+			w.clock = w.clock.Add(d)
+			return nil
+		},
+	}}
+	return w
+}
+
+func (w *world) month(text string) time.Time {
+	w.t.Helper()
+	at, err := time.Parse("200601", text)
+	must(w.t, err)
+	return at.AddDate(0, 0, 14)
+}
+
+// RoundTrip is what clients of the world have for a network.
+func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
+	operation := path.Base(r.URL.Path)
+	w.requests = append(w.requests, operation)
+	if w.before != nil {
+		if err := w.before(operation); err != nil {
+			return nil, err
+		}
+	}
+	res, err := w.server.Transport().RoundTrip(r)
+	if err == nil && w.lost != nil {
+		if err := w.lost(operation); err != nil {
+			res.Body.Close()
+			return nil, err
+		}
+	}
+	return res, err
+}
+
+// admin is a new connection whose requests end with ctx.
+func (w *world) admin(ctx context.Context) *client.Admin {
+	w.t.Helper()
+	return w.adminWith(ctx, server.DefaultAccessKeySecret, w)
+}
+
+func (w *world) adminWith(ctx context.Context, secret string, network http.RoundTripper) *client.Admin {
+	w.t.Helper()
+	sdk, err := client.New(ctx, client.Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: network,
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: secret}}, nil)
+	must(w.t, err)
+	return &client.Admin{Client: sdk, Context: ctx, RetryFor: time.Nanosecond}
+}
+
+// tools is a connection of the test's own, which nothing disturbs.
+func (w *world) tools() *client.Admin {
+	if w.own == nil {
+		w.own = w.adminWith(context.Background(), server.DefaultAccessKeySecret, w.server.Transport())
+	}
+	return w.own
+}
+
+func TestMain(m *testing.M) { conformance.Main(m) }
+
+// create makes a table of a month with so many rows.
+func (w *world) create(month string, rows int, d table.Definition) {
+	w.t.Helper()
+	a := w.tools()
+	name := "c_" + month
+	must(w.t, a.Create(name, []table.KeyColumn{{Name: "id", Type: table.Integer}}, d))
+	for i := range rows {
+		w.put(name, int64(i))
+	}
+}
+
+var asMade = table.Definition{TimeToLive: -1, MaxVersions: 1, ReservedRead: 1, ReservedWrite: 2}
+
+func (w *world) put(name string, id int64) {
+	w.t.Helper()
+	change := &tablestore.PutRowChange{TableName: name, PrimaryKey: new(tablestore.PrimaryKey)}
+	change.PrimaryKey.AddPrimaryKeyColumn("id", id)
+	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+	change.AddColumn("v", fmt.Sprint(name, " ", id))
+	_, err := w.tools().Client.PutRow(&tablestore.PutRowRequest{PutRowChange: change})
+	must(w.t, err)
+}
+
+// updateValue gives a row a newer version of its cell.
+func (w *world) updateValue(name string, id int64, v any) {
+	w.t.Helper()
+	change := &tablestore.UpdateRowChange{TableName: name, PrimaryKey: new(tablestore.PrimaryKey)}
+	change.PrimaryKey.AddPrimaryKeyColumn("id", id)
+	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+	change.PutColumn("v", v)
+	_, err := w.tools().Client.UpdateRow(&tablestore.UpdateRowRequest{UpdateRowChange: change})
+	must(w.t, err)
+}
+
+func (w *world) look() *Plan {
+	w.t.Helper()
+	p, err := Look(context.Background(), w.requestOf(context.Background()))
+	must(w.t, err)
+	return p
+}
+
+func (w *world) requestOf(ctx context.Context) Request {
+	r := w.request
+	r.Admin = w.admin(ctx)
+	return r
+}
+
+// run looks and carries out what it sees. A run that w.stop ends returns its cause.
+func (w *world) run() (*Plan, error) {
+	ctx, stop := context.WithCancelCause(context.Background())
+	defer stop(nil)
+	w.stop = stop
+	p, err := Look(ctx, w.requestOf(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return p, p.Run(ctx, w.pace)
+}
+
+func (w *world) mustRun() *Plan {
+	w.t.Helper()
+	p, err := w.run()
+	must(w.t, err)
+	return p
+}
+
+// tables are all tables as they are: name, reserved units, ttl and versions.
+func (w *world) tables() string {
+	w.t.Helper()
+	a := w.tools()
+	names, err := a.List()
+	must(w.t, err)
+	slices.Sort(names)
+	var all []string
+	for _, name := range names {
+		d, err := a.Describe(name)
+		must(w.t, err)
+		all = append(all, fmt.Sprintf("%s %d/%d %d %d", name, d.ReservedRead, d.ReservedWrite, d.TimeToLive, d.MaxVersions))
+	}
+	return strings.Join(all, ", ")
+}
+
+// outline is a plan in short.
+func outline(p *Plan) string {
+	var all []string
+	for _, i := range p.Items {
+		text := fmt.Sprintf("%s age %d class %d %s", i.Have.Name, i.Age, i.Class.Number, i.State)
+		for _, s := range i.Settings() {
+			text += fmt.Sprintf(" %s=%d", s.Name, s.To)
+		}
+		if i.Exports() {
+			text += " export"
+		}
+		if i.Drop {
+			text += " drop"
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, "; ")
+}
+
+func (w *world) heard(part string) bool {
+	return slices.ContainsFunc(w.said, func(line string) bool { return strings.Contains(line, part) })
+}
+
+func (w *world) count(operation string) (n int) {
+	for _, r := range w.requests {
+		if r == operation {
+			n++
+		}
+	}
+	return n
+}
+
+var errKilled = errors.New("the run was killed")

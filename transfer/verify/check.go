@@ -1,0 +1,313 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"time"
+
+	"example.com/tsimport/internal/extsort"
+	"example.com/tsimport/internal/spill"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/plan"
+)
+
+// CheckConfig says which inputs to check, and how.
+type CheckConfig struct {
+	Request  *plan.Request // as a load into a new table has it
+	Unique   bool          // look for keys that come more than once
+	Examples int           // of each kind, at most
+	Memory   int64         // bytes of memory of the process
+	TempDir  string        // where keys that do not fit in memory are spilled; "" takes the system's
+	TempMax  int64         // bytes of disk for them; 0: no limit
+	Progress *Progress     // kept up to date; may be nil
+}
+
+// CheckResult is what Check found.
+type CheckResult struct {
+	OK       bool             `json:"ok"`   // nothing is rejected and no keys collide
+	Read     int64            `json:"read"` // records
+	Rejected int64            `json:"rejected"`
+	Reasons  map[string]int64 `json:"reasons"` // rejected records by code
+	Rejects  []RejectExample  `json:"rejects"` // the first ones
+
+	HotKeys []HotKey `json:"hot_keys"` // partition-key values with so many rows that each is a hot spot by itself
+
+	Unique     bool        `json:"unique"`     // keys were looked at
+	Keys       int64       `json:"keys"`       // different ones
+	Repeated   int64       `json:"repeated"`   // records whose key came before, made of the same values
+	Equal      int64       `json:"equal"`      // of those: rows equal to that of their key's first record
+	Different  int64       `json:"different"`  // and others: something but the key is different
+	Repeats    []Repeat    `json:"repeats"`    // examples, different ones first
+	Collisions int64       `json:"collisions"` // keys that were made of different values
+	Colliding  int64       `json:"colliding"`  // records with such a key whose values are not those of its first record
+	Examples   []Collision `json:"examples"`
+
+	SpilledRows   int64   `json:"spilled_rows"`
+	Seconds       float64 `json:"seconds"`
+	RowsPerSecond float64 `json:"rows_per_second"`
+
+	Notes []string `json:"notes,omitempty"`
+}
+
+// RejectExample is a record that a load would reject.
+type RejectExample struct {
+	Place
+	Column  string `json:"column,omitempty"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Value   string `json:"value,omitempty"`
+}
+
+// Collision is a key and two records that have it, though the values that it is made of are different.
+type Collision struct {
+	Table string `json:"table,omitempty"` // among several
+	Key   Key    `json:"key"`
+	First Place  `json:"first"`
+	Other Place  `json:"other"`
+}
+
+// Repeat is a key and two records that have it, made of the same values.
+type Repeat struct {
+	Collision
+	Equal bool `json:"equal"` // the rows are
+}
+
+// HotKey is a value of the partition key.
+type HotKey struct {
+	Column string  `json:"column"`
+	Value  string  `json:"value"`
+	Share  float64 `json:"share"` // of the rows, by a sample of them
+}
+
+// Check reads inputs as a load does and says what it would reject. With Unique it also finds, exactly, the keys that
+// records have in common.
+func Check(ctx context.Context, cfg CheckConfig) (*CheckResult, error) {
+	start := time.Now()
+	if cfg.Progress == nil {
+		cfg.Progress = new(Progress)
+	}
+	request := *cfg.Request
+	request.Order, request.Memory, request.Keep = plan.LastWins, max(cfg.Memory/2, 1), plan.KeepKey
+	request.Reading = cfg.Memory // or a load would take records that are rejected here
+	if cfg.Unique {
+		request.Keep = plan.KeepKeyFields
+	}
+	p, err := plan.Make(ctx, &request, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	for _, s := range p.Sources {
+		if s.About().Pieces > checkPiece {
+			s.SetSplitBytes(checkPiece)
+		}
+	}
+	unique, notes := cfg.Unique, append(p.Notes, p.Warnings...)
+	if unique && p.Schema.Numbered > 0 {
+		unique, notes = false, append(notes, fmt.Sprintf("keys are not compared: the service gives every record a number of its own (%s), so no two have the same key", p.Schema.Key[p.Schema.Numbered].Name))
+	}
+	sorter, err := extsort.New(extsort.Options{Memory: max(cfg.Memory/3, 1), Spill: spill.Options{Dir: cfg.TempDir, MaxBytes: cfg.TempMax}})
+	if err != nil {
+		return nil, err
+	}
+	c := &checker{cfg: &cfg, plan: p, sorter: sorter, distinct: newDistinct(cfg.Memory / hashShare), hot: partitioner.NewHotKeys(p.Schema.Key[0].Type), seed: maphash.MakeSeed()}
+	c.result = &CheckResult{Unique: unique, Reasons: map[string]int64{}, Rejects: []RejectExample{}, HotKeys: []HotKey{},
+		Repeats: []Repeat{}, Examples: []Collision{}, Notes: notes}
+	err = eachSplit(ctx, p, nil, c.take)
+	if err == nil && unique {
+		err = c.compare(ctx)
+	}
+	for _, h := range c.hot.ReportWhole() {
+		c.result.HotKeys = append(c.result.HotKeys, HotKey{p.Schema.Key[0].Name, shownValue(h.Value), h.Share})
+	}
+	if err = errors.Join(err, sorter.Close()); err != nil {
+		return nil, err
+	}
+	r := c.result
+	r.OK = r.Rejected == 0 && r.Collisions == 0
+	if r.Seconds = time.Since(start).Seconds(); r.Seconds > 0 {
+		r.RowsPerSecond = float64(r.Read) / r.Seconds
+	}
+	return r, nil
+}
+
+// checker looks at the records of one plan.
+type checker struct {
+	cfg    *CheckConfig
+	plan   *plan.Plan
+	sorter *extsort.Sorter
+	// distinct has the hashes of the keys.
+	distinct *distinct
+	result   *CheckResult
+	hot      *partitioner.HotKeys
+	seed     maphash.Seed // of the hashes of rows
+	splits   []*table.Split
+	told     bool // the sorter, how much comes
+	buf      []byte
+}
+
+// checkPiece is how many bytes of text are read at a time: so many stay in a processor's cache until they are parsed, and each gives few rows.
+const checkPiece = 256 << 10
+
+// hashShare is the part of the memory that hashes of keys may take.
+const hashShare = 16
+
+// What the sorter keeps of a record: where it is, a hash of its row, and the values that its key was made of.
+const (
+	keptLine   = 8  // after the position
+	keptHash   = 12 // after the line
+	keptFields = 20
+)
+
+// take looks at a split.
+func (c *checker) take(p *intake.Parsed) error {
+	c.splits = append(c.splits, p.Split)
+	r := c.result
+	r.Read += int64(p.Records)
+	r.Rejected += int64(len(p.Rejects))
+	c.cfg.Progress.Read.Add(int64(p.Records))
+	for _, reject := range p.Rejects {
+		why := reject.Reason
+		r.Reasons[why.Code]++
+		if len(r.Rejects) < c.cfg.Examples {
+			at := c.placeIn(p.Split, reject.Span.Record, reject.Span.Line)
+			r.Rejects = append(r.Rejects, RejectExample{at, why.Column, why.Code, why.Message, why.Value})
+		}
+	}
+	if !c.told && c.result.Unique {
+		rows := expect(c.sorter, c.plan, p, keptFields-8) // in place of the hash that is a row's body
+		c.told = rows > 0
+		c.distinct.expect(rows + rows/16)
+	}
+	for _, b := range p.Blocks {
+		for i := range b.Block.Rows {
+			if err := c.row(table.Ref{Block: b.Block, Index: int32(i)}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *checker) row(ref table.Ref) error {
+	key := ref.Key()
+	if c.plan.Tables != nil {
+		_, key = table.CutTable(key)
+	}
+	c.hot.Add(key)
+	if !c.result.Unique {
+		return nil
+	}
+	c.distinct.add(ref.Row().Hash)
+	c.buf = binary.BigEndian.AppendUint64(c.buf[:0], position(len(c.splits)-1, ref.Row()))
+	c.buf = binary.BigEndian.AppendUint32(c.buf, ref.Row().Line())
+	if body := ref.Body(); len(body) == 8 { // a hash itself
+		c.buf = append(c.buf, body...)
+	} else {
+		c.buf = binary.BigEndian.AppendUint64(c.buf, maphash.Bytes(c.seed, body))
+	}
+	c.buf = append(c.buf, ref.Record()...)
+	return c.sorter.Add(ref.Key(), c.buf)
+}
+
+// placeIn is where a record of a split is, by the records and lines of the split before it.
+func (c *checker) placeIn(s *table.Split, record, line uint32) Place {
+	at := Place{File: s.Source, Record: s.FirstRecord + int64(record) + 1}
+	if c.plan.Sources[s.Ordinal].About().Lines {
+		at.Line = s.FirstLine + int64(line) + 1
+	}
+	return at
+}
+
+// place is where a record that the sorter has kept is.
+func (c *checker) place(kept []byte) Place {
+	at := binary.BigEndian.Uint64(kept)
+	return c.placeIn(c.splits[at>>32], uint32(at), binary.BigEndian.Uint32(kept[keptLine:]))
+}
+
+// compare goes through the keys in order and looks at what the records of each are made of.
+func (c *checker) compare(ctx context.Context) error {
+	if rows := c.sorter.Len(); c.sorter.Spilled() == 0 && c.distinct.all(rows) {
+		c.result.Keys = rows
+		c.cfg.Progress.Compared.Add(rows)
+		return nil
+	}
+	sorted, err := c.sorter.Sort()
+	if err != nil {
+		return err
+	}
+	r := c.result
+	r.SpilledRows = sorted.Spilled()
+	var key, first []byte // of the key's first record
+	collides := false
+	var equal []Repeat
+	it := sorted.Range(nil, nil)
+	known := true // this item has another key than the one before
+	for n := 0; it.Next(); n++ {
+		if n%(1<<16) == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		c.cfg.Progress.Compared.Add(1)
+		alone := it.Alone()
+		if known && alone {
+			r.Keys++
+			continue
+		}
+		known = alone
+		switch value := it.Value(); {
+		case r.Keys == 0 || !bytes.Equal(it.Key(), key):
+			key, first, collides = append(key[:0], it.Key()...), append(first[:0], value...), false
+			r.Keys++
+		case bytes.Equal(value[keptFields:], first[keptFields:]):
+			r.Repeated++
+			list, same := &r.Repeats, bytes.Equal(value[keptHash:keptFields], first[keptHash:keptFields])
+			if same {
+				r.Equal++
+				list = &equal
+			} else {
+				r.Different++
+			}
+			if len(*list) < c.cfg.Examples {
+				example, err := c.example(key, first, value)
+				if err != nil {
+					return err
+				}
+				*list = append(*list, Repeat{example, same})
+			}
+		default:
+			r.Colliding++
+			if collides {
+				continue
+			}
+			collides = true
+			r.Collisions++
+			if len(r.Examples) < c.cfg.Examples {
+				example, err := c.example(key, first, value)
+				if err != nil {
+					return err
+				}
+				r.Examples = append(r.Examples, example)
+			}
+		}
+	}
+	r.Repeats = append(r.Repeats, equal[:min(len(equal), c.cfg.Examples-len(r.Repeats))]...)
+	return it.Err()
+}
+
+// example shows two records of a key.
+func (c *checker) example(key, first, other []byte) (e Collision, err error) {
+	if c.plan.Tables != nil {
+		var name []byte
+		name, key = table.CutTable(key)
+		e.Table = string(name)
+	}
+	e.First, e.Other = c.place(first), c.place(other)
+	e.Key, err = keyOf(c.plan.Schema.Key, key)
+	return e, err
+}

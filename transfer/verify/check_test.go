@@ -1,0 +1,263 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/plan"
+)
+
+// checkOf checks a CSV text under a key of one string column.
+func checkOf(t fatal, dir, text string, key keyexpr.Column) CheckConfig {
+	t.Helper()
+	path := filepath.Join(dir, "in.csv")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatalf("%v", err)
+	}
+	r := &plan.Request{Inputs: []string{path}, Columns: plan.Columns{Types: map[string]plan.Type{}}}
+	r.Target = plan.Target{Table: "check", Create: true, Absent: true, Key: []table.KeyColumn{{Name: key.Name, Type: key.Type}}}
+	if key.Expr != "" {
+		r.Columns.Keys = []keyexpr.Column{key}
+	}
+	return CheckConfig{Request: r, Unique: true, Examples: 3, Memory: 1 << 30, TempDir: dir}
+}
+
+func TestCollisionsAreCountedExactly(t *testing.T) {
+	dir := t.TempDir()
+	rapid.Check(t, func(rt *rapid.T) {
+		text := "a,b\n"
+		sources := map[string]map[string]bool{} // by key, what it is made of
+		first := map[string]string{}
+		var repeated, colliding int64
+		records := rapid.IntRange(0, 60).Draw(rt, "records")
+		for range records {
+			a := rapid.SampledFrom([]string{"x1", "x2", "y1", "y2", "z"}).Draw(rt, "a")
+			b := rapid.SampledFrom([]string{"", "p", "q"}).Draw(rt, "b")
+			text += a + "," + b + "\n"
+			key, source := a[:1], a
+			if sources[key] == nil {
+				sources[key], first[key] = map[string]bool{}, source
+			} else if first[key] == source {
+				repeated++
+			} else {
+				colliding++
+			}
+			sources[key][source] = true
+		}
+		collisions := int64(0)
+		for _, s := range sources {
+			if len(s) > 1 {
+				collisions++
+			}
+		}
+		cfg := checkOf(rt, dir, text, keyexpr.Column{Name: "k", Type: table.String, Expr: "substr(a, 1, 1)"})
+		cfg.Request.Read.SplitBytes = 32
+		cfg.Memory = rapid.SampledFrom([]int64{1, 1 << 30}).Draw(rt, "memory")
+		r, err := Check(context.Background(), cfg)
+		must(rt, err)
+		if r.Keys != int64(len(sources)) || r.Repeated != repeated || r.Collisions != collisions || r.Colliding != colliding || r.Read != int64(records) {
+			rt.Fatalf("%d keys, %d repeated, %d collisions, %d colliding; want %d, %d, %d, %d of\n%s",
+				r.Keys, r.Repeated, r.Collisions, r.Colliding, len(sources), repeated, collisions, colliding, text)
+		}
+		if r.OK != (collisions == 0) || int64(len(r.Examples)) != min(collisions, 3) {
+			rt.Fatalf("ok %v, examples %v", r.OK, r.Examples)
+		}
+		lines := strings.Split(text, "\n")
+		for _, e := range r.Examples {
+			a, b := lines[e.First.Record], lines[e.Other.Record]
+			if key := string(e.Key[0].Value.Bytes); a[:2] == b[:2] || a[:1] != key || b[:1] != key {
+				rt.Fatalf("%v: %q and %q are no collision", e.Key, a, b)
+			}
+		}
+	})
+}
+
+func TestAPlainKeyDoesNotCollide(t *testing.T) {
+	r, err := Check(context.Background(), checkOf(t, t.TempDir(), "k,v\na,1\nb,2\na,3\n", keyexpr.Column{Name: "k", Type: table.String}))
+	if err != nil || !r.OK || r.Keys != 2 || r.Repeated != 1 || r.Collisions != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestACheckCountsWhatWouldBeRejected(t *testing.T) {
+	text := "k,n\na,1\nb,x\n,3\nd,4,5\ne,y\n"
+	cfg := checkOf(t, t.TempDir(), text, keyexpr.Column{Name: "k", Type: table.String})
+	cfg.Request.Columns.Types["n"] = plan.Type{Type: table.Integer}
+	for _, unique := range []bool{false, true} {
+		cfg.Unique = unique
+		r, err := Check(context.Background(), cfg)
+		must(t, err)
+		var codes []string
+		for _, code := range slices.Sorted(maps.Keys(r.Reasons)) {
+			codes = append(codes, fmt.Sprint(code, " ", r.Reasons[code]))
+		}
+		if got := strings.Join(codes, ", "); r.OK || r.Read != 5 || r.Rejected != 4 || got != "NullKey 1, RaggedRecord 1, WrongType 2" {
+			t.Errorf("%d read, %d rejected: %s", r.Read, r.Rejected, got)
+		}
+		if len(r.Rejects) != 3 || r.Rejects[0].Record != 2 || r.Rejects[0].Column != "n" || r.Rejects[0].Value != "x" {
+			t.Errorf("%+v", r.Rejects)
+		}
+		if unique && r.Keys != 1 || !unique && r.Keys != 0 {
+			t.Errorf("%d keys", r.Keys)
+		}
+	}
+}
+
+func TestRepeatsAreCountedByWhetherTheirRowsAreEqual(t *testing.T) {
+	dir := t.TempDir()
+	rapid.Check(t, func(rt *rapid.T) {
+		text, line := "k,\"v\nw\"\n", 3
+		first := map[string]string{}
+		atLine := map[int]string{} // the row that begins there
+		var equal, different int64
+		for range rapid.IntRange(0, 40).Draw(rt, "records") {
+			key := rapid.SampledFrom([]string{"x", "y", "z"}).Draw(rt, "key")
+			value := rapid.SampledFrom([]string{"", "1", "\"two\nlines\""}).Draw(rt, "value")
+			text += key + "," + value + "\n"
+			atLine[line] = key + "," + value
+			line += 1 + strings.Count(value, "\n")
+			switch was, known := first[key]; {
+			case !known:
+				first[key] = value
+			case was == value:
+				equal++
+			default:
+				different++
+			}
+		}
+		cfg := checkOf(rt, dir, text, keyexpr.Column{Name: "k", Type: table.String})
+		cfg.Request.Read.SplitBytes = 32
+		cfg.Memory = rapid.SampledFrom([]int64{1, 1 << 30}).Draw(rt, "memory")
+		r, err := Check(context.Background(), cfg)
+		must(rt, err)
+		if r.Equal != equal || r.Different != different || r.Repeated != equal+different || !r.OK {
+			rt.Fatalf("%d equal and %d different of %d, want %d and %d of\n%s", r.Equal, r.Different, r.Repeated, equal, different, text)
+		}
+		if got, want := int64(len(r.Repeats)), min(different, 3)+min(equal, 3-min(different, 3)); got != want {
+			rt.Fatalf("%d examples, want %d", got, want)
+		}
+		for i, e := range r.Repeats {
+			a, b := atLine[int(e.First.Line)], atLine[int(e.Other.Line)]
+			if a == "" || b == "" || e.Equal != (a == b) || e.Equal != (int64(i) >= different) || a[:1] != string(e.Key[0].Value.Bytes) || a[:1] != b[:1] {
+				rt.Fatalf("example %d says equal %v of line %d, %q, and line %d, %q", i, e.Equal, e.First.Line, a, e.Other.Line, b)
+			}
+		}
+	})
+}
+
+func TestRecordsThatTheServiceNumbersRepeatNoKey(t *testing.T) {
+	cfg := checkOf(t, t.TempDir(), "k,v\na,1\na,2\n", keyexpr.Column{Name: "k", Type: table.String})
+	cfg.Request.Target.Key = append(cfg.Request.Target.Key, table.KeyColumn{Name: "n", Type: table.Integer, Auto: true})
+	r, err := Check(context.Background(), cfg)
+	if err != nil || !r.OK || r.Unique || r.Repeated != 0 || !strings.Contains(strings.Join(r.Notes, ";"), "a number of its own (n)") {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestACheckNamesAPartitionKeyThatAllRecordsHave(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("shop,n\n")
+	for i := range 300 {
+		fmt.Fprintf(&b, "one,%d\n", i)
+	}
+	cfg := checkOf(t, t.TempDir(), b.String(), keyexpr.Column{Name: "shop", Type: table.String})
+	cfg.Request.Target.Key = append(cfg.Request.Target.Key, table.KeyColumn{Name: "n", Type: table.Integer})
+	for _, unique := range []bool{false, true} {
+		cfg.Unique = unique
+		r, err := Check(context.Background(), cfg)
+		if err != nil || !r.OK || len(r.HotKeys) != 1 || r.HotKeys[0] != (HotKey{"shop", "one", 1}) {
+			t.Errorf("unique %v: %+v, %v", unique, r, err)
+		}
+	}
+}
+
+func TestKeysThatDifferLateAreDifferent(t *testing.T) {
+	for _, memory := range []int64{1, 1 << 30} {
+		text := "a\n"
+		for i := range 300 { // enough for a sorter to look at bytes, and longer than what it looks at first
+			text += fmt.Sprintf("a long beginning %d\n", i/2*2+i%3/2)
+		}
+		keys := map[string]int64{}
+		for line := range strings.Lines(text[2:]) {
+			keys[line]++
+		}
+		cfg := checkOf(t, t.TempDir(), text, keyexpr.Column{Name: "a", Type: table.String})
+		cfg.Memory = memory
+		r, err := Check(context.Background(), cfg)
+		must(t, err)
+		if r.Keys != int64(len(keys)) || r.Repeated != 300-r.Keys || r.Equal != r.Repeated || r.Colliding != 0 {
+			t.Errorf("memory %d: %d keys, %d repeated, %d equal, %d colliding; want %d keys", memory, r.Keys, r.Repeated, r.Equal, r.Colliding, len(keys))
+		}
+	}
+}
+
+// TestEqualRowsAreEqualHoweverTheyAreWritten writes rows with quotes and without, numbers in several ways, and columns in two orders.
+func TestEqualRowsAreEqualHoweverTheyAreWritten(t *testing.T) {
+	ways := map[string][][]string{ // of a column, its values, each in the ways that it can be written
+		"k": {{"a", `"a"`}, {"b", `"b"`}, {`"c,d"`}},
+		"i": {{"7", "007", "+7", `"7"`}, {"-7"}, {"1000000000000000000", "+1000000000000000000"}, {""}},
+		"d": {{"1.5", "1.50", "15e-1", `"1.5"`}, {"0", "0.0", "0e5"}, {"-0", "-0.0"}, {"1000", "1e3"}},
+		"s": {{"x", `"x"`}, {""}, {`""`}, {`"x,y"`}, {`"x""y"`}, {"é", `"é"`}},
+		"u": {{"z", `"z"`}, {`"y,z"`}, {"7"}},
+		"b": {{"true", "TRUE", "yes", `"true"`}, {"false", "0"}, {""}},
+	}
+	orders := [][]string{{"k", "i", "d", "s", "u", "b"}, {"k", "s", "u", "b", "i", "d"}}
+	dir := t.TempDir()
+	rapid.Check(t, func(rt *rapid.T) {
+		first := map[int][]int{} // by key
+		var equal, different int64
+		var paths []string
+		for n := range rapid.IntRange(1, 2).Draw(rt, "files") {
+			order := rapid.SampledFrom(orders).Draw(rt, "order")
+			text := strings.Join(order, ",") + "\n"
+			for range rapid.IntRange(0, 40).Draw(rt, "records") {
+				of := map[string]int{}
+				var fields []string
+				for _, name := range order {
+					of[name] = rapid.IntRange(0, min(len(ways[name])-1, 2+n*9)).Draw(rt, name)
+					fields = append(fields, rapid.SampledFrom(ways[name][of[name]]).Draw(rt, "written"))
+				}
+				text += strings.Join(fields, ",") + "\n"
+				row := []int{of["i"], of["d"], of["s"], of["u"], of["b"]}
+				switch earlier, ok := first[of["k"]]; {
+				case !ok:
+					first[of["k"]] = row
+				case slices.Equal(earlier, row):
+					equal++
+				default:
+					different++
+				}
+			}
+			path := filepath.Join(dir, fmt.Sprint(n, ".csv"))
+			must(rt, os.WriteFile(path, []byte(text), 0o644))
+			paths = append(paths, path)
+		}
+		cfg := checkOf(rt, dir, "k\n", keyexpr.Column{Name: "k", Type: table.String})
+		cfg.Request.Inputs = paths
+		for name, of := range map[string]table.Type{"i": table.Integer, "d": table.Double, "s": table.String, "u": table.String, "b": table.Boolean} {
+			cfg.Request.Columns.Types[name] = plan.Type{Type: of}
+		}
+		r, err := Check(context.Background(), cfg)
+		must(rt, err)
+		if r.Rejected != 0 || r.Keys != int64(len(first)) || r.Equal != equal || r.Different != different {
+			rt.Fatalf("%d rejected %v, %d keys, %d equal, %d different; want 0, %d, %d, %d", r.Rejected, r.Rejects, r.Keys, r.Equal, r.Different, len(first), equal, different)
+		}
+	})
+}
+
+func TestDelimitersInsideOfValuesAreNotThoseBetweenThem(t *testing.T) {
+	r, err := Check(context.Background(), checkOf(t, t.TempDir(), "k,s,u\na,\"x,y\",z\na,x,\"y,z\"\n", keyexpr.Column{Name: "k", Type: table.String}))
+	if err != nil || r.Repeated != 1 || r.Different != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -1,0 +1,287 @@
+package verify
+
+import (
+	"slices"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/internal/tablestore/scan"
+)
+
+// verdict is what was found of an expected row.
+type verdict uint8
+
+const (
+	isEqual verdict = iota
+	isMissing
+	isDifferent
+	isExpired
+)
+
+// judge compares rows of the table with what is expected. It is not safe for concurrent use.
+type judge struct {
+	*plainbuffer.Hasher
+	mode     table.Mode
+	sums     bool              // rows whose sums are equal are equal, as they came
+	wide     bool              // records describe themselves: cells may have several versions
+	names    map[uint64]string // of the schema's attributes
+	versions int               // that the table keeps
+	oldest   int64             // timestamp in milliseconds that the table still keeps; cells before it may be gone
+	loaded   int64             // when cells without a timestamp of their own were written at the earliest; -1 unknown
+
+	hashes map[string]uint64 // of column names
+	got    map[uint64][]got  // by column
+}
+
+// difference is the columns in which a row differs.
+type difference struct {
+	columns []string // by name; nil is unknown: only the record itself can tell
+	unnamed []uint64 // and these, reduced, whose names only the records have
+	reduced []uint64 // of an update, all of them
+}
+
+// got is a version of a cell in the table.
+type got struct {
+	at   int64
+	hash uint64
+}
+
+func (j *judge) columnOf(name string) uint64 {
+	h, ok := j.hashes[name]
+	if !ok {
+		h = j.Column(name)
+		if len(j.hashes) < 1<<16 { // a table can have a name for each row
+			j.hashes[name] = h
+		}
+	}
+	return h
+}
+
+// sum is the hash of a row's newest cells.
+func (j *judge) sum(r *scan.Row) (sum uint64) {
+	for i, c := range r.Columns {
+		if i > 0 && r.Columns[i-1].ColumnName == c.ColumnName {
+			continue // an older version
+		}
+		sum += j.delivered(j.columnOf(c.ColumnName), c.Value)
+	}
+	return sum
+}
+
+// delivered reduces a cell whose value is as the SDK delivers it.
+func (j *judge) delivered(column uint64, v any) uint64 {
+	value := client.ValueOf(v)
+	return j.Cell(column, &value)
+}
+
+// same reports whether a row with a sum is one of those that may have replaced what was there. One that is not may still be equal: compare
+// knows.
+func (j *judge) same(w *want, sum uint64) bool {
+	return j.sums && slices.ContainsFunc(w.versions, func(v version) bool { return v.whole && v.hash == sum })
+}
+
+// read takes the versions of a row's cells, newest first; nil if there is no row.
+func (j *judge) read(r *scan.Row) {
+	clear(j.got)
+	if r == nil {
+		return
+	}
+	for _, c := range r.Columns {
+		column := j.columnOf(c.ColumnName)
+		j.got[column] = append(j.got[column], got{c.Timestamp, j.delivered(column, c.Value)})
+	}
+}
+
+// named names the columns in which a row of the table, which may be nil, differs.
+func (j *judge) named(columns []uint64, r *scan.Row) difference {
+	if len(columns) == 0 {
+		return difference{}
+	}
+	d := difference{columns: []string{}}
+	for _, column := range columns {
+		name, ok := j.names[column]
+		if !ok && r != nil {
+			i := slices.IndexFunc(r.Columns, func(c *tablestore.AttributeColumn) bool { return j.columnOf(c.ColumnName) == column })
+			if ok = i >= 0; ok {
+				name = r.Columns[i].ColumnName
+			}
+		}
+		if ok {
+			d.columns = append(d.columns, name)
+		} else {
+			d.unnamed = append(d.unnamed, column)
+		}
+	}
+	slices.Sort(d.columns)
+	return d
+}
+
+// cells are the newest cells of a row, to be compared with an expected row later.
+func (j *judge) cells(r *scan.Row) map[string]uint64 {
+	cells := map[string]uint64{}
+	for _, c := range r.Columns {
+		if _, newer := cells[c.ColumnName]; !newer {
+			cells[c.ColumnName] = j.delivered(j.columnOf(c.ColumnName), c.Value)
+		}
+	}
+	return cells
+}
+
+// compare judges a row of the table, nil if there is none, against what is expected of its key.
+func (j *judge) compare(w *want, r *scan.Row) (verdict, difference) {
+	switch j.mode {
+	case table.Delete:
+		if r != nil {
+			return isDifferent, difference{columns: []string{}}
+		}
+		return isEqual, difference{}
+	case table.Update:
+		return j.updated(w, r)
+	}
+	return j.replaced(w, r)
+}
+
+func (j *judge) replaced(w *want, r *scan.Row) (v verdict, d difference) {
+	if r == nil {
+		return j.gone(w), d
+	}
+	sum, summed, read := uint64(0), false, false
+	var older []uint64
+	for _, version := range w.versions {
+		if version.whole {
+			if !summed {
+				sum, summed = j.sum(r), true
+				if j.wide {
+					older = j.older(r)
+				}
+			}
+			switch d = (difference{}); {
+			case version.hash == sum && len(older) == 0:
+				return isEqual, d
+			case version.hash == sum:
+				d = j.named(older, r)
+			}
+			continue
+		}
+		if !read {
+			j.read(r)
+			read = true
+		}
+		columns := j.differ(version.cells)
+		if len(columns) == 0 {
+			return isEqual, difference{}
+		}
+		d = j.named(columns, r)
+	}
+	return isDifferent, d
+}
+
+// gone says what a missing row means.
+func (j *judge) gone(w *want) verdict {
+	for _, v := range w.versions {
+		if v.whole && !j.expired(-1) {
+			return isMissing
+		}
+		for _, c := range v.cells {
+			if !j.expired(c.stamp) {
+				return isMissing
+			}
+		}
+	}
+	return isExpired
+}
+
+// expired reports whether a cell of that timestamp, -1 for the time of the load, may be gone.
+func (j *judge) expired(stamp int64) bool {
+	if stamp < 0 {
+		stamp = j.loaded
+	}
+	return stamp >= 0 && stamp < j.oldest
+}
+
+// differ compares cells that have replaced a row with what was read, and returns the columns that differ.
+func (j *judge) differ(cells []cell) (columns []uint64) {
+	if j.wide {
+		return j.versionsDiffer(cells)
+	}
+	known := 0
+	for _, c := range cells {
+		have, ok := j.got[c.column]
+		if ok {
+			known++
+		}
+		if !ok && j.expired(c.stamp) {
+			continue
+		}
+		if len(have) == 0 || have[0].hash != c.hash || c.stamp >= 0 && (len(have) != 1 || have[0].at != c.stamp) {
+			columns = append(columns, c.column)
+		}
+	}
+	if known < len(j.got) {
+		for column := range j.got {
+			if !slices.ContainsFunc(cells, func(c cell) bool { return c.column == column }) {
+				columns = append(columns, column)
+			}
+		}
+	}
+	return columns
+}
+
+// updated compares the cells that updates leave with a row of the table.
+func (j *judge) updated(w *want, r *scan.Row) (verdict, difference) {
+	j.read(r)
+	var columns []uint64
+	expired := false
+	for column, s := range w.columns {
+		ok, gone := j.holds(s, j.got[column])
+		expired = expired || gone
+		if !ok {
+			columns = append(columns, column)
+		}
+	}
+	switch {
+	case len(columns) > 0 && r == nil:
+		return isMissing, difference{}
+	case len(columns) > 0:
+		d := j.named(columns, r)
+		d.reduced = columns
+		return isDifferent, d
+	case r == nil && expired:
+		return isExpired, difference{}
+	}
+	return isEqual, difference{}
+}
+
+// holds reports whether the versions of a cell are those that updates leave, and whether one of them has expired.
+func (j *judge) holds(s *state, have []got) (ok, expired bool) {
+	kept := max(j.versions, 1)
+	if len(s.values) > 0 {
+		kept--
+		at := slices.IndexFunc(have, func(g got) bool { return slices.Contains(s.values, g.hash) })
+		switch {
+		case at == 0, at > 0 && len(s.stamped) > 0: // a version may be stamped with a time to come
+		case len(have) == 0 && s.absent:
+		case len(have) == 0 && j.expired(-1):
+			expired = true
+		default:
+			return false, false
+		}
+	}
+	if len(s.values) == 0 && len(s.stamped) == 0 {
+		return len(have) == 0, false
+	}
+	for _, v := range s.stamped[:min(kept, len(s.stamped))] {
+		at := slices.IndexFunc(have, func(g got) bool { return g.at == v.at && slices.Contains(v.values, g.hash) })
+		switch {
+		case at >= 0, s.absent && len(have) == 0:
+		case j.expired(v.at):
+			expired = true
+		default:
+			return false, false
+		}
+	}
+	return true, expired
+}

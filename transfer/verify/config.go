@@ -1,0 +1,162 @@
+package verify
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/reader/source"
+)
+
+// Config says what to compare, and how.
+type Config struct {
+	Request     *plan.Request // as a load has it
+	Client      *tablestore.TableStoreClient
+	Sample      float64           // share of the keys that is looked at, above 0 and below 1; 0 is all
+	Examples    int               // of each kind, at most
+	Workers     int               // requests at a time, at most; 0 takes DefaultWorkers
+	Memory      int64             // bytes of memory of the process
+	TempDir     string            // where rows that do not fit in memory are spilled; "" takes the system's
+	TempMax     int64             // bytes of disk for them; 0: no limit
+	scan.Manner                   // how the table is read. It does not hold for a Sample
+	RetryFor    time.Duration     // how long one request is tried again; 0 takes client.Patience
+	Snapshots   []source.Snapshot // that the load which is verified has read from the same ranges of a database; nil is unknown
+	Returned    string            // file of the keys that the service has made for the inputs' rows, as the load has written it; "" is none
+	Rejected    rundir.Rejected   // by the load that is verified
+	Loaded      time.Time         // when that load began; zero is unknown
+	Condition   table.Existence   // under which it has written
+	Clock       *client.Clock     // of the service, as Client's answers tell it; nil takes this machine's time
+	ExtraFails  bool              // a surplus row is a failure too
+	From, To    []table.Value     // of the first key columns: rows from here, inclusive, to there, exclusive, are compared; nil does not bound them
+
+	// Changes is who is told what must change for the table to be what the inputs say; nil is nobody. Then rows stay with what the
+	// inputs say of them until they are compared, in memory or on disk.
+	Changes Changes
+
+	// Stored is compared with the inputs in place of a table of Client's, which may be nil then.
+	Stored *Stored
+
+	Progress *Progress // kept up to date; may be nil
+}
+
+// DefaultWorkers is how many requests are made at a time.
+const DefaultWorkers = 16
+
+// pageMemory is about what a worker takes: a page of the table as it travels, and what the SDK makes of it.
+const pageMemory = 24 << 20
+
+// Progress is how far a comparison is. It is safe for concurrent use.
+type Progress struct {
+	Read     atomic.Int64 // records
+	Compared atomic.Int64 // rows of the table
+}
+
+// Result is what a comparison found. Read = RowsExpected + Superseded + Rejected + NotSampled + Archived + OutOfRange
+// + WithoutKey, RowsExpected = Equal + Missing + Different + Expired, and, unless rows are to be deleted, RowsInTable = Equal + Different + Extra +
+// OfRejects.
+type Result struct {
+	InArchive bool `json:"-"` // an archive was compared in place of the table
+
+	Table  string  `json:"table"`
+	Mode   string  `json:"mode"`
+	OK     bool    `json:"ok"` // nothing is missing, different or, where that counts, surplus
+	Sample float64 `json:"sample,omitempty"`
+
+	Read       int64 `json:"read"`       // records of the inputs
+	Rejected   int64 `json:"rejected"`   // of those, by the reader or by the load
+	Superseded int64 `json:"superseded"` // whose key another one has
+	NotSampled int64 `json:"not_sampled,omitempty"`
+	Archived   int64 `json:"archived,omitempty"`     // of a period that no table has; they are not looked for
+	WithoutKey int64 `json:"without_key,omitempty"`  // rows whose key the file of returned keys does not have: not written, or never acknowledged
+	OutOfRange int64 `json:"out_of_range,omitempty"` // whose keys are not among those that are compared
+
+	Tables []TableResult `json:"tables,omitempty"` // where rows go to several, by name
+
+	RowsExpected int64 `json:"rows_expected"`
+	RowsInTable  int64 `json:"rows_in_table"` // with Sample, of those looked for
+	Equal        int64 `json:"equal"`
+	Missing      int64 `json:"missing"`
+	Different    int64 `json:"different"`
+	Expired      int64 `json:"expired"`              // removed by the table's time to live
+	Extra        int64 `json:"extra"`                // in the table and not in the inputs
+	OfRejects    int64 `json:"of_rejects,omitempty"` // in the table, with the key of a rejected record and of no other: not surplus. Only Changes has them
+
+	Examples []Example `json:"examples"`
+	Notes    []string  `json:"notes,omitempty"` // for the user, a sentence each
+	// Snapshots are those of a source of a database that were compared, with their ranges, as the summary of a load has them.
+	Snapshots []source.Snapshot `json:"snapshots,omitempty"`
+	// SourceRanges is what was found of each range of such a source.
+	SourceRanges []SourceRange `json:"source_ranges,omitempty"`
+
+	Ranges        int     `json:"ranges"`          // of keys, compared in parallel
+	SpilledRows   int64   `json:"spilled_rows"`    // that did not fit in memory
+	SpilledBytes  int64   `json:"spilled_bytes"`   // on disk
+	ReadCU        int64   `json:"read_cu"`         // as the service charged them
+	Seconds       float64 `json:"seconds"`         // of it all
+	RowsPerSecond float64 `json:"rows_per_second"` // records and rows of the table together
+
+	// What only Changes asks for.
+	Facts   []plan.Fact   `json:"-"` // of the inputs, and how they are read
+	Unread  []string      `json:"-"` // inputs that are left out, empty or perhaps not whole, a sentence each
+	Stamped bool          `json:"-"` // a record gives its cells timestamps
+	Of      *client.Table `json:"-"` // that was compared
+	Live    bool          `json:"-"` // the inputs change while they are read
+	Units   int64         `json:"-"` // write units of all rows that the inputs expect
+	// ColumnUnits are what the table's columns will count by their names.
+	ColumnUnits map[string]string `json:"-"`
+}
+
+// TableResult is what a comparison found in one table of several.
+type TableResult struct {
+	Name         string `json:"name"`
+	Absent       bool   `json:"absent,omitempty"` // there is no such table
+	RowsExpected int64  `json:"rows_expected"`
+	RowsInTable  int64  `json:"rows_in_table"`
+	Equal        int64  `json:"equal"`
+	Missing      int64  `json:"missing"`
+	Different    int64  `json:"different"`
+	Expired      int64  `json:"expired"`
+	Extra        int64  `json:"extra"`
+}
+
+// Kinds of examples.
+const (
+	Missing   = "missing"
+	Different = "different"
+	Extra     = "extra"
+)
+
+// Example is one row that is missing, different or surplus.
+type Example struct {
+	Kind    string   `json:"kind"`
+	Table   string   `json:"table,omitempty"` // among several
+	Key     Key      `json:"key"`
+	Columns []string `json:"columns,omitempty"` // that differ
+	Values  []Values `json:"values,omitempty"`  // of the first of these columns, where the input could be read again
+	Input   *Place   `json:"input,omitempty"`   // of the row that is expected
+
+	position uint64
+	cells    map[string]uint64 // the table's; nil when Columns are known
+	unnamed  []uint64          // further columns that differ, reduced: records that describe themselves have their names
+	stored   shown             // of a row that differs, the table's
+}
+
+// Values are the cells of a column on both sides, the newest version first; none where there is no such cell.
+type Values struct {
+	Column string   `json:"column"`
+	Input  []string `json:"input"`
+	Table  []string `json:"table"`
+}
+
+// Place is a record of the inputs.
+type Place struct {
+	File   string `json:"file"`
+	Record int64  `json:"record"`         // from 1
+	Line   int64  `json:"line,omitempty"` // on which the record begins, from 1; 0 where a file has no lines or nobody counted
+}

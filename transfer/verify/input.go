@@ -1,0 +1,189 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"math"
+
+	"example.com/tsimport/internal/extsort"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/plan"
+)
+
+// places are the splits that positions name. A position is the number of a split, in source order, and that of a record
+// in it.
+type places []split
+
+type split struct {
+	file   string
+	source int   // its place among the sources
+	first  int64 // records of the file before it
+}
+
+// add adds the next split and returns its number.
+func (p *places) add(s *table.Split) int {
+	*p = append(*p, split{s.Source, s.Ordinal, s.FirstRecord})
+	return len(*p) - 1
+}
+
+func position(split int, row *table.Row) uint64 { return uint64(split)<<32 | uint64(row.Number()) }
+
+func (p places) place(position uint64) *Place {
+	s := p[position>>32]
+	return &Place{File: s.file, Record: s.first + int64(position&math.MaxUint32) + 1}
+}
+
+// eachSplit reads the inputs and calls each with every split in source order, cut off where the request's number of
+// records ends. With sums, rows are summed up where that is enough.
+func eachSplit(ctx context.Context, p *plan.Plan, sums *plainbuffer.Hasher, each func(*intake.Parsed) error) error {
+	flow := intake.New(p, partitioner.NewMap(nil))
+	flow.Lends, flow.Sums = true, sums // whoever is called keeps copies
+	_, err := flow.Each(ctx, cmp.Or(p.Request.Records, -1), each)
+	return err
+}
+
+// readInput reduces and sorts the rows of the inputs.
+func (v *verifier) readInput(ctx context.Context) (err error) {
+	sorter, err := v.sorter()
+	if err != nil {
+		return err
+	}
+	r := newReducer(v.hasher, v.plan)
+	sums := v.hasher
+	if v.cfg.Changes != nil { // which is told the rows
+		sums = nil
+	}
+	err = eachSplit(ctx, v.plan, sums, func(p *intake.Parsed) error { return v.take(p, r, sorter) })
+	if err == nil {
+		v.sorted, err = sorter.Sort()
+	}
+	if err != nil {
+		return errors.Join(err, sorter.Close())
+	}
+	return nil
+}
+
+// take sorts in the rows of a split.
+func (v *verifier) take(p *intake.Parsed, r *reducer, sorter *extsort.Sorter) error {
+	number := v.splits.add(p.Split)
+	v.result.Read += int64(p.Records)
+	v.result.Rejected += int64(len(p.Rejects))
+	v.result.Archived += int64(len(p.Archived))
+	v.cfg.Progress.Read.Add(int64(p.Records))
+	if !v.told && v.cfg.Changes == nil {
+		v.told = expect(sorter, v.plan, p, headBytes) > 0
+	}
+	if err := v.takeRejects(p, sorter); err != nil {
+		return err
+	}
+	for _, b := range p.Blocks {
+		for i := range b.Block.Rows {
+			ref := table.Ref{Block: b.Block, Index: int32(i)}
+			key, record := ref.Key(), p.Split.FirstRecord+int64(ref.Row().Number())+1
+			if v.cfg.Rejected.Has(p.Split.Source, record) {
+				v.result.Rejected++
+				continue
+			}
+			if v.returned != nil {
+				var err error
+				if key, err = v.returned.of(ref, record, key); err != nil {
+					return err
+				}
+				if key == nil {
+					v.result.WithoutKey++
+					continue
+				}
+			}
+			switch {
+			case !v.sampled(key):
+				v.result.NotSampled++
+				continue
+			case v.outside(key):
+				v.result.OutOfRange++
+				continue
+			}
+			if v.plan.Tables != nil {
+				v.name(key)
+			}
+			reduced, err := r.reduce(position(number, ref.Row()), ref.Body())
+			if err != nil {
+				return err
+			}
+			v.stamped = v.stamped || r.stamped
+			if v.cfg.Changes != nil {
+				reduced = appendBody(reduced, ref.Body())
+			}
+			if err := sorter.Add(key, reduced); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// name notes the table of an ordering key.
+func (v *verifier) name(key []byte) {
+	name, _ := table.CutTable(key)
+	if !v.named[string(name)] {
+		v.named[string(name)] = true
+	}
+}
+
+// sampled reports whether the key is looked at. All records of a key are, or none.
+func (v *verifier) sampled(key []byte) bool {
+	if v.cfg.Sample <= 0 {
+		return true
+	}
+	return float64(v.hasher.Key(key)) < v.cfg.Sample*(1<<64)
+}
+
+// takeRejects keeps the rejected records, and sorts in their keys, for whoever is told of changes.
+func (v *verifier) takeRejects(p *intake.Parsed, sorter *extsort.Sorter) error {
+	v.recordsOf[p.Split.Ordinal] += int64(p.Records)
+	if v.cfg.Changes == nil {
+		return nil
+	}
+	for i := range p.Rejects {
+		r := &p.Rejects[i]
+		if err := v.cfg.Changes.Reject(v.plan.Headers, p.Split.Header, p.Split.Reject(r.Span, r.Reason, r.Raw)); err != nil {
+			return err
+		}
+		if r.Key == nil {
+			continue
+		}
+		if err := sorter.Add(r.Key, append(make([]byte, headBytes-1), kindReject)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outside reports whether a key is not among those that are compared.
+func (v *verifier) outside(key []byte) bool {
+	return v.from != nil && bytes.Compare(key, v.from) < 0 || v.to != nil && bytes.Compare(key, v.to) >= 0
+}
+
+// expect tells a sorter by the first split with rows how much the inputs will be: of each row what is in its block, and so many bytes
+// more. It returns how many rows that is about, 0 if the split does not say it.
+func expect(sorter *extsort.Sorter, of *plan.Plan, p *intake.Parsed, more int) int64 {
+	rows, bytes := 0, 0
+	for _, b := range p.Blocks {
+		rows += len(b.Block.Rows)
+		bytes += len(b.Block.Data) + len(b.Block.Rows)*more
+	}
+	if rows == 0 || p.Split.Input == 0 {
+		return 0
+	}
+	times := float64(max(of.Bytes, 0)) / float64(p.Split.Input)
+	if limit := of.Request.Records; limit > 0 {
+		times = min(times, float64(limit)/float64(rows))
+	}
+	all := int64(times * float64(rows))
+	sorter.Expect(all, int64(times*float64(bytes)))
+	return max(all, 1)
+}

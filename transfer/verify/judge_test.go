@@ -1,0 +1,602 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/reader/source/sourcetest"
+)
+
+// hasher is the same for all judges of a test.
+var hasher = plainbuffer.NewHasher()
+
+// newJudge returns a judge of a table that keeps versions of each cell, and cells from oldest on.
+func newJudge(mode table.Mode, versions int, oldest, loaded int64, names ...string) *judge {
+	j := &judge{Hasher: hasher, mode: mode, versions: versions, oldest: oldest, loaded: loaded,
+		names: map[uint64]string{}, hashes: map[string]uint64{}, got: map[uint64][]got{}}
+	for _, name := range names {
+		j.names[j.Column(name)] = name
+	}
+	return j
+}
+
+// TestOneOddCellAmongOthersIsFound gives each of three columns every state that a cell with a timestamp of its own, or without, can have.
+func TestOneOddCellAmongOthersIsFound(t *testing.T) {
+	const oldest, at, expired = 100, 200, 50
+	type stored struct {
+		at    int64
+		value string
+	}
+	type state struct {
+		name       string
+		stamp      int64 // that is wanted; -1 is the table's own
+		have       []stored
+		put, after bool // whether it is as a put, or an update of a table of one version, leaves it
+	}
+	states := []state{
+		{"equal", at, []stored{{at, "v"}}, true, true},
+		{"of the table's time", -1, []stored{{at + 1, "v"}}, true, true},
+		{"missing", at, nil, false, false},
+		{"missing, of the table's time", -1, nil, false, false},
+		{"expired", expired, nil, true, true},
+		{"kept though it may expire", expired, []stored{{expired, "v"}}, true, true},
+		{"at the limit", oldest, nil, false, false},
+		{"another value", at, []stored{{at, "w"}}, false, false},
+		{"another value, of the table's time", -1, []stored{{at, "w"}}, false, false},
+		{"another time", at, []stored{{at - 1, "v"}}, false, false},
+		{"two versions", at, []stored{{at, "v"}, {at - 1, "v"}}, false, true},
+		{"an older version first", at, []stored{{at + 1, "w"}, {at, "v"}}, false, true}, // others may have written what is newer
+	}
+	names := []string{"a", "b", "c"}
+	check := func(of ...state) {
+		t.Helper()
+		row := &scan.Row{PrimaryKey: idKey(1)}
+		puts, updates := newJudge(table.Put, 1, oldest, -1, names...), newJudge(table.Update, 1, oldest, -1, names...)
+		w := &want{columns: map[uint64]*stateOf{}}
+		var cells []cell
+		var wantPut, wantUpdate []string
+		for i, s := range of {
+			c := cell{column: puts.Column(names[i]), stamp: s.stamp, hash: puts.delivered(puts.Column(names[i]), "v")}
+			cells = append(cells, c)
+			w.columns[c.column] = new(stateOf)
+			w.columns[c.column].update(c, false)
+			for _, v := range s.have {
+				row.Columns = append(row.Columns, &tablestore.AttributeColumn{ColumnName: names[i], Timestamp: v.at, Value: v.value})
+			}
+			if !s.put {
+				wantPut = append(wantPut, names[i])
+			}
+			if !s.after {
+				wantUpdate = append(wantUpdate, names[i])
+			}
+		}
+		w.versions = []version{{cells: cells}}
+		for _, c := range []struct {
+			j    *judge
+			want []string
+		}{{puts, wantPut}, {updates, wantUpdate}} {
+			verdict, d := c.j.compare(w, row)
+			if (verdict == isEqual) != (len(c.want) == 0) || verdict != isEqual && verdict != isDifferent || !slices.Equal(d.columns, c.want) {
+				t.Fatalf("mode %v, %v: verdict %d, columns %q, want %q", c.j.mode, of, verdict, d.columns, c.want)
+			}
+		}
+	}
+	for _, a := range states {
+		for _, b := range states {
+			for _, c := range states {
+				check(a, b, c)
+			}
+		}
+	}
+}
+
+// stateOf is the state of a column, where tests have another.
+type stateOf = state
+
+func TestWhatUpdatesLeaveOfOneCell(t *testing.T) {
+	const old = 50 // of a table that keeps what is 100 or newer
+	for what, c := range map[string]struct {
+		versions    int
+		s           state
+		have        []got
+		ok, expired bool
+	}{
+		"the last value":                       {1, state{values: []uint64{1}}, []got{{200, 1}}, true, false},
+		"any of several":                       {1, state{values: []uint64{1, 2}}, []got{{200, 2}}, true, false},
+		"another value":                        {1, state{values: []uint64{1}}, []got{{200, 2}}, false, false},
+		"a value that is older than another":   {2, state{values: []uint64{1}}, []got{{201, 2}, {200, 1}}, false, false},
+		"none":                                 {1, state{values: []uint64{1}}, nil, false, false},
+		"none, which may be":                   {1, state{values: []uint64{1}, absent: true}, nil, true, false},
+		"another, though none may be":          {1, state{values: []uint64{1}, absent: true}, []got{{200, 2}}, false, false},
+		"deleted":                              {1, state{absent: true}, nil, true, false},
+		"deleted and there":                    {1, state{absent: true}, []got{{200, 1}}, false, false},
+		"its version":                          {1, state{stamped: []stamp{{200, []uint64{1}}}}, []got{{200, 1}}, true, false},
+		"its version, of several values":       {1, state{stamped: []stamp{{200, []uint64{1, 2}}}}, []got{{200, 2}}, true, false},
+		"its version with another value":       {1, state{stamped: []stamp{{200, []uint64{1}}}}, []got{{200, 2}}, false, false},
+		"its value at another time":            {1, state{stamped: []stamp{{200, []uint64{1}}}}, []got{{201, 1}}, false, false},
+		"no version":                           {1, state{stamped: []stamp{{200, []uint64{1}}}}, nil, false, false},
+		"no version, which may be":             {1, state{stamped: []stamp{{200, []uint64{1}}}, absent: true}, nil, true, false},
+		"another version, though none may be":  {1, state{stamped: []stamp{{200, []uint64{1}}}, absent: true}, []got{{300, 3}}, false, false},
+		"a version that has expired":           {1, state{stamped: []stamp{{old, []uint64{1}}}}, nil, true, true},
+		"the newest has not expired":           {2, state{stamped: []stamp{{200, []uint64{1}}, {old, []uint64{2}}}}, []got{{200, 1}}, true, true},
+		"the newest is gone, the other not":    {2, state{stamped: []stamp{{200, []uint64{1}}, {old, []uint64{2}}}}, []got{{old, 2}}, false, false},
+		"more versions than are kept":          {2, state{stamped: []stamp{{300, []uint64{1}}, {200, []uint64{2}}, {150, []uint64{3}}}}, []got{{300, 1}, {200, 2}}, true, false},
+		"the second of those that are kept":    {2, state{stamped: []stamp{{300, []uint64{1}}, {200, []uint64{2}}, {150, []uint64{3}}}}, []got{{300, 1}, {150, 3}}, false, false},
+		"a value takes the place of a version": {2, state{values: []uint64{9}, stamped: []stamp{{300, []uint64{1}}, {200, []uint64{2}}}}, []got{{400, 9}, {300, 1}}, true, false},
+		"a value and the wrong version":        {2, state{values: []uint64{9}, stamped: []stamp{{300, []uint64{1}}, {200, []uint64{2}}}}, []got{{400, 9}, {200, 2}}, false, false},
+		"a version of a time to come":          {2, state{values: []uint64{9}, stamped: []stamp{{900, []uint64{1}}}}, []got{{900, 1}, {400, 9}}, true, false},
+	} {
+		j := newJudge(table.Update, c.versions, 100, -1)
+		if ok, expired := j.holds(&c.s, c.have); ok != c.ok || expired != c.expired {
+			t.Errorf("%s: %v, expired %v", what, ok, expired)
+		}
+	}
+	j := newJudge(table.Update, 1, 100, old) // the load was before that
+	if ok, expired := j.holds(&state{values: []uint64{1}}, nil); !ok || !expired {
+		t.Errorf("a value that has expired: %v, %v", ok, expired)
+	}
+}
+
+func TestVersionsOfOneCellAreTheNewestThatAreKept(t *testing.T) {
+	of := func(stamp int64, hash uint64) cell { return cell{column: 7, stamp: stamp, hash: hash} }
+	for what, c := range map[string]struct {
+		versions int
+		loaded   int64
+		want     []cell // newest first, one without a timestamp last
+		have     []got
+		same     bool
+	}{
+		"all":                                 {3, -1, []cell{of(300, 1), of(200, 2)}, []got{{300, 1}, {200, 2}}, true},
+		"the first is missing":                {3, -1, []cell{of(300, 1), of(200, 2)}, []got{{200, 2}}, false},
+		"the last is missing":                 {3, -1, []cell{of(300, 1), of(200, 2)}, []got{{300, 1}}, false},
+		"the middle is missing":               {3, -1, []cell{of(300, 1), of(250, 3), of(200, 2)}, []got{{300, 1}, {200, 2}}, false},
+		"one more":                            {3, -1, []cell{of(300, 1)}, []got{{300, 1}, {200, 2}}, false},
+		"another value":                       {3, -1, []cell{of(300, 1), of(200, 2)}, []got{{300, 1}, {200, 3}}, false},
+		"another time":                        {3, -1, []cell{of(300, 1), of(200, 2)}, []got{{300, 1}, {201, 2}}, false},
+		"only as many as are kept":            {1, -1, []cell{of(300, 1), of(200, 2)}, []got{{300, 1}}, true},
+		"one that has expired":                {3, -1, []cell{of(300, 1), of(50, 2)}, []got{{300, 1}}, true},
+		"none":                                {3, -1, []cell{of(300, 1)}, nil, false},
+		"of the table's time, newest":         {3, -1, []cell{of(200, 2), of(-1, 1)}, []got{{300, 1}, {200, 2}}, true},
+		"of the table's time, oldest":         {3, -1, []cell{of(400, 2), of(-1, 1)}, []got{{400, 2}, {300, 1}}, true},
+		"of the table's time, alone":          {3, -1, []cell{of(-1, 1)}, []got{{300, 1}}, true},
+		"of the table's time, another value":  {3, -1, []cell{of(-1, 1)}, []got{{300, 2}}, false},
+		"of the table's time, none":           {3, -1, []cell{of(-1, 1)}, nil, false},
+		"of the table's time, expired":        {3, 50, []cell{of(-1, 1)}, nil, true},
+		"of the table's time, one more":       {3, -1, []cell{of(-1, 1)}, []got{{300, 1}, {200, 1}}, false},
+		"it takes the place of a version":     {2, -1, []cell{of(300, 3), of(200, 2), of(-1, 1)}, []got{{400, 1}, {300, 3}}, true},
+		"all that are kept are newer":         {2, 250, []cell{of(300, 3), of(260, 2), of(-1, 1)}, []got{{300, 3}, {260, 2}}, true},
+		"all that are kept are newer but one": {2, 270, []cell{of(300, 3), of(260, 2), of(-1, 1)}, []got{{300, 3}, {260, 2}}, false},
+	} {
+		j := newJudge(table.Put, c.versions, 100, c.loaded)
+		if got := j.sameVersions(c.want, c.have); got != c.same {
+			t.Errorf("%s: %v", what, got)
+		}
+		// Among other columns, in any place and order.
+		j.wide = true
+		for _, other := range []uint64{1, 9} {
+			j.got = map[uint64][]got{other: {{300, 5}}}
+			if len(c.have) > 0 {
+				j.got[7] = c.have
+			}
+			cells := append([]cell{{column: other, stamp: 300, hash: 5}}, c.want...)
+			slices.Reverse(cells)
+			if columns := j.differ(cells); (len(columns) == 0) != c.same || len(columns) > 1 || !c.same && columns[0] != 7 {
+				t.Errorf("%s, beside column %d: %v differ", what, other, columns)
+			}
+			if columns := j.differ(slices.Clone(c.want)); !slices.Contains(columns, other) {
+				t.Errorf("%s: column %d is surplus, and %v differ", what, other, columns)
+			}
+		}
+	}
+}
+
+func TestAnOlderVersionIsFoundInAnyColumn(t *testing.T) {
+	for columns, odd := range map[string]string{
+		"": "", "a": "", "abc": "", "aabc": "a", "abbc": "b", "abcc": "c", "aaabc": "a", "abbbc": "b", "abccc": "c", "aabbcc": "abc", "aabcc": "ac",
+	} {
+		j, row := newJudge(table.Put, 3, -1, -1), &scan.Row{}
+		for i, c := range columns {
+			row.Columns = append(row.Columns, &tablestore.AttributeColumn{ColumnName: string(c), Timestamp: int64(100 - i), Value: "v"})
+		}
+		var expected []uint64
+		for _, c := range odd {
+			expected = append(expected, j.Column(string(c)))
+		}
+		if got := j.older(row); !slices.Equal(got, expected) {
+			t.Errorf("%s: %v, want %s", columns, got, odd)
+		}
+		// A row is equal to one with its newest versions only if it has no other.
+		j.wide = true
+		w := &want{versions: []version{{whole: true, hash: j.sum(row)}}}
+		if verdict, d := j.compare(w, row); (verdict == isEqual) != (odd == "") || len(d.unnamed)+len(d.columns) != len(odd) {
+			t.Errorf("%s: %d, %+v", columns, verdict, d)
+		}
+	}
+}
+
+func TestARowIsMissingUnlessAllOfItMayHaveExpired(t *testing.T) {
+	young, old := cell{stamp: 200}, cell{stamp: 50}
+	for what, c := range map[string]struct {
+		versions []version
+		loaded   int64
+		want     verdict
+	}{
+		"whole":                  {[]version{{whole: true}}, -1, isMissing},
+		"whole, loaded long ago": {[]version{{whole: true}}, 50, isExpired},
+		"old cells":              {[]version{{cells: []cell{old, old}}}, -1, isExpired},
+		"the first is young":     {[]version{{cells: []cell{young, old, old}}}, -1, isMissing},
+		"one is young":           {[]version{{cells: []cell{old, young, old}}}, -1, isMissing},
+		"the last is young":      {[]version{{cells: []cell{old, old, young}}}, -1, isMissing},
+		"another record is":      {[]version{{cells: []cell{old}}, {cells: []cell{young}}, {cells: []cell{old}}}, -1, isMissing},
+		"another is whole":       {[]version{{cells: []cell{old}}, {whole: true}}, -1, isMissing},
+	} {
+		if got, _ := newJudge(table.Put, 1, 100, c.loaded).compare(&want{versions: c.versions}, nil); got != c.want {
+			t.Errorf("%s: %d, want %d", what, got, c.want)
+		}
+	}
+}
+
+func TestUnitsOfARowAreThoseOfItsBytes(t *testing.T) {
+	id, c := plainbuffer.NewName("id"), plainbuffer.NewName("c")
+	for bytes, units := range map[int]int{0: 1, 4096 - 11 - 8: 1, 4096 - 10 - 8: 2, 8192 - 11 - 8: 2, 8192 - 10 - 8: 3} {
+		for _, at := range []int64{-1, 5} {
+			var r plainbuffer.Row
+			r.Begin(nil)
+			r.Key(&id, table.Value{Type: table.Integer, Int: 7}) // 2 + 8 bytes
+			v := table.Value{Type: table.String, Bytes: make([]byte, bytes)}
+			if at < 0 { // 8 bytes more of the value are as many as a timestamp
+				v.Bytes = make([]byte, bytes+min(bytes, 8))
+				r.Cell(&c, v)
+			} else {
+				r.CellAt(&c, v, at)
+			}
+			if got := UnitsOf(r.End()); got != units {
+				t.Errorf("%d bytes at %d: %d units, want %d", bytes, at, got, units)
+			}
+		}
+	}
+	if got := UnitsOf([]byte("damaged")); got != 1 {
+		t.Errorf("damaged: %d units", got)
+	}
+}
+
+// oddSource fails once, where fails says.
+type oddSource struct {
+	source.Source
+	fails string
+}
+
+var errOdd = errors.New("odd")
+
+func (o *oddSource) Next() (source.Piece, error) {
+	p, err := o.Source.Next()
+	if o.fails == "next" {
+		return nil, errOdd
+	}
+	return oddPiece{p, o.fails}, err
+}
+
+type oddPiece struct {
+	source.Piece
+	fails string
+}
+
+func (p oddPiece) Prepare() error {
+	if p.fails == "prepare" {
+		return errOdd
+	}
+	return p.Piece.Prepare()
+}
+
+func (o *oddSource) Add(p source.Piece) ([]source.Split, error) {
+	splits, err := o.Source.Add(p.(oddPiece).Piece)
+	if o.fails == "add" {
+		err = errOdd
+	}
+	return splits, err
+}
+
+func (o *oddSource) Finish() ([]source.Split, error) {
+	splits, err := o.Source.Finish()
+	if o.fails == "finish" {
+		err = errOdd
+	}
+	return splits, err
+}
+
+func (o *oddSource) Close() error {
+	if o.fails == "close" {
+		return errOdd
+	}
+	return o.Source.Close()
+}
+
+func (o *oddSource) NewParser(used []int) source.Parser {
+	return &oddParser{o.Source.NewParser(used), o.fails}
+}
+
+type oddParser struct {
+	source.Parser
+	fails string
+}
+
+func (p *oddParser) Parse(split source.Split, each func(*record.Record)) (records, lines int, err error) {
+	n := 0
+	records, lines, err = p.Parser.Parse(split, func(rec *record.Record) {
+		if n++; n == 2 && p.fails == "record" { // neither the first nor the last
+			rec.Bad = &table.Reason{Message: errOdd.Error()}
+		}
+		each(rec)
+	})
+	if p.fails == "parse" {
+		err = errOdd
+	}
+	return records, lines, err
+}
+
+// oddOrigin has three sources, one of them odd.
+type oddOrigin struct {
+	source.Origin
+	parts []source.Source
+}
+
+func (o *oddOrigin) Open(context.Context, []byte) ([]source.Source, error) {
+	if o.parts == nil {
+		return nil, errOdd
+	}
+	return o.parts, nil
+}
+
+func TestStoredRowsThatCannotAllBeReadAreAnError(t *testing.T) {
+	w := newWorld(t)
+	rows := func(from int64) *sourcetest.Wide {
+		wide := &sourcetest.Wide{Rows: sourcetest.Rows{Name: fmt.Sprint("part ", from), Columns: []string{"id"}}}
+		for i := range int64(4) {
+			wide.Append(record.Datum{Kind: record.Integer, Int: from + i}, cellOf("c", "v", -1))
+		}
+		return wide
+	}
+	for _, fails := range []string{"", "order", "open", "next", "prepare", "add", "finish", "close", "record", "parse"} {
+		for odd := range 3 {
+			all := rows(0)
+			origin := &oddOrigin{Origin: all}
+			for part := range 3 {
+				p := &oddSource{Source: rows(int64(10 * part))}
+				if part > 0 {
+					all.Append(record.Datum{Kind: record.Integer, Int: int64(10 * part)}, cellOf("c", "v", -1))
+				}
+				if part == odd {
+					p.fails = fails
+					if fails == "order" && odd > 0 {
+						p.Source = rows(int64(10*part - 7))
+					}
+				}
+				origin.parts = append(origin.parts, p)
+			}
+			if fails == "open" {
+				origin.parts = nil
+			}
+			name, cfg := w.makeWide(t, all, 1)
+			described, err := w.admin.Describe(name)
+			must(t, err)
+			cfg.Stored = &Stored{Table: described, Rows: origin}
+			r, err := Run(t.Context(), cfg)
+			switch {
+			case fails == "" || fails == "order" && odd == 0:
+				if err != nil || r.Equal != 6 || r.Extra != 6 || r.RowsInTable != 12 {
+					t.Errorf("%+v, %v", r, err)
+				}
+			case err == nil || !strings.Contains(err.Error(), errOdd.Error()) && !strings.Contains(err.Error(), "not in the order of their keys"):
+				t.Errorf("part %d fails in %s: %+v, %v", odd, fails, r, err)
+			}
+		}
+	}
+}
+
+// ranged is a source of three ranges of ten keys each.
+type ranged struct{ source.Origin }
+
+func (ranged) RangeOf(first int64) (int, bool) { return int(first / 10), first >= 0 && first < 30 }
+
+func TestWhatIsFoundIsCountedInItsRange(t *testing.T) {
+	taken := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	loaded := []source.Snapshot{{Name: "s", Taken: taken, Ranges: []string{"r0 from 0", "r1 from 10", "r2 from 20"}}}
+	const moved = "the source has moved on, or the table was changed, in "
+	for what, c := range map[string]struct {
+		found   map[int][]verdict
+		surplus []int64
+		notes   []string
+	}{
+		"nothing": {map[int][]verdict{0: {isEqual}, 1: {isEqual, isExpired}}, nil,
+			[]string{"source and table are equal now, in each of the 3 ranges that the run read"}},
+		"the first": {map[int][]verdict{0: {isMissing, isEqual}}, nil,
+			[]string{moved + "1 of the 3", "r0 from 0: 1 missing, 0 different, 0 surplus; the run read it in the snapshot of 2026-01-02T03:04:05Z"}},
+		"the second and the last": {map[int][]verdict{1: {isDifferent, isDifferent}}, []int64{25},
+			[]string{moved + "2 of the 3", "r1 from 10: 0 missing, 2 different, 0 surplus", "r2 from 20: 0 missing, 0 different, 1 surplus"}},
+		"a surplus row of an unknown range": {nil, []int64{31}, []string{"in which ranges surplus rows are is not known of 1"}},
+	} {
+		v := &verifier{plan: &plan.Plan{Request: &plan.Request{}}, cfg: &Config{Snapshots: loaded}, result: &Result{}, recordsOf: []int64{1, 2, 3}}
+		v.result.Snapshots = loaded
+		v.bySource = &bySource{of: ranged{}, found: make([]Found, 3)}
+		for i := range 3 {
+			v.plan.Sources = append(v.plan.Sources, &plan.Source{Name: fmt.Sprint("r", i)})
+		}
+		of := &tally{v: v, table: &target{Table: &client.Table{}}, found: map[int]*Found{}}
+		for n, verdicts := range c.found {
+			for _, verdict := range verdicts {
+				of.foundOf(n).add(verdict)
+			}
+		}
+		for _, key := range c.surplus {
+			of.table.Key = []table.KeyColumn{{Name: "id", Type: table.Integer}}
+			of.extra(table.AppendKey(nil, table.Value{Type: table.Integer, Int: key}))
+		}
+		v.add([]*tally{of})
+		v.noteRanges()
+		if of.err != nil || v.result.Extra != int64(len(c.surplus)) || len(v.result.Notes) != len(c.notes) {
+			t.Errorf("%s: %+v, %v", what, v.result, of.err)
+			continue
+		}
+		for i, note := range c.notes {
+			if !strings.HasPrefix(v.result.Notes[i], note) {
+				t.Errorf("%s: %q, want %q", what, v.result.Notes[i], note)
+			}
+		}
+		for i, r := range v.result.SourceRanges {
+			if r.Read != int64(i+1) || r.Range != loaded[0].Ranges[i] || len(r.Loaded) != 1 || r.Equal+r.Missing+r.Different+r.Expired != int64(len(c.found[i])) {
+				t.Errorf("%s: %+v", what, r)
+			}
+		}
+	}
+}
+
+func TestHashesThatComeTwiceAreFound(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 8))
+	for n := range 90 {
+		rows := []int{n, 50 * n}[n%2]
+		mask := []uint64{1<<64 - 1, 1<<56 - 1, 0xff<<56 | 1<<20 - 1}[n%3] // also those that meet in a place of the table
+		seen := map[uint64]bool{0: true}
+		d := newDistinct(8 * int64(max(rows, 1)))
+		d.expect(int64(rows / 2))
+		for len(seen) <= rows {
+			if h := rnd.Uint64() & mask; !seen[h] {
+				seen[h] = true
+				d.add(h)
+			}
+		}
+		if n%5 == 0 && rows > 1 {
+			d.hashes[rnd.IntN(rows/2)] = d.hashes[rows/2+rnd.IntN(rows-rows/2)]
+			if d.all(int64(rows)) {
+				t.Fatalf("%d hashes, one of them twice, are all different", rows)
+			}
+		} else if !d.all(int64(rows)) {
+			t.Fatalf("%d different hashes are not", rows)
+		}
+	}
+	d := newDistinct(8 * 3)
+	for h := range uint64(4) {
+		d.add(h + 1)
+	}
+	if d.all(4) || d.all(3) {
+		t.Error("more hashes than memory has room for say something")
+	}
+	d = newDistinct(64)
+	d.add(0)
+	if d.all(1) {
+		t.Error("a hash of zero, which the table cannot have, says something")
+	}
+}
+
+// TestRowsAsTheyCameAreJudgedAsTheirCells: rows that the table delivers are compared by their bytes first, and cell by cell only where
+// these differ. The two must agree of values that print alike, of any order of the columns and any timestamps.
+func TestRowsAsTheyCameAreJudgedAsTheirCells(t *testing.T) {
+	text := func(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }
+	bin := func(s string) table.Value { return table.Value{Type: table.Binary, Bytes: []byte(s)} }
+	double := func(d float64) table.Value { return table.Value{Type: table.Double, Double: d} }
+	values := []table.Value{
+		{Type: table.Integer}, {Type: table.Integer, Int: 1}, {Type: table.Integer, Int: -1}, {Type: table.Boolean}, {Type: table.Boolean, Int: 1},
+		double(0), double(math.Copysign(0, -1)), double(1), double(math.NaN()), double(math.Float64frombits(0x7ff8000000000002)), double(math.Inf(1)),
+		text(""), text("1"), text("0"), text("1.0"), text("true"), text("NaN"), text("a\x00"), text("é"), text("e\u0301"), bin(""), bin("1"), bin("0"), bin("é"),
+	}
+	names := []string{"a", "b", "ab", "A", "é"}
+	prepared := map[string]*plainbuffer.Name{}
+	for _, n := range append(names, "id") {
+		p := plainbuffer.NewName(n)
+		prepared[n] = &p
+	}
+	type column struct {
+		name  string
+		value table.Value
+	}
+	encode := func(columns []column, at func() int64) []byte {
+		var r plainbuffer.Row
+		r.Begin(nil)
+		r.Key(prepared["id"], table.Value{Type: table.Integer, Int: 7})
+		for _, c := range columns {
+			if ms := at(); ms < 0 {
+				r.Cell(prepared[c.name], c.value)
+			} else {
+				r.CellAt(prepared[c.name], c.value, ms)
+			}
+		}
+		return r.End()
+	}
+	none := func() int64 { return -1 }
+	r := rand.New(rand.NewPCG(1, 2))
+	h := plainbuffer.NewHasher()
+	reduce := &reducer{Hasher: h, mode: table.Put}
+	j := &judge{Hasher: h, mode: table.Put, sums: true, names: map[uint64]string{}, oldest: -1, loaded: -1, hashes: map[string]uint64{}, got: map[uint64][]got{}}
+	w := wants{mode: table.Put}
+	var memory client.PageMemory
+	equal, different := 0, 0
+	for range 6000 {
+		var in []column
+		for _, n := range names {
+			if r.IntN(4) > 0 {
+				in = append(in, column{n, values[r.IntN(len(values))]})
+			}
+		}
+		out := slices.Clone(in)
+		r.Shuffle(len(out), func(i, k int) { out[i], out[k] = out[k], out[i] })
+		switch r.IntN(4) {
+		case 0:
+			if len(out) > 0 {
+				out[0].value = values[r.IntN(len(values))]
+			}
+		case 1:
+			if len(out) > 1 {
+				out[0].value, out[1].value = out[1].value, out[0].value
+			}
+		case 2:
+			if len(out) > 0 {
+				out = out[1:]
+			}
+		}
+		kept, err := reduce.reduce(1, encode(in, none))
+		if err != nil || kept[headBytes-1] != kindWhole {
+			t.Fatalf("%v, kind %c", err, kept[headBytes-1])
+		}
+		want := want{rows: 1}
+		w.take(&want, kept)
+		body := encode(out, func() int64 { return r.Int64() })
+		row, err := memory.Unpack(plainbuffer.WithoutHeader(body))
+		must(t, err)
+		sum, _ := h.Row(plainbuffer.CellsOf(body))
+		same := j.same(&want, sum)
+		verdict, _ := j.compare(&want, row)
+		// What is meant: the same columns, with values of the same type and the same bits.
+		byName := func(a, b column) int { return slices.Index(names, a.name) - slices.Index(names, b.name) }
+		slices.SortFunc(out, byName)
+		meant := slices.EqualFunc(in, out, func(a, b column) bool {
+			return a.name == b.name && a.value.Type == b.value.Type && a.value.Int == b.value.Int && math.Float64bits(a.value.Double) == math.Float64bits(b.value.Double) &&
+				string(a.value.Bytes) == string(b.value.Bytes)
+		})
+		if same != meant || (verdict == isEqual) != meant {
+			t.Fatalf("by bytes %v, by cells %v, want %v:\n%+v\n%+v", same, verdict == isEqual, meant, in, out)
+		}
+		if meant {
+			equal++
+		} else {
+			different++
+		}
+	}
+	if equal < 500 || different < 500 {
+		t.Errorf("%d rows were equal and %d different", equal, different)
+	}
+}

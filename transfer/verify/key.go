@@ -1,0 +1,110 @@
+package verify
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+)
+
+// Key is a primary key, its columns in order. As JSON it is an object; a binary value is an object {"base64": "…"}.
+type Key []KeyPart
+
+// KeyPart is one column of a key.
+type KeyPart struct {
+	Name  string
+	Value table.Value
+}
+
+// MarshalJSON keeps the columns in order.
+func (k Key) MarshalJSON() ([]byte, error) {
+	out := []byte{'{'}
+	for i, p := range k {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		name, err := json.Marshal(p.Name)
+		if err != nil {
+			return nil, err
+		}
+		v := client.SDKValue(p.Value)
+		if p.Value.Type == table.Binary {
+			v = map[string][]byte{"base64": p.Value.Bytes}
+		}
+		value, err := json.Marshal(v)
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(append(out, name...), ':'), value...)
+	}
+	return append(out, '}'), nil
+}
+
+// String is the key as people read it.
+func (k Key) String() string {
+	parts := make([]string, len(k))
+	for i, p := range k {
+		switch p.Value.Type {
+		case table.Integer:
+			parts[i] = fmt.Sprintf("%s=%d", p.Name, p.Value.Int)
+		case table.Binary:
+			parts[i] = fmt.Sprintf("%s=0x%x", p.Name, p.Value.Bytes)
+		default:
+			parts[i] = fmt.Sprintf("%s=%q", p.Name, p.Value.Bytes)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// shownValue is a key value by itself: text as it is, binary in hexadecimal.
+func shownValue(v table.Value) string {
+	switch v.Type {
+	case table.Integer:
+		return strconv.FormatInt(v.Int, 10)
+	case table.Binary:
+		return fmt.Sprintf("%.60x", v.Bytes)
+	}
+	return table.Show(v.Bytes)
+}
+
+// decodeKey turns the beginning of an ordering key back into the values it was made of.
+func decodeKey(key []table.KeyColumn, from []byte) ([]table.Value, error) {
+	var values []table.Value
+	for _, k := range key {
+		if len(from) == 0 {
+			break
+		}
+		v, n, err := table.DecodeKey(k.Type, from)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, v)
+		from = from[n:]
+	}
+	return values, nil
+}
+
+func keyOf(key []table.KeyColumn, from []byte) (Key, error) {
+	values, err := decodeKey(key, from)
+	if err != nil {
+		return nil, err
+	}
+	k := make(Key, len(values))
+	for i, v := range values {
+		k[i] = KeyPart{key[i].Name, v}
+	}
+	return k, nil
+}
+
+// appendKey appends the ordering key of a row of the table.
+func appendKey(dst []byte, pk *tablestore.PrimaryKey) []byte {
+	for _, k := range pk.PrimaryKeys {
+		dst = table.AppendKey(dst, client.ValueOf(k.Value))
+	}
+	return dst
+}

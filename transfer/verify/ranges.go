@@ -1,0 +1,173 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/reader/source"
+)
+
+// SourceRange is what was found of a range of a database's table.
+type SourceRange struct {
+	Range string `json:"range"` // and from which row on
+	Read  int64  `json:"read"`
+	Found
+	// Loaded says which snapshots the load has read the range from; nil is unknown.
+	Loaded []LoadedRange `json:"loaded,omitempty"`
+}
+
+// Found is rows by what was found of them.
+type Found struct {
+	Equal     int64 `json:"equal"`
+	Missing   int64 `json:"missing"`
+	Different int64 `json:"different"`
+	Expired   int64 `json:"expired,omitempty"`
+	Extra     int64 `json:"extra"` // whose keys are in the range
+}
+
+// LoadedRange is a range, or the rest of one, as a load has read it.
+type LoadedRange struct {
+	Range    string    `json:"range"`
+	Snapshot string    `json:"snapshot"`
+	Taken    time.Time `json:"taken"`
+}
+
+func (f *Found) add(v verdict) {
+	switch v {
+	case isEqual:
+		f.Equal++
+	case isMissing:
+		f.Missing++
+	case isDifferent:
+		f.Different++
+	case isExpired:
+		f.Expired++
+	}
+}
+
+func (b *bySource) add(n int, o *Found) {
+	f := &b.found[n]
+	f.Equal += o.Equal
+	f.Missing += o.Missing
+	f.Different += o.Different
+	f.Expired += o.Expired
+	f.Extra += o.Extra
+}
+
+// bySource counts what is found by the ranges of the source.
+type bySource struct {
+	of  source.Ranged
+	key int // the column of the table's key that is the first one of the source's; -1 is none
+
+	found []Found // of each source
+}
+
+// newBySource returns nil if the source is not of ranges.
+func (v *verifier) newBySource() *bySource {
+	of, ok := v.plan.Request.Read.Sources.(source.Ranged)
+	if !ok || v.cfg.Changes != nil || v.plan.Request.Mode == table.Delete {
+		return nil
+	}
+	b := &bySource{of: of, key: -1, found: make([]Found, len(v.plan.Sources))}
+	if unique := v.plan.Sources[0].About().Unique; len(unique) > 0 {
+		b.key = slices.IndexFunc(v.plan.Schema.Columns[:len(v.plan.Schema.Key)], func(c table.Column) bool {
+			return c.Source == unique[0].Name && c.Type == table.Integer && c.Time == nil
+		})
+	}
+	return b
+}
+
+// foundOf is what a tally has found of a source.
+func (t *tally) foundOf(source int) *Found {
+	f := t.found[source]
+	if f == nil {
+		f = new(Found)
+		t.found[source] = f
+	}
+	return f
+}
+
+// surplus counts a row that the source does not have in the range that its key is in, if that can be said.
+func (t *tally) surplus(key []table.Value) {
+	if b := t.v.bySource; t.found != nil && b.key >= 0 {
+		if n, ok := b.of.RangeOf(key[b.key].Int); ok {
+			t.foundOf(n).Extra++
+		}
+	}
+}
+
+// noteRanges says in which ranges of the source something was found.
+func (v *verifier) noteRanges() {
+	if v.bySource == nil {
+		return
+	}
+	r := v.result
+	known := int64(0)
+	for n, s := range v.plan.Sources {
+		one := SourceRange{rangeOf(r.Snapshots, s.Name), v.recordsOf[n], v.bySource.found[n], loadedOf(v.cfg.Snapshots, s.Name)}
+		known += one.Extra
+		r.SourceRanges = append(r.SourceRanges, one)
+	}
+	if v.cfg.Snapshots == nil {
+		return
+	}
+	var differ []string
+	for _, one := range r.SourceRanges {
+		if one.Missing+one.Different+one.Extra > 0 {
+			differ = append(differ, one.note())
+		}
+	}
+	switch n, all := len(differ), len(r.SourceRanges); {
+	case n == 0 && r.Extra == known:
+		r.Notes = append(r.Notes, fmt.Sprintf("source and table are equal now, in each of the %d ranges that the run read", all))
+	case n > 0:
+		if n > maxNoted {
+			differ = append(differ[:maxNoted], fmt.Sprintf("%d more ranges differ (--json has all)", n-maxNoted))
+		}
+		r.Notes = append(r.Notes, fmt.Sprintf("the source has moved on, or the table was changed, in %d of the %d ranges that the run read", n, all))
+		r.Notes = append(r.Notes, differ...)
+	}
+	if n := r.Extra - known; n > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("in which ranges surplus rows are is not known of %d: only a source's key that begins with a whole number says it", n))
+	}
+}
+
+// maxNoted is how many ranges a note names.
+const maxNoted = 5
+
+// note is the range in a line.
+func (s *SourceRange) note() string {
+	text := fmt.Sprintf("%s: %d missing, %d different, %d surplus", s.Range, s.Missing, s.Different, s.Extra)
+	for i, l := range s.Loaded {
+		if i == 0 {
+			text += "; the run read it in the snapshot of "
+		} else {
+			text += ", the rest in that of "
+		}
+		text += l.Taken.Format(time.RFC3339)
+	}
+	return text
+}
+
+// rangeOf is how snapshots name the range of a source.
+func rangeOf(all []source.Snapshot, name string) string {
+	for _, s := range loadedOf(all, name) {
+		return s.Range
+	}
+	return name
+}
+
+// loadedOf returns which of the snapshots the range of a source was read from.
+func loadedOf(all []source.Snapshot, name string) (of []LoadedRange) {
+	for _, s := range all {
+		for _, r := range s.Ranges {
+			if strings.HasPrefix(r, name+" from ") {
+				of = append(of, LoadedRange{r, s.Name, s.Taken})
+			}
+		}
+	}
+	return of
+}

@@ -1,0 +1,162 @@
+package verify
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/plan"
+)
+
+// What the input says of a row is kept as a position followed by one of these.
+const (
+	kindWhole  = 'w' // the row is replaced by one whose cells have this sum; the table's own timestamps
+	kindCells  = 'c' // cells one by one: the row is updated, or replaced by cells with timestamps of their own
+	kindDelete = 'd' // the row is deleted
+	kindReject = 'r' // the record was rejected: the table may have the key, and nothing is known of it
+)
+
+// cell is what the input says of one column of one row.
+type cell struct {
+	column uint64 // its name, reduced
+	delete bool
+	stamp  int64 // -1 is the table's own time
+	hash   uint64
+}
+
+// reducer makes positions and what they stand for of rows. It is not safe for concurrent use.
+type reducer struct {
+	*plainbuffer.Hasher
+	mode    table.Mode
+	columns map[string]int // places of the schema's attributes
+	names   []uint64       // their hashes; nil if records describe themselves
+
+	buf     []byte
+	stamped bool
+}
+
+func newReducer(h *plainbuffer.Hasher, p *plan.Plan) *reducer {
+	r := &reducer{Hasher: h, mode: p.Request.Mode, columns: map[string]int{}, names: namesOf(h, p)}
+	for i, c := range p.Schema.Attributes() {
+		r.columns[c.Name] = i
+	}
+	return r
+}
+
+// namesOf are the attributes of a plan's schema, reduced, by which kept cells name their columns; nil if records describe themselves:
+// each cell has its column's name then, reduced.
+func namesOf(h *plainbuffer.Hasher, p *plan.Plan) []uint64 {
+	if p.Wide {
+		return nil
+	}
+	names := []uint64{}
+	for _, c := range p.Schema.Attributes() {
+		names = append(names, h.Column(c.Name))
+	}
+	return names
+}
+
+const headBytes = 9 // of the position and the kind
+
+// reduce reduces the PlainBuffer bytes of a row, or their sum. The result is valid until the next call.
+func (r *reducer) reduce(position uint64, body []byte) ([]byte, error) {
+	r.buf = binary.BigEndian.AppendUint64(r.buf[:0], position)
+	if r.mode == table.Delete {
+		r.buf = append(r.buf, kindDelete)
+		return r.buf, nil
+	}
+	if len(body) == intake.SumBytes {
+		r.stamped = false
+		r.buf = append(append(r.buf, kindWhole), body...)
+		return r.buf, nil
+	}
+	if r.mode == table.Put {
+		var sum uint64
+		if sum, r.stamped = r.Row(plainbuffer.CellsOf(body)); !r.stamped {
+			r.buf = binary.LittleEndian.AppendUint64(append(r.buf, kindWhole), sum)
+			return r.buf, nil
+		}
+	}
+	r.stamped = false
+	r.buf = append(r.buf, kindCells)
+	if _, err := plainbuffer.Walk(body, nil, r.add); err != nil {
+		return nil, fmt.Errorf("read a row again: %w", err)
+	}
+	return r.buf, nil
+}
+
+// Flags of a cell as it is kept.
+const (
+	flagDelete = 1 << iota
+	flagStamp
+)
+
+func (r *reducer) add(v plainbuffer.View) {
+	var name uint64
+	if r.names == nil {
+		name = r.ColumnBytes(v.Name)
+		r.buf = binary.LittleEndian.AppendUint64(r.buf, name)
+	} else {
+		i := r.columns[string(v.Name)]
+		name = r.names[i]
+		r.buf = binary.AppendUvarint(r.buf, uint64(i))
+	}
+	if v.Op == plainbuffer.DeleteAll {
+		r.buf = append(r.buf, flagDelete)
+		return
+	}
+	hash := r.Cell(name, &v.Value)
+	if v.Timestamp < 0 {
+		r.buf = append(r.buf, 0)
+	} else {
+		r.stamped = true
+		r.buf = append(r.buf, flagStamp)
+		r.buf = binary.LittleEndian.AppendUint64(r.buf, uint64(v.Timestamp))
+	}
+	r.buf = binary.LittleEndian.AppendUint64(r.buf, hash)
+}
+
+// cellsOf reads the cells that were kept, appending to dst. Names are those that a reducer has.
+func cellsOf(dst []cell, kept []byte, names []uint64) []cell {
+	for len(kept) > 0 {
+		c, n := cell{stamp: -1}, 8
+		if names == nil {
+			c.column = binary.LittleEndian.Uint64(kept)
+		} else {
+			var i uint64
+			i, n = binary.Uvarint(kept)
+			c.column = names[i]
+		}
+		flags := kept[n]
+		kept = kept[n+1:]
+		if flags&flagStamp != 0 {
+			c.stamp = int64(binary.LittleEndian.Uint64(kept))
+			kept = kept[8:]
+		}
+		if flags&flagDelete != 0 {
+			c.delete = true
+		} else {
+			c.hash = binary.LittleEndian.Uint64(kept)
+			kept = kept[8:]
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+// Whoever wants to know what must change gets the row itself: it follows what it was reduced to, and its length, 4 bytes, follows it.
+const tailBytes = 4
+
+// appendBody appends a row to what it was reduced to.
+func appendBody(reduced, body []byte) []byte {
+	return binary.LittleEndian.AppendUint32(append(reduced, body...), uint32(len(body)))
+}
+
+// cutBody separates the two.
+func cutBody(value []byte) (reduced, body []byte) {
+	end := len(value) - tailBytes
+	from := end - int(binary.LittleEndian.Uint32(value[end:]))
+	return value[:from], value[from:end]
+}

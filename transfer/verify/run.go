@@ -1,0 +1,433 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"example.com/tsimport/internal/extsort"
+	"example.com/tsimport/internal/spill"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/source"
+)
+
+// verifier compares one table, or several, with their inputs.
+type verifier struct {
+	cfg      *Config
+	admin    *client.Admin
+	tables   []*target       // by name
+	named    map[string]bool // tables that records go to, where there are several
+	anyOrder bool            // of the records of a key
+	plan     *plan.Plan
+	hasher   *plainbuffer.Hasher
+	result   *Result
+	splits   places
+	stamped  bool // a record gives its cells timestamps
+	returned *returned
+	from, to []byte // ordering keys of the range that is compared; nil does not bound it
+	// recordsOf is how many records each source has.
+	recordsOf []int64
+	bySource  *bySource // nil counts nothing by ranges of the source
+	sorted    *extsort.Sorted
+	told      bool // the sorter, how much comes
+	units     atomic.Int64
+	pages     sync.Pool // of *scan.PackedPage
+}
+
+// Run compares. An error means that the comparison did not finish; differences are in the result.
+func Run(ctx context.Context, cfg Config) (*Result, error) {
+	start := time.Now()
+	v, err := newVerifier(ctx, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer v.plan.Close()
+	if err := v.readReturned(); err != nil {
+		return nil, err
+	}
+	defer v.returned.close() // what is left on disk goes with the process
+	if err := v.readInput(ctx); err != nil {
+		return nil, &InputError{err}
+	}
+	defer v.sorted.Close()
+	if err := v.findTables(); err != nil {
+		return nil, err
+	}
+	if cfg.Sample > 0 {
+		err = v.compareSample(ctx)
+	} else {
+		err = v.compareAll(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range v.tables {
+		if t.absent || cfg.Stored != nil {
+			continue
+		}
+		if err := v.admin.Same(t.Table); err != nil {
+			return nil, err
+		}
+	}
+	if err := v.nameColumns(ctx); err != nil {
+		return nil, err
+	}
+	r := v.result
+	if v.plan.Merging != nil && r.Superseded > 0 {
+		return nil, plan.SameKeys(v.plan.Request, r.Superseded, r.Read) // all but one of each key would pass unseen
+	}
+	r.OK = r.Missing == 0 && r.Different == 0 && r.WithoutKey == 0 && (r.Extra == 0 || !cfg.ExtraFails)
+	v.noteUnread()
+	v.noteSnapshots()
+	v.noteRanges()
+	r.SpilledRows, r.SpilledBytes, r.ReadCU = v.sorted.Spilled(), v.sorted.Usage().PeakDiskBytes, v.units.Load()
+	if r.Seconds = time.Since(start).Seconds(); r.Seconds > 0 {
+		r.RowsPerSecond = float64(r.Read+r.RowsInTable) / r.Seconds
+	}
+	return r, r.balance()
+}
+
+// noteSnapshots says which moment of a source was compared.
+func (v *verifier) noteSnapshots() {
+	of, ok := v.plan.Request.Read.Sources.(source.Snapshots)
+	if !ok {
+		return
+	}
+	all := of.Snapshots()
+	switch v.result.Snapshots = all; len(all) {
+	case 0:
+	case 1:
+		v.result.Notes = append(v.result.Notes, fmt.Sprintf("the source was compared as it was at one moment, %s; rows that have changed since they were loaded are different, missing or extra", all[0].Taken.Format(time.RFC3339)))
+	default:
+		v.result.Notes = append(v.result.Notes, fmt.Sprintf("a session was lost, and the rows of the source are of %d snapshots, taken from %s to %s: rows that changed between them may be different, missing or extra",
+			len(all), all[0].Taken.Format(time.RFC3339), all[len(all)-1].Taken.Format(time.RFC3339)))
+	}
+}
+
+func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
+	if cfg.Progress == nil {
+		cfg.Progress = new(Progress)
+	}
+	cfg.Workers = int(min(int64(cmp.Or(cfg.Workers, DefaultWorkers)), max(cfg.Memory/3/pageMemory, 1)))
+	admin := &client.Admin{Client: cfg.Client, Context: ctx, RetryFor: cfg.RetryFor}
+	request := *cfg.Request
+	if request.Mode == table.Increment {
+		return nil, usagef("--mode increment: a table of sums cannot be compared with records that were added to it")
+	}
+	var tables []*target
+	switch {
+	case cfg.Stored != nil && cfg.Sample > 0:
+		return nil, usagef("--sample: an archive is read as a whole")
+	case cfg.Stored != nil:
+		to := &request.Target
+		to.Table, to.Key, to.Absent = cfg.Stored.Table.Name, slices.Clone(cfg.Stored.Table.Key), true
+		for i := range to.Key {
+			to.Key[i].Auto = false // the values are there
+		}
+		tables = append(tables, &target{Table: cfg.Stored.Table})
+	case !plan.IsTemplate(request.Target.Table):
+		described, err := admin.Describe(request.Target.Table)
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range described.Key {
+			if k.Auto && request.Condition != table.ExpectExist && cfg.Returned == "" {
+				return nil, usagef("table %s has the auto-increment key column %s: the service assigns part of its keys, so the inputs do not have them; give the file that the load has written with --returned-keys", described.Name, k.Name)
+			}
+		}
+		tables = append(tables, &target{Table: described})
+	}
+	v := &verifier{cfg: cfg, admin: admin, tables: tables, named: map[string]bool{}, anyOrder: request.Order == plan.OrderNone, hasher: plainbuffer.NewHasher()}
+	// Rows are sorted anyway, so the inputs are read from front to back regardless of the order of writing.
+	request.Written, request.Keep, request.Order, request.Memory = true, plan.KeepNothing, plan.LastWins, max(cfg.Memory/2, 1)
+	if cfg.Returned != "" {
+		request.Keep = plan.KeepRecord // which may have an old key
+	}
+	request.Reading = cfg.Memory              // or a load would have taken records that are refused here
+	request.Target.Create = cfg.Stored != nil // whose key is given
+	request.KeysAlone = cfg.Sample > 0
+	if request.RejectedKeys = cfg.Changes != nil; cfg.Changes != nil {
+		request.Keep = plan.KeepNothing
+	}
+	var err error
+	if v.plan, err = plan.Make(ctx, &request, admin); err != nil {
+		return nil, err
+	}
+	v.recordsOf = make([]int64, len(v.plan.Sources))
+	v.bySource = v.newBySource()
+	for _, value := range cfg.From {
+		v.from = table.AppendKey(v.from, value)
+	}
+	for _, value := range cfg.To {
+		v.to = table.AppendKey(v.to, value)
+	}
+	if v.plan.Live {
+		cfg.Rejected = nil // numbers of records are those of one reading
+	}
+	var facts []plan.Fact
+	if cfg.Changes != nil {
+		if facts, err = v.plan.Facts(); err != nil {
+			v.plan.Close()
+			return nil, &InputError{err}
+		}
+	}
+	v.result = &Result{
+		Facts: facts,
+		Table: request.Target.Table, Mode: [...]string{"put", "update", "delete"}[request.Mode], Sample: cfg.Sample,
+		Examples: []Example{}, Notes: v.plan.Warnings,
+	}
+	if _, of := v.plan.Request.Read.Sources.(source.Snapshots); v.plan.Live && !of && cfg.Changes == nil {
+		v.result.Notes = append(v.result.Notes, fmt.Sprintf("%s changes while it is read, and is read for this comparison: rows that have changed since they were loaded, or change meanwhile, are different, missing or extra. Cells are compared with their timestamps",
+			v.plan.Sources[0].Name))
+	}
+	if cfg.Condition != table.Ignore && cfg.Changes == nil && cfg.Loaded.IsZero() {
+		v.result.Notes = append(v.result.Notes, "only the run knows which rows the condition refused; name it with --run, or they count as different or missing")
+	}
+	return v, nil
+}
+
+func usagef(format string, a ...any) error {
+	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
+}
+
+func (v *verifier) sorter() (*extsort.Sorter, error) {
+	return extsort.New(extsort.Options{
+		Memory: max(v.cfg.Memory/4, 1), Readers: v.cfg.Workers,
+		Spill: spill.Options{Dir: v.cfg.TempDir, MaxBytes: v.cfg.TempMax},
+	})
+}
+
+// keyRange is a range of a table's ordering keys, from inclusive, to exclusive; nil: unbounded.
+type keyRange struct {
+	table    *target
+	number   int
+	from, to []byte // without the table's name
+}
+
+// ranges cuts the keys where partitions begin and, because there may be few, where it divides the inputs' keys evenly.
+func (v *verifier) ranges() []keyRange {
+	if v.cfg.Stored != nil { // which is read from front to back
+		return []keyRange{{v.tables[0], 0, v.from, v.to}}
+	}
+	even := v.sorted.Cuts(v.evenRanges())
+	var all []keyRange
+	for _, t := range v.tables {
+		var cuts [][]byte
+		for _, c := range even {
+			if own, ok := bytes.CutPrefix(c, t.prefix); ok {
+				cuts = append(cuts, own)
+			}
+		}
+		if bounds, err := v.partitions(t); err == nil { // without them the ranges are as right, and less even
+			for _, b := range bounds {
+				cuts = append(cuts, table.AppendKey(nil, b))
+			}
+		}
+		slices.SortFunc(cuts, bytes.Compare)
+		cuts = slices.CompactFunc(cuts, bytes.Equal)
+		cuts = slices.DeleteFunc(cuts, func(c []byte) bool { return v.outside(c) || bytes.Equal(c, v.from) })
+		from := v.from
+		for _, c := range append(cuts, v.to) {
+			if c != nil && len(c) == 0 {
+				continue
+			}
+			all = append(all, keyRange{t, len(all), from, c})
+			from = c
+		}
+	}
+	return all
+}
+
+// pageRows is a little less than the rows of a page of the table that is full.
+const pageRows = 4900
+
+// evenRanges is how many ranges the inputs' keys are divided into: some for each worker, as full pages as they can be.
+func (v *verifier) evenRanges() int {
+	n := int64(4 * v.cfg.Workers)
+	if pages := v.sorted.Len() / n / pageRows; pages > 0 {
+		n = v.sorted.Len()/(pages*pageRows) + 1
+	}
+	return int(n)
+}
+
+func (v *verifier) partitions(t *target) ([]table.Value, error) {
+	if t.absent {
+		return nil, nil
+	}
+	return v.admin.Splits(t.Name)
+}
+
+// compareAll compares all keys, range by range.
+func (v *verifier) compareAll(ctx context.Context) error {
+	ranges := v.ranges()
+	tallies := make([]*tally, len(ranges))
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(v.cfg.Workers)
+	for i, r := range ranges {
+		if groupCtx.Err() != nil {
+			break
+		}
+		group.Go(func() (err error) {
+			tallies[i], err = v.compareRange(groupCtx, r)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil { // ranges that were not begun have no tally
+		return context.Cause(ctx)
+	}
+	v.result.Ranges = len(ranges)
+	v.add(tallies)
+	return nil
+}
+
+// compareRange merges the keys of the inputs with those of the table.
+func (v *verifier) compareRange(ctx context.Context, r keyRange) (_ *tally, err error) {
+	o := v.options(r.table)
+	if o.From, err = decodeKey(r.table.Key, r.from); err != nil {
+		return nil, err
+	}
+	if o.To, err = decodeKey(r.table.Key, r.to); err != nil {
+		return nil, err
+	}
+	t := v.newTally(r.table)
+	if v.cfg.Changes != nil {
+		if t.told, err = v.cfg.Changes.Range(r.number); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, t.told.Close()) }()
+	}
+	it := v.sorted.Range(r.table.bounds(r.from, r.to))
+	expected := v.newWants(it)
+	next, more := expected.next()
+	key := bytes.Clone(r.table.prefix)
+	if r.table.absent {
+		return t, v.allMissing(t, expected, it, next, more)
+	}
+	rows := int64(0) // that Progress does not know
+	tell := func() {
+		v.cfg.Progress.Compared.Add(rows)
+		rows = 0
+	}
+	defer tell()
+	err = v.scan(ctx, r.table, o, func(own []byte, row tableRow) error {
+		if rows++; rows == progressRows {
+			tell()
+		}
+		key = append(key[:len(r.table.prefix)], own...)
+		order := 1
+		for more {
+			if order = bytes.Compare(next.key, key); order >= 0 {
+				break
+			}
+			t.expected(next, nil)
+			next, more = expected.next()
+		}
+		if it.Err() != nil {
+			return it.Err()
+		}
+		if !more || order > 0 {
+			t.extra(key)
+			return t.err
+		}
+		t.present(next, row)
+		next, more = expected.next()
+		return t.err
+	})
+	if err != nil {
+		return t, err
+	}
+	return t, v.allMissing(t, expected, it, next, more)
+}
+
+// progressRows is how many rows are compared before Progress knows them.
+const progressRows = 512
+
+// allMissing counts the keys that are left as missing.
+func (v *verifier) allMissing(t *tally, expected *wants, it *extsort.Iterator, next *want, more bool) error {
+	for more {
+		t.expected(next, nil)
+		next, more = expected.next()
+	}
+	return cmp.Or(it.Err(), t.err)
+}
+
+// options are what is read of a table.
+func (v *verifier) options(t *target) scan.Options {
+	o := scan.Options{Manner: v.cfg.Manner, RetryFor: v.cfg.RetryFor, Units: &v.units}
+	if v.stamped || v.plan.Wide { // a version more is a difference
+		o.Versions = t.MaxVersions
+	}
+	switch v.plan.Request.Mode {
+	case table.Delete:
+		o.Columns = []string{}
+	case table.Update:
+		if names := v.names(); len(names) < maxColumnsToGet && !v.plan.Wide {
+			o.Columns = names
+		}
+	}
+	return o
+}
+
+// maxColumnsToGet is how many columns a request can name.
+const maxColumnsToGet = 1024
+
+// names are the names of the attributes in the table.
+func (v *verifier) names() []string {
+	var names []string
+	for _, c := range v.plan.Schema.Attributes() {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+func (v *verifier) newJudge(t *target) *judge {
+	j := &judge{
+		Hasher: v.hasher, mode: v.plan.Request.Mode, sums: v.plan.Request.Mode == table.Put && !v.plan.Wide && v.plan.Mark == "", wide: v.plan.Wide, names: map[uint64]string{}, versions: t.MaxVersions,
+		oldest: -1, loaded: -1, hashes: map[string]uint64{}, got: map[uint64][]got{},
+	}
+	for _, name := range v.names() {
+		j.names[j.Column(name)] = name
+	}
+	v.age(j, t)
+	if !v.cfg.Loaded.IsZero() {
+		j.loaded = v.cfg.Loaded.UnixMilli()
+	}
+	return j
+}
+
+// age says which cells may have expired: they age while rows are compared.
+func (v *verifier) age(j *judge, t *target) {
+	if t.TimeToLive > 0 {
+		j.oldest = v.cfg.Clock.Now().UnixMilli() - 1000*int64(t.TimeToLive)
+	}
+	if v.plan.Request.Target.DropExpired { // the load may have left them out
+		reach := 1000 * cmp.Or(t.MaxDeviation, client.DefaultDeviation)
+		j.oldest = max(j.oldest, v.cfg.Clock.Now().UnixMilli()-reach)
+	}
+}
+
+// balance checks that nothing was counted twice or not at all.
+func (r *Result) balance() error {
+	if sum := r.RowsExpected + r.Superseded + r.Rejected + r.NotSampled + r.Archived + r.OutOfRange + r.WithoutKey; sum != r.Read {
+		return fmt.Errorf("the counts do not balance: %d records, but %d", r.Read, sum)
+	}
+	if sum := r.Equal + r.Missing + r.Different + r.Expired; sum != r.RowsExpected {
+		return fmt.Errorf("the counts do not balance: %d rows expected, but %d compared", r.RowsExpected, sum)
+	}
+	return nil
+}

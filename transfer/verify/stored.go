@@ -1,0 +1,154 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/reader/record"
+	"example.com/tsimport/reader/source"
+)
+
+// Stored is rows in key order that inputs are compared with in place of a table of a service: those of frozen, wide sources, one after
+// the other, whose first columns are the key's.
+type Stored struct {
+	Table *client.Table // what the table is or was
+	Rows  source.Origin
+}
+
+// each calls do with every row.
+func (s *Stored) each(ctx context.Context, do func(*scan.Row) error) (err error) {
+	parts, err := s.Rows.Open(ctx, nil)
+	if err != nil {
+		return &InputError{err}
+	}
+	defer func() {
+		for _, p := range parts {
+			err = errors.Join(err, p.Close())
+		}
+	}()
+	var last []byte
+	for _, p := range parts {
+		err := s.part(ctx, p, func(row *scan.Row) error {
+			key := appendKey(nil, row.PrimaryKey)
+			if last != nil && string(key) <= string(last) {
+				return fmt.Errorf("read %s: its rows are not in the order of their keys", p.About().Name)
+			}
+			last = key
+			return do(row)
+		})
+		if err == nil {
+			err = p.Close()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// part calls do with every row of a source.
+func (s *Stored) part(ctx context.Context, p source.Source, do func(*scan.Row) error) error {
+	parser := p.NewParser(nil)
+	defer parser.Close()
+	parse := func(splits []source.Split) error {
+		for _, split := range splits {
+			var failed error
+			_, _, err := parser.Parse(split, func(rec *record.Record) {
+				if failed == nil && rec.Bad != nil {
+					failed = fmt.Errorf("read %s: %s", p.About().Name, rec.Bad.Message)
+				}
+				if failed == nil {
+					failed = do(s.row(rec))
+				}
+			})
+			if err = errors.Join(err, failed); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		next, err := p.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = next.Prepare()
+		}
+		if err != nil {
+			return &InputError{err}
+		}
+		splits, err := p.Add(next)
+		if err = errors.Join(parse(splits), err); err != nil {
+			return err
+		}
+	}
+	splits, err := p.Finish()
+	return errors.Join(parse(splits), err)
+}
+
+// row is a record as a scan delivers it.
+func (s *Stored) row(rec *record.Record) *scan.Row {
+	row := &scan.Row{PrimaryKey: new(tablestore.PrimaryKey)}
+	for i, k := range s.Table.Key {
+		row.PrimaryKey.AddPrimaryKeyColumn(k.Name, delivered(&rec.Fields[i]))
+	}
+	for i := range rec.Cells {
+		c := &rec.Cells[i]
+		row.Columns = append(row.Columns, &tablestore.AttributeColumn{ColumnName: string(c.Name), Value: delivered(&c.Datum), Timestamp: c.At})
+	}
+	return row
+}
+
+// delivered is a value as the SDK delivers it.
+func delivered(d *record.Datum) any {
+	switch d.Kind {
+	case record.Integer:
+		return d.Int
+	case record.Double:
+		return d.Double
+	case record.Boolean:
+		return d.Int != 0
+	case record.Binary:
+		return append([]byte{}, d.Bytes...)
+	}
+	return string(d.Bytes)
+}
+
+// tableRow is a row of the table as it came, or as the SDK would deliver it.
+type tableRow struct {
+	packed []byte // nil where made is the row
+	sum    uint64 // of packed
+	made   *scan.Row
+}
+
+// scan calls do with the ordering keys and the rows of a range of the table, or with those that stand for them.
+func (v *verifier) scan(ctx context.Context, t *target, o scan.Options, do func(key []byte, row tableRow) error) error {
+	if v.cfg.Stored == nil {
+		page, _ := v.pages.Get().(*scan.PackedPage)
+		if page == nil {
+			page = new(scan.PackedPage)
+			page.Sums(v.hasher)
+		}
+		defer v.pages.Put(page)
+		return scan.Packed(ctx, v.cfg.Client, t.Name, t.Key, o, page, func(i int) error {
+			return do(page.Key(i), tableRow{packed: page.Row(i), sum: page.Sum(i)})
+		})
+	}
+	return v.cfg.Stored.each(ctx, func(row *scan.Row) error {
+		key := appendKey(nil, row.PrimaryKey)
+		if v.outside(key) {
+			return nil
+		}
+		return do(key, tableRow{made: row})
+	})
+}

@@ -1,0 +1,85 @@
+package verify
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+)
+
+// target is a table that is compared.
+type target struct {
+	*client.Table
+	absent bool
+	// prefix is what ordering keys of its rows begin with; nil if all are of one table.
+	prefix []byte
+}
+
+// bounds adds the table's prefix to two ordering keys; nil: unbounded.
+func (t *target) bounds(from, to []byte) (lower, upper []byte) {
+	if t.prefix == nil {
+		return from, to
+	}
+	lower = append(slices.Clone(t.prefix), from...)
+	if to == nil {
+		return lower, table.AppendTableEnd(nil, t.Name)
+	}
+	return lower, append(slices.Clone(t.prefix), to...)
+}
+
+// findTables looks at the tables that records go to. Others that the template names are not compared: nothing in the inputs
+// says what they should hold.
+func (v *verifier) findTables() error {
+	for _, name := range slices.Sorted(maps.Keys(v.named)) {
+		t := &target{prefix: table.AppendTable(nil, name)}
+		described, err := v.admin.Describe(name)
+		switch {
+		case errors.Is(err, client.ErrNoTable):
+			t.absent, t.Table = true, &client.Table{Name: name, Key: v.plan.Schema.Key}
+		case err != nil:
+			return err
+		case !slices.Equal(described.Key, v.plan.Schema.Key):
+			return usagef("table %s has another primary key than the load", name)
+		default:
+			t.Table = described
+		}
+		v.tables = append(v.tables, t)
+		v.result.Tables = append(v.result.Tables, TableResult{Name: name, Absent: t.absent})
+	}
+	return nil
+}
+
+// target returns the table of an ordering key.
+func (v *verifier) target(key []byte) *target {
+	if v.plan.Tables == nil {
+		return v.tables[0]
+	}
+	name, _ := table.CutTable(key)
+	at, _ := slices.BinarySearchFunc(v.tables, string(name), func(t *target, name string) int {
+		switch {
+		case t.Name < name:
+			return -1
+		case t.Name > name:
+			return 1
+		}
+		return 0
+	})
+	return v.tables[at]
+}
+
+// addTable adds what was found of a part of one table among several.
+func (r *Result) addTable(t *tally) {
+	for i := range r.Tables {
+		if of := &r.Tables[i]; of.Name == t.table.Name {
+			of.RowsExpected += t.keys
+			of.RowsInTable += t.inTable
+			of.Equal += t.equal
+			of.Missing += t.missing
+			of.Different += t.different
+			of.Expired += t.expires
+			of.Extra += t.more
+		}
+	}
+}

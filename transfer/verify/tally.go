@@ -1,0 +1,188 @@
+package verify
+
+import (
+	"slices"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
+)
+
+// tally counts what was found in one range of keys. It is not safe for concurrent use.
+type tally struct {
+	v     *verifier
+	table *target
+	judge *judge
+	err   error
+	told  RangeChanges // who is told of differences; nil is nobody
+
+	memory client.PageMemory // of a row that is looked at by its cells
+
+	keys, superseded, inTable                int64
+	equal, missing, different, expires, more int64
+	ofRejects, units                         int64
+	examples                                 map[string][]Example
+	found                                    map[int]*Found // of each range of the source; nil counts none
+}
+
+func (v *verifier) newTally(of *target) *tally {
+	t := &tally{v: v, table: of, judge: v.newJudge(of), examples: map[string][]Example{}}
+	if v.bySource != nil {
+		t.found = map[int]*Found{}
+	}
+	return t
+}
+
+// present counts a key of the inputs that the table has.
+func (t *tally) present(w *want, row tableRow) {
+	if row.packed != nil && t.judge.same(w, row.sum) {
+		if t.key(w, true) {
+			t.judged(w, nil, isEqual, difference{})
+		}
+		return
+	}
+	if row.packed != nil {
+		var err error
+		if row.made, err = t.memory.Unpack(row.packed); err != nil {
+			t.err = err
+			return
+		}
+	}
+	t.expected(w, t.v.unmarked(row.made))
+}
+
+// expected counts a key of the inputs with its row in the table, nil if there is none.
+func (t *tally) expected(w *want, row *scan.Row) {
+	if t.key(w, row != nil) {
+		t.v.age(t.judge, t.table)
+		verdict, differs := t.judge.compare(w, row)
+		t.judged(w, row, verdict, differs)
+	}
+}
+
+// key counts a key of the inputs, and reports whether anything is expected of it.
+func (t *tally) key(w *want, stored bool) bool {
+	if stored {
+		t.inTable++
+	}
+	if w.rows == 0 { // rejected records alone have the key
+		if stored {
+			t.ofRejects++
+		}
+		return false
+	}
+	t.keys++
+	t.units += w.units
+	t.superseded += w.rows - 1
+	return true
+}
+
+// judged counts what was found of a key.
+func (t *tally) judged(w *want, row *scan.Row, verdict verdict, differs difference) {
+	if t.found != nil {
+		t.foundOf(t.v.splits[w.position>>32].source).add(verdict)
+	}
+	switch verdict {
+	case isEqual:
+		t.equal++
+	case isExpired:
+		t.expires++
+	case isMissing:
+		t.missing++
+		t.change(w, nil, differs)
+		t.example(Missing, w.key, w.position, nil)
+	case isDifferent:
+		t.different++
+		t.change(w, row, differs)
+		e := t.example(Different, w.key, w.position, differs.columns)
+		if e == nil {
+			return
+		}
+		if e.stored = shownRow(row); differs.columns == nil {
+			e.cells = t.judge.cells(row)
+		} else {
+			e.unnamed = differs.unnamed
+		}
+	}
+}
+
+// extra counts a row of the table whose key no record has.
+func (t *tally) extra(key []byte) {
+	t.inTable++
+	t.more++
+	t.example(Extra, key, 0, nil)
+	if t.told == nil && t.found == nil || t.err != nil {
+		return
+	}
+	values, err := decodeKey(t.table.Key, key[len(t.table.prefix):])
+	if err == nil && t.told != nil {
+		err = t.told.Surplus(values)
+	}
+	if err == nil {
+		t.surplus(values)
+	}
+	t.err = err
+}
+
+// change tells of a row that is missing or different.
+func (t *tally) change(w *want, row *scan.Row, differs difference) {
+	if t.told == nil || t.err != nil {
+		return
+	}
+	c := Change{Rows: w.bodies, Stored: row}
+	if t.v.plan.Request.Mode == table.Update && row != nil {
+		c.Differs = func(column []byte) bool { return slices.Contains(differs.reduced, t.judge.ColumnBytes(column)) }
+	}
+	t.err = t.told.Expected(&c)
+}
+
+// example keeps an example, unless there are enough.
+func (t *tally) example(kind string, key []byte, position uint64, columns []string) *Example {
+	if len(t.examples[kind]) >= t.v.cfg.Examples {
+		return nil
+	}
+	k, err := keyOf(t.table.Key, key[len(t.table.prefix):])
+	if err != nil {
+		t.err = err
+	}
+	e := Example{Kind: kind, Key: k, Columns: columns, position: position}
+	if t.table.prefix != nil {
+		e.Table = t.table.Name
+	}
+	if kind != Extra {
+		e.Input = t.v.splits.place(position)
+	}
+	t.examples[kind] = append(t.examples[kind], e)
+	return &t.examples[kind][len(t.examples[kind])-1]
+}
+
+// add enters what was found in all ranges, in key order, into the result.
+func (v *verifier) add(tallies []*tally) {
+	r := v.result
+	examples := map[string][]Example{}
+	for _, t := range tallies {
+		r.addTable(t)
+		r.RowsExpected += t.keys
+		r.Superseded += t.superseded
+		r.RowsInTable += t.inTable
+		r.Equal += t.equal
+		r.Missing += t.missing
+		r.Different += t.different
+		r.Expired += t.expires
+		r.Extra += t.more
+		r.OfRejects += t.ofRejects
+		r.Units += t.units
+		for n, f := range t.found {
+			v.bySource.add(n, f)
+		}
+		for kind, list := range t.examples {
+			examples[kind] = append(examples[kind], list[:min(len(list), v.cfg.Examples-len(examples[kind]))]...)
+		}
+	}
+	for _, kind := range []string{Missing, Different, Extra} {
+		r.Examples = append(r.Examples, examples[kind]...)
+	}
+	if v.plan.Request.Mode == table.Delete && r.Different > 0 {
+		r.Notes = append(r.Notes, "with --mode delete the different rows are those that are still there")
+	}
+}

@@ -1,0 +1,583 @@
+package verify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/google/go-cmp/cmp"
+
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/internal/extsort"
+	"example.com/tsimport/internal/spill"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/reader/input"
+)
+
+func TestEveryTypeIsComparedBitForBit(t *testing.T) {
+	w := newWorld(t)
+	name := w.make(t, table.Definition{})
+	row := cells{"d": math.Copysign(0, -1), "e": "", "x": []byte{0, 255}, "y": []byte{}, "n": int64(-7), "f": false, "s": "中\x00"}
+	w.put(t, name, "k", row)
+	cfg := w.config(t, name, "id,d,e,x,y,n,f,s\nk,-0,\"\",AP8=,\"\",-7,false,中\x00\n")
+	for c, typ := range map[string]table.Type{"d": table.Double, "e": table.String, "x": table.Binary, "y": table.Binary, "n": table.Integer, "f": table.Boolean, "s": table.String} {
+		cfg.Request.Columns.Types[c] = plan.Type{Type: typ}
+	}
+	if r := run(t, cfg); !r.OK || r.Equal != 1 {
+		t.Errorf("the row as it was put is different: %+v", r.Examples)
+	}
+	for column, other := range (cells{"d": 0.0, "e": []byte{}, "x": "\x00", "y": "", "n": float64(-7), "f": int64(0), "s": "中"}) {
+		w.update(t, name, "k", cells{column: other})
+		if r := run(t, cfg); r.OK || r.Different != 1 || len(r.Examples[0].Columns) != 1 || r.Examples[0].Columns[0] != column {
+			t.Errorf("column %s as %T %v: %s %+v", column, other, other, r.counts(), r.Examples)
+		}
+		w.update(t, name, "k", cells{column: row[column]})
+	}
+}
+
+func TestRejectsAndRepeatsAreNotExpected(t *testing.T) {
+	w := newWorld(t)
+	name := w.make(t, table.Definition{})
+	w.put(t, name, "a", cells{"n": int64(3)})
+	w.put(t, name, "b", cells{"n": int64(2)})
+	w.put(t, name, "old", cells{"n": int64(1)})
+	cfg := w.config(t, name, "id,n\na,1\nb,2\na,3\nb,4\nc,5\nd,x\n")
+	cfg.Request.Columns.Types["n"] = plan.Type{Type: table.Integer}
+	file := cfg.Request.Inputs[0]
+	wantCounts(t, run(t, cfg), "expected 3, equal 1, missing 1, different 1, expired 0, extra 1, in table 3, rejected 1, superseded 2")
+
+	cfg.Rejected = rundir.Rejected{file: {4, 5, 6}}
+	r := run(t, cfg)
+	wantCounts(t, r, "expected 2, equal 2, missing 0, different 0, expired 0, extra 1, in table 3, rejected 3, superseded 1")
+	if !r.OK || len(r.Examples) != 1 || r.Examples[0].Kind != Extra || r.Examples[0].Input != nil {
+		t.Errorf("ok %v, %+v", r.OK, r.Examples)
+	}
+	cfg.ExtraFails = true
+	if run(t, cfg).OK {
+		t.Error("a surplus row is no failure, though it was to be")
+	}
+	cfg.Request.Records = 2
+	wantCounts(t, run(t, cfg), "expected 2, equal 1, missing 0, different 1, expired 0, extra 1, in table 3, rejected 0, superseded 0")
+}
+
+func TestExamplesNameTheirRecords(t *testing.T) {
+	w := newWorld(t)
+	name := w.make(t, table.Definition{})
+	var text strings.Builder
+	text.WriteString("id,n,m\n")
+	for i := range 1000 {
+		fmt.Fprintf(&text, "k%04d,%d,%d\n", i, i, i)
+		if i%100 != 7 {
+			m := i
+			if i%100 == 9 {
+				m++
+			}
+			w.put(t, name, fmt.Sprintf("k%04d", i), cells{"n": int64(i), "m": int64(m)})
+		}
+	}
+	cfg := w.config(t, name, text.String())
+	cfg.Examples, cfg.Memory, cfg.Request.Read.SplitBytes = 3, 1, 512
+	r := run(t, cfg)
+	wantCounts(t, r, "expected 1000, equal 980, missing 10, different 10, expired 0, extra 0, in table 990, rejected 0, superseded 0")
+	var got []string
+	for _, e := range r.Examples {
+		got = append(got, fmt.Sprintf("%s %s %v %d", e.Kind, e.Key, e.Columns, e.Input.Record))
+	}
+	want := `missing id="k0007" [] 8, missing id="k0107" [] 108, missing id="k0207" [] 208, ` +
+		`different id="k0009" [m] 10, different id="k0109" [m] 110, different id="k0209" [m] 210`
+	if strings.Join(got, ", ") != want {
+		t.Errorf("got  %s\nwant %s", strings.Join(got, ", "), want)
+	}
+	if r.SpilledRows == 0 || r.Ranges < 2 {
+		t.Errorf("%d rows on disk, %d ranges: what was to be tried did not happen", r.SpilledRows, r.Ranges)
+	}
+	text2, err := json.Marshal(r.Examples[3])
+	if want := fmt.Sprintf(`{"kind":"different","key":{"id":"k0009"},"columns":["m"],"values":[{"column":"m","input":["9"],"table":["10 at N"]}],"input":{"file":%q,"record":10}}`, cfg.Request.Inputs[0]); err != nil ||
+		regexp.MustCompile(`at \d+`).ReplaceAllString(string(text2), "at N") != want {
+		t.Errorf("as JSON %s, %v", text2, err)
+	}
+}
+
+func TestAnExampleOfAnUpdateHasTheValuesOfItsColumns(t *testing.T) {
+	w := newWorld(t)
+	name := w.make(t, table.Definition{})
+	w.put(t, name, "a", cells{"n": int64(2), "m": int64(1), "own": "x"})
+	cfg := w.config(t, name, "id,n,m\na,3,1\n")
+	cfg.Request.Mode = table.Update
+	r := run(t, cfg)
+	if len(r.Examples) != 1 || len(r.Examples[0].Values) != 1 || !slices.Equal(r.Examples[0].Values[0].Input, []string{"3"}) || !strings.HasPrefix(r.Examples[0].Values[0].Table[0], "2 at ") {
+		t.Errorf("%+v", r.Examples)
+	}
+}
+
+func TestASampleReadsItsKeysAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // the waits between attempts take no time
+		w := newWorld(t)
+		name := w.make(t, table.Definition{})
+		var text strings.Builder
+		text.WriteString("id,n\n")
+		for i := range 1500 {
+			fmt.Fprintf(&text, "k%04d,%d\n", i, i)
+			if i%2 == 0 {
+				w.put(t, name, fmt.Sprintf("k%04d", i), cells{"n": int64(i)})
+			}
+		}
+		w.put(t, name, "surplus", cells{})
+		cfg := w.config(t, name, text.String())
+		cfg.Sample = 0.3
+		w.faults.Only = func(op string) bool { return op == "BatchGetRow" || op == "GetRange" }
+		w.faults.Decide = func(r faults.Request) faults.Fault {
+			switch {
+			case r.Operation == "GetRange":
+				t.Error("a sample reads ranges")
+			case r.N%3 == 0:
+				return faults.Fault{Action: faults.Refuse, Code: "OTSServerBusy"}
+			case r.N%3 == 1:
+				return faults.Fault{Action: faults.DropAfter}
+			}
+			return faults.Fault{}
+		}
+		r := run(t, cfg)
+		if r.RowsExpected < 300 || r.RowsExpected > 600 || r.RowsExpected+r.NotSampled != 1500 {
+			t.Errorf("of 1500 keys %d are looked at, %d are not", r.RowsExpected, r.NotSampled)
+		}
+		if r.Equal+r.Missing != r.RowsExpected || r.Missing < 100 || r.Equal < 100 || r.Extra != 0 || r.RowsInTable != r.Equal {
+			t.Error(r.counts())
+		}
+		if len(w.faults.Done()) != 2 {
+			t.Errorf("faults %v: not each of them happened", w.faults.Done())
+		}
+		w.faults.Decide = func(faults.Request) faults.Fault { return faults.Fault{Action: faults.Refuse, Code: "OTSAuthFailed"} }
+		if _, err := Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "OTSAuthFailed") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestThrottledReadsAndMovingPartitionsAreReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // the waits between attempts take no time
+		w := newWorld(t)
+		name := w.make(t, table.Definition{})
+		text := "id,n\n"
+		for i := range 300 {
+			text += fmt.Sprintf("k%03d,%d\n", i, i)
+			w.put(t, name, fmt.Sprintf("k%03d", i), cells{"n": int64(i)})
+		}
+		w.faults.Only = func(op string) bool { return op == "GetRange" }
+		w.faults.Decide = func(r faults.Request) faults.Fault {
+			if r.N < 12 {
+				return faults.Fault{Action: faults.Refuse, Code: []string{"OTSNotEnoughCapacityUnit", "OTSPartitionUnavailable", "OTSTableNotReady"}[r.N%3]}
+			}
+			return faults.Fault{}
+		}
+		if r := run(t, w.config(t, name, text)); !r.OK || r.Equal != 300 || r.Extra != 0 {
+			t.Error(r.counts())
+		}
+		if n := w.faults.Done()[faults.Refuse]; n != 12 {
+			t.Errorf("%d requests were refused", n)
+		}
+	})
+}
+
+func TestRowsThatTheTableNoLongerKeepsAreExpired(t *testing.T) {
+	now := time.Now()
+	w := newWorld(t)
+	day := 24 * time.Hour
+	name := w.make(t, table.Definition{TimeToLive: 86400, MaxDeviation: 1 << 30})
+	ms := func(ago time.Duration) int64 { return now.Add(-ago).UnixMilli() }
+	w.put(t, name, "fresh", cells{"n": int64(1)}, ms(time.Hour))
+	cfg := w.config(t, name, fmt.Sprintf("id,n,at\nfresh,1,%d\nold,2,%d\nlost,3,%d\n", ms(time.Hour), ms(2*day), ms(2*time.Hour)))
+	cfg.Request.Read.Convert.VersionColumn, cfg.Request.Columns.Exclude = "at", []string{"at"}
+	for _, mode := range []table.Mode{table.Put, table.Update} {
+		cfg.Request.Mode = mode
+		r := run(t, cfg)
+		wantCounts(t, r, "expected 3, equal 1, missing 1, different 0, expired 1, extra 0, in table 1, rejected 0, superseded 0")
+		if r.OK || len(r.Examples) != 1 || r.Examples[0].Key.String() != `id="lost"` {
+			t.Errorf("%+v", r.Examples)
+		}
+	}
+	// Without timestamps in the input, the time of the load counts, if it is known.
+	cfg = w.config(t, name, "id,n\nfresh,1\ngone,2\n")
+	wantCounts(t, run(t, cfg), "expected 2, equal 1, missing 1, different 0, expired 0, extra 0, in table 1, rejected 0, superseded 0")
+	cfg.Loaded = now.Add(-2 * day)
+	wantCounts(t, run(t, cfg), "expected 2, equal 1, missing 0, different 0, expired 1, extra 0, in table 1, rejected 0, superseded 0")
+	cfg.Request.Mode = table.Update
+	wantCounts(t, run(t, cfg), "expected 2, equal 1, missing 0, different 0, expired 1, extra 0, in table 1, rejected 0, superseded 0")
+}
+
+func TestVersionsAreTheNewestThatTheTableKeeps(t *testing.T) {
+	now := time.Now().UnixMilli()
+	w := newWorld(t)
+	name := w.make(t, table.Definition{MaxVersions: 2, MaxDeviation: 1 << 30})
+	text := "id,n,at\n"
+	for i, at := range []int64{now - 3000, now - 1000, now - 2000} { // of each key, not in order of time
+		text += fmt.Sprintf("a,%d,%d\nb,%d,%d\n", i, at, 10*i, at)
+		w.update(t, name, "a", cells{"n": int64(i)}, at)
+		w.update(t, name, "b", cells{"n": int64(10 * i)}, at)
+	}
+	cfg := w.config(t, name, text)
+	cfg.Request.Mode, cfg.Request.Read.Convert.VersionColumn, cfg.Request.Columns.Exclude = table.Update, "at", []string{"at"}
+	if r := run(t, cfg); !r.OK || r.Equal != 2 {
+		t.Fatalf("%s %+v", r.counts(), r.Examples)
+	}
+	w.update(t, name, "b", cells{"n": int64(21)}, now-2000) // the older of the two
+	r := run(t, cfg)
+	wantCounts(t, r, "expected 2, equal 1, missing 0, different 1, expired 0, extra 0, in table 2, rejected 0, superseded 4")
+	if got := r.Examples[0]; got.Key.String() != `id="b"` || len(got.Columns) != 1 || got.Columns[0] != "n" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestTimestampsOfReplacedRowsAreCompared(t *testing.T) {
+	now := time.Now().UnixMilli()
+	w := newWorld(t)
+	name := w.make(t, table.Definition{MaxDeviation: 1 << 30})
+	w.put(t, name, "a", cells{"n": int64(1)}, now-5000)
+	w.put(t, name, "b", cells{"n": int64(1)}, now-5000)
+	cfg := w.config(t, name, fmt.Sprintf("id,n,at\na,1,%d\nb,1,%d\n", now-5000, now-4000))
+	cfg.Request.Read.Convert.VersionColumn, cfg.Request.Columns.Exclude = "at", []string{"at"}
+	r := run(t, cfg)
+	if r.Equal != 1 || r.Different != 1 || r.Examples[0].Key.String() != `id="b"` || r.Examples[0].Columns[0] != "n" {
+		t.Errorf("%s %+v", r.counts(), r.Examples)
+	}
+	w.update(t, name, "a", cells{"other": int64(1)})
+	r = run(t, cfg)
+	if r.Equal != 0 || r.Different != 2 || len(r.Examples[0].Columns) != 1 || r.Examples[0].Columns[0] != "other" {
+		t.Errorf("with a column that nobody has written: %s %+v", r.counts(), r.Examples)
+	}
+}
+
+func TestAStreamIsComparedWithoutTheColumns(t *testing.T) {
+	w := newWorld(t)
+	name := w.make(t, table.Definition{})
+	w.put(t, name, "a", cells{"n": int64(2)})
+	cfg := w.config(t, name, "")
+	cfg.Request.Inputs, cfg.Request.Read.Stdin = []string{"-"}, input.Stoppable(context.Background(), strings.NewReader("id,n\na,1\n"))
+	r := run(t, cfg)
+	if r.Different != 1 || len(r.Examples) != 1 || r.Examples[0].Columns != nil || len(r.Notes) != 1 {
+		t.Errorf("%s %+v %q", r.counts(), r.Examples, r.Notes)
+	}
+}
+
+func TestWhatCannotBeComparedIsAnError(t *testing.T) {
+	w := newWorld(t)
+	name := w.make(t, table.Definition{})
+	if _, err := Run(context.Background(), w.config(t, "no_table", "id\na\n")); !errors.Is(err, client.ErrNoTable) {
+		t.Errorf("a table that is not there: %v", err)
+	}
+	cfg := w.config(t, name, "id,n\na,1\n")
+	cfg.Request.Inputs = append(cfg.Request.Inputs, "no such file.csv")
+	var usage *plan.UsageError
+	if _, err := Run(context.Background(), cfg); !errors.As(err, &usage) {
+		t.Errorf("an input that is not there: %v", err)
+	}
+	cfg = w.config(t, name, "id,n\na,1\n")
+	stopped := errors.New("stopped")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(stopped)
+	if _, err := Run(ctx, cfg); !errors.Is(err, stopped) {
+		t.Errorf("stopped: %v", err)
+	}
+	cfg.TempMax, cfg.Memory = 1, 1
+	text := "id,n\n"
+	for i := range 5000 {
+		text += fmt.Sprintf("a%d,1\n", i)
+	}
+	over := w.config(t, name, text)
+	over.TempMax, over.Memory = 1, 1
+	if _, err := Run(context.Background(), over); err == nil || !strings.Contains(err.Error(), "no space") {
+		t.Errorf("no disk: %v", err)
+	}
+}
+
+func TestATableThatIsReplacedWhileItIsReadIsAnError(t *testing.T) {
+	for _, sample := range []float64{0, 0.9999999} { // the second looks at the one key, but once in ten million runs
+		w := newWorld(t)
+		name := w.make(t, table.Definition{})
+		w.put(t, name, "a", cells{"n": int64(1)})
+		cfg := w.config(t, name, "id,n\na,1\n")
+		cfg.Sample = sample
+		replaced := false
+		w.faults.Only = func(op string) bool { return op == "GetRange" || op == "BatchGetRow" }
+		w.faults.Decide = func(faults.Request) faults.Fault {
+			if !replaced {
+				replaced = true
+				if err := w.admin.Drop(name); err != nil {
+					t.Error(err)
+				}
+				if err := w.admin.Create(name, stringID, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
+					t.Error(err)
+				}
+			}
+			return faults.Fault{}
+		}
+		var why *client.ReplacedError
+		if r, err := Run(t.Context(), cfg); !errors.As(err, &why) {
+			t.Errorf("sample %v: %+v, %v", sample, r, err)
+		}
+	}
+}
+
+// told is told of changes; the at-th call, from 0, fails.
+type told struct {
+	at    int
+	calls []string
+}
+
+var errTold = errors.New("it cannot be kept")
+
+func (c *told) call(name string) error {
+	c.calls = append(c.calls, name)
+	if len(c.calls) == c.at+1 {
+		return errTold
+	}
+	return nil
+}
+
+func (c *told) Reject([]rundir.Header, int, table.Reject) error { return c.call("reject") }
+func (c *told) Range(int) (RangeChanges, error)                 { return c, c.call("range") }
+func (c *told) Expected(*Change) error                          { return c.call("expected") }
+func (c *told) Surplus([]table.Value) error                     { return c.call("surplus") }
+func (c *told) Close() error                                    { return c.call("close") }
+
+// TestAComparisonEndsWithAnyErrorOnItsWay fails each request of comparisons, and each call of what is told of changes, once.
+func TestAComparisonEndsWithAnyErrorOnItsWay(t *testing.T) {
+	w := newWorld(t)
+	name := w.make(t, table.Definition{})
+	for _, id := range []string{"a", "b", "d", "surplus"} {
+		w.put(t, name, id, cells{"n": int64(1)})
+	}
+	w.faults.Only = func(string) bool { return true }
+	const text = "id,n\na,1\nb,2\nc,1\nd,1\ne,1\nf,x\n"
+	for _, kind := range []string{"all", "a sample", "changes"} {
+		requests := 0
+		for at := 0; at <= requests; at++ { // the last one fails none
+			cfg := w.config(t, name, text)
+			cfg.Workers = 1
+			cfg.Request.Columns.Types["n"] = plan.Type{Type: table.Integer}
+			switch kind {
+			case "a sample":
+				cfg.Sample = 0.9999999
+			case "changes":
+				cfg.Changes = &told{at: -1}
+			}
+			failed := ""
+			requests = 0
+			w.faults.Decide = func(r faults.Request) faults.Fault {
+				if requests++; requests == at+1 {
+					failed = r.Operation
+					return faults.Fault{Action: faults.Refuse, Code: "OTSAuthFailed"}
+				}
+				return faults.Fault{}
+			}
+			r, err := Run(t.Context(), cfg)
+			switch {
+			case failed == "" || at == 2 && kind != "a sample": // where partitions begin: without it, ranges are only less even
+				extra := int64(1)
+				if kind == "a sample" {
+					extra = 0 // it asks for its own keys
+				}
+				if err != nil || r.OK || r.Equal != 2 || r.Missing != 2 || r.Different != 1 || r.Extra != extra || r.Rejected != 1 {
+					t.Errorf("%s: %+v, %v", kind, r, err)
+				}
+			case err == nil || !strings.Contains(err.Error(), "OTSAuthFailed"):
+				t.Errorf("%s, request %d (%s) is refused: %+v, %v", kind, at, failed, r, err)
+			}
+		}
+		if requests < 2 {
+			t.Errorf("%s: %d requests", kind, requests)
+		}
+	}
+	w.faults.Decide = nil
+	for at := 0; ; at++ {
+		cfg := w.config(t, name, text)
+		cfg.Workers = 1
+		cfg.Request.Columns.Types["n"] = plan.Type{Type: table.Integer}
+		all := &told{at: at}
+		cfg.Changes = all
+		if _, err := Run(t.Context(), cfg); len(all.calls) <= at {
+			calls := strings.Join(all.calls, " ")
+			if err != nil || strings.Count(calls, "expected") != 3 || strings.Count(calls, "surplus") != 1 || strings.Count(calls, "reject") != 1 {
+				t.Errorf("%s, %v", calls, err)
+			}
+			break
+		} else if !errors.Is(err, errTold) {
+			t.Errorf("call %d, a %s, fails: %v", at, all.calls[at], err)
+		}
+	}
+}
+
+// A comparison whose context ends between two ranges has compared nothing of the others.
+func TestAComparisonThatIsStoppedBetweenRangesIsNotComplete(t *testing.T) {
+	ctx, stop := context.WithCancelCause(t.Context())
+	why := errors.New("stopped")
+	stop(why)
+	v := &verifier{cfg: &Config{Workers: 1, Stored: new(Stored)}, tables: []*target{{}}, result: new(Result)}
+	if err := v.compareAll(ctx); !errors.Is(err, why) {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+func TestValuesShowTheirTypes(t *testing.T) {
+	for _, c := range []struct {
+		value any
+		want  string
+	}{
+		{int64(5), "5"}, {5.0, "5.0"}, {0.1, "0.1"}, {1e300, "1e+300"}, {true, "true"}, {"5", `"5"`}, {"", `""`}, {"a\nb", `"a\nb"`}, {[]byte{}, "0x"}, {[]byte{0, 255}, "0x00ff"},
+		{strings.Repeat("列", 30), `"` + strings.Repeat("列", 20) + `"… (90 bytes)`}, {strings.Repeat("a", 59) + "列", `"` + strings.Repeat("a", 59) + `"… (62 bytes)`},
+		{make([]byte, 2<<20), "0x" + strings.Repeat("00", 30) + "… (2097152 bytes)"},
+	} {
+		if got := showValue(c.value); got != c.want {
+			t.Errorf("%v: %s, want %s", c.value, got, c.want)
+		}
+	}
+}
+
+func TestKeysShowTheirTypes(t *testing.T) {
+	key := Key{{"i", table.Value{Type: table.Integer, Int: -5}}, {"s", table.Value{Type: table.String, Bytes: []byte("a\"")}}, {"b", table.Value{Type: table.Binary, Bytes: []byte{0, 255}}}}
+	if got, want := key.String(), `i=-5 s="a\"" b=0x00ff`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestBothSidesOfADifferenceAreShown(t *testing.T) {
+	given := shown{}
+	for _, c := range []plainbuffer.View{
+		{Name: []byte("n"), Value: table.Value{Type: table.Integer, Int: 5}, Timestamp: -1},
+		{Name: []byte("v"), Value: table.Value{Type: table.String, Bytes: []byte("new")}, Timestamp: 20},
+		{Name: []byte("v"), Value: table.Value{Type: table.Boolean, Int: 1}, Timestamp: 10},
+		{Name: []byte("gone"), Timestamp: -1},
+	} {
+		given.addView(c)
+	}
+	e := &Example{Columns: []string{"gone", "n", "other", "v"}, stored: shown{"n": {"6 at 7"}, "other": {"1 at 7"}, "gone": {"2 at 7"}}}
+	e.values(given, true)
+	want := []Values{
+		{"gone", []string{}, []string{"2 at 7"}}, {"n", []string{"5"}, []string{"6 at 7"}}, {"other", []string{}, []string{"1 at 7"}}, {"v", []string{`"new" at 20`, "true at 10"}, []string{}},
+	}
+	if diff := cmp.Diff(want, e.Values); diff != "" {
+		t.Error(diff)
+	}
+	e.Values = nil
+	e.values(given, false) // of an update, another record may have written the other column
+	if diff := cmp.Diff(append(want[:2:2], want[3]), e.Values); diff != "" {
+		t.Error(diff)
+	}
+	for i := range 50 {
+		e.Columns = append(e.Columns, fmt.Sprint(i))
+	}
+	e.Values = nil
+	if e.values(given, true); len(e.Values) != shownColumns {
+		t.Errorf("%d columns are shown", len(e.Values))
+	}
+}
+
+// TestRecordsAreComparedUnderTheKeysThatTheServiceHasMade compares a table that numbers its rows, with files of returned keys.
+func TestRecordsAreComparedUnderTheKeysThatTheServiceHasMade(t *testing.T) {
+	w := newWorld(t)
+	const name = "numbered"
+	key := []table.KeyColumn{{Name: "id", Type: table.String}, {Name: "seq", Type: table.Integer, Auto: true}}
+	must(t, w.admin.Create(name, key, table.Definition{TimeToLive: -1, MaxVersions: 1}))
+	const text = "id,n\na,1\na,2\nb,3\nc,x\n"
+	cfg := w.config(t, name, text)
+	cfg.Request.Columns.Types["n"] = plan.Type{Type: table.Integer}
+	input := cfg.Request.Inputs[0]
+	line := func(record int, id, seq any) string { return fmt.Sprintf("%s,%d,%v,%v\n", input, record, id, seq) }
+	var lines []string
+	var seqs []int64
+	for i, id := range []string{"a", "a", "b"} {
+		put := &tablestore.PutRowChange{TableName: name, PrimaryKey: new(tablestore.PrimaryKey)}
+		put.PrimaryKey.AddPrimaryKeyColumn("id", id)
+		put.PrimaryKey.AddPrimaryKeyColumnWithAutoIncrement("seq")
+		put.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+		put.SetReturnPk()
+		put.AddColumn("n", int64(i+1))
+		res, err := w.sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: put})
+		must(t, err)
+		seqs = append(seqs, res.PrimaryKey.PrimaryKeys[1].Value.(int64))
+		lines = append(lines, line(i+1, id, seqs[i]))
+	}
+	const header = "file,record,id,seq\n"
+	all := lines[0] + lines[1] + lines[2]
+	for what, c := range map[string]struct {
+		file string
+		want string // the counts, or a part of the error
+		ok   bool
+		note string
+	}{
+		"all":                     {header + all, "equal 3, missing 0, different 0, extra 0, without 0", true, ""},
+		"in another order":        {header + lines[2] + lines[0] + lines[1], "equal 3, missing 0, different 0, extra 0, without 0", true, ""},
+		"two records change keys": {header + line(1, "a", seqs[1]) + line(2, "a", seqs[0]) + lines[2], "equal 1, missing 0, different 2, extra 0, without 0", false, ""},
+		"the first is not there":  {header + lines[1] + lines[2], "equal 2, missing 0, different 0, extra 1, without 1", false, ""},
+		"the last is not there":   {header + lines[0] + lines[1], "equal 2, missing 0, different 0, extra 1, without 1", false, ""},
+		"none":                    {header, "equal 0, missing 0, different 0, extra 3, without 3", false, ""},
+		"one was never answered":  {header + lines[0] + line(2, "a", "") + lines[2], "equal 2, missing 0, different 0, extra 1, without 1", false, ""},
+		"a row that is gone":      {header + lines[0] + lines[1] + line(3, "b", 1<<60), "equal 2, missing 1, different 0, extra 1, without 0", false, ""},
+		"others of other inputs":  {header + "x.csv,1,a,5\n" + all + "x.csv,2,a,6\n", "equal 3, missing 0, different 0, extra 0, without 0", true, "2 keys in"},
+		"another header":          {"file,record,id,n\n" + all, "its header is", false, ""},
+		"half a header":           {"\"file", "--returned-keys", false, ""},
+		"nothing":                 {"", "its header is", false, ""},
+		"a record that is none":   {header + lines[0] + strings.Replace(lines[1], ",2,", ",two,", 1) + lines[2], "line 3", false, ""},
+		"a number that is none":   {header + all + line(4, "c", "x"), "line 5: column seq", false, ""},
+		"a line that is cut":      {header + lines[0] + input + ",2,a\n", "--returned-keys", false, ""},
+		"a key of another record": {header + lines[0] + lines[1] + line(3, "c", seqs[2]), "the input has changed since it was loaded", false, ""},
+	} {
+		cfg.Returned = filepath.Join(w.dir, "returned.csv")
+		must(t, os.WriteFile(cfg.Returned, []byte(c.file), 0o600))
+		r, err := Run(t.Context(), cfg)
+		if err != nil {
+			if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v, want %s", what, err, c.want)
+			}
+			continue
+		}
+		got := fmt.Sprintf("equal %d, missing %d, different %d, extra %d, without %d", r.Equal, r.Missing, r.Different, r.Extra, r.WithoutKey)
+		if got != c.want || r.OK != c.ok || r.Rejected != 1 || !strings.Contains(strings.Join(r.Notes, "; "), c.note) || c.note == "" && len(r.Notes) > 0 {
+			t.Errorf("%s: %s, ok %v, %d rejected, notes %q; want %s", what, got, r.OK, r.Rejected, r.Notes, c.want)
+		}
+	}
+	cfg.Returned += ".missing"
+	if _, err := Run(t.Context(), cfg); err == nil {
+		t.Error("without the file: no error")
+	}
+}
+
+// TestTheKeyOfARejectThatCannotBeKeptIsAnError: without the key, a sync would delete the row of a rejected record.
+func TestTheKeyOfARejectThatCannotBeKeptIsAnError(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "disk")
+	must(t, os.Mkdir(dir, 0o700))
+	sorter, err := extsort.New(extsort.Options{Memory: 1, Spill: spill.Options{Dir: dir}})
+	must(t, err)
+	defer sorter.Close()
+	v := &verifier{cfg: &Config{Changes: &told{at: -1}}, plan: new(plan.Plan), recordsOf: make([]int64, 1)}
+	parsed := &intake.Parsed{Split: new(table.Split), Records: 2}
+	for range 2 {
+		parsed.Rejects = append(parsed.Rejects, intake.Reject{Key: make([]byte, 8<<10)})
+	}
+	if err := os.RemoveAll(dir); err != nil { // what does not fit in memory cannot be written
+		t.Fatal(err)
+	}
+	if err := v.takeRejects(parsed, sorter); err == nil {
+		t.Error("no error")
+	}
+	v.cfg.Changes = &told{at: 1}
+	if err := v.takeRejects(&intake.Parsed{Split: parsed.Split, Apart: intake.Apart{Rejects: make([]intake.Reject, 2)}}, sorter); !errors.Is(err, errTold) {
+		t.Errorf("the second reject cannot be kept: %v", err)
+	}
+}

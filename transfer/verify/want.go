@@ -1,0 +1,176 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"example.com/tsimport/internal/extsort"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
+)
+
+// want is what the input says of one key: what its records leave when they are written in order or, if the order does not
+// matter, what any of them may leave.
+type want struct {
+	key      []byte
+	rows     int64
+	position uint64 // of the last record
+
+	bodies [][]byte // the rows, if they are wanted: of a put the last, else all in input order
+	units  int64    // that writing them costs
+
+	versions []version         // put: any of these
+	columns  map[uint64]*state // update: each of these, by its name, reduced
+}
+
+// version is a row that replaces what was there.
+type version struct {
+	whole bool
+	hash  uint64 // if whole
+	cells []cell // otherwise
+}
+
+// state is what updates leave of a column.
+type state struct {
+	values  []uint64 // any of these is the newest value
+	absent  bool     // or there may be none
+	stamped []stamp  // and these versions, newest first
+}
+
+// stamp is a version of a cell: any of the values at that time.
+type stamp struct {
+	at     int64
+	values []uint64
+}
+
+// wants goes through the keys of a range.
+type wants struct {
+	it       *extsort.Iterator
+	mode     table.Mode
+	anyOrder bool
+	names    []uint64 // as cellsOf takes them
+	bodied   bool     // values have their rows
+	more     bool     // the iterator stands on an item that was not taken yet
+	now      want
+}
+
+func (v *verifier) newWants(it *extsort.Iterator) *wants {
+	return &wants{it: it, mode: v.plan.Request.Mode, anyOrder: v.anyOrder, names: namesOf(v.hasher, v.plan), bodied: v.cfg.Changes != nil, more: it.Next()}
+}
+
+// next goes to the next key, or reports that there is none. What was returned before is not valid any more.
+func (w *wants) next() (*want, bool) {
+	if !w.more {
+		return nil, false
+	}
+	n := &w.now
+	n.key = append(n.key[:0], w.it.Key()...)
+	n.rows, n.versions, n.units = 0, n.versions[:0], 0
+	n.bodies = n.bodies[:0]
+	if n.columns != nil {
+		clear(n.columns)
+	}
+	for w.more && bytes.Equal(w.it.Key(), n.key) {
+		w.take(n, w.it.Value())
+		w.more = w.it.Next()
+	}
+	return n, true
+}
+
+// take adds what one record says.
+func (w *wants) take(n *want, value []byte) {
+	if value[headBytes-1] == kindReject {
+		return
+	}
+	n.rows++
+	if w.bodied {
+		var body []byte
+		value, body = cutBody(value)
+		w.keep(n, body)
+	}
+	n.position = binary.BigEndian.Uint64(value)
+	kind, kept := value[headBytes-1], value[headBytes:]
+	switch {
+	case kind == kindDelete:
+	case w.mode == table.Update:
+		if n.columns == nil {
+			n.columns = map[uint64]*state{}
+		}
+		for _, c := range cellsOf(nil, kept, w.names) {
+			s := n.columns[c.column]
+			if s == nil {
+				s = new(state)
+				n.columns[c.column] = s
+			}
+			s.update(c, w.anyOrder)
+		}
+	default:
+		v := version{whole: kind == kindWhole}
+		if v.whole {
+			v.hash = binary.LittleEndian.Uint64(kept)
+		} else {
+			v.cells = cellsOf(nil, kept, w.names)
+		}
+		if !w.anyOrder {
+			n.versions = n.versions[:0]
+		}
+		n.versions = append(n.versions, v)
+	}
+}
+
+// keep keeps a row, and what it costs.
+func (w *wants) keep(n *want, body []byte) {
+	if w.mode == table.Put {
+		n.bodies, n.units = n.bodies[:0], 0 // the last one counts; in any order each may
+	}
+	if at := len(n.bodies); at < cap(n.bodies) {
+		n.bodies = n.bodies[:at+1]
+		n.bodies[at] = append(n.bodies[at][:0], body...)
+	} else {
+		n.bodies = append(n.bodies, bytes.Clone(body))
+	}
+	n.units += int64(UnitsOf(body))
+}
+
+// UnitsOf is how many write units a row costs, by its bytes; 1 if they cannot be read.
+func UnitsOf(body []byte) int {
+	size := 0
+	_, err := plainbuffer.Walk(body, func(c plainbuffer.View) { size += len(c.Name) + c.Value.Size() }, func(c plainbuffer.View) {
+		size += len(c.Name) + c.Value.Size()
+		if c.Timestamp >= 0 {
+			size += 8
+		}
+	})
+	if err != nil {
+		return 1
+	}
+	return table.CapacityUnits(size)
+}
+
+// update is what an update does to a column. In any order, each may have been the last.
+func (s *state) update(c cell, anyOrder bool) {
+	switch {
+	case c.delete:
+		if !anyOrder {
+			s.values, s.stamped = nil, nil
+		}
+		s.absent = true
+	case c.stamp < 0:
+		if !anyOrder {
+			s.values, s.absent = s.values[:0], false
+		}
+		s.values = append(s.values, c.hash)
+	default:
+		i, found := slices.BinarySearchFunc(s.stamped, c.stamp, func(s stamp, at int64) int { return cmp.Compare(at, s.at) })
+		if !found {
+			s.stamped = slices.Insert(s.stamped, i, stamp{at: c.stamp})
+		}
+		v := &s.stamped[i]
+		if !anyOrder {
+			v.values = v.values[:0]
+		}
+		v.values = append(v.values, c.hash)
+	}
+}
