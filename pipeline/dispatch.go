@@ -9,6 +9,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
+	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/bottleneck"
@@ -161,13 +162,13 @@ func (d *dispatcher) run(ctx context.Context) error {
 	defer d.checkpointer.end()
 	drain := d.cfg.Drain.Done()
 	if l := d.cfg.lease(); l != nil {
-		l.Unsettled = true
+		l.Unsettled, l.UnsettledFor = true, 0 // until the load ends by itself, nobody knows
+		defer func() { d.leave(l, time.Now()) }()
 	}
 	for {
 		now := time.Now()
 		next := d.start(now)
 		if d.finished(now) {
-			d.leave(now)
 			if d.stopper.stopped() {
 				return d.stopper.cause
 			}
@@ -321,11 +322,11 @@ func (d *dispatcher) finished(now time.Time) bool {
 	return !unsettled
 }
 
-// leave tells who holds the lease next whether requests may still be applied.
-func (d *dispatcher) leave(now time.Time) {
-	if l := d.cfg.lease(); l != nil {
-		l.Unsettled = later(d.report.LateUntil, later(d.settling.hold, d.settling.suspectUntil)).After(now)
-	}
+// leave tells who holds the lease next whether requests may still be applied, and for how long.
+func (d *dispatcher) leave(l *jobdir.Lease, now time.Time) {
+	until, _ := d.lanes.cutter.Unsettled(now)
+	until = later(later(until, d.report.LateUntil), later(d.settling.hold, d.settling.suspectUntil))
+	l.Unsettled, l.UnsettledFor = until.After(now), max(0, until.Sub(now))
 }
 
 // nextEvent returns the time until something is due without an event coming in; next is when a lane may send.

@@ -107,7 +107,11 @@ func (c *Config) LongestLate() time.Duration {
 // without one there is nothing to wait for.
 func (o *resumePoint) settleFormer(ctx context.Context, cfg *Config, now time.Time) error {
 	if l := cfg.lease(); l != nil && l.Former && cfg.Target.Place == "" { // an embedded store answers no process that is gone
-		until, sent := now.Add(cfg.LongestLate()), true
+		late := cfg.LongestLate()
+		if l.FormerFor > 0 { // the holder has ended by itself, and known
+			late = min(late, l.FormerFor)
+		}
+		until, sent := now.Add(late), true
 		if s := cfg.Checkpoint.State; s != nil && o.snapshot == nil {
 			var err error
 			if sent, err = s.Unfinished(ctx); err != nil {

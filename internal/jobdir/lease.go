@@ -60,7 +60,8 @@ type leaseFile struct {
 	Counter  int64  `json:"counter"`
 	Released bool   `json:"released,omitempty"`
 	// Unsettled is as in Lease, of one that was given back.
-	Unsettled bool `json:"unsettled,omitempty"`
+	Unsettled    bool          `json:"unsettled,omitempty"`
+	UnsettledFor time.Duration `json:"unsettled_for,omitempty"` // nanoseconds from when it was given back
 }
 
 const leaseVersion = 1
@@ -70,9 +71,13 @@ type Lease struct {
 	Epoch int64
 	// Former says that a process held the lease before and may not have given it back: what it has sent may not be done.
 	Former bool
+	// FormerFor is for how long that may be so, from now on; 0 if nobody knows.
+	FormerFor time.Duration
 	// Unsettled says that what was sent under this lease, or under one before it, may not be done when it is given back. It begins as Former;
 	// only the holder sets it.
 	Unsettled bool
+	// UnsettledFor is for how long that may be so from when the holder has sent its last; 0 if it does not know. It begins as FormerFor.
+	UnsettledFor time.Duration
 
 	store   Store
 	clock   func() time.Duration
@@ -286,7 +291,10 @@ func (l *Lease) wait(ctx context.Context, former []byte) error {
 	var file leaseFile
 	released := json.Unmarshal(now, &file) == nil && file.Released
 	l.Former = !released || file.Unsettled
-	l.Unsettled = l.Former
+	if released {
+		l.FormerFor = max(0, file.UnsettledFor)
+	}
+	l.Unsettled, l.UnsettledFor = l.Former, l.FormerFor
 	if released || bytes.Equal(now, former) {
 		l.forget(ctx)
 		return nil
@@ -374,7 +382,7 @@ func (l *Lease) end(release bool) error {
 	if over || !release {
 		return nil
 	}
-	l.file.Released, l.file.Unsettled = true, l.Unsettled
+	l.file.Released, l.file.Unsettled, l.file.UnsettledFor = true, l.Unsettled, l.UnsettledFor
 	ctx, cancel := context.WithTimeout(context.Background(), releaseWithin)
 	defer cancel()
 	for {

@@ -296,7 +296,14 @@ func TestALeaseThatIsGivenBackIsTakenAtOnce(t *testing.T) {
 		if err != nil || b.Check() != nil || b.Former || b.Epoch != 2 || !time.Now().Equal(before) {
 			t.Errorf("%v, %+v after %v", err, b, time.Since(before))
 		}
-		b.Abandon()
+		// Who knows for how long its requests may be applied tells who comes next.
+		b.Unsettled, b.UnsettledFor = true, 40*time.Second
+		must(t, b.Release())
+		c, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock})
+		if err != nil || !c.Former || c.FormerFor != 40*time.Second || !c.Unsettled || c.UnsettledFor != c.FormerFor {
+			t.Errorf("%v, %+v", err, c)
+		}
+		c.Abandon()
 	})
 }
 
@@ -308,7 +315,7 @@ func TestALeaseOfAProcessThatDiedIsTakenOverAfterATerm(t *testing.T) {
 		waited := ""
 		before := time.Now()
 		b, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Wait: 2 * Term, OnWait: func(owner string) { waited = owner }})
-		if err != nil || !b.Former || b.Check() != nil || waited != "a" {
+		if err != nil || !b.Former || b.FormerFor != 0 || b.Check() != nil || waited != "a" {
 			t.Fatal(err, b, waited)
 		}
 		if took := time.Since(before); took < Term || took > 2*Term {
