@@ -12,19 +12,14 @@ import (
 // byDefault are the files whose tests go test ./... runs, each with what only a built binary shows of it. The tests of any other file are
 // those of make e2e: it begins with //go:build e2e.
 var byDefault = map[string]string{
-	"age_test.go":               "age is killed, and stopped by a signal",
-	"crash_test.go":             "serve is killed",
-	"default_test.go":           "what is run by default",
-	"exitcode_test.go":          "exit codes",
-	"job_test.go":               "two processes want one job, and a signal stops it",
-	"moved_test.go":             "load, export, copy, sync and run are killed",
-	"load_test.go":              "load is killed, and stopped by signals",
-	"pipe_unix_test.go":         "named pipes that nobody opens",
-	"script_test.go":            "a happy path of each command",
-	"servestop_test.go":         "a signal stops serve",
-	"sigterm_unix_test.go":      "a load is stopped as a scheduler does",
-	"statussignal_unix_test.go": "a signal shows the state of a load",
-	"version_test.go":           "what the binary was built from",
+	"age_test.go":          "age is killed, and stopped by a signal",
+	"default_test.go":      "what is run by default",
+	"job_test.go":          "two processes want one job, and a signal stops it",
+	"load_test.go":         "load is killed, and stopped by signals",
+	"moved_test.go":        "load, export, copy, sync and run are killed",
+	"script_test.go":       "a happy path of each command, exit codes, and what the binary was built from",
+	"servestop_test.go":    "serve is killed, and stopped by a signal",
+	"signals_unix_test.go": "pipes that nobody opens, a scheduler that stops a load, and a signal that shows its state",
 }
 
 var (

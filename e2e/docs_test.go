@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +11,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"example.com/tsimport/internal/objectstore/storetest"
+	"example.com/tsimport/reader/mysql/mysqltest"
+	"example.com/tsimport/reader/postgres/pgtest"
 )
 
 // notRun are commands of the pages that the test leaves out, each with the reason. A block with one of them loses the line;
@@ -158,6 +164,334 @@ func needs(t *testing.T, tools ...string) {
 	for _, tool := range tools {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("%s is needed: %v", tool, err)
+		}
+	}
+}
+
+// clone makes a clone with what the pages' commands need, and returns its folder.
+func clone(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{".gitignore", "README.md", "docs", "examples"} {
+		if out, err := exec.Command("cp", "-r", filepath.Join("..", name), dir).CombinedOutput(); err != nil {
+			t.Fatalf("copy %s: %v\n%s", name, err, out)
+		}
+	}
+	git(t, dir, "init", "-q")
+	git(t, dir, "add", "-A")
+	git(t, dir, "-c", "user.name=test", "-c", "user.email=test@localhost", "commit", "-q", "-m", "clone")
+	return dir
+}
+
+func git(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// fewerRows takes a tenth of the rows of a file that is made: commands show that they run, not how fast.
+var fewerRows = regexp.MustCompile(`--rows (\d{4,})0\b`)
+
+// TestThePagesCommandsRunAndLeaveTheCloneClean runs the README's commands in a clone and those of each page after them, in
+// the folder that the README has made, as far as they need no service and no minutes.
+func TestThePagesCommandsRunAndLeaveTheCloneClean(t *testing.T) {
+	t.Parallel()
+	needs(t, "git", "bash", "cp")
+	pages := docPages(t)
+	ran := 0
+	root := clone(t)
+	dir := root
+	run := func(page, command string) {
+		t.Helper()
+		if rest, ok := strings.CutPrefix(command, "mkdir -p try && cd try"); ok {
+			dir = filepath.Join(root, "try")
+			must(t, os.MkdirAll(dir, 0o755))
+			command = "true" + rest
+		}
+		began := time.Now()
+		r := (&place{t: t, dir: dir}).bash("set -eo pipefail; " + fewerRows.ReplaceAllString(command, "--rows ${1}"))
+		if r.wait() != 0 {
+			t.Errorf("%s: %s: %v\n%s", page, command, r.ProcessState, &r.said)
+		}
+		ran++
+		t.Logf("%v %s: %s", time.Since(began).Round(time.Millisecond), page, command)
+	}
+	clean := func(page string) {
+		t.Helper()
+		if left := git(t, root, "status", "--porcelain"); left != "" {
+			t.Errorf("the commands of %s leave in the clone:\n%s", page, left)
+		}
+	}
+	for _, command := range commandsOf(t, "README.md") {
+		run("README.md", command)
+	}
+	if dir == root {
+		t.Fatal("the README's commands do not go to a folder of their own")
+	}
+	// Straight from the examples too: the policy's archive is a folder beside it.
+	dir = root
+	run("examples", "tsimport gen student-cards --rows 2000 --days 800 --until now -o try/aged.csv")
+	run("examples", "tsimport load try/aged.csv --table 'aged_{month(OrderTime)}' --pk CardID --pk DeviceID --pk OrderNumber --age-policy examples/age-policy.yaml")
+	clean("README.md")
+	readme := root
+	for _, page := range pages {
+		commands := slices.Concat(before[strings.TrimPrefix(page, "../docs/")], commandsOf(t, strings.TrimPrefix(page, "../")))
+		if len(commands) == 0 {
+			continue
+		}
+		root = filepath.Join(t.TempDir(), "clone")
+		if out, err := exec.Command("cp", "-r", readme, root).CombinedOutput(); err != nil {
+			t.Fatalf("copy clone: %v\n%s", err, out)
+		}
+		dir = filepath.Join(root, "try")
+		for _, command := range commands {
+			run(page, command)
+		}
+		clean(page)
+	}
+	if ran < 20 {
+		t.Errorf("only %d commands were run", ran)
+	}
+}
+
+// varies is what differs from run to run in the output of a load.
+var varies = regexp.MustCompile(` in [0-9].*`)
+
+func TestTheReadmesQuickStartShowsTheRealOutput(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../README.md")
+	must(t, err)
+	_, rest, found := strings.Cut(string(text), "```sh\n")
+	command, rest, more := strings.Cut(rest, "\n```\n\n```\n")
+	shown, _, end := strings.Cut(rest, "```\n")
+	if !found || !more || !end {
+		t.Fatal("README.md has no command with its output")
+	}
+	r := (&place{t: t, dir: clone(t)}).bash(strings.ReplaceAll(command, "go run ./cmd/tsimport ", "tsimport "))
+	if r.wait() != 0 {
+		t.Fatalf("%s: %v\n%s", command, r.ProcessState, &r.said)
+	}
+	out := r.said.String()
+	lines := 0
+	for line := range strings.Lines(shown) {
+		lines++
+		if line = varies.ReplaceAllString(strings.TrimSpace(line), ""); !strings.Contains(out, line) {
+			t.Errorf("README.md shows a line that is not printed: %s\nprinted:\n%s", line, out)
+		}
+	}
+	if lines < 3 {
+		t.Errorf("README.md shows %d lines of output", lines)
+	}
+}
+
+var serveLine = regexp.MustCompile(`^tsimport serve ([^&>#]*)`)
+
+// TestTheCommandsOfPagesOnTheLocalServerRun runs the commands of pages that start a server and ask it, each page in an empty folder. The server
+// is the page's own with --admin, at a free port.
+func TestTheCommandsOfPagesOnTheLocalServerRun(t *testing.T) {
+	t.Parallel()
+	needs(t, "bash", "curl", "awk")
+	for page, least := range map[string]int{"simulation.md": 20, "engine.md": 4, "how-to/local-engine.md": 3} {
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			text, err := os.ReadFile(filepath.Join("../docs", page))
+			must(t, err)
+			var before, after, flags []string
+			for _, block := range shellBlock.FindAllStringSubmatch(string(text), -1) {
+				for line := range strings.Lines(continuation.ReplaceAllString(block[1], " ")) {
+					line, _, _ = strings.Cut(line, "  #")
+					line = strings.TrimSpace(line)
+					serve := serveLine.FindStringSubmatch(line)
+					switch {
+					case line == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "docker ") || strings.Contains(line, "…"):
+					case serve != nil && strings.Contains(line, "--admin"):
+						flags = strings.Fields(serve[1])
+						before, after = after, nil
+					case serve == nil:
+						after = append(after, line)
+					}
+				}
+			}
+			if flags == nil || len(before)+len(after) < least {
+				t.Fatalf("the page has the commands %q and %q, and serve with %q", before, after, flags)
+			}
+			run := func(lines []string) {
+				t.Helper()
+				if r := p.bash("set -exo pipefail; curl() { command curl -sSf \"$@\"; }\n" + strings.Join(lines, "\n")); r.wait() != 0 {
+					t.Fatalf("%v\n%s", r.ProcessState, &r.said)
+				}
+			}
+			run(before)
+			for i := range flags {
+				switch {
+				case i == 0:
+				case flags[i-1] == "--store" || flags[i-1] == "--sample-file":
+					flags[i] = p.path(flags[i])
+				case flags[i-1] == "--listen":
+					flags[i] = "127.0.0.1:0"
+				}
+			}
+			s, err := launch(flags...)
+			must(t, err)
+			defer s.stop(t)
+			for i := range after {
+				after[i] = strings.ReplaceAll(after[i], "http://127.0.0.1:8087", s.URL)
+			}
+			p.env = append(s.credentials(), "url="+s.URL)
+			run(after)
+		})
+	}
+}
+
+// before are commands that give a page what its reader has already: files to load, a load that was interrupted.
+var before = map[string][]string{
+	"how-to/after-an-incident.md": {
+		`tsimport load orders.csv --table interrupted --pk CardID --pk DeviceID --pk OrderNumber --max-rows-per-second 1000 & ` +
+			`until ls tsimport-runs/*-interrupted/checkpoint.bin; do kill -0 $!; sleep 0.05; done; kill -9 $!; ! wait $!`,
+	},
+	"copy.md": {
+		`printf 'room,text\nhall,hello\nyard,hi\nhall,bye\n' > chat.csv`,
+		`tsimport load chat.csv --table chat --create --pk room --pk id:auto`,
+	},
+	"how-to/document-exports.md": {
+		`printf '%s\n' '{"_id":{"$oid":"64f1c0ffee0000000000abcd"},"name":"Ann","visits":{"$numberLong":"12"},"since":{"$date":{"$numberLong":"1718000000000"}}}' > customers.json`,
+		`printf '%s\n' '{"Item":{"id":{"S":"a-7"},"price":{"N":"12.5"},"paid":{"BOOL":true}}}' | gzip > purchases.json.gz`,
+	},
+	"how-to/excel.md": {
+		`printf '\xef\xbb\xbfsep=;\r\nid;item;code\r\n1;"tea; green";007\r\n2;coffee;008\r\n' > stock.csv`,
+	},
+	"how-to/archive-and-restore.md": {
+		`printf 'group,text\ntea,hello\ntea,hi\n' > messages.csv`,
+		`tsimport load messages.csv --table messages --create --pk group --pk seq:auto`,
+		`tsimport export --table messages -o messages-archive --format archive`,
+	},
+	"coming-from/datax.md": {
+		`printf 'id|city\n1|Hangzhou\n' > cities.txt`,
+		`printf '%s' '{"job":{"setting":{},"content":[{"reader":{"name":"txtfilereader","parameter":{"path":["'$PWD'/cities.txt"],"encoding":"UTF-8","fieldDelimiter":"|",` +
+			`"skipHeader":"true","column":[{"index":0,"type":"long"},{"index":1,"type":"string"}]}},"writer":{"name":"otswriter","parameter":{"endpoint":"https://shop.cn-hangzhou.ots.aliyuncs.com",` +
+			`"accessId":"","accessKey":"","instanceName":"shop","table":"orders","primaryKey":[{"name":"id","type":"int"}],"column":[{"name":"city","type":"string"}],"writeMode":"PutRow"}}}]}}' > orders.json`,
+	},
+	"coming-from/tablestorewriter.md": {`printf 'id,item\n1,tea\n' > rows.csv && rm -rf tsimport-store`},
+	"coming-from/tablestore-cli.md":   {`printf '%s\n' '{"PK":{"Values":[7]},"Attr":{"Values":[{"C":"item","V":"tea"}]}}' > rows.json && rm -rf tsimport-store`},
+}
+
+// TestTheHowToOfDatabasesRunsAgainstServers runs the commands of the page against a real MariaDB and PostgreSQL.
+func TestTheHowToOfDatabasesRunsAgainstServers(t *testing.T) {
+	my, pg := mysqltest.Start(t), pgtest.Start(t)
+	my.Exec("CREATE TABLE orders (id INT PRIMARY KEY, item VARCHAR(20))", "INSERT INTO orders VALUES (1, 'tea'), (2, 'coffee')",
+		"CREATE TABLE customers (id INT PRIMARY KEY, name VARCHAR(20))", "INSERT INTO customers VALUES (1, 'Ann')")
+	pg.Exec("CREATE TABLE orders (id int PRIMARY KEY, item text); INSERT INTO orders VALUES (1, 'tea'), (2, 'coffee')")
+	text, err := os.ReadFile("../docs/how-to/databases.md")
+	must(t, err)
+	here := strings.NewReplacer(
+		"mysql://reader@db.example/shop?table=", my.Address(""), "mysql://reader@db.example/shop", strings.TrimSuffix(my.Address(""), "?table="),
+		"postgres://reader@db.example/shop?table=", pg.Address(""))
+	p := newPlace(t)
+	_, job, found := strings.Cut(string(text), "```yaml\n")
+	if !found {
+		t.Fatal("the page has no job")
+	}
+	job, _, _ = strings.Cut(job, "```")
+	p.write("shop.yaml", here.Replace(job))
+	ran := 0
+	for _, block := range shellBlock.FindAllStringSubmatch(string(text), -1) {
+		for line := range strings.Lines(block[1]) {
+			ran++
+			if r := p.bash(here.Replace(line)); r.wait() != 0 {
+				t.Errorf("%s%v\n%s", line, r.ProcessState, &r.said)
+			}
+		}
+	}
+	if ran < 7 {
+		t.Errorf("only %d commands were run", ran)
+	}
+}
+
+// sshDouble runs the command of `ssh HOST COMMAND` in a folder of its own, and says there how what it started has ended.
+const sshDouble = `#!/bin/bash
+mkdir "$MACHINES/$1" && cd "$MACHINES/$1"
+bash -c "$2"$'\nwait $!; echo $? > code.part; mv code.part code' > started.log 2>&1 &
+`
+
+// TestTheHowToOfManyMachinesRuns runs the commands of the page: inputs and job directory are in a test double of OSS, and each machine is a
+// folder.
+func TestTheHowToOfManyMachinesRuns(t *testing.T) {
+	t.Parallel()
+	needs(t, "bash")
+	p := newPlace(t)
+	s := startServe(t, "--partitions", "4")
+	around := &surroundings{T: t}
+	lake := storetest.New(around, "lake")
+	const files, records = 3, 2000
+	for f := range files {
+		lake.Set(fmt.Sprintf("orders/%d.csv", f), fileOf("id,item", records, func(i int) string { return fmt.Sprintf("%d-%d,item %d", i, f, i) }), time.Now())
+	}
+	p.env = slices.Concat(around.env, s.env(), []string{"OSS_ENDPOINT=" + lake.URL(), "OSS_REGION=cn-test"})
+	var lines strings.Builder
+	for _, variable := range p.env {
+		name, value, _ := strings.Cut(variable, "=")
+		fmt.Fprintf(&lines, "export %s='%s'\n", name, value)
+	}
+	environment := p.write("environment", lines.String())
+	must(t, os.Chmod(p.write("ssh", sshDouble), 0o700))
+	p.env = append(p.env, "MACHINES="+p.dir, "PATH="+p.dir+":"+filepath.Dir(binary)+":"+os.Getenv("PATH"))
+	text, err := os.ReadFile("../docs/how-to/many-machines.md")
+	must(t, err)
+	ran := 0
+	for _, block := range shellBlock.FindAllStringSubmatch(string(text), -1) {
+		for line := range strings.Lines(continuation.ReplaceAllString(block[1], " ")) {
+			if strings.HasPrefix(line, "ossutil ") { // another program
+				continue
+			}
+			ran++
+			r := p.bash(strings.ReplaceAll(line, "/etc/tsimport/environment", environment))
+			if r.wait() != 0 {
+				t.Fatalf("%s%v\n%s", line, r.ProcessState, &r.said)
+			}
+			if strings.HasPrefix(line, "tsimport resume ") && !strings.Contains(r.said.String(), "finished: 6,000 read, 6,000 written, 0 rejected, 0 superseded") {
+				t.Errorf("%s prints\n%s", line, &r.said)
+			}
+			if strings.Contains(line, "ssh") {
+				workersEnd(t, p.dir, 4)
+			}
+		}
+	}
+	if ran < 4 {
+		t.Errorf("only %d commands were run", ran)
+	}
+	for _, name := range []string{"summary.json", "report.html"} {
+		if content, found := lake.Content("jobs/orders-1/" + name); !found || content == "" {
+			t.Errorf("the job directory holds no %s: %q", name, lake.Keys())
+		}
+	}
+}
+
+// workersEnd waits until the workers of so many machines have ended well.
+func workersEnd(t *testing.T, machines string, count int) {
+	t.Helper()
+	deadline := time.Now().Add(processTimeout)
+	for n := range count {
+		machine := filepath.Join(machines, fmt.Sprintf("loader-%d", n+1))
+		for {
+			code, err := os.ReadFile(filepath.Join(machine, "code"))
+			if err == nil {
+				if string(code) != "0\n" {
+					log, err := os.ReadFile(filepath.Join(machine, "work.log"))
+					t.Errorf("the worker of %s ended with %s%s%v", machine, code, log, err)
+				}
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("the worker of %s has not ended", machine)
+			}
+			time.Sleep(20 * time.Millisecond)
 		}
 	}
 }

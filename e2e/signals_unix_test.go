@@ -1,0 +1,146 @@
+//go:build unix
+
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestAPipeWithoutAWriterDoesNotHoldUpAStop: opening the pipe would block forever.
+func TestAPipeWithoutAWriterDoesNotHoldUpAStop(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	if err := syscall.Mkfifo(p.path("pipe"), 0o600); err != nil {
+		t.Skip(err)
+	}
+	r := p.start("load", "pipe", "--table", "t", "--pk", "id", "--store", "store")
+	r.says("target: embedded", 1)
+	r.signal(os.Interrupt)
+	if code := r.wait(); code != 130 {
+		t.Errorf("exit code %d, want 130:\n%s", code, &r.said)
+	}
+}
+
+// shell runs a line of a shell in which T is the binary.
+func shell(t *testing.T, dir, line string) (out string, code int) {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", line)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "T="+binary)
+	text, err := cmd.CombinedOutput()
+	if err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return string(text), cmd.ProcessState.ExitCode()
+}
+
+// TestAPipeWithoutAReaderDoesNotHoldUpAStop: opening the pipe would block.
+func TestAPipeWithoutAReaderDoesNotHoldUpAStop(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+		t.Skip(err)
+	}
+	out, code := shell(t, dir, `printf 'id\n1\n' > in.csv; "$T" load in.csv --table t --pk id --metrics-file pipe`)
+	if code != 0 || !strings.Contains(out, "nobody reads the pipe") {
+		t.Errorf("metrics: exit code %d\n%s", code, out)
+	}
+	out, code = shell(t, dir, `"$T" export --table t -o pipe --timeout 2s`)
+	if code != 1 || !strings.Contains(out, "nobody reads the pipe: ") {
+		t.Errorf("export: exit code %d\n%s", code, out)
+	}
+}
+
+var sigtermLimit = flag.Duration("sigterm-limit", time.Minute, "how long a checkpoint may take after SIGTERM; make crash asks for five seconds, on a machine that does nothing else")
+
+// A scheduler that ends a pod kills it some seconds after SIGTERM: by then a checkpoint has to be there from which the next one resumes,
+// also if the service answers nothing any more.
+func TestSIGTERMLeavesACheckpoint(t *testing.T) {
+	for what, silent := range map[string]bool{"a service that answers": false, "a service that answers nothing": true} {
+		t.Run(what, func(t *testing.T) {
+			s := startServe(t)
+			p := newPlace(t, s.env()...)
+			p.write("in.csv", fileOf("id,v", 5000, func(i int) string { return fmt.Sprintf("%d,x%d", i, i) }))
+			args := []string{"load", "in.csv", "--table", "t", "--pk", "id", "--create", "--request-timeout", "5s", "--settle", "1s"}
+			r := p.start(append(args, "--max-rows-per-second", "1000")...)
+			r.must(func() bool { return finalRows(p.dir) > 0 })
+			runs := p.glob("tsimport-runs/2*")
+			if silent {
+				must(t, s.cmd.Process.Signal(syscall.SIGSTOP))
+				defer s.cmd.Process.Signal(syscall.SIGCONT)
+			}
+			asked := time.Now()
+			r.signal(syscall.SIGTERM)
+			// A checkpoint of after the signal, or the end: the last one may have had everything.
+			kept := r.until(func() bool {
+				info, err := os.Stat(filepath.Join(runs[0], "checkpoint.bin"))
+				return err == nil && info.ModTime().After(asked)
+			})
+			took := time.Since(asked)
+			if silent {
+				r.kill() // the pod is gone
+				must(t, s.cmd.Process.Signal(syscall.SIGCONT))
+			}
+			code := r.wait()
+			if took > *sigtermLimit {
+				t.Errorf("the checkpoint was there after %v", took)
+			}
+			if (!silent || !kept) && code != 143 {
+				t.Errorf("exit code %d, want 143:\n%s", code, &r.said)
+			}
+			p.ends(0, args, "resuming run", "5,000 read, 5,000 written, 0 rejected")
+		})
+	}
+}
+
+func TestASignalShowsTheStateBeforeAndWhileALoadWrites(t *testing.T) {
+	t.Parallel()
+	w := watch(t, "--max-rows-per-second", "500", "-q")
+	w.signal(syscall.SIGUSR1)
+	w.says(`^tsimport: the load has not started writing yet$`, 1)
+	w.feed()
+	w.running()
+	const header = `^tsimport: table t after \S+: [\d,]+ rows read, [1-9][\d,]* written, [1-9][\d,]* queued, .*; 1 partition`
+	const lane = `^  partition 0 from the first key: \w+.*, [1-9][\d,]* queued`
+	for n := range 3 {
+		w.signal(syscall.SIGUSR1)
+		w.says(header, n+1)
+		w.says(lane, n+1)
+	}
+	w.signal(syscall.SIGTERM)
+	w.end(143)
+}
+
+func TestASignalDuringTheWholeOfALoadDoesNotEndIt(t *testing.T) {
+	t.Parallel()
+	w := watch(t)
+	<-w.feed()
+	w.in.Close()
+	stop, stopped := make(chan bool), make(chan bool)
+	go func() { // until the process has ended, at any moment of its work
+		defer close(stopped)
+		often := time.NewTicker(time.Millisecond)
+		defer often.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-often.C:
+				_ = w.Process.Signal(syscall.SIGUSR1)
+			}
+		}
+	}()
+	w.end(0)
+	close(stop)
+	<-stopped
+	if s := readSummary(t, w.dir+"/run"); s.Written != fedRows || s.State != "finished" {
+		t.Errorf("%+v", s)
+	}
+}
