@@ -2,6 +2,7 @@ package tsimport_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log"
@@ -153,6 +154,40 @@ func ExampleLoad() {
 	fmt.Printf("%d read, %d written, %d rejected\n", summary.Read, summary.Written, summary.Rejected)
 	// Output:
 	// 2 read, 2 written, 0 rejected
+}
+
+func ExampleLoad_database() {
+	target, stop := engine()
+	defer stop()
+	dir, err := os.MkdirTemp("", "example-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "shop.db")
+	db, err := sql.Open("sqlite", file)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := db.Exec("CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO users VALUES (1, 'Ada'), (2, 'Grace')"); err != nil {
+		log.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		log.Fatal(err)
+	}
+
+	// With postgres://HOST/DATABASE?table=users or mysql://HOST/DATABASE?table=users in its place, that database is read.
+	summary, err := tsimport.Load(context.Background(), tsimport.Request{
+		From: []string{"sqlite:" + file + "?table=users"}, Table: "users", Target: target,
+		NewTable: tsimport.NewTable{Create: true},
+		Running:  tsimport.Running{RunDir: filepath.Join(dir, "run")},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%d read, %d written\n", summary.Read, summary.Written)
+	// Output:
+	// 2 read, 2 written
 }
 
 func ExampleOpen_missing() {

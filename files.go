@@ -8,6 +8,7 @@ import (
 	"example.com/tsimport/internal/tablestore/accesskey"
 	"example.com/tsimport/jobs/recurring"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/fromdatabase"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
 )
@@ -31,7 +32,7 @@ var ErrNothingNew = errors.New("no input is new")
 var ErrErrorLimit = errors.New("too many rejected rows")
 
 // Load does what tsimport load does: it loads files, folders, globs, "-" for standard input, "@list", and http, https, oss and s3
-// addresses into a table. A load that did not finish is resumed when it is called again with the same request.
+// addresses, or one table of a database (postgres, mysql, sqlite), into a table. A load that did not finish is resumed when it is called again with the same request.
 //
 // When ctx ends the load stops at once. The summary is nil if the load could not begin. Up to MaxErrors, rejected records do not fail
 // the load: the summary counts them. With OnlyNew the summary is empty if no input is new.
@@ -55,10 +56,21 @@ func Load(ctx context.Context, r Request) (summary *Summary, err error) {
 		return keys.GetAccessKeyID(), keys.GetAccessKeySecret(), keys.GetSecurityToken(), nil
 	}
 	cfg.Resume = pipeline.Resume{Look: !r.Fresh, AcceptChanged: r.AcceptChangedInput, LocksDir: options.LocksDir()}
+	quiet := func(string, ...any) {}
+	database, err := fromdatabase.Of(&r, quiet)
+	if err != nil {
+		return nil, public(err)
+	}
 	if cfg.Target.Client, cfg.Target.Name, err = r.Target.Open(ctx); err != nil {
 		return nil, public(err)
 	}
-	again, err := recurring.Open(ctx, &r, &cfg, func(string, ...any) {})
+	if database != nil {
+		cfg.Read.Sources = database.Origin
+		if err := database.Begin(ctx, &cfg, &cfg.Target.Client); err != nil {
+			return nil, public(err)
+		}
+	}
+	again, err := recurring.Open(ctx, &r, &cfg, quiet)
 	if err != nil {
 		return nil, public(err)
 	}

@@ -16,5 +16,6 @@ type (
 	Numbered  = options.Numbered
 	Rates     = options.Rates
 	Recurring = options.Recurring
+	Database  = options.Database
 	Running   = options.Running
 )

@@ -20,9 +20,10 @@ const module = "example.com/tsimport"
 // imports a sibling; the engine, which judges the others, shares no code with them;
 // engine/limiter, which only it and tests use, is how a service limits.
 var arrows = map[string][]string{
-	".":            {"internal/table", "internal/tablestore/accesskey", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "jobs/recurring", "reader/record", "reader/source"},
+	".":            {"pipeline/fromdatabase", "internal/table", "internal/tablestore/accesskey", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "jobs/recurring", "reader/record", "reader/source"},
 	"cmd/tsimport": {"cmd/tsimport/commands"},
 	"cmd/tsimport/commands": {
+		"pipeline/fromdatabase", "reader/open",
 		"internal/errorcodes", "internal/exitcode", "internal/runmetrics", "internal/spill", "internal/suggest",
 		".",
 		"cmd/tsimport/advise",
@@ -83,11 +84,12 @@ var arrows = map[string][]string{
 	"pipeline/intake": {"shuffle/readorder", "internal/keyexpr", "pipeline/plan", "reader", "reader/convert", "reader/jsonl", "reader/record", "internal/tablestore/encode", "internal/tablestore/plainbuffer", "partitioner", "internal/table", "reader/source"},
 	"pipeline/plan":   {"internal/suggest", "internal/exitcode", "internal/tablestore/condition", "internal/lifecycle", "internal/keyexpr", "reader", "reader/convert", "reader/input", "reader/record", "internal/tablestore/client", "pipeline/rundir", "internal/table", "reader/source"},
 
-	"pipeline/options":    {"internal/tablestore/accesskey", "internal/tablestore/client", "internal/tablestore/condition", "internal/keyexpr", "internal/lifecycle", "pipeline", "pipeline/plan", "pipeline/rundir", "reader", "reader/convert", "reader/csv", "internal/table"},
-	"jobs/recurring":      {"internal/jobdir", "jobs/knownfiles", "pipeline", "pipeline/checkpoint", "pipeline/options", "pipeline/plan", "pipeline/rundir", "reader/input"},
-	"pipeline/bottleneck": {},
-	"shuffle/readorder":   {},
-	"pipeline/status":     {"pipeline", "pipeline/bottleneck"},
+	"pipeline/options":      {"internal/tablestore/accesskey", "internal/tablestore/client", "internal/tablestore/condition", "internal/keyexpr", "internal/lifecycle", "pipeline", "pipeline/plan", "pipeline/rundir", "reader", "reader/convert", "reader/csv", "internal/table"},
+	"jobs/recurring":        {"internal/jobdir", "jobs/knownfiles", "pipeline", "pipeline/checkpoint", "pipeline/options", "pipeline/plan", "pipeline/rundir", "reader/input"},
+	"pipeline/fromdatabase": {"internal/keyexpr", "internal/suggest", "internal/table", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "reader/input", "reader/open", "reader/sqltable"},
+	"pipeline/bottleneck":   {},
+	"shuffle/readorder":     {},
+	"pipeline/status":       {"pipeline", "pipeline/bottleneck"},
 
 	"pipeline/sendwindow": {},
 
@@ -107,6 +109,7 @@ var arrows = map[string][]string{
 
 	"reader": {"reader/arrow", "reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "internal/table", "reader/source", "reader/sqldump", "reader/pgdump", "reader/mysqldump"},
 
+	"reader/open":              {"reader/mysql", "reader/postgres", "reader/sqlite", "reader/sqltable"},
 	"reader/sqlname":           {},
 	"reader/sqldump":           {"internal/table", "reader/record", "reader/sqlname"},
 	"reader/pgdump":            {"internal/table", "reader/record", "reader/sqldump", "reader/sqlname"},

@@ -7,7 +7,7 @@ import "time"
 // what its comment says. Options names each field, and Config checks them.
 type Request struct {
 	// From is what is read: files, folders, globs, "-" for standard input, "@list" with a name on each line, and addresses (http, https,
-	// oss, s3).
+	// oss, s3), or one table of a database (postgres, mysql, sqlite).
 	From  []string `json:"from,omitempty"`
 	Table string   `json:"table,omitempty"` // with an expression in braces, the table of each row
 
@@ -20,6 +20,7 @@ type Request struct {
 	Numbered
 	Rates
 	Recurring
+	Database
 	Running
 }
 
@@ -116,6 +117,12 @@ type Recurring struct {
 	SettleFiles      time.Duration `json:"settle-files,omitempty"`        // leave out inputs that were changed less than this long ago; 0 leaves out none
 	DoneMarker       string        `json:"done-marker,omitempty"`         // load an input only if this stands beside it, such as {}.done, where {} is its name
 	State            string        `json:"state,omitempty"`               // a folder, oss://bucket/prefix or s3://bucket/prefix for known files, checkpoints and a lease; "" is ./tsimport-runs
+}
+
+// Database is how a database is read, beside what its address says (docs/sql.md).
+type Database struct {
+	Query           string `json:"query,omitempty"`            // load the rows of this SELECT in place of a table
+	RequireSnapshot bool   `json:"require-snapshot,omitempty"` // stop if the snapshot is lost that all rows are to be of
 }
 
 // Running is what a load leaves on the machine, and how it is resumed.

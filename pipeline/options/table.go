@@ -199,7 +199,7 @@ var everyOption = []*Option{
 		Usage: "load an input only if `MARKER` stands beside it, such as '{}.done', where {} is the input's name"},
 	{Name: "state", Group: again, In: Load,
 		Usage: "keep known files, checkpoints and a lease at `PLACE`, a folder, oss://bucket/prefix or s3://bucket/prefix, where a load on another machine finds them (default: in ./tsimport-runs, on this machine; docs/nightly.md)"},
-	{Name: "query", Group: databases, In: Load | Sync | Verify,
+	{Name: "query", NotEmpty: true, Group: databases, In: Load | Sync | Verify,
 		Usage: "database: load the rows of this `SELECT` in place of a table; key=COLUMN of the address says which columns tell them apart (docs/sql.md)"},
 	{Name: "require-snapshot", Kind: Switch, Group: databases, In: Load | Sync | Verify,
 		Usage: "database: stop if the snapshot is lost that all rows are to be of (default: read the rest from a new one, and say so in the summary; docs/sql.md)"},

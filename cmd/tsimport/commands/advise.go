@@ -10,6 +10,7 @@ import (
 
 	"example.com/tsimport/cmd/tsimport/advise"
 	"example.com/tsimport/cmd/tsimport/advise/simulate"
+	"example.com/tsimport/pipeline/fromdatabase"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/input"
@@ -79,7 +80,11 @@ func adviseConfig(c *call) (cfg advise.Config, err error) {
 		Input:      advise.Input{Args: c.Args().Slice(), Options: read.Options, Convert: read.Convert, Find: read.Find},
 		Partitions: c.Int("partitions"), Rate: c.Int("rate"), ArrivalBy: c.String("arrival-by"), Growth: c.Float64("growth"),
 	}
-	from, err := sqlConfig(c, cfg.Input.Args)
+	r, err := requestOf(c)
+	if err != nil {
+		return cfg, err
+	}
+	from, err := fromdatabase.Config(r)
 	if err != nil {
 		return cfg, err
 	}

@@ -15,6 +15,7 @@ import (
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/open"
 	"example.com/tsimport/reader/tablescan"
 	"example.com/tsimport/transfer/copytable"
 )
@@ -67,7 +68,7 @@ func (k *copying) config(c *call, in *invocation, r *options.Request) (cfg pipel
 	if c.NArg() != 2 {
 		return cfg, usagef("copy takes two tables, SOURCE and TARGET, not %d; see tsimport copy --help", c.NArg())
 	}
-	if isSQL(c.Args().Get(0)) {
+	if open.IsDatabase(c.Args().Get(0)) {
 		return cfg, usagef("copy reads a table of Tablestore, and the first argument is the address of a database; load it: tsimport load ADDRESS --table TABLE")
 	}
 	if k.from, err = parseTableArgument(c.Args().Get(0)); err != nil {

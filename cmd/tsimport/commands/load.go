@@ -16,6 +16,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/jobs/recurring"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/fromdatabase"
 	"example.com/tsimport/pipeline/options"
 	loadpage "example.com/tsimport/pipeline/report"
 )
@@ -39,7 +40,11 @@ func load(c *call, interrupts *interrupts, show *display, in *invocation) (err e
 	if c.String("retry-rejects") != "" {
 		return retryRejects(c, interrupts, show, in)
 	}
-	l, err := sqlOf(c, show)
+	r, err := requestOf(c)
+	if err != nil {
+		return err
+	}
+	l, err := fromdatabase.Of(r, sayer(c, show))
 	if err != nil {
 		return err
 	}
@@ -58,7 +63,7 @@ func load(c *call, interrupts *interrupts, show *display, in *invocation) (err e
 	case c.IsSet("rename-index"):
 		return usagef("--rename-index: only an archive of a table has indexes; leave it out")
 	case l != nil:
-		return runLoad(c, interrupts, show, in, l)
+		return runLoad(c, interrupts, show, in, sqlLoad{l})
 	}
 	return runLoad(c, interrupts, show, in, new(fileLoad))
 }

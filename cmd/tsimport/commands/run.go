@@ -30,6 +30,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/reader/input"
+	"example.com/tsimport/reader/open"
 	"example.com/tsimport/transfer/tablesync"
 )
 
@@ -149,7 +150,7 @@ func readJobFile(c *call, interrupts *interrupts) (*job.File, error) {
 	}
 	overrideJob(c, file, vocabulary)
 	find := func(ctx context.Context, l *job.Single, pattern string) ([]job.Found, error) {
-		if isSQL(pattern) {
+		if open.IsDatabase(pattern) {
 			return tableAddresses(ctx, pattern)
 		}
 		find := storesOf(c)
@@ -531,7 +532,7 @@ func (o *jobRunner) summarize(took time.Duration) {
 func ownMoments(r *job.Record) (notes []string) {
 	n := 0
 	for _, s := range r.Loads {
-		if resolved, err := s.Resolve(r.File, os.LookupEnv); err == nil && slices.ContainsFunc(resolved.From, isSQL) {
+		if resolved, err := s.Resolve(r.File, os.LookupEnv); err == nil && slices.ContainsFunc(resolved.From, open.IsDatabase) {
 			n++
 		}
 	}

@@ -10,9 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/tsimport/jobs/job"
-	"example.com/tsimport/reader/mysql"
-	"example.com/tsimport/reader/postgres"
-	"example.com/tsimport/reader/sqlite"
+	"example.com/tsimport/reader/open"
 	"example.com/tsimport/reader/sqltable"
 )
 
@@ -29,10 +27,10 @@ func tablesCommand(in *invocation) *cli.Command {
 }
 
 func tables(c *call) error {
-	if c.NArg() != 1 || !isSQL(c.Args().First()) {
+	if c.NArg() != 1 || !open.IsDatabase(c.Args().First()) {
 		return usagef("want the address of one database, such as postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE or sqlite:FILE; tsimport table list lists the tables of a Tablestore")
 	}
-	found, err := listTables(c.Context, c.Args().First())
+	found, err := open.Tables(c.Context, c.Args().First())
 	if err != nil {
 		return usagef("%v", err)
 	}
@@ -47,27 +45,15 @@ func tables(c *call) error {
 	return nil
 }
 
-// listTables lists the tables of a database.
-func listTables(ctx context.Context, arg string) ([]sqltable.Listed, error) {
-	if sqlite.Is(arg) {
-		return sqlite.List(ctx, arg)
-	}
-	if mysql.Is(arg) {
-		return mysql.List(ctx, arg)
-	}
-	return postgres.List(ctx, arg)
-}
-
 // tableAddresses are the tables that a pattern finds, without views.
 func tableAddresses(ctx context.Context, pattern string) (found []job.Found, err error) {
-	pattern, reading := cutReading(pattern)
-	all, err := listTables(ctx, pattern)
+	all, err := open.Tables(ctx, pattern)
 	if err != nil {
 		return nil, usagef("%v", err)
 	}
 	for _, one := range all {
 		if one.Kind == "table" {
-			found = append(found, job.Found{Name: one.Address + reading, Table: one.Table})
+			found = append(found, job.Found{Name: one.Address, Table: one.Table})
 		}
 	}
 	return found, nil

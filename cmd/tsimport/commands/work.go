@@ -19,6 +19,7 @@ import (
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/reader/open"
 )
 
 // machineFlags are flags of the load that a worker may give for its own machine.
@@ -220,7 +221,7 @@ func workArguments(app *cli.App, p *scaleout.Plan, c *call) ([]string, error) {
 
 // refuseInJobs refuses what holds for each process alone.
 func refuseInJobs(c *call) error {
-	sql := slices.ContainsFunc(c.Args().Slice(), isSQL)
+	sql := slices.ContainsFunc(c.Args().Slice(), open.IsDatabase)
 	switch {
 	case c.Bool("require-snapshot"):
 		return usagef("--job-dir: --require-snapshot: each process reads a snapshot of its own; load without --job-dir, or a standby that does not move")

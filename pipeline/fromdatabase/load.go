@@ -1,0 +1,182 @@
+package fromdatabase
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/input"
+	"example.com/tsimport/reader/open"
+	"example.com/tsimport/reader/sqltable"
+)
+
+// Config is how the database of a request is read, nil if the request is of something else.
+func Config(r *options.Request) (*sqltable.Config, error) {
+	if !slices.ContainsFunc(r.From, open.IsDatabase) {
+		for option, given := range map[string]bool{"query": r.Query != "", "require-snapshot": r.RequireSnapshot} {
+			if given {
+				return nil, usagef("--%s is for tables of a database, such as postgres://USER@HOST/DATABASE?table=TABLE, mysql://… or sqlite:FILE?table=TABLE", option)
+			}
+		}
+		return nil, nil
+	}
+	if len(r.From) > 1 {
+		return nil, usagef("a table of a database is read by itself; give no other input beside it")
+	}
+	for _, o := range options.Of(options.Looking) {
+		if r.IsSet(o.Name) {
+			return nil, usagef("--%s: it says how text is read, and a database gives its values types; leave it out", o.Name)
+		}
+	}
+	cfg, err := open.Database(r.From[0], r.Query)
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	memory := r.Memory
+	if memory == 0 {
+		memory = options.DefaultMemory()
+	}
+	cfg.MaxRow, cfg.RetryFor, cfg.MaxRows, cfg.Whole = memory/4, r.RetryFor, r.MaxRowsPerSecond, r.RequireSnapshot
+	return cfg, nil
+}
+
+// Load is a load of a table of a database.
+type Load struct {
+	Origin *sqltable.Origin
+	read   sqltable.Config
+	say    func(format string, a ...any)
+}
+
+// Of returns the load of the database that a request names, nil if it names none. What a user should know is said.
+func Of(r *options.Request, say func(format string, a ...any)) (*Load, error) {
+	cfg, err := Config(r)
+	if cfg == nil || err != nil {
+		return nil, err
+	}
+	cfg.RetryFor = cmp.Or(r.RetryFor, pipeline.DefaultRetryFor)
+	cfg.OnPause = func(why string) { say("note: %s", why) }
+	return &Load{sqltable.New(*cfg), *cfg, say}, nil
+}
+
+// Begin gives columns the types that the database says, and a new table its primary key. The target is nil if it is not there yet.
+func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Target) error {
+	name := cfg.Target.Table
+	if name == "" {
+		return nil // the load says so
+	}
+	if err := table.CheckTableName(name); err != nil && !plan.IsTemplate(name) {
+		return usagef("%v; give another with --table", err)
+	}
+	columns, key, err := l.Origin.Describe(ctx)
+	if input.Passing(err) {
+		return err // the server may answer the next time
+	}
+	if err != nil {
+		return &plan.UsageError{Message: err.Error(), Input: true}
+	}
+	var to *client.Table
+	if at != nil && !plan.IsTemplate(name) {
+		sdk, err := client.New(ctx, *at, nil)
+		if err != nil {
+			return usagef("%v", err)
+		}
+		admin := &client.Admin{Client: sdk, Context: ctx, RetryFor: cfg.Write.RetryFor}
+		if to, err = admin.Describe(name); err != nil && !errors.Is(err, client.ErrNoTable) {
+			return err
+		}
+		if err != nil {
+			to = nil
+		}
+	}
+	renamed := func(name string) string {
+		if to, ok := cfg.Columns.Rename[name]; ok {
+			return to
+		}
+		return name
+	}
+	isKey := map[string]bool{}
+	if to != nil {
+		for _, k := range to.Key {
+			isKey[k.Name] = true
+		}
+	} else {
+		if len(cfg.Target.Key) == 0 && len(key) > table.MaxKeyColumns {
+			return usagef("the primary key of the source has %d columns, and a table here takes 1 to %d: make one of several with --pk, such as --pk 'key=splice(auto, %s, %s, …)' (docs/keys.md)",
+				len(key), table.MaxKeyColumns, columns[key[0]].Name, columns[key[1]].Name)
+		}
+		l.proposeKey(cfg, columns, key, renamed)
+		for _, k := range cfg.Target.Key {
+			isKey[k.Name] = true
+		}
+	}
+	for _, c := range columns {
+		name := renamed(c.Name)
+		_, given := cfg.Columns.Types[c.Name]
+		_, also := cfg.Columns.Types[name]
+		if given || also || isKey[name] || to != nil && to.Defined[name] != table.Null {
+			continue
+		}
+		cfg.Columns.Types[c.Name] = plan.Type{Type: c.Type}
+	}
+	return nil
+}
+
+// proposeKey gives a new table the source's primary key, if the user names none, and the types of its columns.
+func (l *Load) proposeKey(cfg *pipeline.Config, columns []sqltable.Column, key []int, renamed func(string) string) {
+	if len(cfg.Target.Key) == 0 {
+		var text string
+		for _, k := range key {
+			name := renamed(columns[k].Name)
+			cfg.Target.Key = append(cfg.Target.Key, table.KeyColumn{Name: name})
+			text += fmt.Sprintf(" --pk %s:%s", suggest.Arg(name), columns[k].Type)
+		}
+		l.say("note: the new table's primary key is that of the source:%s", text)
+	}
+	for i := range cfg.Target.Key {
+		k := &cfg.Target.Key[i]
+		computed := slices.ContainsFunc(cfg.Columns.Keys, func(c keyexpr.Column) bool { return c.Name == k.Name })
+		if at := slices.IndexFunc(columns, func(c sqltable.Column) bool { return renamed(c.Name) == k.Name }); at >= 0 && k.Type == table.Null && !computed && columns[at].Type.KeyType() {
+			k.Type = columns[at].Type
+		}
+	}
+}
+
+// Compared makes the load what its table is compared with.
+func (l *Load) Compared(cfg *pipeline.Config) {
+	read := l.read
+	read.Whole = false // a comparison reads a snapshot of its own
+	cfg.Read.Sources = sqltable.New(read)
+}
+
+// Ended says what a user should know when the load has ended.
+func (l *Load) Ended(r *pipeline.Report) (notes []string) {
+	if d := l.Origin.Paused(); d > 0 {
+		notes = append(notes, fmt.Sprintf("reading was held up for %v, while replication lagged by more than %v", d.Round(time.Second), l.read.MaxLag))
+	}
+	if r.Consistent == nil {
+		return notes
+	}
+	switch {
+	case *r.Consistent && r.Read == 0: // an empty table, or a load that failed before its first row
+		return notes
+	case *r.Consistent && r.State != pipeline.StateFinished:
+		return append(notes, "all rows that were read are of one snapshot of the source")
+	case *r.Consistent:
+		return append(notes, "all rows are of one snapshot of the source")
+	}
+	return append(notes, fmt.Sprintf("warning: the rows are not of one moment: they come from %d snapshots of the source (\"snapshots\" of the summary)", len(r.Snapshots)))
+}
+
+func usagef(format string, a ...any) error {
+	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
+}
