@@ -12,6 +12,7 @@ import (
 
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
 )
@@ -26,13 +27,7 @@ type world struct {
 	*server.Server
 }
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 func newWorld(t *testing.T) *world {
 	t.Helper()

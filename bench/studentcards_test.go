@@ -12,15 +12,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/tsimport/internal/conformance"
 )
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 func generate(t testing.TB, s StudentCards) [][]string {
 	t.Helper()

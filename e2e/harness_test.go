@@ -22,6 +22,8 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/google/go-cmp/cmp"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // binary is the path of tsimport as TestMain has built it.
@@ -247,12 +249,7 @@ func differs(want, got any, options ...cmp.Option) string {
 	return cmp.Diff(want, got, options...)
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 // place is a folder in which commands run, and what their environment has beside that of this process.
 type place struct {

@@ -32,13 +32,7 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 // rowsOf is a header and so many rows.
 func rowsOf(header string, rows int, row func(i int) string) string {

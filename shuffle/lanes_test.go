@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/spill"
 	"example.com/tsimport/internal/table"
 )
@@ -28,13 +29,7 @@ type run struct {
 	held  []table.Ref
 }
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 // newRun returns a run of so many lanes over a disk of its own.
 func newRun(t *testing.T, seed uint64, lanes int, o Options, disk spill.Options) *run {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/encode"
 )
@@ -81,13 +82,7 @@ func encodeAnswer(name string, results []result) []byte {
 var schema = &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "id", Type: table.Integer}},
 	Columns: []table.Column{{Name: "id", Type: table.Integer}, {Name: "v", Type: table.String}, {Name: "n", Type: table.Double}}}
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 func num(v int64) table.Value  { return table.Value{Type: table.Integer, Int: v} }
 func str(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }

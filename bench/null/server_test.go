@@ -16,17 +16,12 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 // start serves until the test ends and returns the endpoint.
 func start(t *testing.T, o Options) (*Server, string) {

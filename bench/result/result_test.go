@@ -9,15 +9,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"example.com/tsimport/internal/conformance"
 )
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 // recorded is a run of ten seconds at two partitions, with a request each 10 ms that takes 1 to 100 ms.
 func recorded(warmUp time.Duration, each func(*Sample)) *Result {

@@ -17,6 +17,7 @@ import (
 
 	"example.com/tsimport/bench"
 	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 )
@@ -24,13 +25,7 @@ import (
 // fakeEnv makes this test binary behave as a tsimport of a certain kind: what it prints, where, and its exit code.
 const fakeEnv = "SPREAD_TEST_TSIMPORT"
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 func TestMain(m *testing.M) {
 	switch kind := os.Getenv(fakeEnv); kind {

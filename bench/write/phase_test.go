@@ -13,6 +13,7 @@ import (
 	"example.com/tsimport/bench"
 	"example.com/tsimport/bench/result"
 	"example.com/tsimport/engine/sim"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/writer"
@@ -23,13 +24,7 @@ type scripted struct {
 	answer func(rows []table.Ref, outcomes []table.Outcome) error
 }
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 func (s scripted) Write(rows []table.Ref, _ []bool, outcomes []table.Outcome) (writer.Stats, error) {
 	return writer.Stats{Requests: 1}, s.answer(rows, outcomes)

@@ -20,6 +20,7 @@ import (
 
 	"example.com/tsimport/cmd/tsimport/commands"
 	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/conformance"
 )
 
 var update = flag.Bool("update", false, "write testdata again")
@@ -268,9 +269,4 @@ func copied(t testing.TB, from, to string, texts *strings.Replacer) {
 	}))
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must

@@ -21,6 +21,7 @@ import (
 
 	"example.com/tsimport/engine/enginetest"
 	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/conformance"
 )
 
 // service is what a test talks to: an engine in this process, or the real instance of the environment.
@@ -343,12 +344,7 @@ func checkRows(t testing.TB, rows []tablestore.RowResult, want refusal) {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 func diff(t testing.TB, got, want any) {
 	t.Helper()

@@ -6,18 +6,15 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 var start = time.Unix(1_700_000_000, 0)
 
 func at(d time.Duration) time.Time { return start.Add(d) }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 // write asks about rows of one unit with the keys and gives the verdicts.
 func write(t *Table, now time.Time, keys ...Key) []Verdict {

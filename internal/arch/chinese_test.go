@@ -7,19 +7,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // ofDevelopers are the pages about what is inside, which are kept in one language.
 var ofDevelopers = []string{"docs/architecture.md", "docs/conformance.md", "docs/performance.md", "docs/protocol.md",
 	"docs/rate-controller.md", "docs/simulation.md", "docs/spread.md"}
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 // read returns a file of the repository.
 func read(t *testing.T, name string) []byte {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // system stands in for the operations of the system: it notes them and fails the n-th.
@@ -21,13 +23,7 @@ type system struct {
 	err   error
 }
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 func fake(t *testing.T, fail int, err error) *system {
 	s := &system{fail: fail, err: err}

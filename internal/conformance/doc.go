@@ -1,4 +1,4 @@
 // Package conformance finds the files that the tests of the readers run on: the part of them that is in this repository
 // (reader/testdata), and the whole collection where a machine has it. Call Run to run a test on each, Dir for the larger one,
-// and Main where tests make many small loads, stores or files of their own.
+// Main where tests make many small loads, stores or files of their own, and Must where an error is not expected.
 package conformance

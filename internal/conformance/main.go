@@ -18,3 +18,14 @@ func Main(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
+
+// Must ends a test, or one drawing of a property, with an error that it does not expect.
+func Must(t interface {
+	Helper()
+	Fatal(args ...any)
+}, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/objectstore"
 	"example.com/tsimport/internal/objectstore/storetest"
 )
@@ -175,13 +176,7 @@ func TestAPutWhoseAnswerIsLostIsKnownAgain(t *testing.T) {
 	}
 }
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 // into places files below a folder.
 func into(dir string) func(folder, name string) (string, error) {

@@ -8,18 +8,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"example.com/tsimport/internal/conformance"
 )
 
-// must ends the test with an error that it does not expect.
-func must(t interface {
-	Helper()
-	Fatal(...any)
-}, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 const example = `period: month        # month|day|year
 zone: Asia/Shanghai

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 var (
@@ -27,13 +29,7 @@ var (
 const drawnFrom = "partitioner shuffle writer ratelimit pipeline/... reader/convert reader/csv reader/source " +
 	"internal/tablestore/... jobs/knownfiles transfer/... jobs/scaleout"
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 // TestMutants prints what survives. It fails only if it cannot judge: what a survivor means is for a person to say.
 func TestMutants(t *testing.T) {

@@ -13,18 +13,11 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"example.com/tsimport/internal/conformance"
 )
 
-// must ends the test with an error that it does not expect.
-func must(t interface {
-	Helper()
-	Fatal(...any)
-}, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 func open(t testing.TB, o Options) *Store {
 	t.Helper()

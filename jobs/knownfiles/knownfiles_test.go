@@ -416,13 +416,7 @@ func TestHashesOfAnEarlierAttemptAreTaken(t *testing.T) {
 	}
 }
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 func TestMain(m *testing.M) { conformance.Main(m) }
 

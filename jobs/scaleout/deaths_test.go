@@ -17,13 +17,7 @@ import (
 
 func TestMain(m *testing.M) { conformance.Main(m) }
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 var everyDeath = flag.Bool("scaleout-deaths", false, "let a process die at every act, not at some")
 

@@ -11,16 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 )
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 // naive is a set of positions one by one.
 type naive map[Position]bool

@@ -14,19 +14,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/source"
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 // follows makes the flow of a request that is read by schedules of small sections.
 func follows(t *testing.T, r *plan.Request, rows int, kept *[]*readorder.Schedule) *Flow {

@@ -11,22 +11,14 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/keyexpr"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/convert"
 	"example.com/tsimport/reader/input"
 )
 
-// must ends the test with an error that it does not expect.
-func must(t interface {
-	Helper()
-	Fatal(...any)
-}, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 // parquetFile writes a row of Parquet whose column v has a type; an optional one has no value. A large one has more rows than are looked at.
 func parquetFile(t *testing.T, name string, v parquet.Node, options ...parquet.WriterOption) string {

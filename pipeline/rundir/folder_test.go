@@ -11,16 +11,11 @@ import (
 	"testing"
 
 	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 )
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 func read(t *testing.T, path string) string {
 	t.Helper()

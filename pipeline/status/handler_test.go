@@ -16,16 +16,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/pipeline"
 )
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 // fake is a load whose state is given; without one it does not answer.
 type fake struct{ state *pipeline.State }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/record"
@@ -21,13 +22,7 @@ import (
 
 var key = []table.KeyColumn{{Name: "id", Type: table.Integer}, {Name: "name", Type: table.String}, {Name: "raw", Type: table.Binary}}
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 // row makes the i-th row of an archive.
 func row(i int) *record.Record {

@@ -18,13 +18,7 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 func TestMain(m *testing.M) { conformance.Main(m) }
 

@@ -14,19 +14,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/ratelimit"
 )
 
 // soon makes failing requests repeat at once.
 var soon = Retry{Attempts: 4, Backoff: ratelimit.Backoff{Base: time.Microsecond, Max: time.Millisecond}}
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 // tree makes files in a new folder and goes there. A name that ends in / is a folder.
 func tree(t *testing.T, names ...string) string {

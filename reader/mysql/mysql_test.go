@@ -17,6 +17,7 @@ import (
 
 	mysql "github.com/go-sql-driver/mysql"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/mysql/mysqltest"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
@@ -25,13 +26,7 @@ import (
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 func TestAnAddressHoldsNoSecret(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())

@@ -8,18 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/convert"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/sqldump"
 )
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 // shop is a dump that mysqldump of MariaDB 10.11 has made.
 func shop(t testing.TB) []byte {

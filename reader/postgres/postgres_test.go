@@ -17,6 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/postgres/pgtest"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
@@ -25,13 +26,7 @@ import (
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 func TestAnAddressHoldsNoSecret(t *testing.T) {
 	for arg, want := range map[string]string{

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/source"
 	"example.com/tsimport/reader/source/sourcetest"
 	"example.com/tsimport/reader/sqltable"
@@ -25,13 +26,7 @@ type database struct {
 	path string
 }
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 func newDatabase(t *testing.T, statements ...string) *database {
 	t.Helper()

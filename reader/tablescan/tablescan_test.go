@@ -18,6 +18,7 @@ import (
 
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/keyexpr"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
@@ -38,13 +39,7 @@ type world struct {
 
 var key = []table.KeyColumn{{Name: "id", Type: table.Integer}, {Name: "name", Type: table.String}, {Name: "raw", Type: table.Binary}}
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 func newWorld(t *testing.T) *world {
 	w := &world{T: t, plan: new(faults.Plan), now: time.Now()}

@@ -26,16 +26,7 @@ import (
 	"example.com/tsimport/reader/tablescan"
 )
 
-// must ends the test with an error that it does not expect.
-func must(t interface {
-	Helper()
-	Fatal(...any)
-}, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 func TestMain(m *testing.M) { conformance.Main(m) }
 

@@ -16,18 +16,13 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
 )
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 // given calls do with the context that flags have for arguments.
 func given(t *testing.T, flags []cli.Flag, args []string, do func(c *call) error) error {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"pgregory.net/rapid"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // TestCSVWhoseColumnsAreFoundOnTheWayIsThatOfKnownColumns: with any rows, flushes and continuations, and with what an interruption leaves
@@ -76,16 +78,7 @@ func TestCSVWhoseColumnsAreFoundOnTheWayIsThatOfKnownColumns(t *testing.T) {
 	}
 }
 
-// must ends the test with an error that it does not expect.
-func must(t interface {
-	Helper()
-	Fatal(...any)
-}, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 // TestACutFileOfGrowingCSVIsAnError: a row or a part of one is missing, at any byte.
 func TestACutFileOfGrowingCSVIsAnError(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 const orders = `{"job":{"setting":{"speed":{"channel":2},"errorLimit":{"record":0}},"content":[{
@@ -18,13 +20,7 @@ const orders = `{"job":{"setting":{"speed":{"channel":2},"errorLimit":{"record":
 "writer":{"name":"otswriter","parameter":{"endpoint":"https://shop.cn-hangzhou.ots.aliyuncs.com","accessId":"AKID","accessKey":"s3cret",
 "instanceName":"shop","table":"orders","primaryKey":[{"name":"id","type":"int"}],"column":[{"name":"city","type":"string"}],"writeMode":"PutRow"}}}]}}`
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 func TestOtherJobsAreConverted(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -22,13 +22,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 const policyText = `period: month
 classes:

@@ -23,13 +23,7 @@ import (
 
 func TestMain(m *testing.M) { conformance.Main(m) }
 
-// must ends the test with an error that it does not expect.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = conformance.Must
 
 // kept is a table t in memory: what is in it may change with each reading.
 type kept struct {
