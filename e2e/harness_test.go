@@ -147,9 +147,7 @@ func startServe(t testing.TB, args ...string) *served {
 		args = append(args, "--store", filepath.Join(t.TempDir(), "store"))
 	}
 	s, err := launch(args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if !s.stopped {
 			s.stop(t)

@@ -12,27 +12,22 @@ import (
 	"time"
 
 	"example.com/tsimport/bench"
+	"example.com/tsimport/internal/conformance"
 )
+
+var must = conformance.Must
 
 func TestTheFloorIsMeasuredWithTheRowsOfTheShape(t *testing.T) {
 	for _, shape := range bench.Shapes() {
 		file := filepath.Join(t.TempDir(), "rows.csv")
 		out, err := os.Create(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := shape.WriteCSV(t.Context(), out, 500, 1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, shape.WriteCSV(t.Context(), out, 500, 1))
 		out.Close()
 		samples, err := gather(file, shape)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		f, err := samples.measure(Counting, 0, cpuTime)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for stage, took := range map[string]float64{"CSV": f.CSV, "encoding": f.Encode, "MD5": f.MD5, "MD5 of answers": f.AnswerMD5, "decoding": f.Decode, "the file": f.File, "answers' bytes": f.AnswerBytes} {
 			if took <= 0 {
 				t.Errorf("shape %s: %s has %v", shape.Name, stage, took)
@@ -56,9 +51,7 @@ func TestTheFloorIsMeasuredWithTheRowsOfTheShape(t *testing.T) {
 func TestInputsWithoutRowsHaveNoFloor(t *testing.T) {
 	for name, text := range map[string]string{"empty": "", "header": "id,name,note\n", "text": "id,name,note\nx,y,z\n", "ragged": "id\n1,2\n"} {
 		file := filepath.Join(t.TempDir(), "rows.csv")
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(text), 0o644))
 		if _, err := measureFloor(file, bench.Shapes()[1], Loading, 10*time.Millisecond); err == nil {
 			t.Errorf("%s: no error", name)
 		}

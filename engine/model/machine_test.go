@@ -11,7 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
+
+	"example.com/tsimport/internal/conformance"
 )
+
+var must = conformance.Must
 
 // machine does the same to the engine and to the model.
 type machine struct {
@@ -33,9 +37,7 @@ func checks(t *testing.T, n int) {
 		return
 	}
 	set := func(n string) {
-		if err := flag.Lookup("rapid.checks").Value.Set(n); err != nil {
-			t.Fatal(err)
-		}
+		must(t, flag.Lookup("rapid.checks").Value.Set(n))
 	}
 	before := flag.Lookup("rapid.checks").Value.String()
 	set(strconv.Itoa(n))
@@ -69,9 +71,7 @@ func acrossRestarts(t *testing.T, indexed bool) {
 	checks(t, 6)
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")
-		if err != nil {
-			rt.Fatal(err)
-		}
+		must(rt, err)
 		m := newMachine(rt, dir, indexed)
 		defer func() { m.engine.close(rt) }()
 		actions := m.actions()
@@ -158,9 +158,7 @@ func (m *machine) table(rt *rapid.T) {
 		m.update(rt, name)
 	case "list":
 		r, err := m.engine.ListTable()
-		if err != nil {
-			rt.Fatal(err)
-		}
+		must(rt, err)
 		same(rt, "ListTable", r.TableNames, m.model.TableNames())
 	case "delete":
 		same(rt, "DeleteTable", m.engine.deleteTable(name), m.model.DeleteTable(name))
@@ -198,9 +196,7 @@ func (m *machine) update(rt *rapid.T, name string) {
 	if r != nil {
 		rt.Fatal(r)
 	}
-	if err := m.model.Resync(name, all.Rows, m.now()); err != nil {
-		rt.Fatal(err)
-	}
+	must(rt, m.model.Resync(name, all.Rows, m.now()))
 }
 
 func bound(t *Table, i Infinity) (k Key) {

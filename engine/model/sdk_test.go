@@ -51,9 +51,7 @@ type failer interface {
 func (e *engine) open(t failer) {
 	t.Helper()
 	s, err := server.Open(e.dir, server.Options{InMemory: e.dir == "", NoSync: true, Now: e.clock.now, AnyCredentials: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := tablestore.NewDefaultTableStoreConfig()
 	c.RetryTimes = 0
 	c.Transport = dated{s.Transport(), e.clock}
@@ -63,9 +61,7 @@ func (e *engine) open(t failer) {
 
 func (e *engine) close(t failer) {
 	t.Helper()
-	if err := e.server.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.server.Close())
 }
 
 // refusal is an error of the service as the model says it; another error has its text as code.

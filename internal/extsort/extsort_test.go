@@ -10,26 +10,23 @@ import (
 
 	"pgregory.net/rapid"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/spill"
 )
+
+var must = conformance.Must
 
 type pair struct{ key, value string }
 
 func sorted(t testing.TB, o Options, items []pair) *Sorted {
 	t.Helper()
 	s, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, p := range items {
-		if err := s.Add([]byte(p.key), []byte(p.value)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Add([]byte(p.key), []byte(p.value)))
 	}
 	out, err := s.Sort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out
 }
 
@@ -91,9 +88,7 @@ func TestSortingOnDiskIsSortingInMemory(t *testing.T) {
 			if !slices.Equal(parts, want) {
 				rt.Fatalf("memory %d: the parts are not the whole", memory)
 			}
-			if err := s.Close(); err != nil {
-				rt.Fatal(err)
-			}
+			must(rt, s.Close())
 		}
 	})
 }
@@ -120,9 +115,7 @@ func TestManyRunsAreMergedBeforeTheyAreRead(t *testing.T) {
 
 func TestADiskThatIsFullIsAnError(t *testing.T) {
 	s, err := New(Options{Memory: 1, Spill: spill.Options{Dir: t.TempDir(), MaxBytes: 8 << 10}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	for i := range 100_000 {
 		var value [64]byte

@@ -16,7 +16,11 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"example.com/tsimport/internal/conformance"
 )
+
+var must = conformance.Must
 
 // withoutAWS leaves nothing of AWS in the environment but a key.
 func withoutAWS(t *testing.T) {
@@ -160,9 +164,7 @@ func TestRequestsToS3AreSignedAsTheyAreSentAndRefusedOnesAgainWithTheRightTime(t
 				},
 			} {
 				s, err := NewS3(t.Context(), S3{Endpoint: web.URL})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				before := requests.Load()
 				for range 2 {
 					if err := request(s); err != nil {
@@ -180,9 +182,7 @@ func TestRequestsToS3AreSignedAsTheyAreSentAndRefusedOnesAgainWithTheRightTime(t
 func TestRequestsForAnObjectWithoutAKeyAreNotMade(t *testing.T) {
 	withoutAWS(t)
 	s, err := NewS3(t.Context(), S3{Endpoint: "http://127.0.0.1:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := s.Delete(t.Context(), "bucket", ""); err == nil || !strings.Contains(err.Error(), "no key") {
 		t.Error(err)
 	}
@@ -267,13 +267,9 @@ func TestRefusalsAndListingsOfAHostileStoreTakeNoMemory(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "id")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	s3, err := NewS3(t.Context(), S3{Endpoint: web.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	oss, err := NewOSS(OSS{Endpoint: web.URL, Region: "cn-hangzhou"}, http.DefaultTransport)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, s := range []Service{s3, oss} {
 		for _, code := range []int64{200, 307, 403, 500} {
 			status.Store(code)

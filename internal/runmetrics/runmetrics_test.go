@@ -8,7 +8,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"example.com/tsimport/internal/conformance"
 )
+
+var must = conformance.Must
 
 var monday = time.Date(2026, 11, 23, 4, 0, 0, 500e6, time.UTC)
 
@@ -19,9 +23,7 @@ func load(at time.Time, code int) Run {
 
 func TestTheFileOfARun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tsimport.prom")
-	if err := WriteFile(t.Context(), path, []Run{load(monday, 0)}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, WriteFile(t.Context(), path, []Run{load(monday, 0)}))
 	want := `# HELP tsimport_last_run_duration_seconds How long the last run took.
 # TYPE tsimport_last_run_duration_seconds gauge
 tsimport_last_run_duration_seconds{command="load",load="",table="orders"} 90
@@ -59,9 +61,7 @@ func TestAFailedRunKeepsWhenTheLastOneSucceeded(t *testing.T) {
 		{[]Run{load(monday.Add(25*time.Hour), 1)}, `success_timestamp_seconds{command="load",load="a \"quoted\"\nname",table="orders"} 1.7954064005e+09`, `exit_code{command="load",load="a`},
 		{[]Run{load(monday.Add(48*time.Hour), 0)}, `success_timestamp_seconds{command="load",load="",table="orders"} 1.7955792005e+09`, "1.7954064005e+09"},
 	} {
-		if err := WriteFile(t.Context(), path, step.runs); err != nil {
-			t.Fatal(err)
-		}
+		must(t, WriteFile(t.Context(), path, step.runs))
 		if text := read(t, path); !strings.Contains(text, step.has) || strings.Contains(text, step.lacks) {
 			t.Errorf("want %q and not %q:\n%s", step.has, step.lacks, text)
 		}
@@ -76,9 +76,7 @@ func TestAFileThatHoldsSomethingElseIsLeft(t *testing.T) {
 	for text, want := range map[string]string{
 		"id,item\n1,tea\n": "not a file of metrics", strings.Repeat("# a file of metrics, by its first MiB\n", 1<<15): "larger than 1 MiB",
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o644))
 		if err := WriteFile(t.Context(), path, []Run{load(monday, 0)}); err == nil || !strings.Contains(err.Error(), want) || read(t, path) != text {
 			t.Errorf("%s: %v", want, err)
 		}
@@ -88,8 +86,6 @@ func TestAFileThatHoldsSomethingElseIsLeft(t *testing.T) {
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }

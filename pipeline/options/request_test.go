@@ -6,14 +6,16 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/tsimport/internal/conformance"
 )
+
+var must = conformance.Must
 
 // Of the options of a request, each has a field, and each default is a value that means what a zero field does.
 func TestAZeroRequestHasTheDefaultsOfItsOptions(t *testing.T) {
 	r, err := Request{}.withDefaults()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, o := range everyOption {
 		if o.InRequest() && o.Default != "" && r.IsSet(o.Name) == o.ByDialect {
 			t.Errorf("%s is set: %v, want %v", o.Name, o.ByDialect, !o.ByDialect)
@@ -47,9 +49,7 @@ func TestARequestIsTheSameAfterItWasWritten(t *testing.T) {
 	var r Request
 	values := map[Kind]string{Plain: "text", Switch: "true", Whole: "7", Number: "2.5", Size: "3MiB", Duration: "90s", Texts: "a", List: `a,"b,c"`, Lists: "d", Renamings: `"x=y"=z`, Typings: "a=integer"}
 	for _, o := range everyOption {
-		if err := o.Set(&r, []string{values[o.Kind]}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, o.Set(&r, []string{values[o.Kind]}))
 		if o.InRequest() && !r.IsSet(o.Name) {
 			t.Errorf("%s is not set", o.Name)
 		}
@@ -60,9 +60,7 @@ func TestARequestIsTheSameAfterItWasWritten(t *testing.T) {
 		t.Fatalf("%v: %s", err, text)
 	}
 	var again Request
-	if err := json.Unmarshal(text, &again); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &again))
 	r.AccessKeyID, r.AccessKeySecret, r.SecurityToken = "", "", ""
 	if !reflect.DeepEqual(again, r) || again.RetryFor != 90*time.Second || again.Rename["x=y"] != "z" {
 		t.Errorf("%+v\nwas\n%+v", again, r)

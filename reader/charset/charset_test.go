@@ -22,12 +22,12 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
+var must = conformance.Must
+
 func find(t testing.TB, name string) Encoding {
 	t.Helper()
 	e, err := Find(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return e
 }
 
@@ -109,9 +109,7 @@ func TestDecodingIsThatOfXTextUnlessItReplaces(t *testing.T) {
 		decoder := lookup(name).NewDecoder()
 		check := func(src []byte) {
 			want, err := decoder.Bytes(src)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			out, bad := e.Decode(nil, src)
 			if name == "gb18030" && bad >= 0 {
 				// x/text lets 3A to 3F pass as a digit.
@@ -386,9 +384,7 @@ func TestEncodingsAreGuessed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := tt.enc.NewEncoder().String(tt.text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got := Guess([]byte(text)); got != tt.want {
 				t.Errorf("guessed %q, want %q", got, tt.want)
 			}
@@ -403,9 +399,7 @@ func TestUTF16WithoutAMarkIsGuessed(t *testing.T) {
 		"id,v\n1,a\n": le, "id,v\n2,b\n": be, "编号,名称\n1,学生卡\n2,中国移动北京\n3,苹果\n": le, "编号,名称\n1,学生卡\n2,中国移动北京\n4,苹果\n": be,
 	} {
 		coded, err := enc.NewEncoder().String(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want := map[encoding.Encoding]string{le: "utf-16le", be: "utf-16be"}[enc]
 		if got := GuessUTF16([]byte(coded)); got != want {
 			t.Errorf("%q: guessed %q, want %q", text, got, want)

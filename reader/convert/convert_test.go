@@ -8,9 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/record"
 )
+
+var must = conformance.Must
 
 func convertOne(col table.Column, d record.Datum) (table.Value, *table.Reason) {
 	col.Source = "c"
@@ -297,9 +300,7 @@ func TestNullsAndRaggedRecordsAreConfigurable(t *testing.T) {
 		"bad":                        {Options{}, &record.Record{Bad: &table.Reason{Code: "Bad"}}, "Bad"},
 	} {
 		c, err := New([]string{"a", "b"}, columns, tt.o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		values, why := c.Convert(tt.rec)
 		got := ""
 		if why != nil {
@@ -338,9 +339,7 @@ func TestTextIsDecodedStrictly(t *testing.T) {
 		return dst, -1
 	}
 	c, err := New([]string{"a"}, []table.Column{{Source: "a", Name: "x", Type: table.String}}, Options{Decode: upper})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if values, why := c.Convert(&record.Record{Fields: []record.Datum{text("abc")}}); why != nil || string(values[0].Bytes) != "ABC" {
 		t.Errorf("%v, %v", values, why)
 	}
@@ -360,9 +359,7 @@ func TestATimeInAnotherUnitThanThatOfItsColumnIsRejected(t *testing.T) {
 
 func TestTheVersionColumnGivesTimestamps(t *testing.T) {
 	c, err := New([]string{"a", "ts"}, []table.Column{{Source: "a", Name: "x", Type: table.String}}, Options{VersionColumn: "ts"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for in, want := range map[string]int64{"1704067200000": 1704067200000, "0": 0} {
 		if got, why := c.Version(&record.Record{Fields: []record.Datum{text("v"), text(in)}}); why != nil || got != want {
 			t.Errorf("%s: %d, %v", in, got, why)

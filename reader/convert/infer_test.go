@@ -90,9 +90,7 @@ func TestUsualValuesAreThoseOfTheExactWay(t *testing.T) {
 	}
 	for _, o := range []Options{{}, {Nulls: []string{"NULL", "7"}}, {EmptyIsText: true}, {Trim: true}, {QuotedNulls: []string{"pear"}}, {QuotedNull: true}} {
 		short, err := New(names, columns, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		exact, _ := New(names, columns, o)
 		clear(exact.usual)
 		for at := range names {

@@ -10,8 +10,11 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/record"
 )
+
+var must = conformance.Must
 
 var escapes = regexp.MustCompile(`\\(u[0-9a-fA-F]{4}|.)`)
 
@@ -110,9 +113,7 @@ func check(t *testing.T, line []byte) {
 		return
 	}
 	var values map[string]json.RawMessage
-	if err := json.Unmarshal(line, &values); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(line, &values))
 	if len(values) != len(columns.Names()) {
 		t.Fatalf("%q: columns %q", line, columns.Names())
 	}

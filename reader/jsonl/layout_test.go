@@ -210,9 +210,7 @@ func read(t testing.TB, dir string, f conformance.File) []byte {
 	data := conformance.Read(t, dir, f.Path)
 	if f.Compression == "gzip" {
 		z, err := gzip.NewReader(bytes.NewReader(data))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if data, err = io.ReadAll(z); err != nil {
 			t.Fatal(err)
 		}
@@ -260,9 +258,7 @@ func TestJSONTestSuite(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if counts["y_ accepted"] < 40 || counts["n_ refused"] < 90 {
 		t.Errorf("hardly anything was judged: %v", counts)
 	}

@@ -222,9 +222,7 @@ func FuzzTyped(f *testing.F) {
 			var item map[string]any
 			d := json.NewDecoder(bytes.NewReader(line))
 			d.UseNumber()
-			if err := d.Decode(&item); err != nil {
-				t.Fatal(err)
-			}
+			must(t, d.Decode(&item))
 			if o.Wrapped {
 				item = item["Item"].(map[string]any)
 			}
@@ -275,9 +273,7 @@ func same(t *testing.T, line []byte, d *record.Datum, value any) {
 	case record.JSON:
 		dec := json.NewDecoder(bytes.NewReader(d.Bytes))
 		dec.UseNumber()
-		if err := dec.Decode(&got); err != nil {
-			t.Fatal(err)
-		}
+		must(t, dec.Decode(&got))
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Fatalf("%q: %#v, want %#v", line, got, want)

@@ -11,10 +11,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
 )
+
+var must = conformance.Must
 
 // counting is a server with the keys 1 to rows, whose sessions fail as a test says.
 type counting struct {
@@ -297,9 +300,7 @@ func TestAServerIsReadByTheSessionsThatItHas(t *testing.T) {
 			var lent []*session
 			for range max(left, 1) {
 				one, err := s.lend(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				lent = append(lent, one)
 			}
 			came := make(chan *session)

@@ -117,9 +117,7 @@ func TestPagesAreAskedForNoFasterThanTheirRowsMayBeRead(t *testing.T) {
 		p := &pace{perSecond: 1000}
 		begun := time.Now()
 		for range 30 {
-			if err := p.wait(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.wait(t.Context()))
 			p.took(p.limit())
 		}
 		if d := time.Since(begun); d != 2900*time.Millisecond {
@@ -128,9 +126,7 @@ func TestPagesAreAskedForNoFasterThanTheirRowsMayBeRead(t *testing.T) {
 		time.Sleep(time.Hour) // what was not read is not made up for
 		for range 2 {
 			begun = time.Now()
-			if err := p.wait(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.wait(t.Context()))
 			p.took(1000)
 		}
 		if d := time.Since(begun); d != time.Second {

@@ -10,11 +10,14 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"example.com/tsimport/engine/enginetest"
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/keyexpr"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/reader/tablescan"
 )
+
+var must = conformance.Must
 
 // TestACellThatATargetDoesNotTakeIsFoundAnywhere puts one cell that is too old, or too far ahead, into the first row of a table, in the middle
 // and last, beside rows without such cells.
@@ -24,17 +27,13 @@ func TestACellThatATargetDoesNotTakeIsFoundAnywhere(t *testing.T) {
 	sdk, err := client.New(t.Context(), client.Target{Endpoint: engine.URL, Instance: engine.Instance, Credentials: &common.DefaultCredentialsProvider{
 		AccessKeyID: engine.AccessKeyID, AccessKeySecret: engine.AccessKeySecret,
 	}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	admin := &client.Admin{Client: sdk, Context: t.Context()}
 	key := []table.KeyColumn{{Name: "id", Type: table.Integer}}
 	now := engine.Now()
 	old, ahead := now.Add(-50*time.Hour).UnixMilli(), now.Add(50*time.Hour).UnixMilli()
 	others, err := keyexpr.CompileWhere("id != 20")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	day := &table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 86400}
 	for i, tt := range []struct {
 		bad  int // the row with it; -1 is none
@@ -56,9 +55,7 @@ func TestACellThatATargetDoesNotTakeIsFoundAnywhere(t *testing.T) {
 		{bad: 21, at: old, scan: func(c *tablescan.Config) { c.Where = others }, want: "column odd of row id 21 is"},
 	} {
 		name := fmt.Sprint("t", i)
-		if err := admin.Create(name, key, table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 1e9}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, admin.Create(name, key, table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 1e9}))
 		for id := range rows {
 			change := &tablestore.PutRowChange{TableName: name, PrimaryKey: new(tablestore.PrimaryKey)}
 			change.PrimaryKey.AddPrimaryKeyColumn("id", int64(id))
@@ -72,9 +69,7 @@ func TestACellThatATargetDoesNotTakeIsFoundAnywhere(t *testing.T) {
 			}
 		}
 		from, err := admin.Describe(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		c, o := tablescan.Config{Client: sdk, Table: from, Ranges: 4}, Options{To: day}
 		if tt.to != nil {
 			o.To = tt.to

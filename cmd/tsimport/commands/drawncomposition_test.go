@@ -16,7 +16,10 @@ import (
 
 	"example.com/tsimport/cmd/tsimport/commands"
 	"example.com/tsimport/engine/enginetest"
+	"example.com/tsimport/internal/conformance"
 )
+
+var must = conformance.Must
 
 var (
 	seeds     = flag.Int("composition-seeds", 2, "how many pairs of inputs are drawn of each theme")
@@ -34,24 +37,18 @@ type outcome struct {
 func load(t *testing.T, e *enginetest.Engine, table string, flags, inputs []string) outcome {
 	t.Helper()
 	before, err := filepath.Glob("tsimport-runs/*/rejects.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	args := append([]string{"tsimport", "load", "--endpoint", e.URL, "--instance", e.Instance, "--table", table, "--create"}, flags...)
 	var stdout, stderr bytes.Buffer
 	o := outcome{exit: commands.Run(append(args, inputs...), &stdout, &stderr), said: stderr.String(), rejected: map[string]string{}}
 	after, err := filepath.Glob("tsimport-runs/*/rejects.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, name := range after {
 		if slices.Contains(before, name) {
 			continue
 		}
 		reasons, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for line := range bytes.Lines(reasons) {
 			var r struct {
 				File    string
@@ -72,16 +69,12 @@ func rows(t *testing.T, e *enginetest.Engine, table string) []Row {
 	t.Helper()
 	client := e.Client()
 	tables, err := client.ListTable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !slices.Contains(tables.TableNames, table) {
 		return nil
 	}
 	meta, err := client.DescribeTable(&tablestore.DescribeTableRequest{TableName: table})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	key := meta.TableMeta.SchemaEntry[0].Name
 	start, end := new(tablestore.PrimaryKey), new(tablestore.PrimaryKey)
 	start.AddPrimaryKeyColumnWithMinValue(*key)
@@ -91,9 +84,7 @@ func rows(t *testing.T, e *enginetest.Engine, table string) []Row {
 		page, err := client.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: &tablestore.RangeRowQueryCriteria{
 			TableName: table, StartPrimaryKey: start, EndPrimaryKey: end, Direction: tablestore.FORWARD, MaxVersion: 1,
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, r := range page.Rows {
 			row := Row{Key: r.PrimaryKey.PrimaryKeys[0].Value, Cells: map[string]any{}}
 			for _, c := range r.Columns {
@@ -213,12 +204,8 @@ func compose(t *testing.T, e *enginetest.Engine, l *Load) (verdicts []string, wr
 		}
 	}()
 	for _, f := range l.Files {
-		if err := os.MkdirAll(filepath.Dir(filepath.FromSlash(f.Path)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.FromSlash(f.Path), f.Content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(filepath.FromSlash(f.Path)), 0o700))
+		must(t, os.WriteFile(filepath.FromSlash(f.Path), f.Content, 0o600))
 	}
 	var inputs []File
 	for _, f := range l.Files {

@@ -12,7 +12,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/tsimport/internal/conformance"
 )
+
+var must = conformance.Must
 
 var update = flag.Bool("update", false, "write the golden manifests")
 
@@ -34,19 +38,13 @@ func TestManifestsAreAsBefore(t *testing.T) {
 	shared.Stages = []Stage{{"read", 3}, {"write", maxParallelism + 1}, {"finish", 1}}
 	for name, o := range map[string]Options{"objects.yaml": job3(), "folder.yaml": shared} {
 		manifests, err := Manifests(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got, file := bytes.Join(manifests, []byte("---\n")), filepath.Join("testdata", name)
 		if *update {
-			if err := os.WriteFile(file, got, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(file, got, 0o644))
 		}
 		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !bytes.Equal(got, want) {
 			t.Errorf("%s is different (-update writes it):\n%s", name, got)
 		}
@@ -75,22 +73,16 @@ func fakeKubectl(t *testing.T, script string) (calls string) {
 	dir := t.TempDir()
 	calls = filepath.Join(dir, "calls")
 	text := fmt.Sprintf("#!/bin/sh\necho \"$@\" >> %s\n%s\n", calls, script)
-	if err := os.WriteFile(filepath.Join(dir, "kubectl"), []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "kubectl"), []byte(text), 0o755))
 	t.Setenv("PATH", dir+":/usr/bin:/bin")
 	return calls
 }
 
 func TestStagesAreAppliedOneAfterTheOther(t *testing.T) {
 	calls := fakeKubectl(t, `case "$1" in apply) ! grep suspend;; get) echo '{"status":{"succeeded":1,"conditions":[{"type":"Complete","status":"True"}]}}';; esac`)
-	if err := Apply(context.Background(), job3(), t.Logf); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Apply(context.Background(), job3(), t.Logf))
 	text, err := os.ReadFile(calls)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var jobs []string
 	for line := range strings.Lines(string(text)) {
 		if !strings.HasSuffix(strings.TrimSpace(line), "--namespace loads") {

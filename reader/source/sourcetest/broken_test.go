@@ -8,10 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
 )
+
+var must = conformance.Must
 
 // broken is a part that breaks one clause of the contract.
 type broken struct {
@@ -43,13 +46,9 @@ func TestTheSuiteNoticesABrokenSource(t *testing.T) {
 			k := NewKeyed("broken", 95)
 			k.Live = strings.Contains(how, "live")
 			division, err := k.Divide(context.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			parts, err := k.Open(context.Background(), division)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return &broken{keyedPart: parts[0].(*keyedPart), how: how}
 		})
 		return
@@ -153,15 +152,11 @@ func TestKeyedRowsKeepTheContract(t *testing.T) {
 		k := NewKeyed("keyed", 95)
 		k.Live, k.Parts = live, 2
 		division, err := k.Divide(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for part := range 2 {
 			Check(t, func() source.Source {
 				parts, err := k.Open(context.Background(), division)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				return parts[part]
 			})
 		}
