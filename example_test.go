@@ -190,6 +190,27 @@ func ExampleLoad_database() {
 	// 2 read, 2 written
 }
 
+func ExampleLoad_archive() {
+	target, stop := engine()
+	defer stop()
+	run, err := os.MkdirTemp("", "example-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(run)
+	summary, err := tsimport.Load(context.Background(), tsimport.Request{
+		From: []string{"e2e/compatibility/testdata/an-archive/archive"}, Table: "restored", Target: target, // made by tsimport export --format archive
+		NewTable: tsimport.NewTable{Create: true},
+		Running:  tsimport.Running{RunDir: filepath.Join(run, "run")},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(summary.Read == summary.Written, summary.Rejected)
+	// Output:
+	// true 0
+}
+
 func ExampleOpen_missing() {
 	target, stop := engine()
 	defer stop()

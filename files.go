@@ -11,6 +11,8 @@ import (
 	"example.com/tsimport/pipeline/fromdatabase"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
+	archivereader "example.com/tsimport/reader/archive"
+	"example.com/tsimport/transfer/restore"
 )
 
 // Summary is how a load of files ended. Read = Written + Rejected + Superseded + ConditionFailed + Archived + Unfinished. The counts are those of all
@@ -32,7 +34,7 @@ var ErrNothingNew = errors.New("no input is new")
 var ErrErrorLimit = errors.New("too many rejected rows")
 
 // Load does what tsimport load does: it loads files, folders, globs, "-" for standard input, "@list", and http, https, oss and s3
-// addresses, or one table of a database (postgres, mysql, sqlite), into a table. A load that did not finish is resumed when it is called again with the same request.
+// addresses, one table of a database (postgres, mysql, sqlite), or an archive by its folder, into a table. A load that did not finish is resumed when it is called again with the same request.
 //
 // When ctx ends the load stops at once. The summary is nil if the load could not begin. Up to MaxErrors, rejected records do not fail
 // the load: the summary counts them. With OnlyNew the summary is empty if no input is new.
@@ -61,14 +63,23 @@ func Load(ctx context.Context, r Request) (summary *Summary, err error) {
 	if err != nil {
 		return nil, public(err)
 	}
+	archive, err := archiveOf(ctx, &r, &cfg, quiet)
+	if err != nil {
+		return nil, public(err)
+	}
 	if cfg.Target.Client, cfg.Target.Name, err = r.Target.Open(ctx); err != nil {
 		return nil, public(err)
 	}
-	if database != nil {
+	switch {
+	case database != nil:
 		cfg.Read.Sources = database.Origin
-		if err := database.Begin(ctx, &cfg, &cfg.Target.Client); err != nil {
-			return nil, public(err)
-		}
+		err = database.Begin(ctx, &cfg, &cfg.Target.Client)
+	case archive != nil:
+		archive.Config(&cfg, archivereader.New(archive.Archive))
+		err = archive.Begin(ctx, &cfg, &cfg.Target.Client, false)
+	}
+	if err != nil {
+		return nil, public(err)
 	}
 	again, err := recurring.Open(ctx, &r, &cfg, quiet)
 	if err != nil {
@@ -105,4 +116,21 @@ func Load(ctx context.Context, r Request) (summary *Summary, err error) {
 		err = &failure{ErrInterrupted, fmt.Errorf("load into table %s: interrupted: %w", r.Table, ErrInterrupted)}
 	}
 	return s, err
+}
+
+// archiveOf is the load of the archive that a request names, nil if it names none.
+func archiveOf(ctx context.Context, r *Request, cfg *pipeline.Config, say func(string, ...any)) (*restore.Load, error) {
+	m, err := restore.Find(ctx, r.From, cfg.Read.Find)
+	if err != nil {
+		return nil, err
+	}
+	if m != nil {
+		return restore.New(m, r, say)
+	}
+	for option, given := range map[string]bool{"drop-expired": r.DropExpired, "rename-index": r.RenameIndex != nil} {
+		if given {
+			return nil, usagef("--%s is for archives of tables", option)
+		}
+	}
+	return nil, nil
 }

@@ -68,23 +68,25 @@ type Mapping struct {
 
 // NewTable is the table where it is to be made, and the tables of periods.
 type NewTable struct {
-	Create      bool   `json:"create,omitempty"`
-	TTL         int    `json:"ttl,omitempty"`          // seconds; 0 and -1 are never
-	MaxVersions int    `json:"max-versions,omitempty"` // 0 is 1
-	MaxTables   int    `json:"max-tables,omitempty"`   // if the table's name has expressions; 0 is 64
-	AgePolicy   string `json:"age-policy,omitempty"`   // file
-	Now         string `json:"now,omitempty"`          // RFC 3339, for tests of what comes with the months; "" is now
+	Create      bool              `json:"create,omitempty"`
+	TTL         int               `json:"ttl,omitempty"`          // seconds; 0 and -1 are never
+	MaxVersions int               `json:"max-versions,omitempty"` // 0 is 1
+	MaxTables   int               `json:"max-tables,omitempty"`   // if the table's name has expressions; 0 is 64
+	AgePolicy   string            `json:"age-policy,omitempty"`   // file
+	RenameIndex map[string]string `json:"rename-index,omitempty"` // of an archive or a copy: other names for indexes
+	Now         string            `json:"now,omitempty"`          // RFC 3339, for tests of what comes with the months; "" is now
 }
 
 // Writing is which rows are written, and how.
 type Writing struct {
-	Mode      string `json:"mode,omitempty"`      // put, update, delete or increment; "" is put
-	Condition string `json:"condition,omitempty"` // ignore, exist or not-exist; "" is ignore
-	When      string `json:"when,omitempty"`      // write a row only if the one in the table passes, such as stored.at < new.at
-	Order     string `json:"order,omitempty"`     // last-wins or none; "" is last-wins
-	Limit     int64  `json:"limit,omitempty"`     // records; 0 is all
-	DryRun    bool   `json:"dry-run,omitempty"`
-	MaxErrors string `json:"max-errors,omitempty"` // rejected rows, N or N%; "" is 100, "-1" means no limit
+	Mode        string `json:"mode,omitempty"`         // put, update, delete or increment; "" is put
+	Condition   string `json:"condition,omitempty"`    // ignore, exist or not-exist; "" is ignore
+	When        string `json:"when,omitempty"`         // write a row only if the one in the table passes, such as stored.at < new.at
+	Order       string `json:"order,omitempty"`        // last-wins or none; "" is last-wins
+	Limit       int64  `json:"limit,omitempty"`        // records; 0 is all
+	DropExpired bool   `json:"drop-expired,omitempty"` // of an archive: leave out cells that the table is not to take any more
+	DryRun      bool   `json:"dry-run,omitempty"`
+	MaxErrors   string `json:"max-errors,omitempty"` // rejected rows, N or N%; "" is 100, "-1" means no limit
 }
 
 // Numbered is about key columns that the service numbers, and counters.

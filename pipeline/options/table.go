@@ -203,7 +203,7 @@ var everyOption = []*Option{
 		Usage: "database: load the rows of this `SELECT` in place of a table; key=COLUMN of the address says which columns tell them apart (docs/sql.md)"},
 	{Name: "require-snapshot", Kind: Switch, Group: databases, In: Load | Sync | Verify,
 		Usage: "database: stop if the snapshot is lost that all rows are to be of (default: read the rest from a new one, and say so in the summary; docs/sql.md)"},
-	{Name: "rename-index", Kind: Texts, Group: tables, In: Load | Copy | Verify, Unused: Verify,
+	{Name: "rename-index", Kind: Renamings, Group: tables, In: Load | Copy | Verify, Unused: Verify,
 		Usage: "new table of an archive or a copy: another name for an index, `OLD=NEW`, as names of indexes are unique in an instance; may be repeated"},
 	{Name: "job-dir", Group: machines, In: Load | Copy, Scope: NotInJobs,
 		Instead: "it plans one load for many machines; give tsimport load --job-dir",

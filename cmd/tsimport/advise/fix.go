@@ -233,12 +233,12 @@ func (s *survey) partners(first *column) []*column {
 
 var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// words are what a name in an expression cannot be.
-var words = []string{"true", "false", "nil", "not", "and", "or", "in", "let", "if", "else", "matches", "contains", "startsWith", "endsWith", "auto", "signed", "text", "int", "pad", "splice", "md5"}
+// reserved are what a name in an expression cannot be.
+var reserved = []string{"true", "false", "nil", "not", "and", "or", "in", "let", "if", "else", "matches", "contains", "startsWith", "endsWith", "auto", "signed", "text", "int", "pad", "splice", "md5"}
 
 // identifier is a column in a key expression.
 func identifier(name string) string {
-	if plainName.MatchString(name) && !slices.Contains(words, name) {
+	if plainName.MatchString(name) && !slices.Contains(reserved, name) {
 		return name
 	}
 	return "col(" + strconv.Quote(name) + ")"

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"example.com/tsimport/cmd/tsimport/advise/simulate"
+	"example.com/tsimport/internal/words"
 )
 
 // What verdicts turn on.
@@ -329,9 +330,9 @@ func (s *survey) reason(c *Candidate) string {
 	case sequential:
 		return fmt.Sprintf("%s is %s with arrival: at any moment all writes go to one partition, and %s", name, c.Monotonic, used)
 	case fewValues:
-		return fmt.Sprintf("only %s values, the hottest with %s of the rows; a value is never divided, so they cannot spread as the table grows, and %s", grouped(c.Distinct), percent(c.Hottest), used)
+		return fmt.Sprintf("only %s values, the hottest with %s of the rows; a value is never divided, so they cannot spread as the table grows, and %s", words.Grouped(c.Distinct), percent(c.Hottest), used)
 	case skewed:
-		return fmt.Sprintf("the hottest of %s values has %s of the rows, an even partition %s; it is never divided, so %s", grouped(c.Distinct), percent(c.Hottest), percent(1/float64(p)), used)
+		return fmt.Sprintf("the hottest of %s values has %s of the rows, an even partition %s; it is never divided, so %s", words.Grouped(c.Distinct), percent(c.Hottest), percent(1/float64(p)), used)
 	case inRuns:
 		return fmt.Sprintf("rows that arrive together have neighbouring keys: %s although no value is too hot", used)
 	case tooLarge:
@@ -339,7 +340,7 @@ func (s *survey) reason(c *Candidate) string {
 	case digitText:
 		return fmt.Sprintf("even (%s), but its digits are text of different lengths: they sort as 10, 100, 9, not as numbers", used)
 	}
-	reason := fmt.Sprintf("%s values, the hottest with %s of the rows, written evenly as they arrive: %s", grouped(c.Distinct), percent(c.Hottest), used)
+	reason := fmt.Sprintf("%s values, the hottest with %s of the rows, written evenly as they arrive: %s", words.Grouped(c.Distinct), percent(c.Hottest), used)
 	if s.Growth != 1 {
 		reason += fmt.Sprintf("; at %s times the rows the largest value has %s", times(s.Growth), bytesText(c.GrownBytes))
 	}

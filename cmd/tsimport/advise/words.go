@@ -3,6 +3,8 @@ package advise
 import (
 	"fmt"
 	"strconv"
+
+	"example.com/tsimport/internal/words"
 )
 
 // shown is a value as people read it.
@@ -15,19 +17,10 @@ func shown(text []byte) string {
 	return string(runes)
 }
 
-// grouped writes a number with commas between its thousands.
-func grouped(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}
-
 // times is a growth as people read it.
 func times(growth float64) string {
 	if growth == float64(int64(growth)) {
-		return grouped(int64(growth))
+		return words.Grouped(int64(growth))
 	}
 	return strconv.FormatFloat(growth, 'f', -1, 64)
 }

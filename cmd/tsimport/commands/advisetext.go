@@ -14,6 +14,7 @@ import (
 
 	"example.com/tsimport/cmd/tsimport/advise"
 	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/internal/words"
 )
 
 // advicePrinter prints an adviser's report for people.
@@ -77,14 +78,14 @@ func (p *advicePrinter) head(r *advise.Report) {
 	if len(r.Files) == 1 {
 		what = r.Files[0]
 	}
-	p.line(0, "%s: %s rows of %.0f bytes; a table of %d partitions that take %s rows a second together", what, grouped(r.Rows), r.RowBytes, r.Partitions, grouped(int64(r.Rate)))
+	p.line(0, "%s: %s rows of %.0f bytes; a table of %d partitions that take %s rows a second together", what, words.Grouped(r.Rows), r.RowBytes, r.Partitions, words.Grouped(int64(r.Rate)))
 	arrival := "the input's own order"
 	if r.Arrival.Column != "" {
 		arrival = "by " + r.Arrival.Column
 	}
 	p.line(0, "arrival: %s (%s)", arrival, r.Arrival.How)
 	if r.Rejected > 0 {
-		p.line(0, "%s records would be rejected and are not counted; the first: %s", grouped(r.Rejected), r.FirstReject)
+		p.line(0, "%s records would be rejected and are not counted; the first: %s", words.Grouped(r.Rejected), r.FirstReject)
 	}
 	for _, n := range r.Notes {
 		p.line(0, "note: %s", n)
@@ -112,7 +113,7 @@ func (p *advicePrinter) table(r *advise.Report) {
 		bar := strings.Repeat("█", int(math.Round(c.Share*barWidth)))
 		bar += strings.Repeat("░", barWidth-utf8.RuneCountInString(bar))
 		text := fmt.Sprintf("%s %s%s %5.1f%%  %5.1f%%  %11s  %7.2f%%  %13s", pad(cutOff(printable(c.Column), name), name), p.verdict(c.Verdict), bar, 100*c.Share, 100*c.Load,
-			grouped(c.Distinct), 100*c.Hottest, byteText(c.GrownBytes))
+			words.Grouped(c.Distinct), 100*c.Hottest, byteText(c.GrownBytes))
 		fmt.Fprintln(&p.out, text)
 	}
 	p.out.WriteByte('\n')

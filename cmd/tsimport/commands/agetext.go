@@ -11,6 +11,7 @@ import (
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/lifecycle"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/transfer/lifecycle/apply"
 )
 
@@ -35,7 +36,7 @@ func changesText(i *apply.Item) string {
 	}
 	switch {
 	case i.Export != nil:
-		parts = append(parts, fmt.Sprintf("exported to %s (%s rows)", i.File(), grouped(i.Export.Rows)))
+		parts = append(parts, fmt.Sprintf("exported to %s (%s rows)", i.File(), words.Grouped(i.Export.Rows)))
 	case i.Expired():
 		parts = append(parts, "export to "+i.Class.Archive)
 	}

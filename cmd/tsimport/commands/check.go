@@ -14,6 +14,7 @@ import (
 
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
@@ -92,16 +93,16 @@ func check(c *call, show *display) error {
 // writeCheck writes what was found for people.
 func writeCheck(w io.Writer, r *verify.CheckResult, cfg *pipeline.Config) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s records read, %s would be rejected (%v, %s rows/s)\n", grouped(r.Read), grouped(r.Rejected),
-		round(time.Duration(r.Seconds*float64(time.Second))), grouped(int64(r.RowsPerSecond)))
+	fmt.Fprintf(&b, "%s records read, %s would be rejected (%v, %s rows/s)\n", words.Grouped(r.Read), words.Grouped(r.Rejected),
+		round(time.Duration(r.Seconds*float64(time.Second))), words.Grouped(int64(r.RowsPerSecond)))
 	for _, n := range r.Notes {
 		fmt.Fprintf(&b, "note: %s\n", printable(n))
 	}
 	for _, code := range slices.Sorted(maps.Keys(r.Reasons)) {
-		fmt.Fprintf(&b, "%s: %s\n", code, grouped(r.Reasons[code]))
+		fmt.Fprintf(&b, "%s: %s\n", code, words.Grouped(r.Reasons[code]))
 	}
 	for _, e := range r.Rejects {
-		fmt.Fprintf(&b, "rejected  %s, record %s: ", printable(e.File), grouped(e.Record))
+		fmt.Fprintf(&b, "rejected  %s, record %s: ", printable(e.File), words.Grouped(e.Record))
 		if e.Column != "" {
 			fmt.Fprintf(&b, "column %s: ", printable(e.Column))
 		}
@@ -123,13 +124,13 @@ func writeCheck(w io.Writer, r *verify.CheckResult, cfg *pipeline.Config) error 
 
 // writeKeys writes which keys come more than once.
 func writeKeys(b *strings.Builder, r *verify.CheckResult, write *pipeline.Write) {
-	fmt.Fprintf(b, "%s keys, %s records repeat a key", grouped(r.Keys), grouped(r.Repeated))
+	fmt.Fprintf(b, "%s keys, %s records repeat a key", words.Grouped(r.Keys), words.Grouped(r.Repeated))
 	if r.Collisions > 0 {
-		fmt.Fprintf(b, "; different values make the same key: %s keys, %s records that another one would replace", grouped(r.Collisions), grouped(r.Colliding))
+		fmt.Fprintf(b, "; different values make the same key: %s keys, %s records that another one would replace", words.Grouped(r.Collisions), words.Grouped(r.Colliding))
 	}
 	b.WriteString("\n")
 	if r.Repeated > 0 {
-		fmt.Fprintf(b, "of the records that repeat a key, %s are equal to the first record with it and %s are different", grouped(r.Equal), grouped(r.Different))
+		fmt.Fprintf(b, "of the records that repeat a key, %s are equal to the first record with it and %s are different", words.Grouped(r.Equal), words.Grouped(r.Different))
 		if r.Different > 0 {
 			fmt.Fprintf(b, ": %s", fateOfRepeats(write))
 		}
@@ -144,7 +145,7 @@ func writeKeys(b *strings.Builder, r *verify.CheckResult, write *pipeline.Write)
 	}
 	for _, e := range r.Examples {
 		fmt.Fprintf(b, "collision %s  (%s, record %s and %s, record %s)\n", keyText(&e),
-			printable(e.First.File), grouped(e.First.Record), printable(e.Other.File), grouped(e.Other.Record))
+			printable(e.First.File), words.Grouped(e.First.Record), printable(e.Other.File), words.Grouped(e.Other.Record))
 	}
 }
 
@@ -179,5 +180,5 @@ func lineText(p verify.Place) string {
 	if p.Line > 0 {
 		return fmt.Sprintf("%s:%d", printable(p.File), p.Line)
 	}
-	return fmt.Sprintf("%s, record %s", printable(p.File), grouped(p.Record))
+	return fmt.Sprintf("%s, record %s", printable(p.File), words.Grouped(p.Record))
 }

@@ -12,12 +12,14 @@ import (
 	"example.com/tsimport/internal/keyexpr"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/open"
 	"example.com/tsimport/reader/tablescan"
 	"example.com/tsimport/transfer/copytable"
+	"example.com/tsimport/transfer/restore"
 )
 
 func copyCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
@@ -53,6 +55,7 @@ type copying struct {
 	c        *call
 	show     *display
 	from, to tableArgument
+	asked    *options.Request
 	since    time.Time
 	where    *keyexpr.Where
 	source   *target // nil if it is the target's
@@ -86,6 +89,7 @@ func (k *copying) config(c *call, in *invocation, r *options.Request) (cfg pipel
 	if rcu := c.Float64("max-rcu"); !(rcu >= 0) {
 		return cfg, usagef("--max-rcu %v: want a number above 0, or 0 for no limit", rcu)
 	}
+	k.asked = r
 	r.From, r.Table, r.Order = r.From[:1], k.to.name, plan.OrderNone.String()
 	if c.IsSet("job-dir") || c.in.task != nil {
 		r.Order = plan.LastWins.String() // each row is sent as one process has read it
@@ -170,7 +174,7 @@ func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target)
 	define := &cfg.Target.Define
 	if to.Table == nil {
 		notes = append(notes, copytable.Define(&cfg.Target, &cfg.Columns, from.Table, k.c.IsSet)...)
-		more, err := defineIndexes(k.c, cfg, from.Table, &client.Admin{Client: to.Client, Context: interrupts.drain, RetryFor: cfg.Write.RetryFor})
+		more, err := restore.DefineIndexes(k.asked.RenameIndex, cfg, from.Table, &client.Admin{Client: to.Client, Context: interrupts.drain, RetryFor: cfg.Write.RetryFor})
 		if err != nil {
 			return err
 		}
@@ -181,7 +185,7 @@ func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target)
 		}
 	} else {
 		key, define = to.Table.Key, &to.Table.Definition
-		if err := fitsKey(k.name(), from.Table.Key, cfg, "table "+k.to.name, key); err != nil {
+		if err := restore.FitsKey(k.name(), from.Table.Key, cfg, "table "+k.to.name, key); err != nil {
 			return err
 		}
 	}
@@ -205,7 +209,7 @@ func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target)
 	}
 	keys := k.scan
 	keys.Columns = []string{} // those that the key is made of are asked for by name
-	cfg.Read.Look = lookAtKeys(k.c, k.show, cfg, key, tablescan.New(keys))
+	cfg.Read.Look = restore.LookAtKeys(sayer(k.c, k.show), cfg, key, tablescan.New(keys))
 	cfg.Target.DropExpired = cfg.Target.DropExpired || copytable.Expires(from.Table, define)
 	k.origin = copytable.New(k.scan, check)
 	cfg.Read.Sources = k.origin
@@ -213,7 +217,7 @@ func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target)
 	for _, n := range notes {
 		say(k.c, k.show, "note: %s", n)
 	}
-	k.lacking = lackingIndexes(k.c, cfg, from.Table, to.Client, interrupts.drain)
+	k.lacking = restore.LackingIndexes(k.asked.RenameIndex, cfg, from.Table, to.Client, interrupts.drain)
 	return nil
 }
 
@@ -277,12 +281,12 @@ func (k *copying) ended(r *pipeline.Report) (notes []string) {
 	if r.State == pipeline.StateFinished {
 		notes = k.lacking()
 	}
-	notes = append(notes, fmt.Sprintf("read capacity units of the source: %s", grouped(k.origin.Units())))
+	notes = append(notes, fmt.Sprintf("read capacity units of the source: %s", words.Grouped(k.origin.Units())))
 	if n := k.origin.LeftOut(); n > 0 {
-		notes = append(notes, fmt.Sprintf("%s rows were left out by --where", grouped(n)))
+		notes = append(notes, fmt.Sprintf("%s rows were left out by --where", words.Grouped(n)))
 	}
 	if r.ExpiredCells > 0 {
-		notes = append(notes, fmt.Sprintf("%s cells are older than the target takes and were left out", grouped(r.ExpiredCells)))
+		notes = append(notes, fmt.Sprintf("%s cells are older than the target takes and were left out", words.Grouped(r.ExpiredCells)))
 	}
 	if !k.since.IsZero() && r.State == pipeline.StateFinished {
 		notes = append(notes, "to copy what is new from now on: --since "+k.next(r).Format(time.RFC3339Nano))

@@ -14,6 +14,7 @@ import (
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/runmetrics"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/jobs/job"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/transfer/tablesync"
@@ -126,7 +127,7 @@ func logEnding(show *display, r *runmetrics.Run, runDir string) {
 	for _, n := range r.Rows {
 		fields = append(fields, slog.Int64(n.Outcome, n.N))
 		if n.N > 0 {
-			text = append(text, grouped(n.N)+" "+strings.ReplaceAll(n.Outcome, "_", " "))
+			text = append(text, words.Grouped(n.N)+" "+strings.ReplaceAll(n.Outcome, "_", " "))
 		}
 	}
 	said := fmt.Sprintf("exit code %d", r.ExitCode)

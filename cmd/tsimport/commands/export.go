@@ -15,6 +15,7 @@ import (
 	"example.com/tsimport/internal/spill"
 	"example.com/tsimport/internal/suggest"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
@@ -121,13 +122,13 @@ func export(c *call) (err error) {
 		return stoppedExport(c, err, r.Kept)
 	}
 	if r.Resumed > 0 {
-		say(c, c.App.ErrWriter, "continued after the %s rows already in the file", grouped(r.Resumed))
+		say(c, c.App.ErrWriter, "continued after the %s rows already in the file", words.Grouped(r.Resumed))
 	}
 	endingOf(c).table = name
 	endingOf(c).count("exported", r.Rows)
 	say(c, c.App.ErrWriter, "exported %s of table %s", counted(r.Rows, "row"), name)
 	if r.LeftOut > 0 {
-		say(c, c.App.ErrWriter, "%s rows were left out by --where", grouped(r.LeftOut))
+		say(c, c.App.ErrWriter, "%s rows were left out by --where", words.Grouped(r.LeftOut))
 	}
 	for _, text := range nothingNotes(c, &cfg, &r) {
 		say(c, c.App.ErrWriter, "%s", text)
@@ -191,10 +192,10 @@ func nothingNotes(c *call, cfg *exporting.Config, r *exporting.Result) (notes []
 // lostNotes say what of the rows is not in the output.
 func lostNotes(lost *exporting.Lost, columns []exporting.Column) (notes []string) {
 	if lost.Timestamps > 0 {
-		notes = append(notes, fmt.Sprintf("note: not in the output: the timestamps of %s cells", grouped(lost.Timestamps)))
+		notes = append(notes, fmt.Sprintf("note: not in the output: the timestamps of %s cells", words.Grouped(lost.Timestamps)))
 	}
 	if lost.OlderVersions > 0 {
-		notes = append(notes, fmt.Sprintf("warning: not in the output: %s older versions of cells", grouped(lost.OlderVersions)))
+		notes = append(notes, fmt.Sprintf("warning: not in the output: %s older versions of cells", words.Grouped(lost.OlderVersions)))
 	}
 	if lost.Types > 0 {
 		var mixed []string
@@ -203,7 +204,7 @@ func lostNotes(lost *exporting.Lost, columns []exporting.Column) (notes []string
 				mixed = append(mixed, columns[i].Name)
 			}
 		}
-		notes = append(notes, fmt.Sprintf("warning: %s values are not strings, in columns that also have values of other types: a load takes such columns as strings (%s)", grouped(lost.Types), shortList(mixed)))
+		notes = append(notes, fmt.Sprintf("warning: %s values are not strings, in columns that also have values of other types: a load takes such columns as strings (%s)", words.Grouped(lost.Types), shortList(mixed)))
 	}
 	return notes
 }

@@ -5,6 +5,7 @@ import (
 
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/words"
 	exporting "example.com/tsimport/transfer/export"
 )
 
@@ -36,10 +37,10 @@ func exportArchive(c *call, sdk *tablestore.TableStoreClient, described *client.
 		return stoppedExport(c, err, r.Kept)
 	}
 	if r.Resumed > 0 {
-		say(c, c.App.ErrWriter, "continued after the %s rows already in the archive", grouped(r.Resumed))
+		say(c, c.App.ErrWriter, "continued after the %s rows already in the archive", words.Grouped(r.Resumed))
 	}
 	if r.LeftOut > 0 {
-		say(c, c.App.ErrWriter, "%s rows were left out by --where", grouped(r.LeftOut))
+		say(c, c.App.ErrWriter, "%s rows were left out by --where", words.Grouped(r.LeftOut))
 	}
 	m := r.Manifest
 	endingOf(c).table = m.Table

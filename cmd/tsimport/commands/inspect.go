@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
 )
@@ -147,7 +148,7 @@ func printInspection(w io.Writer, in *plan.Inspection, alike int, gap bool) erro
 	if in.Hint != "" && !slices.Contains(in.Notes, in.Hint) {
 		fmt.Fprintf(t, "hint\t%s\n", printable(in.Hint))
 	}
-	rows := grouped(in.Rows)
+	rows := words.Grouped(in.Rows)
 	switch {
 	case in.Exact:
 	case in.Bytes < 0: // nobody knows how much is to come
@@ -157,11 +158,11 @@ func printInspection(w io.Writer, in *plan.Inspection, alike int, gap bool) erro
 	}
 	fmt.Fprintf(t, "rows\t%s\n", rows)
 	if in.Rejected > 0 {
-		fmt.Fprintf(t, "unreadable\t%s of %s looked at; the first: %s\n", grouped(in.Rejected), grouped(in.Looked), printable(in.FirstReject))
+		fmt.Fprintf(t, "unreadable\t%s of %s looked at; the first: %s\n", words.Grouped(in.Rejected), words.Grouped(in.Looked), printable(in.FirstReject))
 	}
-	fmt.Fprintf(t, "splits\t%s\n\ncolumn\ttype\tnulls\tmin\tmax\tlongest\texample\n", grouped(int64(in.Splits)))
+	fmt.Fprintf(t, "splits\t%s\n\ncolumn\ttype\tnulls\tmin\tmax\tlongest\texample\n", words.Grouped(int64(in.Splits)))
 	for _, col := range in.Columns {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", shown(col.Name), col.Type+plan.UnitText(col.Type, col.Unit), grouped(col.Nulls), shown(col.Min), shown(col.Max), col.Longest, shown(col.Example))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", shown(col.Name), col.Type+plan.UnitText(col.Type, col.Unit), words.Grouped(col.Nulls), shown(col.Min), shown(col.Max), col.Longest, shown(col.Example))
 	}
 	for i, d := range in.Decisions {
 		if i == 0 {

@@ -14,6 +14,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/jobs/job"
 	"example.com/tsimport/jobs/recurring"
 	"example.com/tsimport/pipeline"
@@ -103,8 +104,8 @@ func (l *loadPlan) load(c *call, interrupts *interrupts, show *display, of kind,
 	if err := l.look(interrupts.drain, cfg, r.target); err != nil {
 		return err
 	}
-	if archived, ok := of.(*archiveLoad); ok {
-		l.Rows, l.RowsAre = archived.archive.Rows, rowsExact
+	if archived, ok := of.(archiveLoad); ok {
+		l.Rows, l.RowsAre = archived.Archive.Rows, rowsExact
 	}
 	if copies != nil && l.Rows < 0 && l.RowBytes > 0 {
 		from := &copies.scan
@@ -192,7 +193,7 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 			l.Files.Names = append(l.Files.Names, input.Redact(name))
 		}
 		if v.Opened < v.Chosen {
-			l.note(fmt.Sprintf("columns, types and rows are those of %s of %s files, from all over them", grouped(int64(v.Opened)), grouped(int64(v.Chosen))))
+			l.note(fmt.Sprintf("columns, types and rows are those of %s of %s files, from all over them", words.Grouped(int64(v.Opened)), words.Grouped(int64(v.Chosen))))
 		}
 	}
 	for _, col := range v.Columns {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/jobs/job"
 	"example.com/tsimport/pipeline/plan"
 )
@@ -30,7 +31,7 @@ func (p *jobPlan) lines() (lines []string) {
 		what string
 		n    int64
 		text func(int64) string
-	}{{"rows", t.Rows, grouped}, {"files", t.Bytes, byteText}, {"costs", t.WriteUnits, func(n int64) string { return "about " + grouped(n) + " write units" }}} {
+	}{{"rows", t.Rows, words.Grouped}, {"files", t.Bytes, byteText}, {"costs", t.WriteUnits, func(n int64) string { return "about " + words.Grouped(n) + " write units" }}} {
 		text := "unknown, for it is unknown of a load"
 		if one.n >= 0 {
 			text = one.text(one.n)
@@ -82,17 +83,17 @@ func (l *loadPlan) lines() (lines []string) {
 	lines = append(lines, head)
 	switch l.State {
 	case planDone:
-		add("done", "%s rows were read; it is not run again", grouped(l.Rows))
+		add("done", "%s rows were read; it is not run again", words.Grouped(l.Rows))
 		return lines
 	case planRefused, planFailed:
 		add(l.State, "%s (exit code %d)", l.Error, l.ExitCode)
 	case planNothing:
-		add("files", "none of %s is new", grouped(int64(l.Files.Found)))
+		add("files", "none of %s is new", words.Grouped(int64(l.Files.Found)))
 	case planPlanned:
 		l.describe(add)
 	}
 	if l.Resumes != nil {
-		add("resumes", "%s: %s of %s rows read are final", l.Resumes.Folder, grouped(l.Resumes.Final), grouped(l.Resumes.Read))
+		add("resumes", "%s: %s of %s rows read are final", l.Resumes.Folder, words.Grouped(l.Resumes.Final), words.Grouped(l.Resumes.Read))
 	}
 	for _, w := range l.Warnings {
 		add("warning", "%s", w)
@@ -107,26 +108,26 @@ func (l *loadPlan) lines() (lines []string) {
 
 func (l *loadPlan) describe(add func(what, format string, a ...any)) {
 	if f := l.Files; f != nil {
-		count := grouped(int64(f.Chosen))
+		count := words.Grouped(int64(f.Chosen))
 		if f.Chosen < f.Found {
-			count += " of " + grouped(int64(f.Found)) + " found"
+			count += " of " + words.Grouped(int64(f.Found)) + " found"
 		}
 		names := f.Names[:min(len(f.Names), plannedFiles):min(len(f.Names), plannedFiles)]
 		if n := f.Chosen - len(names); n > 0 {
-			names = append(names, fmt.Sprintf("and %s more", grouped(int64(n))))
+			names = append(names, fmt.Sprintf("and %s more", words.Grouped(int64(n))))
 		}
 		add("files", "%s, %s: %s", count, cmp.Or(knownSize(l.Bytes), "of unknown size"), strings.Join(names, ", "))
 	}
 	if l.Output != "" {
 		add("output", "%s", l.Output)
 	}
-	rows := map[string]string{rowsExact: grouped(l.Rows), rowsAbout: "about " + grouped(l.Rows), rowsAtMost: "at most about " + grouped(l.Rows), rowsUnknown: "unknown"}[l.RowsAre]
+	rows := map[string]string{rowsExact: words.Grouped(l.Rows), rowsAbout: "about " + words.Grouped(l.Rows), rowsAtMost: "at most about " + words.Grouped(l.Rows), rowsUnknown: "unknown"}[l.RowsAre]
 	if l.RowBytes > 0 {
 		rows += fmt.Sprintf(", of %.0f bytes on average", l.RowBytes)
 	}
 	add("rows", "%s", rows)
 	if l.Rejected > 0 {
-		add("rejects", "%s of %s records of a sample would be rejected; the first: %s", grouped(l.Rejected), grouped(l.Sampled), l.FirstReject)
+		add("rejects", "%s of %s records of a sample would be rejected; the first: %s", words.Grouped(l.Rejected), words.Grouped(l.Sampled), l.FirstReject)
 	}
 	l.describeTable(add)
 	l.describeColumns(add)
@@ -220,7 +221,7 @@ func (l *loadPlan) describeCost(add func(what, format string, a ...any)) {
 		add("costs", "unknown, for the rows are")
 		return
 	}
-	text := grouped(l.WriteUnits) + " write units"
+	text := words.Grouped(l.WriteUnits) + " write units"
 	if l.RowsAre != rowsExact || l.Sampled < l.Rows {
 		text = "about " + text
 	}
@@ -228,7 +229,7 @@ func (l *loadPlan) describeCost(add func(what, format string, a ...any)) {
 		text = "at most " + text
 	}
 	if l.IndexReadUnits > 0 {
-		text += fmt.Sprintf(" and %s read units, with the indexes", grouped(l.IndexReadUnits))
+		text += fmt.Sprintf(" and %s read units, with the indexes", words.Grouped(l.IndexReadUnits))
 	}
 	add("costs", "%s", text)
 	switch {

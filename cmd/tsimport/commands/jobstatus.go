@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/jobs/scaleout"
 )
 
@@ -64,7 +65,7 @@ func jobLines(s *scaleout.Status) (lines []string) {
 		lines = append(lines, fmt.Sprintf("%-7s %d of %d tasks done, %d held", st.Stage, st.Done, st.Tasks, st.Held))
 	}
 	lines = append(lines, fmt.Sprintf("%s read (%.0f a second), %s written (%.0f a second), %s rejected, %s superseded, in tasks that are done",
-		grouped(s.Read), s.ReadRate, grouped(s.Written), s.WriteRate, grouped(s.Rejected), grouped(s.Superseded)))
+		words.Grouped(s.Read), s.ReadRate, words.Grouped(s.Written), s.WriteRate, words.Grouped(s.Rejected), words.Grouped(s.Superseded)))
 	if s.SecondsLeft != nil {
 		lines = append(lines, fmt.Sprintf("about %v left in this stage, at the rate so far", round(time.Duration(*s.SecondsLeft*float64(time.Second)))))
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 )
 
@@ -32,7 +33,7 @@ func writeState(w io.Writer, s *pipeline.State) error {
 // stateText is all of a state but its lanes.
 func stateText(s *pipeline.State) string {
 	parts := []string{fmt.Sprintf("%s rows read, %s written, %s queued, %s in flight",
-		grouped(s.Read), grouped(s.Written), grouped(s.Queued), grouped(int64(s.RowsOut)))}
+		words.Grouped(s.Read), words.Grouped(s.Written), words.Grouped(s.Queued), words.Grouped(int64(s.RowsOut)))}
 	add := func(when bool, format string, a ...any) {
 		if when {
 			parts = append(parts, fmt.Sprintf(format, a...))
@@ -42,19 +43,19 @@ func stateText(s *pipeline.State) string {
 	if s.Waiting != nil {
 		add(true, "%s", waitText(s.Waiting))
 	}
-	add(s.Rejected > 0, "%s rejected", grouped(s.Rejected))
-	add(s.Archived > 0, "%s archived", grouped(s.Archived))
-	add(s.Superseded > 0, "%s superseded", grouped(s.Superseded))
-	add(s.ConditionFailed > 0, "%s left by --when", grouped(s.ConditionFailed))
-	add(s.Retrying > 0, "%s to be sent again", grouped(int64(s.Retrying)))
-	add(s.Throttled > 0, "%s throttled", grouped(s.Throttled))
-	add(true, "%d of %d requests in flight, %s answered", s.InFlight, s.Workers, grouped(s.Requests))
+	add(s.Rejected > 0, "%s rejected", words.Grouped(s.Rejected))
+	add(s.Archived > 0, "%s archived", words.Grouped(s.Archived))
+	add(s.Superseded > 0, "%s superseded", words.Grouped(s.Superseded))
+	add(s.ConditionFailed > 0, "%s left by --when", words.Grouped(s.ConditionFailed))
+	add(s.Retrying > 0, "%s to be sent again", words.Grouped(int64(s.Retrying)))
+	add(s.Throttled > 0, "%s throttled", words.Grouped(s.Throttled))
+	add(true, "%d of %d requests in flight, %s answered", s.InFlight, s.Workers, words.Grouped(s.Requests))
 	full := ""
 	if s.Memory.Full {
 		full = " (full, reading waits)"
 	}
 	add(true, "memory of rows %s of %s%s", byteText(s.Memory.Lanes), byteText(s.Memory.Budget), full)
-	add(s.Spill.Rows > 0, "on disk %s, %s rows spilled so far", byteText(s.Spill.DiskBytes), grouped(s.Spill.Rows))
+	add(s.Spill.Rows > 0, "on disk %s, %s rows spilled so far", byteText(s.Spill.DiskBytes), words.Grouped(s.Spill.Rows))
 	guessed := ""
 	if !s.Map.Exact && s.Map.Partitions > 1 {
 		guessed = " (guessed)"
@@ -88,7 +89,7 @@ func busiest(s *pipeline.State) []pipeline.StateLane {
 // laneText is one lane in one line.
 func laneText(l *pipeline.StateLane) string {
 	return fmt.Sprintf("partition %d from %s: %s, %s queued%s, %s in flight%s",
-		l.Partition, fromText(l), paceText(l), grouped(int64(l.Queued)), diskText(l), requests(l.InFlight), laneTrouble(l))
+		l.Partition, fromText(l), paceText(l), words.Grouped(int64(l.Queued)), diskText(l), requests(l.InFlight), laneTrouble(l))
 }
 
 func fromText(l *pipeline.StateLane) string {
@@ -102,7 +103,7 @@ func paceText(l *pipeline.StateLane) string {
 	if l.Rate == 0 {
 		return l.Pace
 	}
-	return fmt.Sprintf("%s at %s units/s", l.Pace, grouped(int64(l.Rate)))
+	return fmt.Sprintf("%s at %s units/s", l.Pace, words.Grouped(int64(l.Rate)))
 }
 
 func diskText(l *pipeline.StateLane) string {
@@ -115,10 +116,10 @@ func diskText(l *pipeline.StateLane) string {
 func laneTrouble(l *pipeline.StateLane) string {
 	var text string
 	if l.Retrying > 0 {
-		text += fmt.Sprintf(", %s to be sent again", grouped(int64(l.Retrying)))
+		text += fmt.Sprintf(", %s to be sent again", words.Grouped(int64(l.Retrying)))
 	}
 	if l.Throttled > 0 {
-		text += fmt.Sprintf(", %s throttled", grouped(l.Throttled))
+		text += fmt.Sprintf(", %s throttled", words.Grouped(l.Throttled))
 	}
 	if l.Down {
 		text += ", not served"
@@ -143,7 +144,7 @@ func counted(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return grouped(n) + " " + noun + "s"
+	return words.Grouped(n) + " " + noun + "s"
 }
 
 // are is a number of things that are something.
@@ -151,5 +152,5 @@ func are(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun + " is"
 	}
-	return grouped(n) + " " + noun + "s are"
+	return words.Grouped(n) + " " + noun + "s are"
 }

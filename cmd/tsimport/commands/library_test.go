@@ -12,7 +12,7 @@ func TestEveryOptionOfALoadIsAFieldOrOfTheCommandAlone(t *testing.T) {
 	alone := map[string]bool{}
 	for _, name := range []string{
 		"profile", "store", "sync", "json", "quiet", "status", "cpu-profile", "allocations-profile", "metrics-file", "timeout",
-		"rename-index", "drop-expired", "job-dir", "workers",
+		"job-dir", "workers",
 	} {
 		alone[name] = true
 	}

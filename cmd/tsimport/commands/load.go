@@ -19,6 +19,7 @@ import (
 	"example.com/tsimport/pipeline/fromdatabase"
 	"example.com/tsimport/pipeline/options"
 	loadpage "example.com/tsimport/pipeline/report"
+	"example.com/tsimport/transfer/restore"
 )
 
 func loadCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
@@ -49,12 +50,16 @@ func load(c *call, interrupts *interrupts, show *display, in *invocation) (err e
 		return err
 	}
 	if l == nil {
-		m, err := archiveOf(interrupts.drain, c.Args().Slice(), storesOf(c))
+		m, err := restore.Find(interrupts.drain, c.Args().Slice(), storesOf(c))
 		if err != nil {
 			return err
 		}
 		if m != nil {
-			return runLoad(c, interrupts, show, in, &archiveLoad{c: c, show: show, archive: m})
+			archived, err := restore.New(m, r, sayer(c, show))
+			if err != nil {
+				return err
+			}
+			return runLoad(c, interrupts, show, in, archiveLoad{archived})
 		}
 	}
 	switch {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline/bottleneck"
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/reader/input"
@@ -154,6 +155,6 @@ func (s *screen) logRejects() {
 	}
 	if all > rejectsLogged && !s.saidMore {
 		s.saidMore = true
-		s.line("warning: rejects after the first %s are not logged; the run folder has them all", grouped(rejectsLogged))
+		s.line("warning: rejects after the first %s are not logged; the run folder has them all", words.Grouped(rejectsLogged))
 	}
 }

@@ -3,6 +3,7 @@ package commands
 import (
 	"fmt"
 
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 )
 
@@ -18,20 +19,20 @@ func numberNotes(r *pipeline.Report) (notes []string) {
 		notes = append(notes, "keys of the rows: "+r.ReturnedKeys)
 	}
 	if r.Found > 0 || r.SurplusDeleted > 0 {
-		notes = append(notes, fmt.Sprintf("%s rows of unknown outcome were already in the table, %s surplus copies were deleted", grouped(r.Found), grouped(r.SurplusDeleted)))
+		notes = append(notes, fmt.Sprintf("%s rows of unknown outcome were already in the table, %s surplus copies were deleted", words.Grouped(r.Found), words.Grouped(r.SurplusDeleted)))
 	}
 	if r.MaybeTwice > 0 {
-		notes = append(notes, fmt.Sprintf("warning: %s rows were sent again after a lost answer and may be in the table twice (--at-least-once)", grouped(r.MaybeTwice)))
+		notes = append(notes, fmt.Sprintf("warning: %s rows were sent again after a lost answer and may be in the table twice (--at-least-once)", words.Grouped(r.MaybeTwice)))
 	}
 	if r.ExtraVersions > 0 {
-		notes = append(notes, fmt.Sprintf("warning: %s updates that were sent again may have left one version more: their timestamps had become too old for the table (its maximum deviation)", grouped(r.ExtraVersions)))
+		notes = append(notes, fmt.Sprintf("warning: %s updates that were sent again may have left one version more: their timestamps had become too old for the table (its maximum deviation)", words.Grouped(r.ExtraVersions)))
 	}
 	if r.MaybeApplied > 0 {
 		what := "be in the table"
 		if r.Deletes {
 			what = "have been deleted"
 		}
-		notes = append(notes, fmt.Sprintf("warning: %s rejected rows may %s: the service never acknowledged or refused them (maybe_applied in rejects.jsonl)", grouped(r.MaybeApplied), what))
+		notes = append(notes, fmt.Sprintf("warning: %s rejected rows may %s: the service never acknowledged or refused them (maybe_applied in rejects.jsonl)", words.Grouped(r.MaybeApplied), what))
 	}
 	return notes
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/jobs/recurring"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
@@ -106,7 +107,7 @@ func listFiles(c *call) error {
 		if f.SameAs != "" {
 			as = "  (as " + printable(f.SameAs) + ")"
 		}
-		if _, err := fmt.Fprintf(w, "%s  %s  %s  %s%s\n", f.Loaded.Local().Format("2006-01-02 15:04:05"), grouped(f.Size), f.Hash[:min(16, len(f.Hash))], printable(f.Name), as); err != nil {
+		if _, err := fmt.Fprintf(w, "%s  %s  %s  %s%s\n", f.Loaded.Local().Format("2006-01-02 15:04:05"), words.Grouped(f.Size), f.Hash[:min(16, len(f.Hash))], printable(f.Name), as); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/bottleneck"
 )
@@ -185,24 +186,24 @@ const longestLeft = float64(10 * 365 * 24 * time.Hour)
 func (s *screen) counts() string {
 	p := &s.progress
 	rate := float64(max(p.Written.Load()-s.written, 0)) / time.Since(s.start).Seconds() // of this attempt
-	text := fmt.Sprintf("%s rows, %s rows/s", grouped(p.Written.Load()), grouped(int64(rate)))
+	text := fmt.Sprintf("%s rows, %s rows/s", words.Grouped(p.Written.Load()), words.Grouped(int64(rate)))
 	if w := bottleneck.Word(p.LimitedBy.Load()); w != bottleneck.None {
 		text += fmt.Sprintf(" (limited by %v)", w)
 	}
 	if n := p.Rejected.Load(); n > 0 {
-		text += fmt.Sprintf(", %s rejected", grouped(n))
+		text += fmt.Sprintf(", %s rejected", words.Grouped(n))
 	}
 	if n := p.Archived.Load(); n > 0 {
-		text += fmt.Sprintf(", %s archived", grouped(n))
+		text += fmt.Sprintf(", %s archived", words.Grouped(n))
 	}
 	if n := p.Throttled.Load(); n > 0 {
-		text += fmt.Sprintf(", %s throttled", grouped(n))
+		text += fmt.Sprintf(", %s throttled", words.Grouped(n))
 	}
 	if n, found, requests := p.LookUps(); requests > 0 {
-		text += fmt.Sprintf(", %s rows looked up (%s found, %s requests)", grouped(n), grouped(found), grouped(requests))
+		text += fmt.Sprintf(", %s rows looked up (%s found, %s requests)", words.Grouped(n), words.Grouped(found), words.Grouped(requests))
 	}
 	if n := p.Swept.Load(); n > 0 {
-		text += fmt.Sprintf(", %s checked for copies", grouped(n))
+		text += fmt.Sprintf(", %s checked for copies", words.Grouped(n))
 	}
 	if trouble, _ := p.Trouble.Load().(string); trouble != "" {
 		text += fmt.Sprintf(", trying again: %.100s", trouble)
@@ -227,7 +228,7 @@ func (s *screen) progressText() string {
 		text += fmt.Sprintf(" of %s (%d%%)", byteText(total), read*100/total)
 	}
 	if limit > 0 {
-		text += fmt.Sprintf(", %s of at most %s records", grouped(p.Read.Load()), grouped(limit))
+		text += fmt.Sprintf(", %s of at most %s records", words.Grouped(p.Read.Load()), words.Grouped(limit))
 	}
 	return text + s.left(time.Now())
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/options"
@@ -179,7 +180,7 @@ func retryRejects(c *call, interrupts *interrupts, show *display, asked *invocat
 		by := r.Retried[len(r.Retried)-1]
 		if left := readRun(by); left != nil && left.Rejected > 0 {
 			return usagef("--retry-rejects %s: its rejects were loaded by run %s, which has rejected %s of them again: correct them there and give --retry-rejects %s; or give --fresh to load all of them again",
-				folder, by, grouped(left.Rejected), suggest.Arg(by))
+				folder, by, words.Grouped(left.Rejected), suggest.Arg(by))
 		}
 		return usagef("--retry-rejects %s: its rejects were loaded by run %s; give --fresh to load them again", folder, by)
 	}

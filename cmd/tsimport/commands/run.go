@@ -23,6 +23,7 @@ import (
 	"example.com/tsimport/internal/runmetrics"
 	"example.com/tsimport/internal/suggest"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/jobs/job"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/checkpoint"
@@ -31,6 +32,7 @@ import (
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/reader/input"
 	"example.com/tsimport/reader/open"
+	"example.com/tsimport/transfer/restore"
 	"example.com/tsimport/transfer/tablesync"
 )
 
@@ -435,7 +437,7 @@ func (o *jobRunner) arguments(app *cli.App, resolved *job.Single) []string {
 // endedBefore is how a load has ended in an earlier process, which was killed before it could note that; nil if the load is to be run.
 func endedBefore(c *call, s *job.State, dir string) *job.Outcome {
 	if s.Command == job.Export {
-		if m, err := archiveAt(c.Context, s.Value("output"), storesOf(c)); err == nil && m != nil && m.Ended.After(s.Started) {
+		if m, err := restore.At(c.Context, s.Value("output"), storesOf(c)); err == nil && m != nil && m.Ended.After(s.Started) {
 			return &job.Outcome{}
 		}
 		return nil // a file is written again
@@ -496,15 +498,15 @@ func (o *jobRunner) told(s *job.State) {
 }
 
 func countsText(n *job.Counts) string {
-	text := fmt.Sprintf("%s read, %s written, %s rejected, %s superseded", grouped(n.Read), grouped(n.Written), grouped(n.Rejected), grouped(n.Superseded))
+	text := fmt.Sprintf("%s read, %s written, %s rejected, %s superseded", words.Grouped(n.Read), words.Grouped(n.Written), words.Grouped(n.Rejected), words.Grouped(n.Superseded))
 	if n.ConditionFailed > 0 {
-		text += fmt.Sprintf(", %s left by --when", grouped(n.ConditionFailed))
+		text += fmt.Sprintf(", %s left by --when", words.Grouped(n.ConditionFailed))
 	}
 	if n.Archived > 0 {
-		text += fmt.Sprintf(", %s archived", grouped(n.Archived))
+		text += fmt.Sprintf(", %s archived", words.Grouped(n.Archived))
 	}
 	if n.Unfinished > 0 {
-		text += fmt.Sprintf(", %s unfinished", grouped(n.Unfinished))
+		text += fmt.Sprintf(", %s unfinished", words.Grouped(n.Unfinished))
 	}
 	return text
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/jobs/job"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/checkpoint"
@@ -122,14 +123,14 @@ func (r *runInfo) progress() string {
 func (r *runInfo) counts() string {
 	if r.record != nil {
 		done, all := r.record.DoneOf()
-		return fmt.Sprintf("%d of %d loads done, %s of %s rows final", done, all, grouped(r.Final), grouped(r.Read))
+		return fmt.Sprintf("%d of %d loads done, %s of %s rows final", done, all, words.Grouped(r.Final), words.Grouped(r.Read))
 	}
 	if r.DryRun {
-		return fmt.Sprintf("%s rows read, %s would be rejected", grouped(r.Read), grouped(r.Rejected))
+		return fmt.Sprintf("%s rows read, %s would be rejected", words.Grouped(r.Read), words.Grouped(r.Rejected))
 	}
-	text := fmt.Sprintf("%s of %s rows final", grouped(r.Final), grouped(r.Read))
+	text := fmt.Sprintf("%s of %s rows final", words.Grouped(r.Final), words.Grouped(r.Read))
 	if r.Rejected > 0 {
-		text += fmt.Sprintf(", %s rejected", grouped(r.Rejected))
+		text += fmt.Sprintf(", %s rejected", words.Grouped(r.Rejected))
 	}
 	return text
 }

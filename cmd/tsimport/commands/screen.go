@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/suggest"
 	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/jobs/job"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/bottleneck"
@@ -86,7 +86,7 @@ func (s *screen) begin() {
 
 // hotKey warns while there is time to stop: rows of one partition-key value cannot be spread.
 func (s *screen) hotKey(h pipeline.ReportHotKey, rows int64) {
-	s.line("warning: %s of the %s rows read so far have %s as %s, the partition key; %s. %s advise proposes a key that spreads", allOr(h.Share), grouped(rows),
+	s.line("warning: %s of the %s rows read so far have %s as %s, the partition key; %s. %s advise proposes a key that spreads", allOr(h.Share), words.Grouped(rows),
 		printable(h.Value), printable(h.Column), oneValue, commandName())
 }
 
@@ -105,7 +105,7 @@ func allOr(share float64) string {
 func (s *screen) resume(r pipeline.Resumed) {
 	s.written, s.done, s.final = r.Written, doneOf(r.BytesRead, r.Final, r.Read), r.Final
 	s.line("resuming run %s: %s of %s rows read are final (attempt %d, begun %s; --fresh starts over)",
-		r.RunDir, grouped(r.Final), grouped(r.Read), r.Attempt, r.Since.Local().Format("2006-01-02 15:04:05"))
+		r.RunDir, words.Grouped(r.Final), words.Grouped(r.Read), r.Attempt, r.Since.Local().Format("2006-01-02 15:04:05"))
 	if n := len(r.Rereads); n > 0 {
 		more := ""
 		if n > 1 {
@@ -149,22 +149,22 @@ func (s *screen) report(r *pipeline.Report, mode table.Mode, look string) {
 	if mode == table.Delete {
 		written = "deleted"
 	}
-	counts := fmt.Sprintf("%s read, %s %s, %s rejected, %s superseded", grouped(r.Read), grouped(r.Written), written, grouped(r.Rejected), grouped(r.Superseded))
+	counts := fmt.Sprintf("%s read, %s %s, %s rejected, %s superseded", words.Grouped(r.Read), words.Grouped(r.Written), written, words.Grouped(r.Rejected), words.Grouped(r.Superseded))
 	if r.ConditionFailed > 0 {
-		counts += fmt.Sprintf(", %s left by --when", grouped(r.ConditionFailed))
+		counts += fmt.Sprintf(", %s left by --when", words.Grouped(r.ConditionFailed))
 	}
 	if r.Archived > 0 {
-		counts += fmt.Sprintf(", %s archived", grouped(r.Archived))
+		counts += fmt.Sprintf(", %s archived", words.Grouped(r.Archived))
 	}
 	if r.Unfinished > 0 && !r.DryRun {
-		counts += fmt.Sprintf(", %s unfinished", grouped(r.Unfinished))
+		counts += fmt.Sprintf(", %s unfinished", words.Grouped(r.Unfinished))
 	}
 	elapsed := round(time.Duration(r.Seconds * float64(time.Second)))
 	if r.DryRun {
-		s.line("dry run: %s read, %s would be %s, %s would be rejected, in %v", grouped(r.Read), grouped(r.Unfinished), written, grouped(r.Rejected), elapsed)
+		s.line("dry run: %s read, %s would be %s, %s would be rejected, in %v", words.Grouped(r.Read), words.Grouped(r.Unfinished), written, words.Grouped(r.Rejected), elapsed)
 	} else {
 		s.line("%s: %s in %v (%s rows/s, %s sent in %s)", r.State, counts, elapsed,
-			grouped(int64(r.RowsPerSecond)), byteText(r.BytesSent), counted(r.Requests, "request"))
+			words.Grouped(int64(r.RowsPerSecond)), byteText(r.BytesSent), counted(r.Requests, "request"))
 	}
 	for _, text := range slices.Concat(tableNotes(r), spreadNotes(r), numberNotes(r)) {
 		s.line("%s", text)
@@ -222,7 +222,7 @@ func briefOf(r *pipeline.Report) string {
 	what := r.State + ": " + countsText(&n)
 	switch {
 	case r.DryRun:
-		what = fmt.Sprintf("dry run: %s read, %s would be written, %s would be rejected", grouped(r.Read), grouped(r.Unfinished), grouped(r.Rejected))
+		what = fmt.Sprintf("dry run: %s read, %s would be written, %s would be rejected", words.Grouped(r.Read), words.Grouped(r.Unfinished), words.Grouped(r.Rejected))
 	case r.ExitCode == exitcode.ErrorLimit:
 		what += "; too many rows were rejected (--max-errors)"
 	}
@@ -249,7 +249,7 @@ func rejectNotes(r *pipeline.Report) (notes []string) {
 		if i == shownCodes {
 			return append(notes, fmt.Sprintf("… and %d more codes, see the summary", len(r.RejectReasons)-i))
 		}
-		notes = append(notes, fmt.Sprintf("rejected %s with %s; the first: %s", grouped(c.Count), c.Code, reasonText(&c.First)))
+		notes = append(notes, fmt.Sprintf("rejected %s with %s; the first: %s", words.Grouped(c.Count), c.Code, reasonText(&c.First)))
 	}
 	return notes
 }
@@ -297,7 +297,7 @@ func tableNotes(r *pipeline.Report) (notes []string) {
 			what string
 		}{{t.Written, "written"}, {t.Rejected, "rejected"}, {t.Superseded, "superseded"}, {t.ConditionFailed, "left by --when"}, {t.Archived, "archived"}, {t.Unfinished, "would be written"}} {
 			if c.n > 0 {
-				counts = append(counts, grouped(c.n)+" "+c.what)
+				counts = append(counts, words.Grouped(c.n)+" "+c.what)
 			}
 		}
 		if len(counts) == 0 {
@@ -323,7 +323,7 @@ func spreadNotes(r *pipeline.Report) (notes []string) {
 		if r.DryRun {
 			cost = "would cost"
 		}
-		add("the %s of the table %s at least %s write units and %s read units more", indexesText(n), cost, grouped(r.IndexWriteCU), grouped(r.IndexReadCU))
+		add("the %s of the table %s at least %s write units and %s read units more", indexesText(n), cost, words.Grouped(r.IndexWriteCU), words.Grouped(r.IndexReadCU))
 	}
 	if len(r.IndexesMade) > 0 {
 		add("the table has the %s of its source: %s", indexesText(len(r.IndexesMade)), strings.Join(r.IndexesMade, ", "))
@@ -354,7 +354,7 @@ func spreadNotes(r *pipeline.Report) (notes []string) {
 		add("%s skipped", counted(r.EmptyLines, "empty line"))
 	}
 	if r.SpilledRows > 0 {
-		add("memory was full: %s rows were spilled to disk (%s written, at most %s at a time)", grouped(r.SpilledRows), byteText(r.SpilledBytes), byteText(r.PeakSpillBytes))
+		add("memory was full: %s rows were spilled to disk (%s written, at most %s at a time)", words.Grouped(r.SpilledRows), byteText(r.SpilledBytes), byteText(r.PeakSpillBytes))
 	}
 	if r.ReplayedAnswers > 0 {
 		add("warning: %d answers came again for another request: something between here and the service repeats answers, and rows that were reported as written may be missing; compare the table with tsimport verify", r.ReplayedAnswers)
@@ -416,12 +416,12 @@ func slowestNote(p *pipeline.ReportSlowest) string {
 	}
 	seconds := func(s float64) time.Duration { return round(time.Duration(s * float64(time.Second))) }
 	text := fmt.Sprintf("slowest: %s; its rows waited for %v, those of most others for %v at most; %s rows, %s a second",
-		name, seconds(p.Waiting), seconds(p.OthersWaiting), grouped(p.Rows), grouped(int64(float64(p.Rows)/p.Waiting)))
+		name, seconds(p.Waiting), seconds(p.OthersWaiting), words.Grouped(p.Rows), words.Grouped(int64(float64(p.Rows)/p.Waiting)))
 	if p.Throttled > 0 {
-		text += fmt.Sprintf(", %s refused for capacity", grouped(p.Throttled))
+		text += fmt.Sprintf(", %s refused for capacity", words.Grouped(p.Throttled))
 	}
 	if p.Unavailable > 0 {
-		text += fmt.Sprintf(", %s while it was unavailable", grouped(p.Unavailable))
+		text += fmt.Sprintf(", %s while it was unavailable", words.Grouped(p.Unavailable))
 	}
 	return text
 }
@@ -460,15 +460,7 @@ func times(n int64) string {
 	if n == 1 {
 		return "once"
 	}
-	return grouped(n) + " times"
-}
-
-func grouped(n int64) string {
-	text := strconv.FormatInt(n, 10)
-	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
+	return words.Grouped(n) + " times"
 }
 
 func byteText(n int64) string {

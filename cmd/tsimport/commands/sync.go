@@ -15,6 +15,7 @@ import (
 
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
@@ -225,8 +226,8 @@ func withheldBy(err error, deletes bool) error {
 // foundLines say what a comparison found and what it leads to.
 func foundLines(s *tablesync.Summary, planned bool) []string {
 	lines := []string{fmt.Sprintf("compared: %s rows expected, %s equal, %s missing, %s different; %s rows in the table, %s of them surplus (%s records read, %s rejected, %s superseded; %s read units)",
-		grouped(s.RowsExpected), grouped(s.Equal), grouped(s.Missing), grouped(s.Different), grouped(s.RowsInTable), grouped(s.Surplus),
-		grouped(s.Read), grouped(s.Rejected), grouped(s.Superseded), grouped(s.Costs.ReadCU))}
+		words.Grouped(s.RowsExpected), words.Grouped(s.Equal), words.Grouped(s.Missing), words.Grouped(s.Different), words.Grouped(s.RowsInTable), words.Grouped(s.Surplus),
+		words.Grouped(s.Read), words.Grouped(s.Rejected), words.Grouped(s.Superseded), words.Grouped(s.Costs.ReadCU))}
 	for _, n := range s.Notes {
 		lines = append(lines, "note: "+n)
 	}
@@ -235,7 +236,7 @@ func foundLines(s *tablesync.Summary, planned bool) []string {
 		verb = "would"
 	}
 	lines = append(lines, fmt.Sprintf("%s write %s rows for %s write units, and delete %s rows for %s; a load of all rows would cost %s write units",
-		verb, grouped(s.Puts), grouped(s.Costs.PutCU), grouped(s.Deletes), grouped(s.Costs.DeleteCU), grouped(s.Costs.FullLoadCU)))
+		verb, words.Grouped(s.Puts), words.Grouped(s.Costs.PutCU), words.Grouped(s.Deletes), words.Grouped(s.Costs.DeleteCU), words.Grouped(s.Costs.FullLoadCU)))
 	if s.Withheld != "" {
 		lines = append(lines, "nothing will be deleted: "+s.Withheld)
 	}
@@ -247,8 +248,8 @@ func foundLines(s *tablesync.Summary, planned bool) []string {
 
 // doneLines say what a sync has done.
 func doneLines(s *tablesync.Summary) []string {
-	lines := []string{fmt.Sprintf("%s: %s rows written, %s deleted, %s surplus rows left, %s rejected, in %v (%s write units)", s.State, grouped(s.Written), grouped(s.Deleted), grouped(s.Kept),
-		grouped(s.Rejected+s.PutsRejected+s.DeletesRejected), round(time.Duration(s.Seconds*float64(time.Second))), grouped(s.Costs.WriteCU))}
+	lines := []string{fmt.Sprintf("%s: %s rows written, %s deleted, %s surplus rows left, %s rejected, in %v (%s write units)", s.State, words.Grouped(s.Written), words.Grouped(s.Deleted), words.Grouped(s.Kept),
+		words.Grouped(s.Rejected+s.PutsRejected+s.DeletesRejected), round(time.Duration(s.Seconds*float64(time.Second))), words.Grouped(s.Costs.WriteCU))}
 	compared := pipeline.Report{}
 	compared.RejectReasons = s.RejectReasons
 	lines = append(lines, rejectNotes(&compared)...)
@@ -257,7 +258,7 @@ func doneLines(s *tablesync.Summary) []string {
 		if s.IfUnchanged {
 			why = "others have changed the row in the table since it was compared; sync again to compare them again"
 		}
-		lines = append(lines, fmt.Sprintf("%s rows were not written, because %s", grouped(n), why))
+		lines = append(lines, fmt.Sprintf("%s rows were not written, because %s", words.Grouped(n), why))
 	}
 	rejects := slices.Clone(s.RejectsFiles)
 	for _, load := range []*pipeline.Report{s.PutLoad, s.DeleteLoad} {
@@ -271,7 +272,7 @@ func doneLines(s *tablesync.Summary) []string {
 	}
 	if s.PutsUnfinished+s.DeletesUnfinished > 0 {
 		lines = append(lines, fmt.Sprintf("%s rows are still to be written, %s to be deleted; to resume: %s resume %s, or give the same command again",
-			grouped(s.PutsUnfinished), grouped(s.DeletesUnfinished), commandName(), suggest.Arg(s.RunDir)))
+			words.Grouped(s.PutsUnfinished), words.Grouped(s.DeletesUnfinished), commandName(), suggest.Arg(s.RunDir)))
 	}
 	return append(lines, "summary: "+s.RunDir+string(os.PathSeparator)+"summary.json")
 }
@@ -307,7 +308,7 @@ func exampleLines(examples []json.RawMessage) (lines []string) {
 			line += "  columns " + strings.Join(e.Columns, ", ")
 		}
 		if e.Input != nil {
-			line += fmt.Sprintf("  (%s, record %s)", e.Input.File, grouped(e.Input.Record))
+			line += fmt.Sprintf("  (%s, record %s)", e.Input.File, words.Grouped(e.Input.Record))
 		}
 		lines = append(lines, printable(line))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/jobs/job"
 	"example.com/tsimport/reader/open"
 	"example.com/tsimport/reader/sqltable"
@@ -65,11 +66,11 @@ func writeTables(w io.Writer, found []sqltable.Listed) error {
 	for _, one := range found {
 		rows := "?"
 		if one.Rows >= 0 {
-			rows = "~" + grouped(one.Rows)
+			rows = "~" + words.Grouped(one.Rows)
 		}
 		bytes := "?"
 		if one.Bytes >= 0 {
-			bytes = grouped(one.Bytes)
+			bytes = words.Grouped(one.Bytes)
 		}
 		key := strings.Join(one.Key, ", ")
 		if one.Refused != "" {

@@ -16,6 +16,7 @@ import (
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/reader/tablescan"
 	"example.com/tsimport/transfer/copytable"
+	"example.com/tsimport/transfer/restore"
 	"example.com/tsimport/transfer/tablesync"
 )
 
@@ -25,7 +26,7 @@ const tableSourceHelp = "In place of files, one archive of a table can be given,
 
 // wholeFor refuses deletes by an archive that does not hold all rows of its table, and puts that would lose cells that it was not to hold.
 func wholeFor(interrupts *interrupts, cfg *tablesync.Config, to *target) error {
-	m, err := archiveOf(interrupts.drain, cfg.Load.Inputs, cfg.Load.Read.Find)
+	m, err := restore.Find(interrupts.drain, cfg.Load.Inputs, cfg.Load.Read.Find)
 	if m == nil || err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func tableSource(c *call, interrupts *interrupts, cfg *pipeline.Config, to *targ
 		}
 	}
 	if b.Table != nil {
-		if err := fitsKey(arg.shown(), a.Table.Key, cfg, "table "+b.Name, b.Table.Key); err != nil {
+		if err := restore.FitsKey(arg.shown(), a.Table.Key, cfg, "table "+b.Name, b.Table.Key); err != nil {
 			return stop, units, err
 		}
 	}
@@ -152,7 +153,7 @@ func sideOf(interrupts *interrupts, cfg *pipeline.Config, of *target, name strin
 
 // archiveFits refuses a table whose key is made of columns that the rows of the archive do not have in theirs.
 func archiveFits(interrupts *interrupts, cfg *pipeline.Config, to *target) error {
-	m, err := archiveOf(interrupts.drain, cfg.Inputs, cfg.Read.Find)
+	m, err := restore.Find(interrupts.drain, cfg.Inputs, cfg.Read.Find)
 	if m == nil || err != nil {
 		return err
 	}
@@ -160,16 +161,16 @@ func archiveFits(interrupts *interrupts, cfg *pipeline.Config, to *target) error
 	if err != nil || s.Table == nil {
 		return err // without a table the comparison says so
 	}
-	if err := fitsArchive(m, cfg, "table "+s.Name, s.Table.Key); err != nil || cfg.Write.Marks.ReturnedKeys == "" {
+	if err := restore.Fits(m, cfg, "table "+s.Name, s.Table.Key); err != nil || cfg.Write.Marks.ReturnedKeys == "" {
 		return err
 	}
-	return freeMark(m, cfg, s.Table.Key) // without it no row could be compared
+	return restore.FreeMark(m, cfg, s.Table.Key) // without it no row could be compared
 }
 
 // seeMark refuses marks in a column that one of the source's first rows has. Most tables that have it have it in all rows, and to say so when
 // all is archived would be late.
 func seeMark(ctx context.Context, cfg *pipeline.Config, from *tablescan.Config) error {
-	mark := markColumn(cfg)
+	mark := restore.MarkColumn(cfg)
 	name := mark
 	for from, to := range cfg.Columns.Rename {
 		if to == mark {
@@ -185,7 +186,7 @@ func seeMark(ctx context.Context, cfg *pipeline.Config, from *tablescan.Config) 
 		return err
 	}
 	if slices.ContainsFunc(rows, func(r *scan.Row) bool { return len(r.Columns) > 0 }) {
-		return markTaken("table "+from.Name, mark, name)
+		return restore.MarkTaken("table "+from.Name, mark, name)
 	}
 	return nil
 }

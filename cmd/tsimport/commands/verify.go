@@ -20,11 +20,13 @@ import (
 	"example.com/tsimport/internal/tablestore/address"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/rundir"
 	readarchive "example.com/tsimport/reader/archive"
 	"example.com/tsimport/reader/archivefile"
+	"example.com/tsimport/transfer/restore"
 	"example.com/tsimport/transfer/verify"
 )
 
@@ -252,7 +254,7 @@ func wholeForExtra(interrupts *interrupts, cfg *pipeline.Config, o comparison) e
 	if !o.extraFail {
 		return nil
 	}
-	m, err := archiveOf(interrupts.drain, cfg.Inputs, cfg.Read.Find)
+	m, err := restore.Find(interrupts.drain, cfg.Inputs, cfg.Read.Find)
 	if m == nil || err != nil {
 		return err
 	}
@@ -264,7 +266,7 @@ func wholeForExtra(interrupts *interrupts, cfg *pipeline.Config, o comparison) e
 
 // verifyArchive compares an archive with files, a table or another archive.
 func verifyArchive(c *call, interrupts *interrupts, cfg *pipeline.Config, o comparison, show *display) (err error) {
-	m, err := archiveAt(interrupts.drain, c.String("archive"), cfg.Read.Find)
+	m, err := restore.At(interrupts.drain, c.String("archive"), cfg.Read.Find)
 	if err == nil && m == nil {
 		m, err = archive.Read(c.String("archive")) // which says why it is none
 	}
@@ -273,7 +275,7 @@ func verifyArchive(c *call, interrupts *interrupts, cfg *pipeline.Config, o comp
 	}
 	of := &client.Table{Name: m.Table, Key: m.KeyColumns(), Defined: m.DefinedTypes(), Created: m.Created, Definition: m.Options.Definition()}
 	of.TimeToLive = -1 // an archive loses nothing
-	from, err := archiveOf(interrupts.drain, cfg.Inputs, cfg.Read.Find)
+	from, err := restore.Find(interrupts.drain, cfg.Inputs, cfg.Read.Find)
 	if err != nil {
 		return err
 	}
@@ -284,7 +286,7 @@ func verifyArchive(c *call, interrupts *interrupts, cfg *pipeline.Config, o comp
 		return usagef("source and target are the same archive: %s", m.Dir())
 	}
 	if from != nil {
-		if err := fitsArchive(from, cfg, "the archive "+m.Dir(), of.Key); err != nil {
+		if err := restore.Fits(from, cfg, "the archive "+m.Dir(), of.Key); err != nil {
 			return err
 		}
 	}
@@ -304,7 +306,7 @@ func verifyArchive(c *call, interrupts *interrupts, cfg *pipeline.Config, o comp
 	r, err := verify.Run(interrupts.drain, v)
 	stop()
 	if err != nil {
-		return inputError(err)
+		return restore.InputError(err)
 	}
 	r.InArchive = true
 	if h := m.Holds; r.Missing > 0 && (h.From != "" || h.To != "" || h.Filter != "" || h.Where != "") {
@@ -468,7 +470,7 @@ func watchComparison(c *call, show *display, format string, p *verify.Progress) 
 				show.paint()
 				return
 			case <-tick.C:
-				show.paint(fmt.Sprintf(format, grouped(p.Read.Load()), grouped(p.Compared.Load())))
+				show.paint(fmt.Sprintf(format, words.Grouped(p.Read.Load()), words.Grouped(p.Compared.Load())))
 			}
 		}
 	}()
@@ -502,22 +504,22 @@ func comparisonLine(r *verify.Result) string {
 		verdict = fmt.Sprintf("%d tables: %s", n, verdict)
 	}
 	text := fmt.Sprintf("%s: %s rows expected, %s equal, %s missing, %s different, %s surplus", verdict,
-		grouped(r.RowsExpected), grouped(r.Equal), grouped(r.Missing), grouped(r.Different), grouped(r.Extra))
+		words.Grouped(r.RowsExpected), words.Grouped(r.Equal), words.Grouped(r.Missing), words.Grouped(r.Different), words.Grouped(r.Extra))
 	if r.Sample > 0 {
 		text = fmt.Sprintf("%s: of %g%% of the keys: %s rows expected, %s equal, %s missing, %s different", verdict, 100*r.Sample,
-			grouped(r.RowsExpected), grouped(r.Equal), grouped(r.Missing), grouped(r.Different))
+			words.Grouped(r.RowsExpected), words.Grouped(r.Equal), words.Grouped(r.Missing), words.Grouped(r.Different))
 	}
 	if r.Archived > 0 {
-		text += fmt.Sprintf(", %s archived", grouped(r.Archived))
+		text += fmt.Sprintf(", %s archived", words.Grouped(r.Archived))
 	}
 	if r.WithoutKey > 0 {
-		text += fmt.Sprintf(", %s without a returned key", grouped(r.WithoutKey))
+		text += fmt.Sprintf(", %s without a returned key", words.Grouped(r.WithoutKey))
 	}
 	if r.Expired > 0 {
-		text += fmt.Sprintf(", %s expired", grouped(r.Expired))
+		text += fmt.Sprintf(", %s expired", words.Grouped(r.Expired))
 	}
-	text += fmt.Sprintf(" (%s records read, %s rejected, %s superseded", grouped(r.Read), grouped(r.Rejected), grouped(r.Superseded))
-	return text + fmt.Sprintf("; %v, %s rows/s)", round(time.Duration(r.Seconds*float64(time.Second))), grouped(int64(r.RowsPerSecond)))
+	text += fmt.Sprintf(" (%s records read, %s rejected, %s superseded", words.Grouped(r.Read), words.Grouped(r.Rejected), words.Grouped(r.Superseded))
+	return text + fmt.Sprintf("; %v, %s rows/s)", round(time.Duration(r.Seconds*float64(time.Second))), words.Grouped(int64(r.RowsPerSecond)))
 }
 
 func exampleLine(e *verify.Example) string {
@@ -536,7 +538,7 @@ func exampleLine(e *verify.Example) string {
 		text += fmt.Sprintf("  %s: %s", printable(v.Column), differenceText(v.Input, v.Table))
 	}
 	if e.Input != nil {
-		text += fmt.Sprintf("  (%s, record %s)", printable(e.Input.File), grouped(e.Input.Record))
+		text += fmt.Sprintf("  (%s, record %s)", printable(e.Input.File), words.Grouped(e.Input.Record))
 	}
 	return text
 }

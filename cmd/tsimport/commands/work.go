@@ -15,6 +15,7 @@ import (
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/jobs/scaleout"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/options"
@@ -334,7 +335,7 @@ func endWork(c *call, show *display, s *scaleout.Summary, err error) error {
 	if err != nil {
 		return err
 	}
-	brief := fmt.Sprintf("%s: %s read, %s written, %s rejected, %s superseded, by %s", s.State, grouped(s.Read), grouped(s.Written), grouped(s.Rejected), grouped(s.Superseded), counted(int64(s.Processes), "worker"))
+	brief := fmt.Sprintf("%s: %s read, %s written, %s rejected, %s superseded, by %s", s.State, words.Grouped(s.Read), words.Grouped(s.Written), words.Grouped(s.Rejected), words.Grouped(s.Superseded), counted(int64(s.Processes), "worker"))
 	say(c, show, "%s", brief)
 	if s.ExitCode != exitcode.OK {
 		return endsWith(c, s.ExitCode, nil, brief)

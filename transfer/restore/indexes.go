@@ -1,11 +1,10 @@
-package commands
+package restore
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
@@ -14,26 +13,9 @@ import (
 	"example.com/tsimport/transfer/copytable"
 )
 
-// renamedIndexes reads --rename-index.
-func renamedIndexes(c *call) (map[string]string, error) {
-	rename := map[string]string{}
-	for _, text := range textsOf(c, "rename-index") {
-		old, name, ok := strings.Cut(text, "=")
-		if !ok || old == "" || name == "" {
-			return nil, usagef("--rename-index %q: want OLD=NEW", text)
-		}
-		rename[old] = name
-	}
-	return rename, nil
-}
-
-// defineIndexes completes a new target with the indexes of its source. It refuses names that are taken before the first row: they would be refused after
+// DefineIndexes completes a new target with the indexes of its source. It refuses names that are taken before the first row: they would be refused after
 // the last.
-func defineIndexes(c *call, cfg *pipeline.Config, from *client.Table, at *client.Admin) ([]string, error) {
-	rename, err := renamedIndexes(c)
-	if err != nil {
-		return nil, err
-	}
+func DefineIndexes(rename map[string]string, cfg *pipeline.Config, from *client.Table, at *client.Admin) ([]string, error) {
 	notes, err := copytable.DefineIndexes(&cfg.Target, &cfg.Columns, from, rename)
 	if err != nil {
 		return nil, err
@@ -49,11 +31,10 @@ func defineIndexes(c *call, cfg *pipeline.Config, from *client.Table, at *client
 	return notes, nil
 }
 
-// lackingIndexes returns what names the indexes of the source that the target lacks when all is done: of a table that was there, or that was made without them.
-func lackingIndexes(c *call, cfg *pipeline.Config, from *client.Table, sdk *tablestore.TableStoreClient, ctx context.Context) func() []string {
+// LackingIndexes returns what names the indexes of the source that the target lacks when all is done: of a table that was there, or that was made without them.
+func LackingIndexes(rename map[string]string, cfg *pipeline.Config, from *client.Table, sdk *tablestore.TableStoreClient, ctx context.Context) func() []string {
 	return func() (notes []string) {
-		rename, err := renamedIndexes(c)
-		if len(from.Indexes) == 0 || err != nil || cfg.DryRun {
+		if len(from.Indexes) == 0 || cfg.DryRun {
 			return nil
 		}
 		t, err := (&client.Admin{Client: sdk, Context: ctx, Proven: true}).Describe(cfg.Target.Table)

@@ -1,0 +1,61 @@
+package restore
+
+import (
+	"context"
+	"errors"
+	"path"
+	"strings"
+
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/pipeline/plan"
+	archiveReader "example.com/tsimport/reader/archive"
+	"example.com/tsimport/reader/archivefile"
+	"example.com/tsimport/reader/input"
+)
+
+// Find returns the manifest of the archive that the arguments are, nil if they are files.
+func Find(ctx context.Context, args []string, find input.Options) (*archive.Manifest, error) {
+	for _, arg := range args {
+		m, err := At(ctx, arg, find)
+		if err == nil && m == nil {
+			continue
+		}
+		if len(args) > 1 {
+			return nil, usagef("%s is an archive of a table; load or compare it alone", suggest.Arg(arg))
+		}
+		return m, err
+	}
+	return nil, nil
+}
+
+// At returns the manifest of the archive at a path or an address, nil if there is none.
+func At(ctx context.Context, arg string, find input.Options) (m *archive.Manifest, err error) {
+	switch {
+	case archive.Is(arg):
+		m, err = archive.Read(arg)
+	case mayBeArchive(arg):
+		var files archive.Files
+		if files, err = archiveReader.Find(ctx, arg, find); err != nil && ctx.Err() == nil {
+			return nil, &plan.UsageError{Message: err.Error(), Input: true} // as of any input
+		}
+		if files != nil && err == nil {
+			m, err = archive.ReadFrom(ctx, files)
+		}
+	}
+	return m, InputError(err)
+}
+
+// mayBeArchive reports whether an address may be that of an archive in a store of objects. It is not asked of files, which would cost requests.
+func mayBeArchive(arg string) bool {
+	base := path.Base(arg)
+	return jobdir.IsAddress(arg) && !strings.ContainsAny(arg, "*?[{") && (!strings.Contains(base, ".") || base == archive.ManifestName || strings.HasSuffix(arg, "/"))
+}
+
+// InputError makes bad usage of an archive that is not whole.
+func InputError(err error) error {
+	if damaged := new(archive.DamagedError); errors.As(err, &damaged) {
+		return &plan.UsageError{Message: err.Error(), Input: true}
+	}
+	return err
+}

@@ -1,0 +1,85 @@
+package restore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/archivefile"
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/transfer/copytable"
+	"example.com/tsimport/transfer/verify"
+)
+
+// FreeMark refuses marks in a column that rows of the archive have: of a table that was loaded by marks, all have.
+func FreeMark(m *archive.Manifest, cfg *pipeline.Config, key []table.KeyColumn) error {
+	mark := MarkColumn(cfg)
+	numbered := slices.ContainsFunc(key, func(k table.KeyColumn) bool { return k.Auto })
+	at := slices.IndexFunc(m.Columns, func(name string) bool { return cfg.Columns.Takes(name) && cfg.Columns.To(name) == mark })
+	if !numbered || cfg.Write.Marks.AtLeastOnce || at < 0 {
+		return nil
+	}
+	return MarkTaken("the archive "+m.Dir(), mark, m.Columns[at])
+}
+
+// MarkColumn is the column with the marks of a load.
+func MarkColumn(cfg *pipeline.Config) string {
+	return cmp.Or(cfg.Write.Marks.Column, plan.DefaultMarkColumn)
+}
+
+// MarkTaken is the refusal of marks in a column that rows have.
+func MarkTaken(source, mark, column string) error {
+	return usagef("rows of %s have cells in column %s, where the marks are to be; give these another column with --mark-column NAME, or leave the cells out with --exclude %s", source, mark, column)
+}
+
+// FitsKey refuses a key with a column that rows do not have in theirs, unless flags say how it is made: a value of another type is another key.
+func FitsKey(source string, from []table.KeyColumn, cfg *pipeline.Config, target string, key []table.KeyColumn) error {
+	columns := &cfg.Columns
+	for _, k := range key {
+		at := slices.IndexFunc(from, func(f table.KeyColumn) bool { return columns.To(f.Name) == k.Name })
+		renamed := slices.Contains(slices.Collect(maps.Values(columns.Rename)), k.Name)
+		said := slices.ContainsFunc(cfg.Target.Key, func(s table.KeyColumn) bool { return s.Name == k.Name && s.Type == k.Type })
+		computed := slices.ContainsFunc(columns.Keys, func(c plan.Column) bool { return c.Name == k.Name })
+		missing, another := at < 0 && !renamed && len(columns.Keys) == 0, at >= 0 && from[at].Type != k.Type
+		if !k.Auto && !said && !computed && (missing || another) {
+			return usagef("%s has another primary key (%s) than %s (%s); say with --pk how it is made, with types", target, columnsText(key), source, columnsText(from))
+		}
+	}
+	return nil
+}
+
+// Fits is FitsKey of an archive.
+func Fits(m *archive.Manifest, cfg *pipeline.Config, target string, key []table.KeyColumn) error {
+	return FitsKey("the archive "+m.Dir(), m.KeyColumns(), cfg, target, key)
+}
+
+// LookAtKeys looks at the keys of all rows of a table or an archive before any is written. Look is their origin.
+func LookAtKeys(say func(format string, a ...any), cfg *pipeline.Config, key []table.KeyColumn, look source.Origin) func(context.Context) error {
+	return func(ctx context.Context) error {
+		say("the key does not contain that of the source: looking for rows that would become one")
+		r := cfg.Request()
+		r.Target.Key, r.Read.Sources = slices.Clone(key), look
+		return copytable.CheckKeys(ctx, r, func(v *verify.CheckConfig) {
+			v.Memory, v.TempDir = cfg.Limits.Memory, cfg.Limits.TempDir
+		})
+	}
+}
+
+func columnsText(key []table.KeyColumn) (text string) {
+	for i, k := range key {
+		if i > 0 {
+			text += ", "
+		}
+		text += k.Name + " " + k.Type.String()
+	}
+	return text
+}
+
+func usagef(format string, a ...any) error {
+	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
+}

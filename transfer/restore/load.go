@@ -1,0 +1,137 @@
+package restore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/words"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/options"
+	archiveReader "example.com/tsimport/reader/archive"
+	"example.com/tsimport/reader/archivefile"
+	"example.com/tsimport/transfer/copytable"
+)
+
+// Load is a load of an archive.
+type Load struct {
+	Archive *archive.Manifest
+	asked   *options.Request
+	say     func(format string, a ...any)
+	lacking func() []string // nil unless the load has begun
+}
+
+// New returns the load of an archive that a request asks for. What a user should know is said.
+func New(m *archive.Manifest, r *options.Request, say func(format string, a ...any)) (*Load, error) {
+	for _, o := range options.Of(options.Looking) {
+		if r.IsSet(o.Name) {
+			return nil, usagef("--%s: an archive says itself how it is read; leave it out", o.Name)
+		}
+	}
+	return &Load{Archive: m, asked: r, say: say}, nil
+}
+
+// Config makes the load read the archive.
+func (l *Load) Config(cfg *pipeline.Config, origin *archiveReader.Origin) {
+	cfg.Read.Sources, cfg.Target.Expires, cfg.Target.DropExpired = origin, true, l.asked.DropExpired
+}
+
+// Begin completes a new table with what the archive says of its own, and refuses one that would not have what the archive has. At is nil if
+// it is not there yet.
+func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Target, missing bool) error {
+	if cfg.Target.Table == "" {
+		return nil // the load says so
+	}
+	traffic := new(client.Traffic)
+	sdk, err := client.New(ctx, *at, traffic)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	m := l.Archive
+	from := &client.Table{Name: m.Table, Key: m.KeyColumns(), Defined: m.DefinedTypes(), Created: m.Created, Indexes: m.Indexes, IndexesAre: m.IndexesAre, Definition: m.Options.Definition()}
+	to := &client.Table{Name: cfg.Target.Table}
+	exists := false
+	if !missing {
+		admin := &client.Admin{Client: sdk, Context: ctx, RetryFor: cfg.Write.RetryFor}
+		described, err := admin.Describe(cfg.Target.Table)
+		switch {
+		case err == nil:
+			to, exists = described, true
+		case !errors.Is(err, client.ErrNoTable):
+			return err
+		}
+	}
+	if !exists {
+		notes := copytable.Define(&cfg.Target, &cfg.Columns, from, l.asked.IsSet)
+		var more []string
+		if cfg.Target.Create && !missing {
+			if more, err = DefineIndexes(l.asked.RenameIndex, cfg, from, &client.Admin{Client: sdk, Context: ctx, RetryFor: cfg.Write.RetryFor}); err != nil {
+				return err
+			}
+		}
+		if notes = append(notes, more...); !cfg.Target.Create {
+			notes = nil // the load refuses
+		}
+		for _, n := range notes {
+			l.say("note: %s", n)
+		}
+		to.Key, to.Definition = cfg.Target.Key, cfg.Target.Define
+	}
+	l.lacking = LackingIndexes(l.asked.RenameIndex, cfg, from, sdk, ctx)
+	if err := l.check(cfg, from, to, traffic.Clock.Now()); err != nil {
+		return err
+	}
+	cfg.Read.Look = LookAtKeys(l.say, cfg, to.Key, archiveReader.New(l.Archive))
+	l.say("loading the archive of table %s: %s rows, scanned from %s to %s", m.Table, words.Grouped(m.Rows), m.Began.Format(time.RFC3339), m.Ended.Format(time.RFC3339))
+	return nil
+}
+
+// check refuses a target that would not have what the archive has.
+func (l *Load) check(cfg *pipeline.Config, from, to *client.Table, now time.Time) error {
+	m, name := l.Archive, cfg.Target.Table
+	if err := Fits(m, cfg, "table "+name, to.Key); err != nil {
+		return err
+	}
+	if err := FreeMark(m, cfg, to.Key); err != nil {
+		return err
+	}
+	if m.Versions > max(to.MaxVersions, 1) {
+		return usagef("the archive has cells with %d versions, and table %s keeps %d; load it into a table with --max-versions %d", m.Versions, name, to.MaxVersions, m.Versions)
+	}
+	if m.Smallest == nil || cfg.Target.DropExpired {
+		return nil
+	}
+	oldest := copytable.Oldest(&to.Definition, now)
+	if at := time.UnixMilli(*m.Smallest); at.Before(oldest) {
+		flags := "--max-deviation"
+		if to.TimeToLive > 0 {
+			flags = "--ttl and --max-deviation"
+		}
+		return usagef("table %s does not take cells of before %s, and the archive has some from %s on; load it into a table with a larger %s, or give --drop-expired, which leaves such cells out and counts them",
+			name, oldest.UTC().Format(time.RFC3339), at.UTC().Format(time.RFC3339), flags)
+	}
+	if newest := now.Add(now.Sub(copytable.Oldest(&table.Definition{TimeToLive: -1, MaxDeviation: to.MaxDeviation}, now))); time.UnixMilli(*m.Largest).After(newest) {
+		return usagef("table %s does not take cells of after %s, and the archive has some up to %s; load it into a table with a larger --max-deviation",
+			name, newest.UTC().Format(time.RFC3339), time.UnixMilli(*m.Largest).UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// Compared makes the load what its table is compared with.
+func (l *Load) Compared(cfg *pipeline.Config) {
+	cfg.Read.Sources = archiveReader.New(l.Archive)
+}
+
+// Ended says what a user should know when the load has ended.
+func (l *Load) Ended(r *pipeline.Report) (notes []string) {
+	if l.lacking != nil && r.State == pipeline.StateFinished {
+		notes = l.lacking()
+	}
+	if r.ExpiredCells > 0 {
+		notes = append(notes, fmt.Sprintf("%s cells are older than the target takes and were left out", words.Grouped(r.ExpiredCells)))
+	}
+	return notes
+}
