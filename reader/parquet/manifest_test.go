@@ -82,6 +82,9 @@ func TestFilesOfOtherWritersGiveTheStatedValues(t *testing.T) {
 			`4 {"phone":[{"number":5555555555,"kind":null}]}`}},
 		"datapage_v2_empty_datapage.snappy": {rows: 1, first: []string{"null"}},
 		"rle_boolean_encoding":              {rows: 68, first: []string{"true", "false", "null", "true"}},
+		"upstream_rle_booleans":             {rows: 12, first: slices.Repeat([]string{"true"}, 12)},
+		"upstream_lz4_raw":                  {rows: 1, first: []string{`"` + strings.Repeat("YWFh", 1356/3) + `"`}},
+		"upstream_short_page":               {err: "page holds fewer values than its header says"},
 		"ARROW-RS-GH-6229-LEVELS":           {err: "row group 0: column outer.list.item.c: page 1:"},
 	} {
 		t.Run(name, func(t *testing.T) {

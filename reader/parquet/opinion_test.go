@@ -12,7 +12,6 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 
 	"example.com/tsimport/internal/conformance"
-	"example.com/tsimport/reader/record"
 )
 
 // fixed is what to do when parquet-go no longer makes a mistake.
@@ -58,54 +57,6 @@ func TestParquetGoReadsTheSameEntries(t *testing.T) {
 		t.Errorf("only %d files could be compared", same)
 	}
 	t.Logf("%d files with %d entries are the same, on %d parquet-go has no opinion", same, entries, silent)
-}
-
-// TestParquetGoStillMisreadsTheFilesOfItsReports runs on files that are in every clone, so that an update of parquet-go
-// that mends it is noticed.
-func TestParquetGoStillMisreadsTheFilesOfItsReports(t *testing.T) {
-	for _, report := range []struct{ file, ours, theirs string }{
-		{"upstream_rle_booleans", strings.Repeat("true ", 12), strings.Repeat("true ", 12)},
-		{"upstream_lz4_raw", strings.Repeat("YWFh", 1356/3) + " ", strings.Repeat("a", 1356) + " "}, // binary, so ours is base64
-		{"upstream_short_page", "page holds fewer values than its header says", ""},                 // an error
-	} {
-		b, err := os.ReadFile(filepath.Join("testdata", report.file+".parquet"))
-		must(t, err)
-		var ours strings.Builder
-		if _, _, err := loadAll(b, report.file, Options{}, func(r *record.Record) {
-			fmt.Fprintf(&ours, "%s ", strings.Trim(show(&r.Fields[0]), `"`))
-		}); err != nil {
-			ours.Reset()
-			ours.WriteString(err.Error())
-		}
-		if !strings.HasSuffix(ours.String(), report.ours) {
-			t.Errorf("%s is read as %.300s", report.file, ours.String())
-		}
-		// What is wrong is left open: it depends on what was in the buffers.
-		if theirs, err := readByParquetGo(b); theirs == report.theirs {
-			t.Errorf("%s: parquet-go reads %.300q, %v: %s", report.file, theirs, err, fixed)
-		}
-	}
-}
-
-// readByParquetGo returns the values of the first column, each followed by a space. It is the program of testdata/README.md.
-func readByParquetGo(b []byte) (string, error) {
-	f, err := pq.OpenFile(bytes.NewReader(b), int64(len(b)))
-	if err != nil {
-		return "", err
-	}
-	page, err := f.RowGroups()[0].ColumnChunks()[0].Pages().ReadPage()
-	if err != nil {
-		return "", err
-	}
-	values := make([]pq.Value, page.NumValues())
-	if n, err := page.Values().ReadValues(values); n < len(values) {
-		return "", err
-	}
-	var text strings.Builder
-	for _, v := range values {
-		fmt.Fprintf(&text, "%v ", v)
-	}
-	return text.String(), nil
 }
 
 func compare(b []byte, name string) (n int, theirs, ours error) {
