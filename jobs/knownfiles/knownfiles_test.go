@@ -647,17 +647,8 @@ func TestAResumedLoadTakesWhatItTookBefore(t *testing.T) {
 	}
 }
 
-func TestFilesThatMayBeHalfWrittenAreLeftOut(t *testing.T) {
+func TestAFileIsLoadedOnceItsMarkerIsThere(t *testing.T) {
 	d := newDrop(t)
-	d.deliver("a", "one")
-	d.now = d.now.Add(30 * time.Hour)
-	d.deliver("b", "two") // from a clock that is ahead
-	d.now = d.now.Add(-30 * time.Hour)
-	d.want(Options{Settle: 2 * time.Minute}, "b: left out, changed less than", "a")
-	d.now = d.now.Add(48 * time.Hour)
-	d.want(Options{Settle: 2 * time.Minute}, "", "b")
-
-	d = newDrop(t)
 	d.deliver("a", "one")
 	d.deliver("a.done", "")
 	d.deliver("b", "two")

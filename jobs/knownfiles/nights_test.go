@@ -49,6 +49,9 @@ func (n *nights) intn(below int) int {
 	return n.r.IntN(below)
 }
 
+// errDied ends a pod.
+var errDied = errors.New("the pod was killed")
+
 // pod loads what is new, and is perhaps killed on the way: then it keeps its lease and its run unfinished.
 func (n *nights) pod(ctx context.Context, die int) {
 	ledgerStore := jobdir.Below(n.store, "known")
@@ -58,53 +61,47 @@ func (n *nights) pod(ctx context.Context, die int) {
 		return
 	}
 	step := 0
-	dies := func() bool { // between any two things that a pod does
-		step++
-		return step == die
-	}
-	killed := n.load(ctx, ledgerStore, lease, dies)
-	if killed {
+	err = n.load(ctx, ledgerStore, lease, func() error { // between any two things that a pod does
+		if step++; step == die {
+			return errDied
+		}
+		return nil
+	})
+	if err == errDied {
 		lease.Abandon()
 		n.mu.Lock()
 		n.kills++
 		n.mu.Unlock()
-	} else if err := lease.Release(); err != nil {
+	} else if err := errors.Join(err, lease.Release()); err != nil {
 		n.t.Error(err)
 	}
 }
 
-func (n *nights) load(ctx context.Context, store jobdir.Store, lease *jobdir.Lease, dies func() bool) (killed bool) {
+func (n *nights) load(ctx context.Context, store jobdir.Store, lease *jobdir.Lease, dies func() error) error {
 	ledger, err := Open(ctx, store)
 	if err != nil {
-		n.t.Error(err)
-		return false
+		return err
 	}
 	s := NewSelector(ledger, Options{ReloadChanged: true, Settle: 2 * time.Minute, Order: OrderTime, Job: "job"})
 	set, err := input.Expand(ctx, []string{n.dir}, input.Options{})
 	if err != nil {
-		n.t.Error(err)
-		return false
+		return err
 	}
 	n.mu.Lock()
 	earlier := n.resumed
 	n.mu.Unlock()
 	chosen, _, err := s.Select(ctx, set.Items, 1, earlier)
 	if err != nil {
-		n.t.Error(err)
-		return false
+		return err
 	}
 	if len(chosen) == 0 {
-		if err := s.NothingNew(ctx); err != nil {
-			n.t.Error(err)
-		}
-		return false
+		return s.NothingNew(ctx)
 	}
-	if dies() {
-		return true
+	if err := dies(); err != nil {
+		return err
 	}
 	if err := s.Begin(ctx, 1, "run"); err != nil {
-		n.t.Error(err)
-		return false
+		return err
 	}
 	n.mu.Lock()
 	n.resumed = []string{} // the checkpoint, by which the next pod resumes
@@ -113,44 +110,33 @@ func (n *nights) load(ctx context.Context, store jobdir.Store, lease *jobdir.Lea
 	}
 	n.mu.Unlock()
 	for _, i := range chosen {
-		if dies() {
-			return true
+		if err := dies(); err != nil {
+			return err
 		}
 		if err := lease.Check(); err != nil {
-			n.t.Error(err)
-			return true
+			return err
 		}
 		n.send(ctx, i)
 		time.Sleep(time.Duration(n.intn(20)) * time.Second)
 	}
-	if dies() {
-		return true
+	if err := dies(); err != nil {
+		return err
 	}
 	if err := s.Loaded(ctx); err != nil {
-		n.t.Error(err)
-		return false
+		return err
+	}
+	if err := dies(); err != nil { // the checkpoint is still there: the same load finishes again
+		return err
 	}
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	for _, f := range ledger.Files() {
 		if f.SameAs == "" && slices.Contains(n.resumed, f.Name) {
 			n.times[f.Hash]++
 		}
 	}
-	n.mu.Unlock()
-	if dies() { // the checkpoint is still there
-		n.mu.Lock()
-		for _, f := range ledger.Files() {
-			if f.SameAs == "" && slices.Contains(n.resumed, f.Name) {
-				n.times[f.Hash]-- // the same load finishes again
-			}
-		}
-		n.mu.Unlock()
-		return true
-	}
-	n.mu.Lock()
 	n.resumed = nil
-	n.mu.Unlock()
-	return false
+	return nil
 }
 
 // send writes the rows of an input.
@@ -247,6 +233,7 @@ func (n *nights) deliver(night int, text map[string]string) {
 			known = "" // its writer is not done
 		}
 	}
+	copied := slices.ContainsFunc(names, func(other string) bool { return other != known && text[other] == text[known] })
 	switch what := n.intn(6); {
 	case known == "" || what == 0: // late: the file is days old
 		text[name] = content
@@ -264,7 +251,7 @@ func (n *nights) deliver(night int, text map[string]string) {
 		}()
 		text[name] = content
 		n.half[name] = night + 1
-	case what == 4 && !strings.HasPrefix(known, "copy-") && !n.copied(text, known): // changed
+	case what == 4 && !strings.HasPrefix(known, "copy-") && !copied: // changed
 		content = strings.ReplaceAll(text[known], " ", " 1")
 		text[known] = content
 		n.write(known, content, now.Add(-10*time.Minute))
@@ -272,16 +259,6 @@ func (n *nights) deliver(night int, text map[string]string) {
 		text[name] = content
 		n.write(name, content, now)
 	}
-}
-
-// copied reports whether another file has the content.
-func (n *nights) copied(text map[string]string, name string) bool {
-	for other, content := range text {
-		if other != name && content == text[name] {
-			return true
-		}
-	}
-	return false
 }
 
 // night runs pods that overlap, some of which are killed.
