@@ -54,61 +54,38 @@ func TestAnArchiveIsASourceOfSyncAndVerify(t *testing.T) {
 	tsimport(6, "verify", "whole", "-t", "t")
 	tsimport(0, "sync", "whole", "-t", "t", "--delete", "--max-delete", "1")
 	tsimport(0, "verify", "whole", "-t", "t", "--extra", "fail")
-	if text := tsimport(2, "sync", "part", "-t", "t", "--delete"); !strings.Contains(text, "a range of keys") {
-		t.Error(text)
-	}
+	holds(t, tsimport(2, "sync", "part", "-t", "t", "--delete"), "a range of keys")
 	for _, wider := range []string{"2..", "..4"} { // the archive says nothing about key 2
-		if text := tsimport(2, "sync", "part", "-t", "t", "--delete", "--range", wider); !strings.Contains(text, "within it") {
-			t.Error(text)
-		}
+		holds(t, tsimport(2, "sync", "part", "-t", "t", "--delete", "--range", wider), "within it")
 	}
-	if text := tsimport(2, "sync", "part", "-t", "t", "--delete", "--range", "3..", "--pk", "id=id+1"); !strings.Contains(text, "another key") {
-		t.Error(text)
-	}
+	holds(t, tsimport(2, "sync", "part", "-t", "t", "--delete", "--range", "3..", "--pk", "id=id+1"), "another key")
 	tsimport(0, "sync", "part", "-t", "t", "--delete", "--range", "3..")
 	tsimport(0, "verify", "whole", "-t", "t", "--extra", "fail")
 	tsimport(0, "verify", "part", "-t", "t")
 	for _, against := range [][]string{{"-t", "t"}, {"--archive", "whole"}} {
-		if text := tsimport(2, append([]string{"verify", "part", "--extra", "fail"}, against...)...); !strings.Contains(text, "only some of its table's rows") {
-			t.Error(text)
-		}
+		holds(t, tsimport(2, append([]string{"verify", "part", "--extra", "fail"}, against...)...),
+			"only some of its table's rows")
 	}
-	if text := tsimport(2, "sync", "a.csv", "-", "-t", "t", "--delete"); !strings.Contains(text, "a stream among several inputs") {
-		t.Error(text)
-	}
+	holds(t, tsimport(2, "sync", "a.csv", "-", "-t", "t", "--delete"), "a stream among several inputs")
 	writeArchive(t, "narrow", "x", archive.Selection{Columns: []string{"s"}}, 1, 2, 3)
-	if text := tsimport(2, "sync", "narrow", "-t", "t"); !strings.Contains(text, "--mode update") {
-		t.Error(text)
-	}
+	holds(t, tsimport(2, "sync", "narrow", "-t", "t"), "--mode update")
 	tsimport(0, "sync", "narrow", "-t", "t", "--mode", "update", "--delete")
-	if text := tsimport(2, "sync", "whole", "-t", "t", "--pk", "id=id-id"); !strings.Contains(text, "would be lost") {
-		t.Error(text)
-	}
+	holds(t, tsimport(2, "sync", "whole", "-t", "t", "--pk", "id=id-id"), "would be lost")
 	for _, refused := range [][]string{{"--range", ""}, {"--range", "", "--delete"}, {"--condition", "exist"}} {
 		tsimport(2, append([]string{"sync", "whole", "-t", "t"}, refused...)...)
 	}
 	tsimport(0, "verify", "whole", "-t", "t", "--extra", "fail")
 
 	tsimport(0, "verify", "whole", "--archive", "same", "--extra", "fail")
-	if text := tsimport(6, "verify", "whole", "--archive", "fewer"); !strings.Contains(text, "1 missing") {
-		t.Error(text)
-	}
-	if text := tsimport(6, "verify", "fewer", "--archive", "whole", "--extra", "fail"); !strings.Contains(text, "1 surplus") {
-		t.Error(text)
-	}
-	if text := tsimport(6, "verify", "whole", "--archive", "other"); !strings.Contains(text, "3 different") || !strings.Contains(text, "columns s") {
-		t.Error(text)
-	}
-	if text := tsimport(2, "verify", "whole", "--archive", filepath.Join(".", "whole")); !strings.Contains(text, "same archive") {
-		t.Error(text)
-	}
+	holds(t, tsimport(6, "verify", "whole", "--archive", "fewer"), "1 missing")
+	holds(t, tsimport(6, "verify", "fewer", "--archive", "whole", "--extra", "fail"), "1 surplus")
+	holds(t, tsimport(6, "verify", "whole", "--archive", "other"), "3 different", "columns s")
+	holds(t, tsimport(2, "verify", "whole", "--archive", filepath.Join(".", "whole")), "same archive")
 	tsimport(2, "verify", "whole", "--archive", "none")
 	tsimport(2, "verify", "whole", "--archive", "same", "-t", "t")
 
 	must(t, os.Truncate(whole.Path(&whole.Parts[0]), whole.Parts[0].Bytes-1))
-	if text := tsimport(3, "sync", "whole", "-t", "t", "--delete"); !strings.Contains(text, "nothing was deleted") {
-		t.Error(text)
-	}
+	holds(t, tsimport(3, "sync", "whole", "-t", "t", "--delete"), "nothing was deleted")
 	tsimport(2, "verify", "whole", "-t", "t")
 	tsimport(2, "verify", "same", "--archive", "whole")
 	tsimport(0, "verify", "same", "-t", "t", "--extra", "fail")
@@ -174,22 +151,17 @@ func TestKeysThatMakeSeveralRowsOfAnArchiveOne(t *testing.T) {
 		}
 	}
 	for _, command := range []string{"load", "sync", "verify"} {
-		if text := tsimport(2, command, "kept", "-t", "other", "-q"); !strings.Contains(text, "has another primary key (h string, a integer) than the archive kept (a integer, b integer)") {
-			t.Errorf("%s: %s", command, text)
-		}
+		holds(t, tsimport(2, command, "kept", "-t", "other", "-q"),
+			"has another primary key (h string, a integer) than the archive kept (a integer, b integer)")
 	}
 	for _, command := range []string{"sync", "verify"} {
-		if text := tsimport(2, command, "ots://tsimport/two", "-t", "other", "-q"); !strings.Contains(text, "has another primary key (h string, a integer) than ots://tsimport/two (a integer, b integer)") {
-			t.Errorf("%s: %s", command, text)
-		}
+		holds(t, tsimport(2, command, "ots://tsimport/two", "-t", "other", "-q"),
+			"has another primary key (h string, a integer) than ots://tsimport/two (a integer, b integer)")
 	}
 	tsimport(0, "export", "-t", "one", "-o", "keys/", "--columns", "") // as of a variable that is not set
-	if text := tsimport(2, "sync", "keys", "-t", "one", "-q"); !strings.Contains(text, "holds only some columns") {
-		t.Errorf("sync of keys alone: %s", text)
-	}
-	if text := tsimport(2, "export", "-t", "two", "-o", "none/", "--from-key", "2", "--to-key", "1,5", "-q"); !strings.Contains(text, "no key is in that range") {
-		t.Errorf("a range that ends before it begins: %s", text)
-	}
+	holds(t, tsimport(2, "sync", "keys", "-t", "one", "-q"), "holds only some columns")
+	holds(t, tsimport(2, "export", "-t", "two", "-o", "none/", "--from-key", "2", "--to-key", "1,5", "-q"),
+		"no key is in that range")
 	if after := tsimport(0, "export", "-t", "one"); after != before {
 		t.Errorf("the table was changed: %s", after)
 	}
@@ -206,15 +178,13 @@ func TestRejectsOfAnArchiveThatWereLoadedLaterAreSaid(t *testing.T) {
 	put(t, "a.csv", "id,a,c\n1,x,\n2,y,z\n")
 	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "id")
 	tsimport(0, "export", "-t", "t", "-o", "kept/")
-	if text := tsimport(3, "load", "kept", "-t", "r", "--create", "--rename", "a=c", "--run-dir", "first"); !strings.Contains(text, "rejected 1 with DuplicateCell") {
-		t.Error(text)
-	}
+	holds(t, tsimport(3, "load", "kept", "-t", "r", "--create", "--rename", "a=c", "--run-dir", "first"),
+		"rejected 1 with DuplicateCell")
 	rejects := filepath.Join("first", "rejects.ndjson")
 	text, err := os.ReadFile(rejects)
 	must(t, err)
 	must(t, os.WriteFile(rejects, bytes.ReplaceAll(text, []byte(`"C":"a"`), []byte(`"C":"b"`)), 0o600))
 	tsimport(0, "load", "--retry-rejects", "first", "--run-dir", "second")
-	if text := tsimport(0, "verify", "--run", "first"); !strings.Contains(text, "1 equal, 0 missing, 0 different, 1 surplus") || !strings.Contains(text, "rejects of the run were loaded by run") {
-		t.Error(text)
-	}
+	holds(t, tsimport(0, "verify", "--run", "first"),
+		"1 equal, 0 missing, 0 different, 1 surplus", "rejects of the run were loaded by run")
 }

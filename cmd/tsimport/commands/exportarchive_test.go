@@ -3,7 +3,6 @@ package commands
 import (
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 
 	"example.com/tsimport/reader/archivefile"
@@ -39,20 +38,14 @@ func TestAnArchiveByAFilterIsAPartOfItsTable(t *testing.T) {
 		}
 	}
 	for _, command := range []string{"check", "inspect", "advise"} {
-		if text := tsimport(2, command, "part"); !strings.Contains(text, "part is an archive of a table, which "+command+" does not read") {
-			t.Error(text)
-		}
+		holds(t, tsimport(2, command, "part"), "part is an archive of a table, which "+command+" does not read")
 	}
 	for _, whole := range [][]string{nil, {"--range", "2.."}} {
 		args := append([]string{"sync", "part", "-t", "t", "--delete", "--max-delete", "100%"}, whole...)
-		if text := tsimport(2, args...); !strings.Contains(text, "only the rows that its --filter or --where let through") {
-			t.Error(text)
-		}
+		holds(t, tsimport(2, args...), "only the rows that its --filter or --where let through")
 	}
 	tsimport(0, "verify", "a.csv", "-t", "t", "--type", "n=integer", "--extra", "fail")
-	if text := tsimport(2, "export", "-t", "t", "-o", "bad/", "--filter", "n >="); !strings.Contains(text, "--filter n >=") {
-		t.Error(text)
-	}
+	holds(t, tsimport(2, "export", "-t", "t", "-o", "bad/", "--filter", "n >="), "--filter n >=")
 	if _, err := os.Stat("bad"); !os.IsNotExist(err) {
 		t.Errorf("a refused export has made its folder: %v", err)
 	}

@@ -225,14 +225,10 @@ func TestTheEndingOfAnExportsNameIsItsFormat(t *testing.T) {
 		t.Errorf("--typed alone: %s", typed)
 	}
 	for _, name := range []string{"d.csv", "d.parquet"} {
-		if said := tsimport(2, "export", "--table", "t", "--typed", "-o", name); !strings.Contains(said, "--typed: it is for --format jsonl") {
-			t.Errorf("--typed -o %s: %s", name, said)
-		}
+		holds(t, tsimport(2, "export", "--table", "t", "--typed", "-o", name), "--typed: it is for --format jsonl")
 	}
 	for _, name := range []string{"c.csv.gz", "c.jsonl.ZST"} {
-		if said := tsimport(2, "export", "--table", "t", "-o", name); !strings.Contains(said, "an export is not compressed") {
-			t.Errorf("%s: %s", name, said)
-		}
+		holds(t, tsimport(2, "export", "--table", "t", "-o", name), "an export is not compressed")
 		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s was made: %v", name, err)
 		}

@@ -2,7 +2,9 @@ package commands
 
 import (
 	"bytes"
+	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,21 +64,46 @@ func TestRepeatableFlagsMayBeRepeated(t *testing.T) {
 
 // TestFlagsForPathsAreKnownByTheirHelp keeps the rule that tells them.
 func TestFlagsForPathsAreKnownByTheirHelp(t *testing.T) {
-	app := newApp(new(bytes.Buffer), newDisplay(new(bytes.Buffer)), nil, nil)
-	var walk func(string, []*cli.Command)
+	others := []string{"export output", "job-dir", "files-by", "profile"}
+	eachFlag(func(command string, f cli.Flag) {
+		s, text := f.(*cli.StringFlag)
+		name := f.Names()[0]
+		if !text || slices.Contains(others, name) || slices.Contains(others, command+" "+name) || isPath(s) {
+			return
+		}
+		for _, part := range []string{"-dir", "-file", "-profile", "output", "store", "policy", "keep", "samples", "tls-"} {
+			if strings.Contains("-"+name, part) {
+				t.Errorf("%s --%s: its help names no `FILE`, `DIR` or `FOLDER`", command, name)
+			}
+		}
+	})
+}
+
+// TestNoFlagHasTwoDefaults looks at the line of each flag in --help.
+func TestNoFlagHasTwoDefaults(t *testing.T) {
+	flags := 0
+	eachFlag(func(command string, f cli.Flag) {
+		flags++
+		if text := f.String(); strings.Count(text, "(default") > 1 || strings.Contains(text, "(default: false)") {
+			t.Errorf("%s: %s", command, text)
+		}
+	})
+	if flags < 300 {
+		t.Errorf("only %d flags were looked at", flags)
+	}
+}
+
+// eachFlag calls do for every flag of every command.
+func eachFlag(do func(command string, f cli.Flag)) {
+	var walk func(parent string, commands []*cli.Command)
 	walk = func(parent string, commands []*cli.Command) {
 		for _, c := range commands {
+			command := strings.TrimPrefix(parent+" "+c.Name, " ")
 			for _, f := range c.Flags {
-				name := f.Names()[0]
-				for _, part := range []string{"-dir", "-file", "-profile", "output", "store", "policy", "keep", "samples", "tls-"} {
-					s, text := f.(*cli.StringFlag)
-					if text && c.Name+" "+name != "export output" && name != "job-dir" && name != "files-by" && name != "profile" && strings.Contains("-"+name, part) && !isPath(s) {
-						t.Errorf("%s %s --%s: its help names no `FILE`, `DIR` or `FOLDER`", parent, c.Name, name)
-					}
-				}
+				do(command, f)
 			}
-			walk(parent+" "+c.Name, c.Subcommands)
+			walk(command, c.Subcommands)
 		}
 	}
-	walk("tsimport", app.Commands)
+	walk("", newApp(io.Discard, newDisplay(io.Discard), nil, nil).Commands)
 }

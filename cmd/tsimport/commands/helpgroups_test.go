@@ -23,24 +23,13 @@ func TestEveryCommandAndEveryFlagOfALoadHasAGroup(t *testing.T) {
 			t.Errorf("flag --%s of load has no group", f.Names()[0])
 		}
 	}
-	for _, groups := range []map[string]string{commandGroups} {
-		seen := map[string]string{}
-		for group, names := range groups {
-			for _, name := range strings.Fields(names) {
-				if seen[name] != "" {
-					t.Errorf("%s is in %q and %q", name, seen[name], group)
-				}
-				seen[name] = group
+	seen := map[string]string{}
+	for group, names := range commandGroups {
+		for _, name := range strings.Fields(names) {
+			if seen[name] != "" || findCommand(app.Commands, name) == nil {
+				t.Errorf("%s, of %q, is also in %q or no command", name, group, seen[name])
 			}
-		}
-	}
-	known := map[string]bool{}
-	for _, c := range app.Commands {
-		known[c.Name] = true
-	}
-	for name := range groupOf(commandGroups) {
-		if !known[name] {
-			t.Errorf("there is no command %s", name)
+			seen[name] = group
 		}
 	}
 }

@@ -248,11 +248,14 @@ func TestHalfAnAccessKeyIsRefused(t *testing.T) {
 func TestPlainHTTPToAnotherMachineIsWarnedOf(t *testing.T) {
 	for endpoint, want := range map[string]string{
 		"https://x.example": "", "http://localhost:80": "", "http://127.0.0.2": "", "http://[::1]:80": "", "http://[::ffff:127.0.0.1]": "",
-		"http://x.example": "rows are not encrypted", "http://192.0.2.1": "rows are not encrypted",
+		"http://x.example": "rows are not encrypted", "http://t.cn-hangzhou.ots.aliyuncs.com": "rows are not encrypted", "http://192.0.2.1": "rows are not encrypted",
 	} {
 		for token, more := range map[string]string{"": want, "t": strings.Replace(want, "rows are not", "neither rows nor the security token are", 1)} {
 			var b bytes.Buffer
 			warnOfPlainHTTP(&b, endpoint, &common.DefaultCredentialsProvider{AccessKeyID: "a", AccessKeySecret: "b", SecurityToken: token})
+			if more != "" {
+				more = "warning: the endpoint " + endpoint + " is http: " + more
+			}
 			if got := b.String(); (got == "") != (more == "") || !strings.Contains(got, more) {
 				t.Errorf("%s, token %q: %q", endpoint, token, got)
 			}

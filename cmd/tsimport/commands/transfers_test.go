@@ -21,6 +21,16 @@ func commandsIn(t *testing.T) (tsimport func(want int, args ...string) string) {
 	}
 }
 
+// holds reports parts that a text, of a command, does not have.
+func holds(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("no %q in %s", part, text)
+		}
+	}
+}
+
 // TestAnArchiveOfTheNewestVersionsIsNotPutOverOlderOnes: a row that is put loses all versions that the archive was not to hold.
 func TestAnArchiveOfTheNewestVersionsIsNotPutOverOlderOnes(t *testing.T) {
 	tsimport := commandsIn(t)
@@ -36,9 +46,7 @@ func TestAnArchiveOfTheNewestVersionsIsNotPutOverOlderOnes(t *testing.T) {
 	tsimport(0, "export", "-t", "t", "--versions", "1", "-o", "newest/", "-q")
 	tsimport(0, "export", "-t", "t", "--versions", "3", "-o", "all/", "-q")
 	all := tsimport(0, "export", "-t", "t", "--format", "jsonl", "--typed", "-q")
-	if said := tsimport(2, "sync", "newest", "-t", "t"); !strings.Contains(said, "only the newest version of each cell") || !strings.Contains(said, "--mode update") {
-		t.Error(said)
-	}
+	holds(t, tsimport(2, "sync", "newest", "-t", "t"), "only the newest version of each cell", "--mode update")
 	tsimport(0, "sync", "newest", "-t", "t", "--mode", "update", "-q")
 	tsimport(0, "sync", "all", "-t", "t", "--delete", "-q") // no cell has more versions than the archive and the table
 	tsimport(0, "sync", "newest", "-t", "one", "-q")        // which keeps no others
@@ -65,12 +73,9 @@ func TestRowsInThePlaceOfMarksAreNotComparedAsNone(t *testing.T) {
 	tsimport(0, "export", "-t", "t", "-o", "kept/", "-q")
 	tsimport(0, "load", "kept", "-t", "again", "--create", "--exclude", "_tsimport", "--returned-keys", "keys.csv", "-q")
 	for _, source := range []string{"kept", "ots://tsimport/t"} {
-		if said := tsimport(2, "verify", source, "-t", "again", "--returned-keys", "keys.csv"); !strings.Contains(said, "--exclude _tsimport") {
-			t.Error(said)
-		}
-		if said := tsimport(0, "verify", source, "-t", "again", "--returned-keys", "keys.csv", "--exclude", "_tsimport"); !strings.Contains(said, "3 equal") {
-			t.Error(said)
-		}
+		holds(t, tsimport(2, "verify", source, "-t", "again", "--returned-keys", "keys.csv"), "--exclude _tsimport")
+		holds(t, tsimport(0, "verify", source, "-t", "again", "--returned-keys", "keys.csv", "--exclude", "_tsimport"),
+			"3 equal")
 	}
 }
 
@@ -84,9 +89,7 @@ func TestAFolderIsNotTheFileOfAnExport(t *testing.T) {
 			t.Error(said)
 		}
 	}
-	if said := tsimport(0, "export", "-t", "t", "-o", "new/"); !strings.Contains(said, "archived 1 row with 0 cells of table t in 1 part, ") {
-		t.Error(said)
-	}
+	holds(t, tsimport(0, "export", "-t", "t", "-o", "new/"), "archived 1 row with 0 cells of table t in 1 part, ")
 }
 
 func TestAComparisonWithAnArchiveSaysSo(t *testing.T) {
@@ -99,9 +102,7 @@ func TestAComparisonWithAnArchiveSaysSo(t *testing.T) {
 		code int
 		says string
 	}{"all": {0, "the archive matches the input"}, "part": {6, "note: the archive part holds only some of its table's rows"}} {
-		if said := tsimport(want.code, "verify", "a.csv", "--archive", archive); !strings.Contains(said, want.says) {
-			t.Error(said)
-		}
+		holds(t, tsimport(want.code, "verify", "a.csv", "--archive", archive), want.says)
 	}
 }
 
@@ -110,9 +111,8 @@ func TestARejectedRowOfATableIsNotNamedByALine(t *testing.T) {
 	tsimport := commandsIn(t)
 	put(t, "a.csv", "id,s\n1,a\nx,b\n")
 	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "id:string", "-q")
-	if said := tsimport(3, "copy", "t", "u", "--pk", "id:integer"); !strings.Contains(said, `the first: t record 2, at id "1" or after it, column id: not an integer ("x")`) {
-		t.Error(said)
-	}
+	holds(t, tsimport(3, "copy", "t", "u", "--pk", "id:integer"),
+		`the first: t record 2, at id "1" or after it, column id: not an integer ("x")`)
 }
 
 func TestARunOfASyncIsNotComparedAsALoad(t *testing.T) {
