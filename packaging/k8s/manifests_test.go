@@ -31,7 +31,7 @@ func decode(text []byte) (runtime.Object, error) {
 
 func nightly(t *testing.T, name string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "examples", "nightly", name))
+	text, err := os.ReadFile(filepath.Join("..", "..", "examples", "nightly", name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 // The manifests that tsimport manifests prints are kept by the tests of scaleout/kubernetes.
 func TestTheJobsOfManyMachinesAreThoseOfTheAPI(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("..", "scaleout", "kubernetes", "testdata", "*.yaml"))
+	files, err := filepath.Glob(filepath.Join("..", "..", "jobs", "scaleout", "kubernetes", "testdata", "*.yaml"))
 	if err != nil || len(files) < 2 {
 		t.Fatalf("%d files of manifests: %v", len(files), err)
 	}
