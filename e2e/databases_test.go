@@ -3,11 +3,9 @@
 package e2e
 
 import (
-	"bytes"
 	"database/sql"
 	"encoding/hex"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -30,31 +28,38 @@ func TestDatabasesAreLoadedByProcesses(t *testing.T) {
 	t.Run("PostgreSQL", func(t *testing.T) {
 		s := pgtest.Start(t)
 		exec := func(statements ...string) { s.Exec(strings.Join(statements, ";")) }
-		exec("CREATE USER guarded PASSWORD 'planted-secret'")
+		exec("CREATE USER guarded PASSWORD 'geheim-right'")
 		s.Guard("guarded")
 		loadDatabase(t, s.Address, exec, "generate_series(1, 20000) AS n(seq)", "postgres@", "GRANT SELECT ON shop_orders TO guarded", "PGPASSWORD")
+	})
+	t.Run("SQLite", func(t *testing.T) {
+		d := newDatabase(t, 0)
+		address := func(table string) string { return "sqlite:" + d.path("shop.db") + "?table=" + table }
+		loadDatabase(t, address, d.execute, "(WITH RECURSIVE n(seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n WHERE seq < 20000) SELECT seq FROM n)", "", "", "")
 	})
 	t.Run("MariaDB", func(t *testing.T) {
 		t.Setenv("HOME", t.TempDir())
 		s := mysqltest.Start(t)
-		s.Exec("CREATE USER guarded@'127.0.0.1' IDENTIFIED BY 'planted-secret'")
+		s.Exec("CREATE USER guarded@'127.0.0.1' IDENTIFIED BY 'geheim-right'")
 		loadDatabase(t, s.Address, s.Exec, "seq_1_to_20000", "root@", "GRANT SELECT ON shop.* TO guarded@'127.0.0.1'", "MYSQL_PWD")
 	})
 }
 
 func loadDatabase(t *testing.T, address func(table string) string, exec func(statements ...string), numbers, user, grant, variable string) {
 	for _, table := range []string{"orders", "items"} {
-		exec(fmt.Sprintf("CREATE TABLE shop_%s (id int PRIMARY KEY, v varchar(30))", table),
+		exec(fmt.Sprintf("CREATE TABLE shop_%s (id integer PRIMARY KEY, v varchar(30))", table),
 			fmt.Sprintf("INSERT INTO shop_%s SELECT seq, CONCAT('%[1]s ', seq) FROM %s", table, numbers))
 	}
-	exec("CREATE VIEW shop_seen AS SELECT 1", grant)
+	exec("CREATE VIEW shop_seen AS SELECT 1")
 	p := newPlace(t, "TSIMPORT_CHECKPOINT_EVERY=50ms")
 	p.ends(0, []string{"tables", address("shop_*")}, "shop_orders", "shop_seen")
 	p.write("shop.yaml", fmt.Sprintf(`version: 1
 defaults: {store: ./store}
 loads: {"{table}": {from: %q, table: "{table}"}}
 `, address("shop_{table}")))
-	p.ends(0, []string{"run", "shop.yaml"}, "40,000 written")
+	const moments = "note: each of the 2 tables of a database is read in a snapshot of its own"
+	p.ends(0, []string{"run", "shop.yaml", "--plan"}, moments)
+	p.ends(0, []string{"run", "shop.yaml"}, "40,000 written", moments)
 
 	load := []string{"load", address("shop_orders"), "--table", "killed", "--store", "store", "--run-dir", "run"}
 	r := p.start(append(load, "--max-rows-per-second", "5000")...)
@@ -71,28 +76,21 @@ loads: {"{table}": {from: %q, table: "{table}"}}
 	exec("UPDATE shop_orders SET v = 'changed' WHERE id IN (3, 4)", "DELETE FROM shop_orders WHERE id = 5", "INSERT INTO shop_orders VALUES (30000, 'new')")
 	p.ends(6, []string{"verify", "--run", "run"}, "the source has moved on, or the table was changed, in ", "2 different, 1 surplus")
 
+	if grant == "" {
+		return
+	}
+	exec(grant)
 	// From addresses with passwords, of which the last is right: they are in nothing that is left.
 	guarded := strings.Replace(address("shop_orders"), user, "guarded@", 1)
-	for i, address := range []string{strings.Replace(guarded, "guarded@", "guarded:planted-secret@", 1), guarded, guarded} {
-		p.env = []string{variable + "=wrong-planted"}
+	for i, address := range []string{strings.Replace(guarded, "guarded@", "guarded:geheim-right@", 1), guarded, guarded} {
+		p.env = []string{variable + "=wrong-geheim"}
 		code := 2
 		if i == 2 {
-			p.env, code = []string{variable + "=planted-secret"}, 0
+			p.env, code = []string{variable + "=geheim-right"}, 0
 		}
-		if said := p.ends(code, []string{"load", address, "--table", "guarded", "--store", "store"}); strings.Contains(said, "planted") {
-			t.Errorf("%s", said)
-		}
+		noSecretIn(t, "the load", p.ends(code, []string{"load", address, "--table", "guarded", "--store", "store"}))
 	}
-	must(t, filepath.WalkDir(p.dir, func(name string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		text, err := os.ReadFile(name)
-		if bytes.Contains(text, []byte("planted")) {
-			t.Errorf("%s keeps a password", name)
-		}
-		return err
-	}))
+	noSecretBelow(t, p.dir)
 }
 
 // TestDatabasesOfDataX converts jobs that read databases and runs them against real servers.
@@ -151,30 +149,13 @@ func newDatabase(t *testing.T, rows int, tables ...string) *database {
 	return d
 }
 
-func (d *database) execute(statement string) {
+func (d *database) execute(statements ...string) {
 	d.t.Helper()
-	if _, err := d.db.Exec(statement); err != nil {
-		d.t.Fatalf("%s: %v", statement, err)
-	}
-}
-
-func TestTablesOfSQLiteAreListedAndLoadedByAJob(t *testing.T) {
-	t.Parallel()
-	d := newDatabase(t, 1000, "customers", "orders")
-	d.execute("CREATE VIEW seen AS SELECT 1")
-	d.ends(0, []string{"tables", "sqlite:shop.db"}, "orders", "cannot be loaded: \"seen\" is a view")
-	d.write("shop.yaml", "version: 1\ndefaults: {store: ./store}\nloads:\n  \"{table}\":\n    from: \"sqlite:shop.db?table={table}\"\n    table: \"{table}\"\n")
-	const moments = "note: each of the 2 tables of a database is read in a snapshot of its own"
-	d.ends(0, []string{"run", "shop.yaml", "--plan"}, moments)
-	d.ends(0, []string{"run", "shop.yaml"}, "2,000 written", moments)
-	for _, table := range []string{"customers", "orders"} {
-		if n := strings.Count(d.run(0, "export", "--table", table, "--store", "store", "--format", "jsonl"), `"v":"`+table+" "); n != 1000 {
-			t.Errorf("%s: %d rows", table, n)
+	for _, statement := range statements {
+		if _, err := d.db.Exec(statement); err != nil {
+			d.t.Fatalf("%s: %v", statement, err)
 		}
 	}
-	d.ends(0, []string{"load", "sqlite:shop.db?table=orders", "--table", "orders", "--store", "store", "--run-dir", "verified", "--verify"}, "equal")
-
-	d.ends(2, []string{"copy", "sqlite:shop.db?table=orders", "orders"}, "load it: tsimport load ADDRESS --table TABLE")
 }
 
 func TestALoadOfSQLiteThatIsKilledIsResumedWithTheFileAsItIsThen(t *testing.T) {
@@ -216,16 +197,18 @@ func TestEveryCommandReadsTablesOfSQLite(t *testing.T) {
 	run(2, []string{"only id tell its rows apart"}, "check", address, "--pk", "v")
 	run(0, []string{"3,000 written"}, to("load", "--run-dir", "run")...)
 	run(0, []string{"3,000 equal", "as it was at one moment"}, to("verify")...)
-	d.execute("UPDATE orders SET v = 5 WHERE id = 100")
-	d.execute("DELETE FROM orders WHERE id = 200")
-	d.execute("INSERT INTO orders VALUES (9000, x'00')")
+	d.execute("UPDATE orders SET v = 5 WHERE id = 100", "DELETE FROM orders WHERE id = 200", "INSERT INTO orders VALUES (9000, x'00')")
 	run(6, []string{"1 missing, 1 different, 1 surplus", "different id=100"}, to("verify")...)
 	run(6, []string{"1 missing, 1 different, 1 surplus", "in 1 of the 1 ranges that the run read", "orders from its first row on: 1 missing, 1 different, 1 surplus; the run read it in the snapshot of 20"}, "verify", "--run", "run")
 	run(0, []string{"would write 2 rows", "and delete 1 rows"}, to("sync", "--delete", "--plan")...)
 	run(0, []string{"2 rows written, 1 deleted"}, to("sync", "--delete")...)
 	run(0, []string{"3,000 equal, 0 missing, 0 different, 0 surplus"}, to("verify", "--extra", "fail")...)
 	run(2, []string{"there is no table \"nothere\""}, "inspect", "sqlite:shop.db?table=nothere")
+	run(2, []string{"load it: tsimport load ADDRESS --table TABLE"}, "copy", address, "orders")
 	run(2, []string{"give no other input beside it"}, "verify", address, "x.csv", "--table", "orders", "--store", "store")
+	d.execute("CREATE TABLE five (a INT, b INT, c INT, d INT, e INT, PRIMARY KEY (a, b, c, d, e))")
+	run(2, []string{"has 5 columns, and a table here takes 1 to 4: make one of several with --pk, such as --pk 'key=splice(auto, a, b, …)'"},
+		"load", "sqlite:shop.db?table=five", "--table", "t", "--store", "store")
 	run(2, []string{"--delimiter: it says how text is read"}, "check", address, "--delimiter", ";")
 }
 
@@ -255,15 +238,8 @@ func TestRejectsOfADatabaseKeepTheTypesOfItsColumnsHoweverOftenTheyAreLoaded(t *
 	d.ends(2, []string{"load", "--retry-rejects", "second", "--fresh"}, "which no longer says its settings")
 }
 
-func TestATableWithMoreKeyColumnsThanATableHereTakesIsRefusedWithAnExample(t *testing.T) {
-	t.Parallel()
-	d := newDatabase(t, 0)
-	d.execute("CREATE TABLE five (a INT, b INT, c INT, d INT, e INT, PRIMARY KEY (a, b, c, d, e))")
-	d.ends(2, []string{"load", "sqlite:shop.db?table=five", "--table", "t", "--store", "store"},
-		`has 5 columns, and a table here takes 1 to 4: make one of several with --pk, such as --pk 'key=splice(auto, a, b, …)'`)
-}
-
-// The dumps in dumps/made were made by dumps/make.sh with the databases themselves, and so was what they say that they hold.
+// The dumps in dumps/made were made by dumps/make.sh with the databases themselves, and so was what they say that they hold. Dumps of ClickHouse,
+// Hive and Excel, of which there is no server to ask, are read in reader/csv.
 
 // dumpRow is a row of the table t, by column; a column without a value is missing. Texts begin with s, binary with b and
 // integers with i.
@@ -325,13 +301,10 @@ func dumpRows(t *testing.T, s *served, name string) map[int64]dumpRow {
 func TestDumpsOfDatabasesAreLoadedCellByCell(t *testing.T) {
 	t.Parallel()
 	s := startServe(t, "--memory")
-	// Of ClickHouse and Hive there is no server to ask: the bytes are those that their documentation gives.
-	clickHouse := map[int64]dumpRow{1: {"v": "sa\tb\nc\r\x00\b\f\\'", "w": "s"}, 2: {"w": "s\U0001f600"}, 3: {"v": "sNULL", "w": "s\\N"}}
-	const named, tabs = "--no-header --names id,v,w", "1\ta\\tb\\nc\\r\\0\\b\\f\\\\\\'\t\n2\t\\N\t\U0001f600\n3\tNULL\t\\\\N\n"
+	const named = "--no-header --names id,v,w"
 	for i, dump := range []struct {
-		dialect, text string // or the name of a file
-		flags         string
-		held          map[int64]dumpRow
+		dialect, file, flags string
+		held                 map[int64]dumpRow
 	}{
 		{"mysql", "mysql-batch.txt", "", heldBy(t, "mysql.hex", "sNULL")},
 		{"mysql", "mysql-batch-names.txt", named, heldBy(t, "mysql.hex", "sNULL")},
@@ -345,24 +318,11 @@ func TestDumpsOfDatabasesAreLoadedCellByCell(t *testing.T) {
 		{"postgres-csv", "postgres.csv", "", heldBy(t, "postgres.hex")},
 		{"sqlite", "sqlite.csv", "", onlyTexts(heldBy(t, "sqlite.hex"))},
 		{"sqlite-quote", "sqlite-quote.txt", "", heldBy(t, "sqlite.hex")},
-
-		{"clickhouse", "id\tv\tw\n" + tabs, "", clickHouse},
-		{"clickhouse", "id\tv\tw\nUInt32\tNullable(String)\tString\n" + tabs, "", clickHouse},
-		{"clickhouse", tabs, named, clickHouse},
-		{"clickhouse-csv", "\"id\",\"v\",\"w\"\n\"UInt32\",\"Nullable(String)\",\"LowCardinality(String)\"\n1,\"a\nb\"\"\",\"\"\n2,\\N,\"\\N\"\n", "",
-			map[int64]dumpRow{1: {"v": "sa\nb\"", "w": "s"}, 2: {"w": "s\\N"}}},
-		{"hive", "1\x01a\\\x01b\\nc\\r\\\\\x01\n2\x01\\N\x01\U0001f600\n3\x01NULL\x01\\\\N\n", named,
-			map[int64]dumpRow{1: {"v": "sa\x01b\nc\r\\", "w": "s"}, 2: {"w": "s\U0001f600"}, 3: {"v": "sNULL", "w": "s\\N"}}},
-		{"hive", "1\x01C:\\new\\temp\x01\n2\x01\\N\x01x\\\n", named, map[int64]dumpRow{1: {"v": "sC:\\new\\temp", "w": "s"}, 2: {"w": "sx\\"}}},
-		{"excel", "\ufeffsep=;\r\nid;v;w\r\n1;1,5;\"x\ny;\"\"z\"\"\"\r\n2;;\"\"\r\n", "", map[int64]dumpRow{1: {"v": "s1,5", "w": "sx\ny;\"z\""}, 2: {"w": "s"}}},
 	} {
 		t.Run(fmt.Sprint(i, " ", dump.dialect), func(t *testing.T) {
 			p := newPlace(t, s.env()...)
-			file, err := filepath.Abs(filepath.Join("dumps", "made", dump.text))
+			file, err := filepath.Abs(filepath.Join("dumps", "made", dump.file))
 			must(t, err)
-			if strings.Contains(dump.text, "\n") {
-				file = p.write("dump", dump.text)
-			}
 			name := fmt.Sprint("t", i)
 			p.run(0, append([]string{"load", file, "--dialect", dump.dialect, "--table", name, "--create", "--pk", "id:integer", "--settle", "1ms"}, strings.Fields(dump.flags)...)...)
 			if diff := differs(dump.held, dumpRows(t, s, name)); diff != "" {

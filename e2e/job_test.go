@@ -7,8 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"example.com/tsimport/pipeline/checkpoint"
 )
 
 // jobRecord is what a test looks at of a job.json.
@@ -30,22 +28,6 @@ func jobOf(dir string) (folder string, r *jobRecord) {
 		return "", nil
 	}
 	return filepath.Dir(found[0]), r
-}
-
-// came is how far a job came: the rows that are final.
-func came(dir string, rows int64) (final int64) {
-	folder, r := jobOf(dir)
-	if r == nil {
-		return -1
-	}
-	for _, l := range r.Loads {
-		if l.State == "done" {
-			final += rows
-		} else if s, err := checkpoint.Read(filepath.Join(folder, l.Name)); err == nil {
-			final += s.Counters["written"] + s.Counters["rejected"]
-		}
-	}
-	return final
 }
 
 func TestTwoProcessesDoNotRunOneJob(t *testing.T) {

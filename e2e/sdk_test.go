@@ -9,11 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
-
-// sdkTimeout is how long another language's SDK may take over its script before it is killed and the test fails.
-const sdkTimeout = 5 * time.Minute
 
 // required names the SDK that must be tested, or the test fails: make node, make python and make java set it.
 const required = "TSIMPORT_TEST_SDK"
@@ -31,25 +27,11 @@ func runSDK(t *testing.T, dir, program string, args ...string) (printed string) 
 	cmd.Env = slices.Concat(os.Environ(), []string{
 		"TABLESTORE_ENDPOINT=" + s.URL, "TABLESTORE_INSTANCE=" + s.Instance, "TABLESTORE_ACCESS_KEY_ID=" + s.AccessKeyID,
 	})
-	killer := time.AfterFunc(sdkTimeout, func() {
-		if cmd.Process != nil {
-			cmd.Process.Kill()
-		}
-	})
-	defer killer.Stop()
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Errorf("%s %q: %v\n%s", program, args, err, out)
+	r := begin(t, cmd)
+	if r.wait() != 0 {
+		t.Errorf("%s %q: %v\n%s", program, args, r.ProcessState, &r.said)
 	}
-	return string(out)
-}
-
-// runSample runs the sample of the page on the local engine.
-func runSample(t *testing.T, dir, program string, args ...string) {
-	t.Helper()
-	if out := runSDK(t, dir, program, args...); !strings.HasSuffix(out, "tea\n") {
-		t.Errorf("%s %q prints %q", program, args, out)
-	}
+	return r.said.String()
 }
 
 // TestTheSamplesOfTheLocalEngineAreFilesThatTestsRun compares the page's code with files: the Go test runs with its room, the others in
@@ -70,33 +52,32 @@ func TestTheSamplesOfTheLocalEngineAreFilesThatTestsRun(t *testing.T) {
 	}
 }
 
-func TestTheNodeSDKTakesTheServerForTheService(t *testing.T) {
-	if os.Getenv(required) != "node" {
-		if _, err := os.Stat("node/node_modules/tablestore"); err != nil {
-			t.Skip("the SDK is not installed; make node installs it and runs this")
-		}
-		if _, err := exec.LookPath("node"); err != nil {
-			t.Skip("there is no node on this machine; make node runs this")
-		}
+// testSDK runs the checks of a language and its sample, or is skipped where installed is not there.
+func testSDK(t *testing.T, language, installed, program string, check, sample []string) {
+	t.Helper()
+	if _, err := os.Stat(installed); err != nil && os.Getenv(required) != language {
+		t.Skipf("the SDK is not installed; make %s installs it and runs this", language)
 	}
-	runSDK(t, "node", "node", "--test", "sdk.test.js")
-	runSample(t, "node", "node", "orders.js")
+	runSDK(t, language, program, check...)
+	if out := runSDK(t, language, program, sample...); !strings.HasSuffix(out, "tea\n") {
+		t.Errorf("%s %q prints %q", program, sample, out)
+	}
+}
+
+func TestTheNodeSDKTakesTheServerForTheService(t *testing.T) {
+	if _, err := exec.LookPath("node"); err != nil && os.Getenv(required) != "node" {
+		t.Skip("there is no node on this machine; make node runs this")
+	}
+	testSDK(t, "node", "node/node_modules/tablestore", "node", []string{"--test", "sdk.test.js"}, []string{"orders.js"})
 }
 
 func TestThePythonSDKTakesTheServerForTheService(t *testing.T) {
 	python, err := filepath.Abs("python/venv/bin/python")
 	must(t, err)
-	if _, err := os.Stat(python); err != nil && os.Getenv(required) != "python" {
-		t.Skip("the SDK is not installed; make python installs it and runs this")
-	}
-	runSDK(t, "python", python, "sdk_check.py")
-	runSample(t, "python", python, "orders.py")
+	testSDK(t, "python", python, python, []string{"sdk_check.py"}, []string{"orders.py"})
 }
 
 func TestTheJavaSDKTakesTheServerForTheService(t *testing.T) {
-	if _, err := os.Stat("java/target/classes/SdkCheck.class"); err != nil && os.Getenv(required) != "java" {
-		t.Skip("the SDK is not installed; make java installs it and runs this")
-	}
-	runSDK(t, "java", "java", "-cp", "target/classes:target/lib/*", "SdkCheck")
-	runSample(t, "java", "java", "-cp", "target/classes:target/lib/*", "Orders")
+	java := func(class string) []string { return []string{"-cp", "target/classes:target/lib/*", class} }
+	testSDK(t, "java", "java/target/classes/SdkCheck.class", "java", java("SdkCheck"), java("Orders"))
 }
