@@ -121,7 +121,7 @@ func cardKey(t *testing.T, line string) *tablestore.PrimaryKey {
 // cpu is what the server's process has used, in seconds.
 func (s *served) cpu(t *testing.T) float64 {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.Process.Pid))
 	must(t, err)
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // from the third on
 	user, err1 := strconv.ParseFloat(fields[11], 64)

@@ -13,73 +13,43 @@ import (
 	"testing"
 	"time"
 
-	"example.com/tsimport/internal/objectstore/storetest"
 	"example.com/tsimport/reader/mysql/mysqltest"
 	"example.com/tsimport/reader/postgres/pgtest"
 )
 
-// notRun are commands of the pages that the test leaves out, each with the reason. A block with one of them loses the line;
+// notRun are commands of the pages that the test leaves out, by the reason. A block with one of them loses the line;
 // a block of another kind is run whole.
-var notRun = map[string]string{
-	"make build &&":             "the test has a binary",
-	"go build -o /tmp/tsimport": "a measurement",
-	"/tmp/tsimport ":            "a measurement",
-	"go test ":                  "tests and measurements",
-	"make laws":                 "a measurement",
-	"make wire":                 "a measurement",
-	"make links":                "a measurement",
-	"make outages":              "a measurement",
-	"make nights":               "a long sweep",
-	"make scaleout":             "a long sweep",
-	"make typos":                "a long sweep",
-	"make real":                 "a service",
-	"make site":                 "needs PyPI",
-	"make big":                  "a measurement",
-	"make peers":                "a measurement",
-	"kubectl ":                  "a cluster",
-	"run orders.yaml":           "a service",
-	"make dist":                 "builds for minutes, with tools from the network",
-	"docker ":                   "needs a daemon",
-	"tsimport bench ":           "measurements",
-	"./cmd/tsbench ":            "measurements",
-	"--rows 1000000":            "a measurement",
-	"--table cards --pk":        "a measurement",
-	"tsimport serve":            "it does not end by itself, and its port may be taken",
-	"/usr/bin/time":             "a measurement",
-	"…":                         "stands for what only the reader knows",
-	"export TABLESTORE_":        "a service",
-	"ots://":                    "a service",
-	"postgres://":               "a server",
-	"https://":                  "a service",
-	"http://":                   "a server at a fixed port",
-	"curl ":                     "a server at a fixed port",
-	"--settle 2s":               "a server at a fixed port",
-	"--endpoint":                "a service",
-	"20260102T030405.000Z":      "the name of a run is its time",
-	"oss://":                    "a service",
-	"shop.yaml":                 "a server",
-	"sleep 600":                 "a measurement",
-	"--reserved-write 100'":     "a table of a service",
-	"load big.csv":              "a file of the reader's",
-	"make values":               "other programs",
-	"--reserved-write 5000":     "two minutes, until the service takes another change",
-	"head -1 keep":              "a measurement",
-	"perl -e":                   "a measurement",
-	"before.txt":                "results of measurements",
-	"a.json":                    "results of measurements",
-	"mysql ":                    "a database",
-	"mysql://":                  "a server",
-	"mysqldump ":                "a database",
-	"pg_dump ":                  "a database",
-	"--source-table":            "what a database has written",
-	"mongoexport ":              "a database",
-	"aws dynamodb":              "a service",
-	"s3://":                     "a service",
-	"psql ":                     "a database",
-	"sqlite3 ":                  "a database",
-	"sqlite:":                   "a database",
-	"python3 -c":                "libraries for Python",
-	"a1.json":                   "results of measurements",
+var notRun = map[string][]string{
+	"the test has a binary": {"make build &&"},
+	"a measurement": {
+		"go build -o /tmp/tsimport", "/tmp/tsimport ", "make laws", "make wire", "make links",
+		"make outages", "make big", "make peers", "--rows 1000000", "--table cards --pk", "/usr/bin/time",
+		"sleep 600", "head -1 keep", "perl -e",
+	},
+	"tests and measurements": {"go test "},
+	"a long sweep":           {"make nights", "make scaleout", "make typos"},
+	"a service": {
+		"make real", "run orders.yaml", "export TABLESTORE_", "ots://", "https://", "--endpoint",
+		"oss://", "aws dynamodb", "s3://",
+	},
+	"needs PyPI": {"make site"},
+	"a cluster":  {"kubectl "},
+	"builds for minutes, with tools from the network": {"make dist"},
+	"needs a daemon": {"docker "},
+	"measurements":   {"tsimport bench ", "./cmd/tsbench "},
+	"it does not end by itself, and its port may be taken": {"tsimport serve"},
+	"stands for what only the reader knows":                {"…"},
+	"a server":                                             {"postgres://", "shop.yaml", "mysql://"},
+	"a server at a fixed port":                             {"http://", "curl ", "--settle 2s"},
+	"the name of a run is its time":                        {"20260102T030405.000Z"},
+	"a table of a service":                                 {"--reserved-write 100'"},
+	"a file of the reader's":                               {"load big.csv"},
+	"other programs":                                       {"make values"},
+	"two minutes, until the service takes another change":  {"--reserved-write 5000"},
+	"results of measurements":                              {"before.txt", "a.json", "a1.json"},
+	"a database":                                           {"mysql ", "mysqldump ", "pg_dump ", "mongoexport ", "psql ", "sqlite3 ", "sqlite:"},
+	"what a database has written":                          {"--source-table"},
+	"libraries for Python":                                 {"python3 -c"},
 }
 
 var (
@@ -87,25 +57,35 @@ var (
 	continuation = regexp.MustCompile(`(\\|\|)\n +`)
 )
 
-// commandsOf returns the commands of a page's shell blocks that can be run anywhere.
-func commandsOf(t *testing.T, page string) (run []string) {
+// linesOf returns the lines of a page's shell blocks.
+func linesOf(t *testing.T, page string) (lines []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", page))
 	must(t, err)
 	for _, block := range shellBlock.FindAllStringSubmatch(string(text), -1) {
 		for line := range strings.Lines(continuation.ReplaceAllString(block[1], " ")) {
-			line = strings.TrimSpace(line)
-			if line != "" && !strings.HasPrefix(line, "#") && !leftOut(line) {
-				run = append(run, strings.ReplaceAll(line, "go run ./cmd/tsimport ", "tsimport "))
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+				lines = append(lines, line)
 			}
+		}
+	}
+	return lines
+}
+
+// commandsOf returns the commands of a page that can be run anywhere.
+func commandsOf(t *testing.T, page string) (run []string) {
+	t.Helper()
+	for _, line := range linesOf(t, page) {
+		if !leftOut(line) {
+			run = append(run, strings.ReplaceAll(line, "go run ./cmd/tsimport ", "tsimport "))
 		}
 	}
 	return run
 }
 
 func leftOut(line string) bool {
-	for part := range notRun {
-		if strings.Contains(line, part) {
+	for _, parts := range notRun {
+		if slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(line, part) }) {
 			return true
 		}
 	}
@@ -301,22 +281,17 @@ func TestTheCommandsOfPagesOnTheLocalServerRun(t *testing.T) {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t)
-			text, err := os.ReadFile(filepath.Join("../docs", page))
-			must(t, err)
 			var before, after, flags []string
-			for _, block := range shellBlock.FindAllStringSubmatch(string(text), -1) {
-				for line := range strings.Lines(continuation.ReplaceAllString(block[1], " ")) {
-					line, _, _ = strings.Cut(line, "  #")
-					line = strings.TrimSpace(line)
-					serve := serveLine.FindStringSubmatch(line)
-					switch {
-					case line == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "docker ") || strings.Contains(line, "…"):
-					case serve != nil && strings.Contains(line, "--admin"):
-						flags = strings.Fields(serve[1])
-						before, after = after, nil
-					case serve == nil:
-						after = append(after, line)
-					}
+			for _, line := range linesOf(t, "docs/"+page) {
+				line, _, _ = strings.Cut(line, "  #")
+				serve := serveLine.FindStringSubmatch(line)
+				switch {
+				case strings.HasPrefix(line, "docker ") || strings.Contains(line, "…"):
+				case serve != nil && strings.Contains(line, "--admin"):
+					flags = strings.Fields(serve[1])
+					before, after = after, nil
+				case serve == nil:
+					after = append(after, line)
 				}
 			}
 			if flags == nil || len(before)+len(after) < least {
@@ -338,9 +313,7 @@ func TestTheCommandsOfPagesOnTheLocalServerRun(t *testing.T) {
 					flags[i] = "127.0.0.1:0"
 				}
 			}
-			s, err := launch(flags...)
-			must(t, err)
-			defer s.stop(t)
+			s := startServe(t, flags...)
 			for i := range after {
 				after[i] = strings.ReplaceAll(after[i], "http://127.0.0.1:8087", s.URL)
 			}
@@ -400,17 +373,14 @@ func TestTheHowToOfDatabasesRunsAgainstServers(t *testing.T) {
 	}
 	job, _, _ = strings.Cut(job, "```")
 	p.write("shop.yaml", here.Replace(job))
-	ran := 0
-	for _, block := range shellBlock.FindAllStringSubmatch(string(text), -1) {
-		for line := range strings.Lines(block[1]) {
-			ran++
-			if r := p.bash(here.Replace(line)); r.wait() != 0 {
-				t.Errorf("%s%v\n%s", line, r.ProcessState, &r.said)
-			}
+	lines := linesOf(t, "docs/how-to/databases.md")
+	for _, line := range lines {
+		if r := p.bash(here.Replace(line)); r.wait() != 0 {
+			t.Errorf("%s\n%v\n%s", line, r.ProcessState, &r.said)
 		}
 	}
-	if ran < 7 {
-		t.Errorf("only %d commands were run", ran)
+	if len(lines) < 7 {
+		t.Errorf("only %d commands were run", len(lines))
 	}
 }
 
@@ -425,15 +395,12 @@ bash -c "$2"$'\nwait $!; echo $? > code.part; mv code.part code' > started.log 2
 func TestTheHowToOfManyMachinesRuns(t *testing.T) {
 	t.Parallel()
 	needs(t, "bash")
-	p := newPlace(t)
-	s := startServe(t, "--partitions", "4")
-	around := &surroundings{T: t}
-	lake := storetest.New(around, "lake")
+	p := newPlace(t, startServe(t, "--partitions", "4").env()...)
+	lake := p.bucket(t, "lake")
 	const files, records = 3, 2000
 	for f := range files {
 		lake.Set(fmt.Sprintf("orders/%d.csv", f), fileOf("id,item", records, func(i int) string { return fmt.Sprintf("%d-%d,item %d", i, f, i) }), time.Now())
 	}
-	p.env = slices.Concat(around.env, s.env(), []string{"OSS_ENDPOINT=" + lake.URL(), "OSS_REGION=cn-test"})
 	var lines strings.Builder
 	for _, variable := range p.env {
 		name, value, _ := strings.Cut(variable, "=")
@@ -442,25 +409,21 @@ func TestTheHowToOfManyMachinesRuns(t *testing.T) {
 	environment := p.write("environment", lines.String())
 	must(t, os.Chmod(p.write("ssh", sshDouble), 0o700))
 	p.env = append(p.env, "MACHINES="+p.dir, "PATH="+p.dir+":"+filepath.Dir(binary)+":"+os.Getenv("PATH"))
-	text, err := os.ReadFile("../docs/how-to/many-machines.md")
-	must(t, err)
 	ran := 0
-	for _, block := range shellBlock.FindAllStringSubmatch(string(text), -1) {
-		for line := range strings.Lines(continuation.ReplaceAllString(block[1], " ")) {
-			if strings.HasPrefix(line, "ossutil ") { // another program
-				continue
-			}
-			ran++
-			r := p.bash(strings.ReplaceAll(line, "/etc/tsimport/environment", environment))
-			if r.wait() != 0 {
-				t.Fatalf("%s%v\n%s", line, r.ProcessState, &r.said)
-			}
-			if strings.HasPrefix(line, "tsimport resume ") && !strings.Contains(r.said.String(), "finished: 6,000 read, 6,000 written, 0 rejected, 0 superseded") {
-				t.Errorf("%s prints\n%s", line, &r.said)
-			}
-			if strings.Contains(line, "ssh") {
-				workersEnd(t, p.dir, 4)
-			}
+	for _, line := range linesOf(t, "docs/how-to/many-machines.md") {
+		if strings.HasPrefix(line, "ossutil ") { // another program
+			continue
+		}
+		ran++
+		r := p.bash(strings.ReplaceAll(line, "/etc/tsimport/environment", environment))
+		if r.wait() != 0 {
+			t.Fatalf("%s\n%v\n%s", line, r.ProcessState, &r.said)
+		}
+		if strings.HasPrefix(line, "tsimport resume ") && !strings.Contains(r.said.String(), "finished: 6,000 read, 6,000 written, 0 rejected, 0 superseded") {
+			t.Errorf("%s prints\n%s", line, &r.said)
+		}
+		if strings.Contains(line, "ssh") {
+			workersEnd(p, 4)
 		}
 	}
 	if ran < 4 {
@@ -474,24 +437,19 @@ func TestTheHowToOfManyMachinesRuns(t *testing.T) {
 }
 
 // workersEnd waits until the workers of so many machines have ended well.
-func workersEnd(t *testing.T, machines string, count int) {
-	t.Helper()
+func workersEnd(p *place, count int) {
+	p.t.Helper()
 	deadline := time.Now().Add(processTimeout)
 	for n := range count {
-		machine := filepath.Join(machines, fmt.Sprintf("loader-%d", n+1))
-		for {
-			code, err := os.ReadFile(filepath.Join(machine, "code"))
-			if err == nil {
-				if string(code) != "0\n" {
-					log, err := os.ReadFile(filepath.Join(machine, "work.log"))
-					t.Errorf("the worker of %s ended with %s%s%v", machine, code, log, err)
-				}
-				break
-			}
+		machine := fmt.Sprintf("loader-%d/", n+1)
+		for !there(p.path(machine + "code"))() {
 			if time.Now().After(deadline) {
-				t.Fatalf("the worker of %s has not ended", machine)
+				p.t.Fatalf("the worker of %s has not ended", machine)
 			}
 			time.Sleep(20 * time.Millisecond)
+		}
+		if code := p.read(machine + "code"); code != "0\n" {
+			p.t.Errorf("the worker of %s ended with %s%s", machine, code, p.read(machine+"work.log"))
 		}
 	}
 }

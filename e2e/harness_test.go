@@ -1,10 +1,10 @@
 package e2e
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -30,7 +30,18 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
-	os.Exit(buildAndRun(m))
+	dir, err := os.MkdirTemp("", "tsimport-e2e-")
+	if err == nil {
+		err = prepare(dir)
+	}
+	code := 1
+	if err == nil {
+		code = m.Run()
+	} else {
+		fmt.Fprintf(os.Stderr, "build tsimport: %v\n", err)
+	}
+	os.RemoveAll(dir)
+	os.Exit(code)
 }
 
 // noteSources looks at every source file: go test keeps the result of a test as long as the files it looked at are the
@@ -45,42 +56,19 @@ func noteSources() error {
 	})
 }
 
-func buildAndRun(m *testing.M) int {
-	// Most tests wait for processes and clocks rather than for a processor.
+// prepare builds the binary in a folder, and sets what all tests have.
+func prepare(dir string) (err error) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	if os.Getenv("TSIMPORT_SOURCES") != "" {
-		longest = time.Hour
-	}
 	flag.Visit(func(f *flag.Flag) {
-		if !strings.HasPrefix(f.Name, "test.") { // many rows, or rounds
+		if !strings.HasPrefix(f.Name, "test.") || os.Getenv("TSIMPORT_SOURCES") != "" { // many rows, or rounds
 			longest = time.Hour
 		}
 	})
-	if err := noteSources(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
+	binary, err = build(dir)
 	// Two thousand processes end before they have garbage worth collecting, but would do so while they start: a quarter of that time.
-	if err := os.Setenv("GOGC", "400"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
 	debug.SetGCPercent(400)
-	dir, err := os.MkdirTemp("", "tsimport-e2e-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	if binary, err = build(dir); err != nil {
-		fmt.Fprintf(os.Stderr, "build tsimport: %v\n", err)
-		return 1
-	}
-	return m.Run()
+	// Most tests wait for processes and clocks rather than for a processor.
+	return errors.Join(err, os.Setenv("GOGC", "400"), flag.Set("test.parallel", "8"), noteSources())
 }
 
 // build makes tsimport in the user's cache, where go build leaves it alone while nothing has changed: linking takes a third of the tests'
@@ -130,13 +118,11 @@ type surroundings struct {
 
 func (s *surroundings) Setenv(name, value string) { s.env = append(s.env, name+"="+value) }
 
-// served is a running `tsimport serve`.
+// served is a running `tsimport serve`, which says what goes to stderr.
 type served struct {
+	*process
 	URL, Instance, AccessKeyID, AccessKeySecret string
-
-	cmd     *exec.Cmd
-	stderr  bytes.Buffer // complete once the process has ended
-	stopped bool
+	stopped                                     bool
 }
 
 // startServe runs `tsimport serve` on a free port, by default on a new store, and returns when it is ready. At the end
@@ -146,43 +132,21 @@ func startServe(t testing.TB, args ...string) *served {
 	if !slices.Contains(args, "--store") && !slices.Contains(args, "--memory") {
 		args = append(args, "--store", filepath.Join(t.TempDir(), "store"))
 	}
-	s, err := launch(args...)
-	must(t, err)
+	if !slices.Contains(args, "--listen") {
+		args = append([]string{"--listen", "127.0.0.1:0"}, args...)
+	}
+	cmd, ready := exec.Command(binary, append([]string{"serve", "--admin"}, args...)...), new(transcript)
+	cmd.Stdout = ready
+	s := &served{process: begin(t, cmd)}
+	s.must(func() bool { return strings.Contains(ready.String(), "\n") })
+	s.killer.Stop() // it may take as long as the test
+	must(t, s.parse(ready.String()))
 	t.Cleanup(func() {
 		if !s.stopped {
 			s.stop(t)
 		}
 	})
 	return s
-}
-
-// launch runs `tsimport serve` on a free port and returns when it is ready.
-func launch(args ...string) (*served, error) {
-	if !slices.Contains(args, "--listen") {
-		args = append([]string{"--listen", "127.0.0.1:0"}, args...)
-	}
-	s := &served{cmd: exec.Command(binary, append([]string{"serve", "--admin"}, args...)...)}
-	s.cmd.Stderr = &s.stderr
-	stdout, err := s.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := s.cmd.Start(); err != nil {
-		return nil, err
-	}
-	killer := time.AfterFunc(processTimeout, func() { s.cmd.Process.Kill() })
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if !killer.Stop() || err != nil {
-		s.cmd.Process.Kill()
-		s.cmd.Wait()
-		return nil, fmt.Errorf("serve gave no ready line: %q, %v; stderr:\n%s", line, err, s.stderr.Bytes())
-	}
-	if err := s.parse(line); err != nil {
-		s.cmd.Process.Kill()
-		s.cmd.Wait()
-		return nil, err
-	}
-	return s, nil
 }
 
 // parse reads the ready line.
@@ -207,31 +171,21 @@ func (s *served) parse(line string) error {
 // stop ends the server by SIGTERM and checks its exit code.
 func (s *served) stop(t testing.TB) {
 	t.Helper()
-	if err := s.terminate(); err != nil {
-		t.Error(err)
-	}
-}
-
-func (s *served) terminate() error {
 	s.stopped = true
-	killer := time.AfterFunc(processTimeout, func() { s.cmd.Process.Kill() })
+	killer := time.AfterFunc(processTimeout, s.process.kill)
 	defer killer.Stop()
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		return fmt.Errorf("stop serve: %w", err)
+	if err := s.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Errorf("stop serve: %v", err)
 	}
-	s.cmd.Wait() // its error is the exit code below
-	if code := s.cmd.ProcessState.ExitCode(); code != 0 && code != 128+int(syscall.SIGTERM) {
-		return fmt.Errorf("serve ended with %v, want exit code 0 or 143; stderr:\n%s", s.cmd.ProcessState, s.stderr.Bytes())
+	if code := s.wait(); code != 0 && code != 128+int(syscall.SIGTERM) {
+		t.Errorf("serve ended with %v, want exit code 0 or 143; stderr:\n%s", s.ProcessState, &s.said)
 	}
-	return nil
 }
 
 // kill ends the server by SIGKILL, as a crash would.
-func (s *served) kill(t testing.TB) {
-	t.Helper()
+func (s *served) kill() {
 	s.stopped = true
-	s.cmd.Process.Kill() // it may have ended by itself
-	s.cmd.Wait()
+	s.process.kill()
 }
 
 // credentials are the environment variables with which tsimport reaches the served store.
@@ -318,7 +272,7 @@ func (p *place) ends(code int, args []string, texts ...string) string {
 	return said
 }
 
-// run runs a command that must end with the exit code, and returns all that it says.
+// run is ends for a command without which the test cannot continue.
 func (p *place) run(code int, args ...string) string {
 	p.t.Helper()
 	r := begin(p.t, p.command(args...))
@@ -348,9 +302,10 @@ func (p *place) start(args ...string) *process {
 // process is a command that runs.
 type process struct {
 	*exec.Cmd
-	t     testing.TB
-	said  transcript // on both outputs, unless the command has others
-	ended chan struct{}
+	t      testing.TB
+	said   transcript // on both outputs, unless the command has others
+	ended  chan struct{}
+	killer *time.Timer
 }
 
 // transcript is what a process has said so far.
@@ -382,10 +337,10 @@ func begin(t testing.TB, cmd *exec.Cmd) *process {
 		cmd.Stderr = &r.said
 	}
 	must(t, cmd.Start())
-	killer := time.AfterFunc(longest, func() { cmd.Process.Kill() })
+	r.killer = time.AfterFunc(longest, func() { cmd.Process.Kill() })
 	go func() {
 		cmd.Wait() // its error is the exit code
-		killer.Stop()
+		r.killer.Stop()
 		close(r.ended)
 	}()
 	t.Cleanup(r.kill)

@@ -173,33 +173,19 @@ func (w *watched) feed() (fed chan struct{}) {
 	return fed
 }
 
-// state is the part of /status that tests look at.
-type state struct {
-	Table                               string
-	Read, Written, Rejected, Superseded int64
-	Queued                              int64 `json:"rows_queued"`
-	Memory                              struct{ Limit int64 }
-	Lanes                               []struct {
-		Final int64 `json:"rows_final"`
-	}
-}
-
-// running waits until the load has written rows, and returns what it says then.
-func (w *watched) running() (s state) {
+// running waits until the load has written rows.
+func (w *watched) running() {
 	w.t.Helper()
-	deadline := time.Now().Add(processTimeout)
-	for {
+	for deadline := time.Now().Add(processTimeout); ; {
 		code, body := w.get("status")
+		var state struct{ Written int64 }
 		if code == http.StatusOK {
-			s = state{}
-			if err := json.Unmarshal([]byte(body), &s); err != nil {
-				w.t.Fatalf("%v in %s", err, body)
-			}
-			if s.Written > 0 {
-				return s
-			}
+			must(w.t, json.Unmarshal([]byte(body), &state))
 		}
-		if time.Now().After(deadline) {
+		switch {
+		case state.Written > 0:
+			return
+		case time.Now().After(deadline):
 			w.t.Fatalf("the load does not write: %d %s", code, body)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -273,41 +272,6 @@ func TestWhatResumingCosts(t *testing.T) {
 				t.Errorf("%d rows were written again, want at most %d: those in flight and two seconds' worth", again, allowed)
 			}
 		})
-	}
-}
-
-func TestARunningLoadIsLookedAtOverHTTP(t *testing.T) {
-	t.Parallel()
-	w := watch(t, "--max-rows-per-second", "500", "--memory", "64MiB")
-	if code, body := w.get("status"); code != http.StatusServiceUnavailable || !strings.Contains(body, `{
-  "error": "the load has not started writing yet"
-}`) {
-		t.Errorf("before there is input: answer %d %s", code, body)
-	}
-	if code, body := w.get("metrics"); code != http.StatusOK || !strings.Contains(body, "\ntsimport_writing 0\n") {
-		t.Errorf("before there is input: answer %d %s", code, body)
-	}
-	w.feed()
-	s := w.running()
-	if s.Table != "t" || s.Memory.Limit != 64<<20 || s.Read < s.Written || len(s.Lanes) != 1 || s.Lanes[0].Final != s.Written || s.Queued == 0 {
-		t.Errorf("%+v", s)
-	}
-	code, body := w.get("metrics")
-	m := regexp.MustCompile(`(?m)^tsimport_rows_written_total (\d+)$`).FindStringSubmatch(body)
-	if code != http.StatusOK || m == nil || !strings.Contains(body, `tsimport_lane_rows_queued{from="",partition="0"}`) || !strings.Contains(body, "process_resident_memory_bytes") {
-		t.Errorf("metrics: answer %d %s", code, body)
-	}
-	if code, body := w.get(""); code != http.StatusOK || !strings.Contains(body, "/metrics") {
-		t.Errorf("front page: answer %d %s", code, body)
-	}
-	w.signal(syscall.SIGINT)
-	w.end(130)
-	if sum := readSummary(t, w.dir+"/run"); sum.Written < s.Written {
-		t.Errorf("%d rows were written at the end, %d before", sum.Written, s.Written)
-	}
-	if resp, err := http.Get(w.status); err == nil {
-		resp.Body.Close()
-		t.Error("the status is served after the load has ended")
 	}
 }
 

@@ -35,7 +35,7 @@ func (p *pairOf) move(t *testing.T, name string, seed uint64, decide func() func
 	m := &moved{direct: pairUp(t, p.a, p.b), name: name, rnd: rand.New(rand.NewPCG(seed, 1)), struck: new(int)}
 	var through [2]*served
 	for i, s := range []*served{p.a, p.b} {
-		m.networks[i] = startProxy(t, s, seed, decide())
+		m.networks[i] = startProxy(t, s, decide())
 		through[i] = &served{URL: m.networks[i].URL, Instance: s.Instance, AccessKeyID: s.AccessKeyID, AccessKeySecret: s.AccessKeySecret}
 	}
 	m.pairOf = pairUp(t, through[0], through[1])

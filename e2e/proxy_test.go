@@ -19,13 +19,7 @@ import (
 // proxy stands between tsimport and a served store, as a network does, and counts the requests.
 type proxy struct {
 	*httptest.Server
-	store    string // URL of the store
 	requests atomic.Int64
-	// decide draws the trouble of a request; nil is none.
-	decide func(operation string) trouble
-
-	mu  sync.Mutex
-	rnd *rand.Rand
 }
 
 // answer is what a store or a trouble answers with. An empty status cuts the connection.
@@ -36,7 +30,7 @@ type answer struct {
 }
 
 // trouble is what a hostile network does with one request. Forward sends the request on, as often as it is called.
-type trouble func(p *proxy, forward func() answer) answer
+type trouble func(forward func() answer) answer
 
 // troubledTimeout is how long a request of loads through a hostile network may take: what arrives late does so soon. Within troubledSettle
 // of its end nothing is applied any more, however slow the machine.
@@ -45,62 +39,60 @@ const (
 	troubledSettle  = 2 * time.Second
 )
 
-// startProxy begins to listen. At the end of the test nothing of the proxy runs.
-func startProxy(t testing.TB, s *served, seed uint64, decide func(operation string) trouble) *proxy {
-	p := &proxy{store: s.URL, decide: decide, rnd: rand.New(rand.NewPCG(seed, 0))}
-	p.Server = httptest.NewServer(p)
+// startProxy begins to listen. Decide draws the trouble of a request; nil is none. At the end of the test nothing of the proxy runs.
+func startProxy(t testing.TB, s *served, decide func(operation string) trouble) *proxy {
+	p, deciding := new(proxy), sync.Mutex{}
+	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begun := time.Now()
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		p.requests.Add(1)
+		forward := func() answer {
+			if time.Since(begun) > troubledTimeout+troubledSettle/2 {
+				return page(http.StatusGatewayTimeout) // held back by this machine: loads assume that it is not applied
+			}
+			on, err := http.NewRequest(r.Method, s.URL+r.URL.Path, bytes.NewReader(body))
+			if err != nil {
+				panic(err)
+			}
+			on.Header, on.Host = r.Header, r.Host
+			var text []byte
+			res, err := http.DefaultTransport.RoundTrip(on)
+			if err == nil {
+				defer res.Body.Close()
+				text, err = io.ReadAll(res.Body)
+			}
+			if err != nil {
+				return page(http.StatusBadGateway)
+			}
+			return answer{res.StatusCode, res.Header, text}
+		}
+		act := trouble(func(forward func() answer) answer { return forward() })
+		if decide != nil {
+			deciding.Lock()
+			if t := decide(path.Base(r.URL.Path)); t != nil {
+				act = t
+			}
+			deciding.Unlock()
+		}
+		a := act(forward)
+		if a.status == 0 {
+			panic(http.ErrAbortHandler)
+		}
+		maps.Copy(w.Header(), a.header)
+		if w.Header().Get("Content-Length") == "" {
+			w.Header().Set("Content-Length", fmt.Sprint(len(a.body)))
+		}
+		w.WriteHeader(a.status)
+		w.Write(a.body) // its receiver may be gone
+		if w.Header().Get("Content-Length") != fmt.Sprint(len(a.body)) {
+			panic(http.ErrAbortHandler) // in the midst of an answer
+		}
+	}))
 	t.Cleanup(p.Close)
 	return p
-}
-
-func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	begun := time.Now()
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		panic(http.ErrAbortHandler)
-	}
-	p.requests.Add(1)
-	forward := func() answer {
-		if time.Since(begun) > troubledTimeout+troubledSettle/2 {
-			return page(http.StatusGatewayTimeout) // held back by this machine: loads assume that it is not applied
-		}
-		on, err := http.NewRequest(r.Method, p.store+r.URL.Path, bytes.NewReader(body))
-		if err != nil {
-			panic(err)
-		}
-		on.Header, on.Host = r.Header, r.Host
-		res, err := http.DefaultTransport.RoundTrip(on)
-		if err != nil {
-			return page(http.StatusBadGateway)
-		}
-		defer res.Body.Close()
-		text, err := io.ReadAll(res.Body)
-		if err != nil {
-			return page(http.StatusBadGateway)
-		}
-		return answer{res.StatusCode, res.Header, text}
-	}
-	act := trouble(func(_ *proxy, forward func() answer) answer { return forward() })
-	if p.decide != nil {
-		p.mu.Lock()
-		if t := p.decide(path.Base(r.URL.Path)); t != nil {
-			act = t
-		}
-		p.mu.Unlock()
-	}
-	a := act(p, forward)
-	if a.status == 0 {
-		panic(http.ErrAbortHandler)
-	}
-	maps.Copy(w.Header(), a.header)
-	if w.Header().Get("Content-Length") == "" {
-		w.Header().Set("Content-Length", fmt.Sprint(len(a.body)))
-	}
-	w.WriteHeader(a.status)
-	w.Write(a.body) // its receiver may be gone
-	if w.Header().Get("Content-Length") != fmt.Sprint(len(a.body)) {
-		panic(http.ErrAbortHandler) // in the midst of an answer
-	}
 }
 
 // page is the answer of a proxy, which knows nothing of the protocol.
@@ -112,68 +104,60 @@ func page(status int) answer {
 	return answer{status, header, fmt.Appendf(nil, "<html><body>%s</body></html>\n", http.StatusText(status))}
 }
 
-// between draws a number from low to high - 1.
-func (p *proxy) between(low, high int) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return low + p.rnd.IntN(high-low)
-}
-
 // unsigned takes the signature off an answer.
-func unsigned(_ *proxy, forward func() answer) answer {
+func unsigned(forward func() answer) answer {
 	a := forward()
 	a.header.Del("Authorization")
 	return a
 }
 
-// troubles are the faults of a hostile network by name.
-func troubles() map[string]trouble {
+// troubles are the faults of a hostile network by name. The number, from 0 to 1, is where in an answer they are, and how late.
+func troubles(at float64) map[string]trouble {
+	after := func(a answer) trouble { return func(forward func() answer) answer { forward(); return a } }
+	before := func(a answer) trouble { return func(func() answer) answer { return a } }
+	in := func(a answer) int { return int(at * float64(len(a.body))) }
 	all := map[string]trouble{
-		"cut before": func(*proxy, func() answer) answer { return answer{} },
-		"cut after":  func(_ *proxy, forward func() answer) answer { forward(); return answer{} },
-		"truncated": func(p *proxy, forward func() answer) answer {
+		"cut before": before(answer{}),
+		"cut after":  after(answer{}),
+		"truncated": func(forward func() answer) answer {
 			a := forward()
-			if length := len(a.body); length > 0 {
-				a.header.Set("Content-Length", fmt.Sprint(length))
-				a.body = a.body[:p.between(0, length)]
+			if len(a.body) > 0 {
+				a.header.Set("Content-Length", fmt.Sprint(len(a.body)))
+				a.body = a.body[:in(a)]
 			}
 			return a
 		},
-		"late": func(p *proxy, forward func() answer) answer { // when its sender has given it up
-			time.Sleep(troubledTimeout + time.Duration(p.between(0, int(troubledTimeout/2))))
+		"late": func(forward func() answer) answer { // when its sender has given it up
+			time.Sleep(troubledTimeout + time.Duration(at*float64(troubledTimeout/2)))
 			forward()
 			return answer{}
 		},
-		"stalled": func(p *proxy, forward func() answer) answer {
+		"stalled": func(forward func() answer) answer {
 			forward()
 			time.Sleep(troubledTimeout + troubledTimeout/4)
 			return answer{}
 		},
-		"flipped": func(p *proxy, forward func() answer) answer { // one bit
+		"flipped": func(forward func() answer) answer { // one bit
 			a := forward()
 			if len(a.body) > 0 {
-				a.body[p.between(0, len(a.body))] ^= 1 << p.between(0, 8)
+				a.body[in(a)] ^= 1 << (int(at*8000) % 8)
 			}
 			return a
 		},
-		"garbage": func(_ *proxy, forward func() answer) answer {
-			forward()
-			return answer{200, http.Header{}, []byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 SSH-2.0-OpenSSH_9.2\r\n\r\n")}
-		},
+		"garbage":  after(answer{200, http.Header{}, []byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 SSH-2.0-OpenSSH_9.2\r\n\r\n")}),
 		"unsigned": unsigned,
-		"replayed": func(_ *proxy, forward func() answer) answer { a := forward(); forward(); return a }, // as a proxy that tries again does
+		"replayed": func(forward func() answer) answer { a := forward(); forward(); return a }, // as a proxy that tries again does
 	}
 	for _, status := range []int{301, 302, 303, 307, 308, 400, 403, 404, 408, 413, 421, 429, 431, 500, 502, 503, 504} {
-		all[fmt.Sprint(status, " before")] = func(*proxy, func() answer) answer { return page(status) }
-		all[fmt.Sprint(status, " after")] = func(_ *proxy, forward func() answer) answer { forward(); return page(status) }
+		all[fmt.Sprint(status, " before")], all[fmt.Sprint(status, " after")] = before(page(status)), after(page(status))
 	}
 	return all
 }
 
 // drawTroubles makes one request in four of those that follow meet one of the troubles but those named, until there were as many as most.
 func drawTroubles(seed uint64, most int, without ...string) func(operation string) trouble {
-	all, rnd := troubles(), rand.New(rand.NewPCG(seed, 1))
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool { return slices.Contains(without, name) })
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(troubles(0))), func(name string) bool { return slices.Contains(without, name) })
 	described := false
 	return func(operation string) trouble {
 		first := operation == "DescribeTable" && !described // a trouble of the first request looks like a wrong endpoint
@@ -182,6 +166,6 @@ func drawTroubles(seed uint64, most int, without ...string) func(operation strin
 			return nil
 		}
 		most--
-		return all[names[rnd.IntN(len(names))]]
+		return troubles(rnd.Float64())[names[rnd.IntN(len(names))]]
 	}
 }

@@ -32,7 +32,8 @@ func runScripts(t *testing.T, folder string) {
 			env.Setenv("GOGC", os.Getenv("GOGC"))
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exitcode": exitCode, "json": checkJSON, "repeat": repeatText, "serve": serveStore},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exitcode": exitCode, "json": checkJSON, "repeat": repeatText,
+			"serve": func(ts *testscript.TestScript, neg bool, args []string) { serveStore(t, ts, neg, args) }},
 	})
 }
 
@@ -89,17 +90,12 @@ func repeatText(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // serveStore runs `tsimport serve` on a store until the script ends and sets TABLESTORE_* for the commands that follow.
-func serveStore(ts *testscript.TestScript, neg bool, args []string) {
+func serveStore(t *testing.T, ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: serve STORE [flag…]")
 	}
-	s, err := launch(append([]string{"--store", ts.MkAbs(args[0])}, args[1:]...)...)
-	ts.Check(err)
-	ts.Defer(func() {
-		if err := s.terminate(); err != nil {
-			ts.Fatalf("%v", err)
-		}
-	})
+	s := startServe(t, append([]string{"--store", ts.MkAbs(args[0])}, args[1:]...)...)
+	ts.Defer(func() { s.stop(t) })
 	ts.Setenv("TABLESTORE_ENDPOINT", s.URL)
 	ts.Setenv("TABLESTORE_INSTANCE", s.Instance)
 	ts.Setenv("TABLESTORE_ACCESS_KEY_ID", s.AccessKeyID)

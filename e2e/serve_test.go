@@ -3,20 +3,15 @@
 package e2e
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"math/big"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 const ownSecret = "S3cretOfTheTest+/="
@@ -58,8 +53,8 @@ func TestServeTakesAnAccountOfTheUsersOwnAndShowsNoSecret(t *testing.T) {
 				t.Errorf("another instance: %v", err)
 			}
 			s.stop(t)
-			if strings.Contains(s.stderr.String(), ownSecret) {
-				t.Errorf("stderr shows the secret: %s", s.stderr.String())
+			if strings.Contains(s.said.String(), ownSecret) {
+				t.Errorf("stderr shows the secret: %s", s.said.String())
 			}
 		})
 	}
@@ -113,7 +108,7 @@ func TestServeWarnsWhenOtherMachinesCanReachIt(t *testing.T) {
 	} {
 		s := startServe(t, args...)
 		s.stop(t)
-		if got := s.stderr.String(); want == "" && strings.Contains(got, "warning") || !strings.Contains(got, want) {
+		if got := s.said.String(); want == "" && strings.Contains(got, "warning") || !strings.Contains(got, want) {
 			t.Errorf("%q: %s", args, got)
 		}
 	}
@@ -149,20 +144,15 @@ func TestServeKeepsAStoreInMemory(t *testing.T) {
 // certificate writes a certificate for 127.0.0.1 and its key.
 func certificate(t *testing.T) (cert, key string, roots *x509.CertPool) {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	must(t, err)
-	keyDER, err := x509.MarshalECPrivateKey(private)
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	der := server.Certificate().Raw
+	keyDER, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
 	must(t, err)
 	cert, key = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	must(t, os.WriteFile(cert, text, 0o600))
-	must(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), 0o600))
+	must(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600))
 	roots = x509.NewCertPool()
 	roots.AppendCertsFromPEM(text)
 	return cert, key, roots

@@ -25,7 +25,7 @@ func TestSIGTERMLetsARequestInFlightFinish(t *testing.T) {
 	config := tablestore.NewDefaultTableStoreConfig()
 	config.RetryTimes = 0
 	config.Transport = &inParts{between: func() {
-		must(t, p.cmd.Process.Signal(syscall.SIGTERM))
+		must(t, p.Process.Signal(syscall.SIGTERM))
 		for { // until the port refuses: the server stops
 			c, err := net.Dial("tcp", strings.TrimPrefix(p.URL, "http://"))
 			if err != nil {
@@ -39,9 +39,8 @@ func TestSIGTERMLetsARequestInFlightFinish(t *testing.T) {
 		t.Error(err)
 	}
 	p.stopped = true
-	p.cmd.Wait() // its error is the exit code below
-	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
-		t.Errorf("exit code %d, want 0; stderr:\n%s", code, p.stderr.String())
+	if code := p.wait(); code != 0 {
+		t.Errorf("exit code %d, want 0; stderr:\n%s", code, p.said.String())
 	}
 }
 
@@ -122,16 +121,17 @@ func TestKilledServersLoseNothingAcknowledged(t *testing.T) {
 		for range 1 + round*7%30 {
 			<-news
 		}
-		s.kill(t)
+		s.kill()
 		all.Wait()
 		s = startServe(t, "--quiet", "--store", store)
 		found := [writers]int{}
-		for _, r := range s.table(name).all(t) {
+		for r := range rowsOf(t, s.client(), name) {
 			var w int
-			fmt.Sscanf(r.Key[0].(string), "w%d", &w)
-			at, n := r.Key[1].(int64), r.Cells[len(r.Cells)-1].Value.(int64)
+			key, cells := keyValues(r.PrimaryKey), cellsOf(r.Columns)
+			fmt.Sscanf(key[0].(string), "w%d", &w)
+			at, n := key[1].(int64), cells[len(cells)-1].Value.(int64)
 			switch last := int64(acknowledged[w]); {
-			case at < 0 && n != last && n != last-1, at >= 0 && (len(r.Cells) != 2 || n != at/rows || n > last):
+			case at < 0 && n != last && n != last-1, at >= 0 && (len(cells) != 2 || n != at/rows || n > last):
 				t.Errorf("round %d: row %v of %d batches", round, r, last)
 			case at >= 0 && n < last:
 				found[w]++

@@ -5,9 +5,11 @@ package e2e
 import (
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -73,8 +75,8 @@ func TestSIGTERMLeavesACheckpoint(t *testing.T) {
 			r.must(func() bool { return finalRows(p.dir) > 0 })
 			runs := p.glob("tsimport-runs/2*")
 			if silent {
-				must(t, s.cmd.Process.Signal(syscall.SIGSTOP))
-				defer s.cmd.Process.Signal(syscall.SIGCONT)
+				must(t, s.Process.Signal(syscall.SIGSTOP))
+				defer s.Process.Signal(syscall.SIGCONT)
 			}
 			asked := time.Now()
 			r.signal(syscall.SIGTERM)
@@ -86,7 +88,7 @@ func TestSIGTERMLeavesACheckpoint(t *testing.T) {
 			took := time.Since(asked)
 			if silent {
 				r.kill() // the pod is gone
-				must(t, s.cmd.Process.Signal(syscall.SIGCONT))
+				must(t, s.Process.Signal(syscall.SIGCONT))
 			}
 			code := r.wait()
 			if took > *sigtermLimit {
@@ -107,6 +109,9 @@ func TestASignalShowsTheStateBeforeAndWhileALoadWrites(t *testing.T) {
 	w.says(`^tsimport: the load has not started writing yet$`, 1)
 	w.feed()
 	w.running()
+	if code, body := w.get("metrics"); code != http.StatusOK || !regexp.MustCompile(`(?m)^tsimport_rows_written_total [1-9]`).MatchString(body) {
+		t.Errorf("metrics: answer %d %s", code, body)
+	}
 	const header = `^tsimport: table t after \S+: [\d,]+ rows read, [1-9][\d,]* written, [1-9][\d,]* queued, .*; 1 partition`
 	const lane = `^  partition 0 from the first key: \w+.*, [1-9][\d,]* queued`
 	for n := range 3 {

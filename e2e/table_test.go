@@ -40,12 +40,24 @@ var tableNumber atomic.Int64
 // newTable creates a table of the key pk1 STRING, pk2 INTEGER.
 func (s *service) newTable(t testing.TB) *table {
 	t.Helper()
-	tb := &table{service: s, name: fmt.Sprintf("t%d", tableNumber.Add(1))}
-	meta := &tablestore.TableMeta{TableName: tb.name}
+	return s.make(t, fmt.Sprintf("t%d", tableNumber.Add(1)), 1)
+}
+
+// make creates a table of that key, in which the defined columns of one letter are integers and the others texts.
+func (s *service) make(t testing.TB, name string, versions int, defined ...string) *table {
+	t.Helper()
+	meta := &tablestore.TableMeta{TableName: name}
 	meta.AddPrimaryKeyColumn("pk1", tablestore.PrimaryKeyType_STRING)
 	meta.AddPrimaryKeyColumn("pk2", tablestore.PrimaryKeyType_INTEGER)
-	must(t, s.create(meta, newOptions(-1, 1)))
-	return tb
+	for _, d := range defined {
+		kind := tablestore.DefinedColumn_STRING
+		if len(d) == 1 {
+			kind = tablestore.DefinedColumn_INTEGER
+		}
+		meta.AddDefinedColumn(d, kind)
+	}
+	must(t, s.create(meta, newOptions(-1, versions)))
+	return &table{service: s, name: name}
 }
 
 func (s *service) create(meta *tablestore.TableMeta, option *tablestore.TableOption) error {
@@ -76,27 +88,11 @@ func codeOf(err error) string {
 	return err.Error()
 }
 
-// minKey and maxKey are the bounds of a range.
-type infinity int
-
-const (
-	minKey infinity = iota
-	maxKey
-)
-
 // key is a primary key of the table; an int stands for an int64.
 func (tb *table) key(values ...any) *tablestore.PrimaryKey {
 	k := &tablestore.PrimaryKey{}
 	for i, v := range values {
-		name := fmt.Sprintf("pk%d", i+1)
-		switch v {
-		case minKey:
-			k.AddPrimaryKeyColumnWithMinValue(name)
-		case maxKey:
-			k.AddPrimaryKeyColumnWithMaxValue(name)
-		default:
-			k.AddPrimaryKeyColumn(name, integer(v))
-		}
+		k.AddPrimaryKeyColumn(fmt.Sprintf("pk%d", i+1), integer(v))
 	}
 	return k
 }
@@ -157,12 +153,6 @@ func (tb *table) load(t testing.TB, changes ...tablestore.RowChange) {
 	}
 }
 
-// row is a row as it was read.
-type row struct {
-	Key   []any
-	Cells []cell
-}
-
 func keyValues(k *tablestore.PrimaryKey) (values []any) {
 	for _, c := range k.PrimaryKeys {
 		values = append(values, c.Value)
@@ -183,30 +173,6 @@ func untimed(cells []cell) (out []cell) {
 		out = append(out, c(cell.Name, cell.Value))
 	}
 	return out
-}
-
-// scan reads a range, the newest version of each cell.
-func (tb *table) scan(t testing.TB, start, end *tablestore.PrimaryKey) (rows []*row) {
-	t.Helper()
-	for start != nil {
-		r, err := tb.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: &tablestore.RangeRowQueryCriteria{
-			TableName: tb.name, StartPrimaryKey: start, EndPrimaryKey: end, Direction: tablestore.FORWARD, MaxVersion: 1}})
-		must(t, err)
-		for _, x := range r.Rows {
-			rows = append(rows, &row{keyValues(x.PrimaryKey), cellsOf(x.Columns)})
-		}
-		start = r.NextStartPrimaryKey
-	}
-	return rows
-}
-
-// all is every row of a table of two key columns, without timestamps.
-func (tb *table) all(t testing.TB) (rows []*row) {
-	t.Helper()
-	for _, r := range tb.scan(t, tb.key(minKey, minKey), tb.key(maxKey, maxKey)) {
-		rows = append(rows, &row{r.Key, untimed(r.Cells)})
-	}
-	return rows
 }
 
 // rowsOf reads all versions of a table through the SDK, page by page.
@@ -281,11 +247,7 @@ func (p *pairOf) fill(name string, from, to int) {
 	p.t.Helper()
 	tb := p.a.table(name)
 	if from == 0 {
-		meta := &tablestore.TableMeta{TableName: name}
-		meta.AddPrimaryKeyColumn("pk1", tablestore.PrimaryKeyType_STRING)
-		meta.AddPrimaryKeyColumn("pk2", tablestore.PrimaryKeyType_INTEGER)
-		meta.AddDefinedColumn("n", tablestore.DefinedColumn_INTEGER)
-		must(p.t, tb.create(meta, newOptions(-1, 4)))
+		tb = p.a.service().make(p.t, name, 4, "n")
 	}
 	now := time.Now().UnixMilli()
 	var changes []tablestore.RowChange
@@ -313,13 +275,7 @@ func (p *pairOf) same(from, to *served, source, target string) {
 // indexed makes a table with two indexes and rows, of which some are in both, in one or in none.
 func (p *pairOf) indexed(name string, rows int) {
 	p.t.Helper()
-	tb := p.a.table(name)
-	meta := &tablestore.TableMeta{TableName: name}
-	meta.AddPrimaryKeyColumn("pk1", tablestore.PrimaryKeyType_STRING)
-	meta.AddPrimaryKeyColumn("pk2", tablestore.PrimaryKeyType_INTEGER)
-	meta.AddDefinedColumn("city", tablestore.DefinedColumn_STRING)
-	meta.AddDefinedColumn("n", tablestore.DefinedColumn_INTEGER)
-	must(p.t, tb.create(meta, newOptions(-1, 1)))
+	tb := p.a.service().make(p.t, name, 1, "city", "n")
 	for _, i := range []*tablestore.IndexMeta{
 		{IndexName: name + "_by_city", Primarykey: []string{"city", "pk2"}, DefinedColumns: []string{"n"}},
 		{IndexName: name + "_by_n", Primarykey: []string{"n"}},

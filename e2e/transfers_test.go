@@ -287,7 +287,7 @@ func TestAHostileNetworkChangesNoRow(t *testing.T) {
 func TestAnswersWithoutASignatureDestroyNothing(t *testing.T) {
 	t.Parallel()
 	s := startServe(t, "--sync", "none")
-	network := startProxy(t, s, 1, func(string) trouble { return unsigned })
+	network := startProxy(t, s, func(string) trouble { return unsigned })
 	p := newPlace(t, s.env()...)
 	p.run(0, "table", "create", "t", "--pk", "id:string")
 	for value, code := range map[string]int{"": 1, "accept": 0, "yes": 2} {
