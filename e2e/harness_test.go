@@ -3,7 +3,6 @@ package e2e
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -236,18 +235,6 @@ func (p *place) glob(pattern string) []string {
 	found, err := filepath.Glob(p.path(pattern))
 	must(p.t, err)
 	return found
-}
-
-// summary reads the summary of the newest run into what is given.
-func (p *place) summary(into any) {
-	p.t.Helper()
-	runs := p.glob("tsimport-runs/2*/summary.json")
-	if len(runs) == 0 {
-		p.t.Fatal("there is no run")
-	}
-	text, err := os.ReadFile(slices.Max(runs))
-	must(p.t, err)
-	must(p.t, json.Unmarshal(text, into))
 }
 
 func (p *place) command(args ...string) *exec.Cmd {

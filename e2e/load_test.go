@@ -24,16 +24,24 @@ type summary struct {
 	State                                           string
 	ExitCode                                        int `json:"exit_code"`
 	Read, Written, Rejected, Superseded, Unfinished int64
+	Read_again, Condition_failed, Replayed          int64
+	Seconds                                         float64
+	CheckpointSeconds                               float64 `json:"checkpoint_seconds"`
 }
 
-func readSummary(t *testing.T, dir string) summary {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, "summary.json"))
-	must(t, err)
-	var s summary
-	must(t, json.Unmarshal(text, &s))
-	if s.Read != s.Written+s.Rejected+s.Superseded+s.Unfinished {
-		t.Errorf("the ledger does not balance: %+v", s)
+// summary reads that of a run, by default of the newest.
+func (p *place) summary(run ...string) (s summary) {
+	p.t.Helper()
+	if len(run) == 0 {
+		runs := p.glob("tsimport-runs/2*/summary.json")
+		if len(runs) == 0 {
+			p.t.Fatal("there is no run")
+		}
+		run = []string{"tsimport-runs/" + filepath.Base(filepath.Dir(slices.Max(runs)))}
+	}
+	must(p.t, json.Unmarshal([]byte(p.read(run[0]+"/summary.json")), &s))
+	if s.Read != s.Written+s.Rejected+s.Superseded+s.Unfinished+s.Read_again+s.Condition_failed {
+		p.t.Errorf("the ledger does not balance: %+v", s)
 	}
 	return s
 }
@@ -68,7 +76,7 @@ func TestSignalsStopALoad(t *testing.T) {
 			if code := r.wait(); code != tt.code || !strings.Contains(r.said.String(), "finishing requests in flight") {
 				t.Errorf("exit code %d, want %d and what happens:\n%s", code, tt.code, &r.said)
 			}
-			if s := readSummary(t, p.path("run")); s.State != "interrupted" || s.ExitCode != tt.code || s.Read == 0 {
+			if s := p.summary("run"); s.State != "interrupted" || s.ExitCode != tt.code || s.Read == 0 {
 				t.Errorf("%+v", s)
 			}
 		})
@@ -96,7 +104,7 @@ func TestALoadDoesNotStopForSignalsThatItWasToldToIgnore(t *testing.T) {
 	if code := r.wait(); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, &r.said)
 	}
-	if s := readSummary(t, p.path("run")); s.State != "finished" || s.Read != 30_001 {
+	if s := p.summary("run"); s.State != "finished" || s.Read != 30_001 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -119,8 +127,8 @@ func TestAKilledLoadLosesNoAcknowledgedRow(t *testing.T) {
 // watched is a load that a test looks at while it runs, and that waits for more input.
 type watched struct {
 	*process
+	place  *place
 	in     io.WriteCloser
-	dir    string
 	status string // address, with a slash at its end
 }
 
@@ -150,7 +158,7 @@ func watch(t *testing.T, args ...string) *watched {
 	if !slices.Contains(args, "--endpoint") {
 		args = append(args, "--store", "store")
 	}
-	w := &watched{dir: p.dir}
+	w := &watched{place: p}
 	w.process, w.in = p.piped(p.command(append([]string{"load", "-", "--table", "t", "--pk", "CardID", "--pk", "DeviceID", "--pk", "OrderNumber",
 		"--run-dir", "run", "--status", "127.0.0.1:0"}, args...)...))
 	w.status = w.says(`^tsimport: status: (http://127\.0\.0\.1:\d+/)$`, 1)[1]

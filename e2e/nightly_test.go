@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -21,16 +20,7 @@ import (
 type cronJob struct {
 	Spec struct {
 		JobTemplate struct {
-			Spec struct {
-				Template struct {
-					Spec struct {
-						Containers []struct {
-							WorkingDir string `yaml:"workingDir"`
-							Args       []string
-						}
-					}
-				}
-			}
+			Spec struct{ Template podTemplate }
 		} `yaml:"jobTemplate"`
 	}
 }
@@ -56,9 +46,7 @@ func serviceSetting(t *testing.T, name string) string {
 // replaced by those of the test and an embedded store in place of the service.
 func TestTheCommandsOfTheNightlyRecipesLoadOnlyWhatIsNew(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("sh"); err != nil {
-		t.Skipf("sh is needed: %v", err)
-	}
+	needs(t, "bash")
 	cron := regexp.MustCompile(`(?m)^30 1 \* \* \* tsimport (.*)$`).FindStringSubmatch(nightlyRecipe(t, "crontab"))
 	if cron == nil {
 		t.Fatal("crontab has no line for 01:30 of the user tsimport")
@@ -80,10 +68,7 @@ func TestTheCommandsOfTheNightlyRecipesLoadOnlyWhatIsNew(t *testing.T) {
 			data.write("in/items-1.csv", "id,item\n1,tea\n2,coffee\n")
 			here := strings.NewReplacer("/usr/bin/tsimport", "tsimport", "/etc/tsimport", etc.dir, "/var/lib/tsimport", data.dir, "cd /data", "cd "+data.dir).Replace(line)
 			for _, want := range []int64{3, 0} {
-				cmd := exec.Command("sh", "-c", here+" --json > "+data.path("last"))
-				cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TABLESTORE_") }),
-					"PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
-				if r := begin(t, cmd); r.wait() != 0 {
+				if r := data.bash(here + " --json > " + data.path("last")); r.wait() != 0 {
 					t.Fatalf("%s: %v\n%s", here, r.ProcessState, &r.said)
 				}
 				text := data.read("last")
@@ -112,9 +97,7 @@ func TestTheNightlyRecipesTryAgainByExitCode(t *testing.T) {
 // TestSystemdTakesTheNightlyUnits has systemd read the units, with the binary of the test in place of the installed one.
 func TestSystemdTakesTheNightlyUnits(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("systemd-analyze"); err != nil {
-		t.Skipf("systemd-analyze is needed: %v", err)
-	}
+	needs(t, "systemd-analyze")
 	dir := t.TempDir()
 	units := []string{"verify", "--man=no"}
 	for _, name := range []string{"tsimport.service", "tsimport.timer"} {

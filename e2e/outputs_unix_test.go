@@ -3,10 +3,8 @@
 package e2e
 
 import (
-	"bytes"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -34,13 +32,11 @@ func TestAllCommandsTreatOutputPathsAlike(t *testing.T) {
 		command = strings.TrimLeft(command, "+=")
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			at := func(name string) string { return filepath.Join(dir, name) }
-			must(t, os.WriteFile(at("in.csv"), []byte("id,v\n1,a\n2,b\n3,c\n4,d\n"), 0o600))
-			must(t, os.WriteFile(at("job.json"), []byte(dataxJob), 0o600))
-			if out, code := shell(t, dir, `"$T" load in.csv --table t --pk id`); code != 0 {
-				t.Fatal(out)
-			}
+			p := newPlace(t)
+			dir, at := p.dir, p.path
+			p.write("in.csv", "id,v\n1,a\n2,b\n3,c\n4,d\n")
+			p.write("job.json", dataxJob)
+			p.run(0, strings.Fields("load in.csv --table t --pk id")...)
 			run := func(out, around string) (string, int) {
 				return shell(t, dir, strings.Replace(around, "CMD", `"$T" `+strings.Replace(command, "OUT", out, 1), 1))
 			}
@@ -54,29 +50,26 @@ func TestAllCommandsTreatOutputPathsAlike(t *testing.T) {
 			if _, err := os.Lstat(at("nothing")); err == nil {
 				t.Error("a link to nothing was followed")
 			}
-			old := ""
-			must(t, os.WriteFile(at("target"), nil, 0o600))
+			p.write("target", "")
 			out, code := run("link", "CMD")
-			text, err := os.ReadFile(at("target"))
-			must(t, err)
+			text := p.read("target")
 			if info, err := os.Lstat(at("link")); err != nil || info.Mode()&os.ModeSymlink == 0 {
 				t.Errorf("the link is replaced: %v", err)
 			}
 			if kind == "+" {
-				if code != 2 || string(text) != old {
+				if code != 2 || text != "" {
 					t.Errorf("a file that is there: exit code %d, %q\n%s", code, text, out)
 				}
-			} else if code != 0 || string(text) == old {
+			} else if code != 0 || text == "" {
 				t.Errorf("the target of a link: exit code %d, %q\n%s", code, text, out)
 			}
 			out, code = run("/dev/fd/3", "(printf before >&3; CMD; r=$?; printf after >&3; exit $r) 3>file")
-			text, err = os.ReadFile(at("file"))
-			must(t, err)
+			text = p.read("file")
 			if kind == "=" {
 				if code != 2 || !strings.Contains(out, "not a file") {
 					t.Errorf("a descriptor: exit code %d\n%s", code, out)
 				}
-			} else if code != 0 || !bytes.HasPrefix(text, []byte("before")) || !bytes.HasSuffix(text, []byte("after")) || len(text) < 20 {
+			} else if code != 0 || !strings.HasPrefix(text, "before") || !strings.HasSuffix(text, "after") || len(text) < 20 {
 				t.Errorf("a descriptor: exit code %d, %q\n%s", code, text, out)
 			}
 		})
@@ -88,24 +81,22 @@ func TestAnOutputThatIsNotWrittenIsNotASuccess(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip(err)
 	}
-	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "in.csv"), []byte("id,v\n1,a\n"), 0o600))
-	if out, code := shell(t, dir, `"$T" load in.csv --table t --pk id`); code != 0 {
-		t.Fatal(out)
-	}
+	p := newPlace(t)
+	p.write("in.csv", "id,v\n1,a\n")
+	p.run(0, strings.Fields("load in.csv --table t --pk id")...)
 	for _, line := range []string{
 		`table list >/dev/full`, `table list --json >/dev/full`, `--help >/dev/full`, `load --help >/dev/full`, `--version >/dev/full`, `man >/dev/full`, `inspect in.csv >/dev/full`,
 		`explain --pk id:integer >/dev/full`, `errors >/dev/full`, `completion bash >/dev/full`, `runs >/dev/full`, `export --table t >/dev/full`, `export --table t -o /dev/full`,
 		`gen student-cards --rows 10 -o /dev/full`, `export --table t >&-`, `export --table t -o - >&-`, `gen student-cards --rows 10 >&-`, `verify in.csv --table t >/dev/full`,
 		`load in.csv --table t --json >/dev/full`, `advise in.csv >/dev/full`, `check in.csv --pk id --json >/dev/full`,
 	} {
-		out, code := shell(t, dir, `"$T" `+line)
+		out, code := shell(t, p.dir, `"$T" `+line)
 		if code == 0 || !strings.Contains(out, "no space left") && !strings.Contains(out, "is closed") {
 			t.Errorf("%s: exit code %d\n%s", line, code, out)
 		}
 	}
 	// Python and Node open the null device like this; where stdout is closed, Go opens it so.
-	if out, code := shell(t, dir, `set -e; for c in "load in.csv --table t --json" "table list" --version; do "$T" $c 1<>/dev/null; "$T" $c >&-; done; "$T" export --table t >/dev/null`); code != 0 {
+	if out, code := shell(t, p.dir, `set -e; for c in "load in.csv --table t --json" "table list" --version; do "$T" $c 1<>/dev/null; "$T" $c >&-; done; "$T" export --table t >/dev/null`); code != 0 {
 		t.Errorf("a stdout that keeps nothing: exit code %d\n%s", code, out)
 	}
 }

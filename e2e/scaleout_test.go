@@ -130,13 +130,17 @@ type indexedJob struct {
 	Metadata struct{ Labels map[string]string }
 	Spec     struct {
 		Completions, Parallelism int
-		Template                 struct {
-			Spec struct {
-				Containers []struct {
-					Args []string
-					Env  []struct{ Name, Value string }
-				}
-			}
+		Template                 podTemplate
+	}
+}
+
+// podTemplate is how the pods of a Job begin.
+type podTemplate struct {
+	Spec struct {
+		Containers []struct {
+			WorkingDir string `yaml:"workingDir"`
+			Args       []string
+			Env        []struct{ Name, Value string }
 		}
 	}
 }

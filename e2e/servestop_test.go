@@ -1,19 +1,15 @@
 package e2e
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
@@ -48,40 +44,19 @@ func TestSIGTERMLetsARequestInFlightFinish(t *testing.T) {
 type inParts struct{ between func() }
 
 func (p *inParts) RoundTrip(r *http.Request) (*http.Response, error) {
-	address, err := url.Parse("http://" + r.URL.Host)
-	if err != nil {
-		return nil, err
-	}
-	c, err := net.Dial("tcp", address.Host)
-	if err != nil {
-		return nil, err
-	}
-	c.SetDeadline(time.Now().Add(processTimeout))
-	var text bytes.Buffer
 	r.Header.Set("Expect", "100-continue")
-	if err := r.Write(&text); err != nil {
-		return nil, err
-	}
-	head, body, _ := bytes.Cut(text.Bytes(), []byte("\r\n\r\n"))
-	if _, err := c.Write(append(head, "\r\n\r\n"...)); err != nil {
-		return nil, err
-	}
-	reader := bufio.NewReader(c)
-	if _, err := http.ReadResponse(reader, r); err != nil { // 100 Continue
-		return nil, err
-	}
-	p.between()
-	if _, err := c.Write(body); err != nil {
-		return nil, err
-	}
-	resp, err := http.ReadResponse(reader, r)
-	if err != nil {
-		return nil, err
-	}
-	whole, err := io.ReadAll(resp.Body)
-	resp.Body = io.NopCloser(bytes.NewReader(whole))
-	c.Close()
-	return resp, err
+	r.Body = &lateBody{ReadCloser: r.Body, between: sync.OnceFunc(p.between)}
+	return (&http.Transport{ExpectContinueTimeout: processTimeout, DisableKeepAlives: true}).RoundTrip(r)
+}
+
+type lateBody struct {
+	io.ReadCloser
+	between func()
+}
+
+func (b *lateBody) Read(into []byte) (int, error) {
+	b.between()
+	return b.ReadCloser.Read(into)
 }
 
 // TestKilledServersLoseNothingAcknowledged kills the server again and again while clients write: what was acknowledged is there after each

@@ -145,7 +145,7 @@ func TestASignalDuringTheWholeOfALoadDoesNotEndIt(t *testing.T) {
 	w.end(0)
 	close(stop)
 	<-stopped
-	if s := readSummary(t, w.dir+"/run"); s.Written != fedRows || s.State != "finished" {
+	if s := w.place.summary("run"); s.Written != fedRows || s.State != "finished" {
 		t.Errorf("%+v", s)
 	}
 }

@@ -314,28 +314,12 @@ func troubled(t testing.TB, s *served, seed uint64, rate float64, operation stri
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"rate": rate, "seed": seed, "operations": []string{operation}, "kinds": kinds, "delay_ms": 20})
 	must(t, err)
-	req, err := http.NewRequest(http.MethodPost, s.URL+"/_engine/faults", bytes.NewReader(body))
-	must(t, err)
-	res, err := http.DefaultClient.Do(req)
+	res, err := http.Post(s.URL+"/_engine/faults", "application/json", bytes.NewReader(body))
 	must(t, err)
 	defer res.Body.Close()
 	if res.StatusCode >= 300 {
 		t.Fatalf("faults: %s", res.Status)
 	}
-}
-
-// copied is what the summary of a copy, or of another load, says.
-type copied struct {
-	State                                           string
-	Read, Written, Rejected, Superseded, Unfinished int64
-	Read_again, Expired_cells, Condition_failed     int64
-}
-
-// summary is the newest run's.
-func (p *pairOf) summary() (r copied) {
-	p.t.Helper()
-	p.place.summary(&r)
-	return r
 }
 
 // finalRows is how many rows the checkpoint of the newest run in a folder calls final, -1 without one.
