@@ -269,29 +269,16 @@ func writesFiles(call *ast.CallExpr) bool {
 func TestEveryImportIsAListedArrow(t *testing.T) {
 	root := filepath.Join("..", "..")
 	seen := map[string]bool{}
-	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	ownModule := func(folder string) bool { // which is not a room
+		_, err := os.Stat(filepath.Join(root, folder, "go.mod"))
+		return err == nil
+	}
+	eachFile(t, ownModule, func(name, rel string) {
+		if strings.HasSuffix(name, ".go") {
+			seen[path.Dir(rel)] = true
+			checkFile(t, name, path.Dir(rel))
 		}
-		if entry.IsDir() && (entry.Name() == "testdata" || strings.HasPrefix(entry.Name(), ".") && name != root) {
-			return fs.SkipDir
-		}
-		if _, err := os.Stat(filepath.Join(name, "go.mod")); entry.IsDir() && name != root && err == nil {
-			return fs.SkipDir // a module of its own is not a room
-		}
-		if entry.IsDir() || !strings.HasSuffix(name, ".go") {
-			return nil
-		}
-		rel, err := filepath.Rel(root, name)
-		if err != nil {
-			return err
-		}
-		room := filepath.ToSlash(filepath.Dir(rel))
-		seen[room] = true
-		checkFile(t, name, room)
-		return nil
 	})
-	must(t, err)
 	for room := range arrows {
 		if !seen[room] && room != "e2e" {
 			t.Errorf("room %s is listed and has no code", room)
@@ -302,6 +289,26 @@ func TestEveryImportIsAListedArrow(t *testing.T) {
 			t.Errorf("room %s has no doc.go", room)
 		}
 	}
+}
+
+// eachFile calls do for the files of the repository, by their path from here and in the repository, except those of folders that skip
+// names, of test data, and of what a working copy may hold beside the repository's own.
+func eachFile(t *testing.T, skip func(folder string) bool, do func(name, rel string)) {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		rel := filepath.ToSlash(strings.TrimPrefix(name, root+string(filepath.Separator)))
+		switch {
+		case err != nil || name == root:
+			return err
+		case !entry.IsDir():
+			do(name, rel)
+		case entry.Name() == "testdata" || strings.HasPrefix(entry.Name(), ".") || !isPlaceOfWords(rel) || skip(rel):
+			return fs.SkipDir
+		}
+		return nil
+	})
+	must(t, err)
 }
 
 func checkFile(t *testing.T, name, room string) {

@@ -118,23 +118,20 @@ func declaredIn(t *testing.T, name string) map[string]bool {
 	}
 	file, err := parser.ParseFile(token.NewFileSet(), name, source, 0)
 	must(t, err)
-	for _, d := range file.Decls {
-		switch d := d.(type) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
 		case *ast.FuncDecl:
-			declared[d.Name.Name] = true
-		case *ast.GenDecl:
-			for _, s := range d.Specs {
-				switch s := s.(type) {
-				case *ast.TypeSpec:
-					declared[s.Name.Name] = true
-				case *ast.ValueSpec:
-					for _, n := range s.Names {
-						declared[n.Name] = true
-					}
-				}
+			declared[n.Name.Name] = true
+			return false // what it declares is its own
+		case *ast.TypeSpec:
+			declared[n.Name.Name] = true
+		case *ast.ValueSpec:
+			for _, name := range n.Names {
+				declared[name.Name] = true
 			}
 		}
-	}
+		return true
+	})
 	return declared
 }
 

@@ -2,9 +2,7 @@ package arch
 
 import (
 	"go/ast"
-	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -31,25 +29,13 @@ var bubbles = []string{"synctest", "virtually", "virtual", "inBubble", "eachSeed
 var waits = []string{"Sleep", "Tick", "NewTicker"}
 
 func TestOnlyTheFilesOfTheListWaitInRealTime(t *testing.T) {
-	root, found := filepath.Join("..", ".."), map[string]bool{}
-	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(root, name)
-		if err != nil {
-			return err
-		}
-		rel = filepath.ToSlash(rel)
-		if entry.IsDir() && (!isPlaceOfWords(rel) || entry.Name() == "testdata" || slices.Contains([]string{"e2e", "beam", "packaging/k8s"}, rel)) {
-			return fs.SkipDir
-		}
-		if !entry.IsDir() && strings.HasSuffix(name, "_test.go") && waitsInRealTime(t, name) {
+	found := map[string]bool{}
+	others := func(folder string) bool { return slices.Contains([]string{"e2e", "beam", "packaging/k8s"}, folder) }
+	eachFile(t, others, func(name, rel string) {
+		if strings.HasSuffix(name, "_test.go") && waitsInRealTime(t, name) {
 			found[rel] = true
 		}
-		return nil
 	})
-	must(t, err)
 	if got, want := slices.Sorted(maps.Keys(found)), slices.Sorted(maps.Keys(realTime)); !slices.Equal(got, want) {
 		t.Errorf("files that wait in real time: %q, and the list has %q: what waits belongs into a bubble of testing/synctest", got, want)
 	}

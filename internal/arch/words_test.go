@@ -4,8 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -94,33 +92,14 @@ func phrases(cell string) *regexp.Regexp {
 // of cmd/tsimport/commands.
 func TestBannedWordsAreNotUsed(t *testing.T) {
 	bans := bans(t)
-	root := filepath.Join("..", "..")
 	seen := map[string]bool{}
-	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(root, name)
-		if err != nil {
-			return err
-		}
-		rel = filepath.ToSlash(rel)
-		if entry.IsDir() {
-			if entry.Name() == "testdata" || strings.HasPrefix(entry.Name(), ".") && name != root || !isPlaceOfWords(rel) {
-				return fs.SkipDir
-			}
-			return nil
-		}
+	eachFile(t, func(string) bool { return false }, func(name, rel string) {
 		var texts []text
 		switch {
 		case strings.HasSuffix(rel, ".go"):
 			texts = goTexts(t, name, path.Dir(rel) == "cmd/tsimport/commands", seen)
 		case strings.HasSuffix(rel, ".md") && rel != "CHANGELOG.md":
-			page, err := os.ReadFile(name)
-			if err != nil {
-				return err
-			}
-			words := string(page)
+			words := string(read(t, name))
 			if rel == wordsPage {
 				words, _, _ = strings.Cut(words, wordsHeading) // the list itself
 			}
@@ -138,9 +117,7 @@ func TestBannedWordsAreNotUsed(t *testing.T) {
 				}
 			}
 		}
-		return nil
 	})
-	must(t, err)
 }
 
 // isPlaceOfWords leaves out folders that a working copy may hold beside the repository's own.

@@ -46,17 +46,6 @@ func (l *Load) Arguments() []string {
 	return paths
 }
 
-// Records are those of all inputs in the order of the files.
-func (l *Load) Records() []Record {
-	var all []Record
-	for _, f := range l.Files {
-		if !f.Leftover {
-			all = append(all, f.Records...)
-		}
-	}
-	return all
-}
-
 // theme draws what meets in a load.
 type theme struct {
 	name string

@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func TestFlagsGivenTwiceAndAddressesForPathsAreRefused(t *testing.T) {
+func TestFlagsThatAreGivenWronglyAreRefusedInOneLine(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for args, want := range map[string]string{
 		"load a.csv --table q1 --table q2":                  "--table is given twice, with q1 and q2, and takes one value; see tsimport load --help",
@@ -31,10 +31,17 @@ func TestFlagsGivenTwiceAndAddressesForPathsAreRefused(t *testing.T) {
 		"serve --store oss://b/s":                           "--store oss://b/s: want a path",
 		"table create t --pk a:string --ttl 86400 --ttl -1": "--ttl is given twice, with 86400 and -1",
 		"age --table t --policy a --policy b":               "--policy is given twice",
+		// A flag is named as it was typed.
+		"load a --max-wcu 1k":      `--max-wcu "1k": want a number in digits, such as 1000 or 0.5; see tsimport load --help`,
+		"load a --concurrency 1,0": `--concurrency "1,0": want a whole number in digits only, such as 1000; see tsimport load --help`,
+		"load a --retry-for 5":     `--retry-for "5": want a duration with a unit, such as 500ms, 30s or 15m; see tsimport load --help`,
+		"load a -q=7":              `-q "7": it takes no value; see tsimport load --help`,
+		"table list --nope":        `flag provided but not defined: -nope; see tsimport table list --help`,
+		"--nope":                   `flag provided but not defined: -nope; see tsimport --help`,
 	} {
 		var stdout, stderr bytes.Buffer
 		code := Run(append([]string{"tsimport"}, strings.Fields(args)...), &stdout, &stderr)
-		if got := stderr.String(); code != 2 || !strings.HasPrefix(got, "tsimport: "+want) {
+		if got := stderr.String(); code != 2 || !strings.HasPrefix(got, "tsimport: "+want) || strings.Count(got, "\n") != 1 {
 			t.Errorf("%s: exit code %d, %q, want %q", args, code, got, want)
 		}
 	}
