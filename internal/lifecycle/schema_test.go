@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"regexp"
@@ -70,12 +71,7 @@ func (j judge) keyword(keyword string, arg any, s map[string]any, v any) bool {
 	case "minItems":
 		return !isList || len(list) >= int(arg.(float64))
 	case "required":
-		for _, name := range arg.([]any) {
-			if _, there := object[name.(string)]; isObject && !there {
-				return false
-			}
-		}
-		return true
+		return !isObject || !slices.ContainsFunc(arg.([]any), func(name any) bool { _, there := object[name.(string)]; return !there })
 	case "not":
 		return !j.valid(arg, v)
 	case "anyOf":
@@ -87,49 +83,39 @@ func (j judge) keyword(keyword string, arg any, s map[string]any, v any) bool {
 		}
 		return j.valid(j.root["$defs"].(map[string]any)[name], v)
 	case "additionalProperties", "properties", "dependentSchemas":
-		return j.members(keyword, arg, s, object)
-	case "prefixItems", "items":
-		return j.items(keyword, arg, s, list)
+		known, _ := s["properties"].(map[string]any)
+		for name, value := range object {
+			schemas, _ := arg.(map[string]any) // additionalProperties has one
+			of, names := schemas[name]
+			switch keyword {
+			case "additionalProperties":
+				_, is := known[name]
+				of, names = arg, !is
+			case "dependentSchemas":
+				value = v
+			}
+			if names && !j.valid(of, value) {
+				return false
+			}
+		}
+		return true
+	case "prefixItems", "items": // items is for all of a list, so the schema's prefix must not contradict it: it does not
+		prefix, isPrefix := arg.([]any)
+		for i, value := range list {
+			of := arg
+			if isPrefix && i >= len(prefix) {
+				break
+			} else if isPrefix {
+				of = prefix[i]
+			}
+			if !j.valid(of, value) {
+				return false
+			}
+		}
+		return true
 	}
 	j.t.Fatalf("keyword %s is not understood here", keyword)
 	return false
-}
-
-func (j judge) members(keyword string, arg any, s, object map[string]any) bool {
-	for name, value := range object {
-		switch keyword {
-		case "additionalProperties":
-			if _, known := s["properties"].(map[string]any)[name]; !known && !j.valid(arg, value) {
-				return false
-			}
-		case "properties":
-			if of, ok := arg.(map[string]any)[name]; ok && !j.valid(of, value) {
-				return false
-			}
-		case "dependentSchemas":
-			if of, ok := arg.(map[string]any)[name]; ok && !j.valid(of, object) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// items takes items for all of a list, so the schema's prefix must not contradict them: it does not.
-func (j judge) items(keyword string, arg any, s map[string]any, list []any) bool {
-	for i, value := range list {
-		of := arg
-		if keyword == "prefixItems" {
-			if i >= len(arg.([]any)) {
-				break
-			}
-			of = arg.([]any)[i]
-		}
-		if !j.valid(of, value) {
-			return false
-		}
-	}
-	return true
 }
 
 // bySchema is the schema's verdict on a policy.
@@ -185,24 +171,17 @@ func TestTheSchemaNamesTheFieldsThatAreRead(t *testing.T) {
 		{"a class", class, namesOf(classFields(), false), namesOf(classFields(), true)},
 		{"reserved throughput", reserved, namesOf(reservedFields(), false), namesOf(reservedFields(), true)},
 	} {
-		var named, required []string
-		for name := range v.schema["properties"].(map[string]any) {
-			named = append(named, name)
-		}
-		for _, name := range append([]any{}, asList(v.schema["required"])...) {
+		named := slices.Sorted(maps.Keys(v.schema["properties"].(map[string]any)))
+		var required []string
+		list, _ := v.schema["required"].([]any)
+		for _, name := range list {
 			required = append(required, name.(string))
 		}
-		slices.Sort(named)
 		slices.Sort(required)
 		if !slices.Equal(named, v.fields) || !slices.Equal(required, v.required) || v.schema["additionalProperties"] != false {
 			t.Errorf("%s: the schema has %v (%v required), read are %v (%v)", v.what, named, required, v.fields, v.required)
 		}
 	}
-}
-
-func asList(v any) []any {
-	list, _ := v.([]any)
-	return list
 }
 
 func namesOf[T any](fields []field[T], required bool) (names []string) {
