@@ -416,10 +416,6 @@ func (s *served) client() *tablestore.TableStoreClient {
 	return newClient(s.URL, s.Instance, s.AccessKeyID, s.AccessKeySecret)
 }
 
-func (s *served) service() *service { return &service{TableStoreClient: s.client()} }
-
-func (s *served) table(name string) *table { return &table{service: s.service(), name: name} }
-
 // fileOf is a text of a header and so many lines.
 func fileOf(header string, n int, line func(i int) string) string {
 	var b strings.Builder

@@ -174,7 +174,12 @@ func TestAPlannedLoadRunsAsIndexedJobs(t *testing.T) {
 		seed := *podsSeed + uint64(n)
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			p, rnd := newPlace(t, startServe(t, "--sync", "none").env()...), rand.New(rand.NewPCG(seed, 22))
-			inputs := writeCards(p, 4, 3000)
+			var inputs []string // whose keys are all different
+			for f := range 4 {
+				inputs = append(inputs, p.write(fmt.Sprintf("cards-%d.csv", f), fileOf("CardID,DeviceID,OrderNumber,Item", 3000, func(i int) string {
+					return fmt.Sprintf("%d,%d,%d,item %d of %d", 2000000000+i, f, i*7, i, f)
+				})))
+			}
 			key := []string{"--table", "cards", "--pk", "CardID", "--pk", "DeviceID", "--pk", "OrderNumber"}
 			p.run(0, slices.Concat([]string{"load", "--create", "--settle", "1s", "--job-dir", p.path("jobs"), "--workers", "3", "--verify"}, key, inputs)...)
 			manifests := p.output("manifests", p.path("jobs"), "--image", "tsimport", "--volume", "shared:"+p.dir, "--memory", "256MiB")
@@ -221,14 +226,4 @@ func TestAPlannedLoadRunsAsIndexedJobs(t *testing.T) {
 			}
 		})
 	}
-}
-
-// writeCards writes files of student cards whose keys are all different.
-func writeCards(p *place, files, rows int) (names []string) {
-	for f := range files {
-		names = append(names, p.write(fmt.Sprintf("cards-%d.csv", f), fileOf("CardID,DeviceID,OrderNumber,Item", rows, func(i int) string {
-			return fmt.Sprintf("%d,%d,%d,item %d of %d", 2000000000+i, f, i*7, i, f)
-		})))
-	}
-	return names
 }

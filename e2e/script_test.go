@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -42,14 +43,11 @@ func exitCode(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: exitcode N command…")
 	}
 	err := ts.Exec(args[1], args[2:]...)
-	code := 0
-	if err != nil {
-		var got interface{ ExitCode() int }
-		var ok bool
-		if got, ok = err.(interface{ ExitCode() int }); !ok {
-			ts.Fatalf("%v", err)
-		}
-		code = got.ExitCode()
+	code, exit := 0, new(exec.ExitError)
+	if errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else {
+		ts.Check(err)
 	}
 	if fmt.Sprint(code) != args[0] {
 		ts.Fatalf("exit code %d, want %s", code, args[0])

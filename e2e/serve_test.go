@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -23,6 +24,7 @@ func secretFile(t *testing.T, text string) string {
 	return name
 }
 
+// TestServeTakesAnAccountOfTheUsersOwnAndShowsNoSecret, and warns when other machines can reach it.
 func TestServeTakesAnAccountOfTheUsersOwnAndShowsNoSecret(t *testing.T) {
 	for name, v := range map[string]struct {
 		env    string
@@ -32,7 +34,7 @@ func TestServeTakesAnAccountOfTheUsersOwnAndShowsNoSecret(t *testing.T) {
 		secret string
 	}{
 		"a secret of a real account around":   {ownSecret, nil, "tsimport-local-secret", "tsimport-local", "tsimport-local-secret"},
-		"a key id, the secret in its place":   {ownSecret, []string{"--access-key-id", "me"}, "(from-environment)", "me", ownSecret},
+		"a key id, the secret in its place":   {ownSecret, []string{"--access-key-id", "me", "--listen", "0.0.0.0:0"}, "(from-environment)", "me", ownSecret},
 		"a file goes before the environment":  {"other", []string{"--access-key-id", "me", "--access-key-secret-file", secretFile(t, ownSecret+"\r\nmore\n")}, "(from-file)", "me", ownSecret},
 		"a file for the key id that is there": {"", []string{"--access-key-secret-file", secretFile(t, ownSecret)}, "(from-file)", "tsimport-local", ownSecret},
 	} {
@@ -53,8 +55,8 @@ func TestServeTakesAnAccountOfTheUsersOwnAndShowsNoSecret(t *testing.T) {
 				t.Errorf("another instance: %v", err)
 			}
 			s.stop(t)
-			if strings.Contains(s.said.String(), ownSecret) {
-				t.Errorf("stderr shows the secret: %s", s.said.String())
+			if said := s.said.String(); strings.Contains(said, ownSecret) || strings.Contains(said, "can be reached from other machines, and traffic is not encrypted") != slices.Contains(v.args, "0.0.0.0:0") {
+				t.Errorf("stderr shows the secret, or who can reach it: %s", said)
 			}
 		})
 	}
@@ -101,19 +103,6 @@ func TestServeRefusesWhatItCannotServe(t *testing.T) {
 	}
 }
 
-func TestServeWarnsWhenOtherMachinesCanReachIt(t *testing.T) {
-	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", ownSecret)
-	for want, args := range map[string][]string{
-		"can be reached from other machines, and traffic is not encrypted": {"--listen", "0.0.0.0:0", "--access-key-id", "me", "--quiet"}, "": nil,
-	} {
-		s := startServe(t, args...)
-		s.stop(t)
-		if got := s.said.String(); want == "" && strings.Contains(got, "warning") || !strings.Contains(got, want) {
-			t.Errorf("%q: %s", args, got)
-		}
-	}
-}
-
 func TestAStoreHasOneServer(t *testing.T) {
 	t.Parallel()
 	store := filepath.Join(t.TempDir(), "store")
@@ -122,7 +111,7 @@ func TestAStoreHasOneServer(t *testing.T) {
 	if said := newPlace(t).ends(1, []string{"serve", "--store", store, "--listen", "127.0.0.1:0"}); !strings.HasPrefix(said, want) || strings.Count(said, "\n") != 1 {
 		t.Errorf("%s, want one line that begins\n%s", said, want)
 	}
-	s.service().newTable(t) // by the first, which still serves
+	s.newTable(t, "t", 1) // by the first, which still serves
 }
 
 // A store in memory leaves nothing in the folder, and its tables are gone with the process.

@@ -66,7 +66,7 @@ func TestKilledServersLoseNothingAcknowledged(t *testing.T) {
 	const writers, rows = 4, 10
 	store := filepath.Join(t.TempDir(), "store")
 	s := startServe(t, "--quiet", "--store", store)
-	name := s.service().newTable(t).name
+	name := s.newTable(t, "t", 1).name
 	var acknowledged [writers]int // batches of each: rows of its own, and one that is overwritten
 	for round := range *kills {
 		tb := s.table(name)

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,25 +25,16 @@ func newClient(endpoint, instance, keyID, secret string) *tablestore.TableStoreC
 	return tablestore.NewClientWithConfig(endpoint, instance, keyID, secret, "", config)
 }
 
-// service is what the tables of a test talk to.
-type service struct{ *tablestore.TableStoreClient }
-
 // table is a table of one test.
 type table struct {
-	*service
+	*tablestore.TableStoreClient
 	name string
 }
 
-var tableNumber atomic.Int64
+func (s *served) table(name string) *table { return &table{s.client(), name} }
 
-// newTable creates a table of the key pk1 STRING, pk2 INTEGER.
-func (s *service) newTable(t testing.TB) *table {
-	t.Helper()
-	return s.make(t, fmt.Sprintf("t%d", tableNumber.Add(1)), 1)
-}
-
-// make creates a table of that key, in which the defined columns of one letter are integers and the others texts.
-func (s *service) make(t testing.TB, name string, versions int, defined ...string) *table {
+// newTable creates a table of the key pk1 STRING, pk2 INTEGER, in which the defined columns of one letter are integers and the others texts.
+func (s *served) newTable(t testing.TB, name string, versions int, defined ...string) *table {
 	t.Helper()
 	meta := &tablestore.TableMeta{TableName: name}
 	meta.AddPrimaryKeyColumn("pk1", tablestore.PrimaryKeyType_STRING)
@@ -56,24 +46,15 @@ func (s *service) make(t testing.TB, name string, versions int, defined ...strin
 		}
 		meta.AddDefinedColumn(d, kind)
 	}
-	must(t, s.create(meta, newOptions(-1, versions)))
-	return &table{service: s, name: name}
+	tb := s.table(name)
+	must(t, tb.create(meta, versions))
+	return tb
 }
 
-func (s *service) create(meta *tablestore.TableMeta, option *tablestore.TableOption) error {
-	_, err := s.CreateTable(&tablestore.CreateTableRequest{TableMeta: meta, TableOption: option, ReservedThroughput: &tablestore.ReservedThroughput{}})
+func (tb *table) create(meta *tablestore.TableMeta, versions int) error {
+	_, err := tb.CreateTable(&tablestore.CreateTableRequest{TableMeta: meta, ReservedThroughput: &tablestore.ReservedThroughput{},
+		TableOption: &tablestore.TableOption{TimeToAlive: -1, MaxVersion: versions}})
 	return err
-}
-
-func newOptions(ttl, versions int) *tablestore.TableOption {
-	return &tablestore.TableOption{TimeToAlive: ttl, MaxVersion: versions}
-}
-
-func describe(t testing.TB, s *service, name string) *tablestore.DescribeTableResponse {
-	t.Helper()
-	d, err := s.DescribeTable(&tablestore.DescribeTableRequest{TableName: name})
-	must(t, err)
-	return d
 }
 
 // codeOf is the code of a refusal; an error that is not the service's has its text.
@@ -129,12 +110,12 @@ func (tb *table) delete(k *tablestore.PrimaryKey) *tablestore.DeleteRowChange {
 	return d
 }
 
-func (s *service) batch(changes ...tablestore.RowChange) (*tablestore.BatchWriteRowResponse, error) {
+func (tb *table) batch(changes ...tablestore.RowChange) (*tablestore.BatchWriteRowResponse, error) {
 	r := &tablestore.BatchWriteRowRequest{}
 	for _, change := range changes {
 		r.AddRowChange(change)
 	}
-	return s.BatchWriteRow(r)
+	return tb.BatchWriteRow(r)
 }
 
 // load writes rows that must all be accepted.
@@ -247,7 +228,7 @@ func (p *pairOf) fill(name string, from, to int) {
 	p.t.Helper()
 	tb := p.a.table(name)
 	if from == 0 {
-		tb = p.a.service().make(p.t, name, 4, "n")
+		tb = p.a.newTable(p.t, name, 4, "n")
 	}
 	now := time.Now().UnixMilli()
 	var changes []tablestore.RowChange
@@ -275,7 +256,7 @@ func (p *pairOf) same(from, to *served, source, target string) {
 // indexed makes a table with two indexes and rows, of which some are in both, in one or in none.
 func (p *pairOf) indexed(name string, rows int) {
 	p.t.Helper()
-	tb := p.a.service().make(p.t, name, 1, "city", "n")
+	tb := p.a.newTable(p.t, name, 1, "city", "n")
 	for _, i := range []*tablestore.IndexMeta{
 		{IndexName: name + "_by_city", Primarykey: []string{"city", "pk2"}, DefinedColumns: []string{"n"}},
 		{IndexName: name + "_by_n", Primarykey: []string{"n"}},
