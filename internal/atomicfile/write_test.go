@@ -203,9 +203,8 @@ func TestAFileThatGrewCommitsUnderItsName(t *testing.T) {
 		t.Errorf("%q: %v", s.calls, err)
 	}
 	s.fail = -1
-	if f, err = os.OpenFile(name+".part", os.O_RDWR, 0); err != nil {
-		t.Fatal(err)
-	}
+	f, err = os.OpenFile(name+".part", os.O_RDWR, 0)
+	must(t, err)
 	if err := Commit(f, name); err != nil || content(t, name) != "rows" || content(t, name+".part") != "none" {
 		t.Errorf("%q: %v", s.calls, err)
 	}

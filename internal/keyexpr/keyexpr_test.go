@@ -471,9 +471,8 @@ func TestSpliceAutoLooksAtTheSampleFirst(t *testing.T) {
 	if env.Separator, err = c.Choose(); err != nil || env.Separator != '!' || c.Values() != 4 {
 		t.Fatalf("%q of %d values, %v", env.Separator, c.Values(), err)
 	}
-	if p, err = Compile(source, env); err != nil {
-		t.Fatal(err)
-	}
+	p, err = Compile(source, env)
+	must(t, err)
 	if v, why := p.NewEvaluator().Eval(row(map[string]table.Value{"Name": str("a,b")})); why != nil || string(v.Bytes) != "A100!a,b" {
 		t.Errorf("%q, %v", v.Bytes, why)
 	}

@@ -191,9 +191,8 @@ func TestVariablesTakeTheirPlaces(t *testing.T) {
 	must(t, err)
 	dir := t.TempDir()
 	must(t, r.Write(dir))
-	if r, err = ReadRecord(dir); err != nil {
-		t.Fatal(err)
-	}
+	r, err = ReadRecord(dir)
+	must(t, err)
 	must(t, r.SameVariables(lookup))
 	delete(values, "DIR")
 	if err := r.SameVariables(lookup); err == nil || !strings.Contains(err.Error(), "DIR of the environment, which is not set now") {

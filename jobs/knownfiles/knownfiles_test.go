@@ -284,9 +284,8 @@ func TestForgettingOneFileKeepsTheOthers(t *testing.T) {
 			if _, bySize := ledger.otherJobs("job"); len(ledger.contents) != 2 || len(bySize) != 1 || len(bySize[14]) != 1 || bySize[14][0].Sum == "" {
 				t.Errorf("contents %v, begun %v", ledger.contents, bySize)
 			}
-			if ledger, err = Open(t.Context(), d.store); err != nil {
-				t.Fatal(err)
-			}
+			ledger, err = Open(t.Context(), d.store)
+			must(t, err)
 		}
 		d.refused(Options{}, "begun2", "an unfinished load")
 		must(t, errors.Join(os.Remove(filepath.Join(d.dir, "begun2")), os.Remove(filepath.Join(d.dir, "begun1"))))

@@ -52,9 +52,8 @@ func TestTheLeastAndTheGreatestValueAreFoundByNumberOrByBytes(t *testing.T) {
 			lines.WriteString(`{"a":` + v + "}\n")
 		}
 		must(t, os.WriteFile(numbers, []byte(lines.String()), 0o644))
-		if found, err = Inspect(context.Background(), []string{numbers}, Read{}, true); err != nil {
-			t.Fatal(err)
-		}
+		found, err = Inspect(context.Background(), []string{numbers}, Read{}, true)
+		must(t, err)
 		if same := found[0].Columns[0]; same.Type != "integer" || same.Min != got.Min || same.Max != got.Max {
 			t.Fatalf("%q in JSON: %+v", values, found)
 		}

@@ -25,9 +25,8 @@ func TestAnArchiveContinuesAtItsLengths(t *testing.T) {
 	if got := read(t, filepath.Join(dir, "t1.csv")); got != "id,v\n1,a\n2,b\n" {
 		t.Errorf("%q", got)
 	}
-	if a, err = OpenArchive(run, headers, kept); err != nil {
-		t.Fatal(err)
-	}
+	a, err = OpenArchive(run, headers, kept)
+	must(t, err)
 	if _, err := os.Stat(filepath.Join(dir, "t2.csv")); !os.IsNotExist(err) {
 		t.Errorf("a file that no checkpoint knows is still there: %v", err)
 	}

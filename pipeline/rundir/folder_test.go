@@ -247,9 +247,8 @@ func TestFilesOfTheUserStayWhenARunIsResumed(t *testing.T) {
 
 	// An attempt that moved a file aside and was killed before its first checkpoint leaves none of the first name.
 	must(t, os.Remove(filepath.Join(dir, "rejects.csv")))
-	if f, err = Reopen(dir, headers, kept); err != nil {
-		t.Fatal(err)
-	}
+	f, err = Reopen(dir, headers, kept)
+	must(t, err)
 	must(t, f.Close())
 }
 
@@ -280,9 +279,8 @@ func TestAJournalContinuesAtTheLengthThatWasKept(t *testing.T) {
 		t.Errorf("%d bytes in %s", j.Length(), j.Path())
 	}
 	must(t, j.Close())
-	if j, err = OpenJournal(path, 5); err != nil {
-		t.Fatal(err)
-	}
+	j, err = OpenJournal(path, 5)
+	must(t, err)
 	must(t, j.Append([]byte("again;")))
 	err = j.Read(func(r *bufio.Reader) error {
 		text, err := io.ReadAll(r)

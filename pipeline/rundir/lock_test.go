@@ -82,16 +82,14 @@ func TestTheFolderOfARunThatDidNotBeginIsTakenAway(t *testing.T) {
 	if len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
-	if l, err = TakePassing(dir); err != nil { // the user's own folder
-		t.Fatal(err)
-	}
+	l, err = TakePassing(dir) // the user's own folder
+	must(t, err)
 	must(t, l.Release())
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("the user's folder: %v, %v", left, err)
 	}
-	if l, err = TakePassing(dir); err != nil {
-		t.Fatal(err)
-	}
+	l, err = TakePassing(dir) // the user's own folder
+	must(t, err)
 	l.Keep()
 	must(t, l.Release())
 	if _, err := os.Stat(filepath.Join(dir, LockFile)); err != nil {
@@ -191,9 +189,8 @@ func TestTwoProcessesDoNotWriteOneJournal(t *testing.T) {
 	if _, err := OpenExclusive(path, 0, func(*os.File) error { return fs.ErrInvalid }); !errors.Is(err, fs.ErrInvalid) {
 		t.Errorf("refused by the check: %v", err)
 	}
-	if j, err = OpenExclusive(path, 0); err != nil {
-		t.Fatal(err)
-	}
+	j, err = OpenExclusive(path, 0)
+	must(t, err)
 	must(t, j.Close())
 }
 

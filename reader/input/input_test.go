@@ -257,9 +257,8 @@ func TestAFileThatChangesAfterItWasFoundIsAnError(t *testing.T) {
 	wantError(t, err, ErrChanged, "a.csv")
 
 	i = expand(t, Options{}, "a.csv").Items[0]
-	if whole, err = i.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	whole, err = i.Open(t.Context())
+	must(t, err)
 	defer whole.Close()
 	must(t, os.WriteFile("a.csv", []byte("longer"), 0o644))
 	_, err = io.ReadAll(whole)

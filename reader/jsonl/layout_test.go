@@ -211,9 +211,8 @@ func read(t testing.TB, dir string, f conformance.File) []byte {
 	if f.Compression == "gzip" {
 		z, err := gzip.NewReader(bytes.NewReader(data))
 		must(t, err)
-		if data, err = io.ReadAll(z); err != nil {
-			t.Fatal(err)
-		}
+		data, err = io.ReadAll(z)
+		must(t, err)
 	}
 	return bytes.TrimPrefix(data, []byte("\uFEFF"))
 }

@@ -88,9 +88,8 @@ func wideWorld(t *testing.T, keys int) (*world, []table.KeyColumn) {
 		c.AddColumn("empty", []byte{})
 	})
 	var err error
-	if w.table, err = admin.Describe("w"); err != nil {
-		t.Fatal(err)
-	}
+	w.table, err = admin.Describe("w")
+	must(t, err)
 	return w, key
 }
 
@@ -241,9 +240,8 @@ func continuedAfterAnyStep(t *testing.T, w *world, want []string, place string, 
 				server.Remove(key)
 			}
 			var err error
-			if c.Store, err = jobdir.Open(context.Background(), place, jobdir.Options{}); err != nil {
-				t.Fatal(err)
-			}
+			c.Store, err = jobdir.Open(context.Background(), place, jobdir.Options{})
+			must(t, err)
 		}
 		c.Readers, c.PartBytes = 1, 4_000
 		n, name := 0, ""
@@ -275,9 +273,8 @@ func continuedAfterAnyStep(t *testing.T, w *world, want []string, place string, 
 			if name == "part noted" && r.Resumed == 0 {
 				t.Errorf("killed after %q nothing was kept", name)
 			}
-			if m, err = readAt(t, &c); err != nil {
-				t.Fatal(err)
-			}
+			m, err = readAt(t, &c)
+			must(t, err)
 			for _, key := range server.Keys() {
 				if place != "" && !format.IsPart(path.Base(key)) && path.Base(key) != format.ManifestName && !strings.Contains(key, "/lease.") {
 					t.Errorf("killed after %q: %s is left", name, key)
@@ -329,9 +326,8 @@ func TestAnInterruptedArchiveOfAnotherTableIsNotContinued(t *testing.T) {
 		t.Error("it continued although the table was replaced")
 	}
 	var err error
-	if c.Scan.Table, err = admin.Describe("w"); err != nil {
-		t.Fatal(err)
-	}
+	c.Scan.Table, err = admin.Describe("w")
+	must(t, err)
 	if _, err := ToArchive(context.Background(), c); !errors.As(err, &changed) || !strings.Contains(err.Error(), "dropped and made again") {
 		t.Errorf("of a table that was made again: %v", err)
 	}

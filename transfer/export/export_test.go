@@ -67,9 +67,8 @@ func newWorld(t *testing.T, rows int) *world {
 		_, err := w.sdk.BatchWriteRow(req)
 		must(t, err)
 	}
-	if w.table, err = admin.Describe("t"); err != nil {
-		t.Fatal(err)
-	}
+	w.table, err = admin.Describe("t")
+	must(t, err)
 	return w
 }
 

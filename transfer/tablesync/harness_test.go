@@ -49,9 +49,8 @@ func newWorld(t testing.TB) *world {
 		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
 		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
 	}
-	if w.sdk, err = client.New(context.Background(), w.target, nil); err != nil {
-		t.Fatal(err)
-	}
+	w.sdk, err = client.New(context.Background(), w.target, nil)
+	must(t, err)
 	w.admin = &client.Admin{Client: w.sdk, Context: context.Background()}
 	return w
 }

@@ -598,9 +598,8 @@ func TestRowsThatDoNotPassAreLeft(t *testing.T) {
 				cfg := w.config(w.write("a.csv", "id,at,n\nequal,5,1\nmissing,5,2\nnewer,5,2\nolder,5,2\nsame,5,2\nunknown,5,2\n"))
 				cfg.Load.Write.Mode = mode
 				var err error
-				if cfg.Load.Write.When, err = condition.ParseWhen(text); err != nil {
-					t.Fatal(err)
-				}
+				cfg.Load.Write.When, err = condition.ParseWhen(text)
+				must(t, err)
 				if _, err := Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "--when with --delete") {
 					t.Fatalf("with --delete: %v", err)
 				}

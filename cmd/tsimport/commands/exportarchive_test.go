@@ -30,9 +30,8 @@ func TestAnArchiveByAFilterIsAPartOfItsTable(t *testing.T) {
 		"filter": {"--columns", "s"}, "where": {"--columns", "s", "--where", "n >= 2"}, "many": {"--columns", many},
 	} {
 		export(0, append(more, "-o", dir+"/")...) // the conditions need n, and the archive does not hold it
-		if m, err = archive.Read(dir); err != nil {
-			t.Fatal(err)
-		}
+		m, err = archive.Read(dir)
+		must(t, err)
 		if m.Rows != 2 || m.Cells != 2 {
 			t.Errorf("%s: the archive has %d rows of %d cells", dir, m.Rows, m.Cells)
 		}

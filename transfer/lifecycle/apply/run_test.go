@@ -274,9 +274,8 @@ func TestTheContextEndsLookingAndWaiting(t *testing.T) {
 func TestAPolicyOfAnotherPeriodIsRefused(t *testing.T) {
 	w := newWorld(t, "202405", server.Options{})
 	var err error
-	if w.request.Template, err = lifecycle.ParseTemplate("c_{day}"); err != nil {
-		t.Fatal(err)
-	}
+	w.request.Template, err = lifecycle.ParseTemplate("c_{day}")
+	must(t, err)
 	if _, err := Look(context.Background(), w.requestOf(context.Background())); err == nil || len(w.requests) != 0 {
 		t.Errorf("%v after %v", err, w.requests)
 	}

@@ -55,17 +55,14 @@ func newWorld(t *testing.T, now string, o server.Options) *world {
 	w := &world{t: t, clock: time.Now().Truncate(time.Second), dir: filepath.Join(t.TempDir(), "archive")}
 	o.InMemory, o.Now = true, func() time.Time { return w.clock }
 	var err error
-	if w.server, err = server.Open("", o); err != nil {
-		t.Fatal(err)
-	}
+	w.server, err = server.Open("", o)
+	must(t, err)
 	t.Cleanup(func() { w.server.Close() })
 	w.request = Request{Target: "here", Now: w.month(now)}
-	if w.request.Policy, err = lifecycle.Parse("policy", fmt.Appendf(nil, policyText, w.dir)); err != nil {
-		t.Fatal(err)
-	}
-	if w.request.Template, err = lifecycle.ParseTemplate("c_{month}"); err != nil {
-		t.Fatal(err)
-	}
+	w.request.Policy, err = lifecycle.Parse("policy", fmt.Appendf(nil, policyText, w.dir))
+	must(t, err)
+	w.request.Template, err = lifecycle.ParseTemplate("c_{month}")
+	must(t, err)
 	w.pace = Pace{Say: func(line string) { w.said = append(w.said, line) }, RetryFor: time.Nanosecond, Clock: Clock{
 		Now: func() time.Time { return w.clock },
 		Wait: func(_ context.Context, d time.Duration) error {
