@@ -82,7 +82,7 @@ func TestTheFolderOfARunThatDidNotBeginIsTakenAway(t *testing.T) {
 	if len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
-	l, err = TakePassing(dir) // the user's own folder
+	l, err = TakePassing(dir)
 	must(t, err)
 	must(t, l.Release())
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
