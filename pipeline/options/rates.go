@@ -35,7 +35,7 @@ func Speed(r *Request, cfg *pipeline.Config) (err error) {
 		return fmt.Errorf("--compress %q: want on, for slow links, or off", w.Compress)
 	}
 	if w.BatchBytes = int(r.BatchBytes); r.BatchBytes < 1 || r.BatchBytes > table.MaxBatchBytes {
-		return fmt.Errorf("--batch-bytes %d: want up to 4MiB", r.BatchBytes)
+		return fmt.Errorf("--batch-bytes %gMiB: want up to 4MiB", float64(r.BatchBytes)/(1<<20))
 	}
 	if l.Memory = r.Memory; l.Memory == 0 {
 		l.Memory = DefaultMemory()
@@ -46,7 +46,7 @@ func Speed(r *Request, cfg *pipeline.Config) (err error) {
 // CheckMemory refuses less than a load needs.
 func CheckMemory(bytes int64) error {
 	if bytes < MinMemory {
-		return fmt.Errorf("--memory %d: a load needs 16MiB at least", bytes)
+		return fmt.Errorf("--memory %gMiB: a load needs 16MiB at least", float64(bytes)/(1<<20))
 	}
 	return nil
 }
