@@ -16,6 +16,16 @@ import (
 	"golang.org/x/mod/zip"
 )
 
+// clonedTree is a clone of this repository.
+func clonedTree(t *testing.T) string {
+	t.Helper()
+	tree := filepath.Join(t.TempDir(), "tree")
+	if out, err := exec.Command("git", "clone", "--quiet", "..", tree).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return tree
+}
+
 // proxied makes the tree a version that go finds below GOPROXY, beside the modules of this machine, and returns the environment for that.
 func proxied(t *testing.T, version string) []string {
 	t.Helper()
@@ -26,9 +36,11 @@ func proxied(t *testing.T, version string) []string {
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(dir, version+".mod"), text, 0o600))
 	must(t, os.WriteFile(filepath.Join(dir, version+".info"), fmt.Appendf(nil, `{"Version": %q}`, version), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "list"), []byte(version+"\n"), 0o600))
+	tree := clonedTree(t)
 	f, err := os.Create(filepath.Join(dir, version+".zip"))
 	must(t, err)
-	must(t, errors.Join(zip.CreateFromVCS(f, gomodule.Version{Path: module, Version: version}, "..", "HEAD", ""), f.Close()))
+	must(t, errors.Join(zip.CreateFromVCS(f, gomodule.Version{Path: module, Version: version}, tree, "HEAD", ""), f.Close()))
 	cache, err := exec.Command("go", "env", "GOMODCACHE").Output()
 	must(t, err)
 	downloaded := filepath.Join(strings.TrimSpace(string(cache)), "cache", "download")
@@ -89,7 +101,7 @@ func TestAProgramOfAnotherModuleUsesTheLibrary(t *testing.T) {
 }
 
 func TestTheModuleIsGivenAnotherPath(t *testing.T) {
-	tree := filepath.Join(t.TempDir(), "tree")
+	tree := clonedTree(t)
 	in := func(name string, args ...string) string {
 		t.Helper()
 		c := exec.Command(name, args...)
@@ -99,9 +111,6 @@ func TestTheModuleIsGivenAnotherPath(t *testing.T) {
 			t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
 		}
 		return string(out)
-	}
-	if out, err := exec.Command("git", "clone", "--quiet", "..", tree).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
 	}
 	c := exec.Command("make", "rename", "PATH=tsimport")
 	c.Dir = tree
