@@ -39,8 +39,8 @@ func (l *Load) Config(cfg *pipeline.Config, origin *archiveReader.Origin) {
 	cfg.Read.Sources, cfg.Target.Expires, cfg.Target.DropExpired = origin, true, l.asked.DropExpired
 }
 
-// Begin completes a new table with what the archive says of its own, and refuses one that would not have what the archive has. At is nil if
-// it is not there yet.
+// Begin completes a new table with what the archive says of its own, and refuses one that would not have what the archive has. Missing says
+// that the store of the table is not there yet.
 func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Target, missing bool) error {
 	if cfg.Target.Table == "" {
 		return nil // the load says so
