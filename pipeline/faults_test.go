@@ -132,9 +132,7 @@ func TestARowThatAlwaysFailsIsRejected(t *testing.T) {
 		},
 	} {
 		for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
-			t.Run(fmt.Sprint(name, " ", order), func(t *testing.T) {
-				t.Parallel()
-				w := newWorld(t)
+			t.Run(fmt.Sprint(name, " ", order), virtual(func(t *testing.T, w *world) {
 				text := "id,a\n"
 				for i := range 500 {
 					value := "good"
@@ -161,7 +159,7 @@ func TestARowThatAlwaysFailsIsRejected(t *testing.T) {
 						t.Errorf("%s, %v", line, err)
 					}
 				}
-			})
+			}))
 		}
 	}
 }
