@@ -10,11 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/plan"
 )
@@ -194,12 +193,7 @@ func TestAColumnOfMarksThatHoldsSomethingElseIsNamed(t *testing.T) {
 	cfg.RunDir = filepath.Join(w.dir, "old")
 	cfg.Columns.Types["_tsimport"] = plan.Type{Type: table.String}
 	w.load(cfg)
-	put := &tablestore.PutRowChange{TableName: "t", PrimaryKey: new(tablestore.PrimaryKey)}
-	put.PrimaryKey.AddPrimaryKeyColumn("id", "z")
-	put.AddColumn("_tsimport", int64(7))
-	put.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-	_, err := w.sdk().PutRow(&tablestore.PutRowRequest{PutRowChange: put})
-	must(t, err)
+	must(t, tabletest.Do(w.sdk(), tabletest.Put("t", tabletest.Key("id", "z"), tabletest.Cells{"_tsimport": int64(7)})))
 	r := w.load(w.counted(w.file("in.csv", "id,n,m\nx,1,\ny,1,\nz,1,\n")))
 	text := strings.Join(lines(t, r.RejectsFiles[len(r.RejectsFiles)-1]), "\n")
 	if r.Rejected != 3 || strings.Count(text, "holds a value that is not a mark") != 3 {

@@ -13,12 +13,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/pipeline/checkpoint"
 )
 
@@ -114,14 +114,12 @@ func (w *world) copyRow(what string) {
 			continue
 		}
 		user, _, _ := strings.Cut(key, "/")
-		put := &tablestore.PutRowChange{TableName: "t", PrimaryKey: new(tablestore.PrimaryKey)}
-		put.PrimaryKey.AddPrimaryKeyColumn("user", user)
+		put := tabletest.Put("t", tabletest.Key("user", user), nil)
 		put.PrimaryKey.AddPrimaryKeyColumnWithAutoIncrement("seq")
 		for name, v := range cells {
 			put.AddColumn(name, v)
 		}
-		put.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-		if _, err := w.sdk().PutRow(&tablestore.PutRowRequest{PutRowChange: put}); err != nil {
+		if err := tabletest.Do(w.sdk(), put); err != nil {
 			w.t.Error(err)
 		}
 		return

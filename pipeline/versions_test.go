@@ -14,6 +14,7 @@ import (
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/pipeline/plan"
 )
 
@@ -104,11 +105,7 @@ func TestAnUpdateSentLaterThanAnotherWriterIsSeen(t *testing.T) {
 
 // update is what another writer does.
 func (w *world) update(id, column, value string) {
-	change := &tablestore.UpdateRowChange{TableName: "t", PrimaryKey: new(tablestore.PrimaryKey)}
-	change.PrimaryKey.AddPrimaryKeyColumn("id", id)
-	change.PutColumn(column, value)
-	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-	if _, err := w.sdk().UpdateRow(&tablestore.UpdateRowRequest{UpdateRowChange: change}); err != nil {
+	if err := tabletest.Do(w.sdk(), tabletest.Update("t", tabletest.Key("id", id), tabletest.Cells{column: value})); err != nil {
 		w.t.Error(err)
 	}
 }

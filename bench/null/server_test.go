@@ -53,6 +53,18 @@ func createTable(t *testing.T, c *tablestore.TableStoreClient, name string) {
 	must(t, err)
 }
 
+// signing are a server that signs its answers, and a client of ours with a secret.
+func signing(t *testing.T, o Options, secret string) (*client.Admin, *client.Traffic) {
+	t.Helper()
+	o.AccessKeyID, o.AccessKeySecret = "a", "b"
+	_, address := start(t, o)
+	traffic := new(client.Traffic)
+	c, err := client.New(t.Context(), client.Target{Endpoint: "http://" + address, Instance: "i",
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "a", AccessKeySecret: secret}}, traffic)
+	must(t, err)
+	return &client.Admin{Client: c, Context: t.Context()}, traffic
+}
+
 func batch(name string, rows, bytes int) *tablestore.BatchWriteRowRequest {
 	b := new(tablestore.BatchWriteRowRequest)
 	for i := range rows {
@@ -124,19 +136,15 @@ func TestTablesAreCreatedDescribedListedAndDropped(t *testing.T) {
 }
 
 func TestAnswersAreSignedForClientsThatCheckThem(t *testing.T) {
-	_, address := start(t, Options{AccessKeyID: "a", AccessKeySecret: "b"})
 	for secret, wrong := range map[string]bool{"b": false, "c": true} {
-		target := client.Target{Endpoint: "http://" + address, Instance: "i", Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "a", AccessKeySecret: secret}}
-		traffic := new(client.Traffic)
-		c, err := client.New(t.Context(), target, traffic)
-		must(t, err)
+		admin, traffic := signing(t, Options{}, secret)
 		for range 2 { // the second answer is the first one again
-			_, err = c.BatchWriteRow(batch("t", 3, 1))
+			_, err := admin.Client.BatchWriteRow(batch("t", 3, 1))
 			if wrong != (err != nil) {
 				t.Errorf("secret %s: %v", secret, err)
 			}
 		}
-		if _, err = c.ListTable(); wrong != (err != nil) {
+		if _, err := admin.List(); wrong != (err != nil) {
 			t.Errorf("secret %s: %v", secret, err)
 		}
 		if !wrong && (traffic.Unchecked.Load() > 0 || traffic.Checked.Load() != 3) {
@@ -146,12 +154,9 @@ func TestAnswersAreSignedForClientsThatCheckThem(t *testing.T) {
 }
 
 func TestPartitionsAreCutEvenly(t *testing.T) {
-	_, address := start(t, Options{Partitions: 4, First: 100, Last: 500, AccessKeyID: "a", AccessKeySecret: "b"})
-	target := client.Target{Endpoint: "http://" + address, Instance: "i", Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "a", AccessKeySecret: "b"}}
-	c, err := client.New(t.Context(), target, nil)
-	must(t, err)
-	createTable(t, c, "t")
-	bounds, err := (&client.Admin{Client: c, Context: t.Context()}).Splits("t")
+	admin, _ := signing(t, Options{Partitions: 4, First: 100, Last: 500}, "b")
+	createTable(t, admin.Client, "t")
+	bounds, err := admin.Splits("t")
 	if err != nil || len(bounds) != 3 {
 		t.Fatalf("%v, %v", bounds, err)
 	}
@@ -253,10 +258,7 @@ func TestStoredRowsAreReadInPages(t *testing.T) {
 		stored.Add([]table.Value{{Type: table.Integer, Int: id}, {Type: table.String, Bytes: fmt.Append(nil, "row ", id)}, {}})
 	}
 	stored.Sort()
-	_, endpoint := start(t, Options{Rows: stored, AccessKeyID: "id", AccessKeySecret: "secret"})
-	c, err := client.New(t.Context(), client.Target{Endpoint: "http://" + endpoint, Instance: "i",
-		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"}}, nil)
-	must(t, err)
+	admin, _ := signing(t, Options{Rows: stored}, "b")
 	read := func(from, to any, limit int32) (ids []int64, pages int) {
 		criteria := &tablestore.RangeRowQueryCriteria{TableName: "t", StartPrimaryKey: new(tablestore.PrimaryKey), EndPrimaryKey: new(tablestore.PrimaryKey), MaxVersion: 1, Limit: limit}
 		if from == nil {
@@ -270,7 +272,7 @@ func TestStoredRowsAreReadInPages(t *testing.T) {
 			criteria.EndPrimaryKey.AddPrimaryKeyColumn("id", to)
 		}
 		for criteria.StartPrimaryKey != nil {
-			page, err := client.GetRange(c, criteria, nil)
+			page, err := client.GetRange(admin.Client, criteria, nil)
 			must(t, err)
 			for _, r := range page.Rows {
 				id := r.PrimaryKey.PrimaryKeys[0].Value.(int64)

@@ -12,28 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
-
 	"example.com/tsimport/bench"
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/engine/sim"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/tabletest"
 )
-
-// embedded is an engine in memory and a client of it.
-func embedded(t *testing.T, o server.Options) (client.Target, *client.Admin) {
-	t.Helper()
-	o.InMemory = true
-	s, err := server.Open("", o)
-	must(t, err)
-	t.Cleanup(func() { s.Close() })
-	target := client.Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
-		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret}}
-	sdk, err := client.New(t.Context(), target, nil)
-	must(t, err)
-	return target, &client.Admin{Client: sdk, Context: t.Context()}
-}
 
 func configOf(target client.Target) Config {
 	return Config{Client: target, Target: "an engine in memory", TablePrefix: "bench_", Shape: Shape{RowSize: 100, Columns: 3, Keys: bench.RandomKeys, Seed: 1}, Rows: 5000, Concurrency: 4}
@@ -47,30 +32,30 @@ func tables(t *testing.T, a *client.Admin) []string {
 }
 
 func TestARunWritesItsRowsAndDropsItsTableAlone(t *testing.T) {
-	target, admin := embedded(t, server.Options{})
-	must(t, admin.Create("bench_mine", []table.KeyColumn{{Name: "id", Type: table.Integer}}, table.Definition{TimeToLive: -1, MaxVersions: 1}))
-	res, err := Run(t.Context(), t.Context(), configOf(target))
+	store := tabletest.Open(t, server.Options{})
+	must(t, store.Admin.Create("bench_mine", []table.KeyColumn{{Name: "id", Type: table.Integer}}, tabletest.Plain))
+	res, err := Run(t.Context(), t.Context(), configOf(store.Target))
 	must(t, err)
 	if res.Totals.Rows != 5000 || res.Totals.Units != 5000 || res.Totals.Bytes != 500000 || res.Latency.Count != 25 || len(res.Partitions) != 1 {
 		t.Errorf("totals %+v, %d batches, %d partitions", res.Totals, res.Latency.Count, len(res.Partitions))
 	}
-	if left := tables(t, admin); !slices.Equal(left, []string{"bench_mine"}) {
+	if left := tables(t, store.Admin); !slices.Equal(left, []string{"bench_mine"}) {
 		t.Errorf("tables %v; want the one that was there", left)
 	}
-	keep := configOf(target)
+	keep := configOf(store.Target)
 	keep.Keep = true
-	if res, err = Run(t.Context(), t.Context(), keep); err != nil || !slices.Contains(tables(t, admin), res.Settings.Table) {
-		t.Errorf("%v; the table that was to be kept is not in %v", err, tables(t, admin))
+	if res, err = Run(t.Context(), t.Context(), keep); err != nil || !slices.Contains(tables(t, store.Admin), res.Settings.Table) {
+		t.Errorf("%v; the table that was to be kept is not in %v", err, tables(t, store.Admin))
 	}
 }
 
 func TestAStoppedRunDropsItsTableAndSaysWhatItHas(t *testing.T) {
 	for _, hardToo := range []bool{false, true} {
-		target, admin := embedded(t, server.Options{})
+		store := tabletest.Open(t, server.Options{})
 		cause := errors.New("stopped by a test")
 		gentle, stop := context.WithCancelCause(t.Context())
 		hard, stopHard := context.WithCancelCause(t.Context())
-		c := configOf(target)
+		c := configOf(store.Target)
 		c.Rows, c.Duration = 0, time.Hour
 		c.Say = func(format string, _ ...any) {
 			if strings.HasSuffix(format, " made") {
@@ -89,18 +74,16 @@ func TestAStoppedRunDropsItsTableAndSaysWhatItHas(t *testing.T) {
 		if res != nil && res.Stopped != cause.Error() {
 			t.Errorf("hard %v: stopped by %q", hardToo, res.Stopped)
 		}
-		if left := tables(t, admin); len(left) != 0 {
+		if left := tables(t, store.Admin); len(left) != 0 {
 			t.Errorf("hard %v: tables %v are left", hardToo, left)
 		}
 	}
 }
 
 func TestAPhaseClosesItsConnections(t *testing.T) {
-	s, err := server.Open("", server.Options{InMemory: true})
-	must(t, err)
-	defer s.Close()
+	store := tabletest.Open(t, server.Options{})
 	var open atomic.Int64
-	web := httptest.NewUnstartedServer(s)
+	web := httptest.NewUnstartedServer(store)
 	web.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {
 		case http.StateNew:
@@ -111,11 +94,11 @@ func TestAPhaseClosesItsConnections(t *testing.T) {
 	}
 	web.Start()
 	defer web.Close()
-	target, _ := embedded(t, server.Options{})
+	target := store.Target
 	target.Endpoint, target.Transport = web.URL, nil
 	c := configOf(target)
 	c.Rows, c.Concurrency = 20_000, 32
-	_, err = Run(t.Context(), t.Context(), c)
+	_, err := Run(t.Context(), t.Context(), c)
 	must(t, err)
 	// The SDK's own clients keep a few.
 	for end := time.Now().Add(5 * time.Minute); open.Load() > 8; time.Sleep(time.Millisecond) {
@@ -126,8 +109,8 @@ func TestAPhaseClosesItsConnections(t *testing.T) {
 }
 
 func TestPartitionsAreTakenFromTheTable(t *testing.T) {
-	target, _ := embedded(t, server.Options{Simulation: &server.Simulation{Config: sim.Config{Partitions: 4, Sample: []sim.Key{sim.IntegerKey(-1 << 62), sim.IntegerKey(0), sim.IntegerKey(1 << 62), sim.IntegerKey(1<<62 + 1)}}}})
-	c := configOf(target)
+	c := configOf(tabletest.Open(t, server.Options{Simulation: &server.Simulation{Config: sim.Config{Partitions: 4,
+		Sample: []sim.Key{sim.IntegerKey(-1 << 62), sim.IntegerKey(0), sim.IntegerKey(1 << 62), sim.IntegerKey(1<<62 + 1)}}}}).Target)
 	c.Rows, c.Rate = 6000, 6000 // for a second: the map is read meanwhile
 	res, err := Run(t.Context(), t.Context(), c)
 	must(t, err)

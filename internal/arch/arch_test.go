@@ -149,6 +149,7 @@ var arrows = map[string][]string{
 	"internal/tablestore/address":     {"internal/table"},
 	"internal/tablestore/profile":     {"internal/tablestore/accesskey", "internal/tablestore/address"},
 	"internal/tablestore/condition":   {"internal/table", "internal/tablestore/client"},
+	"internal/tablestore/tabletest":   {"engine/server", "internal/conformance", "internal/table", "internal/tablestore/client"}, // only tests import it
 	"internal/tablestore/client":      {"internal/tablestore/plainbuffer", "ratelimit", "internal/table"},
 	"pipeline/rundir":                 {"internal/atomicfile", "internal/table"},
 	"pipeline/checkpoint":             {"internal/atomicfile", "internal/table"},
@@ -202,19 +203,19 @@ var arrows = map[string][]string{
 // testArrows lists what tests may import beside that and internal/conformance.
 var testArrows = map[string][]string{
 	".":                          {"engine/faults", "engine/server", "engine/sim", "internal/tablestore/scan"},
-	"pipeline":                   {"internal/lifecycle", "engine/enginetest", "engine/server", "engine/faults", "engine/sim", "internal/tablestore/scan", "reader", "internal/keyexpr", "transfer/verify", "reader/source/sourcetest", "reader/record", "reader/convert"},
-	"jobs/scaleout":              {"engine/enginetest", "engine/server", "engine/sim", "internal/tablestore/client", "internal/tablestore/condition", "internal/tablestore/scan", "reader/source/sourcetest"},
-	"pipeline/plan":              {"reader/source/sourcetest", "internal/lifecycle", "engine/server"},
-	"transfer/copytable":         {"engine/enginetest", "internal/keyexpr"},
-	"internal/tablestore/scan":   {"engine/enginetest", "engine/server", "engine/faults"},
+	"pipeline":                   {"internal/lifecycle", "engine/enginetest", "engine/server", "engine/faults", "engine/sim", "internal/tablestore/scan", "reader", "internal/keyexpr", "transfer/verify", "reader/source/sourcetest", "reader/record", "reader/convert", "internal/tablestore/tabletest"},
+	"jobs/scaleout":              {"engine/enginetest", "engine/server", "engine/sim", "internal/tablestore/client", "internal/tablestore/condition", "internal/tablestore/scan", "reader/source/sourcetest", "internal/tablestore/tabletest"},
+	"pipeline/plan":              {"reader/source/sourcetest", "internal/lifecycle", "engine/server", "internal/tablestore/tabletest"},
+	"transfer/copytable":         {"engine/server", "internal/keyexpr", "internal/tablestore/tabletest"},
+	"internal/tablestore/scan":   {"engine/enginetest", "engine/server", "engine/faults", "internal/tablestore/tabletest"},
 	"internal/tablestore/client": {"engine/server", "engine/faults", "engine/sim", "engine/wire"},
 	"writer":                     {"engine/server", "engine/faults", "internal/tablestore/encode"},
-	"transfer/verify":            {"engine/server", "engine/faults", "reader/input", "reader/record", "reader/source/sourcetest", "internal/keyexpr"},
-	"transfer/export":            {"internal/objectstore/storetest", "internal/tablestore/plainbuffer", "reader/input", "engine/server", "engine/faults", "reader/archive", "reader/source/sourcetest"},
+	"transfer/verify":            {"engine/server", "engine/faults", "reader/input", "reader/record", "reader/source/sourcetest", "internal/keyexpr", "internal/tablestore/tabletest"},
+	"transfer/export":            {"internal/objectstore/storetest", "internal/tablestore/plainbuffer", "reader/input", "engine/server", "engine/faults", "reader/archive", "reader/source/sourcetest", "internal/tablestore/tabletest"},
 	"reader/archive":             {"reader/source/sourcetest"},
 	"cmd/tsimport/commands":      {"reader/record", "engine/enginetest"},
 	"e2e/compatibility":          {"engine/server", "engine/sim", "cmd/tsimport/commands"},
-	"transfer/tablesync":         {"engine/server", "engine/faults", "internal/tablestore/condition", "reader/tablescan"},
+	"transfer/tablesync":         {"engine/server", "engine/faults", "internal/tablestore/condition", "reader/tablescan", "internal/tablestore/tabletest"},
 	"e2e":                        {"reader/mysql/mysqltest", "reader/postgres/pgtest", "internal/objectstore/storetest", "pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/result"},
 
 	"bench/baseline":  {"bench/null"},
@@ -223,7 +224,7 @@ var testArrows = map[string][]string{
 	"bench/spread":    {"engine/server"},
 	"engine/model":    {"engine/server"},
 	"engine/contract": {"engine/enginetest", "engine/server", "engine/sim"},
-	"bench/write":     {"engine/server", "engine/faults", "engine/sim"},
+	"bench/write":     {"engine/server", "engine/faults", "engine/sim", "internal/tablestore/tabletest"},
 	"pipeline/report": {"engine/server", "internal/timeline"},
 
 	"cmd/tsimport/advise": {"bench"},
@@ -237,9 +238,9 @@ var testArrows = map[string][]string{
 	"reader/sqlite":    {"reader/source", "reader/source/sourcetest", "reader/sqltable/sqltest"},
 	"reader/mysqldump": {"reader/convert", "reader/sqltable", "reader/sqltable/sqltest", "reader/mysql", "reader/mysql/mysqltest"},
 	"reader/pgdump":    {"reader/sqltable", "reader/sqltable/sqltest", "reader/postgres", "reader/postgres/pgtest"},
-	"reader/tablescan": {"engine/server", "engine/faults", "reader/source/sourcetest"},
+	"reader/tablescan": {"engine/server", "engine/faults", "reader/source/sourcetest", "internal/tablestore/tabletest"},
 
-	"transfer/lifecycle/apply": {"engine/server", "engine/faults", "reader/archivefile"},
+	"transfer/lifecycle/apply": {"engine/server", "engine/faults", "reader/archivefile", "internal/tablestore/tabletest"},
 
 	"partitioner": {"shuffle"},
 	"ratelimit":   {"engine/limiter"},

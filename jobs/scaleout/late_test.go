@@ -12,11 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/plan"
 )
@@ -39,14 +39,7 @@ func (p *process) diesSending(rnd *rand.Rand, chance float64, late time.Duration
 func (w *world) nextLoad() {
 	sdk := w.sdk()
 	for key := range w.want {
-		pk := new(tablestore.PrimaryKey)
-		pk.AddPrimaryKeyColumn("id", key)
-		put := &tablestore.PutRowChange{TableName: "t", PrimaryKey: pk}
-		put.AddColumn("what", "the next load")
-		put.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-		if _, err := sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: put}); err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, tabletest.Do(sdk, tabletest.Put("t", tabletest.Key("id", key), tabletest.Cells{"what": "the next load"})))
 		w.want[key] = "the next load"
 	}
 }

@@ -8,24 +8,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/tabletest"
 )
 
 // put writes a row of table t with the string key id.
 func put(t *testing.T, admin *client.Admin, id string, cells map[string]any) {
 	t.Helper()
-	change := &tablestore.PutRowChange{TableName: "t", PrimaryKey: new(tablestore.PrimaryKey)}
-	change.PrimaryKey.AddPrimaryKeyColumn("id", id)
-	for name, v := range cells {
-		change.AddColumn(name, v)
-	}
-	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-	if _, err := admin.Client.PutRow(&tablestore.PutRowRequest{PutRowChange: change}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tabletest.Do(admin.Client, tabletest.Put("t", tabletest.Key("id", id), cells)))
 }
 
 // typed plans a load of a file into table t and returns the types of its columns.

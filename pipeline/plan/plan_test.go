@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/reader/convert"
 )
 
@@ -84,19 +83,7 @@ func planned(t *testing.T, r *Request) []string {
 // store opens an embedded store in memory with the table t.
 func store(t *testing.T, key ...table.KeyColumn) *client.Admin {
 	t.Helper()
-	s, err := server.Open("", server.Options{InMemory: true})
-	must(t, err)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	sdk, err := client.New(context.Background(), client.Target{
-		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
-		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
-	}, nil)
-	must(t, err)
-	admin := &client.Admin{Client: sdk, Context: context.Background()}
+	admin := tabletest.Open(t, server.Options{}).Admin
 	must(t, admin.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 1000}))
 	return admin
 }

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"example.com/tsimport/engine/faults"
@@ -23,6 +22,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
 	"example.com/tsimport/reader/source/sourcetest"
@@ -31,10 +31,9 @@ import (
 // world is a service with a table t.
 type world struct {
 	*testing.T
-	sdk   *tablestore.TableStoreClient
-	admin *client.Admin
-	plan  *faults.Plan
-	now   time.Time
+	*tabletest.Store
+	plan *faults.Plan
+	now  time.Time
 }
 
 var key = []table.KeyColumn{{Name: "id", Type: table.Integer}, {Name: "name", Type: table.String}, {Name: "raw", Type: table.Binary}}
@@ -43,64 +42,41 @@ var must = conformance.Must
 
 func newWorld(t *testing.T) *world {
 	w := &world{T: t, plan: new(faults.Plan), now: time.Now()}
-	s, err := server.Open("", server.Options{InMemory: true, Faults: w.plan})
-	must(t, err)
-	t.Cleanup(func() { s.Close() })
-	w.sdk, err = client.New(context.Background(), client.Target{
-		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
-		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
-	}, nil)
-	must(t, err)
-	w.admin = &client.Admin{Client: w.sdk, Context: context.Background()}
+	w.Store = tabletest.Open(t, server.Options{Faults: w.plan})
 	w.create()
 	return w
 }
 
 func (w *world) create() {
 	w.Helper()
-	must(w, w.admin.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 5}))
+	must(w, w.Admin.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 5}))
 }
 
 func (w *world) key(i int) *tablestore.PrimaryKey {
-	pk := new(tablestore.PrimaryKey)
-	pk.AddPrimaryKeyColumn("id", int64(i/3-100))
-	pk.AddPrimaryKeyColumn("name", fmt.Sprint("name ", i%3))
-	pk.AddPrimaryKeyColumn("raw", bytes.Repeat([]byte{0}, i%5))
-	return pk
+	return tabletest.Key("id", int64(i/3-100), "name", fmt.Sprint("name ", i%3), "raw", bytes.Repeat([]byte{0}, i%5))
 }
 
 // fill makes rows 0 to n−1: cells of all types, of several versions, and rows without any.
 func (w *world) fill(n int) {
 	w.Helper()
-	for from := 0; from < n; from += 200 {
-		req := new(tablestore.BatchWriteRowRequest)
-		for i := from; i < min(from+200, n); i++ {
-			change := &tablestore.PutRowChange{TableName: "t", PrimaryKey: w.key(i)}
-			change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-			if i%11 != 10 {
-				change.AddColumn("always", fmt.Sprint("row ", i))
-				change.AddColumn(fmt.Sprint("c", i%7), []any{int64(math.MinInt64), math.MaxFloat64, true, "", []byte{}, "表 \x00", math.Copysign(0, -1)}[i%7])
-				for v := range i % 4 {
-					change.AddColumnWithTimestamp("versions", int64(v), w.now.UnixMilli()-int64(1000*v))
-				}
-			}
-			req.AddRowChange(change)
-		}
-		res, err := w.sdk.BatchWriteRow(req)
-		must(w, err)
-		for _, r := range res.TableToRowsResult["t"] {
-			if !r.IsSucceed {
-				w.Fatal(r.Error)
+	tabletest.Fill(w, w.SDK, n, func(i int) tablestore.RowChange {
+		change := tabletest.Put("t", w.key(i), nil)
+		if i%11 != 10 {
+			change.AddColumn("always", fmt.Sprint("row ", i))
+			change.AddColumn(fmt.Sprint("c", i%7), []any{int64(math.MinInt64), math.MaxFloat64, true, "", []byte{}, "表 \x00", math.Copysign(0, -1)}[i%7])
+			for v := range i % 4 {
+				change.AddColumnWithTimestamp("versions", int64(v), w.now.UnixMilli()-int64(1000*v))
 			}
 		}
-	}
+		return change
+	})
 }
 
 func (w *world) config() Config {
 	w.Helper()
-	t, err := w.admin.Describe("t")
+	t, err := w.Admin.Describe("t")
 	must(w, err)
-	return Config{Client: w.sdk, Table: t}
+	return Config{Client: w.SDK, Table: t}
 }
 
 // parts opens the ranges between bounds of the first key column.
@@ -264,7 +240,7 @@ func TestCellsOlderThanSinceAreNotRead(t *testing.T) {
 // replacing are ways in which a table may be another one than that which was begun with.
 func (w *world) drop() {
 	w.Helper()
-	must(w, w.admin.Drop("t"))
+	must(w, w.Admin.Drop("t"))
 }
 
 func TestATableThatIsDroppedWhileItIsReadStopsTheReading(t *testing.T) {
@@ -346,7 +322,7 @@ func TestPagesInUsedMemoryHaveTheSameRecords(t *testing.T) {
 	w.fill(rows)
 	var want []string
 	records := NewRecords(len(key))
-	err := scan.Table(t.Context(), w.sdk, "t", key, scan.Options{Versions: AllVersions}, func(r *scan.Row) error {
+	err := scan.Table(t.Context(), w.SDK, "t", key, scan.Options{Versions: AllVersions}, func(r *scan.Row) error {
 		rec, err := records.Of(r)
 		want = append(want, show(rec))
 		return err

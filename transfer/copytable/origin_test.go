@@ -6,14 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"example.com/tsimport/engine/enginetest"
+	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/keyexpr"
 	"example.com/tsimport/internal/table"
-	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/reader/tablescan"
 )
 
@@ -23,14 +22,9 @@ var must = conformance.Must
 // and last, beside rows without such cells.
 func TestACellThatATargetDoesNotTakeIsFoundAnywhere(t *testing.T) {
 	const rows = 40
-	engine := enginetest.Start(t)
-	sdk, err := client.New(t.Context(), client.Target{Endpoint: engine.URL, Instance: engine.Instance, Credentials: &common.DefaultCredentialsProvider{
-		AccessKeyID: engine.AccessKeyID, AccessKeySecret: engine.AccessKeySecret,
-	}}, nil)
-	must(t, err)
-	admin := &client.Admin{Client: sdk, Context: t.Context()}
+	s := tabletest.Open(t, server.Options{})
 	key := []table.KeyColumn{{Name: "id", Type: table.Integer}}
-	now := engine.Now()
+	now := s.Now()
 	old, ahead := now.Add(-50*time.Hour).UnixMilli(), now.Add(50*time.Hour).UnixMilli()
 	others, err := keyexpr.CompileWhere("id != 20")
 	must(t, err)
@@ -55,22 +49,17 @@ func TestACellThatATargetDoesNotTakeIsFoundAnywhere(t *testing.T) {
 		{bad: 21, at: old, scan: func(c *tablescan.Config) { c.Where = others }, want: "column odd of row id 21 is"},
 	} {
 		name := fmt.Sprint("t", i)
-		must(t, admin.Create(name, key, table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 1e9}))
-		for id := range rows {
-			change := &tablestore.PutRowChange{TableName: name, PrimaryKey: new(tablestore.PrimaryKey)}
-			change.PrimaryKey.AddPrimaryKeyColumn("id", int64(id))
-			change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-			change.AddColumnWithTimestamp("even", int64(id), now.UnixMilli())
+		must(t, s.Admin.Create(name, key, table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 1e9}))
+		tabletest.Fill(t, s.SDK, rows, func(id int) tablestore.RowChange {
+			change := tabletest.Put(name, tabletest.Key("id", int64(id)), tabletest.Cells{"even": int64(id)}, now.UnixMilli())
 			if id == tt.bad {
 				change.AddColumnWithTimestamp("odd", "x", tt.at)
 			}
-			if _, err := sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: change}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		from, err := admin.Describe(name)
+			return change
+		})
+		from, err := s.Admin.Describe(name)
 		must(t, err)
-		c, o := tablescan.Config{Client: sdk, Table: from, Ranges: 4}, Options{To: day}
+		c, o := tablescan.Config{Client: s.SDK, Table: from, Ranges: 4}, Options{To: day}
 		if tt.to != nil {
 			o.To = tt.to
 		}

@@ -22,7 +22,7 @@ import (
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/objectstore/storetest"
 	"example.com/tsimport/internal/table"
-	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/reader/archive"
 	format "example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/input"
@@ -47,19 +47,16 @@ func everyValue() []any {
 func wideWorld(t *testing.T, keys int) (*world, []table.KeyColumn) {
 	w := newWorld(t, 0)
 	key := []table.KeyColumn{{Name: "raw", Type: table.Binary}, {Name: "n", Type: table.Integer}, {Name: "s", Type: table.String}, {Name: "raw2", Type: table.Binary}}[:keys]
-	admin := &client.Admin{Client: w.sdk, Context: context.Background()}
-	must(t, admin.CreateDefined("w", key, table.Definition{TimeToLive: -1, MaxVersions: 5, MaxDeviation: 1e9}, map[string]table.Type{"d": table.Double, "e": table.Binary}))
+	must(t, w.Admin.CreateDefined("w", key, table.Definition{TimeToLive: -1, MaxVersions: 5, MaxDeviation: 1e9}, map[string]table.Type{"d": table.Double, "e": table.Binary}))
 	values := everyValue()
 	put := func(i int, columns func(*tablestore.PutRowChange)) {
 		t.Helper()
-		change := &tablestore.PutRowChange{TableName: "w", PrimaryKey: new(tablestore.PrimaryKey)}
+		change := tabletest.Put("w", new(tablestore.PrimaryKey), nil)
 		for n, k := range key {
 			change.PrimaryKey.AddPrimaryKeyColumn(k.Name, []any{[]byte{byte(i >> 8), byte(i), 0, 255}, int64(i) * (math.MaxInt64 / 300), fmt.Sprint("é \x00", i%7), []byte{}}[n])
 		}
-		change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
 		columns(change)
-		_, err := w.sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: change})
-		must(t, err)
+		must(t, tabletest.Do(w.SDK, change))
 	}
 	now := time.Now().UnixMilli()
 	for i := range 110 {
@@ -88,13 +85,13 @@ func wideWorld(t *testing.T, keys int) (*world, []table.KeyColumn) {
 		c.AddColumn("empty", []byte{})
 	})
 	var err error
-	w.table, err = admin.Describe("w")
+	w.table, err = w.Admin.Describe("w")
 	must(t, err)
 	return w, key
 }
 
 func (w *world) archive(dir string) ArchiveConfig {
-	return ArchiveConfig{Scan: tablescan.Config{Client: w.sdk, Table: w.table, Ranges: 4}, Target: "test", Dir: dir, PartBytes: 3000}
+	return ArchiveConfig{Scan: tablescan.Config{Client: w.SDK, Table: w.table, Ranges: 4}, Target: "test", Dir: dir, PartBytes: 3000}
 }
 
 // rowsOf are the rows of an origin in words, in their order.
@@ -320,13 +317,12 @@ func TestAnInterruptedArchiveOfAnotherTableIsNotContinued(t *testing.T) {
 	}
 
 	c = interrupted()
-	admin := &client.Admin{Client: w.sdk, Context: context.Background()}
-	must(t, errors.Join(admin.Drop("w"), admin.Create("w", key, w.table.Definition)))
+	must(t, errors.Join(w.Admin.Drop("w"), w.Admin.Create("w", key, w.table.Definition)))
 	if _, err := ToArchive(context.Background(), c); err == nil {
 		t.Error("it continued although the table was replaced")
 	}
 	var err error
-	c.Scan.Table, err = admin.Describe("w")
+	c.Scan.Table, err = w.Admin.Describe("w")
 	must(t, err)
 	if _, err := ToArchive(context.Background(), c); !errors.As(err, &changed) || !strings.Contains(err.Error(), "dropped and made again") {
 		t.Errorf("of a table that was made again: %v", err)

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"example.com/tsimport/engine/faults"
@@ -22,6 +21,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/tablescan"
 )
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) { conformance.Main(m) }
 
 // world is an embedded store in memory with a table t of rows that have the keys (0, "k00000"), (0, "k00001") … and different columns.
 type world struct {
-	sdk    *tablestore.TableStoreClient
+	*tabletest.Store
 	table  *client.Table
 	faults *faults.Plan
 }
@@ -42,38 +42,20 @@ const perKey = 7 // rows of one partition-key value
 func newWorld(t *testing.T, rows int) *world {
 	t.Helper()
 	w := &world{faults: &faults.Plan{Only: func(op string) bool { return op == "GetRange" }}}
-	s, err := server.Open("", server.Options{InMemory: true, Faults: w.faults})
-	must(t, err)
-	t.Cleanup(func() { s.Close() })
-	w.sdk, err = client.New(context.Background(), client.Target{
-		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
-		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
-	}, nil)
-	must(t, err)
-	admin := &client.Admin{Client: w.sdk, Context: context.Background()}
+	w.Store = tabletest.Open(t, server.Options{Faults: w.faults})
 	key := []table.KeyColumn{{Name: "p", Type: table.Integer}, {Name: "k", Type: table.String}}
-	must(t, admin.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 1}))
-	for from := 0; from < rows; from += 200 {
-		req := &tablestore.BatchWriteRowRequest{}
-		for i := from; i < min(from+200, rows); i++ {
-			change := &tablestore.PutRowChange{TableName: "t", PrimaryKey: new(tablestore.PrimaryKey)}
-			change.PrimaryKey.AddPrimaryKeyColumn("p", int64(i/perKey))
-			change.PrimaryKey.AddPrimaryKeyColumn("k", fmt.Sprintf("k%05d", i))
-			change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-			change.AddColumn("n", int64(i))
-			change.AddColumn(fmt.Sprint("c", i*5/rows), "x,y") // another column for each fifth of the table
-			req.AddRowChange(change)
-		}
-		_, err := w.sdk.BatchWriteRow(req)
-		must(t, err)
-	}
-	w.table, err = admin.Describe("t")
+	must(t, w.Admin.Create("t", key, tabletest.Plain))
+	tabletest.Fill(t, w.SDK, rows, func(i int) tablestore.RowChange { // another column for each fifth of the table
+		return tabletest.Put("t", tabletest.Key("p", int64(i/perKey), "k", fmt.Sprintf("k%05d", i)), tabletest.Cells{"n": int64(i), fmt.Sprint("c", i*5/rows): "x,y"})
+	})
+	var err error
+	w.table, err = w.Admin.Describe("t")
 	must(t, err)
 	return w
 }
 
 func (w *world) config(format string, columns ...string) Config {
-	return Config{Scan: tablescan.Config{Client: w.sdk, Table: w.table, Columns: columns}, Holds: archive.Selection{Columns: columns}, Target: "test", Format: format}
+	return Config{Scan: tablescan.Config{Client: w.SDK, Table: w.table, Columns: columns}, Holds: archive.Selection{Columns: columns}, Target: "test", Format: format}
 }
 
 // text is an export in one go.
@@ -108,7 +90,7 @@ func TestRangesReadInParallelComeOutInKeyOrder(t *testing.T) {
 				from = append(values(int64(after/perKey)), table.Value{Type: table.String, Bytes: fmt.Appendf(nil, "k%05d", after)})
 			}
 			next := int64(after)
-			err := newOrdered(w.sdk, w.table, scan.Options{From: from}, DefaultReaders, bounds).run(context.Background(), func(r *scan.Row) error {
+			err := newOrdered(w.SDK, w.table, scan.Options{From: from}, DefaultReaders, bounds).run(context.Background(), func(r *scan.Row) error {
 				for _, c := range r.Columns {
 					if c.ColumnName == "n" && c.Value != next {
 						return fmt.Errorf("row %v comes where %d should", c.Value, next)
@@ -125,7 +107,7 @@ func TestRangesReadInParallelComeOutInKeyOrder(t *testing.T) {
 	// Neither a caller that has had enough nor one that fails leaves anything running.
 	for _, stop := range []error{errEnough, errors.New("no more")} {
 		seen := 0
-		err := newOrdered(w.sdk, w.table, scan.Options{}, DefaultReaders, values(500, 1000, 1500)).run(context.Background(), func(*scan.Row) error {
+		err := newOrdered(w.SDK, w.table, scan.Options{}, DefaultReaders, values(500, 1000, 1500)).run(context.Background(), func(*scan.Row) error {
 			if seen++; seen == 10 {
 				return stop
 			}
@@ -335,19 +317,17 @@ func TestAnExportOfATableThatIsReplacedFails(t *testing.T) {
 			if tt.silent {
 				w.table.Created = 0
 			}
-			admin := &client.Admin{Client: w.sdk, Context: t.Context()}
 			before := w.faults.Requests()
 			w.faults.Decide = func(r faults.Request) faults.Fault {
 				if r.N != before+tt.after {
 					return faults.Fault{}
 				}
-				if err := admin.Drop("t"); err != nil {
-					t.Error(err)
+				err := w.Admin.Drop("t")
+				if err == nil && tt.key != nil {
+					err = w.Admin.Create("t", tt.key, tabletest.Plain)
 				}
-				if tt.key != nil {
-					if err := admin.Create("t", tt.key, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
-						t.Error(err)
-					}
+				if err != nil {
+					t.Error(err)
 				}
 				return faults.Fault{}
 			}

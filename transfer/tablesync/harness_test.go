@@ -11,15 +11,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
-	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
-	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/plan"
 )
@@ -30,10 +27,8 @@ func TestMain(m *testing.M) { conformance.Main(m) }
 
 // world is an embedded store in memory, and a working folder.
 type world struct {
+	*tabletest.Store
 	t      testing.TB
-	sdk    *tablestore.TableStoreClient
-	admin  *client.Admin
-	target client.Target
 	faults *faults.Plan
 	said   []string
 }
@@ -42,16 +37,7 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	w := &world{t: t, faults: &faults.Plan{}}
-	s, err := server.Open("", server.Options{InMemory: true, Faults: w.faults})
-	must(t, err)
-	t.Cleanup(func() { s.Close() })
-	w.target = client.Target{
-		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
-		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
-	}
-	w.sdk, err = client.New(context.Background(), w.target, nil)
-	must(t, err)
-	w.admin = &client.Admin{Client: w.sdk, Context: context.Background()}
+	w.Store = tabletest.Open(t, server.Options{Faults: w.faults})
 	return w
 }
 
@@ -62,7 +48,7 @@ func (w *world) make(d table.Definition, key ...table.KeyColumn) {
 		d.TimeToLive = -1
 	}
 	d.MaxVersions = max(d.MaxVersions, 1)
-	must(w.t, w.admin.Create("t", key, d))
+	must(w.t, w.Admin.Create("t", key, d))
 }
 
 var (
@@ -76,39 +62,28 @@ func filled(t testing.TB, rows ...any) *world {
 	w := newWorld(t)
 	w.make(table.Definition{}, stringID)
 	for i := 0; i < len(rows); i += 2 {
-		w.put(rows[i], map[string]any{"n": int64(rows[i+1].(int))})
+		w.put(rows[i], tabletest.Cells{"n": int64(rows[i+1].(int))})
 	}
 	return w
 }
 
-func (w *world) put(id any, cells map[string]any) {
+func (w *world) put(id any, cells tabletest.Cells) {
 	w.t.Helper()
-	change := &tablestore.PutRowChange{TableName: "t", PrimaryKey: new(tablestore.PrimaryKey)}
-	change.PrimaryKey.AddPrimaryKeyColumn("id", id)
-	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-	for column, v := range cells {
-		change.AddColumn(column, v)
-	}
-	_, err := w.sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: change})
-	must(w.t, err)
+	must(w.t, tabletest.Do(w.SDK, tabletest.Put("t", tabletest.Key("id", id), cells)))
 }
 
 // remove deletes a row.
 func (w *world) remove(id any) {
 	w.t.Helper()
-	change := &tablestore.DeleteRowChange{TableName: "t", PrimaryKey: new(tablestore.PrimaryKey)}
-	change.PrimaryKey.AddPrimaryKeyColumn("id", id)
-	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-	_, err := w.sdk.DeleteRow(&tablestore.DeleteRowRequest{DeleteRowChange: change})
-	must(w.t, err)
+	must(w.t, tabletest.Do(w.SDK, tabletest.Delete("t", tabletest.Key("id", id))))
 }
 
 // rows are the table's rows as text, in key order.
 func (w *world) rows() (all []string) {
 	w.t.Helper()
-	of, err := w.admin.Describe("t")
+	of, err := w.Admin.Describe("t")
 	must(w.t, err)
-	err = scan.Table(context.Background(), w.sdk, "t", of.Key, scan.Options{Versions: of.MaxVersions}, func(r *scan.Row) error {
+	err = scan.Table(context.Background(), w.SDK, "t", of.Key, scan.Options{Versions: of.MaxVersions}, func(r *scan.Row) error {
 		var cells []string
 		for _, c := range r.Columns {
 			cells = append(cells, fmt.Sprintf("%s=%v", c.ColumnName, c.Value))
@@ -153,7 +128,7 @@ func (w *world) config(files ...string) Config {
 		Delete: true, MaxDelete: pipeline.MaxErrors{Percent: 100, Share: true}, Examples: 10,
 		Say: func(line string) { w.said = append(w.said, line) },
 		Load: pipeline.Config{
-			Inputs: files, Target: plan.Target{Client: w.target, Name: "here", Table: "t"}, Columns: plan.Columns{Types: map[string]plan.Type{}},
+			Inputs: files, Target: plan.Target{Client: w.Target, Name: "here", Table: "t"}, Columns: plan.Columns{Types: map[string]plan.Type{}},
 			Write: pipeline.Write{Concurrency: 4, Settle: 1}, Limits: pipeline.Limits{MaxErrors: pipeline.MaxErrors{Rows: -1}, Memory: 64 << 20},
 		},
 	}

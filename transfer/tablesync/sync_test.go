@@ -15,7 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/parquet-go/parquet-go"
 
 	"example.com/tsimport/engine/faults"
@@ -23,6 +22,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/condition"
 	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/tablescan"
@@ -32,7 +32,7 @@ import (
 func TestOnlyTheDifferencesAreWritten(t *testing.T) {
 	w := filled(t)
 	for i := range 100 {
-		w.put(fmt.Sprintf("k%02d", i), map[string]any{"n": int64(i), "s": "text"})
+		w.put(fmt.Sprintf("k%02d", i), tabletest.Cells{"n": int64(i), "s": "text"})
 	}
 	var text strings.Builder
 	text.WriteString("id,n,s\n")
@@ -192,7 +192,7 @@ func TestARangeAloneIsComparedAndDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.make(table.Definition{}, integerID)
 	for i := range 10 {
-		w.put(int64(i), map[string]any{"n": int64(0)})
+		w.put(int64(i), tabletest.Cells{"n": int64(0)})
 	}
 	cfg := w.config(w.write("a.csv", "id,n\n1,1\n3,0\n5,1\n9,1\n"))
 	cfg.Range = "3..6"
@@ -206,8 +206,8 @@ func TestARangeAloneIsComparedAndDeleted(t *testing.T) {
 
 func TestAnUpdateWritesTheColumnsThatDiffer(t *testing.T) {
 	w := filled(t)
-	w.put("a", map[string]any{"n": int64(1), "m": int64(1), "own": "kept"})
-	w.put("b", map[string]any{"n": int64(1), "m": int64(1)})
+	w.put("a", tabletest.Cells{"n": int64(1), "m": int64(1), "own": "kept"})
+	w.put("b", tabletest.Cells{"n": int64(1), "m": int64(1)})
 	cfg := w.config(w.write("a.csv", "id,n,m\na,5,1\na,2,1\nb,1,1\nc,3,\n"))
 	cfg.Load.Write.Mode, cfg.Delete = table.Update, false
 	s := w.sync(cfg)
@@ -232,7 +232,7 @@ func TestAnySyncLeavesWhatTheInputSays(t *testing.T) {
 			for range 300 {
 				id := fmt.Sprintf("k%03d", random.IntN(400))
 				rows[id] = fmt.Sprint(random.IntN(3))
-				w.put(id, map[string]any{"v": rows[id]})
+				w.put(id, tabletest.Cells{"v": rows[id]})
 			}
 			var text strings.Builder
 			text.WriteString("id,v\n")
@@ -296,7 +296,7 @@ func TestAnInterruptedSyncWritesWhatWasCompared(t *testing.T) {
 		w := filled(t, "b", 2)
 		cfg := w.config(w.write("a.csv", "id,n\na,1\nc,3\n"))
 		first := w.interruptedAt(cfg, load)
-		w.put("b2", map[string]any{"n": int64(0)}) // after the comparison: not seen
+		w.put("b2", tabletest.Cells{"n": int64(0)}) // after the comparison: not seen
 		s := w.sync(cfg)
 		if !s.Resumed || s.RunDir != first.RunDir {
 			t.Errorf("load %d: %+v", load, s)
@@ -344,7 +344,7 @@ func TestAComparisonReadsNoFasterThanItMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := filled(t)
 		for i := range 20 {
-			w.put(fmt.Sprint(i), map[string]any{"s": strings.Repeat("x", 100_000)})
+			w.put(fmt.Sprint(i), tabletest.Cells{"s": strings.Repeat("x", 100_000)})
 		}
 		took := func(unitsPerSecond float64) (time.Duration, int64) {
 			cfg := w.config(w.write("a.csv", "id,s\n1,x\n"))
@@ -365,7 +365,7 @@ func TestAComparisonReadsNoFasterThanItMay(t *testing.T) {
 func TestASourceOfARangeDeletesWithinItOnly(t *testing.T) {
 	w := filled(t)
 	for _, id := range []string{"a", "b", "c", "d", "e"} {
-		w.put(id, map[string]any{"n": int64(1)})
+		w.put(id, tabletest.Cells{"n": int64(1)})
 	}
 	held := &Held{Name: "the source", Key: []table.KeyColumn{stringID}, From: "b", To: `"d"`}
 	for _, tt := range []struct {
@@ -428,9 +428,7 @@ func TestATableMadeAgainIsNotWrittenTo(t *testing.T) {
 	w := filled(t)
 	cfg := w.config(w.write("a.csv", "id,n\na,1\n"))
 	cfg.OnCompared = func(*Summary) {
-		if _, err := w.sdk.DeleteTable(&tablestore.DeleteTableRequest{TableName: "t"}); err != nil {
-			t.Error(err)
-		}
+		must(t, w.Admin.Drop("t"))
 		w.make(table.Definition{}, stringID)
 	}
 	s, err := Run(context.Background(), cfg)
@@ -444,20 +442,14 @@ func TestATableMadeAgainIsNotWrittenTo(t *testing.T) {
 func TestASourceMadeAgainDeletesNothing(t *testing.T) {
 	w := filled(t, "b", 2)
 	makeSource := func() *tablescan.Origin {
-		must(t, w.admin.Create("s", []table.KeyColumn{stringID}, table.Definition{TimeToLive: -1, MaxVersions: 1}))
-		change := &tablestore.PutRowChange{TableName: "s", PrimaryKey: new(tablestore.PrimaryKey)}
-		change.PrimaryKey.AddPrimaryKeyColumn("id", "a")
-		change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-		change.AddColumn("n", int64(1))
-		_, err := w.sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: change})
+		must(t, w.Admin.Create("s", []table.KeyColumn{stringID}, tabletest.Plain))
+		must(t, tabletest.Do(w.SDK, tabletest.Put("s", tabletest.Key("id", "a"), tabletest.Cells{"n": int64(1)})))
+		made, err := w.Admin.Describe("s")
 		must(t, err)
-		made, err := w.admin.Describe("s")
-		must(t, err)
-		return tablescan.New(tablescan.Config{Client: w.sdk, Table: made})
+		return tablescan.New(tablescan.Config{Client: w.SDK, Table: made})
 	}
 	again := func() *tablescan.Origin {
-		_, err := w.sdk.DeleteTable(&tablestore.DeleteTableRequest{TableName: "s"})
-		must(t, err)
+		must(t, w.Admin.Drop("s"))
 		return makeSource()
 	}
 	cfg := w.config("s")
@@ -520,13 +512,9 @@ func TestRowsWithNumbersAreChangedAndDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.make(table.Definition{}, stringID, table.KeyColumn{Name: "n", Type: table.Integer, Auto: true})
 	for i := range 3 {
-		change := &tablestore.PutRowChange{TableName: "t", PrimaryKey: new(tablestore.PrimaryKey), ReturnType: tablestore.ReturnType_RT_PK}
-		change.PrimaryKey.AddPrimaryKeyColumn("id", fmt.Sprint("k", i))
+		change := tabletest.Put("t", tabletest.Key("id", fmt.Sprint("k", i)), tabletest.Cells{"v": int64(i)})
 		change.PrimaryKey.AddPrimaryKeyColumnWithAutoIncrement("n")
-		change.AddColumn("v", int64(i))
-		change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-		_, err := w.sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: change})
-		must(t, err)
+		must(t, tabletest.Do(w.SDK, change))
 	}
 	number := func(row string) string {
 		_, n, _ := strings.Cut(strings.Fields(row)[0], "/")
@@ -569,12 +557,12 @@ func TestUpdatesWithTimestampsAreWrittenInOrder(t *testing.T) {
 func TestRowsOfOthersAfterTheComparison(t *testing.T) {
 	w := filled(t)
 	for _, id := range []string{"equal", "different", "surplus"} {
-		w.put(id, map[string]any{"n": int64(1)})
+		w.put(id, tabletest.Cells{"n": int64(1)})
 	}
 	cfg := w.config(w.write("a.csv", "id,n\ndifferent,2\nequal,1\nmissing,1\n"))
 	cfg.OnCompared = func(*Summary) {
 		for _, id := range []string{"equal", "different", "surplus", "missing", "new"} {
-			w.put(id, map[string]any{"other": true})
+			w.put(id, tabletest.Cells{"other": true})
 		}
 	}
 	wantCounts(t, w.sync(cfg), "equal 1, missing 1, different 1, surplus 1: written 2, deleted 1, kept 0, rejected 0, exit 0")
@@ -590,11 +578,11 @@ func TestRowsThatDoNotPassAreLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, mode := range []table.Mode{table.Put, table.Update} {
 				w := filled(t)
-				w.put("equal", map[string]any{"at": int64(5), "n": int64(1)})
-				w.put("newer", map[string]any{"at": int64(7), "n": int64(1)})
-				w.put("older", map[string]any{"at": int64(3), "n": int64(1)})
-				w.put("same", map[string]any{"at": int64(5), "n": int64(1)})
-				w.put("unknown", map[string]any{"n": int64(1)})
+				w.put("equal", tabletest.Cells{"at": int64(5), "n": int64(1)})
+				w.put("newer", tabletest.Cells{"at": int64(7), "n": int64(1)})
+				w.put("older", tabletest.Cells{"at": int64(3), "n": int64(1)})
+				w.put("same", tabletest.Cells{"at": int64(5), "n": int64(1)})
+				w.put("unknown", tabletest.Cells{"n": int64(1)})
 				cfg := w.config(w.write("a.csv", "id,at,n\nequal,5,1\nmissing,5,2\nnewer,5,2\nolder,5,2\nsame,5,2\nunknown,5,2\n"))
 				cfg.Load.Write.Mode = mode
 				var err error
@@ -612,8 +600,8 @@ func TestRowsThatDoNotPassAreLeft(t *testing.T) {
 				w.wantRows("equal at=5 n=1", "missing at=5 n=2", "newer at=7 n=1", "older at=5 n=2", "same at=5 n=2", "unknown at=5 n=2")
 
 				// Another one writes a newer row after the comparison.
-				w.put("same", map[string]any{"at": int64(5), "n": int64(3)})
-				cfg.OnCompared = func(*Summary) { w.put("same", map[string]any{"at": int64(7), "n": int64(4)}) }
+				w.put("same", tabletest.Cells{"at": int64(5), "n": int64(3)})
+				cfg.OnCompared = func(*Summary) { w.put("same", tabletest.Cells{"at": int64(7), "n": int64(4)}) }
 				if s := w.sync(cfg); s.ConditionFailed != 2 || s.Written != 0 {
 					t.Errorf("mode %v: %d left, %d written", mode, s.ConditionFailed, s.Written)
 				}
@@ -630,19 +618,19 @@ func TestRowsThatOthersHaveChangedAreLeft(t *testing.T) {
 				w := newWorld(t)
 				w.make(table.Definition{MaxVersions: versions}, stringID)
 				for _, id := range []string{"added", "changed", "deleted", "equal", "other", "plain"} {
-					w.put(id, map[string]any{"n": int64(1), "s": "x"})
+					w.put(id, tabletest.Cells{"n": int64(1), "s": "x"})
 				}
 				w.put("bare", nil)
-				w.put("single", map[string]any{"n": int64(1)})
+				w.put("single", tabletest.Cells{"n": int64(1)})
 				cfg := w.config(w.write("a.csv", "id,n,m\nadded,2,1\nbare,2,1\nchanged,2,1\ndeleted,2,1\nmade,2,1\nmissing,2,1\nother,2,1\nplain,2,1\nsingle,2,\n"))
 				cfg.Load.Write.Mode, cfg.Delete, cfg.IfUnchanged = mode, false, true
 				cfg.OnCompared = func(*Summary) {
-					w.put("added", map[string]any{"n": int64(1), "s": "x", "m": int64(9)}) // a column that the row to put has as well
-					w.put("changed", map[string]any{"n": int64(7), "s": "x"})
+					w.put("added", tabletest.Cells{"n": int64(1), "s": "x", "m": int64(9)}) // a column that the row to put has as well
+					w.put("changed", tabletest.Cells{"n": int64(7), "s": "x"})
 					w.remove("deleted")
-					w.put("made", map[string]any{"n": int64(7)})
-					w.put("other", map[string]any{"n": int64(1), "s": "y"}) // that an update does not touch
-					w.put("single", map[string]any{"n": int64(7)})          // whose condition is of one column
+					w.put("made", tabletest.Cells{"n": int64(7)})
+					w.put("other", tabletest.Cells{"n": int64(1), "s": "y"}) // that an update does not touch
+					w.put("single", tabletest.Cells{"n": int64(7)})          // whose condition is of one column
 				}
 				s := w.sync(cfg)
 				left, kept, other := int64(6), "", "other n=1 s=y"
@@ -672,7 +660,7 @@ func TestARowThatAnAttemptHasWrittenIsNotOneThatOthersChanged(t *testing.T) {
 	text.WriteString("id,n\n")
 	for i := range 500 {
 		if i%2 == 0 {
-			w.put(int64(i), map[string]any{"n": int64(1)})
+			w.put(int64(i), tabletest.Cells{"n": int64(1)})
 		}
 		fmt.Fprintf(&text, "%d,2\n", i)
 	}
@@ -696,7 +684,7 @@ func TestARowThatAnAttemptHasWrittenIsNotOneThatOthersChanged(t *testing.T) {
 
 func TestRowsThatNoConditionCanBeGivenAreRefused(t *testing.T) {
 	w := filled(t)
-	cells, head, line := map[string]any{}, "id", "a"
+	cells, head, line := tabletest.Cells{}, "id", "a"
 	for i := range 40 {
 		name := fmt.Sprintf("c%02d", i)
 		cells[name] = int64(1)

@@ -9,14 +9,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
-	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
-	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/pipeline/plan"
 )
 
@@ -33,11 +30,9 @@ func init() {
 
 // world is an embedded store in memory, and a folder for inputs.
 type world struct {
+	*tabletest.Store
 	t      testing.TB
 	dir    string
-	sdk    *tablestore.TableStoreClient
-	admin  *client.Admin
-	server *server.Server
 	faults *faults.Plan
 	tables atomic.Int64
 }
@@ -45,22 +40,14 @@ type world struct {
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), faults: &faults.Plan{}}
-	s, err := server.Open("", server.Options{InMemory: true, Faults: w.faults})
-	must(t, err)
-	t.Cleanup(func() { s.Close() })
-	w.server = s
-	w.sdk, err = client.New(context.Background(), client.Target{
-		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
-		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
-	}, nil)
-	must(t, err)
-	w.admin = &client.Admin{Client: w.sdk, Context: context.Background()}
+	w.Store = tabletest.Open(t, server.Options{Faults: w.faults})
 	return w
 }
 
 // fatal is what testing.T and rapid.T have in common.
 type fatal interface {
 	Helper()
+	Fatal(...any)
 	Fatalf(string, ...any)
 }
 
@@ -74,72 +61,35 @@ func (w *world) make(t fatal, d table.Definition) string {
 		d.TimeToLive = -1
 	}
 	d.MaxVersions = max(d.MaxVersions, 1)
-	if err := w.admin.Create(name, stringID, d); err != nil {
-		t.Fatalf("%v", err)
-	}
+	must(t, w.Admin.Create(name, stringID, d))
 	return name
 }
 
-// cells are the attributes of a row.
-type cells map[string]any
+type cells = tabletest.Cells
 
 // put replaces a row; a nil stamp is the store's own time.
 func (w *world) put(t fatal, name, id string, c cells, stamp ...int64) {
 	t.Helper()
-	change := &tablestore.PutRowChange{TableName: name, PrimaryKey: new(tablestore.PrimaryKey)}
-	change.PrimaryKey.AddPrimaryKeyColumn("id", id)
-	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-	for column, v := range c {
-		if len(stamp) > 0 {
-			change.AddColumnWithTimestamp(column, v, stamp[0])
-		} else {
-			change.AddColumn(column, v)
-		}
-	}
-	if _, err := w.sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: change}); err != nil {
-		t.Fatalf("put row: %v", err)
-	}
+	must(t, tabletest.Do(w.SDK, tabletest.Put(name, tabletest.Key("id", id), c, stamp...)))
 }
 
 func (w *world) update(t fatal, name, id string, c cells, stamp ...int64) {
 	t.Helper()
-	change := &tablestore.UpdateRowChange{TableName: name, PrimaryKey: new(tablestore.PrimaryKey)}
-	change.PrimaryKey.AddPrimaryKeyColumn("id", id)
-	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-	for column, v := range c {
-		switch {
-		case v == nil:
-			change.DeleteColumn(column)
-		case len(stamp) > 0:
-			change.PutColumnWithTimestamp(column, v, stamp[0])
-		default:
-			change.PutColumn(column, v)
-		}
-	}
-	if _, err := w.sdk.UpdateRow(&tablestore.UpdateRowRequest{UpdateRowChange: change}); err != nil {
-		t.Fatalf("update row: %v", err)
-	}
+	must(t, tabletest.Do(w.SDK, tabletest.Update(name, tabletest.Key("id", id), c, stamp...)))
 }
 
 func (w *world) delete(t fatal, name, id string) {
 	t.Helper()
-	change := &tablestore.DeleteRowChange{TableName: name, PrimaryKey: new(tablestore.PrimaryKey)}
-	change.PrimaryKey.AddPrimaryKeyColumn("id", id)
-	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-	if _, err := w.sdk.DeleteRow(&tablestore.DeleteRowRequest{DeleteRowChange: change}); err != nil {
-		t.Fatalf("delete row: %v", err)
-	}
+	must(t, tabletest.Do(w.SDK, tabletest.Delete(name, tabletest.Key("id", id))))
 }
 
 // config compares the table with a CSV text.
 func (w *world) config(t fatal, name, text string) Config {
 	t.Helper()
 	path := filepath.Join(w.dir, name+".csv")
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatalf("%v", err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o644))
 	return Config{
-		Client: w.sdk, Examples: 10, Memory: 1 << 30, TempDir: w.dir,
+		Client: w.SDK, Examples: 10, Memory: 1 << 30, TempDir: w.dir,
 		Request: &plan.Request{Inputs: []string{path}, Target: plan.Target{Table: name}, Columns: plan.Columns{Types: map[string]plan.Type{}}},
 	}
 }
@@ -148,9 +98,7 @@ func (w *world) config(t fatal, name, text string) Config {
 func run(t fatal, cfg Config) *Result {
 	t.Helper()
 	r, err := Run(context.Background(), cfg)
-	if err != nil {
-		t.Fatalf("verify: %v", err)
-	}
+	must(t, err)
 	return r
 }
 

@@ -393,7 +393,7 @@ func TestStoredRowsThatCannotAllBeReadAreAnError(t *testing.T) {
 				origin.parts = nil
 			}
 			name, cfg := w.makeWide(t, all, 1)
-			described, err := w.admin.Describe(name)
+			described, err := w.Admin.Describe(name)
 			must(t, err)
 			cfg.Stored = &Stored{Table: described, Rows: origin}
 			r, err := Run(t.Context(), cfg)

@@ -83,7 +83,7 @@ func TestVerifyFindsDifferencesExactlyWhereTheyAre(t *testing.T) {
 		var d draft
 		d.draw(rt)
 		name := w.make(rt, table.Definition{})
-		defer w.admin.Drop(name)
+		defer w.Admin.Drop(name)
 		for id, row := range d.after {
 			w.put(rt, name, id, row)
 		}
@@ -178,7 +178,7 @@ func TestWithoutAnOrderAnyRecordOfAKeyIsRight(t *testing.T) {
 	w := newWorld(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		name := w.make(rt, table.Definition{})
-		defer w.admin.Drop(name)
+		defer w.Admin.Drop(name)
 		text := "id,a\n"
 		said := map[string][]string{}
 		for i := range rapid.IntRange(1, 20).Draw(rt, "records") {

@@ -24,6 +24,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/internal/tablestore/tabletest"
 	"example.com/tsimport/pipeline/intake"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
@@ -318,10 +319,7 @@ func TestATableThatIsReplacedWhileItIsReadIsAnError(t *testing.T) {
 		w.faults.Decide = func(faults.Request) faults.Fault {
 			if !replaced {
 				replaced = true
-				if err := w.admin.Drop(name); err != nil {
-					t.Error(err)
-				}
-				if err := w.admin.Create(name, stringID, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
+				if err := errors.Join(w.Admin.Drop(name), w.Admin.Create(name, stringID, tabletest.Plain)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -493,7 +491,7 @@ func TestRecordsAreComparedUnderTheKeysThatTheServiceHasMade(t *testing.T) {
 	w := newWorld(t)
 	const name = "numbered"
 	key := []table.KeyColumn{{Name: "id", Type: table.String}, {Name: "seq", Type: table.Integer, Auto: true}}
-	must(t, w.admin.Create(name, key, table.Definition{TimeToLive: -1, MaxVersions: 1}))
+	must(t, w.Admin.Create(name, key, tabletest.Plain))
 	const text = "id,n\na,1\na,2\nb,3\nc,x\n"
 	cfg := w.config(t, name, text)
 	cfg.Request.Columns.Types["n"] = plan.Type{Type: table.Integer}
@@ -502,13 +500,10 @@ func TestRecordsAreComparedUnderTheKeysThatTheServiceHasMade(t *testing.T) {
 	var lines []string
 	var seqs []int64
 	for i, id := range []string{"a", "a", "b"} {
-		put := &tablestore.PutRowChange{TableName: name, PrimaryKey: new(tablestore.PrimaryKey)}
-		put.PrimaryKey.AddPrimaryKeyColumn("id", id)
+		put := tabletest.Put(name, tabletest.Key("id", id), cells{"n": int64(i + 1)})
 		put.PrimaryKey.AddPrimaryKeyColumnWithAutoIncrement("seq")
-		put.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
 		put.SetReturnPk()
-		put.AddColumn("n", int64(i+1))
-		res, err := w.sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: put})
+		res, err := w.SDK.PutRow(&tablestore.PutRowRequest{PutRowChange: put})
 		must(t, err)
 		seqs = append(seqs, res.PrimaryKey.PrimaryKeys[1].Value.(int64))
 		lines = append(lines, line(i+1, id, seqs[i]))

@@ -34,9 +34,9 @@ func valueOf(d record.Datum) any {
 func (w *world) makeWide(t *testing.T, rows *sourcetest.Wide, versions int) (name string, cfg Config) {
 	t.Helper()
 	name = fmt.Sprintf("t%d", w.tables.Add(1))
-	err := w.admin.Create(name, []table.KeyColumn{{Name: "id", Type: table.Integer}}, table.Definition{TimeToLive: -1, MaxVersions: versions})
+	err := w.Admin.Create(name, []table.KeyColumn{{Name: "id", Type: table.Integer}}, table.Definition{TimeToLive: -1, MaxVersions: versions})
 	must(t, err)
-	cfg = Config{Client: w.sdk, Examples: 10, Memory: 1 << 30, TempDir: w.dir, Request: &plan.Request{
+	cfg = Config{Client: w.SDK, Examples: 10, Memory: 1 << 30, TempDir: w.dir, Request: &plan.Request{
 		Inputs: []string{rows.Name}, Target: plan.Target{Table: name}, Columns: plan.Columns{Types: map[string]plan.Type{}}, Read: plan.Read{Sources: rows},
 	}}
 	return name, cfg
@@ -71,9 +71,9 @@ func (w *world) write(t *testing.T, name string, id int64, update bool, cells []
 	}
 	var err error
 	if update {
-		_, err = w.sdk.UpdateRow(&tablestore.UpdateRowRequest{UpdateRowChange: change})
+		_, err = w.SDK.UpdateRow(&tablestore.UpdateRowRequest{UpdateRowChange: change})
 	} else {
-		_, err = w.sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: put})
+		_, err = w.SDK.PutRow(&tablestore.PutRowRequest{PutRowChange: put})
 	}
 	must(t, err)
 }

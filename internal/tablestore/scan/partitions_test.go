@@ -19,6 +19,7 @@ import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/plainbuffer"
+	"example.com/tsimport/internal/tablestore/tabletest"
 )
 
 // partitioned is a service with one table, whose answers are made by hand.
@@ -100,12 +101,9 @@ func splitAnswer(points int, places ...place) []byte {
 
 func partitionsOf(t *testing.T, service http.RoundTripper) *Partitions {
 	t.Helper()
-	sdk, err := client.New(context.Background(), client.Target{
-		Endpoint: "http://fake", Instance: "i", Transport: service,
-		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
-	}, nil)
-	must(t, err)
-	return NewPartitions(&client.Admin{Client: sdk, Context: context.Background()}, sdk, "t1")
+	admin := tabletest.Admin(t, client.Target{Endpoint: "http://fake", Instance: "i", Transport: service,
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret}})
+	return NewPartitions(admin, admin.Client, "t1")
 }
 
 func integers(bounds []table.Value) []int64 {

@@ -15,13 +15,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"example.com/tsimport/engine/faults"
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/table"
-	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/tabletest"
 )
 
 var key = []table.KeyColumn{{Name: "id", Type: table.Integer}}
@@ -29,35 +28,12 @@ var key = []table.KeyColumn{{Name: "id", Type: table.Integer}}
 // tableOf makes a table t with rows 0 to n−1 and returns a client for it.
 func tableOf(t *testing.T, n int, plan *faults.Plan) *tablestore.TableStoreClient {
 	t.Helper()
-	s, err := server.Open("", server.Options{InMemory: true, Faults: plan})
-	must(t, err)
-	t.Cleanup(func() { s.Close() })
-	sdk, err := client.New(context.Background(), client.Target{
-		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
-		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
-	}, nil)
-	must(t, err)
-	admin := &client.Admin{Client: sdk, Context: context.Background()}
-	must(t, admin.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 1}))
-	for from := 0; from < n; from += 200 {
-		req := &tablestore.BatchWriteRowRequest{}
-		for i := from; i < min(from+200, n); i++ {
-			put(req, int64(i), map[string]any{"n": int64(-i), "s": fmt.Sprint("row ", i)})
-		}
-		_, err := sdk.BatchWriteRow(req)
-		must(t, err)
-	}
-	return sdk
-}
-
-func put(req *tablestore.BatchWriteRowRequest, id int64, columns map[string]any) {
-	change := &tablestore.PutRowChange{TableName: "t", PrimaryKey: new(tablestore.PrimaryKey)}
-	change.PrimaryKey.AddPrimaryKeyColumn("id", id)
-	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-	for c, v := range columns {
-		change.AddColumn(c, v)
-	}
-	req.AddRowChange(change)
+	s := tabletest.Open(t, server.Options{Faults: plan})
+	must(t, s.Admin.Create("t", key, tabletest.Plain))
+	tabletest.Fill(t, s.SDK, n, func(i int) tablestore.RowChange {
+		return tabletest.Put("t", tabletest.Key("id", int64(i)), tabletest.Cells{"n": int64(-i), "s": fmt.Sprint("row ", i)})
+	})
+	return s.SDK
 }
 
 func TestAScanDeliversEveryRowOnceInOrder(t *testing.T) {

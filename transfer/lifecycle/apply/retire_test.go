@@ -196,7 +196,7 @@ func TestATableThatIsWrittenAllTheTimeIsNotDropped(t *testing.T) {
 // TestEveryVersionIsExportedBeforeATableIsDropped has a cell with two versions and a binary one.
 func TestEveryVersionIsExportedBeforeATableIsDropped(t *testing.T) {
 	w := expired(t)
-	must(t, w.tools().SetOptions("c_202402", -1, 5))
+	must(t, w.own.SetOptions("c_202402", -1, 5))
 	first := w.clock
 	w.clock = w.clock.Add(time.Second)
 	w.updateValue("c_202402", 0, []byte{0, 255})
@@ -273,7 +273,7 @@ func TestATableThatIsReplacedWhileItIsRetiredStays(t *testing.T) {
 			}
 			if seen == at.n && !replaced {
 				replaced = true
-				if err := w.tools().Drop("c_202401"); err != nil {
+				if err := w.own.Drop("c_202401"); err != nil {
 					t.Error(err)
 				}
 				w.create("202401", 3, asMade)
@@ -321,8 +321,8 @@ func TestARunThatIsCutShortAnywhereIsFinishedByTheNext(t *testing.T) {
 	for _, applied := range []bool{false, true} {
 		for at := 1; ; at++ {
 			w := expired(t)
-			must(t, w.tools().SetOptions("c_202408", 86400, 1))
-			must(t, w.tools().Reserve("c_202408", 7, 7))
+			must(t, w.own.SetOptions("c_202408", 86400, 1))
+			must(t, w.own.Reserve("c_202408", 7, 7))
 			w.request.DropExpired = true
 			cut := func(string) error {
 				if len(w.requests) == at {

@@ -24,7 +24,7 @@ func months(t *testing.T, now string, o server.Options) *world {
 		w.create(month, 3, asMade)
 	}
 	for _, name := range []string{"c_old", "other"} {
-		must(t, w.tools().Create(name, []table.KeyColumn{{Name: "id", Type: table.Integer}}, asMade))
+		must(t, w.own.Create(name, []table.KeyColumn{{Name: "id", Type: table.Integer}}, asMade))
 	}
 	w.clock = w.clock.Add(5 * time.Minute) // what was made may be changed
 	return w
@@ -88,7 +88,7 @@ func TestAPlanIsCarriedOutAndThenNothingIsLeftToDo(t *testing.T) {
 func TestThroughputIsChangedAsSoonAsTheServiceAllowsWithoutDelayingOthers(t *testing.T) {
 	w := months(t, "202405", server.Options{})
 	changed := w.clock
-	if err := w.tools().Reserve("c_202403", 7, 7); err != nil { // somebody has just changed one
+	if err := w.own.Reserve("c_202403", 7, 7); err != nil { // somebody has just changed one
 		t.Fatal(err)
 	}
 	w.clock = w.clock.Add(30 * time.Second)
@@ -121,7 +121,7 @@ func TestThroughputIsChangedAsSoonAsTheServiceAllowsWithoutDelayingOthers(t *tes
 
 func TestARefusedChangeOfThroughputIsTriedAgainLater(t *testing.T) {
 	w := months(t, "202405", server.Options{ThroughputInterval: 5 * time.Minute})
-	must(t, w.tools().Reserve("c_202405", 7, 7))
+	must(t, w.own.Reserve("c_202405", 7, 7))
 	w.pace.Interval = 40 * time.Second // shorter than the service's own
 	p := w.mustRun()
 	if got := outline(p); strings.Contains(got, "failed") || strings.Contains(got, "planned") {
@@ -137,7 +137,7 @@ func TestARefusedChangeOfThroughputIsTriedAgainLater(t *testing.T) {
 
 func TestWithoutAnIntervalNobodyWaits(t *testing.T) {
 	w := months(t, "202405", server.Options{ThroughputInterval: -1})
-	must(t, w.tools().Reserve("c_202405", 7, 7))
+	must(t, w.own.Reserve("c_202405", 7, 7))
 	w.pace.Interval = -1
 	if p := w.mustRun(); p.Items[3].State != Done || len(w.waits) != 0 {
 		t.Errorf("%s after %v", p.Items[3].State, w.waits)
@@ -146,7 +146,7 @@ func TestWithoutAnIntervalNobodyWaits(t *testing.T) {
 
 func TestATableThatIsAlwaysRefusedFailsAlone(t *testing.T) {
 	w := months(t, "202405", server.Options{ThroughputInterval: 1000 * time.Hour})
-	must(t, w.tools().Reserve("c_202404", 7, 7))
+	must(t, w.own.Reserve("c_202404", 7, 7))
 	w.pace.Interval = 20 * time.Second // the service's clock must not be too far from that of requests
 	p := w.mustRun()
 	for _, i := range p.Items {
@@ -168,7 +168,7 @@ func TestAChangeWhoseAnswerWasLostIsFoundToBeDone(t *testing.T) {
 	w.before = func(operation string) error {
 		if operation == "UpdateTable" && w.count("UpdateTable") == 3 { // the first of throughput
 			w.before = nil
-			return w.tools().Reserve("c_202403", 20, 2)
+			return w.own.Reserve("c_202403", 20, 2)
 		}
 		return nil
 	}
@@ -176,7 +176,7 @@ func TestAChangeWhoseAnswerWasLostIsFoundToBeDone(t *testing.T) {
 	w.lost = func(operation string) error {
 		if operation == "UpdateTable" && refused("UpdateTable") == 3 {
 			w.clock = w.clock.Add(DefaultInterval)
-			return w.tools().Reserve("c_202403", 20, 1)
+			return w.own.Reserve("c_202403", 20, 1)
 		}
 		return nil
 	}
@@ -191,7 +191,7 @@ func TestAClockThatIsAheadDoesNotMakeUsWaitLonger(t *testing.T) {
 	ahead := w.clock.Add(5 * time.Minute)
 	ours := w.clock
 	w.clock = ahead
-	must(t, w.tools().Reserve("c_202405", 7, 7))
+	must(t, w.own.Reserve("c_202405", 7, 7))
 	w.clock = ours
 	start := w.clock
 	p := w.mustRun()
@@ -204,7 +204,7 @@ func TestADroppedTableDoesNotKeepTheOthersFromChanging(t *testing.T) {
 	w := months(t, "202405", server.Options{})
 	p := w.look()
 	for _, name := range []string{"c_202401", "c_202403"} {
-		must(t, w.tools().Drop(name))
+		must(t, w.own.Drop(name))
 	}
 	must(t, p.Run(context.Background(), w.pace))
 	for i, want := range []State{Failed, Failed, Done, Done, Done} {
@@ -218,7 +218,7 @@ func TestATableThatIsDroppedWhileLookingIsLeftOut(t *testing.T) {
 	w := months(t, "202405", server.Options{})
 	w.lost = func(operation string) error {
 		if operation == "ListTable" {
-			return w.tools().Drop("c_202403")
+			return w.own.Drop("c_202403")
 		}
 		return nil
 	}
@@ -239,7 +239,7 @@ func TestAnUnreachableServiceEndsTheRun(t *testing.T) {
 		t.Errorf("%v after %v", err, w.requests)
 	}
 	w.before = nil
-	p.Admin = w.adminWith(context.Background(), "wrong", w)
+	p.Admin = w.adminWith(context.Background(), "wrong")
 	if err := p.Run(context.Background(), w.pace); err == nil || !strings.Contains(err.Error(), "OTSAuthFailed") {
 		t.Errorf("%v", err)
 	}

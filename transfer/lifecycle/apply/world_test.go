@@ -13,13 +13,13 @@ import (
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
-	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/lifecycle"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/tabletest"
 )
 
 var must = conformance.Must
@@ -33,9 +33,9 @@ classes:
 
 // world is an instance with tables of months, a policy, and a clock that only moves when somebody waits.
 type world struct {
-	t        *testing.T
-	own      *client.Admin // nothing disturbs it
-	server   *server.Server
+	t   *testing.T
+	own *client.Admin // nothing disturbs it
+	*tabletest.Store
 	clock    time.Time
 	waits    []time.Duration
 	said     []string
@@ -53,11 +53,11 @@ type world struct {
 func newWorld(t *testing.T, now string, o server.Options) *world {
 	t.Helper()
 	w := &world{t: t, clock: time.Now().Truncate(time.Second), dir: filepath.Join(t.TempDir(), "archive")}
-	o.InMemory, o.Now = true, func() time.Time { return w.clock }
+	o.Now = func() time.Time { return w.clock }
+	w.Store = tabletest.Open(t, o)
+	w.own = w.Store.Admin
+	w.own.RetryFor = time.Nanosecond
 	var err error
-	w.server, err = server.Open("", o)
-	must(t, err)
-	t.Cleanup(func() { w.server.Close() })
 	w.request = Request{Target: "here", Now: w.month(now)}
 	w.request.Policy, err = lifecycle.Parse("policy", fmt.Appendf(nil, policyText, w.dir))
 	must(t, err)
@@ -90,7 +90,7 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	res, err := w.server.Transport().RoundTrip(r)
+	res, err := w.Server.Transport().RoundTrip(r)
 	if err == nil && w.lost != nil {
 		if err := w.lost(operation); err != nil {
 			res.Body.Close()
@@ -103,23 +103,15 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 // admin is a new connection whose requests end with ctx.
 func (w *world) admin(ctx context.Context) *client.Admin {
 	w.t.Helper()
-	return w.adminWith(ctx, server.DefaultAccessKeySecret, w)
+	return w.adminWith(ctx, server.DefaultAccessKeySecret)
 }
 
-func (w *world) adminWith(ctx context.Context, secret string, network http.RoundTripper) *client.Admin {
+func (w *world) adminWith(ctx context.Context, secret string) *client.Admin {
 	w.t.Helper()
-	sdk, err := client.New(ctx, client.Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: network,
+	sdk, err := client.New(ctx, client.Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: w,
 		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: secret}}, nil)
 	must(w.t, err)
 	return &client.Admin{Client: sdk, Context: ctx, RetryFor: time.Nanosecond}
-}
-
-// tools is a connection of the test's own, which nothing disturbs.
-func (w *world) tools() *client.Admin {
-	if w.own == nil {
-		w.own = w.adminWith(context.Background(), server.DefaultAccessKeySecret, w.server.Transport())
-	}
-	return w.own
 }
 
 func TestMain(m *testing.M) { conformance.Main(m) }
@@ -127,7 +119,7 @@ func TestMain(m *testing.M) { conformance.Main(m) }
 // create makes a table of a month with so many rows.
 func (w *world) create(month string, rows int, d table.Definition) {
 	w.t.Helper()
-	a := w.tools()
+	a := w.own
 	name := "c_" + month
 	must(w.t, a.Create(name, []table.KeyColumn{{Name: "id", Type: table.Integer}}, d))
 	for i := range rows {
@@ -139,23 +131,13 @@ var asMade = table.Definition{TimeToLive: -1, MaxVersions: 1, ReservedRead: 1, R
 
 func (w *world) put(name string, id int64) {
 	w.t.Helper()
-	change := &tablestore.PutRowChange{TableName: name, PrimaryKey: new(tablestore.PrimaryKey)}
-	change.PrimaryKey.AddPrimaryKeyColumn("id", id)
-	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-	change.AddColumn("v", fmt.Sprint(name, " ", id))
-	_, err := w.tools().Client.PutRow(&tablestore.PutRowRequest{PutRowChange: change})
-	must(w.t, err)
+	must(w.t, tabletest.Do(w.own.Client, tabletest.Put(name, tabletest.Key("id", id), tabletest.Cells{"v": fmt.Sprint(name, " ", id)})))
 }
 
 // updateValue gives a row a newer version of its cell.
 func (w *world) updateValue(name string, id int64, v any) {
 	w.t.Helper()
-	change := &tablestore.UpdateRowChange{TableName: name, PrimaryKey: new(tablestore.PrimaryKey)}
-	change.PrimaryKey.AddPrimaryKeyColumn("id", id)
-	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-	change.PutColumn("v", v)
-	_, err := w.tools().Client.UpdateRow(&tablestore.UpdateRowRequest{UpdateRowChange: change})
-	must(w.t, err)
+	must(w.t, tabletest.Do(w.own.Client, tabletest.Update(name, tabletest.Key("id", id), tabletest.Cells{"v": v})))
 }
 
 func (w *world) look() *Plan {
@@ -193,7 +175,7 @@ func (w *world) mustRun() *Plan {
 // tables are all tables as they are: name, reserved units, ttl and versions.
 func (w *world) tables() string {
 	w.t.Helper()
-	a := w.tools()
+	a := w.own
 	names, err := a.List()
 	must(w.t, err)
 	slices.Sort(names)
