@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -26,7 +27,9 @@ type Resume struct {
 	// LocksDir is a folder, the same for all loads of the user on this machine, in which a load is locked that is given in
 	// several working folders at once; "" is none.
 	LocksDir string
-	Args     []string // the command's arguments, kept in the run folder to run it again; without secrets
+	Args     []string // the command's arguments, kept in the run folder; without secrets
+	// Request is the command as JSON, kept in the run folder to do it again; without secrets.
+	Request json.RawMessage
 	// Settings, if not nil, is a job whose inferred types and separator the load takes over.
 	Settings *checkpoint.Job
 	// Known says which inputs are loaded, of a load that comes again; nil is all of them.
@@ -66,7 +69,7 @@ func findResumePoint(ctx context.Context, cfg *Config, now time.Time) (o *resume
 	o = &resumePoint{job: &checkpoint.Job{
 		Identity: checkpoint.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...),
 		Run:      table.NewRun(now),
-		Args:     cfg.Resume.Args, Command: cfg.Invocation.Command, Target: cfg.Target.Name, Table: cfg.Target.Table, Started: now.UTC(), PolicyNow: cfg.Target.PolicyNow,
+		Args:     cfg.Resume.Args, Request: cfg.Resume.Request, Command: cfg.Invocation.Command, Target: cfg.Target.Name, Table: cfg.Target.Table, Started: now.UTC(), PolicyNow: cfg.Target.PolicyNow,
 	}}
 	o.job.Dir, _ = os.Getwd() // for a message, and for commands that are run again
 	if !cfg.keeps() {
@@ -119,7 +122,7 @@ func findResumePoint(ctx context.Context, cfg *Config, now time.Time) (o *resume
 		return o, fmt.Errorf("%w; start over with --fresh", err)
 	}
 	cfg.RunDir = path
-	job.Args, job.Command = o.job.Args, o.job.Command
+	job.Args, job.Request, job.Command = o.job.Args, o.job.Request, o.job.Command
 	cfg.Target.PolicyNow = job.PolicyNow
 	o.job, o.snapshot = job, s
 	o.settle(now, checkpoint.Now().Since(s.Uptime), cfg.Write.Settle, cfg.Target.Client.RequestTimeout)

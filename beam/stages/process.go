@@ -96,7 +96,7 @@ func (j *job) do(t task) error {
 	if j.tasks == nil {
 		j.tasks, j.ended = make(chan task), make(chan error, 1)
 		go func(tasks chan task, ended chan error) {
-			ended <- commands.Work(j.end, []string{"--job-dir=" + j.load.Place}, logged{}, func(ctx context.Context, of *scaleout.Job) error { return serve(ctx, of, tasks) })
+			ended <- commands.Work(j.end, j.load.Place, logged{}, func(ctx context.Context, of *scaleout.Job) error { return serve(ctx, of, tasks) })
 		}(j.tasks, j.ended)
 	}
 	select {

@@ -2,6 +2,7 @@ package scaleout
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -16,8 +17,8 @@ import (
 // Request is what is asked of a plan.
 type Request struct {
 	Options
-	Arguments []string // of the command, after the program's name, for the other processes
-	Endpoint  string   // of Tablestore, likewise
+	Asked     json.RawMessage // the command, for the other processes
+	Endpoint  string          // of Tablestore, likewise
 	Instance  string
 	Workers   int   // processes that are expected
 	SplitSize int64 // bytes; 0 takes what suits the inputs
@@ -110,7 +111,7 @@ func identityOf(cfg *pipeline.Config) string {
 func (r *Request) make(ctx context.Context, prepared *pipeline.Prepared) (*Plan, error) {
 	workers := max(r.Workers, 1)
 	p := &Plan{
-		Version: planVersion, Program: r.Program, ID: nonce() + nonce(), Planned: time.Now().UTC(), Arguments: r.Arguments, Endpoint: r.Endpoint, Instance: r.Instance,
+		Version: planVersion, Program: r.Program, ID: nonce() + nonce(), Planned: time.Now().UTC(), Asked: r.Asked, Endpoint: r.Endpoint, Instance: r.Instance,
 		Job: prepared.Job, Verify: r.Verify, Workers: workers, MaxErrors: r.Load.Limits.MaxErrors, Bytes: prepared.Plan.Bytes,
 		Budget: budgetOf(&r.Load.Write.Rates, workers),
 		Direct: r.Load.Write.Order == plan.OrderNone,

@@ -18,16 +18,18 @@ import (
 type Job struct {
 	Identity string `json:"identity"` // which run is meant: the same for the same target, table and inputs
 	// Run is what the marks of the run's rows name it by; empty in runs of versions whose marks did not.
-	Run     string    `json:"run,omitempty"`
-	Details []Detail  `json:"details"`
-	Args    []string  `json:"args,omitempty"` // after the program's name
-	Command string    `json:"command,omitempty"`
-	Dir     string    `json:"dir"` // in which the command was given
-	Target  string    `json:"target"`
-	Table   string    `json:"table"`
-	Started time.Time `json:"started"`
-	Types   []Typed   `json:"types,omitempty"` // of columns: a later attempt, or a load of the rejects, must not infer others
-	Zeros   []string  `json:"zeros,omitempty"` // of those, doubles that may have zeros at the end
+	Run     string   `json:"run,omitempty"`
+	Details []Detail `json:"details"`
+	Args    []string `json:"args,omitempty"` // after the program's name
+	// Request is the command as it was asked for, without secrets; runs of earlier versions have Args alone.
+	Request json.RawMessage `json:"request,omitempty"`
+	Command string          `json:"command,omitempty"`
+	Dir     string          `json:"dir"` // in which the command was given
+	Target  string          `json:"target"`
+	Table   string          `json:"table"`
+	Started time.Time       `json:"started"`
+	Types   []Typed         `json:"types,omitempty"` // of columns: a later attempt, or a load of the rejects, must not infer others
+	Zeros   []string        `json:"zeros,omitempty"` // of those, doubles that may have zeros at the end
 	// Separator is what splice(auto, …) joins with.
 	Separator string `json:"separator,omitempty"`
 	// Division is the SHA-256 of DivisionFile, empty if the run has none.

@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// Option is one option of the commands that make a Request: its flag, its key in a job file, and its field.
+// Option is one option of a command: its flag, its key in a job file, and its field.
 type Option struct {
 	Name, Alias string
 	Kind        Kind   // 0 is Text
 	Usage       string // what stands in backquotes names the value
-	Default     string // what a zero field means; "" if Usage says it
+	Default     string // what a zero field means; "" if Usage or DefaultText says it
+	DefaultText string
 	Group       string // in help; "" stands before all groups
 
 	In     Commands // that have it
@@ -22,13 +23,15 @@ type Option struct {
 	Hidden bool     // from all help
 	// ByDialect says that the default depends on the dialect: a field that is zero stays so.
 	ByDialect bool
+	// Zero says that a zero may be given, and means something else than none.
+	Zero bool
 	// NotEmpty refuses an empty text or a zero that is given, also without a Default.
 	NotEmpty bool
 
 	Scope   Scope
 	Instead string // of a key of a job file, if Scope is NotInJobs
 
-	field []int // of Request; nil if it has none
+	field []int // of Command
 }
 
 // Kind is how the value of an option is written.
@@ -63,6 +66,8 @@ const (
 	Copy              // copy between tables
 	Sync              // write the differences
 	Verify            // compare
+	Export            // rows to files
+	Check             // inputs, by what a load and a comparison have in common
 	Looking           // at inputs: inspect, check, advise and so on
 	Reaching          // a service, for anything
 	Ending            // that may run for long
@@ -79,13 +84,13 @@ const (
 	NotInJobs
 )
 
-// Find returns the option of a name, nil if there is none.
+// Find returns the option of a name, that of loads if they have it, nil if there is none.
 func Find(name string) *Option { return byName[name] }
 
 // Of returns the options of a command, in the order of help.
 func Of(c Commands) (all []*Option) {
 	for _, o := range everyOption {
-		if o.In&c != 0 {
+		if o.In&c != 0 || c == Check && o.In&Load != 0 && o.In&Verify != 0 {
 			all = append(all, o)
 		}
 	}
@@ -102,41 +107,40 @@ func Names(is func(*Option) bool) (names []string) {
 	return names
 }
 
+// byName has one option of each name, that of loads if they have it: others of the name are of the same kind.
 var byName = func() map[string]*Option {
 	fields := map[string][]int{}
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[Request]()) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Command]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		fields[name] = f.Index
 	}
 	all := map[string]*Option{}
-	for _, o := range everyOption {
-		o.field, all[o.Name] = fields[o.Name], o
+	for _, o := range slices.Concat(ofLoads, ofTables) {
+		if o.field = fields[o.Name]; all[o.Name] == nil {
+			all[o.Name] = o
+		}
 	}
 	return all
 }()
 
-// InRequest reports whether the option is a field of a request. Others are of the command alone.
-func (o *Option) InRequest() bool { return o.field != nil }
-
-// of is the field of the option.
-func (o *Option) of(r *Request) reflect.Value { return reflect.ValueOf(r).Elem().FieldByIndex(o.field) }
-
-// IsSet reports whether a request has the option.
-func (r *Request) IsSet(name string) bool {
-	o := byName[name]
-	return o.field != nil && !o.of(r).IsZero()
+// InRequest reports whether the option is a field of a request. Others are of commands alone.
+func (o *Option) InRequest() bool {
+	return reflect.TypeFor[Command]().Field(o.field[0]).Type == reflect.TypeFor[Request]()
 }
 
-// Set reads an option as it is written on a command line, once for each time it is given. An option without a field is left alone. What a
-// zero field would say otherwise is refused.
-func (o *Option) Set(r *Request, given []string) error {
-	if o.field == nil {
-		return nil
-	}
-	if err := o.set(o.of(r), given); err != nil {
+// of is the field of the option.
+func (o *Option) of(c *Command) reflect.Value { return reflect.ValueOf(c).Elem().FieldByIndex(o.field) }
+
+// IsSet reports whether a request has the option.
+func (r *Request) IsSet(name string) bool { return (&Command{Request: *r}).IsSet(name) }
+
+// Set reads an option as it is written on a command line, once for each time it is given. What a zero field would say otherwise is
+// refused.
+func (o *Option) Set(c *Command, given []string) error {
+	if err := o.set(o.of(c), given); err != nil {
 		return fmt.Errorf("--%s%w", o.Name, err)
 	}
-	if f := o.of(r); f.IsZero() && (o.NotEmpty || o.Default != "" && !o.ByDialect) && o.Kind != Switch {
+	if f := o.of(c); f.IsZero() && (o.NotEmpty || o.Default != "" && !o.ByDialect) && o.Kind != Switch {
 		if o.Kind == Plain {
 			return fmt.Errorf("--%s is empty; leave it out or give a value", o.Name)
 		}
@@ -144,6 +148,9 @@ func (o *Option) Set(r *Request, given []string) error {
 	}
 	return nil
 }
+
+// givenZero stands in a field for a zero that was given.
+const givenZero = -1
 
 func (o *Option) set(field reflect.Value, given []string) (err error) {
 	text := given[len(given)-1]
@@ -164,6 +171,9 @@ func (o *Option) set(field reflect.Value, given []string) (err error) {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return wrong(err)
+		}
+		if n == 0 && o.Zero {
+			n = givenZero
 		}
 		field.SetInt(n)
 	case Number:
@@ -233,14 +243,12 @@ func pairsOf(kind Kind, given []string) (map[string]string, error) {
 }
 
 // withDefaults has what zero fields mean in their place.
-func (r Request) withDefaults() (Request, error) {
+func (r Request) withDefaults() Request {
+	c := &Command{Request: r}
 	for _, o := range everyOption {
-		if o.field == nil || o.Default == "" || o.ByDialect || !o.of(&r).IsZero() {
-			continue
-		}
-		if err := o.set(o.of(&r), []string{o.Default}); err != nil {
-			return r, fmt.Errorf("--%s%w", o.Name, err)
+		if o.InRequest() && o.In != Export && !o.ByDialect && o.of(c).IsZero() {
+			o.of(c).Set(reflect.ValueOf(o.Value(c)))
 		}
 	}
-	return r, nil
+	return c.Request
 }

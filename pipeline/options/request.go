@@ -8,7 +8,7 @@ import "time"
 type Request struct {
 	// From is what is read: files, folders, globs, "-" for standard input, "@list" with a name on each line, and addresses (http, https,
 	// oss, s3), or one table of a database (postgres, mysql, sqlite).
-	From  []string `json:"from,omitempty"`
+	From  []string `json:"from,omitzero"`
 	Table string   `json:"table,omitempty"` // with an expression in braces, the table of each row
 
 	Target
@@ -36,7 +36,7 @@ type Text struct {
 	RecordEnd   string   `json:"record-end,omitempty"`
 	NoHeader    bool     `json:"no-header,omitempty"`
 	SkipLines   int      `json:"skip-lines,omitempty"`
-	Names       []string `json:"names,omitempty"` // of columns, with NoHeader
+	Names       []string `json:"names,omitzero"` // of columns, with NoHeader
 	Encoding    string   `json:"encoding,omitempty"`
 	Ragged      string   `json:"ragged,omitempty"` // reject, pad or truncate; "" is reject
 }
@@ -44,8 +44,8 @@ type Text struct {
 // Values is what fields and nested values of inputs mean.
 type Values struct {
 	Trim        bool     `json:"trim,omitempty"`         // drop spaces around unquoted fields
-	Null        []string `json:"null,omitempty"`         // unquoted fields that mean null, beside the empty one
-	QuotedNull  []string `json:"quoted-null,omitempty"`  // quoted fields that mean null
+	Null        []string `json:"null,omitzero"`          // unquoted fields that mean null, beside the empty one
+	QuotedNull  []string `json:"quoted-null,omitzero"`   // quoted fields that mean null
 	Empty       string   `json:"empty,omitempty"`        // load an unquoted empty field as null or string; "" is as the dialect says, else null
 	QuotedEmpty string   `json:"quoted-empty,omitempty"` // load a quoted empty field as string or null; "" is string
 	Flatten     bool     `json:"flatten,omitempty"`      // nested values become columns a.b.c
@@ -54,10 +54,10 @@ type Values struct {
 
 // Mapping is what goes into which columns.
 type Mapping struct {
-	PK            []string          `json:"pk,omitempty"`      // NAME[:TYPE][=EXPR], for each column of the primary key in order
-	Set           []string          `json:"set,omitempty"`     // attributes NAME[:TYPE]=EXPR, computed from input columns
-	Columns       []string          `json:"columns,omitempty"` // attributes to load; nil loads all, an empty list none
-	Exclude       []string          `json:"exclude,omitempty"` // columns to leave out
+	PK            []string          `json:"pk,omitzero"`       // NAME[:TYPE][=EXPR], for each column of the primary key in order
+	Set           []string          `json:"set,omitzero"`      // attributes NAME[:TYPE]=EXPR, computed from input columns
+	Columns       []string          `json:"columns,omitzero"`  // attributes to load; nil loads all, an empty list none
+	Exclude       []string          `json:"exclude,omitzero"`  // columns to leave out
 	Rename        map[string]string `json:"rename,omitempty"`  // columns of the input to columns of the table
 	Type          map[string]string `json:"type,omitempty"`    // types of columns, such as integer or timestamp(2006-01-02,UTC,ms)
 	Types         string            `json:"types,omitempty"`   // table, strict or infer; "" is table

@@ -14,8 +14,7 @@ var must = conformance.Must
 
 // Of the options of a request, each has a field, and each default is a value that means what a zero field does.
 func TestAZeroRequestHasTheDefaultsOfItsOptions(t *testing.T) {
-	r, err := Request{}.withDefaults()
-	must(t, err)
+	r := Request{}.withDefaults()
 	for _, o := range everyOption {
 		if o.InRequest() && o.Default != "" && r.IsSet(o.Name) == o.ByDialect {
 			t.Errorf("%s is set: %v, want %v", o.Name, o.ByDialect, !o.ByDialect)
@@ -28,12 +27,12 @@ func TestWhatAZeroFieldWouldSayOtherwiseIsRefused(t *testing.T) {
 		"mode": "", "concurrency": "0", "retry-for": "0s", "batch-bytes": "0", "ttl": "0", "max-errors": "", "delimiter": "", "when": "",
 		"returned-keys": "", "memory": "0",
 	} {
-		r := new(Request)
+		r := new(Command)
 		if err := Find(name).Set(r, []string{given}); err == nil || !strings.HasPrefix(err.Error(), "--"+name) {
 			t.Errorf("--%s %q: %v", name, given, err)
 		}
 	}
-	r := new(Request)
+	r := new(Command)
 	for name, given := range map[string]string{"quote": "", "columns": "", "settle": "0s", "max-wcu": "0", "create": "false"} {
 		if err := Find(name).Set(r, []string{given}); err != nil {
 			t.Error(err)
@@ -46,11 +45,11 @@ func TestWhatAZeroFieldWouldSayOtherwiseIsRefused(t *testing.T) {
 
 // A machine that is handed a request does what was asked for, and is told no secret.
 func TestARequestIsTheSameAfterItWasWritten(t *testing.T) {
-	var r Request
+	var r Command
 	values := map[Kind]string{Plain: "text", Switch: "true", Whole: "7", Number: "2.5", Size: "3MiB", Duration: "90s", Texts: "a", List: `a,"b,c"`, Lists: "d", Renamings: `"x=y"=z`, Typings: "a=integer"}
 	for _, o := range everyOption {
 		must(t, o.Set(&r, []string{values[o.Kind]}))
-		if o.InRequest() && !r.IsSet(o.Name) {
+		if !r.IsSet(o.Name) {
 			t.Errorf("%s is not set", o.Name)
 		}
 	}
@@ -59,10 +58,10 @@ func TestARequestIsTheSameAfterItWasWritten(t *testing.T) {
 	if err != nil || strings.Contains(string(text), "secret") {
 		t.Fatalf("%v: %s", err, text)
 	}
-	var again Request
-	must(t, json.Unmarshal(text, &again))
+	again, err := ReadCommand(text)
+	must(t, err)
 	r.AccessKeyID, r.AccessKeySecret, r.SecurityToken = "", "", ""
-	if !reflect.DeepEqual(again, r) || again.RetryFor != 90*time.Second || again.Rename["x=y"] != "z" {
+	if !reflect.DeepEqual(*again, r) || again.RetryFor != 90*time.Second || again.Rename["x=y"] != "z" {
 		t.Errorf("%+v\nwas\n%+v", again, r)
 	}
 }

@@ -1,6 +1,7 @@
 package options
 
 import (
+	"slices"
 	"strconv"
 
 	"example.com/tsimport/internal/tablestore/client"
@@ -23,13 +24,16 @@ const (
 )
 
 const (
-	everything = Load | Copy | Sync | Verify | Reaching
-	notCopy    = Load | Sync | Verify | Reaching
+	everything = Load | Copy | Sync | Verify | Export | Reaching
+	notCopy    = Load | Sync | Verify | Export | Reaching
 	reads      = Load | Sync | Verify | Looking
 )
 
-// everyOption has each option of a load, with those that other commands have in common with it, in the order of help.
-var everyOption = []*Option{
+// everyOption has the options of all commands that a Command can be, in the order of help.
+var everyOption = slices.Concat(ofTables, ofLoads)
+
+// ofLoads has each option of a load, with those that other commands have in common with it.
+var ofLoads = []*Option{
 	{Name: "endpoint", Group: tables, In: everything,
 		Usage: "`URL` of the Tablestore service, http(s)://host[:port] (or TABLESTORE_ENDPOINT)"},
 	{Name: "instance", Group: tables, In: everything,
@@ -162,9 +166,9 @@ var everyOption = []*Option{
 		Usage: "auto-increment: look for each row before writing it, in case an earlier load of the same files wrote it"},
 	{Name: "at-least-once", Kind: Switch, Group: numbers, In: Load | Sync | Verify, Unused: Sync,
 		Usage: "auto-increment: write no marks; a row whose answer is lost is sent again and may be in the table twice"},
-	{Name: "cpu-profile", In: Load | Copy | Sync | Verify, Hidden: true,
+	{Name: "cpu-profile", In: Load | Copy | Sync | Verify | Export, Hidden: true,
 		Usage: "write a CPU profile to `FILE`"},
-	{Name: "allocations-profile", In: Load | Copy | Sync | Verify, Hidden: true,
+	{Name: "allocations-profile", In: Load | Copy | Sync | Verify | Export, Hidden: true,
 		Usage: "write a profile of every allocation to `FILE`; slow"},
 	{Name: "order", Default: plan.LastWins.String(), Group: rows, In: Load | Sync | Verify,
 		Usage: "last-wins (rows of a key are written in input order; a sorted file is read by a schedule that uses all partitions of a new table) or none (any order)"},

@@ -38,7 +38,9 @@ func ReadRejected(path string) (Rejected, error) {
 // Run is what the folder of a run says of it.
 type Run struct {
 	Arguments []string // of the command line, the command's name first
-	Directory string   // in which it was started
+	// Request is the command as it was asked for; nil in runs of earlier versions.
+	Request   json.RawMessage
+	Directory string // in which it was started
 	Started   time.Time
 	Rejected  Rejected
 	Inputs    []string
@@ -86,14 +88,15 @@ func ReadRun(path string) (*Run, error) {
 		Inputs: r.Inputs, RejectsEncoding: r.Encoding, RejectsFlags: r.Flags, Division: r.Division, Snapshots: r.Snapshots,
 	}
 	var job struct {
-		Retried []string `json:"retried"`
+		Retried []string        `json:"retried"`
+		Request json.RawMessage `json:"request"`
 	}
 	// A load that was ended before it began has no such file.
 	if text, err := os.ReadFile(filepath.Join(path, "run.json")); err == nil {
 		if err := json.Unmarshal(text, &job); err != nil {
 			return nil, fmt.Errorf("read %s: %w", filepath.Join(path, "run.json"), err)
 		}
-		run.Retried = job.Retried
+		run.Retried, run.Request = job.Retried, job.Request
 	}
 	return run, nil
 }

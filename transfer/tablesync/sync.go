@@ -464,7 +464,7 @@ func (r *run) find() error {
 func (r *run) begun() error {
 	l := &r.cfg.Load
 	job := checkpoint.Job{
-		Identity: r.state.Identity, Args: l.Resume.Args, Command: l.Invocation.Command, Dir: l.Invocation.Directory,
+		Identity: r.state.Identity, Args: l.Resume.Args, Request: l.Resume.Request, Command: l.Invocation.Command, Dir: l.Invocation.Directory,
 		Target: l.Target.Name, Table: l.Target.Table, Started: r.state.Started,
 	}
 	running := *r.summary

@@ -138,11 +138,11 @@ func readFlagsOf(c *call) (args []string) {
 		case *cli.BoolFlag:
 			args = append(args, fmt.Sprintf("--%s=%v", name, c.Bool(name)))
 		case *cli.GenericFlag:
-			for _, text := range textsOf(c, name) {
+			for _, text := range textsOf(c.own, name) {
 				args = append(args, "--"+name, text)
 			}
 		default:
-			args = append(args, "--"+name, fmt.Sprint(c.Value(name)))
+			args = append(args, "--"+name, fmt.Sprint(c.own.Value(name)))
 		}
 	}
 	return args

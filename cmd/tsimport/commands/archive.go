@@ -53,8 +53,8 @@ func refuseReadFlags(c *call) error {
 // archiveLoad is a load of an archive.
 type archiveLoad struct{ *restore.Load }
 
-func (l archiveLoad) config(c *call, in *invocation, r *options.Request) (cfg pipeline.Config, err error) {
-	if cfg, err = loadConfigOf(r, c, in); err != nil {
+func (l archiveLoad) config(c *call, r *options.Request) (cfg pipeline.Config, err error) {
+	if cfg, err = loadConfigOf(r, c); err != nil {
 		return cfg, err
 	}
 	origin := archiveReader.New(l.Archive)

@@ -152,7 +152,7 @@ func textsFlag(name, usage string) cli.Flag {
 	return &cli.GenericFlag{Name: name, Usage: usage, Value: new(texts)}
 }
 
-func textsOf(c *call, name string) []string {
+func textsOf(c *cli.Context, name string) []string {
 	if t, ok := c.Generic(name).(*texts); ok {
 		return *t
 	}

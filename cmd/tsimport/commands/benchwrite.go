@@ -124,7 +124,7 @@ func benchWriteConfig(c *call) (cfg write.Config, err error) {
 	}
 	cfg = write.Config{
 		TablePrefix: c.String("table-prefix"), Keep: c.Bool("keep"),
-		Shape: write.Shape{RowSize: c.Int("row-size"), Columns: c.Int("columns"), Keys: bench.KeyKind(c.String("keys")), Seed: c.Uint64("seed")},
+		Shape: write.Shape{RowSize: c.Int("row-size"), Columns: c.Int("columns"), Keys: bench.KeyKind(c.String("keys")), Seed: c.own.Uint64("seed")},
 		Rows:  c.Int64("rows"), Duration: c.Duration("duration"), WarmUp: c.Duration("warmup"), BatchRows: c.Int("batch-rows"),
 		Concurrency: c.Int("concurrency"), Rate: c.Float64("rate"), RetryFor: c.Duration("retry-for"),
 		Say: func(format string, a ...any) { say(c, c.App.ErrWriter, format, a...) },

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -34,7 +33,7 @@ func checkCommand(show *display, in *invocation) *cli.Command {
 			&cli.BoolFlag{Name: "unique", Usage: "find keys that several records have, and whether their rows or the values of the key differ"},
 			&cli.BoolFlag{Name: "fail-on-duplicates", Usage: "exit with 6 if several records have one key, even if their rows are equal; implies --unique"},
 			&cli.IntFlag{Name: "examples", Usage: "show at most `N` rejects, repeats and collisions each", Value: 10},
-		}, hidden(flagsOf(options.Verify), targetNames)...),
+		}, hidden(flagsOf(options.Check), targetNames)...),
 		Action: in.act(func(c *call) error { return check(c, show) }),
 	}
 }
@@ -46,7 +45,7 @@ func check(c *call, show *display) error {
 	if err := refuseArchives(c); err != nil {
 		return err
 	}
-	cfg, err := loadConfig(c, &invocation{args: os.Args[1:]})
+	cfg, err := loadConfig(c)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -52,7 +53,7 @@ func checkGiven(app *cli.App, args []string) error {
 			return usagef("%s is given twice, with %s and %s, and takes one value; see %s --help", typed, redacted(before), redacted(value), command)
 		}
 		given[first] = value
-		if isPath(f) && isAddress(value) {
+		if s, ok := f.(*cli.StringFlag); ok && isPath(s.Usage) && isAddress(value) {
 			return usagef("%s %s: want a path on this machine; files are not written to or read from addresses here", typed, redacted(value))
 		}
 	}
@@ -73,18 +74,9 @@ func repeatable(f cli.Flag) bool {
 	return false
 }
 
-// isPath reports whether a flag's value is a path, as its help says.
-func isPath(f cli.Flag) bool {
-	s, ok := f.(*cli.StringFlag)
-	if !ok {
-		return false
-	}
-	for _, word := range []string{"`FILE`", "`DIR`", "`FOLDER`"} {
-		if strings.Contains(s.Usage, word) {
-			return true
-		}
-	}
-	return false
+// isPath reports whether the value of an option is a path, as its help says.
+func isPath(usage string) bool {
+	return slices.ContainsFunc([]string{"`FILE`", "`DIR`", "`FOLDER`"}, func(word string) bool { return strings.Contains(usage, word) })
 }
 
 // addresses is how addresses such as oss://bucket/name begin; a letter and a colon begin a path on a drive.

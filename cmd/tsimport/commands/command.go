@@ -1,15 +1,12 @@
 package commands
 
 import (
-	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"example.com/tsimport/internal/suggest"
-	"example.com/tsimport/jobs/scaleout"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/reader/input"
 )
@@ -17,6 +14,8 @@ import (
 // invocation is a load as it was requested: by the command line, or by a run that is resumed or whose rejects are loaded.
 type invocation struct {
 	args     []string        // after the program's name, as they are kept
+	ofEnv    []string        // options that the environment has given
+	request  json.RawMessage // the command, of one that is not typed
 	goOn     bool            // with the run in the folder
 	folder   string          // the run's, if not empty
 	settings *checkpoint.Job // whose types the load takes over
@@ -28,25 +27,10 @@ type invocation struct {
 
 // within is what a command is a part of. Each is nil if it is not.
 type within struct {
-	session *session                                         // the loads of a job, in one process
-	plan    *loadPlan                                        // of itself, which it makes in place of running
-	task    *workTask                                        // that a load does in place of loading
-	runner  *Runner                                          // that this binary offers
-	do      func(ctx context.Context, j *scaleout.Job) error // that is called with an opened job directory
-}
-
-// flags are a command's flags and arguments, as the library of command lines has them.
-type flags = cli.Context
-
-// call is a command with its flags, as it was requested.
-type call struct {
-	*flags
-	in *invocation
-}
-
-// act makes an action of what does the command.
-func (in *invocation) act(do func(*call) error) cli.ActionFunc {
-	return func(c *cli.Context) error { return do(&call{c, in}) }
+	session *session  // the loads of a job, in one process
+	plan    *loadPlan // of itself, which it makes in place of running
+	task    *workTask // that a load does in place of loading
+	runner  *Runner   // that this binary offers
 }
 
 // kept returns the arguments as they may be kept in the run folder to run the command again, none if they hold a secret.

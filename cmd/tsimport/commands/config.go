@@ -108,10 +108,10 @@ func originsOf(c *call, flags []cli.Flag, settings []job.Setting, file string) (
 		i := slices.IndexFunc(settings, func(s job.Setting) bool { return s.Key == name })
 		value, variable, ok := fromEnvironment(name)
 		switch {
-		case ok && (!c.IsSet(name) || strings.Join(valuesOf(c, f), "\n") == value):
+		case ok && (!c.IsSet(name) || strings.Join(valuesOf(c.own, f), "\n") == value):
 			r.value, r.from = value, variable
 		case c.IsSet(name):
-			r.value, r.from = strings.Join(valuesOf(c, f), " "), "flag"
+			r.value, r.from = strings.Join(valuesOf(c.own, f), " "), "flag"
 		case i >= 0:
 			r.value, r.from = strings.Join(settings[i].Values, " "), fmt.Sprintf("%s:%d", file, settings[i].Line())
 		}

@@ -31,23 +31,13 @@ func copyCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 			"Each row is copied as it is when its page is read: the copy is not of one moment. Rows of the source may change meanwhile, and an\n" +
 			"interrupted copy resumes at the keys that it has reached. Run folder, exit codes and signals are those of tsimport load.\n" +
 			signalHelp(),
-		Flags:  copyFlags(),
-		Action: in.act(func(c *call) error { return runLoad(c, interrupts, show, in, &copying{show: show}) }),
+		Flags:  flagsOf(options.Copy),
+		Action: in.act(func(c *call) error { return copyTable(c, interrupts, show) }),
 	}
 }
 
-func copyFlags() []cli.Flag {
-	flags := []cli.Flag{
-		&cli.StringFlag{Name: "from-key", Usage: "copy rows from `KEY` on: values of the first key columns, with commas between them; text as it is or in quotes as in JSON, binary as 0x and hexadecimal digits"},
-		&cli.StringFlag{Name: "to-key", Usage: "copy rows before `KEY`"},
-		&cli.StringFlag{Name: "filter", Usage: "copy only rows for which the service finds `CONDITION` true, such as 'age >= 18 and city == \"Hangzhou\"'; they alone travel, all are charged"},
-		&cli.StringFlag{Name: "where", Usage: "copy only rows for which `EXPR` is true, such as 'age >= 18 and city == \"Hangzhou\"' (docs/keys.md); all rows are read"},
-		&cli.StringFlag{Name: "since", Usage: "copy only cells with timestamps from `TIME` on, RFC 3339 or milliseconds; deleted rows and cells, and cells that a put has replaced by none, stay in the target"},
-		&cli.StringFlag{Name: "versions", Usage: "versions of each cell to copy, the newest `N`, or all", Value: "all"},
-		&cli.Float64Flag{Name: "max-rcu", Usage: "read at most `UNITS` of capacity of the source a second; 0 means no limit"},
-		&cli.BoolFlag{Name: "drop-expired", Usage: "leave out cells that are older than the target's time to live or maximum deviation, and count them (default: refuse to copy)"},
-	}
-	return append(flags, flagsOf(options.Copy)...)
+func copyTable(c *call, interrupts *interrupts, show *display) error {
+	return runLoad(c, interrupts, show, &copying{show: show})
 }
 
 // copying is a load whose source is a table.
@@ -66,7 +56,7 @@ type copying struct {
 	lacking  func() []string
 }
 
-func (k *copying) config(c *call, in *invocation, r *options.Request) (cfg pipeline.Config, err error) {
+func (k *copying) config(c *call, r *options.Request) (cfg pipeline.Config, err error) {
 	k.c = c
 	if c.NArg() != 2 {
 		return cfg, usagef("copy takes two tables, SOURCE and TARGET, not %d; see tsimport copy --help", c.NArg())
@@ -108,7 +98,7 @@ func (k *copying) config(c *call, in *invocation, r *options.Request) (cfg pipel
 			return cfg, usagef("--where: %v", err)
 		}
 	}
-	if cfg, err = loadConfigOf(r, c, in); err != nil {
+	if cfg, err = loadConfigOf(r, c); err != nil {
 		return cfg, err
 	}
 	cfg.Target.Expires, cfg.Target.DropExpired, cfg.Read.Merges = true, c.Bool("drop-expired"), !k.since.IsZero()

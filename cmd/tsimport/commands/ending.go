@@ -68,9 +68,6 @@ func countsOfRows(n *job.Counts) []runmetrics.Rows {
 		{Outcome: "condition_failed", N: n.ConditionFailed}, {Outcome: "archived", N: n.Archived}, {Outcome: "unfinished", N: n.Unfinished}}
 }
 
-// endingNames are flags that say who is told how a command ends. They are of a command, not of a load.
-var endingNames = []string{"metrics-file"}
-
 // checkEnding refuses what could not be told at the end, before anything is done.
 func checkEnding(c *call) error {
 	if path := c.String("metrics-file"); path != "" {

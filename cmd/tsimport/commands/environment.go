@@ -38,8 +38,9 @@ func fromEnvironment(flag string) (value, variable string, ok bool) {
 	return "", "", false
 }
 
-// withEnvironment adds the flags that variables of the environment give and the arguments do not. Args are as flagsFirst has sorted them.
-func withEnvironment(app *cli.App, args []string) []string {
+// withEnvironment adds the flags that variables of the environment give and the arguments do not, and names them. Args are as flagsFirst
+// has sorted them.
+func withEnvironment(app *cli.App, args []string) (all, added []string) {
 	rest := args[min(1, len(args)):]
 	commands, flags, acts := app.Commands, app.Flags, false
 	for len(rest) > 0 {
@@ -50,9 +51,12 @@ func withEnvironment(app *cli.App, args []string) []string {
 		commands, flags, rest, acts = c.Subcommands, c.Flags, rest[1:], c.Action != nil
 	}
 	if !acts {
-		return args // it only has commands
+		return args, nil // it only has commands
 	}
-	given, inputs := cutInputs(rest)
+	given, inputs := rest, []string(nil)
+	if i := slices.Index(rest, "--"); i >= 0 {
+		given, inputs = rest[:i], rest[i+1:]
+	}
 	names := givenNames(flags, given)
 	out := slices.Clone(args[:len(args)-len(rest)])
 	for _, f := range flags {
@@ -69,6 +73,7 @@ func withEnvironment(app *cli.App, args []string) []string {
 		if repeatable(f) {
 			values = strings.Split(value, "\n")
 		}
+		added = append(added, name)
 		for _, v := range values {
 			out = append(out, "--"+name+"="+v)
 		}
@@ -84,7 +89,7 @@ func withEnvironment(app *cli.App, args []string) []string {
 	if len(given) < len(rest) {
 		out = append(append(out, "--"), inputs...)
 	}
-	return out
+	return out, added
 }
 
 // givenNames are the flags that sorted arguments have, by their first names.

@@ -82,7 +82,7 @@ func explain(c *call) error {
 	if typesOnly && p.Separator() != "" {
 		return usagef("splice(auto, …) chooses its separator from a sample: name a file, or write the separator")
 	}
-	x, err := explainPlan(p, c.Int("examples"), textsOf(c, "value"))
+	x, err := explainPlan(p, c.Int("examples"), textsOf(c.own, "value"))
 	if err != nil {
 		return err
 	}

@@ -29,24 +29,7 @@ func exportCommand(in *invocation) *cli.Command {
 		Usage: "write a table's rows as CSV, JSON lines or Parquet, primary key first, in key order, or an exact archive of the table",
 		Description: "An archive is a folder, or a prefix of a store of objects, that keeps every cell with its type, timestamp and versions; tsimport load FOLDER restores it (docs/archive.md).\n" +
 			"CSV, JSON lines and Parquet have the newest version of each cell, without its timestamp; jsonl with --typed keeps all of a row.",
-		Flags: append(append(flagsOf(options.Reaching), flagNamed("cpu-profile"), flagNamed("allocations-profile")), []cli.Flag{
-			&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` to read"},
-			&cli.StringFlag{Name: "format", Usage: "csv, jsonl, parquet or archive", DefaultText: "as the ending of the output's name says, archive for a folder, else csv"},
-			&cli.BoolFlag{Name: "typed", Usage: "jsonl: lines that keep each cell with its type, timestamp and versions, and that load as the same rows"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`PLACE` to write to: a file, or the folder of an archive, which may be oss://bucket/prefix or s3://bucket/prefix (default: stdout)"},
-			&cli.StringFlag{Name: "columns", Usage: "only these attribute columns `A,B`, in this order"},
-			&cli.Int64Flag{Name: "limit", Usage: "stop after `N` rows"},
-			&cli.BoolFlag{Name: "fresh", Usage: "start over; without it, an export to a file that was interrupted is continued"},
-			&cli.StringFlag{Name: "versions", Usage: "archive, jsonl with --typed: versions of each cell to keep, the newest `N`, or all", Value: "all"},
-			&cli.StringFlag{Name: "from-key", Usage: "rows from `KEY` on: values of the first key columns, with commas between them; text as it is or in quotes as in JSON, binary as 0x and hexadecimal digits"},
-			&cli.StringFlag{Name: "to-key", Usage: "rows before `KEY`"},
-			&cli.StringFlag{Name: "filter", Usage: "only rows for which the service finds `CONDITION` true, such as 'age >= 18 and city == \"Hangzhou\"'; they alone travel, all are charged"},
-			&cli.StringFlag{Name: "where", Usage: "only rows for which `EXPR` is true, such as 'age >= 18 and city == \"Hangzhou\"' (docs/keys.md); all rows are read"},
-			&cli.Float64Flag{Name: "max-rcu", Usage: "read at most `UNITS` of capacity a second; 0 means no limit"},
-			&cli.IntFlag{Name: "concurrency", Usage: "ranges of keys that are read at a time", Value: exporting.DefaultReaders},
-			&cli.BoolFlag{Name: "json", Usage: "print what was exported as JSON on stdout: rows, columns with their types, and what is not in the output"},
-			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
-		}...),
+		Flags:  flagsOf(options.Export),
 		Action: in.act(export),
 	}
 }

@@ -28,11 +28,8 @@ func group(commands []*cli.Command) {
 			continue
 		}
 		for _, f := range c.Flags {
-			switch o := options.Find(f.Names()[0]); {
-			case o != nil:
+			if o := options.Find(f.Names()[0]); o != nil {
 				setCategory(f, o.Group)
-			case f.Names()[0] == "max-rcu":
-				setCategory(f, options.Find("max-wcu").Group)
 			}
 		}
 	}

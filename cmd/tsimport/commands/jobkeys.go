@@ -11,9 +11,6 @@ import (
 
 // notAKey is what to do instead of a key of a job file that a flag is not; "" if it is one.
 func notAKey(flag string) string {
-	if flag == "plan" {
-		return "it shows what would be done; give tsimport run --plan, or tsimport sync --plan"
-	}
 	if o := options.Find(flag); o != nil {
 		return o.Instead
 	}
@@ -47,15 +44,15 @@ func jobVocabulary() *job.Vocabulary {
 
 // commandsOfJobs are the flags of the commands that a load of a job may be.
 func commandsOfJobs() map[string][]cli.Flag {
-	all := map[string][]cli.Flag{job.Load: flagsOf(options.Load), job.Copy: copyFlags(), job.Sync: syncFlags(), job.Export: exportCommand(nil).Flags}
-	for command, flags := range all {
-		all[command] = append(flags[:len(flags):len(flags)], flagNamed("timeout"))
+	all := map[string][]cli.Flag{}
+	for command, of := range map[string]options.Commands{job.Load: options.Load, job.Copy: options.Copy, job.Sync: options.Sync, job.Export: options.Export} {
+		all[command] = append(flagsOf(of), flagNamed("timeout"))
 	}
 	return all
 }
 
 // valuesOf are the texts of a flag that is set, one for each time.
-func valuesOf(c *call, f cli.Flag) []string {
+func valuesOf(c *cli.Context, f cli.Flag) []string {
 	name := f.Names()[0]
 	if repeatable(f) {
 		return textsOf(c, name)
@@ -90,6 +87,5 @@ func jobKey(f cli.Flag) (k job.Key, ok bool) {
 	if o := options.Find(name); o != nil {
 		k.Kind, k.OfJob, k.Shared = jobKinds[o.Kind], o.Scope == options.OfJob, o.Scope == options.OfBoth
 	}
-	k.OfJob = k.OfJob || name == "max-rcu"
 	return k, true
 }

@@ -33,13 +33,13 @@ func loadCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 			"The run folder holds the rejected records, their reasons and the summary. Flags may come before or after files.\n" +
 			numbersHelp + signalHelp(),
 		Flags:  flagsOf(options.Load),
-		Action: in.act(func(c *call) error { return load(c, interrupts, show, in) }),
+		Action: in.act(func(c *call) error { return load(c, interrupts, show) }),
 	}
 }
 
-func load(c *call, interrupts *interrupts, show *display, in *invocation) (err error) {
+func load(c *call, interrupts *interrupts, show *display) (err error) {
 	if c.String("retry-rejects") != "" {
-		return retryRejects(c, interrupts, show, in)
+		return retryRejects(c, interrupts, show)
 	}
 	r, err := requestOf(c)
 	if err != nil {
@@ -59,7 +59,7 @@ func load(c *call, interrupts *interrupts, show *display, in *invocation) (err e
 			if err != nil {
 				return err
 			}
-			return runLoad(c, interrupts, show, in, archiveLoad{archived})
+			return runLoad(c, interrupts, show, archiveLoad{archived})
 		}
 	}
 	switch {
@@ -68,15 +68,15 @@ func load(c *call, interrupts *interrupts, show *display, in *invocation) (err e
 	case c.IsSet("rename-index"):
 		return usagef("--rename-index: only an archive of a table has indexes; leave it out")
 	case l != nil:
-		return runLoad(c, interrupts, show, in, sqlLoad{l})
+		return runLoad(c, interrupts, show, sqlLoad{l})
 	}
-	return runLoad(c, interrupts, show, in, new(fileLoad))
+	return runLoad(c, interrupts, show, new(fileLoad))
 }
 
 // kind is what loads differ by: where their rows come from.
 type kind interface {
 	// config makes the load that a request asks for.
-	config(c *call, in *invocation, r *options.Request) (pipeline.Config, error)
+	config(c *call, r *options.Request) (pipeline.Config, error)
 	// open opens the target.
 	open(c *call, a access, show *display) (*target, error)
 	// begin completes the load, once the target is open.
@@ -90,8 +90,8 @@ type kind interface {
 // fileLoad is a load of files.
 type fileLoad struct{}
 
-func (*fileLoad) config(c *call, in *invocation, r *options.Request) (pipeline.Config, error) {
-	return loadConfigOf(r, c, in)
+func (*fileLoad) config(c *call, r *options.Request) (pipeline.Config, error) {
+	return loadConfigOf(r, c)
 }
 
 func (*fileLoad) open(c *call, a access, show *display) (*target, error) {
@@ -107,12 +107,12 @@ func (*fileLoad) compared(*pipeline.Config) {}
 func (*fileLoad) ended(*pipeline.Report) []string { return nil }
 
 // runLoad runs a load of any kind.
-func runLoad(c *call, interrupts *interrupts, show *display, in *invocation, of kind) (err error) {
+func runLoad(c *call, interrupts *interrupts, show *display, of kind) (err error) {
 	asked, err := requestOf(c)
 	if err != nil {
 		return err
 	}
-	cfg, err := of.config(c, in, asked)
+	cfg, err := of.config(c, asked)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func runLoad(c *call, interrupts *interrupts, show *display, in *invocation, of 
 	}
 	if c.IsSet("job-dir") {
 		limitMemory(cfg.Limits.Memory, false)
-		return planJobDir(c, interrupts, show, in, &cfg)
+		return planJobDir(c, interrupts, show, &cfg)
 	}
 	t, noSync := r.target, r.noSync
 
@@ -183,7 +183,7 @@ func runLoad(c *call, interrupts *interrupts, show *display, in *invocation, of 
 		endingOf(c).ofLoad(report)
 	}
 	if report != nil && err == nil {
-		err = noteRetried(in, report)
+		err = noteRetried(c.in, report)
 	}
 	if report == nil {
 		return nothingNew(c, show, err)
@@ -276,22 +276,23 @@ func (r *readyLoad) close(err error) error {
 // checkpointEnv sets the time between checkpoints, for tests that crash loads often.
 const checkpointEnv = "TSIMPORT_CHECKPOINT_EVERY"
 
-func loadConfig(c *call, in *invocation) (cfg pipeline.Config, err error) {
+func loadConfig(c *call) (cfg pipeline.Config, err error) {
 	r, err := requestOf(c)
 	if err != nil {
 		return cfg, err
 	}
-	return loadConfigOf(r, c, in)
+	return loadConfigOf(r, c)
 }
 
 // loadConfigOf is loadConfig of a request.
-func loadConfigOf(r *options.Request, c *call, in *invocation) (cfg pipeline.Config, err error) {
+func loadConfigOf(r *options.Request, c *call) (cfg pipeline.Config, err error) {
+	in := c.in
 	if cfg, err = options.Config(r); err != nil {
 		return cfg, err
 	}
 	completeRead(c, r, &cfg.Read)
 	cfg.Invocation = pipeline.Invocation{Command: in.command(), Arguments: in.kept(), Directory: workingDirectory()}
-	cfg.Resume = pipeline.Resume{Look: in.goOn || !c.Bool("fresh"), AcceptChanged: c.Bool("accept-changed-input"), Args: in.kept(), Settings: in.settings, LocksDir: options.LocksDir()}
+	cfg.Resume = pipeline.Resume{Look: in.goOn || !c.Bool("fresh"), AcceptChanged: c.Bool("accept-changed-input"), Args: in.kept(), Request: c.kept(), Settings: in.settings, LocksDir: options.LocksDir()}
 	if in.folder != "" {
 		cfg.RunDir = in.folder
 	}

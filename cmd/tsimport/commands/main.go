@@ -35,7 +35,8 @@ func RunWith(runner *Runner, args []string, stdout, stderr io.Writer) int {
 	interrupts := newInterrupts(show)
 	defer interrupts.close()
 	out := &checkedOutput{Writer: stdout}
-	app := newApp(out, show, interrupts, &invocation{args: args[min(1, len(args)):], within: within{runner: runner}})
+	in := &invocation{args: args[min(1, len(args)):], within: within{runner: runner}}
+	app := newApp(out, show, interrupts, in)
 	runner.offer(app)
 	if asksForCompletion(args) {
 		err := out.end(app.RunContext(interrupts.hard, args))
@@ -46,7 +47,7 @@ func RunWith(runner *Runner, args []string, stdout, stderr io.Writer) int {
 		args, err = flagsFirst(app, args)
 	}
 	if err == nil {
-		args = withEnvironment(app, args)
+		args, in.ofEnv = withEnvironment(app, args)
 		err = checkGiven(app, args)
 	}
 	if formatErr := formatLog(show, args); err == nil {
@@ -256,9 +257,15 @@ func newInterrupts(stderr io.Writer) *interrupts {
 	return in
 }
 
-// endAfter stops the command after a time, gently if it can. What it leaves can be resumed like anything that a signal has stopped,
-// and whoever runs it is told to try again.
-func (in *interrupts) endAfter(d time.Duration) {
+// limit stops the command after a time, gently if it can; 0 is never. What it leaves can be resumed like anything that a signal has
+// stopped, and whoever runs it is told to try again.
+func (in *interrupts) limit(d time.Duration) error {
+	switch {
+	case d < 0:
+		return usagef("--timeout %v: want a time such as 90m", d)
+	case d == 0:
+		return nil
+	}
 	cause := &pipeline.Interrupted{Signal: fmt.Sprintf("--timeout %v", d), ExitCode: exitcode.Failed}
 	time.AfterFunc(d, func() {
 		in.stopGently(cause)
@@ -266,6 +273,7 @@ func (in *interrupts) endAfter(d time.Duration) {
 			in.stop(cause)
 		}
 	})
+	return nil
 }
 
 // limited gives a command the flags that bound how long it runs and say who is told how it ends.
@@ -276,15 +284,10 @@ func limited(c *cli.Command, interrupts *interrupts, show *display, in *invocati
 		if err := checkEnding(c); err != nil {
 			return err
 		}
-		return told(c, show, c.Command.Name, func(c *call) error { return action(c.flags) })
+		return told(c, show, c.Command.Name, func(c *call) error { return action(c.own) })
 	})
 	c.Before = func(c *cli.Context) error {
-		if d := c.Duration("timeout"); d > 0 {
-			interrupts.endAfter(d)
-		} else if d < 0 {
-			return usagef("--timeout %v: want a time such as 90m", d)
-		}
-		return nil
+		return interrupts.limit(c.Duration("timeout"))
 	}
 	return c
 }

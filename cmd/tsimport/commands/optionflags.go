@@ -40,21 +40,5 @@ func flagOf(o *options.Option, hidden bool) cli.Flag {
 	if o.Kind.Repeated() {
 		return &cli.GenericFlag{Name: o.Name, Usage: o.Usage, Value: new(texts), Hidden: hidden}
 	}
-	return &cli.StringFlag{Name: o.Name, Aliases: aliases, Usage: o.Usage, Value: o.Default, Hidden: hidden}
-}
-
-// requestOf is what the flags of a command ask for. From has its arguments.
-func requestOf(c *call) (*options.Request, error) {
-	r := &options.Request{From: c.Args().Slice()}
-	for _, f := range c.Command.Flags {
-		name := f.Names()[0]
-		o := options.Find(name)
-		if o == nil || !c.IsSet(name) {
-			continue
-		}
-		if err := o.Set(r, valuesOf(c, f)); err != nil {
-			return r, usagef("%v", err)
-		}
-	}
-	return r, nil
+	return &cli.StringFlag{Name: o.Name, Aliases: aliases, Usage: o.Usage, Value: o.Default, DefaultText: o.DefaultText, Hidden: hidden}
 }

@@ -3,7 +3,6 @@ package commands
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -225,7 +224,7 @@ func TestASecretIsTheFirstLineOfItsFile(t *testing.T) {
 }
 
 func TestHalfAnAccessKeyIsRefused(t *testing.T) {
-	c := &call{cli.NewContext(cli.NewApp(), flag.NewFlagSet("", flag.ContinueOnError), nil), new(invocation)}
+	c := new(invocation).again(t.Context(), new(options.Command), io.Discard, io.Discard)
 	for _, family := range []string{"TABLESTORE", "ALIBABA_CLOUD"} {
 		for _, half := range []string{"_ACCESS_KEY_ID", "_ACCESS_KEY_SECRET"} {
 			for _, n := range []string{"TABLESTORE_ACCESS_KEY_ID", "TABLESTORE_ACCESS_KEY_SECRET", "ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET"} {
@@ -260,25 +259,6 @@ func TestPlainHTTPToAnotherMachineIsWarnedOf(t *testing.T) {
 				t.Errorf("%s, token %q: %q", endpoint, token, got)
 			}
 		}
-	}
-}
-
-func TestFlagsAreLeftOutWithTheirValues(t *testing.T) {
-	known := []cli.Flag{&cli.StringFlag{Name: "table", Aliases: []string{"t"}}, &cli.BoolFlag{Name: "create"}, &cli.StringFlag{Name: "pk"}}
-	for _, tt := range []struct{ args, names, want string }{
-		{"--table x --create --pk id", "table", "--create --pk id"},
-		{"-t x --pk id", "table", "--pk id"},
-		{"--table=x --pk=id", "table", "--pk=id"},
-		{"--create --pk --create", "create", "--pk --create"}, // the second is the value of --pk
-		{"--pk id --table", "table", "--pk id"},
-		{"--pk id", "table", "--pk id"},
-	} {
-		if got := strings.Join(withoutFlags(known, strings.Fields(tt.args), []string{tt.names}), " "); got != tt.want {
-			t.Errorf("%s without %s: %s, want %s", tt.args, tt.names, got, tt.want)
-		}
-	}
-	if flags, inputs := cutInputs([]string{"--pk", "id", "--", "-a.csv", "--"}); !slices.Equal(flags, []string{"--pk", "id"}) || !slices.Equal(inputs, []string{"-a.csv", "--"}) {
-		t.Error(flags, inputs)
 	}
 }
 

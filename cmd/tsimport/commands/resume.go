@@ -34,7 +34,9 @@ func resumeCommand(interrupts *interrupts, show *display, in *invocation) *cli.C
 				return usagef("tsimport resume takes one run folder, not %d", c.NArg())
 			}
 			if isJobDir(c.Args().First()) {
-				return told(c, show, "work", func(c *call) error { return workOn(c, interrupts, show, true) })
+				return told(c, show, "work", func(c *call) error {
+					return workOn(c, interrupts, show, c.Args().First(), &workTask{index: -1, resume: true})
+				})
 			}
 			r, err := runToResume(c.Args().First())
 			if err != nil {
@@ -60,11 +62,19 @@ func resumeCommand(interrupts *interrupts, show *display, in *invocation) *cli.C
 					folder = rel
 				}
 			}
-			args, err := resumedArguments(newApp(c.App.Writer, show, interrupts, nil), r.job.Args, c)
+			of, err := commandOf(r.job.Request, r.job.Args)
 			if err != nil {
 				return err
 			}
-			return again(c, interrupts, show, &invocation{args: args, goOn: true, folder: folder, within: c.in.within})
+			of.AcceptChangedInput = false // what was accepted then was another change
+			if c.IsSet("metrics-file") {
+				of.MetricsFile = c.String("metrics-file")
+			}
+			again := &invocation{args: r.job.Args, goOn: true, folder: folder, request: written(of), within: c.in.within}
+			if err := takeEnvironment(of); err != nil {
+				return err
+			}
+			return perform(again.again(c.Context, of, c.App.Writer, show), interrupts, show)
 		}),
 	}
 }
@@ -109,45 +119,6 @@ func runToResume(folder string) (*runInfo, error) {
 	return runToResume(all[i].Folder)
 }
 
-// resumedArguments are a load's arguments without --accept-changed-input, for what was accepted then was another change. Flags that say who
-// is told how it ends come from the command that resumes it, if that has them.
-func resumedArguments(app *cli.App, args []string, c *call) ([]string, error) {
-	args, err := withoutGone(args)
-	if err != nil {
-		return nil, err
-	}
-	sorted, err := flagsFirst(app, append([]string{os.Args[0]}, args...))
-	if err != nil {
-		return nil, err
-	}
-	flags, inputs := cutInputs(sorted[2:])
-	command := findCommand(app.Commands, sorted[1])
-	if command == nil {
-		return nil, usagef("the run's command is %q, which this version does not have", sorted[1])
-	}
-	without, more := []string{"accept-changed-input"}, []string{}
-	for _, name := range endingNames {
-		if c.IsSet(name) {
-			without, more = append(without, name), append(more, "--"+name+"="+c.String(name))
-		}
-	}
-	rest := slices.Concat([]string{sorted[1]}, withoutFlags(command.Flags, flags, without), more)
-	if len(inputs) > 0 {
-		rest = append(append(rest, "--"), inputs...)
-	}
-	return rest, nil
-}
-
-// again runs a command of a run.
-func again(c *call, interrupts *interrupts, show *display, in *invocation) error {
-	app := newApp(c.App.Writer, show, interrupts, in)
-	args, err := flagsFirst(app, append([]string{os.Args[0]}, in.args...))
-	if err != nil {
-		return err
-	}
-	return app.RunContext(c.Context, withEnvironment(app, args))
-}
-
 // otherSettings are flags that a load of rejects does not take over from the load that rejected them: rejects have a form
 // of their own, and are loaded whole.
 var otherSettings = []string{
@@ -156,7 +127,7 @@ var otherSettings = []string{
 }
 
 // retryRejects loads what a run has rejected with the settings of that run; flags that are given now come after its own.
-func retryRejects(c *call, interrupts *interrupts, show *display, asked *invocation) error {
+func retryRejects(c *call, interrupts *interrupts, show *display) error {
 	folder := c.String("retry-rejects")
 	if c.Args().Present() {
 		return usagef("--retry-rejects %s: the inputs are the run's rejects; name no others", folder)
@@ -191,70 +162,78 @@ func retryRejects(c *call, interrupts *interrupts, show *display, asked *invocat
 	if sum.RejectsMixed && len(files) > 1 {
 		return usagef("--retry-rejects %s: its reject files use different dialects or encodings; load each one separately, with the flags for it", folder)
 	}
-	app := newApp(c.App.Writer, show, interrupts, nil)
-	load := findCommand(app.Commands, "load")
-	flags, inputs, err := settingsOf(app, load.Flags, folder, r.job)
+	before, err := settingsOf(folder, r.job)
 	if err != nil {
 		return err
 	}
-	args := append([]string{"load"}, withoutFlags(load.Flags, flags, append(onceNames(), otherSettings...))...)
+	of, err := c.ownCommand()
+	if err != nil {
+		return err
+	}
+	of.RetryRejects = ""
+	inputs := before.From
+	before.Clear(append(onceNames(), otherSettings...)...)
 	switch {
 	case len(sum.RejectsFlags) > 0:
-		args = withoutFlags(load.Flags, args, options.DialectFlags)
+		before.Clear(options.DialectFlags...)
 		if !c.IsSet("dialect") {
-			args = append(args, sum.RejectsFlags...)
+			if err := setFlags(before, sum.RejectsFlags); err != nil {
+				return err
+			}
 		}
-	case len(inputs) > 0 && !slices.Contains(args, "--delimiter") && byTabs(inputs[0]): // a run of an earlier version
-		args = append(args, "--delimiter", `\t`)
+	case len(inputs) > 0 && before.Delimiter == "" && byTabs(inputs[0]): // a run of an earlier version
+		before.Delimiter = `\t`
 	}
 	if sum.RejectsEncoding != "" {
-		args = append(args, "--encoding", sum.RejectsEncoding)
+		before.Encoding = sum.RejectsEncoding
 	}
-	given, err := flagsFirst(app, append([]string{os.Args[0]}, asked.args...))
-	if err != nil {
+	of.After(before)
+	of.From = files
+	if err := takeEnvironment(of); err != nil {
 		return err
 	}
-	now, _ := cutInputs(given[2:])
-	args = append(args, withoutFlags(load.Flags, now, []string{"retry-rejects"})...)
-	args = append(append(args, "--"), files...)
-	full, err := flagsFirst(app, append([]string{os.Args[0]}, args...))
-	if err != nil {
-		return err
+	in := &invocation{args: c.in.args, goOn: c.in.goOn, folder: c.in.folder, settings: r.job, rejects: folder, request: c.kept(), within: c.in.within}
+	return load(in.again(c.Context, of, c.App.Writer, show), interrupts, show)
+}
+
+// setFlags reads flags with values, as a summary names them.
+func setFlags(of *options.Command, flags []string) error {
+	for i := 0; i+1 < len(flags); i += 2 {
+		name := strings.TrimLeft(flags[i], "-")
+		o := options.Find(name)
+		if o == nil {
+			return usagef("the summary of the run names the flag %s, which this version does not have", flags[i])
+		}
+		if err := o.Set(of, flags[i+1:i+2]); err != nil {
+			return usagef("%v", err)
+		}
 	}
-	in := &invocation{args: asked.args, goOn: asked.goOn, folder: asked.folder, settings: r.job, rejects: folder, within: asked.within}
-	return newApp(c.App.Writer, show, interrupts, in).RunContext(c.Context, withEnvironment(app, full))
+	return nil
 }
 
 // maxRetries is how many loads of each other's rejects are followed.
 const maxRetries = 100
 
-// settingsOf returns the flags of a run and its inputs. Before its own flags stand those of the runs whose rejects it loaded.
-func settingsOf(app *cli.App, known []cli.Flag, folder string, job *checkpoint.Job) (flags, inputs []string, err error) {
+// settingsOf returns the command of a run, with the settings of the runs whose rejects it loaded.
+func settingsOf(folder string, job *checkpoint.Job) (all *options.Command, err error) {
 	of := folder
-	for n := range maxRetries {
-		kept, err := withoutGone(job.Args)
+	for range maxRetries {
+		c, err := commandOf(job.Request, job.Args)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		sorted, err := flagsFirst(app, append([]string{os.Args[0]}, kept...))
-		if err != nil {
-			return nil, nil, err
+		if c.Name != "load" {
+			return nil, usagef("--retry-rejects %s: that run was a %s; correct the rows in its source and give its command again", folder, c.Name)
 		}
-		if sorted[1] != "load" {
-			return nil, nil, usagef("--retry-rejects %s: that run was a %s; correct the rows in its source and give its command again", folder, sorted[1])
+		next := c.RetryRejects
+		c.RetryRejects = ""
+		if all == nil {
+			all = c
+		} else {
+			all.After(c)
 		}
-		own, named := cutInputs(sorted[2:])
-		if n == 0 {
-			inputs = named
-		}
-		flags = append(withoutFlags(known, own, []string{"retry-rejects"}), flags...)
-		asked, err := contextOf(job.Args)
-		if err != nil {
-			return nil, nil, err
-		}
-		next := asked.String("retry-rejects")
 		if next == "" {
-			return flags, inputs, nil
+			return all, nil
 		}
 		if of = next; !filepath.IsAbs(of) {
 			of = filepath.Join(job.Dir, of)
@@ -263,7 +242,7 @@ func settingsOf(app *cli.App, known []cli.Flag, folder string, job *checkpoint.J
 			break
 		}
 	}
-	return nil, nil, usagef("--retry-rejects %s: it loaded the rejects of run %s, which no longer says its settings; load the reject files with a command of your own", folder, of)
+	return nil, usagef("--retry-rejects %s: it loaded the rejects of run %s, which no longer says its settings; load the reject files with a command of your own", folder, of)
 }
 
 // rejectsOf returns the files with a run's rejected records, and the run's summary.
@@ -291,37 +270,6 @@ func rejectsOf(folder string) (files []string, sum *pipeline.Report, err error) 
 		return nil, nil, usagef("--retry-rejects %s: the run rejected nothing", folder)
 	}
 	return files, sum, nil
-}
-
-// cutInputs cuts sorted arguments into flags and what follows --.
-func cutInputs(args []string) (flags, inputs []string) {
-	if i := slices.Index(args, "--"); i >= 0 {
-		return args[:i], args[i+1:]
-	}
-	return args, nil
-}
-
-// withoutFlags leaves out flags, and their values, by their names.
-func withoutFlags(known []cli.Flag, args, names []string) (rest []string) {
-	drop := map[string]bool{}
-	for _, f := range known {
-		for _, name := range f.Names() {
-			drop[name] = slices.ContainsFunc(f.Names(), func(n string) bool { return slices.Contains(names, n) })
-		}
-	}
-	values := valueFlags(known)
-	for i := 0; i < len(args); i++ {
-		name, _, inOne := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
-		n := 1
-		if values[name] && !inOne {
-			n = 2
-		}
-		if !drop[name] {
-			rest = append(rest, args[i:min(i+n, len(args))]...)
-		}
-		i += n - 1
-	}
-	return rest
 }
 
 // byTabs reports whether an input's name says that its fields stand between tabs.

@@ -4,9 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
-
-	"github.com/urfave/cli/v2"
 
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/rundir"
@@ -20,7 +17,7 @@ var quietFlags = []string{"retry-rejects", "run-dir", "fresh", "quiet", "json", 
 // addRetried adds to a comparison with what a run has loaded the files of the runs that have loaded its rejects, after its own
 // inputs: their rows are not surplus. Without are the runs whose files are to be read in another way than the run's inputs.
 func addRetried(v *verify.Config, run *rundir.Run) (without []string) {
-	own, err := contextOf(run.Arguments)
+	own, err := commandOf(run.Request, run.Arguments)
 	alike := err == nil && v.Request.Read.Sources == nil && run.RejectsEncoding == "" && (len(run.RejectsFlags) == 0 || slices.Equal(run.RejectsFlags, csv.Default.Flags())) &&
 		!slices.ContainsFunc(append(slices.Clone(options.DialectFlags), "format", "encoding", "skip-lines", "limit"), own.IsSet)
 	request := *v.Request
@@ -31,7 +28,7 @@ func addRetried(v *verify.Config, run *rundir.Run) (without []string) {
 	}
 	for queue := slices.Clone(run.Retried); len(queue) > 0; queue = queue[1:] {
 		by, err := rundir.ReadRun(queue[0])
-		if err != nil || !alike || !onlyQuiet(by.Arguments) {
+		if err != nil || !alike || !onlyQuiet(by) {
 			without = append(without, queue[0])
 			continue
 		}
@@ -54,13 +51,13 @@ func addRetried(v *verify.Config, run *rundir.Run) (without []string) {
 	return without
 }
 
-// onlyQuiet reports whether the arguments of a load of rejects name no flags that change its rows.
-func onlyQuiet(arguments []string) bool {
-	load, err := contextOf(arguments)
+// onlyQuiet reports whether a load of rejects has no options that change its rows.
+func onlyQuiet(run *rundir.Run) bool {
+	load, err := commandOf(run.Request, run.Arguments)
 	if err != nil {
 		return false
 	}
-	return !slices.ContainsFunc(load.Command.Flags, func(f cli.Flag) bool {
-		return f.IsSet() && !slices.Contains(quietFlags, strings.TrimSpace(f.Names()[0]))
+	return !slices.ContainsFunc(options.OfCommand(load.Name), func(o *options.Option) bool {
+		return load.IsSet(o.Name) && !slices.Contains(quietFlags, o.Name)
 	})
 }

@@ -54,7 +54,7 @@ func runCommand(interrupts *interrupts, show *display, in *invocation) *cli.Comm
 // ofAllLoads reports whether an option is one of all loads of a job together.
 func ofAllLoads(name string) bool {
 	o := options.Find(name)
-	return name == "max-rcu" || o != nil && (o.Scope == options.OfJob || o.Scope == options.OfBoth)
+	return o != nil && (o.Scope == options.OfJob || o.Scope == options.OfBoth)
 }
 
 func runFlags() []cli.Flag {
@@ -70,13 +70,13 @@ func runFlags() []cli.Flag {
 	}, flagsOf(options.Reaching)...)
 	wanted := map[string]bool{}
 	all := options.Names(func(o *options.Option) bool { return ofAllLoads(o.Name) })
-	for _, name := range append(all, "max-rcu", "create", "dry-run", "verify", "max-errors", "retry-for", "settle", "sync", "batch-bytes", "compress", "order") {
+	for _, name := range append(all, "create", "dry-run", "verify", "max-errors", "retry-for", "settle", "sync", "batch-bytes", "compress", "order") {
 		wanted[name] = true
 	}
 	for _, f := range flags {
 		delete(wanted, f.Names()[0])
 	}
-	for _, f := range append(flagsOf(options.Load), copyFlags()...) {
+	for _, f := range flagsOf(options.Load | options.Copy) {
 		if name := f.Names()[0]; wanted[name] {
 			delete(wanted, name)
 			flags = append(flags, f)
@@ -199,7 +199,7 @@ func overrideJob(c *call, file *job.File, v *job.Vocabulary) {
 		if !c.IsSet(name) || slices.Contains(ownFlags, name) {
 			continue
 		}
-		s := job.Setting{Key: name, Values: valuesOf(c, f)}
+		s := job.Setting{Key: name, Values: valuesOf(c.own, f)}
 		if ofAllLoads(name) {
 			file.Common = with(file.Common, s)
 			continue
@@ -397,41 +397,44 @@ func (o *jobRunner) command(ctx context.Context, s *job.State, in *invocation, s
 	if err != nil {
 		return jobError(err)
 	}
-	in.args, in.session = resolved.Arguments(), o.session
-	app := newApp(io.Discard, show, interrupts, in)
-	args, err := flagsFirst(app, append([]string{os.Args[0]}, o.arguments(app, &resolved)...))
-	if err == nil {
-		args = withEnvironment(app, args)
-		err = checkGiven(app, args)
+	of, err := o.requested(&resolved)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		err = app.RunContext(ctx, args)
+	in.args, in.session, in.request = resolved.Arguments(), o.session, written(of)
+	if err := takeEnvironment(of); err != nil {
+		return err
 	}
-	return err
+	return perform(in.again(ctx, of, io.Discard, show), interrupts, show)
 }
 
-// arguments are those of a load, without what the environment says otherwise, and with what all loads have together.
-func (o *jobRunner) arguments(app *cli.App, resolved *job.Single) []string {
-	l := *resolved
-	l.Settings = slices.DeleteFunc(slices.Clone(l.Settings), func(t job.Setting) bool {
-		_, _, ok := fromEnvironment(t.Key)
-		return ok && !o.c.IsSet(t.Key)
-	})
-	args := l.Arguments()
-	command := findCommand(app.Commands, l.Command)
-	// Nothing that is shared with other loads of the process is to be changed while they are read.
-	app.HideHelp, app.HideVersion, command.HideHelp = true, true, true
-	has := func(name string) bool {
-		return resolved.Value(name) == "" && slices.ContainsFunc(command.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), name) })
+// requested is the command that a load is, without what the environment says otherwise, and with what all loads have together.
+func (o *jobRunner) requested(l *job.Single) (*options.Command, error) {
+	of := &options.Command{Name: l.Command, Request: options.Request{From: slices.Clone(l.From), Table: l.Table()}}
+	if l.Command == job.Copy {
+		of.From, of.Table = append(of.From, of.Table), ""
 	}
-	flags := o.session.flags(l.Command, has)
-	if o.c.Bool("accept-changed-input") && has("accept-changed-input") {
-		flags = append(flags, "--accept-changed-input")
+	for _, t := range l.Settings {
+		if _, _, ok := fromEnvironment(t.Key); ok && !o.c.IsSet(t.Key) || t.Key == "table" {
+			continue
+		}
+		option := options.For(l.Command, t.Key)
+		if err := option.Set(of, t.Values); err != nil {
+			return nil, usagef("%v", err)
+		}
+		if isPath(option.Usage) && isAddress(t.Values[0]) {
+			return nil, usagef("--%s %s: want a path on this machine; files are not written to or read from addresses here", t.Key, redacted(t.Values[0]))
+		}
 	}
-	if !o.session.readOnly && (o.show.log == nil || o.c.Bool("quiet")) && has("quiet") {
-		flags = append(flags, "--quiet")
+	if of.Memory == 0 {
+		of.Memory = o.session.each
 	}
-	return slices.Concat(args[:1], flags, args[1:])
+	if of.Concurrency == 0 && l.Command != job.Export { // whose concurrency is of reading
+		of.Concurrency = o.session.requests
+	}
+	of.AcceptChangedInput = o.c.Bool("accept-changed-input")
+	of.Quiet = !o.session.readOnly && (o.show.log == nil || o.c.Bool("quiet"))
+	return of, nil
 }
 
 // endedBefore is how a load has ended in an earlier process, which was killed before it could note that; nil if the load is to be run.

@@ -14,6 +14,7 @@ import (
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/jobs/scaleout"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/options"
 )
 
 // Runner runs the tasks of a planned load on a system that places and restarts processes. The binary that has one offers it as a --runner of load and
@@ -71,24 +72,6 @@ func runnerOf(c *call) (r *Runner, run bool, err error) {
 	return r, true, nil
 }
 
-// without leaves the runner's flags out of arguments that are kept: processes of the plan may have no runner.
-func (r *Runner) without(app *cli.App, args []string) ([]string, error) {
-	if r == nil {
-		return args, nil
-	}
-	sorted, err := flagsFirst(app, append([]string{os.Args[0]}, args...))
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, f := range r.flags() {
-		names = append(names, f.Names()[0])
-	}
-	flags, inputs := cutInputs(sorted[2:])
-	kept := append([]string{sorted[1]}, withoutFlags(findCommand(app.Commands, sorted[1]).Flags, flags, names)...)
-	return append(append(kept, "--"), inputs...), nil
-}
-
 // runByRunner has the tasks of a plan done by the runner.
 func runByRunner(c *call, interrupts *interrupts, show *display, r *Runner, store jobdir.Store, p *scaleout.Plan, cfg *pipeline.Config) error {
 	interrupts.drains()
@@ -115,7 +98,7 @@ func runByRunner(c *call, interrupts *interrupts, show *display, r *Runner, stor
 		for _, v := range workerEnv(p) {
 			l.Env[v.Name] = v.Value
 		}
-		failed = r.Run(interrupts.drain, c.flags, l)
+		failed = r.Run(interrupts.drain, c.own, l)
 		// What counts is in the job directory, not what the runner says.
 		if s, err = scaleout.ReadSummary(interrupts.hard, store, p); s == nil {
 			if failed == nil && err == nil {
@@ -134,16 +117,22 @@ func runByRunner(c *call, interrupts *interrupts, show *display, r *Runner, stor
 	return endWork(c, show, s, err)
 }
 
-// Work opens a job directory as tsimport work does, and calls do with it. Args are flags of tsimport work. When ctx ends, tasks end
-// gently. Signals are not taken.
-func Work(ctx context.Context, args []string, stderr io.Writer, do func(ctx context.Context, j *scaleout.Job) error) error {
+// Work opens a job directory as tsimport work does, and calls do with it. When ctx ends, tasks end gently. Signals are not taken.
+func Work(ctx context.Context, place string, stderr io.Writer, do func(ctx context.Context, j *scaleout.Job) error) error {
 	show := newDisplay(stderr)
 	hard, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	drain, stopGently := context.WithCancelCause(hard)
 	defer context.AfterFunc(ctx, func() { stopGently(context.Cause(ctx)) })()
 	interrupts := &interrupts{drain: drain, hard: hard, stopGently: stopGently, stop: stop, gentle: make(chan bool, 1)}
-	app := newApp(io.Discard, show, interrupts, &invocation{within: within{do: do}})
-	full := withEnvironment(app, append([]string{os.Args[0], "work"}, args...))
-	return app.RunContext(hard, full)
+	of := &options.Command{Name: "work"}
+	for _, name := range append(slices.Clone(machineFlags), "quiet") {
+		if text := os.Getenv(variableOf(name)); text != "" {
+			if err := options.Find(name).Set(of, []string{text}); err != nil {
+				return usagef("%s: %v", variableOf(name), err)
+			}
+		}
+	}
+	c := new(invocation).again(hard, of, io.Discard, show)
+	return told(c, show, of.Name, func(c *call) error { return workOn(c, interrupts, show, place, &workTask{index: -1, do: do}) })
 }

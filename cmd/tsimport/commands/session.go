@@ -22,13 +22,13 @@ import (
 // session is what the loads of a job have together: ceilings, memory, and the embedded stores, which one process opens once. It is safe
 // for concurrent use.
 type session struct {
-	limits      *pipeline.SharedLimits
-	gate        *scan.Gate // of what is read from tables
-	memory      int64      // of all loads
-	each        int64      // of one
-	concurrency string
-	rates       pipeline.Rates // of all loads
-	readOnly    bool           // nothing is written, and no store made
+	limits   *pipeline.SharedLimits
+	gate     *scan.Gate     // of what is read from tables
+	memory   int64          // of all loads
+	each     int64          // of one
+	requests int            // in flight, of all loads
+	rates    pipeline.Rates // of all loads
+	readOnly bool           // nothing is written, and no store made
 
 	mu     sync.Mutex
 	stores map[string]*server.Server
@@ -102,7 +102,7 @@ func newSession(common []job.Setting, parallel int) (*session, error) {
 			return nil, usagef("--concurrency %s: want 1 to 4096", text)
 		}
 	}
-	s.concurrency = strconv.Itoa(requests)
+	s.requests = requests
 	s.rates = rates
 	s.limits, s.gate = pipeline.NewSharedLimits(rates, requests), scan.NewGate(rcu)
 	return s, nil
@@ -113,20 +113,6 @@ func sizeText(given string, bytes int64) string {
 		return given
 	}
 	return fmt.Sprintf("%dMiB", bytes>>20)
-}
-
-// flags are what a load of the session is given beside its own.
-func (s *session) flags(command string, has func(name string) bool) (args []string) {
-	add := func(name, value string) {
-		if has(name) {
-			args = append(args, "--"+name+"="+value)
-		}
-	}
-	add("memory", strconv.FormatInt(s.each, 10))
-	if command != job.Export { // whose concurrency is of reading
-		add("concurrency", s.concurrency)
-	}
-	return args
 }
 
 // openStore opens an embedded store, or takes the one that another load has opened.

@@ -34,8 +34,8 @@ func sqlOrigin(c *call, args []string) (source.Origin, error) {
 // sqlLoad is a load of a table of a database.
 type sqlLoad struct{ *fromdatabase.Load }
 
-func (l sqlLoad) config(c *call, in *invocation, r *options.Request) (pipeline.Config, error) {
-	cfg, err := loadConfigOf(r, c, in)
+func (l sqlLoad) config(c *call, r *options.Request) (pipeline.Config, error) {
+	cfg, err := loadConfigOf(r, c)
 	cfg.Read.Sources = l.Origin
 	return cfg, err
 }

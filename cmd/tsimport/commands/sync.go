@@ -33,39 +33,22 @@ func syncCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 			"those that no record has. --plan shows what would be done and what it would cost. Takes the flags of tsimport load. The same\n" +
 			"command again, or tsimport resume, resumes an interrupted sync (docs/sync.md).\n" +
 			"Nothing is deleted if a record is rejected or an input is empty, missing, damaged or changed meanwhile: exit code 3.",
-		Flags:  syncFlags(),
-		Action: in.act(func(c *call) error { return syncTable(c, interrupts, show, in) }),
+		Flags:  flagsOf(options.Sync),
+		Action: in.act(func(c *call) error { return syncTable(c, interrupts, show) }),
 	}
 }
 
-func syncFlags() []cli.Flag {
-	return append([]cli.Flag{
-		&cli.BoolFlag{Name: "delete", Usage: "delete rows of the table that no record has, of --range or of the whole table; begins when everything is compared and put"},
-		&cli.StringFlag{Name: "range", Usage: "compare only the keys from FROM, inclusive, to TO, exclusive, `FROM..TO`, or those that begin with a key; values of several key columns stand between commas"},
-		&cli.BoolFlag{Name: "if-unchanged", Usage: "write a row only if the table's is still what it was compared with; rows that others have changed meanwhile are left (exit code 3)"},
-		&cli.StringFlag{Name: "max-delete", Usage: "delete nothing (exit code 3) if more than `N` rows, or N% of the table's rows compared, are surplus", Value: "1%"},
-		&cli.BoolFlag{Name: "plan", Usage: "compare, show what would be written and deleted and what it would cost, and write nothing"},
-		maxReadFlag(),
-		&cli.IntFlag{Name: "examples", Usage: "show at most `N` missing, different and surplus rows each", Value: 10},
-	}, flagsOf(options.Sync)...)
-}
-
-// maxReadFlag bounds what a comparison reads.
-func maxReadFlag() cli.Flag {
-	return &cli.Float64Flag{Name: "max-rcu", Usage: "read at most `UNITS` of capacity a second, of all tables that are compared together; 0 means no limit"}
-}
-
 // syncConfig reads the flags of a sync.
-func syncConfig(c *call, in *invocation) (cfg tablesync.Config, err error) {
+func syncConfig(c *call) (cfg tablesync.Config, err error) {
 	for _, o := range options.Of(options.Sync) {
 		if o.Unused&options.Sync != 0 && c.IsSet(o.Name) {
 			return cfg, usagef("--%s: it is for tsimport load; sync compares with a table that exists and writes the differences; leave it out", o.Name)
 		}
 	}
-	if cfg.Load, err = loadConfig(c, in); err != nil {
+	if cfg.Load, err = loadConfig(c); err != nil {
 		return cfg, err
 	}
-	cfg.Delete, cfg.Range, cfg.Examples, cfg.Fresh = c.Bool("delete"), c.String("range"), c.Int("examples"), c.Bool("fresh") && !in.goOn
+	cfg.Delete, cfg.Range, cfg.Examples, cfg.Fresh = c.Bool("delete"), c.String("range"), c.Int("examples"), c.Bool("fresh") && !c.in.goOn
 	cfg.IfUnchanged = c.Bool("if-unchanged")
 	text := c.String("max-delete")
 	cfg.MaxDelete, err = pipeline.ParseMaxErrors(text)
@@ -84,8 +67,8 @@ func syncConfig(c *call, in *invocation) (cfg tablesync.Config, err error) {
 	return cfg, nil
 }
 
-func syncTable(c *call, interrupts *interrupts, show *display, in *invocation) (err error) {
-	cfg, err := syncConfig(c, in)
+func syncTable(c *call, interrupts *interrupts, show *display) (err error) {
+	cfg, err := syncConfig(c)
 	if err != nil {
 		return err
 	}

@@ -212,7 +212,7 @@ func tableCreate(c *call) error {
 	if err != nil {
 		return err
 	}
-	key, err := parseKey(textsOf(c, "pk"))
+	key, err := parseKey(textsOf(c.own, "pk"))
 	if err != nil {
 		return usagef("%v", err)
 	}

@@ -21,6 +21,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/internal/words"
+	"example.com/tsimport/jobs/job"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/rundir"
@@ -38,20 +39,9 @@ func verifyCommand(interrupts *interrupts, show *display, in *invocation) *cli.C
 		Description: inputsHelp + "\n" + databaseHelp + "\n" + tableSourceHelp + "\n" +
 			"Takes every flag of tsimport load: write verify instead of load, or name a run with --run. Reads the table and never\n" +
 			"writes to it. Exit code 0: nothing is missing or different; 6: something is; 1: the comparison failed; 2: bad usage.",
-		Flags:  verifyFlags(),
+		Flags:  flagsOf(options.Verify),
 		Action: in.act(func(c *call) error { return verifyTable(c, interrupts, show) }),
 	}
-}
-
-func verifyFlags() []cli.Flag {
-	return append([]cli.Flag{
-		&cli.StringFlag{Name: "run", Usage: "compare with what the run in the folder `RUN` loaded: its files and flags, without its rejects"},
-		maxReadFlag(),
-		&cli.IntFlag{Name: "examples", Usage: "show at most `N` missing, different and surplus rows each", Value: 10},
-		&cli.StringFlag{Name: "extra", Usage: "rows of the table that no record has: report (count them) or fail (exit code 6)", Value: "report"},
-		&cli.StringFlag{Name: "archive", Usage: "compare with the archive at `PLACE`, a folder or an address, in place of a table"},
-		&cli.StringFlag{Name: "sample", Usage: "compare only a random `SHARE` of the keys, such as 1% or 0.01, one read each; does not find surplus rows"},
-	}, flagsOf(options.Verify)...)
 }
 
 // hidden leaves flags out of the help.
@@ -143,7 +133,7 @@ func verifyTable(c *call, interrupts *interrupts, show *display) (err error) {
 	load := c // whose flags say what was loaded
 	var run *rundir.Run
 	if o.run != "" {
-		if run, load, err = openRun(o.run); err != nil {
+		if run, load, err = openRun(c, o.run); err != nil {
 			return err
 		}
 	}
@@ -151,7 +141,7 @@ func verifyTable(c *call, interrupts *interrupts, show *display) (err error) {
 	if load.Command.Name == "copy" {
 		return verifyCopy(c, load, interrupts, o, run, show)
 	}
-	cfg, err := loadConfig(load, &invocation{args: os.Args[1:]})
+	cfg, err := loadConfig(load)
 	if err != nil {
 		return err
 	}
@@ -203,15 +193,12 @@ func verifyTable(c *call, interrupts *interrupts, show *display) (err error) {
 
 // verifyCopy compares the tables of a run that has copied one, as they are now.
 func verifyCopy(c, copied *call, interrupts *interrupts, o comparison, run *rundir.Run, show *display) (err error) {
-	if err := copied.Set("quiet", "true"); err != nil { // what a copy says before its first row
-		return err
-	}
 	k := &copying{show: show}
 	asked, err := requestOf(copied)
 	if err != nil {
 		return err
 	}
-	cfg, err := k.config(copied, &invocation{args: os.Args[1:]}, asked)
+	cfg, err := k.config(copied, asked)
 	if err != nil {
 		return err
 	}
@@ -395,7 +382,7 @@ func compare(interrupts *interrupts, cfg *pipeline.Config, o comparison, t *targ
 
 // openRun reads what a run was asked for and what it has rejected. The working directory becomes the one it was started
 // in: names of files are relative to that.
-func openRun(path string) (*rundir.Run, *call, error) {
+func openRun(c *call, path string) (*rundir.Run, *call, error) {
 	run, err := rundir.ReadRun(path)
 	if err != nil {
 		return nil, nil, usagef("--run: %v", err)
@@ -403,10 +390,12 @@ func openRun(path string) (*rundir.Run, *call, error) {
 	if len(run.Arguments) > 0 && run.Arguments[0] == "sync" {
 		return nil, nil, usagef("--run %s: that is a run of tsimport sync; compare its inputs with the table: tsimport verify with the arguments of the sync, but for --delete, --range and the like", path)
 	}
-	load, err := contextOf(run.Arguments)
+	of, err := commandOf(run.Request, run.Arguments)
 	if err != nil {
 		return nil, nil, usagef("--run %s: %v", path, err)
 	}
+	of.Quiet = of.Quiet || of.Name == job.Copy // what a copy says before its first row
+	load := (&invocation{args: c.in.args}).again(c.Context, of, c.App.Writer, c.App.ErrWriter)
 	if load.Command.Name == "copy" {
 		if run.Directory != "" {
 			err = os.Chdir(run.Directory) // of an embedded store, and the file of returned keys
@@ -427,29 +416,6 @@ func openRun(path string) (*rundir.Run, *call, error) {
 		}
 	}
 	return run, load, nil
-}
-
-// contextOf reads the arguments of a load as the command line that they were.
-func contextOf(arguments []string) (*call, error) {
-	var load *call
-	in := new(invocation)
-	keep := in.act(func(c *call) error { load = c; return nil })
-	app := &cli.App{
-		Name: "tsimport", DisableSliceFlagSeparator: true, ExitErrHandler: func(*cli.Context, error) {}, Writer: io.Discard, ErrWriter: io.Discard,
-		Commands: []*cli.Command{{Name: "load", Flags: flagsOf(options.Load), Action: keep}, {Name: "copy", Flags: copyFlags(), Action: keep}},
-	}
-	setUsageErrors(app)
-	args, err := withoutGone(arguments)
-	if err == nil {
-		args, err = flagsFirst(app, append([]string{"tsimport"}, args...))
-	}
-	if err == nil {
-		err = app.Run(args)
-	}
-	if err == nil && load == nil {
-		err = errors.New("its summary does not say how it was started; give its files and flags yourself")
-	}
-	return load, err
 }
 
 const comparing = "verify: %s records read, %s rows of the table compared"

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ func workCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 			&cli.StringFlag{Name: "stage", Usage: "do one task of this `STAGE`: read, write, verify or finish"},
 			&cli.IntFlag{Name: "index", Usage: "which task of the stage, from 0 (default: JOB_COMPLETION_INDEX, as Kubernetes sets it)", Value: -1},
 		}, workFlags()...),
-		Action: in.act(func(c *call) error { return workOn(c, interrupts, show, false) }),
+		Action: in.act(func(c *call) error { return workTyped(c, interrupts, show) }),
 	}
 }
 
@@ -101,32 +102,35 @@ func isJobDir(place string) bool {
 	return place != "" && err == nil
 }
 
-// workOn works on a job directory: it runs the command of the plan again, which does the task in place of loading.
-func workOn(c *call, interrupts *interrupts, show *display, resume bool) error {
-	if c.Args().Present() && !resume {
+// workTyped does what a command line asks for.
+func workTyped(c *call, interrupts *interrupts, show *display) error {
+	if c.Args().Present() {
 		return usagef("tsimport work takes no argument, not %q; give --job-dir", c.Args().First())
 	}
-	place := c.String("job-dir")
-	if resume {
-		place = c.Args().First()
+	t := &workTask{stage: c.String("stage"), index: c.Int("index")}
+	if err := t.check(); err != nil {
+		return err
 	}
+	return workOn(c, interrupts, show, c.String("job-dir"), t)
+}
+
+// workOn works on a job directory: it does the task in place of the load that is planned there.
+func workOn(c *call, interrupts *interrupts, show *display, place string, t *workTask) error {
 	store, err := openJobDir(c, place)
 	if err != nil {
 		return err
 	}
-	t := &workTask{store: store, stage: c.String("stage"), index: c.Int("index"), resume: resume}
-	t.do = c.in.do
-	if !resume {
-		if err := t.check(); err != nil {
-			return err
-		}
-	}
+	t.store = store
 	p, err := scaleout.ReadPlan(c.Context, store)
 	if err != nil {
 		return err
 	}
-	if len(p.Arguments) == 0 {
+	if len(p.Asked) == 0 {
 		return usagef("%s: its plan has no command", store)
+	}
+	of, err := options.ReadCommand(p.Asked)
+	if err != nil {
+		return usagef("%s: %v", store, err)
 	}
 	if here := strings.TrimRight(os.Getenv(endpointEnv), "/"); here != "" && p.Endpoint != "" && here != strings.TrimRight(p.Endpoint, "/") {
 		fmt.Fprintf(show, "tsimport: warning: requests go to %s, as the plan of %s says; %s of this machine is %s\n", p.Endpoint, store, endpointEnv, here)
@@ -138,17 +142,12 @@ func workOn(c *call, interrupts *interrupts, show *display, resume bool) error {
 			}
 		}
 	}
-	args, err := workArguments(newApp(c.App.Writer, show, interrupts, nil), p, c)
-	if err != nil {
+	takeMachine(of, p, c)
+	if err := takeEnvironment(of); err != nil {
 		return err
 	}
-	in := &invocation{args: args, goOn: true, within: within{task: t}}
-	app := newApp(c.App.Writer, show, interrupts, in)
-	full, err := flagsFirst(app, append([]string{os.Args[0]}, args...))
-	if err != nil {
-		return err
-	}
-	return app.RunContext(c.Context, withEnvironment(app, full))
+	in := &invocation{goOn: true, request: p.Asked, within: within{task: t}}
+	return perform(in.again(c.Context, of, c.App.Writer, show), interrupts, show)
 }
 
 // collectLate has the garbage of a process that has the memory for it wait until the memory limit is near: each task begins and ends a load,
@@ -182,42 +181,17 @@ func (t *workTask) check() error {
 	return nil
 }
 
-// workArguments are those of the plan, with what is of this machine from the worker's command.
-func workArguments(app *cli.App, p *scaleout.Plan, c *call) ([]string, error) {
-	args, err := withoutGone(p.Arguments)
+// takeMachine makes a command that was planned one of this machine. Its service is the plan's: this machine's environment may name another
+// one, or none.
+func takeMachine(of *options.Command, p *scaleout.Plan, c *call) {
+	of.Clear("job-dir", "workers", "json")
+	of.Endpoint, of.Instance = cmp.Or(p.Endpoint, of.Endpoint), cmp.Or(p.Instance, of.Instance)
+	given, err := c.command()
 	if err != nil {
-		return nil, err
+		return // flags of a command line were checked
 	}
-	sorted, err := flagsFirst(app, append([]string{os.Args[0]}, args...))
-	if err != nil {
-		return nil, err
-	}
-	if len(sorted) < 2 || sorted[1] != "load" && sorted[1] != "copy" {
-		return nil, usagef("the plan's command is neither a load nor a copy: %q", args)
-	}
-	command := sorted[1]
-	flags, inputs := cutInputs(sorted[2:])
-	without, more := []string{"job-dir", "workers", "json"}, []string{}
-	for name, value := range map[string]string{"endpoint": p.Endpoint, "instance": p.Instance} {
-		if value != "" { // this machine's environment may name another one, or none
-			without, more = append(without, name), append(more, "--"+name+"="+value)
-		}
-	}
-	for _, name := range append(slices.Clone(machineFlags), "quiet") {
-		if c.IsSet(name) && slices.ContainsFunc(findCommand(app.Commands, command).Flags, func(f cli.Flag) bool { return f.Names()[0] == name }) {
-			without, more = append(without, name), append(more, "--"+name+"="+c.String(name))
-		}
-	}
-	rest := append([]string{command}, withoutFlags(findCommand(app.Commands, command).Flags, flags, without)...)
-	if c.Bool("quiet") {
-		more = slices.DeleteFunc(more, func(a string) bool { return strings.HasPrefix(a, "--quiet=") })
-		more = append(more, "--quiet")
-	}
-	rest = append(rest, more...)
-	if len(inputs) > 0 {
-		rest = append(append(rest, "--"), inputs...)
-	}
-	return rest, nil
+	of.Memory, of.Concurrency = cmp.Or(given.Memory, of.Memory), cmp.Or(given.Concurrency, of.Concurrency)
+	of.Status, of.Quiet = cmp.Or(given.Status, of.Status), given.Quiet || of.Quiet
 }
 
 // refuseInJobs refuses what holds for each process alone.
@@ -235,8 +209,9 @@ func refuseInJobs(c *call) error {
 }
 
 // planJobDir plans a load for many processes.
-func planJobDir(c *call, interrupts *interrupts, show *display, in *invocation, cfg *pipeline.Config) error {
-	if in.kept() == nil {
+func planJobDir(c *call, interrupts *interrupts, show *display, cfg *pipeline.Config) error {
+	asked := c.kept()
+	if asked == nil {
 		return usagef("--job-dir: the command holds a secret in an address, and other machines must run it; give keys by the environment")
 	}
 	store, err := openJobDir(c, c.String("job-dir"))
@@ -255,7 +230,7 @@ func planJobDir(c *call, interrupts *interrupts, show *display, in *invocation, 
 		return err
 	}
 	if run {
-		if err := runner.Check(c.flags); err != nil {
+		if err := runner.Check(c.own); err != nil {
 			return err
 		}
 	} else if runner != nil {
@@ -265,17 +240,13 @@ func planJobDir(c *call, interrupts *interrupts, show *display, in *invocation, 
 			}
 		}
 	}
-	kept, err := runner.without(c.App, in.kept())
-	if err != nil {
-		return err
-	}
 	endpoint, instance, err := serviceOf(c)
 	if err != nil {
 		return err
 	}
 	p, isNew, err := scaleout.Make(interrupts.drain, store, scaleout.Request{
-		Options:   scaleout.Options{Load: *cfg, Program: program(), Say: func(format string, a ...any) { say(c, show, format, a...) }},
-		Arguments: kept, Endpoint: endpoint, Instance: instance, Workers: workers, Verify: c.Bool("verify"),
+		Options: scaleout.Options{Load: *cfg, Program: program(), Say: func(format string, a ...any) { say(c, show, format, a...) }},
+		Asked:   asked, Endpoint: endpoint, Instance: instance, Workers: workers, Verify: c.Bool("verify"),
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,148 @@
+package options
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"time"
+)
+
+// Command is a command as it was asked for: by flags, by the keys of a job file, by a run that is resumed, or by the plan of a load for
+// many machines. It has what a Request has, and what only commands have. It serialises; secrets are left out.
+type Command struct {
+	Name string `json:"command"` // load, copy, sync, verify or export
+	Request
+	Scan
+	Differing
+	Exporting
+	Own
+}
+
+// Scan is which rows of a table are read, and which cells.
+type Scan struct {
+	FromKey  string  `json:"from-key,omitempty"` // values of the first key columns, inclusive
+	ToKey    string  `json:"to-key,omitempty"`   // exclusive
+	Filter   string  `json:"filter,omitempty"`   // a condition that the service evaluates
+	Where    string  `json:"where,omitempty"`    // an expression that this machine evaluates
+	Since    string  `json:"since,omitempty"`    // RFC 3339 or milliseconds; "" is all cells
+	Versions string  `json:"versions,omitempty"` // of each cell, N or all; "" is all
+	MaxRCU   float64 `json:"max-rcu,omitempty"`  // capacity units a second; 0 means no limit
+}
+
+// Differing is what is compared, and what is done about differences.
+type Differing struct {
+	Delete      bool   `json:"delete,omitempty"`       // rows of the table that no record has
+	Range       string `json:"range,omitempty"`        // FROM..TO or a key
+	IfUnchanged bool   `json:"if-unchanged,omitempty"` // write a row only if the table's is still what it was compared with
+	MaxDelete   string `json:"max-delete,omitempty"`   // N or N% of rows; "" is 1%
+	Plan        bool   `json:"plan,omitempty"`         // write nothing
+	Examples    int    `json:"examples,omitempty"`     // of each kind; 0 is 10, -1 none
+	Run         string `json:"run,omitempty"`          // folder of a run that is compared with
+	Extra       string `json:"extra,omitempty"`        // report or fail; "" is report
+	Archive     string `json:"archive,omitempty"`      // compared in place of a table
+	Sample      string `json:"sample,omitempty"`       // share of the keys, 1% or 0.01; "" is all
+}
+
+// Exporting is what an export writes. Its format is that of Text, its columns those of Mapping.
+type Exporting struct {
+	Typed  bool   `json:"typed,omitempty"`
+	Output string `json:"output,omitempty"` // "" is standard output
+}
+
+// Own is what concerns the process that does the command.
+type Own struct {
+	Profile            string        `json:"profile,omitempty"`
+	Store              string        `json:"store,omitempty"` // folder of an embedded store
+	Sync               string        `json:"sync,omitempty"`  // of that store: always or none; "" is always
+	JSON               bool          `json:"json,omitempty"`
+	Quiet              bool          `json:"quiet,omitempty"`
+	Status             string        `json:"status,omitempty"` // address
+	CPUProfile         string        `json:"cpu-profile,omitempty"`
+	AllocationsProfile string        `json:"allocations-profile,omitempty"`
+	MetricsFile        string        `json:"metrics-file,omitempty"`
+	Timeout            time.Duration `json:"timeout,omitempty"` // 0 means never
+	JobDir             string        `json:"job-dir,omitempty"`
+	Workers            int           `json:"workers,omitempty"` // 0 is 4
+}
+
+// optionsOf are the options that each command has.
+var optionsOf = map[string]Commands{
+	"load": Load | Ending, "copy": Copy | Ending, "sync": Sync | Ending, "verify": Verify | Ending, "export": Export | Ending,
+}
+
+// OfCommand returns the options of a command by its name, in the order of help.
+func OfCommand(name string) []*Option { return Of(optionsOf[name]) }
+
+// For returns the option of a command, nil if the command does not have it.
+func For(command, name string) *Option {
+	for _, o := range everyOption {
+		if o.Name == name && o.In&optionsOf[command] != 0 {
+			return o
+		}
+	}
+	return nil
+}
+
+// Shown reports whether the help of the command has the option.
+func (o *Option) Shown(command string) bool { return !o.Hidden && o.Unused&optionsOf[command] == 0 }
+
+// Value is what a command says of an option, or what it means if the command does not: a text, a switch, a number, a time or a list.
+func (o *Option) Value(c *Command) any {
+	f := o.of(c)
+	switch {
+	case o.Zero && f.Int() == givenZero:
+		return reflect.Zero(f.Type()).Interface()
+	case !f.IsZero() || o.Default == "":
+		return f.Interface()
+	}
+	def := reflect.New(o.of(c).Type()).Elem()
+	if err := o.set(def, []string{o.Default}); err != nil {
+		panic(fmt.Sprintf("default of --%s: %v", o.Name, err)) // a test reads all defaults
+	}
+	return def.Interface()
+}
+
+// IsSet reports whether a command has an option.
+func (c *Command) IsSet(name string) bool {
+	o := byName[name]
+	return o != nil && !o.of(c).IsZero()
+}
+
+// Clear takes options back. Names of none are ignored.
+func (c *Command) Clear(names ...string) {
+	for _, name := range names {
+		if o := byName[name]; o != nil {
+			o.of(c).SetZero()
+		}
+	}
+}
+
+// After has what the command does not say as a command before it says it. Lists of both are joined.
+func (c *Command) After(before *Command) {
+	for _, o := range everyOption {
+		now, was := o.of(c), o.of(before)
+		switch {
+		case now.IsZero():
+			now.Set(was)
+		case o.Kind == Texts || o.Kind == Lists:
+			now.Set(reflect.AppendSlice(reflect.AppendSlice(reflect.Zero(was.Type()), was), now))
+		case o.Kind == Renamings || o.Kind == Typings:
+			both := maps.Clone(was.Interface().(map[string]string))
+			maps.Copy(both, now.Interface().(map[string]string))
+			now.Set(reflect.ValueOf(both))
+		}
+	}
+}
+
+// ReadCommand reads a command that was kept as JSON. What this version does not know is refused: the command would be another one.
+func ReadCommand(text json.RawMessage) (*Command, error) {
+	c := new(Command)
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(c); err != nil {
+		return nil, fmt.Errorf("read the request: %w", err)
+	}
+	return c, nil
+}
