@@ -2,7 +2,6 @@ package scaleout
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -17,8 +16,7 @@ import (
 // Request is what is asked of a plan.
 type Request struct {
 	Options
-	Asked     json.RawMessage // the command, for the other processes
-	Endpoint  string          // of Tablestore, likewise
+	Endpoint  string // of Tablestore, for the other processes
 	Instance  string
 	Workers   int   // processes that are expected
 	SplitSize int64 // bytes; 0 takes what suits the inputs
@@ -111,7 +109,7 @@ func identityOf(cfg *pipeline.Config) string {
 func (r *Request) make(ctx context.Context, prepared *pipeline.Prepared) (*Plan, error) {
 	workers := max(r.Workers, 1)
 	p := &Plan{
-		Version: planVersion, Program: r.Program, ID: nonce() + nonce(), Planned: time.Now().UTC(), Asked: r.Asked, Endpoint: r.Endpoint, Instance: r.Instance,
+		Version: planVersion, Program: r.Program, ID: nonce() + nonce(), Planned: time.Now().UTC(), Endpoint: r.Endpoint, Instance: r.Instance,
 		Job: prepared.Job, Verify: r.Verify, Workers: workers, MaxErrors: r.Load.Limits.MaxErrors, Bytes: prepared.Plan.Bytes,
 		Budget: budgetOf(&r.Load.Write.Rates, workers),
 		Direct: r.Load.Write.Order == plan.OrderNone,

@@ -42,12 +42,11 @@ type Plan struct {
 	ID      string    `json:"id"`      // which plan of a directory the other objects belong to
 	Planned time.Time `json:"planned"`
 
-	Asked json.RawMessage `json:"request"` // the command, as options.Command
 	// Endpoint and Instance are the service that the command has found in flags, the environment or a profile; "" if each table names its own.
 	Endpoint string `json:"endpoint,omitempty"`
 	Instance string `json:"instance,omitempty"`
 
-	Job *checkpoint.Job `json:"job"` // what the rows depend on
+	Job *checkpoint.Job `json:"job"` // what was asked for, and what the rows depend on
 	// TableCreated is when the table was made, as the service says it; 0 if it does not.
 	TableCreated int64 `json:"table_created,omitempty"`
 	Verify       bool  `json:"verify,omitempty"` // the table is compared with the inputs at the end

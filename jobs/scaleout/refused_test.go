@@ -3,7 +3,6 @@ package scaleout
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -40,7 +39,7 @@ func (w *world) planned(change func(*Request)) {
 
 // plan plans the load as a process sees it.
 func (w *world) plan(p *process, change func(*Request)) error {
-	r := Request{Options: Options{Load: w.config(p), Program: "test", Owner: p.name}, Asked: json.RawMessage(`{"command":"load"}`), Workers: 2, SplitSize: 4000}
+	r := Request{Options: Options{Load: w.config(p), Program: "test", Owner: p.name}, Workers: 2, SplitSize: 4000}
 	change(&r)
 	_, _, err := Make(p.ctx, p, r)
 	return err

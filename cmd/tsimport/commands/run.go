@@ -402,13 +402,24 @@ func (o *jobRunner) command(ctx context.Context, s *job.State, in *invocation, s
 		return err
 	}
 	in.args, in.session, in.request = resolved.Arguments(), o.session, written(of)
+	o.share(of)
 	if err := takeEnvironment(of); err != nil {
 		return err
 	}
 	return perform(in.again(ctx, of, io.Discard, show), interrupts, show)
 }
 
-// requested is the command that a load is, without what the environment says otherwise, and with what all loads have together.
+// share has a load take its part of what all loads have together.
+func (o *jobRunner) share(of *options.Command) {
+	of.Memory = cmp.Or(of.Memory, o.session.each)
+	if of.Name != job.Export { // whose concurrency is of reading
+		of.Concurrency = cmp.Or(of.Concurrency, o.session.requests)
+	}
+	of.AcceptChangedInput = o.c.Bool("accept-changed-input")
+	of.Quiet = !o.session.readOnly && (o.show.log == nil || o.c.Bool("quiet"))
+}
+
+// requested is the command that a load is, without what the environment says otherwise.
 func (o *jobRunner) requested(l *job.Single) (*options.Command, error) {
 	of := &options.Command{Name: l.Command, Request: options.Request{From: slices.Clone(l.From), Table: l.Table()}}
 	if l.Command == job.Copy {
@@ -426,14 +437,6 @@ func (o *jobRunner) requested(l *job.Single) (*options.Command, error) {
 			return nil, usagef("--%s %s: want a path on this machine; files are not written to or read from addresses here", t.Key, redacted(t.Values[0]))
 		}
 	}
-	if of.Memory == 0 {
-		of.Memory = o.session.each
-	}
-	if of.Concurrency == 0 && l.Command != job.Export { // whose concurrency is of reading
-		of.Concurrency = o.session.requests
-	}
-	of.AcceptChangedInput = o.c.Bool("accept-changed-input")
-	of.Quiet = !o.session.readOnly && (o.show.log == nil || o.c.Bool("quiet"))
 	return of, nil
 }
 

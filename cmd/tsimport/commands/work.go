@@ -125,10 +125,10 @@ func workOn(c *call, interrupts *interrupts, show *display, place string, t *wor
 	if err != nil {
 		return err
 	}
-	if len(p.Asked) == 0 {
+	if len(p.Job.Request) == 0 {
 		return usagef("%s: its plan has no command", store)
 	}
-	of, err := options.ReadCommand(p.Asked)
+	of, err := options.ReadCommand(p.Job.Request)
 	if err != nil {
 		return usagef("%s: %v", store, err)
 	}
@@ -146,7 +146,7 @@ func workOn(c *call, interrupts *interrupts, show *display, place string, t *wor
 	if err := takeEnvironment(of); err != nil {
 		return err
 	}
-	in := &invocation{goOn: true, request: p.Asked, within: within{task: t}}
+	in := &invocation{goOn: true, request: p.Job.Request, within: within{task: t}}
 	return perform(in.again(c.Context, of, c.App.Writer, show), interrupts, show)
 }
 
@@ -210,8 +210,7 @@ func refuseInJobs(c *call) error {
 
 // planJobDir plans a load for many processes.
 func planJobDir(c *call, interrupts *interrupts, show *display, cfg *pipeline.Config) error {
-	asked := c.kept()
-	if asked == nil {
+	if cfg.Resume.Request == nil {
 		return usagef("--job-dir: the command holds a secret in an address, and other machines must run it; give keys by the environment")
 	}
 	store, err := openJobDir(c, c.String("job-dir"))
@@ -245,8 +244,8 @@ func planJobDir(c *call, interrupts *interrupts, show *display, cfg *pipeline.Co
 		return err
 	}
 	p, isNew, err := scaleout.Make(interrupts.drain, store, scaleout.Request{
-		Options: scaleout.Options{Load: *cfg, Program: program(), Say: func(format string, a ...any) { say(c, show, format, a...) }},
-		Asked:   asked, Endpoint: endpoint, Instance: instance, Workers: workers, Verify: c.Bool("verify"),
+		Options:  scaleout.Options{Load: *cfg, Program: program(), Say: func(format string, a ...any) { say(c, show, format, a...) }},
+		Endpoint: endpoint, Instance: instance, Workers: workers, Verify: c.Bool("verify"),
 	})
 	if err != nil {
 		return err

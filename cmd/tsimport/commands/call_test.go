@@ -1,0 +1,65 @@
+package commands
+
+import (
+	"strings"
+	"testing"
+
+	"example.com/tsimport/pipeline/options"
+)
+
+// A run that is resumed, a load of a job and a worker do what was asked for: each option has the value that it has when it is typed.
+func TestACommandThatIsNotTypedSaysTheSame(t *testing.T) {
+	values := map[options.Kind]string{
+		options.Plain: "text", options.Whole: "0", options.Number: "2.5", options.Size: "3MiB", options.Duration: "90s", options.Texts: "a", options.List: `a,"b,c"`,
+		options.Lists: "d", options.Renamings: `"x=y"=z`, options.Typings: "a=integer",
+	}
+	for command, flags := range commandsOfJobs() {
+		for _, o := range options.OfCommand(command) {
+			args := []string{"--" + o.Name}
+			if value := values[o.Kind]; o.Kind != options.Switch {
+				if o.Kind == options.Whole && !o.Zero {
+					value = "7"
+				}
+				args = append(args, value)
+			}
+			if o.Name == "metrics-file" {
+				continue // of a job, not of its loads
+			}
+			must(t, given(t, flags, append(args, "--", "in.csv"), func(c *call) error {
+				c.Command.Name = command
+				of, err := c.command()
+				must(t, err)
+				kept, err := options.ReadCommand(written(of))
+				must(t, err)
+				again := new(invocation).again(t.Context(), kept, nil, nil)
+				for _, p := range options.OfCommand(command) {
+					is, want := valueOf(again, p), valueOf(c, p)
+					if is != want || p.Name != "metrics-file" && p.Default == "" && again.IsSet(p.Name) != c.IsSet(p.Name) {
+						t.Errorf("%s %s: --%s is %v (%v), want %v (%v)", command, strings.Join(args, " "), p.Name, is, again.IsSet(p.Name), want, c.IsSet(p.Name))
+					}
+				}
+				if again.NArg() != 1 || again.Args().First() != "in.csv" {
+					t.Errorf("%s: %q", command, again.Args().Slice())
+				}
+				return nil
+			}))
+		}
+	}
+}
+
+// valueOf is the value of an option that commands ask for by itself.
+func valueOf(c *call, o *options.Option) any {
+	switch o.Kind {
+	case options.Plain:
+		return c.String(o.Name)
+	case options.Switch:
+		return c.Bool(o.Name)
+	case options.Whole:
+		return c.Int64(o.Name) + int64(c.Int(o.Name))
+	case options.Number:
+		return c.Float64(o.Name)
+	case options.Duration:
+		return c.Duration(o.Name)
+	}
+	return nil
+}
