@@ -63,7 +63,7 @@ func Load(ctx context.Context, r Request) (summary *Summary, err error) {
 	if err != nil {
 		return nil, public(err)
 	}
-	archive, err := archiveOf(ctx, &r, &cfg, quiet)
+	archive, err := restore.Of(ctx, &r, cfg.Read.Find, quiet)
 	if err != nil {
 		return nil, public(err)
 	}
@@ -116,21 +116,4 @@ func Load(ctx context.Context, r Request) (summary *Summary, err error) {
 		err = &failure{ErrInterrupted, fmt.Errorf("load into table %s: interrupted: %w", r.Table, ErrInterrupted)}
 	}
 	return s, err
-}
-
-// archiveOf is the load of the archive that a request names, nil if it names none.
-func archiveOf(ctx context.Context, r *Request, cfg *pipeline.Config, say func(string, ...any)) (*restore.Load, error) {
-	m, err := restore.Find(ctx, r.From, cfg.Read.Find)
-	if err != nil {
-		return nil, err
-	}
-	if m != nil {
-		return restore.New(m, r, say)
-	}
-	for option, given := range map[string]bool{"drop-expired": r.DropExpired, "rename-index": r.RenameIndex != nil} {
-		if given {
-			return nil, usagef("--%s is for archives of tables", option)
-		}
-	}
-	return nil, nil
 }

@@ -13,6 +13,7 @@ import (
 	"example.com/tsimport/pipeline/options"
 	archiveReader "example.com/tsimport/reader/archive"
 	"example.com/tsimport/reader/archivefile"
+	"example.com/tsimport/reader/input"
 	"example.com/tsimport/transfer/copytable"
 )
 
@@ -24,7 +25,23 @@ type Load struct {
 	lacking func() []string // nil unless the load has begun
 }
 
-// New returns the load of an archive that a request asks for. What a user should know is said.
+// Of returns the load of the archive that a request names, nil if it names none. What a user should know is said.
+func Of(ctx context.Context, r *options.Request, find input.Options, say func(format string, a ...any)) (*Load, error) {
+	m, err := Find(ctx, r.From, find)
+	switch {
+	case err != nil:
+		return nil, err
+	case m != nil:
+		return New(m, r, say)
+	case r.DropExpired:
+		return nil, usagef("--drop-expired: only an archive of a table is checked for cells that are too old; a file's rejects say which are")
+	case r.RenameIndex != nil:
+		return nil, usagef("--rename-index: only an archive of a table has indexes; leave it out")
+	}
+	return nil, nil
+}
+
+// New returns the load of an archive that a request asks for.
 func New(m *archive.Manifest, r *options.Request, say func(format string, a ...any)) (*Load, error) {
 	for _, o := range options.Of(options.Looking) {
 		if r.IsSet(o.Name) {

@@ -37,21 +37,18 @@ func originOf(ctx context.Context, c *call, args []string, find input.Options) (
 	if m == nil || err != nil {
 		return nil, err
 	}
-	return archiveReader.New(m), refuseReadFlags(c)
-}
-
-// refuseReadFlags refuses flags that say how text is read.
-func refuseReadFlags(c *call) error {
-	for _, o := range options.Of(options.Looking) {
-		if c.IsSet(o.Name) {
-			return usagef("--%s: an archive says itself how it is read; leave it out", o.Name)
-		}
+	r, err := requestOf(c)
+	if err == nil {
+		_, err = restore.New(m, r, nil)
 	}
-	return nil
+	return archiveReader.New(m), err
 }
 
 // archiveLoad is a load of an archive.
-type archiveLoad struct{ *restore.Load }
+type archiveLoad struct {
+	fileLoad
+	*restore.Load
+}
 
 func (l archiveLoad) config(c *call, r *options.Request) (cfg pipeline.Config, err error) {
 	if cfg, err = loadConfigOf(r, c); err != nil {
@@ -63,10 +60,6 @@ func (l archiveLoad) config(c *call, r *options.Request) (cfg pipeline.Config, e
 	}
 	l.Config(&cfg, origin)
 	return cfg, nil
-}
-
-func (l archiveLoad) open(c *call, a access, show *display) (*target, error) {
-	return openTarget(c, a, show)
 }
 
 func (l archiveLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *target) error {

@@ -49,28 +49,16 @@ func load(c *call, interrupts *interrupts, show *display) (err error) {
 	if err != nil {
 		return err
 	}
-	if l == nil {
-		m, err := restore.Find(interrupts.drain, c.Args().Slice(), storesOf(c))
-		if err != nil {
-			return err
-		}
-		if m != nil {
-			archived, err := restore.New(m, r, sayer(c, show))
-			if err != nil {
-				return err
-			}
-			return runLoad(c, interrupts, show, archiveLoad{archived})
-		}
-	}
+	archived, err := restore.Of(interrupts.drain, r, storesOf(c), sayer(c, show))
 	switch {
-	case c.Bool("drop-expired"):
-		return usagef("--drop-expired: only an archive of a table is checked for cells that are too old; a file's rejects say which are")
-	case c.IsSet("rename-index"):
-		return usagef("--rename-index: only an archive of a table has indexes; leave it out")
+	case err != nil:
+		return err
+	case archived != nil:
+		return runLoad(c, interrupts, show, archiveLoad{fileLoad{}, archived})
 	case l != nil:
-		return runLoad(c, interrupts, show, sqlLoad{l})
+		return runLoad(c, interrupts, show, sqlLoad{fileLoad{}, l})
 	}
-	return runLoad(c, interrupts, show, new(fileLoad))
+	return runLoad(c, interrupts, show, fileLoad{})
 }
 
 // kind is what loads differ by: where their rows come from.
@@ -90,21 +78,21 @@ type kind interface {
 // fileLoad is a load of files.
 type fileLoad struct{}
 
-func (*fileLoad) config(c *call, r *options.Request) (pipeline.Config, error) {
+func (fileLoad) config(c *call, r *options.Request) (pipeline.Config, error) {
 	return loadConfigOf(r, c)
 }
 
-func (*fileLoad) open(c *call, a access, show *display) (*target, error) {
+func (fileLoad) open(c *call, a access, show *display) (*target, error) {
 	return openTarget(c, a, show)
 }
 
-func (*fileLoad) begin(*interrupts, *pipeline.Config, *target) error {
+func (fileLoad) begin(*interrupts, *pipeline.Config, *target) error {
 	return nil
 }
 
-func (*fileLoad) compared(*pipeline.Config) {}
+func (fileLoad) compared(*pipeline.Config) {}
 
-func (*fileLoad) ended(*pipeline.Report) []string { return nil }
+func (fileLoad) ended(*pipeline.Report) []string { return nil }
 
 // runLoad runs a load of any kind.
 func runLoad(c *call, interrupts *interrupts, show *display, of kind) (err error) {

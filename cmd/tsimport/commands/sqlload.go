@@ -32,16 +32,15 @@ func sqlOrigin(c *call, args []string) (source.Origin, error) {
 }
 
 // sqlLoad is a load of a table of a database.
-type sqlLoad struct{ *fromdatabase.Load }
+type sqlLoad struct {
+	fileLoad
+	*fromdatabase.Load
+}
 
 func (l sqlLoad) config(c *call, r *options.Request) (pipeline.Config, error) {
 	cfg, err := loadConfigOf(r, c)
 	cfg.Read.Sources = l.Origin
 	return cfg, err
-}
-
-func (l sqlLoad) open(c *call, a access, show *display) (*target, error) {
-	return openTarget(c, a, show)
 }
 
 func (l sqlLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *target) error {
