@@ -204,7 +204,7 @@ func TestEveryCommandReadsTablesOfSQLite(t *testing.T) {
 	run(0, []string{"2 rows written, 1 deleted"}, to("sync", "--delete")...)
 	run(0, []string{"3,000 equal, 0 missing, 0 different, 0 surplus"}, to("verify", "--extra", "fail")...)
 	run(2, []string{"there is no table \"nothere\""}, "inspect", "sqlite:shop.db?table=nothere")
-	run(2, []string{"load it: tsimport load ADDRESS --table TABLE"}, "copy", address, "orders")
+	run(2, []string{"load this instead: tsimport load "}, "copy", address, "orders")
 	run(2, []string{"give no other input beside it"}, "verify", address, "x.csv", "--table", "orders", "--store", "store")
 	d.execute("CREATE TABLE five (a INT, b INT, c INT, d INT, e INT, PRIMARY KEY (a, b, c, d, e))")
 	run(2, []string{"has 5 columns, and a table here takes 1 to 4: make one of several with --pk, such as --pk 'key=splice(auto, a, b, …)'"},

@@ -111,7 +111,7 @@ var arrows = map[string][]string{
 
 	"reader": {"reader/arrow", "reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "internal/table", "reader/source", "reader/sqldump", "reader/pgdump", "reader/mysqldump"},
 
-	"reader/open":              {"reader/mysql", "reader/postgres", "reader/sqlite", "reader/sqltable"},
+	"reader/open":              {"internal/suggest", "reader/input", "reader/mysql", "reader/postgres", "reader/sqlite", "reader/sqltable"},
 	"reader/sqlname":           {},
 	"reader/sqldump":           {"internal/table", "reader/record", "reader/sqlname"},
 	"reader/pgdump":            {"internal/table", "reader/record", "reader/sqldump", "reader/sqlname"},
@@ -202,7 +202,7 @@ var arrows = map[string][]string{
 
 // testArrows lists what tests may import beside that and internal/conformance.
 var testArrows = map[string][]string{
-	".":                          {"engine/faults", "engine/server", "engine/sim", "internal/tablestore/scan"},
+	".":                          {"reader/open", "reader/sqltable", "engine/faults", "engine/server", "engine/sim", "internal/tablestore/scan"},
 	"pipeline":                   {"internal/lifecycle", "engine/enginetest", "engine/server", "engine/faults", "engine/sim", "internal/tablestore/scan", "reader", "internal/keyexpr", "transfer/verify", "reader/source/sourcetest", "reader/record", "reader/convert", "internal/tablestore/tabletest"},
 	"jobs/scaleout":              {"engine/enginetest", "engine/server", "engine/sim", "internal/tablestore/client", "internal/tablestore/condition", "internal/tablestore/scan", "reader/source/sourcetest", "internal/tablestore/tabletest"},
 	"pipeline/plan":              {"reader/source/sourcetest", "internal/lifecycle", "engine/server", "internal/tablestore/tabletest"},
@@ -435,6 +435,7 @@ var wideStructs = []string{
 	"pipeline/checkpoint.About",
 	"pipeline/checkpoint.Job",
 	"pipeline/intake.partMaker",
+	"pipeline/options.Option",
 	"pipeline/plan.Inspection",
 	"pipeline/plan.Plan",
 	"pipeline/plan.Request",

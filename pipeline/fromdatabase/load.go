@@ -22,6 +22,17 @@ import (
 
 // Config is how the database of a request is read, nil if the request is of something else.
 func Config(r *options.Request) (*sqltable.Config, error) {
+	target := suggest.Arg(cmp.Or(r.Table, "TARGET")) // as tsimport copy has it
+	for _, o := range [][2]string{{" --endpoint ", r.Endpoint}, {" --instance ", r.Instance}} {
+		if o[1] != "" {
+			target += o[0] + suggest.Arg(o[1])
+		}
+	}
+	for _, from := range r.From {
+		if err := open.Check(from, target); err != nil {
+			return nil, usagef("%v", err)
+		}
+	}
 	if !slices.ContainsFunc(r.From, open.IsDatabase) {
 		for option, given := range map[string]bool{"query": r.Query != "", "require-snapshot": r.RequireSnapshot} {
 			if given {
@@ -38,7 +49,7 @@ func Config(r *options.Request) (*sqltable.Config, error) {
 			return nil, usagef("--%s: it says how text is read, and a database gives its values types; leave it out", o.Name)
 		}
 	}
-	cfg, err := open.Database(r.From[0], r.Query)
+	cfg, err := open.Config(r.From[0], r.Query)
 	if err != nil {
 		return nil, usagef("%v", err)
 	}

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Option is one option of a command: its flag, its key in a job file, and its field.
+// Option is one option of a command: its flag, its key in a job file, and its field. It has many fields, since these three and the manual
+// come from it.
 type Option struct {
 	Name, Alias string
 	Kind        Kind   // 0 is Text

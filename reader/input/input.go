@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -233,31 +234,53 @@ func newExpander(o Options) *expander {
 func (e *expander) argument(ctx context.Context, arg, dir string) (err error) {
 	e.number++
 	e.repeats = nil
+	arg = Path(arg)
 	shown := Redact(arg)
 	if !e.plain {
 		if is, err := e.exported(ctx, arg); is || err != nil {
 			return err
 		}
 	}
-	switch scheme, _, found := strings.Cut(arg, "://"); {
+	switch scheme := SchemeOf(arg); {
 	case arg == Stdin:
 		e.add(Item{Name: Stdin, Size: -1, src: &standardInput{reader: e.Stdin}}, Stdin)
 	case strings.HasPrefix(arg, "@"):
 		return e.manifest(ctx, arg[1:])
-	case !found || strings.ContainsAny(scheme, "/*?[{"):
+	case scheme == "":
 		err = e.local(ctx, arg, dir)
-	case strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"):
+	case scheme == "http" || scheme == "https":
 		shown, err = e.address(ctx, arg)
-	case strings.EqualFold(scheme, "oss") || strings.EqualFold(scheme, "s3"):
+	case scheme == "oss" || scheme == "s3":
 		err = e.objects(ctx, scheme, arg[len(scheme)+len("://"):])
-	default:
-		err = fmt.Errorf("open input %s: the scheme %s is not known; use a file, http://, https://, oss:// or s3://", Redact(arg), Redact(scheme))
+	default: // one that is read in another way, or not at all, is known to package open
+		err = fmt.Errorf("open input %s: it does not name files; those of this machine, http://, https://, oss:// and s3:// do", Redact(arg))
 	}
 	if err != nil {
 		return err
 	}
 	e.warnOfRepeats(shown)
 	return nil
+}
+
+// SchemeOf is what stands before the :// of an address, in small letters; "" for a path.
+func SchemeOf(arg string) string {
+	scheme, _, found := strings.Cut(arg, "://")
+	if !found || strings.ContainsAny(scheme, "/*?[{") {
+		return ""
+	}
+	return strings.ToLower(scheme)
+}
+
+// Path is the path that a file:// address of this machine spells as it is, and any other argument unchanged.
+func Path(arg string) string {
+	if SchemeOf(arg) != "file" {
+		return arg
+	}
+	path := strings.TrimPrefix(arg[len("file://"):], "localhost")
+	if !filepath.IsAbs(path) || strings.ContainsAny(path, "%?#") {
+		return arg
+	}
+	return path
 }
 
 // add takes an item unless its identity was taken before. Twice in one argument is not reported: a glob may match a folder and

@@ -88,12 +88,12 @@ func (e *expander) line(ctx context.Context, line []byte, n int, dir string) err
 // mayName refuses what a list that comes from a server may not name: files and devices of this machine, and, unless the
 // server is one itself, addresses that only this machine or its network reaches.
 func (r *remote) mayName(arg string) error {
-	scheme, _, found := strings.Cut(arg, "://")
-	if scheme = strings.ToLower(scheme); !found || scheme != "http" && scheme != "https" && scheme != "oss" && scheme != "s3" {
-		return fmt.Errorf("%s: a list from a server names addresses only (http://, https://, oss:// or s3://); download the list to name files", Redact(arg))
-	}
-	if scheme == "oss" || scheme == "s3" {
+	switch SchemeOf(arg) {
+	case "oss", "s3":
 		return nil
+	case "http", "https":
+	default:
+		return fmt.Errorf("%s: a list from a server names addresses only (http://, https://, oss:// or s3://); download the list to name files", Redact(arg))
 	}
 	u, err := url.Parse(arg)
 	if err != nil {

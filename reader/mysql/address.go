@@ -30,11 +30,6 @@ type Address struct {
 	lockAfter time.Time
 }
 
-// Is reports whether an argument is such an address.
-func Is(arg string) bool {
-	return strings.HasPrefix(arg, "mysql://") || strings.HasPrefix(arg, "mariadb://")
-}
-
 // How long it is waited for a connection, and how often the network is asked whether the server is there.
 const (
 	connectTimeout = 10 * time.Second

@@ -10,72 +10,69 @@ import (
 	"strings"
 	"time"
 
-	"example.com/tsimport/reader/mysql"
-	"example.com/tsimport/reader/postgres"
 	"example.com/tsimport/reader/sqlite"
 	"example.com/tsimport/reader/sqltable"
 )
 
-// database is a kind of databases whose tables are read.
-type database struct {
-	is    func(address string) bool
-	table func(address string) (sqltable.Server, error)
-	query func(address, query string) (sqltable.Server, error)
-	list  func(ctx context.Context, address string) ([]sqltable.Listed, error)
+// Database is how the tables of a kind of databases are read.
+type Database struct {
+	Table func(address string) (sqltable.Server, error)
+	Query func(address, query string) (sqltable.Server, error)
+	List  func(ctx context.Context, address string) ([]sqltable.Listed, error)
 }
 
-// databases has the kinds of databases. A new one is its room and one entry.
-var databases = []database{
-	{postgres.Is, server(postgres.Parse), queryServer(postgres.ParseQuery), postgres.List},
-	{mysql.Is, server(mysql.Parse), queryServer(mysql.ParseQuery), mysql.List},
-	{sqlite.Is, server(sqlite.Parse), noQueriesOfSQLite, sqlite.List},
+func database[S sqltable.Server](
+	table func(address string) (S, error), query func(address, query string) (S, error), list func(context.Context, string) ([]sqltable.Listed, error),
+) Database {
+	return Database{
+		func(address string) (sqltable.Server, error) { return table(address) },
+		func(address, text string) (sqltable.Server, error) { return query(address, text) }, list,
+	}
 }
 
-func server[S sqltable.Server](parse func(string) (S, error)) func(string) (sqltable.Server, error) {
-	return func(address string) (sqltable.Server, error) { return parse(address) }
-}
-
-func queryServer[S sqltable.Server](parse func(address, query string) (S, error)) func(address, query string) (sqltable.Server, error) {
-	return func(address, query string) (sqltable.Server, error) { return parse(address, query) }
-}
-
-func noQueriesOfSQLite(string, string) (sqltable.Server, error) {
+func noQueriesOfSQLite(string, string) (*sqlite.Address, error) {
 	return nil, errors.New("--query: queries of SQLite files are not read, for nothing says how far one has come; " +
 		"load a table, or a file of the query: sqlite3 -quote -header FILE 'SELECT …'")
 }
 
-func databaseOf(address string) *database {
-	if i := slices.IndexFunc(databases, func(d database) bool { return d.is(address) }); i >= 0 {
-		return &databases[i]
-	}
-	return nil
+// IsDatabase reports whether an argument is the address of a database.
+func IsDatabase(address string) bool {
+	of, _ := schemeOf(address)
+	return of.Table != nil
 }
 
-// IsDatabase reports whether an argument is the address of a database.
-func IsDatabase(address string) bool { return databaseOf(address) != nil }
+// ErrNoDatabase says what Tables takes.
+var ErrNoDatabase = errors.New("want the address of one database, such as postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE or sqlite:FILE; " +
+	"tsimport table list lists the tables of a Tablestore")
 
 // Tables lists the tables of a database, or those that a pattern in its address finds. Each has an address that Database reads.
 func Tables(ctx context.Context, address string) ([]sqltable.Listed, error) {
+	if err := Check(address, ""); err != nil {
+		return nil, err
+	}
+	of, _ := schemeOf(address)
+	if of.List == nil {
+		return nil, ErrNoDatabase
+	}
 	address, reading := cutReading(address)
-	all, err := databaseOf(address).list(ctx, address)
+	all, err := of.List(ctx, address)
 	for i := range all {
 		all[i].Address += reading
 	}
 	return all, err
 }
 
-// Database reads the address of a table of a database, or, if there is a query, of a server that answers it.
-func Database(address, query string) (*sqltable.Config, error) {
+// Config reads the address of a table of a database, or, if there is a query, of a server that answers it.
+func Config(address, query string) (*sqltable.Config, error) {
 	address, reading := cutReading(address)
 	cfg, err := readingOf(reading)
 	if err != nil {
 		return nil, err
 	}
-	of := databaseOf(address)
-	if query != "" {
-		cfg.Server, err = of.query(address, query)
+	if of, _ := schemeOf(address); query != "" {
+		cfg.Server, err = of.Query(address, query)
 	} else {
-		cfg.Server, err = of.table(address)
+		cfg.Server, err = of.Table(address)
 	}
 	if err != nil {
 		return nil, err

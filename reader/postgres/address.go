@@ -44,11 +44,6 @@ func (a *Address) frontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
 // rowOverhead is what a message may have beside the values of a row: the length of each, of at most 1,600 columns, and of other messages all.
 const rowOverhead = 64 << 10
 
-// Is reports whether an argument is an address of a server.
-func Is(arg string) bool {
-	return strings.HasPrefix(arg, "postgres://") || strings.HasPrefix(arg, "postgresql://")
-}
-
 // secrets are the parameters of an address that would be kept with the command: in the history of a shell, in run folders and in jobs.
 var secrets = []string{"password", "sslpassword"}
 

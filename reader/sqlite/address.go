@@ -26,9 +26,6 @@ func (a *Address) word() string {
 
 const scheme = "sqlite:"
 
-// Is reports whether an argument is such an address.
-func Is(arg string) bool { return strings.HasPrefix(arg, scheme) }
-
 // Parse reads an address: sqlite:PATH?table=TABLE.
 func Parse(arg string) (*Address, error) {
 	a, err := parse(arg)
@@ -42,7 +39,7 @@ func Parse(arg string) (*Address, error) {
 }
 
 func parse(arg string) (*Address, error) {
-	path, query := strings.TrimPrefix(arg, scheme), ""
+	path, query := arg[len(scheme):], ""
 	if at := strings.LastIndexByte(path, '?'); at >= 0 {
 		path, query = path[:at], path[at+1:]
 	}

@@ -31,7 +31,7 @@ func Find(ctx context.Context, args []string, find input.Options) (*archive.Mani
 
 // At returns the manifest of the archive at a path or an address, nil if there is none.
 func At(ctx context.Context, arg string, find input.Options) (m *archive.Manifest, err error) {
-	switch {
+	switch arg = input.Path(arg); {
 	case archive.Is(arg):
 		m, err = archive.Read(arg)
 	case mayBeArchive(arg):

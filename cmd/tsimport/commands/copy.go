@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"example.com/tsimport/internal/keyexpr"
 	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/address"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
@@ -61,8 +63,12 @@ func (k *copying) config(c *call, r *options.Request) (cfg pipeline.Config, err 
 	if c.NArg() != 2 {
 		return cfg, usagef("copy takes two tables, SOURCE and TARGET, not %d; see tsimport copy --help", c.NArg())
 	}
-	if open.IsDatabase(c.Args().Get(0)) {
-		return cfg, usagef("copy reads a table of Tablestore, and the first argument is the address of a database; load it: tsimport load ADDRESS --table TABLE")
+	switch from, err := c.Args().Get(0), open.Check(c.Args().Get(0), ""); {
+	case address.Is(from):
+	case err != nil:
+		return cfg, usagef("%v", err)
+	case strings.Contains(from, ":"):
+		return cfg, usagef("copy reads a table of Tablestore; load this instead: tsimport load %s --table TABLE", redacted(from))
 	}
 	if k.from, err = parseTableArgument(c.Args().Get(0)); err != nil {
 		return cfg, err

@@ -50,6 +50,27 @@ func TestFlagsThatAreGivenWronglyAreRefusedInOneLine(t *testing.T) {
 	}
 }
 
+func TestEveryCommandSaysTheSameOfAnAddress(t *testing.T) {
+	t.Chdir(t.TempDir())
+	job := "version: 1\nloads:\n  a: {from: 'gs://b/k', table: t, store: s}\n"
+	if err := os.WriteFile("job.yaml", []byte(job), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const way, copied = "gs:// is not read here: write s3://b/k, ", "ots:// is not read here: tsimport copy ots://shop/orders "
+	for args, want := range map[string]string{
+		"load gs://b/k --table t --store s": way, "inspect gs://b/k": way, "advise gs://b/k": way, "check gs://b/k --pk id": way, "tables gs://b/k": way,
+		"verify gs://b/k --table t": way, "sync gs://b/k --table t": way, "copy gs://b/k t": way, "run job.yaml --plan": way,
+		"load ots://shop/orders --table t --endpoint http://127.0.0.1:1 --instance i": copied + "t --endpoint http://127.0.0.1:1 --instance i --create ",
+		"inspect ots://shop/orders": copied + "TARGET --create ", "advise ots://shop/orders": copied, "check ots://shop/orders": copied, "tables ots://shop/orders": copied,
+	} {
+		var stdout, stderr bytes.Buffer
+		code := Run(append([]string{"tsimport"}, strings.Fields(args)...), &stdout, &stderr)
+		if got := stdout.String() + stderr.String(); code != 2 || strings.Count(got, want) != 1 || strings.Count(stderr.String(), "\n") > 1 {
+			t.Errorf("%s: exit code %d, %q, want %q", args, code, got, want)
+		}
+	}
+}
+
 func TestRepeatableFlagsMayBeRepeated(t *testing.T) {
 	app := newApp(new(bytes.Buffer), newDisplay(new(bytes.Buffer)), nil, nil)
 	for _, args := range []string{

@@ -13,12 +13,14 @@ import (
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/suggest"
 	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/address"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/jobs/recurring"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/fromdatabase"
 	"example.com/tsimport/pipeline/options"
 	loadpage "example.com/tsimport/pipeline/report"
+	"example.com/tsimport/reader/open"
 	"example.com/tsimport/transfer/restore"
 )
 
@@ -268,6 +270,11 @@ func loadConfig(c *call) (cfg pipeline.Config, err error) {
 	r, err := requestOf(c)
 	if err != nil {
 		return cfg, err
+	}
+	for _, from := range r.From {
+		if err := open.Check(from, r.Table); err != nil && !address.Is(from) { // before a target is opened
+			return cfg, usagef("%v", err)
+		}
 	}
 	return loadConfigOf(r, c)
 }

@@ -152,6 +152,9 @@ func readJobFile(c *call, interrupts *interrupts) (*job.File, error) {
 	}
 	overrideJob(c, file, vocabulary)
 	find := func(ctx context.Context, l *job.Single, pattern string) ([]job.Found, error) {
+		if err := open.Check(pattern, l.Table()); err != nil {
+			return nil, usagef("%v", err)
+		}
 		if open.IsDatabase(pattern) {
 			return tableAddresses(ctx, pattern)
 		}

@@ -28,8 +28,8 @@ func tablesCommand(in *invocation) *cli.Command {
 }
 
 func tables(c *call) error {
-	if c.NArg() != 1 || !open.IsDatabase(c.Args().First()) {
-		return usagef("want the address of one database, such as postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE or sqlite:FILE; tsimport table list lists the tables of a Tablestore")
+	if c.NArg() != 1 {
+		return usagef("%v", open.ErrNoDatabase)
 	}
 	found, err := open.Tables(c.Context, c.Args().First())
 	if err != nil {

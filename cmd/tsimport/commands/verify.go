@@ -260,6 +260,9 @@ func verifyArchive(c *call, interrupts *interrupts, cfg *pipeline.Config, o comp
 	if err != nil {
 		return usagef("--archive: %v", err)
 	}
+	if slices.ContainsFunc(cfg.Inputs, address.Is) {
+		return usagef("--archive with a table: give the archive as the source, tsimport verify %s --table TABLE", suggest.Arg(m.Dir()))
+	}
 	of := &client.Table{Name: m.Table, Key: m.KeyColumns(), Defined: m.DefinedTypes(), Created: m.Created, Definition: m.Options.Definition()}
 	of.TimeToLive = -1 // an archive loses nothing
 	from, err := restore.Find(interrupts.drain, cfg.Inputs, cfg.Read.Find)
@@ -276,9 +279,6 @@ func verifyArchive(c *call, interrupts *interrupts, cfg *pipeline.Config, o comp
 		if err := restore.Fits(from, cfg, "the archive "+m.Dir(), of.Key); err != nil {
 			return err
 		}
-	}
-	if slices.ContainsFunc(cfg.Inputs, address.Is) {
-		return usagef("--archive with a table: give the archive as the source, tsimport verify %s --table TABLE", suggest.Arg(m.Dir()))
 	}
 	if err := wholeForExtra(interrupts, cfg, o); err != nil {
 		return err

@@ -1,0 +1,52 @@
+package open
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestAnAddressIsReadOrTheWayOutIsSaid(t *testing.T) {
+	for arg, want := range map[string]string{
+		"orders.csv": "", "-": "", "@list": "", "a:b.csv": "", `C:\a.csv`: "", "dir/x://y": "", "file:///a.csv": "", "file://localhost/a.csv": "",
+		"https://h/a": "", "S3://b/k": "", "oss://b": "", "Postgres://h/d?table=t": "", "mariadb://h/d": "", "sqlite:a.db": "",
+		"OTS://old@shop/orders":                   "ots:// is not read here: tsimport copy OTS://old@shop/orders TARGET --create copies the table",
+		"jdbc:mysql://u:hunter2@h:3306/d?x=y":     "write mysql://xxxxx@h:3306/d?table=TABLE",
+		"jdbc:sqlite:/a.db":                       "write sqlite:/a.db?table=TABLE",
+		"jdbc:oracle:thin:u/hunter2@h:1521:x":     "jdbc:oracle: is not read here: write CSV",
+		"jdbc:db2://h/d":                          "jdbc: is not read here",
+		"gs://b/dt=1/a.csv":                       "write s3://b/dt=1/a.csv, with AWS_ENDPOINT_URL=",
+		"@gs://b/list":                            "s3://b/list",
+		"s3a://b/k":                               "write s3://b/k",
+		"KAFKA://u:hunter2@h:9092/topic":          "kafka:// is not read here",
+		"file:///a%20b.csv":                       "write the path",
+		"file://host/a.csv":                       "write the path",
+		"postgre://u:hunter2@h/d":                 "postgre:// is not known; did you mean postgres?; read are files, folders and http:// https:// oss:// s3:// postgres://",
+		"orders+nothing://u:hunter2@h/a":          "orders+nothing:// is not known; read are",
+		"mongodb+srv://u:hunter2@h/?authSource=a": "mongoexport",
+	} {
+		err := Check(arg, "")
+		if (want == "") != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2")) {
+			t.Errorf("%s: %v, want %q", arg, err, want)
+		}
+	}
+	if err := Check("ots://shop/orders", "kept --instance i"); !strings.Contains(err.Error(), "copy ots://shop/orders kept --instance i --create ") {
+		t.Error(err)
+	}
+}
+
+func TestTheManualNamesEverySchemeOnce(t *testing.T) {
+	for _, page := range []string{"inputs.md", "zh/inputs.md"} {
+		text, err := os.ReadFile("../../docs/" + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range Schemes {
+			for begin := range strings.FieldsSeq(s.Begins) {
+				if n := strings.Count(string(text), "`"+begin+"`"); s.Instead != "" && n != 1 {
+					t.Errorf("%s has %s %d times", page, begin, n)
+				}
+			}
+		}
+	}
+}
