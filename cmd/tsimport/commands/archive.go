@@ -62,8 +62,8 @@ func (l archiveLoad) config(c *call, r *options.Request) (cfg pipeline.Config, e
 	return cfg, nil
 }
 
-func (l archiveLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *target) error {
-	return l.Begin(interrupts.drain, cfg, &t.Target, t.missing)
+func (l archiveLoad) begin(c *call, cfg *pipeline.Config, t *target) error {
+	return l.Begin(c.interrupts.drain, cfg, &t.Target, t.missing)
 }
 
 func (l archiveLoad) compared(cfg *pipeline.Config) { l.Compared(cfg) }

@@ -22,15 +22,15 @@ import (
 // benchPrefix begins the names of tables that bench write makes.
 const benchPrefix = "tsimport_bench_"
 
-func benchCommand(interrupts *interrupts, in *invocation) *cli.Command {
+func benchCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:        "bench",
 		Usage:       "measure how fast a table takes rows",
-		Subcommands: []*cli.Command{benchWriteCommand(interrupts, in)},
+		Subcommands: []*cli.Command{benchWriteCommand(in)},
 	}
 }
 
-func benchWriteCommand(interrupts *interrupts, in *invocation) *cli.Command {
+func benchWriteCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "write",
 		Usage: "measure how fast a table takes rows",
@@ -63,11 +63,11 @@ func benchWriteCommand(interrupts *interrupts, in *invocation) *cli.Command {
 			&cli.BoolFlag{Name: "json", Usage: "print the result as one JSON object"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		}...),
-		Action: in.act(func(c *call) error { return benchWrite(c, interrupts) }),
+		Action: in.act(func(c *call) error { return benchWrite(c) }),
 	}
 }
 
-func benchWrite(c *call, interrupts *interrupts) (err error) {
+func benchWrite(c *call) (err error) {
 	cfg, err := benchWriteConfig(c)
 	if err != nil {
 		return err
@@ -87,8 +87,8 @@ func benchWrite(c *call, interrupts *interrupts) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeTarget()) }()
-	interrupts.drains()
-	res, err := write.Run(interrupts.drain, interrupts.hard, cfg)
+	c.interrupts.drains()
+	res, err := write.Run(c.interrupts.drain, c.interrupts.hard, cfg)
 	var usage *write.UsageError
 	if errors.As(err, &usage) {
 		return usagef("%s", usage.Message)

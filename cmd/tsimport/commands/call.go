@@ -25,6 +25,9 @@ type call struct {
 	App     *cli.App     // whose writers the command has
 	own     *cli.Context // the command line; nil if the command was not typed: a load of a job, a run that is resumed, a part of a plan
 	in      *invocation
+
+	interrupts *interrupts
+	show       *display
 }
 
 // asked are the values of options, and the arguments.
@@ -47,14 +50,20 @@ func (in *invocation) act(do func(*call) error) cli.ActionFunc {
 
 // typed is the call of a command line.
 func (in *invocation) typed(c *cli.Context) *call {
-	return &call{asked: c, Command: c.Command, Context: c.Context, App: c.App, own: c, in: in}
+	return &call{asked: c, Command: c.Command, Context: c.Context, App: c.App, own: c, in: in, interrupts: in.interrupts, show: in.show}
 }
 
 // again is the call of a command that was not typed now.
-func (in *invocation) again(ctx context.Context, of *options.Command, stdout, stderr io.Writer) *call {
+func (in *invocation) again(ctx context.Context, of *options.Command, stdout io.Writer, interrupts *interrupts, show *display) *call {
 	return &call{
-		asked: notTyped{of}, Command: &cli.Command{Name: of.Name}, Context: ctx, App: &cli.App{Writer: stdout, ErrWriter: stderr}, in: in,
+		asked: notTyped{of}, Command: &cli.Command{Name: of.Name}, Context: ctx, App: &cli.App{Writer: stdout, ErrWriter: show}, in: in,
+		interrupts: interrupts, show: show,
 	}
+}
+
+// again is the call of another command in place of this one.
+func (c *call) again(in *invocation, of *options.Command) *call {
+	return in.again(c.Context, of, c.App.Writer, c.interrupts, c.show)
 }
 
 // command is the command that a call asks for.
@@ -130,21 +139,21 @@ func (a arguments) Present() bool   { return len(a) > 0 }
 func (a arguments) Slice() []string { return slices.Clone(a) }
 
 // perform does a command that was not typed, and tells how it ends.
-func perform(c *call, interrupts *interrupts, show *display) error {
+func perform(c *call) error {
 	if err := checkEnding(c); err != nil {
 		return err
 	}
-	if err := interrupts.limit(c.Duration("timeout")); err != nil {
+	if err := c.interrupts.limit(c.Duration("timeout")); err != nil {
 		return err
 	}
-	return told(c, show, c.Command.Name, func(c *call) error {
+	return told(c, c.Command.Name, func(c *call) error {
 		switch c.Command.Name {
 		case job.Load:
-			return load(c, interrupts, show)
+			return load(c)
 		case job.Copy:
-			return copyTable(c, interrupts, show)
+			return copyTable(c)
 		case job.Sync:
-			return syncTable(c, interrupts, show)
+			return syncTable(c)
 		case job.Export:
 			return export(c)
 		}

@@ -31,7 +31,7 @@ func TestACommandThatIsNotTypedSaysTheSame(t *testing.T) {
 				must(t, err)
 				kept, err := options.ReadCommand(written(of))
 				must(t, err)
-				again := new(invocation).again(t.Context(), kept, nil, nil)
+				again := new(invocation).again(t.Context(), kept, nil, nil, nil)
 				for _, p := range options.OfCommand(command) {
 					is, want := valueOf(again, p), valueOf(c, p)
 					if is != want || p.Name != "metrics-file" && p.Default == "" && again.IsSet(p.Name) != c.IsSet(p.Name) {

@@ -20,7 +20,7 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-func checkCommand(show *display, in *invocation) *cli.Command {
+func checkCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:      "check",
 		Usage:     "validate files without a table; with --unique, find repeated and colliding keys",
@@ -34,14 +34,14 @@ func checkCommand(show *display, in *invocation) *cli.Command {
 			&cli.BoolFlag{Name: "fail-on-duplicates", Usage: "exit with 6 if several records have one key, even if their rows are equal; implies --unique"},
 			&cli.IntFlag{Name: "examples", Usage: "show at most `N` rejects, repeats and collisions each", Value: 10},
 		}, hidden(flagsOf(options.Check), targetNames)...),
-		Action: in.act(func(c *call) error { return check(c, show) }),
+		Action: in.act(func(c *call) error { return check(c) }),
 	}
 }
 
 // targetNames are the flags that say which store a table is in.
 var targetNames = []string{"endpoint", "instance", "store", "request-timeout", "table", "concurrency", "retry-for"}
 
-func check(c *call, show *display) error {
+func check(c *call) error {
 	if err := refuseArchives(c); err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func check(c *call, show *display) error {
 	request.RunDir = ""
 	limitMemory(cfg.Limits.Memory, false)
 	progress := new(verify.Progress)
-	stop := watchComparison(c, show, "check: %s records read, %s keys compared", progress)
+	stop := watchComparison(c, "check: %s records read, %s keys compared", progress)
 	r, err := verify.Check(c.Context, verify.CheckConfig{
 		Request: request, Unique: c.Bool("unique") || c.Bool("fail-on-duplicates"), Examples: c.Int("examples"),
 		Memory: cfg.Limits.Memory, TempDir: cfg.Limits.TempDir, Progress: progress,

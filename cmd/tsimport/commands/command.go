@@ -22,7 +22,9 @@ type invocation struct {
 	rejects  string          // the run whose rejects are loaded
 
 	within
-	ending *ending // where the command says how it ends; nil if nobody is told
+	interrupts *interrupts
+	show       *display
+	ending     *ending // where the command says how it ends; nil if nobody is told
 }
 
 // within is what a command is a part of. Each is nil if it is not.

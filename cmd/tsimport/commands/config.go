@@ -17,7 +17,7 @@ import (
 	"example.com/tsimport/reader/input"
 )
 
-func configCommand(interrupts *interrupts, in *invocation) *cli.Command {
+func configCommand(in *invocation) *cli.Command {
 	flags := []cli.Flag{
 		&cli.BoolFlag{Name: "all", Usage: "show defaults, too"},
 		&cli.IntFlag{Name: "parallel", Usage: "as of tsimport run"},
@@ -34,14 +34,14 @@ func configCommand(interrupts *interrupts, in *invocation) *cli.Command {
 		Description: "Takes the flags of tsimport load. The first that says something counts: flag, environment, job file, profile, default. Nothing is\n" +
 			"connected to, and secrets are not shown.",
 		Flags:  flags,
-		Action: in.act(func(c *call) error { return showConfig(c, interrupts) }),
+		Action: in.act(func(c *call) error { return showConfig(c) }),
 	}
 }
 
 // origin is a value and where it comes from.
 type origin struct{ key, value, from string }
 
-func showConfig(c *call, interrupts *interrupts) error {
+func showConfig(c *call) error {
 	w := tabwriter.NewWriter(results(c), 0, 0, 2, ' ', 0)
 	if !c.Args().Present() {
 		rows, err := originsOf(c, flagsOf(options.Load), nil, "")
@@ -51,7 +51,7 @@ func showConfig(c *call, interrupts *interrupts) error {
 		writeOrigins(w, rows)
 		return w.Flush()
 	}
-	file, err := readJobFile(c, interrupts)
+	file, err := readJobFile(c)
 	if err != nil {
 		return jobError(err)
 	}

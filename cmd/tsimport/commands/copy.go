@@ -24,7 +24,7 @@ import (
 	"example.com/tsimport/transfer/restore"
 )
 
-func copyCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
+func copyCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:      "copy",
 		Usage:     "copy a table into another one, with all versions and timestamps, under the same key or a new one",
@@ -34,12 +34,12 @@ func copyCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 			"interrupted copy resumes at the keys that it has reached. Run folder, exit codes and signals are those of tsimport load.\n" +
 			signalHelp(),
 		Flags:  flagsOf(options.Copy),
-		Action: in.act(func(c *call) error { return copyTable(c, interrupts, show) }),
+		Action: in.act(func(c *call) error { return copyTable(c) }),
 	}
 }
 
-func copyTable(c *call, interrupts *interrupts, show *display) error {
-	return runLoad(c, interrupts, show, &copying{show: show})
+func copyTable(c *call) error {
+	return runLoad(c, &copying{show: c.show})
 }
 
 // copying is a load whose source is a table.
@@ -123,17 +123,17 @@ func parseSince(text string) (time.Time, error) {
 	return t.UTC(), nil
 }
 
-func (k *copying) open(c *call, a access, show *display) (*target, error) {
+func (k *copying) open(c *call, a access) (*target, error) {
 	if k.from.address == nil && k.to.address == nil {
 		a.create = false // the source must be there
 	}
-	t, err := openSide(c, k.to, a, show)
+	t, err := openSide(c, k.to, a)
 	if err != nil {
 		return nil, err
 	}
 	k.reads = t.place(k.from.name)
 	if k.from.address != nil || k.to.address != nil {
-		if k.source, err = openSide(c, k.from, access{readOnly: true, role: "source"}, show); err != nil {
+		if k.source, err = openSide(c, k.from, access{readOnly: true, role: "source"}); err != nil {
 			return nil, errors.Join(err, t.close())
 		}
 		k.reads = k.source.place(k.from.name)
@@ -148,8 +148,8 @@ func (k *copying) open(c *call, a access, show *display) (*target, error) {
 	return t, nil
 }
 
-func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target) error {
-	from, to, err := k.sides(interrupts, cfg, t)
+func (k *copying) begin(c *call, cfg *pipeline.Config, t *target) error {
+	from, to, err := k.sides(c.interrupts, cfg, t)
 	if err != nil {
 		return err
 	}
@@ -170,13 +170,13 @@ func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target)
 	define := &cfg.Target.Define
 	if to.Table == nil {
 		notes = append(notes, copytable.Define(&cfg.Target, &cfg.Columns, from.Table, k.c.IsSet)...)
-		more, err := restore.DefineIndexes(k.asked.RenameIndex, cfg, from.Table, &client.Admin{Client: to.Client, Context: interrupts.drain, RetryFor: cfg.Write.RetryFor})
+		more, err := restore.DefineIndexes(k.asked.RenameIndex, cfg, from.Table, &client.Admin{Client: to.Client, Context: c.interrupts.drain, RetryFor: cfg.Write.RetryFor})
 		if err != nil {
 			return err
 		}
 		notes = append(notes, more...)
 		key = cfg.Target.Key
-		if err := k.preSplit(interrupts, cfg, from, t); err != nil {
+		if err := k.preSplit(c.interrupts, cfg, from, t); err != nil {
 			return err
 		}
 	} else {
@@ -213,7 +213,7 @@ func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target)
 	for _, n := range notes {
 		say(k.c, k.show, "note: %s", n)
 	}
-	k.lacking = restore.LackingIndexes(k.asked.RenameIndex, cfg, from.Table, to.Client, interrupts.drain)
+	k.lacking = restore.LackingIndexes(k.asked.RenameIndex, cfg, from.Table, to.Client, c.interrupts.drain)
 	return nil
 }
 

@@ -82,13 +82,13 @@ func checkEnding(c *call) error {
 }
 
 // told runs a command and tells how it ended.
-func told(c *call, show *display, command string, action func(*call) error) error {
+func told(c *call, command string, action func(*call) error) error {
 	e, began := &ending{table: tableGiven(c)}, time.Now()
 	c.in.ending = e
 	err := action(c)
 	run := runmetrics.Run{Command: command, Table: e.table, Load: e.load, Ended: time.Now(), Took: time.Since(began), ExitCode: exitcode.Of(err), Rows: e.rows}
-	if show.log != nil && !c.Bool("quiet") {
-		logEnding(show, &run, e.runDir)
+	if c.show.log != nil && !c.Bool("quiet") {
+		logEnding(c.show, &run, e.runDir)
 	}
 	if c.in.session != nil || command == "run" && c.Bool("plan") {
 		return err // the job tells of all its loads; a plan has nothing to tell
@@ -97,7 +97,7 @@ func told(c *call, show *display, command string, action func(*call) error) erro
 	if path := c.String("metrics-file"); path != "" {
 		// What was done is done: the exit code stays.
 		if err := runmetrics.WriteFile(context.WithoutCancel(c.Context), path, runs); err != nil {
-			fmt.Fprintf(show, "tsimport: warning: --metrics-file: %s\n", printable(client.OneLine(err.Error())))
+			fmt.Fprintf(c.show, "tsimport: warning: --metrics-file: %s\n", printable(client.OneLine(err.Error())))
 		}
 	}
 	return err

@@ -72,7 +72,7 @@ func TestEveryCommandSaysTheSameOfAnAddress(t *testing.T) {
 }
 
 func TestRepeatableFlagsMayBeRepeated(t *testing.T) {
-	app := newApp(new(bytes.Buffer), newDisplay(new(bytes.Buffer)), nil, nil)
+	app := newApp(new(bytes.Buffer), &invocation{show: newDisplay(new(bytes.Buffer))})
 	for _, args := range []string{
 		"load a.csv -q -q --pk a --pk b --type a=string --type b=string --exclude x --exclude y --null - --null NULL --rename a=b --set c=d",
 		"load a.csv --table t -- --table t",
@@ -133,5 +133,5 @@ func eachFlag(do func(command string, f cli.Flag)) {
 			walk(command, c.Subcommands)
 		}
 	}
-	walk("", newApp(io.Discard, newDisplay(io.Discard), nil, nil).Commands)
+	walk("", newApp(io.Discard, &invocation{show: newDisplay(io.Discard)}).Commands)
 }

@@ -21,7 +21,7 @@ func TestAFlagThatIsGoneNamesWhatTakesItsPlace(t *testing.T) {
 		if g.noValue {
 			args = args[:3]
 		}
-		if err := newApp(io.Discard, newDisplay(io.Discard), nil, nil).Run(args); err == nil || !strings.Contains(err.Error(), "--"+g.name+" is gone: "+g.instead) {
+		if err := newApp(io.Discard, &invocation{show: newDisplay(io.Discard)}).Run(args); err == nil || !strings.Contains(err.Error(), "--"+g.name+" is gone: "+g.instead) {
 			t.Errorf("%v: %v", args, err)
 		}
 		if g.of != "" {

@@ -9,7 +9,7 @@ import (
 )
 
 func TestEveryCommandAndEveryFlagOfALoadHasAGroup(t *testing.T) {
-	app := newApp(io.Discard, newDisplay(io.Discard), nil, nil)
+	app := newApp(io.Discard, &invocation{show: newDisplay(io.Discard)})
 	for _, c := range app.Commands {
 		if c.Category == "" && c.Name != "help" {
 			t.Errorf("command %s has no group", c.Name)

@@ -33,7 +33,7 @@ func TestEveryVisibleFlagOfALoadIsAKeyOrSaysWhatToDo(t *testing.T) {
 		for _, k := range v.Commands[command] {
 			known[k.Name] = true
 		}
-		for _, f := range findCommand(newApp(new(bytes.Buffer), newDisplay(new(bytes.Buffer)), nil, nil).Commands, command).Flags {
+		for _, f := range findCommand(newApp(new(bytes.Buffer), &invocation{show: newDisplay(new(bytes.Buffer))}).Commands, command).Flags {
 			name := f.Names()[0]
 			if visible, ok := f.(interface{ IsVisible() bool }); ok && visible.IsVisible() && !known[name] && notAKey(name) == "" {
 				t.Errorf("%s --%s is neither a key nor says what to do instead", command, name)
@@ -52,7 +52,7 @@ func TestFlagsThatDestroyComeFromNoVariable(t *testing.T) {
 	t.Setenv("TSIMPORT_PK", "a:integer\nb")
 	t.Setenv("TSIMPORT_MODE", "delete")
 	t.Setenv("TSIMPORT_NOW", "2020-01-01T00:00:00Z") // of a hidden flag
-	app := newApp(new(bytes.Buffer), newDisplay(new(bytes.Buffer)), nil, nil)
+	app := newApp(new(bytes.Buffer), &invocation{show: newDisplay(new(bytes.Buffer))})
 	for given, want := range map[string]string{
 		"load a.csv":                          "load --pk=a:integer --pk=b --max-errors=7 -- a.csv",
 		"load a.csv --max-errors 1 --pk c":    "load --max-errors 1 --pk c -- a.csv",

@@ -36,7 +36,7 @@ type jobPlanner struct {
 }
 
 // planJob says what a job would do, and does nothing: it makes no folder and takes no lock.
-func planJob(c *call, interrupts *interrupts, show *display, r *job.Record) (err error) {
+func planJob(c *call, r *job.Record) (err error) {
 	common, err := job.ResolveSettings(r.File, r.Common, os.LookupEnv)
 	if err != nil {
 		return jobError(err)
@@ -53,11 +53,11 @@ func planJob(c *call, interrupts *interrupts, show *display, r *job.Record) (err
 	s.readOnly = true
 	defer func() { err = errors.Join(err, s.close()) }()
 	limitMemory(s.memory, false)
-	p.jobRunner = jobRunner{c: c, interrupts: interrupts, show: show, session: s, folder: folder, record: r, loads: jobVocabulary()}
+	p.jobRunner = jobRunner{c: c, interrupts: c.interrupts, show: c.show, session: s, folder: folder, record: r, loads: jobVocabulary()}
 	p.measured = measureRuns(rundir.Root)
 	for _, s := range inOrder(r.Loads) {
-		if interrupts.drain.Err() != nil {
-			return context.Cause(interrupts.drain)
+		if c.interrupts.drain.Err() != nil {
+			return context.Cause(c.interrupts.drain)
 		}
 		p.load(s)
 	}

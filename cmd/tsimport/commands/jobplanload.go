@@ -82,26 +82,26 @@ func (l *loadPlan) later(place string, err error) error {
 }
 
 // load plans a load of files, of an archive or of a table.
-func (l *loadPlan) load(c *call, interrupts *interrupts, show *display, of kind, asked *options.Request, cfg pipeline.Config) (err error) {
+func (l *loadPlan) load(c *call, of kind, asked *options.Request, cfg pipeline.Config) (err error) {
 	cfg.DryRun = true // what is opened is opened for reading, and no lease is taken
 	cfg.Write.RetryFor = min(cfg.Write.RetryFor, planPatience)
 	r := new(readyLoad)
 	defer func() { err = r.close(err) }()
 	copies, _ := of.(*copying)
-	if err := r.prepare(c, interrupts, show, plannedKind{of, l}, asked, &cfg); err != nil {
+	if err := r.prepare(c, plannedKind{of, l}, asked, &cfg); err != nil {
 		if copies != nil {
 			err = l.later(copies.reads, err)
 		}
 		return err
 	}
-	l.askState(interrupts.drain, asked, &cfg)
+	l.askState(c.interrupts.drain, asked, &cfg)
 	if copies != nil || c.Command.Name == job.Load && cfg.Read.Sources != nil {
 		of.compared(&cfg) // which reads the source without the checks that read all of it
 	}
 	if cfg.Read.Look != nil {
 		cfg.Read.Look = looksLater
 	}
-	if err := l.look(interrupts.drain, cfg, r.target); err != nil {
+	if err := l.look(c.interrupts.drain, cfg, r.target); err != nil {
 		return err
 	}
 	if archived, ok := of.(archiveLoad); ok {
@@ -109,7 +109,7 @@ func (l *loadPlan) load(c *call, interrupts *interrupts, show *display, of kind,
 	}
 	if copies != nil && l.Rows < 0 && l.RowBytes > 0 {
 		from := &copies.scan
-		admin := &client.Admin{Client: from.Client, Context: interrupts.drain, RetryFor: cfg.Write.RetryFor}
+		admin := &client.Admin{Client: from.Client, Context: c.interrupts.drain, RetryFor: cfg.Write.RetryFor}
 		if size, err := scan.NewPartitions(admin, from.Client, from.Table.Name).Size(); err == nil {
 			l.Rows, l.RowsAre = exporting.RowsOf(size, l.RowBytes), rowsAtMost
 		}
@@ -127,11 +127,11 @@ type plannedKind struct {
 	plan *loadPlan
 }
 
-func (k plannedKind) begin(interrupts *interrupts, cfg *pipeline.Config, t *target) error {
+func (k plannedKind) begin(c *call, cfg *pipeline.Config, t *target) error {
 	if err := k.plan.reach(t); err != nil {
 		return err
 	}
-	return k.kind.begin(interrupts, cfg, t)
+	return k.kind.begin(c, cfg, t)
 }
 
 // reach notes where the table is. It returns why the service there did not answer before.

@@ -16,7 +16,7 @@ import (
 	"example.com/tsimport/jobs/scaleout"
 )
 
-func statusCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
+func statusCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name: "status", Usage: "show how far a load on many machines has come", ArgsUsage: "JOBDIR",
 		Description: "What the job directory says: splits, shards, who works on what, rates, rejects and the time left (docs/scale-out.md).",
@@ -37,7 +37,7 @@ func statusCommand(interrupts *interrupts, show *display, in *invocation) *cli.C
 				return err
 			}
 			if address := c.String("listen"); address != "" {
-				return serveJob(interrupts.drain, c, show, w, address)
+				return serveJob(c.interrupts.drain, c, w, address)
 			}
 			s, err := w.Status(c.Context)
 			if err != nil {
@@ -82,7 +82,7 @@ func jobLines(s *scaleout.Status) (lines []string) {
 }
 
 // serveJob serves the status of a job until ctx ends.
-func serveJob(ctx context.Context, c *call, show *display, w *scaleout.Watcher, address string) error {
+func serveJob(ctx context.Context, c *call, w *scaleout.Watcher, address string) error {
 	mux := http.NewServeMux()
 	answer := func(kind string, write func(*bytes.Buffer, *scaleout.Status) error) http.HandlerFunc {
 		return func(to http.ResponseWriter, r *http.Request) {
@@ -110,7 +110,7 @@ func serveJob(ctx context.Context, c *call, show *display, w *scaleout.Watcher, 
 	if err != nil {
 		return usagef("--listen %s: %v", address, err)
 	}
-	say(c, show, "status at http://%s/status and /metrics; Ctrl-C ends", l.Addr())
+	say(c, c.show, "status at http://%s/status and /metrics; Ctrl-C ends", l.Addr())
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {

@@ -19,7 +19,7 @@ import (
 	"example.com/tsimport/pipeline/options"
 )
 
-func manifestsCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
+func manifestsCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name: "manifests", Usage: "print or apply the Kubernetes Jobs of a load that was planned for many machines", ArgsUsage: "JOBDIR",
 		Description: "An Indexed Job for each stage of what tsimport load --job-dir has planned, as YAML (docs/kubernetes.md). With --apply the exit code is\n" +
@@ -53,13 +53,13 @@ func manifestsCommand(interrupts *interrupts, show *display, in *invocation) *cl
 				return err
 			}
 			if c.Bool("apply") {
-				return applyJobs(c, interrupts, show, o, store, p)
+				return applyJobs(c, o, store, p)
 			}
 			manifests, err := kubernetes.Manifests(*o)
 			if err != nil {
 				return usagef("%v", err)
 			}
-			say(c, show, "apply the Jobs with kubectl; all but the first are suspended: resume each when the one before is complete, or give --apply (docs/kubernetes.md)")
+			say(c, c.show, "apply the Jobs with kubectl; all but the first are suspended: resume each when the one before is complete, or give --apply (docs/kubernetes.md)")
 			_, err = fmt.Fprintf(results(c), "%s", bytes.Join(manifests, []byte("---\n")))
 			return err
 		}),
@@ -142,12 +142,12 @@ func missingSummary(missing bool, store jobdir.Store) error {
 }
 
 // applyJobs has the Jobs of a plan run.
-func applyJobs(c *call, interrupts *interrupts, show *display, o *kubernetes.Options, store jobdir.Store, p *scaleout.Plan) error {
-	failed := kubernetes.Apply(interrupts.drain, *o, func(format string, a ...any) { say(c, show, format, a...) })
+func applyJobs(c *call, o *kubernetes.Options, store jobdir.Store, p *scaleout.Plan) error {
+	failed := kubernetes.Apply(c.interrupts.drain, *o, func(format string, a ...any) { say(c, c.show, format, a...) })
 	// What counts is in the job directory: finish fails as a Job where it has said that records were rejected.
-	s, err := scaleout.ReadSummary(interrupts.hard, store, p)
+	s, err := scaleout.ReadSummary(c.interrupts.hard, store, p)
 	if s == nil {
 		return errors.Join(failed, err, missingSummary(failed == nil && err == nil, store))
 	}
-	return endWork(c, show, s, err)
+	return endWork(c, s, err)
 }

@@ -24,7 +24,7 @@ import (
 	"example.com/tsimport/transfer/restore"
 )
 
-func loadCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
+func loadCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:      "load",
 		Usage:     "load CSV, JSON-lines, Parquet and Arrow files into a table",
@@ -35,32 +35,32 @@ func loadCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 			"The run folder holds the rejected records, their reasons and the summary. Flags may come before or after files.\n" +
 			numbersHelp + signalHelp(),
 		Flags:  flagsOf(options.Load),
-		Action: in.act(func(c *call) error { return load(c, interrupts, show) }),
+		Action: in.act(func(c *call) error { return load(c) }),
 	}
 }
 
-func load(c *call, interrupts *interrupts, show *display) (err error) {
+func load(c *call) (err error) {
 	if c.String("retry-rejects") != "" {
-		return retryRejects(c, interrupts, show)
+		return retryRejects(c)
 	}
 	r, err := requestOf(c)
 	if err != nil {
 		return err
 	}
-	l, err := fromdatabase.Of(r, sayer(c, show))
+	l, err := fromdatabase.Of(r, sayer(c, c.show))
 	if err != nil {
 		return err
 	}
-	archived, err := restore.Of(interrupts.drain, r, storesOf(c), sayer(c, show))
+	archived, err := restore.Of(c.interrupts.drain, r, storesOf(c), sayer(c, c.show))
 	switch {
 	case err != nil:
 		return err
 	case archived != nil:
-		return runLoad(c, interrupts, show, archiveLoad{fileLoad{}, archived})
+		return runLoad(c, archiveLoad{fileLoad{}, archived})
 	case l != nil:
-		return runLoad(c, interrupts, show, sqlLoad{fileLoad{}, l})
+		return runLoad(c, sqlLoad{fileLoad{}, l})
 	}
-	return runLoad(c, interrupts, show, fileLoad{})
+	return runLoad(c, fileLoad{})
 }
 
 // kind is what loads differ by: where their rows come from.
@@ -68,9 +68,9 @@ type kind interface {
 	// config makes the load that a request asks for.
 	config(c *call, r *options.Request) (pipeline.Config, error)
 	// open opens the target.
-	open(c *call, a access, show *display) (*target, error)
+	open(c *call, a access) (*target, error)
 	// begin completes the load, once the target is open.
-	begin(interrupts *interrupts, cfg *pipeline.Config, t *target) error
+	begin(c *call, cfg *pipeline.Config, t *target) error
 	// compared changes the load into what the table is compared with.
 	compared(cfg *pipeline.Config)
 	// ended says what the user should know when the load has ended.
@@ -84,11 +84,11 @@ func (fileLoad) config(c *call, r *options.Request) (pipeline.Config, error) {
 	return loadConfigOf(r, c)
 }
 
-func (fileLoad) open(c *call, a access, show *display) (*target, error) {
-	return openTarget(c, a, show)
+func (fileLoad) open(c *call, a access) (*target, error) {
+	return openTarget(c, a, c.show)
 }
 
-func (fileLoad) begin(*interrupts, *pipeline.Config, *target) error {
+func (fileLoad) begin(*call, *pipeline.Config, *target) error {
 	return nil
 }
 
@@ -97,7 +97,7 @@ func (fileLoad) compared(*pipeline.Config) {}
 func (fileLoad) ended(*pipeline.Report) []string { return nil }
 
 // runLoad runs a load of any kind.
-func runLoad(c *call, interrupts *interrupts, show *display, of kind) (err error) {
+func runLoad(c *call, of kind) (err error) {
 	asked, err := requestOf(c)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func runLoad(c *call, interrupts *interrupts, show *display, of kind) (err error
 		return err
 	}
 	if l := c.in.plan; l != nil {
-		return l.load(c, interrupts, show, of, asked, cfg)
+		return l.load(c, of, asked, cfg)
 	}
 	stopProfiles, err := startProfiles(c)
 	if err != nil {
@@ -115,25 +115,25 @@ func runLoad(c *call, interrupts *interrupts, show *display, of kind) (err error
 	}
 	defer func() { err = errors.Join(err, stopProfiles()) }()
 	cfg.Watch.Monitor = pipeline.NewMonitor()
-	defer onStateSignals(cfg.Watch.Monitor, show)()
-	stopStatus, err := serveStatus(c, cfg.Watch.Monitor, show)
+	defer onStateSignals(cfg.Watch.Monitor, c.show)()
+	stopStatus, err := serveStatus(c, cfg.Watch.Monitor, c.show)
 	if err != nil {
 		return err
 	}
 	defer stopStatus()
 	r := new(readyLoad)
 	defer func() { err = r.close(err) }()
-	if err := r.prepare(c, interrupts, show, of, asked, &cfg); err != nil {
+	if err := r.prepare(c, of, asked, &cfg); err != nil {
 		return err
 	}
 	if t := c.in.task; t != nil {
 		limitMemory(cfg.Limits.Memory, false)
 		collectLate(cfg.Limits.Memory)
-		return doWork(c, interrupts, show, t, &cfg)
+		return doWork(c, t, &cfg)
 	}
 	if c.IsSet("job-dir") {
 		limitMemory(cfg.Limits.Memory, false)
-		return planJobDir(c, interrupts, show, &cfg)
+		return planJobDir(c, &cfg)
 	}
 	t, noSync := r.target, r.noSync
 
@@ -145,29 +145,29 @@ func runLoad(c *call, interrupts *interrupts, show *display, of kind) (err error
 		limitMemory(cfg.Limits.Memory, t.embedded)
 	}
 	if text := orderWarning(&cfg.Write); text != "" && cfg.Read.Sources == nil {
-		say(c, show, "warning: %s", text)
+		say(c, c.show, "warning: %s", text)
 	}
 
 	if n := client.Affordable(cfg.Write.Concurrency); n < cfg.Write.Concurrency && !t.embedded {
-		say(c, show, "warning: --concurrency %d needs more open files than this process may have; it uses %d connections (raise the limit with ulimit -n)", cfg.Write.Concurrency, n)
+		say(c, c.show, "warning: --concurrency %d needs more open files than this process may have; it uses %d connections (raise the limit with ulimit -n)", cfg.Write.Concurrency, n)
 	}
 
-	screen := newScreen(c, show)
+	screen := newScreen(c, c.show)
 	cfg.Watch.Progress = &screen.progress
 	cfg.Watch.OnPlan = screen.plan
 	screen.awaitInputs()
 	cfg.Watch.OnHotKey = screen.hotKey
-	if show.log != nil {
+	if c.show.log != nil {
 		cfg.Watch.OnReject = screen.reject
 	}
 	cfg.Watch.OnWait = func(why string, most time.Duration) {
-		say(c, show, "waiting: %s; retrying for up to %v", why, most)
+		say(c, c.show, "waiting: %s; retrying for up to %v", why, most)
 	}
 	cfg.Resume.OnResume = screen.resume
-	cfg.Drain = interrupts.drain
-	interrupts.drains()
+	cfg.Drain = c.interrupts.drain
+	c.interrupts.drains()
 	cfg.Checkpoint.Keep = c.Bool("verify")
-	report, err := pipeline.Run(interrupts.hard, cfg)
+	report, err := pipeline.Run(c.interrupts.hard, cfg)
 	screen.stop()
 	if report != nil {
 		endingOf(c).ofLoad(report)
@@ -176,12 +176,12 @@ func runLoad(c *call, interrupts *interrupts, show *display, of kind) (err error
 		err = noteRetried(c.in, report)
 	}
 	if report == nil {
-		return nothingNew(c, show, err)
+		return nothingNew(c, err)
 	}
 	if cfg.Checkpoint.Keep && err == nil && report.State == pipeline.StateFinished {
 		if report.Read > 0 {
 			of.compared(&cfg)
-			err = verifyLoad(cfg, interrupts, t, show, c, report)
+			err = verifyLoad(cfg, t, c, report)
 		}
 		if err == nil { // else the same command compares again
 			err = report.RemoveCheckpoint()
@@ -220,11 +220,11 @@ type readyLoad struct {
 }
 
 // prepare opens the target and what a load that comes again needs, and completes the load.
-func (r *readyLoad) prepare(c *call, interrupts *interrupts, show *display, of kind, asked *options.Request, cfg *pipeline.Config) (err error) {
+func (r *readyLoad) prepare(c *call, of kind, asked *options.Request, cfg *pipeline.Config) (err error) {
 	if r.noSync, err = parseSync(c.String("sync")); err != nil {
 		return err
 	}
-	t, err := of.open(c, access{readOnly: cfg.DryRun, create: !cfg.DryRun, noSync: r.noSync}, show)
+	t, err := of.open(c, access{readOnly: cfg.DryRun, create: !cfg.DryRun, noSync: r.noSync})
 	if err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func (r *readyLoad) prepare(c *call, interrupts *interrupts, show *display, of k
 		// A store in this process has done with a request when it answers.
 		cfg.Write.Settle = time.Millisecond
 	}
-	if err := of.begin(interrupts, cfg, t); err != nil {
+	if err := of.begin(c, cfg, t); err != nil {
 		return err
 	}
 	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
@@ -247,7 +247,7 @@ func (r *readyLoad) prepare(c *call, interrupts *interrupts, show *display, of k
 		}
 	}
 	cfg.Target.Absent = t.missing
-	r.again, err = recurring.Open(interrupts.drain, asked, cfg, sayer(c, show))
+	r.again, err = recurring.Open(c.interrupts.drain, asked, cfg, sayer(c, c.show))
 	return err
 }
 

@@ -35,8 +35,8 @@ func RunWith(runner *Runner, args []string, stdout, stderr io.Writer) int {
 	interrupts := newInterrupts(show)
 	defer interrupts.close()
 	out := &checkedOutput{Writer: stdout}
-	in := &invocation{args: args[min(1, len(args)):], within: within{runner: runner}}
-	app := newApp(out, show, interrupts, in)
+	in := &invocation{args: args[min(1, len(args)):], within: within{runner: runner}, interrupts: interrupts, show: show}
+	app := newApp(out, in)
 	runner.offer(app)
 	if asksForCompletion(args) {
 		err := out.end(app.RunContext(interrupts.hard, args))
@@ -116,10 +116,7 @@ func init() {
 }
 
 // newApp is the command with all that its help has.
-func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocation) *cli.App {
-	if in == nil {
-		in = new(invocation)
-	}
+func newApp(stdout io.Writer, in *invocation) *cli.App {
 	app := &cli.App{
 		Name:    "tsimport",
 		Version: versionText(debug.ReadBuildInfo()),
@@ -131,7 +128,7 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 			"input, 129/130/143 stopped by a signal, 141 the output was closed.",
 		EnableBashCompletion:      true,
 		Writer:                    stdout,
-		ErrWriter:                 show,
+		ErrWriter:                 in.show,
 		DisableSliceFlagSeparator: true, // a null text or a column name may hold a comma
 		ExitErrHandler:            func(*cli.Context, error) {},
 		Action: func(c *cli.Context) error {
@@ -141,29 +138,29 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			limited(loadCommand(interrupts, show, in), interrupts, show, in),
-			limited(copyCommand(interrupts, show, in), interrupts, show, in),
-			limited(runCommand(interrupts, show, in), interrupts, show, in),
-			limited(workCommand(interrupts, show, in), interrupts, show, in),
-			statusCommand(interrupts, show, in),
-			manifestsCommand(interrupts, show, in),
-			resumeCommand(interrupts, show, in),
+			limited(loadCommand(in), in),
+			limited(copyCommand(in), in),
+			limited(runCommand(in), in),
+			limited(workCommand(in), in),
+			statusCommand(in),
+			manifestsCommand(in),
+			resumeCommand(in),
 			runsCommand(in),
-			configCommand(interrupts, in),
+			configCommand(in),
 			convertCommand(in),
 			filesCommand(in),
-			limited(verifyCommand(interrupts, show, in), interrupts, show, in),
-			limited(syncCommand(interrupts, show, in), interrupts, show, in),
-			checkCommand(show, in),
+			limited(verifyCommand(in), in),
+			limited(syncCommand(in), in),
+			checkCommand(in),
 			inspectCommand(in),
 			tablesCommand(in),
 			explainCommand(in),
 			adviseCommand(in),
-			limited(exportCommand(in), interrupts, show, in),
+			limited(exportCommand(in), in),
 			tableCommand(in),
 			serveCommand(in),
 			genCommand(in),
-			benchCommand(interrupts, in),
+			benchCommand(in),
 			ageCommand(in),
 			errorsCommand(in),
 			completionCommand(in),
@@ -277,17 +274,17 @@ func (in *interrupts) limit(d time.Duration) error {
 }
 
 // limited gives a command the flags that bound how long it runs and say who is told how it ends.
-func limited(c *cli.Command, interrupts *interrupts, show *display, in *invocation) *cli.Command {
+func limited(c *cli.Command, in *invocation) *cli.Command {
 	c.Flags = append(c.Flags, flagsOf(options.Ending)...)
 	action := c.Action
 	c.Action = in.act(func(c *call) error {
 		if err := checkEnding(c); err != nil {
 			return err
 		}
-		return told(c, show, c.Command.Name, func(c *call) error { return action(c.own) })
+		return told(c, c.Command.Name, func(c *call) error { return action(c.own) })
 	})
 	c.Before = func(c *cli.Context) error {
-		return interrupts.limit(c.Duration("timeout"))
+		return in.interrupts.limit(c.Duration("timeout"))
 	}
 	return c
 }

@@ -24,19 +24,19 @@ func onceNames() []string {
 }
 
 // nothingNew says that no input is new, if that is what err is about. Any other error stays.
-func nothingNew(c *call, show *display, err error) error {
+func nothingNew(c *call, err error) error {
 	var nothing *plan.NothingNew
 	if !errors.As(err, &nothing) {
 		return err
 	}
 	for _, note := range nothing.Notes {
-		say(c, show, "%s", note)
+		say(c, c.show, "%s", note)
 	}
 	text := fmt.Sprintf("nothing new: none of %d inputs is to be loaded", nothing.Found)
 	if c.Bool("fail-if-nothing-new") {
 		return &exitError{code: exitcode.NoInput, err: errors.New(text)}
 	}
-	say(c, show, "%s", text)
+	say(c, c.show, "%s", text)
 	return nil
 }
 

@@ -224,7 +224,7 @@ func TestASecretIsTheFirstLineOfItsFile(t *testing.T) {
 }
 
 func TestHalfAnAccessKeyIsRefused(t *testing.T) {
-	c := new(invocation).again(t.Context(), new(options.Command), io.Discard, io.Discard)
+	c := new(invocation).again(t.Context(), new(options.Command), io.Discard, nil, newDisplay(io.Discard))
 	for _, family := range []string{"TABLESTORE", "ALIBABA_CLOUD"} {
 		for _, half := range []string{"_ACCESS_KEY_ID", "_ACCESS_KEY_SECRET"} {
 			for _, n := range []string{"TABLESTORE_ACCESS_KEY_ID", "TABLESTORE_ACCESS_KEY_SECRET", "ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET"} {

@@ -18,7 +18,7 @@ import (
 	"example.com/tsimport/reader"
 )
 
-func resumeCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
+func resumeCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:      "resume",
 		Usage:     "resume an unfinished load, sync or job",
@@ -34,8 +34,8 @@ func resumeCommand(interrupts *interrupts, show *display, in *invocation) *cli.C
 				return usagef("tsimport resume takes one run folder, not %d", c.NArg())
 			}
 			if isJobDir(c.Args().First()) {
-				return told(c, show, "work", func(c *call) error {
-					return workOn(c, interrupts, show, c.Args().First(), &workTask{index: -1, resume: true})
+				return told(c, "work", func(c *call) error {
+					return workOn(c, c.Args().First(), &workTask{index: -1, resume: true})
 				})
 			}
 			r, err := runToResume(c.Args().First())
@@ -43,10 +43,10 @@ func resumeCommand(interrupts *interrupts, show *display, in *invocation) *cli.C
 				return err
 			}
 			if r.record != nil {
-				return told(c, show, "run", func(c *call) error { return resumeJob(c, interrupts, show, r.Folder) })
+				return told(c, "run", func(c *call) error { return resumeJob(c, r.Folder) })
 			}
 			if left := r.toRestore(); left != "" {
-				say(c, show, "warning: %s", left)
+				say(c, c.show, "warning: %s", left)
 			}
 			folder, err := filepath.Abs(r.Folder)
 			if err != nil {
@@ -74,7 +74,7 @@ func resumeCommand(interrupts *interrupts, show *display, in *invocation) *cli.C
 			if err := takeEnvironment(of); err != nil {
 				return err
 			}
-			return perform(again.again(c.Context, of, c.App.Writer, show), interrupts, show)
+			return perform(c.again(again, of))
 		}),
 	}
 }
@@ -127,7 +127,7 @@ var otherSettings = []string{
 }
 
 // retryRejects loads what a run has rejected with the settings of that run; flags that are given now come after its own.
-func retryRejects(c *call, interrupts *interrupts, show *display) error {
+func retryRejects(c *call) error {
 	folder := c.String("retry-rejects")
 	if c.Args().Present() {
 		return usagef("--retry-rejects %s: the inputs are the run's rejects; name no others", folder)
@@ -193,7 +193,7 @@ func retryRejects(c *call, interrupts *interrupts, show *display) error {
 		return err
 	}
 	in := &invocation{args: c.in.args, goOn: c.in.goOn, folder: c.in.folder, settings: r.job, rejects: folder, request: c.kept(), within: c.in.within}
-	return load(in.again(c.Context, of, c.App.Writer, show), interrupts, show)
+	return load(c.again(in, of))
 }
 
 // setFlags reads flags with values, as a summary names them.

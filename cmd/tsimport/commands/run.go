@@ -36,7 +36,7 @@ import (
 	"example.com/tsimport/transfer/tablesync"
 )
 
-func runCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
+func runCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:      "run",
 		Usage:     "run the loads of a job file, in their order and several at a time",
@@ -47,7 +47,7 @@ func runCommand(interrupts *interrupts, show *display, in *invocation) *cli.Comm
 			"requests in flight and ceilings are those of all loads together.\n" +
 			"The exit code is the first of 130, 143, 1, 5, 4, 2, 6, 7, 3 and 0 that a load has ended with.",
 		Flags:  runFlags(),
-		Action: in.act(func(c *call) error { return runJob(c, interrupts, show, in) }),
+		Action: in.act(func(c *call) error { return runJob(c, in) }),
 	}
 }
 
@@ -88,7 +88,7 @@ func runFlags() []cli.Flag {
 // ownFlags are those of tsimport run that a job file does not have as keys.
 var ownFlags = []string{"parallel", "plan", "fresh", "accept-changed-input", "run-dir", "json", "schema", "quiet", "help"}
 
-func runJob(c *call, interrupts *interrupts, show *display, in *invocation) error {
+func runJob(c *call, in *invocation) error {
 	if c.Bool("schema") {
 		text, err := jobVocabulary().Schema()
 		if err == nil {
@@ -103,20 +103,20 @@ func runJob(c *call, interrupts *interrupts, show *display, in *invocation) erro
 		return usagef("--parallel %d: want 1 or more", n)
 	}
 	endingOf(c).load = jobName(c.Args().First())
-	r, err := readJob(c, interrupts)
+	r, err := readJob(c)
 	if err != nil {
 		return jobError(err)
 	}
 	if c.Bool("plan") {
-		return planJob(c, interrupts, show, r)
+		return planJob(c, r)
 	}
 	r.Args, r.Command, r.Dir = in.kept(), in.command(), workingDirectory()
-	folder, release, err := claimJob(c, r, show)
+	folder, release, err := claimJob(c, r)
 	if err != nil {
 		return jobError(err)
 	}
 	defer release()
-	return runRecord(c, interrupts, show, folder, r)
+	return runRecord(c, folder, r)
 }
 
 // jobName is a job's name, after its file.
@@ -134,8 +134,8 @@ func jobError(err error) error {
 }
 
 // readJob reads the file and finds what its names stand for.
-func readJob(c *call, interrupts *interrupts) (*job.Record, error) {
-	file, err := readJobFile(c, interrupts)
+func readJob(c *call) (*job.Record, error) {
+	file, err := readJobFile(c)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func readJob(c *call, interrupts *interrupts) (*job.Record, error) {
 }
 
 // readJobFile reads the file of the command's first argument, with the loads that the others name.
-func readJobFile(c *call, interrupts *interrupts) (*job.File, error) {
+func readJobFile(c *call) (*job.File, error) {
 	vocabulary := jobVocabulary()
 	path, names := c.Args().First(), c.Args().Tail()
 	file, err := job.Read(path, vocabulary)
@@ -173,7 +173,7 @@ func readJobFile(c *call, interrupts *interrupts) (*job.File, error) {
 		}
 		return found, nil
 	}
-	expanded, err := file.Expand(interrupts.drain, os.LookupEnv, find)
+	expanded, err := file.Expand(c.interrupts.drain, os.LookupEnv, find)
 	if err == nil {
 		err = expanded.Select(names, file)
 	}
@@ -223,7 +223,7 @@ func with(all []job.Setting, s job.Setting) []job.Setting {
 }
 
 // claimJob finds the folder of the job, a new one or that of the job that is resumed, and takes its lock: a job is run by one process.
-func claimJob(c *call, r *job.Record, show *display) (folder string, release func(), err error) {
+func claimJob(c *call, r *job.Record) (folder string, release func(), err error) {
 	var locks []*rundir.Lock
 	release = func() {
 		for _, l := range locks {
@@ -270,7 +270,7 @@ func claimJob(c *call, r *job.Record, show *display) (folder string, release fun
 				return fail(err)
 			}
 			done, all := r.DoneOf()
-			say(c, show, "resuming job %s: %d of %d loads are done (--fresh starts over)", folder, done, all)
+			say(c, c.show, "resuming job %s: %d of %d loads are done (--fresh starts over)", folder, done, all)
 			return folder, release, nil
 		}
 	}
@@ -288,7 +288,7 @@ func claimJob(c *call, r *job.Record, show *display) (folder string, release fun
 }
 
 // resumeJob runs what is left of a job.
-func resumeJob(c *call, interrupts *interrupts, show *display, folder string) error {
+func resumeJob(c *call, folder string) error {
 	lock, err := rundir.TakeLock(folder)
 	if err != nil {
 		return err
@@ -320,11 +320,11 @@ func resumeJob(c *call, interrupts *interrupts, show *display, folder string) er
 	if err := r.SameVariables(os.LookupEnv); err != nil {
 		return jobError(err)
 	}
-	return runRecord(c, interrupts, show, folder, r)
+	return runRecord(c, folder, r)
 }
 
 // runRecord runs the loads of a job that are left, and says how they end.
-func runRecord(c *call, interrupts *interrupts, show *display, folder string, r *job.Record) (err error) {
+func runRecord(c *call, folder string, r *job.Record) (err error) {
 	common, err := job.ResolveSettings(r.File, r.Common, os.LookupEnv)
 	if err != nil {
 		return jobError(err)
@@ -335,10 +335,10 @@ func runRecord(c *call, interrupts *interrupts, show *display, folder string, r 
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	limitMemory(s.memory, false)
-	interrupts.drains()
+	c.interrupts.drains()
 	began := time.Now()
-	o := &jobRunner{c: c, interrupts: interrupts, show: show, session: s, folder: folder, record: r, loads: jobVocabulary()}
-	err = r.Run(interrupts.drain, folder, o.run, o.told)
+	o := &jobRunner{c: c, interrupts: c.interrupts, show: c.show, session: s, folder: folder, record: r, loads: jobVocabulary()}
+	err = r.Run(c.interrupts.drain, folder, o.run, o.told)
 	o.summarize(time.Since(began))
 	o.ending(endingOf(c))
 	if c.Bool("json") {
@@ -351,8 +351,8 @@ func runRecord(c *call, interrupts *interrupts, show *display, folder string, r 
 	switch {
 	case err != nil:
 		return err
-	case interrupts.drain.Err() != nil && r.Unfinished():
-		return endsWith(c, exitcode.Of(context.Cause(interrupts.drain)), nil, o.brief())
+	case c.interrupts.drain.Err() != nil && r.Unfinished():
+		return endsWith(c, exitcode.Of(context.Cause(c.interrupts.drain)), nil, o.brief())
 	case r.ExitCode != exitcode.OK:
 		return endsWith(c, r.ExitCode, nil, o.brief())
 	}
@@ -409,7 +409,7 @@ func (o *jobRunner) command(ctx context.Context, s *job.State, in *invocation, s
 	if err := takeEnvironment(of); err != nil {
 		return err
 	}
-	return perform(in.again(ctx, of, io.Discard, show), interrupts, show)
+	return perform(in.again(ctx, of, io.Discard, interrupts, show))
 }
 
 // share has a load take its part of what all loads have together.

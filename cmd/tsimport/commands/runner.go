@@ -73,34 +73,34 @@ func runnerOf(c *call) (r *Runner, run bool, err error) {
 }
 
 // runByRunner has the tasks of a plan done by the runner.
-func runByRunner(c *call, interrupts *interrupts, show *display, r *Runner, store jobdir.Store, p *scaleout.Plan, cfg *pipeline.Config) error {
-	interrupts.drains()
-	say := func(format string, a ...any) { say(c, show, format, a...) }
-	s, err := scaleout.ReadSummary(interrupts.hard, store, p)
+func runByRunner(c *call, r *Runner, store jobdir.Store, p *scaleout.Plan, cfg *pipeline.Config) error {
+	c.interrupts.drains()
+	say := func(format string, a ...any) { say(c, c.show, format, a...) }
+	s, err := scaleout.ReadSummary(c.interrupts.hard, store, p)
 	if err != nil {
 		return err
 	}
 	var failed error
 	if s == nil {
 		// The same command continues what was stopped, as it does without a runner.
-		j, err := scaleout.Open(interrupts.hard, store, scaleout.Options{Load: *cfg, Program: program(), Say: say})
+		j, err := scaleout.Open(c.interrupts.hard, store, scaleout.Options{Load: *cfg, Program: program(), Say: say})
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(j.Continue(interrupts.hard), j.Close()); err != nil {
+		if err := errors.Join(j.Continue(c.interrupts.hard), j.Close()); err != nil {
 			return err
 		}
-		w, err := scaleout.NewWatcher(interrupts.hard, store)
+		w, err := scaleout.NewWatcher(c.interrupts.hard, store)
 		if err != nil {
 			return err
 		}
-		l := &RunnerLoad{Place: store.String(), Plan: p, Watch: w, Env: map[string]string{}, Hard: interrupts.hard, Say: say}
+		l := &RunnerLoad{Place: store.String(), Plan: p, Watch: w, Env: map[string]string{}, Hard: c.interrupts.hard, Say: say}
 		for _, v := range workerEnv(p) {
 			l.Env[v.Name] = v.Value
 		}
-		failed = r.Run(interrupts.drain, c.own, l)
+		failed = r.Run(c.interrupts.drain, c.own, l)
 		// What counts is in the job directory, not what the runner says.
-		if s, err = scaleout.ReadSummary(interrupts.hard, store, p); s == nil {
+		if s, err = scaleout.ReadSummary(c.interrupts.hard, store, p); s == nil {
 			if failed == nil && err == nil {
 				err = fmt.Errorf("the runner has done all tasks, and %s has no summary: workers had another job directory, or it was changed", store)
 			}
@@ -114,7 +114,7 @@ func runByRunner(c *call, interrupts *interrupts, show *display, r *Runner, stor
 		}
 		err = wrong
 	}
-	return endWork(c, show, s, err)
+	return endWork(c, s, err)
 }
 
 // Work opens a job directory as tsimport work does, and calls do with it. When ctx ends, tasks end gently. Signals are not taken.
@@ -133,6 +133,6 @@ func Work(ctx context.Context, place string, stderr io.Writer, do func(ctx conte
 			}
 		}
 	}
-	c := new(invocation).again(hard, of, io.Discard, show)
-	return told(c, show, of.Name, func(c *call) error { return workOn(c, interrupts, show, place, &workTask{index: -1, do: do}) })
+	c := new(invocation).again(hard, of, io.Discard, interrupts, show)
+	return told(c, of.Name, func(c *call) error { return workOn(c, place, &workTask{index: -1, do: do}) })
 }

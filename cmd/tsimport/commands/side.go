@@ -48,9 +48,9 @@ func parseTableArgument(text string) (t tableArgument, err error) {
 }
 
 // openSide opens the Tablestore that has the table of an argument.
-func openSide(c *call, arg tableArgument, a access, show *display) (*target, error) {
+func openSide(c *call, arg tableArgument, a access) (*target, error) {
 	if arg.address == nil {
-		return openTarget(c, a, show)
+		return openTarget(c, a, c.show)
 	}
 	of := *arg.address
 	named, err := profileOf(c)
@@ -80,9 +80,9 @@ func openSide(c *call, arg tableArgument, a access, show *display) (*target, err
 		return nil, err
 	}
 	t := &target{name: fmt.Sprintf("instance %s at %s", of.Instance, endpoint)}
-	say(c, show, "%s: %s", a.as(), t.name)
-	warnOfPlainHTTP(show, endpoint, provider)
-	return t, t.remote(c, endpoint, of.Instance, provider, show)
+	say(c, c.show, "%s: %s", a.as(), t.name)
+	warnOfPlainHTTP(c.show, endpoint, provider)
+	return t, t.remote(c, endpoint, of.Instance, provider, c.show)
 }
 
 // sideError says which of two tables an error is about: their names may be equal.

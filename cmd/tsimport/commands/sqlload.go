@@ -43,11 +43,11 @@ func (l sqlLoad) config(c *call, r *options.Request) (pipeline.Config, error) {
 	return cfg, err
 }
 
-func (l sqlLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *target) error {
+func (l sqlLoad) begin(c *call, cfg *pipeline.Config, t *target) error {
 	if t.missing {
-		return l.Begin(interrupts.drain, cfg, nil)
+		return l.Begin(c.interrupts.drain, cfg, nil)
 	}
-	return l.Begin(interrupts.drain, cfg, &t.Target)
+	return l.Begin(c.interrupts.drain, cfg, &t.Target)
 }
 
 func (l sqlLoad) compared(cfg *pipeline.Config) { l.Compared(cfg) }

@@ -23,7 +23,7 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-func syncCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
+func syncCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:      "sync",
 		Usage:     "make a table what files or another table say, and write only the differences",
@@ -34,7 +34,7 @@ func syncCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 			"command again, or tsimport resume, resumes an interrupted sync (docs/sync.md).\n" +
 			"Nothing is deleted if a record is rejected or an input is empty, missing, damaged or changed meanwhile: exit code 3.",
 		Flags:  flagsOf(options.Sync),
-		Action: in.act(func(c *call) error { return syncTable(c, interrupts, show) }),
+		Action: in.act(func(c *call) error { return syncTable(c) }),
 	}
 }
 
@@ -67,7 +67,7 @@ func syncConfig(c *call) (cfg tablesync.Config, err error) {
 	return cfg, nil
 }
 
-func syncTable(c *call, interrupts *interrupts, show *display) (err error) {
+func syncTable(c *call) (err error) {
 	cfg, err := syncConfig(c)
 	if err != nil {
 		return err
@@ -87,13 +87,13 @@ func syncTable(c *call, interrupts *interrupts, show *display) (err error) {
 	ofJob := c.in.plan
 	planOnly, l := c.Bool("plan") || ofJob != nil, &cfg.Load
 	l.Watch.Monitor = pipeline.NewMonitor()
-	defer onStateSignals(l.Watch.Monitor, show)()
-	stopStatus, err := serveStatus(c, l.Watch.Monitor, show)
+	defer onStateSignals(l.Watch.Monitor, c.show)()
+	stopStatus, err := serveStatus(c, l.Watch.Monitor, c.show)
 	if err != nil {
 		return err
 	}
 	defer stopStatus()
-	t, err := openTarget(c, access{readOnly: planOnly, noSync: noSync}, show)
+	t, err := openTarget(c, access{readOnly: planOnly, noSync: noSync}, c.show)
 	if err != nil {
 		return err
 	}
@@ -119,51 +119,51 @@ func syncTable(c *call, interrupts *interrupts, show *display) (err error) {
 	if t.store != nil && noSync {
 		l.Checkpoint.Sync = t.store.Sync
 	}
-	l.Target.Client, l.Target.Name, l.Drain = t.Target, t.name, interrupts.drain
+	l.Target.Client, l.Target.Name, l.Drain = t.Target, t.name, c.interrupts.drain
 	if c.in.session == nil {
 		limitMemory(l.Limits.Memory, t.embedded)
 	}
-	cfg.Gate, cfg.Waits = gateOf(c), waitsOf(c, show)
-	stopSource, units, err := tableSource(c, interrupts, l, t, cfg.Manner, true, show)
+	cfg.Gate, cfg.Waits = gateOf(c), waitsOf(c, c.show)
+	stopSource, units, err := tableSource(c, l, t, cfg.Manner, true)
 	defer func() { err = errors.Join(err, stopSource()) }()
 	if err == nil {
-		err = wholeFor(interrupts, &cfg, t)
+		err = wholeFor(c.interrupts, &cfg, t)
 	}
 	if err != nil {
 		return withheldBy(err, cfg.Delete)
 	}
 	cfg.SourceUnits = units
 	if ofJob != nil {
-		return ofJob.sync(interrupts, *l, t, cfg.Delete)
+		return ofJob.sync(c.interrupts, *l, t, cfg.Delete)
 	}
 
 	cfg.Progress = new(verify.Progress)
-	cfg.Say = func(line string) { say(c, show, "%s", line) }
-	stop := sync.OnceFunc(watchComparison(c, show, "sync: %s records read, %s rows of the table compared", cfg.Progress))
+	cfg.Say = func(line string) { say(c, c.show, "%s", line) }
+	stop := sync.OnceFunc(watchComparison(c, "sync: %s records read, %s rows of the table compared", cfg.Progress))
 	defer stop()
 	cfg.OnCompared = func(s *tablesync.Summary) {
 		stop()
 		for _, line := range foundLines(s, false) {
-			say(c, show, "%s", line)
+			say(c, c.show, "%s", line)
 		}
 	}
-	drains := sync.OnceFunc(interrupts.drains)
+	drains := sync.OnceFunc(c.interrupts.drains)
 	cfg.OnLoad = func(load *pipeline.Config) func(*pipeline.Report) {
 		drains()
-		screen := newScreen(c, show)
+		screen := newScreen(c, c.show)
 		load.Watch.Progress, load.Watch.OnPlan, load.Resume.OnResume = &screen.progress, func(*plan.Plan) { screen.begin() }, screen.resume
-		load.Watch.OnWait = func(why string, most time.Duration) { say(c, show, "waiting: %s; retrying for up to %v", why, most) }
+		load.Watch.OnWait = func(why string, most time.Duration) { say(c, c.show, "waiting: %s; retrying for up to %v", why, most) }
 		return func(*pipeline.Report) { screen.stop() }
 	}
-	run := func() (*tablesync.Summary, error) { return tablesync.Run(interrupts.hard, cfg) }
+	run := func() (*tablesync.Summary, error) { return tablesync.Run(c.interrupts.hard, cfg) }
 	if planOnly {
-		run = func() (*tablesync.Summary, error) { return tablesync.Look(interrupts.hard, cfg) }
+		run = func() (*tablesync.Summary, error) { return tablesync.Look(c.interrupts.hard, cfg) }
 	}
 	s, err := run()
 	stop()
 	if s == nil {
 		if interrupted := new(pipeline.Interrupted); errors.As(err, &interrupted) && !planOnly {
-			say(c, show, "nothing was written now; give the same command again")
+			say(c, c.show, "nothing was written now; give the same command again")
 		}
 		return noTable(withheldBy(err, cfg.Delete), t)
 	}
@@ -173,7 +173,7 @@ func syncTable(c *call, interrupts *interrupts, show *display) (err error) {
 	}
 	if !planOnly {
 		for _, line := range doneLines(s) {
-			say(c, show, "%s", line)
+			say(c, c.show, "%s", line)
 		}
 	}
 	if c.Bool("json") {

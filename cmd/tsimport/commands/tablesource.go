@@ -73,12 +73,12 @@ func keepsVersions(to *client.Table, source string, versions int) error {
 
 // tableSource makes the source of a table of the one argument that is an address, and returns what closes it and how many read units it
 // has cost; likewise of an archive. A sync is refused what a comparison is not. It changes nothing if no argument is either.
-func tableSource(c *call, interrupts *interrupts, cfg *pipeline.Config, to *target, how scan.Manner, syncs bool, show *display) (stop func() error, units func() int64, err error) {
+func tableSource(c *call, cfg *pipeline.Config, to *target, how scan.Manner, syncs bool) (stop func() error, units func() int64, err error) {
 	stop, units = func() error { return nil }, func() int64 { return 0 }
 	if !slices.ContainsFunc(cfg.Inputs, address.Is) {
-		cfg.Read.Sources, err = originOf(interrupts.drain, c, cfg.Inputs, cfg.Read.Find)
+		cfg.Read.Sources, err = originOf(c.interrupts.drain, c, cfg.Inputs, cfg.Read.Find)
 		if err == nil && cfg.Read.Sources != nil {
-			err = archiveFits(interrupts, cfg, to)
+			err = archiveFits(c.interrupts, cfg, to)
 		}
 		return stop, units, err
 	}
@@ -91,19 +91,19 @@ func tableSource(c *call, interrupts *interrupts, cfg *pipeline.Config, to *targ
 	}
 	from := to
 	if !to.embedded || arg.address.Profile != "" || arg.address.Instance != server.DefaultInstance {
-		if from, err = openSide(c, arg, access{readOnly: true, role: "source"}, show); err != nil {
+		if from, err = openSide(c, arg, access{readOnly: true, role: "source"}); err != nil {
 			return stop, units, err
 		}
 		stop = from.close
 	}
-	a, err := sideOf(interrupts, cfg, from, arg.name)
+	a, err := sideOf(c.interrupts, cfg, from, arg.name)
 	if err != nil {
 		return stop, units, sideError(err, true, from)
 	}
 	if a.Table == nil {
 		return stop, units, usagef("the source, table %s, does not exist in %s", arg.name, from.name)
 	}
-	b, err := sideOf(interrupts, cfg, to, cfg.Target.Table)
+	b, err := sideOf(c.interrupts, cfg, to, cfg.Target.Table)
 	if err != nil {
 		return stop, units, sideError(err, false, to)
 	}
@@ -127,7 +127,7 @@ func tableSource(c *call, interrupts *interrupts, cfg *pipeline.Config, to *targ
 	}
 	read := tablescan.Config{Client: a.Client, Table: a.Table, Name: arg.shown(), RetryFor: cfg.Write.RetryFor, Columns: cfg.Columns.Only, Manner: how}
 	if cfg.Write.Marks.ReturnedKeys != "" { // a row with a cell in the place of the mark could not be compared
-		if err := seeMark(interrupts.drain, cfg, &read); err != nil {
+		if err := seeMark(c.interrupts.drain, cfg, &read); err != nil {
 			return stop, units, err
 		}
 	}

@@ -51,7 +51,7 @@ var everyTypo = flag.Bool("every-typo", false, "try all typos, which takes minut
 // TestEveryTypoOfCommandsAndFlagsIsUnderstood tries every typo of one edit: the word that it was meant to be is named and, if it may have
 // been several, all of them are.
 func TestEveryTypoOfCommandsAndFlagsIsUnderstood(t *testing.T) {
-	app := newApp(io.Discard, newDisplay(io.Discard), &interrupts{}, &invocation{})
+	app := newApp(io.Discard, &invocation{show: newDisplay(io.Discard), interrupts: &interrupts{}})
 	checked, several, seen := 0, 0, map[string]bool{}
 	check := func(parent, typo, before string, hintOf func() string, want []string) {
 		t.Helper()

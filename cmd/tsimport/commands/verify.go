@@ -31,7 +31,7 @@ import (
 	"example.com/tsimport/transfer/verify"
 )
 
-func verifyCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
+func verifyCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:      "verify",
 		Usage:     "compare a table with the files that were loaded into it, or with another table",
@@ -40,7 +40,7 @@ func verifyCommand(interrupts *interrupts, show *display, in *invocation) *cli.C
 			"Takes every flag of tsimport load: write verify instead of load, or name a run with --run. Reads the table and never\n" +
 			"writes to it. Exit code 0: nothing is missing or different; 6: something is; 1: the comparison failed; 2: bad usage.",
 		Flags:  flagsOf(options.Verify),
-		Action: in.act(func(c *call) error { return verifyTable(c, interrupts, show) }),
+		Action: in.act(func(c *call) error { return verifyTable(c) }),
 	}
 }
 
@@ -120,7 +120,7 @@ func parseShare(text string) (float64, error) {
 	return share, nil
 }
 
-func verifyTable(c *call, interrupts *interrupts, show *display) (err error) {
+func verifyTable(c *call) (err error) {
 	o, err := parseComparison(c)
 	if err != nil {
 		return err
@@ -137,9 +137,9 @@ func verifyTable(c *call, interrupts *interrupts, show *display) (err error) {
 			return err
 		}
 	}
-	o.Waits = waitsOf(c, show)
+	o.Waits = waitsOf(c, c.show)
 	if load.Command.Name == "copy" {
-		return verifyCopy(c, load, interrupts, o, run, show)
+		return verifyCopy(c, load, o, run)
 	}
 	cfg, err := loadConfig(load)
 	if err != nil {
@@ -158,12 +158,12 @@ func verifyTable(c *call, interrupts *interrupts, show *display) (err error) {
 		if run != nil || cfg.Target.Table != "" {
 			return usagef("--archive: it takes the place of the table; leave --table and --run out")
 		}
-		return verifyArchive(c, interrupts, &cfg, o, show)
+		return verifyArchive(c, &cfg, o)
 	}
 	if err := checkTable(cfg.Target.Table); err != nil {
 		return err
 	}
-	t, err := openTarget(load, access{readOnly: true}, show)
+	t, err := openTarget(load, access{readOnly: true}, c.show)
 	if err != nil {
 		return err
 	}
@@ -173,17 +173,17 @@ func verifyTable(c *call, interrupts *interrupts, show *display) (err error) {
 	}
 	limitMemory(cfg.Limits.Memory, t.embedded)
 	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
-	stopSource, _, err := tableSource(load, interrupts, &cfg, t, o.Manner, false, show)
+	stopSource, _, err := tableSource(load, &cfg, t, o.Manner, false)
 	defer func() { err = errors.Join(err, stopSource()) }()
 	if err != nil {
 		return err
 	}
-	if err := wholeForExtra(interrupts, &cfg, o); err != nil {
+	if err := wholeForExtra(c.interrupts, &cfg, o); err != nil {
 		return err
 	}
 	progress := new(verify.Progress)
-	stop := watchComparison(c, show, comparing, progress)
-	r, err := compare(interrupts, &cfg, o, t, run, progress)
+	stop := watchComparison(c, comparing, progress)
+	r, err := compare(c.interrupts, &cfg, o, t, run, progress)
 	stop()
 	if err != nil {
 		return noTable(err, t)
@@ -192,8 +192,8 @@ func verifyTable(c *call, interrupts *interrupts, show *display) (err error) {
 }
 
 // verifyCopy compares the tables of a run that has copied one, as they are now.
-func verifyCopy(c, copied *call, interrupts *interrupts, o comparison, run *rundir.Run, show *display) (err error) {
-	k := &copying{show: show}
+func verifyCopy(c, copied *call, o comparison, run *rundir.Run) (err error) {
+	k := &copying{show: c.show}
 	asked, err := requestOf(copied)
 	if err != nil {
 		return err
@@ -209,7 +209,7 @@ func verifyCopy(c, copied *call, interrupts *interrupts, o comparison, run *rund
 		return usagef("--run %s: it copied with --when: rows that it left out are not in the table, and no comparison can tell them from rows that are missing", o.run)
 	}
 	cfg.DryRun = true
-	t, err := k.open(copied, access{readOnly: true}, show)
+	t, err := k.open(copied, access{readOnly: true})
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func verifyCopy(c, copied *call, interrupts *interrupts, o comparison, run *rund
 	}
 	limitMemory(cfg.Limits.Memory, t.embedded)
 	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
-	if err := k.begin(interrupts, &cfg, t); err != nil {
+	if err := k.begin(copied, &cfg, t); err != nil {
 		return err
 	}
 	if o.Gate != nil {
@@ -227,8 +227,8 @@ func verifyCopy(c, copied *call, interrupts *interrupts, o comparison, run *rund
 	}
 	k.compared(&cfg)
 	progress := new(verify.Progress)
-	stop := watchComparison(c, show, comparing, progress)
-	r, err := compare(interrupts, &cfg, o, t, run, progress)
+	stop := watchComparison(c, comparing, progress)
+	r, err := compare(c.interrupts, &cfg, o, t, run, progress)
 	stop()
 	if err != nil {
 		return noTable(err, t)
@@ -252,8 +252,8 @@ func wholeForExtra(interrupts *interrupts, cfg *pipeline.Config, o comparison) e
 }
 
 // verifyArchive compares an archive with files, a table or another archive.
-func verifyArchive(c *call, interrupts *interrupts, cfg *pipeline.Config, o comparison, show *display) (err error) {
-	m, err := restore.At(interrupts.drain, c.String("archive"), cfg.Read.Find)
+func verifyArchive(c *call, cfg *pipeline.Config, o comparison) (err error) {
+	m, err := restore.At(c.interrupts.drain, c.String("archive"), cfg.Read.Find)
 	if err == nil && m == nil {
 		m, err = archive.Read(c.String("archive")) // which says why it is none
 	}
@@ -265,11 +265,11 @@ func verifyArchive(c *call, interrupts *interrupts, cfg *pipeline.Config, o comp
 	}
 	of := &client.Table{Name: m.Table, Key: m.KeyColumns(), Defined: m.DefinedTypes(), Created: m.Created, Definition: m.Options.Definition()}
 	of.TimeToLive = -1 // an archive loses nothing
-	from, err := restore.Find(interrupts.drain, cfg.Inputs, cfg.Read.Find)
+	from, err := restore.Find(c.interrupts.drain, cfg.Inputs, cfg.Read.Find)
 	if err != nil {
 		return err
 	}
-	if cfg.Read.Sources, err = originOf(interrupts.drain, c, cfg.Inputs, cfg.Read.Find); err != nil {
+	if cfg.Read.Sources, err = originOf(c.interrupts.drain, c, cfg.Inputs, cfg.Read.Find); err != nil {
 		return err
 	}
 	if from != nil && (from.Dir() == m.Dir() || sameFolder(from.Dir(), m.Dir())) {
@@ -280,7 +280,7 @@ func verifyArchive(c *call, interrupts *interrupts, cfg *pipeline.Config, o comp
 			return err
 		}
 	}
-	if err := wholeForExtra(interrupts, cfg, o); err != nil {
+	if err := wholeForExtra(c.interrupts, cfg, o); err != nil {
 		return err
 	}
 	limitMemory(cfg.Limits.Memory, false)
@@ -289,8 +289,8 @@ func verifyArchive(c *call, interrupts *interrupts, cfg *pipeline.Config, o comp
 		TempDir: cfg.Limits.TempDir, RetryFor: cfg.Write.RetryFor, Progress: new(verify.Progress),
 		Stored: &verify.Stored{Table: of, Rows: readarchive.New(m)},
 	}
-	stop := watchComparison(c, show, comparing, v.Progress)
-	r, err := verify.Run(interrupts.drain, v)
+	stop := watchComparison(c, comparing, v.Progress)
+	r, err := verify.Run(c.interrupts.drain, v)
 	stop()
 	if err != nil {
 		return restore.InputError(err)
@@ -395,7 +395,7 @@ func openRun(c *call, path string) (*rundir.Run, *call, error) {
 		return nil, nil, usagef("--run %s: %v", path, err)
 	}
 	of.Quiet = of.Quiet || of.Name == job.Copy // what a copy says before its first row
-	load := (&invocation{args: c.in.args}).again(c.Context, of, c.App.Writer, c.App.ErrWriter)
+	load := c.again(&invocation{args: c.in.args}, of)
 	if load.Command.Name == "copy" {
 		if run.Directory != "" {
 			err = os.Chdir(run.Directory) // of an embedded store, and the file of returned keys
@@ -421,8 +421,8 @@ func openRun(c *call, path string) (*rundir.Run, *call, error) {
 const comparing = "verify: %s records read, %s rows of the table compared"
 
 // watchComparison shows how far a comparison is until the returned function is called.
-func watchComparison(c *call, show *display, format string, p *verify.Progress) (stop func()) {
-	if c.Bool("quiet") || !show.terminal {
+func watchComparison(c *call, format string, p *verify.Progress) (stop func()) {
+	if c.Bool("quiet") || !c.show.terminal {
 		return func() {}
 	}
 	stopping, stopped := make(chan struct{}), make(chan struct{})
@@ -433,10 +433,10 @@ func watchComparison(c *call, show *display, format string, p *verify.Progress) 
 		for {
 			select {
 			case <-stopping:
-				show.paint()
+				c.show.paint()
 				return
 			case <-tick.C:
-				show.paint(fmt.Sprintf(format, words.Grouped(p.Read.Load()), words.Grouped(p.Compared.Load())))
+				c.show.paint(fmt.Sprintf(format, words.Grouped(p.Read.Load()), words.Grouped(p.Compared.Load())))
 			}
 		}
 	}()
@@ -544,7 +544,7 @@ func sideText(versions []string) string {
 }
 
 // verifyLoad compares the table with what a load has just written and enters the result into its report.
-func verifyLoad(cfg pipeline.Config, interrupts *interrupts, t *target, show *display, c *call, report *pipeline.Report) error {
+func verifyLoad(cfg pipeline.Config, t *target, c *call, report *pipeline.Report) error {
 	cfg.Target.Absent = false
 	rejected, err := rundir.ReadRejected(report.RunDir)
 	if err != nil {
@@ -558,8 +558,8 @@ func verifyLoad(cfg pipeline.Config, interrupts *interrupts, t *target, show *di
 		run.PolicyNow = *report.PolicyNow
 	}
 	progress := new(verify.Progress)
-	stop := watchComparison(c, show, comparing, progress)
-	r, err := compare(interrupts, &cfg, comparison{examples: 10}, t, run, progress)
+	stop := watchComparison(c, comparing, progress)
+	r, err := compare(c.interrupts, &cfg, comparison{examples: 10}, t, run, progress)
 	stop()
 	switch {
 	case err != nil:
@@ -569,9 +569,9 @@ func verifyLoad(cfg pipeline.Config, interrupts *interrupts, t *target, show *di
 	}
 	if r != nil {
 		report.Verify = r
-		say(c, show, "verify: %s", comparisonLine(r))
+		say(c, c.show, "verify: %s", comparisonLine(r))
 		for _, e := range r.Examples {
-			say(c, show, "%s", exampleLine(&e))
+			say(c, c.show, "%s", exampleLine(&e))
 		}
 	}
 	folder := rundir.Folder{Path: report.RunDir}

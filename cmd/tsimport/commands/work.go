@@ -37,7 +37,7 @@ func workFlags() (flags []cli.Flag) {
 	return append(flags, &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"})
 }
 
-func workCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
+func workCommand(in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:  "work",
 		Usage: "do a part of a load that was planned for many machines",
@@ -48,7 +48,7 @@ func workCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 			&cli.StringFlag{Name: "stage", Usage: "do one task of this `STAGE`: read, write, verify or finish"},
 			&cli.IntFlag{Name: "index", Usage: "which task of the stage, from 0 (default: JOB_COMPLETION_INDEX, as Kubernetes sets it)", Value: -1},
 		}, workFlags()...),
-		Action: in.act(func(c *call) error { return workTyped(c, interrupts, show) }),
+		Action: in.act(func(c *call) error { return workTyped(c) }),
 	}
 }
 
@@ -103,7 +103,7 @@ func isJobDir(place string) bool {
 }
 
 // workTyped does what a command line asks for.
-func workTyped(c *call, interrupts *interrupts, show *display) error {
+func workTyped(c *call) error {
 	if c.Args().Present() {
 		return usagef("tsimport work takes no argument, not %q; give --job-dir", c.Args().First())
 	}
@@ -111,11 +111,11 @@ func workTyped(c *call, interrupts *interrupts, show *display) error {
 	if err := t.check(); err != nil {
 		return err
 	}
-	return workOn(c, interrupts, show, c.String("job-dir"), t)
+	return workOn(c, c.String("job-dir"), t)
 }
 
 // workOn works on a job directory: it does the task in place of the load that is planned there.
-func workOn(c *call, interrupts *interrupts, show *display, place string, t *workTask) error {
+func workOn(c *call, place string, t *workTask) error {
 	store, err := openJobDir(c, place)
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ func workOn(c *call, interrupts *interrupts, show *display, place string, t *wor
 		return usagef("%s: %v", store, err)
 	}
 	if here := strings.TrimRight(os.Getenv(endpointEnv), "/"); here != "" && p.Endpoint != "" && here != strings.TrimRight(p.Endpoint, "/") {
-		fmt.Fprintf(show, "tsimport: warning: requests go to %s, as the plan of %s says; %s of this machine is %s\n", p.Endpoint, store, endpointEnv, here)
+		fmt.Fprintf(c.show, "tsimport: warning: requests go to %s, as the plan of %s says; %s of this machine is %s\n", p.Endpoint, store, endpointEnv, here)
 	}
 	if dir := p.Job.Dir; dir != "" && !sameFolder(dir, ".") {
 		if _, err := os.Stat(dir); err == nil { // else inputs are found from here, or have full names
@@ -147,7 +147,7 @@ func workOn(c *call, interrupts *interrupts, show *display, place string, t *wor
 		return err
 	}
 	in := &invocation{goOn: true, request: p.Job.Request, within: within{task: t}}
-	return perform(in.again(c.Context, of, c.App.Writer, show), interrupts, show)
+	return perform(c.again(in, of))
 }
 
 // collectLate has the garbage of a process that has the memory for it wait until the memory limit is near: each task begins and ends a load,
@@ -209,7 +209,7 @@ func refuseInJobs(c *call) error {
 }
 
 // planJobDir plans a load for many processes.
-func planJobDir(c *call, interrupts *interrupts, show *display, cfg *pipeline.Config) error {
+func planJobDir(c *call, cfg *pipeline.Config) error {
 	if cfg.Resume.Request == nil {
 		return usagef("--job-dir: the command holds a secret in an address, and other machines must run it; give keys by the environment")
 	}
@@ -243,8 +243,8 @@ func planJobDir(c *call, interrupts *interrupts, show *display, cfg *pipeline.Co
 	if err != nil {
 		return err
 	}
-	p, isNew, err := scaleout.Make(interrupts.drain, store, scaleout.Request{
-		Options:  scaleout.Options{Load: *cfg, Program: program(), Say: func(format string, a ...any) { say(c, show, format, a...) }},
+	p, isNew, err := scaleout.Make(c.interrupts.drain, store, scaleout.Request{
+		Options:  scaleout.Options{Load: *cfg, Program: program(), Say: func(format string, a ...any) { say(c, c.show, format, a...) }},
 		Endpoint: endpoint, Instance: instance, Workers: workers, Verify: c.Bool("verify"),
 	})
 	if err != nil {
@@ -254,12 +254,12 @@ func planJobDir(c *call, interrupts *interrupts, show *display, cfg *pipeline.Co
 	if !isNew {
 		what = "this load is planned already"
 	}
-	say(c, show, "%s in %s: %s to read, %s to write", what, store, counted(int64(len(p.Splits)), "split"), counted(int64(len(p.Shards)), "shard"))
+	say(c, c.show, "%s in %s: %s to read, %s to write", what, store, counted(int64(len(p.Splits)), "split"), counted(int64(len(p.Shards)), "shard"))
 	place := c.String("job-dir")
 	if run {
-		return runByRunner(c, interrupts, show, runner, store, p, cfg)
+		return runByRunner(c, runner, store, p, cfg)
 	}
-	say(c, show, "start on each machine, as often as you like: %s work --job-dir %s", commandName(), suggest.Arg(place))
+	say(c, c.show, "start on each machine, as often as you like: %s work --job-dir %s", commandName(), suggest.Arg(place))
 	if c.Bool("json") {
 		return printJSON(c, map[string]any{"job_dir": store.String(), "plan": p.ID, "new": isNew, "splits": len(p.Splits), "shards": len(p.Shards), "verify": p.Verify})
 	}
@@ -267,16 +267,16 @@ func planJobDir(c *call, interrupts *interrupts, show *display, cfg *pipeline.Co
 }
 
 // doWork does the task of a worker.
-func doWork(c *call, interrupts *interrupts, show *display, t *workTask, cfg *pipeline.Config) (err error) {
-	interrupts.drains()
-	j, err := scaleout.Open(interrupts.hard, t.store, scaleout.Options{
-		Load: *cfg, Program: program(), Drain: interrupts.drain, Say: func(format string, a ...any) { say(c, show, format, a...) },
+func doWork(c *call, t *workTask, cfg *pipeline.Config) (err error) {
+	c.interrupts.drains()
+	j, err := scaleout.Open(c.interrupts.hard, t.store, scaleout.Options{
+		Load: *cfg, Program: program(), Drain: c.interrupts.drain, Say: func(format string, a ...any) { say(c, c.show, format, a...) },
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
-	ctx := interrupts.hard
+	ctx := c.interrupts.hard
 	if t.do != nil {
 		return t.do(ctx, j)
 	}
@@ -289,7 +289,7 @@ func doWork(c *call, interrupts *interrupts, show *display, t *workTask, cfg *pi
 		return j.Compare(ctx, t.index)
 	case "finish":
 		s, err := j.Finish(ctx)
-		return endWork(c, show, s, err)
+		return endWork(c, s, err)
 	}
 	if t.resume {
 		if err := j.Continue(ctx); err != nil {
@@ -297,16 +297,16 @@ func doWork(c *call, interrupts *interrupts, show *display, t *workTask, cfg *pi
 		}
 	}
 	s, err := j.Work(ctx)
-	return endWork(c, show, s, err)
+	return endWork(c, s, err)
 }
 
 // endWork says how the job ended.
-func endWork(c *call, show *display, s *scaleout.Summary, err error) error {
+func endWork(c *call, s *scaleout.Summary, err error) error {
 	if err != nil {
 		return err
 	}
 	brief := fmt.Sprintf("%s: %s read, %s written, %s rejected, %s superseded, by %s", s.State, words.Grouped(s.Read), words.Grouped(s.Written), words.Grouped(s.Rejected), words.Grouped(s.Superseded), counted(int64(s.Processes), "worker"))
-	say(c, show, "%s", brief)
+	say(c, c.show, "%s", brief)
 	if s.ExitCode != exitcode.OK {
 		return endsWith(c, s.ExitCode, nil, brief)
 	}
