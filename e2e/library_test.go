@@ -27,8 +27,13 @@ func clonedTree(t *testing.T) string {
 }
 
 // proxied makes the tree a version that go finds below GOPROXY, beside the modules of this machine, and returns the environment for that.
-func proxied(t *testing.T, version string) []string {
+// Each commit is a version of its own: go never asks again which files a version has.
+func proxied(t *testing.T) (version string, env []string) {
 	t.Helper()
+	tree := clonedTree(t)
+	commit, err := exec.Command("git", "-C", tree, "rev-parse", "--short", "HEAD").Output()
+	must(t, err)
+	version = "v0.0.7-at" + strings.TrimSpace(string(commit))
 	proxy := t.TempDir()
 	dir := filepath.Join(proxy, module, "@v")
 	must(t, os.MkdirAll(dir, 0o700))
@@ -37,7 +42,6 @@ func proxied(t *testing.T, version string) []string {
 	must(t, os.WriteFile(filepath.Join(dir, version+".mod"), text, 0o600))
 	must(t, os.WriteFile(filepath.Join(dir, version+".info"), fmt.Appendf(nil, `{"Version": %q}`, version), 0o600))
 	must(t, os.WriteFile(filepath.Join(dir, "list"), []byte(version+"\n"), 0o600))
-	tree := clonedTree(t)
 	f, err := os.Create(filepath.Join(dir, version+".zip"))
 	must(t, err)
 	must(t, errors.Join(zip.CreateFromVCS(f, gomodule.Version{Path: module, Version: version}, tree, "HEAD", ""), f.Close()))
@@ -50,7 +54,7 @@ func proxied(t *testing.T, version string) []string {
 			must(t, os.RemoveAll(of))
 		}
 	})
-	return append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=file://"+proxy+",file://"+downloaded, "GOWORK=off", "GOSUMDB=off")
+	return version, append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=file://"+proxy+",file://"+downloaded, "GOWORK=off", "GOSUMDB=off")
 }
 
 // module is the module's path.
@@ -60,7 +64,7 @@ const module = "example.com/tsimport"
 // command loads into the same table. The command that go install makes says which version it is.
 func TestAProgramOfAnotherModuleUsesTheLibrary(t *testing.T) {
 	dir := t.TempDir()
-	env := proxied(t, "v0.0.7")
+	version, env := proxied(t)
 	goes := func(args ...string) {
 		t.Helper()
 		c := exec.Command("go", args...)
@@ -69,15 +73,15 @@ func TestAProgramOfAnotherModuleUsesTheLibrary(t *testing.T) {
 			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 	}
-	goes("install", "-ldflags=-s -w", module+"/cmd/tsimport@v0.0.7")
-	if said, err := exec.Command(filepath.Join(dir, "tsimport"), "--version").Output(); err != nil || !strings.Contains(string(said), "v0.0.7") {
+	goes("install", "-ldflags=-s -w", module+"/cmd/tsimport@"+version)
+	if said, err := exec.Command(filepath.Join(dir, "tsimport"), "--version").Output(); err != nil || !strings.Contains(string(said), version) {
 		t.Errorf("--version: %v, %s", err, said)
 	}
 	text, err := os.ReadFile("testdata/importer/main.go")
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(dir, "main.go"), text, 0o600))
 	goes("mod", "init", "example.com/importer")
-	goes("get", module+"@v0.0.7")
+	goes("get", module+"@"+version)
 	goes("build", "-ldflags=-s -w", "-o", "importer", ".")
 
 	s := startServe(t)
