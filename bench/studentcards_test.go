@@ -164,18 +164,6 @@ func TestGeneratingStops(t *testing.T) {
 	}
 }
 
-func BenchmarkStudentCards(b *testing.B) {
-	g := newCardGenerator(StudentCards{Rows: 1_000_000, Seed: 1})
-	var line []byte
-	i := uint64(0)
-	b.ReportAllocs()
-	for b.Loop() {
-		line = g.appendRow(line[:0], i%g.rows)
-		i++
-	}
-	b.SetBytes(int64(len(line)))
-}
-
 // taken returns n keys as text.
 func taken(t *testing.T, kind KeyKind, rows, seed uint64, n int) (keys []string, first map[int64]int) {
 	t.Helper()

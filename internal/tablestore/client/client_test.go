@@ -89,6 +89,9 @@ func TestTablesAreCreatedDescribedListedAndDropped(t *testing.T) {
 	if _, err := a.Describe("t"); !errors.Is(err, ErrNoTable) {
 		t.Errorf("describing it: %v", err)
 	}
+	if _, err := a.Splits("t"); !errors.Is(err, ErrNoTable) {
+		t.Errorf("its partitions: %v", err)
+	}
 }
 
 func TestTableOperationsSurvivePassingFaults(t *testing.T) {

@@ -400,16 +400,6 @@ func TestABodyThatIsStillReadIsNotWrittenOver(t *testing.T) {
 	}
 }
 
-func TestFaultsOfTheEngineComeThroughAsErrors(t *testing.T) {
-	plan := &faults.Plan{Only: func(string) bool { return true }, Decide: func(faults.Request) faults.Fault {
-		return faults.Fault{Action: faults.Refuse, Code: "OTSServerBusy"}
-	}}
-	_, err := sender(t, t.Context(), embedded(t, plan)).Post("ListTable", text(""))
-	if Classify(err) != Throttled {
-		t.Errorf("%v", err)
-	}
-}
-
 // listen serves each connection with serve until the test ends, and returns the endpoint.
 func listen(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()

@@ -111,17 +111,6 @@ func TestConcurrentDescriptionsDoNotMixTheirAnswers(t *testing.T) {
 	})
 }
 
-func TestAnEmbeddedTableSaysWhereItsPartitionsBegin(t *testing.T) {
-	a := admin(t, embedded(t, nil))
-	must(t, a.Create("t", []table.KeyColumn{{Name: "s", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}))
-	if got, err := a.Splits("t"); err != nil || len(got) != 0 { // the signature with a trace id is accepted
-		t.Errorf("%v, %v", got, err)
-	}
-	if _, err := a.Splits("none"); !errors.Is(err, ErrNoTable) {
-		t.Errorf("a missing table: %v", err)
-	}
-}
-
 func TestWhoWatchesPartitionsAsksOnce(t *testing.T) {
 	busy := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "OTSServerBusy")
 	a, service := answering(t, 503, busy)

@@ -2,7 +2,6 @@ package encode
 
 import (
 	"bytes"
-	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -129,17 +128,6 @@ func TestCellsOfARecordKeepTheLimits(t *testing.T) {
 	}
 }
 
-// A name is told from those of the row before.
-func TestEachRowMayHaveTheSameCells(t *testing.T) {
-	e, a := New(keyOnly, table.Put, false), NewName("a")
-	e.Cells = []Cell{{a, integer(1), 5}}
-	for range 3 {
-		if why := e.Append(new(table.Block), []table.Value{str("k")}, nil, table.Span{}, nil); why != nil {
-			t.Fatal(why)
-		}
-	}
-}
-
 func TestAnAbsentValueIsNotDeleted(t *testing.T) {
 	e := New(schema, table.Update, true)
 	b := new(table.Block)
@@ -153,45 +141,6 @@ func TestAnAbsentValueIsNotDeleted(t *testing.T) {
 	if got := (table.Ref{Block: b}).Body(); !bytes.Equal(got, want.Serialize()) {
 		t.Errorf("got  %x\nwant %x", got, want.Serialize())
 	}
-}
-
-// BenchmarkAppend is the path of files: values of the schema, and no cells of a record's own. BenchmarkAppendOwn is that of cells.
-func BenchmarkAppend(b *testing.B) {
-	s := &table.Schema{Table: "t", Key: keyOnly.Key, Columns: []table.Column{{Name: "id"}}}
-	values := []table.Value{str("key 1")}
-	for i := range 10 {
-		s.Columns = append(s.Columns, table.Column{Name: fmt.Sprintf("column%d", i)})
-		values = append(values, str("a value of some length"))
-	}
-	e, block := New(s, table.Put, false), new(table.Block)
-	b.ReportAllocs()
-	for b.Loop() {
-		block.Reset()
-		for range 100 {
-			if why := e.Append(block, values, nil, table.Span{}, nil); why != nil {
-				b.Fatal(why)
-			}
-		}
-	}
-	b.ReportMetric(100*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
-}
-
-func BenchmarkAppendOwn(b *testing.B) {
-	e, block := New(keyOnly, table.Put, false), new(table.Block)
-	for i := range 10 {
-		e.Cells = append(e.Cells, Cell{NewName(fmt.Sprintf("column%d", i)), str("a value of some length"), -1})
-	}
-	values := []table.Value{str("key 1")}
-	b.ReportAllocs()
-	for b.Loop() {
-		block.Reset()
-		for range 100 {
-			if why := e.Append(block, values, nil, table.Span{}, nil); why != nil {
-				b.Fatal(why)
-			}
-		}
-	}
-	b.ReportMetric(100*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 }
 
 // TestRowsThatAreAppendedAsTheyCameAreThoseThatAreMade: of values of every type, versions, columns that are missing and out of order, and

@@ -2,7 +2,6 @@ package plainbuffer
 
 import (
 	"bytes"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -66,20 +65,6 @@ func TestSumsTellColumnsApart(t *testing.T) {
 			}
 			seen[sum] = [2]int64{x, y}
 		}
-	}
-}
-
-func BenchmarkHasher(b *testing.B) {
-	h := NewHasher()
-	column := h.Column("a")
-	for _, n := range []int{5, 12, 30, 60, 64, 100, 1000} {
-		v := table.Value{Type: table.String, Bytes: bytes.Repeat([]byte("x"), n)}
-		b.Run(fmt.Sprint(n, " bytes"), func(b *testing.B) {
-			b.SetBytes(int64(n))
-			for b.Loop() {
-				h.Cell(column, &v)
-			}
-		})
 	}
 }
 

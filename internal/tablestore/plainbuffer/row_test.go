@@ -160,27 +160,6 @@ func TestEncodingDoesNotAllocate(t *testing.T) {
 	}
 }
 
-func BenchmarkRow12Columns(b *testing.B) {
-	id := NewName("id")
-	names := make([]Name, 11)
-	for i := range names {
-		names[i] = NewName("column_" + string(rune('a'+i)))
-	}
-	value := str("twelve bytes")
-	var buf []byte
-	b.ReportAllocs()
-	for b.Loop() {
-		var r Row
-		r.Begin(buf[:0])
-		r.Key(&id, num(5))
-		for i := range names {
-			r.Cell(&names[i], value)
-		}
-		buf = r.End()
-	}
-	b.SetBytes(int64(len(buf)))
-}
-
 func TestWalkSeesWhatWasWritten(t *testing.T) {
 	id, n, gone, old, count := NewName("id"), NewName("n"), NewName("gone"), NewName("old"), NewName("count")
 	var r Row

@@ -15,6 +15,7 @@ import (
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/tabletest"
 )
 
 // TestKeysCompareAsTheirOrderingKeys: rows of the table, cut points and what is kept of a scan are compared by ordering
@@ -53,32 +54,14 @@ func TestKeysCompareAsTheirOrderingKeys(t *testing.T) {
 	})
 }
 
-func BenchmarkCheckPage(b *testing.B) {
-	key := func(i int) *tablestore.PrimaryKey {
-		return &tablestore.PrimaryKey{PrimaryKeys: []*tablestore.PrimaryKeyColumn{
-			{ColumnName: "tenant", Value: fmt.Sprintf("tenant-%04d", i/100)}, {ColumnName: "id", Value: int64(i)}}}
-	}
-	bound := func(option tablestore.PrimaryKeyOption) *tablestore.PrimaryKey {
-		return &tablestore.PrimaryKey{PrimaryKeys: []*tablestore.PrimaryKeyColumn{{ColumnName: "tenant", PrimaryKeyOption: option},
-			{ColumnName: "id", PrimaryKeyOption: option}}}
-	}
-	asked := &tablestore.RangeRowQueryCriteria{StartPrimaryKey: key(0), EndPrimaryKey: bound(tablestore.MAX)}
-	page := &tablestore.GetRangeResponse{NextStartPrimaryKey: key(5000)}
-	for i := range 5000 {
-		page.Rows = append(page.Rows, &tablestore.Row{PrimaryKey: key(i)})
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		must(b, checkPage(asked, page))
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(page.Rows)), "ns/row")
-}
-
 func TestPackedRowsAreThoseOfAScan(t *testing.T) {
 	sdk := tableOf(t, 11_000, nil) // three pages
 	var rows []*Row
 	o := Options{From: []table.Value{{Type: table.Integer, Int: 17}}, To: []table.Value{{Type: table.Integer, Int: 10_900}}}
 	must(t, Table(t.Context(), sdk, "t", key, o, func(r *Row) error { rows = append(rows, r); return nil }))
+	if first := rows[0].PrimaryKey.PrimaryKeys[0].Value; first != int64(17) || len(rows) != 10_883 {
+		t.Errorf("%d rows from %v", len(rows), first)
+	}
 	n := 0
 	memory, page := new(client.PageMemory), new(PackedPage)
 	err := Packed(t.Context(), sdk, "t", key, o, page, func(i int) error {
@@ -111,11 +94,11 @@ func (a *answering) GetRange(*tablestore.GetRangeRequest) (*tablestore.GetRangeR
 // A page that is not the answer to its request is refused in either form.
 func TestPackedPagesAreCheckedAsOthers(t *testing.T) {
 	pk := func(values ...any) *tablestore.PrimaryKey {
-		pk := new(tablestore.PrimaryKey)
+		var columns []any
 		for i, v := range values {
-			pk.AddPrimaryKeyColumn(fmt.Sprint("k", i), v)
+			columns = append(columns, fmt.Sprint("k", i), v)
 		}
-		return pk
+		return tabletest.Key(columns...)
 	}
 	two := []table.KeyColumn{{Name: "k0", Type: table.Integer}, {Name: "k1", Type: table.String}}
 	o := Options{From: []table.Value{{Type: table.Integer, Int: 5}}, To: []table.Value{{Type: table.Integer, Int: 9}}, RetryFor: time.Nanosecond}

@@ -1,7 +1,6 @@
 package scan
 
 import (
-	"context"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -191,40 +190,28 @@ func TestAnAnswerOfTheServiceIsUnderstood(t *testing.T) {
 	}
 }
 
+// A new table is guessed after its first minute: without bounds it would have one lane for the whole load.
 func TestGuessesAreMadeOnceAMinute(t *testing.T) {
-	points := 3
-	service := &partitioned{splits: func(int64) []byte { return splitAnswer(points) }}
-	p := partitionsOf(t, service)
-	start := time.Unix(1000, 0)
-	for _, tt := range []struct {
-		after         time.Duration
-		bounds, asked int
-	}{{0, 3, 1}, {59 * time.Second, 3, 1}, {time.Minute, 5, 2}, {61 * time.Second, 5, 2}} {
-		bounds, _, err := p.Read(start.Add(tt.after))
-		if err != nil || len(bounds) != tt.bounds || len(service.sizes) != tt.asked {
-			t.Errorf("after %v: %d bounds, %d requests, %v", tt.after, len(bounds), len(service.sizes), err)
+	for _, created := range []bool{false, true} {
+		points := 3
+		service := &partitioned{splits: func(int64) []byte { return splitAnswer(points) }}
+		p := partitionsOf(t, service)
+		p.Created = created
+		start := time.Unix(1000, 0)
+		for i, after := range []time.Duration{0, 59 * time.Second, time.Minute, 61 * time.Second} {
+			bounds, exact, err := p.Read(start.Add(after))
+			wantBounds, asked := []int{3, 3, 5, 5}[i], []int{1, 1, 2, 2}[i]
+			if created {
+				wantBounds, asked = []int{0, 0, 5, 5}[i], asked-1
+			}
+			if err != nil || exact || len(bounds) != wantBounds || len(service.sizes) != asked {
+				t.Errorf("new %v, after %v: %d bounds, exact %v, %d requests, %v", created, after, len(bounds), exact, len(service.sizes), err)
+			}
+			points = 5
 		}
-		points = 5
-	}
-	service.bounds = []table.Value{{Type: table.Integer, Int: 1}} // named partitions do not wait for the minute
-	if bounds, exact, err := p.Read(start.Add(62 * time.Second)); err != nil || !exact || len(bounds) != 1 {
-		t.Errorf("%v, exact %v, %v", bounds, exact, err)
-	}
-}
-
-// Without bounds it would have one lane for the whole load.
-func TestPartitionsOfANewTableAreGuessedAfterAMinute(t *testing.T) {
-	service := &partitioned{splits: func(int64) []byte { return splitAnswer(3) }}
-	p := partitionsOf(t, service)
-	p.Created = true
-	start := time.Unix(1, 0)
-	for _, tt := range []struct {
-		after         time.Duration
-		bounds, asked int
-	}{{0, 0, 0}, {59 * time.Second, 0, 0}, {time.Minute, 3, 1}, {61 * time.Second, 3, 1}} {
-		bounds, exact, err := p.Read(start.Add(tt.after))
-		if err != nil || exact || len(bounds) != tt.bounds || len(service.sizes) != tt.asked {
-			t.Errorf("after %v: %v, exact %v, %d requests, %v", tt.after, bounds, exact, len(service.sizes), err)
+		service.bounds = []table.Value{{Type: table.Integer, Int: 1}} // named partitions do not wait for the minute
+		if bounds, exact, err := p.Read(start.Add(62 * time.Second)); err != nil || !exact || len(bounds) != 1 {
+			t.Errorf("%v, exact %v, %v", bounds, exact, err)
 		}
 	}
 }
@@ -247,14 +234,6 @@ func TestPartitionsThatCannotBeReadAreAnError(t *testing.T) {
 		if _, _, again := p.Read(time.Unix(2, 0)); again == nil || len(service.seen) != requests+1 {
 			t.Errorf("%s: a second later %v after %d more requests", name, again, len(service.seen)-requests)
 		}
-	}
-}
-
-func TestAnEmbeddedTableOfOnePartitionHasNoBounds(t *testing.T) {
-	sdk := tableOf(t, 1000, nil)
-	p := NewPartitions(&client.Admin{Client: sdk, Context: context.Background()}, sdk, "t")
-	if bounds, exact, err := p.Read(time.Unix(0, 0)); err != nil || exact || len(bounds) != 0 {
-		t.Errorf("%v, exact %v, %v", bounds, exact, err)
 	}
 }
 

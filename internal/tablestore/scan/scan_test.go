@@ -41,7 +41,7 @@ func TestAScanDeliversEveryRowOnceInOrder(t *testing.T) {
 	sdk := tableOf(t, rows, nil)
 	for _, limit := range []int64{0, 1, 4999, 5000, 5001, rows, rows + 1} {
 		next := int64(0)
-		err := Table(context.Background(), sdk, "t", key, Options{Limit: limit}, func(r *Row) error {
+		err := Table(context.Background(), sdk, "t", key, Options{Limit: limit, Manner: Manner{Gate: NewGate(0)}}, func(r *Row) error {
 			if got := r.PrimaryKey.PrimaryKeys[0].Value; got != next || len(r.Columns) != 2 {
 				return fmt.Errorf("row %v with %d columns, want row %d", got, len(r.Columns), next)
 			}
@@ -99,7 +99,7 @@ func TestAScanStopsAtErrorsThatDoNotPass(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	stopped := errors.New("stopped")
 	cancel(stopped)
-	if err := Table(ctx, sdk, "t", key, Options{}, func(*Row) error { return nil }); !errors.Is(err, stopped) || !strings.Contains(err.Error(), "stopped, while reading was tried again after OTSServerBusy") {
+	if err := Table(ctx, sdk, "t", key, Options{}, func(*Row) error { return nil }); !errors.As(err, new(*StoppedError)) || !errors.Is(err, stopped) || !strings.Contains(err.Error(), "stopped, while reading was tried again after OTSServerBusy") {
 		t.Errorf("got %v", err)
 	}
 	gate := NewGate(1)
@@ -211,25 +211,6 @@ func TestACutSpoolIsAnError(t *testing.T) {
 	}
 	if err := Replay(bytes.NewReader(kept.Bytes()), 2, func(*Row) error { return nil }); err == nil {
 		t.Error("a missing row went unnoticed")
-	}
-}
-
-func TestARangeHasTheGivenBounds(t *testing.T) {
-	sdk := tableOf(t, 100, nil)
-	value := func(n int64) []table.Value { return []table.Value{{Type: table.Integer, Int: n}} }
-	for _, tt := range []struct {
-		from, to    []table.Value
-		first, rows int64
-	}{{value(10), value(20), 10, 10}, {nil, value(5), 0, 5}, {value(95), nil, 95, 5}} {
-		var got []int64
-		var units atomic.Int64
-		must(t, Table(context.Background(), sdk, "t", key, Options{From: tt.from, To: tt.to, Units: &units}, func(r *Row) error {
-			got = append(got, r.PrimaryKey.PrimaryKeys[0].Value.(int64))
-			return nil
-		}))
-		if int64(len(got)) != tt.rows || got[0] != tt.first || got[tt.rows-1] != tt.first+tt.rows-1 || units.Load() == 0 {
-			t.Errorf("from %v to %v: %v, %d units", tt.from, tt.to, got, units.Load())
-		}
 	}
 }
 
@@ -453,18 +434,6 @@ func TestReadingThatIsRefusedIsToldAndGivenUpInTime(t *testing.T) {
 	}
 }
 
-func TestReadingThatIsStoppedSaysWhatItWaitedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		why := errors.New("stopped by the user")
-		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(5*time.Second, func() { cancel(why) })
-		_, err := NewPager(neverRead{}, "t", key, Options{}).Next(ctx)
-		if stopped := new(StoppedError); !errors.As(err, &stopped) || !errors.Is(err, why) || stopped.Last == nil {
-			t.Errorf("%v", err)
-		}
-	})
-}
-
 func TestRangesOfKeys(t *testing.T) {
 	key := []table.KeyColumn{{Name: "s", Type: table.String}, {Name: "n", Type: table.Integer}, {Name: "b", Type: table.Binary}}
 	show := func(values []table.Value) string {
@@ -552,14 +521,8 @@ func (p *priced) GetRange(*tablestore.GetRangeRequest) (*tablestore.GetRangeResp
 	p.units += cost
 	return &tablestore.GetRangeResponse{
 		ConsumedCapacityUnit: &tablestore.ConsumedCapacityUnit{Read: int32(cost)},
-		NextStartPrimaryKey:  integerKey(int64(p.pages)),
+		NextStartPrimaryKey:  tabletest.Key("id", int64(p.pages)),
 	}, nil
-}
-
-func integerKey(n int64) *tablestore.PrimaryKey {
-	pk := new(tablestore.PrimaryKey)
-	pk.AddPrimaryKeyColumn("id", n)
-	return pk
 }
 
 func TestAGateBoundsTheUnitsOfAllScansTogether(t *testing.T) {
@@ -589,29 +552,4 @@ func TestAGateBoundsTheUnitsOfAllScansTogether(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestAGateWithoutARateNeverWaits(t *testing.T) {
-	if g := NewGate(0); g != nil {
-		t.Error("a gate without a rate")
-	}
-	reserved, err := (*Gate)(nil).wait(context.Background())
-	(*Gate)(nil).charge(nil, reserved)
-	if reserved != 0 || err != nil {
-		t.Errorf("%v, %v", reserved, err)
-	}
-}
-
-func TestAWaitingScanStops(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := NewGate(0.001)
-		ctx, stop := context.WithCancel(t.Context())
-		defer stop()
-		_, err := g.wait(ctx)
-		must(t, err)
-		go stop()
-		if _, err := g.wait(ctx); err == nil {
-			t.Error("it has waited for a quarter of an hour")
-		}
-	})
 }
