@@ -80,9 +80,9 @@ func BenchmarkLoopbackGetRange(b *testing.B) {
 	for from := 0; from < rows; from += 200 {
 		batchBody(b, s, from)
 	}
-	rec := &recorder{RoundTripper: s.Transport()}
-	if n := len(scan(b, sdk("http://localhost", rec), "t", tablestore.FORWARD, 0)); n != rows {
+	tap := &taps{s.Transport(), map[string][][]byte{}}
+	if n := len(scan(b, sdk("http://localhost", tap), "t", tablestore.FORWARD, 0)); n != rows {
 		b.Fatal(n)
 	}
-	loopback(b, s, "GetRange", rec.body, rows)
+	loopback(b, s, "GetRange", tap.bodies["GetRange"][0], rows)
 }

@@ -1,9 +1,7 @@
 package server
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"net/http"
 	"testing"
 
@@ -12,22 +10,10 @@ import (
 	"example.com/tsimport/engine/sim"
 )
 
-// recorder keeps the last request's body.
-type recorder struct {
-	http.RoundTripper
-	body []byte
-}
-
-func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
-	r.body, _ = io.ReadAll(req.Body)
-	req.Body = io.NopCloser(bytes.NewReader(r.body))
-	return r.RoundTripper.RoundTrip(req)
-}
-
 // batchBody is a BatchWriteRow of 200 rows with ten columns, as the SDK encodes it. The rows have the numbers from first on, in an order
 // that is not that of their keys.
 func batchBody(b testing.TB, s *Server, first int) []byte {
-	rec := &recorder{RoundTripper: s.Transport()}
+	tap := &taps{s.Transport(), map[string][][]byte{}}
 	req := &tablestore.BatchWriteRowRequest{}
 	for i := range 200 {
 		p := put("t", key(fmt.Sprintf("user-%08d", (first+i)*7919%100000), int64(first+i)))
@@ -37,9 +23,9 @@ func batchBody(b testing.TB, s *Server, first int) []byte {
 		}
 		req.AddRowChange(p)
 	}
-	_, err := sdk("http://localhost", rec).BatchWriteRow(req)
+	_, err := sdk("http://localhost", tap).BatchWriteRow(req)
 	must(b, err)
-	return rec.body
+	return tap.bodies["BatchWriteRow"][0]
 }
 
 func benchmarkBatch(b *testing.B, s *Server, prepare func()) {

@@ -2,11 +2,13 @@ package server
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"example.com/tsimport/engine/faults"
 )
@@ -118,6 +120,39 @@ func TestRowsAreRefusedOneByOne(t *testing.T) {
 			}
 		}
 		hasRows(t, c, 3)
+	})
+}
+
+// Of five rows one is refused by a fault, and one for the capacity of its partition. What comes after that is lost, before it is applied and after.
+func TestARowOfABulkImportIsAcknowledgedOnlyIfItWasApplied(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
+		var rows []*tablestore.PutRowChange
+		for i := range int64(5) {
+			rows = append(rows, put("t", key("k", i), "v", i))
+		}
+		s.SetFaults(&faults.Plan{Only: func(op string) bool { return op == "BulkImport" }, Decide: func(r faults.Request) faults.Fault {
+			refused := func(i int) string { return map[int]string{1: "OTSServerBusy"}[i] }
+			return []faults.Fault{{Action: faults.RefuseRows, RowCode: refused}, {Action: faults.DropBefore}, {Action: faults.DropAfter}}[r.N]
+		}})
+		tell(t, s, "POST", "/_engine/tables/t/simulate", `{"partition_wcu": 3, "burst_ms": 1000}`, nil)
+		time.Sleep(time.Second)
+		var applied []bool
+		answer := raw(s, "BulkImport", bulkImport(rows...), nil).body
+		for b := answer; len(b) > 0; {
+			id, _, n := protowire.ConsumeTag(b)
+			row, m := protowire.ConsumeBytes(b[n:])
+			if b = b[n+m:]; id == 2 {
+				applied = append(applied, row[1] == 1)
+			}
+		}
+		if want := []bool{true, false, true, true, false}; !slices.Equal(applied, want) {
+			t.Errorf("%v, want %v: %q", applied, want, answer)
+		}
+		for _, want := range []int{3, 3, 5} {
+			hasRows(t, c, want)
+			time.Sleep(time.Second)
+			raw(s, "BulkImport", bulkImport(rows[1], rows[4]), nil)
+		}
 	})
 }
 

@@ -47,16 +47,18 @@ func dial(t testing.TB, addr string) net.Conn {
 	return c
 }
 
-// exchange sends text over a connection of its own and returns what comes back until the server closes it.
-func exchange(t testing.TB, addr, text string) string {
+// exchange sends text over a connection of its own and returns what waits for all that comes back until the server closes it.
+func exchange(t testing.TB, addr, text string) (answer func() string) {
 	t.Helper()
 	c := dial(t, addr)
 	io.WriteString(c, text) // the server may have refused it before its end
-	back, err := io.ReadAll(c)
-	if err, ok := err.(net.Error); ok && err.Timeout() {
-		t.Fatalf("%.60q: the server neither answers nor closes", text)
+	return func() string {
+		back, err := io.ReadAll(c)
+		if err, ok := err.(net.Error); ok && err.Timeout() {
+			t.Fatalf("%.60q: the server neither answers nor closes", text)
+		}
+		return string(back)
 	}
-	return string(back)
 }
 
 // onWire is a signed request as bytes.
@@ -72,7 +74,7 @@ func TestHeadersOfAnswersAreSpelledInLowerCase(t *testing.T) {
 	s := open(t, Options{})
 	addr := onPort(t, s, Limits{IdleTimeout: 300 * time.Millisecond})
 	for _, op := range []string{"ListTable", "PutRow"} { // the second is refused
-		answer := exchange(t, addr, onWire(t, s, op, nil))
+		answer := exchange(t, addr, onWire(t, s, op, nil))()
 		for _, name := range []string{"contentmd5", "contenttype", "date", "requestid"} {
 			if !strings.Contains(answer, "\r\nx-ots-"+name+": ") {
 				t.Errorf("%s: no x-ots-%s in\n%q", op, name, answer)
@@ -88,7 +90,7 @@ func TestNoRequestStopsTheServer(t *testing.T) {
 	addr := onPort(t, s, Limits{HeaderTimeout: patience, ReadTimeout: 300 * time.Millisecond, IdleTimeout: 300 * time.Millisecond})
 	short := onPort(t, s, Limits{HeaderTimeout: 300 * time.Millisecond})
 	list := onWire(t, s, "ListTable", nil)
-	for name, v := range map[string]struct{ text, want string }{
+	cases := map[string]struct{ text, want string }{
 		"a request in order":            {list, "HTTP/1.1 200 "},
 		"HTTP/1.0":                      {strings.Replace(list, "HTTP/1.1", "HTTP/1.0", 1), "HTTP/1.0 200 "},
 		"HTTP/9.9":                      {strings.Replace(list, "HTTP/1.1", "HTTP/9.9", 1), "HTTP/1.1 505 "},
@@ -118,13 +120,14 @@ func TestNoRequestStopsTheServer(t *testing.T) {
 		"a header that does not end":    {"POST /ListTable HTTP/1.1\r\nHost: ", ""},
 		"nothing":                       {"", ""},
 		"a path of the admin API, long": {"POST /_engine/" + strings.Repeat("tables/", 1000) + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 404 "},
-	} {
+	}
+	answers := map[string]func() string{}
+	for name, v := range cases { // all of them wait at the same time until their connections are idle for too long
+		answers[name] = exchange(t, map[bool]string{true: short, false: addr}[v.want == ""], v.text)
+	}
+	for name, v := range cases {
 		t.Run(name, func(t *testing.T) {
-			to := addr
-			if v.want == "" {
-				to = short
-			}
-			back := exchange(t, to, v.text)
+			back := answers[name]()
 			if !strings.HasPrefix(back, v.want) {
 				t.Errorf("answer %.200q, want %q", back, v.want)
 			}
@@ -133,7 +136,7 @@ func TestNoRequestStopsTheServer(t *testing.T) {
 			}
 		})
 	}
-	if back := exchange(t, addr, list); !strings.HasPrefix(back, "HTTP/1.1 200 ") {
+	if back := exchange(t, addr, list)(); !strings.HasPrefix(back, "HTTP/1.1 200 ") {
 		t.Errorf("after all that: %q", back)
 	}
 }
