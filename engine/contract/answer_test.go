@@ -34,6 +34,15 @@ func skipFields(t *testing.T, s *service) {
 	}
 }
 
+// checkAnswer compares the body of an answer, which is signed.
+func (s *service) checkAnswer(t *testing.T, operation string, body, want message) {
+	t.Helper()
+	a := s.send(t, rawRequest{operation: operation, body: body})
+	a.check(t, accepted)
+	a.checkSigned(t, s, operation)
+	diff(t, a.body, []byte(want))
+}
+
 // TestAnswersOfReadsAreExact compares bodies byte by byte: what an SDK ignores, another one may stumble over.
 func TestAnswersOfReadsAreExact(t *testing.T) {
 	s := proving(t, "1.9.2", "1.10.2", "2.4.1", "2.4.2", "2.4.3", "2.4.4", "2.4.6", "2.6.1", "3.11.1", "3.11.6", "3.11.8", "4.1.4", "4.1.5", "4.1.7")
@@ -73,12 +82,7 @@ func TestAnswersOfReadsAreExact(t *testing.T) {
 				bytes(1, message{}.text(1, other).bytes(2, lost("OTSObjectNotExist", "Requested table does not exist.")))},
 		"a batch without keys": {"BatchGetRow", message{}.bytes(1, name.int(6, 2)), message{}.bytes(1, name)},
 	} {
-		t.Run(what, func(t *testing.T) {
-			r := s.send(t, rawRequest{operation: v.operation, body: v.body})
-			r.check(t, accepted)
-			r.checkSigned(t, s, v.operation)
-			diff(t, r.body, []byte(v.want))
-		})
+		t.Run(what, func(t *testing.T) { s.checkAnswer(t, v.operation, v.body, v.want) })
 	}
 }
 
@@ -120,12 +124,7 @@ func TestAnswersOfWritesAreExact(t *testing.T) {
 				bytes(1, message{}.text(1, missing).bytes(2, lost("OTSObjectNotExist", "Requested table does not exist.", 0, 1)))},
 		{"a batch of a good row", "BatchWriteRow", message{}.bytes(1, name.bytes(2, row(1, put, ignoring))), message{}.bytes(1, name.bytes(2, ok(0, 1)))},
 	} {
-		t.Run(v.what, func(t *testing.T) {
-			r := s.send(t, rawRequest{operation: v.operation, body: v.body})
-			r.check(t, accepted)
-			r.checkSigned(t, s, v.operation)
-			diff(t, r.body, []byte(v.want))
-		})
+		t.Run(v.what, func(t *testing.T) { s.checkAnswer(t, v.operation, v.body, v.want) })
 	}
 }
 
@@ -197,15 +196,13 @@ func TestSplitPointsCutATableBySize(t *testing.T) {
 		"by the usual 100 MB": {message{}.text(1, tb.name).int(2, 1), ""},
 	} {
 		t.Run(what, func(t *testing.T) {
-			a := s.send(t, rawRequest{operation: "ComputeSplitPointsBySize", body: v.body})
-			a.check(t, accepted)
 			parts := int64(len(v.points) + 1)
 			want := consumed(1, parts, 0).bytes(2, message{}.text(1, "pk1").int(2, 2)).bytes(2, message{}.text(1, "pk2").int(2, 1))
 			for _, p := range strings.Split(v.points, "") {
 				want = want.bytes(3, wireRow{key: []wireCell{{name: "pk1", value: vText(p)}}}.encode())
 			}
 			want = want.bytes(4, message{}.text(1, "partition-0000000000000000000001").int(2, 2*parts)) // zigzag
-			diff(t, a.body, []byte(want))
+			s.checkAnswer(t, "ComputeSplitPointsBySize", v.body, want)
 		})
 	}
 	for want, body := range map[string]message{

@@ -35,7 +35,7 @@ func TestABatchAnswersEachRowInRequestOrder(t *testing.T) {
 }
 
 func TestABatchMayNameSeveralTables(t *testing.T) {
-	s := proving(t, "3.6.3", "3.10.1")
+	s := proving(t, "3.6.3", "3.10.1", "3.10.4")
 	one, two := s.newTable(t, tableOptions{}), s.newTable(t, tableOptions{})
 	missing := &table{service: s, name: newTableName()}
 	r, err := s.batch(one.put(one.key("a", 1), c("t", 1)), missing.put(missing.key("a", 1)), two.put(two.key("b", 2), c("t", 2)), missing.delete(missing.key("a", 1)))
@@ -53,6 +53,23 @@ func TestABatchMayNameSeveralTables(t *testing.T) {
 		must(t, err)
 		checkRow(t, r.TableToRowsResult[one.name][0], accepted)
 		checkRows(t, r.TableToRowsResult[missing.name], noSuchTable)
+	})
+	t.Run("a row of another table is not a repeated one", func(t *testing.T) {
+		r, err := s.batch(expecting(expectNotExist, one.put(one.key("k", 1), c("n", 1))), expecting(expectNotExist, two.put(two.key("k", 1))),
+			one.update(one.key("k", 2), add("n", 1)), two.update(two.key("k", 2), add("n", 1)))
+		must(t, err)
+		for _, tb := range []*table{one, two} {
+			checkRows(t, r.TableToRowsResult[tb.name], accepted)
+			diff(t, len(tb.all(t)), 3)
+		}
+	})
+	t.Run("each table is read by its own selection", func(t *testing.T) {
+		a, b := one.keysToGet(one.key("k", 1)), two.keysToGet(two.key("k", 2))
+		a.ColumnsToGet = []string{"x"}
+		g, err := s.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{a, b}})
+		must(t, err)
+		diff(t, len(g.TableToRowsResult[one.name][0].PrimaryKey.PrimaryKeys), 0)
+		diff(t, len(g.TableToRowsResult[two.name][0].Columns), 1)
 	})
 }
 

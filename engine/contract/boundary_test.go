@@ -218,13 +218,7 @@ func TestTableOptionsReachTheirEnds(t *testing.T) {
 
 func TestUpdatesAreRefusedWhereATableForbidsThem(t *testing.T) {
 	s := proving(t, "3.6.8", "3.10.3")
-	name := newTableName()
-	r := newCreate(name)
-	r.meta = r.meta.bytes(2, message{}.text(1, "pk2").int(2, 1))
-	r.options = r.options.int(6, 0)
-	s.send(t, rawRequest{operation: "CreateTable", body: r.body()}).check(t, accepted)
-	s.dropLater(t, name)
-	tb := &table{service: s, name: name}
+	tb := s.newTable(t, tableOptions{more: func(o *tablestore.TableOption) { o.AllowUpdate = ptr(false) }})
 	k := tb.key("a", 1)
 	want := invalid("Update operation is not allowed in this table")
 	must(t, s.do(tb.put(k, c("n", 1))))
@@ -237,12 +231,12 @@ func TestUpdatesAreRefusedWhereATableForbidsThem(t *testing.T) {
 		})
 	}
 	diff(t, tb.values(t, k).Cells, []cell{c("n", int64(1))})
-	d := s.send(t, rawRequest{operation: "DescribeTable", body: message{}.text(1, name)})
+	d := s.send(t, rawRequest{operation: "DescribeTable", body: message{}.text(1, tb.name)})
 	if want := (message{}).bytes(3, message{}.int(1, -1).int(2, 1).int(5, 86400).int(6, 0).int(7, 0)); !s.real && !bytes.Contains(d.body, want) {
 		t.Errorf("%x does not say that updates are forbidden", d.body)
 	}
 	t.Run("until they are allowed", func(t *testing.T) {
-		s.send(t, rawRequest{operation: "UpdateTable", body: message{}.text(1, name).bytes(3, message{}.int(6, 1))}).check(t, accepted)
+		s.send(t, rawRequest{operation: "UpdateTable", body: message{}.text(1, tb.name).bytes(3, message{}.int(6, 1))}).check(t, accepted)
 		must(t, s.do(tb.update(k, add("n", 1))))
 		must(t, s.do(tb.delete(k)))
 	})
@@ -309,6 +303,10 @@ func TestAPageEndsAtTheByte(t *testing.T) {
 			diff(t, keyValues(r.NextStartPrimaryKey), v.next)
 		})
 	}
+	t.Run("what is not selected does not count", func(t *testing.T) {
+		_, pages := tb.scan(t, tablestore.FORWARD, tb.key("k", minKey), tb.key("k", maxKey), 0, columns("pk1"))
+		diff(t, pages, []int{3})
+	})
 }
 
 // Of a table that was created so, an update replaces the row: the columns that it does not name are gone.
@@ -318,17 +316,11 @@ func TestAnUpdateMayReplaceTheRow(t *testing.T) {
 	for _, full := range []bool{false, true} {
 		check(t, s.alter(tb.name, &tablestore.TableOption{TimeToAlive: -1, UpdateFullRow: &full}), invalid("The table options of UpdateTable can not contain updateFullRow."))
 	}
-	name := newTableName()
-	r := newCreate(name)
-	r.meta = r.meta.bytes(2, message{}.text(1, "pk2").int(2, 1))
-	r.options = r.options.int(7, 1)
-	s.send(t, rawRequest{operation: "CreateTable", body: r.body()}).check(t, accepted)
-	s.dropLater(t, name)
-	d := describe(t, s, name)
+	whole := s.newTable(t, tableOptions{more: func(o *tablestore.TableOption) { o.UpdateFullRow = ptr(true) }})
+	d := describe(t, s, whole.name)
 	if o := d.TableOption; o.UpdateFullRow == nil || !*o.UpdateFullRow || o.AllowUpdate == nil || !*o.AllowUpdate {
 		t.Errorf("the table is described as %+v", o)
 	}
-	whole := &table{service: s, name: name}
 	k := whole.key("a", 1)
 	must(t, s.do(whole.put(k, c("a", 1), c("b", 2), c("n", 3))))
 	must(t, s.do(whole.update(k, set("a", 5), add("n", 1))))

@@ -182,10 +182,8 @@ func TestFiltersOfAllReadsAgree(t *testing.T) {
 	s := proving(t, "3.11.5")
 	tb := s.newTable(t, tableOptions{versions: 5})
 	k := tb.key("k", 1)
-	at := seedVersions(t, tb, k)
-	a0, a1, a2 := v("a", int64(10), at), v("a", int64(11), at+1), v("a", int64(12), at+2)
-	b1, c0, c2 := v("b", int64(20), at+1), v("c", int64(30), at), v("c", int64(32), at+2)
-	some := func(cells ...cell) *row { return &row{[]any{"k", int64(1)}, cells} }
+	at, a0, a1, a2, b1, c0, c2 := seedVersions(t, tb, k)
+	some := rowOfVersions
 	yes, no := compare("a", eq, 12), compare("a", eq, 1)
 	for name, x := range map[string]struct {
 		filter tablestore.ColumnFilter

@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"testing"
 	"time"
-
-	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
 // TestTheFirstRefusalIsTheAnswer mends a request that is wrong in every respect, one fault at a time.
@@ -55,24 +53,4 @@ func TestNamesAreCaseSensitive(t *testing.T) {
 	must(t, s.do(lower.put(k, c("c", 1), c("C", 2), c("Pk1", 3))))
 	diff(t, lower.values(t, k).Cells, []cell{c("C", int64(2)), c("Pk1", int64(3)), c("c", int64(1))})
 	check(t, s.do(upper.put(k, c("c", 1))), invalidPK("Validate PK name fail. Input: pk2, Meta: PK1."))
-}
-
-func TestARowOfAnotherTableIsNotARepeatedOne(t *testing.T) {
-	s := proving(t, "3.10.1", "3.10.4")
-	one, two := s.newTable(t, tableOptions{}), s.newTable(t, tableOptions{})
-	r, err := s.batch(expecting(expectNotExist, one.put(one.key("a", 1), c("n", 1))), expecting(expectNotExist, two.put(two.key("a", 1))),
-		one.update(one.key("a", 2), add("n", 1)), two.update(two.key("a", 2), add("n", 1)))
-	must(t, err)
-	for _, tb := range []*table{one, two} {
-		checkRows(t, r.TableToRowsResult[tb.name], accepted)
-		diff(t, len(tb.all(t)), 2)
-	}
-	t.Run("and each table of a batch is read by its own selection", func(t *testing.T) {
-		a, b := one.keysToGet(one.key("a", 1)), two.keysToGet(two.key("a", 2))
-		a.ColumnsToGet = []string{"x"}
-		g, err := s.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{a, b}})
-		must(t, err)
-		diff(t, len(g.TableToRowsResult[one.name][0].PrimaryKey.PrimaryKeys), 0)
-		diff(t, len(g.TableToRowsResult[two.name][0].Columns), 1)
-	})
 }

@@ -102,23 +102,6 @@ func TestARangePageEndsAt5000Rows(t *testing.T) {
 	})
 }
 
-func TestARangePageEndsAt4MB(t *testing.T) {
-	s := proving(t, "3.11.8")
-	tb := s.newTable(t, tableOptions{})
-	const rows = 6
-	for i := range rows {
-		must(t, s.do(tb.put(tb.key("a", i), c("c", text(1<<20)))))
-	}
-	got, pages := tb.scan(t, tablestore.FORWARD, tb.key(minKey, minKey), tb.key(maxKey, maxKey), 0)
-	if len(got) != rows || len(pages) != 2 || pages[0] < 3 || pages[0] > 5 {
-		t.Errorf("%d rows in pages of %v", len(got), pages)
-	}
-	t.Run("what is not selected does not count", func(t *testing.T) {
-		_, pages := tb.scan(t, tablestore.FORWARD, tb.key(minKey, minKey), tb.key(maxKey, maxKey), 0, columns("pk1"))
-		diff(t, pages, []int{rows})
-	})
-}
-
 func TestInvalidRangesAreRefused(t *testing.T) {
 	s := proving(t, "3.11.7", "3.11.8", "3.1.4")
 	tb := s.newTable(t, tableOptions{})

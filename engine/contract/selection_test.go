@@ -8,22 +8,25 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// seedVersions writes a row of three columns: a has three versions, b one, c two.
-func seedVersions(t *testing.T, tb *table, k *tablestore.PrimaryKey) (at int64) {
+// seedVersions writes a row of three columns, and returns its cells: a has three versions, b one, c two.
+func seedVersions(t *testing.T, tb *table, k *tablestore.PrimaryKey) (at int64, a0, a1, a2, b1, c0, c2 cell) {
 	t.Helper()
 	at = time.Now().Add(-time.Hour).UnixMilli()
-	must(t, tb.do(tb.put(k, v("a", 10, at), v("a", 11, at+1), v("a", 12, at+2), v("b", 20, at+1), v("c", 30, at), v("c", 32, at+2))))
-	return at
+	a0, a1, a2 = v("a", int64(10), at), v("a", int64(11), at+1), v("a", int64(12), at+2)
+	b1, c0, c2 = v("b", int64(20), at+1), v("c", int64(30), at), v("c", int64(32), at+2)
+	must(t, tb.do(tb.put(k, a0, a1, a2, b1, c0, c2)))
+	return at, a0, a1, a2, b1, c0, c2
 }
+
+// rowOfVersions is that row as it is read.
+func rowOfVersions(cells ...cell) *row { return &row{[]any{"k", int64(1)}, cells} }
 
 func TestReadsSelectColumnsVersionsAndTimes(t *testing.T) {
 	s := proving(t, "2.4.4", "3.11.1", "3.11.3", "3.11.4")
 	tb := s.newTable(t, tableOptions{versions: 5})
 	k := tb.key("k", 1)
-	at := seedVersions(t, tb, k)
-	a0, a1, a2 := v("a", int64(10), at), v("a", int64(11), at+1), v("a", int64(12), at+2)
-	b1, c0, c2 := v("b", int64(20), at+1), v("c", int64(30), at), v("c", int64(32), at+2)
-	some := func(cells ...cell) *row { return &row{[]any{"k", int64(1)}, cells} }
+	at, a0, a1, a2, b1, c0, c2 := seedVersions(t, tb, k)
+	some := rowOfVersions
 	for name, x := range map[string]struct {
 		read []selection
 		want *row

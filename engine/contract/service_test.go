@@ -184,6 +184,7 @@ type tableOptions struct {
 	numbered  bool // the last column of the key, by the table itself
 	defined   []tablestore.DefinedColumnSchema
 	indexes   []*tablestore.IndexMeta
+	more      func(*tablestore.TableOption)
 }
 
 var stringInteger = []tablestore.PrimaryKeyType{tablestore.PrimaryKeyType_STRING, tablestore.PrimaryKeyType_INTEGER}
@@ -219,6 +220,9 @@ func (s *service) newTable(t testing.TB, o tableOptions) *table {
 	option := &tablestore.TableOption{TimeToAlive: -1, MaxVersion: max(1, o.versions), DeviationCellVersionInSec: o.deviation}
 	if o.ttl != 0 {
 		option.TimeToAlive = o.ttl
+	}
+	if o.more != nil {
+		o.more(option)
 	}
 	must(t, s.create(meta, option, o.indexes...))
 	s.dropLater(t, tb.name)
