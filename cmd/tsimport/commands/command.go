@@ -32,6 +32,7 @@ type within struct {
 	session *session  // the loads of a job, in one process
 	plan    *loadPlan // of itself, which it makes in place of running
 	task    *workTask // that a load does in place of loading
+	target  *target   // that it works on, in place of what its options say
 	runner  *Runner   // that this binary offers
 }
 

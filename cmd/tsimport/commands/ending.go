@@ -85,7 +85,7 @@ func checkEnding(c *call) error {
 func told(c *call, command string, action func(*call) error) error {
 	e, began := &ending{table: tableGiven(c)}, time.Now()
 	c.in.ending = e
-	err := action(c)
+	err := profiled(c, action)
 	run := runmetrics.Run{Command: command, Table: e.table, Load: e.load, Ended: time.Now(), Took: time.Since(began), ExitCode: exitcode.Of(err), Rows: e.rows}
 	if c.show.log != nil && !c.Bool("quiet") {
 		logEnding(c.show, &run, e.runDir)

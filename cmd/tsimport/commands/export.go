@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/urfave/cli/v2"
 
 	"example.com/tsimport/internal/atomicfile"
@@ -36,57 +37,24 @@ func exportCommand(in *invocation) *cli.Command {
 
 func export(c *call) (err error) {
 	name, format := c.String("table"), exportFormat(c)
-	if err := checkTable(name); err != nil {
+	if err := checkExport(c, name, format); err != nil {
 		return err
 	}
-	switch {
-	case c.Args().Present():
-		return usagef("export takes no file names (%q); the output is named with -o", c.Args().First())
-	case format != exporting.CSV && format != exporting.JSONL && format != exporting.Parquet && format != formatArchive:
-		return usagef("--format %q: want csv, jsonl, parquet or archive", format)
-	case c.Int64("limit") < 0:
-		return usagef("--limit: want 0 (no limit) or more")
-	}
-	if err := checkExportFlags(c, format); err != nil {
-		return err
-	}
-	stopProfiles, err := startProfiles(c)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stopProfiles()) }()
-	t, err := openTarget(c, access{readOnly: true}, c.App.ErrWriter)
+	t, err := openTarget(c, access{readOnly: true}, c.show)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
 	l := c.in.plan
-	if err := t.mustExist(); err != nil {
-		if l != nil {
-			err = l.later(t.place(name), err)
-		}
+	sdk, described, err := describeSource(c, t, name)
+	switch {
+	case err != nil && l != nil:
+		return l.later(t.place(name), err)
+	case err != nil:
 		return err
-	}
-	sdk, err := client.New(c.Context, t.Target, nil)
-	if err != nil {
-		return usagef("%v", err)
-	}
-	if l != nil {
-		if err := l.reach(t); err != nil {
-			return err
-		}
-	}
-	described, err := (&client.Admin{Client: sdk, Context: c.Context}).Describe(name)
-	if err != nil {
-		if err = noTable(err, t); l != nil {
-			err = l.later(t.place(name), err)
-		}
-		return err
-	}
-	if l != nil {
+	case l != nil:
 		return l.export(c, sdk, described, t)
-	}
-	if format == formatArchive {
+	case format == formatArchive:
 		return exportArchive(c, sdk, described, t)
 	}
 	cfg := exporting.Config{Target: t.name, Format: format, Limit: c.Int64("limit"), Path: c.String("output"), Fresh: c.Bool("fresh"), Readers: c.Int("concurrency")}
@@ -98,25 +66,65 @@ func export(c *call) (err error) {
 		cfg.Format = exporting.Typed
 	}
 	if text := beforehand[cfg.Format]; text != "" {
-		say(c, c.App.ErrWriter, "note: %s", text)
+		say(c, c.show, "note: %s", text)
 	}
 	r, err := exportTo(c.Context, c.App.Writer, cfg)
 	if err != nil {
 		return stoppedExport(c, err, r.Kept)
 	}
+	return endExport(c, &cfg, &r)
+}
+
+// checkExport refuses what cannot be exported.
+func checkExport(c *call, name, format string) error {
+	if err := checkTable(name); err != nil {
+		return err
+	}
+	switch {
+	case c.Args().Present():
+		return usagef("export takes no file names (%q); the output is named with -o", c.Args().First())
+	case format != exporting.CSV && format != exporting.JSONL && format != exporting.Parquet && format != formatArchive:
+		return usagef("--format %q: want csv, jsonl, parquet or archive", format)
+	case c.Int64("limit") < 0:
+		return usagef("--limit: want 0 (no limit) or more")
+	}
+	return checkExportFlags(c, format)
+}
+
+// describeSource reaches the service and describes the table.
+func describeSource(c *call, t *target, name string) (*tablestore.TableStoreClient, *client.Table, error) {
+	if err := t.mustExist(); err != nil {
+		return nil, nil, err
+	}
+	sdk, err := client.New(c.Context, t.Target, nil)
+	if err != nil {
+		return nil, nil, usagef("%v", err)
+	}
+	if l := c.in.plan; l != nil {
+		if err := l.reach(t); err != nil {
+			return nil, nil, err
+		}
+	}
+	described, err := (&client.Admin{Client: sdk, Context: c.Context}).Describe(name)
+	return sdk, described, noTable(err, t)
+}
+
+// endExport says what was exported.
+func endExport(c *call, cfg *exporting.Config, r *exporting.Result) error {
 	if r.Resumed > 0 {
 		say(c, c.App.ErrWriter, "continued after the %s rows already in the file", words.Grouped(r.Resumed))
 	}
+	name := cfg.Scan.Table.Name
 	endingOf(c).table = name
 	endingOf(c).count("exported", r.Rows)
 	say(c, c.App.ErrWriter, "exported %s of table %s", counted(r.Rows, "row"), name)
 	if r.LeftOut > 0 {
 		say(c, c.App.ErrWriter, "%s rows were left out by --where", words.Grouped(r.LeftOut))
 	}
-	for _, text := range nothingNotes(c, &cfg, &r) {
+	for _, text := range nothingNotes(c, cfg, r) {
 		say(c, c.App.ErrWriter, "%s", text)
 	}
-	flags := loadFlagsOf(&cfg, &r)
+	flags := loadFlagsOf(cfg, r)
 	for _, text := range lostNotes(&r.Lost, r.Columns) {
 		say(c, c.App.ErrWriter, "%s", text)
 	}
@@ -131,7 +139,7 @@ func export(c *call) (err error) {
 		say(c, c.App.ErrWriter, "to load the same types: %s", strings.Join(quoted, " "))
 	}
 	if c.Bool("json") {
-		return printJSON(c, exportSummary{Table: name, Format: format, Rows: r.Rows, Columns: r.Columns, Lost: r.Lost, LoadFlags: flags, ReadUnits: r.Units})
+		return printJSON(c, exportSummary{Table: name, Format: exportFormat(c), Rows: r.Rows, Columns: r.Columns, Lost: r.Lost, LoadFlags: flags, ReadUnits: r.Units})
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -96,7 +95,7 @@ func (fileLoad) compared(*pipeline.Config) {}
 
 func (fileLoad) ended(*pipeline.Report) []string { return nil }
 
-// runLoad runs a load of any kind.
+// runLoad runs a load of any kind, or what was asked for in its place.
 func runLoad(c *call, of kind) (err error) {
 	asked, err := requestOf(c)
 	if err != nil {
@@ -109,85 +108,62 @@ func runLoad(c *call, of kind) (err error) {
 	if l := c.in.plan; l != nil {
 		return l.load(c, of, asked, cfg)
 	}
-	stopProfiles, err := startProfiles(c)
+	stopWatching, err := watchLoad(c, &cfg.Watch)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stopProfiles()) }()
-	cfg.Watch.Monitor = pipeline.NewMonitor()
-	defer onStateSignals(cfg.Watch.Monitor, c.show)()
-	stopStatus, err := serveStatus(c, cfg.Watch.Monitor, c.show)
-	if err != nil {
-		return err
-	}
-	defer stopStatus()
+	defer stopWatching()
 	r := new(readyLoad)
 	defer func() { err = r.close(err) }()
 	if err := r.prepare(c, of, asked, &cfg); err != nil {
 		return err
 	}
-	if t := c.in.task; t != nil {
+	switch {
+	case c.in.task != nil:
 		limitMemory(cfg.Limits.Memory, false)
 		collectLate(cfg.Limits.Memory)
-		return doWork(c, t, &cfg)
-	}
-	if c.IsSet("job-dir") {
+		return doWork(c, c.in.task, &cfg)
+	case c.IsSet("job-dir"):
 		limitMemory(cfg.Limits.Memory, false)
 		return planJobDir(c, &cfg)
 	}
-	t, noSync := r.target, r.noSync
+	return r.run(c, of, cfg)
+}
 
-	if t.store != nil && noSync {
-		cfg.Checkpoint.Sync = t.store.Sync
-	}
-
+// run writes the rows, compares them if that was asked for, and says how the load has ended.
+func (r *readyLoad) run(c *call, of kind, cfg pipeline.Config) error {
 	if c.in.session == nil {
-		limitMemory(cfg.Limits.Memory, t.embedded)
+		limitMemory(cfg.Limits.Memory, r.target.embedded)
 	}
 	if text := orderWarning(&cfg.Write); text != "" && cfg.Read.Sources == nil {
 		say(c, c.show, "warning: %s", text)
 	}
-
-	if n := client.Affordable(cfg.Write.Concurrency); n < cfg.Write.Concurrency && !t.embedded {
+	if n := client.Affordable(cfg.Write.Concurrency); n < cfg.Write.Concurrency && !r.target.embedded {
 		say(c, c.show, "warning: --concurrency %d needs more open files than this process may have; it uses %d connections (raise the limit with ulimit -n)", cfg.Write.Concurrency, n)
 	}
-
 	screen := newScreen(c, c.show)
-	cfg.Watch.Progress = &screen.progress
-	cfg.Watch.OnPlan = screen.plan
-	screen.awaitInputs()
-	cfg.Watch.OnHotKey = screen.hotKey
-	if c.show.log != nil {
-		cfg.Watch.OnReject = screen.reject
-	}
-	cfg.Watch.OnWait = func(why string, most time.Duration) {
-		say(c, c.show, "waiting: %s; retrying for up to %v", why, most)
-	}
-	cfg.Resume.OnResume = screen.resume
-	cfg.Drain = c.interrupts.drain
+	screen.attach(&cfg)
+	cfg.Drain, cfg.Checkpoint.Keep = c.interrupts.drain, c.Bool("verify")
 	c.interrupts.drains()
-	cfg.Checkpoint.Keep = c.Bool("verify")
 	report, err := pipeline.Run(c.interrupts.hard, cfg)
 	screen.stop()
-	if report != nil {
-		endingOf(c).ofLoad(report)
-	}
-	if report != nil && err == nil {
-		err = noteRetried(c.in, report)
-	}
 	if report == nil {
 		return nothingNew(c, err)
+	}
+	endingOf(c).ofLoad(report)
+	if err == nil {
+		err = noteRetried(c.in, report)
 	}
 	if cfg.Checkpoint.Keep && err == nil && report.State == pipeline.StateFinished {
 		if report.Read > 0 {
 			of.compared(&cfg)
-			err = verifyLoad(cfg, t, c, report)
+			err = verifyLoad(cfg, r.target, c, report)
 		}
 		if err == nil { // else the same command compares again
 			err = report.RemoveCheckpoint()
 		}
 	}
-	screen.report(report, cfg.Write.Mode, lookHint(c, report, t))
+	screen.report(report, cfg.Write.Mode, lookHint(c, report, r.target))
 	for _, text := range of.ended(report) {
 		screen.line("%s", text)
 	}
@@ -197,13 +173,8 @@ func runLoad(c *call, of kind) (err error) {
 		screen.line("report: %s", path)
 	}
 	if c.Bool("json") {
-		text, jsonErr := json.MarshalIndent(report, "", "  ")
-		if jsonErr == nil {
-			_, jsonErr = fmt.Fprintf(c.App.Writer, "%s\n", text)
-		}
-		if err == nil && jsonErr != nil {
-			err = fmt.Errorf("print summary: %w", jsonErr)
-			report.ExitCode = exitcode.Failed
+		if wrong := printJSON(c, report); err == nil && wrong != nil {
+			err, report.ExitCode = wrong, exitcode.Failed
 		}
 	}
 	if report.ExitCode != exitcode.OK || err != nil {
@@ -215,38 +186,25 @@ func runLoad(c *call, of kind) (err error) {
 // readyLoad is what a load has open before it begins.
 type readyLoad struct {
 	target *target
-	noSync bool
 	again  *recurring.Load
 }
 
 // prepare opens the target and what a load that comes again needs, and completes the load.
 func (r *readyLoad) prepare(c *call, of kind, asked *options.Request, cfg *pipeline.Config) (err error) {
-	if r.noSync, err = parseSync(c.String("sync")); err != nil {
-		return err
-	}
-	t, err := of.open(c, access{readOnly: cfg.DryRun, create: !cfg.DryRun, noSync: r.noSync})
+	noSync, err := parseSync(c.String("sync"))
 	if err != nil {
 		return err
 	}
-	r.target = t
-	if t.embedded && sameFolder(cfg.RunDir, t.dir) {
-		return usagef("--run-dir %s is the folder of the embedded store; give another", cfg.RunDir)
-	}
-	cfg.Target.Create = cfg.Target.Create || t.embedded
-	if t.embedded && cfg.Write.Settle == 0 {
-		// A store in this process has done with a request when it answers.
-		cfg.Write.Settle = time.Millisecond
-	}
-	if err := of.begin(c, cfg, t); err != nil {
+	if r.target, err = of.open(c, access{readOnly: cfg.DryRun, create: !cfg.DryRun, noSync: noSync}); err != nil {
 		return err
 	}
-	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
-	if t.embedded {
-		if cfg.Target.Place, err = t.identity(); err != nil {
-			return err
-		}
+	cfg.Target.Create = cfg.Target.Create || r.target.embedded
+	if err := r.target.of(cfg, noSync); err != nil {
+		return err
 	}
-	cfg.Target.Absent = t.missing
+	if err := of.begin(c, cfg, r.target); err != nil {
+		return err
+	}
 	r.again, err = recurring.Open(c.interrupts.drain, asked, cfg, sayer(c, c.show))
 	return err
 }

@@ -47,6 +47,20 @@ func newScreen(c *call, w *display) *screen {
 	return &screen{w: w, quiet: c.Bool("quiet"), dryRun: c.Bool("dry-run"), start: time.Now(), stopping: make(chan struct{})}
 }
 
+// attach has the screen show a load.
+func (s *screen) attach(cfg *pipeline.Config) {
+	w := &cfg.Watch
+	w.Progress, w.OnPlan, w.OnHotKey, w.OnWait, cfg.Resume.OnResume = &s.progress, s.plan, s.hotKey, s.waiting, s.resume
+	if s.w.log != nil {
+		w.OnReject = s.reject
+	}
+	s.awaitInputs()
+}
+
+func (s *screen) waiting(why string, most time.Duration) {
+	s.line("waiting: %s; retrying for up to %v", why, most)
+}
+
 func (s *screen) line(format string, a ...any) {
 	if !s.quiet {
 		fmt.Fprintf(s.w, "tsimport: %s\n", printable(fmt.Sprintf(format, a...)))

@@ -7,17 +7,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/atomicfile"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/jobs/job"
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/pipeline/rundir"
 )
 
 // seed is an input that a new server's table begins with.
@@ -55,92 +59,69 @@ func parseSeed(text string) (s seed, err error) {
 	return s, nil
 }
 
-// plant loads the seeds into the tables that are not there yet, each by a load of its own process: over the wire, as any client does.
+// plant loads the seeds into the tables that are not there yet.
 func plant(c *call, store *server.Server, o server.Options, seeds []seed) (err error) {
 	begun, err := unfinishedSeed(c.Context, store, o, c.String("store"), seeds)
 	if err != nil || len(seeds) == 0 {
 		return err
-	}
-	program, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("--seed: %w", err)
 	}
 	dir, err := os.MkdirTemp("", "tsimport-seed")
 	if err != nil {
 		return fmt.Errorf("--seed: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	// Nobody else sees the tables before they are whole.
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return fmt.Errorf("--seed: %w", err)
-	}
-	ctx, stop := context.WithCancel(c.Context)
-	served := make(chan error, 1)
-	go func() { served <- store.ServeListener(ctx, listener, server.Limits{}) }()
-	defer func() {
-		stop()
-		err = errors.Join(err, <-served)
-		store.Sim().ResetStats()
-	}()
+	defer store.Sim().ResetStats()
 	for i, s := range seeds {
 		if begun == s.table {
-			say(c, c.App.ErrWriter, "table %s is loaded again: its seed was interrupted", s.table)
+			say(c, c.show, "table %s is loaded again: its seed was interrupted", s.table)
 		}
 		if store.HasTable(s.table) {
-			say(c, c.App.ErrWriter, "table %s is there; --seed %s leaves it as it is", s.table, s.input)
+			say(c, c.show, "table %s is there; --seed %s leaves it as it is", s.table, s.input)
 			continue
-		}
-		args := []string{"load", s.input, "--endpoint", "http://" + listener.Addr().String(), "--instance", o.Instance, "--table", s.table, "--create",
-			"--max-errors", "0", "--quiet", "--run-dir", filepath.Join(dir, fmt.Sprint(i))}
-		for _, name := range s.pk {
-			args = append(args, "--pk", name)
 		}
 		if err := markSeed(o, c.String("store"), s.table); err != nil {
 			return err
 		}
-		load := exec.CommandContext(c.Context, program, args...)
-		load.Env = append(os.Environ(), "TABLESTORE_ACCESS_KEY_ID="+o.AccessKeyID, secretEnv+"="+o.AccessKeySecret, "TABLESTORE_SECURITY_TOKEN=")
-		var says bytes.Buffer
-		load.Stdout, load.Stderr = &says, &says
-		if err := load.Run(); err != nil {
+		if err := s.load(c, store, o, filepath.Join(dir, fmt.Sprint(i))); err != nil {
 			if c.Context.Err() != nil {
 				return context.Cause(c.Context) // the mark stays: the next start takes the table away
 			}
-			if err := unmarkSeed(c.Context, store, o, c.String("store"), s.table, false); err != nil {
-				return err
-			}
-			why := whyNot(says.Bytes(), filepath.Join(dir, fmt.Sprint(i)))
-			if len(s.pk) == 0 && strings.Contains(why, " --pk ") {
-				why = fmt.Sprintf("the table needs a primary key: --seed '%s?table=%s&pk=COLUMN', with one pk for each column in order", s.input, s.table)
-			}
-			return usagef("--seed %s: %s", s.input, why)
+			return errors.Join(usagef("--seed %s: %v", s.input, err), unmarkSeed(c.Context, store, o, c.String("store"), s.table, false))
 		}
 		if err := unmarkSeed(c.Context, store, o, c.String("store"), s.table, true); err != nil {
 			return err
 		}
-		say(c, c.App.ErrWriter, "table %s was loaded from %s", s.table, s.input)
+		say(c, c.show, "table %s was loaded from %s", s.table, s.input)
 	}
 	return nil
 }
 
-// whyNot is why a seed was not loaded: the first record that the load rejected, or what it said last.
-func whyNot(said []byte, run string) string {
+// load loads the seed as any client does. An error says why it was not loaded: by the first record that was rejected, if one was.
+func (s *seed) load(c *call, store *server.Server, o server.Options, run string) error {
+	of := &options.Command{Name: job.Load}
+	of.From, of.Table, of.PK, of.Create, of.MaxErrors, of.RunDir, of.Quiet = []string{s.input}, s.table, s.pk, true, "0", run, true
+	at := &target{name: "the store that is served", Target: client.Target{
+		Endpoint: "http://embedded", Instance: o.Instance, Transport: store.SameMemory(), RequestTimeout: client.DefaultRequestTimeout,
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: o.AccessKeyID, AccessKeySecret: o.AccessKeySecret},
+	}}
+	interrupts, stop := c.interrupts.ofLoad()
+	defer stop()
+	in := &invocation{request: written(of), within: within{target: at}}
+	err := perform(in.again(interrupts.hard, of, io.Discard, interrupts, newDisplay(io.Discard)))
+	if err == nil {
+		return nil
+	}
+	if len(s.pk) == 0 && strings.Contains(err.Error(), " --pk ") {
+		return fmt.Errorf("the table needs a primary key: --seed '%s?table=%s&pk=COLUMN', with one pk for each column in order", s.input, s.table)
+	}
 	var first struct {
 		Record, Line  int64
 		Code, Message string
 	}
-	if f, err := os.Open(filepath.Join(run, "rejects.jsonl")); err == nil {
-		defer f.Close()
-		if json.NewDecoder(f).Decode(&first) == nil {
-			return fmt.Sprintf("record %d (line %d) cannot be loaded: %s: %s", first.Record, first.Line, first.Code, first.Message)
-		}
+	if text, readErr := os.ReadFile(filepath.Join(run, rundir.ReasonsFile)); readErr == nil && json.NewDecoder(bytes.NewReader(text)).Decode(&first) == nil {
+		return fmt.Errorf("record %d (line %d) cannot be loaded: %s: %s", first.Record, first.Line, first.Code, first.Message)
 	}
-	said = bytes.TrimSpace(said)
-	if at := bytes.LastIndexByte(said, '\n'); at >= 0 {
-		said = said[at+1:]
-	}
-	return string(bytes.TrimPrefix(said, []byte("tsimport: ")))
+	return err
 }
 
 // seedMark is a file of the store that names the table whose seed is being loaded: a table that a kill left in part is not taken for whole.

@@ -79,20 +79,12 @@ func syncTable(c *call) (err error) {
 	if err != nil {
 		return err
 	}
-	stopProfiles, err := startProfiles(c)
+	planOnly, l := c.Bool("plan") || c.in.plan != nil, &cfg.Load
+	stopWatching, err := watchLoad(c, &l.Watch)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stopProfiles()) }()
-	ofJob := c.in.plan
-	planOnly, l := c.Bool("plan") || ofJob != nil, &cfg.Load
-	l.Watch.Monitor = pipeline.NewMonitor()
-	defer onStateSignals(l.Watch.Monitor, c.show)()
-	stopStatus, err := serveStatus(c, l.Watch.Monitor, c.show)
-	if err != nil {
-		return err
-	}
-	defer stopStatus()
+	defer stopWatching()
 	t, err := openTarget(c, access{readOnly: planOnly, noSync: noSync}, c.show)
 	if err != nil {
 		return err
@@ -105,21 +97,10 @@ func syncTable(c *call) (err error) {
 	if err := t.mustExist(); err != nil {
 		return err
 	}
-	if t.embedded {
-		if sameFolder(l.RunDir, t.dir) {
-			return usagef("--run-dir %s is the folder of the embedded store; give another", l.RunDir)
-		}
-		if l.Target.Place, err = t.identity(); err != nil {
-			return err
-		}
-		if l.Write.Settle == 0 {
-			l.Write.Settle = time.Millisecond // a store in this process has done with a request when it answers
-		}
+	if err := t.of(l, noSync); err != nil {
+		return err
 	}
-	if t.store != nil && noSync {
-		l.Checkpoint.Sync = t.store.Sync
-	}
-	l.Target.Client, l.Target.Name, l.Drain = t.Target, t.name, c.interrupts.drain
+	l.Drain = c.interrupts.drain
 	if c.in.session == nil {
 		limitMemory(l.Limits.Memory, t.embedded)
 	}
@@ -133,14 +114,25 @@ func syncTable(c *call) (err error) {
 		return withheldBy(err, cfg.Delete)
 	}
 	cfg.SourceUnits = units
-	if ofJob != nil {
-		return ofJob.sync(c.interrupts, *l, t, cfg.Delete)
+	if c.in.plan != nil {
+		return c.in.plan.sync(c.interrupts, *l, t, cfg.Delete)
 	}
+	s, err := runSync(c, cfg, planOnly)
+	if s == nil {
+		return noTable(withheldBy(err, cfg.Delete), t)
+	}
+	return endSync(c, s, err, planOnly)
+}
 
+// runSync compares and writes, and shows how far it is.
+func runSync(c *call, cfg tablesync.Config, planOnly bool) (*tablesync.Summary, error) {
 	cfg.Progress = new(verify.Progress)
 	cfg.Say = func(line string) { say(c, c.show, "%s", line) }
 	stop := sync.OnceFunc(watchComparison(c, "sync: %s records read, %s rows of the table compared", cfg.Progress))
 	defer stop()
+	if planOnly {
+		return tablesync.Look(c.interrupts.hard, cfg)
+	}
 	cfg.OnCompared = func(s *tablesync.Summary) {
 		stop()
 		for _, line := range foundLines(s, false) {
@@ -152,29 +144,27 @@ func syncTable(c *call) (err error) {
 		drains()
 		screen := newScreen(c, c.show)
 		load.Watch.Progress, load.Watch.OnPlan, load.Resume.OnResume = &screen.progress, func(*plan.Plan) { screen.begin() }, screen.resume
-		load.Watch.OnWait = func(why string, most time.Duration) { say(c, c.show, "waiting: %s; retrying for up to %v", why, most) }
+		load.Watch.OnWait = screen.waiting
 		return func(*pipeline.Report) { screen.stop() }
 	}
-	run := func() (*tablesync.Summary, error) { return tablesync.Run(c.interrupts.hard, cfg) }
-	if planOnly {
-		run = func() (*tablesync.Summary, error) { return tablesync.Look(c.interrupts.hard, cfg) }
-	}
-	s, err := run()
+	s, err := tablesync.Run(c.interrupts.hard, cfg)
 	stop()
-	if s == nil {
-		if interrupted := new(pipeline.Interrupted); errors.As(err, &interrupted) && !planOnly {
-			say(c, c.show, "nothing was written now; give the same command again")
-		}
-		return noTable(withheldBy(err, cfg.Delete), t)
+	if s == nil && errors.As(err, new(*pipeline.Interrupted)) {
+		say(c, c.show, "nothing was written now; give the same command again")
 	}
+	return s, err
+}
+
+// endSync says how a sync has ended.
+func endSync(c *call, s *tablesync.Summary, err error, planOnly bool) error {
 	endingOf(c).ofSync(s)
-	if err == nil && planOnly && !c.Bool("json") {
-		err = writeLines(results(c), foundLines(s, true))
-	}
-	if !planOnly {
+	switch {
+	case !planOnly:
 		for _, line := range doneLines(s) {
 			say(c, c.show, "%s", line)
 		}
+	case err == nil && !c.Bool("json"):
+		err = writeLines(results(c), foundLines(s, true))
 	}
 	if c.Bool("json") {
 		err = errors.Join(err, printJSON(c, s))
@@ -182,11 +172,11 @@ func syncTable(c *call) (err error) {
 	if err == nil && !planOnly && s.Withheld != "" {
 		err = errors.New("nothing was deleted: " + s.Withheld) // an error, which --quiet shows too
 	}
-	if err != nil || s.ExitCode != exitcode.OK {
-		code := s.ExitCode
-		if err != nil && code == exitcode.OK {
-			code = exitcode.Of(err)
-		}
+	code := s.ExitCode
+	if err != nil && code == exitcode.OK {
+		code = exitcode.Of(err)
+	}
+	if err != nil || code != exitcode.OK {
 		return endsWith(c, code, err, briefOfSync(s))
 	}
 	return nil

@@ -19,6 +19,7 @@ import (
 	"example.com/tsimport/internal/tablestore/address"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/profile"
+	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/plan"
 )
 
@@ -52,6 +53,9 @@ func (a access) as() string { return cmp.Or(a.role, "target") }
 // openTarget finds out which Tablestore the flags and the environment mean and opens it. The first line on stderr says
 // which it is.
 func openTarget(c *call, a access, stderr io.Writer) (*target, error) {
+	if c.in.target != nil {
+		return c.in.target, nil
+	}
 	endpoint, store := c.String("endpoint"), c.String("store")
 	if endpoint != "" && store != "" {
 		return nil, usagef("--endpoint and --store: give one of them")
@@ -91,6 +95,25 @@ func openTarget(c *call, a access, stderr io.Writer) (*target, error) {
 		return s.openStore(t, a, c.Duration("request-timeout"))
 	}
 	return t.openStore(a, c.Duration("request-timeout"))
+}
+
+// of makes the target that of a load.
+func (t *target) of(cfg *pipeline.Config, noSync bool) (err error) {
+	cfg.Target.Client, cfg.Target.Name, cfg.Target.Absent = t.Target, t.name, t.missing
+	if !t.embedded {
+		return nil
+	}
+	if sameFolder(cfg.RunDir, t.dir) {
+		return usagef("--run-dir %s is the folder of the embedded store; give another", cfg.RunDir)
+	}
+	if cfg.Write.Settle == 0 {
+		cfg.Write.Settle = time.Millisecond // a store in this process has done with a request when it answers
+	}
+	if t.store != nil && noSync {
+		cfg.Checkpoint.Sync = t.store.Sync
+	}
+	cfg.Target.Place, err = t.identity()
+	return err
 }
 
 // openStore opens the embedded store of the target, if it is there or to be made.

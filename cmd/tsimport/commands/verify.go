@@ -125,11 +125,6 @@ func verifyTable(c *call) (err error) {
 	if err != nil {
 		return err
 	}
-	stopProfiles, err := startProfiles(c)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stopProfiles()) }()
 	load := c // whose flags say what was loaded
 	var run *rundir.Run
 	if o.run != "" {

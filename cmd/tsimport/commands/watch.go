@@ -30,6 +30,17 @@ func signalHelp() string {
 	return "\nSIGUSR1 shows the state of a running load on stderr, partition by partition."
 }
 
+// watchLoad lets a load be looked at while it runs: by signals, and over HTTP. stop ends that.
+func watchLoad(c *call, w *pipeline.Watch) (stop func(), err error) {
+	w.Monitor = pipeline.NewMonitor()
+	stopServing, err := serveStatus(c, w.Monitor, c.show)
+	if err != nil {
+		return nil, err
+	}
+	stopSignals := onStateSignals(w.Monitor, c.show)
+	return func() { stopSignals(); stopServing() }, nil
+}
+
 // onStateSignals shows the state whenever a signal asks for it, until stop is called. What asks before the load writes is
 // told so.
 func onStateSignals(load stateSource, show *display) (stop func()) {
