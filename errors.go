@@ -6,6 +6,7 @@ import (
 
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
 )
 
@@ -21,8 +22,7 @@ var (
 	ErrInterrupted = errors.New("the load was interrupted")
 )
 
-// UsageError says that something was asked for wrongly. Nothing was written. Its message names options as the flags of the
-// command: --max-versions is MaxVersions.
+// UsageError says that something was asked for wrongly. Nothing was written. Its message names the field.
 type UsageError struct {
 	Message string
 	cause   error
@@ -58,7 +58,7 @@ func public(err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &usage):
-		shown := &UsageError{Message: err.Error(), cause: err}
+		shown := &UsageError{Message: options.InFields(err.Error()), cause: err}
 		if usage.NoTable {
 			return &failure{ErrTableMissing, shown}
 		}
@@ -73,4 +73,6 @@ func public(err error) error {
 	return err
 }
 
-func usagef(format string, a ...any) error { return &UsageError{Message: fmt.Sprintf(format, a...)} }
+func usagef(format string, a ...any) error {
+	return &UsageError{Message: options.InFields(fmt.Sprintf(format, a...))}
+}

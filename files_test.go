@@ -52,18 +52,18 @@ func TestErrorsOfALoadCanBeTold(t *testing.T) {
 		t.Errorf("error limit: %v, %+v", err, s)
 	}
 	for text, o := range map[string]Request{
-		`--mode "x": want put`:    {Writing: Writing{Mode: "x"}},
-		"--names needs":           {Text: Text{Names: []string{"a"}}},
-		"--on-null delete needs":  {Mapping: Mapping{OnNull: "delete"}},
-		"--batch-bytes 1":         {Rates: Rates{BatchBytes: 1 << 30}},
-		"--memory":                {Rates: Rates{Memory: 5}},
-		"--rename":                {Mapping: Mapping{Rename: map[string]string{"a": ""}}},
-		"--max-errors":            {Writing: Writing{MaxErrors: "x"}},
-		`column "none"`:           {Mapping: Mapping{Exclude: []string{"none"}}},
-		"no expression; want":     {Mapping: Mapping{Set: []string{"x"}}},
-		"--concurrency: want 1":   {Rates: Rates{Concurrency: 5000}},
-		"--compress \"zip\"":      {Rates: Rates{Compress: "zip"}},
-		"--retry-for and --settl": {Rates: Rates{RetryFor: -1}},
+		`Mode "x": want put`:  {Writing: Writing{Mode: "x"}},
+		"Names needs":         {Text: Text{Names: []string{"a"}}},
+		"OnNull delete needs": {Mapping: Mapping{OnNull: "delete"}},
+		"BatchBytes 1":        {Rates: Rates{BatchBytes: 1 << 30}},
+		"Memory":              {Rates: Rates{Memory: 5}},
+		"Rename":              {Mapping: Mapping{Rename: map[string]string{"a": ""}}},
+		"--max-errors":        {Writing: Writing{MaxErrors: "x"}},
+		`column "none"`:       {Mapping: Mapping{Exclude: []string{"none"}}},
+		"no expression; want": {Mapping: Mapping{Set: []string{"x"}}},
+		"Concurrency: want 1": {Rates: Rates{Concurrency: 5000}},
+		"Compress \"zip\"":    {Rates: Rates{Compress: "zip"}},
+		"RetryFor and Settl":  {Rates: Rates{RetryFor: -1}},
 	} {
 		var usage *UsageError
 		o.Fresh = true
@@ -147,10 +147,10 @@ func TestFilesThatComeAgainAreLoadedOnce(t *testing.T) {
 		}
 	}
 	for text, o := range map[string]Request{
-		"--files-by \"size\"":               {Recurring: Recurring{OnlyNew: true, FilesBy: "size"}},
-		"--reload-changed needs --only-new": {Recurring: Recurring{ReloadChanged: true}},
-		"--only-new and --limit":            {Recurring: Recurring{OnlyNew: true}, Writing: Writing{Limit: 1}},
-		"--done-marker":                     {Recurring: Recurring{DoneMarker: "done"}},
+		"FilesBy \"size\"":            {Recurring: Recurring{OnlyNew: true, FilesBy: "size"}},
+		"ReloadChanged needs OnlyNew": {Recurring: Recurring{ReloadChanged: true}},
+		"OnlyNew and Limit":           {Recurring: Recurring{OnlyNew: true}, Writing: Writing{Limit: 1}},
+		"DoneMarker":                  {Recurring: Recurring{DoneMarker: "done"}},
 	} {
 		if _, err := w.load(o, file); !errors.As(err, &usage) || !strings.Contains(err.Error(), text) {
 			t.Errorf("%s: %v", text, err)

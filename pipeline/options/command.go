@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
+	"strings"
 	"time"
 )
 
@@ -134,6 +136,19 @@ func (c *Command) After(before *Command) {
 			now.Set(reflect.ValueOf(both))
 		}
 	}
+}
+
+// flagInText is a flag as messages name it, or a whole command line.
+var flagInText = regexp.MustCompile(`tsimport [a-z][^;]*|--[a-z][a-z0-9-]+`)
+
+// InFields words a message for a program, which sets fields in place of flags: --max-wcu is MaxWCU.
+func InFields(message string) string {
+	return flagInText.ReplaceAllStringFunc(message, func(text string) string {
+		if o := byName[strings.TrimPrefix(text, "--")]; o != nil && o.InRequest() {
+			return reflect.TypeFor[Command]().FieldByIndex(o.field).Name
+		}
+		return text
+	})
 }
 
 // ReadCommand reads a command that was kept as JSON. What this version does not know is refused: the command would be another one.

@@ -166,25 +166,11 @@ func (k *copying) begin(c *call, cfg *pipeline.Config, t *target) error {
 	if cfg.Columns.Only != nil && len(cfg.Columns.Only) == 0 {
 		notes = append(notes, onlyKeys)
 	}
-	var key []table.KeyColumn
-	define := &cfg.Target.Define
-	if to.Table == nil {
-		notes = append(notes, copytable.Define(&cfg.Target, &cfg.Columns, from.Table, k.c.IsSet)...)
-		more, err := restore.DefineIndexes(k.asked.RenameIndex, cfg, from.Table, &client.Admin{Client: to.Client, Context: c.interrupts.drain, RetryFor: cfg.Write.RetryFor})
-		if err != nil {
-			return err
-		}
-		notes = append(notes, more...)
-		key = cfg.Target.Key
-		if err := k.preSplit(c.interrupts, cfg, from, t); err != nil {
-			return err
-		}
-	} else {
-		key, define = to.Table.Key, &to.Table.Definition
-		if err := restore.FitsKey(k.name(), from.Table.Key, cfg, "table "+k.to.name, key); err != nil {
-			return err
-		}
+	key, define, more, err := k.fit(cfg, from, to, t)
+	if err != nil {
+		return err
 	}
+	notes = append(notes, more...)
 	instead := fmt.Sprintf("for new numbers in the same order, archive it and load that: tsimport export --table %s --format archive -o FOLDER, then tsimport load FOLDER --table %s --returned-keys FILE",
 		k.from.name, k.to.name)
 	if err := copytable.CheckKey(k.to.name, key, k.name(), instead); err != nil {
@@ -215,6 +201,19 @@ func (k *copying) begin(c *call, cfg *pipeline.Config, t *target) error {
 	}
 	k.lacking = restore.LackingIndexes(k.asked.RenameIndex, cfg, from.Table, to.Client, c.interrupts.drain)
 	return nil
+}
+
+// fit returns the key and the options of the target: as it is, if the source fits it, or as it is to be made, with notes.
+func (k *copying) fit(cfg *pipeline.Config, from, to copytable.Side, t *target) (key []table.KeyColumn, define *table.Definition, notes []string, err error) {
+	if to.Table != nil {
+		return to.Table.Key, &to.Table.Definition, nil, restore.FitsKey(k.name(), from.Table.Key, cfg, "table "+k.to.name, to.Table.Key)
+	}
+	notes = copytable.Define(&cfg.Target, &cfg.Columns, from.Table, k.c.IsSet)
+	more, err := restore.DefineIndexes(k.asked.RenameIndex, cfg, from.Table, &client.Admin{Client: to.Client, Context: k.c.interrupts.drain, RetryFor: cfg.Write.RetryFor})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return cfg.Target.Key, &cfg.Target.Define, append(notes, more...), k.preSplit(k.c.interrupts, cfg, from, t)
 }
 
 // name is the source as it is shown.

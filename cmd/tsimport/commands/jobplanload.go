@@ -204,6 +204,23 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 		l.Columns = append(l.Columns, one)
 	}
 	l.More, l.Decisions = v.Wide, v.Decisions
+	l.lookAtTable(v, by, place)
+	l.Sampled, l.Rejected, l.FirstReject, l.HotKeys = v.Looked, v.Rejected, v.FirstReject, v.HotKeys
+	if v.Merging != nil && cfg.Read.Look != nil {
+		l.note(v.Merging.Text() + "; the load reads all rows first")
+	}
+	l.warn(v.Warnings...)
+	l.note(v.Notes...)
+	for _, h := range l.HotKeys {
+		if l.Rows > 0 && h.Share*float64(l.Rows)*l.RowBytes > largestValue {
+			l.warn(fmt.Sprintf("the rows with %s %s would take more than 10 GB, and one value of the partition key should stay below that", h.Column, h.Value))
+		}
+	}
+	return nil
+}
+
+// lookAtTable fills in what the table is. By is the load of the job that makes it; nil if it is there, or this load makes it.
+func (l *loadPlan) lookAtTable(v *pipeline.Preview, by *loadPlan, place string) {
 	switch {
 	case v.Create:
 		l.New = &planNew{Key: keyTexts(v.Key), Ranges: v.Ranges}
@@ -217,18 +234,6 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 	case v.Several:
 		l.Tables = v.Tables
 	}
-	l.Sampled, l.Rejected, l.FirstReject, l.HotKeys = v.Looked, v.Rejected, v.FirstReject, v.HotKeys
-	if v.Merging != nil && cfg.Read.Look != nil {
-		l.note(v.Merging.Text() + "; the load reads all rows first")
-	}
-	l.warn(v.Warnings...)
-	l.note(v.Notes...)
-	for _, h := range l.HotKeys {
-		if l.Rows > 0 && h.Share*float64(l.Rows)*l.RowBytes > largestValue {
-			l.warn(fmt.Sprintf("the rows with %s %s would take more than 10 GB, and one value of the partition key should stay below that", h.Column, h.Value))
-		}
-	}
-	return nil
 }
 
 // takeKey has the load take the key of a table that another one makes before, which it must fit.

@@ -126,41 +126,51 @@ var otherSettings = []string{
 	"query", "require-snapshot",
 }
 
-// retryRejects loads what a run has rejected with the settings of that run; flags that are given now come after its own.
-func retryRejects(c *call) error {
-	folder := c.String("retry-rejects")
+// rejectsToRetry finds the rejects of a run that may be loaded now.
+func rejectsToRetry(c *call, folder string) (r *runInfo, files []string, sum *pipeline.Report, err error) {
+	fail := func(err error) (*runInfo, []string, *pipeline.Report, error) { return nil, nil, nil, err }
 	if c.Args().Present() {
-		return usagef("--retry-rejects %s: the inputs are the run's rejects; name no others", folder)
+		return fail(usagef("--retry-rejects %s: the inputs are the run's rejects; name no others", folder))
 	}
 	if err := rundir.CheckOwner(folder); err != nil {
-		return usagef("--retry-rejects: %v", err)
+		return fail(usagef("--retry-rejects: %v", err))
 	}
-	r := readRun(folder)
+	r = readRun(folder)
 	switch {
 	case r != nil && r.DryRun:
-		return usagef("--retry-rejects %s: that was a dry run, which writes nothing; load the corrected input without --dry-run", folder)
+		return fail(usagef("--retry-rejects %s: that was a dry run, which writes nothing; load the corrected input without --dry-run", folder))
 	case r == nil || r.job == nil:
-		return usagef("--retry-rejects %s: that is not a run folder; tsimport runs lists them", folder)
+		return fail(usagef("--retry-rejects %s: that is not a run folder; tsimport runs lists them", folder))
 	case r.Sync:
-		return usagef("--retry-rejects %s: that is a run of tsimport sync; correct its inputs and sync again", folder)
+		return fail(usagef("--retry-rejects %s: that is a run of tsimport sync; correct its inputs and sync again", folder))
 	case r.Unfinished:
-		return usagef("--retry-rejects %s: the run is not finished; finish it first: tsimport resume %s", folder, suggest.Arg(folder))
+		return fail(usagef("--retry-rejects %s: the run is not finished; finish it first: tsimport resume %s", folder, suggest.Arg(folder)))
 	case len(r.job.Args) == 0:
-		return usagef("--retry-rejects %s: the run's command holds a secret, which is not kept; load the reject files with a command of your own", folder)
+		return fail(usagef("--retry-rejects %s: the run's command holds a secret, which is not kept; load the reject files with a command of your own", folder))
 	case len(r.Retried) > 0 && !c.Bool("fresh"):
 		by := r.Retried[len(r.Retried)-1]
 		if left := readRun(by); left != nil && left.Rejected > 0 {
-			return usagef("--retry-rejects %s: its rejects were loaded by run %s, which has rejected %s of them again: correct them there and give --retry-rejects %s; or give --fresh to load all of them again",
-				folder, by, words.Grouped(left.Rejected), suggest.Arg(by))
+			return fail(usagef("--retry-rejects %s: its rejects were loaded by run %s, which has rejected %s of them again: correct them there and give --retry-rejects %s; or give --fresh to load all of them again",
+				folder, by, words.Grouped(left.Rejected), suggest.Arg(by)))
 		}
-		return usagef("--retry-rejects %s: its rejects were loaded by run %s; give --fresh to load them again", folder, by)
+		return fail(usagef("--retry-rejects %s: its rejects were loaded by run %s; give --fresh to load them again", folder, by))
 	}
-	files, sum, err := rejectsOf(folder)
+	files, sum, err = rejectsOf(folder)
 	if err != nil {
-		return err
+		return fail(err)
 	}
 	if sum.RejectsMixed && len(files) > 1 {
-		return usagef("--retry-rejects %s: its reject files use different dialects or encodings; load each one separately, with the flags for it", folder)
+		return fail(usagef("--retry-rejects %s: its reject files use different dialects or encodings; load each one separately, with the flags for it", folder))
+	}
+	return r, files, sum, nil
+}
+
+// retryRejects loads what a run has rejected with the settings of that run; flags that are given now come after its own.
+func retryRejects(c *call) error {
+	folder := c.String("retry-rejects")
+	r, files, sum, err := rejectsToRetry(c, folder)
+	if err != nil {
+		return err
 	}
 	before, err := settingsOf(folder, r.job)
 	if err != nil {

@@ -251,26 +251,11 @@ func claimJob(c *call, r *job.Record) (folder string, release func(), err error)
 			return fail(err)
 		}
 		locks = append(locks, lock)
-		switch {
-		case c.Bool("fresh"):
-			before.State = job.Replaced
-			if err := before.Write(folder); err != nil {
-				return fail(err)
-			}
-			if c.String("run-dir") != "" {
-				return fail(usagef("--fresh: %s is the folder of the job that is started over; name another with --run-dir", folder))
-			}
-			before = nil
-		case before.Identity != r.Identity:
-			return fail(usagef("--run-dir %s is the folder of another job: %s; name another", folder, before.Command))
-		case !before.Unfinished():
-			return fail(usagef("--run-dir %s: the job in it has finished; name another", folder))
-		default:
-			if err := r.Continue(before); err != nil {
-				return fail(err)
-			}
-			done, all := r.DoneOf()
-			say(c, c.show, "resuming job %s: %d of %d loads are done (--fresh starts over)", folder, done, all)
+		resumes, err := continueJob(c, r, before, folder)
+		if err != nil {
+			return fail(err)
+		}
+		if resumes {
 			return folder, release, nil
 		}
 	}
@@ -285,6 +270,27 @@ func claimJob(c *call, r *job.Record) (folder string, release func(), err error)
 	locks = append(locks, lock)
 	r.Started = time.Now().UTC()
 	return folder, release, nil
+}
+
+// continueJob reports whether a job resumes the one in a folder; otherwise it starts that over.
+func continueJob(c *call, r, before *job.Record, folder string) (resumes bool, err error) {
+	switch own := c.String("run-dir") != ""; {
+	case c.Bool("fresh") && own:
+		return false, usagef("--fresh: %s is the folder of the job that is started over; name another with --run-dir", folder)
+	case c.Bool("fresh"):
+		before.State = job.Replaced
+		return false, before.Write(folder)
+	case before.Identity != r.Identity:
+		return false, usagef("--run-dir %s is the folder of another job: %s; name another", folder, before.Command)
+	case !before.Unfinished():
+		return false, usagef("--run-dir %s: the job in it has finished; name another", folder)
+	}
+	if err := r.Continue(before); err != nil {
+		return false, err
+	}
+	done, all := r.DoneOf()
+	say(c, c.show, "resuming job %s: %d of %d loads are done (--fresh starts over)", folder, done, all)
+	return true, nil
 }
 
 // resumeJob runs what is left of a job.

@@ -196,6 +196,11 @@ func (s *screen) report(r *pipeline.Report, mode table.Mode, look string) {
 	for _, text := range rejectNotes(r) {
 		s.line("%s", text)
 	}
+	s.next(r, look)
+}
+
+// next says what the run has left, and what can be done now.
+func (s *screen) next(r *pipeline.Report, look string) {
 	summary := filepath.Join(r.RunDir, rundir.SummaryFile)
 	_, err := os.Stat(summary)
 	gone := err != nil
@@ -364,6 +369,12 @@ func spreadNotes(r *pipeline.Report) (notes []string) {
 	if r.Partitions > 1 && r.PartitionsUsed == 1 && r.Written >= rowsToSpread {
 		add("warning: all rows went to one partition, so the capacity of the others was not used")
 	}
+	return append(notes, troubleNotes(r)...)
+}
+
+// troubleNotes say what has gone wrong, or has taken more than a load takes.
+func troubleNotes(r *pipeline.Report) (notes []string) {
+	add := func(format string, a ...any) { notes = append(notes, printable(fmt.Sprintf(format, a...))) }
 	if r.EmptyLines > 0 {
 		add("%s skipped", counted(r.EmptyLines, "empty line"))
 	}

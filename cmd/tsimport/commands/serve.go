@@ -47,43 +47,8 @@ func serveCommand(in *invocation) *cli.Command {
 }
 
 func serve(c *call) (err error) {
-	if c.Args().Present() {
-		return usagef("serve takes no arguments (%q); the store is named with --store", c.Args().First())
-	}
-	noSync, err := parseSync(c.String("sync"))
+	o, limits, shown, err := serveOptions(c)
 	if err != nil {
-		return err
-	}
-	simulated, err := simulation(c)
-	if err != nil {
-		return err
-	}
-	plan, err := faultPlan(c)
-	if err != nil {
-		return err
-	}
-	if c.Bool("memory") && (c.IsSet("store") || c.IsSet("sync")) {
-		return usagef("--memory keeps nothing on disk: leave out --store and --sync")
-	}
-	o := server.Options{NoSync: noSync, InMemory: c.Bool("memory"), NoAdmin: !c.Bool("admin"), AnyCredentials: c.Bool("any-credentials"), IgnoreStreams: c.Bool("ignore-streams"), Simulation: simulated, Faults: plan, Log: log.New(c.App.ErrWriter, "tsimport: ", 0)}
-	shown, err := account(c, &o)
-	if err != nil {
-		return err
-	}
-	if c.Int("max-connections") < 1 {
-		return usagef("--max-connections %d: want at least 1", c.Int("max-connections"))
-	}
-	if err := setQuotas(c, &o); err != nil {
-		return err
-	}
-	limits := server.Limits{Connections: c.Int("max-connections")}
-	if limits.TLS, err = serveTLS(c); err != nil {
-		return err
-	}
-	if host, _, err := net.SplitHostPort(c.String("listen")); err == nil && host != "" {
-		o.Hosts = []string{strings.ToLower(host)}
-	}
-	if err := checkPublicKey(c.String("listen"), o); err != nil {
 		return err
 	}
 	var seeds []seed
@@ -119,6 +84,41 @@ func serve(c *call) (err error) {
 		say(c, c.App.ErrWriter, "serving store %s; Ctrl-C stops", c.String("store"))
 	}
 	return store.ServeListener(c.Context, listener, limits)
+}
+
+// serveOptions reads what is served, and to whom. Shown is the secret as it may be printed.
+func serveOptions(c *call) (o server.Options, limits server.Limits, shown string, err error) {
+	fail := func(err error) (server.Options, server.Limits, string, error) { return o, limits, "", err }
+	switch {
+	case c.Args().Present():
+		return fail(usagef("serve takes no arguments (%q); the store is named with --store", c.Args().First()))
+	case c.Bool("memory") && (c.IsSet("store") || c.IsSet("sync")):
+		return fail(usagef("--memory keeps nothing on disk: leave out --store and --sync"))
+	case c.Int("max-connections") < 1:
+		return fail(usagef("--max-connections %d: want at least 1", c.Int("max-connections")))
+	}
+	o = server.Options{
+		InMemory: c.Bool("memory"), NoAdmin: !c.Bool("admin"), AnyCredentials: c.Bool("any-credentials"), IgnoreStreams: c.Bool("ignore-streams"),
+		Log: log.New(c.App.ErrWriter, "tsimport: ", 0),
+	}
+	limits.Connections = c.Int("max-connections")
+	if host, _, err := net.SplitHostPort(c.String("listen")); err == nil && host != "" {
+		o.Hosts = []string{strings.ToLower(host)}
+	}
+	for _, read := range []func() error{
+		func() (err error) { o.NoSync, err = parseSync(c.String("sync")); return },
+		func() (err error) { o.Simulation, err = simulation(c); return },
+		func() (err error) { o.Faults, err = faultPlan(c); return },
+		func() (err error) { shown, err = account(c, &o); return },
+		func() error { return setQuotas(c, &o) },
+		func() (err error) { limits.TLS, err = serveTLS(c); return },
+		func() error { return checkPublicKey(c.String("listen"), o) },
+	} {
+		if err := read(); err != nil {
+			return fail(err)
+		}
+	}
+	return o, limits, shown, nil
 }
 
 // serveTLS loads the certificate, if one is given.

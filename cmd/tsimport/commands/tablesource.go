@@ -110,18 +110,8 @@ func tableSource(c *call, cfg *pipeline.Config, to *target, how scan.Manner, syn
 	if err := copytable.Distinct(a, b); err != nil {
 		return stop, units, err
 	}
-	if syncs && b.Table != nil {
-		if err := keepsVersions(b.Table, arg.shown(), a.Table.MaxVersions); err != nil {
-			return stop, units, err
-		}
-	}
 	if b.Table != nil {
-		if err := restore.FitsKey(arg.shown(), a.Table.Key, cfg, "table "+b.Name, b.Table.Key); err != nil {
-			return stop, units, err
-		}
-	}
-	if b.Table != nil && cfg.Write.Marks.ReturnedKeys == "" {
-		if err := copytable.CheckKey(b.Name, b.Table.Key, cfg.Inputs[0], "rows are compared by their keys; verify takes the file that the load has written with --returned-keys"); err != nil {
+		if err := comparable(cfg, arg.shown(), a.Table, b.Table, syncs); err != nil {
 			return stop, units, err
 		}
 	}
@@ -134,6 +124,19 @@ func tableSource(c *call, cfg *pipeline.Config, to *target, how scan.Manner, syn
 	origin := tablescan.New(read)
 	cfg.Read.Sources = origin
 	return stop, origin.Units, nil
+}
+
+// comparable refuses a source whose rows cannot be compared with those of a table, or of a sync not be kept by it.
+func comparable(cfg *pipeline.Config, source string, from, to *client.Table, syncs bool) error {
+	if syncs {
+		if err := keepsVersions(to, source, from.MaxVersions); err != nil {
+			return err
+		}
+	}
+	if err := restore.FitsKey(source, from.Key, cfg, "table "+to.Name, to.Key); err != nil || cfg.Write.Marks.ReturnedKeys != "" {
+		return err
+	}
+	return copytable.CheckKey(to.Name, to.Key, cfg.Inputs[0], "rows are compared by their keys; verify takes the file that the load has written with --returned-keys")
 }
 
 // sideOf describes a table.

@@ -155,6 +155,11 @@ func verifyTable(c *call) (err error) {
 		}
 		return verifyArchive(c, &cfg, o)
 	}
+	return verifyLoaded(c, load, cfg, o, run)
+}
+
+// verifyLoaded compares the table with what a load has, or would have, loaded.
+func verifyLoaded(c, load *call, cfg pipeline.Config, o comparison, run *rundir.Run) (err error) {
 	if err := checkTable(cfg.Target.Table); err != nil {
 		return err
 	}

@@ -1,0 +1,81 @@
+package arch
+
+import (
+	"go/ast"
+	"go/token"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const longestFunction = 60 // lines, of the command line
+
+func TestFunctionsOfTheCommandLineAreShort(t *testing.T) {
+	eachFile(t, func(string) bool { return false }, func(name, rel string) {
+		if !strings.HasPrefix(rel, "cmd/tsimport/commands/") || strings.HasSuffix(rel, "_test.go") {
+			return
+		}
+		file, set := parsed(t, name)
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok {
+				if n := set.Position(f.End()).Line - set.Position(f.Pos()).Line + 1; n > longestFunction {
+					t.Errorf("%s: %s has %d lines; at most %d are read at a glance", rel, f.Name.Name, n, longestFunction)
+				}
+			}
+		}
+	})
+}
+
+// filesOfOption bounds how many files outside tests name an option as a flag, on average. Each file that speaks of one has to change with
+// it: lower the bound when the average falls.
+const filesOfOption = 5.8
+
+// optionNames finds the names of options in their table, and flags in a text.
+var (
+	optionNames = regexp.MustCompile(`\{Name: "([a-z0-9-]+)"`)
+	flagInText  = regexp.MustCompile(`--[a-z][a-z0-9-]+`)
+)
+
+func TestFewFilesNameAnOption(t *testing.T) {
+	options, naming := map[string]bool{}, map[string]map[string]bool{}
+	eachFile(t, func(string) bool { return false }, func(name, rel string) {
+		if !strings.HasSuffix(rel, ".go") || strings.HasSuffix(rel, "_test.go") {
+			return
+		}
+		file, _ := parsed(t, name)
+		inTable := path.Dir(rel) == "pipeline/options"
+		ast.Inspect(file, func(n ast.Node) bool {
+			text, ok := n.(*ast.BasicLit)
+			if !ok || text.Kind != token.STRING {
+				return true
+			}
+			value, _ := strconv.Unquote(text.Value) // the file was parsed
+			for _, flag := range flagInText.FindAllString(value, -1) {
+				if naming[flag[2:]] == nil {
+					naming[flag[2:]] = map[string]bool{}
+				}
+				naming[flag[2:]][rel] = true
+			}
+			return true
+		})
+		if inTable {
+			for _, m := range optionNames.FindAllStringSubmatch(pageText(t, rel), -1) {
+				options[m[1]] = true
+			}
+		}
+	})
+	n := 0
+	for name := range options {
+		n += len(naming[name])
+	}
+	if len(options) < 80 {
+		t.Fatalf("only %d options were found", len(options))
+	}
+	if average := float64(n) / float64(len(options)); average > filesOfOption {
+		t.Errorf("an option is named by %.2f files on average, and %v is the bound", average, filesOfOption)
+	} else {
+		t.Logf("%d options, named by %.2f files on average", len(options), average)
+	}
+}
