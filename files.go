@@ -11,7 +11,6 @@ import (
 	"example.com/tsimport/pipeline/fromdatabase"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
-	archivereader "example.com/tsimport/reader/archive"
 	"example.com/tsimport/transfer/restore"
 )
 
@@ -72,10 +71,10 @@ func Load(ctx context.Context, r Request) (summary *Summary, err error) {
 	}
 	switch {
 	case database != nil:
-		cfg.Read.Sources = database.Origin
-		err = database.Begin(ctx, &cfg, &cfg.Target.Client)
+		database.Config(&cfg, false)
+		err = database.Begin(ctx, &cfg, &cfg.Target.Client, false)
 	case archive != nil:
-		archive.Config(&cfg, archivereader.New(archive.Archive))
+		archive.Config(&cfg, false)
 		err = archive.Begin(ctx, &cfg, &cfg.Target.Client, false)
 	}
 	if err != nil {

@@ -79,8 +79,12 @@ func Of(r *options.Request, say func(format string, a ...any)) (*Load, error) {
 	return &Load{sqltable.New(*cfg), *cfg, say}, nil
 }
 
-// Begin gives columns the types that the database says, and a new table its primary key. The target is nil if it is not there yet.
-func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Target) error {
+// Config makes the load read the database.
+func (l *Load) Config(cfg *pipeline.Config, _ bool) { cfg.Read.Sources = l.Origin }
+
+// Begin gives columns the types that the database says, and a new table its primary key. Missing says that the store of the table is not
+// there yet.
+func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Target, missing bool) error {
 	name := cfg.Target.Table
 	if name == "" {
 		return nil // the load says so
@@ -96,7 +100,7 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Targe
 		return &plan.UsageError{Message: err.Error(), Input: true}
 	}
 	var to *client.Table
-	if at != nil && !plan.IsTemplate(name) {
+	if !missing && !plan.IsTemplate(name) {
 		sdk, err := client.New(ctx, *at, nil)
 		if err != nil {
 			return usagef("%v", err)

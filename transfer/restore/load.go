@@ -51,8 +51,12 @@ func New(m *archive.Manifest, r *options.Request, say func(format string, a ...a
 	return &Load{Archive: m, asked: r, say: say}, nil
 }
 
-// Config makes the load read the archive.
-func (l *Load) Config(cfg *pipeline.Config, origin *archiveReader.Origin) {
+// Config makes the load read the archive, by its parts for tasks of a load for many machines.
+func (l *Load) Config(cfg *pipeline.Config, byParts bool) {
+	origin := archiveReader.New(l.Archive)
+	if byParts {
+		origin.ByParts()
+	}
 	cfg.Read.Sources, cfg.Target.Expires, cfg.Target.DropExpired = origin, true, l.asked.DropExpired
 }
 

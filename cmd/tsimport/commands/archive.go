@@ -9,8 +9,6 @@ import (
 
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/suggest"
-	"example.com/tsimport/pipeline"
-	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
 	archiveReader "example.com/tsimport/reader/archive"
 	"example.com/tsimport/reader/input"
@@ -43,32 +41,6 @@ func originOf(ctx context.Context, c *call, args []string, find input.Options) (
 	}
 	return archiveReader.New(m), err
 }
-
-// archiveLoad is a load of an archive.
-type archiveLoad struct {
-	fileLoad
-	*restore.Load
-}
-
-func (l archiveLoad) config(c *call, r *options.Request) (cfg pipeline.Config, err error) {
-	if cfg, err = loadConfigOf(r, c); err != nil {
-		return cfg, err
-	}
-	origin := archiveReader.New(l.Archive)
-	if c.in.task != nil {
-		origin.ByParts()
-	}
-	l.Config(&cfg, origin)
-	return cfg, nil
-}
-
-func (l archiveLoad) begin(c *call, cfg *pipeline.Config, t *target) error {
-	return l.Begin(c.interrupts.drain, cfg, &t.Target, t.missing)
-}
-
-func (l archiveLoad) compared(cfg *pipeline.Config) { l.Compared(cfg) }
-
-func (l archiveLoad) ended(r *pipeline.Report) []string { return l.Ended(r) }
 
 // isFolder reports whether the output of an export is to be a folder, or what is one in a store of objects: there is one, or the name ends as that
 // of one.

@@ -23,6 +23,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/input"
 	exporting "example.com/tsimport/transfer/export"
+	"example.com/tsimport/transfer/restore"
 )
 
 // findBegun notes what an unfinished run of the load has done, and has the plan take over its types.
@@ -104,7 +105,8 @@ func (l *loadPlan) load(c *call, of kind, asked *options.Request, cfg pipeline.C
 	if err := l.look(c.interrupts.drain, cfg, r.target); err != nil {
 		return err
 	}
-	if archived, ok := of.(archiveLoad); ok {
+	plain, _ := of.(plainLoad)
+	if archived, ok := plain.other.(*restore.Load); ok {
 		l.Rows, l.RowsAre = archived.Archive.Rows, rowsExact
 	}
 	if copies != nil && l.Rows < 0 && l.RowBytes > 0 {

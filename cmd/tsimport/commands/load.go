@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -55,11 +56,11 @@ func load(c *call) (err error) {
 	case err != nil:
 		return err
 	case archived != nil:
-		return runLoad(c, archiveLoad{fileLoad{}, archived})
+		return runLoad(c, plainLoad{archived})
 	case l != nil:
-		return runLoad(c, sqlLoad{fileLoad{}, l})
+		return runLoad(c, plainLoad{l})
 	}
-	return runLoad(c, fileLoad{})
+	return runLoad(c, plainLoad{})
 }
 
 // kind is what loads differ by: where their rows come from.
@@ -76,24 +77,47 @@ type kind interface {
 	ended(report *pipeline.Report) []string
 }
 
-// fileLoad is a load of files.
-type fileLoad struct{}
-
-func (fileLoad) config(c *call, r *options.Request) (pipeline.Config, error) {
-	return loadConfigOf(r, c)
+// plainLoad is a load of files or, where other is not nil, of a table of a database or an archive.
+type plainLoad struct {
+	other interface {
+		Config(cfg *pipeline.Config, byParts bool)
+		Begin(ctx context.Context, cfg *pipeline.Config, at *client.Target, missing bool) error
+		Compared(cfg *pipeline.Config)
+		Ended(report *pipeline.Report) []string
+	}
 }
 
-func (fileLoad) open(c *call, a access) (*target, error) {
+func (l plainLoad) config(c *call, r *options.Request) (pipeline.Config, error) {
+	cfg, err := loadConfigOf(r, c)
+	if l.other != nil {
+		l.other.Config(&cfg, c.in.task != nil)
+	}
+	return cfg, err
+}
+
+func (plainLoad) open(c *call, a access) (*target, error) {
 	return openTarget(c, a, c.show)
 }
 
-func (fileLoad) begin(*call, *pipeline.Config, *target) error {
-	return nil
+func (l plainLoad) begin(c *call, cfg *pipeline.Config, t *target) error {
+	if l.other == nil {
+		return nil
+	}
+	return l.other.Begin(c.interrupts.drain, cfg, &t.Target, t.missing)
 }
 
-func (fileLoad) compared(*pipeline.Config) {}
+func (l plainLoad) compared(cfg *pipeline.Config) {
+	if l.other != nil {
+		l.other.Compared(cfg)
+	}
+}
 
-func (fileLoad) ended(*pipeline.Report) []string { return nil }
+func (l plainLoad) ended(r *pipeline.Report) []string {
+	if l.other == nil {
+		return nil
+	}
+	return l.other.Ended(r)
+}
 
 // runLoad runs a load of any kind, or what was asked for in its place.
 func runLoad(c *call, of kind) (err error) {

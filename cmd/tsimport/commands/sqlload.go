@@ -7,7 +7,6 @@ import (
 	"example.com/tsimport/jobs/job"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/fromdatabase"
-	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/reader/source"
 	"example.com/tsimport/reader/sqltable"
@@ -30,29 +29,6 @@ func sqlOrigin(c *call, args []string) (source.Origin, error) {
 	cfg.Whole, cfg.RetryFor = cfg.Whole || c.Command.Name == job.Sync, c.Duration("retry-for")
 	return sqltable.New(*cfg), nil
 }
-
-// sqlLoad is a load of a table of a database.
-type sqlLoad struct {
-	fileLoad
-	*fromdatabase.Load
-}
-
-func (l sqlLoad) config(c *call, r *options.Request) (pipeline.Config, error) {
-	cfg, err := loadConfigOf(r, c)
-	cfg.Read.Sources = l.Origin
-	return cfg, err
-}
-
-func (l sqlLoad) begin(c *call, cfg *pipeline.Config, t *target) error {
-	if t.missing {
-		return l.Begin(c.interrupts.drain, cfg, nil)
-	}
-	return l.Begin(c.interrupts.drain, cfg, &t.Target)
-}
-
-func (l sqlLoad) compared(cfg *pipeline.Config) { l.Compared(cfg) }
-
-func (l sqlLoad) ended(r *pipeline.Report) []string { return l.Ended(r) }
 
 // sqlAgain makes a comparison with a run read the ranges of a database that the run has read, and returns its snapshots of them.
 func sqlAgain(cfg *pipeline.Config, run *rundir.Run) (all []source.Snapshot, err error) {
