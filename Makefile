@@ -206,6 +206,7 @@ model:
 
 # Databases as sources, against real servers of Debian on loopback.
 sources:
+	TSIMPORT_SOURCES=1 $(GO) test . -run TestTheLibraryLoadsTables -count 1
 	TSIMPORT_SOURCES=1 $(GO) test ./reader/postgres/... ./reader/mysql/... ./reader/pgdump ./reader/mysqldump -count 1
 	TSIMPORT_SOURCES=1 $(GO) test -tags e2e ./e2e -run 'TestDatabases|TestTheHowToOfDatabases' -count 1 -timeout 90m
 
