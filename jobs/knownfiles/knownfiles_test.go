@@ -86,11 +86,10 @@ func TestAFaultOfTheStoreEndsTheNightAndTheNextOneIsRight(t *testing.T) {
 			f.after = after
 			d.deliver("a", "one")
 			d.want(Options{}, "", "a")
-			ledger, err := Open(t.Context(), d.store)
+			ledger := d.ledger()
 			for range mergeFrom - 3 { // the next event but one merges them
-				err = errors.Join(err, ledger.append(t.Context(), &event{Kind: kindForgotten, Table: d.table}))
+				must(t, ledger.append(t.Context(), &event{Kind: kindForgotten, Table: d.table}))
 			}
-			must(t, err)
 			d.deliver("b", "two")
 			d.deliver("c", "three")
 			f.at = at
@@ -109,9 +108,8 @@ func TestAFaultOfTheStoreEndsTheNightAndTheNextOneIsRight(t *testing.T) {
 				!slices.Equal(got, []string{"b", "c"}) && !(after && strings.Contains(notes, "3 of 3 inputs are known")) {
 				t.Errorf("after operation %d, a %s: loads %q, %q, %v", at, f.failed, got, notes, err)
 			}
-			ledger, err = Open(t.Context(), d.store)
-			if err != nil || len(ledger.Files()) != 3 || len(ledger.begun) != 0 || len(got) > 2 {
-				t.Errorf("operation %d: %v, %v begun, %v", at, ledger.Files(), ledger.begun, err)
+			if ledger = d.ledger(); len(ledger.Files()) != 3 || len(ledger.begun) != 0 || len(got) > 2 {
+				t.Errorf("operation %d: %v, %v begun", at, ledger.Files(), ledger.begun)
 			}
 		}
 		if seen["list"] == 0 || seen["get"] < mergeFrom-3 || seen["put"] < 3 || seen["delete"] < 1 {
@@ -152,9 +150,7 @@ func TestAFileThatVanishesEndsTheNight(t *testing.T) {
 			for name, content := range map[string]string{"a": "one", "b": "two", "long": "longer"} {
 				d.deliver(name, content)
 			}
-			ledger, err := Open(t.Context(), d.store)
-			must(t, err)
-			s := NewSelector(ledger, Options{Job: "job", ReloadChanged: true})
+			s := NewSelector(d.ledger(), Options{Job: "job", ReloadChanged: true})
 			found, gone := find(t, d.dir), filepath.Join(d.dir, c.gone)
 			for _, act := range []struct {
 				name string
@@ -174,9 +170,8 @@ func TestAFileThatVanishesEndsTheNight(t *testing.T) {
 				}
 				break
 			}
-			ledger, err = Open(t.Context(), d.store)
-			if f := ledger.files[gone]; err != nil || f.Name != "" && c.before != c.gone {
-				t.Errorf("%v is known, %v", f, err)
+			if f := d.ledger().files[gone]; f.Name != "" && c.before != c.gone {
+				t.Errorf("%v is known", f)
 			}
 		})
 	}
@@ -247,14 +242,12 @@ func TestOneOddFileChangesNothingForTheOthers(t *testing.T) {
 // elsewhere has another load take a content under a name of the drop.
 func (d *drop) elsewhere(name, content string) {
 	d.t.Helper()
-	ledger, err := Open(d.t.Context(), d.store)
-	must(d.t, err)
 	place := &drop{t: d.t, dir: d.t.TempDir(), store: d.store, now: d.now, table: d.table}
 	place.deliver("f", content)
 	item := find(d.t, place.dir)[0]
 	hash, err := hashOf(d.t.Context(), &item)
 	f := File{Name: filepath.Join(d.dir, name), Size: item.Size, Hash: hash, Run: "elsewhere"}
-	must(d.t, errors.Join(err, ledger.append(d.t.Context(), &event{Kind: kindLoaded, Table: d.table, Files: []File{f}})))
+	must(d.t, errors.Join(err, d.ledger().append(d.t.Context(), &event{Kind: kindLoaded, Table: d.table, Files: []File{f}})))
 }
 
 func TestForgettingOneFileKeepsTheOthers(t *testing.T) {
@@ -270,11 +263,8 @@ func TestForgettingOneFileKeepsTheOthers(t *testing.T) {
 		if got, _, err := d.night(Options{Job: "other"}, false); err != nil || len(got) != 2 {
 			t.Fatal(got, err)
 		}
-		ledger, err := Open(t.Context(), d.store)
-		if err == nil {
-			err = ledger.Forget(t.Context(), []string{filepath.Join(d.dir, name), filepath.Join(d.dir, "begun1")}, d.now)
-		}
-		must(t, err)
+		ledger := d.ledger()
+		must(t, ledger.Forget(t.Context(), []string{filepath.Join(d.dir, name), filepath.Join(d.dir, "begun1")}, d.now))
 		for range 2 { // at once, and read again
 			for _, other := range []string{"a", "b", "c", "begun1", "begun2"} {
 				if forgotten := other == name || other == "begun1"; ledger.Knows(filepath.Join(d.dir, other)) == forgotten {
@@ -284,8 +274,7 @@ func TestForgettingOneFileKeepsTheOthers(t *testing.T) {
 			if _, bySize := ledger.otherJobs("job"); len(ledger.contents) != 2 || len(bySize) != 1 || len(bySize[14]) != 1 || bySize[14][0].Sum == "" {
 				t.Errorf("contents %v, begun %v", ledger.contents, bySize)
 			}
-			ledger, err = Open(t.Context(), d.store)
-			must(t, err)
+			ledger = d.ledger()
 		}
 		d.refused(Options{}, "begun2", "an unfinished load")
 		must(t, errors.Join(os.Remove(filepath.Join(d.dir, "begun2")), os.Remove(filepath.Join(d.dir, "begun1"))))
@@ -334,16 +323,14 @@ func TestWhatIsNotedOfAFile(t *testing.T) {
 	d.deliver("b", "one")
 	d.want(Options{}, "2 of 2 inputs are known") // which notes the new time of b
 	// What is not an event is passed by, wherever it stands.
-	err := errors.Join(d.store.PutAbsent(t.Context(), eventPrefix+"!", []byte{}), d.store.PutAbsent(t.Context(), eventPrefix+"a", []byte{}))
-	ledger, cannot := Open(t.Context(), d.store)
-	must(t, errors.Join(err, cannot))
+	must(t, errors.Join(d.store.PutAbsent(t.Context(), eventPrefix+"!", []byte{}), d.store.PutAbsent(t.Context(), eventPrefix+"a", []byte{})))
 	a, b := filepath.Join(d.dir, "a"), filepath.Join(d.dir, "b")
 	t.Chdir(d.dir)
 	if name := NameOf(&find(t, "a")[0]); name != a { // wherever it is called from
 		t.Errorf("%s is known as %s", a, name)
 	}
 	got := map[string]string{}
-	for _, f := range ledger.Files() {
+	for _, f := range d.ledger().Files() {
 		got[f.Name] = f.SameAs + " " + f.Run + fmt.Sprint(f.Modified.Equal(later), f.Loaded.IsZero())
 	}
 	if want := map[string]string{a: " runfalse false", b: a + " runtrue false"}; !maps.Equal(got, want) {
@@ -386,20 +373,12 @@ func TestWithoutALedgerFilesAreOnlySortedAndLeftOut(t *testing.T) {
 func TestHashesOfAnEarlierAttemptAreTaken(t *testing.T) {
 	d := newDrop(t)
 	d.deliver("a", "one")
-	open := func() *Selector {
-		ledger, err := Open(t.Context(), d.store)
-		must(t, err)
-		s := NewSelector(ledger, Options{Job: "job"})
-		_, _, err = s.Select(t.Context(), find(t, d.dir), d.table, nil)
-		must(t, err)
-		return s
-	}
 	item := find(t, d.dir)[0]
 	item.Size = 4
 	if _, err := headOf(t.Context(), &item); err == nil {
 		t.Error("what ends before its size has a beginning")
 	}
-	first, second := open(), open()
+	first, second := d.selector(d.table), d.selector(d.table)
 	first.trees[0].observe(0, []byte("one"))
 	blocks := first.Blocks()
 	if err := second.Restore(blocks); err != nil || len(second.trees[0].missing()) != 0 || len(first.Blocks()) != 0 {
@@ -410,7 +389,7 @@ func TestHashesOfAnEarlierAttemptAreTaken(t *testing.T) {
 	if err := second.Loaded(t.Context()); err == nil {
 		t.Error("what was changed while it was loaded is known")
 	}
-	if err := open().Restore(blocks[1:]); err == nil {
+	if err := d.selector(d.table).Restore(blocks[1:]); err == nil {
 		t.Error("damaged hashes are taken")
 	}
 }
@@ -505,6 +484,23 @@ func newDrop(t *testing.T) *drop {
 	return &drop{t: t, dir: t.TempDir(), store: &faulty{objects: map[string][]byte{}, at: -1}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), table: 1}
 }
 
+// ledger reads what is known.
+func (d *drop) ledger() *Ledger {
+	d.t.Helper()
+	l, err := Open(d.t.Context(), d.store)
+	must(d.t, err)
+	return l
+}
+
+// selector has chosen for a load of a table.
+func (d *drop) selector(table int64) *Selector {
+	d.t.Helper()
+	s := NewSelector(d.ledger(), Options{Job: "job"})
+	_, _, err := s.Select(d.t.Context(), find(d.t, d.dir), table, nil)
+	must(d.t, err)
+	return s
+}
+
 // deliver writes a file as of now.
 func (d *drop) deliver(name, content string) {
 	d.t.Helper()
@@ -596,8 +592,7 @@ func TestContentsAreLoadedOnce(t *testing.T) {
 	d.want(Options{ReloadChanged: true}, "loaded again", "a", "b", "g")
 	d.deliver("h", "two") // what b was
 	d.want(Options{}, "h (as ")
-	ledger, err := Open(t.Context(), d.store)
-	must(t, err)
+	ledger := d.ledger()
 	ledger.bind(d.table)
 	must(t, ledger.Forget(t.Context(), []string{filepath.Join(d.dir, "d"), filepath.Join(d.dir, "e")}, d.now))
 	d.want(Options{}, "e (as", "d")
@@ -629,17 +624,13 @@ func TestOfAnUnfinishedLoadNothingIsKnown(t *testing.T) {
 func TestAResumedLoadTakesWhatItTookBefore(t *testing.T) {
 	d := newDrop(t)
 	d.deliver("a", "one")
-	ledger, _ := Open(t.Context(), d.store)
-	s := NewSelector(ledger, Options{Job: "job"})
 	found := find(t, d.dir)
-	_, _, err := s.Select(t.Context(), found, 1, nil)
-	must(t, err)
 	d.deliver("0", "new")
 	for _, c := range []struct {
 		earlier []string
 		want    string
 	}{{[]string{found[0].Name}, ""}, {[]string{found[0].Name, "gone"}, "gone is missing"}} {
-		got, _, err := NewSelector(ledger, Options{}).Select(t.Context(), find(t, d.dir), 1, c.earlier)
+		got, _, err := NewSelector(d.ledger(), Options{}).Select(t.Context(), find(t, d.dir), 1, c.earlier)
 		if c.want == "" && (err != nil || len(got) != 1 || got[0].Name != found[0].Name) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%v: %v, %v", c.earlier, got, err)
 		}
@@ -679,9 +670,8 @@ func TestALedgerIsMergedAndStaysWhatItIs(t *testing.T) {
 	if err != nil || len(names) > 2*mergeFrom {
 		t.Errorf("%d objects, %v", len(names), err)
 	}
-	ledger, err := Open(t.Context(), d.store)
-	if err != nil || len(ledger.Files()) != 2*mergeFrom || len(ledger.contents) != 3*mergeFrom {
-		t.Errorf("%d files, %d contents, %v", len(ledger.Files()), len(ledger.contents), err)
+	if ledger := d.ledger(); len(ledger.Files()) != 2*mergeFrom || len(ledger.contents) != 3*mergeFrom {
+		t.Errorf("%d files, %d contents", len(ledger.Files()), len(ledger.contents))
 	}
 }
 
@@ -696,17 +686,11 @@ func TestALedgerOfANewerVersionOrADamagedOneIsRefused(t *testing.T) {
 	}
 }
 
-func TestStreamsAreRefused(t *testing.T) {
+func TestWhatCannotBeKnownAgainIsRefused(t *testing.T) {
 	d := newDrop(t)
-	ledger, err := Open(t.Context(), d.store)
-	must(t, err)
-	if _, _, err := NewSelector(ledger, Options{}).Select(t.Context(), find(t, "-"), 1, nil); err == nil || !strings.Contains(err.Error(), "stream") {
+	if _, _, err := NewSelector(d.ledger(), Options{}).Select(t.Context(), find(t, "-"), 1, nil); err == nil || !strings.Contains(err.Error(), "stream") {
 		t.Errorf("%v", err)
 	}
-}
-
-func TestATableWithoutATimeIsRefused(t *testing.T) {
-	d := newDrop(t)
 	d.deliver("a", "one")
 	d.table = 0
 	d.refused(Options{}, "does not say when the table was made")
@@ -715,23 +699,15 @@ func TestATableWithoutATimeIsRefused(t *testing.T) {
 func TestUnitsAreKeptForTheNextLoadOfTheTable(t *testing.T) {
 	d := newDrop(t)
 	must(t, os.WriteFile(filepath.Join(d.dir, "a.csv"), []byte("id,v\n"), 0o644))
-	open := func(table int64) *Selector {
-		ledger, err := Open(t.Context(), d.store)
-		must(t, err)
-		s := NewSelector(ledger, Options{Job: "job"})
-		_, _, err = s.Select(t.Context(), find(t, d.dir), table, nil)
-		must(t, err)
-		return s
-	}
 	for i := range mergeFrom + 2 { // also when the ledger is written again as one
-		s := open(1)
+		s := d.selector(1)
 		s.KeepUnits(map[string]string{"v": "duration, s", fmt.Sprintf("c%d", i): "date, days"})
 		must(t, s.Begin(t.Context(), 1, "run"))
 	}
-	if units := open(1).Units(); units["v"] != "duration, s" || units["c0"] != "date, days" {
+	if units := d.selector(1).Units(); units["v"] != "duration, s" || units["c0"] != "date, days" {
 		t.Errorf("%v", units)
 	}
-	if units := open(2).Units(); len(units) != 0 {
+	if units := d.selector(2).Units(); len(units) != 0 {
 		t.Errorf("of another table of the name: %v", units)
 	}
 }
