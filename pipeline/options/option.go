@@ -91,7 +91,7 @@ func Find(name string) *Option { return byName[name] }
 // Of returns the options of a command, in the order of help.
 func Of(c Commands) (all []*Option) {
 	for _, o := range everyOption {
-		if o.In&c != 0 || c == Check && o.In&Load != 0 && o.In&Verify != 0 {
+		if o.In&c != 0 {
 			all = append(all, o)
 		}
 	}
@@ -117,6 +117,12 @@ var byName = func() map[string]*Option {
 	}
 	all := map[string]*Option{}
 	for _, o := range slices.Concat(ofLoads, ofTables) {
+		if o.In&Load != 0 && o.In&Verify != 0 {
+			o.In |= Check
+			if o.Unused&Verify != 0 {
+				o.Unused |= Check
+			}
+		}
 		if o.field = fields[o.Name]; all[o.Name] == nil {
 			all[o.Name] = o
 		}
