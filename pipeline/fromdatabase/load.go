@@ -22,14 +22,8 @@ import (
 
 // Config is how the database of a request is read, nil if the request is of something else.
 func Config(r *options.Request) (*sqltable.Config, error) {
-	target := suggest.Arg(cmp.Or(r.Table, "TARGET")) // as tsimport copy has it
-	for _, o := range [][2]string{{" --endpoint ", r.Endpoint}, {" --instance ", r.Instance}} {
-		if o[1] != "" {
-			target += o[0] + suggest.Arg(o[1])
-		}
-	}
 	for _, from := range r.From {
-		if err := open.Check(from, target); err != nil {
+		if err := open.Check(from, r.Table); err != nil {
 			return nil, usagef("%v", err)
 		}
 	}

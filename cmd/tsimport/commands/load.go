@@ -13,14 +13,12 @@ import (
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/suggest"
 	"example.com/tsimport/internal/table"
-	"example.com/tsimport/internal/tablestore/address"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/jobs/recurring"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/fromdatabase"
 	"example.com/tsimport/pipeline/options"
 	loadpage "example.com/tsimport/pipeline/report"
-	"example.com/tsimport/reader/open"
 	"example.com/tsimport/transfer/restore"
 )
 
@@ -44,6 +42,9 @@ func load(c *call) (err error) {
 		return retryRejects(c)
 	}
 	r, err := requestOf(c)
+	if err == nil {
+		err = checkSources(c, false)
+	}
 	if err != nil {
 		return err
 	}
@@ -253,10 +254,8 @@ func loadConfig(c *call) (cfg pipeline.Config, err error) {
 	if err != nil {
 		return cfg, err
 	}
-	for _, from := range r.From {
-		if err := open.Check(from, r.Table); err != nil && !address.Is(from) { // before a target is opened
-			return cfg, usagef("%v", err)
-		}
+	if err := checkSources(c, true); err != nil { // before a target is opened
+		return cfg, err
 	}
 	return loadConfigOf(r, c)
 }
