@@ -15,7 +15,7 @@ func TestAnAddressIsReadOrTheWayOutIsSaid(t *testing.T) {
 		"jdbc:sqlite:/a.db":                       "write sqlite:/a.db?table=TABLE",
 		"jdbc:oracle:thin:u/hunter2@h:1521:x":     "jdbc:oracle: is not read here: write CSV",
 		"jdbc:db2://h/d":                          "jdbc: is not read here",
-		"gs://b/dt=1/a.csv":                       "write s3://b/dt=1/a.csv, with AWS_ENDPOINT_URL=",
+		"gs://b/dt=1/a.csv":                       "write s3://b/dt=1/a.csv, with an HMAC key, ",
 		"@gs://b/list":                            "s3://b/list",
 		"s3a://b/k":                               "write s3://b/k",
 		"KAFKA://u:hunter2@h:9092/topic":          "kafka:// is not read here",
@@ -43,7 +43,7 @@ func TestTheManualNamesEverySchemeOnce(t *testing.T) {
 		}
 		for _, s := range Schemes {
 			for begin := range strings.FieldsSeq(s.Begins) {
-				if n := strings.Count(string(text), "`"+begin+"`"); s.Instead != "" && n != 1 {
+				if n := strings.Count(string(text), "`"+begin+"`"); s.Way != "" && n != 1 {
 					t.Errorf("%s has %s %d times", page, begin, n)
 				}
 			}
