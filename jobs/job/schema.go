@@ -58,7 +58,13 @@ func (v *Vocabulary) Schema() ([]byte, error) {
 			required = []string{keyFrom}
 		}
 		for _, k := range v.Commands[command] {
-			if !k.OfJob {
+			switch {
+			case k.OfJob:
+			case k.Values != nil: // which may be others for another command
+				of := withVariable(schema{"enum": k.Values})
+				of["description"] = k.Usage
+				properties[k.Name] = of
+			default:
 				properties[k.Name] = value(k)
 			}
 		}

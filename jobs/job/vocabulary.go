@@ -20,6 +20,8 @@ type Key struct {
 	Name  string
 	Kind  Kind
 	Usage string
+	// Values are all that it may be; nil is anything of the kind.
+	Values []string
 	// OfJob says that it is one for all loads of a job: it stands in defaults, not in a load.
 	OfJob bool
 	// Shared says that in defaults it is one for all loads together; in a load it is beside that for this load alone.

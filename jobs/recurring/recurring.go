@@ -149,11 +149,6 @@ func (o *Load) open(ctx context.Context, r *options.Request, cfg *pipeline.Confi
 
 // check refuses flags with which nobody could say what was loaded.
 func check(r *options.Request, cfg *pipeline.Config) error {
-	switch by := r.FilesBy; by {
-	case knownfiles.OrderGiven, knownfiles.OrderName, knownfiles.OrderTime:
-	default:
-		return usagef("--files-by %q: want name or time", by)
-	}
 	if r.SettleFiles < 0 {
 		return usagef("--settle-files: want 0s or more")
 	}

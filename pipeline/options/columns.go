@@ -1,7 +1,6 @@
 package options
 
 import (
-	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -32,9 +31,7 @@ func parsePolicy(r *Request, cfg *pipeline.Config) (err error) {
 
 // Columns reads which columns of the inputs become which columns of the table.
 func Columns(r *Request) (columns plan.Columns, err error) {
-	if columns.Known, err = plan.ParseKnown(cmp.Or(r.Types, "table")); err != nil {
-		return columns, err
-	}
+	columns.Known = map[string]plan.Known{"strict": plan.KnownStrict, "infer": plan.KnownIgnored}[r.Types]
 	columns.Only, columns.Exclude, columns.Types = r.Columns, r.Exclude, map[string]plan.Type{}
 	columns.Rename = map[string]string{}
 	for from, to := range r.Rename {
@@ -133,25 +130,12 @@ func ParseList(text string) ([]string, error) {
 func parseWrite(r *Request, w *pipeline.Write) error {
 	modes := map[string]table.Mode{"put": table.Put, "update": table.Update, "delete": table.Delete, "increment": table.Increment}
 	conditions := map[string]table.Existence{"ignore": table.Ignore, "exist": table.ExpectExist, "not-exist": table.ExpectNotExist}
-	var ok bool
-	if w.Mode, ok = modes[r.Mode]; !ok {
-		return fmt.Errorf("--mode %q: want put, update, delete or increment", r.Mode)
-	}
-	if w.Condition, ok = conditions[r.Condition]; !ok {
-		return fmt.Errorf("--condition %q: want ignore, exist or not-exist", r.Condition)
-	}
+	w.Mode, w.Condition, w.DeleteNull = modes[r.Mode], conditions[r.Condition], r.OnNull == "delete"
 	if text := r.When; text != "" {
 		var err error
 		if w.When, err = condition.ParseWhen(text); err != nil {
 			return fmt.Errorf("--when %s: %w", text, err)
 		}
-	}
-	switch r.OnNull {
-	case "skip":
-	case "delete":
-		w.DeleteNull = true
-	default:
-		return fmt.Errorf("--on-null %q: want skip or delete", r.OnNull)
 	}
 	return nil
 }

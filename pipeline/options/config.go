@@ -10,7 +10,10 @@ import (
 
 // Config makes the load that the request asks for. Where its table is, what watches it and how it is resumed, the caller adds.
 func Config(asked *Request) (cfg pipeline.Config, err error) {
-	r := asked.withDefaults()
+	r, err := asked.withDefaults()
+	if err != nil {
+		return cfg, usagef("%v", err)
+	}
 	cfg = pipeline.Config{
 		Inputs: r.From,
 		Target: plan.Target{

@@ -17,7 +17,8 @@ type Option struct {
 	Usage       string // what stands in backquotes names the value
 	Default     string // what a zero field means; "" if Usage or DefaultText says it
 	DefaultText string
-	Group       string // in help; "" stands before all groups
+	Values      []string // of a text, all that it may be; nil is any
+	Group       string   // in help; "" stands before all groups
 
 	In     Commands // that have it
 	Unused Commands // of those, the ones that do not show it: a load's command line has it, and they ignore or refuse it
@@ -156,6 +157,18 @@ func (o *Option) Set(c *Command, given []string) error {
 	return nil
 }
 
+// oneOf is a text as the option's values have it, in whatever case it was given. Others are refused.
+func (o *Option) oneOf(text string) (string, error) {
+	if o.Values == nil || text == "" {
+		return text, nil
+	}
+	if i := slices.IndexFunc(o.Values, func(v string) bool { return strings.EqualFold(v, text) }); i >= 0 {
+		return o.Values[i], nil
+	}
+	last := len(o.Values) - 1
+	return text, fmt.Errorf(" %q: want %s or %s", text, strings.Join(o.Values[:last], ", "), o.Values[last])
+}
+
 // givenZero stands in a field for a zero that was given.
 const givenZero = -1
 
@@ -167,7 +180,9 @@ func (o *Option) set(field reflect.Value, given []string) (err error) {
 		if text == "" && o.ByDialect {
 			text = "none"
 		}
+		text, err = o.oneOf(text)
 		field.SetString(text)
+		return err
 	case Switch:
 		on, err := strconv.ParseBool(text)
 		if err != nil {
@@ -249,13 +264,21 @@ func pairsOf(kind Kind, given []string) (map[string]string, error) {
 	return pairs, nil
 }
 
-// withDefaults has what zero fields mean in their place.
-func (r Request) withDefaults() Request {
+// withDefaults has what zero fields mean in their place. It refuses texts that an option may not be.
+func (r Request) withDefaults() (Request, error) {
 	c := &Command{Request: r}
 	for _, o := range everyOption {
-		if o.InRequest() && o.In != Export && !o.ByDialect && o.of(c).IsZero() {
-			o.of(c).Set(reflect.ValueOf(o.Value(c)))
+		switch f := o.of(c); {
+		case !o.InRequest() || o.In == Export:
+		case !f.IsZero() && o.Values != nil:
+			text, err := o.oneOf(f.String())
+			if err != nil {
+				return r, fmt.Errorf("--%s%w", o.Name, err)
+			}
+			f.SetString(text)
+		case f.IsZero() && !o.ByDialect:
+			f.Set(reflect.ValueOf(o.Value(c)))
 		}
 	}
-	return c.Request
+	return c.Request, nil
 }

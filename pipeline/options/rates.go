@@ -1,7 +1,6 @@
 package options
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"os"
@@ -20,8 +19,8 @@ const (
 // Speed reads how fast rows are written, and what a load may take of the machine.
 func Speed(r *Request, cfg *pipeline.Config) (err error) {
 	w, l := &cfg.Write, &cfg.Limits
-	if w.Order, err = plan.ParseOrder(cmp.Or(r.Order, plan.LastWins.String())); err != nil {
-		return err
+	if r.Order == plan.OrderNone.String() {
+		w.Order = plan.OrderNone
 	}
 	w.Rates = pipeline.Rates{MaxWCU: r.MaxWCU, MaxRows: r.MaxRowsPerSecond, MaxBytes: float64(r.MaxBytesPerSecond)}
 	for name, rate := range map[string]float64{"max-wcu": r.MaxWCU, "max-rows-per-second": r.MaxRowsPerSecond} {
@@ -29,11 +28,7 @@ func Speed(r *Request, cfg *pipeline.Config) (err error) {
 			return fmt.Errorf("--%s %v: want a number above 0, or 0 for none", name, rate)
 		}
 	}
-	switch w.Compress = r.Compress; w.Compress {
-	case "", "on", "off":
-	default:
-		return fmt.Errorf("--compress %q: want on, for slow links, or off", w.Compress)
-	}
+	w.Compress = r.Compress
 	if w.BatchBytes = int(r.BatchBytes); r.BatchBytes < 1 || r.BatchBytes > table.MaxBatchBytes {
 		return fmt.Errorf("--batch-bytes %gMiB: want up to 4MiB", float64(r.BatchBytes)/(1<<20))
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader"
@@ -55,8 +54,6 @@ func parseDialect(r *Request, to *plan.Read) (err error) {
 	}
 	d, emptyIsText, known := csv.Named(name)
 	switch {
-	case name != "" && !known:
-		return fmt.Errorf("--dialect %q: want auto, %s", name, strings.Join(csv.Programs, ", "))
 	case name == "" && !given:
 		return nil
 	}
@@ -114,34 +111,11 @@ func parseValues(r *Request, to *plan.Read) error {
 	c := &to.Convert
 	c.Nulls, c.Trim, c.VersionColumn, c.QuotedNulls = nulls, r.Trim, r.VersionColumn, r.QuotedNull
 	to.TrimNames = r.Trim
-	switch r.Ragged {
-	case "", "reject":
-	case "pad":
-		c.Ragged = convert.PadRagged
-	case "truncate":
-		c.Ragged = convert.TruncateRagged
-	default:
-		return fmt.Errorf("--ragged %q: want reject, pad or truncate", r.Ragged)
-	}
-	switch r.Missing {
-	case "", "refuse":
-	case "null":
-		to.Missing, c.Missing = true, true
-	default:
-		return fmt.Errorf("--missing %q: want refuse or null", r.Missing)
-	}
-	switch r.Empty {
-	case "": // as the dialect says
-	case "null", "string":
+	c.Ragged = map[string]convert.Ragged{"pad": convert.PadRagged, "truncate": convert.TruncateRagged}[r.Ragged]
+	to.Missing, c.Missing = r.Missing == "null", r.Missing == "null"
+	if r.Empty != "" { // else as the dialect says
 		c.EmptyIsText = r.Empty == "string"
-	default:
-		return fmt.Errorf("--empty %q: want null or string", r.Empty)
 	}
-	switch r.QuotedEmpty {
-	case "", "null", "string":
-		c.QuotedNull = r.QuotedEmpty == "null"
-	default:
-		return fmt.Errorf("--quoted-empty %q: want null or string", r.QuotedEmpty)
-	}
+	c.QuotedNull = r.QuotedEmpty == "null"
 	return nil
 }

@@ -7,7 +7,7 @@ const defaultReaders = "8"
 var ofTables = []*Option{
 	{Name: "table", Alias: "t", In: Export,
 		Usage: "`TABLE` to read"},
-	{Name: "format", In: Export, DefaultText: "as the ending of the output's name says, archive for a folder, else csv",
+	{Name: "format", In: Export, Values: []string{"csv", "jsonl", "parquet", "archive"}, DefaultText: "as the ending of the output's name says, archive for a folder, else csv",
 		Usage: "csv, jsonl, parquet or archive"},
 	{Name: "typed", Kind: Switch, In: Export,
 		Usage: "jsonl: lines that keep each cell with its type, timestamp and versions, and that load as the same rows"},
@@ -55,7 +55,7 @@ var ofTables = []*Option{
 		Usage: "leave out cells that are older than the target's time to live or maximum deviation, and count them (default: refuse to copy)"},
 	{Name: "examples", Kind: Whole, Default: "10", Zero: true, In: Sync | Verify,
 		Usage: "show at most `N` missing, different and surplus rows each"},
-	{Name: "extra", Default: "report", In: Verify,
+	{Name: "extra", Default: "report", In: Verify, Values: []string{"report", "fail"},
 		Usage: "rows of the table that no record has: report (count them) or fail (exit code 6)"},
 	{Name: "archive", In: Verify,
 		Usage: "compare with the archive at `PLACE`, a folder or an address, in place of a table"},

@@ -89,16 +89,6 @@ const (
 	KnownIgnored              // nothing: types come from the input alone
 )
 
-// ParseKnown reads the name of a kind.
-func ParseKnown(name string) (Known, error) {
-	for i, n := range []string{"table", "strict", "infer"} {
-		if n == name || name == "" && i == 0 {
-			return Known(i), nil
-		}
-	}
-	return 0, fmt.Errorf("--types %q: want table, strict or infer", name)
-}
-
 // Keep is what stays with a row of the record that it was made of.
 type Keep uint8
 
@@ -196,16 +186,6 @@ const (
 )
 
 func (o Order) String() string { return [...]string{"last-wins", "none"}[o] }
-
-// ParseOrder reads the name of an order.
-func ParseOrder(name string) (Order, error) {
-	for _, o := range []Order{LastWins, OrderNone} {
-		if o.String() == name {
-			return o, nil
-		}
-	}
-	return LastWins, fmt.Errorf("--order %q: want last-wins or none", name)
-}
 
 // UsageError says that the load was asked for wrongly; nothing was written.
 type UsageError struct {

@@ -52,15 +52,6 @@ func TestWhatCannotBeAddedOnceForEachRecordIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheNamesOfKindsAreReadOrRefused(t *testing.T) {
-	for name, want := range map[string]string{"": "0", "table": "0", "strict": "1", "infer": "2", "Table": "--types", "x": "--types"} {
-		k, err := ParseKnown(name)
-		if err == nil && fmt.Sprint(uint8(k)) != want || err != nil && !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("types %q: %v, %v", name, k, err)
-		}
-	}
-}
-
 func TestSecretsOfAddressesAreNotShown(t *testing.T) {
 	r := &Request{Inputs: []string{"a.csv", "https://ann:pass@host/x.csv?token=abc&page=2"}}
 	shown := r.ShownInputs()

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -75,7 +76,7 @@ func (c *call) command() (*options.Command, error) {
 	of := &options.Command{Name: c.Command.Name, Request: options.Request{From: c.Args().Slice()}}
 	for _, f := range c.Command.Flags {
 		name := f.Names()[0]
-		o := options.Find(name)
+		o := cmp.Or(options.For(of.Name, name), options.Find(name))
 		if o == nil || !c.IsSet(name) {
 			continue
 		}

@@ -17,8 +17,11 @@ func TestACommandThatIsNotTypedSaysTheSame(t *testing.T) {
 		for _, o := range options.OfCommand(command) {
 			args := []string{"--" + o.Name}
 			if value := values[o.Kind]; o.Kind != options.Switch {
-				if o.Kind == options.Whole && !o.Zero {
+				switch {
+				case o.Kind == options.Whole && !o.Zero:
 					value = "7"
+				case o.Values != nil:
+					value = o.Values[len(o.Values)-1]
 				}
 				args = append(args, value)
 			}

@@ -1,7 +1,10 @@
 package commands
 
 import (
+	"cmp"
+	"example.com/tsimport/pipeline/options"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -82,6 +85,22 @@ func manCommand(in *invocation) *cli.Command {
 			return err
 		}),
 	}
+}
+
+// completeValue prints what the last flag of a command line may be, if that is known.
+func completeValue(app *cli.App, args []string, to io.Writer) bool {
+	words := args[1 : len(args)-1]
+	if len(words) < 2 || findCommand(app.Commands, words[0]) == nil {
+		return false
+	}
+	name, dashed := strings.CutPrefix(words[len(words)-1], "--")
+	o := cmp.Or(options.For(words[0], name), options.Find(name))
+	takes := valueFlags(findCommand(app.Commands, words[0]).Flags)[name]
+	if !dashed || !takes || o == nil || o.Values == nil {
+		return false
+	}
+	fmt.Fprintln(to, strings.Join(o.Values, "\n"))
+	return true
 }
 
 // asksForCompletion reports whether a shell asks what may follow: then nothing is run, and nothing is to be in order.

@@ -95,7 +95,7 @@ func originsOf(c *call, flags []cli.Flag, settings []job.Setting, file string) (
 	values := map[string]string{}
 	for _, f := range flags { // what comes from the environment was given to this command as a flag, if it has that
 		name := f.Names()[0]
-		if _, isKey := jobKey(f); !isKey {
+		if _, isKey := jobKey(job.Load, f); !isKey {
 			continue
 		}
 		r := origin{key: name, from: "default"}

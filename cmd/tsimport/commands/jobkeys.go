@@ -27,7 +27,7 @@ func jobVocabulary() *job.Vocabulary {
 	}
 	for command, flags := range commandsOfJobs() {
 		for _, f := range flags {
-			if k, ok := jobKey(f); ok {
+			if k, ok := jobKey(command, f); ok {
 				v.Commands[command] = append(v.Commands[command], k)
 			} else if why := notAKey(f.Names()[0]); why != "" {
 				v.Refused[f.Names()[0]] = why
@@ -67,7 +67,7 @@ var jobKinds = map[options.Kind]job.Kind{
 }
 
 // jobKey is a flag as a key.
-func jobKey(f cli.Flag) (k job.Key, ok bool) {
+func jobKey(command string, f cli.Flag) (k job.Key, ok bool) {
 	name := f.Names()[0]
 	if v, visible := f.(cli.VisibleFlag); notAKey(name) != "" || visible && !v.IsVisible() && name != "now" {
 		return k, false
@@ -84,8 +84,8 @@ func jobKey(f cli.Flag) (k job.Key, ok bool) {
 	case *cli.Float64Flag:
 		k.Kind = job.Number
 	}
-	if o := options.Find(name); o != nil {
-		k.Kind, k.OfJob, k.Shared = jobKinds[o.Kind], o.Scope == options.OfJob, o.Scope == options.OfBoth
+	if o := options.For(command, name); o != nil {
+		k.Kind, k.Values, k.OfJob, k.Shared = jobKinds[o.Kind], o.Values, o.Scope == options.OfJob, o.Scope == options.OfBoth
 	}
 	return k, true
 }

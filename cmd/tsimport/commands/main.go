@@ -39,6 +39,9 @@ func RunWith(runner *Runner, args []string, stdout, stderr io.Writer) int {
 	app := newApp(out, in)
 	runner.offer(app)
 	if asksForCompletion(args) {
+		if completeValue(app, args, out) {
+			return exitCode(show, out.end(nil), false)
+		}
 		err := out.end(app.RunContext(interrupts.hard, args))
 		return exitCode(show, err, out.silent(show))
 	}

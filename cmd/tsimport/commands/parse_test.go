@@ -18,7 +18,6 @@ import (
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/options"
-	"example.com/tsimport/pipeline/plan"
 )
 
 var must = conformance.Must
@@ -183,14 +182,6 @@ func TestOrdersAndSyncsAreReadOrRefused(t *testing.T) {
 		t.Error(noSync, err)
 	}
 	if _, err := parseSync("sometimes"); !says(err, "want always or none") {
-		t.Error(err)
-	}
-	for _, o := range []plan.Order{plan.LastWins, plan.OrderNone} {
-		if got, err := plan.ParseOrder(o.String()); err != nil || got != o {
-			t.Errorf("%v: %v, %v", o, got, err)
-		}
-	}
-	if _, err := plan.ParseOrder("first-wins"); !says(err, "want last-wins or none") {
 		t.Error(err)
 	}
 }

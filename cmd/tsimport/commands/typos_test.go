@@ -121,6 +121,7 @@ func TestShellsAreToldWhatMayFollow(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		generateCompletion: "load\n", "load --max-e " + generateCompletion: "--max-errors\n", "table " + generateCompletion: "describe\n",
+		"load --mode " + generateCompletion: "put\nupdate\n", "export --format " + generateCompletion: "archive\n",
 		"completion bash": "complete ", "completion zsh": "compdef", "completion fish": "complete -c tsimport", "completion powershell": "Register-ArgumentCompleter",
 		"man": ".TH tsimport 1",
 	} {
