@@ -157,7 +157,7 @@ func (o *Option) Set(c *Command, given []string) error {
 	return nil
 }
 
-// oneOf is a text as the option's values have it, in whatever case it was given. Others are refused.
+// oneOf is a text as the option's values have it, in upper or lower case. Others are refused.
 func (o *Option) oneOf(text string) (string, error) {
 	if o.Values == nil || text == "" {
 		return text, nil
