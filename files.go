@@ -58,7 +58,7 @@ func Load(ctx context.Context, r Request) (summary *Summary, err error) {
 	}
 	cfg.Resume = pipeline.Resume{Look: !r.Fresh, AcceptChanged: r.AcceptChangedInput, LocksDir: options.LocksDir()}
 	quiet := func(string, ...any) {}
-	database, err := fromdatabase.Of(&r, quiet)
+	database, err := fromdatabase.Of(&options.Command{Request: r}, quiet)
 	if err != nil {
 		return nil, public(err)
 	}

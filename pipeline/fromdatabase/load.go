@@ -21,9 +21,15 @@ import (
 )
 
 // Config is how the database of a request is read, nil if the request is of something else.
-func Config(r *options.Request) (*sqltable.Config, error) {
+func Config(r *options.Command) (*sqltable.Config, error) {
+	target := suggest.Arg(cmp.Or(r.Table, "TARGET"))
+	for _, o := range options.OfCommand("copy") { // what the same command would be as a copy
+		if r.IsSet(o.Name) && o.Name != "table" && o.Name != "create" && !o.Kind.Repeated() && o.Kind != options.List {
+			target += fmt.Sprintf(" --%s=%s", o.Name, suggest.Arg(fmt.Sprint(o.Value(r))))
+		}
+	}
 	for _, from := range r.From {
-		if err := open.Check(from, r.Table); err != nil {
+		if err := open.Check(from, target); err != nil {
 			return nil, usagef("%v", err)
 		}
 	}
@@ -63,7 +69,7 @@ type Load struct {
 }
 
 // Of returns the load of the database that a request names, nil if it names none. What a user should know is said.
-func Of(r *options.Request, say func(format string, a ...any)) (*Load, error) {
+func Of(r *options.Command, say func(format string, a ...any)) (*Load, error) {
 	cfg, err := Config(r)
 	if cfg == nil || err != nil {
 		return nil, err

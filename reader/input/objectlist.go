@@ -18,7 +18,6 @@ import (
 // folder key/; those that key matches as a glob; those whose keys begin with key. The folder goes before the prefix so
 // that oss://b/data does not take data-old/ along; a prefix is still what oss://b/data/part- means.
 func (e *expander) objects(ctx context.Context, scheme, address string) error {
-	scheme = strings.ToLower(scheme)
 	bucket, key, _ := strings.Cut(address, "/")
 	name := objectName(scheme, bucket, key)
 	if why := objectstore.CheckBucket(scheme, bucket); why != "" {

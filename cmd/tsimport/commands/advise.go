@@ -80,11 +80,11 @@ func adviseConfig(c *call) (cfg advise.Config, err error) {
 		Input:      advise.Input{Args: c.Args().Slice(), Options: read.Options, Convert: read.Convert, Find: read.Find},
 		Partitions: c.Int("partitions"), Rate: c.Int("rate"), ArrivalBy: c.String("arrival-by"), Growth: c.Float64("growth"),
 	}
-	r, err := requestOf(c)
+	of, err := c.command()
 	if err != nil {
 		return cfg, err
 	}
-	from, err := fromdatabase.Config(r)
+	from, err := fromdatabase.Config(of)
 	if err != nil {
 		return cfg, err
 	}

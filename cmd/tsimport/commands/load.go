@@ -13,12 +13,14 @@ import (
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/suggest"
 	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/address"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/jobs/recurring"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/fromdatabase"
 	"example.com/tsimport/pipeline/options"
 	loadpage "example.com/tsimport/pipeline/report"
+	"example.com/tsimport/reader/open"
 	"example.com/tsimport/transfer/restore"
 )
 
@@ -41,18 +43,15 @@ func load(c *call) (err error) {
 	if c.String("retry-rejects") != "" {
 		return retryRejects(c)
 	}
-	r, err := requestOf(c)
-	if err == nil {
-		err = checkSources(c, false)
-	}
+	of, err := c.command()
 	if err != nil {
 		return err
 	}
-	l, err := fromdatabase.Of(r, sayer(c, c.show))
+	l, err := fromdatabase.Of(of, sayer(c, c.show))
 	if err != nil {
 		return err
 	}
-	archived, err := restore.Of(c.interrupts.drain, r, storesOf(c), sayer(c, c.show))
+	archived, err := restore.Of(c.interrupts.drain, &of.Request, storesOf(c), sayer(c, c.show))
 	switch {
 	case err != nil:
 		return err
@@ -254,8 +253,10 @@ func loadConfig(c *call) (cfg pipeline.Config, err error) {
 	if err != nil {
 		return cfg, err
 	}
-	if err := checkSources(c, true); err != nil { // before a target is opened
-		return cfg, err
+	for _, from := range r.From {
+		if err := open.Check(from, r.Table); err != nil && !address.Is(from) { // before a target is opened
+			return cfg, usagef("%v", err)
+		}
 	}
 	return loadConfigOf(r, c)
 }

@@ -17,12 +17,12 @@ const databaseHelp = "In place of files, one table of a database can be given: p
 
 // sqlOrigin returns the table of a database that a command reads, nil if no argument is the address of one. A sync needs all rows of one snapshot.
 func sqlOrigin(c *call, args []string) (source.Origin, error) {
-	r, err := requestOf(c)
+	of, err := c.command()
 	if err != nil {
 		return nil, err
 	}
-	r.From = args
-	cfg, err := fromdatabase.Config(r)
+	of.From = args
+	cfg, err := fromdatabase.Config(of)
 	if cfg == nil || err != nil {
 		return nil, err
 	}
