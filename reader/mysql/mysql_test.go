@@ -3,14 +3,11 @@ package mysql
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +18,6 @@ import (
 	"example.com/tsimport/reader/mysql/mysqltest"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
-	"example.com/tsimport/reader/source/sourcetest"
 	"example.com/tsimport/reader/sqltable"
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
@@ -30,7 +26,7 @@ var must = conformance.Must
 
 func TestAnAddressHoldsNoSecret(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
-	for arg, want := range map[string]string{
+	sqltest.Addresses(t, Parse, map[string]string{
 		"mysql://u:planted@h/d?table=t":                  "holds a password",
 		"mysql://u@h/d?table=t&password=planted":         "holds a password",
 		"mysql://u:planted@h:bad port/d?table=t":         "cannot be read",
@@ -42,12 +38,7 @@ func TestAnAddressHoldsNoSecret(t *testing.T) {
 		"mysql://u@h/d?table=t&defaults-file=/not/there": "/not/there",
 		"mariadb://u@h:3307/d?table=a.b":                 "",
 		"mysql://h?table=shop.orders":                    "",
-	} {
-		_, err := Parse(arg)
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "planted")) {
-			t.Errorf("%s: %v, want %q", arg, err, want)
-		}
-	}
+	})
 }
 
 func TestOptionsComeFromTheServersOwnFile(t *testing.T) {
@@ -94,26 +85,19 @@ func TestASessionThatIsLostIsReplacedAndAQuestionThatIsWrongIsNotAskedAgain(t *t
 	server := func(number uint16) error {
 		return fmt.Errorf("page: %w", &mysql.MySQLError{Number: number, Message: "says so"})
 	}
-	for _, tt := range []struct {
-		what string
-		err  error
-		lost bool
-	}{
-		{"a query that was killed", server(1317), true},
-		{"a session that was killed", server(1927), true},
-		{"a server that stops", server(1053), true},
-		{"too many sessions", server(1040), true},
-		{"a table that was altered since the snapshot", server(1412), true},
-		{"a connection that ended", sqltable.ErrCut, true},
-		{"a table that was dropped", server(1146), false},
-		{"a column that was dropped", server(1054), false},
-		{"a user who may not", server(1142), false},
-		{"a refusal", refusef("no"), false},
-	} {
-		if got := new(Address).Lost(tt.err); got != tt.lost {
-			t.Errorf("%s: %v", tt.what, got)
-		}
-	}
+	sqltest.Lost(t, new(Address), map[string]error{
+		"a query that was killed":                     server(1317),
+		"a session that was killed":                   server(1927),
+		"a server that stops":                         server(1053),
+		"too many sessions":                           server(1040),
+		"a table that was altered since the snapshot": server(1412),
+		"a connection that ended":                     sqltable.ErrCut,
+	}, map[string]error{
+		"a table that was dropped":  server(1146),
+		"a column that was dropped": server(1054),
+		"a user who may not":        server(1142),
+		"a refusal":                 refusef("no"),
+	})
 }
 
 func TestBoundsOfPagesAreOfTheWholeKey(t *testing.T) {
@@ -159,11 +143,7 @@ func TestARealServer(t *testing.T) {
 	server := func(table string) sqltable.Server { return addressOf(t, s.Address(url.QueryEscape(table))) }
 	for _, table := range []string{"numbers", "wide", "texts", "parted"} {
 		t.Run("keeps the contract of sources: "+table, func(t *testing.T) {
-			sourcetest.Check(t, func() source.Source {
-				_, parts := open(t, s, table, nil)
-				parts[0].SetSplitBytes(8 << 10)
-				return parts[0]
-			})
+			sqltest.Contract(t, func() sqltable.Server { return server(table) }, 8<<10)
 		})
 	}
 
@@ -186,26 +166,11 @@ func TestARealServer(t *testing.T) {
 			_, err := conn.ExecContext(context.Background(), sql)
 			must(t, err)
 		}
-		_, parts := open(t, s, "kinds", nil)
-		rows := sqltest.All(t, parts, nil)
-		want := []string{
+		sqltest.Exact(t, server("kinds"), []string{
 			`3 1 0 ""|`, `3 -9223372036854775808 0 ""|`, `4 -1 0 ""|`, `3 -8388608 0 ""|`, `3 3 0 ""|`, `3 42 0 ""|`, `5 0 0.10000000149011612 ""|`, `5 0 0.3333333333333333 ""|`, `5 0 1234.5679931640625 ""|`, `"-12345678901234567890.12345"|`,
 			`6 1 0 ""|`, `4 257 0 ""|`, `"tab\t\"é😀"|`, `"ab"|`, `7 0 0 ""|`, `"é€"|`, `"中文"|`, `8 0 0 "\x01\x02\x00\x00"|`, `8 0 0 "\x00\xff"|`, `"{\"a\": 1.50,  \"a\":2}"|`, `"ok"|`, `"a,c"|`, `"2024-02-29"|`, `"2024-02-29T12:34:56.000001"|`,
 			`"2024-03-10T02:30:00.500Z"|`, `"-838:59:58.9"|`, `3 2155 0 ""|`, `"00112233-4455-6677-8899-aabbccddeeff"|`, `"::ffff:1.2.3.4"|`, `8 0 0 "\x00\x00\x00\x00\x01\x01`, `3 2 0 ""|`, `3 7 0 ""|`,
-		}
-		rest := rows[0]
-		for i, w := range want {
-			at := strings.Index(rest, w)
-			if at < 0 {
-				t.Fatalf("column %d: no %s in %s", i, w, rest)
-			}
-			rest = rest[at+len(w):]
-		}
-		for _, w := range []string{`"0000-00-00"|`, `"2024-00-00 00:00:00.000000"|`, `"0000-00-00 00:00:00.000"|`, `5 0 1.7976931348623157e+308 ""|`} {
-			if !strings.Contains(rows[1], w) {
-				t.Errorf("no %s in %s", w, rows[1])
-			}
-		}
+		}, []string{`5 0 1.7976931348623157e+308 ""|`, `"0000-00-00"|`, `"2024-00-00 00:00:00.000000"|`, `"0000-00-00 00:00:00.000"|`})
 	})
 
 	t.Run("what cannot be exact is refused by name", func(t *testing.T) {
@@ -225,14 +190,7 @@ func TestARealServer(t *testing.T) {
 
 	t.Run("unique indexes of parts of the key are known, those of the beginning of a column are not", func(t *testing.T) {
 		s.Exec("CREATE TABLE indexed (a int, b varchar(90), c int, PRIMARY KEY (a, b, c), UNIQUE (b(10)), UNIQUE (c, a), INDEX (a))")
-		_, parts := open(t, s, "indexed", nil)
-		got := parts[0].About().AlsoUnique
-		for _, names := range got {
-			slices.Sort(names)
-		}
-		if !reflect.DeepEqual(got, [][]string{{"a", "c"}}) {
-			t.Errorf("%q", got)
-		}
+		sqltest.Unique(t, server("indexed"), []string{"a", "c"})
 	})
 
 	remake := func() {
@@ -272,28 +230,14 @@ func TestARealServer(t *testing.T) {
 		})
 	}
 	t.Run("a reading that needs one snapshot stops when it is lost", func(t *testing.T) {
-		_, parts := open(t, s, "big", func(c *sqltable.Config) { c.Whole = true })
-		var err error
-		for n := 0; err == nil; n++ {
-			if n == 1 {
-				kill(true)
-			}
-			_, err = parts[0].Next()
-		}
-		if !errors.Is(err, sqltable.ErrSnapshot) {
-			t.Error(err)
-		}
+		sqltest.Whole(t, server("big"), func() { kill(true) })
 	})
 	t.Run("a table that is replaced meanwhile fails the reading", func(t *testing.T) {
 		remake()
-		_, parts := open(t, s, "big", func(c *sqltable.Config) { c.RetryFor = 30 * time.Second })
-		_, err := parts[0].Next()
-		must(t, err)
-		kill(true)
-		s.Exec("DROP TABLE big", "CREATE TABLE big (id bigint PRIMARY KEY, v int, pad text)")
-		if _, err := parts[0].Next(); !sqltable.IsChanged(err) {
-			t.Error(err)
-		}
+		sqltest.Replaced(t, server("big"), func() {
+			kill(true)
+			s.Exec("DROP TABLE big", "CREATE TABLE big (id bigint PRIMARY KEY, v int, pad text)")
+		}, "")
 	})
 	t.Run("a table that is being written to for long cannot be locked", func(t *testing.T) {
 		remake()
@@ -337,14 +281,7 @@ func TestARealServer(t *testing.T) {
 		}
 		at := a.config.Addr
 		a.config.DialFunc = func(ctx context.Context, network, _ string) (net.Conn, error) { return dial(ctx, network, at) }
-		_, parts = sqltest.Open(t, a, func(c *sqltable.Config) { c.RetryFor = 30 * time.Second })
-		_, err := parts[0].Next()
-		must(t, err)
-		at = b.config.Addr
-		kill(true)
-		if _, err := parts[0].Next(); !sqltable.IsChanged(err) || !strings.Contains(err.Error(), "server_id ") || len(err.Error()) > 400 {
-			t.Error(err)
-		}
+		sqltest.Replaced(t, a, func() { at = b.config.Addr; kill(true) }, "server_id ")
 	})
 	t.Run("a user who may only read has one session, and one snapshot", func(t *testing.T) {
 		remake()

@@ -8,7 +8,6 @@ import (
 
 	"example.com/tsimport/reader/mysql/mysqltest"
 	"example.com/tsimport/reader/source"
-	"example.com/tsimport/reader/source/sourcetest"
 	"example.com/tsimport/reader/sqltable"
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
@@ -52,11 +51,7 @@ func TestQueriesOfARealServer(t *testing.T) {
 		"h": "SELECT UNHEX(MD5(seq)) AS h FROM seq_1_to_1000",
 	} {
 		t.Run("keeps the contract of sources: "+key, func(t *testing.T) {
-			sourcetest.Check(t, func() source.Source {
-				_, parts := sqltest.Open(t, address(t, key, query), nil)
-				parts[0].SetSplitBytes(4 << 10)
-				return parts[0]
-			})
+			sqltest.Contract(t, func() sqltable.Server { return address(t, key, query) }, 4<<10)
 		})
 	}
 	t.Run("texts that a collation equates are different keys", func(t *testing.T) {
@@ -88,21 +83,11 @@ func TestQueriesOfARealServer(t *testing.T) {
 		s.Exec("DELETE FROM customers", "INSERT INTO customers SELECT seq, CONCAT('customer ', seq)"+sequence+"100")
 	})
 	t.Run("it continues after its session was killed", func(t *testing.T) {
-		o, parts := sqltest.Open(t, address(t, "id", joined), nil)
-		seen := map[string]bool{}
-		rows := sqltest.All(t, parts, func(n int) {
-			if n == 2 {
-				for _, id := range s.Rows("SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX") {
-					s.Exec("KILL " + id[0])
-				}
+		sqltest.Continued(t, server(joined), 2, func() {
+			for _, id := range s.Rows("SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX") {
+				s.Exec("KILL " + id[0])
 			}
 		})
-		for _, r := range rows {
-			seen[r] = true
-		}
-		if got := o.Snapshots(); len(rows) != 30000 || len(seen) != 30000 || len(got) != 2 {
-			t.Errorf("%d rows, %d of them different, snapshots %+v", len(rows), len(seen), got)
-		}
 	})
 	t.Run("a key that is none fails the reading", func(t *testing.T) {
 		sqltest.Keyless(t, server, map[string]string{
@@ -208,30 +193,24 @@ func TestTLSOfARealServer(t *testing.T) {
 	s := mysqltest.Start(t)
 	s.Exec("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)",
 		"CREATE USER safe@'127.0.0.1' REQUIRE SSL", "CREATE USER known@'127.0.0.1' REQUIRE X509", "GRANT SELECT ON shop.* TO safe@'127.0.0.1'", "GRANT SELECT ON shop.* TO known@'127.0.0.1'")
-	try := func(user, host, parameters string) error {
-		a, err := Parse(strings.NewReplacer("root@", user+"@", "127.0.0.1", host).Replace(s.Address("t")) + parameters)
-		if err != nil {
-			return err
-		}
-		look, _, err := a.Look(t.Context())
-		if err == nil {
-			look.Close()
-		}
-		return err
+	address := func(user, host, parameters string) (*Address, error) {
+		return Parse(strings.NewReplacer("root@", user+"@", "127.0.0.1", host).Replace(s.Address("t")) + parameters)
 	}
 	s.Options("--skip-ssl")
-	for parameters, wants := range map[string]string{"": "", "&ssl-mode=PREFERRED": "", "&ssl-mode=DISABLED": "", "&ssl-mode=REQUIRED": "the server speaks no TLS, which the address asks for; turn TLS on at the server or, where the network is trusted, give ssl-mode=DISABLED", "&ssl-mode=VERIFY_CA": "speaks no TLS"} {
-		if err := try("root", "127.0.0.1", parameters); wants == "" && err != nil || wants != "" && (err == nil || !strings.Contains(err.Error(), wants)) {
-			t.Errorf("a server without TLS, %q: %v, want %q", parameters, err, wants)
-		}
-	}
+	sqltest.Tried(t, address, []sqltest.TLS{
+		{"root", "127.0.0.1", "", ""},
+		{"root", "127.0.0.1", "&ssl-mode=PREFERRED", ""},
+		{"root", "127.0.0.1", "&ssl-mode=DISABLED", ""},
+		{"root", "127.0.0.1", "&ssl-mode=REQUIRED", "the server speaks no TLS, which the address asks for; turn TLS on at the server or, where the network is trusted, give ssl-mode=DISABLED"},
+		{"root", "127.0.0.1", "&ssl-mode=VERIFY_CA", "speaks no TLS"},
+	})
 	ours, others := sqltest.NewAuthority(t), sqltest.NewAuthority(t)
 	cert, key := ours.Server()
 	s.Options("--ssl-ca="+s.Own(ours.File), "--ssl-cert="+s.Own(cert), "--ssl-key="+s.Own(key))
 	cert, key = ours.Client("known")
 	strange, strangeKey := others.Client("known")
 	pair := func(cert, key string) string { return "&ssl-cert=" + cert + "&ssl-key=" + key }
-	for _, c := range []struct{ user, host, parameters, wants string }{
+	sqltest.Tried(t, address, []sqltest.TLS{
 		{"safe", "127.0.0.1", "", ""},
 		{"safe", "127.0.0.1", "&ssl-mode=DISABLED", "Access denied"},
 		{"safe", "127.0.0.1", "&ssl-mode=REQUIRED", ""},
@@ -248,9 +227,5 @@ func TestTLSOfARealServer(t *testing.T) {
 		{"known", "127.0.0.1", "&ssl-mode=VERIFY_CA&ssl-ca=" + ours.File + pair(cert, key), ""},
 		{"known", "127.0.0.1", "&ssl-mode=REQUIRED" + pair(strange, strangeKey), "see whether it trusts the certificate that ssl-cert and ssl-key give"},
 		{"known", "127.0.0.1", pair(cert, strangeKey), "ssl-cert, ssl-key"},
-	} {
-		if err := try(c.user, c.host, c.parameters); c.wants == "" && err != nil || c.wants != "" && (err == nil || !strings.Contains(err.Error(), c.wants)) {
-			t.Errorf("%s at %s%s: %v, want %q", c.user, c.host, c.parameters, err, c.wants)
-		}
-	}
+	})
 }

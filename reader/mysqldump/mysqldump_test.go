@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"example.com/tsimport/internal/conformance"
-	"example.com/tsimport/reader/convert"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/sqldump"
+	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
 var must = conformance.Must
@@ -22,22 +22,6 @@ func shop(t testing.TB) []byte {
 	text, err := os.ReadFile("testdata/shop.sql")
 	must(t, err)
 	return text
-}
-
-// show is a record for a comparison.
-func show(rec *record.Record) string {
-	if rec.Bad != nil {
-		return rec.Bad.Code + " " + rec.Bad.Column
-	}
-	fields := []string{}
-	for i := range rec.Fields {
-		if rec.Fields[i].Kind == record.Null {
-			fields = append(fields, "null")
-			continue
-		}
-		fields = append(fields, convert.Text(&rec.Fields[i]))
-	}
-	return strings.Join(fields, "|")
 }
 
 // rowsOf shows the rows of a table, cut into splits where a Cutter cuts that gets so many bytes at a time.
@@ -57,10 +41,7 @@ func rowsOf(t testing.TB, text []byte, of *sqldump.Table, size int) (rows []stri
 			continue
 		}
 		end += seen
-		p.Reset(pending[:end], begun)
-		for rec, ok := p.Next(); ok; rec, ok = p.Next() {
-			rows = append(rows, show(rec))
-		}
+		rows = append(rows, sqltest.Read(p, pending[:end], begun, sqltest.Text)...)
 		pending, begun = bytes.Clone(pending[end:]), true
 		seen = len(pending)
 	}
@@ -131,34 +112,13 @@ func TestADumpOfMySQL8IsRead(t *testing.T) {
 
 func TestADumpThatIsCutAnywhereSaysSo(t *testing.T) {
 	text := shop(t)
-	whole, err := Index(bytes.NewReader(text))
-	must(t, err)
-	complete := bytes.Index(text, []byte("-- Dump completed")) + len("-- Dump completed")
-	for n := bytes.Index(text, []byte("Distrib")); n < complete; n += 1 + n%11 {
-		d, err := Index(bytes.NewReader(text[:n]))
-		if err != nil {
-			t.Fatalf("%d bytes: %v", n, err)
-		}
-		if d.Truncated == nil {
-			t.Fatalf("%d bytes are a whole dump", n)
-		}
-		for _, table := range d.Tables {
-			if table.Refused != "" || table.Rows == 0 {
-				continue
-			}
-			all := rowsOf(t, text, whole.Find(table.Name), 1<<20)
-			if rows := rowsOf(t, text, table, 100); len(rows) != int(table.Rows) || !slices.Equal(rows, all[:len(rows)]) {
-				t.Fatalf("%d bytes: table %s has %q of %d", n, table.Name, rows, table.Rows)
-			}
-		}
-	}
-	if d, err := Index(bytes.NewReader(text[:complete])); err != nil || d.Truncated != nil {
-		t.Errorf("%v, %v", err, d.Truncated)
-	}
+	first, complete := bytes.Index(text, []byte("Distrib")), bytes.Index(text, []byte("-- Dump completed"))+len("-- Dump completed")
+	sqltest.CutAnywhere(t, text, first, complete, Index, func(of *sqldump.Table) []string { return rowsOf(t, text, of, 100) })
 }
 
 func TestWhatMysqldumpDoesNotWriteIsRefused(t *testing.T) {
-	for text, want := range map[string]string{
+	const create = "CREATE TABLE `a` (\n  `x` int(11)\n);\n"
+	sqltest.RefusedDumps(t, Index, map[string]string{
 		"INSERT INTO \"a\" VALUES (1);\n":                           "make the dump without it",
 		"INSERT INTO a SELECT 1;\n":                                 "want INSERT INTO a table (columns) VALUES and a row",
 		"INSERT INTO a VALUES ROW(1);\n":                            "want INSERT INTO",
@@ -176,26 +136,12 @@ func TestWhatMysqldumpDoesNotWriteIsRefused(t *testing.T) {
 		"SELECT 1; SELECT 2;\n": "follows a statement on its line",
 		"SELECT '" + strings.Repeat("x\n", sqldump.MaxStatement/2) + "'": "a statement of more than 8 MiB",
 		strings.Repeat("x", sqldump.MaxStatement+(2<<20)):                "a line of more than 8 MiB",
-	} {
-		if _, err := Index(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.60q: %v, want %q", text, err, want)
-		}
-	}
-	const create = "CREATE TABLE `a` (\n  `x` int(11)\n);\n"
-	for text, want := range map[string]string{
+	}, map[string]string{
 		create + create: "creates it twice",
 		create + "INSERT INTO `a` VALUES (1);\nSELECT 1;\nINSERT INTO `a` VALUES (2);\n":  "several places",
 		create + "INSERT INTO `a` (`x`) VALUES (1);\nINSERT INTO `a` (`y`) VALUES (2);\n": "different columns",
 		"INSERT INTO `a` VALUES (1);\n": "does not say which columns",
-	} {
-		d, err := Index(strings.NewReader(text))
-		if err != nil {
-			t.Fatalf("%q: %v", text, err)
-		}
-		if _, err := d.Choose("a"); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", text, err, want)
-		}
-	}
+	})
 }
 
 func TestRowsAreReadInAllFormsOfStatements(t *testing.T) {
@@ -253,23 +199,20 @@ func TestValuesAreThoseOfTheirTypes(t *testing.T) {
 		{"timestamp", "'0000-00-00 00:00:00'", "0000-00-00 00:00:00"}, {"timestamp", "7", "!"}, {"year(4)", "2024", "2024"}, {"varchar(9)", "-.5", "-.5"}, {"varchar(9)", "-", "!"}, {"varchar(9)", "1.", "1."}, {"varchar(9)", "1e", "!"},
 	} {
 		p := NewParser([]sqldump.Column{column(tt.sql)})
-		p.Reset([]byte(",("+tt.value+")"), true)
-		rec, ok := p.Next()
-		got := ""
-		if !ok {
-			got = "no row"
-		} else if got = show(rec); rec.Bad != nil {
-			got = "!"
-		}
-		if got != tt.want {
+		got := sqltest.Read(p, []byte(",("+tt.value+")"), true, func(rec *record.Record) string {
+			if rec.Bad != nil {
+				return "!"
+			}
+			return sqltest.Text(rec)
+		})
+		if !slices.Equal(got, []string{tt.want}) {
 			t.Errorf("%s %s: %q, want %q", tt.sql, tt.value, got, tt.want)
 		}
 	}
 	p := NewParser([]sqldump.Column{column("int"), column("int")})
 	for text, want := range map[string]string{",(1)": "RaggedRecord ", ",(1,2,3)": "RaggedRecord ", ",(1,2)": "1|2", ",(1,x)": "WrongType c", ",(1,2,x)": "WrongType "} {
-		p.Reset([]byte(text), true)
-		if rec, _ := p.Next(); show(rec) != want {
-			t.Errorf("%s: %s", text, show(rec))
+		if got := sqltest.Read(p, []byte(text), true, sqltest.Text); !slices.Equal(got, []string{want}) {
+			t.Errorf("%s: %q", text, got)
 		}
 	}
 }

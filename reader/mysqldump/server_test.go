@@ -9,8 +9,6 @@ import (
 
 	"example.com/tsimport/reader/mysql"
 	"example.com/tsimport/reader/mysql/mysqltest"
-	"example.com/tsimport/reader/sqldump"
-	"example.com/tsimport/reader/sqltable"
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
@@ -49,58 +47,15 @@ func TestDumpsOfARealServerHoldWhatItsTablesHold(t *testing.T) {
 				continue
 			}
 			of, err := d.Choose(name)
-			if err != nil {
-				t.Fatal(flags, err)
+			must(t, err)
+			live, err := mysql.Parse(s.Address(url.QueryEscape(name)))
+			must(t, err)
+			for i, c := range of.Columns {
+				if slices.Contains(flags, "--compact") && c.Form == asTime { // without the line that says so it is not known that times are in UTC
+					of.Columns[i].Form = map[bool]int{true: asUTC, false: asTime}[c.SQL[:4] == "time"]
+				}
 			}
-			compareWithLive(t, out, of, s.Address(url.QueryEscape(name)), slices.Contains(flags, "--compact"))
+			sqltest.Compare(t, live, out, of, NewParser(of.Columns))
 		}
 	}
-}
-
-// compareWithLive compares the rows of a dump with those of the live table.
-func compareWithLive(t *testing.T, dump []byte, of *sqldump.Table, address string, zoned bool) {
-	t.Helper()
-	a, err := mysql.Parse(address)
-	must(t, err)
-	columns, key, err := sqltable.New(sqltable.Config{Server: a}).Describe(t.Context())
-	must(t, err)
-	for i, k := range key {
-		if of.Key[i] != columns[k].Name {
-			t.Errorf("the key is %q", of.Key)
-		}
-	}
-	var names []string
-	for i, c := range of.Columns {
-		if zoned && c.Form == asTime { // without the line that says so it is not known that times are in UTC
-			of.Columns[i].Form = map[bool]int{true: asUTC, false: asTime}[c.SQL[:4] == "time"]
-		}
-		at := slices.IndexFunc(columns, func(l sqltable.Column) bool { return l.Name == c.Name })
-		if at < 0 || columns[at].Type != c.Type() {
-			t.Fatalf("column %s is %v, live at %d", c.Name, c.Type(), at)
-		}
-		names = append(names, c.Name)
-	}
-	live, dumped := sqltest.Values(t, a, names), rowsOfKinds(t, dump, of)
-	slices.Sort(dumped)
-	if len(live) != len(dumped) || len(live) != int(of.Rows) {
-		t.Fatalf("%s: %d rows live, %d in the dump, which says %d", of.Name, len(live), len(dumped), of.Rows)
-	}
-	for i := range live {
-		if live[i] != dumped[i] {
-			t.Fatalf("%s: live\n%s\ndump\n%s", of.Name, live[i], dumped[i])
-		}
-	}
-	t.Logf("%s: %d rows of %d columns are equal", of.Name, len(live), len(names))
-}
-
-func rowsOfKinds(t *testing.T, dump []byte, of *sqldump.Table) (rows []string) {
-	p := NewParser(of.Columns)
-	p.Reset(dump[of.From:of.To], false)
-	for rec, ok := p.Next(); ok; rec, ok = p.Next() {
-		if rec.Bad != nil {
-			t.Fatal(rec.Bad)
-		}
-		rows = append(rows, sqltest.Show(rec, nil))
-	}
-	return rows
 }

@@ -11,6 +11,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/sqldump"
+	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
 var must = conformance.Must
@@ -24,30 +25,8 @@ func shop(t testing.TB) []byte {
 }
 
 // rowsOf shows the rows of a table.
-func rowsOf(text []byte, t *sqldump.Table) (rows []string) {
-	p := NewParser(t.Columns)
-	p.Reset(text[t.From:t.To], false)
-	for rec, ok := p.Next(); ok; rec, ok = p.Next() {
-		fields := []string{}
-		for _, d := range rec.Fields {
-			switch {
-			case rec.Bad != nil:
-			case d.Kind == record.Null:
-				fields = append(fields, "null")
-			case d.Kind == record.Integer || d.Kind == record.Boolean:
-				fields = append(fields, fmt.Sprint(d.Int))
-			case d.Kind == record.Double:
-				fields = append(fields, fmt.Sprint(d.Double))
-			default:
-				fields = append(fields, string(d.Bytes))
-			}
-		}
-		if rec.Bad != nil {
-			fields = []string{rec.Bad.Code + " " + rec.Bad.Column}
-		}
-		rows = append(rows, strings.Join(fields, "|"))
-	}
-	return rows
+func rowsOf(text []byte, t *sqldump.Table) []string {
+	return sqltest.Read(NewParser(t.Columns), text[t.From:t.To], false, sqltest.Text)
 }
 
 func TestADumpIsReadWithItsSchema(t *testing.T) {
@@ -72,8 +51,8 @@ func TestADumpIsReadWithItsSchema(t *testing.T) {
 	}
 	rows := rowsOf(text, orders)
 	if want := []string{
-		"1|Ann\t\"x\", \\ é\nline|10.50|1|2024-02-29T07:04:56.789Z|2024-02-29T12:34:56|0.1|0.10000000149011612|\x00\xff\\|ok|9.99|7|P1Y-2DT3H4M5.5S|{a,\"b c\"}|{\"a\": 1}|73ffd264-44b3-4869-90e8-e7d1dfc035d4|\\N",
-		"2||null|0|infinity|-infinity|NaN|-Inf||null|null|null|P-1MT-0.000001S|{}|null|null|null",
+		"1|Ann\t\"x\", \\ é\nline|10.50|true|2024-02-29T07:04:56.789Z|2024-02-29T12:34:56|0.1|0.10000000149011612|\x00\xff\\|ok|9.99|7|P1Y-2DT3H4M5.5S|{a,\"b c\"}|{\"a\": 1}|73ffd264-44b3-4869-90e8-e7d1dfc035d4|\\N",
+		"2||null|false|infinity|-infinity|NaN|-Inf||null|null|null|P-1MT-0.000001S|{}|null|null|null",
 		"3|\\.|0.00|null|0044-03-15 00:00:00+00 BC|12345-01-01T00:00:00.5|1e+300|1.4999999853326784e-10|null|sad|1.00|-1|PT0S|null|[]|null|",
 	}; !slices.Equal(rows, want) {
 		t.Errorf("rows %q,\nwant %q", rows, want)
@@ -93,37 +72,12 @@ func TestADumpIsReadWithItsSchema(t *testing.T) {
 
 func TestADumpThatIsCutAnywhereSaysSo(t *testing.T) {
 	text := shop(t)
-	complete := bytes.Index(text, []byte("dump complete\n")) + len("dump complete")
-	whole, err := Index(bytes.NewReader(text))
-	must(t, err)
-	first := bytes.IndexByte(text[3:], '\n') + 3
-	for n := first; n < complete; n += 1 + n%11 {
-		d, err := Index(bytes.NewReader(text[:n]))
-		if err != nil {
-			t.Fatalf("%d bytes: %v", n, err)
-		}
-		if d.Truncated == nil {
-			t.Fatalf("%d bytes are a whole dump", n)
-		}
-		for _, table := range d.Tables {
-			if table.Refused != "" || table.Rows == 0 {
-				continue
-			}
-			all := rowsOf(text, whole.Find(table.Name))
-			if rows := rowsOf(text, table); len(rows) != int(table.Rows) || !slices.Equal(rows, all[:len(rows)]) {
-				t.Fatalf("%d bytes: table %s has %q", n, table.Name, rows)
-			}
-		}
-	}
-	for _, n := range []int{complete, complete + 1, len(text)} {
-		if d, err := Index(bytes.NewReader(text[:n])); err != nil || d.Truncated != nil {
-			t.Errorf("%d bytes: %v, %v", n, err, d.Truncated)
-		}
-	}
+	first, complete := bytes.IndexByte(text[3:], '\n')+3, bytes.Index(text, []byte("dump complete\n"))+len("dump complete")
+	sqltest.CutAnywhere(t, text, first, complete, Index, func(of *sqldump.Table) []string { return rowsOf(text, of) })
 }
 
 func TestWhatPgDumpDoesNotWriteIsRefused(t *testing.T) {
-	for text, want := range map[string]string{
+	sqltest.RefusedDumps(t, Index, map[string]string{
 		"COPY a (x) FROM stdin WITH CSV;\n":                              "a COPY that pg_dump does not write",
 		"COPY a (x) FROM stdin;\r\n1\r\n\\.\r\n":                         "CR LF",
 		"COPY a (x) FROM stdin; SELECT 1;\n":                             "after a COPY",
@@ -135,25 +89,12 @@ func TestWhatPgDumpDoesNotWriteIsRefused(t *testing.T) {
 		"\\! rm -rf x\n":                                                 "not a command that dumps have",
 		"SELECT '" + strings.Repeat("x\n", sqldump.MaxStatement/2) + "'": "a statement of more than 8 MiB",
 		strings.Repeat("x", sqldump.MaxStatement+(2<<20)):                "a line of more than 8 MiB",
-	} {
-		if _, err := Index(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.40q: %v, want %q", text, err, want)
-		}
-	}
-	for text, want := range map[string]string{
+	}, map[string]string{
 		"CREATE TABLE a (x int);\nINSERT INTO a VALUES (1);\n":             "without --inserts",
 		"COPY a (x) FROM stdin;\n1\n\\.\nCOPY a (x) FROM stdin;\n1\n\\.\n": "several places",
 		"COPY a  FROM stdin;\n\n\\.\n":                                     "has no columns",
 		"CREATE TABLE a ();\n":                                             "does not say which columns",
-	} {
-		d, err := Index(strings.NewReader(text))
-		if err != nil {
-			t.Fatalf("%q: %v", text, err)
-		}
-		if _, err := d.Choose("a"); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", text, err, want)
-		}
-	}
+	})
 }
 
 func TestStatementsEndWhereTheyEnd(t *testing.T) {
@@ -193,7 +134,7 @@ func TestABadValueRejectsItsRow(t *testing.T) {
 	columns := []sqldump.Column{{Name: "a", SQL: "integer", Kind: record.Integer, Form: asInteger}, {Name: "b", SQL: "bytea", Kind: record.Binary, Form: asBytes}, {Name: "c", SQL: "boolean", Kind: record.Boolean, Form: asBoolean}}
 	text := "1\t\\\\x00\tt\nx\t\\N\t\\N\n1\t\\\\f\tt\n1\ta\\\\000\\\\\\\\\tt\n1\t\\\\xf\tt\n1\t\\N\ttrue\n1\t\\N\n"
 	got := rowsOf([]byte(text), &sqldump.Table{Columns: columns, To: int64(len(text))})
-	if want := []string{"1|\x00|1", "WrongType a", "WrongType b", "1|a\x00\\|1", "WrongType b", "WrongType c", "RaggedRecord "}; !slices.Equal(got, want) {
+	if want := []string{"1|\x00|true", "WrongType a", "WrongType b", "1|a\x00\\|true", "WrongType b", "WrongType c", "RaggedRecord "}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

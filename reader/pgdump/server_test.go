@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"net/url"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 
 	"example.com/tsimport/reader/postgres"
 	"example.com/tsimport/reader/postgres/pgtest"
-	"example.com/tsimport/reader/sqldump"
-	"example.com/tsimport/reader/sqltable"
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
 
@@ -48,47 +45,13 @@ func TestDumpsOfARealServerHoldWhatItsTablesHold(t *testing.T) {
 		for table, full := range map[string]string{name: "Odd Schema.t;(x", "public.plain": "public.plain"} {
 			of, err := d.Choose(full)
 			must(t, err)
-			compareWithLive(t, out, of, s.Address(url.QueryEscape(table)))
+			live, err := postgres.Parse(s.Address(url.QueryEscape(table)))
+			must(t, err)
+			sqltest.Compare(t, live, out, of, NewParser(of.Columns))
 		}
 		one, err := d.Choose("one")
 		if err != nil || fmt.Sprintf("%q", rowsOf(out, one)) != `["" "null" "\n" "\\."]` {
 			t.Errorf("%q, %v", rowsOf(out, one), err)
 		}
 	}
-}
-
-// compareWithLive compares the rows of a dump with those of the live table.
-func compareWithLive(t *testing.T, dump []byte, of *sqldump.Table, address string) {
-	t.Helper()
-	a, err := postgres.Parse(address)
-	must(t, err)
-	columns, key, err := sqltable.New(sqltable.Config{Server: a}).Describe(t.Context())
-	must(t, err)
-	for i, k := range key {
-		if of.Key[i] != columns[k].Name {
-			t.Errorf("the key is %q", of.Key)
-		}
-	}
-	var names, dumped []string
-	for _, c := range of.Columns {
-		at := slices.IndexFunc(columns, func(l sqltable.Column) bool { return l.Name == c.Name })
-		if at < 0 || columns[at].Type != c.Type() {
-			t.Fatalf("column %s is %v, live at %d", c.Name, c.Type(), at)
-		}
-		names = append(names, c.Name)
-	}
-	live := sqltest.Values(t, a, names)
-	p := NewParser(of.Columns)
-	p.Reset(dump[of.From:of.To], false)
-	for rec, ok := p.Next(); ok; rec, ok = p.Next() {
-		if rec.Bad != nil {
-			t.Fatal(rec.Bad)
-		}
-		dumped = append(dumped, sqltest.Show(rec, nil))
-	}
-	slices.Sort(dumped)
-	if !slices.Equal(live, dumped) || len(live) != int(of.Rows) {
-		t.Fatalf("%s: %d rows live, %d in the dump, which says %d; the first are\n%s\n%s", of.Name, len(live), len(dumped), of.Rows, live[0], dumped[0])
-	}
-	t.Logf("%s: %d rows of %d columns are equal", of.Name, len(live), len(names))
 }

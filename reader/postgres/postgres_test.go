@@ -9,8 +9,6 @@ import (
 	"math"
 	"net"
 	"net/url"
-	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +19,6 @@ import (
 	"example.com/tsimport/reader/postgres/pgtest"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
-	"example.com/tsimport/reader/source/sourcetest"
 	"example.com/tsimport/reader/sqltable"
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
@@ -29,7 +26,7 @@ import (
 var must = conformance.Must
 
 func TestAnAddressHoldsNoSecret(t *testing.T) {
-	for arg, want := range map[string]string{
+	sqltest.Addresses(t, Parse, map[string]string{
 		"postgres://u:planted@h/d?table=t":               "holds a password",
 		"postgres://u@h/d?table=t&password=planted":      "holds a secret",
 		"postgres://u@h/d?table=t&sslpassword=planted":   "holds a secret",
@@ -41,12 +38,7 @@ func TestAnAddressHoldsNoSecret(t *testing.T) {
 		"postgres://u@h/d?table=public.orders&port=1":    "",
 		`postgresql://u@h/d?table="a.b"."c.d"`:           "",
 		"postgres://u@h/d?table=t&sslmode=verify-full&a": "",
-	} {
-		_, err := Parse(arg)
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "planted")) {
-			t.Errorf("%s: %v, want %q", arg, err, want)
-		}
-	}
+	})
 	if schema, table, err := tableName(`"a.b"."c.d"`); schema != "a.b" || table != "c.d" || err != nil {
 		t.Error(schema, table, err)
 	}
@@ -116,27 +108,20 @@ func parseQuery(t *testing.T, s *pgtest.Server, key, sql string) *Address {
 
 func TestASessionThatIsLostIsReplacedAndAQuestionThatIsWrongIsNotAskedAgain(t *testing.T) {
 	server := func(code string) error { return fmt.Errorf("page: %w", &pgconn.PgError{Code: code}) }
-	for _, tt := range []struct {
-		what string
-		err  error
-		lost bool
-	}{
-		{"a query that was killed", server("57014"), true},
-		{"a session that was killed, or a server that stops", server("57P01"), true},
-		{"a server that starts", server("57P03"), true},
-		{"too many sessions", server("53300"), true},
-		{"a query that a standby ends for its replay", server("40001"), true},
-		{"a snapshot that nobody holds", server("22023"), true},
-		{"a connection that ended", io.ErrUnexpectedEOF, true},
-		{"a table that was dropped", server("42P01"), false},
-		{"a column that was dropped", server("42703"), false},
-		{"a user who may not", server("42501"), false},
-		{"a text that has no UTF-8", server("22P05"), false},
-	} {
-		if got := new(Address).Lost(tt.err); got != tt.lost {
-			t.Errorf("%s: %v", tt.what, got)
-		}
-	}
+	sqltest.Lost(t, new(Address), map[string]error{
+		"a query that was killed":                           server("57014"),
+		"a session that was killed, or a server that stops": server("57P01"),
+		"a server that starts":                              server("57P03"),
+		"too many sessions":                                 server("53300"),
+		"a query that a standby ends for its replay":        server("40001"),
+		"a snapshot that nobody holds":                      server("22023"),
+		"a connection that ended":                           io.ErrUnexpectedEOF,
+	}, map[string]error{
+		"a table that was dropped":  server("42P01"),
+		"a column that was dropped": server("42703"),
+		"a user who may not":        server("42501"),
+		"a text that has no UTF-8":  server("22P05"),
+	})
 }
 
 func TestARealServer(t *testing.T) {
@@ -151,11 +136,7 @@ func TestARealServer(t *testing.T) {
 	server := func(table string) sqltable.Server { return addressOf(t, s.Address(url.QueryEscape(table))) }
 	for _, table := range []string{"numbers", "texts", "parted"} {
 		t.Run("keeps the contract of sources: "+table, func(t *testing.T) {
-			sourcetest.Check(t, func() source.Source {
-				_, parts := open(t, s, table, nil)
-				parts[0].SetSplitBytes(8 << 10)
-				return parts[0]
-			})
+			sqltest.Contract(t, func() sqltable.Server { return server(table) }, 8<<10)
 		})
 	}
 
@@ -167,24 +148,11 @@ func TestARealServer(t *testing.T) {
 			INSERT INTO kinds VALUES (1, -9223372036854775808, 0.1, 0.1, 'NaN', 12345678.90, true, E'tab\t"é', 'ab', '', '\x00ff', '00112233-4455-6677-8899-aabbccddeeff',
 			'{"a": 1.50,  "a":2}', '{"b":1.50,"a":1}', 'infinity', '0044-03-15 01:02:03 BC', '2024-03-10 02:30:00.5+05:30', '24:00:00', '10:00:00+02', '1 year -2 days 3.5 s', 'ok', '{1,NULL,3}', '{"a b",NULL,"\""}', B'101', B'1', '10.0.0.1/8', '[1,5)', '(1,"x y")', 1234.5, '<a/>', 4294967295);
 			INSERT INTO kinds (id, f8, n, tz) VALUES (2, 'Infinity', 123456789012345678901234567890.00100, 'infinity')`)
-		_, parts := open(t, s, "kinds", nil)
-		rows := sqltest.All(t, parts, nil)
-		want := []string{
+		sqltest.Exact(t, server("kinds"), []string{
 			`3 1 0 ""|`, `3 -9223372036854775808 0 ""|`, `5 0 0.10000000149011612 ""|`, `5 0 0.1 ""|`, `7 0 0 "NaN"|`, `"12345678.90"|`, `6 1 0 ""|`, `"tab\t\"é"|`, `"ab   "|`, `7 0 0 ""|`, `8 0 0 "\x00\xff"|`,
 			`"00112233-4455-6677-8899-aabbccddeeff"|`, `"{\"a\": 1.50,  \"a\":2}"|`, `"{\"a\": 1, \"b\": 1.50}"|`, `"infinity"|`, `"0044-03-15 01:02:03 BC"|`, `"2024-03-09T21:00:00.5Z"|`, `"24:00:00"|`, `"10:00:00+02"|`, `"P1Y-2DT3.5S"|`,
 			`"ok"|`, `"{1,NULL,3}"|`, `"{\"a b\",NULL,\"\\\"\"}"|`, `"101"|`, `"1"|`, `"10.0.0.1/8"|`, `"[1,5)"|`, `"(1,\"x y\")"|`, `"1234.50"|`, `"<a/>"|`, `3 4294967295 0 ""|`, `3 2 0 ""|`,
-		}
-		rest := rows[0]
-		for i, w := range want {
-			at := strings.Index(rest, w)
-			if at < 0 {
-				t.Fatalf("column %d: no %s in %s", i, w, rest)
-			}
-			rest = rest[at+len(w):]
-		}
-		if !strings.Contains(rows[1], `"123456789012345678901234567890.00100"|`) || !strings.Contains(rows[1], `5 0 +Inf ""|`) || !strings.Contains(rows[1], `7 0 0 "infinity"|`) {
-			t.Error(rows[1])
-		}
+		}, []string{`5 0 +Inf ""|`, `"123456789012345678901234567890.00100"|`, `7 0 0 "infinity"|`})
 	})
 
 	t.Run("times are those of the server's texts", func(t *testing.T) {
@@ -232,19 +200,10 @@ func TestARealServer(t *testing.T) {
 	t.Run("unique indexes of parts of the key are known, those that do not hold for all rows are not", func(t *testing.T) {
 		s.Exec(`CREATE TABLE indexed (a int, b int, c int, d int, PRIMARY KEY (a, b, c, d), UNIQUE (a) DEFERRABLE, UNIQUE (d, c) INCLUDE (a));
 			CREATE UNIQUE INDEX ON indexed (b) WHERE a > 0; CREATE UNIQUE INDEX ON indexed ((b + 1)); CREATE INDEX ON indexed (b); CREATE UNIQUE INDEX ON indexed (b, c) NULLS NOT DISTINCT`)
-		_, parts := open(t, s, "indexed", nil)
-		got := parts[0].About().AlsoUnique
-		for _, names := range got {
-			slices.Sort(names)
-		}
-		if slices.SortFunc(got, slices.Compare); !reflect.DeepEqual(got, [][]string{{"b", "c"}, {"c", "d"}}) {
-			t.Errorf("%q", got)
-		}
+		sqltest.Unique(t, server("indexed"), []string{"b", "c"}, []string{"c", "d"})
 		s.Exec(`CREATE TABLE halves (a int, b int, PRIMARY KEY (a, b)) PARTITION BY RANGE (a); CREATE TABLE half PARTITION OF halves FOR VALUES FROM (0) TO (9);
 			CREATE UNIQUE INDEX ON half (b); CREATE UNIQUE INDEX whole ON ONLY halves (a)`)
-		if _, parts = open(t, s, "halves", nil); parts[0].About().AlsoUnique != nil {
-			t.Errorf("of partitions: %q", parts[0].About().AlsoUnique)
-		}
+		sqltest.Unique(t, server("halves"))
 	})
 
 	t.Run("all ranges are of one snapshot while rows change", func(t *testing.T) {
@@ -267,17 +226,9 @@ func TestARealServer(t *testing.T) {
 		sqltest.Changed(t, server("big"), 3, 2, func() { s.Stop("immediate"); s.Go() })
 	})
 	t.Run("a reading that needs one snapshot stops when it is lost", func(t *testing.T) {
-		_, parts := open(t, s, "big", func(c *sqltable.Config) { c.Whole = true })
-		var err error
-		for n := 0; err == nil; n++ {
-			if n == 1 {
-				s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport'")
-			}
-			_, err = parts[0].Next()
-		}
-		if !errors.Is(err, sqltable.ErrSnapshot) {
-			t.Error(err)
-		}
+		sqltest.Whole(t, server("big"), func() {
+			s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport'")
+		})
 	})
 	database := func(t *testing.T, name, encoding, sql string) []source.Source {
 		t.Helper()
@@ -307,35 +258,22 @@ func TestARealServer(t *testing.T) {
 		other := s.Standby()
 		s.Exec("UPDATE big SET v = 3") // the first checkpoint of the other one takes its time, and it says no new timeline until then
 		at := s.Exec("SELECT pg_current_wal_lsn()")[0][0]
-		for end := time.Now().Add(30 * time.Second); other.Exec("SELECT pg_last_wal_replay_lsn() >= '" + at + "'")[0][0] != "t"; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("the standby does not follow")
-			}
-		}
+		sqltest.Until(t, "the standby follows", func() bool { return other.Exec("SELECT pg_last_wal_replay_lsn() >= '" + at + "'")[0][0] == "t" })
 		a := addressOf(t, s.Address("big"))
 		to := a.config.Port
 		dial := a.config.DialFunc
 		a.config.DialFunc = func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return dial(ctx, network, fmt.Sprintf("127.0.0.1:%d", to))
 		}
-		_, parts := sqltest.Open(t, a, func(c *sqltable.Config) { c.RetryFor = 30 * time.Second })
-		_, err := parts[0].Next()
-		must(t, err)
-		b := addressOf(t, other.Address("big"))
-		other.Promote()
-		to = b.config.Port
-		s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport'")
-		if _, err := parts[0].Next(); !sqltable.IsChanged(err) || !strings.Contains(err.Error(), "timeline 1, and is now timeline 2") {
-			t.Error(err)
-		}
+		sqltest.Replaced(t, a, func() {
+			other.Promote()
+			to = addressOf(t, other.Address("big")).config.Port
+			s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport'")
+		}, "timeline 1, and is now timeline 2")
 	})
 	t.Run("a table that is replaced meanwhile fails the reading", func(t *testing.T) {
-		_, parts := open(t, s, "big", func(c *sqltable.Config) { c.RetryFor = 30 * time.Second })
-		_, err := parts[0].Next()
-		must(t, err)
-		s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport'; DROP TABLE big; CREATE TABLE big (id int PRIMARY KEY, v int, pad text)")
-		if _, err := parts[0].Next(); !sqltable.IsChanged(err) {
-			t.Error(err)
-		}
+		sqltest.Replaced(t, server("big"), func() {
+			s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport'; DROP TABLE big; CREATE TABLE big (id int PRIMARY KEY, v int, pad text)")
+		}, "")
 	})
 }

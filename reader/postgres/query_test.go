@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"example.com/tsimport/reader/postgres/pgtest"
-	"example.com/tsimport/reader/source"
-	"example.com/tsimport/reader/source/sourcetest"
 	"example.com/tsimport/reader/sqltable"
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
@@ -44,11 +42,7 @@ func TestQueriesOfARealServer(t *testing.T) {
 		"day,n": "SELECT at::date AS day, id AS n, price FROM orders WHERE id <= 1000", "k": "SELECT (i * 7919 % 1001)::text AS k, i FROM generate_series(1, 1000) i",
 	} {
 		t.Run("keeps the contract of sources: "+key, func(t *testing.T) {
-			sourcetest.Check(t, func() source.Source {
-				_, parts := sqltest.Open(t, address(t, key, query), nil)
-				parts[0].SetSplitBytes(4 << 10)
-				return parts[0]
-			})
+			sqltest.Contract(t, func() sqltable.Server { return address(t, key, query) }, 4<<10)
 		})
 	}
 
@@ -72,19 +66,7 @@ func TestQueriesOfARealServer(t *testing.T) {
 		"all sessions were killed": {"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport'", 2},
 	} {
 		t.Run("it continues after "+what, func(t *testing.T) {
-			o, parts := sqltest.Open(t, address(t, "id", joined), nil)
-			rows := sqltest.All(t, parts, func(n int) {
-				if n == 2 {
-					s.Exec(kill.sql)
-				}
-			})
-			seen := map[string]bool{}
-			for _, r := range rows {
-				seen[r] = true
-			}
-			if got := o.Snapshots(); len(rows) != 30000 || len(seen) != 30000 || len(got) != kill.snapshots {
-				t.Errorf("%d rows, %d of them different, snapshots %+v", len(rows), len(seen), got)
-			}
+			sqltest.Continued(t, server(joined), kill.snapshots, func() { s.Exec(kill.sql) })
 		})
 	}
 	t.Run("a key that is none fails the reading", func(t *testing.T) {
@@ -166,22 +148,15 @@ func TestTablesAreListed(t *testing.T) {
 func TestTLSOfARealServer(t *testing.T) {
 	s := pgtest.Start(t)
 	s.Exec("CREATE TABLE t (id int PRIMARY KEY); CREATE USER safe; CREATE USER known; GRANT SELECT ON t TO safe, known")
-	try := func(user, host, parameters string) error {
-		a, err := Parse(strings.NewReplacer("postgres@", user+"@", "127.0.0.1", host, "sslmode=disable&", "").Replace(s.Address("t")) + parameters)
-		if err != nil {
-			return err
-		}
-		look, _, err := a.Look(t.Context())
-		if err == nil {
-			look.Close()
-		}
-		return err
+	address := func(user, host, parameters string) (*Address, error) {
+		return Parse(strings.NewReplacer("postgres@", user+"@", "127.0.0.1", host, "sslmode=disable&", "").Replace(s.Address("t")) + parameters)
 	}
-	for parameters, wants := range map[string]string{"": "", "&sslmode=prefer": "", "&sslmode=disable": "", "&sslmode=require": "the server speaks no TLS, which the address asks for; turn TLS on at the server or, where the network is trusted, give sslmode=disable"} {
-		if err := try("postgres", "127.0.0.1", parameters); wants == "" && err != nil || wants != "" && (err == nil || !strings.Contains(err.Error(), wants)) {
-			t.Errorf("a server without TLS, %q: %v, want %q", parameters, err, wants)
-		}
-	}
+	sqltest.Tried(t, address, []sqltest.TLS{
+		{"postgres", "127.0.0.1", "", ""},
+		{"postgres", "127.0.0.1", "&sslmode=prefer", ""},
+		{"postgres", "127.0.0.1", "&sslmode=disable", ""},
+		{"postgres", "127.0.0.1", "&sslmode=require", "the server speaks no TLS, which the address asks for; turn TLS on at the server or, where the network is trusted, give sslmode=disable"},
+	})
 	ours, others := sqltest.NewAuthority(t), sqltest.NewAuthority(t)
 	cert, key := ours.Server()
 	s.Secure(ours.File, cert, key, "hostssl all safe all trust\nhost all safe all reject\nhostssl all known all cert\nhost all known all reject\n")
@@ -189,7 +164,7 @@ func TestTLSOfARealServer(t *testing.T) {
 	strange, strangeKey := others.Client("known")
 	other, otherKey := ours.Client("safe")
 	pair := func(cert, key string) string { return "&sslcert=" + cert + "&sslkey=" + key }
-	for _, c := range []struct{ user, host, parameters, wants string }{
+	sqltest.Tried(t, address, []sqltest.TLS{
 		{"safe", "127.0.0.1", "", ""},
 		{"safe", "127.0.0.1", "&sslmode=disable", "pg_hba.conf rejects"},
 		{"safe", "127.0.0.1", "&sslmode=require", ""},
@@ -205,9 +180,5 @@ func TestTLSOfARealServer(t *testing.T) {
 		{"known", "127.0.0.1", "&sslmode=verify-full&sslrootcert=" + ours.File + pair(cert, key), ""},
 		{"known", "127.0.0.1", "&sslmode=require" + pair(strange, strangeKey), "give one that it trusts with sslcert=FILE and sslkey=FILE"},
 		{"known", "127.0.0.1", "&sslmode=require" + pair(other, otherKey), "certificate authentication failed"},
-	} {
-		if err := try(c.user, c.host, c.parameters); c.wants == "" && err != nil || c.wants != "" && (err == nil || !strings.Contains(err.Error(), c.wants)) {
-			t.Errorf("%s at %s%s: %v, want %q", c.user, c.host, c.parameters, err, c.wants)
-		}
-	}
+	})
 }

@@ -14,7 +14,6 @@ import (
 
 	"example.com/tsimport/internal/conformance"
 	"example.com/tsimport/reader/source"
-	"example.com/tsimport/reader/source/sourcetest"
 	"example.com/tsimport/reader/sqltable"
 	"example.com/tsimport/reader/sqltable/sqltest"
 )
@@ -87,11 +86,7 @@ func TestTablesKeepTheContractOfSources(t *testing.T) {
 		d.exec("PRAGMA journal_mode = " + mode)
 		for _, table := range []string{"numbers", "texts", "composed", "blobs", "keyless"} {
 			t.Run(mode+" "+table, func(t *testing.T) {
-				sourcetest.Check(t, func() source.Source {
-					_, parts := sqltest.Open(t, d.address(table), nil)
-					parts[0].SetSplitBytes(3 << 10)
-					return parts[0]
-				})
+				sqltest.Contract(t, func() sqltable.Server { return d.address(table) }, 3<<10)
 			})
 		}
 	}

@@ -3,11 +3,16 @@ package sqltest
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"example.com/tsimport/reader/source"
+	"example.com/tsimport/reader/source/sourcetest"
 	"example.com/tsimport/reader/sqltable"
 )
 
@@ -87,9 +92,177 @@ func Changed(t *testing.T, s sqltable.Server, page, snapshots int, happens func(
 // Released waits until no session of a server holds a snapshot: it notices a little later that they hung up.
 func Released(t *testing.T, sessions func() string) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); sessions() != "0"; time.Sleep(10 * time.Millisecond) {
+	Until(t, "no session holds a snapshot", func() bool { return sessions() == "0" })
+}
+
+// Until waits until something is so, a minute at most.
+func Until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%s sessions hold a snapshot after the last row", sessions())
+			t.Fatalf("after a minute it is not so that %s", what)
+		}
+	}
+}
+
+// Contract checks that the first part of a server's table, of splits of so many bytes, keeps the contract of sources.
+func Contract(t *testing.T, s func() sqltable.Server, split int) {
+	t.Helper()
+	sourcetest.Check(t, func() source.Source {
+		_, parts := Open(t, s(), nil)
+		parts[0].SetSplitBytes(split)
+		return parts[0]
+	})
+}
+
+// Exact checks that the first rows of a table have these values in this order, and may have others between them.
+func Exact(t *testing.T, s sqltable.Server, rows ...[]string) {
+	t.Helper()
+	_, parts := Open(t, s, nil)
+	all := All(t, parts, nil)
+	for n, wants := range rows {
+		rest := all[n]
+		for i, want := range wants {
+			at := strings.Index(rest, want)
+			if at < 0 {
+				t.Fatalf("row %d, value %d: no %s in %s", n, i, want, rest)
+			}
+			rest = rest[at+len(want):]
+		}
+	}
+}
+
+// Unique checks the unique indexes that are known of parts of a table's key.
+func Unique(t *testing.T, s sqltable.Server, want ...[]string) {
+	t.Helper()
+	_, parts := Open(t, s, nil)
+	got := parts[0].About().AlsoUnique
+	for _, names := range got {
+		slices.Sort(names)
+	}
+	if slices.SortFunc(got, slices.Compare); !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: unique %q, want %q", s.Name(), got, want)
+	}
+}
+
+// Continued reads a query of 30,000 rows while its session is killed after the second page. All rows come once, of so many snapshots.
+func Continued(t *testing.T, s sqltable.Server, snapshots int, kill func()) {
+	t.Helper()
+	o, parts := Open(t, s, nil)
+	seen := map[string]bool{}
+	rows := All(t, parts, func(n int) {
+		if n == 2 {
+			kill()
+		}
+	})
+	for _, r := range rows {
+		seen[r] = true
+	}
+	if got := o.Snapshots(); len(rows) != 30000 || len(seen) != 30000 || len(got) != snapshots {
+		t.Errorf("%d rows, %d of them different, snapshots %+v", len(rows), len(seen), got)
+	}
+}
+
+// Whole checks that a reading that needs one snapshot stops when all sessions are killed.
+func Whole(t *testing.T, s sqltable.Server, kill func()) {
+	t.Helper()
+	_, parts := Open(t, s, func(c *sqltable.Config) { c.Whole = true })
+	_, err := parts[0].Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kill(); err == nil; {
+		_, err = parts[0].Next()
+	}
+	if !errors.Is(err, sqltable.ErrSnapshot) {
+		t.Error(err)
+	}
+}
+
+// Replaced checks that the reading of a table that is another one after its first page fails, and says what is wanted.
+func Replaced(t *testing.T, s sqltable.Server, replace func(), want string) {
+	t.Helper()
+	_, parts := Open(t, s, func(c *sqltable.Config) { c.RetryFor = 30 * time.Second })
+	if _, err := parts[0].Next(); err != nil {
+		t.Fatal(err)
+	}
+	replace()
+	if _, err := parts[0].Next(); !sqltable.IsChanged(err) || !strings.Contains(err.Error(), want) || len(err.Error()) > 400 {
+		t.Error(err)
+	}
+}
+
+// Lost checks which errors are about the session, and which are about what it was asked.
+func Lost(t *testing.T, s sqltable.Server, lost, not map[string]error) {
+	t.Helper()
+	for is, errs := range map[bool]map[string]error{true: lost, false: not} {
+		for what, err := range errs {
+			if s.Lost(err) != is {
+				t.Errorf("%s: %v", what, !is)
+			}
+		}
+	}
+}
+
+// Addresses checks that each address is refused with what is wanted, or taken if that is empty, and that no refusal repeats the word planted.
+func Addresses[A any](t *testing.T, parse func(string) (A, error), wants map[string]string) {
+	t.Helper()
+	for arg, want := range wants {
+		_, err := parse(arg)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "planted")) {
+			t.Errorf("%s: %v, want %q", arg, err, want)
+		}
+	}
+}
+
+// NoLag checks that the lag of replication that a reading is to mind cannot be known, for the reason that is wanted.
+func NoLag(t *testing.T, s sqltable.Server, want string) {
+	t.Helper()
+	_, err := sqltable.New(sqltable.Config{Server: s, MaxLag: time.Second}).Divide(t.Context())
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
+// Paused checks that the reading of a table of 30,000 rows pauses once replication lags, until it is resumed.
+func Paused(t *testing.T, s sqltable.Server, lag, resume func()) {
+	t.Helper()
+	var once sync.Once
+	resumed := make(chan struct{})
+	_, parts := Open(t, s, func(c *sqltable.Config) {
+		c.MaxLag, c.RetryFor = time.Second, time.Minute
+		c.OnPause = func(string) {
+			once.Do(func() { time.AfterFunc(100*time.Millisecond, func() { resume(); close(resumed) }) })
+		}
+	})
+	lag()
+	if rows := All(t, parts, nil); len(rows) != 30000 {
+		t.Errorf("%d rows", len(rows))
+	}
+	select {
+	case <-resumed:
+	default:
+		t.Error("it was read while replication lagged")
+		resume()
+	}
+}
+
+// TLS is a session that is tried, and what its refusal says; empty is none.
+type TLS = struct{ User, Host, Parameters, Wants string }
+
+// Tried tries sessions: address is given the user, the host and what the address has after its table.
+func Tried[S sqltable.Server](t *testing.T, address func(user, host, parameters string) (S, error), tries []TLS) {
+	t.Helper()
+	for _, c := range tries {
+		s, err := address(c.User, c.Host, c.Parameters)
+		if err == nil {
+			var look sqltable.Session
+			if look, _, err = s.Look(t.Context()); err == nil {
+				look.Close()
+			}
+		}
+		if c.Wants == "" && err != nil || c.Wants != "" && (err == nil || !strings.Contains(err.Error(), c.Wants)) {
+			t.Errorf("%s at %s%s: %v, want %q", c.User, c.Host, c.Parameters, err, c.Wants)
 		}
 	}
 }
