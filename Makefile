@@ -245,8 +245,8 @@ errors:
 size:
 	@GO=$(GO) bash packaging/size.sh $(BASE)
 
-# What a process leaves on disk, written again by the present program. Only when a format is changed on purpose, or a kind is added: what is
-# in testdata stands for all earlier versions.
+# What a process leaves on disk, written by the present program where testdata has no such kind: what is there stands for the version that has
+# made it.
 corpus:
 	$(GO) test ./e2e/compatibility -count 1 -update
 

@@ -23,7 +23,7 @@ import (
 	"example.com/tsimport/internal/conformance"
 )
 
-var update = flag.Bool("update", false, "write testdata again")
+var update = flag.Bool("update", false, "write what testdata does not have")
 
 // asProgram is the variable that makes a process of the tests one of the program.
 const asProgram = "TSIMPORT_TEST_PROGRAM"

@@ -42,6 +42,7 @@ type Plan struct {
 	ID      string    `json:"id"`      // which plan of a directory the other objects belong to
 	Planned time.Time `json:"planned"`
 
+	Arguments []string `json:"arguments,omitempty"` // of the command, in plans of versions whose jobs kept no request
 	// Endpoint and Instance are the service that the command has found in flags, the environment or a profile; "" if each table names its own.
 	Endpoint string `json:"endpoint,omitempty"`
 	Instance string `json:"instance,omitempty"`

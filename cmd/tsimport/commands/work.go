@@ -125,10 +125,7 @@ func workOn(c *call, place string, t *workTask) error {
 	if err != nil {
 		return err
 	}
-	if len(p.Job.Request) == 0 {
-		return usagef("%s: its plan has no command", store)
-	}
-	of, err := options.ReadCommand(p.Job.Request)
+	of, err := commandOf(p.Job.Request, p.Arguments)
 	if err != nil {
 		return usagef("%s: %v", store, err)
 	}
@@ -146,7 +143,7 @@ func workOn(c *call, place string, t *workTask) error {
 	if err := takeEnvironment(of); err != nil {
 		return err
 	}
-	in := &invocation{goOn: true, request: p.Job.Request, within: within{task: t}}
+	in := &invocation{goOn: true, request: written(of), within: within{task: t}}
 	return perform(c.again(in, of))
 }
 
