@@ -20,6 +20,7 @@ type Side struct {
 	Instance string
 	Name     string        // of the table
 	Table    *client.Table // nil if it does not exist
+	Clock    *client.Clock // of the service; nil is not known
 }
 
 // Distinct returns why two sides cannot be distinguished: a copy into its own source would never end, or lose rows. One instance can be

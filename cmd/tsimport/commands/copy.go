@@ -225,31 +225,15 @@ func (k *copying) sides(interrupts *interrupts, cfg *pipeline.Config, t *target)
 	if k.source != nil {
 		source = k.source
 	}
-	describe := func(of *target, name string) (s copytable.Side, err error) {
-		traffic := new(client.Traffic)
-		reach := of.Target
-		reach.Connections = cfg.Write.Concurrency
-		s = copytable.Side{Endpoint: of.Endpoint, Instance: of.Instance, Name: name}
-		if s.Client, err = client.New(interrupts.drain, reach, traffic); err != nil {
-			return s, usagef("%v", err)
-		}
-		if of == source && name == k.from.name {
-			k.clock = &traffic.Clock
-		}
-		admin := &client.Admin{Client: s.Client, Context: interrupts.drain, RetryFor: cfg.Write.RetryFor}
-		if s.Table, err = admin.Describe(name); errors.Is(err, client.ErrNoTable) {
-			s.Table, err = nil, nil
-		}
-		return s, sideError(err, of == source && name == k.from.name, of)
-	}
-	if from, err = describe(source, k.from.name); err != nil {
-		return from, to, err
+	if from, err = sideOf(interrupts, cfg, source, k.from.name); err != nil {
+		return from, to, sideError(err, true, source)
 	}
 	if from.Table == nil {
 		return from, to, &plan.UsageError{Message: fmt.Sprintf("the source, table %s, does not exist in %s", k.from.name, source.name), NoTable: true}
 	}
-	to, err = describe(t, k.to.name)
-	return from, to, err
+	k.clock = from.Clock
+	to, err = sideOf(interrupts, cfg, t, k.to.name)
+	return from, to, sideError(err, false, t)
 }
 
 // preSplit makes a new table begin with as many ranges as the source has partitions.

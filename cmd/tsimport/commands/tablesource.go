@@ -143,8 +143,9 @@ func comparable(cfg *pipeline.Config, source string, from, to *client.Table, syn
 func sideOf(interrupts *interrupts, cfg *pipeline.Config, of *target, name string) (s copytable.Side, err error) {
 	reach := of.Target
 	reach.Connections = cfg.Write.Concurrency
-	s = copytable.Side{Endpoint: of.Endpoint, Instance: of.Instance, Name: name}
-	if s.Client, err = client.New(interrupts.drain, reach, nil); err != nil {
+	traffic := new(client.Traffic)
+	s = copytable.Side{Endpoint: of.Endpoint, Instance: of.Instance, Name: name, Clock: &traffic.Clock}
+	if s.Client, err = client.New(interrupts.drain, reach, traffic); err != nil {
 		return s, usagef("%v", err)
 	}
 	admin := &client.Admin{Client: s.Client, Context: interrupts.drain, RetryFor: cfg.Write.RetryFor}
