@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,9 +22,11 @@ var additions = []struct{ file, after, line string }{
 }
 
 func TestAnOptionOrACommandIsAddedInOnePlace(t *testing.T) {
-	tree := clonedTree(t)
-	for _, a := range additions {
-		name := filepath.Join(tree, a.file)
+	p, dir := newPlace(t), t.TempDir()
+	replace := map[string]string{}
+	for i, a := range additions {
+		name, err := filepath.Abs(filepath.Join("..", a.file))
+		must(t, err)
 		text, err := os.ReadFile(name)
 		must(t, err)
 		line := a.after + a.line + "\n"
@@ -33,15 +37,18 @@ func TestAnOptionOrACommandIsAddedInOnePlace(t *testing.T) {
 		if added == string(text) {
 			t.Fatalf("%s has no %q", a.file, a.after)
 		}
-		must(t, os.WriteFile(name, []byte(added), 0o600))
+		replace[name] = filepath.Join(dir, fmt.Sprint(i, ".go"))
+		must(t, os.WriteFile(replace[name], []byte(added), 0o600))
 	}
-	text, err := os.ReadFile("testdata/additions/greet.go")
+	greet, err := filepath.Abs("../cmd/tsimport/commands/greet.go")
 	must(t, err)
-	must(t, os.WriteFile(filepath.Join(tree, "cmd/tsimport/commands/greet.go"), text, 0o600))
-	p, bin := newPlace(t), filepath.Join(t.TempDir(), "tsimport")
-	build := exec.Command("go", "build", "-o", bin, "./cmd/tsimport")
-	build.Dir = tree
-	if out, err := build.CombinedOutput(); err != nil {
+	replace[greet], err = filepath.Abs("testdata/additions/greet.go")
+	must(t, err)
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600))
+	bin := filepath.Join(dir, "tsimport")
+	if out, err := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", bin, "../cmd/tsimport").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	p.write("in.csv", "id\na\n")
