@@ -69,6 +69,7 @@ const (
 	Sync              // write the differences
 	Verify            // compare
 	Export            // rows to files
+	Jobs              // run them: options of all their loads
 	Check             // inputs, by what a load and a comparison have in common
 	Looking           // at inputs: inspect, check, advise and so on
 	Reaching          // a service, for anything

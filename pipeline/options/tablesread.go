@@ -45,7 +45,7 @@ var ofTables = []*Option{
 		Usage: "compare, show what would be written and deleted and what it would cost, and write nothing"},
 	{Name: "run", In: Verify,
 		Usage: "compare with what the run in the folder `RUN` loaded: its files and flags, without its rejects"},
-	{Name: "max-rcu", Kind: Number, Group: rates, In: Copy, Scope: OfJob,
+	{Name: "max-rcu", Kind: Number, Group: rates, In: Copy | Jobs, Scope: OfJob,
 		Usage: "read at most `UNITS` of capacity of the source a second; 0 means no limit"},
 	{Name: "max-rcu", Kind: Number, Group: rates, In: Sync | Verify, Scope: OfJob,
 		Usage: "read at most `UNITS` of capacity a second, of all tables that are compared together; 0 means no limit"},

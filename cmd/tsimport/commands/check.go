@@ -33,13 +33,10 @@ func checkCommand(in *invocation) *cli.Command {
 			&cli.BoolFlag{Name: "unique", Usage: "find keys that several records have, and whether their rows or the values of the key differ"},
 			&cli.BoolFlag{Name: "fail-on-duplicates", Usage: "exit with 6 if several records have one key, even if their rows are equal; implies --unique"},
 			&cli.IntFlag{Name: "examples", Usage: "show at most `N` rejects, repeats and collisions each", Value: 10},
-		}, hidden(flagsOf(options.Check), targetNames)...),
+		}, flagsOf(options.Check)...),
 		Action: in.act(func(c *call) error { return check(c) }),
 	}
 }
-
-// targetNames are the flags that say which store a table is in.
-var targetNames = []string{"endpoint", "instance", "store", "request-timeout", "table", "concurrency", "retry-for"}
 
 func check(c *call) error {
 	if err := refuseArchives(c); err != nil {

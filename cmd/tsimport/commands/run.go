@@ -58,7 +58,7 @@ func ofAllLoads(name string) bool {
 }
 
 func runFlags() []cli.Flag {
-	flags := append([]cli.Flag{
+	return append([]cli.Flag{
 		&cli.IntFlag{Name: "parallel", Usage: "run `N` loads at a time (default: as the file says, or 1)"},
 		&cli.BoolFlag{Name: "plan", Usage: "show what each load would do: files, rows, columns, table, write units, time; write nothing (docs/jobs.md)"},
 		&cli.BoolFlag{Name: "fresh", Usage: "start over, even if this job is unfinished (default: resume it)"},
@@ -67,22 +67,7 @@ func runFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "json", Usage: "print how the job ended, or the plan, as JSON on stdout"},
 		&cli.BoolFlag{Name: "schema", Usage: "print the JSON schema of job files, for editors (docs/job.schema.json), and run nothing"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
-	}, flagsOf(options.Reaching)...)
-	wanted := map[string]bool{}
-	all := options.Names(func(o *options.Option) bool { return ofAllLoads(o.Name) })
-	for _, name := range append(all, "create", "dry-run", "verify", "max-errors", "retry-for", "settle", "sync", "batch-bytes", "compress", "order") {
-		wanted[name] = true
-	}
-	for _, f := range flags {
-		delete(wanted, f.Names()[0])
-	}
-	for _, f := range flagsOf(options.Load | options.Copy) {
-		if name := f.Names()[0]; wanted[name] {
-			delete(wanted, name)
-			flags = append(flags, f)
-		}
-	}
-	return flags
+	}, flagsOf(options.Reaching|options.Jobs)...)
 }
 
 // ownFlags are those of tsimport run that a job file does not have as keys.

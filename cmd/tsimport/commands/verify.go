@@ -44,32 +44,6 @@ func verifyCommand(in *invocation) *cli.Command {
 	}
 }
 
-// hidden leaves flags out of the help.
-func hidden(flags []cli.Flag, names []string) []cli.Flag {
-	for _, f := range flags {
-		if !slices.Contains(names, f.Names()[0]) {
-			continue
-		}
-		switch f := f.(type) {
-		case *cli.BoolFlag:
-			f.Hidden = true
-		case *cli.StringFlag:
-			f.Hidden = true
-		case *cli.StringSliceFlag:
-			f.Hidden = true
-		case *cli.IntFlag:
-			f.Hidden = true
-		case *cli.Int64Flag:
-			f.Hidden = true
-		case *cli.Float64Flag:
-			f.Hidden = true
-		case *cli.DurationFlag:
-			f.Hidden = true
-		}
-	}
-	return flags
-}
-
 // comparison is how a comparison is asked for, beside what a load is.
 type comparison struct {
 	examples  int
