@@ -112,19 +112,15 @@ func every[T any](of []T) []int {
 	return all
 }
 
-// readAnywhere reads a file split by split.
-func readAnywhere(b []byte, o Options, order func([]Split)) (c contents, err error) {
+// readSplits reads a file split by split.
+func readSplits(b []byte, o Options) (c contents, err error) {
 	f, err := Open(bytes.NewReader(b), int64(len(b)), "x.arrow", o)
 	if err != nil {
 		return nil, err
 	}
 	p := f.NewParser(every(f.Columns()))
 	defer p.Close()
-	splits := slices.Clone(f.Splits())
-	if order != nil {
-		order(splits)
-	}
-	for _, s := range splits {
+	for _, s := range f.Splits() {
 		before := len(c)
 		if err := p.Parse(s, c.add(f.Columns())); err != nil {
 			return c, err
@@ -133,7 +129,7 @@ func readAnywhere(b []byte, o Options, order func([]Split)) (c contents, err err
 			return c, fmt.Errorf("split %d gave %d rows, not %d", s.Number, len(c)-before, s.Rows)
 		}
 	}
-	if order == nil && int64(len(c)) != f.Rows() {
+	if int64(len(c)) != f.Rows() {
 		return c, fmt.Errorf("%d rows of %d", len(c), f.Rows())
 	}
 	return c, nil
@@ -200,7 +196,7 @@ func TestEveryValueIsWhatItsWriterSays(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			b, want := read(t, file), wanted(t, file)
 			for _, rows := range []int64{0, 1, 3, 100} {
-				have, err := readAnywhere(b, Options{SplitRows: rows}, nil)
+				have, err := readSplits(b, Options{SplitRows: rows})
 				if replaced := strings.Contains(file, "replaced"); replaced != errors.Is(err, ErrReplaced) || err != nil && !replaced {
 					t.Fatal(err)
 				} else if !replaced {
@@ -230,24 +226,9 @@ func TestAFooterWithoutAVersionHasThatOfTheSchema(t *testing.T) {
 		if v := newFlat(b[start:end]).root().number(0, 2, 0); v != 0 {
 			t.Fatalf("%s: the footer has version %d", name, v)
 		}
-		have, err := readAnywhere(b, Options{}, nil)
+		have, err := readSplits(b, Options{})
 		must(t, err)
 		same(t, have, wanted(t, name))
-	}
-}
-
-func TestSplitsAreReadInAnyOrder(t *testing.T) {
-	for _, name := range []string{"many.arrow", "many.arrows", "many_zstd.arrow", "many_lz4.arrows"} {
-		b := read(t, "testdata/"+name)
-		want := wanted(t, name)
-		have, err := readAnywhere(b, Options{SplitRows: 10}, slices.Reverse[[]Split])
-		must(t, err)
-		slices.SortFunc(have, func(a, b map[string][2]any) int {
-			x, _ := strconv.Atoi(a["id"][1].(string))
-			y, _ := strconv.Atoi(b["id"][1].(string))
-			return x - y
-		})
-		same(t, have, want)
 	}
 }
 
@@ -346,10 +327,10 @@ func TestWhatTakesTooMuchMemoryIsRefused(t *testing.T) {
 	}
 	p.LimitMemory(1 << 20)
 	must(t, parse())
-	if _, err := readAnywhere(b, Options{MaxDictionary: 10}, nil); err == nil || !strings.Contains(err.Error(), "dictionaries take") {
+	if _, err := readSplits(b, Options{MaxDictionary: 10}); err == nil || !strings.Contains(err.Error(), "dictionaries take") {
 		t.Errorf("dictionaries: %v", err)
 	}
-	if _, err := readAnywhere(b, Options{MaxMetadata: 100}, nil); err == nil || !strings.Contains(err.Error(), "100 are the limit") {
+	if _, err := readSplits(b, Options{MaxMetadata: 100}); err == nil || !strings.Contains(err.Error(), "100 are the limit") {
 		t.Errorf("metadata: %v", err)
 	}
 	stream := read(t, "testdata/many_zstd.arrows")
@@ -366,7 +347,7 @@ func TestWhatIsCutShortIsRefused(t *testing.T) {
 	for _, name := range []string{"version4.arrow", "version4.arrows", "legacy.arrows", "deltas.arrow"} {
 		b := read(t, "testdata/"+name)
 		for n := range b {
-			if _, err := readAnywhere(b[:n], Options{}, nil); err == nil {
+			if _, err := readSplits(b[:n], Options{}); err == nil {
 				t.Fatalf("%s: the first %d of %d bytes were read without an error", name, n, len(b))
 			}
 			if _, err := readInOrder(b[:n], Options{}); err == nil {
@@ -374,7 +355,7 @@ func TestWhatIsCutShortIsRefused(t *testing.T) {
 			}
 		}
 		for _, more := range []string{"x", string(b)} {
-			_, err1 := readAnywhere([]byte(string(b)+more), Options{}, nil)
+			_, err1 := readSplits([]byte(string(b)+more), Options{})
 			_, err2 := readInOrder([]byte(string(b)+more), Options{})
 			if err2 == nil || err1 == nil && more == "x" {
 				t.Errorf("%s with %d bytes after it was read: %v, %v", name, len(more), err1, err2)

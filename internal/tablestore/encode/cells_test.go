@@ -61,16 +61,7 @@ func TestRowsWithCellsOfTheirOwnAreTheSDKsBytes(t *testing.T) {
 		"delete":                    {table.Delete, false, versions, remove.Serialize(), 3},
 	} {
 		block, why := appendOwn(New(keyOnly, tt.mode, tt.deleteNull), tt.cells...)
-		if why != nil {
-			t.Fatalf("%s: %v", name, why)
-		}
-		r := table.Ref{Block: block}
-		if !bytes.Equal(r.Body(), tt.want) {
-			t.Errorf("%s:\ngot  %x\nwant %x", name, r.Body(), tt.want)
-		}
-		if r.Row().Size() != tt.size {
-			t.Errorf("%s: %d accounted bytes, want %d", name, r.Row().Size(), tt.size)
-		}
+		isRow(t, name, block, why, tt.want, tt.size)
 	}
 }
 

@@ -42,19 +42,20 @@ func TestRowsAreTheSDKsBytesInEveryMode(t *testing.T) {
 		"delete":                    {table.Delete, false, remove.Serialize(), 3},
 	} {
 		b := new(table.Block)
-		if why := New(schema, tt.mode, tt.deleteNull).Append(b, []table.Value{str("k"), str("x"), {}}, nil, table.Span{}, nil); why != nil {
-			t.Fatalf("%s: %v", name, why)
-		}
-		r := table.Ref{Block: b}
-		if !bytes.Equal(r.Body(), tt.want) {
-			t.Errorf("%s:\ngot  %x\nwant %x", name, r.Body(), tt.want)
-		}
-		if r.Row().Size() != tt.size {
-			t.Errorf("%s: %d accounted bytes, want %d", name, r.Row().Size(), tt.size)
-		}
-		if want := table.AppendKey(nil, str("k")); !bytes.Equal(r.Key(), want) {
-			t.Errorf("%s: ordering key %x, want %x", name, r.Key(), want)
-		}
+		why := New(schema, tt.mode, tt.deleteNull).Append(b, []table.Value{str("k"), str("x"), {}}, nil, table.Span{}, nil)
+		isRow(t, name, b, why, tt.want, tt.size)
+	}
+}
+
+// isRow checks the bytes, the accounted size and the ordering key of a row with the key k.
+func isRow(t *testing.T, name string, b *table.Block, why *table.Reason, want []byte, size int) {
+	t.Helper()
+	if why != nil {
+		t.Fatalf("%s: %v", name, why)
+	}
+	r := table.Ref{Block: b}
+	if key := table.AppendKey(nil, str("k")); !bytes.Equal(r.Body(), want) || r.Row().Size() != size || !bytes.Equal(r.Key(), key) {
+		t.Errorf("%s: %d accounted bytes, want %d; ordering key %x, want %x\ngot  %x\nwant %x", name, r.Row().Size(), size, r.Key(), key, r.Body(), want)
 	}
 }
 
