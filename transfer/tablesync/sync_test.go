@@ -755,28 +755,30 @@ func TestTwoSyncsOfTheSameRowsDoNotRunAtATime(t *testing.T) {
 
 // TestAServiceThatCannotBeReachedBeforeDeletesLeavesTheRunToBeResumed: the run is not finished without its deletes.
 func TestAServiceThatCannotBeReachedBeforeDeletesLeavesTheRunToBeResumed(t *testing.T) {
-	w := filled(t, "b", 2)
-	cfg := w.config(w.write("a.csv", "id,n\na,1\nc,3\n"))
-	cfg.Load.Write.RetryFor = time.Millisecond
-	cfg.OnLoad = func(load *pipeline.Config) func(*pipeline.Report) {
-		return func(*pipeline.Report) { // when the rows are put
-			w.faults.Change(func(operation string) bool { return operation == "DescribeTable" }, func(faults.Request) faults.Fault {
-				return faults.Fault{Action: faults.Refuse, Code: "OTSServerBusy"}
-			})
+	synctest.Test(t, func(t *testing.T) {
+		w := filled(t, "b", 2)
+		cfg := w.config(w.write("a.csv", "id,n\na,1\nc,3\n"))
+		cfg.Load.Write.RetryFor = time.Millisecond
+		cfg.OnLoad = func(load *pipeline.Config) func(*pipeline.Report) {
+			return func(*pipeline.Report) { // when the rows are put
+				w.faults.Change(func(operation string) bool { return operation == "DescribeTable" }, func(faults.Request) faults.Fault {
+					return faults.Fault{Action: faults.Refuse, Code: "OTSServerBusy"}
+				})
+			}
 		}
-	}
-	s, err := Run(context.Background(), cfg)
-	if err == nil || !strings.Contains(err.Error(), "look at the inputs again before rows are deleted") || s.ExitCode != exitcode.Failed || s.Withheld != "" || s.DeletesUnfinished != 1 {
-		t.Errorf("%+v, %v", s, err)
-	}
-	w.faults.Change(nil, nil)
-	w.wantRows("a n=1", "b n=2", "c n=3")
-	cfg.OnLoad = nil
-	s = w.sync(cfg)
-	if !s.Resumed {
-		t.Error("not resumed")
-	}
-	w.wantRows("a n=1", "c n=3")
+		s, err := Run(context.Background(), cfg)
+		if err == nil || !strings.Contains(err.Error(), "look at the inputs again before rows are deleted") || s.ExitCode != exitcode.Failed || s.Withheld != "" || s.DeletesUnfinished != 1 {
+			t.Errorf("%+v, %v", s, err)
+		}
+		w.faults.Change(nil, nil)
+		w.wantRows("a n=1", "b n=2", "c n=3")
+		cfg.OnLoad = nil
+		s = w.sync(cfg)
+		if !s.Resumed {
+			t.Error("not resumed")
+		}
+		w.wantRows("a n=1", "c n=3")
+	})
 }
 
 func TestASyncAsksForTheUnitsOfTheLastRunAndKeepsThem(t *testing.T) {
