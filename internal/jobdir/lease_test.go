@@ -5,17 +5,15 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"maps"
 	"math/rand/v2"
-	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"example.com/tsimport/internal/objectstore/storetest"
 	"example.com/tsimport/ratelimit"
 )
 
@@ -24,79 +22,7 @@ var (
 	seed   = flag.Uint64("lease-seed", 1, "first seed of them")
 )
 
-// memory is a store that many processes share.
-type memory struct {
-	mu      sync.Mutex
-	objects map[string]string
-}
-
-func newMemory() *memory { return &memory{objects: map[string]string{}} }
-
-func (m *memory) String() string { return "memory" }
-
-func (m *memory) PutAbsent(_ context.Context, name string, body []byte) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if _, there := m.objects[name]; there {
-		return ErrExists
-	}
-	m.objects[name] = string(body)
-	return nil
-}
-
-func (m *memory) PutFile(ctx context.Context, name, file string) error {
-	body, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	return m.Put(ctx, name, body)
-}
-
-func (m *memory) Put(_ context.Context, name string, body []byte) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.objects[name] = string(body)
-	return nil
-}
-
-func (m *memory) Get(_ context.Context, name string) ([]byte, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	body, ok := m.objects[name]
-	if !ok {
-		return nil, fs.ErrNotExist
-	}
-	return []byte(body), nil
-}
-
-func (m *memory) GetRange(ctx context.Context, name string, from, n int64) ([]byte, error) {
-	body, err := m.Get(ctx, name)
-	if err == nil && int64(len(body)) < from+n {
-		return nil, errors.New("it ends before")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return body[from : from+n], nil
-}
-
-func (m *memory) List(_ context.Context, prefix string) (names []string, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(m.objects)) {
-		if strings.HasPrefix(name, prefix) {
-			names = append(names, name)
-		}
-	}
-	return names, nil
-}
-
-func (m *memory) Delete(_ context.Context, name string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.objects, name)
-	return nil
-}
+func newMemory() *storetest.Memory { return storetest.NewMemory(ErrExists) }
 
 // faulty is how one process sees the store: slow, failing, lying.
 type faulty struct {
@@ -355,7 +281,7 @@ func TestAHolderThatCannotRenewStopsAndMayComeBack(t *testing.T) {
 func TestALeaseOfANewerVersionOrADamagedOneIsRefused(t *testing.T) {
 	for body, want := range map[string]string{`{"version":2}`: "newer version", `{`: "damaged"} {
 		s := newMemory()
-		s.objects[leaseName(1)] = body
+		s.Objects[leaseName(1)] = body
 		if _, err := Acquire(t.Context(), s, LeaseOptions{}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", body, err)
 		}
@@ -429,10 +355,10 @@ func TestTheHolderOfALeaseIsFoundWithoutAChange(t *testing.T) {
 		s := newMemory()
 		ask := func() string {
 			t.Helper()
-			before := maps.Clone(s.objects)
+			before := maps.Clone(s.Objects)
 			owner, err := Holder(t.Context(), s)
 			must(t, err)
-			if !maps.Equal(before, s.objects) {
+			if !maps.Equal(before, s.Objects) {
 				t.Error("something was put")
 			}
 			return owner
@@ -449,7 +375,7 @@ func TestTheHolderOfALeaseIsFoundWithoutAChange(t *testing.T) {
 		if owner := ask(); owner != "" {
 			t.Errorf("given back: %q", owner)
 		}
-		s.objects[leaseName(9)] = "damaged"
+		s.Objects[leaseName(9)] = "damaged"
 		if _, err := Holder(t.Context(), s); err == nil {
 			t.Error("a lease that is damaged is not noticed")
 		}

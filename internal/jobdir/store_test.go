@@ -246,7 +246,7 @@ func TestACheckpointThatIsLateIsNotTheNewest(t *testing.T) {
 			must(t, m.Save(t.Context(), "run", []MirrorFile{{Name: "f", Body: []byte(text)}}))
 		}
 		// A put of the first one that had no answer is carried out now.
-		s.objects["checkpoint.000000001.000000001"] = `{"version":1,"folder":"run"}`
+		s.Objects["checkpoint.000000001.000000001"] = `{"version":1,"folder":"run"}`
 		to := t.TempDir()
 		_, err := m.Restore(t.Context(), into(to))
 		must(t, err)
@@ -262,13 +262,13 @@ func TestACheckpointThatIsLateIsNotTheNewest(t *testing.T) {
 
 // lateList lists an object for the first time at a moment.
 type lateList struct {
-	*memory
+	*storetest.Memory
 	name string
 	from time.Time
 }
 
 func (s lateList) List(ctx context.Context, prefix string) ([]string, error) {
-	names, err := s.memory.List(ctx, prefix)
+	names, err := s.Memory.List(ctx, prefix)
 	if time.Now().Before(s.from) {
 		names = slices.DeleteFunc(names, func(n string) bool { return n == s.name })
 	}
@@ -281,12 +281,12 @@ func TestTheNewestCheckpointIsAwaitedWhereAStoreListsItLate(t *testing.T) {
 		s, clock := newMemory(), virtual()
 		first, _ := Acquire(t.Context(), s, LeaseOptions{Clock: clock})
 		must(t, NewMirror(s, first).Save(t.Context(), "run", []MirrorFile{{Name: "f", Body: []byte("1")}}))
-		before := s.objects["checkpoint.000000001.000000001"]
+		before := s.Objects["checkpoint.000000001.000000001"]
 		second := release(t, s, clock, first)
 		must(t, NewMirror(s, second).Save(t.Context(), "run", []MirrorFile{{Name: "f", Body: []byte("2")}}))
 		third := release(t, s, clock, second)
 		defer third.Abandon()
-		s.objects["checkpoint.000000001.000000001"] = before // listed still, as other stores that are late do
+		s.Objects["checkpoint.000000001.000000001"] = before // listed still, as other stores that are late do
 		late := lateList{s, "checkpoint.000000002.000000001", time.Now().Add(40 * time.Second)}
 		to := t.TempDir()
 		_, err := NewMirror(late, third).Restore(t.Context(), into(to))
@@ -324,7 +324,7 @@ func TestAMirrorThatIsDamagedOrNewerIsRefused(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newMemory()
-			s.objects["checkpoint.000000001.000000001"], s.objects["data/1-1"] = body, "x"
+			s.Objects["checkpoint.000000001.000000001"], s.Objects["data/1-1"] = body, "x"
 			l, err := Acquire(t.Context(), s, LeaseOptions{Clock: virtual()})
 			must(t, err)
 			defer l.Abandon()

@@ -144,7 +144,7 @@ func TestADirectoryThatWasCopiedInPartIsFinishedExactlyOrRefused(t *testing.T) {
 					return err
 				}))
 			}
-			whole := maps.Clone(w.store.objects)
+			whole := maps.Clone(w.store.Objects)
 			refusals, finished := 0, 0
 			names := slices.Sorted(maps.Keys(whole))
 			var missing [][]string
@@ -162,12 +162,12 @@ func TestADirectoryThatWasCopiedInPartIsFinishedExactlyOrRefused(t *testing.T) {
 				missing = append(missing, slices.Clone(names[:2+rnd.IntN(len(names)-2)]))
 			}
 			for _, lack := range missing {
-				w.store.objects = maps.Clone(whole)
+				w.store.Objects = maps.Clone(whole)
 				for _, name := range lack {
-					delete(w.store.objects, name)
+					delete(w.store.Objects, name)
 				}
 				s, err := w.work()
-				_, ended := w.store.objects[summaryName]
+				_, ended := w.store.Objects[summaryName]
 				switch {
 				case err == nil:
 					finished++

@@ -1,7 +1,6 @@
 package scaleout
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -107,23 +106,23 @@ func TestADirectoryThatCannotBeWorkedOnIsRefusedByName(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"no plan":         {func(w *world) { delete(w.store.objects, PlanName) }, exitcode.Usage, "is not a job directory"},
-		"damaged plan":    {func(w *world) { w.store.objects[PlanName] = []byte("{") }, exitcode.Usage, "plan.json of memory is damaged"},
+		"no plan":         {func(w *world) { delete(w.store.Objects, PlanName) }, exitcode.Usage, "is not a job directory"},
+		"damaged plan":    {func(w *world) { w.store.Objects[PlanName] = "{" }, exitcode.Usage, "plan.json of memory is damaged"},
 		"newer plan":      {func(w *world) { w.replace(PlanName, `"version": 1`, `"version": 2`) }, exitcode.Usage, "newer version"},
 		"another program": {func(w *world) { w.replace(PlanName, `"program": "test"`, `"program": "other"`) }, exitcode.Usage, "must have the same version"},
 		"shards that lack a range": {func(w *world) {
-			was := w.store.objects[PlanName]
-			w.store.objects[PlanName] = regexp.MustCompile(`"ranges": \[\s*0\s*\]`).ReplaceAll(was, []byte(`"ranges": []`))
-			if bytes.Equal(was, w.store.objects[PlanName]) {
+			was := w.store.Objects[PlanName]
+			w.store.Objects[PlanName] = regexp.MustCompile(`"ranges": \[\s*0\s*\]`).ReplaceAllString(was, `"ranges": []`)
+			if was == w.store.Objects[PlanName] {
 				w.t.Fatalf("no shard of the plan has range 0 alone: %s", was)
 			}
 		}, exitcode.Usage, "not divided over its shards"},
 		"a changed input": {func(w *world) { w.file("in-0.csv", "id,what\nk1,changed\n") }, exitcode.Usage, "in-0.csv was"},
 		"a missing input": {func(w *world) { must(w.t, os.Remove(w.inputs[0])) }, exitcode.Usage, "in-0.csv"},
 		"a result of another job": {func(w *world) {
-			w.store.objects[splitName(0)] = []byte(`{"version":1,"plan":"other"}`)
+			w.store.Objects[splitName(0)] = `{"version":1,"plan":"other"}`
 		}, exitcode.Usage, "belongs to another job"},
-		"a stop": {func(w *world) { w.store.objects[stopName] = nil }, exitcode.Failed, "there is an object stop"},
+		"a stop": {func(w *world) { w.store.Objects[stopName] = "" }, exitcode.Failed, "there is an object stop"},
 	} {
 		t.Run(name, inJob(func(t *testing.T, w *world) {
 			c.change(w)
@@ -139,34 +138,34 @@ func TestADirectoryThatCannotBeWorkedOnIsRefusedByName(t *testing.T) {
 // replace changes the text of an object.
 func (w *world) replace(name, from, to string) {
 	w.t.Helper()
-	text := string(w.store.objects[name])
+	text := w.store.Objects[name]
 	if !strings.Contains(text, from) {
 		w.t.Fatalf("%s has no %q", name, from)
 	}
-	w.store.objects[name] = []byte(strings.Replace(text, from, to, 1))
+	w.store.Objects[name] = strings.Replace(text, from, to, 1)
 }
 
 func TestRowsOnTheirWayThatAreDamagedOrMissingAreNeverSkipped(t *testing.T) {
 	for _, damage := range []string{"flip", "cut", "delete"} {
 		t.Run(damage, inJob(func(t *testing.T, w *world) {
 			w.readAll()
-			for name, body := range w.store.objects {
+			for name, body := range w.store.Objects {
 				if !strings.HasPrefix(name, "runs/") {
 					continue
 				}
 				switch damage {
 				case "flip":
-					body[len(body)/2] ^= 1
+					w.store.Objects[name] = body[:len(body)/2] + string([]byte{body[len(body)/2] ^ 1}) + body[len(body)/2+1:]
 				case "cut":
-					w.store.objects[name] = body[:len(body)-1]
+					w.store.Objects[name] = body[:len(body)-1]
 				case "delete":
-					delete(w.store.objects, name)
+					delete(w.store.Objects, name)
 				}
 			}
 			if s, err := w.work(); err == nil {
 				t.Errorf("%+v", s)
 			}
-			if _, there := w.store.objects[summaryName]; there {
+			if _, there := w.store.Objects[summaryName]; there {
 				t.Error("there is a summary")
 			}
 		}))
@@ -182,8 +181,8 @@ func TestAnotherLoadDoesNotTakeTheDirectory(t *testing.T) {
 		if err := w.plan(p, func(*Request) {}); err != nil {
 			t.Errorf("the same load: %v", err)
 		}
-		delete(w.store.objects, PlanName)
-		w.store.objects[splitName(0)] = []byte("{}")
+		delete(w.store.Objects, PlanName)
+		w.store.Objects[splitName(0)] = "{}"
 		refused(t, w.plan(p, func(*Request) {}), exitcode.Usage, "it is not empty")
 	})(t)
 }

@@ -7,13 +7,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
-	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +24,7 @@ import (
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/objectstore/storetest"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
@@ -58,96 +56,6 @@ func eachSeed(t *testing.T, job func(t *testing.T, seed uint64)) {
 			synctest.Test(t, func(t *testing.T) { job(t, seed) })
 		})
 	}
-}
-
-// memory is a store that keeps what a store must keep, and lists objects late to others than the process that has put them, as a shared folder
-// does whose machines keep what they have seen of it.
-type memory struct {
-	mu      sync.Mutex
-	objects map[string][]byte
-	since   map[string]time.Time // when each object was put
-	by      map[string]string    // by which process
-	late    time.Duration        // for how long another does not list it
-}
-
-func (m *memory) String() string { return "memory" }
-
-func (m *memory) PutAbsent(ctx context.Context, name string, body []byte) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if _, there := m.objects[name]; there {
-		return jobdir.ErrExists
-	}
-	m.put(ctx, name, body)
-	return nil
-}
-
-type byKey struct{}
-
-func (m *memory) put(ctx context.Context, name string, body []byte) {
-	if m.since == nil {
-		m.since, m.by = map[string]time.Time{}, map[string]string{}
-	}
-	by, _ := ctx.Value(byKey{}).(string)
-	if _, there := m.objects[name]; !there {
-		m.since[name], m.by[name] = time.Now(), by
-	}
-	m.objects[name] = slices.Clone(body)
-}
-
-func (m *memory) Put(ctx context.Context, name string, body []byte) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.put(ctx, name, body)
-	return nil
-}
-
-func (m *memory) PutFile(ctx context.Context, name, file string) error {
-	body, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	return m.Put(ctx, name, body)
-}
-
-func (m *memory) Get(_ context.Context, name string) ([]byte, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	body, ok := m.objects[name]
-	if !ok {
-		return nil, fs.ErrNotExist
-	}
-	return slices.Clone(body), nil
-}
-
-func (m *memory) GetRange(ctx context.Context, name string, from, n int64) ([]byte, error) {
-	body, err := m.Get(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(body)) < from+n {
-		return nil, errors.New("it ends before")
-	}
-	return body[from : from+n], nil
-}
-
-func (m *memory) List(ctx context.Context, prefix string) (names []string, err error) {
-	by, _ := ctx.Value(byKey{}).(string)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(m.objects)) {
-		if strings.HasPrefix(name, prefix) && (m.by[name] == by || time.Since(m.since[name]) >= m.late) {
-			names = append(names, name)
-		}
-	}
-	return names, nil
-}
-
-func (m *memory) Delete(_ context.Context, name string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.objects, name)
-	return nil
 }
 
 // process is one process as the world sees it: what it does to the store and to the service can be slow, can stop for long and continue, and
@@ -236,23 +144,18 @@ func (p *process) act() error {
 	return nil
 }
 
-// as is the context of what the process does.
-func (p *process) as(ctx context.Context) context.Context {
-	return context.WithValue(ctx, byKey{}, p.name)
-}
-
 func (p *process) String() string { return "memory" }
 
 func (p *process) PutAbsent(ctx context.Context, name string, body []byte) error {
-	return p.do("put", name, func() error { return p.w.store.PutAbsent(p.as(ctx), name, body) })
+	return p.do("put", name, func() error { return p.w.store.As(p.name).PutAbsent(ctx, name, body) })
 }
 
 func (p *process) Put(ctx context.Context, name string, body []byte) error {
-	return p.do("put", name, func() error { return p.w.store.Put(p.as(ctx), name, body) })
+	return p.do("put", name, func() error { return p.w.store.As(p.name).Put(ctx, name, body) })
 }
 
 func (p *process) PutFile(ctx context.Context, name, file string) error {
-	return p.do("put", name, func() error { return p.w.store.PutFile(p.as(ctx), name, file) })
+	return p.do("put", name, func() error { return p.w.store.As(p.name).PutFile(ctx, name, file) })
 }
 
 func (p *process) Get(ctx context.Context, name string) (body []byte, err error) {
@@ -266,7 +169,7 @@ func (p *process) GetRange(ctx context.Context, name string, from, n int64) (bod
 }
 
 func (p *process) List(ctx context.Context, prefix string) (names []string, err error) {
-	err = p.do("list", prefix, func() (err error) { names, err = p.w.store.List(p.as(ctx), prefix); return err })
+	err = p.do("list", prefix, func() (err error) { names, err = p.w.store.As(p.name).List(ctx, prefix); return err })
 	return names, err
 }
 
@@ -314,7 +217,7 @@ func (p *process) RoundTrip(r *http.Request) (*http.Response, error) {
 type world struct {
 	t      *testing.T
 	dir    string
-	store  *memory
+	store  *storetest.Memory
 	server *server.Server
 	inputs []string
 	source *sourcetest.Keyed // in place of inputs
@@ -338,7 +241,7 @@ func newWorld(t *testing.T) *world {
 			t.Error(err)
 		}
 	})
-	return &world{t: t, dir: t.TempDir(), store: &memory{objects: map[string][]byte{}}, server: s, want: map[string]string{}, startsAt: time.Now()}
+	return &world{t: t, dir: t.TempDir(), store: storetest.NewMemory(jobdir.ErrExists), server: s, want: map[string]string{}, startsAt: time.Now()}
 }
 
 // file writes a file.
@@ -515,7 +418,7 @@ func randomJob(t *testing.T, seed uint64) {
 	w.planned(request)
 	made, err := ReadPlan(t.Context(), w.store)
 	must(t, err)
-	w.store.late = time.Duration(rnd.IntN(3)) * 20 * time.Second // a store that is late when it is planned is refused
+	w.store.Late = time.Duration(rnd.IntN(3)) * 20 * time.Second // a store that is late when it is planned is refused
 	t.Logf("%d inputs, %d splits, %d shards", len(made.Inputs), len(made.Splits), len(made.Shards))
 	for n := range 2 + rnd.IntN(8) {
 		acts := rnd.IntN(600)

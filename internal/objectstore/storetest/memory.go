@@ -1,0 +1,121 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Memory is a store of objects, as one of the processes that share it sees it. It keeps what a store must keep.
+type Memory struct {
+	*Shared
+	process string
+}
+
+// Shared is what the processes share.
+type Shared struct {
+	// Objects are by name; a test that changes them lets nothing else run meanwhile.
+	Objects map[string]string
+	// Late is for how long an object is not listed to others than the process that has put it, as in a shared folder whose machines keep what
+	// they have seen of it.
+	Late time.Duration
+
+	mu     sync.Mutex
+	exists error
+	since  map[string]time.Time // when each object was put
+	by     map[string]string    // by which process
+}
+
+// NewMemory has no objects. Exists is the error of a put of one that must be absent.
+func NewMemory(exists error) *Memory {
+	return &Memory{Shared: &Shared{Objects: map[string]string{}, exists: exists, since: map[string]time.Time{}, by: map[string]string{}}}
+}
+
+// As is the same store as another process sees it.
+func (m *Memory) As(process string) *Memory { return &Memory{m.Shared, process} }
+
+func (m *Memory) String() string { return "memory" }
+
+// PutAbsent puts an object that is not there.
+func (m *Memory) PutAbsent(_ context.Context, name string, body []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, there := m.Objects[name]; there {
+		return m.exists
+	}
+	m.put(name, body)
+	return nil
+}
+
+func (m *Memory) put(name string, body []byte) {
+	if _, there := m.Objects[name]; !there {
+		m.since[name], m.by[name] = time.Now(), m.process
+	}
+	m.Objects[name] = string(body)
+}
+
+// Put puts an object, and replaces it.
+func (m *Memory) Put(_ context.Context, name string, body []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.put(name, body)
+	return nil
+}
+
+// PutFile puts what a file has.
+func (m *Memory) PutFile(ctx context.Context, name, file string) error {
+	body, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return m.Put(ctx, name, body)
+}
+
+// Get gets an object.
+func (m *Memory) Get(_ context.Context, name string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	body, ok := m.Objects[name]
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	return []byte(body), nil
+}
+
+// GetRange gets bytes that an object must have.
+func (m *Memory) GetRange(ctx context.Context, name string, from, n int64) ([]byte, error) {
+	body, err := m.Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(body)) < from+n {
+		return nil, errors.New("it ends before")
+	}
+	return body[from : from+n], nil
+}
+
+// List lists names in order.
+func (m *Memory) List(_ context.Context, prefix string) (names []string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(m.Objects)) {
+		if strings.HasPrefix(name, prefix) && (m.by[name] == m.process || time.Since(m.since[name]) >= m.Late) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// Delete deletes an object that may not be there.
+func (m *Memory) Delete(_ context.Context, name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.Objects, name)
+	return nil
+}
