@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -67,9 +68,8 @@ func resumeCommand(in *invocation) *cli.Command {
 				return err
 			}
 			of.AcceptChangedInput = false // what was accepted then was another change
-			if c.IsSet("metrics-file") {
-				of.MetricsFile = c.String("metrics-file")
-			}
+			takeMachine(of, c)
+			of.MetricsFile = cmp.Or(c.String("metrics-file"), of.MetricsFile)
 			again := &invocation{args: r.job.Args, goOn: true, folder: folder, request: written(of), within: c.in.within}
 			if err := takeEnvironment(of); err != nil {
 				return err

@@ -1,12 +1,15 @@
 package commands
 
 import (
+	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/rundir"
 )
 
@@ -34,6 +37,29 @@ func TestARunThatWasKilledBeforeItsFirstCheckpointIsResumed(t *testing.T) {
 	defer lock.Release()
 	if r, err := runToResume(""); err == nil {
 		t.Errorf("an active run is resumed: %+v", r)
+	}
+}
+
+// What concerns the machine comes from the command that resumes; what was asked for, from the run.
+func TestAResumedRunTakesTheFlagsOfItsMachine(t *testing.T) {
+	t.Chdir(t.TempDir())
+	put(t, "in.csv", "id,n\na,1\n")
+	asked := &options.Command{Name: "load", Request: options.Request{From: []string{"in.csv"}, Table: "t"}}
+	asked.Create, asked.PK = true, []string{"id"}
+	aRun(t, "killed", &checkpoint.Job{Args: []string{"load", "in.csv"}, Request: written(asked)})
+	for _, tt := range []struct {
+		flags, says string
+		code        int
+	}{
+		{"--quiet --memory 1MiB", "--memory 1MiB: a load needs 16MiB at least", 2},
+		{"--quiet --status nowhere", "--status nowhere", 2},
+		{"--quiet --memory 64MiB --concurrency 2", "", 0},
+	} {
+		var said bytes.Buffer
+		code := Run(append([]string{"tsimport", "resume"}, strings.Fields(tt.flags)...), io.Discard, &said)
+		if code != tt.code || !strings.Contains(said.String(), tt.says) || tt.says == "" && said.Len() > 0 {
+			t.Errorf("resume %s: exit code %d, %s", tt.flags, code, &said)
+		}
 	}
 }
 

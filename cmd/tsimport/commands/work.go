@@ -139,7 +139,10 @@ func workOn(c *call, place string, t *workTask) error {
 			}
 		}
 	}
-	takeMachine(of, p, c)
+	of.Clear("job-dir", "workers", "json")
+	// This machine's environment may name another service, or none.
+	of.Endpoint, of.Instance = cmp.Or(p.Endpoint, of.Endpoint), cmp.Or(p.Instance, of.Instance)
+	takeMachine(of, c)
 	if err := takeEnvironment(of); err != nil {
 		return err
 	}
@@ -178,11 +181,8 @@ func (t *workTask) check() error {
 	return nil
 }
 
-// takeMachine makes a command that was planned one of this machine. Its service is the plan's: this machine's environment may name another
-// one, or none.
-func takeMachine(of *options.Command, p *scaleout.Plan, c *call) {
-	of.Clear("job-dir", "workers", "json")
-	of.Endpoint, of.Instance = cmp.Or(p.Endpoint, of.Endpoint), cmp.Or(p.Instance, of.Instance)
+// takeMachine has a command that is done again take what concerns this machine from the one that does it.
+func takeMachine(of *options.Command, c *call) {
 	given, err := c.command()
 	if err != nil {
 		return // flags of a command line were checked
