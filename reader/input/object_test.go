@@ -163,7 +163,7 @@ func TestAFaultOfAnyRequestToAStoreIsMended(t *testing.T) {
 	inEveryStore(t, func(t *testing.T, s *store) {
 		for name, fault := range map[string]func(s *store, w http.ResponseWriter, r *http.Request){
 			"503": refused(503, "SlowDown"), "500": refused(500, "InternalError"),
-			"cut": func(s *store, w http.ResponseWriter, r *http.Request) { s.Server.ServeHTTP(cutter{w}, r) },
+			"cut": func(s *store, w http.ResponseWriter, r *http.Request) { s.Server.ServeHTTP(cutter{w, nil}, r) },
 		} {
 			for failing := range 6 {
 				var number atomic.Int64
