@@ -45,7 +45,7 @@ func (d *Dialect) pair(dst, text []byte) (_ []byte, n int, why string) {
 	c := text[1]
 	switch d.Escapes {
 	case EscapesMySQL:
-		return append(dst, mysqlEscape(c)), 2, ""
+		return append(dst, mysqlEscapes[c]), 2, ""
 	case EscapesPostgres:
 		return postgresEscape(dst, text)
 	case EscapesClickHouse:
@@ -69,39 +69,27 @@ func (d *Dialect) pair(dst, text []byte) (_ []byte, n int, why string) {
 	return append(dst, c), 2, ""
 }
 
-func mysqlEscape(c byte) byte {
-	switch c {
-	case '0':
-		return 0
-	case 'b':
-		return '\b'
-	case 'n':
-		return '\n'
-	case 'r':
-		return '\r'
-	case 't':
-		return '\t'
-	case 'Z':
-		return 0x1a
+// What a byte after a backslash means.
+var (
+	mysqlEscapes      = escapes("0bnrtZ", "\x00\b\n\r\t\x1a")
+	postgresEscapes   = escapes("bfnrtv", "\b\f\n\r\t\v")
+	clickHouseEscapes = escapes("abefnrtv0", "\a\b\x1b\f\n\r\t\v\x00")
+)
+
+// escapes are the meanings of letters; any other byte means itself.
+func escapes(letters, meanings string) (all [256]byte) {
+	for i := range all {
+		all[i] = byte(i)
 	}
-	return c
+	for i := range letters {
+		all[letters[i]] = meanings[i]
+	}
+	return all
 }
 
 func postgresEscape(dst, text []byte) (_ []byte, n int, why string) {
 	c := text[1]
 	switch c {
-	case 'b':
-		c = '\b'
-	case 'f':
-		c = '\f'
-	case 'n':
-		c = '\n'
-	case 'r':
-		c = '\r'
-	case 't':
-		c = '\t'
-	case 'v':
-		c = '\v'
 	case 'x':
 		if value, digits := digitsOf(text[2:], 2, 16); digits > 0 {
 			return append(dst, value), 2 + digits, ""
@@ -110,30 +98,13 @@ func postgresEscape(dst, text []byte) (_ []byte, n int, why string) {
 		value, digits := digitsOf(text[1:], 3, 8)
 		return append(dst, value), 1 + digits, ""
 	}
-	return append(dst, c), 2, ""
+	return append(dst, postgresEscapes[c]), 2, ""
 }
 
 func clickHouseEscape(dst, text []byte) (_ []byte, n int, why string) {
 	c := text[1]
+	meaning := clickHouseEscapes[c]
 	switch c {
-	case 'a':
-		c = '\a'
-	case 'b':
-		c = '\b'
-	case 'e':
-		c = 0x1b
-	case 'f':
-		c = '\f'
-	case 'n':
-		c = '\n'
-	case 'r':
-		c = '\r'
-	case 't':
-		c = '\t'
-	case 'v':
-		c = '\v'
-	case '0':
-		c = 0
 	case 'x':
 		value, digits := digitsOf(text[2:], 2, 16)
 		if digits < 2 {
@@ -144,11 +115,11 @@ func clickHouseEscape(dst, text []byte) (_ []byte, n int, why string) {
 		return dst, 2, `\N means null only as the whole field; ClickHouse does not write it inside one`
 	case '\\', '\'', '"', '`', '/':
 	default:
-		if c >= ' ' && c != 0x7f {
+		if meaning == c && c >= ' ' && c != 0x7f {
 			dst = append(dst, '\\')
 		}
 	}
-	return append(dst, c), 2, ""
+	return append(dst, meaning), 2, ""
 }
 
 // digitsOf reads up to most digits. A value beyond a byte keeps its low bits, as PostgreSQL does.

@@ -5,7 +5,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/sqldump"
@@ -142,21 +144,11 @@ func (v *values) string(scratch *[]byte) ([]byte, error) {
 
 // appendEscaped appends what a byte after a backslash means.
 func appendEscaped(dst []byte, b byte) []byte {
-	switch b {
-	case '0':
-		return append(dst, 0)
-	case 'b':
-		return append(dst, '\b')
-	case 'n':
-		return append(dst, '\n')
-	case 'r':
-		return append(dst, '\r')
-	case 't':
-		return append(dst, '\t')
-	case 'Z':
-		return append(dst, 0x1a)
-	case '%', '_':
+	if b == '%' || b == '_' {
 		return append(dst, '\\', b)
+	}
+	if i := strings.IndexByte("0bnrtZ", b); i >= 0 {
+		b = "\x00\b\n\r\t\x1a"[i]
 	}
 	return append(dst, b)
 }
@@ -229,10 +221,8 @@ func datum(c *sqldump.Column, v value, scratch *[]byte) (d record.Datum, err err
 	}
 	d.Kind, d.Bytes = c.Kind, v.text
 	want := func(forms string, f ...form) error {
-		for _, one := range f {
-			if v.form == one {
-				return nil
-			}
+		if slices.Contains(f, v.form) {
+			return nil
 		}
 		return fmt.Errorf("want %s", forms)
 	}
