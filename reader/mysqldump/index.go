@@ -10,28 +10,23 @@ import (
 
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/sqldump"
-	"example.com/tsimport/reader/sqlname"
 )
 
 // Is reports whether a text begins as dumps do.
 func Is(head []byte) bool {
-	for _, first := range []string{"-- MySQL dump", "-- MariaDB dump", "/*M!999999", "/*!999999", "mysqldump: [Warning]"} {
-		if bytes.HasPrefix(head, []byte(first)) {
-			return true
-		}
-	}
-	return false
+	firsts := []string{"-- MySQL dump", "-- MariaDB dump", "/*M!999999", "/*!999999", "mysqldump: [Warning]"}
+	return slices.ContainsFunc(firsts, func(first string) bool { return bytes.HasPrefix(head, []byte(first)) })
 }
 
 var syntax = sqldump.Syntax{Quote: '`', Backslash: true, Hash: true}
 
 // Index goes through a dump. An error says that the text is not one that can be read; a dump that ends too early is one.
 func Index(r io.Reader) (*sqldump.Dump, error) {
-	x := &index{Lines: sqldump.NewLines(r), delimiter: ";"}
+	x := &index{Indexing: sqldump.NewIndexing(r), delimiter: ";"}
 	for {
 		err := x.next()
 		if errors.Is(err, io.EOF) {
-			return x.finish(), nil
+			return x.Finish(), nil
 		}
 		if err != nil {
 			return nil, err
@@ -40,22 +35,15 @@ func Index(r io.Reader) (*sqldump.Dump, error) {
 }
 
 type index struct {
-	sqldump.Lines
-	dump      sqldump.Dump
-	text      []byte // of the statement so far
-	from      int64  // of the statement
-	lexer     sqldump.Lexer
+	sqldump.Indexing
 	delimiter string
-	schema    string         // that names belong to; empty is none
 	utc       bool           // times of timestamp columns are in UTC
-	begun     bool           // the line of comment that begins a dump was there
 	last      *sqldump.Table // that the statement before had rows of
-	cut       string         // what the text ends within
 }
 
 // next takes the next line, or the next statement that has rows.
 func (x *index) next() error {
-	if len(x.text) == 0 && x.delimiter == ";" {
+	if len(x.Text) == 0 && x.delimiter == ";" {
 		word, err := x.In.Peek(len("REPLACE "))
 		if len(word) == 0 && err != nil {
 			return err
@@ -77,7 +65,7 @@ func begins(text []byte, word string) bool {
 
 // statement takes a line, and what it ends.
 func (x *index) statement(line []byte) error {
-	if len(x.text) == 0 {
+	if len(x.Text) == 0 {
 		trimmed := bytes.TrimSpace(line)
 		switch {
 		case len(trimmed) == 0 || trimmed[0] == '#' || begins(trimmed, "/*M!999999") || begins(trimmed, "/*!999999"):
@@ -91,45 +79,45 @@ func (x *index) statement(line []byte) error {
 			x.delimiter = strings.TrimSpace(string(trimmed[len("DELIMITER "):]))
 			return nil
 		}
-		x.from = x.Offset - int64(len(line))
-		x.lexer = sqldump.Lexer{Syntax: syntax}
+		x.From = x.Offset - int64(len(line))
+		x.Lexer = sqldump.Lexer{Syntax: syntax}
 	}
-	x.text = append(x.text, line...)
-	if len(x.text) > sqldump.MaxStatement {
-		return fmt.Errorf("at byte %d: a statement of more than %d MiB that is not rows", x.from, sqldump.MaxStatement>>20)
+	x.Text = append(x.Text, line...)
+	if len(x.Text) > sqldump.MaxStatement {
+		return fmt.Errorf("at byte %d: a statement of more than %d MiB that is not rows", x.From, sqldump.MaxStatement>>20)
 	}
 	if x.delimiter != ";" { // of triggers and routines, each of which ends a line
-		if text := bytes.TrimSpace(x.text); bytes.HasSuffix(text, []byte(x.delimiter)) {
-			x.text = x.text[:0]
-			x.dump.Statements++
+		if text := bytes.TrimSpace(x.Text); bytes.HasSuffix(text, []byte(x.delimiter)) {
+			x.Text = x.Text[:0]
+			x.Dump.Statements++
 			x.last = nil
 		}
 		return nil
 	}
-	end := x.lexer.End(x.text)
+	end := x.Lexer.End(x.Text)
 	if end < 0 {
 		return nil
 	}
-	if rest := bytes.TrimSpace(x.text[end:]); len(rest) > 0 && !bytes.HasPrefix(rest, []byte("--")) && rest[0] != '#' {
-		return fmt.Errorf("at byte %d: %.40q follows a statement on its line, which no dump has", x.from+int64(end), rest)
+	if rest := bytes.TrimSpace(x.Text[end:]); len(rest) > 0 && !bytes.HasPrefix(rest, []byte("--")) && rest[0] != '#' {
+		return fmt.Errorf("at byte %d: %.40q follows a statement on its line, which no dump has", x.From+int64(end), rest)
 	}
-	statement := x.text[:end]
-	x.text = x.text[:0]
+	statement := x.Text[:end]
+	x.Text = x.Text[:0]
 	return x.take(statement)
 }
 
 func (x *index) comment(line string) {
 	switch {
 	case strings.HasPrefix(line, "-- Dump completed"):
-		x.begun = false
+		x.Begun = false
 	case strings.HasPrefix(line, "-- MySQL dump") || strings.HasPrefix(line, "-- MariaDB dump"):
-		x.begun = true
+		x.Begun = true
 	}
 }
 
 // take takes a whole statement that has no rows.
 func (x *index) take(statement []byte) error {
-	x.dump.Statements++
+	x.Dump.Statements++
 	x.last = nil
 	text := bytes.TrimSpace(statement)
 	if inner, conditional := bytes.CutPrefix(text, []byte("/*!")); conditional {
@@ -149,7 +137,7 @@ func (x *index) take(statement []byte) error {
 	}
 	if after, ok := sqldump.Words(tokens, "USE"); ok {
 		if parts, _ := sqldump.Name(after); len(parts) == 1 {
-			x.schema = parts[0]
+			x.Schema = parts[0]
 		}
 	}
 	if after, ok := sqldump.Words(tokens, "CREATE", "TABLE"); ok && len(text) == len(bytes.TrimSpace(statement)) { // a conditional one stands for a view
@@ -165,11 +153,11 @@ var unicode = []string{"utf8", "utf8mb3", "utf8mb4", "binary"}
 func (x *index) set(tokens []sqldump.Token) error {
 	for i, t := range tokens {
 		if t.Quoted && strings.Contains(strings.ToUpper(t.Text), "NO_BACKSLASH_ESCAPES") {
-			return fmt.Errorf("at byte %d: SQL_MODE has NO_BACKSLASH_ESCAPES, so that texts in the dump may mean two things; make the dump with another SQL_MODE", x.from)
+			return fmt.Errorf("at byte %d: SQL_MODE has NO_BACKSLASH_ESCAPES, so that texts in the dump may mean two things; make the dump with another SQL_MODE", x.From)
 		}
 		if i+1 < len(tokens) && t.Is("NAMES") && i == 0 {
 			if charset := strings.ToLower(strings.Trim(tokens[1].Text, "'")); !slices.Contains(unicode, charset) {
-				return fmt.Errorf("at byte %d: the dump is in %s; make it with --default-character-set=utf8mb4", x.from, charset)
+				return fmt.Errorf("at byte %d: the dump is in %s; make it with --default-character-set=utf8mb4", x.From, charset)
 			}
 		}
 		if i+2 < len(tokens) && t.Is("TIME_ZONE") && tokens[i+1].Is("=") && (i == 0 || !tokens[i-1].Is("@")) {
@@ -177,14 +165,6 @@ func (x *index) set(tokens []sqldump.Token) error {
 		}
 	}
 	return nil
-}
-
-// name is the full name of a table.
-func (x *index) name(parts []string) string {
-	if x.schema != "" && len(parts) == 1 {
-		parts = []string{x.schema, parts[0]}
-	}
-	return sqlname.Join(parts...)
 }
 
 // insert takes an INSERT statement.
@@ -198,9 +178,9 @@ func (x *index) insert() error {
 			if !errors.Is(err, io.EOF) {
 				return err
 			}
-			x.cut = fmt.Sprintf("the statement at byte %d", from)
+			x.Cut = fmt.Sprintf("the statement at byte %d", from)
 			if t != nil {
-				x.cut = "the rows of " + t.Name
+				x.Cut = "the rows of " + t.Name
 				t.To, t.Rows = x.Offset, t.Rows+c.rows
 			}
 			return io.EOF
@@ -254,7 +234,7 @@ func (x *index) rowsOf(head []byte, from, lines int64) (*sqldump.Table, error) {
 	if after, ok = sqldump.Words(after, "VALUES"); !ok || len(after) > 0 || name == nil {
 		return nil, fmt.Errorf("at byte %d: an INSERT that mysqldump does not write: %.60q", from, head)
 	}
-	t := x.dump.Add(x.name(name))
+	t := x.Dump.Add(x.Named(name))
 	if columns == nil {
 		for _, c := range t.Columns {
 			columns = append(columns, c.Name)
@@ -270,18 +250,4 @@ func (x *index) rowsOf(head []byte, from, lines int64) (*sqldump.Table, error) {
 		t.Refused = "its INSERT statements name different columns"
 	}
 	return t, nil
-}
-
-// finish is the dump at the end of the text.
-func (x *index) finish() *sqldump.Dump {
-	if x.cut == "" && len(x.text) > 0 {
-		x.cut = fmt.Sprintf("the statement at byte %d", x.from)
-	}
-	switch {
-	case x.cut != "":
-		x.dump.Truncated = fmt.Errorf("the dump ends within %s, at byte %d: it is not whole", x.cut, x.Offset)
-	case x.begun:
-		x.dump.Truncated = fmt.Errorf("the dump ends at byte %d without the line that says it is complete: it is not whole", x.Offset)
-	}
-	return &x.dump
 }

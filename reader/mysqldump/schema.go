@@ -44,7 +44,7 @@ var others = []string{"PRIMARY", "KEY", "UNIQUE", "INDEX", "FULLTEXT", "SPATIAL"
 func (x *index) create(tokens []sqldump.Token) {
 	tokens, _ = sqldump.Words(tokens, "IF", "NOT", "EXISTS")
 	name, after := sqldump.Name(tokens)
-	t := x.dump.Add(x.name(name))
+	t := x.Dump.Add(x.Named(name))
 	if t.From > 0 || len(t.Columns) > 0 {
 		t.Refused = "the dump creates it twice, and may be several dumps; split it"
 		return

@@ -11,17 +11,12 @@ import (
 
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/sqldump"
-	"example.com/tsimport/reader/sqlname"
 )
 
 // Is reports whether a text begins as dumps do.
 func Is(head []byte) bool {
-	for _, first := range []string{"--\n-- PostgreSQL database dump\n", "--\n-- PostgreSQL database cluster dump\n", "-- PostgreSQL database dump", "--\r\n-- PostgreSQL database"} {
-		if bytes.HasPrefix(head, []byte(first)) {
-			return true
-		}
-	}
-	return false
+	firsts := []string{"--\n-- PostgreSQL database dump\n", "--\n-- PostgreSQL database cluster dump\n", "-- PostgreSQL database dump", "--\r\n-- PostgreSQL database"}
+	return slices.ContainsFunc(firsts, func(first string) bool { return bytes.HasPrefix(head, []byte(first)) })
 }
 
 // syntax is how statements are written with standard_conforming_strings.
@@ -29,14 +24,14 @@ var syntax = sqldump.Syntax{Quote: '"', Dollars: true}
 
 // Index goes through a dump. An error says that the text is not one that can be read; a dump that ends too early is one.
 func Index(r io.Reader) (*sqldump.Dump, error) {
-	x := &index{Lines: sqldump.NewLines(r), domains: map[string]string{}, lexer: sqldump.Lexer{Syntax: syntax}}
+	x := &index{Indexing: sqldump.NewIndexing(r), domains: map[string]string{}}
 	for {
 		line, err := x.Line()
 		if err == nil && len(line) > 0 {
 			err = x.statement(line)
 		}
 		if errors.Is(err, io.EOF) {
-			return x.finish(), nil
+			return x.Finish(), nil
 		}
 		if err != nil {
 			return nil, err
@@ -45,21 +40,14 @@ func Index(r io.Reader) (*sqldump.Dump, error) {
 }
 
 type index struct {
-	sqldump.Lines
-	dump    sqldump.Dump
-	text    []byte // of the statement so far
-	from    int64  // of the statement
-	lexer   sqldump.Lexer
-	domains map[string]string // the types of domains
-	schema  string            // of names without one, in dumps of before PostgreSQL 10.3; empty is none
-	begun   bool              // the line of comment that begins a dump was there
-	cut     string            // what the text ends within
+	sqldump.Indexing                   // dumps of before PostgreSQL 10.3 have a Schema
+	domains          map[string]string // the types of domains
 }
 
 // statement takes a line, and what it ends.
 func (x *index) statement(line []byte) error {
 	start := x.Offset - int64(len(line))
-	if len(x.text) == 0 {
+	if len(x.Text) == 0 {
 		trimmed := bytes.TrimSpace(line)
 		switch {
 		case len(trimmed) == 0:
@@ -70,27 +58,27 @@ func (x *index) statement(line []byte) error {
 		case trimmed[0] == '\\' && line[len(line)-1] == '\n':
 			return x.command(trimmed, start)
 		}
-		x.from = start
-		x.lexer = sqldump.Lexer{Syntax: syntax}
+		x.From = start
+		x.Lexer = sqldump.Lexer{Syntax: syntax}
 	}
-	x.text = append(x.text, line...)
-	if len(x.text) > sqldump.MaxStatement {
-		return fmt.Errorf("at byte %d: a statement of more than %d MiB that is not rows", x.from, sqldump.MaxStatement>>20)
+	x.Text = append(x.Text, line...)
+	if len(x.Text) > sqldump.MaxStatement {
+		return fmt.Errorf("at byte %d: a statement of more than %d MiB that is not rows", x.From, sqldump.MaxStatement>>20)
 	}
 	for {
-		end := x.lexer.End(x.text)
+		end := x.Lexer.End(x.Text)
 		if end < 0 {
 			return nil
 		}
-		rest := x.text[end:]
-		if err := x.take(x.text[:end], rest); err != nil {
+		rest := x.Text[end:]
+		if err := x.take(x.Text[:end], rest); err != nil {
 			return err
 		}
 		rest = bytes.TrimLeft(rest, " \t\r\n")
-		x.lexer = sqldump.Lexer{Syntax: syntax}
-		x.text = append(x.text[:0], rest...)
+		x.Lexer = sqldump.Lexer{Syntax: syntax}
+		x.Text = append(x.Text[:0], rest...)
 		if len(rest) == 0 || bytes.HasPrefix(rest, []byte("--")) {
-			x.text = x.text[:0]
+			x.Text = x.Text[:0]
 			return nil
 		}
 	}
@@ -99,9 +87,9 @@ func (x *index) statement(line []byte) error {
 func (x *index) comment(line string) {
 	switch {
 	case strings.HasSuffix(line, "dump complete"):
-		x.begun = false
+		x.Begun = false
 	case strings.HasPrefix(line, "-- PostgreSQL database") && strings.HasSuffix(line, "dump"):
-		x.begun = true
+		x.Begun = true
 	}
 }
 
@@ -111,7 +99,7 @@ func (x *index) command(line []byte, at int64) error {
 	if !slices.Contains([]string{`\connect`, `\restrict`, `\unrestrict`}, word) {
 		return fmt.Errorf("at byte %d: %.40q is not a command that dumps have", at, line)
 	}
-	x.dump.Statements++
+	x.Dump.Statements++
 	return nil
 }
 
@@ -128,7 +116,7 @@ func (x *index) take(statement, rest []byte) error {
 	if x.insert(tokens) {
 		return nil
 	}
-	x.dump.Statements++
+	x.Dump.Statements++
 	if after, ok := sqldump.Words(tokens, "CREATE"); ok {
 		x.create(after)
 	}
@@ -149,7 +137,7 @@ func (x *index) set(tokens []sqldump.Token) error {
 	value := strings.Trim(tokens[2].Text, "'")
 	switch {
 	case tokens[0].Is("search_path"):
-		x.schema = value
+		x.Schema = value
 	case tokens[0].Is("standard_conforming_strings") && !strings.EqualFold(value, "on"):
 		return errors.New("standard_conforming_strings is off, so that texts in it may mean two things; make the dump with a newer pg_dump")
 	case tokens[0].Is("client_encoding") && !slices.Contains([]string{"UTF8", "UTF-8", "SQL_ASCII"}, strings.ToUpper(value)):
@@ -161,10 +149,7 @@ func (x *index) set(tokens []sqldump.Token) error {
 // name reads the full name of a table, as --source-table names it; empty if there is none.
 func (x *index) name(tokens []sqldump.Token) (name string, rest []sqldump.Token) {
 	parts, rest := sqldump.Name(tokens)
-	if len(parts) == 1 && x.schema != "" {
-		parts = []string{x.schema, parts[0]}
-	}
-	return sqlname.Join(parts...), rest
+	return x.Named(parts), rest
 }
 
 // insert counts the rows of a dump that was made with --inserts.
@@ -174,7 +159,7 @@ func (x *index) insert(tokens []sqldump.Token) bool {
 		return false
 	}
 	name, _ := x.name(after)
-	t := x.dump.Add(name)
+	t := x.Dump.Add(name)
 	t.Rows++ // at least
 	t.Refused = "its rows are INSERT statements; make the dump with pg_dump without --inserts"
 	return true
@@ -197,13 +182,13 @@ func (x *index) copy(tokens []sqldump.Token, rest []byte) error {
 	after, ok := sqldump.Words(after, "FROM", "stdin", ";")
 	switch {
 	case !ok || len(after) > 0 || name == "":
-		return fmt.Errorf("at byte %d: a COPY that pg_dump does not write", x.from)
+		return fmt.Errorf("at byte %d: a COPY that pg_dump does not write", x.From)
 	case string(rest) == "\r\n":
-		return fmt.Errorf("at byte %d: the line ends are CR LF, which the dump did not have when it was made; copy it again without changing it", x.from)
+		return fmt.Errorf("at byte %d: the line ends are CR LF, which the dump did not have when it was made; copy it again without changing it", x.From)
 	case string(rest) != "\n" && len(rest) > 0:
-		return fmt.Errorf("at byte %d: %.40q after a COPY", x.from, rest)
+		return fmt.Errorf("at byte %d: %.40q after a COPY", x.From, rest)
 	}
-	t := x.dump.Add(name)
+	t := x.Dump.Add(name)
 	if t.From > 0 && t.Refused == "" {
 		t.Refused = "its rows are at several places of the dump, which may be several dumps; split it"
 	}
@@ -233,7 +218,7 @@ func (x *index) rows(t *sqldump.Table) error {
 		if err != nil {
 			t.To = at
 			if errors.Is(err, io.EOF) {
-				x.cut = "the rows of " + t.Name
+				x.Cut = "the rows of " + t.Name
 			}
 			return err
 		}
@@ -243,18 +228,4 @@ func (x *index) rows(t *sqldump.Table) error {
 		t.Rows++
 		x.Count++
 	}
-}
-
-// finish is the dump at the end of the text.
-func (x *index) finish() *sqldump.Dump {
-	if x.cut == "" && len(x.text) > 0 {
-		x.cut = fmt.Sprintf("the statement at byte %d", x.from)
-	}
-	switch {
-	case x.cut != "":
-		x.dump.Truncated = fmt.Errorf("the dump ends within %s, at byte %d: it is not whole", x.cut, x.Offset)
-	case x.begun:
-		x.dump.Truncated = fmt.Errorf("the dump ends at byte %d without the line that says it is complete: it is not whole", x.Offset)
-	}
-	return &x.dump
 }

@@ -35,8 +35,8 @@ var forms = map[string]struct {
 func (x *index) create(tokens []sqldump.Token) {
 	if after, ok := sqldump.Words(tokens, "DOMAIN"); ok {
 		parts, after := sqldump.Name(after)
-		if len(parts) == 1 && x.schema != "" {
-			parts = []string{x.schema, parts[0]}
+		if len(parts) == 1 && x.Schema != "" {
+			parts = []string{x.Schema, parts[0]}
 		}
 		if after, ok := sqldump.Words(after, "AS"); ok {
 			x.domains[strings.Join(parts, ".")], _ = typeName(after) // as typeName writes its name
@@ -51,7 +51,7 @@ func (x *index) create(tokens []sqldump.Token) {
 		return
 	}
 	name, after := x.name(after)
-	t := x.dump.Add(name)
+	t := x.Dump.Add(name)
 	items, rest := sqldump.Items(after)
 	for _, item := range items {
 		if c, ok := x.column(item); ok {
@@ -76,8 +76,8 @@ func (x *index) column(item []sqldump.Token) (c sqldump.Column, ok bool) {
 	base := c.SQL
 	for range len(x.domains) + 1 {
 		of, is := x.domains[base]
-		if !is && x.schema != "" {
-			of, is = x.domains[x.schema+"."+base]
+		if !is && x.Schema != "" {
+			of, is = x.domains[x.Schema+"."+base]
 		}
 		if !is {
 			break
@@ -135,7 +135,7 @@ func (x *index) alter(tokens []sqldump.Token) {
 	if after, ok = sqldump.Words(after[1:], "PRIMARY", "KEY"); !ok {
 		return
 	}
-	t := x.dump.Find(name)
+	t := x.Dump.Find(name)
 	if t == nil {
 		return
 	}

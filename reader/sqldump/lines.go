@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"example.com/tsimport/reader/sqlname"
 )
 
 // MaxStatement is how many bytes a statement has at most that is not rows.
@@ -16,8 +18,44 @@ type Lines struct {
 	Offset, Count int64 // bytes and lines that were read
 }
 
-// NewLines reads a text from its beginning.
-func NewLines(r io.Reader) Lines { return Lines{In: bufio.NewReaderSize(r, 256<<10)} }
+// Indexing is how far a dump was read.
+type Indexing struct {
+	Lines
+	Dump   Dump
+	Text   []byte // of the statement so far
+	From   int64  // of the statement
+	Lexer  Lexer
+	Schema string // that names without one belong to; empty is none
+	Begun  bool   // the line of comment that begins a dump was there
+	Cut    string // what the text ends within
+}
+
+// NewIndexing reads a text from its beginning.
+func NewIndexing(r io.Reader) Indexing {
+	return Indexing{Lines: Lines{In: bufio.NewReaderSize(r, 256<<10)}}
+}
+
+// Named is the full name of a table; empty if there are no parts.
+func (x *Indexing) Named(parts []string) string {
+	if x.Schema != "" && len(parts) == 1 {
+		parts = []string{x.Schema, parts[0]}
+	}
+	return sqlname.Join(parts...)
+}
+
+// Finish is the dump at the end of the text.
+func (x *Indexing) Finish() *Dump {
+	if x.Cut == "" && len(x.Text) > 0 {
+		x.Cut = fmt.Sprintf("the statement at byte %d", x.From)
+	}
+	switch {
+	case x.Cut != "":
+		x.Dump.Truncated = fmt.Errorf("the dump ends within %s, at byte %d: it is not whole", x.Cut, x.Offset)
+	case x.Begun:
+		x.Dump.Truncated = fmt.Errorf("the dump ends at byte %d without the line that says it is complete: it is not whole", x.Offset)
+	}
+	return &x.Dump
+}
 
 // Line reads a line that is not of rows, with its end. At the end of the text it may lack that.
 func (x *Lines) Line() (line []byte, err error) {
