@@ -44,9 +44,8 @@ func (a *Address) passing(err error) error {
 
 // snapshot is the read views of sessions that were opened at one moment. A session cannot join it later.
 type snapshot struct {
-	name     string
-	sessions []sqltable.Session
-	lacks    error // why there are not more; nil if there are as many as were asked for
+	sqltable.Together
+	lacks error // why there are not more; nil if there are as many as were asked for
 }
 
 // Lacks is why it has fewer sessions than were asked for.
@@ -58,7 +57,7 @@ func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapsho
 	h := &snapshot{}
 	defer func() {
 		if err != nil {
-			for _, s := range h.sessions {
+			for _, s := range h.All {
 				s.Close()
 			}
 		}
@@ -76,7 +75,7 @@ func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapsho
 		if err != nil {
 			return nil, nil, err
 		}
-		open, h.sessions = append(open, s), append(h.sessions, s)
+		open, h.All = append(open, s), append(h.All, s)
 	}
 	if t, err = a.describe(ctx, open[0]); err != nil {
 		return nil, nil, err
@@ -91,7 +90,7 @@ func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapsho
 			}
 		}
 		if last := len(open) - 1; lock == nil { // the last session locks
-			lock, open, h.sessions = open[last], open[:last], h.sessions[:last]
+			lock, open, h.All = open[last], open[:last], h.All[:last]
 		}
 		defer lock.Close() // and the lock with it
 		if err := a.sameServer(ctx, append(open[:len(open):len(open)], lock)); err != nil {
@@ -105,7 +104,7 @@ func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapsho
 			for _, s := range open[1:] {
 				s.Close()
 			}
-			open, h.sessions = open[:1], h.sessions[:1]
+			open, h.All = open[:1], h.All[:1]
 		}
 	}
 	for _, s := range open {
@@ -120,7 +119,7 @@ func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapsho
 	if err != nil {
 		return nil, nil, err
 	}
-	h.name = now[0][0]
+	h.Called = now[0][0]
 	return h, t, nil
 }
 
@@ -199,20 +198,3 @@ func mayNot(err error) bool {
 	var e *mysql.MySQLError
 	return errors.As(err, &e) && (e.Number == 1044 || e.Number == 1142 || e.Number == 1143 || e.Number == 1227)
 }
-
-// Name is that of its first session, and when it began.
-func (h *snapshot) Name() string { return h.name }
-
-// Sessions are all that there will be.
-func (h *snapshot) Sessions() []sqltable.Session { return h.sessions }
-
-var errJoin = errors.New("a session cannot join a read view of another one")
-
-// Join fails: there is no such thing.
-func (h *snapshot) Join(context.Context) (sqltable.Session, error) { return nil, errJoin }
-
-// Alive is never asked.
-func (h *snapshot) Alive(context.Context) bool { return false }
-
-// Close has nothing beside the sessions.
-func (h *snapshot) Close() {}

@@ -372,10 +372,7 @@ func (a *Address) Look(ctx context.Context) (sqltable.Session, *sqltable.Table, 
 }
 
 // snapshot is transactions that began at one moment.
-type snapshot struct {
-	name     string
-	sessions []sqltable.Session
-}
+type snapshot struct{ sqltable.Together }
 
 // attempts is how often sessions are begun again because somebody has written meanwhile. One session needs no luck.
 const attempts = 20
@@ -404,7 +401,7 @@ func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapsho
 		}
 		after, err := look.query(ctx, "PRAGMA data_version")
 		if err == nil && (sessions == 1 || after[0][0] == before[0][0]) {
-			t, err := a.describe(ctx, h.sessions[0].(*session))
+			t, err := a.describe(ctx, h.All[0].(*session))
 			if err == nil {
 				return h, t, nil
 			}
@@ -425,39 +422,23 @@ func (a *Address) begin(ctx context.Context, sessions int) (*snapshot, error) {
 			h.end()
 			return nil, err
 		}
-		h.sessions = append(h.sessions, s)
+		h.All = append(h.All, s)
 	}
 	info, err := os.Stat(a.path)
 	if err != nil {
 		h.end()
 		return nil, err
 	}
-	h.name = fmt.Sprintf("%d bytes of %s", info.Size(), info.ModTime().UTC().Format(time.RFC3339Nano))
+	// What the file was. Its log may have had more.
+	h.Called = fmt.Sprintf("%d bytes of %s", info.Size(), info.ModTime().UTC().Format(time.RFC3339Nano))
 	return h, nil
 }
 
 func (h *snapshot) end() {
-	for _, s := range h.sessions {
+	for _, s := range h.All {
 		s.Close()
 	}
 }
-
-// Name says what the file was. Its log may have had more.
-func (h *snapshot) Name() string { return h.name }
-
-// Sessions are all that there will be.
-func (h *snapshot) Sessions() []sqltable.Session { return h.sessions }
-
-var errJoin = errors.New("a session cannot join a transaction of another one")
-
-// Join fails: there is no such thing.
-func (h *snapshot) Join(context.Context) (sqltable.Session, error) { return nil, errJoin }
-
-// Alive is never asked.
-func (h *snapshot) Alive(context.Context) bool { return false }
-
-// Close has nothing beside the sessions.
-func (h *snapshot) Close() {}
 
 // Lost reports whether an error is about others that use the file.
 func (a *Address) Lost(err error) bool {

@@ -75,6 +75,29 @@ type Snapshot interface {
 	Close()
 }
 
+// Together is embedded by a Snapshot that has all of its sessions from the beginning: no other can join.
+type Together struct {
+	Called string // by the server
+	All    []Session
+}
+
+// Name is what the server calls it.
+func (t *Together) Name() string { return t.Called }
+
+// Sessions are all that there will be.
+func (t *Together) Sessions() []Session { return t.All }
+
+// Join fails: there is no such thing.
+func (*Together) Join(context.Context) (Session, error) {
+	return nil, errors.New("a session cannot join the snapshot of another one")
+}
+
+// Alive is never asked.
+func (*Together) Alive(context.Context) bool { return false }
+
+// Close has nothing beside the sessions.
+func (*Together) Close() {}
+
 // Session asks a server one question at a time.
 type Session interface {
 	// Page returns the rows of a page in the order of the key.
