@@ -51,10 +51,9 @@ const (
 	leastFrame   = 16 << 10
 )
 
-// Writer makes objects of rows. It belongs to one goroutine.
-type Writer struct {
+// Made is what a Writer or a Sorted has put.
+type Made struct {
 	Objects []Object
-	Extents []Extent
 	Rows    int64
 	Raw     int64 // bytes of the rows before they were compressed
 
@@ -62,6 +61,35 @@ type Writer struct {
 	store  jobdir.Store
 	name   string
 	packer *packer
+}
+
+// put puts an object that is called name, name.2, name.3, ….
+func (m *Made) put(body []byte) error {
+	name := m.name
+	if n := len(m.Objects); n > 0 {
+		name = fmt.Sprintf("%s.%d", m.name, n+1)
+	}
+	if err := m.store.PutAbsent(m.ctx, name, body); err != nil {
+		return fmt.Errorf("keep rows in %s: %w", m.store, err)
+	}
+	m.Objects = append(m.Objects, Object{name, int64(len(body))})
+	return nil
+}
+
+// add appends a row to those that wait for a frame.
+func (m *Made) add(raw []byte, r *Row) []byte {
+	before := len(raw)
+	raw = appendRow(raw, r)
+	m.Rows++
+	m.Raw += int64(len(raw) - before)
+	return raw
+}
+
+// Writer makes objects of rows. It belongs to one goroutine.
+type Writer struct {
+	Made
+	Extents []Extent
+
 	frame  int
 	shards []pending
 	packed int64 // bytes in all shards
@@ -79,7 +107,7 @@ type pending struct {
 func NewWriter(ctx context.Context, store jobdir.Store, name string, shards int) (*Writer, error) {
 	p, err := newPacker()
 	return &Writer{
-		ctx: ctx, store: store, name: name, packer: p, shards: make([]pending, shards),
+		Made: Made{ctx: ctx, store: store, name: name, packer: p}, shards: make([]pending, shards),
 		frame: min(MaxFrameBytes, max(leastFrame, pendingBytes/max(1, shards))),
 	}, err
 }
@@ -95,11 +123,8 @@ func (w *Writer) Add(shard int, r *Row) error {
 			return err
 		}
 	}
-	before := len(p.raw)
-	p.raw = appendRow(p.raw, r)
+	p.raw = w.add(p.raw, r)
 	p.rows++
-	w.Rows++
-	w.Raw += int64(len(p.raw) - before)
 	return nil
 }
 
@@ -116,10 +141,6 @@ func (w *Writer) pack(p *pending) error {
 
 // put puts the frames of all shards as an object.
 func (w *Writer) put() error {
-	name := w.name
-	if n := len(w.Objects); n > 0 {
-		name = fmt.Sprintf("%s.%d", w.name, n+1)
-	}
 	body := make([]byte, 0, w.packed)
 	for i := range w.shards {
 		p := &w.shards[i]
@@ -133,11 +154,7 @@ func (w *Writer) put() error {
 		p.frames, p.framed = p.frames[:0], 0
 	}
 	w.packed = 0
-	if err := w.store.PutAbsent(w.ctx, name, body); err != nil {
-		return fmt.Errorf("keep rows in %s: %w", w.store, err)
-	}
-	w.Objects = append(w.Objects, Object{name, int64(len(body))})
-	return nil
+	return w.Made.put(body)
 }
 
 // Close puts the rest. Without it what was added is not there.

@@ -3,7 +3,6 @@ package runfile
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"hash/crc32"
 
 	"example.com/tsimport/internal/jobdir"
@@ -20,26 +19,20 @@ const sortedFrame = 512 << 10
 
 // Sorted makes objects of rows that come in the order of their keys. It belongs to one goroutine.
 type Sorted struct {
-	Objects []Object
-	Frames  []Frame
-	Rows    int64
-	Raw     int64
+	Made
+	Frames []Frame
 
-	ctx    context.Context
-	store  jobdir.Store
-	name   string
-	packer *packer
-	raw    []byte
-	rows   int
-	first  []byte
-	last   []byte
-	body   []byte // of the object that is made
+	raw   []byte
+	rows  int
+	first []byte
+	last  []byte
+	body  []byte // of the object that is made
 }
 
 // NewSorted makes a Sorted whose objects are called name, name.2, …: no other attempt may use the name.
 func NewSorted(ctx context.Context, store jobdir.Store, name string) (*Sorted, error) {
 	p, err := newPacker()
-	return &Sorted{ctx: ctx, store: store, name: name, packer: p, raw: buffer(), body: buffer()}, err
+	return &Sorted{Made: Made{ctx: ctx, store: store, name: name, packer: p}, raw: buffer(), body: buffer()}, err
 }
 
 // Add adds the next row.
@@ -53,11 +46,8 @@ func (s *Sorted) Add(r *Row) error {
 		s.first = bytes.Clone(r.Key)
 	}
 	s.last = append(s.last[:0], r.Key...)
-	before := len(s.raw)
-	s.raw = appendRow(s.raw, r)
+	s.raw = s.add(s.raw, r)
 	s.rows++
-	s.Rows++
-	s.Raw += int64(len(s.raw) - before)
 	return nil
 }
 
@@ -70,23 +60,12 @@ func (s *Sorted) pack() error {
 		First:  s.first, Last: bytes.Clone(s.last),
 	})
 	s.raw, s.rows = s.raw[:0], 0
-	if len(s.body) >= objectBytes {
-		return s.put()
+	if len(s.body) < objectBytes {
+		return nil
 	}
-	return nil
-}
-
-func (s *Sorted) put() error {
-	name := s.name
-	if n := len(s.Objects); n > 0 {
-		name = fmt.Sprintf("%s.%d", s.name, n+1)
-	}
-	if err := s.store.PutAbsent(s.ctx, name, s.body); err != nil {
-		return fmt.Errorf("keep rows in %s: %w", s.store, err)
-	}
-	s.Objects = append(s.Objects, Object{name, int64(len(s.body))})
+	err := s.put(s.body)
 	s.body = s.body[:0]
-	return nil
+	return err
 }
 
 // Close puts the rest. Without it what was added is not there.
@@ -101,7 +80,7 @@ func (s *Sorted) Close() error {
 	if len(s.body) == 0 {
 		return nil
 	}
-	err := s.put()
+	err := s.put(s.body)
 	keepBuffer(s.body)
 	s.body = nil
 	return err
