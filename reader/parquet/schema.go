@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -122,9 +123,7 @@ func (t *tree) children(parent *node, path []string, depth int) error {
 			return err
 		}
 		n.reshape()
-		if parent.first == nil {
-			parent.first = n.first
-		}
+		parent.first = cmp.Or(parent.first, n.first)
 		parent.fields = append(parent.fields, n)
 	}
 	names := make(map[string]bool, len(parent.fields))
@@ -177,39 +176,16 @@ func newLeaf(n *node, path []string, index int) (*leaf, error) {
 	return l, nil
 }
 
-// legacy translates the ConvertedType of older files.
-func legacy(e *element) {
-	e.utc = true
-	switch e.converted {
-	case 0:
-		e.ann = annString
-	case 4:
-		e.ann = annEnum
-	case 5:
-		e.ann = annDecimal
-	case 6:
-		e.ann = annDate
-	case 7:
-		e.ann, e.unit = annTime, record.Millis
-	case 8:
-		e.ann, e.unit = annTime, record.Micros
-	case 9:
-		e.ann, e.unit = annTimestamp, record.Millis
-	case 10:
-		e.ann, e.unit = annTimestamp, record.Micros
-	case 11, 12, 13, 14:
-		e.ann, e.width, e.signed = annInteger, 8<<(e.converted-11), false
-	case 15, 16, 17, 18:
-		e.ann, e.width, e.signed = annInteger, 8<<(e.converted-15), true
-	case 19:
-		e.ann = annJSON
-	case 20:
-		e.ann = annBSON
-	case 21:
-		e.ann = annInterval
-	default:
-		e.ann = annNone
-	}
+// converted are the ConvertedTypes of older files.
+var converted = map[int32]element{
+	0: {ann: annString}, 4: {ann: annEnum}, 5: {ann: annDecimal}, 6: {ann: annDate},
+	7: {ann: annTime, unit: record.Millis}, 8: {ann: annTime, unit: record.Micros},
+	9: {ann: annTimestamp, unit: record.Millis}, 10: {ann: annTimestamp, unit: record.Micros},
+	11: {ann: annInteger, width: 8}, 12: {ann: annInteger, width: 16},
+	13: {ann: annInteger, width: 32}, 14: {ann: annInteger, width: 64},
+	15: {ann: annInteger, width: 8, signed: true}, 16: {ann: annInteger, width: 16, signed: true},
+	17: {ann: annInteger, width: 32, signed: true}, 18: {ann: annInteger, width: 64, signed: true},
+	19: {ann: annJSON}, 20: {ann: annBSON}, 21: {ann: annInterval},
 }
 
 // interpret decides what the leaf's values are. An annotation that does not fit the physical type is refused, for
@@ -217,7 +193,8 @@ func legacy(e *element) {
 func (l *leaf) interpret(from *element) error {
 	e := *from
 	if e.ann < annString || e.ann > annFloat16 || e.ann == 9 {
-		legacy(&e)
+		old := converted[e.converted]
+		e.ann, e.unit, e.width, e.signed, e.utc = old.ann, old.unit, old.width, old.signed, true
 	}
 	l.ann, l.scale, l.unit, l.local = e.ann, e.scale, e.unit, !e.utc
 	l.bound(64)
