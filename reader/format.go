@@ -503,10 +503,7 @@ func (s *File) nameColumns(given []string) {
 	}
 	s.Columns = nil
 	for i, name := range given {
-		base := name
-		if base == "" {
-			base = fmt.Sprintf("c%d", i+1)
-		}
+		base := cmp.Or(name, fmt.Sprintf("c%d", i+1))
 		unique := base
 		for n := 2; taken[unique] || unique != name && used[unique]; n++ {
 			unique = fmt.Sprintf("%s_%d", base, n)

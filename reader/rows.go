@@ -53,12 +53,6 @@ type batchRows struct {
 // rowwise reports whether records are rows of a file that has types, and never were text.
 func (s *File) rowwise() bool { return s.Format == Parquet || s.Format == Arrow }
 
-// rowsOf returns the rows of a file that a split stands for, nil if it is anything else.
-func rowsOf(sp source.Split) *record.Rows {
-	rows, _ := sp.Part.(*record.Rows)
-	return rows
-}
-
 func splitOf(rows *record.Rows, part any) source.Split {
 	return source.Split{Number: rows.Number, Bytes: rows.Bytes, Rows: rows.Rows, First: rows.FirstRow, Group: rows.Group + 1, Part: part}
 }
@@ -319,7 +313,7 @@ func (p *parser) parseRows(sp source.Split, each func(*record.Record)) (n int, e
 		err = p.rows.(*arrow.Parser).ParseBatch(part.batch, part.rows, one)
 		return n, err
 	}
-	rows := rowsOf(sp)
+	rows := sp.Part.(*record.Rows)
 	err = p.rows.Parse(*rows, one)
 	if err == nil && int64(n) != rows.Rows {
 		err = fmt.Errorf("read %s: group %d gave %d rows where the file says %d", p.s.Name, rows.Group, n, rows.Rows)

@@ -287,12 +287,7 @@ func Is(path string) bool {
 	if err != nil {
 		return false
 	}
-	for _, e := range entries {
-		if e.Name() == journalName || IsPart(e.Name()) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == journalName || IsPart(e.Name()) })
 }
 
 // IsPart reports whether a file's name is that of a part of an archive.

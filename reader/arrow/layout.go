@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 
 	"example.com/tsimport/reader/record"
 )
@@ -148,9 +149,7 @@ func (l *layout) takeDictionary(m message, b body, old map[int64]*dictionary, li
 		return nil, fmt.Errorf("dictionary %d: %w", id, err)
 	}
 	all := make(map[int64]*dictionary, len(old)+1)
-	for other, d := range old {
-		all[other] = d
-	}
+	maps.Copy(all, old)
 	all[id] = has.with(v, meta.rows, held-before)
 	return all, nil
 }

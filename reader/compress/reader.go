@@ -189,7 +189,7 @@ func (r *reader) open() error {
 	case S2:
 		r.decoder = s2.NewReader(r.src)
 	case SnappyRaw:
-		r.decoder = newSnappyRaw(r.src)
+		r.decoder = &snappyRawReader{src: r.src, window: min(r.src.window, snappyWindow)}
 	}
 	return nil
 }

@@ -23,10 +23,6 @@ type snappyRawReader struct {
 	text   int    // bytes of a literal that are still to be read
 }
 
-func newSnappyRaw(src *source) *snappyRawReader {
-	return &snappyRawReader{src: src, window: min(src.window, snappyWindow)}
-}
-
 func (r *snappyRawReader) Read(p []byte) (int, error) {
 	if !r.begun {
 		total, err := binary.ReadUvarint(r.src)

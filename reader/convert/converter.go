@@ -133,7 +133,7 @@ func (c *Converter) Convert(rec *record.Record) ([]table.Value, *table.Reason) {
 	if rec.Bad != nil {
 		return nil, rec.Bad
 	}
-	if why := c.checkWidth(rec); why != nil {
+	if why := c.o.Ragged.Check(rec, c.width); why != nil {
 		return nil, why
 	}
 	c.scratch, c.ascii = c.scratch[:0], rec.ASCII && c.asItIs
@@ -184,10 +184,6 @@ func (c *Converter) Version(rec *record.Record) (int64, *table.Reason) {
 		return 0, &table.Reason{Column: col.Name, Code: table.CodeType, Message: "the version column has no timestamp in milliseconds"}
 	}
 	return v.Int, nil
-}
-
-func (c *Converter) checkWidth(rec *record.Record) *table.Reason {
-	return c.o.Ragged.Check(rec, c.width)
 }
 
 // Check returns why a record is refused for its number of fields; nil if it has width of them, or what is ragged is taken.

@@ -15,12 +15,6 @@ func unscaled(d *record.Datum) *big.Int {
 	return n
 }
 
-// unscaled64 is unscaled for a decimal that fits in 64 bits.
-func unscaled64(d *record.Datum) (int64, bool) {
-	n := unscaled(d)
-	return n.Int64(), n.IsInt64()
-}
-
 // appendDecimal appends the exact text of a decimal: all digits after the point, none in exponents.
 func appendDecimal(dst []byte, d *record.Datum) []byte {
 	n := unscaled(d)

@@ -131,11 +131,11 @@ func integerValue(v *table.Value, d *record.Datum, exact bool) *table.Reason {
 		*v = table.Value{Type: table.Integer, Int: int64(d.Double)}
 		return nil
 	case record.Decimal:
-		n, ok := unscaled64(d)
-		if !ok {
+		n := unscaled(d)
+		if !n.IsInt64() {
 			return outOfRange("the decimal's digits do not fit in 64 bits")
 		}
-		*v = table.Value{Type: table.Integer, Int: n}
+		*v = table.Value{Type: table.Integer, Int: n.Int64()}
 		return nil
 	}
 	return wrong("not an integer")

@@ -28,7 +28,7 @@ type general struct {
 
 // skip moves past the next record or comment and reports whether its end was seen.
 func (g *general) skip() bool {
-	if g.comment() {
+	if g.d.Comment != "" && bytes.HasPrefix(g.data[g.pos:], []byte(g.d.Comment)) {
 		return g.line()
 	}
 	for {
@@ -39,10 +39,6 @@ func (g *general) skip() bool {
 			return false
 		}
 	}
-}
-
-func (g *general) comment() bool {
-	return g.d.Comment != "" && bytes.HasPrefix(g.data[g.pos:], []byte(g.d.Comment))
 }
 
 // line moves past the next line end.

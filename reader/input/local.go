@@ -22,7 +22,7 @@ const metaBytes = `*?[{\`
 func (e *expander) local(ctx context.Context, arg, dir string) error {
 	found, err := e.localIn(ctx, arg, arg)
 	if !found && err == nil && dir != "" && !filepath.IsAbs(arg) {
-		escaped := escapeMeta(dir)
+		escaped := metaEscaper.Replace(dir)
 		found, err = e.localIn(ctx, filepath.Join(dir, arg), escaped+"/"+arg)
 	}
 	switch {
@@ -215,10 +215,7 @@ func (e *expander) matched(ctx context.Context, m match) error {
 	if err != nil {
 		return fmt.Errorf("open input %s: %w", m.name, bare(err))
 	}
-	if !m.marks && hiddenPath(m.below, info.IsDir()) {
-		return nil
-	}
-	if !e.isDataBelow(m.base, m.below, info.IsDir()) {
+	if !m.marks && hiddenPath(m.below, info.IsDir()) || !e.isDataBelow(m.base, m.below, info.IsDir()) {
 		return nil
 	}
 	if info.IsDir() {
@@ -255,12 +252,8 @@ func hiddenPath(below string, folder bool) bool {
 
 // spellsMark reports whether a glob asks for names with a leading . or _.
 func spellsMark(pattern string) bool {
-	for _, part := range strings.FieldsFunc(pattern, func(r rune) bool { return strings.ContainsRune("/{,[", r) }) {
-		if hidden(part, false) {
-			return true
-		}
-	}
-	return false
+	parts := strings.FieldsFunc(pattern, func(r rune) bool { return strings.ContainsRune("/{,[", r) })
+	return slices.ContainsFunc(parts, func(part string) bool { return hidden(part, false) })
 }
 
 // byName orders paths as folder does: name by name, so that a folder's files stay together.
@@ -268,10 +261,8 @@ func byName(a, b string) int {
 	return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
 }
 
+// metaEscaper makes of a name the glob that matches it alone.
 var metaEscaper = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`, `\`, `\\`)
-
-// escapeMeta returns the glob that matches a name alone.
-func escapeMeta(name string) string { return metaEscaper.Replace(name) }
 
 // missing is an error about an input that does not exist.
 type missing struct {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 
 	"example.com/tsimport/internal/objectstore"
 )
@@ -98,9 +97,4 @@ func (l *lister) head(ctx context.Context, key string) (o objectstore.Object, er
 		return plainObject(err)
 	})
 	return o, err
-}
-
-// exactObject adds the object key.
-func (l *lister) exactObject(o objectstore.Object) error {
-	return l.object(o, path.Dir("/"+o.Key), path.Base(o.Key))
 }

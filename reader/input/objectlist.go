@@ -53,11 +53,6 @@ func wrapOpen(name string, err error) error {
 	return err
 }
 
-// matches reports whether the listing's glob matches a key itself.
-func (w listing) matches(key string) bool {
-	return w.pattern != "" && doublestar.MatchUnvalidated(w.pattern, key)
-}
-
 // matchesFolder reports whether the key is below a folder that the listing means.
 func (w listing) matchesFolder(key string) bool {
 	if w.pattern == "" {
@@ -123,7 +118,7 @@ func (l *lister) exactly(ctx context.Context, o objectstore.Object) error {
 			return err
 		}
 	}
-	return l.exactObject(o)
+	return l.object(o, path.Dir("/"+o.Key), path.Base(o.Key))
 }
 
 // below adds the objects of a listing and reports whether there was one. Those whose keys end in / stand for folders.
@@ -163,7 +158,8 @@ func (l *lister) take(ctx context.Context, what listing, base string, o objectst
 	if !spellsMark(what.pattern) && hiddenBelow(rest, strings.TrimPrefix(what.prefix, base)) {
 		return nil
 	}
-	if matched := what.matches(key); !matched && (!what.matchesFolder(key) || !l.wanted(key)) {
+	matched := what.pattern != "" && doublestar.MatchUnvalidated(what.pattern, key)
+	if !matched && (!what.matchesFolder(key) || !l.wanted(key)) {
 		return nil
 	}
 	if what.pattern == "" && l.listsExport(l.name(key)) || l.isLeftover(l.name(key), what.pattern) {

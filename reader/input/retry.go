@@ -50,11 +50,7 @@ type statusError struct {
 }
 
 func (s *statusError) Error() string {
-	text := s.text
-	if text == "" {
-		text = http.StatusText(s.code)
-	}
-	return fmt.Sprintf("the server answers %d %s", s.code, text) + s.advice()
+	return fmt.Sprintf("the server answers %d %s", s.code, cmp.Or(s.text, http.StatusText(s.code))) + s.advice()
 }
 
 func (s *statusError) advice() string {

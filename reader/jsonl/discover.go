@@ -30,7 +30,8 @@ type Columns struct {
 func (c *Columns) Names() []string {
 	out := make([]string, 0, len(c.names))
 	for i, name := range c.names {
-		if !c.weak[i] || !c.hasMember(name+".") {
+		inIt := func(other string) bool { return strings.HasPrefix(other, name+".") }
+		if !c.weak[i] || !slices.ContainsFunc(c.names, inIt) {
 			out = append(out, name)
 		}
 	}
@@ -39,10 +40,6 @@ func (c *Columns) Names() []string {
 
 // Keys returns the names of the values under PK in exported rows.
 func (c *Columns) Keys() []string { return c.keys }
-
-func (c *Columns) hasMember(prefix string) bool {
-	return slices.ContainsFunc(c.names, func(name string) bool { return strings.HasPrefix(name, prefix) })
-}
 
 func (c *Columns) note(name []byte, d record.Datum) {
 	c.pending = append(c.pending, string(name))

@@ -246,12 +246,9 @@ func (t *tagged) binary() (*leaf, error) {
 
 // isHex reports whether a text is hexadecimal digits.
 func isHex(text []byte) bool {
-	for _, c := range text {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') && (c < 'A' || c > 'F') {
-			return false
-		}
-	}
-	return true
+	return !bytes.ContainsFunc(text, func(c rune) bool {
+		return (c < '0' || c > '9') && (c < 'a' || c > 'f') && (c < 'A' || c > 'F')
+	})
 }
 
 // pair reads an object with two members that are strings, in any order. Raw is the first one as JSON.
