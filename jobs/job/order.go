@@ -45,10 +45,7 @@ func (f *File) Check() error {
 		return err
 	}
 	f.orderWrites()
-	if err := f.checkCycles(fail); err != nil {
-		return err
-	}
-	return nil
+	return f.checkCycles(fail)
 }
 
 // place is what a load writes, as far as the file says.

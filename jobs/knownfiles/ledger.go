@@ -211,12 +211,6 @@ func (l *Ledger) Files() []File {
 	return slices.SortedFunc(maps.Values(l.files), func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// ofContent returns a file of that size and hash.
-func (l *Ledger) ofContent(size int64, hash string) (File, bool) {
-	f, ok := l.contents[content{size, hash}]
-	return f, ok
-}
-
 // sizes are those of all contents.
 func (l *Ledger) sizes() map[int64]bool {
 	all := map[int64]bool{}

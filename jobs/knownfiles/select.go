@@ -305,7 +305,7 @@ func (s *Selector) knownContent(ctx context.Context, item *input.Item, known boo
 	if err != nil {
 		return false, "", err
 	}
-	if f, ok := s.ledger.ofContent(item.Size, hash); ok {
+	if f, ok := s.ledger.contents[content{item.Size, hash}]; ok {
 		s.see(item, hash, f)
 		return true, f.Name, nil
 	}

@@ -187,10 +187,7 @@ func inputExists(ctx context.Context, name string, find input.Options) (bool, er
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	return len(set.Items) == 1 && set.Items[0].Name == name, nil
+	return err == nil && len(set.Items) == 1 && set.Items[0].Name == name, err
 }
 
 // PlaceOf identifies a table, wherever a process asks for it.

@@ -49,10 +49,6 @@ func (f *Failure) Permanent() bool {
 	return f.ExitCode == exitcode.Usage || f.ExitCode == exitcode.Refused
 }
 
-func failureName(stage string, i int) string {
-	return fmt.Sprintf("%s%s-%06d.json", failuresFolder, stage, i)
-}
-
 // told keeps why an attempt at a task failed, and returns its error. An attempt that was stopped, or that another one forestalls, has not failed.
 func (j *Job) told(ctx context.Context, stage string, i int, err error) error {
 	if err == nil || ctx.Err() != nil || j.o.Drain.Err() != nil || errors.Is(err, jobdir.ErrLost) || errors.Is(err, errNoSlot) ||
@@ -65,7 +61,8 @@ func (j *Job) told(ctx context.Context, stage string, i int, err error) error {
 	if text, wrong := json.Marshal(f); wrong == nil {
 		ctx, cancel := context.WithTimeout(ctx, tellWithin)
 		defer cancel()
-		_ = j.store.Put(ctx, failureName(stage, i), append(text, '\n')) // the error itself is what counts
+		name := fmt.Sprintf("%s%s-%06d.json", failuresFolder, stage, i)
+		_ = j.store.Put(ctx, name, append(text, '\n')) // the error itself is what counts
 	}
 	return err
 }

@@ -311,10 +311,8 @@ func (f *finisher) sweep(ctx context.Context) {
 			if f.named[name] || strings.HasSuffix(name, ".json") {
 				continue
 			}
-			if prefix == "splits/" || prefix == "shards/" {
-				if !strings.Contains(name, "/reduced.") {
-					continue // leases stay: a process that is slow must find that it has lost
-				}
+			if (prefix == "splits/" || prefix == "shards/") && !strings.Contains(name, "/reduced.") {
+				continue // leases stay: a process that is slow must find that it has lost
 			}
 			_ = f.job.store.Delete(ctx, name)
 		}

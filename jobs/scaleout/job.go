@@ -1,6 +1,7 @@
 package scaleout
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -70,9 +71,7 @@ func newJob(store jobdir.Store, p *Plan, o Options) (*Job, error) {
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
 	}
-	if o.Drain == nil {
-		o.Drain = context.Background()
-	}
+	o.Drain = cmp.Or(o.Drain, context.Background())
 	j := &Job{Plan: p, store: store, o: o, splits: map[int]*splitResult{}, written: map[int]*shardResult{}, slot: new(slot), cpu: newMeter(), parts: 1, seen: map[string]*jobdir.Seen{}, together: p.together(o.Load.Write.Concurrency)}
 	var err error
 	j.shards, err = p.shardMap()

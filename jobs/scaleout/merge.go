@@ -3,6 +3,7 @@ package scaleout
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -22,7 +23,8 @@ func (f *finisher) takeRejects(ctx context.Context, d *done) error {
 		if r.Source < 0 || r.Source >= len(f.job.Plan.Inputs) || r.Record < 0 {
 			return unfitf("%s is damaged: a rejected record of attempt %s is of no input", f.job.store, d.Attempt)
 		}
-		return addReject(f.rejects, r, line)
+		key := binary.BigEndian.AppendUint32(nil, uint32(r.Source))
+		return f.rejects.Add(binary.BigEndian.AppendUint64(key, uint64(r.Record)), line)
 	})
 }
 

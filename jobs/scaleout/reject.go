@@ -3,7 +3,6 @@ package scaleout
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
@@ -136,12 +135,6 @@ func (j *Job) sorter() (*extsort.Sorter, error) {
 type sortedRejects struct {
 	it   *extsort.Iterator
 	next *keptReject // nil at the end
-}
-
-// addReject adds a rejected record to a sorter.
-func addReject(s *extsort.Sorter, r *keptReject, line []byte) error {
-	key := binary.BigEndian.AppendUint32(nil, uint32(r.Source))
-	return s.Add(binary.BigEndian.AppendUint64(key, uint64(r.Record)), line)
 }
 
 func newSortedRejects(sorted *extsort.Sorted) (*sortedRejects, error) {
