@@ -1,6 +1,7 @@
 package export
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -115,7 +116,7 @@ func (e *exporter) lines(w io.Writer, continued bool) (scan.Formatter, error) {
 	case e.Format == JSONL:
 		return scan.NewJSONL(w), nil
 	case e.Format == Typed:
-		return newTyped(w, e.keys), nil
+		return &typed{w: bufio.NewWriterSize(w, 1<<16), keys: e.keys, records: tablescan.NewRecords(len(e.keys))}, nil
 	case continued:
 		return scan.ContinueCSV(w, e.keys, e.Scan.Columns), nil
 	}

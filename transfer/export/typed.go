@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/scan"
@@ -18,10 +17,6 @@ type typed struct {
 	keys    []string
 	records *tablescan.Records
 	line    []byte
-}
-
-func newTyped(w io.Writer, keys []string) *typed {
-	return &typed{w: bufio.NewWriterSize(w, 1<<16), keys: keys, records: tablescan.NewRecords(len(keys))}
 }
 
 // longLine is less than the lines have in which AppendWide leaves something out.

@@ -125,7 +125,9 @@ func (r *run) stopped(report *pipeline.Report, err error) error {
 
 // load loads changes in a run folder of its own, or resumes that load.
 func (r *run) load(ctx context.Context, name string, parts []part, mode table.Mode) (*pipeline.Report, error) {
-	if err := r.sameTable(); err != nil {
+	was := *r.table
+	was.Created = r.state.Made // or it was dropped and made again since it was compared
+	if err := r.admin.Same(&was); err != nil {
 		return nil, err
 	}
 	cfg := r.cfg.Load
@@ -167,13 +169,6 @@ func (r *run) load(ctx context.Context, name string, parts []part, mode table.Mo
 		return report, fmt.Errorf("%s rows: %w", name, err)
 	}
 	return report, nil
-}
-
-// sameTable fails if the table was dropped and made again since it was compared.
-func (r *run) sameTable() error {
-	was := *r.table
-	was.Created = r.state.Made
-	return r.admin.Same(&was)
 }
 
 // plainName is a relative path that no argument's form is mistaken for.

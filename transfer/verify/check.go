@@ -2,6 +2,7 @@ package verify
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -89,9 +90,7 @@ type HotKey struct {
 // records have in common.
 func Check(ctx context.Context, cfg CheckConfig) (*CheckResult, error) {
 	start := time.Now()
-	if cfg.Progress == nil {
-		cfg.Progress = new(Progress)
-	}
+	cfg.Progress = cmp.Or(cfg.Progress, new(Progress))
 	request := *cfg.Request
 	request.Order, request.Memory, request.Keep = plan.LastWins, max(cfg.Memory/2, 1), plan.KeepKey
 	request.Reading = cfg.Memory // or a load would take records that are rejected here

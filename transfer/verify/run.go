@@ -117,9 +117,7 @@ func (v *verifier) noteSnapshots() {
 }
 
 func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
-	if cfg.Progress == nil {
-		cfg.Progress = new(Progress)
-	}
+	cfg.Progress = cmp.Or(cfg.Progress, new(Progress))
 	cfg.Workers = int(min(int64(cmp.Or(cfg.Workers, DefaultWorkers)), max(cfg.Memory/3/pageMemory, 1)))
 	admin := &client.Admin{Client: cfg.Client, Context: ctx, RetryFor: cfg.RetryFor}
 	request := *cfg.Request

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
@@ -57,15 +58,8 @@ func (v *verifier) target(key []byte) *target {
 		return v.tables[0]
 	}
 	name, _ := table.CutTable(key)
-	at, _ := slices.BinarySearchFunc(v.tables, string(name), func(t *target, name string) int {
-		switch {
-		case t.Name < name:
-			return -1
-		case t.Name > name:
-			return 1
-		}
-		return 0
-	})
+	byName := func(t *target, name string) int { return strings.Compare(t.Name, name) }
+	at, _ := slices.BinarySearchFunc(v.tables, string(name), byName)
 	return v.tables[at]
 }
 

@@ -109,7 +109,7 @@ func (r *runner) begin(ctx context.Context) error {
 		var err error
 		if item.Options() {
 			if err = r.Admin.SetOptions(item.Have.Name, item.Want.TTL, item.Want.MaxVersions); err == nil {
-				r.sayf("table %s: %s", item.Have.Name, optionsText(item))
+				r.sayf("table %s: ttl %d, max versions %d", item.Have.Name, item.Want.TTL, item.Want.MaxVersions)
 			}
 		}
 		if err == nil && item.Reserves() {
@@ -127,10 +127,6 @@ func (r *runner) begin(ctx context.Context) error {
 }
 
 func (r *runner) sayf(format string, a ...any) { r.Say(fmt.Sprintf(format, a...)) }
-
-func optionsText(item *Item) string {
-	return fmt.Sprintf("ttl %d, max versions %d", item.Want.TTL, item.Want.MaxVersions)
-}
 
 // settle notes the end of an item. It returns an error only if the others would meet it too.
 func (r *runner) settle(ctx context.Context, item *Item, err error) error {
