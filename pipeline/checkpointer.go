@@ -33,7 +33,7 @@ type checkpointer struct {
 func newCheckpointer(cfg *Config, h *hooks, folder *rundir.Folder, planned *plan.Plan, from *resumePoint, now time.Time) *checkpointer {
 	ordered := cfg.Write.Order == plan.LastWins
 	k := &checkpointer{
-		schedule:     &schedule{every: cfg.Checkpoint.Every, keptFor: h.mayKeepFor()},
+		schedule:     &schedule{every: cfg.Checkpoint.Every, keptFor: cmp.Or(h.keptFor, keptFor)},
 		readProgress: newReadProgress(planned, ordered, from.snapshot),
 		saver:        newSaver(folder.Path, cfg.Checkpoint.Sync, h.onSave),
 		ids:          from.ids, hooks: h,

@@ -24,10 +24,3 @@ func tellClock(planned *plan.Plan, admin *client.Admin, clock *client.Clock) {
 		planned.Warnings = append(planned.Warnings, warning)
 	}
 }
-
-// clockBehind notes how wrong this machine's clock was.
-func (r *Report) clockBehind(clock *client.Clock) {
-	if by, known := clock.Lag(); known {
-		r.ClockBehind = float64(by.Round(time.Millisecond)) / float64(time.Second)
-	}
-}

@@ -243,14 +243,10 @@ func (c *Config) setDefaults() {
 	c.Target.Client.RequestTimeout = cmp.Or(c.Target.Client.RequestTimeout, client.DefaultRequestTimeout)
 	c.Write.Settle = cmp.Or(c.Write.Settle, c.Target.Client.RequestTimeout)
 	c.Limits.Memory = cmp.Or(c.Limits.Memory, DefaultMemory)
-	if c.Watch.Progress == nil {
-		c.Watch.Progress = new(Progress)
-	}
+	c.Watch.Progress = cmp.Or(c.Watch.Progress, new(Progress))
 	if c.Watch.Monitor == nil {
 		c.Watch.Monitor = NewMonitor()
 	}
-	if c.Drain == nil {
-		c.Drain = context.Background()
-	}
+	c.Drain = cmp.Or(c.Drain, context.Background())
 	c.Target.Client.Connections = max(c.Target.Client.Connections, c.Write.Concurrency)
 }

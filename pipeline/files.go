@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/intake"
 	"example.com/tsimport/pipeline/rundir"
 )
 
@@ -48,7 +49,9 @@ func (a *attempt) openFiles(x *annotations) (_ *files, err error) {
 			return nil, err
 		}
 	}
-	if a.mayFollow() && a.cfg.keeps() {
+	s := a.scheduling()
+	mayFollow := len(s.Kept) > 0 || s.When != intake.Never && a.from.snapshot == nil
+	if mayFollow && a.cfg.keeps() {
 		if f.rejectIndex, err = rundir.OpenJournal(filepath.Join(f.folder.Path, rundir.RejectIndexFile), a.from.counter(indexBytes)); err != nil {
 			return nil, err
 		}

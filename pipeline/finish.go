@@ -14,6 +14,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/pipeline/rundir"
+	"example.com/tsimport/writer"
 )
 
 // finishTables does what is left to do when every row is final, and looks whether the tables are still those that hold them.
@@ -44,7 +45,8 @@ func (a *attempt) sweep(ctx context.Context, d *dispatcher, admin *client.Admin)
 		numbers: d.annotations.AutoIncrement, table: a.cfg.Target.Table, write: &a.cfg.Write, drain: a.cfg.Drain,
 		report: &a.report.ReportMarks, progress: a.cfg.Watch.Progress,
 	}
-	if err := s.sweep(ctx, d.files.repeatedRows); err != nil {
+	err := d.files.repeatedRows.each(sweepRows, func(byKey [][]writer.Doubt) error { return s.sweepKeys(ctx, byKey) })
+	if err != nil {
 		return err
 	}
 	return a.from.ids.confirm(admin)
@@ -56,7 +58,9 @@ func (a *attempt) end(d *dispatcher, err error) error {
 	if n := d.annotations.AutoIncrement; n != nil {
 		a.report.SearchRequests = n.Requests.Load()
 	}
-	a.report.clockBehind(a.service.clock())
+	if by, known := a.service.clock().Lag(); known {
+		a.report.ClockBehind = float64(by.Round(time.Millisecond)) / float64(time.Second)
+	}
 	if late := &a.report.LateUntil; late.After(time.Now()) {
 		_, *late, _ = a.service.clock().Range(*late)
 	} else {

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"time"
 
 	"example.com/tsimport/internal/table"
@@ -39,9 +38,6 @@ const (
 	orderAlways
 	orderNever
 )
-
-// mayKeepFor is for how long requests may be sent since the moment that the last checkpoint describes.
-func (h *hooks) mayKeepFor() time.Duration { return cmp.Or(h.keptFor, keptFor) }
 
 // used returns what says which CPU seconds the load has used, or has waited for.
 func (h *hooks) used() func() float64 {

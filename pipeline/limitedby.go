@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"runtime"
 	"time"
 
 	"example.com/tsimport/pipeline/bottleneck"
@@ -13,11 +12,6 @@ type ReportLimit struct {
 	By      string  `json:"by"`
 	Seconds float64 `json:"seconds"`
 	Share   float64 `json:"share"` // of the time in which rows were read and written
-}
-
-// newMeter makes a meter of what limits the load. Each is told of its windows; used is what processors the load has used.
-func newMeter(each func(time.Time, *bottleneck.Spent), used func() float64) *bottleneck.Meter {
-	return bottleneck.NewMeter(bottleneck.Options{Used: used, Processors: runtime.GOMAXPROCS(0), Each: each})
 }
 
 // limits is what is in the way of the lanes of a load.
@@ -170,11 +164,4 @@ func ifAny(any bool, w bottleneck.Word) bottleneck.Word {
 		return w
 	}
 	return bottleneck.None
-}
-
-// limitParts enters what limited the load.
-func (r *Report) limitParts(m *bottleneck.Meter) {
-	for _, p := range m.Parts() {
-		r.LimitedBy = append(r.LimitedBy, ReportLimit{By: p.Word.String(), Seconds: p.Seconds, Share: p.Share})
-	}
 }

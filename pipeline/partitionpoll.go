@@ -65,12 +65,6 @@ func newPartitionPoller(from partitions, every time.Duration) *partitionPoller {
 	return s
 }
 
-// several takes the tables of a load into several in place of one.
-func (s *partitionPoller) several(t *tables) {
-	s.tables = t
-	s.current.Store(t.current())
-}
-
 // read reads the map. When it cannot be read the last one stays good: bounds are hints.
 func (s *partitionPoller) read(now time.Time) *partitioner.Map {
 	s.reads.Add(1)

@@ -60,7 +60,9 @@ func (d *dispatcher) complete() {
 		r.HotKeys = append(r.HotKeys, ReportHotKey{Column: r.Schema[0].Name, Value: showKey(h.Value), Share: h.Share})
 	}
 	d.record.meter.End(time.Now())
-	r.limitParts(d.record.meter)
+	for _, p := range d.record.meter.Parts() {
+		r.LimitedBy = append(r.LimitedBy, ReportLimit{By: p.Word.String(), Seconds: p.Seconds, Share: p.Share})
+	}
 	r.Timeline = d.record.timeline()
 }
 

@@ -36,12 +36,6 @@ func (a *attempt) scheduling() intake.Scheduling {
 	return s
 }
 
-// mayFollow reports whether inputs may be read by a schedule.
-func (a *attempt) mayFollow() bool {
-	s := a.scheduling()
-	return len(s.Kept) > 0 || s.When != intake.Never && a.from.snapshot == nil
-}
-
 // sortRejects puts the rejects of a finished load that did not read its inputs one after the other into their order.
 func (r *Report) sortRejects(folder *rundir.Folder) error {
 	if r.Rejected == 0 {

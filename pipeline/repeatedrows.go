@@ -27,10 +27,7 @@ const doubtBytes = "doubt_bytes"
 // openRepeatedRows opens the file in a run folder, cut to what the last checkpoint counts on.
 func openRepeatedRows(folder string, keep int64, numbers *writer.AutoIncrement) (*repeatedRows, error) {
 	j, err := rundir.OpenJournal(filepath.Join(folder, rundir.DoubtsFile), keep)
-	if err != nil {
-		return nil, err
-	}
-	return &repeatedRows{journal: j, numbers: numbers}, nil
+	return &repeatedRows{journal: j, numbers: numbers}, err
 }
 
 // add takes a row that is written.

@@ -189,10 +189,8 @@ func (o *resumePoint) compare(cfg *Config, planned *plan.Plan) error {
 		// A row that the attempt before has sent is known by no other mark, and its key stands in no other file.
 		details = append(details, checkpoint.Detail{Name: "--returned-keys", Value: cfg.Write.Marks.ReturnedKeys})
 	}
-	if planned.Mark != "" {
-		if o.snapshot != nil && o.job.Run == "" {
-			return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: it was begun by an earlier version of tsimport, whose marks are the same for every run; finish it with that version, or give --fresh --look-first, which finds the rows that it wrote", cfg.RunDir)}
-		}
+	if planned.Mark != "" && o.snapshot != nil && o.job.Run == "" {
+		return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: it was begun by an earlier version of tsimport, whose marks are the same for every run; finish it with that version, or give --fresh --look-first, which finds the rows that it wrote", cfg.RunDir)}
 	}
 	for _, f := range facts {
 		details = append(details, checkpoint.Detail{Name: f.Name, Value: f.Value, Input: f.Input})

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -63,7 +64,8 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 		a.survey.end()
 	}
 	cfg.Watch.Progress.Done.Store(true)
-	a.countTraffic()
+	t := a.service.traffic
+	a.report.BytesSent, a.report.UncheckedAnswers, a.report.ReplayedAnswers = t.BytesSent.Load(), t.Unchecked.Load(), t.Replayed.Load()
 	return finish(ctx, &cfg, a.report, a.folder, a.started, err)
 }
 
@@ -185,9 +187,7 @@ func (a *attempt) checkPlan() error {
 
 // openFolder opens the run folder.
 func (a *attempt) openFolder() (err error) {
-	if a.cfg.RunDir == "" {
-		a.cfg.RunDir = rundir.DefaultPath(a.started, plan.FileName(a.cfg.Target.Table))
-	}
+	a.cfg.RunDir = cmp.Or(a.cfg.RunDir, rundir.DefaultPath(a.started, plan.FileName(a.cfg.Target.Table)))
 	a.noteIndexes()
 	a.folder, err = a.from.openFolder(a.cfg, a.planned)
 	return err
@@ -232,17 +232,12 @@ func (a *attempt) makeTable() (err error) {
 func (a *attempt) findPartitions(ctx, gentle context.Context) {
 	a.survey = newPartitionPoller(a.tablePartitions(), a.hooks.surveyEvery)
 	if a.planned.Tables != nil {
-		a.survey.several(newTables(ctx, a.cfg, a.planned, a.service.sdk, a.from.ids, a.survey.stop))
+		a.survey.tables = newTables(ctx, a.cfg, a.planned, a.service.sdk, a.from.ids, a.survey.stop)
+		a.survey.current.Store(a.survey.tables.current())
 	}
 	if m := a.survey.readWithin(gentle); m != nil {
 		a.survey.current.Store(m)
 	}
-}
-
-// countTraffic enters into the report what went over the wire.
-func (a *attempt) countTraffic() {
-	t := a.service.traffic
-	a.report.BytesSent, a.report.UncheckedAnswers, a.report.ReplayedAnswers = t.BytesSent.Load(), t.Unchecked.Load(), t.Replayed.Load()
 }
 
 // comparable says why the table cannot be compared with the inputs afterwards, if it is to be.

@@ -55,10 +55,7 @@ func (s *schedule) due(now time.Time) time.Duration {
 	if s == nil || s.busy {
 		return math.MaxInt64
 	}
-	wait := s.every // who gives it means it
-	if wait == 0 {
-		wait = min(max(keepEvery, keepCost*s.cost, s.calm), keepAtMost)
-	}
+	wait := cmp.Or(s.every, min(max(keepEvery, keepCost*s.cost, s.calm), keepAtMost)) // who gives one means it
 	if s.soon || s.last.IsZero() {
 		wait = min(wait, cmp.Or(s.every, keepSoon))
 	}

@@ -28,11 +28,6 @@ const (
 	sweepTableFrom = 16
 )
 
-// sweep looks up every row of which there may be two copies.
-func (s *sweeper) sweep(ctx context.Context, d *repeatedRows) error {
-	return d.each(sweepRows, func(byKey [][]writer.Doubt) error { return s.sweepKeys(ctx, byKey) })
-}
-
 // sweepKeys sweeps the rows of many ordering keys, of several at a time.
 func (s *sweeper) sweepKeys(ctx context.Context, byKey [][]writer.Doubt) error {
 	if len(byKey) >= sweepTableFrom {

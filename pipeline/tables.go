@@ -117,7 +117,7 @@ func (t *tables) read(now time.Time) (m *partitioner.Map, exact bool, failed err
 			}
 		}
 	}
-	return t.current(), t.exact(), failed
+	return t.current(), !slices.ContainsFunc(t.open, func(o *openTable) bool { return !o.exact }), failed
 }
 
 func (t *tables) openOne(name string) error {
@@ -160,8 +160,4 @@ func (t *tables) current() *partitioner.Map {
 		known[i] = partitioner.TableBounds{Table: o.name, Bounds: o.bounds}
 	}
 	return partitioner.NewTablesMap(known)
-}
-
-func (t *tables) exact() bool {
-	return !slices.ContainsFunc(t.open, func(o *openTable) bool { return !o.exact })
 }

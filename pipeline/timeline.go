@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"runtime"
 	"strings"
 	"time"
 
@@ -63,7 +64,8 @@ type timelineRecorder struct {
 func newTimelineRecorder(report *Report, processors func() float64) *timelineRecorder {
 	// What earlier attempts have read is none of this one's.
 	r := &timelineRecorder{report: report, read: report.Read, rejected: report.Rejected, points: timeline.New(time.Second, mostPoints, mergePoints), heat: timeline.NewHeat(time.Second, mostColumns)}
-	r.meter = newMeter(r.limited, processors)
+	o := bottleneck.Options{Used: processors, Processors: runtime.GOMAXPROCS(0), Each: r.limited}
+	r.meter = bottleneck.NewMeter(o)
 	return r
 }
 

@@ -53,10 +53,7 @@ func Config(r *options.Command) (*sqltable.Config, error) {
 	if err != nil {
 		return nil, usagef("%v", err)
 	}
-	memory := r.Memory
-	if memory == 0 {
-		memory = options.DefaultMemory()
-	}
+	memory := cmp.Or(r.Memory, options.DefaultMemory())
 	cfg.MaxRow, cfg.RetryFor, cfg.MaxRows, cfg.Whole = memory/4, r.RetryFor, r.MaxRowsPerSecond, r.RequireSnapshot
 	return cfg, nil
 }

@@ -21,11 +21,6 @@ func (p *planner) key() []table.KeyColumn {
 	return p.request.Target.Key
 }
 
-// autoColumn returns which key column is an auto-increment column, 0 for none.
-func (p *planner) autoColumn() int {
-	return max(0, slices.IndexFunc(p.key(), func(k table.KeyColumn) bool { return k.Auto }))
-}
-
 // settleNumbers decides whether the service makes the values of an auto-increment column. Where the input has them, rows
 // can be changed that are there already, but none be made: the service takes no chosen number.
 func (p *planner) settleNumbers() error {
@@ -33,7 +28,7 @@ func (p *planner) settleNumbers() error {
 	if err := table.CheckKey(p.key()); err != nil {
 		return usagef("--pk: %v", err)
 	}
-	at := p.autoColumn()
+	at := max(0, slices.IndexFunc(p.key(), func(k table.KeyColumn) bool { return k.Auto })) // 0 is none
 	if r.Mode == table.Increment {
 		return p.settleCounts(at)
 	}

@@ -26,9 +26,7 @@ type Kept struct {
 // the last checkpoint or by the user, is kept under another name too. Files of other names are the user's.
 func Reopen(path string, headers []Header, kept Kept) (*Folder, error) {
 	f := &Folder{Path: path, headers: headers, lengths: map[string]int64{}, sums: map[string]uint32{}}
-	for name, n := range kept.Lengths {
-		f.lengths[name] = n
-	}
+	maps.Copy(f.lengths, kept.Lengths)
 	f.rejects = make([]*os.File, len(headers))
 	f.raw = make([]*bufio.Writer, len(headers))
 	if err := f.setAside(kept.Sums); err != nil {

@@ -99,10 +99,7 @@ func (w *Window) Landed(now time.Time, m Mark, answered bool) {
 	} else if !answered {
 		return
 	}
-	took := now.Sub(m.sent)
-	if took <= 0 {
-		took = time.Nanosecond
-	}
+	took := max(now.Sub(m.sent), time.Nanosecond)
 	if answered {
 		w.arrived += m.bytes
 		w.base = min(w.base, took)
