@@ -73,13 +73,13 @@ func rowOf(frames []shardFrame, record int64) int64 {
 	return f.row + record - f.first
 }
 
-var kinds = map[table.Type]record.Kind{table.Integer: record.Integer, table.String: record.String, table.Binary: record.Binary}
-
 // shardRows is the source. Its pieces and splits name frames, which parsers read.
 type shardRows struct {
+	source.Pages
+	source.TableRows // no record has an added column apart from its row
+
 	ctx    context.Context
 	of     shardOrigin
-	added  []string // columns that are asked for by name, which no record has apart from its row
 	frames []shardFrame
 	bytes  int64
 	next   int
@@ -94,16 +94,7 @@ type shardFrame struct {
 
 // About says that rows are what they are.
 func (r *shardRows) About() source.About {
-	a := source.About{
-		Name: r.of.name, Bytes: r.bytes, Wide: true, Rejects: source.Rejects{Kind: ".ndjson"},
-		EncodingHint: func([]byte) string { return "" },
-	}
-	for _, k := range r.of.key {
-		a.Columns = append(a.Columns, k.Name)
-		a.Unique = append(a.Unique, source.KeyColumn{Name: k.Name, Kind: kinds[k.Type]})
-	}
-	a.Columns = append(a.Columns, r.added...)
-	return a
+	return r.Keyed(r.of.key, source.About{Name: r.of.name, Bytes: r.bytes})
 }
 
 // Identity is the sum of the frames.
@@ -139,9 +130,6 @@ func (r *shardRows) Seek(to source.Place, _ source.Chain) {
 // Begin is the first row of the frame at which reading begins.
 func (r *shardRows) Begin() source.Place { return r.begin }
 
-// Chain is that of no stream.
-func (r *shardRows) Chain() (source.Chain, bool) { return source.Chain{}, false }
-
 // shardPiece is one frame.
 type shardPiece struct{ split source.Split }
 
@@ -166,12 +154,6 @@ func (r *shardRows) Add(p source.Piece) ([]source.Split, error) {
 	return []source.Split{p.(shardPiece).split}, nil
 }
 
-// Finish has nothing left.
-func (r *shardRows) Finish() ([]source.Split, error) { return nil, nil }
-
-// Whole has nothing left.
-func (r *shardRows) Whole() []source.Split { return nil }
-
 // Raw keeps nothing: Finish reads rejected records again where they come from.
 func (r *shardRows) Raw(source.Split, table.Span) []byte { return []byte{} }
 
@@ -184,19 +166,14 @@ func (r *shardRows) Suspend() error {
 // Close has nothing to give back.
 func (r *shardRows) Close() error { return r.Suspend() }
 
-// MayLackColumns is true, for no record has a column apart from its row.
-func (r *shardRows) MayLackColumns() bool { return true }
-
-// AddColumns notes columns that are asked for.
-func (r *shardRows) AddColumns(names []string) { r.added = append(r.added, names...) }
-
 // NewParser makes a parser, with a buffer of its own.
 func (r *shardRows) NewParser([]int) source.Parser { return &shardParser{of: r} }
 
 // shardParser reads frames.
 type shardParser struct {
-	of       *shardRows
-	unpacker *runfile.Unpacker
+	source.Plain // a frame is small
+	of           *shardRows
+	unpacker     *runfile.Unpacker
 }
 
 // Parse calls each with every row of a frame.
@@ -211,7 +188,7 @@ func (p *shardParser) Parse(sp source.Split, each func(*record.Record)) (records
 	if err != nil {
 		return 0, 0, err
 	}
-	fields := make([]record.Datum, len(p.of.of.key)+len(p.of.added))
+	fields := make([]record.Datum, len(p.of.of.key)+len(p.of.Added))
 	for i := range fields {
 		fields[i] = record.Datum{Kind: record.Absent}
 	}
@@ -230,12 +207,6 @@ func (p *shardParser) Parse(sp source.Split, each func(*record.Record)) (records
 	}
 	return records, 0, nil
 }
-
-// LimitMemory changes nothing: a frame is small.
-func (p *shardParser) LimitMemory(int64) {}
-
-// Release has nothing to give back that is large.
-func (p *shardParser) Release() {}
 
 // Close gives back the decoder.
 func (p *shardParser) Close() error {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/jsonl"
 	"example.com/tsimport/reader/record"
@@ -24,11 +23,11 @@ import (
 // part is a part of an archive.
 type part struct {
 	source.Pages
+	source.TableRows
 	ctx   context.Context
 	of    *Origin
 	entry *archive.Part
 	name  string
-	added []string // columns that are asked for by name
 
 	bytes  int // of a split; 0 takes splitBytes
 	in     *reading
@@ -52,30 +51,15 @@ type reading struct {
 
 // About says what the part is.
 func (p *part) About() source.About {
-	a := source.About{
-		Name: p.name, Bytes: p.entry.Bytes, Wide: true, Pieces: 2 * int64(p.size()), Rejects: source.Rejects{Kind: ".ndjson"}, Seeking: source.SeeksByReading,
-		EncodingHint: func([]byte) string { return "" },
-	}
-	for _, k := range p.of.key {
-		a.Columns = append(a.Columns, k.Name)
-		a.Unique = append(a.Unique, source.KeyColumn{Name: k.Name, Kind: kinds[k.Type]})
-	}
-	a.Columns = append(a.Columns, p.added...)
-	return a
+	return p.Keyed(p.of.key, source.About{
+		Name: p.name, Bytes: p.entry.Bytes, Pieces: 2 * int64(p.size()), Seeking: source.SeeksByReading,
+	})
 }
-
-var kinds = map[table.Type]record.Kind{table.Integer: record.Integer, table.String: record.String, table.Binary: record.Binary}
 
 // Identity is the sum of the part.
 func (p *part) Identity() (source.Identity, error) {
 	return source.Identity{Bytes: p.entry.Bytes, Content: p.entry.SHA256}, nil
 }
-
-// MayLackColumns is true: a row has the columns that it has.
-func (p *part) MayLackColumns() bool { return true }
-
-// AddColumns puts the newest versions of the columns into the fields of rows.
-func (p *part) AddColumns(names []string) { p.added = slices.Concat(p.added, names) }
 
 func (p *part) size() int { return cmp.Or(p.bytes, splitBytes) }
 
@@ -87,7 +71,7 @@ const sampleBytes = 64 << 10
 
 // Sample looks at the first rows.
 func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
-	look := &part{ctx: p.ctx, of: p.of, entry: p.entry, name: p.name, added: p.added, bytes: min(max(budget, 1), sampleBytes)}
+	look := &part{ctx: p.ctx, of: p.of, entry: p.entry, name: p.name, TableRows: p.TableRows, bytes: min(max(budget, 1), sampleBytes)}
 	defer func() { err = errors.Join(err, look.Close()) }()
 	parser := look.NewParser(nil)
 	for read < budget {
@@ -241,11 +225,14 @@ func (p *part) Close() error {
 
 // NewParser makes a parser of all columns.
 func (p *part) NewParser([]int) source.Parser {
-	return &parser{jsonl.NewParser(jsonl.Options{Columns: p.About().Columns, Archive: p.of.key})}
+	return &parser{Parser: jsonl.NewParser(jsonl.Options{Columns: p.About().Columns, Archive: p.of.key})}
 }
 
 // parser parses lines.
-type parser struct{ *jsonl.Parser }
+type parser struct {
+	source.Plain // a row takes little more than its text
+	*jsonl.Parser
+}
 
 // Parse calls each with every row.
 func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
@@ -258,12 +245,3 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 		each(rec)
 	}
 }
-
-// LimitMemory changes nothing: a row takes little more than its text.
-func (p *parser) LimitMemory(int64) {}
-
-// Release has nothing to give back that is large.
-func (p *parser) Release() {}
-
-// Close has nothing to give back.
-func (p *parser) Close() error { return nil }

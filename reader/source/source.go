@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"example.com/tsimport/internal/table"
@@ -151,6 +152,29 @@ func (Pages) Whole() []Split { return nil }
 
 // Raw leaves it to the load to make a line of JSON.
 func (Pages) Raw(Split, table.Span) []byte { return nil }
+
+// TableRows is embedded by a Source of rows of a table: each record has the columns of the key, and its cells are all else. It is Open.
+type TableRows struct {
+	Added []string // columns that are asked for by name
+}
+
+// Keyed adds to what a source says of itself that it has rows of a table with a key.
+func (r *TableRows) Keyed(key []table.KeyColumn, a About) About {
+	kinds := map[table.Type]record.Kind{table.Integer: record.Integer, table.String: record.String, table.Binary: record.Binary}
+	for _, k := range key {
+		a.Columns = append(a.Columns, k.Name)
+		a.Unique = append(a.Unique, KeyColumn{k.Name, kinds[k.Type]})
+	}
+	a.Columns, a.Wide, a.Rejects = append(a.Columns, r.Added...), true, Rejects{Kind: ".ndjson"}
+	a.EncodingHint = func([]byte) string { return "" }
+	return a
+}
+
+// MayLackColumns is true: a row has the columns that it has.
+func (*TableRows) MayLackColumns() bool { return true }
+
+// AddColumns puts the newest versions of the columns into the fields of rows.
+func (r *TableRows) AddColumns(names []string) { r.Added = slices.Concat(r.Added, names) }
 
 // Plain is embedded by a Parser that has nothing to bound beside the split, and nothing to give back.
 type Plain struct{}

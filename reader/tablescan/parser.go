@@ -14,10 +14,10 @@ import (
 // NewParser makes a parser of all columns.
 func (p *part) NewParser([]int) source.Parser {
 	parser := &parser{keys: len(p.of.cfg.Table.Key), place: map[string]int{}}
-	for i, name := range p.added {
+	for i, name := range p.Added {
 		parser.place[name] = parser.keys + i
 	}
-	parser.fields = make([]record.Datum, parser.keys+len(p.added))
+	parser.fields = make([]record.Datum, parser.keys+len(p.Added))
 	return parser
 }
 

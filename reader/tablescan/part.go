@@ -22,11 +22,11 @@ import (
 // part is a range of the table's keys.
 type part struct {
 	source.Pages
+	source.TableRows
 	of       *Origin
 	ctx      context.Context // reading ends with it
 	name     string
 	from, to []table.Value
-	added    []string // columns that are asked for by name
 
 	begin  source.Place
 	pager  *scan.Pager // nil before the first Next
@@ -41,19 +41,11 @@ const pieceBytes = 8 << 20
 // About says what the range is.
 func (p *part) About() source.About {
 	key := p.of.cfg.Table.Key
-	a := source.About{
-		Name: p.name, Bytes: -1, Wide: true, Live: true, Pieces: pieceBytes, Rejects: source.Rejects{Kind: ".ndjson"},
-		ShowKey: func(place []byte) string { return showPlace(key, place) }, EncodingHint: func([]byte) string { return "" },
-	}
-	for _, k := range key {
-		a.Columns = append(a.Columns, k.Name)
-		a.Unique = append(a.Unique, source.KeyColumn{Name: k.Name, Kind: kinds[k.Type]})
-	}
-	a.Columns = append(a.Columns, p.added...)
-	return a
+	return p.Keyed(key, source.About{
+		Name: p.name, Bytes: -1, Live: true, Pieces: pieceBytes,
+		ShowKey: func(place []byte) string { return showPlace(key, place) },
+	})
 }
-
-var kinds = map[table.Type]record.Kind{table.Integer: record.Integer, table.String: record.String, table.Binary: record.Binary}
 
 // Identity says which table it is and what is read of it.
 func (p *part) Identity() (source.Identity, error) {
@@ -84,12 +76,6 @@ func (p *part) Identity() (source.Identity, error) {
 	}
 	return source.Identity{Schema: s.String()}, nil
 }
-
-// MayLackColumns is true: a row has the columns that it has.
-func (p *part) MayLackColumns() bool { return true }
-
-// AddColumns puts the newest versions of the columns into the fields of rows.
-func (p *part) AddColumns(names []string) { p.added = slices.Concat(p.added, names) }
 
 // sampleRows is how many rows one request for a sample asks for.
 const sampleRows = 200
@@ -136,7 +122,7 @@ func (p *part) Begin() source.Place { return p.begin }
 
 func (p *part) newPager(from []table.Value) *scan.Pager {
 	c := &p.of.cfg
-	return scan.NewPager(c.Client, c.Table.Name, c.Table.Key, p.of.Options(from, p.to, p.added))
+	return scan.NewPager(c.Client, c.Table.Name, c.Table.Key, p.of.Options(from, p.to, p.Added))
 }
 
 // Next reads the next page that has rows.
