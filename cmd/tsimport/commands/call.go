@@ -190,9 +190,13 @@ func commandOf(request json.RawMessage, arguments []string) (*options.Command, e
 	return of, err
 }
 
-// takeEnvironment has what variables of the environment say of options that the command does not.
+// takeEnvironment has what variables of the environment say of options that the command does not. One that names its target keeps it.
 func takeEnvironment(of *options.Command) error {
+	named := slices.ContainsFunc(targetKeys, of.IsSet)
 	for _, o := range options.OfCommand(of.Name) {
+		if named && slices.Contains(targetKeys, o.Name) {
+			continue
+		}
 		variable := variableOf(o.Name)
 		text := os.Getenv(variable)
 		if variable == "" || text == "" || !o.Shown(of.Name) || of.IsSet(o.Name) {

@@ -108,6 +108,8 @@ func originsOf(c *call, flags []cli.Flag, settings []job.Setting, file string) (
 		i := slices.IndexFunc(settings, func(s job.Setting) bool { return s.Key == name })
 		value, variable, ok := fromEnvironment(name)
 		switch {
+		case i >= 0 && namesTarget(settings) && slices.Contains(targetKeys, name) && (!c.IsSet(name) || slices.Contains(c.in.ofEnv, name)):
+			r.value, r.from = strings.Join(settings[i].Values, " "), fmt.Sprintf("%s:%d", file, settings[i].Line())
 		case ok && (!c.IsSet(name) || strings.Join(valuesOf(c.own, f), "\n") == value):
 			r.value, r.from = value, variable
 		case c.IsSet(name):

@@ -194,11 +194,21 @@ func overrideJob(c *call, file *job.File, v *job.Vocabulary) {
 		}
 		for i := range file.Loads {
 			l := &file.Loads[i]
+			if slices.Contains(targetKeys, name) && slices.Contains(c.in.ofEnv, name) && namesTarget(l.Settings) {
+				continue // rows of the file's target do not go to that of a shell
+			}
 			if slices.ContainsFunc(v.Commands[l.Command], func(k job.Key) bool { return k.Name == name }) {
 				l.Settings = with(l.Settings, s)
 			}
 		}
 	}
+}
+
+// targetKeys are the keys that say which Tablestore a table is in. The environment says so where a job file names none of them.
+var targetKeys = []string{"endpoint", "instance", "store", "profile"}
+
+func namesTarget(settings []job.Setting) bool {
+	return slices.ContainsFunc(settings, func(s job.Setting) bool { return slices.Contains(targetKeys, s.Key) })
 }
 
 // with replaces a setting, or adds it.
@@ -324,6 +334,7 @@ func runRecord(c *call, folder string, r *job.Record) (err error) {
 	if err != nil {
 		return err
 	}
+	s.quiet = c.Bool("quiet")
 	defer func() { err = errors.Join(err, s.close()) }()
 	limitMemory(s.memory, false)
 	c.interrupts.drains()
@@ -420,7 +431,7 @@ func (o *jobRunner) requested(l *job.Single) (*options.Command, error) {
 		of.From, of.Table = append(of.From, of.Table), ""
 	}
 	for _, t := range l.Settings {
-		if _, _, ok := fromEnvironment(t.Key); ok && !o.c.IsSet(t.Key) || t.Key == "table" {
+		if _, _, ok := fromEnvironment(t.Key); ok && !o.c.IsSet(t.Key) && !slices.Contains(targetKeys, t.Key) || t.Key == "table" {
 			continue
 		}
 		option := options.For(l.Command, t.Key)

@@ -28,9 +28,11 @@ type session struct {
 	each     int64          // of one
 	requests int            // in flight, of all loads
 	rates    pipeline.Rates // of all loads
-	readOnly bool           // nothing is written, and no store made
+	quiet    bool
+	readOnly bool // nothing is written, and no store made
 
 	mu     sync.Mutex
+	said   map[string]bool // targets that were named
 	stores map[string]*server.Server
 }
 
@@ -51,7 +53,7 @@ func waitsOf(c *call, stderr io.Writer) *scan.Waits {
 
 // newSession reads what defaults say of all loads together. So many run at a time.
 func newSession(common []job.Setting, parallel int) (*session, error) {
-	s := &session{stores: map[string]*server.Server{}}
+	s := &session{stores: map[string]*server.Server{}, said: map[string]bool{}}
 	given := map[string]string{}
 	for _, t := range common {
 		given[t.Key] = t.Values[0]
@@ -113,6 +115,16 @@ func sizeText(given string, bytes int64) string {
 		return given
 	}
 	return fmt.Sprintf("%dMiB", bytes>>20)
+}
+
+// tell names a target, the first time that a load works on it. A plan names them itself.
+func (s *session) tell(stderr io.Writer, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.said[text] && !s.quiet && !s.readOnly {
+		fmt.Fprintf(stderr, "tsimport: %s\n", printable(text))
+	}
+	s.said[text] = true
 }
 
 // openStore opens an embedded store, or takes the one that another load has opened.

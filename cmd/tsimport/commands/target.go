@@ -83,14 +83,14 @@ func openTarget(c *call, a access, stderr io.Writer) (*target, error) {
 		if err := client.CheckEndpoint(endpoint); err != nil {
 			return nil, usagef("%v", err)
 		}
-		return remoteTarget(c, endpoint, of, a, stderr)
+		return remoteTarget(c, endpoint, a, stderr)
 	}
 	store = cmp.Or(store, defaultStore)
 	t := &target{name: "embedded store " + store, embedded: true, dir: store}
 	if c.String("instance") != "" {
 		return nil, usagef("--instance %s: an embedded store has no instances; give --endpoint too", c.String("instance"))
 	}
-	say(c, stderr, "%s: %s", a.as(), t.name)
+	tellTarget(c, stderr, a.as()+": "+t.name)
 	if s := c.in.session; s != nil {
 		return s.openStore(t, a, c.Duration("request-timeout"))
 	}
@@ -185,11 +185,18 @@ func serviceOf(c *call) (endpoint, instance string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	return cmp.Or(c.String("endpoint"), os.Getenv(endpointEnv), of.Endpoint), cmp.Or(c.String("instance"), os.Getenv(instanceEnv), of.Instance), nil
+	endpoint, instance = os.Getenv(endpointEnv), os.Getenv(instanceEnv)
+	if c.in.session != nil && of.Name != "" { // a profile that a job names comes before the environment
+		endpoint, instance = cmp.Or(of.Endpoint, endpoint), cmp.Or(of.Instance, instance)
+	}
+	return cmp.Or(c.String("endpoint"), endpoint, of.Endpoint), cmp.Or(c.String("instance"), instance, of.Instance), nil
 }
 
-func remoteTarget(c *call, endpoint string, of *profile.Profile, a access, stderr io.Writer) (*target, error) {
-	instance := cmp.Or(c.String("instance"), os.Getenv(instanceEnv), of.Instance)
+func remoteTarget(c *call, endpoint string, a access, stderr io.Writer) (*target, error) {
+	_, instance, err := serviceOf(c)
+	if err != nil {
+		return nil, err
+	}
 	if instance == "" {
 		return nil, usagef("no instance: give --instance or %s", instanceEnv)
 	}
@@ -202,8 +209,16 @@ func remoteTarget(c *call, endpoint string, of *profile.Profile, a access, stder
 	if err := t.remote(c, endpoint, instance, provider, stderr); err != nil {
 		return nil, err
 	}
-	say(c, stderr, "%s: %s", a.as(), t.name)
+	tellTarget(c, stderr, a.as()+": "+t.name)
 	return t, nil
+}
+
+func tellTarget(c *call, stderr io.Writer, text string) {
+	if s := c.in.session; s != nil && c.show.log == nil { // each load of a log says its own
+		s.tell(stderr, text)
+		return
+	}
+	say(c, stderr, "%s", text)
 }
 
 // remote makes the target that of a service.
