@@ -67,7 +67,7 @@ type Plan struct {
 	n    int
 	done map[Action]int // faults given
 	late int
-	idle chan struct{} // closed when late falls to zero; nil while it is zero
+	idle sync.WaitGroup // of late requests
 
 	promised []promise // oldest first
 
@@ -143,20 +143,16 @@ func (p *Plan) Requests() int {
 func (p *Plan) Begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.late == 0 {
-		p.idle = make(chan struct{})
-	}
 	p.late++
+	p.idle.Add(1)
 }
 
 // End notes that a late request was applied.
 func (p *Plan) End() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.late--; p.late == 0 {
-		close(p.idle)
-		p.idle = nil
-	}
+	p.late--
+	p.idle.Done()
 }
 
 // Promise notes that a request that came at a moment will be applied within Within or never, and returns what says that it was.
@@ -206,11 +202,4 @@ func (p *Plan) Late() int {
 }
 
 // WaitLate returns when no request has still to be applied late.
-func (p *Plan) WaitLate() {
-	p.mu.Lock()
-	idle := p.idle
-	p.mu.Unlock()
-	if idle != nil {
-		<-idle
-	}
-}
+func (p *Plan) WaitLate() { p.idle.Wait() }

@@ -1,7 +1,9 @@
 package faults
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -30,12 +32,7 @@ func (a Action) String() string {
 
 // Actions are the names of all actions in order.
 func Actions() []string {
-	list := make([]string, 0, len(names))
-	for name := range names {
-		list = append(list, name)
-	}
-	slices.Sort(list)
-	return list
+	return slices.Sorted(maps.Keys(names))
 }
 
 // rowWrites are the operations that plans made here are about when nothing else is said.
@@ -80,10 +77,7 @@ func (r Random) Plan() (*Plan, error) {
 		if choices[i], err = parse(kind); err != nil {
 			return nil, err
 		}
-		choices[i].Delay = r.Delay
-		if r.Delay == 0 {
-			choices[i].Delay = defaultLate
-		}
+		choices[i].Delay = cmp.Or(r.Delay, defaultLate)
 	}
 	return &Plan{Random: &r, Only: only(r.Operations), Decide: func(q Request) Fault {
 		rng := rand.New(rand.NewPCG(r.Seed, uint64(q.N)))
@@ -117,10 +111,7 @@ func Scripted(steps []Step, operations []string) (*Plan, error) {
 		case s.Delay < 0:
 			return nil, fmt.Errorf("step of request %d: the delay must not be negative", s.N)
 		}
-		if s.Code != "" {
-			f.Code = s.Code
-		}
-		f.Delay = s.Delay
+		f.Code, f.Delay = cmp.Or(s.Code, f.Code), s.Delay
 		byNumber[s.N] = f
 	}
 	return &Plan{Steps: steps, Operations: operations, Only: only(operations), Decide: func(q Request) Fault {

@@ -37,6 +37,10 @@ func (c *capacity) between(from, to int64) (units float64) {
 	return units
 }
 
+// answer and possible are those of the kinds that answer at once and can take what the rate gives.
+func (c *capacity) answer() time.Duration           { return 0 }
+func (c *capacity) possible(from, to int64) float64 { return c.between(from, to) }
+
 // served is when units are served that are begun at a time.
 func (c *capacity) served(from int64, units float64) int64 {
 	for {

@@ -51,9 +51,9 @@ func New(o Options, start time.Time) (*Limiter, error) {
 	case TokenBucket:
 		l.model = &bucket{capacity: c, burst: o.Burst}
 	case FixedWindow:
-		l.model = &fixedWindow{capacity: c, length: int64(o.Window), unaligned: o.Unaligned}
+		l.model = &fixedWindow{window: window{capacity: c, length: int64(o.Window)}, unaligned: o.Unaligned}
 	case SlidingWindow:
-		l.model = &slidingWindow{capacity: c, length: int64(o.Window)}
+		l.model = &slidingWindow{window{capacity: c, length: int64(o.Window)}, nil, 0}
 	case Queue:
 		l.model = &queue{capacity: c, most: int64(o.MaxDelay)}
 	case Concurrency:

@@ -34,23 +34,24 @@ func (b *bucket) fits(units float64) bool {
 	return b.tokens+rounding >= math.Min(units, b.size())
 }
 
-func (b *bucket) take(units float64)    { b.tokens -= units }
-func (b *bucket) answer() time.Duration { return 0 }
+func (b *bucket) take(units float64) { b.tokens -= units }
 
-func (b *bucket) possible(from, to int64) float64 { return b.between(from, to) }
+// window is how long a limit looks at what it took, and when that is.
+type window struct {
+	*capacity
+	length, now int64
+}
+
+func (w *window) quota() float64 { return w.at(w.now) * float64(w.length) / float64(time.Second) }
 
 // fixedWindow counts what it took in the window.
 type fixedWindow struct {
-	*capacity
-	length    int64
+	window
 	unaligned bool
 	begin     int64
 	used      float64
 	owed      float64 // of used: what a row larger than the quota took beyond it, for the windows after to pay
-	now       int64
 }
-
-func (w *fixedWindow) quota() float64 { return w.at(w.now) * float64(w.length) / float64(time.Second) }
 
 func (w *fixedWindow) restart(at int64, _ bool) {
 	w.used, w.owed, w.now = 0, 0, at
@@ -84,8 +85,6 @@ func (w *fixedWindow) take(units float64) {
 	w.owed = max(w.owed, w.used-w.quota())
 }
 
-func (w *fixedWindow) answer() time.Duration { return 0 }
-
 func (w *fixedWindow) possible(from, to int64) float64 {
 	if !w.unaligned {
 		from -= from % w.length
@@ -110,15 +109,9 @@ func (c *capacity) windows(from, to, length int64) (units float64) {
 
 // slidingWindow remembers what it took in the last window.
 type slidingWindow struct {
-	*capacity
-	length int64
-	taken  []charge // at is when it no longer counts, in order but for rows larger than the limit
-	sum    float64
-	now    int64
-}
-
-func (w *slidingWindow) quota() float64 {
-	return w.at(w.now) * float64(w.length) / float64(time.Second)
+	window
+	taken []charge // at is when it no longer counts, in order but for rows larger than the limit
+	sum   float64
 }
 
 func (w *slidingWindow) restart(at int64, _ bool) { w.taken, w.sum, w.now = nil, 0, at }
@@ -149,8 +142,6 @@ func (w *slidingWindow) take(units float64) {
 	w.taken = append(w.taken, charge{until, units})
 }
 
-func (w *slidingWindow) answer() time.Duration { return 0 }
-
 func (w *slidingWindow) possible(from, to int64) float64 { return w.windows(from, to, w.length) }
 
 // queue serves one row after the other.
@@ -161,12 +152,11 @@ type queue struct {
 	now  int64
 }
 
-func (q *queue) restart(at int64, _ bool)        { q.free, q.now = at, at }
-func (q *queue) advance(at int64)                { q.now = max(q.now, at) }
-func (q *queue) fits(float64) bool               { return q.free-q.now <= q.most }
-func (q *queue) take(units float64)              { q.free = q.served(max(q.free, q.now), units) }
-func (q *queue) answer() time.Duration           { return time.Duration(max(0, q.free-q.now)) }
-func (q *queue) possible(from, to int64) float64 { return q.between(from, to) }
+func (q *queue) restart(at int64, _ bool) { q.free, q.now = at, at }
+func (q *queue) advance(at int64)         { q.now = max(q.now, at) }
+func (q *queue) fits(float64) bool        { return q.free-q.now <= q.most }
+func (q *queue) take(units float64)       { q.free = q.served(max(q.free, q.now), units) }
+func (q *queue) answer() time.Duration    { return time.Duration(max(0, q.free-q.now)) }
 
 // concurrency counts what is being served.
 type concurrency struct {
@@ -213,5 +203,3 @@ func (c *concurrency) answer() time.Duration {
 	c.taken = 0
 	return d
 }
-
-func (c *concurrency) possible(from, to int64) float64 { return c.between(from, to) }

@@ -63,7 +63,7 @@ func (s *Server) adminStats(context.Context, string, []byte) (any, error) {
 	stats := statsJSON{NowMS: unixMillis(s.o.Now()), Tables: map[string]tableJSON{}}
 	for _, st := range s.sim.all() {
 		from := st.Stats(s.o.Now())
-		t := tableJSON{Requests: from.Requests, countJSON: count(from.Count)}
+		t := tableJSON{Requests: from.Requests, countJSON: countJSON(from.Count)}
 		for i := range from.Partitions {
 			t.Partitions = append(t.Partitions, partition(st.key, &from.Partitions[i], true))
 		}
@@ -121,17 +121,13 @@ func partition(key wire.KeyColumn, p *sim.PartitionStats, counts bool) partition
 	if !counts {
 		return j
 	}
-	c := count(p.Count)
+	c := countJSON(p.Count)
 	j.countJSON = &c
 	j.Seconds = make([]secondJSON, len(p.Seconds))
 	for i, s := range p.Seconds {
 		j.Seconds[i] = secondJSON{s.Unix, s.Rows, s.Units, s.Throttled, s.Unavailable}
 	}
 	return j
-}
-
-func count(c sim.Count) countJSON {
-	return countJSON{c.Rows, c.Units, c.Failed, c.Throttled, c.Unavailable}
 }
 
 func unixMillis(t time.Time) float64 { return float64(t.UnixMicro()) / 1e3 }

@@ -31,7 +31,7 @@ func (s *Server) authenticateHeaders(path string, h http.Header) (identity, *wir
 	id := s.identify(h)
 	for _, name := range []string{wire.HeaderDate, wire.HeaderAPIVersion, wire.HeaderAccessKeyID, wire.HeaderInstance, wire.HeaderMD5} {
 		if h.Get(name) == "" {
-			return id, wire.Invalid("Missing header: %s.", lower(name))
+			return id, wire.Invalid("Missing header: %s.", strings.ToLower(name))
 		}
 	}
 	if s.o.AnyCredentials {
@@ -39,7 +39,7 @@ func (s *Server) authenticateHeaders(path string, h http.Header) (identity, *wir
 	}
 	v4 := h.Get(wire.HeaderSignatureV4) != ""
 	if !v4 && h.Get(wire.HeaderSignature) == "" {
-		return id, wire.Invalid("Missing header: %s.", lower(wire.HeaderSignature))
+		return id, wire.Invalid("Missing header: %s.", strings.ToLower(wire.HeaderSignature))
 	}
 	if h.Get(wire.HeaderAccessKeyID) != s.o.AccessKeyID {
 		return id, wire.Failf(wire.CodeAuthFailed, "The AccessKeyID does not exist.")
@@ -48,10 +48,10 @@ func (s *Server) authenticateHeaders(path string, h http.Header) (identity, *wir
 	if v4 {
 		date, region := h.Get(wire.HeaderSignDate), h.Get(wire.HeaderSignRegion)
 		if date == "" {
-			return id, wire.Invalid("Missing header: %s.", lower(wire.HeaderSignDate))
+			return id, wire.Invalid("Missing header: %s.", strings.ToLower(wire.HeaderSignDate))
 		}
 		if region == "" {
-			return id, wire.Invalid("Missing header: %s.", lower(wire.HeaderSignRegion))
+			return id, wire.Invalid("Missing header: %s.", strings.ToLower(wire.HeaderSignRegion))
 		}
 		if _, err := time.Parse("20060102", date); err != nil {
 			return id, wire.Invalid("Invalid date format: %s.", date)
@@ -125,16 +125,6 @@ func parseDate(text string) (at time.Time, ok bool) {
 func md5Text(b []byte) string {
 	sum := md5.Sum(b)
 	return base64.StdEncoding.EncodeToString(sum[:])
-}
-
-func lower(header string) string {
-	b := []byte(header)
-	for i, c := range b {
-		if c >= 'A' && c <= 'Z' {
-			b[i] = c + 'a' - 'A'
-		}
-	}
-	return string(b)
 }
 
 // keyCache keeps the last key of signature V4: it changes once a day.

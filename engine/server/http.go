@@ -84,7 +84,7 @@ func resetConnection(control *http.ResponseController) {
 func (a *answer) head(w http.ResponseWriter) {
 	for k, v := range a.header {
 		if strings.HasPrefix(k, "X-Ots-") {
-			k = lower(k)
+			k = strings.ToLower(k)
 		}
 		w.Header()[k] = v
 	}

@@ -46,10 +46,10 @@ func (s *Server) serve(ctx context.Context, r *request) (a *answer) {
 	if of := s.instanceOf(r.header); of != nil && of != s && !isAdmin(r.path) {
 		return of.serve(ctx, r)
 	}
-	if err := s.begin(); err != nil {
+	if !s.begin() {
 		return s.finish(r, s.identify(r.header), nil, wire.Failf(wire.CodePartitionUnavailable, "The server is closed: nothing was applied."))
 	}
-	defer s.end()
+	defer s.serving.Done()
 	defer func() {
 		if v := recover(); v != nil {
 			s.o.Log.Printf("panic in %q: %v\n%s", r.path, v, debug.Stack())
@@ -230,7 +230,7 @@ func inflate(r *request) ([]byte, *wire.Error) {
 	}
 	size, err := strconv.Atoi(r.header.Get(wire.HeaderRequestSize))
 	if err != nil || size < 0 {
-		return nil, wire.Invalid("Invalid %s.", lower(wire.HeaderRequestSize))
+		return nil, wire.Invalid("Invalid %s.", strings.ToLower(wire.HeaderRequestSize))
 	}
 	if size > wire.MaxBodyBytes {
 		return nil, wire.Fail(wire.CodeBodyTooLarge)

@@ -78,13 +78,10 @@ type Server struct {
 	instance *sim.Instance // nil is without limit
 	ahead    atomic.Int64  // nanoseconds that the clock of the data is ahead of o.Now
 
-	mu      sync.Mutex
-	serving int           // requests and late applications
-	closing chan struct{} // closed by Close
-	idle    chan struct{} // closed when serving falls to zero after closing
+	mu      sync.Mutex     // of closing, and of admitting requests until then
+	serving sync.WaitGroup // requests and late applications
+	closing chan struct{}  // closed by Close
 }
-
-var errClosed = errors.New("the server is closed")
 
 // IsStore reports whether a folder holds a store.
 func IsStore(dir string) bool { return store.IsStore(dir) }
@@ -122,13 +119,11 @@ func newServer(o Options) *Server {
 	o.Instance = cmp.Or(o.Instance, DefaultInstance)
 	o.AccessKeyID = cmp.Or(o.AccessKeyID, DefaultAccessKeyID)
 	o.AccessKeySecret = cmp.Or(o.AccessKeySecret, DefaultAccessKeySecret)
-	if o.Log == nil {
-		o.Log = log.Default()
-	}
+	o.Log = cmp.Or(o.Log, log.Default())
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{o: o, closing: make(chan struct{}), idle: make(chan struct{})}
+	s := &Server{o: o, closing: make(chan struct{})}
 	s.tableOps.perSecond = o.TableOps
 	if o.InstanceUnits > 0 {
 		s.instance = sim.NewInstance(o.InstanceUnits, o.Now())
@@ -165,33 +160,15 @@ func (s *Server) DropTable(ctx context.Context, name string) error {
 func (s *Server) Faults() *faults.Plan { return s.plan.Load() }
 
 // begin admits a request, until Close.
-func (s *Server) begin() error {
+func (s *Server) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
 	case <-s.closing:
-		return errClosed
+		return false
 	default:
-		s.serving++
-		return nil
-	}
-}
-
-func (s *Server) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.serving--
-	s.closeIdle()
-}
-
-// closeIdle tells Close that nobody is left; s.mu is held.
-func (s *Server) closeIdle() {
-	select {
-	case <-s.closing:
-		if s.serving == 0 {
-			close(s.idle)
-		}
-	default:
+		s.serving.Add(1)
+		return true
 	}
 }
 
@@ -202,28 +179,23 @@ func (s *Server) Close() error {
 	select {
 	case <-s.closing:
 		s.mu.Unlock()
-		<-s.idle
+		s.serving.Wait()
 		return nil
 	default:
 	}
 	close(s.closing)
-	s.closeIdle()
 	s.mu.Unlock()
-	<-s.idle
+	s.serving.Wait()
 	return errors.Join(s.further((*Server).Close), s.store.Close())
 }
 
 // applyLate runs apply after the delay, or at once when the server closes, unless the plan's time is over. The request that asks is being served, so
 // the server cannot have closed yet.
 func (s *Server) applyLate(plan *faults.Plan, delay time.Duration, apply func(context.Context)) {
-	s.mu.Lock()
-	s.serving++
-	s.mu.Unlock()
 	plan.Begin()
 	began := time.Now()
 	over := plan.Promise(began)
-	go func() {
-		defer s.end()
+	s.serving.Go(func() {
 		defer plan.End()
 		defer over()
 		timer := time.NewTimer(delay)
@@ -235,5 +207,5 @@ func (s *Server) applyLate(plan *faults.Plan, delay time.Duration, apply func(co
 		if plan.Within == 0 || time.Since(began) <= plan.Within {
 			apply(context.Background())
 		}
-	}()
+	})
 }

@@ -195,14 +195,15 @@ func (m *Simulator) find(name []byte) *simTable {
 		return st
 	}
 	c, err := defaults.config(t.Describe().Key[0])
-	if err != nil { // fits has refused such tables since the sample is there
+	if err != nil { // prepare has refused such tables since the sample is there
 		c = defaults.Config
 	}
 	return m.add(t, c)
 }
 
-// fits refuses a new table whose partition key the sample does not fit.
-func (m *Simulator) fits(r *wire.CreateTable) *wire.Error {
+// prepare refuses a new table whose partition key the sample does not fit, and lets come of its partitions what the
+// simulation of every table says.
+func (m *Simulator) prepare(r *wire.CreateTable) *wire.Error {
 	m.mu.RLock()
 	defaults := m.defaults
 	m.mu.RUnlock()
@@ -212,21 +213,11 @@ func (m *Simulator) fits(r *wire.CreateTable) *wire.Error {
 	if _, err := defaults.config(r.Key[0]); err != nil {
 		return wire.Invalid("The simulation's sample of partition keys does not fit the table: %v.", err)
 	}
-	return nil
-}
-
-// preSplit lets come of the partitions of a new table what the simulation of every table says.
-func (m *Simulator) preSplit(r *wire.CreateTable) *wire.Error {
-	m.mu.RLock()
-	defaults := m.defaults
-	m.mu.RUnlock()
-	if defaults == nil || len(r.Bounds) == 0 {
-		return nil
-	}
-	switch defaults.Answers.PreSplit {
-	case sim.PreSplitRefused:
+	switch {
+	case len(r.Bounds) == 0:
+	case defaults.Answers.PreSplit == sim.PreSplitRefused:
 		return wire.Invalid("The partitions of a table cannot be specified.")
-	case sim.PreSplitIgnored:
+	case defaults.Answers.PreSplit == sim.PreSplitIgnored:
 		r.Bounds = nil
 	}
 	return nil

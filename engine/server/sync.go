@@ -1,10 +1,12 @@
 package server
 
+import "errors"
+
 // Sync returns when everything that was acknowledged survives a crash.
 func (s *Server) Sync() error {
-	if err := s.begin(); err != nil {
-		return err
+	if !s.begin() {
+		return errors.New("the server is closed")
 	}
-	defer s.end()
+	defer s.serving.Done()
 	return s.store.Sync()
 }

@@ -17,10 +17,7 @@ func (s *Server) createTable(body []byte) (call, *wire.Error) {
 		err = r.Check()
 	}
 	return plain{0, func(ctx context.Context) ([]byte, *wire.Error) {
-		if err := s.sim.fits(r); err != nil {
-			return nil, err
-		}
-		if err := s.sim.preSplit(r); err != nil {
+		if err := s.sim.prepare(r); err != nil {
 			return nil, err
 		}
 		return nil, s.store.CreateTable(ctx, r)

@@ -61,15 +61,12 @@ func (l Limits) filled() Limits {
 	l.Connections = cmp.Or(l.Connections, d.Connections)
 	l.HeaderBytes = cmp.Or(l.HeaderBytes, d.HeaderBytes)
 	l.BodyBytes = cmp.Or(l.BodyBytes, d.BodyBytes)
-	for _, t := range []struct {
-		set     *time.Duration
-		standby time.Duration
-	}{
-		{&l.HeaderTimeout, d.HeaderTimeout}, {&l.ReadTimeout, d.ReadTimeout}, {&l.WriteTimeout, d.WriteTimeout},
-		{&l.IdleTimeout, d.IdleTimeout}, {&l.Grace, d.Grace}, {&l.BodyWait, d.BodyWait},
-	} {
-		*t.set = cmp.Or(*t.set, t.standby)
-	}
+	l.HeaderTimeout = cmp.Or(l.HeaderTimeout, d.HeaderTimeout)
+	l.ReadTimeout = cmp.Or(l.ReadTimeout, d.ReadTimeout)
+	l.WriteTimeout = cmp.Or(l.WriteTimeout, d.WriteTimeout)
+	l.IdleTimeout = cmp.Or(l.IdleTimeout, d.IdleTimeout)
+	l.Grace = cmp.Or(l.Grace, d.Grace)
+	l.BodyWait = cmp.Or(l.BodyWait, d.BodyWait)
 	return l
 }
 

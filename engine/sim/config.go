@@ -3,6 +3,8 @@ package sim
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -140,20 +142,17 @@ func (c *Config) Check() error {
 			return fmt.Errorf("slow: the share of partition %d must be above 0 and at most 1, not %g", n, factor)
 		}
 	}
-	switch c.ThrottleCode {
-	case "", NotEnoughCapacityUnit, CapacityUnitExhausted, ServerBusy:
-	default:
-		return fmt.Errorf("throttle code %q is none of %s, %s, %s", c.ThrottleCode, NotEnoughCapacityUnit, CapacityUnitExhausted, ServerBusy)
-	}
-	switch c.Answers.Locations {
-	case "", LocatePartitions, LocateNodes, LocateBlocks, LocateNothing:
-	default:
-		return fmt.Errorf("locations %q is none of %s, %s, %s, %s", c.Answers.Locations, LocatePartitions, LocateNodes, LocateBlocks, LocateNothing)
-	}
-	switch c.Answers.PreSplit {
-	case "", PreSplitHeard, PreSplitIgnored, PreSplitRefused:
-	default:
-		return fmt.Errorf("pre-split %q is none of %s, %s, %s", c.Answers.PreSplit, PreSplitHeard, PreSplitIgnored, PreSplitRefused)
+	for _, choice := range []struct {
+		name, value string
+		of          []string
+	}{
+		{"throttle code", c.ThrottleCode, []string{NotEnoughCapacityUnit, CapacityUnitExhausted, ServerBusy}},
+		{"locations", c.Answers.Locations, []string{LocatePartitions, LocateNodes, LocateBlocks, LocateNothing}},
+		{"pre-split", c.Answers.PreSplit, []string{PreSplitHeard, PreSplitIgnored, PreSplitRefused}},
+	} {
+		if choice.value != "" && !slices.Contains(choice.of, choice.value) {
+			return fmt.Errorf("%s %q is none of %s", choice.name, choice.value, strings.Join(choice.of, ", "))
+		}
 	}
 	if c.AutoSplit.Load > 0 && c.PartitionUnits == 0 {
 		return fmt.Errorf("splitting by load needs a partition capacity")

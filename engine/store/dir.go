@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -116,9 +117,7 @@ func writeWhole(fs vfs.FS, dir, name string, text []byte) error {
 	if err == nil {
 		err = f.Sync()
 	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
+	err = cmp.Or(err, f.Close())
 	if err != nil {
 		return err
 	}
@@ -142,8 +141,7 @@ func lockError(dir string, err error) error {
 	if errors.Is(err, os.ErrPermission) {
 		return fmt.Errorf("open store %s: the directory is not writable: %w", dir, err)
 	}
-	var path *os.PathError
-	if errors.As(err, &path) { // the lock file could not even be opened
+	if errors.As(err, new(*os.PathError)) { // the lock file could not even be opened
 		return fmt.Errorf("open store %s: %w", dir, err)
 	}
 	return fmt.Errorf("open store %s: it is in use by another process; stop that one, or reach the store through it (tsimport serve, then --endpoint)", dir)

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -90,7 +91,9 @@ func (s *Store) CreateIndex(ctx context.Context, r *wire.CreateIndex) *wire.Erro
 		return err
 	}
 	// From now on the number is taken, so that no table gets what a crash leaves of the rows.
-	if err := s.saveCounter(ctx, s.db.NewBatch()); err != nil {
+	counter := s.db.NewBatch()
+	counter.Set(counterKey, binary.BigEndian.AppendUint32(nil, s.nextID), nil)
+	if err := s.commitAndWait(ctx, counter); err != nil {
 		return err
 	}
 	if r.BaseData {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -67,9 +68,7 @@ func (s *Store) flushedSerial(fs vfs.FS, data string, lock *pebble.Lock) (uint64
 		return 0, err
 	}
 	number, err := readSerial(db)
-	if e := db.Close(); err == nil {
-		err = e
-	}
+	err = cmp.Or(err, db.Close())
 	return number, err
 }
 

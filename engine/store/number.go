@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"example.com/tsimport/engine/wire"
 )
 
@@ -31,19 +29,11 @@ var (
 )
 
 func (s *Store) loadNumbers() error {
-	value, closer, err := s.db.Get(numbersKey)
-	if err == pebble.ErrNotFound {
-		return nil
-	}
+	last, err := readNumber(s.db, numbersKey, 8)
 	if err != nil {
 		return fmt.Errorf("read the last auto-increment value: %w", err)
 	}
-	defer closer.Close()
-	if len(value) != 8 {
-		return fmt.Errorf("read the last auto-increment value: it is damaged")
-	}
-	s.numbers.reserved = int64(binary.BigEndian.Uint64(value))
-	s.numbers.last = s.numbers.reserved
+	s.numbers.last, s.numbers.reserved = int64(last), int64(last)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"slices"
 
@@ -44,13 +45,7 @@ func compareCells(a, b *wire.Cell) int {
 	if c := bytes.Compare(a.Name, b.Name); c != 0 {
 		return c
 	}
-	switch {
-	case a.Timestamp > b.Timestamp:
-		return -1
-	case a.Timestamp < b.Timestamp:
-		return 1
-	}
-	return 0
+	return cmp.Compare(b.Timestamp, a.Timestamp)
 }
 
 // appendRow writes the stored form of sorted cells, of each column at most maxVersions.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -201,18 +202,12 @@ func (s *Store) Close() (err error) {
 	if !s.read && !s.memory {
 		err = s.flush()
 	}
-	if e := s.db.Close(); err == nil {
-		err = e
-	}
+	err = cmp.Or(err, s.db.Close())
 	if err == nil { // all is flushed, also what was not synced before
 		err = s.synced.advance(s.serial)
 	}
-	if e := s.synced.close(); err == nil {
-		err = e
-	}
-	if e := s.dirLock.Close(); err == nil {
-		err = e
-	}
+	err = cmp.Or(err, s.synced.close())
+	err = cmp.Or(err, s.dirLock.Close())
 	if err != nil {
 		err = fmt.Errorf("close store: %w", err)
 	}

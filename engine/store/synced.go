@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -113,9 +114,7 @@ func (y *synced) close() error {
 		return nil
 	}
 	err := y.file.Sync()
-	if e := y.file.Close(); err == nil {
-		err = e
-	}
+	err = cmp.Or(err, y.file.Close())
 	return err
 }
 
@@ -133,18 +132,11 @@ func serialOf(b *pebble.Batch) uint64 {
 
 // readSerial is the number of the last batch in a database, 0 when none was numbered.
 func readSerial(db *pebble.DB) (uint64, error) {
-	value, closer, err := db.Get(serialKey)
-	if err == pebble.ErrNotFound {
-		return 0, nil
-	}
+	number, err := readNumber(db, serialKey, 8)
 	if err != nil {
 		return 0, fmt.Errorf("read number of the last write: %w", err)
 	}
-	defer closer.Close()
-	if len(value) != 8 {
-		return 0, fmt.Errorf("read number of the last write: it is damaged")
-	}
-	return binary.BigEndian.Uint64(value), nil
+	return number, nil
 }
 
 // acknowledge notes a batch that is on disk.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -70,20 +69,15 @@ var (
 func tableKey(name string) []byte { return append([]byte{spaceTables}, name...) }
 
 func (s *Store) loadTables() error {
-	s.nextID = 1
-	value, err := s.small(counterKey, 4)
+	next, err := readNumber(s.db, counterKey, 4)
 	if err != nil {
 		return fmt.Errorf("read table counter: %w", err)
 	}
-	if value != nil {
-		s.nextID = binary.BigEndian.Uint32(value)
-	}
-	if value, err = s.small(createdKey, 8); err != nil {
+	created, err := readNumber(s.db, createdKey, 8)
+	if err != nil {
 		return fmt.Errorf("read when the last table was made: %w", err)
 	}
-	if value != nil {
-		s.lastCreated = int64(binary.BigEndian.Uint64(value))
-	}
+	s.nextID, s.lastCreated = max(1, uint32(next)), int64(created)
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceTables}, UpperBound: []byte{spaceTables + 1}})
 	if err != nil {
 		return fmt.Errorf("read tables: %w", err)
@@ -102,25 +96,24 @@ func (s *Store) loadTables() error {
 	return it.Error()
 }
 
-// small returns the value of a key that has so many bytes, nil if there is none.
-func (s *Store) small(key []byte, size int) ([]byte, error) {
-	value, closer, err := s.db.Get(key)
+// readNumber returns the number of so many bytes that is kept under a key, 0 if there is none.
+func readNumber(db *pebble.DB, key []byte, size int) (number uint64, err error) {
+	value, closer, err := db.Get(key)
 	if err == pebble.ErrNotFound {
-		return nil, nil
+		return 0, nil
 	}
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	defer closer.Close()
 	if len(value) != size {
-		return nil, errors.New("it is damaged")
+		return 0, errors.New("it is damaged")
 	}
-	return slices.Clone(value), nil
+	for _, b := range value {
+		number = number<<8 | uint64(b)
+	}
+	return number, nil
 }
-
-// created is when a table that is made now was made: later than any before, although clocks are set back and two tables may
-// be made within a microsecond. Clients tell a table from one that was dropped by it.
-func (s *Store) created(now time.Time) int64 { return max(now.UnixMicro(), s.lastCreated+1) }
 
 // Table looks a table up; nil means no such table.
 func (s *Store) Table(name []byte) *Table {
@@ -164,12 +157,15 @@ func (s *Store) CreateTable(ctx context.Context, r *wire.CreateTable) *wire.Erro
 		return err
 	}
 	now := s.now()
+	// Later than any before, although clocks are set back and two tables may be made within a microsecond: clients tell a
+	// table from one that was dropped by it.
+	created := max(now.UnixMicro(), s.lastCreated+1)
 	m := &meta{
 		ID: s.nextID, Name: string(r.Name), Key: r.Key, Defined: r.Defined,
 		TTL: r.Options.TTL.Value, MaxVersions: r.Options.MaxVersions.Value,
 		Deviation: r.Options.Deviation.Or(wire.DefaultDeviation), NoUpdate: !r.Options.AllowUpdate.Or(true), FullRow: r.Options.FullRow.Or(false),
 		Read: r.Throughput.Read.Value, Write: r.Throughput.Write.Value,
-		LastIncrease: now.Unix(), Created: s.created(now), Bounds: savedBounds(r.Bounds),
+		LastIncrease: now.Unix(), Created: created, Bounds: savedBounds(r.Bounds),
 	}
 	m.setStream(&r.Stream)
 	before := s.nextID
@@ -222,12 +218,6 @@ func (s *Store) addTable(m *meta) {
 	t := &Table{id: m.ID}
 	t.meta.Store(m)
 	s.setTable(m.Name, t)
-}
-
-// saveCounter saves which number the next table gets.
-func (s *Store) saveCounter(ctx context.Context, b *pebble.Batch) *wire.Error {
-	b.Set(counterKey, binary.BigEndian.AppendUint32(nil, s.nextID), nil)
-	return s.commitAndWait(ctx, b)
 }
 
 func (s *Store) saveTable(ctx context.Context, b *pebble.Batch, m *meta) *wire.Error {

@@ -33,9 +33,11 @@ func (u *update) apply(ops []wire.Cell) *wire.Error {
 			if u.choices.DeletionsHideEarlier {
 				u.chosen.deleted(u.row, op.Name, u.now)
 			}
-			u.remove(func(c *wire.Cell) bool { return bytes.Equal(c.Name, op.Name) })
+			u.cells = slices.DeleteFunc(u.cells, func(c wire.Cell) bool { return bytes.Equal(c.Name, op.Name) })
 		case wire.DeleteVersion:
-			u.remove(func(c *wire.Cell) bool { return c.Timestamp == op.Timestamp && bytes.Equal(c.Name, op.Name) })
+			u.cells = slices.DeleteFunc(u.cells, func(c wire.Cell) bool {
+				return c.Timestamp == op.Timestamp && bytes.Equal(c.Name, op.Name)
+			})
 		case wire.Increment:
 			if err := u.increment(op); err != nil {
 				return err
@@ -47,7 +49,7 @@ func (u *update) apply(ops []wire.Cell) *wire.Error {
 
 // keepNamed drops the columns that the update does not name: of a table whose updates replace the row.
 func (u *update) keepNamed(ops []wire.Cell) {
-	u.remove(func(c *wire.Cell) bool {
+	u.cells = slices.DeleteFunc(u.cells, func(c wire.Cell) bool {
 		return !slices.ContainsFunc(ops, func(op wire.Cell) bool { return bytes.Equal(op.Name, c.Name) })
 	})
 }
@@ -66,16 +68,6 @@ func (u *update) put(c wire.Cell) {
 		}
 	}
 	u.cells = append(u.cells, c)
-}
-
-func (u *update) remove(match func(*wire.Cell) bool) {
-	kept := u.cells[:0]
-	for i := range u.cells {
-		if !match(&u.cells[i]) {
-			kept = append(kept, u.cells[i])
-		}
-	}
-	u.cells = kept
 }
 
 func (u *update) increment(op *wire.Cell) *wire.Error {

@@ -1,9 +1,11 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -306,11 +308,7 @@ func (m *meta) window(now int64, choices Choices) (from, to int64) {
 	if m.TTL > 0 {
 		oldest = max(oldest, second-int64(m.TTL))
 	}
-	newest := second + m.Deviation
-	if newest > math.MaxInt64/1000 {
-		newest = math.MaxInt64 / 1000
-	}
-	return max(oldest, 0) * 1000, newest * 1000
+	return max(oldest, 0) * 1000, min(second+m.Deviation, math.MaxInt64/1000) * 1000
 }
 
 // row puts one row's change into the batch. An error means the store could not read; the batch is then given up.
@@ -413,13 +411,8 @@ func (w *writer) put(r *writeRow, cells []wire.Cell) (*wire.Error, error) {
 	if refused != nil || err != nil {
 		return refused, err
 	}
-	return nil, w.set(r, cells)
-}
-
-// set writes a row of sorted cells.
-func (w *writer) set(r *writeRow, cells []wire.Cell) error {
 	w.value = appendRow(w.value[:0], cells, w.now, int(r.meta.MaxVersions))
-	return w.batch.Set(r.key, w.value, nil)
+	return nil, w.batch.Set(r.key, w.value, nil)
 }
 
 // stamp gives the cells without a timestamp the time of the write.
@@ -439,12 +432,9 @@ func returned(c *wire.Change) []byte {
 		return wire.AppendRow(wire.AppendHeader(nil), c.Row.Key, nil)
 	case wire.ReturnAfterModify:
 		var cells []wire.Cell
-		for i := range c.Row.Cells {
-			for _, name := range c.ReturnColumns {
-				if cell := &c.Row.Cells[i]; string(name) == string(cell.Name) {
-					cells = append(cells, *cell)
-					break
-				}
+		for _, cell := range c.Row.Cells {
+			if slices.ContainsFunc(c.ReturnColumns, func(name []byte) bool { return bytes.Equal(name, cell.Name) }) {
+				cells = append(cells, cell)
 			}
 		}
 		sortCells(cells)

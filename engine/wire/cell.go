@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"math"
@@ -24,30 +25,13 @@ const (
 	NoValue       ValueType = 255
 )
 
-// String is the service's name of the type in its messages.
-func (t ValueType) String() string {
-	switch t {
-	case Integer:
-		return "VT_INTEGER"
-	case Double:
-		return "VT_DOUBLE"
-	case Boolean:
-		return "VT_BOOLEAN"
-	case String:
-		return "VT_STRING"
-	case Null:
-		return "VT_NULL"
-	case Binary:
-		return "VT_BLOB"
-	case InfMin:
-		return "VT_INF_MIN"
-	case InfMax:
-		return "VT_INF_MAX"
-	case AutoIncrement:
-		return "VT_AUTO_INCREMENT"
-	}
-	return "VT_NONE"
+var typeNames = map[ValueType]string{
+	Integer: "VT_INTEGER", Double: "VT_DOUBLE", Boolean: "VT_BOOLEAN", String: "VT_STRING", Null: "VT_NULL",
+	Binary: "VT_BLOB", InfMin: "VT_INF_MIN", InfMax: "VT_INF_MAX", AutoIncrement: "VT_AUTO_INCREMENT",
 }
+
+// String is the service's name of the type in its messages.
+func (t ValueType) String() string { return cmp.Or(typeNames[t], "VT_NONE") }
 
 // CellOp is what UpdateRow does with a cell.
 type CellOp byte

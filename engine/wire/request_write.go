@@ -11,17 +11,7 @@ const (
 )
 
 // String is the operation's name in messages.
-func (o RowOp) String() string {
-	switch o {
-	case PutRow:
-		return "PutRow"
-	case UpdateRow:
-		return "UpdateRow"
-	case DeleteRow:
-		return "DeleteRow"
-	}
-	return "unknown"
-}
+func (o RowOp) String() string { return [...]string{"unknown", "PutRow", "UpdateRow", "DeleteRow"}[o] }
 
 // Existence is protobuf's RowExistenceExpectation.
 type Existence int32
@@ -35,13 +25,7 @@ const (
 
 // String is the expectation's name in messages.
 func (e Existence) String() string {
-	switch e {
-	case ExpectExist:
-		return "EXPECT_EXIST"
-	case ExpectNotExist:
-		return "EXPECT_NOT_EXIST"
-	}
-	return "IGNORE"
+	return [...]string{"IGNORE", "EXPECT_EXIST", "EXPECT_NOT_EXIST"}[e]
 }
 
 // ReturnType says which row a write answers with.
@@ -64,16 +48,6 @@ type Change struct {
 	ReturnColumns [][]byte
 	// DataBytes is what the row counts towards MaxRequestDataBytes: names, values, 8 for each explicit timestamp.
 	DataBytes int
-}
-
-// Increments reports whether the change adds to a cell.
-func (c *Change) Increments() bool {
-	for i := range c.Row.Cells {
-		if c.Row.Cells[i].Op == Increment {
-			return true
-		}
-	}
-	return false
 }
 
 // Conditional reports whether the change depends on the row before it.
