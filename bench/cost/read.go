@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"cmp"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -122,9 +123,7 @@ func (c *Config) written() uint64 {
 }
 
 func checkWhat(c *Config) error {
-	if c.What == "" {
-		c.What = Loading
-	}
+	c.What = cmp.Or(c.What, Loading)
 	if !slices.Contains(Whats, c.What) {
 		return &UsageError{fmt.Sprintf("--what %s: want %s", c.What, strings.Join(Whats, ", "))}
 	}

@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -85,15 +86,7 @@ func (r *Report) finish(floors []Floor, runs map[string][]Load) {
 // middle returns the element whose measure is the median.
 func middle[T any](all []T, measure func(T) float64) T {
 	sorted := slices.Clone(all)
-	slices.SortFunc(sorted, func(a, b T) int {
-		switch d := measure(a) - measure(b); {
-		case d < 0:
-			return -1
-		case d > 0:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(sorted, func(a, b T) int { return cmp.Compare(measure(a), measure(b)) })
 	return sorted[(len(sorted)-1)/2]
 }
 

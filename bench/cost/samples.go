@@ -34,7 +34,7 @@ func gather(file string, shape bench.Shape) (*samples, error) {
 	if err != nil {
 		return nil, err
 	}
-	records, err := csv.NewReader(&byteReader{text}).ReadAll()
+	records, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
 	if err != nil || len(records) < 2 {
 		return nil, fmt.Errorf("read input: %w", errors.Join(err, errors.New("it has no record")))
 	}
@@ -106,21 +106,9 @@ func head(file string) ([]byte, error) {
 	return text[:bytes.LastIndexByte(text, '\n')+1], nil // the last record may be cut
 }
 
-// byteReader reads from memory without the pleasures of an io.WriterTo.
-type byteReader struct{ rest []byte }
-
-func (b *byteReader) Read(p []byte) (int, error) {
-	if len(b.rest) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, b.rest)
-	b.rest = b.rest[n:]
-	return n, nil
-}
-
 // readCSV finds the fields of the text.
 func (s *samples) readCSV() {
-	r := csv.NewReader(&byteReader{s.text})
+	r := csv.NewReader(bytes.NewReader(s.text))
 	r.ReuseRecord = true
 	for {
 		if _, err := r.Read(); err != nil {

@@ -1,6 +1,7 @@
 package null
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -46,9 +47,7 @@ func certify(certificate, parent *x509.Certificate, signer *ecdsa.PrivateKey) ([
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a key: %w", err)
 	}
-	if signer == nil {
-		signer = key
-	}
+	signer = cmp.Or(signer, key)
 	signed, err := x509.CreateCertificate(rand.Reader, certificate, parent, &key.PublicKey, signer)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a certificate: %w", err)

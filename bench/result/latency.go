@@ -3,6 +3,7 @@ package result
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/bits"
 	"slices"
 	"time"
@@ -116,13 +117,8 @@ func (c Counts) Sum() (n int64) {
 
 // Quantile returns the least duration that so large a part does not exceed, in milliseconds; 0 of none.
 func (c Counts) Quantile(q float64) float64 {
-	values := make([]int64, 0, len(c))
-	for us := range c {
-		values = append(values, us)
-	}
-	slices.Sort(values)
 	left := int64(q*float64(c.Sum())+.999999) - 1
-	for _, us := range values {
+	for _, us := range slices.Sorted(maps.Keys(c)) {
 		if left -= c[us]; left < 0 {
 			return float64(us) / 1000
 		}
@@ -133,10 +129,9 @@ func (c Counts) Quantile(q float64) float64 {
 // MarshalJSON writes pairs of microseconds and count.
 func (c Counts) MarshalJSON() ([]byte, error) {
 	pairs := make([][2]int64, 0, len(c))
-	for us, n := range c {
-		pairs = append(pairs, [2]int64{us, n})
+	for _, us := range slices.Sorted(maps.Keys(c)) {
+		pairs = append(pairs, [2]int64{us, c[us]})
 	}
-	slices.SortFunc(pairs, func(a, b [2]int64) int { return int(a[0] - b[0]) })
 	return json.Marshal(pairs)
 }
 

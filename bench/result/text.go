@@ -1,11 +1,13 @@
 package result
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -124,7 +126,7 @@ func (p *printer) partitions(all []Partition) {
 	p.printf("\n")
 	lines := []string{"partition from\trows\trows/s\tCU\tthrottled\trequests\tp50 ms\tp99 ms\t"}
 	for _, q := range all[:min(len(all), shownPartitions)] {
-		lines = append(lines, joined(q.cells()))
+		lines = append(lines, strings.Join(q.cells(), "\t")+"\t")
 	}
 	p.lines(lines)
 	if n := len(all) - shownPartitions; n > 0 {
@@ -134,28 +136,13 @@ func (p *printer) partitions(all []Partition) {
 
 func (q *Partition) cells() []string {
 	from := q.From
-	if from == "" {
-		from = "the first key"
-	}
+	from = cmp.Or(from, "the first key")
 	return []string{from, number(float64(q.Rows)), number(q.PerSecond), number(float64(q.Units)), number(float64(q.Throttled)), number(float64(q.Requests)), milliseconds(q.P50), milliseconds(q.P99)}
-}
-
-func joined(cells []string) (line string) {
-	for _, c := range cells {
-		line += c + "\t"
-	}
-	return line
 }
 
 func sorted(codes map[string]int64) []string {
 	return slices.SortedFunc(maps.Keys(codes), func(a, b string) int {
-		if codes[a] != codes[b] {
-			return int(max(-1, min(1, codes[b]-codes[a])))
-		}
-		if a < b {
-			return -1
-		}
-		return 1
+		return cmp.Or(cmp.Compare(codes[b], codes[a]), cmp.Compare(a, b))
 	})
 }
 

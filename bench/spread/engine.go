@@ -201,15 +201,9 @@ func (e *engine) stats(ctx context.Context) (*tableStats, float64, error) {
 // simulate gives the table its capacity, its buckets empty, and forgets the counts so far. It comes immediately before
 // the load: buckets fill from now on.
 func (e *engine) simulate(ctx context.Context, t *Table, seed uint64) error {
-	c := map[string]any{"partition_wcu": t.PartitionWCU, "latency_ms": float64(t.Latency) / 1e6, "seed": seed}
-	if t.Limiter != "" {
-		c["limiter"] = t.Limiter
-	}
-	if t.TableWCU > 0 {
-		c["table_wcu"] = t.TableWCU
-	}
-	if len(t.Slow) > 0 {
-		c["slow"] = t.Slow
+	c := map[string]any{
+		"partition_wcu": t.PartitionWCU, "latency_ms": float64(t.Latency) / 1e6, "seed": seed,
+		"limiter": t.Limiter, "table_wcu": t.TableWCU, "slow": t.Slow,
 	}
 	if t.Splits > 0 {
 		c["splits"] = map[string]any{

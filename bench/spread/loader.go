@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -77,11 +75,10 @@ func (l *loader) run(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == exitUsage {
+	switch cmd.ProcessState.ExitCode() {
+	case exitUsage:
 		return &UsageError{strings.TrimPrefix(client.OneLine(stderr.String()), "tsimport: ")}
-	}
-	if errors.As(err, &exit) && exit.ExitCode() == exitRejects {
+	case exitRejects:
 		err = nil // the comparison tells which rows are missing, and the summary how many were rejected
 	}
 	if jsonErr := json.Unmarshal(stdout.Bytes(), &l.summary); err == nil && jsonErr != nil {

@@ -124,11 +124,15 @@ func (m *measuring) ideal(s *Scenario, splits bool) {
 // allowed is the share of what the partitions that served allowed at each moment, from the start to the end: their capacity is
 // summed up while they serve, whether they had rows or not.
 func (m *measuring) allowed(end float64) float64 {
-	var capacity float64
+	return ratio(float64(m.stats.Units), m.served(m.start, end))
+}
+
+// served is what the partitions that served between two times could take.
+func (m *measuring) served(from, to float64) (capacity float64) {
 	for _, p := range m.stats.Partitions {
-		capacity += p.Capacity * p.overlap(m.start, end) / 1000
+		capacity += p.Capacity * p.overlap(from, to) / 1000
 	}
-	return ratio(float64(m.stats.Units), m.bounded(capacity, end-m.start))
+	return m.bounded(capacity, to-from)
 }
 
 // firstRow is when the first row was accepted, in seconds from the start; 0 when none was.
@@ -151,11 +155,7 @@ func (m *measuring) timeFor(units float64) float64 {
 	low, high := 0.0, m.lastRow()-m.start
 	for range 60 {
 		middle := (low + high) / 2
-		var capacity float64
-		for _, p := range m.stats.Partitions {
-			capacity += p.Capacity * p.overlap(m.start, m.start+middle) / 1000
-		}
-		if m.bounded(capacity, middle) < units {
+		if m.served(m.start, m.start+middle) < units {
 			low = middle
 		} else {
 			high = middle
@@ -276,16 +276,15 @@ func (m *measuring) lastFirst() (seconds float64) {
 // seconds of its clock; of the one in which from lies, the part after it is taken, as if rows had come evenly since the
 // start.
 func (m *measuring) shareFrom(from, end float64) float64 {
-	var units, capacity float64
+	var units float64
 	for _, p := range m.stats.Partitions {
 		for _, s := range p.Seconds {
 			next := float64(s.Unix+1) * 1000
 			begin := max(next-1000, m.start, p.SinceMS)
 			units += float64(s.Units) * min(1, max(0, ratio(next-from, next-begin)))
 		}
-		capacity += p.Capacity * p.overlap(from, end) / 1000
 	}
-	return ratio(units, m.bounded(capacity, end-from))
+	return ratio(units, m.served(from, end))
 }
 
 // overlap is for how many of the milliseconds between two times the partition served.

@@ -1,6 +1,7 @@
 package write
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -211,9 +212,7 @@ func (s *sending) settle(r *result.Sample) {
 			continue
 		}
 		code := o.Code
-		if code == "" {
-			code = o.Message
-		}
+		code = cmp.Or(code, o.Message)
 		if r.Codes == nil {
 			r.Codes = map[string]int64{}
 			r.Code = code

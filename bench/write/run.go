@@ -5,7 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -69,15 +69,10 @@ func Run(gentle, hard context.Context, c Config) (res *result.Result, err error)
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(gentle)
-	surveyed := make(chan struct{})
-	go func() {
-		defer close(surveyed)
-		r.survey(ctx)
-	}()
-	defer func() {
-		stop()
-		<-surveyed
-	}()
+	var surveyed sync.WaitGroup
+	surveyed.Go(func() { r.survey(ctx) })
+	defer surveyed.Wait()
+	defer stop()
 	return r.measure(gentle)
 }
 
@@ -182,10 +177,9 @@ func (r *run) survey(ctx context.Context) {
 
 // watch says how a phase goes, until stop is called.
 func (r *run) watch(p *phase) (stop func()) {
-	done, ended := make(chan struct{}), new(atomic.Bool)
-	finished := make(chan struct{})
-	go func() {
-		defer close(finished)
+	ctx, cancel := context.WithCancel(context.Background())
+	var finished sync.WaitGroup
+	finished.Go(func() {
 		tick := time.NewTicker(sayEvery)
 		defer tick.Stop()
 		for {
@@ -193,16 +187,14 @@ func (r *run) watch(p *phase) (stop func()) {
 			case <-tick.C:
 				at, rows, throttled := p.progress()
 				r.Say("%v: %.0f rows/s, %.2f %% throttled", at.Round(time.Second), float64(rows)/at.Seconds(), 100*throttled)
-			case <-done:
+			case <-ctx.Done():
 				return
 			}
 		}
-	}()
+	})
 	return func() {
-		if !ended.Swap(true) {
-			close(done)
-		}
-		<-finished
+		cancel()
+		finished.Wait()
 	}
 }
 
@@ -243,8 +235,7 @@ func (r *run) dropUnsure(created error) error {
 
 // cause is an error of the SDK inside one of ours.
 func cause(err error) error {
-	var e *client.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*client.Error](err); ok {
 		return e.Cause
 	}
 	return err
