@@ -2,6 +2,7 @@ package writer
 
 import (
 	"bytes"
+	"cmp"
 	"container/list"
 	"fmt"
 	"sync"
@@ -164,9 +165,7 @@ func (n *AutoIncrement) findAll(rows []table.Ref, places []int, found []bool, ou
 		was, findErr := n.find(rows[i], &outcomes[i])
 		mu.Lock()
 		defer mu.Unlock()
-		if err == nil {
-			err = findErr
-		}
+		err = cmp.Or(err, findErr)
 		found[i] = was
 		stats.Searched++
 		n.Searched.Add(1)

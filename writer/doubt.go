@@ -203,8 +203,7 @@ func (n *AutoIncrement) deleteOnce(k *tablestore.PrimaryKey) (err error) {
 		TableName: n.Table, PrimaryKey: k,
 		Condition: &tablestore.RowCondition{RowExistenceExpectation: tablestore.RowExistenceExpectation_EXPECT_EXIST},
 	}})
-	var ots *tablestore.OtsError
-	if errors.As(err, &ots) && ots.Code == "OTSConditionCheckFail" {
+	if ots, ok := errors.AsType[*tablestore.OtsError](err); ok && ots.Code == "OTSConditionCheckFail" {
 		return nil
 	}
 	return err

@@ -134,8 +134,7 @@ func (o objects) GetRange(ctx context.Context, name string, from, n int64) ([]by
 
 func (o objects) get(ctx context.Context, name string, from, n int64) ([]byte, error) {
 	answer, err := o.service.Get(ctx, o.bucket, o.prefix+name, from, n, "")
-	var refused *objectstore.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*objectstore.Error](err); ok {
 		switch refused.Status {
 		case http.StatusNotFound:
 			return nil, fs.ErrNotExist

@@ -1,6 +1,7 @@
 package objectstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,12 +40,8 @@ type ossService struct{ client *oss.Client }
 
 // NewOSS returns OSS. Its requests go through transport.
 func NewOSS(o OSS, transport http.RoundTripper) (Service, error) {
-	if o.Endpoint == "" {
-		o.Endpoint = os.Getenv(ossEndpointEnv)
-	}
-	if o.Region == "" {
-		o.Region = os.Getenv(ossRegionEnv)
-	}
+	o.Endpoint = cmp.Or(o.Endpoint, os.Getenv(ossEndpointEnv))
+	o.Region = cmp.Or(o.Region, os.Getenv(ossRegionEnv))
 	host, err := endpointHost("OSS", o.Endpoint, "oss-cn-hangzhou.aliyuncs.com")
 	if err != nil {
 		return nil, err
@@ -131,9 +128,7 @@ var plainBodies = oss.RequestCommon{Headers: map[string]string{"Accept-Encoding"
 func (ossService) Scheme() string { return "oss" }
 
 func (s ossService) List(ctx context.Context, bucket, prefix, token string, most int) (Page, error) {
-	if most == 0 {
-		most = 1000 // unsaid, it is 100
-	}
+	most = cmp.Or(most, 1000) // unsaid, it is 100
 	result, err := s.client.ListObjectsV2(ctx, &oss.ListObjectsV2Request{
 		Bucket: oss.Ptr(bucket), Prefix: ptrOrNil(prefix), ContinuationToken: ptrOrNil(token), MaxKeys: int32(most),
 	})
@@ -170,8 +165,7 @@ func (s ossService) Get(ctx context.Context, bucket, key string, off, n int64, m
 
 // other recognizes the answer to If-Match.
 func other(err error) error {
-	var answer *Error
-	if errors.As(err, &answer) && answer.Status == http.StatusPreconditionFailed {
+	if answer, ok := errors.AsType[*Error](err); ok && answer.Status == http.StatusPreconditionFailed {
 		return ErrOther
 	}
 	return err

@@ -207,8 +207,7 @@ func (s *s3Service) once(ctx context.Context, method string, address *url.URL, h
 	request.Header.Set("Accept-Encoding", "identity") // objects as they are; gateways may change it, so it is not signed
 	result, _, err := s.client.Handle(ctx, request)
 	if err != nil {
-		var plain *url.Error
-		if errors.As(err, &plain) {
+		if plain, ok := errors.AsType[*url.Error](err); ok {
 			err = plain // without what the SDK puts around it
 		}
 		return nil, cmp.Or(ctx.Err(), err)

@@ -1,6 +1,7 @@
 package objectstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,9 +95,7 @@ func (e *Error) Text() string {
 
 func (e *Error) Error() string {
 	text := e.Text()
-	if text == "" {
-		text = http.StatusText(e.Status)
-	}
+	text = cmp.Or(text, http.StatusText(e.Status))
 	return fmt.Sprintf("the service answers %d %s", e.Status, text)
 }
 

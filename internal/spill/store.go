@@ -53,26 +53,10 @@ type file interface {
 type Frame struct{ kept *kept }
 
 type kept struct {
-	raw, disk int
+	raw, disk int    // bytes that Read appends, and those that it reads: on disk they take whole blocks of 4 KiB
 	sum       uint32 // CRC-32C of the compressed bytes
 	extents   []extent
 	freed     bool // guarded by Store.mu
-}
-
-// RawBytes returns how many bytes Read will append.
-func (f Frame) RawBytes() int {
-	if f.kept == nil {
-		return 0
-	}
-	return f.kept.raw
-}
-
-// DiskBytes returns how many bytes the frame has compressed; on disk they take whole blocks of 4 KiB.
-func (f Frame) DiskBytes() int {
-	if f.kept == nil {
-		return 0
-	}
-	return f.kept.disk
 }
 
 // Usage is what a store holds now and has done so far.
@@ -92,9 +76,7 @@ const poolSize = 2
 // Open makes a store and removes the folders that killed runs left in the directory. The store's own folder is made
 // with its first frame.
 func Open(o Options) (*Store, error) {
-	if o.Dir == "" {
-		o.Dir = os.TempDir()
-	}
+	o.Dir = cmp.Or(o.Dir, os.TempDir())
 	if err := sweep(o.Dir); err != nil {
 		return nil, fmt.Errorf("open spill directory: %w; name an existing one with TMPDIR", err)
 	}

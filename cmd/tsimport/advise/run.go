@@ -56,9 +56,7 @@ type survey struct {
 // Run reads the inputs once and reports.
 func Run(ctx context.Context, c Config) (*Report, error) {
 	c.Partitions = cmp.Or(c.Partitions, DefaultPartitions)
-	if c.Rate == 0 {
-		c.Rate = c.Partitions * (DefaultRate / DefaultPartitions)
-	}
+	c.Rate = cmp.Or(c.Rate, c.Partitions*(DefaultRate/DefaultPartitions))
 	c.Growth = cmp.Or(c.Growth, 1)
 	c.Memory = cmp.Or(c.Memory, defaultMemory)
 	s := &survey{Config: c, report: &Report{Partitions: c.Partitions, Rate: c.Rate, Growth: c.Growth, Candidates: []*Candidate{}, Notes: []string{}}}

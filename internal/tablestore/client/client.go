@@ -64,9 +64,7 @@ func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStor
 	if err := t.complete(); err != nil {
 		return nil, err
 	}
-	if traffic == nil {
-		traffic = new(Traffic)
-	}
+	traffic = cmp.Or(traffic, new(Traffic))
 	config := tablestore.NewDefaultTableStoreConfig()
 	config.RetryTimes = 0
 	config.HTTPTimeout.RequestTimeout = LongestRequest(t.RequestTimeout) // and less where nothing comes in: transport

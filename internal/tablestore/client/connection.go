@@ -53,9 +53,7 @@ func Connect(ctx context.Context, t Target, traffic *Traffic) (*Connection, erro
 	if err != nil {
 		return nil, CheckEndpoint(t.Endpoint)
 	}
-	if traffic == nil {
-		traffic = new(Traffic)
-	}
+	traffic = cmp.Or(traffic, new(Traffic))
 	c := &Connection{run: ctx, endpoint: endpoint, instance: t.Instance, credentials: t.Credentials, base: t.Transport,
 		timeout: t.RequestTimeout, compression: newCompression(t.Compress), traffic: traffic,
 		access: access{credentials: t.Credentials, patience: t.KeyPatience}, accept: t.AcceptUnsigned, sameMemory: sameMemory(t.Transport)}

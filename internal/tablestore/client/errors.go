@@ -140,15 +140,13 @@ func Classify(err error) Class {
 	if unsent, refused := new(notSent), new(keysRefused); errors.As(err, &unsent) || errors.As(err, &refused) {
 		return Unavailable
 	}
-	var ots *tablestore.OtsError
-	if errors.As(err, &ots) {
+	if ots, ok := errors.AsType[*tablestore.OtsError](err); ok {
 		return classifyAnswer(ots)
 	}
 	if errors.Is(err, context.Canceled) {
 		return Canceled
 	}
-	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" {
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 		return Unavailable // nothing was sent
 	}
 	return Ambiguous // cut off, timed out, or an answer that cannot be read
@@ -265,12 +263,10 @@ func Describe(err error) string {
 		if bad := new(tls.CertificateVerificationError); errors.As(err, &bad) {
 			return fmt.Sprintf("the certificate of the endpoint is not trusted: %s; check --endpoint, or have this machine trust who issued it (SSL_CERT_FILE names a file of such certificates)", OneLine(bad.Err.Error()))
 		}
-		var dns *net.DNSError
-		if errors.As(err, &dns) {
+		if dns, ok := errors.AsType[*net.DNSError](err); ok {
 			return fmt.Sprintf("cannot find host %s; check --endpoint", dns.Name)
 		}
-		var dial *net.OpError
-		if errors.As(err, &dial) && dial.Op == "dial" {
+		if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 			return fmt.Sprintf("cannot connect to %v: %v; check --endpoint and the network", dial.Addr, dial.Err)
 		}
 		return OneLine(err.Error())
@@ -297,8 +293,7 @@ func Describe(err error) string {
 
 // WrongScheme reports whether an endpoint was asked in plain HTTP and speaks TLS, or the other way round: no request will ever be answered.
 func WrongScheme(err error) bool {
-	var ots *tablestore.OtsError
-	if errors.As(err, &ots) {
+	if ots, ok := errors.AsType[*tablestore.OtsError](err); ok {
 		return isPage(ots) && ots.HttpStatusCode == http.StatusBadRequest && strings.Contains(ots.Message, "HTTPS")
 	}
 	for ; err != nil; err = errors.Unwrap(err) { // Describe has other words for it

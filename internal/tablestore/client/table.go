@@ -299,12 +299,10 @@ func (a *Admin) mayBeDown(err error, attempt int) bool {
 	if untrusted(err) {
 		return false
 	}
-	var dns *net.DNSError
-	if errors.As(err, &dns) {
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
 		return a.ReachFor > 0 && !dns.IsNotFound && (dns.IsTemporary || dns.IsTimeout)
 	}
-	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" {
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 		return a.ReachFor > 0
 	}
 	var timeout net.Error
