@@ -86,6 +86,7 @@ var exits = []Entry{
 	exit(exitcode.NoInput, "no input: the globs, folders and prefixes that are given match nothing, or nothing is new with --fail-if-nothing-new. A file that is named and not there is bad usage (2), and so is a glob without a match beside inputs that are there", "wait for the delivery"),
 	exit(exitcode.Hangup, "the terminal is gone (SIGHUP)", "give the same command again: a load resumes"),
 	exit(exitcode.Interrupted, "stopped by Ctrl-C (SIGINT)", "give the same command again: a load resumes"),
+	exit(exitcode.Crashed, "the program crashed: a defect, no memory, no thread, or SIGQUIT; no core is dumped, for it would hold access keys", "give the same command again: a load resumes; report what it printed"),
 	exit(exitcode.Pipe, "the reader of the output has closed it, as | head does", "nothing, if that was meant"),
 	exit(exitcode.Terminated, "stopped by SIGTERM, such as by a scheduler", "give the same command again: a load resumes"),
 }

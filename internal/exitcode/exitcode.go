@@ -20,6 +20,7 @@ const (
 	NoInput     = 7   // nothing to load
 	Hangup      = 129 // the terminal is gone
 	Interrupted = 130
+	Crashed     = 134 // the runtime has ended the process: a panic, no memory, SIGQUIT
 	Pipe        = 141 // the reader of the output has seen enough
 	Terminated  = 143
 )

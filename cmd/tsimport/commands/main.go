@@ -30,7 +30,7 @@ func Run(args []string, stdout, stderr io.Writer) int { return RunWith(nil, args
 func RunWith(runner *Runner, args []string, stdout, stderr io.Writer) int {
 	// A progress display that nobody reads must not end a load; a result that nobody reads ends with exitcode.Pipe.
 	signal.Ignore(syscall.SIGPIPE)
-	collection.once.Do(func() { collectFirstLate(debug.SetGCPercent) })
+	collection.once.Do(func() { collectFirstLate(debug.SetGCPercent); crashLoudly() })
 	show := newDisplay(stderr)
 	interrupts := newInterrupts(show)
 	defer interrupts.close()
@@ -61,6 +61,13 @@ func RunWith(runner *Runner, args []string, stdout, stderr io.Writer) int {
 	}
 	err = out.end(err)
 	return exitCode(show, err, out.silent(show))
+}
+
+// crashLoudly has the runtime end a process that crashes by SIGABRT, for which shells say 134. Its own code is 2, which is bad usage here
+// and which schedulers do not try again. No core is dumped: access keys would be in it.
+func crashLoudly() {
+	withoutCore()
+	debug.SetTraceback("crash")
 }
 
 // exitError carries an exit code; its error, if any, is still to be shown.

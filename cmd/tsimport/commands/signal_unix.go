@@ -12,6 +12,11 @@ import (
 // stateSignals ask a load for its state.
 var stateSignals = []os.Signal{syscall.SIGUSR1}
 
+// withoutCore has the system dump no core of this process.
+func withoutCore() {
+	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // less than it has may always be asked for
+}
+
 // closedAtStart reports whether stdout may have been closed when the process began: it is the null device then, open for reading, too.
 func closedAtStart() bool {
 	flags, err := unix.FcntlInt(os.Stdout.Fd(), unix.F_GETFL, 0)

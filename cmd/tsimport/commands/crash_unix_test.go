@@ -1,0 +1,47 @@
+//go:build unix
+
+package commands
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// crashes are ends that the runtime makes of a process.
+var crashes = map[string]func(){
+	"a panic": func() { go panic("broken"); select {} },
+	"SIGQUIT": func() { _ = syscall.Kill(os.Getpid(), syscall.SIGQUIT); select {} },
+	"no memory": func() {
+		_ = unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: 1 << 20, Max: 1 << 20})
+		kept := make([][]byte, 0, 1<<10)
+		for {
+			kept = append(kept, make([]byte, 64<<20))
+		}
+	},
+}
+
+// Schedulers take 2 for bad usage, which is not tried again. A crash is.
+func TestACrashIsNotTakenForBadUsage(t *testing.T) {
+	const which = "TSIMPORT_TEST_CRASH"
+	if crash := crashes[os.Getenv(which)]; crash != nil {
+		crashLoudly()
+		crash()
+	}
+	for name := range crashes {
+		c := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+		c.Env, c.Dir = append(os.Environ(), which+"="+name), t.TempDir()
+		err := c.Run()
+		ended := new(exec.ExitError)
+		if !errors.As(err, &ended) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if status := ended.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGABRT || status.CoreDump() {
+			t.Errorf("%s: %v", name, ended)
+		}
+	}
+}
