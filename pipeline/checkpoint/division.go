@@ -31,15 +31,19 @@ func (j *Job) ReadDivision(dir string) ([]byte, error) {
 	if j.Division == "" {
 		return nil, nil
 	}
-	name := filepath.Join(dir, DivisionFile)
-	division, err := os.ReadFile(name)
+	return readKept("how the input is divided", filepath.Join(dir, DivisionFile), j.Division)
+}
+
+// readKept reads a file that must have a sum.
+func readKept(what, name, sum string) ([]byte, error) {
+	text, err := os.ReadFile(name)
+	if err == nil && sumOf(text) != sum {
+		err = fmt.Errorf("%s: %w", name, errDamaged)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("read how the input is divided: %w", err)
+		return nil, fmt.Errorf("read %s: %w", what, err)
 	}
-	if sumOf(division) != j.Division {
-		return nil, fmt.Errorf("read how the input is divided: %s: %w", name, errDamaged)
-	}
-	return division, nil
+	return text, nil
 }
 
 func sumOf(division []byte) string {

@@ -48,15 +48,7 @@ func (j *Job) ReadOrder(dir string) ([]byte, error) {
 	if order, err := os.ReadFile(filepath.Join(dir, otherOrderFile)); err == nil && sumOf(order) == j.Order {
 		return order, nil
 	}
-	name := filepath.Join(dir, OrderFile)
-	order, err := os.ReadFile(name)
-	if err != nil {
-		return nil, fmt.Errorf("read the order of reading: %w", err)
-	}
-	if sumOf(order) != j.Order {
-		return nil, fmt.Errorf("read the order of reading: %s: %w", name, errDamaged)
-	}
-	return order, nil
+	return readKept("the order of reading", filepath.Join(dir, OrderFile), j.Order)
 }
 
 // isOrder reports whether a file is the order of reading that counts.

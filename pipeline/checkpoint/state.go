@@ -109,12 +109,7 @@ func (s *State) Done(base *State) bool {
 	if len(Intersect(s.Out, base.Read)) > 0 {
 		return false
 	}
-	for i := range s.Pieces {
-		if len(Intersect(s.Pieces[i].Waiting, base.Read)) > 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s.Pieces, func(p Piece) bool { return len(Intersect(p.Waiting, base.Read)) > 0 })
 }
 
 // Tile makes adjacent pieces: the lanes in key order, and what is queued in them, cut where keys begin or end.
