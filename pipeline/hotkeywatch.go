@@ -3,6 +3,7 @@ package pipeline
 import (
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // When a load warns that its rows crowd in one partition-key value. It must not cry wolf at a file that is sorted by that
@@ -58,6 +59,6 @@ func (c *hotKeyWatch) warn(ended bool) {
 	}
 	c.told = true
 	if c.tell != nil {
-		c.tell(ReportHotKey{Column: c.column, Value: showKey(hot[0].Value), Share: hot[0].Share}, c.rows)
+		c.tell(ReportHotKey{Column: c.column, Value: plan.ShowKey(hot[0].Value), Share: hot[0].Share}, c.rows)
 	}
 }

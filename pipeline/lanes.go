@@ -291,7 +291,7 @@ func (s *lanes) lastError() (text string) {
 // from shows the first key value of a lane's partition, "" if it has none.
 func (s *lanes) from(i int) string {
 	if v, ok := s.partitions.LowerValue(i); ok {
-		return showKey(v)
+		return plan.ShowKey(v)
 	}
 	return ""
 }
@@ -307,11 +307,11 @@ func (s *lanes) name(i int) string {
 	}
 	from, to := "the first key", "the last key"
 	if v, ok := s.partitions.LowerValue(i); ok {
-		from = showKey(v)
+		from = plan.ShowKey(v)
 	}
 	if i+1 < s.partitions.Len() {
 		if v, ok := s.partitions.LowerValue(i + 1); ok {
-			to = showKey(v)
+			to = plan.ShowKey(v)
 		}
 	}
 	return of + " of the partition from " + from + " to " + to

@@ -144,7 +144,7 @@ func (v *Preview) look(ctx context.Context, p *plan.Plan) error {
 		report = func() []partitioner.HotKey { return hot.Report(lanes) }
 	}
 	for _, h := range report() {
-		v.HotKeys = append(v.HotKeys, ReportHotKey{Column: p.Schema.Key[0].Name, Value: showKey(h.Value), Share: h.Share})
+		v.HotKeys = append(v.HotKeys, ReportHotKey{Column: p.Schema.Key[0].Name, Value: plan.ShowKey(h.Value), Share: h.Share})
 	}
 	return err
 }

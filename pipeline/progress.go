@@ -1,13 +1,11 @@
 package pipeline
 
 import (
-	"fmt"
 	"math"
-	"strconv"
 	"time"
 
-	"example.com/tsimport/internal/table"
 	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // publish says how far the load has come.
@@ -57,7 +55,7 @@ func (d *dispatcher) complete() {
 	d.disk.count(&r.ReportMemory)
 	d.lanes.count(&r.ReportPartitions, r.Started)
 	for _, h := range d.account.hotKeys(d.lanes.sending(), d.cfg.DryRun) {
-		r.HotKeys = append(r.HotKeys, ReportHotKey{Column: r.Schema[0].Name, Value: showKey(h.Value), Share: h.Share})
+		r.HotKeys = append(r.HotKeys, ReportHotKey{Column: r.Schema[0].Name, Value: plan.ShowKey(h.Value), Share: h.Share})
 	}
 	d.record.meter.End(time.Now())
 	for _, p := range d.record.meter.Parts() {
@@ -82,15 +80,4 @@ func (a *account) hotKeys(lanes int, whole bool) []partitioner.HotKey {
 		hot = a.hot.ReportWhole()
 	}
 	return hot
-}
-
-// showKey shows a key value: text as it is, binary in hexadecimal.
-func showKey(v table.Value) string {
-	switch v.Type {
-	case table.Integer:
-		return strconv.FormatInt(v.Int, 10)
-	case table.Binary:
-		return fmt.Sprintf("%.60x", v.Bytes)
-	}
-	return table.Show(v.Bytes)
 }

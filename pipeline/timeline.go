@@ -8,6 +8,7 @@ import (
 	"example.com/tsimport/internal/timeline"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/bottleneck"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // The points that are kept of a load, however long it takes.
@@ -74,7 +75,7 @@ func (r *timelineRecorder) recut(lanes []*lane, m *partitioner.Map) {
 	for i, l := range lanes {
 		shown := ""
 		if v, ok := m.LowerValue(i); ok {
-			shown = showKey(v)
+			shown = plan.ShowKey(v)
 		}
 		if t := m.Table(i); t != "" {
 			shown = strings.TrimSpace(t + " " + shown)

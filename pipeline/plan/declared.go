@@ -52,10 +52,7 @@ func (p *planner) declaredType(src string) (of table.Type) {
 	for _, s := range p.plan.Sources {
 		about := s.About()
 		at := slices.Index(about.Columns, src)
-		if at < 0 || about.Declared == nil {
-			return table.Null
-		}
-		if of != table.Null && of != about.Declared.Types[at] {
+		if at < 0 || about.Declared == nil || of != table.Null && of != about.Declared.Types[at] {
 			return table.Null
 		}
 		of = about.Declared.Types[at]

@@ -74,10 +74,7 @@ func (p *Plan) OldKey() (names []string) {
 	if p.Schema.Numbered == 0 || !p.Wide {
 		return nil
 	}
-	for _, k := range p.Sources[0].About().Unique {
-		names = append(names, k.Name)
-	}
-	return names
+	return namesOf(p.Sources[0].About().Unique)
 }
 
 // ReturnedHeader is the first line of the file of returned keys: the columns of an old key have a prefix that no column of the new one shares.

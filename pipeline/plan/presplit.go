@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"unicode/utf8"
 
 	"example.com/tsimport/internal/keyexpr"
@@ -79,7 +80,6 @@ func (p *planner) autoRanges() int {
 // keySampler collects values of the first key column of a source's rows.
 type keySampler struct {
 	plan      *Plan
-	source    *Source
 	converter *convert.Converter
 	evaluator *keyexpr.Evaluator // nil if the column is not computed
 	field     int                // else: which of the fields it is
@@ -93,7 +93,7 @@ func (p *Plan) newKeySampler(s *Source) (*keySampler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", s.Name, err)
 	}
-	k := &keySampler{plan: p, source: s, converter: c}
+	k := &keySampler{plan: p, converter: c}
 	if p.Makers != nil {
 		k.field = p.Makers[0].Field
 		if program := p.Makers[0].Program; program != nil {
@@ -174,4 +174,15 @@ func compareKeyValues(a, b table.Value) int {
 		return cmp.Compare(a.Int, b.Int)
 	}
 	return bytes.Compare(a.Bytes, b.Bytes)
+}
+
+// ShowKey shows a key value: text as it is, binary in hexadecimal.
+func ShowKey(v table.Value) string {
+	switch v.Type {
+	case table.Integer:
+		return strconv.FormatInt(v.Int, 10)
+	case table.Binary:
+		return fmt.Sprintf("%.60x", v.Bytes)
+	}
+	return table.Show(v.Bytes)
 }

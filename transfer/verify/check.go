@@ -123,7 +123,7 @@ func Check(ctx context.Context, cfg CheckConfig) (*CheckResult, error) {
 		err = c.compare(ctx)
 	}
 	for _, h := range c.hot.ReportWhole() {
-		c.result.HotKeys = append(c.result.HotKeys, HotKey{p.Schema.Key[0].Name, shownValue(h.Value), h.Share})
+		c.result.HotKeys = append(c.result.HotKeys, HotKey{p.Schema.Key[0].Name, plan.ShowKey(h.Value), h.Share})
 	}
 	if err = errors.Join(err, sorter.Close()); err != nil {
 		return nil, err

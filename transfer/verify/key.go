@@ -3,7 +3,6 @@ package verify
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -59,17 +58,6 @@ func (k Key) String() string {
 		}
 	}
 	return strings.Join(parts, " ")
-}
-
-// shownValue is a key value by itself: text as it is, binary in hexadecimal.
-func shownValue(v table.Value) string {
-	switch v.Type {
-	case table.Integer:
-		return strconv.FormatInt(v.Int, 10)
-	case table.Binary:
-		return fmt.Sprintf("%.60x", v.Bytes)
-	}
-	return table.Show(v.Bytes)
 }
 
 // decodeKey turns the beginning of an ordering key back into the values it was made of.

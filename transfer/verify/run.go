@@ -165,12 +165,7 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 	}
 	v.recordsOf = make([]int64, len(v.plan.Sources))
 	v.bySource = v.newBySource()
-	for _, value := range cfg.From {
-		v.from = table.AppendKey(v.from, value)
-	}
-	for _, value := range cfg.To {
-		v.to = table.AppendKey(v.to, value)
-	}
+	v.from, v.to = table.OrderingKey(cfg.From), table.OrderingKey(cfg.To)
 	if v.plan.Live {
 		cfg.Rejected = nil // numbers of records are those of one reading
 	}
