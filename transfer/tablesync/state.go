@@ -120,9 +120,6 @@ func unfinishedRuns(identity string) (folders []string, err error) {
 // IsPart reports whether what the run folder of a sync has under a path, with slashes, is one of the sync's own files or folders.
 func IsPart(path string) bool {
 	parts := strings.Split(path, "/")
-	switch last := parts[len(parts)-1]; last {
-	case StateFile, changesDir, putDir, deleteDir:
-		return true
-	}
-	return slices.Contains(parts[:len(parts)-1], changesDir)
+	own := slices.Contains([]string{StateFile, changesDir, putDir, deleteDir}, parts[len(parts)-1])
+	return own || slices.Contains(parts[:len(parts)-1], changesDir)
 }

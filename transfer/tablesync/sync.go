@@ -61,7 +61,8 @@ func Look(ctx context.Context, cfg Config) (*Summary, error) {
 	}
 	r.summary.enter(&cfg, r.state)
 	r.summary.conclude()
-	return r.summary, r.done()
+	r.done()
+	return r.summary, nil
 }
 
 // Run makes the table what the inputs say. When ctx ends it stops at once; when the load's Drain ends, it finishes what is in flight.
@@ -570,15 +571,16 @@ func (r *run) end(err error) (*Summary, error) {
 		s.State, s.ExitCode, s.Error = pipeline.StateFailed, exitcode.Of(err), client.OneLine(err.Error())
 		err = fmt.Errorf("sync table %s: %w", s.Table, err)
 	}
-	doneErr := r.done()
+	r.done()
 	folder := rundir.Folder{Path: r.dir}
-	return s, errors.Join(err, doneErr, folder.WriteSummary(s))
+	return s, errors.Join(err, folder.WriteSummary(s))
 }
 
 // finish notes that the run is over. The summary comes first: nobody writes that of a run that has finished.
 func (r *run) finish() error {
 	folder := rundir.Folder{Path: r.dir}
-	if err := errors.Join(r.done(), folder.WriteSummary(r.summary)); err != nil {
+	r.done()
+	if err := folder.WriteSummary(r.summary); err != nil {
 		return err
 	}
 	r.state.Phase = finished
@@ -589,7 +591,4 @@ func (r *run) finish() error {
 }
 
 // done enters how long it took.
-func (r *run) done() error {
-	r.summary.Seconds = time.Since(r.started).Seconds()
-	return nil
-}
+func (r *run) done() { r.summary.Seconds = time.Since(r.started).Seconds() }
