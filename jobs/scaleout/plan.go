@@ -107,8 +107,6 @@ type Bound struct {
 	Bytes []byte `json:"bytes,omitempty"`
 }
 
-func boundOf(v table.Value) Bound { return Bound{Type: v.Type.String(), Int: v.Int, Bytes: v.Bytes} }
-
 func (b Bound) value() (table.Value, error) {
 	t, err := table.ParseType(b.Type)
 	return table.Value{Type: t, Int: b.Int, Bytes: b.Bytes}, err

@@ -25,7 +25,6 @@ type jsonText struct {
 	scratch scratch
 }
 
-// span is a place in out.
 // datum sets d to a nested value. The text is valid until the next call.
 func (a *jsonText) datum(d *record.Datum, v *vector, i int64) (*table.Reason, error) {
 	a.out, a.bad, a.keys = a.out[:0], nil, a.keys[:0]

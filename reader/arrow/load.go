@@ -29,9 +29,6 @@ type loader struct {
 
 var errShort = errors.New("it has fewer values than its batch has rows")
 
-// rewind goes back to the first field.
-func (l *loader) rewind() { l.next = struct{ node, buffer, view int }{} }
-
 // node returns the length of the next field and how many of its values are null.
 func (l *loader) node() (length, nulls int64, err error) {
 	i := 2 * l.next.node

@@ -156,7 +156,7 @@ type column []*vector
 // vectors loads the rows of a split.
 func (p *Parser) vectors(s Split) ([]column, error) {
 	l := &p.load
-	l.rewind()
+	l.next = struct{ node, buffer, view int }{}
 	roots := map[*field]*vector{}
 	for _, f := range p.layout.schema.fields {
 		if !p.wanted[f] {

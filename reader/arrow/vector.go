@@ -89,10 +89,7 @@ func (v *vector) find(i int64) (*vector, int64, error) {
 			if chunk == nil {
 				return nil, 0, &columnError{v.f.path, fmt.Errorf("its dictionary has no value %d", at)}
 			}
-			if chunk.null(k) {
-				return chunk, k, nil
-			}
-			if chunk.f.typ != typeRuns {
+			if chunk.null(k) || chunk.f.typ != typeRuns {
 				return chunk, k, nil
 			}
 			v, i = chunk, k

@@ -48,11 +48,7 @@ func (k *tableKind) refuse(name, folder string) error {
 
 // tableData reports whether a file's name is one that the files of tables have.
 func tableData(name string) bool {
-	switch strings.ToLower(path.Ext(name)) {
-	case ".parquet", ".parq", ".orc", ".avro":
-		return true
-	}
-	return false
+	return slices.Contains([]string{".parquet", ".parq", ".orc", ".avro"}, strings.ToLower(path.Ext(name)))
 }
 
 // tableAt is a folder that holds a table.

@@ -47,8 +47,6 @@ func (c *Columns) note(name []byte, d record.Datum) {
 	c.pendingWeak = append(c.pendingWeak, c.flatten && (empty || d.Kind == record.Null))
 }
 
-func (c *Columns) noteKey(name []byte) { c.pendingKeys = append(c.pendingKeys, string(name)) }
-
 // take makes the pending names columns, or drops them.
 func (c *Columns) take(ok bool) {
 	if ok {

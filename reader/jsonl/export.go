@@ -214,7 +214,7 @@ func (p *Parser) setCell(c *cell, pk bool) bool {
 	if p.columns != nil {
 		p.columns.note(c.name, c.value)
 		if pk {
-			p.columns.noteKey(c.name)
+			p.columns.pendingKeys = append(p.columns.pendingKeys, string(c.name))
 		}
 	}
 	if i < 0 {

@@ -34,7 +34,6 @@ type nested struct {
 	keys    []jsontext.Span
 }
 
-// span is a place in out.
 // datum reads the next record's value. The text is valid until the next call.
 func (a *nested) datum(d *record.Datum) (*table.Reason, error) {
 	a.out, a.bad, a.texts, a.keys = a.out[:0], nil, 0, a.keys[:0]
@@ -282,10 +281,8 @@ func (a *nested) scalar(n *node) error {
 		return c.wrap(errLevels)
 	}
 	var d record.Datum
-	if why := c.datum(&d, i); why != nil {
-		if a.bad == nil {
-			a.bad = why
-		}
+	if why := c.datum(&d, i); a.bad == nil {
+		a.bad = why
 	}
 	if len(a.out)+len(d.Bytes) > maxTextBytes {
 		if err := a.overflow(n.leaf); err != nil || len(d.Bytes) > maxTextBytes {
