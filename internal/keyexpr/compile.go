@@ -1,6 +1,7 @@
 package keyexpr
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -123,8 +124,8 @@ func Compile(source string, env Env) (*Program, error) {
 	if err == nil {
 		root, err = c.node(tree)
 	}
-	if err == nil {
-		err = c.checkResult(root)
+	if err == nil && root.typ == table.Null {
+		err = errors.New("is always null; a column needs a value")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("expression %q: %w", brief(source), err)
@@ -172,7 +173,7 @@ type compiler struct {
 	program *Program
 	used    []int           // in the order in which they are first named
 	bound   map[string]bool // names that let gives
-	lookups map[string]*lookupTable
+	lookups map[string]lookupTable
 }
 
 // Visit collects the names that let gives.
@@ -211,13 +212,19 @@ func grammar() *conf.Config {
 
 // parseMessage puts an error of the expression language on one line.
 func (c *compiler) parseMessage(err error) string {
-	var at *file.Error
-	if !errors.As(err, &at) {
-		first, _, _ := strings.Cut(err.Error(), "\n")
-		return first
+	if at, ok := errors.AsType[*file.Error](err); ok {
+		return fmt.Sprintf("%s, at character %d", languageMessage(err), at.Column+1)
 	}
-	message := strings.Join(strings.Fields(at.Message), " ")
-	return fmt.Sprintf("%s, at character %d", message, at.Column+1)
+	return languageMessage(err)
+}
+
+// languageMessage is what an error of the expression language says, without the place.
+func languageMessage(err error) string {
+	if at, ok := errors.AsType[*file.Error](err); ok {
+		return strings.Join(strings.Fields(at.Message), " ")
+	}
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	return first
 }
 
 // checkNames refuses a let that hides a column: which of the two is meant could not be seen.
@@ -226,13 +233,6 @@ func (c *compiler) checkNames() error {
 		if c.bound[in.Name] {
 			return fmt.Errorf("let %s hides the column of that name; take another name", in.Name)
 		}
-	}
-	return nil
-}
-
-func (c *compiler) checkResult(root *node) error {
-	if root.typ == table.Null {
-		return errors.New("is always null; a column needs a value")
 	}
 	return nil
 }
@@ -271,16 +271,8 @@ func (c *compiler) unknownColumn(name string) error {
 	for _, in := range c.program.env.Columns {
 		names = append(names, in.Name)
 	}
-	hint := suggest.Hint(name, names)
-	return fmt.Errorf("unknown column %q%s The input has %s", name, orStop(hint), c.columnList())
-}
-
-// orStop ends a clause that has no end of its own.
-func orStop(hint string) string {
-	if hint == "" {
-		return ";"
-	}
-	return hint
+	hint := cmp.Or(suggest.Hint(name, names), ";")
+	return fmt.Errorf("unknown column %q%s The input has %s", name, hint, c.columnList())
 }
 
 func (c *compiler) columnList() string {

@@ -1,7 +1,6 @@
 package keyexpr
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -77,9 +76,5 @@ func unknownFunction(name string) error {
 		}
 		return fmt.Errorf("unknown function %s(…); did you mean %s?", name, strings.Join(near, " or "))
 	}
-	list := ""
-	for _, n := range names {
-		list += ", " + n
-	}
-	return errors.New("unknown function " + name + "(…); there are " + list[2:] + ", and those of the expression language")
+	return fmt.Errorf("unknown function %s(…); there are %s, and those of the expression language", name, strings.Join(names, ", "))
 }

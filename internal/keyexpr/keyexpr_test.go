@@ -468,8 +468,8 @@ func TestSpliceAutoLooksAtTheSampleFirst(t *testing.T) {
 			t.Fatal(why)
 		}
 	}
-	if env.Separator, err = c.Choose(); err != nil || env.Separator != '!' || c.Values() != 4 {
-		t.Fatalf("%q of %d values, %v", env.Separator, c.Values(), err)
+	if env.Separator, err = c.Choose(); err != nil || env.Separator != '!' {
+		t.Fatalf("%q, %v", env.Separator, err)
 	}
 	p, err = Compile(source, env)
 	must(t, err)

@@ -2,6 +2,7 @@ package keyexpr
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -131,10 +132,5 @@ func fromStrftime(pattern string) (l timeLayout, err error) {
 }
 
 func directiveList() string {
-	var list []string
-	for b := range strftime {
-		list = append(list, "%"+string(b))
-	}
-	slices.Sort(list)
-	return strings.Join(list, " ")
+	return "%" + strings.Join(strings.Split(string(slices.Sorted(maps.Keys(strftime))), ""), " %")
 }

@@ -16,9 +16,8 @@ import (
 // maxLookupBytes bounds the file of a lookup: all of it is kept in memory.
 const maxLookupBytes = 64 << 20
 
-type lookupTable struct {
-	codes map[string][]byte
-}
+// lookupTable has the codes of names.
+type lookupTable map[string][]byte
 
 // lookup replaces a name by its code from a CSV file of two columns. It keeps no order. A name that the file does not
 // have is refused, or kept as it is.
@@ -51,7 +50,7 @@ func (c *compiler) lookup(k *call) (*node, error) {
 		n.python = fmt.Sprintf("codes(%q).get(%s, %s)", name, textPython(x), textPython(x))
 	}
 	if !keep {
-		n.order[0].Values = len(t.codes)
+		n.order[0].Values = len(t)
 	}
 	n.text = func(e *Evaluator, row []table.Value) bool {
 		start := len(e.buf)
@@ -59,7 +58,7 @@ func (c *compiler) lookup(k *call) (*node, error) {
 		if !ok {
 			return false
 		}
-		code, known := t.codes[string(text)]
+		code, known := t[string(text)]
 		switch {
 		case known:
 			e.buf = append(e.buf[:start], code...)
@@ -75,7 +74,7 @@ func (c *compiler) lookup(k *call) (*node, error) {
 }
 
 // lookupFile reads each file once for all its calls.
-func (c *compiler) lookupFile(name string) (*lookupTable, error) {
+func (c *compiler) lookupFile(name string) (lookupTable, error) {
 	if t := c.lookups[name]; t != nil {
 		return t, nil
 	}
@@ -93,16 +92,16 @@ func (c *compiler) lookupFile(name string) (*lookupTable, error) {
 	sum := sha256.Sum256(data)
 	c.program.Files = append(c.program.Files, LookupFile{Name: name, SHA256: hex.EncodeToString(sum[:]), Shared: t.shared()})
 	if c.lookups == nil {
-		c.lookups = map[string]*lookupTable{}
+		c.lookups = map[string]lookupTable{}
 	}
 	c.lookups[name] = t
 	return t, nil
 }
 
 // shared counts the names whose code another name has as well.
-func (t *lookupTable) shared() (names int) {
+func (t lookupTable) shared() (names int) {
 	by := map[string]int{}
-	for _, code := range t.codes {
+	for _, code := range t {
 		by[string(code)]++
 	}
 	for _, n := range by {
@@ -113,13 +112,13 @@ func (t *lookupTable) shared() (names int) {
 	return names
 }
 
-func parseLookup(name string, data []byte) (*lookupTable, error) {
+func parseLookup(name string, data []byte) (lookupTable, error) {
 	if !utf8.Valid(data) {
 		return nil, fmt.Errorf("%s is not valid UTF-8", name)
 	}
 	r := exactcsv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
 	r.FieldsPerRecord = -1
-	t := &lookupTable{codes: map[string][]byte{}}
+	t := lookupTable{}
 	for {
 		record, err := r.Read()
 		if errors.Is(err, io.EOF) {
@@ -129,7 +128,7 @@ func parseLookup(name string, data []byte) (*lookupTable, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		line, _ := r.FieldPos(0)
-		switch _, twice := t.codes[record[0]]; {
+		switch _, twice := t[record[0]]; {
 		case len(record) != 2:
 			return nil, fmt.Errorf("%s line %d: %d columns; want a name and its code", name, line, len(record))
 		case twice:
@@ -137,9 +136,9 @@ func parseLookup(name string, data []byte) (*lookupTable, error) {
 		case record[1] == "":
 			return nil, fmt.Errorf("%s line %d: the name %q has no code", name, line, brief(record[0]))
 		}
-		t.codes[record[0]] = []byte(record[1])
+		t[record[0]] = []byte(record[1])
 	}
-	if len(t.codes) == 0 {
+	if len(t) == 0 {
 		return nil, fmt.Errorf("%s has no names", name)
 	}
 	return t, nil

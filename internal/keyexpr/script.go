@@ -1,6 +1,7 @@
 package keyexpr
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -133,24 +134,24 @@ func (s *script) column(name string) {
 	for i, in := range s.compiler.program.env.Columns {
 		if in.Name == name {
 			s.columns[i] = name
-			s.vars[name] = variableType(n.typ)
+			s.vars[name] = machineTypes[n.typ].variable
 			return
 		}
 	}
 }
 
-func variableType(t table.Type) types.Type {
-	switch t {
-	case table.Integer:
-		return types.Int
-	case table.Double:
-		return types.Float64
-	case table.Boolean:
-		return types.Bool
-	case table.String:
-		return types.String
-	}
-	return types.Any
+// machineTypes are what the expression language has for our types: a variable, and a function that returns one.
+var machineTypes = map[table.Type]struct {
+	variable types.Type
+	function reflect.Type
+}{
+	table.Integer: {types.Int, reflect.TypeFor[func(...any) int]()},
+	table.Double:  {types.Float64, reflect.TypeFor[func(...any) float64]()},
+	table.Boolean: {types.Bool, reflect.TypeFor[func(...any) bool]()},
+	table.String:  {types.String, reflect.TypeFor[func(...any) string]()},
+	table.Binary:  {types.Any, reflect.TypeFor[func(...any) any]()},
+	table.Any:     {types.Any, reflect.TypeFor[func(...any) any]()},
+	table.Null:    {types.Any, reflect.TypeFor[func(...any) any]()},
 }
 
 // call makes a function of one call of ours. Arguments that are not written out are computed by the machine and reach
@@ -198,22 +199,9 @@ func (s *script) call(at *ast.Node, name string, n *ast.CallNode) {
 	}
 	made.src = n.String()
 	unique := fmt.Sprintf("%s@%d", name, len(s.config.Functions))
-	s.config.Functions[unique] = &builtin.Function{Name: unique, Func: c.program.boxed(made, first), Types: []reflect.Type{signature(made.typ)}}
+	returns := []reflect.Type{machineTypes[made.typ].function}
+	s.config.Functions[unique] = &builtin.Function{Name: unique, Func: c.program.boxed(made, first), Types: returns}
 	ast.Patch(at, &ast.CallNode{Callee: &ast.IdentifierNode{Value: unique}, Arguments: passed})
-}
-
-func signature(t table.Type) reflect.Type {
-	switch t {
-	case table.String:
-		return reflect.TypeFor[func(...any) string]()
-	case table.Integer:
-		return reflect.TypeFor[func(...any) int]()
-	case table.Double:
-		return reflect.TypeFor[func(...any) float64]()
-	case table.Boolean:
-		return reflect.TypeFor[func(...any) bool]()
-	}
-	return reflect.TypeFor[func(...any) any]()
 }
 
 // boxed wraps a call for the machine, whose functions do not know the evaluator: each call has one of its own, which
@@ -315,18 +303,10 @@ func ofNull(err error) bool {
 }
 
 func (e *Evaluator) scriptFailed(n *node, err error, hasNull bool) {
-	var why *table.Reason
-	var at *file.Error
-	switch {
-	case errors.As(err, &why):
-		if e.why == nil {
-			e.why = why
-		}
-	case hasNull && ofNull(err):
-	case errors.As(err, &at):
-		e.fail(n, CodeExpression, nil, "%s", strings.Join(strings.Fields(at.Message), " "))
-	default:
-		first, _, _ := strings.Cut(err.Error(), "\n")
-		e.fail(n, CodeExpression, nil, "%s", first)
+	switch why, ok := errors.AsType[*table.Reason](err); {
+	case ok:
+		e.why = cmp.Or(e.why, why)
+	case !hasNull || !ofNull(err):
+		e.fail(n, CodeExpression, nil, "%s", languageMessage(err))
 	}
 }

@@ -11,7 +11,6 @@ import (
 type SeparatorChooser struct {
 	seen   bool
 	lowest byte
-	values int64
 }
 
 // separators are the candidates: the vendor's own, one below nearly every other that can be seen, and then characters
@@ -21,16 +20,12 @@ var separators = []rune{',', '!', '\x1f', '\t', '\x01'}
 // Observe takes note of the characters of a value. The lowest byte of UTF-8 text is that of its lowest character if
 // that is ASCII, which is all that counts here.
 func (c *SeparatorChooser) Observe(text []byte) {
-	c.values++
 	for _, b := range text {
 		if !c.seen || b < c.lowest {
 			c.seen, c.lowest = true, b
 		}
 	}
 }
-
-// Values is how many values were shown.
-func (c *SeparatorChooser) Values() int64 { return c.values }
 
 // Choose returns the separator, or why there is none.
 func (c *SeparatorChooser) Choose() (rune, error) {

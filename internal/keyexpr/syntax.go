@@ -2,6 +2,7 @@ package keyexpr
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/expr-lang/expr/ast"
@@ -141,13 +142,8 @@ func (c *compiler) operand(k *call, i int, allowed ...table.Type) (*node, error)
 	if err != nil {
 		return nil, err
 	}
-	if n.typ == table.Any || len(allowed) == 0 && n.typ != table.Null {
+	if n.typ == table.Any || len(allowed) == 0 && n.typ != table.Null || slices.Contains(allowed, n.typ) {
 		return n, nil
-	}
-	for _, t := range allowed {
-		if n.typ == t {
-			return n, nil
-		}
 	}
 	return nil, k.errorf("%s is %s; want %s", brief(n.src), a(n.typ), k.usage)
 }
