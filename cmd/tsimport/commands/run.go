@@ -532,6 +532,9 @@ func (o *jobRunner) brief() string {
 func (o *jobRunner) summarize(took time.Duration) {
 	done, all := o.record.DoneOf()
 	say(o.c, o.show, "job %s: %d of %d loads done, %s, in %v", o.record.State, done, all, countsText(&o.record.Counts), round(took))
+	if n, differ := o.verified(); n > 0 {
+		say(o.c, o.show, "%s verified, %s differ", counted(int64(n), "load"), counted(differ, "row"))
+	}
 	for _, text := range ownMoments(o.record) {
 		say(o.c, o.show, "note: %s", text)
 	}
@@ -539,6 +542,22 @@ func (o *jobRunner) summarize(took time.Duration) {
 		say(o.c, o.show, "to resume: %s resume %s, or give the same command again", commandName(), suggest.Arg(o.folder))
 	}
 	say(o.c, o.show, "job: %s", filepath.Join(o.folder, job.FolderFile))
+}
+
+// verified is how many loads have compared their tables with their inputs, and how many rows were missing or different.
+func (o *jobRunner) verified() (loads int, differ int64) {
+	for _, s := range o.record.Loads {
+		sum, err := readSummary(filepath.Join(o.folder, s.Name))
+		if err != nil {
+			continue // it has not run, or keeps no summary
+		}
+		if found, ok := sum.Verify.(map[string]any); ok {
+			missing, _ := found["missing"].(float64)
+			different, _ := found["different"].(float64)
+			loads, differ = loads+1, differ+int64(missing+different)
+		}
+	}
+	return loads, differ
 }
 
 // ownMoments says of a job that reads several tables of databases that they are not of one moment.

@@ -121,14 +121,14 @@ func (r *runInfo) progress() string {
 }
 
 func (r *runInfo) counts() string {
-	if r.record != nil {
-		done, all := r.record.DoneOf()
-		return fmt.Sprintf("%d of %d loads done, %s of %s rows final", done, all, words.Grouped(r.Final), words.Grouped(r.Read))
-	}
 	if r.DryRun {
 		return fmt.Sprintf("%s rows read, %s would be rejected", words.Grouped(r.Read), words.Grouped(r.Rejected))
 	}
 	text := fmt.Sprintf("%s of %s rows final", words.Grouped(r.Final), words.Grouped(r.Read))
+	if r.record != nil {
+		done, all := r.record.DoneOf()
+		text = fmt.Sprintf("%d of %d loads done, %s", done, all, text)
+	}
 	if r.Rejected > 0 {
 		text += fmt.Sprintf(", %s rejected", words.Grouped(r.Rejected))
 	}

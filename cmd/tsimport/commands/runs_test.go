@@ -73,3 +73,16 @@ func TestARunThatWasStartedOverIsNotResumed(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+func TestAJobSaysWhatWasVerifiedAndRejected(t *testing.T) {
+	t.Chdir(t.TempDir())
+	put(t, "in.csv", "id,n\n1,1\nx,2\n")
+	put(t, "job.yaml", "version: 1\nloads:\n  a: {from: in.csv, pk: 'id:integer', create: true, verify: true}\n  b: {from: in.csv, pk: 'id:integer', create: true}\n")
+	var said, out bytes.Buffer
+	if code := Run([]string{"tsimport", "run", "job.yaml"}, io.Discard, &said); code != 3 || !strings.Contains(said.String(), "\ntsimport: 1 load verified, 0 rows differ\n") {
+		t.Errorf("exit code %d:\n%s", code, &said)
+	}
+	if code := Run([]string{"tsimport", "runs"}, &out, io.Discard); code != 0 || !strings.Contains(out.String(), "2 of 2 loads done, 4 of 4 rows final, 2 rejected") {
+		t.Errorf("exit code %d:\n%s", code, &out)
+	}
+}
