@@ -39,7 +39,7 @@ var arrows = map[string][]string{
 		"engine/server",
 		"engine/sim",
 		"internal/jobdir", "jobs/knownfiles",
-		"transfer/copytable", "reader/archivefile", "transfer/export", "transfer/tablesync",
+		"transfer/copytable", "transfer/fromtable", "reader/archivefile", "transfer/export", "transfer/tablesync",
 		"internal/keyexpr",
 		"internal/atomicfile",
 		"engine/limiter",
@@ -107,6 +107,7 @@ var arrows = map[string][]string{
 	"transfer/tablesync": {"ratelimit", "reader/source", "internal/exitcode", "transfer/verify", "pipeline", "pipeline/plan", "pipeline/checkpoint", "pipeline/rundir", "reader", "reader/jsonl", "reader/record", "internal/atomicfile", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/tablestore/scan", "internal/table"},
 	"transfer/restore":   {"internal/jobdir", "internal/suggest", "internal/table", "internal/tablestore/client", "internal/words", "pipeline", "pipeline/options", "pipeline/plan", "reader/archive", "reader/archivefile", "reader/input", "reader/source", "transfer/copytable", "transfer/verify"},
 	"internal/words":     {},
+	"transfer/fromtable": {"internal/keyexpr", "internal/table", "internal/tablestore/client", "internal/tablestore/condition", "internal/tablestore/scan", "internal/words", "pipeline", "pipeline/options", "pipeline/plan", "reader/tablescan", "transfer/copytable", "transfer/restore"},
 	"transfer/copytable": {"pipeline/plan", "reader/tablescan", "transfer/verify", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
 
 	"reader": {"reader/arrow", "reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "internal/table", "reader/source", "reader/sqldump", "reader/pgdump", "reader/mysqldump"},

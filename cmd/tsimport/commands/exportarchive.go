@@ -7,6 +7,7 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/words"
 	exporting "example.com/tsimport/transfer/export"
+	"example.com/tsimport/transfer/fromtable"
 )
 
 const formatArchive = "archive"
@@ -29,7 +30,7 @@ func exportArchive(c *call, sdk *tablestore.TableStoreClient, described *client.
 	}
 	cfg.Scan.Client = sdk
 	if cfg.Scan.Columns != nil && len(cfg.Scan.Columns) == 0 {
-		say(c, c.App.ErrWriter, "note: %s", onlyKeys)
+		say(c, c.App.ErrWriter, "note: %s", fromtable.OnlyKeys)
 	}
 	say(c, c.App.ErrWriter, "archiving table %s: each row as it is when its page is read, with all that its cells are", described.Name)
 	r, err := exporting.ToArchive(c.Context, cfg)

@@ -3,19 +3,15 @@ package commands
 import (
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"example.com/tsimport/internal/jobdir"
-	"example.com/tsimport/internal/keyexpr"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
-	"example.com/tsimport/internal/tablestore/condition"
-	"example.com/tsimport/internal/tablestore/scan"
-	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/reader/archivefile"
 	"example.com/tsimport/reader/tablescan"
 	exporting "example.com/tsimport/transfer/export"
+	"example.com/tsimport/transfer/fromtable"
 )
 
 // exportFormat is what --format says, and without it what the output is: a folder, or a file whose name has an ending.
@@ -73,95 +69,28 @@ func checkExportFlags(c *call, format string) error {
 
 // exportOf reads the flags that say what of a table is exported, also in words.
 func exportOf(c *call, t *client.Table) (s tablescan.Config, holds archive.Selection, err error) {
+	of, err := c.command()
+	if err != nil {
+		return s, holds, err
+	}
+	if s, err = fromtable.Scan(of); err != nil {
+		return s, holds, err
+	}
 	s.Table, s.Gate, s.Waits = t, gateOf(c), waitsOf(c, c.App.ErrWriter)
-	if err := setBounds(c, &s, t.Key); err != nil {
+	if err := fromtable.SetBounds(&of.Scan, &s, t.Key); err != nil {
 		return s, holds, err
 	}
-	holds.From, holds.To = c.String("from-key"), c.String("to-key")
-	if c.IsSet("columns") {
-		names, err := options.ParseList(c.String("columns"))
-		if err != nil {
-			return s, holds, usagef("--columns: %v", err)
-		}
-		if err := namedAll(names); err != nil {
-			return s, holds, err
-		}
-		s.Columns = []string{}
-		for _, name := range names { // the key is there anyway
-			isKey := slices.ContainsFunc(t.Key, func(k table.KeyColumn) bool { return k.Name == name })
-			if !isKey && !slices.Contains(s.Columns, name) {
-				s.Columns = append(s.Columns, name)
-			}
-		}
-		holds.Columns = s.Columns
+	holds = archive.Selection{From: of.FromKey, To: of.ToKey, Filter: of.Filter, Where: of.Where, Versions: s.Versions}
+	if of.Columns == nil {
+		return s, holds, nil
 	}
-	if err := setFilter(c, &s); err != nil {
-		return s, holds, err
-	}
-	holds.Filter = s.FilterText
-	if c.IsSet("where") {
-		if s.Where, err = keyexpr.CompileWhere(c.String("where")); err != nil {
-			return s, holds, usagef("--where: %v", err)
+	s.Columns = []string{}
+	for _, name := range of.Columns { // the key is there anyway
+		isKey := slices.ContainsFunc(t.Key, func(k table.KeyColumn) bool { return k.Name == name })
+		if !isKey && !slices.Contains(s.Columns, name) {
+			s.Columns = append(s.Columns, name)
 		}
-		holds.Where = c.String("where")
 	}
-	if s.Versions, err = versionsToRead(c); err != nil {
-		return s, holds, err
-	}
-	holds.Versions = s.Versions
+	holds.Columns = s.Columns
 	return s, holds, nil
-}
-
-// setBounds has a scan return only the rows from --from-key to --to-key.
-func setBounds(c *call, s *tablescan.Config, key []table.KeyColumn) (err error) {
-	for _, f := range []struct {
-		flag string
-		to   *[]table.Value
-	}{{"from-key", &s.From}, {"to-key", &s.To}} {
-		if !c.IsSet(f.flag) {
-			continue
-		}
-		if *f.to, err = scan.ParseKey(c.String(f.flag), key); err != nil {
-			return usagef("--%s: %v", f.flag, err)
-		}
-	}
-	if s.From != nil && s.To != nil && scan.CompareBounds(s.From, s.To) >= 0 {
-		return usagef("--from-key %s --to-key %s: no key is in that range: it ends before it begins; the first is inclusive and the last exclusive", c.String("from-key"), c.String("to-key"))
-	}
-	return nil
-}
-
-// namedAll refuses a list of columns with an empty name.
-func namedAll(columns []string) error {
-	if slices.Contains(columns, "") {
-		return usagef("--columns: a name is empty; give names with one comma between them")
-	}
-	return nil
-}
-
-// onlyKeys is the note of a command that reads no columns but the key.
-const onlyKeys = "--columns is empty: rows come with their keys alone"
-
-// setFilter has a scan return only the rows for which the service finds --filter true.
-func setFilter(c *call, s *tablescan.Config) (err error) {
-	if !c.IsSet("filter") {
-		return nil
-	}
-	s.FilterText = c.String("filter")
-	if s.Filter, s.FilterUses, err = condition.ParseFilter(s.FilterText); err != nil {
-		return usagef("--filter %s: %v", s.FilterText, err)
-	}
-	return nil
-}
-
-// versionsToRead is how many versions of each cell --versions asks for, the newest; 0 is all.
-func versionsToRead(c *call) (n int, err error) {
-	text := c.String("versions")
-	if text == "all" {
-		return 0, nil
-	}
-	if n, err = strconv.Atoi(text); err != nil || n < 1 || n > 1<<30 {
-		return 0, usagef("--versions %q: want all, or a number of 1 or more", text)
-	}
-	return n, nil
 }

@@ -110,7 +110,7 @@ func (l *loadPlan) load(c *call, of kind, asked *options.Request, cfg pipeline.C
 		l.Rows, l.RowsAre = archived.Archive.Rows, rowsExact
 	}
 	if copies != nil && l.Rows < 0 && l.RowBytes > 0 {
-		from := &copies.scan
+		from := &copies.Read
 		admin := &client.Admin{Client: from.Client, Context: c.interrupts.drain, RetryFor: cfg.Write.RetryFor}
 		if size, err := scan.NewPartitions(admin, from.Client, from.Table.Name).Size(); err == nil {
 			l.Rows, l.RowsAre = exporting.RowsOf(size, l.RowBytes), rowsAtMost

@@ -65,8 +65,8 @@ func load(c *call) (err error) {
 
 // kind is what loads differ by: where their rows come from.
 type kind interface {
-	// config makes the load that a request asks for.
-	config(c *call, r *options.Request) (pipeline.Config, error)
+	// config makes the load that a command asks for, and completes its request.
+	config(c *call, asked *options.Command) (pipeline.Config, error)
 	// open opens the target.
 	open(c *call, a access) (*target, error)
 	// begin completes the load, once the target is open.
@@ -87,8 +87,8 @@ type plainLoad struct {
 	}
 }
 
-func (l plainLoad) config(c *call, r *options.Request) (pipeline.Config, error) {
-	cfg, err := loadConfigOf(r, c)
+func (l plainLoad) config(c *call, asked *options.Command) (pipeline.Config, error) {
+	cfg, err := loadConfigOf(&asked.Request, c)
 	if l.other != nil {
 		l.other.Config(&cfg, c.in.task != nil)
 	}
@@ -121,7 +121,7 @@ func (l plainLoad) ended(r *pipeline.Report) []string {
 
 // runLoad runs a load of any kind, or what was asked for in its place.
 func runLoad(c *call, of kind) (err error) {
-	asked, err := requestOf(c)
+	asked, err := c.command()
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func runLoad(c *call, of kind) (err error) {
 		return err
 	}
 	if l := c.in.plan; l != nil {
-		return l.load(c, of, asked, cfg)
+		return l.load(c, of, &asked.Request, cfg)
 	}
 	stopWatching, err := watchLoad(c, &cfg.Watch)
 	if err != nil {
@@ -139,7 +139,7 @@ func runLoad(c *call, of kind) (err error) {
 	defer stopWatching()
 	r := new(readyLoad)
 	defer func() { err = r.close(err) }()
-	if err := r.prepare(c, of, asked, &cfg); err != nil {
+	if err := r.prepare(c, of, &asked.Request, &cfg); err != nil {
 		return err
 	}
 	switch {

@@ -84,15 +84,3 @@ func openSide(c *call, arg tableArgument, a access) (*target, error) {
 	warnOfPlainHTTP(c.show, endpoint, provider)
 	return t, t.remote(c, endpoint, of.Instance, provider, c.show)
 }
-
-// sideError says which of two tables an error is about: their names may be equal.
-func sideError(err error, source bool, of *target) error {
-	if err == nil {
-		return nil
-	}
-	side := "target"
-	if source {
-		side = "source"
-	}
-	return fmt.Errorf("%s, %s: %w", side, of.name, err)
-}

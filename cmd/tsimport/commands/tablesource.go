@@ -16,6 +16,7 @@ import (
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/reader/tablescan"
 	"example.com/tsimport/transfer/copytable"
+	"example.com/tsimport/transfer/fromtable"
 	"example.com/tsimport/transfer/restore"
 	"example.com/tsimport/transfer/tablesync"
 )
@@ -32,7 +33,7 @@ func wholeFor(interrupts *interrupts, cfg *tablesync.Config, to *target) error {
 	}
 	keeps := 0
 	if m.Versions > 1 || m.Holds.Versions > 0 && m.Versions >= m.Holds.Versions { // the latter may lack some
-		s, err := sideOf(interrupts, &cfg.Load, to, cfg.Load.Target.Table)
+		s, err := fromtable.Describe(interrupts.drain, &cfg.Load, to.Target, cfg.Load.Target.Table)
 		if err != nil {
 			return err
 		}
@@ -96,16 +97,16 @@ func tableSource(c *call, cfg *pipeline.Config, to *target, how scan.Manner, syn
 		}
 		stop = from.close
 	}
-	a, err := sideOf(c.interrupts, cfg, from, arg.name)
+	a, err := fromtable.Describe(c.interrupts.drain, cfg, from.Target, arg.name)
 	if err != nil {
-		return stop, units, sideError(err, true, from)
+		return stop, units, fmt.Errorf("source, %s: %w", from.name, err)
 	}
 	if a.Table == nil {
 		return stop, units, usagef("the source, table %s, does not exist in %s", arg.name, from.name)
 	}
-	b, err := sideOf(c.interrupts, cfg, to, cfg.Target.Table)
+	b, err := fromtable.Describe(c.interrupts.drain, cfg, to.Target, cfg.Target.Table)
 	if err != nil {
-		return stop, units, sideError(err, false, to)
+		return stop, units, fmt.Errorf("target, %s: %w", to.name, err)
 	}
 	if err := copytable.Distinct(a, b); err != nil {
 		return stop, units, err
@@ -139,29 +140,13 @@ func comparable(cfg *pipeline.Config, source string, from, to *client.Table, syn
 	return copytable.CheckKey(to.Name, to.Key, cfg.Inputs[0], "rows are compared by their keys; verify takes the file that the load has written with --returned-keys")
 }
 
-// sideOf describes a table.
-func sideOf(interrupts *interrupts, cfg *pipeline.Config, of *target, name string) (s copytable.Side, err error) {
-	reach := of.Target
-	reach.Connections = cfg.Write.Concurrency
-	traffic := new(client.Traffic)
-	s = copytable.Side{Endpoint: of.Endpoint, Instance: of.Instance, Name: name, Clock: &traffic.Clock}
-	if s.Client, err = client.New(interrupts.drain, reach, traffic); err != nil {
-		return s, usagef("%v", err)
-	}
-	admin := &client.Admin{Client: s.Client, Context: interrupts.drain, RetryFor: cfg.Write.RetryFor}
-	if s.Table, err = admin.Describe(name); errors.Is(err, client.ErrNoTable) {
-		s.Table, err = nil, nil
-	}
-	return s, err
-}
-
 // archiveFits refuses a table whose key is made of columns that the rows of the archive do not have in theirs.
 func archiveFits(interrupts *interrupts, cfg *pipeline.Config, to *target) error {
 	m, err := restore.Find(interrupts.drain, cfg.Inputs, cfg.Read.Find)
 	if m == nil || err != nil {
 		return err
 	}
-	s, err := sideOf(interrupts, cfg, to, cfg.Target.Table)
+	s, err := fromtable.Describe(interrupts.drain, cfg, to.Target, cfg.Target.Table)
 	if err != nil || s.Table == nil {
 		return err // without a table the comparison says so
 	}

@@ -168,7 +168,7 @@ func verifyLoaded(c, load *call, cfg pipeline.Config, o comparison, run *rundir.
 // verifyCopy compares the tables of a run that has copied one, as they are now.
 func verifyCopy(c, copied *call, o comparison, run *rundir.Run) (err error) {
 	k := &copying{show: c.show}
-	asked, err := requestOf(copied)
+	asked, err := copied.command()
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func verifyCopy(c, copied *call, o comparison, run *rundir.Run) (err error) {
 		return err
 	}
 	if o.Gate != nil {
-		k.scan.Gate = o.Gate
+		k.Read.Gate = o.Gate
 	}
 	k.compared(&cfg)
 	progress := new(verify.Progress)

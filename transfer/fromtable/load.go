@@ -1,0 +1,204 @@
+package fromtable
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/internal/words"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/pipeline/plan"
+	"example.com/tsimport/reader/tablescan"
+	"example.com/tsimport/transfer/copytable"
+	"example.com/tsimport/transfer/restore"
+)
+
+// Load is a load of a table.
+type Load struct {
+	Read    tablescan.Config // how the source is read; Begin completes it
+	table   string           // of the source
+	asked   *options.Command
+	say     func(format string, a ...any)
+	since   time.Time
+	origin  *copytable.Origin
+	clock   *client.Clock // of the source
+	lacking func() []string
+}
+
+// New returns the load of a table that a command asks for, which users see by another name, and completes its request. What a
+// user should know is said. Read.Manner may be changed before Begin.
+func New(of *options.Command, name, shown string, say func(format string, a ...any)) (*Load, error) {
+	read, err := Scan(of)
+	if err != nil {
+		return nil, err
+	}
+	read.Name, read.Gate = shown, scan.NewGate(of.MaxRCU)
+	l := &Load{Read: read, table: name, asked: of, say: say}
+	of.From, of.Order = of.From[:1], plan.OrderNone.String()
+	if of.Since == "" {
+		return l, nil
+	}
+	if l.since, err = parseSince(of.Since); err != nil {
+		return nil, err
+	}
+	if len(of.Exclude) > 0 {
+		return nil, usagef("--exclude with --since: a row whose new cells are all excluded could not be written; name the columns to copy with --columns")
+	}
+	of.Mode = "update"
+	return l, nil
+}
+
+// Config makes the load one of a table.
+func (l *Load) Config(cfg *pipeline.Config) {
+	cfg.Target.Expires, cfg.Target.DropExpired, cfg.Read.Merges = true, l.asked.DropExpired, !l.since.IsZero()
+}
+
+// Begin completes a new table with what the source has, and refuses a target that would not have what the source has. Name is that
+// of the source's instance. An embedded target has no partitions.
+func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, source client.Target, name string, embedded bool) error {
+	from, to, err := l.sides(ctx, cfg, source, name)
+	if err != nil {
+		return err
+	}
+	if err := copytable.Distinct(from, to); err != nil {
+		return err
+	}
+	if err := SetBounds(&l.asked.Scan, &l.Read, from.Table.Key); err != nil {
+		return err
+	}
+	var notes []string
+	if cfg.Columns.Only != nil && len(cfg.Columns.Only) == 0 {
+		notes = append(notes, OnlyKeys)
+	}
+	key, define, more, err := l.fit(ctx, cfg, from, to, embedded)
+	if err != nil {
+		return err
+	}
+	notes = append(notes, more...)
+	name = l.Read.Name
+	instead := fmt.Sprintf("for new numbers in the same order, archive it and load that: tsimport export --table %s --format archive -o FOLDER, then tsimport load FOLDER --table %s --returned-keys FILE",
+		l.table, to.Name)
+	if err := copytable.CheckKey(to.Name, key, name, instead); err != nil {
+		return err
+	}
+	if err := copytable.KeepsVersions(to.Name, define, name, from.Table, l.Read.Versions); err != nil {
+		return err
+	}
+	l.Read.Client, l.Read.Table, l.Read.RetryFor, l.Read.Columns = from.Client, from.Table, cfg.Write.RetryFor, cfg.Columns.Only
+	if !l.since.IsZero() {
+		l.Read.Since = l.since.UnixMilli()
+		notes = append(notes, fmt.Sprintf("only cells from %s on are copied: rows and cells that were deleted since, and cells that a put has replaced by none, stay in the target", l.since.Format(time.RFC3339Nano)))
+	}
+	check := copytable.Options{To: define, DropExpired: cfg.Target.DropExpired, Takes: cfg.Columns.Takes, Say: l.say}
+	keys := l.Read
+	keys.Columns = []string{} // those that the key is made of are asked for by name
+	cfg.Read.Look = restore.LookAtKeys(l.say, cfg, key, tablescan.New(keys))
+	cfg.Target.DropExpired = cfg.Target.DropExpired || copytable.Expires(from.Table, define)
+	l.origin = copytable.New(l.Read, check)
+	cfg.Read.Sources = l.origin
+	l.say("copying %s: each row as it is when its page is read; one that changes meanwhile is copied as it was before or after", name)
+	for _, n := range notes {
+		l.say("note: %s", n)
+	}
+	l.lacking = restore.LackingIndexes(l.asked.RenameIndex, cfg, from.Table, to.Client, ctx)
+	return nil
+}
+
+// fit returns the key and the options of the target: as it is, if the source fits it, or as it is to be made, with notes.
+func (l *Load) fit(ctx context.Context, cfg *pipeline.Config, from, to copytable.Side, embedded bool) (key []table.KeyColumn, define *table.Definition, notes []string, err error) {
+	if to.Table != nil {
+		return to.Table.Key, &to.Table.Definition, nil, restore.FitsKey(l.Read.Name, from.Table.Key, cfg, "table "+to.Name, to.Table.Key)
+	}
+	notes = copytable.Define(&cfg.Target, &cfg.Columns, from.Table, l.asked.IsSet)
+	more, err := restore.DefineIndexes(l.asked.RenameIndex, cfg, from.Table, &client.Admin{Client: to.Client, Context: ctx, RetryFor: cfg.Write.RetryFor})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return cfg.Target.Key, &cfg.Target.Define, append(notes, more...), preSplit(ctx, cfg, from, embedded)
+}
+
+// sides describes both tables.
+func (l *Load) sides(ctx context.Context, cfg *pipeline.Config, source client.Target, name string) (from, to copytable.Side, err error) {
+	if from, err = Describe(ctx, cfg, source, l.table); err != nil {
+		return from, to, fmt.Errorf("source, %s: %w", name, err)
+	}
+	if from.Table == nil {
+		return from, to, &plan.UsageError{Message: fmt.Sprintf("the source, table %s, does not exist in %s", l.table, name), NoTable: true}
+	}
+	l.clock = from.Clock
+	if to, err = Describe(ctx, cfg, cfg.Target.Client, cfg.Target.Table); err != nil {
+		return from, to, fmt.Errorf("target, %s: %w", cfg.Target.Name, err)
+	}
+	return from, to, nil
+}
+
+// Describe describes a table, as a load reads or writes it.
+func Describe(ctx context.Context, cfg *pipeline.Config, at client.Target, name string) (s copytable.Side, err error) {
+	at.Connections = cfg.Write.Concurrency
+	traffic := new(client.Traffic)
+	s = copytable.Side{Endpoint: at.Endpoint, Instance: at.Instance, Name: name, Clock: &traffic.Clock}
+	if s.Client, err = client.New(ctx, at, traffic); err != nil {
+		return s, usagef("%v", err)
+	}
+	admin := &client.Admin{Client: s.Client, Context: ctx, RetryFor: cfg.Write.RetryFor}
+	if s.Table, err = admin.Describe(name); errors.Is(err, client.ErrNoTable) {
+		s.Table, err = nil, nil
+	}
+	return s, err
+}
+
+// preSplit makes a new table begin with as many ranges as the source has partitions.
+func preSplit(ctx context.Context, cfg *pipeline.Config, from copytable.Side, embedded bool) error {
+	cfg.Target.PreSplit = plan.PreSplitOff
+	if embedded {
+		return nil
+	}
+	bounds, err := (&client.Admin{Client: from.Client, Context: ctx}).Splits(from.Name)
+	if err != nil {
+		return err
+	}
+	if n := len(bounds) + 1; n > 1 {
+		cfg.Target.PreSplit = plan.PreSplit(min(n, client.MaxRanges))
+	}
+	return nil
+}
+
+// Compared makes the load what its table is compared with.
+func (l *Load) Compared(cfg *pipeline.Config) {
+	cfg.Read.Sources = tablescan.New(l.Read)
+}
+
+// Ended says what a user should know when the load has ended.
+func (l *Load) Ended(r *pipeline.Report) (notes []string) {
+	if r.State == pipeline.StateFinished {
+		notes = l.lacking()
+	}
+	notes = append(notes, fmt.Sprintf("read capacity units of the source: %s", words.Grouped(l.origin.Units())))
+	if n := l.origin.LeftOut(); n > 0 {
+		notes = append(notes, fmt.Sprintf("%s rows were left out by --where", words.Grouped(n)))
+	}
+	if r.ExpiredCells > 0 {
+		notes = append(notes, fmt.Sprintf("%s cells are older than the target takes and were left out", words.Grouped(r.ExpiredCells)))
+	}
+	if !l.since.IsZero() && r.State == pipeline.StateFinished {
+		notes = append(notes, "to copy what is new from now on: --since "+l.next(r).Format(time.RFC3339Nano))
+	}
+	return notes
+}
+
+// next is the time for the next copy of new cells: when this one began, by the service's clock, less what a timestamp may differ from it.
+func (l *Load) next(r *pipeline.Report) time.Time {
+	began := l.clock.Now().Add(-time.Since(r.FirstStarted))
+	seconds := min(cmp.Or(l.Read.Table.MaxDeviation, client.DefaultDeviation), began.Unix()-1)
+	return began.Add(-time.Duration(seconds) * time.Second).UTC().Truncate(time.Millisecond)
+}
+
+func usagef(format string, a ...any) error {
+	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
+}

@@ -1,0 +1,75 @@
+package fromtable
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"example.com/tsimport/internal/keyexpr"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/condition"
+	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/reader/tablescan"
+)
+
+// OnlyKeys is the note of a command that reads no columns but the key.
+const OnlyKeys = "--columns is empty: rows come with their keys alone"
+
+// Scan is how a command says that a table is read, without what needs its key, which SetBounds adds, and without Since.
+func Scan(s *options.Command) (to tablescan.Config, err error) {
+	if slices.Contains(s.Columns, "") {
+		return to, usagef("--columns: a name is empty; give names with one comma between them")
+	}
+	if s.Filter != "" {
+		to.FilterText = s.Filter
+		if to.Filter, to.FilterUses, err = condition.ParseFilter(s.Filter); err != nil {
+			return to, usagef("--filter %s: %v", s.Filter, err)
+		}
+	}
+	if s.Versions != "" && s.Versions != "all" {
+		if to.Versions, err = strconv.Atoi(s.Versions); err != nil || to.Versions < 1 || to.Versions > 1<<30 {
+			return to, usagef("--versions %q: want all, or a number of 1 or more", s.Versions)
+		}
+	}
+	if !(s.MaxRCU >= 0) {
+		return to, usagef("--max-rcu %v: want a number above 0, or 0 for no limit", s.MaxRCU)
+	}
+	if s.Where != "" {
+		if to.Where, err = keyexpr.CompileWhere(s.Where); err != nil {
+			return to, usagef("--where: %v", err)
+		}
+	}
+	return to, nil
+}
+
+// SetBounds has a scan return only the rows from --from-key to --to-key.
+func SetBounds(s *options.Scan, to *tablescan.Config, key []table.KeyColumn) (err error) {
+	for _, f := range []struct {
+		flag, text string
+		to         *[]table.Value
+	}{{"from-key", s.FromKey, &to.From}, {"to-key", s.ToKey, &to.To}} {
+		if f.text == "" {
+			continue
+		}
+		if *f.to, err = scan.ParseKey(f.text, key); err != nil {
+			return usagef("--%s: %v", f.flag, err)
+		}
+	}
+	if to.From != nil && to.To != nil && scan.CompareBounds(to.From, to.To) >= 0 {
+		return usagef("--from-key %s --to-key %s: no key is in that range: it ends before it begins; the first is inclusive and the last exclusive", s.FromKey, s.ToKey)
+	}
+	return nil
+}
+
+// parseSince reads a time.
+func parseSince(text string) (time.Time, error) {
+	if ms, err := strconv.ParseInt(text, 10, 64); err == nil && ms > 0 && ms < table.MaxTimestamp {
+		return time.UnixMilli(ms).UTC(), nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || t.UnixMilli() <= 0 {
+		return t, usagef("--since %q: want a time as in RFC 3339, such as 2026-01-31T08:00:00Z, or milliseconds since 1970", text)
+	}
+	return t.UTC(), nil
+}
