@@ -13,7 +13,8 @@
 //	...
 //	counts, err := loader.Close(ctx)
 //
-// Load loads CSV, JSON-lines, Parquet and Arrow files, as the command tsimport load does.
+// Load loads CSV, JSON-lines, Parquet and Arrow files, as the command tsimport load does. Copy copies a table into another one, as
+// tsimport copy does.
 //
 // # Guarantees
 //

@@ -219,3 +219,45 @@ func ExampleOpen_missing() {
 	// Output:
 	// true
 }
+
+func ExampleCopy() {
+	ctx := context.Background()
+	target, stop := engine() // or one target for the source, and one of another instance or region
+	defer stop()
+	dir, err := os.MkdirTemp("", "example-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	loader, err := tsimport.Open(ctx, target, "users", tsimport.LoaderOptions{Create: true, PK: []string{"id:integer"}, MaxVersions: 10})
+	if err != nil {
+		log.Fatal(err)
+	}
+	now := time.Now()
+	for _, columns := range [][]tsimport.Column{
+		{tsimport.Int64("id", 1), tsimport.Int64("score", 7).At(now), tsimport.Int64("score", 5).At(now.Add(-time.Hour))},
+		{tsimport.Int64("id", 2), tsimport.Int64("score", 3)},
+		{tsimport.Int64("id", 3), tsimport.Int64("score", 9)},
+	} {
+		if err := loader.Put(ctx, tsimport.Row{Columns: columns}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	if _, err := loader.Close(ctx); err != nil {
+		log.Fatal(err)
+	}
+
+	summary, err := tsimport.Copy(ctx, tsimport.CopyRequest{
+		Source: target, From: "users",
+		Target: target, Table: "best",
+		Scan:     tsimport.Scan{Where: "score > 5"},
+		NewTable: tsimport.NewTable{Create: true},
+		Running:  tsimport.Running{RunDir: filepath.Join(dir, "run")},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%d read, %d written\n", summary.Read, summary.Written)
+	// Output:
+	// 2 read, 2 written
+}

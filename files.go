@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/transfer/restore"
 )
 
-// Summary is how a load of files ended. Read = Written + Rejected + Superseded + ConditionFailed + Archived + Unfinished. The counts are those of all
+// Summary is how a load of files, or a copy, ended. Read = Written + Rejected + Superseded + ConditionFailed + Archived + Unfinished. The counts are those of all
 // attempts of a load that was resumed.
 type Summary struct {
 	Read, Written, Rejected, Superseded int64
@@ -37,7 +37,7 @@ var ErrErrorLimit = errors.New("too many rejected rows")
 //
 // When ctx ends the load stops at once. The summary is nil if the load could not begin. Up to MaxErrors, rejected records do not fail
 // the load: the summary counts them. With OnlyNew the summary is empty if no input is new.
-func Load(ctx context.Context, r Request) (summary *Summary, err error) {
+func Load(ctx context.Context, r Request) (*Summary, error) {
 	for option, given := range map[string]bool{"verify": r.Verify, "retry-rejects": r.RetryRejects != ""} {
 		if given {
 			return nil, usagef("--%s is for the command", option)
@@ -56,8 +56,6 @@ func Load(ctx context.Context, r Request) (summary *Summary, err error) {
 		keys := provider.GetCredentials()
 		return keys.GetAccessKeyID(), keys.GetAccessKeySecret(), keys.GetSecurityToken(), nil
 	}
-	cfg.Resume = pipeline.Resume{Look: !r.Fresh, AcceptChanged: r.AcceptChangedInput, LocksDir: options.LocksDir()}
-	quiet := func(string, ...any) {}
 	database, err := fromdatabase.Of(&options.Command{Request: r}, quiet)
 	if err != nil {
 		return nil, public(err)
@@ -80,7 +78,15 @@ func Load(ctx context.Context, r Request) (summary *Summary, err error) {
 	if err != nil {
 		return nil, public(err)
 	}
-	again, err := recurring.Open(ctx, &r, &cfg, quiet)
+	return run(ctx, &r, cfg)
+}
+
+func quiet(string, ...any) {}
+
+// run runs a load.
+func run(ctx context.Context, r *Request, cfg pipeline.Config) (summary *Summary, err error) {
+	cfg.Resume = pipeline.Resume{Look: !r.Fresh, AcceptChanged: r.AcceptChangedInput, LocksDir: options.LocksDir()}
+	again, err := recurring.Open(ctx, r, &cfg, quiet)
 	if err != nil {
 		return nil, public(err)
 	}

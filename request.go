@@ -18,4 +18,5 @@ type (
 	Recurring = options.Recurring
 	Database  = options.Database
 	Running   = options.Running
+	Scan      = options.Scan // of a copy
 )

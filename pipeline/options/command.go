@@ -144,7 +144,7 @@ var flagInText = regexp.MustCompile(`tsimport [a-z][^;]*|--[a-z][a-z0-9-]+`)
 // InFields words a message for a program, which sets fields in place of flags: --max-wcu is MaxWCU.
 func InFields(message string) string {
 	return flagInText.ReplaceAllStringFunc(message, func(text string) string {
-		if o := byName[strings.TrimPrefix(text, "--")]; o != nil && o.InRequest() {
+		if o := byName[strings.TrimPrefix(text, "--")]; o != nil && (o.InRequest() || o.part() == reflect.TypeFor[Scan]()) {
 			return reflect.TypeFor[Command]().FieldByIndex(o.field).Name
 		}
 		return text

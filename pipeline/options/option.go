@@ -133,9 +133,10 @@ var byName = func() map[string]*Option {
 }()
 
 // InRequest reports whether the option is a field of a request. Others are of commands alone.
-func (o *Option) InRequest() bool {
-	return reflect.TypeFor[Command]().Field(o.field[0]).Type == reflect.TypeFor[Request]()
-}
+func (o *Option) InRequest() bool { return o.part() == reflect.TypeFor[Request]() }
+
+// part is the part of Command that has the option's field.
+func (o *Option) part() reflect.Type { return reflect.TypeFor[Command]().Field(o.field[0]).Type }
 
 // of is the field of the option.
 func (o *Option) of(c *Command) reflect.Value { return reflect.ValueOf(c).Elem().FieldByIndex(o.field) }

@@ -1,0 +1,70 @@
+package tsimport
+
+import (
+	"context"
+	"fmt"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/address"
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/transfer/fromtable"
+)
+
+// CopyRequest describes a copy of a table into another one. Each field means what the flag of tsimport copy of the same name
+// means; fields of its parts that a copy does not have, such as Mode, are refused. docs/copy.md describes them.
+type CopyRequest struct {
+	Source Target `json:"source,omitzero"` // the instance of the table that is copied
+	From   string `json:"from"`            // the name of that table
+	Table  string `json:"table"`           // the name of the one that it is copied into
+	Target        // the instance of that one
+	Scan
+	Mapping
+	NewTable
+	Writing
+	Rates
+	Running
+}
+
+// Copy does what tsimport copy does: it copies the rows of a table, with all versions of their cells and their timestamps,
+// into another table. A copy that did not finish is resumed when it is called again with the same request.
+//
+// The error is ErrTableMissing if the source does not exist, or if the target does not and Create is not set. Otherwise Copy
+// ends as Load does.
+func Copy(ctx context.Context, r CopyRequest) (*Summary, error) {
+	asked := &options.Command{Name: "copy", Scan: r.Scan, Request: Request{
+		Table: r.Table, Target: r.Target, Mapping: r.Mapping, NewTable: r.NewTable,
+		Writing: r.Writing, Rates: r.Rates, Running: r.Running,
+	}}
+	for field, name := range map[string]string{"From": r.From, "Table": r.Table} {
+		if err := table.CheckTableName(name); err != nil {
+			return nil, usagef("%s: %v", field, err)
+		}
+	}
+	for _, name := range options.Names(func(o *options.Option) bool { return asked.IsSet(o.Name) }) {
+		if name != "table" && (name == "verify" || options.For(asked.Name, name) == nil) {
+			return nil, usagef("--%s: Copy does not have it; leave it out", name)
+		}
+	}
+	source, of, err := r.Source.Open(ctx)
+	if err != nil {
+		return nil, public(fmt.Errorf("Source: %w", err))
+	}
+	shown := address.Address{Instance: source.Instance, Table: r.From}.String()
+	asked.From = []string{shown}
+	l, err := fromtable.New(asked, r.From, shown, quiet)
+	if err != nil {
+		return nil, public(err)
+	}
+	cfg, err := options.Config(&asked.Request)
+	if err != nil {
+		return nil, public(err)
+	}
+	l.Config(&cfg)
+	if cfg.Target.Client, cfg.Target.Name, err = r.Target.Open(ctx); err != nil {
+		return nil, public(err)
+	}
+	if err := l.Begin(ctx, &cfg, source, of, false); err != nil {
+		return nil, public(err)
+	}
+	return run(ctx, &asked.Request, cfg)
+}
