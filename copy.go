@@ -47,7 +47,7 @@ func Copy(ctx context.Context, r CopyRequest) (*Summary, error) {
 	}
 	source, of, err := r.Source.Open(ctx)
 	if err != nil {
-		return nil, public(fmt.Errorf("Source: %w", err))
+		return nil, public(fmt.Errorf("the source of the copy: %w", err))
 	}
 	shown := address.Address{Instance: source.Instance, Table: r.From}.String()
 	asked.From = []string{shown}

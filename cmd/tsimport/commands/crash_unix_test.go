@@ -12,15 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// held is memory that is not given back.
+var held [][]byte
+
 // crashes are ends that the runtime makes of a process.
 var crashes = map[string]func(){
 	"a panic": func() { go panic("broken"); select {} },
 	"SIGQUIT": func() { _ = syscall.Kill(os.Getpid(), syscall.SIGQUIT); select {} },
 	"no memory": func() {
 		_ = unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: 1 << 20, Max: 1 << 20})
-		kept := make([][]byte, 0, 1<<10)
 		for {
-			kept = append(kept, make([]byte, 64<<20))
+			held = append(held, make([]byte, 64<<20))
 		}
 	},
 }
