@@ -48,7 +48,7 @@ func TestACopyThatCannotBeIsRefused(t *testing.T) {
 		"source and target are the same table": func(r *CopyRequest) { r.Table = "s" },
 		"From: table name":                     func(r *CopyRequest) { r.From = "{s}" },
 		"Table: table name":                    func(r *CopyRequest) { r.Table = "" },
-		"Source: no instance":                  func(r *CopyRequest) { r.Source.Instance = "" },
+		"the source of the copy: no instance":  func(r *CopyRequest) { r.Source.Instance = "" },
 		"Mode: Copy does not have":             func(r *CopyRequest) { r.Mode = "update" },
 		"Type: Copy does not have":             func(r *CopyRequest) { r.Type = map[string]string{"n": "string"} },
 		"Verify: Copy does not have":           func(r *CopyRequest) { r.Verify = true },

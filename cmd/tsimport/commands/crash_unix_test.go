@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// held is memory that is not given back.
-var held [][]byte
+// neverFreed is memory that is not given back.
+var neverFreed [][]byte
 
 // crashes are ends that the runtime makes of a process.
 var crashes = map[string]func(){
@@ -22,7 +22,7 @@ var crashes = map[string]func(){
 	"no memory": func() {
 		_ = unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: 1 << 20, Max: 1 << 20})
 		for {
-			held = append(held, make([]byte, 64<<20))
+			neverFreed = append(neverFreed, make([]byte, 64<<20))
 		}
 	},
 }
