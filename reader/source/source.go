@@ -166,7 +166,6 @@ func (r *TableRows) Keyed(key []table.KeyColumn, a About) About {
 		a.Unique = append(a.Unique, KeyColumn{k.Name, kinds[k.Type]})
 	}
 	a.Columns, a.Wide, a.Rejects = append(a.Columns, r.Added...), true, Rejects{Kind: ".ndjson"}
-	a.EncodingHint = func([]byte) string { return "" }
 	return a
 }
 
