@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -15,6 +16,8 @@ import (
 // many machines. It has what a Request has, and what only commands have. It serialises; secrets are left out.
 type Command struct {
 	Name string `json:"command"` // load, copy, sync, verify or export
+	// Zeros are options that were given as zero, which comes before what else would say them, such as the environment.
+	Zeros []string `json:"zeros,omitempty"`
 	Request
 	Scan
 	Differing
@@ -109,7 +112,7 @@ func (o *Option) Value(c *Command) any {
 // IsSet reports whether a command has an option.
 func (c *Command) IsSet(name string) bool {
 	o := byName[name]
-	return o != nil && !o.of(c).IsZero()
+	return o != nil && !o.of(c).IsZero() || slices.Contains(c.Zeros, name)
 }
 
 // Clear takes options back. Names of none are ignored.
@@ -119,6 +122,7 @@ func (c *Command) Clear(names ...string) {
 			o.of(c).SetZero()
 		}
 	}
+	c.Zeros = slices.DeleteFunc(slices.Clone(c.Zeros), func(name string) bool { return slices.Contains(names, name) })
 }
 
 // After has what the command does not say as a command before it says it. Lists of both are joined.
@@ -126,6 +130,7 @@ func (c *Command) After(before *Command) {
 	for _, o := range everyOption {
 		now, was := o.of(c), o.of(before)
 		switch {
+		case slices.Contains(c.Zeros, o.Name):
 		case now.IsZero():
 			now.Set(was)
 		case o.Kind == Texts || o.Kind == Lists:

@@ -155,6 +155,8 @@ func (o *Option) Set(c *Command, given []string) error {
 			return fmt.Errorf("--%s is empty; leave it out or give a value", o.Name)
 		}
 		return fmt.Errorf("--%s %s: want more than 0", o.Name, given[0])
+	} else if f.IsZero() {
+		c.Zeros = append(slices.Clone(c.Zeros), o.Name)
 	}
 	return nil
 }

@@ -165,7 +165,11 @@ func perform(c *call) error {
 // commandOf is the command of a run, by what it keeps of it: its request, or the arguments that earlier versions have kept.
 func commandOf(request json.RawMessage, arguments []string) (*options.Command, error) {
 	if len(request) > 0 {
-		return options.ReadCommand(request)
+		of, err := options.ReadCommand(request)
+		if err != nil {
+			return nil, usagef("%v; it was kept by another version of tsimport", err)
+		}
+		return of, nil
 	}
 	var of *options.Command
 	in := new(invocation)
@@ -190,11 +194,23 @@ func commandOf(request json.RawMessage, arguments []string) (*options.Command, e
 	return of, err
 }
 
+// contradicts reports whether an option names a target beside the one that a command names.
+func contradicts(of *options.Command, name string) bool {
+	switch name {
+	case "store":
+		return of.Endpoint != "" || of.Instance != "" || of.Profile != ""
+	case "endpoint":
+		return of.Store != "" || of.Profile != ""
+	case "instance", "profile":
+		return of.Store != ""
+	}
+	return false
+}
+
 // takeEnvironment has what variables of the environment say of options that the command does not. One that names its target keeps it.
 func takeEnvironment(of *options.Command) error {
-	named := slices.ContainsFunc(targetKeys, of.IsSet)
 	for _, o := range options.OfCommand(of.Name) {
-		if named && slices.Contains(targetKeys, o.Name) {
+		if contradicts(of, o.Name) {
 			continue
 		}
 		variable := variableOf(o.Name)

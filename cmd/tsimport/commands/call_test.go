@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -65,4 +66,34 @@ func valueOf(c *call, o *options.Option) any {
 		return c.Duration(o.Name)
 	}
 	return nil
+}
+
+// What was given as nothing comes before a run whose rejects are loaded, and before the environment. Half a target takes its other half
+// from there.
+func TestAZeroThatIsGivenIsNotOverruled(t *testing.T) {
+	of := func(command string, given ...string) *options.Command {
+		c := &options.Command{Name: command}
+		for _, text := range given {
+			name, value, _ := strings.Cut(text, "=")
+			must(t, options.For(command, name).Set(c, []string{value}))
+		}
+		kept, err := options.ReadCommand(written(c))
+		must(t, err)
+		return kept
+	}
+	c := of("load", "trim=false", "version-column=", "columns=")
+	c.After(of("load", "trim=true", "version-column=n", "columns=a,b", "flatten=true"))
+	if c.Trim || c.VersionColumn != "" || len(c.Columns) > 0 || !c.Flatten {
+		t.Errorf("%+v", c)
+	}
+	for name, value := range map[string]string{"DRY_RUN": "true", "STORE": "there", "ENDPOINT": "http://h", "INSTANCE": "i", "PROFILE": "p"} {
+		t.Setenv("TSIMPORT_"+name, value)
+	}
+	for given, want := range map[string]string{"dry-run=false": "false there http://h i p", "store=here": "true here   ", "endpoint=http://x": "true  http://x i p", "profile=q": "true   i q"} {
+		c := of("load", given)
+		must(t, takeEnvironment(c))
+		if got := fmt.Sprint(c.DryRun, " ", c.Store, " ", c.Endpoint, " ", c.Instance, " ", c.Profile); got != want {
+			t.Errorf("%s: %s, want %s", given, got, want)
+		}
+	}
 }

@@ -68,9 +68,14 @@ func resumeCommand(in *invocation) *cli.Command {
 				return err
 			}
 			of.AcceptChangedInput = false // what was accepted then was another change
-			takeMachine(of, c)
+			kept := written(of)           // what was asked for, without what is of this machine now
+			given, err := c.ownCommand()
+			if err != nil {
+				return err
+			}
+			takeMachine(of, given)
 			of.MetricsFile = cmp.Or(c.String("metrics-file"), of.MetricsFile)
-			again := &invocation{args: r.job.Args, goOn: true, folder: folder, request: written(of), within: c.in.within}
+			again := &invocation{args: r.job.Args, goOn: true, folder: folder, request: kept, within: c.in.within}
 			if err := takeEnvironment(of); err != nil {
 				return err
 			}

@@ -142,7 +142,11 @@ func workOn(c *call, place string, t *workTask) error {
 	of.Clear("job-dir", "workers", "json")
 	// This machine's environment may name another service, or none.
 	of.Endpoint, of.Instance = cmp.Or(p.Endpoint, of.Endpoint), cmp.Or(p.Instance, of.Instance)
-	takeMachine(of, c)
+	given, err := c.command()
+	if err != nil {
+		return err
+	}
+	takeMachine(of, given)
 	if err := takeEnvironment(of); err != nil {
 		return err
 	}
@@ -182,13 +186,12 @@ func (t *workTask) check() error {
 }
 
 // takeMachine has a command that is done again take what concerns this machine from the one that does it.
-func takeMachine(of *options.Command, c *call) {
-	given, err := c.command()
-	if err != nil {
-		return // flags of a command line were checked
-	}
+func takeMachine(of, given *options.Command) {
 	of.Memory, of.Concurrency = cmp.Or(given.Memory, of.Memory), cmp.Or(given.Concurrency, of.Concurrency)
-	of.Status, of.Quiet = cmp.Or(given.Status, of.Status), given.Quiet || of.Quiet
+	of.Status = cmp.Or(given.Status, of.Status)
+	if given.IsSet("quiet") {
+		of.Quiet = given.Quiet
+	}
 }
 
 // refuseInJobs refuses what holds for each process alone.
