@@ -209,8 +209,9 @@ func contradicts(of *options.Command, name string) bool {
 
 // takeEnvironment has what variables of the environment say of options that the command does not. One that names its target keeps it.
 func takeEnvironment(of *options.Command) error {
+	named := *of
 	for _, o := range options.OfCommand(of.Name) {
-		if contradicts(of, o.Name) {
+		if contradicts(&named, o.Name) {
 			continue
 		}
 		variable := variableOf(o.Name)

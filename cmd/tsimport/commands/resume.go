@@ -46,42 +46,47 @@ func resumeCommand(in *invocation) *cli.Command {
 			if r.record != nil {
 				return told(c, "run", func(c *call) error { return resumeJob(c, r.Folder) })
 			}
-			if left := r.toRestore(); left != "" {
-				say(c, c.show, "warning: %s", left)
-			}
-			folder, err := filepath.Abs(r.Folder)
-			if err != nil {
-				return fmt.Errorf("find run folder: %w", err)
-			}
-			if r.job.Dir != "" && !sameFolder(r.job.Dir, ".") {
-				if err := os.Chdir(r.job.Dir); err != nil {
-					return fmt.Errorf("go to the folder in which the load was started: %w", err)
-				}
-			}
-			if base, err := os.Getwd(); err == nil {
-				if rel, err := filepath.Rel(base, folder); err == nil && !strings.HasPrefix(rel, "..") {
-					folder = rel
-				}
-			}
-			of, err := commandOf(r.job.Request, r.job.Args)
-			if err != nil {
-				return err
-			}
-			of.AcceptChangedInput = false // what was accepted then was another change
-			kept := written(of)           // what was asked for, without what is of this machine now
-			given, err := c.ownCommand()
-			if err != nil {
-				return err
-			}
-			takeMachine(of, given)
-			of.MetricsFile = cmp.Or(c.String("metrics-file"), of.MetricsFile)
-			again := &invocation{args: r.job.Args, goOn: true, folder: folder, request: kept, within: c.in.within}
-			if err := takeEnvironment(of); err != nil {
-				return err
-			}
-			return perform(c.again(again, of))
+			return resumeRun(c, r)
 		}),
 	}
+}
+
+// resumeRun does the command of a run again, in the folder in which it was started.
+func resumeRun(c *call, r *runInfo) error {
+	if left := r.toRestore(); left != "" {
+		say(c, c.show, "warning: %s", left)
+	}
+	folder, err := filepath.Abs(r.Folder)
+	if err != nil {
+		return fmt.Errorf("find run folder: %w", err)
+	}
+	if r.job.Dir != "" && !sameFolder(r.job.Dir, ".") {
+		if err := os.Chdir(r.job.Dir); err != nil {
+			return fmt.Errorf("go to the folder in which the load was started: %w", err)
+		}
+	}
+	if base, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(base, folder); err == nil && !strings.HasPrefix(rel, "..") {
+			folder = rel
+		}
+	}
+	of, err := commandOf(r.job.Request, r.job.Args)
+	if err != nil {
+		return err
+	}
+	of.AcceptChangedInput = false // what was accepted then was another change
+	kept := written(of)           // what was asked for, without what is of this machine now
+	given, err := c.ownCommand()
+	if err != nil {
+		return err
+	}
+	takeMachine(of, given)
+	of.MetricsFile = cmp.Or(c.String("metrics-file"), of.MetricsFile)
+	again := &invocation{args: r.job.Args, goOn: true, folder: folder, request: kept, within: c.in.within}
+	if err := takeEnvironment(of); err != nil {
+		return err
+	}
+	return perform(c.again(again, of))
 }
 
 // runToResume finds the run in the folder, or the newest one that did not finish.
