@@ -43,7 +43,7 @@ type Differing struct {
 	IfUnchanged bool   `json:"if-unchanged,omitempty"` // write a row only if the table's is still what it was compared with
 	MaxDelete   string `json:"max-delete,omitempty"`   // N or N% of rows; "" is 1%
 	Plan        bool   `json:"plan,omitempty"`         // write nothing
-	Examples    int    `json:"examples,omitempty"`     // of each kind; 0 is 10, -1 none
+	Examples    int    `json:"examples,omitempty"`     // of each kind; 0 is 10, unless it was given
 	Run         string `json:"run,omitempty"`          // folder of a run that is compared with
 	Extra       string `json:"extra,omitempty"`        // report or fail; "" is report
 	Archive     string `json:"archive,omitempty"`      // compared in place of a table
@@ -97,9 +97,7 @@ func (o *Option) Shown(command string) bool { return !o.Hidden && o.Unused&optio
 func (o *Option) Value(c *Command) any {
 	f := o.of(c)
 	switch {
-	case o.Zero && f.Int() == givenZero:
-		return reflect.Zero(f.Type()).Interface()
-	case !f.IsZero() || o.Default == "":
+	case !f.IsZero() || o.Default == "" || slices.Contains(c.Zeros, o.Name):
 		return f.Interface()
 	}
 	def := reflect.New(o.of(c).Type()).Elem()
@@ -127,10 +125,12 @@ func (c *Command) Clear(names ...string) {
 
 // After has what the command does not say as a command before it says it. Lists of both are joined.
 func (c *Command) After(before *Command) {
-	for _, o := range everyOption {
+	for name, o := range byName {
 		now, was := o.of(c), o.of(before)
 		switch {
-		case slices.Contains(c.Zeros, o.Name):
+		case slices.Contains(c.Zeros, name):
+		case now.IsZero() && slices.Contains(before.Zeros, name):
+			c.Zeros = append(slices.Clone(c.Zeros), name)
 		case now.IsZero():
 			now.Set(was)
 		case o.Kind == Texts || o.Kind == Lists:

@@ -25,7 +25,7 @@ type Option struct {
 	Hidden bool     // from all help
 	// ByDialect says that the default depends on the dialect: a field that is zero stays so.
 	ByDialect bool
-	// Zero says that a zero may be given, and means something else than none.
+	// Zero says that a zero may be given in place of the default.
 	Zero bool
 	// NotEmpty refuses an empty text or a zero that is given, also without a Default.
 	NotEmpty bool
@@ -69,7 +69,7 @@ const (
 	Sync              // write the differences
 	Verify            // compare
 	Export            // rows to files
-	Jobs              // run them: options of all their loads
+	Jobs              // run what a file names: options of all its loads
 	Check             // inputs, by what a load and a comparison have in common
 	Looking           // at inputs: inspect, check, advise and so on
 	Reaching          // a service, for anything
@@ -150,7 +150,7 @@ func (o *Option) Set(c *Command, given []string) error {
 	if err := o.set(o.of(c), given); err != nil {
 		return fmt.Errorf("--%s%w", o.Name, err)
 	}
-	if f := o.of(c); f.IsZero() && (o.NotEmpty || o.Default != "" && !o.ByDialect) && o.Kind != Switch {
+	if f := o.of(c); f.IsZero() && (o.NotEmpty || o.Default != "" && !o.ByDialect && !o.Zero) && o.Kind != Switch {
 		if o.Kind == Plain {
 			return fmt.Errorf("--%s is empty; leave it out or give a value", o.Name)
 		}
@@ -173,9 +173,6 @@ func (o *Option) oneOf(text string) (string, error) {
 	return text, fmt.Errorf(" %q: want %s or %s", text, strings.Join(o.Values[:last], ", "), o.Values[last])
 }
 
-// givenZero stands in a field for a zero that was given.
-const givenZero = -1
-
 func (o *Option) set(field reflect.Value, given []string) (err error) {
 	text := given[len(given)-1]
 	wrong := func(err error) error { return fmt.Errorf(" %s: %w", text, err) }
@@ -197,9 +194,6 @@ func (o *Option) set(field reflect.Value, given []string) (err error) {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return wrong(err)
-		}
-		if n == 0 && o.Zero {
-			n = givenZero
 		}
 		field.SetInt(n)
 	case Number:

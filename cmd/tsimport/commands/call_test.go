@@ -82,8 +82,8 @@ func TestAZeroThatIsGivenIsNotOverruled(t *testing.T) {
 		return kept
 	}
 	c := of("load", "trim=false", "version-column=", "columns=")
-	c.After(of("load", "trim=true", "version-column=n", "columns=a,b", "flatten=true"))
-	if c.Trim || c.VersionColumn != "" || len(c.Columns) > 0 || !c.Flatten {
+	c.After(of("load", "trim=true", "version-column=n", "columns=a,b", "flatten=true", "verify=false"))
+	if c.Trim || c.VersionColumn != "" || len(c.Columns) > 0 || !c.Flatten || !c.IsSet("verify") {
 		t.Errorf("%+v", c)
 	}
 	for name, value := range map[string]string{"DRY_RUN": "true", "STORE": "there", "ENDPOINT": "http://h", "INSTANCE": "i", "PROFILE": "p"} {
