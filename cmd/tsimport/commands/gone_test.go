@@ -9,6 +9,7 @@ import (
 
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/jobs/job"
+	"example.com/tsimport/pipeline/options"
 )
 
 func TestAFlagThatIsGoneNamesWhatTakesItsPlace(t *testing.T) {
@@ -61,5 +62,18 @@ func TestAFlagThatIsGoneAndMadeOtherRowsIsNotPassedOver(t *testing.T) {
 	t.Setenv("TSIMPORT_IGNORE_TS", "true")
 	if code := Run([]string{"tsimport", "load", "x.jsonl", "--table", "t"}, io.Discard, io.Discard); code != exitcode.Usage {
 		t.Errorf("exit code %d where the environment gives one", code)
+	}
+}
+
+// A job that an earlier version has begun keeps its keys as that version knew them.
+func TestALoadOfAJobIsContinuedWithoutKeysThatAreGone(t *testing.T) {
+	o := &jobRunner{c: new(invocation).again(t.Context(), &options.Command{Name: "run"}, io.Discard, nil, newDisplay(io.Discard))}
+	for key, want := range map[string]string{"raise-write=50": "", "compress=auto": "", "compress=on": "", "header=true": "", "max-deviation=5": "does not have: continue it", "never=1": "does not have for load"} {
+		name, value, _ := strings.Cut(key, "=")
+		l := &job.Single{Name: "l", Command: job.Load, From: []string{"a.csv"}, Settings: []job.Setting{{Key: name, Values: []string{value}}}}
+		of, err := o.requested(l)
+		if !says(err, want) || err == nil && (of.Table != "l" || of.Compress != map[string]string{"compress=on": "on"}[key]) {
+			t.Errorf("%s: %+v, %v", key, of, err)
+		}
 	}
 }
