@@ -10,11 +10,12 @@ import (
 
 var (
 	goTest      = regexp.MustCompile(`(?:\$\(GO\)|go) test (?:[^\n` + "`" + `]* )?\./([a-z0-9_/]+)\b[^\n` + "`" + `]*? -run '?([^ '"` + "`" + `\n]+)`)
+	benches     = regexp.MustCompile(`(?:\$\(GO\)|go) test (?:[^\n` + "`" + `]* )?\./([a-z0-9_/]+)\b[^\n` + "`" + `]*? -bench '?([^ '"` + "`" + `\n]+)`)
 	declareTest = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)\w*)\(`)
 )
 
-// TestEachPatternOfTestsMatchesOne looks at the go test commands of the Makefile and the pages: go test passes when its -run
-// matches nothing, so a test that is renamed would leave the command without one.
+// TestEachPatternOfTestsMatchesOne looks at the go test commands of the Makefile and the pages: go test passes when its -run or
+// -bench matches nothing, so a test that is renamed would leave the command without one.
 func TestEachPatternOfTestsMatchesOne(t *testing.T) {
 	root := filepath.Join("..", "..")
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
@@ -34,7 +35,7 @@ func TestEachPatternOfTestsMatchesOne(t *testing.T) {
 	found := 0
 	for _, page := range append(pages, filepath.Join(root, "Makefile"), filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
 		text := read(t, page)
-		for _, m := range goTest.FindAllStringSubmatch(string(text), -1) {
+		for _, m := range slices.Concat(goTest.FindAllStringSubmatch(string(text), -1), benches.FindAllStringSubmatch(string(text), -1)) {
 			for _, pattern := range strings.Split(strings.ReplaceAll(m[2], "$$", "$"), "|") { // no pattern has parentheses
 				if pattern == "^$" {
 					continue // none, for benchmarks
@@ -43,9 +44,9 @@ func TestEachPatternOfTestsMatchesOne(t *testing.T) {
 				pattern, _, _ = strings.Cut(pattern, "/")
 				wanted, err := regexp.Compile(pattern)
 				if err != nil {
-					t.Errorf("%s: -run %s: %v", filepath.Base(page), m[2], err)
+					t.Errorf("%s: %s: %v", filepath.Base(page), m[2], err)
 				} else if !slices.ContainsFunc(in(m[1], strings.Contains(m[0], "-tags e2e")), wanted.MatchString) {
-					t.Errorf("%s: -run %s matches no test of ./%s, or only tests that need -tags e2e", filepath.Base(page), pattern, m[1])
+					t.Errorf("%s: %s matches no test or benchmark of ./%s, or only tests that need -tags e2e", filepath.Base(page), pattern, m[1])
 				}
 			}
 		}
