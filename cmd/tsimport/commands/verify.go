@@ -55,9 +55,7 @@ type comparison struct {
 
 func parseComparison(c *call) (o comparison, err error) {
 	o = comparison{examples: c.Int("examples"), extraFail: c.String("extra") == "fail", run: c.String("run"), Manner: scan.Manner{Gate: gateOf(c)}}
-	switch extra := c.String("extra"); {
-	case extra != "report" && extra != "fail":
-		return o, usagef("--extra %q: want report or fail", extra)
+	switch {
 	case o.examples < 0:
 		return o, usagef("--examples: want 0 or more")
 	case !(c.Float64("max-rcu") >= 0):
