@@ -350,7 +350,7 @@ func (b *Bounds) inGo() string {
 		}
 		lines = append(lines, fmt.Sprintf("%s%s := new(tablestore.PrimaryKey)", indent, name[n]))
 		for _, v := range bound {
-			call := fmt.Sprintf("AddPrimaryKeyColumn(%q, %s)", v.Name, b.goValue(v))
+			call := fmt.Sprintf("AddPrimaryKeyColumn(%q, %s)", v.Name, v.in("int64(%d)", "[]byte(%s)", "fmt.Sprintf(%q, i)", b.Prefix))
 			switch v.Limit {
 			case limitMin:
 				call = fmt.Sprintf("AddPrimaryKeyColumnWithMinValue(%q)", v.Name)
@@ -366,18 +366,20 @@ func (b *Bounds) inGo() string {
 	return strings.Join(lines, "\n")
 }
 
-func (b *Bounds) goValue(v BoundValue) string {
+// in writes a value in a language, which has these formats for an integer, for binary and for the prefix of range i.
+func (v BoundValue) in(integer, binary, numbered, prefix string) string {
+	text := strconv.QuoteToASCII(string(v.value.Bytes))
 	switch {
 	case v.value.Type == table.Integer:
-		return fmt.Sprintf("int64(%d)", v.value.Int)
+		return fmt.Sprintf(integer, v.value.Int)
 	case v.value.Type == table.Binary:
-		return fmt.Sprintf("[]byte(%s)", byteLiteral(v.value.Bytes))
+		return fmt.Sprintf(binary, byteLiteral(v.value.Bytes))
 	case v.many && len(v.value.Bytes) == 0:
-		return fmt.Sprintf("fmt.Sprintf(%q, i)", b.Prefix)
+		return fmt.Sprintf(numbered, prefix)
 	case v.many:
-		return fmt.Sprintf("fmt.Sprintf(%q, i) + %s", b.Prefix, strconv.QuoteToASCII(string(v.value.Bytes)))
+		return fmt.Sprintf(numbered, prefix) + " + " + text
 	}
-	return strconv.QuoteToASCII(string(v.value.Bytes))
+	return text
 }
 
 // inPython writes the bounds for the Python SDK.
@@ -398,7 +400,7 @@ func (b *Bounds) inPython() string {
 		}
 		var parts []string
 		for _, v := range bound {
-			value := b.pythonValue(v)
+			value := v.in("%d", "bytearray(b%s)", "%q %% i", b.Prefix)
 			if v.Limit != "" {
 				value = "INF_" + strings.ToUpper(v.Limit)
 			}
@@ -409,27 +411,11 @@ func (b *Bounds) inPython() string {
 	return strings.Join(lines, "\n")
 }
 
-func (b *Bounds) pythonValue(v BoundValue) string {
-	switch {
-	case v.value.Type == table.Integer:
-		return strconv.FormatInt(v.value.Int, 10)
-	case v.value.Type == table.Binary:
-		return fmt.Sprintf("bytearray(b%s)", byteLiteral(v.value.Bytes))
-	case v.many && len(v.value.Bytes) == 0:
-		return fmt.Sprintf("%q %% i", b.Prefix)
-	case v.many:
-		return fmt.Sprintf("%q %% i + %s", b.Prefix, strconv.QuoteToASCII(string(v.value.Bytes)))
-	}
-	return strconv.QuoteToASCII(string(v.value.Bytes))
-}
-
 // byteLiteral writes bytes as Go and Python both read them.
 func byteLiteral(data []byte) string {
-	var out strings.Builder
-	out.WriteByte('"')
+	out := `"`
 	for _, b := range data {
-		fmt.Fprintf(&out, `\x%02x`, b)
+		out += fmt.Sprintf(`\x%02x`, b)
 	}
-	out.WriteByte('"')
-	return out.String()
+	return out + `"`
 }

@@ -114,23 +114,16 @@ func (p *Program) Observer(c *SeparatorChooser) *Evaluator {
 func Compile(source string, env Env) (*Program, error) {
 	p := &Program{name: env.Name, source: source, env: env}
 	c := &compiler{program: p, bound: map[string]bool{}}
-	tree, err := c.parse(source)
+	err := c.settle(func() *node {
+		root := c.node(c.parse(source))
+		if root.typ == table.Null {
+			panic(refusef("is always null; a column needs a value"))
+		}
+		return root
+	})
 	if err != nil {
 		return nil, fmt.Errorf("expression %q: %w", brief(source), err)
 	}
-	ast.Walk(&tree, c)
-	err = c.checkNames()
-	var root *node
-	if err == nil {
-		root, err = c.node(tree)
-	}
-	if err == nil && root.typ == table.Null {
-		err = errors.New("is always null; a column needs a value")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("expression %q: %w", brief(source), err)
-	}
-	c.settle(root)
 	return p, nil
 }
 
@@ -140,12 +133,7 @@ func CompileColumn(col Column, env Env) (*Program, error) {
 	if col.Expr == "" {
 		p := &Program{name: col.Name, source: col.Source(), env: env}
 		c := &compiler{program: p}
-		root, err := c.column(col.Name)
-		if err != nil {
-			return nil, err
-		}
-		c.settle(root)
-		return p, nil
+		return p, c.settle(func() *node { return c.column(col.Name) })
 	}
 	p, err := Compile(col.Expr, env)
 	if err != nil || col.Type == table.Null || p.Type == col.Type {
@@ -183,15 +171,22 @@ func (c *compiler) Visit(n *ast.Node) {
 	}
 }
 
-func (c *compiler) parse(source string) (ast.Node, error) {
+// parse makes a tree. It refuses a let that hides a column: which of the two is meant could not be seen.
+func (c *compiler) parse(source string) ast.Node {
 	if len(source) > MaxSource {
-		return nil, fmt.Errorf("%d bytes long, at most %d are allowed", len(source), MaxSource)
+		panic(refusef("%d bytes long, at most %d are allowed", len(source), MaxSource))
 	}
 	tree, err := parser.ParseWithConfig(source, grammar())
 	if err != nil {
-		return nil, errors.New(c.parseMessage(err))
+		panic(languageRefusal(err))
 	}
-	return tree.Node, nil
+	ast.Walk(&tree.Node, c)
+	for _, in := range c.program.env.Columns {
+		if c.bound[in.Name] {
+			panic(refusef("let %s hides the column of that name; take another name", in.Name))
+		}
+	}
+	return tree.Node
 }
 
 // grammar is that of the expression language, in which the names of our functions are free.
@@ -210,12 +205,12 @@ func grammar() *conf.Config {
 	return config
 }
 
-// parseMessage puts an error of the expression language on one line.
-func (c *compiler) parseMessage(err error) string {
+// languageRefusal is an error of the expression language on one line.
+func languageRefusal(err error) refusal {
 	if at, ok := errors.AsType[*file.Error](err); ok {
-		return fmt.Sprintf("%s, at character %d", languageMessage(err), at.Column+1)
+		return refusef("%s, at character %d", languageMessage(err), at.Column+1)
 	}
-	return languageMessage(err)
+	return refusef("%s", languageMessage(err))
 }
 
 // languageMessage is what an error of the expression language says, without the place.
@@ -227,27 +222,33 @@ func languageMessage(err error) string {
 	return first
 }
 
-// checkNames refuses a let that hides a column: which of the two is meant could not be seen.
-func (c *compiler) checkNames() error {
-	for _, in := range c.program.env.Columns {
-		if c.bound[in.Name] {
-			return fmt.Errorf("let %s hides the column of that name; take another name", in.Name)
+// refusal is why an expression does not compile. What compiles a part panics with it, and settle returns it.
+type refusal struct{ error }
+
+func refusef(format string, args ...any) refusal { return refusal{fmt.Errorf(format, args...)} }
+
+// settle gives the program what compile makes.
+func (c *compiler) settle(compile func() *node) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case refusal:
+			err = r.error
+		default:
+			panic(r)
 		}
-	}
+	}()
+	p := c.program
+	p.root = compile()
+	p.Type, p.mentions, p.columns = p.root.typ, c.used, slices.Sorted(slices.Values(c.used))
 	return nil
 }
 
-func (c *compiler) settle(root *node) {
-	p := c.program
-	p.root, p.Type = root, root.typ
-	p.mentions, p.columns = c.used, slices.Sorted(slices.Values(c.used))
-}
-
 // column is the value of an input column.
-func (c *compiler) column(name string) (*node, error) {
+func (c *compiler) column(name string) *node {
 	i := slices.IndexFunc(c.program.env.Columns, func(in Input) bool { return in.Name == name })
 	if i < 0 && !c.program.env.open {
-		return nil, c.unknownColumn(name)
+		panic(c.unknownColumn(name))
 	}
 	if i < 0 {
 		i = len(c.program.env.Columns)
@@ -263,16 +264,16 @@ func (c *compiler) column(name string) (*node, error) {
 	if n.typ == table.Null {
 		n.typ = table.Any
 	}
-	return n.finish(), nil
+	return n.finish()
 }
 
-func (c *compiler) unknownColumn(name string) error {
+func (c *compiler) unknownColumn(name string) refusal {
 	var names []string
 	for _, in := range c.program.env.Columns {
 		names = append(names, in.Name)
 	}
 	hint := cmp.Or(suggest.Hint(name, names), ";")
-	return fmt.Errorf("unknown column %q%s The input has %s", name, hint, c.columnList())
+	return refusef("unknown column %q%s The input has %s", name, hint, c.columnList())
 }
 
 func (c *compiler) columnList() string {

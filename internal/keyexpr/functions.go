@@ -14,7 +14,7 @@ type function struct {
 	usage string
 	least int
 	most  int // -1: any number
-	build func(c *compiler, k *call) (*node, error)
+	build func(c *compiler, k *call) *node
 }
 
 // functions are filled in by init, because compiling a call needs them again for its arguments.
@@ -65,16 +65,16 @@ var refused = map[string]string{
 	"string": "is not available: it turns a null into the text <nil>; text(x) does not",
 }
 
-func unknownFunction(name string) error {
+func unknownFunction(name string) refusal {
 	if why, ok := refused[name]; ok {
-		return fmt.Errorf("%s() %s", name, why)
+		return refusef("%s() %s", name, why)
 	}
 	names := slices.Sorted(maps.Keys(functions))
 	if near := suggest.Nearest(name, names); len(near) > 0 {
 		for i, n := range near {
 			near[i] = functions[n].usage
 		}
-		return fmt.Errorf("unknown function %s(…); did you mean %s?", name, strings.Join(near, " or "))
+		return refusef("unknown function %s(…); did you mean %s?", name, strings.Join(near, " or "))
 	}
-	return fmt.Errorf("unknown function %s(…); there are %s, and those of the expression language", name, strings.Join(names, ", "))
+	return refusef("unknown function %s(…); there are %s, and those of the expression language", name, strings.Join(names, ", "))
 }

@@ -38,18 +38,12 @@ const collisionFree = 32
 const hexDigits = "0123456789abcdef"
 
 // digest is the first digits of the hash of a value's text, or of the bytes of binary. It keeps no order.
-func (c *compiler) digest(k *call) (*node, error) {
-	x, err := c.operand(k, 0)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) digest(k *call) *node {
+	x := c.operand(k, 0)
 	d := digests[k.name]
 	digits := 2 * d.size
 	if len(k.args) == 2 {
-		n, err := k.number(1, 1, int64(digits))
-		if err != nil {
-			return nil, err
-		}
+		n := k.number(1, 1, int64(digits))
 		digits = int(n)
 	}
 	n := &node{typ: table.String, src: k.src, width: digits,
@@ -76,7 +70,7 @@ func (c *compiler) digest(k *call) (*node, error) {
 		}
 		return true
 	}
-	return n, nil
+	return n
 }
 
 // MaxBuckets bounds bucket and salt.
@@ -90,15 +84,9 @@ func hashNumber(text []byte) int64 {
 }
 
 // bucket is the remainder of an integer, never negative, or of the hash of another value's text, with leading zeros.
-func (c *compiler) bucket(k *call) (*node, error) {
-	x, err := c.operand(k, 0)
-	if err != nil {
-		return nil, err
-	}
-	count, err := k.number(1, 1, MaxBuckets)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) bucket(k *call) *node {
+	x := c.operand(k, 0)
+	count := k.number(1, 1, MaxBuckets)
 	n := &node{typ: table.String, src: k.src, order: unordered(k.src, int(count)), width: bucketWidth(count)}
 	if x.typ == table.Integer {
 		n.recipe = fmt.Sprintf("%s modulo %d, as %d digits", x.recipe, count, n.width)
@@ -124,7 +112,7 @@ func (c *compiler) bucket(k *call) (*node, error) {
 		e.buf = e.buf[:start]
 		return e.padInteger(n, rest, n.width)
 	}
-	return n, nil
+	return n
 }
 
 func bucketWidth(count int64) int { return len(strconv.FormatInt(count-1, 10)) }
@@ -132,11 +120,8 @@ func bucketWidth(count int64) int { return len(strconv.FormatInt(count-1, 10)) }
 // salt is a number in [0, n) that depends on the named values only. Each value counts as a byte 1, the length of its
 // text in four bytes, the highest first, and the text; null counts as a byte 0. So ("a", "bc") and ("ab", "c") differ,
 // and the type that a sample of the file suggested does not matter.
-func (c *compiler) salt(k *call) (*node, error) {
-	count, err := k.number(0, 1, MaxBuckets)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) salt(k *call) *node {
+	count := k.number(0, 1, MaxBuckets)
 	var parts []*node
 	list, python := "", ""
 	add := func(x *node) {
@@ -145,23 +130,17 @@ func (c *compiler) salt(k *call) (*node, error) {
 		python += ", None if " + x.python + " is None else " + bytesPython(x)
 	}
 	for i := range k.args[1:] {
-		x, err := c.operand(k, i+1)
-		if err != nil {
-			return nil, err
-		}
+		x := c.operand(k, i+1)
 		add(x)
 	}
 	if len(parts) == 0 {
 		for _, name := range c.program.env.SaltColumns {
-			x, err := c.column(name)
-			if err != nil {
-				return nil, err
-			}
+			x := c.column(name)
 			add(x)
 		}
 	}
 	if len(parts) == 0 && !c.program.env.probe {
-		return nil, k.errorf("no columns; name those that the salt is computed from: salt(%d, column, …)", count)
+		panic(k.refusef("no columns; name those that the salt is computed from: salt(%d, column, …)", count))
 	}
 	width := bucketWidth(count)
 	n := &node{typ: table.String, src: k.src, order: unordered(k.src, int(count)), width: width,
@@ -176,7 +155,7 @@ func (c *compiler) salt(k *call) (*node, error) {
 		e.buf = e.buf[:start]
 		return e.why == nil && e.padInteger(n, rest, width)
 	}
-	return n, nil
+	return n
 }
 
 // saltPart appends a value as salt counts it.

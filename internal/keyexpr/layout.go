@@ -112,7 +112,7 @@ var strftime = map[byte]string{'Y': "2006", 'y': "06", 'm': "01", 'd': "02", 'H'
 	'f': "", 'j': "002", 'b': "Jan", 'B': "January", 'a': "Mon", 'A': "Monday", 'z': "-0700", 'Z': "MST",
 	'F': "2006-01-02", 'T': "15:04:05", '%': "%"}
 
-func fromStrftime(pattern string) (l timeLayout, err error) {
+func fromStrftime(k *call, pattern string) (l timeLayout) {
 	for i := 0; i < len(pattern); i++ {
 		if pattern[i] != '%' {
 			l = append(l, layoutPiece{text: pattern[i : i+1], literal: true})
@@ -120,15 +120,15 @@ func fromStrftime(pattern string) (l timeLayout, err error) {
 		}
 		i++
 		if i == len(pattern) {
-			return nil, fmt.Errorf("the layout %q ends with %%", pattern)
+			panic(k.refusef("the layout %q ends with %%", pattern))
 		}
 		layout, ok := strftime[pattern[i]]
 		if !ok {
-			return nil, fmt.Errorf("the layout %q has the unknown directive %%%c; there are %s", pattern, pattern[i], directiveList())
+			panic(k.refusef("the layout %q has the unknown directive %%%c; there are %s", pattern, pattern[i], directiveList()))
 		}
 		l = append(l, layoutPiece{text: layout, literal: pattern[i] == '%', micros: pattern[i] == 'f'})
 	}
-	return l, nil
+	return l
 }
 
 func directiveList() string {

@@ -21,29 +21,17 @@ type lookupTable map[string][]byte
 
 // lookup replaces a name by its code from a CSV file of two columns. It keeps no order. A name that the file does not
 // have is refused, or kept as it is.
-func (c *compiler) lookup(k *call) (*node, error) {
-	x, err := c.operand(k, 0, table.String, table.Integer)
-	if err != nil {
-		return nil, err
-	}
-	name, err := k.literal(1)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) lookup(k *call) *node {
+	x := c.operand(k, 0, table.String, table.Integer)
+	name := k.literal(1)
 	keep := false
 	if len(k.args) == 3 {
-		word, err := k.literal(2)
-		if err != nil {
-			return nil, err
-		}
+		word := k.literal(2)
 		if keep = word == "keep"; !keep {
-			return nil, k.errorf("%q is not a way to treat unknown values; want %s", word, k.usage)
+			panic(k.refusef("%q is not a way to treat unknown values; want %s", word, k.usage))
 		}
 	}
-	t, err := c.lookupFile(name)
-	if err != nil {
-		return nil, k.errorf("%v", err)
-	}
+	t := c.lookupFile(k, name)
 	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0), recipe: "the code of " + x.recipe + " in " + name, python: fmt.Sprintf("codes(%q)[%s]", name, textPython(x))}
 	if keep {
 		n.recipe += ", or itself if it has none"
@@ -70,32 +58,29 @@ func (c *compiler) lookup(k *call) (*node, error) {
 		}
 		return true
 	}
-	return n, nil
+	return n
 }
 
 // lookupFile reads each file once for all its calls.
-func (c *compiler) lookupFile(name string) (lookupTable, error) {
+func (c *compiler) lookupFile(k *call, name string) lookupTable {
 	if t := c.lookups[name]; t != nil {
-		return t, nil
+		return t
 	}
 	data, err := c.readFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("read the codes: %w", err)
+		panic(k.refusef("read the codes: %v", err))
 	}
 	if len(data) > maxLookupBytes {
-		return nil, fmt.Errorf("%s has %d bytes, at most %d are allowed; shorter codes for so many names gain little", name, len(data), maxLookupBytes)
+		panic(k.refusef("%s has %d bytes, at most %d are allowed; shorter codes for so many names gain little", name, len(data), maxLookupBytes))
 	}
-	t, err := parseLookup(name, data)
-	if err != nil {
-		return nil, err
-	}
+	t := parseLookup(k, name, data)
 	sum := sha256.Sum256(data)
 	c.program.Files = append(c.program.Files, LookupFile{Name: name, SHA256: hex.EncodeToString(sum[:]), Shared: t.shared()})
 	if c.lookups == nil {
 		c.lookups = map[string]lookupTable{}
 	}
 	c.lookups[name] = t
-	return t, nil
+	return t
 }
 
 // shared counts the names whose code another name has as well.
@@ -112,9 +97,9 @@ func (t lookupTable) shared() (names int) {
 	return names
 }
 
-func parseLookup(name string, data []byte) (lookupTable, error) {
+func parseLookup(k *call, name string, data []byte) lookupTable {
 	if !utf8.Valid(data) {
-		return nil, fmt.Errorf("%s is not valid UTF-8", name)
+		panic(k.refusef("%s is not valid UTF-8", name))
 	}
 	r := exactcsv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
 	r.FieldsPerRecord = -1
@@ -125,21 +110,21 @@ func parseLookup(name string, data []byte) (lookupTable, error) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			panic(k.refusef("%s: %v", name, err))
 		}
 		line, _ := r.FieldPos(0)
 		switch _, twice := t[record[0]]; {
 		case len(record) != 2:
-			return nil, fmt.Errorf("%s line %d: %d columns; want a name and its code", name, line, len(record))
+			panic(k.refusef("%s line %d: %d columns; want a name and its code", name, line, len(record)))
 		case twice:
-			return nil, fmt.Errorf("%s line %d: the name %q is repeated; each name has one code", name, line, brief(record[0]))
+			panic(k.refusef("%s line %d: the name %q is repeated; each name has one code", name, line, brief(record[0])))
 		case record[1] == "":
-			return nil, fmt.Errorf("%s line %d: the name %q has no code", name, line, brief(record[0]))
+			panic(k.refusef("%s line %d: the name %q has no code", name, line, brief(record[0])))
 		}
 		t[record[0]] = []byte(record[1])
 	}
 	if len(t) == 0 {
-		return nil, fmt.Errorf("%s has no names", name)
+		panic(k.refusef("%s has no names", name))
 	}
-	return t, nil
+	return t
 }

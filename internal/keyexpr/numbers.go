@@ -19,22 +19,16 @@ const zeros = "0000000000000000000000000000000000000000000000000000000000000000"
 
 // pad keeps the order of numbers. Text must consist of digits; its leading zeros do not count, so "7" and "07" become
 // the same.
-func (c *compiler) pad(k *call) (*node, error) {
-	x, err := c.operand(k, 0, table.Integer, table.String)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) pad(k *call) *node {
+	x := c.operand(k, 0, table.Integer, table.String)
 	signed := k.keyword(2, "signed")
 	if len(k.args) == 3 && !signed {
-		return nil, k.errorf("the third argument can only be the word signed; want %s", k.usage)
+		panic(k.refusef("the third argument can only be the word signed; want %s", k.usage))
 	}
 	if signed {
 		return c.padSigned(k, x)
 	}
-	digits, err := k.number(1, 1, MaxPadDigits)
-	if err != nil {
-		return nil, err
-	}
+	digits := k.number(1, 1, MaxPadDigits)
 	width := int(digits)
 	n := &node{typ: table.String, src: k.src, order: numberOrder(x, k.src), width: width,
 		recipe: fmt.Sprintf("%s as %d decimal digits with leading zeros", x.recipe, width),
@@ -60,7 +54,7 @@ func (c *compiler) pad(k *call) (*node, error) {
 		e.fail(n, table.CodeType, e.shown(v), "%s has no digits to pad; use int(…)", a(v.Type))
 		return false
 	}
-	return n, nil
+	return n
 }
 
 func (e *Evaluator) padInteger(n *node, v int64, width int) bool {
@@ -96,14 +90,11 @@ func (e *Evaluator) padDigits(n *node, text []byte, width int) bool {
 
 // padSigned writes 0 and more with a 0 in front, and a negative number as "-" and its distance from 10^digits, so that
 // -1 is larger than -2; "-" sorts before "0", and after the usual separator ",".
-func (c *compiler) padSigned(k *call, x *node) (*node, error) {
+func (c *compiler) padSigned(k *call, x *node) *node {
 	if x.typ == table.String {
-		return nil, k.errorf("%s is a string; write pad(int(%s), …, signed)", brief(x.src), brief(x.src))
+		panic(k.refusef("%s is a string; write pad(int(%s), …, signed)", brief(x.src), brief(x.src)))
 	}
-	digits, err := k.number(1, 1, MaxSignedDigits)
-	if err != nil {
-		return nil, err
-	}
+	digits := k.number(1, 1, MaxSignedDigits)
 	width := int(digits)
 	beyond := uint64(1)
 	for range width {
@@ -138,22 +129,16 @@ func (c *compiler) padSigned(k *call, x *node) (*node, error) {
 		e.buf = append(append(append(e.buf, sign), zeros[:width-len(text)]...), text...)
 		return true
 	}
-	return n, nil
+	return n
 }
 
 // desc turns the order round: what was last comes first. As text it has 19 digits.
-func (c *compiler) desc(k *call) (*node, error) {
-	x, err := c.operand(k, 0, table.Integer)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) desc(k *call) *node {
+	x := c.operand(k, 0, table.Integer)
 	if len(k.args) == 2 {
-		form, err := k.literal(1)
-		if err != nil {
-			return nil, err
-		}
+		form := k.literal(1)
 		if form != "text" {
-			return nil, k.errorf("%q is not a form; want %s", form, k.usage)
+			panic(k.refusef("%q is not a form; want %s", form, k.usage))
 		}
 	}
 	n := &node{typ: table.Integer, src: k.src, order: reorder(x, k.src, true, false), tells: x.tells, recipe: fmt.Sprintf("%d - %s", int64(math.MaxInt64), x.recipe),
@@ -175,7 +160,7 @@ func (c *compiler) desc(k *call) (*node, error) {
 	}
 	if len(k.args) == 1 {
 		n.value = left
-		return n, nil
+		return n
 	}
 	n.typ, n.width = table.String, descDigits
 	n.recipe += ", as 19 digits"
@@ -186,5 +171,5 @@ func (c *compiler) desc(k *call) (*node, error) {
 		e.buf = e.buf[:start]
 		return v.Type != table.Null && e.padInteger(n, v.Int, descDigits)
 	}
-	return n, nil
+	return n
 }

@@ -3,7 +3,6 @@ package keyexpr
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"math"
 	"strings"
 
@@ -18,16 +17,13 @@ var native = map[string]bool{"+": true, "-": true, "*": true, "%": true, "/": tr
 
 func number(t table.Type) bool { return t == table.Integer || t == table.Double }
 
-func (c *compiler) unary(n *ast.UnaryNode) (*node, error) {
-	x, err := c.node(n.Node)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) unary(n *ast.UnaryNode) *node {
+	x := c.node(n.Node)
 	made := &node{typ: x.typ, src: n.String(), order: unordered(n.String(), 0), recipe: n.String(), python: n.Operator + x.python}
 	switch n.Operator {
 	case "-", "+":
 		if x.typ != table.Any && !number(x.typ) {
-			return nil, fmt.Errorf("%s: %s is %s; want a number", brief(made.src), brief(x.src), a(x.typ))
+			panic(refusef("%s: %s is %s; want a number", brief(made.src), brief(x.src), a(x.typ)))
 		}
 		zero := table.Value{Type: table.Integer}
 		op := n.Operator
@@ -42,11 +38,11 @@ func (c *compiler) unary(n *ast.UnaryNode) (*node, error) {
 		}
 		if x.constant != nil {
 			v := made.value(&Evaluator{program: c.program}, nil)
-			return constant(v), nil
+			return constant(v)
 		}
 	default:
 		if x.typ != table.Any && x.typ != table.Boolean {
-			return nil, fmt.Errorf("%s: %s is %s; want a condition", brief(made.src), brief(x.src), a(x.typ))
+			panic(refusef("%s: %s is %s; want a condition", brief(made.src), brief(x.src), a(x.typ)))
 		}
 		made.python = "not " + x.python
 		made.typ = table.Boolean
@@ -58,18 +54,12 @@ func (c *compiler) unary(n *ast.UnaryNode) (*node, error) {
 			return table.Value{Type: table.Boolean, Int: truth(!v)}
 		}
 	}
-	return made.finish(), nil
+	return made.finish()
 }
 
-func (c *compiler) binary(n *ast.BinaryNode) (*node, error) {
-	l, err := c.node(n.Left)
-	if err != nil {
-		return nil, err
-	}
-	r, err := c.node(n.Right)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) binary(n *ast.BinaryNode) *node {
+	l := c.node(n.Left)
+	r := c.node(n.Right)
 	src := n.String()
 	made := &node{src: src, order: unordered(src, 0), recipe: "(" + l.recipe + " " + n.Operator + " " + r.recipe + ")",
 		python: "(" + l.python + " " + n.Operator + " " + r.python + ")"}
@@ -83,30 +73,27 @@ func (c *compiler) binary(n *ast.BinaryNode) (*node, error) {
 	}
 	switch n.Operator {
 	case "+", "-", "*", "%", "/":
-		err = c.arithmetic(made, n.Operator[0], l, r)
+		c.arithmetic(made, n.Operator[0], l, r)
 	case "??":
-		err = c.fallback(made, l, r)
+		c.fallback(made, l, r)
 	case "and", "&&", "or", "||":
-		err = c.logical(made, n.Operator == "or" || n.Operator == "||", l, r)
+		c.logical(made, n.Operator == "or" || n.Operator == "||", l, r)
 	default:
-		err = c.comparison(made, n.Operator, l, r)
+		c.comparison(made, n.Operator, l, r)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return made.finish(), nil
+	return made.finish()
 }
 
 // arithmetic compiles + - * % and /, which always gives a double, as in the expression language.
-func (c *compiler) arithmetic(n *node, op byte, l, r *node) error {
+func (c *compiler) arithmetic(n *node, op byte, l, r *node) {
 	text := op == '+' && (l.typ == table.String || r.typ == table.String)
 	known := l.typ != table.Any && r.typ != table.Any
 	for _, x := range []*node{l, r} {
 		if x.typ != table.Any && (text && x.typ != table.String || !text && !number(x.typ)) {
 			if text && x.typ != table.Null {
-				return fmt.Errorf("%s: %s is %s; + joins texts: write text(%s), or pad(…, n) to keep the order of numbers", brief(n.src), brief(x.src), a(x.typ), brief(x.src))
+				panic(refusef("%s: %s is %s; + joins texts: write text(%s), or pad(…, n) to keep the order of numbers", brief(n.src), brief(x.src), a(x.typ), brief(x.src)))
 			}
-			return fmt.Errorf("%s: %s is %s; want numbers", brief(n.src), brief(x.src), a(x.typ))
+			panic(refusef("%s: %s is %s; want numbers", brief(n.src), brief(x.src), a(x.typ)))
 		}
 	}
 	switch {
@@ -126,13 +113,12 @@ func (c *compiler) arithmetic(n *node, op byte, l, r *node) error {
 		n.text = func(e *Evaluator, row []table.Value) bool {
 			return l.text(e, row) && e.fits(n, 0) && r.text(e, row) && e.fits(n, 0)
 		}
-		return nil
+		return
 	}
 	n.value = func(e *Evaluator, row []table.Value) table.Value {
 		a := l.value(e, row)
 		return e.arithmetic(n, op, a, r.value(e, row))
 	}
-	return nil
 }
 
 // arithmeticOrder finds the order that + and - with a constant keep, and that of texts one after the other: one counts
@@ -240,9 +226,8 @@ func doubleArithmetic(op byte, l, r float64) float64 {
 }
 
 // fallback compiles a ?? b.
-func (c *compiler) fallback(n *node, l, r *node) error {
-	t, err := common(n.src, l, r)
-	n.typ = t
+func (c *compiler) fallback(n *node, l, r *node) {
+	n.typ = common(n.src, l, r)
 	n.python = "(" + r.python + " if " + l.python + " is None else " + l.python + ")"
 	n.value = func(e *Evaluator, row []table.Value) table.Value {
 		if v := l.value(e, row); v.Type != table.Null || e.why != nil {
@@ -250,40 +235,32 @@ func (c *compiler) fallback(n *node, l, r *node) error {
 		}
 		return r.value(e, row)
 	}
-	return err
 }
 
 // common is the type of what is either of two values.
-func common(src string, l, r *node) (table.Type, error) {
+func common(src string, l, r *node) table.Type {
 	switch {
 	case l.typ == r.typ || r.typ == table.Null:
-		return l.typ, nil
+		return l.typ
 	case l.typ == table.Null:
-		return r.typ, nil
+		return r.typ
 	case l.typ == table.Any || r.typ == table.Any:
-		return table.Any, nil
+		return table.Any
 	}
-	return table.Any, fmt.Errorf("%s: %s is %s and %s is %s; both must be of one type", brief(src), brief(l.src), a(l.typ), brief(r.src), a(r.typ))
+	panic(refusef("%s: %s is %s and %s is %s; both must be of one type", brief(src), brief(l.src), a(l.typ), brief(r.src), a(r.typ)))
 }
 
-func (c *compiler) conditional(n *ast.ConditionalNode) (*node, error) {
+func (c *compiler) conditional(n *ast.ConditionalNode) *node {
 	var parts [3]*node
 	for i, part := range []ast.Node{n.Cond, n.Exp1, n.Exp2} {
-		made, err := c.node(part)
-		if err != nil {
-			return nil, err
-		}
-		parts[i] = made
+		parts[i] = c.node(part)
 	}
 	cond, yes, no := parts[0], parts[1], parts[2]
 	src := n.String()
 	if cond.typ != table.Boolean && cond.typ != table.Any {
-		return nil, fmt.Errorf("%s: %s is %s; want a condition", brief(src), brief(cond.src), a(cond.typ))
+		panic(refusef("%s: %s is %s; want a condition", brief(src), brief(cond.src), a(cond.typ)))
 	}
-	t, err := common(src, yes, no)
-	if err != nil {
-		return nil, err
-	}
+	t := common(src, yes, no)
 	made := &node{typ: t, src: src, order: unordered(src, 0), recipe: src, python: "(" + yes.python + " if " + cond.python + " else " + no.python + ")"}
 	made.value = func(e *Evaluator, row []table.Value) table.Value {
 		v, ok := e.condition(made, cond, row)
@@ -295,7 +272,7 @@ func (c *compiler) conditional(n *ast.ConditionalNode) (*node, error) {
 		}
 		return no.value(e, row)
 	}
-	return made.finish(), nil
+	return made.finish()
 }
 
 // condition evaluates a condition; it is not ok if it is null or has failed.
@@ -308,10 +285,10 @@ func (e *Evaluator) condition(n, x *node, row []table.Value) (v, ok bool) {
 }
 
 // logical compiles and, or: the right side is looked at only if the left one does not decide.
-func (c *compiler) logical(n *node, or bool, l, r *node) error {
+func (c *compiler) logical(n *node, or bool, l, r *node) {
 	for _, x := range []*node{l, r} {
 		if x.typ != table.Boolean && x.typ != table.Any {
-			return fmt.Errorf("%s: %s is %s; want a condition", brief(n.src), brief(x.src), a(x.typ))
+			panic(refusef("%s: %s is %s; want a condition", brief(n.src), brief(x.src), a(x.typ)))
 		}
 	}
 	n.typ = table.Boolean
@@ -325,29 +302,27 @@ func (c *compiler) logical(n *node, or bool, l, r *node) error {
 		}
 		return table.Value{Type: table.Boolean, Int: truth(v)}
 	}
-	return nil
 }
 
-func (c *compiler) comparison(n *node, op string, l, r *node) error {
+func (c *compiler) comparison(n *node, op string, l, r *node) {
 	n.typ = table.Boolean
 	if l.typ == table.Null || r.typ == table.Null {
 		if op != "==" && op != "!=" {
-			return fmt.Errorf("%s: nil has no order; compare with == or !=", brief(n.src))
+			panic(refusef("%s: nil has no order; compare with == or !=", brief(n.src)))
 		}
 		n.value = func(e *Evaluator, row []table.Value) table.Value {
 			same := l.value(e, row).Type == table.Null && r.value(e, row).Type == table.Null
 			return table.Value{Type: table.Boolean, Int: truth(same == (op == "=="))}
 		}
-		return nil
+		return
 	}
 	if l.typ != table.Any && r.typ != table.Any && l.typ != r.typ && !(number(l.typ) && number(r.typ)) {
-		return fmt.Errorf("%s: %s is %s and %s is %s; compare values of one type", brief(n.src), brief(l.src), a(l.typ), brief(r.src), a(r.typ))
+		panic(refusef("%s: %s is %s and %s is %s; compare values of one type", brief(n.src), brief(l.src), a(l.typ), brief(r.src), a(r.typ)))
 	}
 	n.value = func(e *Evaluator, row []table.Value) table.Value {
 		a := l.value(e, row)
 		return e.compare(n, op, a, r.value(e, row))
 	}
-	return nil
 }
 
 func (e *Evaluator) compare(n *node, op string, l, r table.Value) table.Value {

@@ -31,15 +31,18 @@ type script struct {
 	vars     types.Map
 	skip     map[ast.Node]bool // names of functions, and words that are not columns
 	collect  bool
-	err      error
 }
 
 // script compiles a piece of syntax for the expression language.
-func (c *compiler) script(n ast.Node) (made *node, err error) {
+func (c *compiler) script(n ast.Node) *node {
 	defer func() {
 		// The library is trusted to run programs, where it catches its own panics; compiling has no such net.
-		if r := recover(); r != nil {
-			made, err = nil, fmt.Errorf("%s: the expression language cannot compile this (%v); write it differently", brief(n.String()), r)
+		switch r := recover().(type) {
+		case nil:
+		case refusal:
+			panic(r)
+		default:
+			panic(refusef("%s: the expression language cannot compile this (%v); write it differently", brief(n.String()), r))
 		}
 	}()
 	src := n.String()
@@ -47,65 +50,59 @@ func (c *compiler) script(n ast.Node) (made *node, err error) {
 	ast.Walk(&n, s)
 	s.collect = false
 	ast.Walk(&n, s)
-	if s.err != nil {
-		return nil, s.err
-	}
 	expr.Env(s.vars)(s.config)
 	tree := &parser.Tree{Node: n, Source: file.NewSource(c.program.source)}
 	gives, err := checker.Check(tree, s.config)
 	if err != nil {
-		return nil, errors.New(c.parseMessage(err))
+		panic(languageRefusal(err))
 	}
-	t, err := resultType(src, gives)
-	if err != nil {
-		return nil, err
-	}
+	t := resultType(src, gives)
 	tree.Node = guard(tree.Node, s.config)
 	program, err := machine.Compile(tree, s.config)
 	if err != nil {
-		return nil, errors.New(c.parseMessage(err))
+		panic(languageRefusal(err))
 	}
-	made = &node{typ: t, src: src, order: unordered(src, 0), recipe: "the expression " + src, python: noPython}
+	made := &node{typ: t, src: src, order: unordered(src, 0), recipe: "the expression " + src, python: noPython}
 	made.value = s.runner(made, program)
-	return made.finish(), nil
+	return made.finish()
 }
 
-func resultType(src string, gives reflect.Type) (table.Type, error) {
+func resultType(src string, gives reflect.Type) table.Type {
 	if gives == nil {
-		return table.Any, nil
+		return table.Any
 	}
 	switch gives.Kind() {
 	case reflect.Interface:
-		return table.Any, nil
+		return table.Any
 	case reflect.String:
-		return table.String, nil
+		return table.String
 	case reflect.Bool:
-		return table.Boolean, nil
+		return table.Boolean
 	case reflect.Int, reflect.Int64, reflect.Int32:
-		return table.Integer, nil
+		return table.Integer
 	case reflect.Float64:
-		return table.Double, nil
+		return table.Double
 	}
-	return table.Any, fmt.Errorf("%s: gives %s; a column or an argument is a text, a number or a condition", brief(src), gives)
+	panic(refusef("%s: gives %s; a column or an argument is a text, a number or a condition", brief(src), gives))
 }
 
 // Visit rewrites columns and calls. Children come before their parents, so a first walk finds what must stay.
 func (s *script) Visit(at *ast.Node) {
 	switch n := (*at).(type) {
 	case *ast.MemberNode:
-		if property, ok := n.Property.(*ast.StringNode); ok && property.Value == "Local" && s.err == nil {
-			s.err = fmt.Errorf("Local() %s", noLocal)
+		if property, ok := n.Property.(*ast.StringNode); ok && property.Value == "Local" {
+			panic(refusef("Local() %s", noLocal))
 		}
 	case *ast.BuiltinNode:
-		if n.Name == "timezone" && s.err == nil {
+		if n.Name == "timezone" {
 			if zone, ok := n.Arguments[0].(*ast.StringNode); !ok || zone.Value == "Local" {
-				s.err = fmt.Errorf("timezone of what is not written out, or of Local, %s", noLocal)
+				panic(refusef("timezone of what is not written out, or of Local, %s", noLocal))
 			}
 		}
 	case *ast.CallNode:
 		callee, ok := n.Callee.(*ast.IdentifierNode)
 		switch {
-		case s.err != nil || !ok:
+		case !ok:
 		case s.collect:
 			s.skip[callee] = true
 			k := &call{name: callee.Value, args: n.Arguments}
@@ -113,24 +110,20 @@ func (s *script) Visit(at *ast.Node) {
 				s.skip[n.Arguments[2]] = true
 			}
 			if callee.Value == "splice" && k.keyword(0, "auto") {
-				s.err = fmt.Errorf("%s: splice(auto, …) cannot be an argument of %q; choose a separator", brief(n.String()), "the expression language's own functions")
+				panic(refusef("%s: splice(auto, …) cannot be an argument of %q; choose a separator", brief(n.String()), "the expression language's own functions"))
 			}
 		default:
 			s.call(at, callee.Value, n)
 		}
 	case *ast.IdentifierNode:
-		if !s.collect && !s.skip[n] && !s.compiler.bound[n.Value] && s.err == nil {
+		if !s.collect && !s.skip[n] && !s.compiler.bound[n.Value] {
 			s.column(n.Value)
 		}
 	}
 }
 
 func (s *script) column(name string) {
-	n, err := s.compiler.column(name)
-	if err != nil {
-		s.err = err
-		return
-	}
+	n := s.compiler.column(name)
 	for i, in := range s.compiler.program.env.Columns {
 		if in.Name == name {
 			s.columns[i] = name
@@ -158,14 +151,11 @@ var machineTypes = map[table.Type]struct {
 // our function through slots.
 func (s *script) call(at *ast.Node, name string, n *ast.CallNode) {
 	c := s.compiler
-	if name == "col" {
-		k := &call{name: name, src: n.String(), usage: functions[name].usage, args: n.Arguments}
-		if len(n.Arguments) == 1 {
-			if column, err := k.literal(0); err == nil {
-				ast.Patch(at, &ast.IdentifierNode{Value: column})
-				s.column(column)
-				return
-			}
+	if name == "col" && len(n.Arguments) == 1 {
+		if column, ok := n.Arguments[0].(*ast.StringNode); ok {
+			ast.Patch(at, &ast.IdentifierNode{Value: column.Value})
+			s.column(column.Value)
+			return
 		}
 	}
 	inner := &ast.CallNode{Callee: n.Callee, Arguments: make([]ast.Node, 0, len(n.Arguments))}
@@ -192,11 +182,7 @@ func (s *script) call(at *ast.Node, name string, n *ast.CallNode) {
 		c.program.slots++
 		passed = append(passed, arg)
 	}
-	made, err := c.call(name, inner)
-	if err != nil {
-		s.err = err
-		return
-	}
+	made := c.call(name, inner)
 	made.src = n.String()
 	unique := fmt.Sprintf("%s@%d", name, len(s.config.Functions))
 	returns := []reflect.Type{machineTypes[made.typ].function}

@@ -13,12 +13,9 @@ import (
 
 // splice joins the texts of its parts with a separator of one character. It keeps the order of parts that are texts;
 // numbers need pad. See the package's comment for which values it refuses.
-func (c *compiler) splice(k *call) (*node, error) {
+func (c *compiler) splice(k *call) *node {
 	n := &node{typ: table.String, src: k.src}
-	separator, err := c.separator(k)
-	if err != nil {
-		return nil, err
-	}
+	separator := c.separator(k)
 	joined := string(separator)
 	if separator == 0 {
 		joined = "…"
@@ -26,10 +23,7 @@ func (c *compiler) splice(k *call) (*node, error) {
 	var parts []*node
 	n.width = (len(k.args) - 2) * len(joined)
 	for i := range k.args[1:] {
-		x, err := c.operand(k, i+1)
-		if err != nil {
-			return nil, err
-		}
+		x := c.operand(k, i+1)
 		parts = append(parts, x)
 		n.tells = union(n.tells, x.textTells())
 		n.signed = n.signed || x.signed
@@ -54,24 +48,24 @@ func (c *compiler) splice(k *call) (*node, error) {
 	n.recipe = fmt.Sprintf("joined with %q: %s", joined, n.recipe)
 	n.python = fmt.Sprintf("%s.join([%s])", strconv.Quote(joined), n.python)
 	n.text = spliceText(n, parts, separator)
-	return n, nil
+	return n
 }
 
 // separator reads the first argument of a splice; 0 is one that is still to be chosen.
-func (c *compiler) separator(k *call) (rune, error) {
+func (c *compiler) separator(k *call) rune {
 	if k.keyword(0, "auto") {
 		c.program.Auto = true
-		return c.program.env.Separator, nil
+		return c.program.env.Separator
 	}
 	text, ok := k.args[0].(*ast.StringNode)
 	if !ok {
-		return 0, k.errorf("the first argument must be a separator in quotes, or the word auto; want %s", k.usage)
+		panic(k.refusef("the first argument must be a separator in quotes, or the word auto; want %s", k.usage))
 	}
 	r, size := utf8.DecodeRuneInString(text.Value)
 	if size == 0 || size != len(text.Value) || r == utf8.RuneError || r == 0 {
-		return 0, k.errorf("the separator %q is not one character; texts of fixed width can be joined with + and need none", text.Value)
+		panic(k.refusef("the separator %q is not one character; texts of fixed width can be joined with + and need none", text.Value))
 	}
-	return r, nil
+	return r
 }
 
 func spliceText(n *node, parts []*node, separator rune) func(*Evaluator, []table.Value) bool {

@@ -15,20 +15,20 @@ type slotRef int
 
 // node makes what runs of a piece of syntax. What is not columns, literals, our functions and plain operators is left
 // to the expression language, which is several times slower.
-func (c *compiler) node(n ast.Node) (*node, error) {
+func (c *compiler) node(n ast.Node) *node {
 	switch n := n.(type) {
 	case *ast.NilNode:
-		return (&node{src: "nil", python: "None", value: func(*Evaluator, []table.Value) table.Value { return null }}).finish(), nil
+		return (&node{src: "nil", python: "None", value: func(*Evaluator, []table.Value) table.Value { return null }}).finish()
 	case *ast.IdentifierNode:
 		return c.column(n.Value)
 	case *ast.IntegerNode:
-		return constant(table.Value{Type: table.Integer, Int: int64(n.Value)}), nil
+		return constant(table.Value{Type: table.Integer, Int: int64(n.Value)})
 	case *ast.FloatNode:
-		return constant(table.Value{Type: table.Double, Double: n.Value}), nil
+		return constant(table.Value{Type: table.Double, Double: n.Value})
 	case *ast.BoolNode:
-		return constant(table.Value{Type: table.Boolean, Int: truth(n.Value)}), nil
+		return constant(table.Value{Type: table.Boolean, Int: truth(n.Value)})
 	case *ast.StringNode:
-		return constant(table.Value{Type: table.String, Bytes: []byte(n.Value)}), nil
+		return constant(table.Value{Type: table.String, Bytes: []byte(n.Value)})
 	case *ast.UnaryNode:
 		return c.unary(n)
 	case *ast.BinaryNode:
@@ -39,7 +39,7 @@ func (c *compiler) node(n ast.Node) (*node, error) {
 		return c.conditional(n)
 	case *ast.ConstantNode:
 		if k, ok := n.Value.(slotRef); ok {
-			return slot(k), nil
+			return slot(k)
 		}
 	case *ast.CallNode:
 		if callee, ok := n.Callee.(*ast.IdentifierNode); ok {
@@ -80,20 +80,17 @@ func constant(v table.Value) *node {
 }
 
 // call compiles a call of one of our functions.
-func (c *compiler) call(name string, n *ast.CallNode) (*node, error) {
+func (c *compiler) call(name string, n *ast.CallNode) *node {
 	f, ok := functions[name]
 	if !ok {
-		return nil, unknownFunction(name)
+		panic(unknownFunction(name))
 	}
 	if len(n.Arguments) < f.least || f.most >= 0 && len(n.Arguments) > f.most {
-		return nil, fmt.Errorf("%s: %d arguments; want %s", brief(n.String()), len(n.Arguments), f.usage)
+		panic(refusef("%s: %d arguments; want %s", brief(n.String()), len(n.Arguments), f.usage))
 	}
-	made, err := f.build(c, &call{name: name, src: n.String(), usage: f.usage, args: n.Arguments})
-	if err != nil {
-		return nil, err
-	}
+	made := f.build(c, &call{name: name, src: n.String(), usage: f.usage, args: n.Arguments})
 	made.src = n.String()
-	return made.finish(), nil
+	return made.finish()
 }
 
 // call is one call of a function while it is compiled.
@@ -102,29 +99,29 @@ type call struct {
 	args             []ast.Node
 }
 
-func (k *call) errorf(format string, args ...any) error {
-	return fmt.Errorf("%s: %s", brief(k.src), fmt.Sprintf(format, args...))
+func (k *call) refusef(format string, args ...any) refusal {
+	return refusef("%s: %s", brief(k.src), fmt.Sprintf(format, args...))
 }
 
 // number reads an argument that must be a literal integer.
-func (k *call) number(i int, least, most int64) (int64, error) {
+func (k *call) number(i int, least, most int64) int64 {
 	n, ok := k.args[i].(*ast.IntegerNode)
 	if !ok {
-		return 0, k.errorf("argument %d must be a number from %d to %d, written out; want %s", i+1, least, most, k.usage)
+		panic(k.refusef("argument %d must be a number from %d to %d, written out; want %s", i+1, least, most, k.usage))
 	}
 	if v := int64(n.Value); v < least || v > most {
-		return 0, k.errorf("%d is not from %d to %d; want %s", v, least, most, k.usage)
+		panic(k.refusef("%d is not from %d to %d; want %s", v, least, most, k.usage))
 	}
-	return int64(n.Value), nil
+	return int64(n.Value)
 }
 
 // literal reads an argument that must be a literal string.
-func (k *call) literal(i int) (string, error) {
+func (k *call) literal(i int) string {
 	n, ok := k.args[i].(*ast.StringNode)
 	if !ok {
-		return "", k.errorf("argument %d must be a text in quotes; want %s", i+1, k.usage)
+		panic(k.refusef("argument %d must be a text in quotes; want %s", i+1, k.usage))
 	}
-	return n.Value, nil
+	return n.Value
 }
 
 // keyword reports whether an argument is the bare word.
@@ -137,13 +134,10 @@ func (k *call) keyword(i int, word string) bool {
 }
 
 // operand compiles an argument of one of the types, or of a type that is known only when it runs.
-func (c *compiler) operand(k *call, i int, allowed ...table.Type) (*node, error) {
-	n, err := c.node(k.args[i])
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) operand(k *call, i int, allowed ...table.Type) *node {
+	n := c.node(k.args[i])
 	if n.typ == table.Any || len(allowed) == 0 && n.typ != table.Null || slices.Contains(allowed, n.typ) {
-		return n, nil
+		return n
 	}
-	return nil, k.errorf("%s is %s; want %s", brief(n.src), a(n.typ), k.usage)
+	panic(k.refusef("%s is %s; want %s", brief(n.src), a(n.typ), k.usage))
 }

@@ -1,6 +1,7 @@
 package keyexpr
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -12,20 +13,14 @@ import (
 )
 
 // col names a column whose name is not an identifier.
-func (c *compiler) col(k *call) (*node, error) {
-	name, err := k.literal(0)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) col(k *call) *node {
+	name := k.literal(0)
 	return c.column(name)
 }
 
 // textOf keeps the order of texts; numbers have another order as texts.
-func (c *compiler) textOf(k *call) (*node, error) {
-	x, err := c.operand(k, 0)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) textOf(k *call) *node {
+	x := c.operand(k, 0)
 	n := &node{typ: table.String, src: k.src, order: textOrder(x), width: x.width, plain: x.plain && x.typ == table.String, signed: x.signed,
 		tells: x.textTells(), digits: x.typ == table.Integer || x.digits,
 		recipe: x.recipe, python: textPython(x), text: x.text}
@@ -34,15 +29,12 @@ func (c *compiler) textOf(k *call) (*node, error) {
 	} else if s, ok := single(x.order); ok && s.Column != "" {
 		n.recipe += " as text"
 	}
-	return n, nil
+	return n
 }
 
 // integer keeps the order of numbers, those written as text too.
-func (c *compiler) integer(k *call) (*node, error) {
-	x, err := c.operand(k, 0, table.String, table.Integer, table.Double)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) integer(k *call) *node {
+	x := c.operand(k, 0, table.String, table.Integer, table.Double)
 	n := &node{typ: table.Integer, src: k.src, order: numberOrder(x, k.src), recipe: x.recipe + " as a number", python: "int(" + x.python + ")"}
 	if x.typ == table.Integer {
 		n.tells = x.tells
@@ -67,15 +59,12 @@ func (c *compiler) integer(k *call) (*node, error) {
 		}
 		return null
 	}
-	return n, nil
+	return n
 }
 
 // letters is lower and upper. They do not keep the order: "B" < "a", and "b" > "a".
-func (c *compiler) letters(k *call) (*node, error) {
-	x, err := c.operand(k, 0, table.String)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) letters(k *call) *node {
+	x := c.operand(k, 0, table.String)
 	change, from, python := unicode.ToUpper, byte('a'), `"".join(c.upper() if len(c.upper()) == 1 else c for c in %s)`
 	if k.name == "lower" {
 		change, from, python = unicode.ToLower, 'A', `"".join(c.lower()[0] for c in %s)`
@@ -98,7 +87,7 @@ func (c *compiler) letters(k *call) (*node, error) {
 		}
 		return true
 	}
-	return n, nil
+	return n
 }
 
 // changeRunes replaces each character from start on.
@@ -130,24 +119,16 @@ func (e *Evaluator) stringOf(n, x *node, row []table.Value) bool {
 }
 
 // substr keeps the order coarsely if it begins at the beginning of a text.
-func (c *compiler) substr(k *call) (*node, error) {
-	x, err := c.operand(k, 0, table.String, table.Integer)
-	if err != nil {
-		return nil, err
-	}
-	from, err := k.number(1, 1, table.MaxValueBytes)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) substr(k *call) *node {
+	x := c.operand(k, 0, table.String, table.Integer)
+	from := k.number(1, 1, table.MaxValueBytes)
 	most, end := int64(math.MaxInt64), ""
 	if len(k.args) == 3 {
-		if most, err = k.number(2, 1, table.MaxValueBytes); err != nil {
-			return nil, err
-		}
+		most = k.number(2, 1, table.MaxValueBytes)
 		end = strconv.FormatInt(from-1+most, 10)
 	}
 	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0)}
-	n.recipe = "characters " + strconv.FormatInt(from, 10) + " to " + orWord(end, "the last") + " of " + x.recipe
+	n.recipe = "characters " + strconv.FormatInt(from, 10) + " to " + cmp.Or(end, "the last") + " of " + x.recipe
 	n.python = textPython(x) + "[" + strconv.FormatInt(from-1, 10) + ":" + end + "]"
 	if from == 1 && x.typ == table.String {
 		n.order = reorder(x, k.src, false, true)
@@ -162,14 +143,7 @@ func (c *compiler) substr(k *call) (*node, error) {
 		e.buf = append(e.buf[:start], e.buf[head:tail]...)
 		return true
 	}
-	return n, nil
-}
-
-func orWord(text, word string) string {
-	if text == "" {
-		return word
-	}
-	return text
+	return n
 }
 
 // prefixBytes is the length of the first n characters.
@@ -184,11 +158,8 @@ func prefixBytes(text []byte, n int64) int {
 
 // reverse keeps no order: that is its purpose, the fast-changing end comes first. An integer becomes its digits, whose
 // zeros stay, so that reverse(120) is "021".
-func (c *compiler) reverse(k *call) (*node, error) {
-	x, err := c.operand(k, 0, table.String, table.Integer)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) reverse(k *call) *node {
+	x := c.operand(k, 0, table.String, table.Integer)
 	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0), width: x.width, tells: x.textTells(), recipe: x.recipe + " written backwards", python: textPython(x) + "[::-1]"}
 	if x.typ == table.String && n.width > 0 && x.constant != nil {
 		n.width = len(x.constant.Bytes)
@@ -218,5 +189,5 @@ func (c *compiler) reverse(k *call) (*node, error) {
 		}
 		return true
 	}
-	return n, nil
+	return n
 }

@@ -20,37 +20,32 @@ var timeUnits = map[string]int64{"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}
 var textTimes = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02", "2006-01-02 15:04", time.RFC3339}
 
 // clockOf reads the optional arguments from i on: a zone, a unit, or both.
-func (c *compiler) clockOf(k *call, i int) (clock, error) {
+func clockOf(k *call, i int) clock {
 	at := clock{zone: time.UTC}
 	zoned := false
 	for ; i < len(k.args); i++ {
-		word, err := k.literal(i)
-		if err != nil {
-			return at, err
-		}
+		word := k.literal(i)
 		if unit, ok := timeUnits[word]; ok && at.unit == 0 {
 			at.unit = unit
 			continue
 		}
 		zone, err := time.LoadLocation(word)
 		if err != nil || zoned || word == "" || word == "Local" {
-			return at, k.errorf("%q is neither a zone such as Asia/Shanghai nor a unit (s, ms, us, ns); want %s", word, k.usage)
+			panic(k.refusef("%q is neither a zone such as Asia/Shanghai nor a unit (s, ms, us, ns); want %s", word, k.usage))
 		}
 		at.zone, zoned = zone, true
 	}
-	return at, nil
+	return at
 }
 
-// moment compiles the time that a call is about.
-func (c *compiler) moment(k *call, at clock) (*node, error) {
-	x, err := c.operand(k, 0, table.String, table.Integer)
-	if err != nil {
-		return nil, err
-	}
+// moment compiles the time that a call is about, whose optional arguments begin at i.
+func (c *compiler) moment(k *call, i int) (clock, *node) {
+	at := clockOf(k, i)
+	x := c.operand(k, 0, table.String, table.Integer)
 	if x.typ == table.Integer && at.unit == 0 {
-		return nil, k.errorf("%s is an integer; say what it counts since 1970 with \"s\", \"ms\", \"us\" or \"ns\"", brief(x.src))
+		panic(k.refusef("%s is an integer; say what it counts since 1970 with \"s\", \"ms\", \"us\" or \"ns\"", brief(x.src)))
 	}
-	return x, nil
+	return at, x
 }
 
 // read makes a time of a value.
@@ -105,28 +100,16 @@ func (at clock) read(e *Evaluator, n *node, v table.Value) (time.Time, bool) {
 
 // formatTime keeps the order coarsely if the layout goes from years to smaller units with fixed widths, and if the zone
 // never turns its clocks back.
-func (c *compiler) formatTime(k *call) (*node, error) {
-	written, err := k.literal(1)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) formatTime(k *call) *node {
+	written := k.literal(1)
 	layout := timeLayout{{text: written}}
 	if strings.Contains(written, "%") {
-		if layout, err = fromStrftime(written); err != nil {
-			return nil, k.errorf("%v", err)
-		}
+		layout = fromStrftime(k, written)
 	}
 	if string(layout.format(nil, time.Unix(0, 0).UTC())) == string(layout.format(nil, time.Unix(987654321, 5e8).UTC())) {
-		return nil, k.errorf("the layout %q names no part of a time; write 2006-01-02 15:04:05 or %%Y-%%m-%%d %%H:%%M:%%S, or parts of it", written)
+		panic(k.refusef("the layout %q names no part of a time; write 2006-01-02 15:04:05 or %%Y-%%m-%%d %%H:%%M:%%S, or parts of it", written))
 	}
-	at, err := c.clockOf(k, 2)
-	if err != nil {
-		return nil, err
-	}
-	x, err := c.moment(k, at)
-	if err != nil {
-		return nil, err
-	}
+	at, x := c.moment(k, 2)
 	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0), recipe: fmt.Sprintf("%s as a time like %q in %s", x.recipe, written, at.zone),
 		python: layout.python(at.python(x))}
 	if ordered, width := layout.ordered(); ordered {
@@ -143,7 +126,7 @@ func (c *compiler) formatTime(k *call) (*node, error) {
 		}
 		return ok
 	}
-	return n, nil
+	return n
 }
 
 // python is the time of a value as a formula.
@@ -160,15 +143,8 @@ func (at clock) python(x *node) string {
 }
 
 // timePart is year, month or day as an integer. A year keeps the order coarsely.
-func (c *compiler) timePart(k *call) (*node, error) {
-	at, err := c.clockOf(k, 1)
-	if err != nil {
-		return nil, err
-	}
-	x, err := c.moment(k, at)
-	if err != nil {
-		return nil, err
-	}
+func (c *compiler) timePart(k *call) *node {
+	at, x := c.moment(k, 1)
 	n := &node{typ: table.Integer, src: k.src, recipe: fmt.Sprintf("the %s of %s in %s", k.name, x.recipe, at.zone), python: at.python(x) + "." + k.name}
 	part := time.Time.Year
 	switch k.name {
@@ -188,7 +164,7 @@ func (c *compiler) timePart(k *call) (*node, error) {
 		}
 		return table.Value{Type: table.Integer, Int: int64(part(t))}
 	}
-	return n, nil
+	return n
 }
 
 // steady reports whether a zone has turned its clocks in the years that data comes from.
