@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -30,15 +30,40 @@ type Job struct {
 
 type object map[string]json.RawMessage
 
+// refusal is why a job is not converted. What converts a part panics with it, and Convert returns it.
+type refusal struct{ error }
+
+func refusef(format string, args ...any) refusal { return refusal{fmt.Errorf(format, args...)} }
+
+// about is deferred by what converts a part, for a refusal to begin with.
+func about(part string) {
+	switch r := recover().(type) {
+	case nil:
+	case refusal:
+		panic(refusef("%s: %w", part, r.error))
+	default:
+		panic(r)
+	}
+}
+
 // Convert makes a job of the text of a DataX job.
-func Convert(text []byte) (*Job, error) {
+func Convert(text []byte) (j *Job, err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case refusal:
+			j, err = nil, r.error
+		default:
+			panic(r)
+		}
+	}()
 	d := json.NewDecoder(bytes.NewReader(text))
 	var root object
 	if err := d.Decode(&root); err != nil {
-		return nil, fmt.Errorf("read JSON: %w (DataX's comments must be removed)", err)
+		panic(refusef("read JSON: %w (DataX's comments must be removed)", err))
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("read JSON: text after the job")
+		panic(refusef("read JSON: text after the job"))
 	}
 	var body struct {
 		Setting object `json:"setting"`
@@ -48,37 +73,32 @@ func Convert(text []byte) (*Job, error) {
 		} `json:"content"`
 	}
 	if err := json.Unmarshal(root["job"], &body); err != nil {
-		return nil, fmt.Errorf("job: %w", err)
+		panic(refusef("job: %w", err))
 	}
 	if len(body.Content) != 1 {
-		return nil, fmt.Errorf("job.content has %d entries, of which DataX runs the first only; convert jobs of one", len(body.Content))
+		panic(refusef("job.content has %d entries, of which DataX runs the first only; convert jobs of one", len(body.Content)))
 	}
 	c := body.Content[0]
 	if len(c.Transformer) > 0 && string(c.Transformer) != "null" && string(c.Transformer) != "[]" {
-		return nil, errors.New("transformer: not converted; see --set for computed columns")
+		panic(refusef("transformer: not converted; see --set for computed columns"))
 	}
 	if c.Writer.Name != "otswriter" {
-		return nil, fmt.Errorf("writer %q: only otswriter is converted; tsimport export writes a table to files", c.Writer.Name)
+		panic(refusef("writer %q: only otswriter is converted; tsimport export writes a table to files", c.Writer.Name))
 	}
 	read, ok := readers[c.Reader.Name]
 	if !ok {
-		return nil, fmt.Errorf("reader %q: not converted; write the load by hand (docs/jobs.md): %s", c.Reader.Name, cmp.Or(byHand[c.Reader.Name], "from files that another program has written"))
+		panic(refusef("reader %q: not converted; write the load by hand (docs/jobs.md): %s", c.Reader.Name, cmp.Or(byHand[c.Reader.Name], "from files that another program has written")))
 	}
-	j := &Job{File: &job.File{}}
+	j = &Job{File: &job.File{}}
 	load := job.Single{Command: job.Load}
-	columns, keys, err := j.writer(c.Writer.Parameter, &load, read.typed)
-	if err != nil {
-		return nil, fmt.Errorf("otswriter: %w", err)
-	}
-	limit, err := errorLimit(body.Setting["errorLimit"])
-	if err != nil {
-		return nil, fmt.Errorf("errorLimit: %w", err)
-	}
+	columns, keys := j.writer(c.Writer.Parameter, &load, read.typed)
+	limit := errorLimit(body.Setting["errorLimit"])
 	set(&load, "max-errors", limit)
 	set(&load, "create", "true") // a table that is there stays as it is
-	if err := read.convert(j, c.Reader.Parameter, c.Writer.Parameter, load, columns, keys); err != nil {
-		return nil, fmt.Errorf("%s: %w", c.Reader.Name, err)
-	}
+	func() {
+		defer about(c.Reader.Name)
+		read.convert(j, c.Reader.Parameter, c.Writer.Parameter, load, columns, keys)
+	}()
 	if limit == "-1" {
 		j.note("without a limit of errors any number of records may be rejected; run ends with exit code 3 then")
 	} else if limit != "0" && len(j.File.Loads) > 1 {
@@ -98,7 +118,7 @@ func Convert(text []byte) (*Job, error) {
 // reads is how a reader is converted. What it reads is typed if it knows more types than those of text.
 type reads struct {
 	typed   bool
-	convert func(j *Job, reader, writer object, l job.Single, columns []column, keys int) error
+	convert func(j *Job, reader, writer object, l job.Single, columns []column, keys int)
 }
 
 var readers = map[string]reads{
@@ -133,35 +153,62 @@ func set(l *job.Single, key string, values ...string) {
 }
 
 // known refuses the keys of o that are not in names.
-func (o object) known(names ...string) error {
-	var unknown []string
-	for k := range o {
+func (o object) known(names ...string) {
+	for _, k := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(names, k) {
-			unknown = append(unknown, k)
+			panic(refusef("%q: not converted; remove it if the job does not need it", k))
 		}
 	}
-	if len(unknown) == 0 {
-		return nil
+}
+
+// knownIn is known of a part.
+func (o object) knownIn(part string, names ...string) {
+	defer about(part)
+	o.known(names...)
+}
+
+// only refuses another text than the one that a key has if it is absent.
+func (o object) only(key, absent, why string) {
+	if got := o.text(key, absent); !strings.EqualFold(got, absent) {
+		panic(refusef("%s %q: %s", key, got, why))
 	}
-	slices.Sort(unknown)
-	return fmt.Errorf("%q: not converted; remove it if the job does not need it", unknown[0])
+}
+
+// needed is a text that may not be absent.
+func (o object) needed(key string) string {
+	v := o.text(key, "")
+	if v == "" {
+		panic(refusef("%s: is missing", key))
+	}
+	return v
+}
+
+// texts are those of a list, or one text; it is not ok if there is something else.
+func texts(raw json.RawMessage) (all []string, ok bool) {
+	var one string
+	if json.Unmarshal(raw, &all) == nil {
+		return all, true
+	}
+	ok = json.Unmarshal(raw, &one) == nil
+	return []string{one}, ok
 }
 
 // text is a text, number or truth; DataX takes "true" and true alike.
-func (o object) text(key, absent string) (string, error) {
+func (o object) text(key, absent string) string {
 	raw, ok := o[key]
 	if !ok || string(raw) == "null" {
-		return absent, nil
+		return absent
 	}
 	s := string(raw)
 	if raw[0] == '"' {
 		if err := json.Unmarshal(raw, &s); err != nil {
-			return "", fmt.Errorf("%s: %w", key, err)
+			panic(refusef("%s: %w", key, err))
 		}
 	} else if raw[0] == '{' || raw[0] == '[' {
-		return "", fmt.Errorf("%s: want a text", key)
+		panic(refusef("%s: want a text", key))
 	}
-	return s, clear(key, s)
+	clear(key, s)
+	return s
 }
 
 // variable is how DataX writes one; without braces it has no equal.
@@ -171,84 +218,73 @@ var (
 )
 
 // template is a text in which variables of DataX become those of a job file.
-func (j *Job) template(key, s string) error {
+func (j *Job) template(key, s string) {
 	for _, m := range variable.FindAllStringSubmatch(s, -1) {
 		j.variables = append(j.variables, m[1])
 	}
 	rest := variable.ReplaceAllString(s, "")
 	if bare := bareVariable.FindString(rest); bare != "" {
-		return fmt.Errorf("%s: replace the variable %s by its value, or write ${%s}", key, bare, bare[1:])
+		panic(refusef("%s: replace the variable %s by its value, or write ${%s}", key, bare, bare[1:]))
 	}
-	return clear(key, rest)
+	clear(key, rest)
 }
 
 // statements are the texts of a list, or one text.
-func (j *Job) statements(o object, key string) (all []string, err error) {
+func (j *Job) statements(o object, key string) []string {
 	raw, ok := o[key]
 	if !ok || string(raw) == "null" {
-		return nil, nil
+		return nil
 	}
-	var one string
-	if json.Unmarshal(raw, &one) == nil {
-		if strings.TrimSpace(one) != "" {
-			all = []string{one}
-		}
-	} else if err := json.Unmarshal(raw, &all); err != nil {
-		return nil, fmt.Errorf("%s: want a text or a list of texts", key)
+	all, ok := texts(raw)
+	switch {
+	case !ok:
+		panic(refusef("%s: want a text or a list of texts", key))
+	case raw[0] == '"' && strings.TrimSpace(all[0]) == "":
+		return nil
 	}
 	for i, s := range all {
 		if all[i] = strings.TrimSpace(s); all[i] == "" {
-			return nil, fmt.Errorf("%s: is empty", key)
+			panic(refusef("%s: is empty", key))
 		}
-		if err := j.template(key, strings.NewReplacer("\n", " ", "\r", " ").Replace(s)); err != nil {
-			return nil, err
-		}
+		j.template(key, strings.NewReplacer("\n", " ", "\r", " ").Replace(s))
 	}
-	return all, nil
+	return all
 }
 
 // clear refuses texts in which a job file, or a list in one, would see something else.
-func clear(key, s string) error {
+func clear(key, s string) {
 	if strings.Contains(s, "${") {
-		return fmt.Errorf("%s: replace the variable of DataX by its value", key)
+		panic(refusef("%s: replace the variable of DataX by its value", key))
 	}
 	if strings.ContainsAny(s, "\x00\r\n") {
-		return fmt.Errorf("%s: a line end in a value is not converted", key)
+		panic(refusef("%s: a line end in a value is not converted", key))
 	}
-	return nil
 }
 
-func errorLimit(raw json.RawMessage) (string, error) {
+func errorLimit(raw json.RawMessage) string {
+	defer about("errorLimit")
 	if len(raw) == 0 || string(raw) == "null" {
-		return "-1", nil
+		return "-1"
 	}
 	var o object
 	if err := json.Unmarshal(raw, &o); err != nil {
-		return "", errors.New("want record or percentage")
+		panic(refusef("want record or percentage"))
 	}
-	if err := o.known("record", "percentage"); err != nil {
-		return "", err
-	}
-	text, err := o.text("record", "")
-	if err != nil {
-		return "", err
-	}
-	share, err := o.text("percentage", "")
-	if err != nil {
-		return "", err
-	}
+	o.known("record", "percentage")
+	text := o.text("record", "")
+	share := o.text("percentage", "")
 	if text == "" && share != "" { // a number of records counts before a share, which is of one
 		v, err := strconv.ParseFloat(share, 64)
 		if err != nil || !(v >= 0 && v <= 1) {
-			return "", fmt.Errorf("percentage %q: want 0 to 1, as DataX does", share)
+			panic(refusef("percentage %q: want 0 to 1, as DataX does", share))
 		}
-		return strconv.FormatFloat(math.Round(v*1e12)/1e10, 'f', -1, 64) + "%", nil
+		return strconv.FormatFloat(math.Round(v*1e12)/1e10, 'f', -1, 64) + "%"
 	}
 	if text == "" {
-		return "-1", nil
+		return "-1"
 	}
 	if n, err := strconv.ParseInt(text, 10, 64); err != nil || n < -1 {
-		return "", fmt.Errorf("record %q: want a whole number", text)
+		panic(refusef("record %q: want a whole number", text))
 	}
-	return text, nil
+	return text
 }

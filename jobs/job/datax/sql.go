@@ -3,7 +3,6 @@ package datax
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -37,58 +36,31 @@ func bare(name string) string {
 func quoted(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
 // sql makes loads of what mysqlreader reads: one for each table or query.
-func (j *Job) sql(o, _ object, l job.Single, columns []column, keys int) error {
-	if err := o.known("username", "password", "column", "connection", "where", "splitPk", "fetchSize"); err != nil {
-		return err
-	}
-	user, err := o.text("username", "")
-	if err != nil {
-		return err
-	}
-	conditions, err := j.statements(o, "where")
-	if err != nil {
-		return err
-	}
+func (j *Job) sql(o, _ object, l job.Single, columns []column, keys int) {
+	o.known("username", "password", "column", "connection", "where", "splitPk", "fetchSize")
+	user := o.text("username", "")
+	conditions := j.statements(o, "where")
 	where := strings.TrimRight(strings.Join(conditions, ""), ";； \n")
 	var connections []object
 	if err := json.Unmarshal(o["connection"], &connections); err != nil || len(connections) == 0 {
-		return errors.New("connection: want a list of {jdbcUrl, table} or {jdbcUrl, querySql}")
+		panic(refusef("connection: want a list of {jdbcUrl, table} or {jdbcUrl, querySql}"))
 	}
 	first := ""
 	for _, c := range connections {
-		if err := c.known("jdbcUrl", "table", "querySql"); err != nil {
-			return fmt.Errorf("connection: %w", err)
-		}
-		address, err := addressOf(c, user)
-		if err != nil {
-			return err
-		}
+		c.knownIn("connection", "jdbcUrl", "table", "querySql")
+		address := addressOf(c, user)
 		first = cmp.Or(first, address)
-		tables, err := j.statements(c, "table")
-		if err != nil {
-			return err
-		}
-		queries, err := j.statements(c, "querySql")
-		if err != nil {
-			return err
-		}
+		tables := j.statements(c, "table")
+		queries := j.statements(c, "querySql")
 		if (len(tables) > 0) == (len(queries) > 0) {
-			return errors.New("connection: want table or querySql, and not both")
+			panic(refusef("connection: want table or querySql, and not both"))
 		}
 		for _, q := range queries {
-			if err := j.query(address, q, false, l, columns, keys); err != nil {
-				return fmt.Errorf("querySql: %w", err)
-			}
+			j.query(address, q, false, l, columns, keys)
 		}
 		for _, t := range tables {
-			names, err := expandTable(t)
-			if err != nil {
-				return err
-			}
-			for _, name := range names {
-				if err := j.table(o["column"], address, name, where, l, columns, keys); err != nil {
-					return err
-				}
+			for _, name := range expandTable(t) {
+				j.table(o["column"], address, name, where, l, columns, keys)
 			}
 		}
 	}
@@ -97,7 +69,6 @@ func (j *Job) sql(o, _ object, l job.Single, columns []column, keys int) error {
 		j.note("all loads use MYSQL_PWD, as the connections of DataX share one password")
 	}
 	j.typeNotes(columns)
-	return nil
 }
 
 // typeNotes says what no conversion can know: the types of the database's columns.
@@ -116,25 +87,21 @@ func (j *Job) typeNotes(columns []column) {
 }
 
 // addressOf makes our address of a connection's, without a password.
-func addressOf(c object, user string) (string, error) {
-	var urls []string
-	if err := json.Unmarshal(c["jdbcUrl"], &urls); err != nil {
-		one := ""
-		if json.Unmarshal(c["jdbcUrl"], &one) != nil {
-			return "", errors.New("jdbcUrl: want an address")
-		}
-		urls = []string{one}
+func addressOf(c object, user string) string {
+	urls, ok := texts(c["jdbcUrl"])
+	if !ok {
+		panic(refusef("jdbcUrl: want an address"))
 	}
 	if len(urls) != 1 {
-		return "", fmt.Errorf("jdbcUrl: there are %d, of which DataX takes the first that answers; keep one", len(urls))
+		panic(refusef("jdbcUrl: there are %d, of which DataX takes the first that answers; keep one", len(urls)))
 	}
 	m := jdbc.FindStringSubmatch(urls[0])
 	if m == nil {
-		return "", errors.New("jdbcUrl: not converted; want jdbc:mysql://HOST:PORT/DATABASE with one host")
+		panic(refusef("jdbcUrl: not converted; want jdbc:mysql://HOST:PORT/DATABASE with one host"))
 	}
 	given, err := url.ParseQuery(m[3])
 	if err != nil {
-		return "", errors.New("jdbcUrl: its parameters cannot be read")
+		panic(refusef("jdbcUrl: its parameters cannot be read"))
 	}
 	q := url.Values{}
 	for name, values := range given {
@@ -144,14 +111,14 @@ func addressOf(c object, user string) (string, error) {
 		case name == "useSSL":
 			q.Set("ssl-mode", map[string]string{"true": "REQUIRED", "false": "DISABLED"}[strings.ToLower(values[0])])
 		case !slices.Contains(ofNoValue, name):
-			return "", fmt.Errorf("jdbcUrl: the parameter %q is not converted; remove it if the job does not need it", name)
+			panic(refusef("jdbcUrl: the parameter %q is not converted; remove it if the job does not need it", name))
 		}
 	}
 	u := url.URL{Scheme: "mysql", User: url.User(user), Host: m[1], Path: "/" + m[2], RawQuery: q.Encode()}
 	if user == "" {
 		u.User = nil
 	}
-	return u.String(), nil
+	return u.String()
 }
 
 // with adds a parameter to an address. Commas and dots stay what they are.
@@ -164,22 +131,19 @@ func with(address, name, value string) string {
 }
 
 // table makes a load of a table, or of a query where the job has conditions or expressions.
-func (j *Job) table(raw json.RawMessage, address, table, where string, l job.Single, columns []column, keys int) error {
+func (j *Job) table(raw json.RawMessage, address, table, where string, l job.Single, columns []column, keys int) {
 	for _, part := range strings.Split(table, ".") {
 		if !sqlName.MatchString(part) || strings.Contains(strings.Trim(part, "`"), ".") {
-			return fmt.Errorf("table %q: not converted; want TABLE or SCHEMA.TABLE", table)
+			panic(refusef("table %q: not converted; want TABLE or SCHEMA.TABLE", table))
 		}
 	}
-	var sources []string
-	var one string
-	if json.Unmarshal(raw, &one) == nil {
-		sources = []string{one}
-	} else if err := json.Unmarshal(raw, &sources); err != nil || len(sources) == 0 {
-		return errors.New("column: want a list of names")
+	sources, ok := texts(raw)
+	if !ok || len(sources) == 0 {
+		panic(refusef("column: want a list of names"))
 	}
 	all := len(sources) == 1 && strings.TrimSpace(sources[0]) == "*"
 	if !all && len(sources) != len(columns) {
-		return fmt.Errorf("the reader has %d columns and the writer %d", len(sources), len(columns))
+		panic(refusef("the reader has %d columns and the writer %d", len(sources), len(columns)))
 	}
 	named := !all // every column is one of the table
 	for i, s := range sources {
@@ -198,7 +162,8 @@ func (j *Job) table(raw json.RawMessage, address, table, where string, l job.Sin
 		if where != "" {
 			query += " WHERE (" + where + "\n)"
 		}
-		return j.query(address, query, named, l, columns, keys)
+		j.query(address, query, named, l, columns, keys)
+		return
 	}
 	parts := strings.Split(table, ".")
 	for i, p := range parts {
@@ -210,11 +175,11 @@ func (j *Job) table(raw json.RawMessage, address, table, where string, l job.Sin
 	for i, c := range columns {
 		source := bare(sources[i])
 		if seen[source] {
-			return fmt.Errorf("column %q is read twice; give it by --set", source)
+			panic(refusef("column %q is read twice; give it by --set", source))
 		}
 		seen[source] = true
 		if strings.ContainsAny(source, ",=\"{}$ \t") {
-			return fmt.Errorf("column: the name %q is not converted", source)
+			panic(refusef("column: the name %q is not converted", source))
 		}
 		if i < keys {
 			entry := c.name + ":" + c.kind
@@ -233,7 +198,6 @@ func (j *Job) table(raw json.RawMessage, address, table, where string, l job.Sin
 	j.attributes(&l, columns[keys:], taken, rename)
 	j.note("table " + table + ": it is read by its own primary key; if a column of the key here is not part of it, run refuses the load")
 	j.add(l)
-	return nil
 }
 
 // isConstant reports whether a column of DataX is a word of SQL instead of a name.
@@ -242,7 +206,7 @@ func isConstant(s string) bool {
 }
 
 // query makes a load of the rows of a query, whose columns are the writer's in order. Named says that they have the names of the writer's.
-func (j *Job) query(address, query string, named bool, l job.Single, columns []column, keys int) error {
+func (j *Job) query(address, query string, named bool, l job.Single, columns []column, keys int) {
 	query = strings.TrimRight(query, "; \t\n")
 	var names, pk, key, taken []string
 	for i, c := range columns {
@@ -266,7 +230,6 @@ func (j *Job) query(address, query string, named bool, l job.Single, columns []c
 	j.note("queries are read with an empty sql_mode: if the server's has ANSI_QUOTES, PIPES_AS_CONCAT or NO_BACKSLASH_ESCAPES, they may mean something else")
 	j.note("no two rows of a query may share " + strings.Join(key, ", ") + ": the load stops where they do. One session reads the query, sorted by them")
 	j.add(l)
-	return nil
 }
 
 // attributes sets which attributes are loaded, from which columns, as what.
@@ -303,7 +266,7 @@ var numbered = regexp.MustCompile(`^((?:\w+\.)?\w+)\[(\d{1,6})-(\d{1,6})\](\w*)$
 const mostTables = 1000
 
 // expandTable is the names that DataX makes of one: parts with commas, each with the numbers of a range.
-func expandTable(text string) (names []string, err error) {
+func expandTable(text string) (names []string) {
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)
 		m := numbered.FindStringSubmatch(part)
@@ -318,7 +281,7 @@ func expandTable(text string) (names []string, err error) {
 			from, to, digits = to, from, m[3]
 		}
 		if to-from >= mostTables {
-			return nil, fmt.Errorf("table %q: more than %d tables", part, mostTables)
+			panic(refusef("table %q: more than %d tables", part, mostTables))
 		}
 		for n := from; n <= to; n++ {
 			number := strconv.Itoa(n)
@@ -328,5 +291,5 @@ func expandTable(text string) (names []string, err error) {
 			names = append(names, m[1]+number+m[4])
 		}
 	}
-	return names, nil
+	return names
 }

@@ -3,7 +3,6 @@ package datax
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,63 +19,40 @@ var ourTypes = map[string]string{"string": "string", "int": "integer", "integer"
 var readerTypes = map[string]string{"string": "string", "long": "integer", "double": "double", "boolean": "boolean"}
 
 // writer reads what otswriter does. A reader that is typed has binary columns, too, and no types of its own that a column could take.
-func (j *Job) writer(o object, l *job.Single, typed bool) (all []column, keys int, err error) {
-	if err := o.known("endpoint", "accessId", "accessKey", "instanceName", "table", "mode", "newVersion", "enableAutoIncrement", "isTimeseriesTable",
-		"primaryKey", "column", "writeMode"); err != nil {
-		return nil, 0, err
-	}
-	for _, want := range []struct{ key, is, why string }{
-		{"mode", "normal", "several versions of a cell are not converted"},
-		{"enableAutoIncrement", "false", "see docs/auto-increment.md and write the load by hand"},
-		{"isTimeseriesTable", "false", "time series tables are not loaded"},
-	} {
-		got, err := o.text(want.key, want.is)
-		if err != nil {
-			return nil, 0, err
-		}
-		if !strings.EqualFold(got, want.is) {
-			return nil, 0, fmt.Errorf("%s %q: %s", want.key, got, want.why)
-		}
-	}
-	mode, err := o.text("writeMode", "")
-	if err != nil {
-		return nil, 0, err
-	}
-	newer, err := o.text("newVersion", "false")
-	if err != nil {
-		return nil, 0, err
-	}
+func (j *Job) writer(o object, l *job.Single, typed bool) (all []column, keys int) {
+	defer about("otswriter")
+	o.known("endpoint", "accessId", "accessKey", "instanceName", "table", "mode", "newVersion", "enableAutoIncrement", "isTimeseriesTable",
+		"primaryKey", "column", "writeMode")
+	o.only("mode", "normal", "several versions of a cell are not converted")
+	o.only("enableAutoIncrement", "false", "see docs/auto-increment.md and write the load by hand")
+	o.only("isTimeseriesTable", "false", "time series tables are not loaded")
+	mode := o.text("writeMode", "")
+	newer := o.text("newVersion", "false")
 	switch {
 	case strings.EqualFold(mode, "PutRow"):
 	case strings.EqualFold(mode, "UpdateRow") && strings.EqualFold(newer, "false"):
 		set(l, "mode", "update")
 		set(l, "on-null", "delete") // as the writer does
 	case strings.EqualFold(mode, "UpdateRow"):
-		return nil, 0, errors.New("writeMode UpdateRow with newVersion: not converted; write mode: update by hand")
+		panic(refusef("writeMode UpdateRow with newVersion: not converted; write mode: update by hand"))
 	default:
-		return nil, 0, fmt.Errorf("writeMode %q: only PutRow and UpdateRow are converted", mode)
+		panic(refusef("writeMode %q: only PutRow and UpdateRow are converted", mode))
 	}
 	for _, at := range []struct{ theirs, ours string }{{"endpoint", "endpoint"}, {"instanceName", "instance"}} {
-		v, err := o.text(at.theirs, "")
-		if err != nil {
-			return nil, 0, err
-		}
+		v := o.text(at.theirs, "")
 		if v != "" {
 			j.Target = append(j.Target, job.Setting{Key: at.ours, Values: []string{v}})
 		}
 	}
-	table, err := o.text("table", "")
-	if err != nil {
-		return nil, 0, err
-	}
+	table := o.text("table", "")
 	if !job.IsName(table) || strings.ContainsAny(table, "{}") {
-		return nil, 0, fmt.Errorf("table %q: not a name", table)
+		panic(refusef("table %q: not a name", table))
 	}
 	l.Name = table
 	for _, key := range []string{"primaryKey", "column"} {
 		var list []json.RawMessage
 		if err := json.Unmarshal(o[key], &list); err != nil || len(list) == 0 {
-			return nil, 0, fmt.Errorf("%s: want a list of columns", key)
+			panic(refusef("%s: want a list of columns", key))
 		}
 		if key == "primaryKey" {
 			keys = len(list)
@@ -86,49 +62,38 @@ func (j *Job) writer(o object, l *job.Single, typed bool) (all []column, keys in
 			if json.Unmarshal(raw, &c.name) != nil {
 				var entry object
 				if err := json.Unmarshal(raw, &entry); err != nil {
-					return nil, 0, fmt.Errorf("%s: want names or {name, type}", key)
+					panic(refusef("%s: want names or {name, type}", key))
 				}
-				if err := entry.known("name", "type"); err != nil {
-					return nil, 0, err
-				}
-				if c.name, err = entry.text("name", ""); err != nil {
-					return nil, 0, err
-				}
-				kind, err := entry.text("type", "")
-				if err != nil {
-					return nil, 0, err
-				}
+				entry.known("name", "type")
+				c.name = entry.text("name", "")
+				kind := entry.text("type", "")
 				if c.kind = ourTypes[strings.ToLower(kind)]; c.kind == "" || c.kind == "binary" && !typed {
-					return nil, 0, fmt.Errorf("column %q has type %q: not converted", c.name, kind)
+					panic(refusef("column %q has type %q: not converted", c.name, kind))
 				}
 			}
 			if typed && c.kind == "" {
-				return nil, 0, fmt.Errorf("column %q: its type is missing", c.name)
+				panic(refusef("column %q: its type is missing", c.name))
 			}
 			if key == "primaryKey" && !slices.Contains([]string{"", "string", "integer", "binary"}, c.kind) {
-				return nil, 0, fmt.Errorf("key column %q is %s: want string or integer", c.name, c.kind)
+				panic(refusef("key column %q is %s: want string or integer", c.name, c.kind))
 			}
 			if c.name == "" || strings.ContainsAny(c.name, ",:=\"{}$ \t\r\n") {
-				return nil, 0, fmt.Errorf("%s: the name %q is not converted", key, c.name)
+				panic(refusef("%s: the name %q is not converted", key, c.name))
 			}
 			if slices.ContainsFunc(all, func(a column) bool { return a.name == c.name }) {
-				return nil, 0, fmt.Errorf("column %q comes twice", c.name)
+				panic(refusef("column %q comes twice", c.name))
 			}
 			all = append(all, c)
 		}
 	}
-	return all, keys, nil
+	return all, keys
 }
 
 // files reads what txtfilereader reads.
-func (j *Job) files(o, _ object, l job.Single, columns []column, keys int) (err error) {
-	if err := o.known(append([]string{"path"}, ofText...)...); err != nil {
-		return err
-	}
-	if l.From, err = j.names(o); err != nil {
-		return err
-	}
-	return j.text(o, l, columns, keys)
+func (j *Job) files(o, _ object, l job.Single, columns []column, keys int) {
+	o.known(append([]string{"path"}, ofText...)...)
+	l.From = j.names(o)
+	j.text(o, l, columns, keys)
 }
 
 // wildcard is our pattern for a name of DataX with stars, which are any text, also of folders.
@@ -159,43 +124,35 @@ func (j *Job) wildcard(name string) string {
 }
 
 // names are names of files.
-func (j *Job) names(o object) (names []string, err error) {
-	if err := json.Unmarshal(o["path"], &names); err != nil {
-		var one string
-		if json.Unmarshal(o["path"], &one) != nil {
-			return nil, errors.New("path: want a list of names")
-		}
-		names = []string{one}
+func (j *Job) names(o object) []string {
+	names, ok := texts(o["path"])
+	if !ok {
+		panic(refusef("path: want a list of names"))
 	}
 	for i, p := range names {
-		if err := j.template("path", p); err != nil {
-			return nil, err
-		}
+		j.template("path", p)
 		if !strings.HasPrefix(p, "/") || strings.ContainsAny(variable.ReplaceAllString(p, ""), "?[]{}$") || strings.HasSuffix(p, "/") {
-			return nil, fmt.Errorf("path %q: not converted; write full names of files, from /, of wildcards * only", p)
+			panic(refusef("path %q: not converted; write full names of files, from /, of wildcards * only", p))
 		}
 		names[i] = j.wildcard(p)
 	}
 	if len(names) == 0 {
-		return nil, errors.New("path: names nothing")
+		panic(refusef("path: names nothing"))
 	}
-	return names, nil
+	return names
 }
 
 // ofText are the settings of text.
 var ofText = []string{"column", "fieldDelimiter", "encoding", "skipHeader", "compress", "nullFormat"}
 
-func (j *Job) text(o object, load job.Single, columns []column, keys int) error {
+func (j *Job) text(o object, load job.Single, columns []column, keys int) {
 	l := &load
-	names, types, err := j.fields(o["column"], columns)
-	if err != nil {
-		return err
-	}
+	names, types := j.fields(o["column"], columns)
 	var pk, typed, attributes []string
 	for i, c := range columns {
 		if i < keys {
 			if types[i] != "string" && types[i] != "integer" {
-				return fmt.Errorf("key column %q is %s: want string or integer", c.name, types[i])
+				panic(refusef("key column %q is %s: want string or integer", c.name, types[i]))
 			}
 			pk = append(pk, c.name+":"+types[i])
 			continue
@@ -213,55 +170,40 @@ func (j *Job) text(o object, load job.Single, columns []column, keys int) error 
 	j.note("a record with too few fields is rejected; DataX reads the missing ones as null")
 	j.note("if the first record has more fields than the columns, run refuses the file; add names for these fields to names")
 	set(l, "trim", "true")
-	if err := j.nulls(o, l); err != nil {
-		return err
-	}
+	j.nulls(o, l)
 	j.note("numbers and booleans that are not exactly of their type are rejected; DataX may round or convert them")
-	for _, s := range []struct{ theirs, absent string }{{"fieldDelimiter", ","}, {"encoding", "utf-8"}, {"skipHeader", "false"}, {"compress", ""}} {
-		v, err := o.text(s.theirs, s.absent)
-		if err != nil {
-			return err
-		}
-		switch s.theirs {
-		case "fieldDelimiter":
-			if v == "\t" {
-				v = `\t`
-			}
-			if len([]rune(v)) != 1 && v != `\t` || v == `\` || v == `"` {
-				return fmt.Errorf("fieldDelimiter %q: want one character", v)
-			}
-			set(l, "delimiter", v)
-		case "encoding":
-			v = strings.ToLower(v)
-			if v != "utf-8" && v != "gbk" {
-				return fmt.Errorf("encoding %q: only UTF-8 and GBK are converted", v)
-			}
-			set(l, "encoding", v)
-			j.note("a field that is not valid " + v + " is rejected; DataX replaces what it cannot decode")
-		case "skipHeader":
-			if v == "true" {
-				set(l, "skip-lines", "1")
-			} else if v != "false" {
-				return fmt.Errorf("skipHeader %q: want true or false", v)
-			}
-		case "compress":
-			if v != "" && v != "gzip" && v != "bzip2" {
-				return fmt.Errorf("compress %q: only gzip and bzip2 are read", v)
-			}
-		}
+	delimiter := o.text("fieldDelimiter", ",")
+	if delimiter == "\t" {
+		delimiter = `\t`
+	}
+	if len([]rune(delimiter)) != 1 && delimiter != `\t` || delimiter == `\` || delimiter == `"` {
+		panic(refusef("fieldDelimiter %q: want one character", delimiter))
+	}
+	set(l, "delimiter", delimiter)
+	encoding := strings.ToLower(o.text("encoding", "utf-8"))
+	if encoding != "utf-8" && encoding != "gbk" {
+		panic(refusef("encoding %q: only UTF-8 and GBK are converted", encoding))
+	}
+	set(l, "encoding", encoding)
+	j.note("a field that is not valid " + encoding + " is rejected; DataX replaces what it cannot decode")
+	switch skip := o.text("skipHeader", "false"); skip {
+	case "true":
+		set(l, "skip-lines", "1")
+	case "false":
+	default:
+		panic(refusef("skipHeader %q: want true or false", skip))
+	}
+	if packed := o.text("compress", ""); packed != "" && packed != "gzip" && packed != "bzip2" {
+		panic(refusef("compress %q: only gzip and bzip2 are read", packed))
 	}
 	j.File.Loads = append(j.File.Loads, load)
-	return nil
 }
 
 // nulls sets which texts are null: those that are the nullFormat, in quotes or not, and none without one. (DataX's page says that it is \N by
 // default; its program has no default.)
-func (j *Job) nulls(o object, l *job.Single) error {
+func (j *Job) nulls(o object, l *job.Single) {
 	raw, given := o["nullFormat"]
-	null, err := o.text("nullFormat", "")
-	if err != nil {
-		return err
-	}
+	null := o.text("nullFormat", "")
 	switch given = given && string(raw) != "null"; {
 	case !given:
 		set(l, "empty", "string")
@@ -274,11 +216,10 @@ func (j *Job) nulls(o object, l *job.Single) error {
 		set(l, "null", null)
 		set(l, "quoted-null", null)
 	}
-	return nil
 }
 
 // fields has the names of the fields of a record, and the types of columns.
-func (j *Job) fields(raw json.RawMessage, columns []column) (names, types []string, err error) {
+func (j *Job) fields(raw json.RawMessage, columns []column) (names, types []string) {
 	var list []object
 	var all []string
 	if json.Unmarshal(raw, &all) == nil && len(all) == 1 && all[0] == "*" {
@@ -286,40 +227,32 @@ func (j *Job) fields(raw json.RawMessage, columns []column) (names, types []stri
 			list = append(list, object{"index": json.RawMessage(strconv.Itoa(i)), "type": json.RawMessage(`"string"`)})
 		}
 	} else if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, nil, errors.New("column: want a list of {index, type}")
+		panic(refusef("column: want a list of {index, type}"))
 	}
 	if len(list) != len(columns) {
-		return nil, nil, fmt.Errorf("the reader has %d columns and the writer %d", len(list), len(columns))
+		panic(refusef("the reader has %d columns and the writer %d", len(list), len(columns)))
 	}
 	at := map[int]string{}
 	highest := 0
 	for i, o := range list {
 		name := columns[i].name
-		if err := o.known("index", "type"); err != nil {
-			return nil, nil, fmt.Errorf("column %q: %w", name, err)
-		}
-		index, err := o.text("index", "")
-		if err != nil {
-			return nil, nil, err
-		}
+		o.knownIn(fmt.Sprintf("column %q", name), "index", "type")
+		index := o.text("index", "")
 		n, err := strconv.Atoi(index)
 		if err != nil || n < 0 || n > MaxColumn {
-			return nil, nil, fmt.Errorf("column %q: index %q: want 0 to %d", name, index, MaxColumn)
+			panic(refusef("column %q: index %q: want 0 to %d", name, index, MaxColumn))
 		}
 		if at[n] != "" {
-			return nil, nil, fmt.Errorf("columns %q and %q have the same index", at[n], name)
+			panic(refusef("columns %q and %q have the same index", at[n], name))
 		}
 		at[n] = name
 		highest = max(highest, n)
-		kind, err := o.text("type", "")
-		if err != nil {
-			return nil, nil, err
-		}
+		kind := o.text("type", "")
 		read := readerTypes[strings.ToLower(kind)]
 		written := columns[i].kind
 		written = cmp.Or(written, read)
 		if read == "" || read != written && read != "string" {
-			return nil, nil, fmt.Errorf("column %q is read as %q and written as %q: that conversion of DataX has no equal here", name, kind, written)
+			panic(refusef("column %q is read as %q and written as %q: that conversion of DataX has no equal here", name, kind, written))
 		}
 		types = append(types, written)
 	}
@@ -328,10 +261,10 @@ func (j *Job) fields(raw json.RawMessage, columns []column) (names, types []stri
 		if name == "" {
 			name = fmt.Sprintf("unused_%d", i)
 			if slices.ContainsFunc(columns, func(c column) bool { return c.name == name }) {
-				return nil, nil, fmt.Errorf("column %q: rename it, the name stands for an unused field", name)
+				panic(refusef("column %q: rename it, the name stands for an unused field", name))
 			}
 		}
 		names = append(names, name)
 	}
-	return names, types, nil
+	return names, types
 }
