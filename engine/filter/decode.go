@@ -1,10 +1,6 @@
 package filter
 
-import (
-	"google.golang.org/protobuf/encoding/protowire"
-
-	"example.com/tsimport/engine/wire"
-)
+import "example.com/tsimport/engine/wire"
 
 // Numbers of the protocol's enumerations.
 const (
@@ -61,19 +57,7 @@ func (d *decoder) envelope(b []byte) (typ uint64, body []byte, err *wire.Error) 
 	if d.nodes++; d.nodes > MaxNodes {
 		return 0, nil, wire.Invalid("The count of filter exceeds the max: %d.", MaxNodes)
 	}
-	m := message{required: 1<<1 | 1<<2}
-	ok := m.each(b, func(f field) bool {
-		switch f.id {
-		case 1:
-			typ = f.num
-			return f.varint()
-		case 2:
-			body = f.raw
-			return f.bytes()
-		}
-		return true
-	})
-	if !ok {
+	if wire.ReadFields(b, 2, &typ, &body) != nil {
 		return 0, nil, broken()
 	}
 	return typ, body, nil
@@ -95,31 +79,20 @@ func (d *decoder) composite(b []byte) (node, *wire.Error) {
 	var combinator uint64
 	var subs []node
 	var err *wire.Error
-	m := message{required: 1 << 1}
-	ok := m.each(b, func(f field) bool {
-		switch f.id {
-		case 1:
-			combinator = f.num
-			return f.varint()
-		case 2:
-			if !f.bytes() {
-				return false
-			}
-			var typ uint64
-			var body []byte
-			var sub node
-			if typ, body, err = d.envelope(f.raw); err == nil {
-				sub, err = d.node(typ, body)
-			}
-			subs = append(subs, sub)
-			return err == nil
+	malformed := wire.ReadFields(b, 1, &combinator, func(b []byte) *wire.Error {
+		var typ uint64
+		var body []byte
+		var sub node
+		if typ, body, err = d.envelope(b); err == nil {
+			sub, err = d.node(typ, body)
 		}
-		return true
+		subs = append(subs, sub)
+		return err
 	})
 	switch {
 	case err != nil:
 		return nil, err
-	case !ok || combinator < combineNot || combinator > combineOr:
+	case malformed != nil || combinator < combineNot || combinator > combineOr:
 		return nil, broken()
 	case combinator == combineNot && len(subs) != 1:
 		d.misshapen("Invalid NOT operator: the number of sub-filters must be 1.")
@@ -143,40 +116,20 @@ func (d *decoder) misshapen(says string) {
 
 func (d *decoder) single(b []byte) (node, *wire.Error) {
 	s := &single{}
+	var how uint64
 	var value []byte
+	var filterIfMissing bool
 	var err *wire.Error
-	m := message{required: 1<<1 | 1<<2 | 1<<3 | 1<<4 | 1<<5}
-	ok := m.each(b, func(f field) bool {
-		switch f.id {
-		case 1:
-			s.comparator = comparator(f.num)
-			return f.varint() && f.num >= uint64(equal) && f.num <= uint64(existsNot)
-		case 2:
-			s.column = f.raw
-			return f.bytes()
-		case 3:
-			value = f.raw
-			return f.bytes()
-		case 4:
-			s.missing = f.num == 0
-			return f.varint()
-		case 5:
-			s.latest = f.num != 0
-			return f.varint()
-		case 6:
-			if !f.bytes() {
-				return false
-			}
-			s.rule, err = d.rule(f.raw)
-			return err == nil
-		}
-		return true
+	malformed := wire.ReadFields(b, 5, &how, &s.column, &value, &filterIfMissing, &s.latest, func(b []byte) *wire.Error {
+		s.rule, err = d.rule(b)
+		return err
 	})
+	s.comparator, s.missing = comparator(how), !filterIfMissing
 	switch {
+	case malformed != err || how < uint64(equal) || how > uint64(existsNot):
+		return nil, broken()
 	case err != nil:
 		return nil, err
-	case !ok:
-		return nil, broken()
 	case !wire.ValidColumnName(s.column):
 		return nil, wire.Invalid("Invalid column name: '%s'.", s.column)
 	}
@@ -190,23 +143,11 @@ func (d *decoder) single(b []byte) (node, *wire.Error) {
 
 func (d *decoder) rule(b []byte) (*rule, *wire.Error) {
 	var regex []byte
-	cast := wire.Integer // what an absent cast_type is
-	m := message{required: 1 << 1}
-	ok := m.each(b, func(f field) bool {
-		switch f.id {
-		case 1:
-			regex = f.raw
-			return f.bytes()
-		case 2:
-			cast = wire.ValueType(f.num)
-			return f.varint() && f.num <= uint64(wire.Binary)
-		}
-		return true
-	})
-	if !ok {
+	cast := uint64(wire.Integer) // what an absent cast_type is
+	if wire.ReadFields(b, 1, &regex, &cast) != nil || cast > uint64(wire.Binary) {
 		return nil, broken()
 	}
-	r, err := newRule(MaxRegexSize-d.expressions, regex, cast)
+	r, err := newRule(MaxRegexSize-d.expressions, regex, wire.ValueType(cast))
 	if err != nil {
 		return nil, err
 	}
@@ -215,68 +156,14 @@ func (d *decoder) rule(b []byte) (*rule, *wire.Error) {
 }
 
 func decodePage(b []byte) (*page, *wire.Error) {
-	var offset, limit int32
-	m := message{required: 1<<1 | 1<<2}
-	ok := m.each(b, func(f field) bool {
-		switch f.id {
-		case 1:
-			offset = int32(f.num)
-			return f.varint()
-		case 2:
-			limit = int32(f.num)
-			return f.varint()
-		}
-		return true
-	})
+	var offset, limit wire.Optional[int32]
 	switch {
-	case !ok:
+	case wire.ReadFields(b, 2, &offset, &limit) != nil:
 		return nil, broken()
-	case offset < 0:
+	case offset.Value < 0:
 		return nil, wire.Invalid("Offset in ColumnPaginationFilter must be greater than or equal to 0.")
-	case limit <= 0:
+	case limit.Value <= 0:
 		return nil, wire.Invalid("Limit in ColumnPaginationFilter must be greater than 0.")
 	}
-	return &page{int(offset), int(limit)}, nil
-}
-
-// field is one field of a message: raw is set for length-delimited fields, num for varints.
-type field struct {
-	id  protowire.Number
-	typ protowire.Type
-	raw []byte
-	num uint64
-}
-
-func (f *field) bytes() bool  { return f.typ == protowire.BytesType }
-func (f *field) varint() bool { return f.typ == protowire.VarintType }
-
-// message walks the fields of a protobuf message; required is a bit for each field that must be there.
-type message struct{ required uint }
-
-// each calls f for every field until one is refused. It is false then, and when the message is broken or incomplete.
-func (m *message) each(b []byte, f func(field) bool) bool {
-	for len(b) > 0 {
-		id, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return false
-		}
-		b = b[n:]
-		fd := field{id: id, typ: typ}
-		switch typ {
-		case protowire.VarintType:
-			fd.num, n = protowire.ConsumeVarint(b)
-		case protowire.BytesType:
-			fd.raw, n = protowire.ConsumeBytes(b)
-		default:
-			n = protowire.ConsumeFieldValue(id, typ, b)
-		}
-		if n < 0 || !f(fd) {
-			return false
-		}
-		b = b[n:]
-		if id < 32 {
-			m.required &^= 1 << id
-		}
-	}
-	return m.required == 0
+	return &page{int(offset.Value), int(limit.Value)}, nil
 }

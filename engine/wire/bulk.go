@@ -18,39 +18,25 @@ func (r *WriteRequest) DecodeBulkImport(b []byte) *Error {
 	case n > MaxBatchWriteRows:
 		return Invalid("Rows count exceeds the upper limit: %d.", MaxBatchWriteRows)
 	}
-	var name []byte
-	err = into{1: &name, 2: r.bulkRow}.read(b)
-	switch {
-	case err != nil:
+	var name TableName
+	if err := (message{{1, "table_name", &name}, {2, "", r.bulkRow}}).read(b); err != nil {
 		return err
-	case name == nil:
-		return missing("table_name")
-	case !ValidTableName(name):
-		return invalidTableName(name)
-	case n == 0:
+	}
+	if n == 0 {
 		return noOperation(name)
 	}
 	r.Tables = append(r.Tables, TableChanges{name, r.rows})
 	return r.checkTotal("BulkImport")
 }
 
-func (r *WriteRequest) bulkRow(f field) *Error {
+func (r *WriteRequest) bulkRow(b []byte) *Error {
 	var op Optional[int32]
 	var row []byte
-	err := f.message(func(g field) *Error {
-		switch g.id {
-		case 1:
-			return g.int32(&op)
-		case 2:
-			return g.bytes(&row)
-		}
-		return nil
-	})
-	if err != nil {
+	if err := (message{{1, "type", &op}, {2, "row_change", &row}}).read(b); err != nil {
 		return err
 	}
 	r.rows = append(r.rows, Change{})
-	return r.decodeRow(&r.rows[len(r.rows)-1], op, row)
+	return r.decodeRow(&r.rows[len(r.rows)-1], op.Value, row)
 }
 
 // AppendBulkImport is the body of a BulkImport answer. A row that was written says how many bytes it has, and no units.
@@ -89,32 +75,19 @@ func DecodeBulkExport(b []byte) (*BulkExport, *Error) {
 	r.Selection.MaxVersions = Optional[int32]{Value: 1, Set: true}
 	var start, end []byte
 	var block Optional[int32]
-	err := into{1: &r.Name, 2: &r.Selection.Columns, 3: &start, 4: &end, 5: &r.Selection.Filter, 6: &block}.read(b)
+	err := message{
+		{1, "table_name", &r.Name}, {2, "", &r.Selection.Columns}, {3, "inclusive_start_primary_key", &start},
+		{4, "exclusive_end_primary_key", &end}, {5, "", &r.Selection.Filter}, {6, "", &block},
+	}.read(b)
 	switch {
 	case err != nil:
 		return nil, err
-	case r.Name == nil:
-		return nil, missing("table_name")
-	case start == nil:
-		return nil, missing("inclusive_start_primary_key")
-	case end == nil:
-		return nil, missing("exclusive_end_primary_key")
-	case !ValidTableName(r.Name):
-		return nil, invalidTableName(r.Name)
 	case block.Set && block.Value == int32(PlainBuffer):
 		r.Block = PlainBuffer
 	case len(r.Selection.Columns) == 0:
 		return nil, Invalid("DBT_SIMPLE_ROW_MATRIX need at least one column to get.")
 	}
-	if err := r.Selection.check(); err != nil {
-		return nil, err
-	}
-	var dec Decoder
-	if r.Start, err = decodeKey(&dec, start, keyOfRange); err != nil {
-		return nil, err
-	}
-	r.End, err = decodeKey(&dec, end, keyOfRange)
-	return r, err
+	return r, r.check(start, end)
 }
 
 // AppendBulkExport is the body of a BulkExport answer, which has no units but the bytes that were scanned; rows is a PlainBuffer stream, next

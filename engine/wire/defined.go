@@ -4,18 +4,21 @@ func tooManyDefined() *Error {
 	return Invalid("The number of defined columns must be in range: [0, %d].", MaxDefinedColumns)
 }
 
-func (f *field) definedColumn(dst *[]DefinedColumn) *Error {
-	var c DefinedColumn
-	var typ Optional[int32]
-	err := f.message(into{1: &c.Name, 2: &typ}.take)
-	c.Type = typ.Value
-	*dst = append(*dst, c)
-	return err
+// readDefined returns what adds a predefined column to others.
+func readDefined(to *[]DefinedColumn) func([]byte) *Error {
+	return func(b []byte) *Error {
+		var c DefinedColumn
+		var typ Optional[int32]
+		err := message{{1, "", &c.Name}, {2, "", &typ}}.read(b)
+		c.Type = typ.Value
+		*to = append(*to, c)
+		return err
+	}
 }
 
 // DefinedColumns is AddDefinedColumn or DeleteDefinedColumn.
 type DefinedColumns struct {
-	Name   []byte
+	Name   TableName
 	Add    []DefinedColumn
 	Delete []string
 }
@@ -23,27 +26,21 @@ type DefinedColumns struct {
 // DecodeAddDefined reads AddDefinedColumn.
 func DecodeAddDefined(b []byte) (*DefinedColumns, *Error) {
 	r := &DefinedColumns{}
-	return r, r.check(into{1: &r.Name, 2: &r.Add}.read(b))
+	return r, r.read(b, readDefined(&r.Add))
 }
 
 // DecodeDeleteDefined reads DeleteDefinedColumn.
 func DecodeDeleteDefined(b []byte) (*DefinedColumns, *Error) {
 	r := &DefinedColumns{}
-	return r, r.check(into{1: &r.Name, 2: &r.Delete}.read(b))
+	return r, r.read(b, &r.Delete)
 }
 
-func (r *DefinedColumns) check(err *Error) *Error {
-	switch {
-	case err != nil:
-		return err
-	case r.Name == nil:
-		return missing("table_name")
-	case !ValidTableName(r.Name):
-		return invalidTableName(r.Name)
-	case len(r.Add)+len(r.Delete) == 0:
-		return Invalid("No defined column is specified.")
+func (r *DefinedColumns) read(b []byte, columns any) *Error {
+	err := message{{1, "table_name", &r.Name}, {2, "", columns}}.read(b)
+	if err == nil && len(r.Add)+len(r.Delete) == 0 {
+		err = Invalid("No defined column is specified.")
 	}
-	return nil
+	return err
 }
 
 // Apply gives the predefined columns of a table with a primary key after the request; have is left as it was. Either

@@ -34,10 +34,10 @@ func (r *IndexMeta) checkAlone() *Error {
 	return nil
 }
 
-func (r *IndexMeta) read(f field) *Error {
+func (r *IndexMeta) read(b []byte) *Error {
 	var mode Optional[int32]
 	var local bool
-	err := f.message(into{1: &r.Name, 2: &r.Key, 3: &r.Columns, 4: &mode, 5: &local}.take)
+	err := message{{1, "", &r.Name}, {2, "", &r.Key}, {3, "", &r.Columns}, {4, "", &mode}, {5, "", &local}}.read(b)
 	if err == nil && local {
 		err = Unsupported("local secondary indexes; make a global one")
 	}
@@ -120,7 +120,7 @@ func errIndexedUpdates() *Error {
 
 // CreateIndex is the request of that name.
 type CreateIndex struct {
-	Table    []byte
+	Table    TableName
 	Index    IndexMeta
 	BaseData bool // of rows that are there already, too
 }
@@ -128,43 +128,23 @@ type CreateIndex struct {
 // DecodeCreateIndex reads the request.
 func DecodeCreateIndex(b []byte) (*CreateIndex, *Error) {
 	r := &CreateIndex{}
-	hasMeta := false
-	meta := func(f field) *Error {
-		hasMeta = true
-		return r.Index.read(f)
+	err := message{{1, "main_table_name", &r.Table}, {2, "index_meta", r.Index.read}, {3, "", &r.BaseData}}.read(b)
+	if err == nil {
+		err = r.Index.checkAlone()
 	}
-	err := into{1: &r.Table, 2: meta, 3: &r.BaseData}.read(b)
-	switch {
-	case err != nil:
-		return nil, err
-	case r.Table == nil:
-		return nil, missing("main_table_name")
-	case !hasMeta:
-		return nil, missing("index_meta")
-	case !ValidTableName(r.Table):
-		return nil, invalidTableName(r.Table)
-	}
-	return r, r.Index.checkAlone()
+	return r, err
 }
 
 // DropIndex is the request of that name.
-type DropIndex struct{ Table, Index []byte }
+type DropIndex struct {
+	Table TableName
+	Index []byte
+}
 
 // DecodeDropIndex reads the request.
 func DecodeDropIndex(b []byte) (*DropIndex, *Error) {
 	r := &DropIndex{}
-	err := into{1: &r.Table, 2: &r.Index}.read(b)
-	switch {
-	case err != nil:
-		return nil, err
-	case r.Table == nil:
-		return nil, missing("main_table_name")
-	case r.Index == nil:
-		return nil, missing("index_name")
-	case !ValidTableName(r.Table):
-		return nil, invalidTableName(r.Table)
-	}
-	return r, nil
+	return r, message{{1, "main_table_name", &r.Table}, {2, "index_name", &r.Index}}.read(b)
 }
 
 func appendIndex(dst []byte, r *IndexMeta) []byte {

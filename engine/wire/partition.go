@@ -10,19 +10,11 @@ import (
 // partitionRange is one range of CreateTable's partitions: two variants of the first primary-key column.
 type partitionRange struct{ begin, end []byte }
 
-func (r *CreateTable) partition(f field) *Error {
+func (r *CreateTable) partition(b []byte) *Error {
 	var p partitionRange
-	err := f.message(into{1: &p.begin, 2: &p.end}.take)
-	switch {
-	case err != nil:
-		return err
-	case p.begin == nil:
-		return missing("partitions.begin")
-	case p.end == nil:
-		return missing("partitions.end")
-	}
+	err := message{{1, "partitions.begin", &p.begin}, {2, "partitions.end", &p.end}}.read(b)
 	r.ranges = append(r.ranges, p)
-	return nil
+	return err
 }
 
 // checkPartitions judges the partitions a table is to begin with: they must cover all keys, in ascending order, each

@@ -1,6 +1,10 @@
 package wire
 
-import "google.golang.org/protobuf/encoding/protowire"
+import (
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
 
 // field is one field of a protobuf message: raw is set for length-delimited fields, num for the others.
 type field struct {
@@ -10,8 +14,7 @@ type field struct {
 	num uint64
 }
 
-// eachField calls f for every field of b in order. A known field of the wrong wire type is handed over as well;
-// f takes it through the accessors below, which refuse it.
+// eachField calls f for every field of b in order. A known field of the wrong wire type is handed over as well: into refuses it.
 func eachField(b []byte, f func(field) *Error) *Error {
 	var fd field
 	for len(b) > 0 {
@@ -81,33 +84,6 @@ func missing(name string) *Error {
 	return Invalid("Parse PBMessage from RawString failed. Missing required field: %s.", name)
 }
 
-// bytes stores a length-delimited field in dst, never nil: nil means the field was absent.
-func (f *field) bytes(dst *[]byte) *Error {
-	if f.typ != protowire.BytesType {
-		return malformed()
-	}
-	*dst = f.raw
-	if f.raw == nil {
-		*dst = []byte{}
-	}
-	return nil
-}
-
-func (f *field) list(dst *[][]byte) *Error {
-	var b []byte
-	err := f.bytes(&b)
-	*dst = append(*dst, b)
-	return err
-}
-
-func (f *field) text(dst *string) *Error {
-	*dst = string(f.raw)
-	if f.typ != protowire.BytesType {
-		return malformed()
-	}
-	return nil
-}
-
 // Optional is a proto2 scalar and whether it was there.
 type Optional[T any] struct {
 	Value T
@@ -122,68 +98,97 @@ func (o Optional[T]) Or(other T) T {
 	return other
 }
 
-func (f *field) int32(dst *Optional[int32]) *Error {
-	*dst = Optional[int32]{int32(f.num), true}
-	return f.varint()
+// message says where the fields of a message belong, by their numbers. Fields without a place are passed over.
+type message []struct {
+	id   protowire.Number
+	name string // of a field that must be there; else empty
+	to   any    // a variable, a message of its own, or what reads one; see field.into
 }
 
-func (f *field) int64(dst *Optional[int64]) *Error {
-	*dst = Optional[int64]{int64(f.num), true}
-	return f.varint()
-}
-
-func (f *field) bool(dst *Optional[bool]) *Error {
-	*dst = Optional[bool]{f.num != 0, true}
-	return f.varint()
-}
-
-func (f *field) varint() *Error {
-	if f.typ != protowire.VarintType {
-		return malformed()
+// read reads the fields in their order. Then it looks whether all are there that must be, and judges the names of tables.
+func (m message) read(b []byte) *Error {
+	seen := 0
+	err := eachField(b, func(f field) *Error {
+		for i := range m {
+			if m[i].id == f.id {
+				seen |= 1 << i
+				return f.into(m[i].to)
+			}
+		}
+		return nil
+	})
+	for i := range m {
+		if err == nil && m[i].name != "" && seen&(1<<i) == 0 {
+			err = missing(strings.Clone(m[i].name)) // of itself it would move all places to the heap
+		}
 	}
-	return nil
+	for i := range m {
+		if name, ok := m[i].to.(*TableName); err == nil && ok && !ValidTableName(*name) {
+			err = invalidTableName(*name)
+		}
+	}
+	return err
 }
 
-// into says where the fields of a message belong, by their numbers: a variable, a message of its own, or what takes the field. Fields without
-// a place are passed over.
-type into map[protowire.Number]any
+// TableName is the name of a table, judged as soon as its message has been read.
+type TableName []byte
 
-func (to into) read(b []byte) *Error { return eachField(b, to.take) }
+// refused is a feature that the engine lacks; a message that names none may have the field.
+type refused string
 
-func (to into) take(f field) *Error {
-	switch dst := to[f.id].(type) {
+const transactions refused = "local transactions; write rows of one partition key all or none with BatchWriteRow and is_atomic"
+
+// ReadFields reads a message whose fields 1, 2, 3 … belong to places, the first of which must be there.
+func ReadFields(b []byte, required int, places ...any) *Error {
+	m := make(message, len(places))
+	for i, to := range places {
+		m[i].id, m[i].to = protowire.Number(i+1), to
+		if i < required {
+			m[i].name = "field"
+		}
+	}
+	return m.read(b)
+}
+
+// into puts a field in its place. Of a feature that is refused any wire type will do.
+func (f *field) into(place any) *Error {
+	typ := protowire.BytesType
+	switch to := place.(type) {
 	case *[]byte:
-		return f.bytes(dst)
+		*to = f.raw
+	case *TableName:
+		*to = f.raw
 	case *[][]byte:
-		return f.list(dst)
+		*to = append(*to, f.raw)
 	case *string:
-		return f.text(dst)
+		*to = string(f.raw)
 	case *[]string:
-		*dst = append(*dst, "")
-		return f.text(&(*dst)[len(*dst)-1])
-	case *[]DefinedColumn:
-		return f.definedColumn(dst)
+		*to = append(*to, string(f.raw))
 	case *Optional[int32]:
-		return f.int32(dst)
+		*to, typ = Optional[int32]{int32(f.num), true}, protowire.VarintType
 	case *Optional[int64]:
-		return f.int64(dst)
+		*to, typ = Optional[int64]{int64(f.num), true}, protowire.VarintType
 	case *Optional[bool]:
-		return f.bool(dst)
+		*to, typ = Optional[bool]{f.num != 0, true}, protowire.VarintType
 	case *bool:
-		*dst = f.num != 0
-		return f.varint()
-	case into:
-		return f.message(dst.take)
-	case func(field) *Error:
-		return dst(f)
+		*to, typ = f.num != 0, protowire.VarintType
+	case *uint64:
+		*to, typ = f.num, protowire.VarintType
+	case message:
+		if f.typ == typ {
+			return to.read(f.raw)
+		}
+	case func([]byte) *Error:
+		if f.typ == typ {
+			return to(f.raw)
+		}
+	case refused:
+		if typ = f.typ; len(f.raw) > 0 {
+			return Unsupported(string(to))
+		}
 	}
-	return nil
-}
-
-// message reads a sub-message with read.
-func (f *field) message(read func(field) *Error) *Error {
-	if f.typ != protowire.BytesType {
+	if f.typ != typ {
 		return malformed()
 	}
-	return eachField(f.raw, read)
+	return nil
 }

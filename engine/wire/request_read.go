@@ -17,33 +17,26 @@ type Selection struct {
 
 // selectionFields are the numbers of a selection's fields, which differ from message to message.
 type selectionFields struct {
-	columns, time, versions, filter, start, end, token, transaction protowire.Number
+	columns, time, versions, filter, start, end, token protowire.Number
 }
 
 var (
-	getRowFields   = selectionFields{columns: 3, time: 4, versions: 5, filter: 7, start: 8, end: 9, token: 10, transaction: 11}
+	getRowFields   = selectionFields{columns: 3, time: 4, versions: 5, filter: 7, start: 8, end: 9, token: 10}
 	batchGetFields = selectionFields{columns: 4, time: 5, versions: 6, filter: 8, start: 9, end: 10, token: 3}
-	getRangeFields = selectionFields{columns: 3, time: 4, versions: 5, filter: 10, start: 11, end: 12, token: 13, transaction: 14}
+	getRangeFields = selectionFields{columns: 3, time: 4, versions: 5, filter: 10, start: 11, end: 12, token: 13}
 )
 
 // within adds the places of a selection's fields to those of its message.
-func (s *Selection) within(to into, n *selectionFields) into {
-	to[n.columns], to[n.versions], to[n.filter] = &s.Columns, &s.MaxVersions, &s.Filter
-	to[n.start], to[n.end] = &s.StartColumn, &s.EndColumn
-	to[n.time] = func(f field) *Error {
-		s.hasTime = true
-		return f.message(into{1: &s.TimeStart, 2: &s.TimeEnd, 3: &s.TimeExact}.take)
-	}
-	to[n.token] = func(f field) *Error {
-		if len(f.raw) > 0 {
-			return Unsupported("tokens of wide-column paging")
-		}
-		return nil
-	}
-	if n.transaction > 0 {
-		to[n.transaction] = refuseTransaction
-	}
-	return to
+func (s *Selection) within(m message, n *selectionFields) message {
+	return append(m, message{
+		{n.columns, "", &s.Columns}, {n.versions, "", &s.MaxVersions}, {n.filter, "", &s.Filter}, {n.start, "", &s.StartColumn}, {n.end, "", &s.EndColumn},
+		{n.time, "", s.times}, {n.token, "", refused("tokens of wide-column paging")},
+	}...)
+}
+
+func (s *Selection) times(b []byte) *Error {
+	s.hasTime = true
+	return message{{1, "", &s.TimeStart}, {2, "", &s.TimeEnd}, {3, "", &s.TimeExact}}.read(b)
 }
 
 // check judges the names of a selection. What it reads of each column is judged later: see CheckVersions.
@@ -92,7 +85,7 @@ func (s *Selection) CheckVersions(when string) *Error {
 
 // GetRow is the request of that name.
 type GetRow struct {
-	Name      []byte
+	Name      TableName
 	Key       []Cell
 	Selection Selection
 }
@@ -101,21 +94,14 @@ type GetRow struct {
 func DecodeGetRow(b []byte) (*GetRow, *Error) {
 	r := &GetRow{}
 	var key []byte
-	err := r.Selection.within(into{1: &r.Name, 2: &key}, &getRowFields).read(b)
-	switch {
-	case err != nil:
-		return nil, err
-	case r.Name == nil:
-		return nil, missing("table_name")
-	case key == nil:
-		return nil, missing("primary_key")
-	case !ValidTableName(r.Name):
-		return nil, invalidTableName(r.Name)
+	places := message{{1, "table_name", &r.Name}, {2, "primary_key", &key}, {11, "", transactions}}
+	err := r.Selection.within(places, &getRowFields).read(b)
+	if err == nil {
+		err = r.Selection.check()
 	}
-	if err := r.Selection.check(); err != nil {
-		return nil, err
+	if err == nil {
+		r.Key, err = decodeKey(&Decoder{}, key, keyOfRead)
 	}
-	r.Key, err = decodeKey(&Decoder{}, key, keyOfRead)
 	return r, err
 }
 
@@ -135,7 +121,7 @@ func decodeKey(d *Decoder, b []byte, use keyUse) ([]Cell, *Error) {
 
 // BatchGetTable is one table's part of BatchGetRow.
 type BatchGetTable struct {
-	Name      []byte
+	Name      TableName
 	Keys      [][]Cell
 	Selection Selection
 }
@@ -145,8 +131,8 @@ func DecodeBatchGet(b []byte) ([]BatchGetTable, *Error) {
 	var tables []BatchGetTable
 	var dec Decoder
 	rows := 0
-	err := into{1: func(f field) *Error {
-		t, err := decodeBatchGetTable(f, &dec, &rows)
+	err := message{{1, "", func(b []byte) *Error {
+		t, err := decodeBatchGetTable(b, &dec, &rows)
 		if err != nil {
 			return err
 		}
@@ -157,31 +143,27 @@ func DecodeBatchGet(b []byte) ([]BatchGetTable, *Error) {
 		}
 		tables = append(tables, t)
 		return nil
-	}}.read(b)
+	}}}.read(b)
 	if err == nil && len(tables) == 0 {
 		err = Invalid("No row specified in the request of BatchGetRow.")
 	}
 	return tables, err
 }
 
-func decodeBatchGetTable(f field, dec *Decoder, rows *int) (t BatchGetTable, err *Error) {
+func decodeBatchGetTable(b []byte, dec *Decoder, rows *int) (t BatchGetTable, err *Error) {
 	var keys [][]byte
-	row := func(f field) *Error {
+	row := func(key []byte) *Error {
 		if *rows++; *rows > MaxBatchGetRows {
 			return Invalid("Rows count exceeds the upper limit: %d.", MaxBatchGetRows)
 		}
-		return f.list(&keys)
+		keys = append(keys, key)
+		return nil
 	}
-	err = f.message(t.Selection.within(into{1: &t.Name, 2: row}, &batchGetFields).take)
-	switch {
-	case err != nil:
-		return t, err
-	case t.Name == nil:
-		return t, missing("table_name")
-	case !ValidTableName(t.Name):
-		return t, invalidTableName(t.Name)
+	err = t.Selection.within(message{{1, "table_name", &t.Name}, {2, "", row}}, &batchGetFields).read(b)
+	if err == nil {
+		err = t.Selection.check()
 	}
-	if err := t.Selection.check(); err != nil {
+	if err != nil {
 		return t, err
 	}
 	for _, b := range keys {
@@ -201,7 +183,7 @@ func (s *Selection) oneVersion() bool {
 
 // GetRange is the request of that name.
 type GetRange struct {
-	Name       []byte
+	Name       TableName
 	Backward   bool
 	Start, End []Cell // inclusive, exclusive
 	Limit      int    // 0 is none
@@ -217,21 +199,14 @@ func DecodeGetRange(b []byte) (*GetRange, *Error) {
 	var start, end []byte
 	var direction, limit, block Optional[int32]
 	var entire Optional[bool]
-	places := into{1: &r.Name, 2: &direction, 6: &limit, 7: &start, 8: &end, 15: &block, 16: &entire}
+	places := message{
+		{1, "table_name", &r.Name}, {2, "direction", &direction}, {6, "", &limit}, {7, "inclusive_start_primary_key", &start},
+		{8, "exclusive_end_primary_key", &end}, {14, "", transactions}, {15, "", &block}, {16, "", &entire},
+	}
 	err := r.Selection.within(places, &getRangeFields).read(b)
 	switch {
 	case err != nil:
 		return nil, err
-	case r.Name == nil:
-		return nil, missing("table_name")
-	case !direction.Set:
-		return nil, missing("direction")
-	case start == nil:
-		return nil, missing("inclusive_start_primary_key")
-	case end == nil:
-		return nil, missing("exclusive_end_primary_key")
-	case !ValidTableName(r.Name):
-		return nil, invalidTableName(r.Name)
 	case direction.Value != 0 && direction.Value != 1:
 		return nil, Invalid("Invalid direction: %d.", direction.Value)
 	case limit.Set && limit.Value <= 0:
@@ -239,16 +214,21 @@ func DecodeGetRange(b []byte) (*GetRange, *Error) {
 	}
 	r.Backward, r.Limit = direction.Value == 1, int(limit.Value)
 	r.KeyPart = !entire.Or(true) && len(r.Selection.Columns) > 0
-	if err := r.Selection.check(); err != nil {
-		return nil, err
-	}
 	if block.Value == int32(SimpleRowMatrix) && !r.KeyPart && r.Selection.oneVersion() {
 		r.Block = SimpleRowMatrix
 	}
+	return r, r.check(start, end)
+}
+
+// check judges the selection and the keys of a range, and reads these.
+func (r *GetRange) check(start, end []byte) *Error {
+	err := r.Selection.check()
 	var dec Decoder
-	if r.Start, err = decodeKey(&dec, start, keyOfRange); err != nil {
-		return nil, err
+	if err == nil {
+		r.Start, err = decodeKey(&dec, start, keyOfRange)
 	}
-	r.End, err = decodeKey(&dec, end, keyOfRange)
-	return r, err
+	if err == nil {
+		r.End, err = decodeKey(&dec, end, keyOfRange)
+	}
+	return err
 }

@@ -85,26 +85,21 @@ type CreateTable struct {
 // DecodeCreateTable reads the request and refuses the features the engine lacks.
 func DecodeCreateTable(b []byte) (*CreateTable, *Error) {
 	r := &CreateTable{}
-	hasMeta := false
-	var transactions bool
-	index := func(f field) *Error {
+	var withTransactions bool
+	index := func(b []byte) *Error {
 		r.Indexes = append(r.Indexes, IndexMeta{})
-		return r.Indexes[len(r.Indexes)-1].read(f)
+		return r.Indexes[len(r.Indexes)-1].read(b)
 	}
-	meta := func(f field) *Error {
-		hasMeta = true
-		// Field 4 is where an old SDK for Go names indexes.
-		return f.message(into{1: &r.Name, 2: r.keyColumn, 3: &r.Defined, 4: index}.take)
-	}
-	err := into{
-		1: meta, 2: r.Throughput.read, 3: r.Options.read, 4: r.partition, 5: r.Stream.read, 6: refuseEncryption, 7: index, 8: &transactions,
+	// Field 4 is where an old SDK for Go names indexes.
+	meta := message{{1, "", &r.Name}, {2, "", r.keyColumn}, {3, "", readDefined(&r.Defined)}, {4, "", index}}
+	err := message{
+		{1, "table_meta", meta}, {2, "", r.Throughput.read}, {3, "", r.Options.read}, {4, "", r.partition}, {5, "", r.Stream.read},
+		{6, "", refuseEncryption}, {7, "", index}, {8, "", &withTransactions},
 	}.read(b)
 	switch {
 	case err != nil:
-	case transactions:
-		err = Unsupported("CreateTable with local transactions; write rows of one partition key all or none with BatchWriteRow and is_atomic")
-	case !hasMeta:
-		err = missing("table_meta")
+	case withTransactions:
+		err = Unsupported("CreateTable with " + string(transactions))
 	case r.Name == nil:
 		err = missing("table_name")
 	case !r.Throughput.Set:
@@ -120,9 +115,9 @@ type StreamSpec struct {
 	Columns     []string
 }
 
-func (s *StreamSpec) read(f field) *Error {
+func (s *StreamSpec) read(b []byte) *Error {
 	s.Set = true
-	return f.message(into{1: &s.Enable, 2: &s.Hours, 3: &s.Columns}.take)
+	return message{{1, "", &s.Enable}, {2, "", &s.Hours}, {3, "", &s.Columns}}.read(b)
 }
 
 // Refuse says what to do without a stream, if one is asked for.
@@ -133,49 +128,43 @@ func (s *StreamSpec) Refuse() *Error {
 	return Unsupported("streams; read the table with GetRange or BulkExport")
 }
 
-func refuseEncryption(f field) *Error {
+func refuseEncryption(b []byte) *Error {
 	var enabled bool
-	err := f.message(into{1: &enabled}.take)
+	err := message{{1, "", &enabled}}.read(b)
 	if err == nil && enabled {
 		err = Unsupported("server-side encryption")
 	}
 	return err
 }
 
-func (r *CreateTable) keyColumn(f field) *Error {
+func (r *CreateTable) keyColumn(b []byte) *Error {
 	var c KeyColumn
 	var typ, option Optional[int32]
-	err := f.message(into{1: &c.Name, 2: &typ, 3: &option}.take)
-	if err == nil && !typ.Set {
-		err = missing("primary_key.type")
-	}
+	err := message{{1, "", &c.Name}, {2, "primary_key.type", &typ}, {3, "", &option}}.read(b)
 	c.Type, c.AutoIncrement = KeyType(typ.Value), option.Value == 1
 	r.Key = append(r.Key, c)
 	return err
 }
 
-func (o *TableOptions) read(f field) *Error {
+func (o *TableOptions) read(b []byte) *Error {
 	o.Set = true
-	return f.message(into{1: &o.TTL, 2: &o.MaxVersions, 5: &o.Deviation, 6: &o.AllowUpdate, 7: &o.FullRow}.take)
+	return message{{1, "", &o.TTL}, {2, "", &o.MaxVersions}, {5, "", &o.Deviation}, {6, "", &o.AllowUpdate}, {7, "", &o.FullRow}}.read(b)
 }
 
-func (t *Throughput) read(f field) *Error {
+func (t *Throughput) read(b []byte) *Error {
 	t.Set = true
-	return f.message(into{1: into{1: &t.Read, 2: &t.Write}}.take)
+	return message{{1, "", message{{1, "", &t.Read}, {2, "", &t.Write}}}}.read(b)
 }
 
 // DecodeMaybeTableName reads the requests that may carry a table name; nil is none.
 func DecodeMaybeTableName(b []byte) (name []byte, err *Error) {
-	err = into{1: &name}.read(b)
+	err = message{{1, "", &name}}.read(b)
 	return name, err
 }
 
 // DecodeTableName reads the requests that carry nothing but a table name.
-func DecodeTableName(b []byte) ([]byte, *Error) {
-	name, err := DecodeMaybeTableName(b)
-	if err == nil && name == nil {
-		err = missing("table_name")
-	}
+func DecodeTableName(b []byte) (name []byte, err *Error) {
+	err = message{{1, "table_name", &name}}.read(b)
 	return name, err
 }
 
@@ -190,11 +179,7 @@ type UpdateTable struct {
 // DecodeUpdateTable reads the request.
 func DecodeUpdateTable(b []byte) (*UpdateTable, *Error) {
 	r := &UpdateTable{}
-	err := into{1: &r.Name, 2: r.Throughput.read, 3: r.Options.read, 4: r.Stream.read}.read(b)
-	if err == nil && r.Name == nil {
-		err = missing("table_name")
-	}
-	return r, err
+	return r, message{{1, "table_name", &r.Name}, {2, "", r.Throughput.read}, {3, "", r.Options.read}, {4, "", r.Stream.read}}.read(b)
 }
 
 // SplitPoints is ComputeSplitPointsBySize.
@@ -208,13 +193,9 @@ type SplitPoints struct {
 // DecodeSplitPoints reads ComputeSplitPointsBySizeRequest and checks its sizes.
 func DecodeSplitPoints(b []byte) (*SplitPoints, *Error) {
 	r := &SplitPoints{}
-	err := into{1: &r.Name, 2: &r.Size, 3: &r.UnitBytes, 4: &r.Limit}.read(b)
+	err := message{{1, "table_name", &r.Name}, {2, "split_size", &r.Size}, {3, "", &r.UnitBytes}, {4, "", &r.Limit}}.read(b)
 	switch {
 	case err != nil:
-	case r.Name == nil:
-		err = missing("table_name")
-	case !r.Size.Set:
-		err = missing("split_size")
 	case r.Size.Value <= 0:
 		err = Invalid("The split_size should be greater than 0.")
 	case r.UnitBytes.Set && r.UnitBytes.Value < MinSplitUnitBytes:

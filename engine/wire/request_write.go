@@ -81,25 +81,14 @@ func (r *WriteRequest) Reset() {
 
 // DecodeRow reads PutRow, UpdateRow or DeleteRow, and checks all that needs no schema.
 func (r *WriteRequest) DecodeRow(op RowOp, b []byte) *Error {
-	var name, row []byte
-	var hasCondition bool
+	var name TableName
+	var row []byte
 	c := Change{Op: op}
-	condition := func(f field) *Error {
-		hasCondition = true
-		return c.condition(f)
-	}
-	err := into{1: &name, 2: &row, 3: condition, 4: c.returnContent, 5: refuseTransaction}.read(b)
-	switch {
-	case err != nil:
+	err := message{
+		{1, "table_name", &name}, {2, "row", &row}, {3, "condition", c.condition}, {4, "", c.returnContent}, {5, "", transactions},
+	}.read(b)
+	if err != nil {
 		return err
-	case name == nil:
-		return missing("table_name")
-	case row == nil:
-		return missing("row")
-	case !hasCondition:
-		return missing("condition")
-	case !ValidTableName(name):
-		return invalidTableName(name)
 	}
 	if c.Row, err = r.dec.Row(row); err != nil {
 		return err
@@ -125,18 +114,10 @@ func tooMuchData(op string, size int) *Error {
 	return Invalid("The total data size of %s request exceeds the limit, limit size: %d, data size: %d.", op, MaxRequestDataBytes, size)
 }
 
-func refuseTransaction(f field) *Error {
-	if len(f.raw) > 0 {
-		return Unsupported("local transactions; write rows of one partition key all or none with BatchWriteRow and is_atomic")
-	}
-	return nil
-}
-
 // DecodeBatch reads BatchWriteRow. Any failure here fails the whole request, before anything is applied.
 func (r *WriteRequest) DecodeBatch(b []byte) *Error {
 	var tables [][]byte
-	err := into{1: &tables, 2: refuseTransaction, 3: &r.Atomic}.read(b)
-	if err != nil {
+	if err := (message{{1, "", &tables}, {2, "", transactions}, {3, "", &r.Atomic}}).read(b); err != nil {
 		return err
 	}
 	if len(tables) == 0 {
@@ -179,17 +160,12 @@ func countRows(b []byte, id int32) (n int, err *Error) {
 }
 
 func (r *WriteRequest) table(b []byte, rows int) *Error {
-	var name []byte
+	var name TableName
 	from := len(r.rows)
-	err := into{1: &name, 2: r.row}.read(b)
-	switch {
-	case err != nil:
+	if err := (message{{1, "table_name", &name}, {2, "", r.row}}).read(b); err != nil {
 		return err
-	case name == nil:
-		return missing("table_name")
-	case !ValidTableName(name):
-		return invalidTableName(name)
-	case rows == 0:
+	}
+	if rows == 0 {
 		return noOperation(name)
 	}
 	for i := range r.Tables {
@@ -201,44 +177,21 @@ func (r *WriteRequest) table(b []byte, rows int) *Error {
 	return nil
 }
 
-func (r *WriteRequest) row(f field) *Error {
+func (r *WriteRequest) row(b []byte) *Error {
 	var op Optional[int32]
 	var row []byte
-	var hasCondition bool
 	r.rows = append(r.rows, Change{})
 	c := &r.rows[len(r.rows)-1]
-	err := f.message(func(g field) *Error {
-		switch g.id {
-		case 1:
-			return g.int32(&op)
-		case 2:
-			return g.bytes(&row)
-		case 3:
-			hasCondition = true
-			return c.condition(g)
-		case 4:
-			return c.returnContent(g)
-		}
-		return nil
-	})
-	if err == nil && op.Set && row != nil && !hasCondition {
-		err = missing("condition")
-	}
+	err := message{{1, "type", &op}, {2, "row_change", &row}, {3, "condition", c.condition}, {4, "", c.returnContent}}.read(b)
 	if err != nil {
 		return err
 	}
-	return r.decodeRow(c, op, row)
+	return r.decodeRow(c, op.Value, row)
 }
 
 // decodeRow reads and judges a row of a batch.
-func (r *WriteRequest) decodeRow(c *Change, op Optional[int32], row []byte) (err *Error) {
-	switch {
-	case !op.Set:
-		return missing("type")
-	case row == nil:
-		return missing("row_change")
-	}
-	if c.Op = RowOp(op.Value); c.Op < PutRow || c.Op > DeleteRow {
+func (r *WriteRequest) decodeRow(c *Change, op int32, row []byte) (err *Error) {
+	if c.Op = RowOp(op); c.Op < PutRow || c.Op > DeleteRow {
 		return Invalid("The modify type is invalid.")
 	}
 	if c.Row, err = r.dec.Row(row); err != nil {
@@ -258,40 +211,19 @@ func (r *WriteRequest) checkTotal(operation string) *Error {
 	return nil
 }
 
-func (c *Change) condition(f field) *Error {
+func (c *Change) condition(b []byte) *Error {
 	var expect Optional[int32]
-	err := f.message(func(g field) *Error {
-		switch g.id {
-		case 1:
-			return g.int32(&expect)
-		case 2:
-			return g.bytes(&c.Condition)
-		}
-		return nil
-	})
-	switch {
-	case err != nil:
-		return err
-	case !expect.Set:
-		return missing("row_existence")
-	case expect.Value < 0 || expect.Value > 2:
-		return Invalid("Invalid condition: %d.", expect.Value)
+	err := message{{1, "row_existence", &expect}, {2, "", &c.Condition}}.read(b)
+	if err == nil && (expect.Value < 0 || expect.Value > 2) {
+		err = Invalid("Invalid condition: %d.", expect.Value)
 	}
 	c.Expect = Existence(expect.Value)
-	return nil
+	return err
 }
 
-func (c *Change) returnContent(f field) *Error {
+func (c *Change) returnContent(b []byte) *Error {
 	var typ Optional[int32]
-	err := f.message(func(g field) *Error {
-		switch g.id {
-		case 1:
-			return g.int32(&typ)
-		case 2:
-			return g.list(&c.ReturnColumns)
-		}
-		return nil
-	})
+	err := message{{1, "", &typ}, {2, "", &c.ReturnColumns}}.read(b)
 	if err == nil && (typ.Value < 0 || typ.Value > 2) {
 		err = Invalid("Invalid return type: %d.", typ.Value)
 	}
