@@ -78,14 +78,8 @@ type Result struct {
 
 	Tables []TableResult `json:"tables,omitempty"` // where rows go to several, by name
 
-	RowsExpected int64 `json:"rows_expected"`
-	RowsInTable  int64 `json:"rows_in_table"` // with Sample, of those looked for
-	Equal        int64 `json:"equal"`
-	Missing      int64 `json:"missing"`
-	Different    int64 `json:"different"`
-	Expired      int64 `json:"expired"`              // removed by the table's time to live
-	Extra        int64 `json:"extra"`                // in the table and not in the inputs
-	OfRejects    int64 `json:"of_rejects,omitempty"` // in the table, with the key of a rejected record and of no other: not surplus. Only Changes has them
+	Counts
+	OfRejects int64 `json:"of_rejects,omitempty"` // in the table, with the key of a rejected record and of no other: not surplus. Only Changes has them
 
 	Examples []Example `json:"examples"`
 	Notes    []string  `json:"notes,omitempty"` // for the user, a sentence each
@@ -114,15 +108,44 @@ type Result struct {
 
 // TableResult is what a comparison found in one table of several.
 type TableResult struct {
-	Name         string `json:"name"`
-	Absent       bool   `json:"absent,omitempty"` // there is no such table
-	RowsExpected int64  `json:"rows_expected"`
-	RowsInTable  int64  `json:"rows_in_table"`
-	Equal        int64  `json:"equal"`
-	Missing      int64  `json:"missing"`
-	Different    int64  `json:"different"`
-	Expired      int64  `json:"expired"`
-	Extra        int64  `json:"extra"`
+	Name   string `json:"name"`
+	Absent bool   `json:"absent,omitempty"` // there is no such table
+	Counts
+}
+
+// Counts are rows by what was found of them.
+type Counts struct {
+	RowsExpected int64 `json:"rows_expected"`
+	RowsInTable  int64 `json:"rows_in_table"` // with Sample, of those looked for
+	Equal        int64 `json:"equal"`
+	Missing      int64 `json:"missing"`
+	Different    int64 `json:"different"`
+	Expired      int64 `json:"expired"` // removed by the table's time to live
+	Extra        int64 `json:"extra"`   // in the table and not in the inputs
+}
+
+// judged counts what was found of a row that is expected.
+func (c *Counts) judged(v verdict) {
+	switch v {
+	case isEqual:
+		c.Equal++
+	case isMissing:
+		c.Missing++
+	case isDifferent:
+		c.Different++
+	case isExpired:
+		c.Expired++
+	}
+}
+
+func (c *Counts) add(o Counts) {
+	c.RowsExpected += o.RowsExpected
+	c.RowsInTable += o.RowsInTable
+	c.Equal += o.Equal
+	c.Missing += o.Missing
+	c.Different += o.Different
+	c.Expired += o.Expired
+	c.Extra += o.Extra
 }
 
 // Kinds of examples.

@@ -433,14 +433,14 @@ func TestWhatIsFoundIsCountedInItsRange(t *testing.T) {
 	} {
 		v := &verifier{plan: &plan.Plan{Request: &plan.Request{}}, cfg: &Config{Snapshots: loaded}, result: &Result{}, recordsOf: []int64{1, 2, 3}}
 		v.result.Snapshots = loaded
-		v.bySource = &bySource{of: ranged{}, found: make([]Found, 3)}
+		v.bySource = &bySource{of: ranged{}, found: make([]Counts, 3)}
 		for i := range 3 {
 			v.plan.Sources = append(v.plan.Sources, &plan.Source{Name: fmt.Sprint("r", i)})
 		}
-		of := &tally{v: v, table: &target{Table: &client.Table{}}, found: map[int]*Found{}}
+		of := &tally{v: v, table: &target{Table: &client.Table{}}, found: map[int]*Counts{}}
 		for n, verdicts := range c.found {
 			for _, verdict := range verdicts {
-				of.foundOf(n).add(verdict)
+				of.foundOf(n).judged(verdict)
 			}
 		}
 		for _, key := range c.surplus {

@@ -12,20 +12,15 @@ import (
 
 // SourceRange is what was found of a range of a database's table.
 type SourceRange struct {
-	Range string `json:"range"` // and from which row on
-	Read  int64  `json:"read"`
-	Found
+	Range     string `json:"range"` // and from which row on
+	Read      int64  `json:"read"`
+	Equal     int64  `json:"equal"`
+	Missing   int64  `json:"missing"`
+	Different int64  `json:"different"`
+	Expired   int64  `json:"expired,omitempty"`
+	Extra     int64  `json:"extra"` // whose keys are in the range
 	// Loaded says which snapshots the load has read the range from; nil is unknown.
 	Loaded []LoadedRange `json:"loaded,omitempty"`
-}
-
-// Found is rows by what was found of them.
-type Found struct {
-	Equal     int64 `json:"equal"`
-	Missing   int64 `json:"missing"`
-	Different int64 `json:"different"`
-	Expired   int64 `json:"expired,omitempty"`
-	Extra     int64 `json:"extra"` // whose keys are in the range
 }
 
 // LoadedRange is a range, or the rest of one, as a load has read it.
@@ -35,34 +30,12 @@ type LoadedRange struct {
 	Taken    time.Time `json:"taken"`
 }
 
-func (f *Found) add(v verdict) {
-	switch v {
-	case isEqual:
-		f.Equal++
-	case isMissing:
-		f.Missing++
-	case isDifferent:
-		f.Different++
-	case isExpired:
-		f.Expired++
-	}
-}
-
-func (b *bySource) add(n int, o *Found) {
-	f := &b.found[n]
-	f.Equal += o.Equal
-	f.Missing += o.Missing
-	f.Different += o.Different
-	f.Expired += o.Expired
-	f.Extra += o.Extra
-}
-
 // bySource counts what is found by the ranges of the source.
 type bySource struct {
 	of  source.Ranged
 	key int // the column of the table's key that is the first one of the source's; -1 is none
 
-	found []Found // of each source
+	found []Counts // of each source
 }
 
 // newBySource returns nil if the source is not of ranges.
@@ -71,7 +44,7 @@ func (v *verifier) newBySource() *bySource {
 	if !ok || v.cfg.Changes != nil || v.plan.Request.Mode == table.Delete {
 		return nil
 	}
-	b := &bySource{of: of, key: -1, found: make([]Found, len(v.plan.Sources))}
+	b := &bySource{of: of, key: -1, found: make([]Counts, len(v.plan.Sources))}
 	if unique := v.plan.Sources[0].About().Unique; len(unique) > 0 {
 		b.key = slices.IndexFunc(v.plan.Schema.Columns[:len(v.plan.Schema.Key)], func(c table.Column) bool {
 			return c.Source == unique[0].Name && c.Type == table.Integer && c.Time == nil
@@ -81,10 +54,10 @@ func (v *verifier) newBySource() *bySource {
 }
 
 // foundOf is what a tally has found of a source.
-func (t *tally) foundOf(source int) *Found {
+func (t *tally) foundOf(source int) *Counts {
 	f := t.found[source]
 	if f == nil {
-		f = new(Found)
+		f = new(Counts)
 		t.found[source] = f
 	}
 	return f
@@ -107,7 +80,8 @@ func (v *verifier) noteRanges() {
 	r := v.result
 	known := int64(0)
 	for n, s := range v.plan.Sources {
-		one := SourceRange{rangeOf(r.Snapshots, s.Name), v.recordsOf[n], v.bySource.found[n], loadedOf(v.cfg.Snapshots, s.Name)}
+		f := &v.bySource.found[n]
+		one := SourceRange{rangeOf(r.Snapshots, s.Name), v.recordsOf[n], f.Equal, f.Missing, f.Different, f.Expired, f.Extra, loadedOf(v.cfg.Snapshots, s.Name)}
 		known += one.Extra
 		r.SourceRanges = append(r.SourceRanges, one)
 	}

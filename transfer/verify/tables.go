@@ -62,18 +62,3 @@ func (v *verifier) target(key []byte) *target {
 	at, _ := slices.BinarySearchFunc(v.tables, string(name), byName)
 	return v.tables[at]
 }
-
-// addTable adds what was found of a part of one table among several.
-func (r *Result) addTable(t *tally) {
-	for i := range r.Tables {
-		if of := &r.Tables[i]; of.Name == t.table.Name {
-			of.RowsExpected += t.keys
-			of.RowsInTable += t.inTable
-			of.Equal += t.equal
-			of.Missing += t.missing
-			of.Different += t.different
-			of.Expired += t.expires
-			of.Extra += t.more
-		}
-	}
-}

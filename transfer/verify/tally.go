@@ -18,17 +18,16 @@ type tally struct {
 
 	memory client.PageMemory // of a row that is looked at by its cells
 
-	keys, superseded, inTable                int64
-	equal, missing, different, expires, more int64
-	ofRejects, units                         int64
-	examples                                 map[string][]Example
-	found                                    map[int]*Found // of each range of the source; nil counts none
+	Counts
+	superseded, ofRejects, units int64
+	examples                     map[string][]Example
+	found                        map[int]*Counts // of each range of the source; nil counts none
 }
 
 func (v *verifier) newTally(of *target) *tally {
 	t := &tally{v: v, table: of, judge: v.newJudge(of), examples: map[string][]Example{}}
 	if v.bySource != nil {
-		t.found = map[int]*Found{}
+		t.found = map[int]*Counts{}
 	}
 	return t
 }
@@ -63,7 +62,7 @@ func (t *tally) expected(w *want, row *scan.Row) {
 // key counts a key of the inputs, and reports whether anything is expected of it.
 func (t *tally) key(w *want, stored bool) bool {
 	if stored {
-		t.inTable++
+		t.RowsInTable++
 	}
 	if w.rows == 0 { // rejected records alone have the key
 		if stored {
@@ -71,7 +70,7 @@ func (t *tally) key(w *want, stored bool) bool {
 		}
 		return false
 	}
-	t.keys++
+	t.RowsExpected++
 	t.units += w.units
 	t.superseded += w.rows - 1
 	return true
@@ -80,19 +79,14 @@ func (t *tally) key(w *want, stored bool) bool {
 // judged counts what was found of a key.
 func (t *tally) judged(w *want, row *scan.Row, verdict verdict, differs difference) {
 	if t.found != nil {
-		t.foundOf(t.v.splits[w.position>>32].source).add(verdict)
+		t.foundOf(t.v.splits[w.position>>32].source).judged(verdict)
 	}
+	t.Counts.judged(verdict)
 	switch verdict {
-	case isEqual:
-		t.equal++
-	case isExpired:
-		t.expires++
 	case isMissing:
-		t.missing++
 		t.change(w, nil, differs)
 		t.example(Missing, w.key, w.position, nil)
 	case isDifferent:
-		t.different++
 		t.change(w, row, differs)
 		e := t.example(Different, w.key, w.position, differs.columns)
 		if e == nil {
@@ -108,8 +102,8 @@ func (t *tally) judged(w *want, row *scan.Row, verdict verdict, differs differen
 
 // extra counts a row of the table whose key no record has.
 func (t *tally) extra(key []byte) {
-	t.inTable++
-	t.more++
+	t.RowsInTable++
+	t.Extra++
 	t.example(Extra, key, 0, nil)
 	if t.told == nil && t.found == nil || t.err != nil {
 		return
@@ -161,19 +155,15 @@ func (v *verifier) add(tallies []*tally) {
 	r := v.result
 	examples := map[string][]Example{}
 	for _, t := range tallies {
-		r.addTable(t)
-		r.RowsExpected += t.keys
+		if i := slices.IndexFunc(r.Tables, func(of TableResult) bool { return of.Name == t.table.Name }); i >= 0 {
+			r.Tables[i].add(t.Counts)
+		}
+		r.Counts.add(t.Counts)
 		r.Superseded += t.superseded
-		r.RowsInTable += t.inTable
-		r.Equal += t.equal
-		r.Missing += t.missing
-		r.Different += t.different
-		r.Expired += t.expires
-		r.Extra += t.more
 		r.OfRejects += t.ofRejects
 		r.Units += t.units
 		for n, f := range t.found {
-			v.bySource.add(n, f)
+			v.bySource.found[n].add(*f)
 		}
 		for kind, list := range t.examples {
 			examples[kind] = append(examples[kind], list[:min(len(list), v.cfg.Examples-len(examples[kind]))]...)
