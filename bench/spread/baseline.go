@@ -2,20 +2,15 @@ package spread
 
 import (
 	"context"
-	"encoding/csv"
-	"errors"
-	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
 	"sync/atomic"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"golang.org/x/sync/errgroup"
 
-	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
 // What people do: requests as large as the service takes them, and enough workers for a fast load.
@@ -24,18 +19,17 @@ const (
 	parallelWorkers = 32
 )
 
-// baseline loads a CSV file with the official SDK as it comes: rows in file order, its own retries, and a row on which
+// baseline loads rows with the official SDK as it comes: in their order, with its own retries, and a row on which
 // it gives up is lost.
 type baseline struct {
 	engine  *engine
-	data    *dataset
-	path    string
+	each    func(ctx context.Context, f func(row []byte) error) error // calls f with the PlainBuffer bytes of each row
 	workers int
 
 	lost atomic.Int64 // rows
 }
 
-// run loads the whole file, or until ctx ends. A request in flight is finished or dies with the engine.
+// run loads all rows, or until ctx ends. A request in flight is finished or dies with the engine.
 func (b *baseline) run(ctx context.Context) error {
 	sdk := tablestore.NewClientWithCredentialsProvider(b.engine.Endpoint, b.engine.Instance, b.engine.Credentials, tablestore.NewDefaultTableStoreConfig())
 	g, ctx := errgroup.WithContext(ctx)
@@ -44,7 +38,7 @@ func (b *baseline) run(ctx context.Context) error {
 		if err := b.read(ctx, batches); err != nil {
 			return err
 		}
-		close(batches) // the file is complete; a load that was stopped leaves the channel open
+		close(batches) // all rows were read; a load that was stopped leaves the channel open
 		return nil
 	})
 	for range b.workers {
@@ -65,7 +59,7 @@ func (b *baseline) run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// read packs the file's rows into requests in order.
+// read packs the rows into requests in order.
 func (b *baseline) read(ctx context.Context, batches chan<- *tablestore.BatchWriteRowRequest) error {
 	batch := new(tablestore.BatchWriteRowRequest)
 	send := func() error {
@@ -77,8 +71,12 @@ func (b *baseline) read(ctx context.Context, batches chan<- *tablestore.BatchWri
 			return context.Cause(ctx)
 		}
 	}
-	err := b.data.each(ctx, b.path, func(values []table.Value) error {
-		batch.AddRowChange(b.change(values))
+	err := b.each(ctx, func(row []byte) error {
+		change, err := changeOf(row)
+		if err != nil {
+			return err
+		}
+		batch.AddRowChange(change)
 		if len(batch.RowChangesGroupByTable[tableName]) == batchRows {
 			return send()
 		}
@@ -90,22 +88,21 @@ func (b *baseline) read(ctx context.Context, batches chan<- *tablestore.BatchWri
 	return err
 }
 
-func (b *baseline) change(values []table.Value) *tablestore.PutRowChange {
+// changeOf is a row as the SDK takes it.
+func changeOf(row []byte) (*tablestore.PutRowChange, error) {
+	r, err := plainbuffer.Decode(row)
+	if err != nil {
+		return nil, err
+	}
 	change := &tablestore.PutRowChange{TableName: tableName, PrimaryKey: new(tablestore.PrimaryKey)}
 	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-	for _, k := range b.data.key { // in the table's order, not the file's
-		for i, c := range b.data.columns {
-			if c.name == k.Name {
-				change.PrimaryKey.AddPrimaryKeyColumn(c.name, client.SDKValue(values[i]))
-			}
-		}
+	for _, k := range r.Key {
+		change.PrimaryKey.AddPrimaryKeyColumn(k.Name, client.SDKValue(k.Value))
 	}
-	for i, c := range b.data.columns {
-		if !c.isKey && values[i].Type != table.Null {
-			change.AddColumn(c.name, client.SDKValue(values[i]))
-		}
+	for _, c := range r.Cells {
+		change.AddColumn(c.Name, client.SDKValue(c.Value))
 	}
-	return change
+	return change, nil
 }
 
 func (b *baseline) write(ctx context.Context, sdk *tablestore.TableStoreClient, batch *tablestore.BatchWriteRowRequest) {
@@ -131,7 +128,7 @@ type measured struct {
 	stopped bool // before it was complete
 }
 
-// runFor loads until the file is complete or the deadline is there; then it ends the engine, which is not needed again.
+// runFor loads until all rows are written or the deadline is there; then it ends the engine, which is not needed again.
 // The counts are those of that moment.
 func (b *baseline) runFor(ctx context.Context, deadline time.Time) (m measured, err error) {
 	loading, stop := context.WithCancel(ctx)
@@ -162,59 +159,13 @@ func (b *baseline) runFor(ctx context.Context, deadline time.Time) (m measured, 
 	return m, err
 }
 
-// shuffleCSV writes the records of a CSV file in random order, the header first. It holds the file in memory, as the
-// tools that people use for that do.
-func shuffleCSV(ctx context.Context, from, to string, seed uint64) error {
-	text, err := os.ReadFile(from)
-	if err != nil {
-		return fmt.Errorf("shuffle dataset: %w", err)
-	}
-	header, records, err := cutRecords(ctx, from)
-	if err != nil {
-		return err
-	}
+// shuffled reads all rows and returns them in random order. It holds them in memory, as the tools that people use for that do.
+func (d *dataset) shuffled(ctx context.Context, seed uint64) (rows [][]byte, err error) {
+	err = d.each(ctx, func(row []byte) error {
+		rows = append(rows, row)
+		return nil
+	})
 	random := rand.New(rand.NewPCG(seed, 2))
-	random.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
-	out := make([]byte, 0, len(text)+1)
-	out = append(out, text[:header]...)
-	for _, r := range records {
-		out = append(out, text[r[0]:r[1]]...)
-		if out[len(out)-1] != '\n' {
-			out = append(out, '\n') // the last record of the file may lack it
-		}
-	}
-	if err := os.WriteFile(to, out, 0o600); err != nil {
-		return fmt.Errorf("shuffle dataset: %w", err)
-	}
-	return nil
-}
-
-// cutRecords finds where the header ends and where each record begins and ends.
-func cutRecords(ctx context.Context, path string) (header int64, records [][2]int64, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, nil, fmt.Errorf("shuffle dataset: %w", err)
-	}
-	defer f.Close()
-	r := csv.NewReader(f)
-	r.ReuseRecord = true
-	var at int64
-	for n := 0; ; n++ {
-		if n&0xfff == 0 && ctx.Err() != nil {
-			return 0, nil, context.Cause(ctx)
-		}
-		_, err := r.Read()
-		if errors.Is(err, io.EOF) {
-			return header, records, nil
-		}
-		if err != nil {
-			return 0, nil, fmt.Errorf("shuffle dataset %s: %w", path, err)
-		}
-		if n == 0 {
-			header = r.InputOffset()
-		} else {
-			records = append(records, [2]int64{at, r.InputOffset()})
-		}
-		at = r.InputOffset()
-	}
+	random.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+	return rows, err
 }

@@ -8,13 +8,14 @@ import (
 
 	"example.com/tsimport/bench"
 	"example.com/tsimport/engine/limiter"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // The ways to load.
 const (
 	Naive        = "naive"         // the SDK, rows in file order, one worker
 	Parallel     = "parallel"      // the SDK, rows in file order, 32 workers
-	Preshuffled  = "preshuffled"   // the file shuffled first, then as Parallel
+	Preshuffled  = "preshuffled"   // the rows shuffled first, then as Parallel
 	Tsimport     = "tsimport"      // tsimport load
 	TsimportNone = "tsimport-none" // tsimport load --order none
 )
@@ -74,12 +75,11 @@ func (t *Table) ceiling() float64 {
 	return max(t.TableWCU, t.InstanceWCU)
 }
 
-// UsageError says that what was asked for cannot be measured.
-type UsageError struct{ Message string }
+func usagef(format string, a ...any) error {
+	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
+}
 
-func (e *UsageError) Error() string { return e.Message }
-
-// Check returns a *UsageError if the Config asks for what is not there.
+// Check returns a *plan.UsageError if the Config asks for what is not there.
 func (c *Config) Check() error {
 	for _, check := range []struct {
 		bad     bool
@@ -99,17 +99,17 @@ func (c *Config) Check() error {
 		{len(c.Table.Slow) > 0 && c.Table.Splits > 0, "--slow and --splits: give one of them"},
 	} {
 		if check.bad {
-			return &UsageError{check.message}
+			return usagef("%s", check.message)
 		}
 	}
 	for n, factor := range c.Table.Slow {
 		if n < 0 || n >= c.Table.Partitions || !(factor > 0 && factor <= 1) {
-			return &UsageError{fmt.Sprintf("--slow %d:%g: want a partition of 0 to %d and a share above 0, at most 1", n, factor, c.Table.Partitions-1)}
+			return usagef("--slow %d:%g: want a partition of 0 to %d and a share above 0, at most 1", n, factor, c.Table.Partitions-1)
 		}
 	}
 	for _, name := range c.Scenarios {
 		if !slices.Contains(Names, name) {
-			return &UsageError{fmt.Sprintf("--only %q: want names of %s", name, strings.Join(Names, ", "))}
+			return usagef("--only %q: want names of %s", name, strings.Join(Names, ", "))
 		}
 	}
 	return nil

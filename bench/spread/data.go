@@ -1,215 +1,118 @@
 package spread
 
 import (
+	"bytes"
 	"context"
-	"encoding/csv"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 
 	"example.com/tsimport/bench"
 	"example.com/tsimport/internal/table"
-	"example.com/tsimport/internal/tablestore/client"
-	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/partitioner"
+	"example.com/tsimport/pipeline/intake"
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // dataset is a file and what is known of it before anything is measured.
 type dataset struct {
-	path    string
-	rows    int64 // records
-	pk      []string
-	key     []table.KeyColumn
-	columns []column // of the CSV, in its order, and then the computed ones; nil when the SDK's loaders cannot read the file
-	makers  []maker  // of the computed columns
-	noSDK   string   // why not
-	keys    *sample  // of the partition key
-	want    *contents
-	notes   []string
+	path  string
+	pk    []string // --pk for tsimport load
+	rows  int64    // records
+	key   []table.KeyColumn
+	keys  *sample // of the partition key
+	notes []string
 }
 
-type column struct {
-	name  string
-	typ   table.Type
-	isKey bool
-}
+// cardKey is the key of the student cards.
+var cardKey = []string{"CardID:integer", "SellerID:string", "DeviceID:integer", "OrderNumber:integer"}
 
-// cardColumns are the student cards as they are loaded.
-var cardColumns = []column{
-	{"CardID", table.Integer, true}, {"SellerID", table.String, true}, {"DeviceID", table.Integer, true}, {"OrderNumber", table.Integer, true},
-	{"Amount", table.Double, false}, {"OrderTime", table.String, false}, {"Item", table.String, false},
-}
-
-// makeCards writes the student-card dataset and looks at it. The contents come from the text, not from any loader.
-func makeCards(ctx context.Context, cards bench.StudentCards, seed uint64, dir string) (*dataset, error) {
-	d := &dataset{path: filepath.Join(dir, "student-cards.csv"), columns: cardColumns, keys: newSample(seed, maxSample), want: newContents()}
-	for _, c := range cardColumns {
-		if c.isKey {
-			d.key = append(d.key, table.KeyColumn{Name: c.name, Type: c.typ})
-			d.pk = append(d.pk, c.name+":"+c.typ.String())
-		}
-	}
-	f, err := os.Create(d.path)
+// makeCards writes the student-card dataset.
+func makeCards(ctx context.Context, cards bench.StudentCards, path string) error {
+	f, err := os.Create(path)
 	if err != nil {
-		return nil, fmt.Errorf("create dataset: %w", err)
+		return fmt.Errorf("create dataset: %w", err)
 	}
 	err = cards.WriteCSV(ctx, f)
 	if closeErr := f.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("write dataset: %w", closeErr)
 	}
-	if err != nil {
-		return nil, err
-	}
-	err = d.each(ctx, d.path, func(values []table.Value) error {
-		var r rowHash
-		for i, v := range values {
-			d.want.cell(&r, d.columns[i].name, d.columns[i].isKey, v)
-		}
-		d.want.add(r)
-		d.keys.add(values[0])
-		return nil
-	})
-	d.rows = d.want.records
-	return d, err
+	return err
 }
 
-// each calls f with the values of every record of a CSV file with the dataset's columns, those whose key can be
-// computed. Empty fields are Null.
-func (d *dataset) each(ctx context.Context, path string, f func([]table.Value) error) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("read dataset: %w", err)
+// find makes the student cards, or takes the user's file, and looks at its rows.
+func find(ctx context.Context, c *Config, dir string) (*dataset, error) {
+	d := &dataset{path: c.Input.File, pk: c.Input.Keys, keys: newSample(c.Seed, maxSample)}
+	if d.path == "" {
+		d.path, d.pk = filepath.Join(dir, "student-cards.csv"), cardKey
+		if err := makeCards(ctx, c.Input.StudentCards, d.path); err != nil {
+			return nil, err
+		}
 	}
-	defer file.Close()
-	r := csv.NewReader(file)
-	r.ReuseRecord = true
-	values, computed := make([]table.Value, len(d.columns)), d.computer()
-	for n := 0; ; n++ {
-		record, err := r.Read()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read dataset %s: %w", path, err)
-		}
-		if n == 0 {
-			continue // the header
-		}
-		if n&0xfff == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		for i, text := range record {
-			if values[i], err = parseValue(d.columns[i].typ, text); err != nil {
-				return fmt.Errorf("read dataset %s: record %d, column %s: %w", path, n, d.columns[i].name, err)
+	seen, again := map[uint64]bool{}, 0
+	err := d.read(ctx, func(p *plan.Plan, split *intake.Parsed) error {
+		d.key = p.Schema.Key
+		d.rows += int64(split.Records)
+		return each(split, func(row table.Ref) error {
+			v, _, err := table.DecodeKey(d.key[0].Type, row.Key())
+			d.keys.add(v)
+			if hash := row.Row().Hash; seen[hash] {
+				again++
+			} else {
+				seen[hash] = true
 			}
-		}
-		if !computed.fill(values) {
-			continue // a record that tsimport rejects
-		}
-		if err := f(values); err != nil {
 			return err
-		}
-	}
-}
-
-func parseValue(t table.Type, text string) (v table.Value, err error) {
-	if text == "" {
-		return v, nil
-	}
-	v.Type = t
-	switch t {
-	case table.Integer:
-		v.Int, err = strconv.ParseInt(text, 10, 64)
-	case table.Double:
-		v.Double, err = strconv.ParseFloat(text, 64)
-	case table.Boolean:
-		var yes bool
-		if yes, err = strconv.ParseBool(text); yes {
-			v.Int = 1
-		}
-	default:
-		v.Bytes = []byte(text)
-	}
-	return v, err
-}
-
-// lookAt loads a user's file without limits, one request at a time, and takes what the table then holds as what every
-// load must give: only tsimport knows the file's types and key expressions.
-func lookAt(ctx context.Context, c *Config, dir string) (d *dataset, err error) {
-	d = &dataset{path: c.Input.File, pk: c.Input.Keys, keys: newSample(c.Seed, maxSample), want: newContents()}
-	e, err := startEngine(ctx, c.Binary, dir)
-	if err != nil {
-		return nil, err
-	}
-	defer e.close()
-	l := loader{config: c, engine: e, data: d, dir: dir, flags: []string{"--create", "--concurrency", "1"}}
-	if err := l.run(ctx); err != nil {
-		return nil, fmt.Errorf("stat %s: %w", d.path, err)
-	}
-	d.rows = l.summary.Read
-	sdk, err := client.New(ctx, e.Target, nil)
-	if err != nil {
-		return nil, err
-	}
-	described, err := (&client.Admin{Client: sdk, Context: ctx}).Describe(tableName)
-	if err != nil {
-		return nil, err
-	}
-	d.key = described.Key
-	types := map[string]table.Type{}
-	err = scan.Table(ctx, sdk, tableName, d.key, scan.Options{}, func(r *scan.Row) error {
-		d.want.add(d.want.row(r))
-		d.keys.add(client.ValueOf(r.PrimaryKey.PrimaryKeys[0].Value))
-		for _, a := range r.Columns {
-			types[a.ColumnName] = client.ValueOf(a.Value).Type
-		}
-		return nil
+		})
 	})
-	if again := d.rows - l.summary.Rejected - d.want.records; err == nil && again > 0 {
+	if again > 0 {
 		d.notes = append(d.notes, fmt.Sprintf("%d rows have the key of another row: which of them stays is only certain with last-wins, and the SDK refuses requests that hold both", again))
 	}
-	if err == nil {
-		d.noSDK = d.readHeader(types)
-	}
 	return d, err
 }
 
-// readHeader finds the columns as the SDK's loaders need them, or says why it cannot.
-func (d *dataset) readHeader(types map[string]table.Type) (why string) {
-	f, err := os.Open(d.path)
+// request is a load of the file.
+func (d *dataset) request() (*plan.Request, error) {
+	asked := options.Request{From: []string{d.path}, Table: tableName}
+	asked.PK = d.pk
+	cfg, err := options.Config(&asked)
+	return cfg.Request(), err
+}
+
+// read reads the file as tsimport load does, from front to back. What take gets is valid during the call.
+func (d *dataset) read(ctx context.Context, take func(*plan.Plan, *intake.Parsed) error) error {
+	request, err := d.request()
 	if err != nil {
-		return "it is not a regular file"
+		return err
 	}
-	defer f.Close()
-	header, err := csv.NewReader(f).Read()
+	request.Target.Create, request.Target.Absent = true, true
+	request.Order, request.Keep = plan.LastWins, plan.KeepNothing
+	p, err := plan.Make(ctx, request, nil)
 	if err != nil {
-		return "it is not plain CSV with a header"
+		return err
 	}
-	header[0] = strings.TrimPrefix(header[0], "\ufeff")
-	for _, name := range header {
-		col := column{name: name, typ: table.String}
-		if t, ok := types[name]; ok {
-			col.typ = t
-		}
-		for _, k := range d.key {
-			if k.Name == name {
-				col.typ, col.isKey = k.Type, true
+	defer p.Close()
+	flow := intake.New(p, partitioner.NewMap(nil))
+	flow.Lends = true
+	_, err = flow.Each(ctx, -1, func(split *intake.Parsed) error { return take(p, split) })
+	return err
+}
+
+// each calls f with the rows of a split.
+func each(split *intake.Parsed, f func(table.Ref) error) error {
+	for _, b := range split.Blocks {
+		for i := range b.Block.Rows {
+			if err := f(table.Ref{Block: b.Block, Index: int32(i)}); err != nil {
+				return err
 			}
 		}
-		d.columns = append(d.columns, col)
 	}
-	if why := d.compileKey(); why != "" {
-		d.columns = nil
-		return why
-	}
-	for _, k := range d.key {
-		if !slices.ContainsFunc(d.columns, func(c column) bool { return c.name == k.Name }) {
-			d.columns = nil
-			return fmt.Sprintf("its header has no column %s", k.Name)
-		}
-	}
-	return ""
+	return nil
+}
+
+// each calls f with the PlainBuffer bytes of every row of the file.
+func (d *dataset) each(ctx context.Context, f func(row []byte) error) error {
+	return d.read(ctx, func(_ *plan.Plan, split *intake.Parsed) error {
+		return each(split, func(row table.Ref) error { return f(bytes.Clone(row.Body())) })
+	})
 }

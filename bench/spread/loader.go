@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // Summary is what tsimport says of its own load; everything else is counted by the engine.
@@ -40,7 +41,7 @@ type loader struct {
 	engine *engine
 	data   *dataset
 	dir    string
-	flags  []string
+	order  plan.Order
 
 	started time.Time // when the process was started
 	ended   time.Time
@@ -57,8 +58,8 @@ const (
 // run loads the dataset. An error leaves a summary if the load got so far; what the load calls bad usage is bad usage of
 // the bench, whose flags and file are handed on.
 func (l *loader) run(ctx context.Context) error {
-	args := append([]string{"load", "--endpoint", l.engine.Endpoint, "--instance", l.engine.Instance, "--table", tableName,
-		"--run-dir", filepath.Join(l.dir, "run"), "--json", "--quiet", "--max-errors", "-1"}, l.flags...)
+	args := []string{"load", "--endpoint", l.engine.Endpoint, "--instance", l.engine.Instance, "--table", tableName,
+		"--run-dir", filepath.Join(l.dir, "run"), "--json", "--quiet", "--max-errors", "-1", "--order", l.order.String()}
 	for _, k := range l.data.pk {
 		args = append(args, "--pk", k)
 	}
@@ -77,7 +78,7 @@ func (l *loader) run(ctx context.Context) error {
 	}
 	switch cmd.ProcessState.ExitCode() {
 	case exitUsage:
-		return &UsageError{strings.TrimPrefix(client.OneLine(stderr.String()), "tsimport: ")}
+		return usagef("%s", strings.TrimPrefix(client.OneLine(stderr.String()), "tsimport: "))
 	case exitRejects:
 		err = nil // the comparison tells which rows are missing, and the summary how many were rejected
 	}

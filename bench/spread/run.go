@@ -14,7 +14,7 @@ import (
 	"example.com/tsimport/bench"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
-	"example.com/tsimport/internal/tablestore/scan"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // Report is what was measured and with what.
@@ -79,9 +79,7 @@ func Run(ctx context.Context, c Config) (report *Report, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("scenario %s: %w", name, err)
 		}
-		if s != nil {
-			r.report.Scenarios = append(r.report.Scenarios, s)
-		}
+		r.report.Scenarios = append(r.report.Scenarios, s)
 	}
 	return r.report, nil
 }
@@ -103,19 +101,18 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if r.Input.File == "" {
 		report.Input, report.Order = "student cards", string(r.Input.Order)
 		r.say("making %d student cards, %s", r.Input.Rows, r.Input.Order)
-		r.data, err = makeCards(ctx, r.Input.StudentCards, r.Seed, dir)
 	} else {
-		r.say("loading %s once without limits, to know what a table of it holds", r.Input.File)
-		r.data, err = lookAt(ctx, r.Config, dir)
+		r.say("reading %s", r.Input.File)
 	}
+	r.data, err = find(ctx, r.Config, dir)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	if r.data.want.records == 0 {
-		return &UsageError{fmt.Sprintf("%s has no rows", report.Input)}
+	if r.data.keys.seen == 0 {
+		return usagef("%s has no rows", report.Input)
 	}
 	report.Rows, report.Notes = r.data.rows, r.data.notes
 	if r.Table.Splits > 0 && r.Input.File == "" && r.Input.Order == bench.Sorted {
@@ -137,13 +134,8 @@ func (r *run) folder(name string) (string, error) {
 	return dir, nil
 }
 
-// scenario runs one way to load on an engine of its own. Nil is a way that the file does not allow.
+// scenario runs one way to load on an engine of its own.
 func (r *run) scenario(ctx context.Context, name string) (*Scenario, error) {
-	isBaseline := name != Tsimport && name != TsimportNone
-	if isBaseline && r.data.noSDK != "" {
-		r.report.Notes = append(r.report.Notes, fmt.Sprintf("%s: the file is not loaded with the SDK: %s", name, r.data.noSDK))
-		return nil, nil
-	}
 	s := &Scenario{Name: name, Partitions: []Partition{}}
 	r.say("%s: loading", name)
 	dir, err := r.folder(name)
@@ -168,9 +160,9 @@ func (r *run) scenario(ctx context.Context, name string) (*Scenario, error) {
 	if err := r.makeTable(ctx, e); err != nil {
 		return nil, err
 	}
-	measure := r.tsimport
-	if isBaseline {
-		measure = r.baseline
+	measure := r.baseline
+	if name == Tsimport || name == TsimportNone {
+		measure = r.tsimport
 	}
 	return s, r.observed(ctx, e, s, func() (*measuring, error) { return measure(ctx, e, s, dir) })
 }
@@ -219,7 +211,7 @@ func (r *run) makeTable(ctx context.Context, e *engine) error {
 
 // baseline loads with the SDK.
 func (r *run) baseline(ctx context.Context, e *engine, s *Scenario, dir string) (*measuring, error) {
-	b := &baseline{engine: e, data: r.data, path: r.data.path, workers: parallelWorkers}
+	b := &baseline{engine: e, each: r.data.each, workers: parallelWorkers}
 	if s.Name == Naive {
 		b.workers = 1
 	}
@@ -228,9 +220,17 @@ func (r *run) baseline(ctx context.Context, e *engine, s *Scenario, dir string) 
 	}
 	started := time.Now()
 	if s.Name == Preshuffled {
-		b.path = filepath.Join(dir, "shuffled.csv")
-		if err := shuffleCSV(ctx, r.data.path, b.path, r.Seed); err != nil {
+		rows, err := r.data.shuffled(ctx, r.Seed)
+		if err != nil {
 			return nil, err
+		}
+		b.each = func(_ context.Context, f func(row []byte) error) error {
+			for _, row := range rows {
+				if err := f(row); err != nil {
+					return err
+				}
+			}
+			return nil
 		}
 		s.PreparationSeconds = time.Since(started).Seconds()
 	}
@@ -255,16 +255,16 @@ func (r *run) baseline(ctx context.Context, e *engine, s *Scenario, dir string) 
 
 // tsimport loads with tsimport and compares the table with the file.
 func (r *run) tsimport(ctx context.Context, e *engine, s *Scenario, dir string) (*measuring, error) {
-	l := loader{config: r.Config, engine: e, data: r.data, dir: dir, flags: []string{"--order", "last-wins"}}
+	order := plan.LastWins
 	if s.Name == TsimportNone {
-		l.flags[1] = "none"
+		order = plan.OrderNone
 	}
+	l := loader{config: r.Config, engine: e, data: r.data, dir: dir, order: order}
 	if err := e.simulate(ctx, &r.Table, r.Seed); err != nil {
 		return nil, err
 	}
 	if err := l.run(ctx); err != nil {
-		var usage *UsageError
-		if ctx.Err() != nil || errors.As(err, &usage) {
+		if ctx.Err() != nil || errors.As(err, new(*plan.UsageError)) {
 			return nil, err
 		}
 		s.Error = err.Error()
@@ -278,26 +278,11 @@ func (r *run) tsimport(ctx context.Context, e *engine, s *Scenario, dir string) 
 	m.fill(s, l.summary.LastLaneSeconds)
 	m.ideal(s, r.Table.Splits > 0)
 	r.say("%s: comparing the table with the file", s.Name)
-	if s.Comparison, err = r.compare(ctx, e); err != nil {
+	if s.Comparison, err = r.data.compare(ctx, e, order); err != nil {
 		return nil, err
 	}
 	s.Verified, s.Lost = s.Comparison.String(), s.Comparison.Missing
 	return m, nil
-}
-
-// compare reads the table and compares every row.
-func (r *run) compare(ctx context.Context, e *engine) (*Comparison, error) {
-	sdk, err := client.New(ctx, e.Target, nil)
-	if err != nil {
-		return nil, err
-	}
-	c := new(Comparison)
-	err = scan.Table(ctx, sdk, tableName, r.data.key, scan.Options{}, func(row *scan.Row) error {
-		c.see(r.data.want, r.data.want.row(row))
-		return nil
-	})
-	c.Missing = int64(len(r.data.want.rows)) - (c.Rows - c.Extra) // keys of a table come once, so the sums tell
-	return c, err
 }
 
 func unixMS(t time.Time) float64 { return float64(t.UnixMicro()) / 1000 }

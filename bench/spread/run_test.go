@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,8 +19,8 @@ import (
 	"example.com/tsimport/bench"
 	"example.com/tsimport/engine/server"
 	"example.com/tsimport/internal/conformance"
-	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // fakeEnv makes this test binary behave as a tsimport of a certain kind: what it prints, where, and its exit code.
@@ -83,7 +84,7 @@ func here(t *testing.T) *engine {
 
 func cards(t *testing.T, c *Config) *run {
 	t.Helper()
-	d, err := makeCards(t.Context(), c.Input.StudentCards, c.Seed, t.TempDir())
+	d, err := find(t.Context(), c, t.TempDir())
 	must(t, err)
 	return &run{Config: c, data: d, dir: t.TempDir(), report: &Report{}}
 }
@@ -112,7 +113,7 @@ func TestTheSDKsLoadsAreMeasuredAndComplete(t *testing.T) {
 		if (s.PreparationSeconds > 0) != (name == Preshuffled) {
 			t.Errorf("%s: prepared for %v s", name, s.PreparationSeconds)
 		}
-		if got, err := r.compare(t.Context(), e); err != nil || !got.Exact() || got.Rows != 1000 {
+		if got, err := r.data.compare(t.Context(), e, plan.LastWins); err != nil || !got.Exact() || got.Rows != 1000 {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
@@ -142,7 +143,7 @@ func TestRowsThatTheSDKGivesUpAreLost(t *testing.T) {
 	// Applied and answered with OTSTimeout, which the SDK does not repeat writes for.
 	faults := map[string]any{"rate": 1, "kinds": []string{"error-after"}, "operations": []string{"BatchWriteRow"}}
 	must(t, e.do(t.Context(), "POST", "faults", faults, nil))
-	b := &baseline{engine: e, data: r.data, path: r.data.path, workers: 2}
+	b := &baseline{engine: e, each: r.data.each, workers: 2}
 	m, err := b.runFor(t.Context(), time.Now().Add(time.Minute))
 	if err != nil || m.lost != 1000 || m.stopped {
 		t.Errorf("%d rows lost, stopped %v, %v; want 1000", m.lost, m.stopped, err)
@@ -164,8 +165,8 @@ func TestTheComparisonFindsMissingChangedAndSurplusRows(t *testing.T) {
 	lines[3] = nil                                                               // missing
 	path := filepath.Join(t.TempDir(), "other.csv")
 	must(t, os.WriteFile(path, bytes.Join(lines, nil), 0o600))
-	must(t, (&baseline{engine: e, data: r.data, path: path, workers: 1}).run(t.Context()))
-	got, err := r.compare(t.Context(), e)
+	must(t, (&baseline{engine: e, each: (&dataset{path: path, pk: cardKey}).each, workers: 1}).run(t.Context()))
+	got, err := r.data.compare(t.Context(), e, plan.LastWins)
 	must(t, err)
 	if want := (Comparison{Rows: 1000, Missing: 2, Extra: 2, Changed: 1}); *got != want {
 		t.Errorf("got %+v, want %+v", *got, want)
@@ -178,26 +179,30 @@ func TestTheComparisonFindsMissingChangedAndSurplusRows(t *testing.T) {
 	}
 }
 
-func TestShufflingKeepsTheHeaderAndEveryRecord(t *testing.T) {
-	dir := t.TempDir()
-	from, to := filepath.Join(dir, "a.csv"), filepath.Join(dir, "b.csv")
-	records := []string{"1,a\n", "2,\"b\nb\"\n", "3,\"c\"\"\"\n", "4,d\n", "5,e"}
-	must(t, os.WriteFile(from, []byte("k,v\n"+strings.Join(records, "")), 0o600))
-	must(t, shuffleCSV(t.Context(), from, to, 3))
-	text, err := os.ReadFile(to)
+// csvOf is a file with a key.
+func csvOf(t *testing.T, text string, pk ...string) *dataset {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "a.csv")
+	must(t, os.WriteFile(path, []byte(text), 0o600))
+	return &dataset{path: path, pk: pk}
+}
+
+func TestShufflingKeepsEveryRow(t *testing.T) {
+	d := csvOf(t, "k,v\n1,a\n2,\"b\nb\"\n3,\"c\"\"\"\n4,d\n5,e", "k:integer")
+	var inOrder [][]byte
+	must(t, d.each(t.Context(), func(row []byte) error {
+		inOrder = append(inOrder, row)
+		return nil
+	}))
+	rows, err := d.shuffled(t.Context(), 3)
 	must(t, err)
-	records[4] += "\n"
-	rest, ok := strings.CutPrefix(string(text), "k,v\n")
-	for _, r := range records {
-		if strings.Count(rest, r) != 1 {
-			t.Errorf("record %q is there %d times", r, strings.Count(rest, r))
-		}
+	if len(rows) != 5 || slices.EqualFunc(rows, inOrder, bytes.Equal) {
+		t.Errorf("%d rows, in the order of the file", len(rows))
 	}
-	if !ok || len(rest) != len(strings.Join(records, "")) || rest == strings.Join(records, "") {
-		t.Errorf("shuffled: %q", text)
-	}
-	if err := shuffleCSV(t.Context(), filepath.Join(dir, "none"), to, 3); err == nil {
-		t.Error("a missing file was shuffled")
+	slices.SortFunc(rows, bytes.Compare)
+	slices.SortFunc(inOrder, bytes.Compare)
+	if !slices.EqualFunc(rows, inOrder, bytes.Equal) {
+		t.Error("the rows are others")
 	}
 }
 
@@ -263,7 +268,7 @@ func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {
 		c := config()
 		change(&c)
 		_, err := Run(t.Context(), c)
-		var usage *UsageError
+		var usage *plan.UsageError
 		if !errors.As(err, &usage) || !strings.Contains(usage.Message, want) {
 			t.Errorf("got %v, want a usage error about %s", err, want)
 		}
@@ -273,59 +278,36 @@ func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {
 	}
 }
 
-func TestAFileThatTheSDKCannotLoadSaysWhy(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "a.csv")
-	must(t, os.WriteFile(path, []byte("CardID,Amount\n1,2\n"), 0o600))
-	c := config()
-	d := &dataset{path: path, key: cards(t, &c).data.key}
-	if why := d.readHeader(nil); !strings.Contains(why, "SellerID") {
-		t.Errorf("it says %q", why)
-	}
-	d.path = filepath.Join(dir, "none")
-	if why := d.readHeader(nil); why == "" {
-		t.Error("a missing file has a header")
-	}
-	must(t, os.WriteFile(path, []byte("CardID,Amount\nx,2\n"), 0o600))
-	d = &dataset{columns: cardColumns[:2]}
-	if err := d.each(t.Context(), path, nil); err == nil || !strings.Contains(err.Error(), "record 1, column CardID") {
-		t.Errorf("a card that is no number: %v", err)
+func TestAFileThatCannotBeLoadedIsRefused(t *testing.T) {
+	for says, d := range map[string]*dataset{
+		"no such file": {path: filepath.Join(t.TempDir(), "none.csv"), pk: []string{"id"}},
+		"did you mean": csvOf(t, "card,seller\n7,a\n", "k=pad(crad, 3)"),
+	} {
+		c := config()
+		c.Input = Input{File: d.path, Keys: d.pk}
+		if _, err := Run(t.Context(), c); !errors.As(err, new(*plan.UsageError)) || !strings.Contains(err.Error(), says) {
+			t.Errorf("it says %v, want %q", err, says)
+		}
 	}
 }
 
 func TestWhatTheLoadCallsBadUsageIsBadUsageOfTheBench(t *testing.T) {
 	l := loader{config: fake(t, "refuses"), engine: here(t), data: &dataset{path: "x.csv"}, dir: t.TempDir()}
 	err := l.run(t.Context())
-	var usage *UsageError
+	var usage *plan.UsageError
 	if !errors.As(err, &usage) || usage.Message != "--pk a:blob: no such type" {
 		t.Errorf("%v", err)
 	}
 }
 
-// computedSet is a file whose key columns are those of --pk.
-func computedSet(t *testing.T, text string, pk ...string) (d *dataset, why string) {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "a.csv")
-	must(t, os.WriteFile(path, []byte(text), 0o600))
-	d = &dataset{path: path, pk: pk}
-	for _, k := range pk {
-		name, _, _ := strings.Cut(k, "=")
-		d.key = append(d.key, table.KeyColumn{Name: name, Type: table.String})
-	}
-	return d, d.readHeader(map[string]table.Type{"card": table.Integer, "n": table.Integer})
-}
-
 func TestTheSDKLoadsRowsWhoseKeyIsComputed(t *testing.T) {
-	d, why := computedSet(t, "\ufeffcard,seller,n\n7,a,1\n-1,b,2\n8,c,3\n", `k=splice(",", pad(card, 3), seller)`, "s=salt(1000)")
-	if why != "" {
-		t.Fatal(why)
-	}
+	d := csvOf(t, "\ufeffcard,seller,n\n7,a,1\n-1,b,2\n8,c,3\n", `k=splice(",", pad(card, 3), seller)`, "s=salt(1000)")
 	var got []string
-	b := &baseline{data: d}
-	must(t, d.each(t.Context(), d.path, func(values []table.Value) error {
-		change := b.change(values)
+	must(t, d.each(t.Context(), func(row []byte) error {
+		change, err := changeOf(row)
+		must(t, err)
 		key := change.PrimaryKey.PrimaryKeys
-		got = append(got, key[0].Value.(string)+" "+key[1].Value.(string))
+		got = append(got, fmt.Sprint(key[0].Value, " ", key[1].Value))
 		if len(key) != 2 || len(change.Columns) != 3 {
 			t.Errorf("%d key columns, %d others", len(key), len(change.Columns))
 		}
@@ -333,13 +315,5 @@ func TestTheSDKLoadsRowsWhoseKeyIsComputed(t *testing.T) {
 	}))
 	if want := "007,a 787; 008,c 250"; strings.Join(got, "; ") != want {
 		t.Errorf("keys %q, want %q: a record that a load rejects is left out", got, want)
-	}
-}
-
-func TestAComputedKeyThatTheSDKCannotLoadSaysWhy(t *testing.T) {
-	for pk, says := range map[string]string{"card=text(card)": "another name", "k=splice(auto, seller, seller)": "in place of auto", "k=pad(crad, 3)": "did you mean card"} {
-		if d, why := computedSet(t, "card,seller,n\n7,a,1\n", pk); !strings.Contains(why, says) || d.columns != nil {
-			t.Errorf("%s: %q, want %q", pk, why, says)
-		}
 	}
 }

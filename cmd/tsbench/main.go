@@ -14,10 +14,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"example.com/tsimport/bench/cost"
-	"example.com/tsimport/bench/spread"
 	"example.com/tsimport/cmd/tsimport/commands"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/plan"
 )
 
 func main() {
@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprintf(stderr, "tsbench: %s\n", client.OneLine(err.Error()))
 	var ofCost *cost.UsageError
-	var ofSpread *spread.UsageError
+	var ofSpread *plan.UsageError
 	if errors.As(err, &ofCost) || errors.As(err, &ofSpread) {
 		return 2
 	}

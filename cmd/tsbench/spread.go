@@ -23,11 +23,10 @@ func spreadCommand() *cli.Command {
 			"engine in a process of its own, and shows how much of the partitions' capacity each has used:\n" +
 			"  naive          the official SDK, 200 rows a request in file order, one worker, the SDK's retries\n" +
 			"  parallel       the same with 32 workers\n" +
-			"  preshuffled    the whole file shuffled first (that time counts), then loaded as parallel\n" +
+			"  preshuffled    all rows shuffled first (that time counts), then loaded as parallel\n" +
 			"  tsimport       tsimport load, the last row of a key wins\n" +
 			"  tsimport-none  tsimport load --order none\n" +
-			"After a load by tsimport it compares every row of the table with the file; exit code 1 means that they differ.\n" +
-			"Of FILE, the SDK's loaders need plain CSV with a header that has the key columns, or the columns they are computed from.",
+			"After a load by tsimport it compares every row of the table with the file; exit code 1 means that they differ.",
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "pk", Usage: "with FILE: primary-key column, as for tsimport load, in order, 1 to 4 times"},
 			&cli.Uint64Flag{Name: "rows", Usage: "student cards: number of rows", Value: 1_000_000},
