@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore/otsprotocol"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -72,12 +73,10 @@ func (a *Admin) Update(name string, c Change) error {
 	if a.Connection == nil {
 		return errors.New("change a table: there is no connection for it")
 	}
-	body := c.request(name)
+	request := &otsprotocol.UpdateTableRequest{TableName: &name, ReservedThroughput: c.throughput(), TableOptions: c.options()}
 	soon, lost := false, false
 	err := a.try(func() error {
-		sender := a.Connection.Sender()
-		defer sender.Close()
-		_, err := sender.Post("UpdateTable", func(dst []byte) []byte { return append(dst, body...) })
+		err := a.post("UpdateTable", request)
 		if soon = isCode(err, tooFrequentChange); soon {
 			return nil
 		}
@@ -102,40 +101,28 @@ func (c *Change) madeOf(t *Table) bool {
 		(c.MaxDeviation == nil || *c.MaxDeviation == t.MaxDeviation) && (c.AllowUpdate == nil || *c.AllowUpdate == !t.NoUpdates)
 }
 
-// request is an UpdateTableRequest. The SDK's client names all options, or sends 0 for them.
-func (c *Change) request(name string) []byte {
-	const (
-		updateName       protowire.Number = 1
-		updateThroughput protowire.Number = 2
-		updateOptions    protowire.Number = 3
-		optionAllow      protowire.Number = 6
-	)
-	number := func(dst []byte, field protowire.Number, n *int) []byte {
-		if n == nil {
-			return dst
-		}
-		return appendNumber(dst, field, int64(*n))
+// throughput is what of the throughput is to change; nil is nothing. The SDK's client names all options, or sends 0 for them.
+func (c *Change) throughput() *otsprotocol.ReservedThroughput {
+	if !c.Reserves() {
+		return nil
 	}
-	req := appendPart(nil, updateName, []byte(name))
-	if c.Reserves() {
-		unit := number(number(nil, unitRead, c.ReservedRead), unitWrite, c.ReservedWrite)
-		req = appendPart(req, updateThroughput, appendPart(nil, throughputUnit, unit))
-	}
+	return &otsprotocol.ReservedThroughput{CapacityUnit: &otsprotocol.CapacityUnit{Read: short(c.ReservedRead), Write: short(c.ReservedWrite)}}
+}
+
+// options is what of the options is to change; nil is nothing.
+func (c *Change) options() *otsprotocol.TableOptions {
 	if !c.Options() {
-		return req
+		return nil
 	}
-	options := number(number(nil, optionLive, c.TimeToLive), optionVersions, c.MaxVersions)
-	if c.MaxDeviation != nil {
-		options = appendNumber(options, optionMost, *c.MaxDeviation)
+	return &otsprotocol.TableOptions{TimeToLive: short(c.TimeToLive), MaxVersions: short(c.MaxVersions), DeviationCellVersionInSec: c.MaxDeviation, AllowUpdate: c.AllowUpdate}
+}
+
+// short is a number as the protocol has it.
+func short(n *int) *int32 {
+	if n == nil {
+		return nil
 	}
-	if c.AllowUpdate != nil {
-		allow := int64(0)
-		if *c.AllowUpdate {
-			allow = 1
-		}
-		options = appendNumber(options, optionAllow, allow)
-	}
-	return appendPart(req, updateOptions, options)
+	return new(int32(*n))
 }
 
 // Changeable returns when a table's reserved throughput may be changed, once in an interval, by a clock that shows now. The service
@@ -167,79 +154,40 @@ func (a *Admin) Postponed(name string, interval time.Duration, now time.Time, re
 	return due, err
 }
 
-// Fields of a DescribeTable answer that the SDK drops.
-const (
-	reservedDetails protowire.Number = 2
-	lastIncrease    protowire.Number = 2 // of reservedDetails, seconds since 1970
-	lastDecrease    protowire.Number = 3
-)
-
 // Adjusted returns when a table's reserved throughput was last changed, in whole seconds of the service's clock. A
 // service may count the creation. Zero is never, and a service that does not say.
 func (a *Admin) Adjusted(name string) (time.Time, error) {
+	d, err := a.details(name, "when its throughput was changed")
+	of := d.GetReservedThroughputDetails()
+	seconds := max(of.GetLastIncreaseTime(), of.GetLastDecreaseTime())
+	if err != nil || seconds <= 0 {
+		return time.Time{}, err
+	}
+	return time.Unix(seconds, 0), nil
+}
+
+// UpdatesWholeRows reports whether an update of a row of the table removes the columns that it does not name: the option
+// update_full_row, which a table is made with.
+func (a *Admin) UpdatesWholeRows(name string) (bool, error) {
+	d, err := a.details(name, "its options")
+	return d.GetTableOptions().GetUpdateFullRow(), err
+}
+
+// details is what DescribeTable says of a table, with what the SDK's client drops. What is read of it is named in errors.
+func (a *Admin) details(name, what string) (*otsprotocol.DescribeTableResponse, error) {
 	var answer []byte
 	err := a.try(func() (err error) {
 		answer, err = a.rawDescription(name)
 		return err
 	})
 	if err != nil {
-		return time.Time{}, a.wrap("describe", name, err)
+		return nil, a.wrap("describe", name, err)
 	}
-	var last time.Time
-	err = eachField(answer, func(number protowire.Number, kind protowire.Type, value []byte) error {
-		if number != reservedDetails || kind != protowire.BytesType {
-			return nil
-		}
-		details, _ := protowire.ConsumeBytes(value)
-		return eachField(details, func(number protowire.Number, kind protowire.Type, value []byte) error {
-			if (number == lastIncrease || number == lastDecrease) && kind == protowire.VarintType {
-				seconds, _ := protowire.ConsumeVarint(value)
-				if at := time.Unix(int64(seconds), 0); seconds > 0 && at.After(last) {
-					last = at
-				}
-			}
-			return nil
-		})
-	})
-	if err != nil {
-		return time.Time{}, fmt.Errorf("describe table %s: read when its throughput was changed: %w", name, err)
+	d := new(otsprotocol.DescribeTableResponse)
+	if err := unmarshal(answer, d); err != nil {
+		return nil, fmt.Errorf("describe table %s: read %s: %w", name, what, err)
 	}
-	return last, nil
-}
-
-const (
-	tableOptions  protowire.Number = 3
-	updateFullRow protowire.Number = 7 // of tableOptions
-)
-
-// UpdatesWholeRows reports whether an update of a row of the table removes the columns that it does not name: the option
-// update_full_row, which a table is made with.
-func (a *Admin) UpdatesWholeRows(name string) (whole bool, err error) {
-	var answer []byte
-	err = a.try(func() (err error) {
-		answer, err = a.rawDescription(name)
-		return err
-	})
-	if err != nil {
-		return false, a.wrap("describe", name, err)
-	}
-	err = eachField(answer, func(number protowire.Number, kind protowire.Type, value []byte) error {
-		if number != tableOptions || kind != protowire.BytesType {
-			return nil
-		}
-		options, _ := protowire.ConsumeBytes(value)
-		return eachField(options, func(number protowire.Number, kind protowire.Type, value []byte) error {
-			if number == updateFullRow && kind == protowire.VarintType {
-				set, _ := protowire.ConsumeVarint(value)
-				whole = set != 0
-			}
-			return nil
-		})
-	})
-	if err != nil {
-		return false, fmt.Errorf("describe table %s: read its options: %w", name, err)
-	}
-	return whole, nil
+	return d, nil
 }
 
 // eachField calls f with every field of a protobuf message; the value is what Consume functions take.

@@ -112,7 +112,7 @@ func TestWhenThroughputWasChangedIsReadFromTheAnswer(t *testing.T) {
 		for i := 0; i < len(fields); i += 2 {
 			body = protowire.AppendVarint(protowire.AppendTag(body, protowire.Number(fields[i]), protowire.VarintType), fields[i+1])
 		}
-		return protowire.AppendBytes(protowire.AppendTag(described[:len(described):len(described)], reservedDetails, protowire.BytesType), body)
+		return protowire.AppendBytes(protowire.AppendTag(described[:len(described):len(described)], 2, protowire.BytesType), body)
 	}
 	for _, tt := range []struct {
 		answer []byte

@@ -6,40 +6,15 @@ import (
 	"maps"
 	"slices"
 
-	"google.golang.org/protobuf/encoding/protowire"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore/otsprotocol"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/protoadapt"
 
 	"example.com/tsimport/internal/table"
 )
 
 // MaxRanges is how many ranges a table can be created with. A test of the Java SDK creates six, and is refused eleven.
 const MaxRanges = 10
-
-// Fields of CreateTableRequest and of its parts, in which the SDK's client cannot ask for partitions.
-const (
-	createMeta       protowire.Number = 1
-	createThroughput protowire.Number = 2
-	createOptions    protowire.Number = 3
-	createPartitions protowire.Number = 4
-
-	metaName       protowire.Number = 1
-	metaKey        protowire.Number = 2
-	metaDefined    protowire.Number = 3
-	keyName        protowire.Number = 1
-	keyType        protowire.Number = 2
-	keyOption      protowire.Number = 3
-	optionLive     protowire.Number = 1
-	optionVersions protowire.Number = 2
-	optionMost     protowire.Number = 5
-	optionUpdate   protowire.Number = 6
-	throughputUnit protowire.Number = 1
-	unitRead       protowire.Number = 1
-	unitWrite      protowire.Number = 2
-	rangeBegin     protowire.Number = 1
-	rangeEnd       protowire.Number = 2
-)
-
-// definedNumbers are the protocol's for types of predefined columns.
-var definedNumbers = map[table.Type]int64{table.Integer: 1, table.Double: 2, table.Boolean: 3, table.String: 4, table.Binary: 7}
 
 // Variants of PlainBuffer, which bounds of partitions are written as.
 const (
@@ -66,64 +41,55 @@ func (a *Admin) createItself(name string, key []table.KeyColumn, d table.Definit
 	if a.Connection == nil {
 		return fmt.Errorf("names of more than %d bytes, and partitions, need a connection", maxSDKName)
 	}
-	body := createRequest(name, key, d, defined, bounds)
-	return a.create(name, key, d, func() error {
-		sender := a.Connection.Sender()
-		defer sender.Close()
-		_, err := sender.Post("CreateTable", func(dst []byte) []byte { return append(dst, body...) })
-		return err
-	})
+	request := createRequest(name, key, d, defined, bounds)
+	return a.create(name, key, d, func() error { return a.post("CreateTable", request) })
 }
 
-// createRequest is a CreateTableRequest with partitions, if there are bounds.
-func createRequest(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type, bounds []table.Value) []byte {
-	meta := appendPart(nil, metaName, []byte(name))
+// post sends a request that the SDK's client cannot make.
+func (a *Admin) post(operation string, request protoadapt.MessageV1) error {
+	body, err := proto.Marshal(protoadapt.MessageV2Of(request))
+	if err != nil {
+		return &notSent{err}
+	}
+	sender := a.Connection.Sender()
+	defer sender.Close()
+	_, err = sender.Post(operation, func(dst []byte) []byte { return append(dst, body...) })
+	return err
+}
+
+// createRequest is a request for a table with partitions, if there are bounds.
+func createRequest(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type, bounds []table.Value) *otsprotocol.CreateTableRequest {
+	meta := &otsprotocol.TableMeta{TableName: &name}
 	for _, k := range key {
-		column := appendPart(nil, keyName, []byte(k.Name))
-		for t, of := range keyTypes {
-			if of == k.Type {
-				column = appendNumber(column, keyType, int64(t))
-			}
-		}
+		column := &otsprotocol.PrimaryKeySchema{Name: &k.Name, Type: otsprotocol.PrimaryKeyType(sdkType(keyTypes, k.Type)).Enum()}
 		if k.Auto {
-			column = appendNumber(column, keyOption, 1)
+			column.Option = otsprotocol.PrimaryKeyOption_AUTO_INCREMENT.Enum()
 		}
-		meta = appendPart(meta, metaKey, column)
+		meta.PrimaryKey = append(meta.PrimaryKey, column)
 	}
 	for _, name := range slices.Sorted(maps.Keys(defined)) {
-		column := appendPart(nil, keyName, []byte(name))
-		meta = appendPart(meta, metaDefined, appendNumber(column, keyType, definedNumbers[defined[name]]))
+		t := sdkType(definedTypes, defined[name]).ConvertToPbDefinedColumnType()
+		meta.DefinedColumn = append(meta.DefinedColumn, &otsprotocol.DefinedColumnSchema{Name: &name, Type: &t})
 	}
-	unit := appendNumber(appendNumber(nil, unitRead, int64(d.ReservedRead)), unitWrite, int64(d.ReservedWrite))
-	options := appendNumber(appendNumber(nil, optionLive, int64(d.TimeToLive)), optionVersions, int64(d.MaxVersions))
+	c := Change{ReservedRead: &d.ReservedRead, ReservedWrite: &d.ReservedWrite, TimeToLive: &d.TimeToLive, MaxVersions: &d.MaxVersions}
 	if d.MaxDeviation > 0 {
-		options = appendNumber(options, optionMost, d.MaxDeviation)
+		c.MaxDeviation = &d.MaxDeviation
 	}
 	if d.NoUpdates {
-		options = appendNumber(options, optionUpdate, 0)
+		c.AllowUpdate = new(false)
 	}
-	req := appendPart(nil, createMeta, meta)
-	req = appendPart(req, createThroughput, appendPart(nil, throughputUnit, unit))
-	req = appendPart(req, createOptions, options)
+	req := &otsprotocol.CreateTableRequest{TableMeta: meta, ReservedThroughput: c.throughput(), TableOptions: c.options()}
 	if len(bounds) == 0 {
 		return req
 	}
 	begin := []byte{variantInfMin}
 	for _, b := range bounds {
 		end := boundVariant(b)
-		req = appendPart(req, createPartitions, appendPart(appendPart(nil, rangeBegin, begin), rangeEnd, end))
+		req.Partitions = append(req.Partitions, &otsprotocol.PartitionRange{Begin: begin, End: end})
 		begin = end
 	}
-	return appendPart(req, createPartitions, appendPart(appendPart(nil, rangeBegin, begin), rangeEnd, []byte{variantInfMax}))
-}
-
-func appendPart(dst []byte, field protowire.Number, part []byte) []byte {
-	return protowire.AppendBytes(protowire.AppendTag(dst, field, protowire.BytesType), part)
-}
-
-// appendNumber appends a number as int32 and int64 are: of a negative one, all 64 bits.
-func appendNumber(dst []byte, field protowire.Number, n int64) []byte {
-	return protowire.AppendVarint(protowire.AppendTag(dst, field, protowire.VarintType), uint64(n))
+	req.Partitions = append(req.Partitions, &otsprotocol.PartitionRange{Begin: begin, End: []byte{variantInfMax}})
+	return req
 }
 
 // boundVariant is a value of a key column without a length in front.

@@ -9,7 +9,9 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-	"google.golang.org/protobuf/encoding/protowire"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore/otsprotocol"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/protoadapt"
 )
 
 // The headers of a request, as net/http writes them. The SDK's names are lower case and its own; the service compares
@@ -140,21 +142,12 @@ func (b *requestBody) isReleased() bool {
 
 // decodeError reads the service's error message: code (1), which there must be, and message (2).
 func decodeError(b []byte) (code, message string, ok bool) {
-	for len(b) > 0 {
-		number, kind, n := protowire.ConsumeField(b)
-		if n < 0 {
-			return "", "", false
-		}
-		_, _, tag := protowire.ConsumeTag(b)
-		if kind == protowire.BytesType && number <= 2 {
-			text, _ := protowire.ConsumeBytes(b[tag:n])
-			if number == 1 {
-				code, ok = string(text), true
-			} else {
-				message = string(text)
-			}
-		}
-		b = b[n:]
-	}
-	return code, message, ok
+	e := new(otsprotocol.Error)
+	err := unmarshal(b, e)
+	return e.GetCode(), e.GetMessage(), err == nil && e.Code != nil
+}
+
+// unmarshal reads a message of the protocol, which may lack fields.
+func unmarshal(body []byte, to protoadapt.MessageV1) error {
+	return proto.UnmarshalOptions{AllowPartial: true}.Unmarshal(body, protoadapt.MessageV2Of(to))
 }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore/otsprotocol"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"example.com/tsimport/internal/table"
@@ -120,24 +121,20 @@ func decodeCreated(answer []byte) (created int64, err error) {
 }
 
 func decodeSplits(answer []byte) ([]table.Value, error) {
+	d := new(otsprotocol.DescribeTableResponse)
+	if err := unmarshal(answer, d); err != nil {
+		return nil, err
+	}
 	var bounds []table.Value
-	err := eachField(answer, func(number protowire.Number, kind protowire.Type, value []byte) error {
-		if number != shardSplits || kind != protowire.BytesType {
-			return nil
-		}
-		row, _ := protowire.ConsumeBytes(value)
+	for _, row := range d.ShardSplits {
 		decoded, err := plainbuffer.Decode(row)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if len(decoded.Key) == 0 || !decoded.Key[0].Value.Type.KeyType() {
-			return errors.New("a bound has no value")
+			return nil, errors.New("a bound has no value")
 		}
 		bounds = append(bounds, decoded.Key[0].Value)
-		return nil
-	})
-	if err != nil {
-		return nil, err
 	}
 	return bounds, nil
 }

@@ -116,6 +116,16 @@ var definedTypes = map[tablestore.DefinedColumnType]table.Type{
 	tablestore.DefinedColumn_BINARY:  table.Binary,
 }
 
+// sdkType is what the SDK calls a type.
+func sdkType[T comparable](types map[T]table.Type, t table.Type) (name T) {
+	for n, of := range types {
+		if of == t {
+			name = n
+		}
+	}
+	return name
+}
+
 // Create makes a table. The error is ErrTableExists if the name is taken. A table that an earlier try of this call may have
 // made, whose answer was lost, is not an error if it is the one asked for.
 func (a *Admin) Create(name string, key []table.KeyColumn, d table.Definition) error {
@@ -126,21 +136,13 @@ func (a *Admin) Create(name string, key []table.KeyColumn, d table.Definition) e
 func (a *Admin) CreateDefined(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type) error {
 	meta := &tablestore.TableMeta{TableName: name}
 	for _, column := range slices.Sorted(maps.Keys(defined)) {
-		for t, of := range definedTypes {
-			if of == defined[column] {
-				meta.AddDefinedColumn(column, t)
-			}
-		}
+		meta.AddDefinedColumn(column, sdkType(definedTypes, defined[column]))
 	}
 	for _, k := range key {
-		for t, kt := range keyTypes {
-			switch {
-			case kt != k.Type:
-			case k.Auto:
-				meta.AddPrimaryKeyColumnOption(k.Name, t, tablestore.AUTO_INCREMENT)
-			default:
-				meta.AddPrimaryKeyColumn(k.Name, t)
-			}
+		if t := sdkType(keyTypes, k.Type); k.Auto {
+			meta.AddPrimaryKeyColumnOption(k.Name, t, tablestore.AUTO_INCREMENT)
+		} else {
+			meta.AddPrimaryKeyColumn(k.Name, t)
 		}
 	}
 	req := &tablestore.CreateTableRequest{
