@@ -1,6 +1,7 @@
 package jobdir
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -57,11 +58,7 @@ func (f folder) PutAbsent(_ context.Context, name string, body []byte) error {
 }
 
 func (f folder) Put(_ context.Context, name string, body []byte) error {
-	file := f.file(name)
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return err
-	}
-	return atomicfile.WriteBytes(file, atomicfile.Options{Perm: 0o600}, body)
+	return f.put(name, bytes.NewReader(body))
 }
 
 func (f folder) PutFile(_ context.Context, name, file string) error {
@@ -70,6 +67,10 @@ func (f folder) PutFile(_ context.Context, name, file string) error {
 		return err
 	}
 	defer from.Close()
+	return f.put(name, from)
+}
+
+func (f folder) put(name string, from io.Reader) error {
 	to := f.file(name)
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err

@@ -93,30 +93,35 @@ type Lease struct {
 func leaseName(epoch int64) string { return fmt.Sprintf("lease.%09d", epoch) }
 
 // highest returns the newest epoch, 0 if there is none.
-func highest(ctx context.Context, s Store, kind string) (int64, error) {
-	names, err := s.List(ctx, kind+".")
+func highest(ctx context.Context, s Store) (int64, error) {
+	names, err := s.List(ctx, "lease.")
 	var last int64
 	for _, name := range names {
 		var epoch int64
-		if _, err := fmt.Sscanf(name, kind+".%d", &epoch); err == nil {
+		if _, err := fmt.Sscanf(name, "lease.%d", &epoch); err == nil {
 			last = max(last, epoch)
 		}
 	}
 	return last, err
 }
 
+// newest returns the newest epoch and its lease as it is kept; 0 if there is none.
+func newest(ctx context.Context, s Store) (epoch int64, body []byte, err error) {
+	if epoch, err = highest(ctx, s); err != nil || epoch == 0 {
+		return 0, nil, err
+	}
+	body, err = s.Get(ctx, leaseName(epoch))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil, nil // a newer one has come
+	}
+	return epoch, body, err
+}
+
 // Holder returns who holds the lease of a directory, or held it and was killed: "" is nobody. It changes nothing and waits for nothing.
 func Holder(ctx context.Context, s Store) (owner string, err error) {
-	last, err := highest(ctx, s, "lease")
-	if err != nil || last == 0 {
-		return "", err
-	}
-	body, err := s.Get(ctx, leaseName(last))
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil // a newer one has come
-	}
+	epoch, body, err := newest(ctx, s)
 	var file leaseFile
-	if err == nil {
+	if err == nil && epoch > 0 {
 		err = json.Unmarshal(body, &file)
 	}
 	if err != nil || file.Released {
@@ -150,21 +155,14 @@ func Watch(ctx context.Context, s Store, former *Seen, clock func() time.Duratio
 }
 
 func lookBy(ctx context.Context, s Store, clock func() time.Duration) (*Seen, error) {
-	last, err := highest(ctx, s, "lease")
+	epoch, body, err := newest(ctx, s)
 	if err != nil {
 		return nil, refusal(s, err)
 	}
-	if last == 0 {
+	if epoch == 0 {
 		return nil, nil
 	}
-	body, err := s.Get(ctx, leaseName(last))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // a newer one has come
-	}
-	if err != nil {
-		return nil, refusal(s, err)
-	}
-	return &Seen{last, body, clock()}, nil
+	return &Seen{epoch, body, clock()}, nil
 }
 
 // Acquire takes the lease of a directory, of which there is one. It waits as the options say while another process holds it, and
@@ -190,7 +188,7 @@ func Acquire(ctx context.Context, s Store, o LeaseOptions) (*Lease, error) {
 		seen, since, epoch = o.Seen.body, o.Seen.at, o.Seen.epoch
 	}
 	for {
-		last, err := highest(ctx, s, "lease")
+		last, err := highest(ctx, s)
 		if err != nil {
 			return nil, refusal(s, err)
 		}
@@ -258,7 +256,7 @@ func take(ctx context.Context, s Store, o LeaseOptions, epoch int64, former []by
 		return nil, refusal(s, err)
 	}
 	// A process that was slow may have put an epoch that was over and deleted.
-	if last, err := highest(ctx, s, "lease"); err != nil {
+	if last, err := highest(ctx, s); err != nil {
 		return nil, refusal(s, err)
 	} else if last < epoch {
 		if _, err := s.Get(ctx, leaseName(epoch)); errors.Is(err, fs.ErrNotExist) {
@@ -339,17 +337,12 @@ func (l *Lease) renewing(ctx context.Context) {
 // renewOnce renews the lease, and reports whether it did and whether the lease is lost.
 func (l *Lease) renewOnce(ctx context.Context) (done, lost bool) {
 	began := l.clock()
-	l.file.Counter++
-	body, err := json.Marshal(l.file)
-	if err != nil {
-		return false, false
-	}
 	ctx, cancel := context.WithTimeout(ctx, longestCall)
 	defer cancel()
-	if once(l.store).Put(ctx, leaseName(l.Epoch), body) != nil {
+	if l.put(ctx) != nil {
 		return false, false // the last renewal still counts, for a while
 	}
-	last, err := highest(ctx, l.store, "lease")
+	last, err := highest(ctx, l.store)
 	if err != nil {
 		return false, false
 	}
@@ -361,6 +354,16 @@ func (l *Lease) renewOnce(ctx context.Context) (done, lost bool) {
 	}
 	l.until = max(l.until, began+Term)
 	return true, false
+}
+
+// put puts the lease once, with a content that it has not had.
+func (l *Lease) put(ctx context.Context) error {
+	l.file.Counter++
+	body, err := json.Marshal(l.file)
+	if err != nil {
+		return err
+	}
+	return once(l.store).Put(ctx, leaseName(l.Epoch), body)
 }
 
 // Release gives the lease back: all that was done under it is done. The next process then need not wait.
@@ -386,12 +389,7 @@ func (l *Lease) end(release bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseWithin)
 	defer cancel()
 	for {
-		l.file.Counter++ // of each put, as of renewals
-		body, err := json.Marshal(l.file)
-		if err != nil {
-			return err
-		}
-		err = once(l.store).Put(ctx, leaseName(l.Epoch), body)
+		err := l.put(ctx)
 		if err == nil {
 			return nil
 		}

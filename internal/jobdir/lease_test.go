@@ -173,7 +173,7 @@ func TestTwoHoldersNeverActAtTheSameTime(t *testing.T) {
 
 // work takes the lease and acts under it for a while. Then it gives it back, dies, or becomes a zombie that acts whenever it may.
 func work(ctx context.Context, f *faulty, r *rand.Rand, book *ledger, clock func() time.Duration) {
-	l, err := Acquire(ctx, retrying{f}, LeaseOptions{Clock: clock, Wait: time.Hour})
+	l, err := Acquire(ctx, view{Store: f, patient: true}, LeaseOptions{Clock: clock, Wait: time.Hour})
 	if err != nil {
 		_ = ratelimit.Wait(ctx, time.Second)
 		return

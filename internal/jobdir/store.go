@@ -59,7 +59,7 @@ func Open(ctx context.Context, place string, o Options) (Store, error) {
 		if strings.Contains(place, "://") {
 			return nil, fmt.Errorf("%s: want a folder, oss://bucket/prefix or s3://bucket/prefix", place)
 		}
-		return retrying{folder{place}}, nil
+		return view{Store: folder{place}, patient: true}, nil
 	}
 	scheme, rest, _ := strings.Cut(place, "://")
 	scheme = strings.ToLower(scheme)
@@ -82,7 +82,7 @@ func Open(ctx context.Context, place string, o Options) (Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s://%s/%s: %w", scheme, bucket, prefix, err)
 	}
-	return retrying{objects{service, bucket, prefix}}, nil
+	return view{Store: objects{service, bucket, prefix}, patient: true}, nil
 }
 
 // maxObject bounds what is read of an object that is read whole.
@@ -177,8 +177,38 @@ func (o objects) Delete(ctx context.Context, name string) error {
 	return o.service.Delete(ctx, o.bucket, o.prefix+name)
 }
 
-// retrying repeats what may pass.
-type retrying struct{ Store }
+// view is the part of a store whose names begin with a prefix.
+type view struct {
+	Store
+	prefix  string
+	patient bool // repeats what may pass
+}
+
+// Below is the part of a store whose names begin with folder/.
+func Below(s Store, folder string) Store {
+	v, ok := s.(view)
+	if !ok {
+		v = view{Store: s}
+	}
+	v.prefix += folder + "/"
+	return v
+}
+
+// once is the store without repeated attempts.
+func once(s Store) Store {
+	if v, ok := s.(view); ok {
+		v.patient = false
+		return v
+	}
+	return s
+}
+
+func (v view) String() string {
+	if v.prefix == "" {
+		return v.Store.String()
+	}
+	return strings.TrimSuffix(v.Store.String(), "/") + "/" + strings.TrimSuffix(v.prefix, "/")
+}
 
 // Attempts at one operation, and the time between two: 100 ms, then twice as long each.
 const (
@@ -211,7 +241,10 @@ func (e *FaultError) Error() string { return e.Cause.Error() }
 func (e *FaultError) Unwrap() error { return e.Cause }
 
 // attempt calls f, which moves so many bytes, until it succeeds, its error lasts, or ctx ends.
-func attempt(ctx context.Context, size int, f func(ctx context.Context) error) error {
+func (v view) attempt(ctx context.Context, size int, f func(ctx context.Context) error) error {
+	if !v.patient {
+		return f(ctx)
+	}
 	pause := firstPause
 	for n := 1; ; n++ {
 		one, cancel := context.WithTimeout(ctx, longestCall+time.Duration(size/slowest)*time.Second)
@@ -232,12 +265,12 @@ func attempt(ctx context.Context, size int, f func(ctx context.Context) error) e
 
 // PutAbsent knows its own object from another's by the content: an attempt whose answer was lost may have put it. Contents of
 // different processes must differ.
-func (r retrying) PutAbsent(ctx context.Context, name string, body []byte) error {
+func (v view) PutAbsent(ctx context.Context, name string, body []byte) error {
 	lost := false
-	return attempt(ctx, 2*len(body), func(ctx context.Context) error {
-		err := r.Store.PutAbsent(ctx, name, body)
+	return v.attempt(ctx, 2*len(body), func(ctx context.Context) error {
+		err := v.Store.PutAbsent(ctx, v.prefix+name, body)
 		if errors.Is(err, ErrExists) && lost {
-			there, getErr := r.Store.Get(ctx, name)
+			there, getErr := v.Store.Get(ctx, v.prefix+name)
 			if getErr != nil {
 				return getErr
 			}
@@ -250,95 +283,47 @@ func (r retrying) PutAbsent(ctx context.Context, name string, body []byte) error
 	})
 }
 
-func (r retrying) Put(ctx context.Context, name string, body []byte) error {
-	return attempt(ctx, len(body), func(ctx context.Context) error { return r.Store.Put(ctx, name, body) })
+func (v view) Put(ctx context.Context, name string, body []byte) error {
+	return v.attempt(ctx, len(body), func(ctx context.Context) error { return v.Store.Put(ctx, v.prefix+name, body) })
 }
 
-func (r retrying) PutFile(ctx context.Context, name, file string) error {
+func (v view) PutFile(ctx context.Context, name, file string) error {
 	info, err := os.Stat(file)
 	if err != nil {
 		return err
 	}
-	return attempt(ctx, int(info.Size()), func(ctx context.Context) error { return r.Store.PutFile(ctx, name, file) })
+	return v.attempt(ctx, int(info.Size()), func(ctx context.Context) error { return v.Store.PutFile(ctx, v.prefix+name, file) })
 }
 
-func (r retrying) Get(ctx context.Context, name string) (body []byte, err error) {
-	err = attempt(ctx, 0, func(ctx context.Context) error {
-		body, err = r.Store.Get(ctx, name)
+func (v view) Get(ctx context.Context, name string) (body []byte, err error) {
+	err = v.attempt(ctx, 0, func(ctx context.Context) error {
+		body, err = v.Store.Get(ctx, v.prefix+name)
 		return err
 	})
 	return body, err
 }
 
-func (r retrying) GetRange(ctx context.Context, name string, from, n int64) (body []byte, err error) {
-	err = attempt(ctx, int(n), func(ctx context.Context) error {
-		body, err = r.Store.GetRange(ctx, name, from, n)
+func (v view) GetRange(ctx context.Context, name string, from, n int64) (body []byte, err error) {
+	err = v.attempt(ctx, int(n), func(ctx context.Context) error {
+		body, err = v.Store.GetRange(ctx, v.prefix+name, from, n)
 		return err
 	})
 	return body, err
 }
 
-func (r retrying) List(ctx context.Context, prefix string) (names []string, err error) {
-	err = attempt(ctx, 0, func(ctx context.Context) error {
-		names, err = r.Store.List(ctx, prefix)
+func (v view) List(ctx context.Context, prefix string) (names []string, err error) {
+	err = v.attempt(ctx, 0, func(ctx context.Context) error {
+		names, err = v.Store.List(ctx, v.prefix+prefix)
 		return err
 	})
-	return names, err
-}
-
-func (r retrying) Delete(ctx context.Context, name string) error {
-	return attempt(ctx, 0, func(ctx context.Context) error { return r.Store.Delete(ctx, name) })
-}
-
-// Below is the part of a store whose names begin with folder/.
-func Below(s Store, folder string) Store {
-	if r, ok := s.(retrying); ok {
-		return retrying{below{r.Store, folder + "/"}}
-	}
-	return below{s, folder + "/"}
-}
-
-// once is the store without repeated attempts.
-func once(s Store) Store {
-	if r, ok := s.(retrying); ok {
-		return r.Store
-	}
-	return s
-}
-
-type below struct {
-	Store
-	prefix string
-}
-
-func (b below) String() string {
-	return strings.TrimSuffix(b.Store.String(), "/") + "/" + strings.TrimSuffix(b.prefix, "/")
-}
-
-func (b below) PutAbsent(ctx context.Context, name string, body []byte) error {
-	return b.Store.PutAbsent(ctx, b.prefix+name, body)
-}
-func (b below) Put(ctx context.Context, name string, body []byte) error {
-	return b.Store.Put(ctx, b.prefix+name, body)
-}
-func (b below) PutFile(ctx context.Context, name, file string) error {
-	return b.Store.PutFile(ctx, b.prefix+name, file)
-}
-func (b below) Get(ctx context.Context, name string) ([]byte, error) {
-	return b.Store.Get(ctx, b.prefix+name)
-}
-func (b below) GetRange(ctx context.Context, name string, from, n int64) ([]byte, error) {
-	return b.Store.GetRange(ctx, b.prefix+name, from, n)
-}
-func (b below) List(ctx context.Context, prefix string) ([]string, error) {
-	names, err := b.Store.List(ctx, b.prefix+prefix)
 	for i := range names {
-		names[i] = strings.TrimPrefix(names[i], b.prefix)
+		names[i] = strings.TrimPrefix(names[i], v.prefix)
 	}
 	return names, err
 }
-func (b below) Delete(ctx context.Context, name string) error {
-	return b.Store.Delete(ctx, b.prefix+name)
+
+func (v view) Delete(ctx context.Context, name string) error {
+	return v.attempt(ctx, 0, func(ctx context.Context) error { return v.Store.Delete(ctx, v.prefix+name) })
 }
 
 // nonce tells this process's objects from all others.

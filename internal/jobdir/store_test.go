@@ -164,7 +164,7 @@ func TestAPutWhoseAnswerIsLostIsKnownAgain(t *testing.T) {
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {
 			f := &faulty{Store: newMemory(), rand: rand.New(rand.NewPCG(seed, 0)), lie: 30, fail: 10}
-			err := (retrying{f}).PutAbsent(t.Context(), "x", []byte("mine"))
+			err := (view{Store: f, patient: true}).PutAbsent(t.Context(), "x", []byte("mine"))
 			body, getErr := f.Store.Get(t.Context(), "x")
 			if err == nil && (getErr != nil || string(body) != "mine") {
 				t.Errorf("seed %d: %q, %v", seed, body, getErr)
