@@ -2,10 +2,13 @@ package kubernetes
 
 import (
 	"bytes"
+	_ "embed"
+	"encoding/json"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
+	"sync"
+	"text/template"
 
 	"go.yaml.in/yaml/v4"
 
@@ -55,10 +58,7 @@ type Stage struct {
 }
 
 // EnvVar is an environment variable of a container.
-type EnvVar struct {
-	Name  string `yaml:"name"`
-	Value string `yaml:"value"`
-}
+type EnvVar struct{ Name, Value string }
 
 var nameOfJobs = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,32}[a-z0-9])?$`)
 
@@ -95,9 +95,14 @@ func Manifests(o Options) ([][]byte, error) {
 	var all [][]byte
 	for i, s := range o.Stages {
 		var text bytes.Buffer
-		enc := yaml.NewEncoder(&text)
-		enc.SetIndent(2)
-		if err := enc.Encode(o.job(s, i > 0)); err != nil {
+		j := jobOf{
+			Options: &o, Stage: s, Suspended: i > 0, Job: o.JobName(s.Name), Parallelism: min(max(o.Workers, 1), s.Tasks, maxParallelism), Attempts: attempts,
+			FinalCodes: finalCodes, Scratch: scratchDir, Memory: o.MemoryBytes >> 20, OwnMemory: o.MemoryBytes / 4 * 3 >> 20,
+		}
+		if s.Tasks > maxParallelism {
+			j.MaxFailed = maxParallelism
+		}
+		if err := jobTemplate().Execute(&text, j); err != nil {
 			return nil, fmt.Errorf("write the manifest of stage %s: %w", s.Name, err)
 		}
 		all = append(all, text.Bytes())
@@ -108,54 +113,34 @@ func Manifests(o Options) ([][]byte, error) {
 // JobName is the name of the Job of a stage.
 func (o *Options) JobName(stage string) string { return o.Name + "-" + o.Plan + "-" + stage }
 
-func (o *Options) job(s Stage, suspended bool) job {
-	j := job{APIVersion: "batch/v1", Kind: "Job"}
-	j.Metadata.Name, j.Metadata.Namespace = o.JobName(s.Name), o.Namespace
-	j.Metadata.Labels = map[string]string{"app.kubernetes.io/name": "tsimport", "app.kubernetes.io/instance": o.Name, "tsimport/plan": o.Plan, "tsimport/stage": s.Name}
-	tasks := s.Tasks
-	j.Spec = jobSpec{
-		CompletionMode: "Indexed", Completions: tasks, Parallelism: min(max(o.Workers, 1), tasks, maxParallelism), Suspend: suspended,
-		BackoffLimitPerIndex: attempts, PodReplacementPolicy: "Failed",
-		// A pod that its node loses is not an attempt. What another attempt would not change ends the Job.
-		PodFailurePolicy: podFailurePolicy{Rules: []failureRule{
-			{Action: "Ignore", OnPodConditions: []podCondition{{Type: "DisruptionTarget", Status: "True"}}},
-			{Action: "FailJob", OnExitCodes: &onExitCodes{ContainerName: "tsimport", Operator: "In", Values: finalCodes}},
-		}},
+// jobOf is what the manifest of a stage says.
+type jobOf struct {
+	*Options
+	Stage                            Stage
+	Suspended                        bool
+	Job, Scratch                     string
+	Parallelism, Attempts, MaxFailed int
+	FinalCodes                       []int
+	Memory, OwnMemory                int64 // MiB: of the pod, and what the program may take of it
+}
+
+//go:embed job.yaml
+var jobYAML string
+
+// jobTemplate is made when it is needed: most commands write no manifest. A module of its own decodes manifests into the API's types (k8s/).
+var jobTemplate = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("job").Funcs(template.FuncMap{"scalar": scalar}).Parse(jobYAML))
+})
+
+// scalar is a text as YAML has it, in one line.
+func scalar(text string) (string, error) {
+	out, err := yaml.Marshal(text)
+	if line := strings.TrimSuffix(string(out), "\n"); err != nil || !strings.Contains(line, "\n") {
+		return line, err
 	}
-	if tasks > maxParallelism {
-		j.Spec.MaxFailedIndexes = maxParallelism
-	}
-	j.Spec.Template.Metadata.Labels = j.Metadata.Labels
-	j.Spec.Template.Spec = o.pod(s)
-	return j
+	out, err = json.Marshal(text)
+	return string(out), err
 }
 
 // finalCodes are exit codes of a task after which another attempt would end alike. Those of Finish that say how the load ended are among them.
 var finalCodes = []int{exitcode.Usage, exitcode.Rejects, exitcode.ErrorLimit, exitcode.Refused, exitcode.Differences, exitcode.NoInput}
-
-func (o *Options) pod(s Stage) podSpec {
-	c := container{
-		Name: "tsimport", Image: o.Image, WorkingDir: scratchDir, Env: append([]EnvVar{{"TMPDIR", scratchDir}}, o.Env...),
-		Args:         []string{"work", "--job-dir", o.JobDir, "--stage", s.Name, "--memory", strconv.FormatInt(o.MemoryBytes/4*3>>20, 10) + "MiB"},
-		VolumeMounts: []volumeMount{{Name: "scratch", MountPath: scratchDir}},
-	}
-	memory := strconv.FormatInt(o.MemoryBytes>>20, 10) + "Mi"
-	c.Resources.Requests = map[string]string{"cpu": o.CPU, "memory": memory}
-	c.Resources.Limits = map[string]string{"memory": memory}
-	c.SecurityContext.AllowPrivilegeEscalation, c.SecurityContext.ReadOnlyRootFilesystem = new(bool), true
-	c.SecurityContext.Capabilities.Drop = []string{"ALL"}
-	if o.Secret != "" {
-		c.EnvFrom = []envFrom{{SecretRef: nameRef{o.Secret}}}
-	}
-	p := podSpec{
-		RestartPolicy: "Never", TerminationGracePeriodSeconds: 30, ServiceAccountName: o.ServiceAccount,
-		SecurityContext: podSecurity{RunAsNonRoot: true, RunAsUser: 65532, RunAsGroup: 65532, FSGroup: 65532, SeccompProfile: seccomp{"RuntimeDefault"}},
-		Volumes:         []volume{{Name: "scratch", EmptyDir: &struct{}{}}},
-	}
-	if o.Claim != "" {
-		c.VolumeMounts = append(c.VolumeMounts, volumeMount{Name: "shared", MountPath: o.MountPath})
-		p.Volumes = append(p.Volumes, volume{Name: "shared", Claim: &claim{o.Claim}})
-	}
-	p.Containers = []container{c}
-	return p
-}
