@@ -47,15 +47,15 @@ type Input struct {
 
 // Table is what the engine simulates.
 type Table struct {
-	Partitions   int
-	PartitionWCU float64         // write capacity units a second
-	Limiter      string          // how capacity limits: one of package limiter's Kinds; "" is a token bucket
-	TableWCU     float64         // write capacity units a second of the whole table beside; 0 means no limit
-	InstanceWCU  float64         // write capacity units a second of the instance, which refuses whole requests; 0 means no limit
-	Latency      time.Duration   // of a request
-	Outage       string          // of the whole service, as serve's --outage; "" is none
-	Slow         map[int]float64 // partition number, from 0 in key order → share of PartitionWCU
-	Splits       time.Duration   // begin with one partition, halve all each time this has passed; 0 is not
+	Partitions   int             `json:"partitions"`
+	PartitionWCU float64         `json:"partition_wcu"`          // write capacity units a second
+	Limiter      string          `json:"limiter,omitempty"`      // how capacity limits: one of package limiter's Kinds; "" is a token bucket
+	Outage       string          `json:"outage,omitempty"`       // of the whole service, as serve's --outage: SECONDS:KIND:AFTER; "" is none
+	TableWCU     float64         `json:"table_wcu,omitempty"`    // write capacity units a second of the whole table beside; 0 means no limit
+	InstanceWCU  float64         `json:"instance_wcu,omitempty"` // write capacity units a second of the instance, which refuses whole requests; 0 means no limit
+	LatencyMS    float64         `json:"latency_ms"`             // of a request
+	Slow         map[int]float64 `json:"slow,omitempty"`         // partition number, from 0 in key order → share of PartitionWCU
+	SplitsMS     float64         `json:"splits_ms,omitempty"`    // begin with one partition, halve all each time this has passed; 0 is not
 }
 
 // The clock of splits: the first round, and how long a partition that splits is away.
@@ -65,7 +65,7 @@ const (
 )
 
 // uneven says that partitions differ in capacity or in the time they exist, so that no one sum over all of them holds.
-func (t *Table) uneven() bool { return len(t.Slow) > 0 || t.Splits > 0 }
+func (t *Table) uneven() bool { return len(t.Slow) > 0 || t.SplitsMS > 0 }
 
 // ceiling is what all partitions together may take, units a second; 0 means no limit.
 func (t *Table) ceiling() float64 {
@@ -90,13 +90,13 @@ func (c *Config) Check() error {
 		{c.Table.Limiter != "" && !slices.Contains(limiter.Kinds, c.Table.Limiter), fmt.Sprintf("--limiter %q: want %s", c.Table.Limiter, strings.Join(limiter.Kinds, ", "))},
 		{!(c.Table.TableWCU == 0 || c.Table.TableWCU >= 1), "--limit-table: want 1 or more"},
 		{!(c.Table.InstanceWCU == 0 || c.Table.InstanceWCU >= 1), "--limit-instance: want 1 or more"},
-		{c.Table.Latency < 0 || c.Table.Latency > time.Minute, "--latency: want 0s to 1m"},
-		{c.Table.Splits < 0, "--splits: want more than 0"},
+		{!(c.Table.LatencyMS >= 0 && c.Table.LatencyMS <= 60_000), "--latency: want 0s to 1m"},
+		{c.Table.SplitsMS < 0, "--splits: want more than 0"},
 		{c.Baseline <= 0, "--baseline-seconds: want more than 0"},
 		{c.Input.File != "" && len(c.Input.Keys) == 0, "a file needs --pk for each primary-key column"},
 		{c.Input.File == "" && len(c.Input.Keys) > 0, "--pk goes with a file; the student cards have a key of their own"},
 		{c.Input.File == "" && c.Input.Rows == 0, "--rows: want 1 or more"},
-		{len(c.Table.Slow) > 0 && c.Table.Splits > 0, "--slow and --splits: give one of them"},
+		{len(c.Table.Slow) > 0 && c.Table.SplitsMS > 0, "--slow and --splits: give one of them"},
 	} {
 		if check.bad {
 			return usagef("%s", check.message)

@@ -202,12 +202,12 @@ func (e *engine) stats(ctx context.Context) (*tableStats, float64, error) {
 // the load: buckets fill from now on.
 func (e *engine) simulate(ctx context.Context, t *Table, seed uint64) error {
 	c := map[string]any{
-		"partition_wcu": t.PartitionWCU, "latency_ms": float64(t.Latency) / 1e6, "seed": seed,
+		"partition_wcu": t.PartitionWCU, "latency_ms": t.LatencyMS, "seed": seed,
 		"limiter": t.Limiter, "table_wcu": t.TableWCU, "slow": t.Slow,
 	}
-	if t.Splits > 0 {
+	if t.SplitsMS > 0 {
 		c["splits"] = map[string]any{
-			"start_ms": firstSplit.Milliseconds(), "every_ms": float64(t.Splits) / 1e6,
+			"start_ms": firstSplit.Milliseconds(), "every_ms": t.SplitsMS,
 			"unavailable_ms": splitUnavailable.Milliseconds(), "max_partitions": t.Partitions,
 		}
 	}

@@ -203,7 +203,7 @@ func TestTheTextNamesEveryScenarioAndAtMost32Partitions(t *testing.T) {
 	}
 	s.Splits = []Split{{UsedMS: ms(300)}, {}}
 	var out bytes.Buffer
-	must(t, (&Report{Input: "x.csv", Notes: []string{"skewed"}, SplitsMS: 5000, Scenarios: []*Scenario{s, {Name: "naive", Splits: []Split{{}}}}}).WriteText(&out))
+	must(t, (&Report{Input: "x.csv", Notes: []string{"skewed"}, Table: Table{SplitsMS: 5000}, Scenarios: []*Scenario{s, {Name: "naive", Splits: []Split{{}}}}}).WriteText(&out))
 	for _, want := range []string{"x.csv", "note: skewed", "naive", "exact: 5 rows", "error: it failed", "… and 5 more", "3 partitions that were split",
 		"2 splits", "0.3 s (median)", "never in 1", "or never"} {
 		if !strings.Contains(out.String(), want) {

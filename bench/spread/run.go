@@ -19,23 +19,15 @@ import (
 
 // Report is what was measured and with what.
 type Report struct {
-	Input           string          `json:"input"`
-	Order           string          `json:"order,omitempty"` // of the student cards
-	Rows            int64           `json:"rows"`
-	Partitions      int             `json:"partitions"`
-	PartitionWCU    float64         `json:"partition_wcu"`
-	Limiter         string          `json:"limiter,omitempty"`
-	Outage          string          `json:"outage,omitempty"` // SECONDS:KIND:AFTER
-	TableWCU        float64         `json:"table_wcu,omitempty"`
-	InstanceWCU     float64         `json:"instance_wcu,omitempty"`
-	LatencyMS       float64         `json:"latency_ms"`
-	Slow            map[int]float64 `json:"slow,omitempty"`
-	SplitsMS        float64         `json:"splits_ms,omitempty"`
-	BaselineSeconds float64         `json:"baseline_seconds"`
-	Memory          string          `json:"memory,omitempty"`
-	Seed            uint64          `json:"seed"`
-	Notes           []string        `json:"notes,omitempty"`
-	Scenarios       []*Scenario     `json:"scenarios"`
+	Input string `json:"input"`
+	Order string `json:"order,omitempty"` // of the student cards
+	Rows  int64  `json:"rows"`
+	Table
+	BaselineSeconds float64     `json:"baseline_seconds"`
+	Memory          string      `json:"memory,omitempty"`
+	Seed            uint64      `json:"seed"`
+	Notes           []string    `json:"notes,omitempty"`
+	Scenarios       []*Scenario `json:"scenarios"`
 }
 
 // Failed says that a load by tsimport did not end well or left the table other than the file.
@@ -89,11 +81,7 @@ const splitsNote = "rows in key order leave most children of --splits empty, and
 
 // prepare makes the dataset.
 func (r *run) prepare(ctx context.Context) (err error) {
-	report := &Report{
-		Input: r.Input.File, Partitions: r.Table.Partitions, PartitionWCU: r.Table.PartitionWCU, Limiter: r.Table.Limiter, TableWCU: r.Table.TableWCU, InstanceWCU: r.Table.InstanceWCU, Outage: r.Table.Outage,
-		LatencyMS: float64(r.Table.Latency) / 1e6, Slow: r.Table.Slow, SplitsMS: float64(r.Table.Splits) / 1e6,
-		BaselineSeconds: r.Baseline.Seconds(), Memory: r.Memory, Seed: r.Seed,
-	}
+	report := &Report{Input: r.Input.File, Table: r.Table, BaselineSeconds: r.Baseline.Seconds(), Memory: r.Memory, Seed: r.Seed}
 	dir, err := r.folder("data")
 	if err != nil {
 		return err
@@ -115,10 +103,10 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		return usagef("%s has no rows", report.Input)
 	}
 	report.Rows, report.Notes = r.data.rows, r.data.notes
-	if r.Table.Splits > 0 && r.Input.File == "" && r.Input.Order == bench.Sorted {
+	if r.Table.SplitsMS > 0 && r.Input.File == "" && r.Input.Order == bench.Sorted {
 		report.Notes = append(report.Notes, splitsNote)
 	}
-	if r.Table.Splits == 0 {
+	if r.Table.SplitsMS == 0 {
 		_, parts := r.data.keys.cuts(r.Table.Partitions)
 		report.Notes = append(report.Notes, cutNotes(parts, r.Table.Partitions)...)
 	}
@@ -169,7 +157,7 @@ func (r *run) scenario(ctx context.Context, name string) (*Scenario, error) {
 
 // observed runs a load and looks at the engine meanwhile, where partitions split.
 func (r *run) observed(ctx context.Context, e *engine, s *Scenario, load func() (*measuring, error)) error {
-	if r.Table.Splits == 0 {
+	if r.Table.SplitsMS == 0 {
 		_, err := load()
 		return err
 	}
@@ -195,7 +183,7 @@ func (r *run) makeTable(ctx context.Context, e *engine) error {
 	if err := (&client.Admin{Client: sdk, Context: ctx}).Create(tableName, r.data.key, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
 		return err
 	}
-	if r.Table.Splits > 0 {
+	if r.Table.SplitsMS > 0 {
 		return nil
 	}
 	bounds, _ := r.data.keys.cuts(r.Table.Partitions)
@@ -244,7 +232,7 @@ func (r *run) baseline(ctx context.Context, e *engine, s *Scenario, dir string) 
 		m.end = unixMS(end.ended)
 	}
 	m.fill(s, 0)
-	switch splits := r.Table.Splits > 0; {
+	switch splits := r.Table.SplitsMS > 0; {
 	case !end.stopped:
 		m.ideal(s, splits)
 	case splits:
@@ -276,7 +264,7 @@ func (r *run) tsimport(ctx context.Context, e *engine, s *Scenario, dir string) 
 	}
 	m := &measuring{stats: stats, uneven: r.Table.uneven(), limiter: r.Table.Limiter, ceiling: r.Table.ceiling(), start: unixMS(l.started)}
 	m.fill(s, l.summary.LastLaneSeconds)
-	m.ideal(s, r.Table.Splits > 0)
+	m.ideal(s, r.Table.SplitsMS > 0)
 	r.say("%s: comparing the table with the file", s.Name)
 	if s.Comparison, err = r.data.compare(ctx, e, order); err != nil {
 		return nil, err

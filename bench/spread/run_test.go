@@ -255,14 +255,14 @@ func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"--partitions":       func(c *Config) { c.Table.Partitions = 0 },
 		"--partition-wcu":    func(c *Config) { c.Table.PartitionWCU = math.NaN() },
-		"--latency":          func(c *Config) { c.Table.Latency = -1 },
+		"--latency":          func(c *Config) { c.Table.LatencyMS = -1 },
 		"--baseline-seconds": func(c *Config) { c.Baseline = 0 },
 		"--rows":             func(c *Config) { c.Input.Rows = 0 },
 		"--pk for each":      func(c *Config) { c.Input.File = "x.csv" },
 		"--pk goes with":     func(c *Config) { c.Input.Keys = []string{"a"} },
 		"--slow 9":           func(c *Config) { c.Table.Slow = map[int]float64{9: 0.5} },
 		"--slow 1:2":         func(c *Config) { c.Table.Slow = map[int]float64{1: 2} },
-		"give one of them":   func(c *Config) { c.Table.Slow, c.Table.Splits = map[int]float64{1: 0.5}, time.Second },
+		"give one of them":   func(c *Config) { c.Table.Slow, c.Table.SplitsMS = map[int]float64{1: 0.5}, 1000 },
 		`--only "fast"`:      func(c *Config) { c.Scenarios = []string{"naive", "fast"} },
 	} {
 		c := config()

@@ -1,7 +1,7 @@
 package spread
 
 import (
-	"cmp"
+	"bufio"
 	"fmt"
 	"io"
 	"math"
@@ -20,54 +20,42 @@ var blocks = []rune("▁▂▃▄▅▆▇█")
 
 // WriteText writes the report for people.
 func (r *Report) WriteText(w io.Writer) error {
-	out := &printer{w: w}
-	out.printf("%s, %d rows", r.Input, r.Rows)
+	out := bufio.NewWriter(w) // which keeps the first error
+	fmt.Fprintf(out, "%s, %d rows", r.Input, r.Rows)
 	if r.Order != "" {
-		out.printf(", %s", r.Order)
+		fmt.Fprintf(out, ", %s", r.Order)
 	}
-	out.printf("; %d partitions of %g write capacity units a second, %g ms a request\n", r.Partitions, r.PartitionWCU, r.LatencyMS)
+	fmt.Fprintf(out, "; %d partitions of %g write capacity units a second, %g ms a request\n", r.Partitions, r.PartitionWCU, r.LatencyMS)
 	if r.SplitsMS > 0 {
-		out.printf("the table begins with one partition; all are halved %g s after the first row, then every %g s\n", firstSplit.Seconds(), r.SplitsMS/1000)
+		fmt.Fprintf(out, "the table begins with one partition; all are halved %g s after the first row, then every %g s\n", firstSplit.Seconds(), r.SplitsMS/1000)
 	}
 	if r.Limiter != "" {
-		out.printf("capacity limits as a %s\n", r.Limiter)
+		fmt.Fprintf(out, "capacity limits as a %s\n", r.Limiter)
 	}
 	if r.TableWCU > 0 {
-		out.printf("the whole table takes at most %g write capacity units a second\n", r.TableWCU)
+		fmt.Fprintf(out, "the whole table takes at most %g write capacity units a second\n", r.TableWCU)
 	}
 	if r.InstanceWCU > 0 {
-		out.printf("the instance takes at most %g write capacity units a second, and refuses whole requests\n", r.InstanceWCU)
+		fmt.Fprintf(out, "the instance takes at most %g write capacity units a second, and refuses whole requests\n", r.InstanceWCU)
 	}
 	if r.Outage != "" {
-		out.printf("the service has an outage, %s (seconds, kind, seconds after the first row): a part of the capacity that no load can use\n", r.Outage)
+		fmt.Fprintf(out, "the service has an outage, %s (seconds, kind, seconds after the first row): a part of the capacity that no load can use\n", r.Outage)
 	}
 	for _, n := range r.Notes {
-		out.printf("note: %s\n", n)
+		fmt.Fprintf(out, "note: %s\n", n)
 	}
-	out.table(r.Scenarios, r.SplitsMS > 0)
+	compareAll(out, r.Scenarios, r.SplitsMS > 0)
 	for _, s := range r.Scenarios {
-		out.printf("\n%s\n", s.Name)
-		out.about(s, windowed(r.Limiter))
-		out.bars(s)
+		fmt.Fprintf(out, "\n%s\n", s.Name)
+		s.about(out, windowed(r.Limiter))
+		s.bars(out)
 	}
-	return out.err
+	return out.Flush()
 }
 
-// printer keeps the first error.
-type printer struct {
-	w   io.Writer
-	err error
-}
-
-func (p *printer) printf(format string, a ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format, a...)
-	}
-}
-
-// table compares the scenarios, a line each.
-func (p *printer) table(scenarios []*Scenario, splits bool) {
-	t := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', tabwriter.AlignRight)
+// compareAll compares the scenarios, a line each.
+func compareAll(out io.Writer, scenarios []*Scenario, splits bool) {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	share := "capacity share"
 	if splits {
 		share = "of allowed" // a share of the partitions with rows says little where most children are empty
@@ -87,69 +75,69 @@ func (p *printer) table(scenarios []*Scenario, splits bool) {
 		fmt.Fprintf(t, "%s\t%.1f%s\t%d\t%.4f\t%.2f %%\t%d\t%.2f\t%d\t%s\t\n", s.Name, s.Seconds, stopped, s.Rows, of,
 			100*s.ThrottledShare, s.Requests, s.BatchFill, s.Lost, memory)
 	}
-	p.err = cmp.Or(p.err, t.Flush())
+	t.Flush()
 }
 
 // about says what does not fit the table.
-func (p *printer) about(s *Scenario, windowed bool) {
+func (s *Scenario) about(out io.Writer, windowed bool) {
 	if s.Error != "" {
-		p.printf("  error: %s\n", s.Error)
+		fmt.Fprintf(out, "  error: %s\n", s.Error)
 	}
 	if s.Stopped {
-		p.printf("  stopped after %.1f s\n", s.Seconds)
+		fmt.Fprintf(out, "  stopped after %.1f s\n", s.Seconds)
 	}
 	if s.PreparationSeconds > 0 {
-		p.printf("  %.1f s of it to shuffle the file\n", s.PreparationSeconds)
+		fmt.Fprintf(out, "  %.1f s of it to shuffle the file\n", s.PreparationSeconds)
 	}
 	if s.Verified != "" {
-		p.printf("  %s\n", s.Verified)
+		fmt.Fprintf(out, "  %s\n", s.Verified)
 	}
 	switch {
 	case s.ShareWithBurst <= 0:
 	case windowed:
-		p.printf("  capacity share %.4f if every window that began counts in full\n", s.ShareWithBurst)
+		fmt.Fprintf(out, "  capacity share %.4f if every window that began counts in full\n", s.ShareWithBurst)
 	default:
-		p.printf("  capacity share %.4f if what partitions had saved up before their first row counts too\n", s.ShareWithBurst)
+		fmt.Fprintf(out, "  capacity share %.4f if what partitions had saved up before their first row counts too\n", s.ShareWithBurst)
 	}
 	if s.ShareFromLastLane > 0 {
-		p.printf("  capacity share %.4f from %.2f s on, when the last partition had a row\n", s.ShareFromLastLane, s.LastLaneSeconds)
+		fmt.Fprintf(out, "  capacity share %.4f from %.2f s on, when the last partition had a row\n", s.ShareFromLastLane, s.LastLaneSeconds)
 	}
 	if s.IdealSeconds > 0 {
-		p.printf("  last row after %.2f s; the partitions would allow %.2f s (%.4f)\n", s.MakespanSeconds, s.IdealSeconds, s.MakespanShare)
+		fmt.Fprintf(out, "  last row after %.2f s; the partitions would allow %.2f s (%.4f)\n", s.MakespanSeconds, s.IdealSeconds, s.MakespanShare)
 	}
 	if s.AllowedShare > 0 {
-		p.printf("  %.4f of what the partitions that served allowed at each moment; the first row after %.2f s\n", s.AllowedShare, s.FirstRowSeconds)
+		fmt.Fprintf(out, "  %.4f of what the partitions that served allowed at each moment; the first row after %.2f s\n", s.AllowedShare, s.FirstRowSeconds)
 	}
 	if s.Loader != nil && s.Loader.Sections > 0 {
-		p.printf("  read in %d sections out of the order of the file\n", s.Loader.Sections)
+		fmt.Fprintf(out, "  read in %d sections out of the order of the file\n", s.Loader.Sections)
 	}
 	if len(s.Splits) > 0 {
-		p.splits(s.Splits)
+		writeSplits(out, s.Splits)
 	}
 }
 
-func (p *printer) splits(splits []Split) {
+func writeSplits(out io.Writer, splits []Split) {
 	var used []float64
 	for _, s := range splits {
 		if s.UsedMS != nil {
 			used = append(used, *s.UsedMS)
 		}
 	}
-	p.printf("  %d splits; the children's capacity was used to 90 %% after ", len(splits))
+	fmt.Fprintf(out, "  %d splits; the children's capacity was used to 90 %% after ", len(splits))
 	if len(used) == 0 {
-		p.printf("the load was done, or never\n")
+		fmt.Fprintf(out, "the load was done, or never\n")
 		return
 	}
 	slices.Sort(used)
-	p.printf("%.1f s (median), %.1f s (latest)", used[len(used)/2]/1000, used[len(used)-1]/1000)
+	fmt.Fprintf(out, "%.1f s (median), %.1f s (latest)", used[len(used)/2]/1000, used[len(used)-1]/1000)
 	if never := len(splits) - len(used); never > 0 {
-		p.printf(", never in %d", never)
+		fmt.Fprintf(out, ", never in %d", never)
 	}
-	p.printf("\n")
+	fmt.Fprintf(out, "\n")
 }
 
 // bars draws each partition's use over time, a line each.
-func (p *printer) bars(s *Scenario) {
+func (s *Scenario) bars(out io.Writer) {
 	var present []Partition
 	for _, part := range s.Partitions {
 		if part.EndedMS == nil {
@@ -162,13 +150,13 @@ func (p *printer) bars(s *Scenario) {
 	}
 	for i := range present[:min(len(present), barLines)] {
 		part := &present[i]
-		p.printf("  %-*s %s %.4f\n", min(width, 24), cut(keyText(part.From), 24), bar(part, s.StartMS, s.MakespanSeconds), part.Share)
+		fmt.Fprintf(out, "  %-*s %s %.4f\n", min(width, 24), cut(keyText(part.From), 24), bar(part, s.StartMS, s.MakespanSeconds), part.Share)
 	}
 	if more := len(present) - barLines; more > 0 {
-		p.printf("  … and %d more\n", more)
+		fmt.Fprintf(out, "  … and %d more\n", more)
 	}
 	if ended := len(s.Partitions) - len(present); ended > 0 {
-		p.printf("  %d partitions that were split are only in the JSON\n", ended)
+		fmt.Fprintf(out, "  %d partitions that were split are only in the JSON\n", ended)
 	}
 }
 

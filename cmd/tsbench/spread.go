@@ -76,8 +76,8 @@ func spreadConfig(c *cli.Context) (cfg spread.Config, err error) {
 			StudentCards: bench.StudentCards{Rows: c.Uint64("rows"), Order: bench.Order(c.String("order")), Seed: c.Uint64("seed")},
 		},
 		Table: spread.Table{
-			Partitions: c.Int("partitions"), PartitionWCU: c.Float64("partition-wcu"), Latency: c.Duration("latency"), Limiter: c.String("limiter"),
-			TableWCU: c.Float64("limit-table"), InstanceWCU: c.Float64("limit-instance"), Outage: c.String("outage"), Splits: c.Duration("splits"), Slow: map[int]float64{},
+			Partitions: c.Int("partitions"), PartitionWCU: c.Float64("partition-wcu"), LatencyMS: float64(c.Duration("latency")) / 1e6, Limiter: c.String("limiter"),
+			TableWCU: c.Float64("limit-table"), InstanceWCU: c.Float64("limit-instance"), Outage: c.String("outage"), SplitsMS: float64(c.Duration("splits")) / 1e6, Slow: map[int]float64{},
 		},
 		Baseline: time.Duration(c.Float64("baseline-seconds") * float64(time.Second)),
 		Memory:   c.String("memory"), Keep: c.String("keep"), Seed: c.Uint64("seed"), Say: say(c),
