@@ -1,6 +1,7 @@
 package result
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"runtime"
@@ -11,7 +12,7 @@ import (
 // tells results apart by. An operation is a row. Files of several runs are these texts one after the other.
 func (r *Result) WriteBenchmark(w io.Writer) error {
 	s := &r.Settings
-	out := &printer{w: w}
+	out := printer{bufio.NewWriter(w)}
 	out.printf("goos: %s\ngoarch: %s\npkg: tsimport/bench/write\ntarget: %s\n", runtime.GOOS, runtime.GOARCH, strings.ReplaceAll(s.Target, "\n", " "))
 	for _, unit := range []string{"rows/s", "CU/s", "B/s"} {
 		out.printf("Unit %s better=higher\n", unit)
@@ -35,5 +36,5 @@ func (r *Result) WriteBenchmark(w io.Writer) error {
 		}
 	}
 	out.printf("\t%.6f throttled/row\n", share(r.Totals.Throttled, r.Totals.RowsSent))
-	return out.err
+	return out.Flush()
 }

@@ -51,11 +51,10 @@ type Header struct {
 // samplesFormat names the kind of file, and its version.
 const samplesFormat = "tsimport bench samples 1"
 
-// SampleWriter writes samples, a JSON object a line, those of each run below a line with its settings.
+// SampleWriter writes samples, a JSON object a line, those of each run below a line with its settings. It keeps the first error for Flush.
 type SampleWriter struct {
 	w   *bufio.Writer
 	enc *json.Encoder
-	err error
 }
 
 // NewSampleWriter begins a file of samples.
@@ -66,28 +65,19 @@ func NewSampleWriter(w io.Writer) *SampleWriter {
 	return sw
 }
 
-// Begin begins a run; an error is kept for Flush.
+// Begin begins a run.
 func (w *SampleWriter) Begin(h Header) {
 	h.Format = samplesFormat
-	if w.err == nil {
-		w.err = w.enc.Encode(h)
-	}
+	_ = w.enc.Encode(h)
 }
 
-// Write writes a sample; an error is kept for Flush.
-func (w *SampleWriter) Write(s *Sample) {
-	if w.err == nil {
-		w.err = w.enc.Encode(s)
-	}
-}
+// Write writes a sample.
+func (w *SampleWriter) Write(s *Sample) { _ = w.enc.Encode(s) }
 
 // Flush writes what is held back and returns the first error.
 func (w *SampleWriter) Flush() error {
-	if w.err == nil {
-		w.err = w.w.Flush()
-	}
-	if w.err != nil {
-		return fmt.Errorf("write samples: %w", w.err)
+	if err := w.w.Flush(); err != nil {
+		return fmt.Errorf("write samples: %w", err)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"bufio"
 	"cmp"
 	"fmt"
 	"io"
@@ -13,7 +14,7 @@ import (
 
 // WriteText writes the result for people.
 func (r *Result) WriteText(w io.Writer) error {
-	out := &printer{w: w}
+	out := printer{bufio.NewWriter(w)}
 	out.printf("%s\n", r.about())
 	if r.Stopped != "" {
 		out.printf("%s after %.1f s; what follows is of the time until then\n", r.Stopped, r.Seconds+r.WarmUp)
@@ -25,7 +26,7 @@ func (r *Result) WriteText(w io.Writer) error {
 	out.latencies(r)
 	out.codes(r.Codes)
 	out.partitions(r.Partitions)
-	return out.err
+	return out.Flush()
 }
 
 // about says what was measured, in a line.
@@ -38,29 +39,21 @@ func (r *Result) about() string {
 	return text + fmt.Sprintf("%d requests in flight, each after the last is answered", s.Concurrency)
 }
 
-type printer struct {
-	w   io.Writer
-	err error
-}
+// printer keeps the first error.
+type printer struct{ *bufio.Writer }
 
-func (p *printer) printf(format string, a ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format, a...)
-	}
-}
+func (p printer) printf(format string, a ...any) { fmt.Fprintf(p, format, a...) }
 
 // lines writes a table; cells are separated by tabs and end with one.
-func (p *printer) lines(lines []string) {
-	t := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', tabwriter.AlignRight)
+func (p printer) lines(lines []string) {
+	t := tabwriter.NewWriter(p, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, line := range lines {
 		fmt.Fprintln(t, line)
 	}
-	if err := t.Flush(); p.err == nil {
-		p.err = err
-	}
+	t.Flush()
 }
 
-func (p *printer) totals(r *Result) {
+func (p printer) totals(r *Result) {
 	t := &r.Totals
 	p.printf("\n%s rows in %.1f s", number(float64(t.Rows)), r.Seconds)
 	if r.WarmUp > 0 {
@@ -71,7 +64,7 @@ func (p *printer) totals(r *Result) {
 		number(float64(t.Throttled)), 100*t.ThrottledShare(), number(float64(t.Unavailable)), number(float64(t.Retried)), number(float64(t.Failed)), number(float64(r.Unfinished)))
 }
 
-func (p *printer) latencies(r *Result) {
+func (p printer) latencies(r *Result) {
 	p.printf("\n")
 	head := "milliseconds\tcount\tmean\tmin\t"
 	for _, q := range Quantiles {
@@ -94,7 +87,7 @@ func (p *printer) latencies(r *Result) {
 	p.lines(lines)
 }
 
-func (p *printer) steps(steps []Step) {
+func (p printer) steps(steps []Step) {
 	p.printf("\n")
 	lines := []string{"rows/s due\twritten\tp99 ms\tthrottled\tseconds\t\t"}
 	for _, s := range steps {
@@ -107,7 +100,7 @@ func (p *printer) steps(steps []Step) {
 	p.lines(lines)
 }
 
-func (p *printer) codes(codes map[string]int64) {
+func (p printer) codes(codes map[string]int64) {
 	for _, code := range sorted(codes) {
 		p.printf("\n%s rows: %.200s", number(float64(codes[code])), code)
 	}
@@ -119,7 +112,7 @@ func (p *printer) codes(codes map[string]int64) {
 // shownPartitions bounds the text; the page and the JSON have all.
 const shownPartitions = 40
 
-func (p *printer) partitions(all []Partition) {
+func (p printer) partitions(all []Partition) {
 	if len(all) < 2 {
 		return
 	}
@@ -135,9 +128,7 @@ func (p *printer) partitions(all []Partition) {
 }
 
 func (q *Partition) cells() []string {
-	from := q.From
-	from = cmp.Or(from, "the first key")
-	return []string{from, number(float64(q.Rows)), number(q.PerSecond), number(float64(q.Units)), number(float64(q.Throttled)), number(float64(q.Requests)), milliseconds(q.P50), milliseconds(q.P99)}
+	return []string{cmp.Or(q.From, "the first key"), number(float64(q.Rows)), number(q.PerSecond), number(float64(q.Units)), number(float64(q.Throttled)), number(float64(q.Requests)), milliseconds(q.P50), milliseconds(q.P99)}
 }
 
 func sorted(codes map[string]int64) []string {

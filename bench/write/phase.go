@@ -147,17 +147,10 @@ func (p *phase) work(over context.Context) error {
 
 // sleep waits, and reports whether ctx still runs.
 func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
+	if d > 0 {
+		_ = ratelimit.Wait(ctx, d)
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
+	return ctx.Err() == nil
 }
 
 // sending is a batch on its way: the rows that are still to be written.
@@ -211,8 +204,7 @@ func (s *sending) settle(r *result.Sample) {
 			r.Bytes += int64(s.rows[i].Row().Size())
 			continue
 		}
-		code := o.Code
-		code = cmp.Or(code, o.Message)
+		code := cmp.Or(o.Code, o.Message)
 		if r.Codes == nil {
 			r.Codes = map[string]int64{}
 			r.Code = code
