@@ -42,13 +42,9 @@ type Floor struct {
 // floorRows is how many rows of the input the floor is measured with: enough to leave the caches.
 const floorRows = 20_000
 
-// stageTime is how long a stage is repeated beside loads of as many rows: a load of few is no more exact than that.
-func stageTime(rows uint64) time.Duration {
-	return min(time.Duration(rows)*time.Microsecond, 300*time.Millisecond)
-}
-
-func measureFloor(file string, shape bench.Shape, what string, stage time.Duration) (f Floor, err error) {
-	s, err := gather(file, shape)
+func measureFloor(file string, shape bench.Shape, rows uint64, what string) (f Floor, err error) {
+	s, err := gather(file, shape, rows)
+	stage := min(time.Duration(rows)*time.Microsecond, 300*time.Millisecond) // a load of few rows is no more exact than that
 	if err == nil {
 		f, err = s.measure(what, stage, cpuTime)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"example.com/tsimport/bench"
 	"example.com/tsimport/bench/null"
-	"example.com/tsimport/internal/table"
 )
 
 // What is measured.
@@ -68,21 +67,7 @@ func StoredRows(shape bench.Shape, rows uint64) (*null.Stored, error) {
 		names = append(names, c.Name)
 	}
 	s := null.NewStored(names)
-	values := make([]table.Value, len(names))
-	var failed error
-	err := shape.EachRow(rows, seed, func(fields []string) {
-		for i, c := range shape.Columns {
-			v, err := valueOf(c.Kind, fields[i])
-			if err != nil {
-				failed = err
-			}
-			values[i] = v
-		}
-		s.Add(values)
-	})
-	if err == nil {
-		err = failed
-	}
+	err := eachRow(shape, rows, s.Add)
 	s.Sort()
 	return s, err
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,10 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
-
 	"example.com/tsimport/bench"
-	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 )
 
@@ -48,7 +44,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	var floors []Floor
 	runs := map[string][]Load{}
 	for round := range cfg.Rounds {
-		floor, err := measureFloor(m.file, cfg.Shape, cfg.What, stageTime(cfg.Rows))
+		floor, err := measureFloor(m.file, cfg.Shape, cfg.Rows, cfg.What)
 		if err != nil {
 			return nil, err
 		}
@@ -91,12 +87,9 @@ func (m *measurement) generate() error {
 	return err
 }
 
-// run loads the file into a new table in one of the ways and finds out what it used.
+// run loads the file into a table of its own in one of the ways and finds out what it used.
 func (m *measurement) run(name string, round int) (l Load, err error) {
 	tableName := fmt.Sprintf("%s_%d", name, round)
-	if err := m.createTable(tableName); err != nil {
-		return l, err
-	}
 	before, err := m.server.counts()
 	if err != nil {
 		return l, err
@@ -162,38 +155,6 @@ const UsedEnv = "TSIMPORT_BENCH_USED"
 
 func (m *measurement) usedFile(tableName string) string {
 	return filepath.Join(m.cfg.Dir, "used-"+tableName)
-}
-
-// anyAge is a maximum deviation in seconds that reaches back to the first timestamp that there is.
-const anyAge = math.MaxInt32
-
-func (m *measurement) createTable(name string) error {
-	target := client.Target{Endpoint: m.server.endpoint, Instance: instance,
-		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: keyID, AccessKeySecret: secret}}
-	if m.server.ca != "" {
-		transport, err := trusting(m.server.ca)
-		if err != nil {
-			return err
-		}
-		target.Transport = transport
-		defer transport.CloseIdleConnections()
-	}
-	sdk, err := client.New(m.ctx, target, nil)
-	if err != nil {
-		return err
-	}
-	admin := &client.Admin{Client: sdk, Context: m.ctx}
-	if m.cfg.What == Copying && !strings.HasPrefix(name, "to_") {
-		if err := m.createTable("to_" + name); err != nil {
-			return err
-		}
-	}
-	key := []table.KeyColumn{{Name: m.cfg.Shape.Columns[0].Name, Type: table.Integer}}
-	definition := table.Definition{TimeToLive: -1, MaxVersions: 1}
-	if m.cfg.What == Copying {
-		definition.MaxDeviation = anyAge // else a copy looks for cells that are too old, which a null server answers with all cells
-	}
-	return admin.Create(name, key, definition)
 }
 
 // command is the process of a load.

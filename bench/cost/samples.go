@@ -2,12 +2,11 @@ package cost
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"crypto/md5"
 	"encoding/csv"
-	"errors"
-	"fmt"
-	"io"
-	"os"
+	"slices"
 	"strconv"
 
 	"example.com/tsimport/bench"
@@ -20,7 +19,7 @@ import (
 // samples are what the stages of a floor work with. No stage changes them.
 type samples struct {
 	file   string
-	text   []byte // the beginning of the file
+	text   []byte // of the first rows
 	schema *table.Schema
 	rows   [][]table.Value // of the text
 	bodies [][]byte        // of full requests with those rows, as large as the rows make them
@@ -28,28 +27,26 @@ type samples struct {
 	stored int             // rows in those
 }
 
-// gather makes the samples of an input whose rows have a shape.
-func gather(file string, shape bench.Shape) (*samples, error) {
-	text, err := head(file)
+// sampleBytes is how many bytes of CSV the samples have at most, unless one row has more.
+const sampleBytes = 32 << 20
+
+// gather makes the samples of an input of so many rows of a shape.
+func gather(file string, shape bench.Shape, rows uint64) (*samples, error) {
+	length := 0
+	for _, c := range shape.Columns {
+		length += c.Length + 1
+	}
+	rows = min(rows, floorRows, uint64(max(1, sampleBytes/length)))
+	s := &samples{file: file, schema: SchemaOf(shape)}
+	var text bytes.Buffer
+	err := shape.WriteCSV(context.Background(), &text, rows, seed)
+	if err == nil {
+		err = eachRow(shape, rows, func(row []table.Value) { s.rows = append(s.rows, slices.Clone(row)) })
+	}
 	if err != nil {
 		return nil, err
 	}
-	records, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
-	if err != nil || len(records) < 2 {
-		return nil, fmt.Errorf("read input: %w", errors.Join(err, errors.New("it has no record")))
-	}
-	s := &samples{file: file, text: text, schema: SchemaOf(shape)}
-	for _, r := range records[1:] {
-		var row []table.Value
-		for n, c := range shape.Columns {
-			v, err := valueOf(c.Kind, r[n])
-			if err != nil {
-				return nil, err
-			}
-			row = append(row, v)
-		}
-		s.rows = append(s.rows, row)
-	}
+	s.text = text.Bytes()
 	block := new(table.Block)
 	s.encode(encode.New(s.schema, table.Put, false), block)
 	var refs []table.Ref
@@ -82,28 +79,6 @@ func bytesOf(texts [][]byte) (n float64) {
 		n += float64(len(b))
 	}
 	return n
-}
-
-// head reads the header and about floorRows records.
-func head(file string) ([]byte, error) {
-	in, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	text, err := io.ReadAll(io.LimitReader(in, 32<<20))
-	if err != nil {
-		return nil, err
-	}
-	lines := 0
-	for i, c := range text {
-		if c == '\n' {
-			if lines++; lines == floorRows+1 {
-				return text[:i+1], nil
-			}
-		}
-	}
-	return text[:bytes.LastIndexByte(text, '\n')+1], nil // the last record may be cut
 }
 
 // readCSV finds the fields of the text.
@@ -152,6 +127,21 @@ func SchemaOf(shape bench.Shape) *table.Schema {
 		s.Columns = append(s.Columns, table.Column{Source: c.Name, Name: c.Name, Type: t})
 	}
 	return s
+}
+
+// eachRow calls each with the values of rows of a shape, which are valid during the call.
+func eachRow(shape bench.Shape, rows uint64, each func([]table.Value)) (failed error) {
+	values := make([]table.Value, len(shape.Columns))
+	err := shape.EachRow(rows, seed, func(fields []string) {
+		for i, c := range shape.Columns {
+			var err error
+			if values[i], err = valueOf(c.Kind, fields[i]); err != nil {
+				failed = err
+			}
+		}
+		each(values)
+	})
+	return cmp.Or(err, failed)
 }
 
 func valueOf(kind bench.Kind, text string) (v table.Value, err error) {

@@ -18,7 +18,7 @@ import (
 // nullServer is `tsbench null-server` in a process of its own.
 type nullServer struct {
 	endpoint string
-	ca       string // file of the certificate that signs the server's; empty without TLS
+	ca       string // file of the server's certificate; empty without TLS
 	cmd      *exec.Cmd
 	ask      io.Writer
 	answers  *bufio.Reader

@@ -3,6 +3,7 @@ package null
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -96,92 +97,37 @@ func consume(b []byte) (number int, value, rest []byte) {
 	return int(tag >> 3), nil, b[n:]
 }
 
-// operate answers all but writes: what a load asks of a table.
+// operate answers all but writes and ranges: what a load asks of a table.
 func (s *Server) operate(path string, body []byte) reply {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, first, _ := consume(body)
-	name := string(first)
 	switch path {
 	case "/ListTable":
-		var names []byte
-		for n := range s.tables {
-			names = protowire.AppendString(append(names, 10), n)
-		}
-		return ok(names)
-	case "/CreateTable":
-		return s.create(body)
-	case "/DescribeTable", "/DeleteTable":
-		description := s.tables[name]
-		if description == nil {
-			return refusal("404 Not Found", "OTSObjectNotExist", "Requested table does not exist.")
-		}
-		if path == "/DescribeTable" {
-			return ok(description)
-		}
-		delete(s.tables, name)
 		return ok(nil)
+	case "/DescribeTable":
+		_, name, _ := consume(body)
+		return ok(s.describe(name))
 	}
-	return refusal("400 Bad Request", "OTSUnsupportedOperation", "The null server writes only.")
+	body = protowire.AppendString([]byte{10}, "OTSUnsupportedOperation")
+	return newReply("400 Bad Request", protowire.AppendString(append(body, 18), "The null server writes only."))
 }
 
-// refusal is an answer with an error.
-func refusal(status, code, message string) reply {
-	body := protowire.AppendString([]byte{10}, code)
-	return newReply(status, protowire.AppendString(append(body, 18), message))
-}
-
-// defaultDeviation is deviation_cell_version_in_sec of a table that says nothing else.
-const defaultDeviation = 86_400
-
-// create makes a table: it keeps what DescribeTable will say, which repeats the request's fields.
-func (s *Server) create(body []byte) reply {
-	var meta, throughput, options []byte
-	for len(body) > 0 {
-		number, value, rest := consume(body)
-		switch number {
-		case 1:
-			meta = value
-		case 2:
-			throughput = value
-		case 3:
-			options = value
-		}
-		body = rest
-	}
-	_, name, columns := consume(meta)
-	if s.tables[string(name)] != nil {
-		return refusal("409 Conflict", "OTSObjectAlreadyExist", "Requested table already exists.")
-	}
-	// What a request leaves out takes the service's value; of a field given twice the last one counts.
-	options = append(protowire.AppendVarint([]byte{40}, defaultDeviation), options...)
-	throughput = append(bytes.Clone(throughput), 16, 0) // last_increase_time
+// describe describes a table: one version of each cell, of any age.
+func (s *Server) describe(name []byte) []byte {
+	meta := protowire.AppendBytes([]byte{10}, name)
+	key := append(protowire.AppendString([]byte{10}, Key), 16, 1) // an integer
+	meta = protowire.AppendBytes(append(meta, 18), key)
 	answer := protowire.AppendBytes([]byte{10}, meta)
-	answer = protowire.AppendBytes(append(answer, 18), throughput)
+	answer = append(answer, 18, 8, 10, 4, 8, 0, 16, 0, 16, 0) // no reserved throughput, never changed
+	options := protowire.AppendVarint([]byte{8}, math.MaxUint64)
+	options = protowire.AppendVarint(append(options, 16, 1, 40), table.AnyAge)
 	answer = protowire.AppendBytes(append(answer, 26), options)
 	answer = append(answer, 32, 1) // ACTIVE
-	_, key, _ := consume(columns)
-	for _, row := range s.splits(key) {
-		answer = protowire.AppendBytes(append(answer, 50), row)
-	}
-	s.tables[string(name)] = answer
-	return ok(nil)
-}
-
-// splits are the bounds of a table's partitions, as rows of the partition key alone.
-func (s *Server) splits(key []byte) (rows [][]byte) {
-	_, name, rest := consume(key)
-	integer := bytes.HasPrefix(rest, []byte{16, 1})
-	if !integer || s.o.Partitions < 2 {
-		return nil
-	}
-	column := plainbuffer.NewName(string(name))
-	step := (s.o.Last - s.o.First) / int64(s.o.Partitions)
 	for i := 1; i < s.o.Partitions; i++ {
+		column := plainbuffer.NewName(Key)
+		step := (s.o.Last - s.o.First) / int64(s.o.Partitions)
 		var r plainbuffer.Row
 		r.Begin(nil)
 		r.Key(&column, table.Value{Type: table.Integer, Int: s.o.First + int64(i)*step})
-		rows = append(rows, r.End())
+		answer = protowire.AppendBytes(append(answer, 50), r.End())
 	}
-	return rows
+	return answer
 }

@@ -12,8 +12,7 @@ import (
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 )
 
-// Stored are rows in memory, encoded as the service answers them, that a Server gives as those of each of its tables. Their key is one
-// column of integers. Add them, then hand them to Options.
+// Stored are rows in memory, encoded as the service answers them, that a Server gives as those of each of its tables. Add them, then hand them to Options.
 type Stored struct {
 	names []plainbuffer.Name
 	rows  []storedRow

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -14,8 +13,7 @@ import (
 type Options struct {
 	// Latency is how long a write waits before it is answered.
 	Latency time.Duration
-	// Partitions is how many a table has whose first key column is an integer, cut evenly between First and Last; 0 is
-	// one.
+	// Partitions is how many a table has, cut evenly between First and Last; 0 is one.
 	Partitions  int
 	First, Last int64
 	// TLS, when set, is spoken on every connection.
@@ -34,6 +32,9 @@ const (
 	getRange      = "/GetRange"
 )
 
+// Key is the key of every table: a column of integers.
+const Key = "id"
+
 // Server answers on connections. Its counts may be read while it serves.
 type Server struct {
 	o Options
@@ -44,14 +45,11 @@ type Server struct {
 	Requests    atomic.Int64 // writes
 	Rows        atomic.Int64
 	Connections atomic.Int64 // accepted so far
-
-	mu     sync.Mutex
-	tables map[string][]byte // name to the answer of DescribeTable
 }
 
 // New makes a server.
 func New(o Options) *Server {
-	return &Server{o: o, began: fmt.Sprintf("%016x", time.Now().UnixNano()), tables: map[string][]byte{}}
+	return &Server{o: o, began: fmt.Sprintf("%016x", time.Now().UnixNano())}
 }
 
 // Serve answers on connections of the listener until it is closed, which is not an error.

@@ -33,16 +33,17 @@ func nullServerCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "null-server",
 		Usage: "a Tablestore that answers success and keeps nothing",
-		Description: "Prints url=… when it is ready; any instance will do. It signs its answers with the access\n" +
+		Description: "Prints url=… when it is ready; any instance will do, and every\n" +
+			"table is there, with the integer key id. It signs its answers with the access\n" +
 			"key in TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET; clients need the same one. For each line on\n" +
 			"its standard input it prints what it has counted, as JSON; at the end of its input it ends.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS`; port 0 picks a free one", Value: "127.0.0.1:0"},
 			&cli.DurationFlag{Name: "latency", Usage: "of a BatchWriteRow"},
-			&cli.IntFlag{Name: "partitions", Usage: "of a table whose first key column is an integer", Value: 1},
+			&cli.IntFlag{Name: "partitions", Usage: "of every table", Value: 1},
 			&cli.StringFlag{Name: "shape", Usage: "of the rows that every table has to read", Value: "12"},
 			&cli.Uint64Flag{Name: "rows", Usage: "that every table has; 0 is none, to be read by nobody"},
-			&cli.StringFlag{Name: "tls-ca", Usage: "speak TLS and write the authority that signs the certificate to `FILE`"},
+			&cli.StringFlag{Name: "tls-ca", Usage: "speak TLS and write the certificate, which clients must trust, to `FILE`"},
 		},
 		Action: nullServer,
 	}
@@ -62,12 +63,12 @@ func nullServer(c *cli.Context) error {
 	}
 	scheme := "http"
 	if file := c.String("tls-ca"); file != "" {
-		config, pem, err := null.NewAuthority()
+		config, pem, err := null.NewCertificate()
 		if err != nil {
 			return fmt.Errorf("make a certificate: %w", err)
 		}
 		if err := os.WriteFile(file, pem, 0o644); err != nil {
-			return fmt.Errorf("write the authority: %w", err)
+			return fmt.Errorf("write the certificate: %w", err)
 		}
 		o.TLS, scheme = config, "https"
 	}
