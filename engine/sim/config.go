@@ -102,6 +102,7 @@ const (
 )
 
 const (
+	maxUnits          = 1e12 // a second, of any limit
 	maxMovesPerMinute = 6000
 	longest           = float64(100 * time.Hour) // so that no sum of times overflows
 )
@@ -113,7 +114,7 @@ func (c *Config) Check() error {
 		value float64
 		max   float64
 	}{
-		{"partition capacity", c.PartitionUnits, 1e12}, {"limit of the table", c.TableUnits, 1e12}, {"burst", float64(c.Burst), longest}, {"latency", float64(c.Latency), longest},
+		{"partition capacity", c.PartitionUnits, maxUnits}, {"limit of the table", c.TableUnits, maxUnits}, {"burst", float64(c.Burst), longest}, {"latency", float64(c.Latency), longest},
 		{"jitter", c.Jitter, 1}, {"partitions", float64(c.Partitions), MaxPartitions},
 		{"auto split bytes", float64(c.AutoSplit.Bytes), 1e18}, {"auto split load", c.AutoSplit.Load, 1},
 		{"auto split sustain", float64(c.AutoSplit.Sustain), longest}, {"auto split unavailable", float64(c.AutoSplit.Unavailable), longest},

@@ -4,6 +4,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"example.com/tsimport/engine/limiter"
 )
 
 // instanceBurst is for how long an instance saves up what is not used. Usage is judged by the instant.
@@ -11,34 +13,33 @@ const instanceBurst = 100 * time.Millisecond
 
 // Instance is what all tables of an instance may take together. It is safe for concurrent use.
 type Instance struct {
-	mu     sync.Mutex
-	bucket bucket
-	count  InstanceCount
+	mu    sync.Mutex
+	limit *limiter.Limiter
+	count InstanceCount
 }
 
 // InstanceCount is what happened to requests.
 type InstanceCount struct {
-	Requests int64 // let through to their tables
-	Units    int64 // of these
-	Refused  int64 // requests
-	Rows     int64 // of those
+	Units   int64 // of requests let through to their tables
+	Refused int64 // requests
+	Rows    int64 // of those
 }
 
 // NewInstance is an instance that takes so many units a second from now on, with nothing saved up.
 func NewInstance(rate float64, now time.Time) *Instance {
-	return &Instance{bucket: bucket{rate: rate, burst: rate * instanceBurst.Seconds(), last: now.UnixNano()}}
+	c := Config{Burst: instanceBurst}
+	return &Instance{limit: c.limiter(min(rate, maxUnits), now.UnixNano())}
 }
 
 // Take lets a request through, or refuses it as a whole.
 func (i *Instance) Take(now time.Time, units float64, rows int) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if !i.bucket.take(now.UnixNano(), units) {
+	if taken, _ := limiter.Admit(now, []limiter.Row{{Units: units}}, i.limit); taken == 0 {
 		i.count.Refused++
 		i.count.Rows += int64(rows)
 		return false
 	}
-	i.count.Requests++
 	i.count.Units += int64(math.Round(units))
 	return true
 }
@@ -55,5 +56,5 @@ func (i *Instance) Reset(now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.count = InstanceCount{}
-	i.bucket.empty(now.UnixNano())
+	i.limit.Restart(now)
 }

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -65,38 +64,6 @@ func TestATableTakesNoMoreThanItsLimit(t *testing.T) {
 	table := NewTable(Config{TableUnits: 100}, start)
 	if taken, _ := offer(table, 0, time.Second, 10, "a"); taken != 99 {
 		t.Errorf("%d rows in a second of a table of 100 whose partitions have no limit", taken)
-	}
-}
-
-// With a limit of the table, partitions have the buckets of engine/limiter, whose tests say what a bucket takes: ours decide as they do.
-func TestATablesLimitLeavesThePartitionsDecisionsAsTheyAre(t *testing.T) {
-	for seed := range uint64(20) {
-		rng := rand.New(rand.NewPCG(seed, 2))
-		one := NewTable(Config{PartitionUnits: 50, Seed: seed, Burst: time.Duration(rng.IntN(2000)+1) * time.Millisecond}, start)
-		c := one.config
-		c.TableUnits = 1e9
-		other := NewTable(c, start)
-		now := time.Duration(0)
-		for step := range 300 {
-			now += time.Duration(rng.IntN(100)) * time.Millisecond
-			if step == 100 {
-				for _, table := range []*Table{one, other} {
-					must(t, table.Split(at(now), []Key{"g", "p"}, 300*time.Millisecond))
-				}
-			}
-			rows := make([]Row, 20)
-			for i := range rows {
-				rows[i] = Row{Key: []byte{byte('a' + rng.IntN(26))}, Units: int32(rng.IntN(40) + 1)}
-			}
-			again := append([]Row(nil), rows...)
-			one.Decide(at(now), rows)
-			other.Decide(at(now), again)
-			for i := range rows {
-				if rows[i].Verdict != again[i].Verdict {
-					t.Fatalf("seed %d, %v: row %d is %v, with a table's limit %v", seed, now, i, rows[i].Verdict, again[i].Verdict)
-				}
-			}
-		}
 	}
 }
 

@@ -15,13 +15,13 @@ type partition struct {
 	last       bool
 
 	factor float64 // share of the configured capacity
-	bucket bucket
-	limit  *limiter.Limiter // decides in the bucket's place where it is not nil
-	since  int64            // it serves with its present capacity, or will
-	until  int64            // it does not serve
-	down   int64            // how long it has not served since, in nanoseconds
-	ended  int64            // its range was given to others; 0 is not yet
-	bytes  int64            // of the rows written to it
+	rate   float64 // units a second; 0 is without limit
+	limit  *limiter.Limiter
+	since  int64 // it serves with its present capacity, or will
+	until  int64 // it does not serve
+	down   int64 // how long it has not served since, in nanoseconds
+	ended  int64 // its range was given to others; 0 is not yet
+	bytes  int64 // of the rows written to it
 	sample sampler
 	mark   int64 // the request that has met it
 
@@ -62,14 +62,6 @@ const maxSeconds = 3600
 
 func (p *partition) holds(key []byte) bool {
 	return string(p.start) <= string(key) && (p.last || string(key) < string(p.end))
-}
-
-// decide serves one row or not.
-func (p *partition) decide(at int64, r *Row, auto *AutoSplit) Verdict {
-	if at < p.until {
-		return p.away(at, auto)
-	}
-	return p.note(at, r, p.bucket.take(at, float64(r.Units)), auto)
 }
 
 // away counts a row that comes while the partition does not serve.
@@ -120,7 +112,7 @@ func (p *partition) second(at int64, auto *AutoSplit) *Count {
 }
 
 func (p *partition) heat(last *Second, now int64, auto *AutoSplit) {
-	if float64(last.Units) < auto.Load*p.bucket.rate {
+	if float64(last.Units) < auto.Load*p.rate {
 		p.hot = 0
 		return
 	}
@@ -137,23 +129,15 @@ func (p *partition) heat(last *Second, now int64, auto *AutoSplit) {
 func (p *partition) serve(from int64) {
 	p.since = max(p.since, p.until, from)
 	p.until, p.down = p.since, 0
-	p.restart(p.since)
+	p.limit.Restart(time.Unix(0, p.since))
 }
 
-// stop makes the partition serve only from until on, again with an empty bucket.
+// stop makes the partition serve only from until on, again with its limit as it began.
 func (p *partition) stop(at, until int64) {
 	if until <= p.until {
 		return
 	}
 	p.down += until - max(at, p.until)
 	p.until = until
-	p.restart(until)
-}
-
-// restart makes the capacity one that nothing was taken of and that begins at a time.
-func (p *partition) restart(at int64) {
-	p.bucket.empty(at)
-	if p.limit != nil {
-		p.limit.Restart(time.Unix(0, at))
-	}
+	p.limit.Restart(time.Unix(0, until))
 }

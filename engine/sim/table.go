@@ -44,7 +44,7 @@ type Table struct {
 	requests int64
 	clock    schedule
 
-	limit *limiter.Limiter // of all rows; nil where the partitions' buckets alone decide
+	limit *limiter.Limiter // of all rows
 	asked []limiter.Row    // of one partition, used again
 }
 
@@ -76,9 +76,8 @@ func (t *Table) adopt(p *partition, since int64) *partition {
 
 // equip gives a partition its capacity, with an empty bucket.
 func (t *Table) equip(p *partition, from int64) {
-	p.bucket.rate = t.config.PartitionUnits * p.factor
-	p.bucket.burst = p.bucket.rate * t.config.Burst.Seconds()
-	p.limit = t.config.limiter(p.bucket.rate, from)
+	p.rate = t.config.PartitionUnits * p.factor
+	p.limit = t.config.limiter(p.rate, from)
 	p.serve(from)
 }
 
@@ -159,8 +158,8 @@ func (t *Table) route(key []byte) *partition {
 	return t.parts[low]
 }
 
-// Decide settles the undecided rows of one write request, in their order, and returns after how long its answer leaves: a Limiter
-// may make it wait.
+// Decide settles the undecided rows of one write request, partition by partition, as a service would that hands each its part of the
+// request. It returns after how long the answer leaves: a Limiter may make it wait.
 func (t *Table) Decide(now time.Time, rows []Row) (delay time.Duration) {
 	at := now.UnixNano()
 	t.mu.Lock()
@@ -168,37 +167,38 @@ func (t *Table) Decide(now time.Time, rows []Row) (delay time.Duration) {
 	t.begin(at)
 	t.advance(at)
 	t.requests++
+	p := t.parts[0]
+	for i := range rows {
+		r := &rows[i]
+		if r.owner = nil; r.Verdict != Undecided {
+			continue
+		}
+		if !p.holds(r.Key) {
+			p = t.route(r.Key)
+		}
+		if r.owner = p; at < p.until {
+			r.Verdict = p.away(at, &t.config.AutoSplit)
+		}
+	}
+	for i := range rows {
+		if rows[i].Verdict == Undecided {
+			delay = max(delay, t.admit(at, rows[i:]))
+		}
+	}
 	ripe := false
-	if t.limit != nil {
-		delay, ripe = t.decideByLimits(at, rows)
-	} else {
-		ripe = t.decideByBuckets(at, rows)
+	for i := range rows {
+		if r := &rows[i]; r.owner != nil {
+			if r.Verdict == Accepted {
+				r.owner.sample.add(r.Key, t.rng)
+			}
+			ripe = ripe || r.owner.ripe
+		}
 	}
 	if ripe {
 		t.splitRipe(at)
 	}
 	t.cutBySeen(at)
 	return delay
-}
-
-// decideByBuckets settles the undecided rows one after the other, and reports whether one is in a partition that is ripe for a split.
-func (t *Table) decideByBuckets(at int64, rows []Row) (ripe bool) {
-	p := t.parts[0]
-	for i := range rows {
-		r := &rows[i]
-		if r.Verdict != Undecided {
-			continue
-		}
-		if !p.holds(r.Key) {
-			p = t.route(r.Key)
-		}
-		r.owner = p
-		if r.Verdict = p.decide(at, r, &t.config.AutoSplit); r.Verdict == Accepted {
-			p.sample.add(r.Key, t.rng)
-		}
-		ripe = ripe || p.ripe
-	}
-	return ripe
 }
 
 // Reach settles for the keys of a read whether their partitions serve.
