@@ -43,15 +43,11 @@ func validInstance(name string) bool {
 	return true
 }
 
-// identity is who a request claims to be: the secret that signs the answer, which tells the client that this server
-// knows it, and proves nothing about the request.
-type identity struct {
-	secret string // "" when there is none to sign with
-}
-
-func (s *Server) identify(h http.Header) identity {
-	if h.Get(wire.HeaderAccessKeyID) != s.o.AccessKeyID {
-		return identity{}
+// identify returns the secret of who a request claims to be: it signs the answer, which tells the client that this server
+// knows it, and proves nothing about the request. It is empty when there is none to sign with.
+func (s *Server) identify(h http.Header) (secret string) {
+	if h.Get(wire.HeaderAccessKeyID) == s.o.AccessKeyID {
+		secret = s.o.AccessKeySecret
 	}
-	return identity{s.o.AccessKeySecret}
+	return secret
 }

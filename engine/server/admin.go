@@ -68,16 +68,29 @@ func (s *Server) adminAnswer(r *request, result any, err error) *answer {
 	return &answer{status: status, header: header, body: body}
 }
 
-// adminHandlers are the paths; the table's name of those below tables/ is taken out.
-var adminHandlers = map[string]map[string]func(s *Server, ctx context.Context, table string, body []byte) (any, error){
-	"clock":           {http.MethodGet: (*Server).adminClock, http.MethodPost: (*Server).adminAdvance},
+// adminHandler answers a request; the table's name of paths below tables/ is taken out.
+type adminHandler func(s *Server, ctx context.Context, table string, body []byte) (any, error)
+
+var adminHandlers = map[string]map[string]adminHandler{
+	"clock":           {http.MethodGet: (*Server).adminClock, http.MethodPost: reads((*Server).adminAdvance)},
 	"reset":           {http.MethodPost: (*Server).adminReset},
-	"simulate":        {http.MethodPost: (*Server).adminSimulate},
-	"faults":          {http.MethodGet: (*Server).adminFaults, http.MethodPost: (*Server).adminSetFaults, http.MethodDelete: (*Server).adminEndFaults},
+	"simulate":        {http.MethodPost: reads((*Server).adminSimulate)},
+	"faults":          {http.MethodGet: (*Server).adminFaults, http.MethodPost: reads((*Server).adminSetFaults), http.MethodDelete: (*Server).adminEndFaults},
 	"stats":           {http.MethodGet: (*Server).adminStats, http.MethodDelete: (*Server).adminResetStats},
-	"tables/simulate": {http.MethodPost: (*Server).adminSimulate},
-	"tables/split":    {http.MethodPost: (*Server).adminSplit},
-	"tables/move":     {http.MethodPost: (*Server).adminMove},
+	"tables/simulate": {http.MethodPost: reads((*Server).adminSimulate)},
+	"tables/split":    {http.MethodPost: reads((*Server).adminSplit)},
+	"tables/move":     {http.MethodPost: reads((*Server).adminMove)},
+}
+
+// reads is a handler of requests that are a JSON object.
+func reads[J any](f func(s *Server, ctx context.Context, table string, j *J) (any, error)) adminHandler {
+	return func(s *Server, ctx context.Context, table string, body []byte) (any, error) {
+		var j J
+		if err := readJSON(body, &j); err != nil {
+			return nil, err
+		}
+		return f(s, ctx, table, &j)
+	}
 }
 
 // endpoints are what GET of the prefix alone answers: the paths with their methods.

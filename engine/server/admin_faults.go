@@ -68,17 +68,13 @@ func shown(p *faults.Plan) *faultsJSON {
 	return nil
 }
 
-func (s *Server) adminSetFaults(_ context.Context, _ string, body []byte) (any, error) {
-	var j faultsJSON
-	if err := readJSON(body, &j); err != nil {
-		return nil, err
-	}
+func (s *Server) adminSetFaults(ctx context.Context, _ string, j *faultsJSON) (any, error) {
 	p, err := j.plan()
 	if err != nil {
 		return nil, err
 	}
 	s.SetFaults(p)
-	return s.adminFaults(context.Background(), "", nil)
+	return s.adminFaults(ctx, "", nil)
 }
 
 // adminEndFaults switches faults off and forgets their counts.

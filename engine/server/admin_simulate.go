@@ -99,11 +99,7 @@ func (j *simulateJSON) config() (sim.Config, error) {
 	return c, nil
 }
 
-func (s *Server) adminSimulate(_ context.Context, table string, body []byte) (any, error) {
-	var j simulateJSON
-	if err := readJSON(body, &j); err != nil {
-		return nil, err
-	}
+func (s *Server) adminSimulate(_ context.Context, table string, j *simulateJSON) (any, error) {
 	c, err := j.config()
 	if err != nil {
 		return nil, err
@@ -149,11 +145,7 @@ func (j *splitJSON) check() error {
 	return nil
 }
 
-func (s *Server) adminSplit(ctx context.Context, table string, body []byte) (any, error) {
-	var j splitJSON
-	if err := readJSON(body, &j); err != nil {
-		return nil, err
-	}
+func (s *Server) adminSplit(ctx context.Context, table string, j *splitJSON) (any, error) {
 	if err := j.check(); err != nil {
 		return nil, err
 	}
@@ -224,11 +216,7 @@ type moveJSON struct {
 	Unavailable millis `json:"unavailable_ms"`
 }
 
-func (s *Server) adminMove(_ context.Context, table string, body []byte) (any, error) {
-	var j moveJSON
-	if err := readJSON(body, &j); err != nil {
-		return nil, err
-	}
+func (s *Server) adminMove(_ context.Context, table string, j *moveJSON) (any, error) {
 	if j.Partition == nil {
 		return nil, badRequest(`"partition" is missing`)
 	}

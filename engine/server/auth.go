@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"crypto/hmac"
 	"crypto/md5"
 	"encoding/base64"
@@ -18,68 +17,66 @@ import (
 const maxSkew = 15 * time.Minute
 
 // authenticate checks the headers of a request against its body as transmitted.
-func (s *Server) authenticate(r *request) (identity, *wire.Error) {
-	id, err := s.authenticateHeaders(r.path, r.header)
+func (s *Server) authenticate(r *request) (secret string, err *wire.Error) {
+	secret, err = s.authenticateHeaders(r.path, r.header)
 	if err == nil && !r.sameMemory && md5Text(r.body) != r.header.Get(wire.HeaderMD5) {
 		err = wire.Failf(wire.CodeAuthFailed, "Mismatch between MD5 value of request body and x-ots-contentmd5 in header.")
 	}
-	return id, err
+	return secret, err
 }
 
 // authenticateHeaders checks all but the body.
-func (s *Server) authenticateHeaders(path string, h http.Header) (identity, *wire.Error) {
-	id := s.identify(h)
+func (s *Server) authenticateHeaders(path string, h http.Header) (secret string, err *wire.Error) {
+	secret = s.identify(h)
 	for _, name := range []string{wire.HeaderDate, wire.HeaderAPIVersion, wire.HeaderAccessKeyID, wire.HeaderInstance, wire.HeaderMD5} {
 		if h.Get(name) == "" {
-			return id, wire.Invalid("Missing header: %s.", strings.ToLower(name))
+			return secret, wire.Invalid("Missing header: %s.", strings.ToLower(name))
 		}
 	}
 	if s.o.AnyCredentials {
-		return s.knows(id, path, h), s.checkHeaders(h)
+		signer, ok := s.signer(path, h)
+		if !ok { // nobody could check an answer that is signed with a secret of which the server knows nothing
+			signer = ""
+		}
+		return signer, s.checkHeaders(h)
 	}
 	v4 := h.Get(wire.HeaderSignatureV4) != ""
 	if !v4 && h.Get(wire.HeaderSignature) == "" {
-		return id, wire.Invalid("Missing header: %s.", strings.ToLower(wire.HeaderSignature))
+		return secret, wire.Invalid("Missing header: %s.", strings.ToLower(wire.HeaderSignature))
 	}
 	if h.Get(wire.HeaderAccessKeyID) != s.o.AccessKeyID {
-		return id, wire.Failf(wire.CodeAuthFailed, "The AccessKeyID does not exist.")
+		return secret, wire.Failf(wire.CodeAuthFailed, "The AccessKeyID does not exist.")
 	}
-	var want, got string
 	if v4 {
-		date, region := h.Get(wire.HeaderSignDate), h.Get(wire.HeaderSignRegion)
+		date := h.Get(wire.HeaderSignDate)
 		if date == "" {
-			return id, wire.Invalid("Missing header: %s.", strings.ToLower(wire.HeaderSignDate))
+			return secret, wire.Invalid("Missing header: %s.", strings.ToLower(wire.HeaderSignDate))
 		}
-		if region == "" {
-			return id, wire.Invalid("Missing header: %s.", strings.ToLower(wire.HeaderSignRegion))
+		if h.Get(wire.HeaderSignRegion) == "" {
+			return secret, wire.Invalid("Missing header: %s.", strings.ToLower(wire.HeaderSignRegion))
 		}
 		if _, err := time.Parse("20060102", date); err != nil {
-			return id, wire.Invalid("Invalid date format: %s.", date)
+			return secret, wire.Invalid("Invalid date format: %s.", date)
 		}
-		id.secret = s.verify.derive(s.o.AccessKeySecret, date, region)
-		want, got = wire.SignV4(id.secret, path, h), h.Get(wire.HeaderSignatureV4)
-	} else {
-		want, got = wire.Sign(id.secret, path, h), h.Get(wire.HeaderSignature)
 	}
-	if !hmac.Equal([]byte(want), []byte(got)) {
-		return id, wire.Failf(wire.CodeAuthFailed, "Signature mismatch.")
+	secret, ok := s.signer(path, h)
+	if !ok {
+		return secret, wire.Failf(wire.CodeAuthFailed, "Signature mismatch.")
 	}
-	return id, s.checkHeaders(h)
+	return secret, s.checkHeaders(h)
 }
 
-// knows returns the identity of who signed with this server's secret; of others it is empty, for nobody could check an answer that is
-// signed with a secret of which the server knows nothing.
-func (s *Server) knows(id identity, path string, h http.Header) identity {
-	want, got := wire.Sign(s.o.AccessKeySecret, path, h), h.Get(wire.HeaderSignature)
-	if date, region := h.Get(wire.HeaderSignDate), h.Get(wire.HeaderSignRegion); h.Get(wire.HeaderSignatureV4) != "" {
-		id.secret = s.verify.derive(s.o.AccessKeySecret, date, region)
-		want, got = wire.SignV4(id.secret, path, h), h.Get(wire.HeaderSignatureV4)
+// signer returns the key that signs a request with this server's secret, and the answer to it, and whether the request is signed so.
+func (s *Server) signer(path string, h http.Header) (secret string, ok bool) {
+	secret = s.o.AccessKeySecret
+	want, got := "", h.Get(wire.HeaderSignatureV4)
+	if got != "" {
+		secret = s.verify.derive(secret, h.Get(wire.HeaderSignDate), h.Get(wire.HeaderSignRegion))
+		want = wire.SignV4(secret, path, h)
+	} else {
+		want, got = wire.Sign(secret, path, h), h.Get(wire.HeaderSignature)
 	}
-	if !hmac.Equal([]byte(want), []byte(got)) {
-		return identity{}
-	}
-	id.secret = cmp.Or(id.secret, s.o.AccessKeySecret)
-	return id
+	return secret, hmac.Equal([]byte(want), []byte(got))
 }
 
 func (s *Server) checkHeaders(h http.Header) *wire.Error {
@@ -108,18 +105,8 @@ func (s *Server) checkHeaders(h http.Header) *wire.Error {
 // parseDate reads 2006-01-02T15:04:05Z with one to nine digits of a fraction or none. Only seconds count: Go's SDK
 // writes month, day and hour where the fraction belongs.
 func parseDate(text string) (at time.Time, ok bool) {
-	const seconds = len("2006-01-02T15:04:05")
-	if len(text) <= seconds || text[len(text)-1] != 'Z' {
-		return at, false
-	}
-	if fraction := text[seconds : len(text)-1]; fraction != "" {
-		digits := strings.Trim(fraction[1:], "0123456789") == ""
-		if fraction[0] != '.' || len(fraction) < 2 || len(fraction) > 10 || !digits {
-			return at, false
-		}
-	}
-	at, err := time.Parse("2006-01-02T15:04:05", text[:seconds])
-	return at, err == nil
+	at, err := time.Parse("2006-01-02T15:04:05Z", text) // which takes a fraction, of any length and after a comma too
+	return at.Truncate(time.Second), err == nil && len(text) <= len("2006-01-02T15:04:05.123456789Z") && !strings.Contains(text, ",")
 }
 
 func md5Text(b []byte) string {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"example.com/tsimport/engine/sim"
-	"example.com/tsimport/engine/store"
 	"example.com/tsimport/engine/wire"
 )
 
@@ -19,8 +18,16 @@ func (m *Simulator) present(name string) *simTable {
 	return m.find([]byte(name))
 }
 
+// answers is how requests about a table are answered.
+func (m *Simulator) answers(name []byte) (a sim.Answers) {
+	if st := m.present(string(name)); st != nil {
+		a = st.Answers()
+	}
+	return a
+}
+
 // splits are a table's bounds as DescribeTable gives them: rows of the partition key alone.
-func (m *Simulator) splits(t *store.Table, d *wire.TableDescription) (rows [][]byte) {
+func (m *Simulator) splits(d *wire.TableDescription) (rows [][]byte) {
 	st := m.present(d.Name)
 	if st == nil {
 		for i := range d.Bounds {
@@ -43,28 +50,16 @@ func (m *Simulator) splits(t *store.Table, d *wire.TableDescription) (rows [][]b
 
 // locations say in which partition each of the parts begins that points cut a table into. The repeats add up to the
 // parts, one more than the points.
-func (m *Simulator) locations(t *store.Table, points [][]byte) []wire.Location {
-	d := t.Describe()
-	st := m.present(d.Name)
-	var owner func(c *wire.Cell) string
-	first, block := locationName(1), 0
-	if st != nil {
-		place := st.places(m.server.o.Now())
-		owner = func(c *wire.Cell) string {
-			block++
-			return place(cellKey(c), block)
-		}
-		first = place("", 0)
-	} else {
-		owner = func(c *wire.Cell) string { return locationName(1 + below(d.Bounds, c)) }
-	}
-	locations := []wire.Location{{Name: first, Repeat: 1}}
+func (m *Simulator) locations(d *wire.TableDescription, points [][]byte) []wire.Location {
+	place := m.places(d)
+	locations := []wire.Location{{Name: place("", 0), Repeat: 1}}
 	var dec wire.Decoder
-	for _, p := range points {
-		name := first
-		if row, err := dec.Row(p); err == nil && len(row.Key) > 0 {
-			name = owner(&row.Key[0])
+	for i, p := range points {
+		row, err := dec.Row(p)
+		if err != nil {
+			panic(err) // cannot be: the store has written it
 		}
+		name := place(cellKey(&row.Key[0]), i+1)
 		if last := &locations[len(locations)-1]; last.Name == name {
 			last.Repeat++
 		} else {
@@ -75,31 +70,27 @@ func (m *Simulator) locations(t *store.Table, points [][]byte) []wire.Location {
 }
 
 // places returns what says where a key is that begins a split, the n-th one.
-func (st *simTable) places(now time.Time) func(key sim.Key, n int) string {
-	switch st.Answers().Locations {
-	case sim.LocateNothing:
-		return func(sim.Key, int) string { return "" }
-	case sim.LocateBlocks:
-		return func(_ sim.Key, n int) string { return locationName(n + 1) }
-	case sim.LocateNodes:
-		bounds := st.Bounds(now)
-		return func(key sim.Key, _ int) string {
-			below, at := slices.BinarySearch(bounds, key)
-			if at {
-				below++
-			}
-			return locationName(1 + below/sim.NodePartitions)
+func (m *Simulator) places(d *wire.TableDescription) func(key sim.Key, n int) string {
+	st, bounds, each := m.present(d.Name), cellKeys(d.Bounds), 1
+	if st != nil {
+		switch st.Answers().Locations {
+		case sim.LocateNothing:
+			return func(sim.Key, int) string { return "" }
+		case sim.LocateBlocks:
+			return func(_ sim.Key, n int) string { return locationName(n + 1) }
+		case sim.LocateNodes:
+			bounds, each = st.Bounds(m.server.o.Now()), sim.NodePartitions
+		default:
+			return func(key sim.Key, _ int) string { return locationName(st.Owner(key)) }
 		}
 	}
-	return func(key sim.Key, _ int) string { return locationName(st.Owner(key)) }
-}
-
-// below is how many bounds are not above a key: the number of its partition, from 0.
-func below(bounds []wire.Cell, key *wire.Cell) (n int) {
-	for n < len(bounds) && wire.CompareBounds(&bounds[n], key) <= 0 {
-		n++
+	return func(key sim.Key, _ int) string {
+		below, at := slices.BinarySearch(bounds, key)
+		if at {
+			below++
+		}
+		return locationName(1 + below/each)
 	}
-	return n
 }
 
 // newSimTable simulates a table in the partitions it was created with, or where there are none as c says.
@@ -107,12 +98,8 @@ func newSimTable(c sim.Config, bounds []wire.Cell, now time.Time) *sim.Table {
 	if len(bounds) == 0 {
 		return sim.NewTable(c, now)
 	}
-	keys := make([]sim.Key, len(bounds))
-	for i := range bounds {
-		keys[i] = cellKey(&bounds[i])
-	}
 	t := sim.NewTable(sim.Config{Seed: c.Seed}, now)
-	if err := t.Cut(now, keys, 0); err != nil { // cannot be: a table is created with far fewer than sim.MaxPartitions
+	if err := t.Cut(now, cellKeys(bounds), 0); err != nil { // cannot be: a table is created with far fewer than sim.MaxPartitions
 		return sim.NewTable(c, now)
 	}
 	t.Configure(c, now)

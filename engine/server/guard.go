@@ -91,8 +91,8 @@ func (s *Server) judge(r *http.Request, q *request) *answer {
 	if q.tooLong || q.method != http.MethodPost {
 		return nil // refused for that
 	}
-	if id, err := s.authenticateHeaders(q.path, q.header); err != nil {
-		return s.finish(q, id, nil, err)
+	if secret, err := s.authenticateHeaders(q.path, q.header); err != nil {
+		return s.finish(q, secret, nil, err)
 	}
 	prove(r.Context())
 	return nil

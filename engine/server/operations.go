@@ -8,11 +8,8 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// operation is one path of the protocol. decode judges a body; nothing is read or applied before run.
-type operation struct {
-	name   string
-	decode func(s *Server, body []byte) (call, *wire.Error)
-}
+// operation is one path of the protocol. It judges a body; nothing is read or applied before the call runs.
+type operation func(s *Server, body []byte) (call, *wire.Error)
 
 // call is a decoded request. It may hold views into the body.
 type call interface {
@@ -24,59 +21,51 @@ type call interface {
 	release()
 }
 
-var operations = map[string]*operation{}
+var operations map[string]operation
 
 func init() {
-	for _, op := range []*operation{
-		{"CreateTable", tableOperation((*Server).createTable)},
-		{"ListTable", tableOperation((*Server).listTable)},
-		{"DescribeTable", tableOperation((*Server).describeTable)},
-		{"UpdateTable", tableOperation((*Server).updateTable)},
-		{"DeleteTable", tableOperation((*Server).deleteTable)},
-		{"CreateIndex", tableOperation((*Server).createIndex)},
-		{"DropIndex", tableOperation((*Server).dropIndex)},
-		{"AddDefinedColumn", tableOperation(definedColumns(wire.DecodeAddDefined))},
-		{"DeleteDefinedColumn", tableOperation(definedColumns(wire.DecodeDeleteDefined))},
-		{"ComputeSplitPointsBySize", (*Server).splitPoints},
-		{"ListSearchIndex", (*Server).listNothing},
-		{"ListStream", (*Server).listNothing},
-		{"ListTimeseriesTable", (*Server).listNothing},
-		{"GetRow", (*Server).getRow},
-		{"GetRange", (*Server).getRange},
-		{"BatchGetRow", (*Server).batchGet},
-		{"PutRow", writeOne(wire.PutRow)},
-		{"UpdateRow", writeOne(wire.UpdateRow)},
-		{"DeleteRow", writeOne(wire.DeleteRow)},
-		{"BatchWriteRow", (*Server).batchWrite},
-		{"BulkImport", (*Server).bulkImport},
-		{"BulkExport", (*Server).bulkExport},
-	} {
-		operations[op.name] = op
+	operations = map[string]operation{
+		"CreateTable":              tableOperation(simple(wire.DecodeCreateTable, (*Server).createTable)),
+		"ListTable":                tableOperation(simple(nothing, (*Server).listTable)),
+		"DescribeTable":            tableOperation(simple(wire.DecodeTableName, (*Server).describeTable)),
+		"UpdateTable":              tableOperation(simple(wire.DecodeUpdateTable, (*Server).updateTable)),
+		"DeleteTable":              tableOperation(simple(wire.DecodeTableName, (*Server).deleteTable)),
+		"CreateIndex":              tableOperation(simple(wire.DecodeCreateIndex, (*Server).createIndex)),
+		"DropIndex":                tableOperation(simple(wire.DecodeDropIndex, (*Server).dropIndex)),
+		"AddDefinedColumn":         tableOperation(simple(wire.DecodeAddDefined, (*Server).updateDefined)),
+		"DeleteDefinedColumn":      tableOperation(simple(wire.DecodeDeleteDefined, (*Server).updateDefined)),
+		"ComputeSplitPointsBySize": simple(wire.DecodeSplitPoints, (*Server).splitPoints),
+		"ListSearchIndex":          simple(wire.DecodeMaybeTableName, (*Server).listNothing),
+		"ListStream":               simple(wire.DecodeMaybeTableName, (*Server).listNothing),
+		"ListTimeseriesTable":      simple(wire.DecodeMaybeTableName, (*Server).listNothing),
+		"GetRow":                   (*Server).getRow,
+		"GetRange":                 rangeOf(wire.DecodeGetRange),
+		"BatchGetRow":              (*Server).batchGet,
+		"PutRow":                   writeOne(wire.PutRow),
+		"UpdateRow":                writeOne(wire.UpdateRow),
+		"DeleteRow":                writeOne(wire.DeleteRow),
+		"BatchWriteRow":            writeOf(ofBatch, (*wire.WriteRequest).DecodeBatch),
+		"BulkImport":               writeOf(ofBulk, (*wire.WriteRequest).DecodeBulkImport),
+		"BulkExport":               rangeOf(wire.DecodeBulkExport),
 	}
 }
 
 // unimplemented are the service's operations that the engine refuses by name; others do not exist.
-var unimplemented = func() map[string]bool {
-	m := map[string]bool{}
-	for _, name := range []string{
-		"StartLocalTransaction", "CommitTransaction", "AbortTransaction",
-		"DescribeStream", "GetShardIterator", "GetStreamRecord",
-		"CreateSearchIndex", "UpdateSearchIndex", "DeleteSearchIndex", "DescribeSearchIndex",
-		"Search", "ParallelScan", "ComputeSplits", "SQLQuery",
-		"CreateDeliveryTask", "DeleteDeliveryTask", "UpdateDeliveryTask", "DescribeDeliveryTask", "ListDeliveryTask",
-		"CreateGlobalTable", "BindGlobalTable", "DescribeGlobalTable", "UnbindGlobalTable", "UpdateGlobalTable",
-		"tunnel/create", "tunnel/delete", "tunnel/list", "tunnel/describe", "tunnel/connect", "tunnel/heartbeat",
-		"tunnel/shutdown", "tunnel/getcheckpoint", "tunnel/readrecords", "tunnel/checkpoint",
-		"PutTimeseriesData", "GetTimeseriesData", "QueryTimeseriesMeta", "CreateTimeseriesTable",
-		"DeleteTimeseriesTable", "DescribeTimeseriesTable", "UpdateTimeseriesTable", "UpdateTimeseriesMeta",
-		"DeleteTimeseriesMeta", "ScanTimeseriesData", "SplitTimeseriesScanTask",
-		"CreateTimeseriesAnalyticalStore", "UpdateTimeseriesAnalyticalStore", "DescribeTimeseriesAnalyticalStore",
-		"DeleteTimeseriesAnalyticalStore", "CreateTimeseriesLastpointIndex", "DeleteTimeseriesLastpointIndex",
-	} {
-		m[name] = true
-	}
-	return m
-}()
+var unimplemented = []string{
+	"StartLocalTransaction", "CommitTransaction", "AbortTransaction",
+	"DescribeStream", "GetShardIterator", "GetStreamRecord",
+	"CreateSearchIndex", "UpdateSearchIndex", "DeleteSearchIndex", "DescribeSearchIndex",
+	"Search", "ParallelScan", "ComputeSplits", "SQLQuery",
+	"CreateDeliveryTask", "DeleteDeliveryTask", "UpdateDeliveryTask", "DescribeDeliveryTask", "ListDeliveryTask",
+	"CreateGlobalTable", "BindGlobalTable", "DescribeGlobalTable", "UnbindGlobalTable", "UpdateGlobalTable",
+	"tunnel/create", "tunnel/delete", "tunnel/list", "tunnel/describe", "tunnel/connect", "tunnel/heartbeat",
+	"tunnel/shutdown", "tunnel/getcheckpoint", "tunnel/readrecords", "tunnel/checkpoint",
+	"PutTimeseriesData", "GetTimeseriesData", "QueryTimeseriesMeta", "CreateTimeseriesTable",
+	"DeleteTimeseriesTable", "DescribeTimeseriesTable", "UpdateTimeseriesTable", "UpdateTimeseriesMeta",
+	"DeleteTimeseriesMeta", "ScanTimeseriesData", "SplitTimeseriesScanTask",
+	"CreateTimeseriesAnalyticalStore", "UpdateTimeseriesAnalyticalStore", "DescribeTimeseriesAnalyticalStore",
+	"DeleteTimeseriesAnalyticalStore", "CreateTimeseriesLastpointIndex", "DeleteTimeseriesLastpointIndex",
+}
 
 // instead says what to use in place of an operation that is refused; empty is nothing.
 func instead(operation string) string {
@@ -95,43 +84,53 @@ func instead(operation string) string {
 	return ""
 }
 
-// plain is a call without rows of its own.
-type plain struct {
-	n int
-	f func(context.Context) ([]byte, *wire.Error)
+// simple is an operation without rows.
+func simple[R any](decode func([]byte) (R, *wire.Error), run func(*Server, context.Context, R) ([]byte, *wire.Error)) operation {
+	return func(s *Server, body []byte) (call, *wire.Error) {
+		r, err := decode(body)
+		if judged, ok := any(r).(interface {
+			Check(streams bool) *wire.Error
+		}); ok && err == nil {
+			err = judged.Check(s.o.IgnoreStreams)
+		}
+		return &plain{f: func(ctx context.Context) ([]byte, *wire.Error) { return run(s, ctx, r) }}, err
+	}
 }
 
-func (p plain) rows() int                                     { return p.n }
-func (p plain) refuse(func(int) string)                       {}
-func (p plain) run(ctx context.Context) ([]byte, *wire.Error) { return p.f(ctx) }
-func (p plain) visit(*visit)                                  {}
-func (p plain) settle(int, *wire.Error)                       {}
-func (p plain) release()                                      {}
+// nothing is what ListTable says.
+func nothing([]byte) (struct{}, *wire.Error) { return struct{}{}, nil }
 
-// read is a plain call that reads rows.
-type read struct {
-	plain
-	keys func(*visit)
+// plain is a call that writes no rows.
+type plain struct {
+	n    int // rows that it names, where it names each
+	f    func(context.Context) ([]byte, *wire.Error)
+	keys func(*visit)                   // of the rows that it reads; nil is none
 	lost func(key int, err *wire.Error) // nil: the request fails as a whole
 	err  *wire.Error
 	page *store.Page // whose memory the answer is, until an answer has taken it; may be nil
 }
 
-func (r *read) release() { r.page.Release() }
+func (p *plain) rows() int               { return p.n }
+func (p *plain) refuse(func(int) string) {}
+func (p *plain) release()                { p.page.Release() }
 
-func (r *read) visit(v *visit) { r.keys(v) }
-
-func (r *read) settle(key int, err *wire.Error) {
-	if r.lost == nil {
-		r.err = err
-		return
+func (p *plain) visit(v *visit) {
+	if p.keys != nil {
+		p.keys(v)
 	}
-	r.lost(key, err)
 }
 
-func (r *read) run(ctx context.Context) ([]byte, *wire.Error) {
-	if r.err != nil {
-		return nil, r.err
+func (p *plain) settle(key int, err *wire.Error) {
+	if p.lost != nil {
+		p.lost(key, err)
+	} else {
+		p.err = err
 	}
-	return r.plain.run(ctx)
+}
+
+func (p *plain) run(ctx context.Context) ([]byte, *wire.Error) {
+	if p.err != nil {
+		return nil, p.err
+	}
+	return p.f(ctx)
 }

@@ -85,13 +85,11 @@ func (s *Server) adminClock(context.Context, string, []byte) (any, error) {
 	return clockJSON{s.Now().UTC(), time.Duration(s.ahead.Load()).Milliseconds()}, nil
 }
 
-func (s *Server) adminAdvance(ctx context.Context, _ string, body []byte) (any, error) {
-	var asked struct {
-		Advance string `json:"advance"`
-	}
-	if err := readJSON(body, &asked); err != nil {
-		return nil, err
-	}
+type advanceJSON struct {
+	Advance string `json:"advance"`
+}
+
+func (s *Server) adminAdvance(ctx context.Context, _ string, asked *advanceJSON) (any, error) {
 	d, err := time.ParseDuration(asked.Advance)
 	if err != nil || d < 0 {
 		return nil, badRequest(`"advance" is %q; want a duration such as 36h, not below 0`, asked.Advance)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"example.com/tsimport/engine/filter"
@@ -32,23 +33,25 @@ type write struct {
 
 var writes = sync.Pool{New: func() any { return &write{} }}
 
-func (s *Server) newWrite(answer answerOf, decode func(*wire.WriteRequest) *wire.Error) (call, *wire.Error) {
-	w := writes.Get().(*write)
-	w.server, w.answer = s, answer
-	err := decode(&w.request)
-	if err == nil {
-		err = w.decodeConditions()
+func writeOf(answer answerOf, decode func(*wire.WriteRequest, []byte) *wire.Error) operation {
+	return func(s *Server, body []byte) (call, *wire.Error) {
+		w := writes.Get().(*write)
+		w.server, w.answer = s, answer
+		err := decode(&w.request, body)
+		if err == nil {
+			err = w.decodeConditions()
+		}
+		if err != nil {
+			w.release()
+			return nil, err
+		}
+		n := w.request.Rows()
+		if cap(w.outcomes) < n {
+			w.outcomes = make([]wire.Outcome, n)
+		}
+		w.outcomes = w.outcomes[:n]
+		return w, nil
 	}
-	if err != nil {
-		w.release()
-		return nil, err
-	}
-	n := w.request.Rows()
-	if cap(w.outcomes) < n {
-		w.outcomes = make([]wire.Outcome, n)
-	}
-	w.outcomes = w.outcomes[:n]
-	return w, nil
 }
 
 // decodeConditions reads the rows' column conditions. Most requests have none, and keep none.
@@ -71,18 +74,8 @@ func (w *write) decodeConditions() (err *wire.Error) {
 	return nil
 }
 
-func writeOne(op wire.RowOp) func(*Server, []byte) (call, *wire.Error) {
-	return func(s *Server, body []byte) (call, *wire.Error) {
-		return s.newWrite(ofRow, func(r *wire.WriteRequest) *wire.Error { return r.DecodeRow(op, body) })
-	}
-}
-
-func (s *Server) batchWrite(body []byte) (call, *wire.Error) {
-	return s.newWrite(ofBatch, func(r *wire.WriteRequest) *wire.Error { return r.DecodeBatch(body) })
-}
-
-func (s *Server) bulkImport(body []byte) (call, *wire.Error) {
-	return s.newWrite(ofBulk, func(r *wire.WriteRequest) *wire.Error { return r.DecodeBulkImport(body) })
+func writeOne(op wire.RowOp) operation {
+	return writeOf(ofRow, func(r *wire.WriteRequest, body []byte) *wire.Error { return r.DecodeRow(op, body) })
 }
 
 func (w *write) rows() int { return len(w.outcomes) }
@@ -110,13 +103,7 @@ func (w *write) visit(v *visit) {
 func (w *write) units() (sum float64) {
 	for i := range w.request.Tables {
 		t := &w.request.Tables[i]
-		copies := 1
-		if table := w.server.store.Table(t.Name); table != nil {
-			copies += table.Indexes()
-		}
-		if st := w.server.sim.present(string(t.Name)); st != nil {
-			copies += st.Answers().Indexes
-		}
+		copies := w.server.sim.copies(t.Name)
 		for j := range t.Changes {
 			row := t.Changes[j].Row
 			sum += float64(copies) * float64(wire.Units(row.KeyBytes()+row.CellBytes()))
@@ -139,11 +126,7 @@ func (w *write) run(ctx context.Context) ([]byte, *wire.Error) {
 		w.answers = append(w.answers, wire.TableOutcomes{Name: t.Name, Outcomes: rest[:n]})
 		rest = rest[n:]
 	}
-	apply := w.server.store.Write
-	if w.request.Atomic {
-		apply = w.server.store.WriteAtomic
-	}
-	if err := apply(ctx, w.tables); err != nil {
+	if err := w.server.store.Write(ctx, w.tables, w.request.Atomic); err != nil {
 		return nil, err
 	}
 	switch w.answer {
@@ -190,7 +173,7 @@ func (s *Server) getRow(body []byte) (call, *wire.Error) {
 	if err != nil {
 		return nil, err
 	}
-	return &read{keys: func(v *visit) { v.open(r.Name); v.key(r.Key) }, plain: plain{1, func(context.Context) ([]byte, *wire.Error) {
+	return &plain{n: 1, keys: func(v *visit) { v.open(r.Name); v.key(r.Key) }, f: func(context.Context) ([]byte, *wire.Error) {
 		t, err := s.table(r.Name)
 		if err != nil {
 			return nil, err
@@ -200,7 +183,7 @@ func (s *Server) getRow(body []byte) (call, *wire.Error) {
 			return nil, o.Err
 		}
 		return wire.AppendGetRow(nil, &o), nil
-	}}}, nil
+	}}, nil
 }
 
 func (s *Server) batchGet(body []byte) (call, *wire.Error) {
@@ -217,7 +200,7 @@ func (s *Server) batchGet(body []byte) (call, *wire.Error) {
 		}
 	}
 	var lost map[int]*wire.Error // of keys, counted over all tables
-	c := &read{keys: func(v *visit) {
+	return &plain{n: rows, keys: func(v *visit) {
 		for i := range tables {
 			v.open(tables[i].Name)
 			for _, key := range tables[i].Keys {
@@ -229,8 +212,7 @@ func (s *Server) batchGet(body []byte) (call, *wire.Error) {
 			lost = make(map[int]*wire.Error)
 		}
 		lost[key] = err
-	}}
-	c.plain = plain{rows, func(ctx context.Context) ([]byte, *wire.Error) {
+	}, f: func(ctx context.Context) ([]byte, *wire.Error) {
 		answers := make([]wire.TableOutcomes, len(tables))
 		n := 0
 		for i := range tables {
@@ -255,58 +237,40 @@ func (s *Server) batchGet(body []byte) (call, *wire.Error) {
 			}
 		}
 		return wire.AppendBatch(nil, answers, true), nil
-	}}
-	return c, nil
+	}}, nil
 }
 
-func (s *Server) getRange(body []byte) (call, *wire.Error) {
-	r, err := wire.DecodeGetRange(body)
-	if err != nil {
-		return nil, err
-	}
-	f, err := selected(&r.Selection, "")
-	if err != nil {
-		return nil, err
-	}
-	c := &read{keys: func(v *visit) { v.open(r.Name); v.key(r.Start) }}
-	c.plain = plain{0, func(ctx context.Context) ([]byte, *wire.Error) {
-		t, err := s.table(r.Name)
+// rangeOf is GetRange or BulkExport.
+func rangeOf(decode func([]byte) (*wire.GetRange, *wire.Error)) operation {
+	return func(s *Server, body []byte) (call, *wire.Error) {
+		r, err := decode(body)
 		if err != nil {
 			return nil, err
 		}
-		p, err := s.store.Range(ctx, t, r, f)
+		f, err := selected(&r.Selection, "")
 		if err != nil {
 			return nil, err
 		}
-		c.page = p
-		if r.Block == wire.PlainBuffer {
-			return p.Between(wire.AroundRows(p.Consumed, len(p.Rows), p.Next)), nil
+		c := &plain{keys: func(v *visit) { v.open(r.Name); v.key(r.Start) }}
+		c.f = func(ctx context.Context) ([]byte, *wire.Error) {
+			t, err := s.table(r.Name)
+			if err != nil {
+				return nil, err
+			}
+			p, err := s.store.Range(ctx, t, r, f)
+			if err != nil {
+				return nil, err
+			}
+			c.page = p
+			if r.Block == wire.SimpleRowMatrix {
+				matrix, err := r.Matrix(t.Describe().Key, p.Rows)
+				if matrix != nil || err != nil {
+					before, after := r.Around(p.Consumed, p.Scanned, len(matrix), p.Next)
+					return slices.Concat(before, matrix, after), err
+				}
+			}
+			return p.Between(r.Around(p.Consumed, p.Scanned, len(p.Rows), p.Next)), nil
 		}
-		answer, err := wire.AppendGetRange(nil, r, t.Describe().Key, p.Consumed, p.Rows, p.Next)
-		return wire.AppendBlockType(answer, r.Block), err
-	}}
-	return c, nil
-}
-
-func (s *Server) bulkExport(body []byte) (call, *wire.Error) {
-	r, err := wire.DecodeBulkExport(body)
-	if err != nil {
-		return nil, err
+		return c, nil
 	}
-	f, err := selected(&r.Selection, "")
-	if err != nil {
-		return nil, err
-	}
-	return &read{keys: func(v *visit) { v.open(r.Name); v.key(r.Start) }, plain: plain{0, func(ctx context.Context) ([]byte, *wire.Error) {
-		t, err := s.table(r.Name)
-		if err != nil {
-			return nil, err
-		}
-		p, err := s.store.Range(ctx, t, &r.GetRange, f)
-		if err != nil {
-			return nil, err
-		}
-		defer p.Release()
-		return wire.AppendBulkExport(nil, r, t.Describe().Key, p.Scanned, p.Rows, p.Next)
-	}}}, nil
 }

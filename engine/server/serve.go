@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +28,8 @@ type request struct {
 	tooLong    bool // there was more than is allowed, and body is not all of it
 	sameMemory bool // see Server.SameMemory
 }
+
+func (r *request) operation() string { return strings.TrimPrefix(r.path, "/") }
 
 // answer is what goes back; cut says that the connection is to be cut instead, or after half of the body.
 type answer struct {
@@ -59,55 +62,53 @@ func (s *Server) serve(ctx context.Context, r *request) (a *answer) {
 	if isAdmin(r.path) {
 		return s.admin(ctx, r)
 	}
-	id, op, err := s.admit(r)
+	secret, op, err := s.admit(r)
 	if err != nil {
-		return s.finish(r, id, nil, err)
+		return s.finish(r, secret, nil, err)
 	}
 	body, err := inflate(r)
 	if err != nil {
-		return s.finish(r, id, nil, err)
+		return s.finish(r, secret, nil, err)
 	}
-	c, err := op.decode(s, body)
+	c, err := op(s, body)
 	if err != nil {
-		return s.finish(r, id, nil, err)
+		return s.finish(r, secret, nil, err)
 	}
 	defer c.release()
-	return s.injectFault(ctx, r, id, op, c, body)
+	return s.injectFault(ctx, r, secret, op, c, body)
 }
 
 // admit refuses what is not a proven request for an operation.
-func (s *Server) admit(r *request) (identity, *operation, *wire.Error) {
+func (s *Server) admit(r *request) (secret string, op operation, err *wire.Error) {
 	if r.method != http.MethodPost {
 		return s.identify(r.header), nil, wire.Fail(wire.CodeMethodNotAllowed)
 	}
 	if r.tooLong {
 		return s.identify(r.header), nil, wire.Fail(wire.CodeBodyTooLarge)
 	}
-	id, err := s.authenticate(r)
-	if err != nil {
-		return id, nil, err
+	if secret, err = s.authenticate(r); err != nil {
+		return secret, nil, err
 	}
-	name := strings.TrimPrefix(r.path, "/")
-	op := operations[name]
-	switch {
-	case op != nil:
-		return id, op, nil
-	case unimplemented[name]:
-		refusal := wire.Unsupported("operation " + name)
-		refusal.Message += instead(name)
-		return id, nil, refusal
+	name := r.operation()
+	if op = operations[name]; op != nil {
+		return secret, op, nil
 	}
-	return id, nil, wire.Invalid("Unsupported operation: %s.", name)
+	if slices.Contains(unimplemented, name) {
+		err = wire.Unsupported("operation " + name)
+		err.Message += instead(name)
+		return secret, nil, err
+	}
+	return secret, nil, wire.Invalid("Unsupported operation: %s.", name)
 }
 
 // injectFault carries out the request's fault, if there is one.
-func (s *Server) injectFault(ctx context.Context, r *request, id identity, op *operation, c call, body []byte) *answer {
+func (s *Server) injectFault(ctx context.Context, r *request, secret string, op operation, c call, body []byte) *answer {
 	plan := s.plan.Load()
 	plan.Await(time.Now())
-	f := plan.Next(op.name, c.rows())
+	f := plan.Next(r.operation(), c.rows())
 	switch f.Action {
 	case faults.Refuse:
-		return s.finish(r, id, nil, wire.Fail(f.Code))
+		return s.finish(r, secret, nil, wire.Fail(f.Code))
 	case faults.DropBefore:
 		return &answer{cut: true}
 	case faults.BadBody:
@@ -124,9 +125,9 @@ func (s *Server) injectFault(ctx context.Context, r *request, id identity, op *o
 		}
 		return &answer{cut: true}
 	case faults.ApplyLate:
-		s.later(op, plan, f, body)
+		s.later(r.operation(), op, plan, f, body)
 		if f.Code != "" {
-			return s.finish(r, id, nil, wire.Fail(f.Code))
+			return s.finish(r, secret, nil, wire.Fail(f.Code))
 		}
 		return &answer{cut: true}
 	}
@@ -139,15 +140,15 @@ func (s *Server) injectFault(ctx context.Context, r *request, id identity, op *o
 		return &answer{cut: true}
 	case faults.AnswerErrorAfter:
 		f.Code = cmp.Or(f.Code, wire.CodeTimeout)
-		return s.finish(r, id, nil, wire.Fail(f.Code))
+		return s.finish(r, secret, nil, wire.Fail(f.Code))
 	}
 	if f.Action == faults.PageAfter {
 		return page(f.Code)
 	}
 	r.sameMemory = r.sameMemory && f.Action != faults.FlipBit // a checksum finds it
-	a := s.finish(r, id, out, err)
-	if reading, ok := c.(*read); ok {
-		a.page, reading.page = reading.page, nil
+	a := s.finish(r, secret, out, err)
+	if p, ok := c.(*plain); ok {
+		a.page, p.page = p.page, nil
 	}
 	if f.Action == faults.FlipBit && len(a.body) > 0 {
 		at := f.Bit % uint64(8*len(a.body))
@@ -171,15 +172,15 @@ func page(code string) *answer {
 }
 
 // later decodes a copy of the body, for the caller's may be used again by then.
-func (s *Server) later(op *operation, plan *faults.Plan, f faults.Fault, body []byte) {
+func (s *Server) later(name string, op operation, plan *faults.Plan, f faults.Fault, body []byte) {
 	body = bytes.Clone(body)
 	s.applyLate(plan, f.Delay, func(ctx context.Context) {
 		defer func() {
 			if v := recover(); v != nil {
-				s.o.Log.Printf("panic in a late %s: %v\n%s", op.name, v, debug.Stack())
+				s.o.Log.Printf("panic in a late %s: %v\n%s", name, v, debug.Stack())
 			}
 		}()
-		if c, err := op.decode(s, body); err == nil {
+		if c, err := op(s, body); err == nil {
 			c.run(ctx)
 			c.release()
 		}
@@ -187,7 +188,7 @@ func (s *Server) later(op *operation, plan *faults.Plan, f faults.Fault, body []
 }
 
 // finish makes the answer of a body or an error, and signs it if it can.
-func (s *Server) finish(r *request, id identity, body []byte, err *wire.Error) *answer {
+func (s *Server) finish(r *request, secret string, body []byte, err *wire.Error) *answer {
 	a := &answer{status: http.StatusOK, body: body, header: make(http.Header, 8)}
 	if err != nil {
 		a.status, a.body = err.Status, wire.AppendError(nil, err)
@@ -204,8 +205,8 @@ func (s *Server) finish(r *request, id identity, body []byte, err *wire.Error) *
 	h[wire.HeaderRequestID] = []string{s.ids.next()}
 	h[wire.HeaderDate] = []string{s.o.Now().UTC().Format("2006-01-02T15:04:05.000Z")}
 	h[wire.HeaderContentType] = []string{"protocol buffer"}
-	if id.secret != "" {
-		h["Authorization"] = []string{"OTS " + r.header.Get(wire.HeaderAccessKeyID) + ":" + wire.SignResponse(id.secret, r.path, h)}
+	if secret != "" {
+		h["Authorization"] = []string{"OTS " + r.header.Get(wire.HeaderAccessKeyID) + ":" + wire.SignResponse(secret, r.path, h)}
 	}
 	h["Content-Length"] = []string{strconv.Itoa(len(a.body))}
 	return a

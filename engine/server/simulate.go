@@ -158,11 +158,7 @@ func (m *Simulator) learn(t *store.Table, st *simTable, c sim.Config) error {
 	if err != nil || rows == 0 {
 		return err
 	}
-	keys := make([]sim.Key, len(cells))
-	for i := range cells {
-		keys[i] = cellKey(&cells[i])
-	}
-	now := m.server.o.Now()
+	keys, now := cellKeys(cells), m.server.o.Now()
 	st.Seen(keys, rows)
 	if c.Partitions > 1 && len(c.Sample) == 0 && len(st.Bounds(now)) == 0 {
 		return st.Cut(now, sim.Quantiles(keys, c.Partitions), 0)
@@ -175,6 +171,14 @@ func cellKey(c *wire.Cell) sim.Key {
 		return sim.IntegerKey(c.Int())
 	}
 	return sim.Key(c.Value)
+}
+
+func cellKeys(cells []wire.Cell) []sim.Key {
+	keys := make([]sim.Key, len(cells))
+	for i := range cells {
+		keys[i] = cellKey(&cells[i])
+	}
+	return keys
 }
 
 // find is a request's way to the simulation of a table; nil is none.
@@ -279,13 +283,9 @@ func (m *Simulator) Split(ctx context.Context, table string, c Cut) error {
 		if rows == 0 && c.Even > 1 {
 			return fmt.Errorf("table %s has no rows to cut it evenly at; give keys or a sample", table)
 		}
-		var points []sim.Key
-		for i := 1; i < len(cells); i++ {
-			if k := cellKey(&cells[i]); k != cellKey(&cells[0]) {
-				points = append(points, k)
-			}
-		}
-		return st.Cut(now, points, c.Unavailable)
+		keys := cellKeys(cells)
+		above := slices.DeleteFunc(slices.Clone(keys), func(k sim.Key) bool { return k == keys[0] })
+		return st.Cut(now, above, c.Unavailable)
 	}
 	return st.Split(now, c.Keys, c.Unavailable)
 }

@@ -19,7 +19,7 @@ import (
 
 // panics registers an operation that panics as long as the test runs.
 func panics(t *testing.T) (op string) {
-	operations["Panic"] = &operation{"Panic", func(*Server, []byte) (call, *wire.Error) { panic("on purpose") }}
+	operations["Panic"] = func(*Server, []byte) (call, *wire.Error) { panic("on purpose") }
 	t.Cleanup(func() { delete(operations, "Panic") })
 	return "Panic"
 }
@@ -62,12 +62,12 @@ func TestAPanicOfARequestAppliedLateIsLogged(t *testing.T) {
 	var out syncBuffer
 	s := open(t, Options{Log: log.New(&out, "", 0)})
 	decoded := 0
-	operations["Late"] = &operation{"Late", func(*Server, []byte) (call, *wire.Error) {
+	operations["Late"] = func(*Server, []byte) (call, *wire.Error) {
 		if decoded++; decoded > 1 {
 			panic("on purpose")
 		}
-		return plain{}, nil
-	}}
+		return &plain{}, nil
+	}
 	defer delete(operations, "Late")
 	s.SetFaults(&faults.Plan{
 		Only:   func(op string) bool { return op == "Late" },
@@ -89,13 +89,13 @@ type gate struct{ entered, open chan struct{} }
 
 func newGate(t *testing.T) *gate {
 	g := &gate{make(chan struct{}), make(chan struct{})}
-	operations["Gate"] = &operation{"Gate", func(*Server, []byte) (call, *wire.Error) {
-		return plain{0, func(context.Context) ([]byte, *wire.Error) {
+	operations["Gate"] = func(*Server, []byte) (call, *wire.Error) {
+		return &plain{f: func(context.Context) ([]byte, *wire.Error) {
 			close(g.entered)
 			<-g.open
 			return nil, nil
 		}}, nil
-	}}
+	}
 	t.Cleanup(func() { delete(operations, "Gate") })
 	return g
 }

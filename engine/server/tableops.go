@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -36,20 +35,11 @@ func (l *opsLimit) take(now time.Time) *wire.Error {
 }
 
 // tableOperation is an operation under the limit of table operations, malformed or not.
-func tableOperation(decode func(*Server, []byte) (call, *wire.Error)) func(*Server, []byte) (call, *wire.Error) {
+func tableOperation(op operation) operation {
 	return func(s *Server, body []byte) (call, *wire.Error) {
 		if err := s.tableOps.take(s.o.Now()); err != nil {
 			return nil, err
 		}
-		return decode(s, body)
-	}
-}
-
-func definedColumns(decode func([]byte) (*wire.DefinedColumns, *wire.Error)) func(*Server, []byte) (call, *wire.Error) {
-	return func(s *Server, body []byte) (call, *wire.Error) {
-		r, err := decode(body)
-		return plain{0, func(ctx context.Context) ([]byte, *wire.Error) {
-			return nil, s.store.UpdateDefined(ctx, r)
-		}}, err
+		return op(s, body)
 	}
 }

@@ -78,7 +78,7 @@ type visit struct {
 type visited struct {
 	table  *simTable // nil means no such table
 	from   int
-	copies int32 // how often a row is paid for: once, and for each index
+	copies int32
 }
 
 var visits = sync.Pool{New: func() any { return &visit{} }}
@@ -92,14 +92,16 @@ func (v *visit) release() {
 
 // open says that the rows to come are of a table.
 func (v *visit) open(name []byte) {
-	t, copies := v.sim.find(name), int32(1)
-	if t != nil {
-		copies += int32(t.Answers().Indexes)
-		if table := v.sim.server.store.Table(name); table != nil {
-			copies += int32(table.Indexes())
-		}
+	v.tables = append(v.tables, visited{v.sim.find(name), len(v.rows), int32(v.sim.copies(name))})
+}
+
+// copies is how often a row of a table is paid for: once, and for each index.
+func (m *Simulator) copies(name []byte) int {
+	copies := 1 + m.answers(name).Indexes
+	if t := m.server.store.Table(name); t != nil {
+		copies += t.Indexes()
 	}
-	v.tables = append(v.tables, visited{t, len(v.rows), copies})
+	return copies
 }
 
 func (v *visit) change(c *wire.Change, o *wire.Outcome) {

@@ -8,12 +8,6 @@ import (
 	"example.com/tsimport/engine/wire"
 )
 
-// WriteAtomic is Write, but for each table either all rows are applied or none: then every row of the table has the
-// error of the first that has one. The rows of a table must share a partition key.
-func (s *Store) WriteAtomic(ctx context.Context, tables []TableWrite) *wire.Error {
-	return s.write(ctx, tables, true)
-}
-
 // checkAtomic gives the rows of a table one error when one of them has one, or when they are of several partition keys.
 // Only rows of tables without an error are left.
 func (w *writer) checkAtomic(tables []TableWrite) {

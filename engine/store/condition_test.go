@@ -64,7 +64,7 @@ func TestAConditionalBatchAppliesNothingWhenItsClientHasGone(t *testing.T) {
 		changes[i].Condition = []byte{1}
 	}
 	w := TableWrite{Table: tab, Changes: changes, Conditions: []*filter.Filter{passes, passes, passes}, Outcomes: make([]wire.Outcome, 3)}
-	if err := s.Write(&patient{ctx, 2}, []TableWrite{w}); err == nil || *err != *cancelled() {
+	if err := s.Write(&patient{ctx, 2}, []TableWrite{w}, false); err == nil || *err != *cancelled() {
 		t.Error(err)
 	}
 	for k := range int64(3) {

@@ -249,7 +249,7 @@ func indexAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.
 					continue
 				}
 				changes := drawChanges(rng, 3)
-				if err := s.Write(ctx, []TableWrite{{Table: tab, Changes: changes, Outcomes: make([]wire.Outcome, len(changes))}}); err != nil {
+				if err := s.Write(ctx, []TableWrite{{Table: tab, Changes: changes, Outcomes: make([]wire.Outcome, len(changes))}}, false); err != nil {
 					t.Error(err)
 				}
 			}

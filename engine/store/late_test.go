@@ -29,7 +29,7 @@ func TestADelayedIndexIsItsTableAsItWas(t *testing.T) {
 		for step := range 150 {
 			changes := drawChanges(rng, 1+rng.IntN(4))
 			out := make([]wire.Outcome, len(changes))
-			must(t, s.Write(ctx, []TableWrite{{Table: tab, Changes: changes, Outcomes: out}}))
+			must(t, s.Write(ctx, []TableWrite{{Table: tab, Changes: changes, Outcomes: out}}, false))
 			switch step {
 			case 50:
 				must(t, s.CreateIndex(ctx, &wire.CreateIndex{Table: []byte("t"), Index: byNP, BaseData: true}))
@@ -66,7 +66,7 @@ func TestADelayedIndexIsItsTableAsItWas(t *testing.T) {
 		checkIndexes(t, s, fmt.Sprintf("seed %d, without a delay", seed))
 		must(t, s.Choose(Choices{IndexDelay: time.Hour}))
 		c := drawChange(rng)
-		must(t, s.Write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{c}, Outcomes: make([]wire.Outcome, 1)}}))
+		must(t, s.Write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{c}, Outcomes: make([]wire.Outcome, 1)}}, false))
 		must(t, s.DeleteTable(ctx, []byte("t")))
 		it, err := s.db.NewIter(nil)
 		must(t, err)

@@ -45,7 +45,7 @@ func numbered(p, s string, cells ...wire.Cell) wire.Change {
 // write writes changes and returns the numbers of the rows that were written with one.
 func write(s *Store, tab *Table, changes ...wire.Change) (numbers []int64, err error) {
 	out := make([]wire.Outcome, len(changes))
-	if err := s.Write(ctx, []TableWrite{{Table: tab, Changes: changes, Outcomes: out}}); err != nil {
+	if err := s.Write(ctx, []TableWrite{{Table: tab, Changes: changes, Outcomes: out}}, false); err != nil {
 		return nil, err
 	}
 	for i := range out {
@@ -203,7 +203,7 @@ func TestWithoutANumberNothingIsWritten(t *testing.T) {
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
 	s.commits <- struct{}{} // somebody is committing, and the client does not wait
-	err := s.Write(gone, []TableWrite{{Table: tab, Changes: []wire.Change{numbered("p", "")}, Outcomes: make([]wire.Outcome, 1)}})
+	err := s.Write(gone, []TableWrite{{Table: tab, Changes: []wire.Change{numbered("p", "")}, Outcomes: make([]wire.Outcome, 1)}}, false)
 	<-s.commits
 	if err == nil || err.Code != wire.CodePartitionUnavailable {
 		t.Error(err)

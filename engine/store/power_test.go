@@ -26,7 +26,7 @@ func tryPut(s *Store, tab *Table, keys ...int64) bool {
 		changes[i] = change(wire.PutRow, k, at("a", rowText(k), 0), at("b", fmt.Sprint(k), 0))
 	}
 	out := make([]wire.Outcome, len(changes))
-	if err := s.Write(ctx, []TableWrite{{Table: tab, Changes: changes, Outcomes: out}}); err != nil {
+	if err := s.Write(ctx, []TableWrite{{Table: tab, Changes: changes, Outcomes: out}}, false); err != nil {
 		return false
 	}
 	for i := range out {

@@ -77,7 +77,7 @@ func change(op wire.RowOp, k int64, cells ...wire.Cell) wire.Change {
 func apply(t testing.TB, s *Store, tab *Table, changes ...wire.Change) (codes []string) {
 	t.Helper()
 	out := make([]wire.Outcome, len(changes))
-	must(t, s.Write(ctx, []TableWrite{{Table: tab, Changes: changes, Outcomes: out}}))
+	must(t, s.Write(ctx, []TableWrite{{Table: tab, Changes: changes, Outcomes: out}}, false))
 	for i := range out {
 		codes = append(codes, "")
 		if out[i].Err != nil {
@@ -132,7 +132,7 @@ func TestRowsAndTablesSurviveAReopen(t *testing.T) {
 				t.Error(got, read(t, s, tab, 2), read(t, s, tab, 3))
 			}
 			out := make([]wire.Outcome, 1)
-			if err := s.Write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{change(wire.PutRow, 1)}, Outcomes: out}}); err == nil || err.Code != wire.CodeNoPermission {
+			if err := s.Write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{change(wire.PutRow, 1)}, Outcomes: out}}, false); err == nil || err.Code != wire.CodeNoPermission {
 				t.Error(err)
 			}
 		}
@@ -181,7 +181,7 @@ func TestAFullDiskGivesCleanErrors(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 5 {
-				err := s.Write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{change(wire.PutRow, 2)}, Outcomes: make([]wire.Outcome, 1)}})
+				err := s.Write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{change(wire.PutRow, 2)}, Outcomes: make([]wire.Outcome, 1)}}, false)
 				if err == nil {
 					t.Error("a write to a full disk was acknowledged")
 				}
@@ -189,7 +189,7 @@ func TestAFullDiskGivesCleanErrors(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	refused := s.Write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{change(wire.PutRow, 2)}, Outcomes: make([]wire.Outcome, 1)}})
+	refused := s.Write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{change(wire.PutRow, 2)}, Outcomes: make([]wire.Outcome, 1)}}, false)
 	if refused == nil || refused.Code != wire.CodeNoPermission || !strings.Contains(refused.Message, "nothing was applied") {
 		t.Error(refused)
 	}
@@ -207,7 +207,7 @@ func TestACancelledWriteThatWaitsIsNotApplied(t *testing.T) {
 	s.commits <- struct{}{} // another write is committing
 	stop, cancel := context.WithCancel(ctx)
 	cancel()
-	err := s.Write(stop, []TableWrite{{Table: tab, Changes: []wire.Change{change(wire.PutRow, 1)}, Outcomes: make([]wire.Outcome, 1)}})
+	err := s.Write(stop, []TableWrite{{Table: tab, Changes: []wire.Change{change(wire.PutRow, 1)}, Outcomes: make([]wire.Outcome, 1)}}, false)
 	<-s.commits
 	if err == nil || read(t, s, tab, 1) != "-" {
 		t.Error(err)

@@ -274,7 +274,7 @@ func TestAStoreThatMeetsADamagedTableTakesNoMoreWritesAndCloses(t *testing.T) {
 	if _, err := holds(s); err == nil {
 		t.Error("a damaged block was read")
 	}
-	e := s.Write(ctx, []TableWrite{{Table: s.Table([]byte("t")), Changes: []wire.Change{change(wire.PutRow, 1)}, Outcomes: make([]wire.Outcome, 1)}})
+	e := s.Write(ctx, []TableWrite{{Table: s.Table([]byte("t")), Changes: []wire.Change{change(wire.PutRow, 1)}, Outcomes: make([]wire.Outcome, 1)}}, false)
 	if e == nil || !strings.Contains(e.Message, ".sst is damaged") || strings.Contains(e.Message, "\n") {
 		t.Error(e)
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // BulkImport writes rows of one table without conditions and without returned rows. BulkExport reads a range of a table's newest
@@ -48,13 +50,18 @@ func AppendBulkImport(dst []byte, t *TableOutcomes, sizes []int) []byte {
 		if row = row[:0]; o.Err != nil {
 			row = appendOutcome(row, o, false)
 		} else {
-			consumed := appendBytes(nil, 1, Capacity{}.appendUnit(nil))
-			consumed = appendBytes(consumed, 2, appendInt(appendInt(nil, 1, 0), 2, int64(sizes[i])))
-			row = appendBytes(appendInt(row, 1, 1), 3, consumed)
+			row = appendBulkUnits(appendInt(row, 1, 1), 3, 0, sizes[i])
 		}
 		dst = appendBytes(dst, 2, row)
 	}
 	return dst
+}
+
+// appendBulkUnits says how many bytes were read and written, and that they cost no units.
+func appendBulkUnits(dst []byte, id protowire.Number, read, written int) []byte {
+	consumed := appendBytes(nil, 1, Capacity{}.appendUnit(nil))
+	consumed = appendBytes(consumed, 2, appendInt(appendInt(nil, 1, int64(read)), 2, int64(written)))
+	return appendBytes(dst, id, consumed)
 }
 
 // BlockType is protobuf's DataBlockType: how rows are written.
@@ -66,12 +73,9 @@ const (
 	SimpleRowMatrix BlockType = 1
 )
 
-// BulkExport is the request of that name: a range, read forward, of which each cell's newest version counts.
-type BulkExport struct{ GetRange }
-
-// DecodeBulkExport reads the request.
-func DecodeBulkExport(b []byte) (*BulkExport, *Error) {
-	r := &BulkExport{GetRange{Block: SimpleRowMatrix, bulk: true}}
+// DecodeBulkExport reads BulkExport: a range, read forward, of which each cell's newest version counts.
+func DecodeBulkExport(b []byte) (*GetRange, *Error) {
+	r := &GetRange{Block: SimpleRowMatrix, bulk: true}
 	r.Selection.MaxVersions = Optional[int32]{Value: 1, Set: true}
 	var start, end []byte
 	var block Optional[int32]
@@ -88,22 +92,6 @@ func DecodeBulkExport(b []byte) (*BulkExport, *Error) {
 		return nil, Invalid("DBT_SIMPLE_ROW_MATRIX need at least one column to get.")
 	}
 	return r, r.check(start, end)
-}
-
-// AppendBulkExport is the body of a BulkExport answer, which has no units but the bytes that were scanned; rows is a PlainBuffer stream, next
-// empty when the range is done.
-func AppendBulkExport(dst []byte, r *BulkExport, key []KeyColumn, scanned int, rows, next []byte) ([]byte, *Error) {
-	rows, err := r.inBlock(key, rows)
-	if err != nil {
-		return nil, err
-	}
-	consumed := appendBytes(nil, 1, Capacity{}.appendUnit(nil))
-	consumed = appendBytes(consumed, 2, appendInt(appendInt(nil, 1, int64(scanned)), 2, 0))
-	dst = appendBytes(appendBytes(dst, 1, consumed), 2, rows)
-	if len(next) > 0 {
-		dst = appendBytes(dst, 3, next)
-	}
-	return appendInt(dst, 4, int64(r.Block)), nil
 }
 
 // Of a matrix: its first four bytes, and tags.
@@ -156,19 +144,19 @@ func (r *GetRange) matrixFields(key []KeyColumn, rows []Row) (fields []string, k
 	return fields, keys
 }
 
-// appendMatrix writes rows of a PlainBuffer stream as a matrix. Nil is a matrix that would be too large.
-func appendMatrix(dst []byte, r *GetRange, key []KeyColumn, stream []byte) ([]byte, *Error) {
+// Matrix returns rows of a PlainBuffer stream as a matrix. One that would be too large is nil; then the rows stay as they are.
+func (r *GetRange) Matrix(key []KeyColumn, stream []byte) (dst []byte, err *Error) {
 	rows, err := decodeRows(stream)
 	if err != nil {
 		return nil, err
 	}
 	fields, keys := r.matrixFields(key, rows)
 	if len(fields)-keys > maxMatrixCells/max(1, len(rows)) {
+		r.Block = PlainBuffer
 		return nil, nil
 	}
 	places := map[string][]int{}
 	le := binary.LittleEndian
-	header := len(dst)
 	dst = le.AppendUint32(dst, matrixMagic)
 	dst = append(dst, make([]byte, 8)...) // where the data and the options begin
 	dst = le.AppendUint32(le.AppendUint32(dst, uint32(keys)), uint32(len(fields)-keys))
@@ -176,14 +164,14 @@ func appendMatrix(dst []byte, r *GetRange, key []KeyColumn, stream []byte) ([]by
 		places[name] = append(places[name], i)
 		dst = append(le.AppendUint16(dst, uint16(len(name))), name...)
 	}
-	le.PutUint32(dst[header+8:], uint32(len(dst)-header))
+	le.PutUint32(dst[8:], uint32(len(dst)))
 	entire := byte(0)
 	if keys >= len(key) {
 		entire = 1
 	}
 	dst = append(dst, matrixEntireKey, entire, matrixRowCount)
 	dst = le.AppendUint32(dst, uint32(len(rows)))
-	le.PutUint32(dst[header+4:], uint32(len(dst)-header))
+	le.PutUint32(dst[4:], uint32(len(dst)))
 	line := make([]*Cell, len(fields))
 	for n := range rows {
 		clear(line)
@@ -203,7 +191,7 @@ func appendMatrix(dst []byte, r *GetRange, key []KeyColumn, stream []byte) ([]by
 		}
 	}
 	dst = append(dst, matrixChecksum)
-	return append(dst, crc8(0, dst[header:])), nil
+	return append(dst, crc8(0, dst)), nil
 }
 
 // decodeRows reads the rows of a stream of this engine's own. They have views into it, and any number of cells.

@@ -1,7 +1,10 @@
 package wire
 
-// Check judges a CreateTable request.
-func (r *CreateTable) Check() *Error {
+// Check judges a CreateTable request; streams says that it may ask for one.
+func (r *CreateTable) Check(streams bool) *Error {
+	if err := r.Stream.check(streams); err != nil {
+		return err
+	}
 	if !ValidTableName(r.Name) {
 		return invalidTableName(r.Name)
 	}
@@ -82,8 +85,11 @@ func checkDefined(columns []DefinedColumn, names map[string]bool) *Error {
 	return nil
 }
 
-// Check judges an UpdateTable request.
-func (r *UpdateTable) Check() *Error {
+// Check judges an UpdateTable request; streams says that it may ask for one.
+func (r *UpdateTable) Check(streams bool) *Error {
+	if err := r.Stream.check(streams); err != nil {
+		return err
+	}
 	o, t := &r.Options, &r.Throughput
 	switch {
 	case !ValidTableName(r.Name):

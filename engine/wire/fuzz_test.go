@@ -46,10 +46,10 @@ func FuzzRequests(f *testing.F) {
 		}
 		r.Reset()
 		if c, err := DecodeCreateTable(b); err == nil {
-			c.Check()
+			c.Check(true)
 		}
 		if c, err := DecodeUpdateTable(b); err == nil {
-			c.Check()
+			c.Check(true)
 		}
 		DecodeTableName(b)
 		DecodeSplitPoints(b)
@@ -115,7 +115,7 @@ func FuzzMatrix(f *testing.F) {
 		for i := range row.Key {
 			key[i].Name = string(row.Key[i].Name)
 		}
-		matrix, err := appendMatrix(nil, &GetRange{}, key, AppendRow(AppendHeader(nil), row.Key, row.Cells))
+		matrix, err := (&GetRange{}).Matrix(key, AppendRow(AppendHeader(nil), row.Key, row.Cells))
 		if err != nil {
 			t.Fatal(err)
 		}

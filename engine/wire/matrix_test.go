@@ -33,16 +33,16 @@ func TestAMatrixThatWouldBeFarLargerThanItsRowsIsNotMade(t *testing.T) {
 		if v.rows == 0 {
 			stream = nil
 		}
-		r := &BulkExport{GetRange{Block: SimpleRowMatrix}}
-		body, err := AppendBulkExport(nil, r, key, 0, stream, nil)
+		r := &GetRange{Block: SimpleRowMatrix, bulk: true}
+		body, err := r.Matrix(key, stream)
 		if err != nil || r.Block != v.want {
 			t.Errorf("%+v: a block of type %d (%v), want %d", v, r.Block, err, v.want)
 		}
 		if len(body) > len(stream)+maxMatrixCells+1000 {
 			t.Errorf("%+v: %d bytes of %d", v, len(body), len(stream))
 		}
-		if last := BlockType(body[len(body)-1]); last != v.want {
-			t.Errorf("%+v: the answer says type %d", v, last)
+		if _, after := r.Around(Capacity{}, 0, len(body), nil); BlockType(after[len(after)-1]) != v.want {
+			t.Errorf("%+v: the answer ends with %x", v, after)
 		}
 	}
 }

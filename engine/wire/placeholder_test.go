@@ -51,7 +51,7 @@ func FuzzCreateTable(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if r.Check() != nil {
+		if r.Check(true) != nil {
 			return
 		}
 		if len(r.Bounds) >= MaxTablePartitions {

@@ -120,9 +120,9 @@ func (s *StreamSpec) read(b []byte) *Error {
 	return message{{1, "", &s.Enable}, {2, "", &s.Hours}, {3, "", &s.Columns}}.read(b)
 }
 
-// Refuse says what to do without a stream, if one is asked for.
-func (s *StreamSpec) Refuse() *Error {
-	if !s.Enable {
+// check says what to do without a stream, if one is asked for that may not be.
+func (s *StreamSpec) check(allowed bool) *Error {
+	if allowed || !s.Enable {
 		return nil
 	}
 	return Unsupported("streams; read the table with GetRange or BulkExport")

@@ -117,46 +117,26 @@ func failedUnits(e *Error, read bool) Capacity {
 	return Capacity{Write: 1}
 }
 
-// AppendGetRange is the body of a GetRange answer, but for the type of its block; rows is a PlainBuffer stream, next empty when the range is
-// done.
-func AppendGetRange(dst []byte, r *GetRange, key []KeyColumn, c Capacity, rows, next []byte) ([]byte, *Error) {
-	rows, err := r.inBlock(key, rows)
-	if err != nil {
-		return nil, err
+// Around is what comes before and after so many bytes of rows in the body of a GetRange or BulkExport answer; next is empty when the range is
+// done. The first piece has at most 32 bytes. A BulkExport has no units but the bytes that were scanned.
+func (r *GetRange) Around(c Capacity, scanned, rows int, next []byte) (before, after []byte) {
+	before = make([]byte, 0, 32)
+	if r.bulk {
+		before = appendBulkUnits(before, 1, scanned, 0)
+	} else {
+		before = c.append(before, 1)
 	}
-	before, after := AroundRows(c, len(rows), next)
-	return slices.Concat(dst, before, rows, after), nil
-}
-
-// inBlock returns rows of a PlainBuffer stream as the answer has them.
-func (r *GetRange) inBlock(key []KeyColumn, rows []byte) ([]byte, *Error) {
-	if r.Block != SimpleRowMatrix {
-		return rows, nil
-	}
-	matrix, err := appendMatrix(nil, r, key, rows)
-	if err != nil || matrix != nil {
-		return matrix, err
-	}
-	r.Block = PlainBuffer
-	return rows, nil
-}
-
-// AroundRows is what comes before and after so many bytes of rows in the body of a GetRange answer. The first piece has at most 32 bytes.
-func AroundRows(c Capacity, rows int, next []byte) (before, after []byte) {
-	before = appendTag(c.append(make([]byte, 0, 32), 1), 2, protowire.BytesType)
-	before = protowire.AppendVarint(before, uint64(rows))
+	before = protowire.AppendVarint(appendTag(before, 2, protowire.BytesType), uint64(rows))
 	if len(next) > 0 {
 		after = appendBytes(nil, 3, next)
 	}
-	return before, after
-}
-
-// AppendBlockType says in a GetRange answer how its rows are written, where that is not as usual.
-func AppendBlockType(dst []byte, t BlockType) []byte {
-	if t == PlainBuffer {
-		return dst
+	switch {
+	case r.bulk:
+		after = appendInt(after, 4, int64(r.Block))
+	case r.Block != PlainBuffer:
+		after = appendInt(after, 5, int64(r.Block))
 	}
-	return appendInt(dst, 5, int64(t))
+	return before, after
 }
 
 // TableDescription is what DescribeTable and UpdateTable answer with.
