@@ -63,16 +63,7 @@ func (m *PageMemory) Unpack(row []byte) (*tablestore.Row, error) {
 
 // pack makes bytes of rows that the SDK has made.
 func (p *page) pack(rows []*tablestore.Row) error {
-	names := map[string]*plainbuffer.Name{}
-	name := func(column string) *plainbuffer.Name {
-		n := names[column]
-		if n == nil {
-			prepared := plainbuffer.NewName(column)
-			n = &prepared
-			names[column] = n
-		}
-		return n
-	}
+	names := plainbuffer.Names{}
 	var out []byte
 	for _, r := range rows {
 		var row plainbuffer.Row
@@ -85,14 +76,14 @@ func (p *page) pack(rows []*tablestore.Row) error {
 			if err != nil {
 				return err
 			}
-			row.Key(name(k.ColumnName), v)
+			row.Key(names.Of(k.ColumnName), v)
 		}
 		for _, c := range r.Columns {
 			v, err := packable(c.ColumnName, c.Value)
 			if err != nil {
 				return err
 			}
-			row.CellAt(name(c.ColumnName), v, c.Timestamp)
+			row.CellAt(names.Of(c.ColumnName), v, c.Timestamp)
 		}
 		made := row.End()
 		if len(out) > 0 {

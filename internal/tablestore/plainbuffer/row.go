@@ -50,6 +50,19 @@ func NewName(name string) Name {
 	return Name{head: head, crc: crcBytes(0, []byte(name)), size: len(name)}
 }
 
+// Names are names of columns, each prepared once.
+type Names map[string]*Name
+
+// Of returns the name of a column.
+func (n Names) Of(column string) *Name {
+	name := n[column]
+	if name == nil {
+		name = new(NewName(column))
+		n[column] = name
+	}
+	return name
+}
+
 // Len returns the name's length in bytes.
 func (n *Name) Len() int { return n.size }
 

@@ -69,7 +69,9 @@ func getOnce(ctx context.Context, s Getter, name string, key []table.KeyColumn, 
 	}
 	var res *tablestore.BatchGetRowResponse
 	err = patiently(ctx, o.RetryFor, o.Waits, func() (err error) {
-		res, err = batchGetRow(s, c)
+		res, err = unpanicked("answer", func() (*tablestore.BatchGetRowResponse, error) {
+			return s.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{c}})
+		})
 		return err
 	})
 	if err != nil {
@@ -103,16 +105,6 @@ func getOnce(ctx context.Context, s Getter, name string, key []table.KeyColumn, 
 		again = append(again, i)
 	}
 	return again, refused, nil
-}
-
-// batchGetRow makes an error of a panic, as getRange does.
-func batchGetRow(s Getter, c *tablestore.MultiRowQueryCriteria) (res *tablestore.BatchGetRowResponse, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = errors.New("unreadable answer")
-		}
-	}()
-	return s.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{c}})
 }
 
 // isOf reports whether a row's key is the one that was asked for.

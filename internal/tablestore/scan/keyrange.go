@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -64,13 +65,7 @@ const dots = ".."
 
 // CompareBounds orders values of first key columns as bounds: fewer columns stand before all keys that begin with them.
 func CompareBounds(a, b []table.Value) int {
-	ordering := func(values []table.Value) (key []byte) {
-		for _, v := range values {
-			key = table.AppendKey(key, v)
-		}
-		return key
-	}
-	return strings.Compare(string(ordering(a)), string(ordering(b)))
+	return bytes.Compare(table.OrderingKey(a), table.OrderingKey(b))
 }
 
 // after is the least key that is greater than all that begin with the values; nil if there is none.

@@ -81,7 +81,7 @@ func (p *Partitions) guessFromSizes() ([]table.Value, error) {
 			continue
 		}
 		if len(splits) > 1 || size == 1 || grown {
-			return boundsOf(splits)
+			return unpanicked("split point", func() ([]table.Value, error) { return boundsOf(splits), nil })
 		}
 		size /= 10
 	}
@@ -104,16 +104,10 @@ func (p *Partitions) Size() (bytes int64, err error) {
 	}
 }
 
-// splitsOf makes an error of a panic: the SDK trusts the counts and the fields of an answer.
-func (p *Partitions) splitsOf(size int64) (splits []*tablestore.Split, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("unreadable answer: %v", r)
-		}
-	}()
-	limit := int32(guessLimit)
-	res, err := p.sdk.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{
-		TableName: p.name, SplitSize: size, SplitPointLimit: &limit,
+// splitsOf asks for splits of a size.
+func (p *Partitions) splitsOf(size int64) ([]*tablestore.Split, error) {
+	res, err := unpanicked("answer", func() (*tablestore.ComputeSplitPointsBySizeResponse, error) {
+		return p.sdk.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{TableName: p.name, SplitSize: size, SplitPointLimit: new(int32(guessLimit))})
 	})
 	if err != nil {
 		return nil, err
@@ -123,12 +117,7 @@ func (p *Partitions) splitsOf(size int64) (splits []*tablestore.Split, err error
 
 // boundsOf returns where one split ends and another begins that is served elsewhere. Neighbours in one place are treated
 // as one partition; a service that names no places says nothing about that.
-func boundsOf(splits []*tablestore.Split) (bounds []table.Value, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			bounds, err = nil, fmt.Errorf("unreadable split point: %v", r)
-		}
-	}()
+func boundsOf(splits []*tablestore.Split) (bounds []table.Value) {
 	for i := 1; i < len(splits); i++ {
 		if here := splits[i].Location; here != "" && here == splits[i-1].Location {
 			continue
@@ -138,7 +127,7 @@ func boundsOf(splits []*tablestore.Split) (bounds []table.Value, err error) {
 			bounds = append(bounds, first)
 		}
 	}
-	return increasing(bounds), nil
+	return increasing(bounds)
 }
 
 // increasing sorts bounds and drops those given twice: two splits may begin at one partition-key value.
@@ -163,7 +152,7 @@ func Cuts(admin *client.Admin, sdk *tablestore.TableStoreClient, name string, ra
 		}
 	}
 	if len(splits) > 1 {
-		return cutsOf(splits)
+		return unpanicked("split point", func() ([][]table.Value, error) { return cutsOf(splits), nil })
 	}
 	bounds, err := admin.Splits(name)
 	if err != nil {
@@ -177,12 +166,7 @@ func Cuts(admin *client.Admin, sdk *tablestore.TableStoreClient, name string, ra
 }
 
 // cutsOf returns where splits begin.
-func cutsOf(splits []*tablestore.Split) (cuts [][]table.Value, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			cuts, err = nil, fmt.Errorf("unreadable split point: %v", r)
-		}
-	}()
+func cutsOf(splits []*tablestore.Split) (cuts [][]table.Value) {
 	var last []byte
 	for _, s := range splits[1:] {
 		var cut []table.Value
@@ -196,13 +180,10 @@ func cutsOf(splits []*tablestore.Split) (cuts [][]table.Value, err error) {
 			}
 			cut = append(cut, v)
 		}
-		var key []byte
-		for _, v := range cut {
-			key = table.AppendKey(key, v)
-		}
+		key := table.OrderingKey(cut)
 		if len(cut) > 0 && bytes.Compare(key, last) > 0 {
 			cuts, last = append(cuts, cut), key
 		}
 	}
-	return cuts, nil
+	return cuts
 }

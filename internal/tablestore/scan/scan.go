@@ -108,21 +108,15 @@ func (p *Pager) all(limit int64, next func() (rows int, err error), each func() 
 // Packed calls each with the place of every row in the page that is read into, as Table does with rows: plainbuffer.CellsOf reads the bytes of
 // a row, and client.PageMemory makes a row of them. All are valid during the call. Options.Limit does not count.
 func Packed(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, page *PackedPage, each func(i int) error) error {
-	p := NewPager(s, name, key, o)
-	for {
-		err := p.NextPacked(ctx, page)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	o.Limit = 0
+	return PackedPages(ctx, s, name, key, o, func() *PackedPage { return page }, func(*PackedPage) error {
 		for i := range page.Len() {
 			if err := each(i); err != nil {
 				return err
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // bound makes a key of the values that there are. The columns after given ones begin with the least value: a bound of
@@ -161,7 +155,7 @@ func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteri
 		if err != nil {
 			return err
 		}
-		if page, err = unpanicked(get); err == nil {
+		if page, err = unpanicked("answer", get); err == nil {
 			o.Gate.charge(page.ConsumedCapacityUnit, reserved)
 			err = check(c, page)
 		}
@@ -210,10 +204,10 @@ func (e *StoppedError) Error() string {
 func (e *StoppedError) Unwrap() error { return e.Cause }
 
 // unpanicked makes an error of a panic: the SDK dereferences fields that a broken answer lacks.
-func unpanicked(get func() (*tablestore.GetRangeResponse, error)) (page *tablestore.GetRangeResponse, err error) {
+func unpanicked[T any](what string, get func() (T, error)) (got T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("unreadable answer: %v", p)
+			err = fmt.Errorf("unreadable %s: %v", what, p)
 		}
 	}()
 	return get()

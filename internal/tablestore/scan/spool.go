@@ -60,9 +60,9 @@ func (s *Spool) Flush() error {
 }
 
 // rowEncoder makes bytes of rows.
-type rowEncoder struct{ names map[string]*plainbuffer.Name }
+type rowEncoder struct{ names plainbuffer.Names }
 
-func newRowEncoder() rowEncoder { return rowEncoder{map[string]*plainbuffer.Name{}} }
+func newRowEncoder() rowEncoder { return rowEncoder{plainbuffer.Names{}} }
 
 // append appends the length of a row and its PlainBuffer bytes.
 func (e *rowEncoder) append(dst []byte, r *Row) []byte {
@@ -70,24 +70,14 @@ func (e *rowEncoder) append(dst []byte, r *Row) []byte {
 	start := len(dst)
 	row.Begin(append(dst, 0, 0, 0, 0))
 	for _, k := range r.PrimaryKey.PrimaryKeys {
-		row.Key(e.name(k.ColumnName), client.ValueOf(k.Value))
+		row.Key(e.names.Of(k.ColumnName), client.ValueOf(k.Value))
 	}
 	for _, c := range r.Columns {
-		row.Cell(e.name(c.ColumnName), client.ValueOf(c.Value))
+		row.Cell(e.names.Of(c.ColumnName), client.ValueOf(c.Value))
 	}
 	dst = row.End()
 	binary.LittleEndian.PutUint32(dst[start:], uint32(len(dst)-start-4))
 	return dst
-}
-
-func (e *rowEncoder) name(column string) *plainbuffer.Name {
-	n := e.names[column]
-	if n == nil {
-		prepared := plainbuffer.NewName(column)
-		n = &prepared
-		e.names[column] = n
-	}
-	return n
 }
 
 // cutRow reads the first of the rows that a rowEncoder has appended.
