@@ -2,7 +2,6 @@ package scaleout
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -38,11 +37,7 @@ func keepBudget(ctx context.Context, store jobdir.Store, b *Budget) error {
 	if b == nil {
 		return nil
 	}
-	text, err := json.Marshal(b)
-	if err != nil {
-		return err
-	}
-	if err := store.PutAbsent(ctx, budgetName, append(text, '\n')); err != nil && !errors.Is(err, jobdir.ErrExists) {
+	if err := putJSON(ctx, store.PutAbsent, budgetName, b); err != nil && !errors.Is(err, jobdir.ErrExists) {
 		return fmt.Errorf("keep %s in %s: %w", budgetName, store, err)
 	}
 	return nil

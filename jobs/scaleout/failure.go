@@ -58,12 +58,9 @@ func (j *Job) told(ctx context.Context, stage string, i int, err error) error {
 	f := Failure{
 		Plan: j.Plan.ID, Stage: stage, Index: i, By: j.o.Owner, At: time.Now().UTC(), ExitCode: exitcode.Of(err), Message: input.RedactText(client.OneLine(err.Error())),
 	}
-	if text, wrong := json.Marshal(f); wrong == nil {
-		ctx, cancel := context.WithTimeout(ctx, tellWithin)
-		defer cancel()
-		name := fmt.Sprintf("%s%s-%06d.json", failuresFolder, stage, i)
-		_ = j.store.Put(ctx, name, append(text, '\n')) // the error itself is what counts
-	}
+	ctx, cancel := context.WithTimeout(ctx, tellWithin)
+	defer cancel()
+	_ = putJSON(ctx, j.store.Put, fmt.Sprintf("%s%s-%06d.json", failuresFolder, stage, i), f) // the error itself is what counts
 	return err
 }
 

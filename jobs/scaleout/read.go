@@ -212,19 +212,7 @@ func (r *splitResult) ended() int64 {
 
 // split returns the result of a split, nil if it was not read.
 func (j *Job) split(ctx context.Context, i int) (*splitResult, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if r := j.splits[i]; r != nil {
-		return r, nil
-	}
-	r := new(splitResult)
-	there, err := j.readResult(ctx, j.store, splitName(i), r)
-	if !there || err != nil {
-		return nil, err
-	}
-	if r.Split != i || r.Read != r.ended() || j.Plan.Direct != (r.Direct != nil) {
-		return nil, unfitf("%s of %s is damaged: its counts do not balance", splitName(i), j.store)
-	}
-	j.splits[i] = r
-	return r, nil
+	return cached(ctx, j, j.splits, i, splitName(i), func(r *splitResult) bool {
+		return r.Split == i && r.Read == r.ended() && j.Plan.Direct == (r.Direct != nil)
+	})
 }

@@ -29,16 +29,14 @@ func (j *Job) reduced(ctx context.Context, shard int, lease *jobdir.Lease) (*red
 	if err != nil {
 		return nil, err
 	}
+	defer sorter.Close() // what is left on disk goes with the process
 	if err := j.sortRuns(ctx, shard, r, sorter); err != nil {
-		_ = sorter.Close() // what is left on disk goes with the process
 		return nil, err
 	}
 	sorted, err := sorter.Sort()
 	if err != nil {
-		_ = sorter.Close() // likewise
 		return nil, err
 	}
-	defer sorted.Close()
 	if err := j.keepLast(ctx, r, sorted); err != nil {
 		return nil, err
 	}

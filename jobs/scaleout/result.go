@@ -67,28 +67,9 @@ type reducedResult struct {
 
 // frame is rows of a reduced run that are read together.
 type frame struct {
-	runfile.Extent
-	First, Last []byte // ordering keys
-}
-
-// frameJSON is a frame as it is kept.
-type frameJSON struct {
 	At    runfile.Extent `json:"at"`
-	First []byte         `json:"first"`
+	First []byte         `json:"first"` // ordering keys
 	Last  []byte         `json:"last"`
-}
-
-// MarshalJSON makes an object of it.
-func (f frame) MarshalJSON() ([]byte, error) {
-	return json.Marshal(frameJSON{f.Extent, f.First, f.Last})
-}
-
-// UnmarshalJSON reads it.
-func (f *frame) UnmarshalJSON(text []byte) error {
-	var k frameJSON
-	err := json.Unmarshal(text, &k)
-	*f = frame{k.At, k.First, k.Last}
-	return err
 }
 
 // shardResult is the object shards/NNNN.json: a shard was written.
@@ -175,11 +156,7 @@ func (j *Job) readResult(ctx context.Context, store jobdir.Store, name string, t
 
 // commit puts the result of a task. Another attempt may have been faster: its result counts then, and is read into the one given.
 func (j *Job) commit(ctx context.Context, store jobdir.Store, name string, r result) error {
-	text, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	err = store.PutAbsent(ctx, name, append(text, '\n'))
+	err := putJSON(ctx, store.PutAbsent, name, r)
 	if errors.Is(err, jobdir.ErrExists) {
 		reflect.ValueOf(r).Elem().SetZero()
 		_, err = j.readResult(ctx, store, name, r)
@@ -189,6 +166,37 @@ func (j *Job) commit(ctx context.Context, store jobdir.Store, name string, r res
 		return fmt.Errorf("keep %s in %s: %w", name, store, err)
 	}
 	return nil
+}
+
+// putJSON puts an object.
+func putJSON(ctx context.Context, put func(ctx context.Context, name string, body []byte) error, name string, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return put(ctx, name, append(text, '\n'))
+}
+
+// cached returns the result of a task, which never changes; nil if it was not done.
+func cached[T any, R interface {
+	*T
+	result
+}](ctx context.Context, j *Job, all map[int]R, i int, name string, sound func(R) bool) (R, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if r := all[i]; r != nil {
+		return r, nil
+	}
+	r := R(new(T))
+	there, err := j.readResult(ctx, j.store, name, r)
+	if !there || err != nil {
+		return nil, err
+	}
+	if !sound(r) {
+		return nil, unfitf("%s of %s is damaged: its counts do not balance", name, j.store)
+	}
+	all[i] = r
+	return r, nil
 }
 
 // newDone begins a result.

@@ -37,7 +37,7 @@ func (o shardOrigin) Open(ctx context.Context, _ []byte) ([]source.Source, error
 		if (o.upper == nil || bytes.Compare(f.First, o.upper) < 0) && (o.lower == nil || bytes.Compare(f.Last, o.lower) >= 0) {
 			r.frames = append(r.frames, f)
 		}
-		r.bytes += f.Length
+		r.bytes += f.At.Length
 	}
 	r.Seek(source.Place{}, source.Chain{})
 	return []source.Source{r}, nil
@@ -51,8 +51,8 @@ func (o *shardOrigin) frames() []shardFrame {
 	for i := range o.run.Frames {
 		f := &o.run.Frames[i]
 		all[i] = shardFrame{frame: f, first: row, row: row}
-		sections[i] = readorder.Section{Records: f.Rows, Keys: []readorder.Interval{{Lower: f.First, Upper: f.Last}}}
-		row += f.Rows
+		sections[i] = readorder.Section{Records: f.At.Rows, Keys: []readorder.Interval{{Lower: f.First, Upper: f.Last}}}
+		row += f.At.Rows
 	}
 	if o.inTurn {
 		return all
@@ -62,7 +62,7 @@ func (o *shardOrigin) frames() []shardFrame {
 	for _, i := range readorder.Spread(sections, 0) {
 		all[i].first = first
 		read = append(read, all[i])
-		first += all[i].Rows
+		first += all[i].At.Rows
 	}
 	return read
 }
@@ -102,7 +102,7 @@ func (r *shardRows) Identity() (source.Identity, error) {
 	sum := crc32.New(castagnoli)
 	for i := range r.of.run.Frames {
 		f := &r.of.run.Frames[i]
-		fmt.Fprintf(sum, "%d %d %d\n", f.Length, f.Rows, f.Sum)
+		fmt.Fprintf(sum, "%d %d %d\n", f.At.Length, f.At.Rows, f.At.Sum)
 	}
 	return source.Identity{Bytes: r.bytes, Content: fmt.Sprintf("%d rows, %08x", r.of.run.Rows, sum.Sum32())}, nil
 }
@@ -146,7 +146,7 @@ func (r *shardRows) Next() (source.Piece, error) {
 	}
 	f := &r.frames[r.next]
 	r.next++
-	return shardPiece{source.Split{Number: r.next - 1, Bytes: f.Length, Rows: f.Rows, First: f.first, Part: f}}, nil
+	return shardPiece{source.Split{Number: r.next - 1, Bytes: f.At.Length, Rows: f.At.Rows, First: f.first, Part: f}}, nil
 }
 
 // Add makes a split of a frame.
@@ -184,7 +184,7 @@ func (p *shardParser) Parse(sp source.Split, each func(*record.Record)) (records
 		}
 	}
 	f := sp.Part.(*shardFrame)
-	frames, err := runfile.Read(p.of.ctx, p.of.of.job.store, p.of.of.run.Objects, &f.Extent)
+	frames, err := runfile.Read(p.of.ctx, p.of.of.job.store, p.of.of.run.Objects, &f.At)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -199,8 +199,8 @@ func (p *shardParser) Parse(sp source.Split, each func(*record.Record)) (records
 		records++
 		return nil
 	})
-	if err == nil && rows != f.Rows {
-		err = fmt.Errorf("it has %d rows, want %d", rows, f.Rows)
+	if err == nil && rows != f.At.Rows {
+		err = fmt.Errorf("it has %d rows, want %d", rows, f.At.Rows)
 	}
 	if err != nil {
 		return records, 0, fmt.Errorf("read rows of %s: %w", p.of.of.name, err)
@@ -231,8 +231,8 @@ func (o *shardOrigin) origins(ctx context.Context, next func() (number int64, mo
 		if err != nil || !more {
 			break
 		}
-		if number < first+f.Rows {
-			frames, err := runfile.Read(ctx, o.job.store, o.run.Objects, &f.Extent)
+		if number < first+f.At.Rows {
+			frames, err := runfile.Read(ctx, o.job.store, o.run.Objects, &f.At)
 			if err != nil {
 				return err
 			}
@@ -250,7 +250,7 @@ func (o *shardOrigin) origins(ctx context.Context, next func() (number int64, mo
 				return err
 			}
 		}
-		first += f.Rows
+		first += f.At.Rows
 	}
 	if err == nil && more {
 		err = fmt.Errorf("shard %d has no row %d", o.run.Shard, number)

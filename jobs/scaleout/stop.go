@@ -53,11 +53,7 @@ func (j *Job) stopped(ctx context.Context) error {
 // Stop tells all processes of the job to stop.
 func (j *Job) Stop(ctx context.Context, why *StoppedError) error {
 	why.By, why.At = j.o.Owner, time.Now().UTC()
-	text, err := json.Marshal(why)
-	if err != nil {
-		return err
-	}
-	return j.store.Put(ctx, stopName, append(text, '\n'))
+	return putJSON(ctx, j.store.Put, stopName, why)
 }
 
 // counted is what is known of all tasks that are done.
@@ -79,11 +75,7 @@ func (j *Job) Continue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(n)
-	if err != nil {
-		return err
-	}
-	if err := j.store.Put(ctx, continuedName, append(text, '\n')); err != nil {
+	if err := putJSON(ctx, j.store.Put, continuedName, n); err != nil {
 		return err
 	}
 	return j.store.Delete(ctx, stopName)

@@ -227,19 +227,5 @@ func writtenOf(report *pipeline.Report) written {
 
 // shard returns the result of a shard, nil if it was not written.
 func (j *Job) shard(ctx context.Context, i int) (*shardResult, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if r := j.written[i]; r != nil {
-		return r, nil
-	}
-	r := new(shardResult)
-	there, err := j.readResult(ctx, j.store, shardName(i), r)
-	if !there || err != nil {
-		return nil, err
-	}
-	if r.Shard != i || r.From != r.Superseded+r.Written+r.Refused {
-		return nil, unfitf("%s of %s is damaged: its counts do not balance", shardName(i), j.store)
-	}
-	j.written[i] = r
-	return r, nil
+	return cached(ctx, j, j.written, i, shardName(i), func(r *shardResult) bool { return r.Shard == i && r.From == r.Superseded+r.Written+r.Refused })
 }
