@@ -93,11 +93,11 @@ type pageHeader struct {
 }
 
 // readHeader parses the header at the window's start and steps past it.
-func readHeader(w *window) (pageHeader, error) {
+func readHeader(w *window) (*pageHeader, error) {
 	for n := int64(headerBytes); ; n *= 8 {
 		b, err := w.peek(n)
 		if err != nil {
-			return pageHeader{}, err
+			return nil, err
 		}
 		c := &compact{b: b}
 		h := parseHeader(c)
@@ -111,46 +111,22 @@ func readHeader(w *window) (pageHeader, error) {
 	}
 }
 
-func parseHeader(c *compact) pageHeader {
-	h := pageHeader{compressed: true, kind: -1, size: -1, stored: -1}
-	c.structure(func(id int16, t byte) bool {
-		switch id {
-		case 1:
-			h.kind = c.int32(t)
-		case 2:
-			h.size = c.int32(t)
-		case 3:
-			h.stored = c.int32(t)
-		case 4:
-			h.crc = uint32(c.integer(t))
-		case 5, 7, 8:
+func parseHeader(c *compact) *pageHeader {
+	h := &pageHeader{compressed: true, kind: -1, size: -1, stored: -1}
+	body := func(id int16, wanted ...field) field {
+		return field{id, func(t byte) {
 			h.body = id
-			c.nested(t, func(field int16, t byte) bool { return h.parseBody(c, field, t) })
-		default:
-			return false
-		}
-		return true
-	})
-	return h
-}
-
-func (h *pageHeader) parseBody(c *compact, field int16, t byte) bool {
-	v2 := h.body == 8
-	switch {
-	case field == 1:
-		h.values = c.int32(t)
-	case field == 2 && !v2, field == 4 && v2:
-		h.encoding = c.int32(t)
-	case field == 3 && h.body == 5, field == 5 && v2:
-		h.defLevels = c.int32(t)
-	case field == 4 && h.body == 5, field == 6 && v2:
-		h.repLevels = c.int32(t)
-	case field == 7 && v2:
-		h.compressed = c.bool(t)
-	default:
-		return false
+			c.fields(t, wanted...)
+		}}
 	}
-	return true
+	values := field{1, &h.values}
+	crc := func(t byte) { h.crc = uint32(c.integer(t)) }
+	c.fields(thriftStruct, field{1, &h.kind}, field{2, &h.size}, field{3, &h.stored}, field{4, crc},
+		body(5, values, field{2, &h.encoding}, field{3, &h.defLevels}, field{4, &h.repLevels}),
+		body(7, values, field{2, &h.encoding}),
+		body(8, values, field{4, &h.encoding}, field{5, &h.defLevels}, field{6, &h.repLevels},
+			field{7, &h.compressed}))
+	return h
 }
 
 // check refuses what would go wrong later; left is what the column has after the header.

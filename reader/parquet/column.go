@@ -197,7 +197,7 @@ func (c *column) nextPage(skip *int64) error {
 		}
 		switch h.kind {
 		case pageDictionary:
-			if err := c.readDictionary(&h); err != nil {
+			if err := c.readDictionary(h); err != nil {
 				return fmt.Errorf("dictionary: %w", err)
 			}
 			continue
@@ -212,7 +212,7 @@ func (c *column) nextPage(skip *int64) error {
 		}
 		c.left -= int64(h.values)
 		if *skip > 0 {
-			rows, err := c.rowsOf(&h)
+			rows, err := c.rowsOf(h)
 			if err != nil {
 				return err
 			}
@@ -227,7 +227,7 @@ func (c *column) nextPage(skip *int64) error {
 			continue
 		}
 		c.win.want = c.owner.readAhead()
-		return c.openPage(&h)
+		return c.openPage(h)
 	}
 	return nil
 }

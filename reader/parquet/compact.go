@@ -164,6 +164,38 @@ func (c *compact) nested(t byte, field func(id int16, t byte) bool) {
 	c.structure(field)
 }
 
+// field says where the value of a field of a structure goes: an *int32, an *int64 (of an integer of any width), a *bool, a
+// *string, or a func(byte) that takes it, by its type.
+type field struct {
+	id   int16
+	into any
+}
+
+// fields reads the fields of a structure that are wanted, and steps over all others.
+func (c *compact) fields(t byte, wanted ...field) {
+	c.nested(t, func(id int16, t byte) bool {
+		for _, f := range wanted {
+			if f.id != id {
+				continue
+			}
+			switch into := f.into.(type) {
+			case *int32:
+				*into = c.int32(t)
+			case *int64:
+				*into = c.integer(t)
+			case *bool:
+				*into = c.bool(t)
+			case *string:
+				*into = string(c.text(t))
+			case func(byte):
+				into(t)
+			}
+			return true
+		}
+		return false
+	})
+}
+
 func (c *compact) enter() bool {
 	if c.depth++; c.depth > maxThriftDepth {
 		c.fail(fmt.Errorf("%w: nested too deep", errThrift))

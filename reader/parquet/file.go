@@ -231,7 +231,7 @@ func (f *File) pageAt(r io.ReaderAt, m *chunkMeta, at int64) *pageHeader {
 	if err != nil {
 		return nil
 	}
-	return &h
+	return h
 }
 
 // Forget gives back what can be read again: nothing.

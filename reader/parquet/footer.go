@@ -89,7 +89,6 @@ type chunkMeta struct {
 	unpacked int64 // decompressed, as the footer says
 	data     int64
 	dict     int64
-	present  bool
 	external bool // the values are in another file
 }
 
@@ -107,6 +106,8 @@ type footer struct {
 	spark  map[string]string // what Spark says of its calendars
 	arrow  string            // the schema of Arrow that the file was written from, in base64: it knows durations
 	start  int64             // of the footer in the file: where the pages end at the latest
+
+	encrypted bool // it, or a column
 }
 
 var (
@@ -169,44 +170,38 @@ func readFull(r io.ReaderAt, b []byte, off int64) error {
 func parseFooter(b []byte) (*footer, error) {
 	f := &footer{spark: map[string]string{}}
 	c := &compact{b: b}
-	encrypted := false
-	seen := 0
-	c.structure(func(id int16, t byte) bool {
-		switch id {
-		case 2:
-			seen |= 1
+	var schema, rows, groups bool // are there
+	c.fields(thriftStruct,
+		field{2, func(t byte) {
+			schema = true
 			c.list(t, func(t byte) { f.schema = append(f.schema, parseElement(c, t)) })
-		case 3:
-			seen |= 2
-			f.rows = c.integer(t)
-		case 4:
-			seen |= 4
-			c.list(t, func(t byte) {
-				g, enc := parseRowGroup(c, t)
-				encrypted = encrypted || enc
-				f.groups = append(f.groups, g)
-			})
-		case 5:
-			c.list(t, func(t byte) { f.note(c, t) })
-		case 6:
-			f.writer = writer(c.text(t))
-		case 8: // encryption_algorithm of a footer left in the clear
-			encrypted = true
-			return false
-		default:
-			return false
-		}
-		return true
-	})
+		}},
+		field{3, func(t byte) { f.rows, rows = c.integer(t), true }},
+		field{4, func(t byte) {
+			groups = true
+			c.list(t, func(t byte) { f.groups = append(f.groups, f.rowGroup(c, t)) })
+		}},
+		field{5, func(t byte) { c.list(t, func(t byte) { f.note(c, t) }) }},
+		field{6, (*string)(&f.writer)},
+		field{8, f.encrypts(c)}, // encryption_algorithm of a footer left in the clear
+	)
 	switch {
 	case c.err != nil:
 		return nil, c.err
-	case encrypted:
+	case f.encrypted:
 		return nil, errEncrypted
-	case seen != 7:
+	case !schema || !rows || !groups:
 		return nil, fmt.Errorf("%w: schema, number of rows or row groups are missing", errThrift)
 	}
 	return f, nil
+}
+
+// encrypts steps over a field that an encrypted file has.
+func (f *footer) encrypts(c *compact) func(byte) {
+	return func(t byte) {
+		f.encrypted = true
+		c.skip(t, false)
+	}
 }
 
 const arrowKey = "ARROW:schema"
@@ -231,29 +226,12 @@ func (f *footer) note(c *compact, t byte) {
 
 func parseElement(c *compact, t byte) element {
 	e := element{converted: -1, physical: -1}
-	c.nested(t, func(id int16, t byte) bool {
-		switch id {
-		case 1:
-			e.physical, e.leaf = physical(c.int32(t)), true
-		case 2:
-			e.length = c.int32(t)
-		case 3:
-			e.repetition = c.int32(t)
-		case 4:
-			e.name = string(c.text(t))
-		case 5:
-			e.children = c.int32(t)
-		case 6:
-			e.converted = c.int32(t)
-		case 7:
-			e.scale = c.int32(t)
-		case 10:
-			parseLogical(c, t, &e)
-		default:
-			return false
-		}
-		return true
-	})
+	c.fields(t,
+		field{1, func(t byte) { e.physical, e.leaf = physical(c.int32(t)), true }},
+		field{2, &e.length}, field{3, &e.repetition}, field{4, &e.name}, field{5, &e.children},
+		field{6, &e.converted}, field{7, &e.scale},
+		field{10, func(t byte) { parseLogical(c, t, &e) }},
+	)
 	return e
 }
 
@@ -264,92 +242,56 @@ func parseLogical(c *compact, t byte, e *element) {
 		if t != thriftStruct {
 			return false
 		}
-		c.structure(func(id int16, t byte) bool {
-			switch {
-			case e.ann == annDecimal && id == 1:
-				e.scale = c.int32(t)
-			case e.ann == annInteger && id == 1:
-				e.width = c.int32(t)
-			case e.ann == annInteger && id == 2:
-				e.signed = c.bool(t)
-			case (e.ann == annTime || e.ann == annTimestamp) && id == 1:
-				e.utc = c.bool(t)
-			case (e.ann == annTime || e.ann == annTimestamp) && id == 2:
+		var own []field
+		switch e.ann {
+		case annDecimal:
+			own = []field{{1, &e.scale}}
+		case annInteger:
+			own = []field{{1, &e.width}, {2, &e.signed}}
+		case annTime, annTimestamp:
+			own = []field{{1, &e.utc}, {2, func(t byte) {
 				c.nested(t, func(unit int16, _ byte) bool {
 					e.unit = map[int16]record.Unit{1: record.Millis, 2: record.Micros, 3: record.Nanos}[unit]
 					return false
 				})
-			default:
-				return false
-			}
-			return true
-		})
+			}}}
+		}
+		c.fields(t, own...)
 		return true
 	})
 }
 
-func parseRowGroup(c *compact, t byte) (g rowGroup, encrypted bool) {
-	c.nested(t, func(id int16, t byte) bool {
-		switch id {
-		case 1:
+func (f *footer) rowGroup(c *compact, t byte) (g rowGroup) {
+	c.fields(t,
+		field{1, func(t byte) {
 			c.list(t, func(t byte) {
-				m, enc := parseChunk(c, t)
-				encrypted = encrypted || enc
+				m := f.chunk(c, t)
 				g.columns = append(g.columns, m)
 				g.bytes += max(0, m.bytes)
 			})
-		case 3:
-			g.rows = c.integer(t)
-		default:
-			return false
-		}
-		return true
-	})
-	return g, encrypted
+		}},
+		field{3, &g.rows},
+	)
+	return g
 }
 
-func parseChunk(c *compact, t byte) (m chunkMeta, encrypted bool) {
-	c.nested(t, func(id int16, t byte) bool {
-		switch id {
-		case 1:
-			m.external = len(c.text(t)) > 0
-		case 3:
-			m.present = true
-			parseColumn(c, t, &m)
-		case 8, 9: // crypto_metadata, encrypted_column_metadata
-			encrypted = true
-			return false
-		default:
-			return false
-		}
-		return true
-	})
-	if !m.present && !encrypted {
+func (f *footer) chunk(c *compact, t byte) (m chunkMeta) {
+	known := false // where its values are, or that they are encrypted
+	encrypts := func(t byte) {
+		known = true
+		f.encrypts(c)(t)
+	}
+	c.fields(t,
+		field{1, func(t byte) { m.external = len(c.text(t)) > 0 }},
+		field{3, func(t byte) {
+			known = true
+			c.fields(t, field{1, (*int32)(&m.physical)}, field{4, &m.codec}, field{5, &m.values},
+				field{6, &m.unpacked}, field{7, &m.bytes}, field{9, &m.data}, field{11, &m.dict})
+		}},
+		field{8, encrypts}, field{9, encrypts}, // crypto_metadata, encrypted_column_metadata
+	)
+	if !known {
 		c.fail(fmt.Errorf("%w: a column without metadata", errThrift))
 	}
-	return m, encrypted
-}
-
-func parseColumn(c *compact, t byte, m *chunkMeta) {
-	c.nested(t, func(id int16, t byte) bool {
-		switch id {
-		case 1:
-			m.physical = physical(c.int32(t))
-		case 4:
-			m.codec = c.int32(t)
-		case 5:
-			m.values = c.integer(t)
-		case 6:
-			m.unpacked = c.integer(t)
-		case 7:
-			m.bytes = c.integer(t)
-		case 9:
-			m.data = c.integer(t)
-		case 11:
-			m.dict = c.integer(t)
-		default:
-			return false
-		}
-		return true
-	})
+	return m
 }

@@ -47,7 +47,7 @@ func handmade(t *testing.T, schema []element, rows, entries int64, pages ...[]by
 	t.Helper()
 	data := append([]byte("PAR1"), bytes.Join(pages, nil)...)
 	leaf := schema[len(schema)-1]
-	chunk := chunkMeta{physical: leaf.physical, values: entries, data: 4, bytes: int64(len(data) - 4), present: true}
+	chunk := chunkMeta{physical: leaf.physical, values: entries, data: 4, bytes: int64(len(data) - 4)}
 	f := &File{name: "x.parquet", r: bytes.NewReader(append(data, make([]byte, 200)...)), footer: &footer{
 		rows: rows, schema: schema, start: int64(len(data)), groups: []rowGroup{{columns: []chunkMeta{chunk}, rows: rows, bytes: chunk.bytes}},
 	}}
