@@ -26,15 +26,21 @@ type jsonText struct {
 }
 
 // datum sets d to a nested value. The text is valid until the next call.
-func (a *jsonText) datum(d *record.Datum, v *vector, i int64) (*table.Reason, error) {
+func (a *jsonText) datum(d *record.Datum, v *vector, i int64) (bad *table.Reason) {
 	a.out, a.bad, a.keys = a.out[:0], nil, a.keys[:0]
-	err := a.value(v, i)
-	if errors.Is(err, errLong) {
-		*d = record.Datum{} // out is not all of it
-		return &table.Reason{Column: v.f.path, Code: table.CodeValueTooLong, Message: errLong.Error()}, nil
-	}
+	defer func() {
+		switch x := recover(); x {
+		case nil:
+		case errLong:
+			*d = record.Datum{} // out is not all of it
+			bad = &table.Reason{Column: v.f.path, Code: table.CodeValueTooLong, Message: errLong.Error()}
+		default:
+			panic(x)
+		}
+	}()
+	a.value(v, i)
 	*d = record.Datum{Kind: record.JSON, Bytes: a.out}
-	return a.bad, err
+	return a.bad
 }
 
 func (a *jsonText) refuse(column, code, message string) {
@@ -44,33 +50,30 @@ func (a *jsonText) refuse(column, code, message string) {
 }
 
 // value writes a value, null or not.
-func (a *jsonText) value(v *vector, i int64) error {
+func (a *jsonText) value(v *vector, i int64) {
 	if len(a.out) > maxTextBytes {
-		return errLong
+		panic(errLong)
 	}
-	v, i, err := v.find(i)
-	if err != nil {
-		return err
-	}
+	v, i = v.find(i)
 	if v.f.typ == typeNull || v.null(i) {
 		a.out = append(a.out, "null"...)
-		return nil
+		return
 	}
 	switch v.f.typ {
 	case typeList, typeLargeList:
-		return a.list(v.fields[0], v.offsets.at(i)-v.base[0], v.offsets.at(i+1)-v.base[0])
+		a.list(v.fields[0], v.offsets.at(i)-v.base[0], v.offsets.at(i+1)-v.base[0])
 	case typeListView, typeLargeListView:
 		at, n := v.offsets.at(i)-v.base[0], v.sizes.at(i)
 		if n == 0 {
 			at = 0
 		}
-		return a.list(v.fields[0], at, at+n)
+		a.list(v.fields[0], at, at+n)
 	case typeFixedList:
-		return a.list(v.fields[0], i*int64(v.f.width), (i+1)*int64(v.f.width))
+		a.list(v.fields[0], i*int64(v.f.width), (i+1)*int64(v.f.width))
 	case typeMap:
-		return a.mapping(v, v.offsets.at(i)-v.base[0], v.offsets.at(i+1)-v.base[0])
+		a.mapping(v, v.offsets.at(i)-v.base[0], v.offsets.at(i+1)-v.base[0])
 	case typeStruct:
-		return a.object(v, i)
+		a.object(v, i)
 	case typeUnion:
 		member := v.f.codes[int8(v.data[i])]
 		if v.f.flavor == dense {
@@ -78,110 +81,79 @@ func (a *jsonText) value(v *vector, i int64) error {
 		}
 		a.out = append(a.out, '{')
 		a.name(v.f.fields[member].name)
-		err := a.value(v.fields[member], i)
+		a.value(v.fields[member], i)
 		a.out = append(a.out, '}')
-		return err
-	case typeInterval:
-		if v.f.kind == record.JSON {
+	default:
+		if v.f.typ == typeInterval && v.f.kind == record.JSON {
 			a.interval(v, i)
-			return nil
+		} else {
+			a.plain(v, i)
 		}
 	}
-	return a.plain(v, i)
 }
 
 // maxElements is how many elements a text has at most: each takes two bytes.
 const maxElements = maxTextBytes / 2
 
-func (a *jsonText) list(v *vector, from, to int64) error {
+func (a *jsonText) list(v *vector, from, to int64) {
 	if to-from > maxElements {
-		return errLong
+		panic(errLong)
 	}
-	a.out = append(a.out, '[')
+	a.each('[', ']', from, to, func(i int64) { a.value(v, i) })
+}
+
+// each writes what one writes of each number, with commas between them.
+func (a *jsonText) each(before, after byte, from, to int64, one func(i int64)) {
+	a.out = append(a.out, before)
 	for i := from; i < to; i++ {
 		if i > from {
 			a.out = append(a.out, ',')
 		}
-		if err := a.value(v, i); err != nil {
-			return err
-		}
+		one(i)
 	}
-	a.out = append(a.out, ']')
-	return nil
+	a.out = append(a.out, after)
 }
 
-func (a *jsonText) object(v *vector, i int64) error {
+func (a *jsonText) object(v *vector, i int64) {
 	if v.f.twice != "" {
 		a.refuse(v.f.path, table.CodeType, fmt.Sprintf("two fields of a struct are called %q", v.f.twice))
 	}
-	a.out = append(a.out, '{')
-	for k, f := range v.f.fields {
-		if k > 0 {
-			a.out = append(a.out, ',')
-		}
-		a.name(f.name)
-		if err := a.value(v.fields[k], i); err != nil {
-			return err
-		}
-	}
-	a.out = append(a.out, '}')
-	return nil
+	a.each('{', '}', 0, int64(len(v.f.fields)), func(k int64) {
+		a.name(v.f.fields[k].name)
+		a.value(v.fields[k], i)
+	})
 }
 
 func (a *jsonText) name(name string) { a.out = append(jsontext.Quoted(a.out, []byte(name)), ':') }
 
 // mapping writes an object when the keys are text, else an array of pairs.
-func (a *jsonText) mapping(v *vector, from, to int64) error {
+func (a *jsonText) mapping(v *vector, from, to int64) {
 	pairs := v.fields[0]
 	keys, others := pairs.fields[0], pairs.fields[1]
 	if keys.f.kind != record.String {
-		return a.pairs(keys, others, from, to)
+		a.each('[', ']', from, to, func(i int64) {
+			a.out = append(a.out, `{"key":`...)
+			a.value(keys, i)
+			a.out = append(a.out, `,"value":`...)
+			a.value(others, i)
+			a.out = append(a.out, '}')
+		})
+		return
 	}
 	first := len(a.keys)
-	a.out = append(a.out, '{')
-	for i := from; i < to; i++ {
-		if i > from {
-			a.out = append(a.out, ',')
-		}
+	a.each('{', '}', from, to, func(i int64) {
 		at := len(a.out)
-		if err := a.value(keys, i); err != nil {
-			return err
-		}
-		if a.out[at] != '"' {
+		if a.value(keys, i); a.out[at] != '"' {
 			a.refuse(keys.f.path, table.CodeType, "key of a map is null")
 		}
 		a.keys = append(a.keys, jsontext.Span{From: at, To: len(a.out)})
 		a.out = append(a.out, ':')
-		if err := a.value(others, i); err != nil {
-			return err
-		}
-	}
-	a.out = append(a.out, '}')
+		a.value(others, i)
+	})
 	if twice := jsontext.Twice(a.out, a.keys[first:]); twice != nil {
 		a.refuse(keys.f.path, table.CodeType, fmt.Sprintf("key %s occurs twice in a map", table.Show(twice)))
 	}
 	a.keys = a.keys[:first]
-	return nil
-}
-
-func (a *jsonText) pairs(keys, others *vector, from, to int64) error {
-	a.out = append(a.out, '[')
-	for i := from; i < to; i++ {
-		if i > from {
-			a.out = append(a.out, ',')
-		}
-		a.out = append(a.out, `{"key":`...)
-		if err := a.value(keys, i); err != nil {
-			return err
-		}
-		a.out = append(a.out, `,"value":`...)
-		if err := a.value(others, i); err != nil {
-			return err
-		}
-		a.out = append(a.out, '}')
-	}
-	a.out = append(a.out, ']')
-	return nil
 }
 
 func (a *jsonText) interval(v *vector, i int64) {
@@ -207,18 +179,14 @@ func (a *jsonText) interval(v *vector, i int64) {
 }
 
 // plain writes a value that is not nested.
-func (a *jsonText) plain(v *vector, i int64) error {
+func (a *jsonText) plain(v *vector, i int64) {
 	var d record.Datum
-	bad, err := a.scratch.scalar(&d, v, i)
-	if err != nil {
-		return err
-	}
-	if bad != nil && a.bad == nil {
+	if bad := a.scratch.scalar(&d, v, i); a.bad == nil {
 		a.bad = bad
 	}
 	switch {
 	case len(a.out)+len(d.Bytes) > maxTextBytes:
-		return errLong
+		panic(errLong)
 	case d.Kind == record.Double && v.f.width == 4:
 		a.out = jsontext.Float(a.out, d.Double, 32)
 	case d.Kind == record.String:
@@ -228,5 +196,4 @@ func (a *jsonText) plain(v *vector, i int64) error {
 	default:
 		a.out = jsontext.Append(a.out, &d)
 	}
-	return nil
 }

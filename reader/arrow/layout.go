@@ -144,7 +144,7 @@ func (l *layout) takeDictionary(m message, b body, old map[int64]*dictionary, li
 			return nil, err
 		}
 	}
-	v, err := load.vector(f, 0, meta.rows)
+	v, err := load.alone(f)
 	if err != nil {
 		return nil, fmt.Errorf("dictionary %d: %w", id, err)
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
 )
@@ -117,22 +116,21 @@ func (p *Parser) parse(s Split, each func(*record.Record) error, open func() err
 		if p.begun { // each panicked: not ours to hide
 			return
 		}
-		if x := recover(); x != nil {
+		switch x := recover().(type) {
+		case nil:
+		case failure:
+			err = fail(x.error)
+		default:
 			err = fail(fmt.Errorf("damaged data: %v", x))
 		}
 	}()
 	if err := open(); err != nil {
 		return fail(err)
 	}
-	columns, err := p.vectors(s)
-	if err != nil {
-		return fail(err)
-	}
+	columns := p.vectors(s)
 	for i := range s.Rows {
 		p.rec.Span.Record, p.rec.Bad = uint32(i), nil
-		if err := p.read(columns, i); err != nil {
-			return fail(err)
-		}
+		p.read(columns, i)
 		p.begun = true
 		err := each(&p.rec)
 		p.begun = false
@@ -154,29 +152,21 @@ func (p *Parser) parse(s Split, each func(*record.Record) error, open func() err
 type column []*vector
 
 // vectors loads the rows of a split.
-func (p *Parser) vectors(s Split) ([]column, error) {
+func (p *Parser) vectors(s Split) []column {
 	l := &p.load
-	l.next = struct{ node, buffer, view int }{}
+	l.next, l.at = struct{ node, buffer, view int }{}, nil
 	roots := map[*field]*vector{}
 	for _, f := range p.layout.schema.fields {
 		if !p.wanted[f] {
-			if err := l.skip(f); err != nil {
-				return nil, err
-			}
+			l.skip(f)
 			continue
 		}
 		if i := 2 * l.next.node; i+2 <= len(l.nodes) && l.nodes[i] != l.rows {
-			return nil, within(f, fmt.Errorf("it has %d values, the batch %d rows", l.nodes[i], l.rows))
+			f.fail(fmt.Errorf("it has %d values, the batch %d rows", l.nodes[i], l.rows))
 		}
-		v, err := l.vector(f, s.First, s.Rows)
-		if err != nil {
-			return nil, within(f, err)
-		}
-		roots[f] = v
+		roots[f] = l.column(f, s.First, s.Rows)
 	}
-	if err := l.finished(); err != nil {
-		return nil, err
-	}
+	l.finished()
 	all := make([]column, len(p.used))
 	for k, i := range p.used {
 		path := p.layout.columns[i]
@@ -187,11 +177,11 @@ func (p *Parser) vectors(s Split) ([]column, error) {
 			all[k] = append(all[k], v)
 		}
 	}
-	return all, nil
+	return all
 }
 
 // read reads one record. A bad value does not end it.
-func (p *Parser) read(columns []column, row int64) error {
+func (p *Parser) read(columns []column, row int64) {
 columns:
 	for k, c := range columns {
 		d := &p.rec.Fields[p.used[k]]
@@ -202,16 +192,10 @@ columns:
 				continue columns
 			}
 		}
-		var bad *table.Reason
-		bad, err := p.values[k].datum(d, c[last], row)
-		if err != nil {
-			return err
-		}
-		if bad != nil && p.rec.Bad == nil {
+		if bad := p.values[k].datum(d, c[last], row); p.rec.Bad == nil {
 			p.rec.Bad = bad
 		}
 	}
-	return nil
 }
 
 // hold notes that n more bytes are held, before they are.

@@ -77,20 +77,20 @@ func (v *vector) integer(i int64, f *field) int64 {
 }
 
 // find follows dictionaries and runs to the vector that has value i, and its place there.
-func (v *vector) find(i int64) (*vector, int64, error) {
+func (v *vector) find(i int64) (*vector, int64) {
 	for {
 		switch {
 		case v.f.dict != nil:
 			if v.null(i) {
-				return v, i, nil
+				return v, i
 			}
 			at := v.integer(i, v.f.dict.index)
 			chunk, k := v.dict.find(at)
 			if chunk == nil {
-				return nil, 0, &columnError{v.f.path, fmt.Errorf("its dictionary has no value %d", at)}
+				v.f.fail(fmt.Errorf("its dictionary has no value %d", at))
 			}
 			if chunk.null(k) || chunk.f.typ != typeRuns {
-				return chunk, k, nil
+				return chunk, k
 			}
 			v, i = chunk, k
 		case v.f.typ == typeRuns:
@@ -100,7 +100,7 @@ func (v *vector) find(i int64) (*vector, int64, error) {
 			run := int64(sort.Search(n, func(k int) bool { return ends.integer(int64(k), ends.f) > row }))
 			v, i = v.fields[1], run-v.base[1]
 		default:
-			return v, i, nil
+			return v, i
 		}
 	}
 }
@@ -148,14 +148,11 @@ type values struct {
 type scratch []byte
 
 // datum sets d to a value. Bytes are valid until the next call. Of a value that is refused d is what is stored, for the rejected record.
-func (s *values) datum(d *record.Datum, v *vector, i int64) (*table.Reason, error) {
-	v, i, err := v.find(i)
-	if err != nil {
-		return nil, err
-	}
+func (s *values) datum(d *record.Datum, v *vector, i int64) *table.Reason {
+	v, i = v.find(i)
 	if v.f.typ == typeNull || v.null(i) {
 		*d = record.Datum{}
-		return nil, nil
+		return nil
 	}
 	if v.f.kind == record.JSON {
 		return s.text.datum(d, v, i)
@@ -164,7 +161,7 @@ func (s *values) datum(d *record.Datum, v *vector, i int64) (*table.Reason, erro
 }
 
 // scalar sets d to a value that is there and is not nested.
-func (s *scratch) scalar(d *record.Datum, v *vector, i int64) (*table.Reason, error) {
+func (s *scratch) scalar(d *record.Datum, v *vector, i int64) *table.Reason {
 	f := v.f
 	*d = record.Datum{Kind: f.kind}
 	switch f.typ {
@@ -183,18 +180,14 @@ func (s *scratch) scalar(d *record.Datum, v *vector, i int64) (*table.Reason, er
 		slices.Reverse(*s)
 		d.Scale, d.Bytes = f.scale, *s
 	case typeDate, typeTime, typeTimestamp:
-		return v.time(d, i), nil
+		return v.time(d, i)
 	default:
-		var err error
-		if d.Bytes, err = v.bytes(i); err != nil {
-			return nil, &columnError{f.path, err}
-		}
-		if f.flavor == uuid {
+		if d.Bytes = v.bytes(i); f.flavor == uuid {
 			*s = appendUUID((*s)[:0], d.Bytes)
 			d.Bytes = *s
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 func appendUUID(dst, b []byte) []byte {
@@ -251,23 +244,23 @@ func (v *vector) time(d *record.Datum, i int64) *table.Reason {
 var errBytes = errors.New("a value is not where it is said to be")
 
 // bytes returns the bytes of a text or a binary value.
-func (v *vector) bytes(i int64) ([]byte, error) {
+func (v *vector) bytes(i int64) []byte {
 	switch v.f.typ {
 	case typeFixedBinary:
 		w := int64(v.f.width)
-		return v.data[i*w : (i+1)*w], nil
+		return v.data[i*w : (i+1)*w]
 	case typeBinaryView, typeTextView:
 		own := v.data[16*i:]
 		size, buffer, at := view(own)
 		if size <= inlined {
-			return own[4 : 4+size], nil
+			return own[4 : 4+size]
 		}
 		from := int64(at) - v.base[buffer]
 		b := v.views[buffer][from : from+int64(size)]
 		if string(b[:4]) != string(own[4:8]) {
-			return nil, errBytes
+			v.f.fail(errBytes)
 		}
-		return b, nil
+		return b
 	}
-	return v.data[v.offsets.at(i)-v.base[0] : v.offsets.at(i+1)-v.base[0]], nil
+	return v.data[v.offsets.at(i)-v.base[0] : v.offsets.at(i+1)-v.base[0]]
 }
