@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"time"
@@ -153,37 +152,24 @@ func (c *ArchiveConfig) rangeTo(w *archive.Writer, i int, from source.Source) (e
 	}()
 	parser := from.NewParser(nil)
 	holds := c.holds()
-	for {
-		piece, err := from.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	for page, err := range source.Splits(from) {
 		if err != nil {
 			return err
 		}
-		if err := piece.Prepare(); err != nil {
-			return err
-		}
-		pages, err := from.Add(piece)
-		if err != nil {
-			return err
-		}
-		for _, page := range pages {
-			if part != nil && part.Text() >= c.PartBytes {
-				full := part
-				part = nil
-				if err := full.Commit(page.Key); err != nil {
-					return err
-				}
-			}
-			if part == nil {
-				if part, err = w.NewPart(i); err != nil {
-					return err
-				}
-			}
-			if err := writePage(part, parser, page, holds); err != nil {
+		if part != nil && part.Text() >= c.PartBytes {
+			full := part
+			part = nil
+			if err := full.Commit(page.Key); err != nil {
 				return err
 			}
+		}
+		if part == nil {
+			if part, err = w.NewPart(i); err != nil {
+				return err
+			}
+		}
+		if err := writePage(part, parser, page, holds); err != nil {
+			return err
 		}
 	}
 	if part == nil && (i > 0 || at.Parts > 0) {

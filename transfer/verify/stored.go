@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
@@ -56,44 +55,27 @@ func (s *Stored) each(ctx context.Context, do func(*scan.Row) error) (err error)
 func (s *Stored) part(ctx context.Context, p source.Source, do func(*scan.Row) error) error {
 	parser := p.NewParser(nil)
 	defer parser.Close()
-	parse := func(splits []source.Split) error {
-		for _, split := range splits {
-			var failed error
-			_, _, err := parser.Parse(split, func(rec *record.Record) {
-				if failed == nil && rec.Bad != nil {
-					failed = fmt.Errorf("read %s: %s", p.About().Name, rec.Bad.Message)
-				}
-				if failed == nil {
-					failed = do(s.row(rec))
-				}
-			})
-			if err = errors.Join(err, failed); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	for {
+	for split, err := range source.Splits(p) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
-		}
-		next, err := p.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err == nil {
-			err = next.Prepare()
 		}
 		if err != nil {
 			return &InputError{err}
 		}
-		splits, err := p.Add(next)
-		if err = errors.Join(parse(splits), err); err != nil {
+		var failed error
+		_, _, err := parser.Parse(split, func(rec *record.Record) {
+			if failed == nil && rec.Bad != nil {
+				failed = fmt.Errorf("read %s: %s", p.About().Name, rec.Bad.Message)
+			}
+			if failed == nil {
+				failed = do(s.row(rec))
+			}
+		})
+		if err = errors.Join(err, failed); err != nil {
 			return err
 		}
 	}
-	splits, err := p.Finish()
-	return errors.Join(parse(splits), err)
+	return nil
 }
 
 // row is a record as a scan delivers it.

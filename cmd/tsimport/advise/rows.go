@@ -2,9 +2,7 @@ package advise
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"example.com/tsimport/internal/table"
@@ -185,43 +183,29 @@ func (r *rows) source(ctx context.Context, s source.Source, f func([]table.Value
 			_ = parser.Close() // nothing is written that could be lost
 		}
 	}()
-	parse := func(splits []source.Split) error {
-		for _, sp := range splits {
-			if parser == nil {
-				parser = s.NewParser(c.Fields())
-			}
-			_, _, err := parser.Parse(sp, func(rec *record.Record) {
-				values, why := c.Convert(rec)
-				if why != nil {
-					r.refuse(about.Name, why)
-					return
-				}
-				f(values)
-			})
-			if err != nil {
-				return err
-			}
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-		}
-		return nil
-	}
-	for {
-		p, err := s.Next()
-		if errors.Is(err, io.EOF) {
-			splits, err := s.Finish()
-			return errors.Join(parse(splits), err)
-		}
+	for sp, err := range source.Splits(s) {
 		if err != nil {
-			return errors.Join(parse(s.Whole()), err)
-		}
-		prepareErr := p.Prepare()
-		splits, err := s.Add(p)
-		if err := errors.Join(prepareErr, parse(splits), err); err != nil {
 			return err
 		}
+		if parser == nil {
+			parser = s.NewParser(c.Fields())
+		}
+		_, _, err := parser.Parse(sp, func(rec *record.Record) {
+			values, why := c.Convert(rec)
+			if why != nil {
+				r.refuse(about.Name, why)
+				return
+			}
+			f(values)
+		})
+		if err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 	}
+	return nil
 }
 
 func (r *rows) refuse(source string, why *table.Reason) {
