@@ -90,7 +90,9 @@ func TestRangesReadInParallelComeOutInKeyOrder(t *testing.T) {
 				from = append(values(int64(after/perKey)), table.Value{Type: table.String, Bytes: fmt.Appendf(nil, "k%05d", after)})
 			}
 			next := int64(after)
-			err := newOrdered(w.SDK, w.table, scan.Options{From: from}, DefaultReaders, bounds).run(context.Background(), func(r *scan.Row) error {
+			err := newOrdered(w.SDK, w.table, scan.Options{From: from}, DefaultReaders, bounds).run(context.Background(), func(_, row []byte) error {
+				r, err := new(client.PageMemory).Unpack(row)
+				must(t, err)
 				for _, c := range r.Columns {
 					if c.ColumnName == "n" && c.Value != next {
 						return fmt.Errorf("row %v comes where %d should", c.Value, next)
@@ -107,7 +109,7 @@ func TestRangesReadInParallelComeOutInKeyOrder(t *testing.T) {
 	// Neither a caller that has had enough nor one that fails leaves anything running.
 	for _, stop := range []error{errEnough, errors.New("no more")} {
 		seen := 0
-		err := newOrdered(w.SDK, w.table, scan.Options{}, DefaultReaders, values(500, 1000, 1500)).run(context.Background(), func(*scan.Row) error {
+		err := newOrdered(w.SDK, w.table, scan.Options{}, DefaultReaders, values(500, 1000, 1500)).run(context.Background(), func([]byte, []byte) error {
 			if seen++; seen == 10 {
 				return stop
 			}

@@ -27,19 +27,16 @@ type ordered struct {
 	table   *client.Table
 	o       scan.Options
 	ranges  []keyRange
-	batches []chan batch                // by range
-	slots   chan struct{}               // taken by a range until its rows have been delivered
-	memory  sync.Pool                   // of *client.PageMemory whose rows have been delivered, or of *scan.PackedPage
-	packed  func(key, row []byte) error // takes the rows as they came, with their ordering keys; nil has them made
+	batches []chan batch  // by range
+	slots   chan struct{} // taken by a range until its rows have been delivered
+	pages   sync.Pool     // of *scan.PackedPage whose rows have been delivered
 }
 
 // batch is rows that follow each other, or why there are no more. Being in its place, an error does not keep rows before it
 // from being delivered.
 type batch struct {
-	rows   []*scan.Row
-	memory *client.PageMemory
-	packed *scan.PackedPage
-	err    error
+	page *scan.PackedPage
+	err  error
 }
 
 type keyRange struct{ from, to []table.Value }
@@ -70,8 +67,9 @@ func newOrdered(s scan.Service, t *client.Table, o scan.Options, readers int, bo
 	return r
 }
 
-// run calls each with every row, in key order. It stops at the first error of each; errEnough is none. A row is valid during the call.
-func (r *ordered) run(ctx context.Context, each func(*scan.Row) error) error {
+// run calls each with the ordering key and the bytes of every row, in key order. It stops at the first error of each; errEnough is none. Both
+// are valid during the call.
+func (r *ordered) run(ctx context.Context, each func(key, row []byte) error) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		for i := range r.ranges {
@@ -103,18 +101,13 @@ func (r *ordered) read(ctx context.Context, i int) error {
 			return context.Cause(ctx)
 		}
 	}
-	var err error
-	if r.packed != nil {
-		next := func() *scan.PackedPage { return reused[scan.PackedPage](&r.memory) }
-		err = scan.PackedPages(ctx, r.service, r.table.Name, r.table.Key, o, next, func(page *scan.PackedPage) error { return send(batch{packed: page}) })
-	} else {
-		var memory *client.PageMemory // of the page that is read
-		next := func() *client.PageMemory {
-			memory = reused[client.PageMemory](&r.memory)
-			return memory
+	reused := func() *scan.PackedPage {
+		if page, ok := r.pages.Get().(*scan.PackedPage); ok {
+			return page
 		}
-		err = scan.Pages(ctx, r.service, r.table.Name, r.table.Key, o, next, func(page []*scan.Row) error { return send(batch{rows: page, memory: memory}) })
+		return new(scan.PackedPage)
 	}
+	err := scan.PackedPages(ctx, r.service, r.table.Name, r.table.Key, o, reused, func(page *scan.PackedPage) error { return send(batch{page: page}) })
 	if stopped := new(scan.StoppedError); errors.As(err, &stopped) {
 		return err // why it is not read yet
 	}
@@ -127,16 +120,8 @@ func (r *ordered) read(ctx context.Context, i int) error {
 	return nil
 }
 
-// reused takes memory from a pool, or makes it.
-func reused[T any](pool *sync.Pool) *T {
-	if m, ok := pool.Get().(*T); ok {
-		return m
-	}
-	return new(T)
-}
-
 // deliver takes the batches of one range after the other.
-func (r *ordered) deliver(ctx context.Context, each func(*scan.Row) error) error {
+func (r *ordered) deliver(ctx context.Context, each func(key, row []byte) error) error {
 	for i := range r.ranges {
 		for more := true; more; {
 			var b batch
@@ -145,26 +130,18 @@ func (r *ordered) deliver(ctx context.Context, each func(*scan.Row) error) error
 			case <-ctx.Done():
 				return nil // as in read
 			}
-			for _, row := range b.rows {
-				if err := each(row); err != nil {
-					return err
+			if b.page == nil {
+				if b.err != nil {
+					return b.err
 				}
-			}
-			if b.err != nil {
-				return b.err
-			}
-			if b.memory != nil {
-				r.memory.Put(b.memory)
-			}
-			if b.packed == nil {
 				continue
 			}
-			for i := range b.packed.Len() {
-				if err := r.packed(b.packed.Key(i), b.packed.Row(i)); err != nil {
+			for i := range b.page.Len() {
+				if err := each(b.page.Key(i), b.page.Row(i)); err != nil {
 					return err
 				}
 			}
-			r.memory.Put(b.packed)
+			r.pages.Put(b.page)
 		}
 		<-r.slots
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"slices"
 
-	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
 )
@@ -13,11 +12,10 @@ import (
 type rowWriter struct {
 	*exporter
 	to     scan.Formatter
-	packed packedFormatter // to, if it takes rows as they came, or nil
-	names  scan.Columns    // columns, which would be made for each row
-	before func() error    // each row; nil is not called
-	done   []byte          // ordering key of the last row that was written before
-	key    []byte
+	packed packedFormatter   // to, if it takes rows as they came, or nil
+	names  scan.Columns      // columns, which would be made for each row
+	before func() error      // each row; nil is not called
+	done   []byte            // ordering key of the last row that was written before
 	memory client.PageMemory // of a row that is made
 }
 
@@ -34,53 +32,56 @@ func newRowWriter(e *exporter, to scan.Formatter, before func() error) *rowWrite
 	return w
 }
 
-// made writes a row.
-func (w *rowWriter) made(r *scan.Row) error {
-	if passes, err := w.leave(r); err != nil || !passes {
-		return err
-	}
-	w.key = w.key[:0]
-	for _, k := range r.PrimaryKey.PrimaryKeys {
-		w.key = table.AppendKey(w.key, client.ValueOf(k.Value))
-	}
-	if w.done != nil && bytes.Equal(w.key, w.done) {
-		return nil
-	}
-	if err := w.look(); err != nil {
-		return err
-	}
-	return w.written(w.key, w.write(r))
-}
-
-// asItCame writes a row as it came.
-func (w *rowWriter) asItCame(key, row []byte) error {
+// row writes a row by its ordering key and its bytes.
+func (w *rowWriter) row(key, row []byte) (err error) {
+	var made *scan.Row
 	if w.where != nil {
-		r, err := w.memory.Unpack(row)
-		if err != nil {
+		if made, err = w.memory.Unpack(row); err != nil {
 			return err
 		}
-		if passes, err := w.leave(r); err != nil || !passes {
+		if passes, err := w.passes(made); err != nil || !passes {
+			w.result.LeftOut++ // with an error, nobody asks any more
 			return err
 		}
 	}
 	if w.done != nil && bytes.Equal(key, w.done) {
 		return nil
 	}
-	if err := w.look(); err != nil {
+	if w.before != nil {
+		if err := w.before(); err != nil {
+			return err
+		}
+	}
+	written, err := w.asItCame(row)
+	if err == nil && !written {
+		if made == nil {
+			made, err = w.memory.Unpack(row)
+		}
+		if err == nil {
+			err = w.write(made)
+		}
+	}
+	if err != nil {
 		return err
 	}
-	of, ok, err := w.packed.WritePacked(row, w.names)
-	if !ok {
-		r, err := w.memory.Unpack(row)
-		if err == nil {
-			err = w.write(r)
-		}
-		return w.written(key, err)
+	w.result.Rows++
+	w.last = append(w.last[:0], key...)
+	if w.Limit > 0 && w.result.Rows >= w.Limit {
+		return errEnough
 	}
-	if err == nil {
+	return nil
+}
+
+// asItCame writes a row as it came, unless it must be made.
+func (w *rowWriter) asItCame(row []byte) (written bool, err error) {
+	if w.packed == nil {
+		return false, nil
+	}
+	of, written, err := w.packed.WritePacked(row, w.names)
+	if written && err == nil {
 		w.seen.cells, w.seen.older = w.seen.cells+of.Cells, w.seen.older+of.Older
 	}
-	return w.written(key, err)
+	return written, err
 }
 
 // columns implements scan.Columns.
@@ -90,21 +91,6 @@ func (w *rowWriter) columns(name string) (*scan.Types, bool) {
 	}
 	c := w.seen.named(name)
 	return &c.types, c.text
-}
-
-// leave reports whether a row passes, and counts it if it does not.
-func (w *rowWriter) leave(r *scan.Row) (passes bool, err error) {
-	if passes, err = w.passes(r); err != nil || !passes {
-		w.result.LeftOut++ // with an error, nobody asks any more
-	}
-	return passes, err
-}
-
-func (w *rowWriter) look() error {
-	if w.before == nil {
-		return nil
-	}
-	return w.before()
 }
 
 // write writes a row that was made.
@@ -117,17 +103,4 @@ func (w *rowWriter) write(r *scan.Row) error {
 		w.seen.count(r, older)
 	}
 	return err
-}
-
-// written counts a row that was written, unless that has failed.
-func (w *rowWriter) written(key []byte, err error) error {
-	if err != nil {
-		return err
-	}
-	w.result.Rows++
-	w.last = append(w.last[:0], key...)
-	if w.Limit > 0 && w.result.Rows >= w.Limit {
-		return errEnough
-	}
-	return nil
 }

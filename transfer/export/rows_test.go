@@ -95,7 +95,11 @@ func TestCSVOfRowsAsTheyCameIsThatOfRowsThatAreMade(t *testing.T) {
 				f, err = e.spool(&out, nil)
 			}
 			must(t, err)
-			w := newRowWriter(e, f, nil)
+			to := f
+			if !packed {
+				to = struct{ scan.Formatter }{f} // which has every row made
+			}
+			w := newRowWriter(e, to, nil)
 			for i, row := range rows {
 				if i == 1 && !held {
 					err = f.Flush() // after which the columns of the first section are known
@@ -107,15 +111,11 @@ func TestCSVOfRowsAsTheyCameIsThatOfRowsThatAreMade(t *testing.T) {
 				if failed != nil {
 					t.Fatal(failed)
 				}
-				if packed {
-					var key []byte
-					for _, k := range r.PrimaryKey.PrimaryKeys {
-						key = table.AppendKey(key, client.ValueOf(k.Value))
-					}
-					err = w.asItCame(key, row)
-				} else {
-					err = w.made(r)
+				var key []byte
+				for _, k := range r.PrimaryKey.PrimaryKeys {
+					key = table.AppendKey(key, client.ValueOf(k.Value))
 				}
+				err = w.row(key, row)
 			}
 			if failed := f.Flush(); failed != nil {
 				t.Fatal(failed)

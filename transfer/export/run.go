@@ -230,11 +230,7 @@ func (e *exporter) scan(f scan.Formatter, before func() error) error {
 		o.From = e.after
 	}
 	ordered := newOrdered(s.Client, s.Table, o, e.Readers, sortedBounds(e.admin, s.Table.Name))
-	w := newRowWriter(e, f, before)
-	if w.packed != nil {
-		ordered.packed = w.asItCame
-	}
-	return e.ofOneTable(ordered.run(e.ctx, w.made))
+	return e.ofOneTable(ordered.run(e.ctx, newRowWriter(e, f, before).row))
 }
 
 // suspectFor bounds how long an export that has failed asks whether its table was replaced.
