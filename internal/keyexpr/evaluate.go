@@ -68,13 +68,13 @@ func (e *Evaluator) Eval(row []table.Value) (table.Value, *table.Reason) {
 	return v, nil
 }
 
-// fail keeps the reason for which the row has no value. What is said names the function or operator by its source.
-func (e *Evaluator) fail(n *node, code string, value []byte, format string, args ...any) {
-	if e.why != nil {
-		return
+// fail keeps the reason for which the row has no value. What is said names the function or operator by its source. It returns false: the
+// value is not there.
+func (e *Evaluator) fail(n *node, code string, value []byte, format string, args ...any) bool {
+	if e.why == nil {
+		e.why = &table.Reason{Column: e.program.name, Code: code, Value: table.Show(value), Message: brief(n.src) + ": " + fmt.Sprintf(format, args...)}
 	}
-	e.why = &table.Reason{Column: e.program.name, Code: code, Value: table.Show(value),
-		Message: brief(n.src) + ": " + fmt.Sprintf(format, args...)}
+	return false
 }
 
 // shown is a value's text for a message.
@@ -131,8 +131,7 @@ func (n *node) finish() *node {
 			start := len(e.buf)
 			v := n.value(e, row)
 			if v.Type == table.Binary && !utf8.Valid(v.Bytes) {
-				e.fail(n, table.CodeUTF8, nil, "a binary value that is not UTF-8 has no text")
-				return false
+				return e.fail(n, table.CodeUTF8, nil, "a binary value that is not UTF-8 has no text")
 			}
 			e.buf = appendText(e.buf[:start], v)
 			return v.Type != table.Null

@@ -51,8 +51,7 @@ func (c *compiler) lookup(k *call) *node {
 		case known:
 			e.buf = append(e.buf[:start], code...)
 		case !keep:
-			e.fail(n, CodeUnknownName, text, "%q is not in %s; add it, or keep unknown values with lookup(x, file, \"keep\")", table.Show(text), name)
-			return false
+			return e.fail(n, CodeUnknownName, text, "%q is not in %s; add it, or keep unknown values with lookup(x, file, \"keep\")", table.Show(text), name)
 		default:
 			e.buf = append(e.buf[:start], text...)
 		}

@@ -51,23 +51,20 @@ func (c *compiler) pad(k *call) *node {
 		case table.Null:
 			return false
 		}
-		e.fail(n, table.CodeType, e.shown(v), "%s has no digits to pad; use int(…)", a(v.Type))
-		return false
+		return e.fail(n, table.CodeType, e.shown(v), "%s has no digits to pad; use int(…)", a(v.Type))
 	}
 	return n
 }
 
 func (e *Evaluator) padInteger(n *node, v int64, width int) bool {
 	if v < 0 {
-		e.fail(n, table.CodeRange, e.shown(table.Value{Type: table.Integer, Int: v}),
+		return e.fail(n, table.CodeRange, e.shown(table.Value{Type: table.Integer, Int: v}),
 			"%d is negative and would break the order; use pad(x, %d, signed)", v, min(width, MaxSignedDigits))
-		return false
 	}
 	var digits [20]byte
 	text := strconv.AppendInt(digits[:0], v, 10)
 	if len(text) > width {
-		e.fail(n, table.CodeRange, text, "%d has %d digits, and the width is %d; use a larger width", v, len(text), width)
-		return false
+		return e.fail(n, table.CodeRange, text, "%d has %d digits, and the width is %d; use a larger width", v, len(text), width)
 	}
 	e.buf = append(append(e.buf, zeros[:width-len(text)]...), text...)
 	return true
@@ -76,13 +73,11 @@ func (e *Evaluator) padInteger(n *node, v int64, width int) bool {
 func (e *Evaluator) padDigits(n *node, text []byte, width int) bool {
 	for _, b := range text {
 		if b-'0' > 9 {
-			e.fail(n, table.CodeType, text, "%q is more than digits, so padding does not order it; leave pad out, or use int(…)", table.Show(text))
-			return false
+			return e.fail(n, table.CodeType, text, "%q is more than digits, so padding does not order it; leave pad out, or use int(…)", table.Show(text))
 		}
 	}
 	if len(text) == 0 || len(text) > width {
-		e.fail(n, table.CodeRange, text, "%q has %d digits; want 1 to %d", table.Show(text), len(text), width)
-		return false
+		return e.fail(n, table.CodeRange, text, "%q has %d digits; want 1 to %d", table.Show(text), len(text), width)
 	}
 	e.buf = append(append(e.buf, zeros[:width-len(text)]...), text...)
 	return true
@@ -118,8 +113,7 @@ func (c *compiler) padSigned(k *call, x *node) *node {
 			size, sign = -size, '-'
 		}
 		if size >= beyond {
-			e.fail(n, table.CodeRange, e.shown(v), "%d has more than %d digits; use a larger width", v.Int, width)
-			return false
+			return e.fail(n, table.CodeRange, e.shown(v), "%d has more than %d digits; use a larger width", v.Int, width)
 		}
 		if sign == '-' {
 			size = beyond - size

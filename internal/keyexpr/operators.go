@@ -177,8 +177,7 @@ func (e *Evaluator) arithmetic(n *node, op byte, l, r table.Value) table.Value {
 // fits reports whether n more bytes of text fit what a row may take.
 func (e *Evaluator) fits(n *node, more int) bool {
 	if len(e.buf)+more > workBudget {
-		e.fail(n, CodeExpression, nil, "%v", errWork{})
-		return false
+		return e.fail(n, CodeExpression, nil, "%v", errWork{})
 	}
 	return true
 }

@@ -84,14 +84,12 @@ func spliceText(n *node, parts []*node, separator rune) func(*Evaluator, []table
 				return false
 			}
 			if i == 0 && len(e.buf) == start {
-				e.fail(n, CodeEmptyKey, nil, "the first part, %s, is empty; all such rows would have the same key prefix", brief(x.src))
-				return false
+				return e.fail(n, CodeEmptyKey, nil, "the first part, %s, is empty; all such rows would have the same key prefix", brief(x.src))
 			}
 			if at := firstAtOrBelow(e.buf[start:], separator); at >= 0 {
 				r, _ := utf8.DecodeRune(e.buf[start+at:])
-				e.fail(n, CodeBreaksOrder, e.buf[start:], "the value of %s has the character %q, which does not sort above the separator %q, so the order of keys would break; use a lower separator or splice(auto, …)",
+				return e.fail(n, CodeBreaksOrder, e.buf[start:], "the value of %s has the character %q, which does not sort above the separator %q, so the order of keys would break; use a lower separator or splice(auto, …)",
 					brief(x.src), r, separator)
-				return false
 			}
 		}
 		return true
@@ -119,8 +117,7 @@ func firstAtOrBelow(text []byte, separator rune) int {
 // observe shows the parts to the chooser.
 func (e *Evaluator) observe(n *node, parts []*node, row []table.Value) bool {
 	if e.chooser == nil {
-		e.fail(n, CodeExpression, nil, "the separator is not chosen yet; name one in place of auto")
-		return false
+		return e.fail(n, CodeExpression, nil, "the separator is not chosen yet; name one in place of auto")
 	}
 	for _, x := range parts {
 		start := len(e.buf)

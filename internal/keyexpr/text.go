@@ -171,11 +171,9 @@ func (c *compiler) reverse(k *call) *node {
 		case v.Type == table.Null:
 			return false
 		case v.Type == table.Integer && v.Int < 0:
-			e.fail(n, table.CodeRange, e.shown(v), "%d is negative; only the digits of 0 and more are reversed", v.Int)
-			return false
+			return e.fail(n, table.CodeRange, e.shown(v), "%d is negative; only the digits of 0 and more are reversed", v.Int)
 		case v.Type != table.Integer && v.Type != table.String:
-			e.fail(n, table.CodeType, e.shown(v), "%s is not a text; use text(…)", a(v.Type))
-			return false
+			return e.fail(n, table.CodeType, e.shown(v), "%s is not a text; use text(…)", a(v.Type))
 		}
 		e.buf = appendText(e.buf[:start], v)
 		slices.Reverse(e.buf[start:])

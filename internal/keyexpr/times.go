@@ -54,8 +54,7 @@ func (at clock) read(e *Evaluator, n *node, v table.Value) (time.Time, bool) {
 	case v.Type == table.Null:
 		return time.Time{}, false
 	case v.Type == table.Integer && at.unit == 0:
-		e.fail(n, table.CodeType, e.shown(v), "%d is an integer; say what it counts since 1970 with \"s\", \"ms\", \"us\" or \"ns\"", v.Int)
-		return time.Time{}, false
+		return time.Time{}, e.fail(n, table.CodeType, e.shown(v), "%d is an integer; say what it counts since 1970 with \"s\", \"ms\", \"us\" or \"ns\"", v.Int)
 	case v.Type == table.Integer:
 		seconds, rest := v.Int/at.unit, v.Int%at.unit
 		if rest < 0 {
@@ -63,13 +62,11 @@ func (at clock) read(e *Evaluator, n *node, v table.Value) (time.Time, bool) {
 		}
 		t := time.Unix(seconds, rest*(1e9/at.unit)).In(at.zone)
 		if y := t.Year(); seconds > 253402300799 || y < 0 || y > 9999 {
-			e.fail(n, table.CodeRange, e.shown(v), "%d is not in the years 0 to 9999; check the unit", v.Int)
-			return time.Time{}, false
+			return time.Time{}, e.fail(n, table.CodeRange, e.shown(v), "%d is not in the years 0 to 9999; check the unit", v.Int)
 		}
 		return t, true
 	case v.Type != table.String:
-		e.fail(n, table.CodeType, e.shown(v), "%s is not a time; want a text or an integer", a(v.Type))
-		return time.Time{}, false
+		return time.Time{}, e.fail(n, table.CodeType, e.shown(v), "%s is not a time; want a text or an integer", a(v.Type))
 	}
 	for _, layout := range textTimes {
 		// Layouts of another length cannot fit, and a failed attempt costs more than the right one.
@@ -83,19 +80,16 @@ func (at clock) read(e *Evaluator, n *node, v table.Value) (time.Time, bool) {
 		if layout != time.RFC3339 {
 			local, ok := table.LocalTime(t, at.zone)
 			if !ok {
-				e.fail(n, table.CodeRange, v.Bytes, "clocks in %s never showed %q: they were set forward past it", at.zone, table.Show(v.Bytes))
-				return time.Time{}, false
+				return time.Time{}, e.fail(n, table.CodeRange, v.Bytes, "clocks in %s never showed %q: they were set forward past it", at.zone, table.Show(v.Bytes))
 			}
 			t = local
 		}
 		if t = t.In(at.zone); t.Year() < 0 || t.Year() > 9999 { // an offset may lead over the edge
-			e.fail(n, table.CodeRange, v.Bytes, "%q is not in the years 0 to 9999 in %s", table.Show(v.Bytes), at.zone)
-			return time.Time{}, false
+			return time.Time{}, e.fail(n, table.CodeRange, v.Bytes, "%q is not in the years 0 to 9999 in %s", table.Show(v.Bytes), at.zone)
 		}
 		return t, true
 	}
-	e.fail(n, table.CodeType, v.Bytes, "%q is not a time; want 2021-04-01, 2021-04-01 10:00:00 or 2021-04-01T10:00:00+08:00", table.Show(v.Bytes))
-	return time.Time{}, false
+	return time.Time{}, e.fail(n, table.CodeType, v.Bytes, "%q is not a time; want 2021-04-01, 2021-04-01 10:00:00 or 2021-04-01T10:00:00+08:00", table.Show(v.Bytes))
 }
 
 // formatTime keeps the order coarsely if the layout goes from years to smaller units with fixed widths, and if the zone
