@@ -10,37 +10,23 @@ import (
 
 // data is what the script draws.
 type data struct {
-	Charts []chart `json:"charts"`
+	Charts []Chart `json:"charts"`
 	Heat   *heat   `json:"heat"`
-}
-
-type chart struct {
-	Unit   string  `json:"unit"`
-	Every  number  `json:"every"`
-	Log    bool    `json:"log"`
-	Series []lines `json:"series"`
-}
-
-type lines struct {
-	Name   string   `json:"name"`
-	Values []number `json:"values"`
 }
 
 // heat has a byte a cell, interval by interval in base64; 255 stands for Most or more.
 type heat struct {
 	Unit       string   `json:"unit"`
-	Every      number   `json:"every"`
+	Every      Number   `json:"every"`
 	Columns    int      `json:"columns"`
 	Partitions []string `json:"partitions"` // the first of each line of cells
 	Each       int      `json:"each"`       // partitions in a line
-	Most       number   `json:"most"`
+	Most       Number   `json:"most"`
 	Cells      string   `json:"cells"`
 }
 
-// number is written with six digits at most; one that is none is null.
-type number float64
-
-func (n number) MarshalJSON() ([]byte, error) {
+// MarshalJSON writes six digits at most, and null for what is not a number.
+func (n Number) MarshalJSON() ([]byte, error) {
 	f := float64(n)
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return []byte("null"), nil
@@ -51,37 +37,25 @@ func (n number) MarshalJSON() ([]byte, error) {
 	return json.Marshal(json.Number(strconv.FormatFloat(f, 'g', 6, 64)))
 }
 
-func dataOf(p *Page) (d data) {
-	for _, c := range p.Charts {
-		d.Charts = append(d.Charts, chart{c.Unit, number(c.Every), c.Log, linesOf(c.Series)})
+// MarshalJSON makes a list of Numbers.
+func (v Values) MarshalJSON() ([]byte, error) {
+	all := make([]Number, len(v))
+	for i := range v {
+		all[i] = Number(v[i])
 	}
-	if h := p.Heat; h != nil && len(h.Partitions) > 0 && len(h.Counts) > 0 {
-		d.Heat = heatOf(h)
-	}
-	return d
-}
-
-func linesOf(series []Series) (all []lines) {
-	for _, s := range series {
-		all = append(all, lines{s.Name, numbers(s.Values)})
-	}
-	return all
-}
-
-func numbers(values []float64) []number {
-	all := make([]number, len(values))
-	for i, v := range values {
-		all[i] = number(v)
-	}
-	return all
+	return json.Marshal(all)
 }
 
 // MaxHeatRows is how many lines a heat map has at most; of more partitions neighbours share one.
 const MaxHeatRows = 512
 
+// heatOf is a heat map for the script, nil if it has nothing.
 func heatOf(h *Heat) *heat {
+	if h == nil || len(h.Partitions) == 0 || len(h.Counts) == 0 {
+		return nil
+	}
 	each := (len(h.Partitions) + MaxHeatRows - 1) / MaxHeatRows
-	d := &heat{Unit: h.Unit, Every: number(h.Every), Columns: len(h.Counts), Each: each}
+	d := &heat{Unit: h.Unit, Every: Number(h.Every), Columns: len(h.Counts), Each: each}
 	for i := 0; i < len(h.Partitions); i += each {
 		d.Partitions = append(d.Partitions, h.Partitions[i])
 	}
@@ -104,7 +78,7 @@ func heatOf(h *Heat) *heat {
 		}
 		cells[i] = byte(min(255, level))
 	}
-	d.Most, d.Cells = number(most), base64.StdEncoding.EncodeToString(cells)
+	d.Most, d.Cells = Number(most), base64.StdEncoding.EncodeToString(cells)
 	return d
 }
 

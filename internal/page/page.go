@@ -37,18 +37,24 @@ type Fact struct {
 
 // Chart is numbers over time: a point each Every seconds from the start. NaN is a gap.
 type Chart struct {
-	Title  string
-	Unit   string // of the values: "" is plain numbers, "s" is seconds of latency, "B" is bytes
-	Every  float64
-	Log    bool // the vertical axis
-	Series []Series
+	Title  string   `json:"-"`
+	Unit   string   `json:"unit"` // of the values: "" is plain numbers, "s" is seconds of latency, "B" is bytes
+	Every  Number   `json:"every"`
+	Log    bool     `json:"log"` // the vertical axis
+	Series []Series `json:"series"`
 }
 
 // Series is one line of a chart.
 type Series struct {
-	Name   string
-	Values []float64
+	Name   string `json:"name"`
+	Values Values `json:"values"`
 }
+
+// Number is one as the page has it.
+type Number float64
+
+// Values are numbers.
+type Values []float64
 
 // Heat is counts over time and partitions: rows a second, say.
 type Heat struct {
@@ -101,7 +107,7 @@ var pageTemplate = sync.OnceValue(func() *template.Template {
 
 // Write writes the page.
 func Write(w io.Writer, p *Page) error {
-	if err := pageTemplate().Execute(w, view{Page: p, Data: dataOf(p)}); err != nil {
+	if err := pageTemplate().Execute(w, view{Page: p, Data: data{p.Charts, heatOf(p.Heat)}}); err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}
 	return nil

@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -60,15 +61,7 @@ func (h *Heat) Order() []int {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int {
-		switch {
-		case h.lower[a] < h.lower[b]:
-			return -1
-		case h.lower[a] > h.lower[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(order, func(a, b int) int { return strings.Compare(h.lower[a], h.lower[b]) })
 	return order
 }
 

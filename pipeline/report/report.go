@@ -110,21 +110,21 @@ func charts(r *pipeline.Report, t *pipeline.Timeline) []page.Chart {
 		written = append(written, over("capacity units", func(p *pipeline.Point) float64 { return p.Units }, true))
 	}
 	charts := []page.Chart{
-		{Title: "Rows a second", Every: every, Series: written},
-		{Title: "Rows waiting to be written", Every: every, Series: []page.Series{
+		{Title: "Rows a second", Every: page.Number(every), Series: written},
+		{Title: "Rows waiting to be written", Every: page.Number(every), Series: []page.Series{
 			over("rows", func(p *pipeline.Point) float64 { return float64(p.Queued) }, false),
 		}},
-		{Title: "Requests a second", Every: every, Series: []page.Series{
+		{Title: "Requests a second", Every: page.Number(every), Series: []page.Series{
 			over("requests", func(p *pipeline.Point) float64 { return float64(p.Requests) }, true),
 		}},
-		{Title: "Problems, rows a second", Every: every, Series: []page.Series{
+		{Title: "Problems, rows a second", Every: page.Number(every), Series: []page.Series{
 			over("sent again", func(p *pipeline.Point) float64 { return float64(p.Retried) }, true),
 			over("partition unavailable", func(p *pipeline.Point) float64 { return float64(p.Unavailable) }, true),
 			over("rejected", func(p *pipeline.Point) float64 { return float64(p.Rejected) }, true),
 		}},
 	}
 	if len(r.LimitedBy) > 0 {
-		charts = append(charts, page.Chart{Title: "What limited the load, seconds in each second", Every: every, Series: limitSeries(r, over)})
+		charts = append(charts, page.Chart{Title: "What limited the load, seconds in each second", Every: page.Number(every), Series: limitSeries(r, over)})
 	}
 	return charts
 }

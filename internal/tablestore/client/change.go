@@ -175,13 +175,9 @@ func (a *Admin) UpdatesWholeRows(name string) (bool, error) {
 
 // details is what DescribeTable says of a table, with what the SDK's client drops. What is read of it is named in errors.
 func (a *Admin) details(name, what string) (*otsprotocol.DescribeTableResponse, error) {
-	var answer []byte
-	err := a.try(func() (err error) {
-		answer, err = a.rawDescription(name)
-		return err
-	})
+	answer, err := a.description(name)
 	if err != nil {
-		return nil, a.wrap("describe", name, err)
+		return nil, err
 	}
 	d := new(otsprotocol.DescribeTableResponse)
 	if err := unmarshal(answer, d); err != nil {

@@ -3,7 +3,6 @@ package client
 import (
 	"fmt"
 	"runtime"
-	"strconv"
 	"sync"
 
 	"github.com/klauspost/compress/zlib"
@@ -144,9 +143,4 @@ func (s *Sender) compress() (was int) {
 	}
 	s.plain, s.buf = s.buf, packed
 	return len(body)
-}
-
-// compressHeaders says that a body is compressed.
-func compressHeaders(was int) (kind, size []string) {
-	return []string{"deflate"}, []string{strconv.Itoa(was)}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"io"
 	"net/http"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
@@ -56,7 +57,7 @@ func (c *Connection) signWith(keys common.Credentials, uri, date string, sum [md
 		header[headerToken] = []string{token}
 	}
 	if was > 0 {
-		header[headerCompress], header[headerPlainSize] = compressHeaders(was)
+		header[headerCompress], header[headerPlainSize] = []string{"deflate"}, []string{strconv.Itoa(was)}
 	}
 	if _, v4 := keys.(common.CredentialsV4); !v4 && complete(header) {
 		s := signerOf(keys)

@@ -56,16 +56,9 @@ func layoutOf(name string, answer []byte) (l *Layout, err error) {
 
 // Splits returns the bounds of Layout. Unlike Layout it tries again: who asks divides a table once.
 func (a *Admin) Splits(name string) ([]table.Value, error) {
-	var answer []byte
-	err := a.try(func() (err error) {
-		_, answer, err = a.describe(name)
-		return err
-	})
-	if err == nil {
-		err = seen(answer)
-	}
+	answer, err := a.description(name)
 	if err != nil {
-		return nil, a.wrap("describe", name, err)
+		return nil, err
 	}
 	l, err := layoutOf(name, answer)
 	if err != nil {
@@ -77,17 +70,19 @@ func (a *Admin) Splits(name string) ([]table.Value, error) {
 // rawDescription is the answer to one DescribeTable as the service sent it.
 func (a *Admin) rawDescription(name string) ([]byte, error) {
 	_, answer, err := a.describe(name)
-	if err == nil {
-		err = seen(answer)
+	if err == nil && len(answer) == 0 {
+		err = errors.New("its answer was not seen; the connection was not made by New")
 	}
 	return answer, err
 }
 
-func seen(answer []byte) error {
-	if len(answer) == 0 {
-		return errors.New("its answer was not seen; the connection was not made by New")
-	}
-	return nil
+// description is rawDescription, tried again.
+func (a *Admin) description(name string) (answer []byte, err error) {
+	err = a.try(func() (err error) {
+		answer, err = a.rawDescription(name)
+		return err
+	})
+	return answer, a.wrap("describe", name, err)
 }
 
 // describe sends one DescribeTable. Raw is the answer as the service sent it, empty if the connection was not made by New.
