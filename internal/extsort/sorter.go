@@ -40,7 +40,6 @@ const itemBytes = 24
 
 // Sorter takes items until Sort. It is not safe for concurrent use.
 type Sorter struct {
-	o     Options
 	store *spill.Store
 	limit int64 // of arena and items together
 	fanIn int
@@ -58,7 +57,7 @@ func New(o Options) (*Sorter, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sorter{o: o, store: store}
+	s := &Sorter{store: store}
 	// Growing the arena takes it twice for a moment.
 	s.limit = max(min(o.Memory/2, math.MaxUint32/2), 4<<10)
 	s.fanIn = int(max(o.Memory/(2*frameBytes*int64(o.Readers)), minFanIn))

@@ -43,7 +43,7 @@ func (c *compiler) digest(k *call) *node {
 	d := digests[k.name]
 	digits := 2 * d.size
 	if len(k.args) == 2 {
-		n := k.number(1, 1, int64(digits))
+		n := k.number(1, int64(digits))
 		digits = int(n)
 	}
 	n := &node{typ: table.String, src: k.src, width: digits,
@@ -86,7 +86,7 @@ func hashNumber(text []byte) int64 {
 // bucket is the remainder of an integer, never negative, or of the hash of another value's text, with leading zeros.
 func (c *compiler) bucket(k *call) *node {
 	x := c.operand(k, 0)
-	count := k.number(1, 1, MaxBuckets)
+	count := k.number(1, MaxBuckets)
 	n := &node{typ: table.String, src: k.src, order: unordered(k.src, int(count)), width: bucketWidth(count)}
 	if x.typ == table.Integer {
 		n.recipe = fmt.Sprintf("%s modulo %d, as %d digits", x.recipe, count, n.width)
@@ -121,7 +121,7 @@ func bucketWidth(count int64) int { return len(strconv.FormatInt(count-1, 10)) }
 // text in four bytes, the highest first, and the text; null counts as a byte 0. So ("a", "bc") and ("ab", "c") differ,
 // and the type that a sample of the file suggested does not matter.
 func (c *compiler) salt(k *call) *node {
-	count := k.number(0, 1, MaxBuckets)
+	count := k.number(0, MaxBuckets)
 	var parts []*node
 	list, python := "", ""
 	add := func(x *node) {

@@ -28,7 +28,7 @@ func (c *compiler) pad(k *call) *node {
 	if signed {
 		return c.padSigned(k, x)
 	}
-	digits := k.number(1, 1, MaxPadDigits)
+	digits := k.number(1, MaxPadDigits)
 	width := int(digits)
 	n := &node{typ: table.String, src: k.src, order: numberOrder(x, k.src), width: width,
 		recipe: fmt.Sprintf("%s as %d decimal digits with leading zeros", x.recipe, width),
@@ -89,7 +89,7 @@ func (c *compiler) padSigned(k *call, x *node) *node {
 	if x.typ == table.String {
 		panic(k.refusef("%s is a string; write pad(int(%s), …, signed)", brief(x.src), brief(x.src)))
 	}
-	digits := k.number(1, 1, MaxSignedDigits)
+	digits := k.number(1, MaxSignedDigits)
 	width := int(digits)
 	beyond := uint64(1)
 	for range width {

@@ -104,13 +104,13 @@ func (k *call) refusef(format string, args ...any) refusal {
 }
 
 // number reads an argument that must be a literal integer.
-func (k *call) number(i int, least, most int64) int64 {
+func (k *call) number(i int, most int64) int64 {
 	n, ok := k.args[i].(*ast.IntegerNode)
 	if !ok {
-		panic(k.refusef("argument %d must be a number from %d to %d, written out; want %s", i+1, least, most, k.usage))
+		panic(k.refusef("argument %d must be a number from 1 to %d, written out; want %s", i+1, most, k.usage))
 	}
-	if v := int64(n.Value); v < least || v > most {
-		panic(k.refusef("%d is not from %d to %d; want %s", v, least, most, k.usage))
+	if v := int64(n.Value); v < 1 || v > most {
+		panic(k.refusef("%d is not from 1 to %d; want %s", v, most, k.usage))
 	}
 	return int64(n.Value)
 }

@@ -121,10 +121,10 @@ func (e *Evaluator) stringOf(n, x *node, row []table.Value) bool {
 // substr keeps the order coarsely if it begins at the beginning of a text.
 func (c *compiler) substr(k *call) *node {
 	x := c.operand(k, 0, table.String, table.Integer)
-	from := k.number(1, 1, table.MaxValueBytes)
+	from := k.number(1, table.MaxValueBytes)
 	most, end := int64(math.MaxInt64), ""
 	if len(k.args) == 3 {
-		most = k.number(2, 1, table.MaxValueBytes)
+		most = k.number(2, table.MaxValueBytes)
 		end = strconv.FormatInt(from-1+most, 10)
 	}
 	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0)}

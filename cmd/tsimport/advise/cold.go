@@ -23,7 +23,7 @@ func (s *survey) perPeriod(c *Candidate) *Fix {
 	if template == "" || !s.mayKey(s.arrival) || !s.goesCold(c.parts[0]) {
 		return nil
 	}
-	f := &Fix{Name: "table per period", Table: template, columns: []string{c.parts[0].name}, column: c.parts[0].name}
+	f := &Fix{Name: "table per period", Table: template, columns: []string{c.parts[0].name}}
 	f.Why = fmt.Sprintf("its values come for a while and then no more: rows of old ones stay cold. A table per period keeps them apart, so that its throughput can be lowered and it can be dropped as a whole (tsimport age). Begin the key with another column than %s", c.Column)
 	return f
 }

@@ -32,7 +32,7 @@ func (s *survey) design() {
 			inKey = append(inKey, s.find(name))
 		}
 	} else {
-		f := s.splice(&Candidate{}, best.parts)
+		f := s.splice(best.parts)
 		d.Keys = []string{f.Expression}
 	}
 	s.makeUnique(d, inKey)
@@ -63,7 +63,7 @@ func (s *survey) commands() {
 			f.Command = s.command(f.Table, f.Keys)
 		}
 		if len(c.parts) > 1 && s.mayKey(c.parts...) && c.Verdict != NotRecommended && c.Fix == nil {
-			f := s.splice(&Candidate{}, c.parts)
+			f := s.splice(c.parts)
 			c.Key = &Key{Keys: s.whole(f.Expression, f.columns)}
 			c.Key.Command = s.command(s.tableName(), c.Key.Keys)
 		}
@@ -278,20 +278,11 @@ func (s *survey) unlike(inKey []*column, takes func(*column) bool) (best *column
 		}
 		return 3
 	}
+	shared := func(c choice) int { return min(s.kept.rows-c.distinct, 1) } // 0 if it tells all rows apart
 	b := slices.MinFunc(choices, func(a, b choice) int {
-		return cmp.Or(-boolCompare(a.distinct == s.kept.rows, b.distinct == s.kept.rows), cmp.Compare(class(a.c), class(b.c)), -cmp.Compare(a.distinct, b.distinct))
+		return cmp.Or(cmp.Compare(shared(a), shared(b)), cmp.Compare(class(a.c), class(b.c)), -cmp.Compare(a.distinct, b.distinct))
 	})
 	return b.c, b.distinct
-}
-
-func boolCompare(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
 }
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9_]+`)

@@ -68,9 +68,7 @@ func (s *survey) keep(c *Candidate) {
 	helps := c.Fix.Share >= goodShare || c.Fix.Share >= 0.4 && c.Fix.Share >= 4*c.Share
 	if !helps && c.cause != digitText {
 		c.Fix = nil
-		return
 	}
-	c.Fix.column = s.keyName()
 }
 
 // Digits that fit what pads them.
@@ -92,12 +90,8 @@ func (s *survey) hashPrefix(c *Candidate) *Fix {
 	fix := &Fix{Name: "hash prefix", columns: []string{p.name},
 		Expression: fmt.Sprintf("%s=md5(%s, 4) + text(%s)", s.keyName(), identifier(p.name), identifier(p.name)),
 		Why:        "four hex digits of its hash before the value spread neighbours over all partitions; reads of one value still find it, reads of a range no longer do"}
-	s.simulateFix(c, fix, simulate.Keys{hashed, s.kept.columns[p.code]}, c.parts)
+	fix.Share, fix.Load, _ = s.spread(simulate.Keys{hashed, s.kept.columns[p.code]}, identitiesOf(c.parts))
 	return fix
-}
-
-func (s *survey) simulateFix(c *Candidate, fix *Fix, keys simulate.Keys, parts []*column) {
-	fix.Share, fix.Load, _ = s.spread(keys, identitiesOf(parts))
 }
 
 // spliceWith joins a column that divides the candidate's values.
@@ -109,7 +103,7 @@ func (s *survey) spliceWith(c *Candidate) *Fix {
 		if each, _ := s.together(c.parts, partner); each < 4 {
 			continue
 		}
-		if f := s.splice(c, []*column{c.parts[0], partner}); f.Share >= goodShare {
+		if f := s.splice([]*column{c.parts[0], partner}); f.Share >= goodShare {
 			f.Why = fmt.Sprintf("with %s after it in one key column, a value of %s can be divided among partitions", partner.name, c.Column)
 			return f
 		}
@@ -143,7 +137,7 @@ func (s *survey) spliceChain(c *Candidate) *Fix {
 			}
 		}
 		if !step.Over10GB && step.Share >= goodShare {
-			f := s.splice(c, parts)
+			f := s.splice(parts)
 			f.Why = fmt.Sprintf("at %s times the rows the largest value of the splice has %s", times(s.Growth), bytesText(step.GrownBytes))
 			return f
 		}
@@ -151,7 +145,7 @@ func (s *survey) spliceChain(c *Candidate) *Fix {
 	return nil
 }
 
-func (s *survey) splice(c *Candidate, parts []*column) *Fix {
+func (s *survey) splice(parts []*column) *Fix {
 	var texts []string
 	separator := `","`
 	f := &Fix{Name: "splice"}
@@ -170,7 +164,7 @@ func (s *survey) splice(c *Candidate, parts []*column) *Fix {
 		}
 	}
 	f.Expression = fmt.Sprintf("%s=splice(%s, %s)", s.keyName(), separator, strings.Join(texts, ", "))
-	s.simulateFix(c, f, s.keysOf(parts), parts)
+	f.Share, f.Load, _ = s.spread(s.keysOf(parts), identitiesOf(parts))
 	return f
 }
 

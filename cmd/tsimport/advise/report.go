@@ -84,7 +84,6 @@ type Fix struct {
 	Why        string  `json:"why"`
 	Key
 
-	column  string // name of the key column
 	columns []string
 }
 
