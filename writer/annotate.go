@@ -33,9 +33,8 @@ type annotated struct {
 	ends     []int   // of each row in data
 	asks     []byte  // that follows each row
 	stamps   []int64 // of each row, where cells get one
-	conds    []byte  // of all rows, each cond bytes long
-	cond     int     // 0 without
-	condEnds []int   // of each row in conds, where they are not equally long
+	conds    []byte
+	condEnds []int // of each row in conds, where they have any
 	mark     []byte
 	bare     []byte // a row without what it says of the stored one
 }
@@ -85,11 +84,12 @@ func (w *Writer) annotate(rows []table.Ref, outcomes []table.Outcome) (err error
 // annotateIncrements gives the rows of increments their marks and conditions.
 func (w *Writer) annotateIncrements(c *Increments, rows []table.Ref) (err error) {
 	d := &w.sent
-	d.conds, d.cond = d.conds[:0], c.ConditionBytes()
+	d.conds, d.condEnds = d.conds[:0], d.condEnds[:0]
 	for _, r := range rows {
 		at := position(r)
 		d.mark = c.appendMark(d.mark[:0], r, at)
 		d.conds = c.appendCondition(d.conds, at)
+		d.condEnds = append(d.condEnds, len(d.conds))
 		if d.data, err = plainbuffer.AppendWithCell(d.data, r.Body(), &c.column, table.Value{Type: table.String, Bytes: d.mark}); err != nil {
 			return fmt.Errorf("write to table %s: %w", w.table, err)
 		}
@@ -106,35 +106,31 @@ func (d *annotated) body(i int, r table.Ref) []byte {
 	if len(d.ends) == 0 {
 		return r.Body()
 	}
-	start := 0
-	if i > 0 {
-		start = d.ends[i-1]
-	}
-	return d.data[start:d.ends[i]]
+	return part(d.data, d.ends, i)
 }
 
 // condition is that of the i-th row, nil where it is its existence alone.
 func (d *annotated) condition(i int) []byte {
-	switch {
-	case d.cond > 0:
-		return d.conds[i*d.cond : (i+1)*d.cond]
-	case len(d.condEnds) == 0:
+	if len(d.condEnds) == 0 {
 		return nil
-	case i == 0:
-		return d.conds[:d.condEnds[0]]
 	}
-	return d.conds[d.condEnds[i-1]:d.condEnds[i]]
+	return part(d.conds, d.condEnds, i)
+}
+
+// part is the i-th part of what ends there.
+func part(all []byte, ends []int, i int) []byte {
+	if i == 0 {
+		return all[:ends[0]]
+	}
+	return all[ends[i-1]:ends[i]]
 }
 
 // size is the length of body.
 func (d *annotated) size(i int, r table.Ref) int {
-	switch {
-	case len(d.ends) == 0:
+	if len(d.ends) == 0 {
 		return r.Row().Bytes()
-	case i == 0:
-		return d.ends[0]
 	}
-	return d.ends[i] - d.ends[i-1]
+	return len(part(d.data, d.ends, i))
 }
 
 // completed adds to the outcome of the i-th row that was sent what the options make of it; the answer is nil if the request

@@ -2,9 +2,10 @@ package writer
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // answered is what the service says of one row. Its bytes are views into the answer.
@@ -31,7 +32,7 @@ func decodeAnswer(dst []answered, body []byte, name string, rows int) ([]answere
 		if body = rest; number != 1 {
 			continue
 		}
-		if f.kind != kindBytes {
+		if f.kind != protowire.BytesType {
 			return nil, errAnswer
 		}
 		var err error
@@ -60,7 +61,7 @@ func decodeTable(dst []answered, b []byte, name string) ([]answered, error) {
 			return nil, errAnswer
 		}
 		b = rest
-		if (number == 1 || number == 2) && f.kind != kindBytes {
+		if (number == 1 || number == 2) && f.kind != protowire.BytesType {
 			return nil, errAnswer
 		}
 		switch number {
@@ -90,13 +91,13 @@ func decodeRow(b []byte) (a answered, err error) {
 	said, failed := false, false
 	for len(b) > 0 {
 		number, f, rest, ok := field(b)
-		if !ok || number <= 4 && (f.kind == kindBytes) != (number > 1) {
+		if !ok || number <= 4 && (f.kind == protowire.BytesType) != (number > 1) {
 			return a, errAnswer
 		}
 		b = rest
 		switch number {
 		case 1:
-			ok = !said && f.kind == kindVarint && f.number <= 1
+			ok = !said && f.kind == protowire.VarintType && f.number <= 1
 			a.ok, said = f.number == 1, true
 		case 2:
 			failed = true
@@ -157,50 +158,37 @@ func decodeConsumed(b []byte) (write int, ok bool) {
 	return write, true
 }
 
-// The kinds of fields that answers have.
-const (
-	kindVarint = 0
-	kindBytes  = 2
-)
-
 // value is a field's: number of a varint, bytes of what has a length; neither for what no answer has.
 type value struct {
-	kind   byte
+	kind   protowire.Type
 	number uint64
 	bytes  []byte
 }
 
 // field takes the first field off a message.
-func field(b []byte) (number int, v value, rest []byte, ok bool) {
-	tag, n := binary.Uvarint(b)
-	if n <= 0 || tag>>3 == 0 || tag>>3 > 1<<29-1 {
+func field(b []byte) (number protowire.Number, v value, rest []byte, ok bool) {
+	number, kind, n := protowire.ConsumeTag(b)
+	if n < 0 {
 		return 0, v, nil, false
 	}
-	b = b[n:]
-	size := 0
-	v.kind = byte(tag & 7)
-	switch v.kind {
-	case kindVarint:
-		v.number, size = binary.Uvarint(b)
-		if size <= 0 {
-			return 0, v, nil, false
-		}
-	case 1:
-		size = 8
-	case 5:
-		size = 4
-	case kindBytes:
-		length, n := binary.Uvarint(b)
-		if n <= 0 || length > uint64(len(b)-n) {
-			return 0, v, nil, false
-		}
-		size = n + int(length)
-		v.bytes = b[n:size:size]
-	default:
+	b, n, v.kind = b[n:], -1, kind
+	switch kind {
+	case protowire.VarintType:
+		v.number, n = protowire.ConsumeVarint(b)
+	case protowire.BytesType:
+		v.bytes, n = protowire.ConsumeBytes(b)
+	case protowire.Fixed32Type, protowire.Fixed64Type:
+		n = protowire.ConsumeFieldValue(number, kind, b)
+	}
+	if n < 0 {
 		return 0, v, nil, false
 	}
-	if size > len(b) {
-		return 0, v, nil, false
+	return number, v, b[n:], true
+}
+
+// unreadable makes an error of a panic: the SDK dereferences fields that a broken answer lacks. It is deferred.
+func unreadable(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("unreadable answer: %v", p)
 	}
-	return int(tag >> 3), v, b[size:], true
 }

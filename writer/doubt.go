@@ -193,11 +193,7 @@ func (n *AutoIncrement) delete(k *tablestore.PrimaryKey) error {
 
 // deleteOnce asks for a row to be deleted. One that is gone is not an error: an earlier try may have deleted it.
 func (n *AutoIncrement) deleteOnce(k *tablestore.PrimaryKey) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("unreadable answer: %v", p)
-		}
-	}()
+	defer unreadable(&err)
 	// A key that names a number is, for the service, one of a row that must be there.
 	_, err = n.searcher.DeleteRow(&tablestore.DeleteRowRequest{DeleteRowChange: &tablestore.DeleteRowChange{
 		TableName: n.Table, PrimaryKey: k,

@@ -168,11 +168,7 @@ func (w *Writer) readBack(row table.Ref, o table.Outcome, written func(table.Ref
 // holds reports whether the table's row of the same key has exactly the cells of row: the same columns, one version of each,
 // the same values, and the timestamps that row gives.
 func (w *Writer) holds(row table.Ref) (same bool, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("unreadable answer: %v", p)
-		}
-	}()
+	defer unreadable(&err)
 	decoded, err := plainbuffer.Decode(row.Body())
 	if err != nil {
 		return false, err

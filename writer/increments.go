@@ -289,11 +289,7 @@ type readMark struct {
 
 // read reads the marks of the rows at the places.
 func (c *Increments) read(name string, rows []table.Ref, places []int) (marks []readMark, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("unreadable answer: %v", p)
-		}
-	}()
+	defer unreadable(&err)
 	q := &tablestore.MultiRowQueryCriteria{TableName: name, ColumnsToGet: []string{c.Mark}, MaxVersion: 1}
 	for _, i := range places {
 		row, err := plainbuffer.Decode(rows[i].Body())

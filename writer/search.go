@@ -1,8 +1,6 @@
 package writer
 
 import (
-	"fmt"
-
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"example.com/tsimport/internal/tablestore/client"
@@ -100,13 +98,8 @@ func (n *AutoIncrement) marked(r *tablestore.Row) (m marked, ok bool) {
 // number. The service has stamped the mark, for no load gives marks a timestamp.
 func (n *AutoIncrement) older(m marked) bool { return n.Begun > 0 && m.stamp < n.Begun-clockSpread }
 
-// page makes an error of a panic: the SDK dereferences fields that a broken answer lacks.
 func (n *AutoIncrement) page(c *tablestore.RangeRowQueryCriteria) (page *tablestore.GetRangeResponse, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("unreadable answer: %v", p)
-		}
-	}()
+	defer unreadable(&err)
 	n.Requests.Add(1)
 	return n.searcher.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: c})
 }

@@ -72,11 +72,7 @@ func (w *Writer) unmet(row table.Ref, o table.Outcome, repeated bool) (table.Out
 // stands reports whether the table has the row as it would be after it was written: the newest version of each of its columns, and after a
 // put no cell that is not the row's.
 func (w *Writer) stands(row table.Ref) (stands bool, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("unreadable answer: %v", p)
-		}
-	}()
+	defer unreadable(&err)
 	decoded, err := plainbuffer.Decode(row.Body())
 	if err != nil {
 		return false, err
