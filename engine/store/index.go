@@ -75,13 +75,9 @@ func (s *Store) newIndex(m *meta, r *wire.IndexMeta) (*index, *wire.Error) {
 func (s *Store) CreateIndex(ctx context.Context, r *wire.CreateIndex) *wire.Error {
 	s.ddl.Lock()
 	defer s.ddl.Unlock()
-	t := s.Table(r.Table)
-	if t == nil {
-		return wire.Fail(wire.CodeObjectNotExist)
-	}
-	m := *t.meta.Load()
-	if m.Of != "" {
-		return wire.Invalid("Can't create an index of an index table.")
+	t, m, err := s.noIndex(r.Table, "create an index of an index table")
+	if err != nil {
+		return err
 	}
 	if err := s.quota(1); err != nil {
 		return err
@@ -163,50 +159,23 @@ func (s *Store) forget(name string) {
 	}
 }
 
-// fillRows is how many rows of a new index are committed at a time.
-const fillRows = 1000
-
-// fill puts the rows of a table into a new index of it.
+// fill puts the rows of a table into a new index of it. They are synced with the table's description, which comes after them.
 func (s *Store) fill(ctx context.Context, m *meta, x *index) *wire.Error {
-	it, e := s.db.NewIterWithContext(ctx, &pebble.IterOptions{LowerBound: appendRowPrefix(nil, m.ID), UpperBound: appendRowPrefix(nil, m.ID+1)})
-	if e != nil {
-		return readError(e)
-	}
-	defer it.Close()
-	b := s.db.NewBatch()
-	rows := 0
-	for ok := it.First(); ok; ok = it.Next() {
-		value, e := it.ValueAndErr()
-		if e != nil {
-			return readError(e)
-		}
-		key, whole := decodeKey(it.Key(), m.Key)
+	return s.rewrite(ctx, appendRowPrefix(nil, m.ID), appendRowPrefix(nil, m.ID+1), func(b *pebble.Batch, key, value []byte) (bool, error) {
+		columns, whole := decodeKey(key, m.Key)
 		cells, also := readRow(value, nil)
 		if !whole || !also {
-			return readError(fmt.Errorf("a row of table %s is damaged", m.Name))
+			return false, fmt.Errorf("a row of table %s is damaged", m.Name)
 		}
-		entry, in, err := x.entry(key, cells)
+		entry, in, err := x.entry(columns, cells)
 		if err != nil {
-			return err
+			return false, err
 		}
-		if !in {
-			continue
+		if in {
+			b.Set(entry, x.row(cells), nil)
 		}
-		b.Set(entry, x.row(cells), nil)
-		if rows++; rows%fillRows == 0 {
-			if err := s.commit(ctx, b, false); err != nil {
-				return err
-			}
-			b = s.db.NewBatch()
-		}
-	}
-	if e := it.Error(); e != nil {
-		return readError(e)
-	}
-	if b.Empty() {
-		return nil
-	}
-	return s.commit(ctx, b, false) // synced with the table's description, which comes after it
+		return true, nil
+	})
 }
 
 // entry is the key of the row of an index that a row of its table has, if it has one.

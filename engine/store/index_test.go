@@ -267,7 +267,7 @@ func TestAnIndexThatIsGivenUpLeavesNothing(t *testing.T) {
 	s := reopen(t, "", Options{InMemory: true})
 	defer s.Close()
 	tab := indexed(t, s)
-	for n := range int64(3 * fillRows) {
+	for n := range int64(3 * rewritten) {
 		apply(t, s, tab, wire.Change{Op: wire.PutRow, Row: wire.Row{Key: []wire.Cell{column("p", words("p")), column("n", whole(n))}, Cells: []wire.Cell{column("a", whole(n))}}})
 	}
 	gone, cancel := context.WithCancel(ctx)

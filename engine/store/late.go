@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -55,48 +56,53 @@ const maxTime = 1<<63 - 1
 func (s *Store) carryOut(ctx context.Context, from, to []byte, until int64) *wire.Error {
 	s.late.mu.Lock()
 	defer s.late.mu.Unlock()
-	it, err := s.db.NewIterWithContext(ctx, &pebble.IterOptions{LowerBound: from, UpperBound: to})
-	if err != nil {
-		return readError(err)
-	}
-	defer it.Close()
-	b := s.db.NewBatch()
-	n := 0
-	for ok := it.First(); ok; ok = it.Next() {
-		value, err := it.ValueAndErr()
-		if err == nil && len(value) < 8 {
-			err = fmt.Errorf("a change of an index is damaged")
-		}
-		if err != nil {
-			return readError(err)
+	// A crash leaves the changes, or what they have become.
+	return s.rewrite(ctx, from, to, func(b *pebble.Batch, key, value []byte) (more bool, err error) {
+		if len(value) < 8 {
+			return false, fmt.Errorf("a change of an index is damaged")
 		}
 		if int64(binary.BigEndian.Uint64(value)) > until {
-			break
+			return false, nil
 		}
 		changes := s.db.NewBatch()
-		if err = changes.SetRepr(append([]byte(nil), value[8:]...)); err == nil {
-			err = b.Apply(changes, nil)
+		if err := changes.SetRepr(bytes.Clone(value[8:])); err != nil {
+			return false, err
 		}
-		if err == nil {
-			err = b.Delete(it.Key(), nil)
+		if err := b.Apply(changes, nil); err != nil {
+			return false, err
 		}
+		return true, b.Delete(key, nil)
+	})
+}
+
+// rewritten is how many changes of rewrite are committed at a time.
+const rewritten = 1000
+
+// rewrite commits what f puts into a batch for each key from one up to another, until it wants no more. It is not synced.
+func (s *Store) rewrite(ctx context.Context, from, to []byte, f func(b *pebble.Batch, key, value []byte) (more bool, err error)) *wire.Error {
+	b := s.db.NewBatch()
+	err := s.each(ctx, from, to, func(it *pebble.Iterator) (more bool, err error) {
+		value, err := it.ValueAndErr()
 		if err != nil {
-			return readError(err)
+			return false, err
 		}
-		if n++; n%fillRows == 0 {
-			if err := s.commit(ctx, b, false); err != nil {
-				return err
-			}
-			b = s.db.NewBatch()
+		if more, err = f(b, it.Key(), value); err != nil || b.Count() < rewritten {
+			return more, err
 		}
-	}
-	if err := it.Error(); err != nil {
+		full := b
+		b = s.db.NewBatch()
+		if err := s.commit(ctx, full, false); err != nil {
+			return false, err
+		}
+		return more, nil
+	})
+	if err != nil {
 		return readError(err)
 	}
 	if b.Empty() {
 		return nil
 	}
-	return s.commit(ctx, b, false) // a crash leaves the changes, or what they have become
+	return s.commit(ctx, b, false)
 }
 
 // upToDate brings an index up to what it shows now, before it is read.

@@ -34,13 +34,9 @@ func (m *meta) reserve(t *wire.Throughput, now time.Time, interval time.Duration
 func (s *Store) UpdateDefined(ctx context.Context, r *wire.DefinedColumns) *wire.Error {
 	s.ddl.Lock()
 	defer s.ddl.Unlock()
-	t := s.Table(r.Name)
-	if t == nil {
-		return wire.Fail(wire.CodeObjectNotExist)
-	}
-	m := *t.meta.Load()
-	if m.Of != "" {
-		return wire.Invalid("Can't update index table directly.")
+	t, m, err := s.noIndex(r.Name, "update index table directly")
+	if err != nil {
+		return err
 	}
 	for _, x := range m.Indexes {
 		for _, name := range r.Delete {
@@ -49,7 +45,6 @@ func (s *Store) UpdateDefined(ctx context.Context, r *wire.DefinedColumns) *wire
 			}
 		}
 	}
-	var err *wire.Error
 	if m.Defined, err = r.Apply(m.Key, m.Defined); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -47,6 +48,9 @@ func (s *Store) Get(t *Table, key []wire.Cell, sel *wire.Selection, f *filter.Fi
 }
 
 func readError(err error) *wire.Error {
+	if said, ok := errors.AsType[*wire.Error](err); ok {
+		return said
+	}
 	return wire.Failf(wire.CodeInternalServerError, "Read: %v.", oneLine(err))
 }
 

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"math"
 
 	"example.com/tsimport/engine/wire"
 )
@@ -19,19 +20,22 @@ func (r *rules) expired(timestamp int64) bool {
 
 // visible keeps the cells that are neither expired nor surplus, in place.
 func (r *rules) visible(cells []wire.Cell) []wire.Cell {
+	return newestOf(cells, r.maxVersions, func(c *wire.Cell) bool { return !r.expired(c.Timestamp) })
+}
+
+// newestOf keeps of each column the newest versions of those that are wanted, in place.
+func newestOf(cells []wire.Cell, versions int, wanted func(*wire.Cell) bool) []wire.Cell {
 	kept := cells[:0]
-	versions := 0
+	n := 0
 	for i := range cells {
 		c := &cells[i]
-		if r.expired(c.Timestamp) {
+		if !wanted(c) {
 			continue
 		}
-		if n := len(kept); n > 0 && bytes.Equal(kept[n-1].Name, c.Name) {
-			versions++
-		} else {
-			versions = 1
+		if last := len(kept) - 1; last < 0 || !bytes.Equal(kept[last].Name, c.Name) {
+			n = 0
 		}
-		if versions <= r.maxVersions {
+		if n++; n <= versions {
 			kept = keep(kept, cells, i)
 		}
 	}
@@ -71,22 +75,7 @@ func newSelector(s *wire.Selection, key []wire.KeyColumn) *selector {
 
 // cells keeps the selected cells, in place; returned is whether the row is answered at all.
 func (s *selector) cells(cells []wire.Cell) (kept []wire.Cell, returned bool) {
-	kept = cells[:0]
-	versions := int32(0)
-	for i := range cells {
-		c := &cells[i]
-		if !s.column(c.Name) || !s.time(c.Timestamp) {
-			continue
-		}
-		if n := len(kept); n > 0 && bytes.Equal(kept[n-1].Name, c.Name) {
-			versions++
-		} else {
-			versions = 1
-		}
-		if !s.MaxVersions.Set || versions <= s.MaxVersions.Value {
-			kept = keep(kept, cells, i)
-		}
-	}
+	kept = newestOf(cells, int(s.MaxVersions.Or(math.MaxInt32)), func(c *wire.Cell) bool { return s.column(c.Name) && s.time(c.Timestamp) })
 	return kept, s.withKey || len(kept) > 0
 }
 

@@ -249,31 +249,31 @@ func between(from, to []byte) []byte {
 // EvenKeys counts a table's rows and gives the partition keys of n of them (of all when they are fewer), evenly spaced
 // in row order from the first on. It reads the table's keys twice.
 func (s *Store) EvenKeys(ctx context.Context, t *Table, n int) (keys []wire.Cell, rows int64, err error) {
-	err = s.eachKey(ctx, t, func([]byte) error { rows++; return nil })
+	from, to := appendRowPrefix(nil, t.id), appendRowPrefix(nil, t.id+1)
+	err = s.each(ctx, from, to, func(*pebble.Iterator) (bool, error) { rows++; return true, nil })
 	if err != nil || rows == 0 || n < 1 {
 		return nil, rows, err
 	}
 	m := t.meta.Load()
 	parts := min(int64(n), rows)
 	row := int64(0)
-	err = s.eachKey(ctx, t, func(b []byte) error {
+	err = s.each(ctx, from, to, func(it *pebble.Iterator) (bool, error) {
 		if next := int64(len(keys)); next < parts && row == next*rows/parts {
-			key, ok := decodeKey(b, m.Key)
+			key, ok := decodeKey(it.Key(), m.Key)
 			if !ok {
-				return fmt.Errorf("read table %s: a key is damaged", m.Name)
+				return false, fmt.Errorf("read table %s: a key is damaged", m.Name)
 			}
 			keys = append(keys, key[0])
 		}
 		row++
-		return nil
+		return true, nil
 	})
 	return keys, rows, err
 }
 
-// eachKey calls f with the key of every row; f may only look at it.
-func (s *Store) eachKey(ctx context.Context, t *Table, f func(key []byte) error) error {
-	it, err := s.db.NewIterWithContext(ctx, &pebble.IterOptions{
-		LowerBound: appendRowPrefix(nil, t.id), UpperBound: appendRowPrefix(nil, t.id+1)})
+// each calls f at every key from one up to another, until it wants no more.
+func (s *Store) each(ctx context.Context, from, to []byte, f func(*pebble.Iterator) (more bool, err error)) error {
+	it, err := s.db.NewIterWithContext(ctx, &pebble.IterOptions{LowerBound: from, UpperBound: to})
 	if err != nil {
 		return fmt.Errorf("read keys: %w", err)
 	}
@@ -282,7 +282,7 @@ func (s *Store) eachKey(ctx context.Context, t *Table, f func(key []byte) error)
 		if n%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err := f(it.Key()); err != nil {
+		if more, err := f(it); err != nil || !more {
 			return err
 		}
 	}

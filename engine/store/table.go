@@ -78,22 +78,15 @@ func (s *Store) loadTables() error {
 		return fmt.Errorf("read when the last table was made: %w", err)
 	}
 	s.nextID, s.lastCreated = max(1, uint32(next)), int64(created)
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceTables}, UpperBound: []byte{spaceTables + 1}})
-	if err != nil {
-		return fmt.Errorf("read tables: %w", err)
-	}
-	defer it.Close()
-	for it.First(); it.Valid(); it.Next() {
+	return s.each(context.Background(), []byte{spaceTables}, []byte{spaceTables + 1}, func(it *pebble.Iterator) (bool, error) {
 		m := &meta{}
 		if err := json.Unmarshal(it.Value(), m); err != nil {
-			return fmt.Errorf("read table %q: %w", it.Key()[1:], err)
+			return false, fmt.Errorf("read table %q: %w", it.Key()[1:], err)
 		}
-		t := &Table{id: m.ID}
-		t.meta.Store(m)
-		s.tables[m.Name] = t // nobody else has the store yet
+		s.addTable(m)
 		s.lastCreated = max(s.lastCreated, m.Created)
-	}
-	return it.Error()
+		return true, nil
+	})
 }
 
 // readNumber returns the number of so many bytes that is kept under a key, 0 if there is none.
@@ -188,6 +181,17 @@ func (s *Store) CreateTable(ctx context.Context, r *wire.CreateTable) *wire.Erro
 	return nil
 }
 
+// noIndex returns a table that is to be changed, and a copy of its description; index says what cannot be done to an index.
+func (s *Store) noIndex(name []byte, index string) (t *Table, m meta, err *wire.Error) {
+	if t = s.Table(name); t == nil {
+		return nil, m, wire.Fail(wire.CodeObjectNotExist)
+	}
+	if m = *t.meta.Load(); m.Of != "" {
+		err = wire.Invalid("Can't %s.", index)
+	}
+	return t, m, err
+}
+
 // quota refuses more tables than there may be. Indexes count as tables.
 func (s *Store) quota(more int) *wire.Error {
 	s.names.RLock()
@@ -241,13 +245,9 @@ func (s *Store) putTable(b *pebble.Batch, m *meta) *wire.Error {
 func (s *Store) UpdateTable(ctx context.Context, r *wire.UpdateTable) (*wire.TableDescription, *wire.Error) {
 	s.ddl.Lock()
 	defer s.ddl.Unlock()
-	t := s.Table(r.Name)
-	if t == nil {
-		return nil, wire.Fail(wire.CodeObjectNotExist)
-	}
-	m := *t.meta.Load()
-	if m.Of != "" {
-		return nil, wire.Invalid("Can't update index table directly.")
+	t, m, err := s.noIndex(r.Name, "update index table directly")
+	if err != nil {
+		return nil, err
 	}
 	m.TTL = r.Options.TTL.Or(m.TTL)
 	m.MaxVersions = r.Options.MaxVersions.Or(m.MaxVersions)
@@ -283,13 +283,9 @@ func (s *Store) UpdateTable(ctx context.Context, r *wire.UpdateTable) (*wire.Tab
 func (s *Store) DeleteTable(ctx context.Context, name []byte) *wire.Error {
 	s.ddl.Lock()
 	defer s.ddl.Unlock()
-	t := s.Table(name)
-	if t == nil {
-		return wire.Fail(wire.CodeObjectNotExist)
-	}
-	m := t.meta.Load()
-	if m.Of != "" {
-		return wire.Invalid("Can't delete index table directly.")
+	t, m, err := s.noIndex(name, "delete index table directly")
+	if err != nil {
+		return err
 	}
 	if err := s.catchUp(ctx, m.ID, maxTime); err != nil { // see DropIndex
 		return err

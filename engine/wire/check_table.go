@@ -11,7 +11,7 @@ func (r *CreateTable) Check(streams bool) *Error {
 	if err := r.checkKey(); err != nil {
 		return err
 	}
-	if err := r.checkDefined(); err != nil {
+	if err := checkDefined(r.Key, nil, r.Defined); err != nil {
 		return err
 	}
 	switch {
@@ -58,20 +58,19 @@ func (r *CreateTable) checkKey() *Error {
 	return r.checkAutoIncrement()
 }
 
-func (r *CreateTable) checkDefined() *Error {
-	if len(r.Defined) > MaxDefinedColumns {
-		return tooManyDefined()
+// checkDefined judges more predefined columns beside those of the key and those that a table has.
+func checkDefined(key []KeyColumn, have, more []DefinedColumn) *Error {
+	if len(have)+len(more) > MaxDefinedColumns {
+		return Invalid("The number of defined columns must be in range: [0, %d].", MaxDefinedColumns)
 	}
 	names := map[string]bool{}
-	for _, c := range r.Key {
+	for _, c := range key {
 		names[c.Name] = true
 	}
-	return checkDefined(r.Defined, names)
-}
-
-// checkDefined judges predefined columns beside the columns in names.
-func checkDefined(columns []DefinedColumn, names map[string]bool) *Error {
-	for _, c := range columns {
+	for _, c := range have {
+		names[c.Name] = true
+	}
+	for _, c := range more {
 		switch {
 		case !ValidColumnName([]byte(c.Name)):
 			return Invalid("Invalid column name: '%s'.", c.Name)

@@ -1,9 +1,5 @@
 package wire
 
-func tooManyDefined() *Error {
-	return Invalid("The number of defined columns must be in range: [0, %d].", MaxDefinedColumns)
-}
-
 // readDefined returns what adds a predefined column to others.
 func readDefined(to *[]DefinedColumn) func([]byte) *Error {
 	return func(b []byte) *Error {
@@ -49,17 +45,7 @@ func (r *DefinedColumns) Apply(key []KeyColumn, have []DefinedColumn) ([]Defined
 	if len(r.Delete) > 0 {
 		return r.without(have)
 	}
-	if len(have)+len(r.Add) > MaxDefinedColumns {
-		return nil, tooManyDefined()
-	}
-	names := make(map[string]bool, len(key)+len(have)+len(r.Add))
-	for _, c := range key {
-		names[c.Name] = true
-	}
-	for _, c := range have {
-		names[c.Name] = true
-	}
-	if err := checkDefined(r.Add, names); err != nil {
+	if err := checkDefined(key, have, r.Add); err != nil {
 		return nil, err
 	}
 	return append(have[:len(have):len(have)], r.Add...), nil

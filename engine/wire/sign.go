@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/base64"
+	"hash"
 	"net/http"
 	"slices"
 	"strings"
@@ -35,9 +36,7 @@ const (
 // Sign is the V2 signature of a request to path with header: HMAC-SHA1 over path, method and every x-ots header
 // except the signatures.
 func Sign(secret, path string, header http.Header) string {
-	mac := hmac.New(sha1.New, []byte(secret))
-	mac.Write(stringToSign(path, header))
-	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	return base64.StdEncoding.EncodeToString(sum(sha1.New, []byte(secret), stringToSign(path, header)))
 }
 
 // DeriveKeyV4 is the secret of one day and region. The service uses its base64 text, not its bytes, as the key of
@@ -45,25 +44,24 @@ func Sign(secret, path string, header http.Header) string {
 func DeriveKeyV4(secret, signDate, region string) string {
 	key := []byte("aliyun_v4" + secret)
 	for _, part := range []string{signDate, region, "ots", "aliyun_v4_request"} {
-		key = hmac256(key, []byte(part))
+		key = sum(sha256.New, key, []byte(part))
 	}
 	return base64.StdEncoding.EncodeToString(key)
 }
 
 // SignV4 is the V4 signature under a key of DeriveKeyV4.
 func SignV4(derived, path string, header http.Header) string {
-	return base64.StdEncoding.EncodeToString(hmac256([]byte(derived), append(stringToSign(path, header), "ots"...)))
+	return base64.StdEncoding.EncodeToString(sum(sha256.New, []byte(derived), append(stringToSign(path, header), "ots"...)))
 }
 
 // SignResponse signs an answer: its x-ots headers first, the path last and without a line feed.
 func SignResponse(secret, path string, header http.Header) string {
-	mac := hmac.New(sha1.New, []byte(secret))
-	mac.Write(append(appendHeaders(make([]byte, 0, 512), header), path...))
-	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	text := append(appendHeaders(make([]byte, 0, 512), header), path...)
+	return base64.StdEncoding.EncodeToString(sum(sha1.New, []byte(secret), text))
 }
 
-func hmac256(key, data []byte) []byte {
-	mac := hmac.New(sha256.New, key)
+func sum(hash func() hash.Hash, key, data []byte) []byte {
+	mac := hmac.New(hash, key)
 	mac.Write(data)
 	return mac.Sum(nil)
 }
