@@ -78,7 +78,7 @@ type Plan struct {
 // promise is that of a request that it will be applied by a moment or never.
 type promise struct {
 	by   time.Time
-	over chan struct{} // closed when it was kept
+	over chan struct{} // closed when that is decided
 }
 
 // Next counts a request and gives its fault. A nil plan has none.
@@ -139,32 +139,24 @@ func (p *Plan) Requests() int {
 	return p.n
 }
 
-// Begin notes that a request will be applied late; the server calls it before it cuts the connection.
-func (p *Plan) Begin() {
+// Begin notes that a request that came at a moment will be applied late: within Within, or never. The server calls it before it cuts the
+// connection, and end when that is decided.
+func (p *Plan) Begin(came time.Time) (end func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.late++
 	p.idle.Add(1)
-}
-
-// End notes that a late request was applied.
-func (p *Plan) End() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.late--
-	p.idle.Done()
-}
-
-// Promise notes that a request that came at a moment will be applied within Within or never, and returns what says that it was.
-func (p *Plan) Promise(came time.Time) (kept func()) {
-	if p.Within == 0 {
-		return func() {}
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	over := make(chan struct{})
-	p.promised = append(p.promised, promise{came.Add(p.Within), over})
-	return func() { close(over) }
+	if p.Within > 0 {
+		p.promised = append(p.promised, promise{came.Add(p.Within), over})
+	}
+	return func() {
+		close(over)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.late--
+		p.idle.Done()
+	}
 }
 
 // Await waits until no request may be applied any more whose time has passed at now.
@@ -184,14 +176,7 @@ func (p *Plan) Await(now time.Time) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.promised = slices.DeleteFunc(p.promised, func(d promise) bool {
-		select {
-		case <-d.over:
-			return true
-		default:
-			return false
-		}
-	})
+	p.promised = slices.DeleteFunc(p.promised, func(d promise) bool { return slices.Contains(due, d) })
 }
 
 // Late is how many requests have still to be applied late.

@@ -34,16 +34,15 @@ func TestWaitLateWaitsForTheLastOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &Plan{}
 		p.WaitLate()
-		p.Begin()
-		p.Begin()
+		first, second := p.Begin(time.Now()), p.Begin(time.Now())
 		done := false
 		go func() { p.WaitLate(); done = true }()
-		p.End()
+		first()
 		synctest.Wait()
 		if done {
 			t.Error("it did not wait for the second")
 		}
-		p.End()
+		second()
 		synctest.Wait()
 		if !done || p.Late() != 0 {
 			t.Error("it still waits")
@@ -55,7 +54,7 @@ func TestLaterRequestsWaitForWhatIsDecidedTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &Plan{Within: time.Second}
 		came := time.Now()
-		kept := p.Promise(came)
+		kept := p.Begin(came)
 		p.Await(came.Add(999 * time.Millisecond)) // it may still be applied: nobody waits
 		passed := false
 		go func() {

@@ -11,26 +11,12 @@ import (
 type statsJSON struct {
 	NowMS    float64              `json:"now_ms"`
 	Tables   map[string]tableJSON `json:"tables"`
-	Instance *instanceJSON        `json:"instance,omitempty"` // where it has a limit
-}
-
-type instanceJSON struct {
-	Units           int64 `json:"units"`            // of requests that were let through
-	RefusedRequests int64 `json:"refused_requests"` // 429 OTSFlowControl
-	RefusedRows     int64 `json:"refused_rows"`
-}
-
-type countJSON struct {
-	Rows        int64 `json:"rows"`
-	Units       int64 `json:"units"`
-	Failed      int64 `json:"failed"`
-	Throttled   int64 `json:"throttled"`
-	Unavailable int64 `json:"unavailable"`
+	Instance *sim.InstanceCount   `json:"instance,omitempty"` // where it has a limit
 }
 
 type tableJSON struct {
 	Requests int64 `json:"requests"`
-	countJSON
+	sim.Count
 	Partitions []partitionJSON `json:"partitions"`
 }
 
@@ -47,7 +33,7 @@ type partitionJSON struct {
 	EndedMS    *float64     `json:"ended_ms,omitempty"`
 	FirstMS    *float64     `json:"first_ms,omitempty"` // of the accepted rows
 	LastMS     *float64     `json:"last_ms,omitempty"`
-	*countJSON              // nil leaves them out
+	*sim.Count              // nil leaves them out
 	Seconds    []secondJSON `json:"seconds,omitempty"`
 }
 
@@ -63,7 +49,7 @@ func (s *Server) adminStats(context.Context, string, []byte) (any, error) {
 	stats := statsJSON{NowMS: unixMillis(s.o.Now()), Tables: map[string]tableJSON{}}
 	for _, st := range s.sim.all() {
 		from := st.Stats(s.o.Now())
-		t := tableJSON{Requests: from.Requests, countJSON: countJSON(from.Count)}
+		t := tableJSON{Requests: from.Requests, Count: from.Count}
 		for i := range from.Partitions {
 			t.Partitions = append(t.Partitions, partition(st.key, &from.Partitions[i], true))
 		}
@@ -71,7 +57,7 @@ func (s *Server) adminStats(context.Context, string, []byte) (any, error) {
 	}
 	if s.instance != nil {
 		c := s.instance.Count()
-		stats.Instance = &instanceJSON{c.Units, c.Refused, c.Rows}
+		stats.Instance = &c
 	}
 	return stats, nil
 }
@@ -121,8 +107,7 @@ func partition(key wire.KeyColumn, p *sim.PartitionStats, counts bool) partition
 	if !counts {
 		return j
 	}
-	c := countJSON(p.Count)
-	j.countJSON = &c
+	j.Count = &p.Count
 	j.Seconds = make([]secondJSON, len(p.Seconds))
 	for i, s := range p.Seconds {
 		j.Seconds[i] = secondJSON{s.Unix, s.Rows, s.Units, s.Throttled, s.Unavailable}

@@ -27,7 +27,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	limits, _ := r.Context().Value(limitsKey{}).(*serving)
-	share := &bodyShare{of: limits.budget()}
+	share := &bodyShare{}
+	if limits != nil { // else the handler runs in a server of somebody else
+		share.of = limits.bodies
+	}
 	defer share.release()
 	if err := q.read(r, share); err != nil {
 		s.refuseUnread(w, q, err)
@@ -140,12 +143,6 @@ func drain(r *http.Request) {
 	if r.Body != nil && r.Header.Get("Expect") == "" { // else the client waits for leave to send
 		io.CopyN(io.Discard, r.Body, drainedBytes) // if something goes wrong here, the answer is the same
 	}
-}
-
-// readRequest is the request with its body. It is there also with an error.
-func readRequest(r *http.Request) (*request, error) {
-	q := head(r)
-	return q, q.read(r, nil)
 }
 
 // read reads the body, of which it keeps no more than is allowed and than its share of the memory of bodies.
@@ -290,7 +287,8 @@ func borrowRequest(r *http.Request) (*request, error) {
 		}
 		return nil, errors.New("the request's body is not as long as its ContentLength")
 	}
-	return readRequest(r)
+	q := head(r)
+	return q, q.read(r, nil)
 }
 
 // borrower keeps the first slice it is given, and copies when there are more.

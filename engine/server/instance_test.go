@@ -27,14 +27,14 @@ func TestAnInstanceRefusesWholeRequests(t *testing.T) {
 		if got := writeRows(t, c, rowsOf("a", "b", "c", "d")); slices.ContainsFunc(got, func(c string) bool { return c != "" }) {
 			t.Errorf("simulated %v: %v", simulated, got)
 		}
-		var stats struct{ Instance instanceJSON }
+		var stats struct{ Instance sim.InstanceCount }
 		tell(t, s, "GET", "/_engine/stats", "", &stats)
-		if stats.Instance != (instanceJSON{Units: 4, RefusedRequests: 1, RefusedRows: 2}) {
+		if stats.Instance != (sim.InstanceCount{Units: 4, Refused: 1, Rows: 2}) {
 			t.Errorf("simulated %v: %+v", simulated, stats)
 		}
 		tell(t, s, "DELETE", "/_engine/stats", "", nil)
 		tell(t, s, "GET", "/_engine/stats", "", &stats)
-		if stats.Instance != (instanceJSON{}) {
+		if stats.Instance != (sim.InstanceCount{}) {
 			t.Errorf("simulated %v: %+v", simulated, stats)
 		}
 	}

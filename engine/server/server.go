@@ -192,12 +192,10 @@ func (s *Server) Close() error {
 // applyLate runs apply after the delay, or at once when the server closes, unless the plan's time is over. The request that asks is being served, so
 // the server cannot have closed yet.
 func (s *Server) applyLate(plan *faults.Plan, delay time.Duration, apply func(context.Context)) {
-	plan.Begin()
 	began := time.Now()
-	over := plan.Promise(began)
+	end := plan.Begin(began)
 	s.serving.Go(func() {
-		defer plan.End()
-		defer over()
+		defer end()
 		timer := time.NewTimer(delay)
 		defer timer.Stop()
 		select {

@@ -193,14 +193,22 @@ func (m *Simulator) find(name []byte) *simTable {
 	if st != nil || defaults == nil {
 		return st
 	}
+	return m.begin(t)
+}
+
+// begin simulates a table as every table is, or else nothing of it, if it is not simulated yet.
+func (m *Simulator) begin(t *store.Table) *simTable {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if st = m.tables[t]; st != nil {
+	if st := m.tables[t]; st != nil {
 		return st
 	}
-	c, err := defaults.config(t.Describe().Key[0])
-	if err != nil { // prepare has refused such tables since the sample is there
-		c = defaults.Config
+	var c sim.Config
+	if m.defaults != nil {
+		var err error
+		if c, err = m.defaults.config(t.Describe().Key[0]); err != nil { // prepare has refused such tables since the sample is there
+			c = m.defaults.Config
+		}
 	}
 	return m.add(t, c)
 }
@@ -240,16 +248,11 @@ func (m *Simulator) ensure(table string) (*store.Table, *simTable, error) {
 	if t == nil {
 		return nil, nil, fmt.Errorf("table %s: %w", table, ErrNoTable)
 	}
-	if st := m.find([]byte(table)); st != nil {
-		return t, st, nil
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	st := m.tables[t]
+	st := m.find([]byte(table))
 	if st == nil {
-		st = m.add(t, sim.Config{})
+		st = m.begin(t)
+		m.on.Store(true)
 	}
-	m.on.Store(true)
 	return t, st, nil
 }
 

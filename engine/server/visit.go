@@ -164,7 +164,7 @@ func (v *visit) decide(now time.Time, c call) (delay time.Duration) {
 		} else {
 			delay = max(delay, t.Decide(now, rows))
 		}
-		throttled := throttleErrors[t.ThrottleCode()]
+		throttled := wire.Fail(t.ThrottleCode())
 		for i := range rows {
 			switch rows[i].Verdict {
 			case sim.Throttled:
@@ -177,14 +177,7 @@ func (v *visit) decide(now time.Time, c call) (delay time.Duration) {
 	return delay
 }
 
-var (
-	unavailable    = wire.Fail(wire.CodePartitionUnavailable)
-	throttleErrors = map[string]*wire.Error{
-		sim.NotEnoughCapacityUnit: wire.Fail(sim.NotEnoughCapacityUnit),
-		sim.CapacityUnitExhausted: wire.Fail(sim.CapacityUnitExhausted),
-		sim.ServerBusy:            wire.Fail(sim.ServerBusy),
-	}
-)
+var unavailable = wire.Fail(wire.CodePartitionUnavailable)
 
 // noteRefused tells the simulation which rows the tables refused.
 func (v *visit) noteRefused() {

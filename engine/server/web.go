@@ -32,13 +32,6 @@ type serving struct {
 	bodies *bodyBudget
 }
 
-func (s *serving) budget() *bodyBudget {
-	if s == nil {
-		return nil // the handler runs in a server of somebody else
-	}
-	return s.bodies
-}
-
 // limitsKey is that of *serving in a request's context.
 type limitsKey struct{}
 

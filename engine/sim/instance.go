@@ -20,9 +20,9 @@ type Instance struct {
 
 // InstanceCount is what happened to requests.
 type InstanceCount struct {
-	Units   int64 // of requests let through to their tables
-	Refused int64 // requests
-	Rows    int64 // of those
+	Units   int64 `json:"units"`            // of requests let through to their tables
+	Refused int64 `json:"refused_requests"` // 429 OTSFlowControl
+	Rows    int64 `json:"refused_rows"`     // of those
 }
 
 // NewInstance is an instance that takes so many units a second from now on, with nothing saved up.

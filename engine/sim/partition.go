@@ -36,11 +36,11 @@ type partition struct {
 
 // Count is what happened to rows.
 type Count struct {
-	Rows        int64 // let through to the table
-	Units       int64 // write capacity units of these
-	Failed      int64 // of Rows: refused by the table, for what they are
-	Throttled   int64
-	Unavailable int64
+	Rows        int64 `json:"rows"`   // let through to the table
+	Units       int64 `json:"units"`  // write capacity units of these
+	Failed      int64 `json:"failed"` // of Rows: refused by the table, for what they are
+	Throttled   int64 `json:"throttled"`
+	Unavailable int64 `json:"unavailable"`
 }
 
 func (c *Count) add(o Count) {
