@@ -150,7 +150,7 @@ func (p *Pacer) queued(t throttle) {
 		p.phase = inCruise
 		way := duration(p.line.shortest() / 2)
 		busy := max(t.now.Sub(p.line.freeAt), time.Millisecond).Seconds()
-		p.estimate(t.now, max(p.recent.since(p.line.freeAt.Add(-way))/busy, p.evidence.delivery.most(), mostSlower*p.rate))
+		p.estimate(t.now, max(p.recent.between(p.line.freeAt.Add(-way), t.now)/busy, p.evidence.delivery.most(), mostSlower*p.rate))
 	}
 	p.cruise(t)
 }
@@ -238,7 +238,7 @@ func (p *Pacer) sample(t throttle) {
 			whole = 1
 		}
 		from := t.met.Add(-time.Duration(whole * float64(time.Second)))
-		last := p.recent.since(from) / whole
+		last := p.recent.between(from, t.now) / whole
 		if p.gauge.dead || p.phase == inMeasure && last > burstOf*rate {
 			p.quota = quota{on: true}
 			rate = last
@@ -285,7 +285,7 @@ func (p *Pacer) further(t throttle) {
 		rate = max(rate, p.gauge.accepted/t.since.Seconds())
 	}
 	e := &p.evidence
-	if last := p.recent.since(t.met.Add(-time.Second)); last > 1.25*rate {
+	if last := p.recent.between(t.met.Add(-time.Second), t.now); last > 1.25*rate {
 		rate = max(rate, last)
 	} else if !e.saves { // either it takes more now, or it had saved something up: the next throttle tells
 		rate = max(rate, p.rate*(1+p.probe.gain/2))

@@ -200,14 +200,6 @@ func (r *recent) between(from, to time.Time) (units float64) {
 	return units
 }
 
-// since is what was accepted after a moment.
-func (r *recent) since(from time.Time) (units float64) {
-	for i := len(r.accepted) - 1; i >= 0 && r.accepted[i].met.After(from); i-- {
-		units += r.accepted[i].units
-	}
-	return units
-}
-
 // causeless reports whether so few rows were refused that it was not for want of capacity, as far as is known. What is refused
 // just after a throttle, when there is room, says how many to expect.
 func (p *Pacer) causeless(sent time.Time, units, accepted float64) bool {

@@ -128,20 +128,13 @@ func (n *AutoIncrement) readAll(key []string, bounds []table.Value, rows int64, 
 		bound(c.EndPrimaryKey, key, bounds, i, (*tablestore.PrimaryKey).AddPrimaryKeyColumnWithMaxValue)
 		for !failed.Load() {
 			page, ok := n.pageWithin(c, &left)
-			if !ok {
+			if !ok || !n.each(page, each) {
 				failed.Store(true)
 				return
 			}
-			for _, r := range page.Rows {
-				if m, ok := n.marked(r); ok && !each(m) {
-					failed.Store(true)
-					return
-				}
-			}
-			if page.NextStartPrimaryKey == nil || len(page.NextStartPrimaryKey.PrimaryKeys) == 0 {
+			if !continues(c, page) {
 				return
 			}
-			c.StartPrimaryKey = page.NextStartPrimaryKey
 		}
 	})
 	return !failed.Load()

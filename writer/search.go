@@ -1,6 +1,8 @@
 package writer
 
 import (
+	"slices"
+
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"example.com/tsimport/internal/tablestore/client"
@@ -66,16 +68,24 @@ func (n *AutoIncrement) read(c *tablestore.RangeRowQueryCriteria, limit int32, e
 		if err != nil {
 			return err
 		}
-		for _, r := range page.Rows {
-			if m, ok := n.marked(r); ok && !each(m) {
-				return nil
-			}
-		}
-		if page.NextStartPrimaryKey == nil || len(page.NextStartPrimaryKey.PrimaryKeys) == 0 {
+		if !n.each(page, each) || !continues(c, page) {
 			return nil
 		}
-		c.StartPrimaryKey = page.NextStartPrimaryKey
 	}
+}
+
+// each calls f with the rows of a page that have a mark, and reports whether it wants more.
+func (n *AutoIncrement) each(page *tablestore.GetRangeResponse, f func(marked) (more bool)) bool {
+	return !slices.ContainsFunc(page.Rows, func(r *tablestore.Row) bool {
+		m, ok := n.marked(r)
+		return ok && !f(m)
+	})
+}
+
+// continues makes the range what is left of it after a page, and reports whether anything is.
+func continues(c *tablestore.RangeRowQueryCriteria, page *tablestore.GetRangeResponse) bool {
+	c.StartPrimaryKey = page.NextStartPrimaryKey
+	return c.StartPrimaryKey != nil && len(c.StartPrimaryKey.PrimaryKeys) > 0
 }
 
 // marked returns what a row's mark says, and false if it has none.

@@ -106,7 +106,7 @@ func (w *write) units() (sum float64) {
 		copies := w.server.sim.copies(t.Name)
 		for j := range t.Changes {
 			row := t.Changes[j].Row
-			sum += float64(copies) * float64(wire.Units(row.KeyBytes()+row.CellBytes()))
+			sum += float64(copies) * float64(wire.Units(row.DataBytes()))
 		}
 	}
 	return sum
@@ -135,7 +135,7 @@ func (w *write) run(ctx context.Context) ([]byte, *wire.Error) {
 	case ofBulk:
 		sizes := make([]int, len(w.outcomes))
 		for i, c := range w.request.Tables[0].Changes {
-			sizes[i] = c.Row.KeyBytes() + c.Row.CellBytes()
+			sizes[i] = c.Row.DataBytes()
 		}
 		return wire.AppendBulkImport(make([]byte, 0, 64+16*len(sizes)), &w.answers[0], sizes), nil
 	}

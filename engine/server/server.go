@@ -207,3 +207,12 @@ func (s *Server) applyLate(plan *faults.Plan, delay time.Duration, apply func(co
 		}
 	})
 }
+
+// Sync returns when everything that was acknowledged survives a crash.
+func (s *Server) Sync() error {
+	if !s.begin() {
+		return errors.New("the server is closed")
+	}
+	defer s.serving.Done()
+	return s.store.Sync()
+}

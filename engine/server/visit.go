@@ -110,7 +110,7 @@ func (v *visit) change(c *wire.Change, o *wire.Outcome) {
 	if o.Err != nil {
 		r.Verdict = sim.Exempt
 	}
-	size := c.Row.KeyBytes() + c.Row.CellBytes()
+	size := c.Row.DataBytes()
 	r.Bytes, r.Units = int32(size), wire.Units(size)*v.tables[len(v.tables)-1].copies
 }
 

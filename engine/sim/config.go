@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"example.com/tsimport/engine/limiter"
 )
 
 // MaxPartitions is how many partitions a table may have.
@@ -132,8 +134,12 @@ func (c *Config) Check() error {
 			return fmt.Errorf("%s is too large", n.name)
 		}
 	}
-	if err := c.checkLimits(); err != nil {
+	o := limiter.Options{Kind: c.Limiter}
+	if err := o.Check(); err != nil {
 		return err
+	}
+	if c.Limiter != "" && c.PartitionUnits == 0 && c.TableUnits == 0 {
+		return fmt.Errorf("limiter %s needs a partition capacity or a limit of the table", c.Limiter)
 	}
 	for n, factor := range c.Slow {
 		if n < 0 || n >= MaxPartitions {
@@ -176,4 +182,13 @@ func (c Config) filled() Config {
 	c.Splits.MaxPartitions = cmp.Or(c.Splits.MaxPartitions, DefaultMaxPartitions)
 	c.Splits.Start = cmp.Or(c.Splits.Start, c.Splits.Every)
 	return c
+}
+
+// limiter is one of units a second that begins at a time; 0 means no limit.
+func (c *Config) limiter(units float64, at int64) *limiter.Limiter {
+	l, err := limiter.New(limiter.Options{Kind: c.Limiter, Rate: units, Burst: c.Burst}, time.Unix(0, at))
+	if err != nil {
+		panic(err) // cannot be: Check has refused what New refuses
+	}
+	return l
 }

@@ -201,6 +201,30 @@ func (t *Table) Decide(now time.Time, rows []Row) (delay time.Duration) {
 	return delay
 }
 
+// admit settles the undecided rows of the partition of rows[0], and leaves those of others alone.
+func (t *Table) admit(at int64, rows []Row) (delay time.Duration) {
+	p := rows[0].owner
+	t.asked = t.asked[:0]
+	for i := range rows {
+		if r := &rows[i]; r.Verdict == Undecided && r.owner == p {
+			t.asked = append(t.asked, limiter.Row{Units: float64(r.Units)})
+		}
+	}
+	_, delay = limiter.Admit(time.Unix(0, at), t.asked, p.limit, t.limit)
+	n := 0
+	for i := range rows {
+		r := &rows[i]
+		if r.Verdict != Undecided || r.owner != p {
+			continue
+		}
+		if r.Verdict = p.note(at, r, t.asked[n].Taken, &t.config.AutoSplit); r.Verdict == Accepted {
+			p.till = max(p.till, after(at, int64(delay)))
+		}
+		n++
+	}
+	return delay
+}
+
 // Reach settles for the keys of a read whether their partitions serve.
 func (t *Table) Reach(now time.Time, rows []Row) {
 	at := now.UnixNano()

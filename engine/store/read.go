@@ -41,7 +41,7 @@ func (s *Store) Get(t *Table, key []wire.Cell, sel *wire.Selection, f *filter.Fi
 	if e != nil {
 		o.Err = readError(e)
 	} else if returned && r.passes(key) {
-		o.Consumed.Read = max(1, wire.Units(r.dataBytes(key))) // of what is answered; a range counts what it scans
+		o.Consumed.Read = max(1, wire.Units(wire.DataBytes(key)+wire.DataBytes(r.cells))) // of what is answered; a range counts what it scans
 		o.Row = wire.AppendRow(wire.AppendHeader(nil), key, r.cells)
 	}
 	return o
@@ -96,16 +96,6 @@ func (r *reader) passes(key []wire.Cell) bool {
 	}
 	r.cells = r.filter.Page(r.cells)
 	return r.selector.withKey || len(r.cells) > 0
-}
-
-func (r *reader) dataBytes(key []wire.Cell) (n int) {
-	for i := range key {
-		n += key[i].DataBytes()
-	}
-	for i := range r.cells {
-		n += r.cells[i].DataBytes()
-	}
-	return n
 }
 
 // Page is one answer of Range.
@@ -256,7 +246,7 @@ func (s *scanner) one(value []byte) (answered bool, size int, err error) {
 	if answered, err = s.row(value); err != nil {
 		return false, 0, err
 	}
-	size = s.dataBytes(s.key)
+	size = wire.DataBytes(s.key) + wire.DataBytes(s.cells)
 	if !answered || !s.passes(s.key) {
 		return false, size, nil
 	}
@@ -293,10 +283,8 @@ func (s *scanner) copyRow(value []byte) (answered bool, size int, err error) {
 	}
 	from := len(s.rows)
 	s.beginRow(s.answeredKey())
-	for i := range s.key {
-		size += s.key[i].DataBytes()
-	}
-	keySize := size
+	keySize := wire.DataBytes(s.key)
+	size = keySize
 	stored, kept, versions := 0, 0, 0
 	r := newRowReader(value)
 	for r.next() {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
@@ -77,13 +78,9 @@ func readSynced(fs vfs.FS, dir string) (number uint64, ok bool, err error) {
 // open opens the file for advance, and creates it when it is missing.
 func (y *synced) open(fs vfs.FS, dir string, number uint64, exists bool) error {
 	if !exists {
-		text := make([]byte, 0, syncedSlots*slotBytes)
-		for range syncedSlots {
-			slot := appendSlot(text[len(text):len(text):cap(text)], number)
-			text = text[:len(text)+slotBytes]
-			copy(text[len(text)-slotBytes:], slot)
-		}
-		if err := writeWhole(fs, dir, syncedName, text); err != nil {
+		slot := make([]byte, slotBytes)
+		copy(slot, appendSlot(nil, number))
+		if err := writeWhole(fs, dir, syncedName, bytes.Repeat(slot, syncedSlots)); err != nil {
 			return err
 		}
 	}

@@ -313,10 +313,9 @@ func (m *meta) window(now int64, choices Choices) (from, to int64) {
 // row puts one row's change into the batch. An error means the store could not read; the batch is then given up.
 func (w *writer) row(r *writeRow) error {
 	c, o := r.change, r.outcome
-	keyUnits := wire.Units(c.Row.KeyBytes())
-	o.Consumed.Write = wire.Units(c.Row.KeyBytes() + c.Row.CellBytes())
+	o.Consumed.Write = wire.Units(c.Row.DataBytes())
 	if c.Conditional() {
-		o.Consumed.Read = keyUnits
+		o.Consumed.Read = wire.Units(wire.DataBytes(c.Row.Key))
 	}
 	var exists bool
 	var err error

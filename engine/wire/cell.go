@@ -83,13 +83,11 @@ type Row struct {
 	Delete bool
 }
 
-// KeyBytes is the primary key's share of capacity units.
-func (r *Row) KeyBytes() int { return dataBytes(r.Key) }
+// DataBytes is the row's share of capacity units.
+func (r *Row) DataBytes() int { return DataBytes(r.Key) + DataBytes(r.Cells) }
 
-// CellBytes is the attribute cells' share of capacity units.
-func (r *Row) CellBytes() int { return dataBytes(r.Cells) }
-
-func dataBytes(cells []Cell) (n int) {
+// DataBytes is the cells' share of capacity units.
+func DataBytes(cells []Cell) (n int) {
 	for i := range cells {
 		n += cells[i].DataBytes()
 	}

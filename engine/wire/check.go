@@ -14,7 +14,7 @@ func (c *Change) check(inBatch bool) *Error {
 	if err := c.checkPlaceholder(); err != nil {
 		return err
 	}
-	c.DataBytes = c.Row.KeyBytes()
+	c.DataBytes = DataBytes(c.Row.Key)
 	switch {
 	case c.Op == DeleteRow && !c.Row.Delete:
 		return Invalid("Invalid request of delete row: missing RowDeleteMarker in request.")
