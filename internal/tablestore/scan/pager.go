@@ -20,7 +20,6 @@ type Pager struct {
 	options  Options
 	criteria *tablestore.RangeRowQueryCriteria
 	ended    bool
-	memory   *client.PageMemory // of the next page; nil makes it
 }
 
 // NewPager begins at the first row. Options.Limit does not count: see Limit.
@@ -44,9 +43,6 @@ func NewPager(s Service, name string, key []table.KeyColumn, o Options) *Pager {
 	return p
 }
 
-// In makes the next pages in this memory; nil makes memory for each.
-func (p *Pager) In(memory *client.PageMemory) { p.memory = memory }
-
 // Limit bounds the rows of the next pages; 0 leaves it to the service.
 func (p *Pager) Limit(rows int) { p.criteria.Limit = int32(rows) }
 
@@ -55,7 +51,7 @@ func (p *Pager) Next(ctx context.Context) ([]*Row, error) {
 	if p.ended {
 		return nil, io.EOF
 	}
-	page, err := readPage(ctx, p.service, p.criteria, &p.options, p.memory, nil)
+	page, err := readPage(ctx, p.service, p.criteria, &p.options, nil)
 	if err != nil {
 		return nil, fmt.Errorf("read table %s: %w", p.name, err)
 	}
@@ -72,7 +68,7 @@ func (p *Pager) NextPacked(ctx context.Context, to *PackedPage) error {
 	if p.ended {
 		return io.EOF
 	}
-	page, err := readPage(ctx, p.service, p.criteria, &p.options, nil, to)
+	page, err := readPage(ctx, p.service, p.criteria, &p.options, to)
 	if err != nil {
 		return fmt.Errorf("read table %s: %w", p.name, err)
 	}

@@ -36,43 +36,29 @@ type Options struct {
 	Since  int64
 	Until  int64                   // leaves out cells whose timestamp is not lower; 0 means none
 	Filter tablestore.ColumnFilter // that rows must pass, which the service applies; nil is none
+	// Memory is what each page of rows is made in: a row is valid until the next page, names of columns apart. Nil makes memory for each.
+	Memory *client.PageMemory
 	Manner
 }
 
 // Table calls each with every row of a table, or of a range of it, in primary-key order. It stops at the first error of each.
 func Table(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, each func(*Row) error) error {
-	return Pages(ctx, s, name, key, o, nil, func(page []*Row) error { return eachOf(page, each) })
-}
-
-// Through is Table for who keeps no row: a row is valid during the call. Its memory, names of columns apart, is that of later ones.
-func Through(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, each func(*Row) error) error {
-	memory := new(client.PageMemory)
-	return Pages(ctx, s, name, key, o, func() *client.PageMemory { return memory }, func(page []*Row) error { return eachOf(page, each) })
-}
-
-func eachOf(page []*Row, each func(*Row) error) error {
-	for _, r := range page {
-		if err := each(r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Pages calls each with pages of rows as Table does with rows. Memory returns that for the next page; nil makes new memory for each.
-func Pages(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, memory func() *client.PageMemory, each func([]*Row) error) error {
 	p := NewPager(s, name, key, o)
 	var page []*Row
 	return p.all(o.Limit, func() (rows int, err error) {
-		if memory != nil {
-			p.In(memory())
-		}
 		page, err = p.Next(ctx)
 		return len(page), err
-	}, func() error { return each(page) })
+	}, func() error {
+		for _, r := range page {
+			if err := each(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
-// PackedPages is Pages for who takes rows as bytes.
+// PackedPages calls each with pages of rows as bytes, as Table does with rows. Memory returns that for the next page.
 func PackedPages(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, memory func() *PackedPage, each func(*PackedPage) error) error {
 	p := NewPager(s, name, key, o)
 	var page *PackedPage
@@ -143,8 +129,8 @@ func (o *Options) charge(c *tablestore.ConsumedCapacityUnit) {
 }
 
 // readPage reads one page; reading is safe to repeat. Packed, if it is not nil, takes its rows as bytes.
-func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteria, o *Options, memory *client.PageMemory, packed *PackedPage) (page *tablestore.GetRangeResponse, err error) {
-	get := func() (*tablestore.GetRangeResponse, error) { return client.GetRange(s, c, memory) }
+func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteria, o *Options, packed *PackedPage) (page *tablestore.GetRangeResponse, err error) {
+	get := func() (*tablestore.GetRangeResponse, error) { return client.GetRange(s, c, o.Memory) }
 	check := checkPage
 	if packed != nil {
 		get = func() (*tablestore.GetRangeResponse, error) { return client.GetPacked(s, c, &packed.memory) }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/reader/tablescan"
 	"example.com/tsimport/transfer/export"
@@ -97,7 +98,7 @@ func (r *runner) drop(item *Item) error {
 func (r *runner) read(ctx context.Context, item *Item, each func(*scan.Row) error) error {
 	var rows int64
 	said := r.Clock.Now()
-	err := scan.Through(ctx, r.Admin.Client, item.Have.Name, item.table.Key, scan.Options{Versions: tablescan.AllVersions, RetryFor: r.RetryFor}, func(row *scan.Row) error {
+	err := scan.Table(ctx, r.Admin.Client, item.Have.Name, item.table.Key, scan.Options{Versions: tablescan.AllVersions, RetryFor: r.RetryFor, Memory: new(client.PageMemory)}, func(row *scan.Row) error {
 		if rows++; rows%4096 == 0 {
 			if now := r.Clock.Now(); now.Sub(said) >= lineEvery {
 				said = now
