@@ -60,14 +60,8 @@ func Run(t *testing.T, test func(t *testing.T, dir string)) {
 // Files returns the manifest of a folder.
 func Files(t testing.TB, dir string) []File {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var files []File
-	if err := json.Unmarshal(text, &files); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, json.Unmarshal(Read(t, dir, "manifest.json"), &files))
 	return files
 }
 
@@ -75,9 +69,7 @@ func Files(t testing.TB, dir string) []File {
 func Read(t testing.TB, dir, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(path)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return text
 }
 
@@ -85,9 +77,7 @@ func Read(t testing.TB, dir, path string) []byte {
 func root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
 			return dir
