@@ -51,7 +51,7 @@ func (d *dispatcher) complete() {
 	r.completeMoments()
 	d.account.tables.complete(r, d.survey.tables)
 	r.PartitionReads = d.survey.reads.Load()
-	r.SpilledRows = d.lanes.queues.Stats().SpilledRows
+	r.SpilledRows = d.lanes.queues.SpilledRows()
 	d.disk.count(&r.ReportMemory)
 	d.lanes.count(&r.ReportPartitions, r.Started)
 	for _, h := range d.account.hotKeys(d.lanes.sending(), d.cfg.DryRun) {

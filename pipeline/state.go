@@ -128,7 +128,7 @@ func (d *dispatcher) state(now time.Time) *State {
 	}
 	s.Memory = StateMemory{Limit: d.cfg.Limits.Memory, Lanes: d.lanes.queues.Bytes(), Budget: d.lanes.budget, Full: d.lanes.queues.Full()}
 	s.Spill = d.disk.state()
-	s.Spill.Rows, s.Spill.Error = d.lanes.queues.Stats().SpilledRows, d.report.SpillError
+	s.Spill.Rows, s.Spill.Error = d.lanes.queues.SpilledRows(), d.report.SpillError
 	s.Map = d.survey.state()
 	s.Map.Partitions, s.Map.Recuts = len(d.lanes.all), d.report.Recuts
 	s.Marks.BytesRead, s.Marks.BytesTotal = d.cfg.Watch.Progress.BytesRead.Load(), d.cfg.Watch.Progress.BytesTotal.Load()

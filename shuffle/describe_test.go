@@ -128,7 +128,7 @@ func TestTheQueuesSayExactlyWhatTheyHold(t *testing.T) {
 				d.compare()
 			}
 		}
-		spilled += d.lanes.Stats().SpilledRows
+		spilled += d.lanes.SpilledRows()
 		if t.Failed() {
 			t.Fatalf("with seed %d", seed)
 		}

@@ -220,7 +220,6 @@ func (s *Lanes) written(j *Job) {
 	f := j.frame
 	if j.err != nil {
 		s.full = true
-		s.stats.Full++
 		for _, i := range j.items {
 			i.frame = nil
 		}
@@ -254,9 +253,7 @@ func (s *Lanes) written(j *Job) {
 		l.rest -= i.bytes
 	}
 	l.items = slices.Concat(l.items[:at], []*item{{frame: f}}, l.items[at+len(j.items):])
-	s.frames[f] = struct{}{}
-	s.stats.SpilledRows += int64(f.rows)
-	s.stats.Frames++
+	s.spilled += int64(f.rows)
 }
 
 // whole reports whether no row of the job's items has left its lane since the job began.
@@ -309,7 +306,6 @@ func (s *Lanes) loaded(j *Job, route func(key []byte) int) error {
 	if placed != f.rows {
 		return fmt.Errorf("read spilled rows back: %d of %d rows have a lane; this is a bug in tsimport", placed, f.rows)
 	}
-	delete(s.frames, f)
 	s.free(f)
 	return nil
 }
@@ -328,6 +324,3 @@ func (s *Lanes) free(f *frame) {
 	s.o.Store.Free(f.handle)
 	s.full = false
 }
-
-// Frames returns the frames on disk.
-func (s *Lanes) Frames() int { return len(s.frames) }

@@ -28,22 +28,14 @@ type Lanes struct {
 	rows    int64 // in the queues, on disk included
 	mem     int64 // bytes of blocks that have rows in memory which are not final
 	writing int64 // bytes of them that are being written to disk
-	frames  map[*frame]struct{}
-	full    bool // the last write found no room, and none was given back since
-	idle    int  // lanes
-	stats   Stats
-}
-
-// Stats counts what was spilled.
-type Stats struct {
-	SpilledRows int64
-	Frames      int64 // written
-	Full        int64 // writes that found no room
+	full    bool  // the last write found no room, and none was given back since
+	idle    int   // lanes
+	spilled int64 // rows, so far
 }
 
 // New makes the queues of n lanes.
 func New(n int, o Options) *Lanes {
-	s := &Lanes{o: o, frames: map[*frame]struct{}{}}
+	s := &Lanes{o: o}
 	for range n {
 		s.lanes = append(s.lanes, &Queue{all: s})
 	}
@@ -52,9 +44,6 @@ func New(n int, o Options) *Lanes {
 
 // Lane returns the n-th lane.
 func (s *Lanes) Lane(n int) *Queue { return s.lanes[n] }
-
-// Len returns the number of lanes.
-func (s *Lanes) Len() int { return len(s.lanes) }
 
 // Rows returns the rows in all queues, on disk included.
 func (s *Lanes) Rows() int64 { return s.rows }
@@ -122,8 +111,8 @@ func (s *Lanes) DiskFull() bool { return s.full }
 // TryDisk lets the disk be tried again.
 func (s *Lanes) TryDisk() { s.full = false }
 
-// Stats returns what was spilled so far.
-func (s *Lanes) Stats() Stats { return s.stats }
+// SpilledRows is how many rows were spilled so far.
+func (s *Lanes) SpilledRows() int64 { return s.spilled }
 
 // Push puts the block's rows at the end of a lane. The block must not change afterwards.
 func (s *Lanes) Push(lane int, b *table.Block) {

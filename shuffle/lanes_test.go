@@ -113,7 +113,7 @@ func (r *run) cut() {
 
 // take takes rows off a lane; they stay in memory until they are final.
 func (r *run) take() {
-	n := r.rnd.IntN(r.lanes.Len())
+	n := r.rnd.IntN(len(r.lanes.lanes))
 	l := r.lanes.Lane(n)
 	for range 1 + r.rnd.IntN(40) {
 		ref, ok := l.Front()
@@ -171,7 +171,7 @@ func TestRowsOfAKeyLeaveInOrderWhenSpilledOrRecut(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			r := newRun(t, seed, 1, Options{Budget: 1 + rand.New(rand.NewPCG(seed, 3)).Int64N(64<<10), Unordered: seed%4 == 1}, disk)
 			r.life()
-			spilled += r.lanes.Stats().SpilledRows
+			spilled += r.lanes.SpilledRows()
 			r.check()
 			if u := r.store.Usage(); u.Frames != 0 {
 				t.Errorf("%d frames are left on disk", u.Frames)
@@ -193,7 +193,7 @@ func (r *run) life() {
 			if r.lanes.Full() {
 				break
 			}
-			lane := r.rnd.IntN(r.lanes.Len())
+			lane := r.rnd.IntN(len(r.lanes.lanes))
 			bounds := append([]int{0}, append(slices.Clone(r.cuts), keys)...)
 			b := r.block(bounds[lane], bounds[lane+1])
 			if choice == 0 {
@@ -236,7 +236,7 @@ func (r *run) check() {
 func TestRowsThatCannotBeReadBackAreAnError(t *testing.T) {
 	dir := t.TempDir()
 	r := newRun(t, 1, 2, Options{Budget: 64 << 10}, spill.Options{Dir: dir}) // the other lane is short of rows
-	for r.lanes.Stats().Frames == 0 {
+	for r.lanes.SpilledRows() == 0 {
 		r.lanes.Push(0, r.block(0, keys))
 		r.work()
 	}
@@ -269,7 +269,7 @@ func TestAFullDiskKeepsRowsInMemory(t *testing.T) {
 			t.Fatalf("written to a full disk: %v", j.WriteError())
 		}
 	}
-	if r.lanes.Stats().Full == 0 {
+	if !r.lanes.DiskFull() {
 		t.Error("nothing was tried")
 	}
 	for r.lanes.Rows() > 0 {
@@ -292,16 +292,16 @@ func TestADiskThatWasFullOnceCanBeTriedAgain(t *testing.T) {
 	for !r.lanes.Full() {
 		r.lanes.Push(0, r.block(0, keys))
 	}
-	if r.work() == nil || !r.lanes.DiskFull() || r.lanes.Frames() != 0 {
-		t.Fatalf("full %v, %d frames; want a write that failed", r.lanes.DiskFull(), r.lanes.Frames())
+	if r.work() == nil || !r.lanes.DiskFull() || r.store.Usage().Frames != 0 {
+		t.Fatalf("full %v, %d frames; want a write that failed", r.lanes.DiskFull(), r.store.Usage().Frames)
 	}
 	if r.work() != nil {
 		t.Error("a full disk is written to again at once")
 	}
 	must(t, os.Mkdir(dir, 0o700))
 	r.lanes.TryDisk()
-	if r.work() == nil || r.lanes.DiskFull() || r.lanes.Frames() != 1 {
-		t.Errorf("full %v, %d frames; want one", r.lanes.DiskFull(), r.lanes.Frames())
+	if r.work() == nil || r.lanes.DiskFull() || r.store.Usage().Frames != 1 {
+		t.Errorf("full %v, %d frames; want one", r.lanes.DiskFull(), r.store.Usage().Frames)
 	}
 }
 
@@ -339,7 +339,7 @@ func TestRowsThatWereReadBackStay(t *testing.T) {
 				t.Fatalf("rows of %d bytes: %d bytes in memory", size, lanes.Bytes())
 			}
 		}
-		if spilled := lanes.Stats().SpilledRows; spilled == 0 || spilled > total+total/2 {
+		if spilled := lanes.SpilledRows(); spilled == 0 || spilled > total+total/2 {
 			t.Errorf("rows of %d bytes: %d of %d rows were written to disk", size, spilled, total)
 		}
 	}

@@ -2,6 +2,7 @@ package readorder
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"slices"
 )
@@ -59,15 +60,7 @@ type gap struct {
 
 // widest returns where the widest gaps are, in order, at most as many as divide keys into MaxIntervals.
 func widest(gaps []gap) []int {
-	slices.SortStableFunc(gaps, func(a, b gap) int {
-		switch {
-		case a.wide > b.wide:
-			return -1
-		case a.wide < b.wide:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(gaps, func(a, b gap) int { return cmp.Compare(b.wide, a.wide) })
 	var at []int
 	for _, g := range gaps[:min(len(gaps), MaxIntervals-1)] {
 		at = append(at, g.at)
