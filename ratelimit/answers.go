@@ -150,7 +150,8 @@ func (p *Pacer) queued(t throttle) {
 		p.phase = inCruise
 		way := duration(p.line.shortest() / 2)
 		busy := max(t.now.Sub(p.line.freeAt), time.Millisecond).Seconds()
-		p.estimate(t.now, max(p.recent.between(p.line.freeAt.Add(-way), t.now)/busy, p.evidence.delivery.most(), mostSlower*p.rate))
+		lately := p.recent.between(p.line.freeAt.Add(-way), t.now) / busy
+		p.estimate(t.now, max(lately, p.evidence.delivery.most(), mostSlower*p.rate))
 	}
 	p.cruise(t)
 }

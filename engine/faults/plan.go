@@ -139,8 +139,8 @@ func (p *Plan) Requests() int {
 	return p.n
 }
 
-// Begin notes that a request that came at a moment will be applied late: within Within, or never. The server calls it before it cuts the
-// connection, and end when that is decided.
+// Begin notes that a request that came at a moment will be applied late: within Within, or never. The server calls it
+// before it cuts the connection, and end when that is decided.
 func (p *Plan) Begin(came time.Time) (end func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

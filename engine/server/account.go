@@ -43,8 +43,8 @@ func validInstance(name string) bool {
 	return true
 }
 
-// identify returns the secret of who a request claims to be: it signs the answer, which tells the client that this server
-// knows it, and proves nothing about the request. It is empty when there is none to sign with.
+// identify returns the secret of who a request claims to be: it signs the answer, which tells the client that this
+// server knows it, and proves nothing about the request. It is empty when there is none to sign with.
 func (s *Server) identify(h http.Header) (secret string) {
 	if h.Get(wire.HeaderAccessKeyID) == s.o.AccessKeyID {
 		secret = s.o.AccessKeySecret

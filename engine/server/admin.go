@@ -72,10 +72,13 @@ func (s *Server) adminAnswer(r *request, result any, err error) *answer {
 type adminHandler func(s *Server, ctx context.Context, table string, body []byte) (any, error)
 
 var adminHandlers = map[string]map[string]adminHandler{
-	"clock":           {http.MethodGet: (*Server).adminClock, http.MethodPost: reads((*Server).adminAdvance)},
-	"reset":           {http.MethodPost: (*Server).adminReset},
-	"simulate":        {http.MethodPost: reads((*Server).adminSimulate)},
-	"faults":          {http.MethodGet: (*Server).adminFaults, http.MethodPost: reads((*Server).adminSetFaults), http.MethodDelete: (*Server).adminEndFaults},
+	"clock":    {http.MethodGet: (*Server).adminClock, http.MethodPost: reads((*Server).adminAdvance)},
+	"reset":    {http.MethodPost: (*Server).adminReset},
+	"simulate": {http.MethodPost: reads((*Server).adminSimulate)},
+	"faults": {
+		http.MethodGet: (*Server).adminFaults, http.MethodPost: reads((*Server).adminSetFaults),
+		http.MethodDelete: (*Server).adminEndFaults,
+	},
 	"stats":           {http.MethodGet: (*Server).adminStats, http.MethodDelete: (*Server).adminResetStats},
 	"tables/simulate": {http.MethodPost: reads((*Server).adminSimulate)},
 	"tables/split":    {http.MethodPost: reads((*Server).adminSplit)},

@@ -28,64 +28,42 @@ func (m millis) duration() time.Duration {
 
 func millisOf(d time.Duration) millis { return millis(float64(d) / 1e6) }
 
+// simulateJSON is a simulation whose times are in milliseconds, and whose parts stand where the admin API has them.
 type simulateJSON struct {
-	PartitionWCU float64            `json:"partition_wcu"`
-	Limiter      string             `json:"limiter"`
-	TableWCU     float64            `json:"table_wcu"`
-	Burst        millis             `json:"burst_ms"`
-	Latency      millis             `json:"latency_ms"`
-	Jitter       float64            `json:"jitter"`
-	ThrottleCode string             `json:"throttle_code"`
-	Slow         map[string]float64 `json:"slow"`
-	AutoSplit    struct {
-		Bytes         int64   `json:"bytes"`
-		Load          float64 `json:"load"`
-		Sustain       millis  `json:"sustain_ms"`
-		Unavailable   millis  `json:"unavailable_ms"`
-		MaxPartitions int     `json:"max_partitions"`
+	sim.Config
+	sim.Answers
+	Burst     millis             `json:"burst_ms"`
+	Latency   millis             `json:"latency_ms"`
+	Slow      map[string]float64 `json:"slow"`
+	AutoSplit struct {
+		sim.AutoSplit
+		Sustain     millis `json:"sustain_ms"`
+		Unavailable millis `json:"unavailable_ms"`
 	} `json:"auto_split"`
 	Splits struct {
-		Start         millis `json:"start_ms"`
-		Every         millis `json:"every_ms"`
-		Stagger       millis `json:"stagger_ms"`
-		Unavailable   millis `json:"unavailable_ms"`
-		MaxPartitions int    `json:"max_partitions"`
+		sim.Splits
+		Start       millis `json:"start_ms"`
+		Every       millis `json:"every_ms"`
+		Stagger     millis `json:"stagger_ms"`
+		Unavailable millis `json:"unavailable_ms"`
 	} `json:"splits"`
 	Moves struct {
-		PerMinute   float64 `json:"per_minute"`
-		Unavailable millis  `json:"unavailable_ms"`
+		sim.Moves
+		Unavailable millis `json:"unavailable_ms"`
 	} `json:"moves"`
-	NewTableMissing millis `json:"new_table_missing_ms"`
-	HideBounds      bool   `json:"hide_bounds"`
-	Locations       string `json:"locations"`
-	Indexes         int    `json:"indexes"`
-	PreSplit        string `json:"pre_split"`
-	Seed            uint64 `json:"seed"`
-	Choices         struct {
-		FirstWriteWins       bool `json:"first_write_wins"`
-		DeletionsHideEarlier bool `json:"deletions_hide_earlier"`
-		ExclusiveLowerEdge   bool `json:"exclusive_lower_edge"`
-	} `json:"choices"`
-	IndexDelay millis `json:"index_delay_ms"`
+	NewTableMissing millis        `json:"new_table_missing_ms"`
+	Choices         store.Choices `json:"choices"`
+	IndexDelay      millis        `json:"index_delay_ms"`
 }
 
 func (j *simulateJSON) config() (sim.Config, error) {
-	c := sim.Config{
-		PartitionUnits: j.PartitionWCU, Limiter: j.Limiter, TableUnits: j.TableWCU, Burst: j.Burst.duration(), Latency: j.Latency.duration(), Jitter: j.Jitter,
-		ThrottleCode: j.ThrottleCode, Seed: j.Seed,
-		AutoSplit: sim.AutoSplit{
-			Bytes: j.AutoSplit.Bytes, Load: j.AutoSplit.Load, Sustain: j.AutoSplit.Sustain.duration(),
-			Unavailable: j.AutoSplit.Unavailable.duration(), MaxPartitions: j.AutoSplit.MaxPartitions,
-		},
-		Splits: sim.Splits{
-			Start: j.Splits.Start.duration(), Every: j.Splits.Every.duration(), Stagger: j.Splits.Stagger.duration(),
-			Unavailable: j.Splits.Unavailable.duration(), MaxPartitions: j.Splits.MaxPartitions,
-		},
-		Answers: sim.Answers{
-			NewTableMissing: j.NewTableMissing.duration(), HideBounds: j.HideBounds, Locations: j.Locations, Indexes: j.Indexes, PreSplit: j.PreSplit,
-		},
-		Moves: sim.Moves{PerMinute: j.Moves.PerMinute, Unavailable: j.Moves.Unavailable.duration()},
-	}
+	c := j.Config
+	c.AutoSplit, c.Splits, c.Moves, c.Answers = j.AutoSplit.AutoSplit, j.Splits.Splits, j.Moves.Moves, j.Answers
+	c.Burst, c.Latency = j.Burst.duration(), j.Latency.duration()
+	c.AutoSplit.Sustain, c.AutoSplit.Unavailable = j.AutoSplit.Sustain.duration(), j.AutoSplit.Unavailable.duration()
+	c.Splits.Start, c.Splits.Every = j.Splits.Start.duration(), j.Splits.Every.duration()
+	c.Splits.Stagger, c.Splits.Unavailable = j.Splits.Stagger.duration(), j.Splits.Unavailable.duration()
+	c.Moves.Unavailable, c.Answers.NewTableMissing = j.Moves.Unavailable.duration(), j.NewTableMissing.duration()
 	for text, factor := range j.Slow {
 		n, err := strconv.Atoi(text)
 		if err != nil {
@@ -104,11 +82,8 @@ func (s *Server) adminSimulate(_ context.Context, table string, j *simulateJSON)
 	if err != nil {
 		return nil, err
 	}
-	choices := store.Choices{
-		FirstWriteWins: j.Choices.FirstWriteWins, DeletionsHideEarlier: j.Choices.DeletionsHideEarlier,
-		ExclusiveLowerEdge: j.Choices.ExclusiveLowerEdge, IndexDelay: j.IndexDelay.duration(),
-	}
-	if err := s.sim.Simulate(table, Simulation{Config: c, Choices: choices}); err != nil {
+	j.Choices.IndexDelay = j.IndexDelay.duration()
+	if err := s.sim.Simulate(table, Simulation{Config: c, Choices: j.Choices}); err != nil {
 		return nil, err
 	}
 	return struct{}{}, nil

@@ -66,7 +66,7 @@ func (s *Server) authenticateHeaders(path string, h http.Header) (secret string,
 	return secret, s.checkHeaders(h)
 }
 
-// signer returns the key that signs a request with this server's secret, and the answer to it, and whether the request is signed so.
+// signer returns the key by which this server signs a request and its answer, and whether the request is signed so.
 func (s *Server) signer(path string, h http.Header) (secret string, ok bool) {
 	secret = s.o.AccessKeySecret
 	want, got := "", h.Get(wire.HeaderSignatureV4)
@@ -106,7 +106,8 @@ func (s *Server) checkHeaders(h http.Header) *wire.Error {
 // writes month, day and hour where the fraction belongs.
 func parseDate(text string) (at time.Time, ok bool) {
 	at, err := time.Parse("2006-01-02T15:04:05Z", text) // which takes a fraction, of any length and after a comma too
-	return at.Truncate(time.Second), err == nil && len(text) <= len("2006-01-02T15:04:05.123456789Z") && !strings.Contains(text, ",")
+	const longest = len("2006-01-02T15:04:05.123456789Z")
+	return at.Truncate(time.Second), err == nil && len(text) <= longest && !strings.Contains(text, ",")
 }
 
 func md5Text(b []byte) string {

@@ -85,7 +85,9 @@ func instead(operation string) string {
 }
 
 // simple is an operation without rows.
-func simple[R any](decode func([]byte) (R, *wire.Error), run func(*Server, context.Context, R) ([]byte, *wire.Error)) operation {
+func simple[R any](
+	decode func([]byte) (R, *wire.Error), run func(*Server, context.Context, R) ([]byte, *wire.Error),
+) operation {
 	return func(s *Server, body []byte) (call, *wire.Error) {
 		r, err := decode(body)
 		if judged, ok := any(r).(interface {

@@ -173,7 +173,8 @@ func (s *Server) getRow(body []byte) (call, *wire.Error) {
 	if err != nil {
 		return nil, err
 	}
-	return &plain{n: 1, keys: func(v *visit) { v.open(r.Name); v.key(r.Key) }, f: func(context.Context) ([]byte, *wire.Error) {
+	visit := func(v *visit) { v.open(r.Name); v.key(r.Key) }
+	return &plain{n: 1, keys: visit, f: func(context.Context) ([]byte, *wire.Error) {
 		t, err := s.table(r.Name)
 		if err != nil {
 			return nil, err

@@ -206,8 +206,8 @@ func (m *Simulator) begin(t *store.Table) *simTable {
 	var c sim.Config
 	if m.defaults != nil {
 		var err error
-		if c, err = m.defaults.config(t.Describe().Key[0]); err != nil { // prepare has refused such tables since the sample is there
-			c = m.defaults.Config
+		if c, err = m.defaults.config(t.Describe().Key[0]); err != nil {
+			c = m.defaults.Config // prepare has refused such tables since the sample is there
 		}
 	}
 	return m.add(t, c)

@@ -16,36 +16,37 @@ const MaxPartitions = 4096
 // DefaultMaxPartitions is where splits by themselves stop when nothing else is said.
 const DefaultMaxPartitions = 32
 
-// Config is what is simulated of a table. The zero Config simulates nothing but counts.
+// Config is what is simulated of a table. The zero Config simulates nothing but counts. Its JSON
+// has no times, for they have no unit there.
 type Config struct {
-	PartitionUnits float64         // write capacity units a second of one partition; 0 means no limit
-	Burst          time.Duration   // capacity that an idle token bucket saves up at most; 0 is a second
-	Slow           map[int]float64 // partition number (in key order, from 0) → share of PartitionUnits it has
-	Limiter        string          // how a partition's capacity limits: one of package limiter's Kinds; "" is a token bucket
-	TableUnits     float64         // write capacity units a second of the whole table beside, by the same Limiter; 0 means no limit
-	ThrottleCode   string          // what a row above the capacity is refused with; "" is OTSNotEnoughCapacityUnit
+	PartitionUnits float64         `json:"partition_wcu"` // write units a second of one partition; 0 means no limit
+	Burst          time.Duration   `json:"-"`             // what an idle token bucket saves up at most; 0 is a second
+	Slow           map[int]float64 `json:"-"`             // of partitions, numbered in key order from 0: their share
+	Limiter        string          `json:"limiter"`       // one of package limiter's Kinds; "" is a token bucket
+	TableUnits     float64         `json:"table_wcu"`     // the same of the whole table, beside; 0 means no limit
+	ThrottleCode   string          `json:"throttle_code"` // of rows above it; "" is OTSNotEnoughCapacityUnit
 
-	Latency time.Duration // mean duration of a request to a partition; 0 is none
-	Jitter  float64       // 0…1: Latency is drawn from Latency·(1 ± Jitter)
+	Latency time.Duration `json:"-"`      // mean duration of a request to a partition; 0 is none
+	Jitter  float64       `json:"jitter"` // 0…1: Latency is drawn from Latency·(1 ± Jitter)
 
-	Partitions int   // cut a table that has one partition into this many once enough is known of its keys; 0 is not
-	Sample     []Key // sorted: where to cut, instead of at the keys seen
+	Partitions int   `json:"-"` // to cut one partition into, once enough keys are known; 0 is not
+	Sample     []Key `json:"-"` // sorted: where to cut, instead of at the keys seen
 
-	AutoSplit AutoSplit
-	Splits    Splits
-	Moves     Moves
-	Answers   Answers
-	Seed      uint64
+	AutoSplit AutoSplit `json:"-"`
+	Splits    Splits    `json:"-"`
+	Moves     Moves     `json:"-"`
+	Answers   Answers   `json:"-"`
+	Seed      uint64    `json:"seed"`
 }
 
 // Answers are what requests about a table are answered, where nobody knows for certain what the service does. The zero
 // Answers are what its documentation leads one to expect.
 type Answers struct {
-	NewTableMissing time.Duration // for this long after CreateTable the table is said not to exist
-	HideBounds      bool          // DescribeTable names no bounds of partitions
-	Locations       string        // what ComputeSplitPointsBySize names as places: one of the constants; "" is LocatePartitions
-	PreSplit        string        // what comes of CreateTable's partitions: one of the constants; "" is PreSplitHeard
-	Indexes         int           // secondary indexes that DescribeTable names; a row takes its units once more for each
+	NewTableMissing time.Duration `json:"-"`           // for this long after CreateTable the table is said not to exist
+	HideBounds      bool          `json:"hide_bounds"` // DescribeTable names no bounds of partitions
+	Locations       string        `json:"locations"`   // places of split points: a constant; "" is LocatePartitions
+	PreSplit        string        `json:"pre_split"`   // of CreateTable's partitions: a constant; "" is PreSplitHeard
+	Indexes         int           `json:"indexes"`     // that DescribeTable names; each row takes its units for each
 }
 
 // What the places of split points may stand for.
@@ -71,29 +72,29 @@ const NodePartitions = 4
 
 // AutoSplit are splits by size and by load.
 type AutoSplit struct {
-	Bytes         int64         // of the rows written to a partition since it is simulated; 0 is not by size
-	Load          float64       // share of its capacity; 0 is not by load
-	Sustain       time.Duration // how long Load must last, in whole seconds; 0 is five
-	Unavailable   time.Duration // how long the children do not serve
-	MaxPartitions int           // 0 is DefaultMaxPartitions
+	Bytes         int64         `json:"bytes"`          // written to a partition that is simulated; 0 is not by size
+	Load          float64       `json:"load"`           // share of its capacity; 0 is not by load
+	Sustain       time.Duration `json:"-"`              // how long Load must last, in whole seconds; 0 is five
+	Unavailable   time.Duration `json:"-"`              // how long the children do not serve
+	MaxPartitions int           `json:"max_partitions"` // 0 is DefaultMaxPartitions
 }
 
 // Splits are splits by the clock, which starts with the first row that is written. In each round every partition is
 // halved, at the keys of the sample or those written so far.
 type Splits struct {
-	Start         time.Duration // of the first round; 0 is Every
-	Every         time.Duration // from round to round; 0 is one round only
-	Stagger       time.Duration // from one partition of a round to the next
-	Unavailable   time.Duration // how long the children do not serve
-	MaxPartitions int           // 0 is DefaultMaxPartitions
+	Start         time.Duration `json:"-"`              // of the first round; 0 is Every
+	Every         time.Duration `json:"-"`              // from round to round; 0 is one round only
+	Stagger       time.Duration `json:"-"`              // from one partition of a round to the next
+	Unavailable   time.Duration `json:"-"`              // how long the children do not serve
+	MaxPartitions int           `json:"max_partitions"` // 0 is DefaultMaxPartitions
 }
 
 func (s *Splits) on() bool { return s.Start > 0 || s.Every > 0 }
 
 // Moves are partitions chosen at random that stop serving for a while.
 type Moves struct {
-	PerMinute   float64 // over the whole table; 0 is none
-	Unavailable time.Duration
+	PerMinute   float64       `json:"per_minute"` // over the whole table; 0 is none
+	Unavailable time.Duration `json:"-"`
 }
 
 // Throttle codes a Config may name.

@@ -158,8 +158,8 @@ func (t *Table) route(key []byte) *partition {
 	return t.parts[low]
 }
 
-// Decide settles the undecided rows of one write request, partition by partition, as a service would that hands each its part of the
-// request. It returns after how long the answer leaves: a Limiter may make it wait.
+// Decide settles the undecided rows of one write request, partition by partition, as a service would that hands each
+// its part of the request. It returns after how long the answer leaves: a Limiter may make it wait.
 func (t *Table) Decide(now time.Time, rows []Row) (delay time.Duration) {
 	at := now.UnixNano()
 	t.mu.Lock()

@@ -12,14 +12,14 @@ import (
 // each field is the other answer, so that a client can be tried with both.
 type Choices struct {
 	// FirstWriteWins: of two writes of a cell with one timestamp the first stays, not the later.
-	FirstWriteWins bool
+	FirstWriteWins bool `json:"first_write_wins"`
 	// DeletionsHideEarlier: what is written after a column or row was deleted, with a timestamp not above the time of the
 	// deletion, stays hidden. Deletions are remembered in memory only.
-	DeletionsHideEarlier bool
+	DeletionsHideEarlier bool `json:"deletions_hide_earlier"`
 	// ExclusiveLowerEdge: a timestamp as old as the table's maximum deviation is refused, not taken.
-	ExclusiveLowerEdge bool
+	ExclusiveLowerEdge bool `json:"exclusive_lower_edge"`
 	// IndexDelay is how much later than its table an index shows a write.
-	IndexDelay time.Duration
+	IndexDelay time.Duration `json:"-"`
 }
 
 // chosen is what Choose has set, and the deletions that count by it.

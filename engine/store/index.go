@@ -159,17 +159,18 @@ func (s *Store) forget(name string) {
 	}
 }
 
-// fill puts the rows of a table into a new index of it. They are synced with the table's description, which comes after them.
+// fill puts the rows of a table into a new index of it. They are synced with the table's description, which comes later.
 func (s *Store) fill(ctx context.Context, m *meta, x *index) *wire.Error {
-	return s.rewrite(ctx, appendRowPrefix(nil, m.ID), appendRowPrefix(nil, m.ID+1), func(b *pebble.Batch, key, value []byte) (bool, error) {
+	from, to := appendRowPrefix(nil, m.ID), appendRowPrefix(nil, m.ID+1)
+	return s.rewrite(ctx, from, to, func(b *pebble.Batch, key, value []byte) (more bool, err error) {
 		columns, whole := decodeKey(key, m.Key)
 		cells, also := readRow(value, nil)
 		if !whole || !also {
 			return false, fmt.Errorf("a row of table %s is damaged", m.Name)
 		}
-		entry, in, err := x.entry(columns, cells)
-		if err != nil {
-			return false, err
+		entry, in, refused := x.entry(columns, cells)
+		if refused != nil {
+			return false, refused
 		}
 		if in {
 			b.Set(entry, x.row(cells), nil)

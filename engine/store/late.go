@@ -78,8 +78,10 @@ func (s *Store) carryOut(ctx context.Context, from, to []byte, until int64) *wir
 // rewritten is how many changes of rewrite are committed at a time.
 const rewritten = 1000
 
-// rewrite commits what f puts into a batch for each key from one up to another, until it wants no more. It is not synced.
-func (s *Store) rewrite(ctx context.Context, from, to []byte, f func(b *pebble.Batch, key, value []byte) (more bool, err error)) *wire.Error {
+// rewrite commits what f puts into a batch for each key from one up to another, until it wants no more. It syncs nothing.
+func (s *Store) rewrite(
+	ctx context.Context, from, to []byte, f func(b *pebble.Batch, key, value []byte) (more bool, err error),
+) *wire.Error {
 	b := s.db.NewBatch()
 	err := s.each(ctx, from, to, func(it *pebble.Iterator) (more bool, err error) {
 		value, err := it.ValueAndErr()

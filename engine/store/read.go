@@ -41,7 +41,8 @@ func (s *Store) Get(t *Table, key []wire.Cell, sel *wire.Selection, f *filter.Fi
 	if e != nil {
 		o.Err = readError(e)
 	} else if returned && r.passes(key) {
-		o.Consumed.Read = max(1, wire.Units(wire.DataBytes(key)+wire.DataBytes(r.cells))) // of what is answered; a range counts what it scans
+		// Of what is answered; a range counts what it scans.
+		o.Consumed.Read = max(1, wire.Units(wire.DataBytes(key)+wire.DataBytes(r.cells)))
 		o.Row = wire.AppendRow(wire.AppendHeader(nil), key, r.cells)
 	}
 	return o

@@ -75,7 +75,8 @@ func newSelector(s *wire.Selection, key []wire.KeyColumn) *selector {
 
 // cells keeps the selected cells, in place; returned is whether the row is answered at all.
 func (s *selector) cells(cells []wire.Cell) (kept []wire.Cell, returned bool) {
-	kept = newestOf(cells, int(s.MaxVersions.Or(math.MaxInt32)), func(c *wire.Cell) bool { return s.column(c.Name) && s.time(c.Timestamp) })
+	wanted := func(c *wire.Cell) bool { return s.column(c.Name) && s.time(c.Timestamp) }
+	kept = newestOf(cells, int(s.MaxVersions.Or(math.MaxInt32)), wanted)
 	return kept, s.withKey || len(kept) > 0
 }
 

@@ -78,7 +78,8 @@ func (s *Store) loadTables() error {
 		return fmt.Errorf("read when the last table was made: %w", err)
 	}
 	s.nextID, s.lastCreated = max(1, uint32(next)), int64(created)
-	return s.each(context.Background(), []byte{spaceTables}, []byte{spaceTables + 1}, func(it *pebble.Iterator) (bool, error) {
+	from, to := []byte{spaceTables}, []byte{spaceTables + 1}
+	return s.each(context.Background(), from, to, func(it *pebble.Iterator) (more bool, err error) {
 		m := &meta{}
 		if err := json.Unmarshal(it.Value(), m); err != nil {
 			return false, fmt.Errorf("read table %q: %w", it.Key()[1:], err)
@@ -181,13 +182,13 @@ func (s *Store) CreateTable(ctx context.Context, r *wire.CreateTable) *wire.Erro
 	return nil
 }
 
-// noIndex returns a table that is to be changed, and a copy of its description; index says what cannot be done to an index.
-func (s *Store) noIndex(name []byte, index string) (t *Table, m meta, err *wire.Error) {
+// noIndex looks up a table to be changed and copies its description; refused is what cannot be done to an index.
+func (s *Store) noIndex(name []byte, refused string) (t *Table, m meta, err *wire.Error) {
 	if t = s.Table(name); t == nil {
 		return nil, m, wire.Fail(wire.CodeObjectNotExist)
 	}
 	if m = *t.meta.Load(); m.Of != "" {
-		err = wire.Invalid("Can't %s.", index)
+		err = wire.Invalid("Can't %s.", refused)
 	}
 	return t, m, err
 }

@@ -26,8 +26,8 @@ type TableWrite struct {
 // Write applies the rows in order, in one Pebble batch, and returns when they are on disk. An error is the whole
 // request's: but for CodeInternalServerError nothing was applied.
 //
-// If it is atomic, of each table either all rows are applied or none: then every row of the table has the error of the first that has one.
-// The rows of a table must share a partition key.
+// If it is atomic, of each table either all rows are applied or none: then every row of the table has the error of the
+// first that has one. The rows of a table must share a partition key.
 func (s *Store) Write(ctx context.Context, tables []TableWrite, atomic bool) *wire.Error {
 	w := writers.Get().(*writer)
 	defer w.release()

@@ -144,7 +144,7 @@ func (r *GetRange) matrixFields(key []KeyColumn, rows []Row) (fields []string, k
 	return fields, keys
 }
 
-// Matrix returns rows of a PlainBuffer stream as a matrix. One that would be too large is nil; then the rows stay as they are.
+// Matrix returns rows of a PlainBuffer stream as a matrix. It is nil if that is too large: the rows stay as they are.
 func (r *GetRange) Matrix(key []KeyColumn, stream []byte) (dst []byte, err *Error) {
 	rows, err := decodeRows(stream)
 	if err != nil {

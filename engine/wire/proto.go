@@ -14,7 +14,7 @@ type field struct {
 	num uint64
 }
 
-// eachField calls f for every field of b in order. A known field of the wrong wire type is handed over as well: into refuses it.
+// eachField calls f for every field of b in order, also for one of the wrong wire type: into refuses it.
 func eachField(b []byte, f func(field) *Error) *Error {
 	var fd field
 	for len(b) > 0 {
@@ -105,7 +105,7 @@ type message []struct {
 	to   any    // a variable, a message of its own, or what reads one; see field.into
 }
 
-// read reads the fields in their order. Then it looks whether all are there that must be, and judges the names of tables.
+// read reads the fields in their order. Then it looks for all that must be there, and judges the names of tables.
 func (m message) read(b []byte) *Error {
 	seen := 0
 	err := eachField(b, func(f field) *Error {

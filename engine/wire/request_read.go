@@ -29,8 +29,8 @@ var (
 // within adds the places of a selection's fields to those of its message.
 func (s *Selection) within(m message, n *selectionFields) message {
 	return append(m, message{
-		{n.columns, "", &s.Columns}, {n.versions, "", &s.MaxVersions}, {n.filter, "", &s.Filter}, {n.start, "", &s.StartColumn}, {n.end, "", &s.EndColumn},
-		{n.time, "", s.times}, {n.token, "", refused("tokens of wide-column paging")},
+		{n.columns, "", &s.Columns}, {n.versions, "", &s.MaxVersions}, {n.filter, "", &s.Filter},
+		{n.start, "", &s.StartColumn}, {n.end, "", &s.EndColumn}, {n.time, "", s.times}, {n.token, "", refused("tokens of wide-column paging")},
 	}...)
 }
 
@@ -200,8 +200,9 @@ func DecodeGetRange(b []byte) (*GetRange, *Error) {
 	var direction, limit, block Optional[int32]
 	var entire Optional[bool]
 	places := message{
-		{1, "table_name", &r.Name}, {2, "direction", &direction}, {6, "", &limit}, {7, "inclusive_start_primary_key", &start},
-		{8, "exclusive_end_primary_key", &end}, {14, "", transactions}, {15, "", &block}, {16, "", &entire},
+		{1, "table_name", &r.Name}, {2, "direction", &direction}, {6, "", &limit},
+		{7, "inclusive_start_primary_key", &start}, {8, "exclusive_end_primary_key", &end},
+		{14, "", transactions}, {15, "", &block}, {16, "", &entire},
 	}
 	err := r.Selection.within(places, &getRangeFields).read(b)
 	switch {

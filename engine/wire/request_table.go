@@ -93,8 +93,8 @@ func DecodeCreateTable(b []byte) (*CreateTable, *Error) {
 	// Field 4 is where an old SDK for Go names indexes.
 	meta := message{{1, "", &r.Name}, {2, "", r.keyColumn}, {3, "", readDefined(&r.Defined)}, {4, "", index}}
 	err := message{
-		{1, "table_meta", meta}, {2, "", r.Throughput.read}, {3, "", r.Options.read}, {4, "", r.partition}, {5, "", r.Stream.read},
-		{6, "", refuseEncryption}, {7, "", index}, {8, "", &withTransactions},
+		{1, "table_meta", meta}, {2, "", r.Throughput.read}, {3, "", r.Options.read}, {4, "", r.partition},
+		{5, "", r.Stream.read}, {6, "", refuseEncryption}, {7, "", index}, {8, "", &withTransactions},
 	}.read(b)
 	switch {
 	case err != nil:
@@ -148,7 +148,9 @@ func (r *CreateTable) keyColumn(b []byte) *Error {
 
 func (o *TableOptions) read(b []byte) *Error {
 	o.Set = true
-	return message{{1, "", &o.TTL}, {2, "", &o.MaxVersions}, {5, "", &o.Deviation}, {6, "", &o.AllowUpdate}, {7, "", &o.FullRow}}.read(b)
+	return message{
+		{1, "", &o.TTL}, {2, "", &o.MaxVersions}, {5, "", &o.Deviation}, {6, "", &o.AllowUpdate}, {7, "", &o.FullRow},
+	}.read(b)
 }
 
 func (t *Throughput) read(b []byte) *Error {
@@ -179,7 +181,9 @@ type UpdateTable struct {
 // DecodeUpdateTable reads the request.
 func DecodeUpdateTable(b []byte) (*UpdateTable, *Error) {
 	r := &UpdateTable{}
-	return r, message{{1, "table_name", &r.Name}, {2, "", r.Throughput.read}, {3, "", r.Options.read}, {4, "", r.Stream.read}}.read(b)
+	return r, message{
+		{1, "table_name", &r.Name}, {2, "", r.Throughput.read}, {3, "", r.Options.read}, {4, "", r.Stream.read},
+	}.read(b)
 }
 
 // SplitPoints is ComputeSplitPointsBySize.

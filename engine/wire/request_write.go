@@ -85,7 +85,8 @@ func (r *WriteRequest) DecodeRow(op RowOp, b []byte) *Error {
 	var row []byte
 	c := Change{Op: op}
 	err := message{
-		{1, "table_name", &name}, {2, "row", &row}, {3, "condition", c.condition}, {4, "", c.returnContent}, {5, "", transactions},
+		{1, "table_name", &name}, {2, "row", &row}, {3, "condition", c.condition}, {4, "", c.returnContent},
+		{5, "", transactions},
 	}.read(b)
 	if err != nil {
 		return err

@@ -117,8 +117,9 @@ func failedUnits(e *Error, read bool) Capacity {
 	return Capacity{Write: 1}
 }
 
-// Around is what comes before and after so many bytes of rows in the body of a GetRange or BulkExport answer; next is empty when the range is
-// done. The first piece has at most 32 bytes. A BulkExport has no units but the bytes that were scanned.
+// Around is what comes before and after so many bytes of rows in the body of a GetRange or BulkExport answer; next is
+// empty when the range is done. The first piece has at most 32 bytes. A BulkExport has no units but the bytes that were
+// scanned.
 func (r *GetRange) Around(c Capacity, scanned, rows int, next []byte) (before, after []byte) {
 	before = make([]byte, 0, 32)
 	if r.bulk {
