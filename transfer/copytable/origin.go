@@ -117,7 +117,7 @@ type stamped struct {
 	at          int64
 }
 
-var errFound = errors.New("a cell is found")
+var errFound = errors.New("enough was read")
 
 // findIn looks for a cell that the copy has in what is read.
 func (o *Origin) findIn(ctx context.Context, s scan.Options, found *atomic.Pointer[stamped]) error {
@@ -131,23 +131,16 @@ func (o *Origin) findIn(ctx context.Context, s scan.Options, found *atomic.Point
 			return err
 		}
 		var first, last *scan.Row
+		var cell *stamped
 		for _, r := range rows {
-			cell := o.stampedIn(r, s)
-			if cell == nil {
-				continue
+			if c := o.stampedIn(r, s); c != nil {
+				first, last, cell = cmp.Or(first, r), r, cmp.Or(cell, c)
 			}
-			if !o.leavesOut() {
-				found.CompareAndSwap(nil, cell)
-				return errFound
+		}
+		if first != nil && o.leavesOut() {
+			if cell, err = o.copied(ctx, first, last, s); err != nil {
+				return err
 			}
-			first, last = cmp.Or(first, r), r
-		}
-		if first == nil {
-			continue
-		}
-		cell, err := o.copied(ctx, first, last, s)
-		if err != nil {
-			return err
 		}
 		if cell != nil {
 			found.CompareAndSwap(nil, cell)
@@ -174,7 +167,7 @@ func (o *Origin) stampedIn(r *scan.Row, s scan.Options) *stamped {
 
 // copied reads the rows from one to another as the copy does and returns a cell with a timestamp in the range of a scan; nil if there is
 // none. Conditions need whole rows.
-func (o *Origin) copied(ctx context.Context, from, to *scan.Row, s scan.Options) (*stamped, error) {
+func (o *Origin) copied(ctx context.Context, from, to *scan.Row, s scan.Options) (found *stamped, err error) {
 	again := o.Options(tablescan.KeyOf(from), s.To, nil)
 	passes := func(*scan.Row) bool { return true }
 	if o.scan.Where != nil {
@@ -184,24 +177,21 @@ func (o *Origin) copied(ctx context.Context, from, to *scan.Row, s scan.Options)
 			return ok && why == nil
 		}
 	}
-	p, last := scan.NewPager(o.scan.Client, o.scan.Table.Name, o.scan.Table.Key, again), table.OrderingKey(tablescan.KeyOf(to))
-	for {
-		rows, err := p.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return nil, nil
+	last := table.OrderingKey(tablescan.KeyOf(to))
+	err = scan.Table(ctx, o.scan.Client, o.scan.Table.Name, o.scan.Table.Key, again, func(r *scan.Row) error {
+		if bytes.Compare(table.OrderingKey(tablescan.KeyOf(r)), last) > 0 {
+			return errFound
 		}
-		if err != nil {
-			return nil, err
+		if cell := o.stampedIn(r, s); cell != nil && passes(r) {
+			found = cell
+			return errFound
 		}
-		for _, r := range rows {
-			if bytes.Compare(table.OrderingKey(tablescan.KeyOf(r)), last) > 0 {
-				return nil, nil
-			}
-			if cell := o.stampedIn(r, s); cell != nil && passes(r) {
-				return cell, nil
-			}
-		}
+		return nil
+	})
+	if errors.Is(err, errFound) {
+		err = nil
 	}
+	return found, err
 }
 
 // CheckKeys reads the keys of a load's sources and refuses key expressions that make several rows one. It takes the request over; complete adds what

@@ -288,7 +288,12 @@ func (e *exporter) toFile() (err error) {
 			return errors.Join(err, out.file.Close())
 		}
 	}
-	f, err := e.formatter(out, spooled, resumed)
+	var f scan.Formatter
+	if spooled {
+		f, err = e.spool(out.file, &out.at)
+	} else {
+		f, err = e.lines(out.file, resumed)
+	}
 	if err == nil && e.wrap != nil {
 		f = e.wrap(f)
 	}
@@ -339,13 +344,6 @@ func (e *exporter) resume(s *state) error {
 		rest = rest[n:]
 	}
 	return nil
-}
-
-func (e *exporter) formatter(out *output, spooled, resumed bool) (scan.Formatter, error) {
-	if spooled {
-		return e.spool(out.file, &out.at)
-	}
-	return e.lines(out.file, resumed)
 }
 
 // lookedEach is after how many rows the time is looked at.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"example.com/tsimport/internal/atomicfile"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/transfer/verify"
@@ -91,15 +92,11 @@ func (c *changes) Range(number int) (verify.RangeChanges, error) {
 	return &rangeChanges{of: c, liner: newLiner(c), number: number}, nil
 }
 
-// finish brings the files into the order of their keys, and makes their names last.
-func (c *changes) finish() error {
+// finish brings the files into the order of their keys.
+func (c *changes) finish() {
 	byName := func(a, b part) int { return strings.Compare(a.Name, b.Name) }
 	slices.SortFunc(c.put, byName)
 	slices.SortFunc(c.delete, byName)
-	if c.dir == "" {
-		return nil
-	}
-	return syncFolder(c.dir)
 }
 
 // rangeChanges are the changes of one range of keys.
@@ -217,7 +214,7 @@ func (w *partWriter) close() (part, error) {
 	if w.err != nil {
 		err = nil // it was returned
 	}
-	if err = errors.Join(err, w.file.Sync(), w.file.Close()); err != nil {
+	if err = errors.Join(err, atomicfile.Commit(w.file, w.file.Name())); err != nil {
 		err = fmt.Errorf("keep changes: %w", err)
 	}
 	w.made.SHA256 = hex.EncodeToString(w.sum.Sum(nil))
@@ -241,14 +238,4 @@ func (p *part) check(dir string) error {
 		return fmt.Errorf("read changes: %s is not what was written: it has been changed or is damaged; start over with --fresh", name)
 	}
 	return nil
-}
-
-// syncFolder makes the names in a folder last, where the system can.
-func syncFolder(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("keep changes: %w", err)
-	}
-	_ = f.Sync() // some systems sync no folders
-	return f.Close()
 }

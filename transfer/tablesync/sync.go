@@ -493,9 +493,7 @@ func (r *run) compare(c *changes) error {
 	s.Compared = time.Now().UTC()
 	c.window = windowOf(&r.table.Definition, r.traffic.Clock.Now())
 	found, err := verify.Run(r.drain, v)
-	if err == nil {
-		err = c.finish()
-	}
+	c.finish()
 	if err != nil {
 		if r.drain.Err() != nil {
 			return context.Cause(r.drain)

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/tablestore/plainbuffer"
 	"example.com/tsimport/internal/tablestore/scan"
 )
@@ -35,18 +35,9 @@ func shownRow(r *scan.Row) shown {
 // addView adds a cell of an expected row. One that is deleted is none.
 func (s shown) addView(c plainbuffer.View) {
 	name := string(c.Name)
-	switch v := c.Value; v.Type {
-	case table.Integer:
-		s[name] = append(s[name], showValue(v.Int)+at(c.Timestamp))
-	case table.Double:
-		s[name] = append(s[name], showValue(v.Double)+at(c.Timestamp))
-	case table.Boolean:
-		s[name] = append(s[name], showValue(v.Int != 0)+at(c.Timestamp))
-	case table.Binary:
-		s[name] = append(s[name], showValue(v.Bytes)+at(c.Timestamp))
-	case table.String:
-		s[name] = append(s[name], showValue(string(v.Bytes))+at(c.Timestamp))
-	default:
+	if v := client.SDKValue(c.Value); v != nil {
+		s[name] = append(s[name], showValue(v)+at(c.Timestamp))
+	} else {
 		s[name] = []string{}
 	}
 }

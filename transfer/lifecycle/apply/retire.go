@@ -16,24 +16,14 @@ import (
 // lineEvery is how often a long export says how far it is.
 const lineEvery = 5 * time.Second
 
-func (r *runner) openArchive(dir string) (err error) {
-	if r.archive == nil {
-		r.archive, err = archive.Open(dir)
-	}
-	return err
-}
-
-func (r *runner) closeArchive() error {
-	if r.archive == nil {
-		return nil
-	}
-	return r.archive.Close()
-}
-
 // retire exports an expired table unless that is done, and drops it if that was asked for.
 func (r *runner) retire(ctx context.Context, item *Item) error {
-	if err := r.openArchive(item.Class.Archive); err != nil {
-		return err
+	if r.archive == nil {
+		f, err := archive.Open(item.Class.Archive)
+		if err != nil {
+			return err
+		}
+		r.archive = f
 	}
 	f := r.archive
 	name := item.Have.Name

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -51,7 +52,11 @@ func (p *Plan) Run(ctx context.Context, pace Pace) (err error) {
 	if r.Say == nil {
 		r.Say = func(string) {}
 	}
-	defer func() { err = errors.Join(err, r.closeArchive()) }()
+	defer func() {
+		if r.archive != nil {
+			err = errors.Join(err, r.archive.Close())
+		}
+	}()
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
@@ -162,22 +167,11 @@ func (r *runner) dueOf(item *Item) (time.Time, error) {
 }
 
 // next is the table that is due first, the older period first; nil without any.
-func (r *runner) next() (first *turn) {
-	for _, t := range r.waiting {
-		if first == nil || t.due.Before(first.due) {
-			first = t
-		}
+func (r *runner) next() *turn {
+	if len(r.waiting) == 0 {
+		return nil
 	}
-	return first
-}
-
-func (r *runner) remove(t *turn) {
-	for i := range r.waiting {
-		if r.waiting[i] == t {
-			r.waiting = append(r.waiting[:i], r.waiting[i+1:]...)
-			return
-		}
-	}
+	return slices.MinFunc(r.waiting, func(a, b *turn) int { return a.due.Compare(b.due) })
 }
 
 // reserve changes a table's throughput, or puts it off if the service says that it is too soon.
@@ -191,7 +185,7 @@ func (r *runner) reserve(ctx context.Context, t *turn) error {
 			return nil
 		}
 	}
-	r.remove(t)
+	r.waiting = slices.DeleteFunc(r.waiting, func(o *turn) bool { return o == t })
 	if err == nil {
 		r.sayf("table %s: reserved throughput %d read, %d write", item.Have.Name, item.Want.Read, item.Want.Write)
 	}
