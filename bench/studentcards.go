@@ -52,8 +52,9 @@ const (
 // CSVHeader is the first line of the dataset.
 const CSVHeader = "CardID,SellerID,DeviceID,OrderNumber,Amount,OrderTime,Item\n"
 
-var items = []string{"rice bowl", "noodles", "soup", "dumplings", "milk", "tea", "bread", "fruit", "notebook", "pen",
-	"printing", "laundry", "shuttle bus", "library fine", "phone card", "\"special\", large"}
+var items = []string{ // as CSV has them
+	"rice bowl", "noodles", "soup", "dumplings", "milk", "tea", "bread", "fruit", "notebook", "pen",
+	"printing", "laundry", "shuttle bus", "library fine", "phone card", `"""special"", large"`}
 
 // WriteCSV writes the dataset. It stops when ctx ends.
 func (s StudentCards) WriteCSV(ctx context.Context, w io.Writer) error {
@@ -182,7 +183,7 @@ func (g *cardGenerator) appendRow(dst []byte, arrival uint64) []byte {
 	dst = append(dst, ',')
 	dst = time.Unix(at, 0).UTC().AppendFormat(dst, time.RFC3339)
 	dst = append(dst, ',')
-	dst = appendItem(dst, items[random>>32%uint64(len(items))])
+	dst = append(dst, items[random>>32%uint64(len(items))]...)
 	return append(dst, '\n')
 }
 
@@ -191,11 +192,4 @@ func (g *cardGenerator) appendSeller(dst []byte, device uint64) []byte {
 	u := float64(mix(g.seed^0x5e11e4^device)>>11) / (1 << 53)
 	i, _ := slices.BinarySearch(g.sellerShare, u)
 	return append(dst, byte('A'+i/10), byte('0'+i%10), byte('0'+i*7%10), byte('1'+i%9))
-}
-
-func appendItem(dst []byte, item string) []byte {
-	if item[0] != '"' {
-		return append(dst, item...)
-	}
-	return append(dst, `"""special"", large"`...)
 }

@@ -2,6 +2,7 @@ package cost
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -132,20 +133,16 @@ func (m *measurement) run(name string, round int) (l Load, err error) {
 		CPUWaitSeconds float64 `json:"cpu_wait_seconds"`
 		Seconds        float64 `json:"seconds"`
 	}
-	if json.Unmarshal(stdout.Bytes(), &own) == nil { // an external command need not say anything
-		l.AllocsPerRow = float64(own.Allocations) / float64(m.cfg.Rows)
-		l.AllocBytesPerRow = float64(own.AllocatedBytes) / float64(m.cfg.Rows)
-		if own.Seconds > 0 {
-			l.Wanted = (own.CPUSeconds + own.CPUWaitSeconds) / own.Seconds
-		}
+	_ = json.Unmarshal(stdout.Bytes(), &own) // an external command need not say anything
+	if text, err := os.ReadFile(m.usedFile(tableName)); err == nil {
+		_ = json.Unmarshal(text, &own)
 	}
-	if text, err := os.ReadFile(m.usedFile(tableName)); err == nil && json.Unmarshal(text, &own) == nil {
-		l.AllocsPerRow = float64(own.Allocations) / float64(m.cfg.Rows)
-		l.AllocBytesPerRow = float64(own.AllocatedBytes) / float64(m.cfg.Rows)
+	l.AllocsPerRow = float64(own.Allocations) / float64(m.cfg.Rows)
+	l.AllocBytesPerRow = float64(own.AllocatedBytes) / float64(m.cfg.Rows)
+	if own.Seconds > 0 {
+		l.Wanted = (own.CPUSeconds + own.CPUWaitSeconds) / own.Seconds
 	}
-	if own.PeakRSSBytes > 0 {
-		l.PeakRSSBytes = own.PeakRSSBytes
-	}
+	l.PeakRSSBytes = cmp.Or(own.PeakRSSBytes, l.PeakRSSBytes)
 	return l, nil
 }
 

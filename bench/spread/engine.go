@@ -37,10 +37,10 @@ func startEngine(ctx context.Context, binary, dir string, flags ...string) (*eng
 	e.cmd = command(ctx, binary, dir, append([]string{"serve", "--store", filepath.Join(dir, "store"), "--listen", "127.0.0.1:0", "--sync", "none", "--admin", "--quiet"}, flags...)...)
 	e.cmd.Stderr = &e.stderr
 	out, err := e.cmd.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("start engine: %w", err)
+	if err == nil {
+		err = e.cmd.Start()
 	}
-	if err := e.cmd.Start(); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("start engine: %w", err)
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
@@ -73,19 +73,12 @@ func command(ctx context.Context, binary, dir string, args ...string) *exec.Cmd 
 
 // parse reads the ready line.
 func (e *engine) parse(line string) error {
+	says := map[string]string{}
 	for _, f := range strings.Fields(line) {
 		name, value, _ := strings.Cut(f, "=")
-		switch name {
-		case "url":
-			e.Endpoint = value
-		case "instance":
-			e.Instance = value
-		case "access_key_id":
-			e.id = value
-		case "access_key_secret":
-			e.secret = value
-		}
+		says[name] = value
 	}
+	e.Endpoint, e.Instance, e.id, e.secret = says["url"], says["instance"], says["access_key_id"], says["access_key_secret"]
 	if e.Endpoint == "" || e.Instance == "" || e.id == "" || e.secret == "" {
 		return fmt.Errorf("it says %q", client.OneLine(line))
 	}

@@ -306,11 +306,18 @@ func (v *verifier) compareRange(ctx context.Context, r keyRange) (_ *tally, err 
 	}
 	it := v.sorted.Range(r.table.bounds(r.from, r.to))
 	expected := v.newWants(it)
-	next, more := expected.next()
-	key := bytes.Clone(r.table.prefix)
-	if r.table.absent {
-		return t, v.allMissing(t, expected, it, next, more)
+	next := expected.next()
+	missing := func(before []byte) error { // counts the keys below as missing, all without a bound
+		for next != nil && (before == nil || bytes.Compare(next.key, before) < 0) {
+			t.expected(next, nil)
+			next = expected.next()
+		}
+		return cmp.Or(it.Err(), t.err)
 	}
+	if r.table.absent {
+		return t, missing(nil)
+	}
+	key := bytes.Clone(r.table.prefix)
 	rows := int64(0) // that Progress does not know
 	tell := func() {
 		v.cfg.Progress.Compared.Add(rows)
@@ -322,42 +329,25 @@ func (v *verifier) compareRange(ctx context.Context, r keyRange) (_ *tally, err 
 			tell()
 		}
 		key = append(key[:len(r.table.prefix)], own...)
-		order := 1
-		for more {
-			if order = bytes.Compare(next.key, key); order >= 0 {
-				break
-			}
-			t.expected(next, nil)
-			next, more = expected.next()
+		if err := missing(key); err != nil {
+			return err
 		}
-		if it.Err() != nil {
-			return it.Err()
-		}
-		if !more || order > 0 {
+		if next == nil || !bytes.Equal(next.key, key) {
 			t.extra(key)
 			return t.err
 		}
 		t.present(next, row)
-		next, more = expected.next()
+		next = expected.next()
 		return t.err
 	})
 	if err != nil {
 		return t, err
 	}
-	return t, v.allMissing(t, expected, it, next, more)
+	return t, missing(nil)
 }
 
 // progressRows is how many rows are compared before Progress knows them.
 const progressRows = 512
-
-// allMissing counts the keys that are left as missing.
-func (v *verifier) allMissing(t *tally, expected *wants, it *extsort.Iterator, next *want, more bool) error {
-	for more {
-		t.expected(next, nil)
-		next, more = expected.next()
-	}
-	return cmp.Or(it.Err(), t.err)
-}
 
 // options are what is read of a table.
 func (v *verifier) options(t *target) scan.Options {

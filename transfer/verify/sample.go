@@ -17,18 +17,18 @@ func (v *verifier) compareSample(ctx context.Context) error {
 	group.SetLimit(v.cfg.Workers)
 	it := v.sorted.Range(nil, nil)
 	expected := v.newWants(it)
-	w, more := expected.next()
-	for more && ctx.Err() == nil {
+	w := expected.next()
+	for w != nil && ctx.Err() == nil {
 		var batch []want
 		var of *target
-		for len(batch) < scan.MaxGetRows && more {
+		for len(batch) < scan.MaxGetRows && w != nil {
 			if of != nil && !bytes.HasPrefix(w.key, of.prefix) {
 				break // a request reads one table
 			}
 			of = v.target(w.key)
 			batch = append(batch, *w)
 			expected.now = want{} // the batch keeps it
-			w, more = expected.next()
+			w = expected.next()
 		}
 		t := v.newTally(of)
 		tallies = append(tallies, t)

@@ -60,10 +60,10 @@ func (v *verifier) newWants(it *extsort.Iterator) *wants {
 	return &wants{it: it, mode: v.plan.Request.Mode, anyOrder: v.anyOrder, names: namesOf(v.hasher, v.plan), bodied: v.cfg.Changes != nil, more: it.Next()}
 }
 
-// next goes to the next key, or reports that there is none. What was returned before is not valid any more.
-func (w *wants) next() (*want, bool) {
+// next returns the next key, nil after the last. What was returned before is not valid any more.
+func (w *wants) next() *want {
 	if !w.more {
-		return nil, false
+		return nil
 	}
 	n := &w.now
 	n.key = append(n.key[:0], w.it.Key()...)
@@ -76,7 +76,7 @@ func (w *wants) next() (*want, bool) {
 		w.take(n, w.it.Value())
 		w.more = w.it.Next()
 	}
-	return n, true
+	return n
 }
 
 // take adds what one record says.
