@@ -221,10 +221,9 @@ func (c *Increments) settle(name string, rows []table.Ref, places []int, repeate
 		return fmt.Errorf("read marks of table %s: %w", name, &client.Error{Cause: err})
 	}
 	for k, i := range places {
-		switch m := marks[k]; {
-		case m.failed != nil:
+		if m := marks[k]; m.failed != nil {
 			outcomes[i] = *m.failed
-		default:
+		} else {
 			c.decide(m, rows[i], repeated[i], &outcomes[i])
 		}
 	}

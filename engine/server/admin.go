@@ -96,21 +96,17 @@ func reads[J any](f func(s *Server, ctx context.Context, table string, j *J) (an
 	}
 }
 
-// endpoints are what GET of the prefix alone answers: the paths with their methods.
-type endpoints struct {
-	Endpoints map[string][]string `json:"endpoints"`
-}
-
-func adminEndpoints() endpoints {
-	list := endpoints{map[string][]string{}}
+// adminEndpoints are what GET of the prefix alone answers: the paths with their methods.
+func adminEndpoints() any {
+	list := map[string][]string{}
 	for name := range adminHandlers {
 		path := name
 		if verb, ok := strings.CutPrefix(name, "tables/"); ok {
 			path = "tables/TABLE/" + verb
 		}
-		list.Endpoints[adminPrefix+path] = methodsOf(adminPrefix + path)
+		list[adminPrefix+path] = methodsOf(adminPrefix + path)
 	}
-	return list
+	return map[string]any{"endpoints": list}
 }
 
 // isAdmin says whether a path is the admin API's; the prefix may lack its slash.

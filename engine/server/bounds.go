@@ -118,9 +118,5 @@ func keyJSON(key wire.KeyColumn, k sim.Key) any {
 	case wire.KeyString:
 		return string(k)
 	}
-	return binaryJSON{Binary: []byte(k)}
-}
-
-type binaryJSON struct {
-	Binary []byte `json:"binary"`
+	return map[string][]byte{"binary": []byte(k)}
 }

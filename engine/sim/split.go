@@ -77,15 +77,8 @@ func (t *Table) halve(p *partition, at int64, unavailable time.Duration) bool {
 	if !ok {
 		return false
 	}
-	points := make([]Key, 0, len(t.parts))
-	for _, q := range t.parts {
-		if q != t.parts[0] {
-			points = append(points, q.start)
-		}
-		if q == p {
-			points = append(points, point)
-		}
-	}
+	points := append(t.bounds(), point)
+	slices.Sort(points)
 	t.cut(at, points, unavailable)
 	return true
 }

@@ -281,7 +281,11 @@ func (t *Table) Bounds(now time.Time) []Key {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.advance(now.UnixNano())
-	bounds := make([]Key, 0, len(t.parts)-1)
+	return t.bounds()
+}
+
+func (t *Table) bounds() []Key {
+	bounds := make([]Key, 0, len(t.parts))
 	for _, p := range t.parts[1:] {
 		bounds = append(bounds, p.start)
 	}
@@ -300,11 +304,7 @@ func (t *Table) Split(now time.Time, points []Key, unavailable time.Duration) er
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.advance(now.UnixNano())
-	all := slices.Clone(points)
-	for _, p := range t.parts[1:] {
-		all = append(all, p.start)
-	}
-	return t.recut(now.UnixNano(), all, unavailable)
+	return t.recut(now.UnixNano(), append(t.bounds(), points...), unavailable)
 }
 
 // Cut makes the points the bounds. Partitions that had the same range before continue as they were.

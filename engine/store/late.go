@@ -109,7 +109,7 @@ func (s *Store) rewrite(
 
 // upToDate brings an index up to what it shows now, before it is read.
 func (s *Store) upToDate(ctx context.Context, m *meta) *wire.Error {
-	if m.Of == "" || s.read || !s.late.any.Load() {
+	if m.Of == "" || s.o.ReadOnly || !s.late.any.Load() {
 		return nil
 	}
 	t := s.Table([]byte(m.Of))
@@ -121,7 +121,7 @@ func (s *Store) upToDate(ctx context.Context, m *meta) *wire.Error {
 
 // openLate carries out what was kept before the store was closed or killed.
 func (s *Store) openLate() error {
-	if s.read {
+	if s.o.ReadOnly {
 		return nil
 	}
 	if err := s.catchUpAll(context.Background()); err != nil {

@@ -41,7 +41,7 @@ func (s *Store) loadNumbers() error {
 func (s *Store) takeNumbers(ctx context.Context, n int) (first int64, err *wire.Error) {
 	s.numbers.mu.Lock()
 	defer s.numbers.mu.Unlock()
-	first = max(s.numbers.last+1, s.now().UnixMicro())
+	first = max(s.numbers.last+1, s.o.Now().UnixMicro())
 	last := first + int64(n) - 1
 	if last > s.numbers.reserved {
 		reserved := last + numberBlock

@@ -203,7 +203,11 @@ type scanner struct {
 }
 
 func (s *scanner) scan(ctx context.Context) error {
-	ok := s.first()
+	first, step := s.it.First, s.it.Next
+	if s.backward {
+		first, step = s.it.Last, s.it.Prev
+	}
+	ok := first()
 	returned := 0
 	for n := 0; ok; n++ {
 		if (n%256 == 0 || s.filter != nil) && ctx.Err() != nil { // a regular expression over a row may take its time
@@ -234,7 +238,7 @@ func (s *scanner) scan(ctx context.Context) error {
 		if answered {
 			returned++
 		}
-		ok = s.step()
+		ok = step()
 	}
 	return s.it.Error()
 }
@@ -327,18 +331,4 @@ func (s *scanner) answeredKey() []wire.Cell {
 		}
 	}
 	return s.part
-}
-
-func (s *scanner) first() bool {
-	if s.backward {
-		return s.it.Last()
-	}
-	return s.it.First()
-}
-
-func (s *scanner) step() bool {
-	if s.backward {
-		return s.it.Prev()
-	}
-	return s.it.Next()
 }

@@ -40,17 +40,11 @@ type Options struct {
 type Store struct {
 	db      *pebble.DB
 	dirLock *pebble.Lock
-	now     func() time.Time
+	o       Options      // Now is set; in memory NoSync is, too
 	clock   atomic.Int64 // see millis
 	choices chosen
 	late    late
-	noSync  bool
-	read    bool // only
-	memory  bool
-
-	interval  time.Duration // see Options.ThroughputInterval
-	maxTables int           // 0 means no quota
-	numbers   numbers
+	numbers numbers
 
 	readForSplits int64 // the constant, or what a test puts in its place
 
@@ -75,18 +69,16 @@ type Store struct {
 // Open opens the store in dir, which it creates when it is missing or empty.
 func Open(dir string, o Options) (*Store, error) {
 	s := &Store{
-		now: o.Now, noSync: o.NoSync, read: o.ReadOnly, memory: o.InMemory,
-		interval: o.ThroughputInterval, maxTables: o.MaxTables, readForSplits: readForSplits,
-		tables: map[string]*Table{}, seed: maphash.MakeSeed(), commits: make(chan struct{}, 1),
+		o: o, readForSplits: readForSplits, tables: map[string]*Table{}, seed: maphash.MakeSeed(), commits: make(chan struct{}, 1),
 	}
 	s.health.failed = make(chan struct{})
 	s.health.flushFailed = make(chan struct{}, 1)
-	if s.now == nil {
-		s.now = time.Now
+	if o.Now == nil {
+		s.o.Now = time.Now
 	}
 	fs := o.FS
 	if o.InMemory {
-		dir, fs, s.noSync = "store", vfs.NewMem(), true
+		dir, fs, s.o.NoSync = "store", vfs.NewMem(), true
 	} else if fs == nil {
 		fs = private{vfs.Default}
 	}
@@ -108,7 +100,7 @@ func (s *Store) open(fs vfs.FS, dir string, o Options) error {
 	}
 	refuse := func(err error) error { return fmt.Errorf("open store %s: %w", dir, oneLine(err)) }
 	acknowledged, exists, err := readSynced(fs, dir)
-	if err == nil && !s.memory {
+	if err == nil && !s.o.InMemory {
 		err = s.checkLogs(fs, dir, lock, acknowledged)
 	}
 	if err != nil {
@@ -124,7 +116,7 @@ func (s *Store) open(fs vfs.FS, dir string, o Options) error {
 	}
 	s.dirLock = lock
 	s.gather.hold(s.gather.count > 0)
-	if s.serial, err = readSerial(s.db); err == nil && !s.memory && !s.read {
+	if s.serial, err = readSerial(s.db); err == nil && !s.o.InMemory && !s.o.ReadOnly {
 		err = s.synced.open(fs, dir, max(acknowledged, s.serial), exists)
 	}
 	if err == nil {
@@ -199,7 +191,7 @@ func (s *Store) Close() (err error) {
 		s.dirLock.Close()
 		return fmt.Errorf("close store: %w", cause)
 	}
-	if !s.read && !s.memory {
+	if !s.o.ReadOnly && !s.o.InMemory {
 		err = s.flush()
 	}
 	err = cmp.Or(err, s.db.Close())
@@ -240,7 +232,7 @@ func (s *Store) commit(ctx context.Context, b *pebble.Batch, sync bool) *wire.Er
 		return s.health.refusal()
 	}
 	defer func() { <-s.commits }()
-	if s.read {
+	if s.o.ReadOnly {
 		return wire.Failf(wire.CodeNoPermission, "The store is open for reading only: nothing was applied.")
 	}
 	if err := s.health.refusal(); err != nil {
@@ -264,7 +256,7 @@ func (s *Store) apply(b *pebble.Batch, sync bool) (err error) {
 			err = fmt.Errorf("commit: %v", p)
 		}
 	}()
-	if s.memory {
+	if s.o.InMemory {
 		return s.db.Apply(b, pebble.NoSync)
 	}
 	if err := s.giveSerial(b); err != nil {
@@ -291,8 +283,8 @@ func (s *Store) wait(b *pebble.Batch) *wire.Error {
 // commitAndWait is commit and wait for those who hold no row locks. What is written so is rare, and synced even with
 // noSync: a kill may take rows then, but not their table.
 func (s *Store) commitAndWait(ctx context.Context, b *pebble.Batch) *wire.Error {
-	err := s.commit(ctx, b, !s.memory)
-	if err == nil && !s.memory {
+	err := s.commit(ctx, b, !s.o.InMemory)
+	if err == nil && !s.o.InMemory {
 		err = s.wait(b)
 	}
 	return err
@@ -301,7 +293,7 @@ func (s *Store) commitAndWait(ctx context.Context, b *pebble.Batch) *wire.Error 
 // Sync returns when everything that was acknowledged survives a crash. A store that syncs every write has done so already,
 // one in memory never does.
 func (s *Store) Sync() (err error) {
-	if !s.noSync || s.memory || s.read {
+	if !s.o.NoSync || s.o.InMemory || s.o.ReadOnly {
 		return nil
 	}
 	s.commits <- struct{}{}

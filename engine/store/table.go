@@ -150,7 +150,7 @@ func (s *Store) CreateTable(ctx context.Context, r *wire.CreateTable) *wire.Erro
 	if err := s.quota(1 + len(r.Indexes)); err != nil {
 		return err
 	}
-	now := s.now()
+	now := s.o.Now()
 	// Later than any before, although clocks are set back and two tables may be made within a microsecond: clients tell a
 	// table from one that was dropped by it.
 	created := max(now.UnixMicro(), s.lastCreated+1)
@@ -197,7 +197,7 @@ func (s *Store) noIndex(name []byte, refused string) (t *Table, m meta, err *wir
 func (s *Store) quota(more int) *wire.Error {
 	s.names.RLock()
 	defer s.names.RUnlock()
-	if s.maxTables > 0 && len(s.tables)+more > s.maxTables {
+	if s.o.MaxTables > 0 && len(s.tables)+more > s.o.MaxTables {
 		return wire.Fail(wire.CodeQuotaExhausted)
 	}
 	return nil
@@ -260,7 +260,7 @@ func (s *Store) UpdateTable(ctx context.Context, r *wire.UpdateTable) (*wire.Tab
 			return nil, err
 		}
 	}
-	if err := m.reserve(&r.Throughput, s.now(), s.interval); err != nil {
+	if err := m.reserve(&r.Throughput, s.o.Now(), s.o.ThroughputInterval); err != nil {
 		return nil, err
 	}
 	b := s.db.NewBatch()

@@ -35,7 +35,7 @@ func (s *Store) Write(ctx context.Context, tables []TableWrite, atomic bool) *wi
 	s.ddl.RLock()
 	err := w.write(ctx, tables)
 	s.ddl.RUnlock()
-	if err == nil && !s.noSync {
+	if err == nil && !s.o.NoSync {
 		err = s.wait(w.batch)
 	}
 	if s.health.cause() != nil {
@@ -73,7 +73,7 @@ type writeRow struct {
 
 // millis is the store's clock: the time in milliseconds, which never goes back while the store is open.
 func (s *Store) millis() int64 {
-	now := s.now().UnixMilli()
+	now := s.o.Now().UnixMilli()
 	for {
 		last := s.clock.Load()
 		if now <= last {
@@ -146,7 +146,7 @@ func (w *writer) write(ctx context.Context, tables []TableWrite) *wire.Error {
 	if w.batch.Empty() {
 		return nil
 	}
-	return w.store.commit(ctx, w.batch, !w.store.noSync)
+	return w.store.commit(ctx, w.batch, !w.store.o.NoSync)
 }
 
 // apply puts the rows into the batch. After an error, of the whole request, the batch is given up.
@@ -233,14 +233,7 @@ func (w *writer) prepare(tables []TableWrite) (bytes int, reads bool) {
 
 // checkRepeats refuses a request that repeats a row one of whose changes has a condition, or a row of a table with indexes.
 func (w *writer) checkRepeats() *wire.Error {
-	if len(w.rows) < 2 {
-		return nil
-	}
-	picky := false
-	for i := range w.rows {
-		picky = picky || w.rows[i].onlyOnce()
-	}
-	if !picky {
+	if len(w.rows) < 2 || !slices.ContainsFunc(w.rows, func(r writeRow) bool { return r.onlyOnce() }) {
 		return nil
 	}
 	first := make(map[string]*writeRow, len(w.rows))
