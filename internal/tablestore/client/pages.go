@@ -134,7 +134,7 @@ type page struct {
 
 // PageMemory is the memory of a page of rows. Its zero value is ready.
 type PageMemory struct {
-	Packed Packed
+	Packed // rows as bytes, of GetPacked
 	body   []byte
 	reader plainbuffer.RowReader
 	rows   []*tablestore.Row
@@ -172,8 +172,8 @@ func (m *PageMemory) begin() {
 	m.cellsOf.begin()
 }
 
-// Row reads one row of n bytes, as plainbuffer encodes it, into the memory. The row that was there before is gone.
-func (m *PageMemory) Row(n int, read func([]byte) error) (*tablestore.Row, error) {
+// ReadRow reads one row of n bytes, as plainbuffer encodes it, into the memory. The row that was there before is gone.
+func (m *PageMemory) ReadRow(n int, read func([]byte) error) (*tablestore.Row, error) {
 	if cap(m.body) < n {
 		m.body = make([]byte, n)
 	}

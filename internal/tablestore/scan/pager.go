@@ -73,7 +73,7 @@ func (p *Pager) NextPacked(ctx context.Context, to *PackedPage) error {
 		return fmt.Errorf("read table %s: %w", p.name, err)
 	}
 	if to.Len() > 0 {
-		least, most := to.memory.Packed.KeyColumns()
+		least, most := to.KeyColumns()
 		if err := cmp.Or(p.keyOf(least), p.keyOf(most)); err != nil {
 			return err
 		}

@@ -133,7 +133,7 @@ func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteri
 	get := func() (*tablestore.GetRangeResponse, error) { return client.GetRange(s, c, o.Memory) }
 	check := checkPage
 	if packed != nil {
-		get = func() (*tablestore.GetRangeResponse, error) { return client.GetPacked(s, c, &packed.memory) }
+		get = func() (*tablestore.GetRangeResponse, error) { return client.GetPacked(s, c, &packed.PageMemory) }
 		check = packed.check
 	}
 	err = patiently(ctx, o.RetryFor, o.Waits, func() error {

@@ -84,7 +84,7 @@ func (e *rowEncoder) append(dst []byte, r *Row) []byte {
 func cutRow(b []byte, memory *client.PageMemory) (r *Row, rest []byte, err error) {
 	n := int(binary.LittleEndian.Uint32(b))
 	b = b[4:]
-	r, err = memory.Row(n, func(to []byte) error { copy(to, b); return nil })
+	r, err = memory.ReadRow(n, func(to []byte) error { copy(to, b); return nil })
 	return r, b[n:], err
 }
 
@@ -122,7 +122,7 @@ func readRow(in *bufio.Reader, memory *client.PageMemory) (*Row, error) {
 	}
 	n := int(binary.LittleEndian.Uint32(length))
 	_, _ = in.Discard(4) // it has them
-	return memory.Row(n, func(b []byte) error {
+	return memory.ReadRow(n, func(b []byte) error {
 		if _, err := io.ReadFull(in, b); err != nil {
 			return fmt.Errorf("cut row: %w", io.ErrUnexpectedEOF)
 		}
