@@ -33,7 +33,7 @@ func (f folder) PutAbsent(_ context.Context, name string, body []byte) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	own := file + "." + nonce() + ownSuffix
+	own := file + "." + Nonce() + ownSuffix
 	if err := atomicfile.WriteBytes(own, atomicfile.Options{Perm: 0o600}, body); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package jobdir
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -237,14 +238,16 @@ func Acquire(ctx context.Context, s Store, o LeaseOptions) (*Lease, error) {
 	}
 }
 
+// ThisProcess is what a process is called in messages.
+func ThisProcess() string {
+	host, _ := os.Hostname()
+	return fmt.Sprintf("process %d on %s", os.Getpid(), host)
+}
+
 // take puts the lease of an epoch, after that of former. It returns nil if another process was faster.
 func take(ctx context.Context, s Store, o LeaseOptions, epoch int64, former []byte) (*Lease, error) {
 	l := &Lease{Epoch: epoch, store: s, clock: o.Clock, stopped: make(chan struct{})}
-	if l.file.Owner = o.Owner; l.file.Owner == "" {
-		host, _ := os.Hostname() // for a message
-		l.file.Owner = fmt.Sprintf("process %d on %s", os.Getpid(), host)
-	}
-	l.file.Version, l.file.Nonce = leaseVersion, nonce()
+	l.file.Owner, l.file.Version, l.file.Nonce = cmp.Or(o.Owner, ThisProcess()), leaseVersion, Nonce()
 	began := l.clock()
 	body, err := json.Marshal(l.file)
 	if err != nil {

@@ -80,7 +80,7 @@ func (m *Mirror) Save(ctx context.Context, folder string, files []MirrorFile) er
 	if err := m.Check(); err != nil {
 		return err
 	}
-	c := checkpointFile{Version: mirrorVersion, Nonce: nonce(), Folder: folder, Files: map[string][]part{}}
+	c := checkpointFile{Version: mirrorVersion, Nonce: Nonce(), Folder: folder, Files: map[string][]part{}}
 	for _, f := range files {
 		parts, err := m.keep(ctx, f)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -100,7 +100,7 @@ func (m *Mirror) Finish(ctx context.Context) error {
 	if err := m.Check(); err != nil {
 		return err
 	}
-	return m.put(ctx, checkpointFile{Version: mirrorVersion, Nonce: nonce(), Finished: true})
+	return m.put(ctx, checkpointFile{Version: mirrorVersion, Nonce: Nonce(), Finished: true})
 }
 
 func (m *Mirror) put(ctx context.Context, c checkpointFile) error {

@@ -30,7 +30,7 @@ func unfitf(format string, a ...any) error { return &UnfitError{fmt.Errorf(forma
 // condition in buckets with versioning, and some stores that call themselves compatible with S3 do everywhere. The error says what the place
 // lacks, in one line.
 func Probe(ctx context.Context, s Store) error {
-	name := "probe/" + nonce()
+	name := "probe/" + Nonce()
 	first, second := []byte("first "+name), []byte("second "+name)
 	if err := s.PutAbsent(ctx, name, first); err != nil {
 		return refusal(s, err)

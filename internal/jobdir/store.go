@@ -326,8 +326,8 @@ func (v view) Delete(ctx context.Context, name string) error {
 	return v.attempt(ctx, 0, func(ctx context.Context) error { return v.Store.Delete(ctx, v.prefix+name) })
 }
 
-// nonce tells this process's objects from all others.
-func nonce() string {
+// Nonce tells this process's objects from all others.
+func Nonce() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])

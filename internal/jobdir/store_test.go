@@ -96,7 +96,7 @@ func TestOfManyPutsOneWins(t *testing.T) {
 		var all sync.WaitGroup
 		for range 16 {
 			all.Go(func() {
-				switch err := s.PutAbsent(t.Context(), "one", []byte(nonce())); {
+				switch err := s.PutAbsent(t.Context(), "one", []byte(Nonce())); {
 				case err == nil:
 					won.Add(1)
 				case !errors.Is(err, ErrExists):

@@ -3,8 +3,6 @@ package scaleout
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -64,10 +62,7 @@ func newJob(store jobdir.Store, p *Plan, o Options) (*Job, error) {
 	if p.Program != o.Program {
 		return nil, unfitf("%s was planned by tsimport %s, and this is %s: all processes of a job must have the same version", store, p.Program, o.Program)
 	}
-	if o.Owner == "" {
-		host, _ := os.Hostname() // for people
-		o.Owner = fmt.Sprintf("process %d on %s", os.Getpid(), host)
-	}
+	o.Owner = cmp.Or(o.Owner, jobdir.ThisProcess())
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
 	}
@@ -195,11 +190,7 @@ func (j *Job) lease(ctx context.Context, folder string, patience time.Duration) 
 // patience is for how long the lease of a task is waited for that this process was told to do.
 const patience = 3 * jobdir.Term
 
-func nonce() string {
-	var b [4]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
-}
+func nonce() string { return jobdir.Nonce()[:8] }
 
 // keyTypes are the names and types of the table's key columns.
 func keyTypes(columns []keyColumn) ([]table.KeyColumn, error) {
