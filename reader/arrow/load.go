@@ -15,9 +15,9 @@ type body struct {
 	at   int64
 }
 
-// loader makes vectors of the fields of one batch, a range of rows of each. It reads what they need and nothing else. It
-// walks the schema: next is where it has come to in the lists of the batch, and at the field that it is in. What is wrong
-// it panics with, as a failure.
+// loader makes vectors of the fields of one batch, a range of rows of each. It reads what they need and nothing else.
+// It walks the schema: next is where it has come to in the lists of the batch, and at the field that it is in. What is
+// wrong it panics with, as a failure.
 type loader struct {
 	*batch
 	body     body

@@ -1,11 +1,9 @@
 package jsontext
 
 import (
-	"bytes"
 	"encoding/base64"
 	"math"
 	"math/big"
-	"slices"
 	"strconv"
 	"time"
 
@@ -136,19 +134,4 @@ func Half(h uint16) float64 {
 		f = -f
 	}
 	return f
-}
-
-// Span is where in a text something stands.
-type Span struct{ From, To int }
-
-// Twice returns a key that occurs twice, nil if none does. It sorts the keys.
-func Twice(text []byte, keys []Span) []byte {
-	at := func(s Span) []byte { return text[s.From:s.To] }
-	slices.SortFunc(keys, func(x, y Span) int { return bytes.Compare(at(x), at(y)) })
-	for i := 1; i < len(keys); i++ {
-		if bytes.Equal(at(keys[i-1]), at(keys[i])) {
-			return at(keys[i])
-		}
-	}
-	return nil
 }

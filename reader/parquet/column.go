@@ -87,24 +87,45 @@ func (c *column) forget() {
 	c.values.forget()
 }
 
-// advance makes sure that the cursor is on an entry. It returns io.EOF after the last.
-func (c *column) advance() error {
+// failure is what a panic has of which Parse makes an error.
+type failure struct{ error }
+
+// fail fails for an error about the column; Parse adds the rest.
+func (c *column) fail(err error) { panic(failure{fmt.Errorf("column %s: %w", c.leaf.path, err)}) }
+
+func (c *column) check(err error) {
+	if err != nil {
+		c.fail(err)
+	}
+}
+
+func (c *column) checkPage(err error) {
+	if err != nil {
+		c.fail(fmt.Errorf("page %d: %w", c.page, err))
+	}
+}
+
+// advance makes sure that the cursor is on an entry. It returns false after the last.
+func (c *column) advance() bool {
 	if c.at < c.have {
-		return nil
+		return true
 	}
 	for c.n == 0 {
 		if c.left == 0 {
-			return io.EOF
+			return false
 		}
 		none := int64(0)
-		if err := c.nextPage(&none); err != nil {
-			return fmt.Errorf("page %d: %w", c.page, err)
-		}
+		c.checkPage(c.nextPage(&none))
 	}
-	if err := c.fill(); err != nil {
-		return fmt.Errorf("page %d: %w", c.page, err)
+	c.checkPage(c.fill())
+	return true
+}
+
+// need is advance where an entry has to be, and otherwise the error is what is wrong.
+func (c *column) need(otherwise error) {
+	if !c.advance() {
+		c.fail(otherwise)
 	}
-	return nil
 }
 
 // fill decodes the next batch of the page.
@@ -339,27 +360,17 @@ func (c *column) openPage(h *pageHeader) error {
 }
 
 // skip steps over whole rows; after it the cursor is before the first entry of a row.
-func (c *column) skip(rows int64) error {
+func (c *column) skip(rows int64) {
 	for {
 		if c.at == c.have && c.n == 0 && c.left > 0 {
-			if err := c.nextPage(&rows); err != nil {
-				return fmt.Errorf("page %d: %w", c.page, err)
-			}
+			c.checkPage(c.nextPage(&rows))
 		}
-		if rows == 0 && c.leaf.maxRep == 0 {
-			return nil
+		if rows == 0 && (c.leaf.maxRep == 0 || !c.advance()) {
+			return
 		}
-		switch err := c.advance(); {
-		case err == io.EOF && rows == 0:
-			return nil
-		case err == io.EOF:
-			return errShortColumn
-		case err != nil:
-			return err
-		}
-		if c.reps[c.at] == 0 {
+		if c.need(errShortColumn); c.reps[c.at] == 0 {
 			if rows == 0 {
-				return nil
+				return
 			}
 			rows--
 		}

@@ -3,8 +3,6 @@ package parquet
 import (
 	"errors"
 	"fmt"
-	"io"
-	"unicode/utf8"
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/jsontext"
@@ -13,51 +11,41 @@ import (
 
 var errLevels = errors.New("levels of the columns of one group do not go together")
 
-// maxTextBytes bounds the text of one record: what is longer fits no table. A few bytes of levels can stand for
-// billions of nulls, so a record maxTexts times as long is not even read to its end.
-const (
-	maxTextBytes = 4 << 20
-	maxTexts     = 64
-)
+// maxTexts times as long as the text of a value may be is a record that is not even read to its end: a few bytes of
+// levels can stand for billions of nulls.
+const maxTexts = 64
 
 var errLongRecord = errors.New("one record has more than 256 MiB of JSON text")
 
 // nested puts the entries of a group's leaves together again, one record at a time, as JSON text. Each leaf has one
 // entry for each time the group around it repeats, and one that says at which level there is nothing.
 type nested struct {
+	jsontext.Nested
 	root    *node
 	columns []*column // of the leaves below, by index in the row group; nil elsewhere
 	own     []*column
-	out     []byte
-	bad     *table.Reason
-	texts   int // how often out was full
-	keys    []jsontext.Span
+	texts   int // how often Out was full
 }
 
 // datum reads the next record's value. The text is valid until the next call.
-func (a *nested) datum(d *record.Datum) (*table.Reason, error) {
-	a.out, a.bad, a.texts, a.keys = a.out[:0], nil, 0, a.keys[:0]
+func (a *nested) datum(d *record.Datum) *table.Reason {
+	a.Reset()
+	a.texts = 0
 	for _, c := range a.own {
-		switch err := c.advance(); {
-		case err == io.EOF:
-			return nil, c.wrap(errShortColumn)
-		case err != nil:
-			return nil, c.wrap(err)
-		case c.reps[c.at] != 0:
-			return nil, c.wrap(errLevels)
+		if c.need(errShortColumn); c.reps[c.at] != 0 {
+			c.fail(errLevels)
 		}
 	}
 	if a.root.repetition == optional && a.root.first != nil && a.absent(a.root) {
 		*d = record.Datum{}
-		return nil, a.pass(a.root)
+		a.pass(a.root)
+		return nil
 	}
-	if err := a.field(a.root); err != nil {
-		return nil, err
+	a.field(a.root)
+	if *d = (record.Datum{Kind: record.JSON, Bytes: a.Out}); a.texts > 0 {
+		*d = record.Datum{} // Out is not all of it
 	}
-	if *d = (record.Datum{Kind: record.JSON, Bytes: a.out}); a.texts > 0 {
-		*d = record.Datum{} // out is not all of it
-	}
-	return a.bad, nil
+	return a.Bad
 }
 
 func (a *nested) column(l *leaf) *column { return a.columns[l.index] }
@@ -69,235 +57,163 @@ func (a *nested) absent(n *node) bool {
 }
 
 // pass steps over the entry that says that n is absent, in all leaves below n, which must agree.
-func (a *nested) pass(n *node) error { return a.passBelow(n, uint32(n.def)) }
+func (a *nested) pass(n *node) { a.passBelow(n, uint32(n.def)) }
 
-func (a *nested) passBelow(n *node, def uint32) error {
+func (a *nested) passBelow(n *node, def uint32) {
+	for _, f := range n.fields {
+		a.passBelow(f, def)
+	}
 	if n.leaf == nil {
-		for _, f := range n.fields {
-			if err := a.passBelow(f, def); err != nil {
-				return err
-			}
-		}
-		return nil
+		return
 	}
 	c := a.column(n.leaf)
-	if err := c.advance(); err != nil && err != io.EOF {
-		return c.wrap(err)
-	} else if err != nil || c.defs[c.at] >= def {
-		return c.wrap(errLevels)
+	if c.need(errLevels); c.defs[c.at] >= def {
+		c.fail(errLevels)
 	}
 	c.next()
-	return nil
 }
 
 // ready makes sure that there is an entry to look at.
-func (a *nested) ready(n *node) error {
-	if n.first == nil {
-		return nil
+func (a *nested) ready(n *node) {
+	if n.first != nil {
+		a.column(n.first).need(errLevels)
 	}
-	c := a.column(n.first)
-	if err := c.advance(); err == io.EOF {
-		return c.wrap(errLevels)
-	} else if err != nil {
-		return c.wrap(err)
-	}
-	return nil
 }
 
 // field writes what stands at n: null, a value, or for a repeated field an array.
-func (a *nested) field(n *node) error {
-	if err := a.ready(n); err != nil {
-		return err
-	}
+func (a *nested) field(n *node) {
+	a.ready(n)
 	switch {
 	case n.repetition == repeated:
-		return a.repeat(n, '[', ']', func() error { return a.value(n) })
+		a.repeat(n, '[', ']', func() { a.value(n) })
 	case n.repetition == optional && n.first != nil && a.absent(n):
-		a.out = append(a.out, "null"...)
-		return a.pass(n)
+		a.Out = append(a.Out, "null"...)
+		a.pass(n)
+	default:
+		a.value(n)
 	}
-	return a.value(n)
 }
 
 // repeat calls one for each time n repeats.
-func (a *nested) repeat(n *node, before, after byte, one func() error) error {
-	a.out = append(a.out, before)
+func (a *nested) repeat(n *node, before, after byte, one func()) {
+	a.Out = append(a.Out, before)
 	if n.first == nil || a.absent(n) {
-		a.out = append(a.out, after)
-		if n.first == nil {
-			return nil
+		if a.Out = append(a.Out, after); n.first != nil {
+			a.pass(n)
 		}
-		return a.pass(n)
+		return
 	}
 	c := a.column(n.first)
 	for {
-		if err := one(); err != nil {
-			return err
+		one()
+		if !c.advance() || c.reps[c.at] < uint32(n.rep) {
+			a.Out = append(a.Out, after)
+			return
 		}
-		switch err := c.advance(); {
-		case err == io.EOF:
-			a.out = append(a.out, after)
-			return nil
-		case err != nil:
-			return c.wrap(err)
-		case c.reps[c.at] < uint32(n.rep):
-			a.out = append(a.out, after)
-			return nil
-		case c.reps[c.at] > uint32(n.rep), a.absent(n):
-			return c.wrap(errLevels)
+		if c.reps[c.at] > uint32(n.rep) || a.absent(n) {
+			c.fail(errLevels)
 		}
-		if len(a.out) > maxTextBytes {
-			if err := a.overflow(n.first); err != nil {
-				return err
-			}
+		if len(a.Out) > jsontext.MaxNested {
+			a.overflow(n.first)
 		}
-		a.out = append(a.out, ',')
+		a.Out = append(a.Out, ',')
 	}
 }
 
 // overflow drops the text: it is longer than any table takes. The rest is read, for the next record begins after it.
-func (a *nested) overflow(l *leaf) error {
-	a.refuse(l.path, table.CodeValueTooLong, "JSON text is longer than 4 MiB")
-	a.out = a.out[:0]
+func (a *nested) overflow(l *leaf) {
+	a.Refuse(l.path, table.CodeValueTooLong, "JSON text is longer than 4 MiB")
+	a.Out = a.Out[:0]
 	if a.texts++; a.texts == maxTexts {
-		return a.column(l).wrap(errLongRecord)
+		a.column(l).fail(errLongRecord)
 	}
-	return nil
 }
 
 // value writes n, which is there.
-func (a *nested) value(n *node) error {
+func (a *nested) value(n *node) {
 	switch {
 	case n.leaf != nil:
-		return a.scalar(n)
+		a.scalar(n)
+		return
 	case n.shape == shapeList:
 		inner := n.fields[0]
-		if err := a.ready(inner); err != nil {
-			return err
-		}
-		if n.item == inner {
-			return a.repeat(inner, '[', ']', func() error { return a.value(inner) })
-		}
-		return a.repeat(inner, '[', ']', func() error { return a.field(n.item) })
+		a.ready(inner)
+		a.repeat(inner, '[', ']', func() {
+			if n.item == inner {
+				a.value(inner)
+			} else {
+				a.field(n.item)
+			}
+		})
+		return
 	case n.shape == shapeMap:
-		return a.mapping(n)
+		a.mapping(n)
+		return
 	}
 	if n.twice != "" {
-		a.refuse("", table.CodeType, fmt.Sprintf("two fields of a struct are called %q", n.twice))
+		a.Refuse("", table.CodeType, fmt.Sprintf("two fields of a struct are called %q", n.twice))
 	}
-	a.out = append(a.out, '{')
+	a.Out = append(a.Out, '{')
 	for i, f := range n.fields {
 		if i > 0 {
-			a.out = append(a.out, ',')
+			a.Out = append(a.Out, ',')
 		}
-		a.name(f.name)
-		if err := a.field(f); err != nil {
-			return err
-		}
+		a.Name(f.name)
+		a.field(f)
 	}
-	a.out = append(a.out, '}')
-	return nil
-}
-
-func (a *nested) name(name string) {
-	if a.out = jsontext.Quoted(a.out, []byte(name)); !utf8.ValidString(name) {
-		a.refuse("", table.CodeUTF8, "field name is not valid UTF-8")
-	}
-	a.out = append(a.out, ':')
-}
-
-func (a *nested) refuse(column, code, message string) {
-	if a.bad == nil {
-		a.bad = &table.Reason{Column: column, Code: code, Message: message}
-	}
+	a.Out = append(a.Out, '}')
 }
 
 // mapping writes an object when the keys are text, else an array of pairs.
-func (a *nested) mapping(n *node) error {
+func (a *nested) mapping(n *node) {
 	pair := n.item
-	if err := a.ready(pair); err != nil {
-		return err
-	}
+	a.ready(pair)
 	key := pair.fields[0]
-	var value *node
-	if len(pair.fields) == 2 {
-		value = pair.fields[1]
-	}
-	second := func() error {
-		if value == nil {
-			a.out = append(a.out, "null"...)
-			return nil
+	value := func() {
+		if len(pair.fields) == 2 {
+			a.field(pair.fields[1])
+		} else {
+			a.Out = append(a.Out, "null"...)
 		}
-		return a.field(value)
 	}
-	if key.leaf != nil && key.leaf.kind == record.String {
-		first := len(a.keys)
-		err := a.repeat(pair, '{', '}', func() error {
-			if err := a.ready(key); err != nil {
-				return err
-			}
-			if key.repetition == optional && a.absent(key) {
-				a.refuse(key.leaf.path, table.CodeType, "key of a map is null")
-			}
-			from := len(a.out)
-			if err := a.field(key); err != nil {
-				return err
-			}
-			a.keys = append(a.keys, jsontext.Span{From: from, To: len(a.out)})
-			a.out = append(a.out, ':')
-			return second()
+	if key.leaf == nil || key.leaf.kind != record.String {
+		a.repeat(pair, '[', ']', func() {
+			a.Out = append(a.Out, `{"key":`...)
+			a.field(key)
+			a.Out = append(a.Out, `,"value":`...)
+			value()
+			a.Out = append(a.Out, '}')
 		})
-		if a.texts == 0 {
-			if twice := jsontext.Twice(a.out, a.keys[first:]); twice != nil {
-				a.refuse(key.leaf.path, table.CodeType, fmt.Sprintf("key %s occurs twice in a map", table.Show(twice)))
-			}
-		}
-		a.keys = a.keys[:first]
-		return err
+		return
 	}
-	return a.repeat(pair, '[', ']', func() error {
-		a.out = append(a.out, `{"key":`...)
-		if err := a.field(key); err != nil {
-			return err
+	first := len(a.Keys)
+	a.repeat(pair, '{', '}', func() {
+		if a.ready(key); key.repetition == optional && a.absent(key) {
+			a.Refuse(key.leaf.path, table.CodeType, "key of a map is null")
 		}
-		a.out = append(a.out, `,"value":`...)
-		if err := second(); err != nil {
-			return err
-		}
-		a.out = append(a.out, '}')
-		return nil
+		from := len(a.Out)
+		a.field(key)
+		a.Key(from)
+		value()
 	})
+	a.EndKeys(first, key.leaf.path)
 }
 
-func (a *nested) scalar(n *node) error {
+func (a *nested) scalar(n *node) {
 	c := a.column(n.leaf)
-	if err := c.advance(); err == io.EOF {
-		return c.wrap(errLevels)
-	} else if err != nil {
-		return c.wrap(err)
-	}
+	c.need(errLevels)
 	i := c.next()
 	if i < 0 {
-		return c.wrap(errLevels)
+		c.fail(errLevels)
 	}
 	var d record.Datum
-	if why := c.datum(&d, i); a.bad == nil {
-		a.bad = why
+	if why := c.datum(&d, i); a.Bad == nil {
+		a.Bad = why
 	}
-	if len(a.out)+len(d.Bytes) > maxTextBytes {
-		if err := a.overflow(n.leaf); err != nil || len(d.Bytes) > maxTextBytes {
-			return err
+	if len(a.Out)+len(d.Bytes) > jsontext.MaxNested {
+		if a.overflow(n.leaf); len(d.Bytes) > jsontext.MaxNested {
+			return
 		}
 	}
-	switch {
-	case d.Kind == record.Double && n.physical == physFloat:
-		a.out = jsontext.Float(a.out, d.Double, 32)
-	case d.Kind == record.String:
-		if a.out = jsontext.Quoted(a.out, d.Bytes); !utf8.Valid(d.Bytes) {
-			a.refuse(n.leaf.path, table.CodeUTF8, "string is not valid UTF-8")
-		}
-	default:
-		a.out = jsontext.Append(a.out, &d)
-	}
-	return nil
+	a.Scalar(n.leaf.path, &d, n.physical == physFloat)
 }

@@ -94,6 +94,15 @@ func compare(b []byte, name string) (n int, theirs, ours error) {
 func compareChunk(c *column, chunk pq.ColumnChunk) (n int, theirs, ours error) {
 	pages := chunk.Pages()
 	defer pages.Close()
+	defer func() {
+		switch x := recover().(type) {
+		case nil:
+		case failure:
+			ours = x.error
+		default:
+			panic(x)
+		}
+	}()
 	values := make([]pq.Value, 100)
 	for {
 		page, err := pages.ReadPage()
@@ -106,11 +115,9 @@ func compareChunk(c *column, chunk pq.ColumnChunk) (n int, theirs, ours error) {
 		for r := page.Values(); ; {
 			m, err := r.ReadValues(values)
 			for _, v := range values[:m] {
-				if err := c.advance(); err != nil {
-					return n, nil, c.wrap(err)
-				}
+				c.need(errShortColumn)
 				if ours := same(c, v); ours != nil {
-					return n, nil, fmt.Errorf("entry %d: %w", n, c.wrap(ours))
+					return n, nil, fmt.Errorf("entry %d of column %s: %w", n, c.leaf.path, ours)
 				}
 				n++
 			}

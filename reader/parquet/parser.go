@@ -2,16 +2,12 @@ package parquet
 
 import (
 	"fmt"
-	"io"
 	"slices"
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
 )
-
-// wrap says which column an error is about; Parse adds the rest.
-func (c *column) wrap(err error) error { return fmt.Errorf("column %s: %w", c.leaf.path, err) }
 
 // output fills one field of the records.
 type output struct {
@@ -84,23 +80,23 @@ func (p *Parser) Parse(s Split, each func(*record.Record) error) (err error) {
 		if p.calling { // each panicked: not ours to hide
 			return
 		}
-		if x := recover(); x != nil {
+		switch x := recover().(type) {
+		case nil:
+		case failure:
+			err = p.where(s, x.error)
+		default:
 			err = fmt.Errorf("damaged page: %v", x)
 			if p.at != nil {
-				err = p.at.wrap(err)
+				err = fmt.Errorf("column %s: %w", p.at.leaf.path, err)
 			}
 			err = p.where(s, err)
 		}
 	}()
 	p.at = nil
-	if err := p.seek(s); err != nil {
-		return p.where(s, err)
-	}
+	p.seek(s)
 	for i := range s.Rows {
 		p.rec.Span.Record, p.rec.Bad = uint32(i), nil
-		if err := p.read(); err != nil {
-			return p.where(s, err)
-		}
+		p.read()
 		p.calling = true
 		err := each(&p.rec)
 		p.calling = false
@@ -111,9 +107,7 @@ func (p *Parser) Parse(s Split, each func(*record.Record) error) (err error) {
 	p.row += s.Rows
 	if p.row == p.file.footer.groups[s.Group].rows {
 		for _, c := range p.columns {
-			if err := c.done(); err != nil {
-				return p.where(s, c.wrap(err))
-			}
+			c.check(c.done())
 		}
 	}
 	return nil
@@ -124,41 +118,31 @@ func (p *Parser) where(s Split, err error) error {
 }
 
 // seek brings every column to the split's first row.
-func (p *Parser) seek(s Split) error {
+func (p *Parser) seek(s Split) {
 	g := &p.file.footer.groups[s.Group]
 	if p.group != s.Group || p.row > s.First {
 		p.group = -1
 		for _, c := range p.columns {
-			if err := c.open(p.file.r, &g.columns[c.leaf.index], p.file.footer.start); err != nil {
-				return c.wrap(err)
-			}
+			c.check(c.open(p.file.r, &g.columns[c.leaf.index], p.file.footer.start))
 		}
 		p.row = 0
 	}
 	for _, c := range p.columns {
 		p.at = c
-		if err := c.skip(s.First - p.row); err != nil {
-			return c.wrap(err)
-		}
+		c.skip(s.First - p.row)
 	}
 	p.group, p.row = s.Group, s.First
-	return nil
 }
 
 // read reads one record. A bad value does not end it, for every column must be brought past the row.
-func (p *Parser) read() error {
+func (p *Parser) read() {
 	for i := range p.outputs {
 		o := &p.outputs[i]
 		d := &p.rec.Fields[o.index]
 		var bad *table.Reason
 		if c := o.flat; c != nil {
-			p.at = c
-			if c.at == c.have {
-				if err := c.advance(); err == io.EOF {
-					return c.wrap(errShortColumn)
-				} else if err != nil {
-					return c.wrap(err)
-				}
+			if p.at = c; c.at == c.have {
+				c.need(errShortColumn)
 			}
 			if k := c.next(); k < 0 {
 				*d = record.Datum{}
@@ -166,17 +150,13 @@ func (p *Parser) read() error {
 				bad = c.datum(d, k)
 			}
 		} else {
-			var err error
 			p.at = nil
-			if bad, err = o.tree.datum(d); err != nil {
-				return err
-			}
+			bad = o.tree.datum(d)
 		}
-		if bad != nil && p.rec.Bad == nil {
+		if p.rec.Bad == nil {
 			p.rec.Bad = bad
 		}
 	}
-	return nil
 }
 
 // Release gives back the memory that is kept from split to split. The next one is read from the beginning of its row group.

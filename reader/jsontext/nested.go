@@ -1,0 +1,75 @@
+package jsontext
+
+import (
+	"bytes"
+	"slices"
+	"unicode/utf8"
+
+	"example.com/tsimport/reader/record"
+)
+
+// MaxNested bounds the text of a nested value: what is longer fits no table.
+const MaxNested = 4 << 20
+
+// Nested is the text of a nested value that is being written.
+type Nested struct {
+	record.Refusal
+	Out  []byte
+	Keys []Span // of maps that have not ended
+}
+
+// Span is where in a text something stands.
+type Span struct{ From, To int }
+
+// Reset begins another value in the memory of the last.
+func (n *Nested) Reset() { n.Out, n.Bad, n.Keys = n.Out[:0], nil, n.Keys[:0] }
+
+// Name writes the name of a member.
+func (n *Nested) Name(name string) {
+	if n.Out = Quoted(n.Out, []byte(name)); !utf8.ValidString(name) {
+		n.RefuseUTF8("", "field name")
+	}
+	n.Out = append(n.Out, ':')
+}
+
+// Scalar writes a value of a column that is not nested. Single says that a double was one of 32 bits.
+func (n *Nested) Scalar(column string, d *record.Datum, single bool) {
+	switch {
+	case d.Kind == record.Double && single:
+		n.Out = Float(n.Out, d.Double, 32)
+	case d.Kind == record.String:
+		if n.Out = Quoted(n.Out, d.Bytes); !utf8.Valid(d.Bytes) {
+			n.RefuseUTF8(column, "string")
+		}
+	default:
+		n.Out = Append(n.Out, d)
+	}
+}
+
+// Key notes that the text from a place on is a key of a map, whose value follows.
+func (n *Nested) Key(from int) {
+	n.Keys = append(n.Keys, Span{from, len(n.Out)})
+	n.Out = append(n.Out, ':')
+}
+
+// EndKeys ends a map, whose keys are those from the first on, and refuses it if one of them occurs twice.
+func (n *Nested) EndKeys(first int, column string) {
+	if n.Bad == nil {
+		if key := n.twice(n.Keys[first:]); key != nil {
+			n.RefuseTwice(column, key)
+		}
+	}
+	n.Keys = n.Keys[:first]
+}
+
+// twice returns a key that occurs twice, nil if none does. It sorts the keys.
+func (n *Nested) twice(keys []Span) []byte {
+	at := func(s Span) []byte { return n.Out[s.From:s.To] }
+	slices.SortFunc(keys, func(x, y Span) int { return bytes.Compare(at(x), at(y)) })
+	for i := 1; i < len(keys); i++ {
+		if bytes.Equal(at(keys[i-1]), at(keys[i])) {
+			return at(keys[i])
+		}
+	}
+	return nil
+}
