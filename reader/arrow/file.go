@@ -190,7 +190,8 @@ func (f *File) addBatch(at block, m message) error {
 	if err != nil {
 		return err
 	}
-	for _, s := range f.o.cut(len(f.batches), b.rows, f.rows, m.body) {
+	whole := Split{Group: len(f.batches), Rows: b.rows, FirstRow: f.rows, Bytes: m.body}
+	for _, s := range whole.Cut(f.o.SplitRows, m.body) {
 		s.Number = len(f.splits)
 		f.splits = append(f.splits, s)
 	}

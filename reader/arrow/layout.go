@@ -10,9 +10,6 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// defaultSplitRows is how many rows a split has at most unless Options say otherwise.
-const defaultSplitRows = 64 << 10
-
 // Options of a file or stream. The zero value is a good choice.
 type Options struct {
 	Flatten       bool  // structs become columns a.b.c instead of JSON text; lists and maps stay JSON text
@@ -89,19 +86,6 @@ func (f *field) measure(all record.Measures, path string) {
 			part.measure(all, path+record.Elements)
 		}
 	}
-}
-
-// cut makes the splits of a batch. A hostile count of rows must not make more splits than the batch has bytes.
-func (o Options) cut(batch int, rows, before, bytes int64) []Split {
-	limit := cmp.Or(o.SplitRows, defaultSplitRows)
-	limit = max(limit, rows/(bytes+1)+1)
-	var all []Split
-	for first := int64(0); first < rows; {
-		n := min(limit, rows-first)
-		all = append(all, Split{Group: batch, First: first, Rows: n, FirstRow: before + first, Bytes: int64(float64(bytes) * (float64(n) / float64(rows)))})
-		first += n
-	}
-	return all
 }
 
 // takeDictionary returns the dictionaries with the values of one message. They are a new map: what has the old one keeps it.

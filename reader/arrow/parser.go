@@ -21,9 +21,7 @@ type Parser struct {
 	group  int  // the record batch that load is of, -1 when of none
 	begun  bool // each is being called
 
-	// Limit is how many bytes the parser may hold beside the batches of a stream; 0 means no bound.
-	Limit int64
-	held  int64
+	source.Memory // of all but the batches of a stream
 }
 
 // NewParser returns a Parser that reads the columns given by their indices in Columns. The fields of the others stay Null, and their bytes
@@ -41,6 +39,7 @@ func newParser(l *layout, columns []int) *Parser {
 	p := &Parser{layout: l, group: -1, wanted: map[*field]bool{}, used: slices.Compact(slices.Sorted(slices.Values(columns)))}
 	p.rec.Fields = make([]record.Datum, len(l.names))
 	p.values = make([]values, len(p.used))
+	p.Memory = source.Memory{What: "columns", Also: ", or write smaller record batches"}
 	for _, i := range p.used {
 		path := l.columns[i]
 		p.wanted[path[0]] = true
@@ -79,7 +78,7 @@ const maxAtOnce = 8 << 20
 
 // readAll reads the body of a batch of which all rows and columns are needed, where memory allows it: a file may be far away.
 func (p *Parser) readAll(s Split, size int64) error {
-	if s.Rows != p.load.rows || len(p.used) < len(p.layout.names) || size > maxAtOnce || p.hold(size) != nil {
+	if s.Rows != p.load.rows || len(p.used) < len(p.layout.names) || size > maxAtOnce || p.Hold(size) != nil {
 		return nil
 	}
 	data := make([]byte, size)
@@ -103,7 +102,7 @@ func (p *Parser) ParseBatch(b *Batch, s Split, each func(*record.Record) error) 
 // open prepares for another batch.
 func (p *Parser) open(group int, meta *batch, b body, dicts map[int64]*dictionary) {
 	p.Release()
-	p.load = loader{batch: meta, body: b, dicts: dicts, wanted: p.wanted, unpacked: map[int][]byte{}, hold: p.hold}
+	p.load = loader{batch: meta, body: b, dicts: dicts, wanted: p.wanted, unpacked: map[int][]byte{}, hold: p.Hold}
 	p.group = group
 }
 
@@ -138,12 +137,12 @@ func (p *Parser) parse(s Split, each func(*record.Record) error, open func() err
 			return err
 		}
 	}
-	p.held = int64(len(p.load.body.data))
+	p.Held = int64(len(p.load.body.data))
 	if p.file == nil {
-		p.held = 0 // that of a stream is not the parser's
+		p.Held = 0 // that of a stream is not the parser's
 	}
 	for _, b := range p.load.unpacked { // are kept for the next split
-		p.held += int64(len(b))
+		p.Held += int64(len(b))
 	}
 	return nil
 }
@@ -198,31 +197,11 @@ columns:
 	}
 }
 
-// hold notes that n more bytes are held, before they are.
-func (p *Parser) hold(n int64) error {
-	if p.Limit > 0 && p.held+n > p.Limit {
-		return &memoryError{needs: p.held + n, limit: p.Limit}
-	}
-	p.held += n
-	return nil
-}
-
-// LimitMemory says how many bytes the parser may hold from now on.
-func (p *Parser) LimitMemory(n int64) { p.Limit = n }
-
 // Release gives back the memory that is kept from split to split.
-func (p *Parser) Release() { p.load, p.group, p.held = loader{}, -1, 0 }
+func (p *Parser) Release() { p.load, p.group, p.Held = loader{}, -1, 0 }
 
 // Close gives the Parser's memory back. The File stays open.
 func (p *Parser) Close() error {
 	p.Release()
 	return nil
 }
-
-type memoryError struct{ needs, limit int64 }
-
-func (e *memoryError) Error() string {
-	return fmt.Sprintf("its columns take %d MiB or more, memory allows %d MiB; give more with --memory, or write smaller record batches", e.needs>>20+1, e.limit>>20)
-}
-
-func (e *memoryError) Is(target error) bool { return target == source.ErrMemory }

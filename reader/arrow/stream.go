@@ -127,7 +127,8 @@ func (s *Stream) next() (_ *Batch, err error) {
 		if err != nil {
 			return nil, err
 		}
-		made := &Batch{meta: meta, body: data, dicts: s.dicts, first: s.rows, rows: s.o.cut(s.batches, meta.rows, s.rows, m.body)}
+		whole := Split{Group: s.batches, Rows: meta.rows, FirstRow: s.rows, Bytes: m.body}
+		made := &Batch{meta: meta, body: data, dicts: s.dicts, first: s.rows, rows: whole.Cut(s.o.SplitRows, m.body)}
 		s.batches++
 		if s.rows += meta.rows; s.rows > maxRows {
 			return nil, fmt.Errorf("%d rows are not possible", s.rows)

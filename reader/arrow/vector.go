@@ -2,7 +2,6 @@ package arrow
 
 import (
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -183,21 +182,11 @@ func (s *scratch) scalar(d *record.Datum, v *vector, i int64) *table.Reason {
 		return v.time(d, i)
 	default:
 		if d.Bytes = v.bytes(i); f.flavor == uuid {
-			*s = appendUUID((*s)[:0], d.Bytes)
+			*s = record.AppendUUID((*s)[:0], d.Bytes)
 			d.Bytes = *s
 		}
 	}
 	return nil
-}
-
-func appendUUID(dst, b []byte) []byte {
-	for i, part := range [...][]byte{b[:4], b[4:6], b[6:8], b[8:10], b[10:16]} {
-		if i > 0 {
-			dst = append(dst, '-')
-		}
-		dst = hex.AppendEncode(dst, part)
-	}
-	return dst
 }
 
 func (v *vector) double(i int64) float64 {

@@ -2,7 +2,6 @@ package jsonl
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -239,9 +238,8 @@ func (t *tagged) binary() (*leaf, error) {
 	if wrong != nil || len(id) != 16 {
 		return nil, fmt.Errorf("$binary of the subtype 04 holds %.40q, which is not a UUID", packed)
 	}
-	text := hex.EncodeToString(id)
-	text = strings.Join([]string{text[:8], text[8:12], text[12:16], text[16:20], text[20:]}, "-")
-	return t.leaf(record.Datum{Kind: record.String, Bytes: []byte(text)}, []byte(`"`+text+`"`))
+	text := record.AppendUUID(nil, id)
+	return t.leaf(record.Datum{Kind: record.String, Bytes: text}, quoted(text))
 }
 
 // isHex reports whether a text is hexadecimal digits.

@@ -33,7 +33,7 @@ func (w *window) peek(n int64) ([]byte, error) {
 	if int64(len(w.buf)) < n {
 		size := min(max(n, int64(w.want)), int64(len(w.buf))+w.end-w.off)
 		if int64(cap(w.mem)) < size {
-			if err := w.owner.hold(size - int64(cap(w.mem))); err != nil {
+			if err := w.owner.Hold(size - int64(cap(w.mem))); err != nil {
 				return nil, err
 			}
 			w.mem = allocate(size)

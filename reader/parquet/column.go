@@ -69,14 +69,14 @@ func (c *column) open(r io.ReaderAt, m *chunkMeta, end int64) error {
 // dropDictionary lets the dictionary go.
 func (c *column) dropDictionary() {
 	c.values.dictionary, c.values.dictInts, c.values.dictBins = false, nil, nil
-	c.owner.held -= c.held
+	c.owner.Held -= c.held
 	c.held = 0
 }
 
 // release lets all memory go; the column must be opened again.
 func (c *column) release() {
 	c.dropDictionary()
-	c.owner.held -= int64(cap(c.win.mem)) + c.pageHeld
+	c.owner.Held -= int64(cap(c.win.mem)) + c.pageHeld
 	c.win.mem, c.win.buf, c.mem, c.pageHeld = nil, nil, nil, 0
 	c.forget()
 }
@@ -295,7 +295,7 @@ func (c *column) readDictionary(h *pageHeader) error {
 		each = 24
 	}
 	n := int64(h.size) + each*min(int64(h.values), int64(h.size))
-	if err := c.owner.hold(n); err != nil {
+	if err := c.owner.Hold(n); err != nil {
 		return err
 	}
 	c.held += n
@@ -318,7 +318,7 @@ func (c *column) holdPage(h *pageHeader) error {
 	}
 	c.mem = nil // the values of the page before are used up
 	c.forget()
-	if err := c.owner.hold(need - c.pageHeld); err != nil {
+	if err := c.owner.Hold(need - c.pageHeld); err != nil {
 		return err
 	}
 	c.pageHeld = need

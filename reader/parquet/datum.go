@@ -36,7 +36,7 @@ func (c *column) datum(d *record.Datum, i int) *table.Reason {
 		}
 		return bad
 	case l.ann == annUUID:
-		c.readable = appendUUID(c.readable[:0], b)
+		c.readable = record.AppendUUID(c.readable[:0], b)
 		d.Bytes = c.readable
 	case l.ann == annFloat16:
 		d.Double = jsontext.Half(binary.LittleEndian.Uint16(b))
@@ -117,14 +117,4 @@ func int96(d *record.Datum, b []byte, column string) *table.Reason {
 		return &table.Reason{Column: column, Code: table.CodeRange, Message: "INT96 timestamp does not fit 64 bits", Value: hex.EncodeToString(b)}
 	}
 	return nil
-}
-
-func appendUUID(dst, b []byte) []byte {
-	for i, part := range [...][]byte{b[:4], b[4:6], b[6:8], b[8:10], b[10:16]} {
-		if i > 0 {
-			dst = append(dst, '-')
-		}
-		dst = hex.AppendEncode(dst, part)
-	}
-	return dst
 }

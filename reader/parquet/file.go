@@ -9,9 +9,6 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// defaultSplitRows is how many rows a split has at most unless Options say otherwise.
-const defaultSplitRows = 64 << 10
-
 // Options of a file. The zero value is a good choice.
 type Options struct {
 	Flatten   bool  // structs become columns a.b.c instead of JSON text; lists and maps stay JSON text
@@ -63,10 +60,16 @@ func (f *File) prepare(o Options) error {
 	}
 	f.collect(root, "", o.Flatten)
 	for i := range f.footer.groups {
-		if err := f.checkGroup(&f.footer.groups[i]); err != nil {
+		g := &f.footer.groups[i]
+		if err := f.checkGroup(g); err != nil {
 			return fmt.Errorf("row group %d: %w", i, err)
 		}
-		f.cut(i, o.SplitRows)
+		whole := Split{Group: i, Rows: g.rows, FirstRow: f.rows, Bytes: g.bytes}
+		for _, s := range whole.Cut(o.SplitRows, min(g.bytes, f.footer.start)) {
+			s.Number = len(f.splits)
+			f.splits = append(f.splits, s)
+		}
+		f.rows += g.rows
 	}
 	// Writers that stream leave the total at 0; any other total that is not the sum means that something is lost.
 	if f.footer.rows != f.rows && f.footer.rows != 0 {
@@ -123,24 +126,6 @@ func (f *File) checkChunk(m *chunkMeta, l *leaf, rows int64) error {
 	return nil
 }
 
-// cut makes the splits of a row group. A hostile count of rows must not make more splits than the row group has bytes.
-func (f *File) cut(group int, limit int64) {
-	g := &f.footer.groups[group]
-	if limit <= 0 {
-		limit = defaultSplitRows
-	}
-	limit = max(limit, g.rows/(min(g.bytes, f.footer.start)+1)+1)
-	for first := int64(0); first < g.rows; {
-		n := min(limit, g.rows-first)
-		f.splits = append(f.splits, Split{
-			Number: len(f.splits), Group: group, First: first, Rows: n, FirstRow: f.rows + first,
-			Bytes: int64(float64(g.bytes) * (float64(n) / float64(g.rows))),
-		})
-		first += n
-	}
-	f.rows += g.rows
-}
-
 // mostLooked is how many chunks LargePages and CheckMemory look at.
 const mostLooked = 16
 
@@ -171,7 +156,9 @@ func (f *File) LargePages(most int64) bool {
 // much in them, as the footer says; these it reads by what open returns. Nil does not promise that they fit.
 func (f *File) CheckMemory(columns []int, limit int64, whole bool, open func() (io.ReaderAt, error)) (err error) {
 	var r io.ReaderAt
-	chunks, looked := f.NewParser(columns).columns, 0
+	p, looked := f.NewParser(columns), 0
+	chunks := p.columns
+	p.LimitMemory(limit)
 	for i := range f.footer.groups {
 		g := &f.footer.groups[i]
 		if i > 0 && !whole {
@@ -200,7 +187,7 @@ func (f *File) CheckMemory(columns []int, limit int64, whole bool, open func() (
 			needs += f.firstPages(r, m)
 		}
 		if needs > limit {
-			return fmt.Errorf("read %s: row group %d: %w", f.name, i, &memoryError{needs: needs, limit: limit})
+			return fmt.Errorf("read %s: row group %d: %w", f.name, i, p.Exceeded(needs))
 		}
 	}
 	return nil

@@ -377,8 +377,8 @@ func TestPagesAreCountedBeforeTheyAreRead(t *testing.T) {
 		rows := 0
 		err := p.Parse(f.Splits()[0], func(*record.Record) error {
 			rows++
-			if p.held > limit {
-				t.Fatalf("%d bytes are held with a limit of %d", p.held, limit)
+			if p.Held > limit {
+				t.Fatalf("%d bytes are held with a limit of %d", p.Held, limit)
 			}
 			return nil
 		})
@@ -390,8 +390,8 @@ func TestPagesAreCountedBeforeTheyAreRead(t *testing.T) {
 		default:
 			read++
 		}
-		if p.Release(); p.held != 0 {
-			t.Fatalf("%d bytes are held after the memory was given back", p.held)
+		if p.Release(); p.Held != 0 {
+			t.Fatalf("%d bytes are held after the memory was given back", p.Held)
 		}
 	}
 	if refused == 0 || read == 0 {

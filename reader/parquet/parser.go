@@ -28,15 +28,13 @@ type Parser struct {
 	at      *column
 	calling bool
 
-	// Limit is how many bytes the parser may hold of pages and dictionaries; 0 means no bound.
-	Limit int64
-	held  int64
+	source.Memory // of pages and dictionaries
 }
 
 // NewParser returns a Parser that reads the columns given by their indices in Columns. The fields of the others stay
 // Null, and their pages are not read.
 func (f *File) NewParser(columns []int) *Parser {
-	p := &Parser{file: f, group: -1}
+	p := &Parser{file: f, group: -1, Memory: source.Memory{What: "pages"}}
 	p.rec.Fields = make([]record.Datum, len(f.names))
 	byLeaf := make([]*column, len(f.leaves))
 	for _, i := range slices.Compact(slices.Sorted(slices.Values(columns))) {
@@ -168,15 +166,6 @@ func (p *Parser) Release() {
 	p.group = -1
 }
 
-// hold notes that n more bytes are held, before they are.
-func (p *Parser) hold(n int64) error {
-	if p.Limit > 0 && n > 0 && p.held+n > p.Limit {
-		return &memoryError{needs: p.held + n, limit: p.Limit}
-	}
-	p.held += n
-	return nil
-}
-
 // readAhead is how much of a column is read at a time: less of each where many columns share little memory.
 func (p *Parser) readAhead() int {
 	if p.Limit == 0 {
@@ -185,19 +174,8 @@ func (p *Parser) readAhead() int {
 	return int(min(max(p.Limit/4/int64(len(p.columns)), 4<<10), readAhead))
 }
 
-type memoryError struct{ needs, limit int64 }
-
-func (e *memoryError) Error() string {
-	return fmt.Sprintf("its pages take %d MiB or more, memory allows %d MiB; give more with --memory", e.needs>>20+1, e.limit>>20)
-}
-
-func (e *memoryError) Is(target error) bool { return target == source.ErrMemory }
-
-// LimitMemory says how many bytes the parser may hold from now on.
-func (p *Parser) LimitMemory(n int64) { p.Limit = n }
-
 // Close gives the Parser's memory back. The File stays open.
 func (p *Parser) Close() error {
-	p.columns, p.outputs, p.group, p.held = nil, nil, -1, 0
+	p.columns, p.outputs, p.group, p.Held = nil, nil, -1, 0
 	return nil
 }

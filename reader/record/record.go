@@ -1,6 +1,10 @@
 package record
 
-import "example.com/tsimport/internal/table"
+import (
+	"encoding/hex"
+
+	"example.com/tsimport/internal/table"
+)
 
 // Kind is what a file says of a value.
 type Kind uint8
@@ -108,4 +112,33 @@ type Rows struct {
 	Rows     int64
 	FirstRow int64 // within the file
 	Bytes    int64 // of the file, about
+}
+
+// Cut cuts the rows of a group, whose Bytes they are, into ranges of most rows at most; 0 means 65,536. A hostile count
+// of rows must not make more ranges than the group has bytes in the file.
+func (r Rows) Cut(most, bytes int64) (all []Rows) {
+	if most <= 0 {
+		most = 64 << 10
+	}
+	most = max(most, r.Rows/(bytes+1)+1)
+	for first := int64(0); first < r.Rows; {
+		one := r
+		one.Rows = min(most, r.Rows-first)
+		one.First, one.FirstRow = first, r.FirstRow+first
+		one.Bytes = int64(float64(r.Bytes) * (float64(one.Rows) / float64(r.Rows)))
+		all = append(all, one)
+		first += one.Rows
+	}
+	return all
+}
+
+// AppendUUID writes the 16 bytes of a UUID as text.
+func AppendUUID(dst, b []byte) []byte {
+	for i, part := range [...][]byte{b[:4], b[4:6], b[6:8], b[8:10], b[10:16]} {
+		if i > 0 {
+			dst = append(dst, '-')
+		}
+		dst = hex.AppendEncode(dst, part)
+	}
+	return dst
 }

@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -202,6 +203,37 @@ type Skips interface {
 
 // ErrMemory is why a split cannot be parsed: it takes more memory than LimitMemory allows. The message says how much it would take.
 var ErrMemory = errors.New("more memory is needed")
+
+// Memory is what a Parser of rows holds, and how much it may.
+type Memory struct {
+	What  string // takes it, such as "pages"
+	Also  string // what may be done beside giving more, after a comma; empty is nothing
+	Limit int64  // bytes; 0 means no bound
+	Held  int64
+}
+
+// LimitMemory says how many bytes may be held from now on.
+func (m *Memory) LimitMemory(n int64) { m.Limit = n }
+
+// Hold notes that n more bytes are held, before they are. The error is an ErrMemory.
+func (m *Memory) Hold(n int64) error {
+	if m.Limit > 0 && n > 0 && m.Held+n > m.Limit {
+		return m.Exceeded(m.Held + n)
+	}
+	m.Held += n
+	return nil
+}
+
+// Exceeded is the ErrMemory about so many bytes, which are more than the limit.
+func (m *Memory) Exceeded(bytes int64) error {
+	return memoryError(fmt.Sprintf("its %s take %d MiB or more, memory allows %d MiB; give more with --memory%s",
+		m.What, bytes>>20+1, m.Limit>>20, m.Also))
+}
+
+type memoryError string
+
+func (e memoryError) Error() string        { return string(e) }
+func (e memoryError) Is(target error) bool { return target == ErrMemory }
 
 // Random is a frozen Source that may be able to read its records in any order, once it is known where they are.
 type Random interface {
