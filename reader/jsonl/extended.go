@@ -2,8 +2,7 @@ package jsonl
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
+	"encoding/hex"
 	"math"
 	"strconv"
 	"strings"
@@ -19,16 +18,16 @@ var extendedTags map[string]extendedTag
 
 type extendedTag struct {
 	name string
-	read func(*tagged) (*leaf, error)
+	read func(*tagged) *leaf
 }
 
 func init() { // the functions read extendedTags
 	extendedTags = map[string]extendedTag{}
-	for name, read := range map[string]func(*tagged) (*leaf, error){
+	for name, read := range map[string]func(*tagged) *leaf{
 		"$oid": (*tagged).objectID, "$symbol": (*tagged).symbol, "$code": (*tagged).symbol, "$uuid": (*tagged).uuid,
-		"$numberInt": (*tagged).int32, "$numberLong": (*tagged).int64, "$numberDouble": (*tagged).double, "$numberDecimal": (*tagged).decimal,
-		"$date": (*tagged).date, "$binary": (*tagged).binary, "$timestamp": (*tagged).timestamp,
-		"$regularExpression": (*tagged).pattern, "$undefined": (*tagged).undefined,
+		"$numberInt": (*tagged).int32, "$numberLong": (*tagged).int64, "$numberDouble": (*tagged).double,
+		"$numberDecimal": (*tagged).decimal, "$date": (*tagged).date, "$binary": (*tagged).binary,
+		"$timestamp": (*tagged).timestamp, "$regularExpression": (*tagged).pattern, "$undefined": (*tagged).undefined,
 		"$regex": nil, "$minKey": nil, "$maxKey": nil, "$dbPointer": nil,
 	} {
 		extendedTags[name] = extendedTag{name, read}
@@ -36,22 +35,22 @@ func init() { // the functions read extendedTags
 }
 
 // strayTag refuses the tag of a value that is not the first member of its object.
-func (t *tagged) strayTag(tags Tags, key []byte) error {
+func (t *tagged) strayTag(tags Tags, key []byte) {
 	if tags != MongoDB || len(key) < 2 || key[1] != '$' {
-		return nil
+		return
 	}
 	if _, is := extendedTags[string(key[1:len(key)-1])]; is {
-		return fmt.Errorf("%s beside other members", key[1:len(key)-1])
+		t.failf("%s beside other members", key[1:len(key)-1])
 	}
-	return nil
 }
 
 // extended reads a value of MongoDB.
-func (t *tagged) extended() (*leaf, error) {
+func (t *tagged) extended() *leaf {
 	s := &t.scan
 	switch c := s.data[s.pos]; c {
 	case '[':
-		return nil, t.elements(func() error { return t.inner(MongoDB) })
+		t.elements(func() { t.inner(MongoDB) })
+		return nil
 	case '{':
 	case '"':
 		return t.leaf(record.Datum{}, t.literal()) // nested: others are not asked about
@@ -64,76 +63,60 @@ func (t *tagged) extended() (*leaf, error) {
 	}
 	s.pos++
 	if s.data[s.pos] != '"' {
-		return nil, t.members(MongoDB, nil)
+		return t.members(MongoDB, nil)
 	}
 	key := t.literal()
 	s.pos++ // colon
 	tag, is := extendedTags[string(key[1:len(key)-1])]
 	switch {
 	case !is:
-		return nil, t.members(MongoDB, key)
+		return t.members(MongoDB, key)
 	case tag.read == nil:
-		return nil, fmt.Errorf("%s has no value that a table could hold", tag.name)
+		t.failf("%s has no value that a table could hold", tag.name)
 	}
-	l, err := tag.read(t)
-	if err != nil {
-		return nil, err
-	}
-	return l, t.end(tag.name)
+	l := tag.read(t)
+	t.end(tag.name)
+	return l
 }
 
-func (t *tagged) objectID() (*leaf, error) {
-	text, raw, err := t.text("$oid")
-	if err == nil && (len(text) != 24 || !isHex(text)) {
-		err = fmt.Errorf("$oid holds %.40q, which is not 24 hexadecimal digits", text)
-	}
-	if err != nil {
-		return nil, err
+func (t *tagged) objectID() *leaf {
+	text, raw := t.text("$oid")
+	if len(text) != 24 || !isHex(text) {
+		t.failf("$oid holds %.40q, which is not 24 hexadecimal digits", text)
 	}
 	return t.leaf(record.Datum{Kind: record.String, Bytes: text}, raw)
 }
 
 // symbol reads a text: of $symbol, and of $code, whose scope no value has a place for.
-func (t *tagged) symbol() (*leaf, error) {
-	text, raw, err := t.text("the tag")
-	if err != nil {
-		return nil, err
-	}
+func (t *tagged) symbol() *leaf {
+	text, raw := t.text("the tag")
 	return t.leaf(record.Datum{Kind: record.String, Bytes: text}, raw)
 }
 
-func (t *tagged) int32() (*leaf, error) { return t.integer("$numberInt", 32) }
-func (t *tagged) int64() (*leaf, error) { return t.integer("$numberLong", 64) }
+func (t *tagged) int32() *leaf { return t.integer("$numberInt", 32) }
+func (t *tagged) int64() *leaf { return t.integer("$numberLong", 64) }
 
-func (t *tagged) integer(tag string, bits int) (*leaf, error) {
-	text, _, err := t.text(tag)
-	if err != nil {
-		return nil, err
-	}
+func (t *tagged) integer(tag string, bits int) *leaf {
+	text, _ := t.text(tag)
 	n, wrong := strconv.ParseInt(string(text), 10, bits)
 	var room [20]byte
 	if wrong != nil || string(strconv.AppendInt(room[:0], n, 10)) != string(text) {
-		return nil, fmt.Errorf("%s holds %.40q, which is not an integer of %d bits", tag, text, bits)
+		t.failf("%s holds %.40q, which is not an integer of %d bits", tag, text, bits)
 	}
 	return t.leaf(record.Datum{Kind: record.Integer, Int: n}, text)
 }
 
-func (t *tagged) double() (*leaf, error) {
-	text, _, err := t.text("$numberDouble")
-	if err != nil {
-		return nil, err
-	}
-	switch string(text) {
-	case "NaN":
-		return t.leaf(record.Datum{Kind: record.Double, Double: math.NaN()}, nil)
-	case "Infinity":
-		return t.leaf(record.Datum{Kind: record.Double, Double: math.Inf(1)}, nil)
-	case "-Infinity":
-		return t.leaf(record.Datum{Kind: record.Double, Double: math.Inf(-1)}, nil)
+// notFinite are numbers that JSON cannot hold.
+var notFinite = map[string]float64{"NaN": math.NaN(), "Infinity": math.Inf(1), "-Infinity": math.Inf(-1)}
+
+func (t *tagged) double() *leaf {
+	text, _ := t.text("$numberDouble")
+	if f, is := notFinite[string(text)]; is {
+		return t.leaf(record.Datum{Kind: record.Double, Double: f}, nil)
 	}
 	f, wrong := strconv.ParseFloat(string(text), 64)
 	if wrong != nil || !isNumber(text) || !table.KeepsDouble(text, f) || f == 0 && bytes.ContainsAny(mantissa(text), "123456789") {
-		return nil, fmt.Errorf("$numberDouble holds %.40q, which is not a double", text)
+		t.failf("$numberDouble holds %.40q, which is not a double", text)
 	}
 	return t.leaf(record.Datum{Kind: record.Double, Double: f}, text)
 }
@@ -147,96 +130,81 @@ func mantissa(text []byte) []byte {
 }
 
 // decimal reads a decimal number, whose digits are all kept: in a column it is a text.
-func (t *tagged) decimal() (*leaf, error) {
-	text, _, err := t.text("$numberDecimal")
-	if err != nil {
-		return nil, err
+func (t *tagged) decimal() *leaf {
+	text, _ := t.text("$numberDecimal")
+	raw := text
+	if _, is := notFinite[string(text)]; is {
+		raw = nil
+	} else if !isNumber(text) {
+		t.failf("$numberDecimal holds %.40q, which is not a number", text)
 	}
-	d := record.Datum{Kind: record.String, Bytes: text}
-	switch string(text) {
-	case "NaN", "Infinity", "-Infinity":
-		return t.leaf(d, nil)
-	}
-	if !isNumber(text) {
-		return nil, fmt.Errorf("$numberDecimal holds %.40q, which is not a number", text)
-	}
-	return t.leaf(d, text)
+	return t.leaf(record.Datum{Kind: record.String, Bytes: text}, raw)
 }
 
 // date reads a moment: milliseconds since 1970, tagged or not, or a text of RFC 3339.
-func (t *tagged) date() (*leaf, error) {
+func (t *tagged) date() *leaf {
+	const long = `{"$numberLong":`
 	s := &t.scan
 	var ms int64
-	switch c := s.data[s.pos]; {
-	case c == '"':
-		text, _, _ := t.text("$date")
-		at, err := parseMoment(string(text))
-		if err != nil {
-			return nil, err
-		}
-		ms = at.UnixMilli()
-	case c == '{':
-		const open = `{"$numberLong":`
-		if !bytes.HasPrefix(s.data[s.pos:], []byte(open)) {
-			return nil, errors.New("$date holds neither $numberLong nor a text")
-		}
-		s.pos += len(open)
-		l, err := t.int64()
-		if err != nil {
-			return nil, err
-		}
-		if err := t.end("$numberLong"); err != nil {
-			return nil, err
-		}
-		ms = l.Int
+	switch rest := s.data[s.pos:]; {
+	case rest[0] == '"':
+		text, _ := t.text("$date")
+		ms = t.moment(string(text)).UnixMilli()
+	case bytes.HasPrefix(rest, []byte(long)):
+		s.pos += len(long)
+		ms = t.int64().Int
+		t.end("$numberLong")
 	default:
-		l, err := t.extended()
-		if err != nil || l == nil {
-			return nil, errors.New("$date holds neither $numberLong nor a text")
+		var raw []byte
+		if rest[0] != '{' && rest[0] != '[' {
+			raw = t.extended().raw
 		}
-		if ms, err = strconv.ParseInt(string(l.raw), 10, 64); err != nil {
-			return nil, fmt.Errorf("$date holds %.40q, which is not milliseconds", l.raw)
+		if raw == nil {
+			t.failf("$date holds neither $numberLong nor a text")
+		}
+		var err error
+		if ms, err = strconv.ParseInt(string(raw), 10, 64); err != nil {
+			t.failf("$date holds %.40q, which is not milliseconds", raw)
 		}
 	}
 	return t.leaf(record.Datum{Kind: record.Timestamp, Unit: record.Millis, Int: ms}, nil)
 }
 
-func parseMoment(text string) (time.Time, error) {
+func (t *tagged) moment(text string) time.Time {
 	at, err := time.Parse("2006-01-02T15:04:05Z07:00", text)
 	if err != nil {
 		at, err = time.Parse("2006-01-02T15:04:05Z0700", text) // of mongoexport before 3.0
 	}
 	if err != nil || strings.Contains(text, ",") || at.Nanosecond()%1e6 != 0 {
-		return at, fmt.Errorf("$date holds %.40q, which is not a time in milliseconds", text)
+		t.failf("$date holds %.40q, which is not a time in milliseconds", text)
 	}
-	return at, nil
+	return at
 }
 
 // binary reads bytes: {"base64":…,"subType":…}, or base64 and $type beside it. Those of the subtype 04 are a UUID.
-func (t *tagged) binary() (*leaf, error) {
+func (t *tagged) binary() *leaf {
 	s := &t.scan
 	var packed, raw, kind []byte
-	var err error
 	if s.data[s.pos] == '"' {
-		packed, raw, _ = t.text("$binary")
+		packed, raw = t.text("$binary")
 		if !bytes.HasPrefix(s.data[s.pos:], []byte(`,"$type":"`)) {
-			return nil, errors.New("$binary has no $type beside it")
+			t.failf("$binary has no $type beside it")
 		}
 		s.pos += len(`,"$type":`)
-		kind, _, _ = t.text("$type")
-	} else if packed, raw, kind, err = t.pair("$binary", "base64", "subType"); err != nil {
-		return nil, err
+		kind, _ = t.text("$type")
+	} else {
+		packed, raw, kind = t.pair("$binary", "base64", "subType")
 	}
 	subtype, wrong := strconv.ParseUint(string(kind), 16, 8)
 	if wrong != nil || len(kind) > 2 {
-		return nil, fmt.Errorf("$binary is of the subtype %.40q, which is not one", kind)
+		t.failf("$binary is of the subtype %.40q, which is not one", kind)
 	}
 	if subtype != 4 {
 		return t.bytes("$binary", packed, raw)
 	}
 	id, wrong := strictBase64.DecodeString(string(packed))
 	if wrong != nil || len(id) != 16 {
-		return nil, fmt.Errorf("$binary of the subtype 04 holds %.40q, which is not a UUID", packed)
+		t.failf("$binary of the subtype 04 holds %.40q, which is not a UUID", packed)
 	}
 	text := record.AppendUUID(nil, id)
 	return t.leaf(record.Datum{Kind: record.String, Bytes: text}, quoted(text))
@@ -250,7 +218,7 @@ func isHex(text []byte) bool {
 }
 
 // pair reads an object with two members that are strings, in any order. Raw is the first one as JSON.
-func (t *tagged) pair(tag, a, b string) (first, raw, second []byte, err error) {
+func (t *tagged) pair(tag, a, b string) (first, raw, second []byte) {
 	s := &t.scan
 	has := [2]bool{}
 	for n := 0; n < 2 && s.data[s.pos] == "{,"[n]; n++ {
@@ -263,76 +231,71 @@ func (t *tagged) pair(tag, a, b string) (first, raw, second []byte, err error) {
 		switch {
 		case string(key) == a && !has[0]:
 			has[0] = true
-			first, raw, err = t.text(a)
+			first, raw = t.text(a)
 		case string(key) == b && !has[1]:
 			has[1] = true
-			second, _, err = t.text(b)
+			second, _ = t.text(b)
 		default:
 			has = [2]bool{}
 			n = 2
 		}
-		if err != nil {
-			return nil, nil, nil, err
-		}
 	}
 	if !has[0] || !has[1] || s.data[s.pos] != '}' {
-		return nil, nil, nil, fmt.Errorf("%s does not hold %s and %s", tag, a, b)
+		t.failf("%s does not hold %s and %s", tag, a, b)
 	}
 	s.pos++
-	return first, raw, second, nil
+	return first, raw, second
 }
 
-func (t *tagged) uuid() (*leaf, error) {
-	text, _, err := t.text("$uuid")
-	if err != nil {
-		return nil, err
-	}
-	digits := bytes.ReplaceAll(text, []byte("-"), nil)
-	if len(text) != 36 || len(digits) != 32 || !isHex(digits) || text[8] != '-' || text[13] != '-' || text[18] != '-' || text[23] != '-' {
-		return nil, fmt.Errorf("$uuid holds %.40q, which is not a UUID", text)
-	}
+func (t *tagged) uuid() *leaf {
+	text, _ := t.text("$uuid")
+	id, wrong := hex.DecodeString(strings.ReplaceAll(string(text), "-", ""))
 	lower := bytes.ToLower(text)
+	if wrong != nil || len(id) != 16 || !bytes.Equal(record.AppendUUID(nil, id), lower) {
+		t.failf("$uuid holds %.40q, which is not a UUID", text)
+	}
 	return t.leaf(record.Datum{Kind: record.String, Bytes: lower}, quoted(lower))
 }
 
-var errTimestamp = errors.New(`$timestamp does not hold {"t":…,"i":…}, of 32 bits each`)
-
 // timestamp reads the internal clock of MongoDB, seconds and a count, which stay an object of both.
-func (t *tagged) timestamp() (*leaf, error) {
+func (t *tagged) timestamp() *leaf {
+	const wrong = `$timestamp does not hold {"t":…,"i":…}, of 32 bits each`
 	s := &t.scan
 	from := s.pos
 	for _, name := range []string{`{"t":`, `,"i":`} {
 		if !bytes.HasPrefix(s.data[s.pos:], []byte(name)) {
-			return nil, errTimestamp
+			t.failf(wrong)
 		}
 		s.pos += len(name)
 		start := s.pos
 		s.digits()
 		if _, err := strconv.ParseUint(string(s.data[start:s.pos]), 10, 32); err != nil {
-			return nil, errTimestamp
+			t.failf(wrong)
 		}
 	}
 	if s.data[s.pos] != '}' {
-		return nil, errTimestamp
+		t.failf(wrong)
 	}
 	s.pos++
-	raw := s.data[from:s.pos]
-	return t.leaf(record.Datum{Kind: record.JSON, Bytes: raw}, raw)
+	return t.object(from)
 }
 
 // pattern reads a regular expression, which stays an object of its parts.
-func (t *tagged) pattern() (*leaf, error) {
+func (t *tagged) pattern() *leaf {
 	from := t.scan.pos
-	if _, _, _, err := t.pair("$regularExpression", "pattern", "options"); err != nil {
-		return nil, err
-	}
+	t.pair("$regularExpression", "pattern", "options")
+	return t.object(from)
+}
+
+// object makes a leaf of the object that began at from.
+func (t *tagged) object(from int) *leaf {
 	raw := t.scan.data[from:t.scan.pos]
 	return t.leaf(record.Datum{Kind: record.JSON, Bytes: raw}, raw)
 }
 
-func (t *tagged) undefined() (*leaf, error) {
+func (t *tagged) undefined() *leaf {
 	if !t.scan.word("true") {
-		return nil, errors.New("$undefined does not hold true")
+		t.failf("$undefined does not hold true")
 	}
 	return t.leaf(record.Datum{}, jsonNull)
 }

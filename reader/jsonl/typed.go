@@ -3,7 +3,6 @@ package jsonl
 import (
 	"bytes"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"time"
 
@@ -133,26 +132,38 @@ type leaf struct {
 }
 
 // leaf returns a leaf, until the next one.
-func (t *tagged) leaf(d record.Datum, raw []byte) (*leaf, error) {
+func (t *tagged) leaf(d record.Datum, raw []byte) *leaf {
 	t.one = leaf{d, raw}
-	return &t.one, nil
+	return &t.one
 }
 
+// tagError is why a value cannot be what its tags say. It is what reading panics with.
+type tagError string
+
+func (e tagError) Error() string { return string(e) }
+
+func (t *tagged) failf(format string, a ...any) { panic(tagError(fmt.Sprintf(format, a...))) }
+
 // value reads the value of a column.
-func (t *tagged) value(tags Tags) (record.Datum, error) {
+func (t *tagged) value(tags Tags) (d record.Datum, err error) {
+	defer func() {
+		switch x := recover().(type) {
+		case nil:
+		case tagError:
+			err = x
+		default:
+			panic(x)
+		}
+	}()
 	from := len(t.out)
-	l, err := t.read(tags)
-	if err != nil {
-		return record.Datum{}, err
-	}
-	if l != nil {
+	if l := t.read(tags); l != nil {
 		return l.Datum, nil
 	}
 	return record.Datum{Kind: record.JSON, Bytes: t.out[from:len(t.out):len(t.out)]}, nil
 }
 
-// read reads the value at scan's place: a leaf, or one that it appends to out as JSON.
-func (t *tagged) read(tags Tags) (*leaf, error) {
+// read reads the value at scan's place: a leaf, or one that it appends to out as JSON; then it returns nil.
+func (t *tagged) read(tags Tags) *leaf {
 	if tags == DynamoDB {
 		return t.attribute()
 	}
@@ -160,25 +171,22 @@ func (t *tagged) read(tags Tags) (*leaf, error) {
 }
 
 // inner appends the value at scan's place to out, as JSON.
-func (t *tagged) inner(tags Tags) error {
+func (t *tagged) inner(tags Tags) {
 	keep := len(t.out)
-	l, err := t.read(tags)
-	if err != nil || l == nil {
-		return err
-	}
-	if l.Kind == record.Timestamp {
+	switch l := t.read(tags); {
+	case l == nil:
+	case l.Kind == record.Timestamp:
 		t.out = time.UnixMilli(l.Int).UTC().AppendFormat(t.out[:keep], `"2006-01-02T15:04:05.999Z"`)
-		return nil
+	case l.raw == nil:
+		t.failf("a nested NaN or infinity, which JSON cannot hold")
+	default:
+		t.out = append(t.out[:keep], l.raw...) // of binary values the bytes are there
 	}
-	if l.raw == nil {
-		return errors.New("a nested NaN or infinity, which JSON cannot hold")
-	}
-	t.out = append(t.out[:keep], l.raw...) // of binary values the bytes are there
-	return nil
 }
 
-// members appends an object whose values have tags to out. The scan is after its bracket and, if key is not nil, after its first key.
-func (t *tagged) members(tags Tags, key []byte) error {
+// members appends an object whose values have tags to out. The scan is after its bracket and, if key is not nil, after
+// its first key. It returns nil, as read does.
+func (t *tagged) members(tags Tags, key []byte) *leaf {
 	s := &t.scan
 	t.out = append(t.out, '{')
 	for n := 0; key != nil || s.data[s.pos] != '}'; n++ {
@@ -189,15 +197,11 @@ func (t *tagged) members(tags Tags, key []byte) error {
 		if key == nil {
 			key = t.literal()
 			s.pos++ // colon
-			if err := t.strayTag(tags, key); err != nil {
-				return err
-			}
+			t.strayTag(tags, key)
 		}
 		t.out = append(append(t.out, key...), ':')
 		key = nil
-		if err := t.inner(tags); err != nil {
-			return err
-		}
+		t.inner(tags)
 	}
 	s.pos++
 	t.out = append(t.out, '}')
@@ -205,10 +209,10 @@ func (t *tagged) members(tags Tags, key []byte) error {
 }
 
 // elements appends an array to out; each appends one of its elements. The scan is at its bracket.
-func (t *tagged) elements(each func() error) error {
+func (t *tagged) elements(each func()) {
 	s := &t.scan
 	if s.data[s.pos] != '[' {
-		return errors.New("want an array")
+		t.failf("want an array")
 	}
 	s.pos++
 	t.out = append(t.out, '[')
@@ -217,13 +221,10 @@ func (t *tagged) elements(each func() error) error {
 			s.pos++
 			t.out = append(t.out, ',')
 		}
-		if err := each(); err != nil {
-			return err
-		}
+		each()
 	}
 	s.pos++
 	t.out = append(t.out, ']')
-	return nil
 }
 
 // literal goes past the string at scan's place and returns it as it is written.
@@ -234,30 +235,29 @@ func (t *tagged) literal() []byte {
 }
 
 // text reads the string that a tag must have.
-func (t *tagged) text(tag string) (text, raw []byte, err error) {
+func (t *tagged) text(tag string) (text, raw []byte) {
 	s := &t.scan
 	if s.data[s.pos] != '"' {
-		return nil, nil, fmt.Errorf("%s does not hold a string", tag)
+		t.failf("%s does not hold a string", tag)
 	}
 	from := s.pos
 	text, _ = s.text()
-	return text, s.data[from:s.pos], nil
+	return text, s.data[from:s.pos]
 }
 
 // end goes past the bracket that closes a tagged value.
-func (t *tagged) end(tag string) error {
+func (t *tagged) end(tag string) {
 	if t.scan.data[t.scan.pos] != '}' {
-		return fmt.Errorf("a member beside %s", tag)
+		t.failf("a member beside %s", tag)
 	}
 	t.scan.pos++
 	t.found++
-	return nil
 }
 
 // number makes a leaf of the text of a number.
-func (t *tagged) number(tag string, text []byte) (*leaf, error) {
+func (t *tagged) number(tag string, text []byte) *leaf {
 	if !isNumber(text) {
-		return nil, fmt.Errorf("%s holds %.40q, which is not a number", tag, text)
+		t.failf("%s holds %.40q, which is not a number", tag, text)
 	}
 	return t.leaf(record.Datum{Kind: record.Number, Bytes: text}, text)
 }
@@ -269,11 +269,11 @@ func isNumber(text []byte) bool {
 }
 
 // bytes makes a leaf of base64; raw is its text as JSON.
-func (t *tagged) bytes(tag string, text, raw []byte) (*leaf, error) {
+func (t *tagged) bytes(tag string, text, raw []byte) *leaf {
 	from := len(t.out)
 	out, err := strictBase64.AppendDecode(t.out, text)
 	if err != nil || bytes.ContainsAny(text, "\r\n") { // which the decoder would skip
-		return nil, fmt.Errorf("%s holds %.40q, which is not base64", tag, text)
+		t.failf("%s holds %.40q, which is not base64", tag, text)
 	}
 	t.out = out
 	return t.leaf(record.Datum{Kind: record.Binary, Bytes: out[from:len(out):len(out)]}, raw)
@@ -291,75 +291,68 @@ var jsonTrue, jsonFalse, jsonNull = []byte("true"), []byte("false"), []byte("nul
 var attributeTypes = map[string]string{"S": "S", "N": "N", "B": "B", "BOOL": "BOOL", "NULL": "NULL", "M": "M", "L": "L", "SS": "SS", "NS": "NS", "BS": "BS"}
 
 // attribute reads a value of DynamoDB.
-func (t *tagged) attribute() (l *leaf, err error) {
+func (t *tagged) attribute() (l *leaf) {
 	s := &t.scan
 	if s.data[s.pos] != '{' || s.data[s.pos+1] != '"' {
-		return nil, errors.New(`want a value with its type, such as {"S":"text"}`)
+		t.failf(`want a value with its type, such as {"S":"text"}`)
 	}
 	s.pos++
 	key, _ := s.text()
 	tag := attributeTypes[string(key)]
 	s.pos++ // colon
 	switch tag {
-	case "S", "N", "B":
-		var text, raw []byte
-		if text, raw, err = t.text(tag); err != nil {
-			return nil, err
-		}
-		switch tag {
-		case "S":
-			l, err = t.leaf(record.Datum{Kind: record.String, Bytes: text}, raw)
-		case "N":
-			l, err = t.number(tag, text)
-		case "B":
-			l, err = t.bytes(tag, text, raw)
-		}
+	case "S":
+		text, raw := t.text(tag)
+		l = t.leaf(record.Datum{Kind: record.String, Bytes: text}, raw)
+	case "N":
+		text, _ := t.text(tag)
+		l = t.number(tag, text)
+	case "B":
+		text, raw := t.text(tag)
+		l = t.bytes(tag, text, raw)
 	case "BOOL":
 		switch {
 		case s.word("true"):
-			l, err = t.leaf(record.Datum{Kind: record.Boolean, Int: 1}, jsonTrue)
+			l = t.leaf(record.Datum{Kind: record.Boolean, Int: 1}, jsonTrue)
 		case s.word("false"):
-			l, err = t.leaf(record.Datum{Kind: record.Boolean}, jsonFalse)
+			l = t.leaf(record.Datum{Kind: record.Boolean}, jsonFalse)
 		default:
-			err = fmt.Errorf("%s does not hold true or false", tag)
+			t.failf("%s does not hold true or false", tag)
 		}
 	case "NULL":
-		if l, err = t.leaf(record.Datum{}, jsonNull); !s.word("true") {
-			err = fmt.Errorf("%s does not hold true", tag)
+		if l = t.leaf(record.Datum{}, jsonNull); !s.word("true") {
+			t.failf("%s does not hold true", tag)
 		}
 	case "M":
 		if s.data[s.pos] != '{' {
-			return nil, fmt.Errorf("%s does not hold an object", tag)
+			t.failf("%s does not hold an object", tag)
 		}
 		s.pos++
-		err = t.members(DynamoDB, nil)
+		t.members(DynamoDB, nil)
 	case "L":
-		err = t.elements(func() error { return t.inner(DynamoDB) })
+		t.elements(func() { t.inner(DynamoDB) })
 	case "SS", "NS", "BS":
-		err = t.elements(func() error { return t.member(tag) })
+		t.elements(func() { t.member(tag) })
 	default:
-		return nil, fmt.Errorf("%.40q is not a type of DynamoDB: S, N, B, BOOL, NULL, M, L, SS, NS or BS", key)
+		t.failf("%.40q is not a type of DynamoDB: S, N, B, BOOL, NULL, M, L, SS, NS or BS", key)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return l, t.end(tag)
+	t.end(tag)
+	return l
 }
 
 // member appends an element of a set to out.
-func (t *tagged) member(tag string) error {
-	text, raw, err := t.text(tag)
-	if err != nil {
-		return fmt.Errorf("%s holds an element that is not a string", tag)
+func (t *tagged) member(tag string) {
+	if t.scan.data[t.scan.pos] != '"' {
+		t.failf("%s holds an element that is not a string", tag)
 	}
+	text, raw := t.text(tag)
 	keep := len(t.out)
 	switch tag {
 	case "NS":
-		_, err = t.number(tag, text)
+		t.number(tag, text)
 		raw = text
 	case "BS":
-		_, err = t.bytes(tag, text, raw)
+		t.bytes(tag, text, raw)
 	}
 	t.out = append(t.out[:keep], raw...)
-	return err
 }
