@@ -131,16 +131,7 @@ func (p *Parser) cell(c *cell, pk bool, n int) bool {
 // Members that are not known might change the meaning of the value, so they are refused.
 func (p *Parser) namedCell(c *cell) bool {
 	s := &p.scan
-	s.pos++
-	for s.token() != '}' {
-		key, ok := p.key()
-		if !ok {
-			return false
-		}
-		var d record.Datum
-		if !p.scalar(&d) {
-			return false
-		}
+	if !p.scalars(func(key []byte, d record.Datum) bool {
 		switch {
 		case bytes.EqualFold(key, []byte("C")) && d.Kind == record.String && !c.hasName:
 			c.name, c.hasName = d.Bytes, true
@@ -162,14 +153,30 @@ func (p *Parser) namedCell(c *cell) bool {
 		default:
 			return p.refuse(string(c.name), CodeJSON, fmt.Sprintf("member %q of an exported value is not known or not of its type", key), s.pos)
 		}
+		return true
+	}) {
+		return false
+	}
+	if !c.hasName || !c.hasValue {
+		return p.refuse(string(c.name), CodeJSON, fmt.Sprintf("want C and V in an exported value before byte %d", s.pos+1), s.pos)
+	}
+	return true
+}
+
+// scalars reads an object of values that are neither objects nor arrays, and gives each member, until one is refused.
+func (p *Parser) scalars(each func(key []byte, d record.Datum) bool) bool {
+	s := &p.scan
+	s.pos++
+	for s.token() != '}' {
+		var d record.Datum
+		if key, ok := p.key(); !ok || !p.scalar(&d) || !each(key, d) {
+			return false
+		}
 		if s.token() == ',' {
 			s.pos++
 		}
 	}
 	s.pos++
-	if !c.hasName || !c.hasValue {
-		return p.refuse(string(c.name), CodeJSON, fmt.Sprintf("want C and V in an exported value before byte %d", s.pos+1), s.pos)
-	}
 	return true
 }
 
@@ -207,29 +214,14 @@ func (p *Parser) setCell(c *cell, pk bool) bool {
 		}
 		return p.refuse(string(c.name), code, fmt.Sprintf("%s: %s", table.Show(c.value.Bytes), why), p.scan.pos)
 	}
-	i := p.column(c.name)
-	if i >= 0 && p.seen[i] == p.turn || i < 0 && !p.keys.add(0, c.name) {
-		return p.twice(c.name)
+	i, ok := p.setField(c.name, c.value)
+	if ok && p.columns != nil && pk {
+		p.columns.pendingKeys = append(p.columns.pendingKeys, string(c.name))
 	}
-	if p.columns != nil {
-		p.columns.note(c.name, c.value)
-		if pk {
-			p.columns.pendingKeys = append(p.columns.pendingKeys, string(c.name))
-		}
+	if ok && i >= 0 && c.stamp != NoTimestamp {
+		p.timestamps[i], p.stamped = c.stamp, true
 	}
-	if i < 0 {
-		if p.options.Strict && !p.strange {
-			p.unknown, p.strange = append(p.unknown, c.name...), true
-		}
-		return true
-	}
-	p.seen[i] = p.turn
-	p.record.Fields[i] = c.value
-	if c.stamp != NoTimestamp {
-		p.timestamps[i] = c.stamp
-		p.stamped = true
-	}
-	return true
+	return ok
 }
 
 const (

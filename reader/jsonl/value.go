@@ -90,8 +90,8 @@ func (p *Parser) member(id uint32, name, key []byte, depth int) bool {
 		}
 	}
 	if !nested {
-		if i < 0 && p.options.Strict && !p.strange && p.options.Tags == NoTags && s.token() != 'n' { // a null loses nothing
-			p.unknown, p.strange = append(p.unknown, name...), true
+		if i < 0 && p.options.Strict && p.options.Tags == NoTags && s.token() != 'n' { // a null loses nothing
+			p.notColumn(name)
 		}
 		return p.value(i, name, depth)
 	}
@@ -166,8 +166,8 @@ func (p *Parser) value(i int, name []byte, depth int) bool {
 		if !p.untag(name, &d, start) {
 			return false
 		}
-		if i < 0 && p.options.Strict && !p.strange && d.Kind != record.Null {
-			p.unknown, p.strange = append(p.unknown, name...), true
+		if i < 0 && p.options.Strict && d.Kind != record.Null {
+			p.notColumn(name)
 		}
 	}
 	if p.options.Untyped && d.Kind == record.JSON && !p.unexpected(name, d.Bytes, start) {

@@ -134,21 +134,12 @@ func (p *Parser) wideCell(pk bool) bool {
 	s := &p.scan
 	from := s.pos
 	m := wideMembers{at: -1}
-	s.pos++
-	for s.token() != '}' {
-		key, _ := p.key()
-		var d record.Datum
-		if !p.scalar(&d) {
-			return false
-		}
-		if !m.set(s, key, d) {
-			return p.refuse(string(m.name), CodeJSON, fmt.Sprintf("member %q of a value is not known or not of its type", key), s.pos)
-		}
-		if s.token() == ',' {
-			s.pos++
-		}
+	if !p.scalars(func(key []byte, d record.Datum) bool {
+		return m.set(s, key, d) ||
+			p.refuse(string(m.name), CodeJSON, fmt.Sprintf("member %q of a value is not known or not of its type", key), s.pos)
+	}) {
+		return false
 	}
-	s.pos++
 	if !m.named || !m.valued {
 		return p.refuse(string(m.name), CodeJSON, fmt.Sprintf("want C and V in a value before byte %d", s.pos+1), from)
 	}
@@ -160,20 +151,32 @@ func (p *Parser) wideCell(pk bool) bool {
 		p.record.Cells = append(p.record.Cells, record.Cell{Name: m.name, Datum: d, At: m.at})
 		return true
 	}
-	i := p.column(m.name)
-	if i >= 0 && p.seen[i] == p.turn || i < 0 && !p.keys.add(0, m.name) {
-		return p.twice(m.name)
+	_, ok = p.setField(m.name, d)
+	return ok
+}
+
+// setField puts a value of an exported row into the field i of its name, -1 is none; false says that bad is set.
+func (p *Parser) setField(name []byte, d record.Datum) (i int, ok bool) {
+	i = p.column(name)
+	if i >= 0 && p.seen[i] == p.turn || i < 0 && !p.keys.add(0, name) {
+		return i, p.twice(name)
 	}
 	if p.columns != nil {
-		p.columns.note(m.name, d)
+		p.columns.note(name, d)
 	}
 	if i >= 0 {
-		p.seen[i] = p.turn
-		p.record.Fields[i] = d
-	} else if p.options.Strict && !p.strange {
-		p.unknown, p.strange = append(p.unknown, m.name...), true
+		p.seen[i], p.record.Fields[i] = p.turn, d
+	} else if p.options.Strict {
+		p.notColumn(name)
 	}
-	return true
+	return i, true
+}
+
+// notColumn notes the first member that is not a column.
+func (p *Parser) notColumn(name []byte) {
+	if !p.strange {
+		p.unknown, p.strange = append(p.unknown, name...), true
+	}
 }
 
 // set takes a member.
@@ -246,11 +249,7 @@ func (m *wideMembers) datum(s *scanner) (d record.Datum, ok bool) {
 		n, err := strconv.ParseUint(string(v.Bytes), 10, 64)
 		d.Int = int64(n)
 		return d, err == nil && v.Kind == record.Number
-	case record.Date, record.TimeOfDay, record.Timestamp:
-		n, err := strconv.ParseInt(string(v.Bytes), 10, 64)
-		d.Int = n
-		return d, err == nil && v.Kind == record.Number
-	case record.Integer:
+	case record.Date, record.TimeOfDay, record.Timestamp, record.Integer:
 		n, err := strconv.ParseInt(string(v.Bytes), 10, 64)
 		d.Int = n
 		return d, err == nil && v.Kind == record.Number
