@@ -17,18 +17,13 @@ func appendTime(dst []byte, d *record.Datum) []byte {
 	case record.Date:
 		return time.Unix(0, 0).UTC().AddDate(0, 0, int(d.Int)).AppendFormat(dst, time.DateOnly)
 	case record.TimeOfDay:
-		return unitTime(d.Int, d.Unit).AppendFormat(dst, time.TimeOnly+fractions[d.Unit])
+		return d.Moment().AppendFormat(dst, time.TimeOnly+fractions[d.Unit])
 	}
 	layout := "2006-01-02T15:04:05" + fractions[d.Unit]
 	if !d.Local {
 		layout += "Z"
 	}
-	return unitTime(d.Int, d.Unit).AppendFormat(dst, layout)
-}
-
-func unitTime(n int64, unit record.Unit) time.Time {
-	seconds, rest := n/int64(unit), n%int64(unit)
-	return time.Unix(seconds, rest*(1e9/int64(unit))).UTC()
+	return d.Moment().AppendFormat(dst, layout)
 }
 
 var fractions = map[record.Unit]string{record.Millis: ".000", record.Micros: ".000000", record.Nanos: ".000000000"}
@@ -49,7 +44,7 @@ func timestampValue(v *table.Value, spec *table.Time, d *record.Datum) *table.Re
 		}
 		local = !spec.Zoned
 	case record.Timestamp:
-		at, local = unitTime(d.Int, d.Unit), d.Local
+		at, local = d.Moment(), d.Local
 	case record.Date:
 		at, local = time.Date(1970, 1, 1+int(d.Int), 0, 0, 0, 0, time.UTC), true
 	default:

@@ -104,7 +104,7 @@ func appendText(dst []byte, d *record.Datum) []byte {
 	case record.Boolean:
 		return strconv.AppendBool(dst, d.Int != 0)
 	case record.Decimal:
-		return appendDecimal(dst, d)
+		return d.AppendDecimal(dst)
 	case record.Date, record.TimeOfDay, record.Timestamp:
 		return appendTime(dst, d)
 	}
@@ -131,7 +131,7 @@ func integerValue(v *table.Value, d *record.Datum, exact bool) *table.Reason {
 		*v = table.Value{Type: table.Integer, Int: int64(d.Double)}
 		return nil
 	case record.Decimal:
-		n := unscaled(d)
+		n := d.Unscaled()
 		if !n.IsInt64() {
 			return outOfRange("the decimal's digits do not fit in 64 bits")
 		}
@@ -192,7 +192,7 @@ func (c *Converter) doubleValue(v *table.Value, d *record.Datum, exact bool) *ta
 		return tooPrecise()
 	case record.Decimal:
 		from := len(c.scratch)
-		c.scratch = appendDecimal(c.scratch, d)
+		c.scratch = d.AppendDecimal(c.scratch)
 		return c.parseDouble(v, c.scratch[from:], false)
 	}
 	return wrong("not a number")

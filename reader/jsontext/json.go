@@ -3,7 +3,6 @@ package jsontext
 import (
 	"encoding/base64"
 	"math"
-	"math/big"
 	"strconv"
 	"time"
 
@@ -68,51 +67,21 @@ func Append(dst []byte, d *record.Datum) []byte {
 	case record.Double:
 		return Float(dst, d.Double, 64)
 	case record.Decimal:
-		return Decimal(dst, d.Bytes, d.Scale)
+		return d.AppendDecimal(dst)
 	case record.Date:
 		return time.Unix(d.Int*86400, 0).UTC().AppendFormat(dst, `"2006-01-02"`)
 	case record.TimeOfDay:
-		return Moment(d).AppendFormat(dst, `"15:04:05.999999999"`)
+		return d.Moment().AppendFormat(dst, `"15:04:05.999999999"`)
 	case record.Timestamp:
 		if d.Local {
-			return Moment(d).AppendFormat(dst, `"2006-01-02T15:04:05.999999999"`)
+			return d.Moment().AppendFormat(dst, `"2006-01-02T15:04:05.999999999"`)
 		}
-		return Moment(d).AppendFormat(dst, `"2006-01-02T15:04:05.999999999Z07:00"`)
+		return d.Moment().AppendFormat(dst, `"2006-01-02T15:04:05.999999999Z07:00"`)
 	case record.Binary:
 		dst = append(dst, '"')
 		return append(base64.StdEncoding.AppendEncode(dst, d.Bytes), '"')
 	}
 	return append(dst, "null"...)
-}
-
-// Moment is a time of day or a timestamp as a time in UTC.
-func Moment(d *record.Datum) time.Time {
-	unit := int64(d.Unit)
-	return time.Unix(d.Int/unit, d.Int%unit*(1e9/unit)).UTC()
-}
-
-// Decimal writes unscaled * 10^-scale in plain digits.
-func Decimal(dst, unscaled []byte, scale int32) []byte {
-	v := new(big.Int).SetBytes(unscaled)
-	if len(unscaled) > 0 && unscaled[0]&0x80 != 0 {
-		v.Sub(v, new(big.Int).Lsh(big.NewInt(1), uint(8*len(unscaled))))
-	}
-	digits := v.Append(nil, 10)
-	if digits[0] == '-' {
-		dst, digits = append(dst, '-'), digits[1:]
-	}
-	if scale <= 0 {
-		dst = append(dst, digits...)
-		for ; scale < 0 && v.Sign() != 0; scale++ {
-			dst = append(dst, '0')
-		}
-		return dst
-	}
-	for len(digits) <= int(scale) {
-		digits = append([]byte{'0'}, digits...)
-	}
-	point := len(digits) - int(scale)
-	return append(append(append(dst, digits[:point]...), '.'), digits[point:]...)
 }
 
 // Half is a floating-point number of 16 bits.

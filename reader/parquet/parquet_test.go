@@ -206,7 +206,8 @@ func TestDecimalsHaveAllTheirDigits(t *testing.T) {
 		{[]byte{0}, 2, "0.00"}, {[]byte{0xff}, 2, "-0.01"}, {[]byte{0x7f}, 0, "127"}, {[]byte{5}, -2, "500"},
 		{[]byte{0x80, 0, 0, 0, 0, 0, 0, 0, 0}, 3, "-2361183241434822606.848"}, {nil, 1, "0.0"},
 	} {
-		if got := string(jsontext.Decimal(nil, c.b, c.scale)); got != c.want {
+		d := record.Datum{Bytes: c.b, Scale: c.scale}
+		if got := string(d.AppendDecimal(nil)); got != c.want {
 			t.Errorf("%x scale %d is %s, not %s", c.b, c.scale, got, c.want)
 		}
 	}
