@@ -11,23 +11,9 @@ import (
 	"example.com/tsimport/reader/record"
 )
 
-// readers make data of the texts of types that the kind alone does not say it of.
+// readers make data of the texts of types that may be a key's, where the kind alone does not say it.
 var readers = map[string]func(d *record.Datum, text []byte, scratch *[]byte) error{
-	"float4": readFloat, "bool": readBool, "bytea": readBytes, "timestamp": readTime, "timestamptz": readTime,
-}
-
-// readFloat makes the double that a float4 is, not the nearest to its text.
-func readFloat(d *record.Datum, text []byte, _ *[]byte) (err error) {
-	d.Double, err = strconv.ParseFloat(string(text), 32)
-	return err
-}
-
-func readBool(d *record.Datum, text []byte, _ *[]byte) error {
-	d.Int = 0
-	if len(text) == 1 && text[0] == 't' {
-		d.Int = 1
-	}
-	return nil
+	"bytea": readBytes, "timestamp": readTime, "timestamptz": readTime,
 }
 
 func readBytes(d *record.Datum, text []byte, scratch *[]byte) (err error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"example.com/tsimport/ratelimit"
@@ -45,25 +46,7 @@ type lagWatch struct {
 	watch Watch
 	asked time.Time // when the lag was last found to be small enough
 
-	paused pausedFor
-}
-
-// pausedFor has a lock of its own: whoever asks does not wait for a server.
-type pausedFor struct {
-	sync.Mutex
-	time.Duration
-}
-
-func (p *pausedFor) add(d time.Duration) {
-	p.Lock()
-	defer p.Unlock()
-	p.Duration += d
-}
-
-func (p *pausedFor) total() time.Duration {
-	p.Lock()
-	defer p.Unlock()
-	return p.Duration
+	paused atomic.Int64 // a Duration: whoever asks does not wait for a server
 }
 
 // check fails if the lag can never be known.
@@ -85,7 +68,7 @@ func (l *lagWatch) wait(ctx context.Context) error {
 	held := false
 	defer func() {
 		if held {
-			l.paused.add(time.Since(begun))
+			l.paused.Add(int64(time.Since(begun)))
 		}
 	}()
 	if begun.Sub(l.asked) < lagEvery {

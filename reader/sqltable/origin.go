@@ -273,7 +273,7 @@ func (o *Origin) Paused() time.Duration {
 	if o.lag == nil {
 		return 0
 	}
-	return o.lag.paused.total()
+	return time.Duration(o.lag.paused.Load())
 }
 
 // Snapshots says which ranges were read from which snapshot, in this process.

@@ -181,16 +181,16 @@ func TestReadingPausesWhileReplicationLags(t *testing.T) {
 		var notes []string
 		l.onPause = func(why string) { notes = append(notes, why) }
 		begun := time.Now()
-		if err := l.wait(t.Context()); err != nil || time.Since(begun) != 3*lagEvery || l.paused.total() != 3*lagEvery || s.opened != 2 {
-			t.Errorf("%v after %v, paused for %v, %d sessions", err, time.Since(begun), l.paused.total(), s.opened)
+		if err := l.wait(t.Context()); err != nil || time.Since(begun) != 3*lagEvery || time.Duration(l.paused.Load()) != 3*lagEvery || s.opened != 2 {
+			t.Errorf("%v after %v, paused for %v, %d sessions", err, time.Since(begun), time.Duration(l.paused.Load()), s.opened)
 		}
 		s.lags = []any{time.Hour} // it is not asked for again so soon
-		if err := l.wait(t.Context()); err != nil || l.paused.total() != 3*lagEvery {
-			t.Errorf("%v, %v", err, l.paused.total())
+		if err := l.wait(t.Context()); err != nil || time.Duration(l.paused.Load()) != 3*lagEvery {
+			t.Errorf("%v, %v", err, time.Duration(l.paused.Load()))
 		}
 		time.Sleep(lagEvery)
-		if err := l.wait(t.Context()); err != nil || l.paused.total() != 4*lagEvery {
-			t.Errorf("%v, %v", err, l.paused.total())
+		if err := l.wait(t.Context()); err != nil || time.Duration(l.paused.Load()) != 4*lagEvery {
+			t.Errorf("%v, %v", err, time.Duration(l.paused.Load()))
 		}
 		if len(notes) != 2 || notes[0] != "reading is held up, for replication lags by 6s, and max-lag allows 5s" {
 			t.Errorf("%q", notes)
@@ -210,8 +210,8 @@ func TestAReadingThatIsHeldUpForTooLongEnds(t *testing.T) {
 			}
 			l := &lagWatch{server: s, max: time.Second, limit: time.Minute}
 			err := l.wait(t.Context())
-			if err == nil || !final(err) || !strings.Contains(err.Error(), want) || l.paused.total() < time.Minute || l.paused.total() > time.Minute+2*lagEvery {
-				t.Errorf("%v, paused for %v", err, l.paused.total())
+			if err == nil || !final(err) || !strings.Contains(err.Error(), want) || time.Duration(l.paused.Load()) < time.Minute || time.Duration(l.paused.Load()) > time.Minute+2*lagEvery {
+				t.Errorf("%v, paused for %v", err, time.Duration(l.paused.Load()))
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
