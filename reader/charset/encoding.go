@@ -88,24 +88,15 @@ func lookup(label string) encoding.Encoding {
 	return nil
 }
 
-// tables keeps what is costly to make, by canonical name.
-var tables struct {
-	sync.Mutex
-	byName map[string]*table
-}
+// tables keeps what is costly to make, by canonical name: a *table each.
+var tables sync.Map
 
 func tableOf(name string, enc encoding.Encoding) *table {
-	tables.Lock()
-	defer tables.Unlock()
-	if t := tables.byName[name]; t != nil {
-		return t
+	t, known := tables.Load(name)
+	if !known {
+		t, _ = tables.LoadOrStore(name, newTable(name, enc))
 	}
-	if tables.byName == nil {
-		tables.byName = map[string]*table{}
-	}
-	t := newTable(name, enc)
-	tables.byName[name] = t
-	return t
+	return t.(*table)
 }
 
 // DetectBOM looks for a signature in the first bytes of a file: its encoding and its length. That of UTF-32 is none: ask
@@ -165,21 +156,10 @@ func CountUTF8(head []byte) (wide int) {
 	return wide
 }
 
-// ASCIICompatible says whether every byte below 0x80 stands for itself wherever it occurs: true for UTF-8, EUC-JP and
-// the single-byte encodings. GB18030, GBK, Big5 and Shift-JIS have second bytes from 0x40 (GB18030: from 0x30), and
-// EUC-KR, read as its superset CP949, letters; SafeBytes knows them.
-func (e Encoding) ASCIICompatible() bool {
-	for b := range byte(0x80) {
-		if !e.safe(b) {
-			return false
-		}
-	}
-	return true
-}
-
 // SafeBytes says whether each of set, ASCII characters, stands for itself wherever it occurs: it is never the second
-// or a later byte of a character. Line ends, commas, quotes and tabs are safe in all but UTF-16 and EBCDIC; '|' and
-// '\' are not in GB18030, GBK, Big5 and Shift-JIS.
+// or a later byte of a character. All are in UTF-8, EUC-JP and the encodings of one byte. Line ends, commas, quotes and
+// tabs are safe in all but UTF-16 and EBCDIC; '|' and '\' are not in GB18030, GBK, Big5 and Shift-JIS, and letters not
+// in EUC-KR, read as its superset CP949.
 func (e Encoding) SafeBytes(set []byte) bool {
 	return !slices.ContainsFunc(set, func(b byte) bool { return !e.safe(b) })
 }
