@@ -5,81 +5,71 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // Names of the dialects of programs.
 const (
-	mysql           = "mysql"
-	mysqlBatch      = "mysql-batch"
-	mysqlTab        = "mysql-tab"
-	postgres        = "postgres"
-	postgresCSV     = "postgres-csv"
-	clickHouse      = "clickhouse"
-	clickHouseNames = "clickhouse-names"
-	clickHouseTypes = "clickhouse-types"
-	clickHouseCSV   = "clickhouse-csv"
-	csvNames        = "clickhouse-csv-names"
-	csvTypes        = "clickhouse-csv-types"
-	hive            = "hive"
-	hiveEscaped     = "hive-escaped"
-	hivePlain       = "hive-plain"
-	excel           = "excel"
-	sqlite          = "sqlite"
-	sqliteQuote     = "sqlite-quote"
+	mysql         = "mysql"
+	mysqlBatch    = "mysql-batch"
+	mysqlTab      = "mysql-tab"
+	postgres      = "postgres"
+	postgresCSV   = "postgres-csv"
+	clickHouse    = "clickhouse"
+	clickHouseCSV = "clickhouse-csv"
+	hive          = "hive"
+	hiveEscaped   = "hive-escaped"
+	hivePlain     = "hive-plain"
+	excel         = "excel"
+	sqlite        = "sqlite"
+	sqliteQuote   = "sqlite-quote"
 )
 
-// Programs are the names of the dialects that Named knows, those that users need first.
-var Programs = []string{
-	mysql, postgres, clickHouse, hive, excel, sqlite, sqliteQuote, postgresCSV, clickHouseCSV,
-	mysqlBatch, mysqlTab, clickHouseNames, clickHouseTypes, csvNames, csvTypes, hiveEscaped, hivePlain,
+// programs are the dialects in which programs write their dumps, those first that users need first.
+var programs = []Dialect{
+	text(mysql, EscapesMySQL, Dialect{Doubt: "NULL"}),
+	text(postgres, EscapesPostgres, Dialect{EndMark: `\.`}),
+	text(clickHouse, EscapesClickHouse, Dialect{Types: FindTypes}),
+	text(hive, EscapesUnknown, Dialect{Delimiter: "\x01"}),
+	{Name: excel, Quote: '"', EOL: '\n'},
+	{Name: sqlite, Delimiter: ",", Quote: '"', EOL: '\n', Blank: true},
+	{Name: sqliteQuote, Delimiter: ",", Quote: '\'', EOL: '\n', Null: "NULL", Typed: true},
+	{Name: postgresCSV, Delimiter: ",", Quote: '"', EOL: '\n', Blank: true, EndMark: `\.`},
+	{Name: clickHouseCSV, Delimiter: ",", Quote: '"', EOL: '\n', Blank: true, Null: `\N`, Types: FindTypes},
+	text(mysqlBatch, EscapesMySQL, Dialect{Null: "NULL", Doubt: `\N`}),
+	text(mysqlTab, EscapesMySQL, Dialect{}),
+	text("clickhouse-names", EscapesClickHouse, Dialect{}),
+	text("clickhouse-types", EscapesClickHouse, Dialect{Types: WithTypes}),
+	{Name: "clickhouse-csv-names", Delimiter: ",", Quote: '"', EOL: '\n', Blank: true, Null: `\N`},
+	{Name: "clickhouse-csv-types", Delimiter: ",", Quote: '"', EOL: '\n', Blank: true, Null: `\N`, Types: WithTypes},
+	text(hiveEscaped, EscapesHive, Dialect{Delimiter: "\x01"}),
+	{Name: hivePlain, Delimiter: "\x01", Null: `\N`, EOL: '\n', Blank: true},
 }
+
+// text is a dialect without quotes, with what d says beside what all have.
+func text(name string, e Escapes, d Dialect) Dialect {
+	d.Name, d.Escapes, d.Escape, d.EOL, d.Blank = name, e, '\\', '\n', true
+	d.Delimiter, d.Null = cmp.Or(d.Delimiter, "\t"), cmp.Or(d.Null, `\N`)
+	return d
+}
+
+// Programs are the names of the dialects that Named knows, those that users need first.
+var Programs = func() (names []string) {
+	for _, d := range programs {
+		names = append(names, d.Name)
+	}
+	return names
+}()
 
 // Named returns the dialect in which a program writes its dumps, and whether an unquoted empty field is an empty string in
 // it. Some leave something open that a file itself tells: Settle finds it out.
 func Named(name string) (d Dialect, emptyIsText, ok bool) {
-	d = Dialect{Name: name, Delimiter: "\t", Escape: '\\', Null: `\N`, EOL: '\n', Blank: true}
-	switch name {
-	case mysql, mysqlBatch, mysqlTab:
-		d.Escapes, d.Doubt = EscapesMySQL, "NULL"
-		switch name {
-		case mysqlBatch:
-			d.Null, d.Doubt = "NULL", `\N`
-		case mysqlTab:
-			d.Doubt = ""
-		}
-		return d, true, true
-	case postgres:
-		d.Escapes, d.EndMark = EscapesPostgres, `\.`
-		return d, true, true
-	case clickHouse, clickHouseNames, clickHouseTypes:
-		d.Escapes, d.Types = EscapesClickHouse, typesOf(name)
-		return d, true, true
-	case hive, hiveEscaped, hivePlain:
-		d.Delimiter, d.Escapes = "\x01", EscapesUnknown
-		switch name {
-		case hiveEscaped:
-			d.Escapes = EscapesHive
-		case hivePlain:
-			d.Escapes, d.Escape = EscapesText, 0
-		}
-		return d, true, true
+	i := slices.Index(Programs, name)
+	if i < 0 {
+		return d, false, false
 	}
-	d = Dialect{Name: name, Delimiter: ",", Quote: '"', EOL: '\n', Blank: true}
-	switch name {
-	case postgresCSV:
-		d.EndMark = `\.`
-	case clickHouseCSV, csvNames, csvTypes:
-		d.Null, d.Types = `\N`, typesOf(name)
-	case excel:
-		d.Delimiter, d.Blank = "", false
-	case sqlite:
-	case sqliteQuote:
-		d.Quote, d.Null, d.Typed, d.Blank = '\'', "NULL", true, false
-	default:
-		return Dialect{}, false, false
-	}
-	return d, false, true
+	return programs[i], programs[i].Quote == 0, true
 }
 
 // SetEscape changes the escape character that the program uses by default; 0 is none. With Hive it also says whether the
@@ -95,16 +85,6 @@ func (d *Dialect) SetEscape(escape byte) {
 	case d.Name == hive || d.Name == hivePlain:
 		d.Name, d.Escapes = hiveEscaped, EscapesHive
 	}
-}
-
-func typesOf(name string) Types {
-	switch {
-	case strings.HasSuffix(name, "-names"):
-		return NoTypes
-	case strings.HasSuffix(name, "-types"):
-		return WithTypes
-	}
-	return FindTypes
 }
 
 // Settle finds out, by the beginning of a text, what the dialect of a program leaves open. Header says that the text has
