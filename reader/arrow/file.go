@@ -89,23 +89,15 @@ func (f *File) readFooter() error {
 	if k, err := f.r.ReadAt(b, f.size-int64(len(end))-n); k < len(b) {
 		return noEOF(err)
 	}
-	footer := newFlat(b)
-	t := footer.root()
+	t := newFlat(b).root()
 	head, _ := t.child(1)
 	version := t.number(0, 2, 0)
 	if version == 0 { // Arrow 0.14 leaves it unset
 		version = f.versionBefore()
 	}
-	s, err := readSchema(head, version)
-	if err != nil {
-		return err
-	}
-	f.layout = newLayout(f.name, s, f.o.Flatten)
+	f.layout = newLayout(f.name, readSchema(head, version), f.o.Flatten)
 	f.described = blocks(t, 2)
 	found := blocks(t, 3)
-	if footer.err != nil {
-		return footer.err
-	}
 	if err := apart(append(slices.Clone(f.described), found...), f.size); err != nil {
 		return err
 	}

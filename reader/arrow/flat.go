@@ -7,13 +7,12 @@ import (
 
 var errMetadata = errors.New("damaged metadata")
 
-// flat reads FlatBuffers, the encoding of the metadata. Each offset and length is checked against the bytes that there are; the first one
-// that is wrong sets err, and from then on everything is absent. Tables may be shared, and in damaged metadata be their own
-// descendants: budget is how many more may be read.
+// flat reads FlatBuffers, the encoding of the metadata. Each offset and length is checked against the bytes that there
+// are; one that is wrong is a failure. Tables may be shared, and in damaged metadata be their own descendants: budget is
+// how many more may be read.
 type flat struct {
 	b      []byte
 	budget int
-	err    error
 }
 
 // newFlat reads a buffer. No table of a sound one takes less than 8 bytes.
@@ -28,50 +27,33 @@ type flatTable struct {
 	listed int // bytes of that list
 }
 
-func (f *flat) fail() {
-	if f.err == nil {
-		f.err = errMetadata
-	}
-}
-
 func (f *flat) bytes(at, n int) []byte {
-	if f.err != nil || at < 0 || n < 0 || at > len(f.b)-n {
-		f.fail()
-		return nil
+	if at < 0 || n < 0 || at > len(f.b)-n {
+		panic(failure{errMetadata})
 	}
 	return f.b[at : at+n]
 }
 
-func (f *flat) u32(at int) int {
-	if b := f.bytes(at, 4); b != nil {
-		return int(binary.LittleEndian.Uint32(b))
-	}
-	return 0
-}
+func (f *flat) u32(at int) int { return int(binary.LittleEndian.Uint32(f.bytes(at, 4))) }
 
 func (f *flat) root() flatTable { return f.table(f.u32(0)) }
 
 func (f *flat) table(at int) flatTable {
-	if f.budget--; f.budget < 0 {
-		f.fail()
-	}
 	t := flatTable{in: f, at: at, fields: at - int(int32(f.u32(at)))}
 	head := f.bytes(t.fields, 4)
-	if head == nil {
-		return flatTable{in: f}
-	}
 	t.listed, t.size = int(binary.LittleEndian.Uint16(head)), int(binary.LittleEndian.Uint16(head[2:]))
-	if t.listed < 4 || f.bytes(t.fields, t.listed) == nil || f.bytes(at, t.size) == nil {
-		f.fail()
-		return flatTable{in: f}
+	if f.budget--; f.budget < 0 || t.listed < 4 {
+		panic(failure{errMetadata})
 	}
+	f.bytes(t.fields, t.listed)
+	f.bytes(at, t.size)
 	return t
 }
 
 // field returns where the i-th field of a table is, and false if the table does not have it.
 func (t flatTable) field(i, width int) (at int, ok bool) {
 	slot := 4 + 2*i
-	if slot+2 > t.listed || t.in.err != nil {
+	if slot+2 > t.listed {
 		return 0, false
 	}
 	offset := int(binary.LittleEndian.Uint16(t.in.b[t.fields+slot:]))
@@ -79,8 +61,7 @@ func (t flatTable) field(i, width int) (at int, ok bool) {
 		return 0, false
 	}
 	if offset+width > t.size {
-		t.in.fail()
-		return 0, false
+		panic(failure{errMetadata})
 	}
 	return t.at + offset, true
 }
@@ -111,7 +92,7 @@ func (t flatTable) child(i int) (flatTable, bool) {
 	if !ok {
 		return flatTable{in: t.in}, false
 	}
-	return t.in.table(at + t.in.u32(at)), t.in.err == nil
+	return t.in.table(at + t.in.u32(at)), true
 }
 
 // list returns where the elements of a vector begin and how many there are.
@@ -121,10 +102,10 @@ func (t flatTable) list(i, width int) (at, n int) {
 		return 0, 0
 	}
 	at += t.in.u32(at)
-	if n = t.in.u32(at); n > len(t.in.b)/width || t.in.bytes(at+4, n*width) == nil {
-		t.in.fail()
-		return 0, 0
+	if n = t.in.u32(at); n > len(t.in.b)/width {
+		panic(failure{errMetadata})
 	}
+	t.in.bytes(at+4, n*width)
 	return at + 4, n
 }
 
@@ -132,7 +113,7 @@ func (t flatTable) list(i, width int) (at, n int) {
 func (t flatTable) tables(i int) []flatTable {
 	at, n := t.list(i, 4)
 	var all []flatTable
-	for ; n > 0 && t.in.err == nil; n-- {
+	for ; n > 0; n-- {
 		all = append(all, t.in.table(at+t.in.u32(at)))
 		at += 4
 	}

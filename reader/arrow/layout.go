@@ -144,7 +144,11 @@ var ErrReplaced = errors.New("it is replaced within the file")
 
 // damaged turns a panic while bytes are decoded into an error.
 func damaged(err *error) {
-	if x := recover(); x != nil {
+	switch x := recover().(type) {
+	case nil:
+	case failure:
+		*err = x.error
+	default:
 		*err = fmt.Errorf("damaged data: %v", x)
 	}
 }

@@ -51,13 +51,15 @@ func (f *field) fail(err error) {
 	panic(failure{err})
 }
 
+func (f *field) failf(format string, a ...any) { f.fail(fmt.Errorf(format, a...)) }
+
 func (l *loader) check(err error) {
 	if err != nil {
 		l.at.fail(err)
 	}
 }
 
-func (l *loader) failf(format string, a ...any) { l.at.fail(fmt.Errorf(format, a...)) }
+func (l *loader) failf(format string, a ...any) { l.at.failf(format, a...) }
 
 var errShort = errors.New("it has fewer values than its batch has rows")
 

@@ -40,10 +40,10 @@ type batch struct {
 }
 
 // readMessage reads the metadata of a message.
-func readMessage(b []byte) (message, error) {
-	f := newFlat(b)
-	t := f.root()
-	m := message{kind: int64(uint8(t.number(1, 1, 0))), body: t.number(3, 8, 0)}
+func readMessage(b []byte) (m message, err error) {
+	defer catch(&err)
+	t := newFlat(b).root()
+	m = message{kind: int64(uint8(t.number(1, 1, 0))), body: t.number(3, 8, 0)}
 	version := t.number(0, 2, 0)
 	m.head, _ = t.child(2)
 	for _, pair := range t.tables(4) {
@@ -51,17 +51,13 @@ func readMessage(b []byte) (message, error) {
 			return m, errors.New("the batches are compressed as only Arrow 0.17 did it, which is not supported; write it with a later version")
 		}
 	}
-	if f.err != nil {
-		return m, f.err
-	}
 	if m.body < 0 {
 		return m, errMetadata
 	}
 	switch m.kind {
 	case messageSchema:
-		var err error
-		m.schema, err = readSchema(m.head, version)
-		return m, err
+		m.schema = readSchema(m.head, version)
+		return m, nil
 	case messageDictionary, messageBatch:
 		return m, nil
 	}
@@ -69,8 +65,9 @@ func readMessage(b []byte) (message, error) {
 }
 
 // readBatch reads the head of a batch of a body with so many bytes.
-func readBatch(t flatTable, body int64, version int64) (*batch, error) {
-	b := &batch{rows: t.number(0, 8, 0), codec: codecNone, version: version, views: t.numbers(4, 8)}
+func readBatch(t flatTable, body int64, version int64) (b *batch, err error) {
+	defer catch(&err)
+	b = &batch{rows: t.number(0, 8, 0), codec: codecNone, version: version, views: t.numbers(4, 8)}
 	at, n := t.list(1, 16)
 	b.nodes = t.in.words(at, 2*n)
 	at, n = t.list(2, 16)
@@ -82,9 +79,6 @@ func readBatch(t flatTable, body int64, version int64) (*batch, error) {
 		if method := packed.number(1, 1, 0); method != 0 {
 			return nil, fmt.Errorf("compression method %d is not known", method)
 		}
-	}
-	if t.in.err != nil {
-		return nil, t.in.err
 	}
 	if b.rows < 0 || b.rows > maxRows {
 		return nil, fmt.Errorf("a batch of %d rows is not possible", b.rows)
@@ -108,9 +102,6 @@ const maxRows = 1 << 48
 // words returns numbers of 64 bits that follow each other.
 func (f *flat) words(at, n int) []int64 {
 	raw := f.bytes(at, 8*n)
-	if raw == nil {
-		return nil
-	}
 	all := make([]int64, n)
 	for i := range all {
 		all[i] = int64(binary.LittleEndian.Uint64(raw[8*i:]))

@@ -1,8 +1,6 @@
 package arrow
 
 import (
-	"errors"
-	"fmt"
 	"unicode/utf8"
 
 	"example.com/tsimport/reader/record"
@@ -97,91 +95,65 @@ const (
 	version5 = 4
 )
 
-func readSchema(t flatTable, version int64) (*schema, error) {
-	if t.in.err != nil {
-		return nil, t.in.err
-	}
+func readSchema(t flatTable, version int64) *schema {
+	var none *field
 	if version != version4 && version != version5 {
-		return nil, fmt.Errorf("the metadata are of version %d; versions 4 and 5 are supported, which all programs have written since 2017", version+1)
+		none.failf("the metadata are of version %d; versions 4 and 5 are supported, which all programs have written since 2017", version+1)
 	}
 	if t.number(0, 2, 0) != 0 {
-		return nil, errors.New("the values are big endian, which is not supported; write them on a little-endian machine")
+		none.failf("the values are big endian, which is not supported; write them on a little-endian machine")
 	}
 	s := &schema{version: version, byID: map[int64]*field{}}
 	for _, child := range t.tables(1) {
-		f, err := s.field(child, "", 0)
-		if err != nil {
-			return nil, err
-		}
-		s.fields = append(s.fields, f)
-	}
-	if t.in.err != nil {
-		return nil, t.in.err
+		s.fields = append(s.fields, s.field(child, "", 0))
 	}
 	if len(s.fields) == 0 {
-		return nil, errors.New("it has no columns")
+		none.failf("it has no columns")
 	}
-	return s, nil
+	return s
 }
 
-func (s *schema) field(t flatTable, prefix string, depth int) (*field, error) {
+func (s *schema) field(t flatTable, prefix string, depth int) *field {
+	var none *field
 	if depth > maxDepth {
-		return nil, fmt.Errorf("columns are nested more than %d deep", maxDepth)
+		none.failf("columns are nested more than %d deep", maxDepth)
 	}
 	f := &field{name: t.text(0), typ: int(uint8(t.number(2, 1, 0)))}
 	if f.path = prefix + f.name; !utf8.ValidString(f.name) {
-		return nil, fmt.Errorf("the name of column %q is not UTF-8", f.path)
+		none.failf("the name of column %q is not UTF-8", f.path)
 	}
 	details, _ := t.child(3)
-	if t.in.err != nil {
-		return nil, t.in.err
-	}
-	if err := f.interpret(details); err != nil {
-		return nil, fmt.Errorf("column %s: %w", f.path, err)
-	}
+	f.interpret(details)
 	names := map[string]bool{}
 	for _, child := range t.tables(5) {
-		c, err := s.field(child, f.path+".", depth+1)
-		if err != nil {
-			return nil, err
-		}
+		c := s.field(child, f.path+".", depth+1)
 		if names[c.name] {
 			f.twice = c.name
 		}
 		names[c.name] = true
 		f.fields = append(f.fields, c)
 	}
-	if t.in.err != nil {
-		return nil, t.in.err
-	}
-	if err := f.checkFields(details); err != nil {
-		return nil, fmt.Errorf("column %s: %w", f.path, err)
-	}
+	f.checkFields(details)
 	f.extend(t)
 	if e, ok := t.child(4); ok {
-		if err := s.encode(f, e); err != nil {
-			return nil, fmt.Errorf("column %s: %w", f.path, err)
-		}
+		s.encode(f, e)
 	}
-	return f, t.in.err
+	return f
 }
 
 // encode notes that the values of f are in a dictionary.
-func (s *schema) encode(f *field, t flatTable) error {
+func (s *schema) encode(f *field, t flatTable) {
 	index := &field{name: f.name, path: f.path, typ: typeInt, kind: record.Integer, width: 4, flavor: signed}
 	if it, ok := t.child(1); ok {
-		if err := index.integer(it); err != nil {
-			return err
-		}
+		index.integer(it)
 	}
 	f.dict = &encoding{id: t.number(0, 8, 0), index: index}
 	values := *f
 	values.dict = nil
 	if other := s.byID[f.dict.id]; other != nil && !other.same(&values) {
-		return fmt.Errorf("dictionary %d has values of two types", f.dict.id)
+		f.failf("dictionary %d has values of two types", f.dict.id)
 	}
 	s.byID[f.dict.id] = &values
-	return nil
 }
 
 // same reports whether values of two fields look the same.
@@ -199,24 +171,23 @@ func (f *field) same(g *field) bool {
 
 var units = [...]record.Unit{record.Seconds, record.Millis, record.Micros, record.Nanos}
 
-func (f *field) setUnit(n int64) error {
+func (f *field) setUnit(n int64) {
 	if n < 0 || int(n) >= len(units) {
-		return fmt.Errorf("time unit %d is not known", n)
+		f.failf("time unit %d is not known", n)
 	}
 	f.unit = units[n]
-	return nil
 }
 
 // interpret decides what the field's values are.
-func (f *field) interpret(t flatTable) error {
+func (f *field) interpret(t flatTable) {
 	switch f.typ {
-	case typeNull:
+	case typeNull, typeRuns:
 	case typeInt:
-		return f.integer(t)
+		f.integer(t)
 	case typeFloat:
 		p := t.number(0, 2, 0)
 		if f.kind = record.Double; p < 0 || p > 2 {
-			return fmt.Errorf("floating point of precision %d is not known", p)
+			f.failf("floating point of precision %d is not known", p)
 		}
 		f.width = 2 << p
 	case typeBinary, typeLargeBinary, typeBinaryView:
@@ -226,7 +197,7 @@ func (f *field) interpret(t flatTable) error {
 	case typeBool:
 		f.kind = record.Boolean
 	case typeDecimal:
-		return f.decimal(t)
+		f.decimal(t)
 	case typeDate:
 		f.kind, f.width = record.Date, 4
 		if t.number(0, 2, 1) == 1 {
@@ -234,40 +205,36 @@ func (f *field) interpret(t flatTable) error {
 		}
 	case typeTime:
 		bits := t.number(1, 4, 32)
-		if err := f.setUnit(t.number(0, 2, 1)); err != nil {
-			return err
-		}
+		f.setUnit(t.number(0, 2, 1))
 		f.kind, f.width = record.TimeOfDay, int(bits/8)
 		if bits != 32 && bits != 64 || (bits == 32) != (f.unit <= record.Millis) {
-			return fmt.Errorf("a time of %d bits does not go with its unit", bits)
+			f.failf("a time of %d bits does not go with its unit", bits)
 		}
 	case typeTimestamp:
 		f.kind, f.width, f.local = record.Timestamp, 8, t.text(1) == ""
-		return f.setUnit(t.number(0, 2, 0))
+		f.setUnit(t.number(0, 2, 0))
 	case typeDuration:
 		f.kind, f.width, f.flavor = record.Integer, 8, signed
-		return f.setUnit(t.number(0, 2, 1))
+		f.setUnit(t.number(0, 2, 1))
 	case typeInterval:
-		return f.interval(t.number(0, 2, 0))
+		f.interval(t.number(0, 2, 0))
 	case typeFixedBinary:
 		f.kind = record.Binary
-		return f.fixed(t.number(0, 4, 0))
+		f.fixed(t.number(0, 4, 0))
 	case typeFixedList:
 		f.kind = record.JSON
-		return f.fixed(t.number(0, 4, 0))
+		f.fixed(t.number(0, 4, 0))
 	case typeList, typeLargeList, typeListView, typeLargeListView, typeStruct, typeMap, typeUnion:
 		f.kind = record.JSON
-	case typeRuns:
 	default:
-		return fmt.Errorf("type %d is not known", f.typ)
+		f.failf("type %d is not known", f.typ)
 	}
-	return nil
 }
 
-func (f *field) integer(t flatTable) error {
+func (f *field) integer(t flatTable) {
 	bits := t.number(0, 4, 0)
 	if bits != 8 && bits != 16 && bits != 32 && bits != 64 {
-		return fmt.Errorf("integers of %d bits are not known", bits)
+		f.failf("integers of %d bits are not known", bits)
 	}
 	f.kind, f.width = record.Integer, int(bits/8)
 	switch {
@@ -276,22 +243,20 @@ func (f *field) integer(t flatTable) error {
 	case bits == 64:
 		f.kind = record.Unsigned
 	}
-	return nil
 }
 
-func (f *field) decimal(t flatTable) error {
+func (f *field) decimal(t flatTable) {
 	scale, bits := t.number(1, 4, 0), t.number(2, 4, 128)
 	switch {
 	case bits != 32 && bits != 64 && bits != 128 && bits != 256:
-		return fmt.Errorf("decimals of %d bits are not known", bits)
+		f.failf("decimals of %d bits are not known", bits)
 	case scale > maxScale || scale < -maxScale:
-		return fmt.Errorf("decimals with a scale of %d are not supported", scale)
+		f.failf("decimals with a scale of %d are not supported", scale)
 	}
 	f.kind, f.width, f.scale = record.Decimal, int(bits/8), int32(scale)
-	return nil
 }
 
-func (f *field) interval(unit int64) error {
+func (f *field) interval(unit int64) {
 	switch unit {
 	case 0:
 		f.kind, f.width, f.flavor = record.Integer, 4, monthsOnly
@@ -300,21 +265,19 @@ func (f *field) interval(unit int64) error {
 	case 2:
 		f.kind, f.width, f.flavor = record.JSON, 16, monthsDaysNanos
 	default:
-		return fmt.Errorf("interval unit %d is not known", unit)
+		f.failf("interval unit %d is not known", unit)
 	}
-	return nil
 }
 
-func (f *field) fixed(n int64) error {
+func (f *field) fixed(n int64) {
 	if n < 0 || n > maxWidth {
-		return fmt.Errorf("values of %d bytes or elements are not possible", n)
+		f.failf("values of %d bytes or elements are not possible", n)
 	}
 	f.width = int(n)
-	return nil
 }
 
 // checkFields checks that a field has the fields that its type needs.
-func (f *field) checkFields(t flatTable) error {
+func (f *field) checkFields(t flatTable) {
 	n := len(f.fields)
 	wrong := n != 0
 	switch f.typ {
@@ -329,25 +292,25 @@ func (f *field) checkFields(t flatTable) error {
 			f.kind = f.fields[1].kind
 		}
 	case typeUnion:
-		return f.union(t)
+		wrong = false
+		f.union(t)
 	}
 	if wrong {
-		return fmt.Errorf("its type (%d) does not go with its %d fields", f.typ, n)
+		f.failf("its type (%d) does not go with its %d fields", f.typ, n)
 	}
-	return nil
 }
 
-func (f *field) union(t flatTable) error {
+func (f *field) union(t flatTable) {
 	switch mode := t.number(0, 2, 0); mode {
 	case 0:
 		f.flavor = sparse
 	case 1:
 		f.flavor = dense
 	default:
-		return fmt.Errorf("union mode %d is not known", mode)
+		f.failf("union mode %d is not known", mode)
 	}
 	if f.twice != "" {
-		return fmt.Errorf("two members of the union are called %q, and nothing would tell them apart", f.twice)
+		f.failf("two members of the union are called %q, and nothing would tell them apart", f.twice)
 	}
 	ids := t.numbers(1, 4)
 	if len(ids) == 0 {
@@ -358,14 +321,13 @@ func (f *field) union(t flatTable) error {
 	f.codes = map[int8]int{}
 	for i, id := range ids {
 		if id < 0 || id > 127 || i >= len(f.fields) {
-			return fmt.Errorf("a union of %d members has the code %d", len(f.fields), id)
+			f.failf("a union of %d members has the code %d", len(f.fields), id)
 		}
 		f.codes[int8(id)] = i
 	}
 	if len(f.codes) != len(f.fields) {
-		return errors.New("the codes of the union are not one for each member")
+		f.failf("the codes of the union are not one for each member")
 	}
-	return nil
 }
 
 // extend applies the extension types that say more of a value than its storage does. All others come as they are stored.

@@ -166,8 +166,7 @@ func (s *Stream) end() error {
 	if n < 0 || int64(len(b)) > s.o.metadata() || string(b[n+4:]) != Magic || int64(binary.LittleEndian.Uint32(b[n:])) != int64(n) {
 		return errors.New("the footer is not right: it is cut short, or something follows it")
 	}
-	footer := newFlat(b[:n])
-	if listed := len(blocks(footer.root(), 3)); footer.err != nil || listed != s.batches {
+	if listed := len(blocks(newFlat(b[:n]).root(), 3)); listed != s.batches {
 		return fmt.Errorf("the footer lists %d record batches; save the file and load that, if batches are not in its order", listed)
 	}
 	return io.EOF

@@ -86,7 +86,7 @@ func (v *vector) find(i int64) (*vector, int64) {
 			at := v.integer(i, v.f.dict.index)
 			chunk, k := v.dict.find(at)
 			if chunk == nil {
-				v.f.fail(fmt.Errorf("its dictionary has no value %d", at))
+				v.f.failf("its dictionary has no value %d", at)
 			}
 			if chunk.null(k) || chunk.f.typ != typeRuns {
 				return chunk, k
