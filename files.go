@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/tablestore/accesskey"
 	"example.com/tsimport/jobs/recurring"
 	"example.com/tsimport/pipeline"
@@ -24,6 +25,20 @@ type Summary struct {
 	Unfinished                          int64    // after an error; of a dry run, all rows that would have been written
 	RunDir                              string   // summary.json there says more
 	RejectsFiles                        []string // with the rejected records; the one with the reasons is the last
+	BadInputs                           []BadInput
+}
+
+// BadInput is a file that a load with OnlyNew has set aside for what it holds, and has loaded the others.
+type BadInput struct{ Name, Reason string }
+
+// ErrTooManyBad: more than a tenth of the inputs, and more than one, are bad. The others were loaded.
+var ErrTooManyBad = errors.New("so many inputs are bad that the request or the place may be wrong")
+
+func badInputs(bad []pipeline.BadInput) (all []BadInput) {
+	for _, b := range bad {
+		all = append(all, BadInput{b.Name, b.Reason})
+	}
+	return all
 }
 
 // ErrNothingNew: no input is new, and Request.FailIfNothingNew is set.
@@ -96,6 +111,12 @@ func run(ctx context.Context, r *Request, cfg pipeline.Config) (summary *Summary
 		}
 	}()
 	report, err := pipeline.Run(ctx, cfg)
+	if only := new(pipeline.OnlyBadError); errors.As(err, &only) {
+		if summary = (&Summary{BadInputs: badInputs(only.Bad)}); only.Exit() == exitcode.Failed {
+			return summary, &failure{ErrTooManyBad, err}
+		}
+		return summary, nil
+	}
 	if nothing := new(plan.NothingNew); errors.As(err, &nothing) {
 		if r.FailIfNothingNew {
 			return nil, &failure{ErrNothingNew, err}
@@ -111,12 +132,15 @@ func run(ctx context.Context, r *Request, cfg pipeline.Config) (summary *Summary
 	s := &Summary{
 		Read: report.Read, Written: report.Written, Rejected: report.Rejected, Superseded: report.Superseded, ConditionFailed: report.ConditionFailed, MaybeApplied: report.MaybeApplied,
 		Archived: report.Archived, Unfinished: report.Unfinished, RunDir: report.RunDir, RejectsFiles: report.RejectsFiles,
+		BadInputs: badInputs(report.BadInputs),
 	}
 	switch {
 	case err != nil:
 		err = public(err)
 	case report.State == pipeline.StateErrorLimit:
 		err = &failure{ErrErrorLimit, fmt.Errorf("load into table %s: %d of %d records were rejected, more than MaxErrors allows; see %s", r.Table, s.Rejected, s.Read, s.RunDir)}
+	case report.State == pipeline.StateFinished && report.ExitCode == exitcode.Failed:
+		err = &failure{ErrTooManyBad, fmt.Errorf("load into table %s: %s; see %s", r.Table, pipeline.BadText(report.BadInputs), s.RunDir)}
 	case report.State == pipeline.StateInterrupted:
 		err = &failure{ErrInterrupted, fmt.Errorf("load into table %s: interrupted: %w", r.Table, ErrInterrupted)}
 	}

@@ -126,11 +126,10 @@ func TestFilesThatComeAgainAreLoadedOnce(t *testing.T) {
 	options.FailIfNothingNew = true
 	load("nothing new", 0, ErrNothingNew)
 	must(t, os.WriteFile(file, []byte("id,n\na,2\nb,3\n"), 0o600))
-	var usage *UsageError
 	o := options
 	o.RunDir = filepath.Join(dir, "changed")
-	if _, err := w.load(o, file); !errors.As(err, &usage) || !strings.Contains(err.Error(), "in.csv") {
-		t.Errorf("a changed file: %v", err)
+	if s, err := w.load(o, file); err != nil || len(s.BadInputs) != 1 || filepath.Base(s.BadInputs[0].Name) != "in.csv" || !strings.Contains(s.BadInputs[0].Reason, "changed") {
+		t.Errorf("a changed file: %v, %v", s, err)
 	}
 	options.ReloadChanged = true
 	load("reloaded", 2, nil)
@@ -152,7 +151,7 @@ func TestFilesThatComeAgainAreLoadedOnce(t *testing.T) {
 		"OnlyNew and Limit":           {Recurring: Recurring{OnlyNew: true}, Writing: Writing{Limit: 1}},
 		"DoneMarker":                  {Recurring: Recurring{DoneMarker: "done"}},
 	} {
-		if _, err := w.load(o, file); !errors.As(err, &usage) || !strings.Contains(err.Error(), text) {
+		if _, err := w.load(o, file); !errors.As(err, new(*UsageError)) || !strings.Contains(err.Error(), text) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

@@ -28,6 +28,7 @@ type account struct {
 	tables   *tableLedger         // nil if there is one table
 	hot      *partitioner.HotKeys // of rows that are final; of a dry run, of all
 	dryRows  int64                // of a dry run
+	asides   *asides              // nil if bad inputs end the load
 	// form appends a row whose record was not kept, as rejects have it; nil is appendRow.
 	form func(dst, body []byte) []byte
 }
@@ -156,8 +157,11 @@ func (a *account) reject(s *table.Split, r table.Reject) {
 			a.onKept(s.Ordinal, &r)
 		}
 	}
-	if a.report.overLimit(a.limit, false) {
+	switch {
+	case a.asides == nil && a.report.overLimit(a.limit, false):
 		a.stop.stop(errLimit)
+	case a.asides != nil && r.Reason.Code != table.CodeSeam:
+		a.asides.countRejected(s.Ordinal)
 	}
 }
 

@@ -42,7 +42,7 @@ func (a *admission) enter(p *intake.Parsed) {
 	for i := range p.Rejects {
 		r := &p.Rejects[i]
 		at := int(r.Span.Record) + 1
-		report.Read += a.readProgress.fresh(p.Split, read, int64(at)-read)
+		a.countRead(p.Split, read, int64(at)-read)
 		read = int64(at)
 		a.account.rejected(p.Split, r)
 		if a.stop.stopped() {
@@ -50,7 +50,7 @@ func (a *admission) enter(p *intake.Parsed) {
 			break
 		}
 	}
-	report.Read += a.readProgress.fresh(p.Split, read, int64(p.Records)-read)
+	a.countRead(p.Split, read, int64(p.Records)-read)
 	if a.readProgress != nil {
 		a.readProgress.counted(p, report.BytesRead)
 	}
@@ -64,6 +64,13 @@ func (a *admission) enter(p *intake.Parsed) {
 		report.ExpiredCells += int64(e.Cells)
 	}
 	a.keepArchived(p)
+}
+
+// countRead counts those of n records of a split from one on that no attempt has counted before.
+func (a *admission) countRead(s *table.Split, from, n int64) {
+	n = a.readProgress.fresh(s, from, n)
+	a.account.report.Read += n
+	a.account.asides.countRead(s.Ordinal, n)
 }
 
 // ended notes that a source was read to its end.

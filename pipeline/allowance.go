@@ -36,6 +36,9 @@ func (a *allowance) saved() {
 	}
 }
 
+// withhold lets no row leave until a checkpoint describes the load as it is now.
+func (a *allowance) withhold() { a.left, a.next = 0, 0 }
+
 // spend counts a row that leaves. It reports whether a new checkpoint is needed soon.
 func (a *allowance) spend() (low bool) {
 	a.left--

@@ -155,6 +155,7 @@ type Marks struct {
 type Limits struct {
 	Records   int64 // records to read; 0 is all
 	MaxErrors MaxErrors
+	SetAside  bool // a bad file is left out and named in the report, in place of ending the load; MaxErrors is then of each file
 	// MaxTables is how many tables rows may go to, where --table has expressions, those of the archive included; 0 takes
 	// plan.DefaultMaxTables.
 	MaxTables int

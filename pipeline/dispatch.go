@@ -11,6 +11,7 @@ import (
 
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/bottleneck"
 	"example.com/tsimport/pipeline/intake"
@@ -94,7 +95,11 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 	}
 	report.LateUntil = from.late
 	d.account = &account{report: report, rejects: f.folder, ends: cfg.Watch.Ends, onReject: cfg.Watch.OnReject, onKept: cfg.Watch.OnKept, options: x.Options, files: f, limit: cfg.Limits.MaxErrors, stop: d.stopper, hot: partitioner.NewHotKeys(keyType), form: in.RowForm()}
-	if report.overLimit(cfg.Limits.MaxErrors, false) {
+	d.account.asides = newAsides(cfg, report, a.planned, from.snapshot, in)
+	if d.account.asides != nil {
+		d.account.asides.added = d.withhold
+	}
+	if d.account.asides == nil && report.overLimit(cfg.Limits.MaxErrors, false) {
 		d.stopper.stop(errLimit) // earlier attempts have passed it
 	}
 	if m.Several() {
@@ -254,6 +259,8 @@ func (d *dispatcher) hand(h intake.Handed, ok bool) {
 		d.input.err = h.Err
 	case h.Ended != nil:
 		d.admission.ended(h.Ended)
+	case h.Aside != nil:
+		d.account.asides.add(h.Aside.Source, client.OneLine(h.Aside.Err.Error()))
 	default:
 		d.take(h.Parsed)
 	}
@@ -505,6 +512,18 @@ func (r *Report) count(f *flight, a answer, stats writer.Stats) {
 			r.WriteCU += int64(f.Outcomes[i].WriteCU)
 		}
 	}
+}
+
+// withhold has no row leave its lane before a checkpoint says which inputs are set aside: an attempt that resumes counts on the order of
+// those that may have been sent.
+func (d *dispatcher) withhold() {
+	if d.checkpointer == nil || !d.checkpointer.ordered {
+		return
+	}
+	for _, l := range d.lanes.all {
+		l.withhold()
+	}
+	d.checkpointer.now = true
 }
 
 // recut takes a new partition map.

@@ -63,6 +63,9 @@ var drawnModes = map[string]drawnMode{
 	// Killed at its checkpoint 0, then in another table at checkpoint 1, …, until it has no such checkpoint any more.
 	"every checkpoint": {run: (*drawnLoad).runAtEveryCheckpoint, records: 100},
 	"damage":           {failing: 0.2, run: (*drawnLoad).runDamaged},
+	// One file is bad: the others are loaded.
+	"bad file":          {failing: 0.3, run: (*drawnLoad).runWithBadFile},
+	"numbered bad file": {failing: 0.15, leaves: numberedRows, run: (*drawnLoad).runWithBadFile},
 }
 
 // leaves is what a load leaves in the table.
@@ -221,6 +224,9 @@ func (m *drawnLoad) settle(flip func() bool) {
 		// Whether a delete that was repeated found its row is not known; the count of rejects would not be either.
 		o.condition = table.Ignore
 	}
+	if m.hasBadFile() { // what happened to a record shows only where no other has its key
+		o.mode, o.condition, o.deleteNull, m.input.unique, m.input.refused, m.input.spoiled = table.Put, table.Ignore, false, true, false, false
+	}
 	m.input.refused = m.input.refused && o.mode != table.Delete
 }
 
@@ -228,7 +234,7 @@ func (m *drawnLoad) formats() []string {
 	switch {
 	case m.input.amounts: // integers that are text of Parquet and JSON stay text
 		return []string{"csv", "csv.gz"}
-	case m.mode.leaves == lastRows && m.name != "damage" && m.rnd.IntN(4) == 0:
+	case m.mode.leaves == lastRows && m.name != "damage" && !m.hasBadFile() && m.rnd.IntN(4) == 0:
 		return append(slices.Clone(drawnFormats), standardInput, standardInput, standardInput)
 	}
 	return drawnFormats
@@ -284,7 +290,7 @@ func (m *drawnLoad) configure(files []string) {
 		m.mode.also(m)
 	}
 	m.killed.keys = m.orderingKeys()
-	if m.mode.leaves == lastRows && m.name != "damage" && rnd.IntN(5) == 0 {
+	if m.mode.leaves == lastRows && m.name != "damage" && !m.hasBadFile() && rnd.IntN(5) == 0 {
 		cfg.Limits.Records = int64(1 + rnd.IntN(len(m.records)))
 		m.records = m.records[:cfg.Limits.Records]
 	}

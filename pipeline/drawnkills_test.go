@@ -94,7 +94,7 @@ func (m *drawnLoad) untilDone() *Report {
 			if at.gently = m.rnd.IntN(4) == 0; at.gently {
 				at.save = 0
 			}
-			if m.rnd.IntN(4) == 0 {
+			if m.rnd.IntN(4) == 0 && !m.cfg.Limits.SetAside {
 				m.cfg.Limits.MaxErrors = MaxErrors{Rows: int64(m.rnd.IntN(30))}
 			}
 		}

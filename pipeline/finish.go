@@ -67,7 +67,8 @@ func (a *attempt) end(d *dispatcher, err error) error {
 		*late = time.Time{}
 	}
 	a.report.Sections = d.input.flow.Sections()
-	finished := err == nil && !a.report.overLimit(a.cfg.Limits.MaxErrors, true)
+	d.account.asides.end()
+	finished := err == nil && (a.cfg.Limits.SetAside || !a.report.overLimit(a.cfg.Limits.MaxErrors, true))
 	if d.checkpointer != nil && (!finished || a.cfg.Checkpoint.Keep) {
 		if keepErr := d.keepLast(); keepErr != nil {
 			a.report.CheckpointError = keepErr.Error() // the one before still holds
@@ -84,6 +85,7 @@ func (a *attempt) end(d *dispatcher, err error) error {
 
 // finish closes the ledger and the run folder. err is what ended the load early, if anything did.
 func finish(ctx context.Context, cfg *Config, report *Report, folder *rundir.Folder, start time.Time, err error) (*Report, error) {
+	countNights(cfg, report.BadInputs)
 	err = report.conclude(cfg, err)
 	err = errors.Join(err, report.balance(), folder.Close())
 	report.RejectsFiles = folder.RejectsFiles()
@@ -91,7 +93,7 @@ func finish(ctx context.Context, cfg *Config, report *Report, folder *rundir.Fol
 		report.RejectReasons = reasons // without them the files still have all
 	}
 	if err == nil && report.State == StateFinished && cfg.once() && !cfg.DryRun {
-		err = cfg.Resume.Known.Loaded(ctx)
+		err = cfg.Resume.Known.Loaded(ctx, report.BadInputs)
 	}
 	report.measure(time.Since(start))
 	report.countIndexes()
@@ -148,7 +150,7 @@ func (r *Report) countIndexes() {
 func (r *Report) conclude(cfg *Config, err error) error {
 	var interrupted *Interrupted
 	switch {
-	case errors.Is(err, errLimit), err == nil && r.overLimit(cfg.Limits.MaxErrors, true):
+	case errors.Is(err, errLimit), err == nil && r.overLimit(cfg.Limits.MaxErrors, true) && !cfg.Limits.SetAside:
 		r.State, r.ExitCode = StateErrorLimit, exitcode.ErrorLimit
 	case errors.As(err, &interrupted):
 		r.State, r.ExitCode = StateInterrupted, interrupted.ExitCode
@@ -158,6 +160,9 @@ func (r *Report) conclude(cfg *Config, err error) error {
 		r.State, r.ExitCode = StateFinished, exitcode.Rejects
 	default:
 		r.State, r.ExitCode = StateFinished, exitcode.OK
+	}
+	if r.State == StateFinished {
+		r.ExitCode = r.badCode(r.ExitCode)
 	}
 	if r.State == StateFinished && r.Unfinished > 0 && !cfg.DryRun {
 		return fmt.Errorf("%d rows that an earlier attempt read are missing now; has the input changed?", r.Unfinished)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 
+	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 )
@@ -21,10 +22,18 @@ type Known interface {
 	// Blocks returns what was learned of the inputs since the last call, for Restore of a later attempt.
 	Blocks() []byte
 	Restore(blocks []byte) error
-	// Loaded comes when the load has finished, before its checkpoint is removed.
-	Loaded(ctx context.Context) error
-	// NothingNew comes in place of all this when nothing was chosen.
-	NothingNew(ctx context.Context) error
+	// Loaded comes when the load has finished, before its checkpoint is removed. Bad are the inputs that were set aside.
+	Loaded(ctx context.Context, bad []BadInput) error
+	// NothingNew comes in place of all this when nothing was chosen, or only what is bad.
+	NothingNew(ctx context.Context, bad []BadInput) error
+	// Same reports whether an input is known to have the content that the run that is resumed has begun with, though not its version.
+	Same(ctx context.Context, name string) (bool, error)
+	// Nights is on how many nights an input was bad that has the same content.
+	Nights(name string) int
+	// Works reports whether the table has taken any input.
+	Works() bool
+	// Bad are inputs that earlier loads have set aside and Select has left out.
+	Bad() []BadInput
 }
 
 // once reports whether inputs are loaded once for the table.
@@ -32,10 +41,22 @@ func (c *Config) once() bool { return c.Resume.Known != nil && c.Resume.Known.On
 
 // nothingNew completes a load that has nothing to do.
 func (a *attempt) nothingNew(ctx context.Context, err error) error {
-	if a.cfg.once() && !a.cfg.DryRun && errors.As(err, new(*plan.NothingNew)) {
-		if noteErr := a.cfg.Resume.Known.NothingNew(ctx); noteErr != nil {
-			return noteErr
+	nothing := new(plan.NothingNew)
+	if !errors.As(err, &nothing) {
+		return err
+	}
+	if a.cfg.once() {
+		countNights(a.cfg, a.bad)
+		if !a.cfg.DryRun {
+			if noteErr := a.cfg.Resume.Known.NothingNew(ctx, a.bad); noteErr != nil {
+				return noteErr
+			}
 		}
+		a.bad = append(a.bad, a.cfg.Resume.Known.Bad()...)
+	}
+	if len(a.bad) > 0 {
+		r := &Report{ReportBad: ReportBad{BadInputs: a.bad, inputs: len(a.bad)}}
+		return &OnlyBadError{NothingNew: nothing, Bad: a.bad, code: r.badCode(exitcode.OK)}
 	}
 	return err
 }
@@ -62,6 +83,9 @@ func (a *attempt) openBlocks() (*rundir.Journal, error) {
 	j, err := rundir.OpenJournal(filepath.Join(a.folder.Path, rundir.BlocksFile), a.from.counter(blockBytes))
 	if err != nil {
 		return nil, err
+	}
+	if a.cfg.Resume.AcceptChanged {
+		return j, nil // an input may have other blocks now
 	}
 	err = j.Read(func(r *bufio.Reader) error {
 		blocks, err := io.ReadAll(r)

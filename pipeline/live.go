@@ -47,6 +47,7 @@ type rowsAgain struct{}
 
 func (rowsAgain) Row(int, int64, []byte) (final, suspect bool) { return false, true }
 func (rowsAgain) Counted(int, int64) bool                      { return false }
+func (rowsAgain) Known(int, int64, int64) bool                 { return true }
 func (rowsAgain) Unknown(int, int64) bool                      { return false }
 
 // ReportLive is about sources that change while they are read: each row is as it was at some moment from ReadFrom to ReadTo.

@@ -25,6 +25,7 @@ type Report struct {
 	ReportOutcome
 	ReportTarget
 	ReportRejects
+	ReportBad
 	ReportSource
 	ReportCounts
 	ReportTables
@@ -74,6 +75,13 @@ type ReportRejects struct {
 	RejectsEncoding string        `json:"rejects_encoding,omitempty"` // of the text in them, when it is not UTF-8 or not the input's
 	RejectsFlags    []string      `json:"rejects_flags,omitempty"`    // of a command that reads them, if they are CSV
 	RejectsMixed    bool          `json:"rejects_mixed,omitempty"`    // the files with rejected records are not all read alike
+}
+
+// ReportBad is about inputs that were set aside.
+type ReportBad struct {
+	BadInputs []BadInput `json:"bad_inputs,omitempty"`
+
+	inputs int // all of them, those included
 }
 
 // ReportSource is what was loaded: the command, its inputs and the columns taken from them.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -22,6 +23,8 @@ import (
 type Resume struct {
 	// Look looks for an unfinished run of the same load, in RunDir or below rundir.Root, and resumes it.
 	Look bool
+	// MayChange starts over where the run cannot be resumed as it is asked for now.
+	MayChange bool
 	// AcceptChanged resumes although inputs were changed.
 	AcceptChanged bool
 	// LocksDir is a folder, the same for all loads of the user on this machine, in which a load is locked that is given in
@@ -34,6 +37,8 @@ type Resume struct {
 	Settings *checkpoint.Job
 	// Known says which inputs are loaded, of a load that comes again; nil is all of them.
 	Known Known
+	// Notes are shown with those of the plan.
+	Notes []string
 	// OnResume is called before the first write of an attempt that resumes. May be nil.
 	OnResume func(Resumed)
 }
@@ -207,9 +212,12 @@ func (o *resumePoint) compare(cfg *Config, planned *plan.Plan) error {
 			return tableGone(cfg.RunDir, cfg.Target.Table)
 		}
 		details = o.job.WithOrder(details)
+		if err := o.takeSame(cfg, details); err != nil {
+			return err
+		}
 		changes, inputsOnly := o.job.Changed(details)
 		if len(changes) > 0 && !(inputsOnly && cfg.Resume.AcceptChanged) {
-			return changedError(cfg.RunDir, changes, inputsOnly)
+			return o.changedError(cfg, changes, inputsOnly, details)
 		}
 		if len(changes) > 0 {
 			o.snapshot.Chains = nil // of streams that are no longer the same
@@ -235,15 +243,44 @@ func (o *resumePoint) compare(cfg *Config, planned *plan.Plan) error {
 	return nil
 }
 
-func changedError(path string, changes []string, inputsOnly bool) error {
+// takeSame takes the versions of inputs whose content is known to be what it was.
+func (o *resumePoint) takeSame(cfg *Config, details []checkpoint.Detail) error {
+	if !cfg.once() {
+		return nil
+	}
+	is := map[string]string{}
+	for _, d := range details {
+		is[d.Name] = d.Value
+	}
+	for i, d := range o.job.Details {
+		name, of := strings.CutPrefix(d.Name, "version of ")
+		if now, ok := is[d.Name]; !of || !ok || now == d.Value {
+			continue
+		}
+		same, err := cfg.Resume.Known.Same(cfg.Drain, name)
+		if err != nil {
+			return err
+		}
+		if same {
+			o.job.Details[i].Value = is[d.Name]
+		}
+	}
+	return nil
+}
+
+func (o *resumePoint) changedError(cfg *Config, changes []string, inputsOnly bool, now []checkpoint.Detail) error {
 	text := changes[0]
 	if n := len(changes) - 1; n > 0 {
 		text += fmt.Sprintf(" (and %d more changes)", n)
 	}
+	changed := inputsOnly || slices.ContainsFunc(now, func(d checkpoint.Detail) bool {
+		return d.Input && !slices.ContainsFunc(o.job.Details, func(was checkpoint.Detail) bool { return was.Name == d.Name && was.Value == d.Value })
+	})
+	advice := "give the same command, or start over with --fresh"
 	if inputsOnly {
-		return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: %s; start over with --fresh, or resume with --accept-changed-input if the part already read is unchanged", path, text)}
+		advice = "start over with --fresh, or resume with --accept-changed-input if the part already read is unchanged"
 	}
-	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: %s; give the same command, or start over with --fresh", path, text)}
+	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: %s; %s", cfg.RunDir, text, advice), Changed: changed}
 }
 
 // openFolder makes the run folder, or opens the one that is resumed, with the lock on it.

@@ -23,6 +23,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) { return run(ctx, cfg
 
 func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 	cfg.setDefaults()
+	asked := cfg
 	// Until rows are in flight there is nothing to drain: the first interrupt ends waiting for standard input or for a
 	// busy service.
 	gentle, stopGently := context.WithCancelCause(ctx)
@@ -38,11 +39,18 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 		return nil, err
 	}
 	defer a.from.release()
-	if err := a.makePlan(gentle); err != nil {
-		return nil, a.nothingNew(gentle, err)
+	err := a.makePlan(gentle)
+	if err != nil {
+		err = a.nothingNew(gentle, err)
+	} else {
+		defer a.planned.Close()
+		err = a.checkPlan()
 	}
-	defer a.planned.Close()
-	if err := a.checkPlan(); err != nil {
+	if err != nil {
+		over, err := a.startsOver(err)
+		if over {
+			return a.startOver(ctx, asked, err)
+		}
 		return nil, err
 	}
 	if err := a.openFolder(); err != nil {
@@ -50,7 +58,7 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 	}
 	a.beginReport()
 	a.announce()
-	err := a.makeTable()
+	err = a.makeTable()
 	if err == nil && a.from.job.IndexesFirst {
 		err = a.makeIndexes(gentle)
 	}
@@ -85,8 +93,9 @@ type attempt struct {
 	share   *share // of limits that several loads keep together; nil without them
 	looks   []look
 
-	mostInputs int     // as in plan.Request
-	former     *Former // of a load that several processes do a part of each; nil is none
+	bad        []BadInput // that are left out of the plan
+	mostInputs int        // as in plan.Request
+	former     *Former    // of a load that several processes do a part of each; nil is none
 }
 
 // online reports whether the attempt talks to the service about its table.
@@ -132,12 +141,19 @@ func (a *attempt) makePlan(gentle context.Context) (err error) {
 		request.Divided, request.Division = true, f.Division
 	}
 	if a.from.snapshot != nil {
+		request.Without = leftOut(a.from.snapshot.Bad)
 		request.Divided = true
 		if request.Division, err = a.from.job.ReadDivision(a.cfg.RunDir); err != nil {
 			return fmt.Errorf("%w; start over with --fresh", err)
 		}
 	}
-	if a.planned, err = plan.Make(gentle, request, a.admin); err == nil && a.planned.Parallel {
+	if a.planned, err = plan.Make(gentle, request, a.admin); err != nil {
+		a.planned, err = a.planWithout(gentle, request, err)
+	}
+	if err == nil {
+		err = a.leaveStillBad(gentle, request)
+	}
+	if err == nil && a.planned.Parallel {
 		request.Order, a.cfg.Write.Order = plan.OrderNone, plan.OrderNone // keys are unique
 	}
 	return err
@@ -202,6 +218,7 @@ func (a *attempt) beginReport() {
 	if a.from.snapshot != nil {
 		a.report.resume(a.from.snapshot)
 	}
+	a.beginBad()
 	a.report.beginMoments(a.planned, a.from.snapshot)
 }
 
@@ -212,6 +229,7 @@ func (a *attempt) announce() {
 		r.Rereads = a.from.rereads(a.planned)
 		a.cfg.Resume.OnResume(r)
 	}
+	a.planned.Notes = append(a.planned.Notes, a.cfg.Resume.Notes...)
 	a.cfg.Watch.Progress.BytesTotal.Store(a.planned.Bytes)
 	a.cfg.Watch.Progress.Limit.Store(a.cfg.Limits.Records)
 	if a.cfg.Watch.OnPlan != nil {

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"slices"
 	"time"
 
 	"example.com/tsimport/internal/table"
@@ -15,6 +16,8 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	k.built = now
 	s := &checkpoint.Snapshot{About: k.about}
 	s.Time, s.Counters, s.Tables = now.UTC(), d.report.counters(), k.ids.known()
+	s.Bad = slices.Clone(d.report.BadInputs)
+	d.account.asides.keep(s.Counters)
 	d.annotations.keep(s.Counters)
 	d.account.tables.keep(s.Counters, d.survey.tables)
 	if err := d.files.stamps.begin(d.lanes.cutter, k.base == nil || k.final); err != nil {

@@ -81,7 +81,13 @@ func (s *File) Next() (source.Piece, error) {
 	return p, nil
 }
 
-// lasting marks the error of a damaged file. Errors of a disk, a server or a file that is still being written are temporary.
+// Damaged reports whether an error of reading lies in what the input holds, so that reading it again meets it again. Errors of a disk, a
+// server, of too little memory or of a file that is still being written are temporary.
+func Damaged(err error) bool {
+	return errors.As(err, new(*source.Lasting)) || lasting(err) != err && !errors.Is(err, source.ErrMemory)
+}
+
+// lasting marks the error of a damaged file.
 func lasting(err error) error {
 	passes := err == nil || errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, input.ErrChanged) ||
 		errors.Is(err, fs.ErrClosed) || errors.As(err, new(syscall.Errno)) || errors.As(err, new(interface{ Exit() int })) || input.Passing(err)

@@ -42,6 +42,9 @@ func New(n int, o Options) *Lanes {
 	return s
 }
 
+// Len returns the number of lanes.
+func (s *Lanes) Len() int { return len(s.lanes) }
+
 // Lane returns the n-th lane.
 func (s *Lanes) Lane(n int) *Queue { return s.lanes[n] }
 

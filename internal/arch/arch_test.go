@@ -20,7 +20,7 @@ const module = "example.com/tsimport"
 // imports a sibling; the engine, which judges the others, shares no code with them;
 // engine/limiter, which only it and tests use, is how a service limits.
 var arrows = map[string][]string{
-	".":            {"pipeline/fromdatabase", "transfer/fromtable", "transfer/restore", "internal/table", "internal/tablestore/accesskey", "internal/tablestore/address", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "jobs/recurring", "reader/record", "reader/source"},
+	".":            {"internal/exitcode", "pipeline/fromdatabase", "transfer/fromtable", "transfer/restore", "internal/table", "internal/tablestore/accesskey", "internal/tablestore/address", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "jobs/recurring", "reader/record", "reader/source"},
 	"cmd/tsimport": {"cmd/tsimport/commands"},
 	"cmd/tsimport/commands": {
 		"pipeline/fromdatabase", "reader/open", "transfer/restore", "internal/words",
@@ -72,7 +72,7 @@ var arrows = map[string][]string{
 	},
 	"jobs/job/datax":               {"internal/tablestore/address", "jobs/job"},
 	"jobs/job":                     {"internal/suggest", "internal/table", "internal/atomicfile", "internal/exitcode", "pipeline/rundir", "reader/input"},
-	"jobs/knownfiles":              {"internal/exitcode", "internal/jobdir", "reader/input"},
+	"jobs/knownfiles":              {"internal/exitcode", "internal/jobdir", "pipeline/checkpoint", "reader/input"},
 	"cmd/tsimport/advise":          {"internal/words", "internal/keyexpr", "cmd/tsimport/advise/simulate", "cmd/tsimport/advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "internal/table", "reader/source"},
 	"internal/lifecycle":           {"internal/table"},
 	"transfer/lifecycle/apply":     {"ratelimit", "internal/lifecycle", "transfer/lifecycle/archive", "reader/tablescan", "transfer/export", "internal/tablestore/client", "internal/tablestore/scan", "internal/table"},

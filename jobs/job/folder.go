@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"example.com/tsimport/internal/atomicfile"
-	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/pipeline/rundir"
 )
 
@@ -63,6 +62,8 @@ type State struct {
 	Started  time.Time `json:"started,omitzero"` // first
 	Resumed  time.Time `json:"resumed,omitzero"` // the attempt that is or was the last one, if it is not the first
 	Ended    time.Time `json:"ended,omitzero"`
+	Again    time.Time `json:"again,omitzero"`   // when it was decided that it is begun again: what was before does not count
+	Changed  bool      `json:"changed,omitzero"` // since it has failed
 	Counts
 }
 
@@ -74,7 +75,7 @@ func (s *State) Took() time.Duration {
 	return s.Ended.Sub(s.Resumed)
 }
 
-// Counts are the rows of a load, or of all: Read is the sum of the others.
+// Counts are the rows of a load, or of all, of which Read is the sum of the others, and what stood in none.
 type Counts struct {
 	Read            int64 `json:"read"`
 	Written         int64 `json:"written"`
@@ -83,6 +84,7 @@ type Counts struct {
 	ConditionFailed int64 `json:"condition_failed"`
 	Archived        int64 `json:"archived"`
 	Unfinished      int64 `json:"unfinished"`
+	BadInputs       int64 `json:"bad_inputs,omitempty"` // that were set aside
 }
 
 // Add adds the counts of a load.
@@ -94,6 +96,7 @@ func (c *Counts) Add(o Counts) {
 	c.ConditionFailed += o.ConditionFailed
 	c.Archived += o.Archived
 	c.Unfinished += o.Unfinished
+	c.BadInputs += o.BadInputs
 }
 
 // NewRecord makes the record of a job that begins: its loads are those of the file, which was expanded and checked.
@@ -156,7 +159,8 @@ func (r *Record) Unfinished() bool {
 	return r.State == Running || slices.ContainsFunc(r.Loads, func(s *State) bool { return s.State != Done })
 }
 
-// Continue takes over from the record of the same job how its loads have ended. A load that was begun must be as it was.
+// Continue takes over from the record of the same job how its loads have ended. A load that was begun must be as it was, unless it has
+// failed.
 func (r *Record) Continue(before *Record) error {
 	was := map[string]*State{}
 	for _, s := range before.Loads {
@@ -168,18 +172,17 @@ func (r *Record) Continue(before *Record) error {
 		if b == nil || b.State == Waiting || b.State == Held {
 			continue
 		}
-		if b.Digest != s.Digest && !b.neverBegan() {
+		if b.Digest != s.Digest && b.State != Failed && !(b.State == Done && s.comesAgain()) {
 			return &Error{r.File, s.line, fmt.Sprintf("load %s was changed since the job was begun on %s, and has begun; put it back, finish the job as it was with tsimport resume, or start over with --fresh",
 				s.Name, before.Started.Local().Format("2006-01-02 15:04:05"))}
 		}
-		if b.Digest == s.Digest {
-			single := s.Single
-			*s = *b
-			s.Single = single
-		}
+		single, digest := s.Single, s.Digest
+		*s = *b
+		s.Changed = s.Changed || s.Digest != digest
+		s.Single, s.Digest = single, digest
 	}
 	for _, s := range before.Loads {
-		if was[s.Name] != nil && s.State != Waiting && s.State != Held && !s.neverBegan() && s.State != Done {
+		if was[s.Name] != nil && s.State != Waiting && s.State != Held && s.State != Failed && s.State != Done {
 			return &Error{r.File, 0, fmt.Sprintf("load %s has begun and is not in the job any more; put it back, finish the job as it was with tsimport resume, or start over with --fresh", s.Name)}
 		}
 	}
@@ -187,9 +190,33 @@ func (r *Record) Continue(before *Record) error {
 	return nil
 }
 
-// neverBegan reports whether a load has ended without a row: nothing depends on what it was.
-func (s *State) neverBegan() bool {
-	return s.State == Failed && s.Read == 0 && s.ExitCode == exitcode.Usage
+// comesAgain reports whether a load takes each time what is new.
+func (s *State) comesAgain() bool { return s.Command == Load && s.Value("only-new") == "true" }
+
+// BeginAgain has loads that are done be run again, so that they do not wait for others: those that take what is new and, of a job with such
+// loads that has failed, all. It returns how many.
+func (r *Record) BeginAgain(failed bool, now time.Time) (n int) {
+	all := failed && slices.ContainsFunc(r.Loads, (*State).comesAgain)
+	for _, s := range r.Loads {
+		if s.State == Done && (all || s.comesAgain()) {
+			s.again(now)
+			n++
+		}
+	}
+	return n
+}
+
+// Restart has loads be begun again, also those that could be resumed.
+func (r *Record) Restart(names []string, now time.Time) {
+	for _, s := range r.Loads {
+		if slices.Contains(names, s.Name) {
+			s.again(now)
+		}
+	}
+}
+
+func (s *State) again(now time.Time) {
+	s.State, s.ExitCode, s.Error, s.Counts, s.Again, s.Changed = Waiting, 0, "", Counts{}, now, false
 }
 
 // Write keeps the record in the job's folder.

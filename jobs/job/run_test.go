@@ -98,19 +98,47 @@ func TestAJobThatIsStoppedStartsNoMore(t *testing.T) {
 	}
 }
 
+// Loads that take what is new do not wait for others to be done.
+func TestLoadsThatComeAgainAreBegunAgainBesideOnesThatHaveFailed(t *testing.T) {
+	nightly := []Setting{{Key: "only-new", Values: []string{"true"}}}
+	for _, failed := range []bool{true, false} {
+		r := recordOf(1, "new", "whole", "failed")
+		for i, s := range r.Loads {
+			s.Command, s.State = Load, []string{Done, Done, Failed}[i]
+		}
+		r.Loads[0].Settings, r.Loads[0].Written = nightly, 7
+		n := r.BeginAgain(failed, time.Unix(1, 0))
+		want := []string{"new waiting", "whole done", "failed failed"}
+		if failed {
+			want[1] = "whole waiting"
+		}
+		if got := states(r); !slices.Equal(got, want) || n != strings.Count(strings.Join(got, ","), "waiting") || r.Loads[0].Written != 0 || r.Loads[0].Again.IsZero() {
+			t.Errorf("failed %v: %q, %d begun again", failed, got, n)
+		}
+	}
+	r := recordOf(1, "a", "b")
+	if n := r.BeginAgain(true, time.Unix(1, 0)); n > 0 {
+		t.Errorf("%d loads that do not come again are begun again", n)
+	}
+	r.Loads[0].State, r.Loads[1].State = Failed, Done
+	if r.Restart([]string{"a"}, time.Unix(2, 0)); r.Loads[0].Again.IsZero() || r.Loads[0].State != Waiting || r.Loads[1].State != Done {
+		t.Errorf("%v", states(r))
+	}
+}
+
 func TestALoadThatHasBegunIsNotChangedUnderway(t *testing.T) {
 	before := recordOf(1, "a", "b", "c", "d")
 	for i, s := range before.Loads {
-		s.Digest, s.State = "1", []string{Done, Failed, Waiting, Failed}[i]
+		s.Digest, s.State = "1", []string{Done, Stopped, Waiting, Failed}[i]
 	}
-	before.Loads[1].ExitCode, before.Loads[3].ExitCode = 1, 2
+	before.Loads[3].ExitCode, before.Loads[3].Read = 1, 100
 	now := recordOf(1, "a", "b", "c", "d")
 	for _, s := range now.Loads {
 		s.Digest = "1"
 	}
-	now.Loads[2].Digest, now.Loads[3].Digest = "2", "2" // nothing was written by these
-	if err := now.Continue(before); err != nil || now.Loads[0].State != Done {
-		t.Errorf("%v, %q", err, states(now))
+	now.Loads[2].Digest, now.Loads[3].Digest = "2", "2" // one has not begun, one has failed
+	if err := now.Continue(before); err != nil || now.Loads[0].State != Done || now.Loads[2].Changed || !now.Loads[3].Changed {
+		t.Errorf("%v, %q, %v", err, states(now), now.Loads[3])
 	}
 	for i, name := range []string{"a", "b"} {
 		now := recordOf(1, "a", "b", "c", "d")

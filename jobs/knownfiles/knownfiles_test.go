@@ -156,9 +156,9 @@ func TestAFileThatVanishesEndsTheNight(t *testing.T) {
 				name string
 				do   func() error
 			}{
-				{selects, func() error { _, _, err := s.Select(t.Context(), found, d.table, nil); return err }},
+				{selects, func() error { _, _, err := s.Select(t.Context(), found, d.table, nil, nil); return err }},
 				{begins, func() error { return s.Begin(t.Context(), d.table, "run") }},
-				{ends, func() error { return s.Loaded(t.Context()) }},
+				{ends, func() error { return s.Loaded(t.Context(), nil) }},
 			} {
 				if act.name != c.act {
 					must(t, act.do())
@@ -351,20 +351,20 @@ func TestWithoutALedgerFilesAreOnlySortedAndLeftOut(t *testing.T) {
 	d.deliver("b", "two")
 	d.deliver("b.done", "")
 	s := NewSelector(nil, Options{DoneMarker: "{}.done", Exists: func(context.Context, string) (bool, error) { return false, nil }})
-	chosen, notes, err := s.Select(t.Context(), find(t, d.dir), d.table, nil)
+	chosen, notes, err := s.Select(t.Context(), find(t, d.dir), d.table, nil, nil)
 	if err != nil || len(chosen) != 1 || len(notes) != 1 || s.Once() || s.Units() != nil || len(s.Blocks()) != 0 {
 		t.Errorf("%v, %q, %v", chosen, notes, err)
 	}
-	must(t, errors.Join(s.Begin(t.Context(), 0, "run"), s.Loaded(t.Context()), s.NothingNew(t.Context())))
+	must(t, errors.Join(s.Begin(t.Context(), 0, "run"), s.Loaded(t.Context(), nil), s.NothingNew(t.Context(), nil)))
 	// Whether there is a marker may be unknown.
 	s = NewSelector(nil, Options{DoneMarker: "{}.ok", Exists: func(context.Context, string) (bool, error) { return false, errStore }})
-	if _, _, err := s.Select(t.Context(), find(t, d.dir), d.table, nil); !errors.Is(err, errStore) {
+	if _, _, err := s.Select(t.Context(), find(t, d.dir), d.table, nil, nil); !errors.Is(err, errStore) {
 		t.Errorf("got %v", err)
 	}
 	// When it was changed may be, too.
 	found := find(t, d.dir)
 	found[1].Modified = time.Time{}
-	if _, _, err := NewSelector(nil, Options{Settle: time.Minute}).Select(t.Context(), found, d.table, nil); err == nil ||
+	if _, _, err := NewSelector(nil, Options{Settle: time.Minute}).Select(t.Context(), found, d.table, nil, nil); err == nil ||
 		!strings.Contains(err.Error(), "b was changed") {
 		t.Errorf("got %v", err)
 	}
@@ -386,7 +386,7 @@ func TestHashesOfAnEarlierAttemptAreTaken(t *testing.T) {
 	}
 	d.now = d.now.Add(time.Hour)
 	d.deliver("a", "two") // after all of it was read
-	if err := second.Loaded(t.Context()); err == nil {
+	if err := second.Loaded(t.Context(), nil); err == nil {
 		t.Error("what was changed while it was loaded is known")
 	}
 	if err := d.selector(d.table).Restore(blocks[1:]); err == nil {
@@ -496,7 +496,7 @@ func (d *drop) ledger() *Ledger {
 func (d *drop) selector(table int64) *Selector {
 	d.t.Helper()
 	s := NewSelector(d.ledger(), Options{Job: "job"})
-	_, _, err := s.Select(d.t.Context(), find(d.t, d.dir), table, nil)
+	_, _, err := s.Select(d.t.Context(), find(d.t, d.dir), table, nil, nil)
 	must(d.t, err)
 	return s
 }
@@ -526,7 +526,7 @@ func (d *drop) night(o Options, finish bool) (loaded []string, notes string, err
 		return err == nil, nil
 	}
 	s := NewSelector(ledger, o)
-	chosen, said, err := s.Select(d.t.Context(), find(d.t, d.dir), d.table, nil)
+	chosen, said, err := s.Select(d.t.Context(), find(d.t, d.dir), d.table, nil, nil)
 	if err != nil {
 		return nil, "", err
 	}
@@ -534,13 +534,13 @@ func (d *drop) night(o Options, finish bool) (loaded []string, notes string, err
 		loaded = append(loaded, filepath.Base(i.Name))
 	}
 	if len(chosen) == 0 {
-		return nil, strings.Join(said, "\n"), s.NothingNew(d.t.Context())
+		return nil, strings.Join(said, "\n"), s.NothingNew(d.t.Context(), nil)
 	}
 	if err := s.Begin(d.t.Context(), d.table, "run"); err != nil {
 		return nil, "", err
 	}
 	if finish {
-		err = s.Loaded(d.t.Context())
+		err = s.Loaded(d.t.Context(), nil)
 	}
 	return loaded, strings.Join(said, "\n"), err
 }
@@ -630,7 +630,7 @@ func TestAResumedLoadTakesWhatItTookBefore(t *testing.T) {
 		earlier []string
 		want    string
 	}{{[]string{found[0].Name}, ""}, {[]string{found[0].Name, "gone"}, "gone is missing"}} {
-		got, _, err := NewSelector(d.ledger(), Options{}).Select(t.Context(), find(t, d.dir), 1, c.earlier)
+		got, _, err := NewSelector(d.ledger(), Options{}).Select(t.Context(), find(t, d.dir), 1, c.earlier, nil)
 		if c.want == "" && (err != nil || len(got) != 1 || got[0].Name != found[0].Name) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%v: %v, %v", c.earlier, got, err)
 		}
@@ -688,7 +688,7 @@ func TestALedgerOfANewerVersionOrADamagedOneIsRefused(t *testing.T) {
 
 func TestWhatCannotBeKnownAgainIsRefused(t *testing.T) {
 	d := newDrop(t)
-	if _, _, err := NewSelector(d.ledger(), Options{}).Select(t.Context(), find(t, "-"), 1, nil); err == nil || !strings.Contains(err.Error(), "stream") {
+	if _, _, err := NewSelector(d.ledger(), Options{}).Select(t.Context(), find(t, "-"), 1, nil, nil); err == nil || !strings.Contains(err.Error(), "stream") {
 		t.Errorf("%v", err)
 	}
 	d.deliver("a", "one")

@@ -27,6 +27,19 @@ type File struct {
 	SameAs   string    `json:"same_as,omitempty"` // the input under whose name the content was loaded
 }
 
+// Bad is an input that was set aside for what it holds.
+type Bad struct {
+	Name    string    `json:"name"`
+	Size    int64     `json:"size"`
+	Version string    `json:"version"`
+	Reason  string    `json:"reason"`
+	Nights  int       `json:"nights"` // how often it was met
+	First   time.Time `json:"first"`
+	Last    time.Time `json:"last"`
+	Held    bool      `json:"held,omitempty"` // it is tried again only when its content has changed
+	Sent    bool      `json:"sent,omitempty"` // rows of it may be in the table that may not be sent twice
+}
+
 // event is an object of a ledger. Events are numbered and never changed.
 type event struct {
 	Format  int               `json:"version"`
@@ -38,6 +51,8 @@ type event struct {
 	Files   []File            `json:"files,omitempty"`
 	Former  []File            `json:"former,omitempty"` // contents that the inputs no longer have
 	Names   []string          `json:"names,omitempty"`
+	Bad     []Bad             `json:"bad,omitempty"`
+	Gone    []string          `json:"gone,omitempty"`  // bad inputs that are no longer there
 	Heads   []head            `json:"heads,omitempty"` // of Names, in their order
 	Begun   map[string]*begun `json:"begun,omitempty"`
 	Units   map[string]string `json:"units,omitempty"` // what columns count, by name
@@ -79,6 +94,7 @@ type Ledger struct {
 	table int64    // when the table was made that the ledger is of
 	files map[string]File
 	begun map[string]*begun // by job
+	bad   map[string]Bad
 	units map[string]string // what loads have written into columns, by name
 	// contents are all that the table has taken, also those that inputs no longer have. They are found by size and hash.
 	contents map[content]File
@@ -135,14 +151,18 @@ func (l *Ledger) read(ctx context.Context) error {
 
 func (l *Ledger) apply(e *event) {
 	if e.Table != l.table && e.Table != 0 {
-		// Another table of the name: what the one before has taken went with it.
-		l.table = e.Table
-		l.clear()
+		l.become(e.Table)
 	}
 	if e.Kind == kindAll {
 		l.clear()
 	}
 	maps.Copy(l.units, e.Units)
+	for _, b := range e.Bad {
+		l.bad[b.Name] = b
+	}
+	for _, name := range e.Gone {
+		delete(l.bad, name)
+	}
 	switch e.Kind {
 	case kindAll:
 		maps.Copy(l.begun, e.Begun)
@@ -158,6 +178,7 @@ func (l *Ledger) apply(e *event) {
 	case kindForgotten:
 		for _, name := range e.Names {
 			delete(l.files, name)
+			delete(l.bad, name)
 			maps.DeleteFunc(l.contents, func(_ content, f File) bool { return f.Name == name || f.SameAs == name })
 		}
 		for job, b := range l.begun {
@@ -188,27 +209,43 @@ func (b *begun) without(names []string) *begun {
 func (l *Ledger) enter(files []File) {
 	for _, f := range files {
 		l.files[f.Name] = f
+		delete(l.bad, f.Name)
 		if c := (content{f.Size, f.Hash}); l.contents[c].Name == "" {
 			l.contents[c] = f
 		}
 	}
 }
 
+// become makes it the ledger of another table of the name: what the one before has taken went with it. What is bad before there is a table
+// is so afterwards.
+func (l *Ledger) become(created int64) {
+	bad := l.bad
+	if l.clear(); l.table == 0 || created == 0 {
+		l.bad = bad
+	}
+	l.table = created
+}
+
 func (l *Ledger) clear() {
+	l.bad = map[string]Bad{}
 	l.files, l.begun, l.contents, l.units = map[string]File{}, map[string]*begun{}, map[content]File{}, map[string]string{}
 }
 
 // bind makes it the ledger of the table made then; 0 is one that is yet to be made.
 func (l *Ledger) bind(created int64) {
 	if created != l.table || created == 0 {
-		l.clear()
+		l.become(created)
 	}
-	l.table = created
 }
 
 // Files returns the known files by name.
 func (l *Ledger) Files() []File {
 	return slices.SortedFunc(maps.Values(l.files), func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// Bad returns the inputs that were set aside, by name.
+func (l *Ledger) Bad() []Bad {
+	return slices.SortedFunc(maps.Values(l.bad), func(a, b Bad) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // sizes are those of all contents.
@@ -261,7 +298,7 @@ func (l *Ledger) append(ctx context.Context, e *event) error {
 		return nil
 	}
 	old := l.old
-	if err := l.put(ctx, &event{Kind: kindAll, Table: l.table, Time: e.Time, Files: l.Files(), Former: l.former(), Begun: l.begun, Units: l.units}); err != nil {
+	if err := l.put(ctx, &event{Kind: kindAll, Table: l.table, Time: e.Time, Files: l.Files(), Bad: l.Bad(), Former: l.former(), Begun: l.begun, Units: l.units}); err != nil {
 		return err
 	}
 	l.old = l.old[len(l.old)-1:]
@@ -312,5 +349,6 @@ func (l *Ledger) Knows(name string) bool {
 	_, known := l.files[name]
 	byName, _ := l.otherJobs("")
 	_, begun := byName[name]
-	return known || begun
+	_, bad := l.bad[name]
+	return known || begun || bad
 }

@@ -90,12 +90,12 @@ func (n *nights) load(ctx context.Context, store jobdir.Store, lease *jobdir.Lea
 	n.mu.Lock()
 	earlier := n.resumed
 	n.mu.Unlock()
-	chosen, _, err := s.Select(ctx, set.Items, 1, earlier)
+	chosen, _, err := s.Select(ctx, set.Items, 1, earlier, nil)
 	if err != nil {
 		return err
 	}
 	if len(chosen) == 0 {
-		return s.NothingNew(ctx)
+		return s.NothingNew(ctx, nil)
 	}
 	if err := dies(); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (n *nights) load(ctx context.Context, store jobdir.Store, lease *jobdir.Lea
 	if err := dies(); err != nil {
 		return err
 	}
-	if err := s.Loaded(ctx); err != nil {
+	if err := s.Loaded(ctx, nil); err != nil {
 		return err
 	}
 	if err := dies(); err != nil { // the checkpoint is still there: the same load finishes again

@@ -10,12 +10,15 @@ import (
 	"time"
 
 	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/pipeline/checkpoint"
 	"example.com/tsimport/reader/input"
 )
 
 // Options say which inputs are chosen, and in which order.
 type Options struct {
 	ReloadChanged bool // load a known input again whose content has changed, instead of refusing
+	// SetAside leaves a known input out whose content has changed, in place of refusing it.
+	SetAside bool
 	// ByName: names say something of the rows, as with --path-columns. A content that is known under another name makes other rows, and is
 	// loaded instead of being left out.
 	ByName bool
@@ -47,13 +50,20 @@ func (r *Refused) Error() string { return r.Message }
 // Exit is the exit code.
 func (*Refused) Exit() int { return exitcode.Usage }
 
+// missing is that of an input that an earlier attempt has chosen.
+type missing struct{ Refused }
+
+func (*missing) InputMissing() {}
+
 // Selector chooses the inputs of one load. Its methods are called one at a time, but for what reading an input calls.
 type Selector struct {
 	ledger *Ledger // nil knows nothing
 	o      Options
 	items  []input.Item // chosen, not observed
 	trees  []*tree
-	seen   []File // inputs whose content is known, under a name or a time that is not
+	seen   []File                // inputs whose content is known, under a name or a time that is not
+	bad    []checkpoint.BadInput // that are left out
+	found  []input.Item
 	run    string
 	units  map[string]string // of columns, which Begin notes
 	hashed map[string]string // by name, what Select had to read
@@ -71,9 +81,11 @@ func NewSelector(l *Ledger, o Options) *Selector {
 func (s *Selector) Once() bool { return s.ledger != nil }
 
 // Select returns the inputs to be loaded into the table that was made then, 0 if it is yet to be made, and what the user should know.
-// Inputs that an earlier attempt of the same load has chosen are chosen again, and no others.
-func (s *Selector) Select(ctx context.Context, found []input.Item, created int64, earlier []string) (chosen []input.Item, notes []string, err error) {
+// Inputs that an earlier attempt of the same load has chosen are chosen again, and no others. Those of without are left out.
+func (s *Selector) Select(ctx context.Context, found []input.Item, created int64, earlier []string, without map[string]bool) (chosen []input.Item, notes []string, err error) {
 	s.sort(found)
+	s.found, s.trees, s.seen, s.bad = found, nil, nil, nil
+	found = input.Others(found, without)
 	if s.ledger != nil {
 		s.ledger.bind(created)
 		for i := range found {
@@ -129,7 +141,7 @@ func pick(found []input.Item, names []string) (items []input.Item, err error) {
 	for _, name := range names {
 		i, ok := at[name]
 		if !ok {
-			return nil, &Refused{fmt.Sprintf("%s is missing, which the unfinished run has begun to load; put it back, or start over with --fresh", name)}
+			return nil, &missing{Refused{fmt.Sprintf("%s is missing, which the unfinished run has begun to load", name)}}
 		}
 		items = append(items, found[i])
 	}
@@ -214,6 +226,14 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 		if u, begun := others[NameOf(item)]; begun {
 			return nil, nil, &Refused{fmt.Sprintf("--only-new: an unfinished load has begun to load %s: finish it first (%s), or take the file out of it with tsimport files forget", item.Name, u.Command)}
 		}
+		switch b := s.ledger.bad[NameOf(item)]; {
+		case b.Sent:
+			s.leaveOut(item, b.Reason+"; rows of it are in the table and would be there twice if it was loaded again: compare them, then give tsimport files forget to have it loaded", b)
+			continue
+		case b.Held && b.of(item):
+			s.leaveOut(item, b.Reason, b)
+			continue
+		}
 		f, ok := s.ledger.files[NameOf(item)]
 		switch {
 		case ok && f.Size == item.Size && f.Version == item.Version:
@@ -227,6 +247,10 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 			if same {
 				known++
 				s.see(item, f.Hash, f)
+				continue
+			}
+			if s.o.SetAside && !s.o.ReloadChanged {
+				s.leaveOut(item, "it changed after the table had taken it; --reload-changed loads what it is now", Bad{})
 				continue
 			}
 			changed = append(changed, item.Name)
@@ -258,6 +282,64 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 		notes = append(notes, fmt.Sprintf("%d of %d inputs are known and left out", known, len(found)))
 	}
 	return items, notes, nil
+}
+
+// leaveOut has an input not be loaded, because it is bad.
+func (s *Selector) leaveOut(item *input.Item, reason string, was Bad) {
+	s.bad = append(s.bad, checkpoint.BadInput{Name: item.Name, Reason: reason, Source: -1, Sent: was.Sent, Held: was.Held})
+}
+
+// Nights is on how many nights an input was bad that has the same content.
+func (s *Selector) Nights(name string) int {
+	for i := range s.found {
+		if item := &s.found[i]; item.Name == name {
+			if b := s.ledger.bad[NameOf(item)]; b.of(item) {
+				return b.Nights
+			}
+		}
+	}
+	return 0
+}
+
+// of reports whether the input was bad as it is now.
+func (b Bad) of(item *input.Item) bool {
+	return b.Nights > 0 && b.Size == item.Size && b.Version == item.Version
+}
+
+// Bad are the inputs that Select has left out because they are bad.
+func (s *Selector) Bad() []checkpoint.BadInput { return s.bad }
+
+// Works reports whether the table has taken any input.
+func (s *Selector) Works() bool { return s.ledger != nil && len(s.ledger.files) > 0 }
+
+// noted are the inputs that are bad now, as the ledger has them, and those that are no longer there.
+func (s *Selector) noted(bad []checkpoint.BadInput, now time.Time) (noted []Bad, gone []string) {
+	there, at := map[string]bool{}, places(s.found)
+	for i := range s.found {
+		there[NameOf(&s.found[i])] = true
+	}
+	for _, b := range bad {
+		i, ok := at[b.Name]
+		if !ok {
+			continue
+		}
+		item := &s.found[i]
+		n := s.ledger.bad[NameOf(item)]
+		if !n.of(item) {
+			n = Bad{Name: NameOf(item), Size: item.Size, Version: item.Version, First: now, Reason: n.Reason, Sent: n.Sent}
+		}
+		if !n.Sent {
+			n.Reason, n.Sent, n.Held = b.Reason, b.Sent, b.Held
+		}
+		n.Last, n.Nights = now, n.Nights+1
+		noted = append(noted, n)
+	}
+	for name := range s.ledger.bad {
+		if !there[name] {
+			gone = append(gone, name)
+		}
+	}
+	return noted, gone
 }
 
 // notBegun refuses an input that may have the content of one that an unfinished load of another job has begun to load under another
@@ -359,12 +441,36 @@ func describe(item *input.Item, hash string) File {
 	return File{Name: NameOf(item), Size: item.Size, Version: item.Version, Modified: item.Modified.UTC(), Hash: hash}
 }
 
-// NothingNew notes what is known of inputs when none is loaded.
-func (s *Selector) NothingNew(ctx context.Context) error {
-	if s.ledger == nil || len(s.seen) == 0 || s.ledger.table == 0 {
+// Same reports whether an input is known to have the content that an unfinished load has begun with, which had another version: whole
+// inputs are compared, not samples.
+func (s *Selector) Same(ctx context.Context, name string) (bool, error) {
+	b := s.ledger.begun[s.o.Job]
+	i := slices.IndexFunc(s.items, func(item input.Item) bool { return item.Name == name })
+	if b == nil || i < 0 || s.items[i].Size > headBytes {
+		return false, nil
+	}
+	at := slices.Index(b.Names, NameOf(&s.items[i]))
+	if at < 0 || at >= len(b.Heads) || b.Heads[at].Size != s.items[i].Size {
+		return false, nil
+	}
+	sum, err := headOf(ctx, &s.items[i])
+	return sum == b.Heads[at].Sum, err
+}
+
+// NothingNew notes what is known of inputs when none is loaded, and which are bad.
+func (s *Selector) NothingNew(ctx context.Context, bad []checkpoint.BadInput) error {
+	if s.ledger == nil {
 		return nil
 	}
-	return s.ledger.append(ctx, &event{Kind: kindLoaded, Table: s.ledger.table, Job: s.o.Job, Time: s.o.Now().UTC(), Files: s.seen})
+	now := s.o.Now().UTC()
+	noted, gone := s.noted(append(slices.Clone(bad), s.bad...), now)
+	if s.ledger.table == 0 {
+		s.seen = nil // of no table
+	}
+	if len(s.seen)+len(noted)+len(gone) == 0 {
+		return nil
+	}
+	return s.ledger.append(ctx, &event{Kind: kindLoaded, Table: s.ledger.table, Job: s.o.Job, Time: now, Files: s.seen, Bad: noted, Gone: gone})
 }
 
 // Begin notes, before the first row is sent, which inputs are about to be loaded into the table that was made then.
@@ -418,14 +524,17 @@ func (s *Selector) Blocks() (records []byte) {
 // Restore takes over what earlier attempts have hashed of the same inputs.
 func (s *Selector) Restore(records []byte) error { return decodeBlocks(records, s.trees) }
 
-// Loaded notes that the table has taken the inputs. Blocks that nobody has read are read now.
-func (s *Selector) Loaded(ctx context.Context) error {
+// Loaded notes that the table has taken the inputs, but those that are bad. Blocks that nobody has read are read now.
+func (s *Selector) Loaded(ctx context.Context, bad []checkpoint.BadInput) error {
 	if s.ledger == nil || s.ledger.table == 0 {
 		return nil // no input had a record, and no table was made
 	}
 	now := s.o.Now().UTC()
 	var files []File
 	for i := range s.items {
+		if slices.ContainsFunc(bad, func(b checkpoint.BadInput) bool { return b.Name == s.items[i].Name }) {
+			continue
+		}
 		hash, err := s.trees[i].complete(ctx, &s.items[i])
 		if err != nil {
 			return err
@@ -440,7 +549,8 @@ func (s *Selector) Loaded(ctx context.Context) error {
 		}
 		files = append(files, f)
 	}
-	return s.ledger.append(ctx, &event{Kind: kindLoaded, Table: s.ledger.table, Job: s.o.Job, Time: now, Files: files})
+	noted, gone := s.noted(bad, now)
+	return s.ledger.append(ctx, &event{Kind: kindLoaded, Table: s.ledger.table, Job: s.o.Job, Time: now, Files: files, Bad: noted, Gone: gone})
 }
 
 // CheckMarker says what is wrong with a name of markers.

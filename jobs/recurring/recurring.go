@@ -99,6 +99,7 @@ func Open(ctx context.Context, r *options.Request, cfg *pipeline.Config, say fun
 		return nil, err
 	}
 	only := r.OnlyNew
+	cfg.Limits.SetAside = cfg.Read.Sources == nil && (r.BadInputs == "set-aside" || only && r.BadInputs != "stop")
 	if !only && r.State == "" && r.FilesBy == "" && r.SettleFiles == 0 && r.DoneMarker == "" {
 		return nil, nil
 	}
@@ -116,7 +117,7 @@ func Open(ctx context.Context, r *options.Request, cfg *pipeline.Config, say fun
 // open takes what the load needs. After an error the caller gives back what was taken.
 func (o *Load) open(ctx context.Context, r *options.Request, cfg *pipeline.Config) error {
 	known := knownfiles.Options{
-		ReloadChanged: r.ReloadChanged, ByName: cfg.Read.Find.PathColumns,
+		ReloadChanged: r.ReloadChanged, SetAside: cfg.Limits.SetAside, ByName: cfg.Read.Find.PathColumns,
 		Order: r.FilesBy, Settle: r.SettleFiles, DoneMarker: r.DoneMarker,
 		Job:     checkpoint.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...),
 		Command: cfg.Invocation.Command,
@@ -169,7 +170,6 @@ func check(r *options.Request, cfg *pipeline.Config) error {
 		{cfg.Read.Sources != nil, "an input that is not files", "only files are known by their content, not tables and archives"},
 		{cfg.Limits.Records > 0, "--limit", "a file that was loaded in part is neither new nor known"},
 		{r.Verify, "--verify", "the table has the rows of earlier files too; run tsimport verify with all files"},
-		{cfg.Resume.AcceptChanged, "--accept-changed-input", "the content of a changed input could not be known; start over with --fresh"},
 		{plan.IsTemplate(cfg.Target.Table), "--table " + cfg.Target.Table, "files are known for one table, and rows go to several"},
 		{r.RetryRejects != "", "--retry-rejects", "rejects are loaded by the run that has them"},
 	} {

@@ -42,6 +42,15 @@ func (r *Replay) Row(source int, record int64, key []byte) (final, suspect bool)
 // Counted reports whether the record was counted as read before: one that is rejected for what it is was rejected then.
 func (r *Replay) Counted(source int, record int64) bool { return r.state.Read.Has(At(source, record)) }
 
+// Known reports whether any of n records of a source from one on was read, of all that follow if n is below 0.
+func (r *Replay) Known(source int, from, n int64) bool {
+	to := At(source+1, 0)
+	if n >= 0 {
+		to = At(source, from+n)
+	}
+	return r.state.Read.Count(At(source, from), to) > 0
+}
+
 // Unknown reports whether nothing is known of any record of a source from one on, and none is suspect.
 func (r *Replay) Unknown(source int, from int64) bool {
 	return r.ordered && r.total == 0 && At(source, from) >= r.state.Read.End()

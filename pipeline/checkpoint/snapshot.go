@@ -49,7 +49,21 @@ type About struct {
 	// Snapshots are those of a live source that all attempts have read, as the report has them.
 	Snapshots json.RawMessage `json:"snapshots,omitempty"`
 
+	// Bad are the inputs that were set aside.
+	Bad []BadInput `json:"bad,omitempty"`
+
 	Older bool `json:"-"` // there was a newer one, which is damaged: see Read
+}
+
+// BadInput is an input that was set aside for what it holds: the same bytes cannot be loaded as asked.
+type BadInput struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+	Read   int64  `json:"read"`             // records
+	Nights int    `json:"nights,omitempty"` // on which it was set aside before, with the same content
+	Held   bool   `json:"held,omitempty"`   // it is tried again only when its content has changed
+	Sent   bool   `json:"sent,omitempty"`   // rows of it may be in the table that may not be sent twice
+	Source int    `json:"source"`           // its ordinal; -1 of one that was not opened
 }
 
 // Start is a place of a source at which a record begins.

@@ -39,6 +39,8 @@ type Flow struct {
 	// Sums, if it is set, has encode.SummedBody made of rows: a body of SumBytes is a sum.
 	Sums *plainbuffer.Hasher
 
+	aside asides
+
 	// Reuses has rows for one lane handed over in the memory that they were made in, to be given back by Free.
 	Reuses bool
 	free   freeBlocks
@@ -84,7 +86,7 @@ func (f *Flow) Each(ctx context.Context, records int64, each func(*Parsed) error
 				return nil
 			case h.Err != nil:
 				return h.Err
-			case h.Ended != nil:
+			case h.Ended != nil, h.Aside != nil:
 				continue
 			}
 			if left > 0 {

@@ -151,7 +151,7 @@ func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job, r 
 		first = first || j.last
 		if err != nil {
 			// Nothing after it can be trusted to be in its place.
-			if send(ctx, order, &job{err: err}) {
+			if send(ctx, order, &job{source: j.source, err: err}) {
 				close(order)
 			}
 			return nil
@@ -187,7 +187,7 @@ func stitchOne(ctx context.Context, j *job) ([]source.Split, error) {
 }
 
 // handOver waits for the parsed splits in source order, numbers their records and passes them on. It reports whether it
-// passed on all that is, and whether that ends with an error. It stops early where the watch says so.
+// passed on all that is, and whether that ends with an error. It stops early where the watch says so, and at a source that is set aside.
 func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget, w *watch) (complete, failed bool) {
 	var records, lines int64
 	var at table.Position
@@ -209,7 +209,7 @@ func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget, w
 		}
 		if j.err != nil {
 			// What follows a part that cannot be read is not loaded: it would be out of its place.
-			return send(ctx, f.splits, Handed{Err: j.err}), true
+			return f.fails(ctx, j, j.err)
 		}
 		if w.stops(j, records, lines) {
 			return false, false
@@ -220,6 +220,16 @@ func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget, w
 		case j.first:
 			begin := j.source.Begin()
 			records, lines, at = begin.Record, begin.Line, table.Position{Source: j.source.Ordinal, Record: begin.Record}
+		}
+		if f.passes(j, at) {
+			if j.section == nil {
+				f.aside.stopped = j.source
+				return false, false
+			}
+			if !passOver(ctx, j, r) {
+				return false, false
+			}
+			continue
 		}
 		close(j.turn)
 		parts := j.parsed
@@ -232,8 +242,11 @@ func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget, w
 				parts = j.later
 				continue
 			}
+			if h.Err != nil && j.section != nil && f.setsAside(ctx, j, h.Err) {
+				break
+			}
 			if h.Err != nil {
-				return send(ctx, f.splits, h.Handed), true
+				return f.fails(ctx, j, h.Err)
 			}
 			h.Split.FirstRecord, h.Split.FirstLine = records, lines
 			h.Split.Position = at

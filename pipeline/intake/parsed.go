@@ -10,10 +10,11 @@ import (
 	"example.com/tsimport/shuffle/readorder"
 )
 
-// Handed is a parsed split, the end of a source, or why there are no more.
+// Handed is a parsed split, the end of a source, a source that is set aside, or why there are no more.
 type Handed struct {
 	*Parsed
 	Ended *Ended
+	Aside *Aside
 	Err   error
 }
 

@@ -25,6 +25,8 @@ type Records interface {
 	Row(source int, record int64, key []byte) (final, suspect bool)
 	// Counted reports whether the record was read, and so rejected if it can be no row.
 	Counted(source int, record int64) bool
+	// Known reports whether any of n records of a source from one on was read, of all that follow if n is below 0.
+	Known(source int, from, n int64) bool
 	// Unknown reports whether nothing is known of any record of a source from one on.
 	Unknown(source int, from int64) bool
 }

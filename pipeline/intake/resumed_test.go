@@ -22,6 +22,7 @@ func (o *outcomes) Row(_ int, record int64, key []byte) (final, suspect bool) {
 }
 func (o *outcomes) Counted(_ int, record int64) bool { return record < o.known }
 func (o *outcomes) Unknown(_ int, from int64) bool   { return from >= o.known }
+func (o *outcomes) Known(_ int, from, _ int64) bool  { return from < o.known }
 
 // TestAResumedFlowHandsOutWhatIsNotFinal resumes a load of 300 records of which an earlier attempt knew the first 200 and had
 // acknowledged all but every tenth: those come again and are suspect, their rejects do not, and what it had not read is new.

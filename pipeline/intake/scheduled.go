@@ -215,6 +215,13 @@ func (f *Flow) readUnscheduled(ctx context.Context, sources []*plan.Source) (n i
 		w.sources = sources
 	}
 	complete, failed, err = f.readInOrder(ctx, sources, w)
+	switch n, wrong := f.afterAside(sources); {
+	case n == 0 || err != nil || ctx.Err() != nil:
+	case wrong != nil:
+		return n, send(ctx, f.splits, Handed{Err: wrong}), true, nil
+	default:
+		return n, true, false, nil
+	}
 	if w == nil || w.source == nil || err != nil || ctx.Err() != nil {
 		return len(sources), complete, failed, err
 	}
@@ -296,6 +303,9 @@ func (t *turns) feed(ctx context.Context, next turn, out stream) error {
 		j := newJob(&job{source: t.sources[of]}, false, source.Split{}, rows+one.Bytes, out.budget)
 		j.section, j.at = one, table.Position{Source: t.schedule.Source, Record: next.records}
 		next.records += one.Records
+		if t.flow.passes(j, j.at) {
+			continue
+		}
 		if !t.opened[of] {
 			t.opened[of] = true
 			if err := random(j.source).Reopen(); err != nil {
@@ -322,7 +332,7 @@ func (t *turns) end(whole bool) (err error) {
 	for i, s := range t.sources {
 		switch {
 		case !t.opened[i]:
-		case whole && err == nil:
+		case whole && err == nil && !t.flow.aside.has(s.Ordinal):
 			err = random(s).Finished()
 		default:
 			_ = s.Close() // why reading ends is known

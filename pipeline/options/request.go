@@ -118,6 +118,7 @@ type Recurring struct {
 	FilesBy          string        `json:"files-by,omitempty"`            // name or time: the order of the inputs; "" is as they come, with OnlyNew by name
 	SettleFiles      time.Duration `json:"settle-files,omitempty"`        // leave out inputs that were changed less than this long ago; 0 leaves out none
 	DoneMarker       string        `json:"done-marker,omitempty"`         // load an input only if this stands beside it, such as {}.done, where {} is its name
+	BadInputs        string        `json:"bad-inputs,omitempty"`          // set-aside (and load the others) or stop; "" sets aside with OnlyNew
 	State            string        `json:"state,omitempty"`               // a folder, oss://bucket/prefix or s3://bucket/prefix for known files, checkpoints and a lease; "" is ./tsimport-runs
 }
 

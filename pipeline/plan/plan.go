@@ -101,7 +101,16 @@ type planner struct {
 	measures map[string]map[string]tally // of columns, by paths of record.Measures: what inputs count in them
 	hints    []string                    // what may be wrong with inputs whose columns do not fit
 	lacks    []string                    // which inputs lack which columns, with --missing null
+	names    []string                    // of the files that are opened
 }
+
+// InputsError is why files cannot be loaded together.
+type InputsError struct {
+	error
+	Names []string // of the files
+}
+
+func (e *InputsError) Unwrap() error { return e.error }
 
 // Make opens the inputs, looks at the table and settles the schema. Nothing is written, no table is made. The plan keeps
 // the request and must be closed.
@@ -137,6 +146,9 @@ func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 			p.plan.Close()
 			if len(p.hints) > 0 && ctx.Err() == nil {
 				err = fmt.Errorf("%w; %s", err, p.hints[0])
+			}
+			if len(p.names) > 0 {
+				err = &InputsError{err, p.names}
 			}
 			return nil, err
 		}
@@ -294,6 +306,9 @@ func (p *planner) openFiles(ctx context.Context) error {
 		return err
 	}
 	p.plan.inputs.take(set, p.request.MostInputs)
+	for i := range set.Items {
+		p.names = append(p.names, set.Items[i].Name)
+	}
 	options := p.request.Read.Options
 	options.Stream = func(r io.Reader) io.Reader { return input.Stoppable(ctx, r) }
 	options.Memory = p.plan.Shares().reading()
@@ -357,7 +372,7 @@ func cannotLoad(ctx context.Context, err error) error {
 	if input.Passing(err) {
 		return err
 	}
-	return &UsageError{Message: err.Error(), Input: true, Nothing: errors.Is(err, input.ErrNothing)}
+	return &UsageError{Message: err.Error(), Input: true, Damaged: reader.Damaged(err), Changed: errors.As(err, new(interface{ InputMissing() })), Nothing: errors.Is(err, input.ErrNothing)}
 }
 
 // headerOf finds or adds the header under which a source's rejected records are kept.

@@ -65,6 +65,8 @@ type Request struct {
 	// Selection chooses from the inputs found; nil takes all. Chosen are those that an earlier attempt has chosen, nil in the first.
 	Selection Selection
 	Chosen    []string
+	// Without are the names of inputs that are not loaded, although they are found: they were set aside.
+	Without map[string]bool
 	// Separator is what an earlier attempt has chosen for splice(auto, …); 0 chooses one.
 	Separator rune
 	// MostInputs is how many files are opened at most, from all over the inputs, of a plan that nothing is loaded by; 0 opens all.
@@ -192,6 +194,8 @@ type UsageError struct {
 	Message string
 	NoTable bool // the table does not exist
 	Input   bool // an input is missing, or cannot be read
+	Damaged bool // as reader.Damaged says of why
+	Changed bool // an input is not what the run that is resumed has begun with
 	Nothing bool // no input matches
 }
 

@@ -12,8 +12,8 @@ import (
 type Selection interface {
 	// Select returns those that are loaded into the table that was made then, in their order, and notes for the user. created is as in
 	// client.Table, and 0 if the table is yet to be made. earlier are the names that the first attempt of a resumed load has chosen, nil
-	// in the first.
-	Select(ctx context.Context, found []input.Item, created int64, earlier []string) (chosen []input.Item, notes []string, err error)
+	// in the first. Those of without are left out.
+	Select(ctx context.Context, found []input.Item, created int64, earlier []string, without map[string]bool) (chosen []input.Item, notes []string, err error)
 }
 
 // Units is a Selection that keeps the units of the table's columns from load to load.
@@ -34,6 +34,9 @@ func (*NothingNew) Error() string { return "nothing new to load" }
 func (p *planner) choose(ctx context.Context, set *input.Set) error {
 	r := p.request
 	if r.Selection == nil {
+		if set.Items = input.Others(set.Items, r.Without); len(set.Items) == 0 {
+			return &NothingNew{}
+		}
 		return nil
 	}
 	created := int64(0)
@@ -48,7 +51,7 @@ func (p *planner) choose(ctx context.Context, set *input.Set) error {
 		}
 	}
 	found := len(set.Items)
-	chosen, notes, err := r.Selection.Select(ctx, set.Items, created, r.Chosen)
+	chosen, notes, err := r.Selection.Select(ctx, set.Items, created, r.Chosen, r.Without)
 	if err != nil {
 		return cannotLoad(ctx, err)
 	}

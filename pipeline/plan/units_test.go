@@ -239,6 +239,6 @@ type keptUnits map[string]string
 
 func (k keptUnits) Units() map[string]string  { return k }
 func (keptUnits) KeepUnits(map[string]string) {}
-func (keptUnits) Select(_ context.Context, found []input.Item, _ int64, _ []string) ([]input.Item, []string, error) {
+func (keptUnits) Select(_ context.Context, found []input.Item, _ int64, _ []string, _ map[string]bool) ([]input.Item, []string, error) {
 	return found, nil, nil
 }

@@ -35,6 +35,11 @@ type Item struct {
 	observe func(off int64, p []byte) // nil is nobody
 }
 
+// Others returns the items that do not have one of the names.
+func Others(items []Item, names map[string]bool) []Item {
+	return slices.DeleteFunc(slices.Clone(items), func(i Item) bool { return names[i.Name] })
+}
+
 // Observed returns the item with an observer, who is told of every byte that is read, while it is read and by many at once. The
 // observer must not keep or change the bytes.
 func (i *Item) Observed(by func(off int64, p []byte)) Item {

@@ -13,13 +13,15 @@ import (
 
 // invocation is a load as it was requested: by the command line, or by a run that is resumed or whose rejects are loaded.
 type invocation struct {
-	args     []string        // after the program's name, as they are kept
-	ofEnv    []string        // options that the environment has given
-	request  json.RawMessage // the command, of one that is not typed
-	goOn     bool            // with the run in the folder
-	folder   string          // the run's, if not empty
-	settings *checkpoint.Job // whose types the load takes over
-	rejects  string          // the run whose rejects are loaded
+	args    []string        // after the program's name, as they are kept
+	ofEnv   []string        // options that the environment has given
+	request json.RawMessage // the command, of one that is not typed
+	goOn    bool            // with the run in the folder
+	// mayChange says that a run that cannot be resumed, because the command has changed, is started over.
+	mayChange bool
+	folder    string          // the run's, if not empty
+	settings  *checkpoint.Job // whose types the load takes over
+	rejects   string          // the run whose rejects are loaded
 
 	within
 	interrupts *interrupts

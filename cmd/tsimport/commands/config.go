@@ -51,7 +51,7 @@ func showConfig(c *call) error {
 		writeOrigins(w, rows)
 		return w.Flush()
 	}
-	file, err := readJobFile(c)
+	file, err := readJobFile(c, c.Args().Tail())
 	if err != nil {
 		return jobError(err)
 	}

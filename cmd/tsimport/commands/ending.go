@@ -24,6 +24,7 @@ import (
 type ending struct {
 	table, runDir string
 	load          string // the job's name, of a job
+	bad           int64  // inputs that were set aside
 	rows          []runmetrics.Rows
 	loads         []runmetrics.Run // of a job
 }
@@ -43,7 +44,7 @@ func (e *ending) count(outcome string, n int64) {
 
 // ofLoad says how a load has ended.
 func (e *ending) ofLoad(r *pipeline.Report) {
-	e.table, e.runDir = r.Table, r.RunDir
+	e.table, e.runDir, e.bad = r.Table, r.RunDir, int64(len(r.BadInputs))
 	e.rows = countsOfRows(&job.Counts{Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded, ConditionFailed: r.ConditionFailed,
 		Archived: r.Archived, Unfinished: r.Unfinished})
 }
@@ -86,7 +87,7 @@ func told(c *call, command string, action func(*call) error) error {
 	e, began := &ending{table: tableGiven(c)}, time.Now()
 	c.in.ending = e
 	err := profiled(c, action)
-	run := runmetrics.Run{Command: command, Table: e.table, Load: e.load, Ended: time.Now(), Took: time.Since(began), ExitCode: exitcode.Of(err), Rows: e.rows}
+	run := runmetrics.Run{Command: command, Table: e.table, Load: e.load, Ended: time.Now(), Took: time.Since(began), ExitCode: exitcode.Of(err), Rows: e.rows, BadInputs: e.bad}
 	if c.show.log != nil && !c.Bool("quiet") {
 		logEnding(c.show, &run, e.runDir)
 	}
@@ -119,6 +120,9 @@ func logEnding(show *display, r *runmetrics.Run, runDir string) {
 	}
 	if runDir != "" {
 		fields = append(fields, slog.String("run_dir", runDir))
+	}
+	if r.BadInputs > 0 {
+		fields = append(fields, slog.Int64("bad_inputs", r.BadInputs))
 	}
 	var text []string
 	for _, n := range r.Rows {

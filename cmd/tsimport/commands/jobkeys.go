@@ -69,7 +69,7 @@ var jobKinds = map[options.Kind]job.Kind{
 // jobKey is a flag as a key.
 func jobKey(command string, f cli.Flag) (k job.Key, ok bool) {
 	name := f.Names()[0]
-	if v, visible := f.(cli.VisibleFlag); notAKey(name) != "" || visible && !v.IsVisible() && name != "now" {
+	if v, visible := f.(cli.VisibleFlag); notAKey(name) != "" || visible && !v.IsVisible() && name != "now" && name != "bad-inputs" {
 		return k, false
 	}
 	k.Name = name

@@ -110,7 +110,9 @@ func (p *jobPlanner) findFolder(c *call, r *job.Record) (folder string, err erro
 		return "", usagef("--run-dir %s: the job in it has finished; name another", folder)
 	}
 	p.plan.Folder = folder
-	return folder, r.Continue(before)
+	err = r.Continue(before)
+	r.BeginAgain(before.State == job.Failed, time.Now())
+	return folder, err
 }
 
 // inOrder has the loads in the order in which a job begins them if it runs one at a time.

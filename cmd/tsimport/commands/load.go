@@ -269,7 +269,7 @@ func loadConfigOf(r *options.Request, c *call) (cfg pipeline.Config, err error) 
 	}
 	completeRead(c, r, &cfg.Read)
 	cfg.Invocation = pipeline.Invocation{Command: in.command(), Arguments: in.kept(), Directory: workingDirectory()}
-	cfg.Resume = pipeline.Resume{Look: in.goOn || !c.Bool("fresh"), AcceptChanged: c.Bool("accept-changed-input"), Args: in.kept(), Request: c.kept(), Settings: in.settings, LocksDir: options.LocksDir()}
+	cfg.Resume = pipeline.Resume{Look: in.goOn || !c.Bool("fresh"), MayChange: in.mayChange, AcceptChanged: c.Bool("accept-changed-input"), Args: in.kept(), Request: c.kept(), Settings: in.settings, LocksDir: options.LocksDir()}
 	if in.folder != "" {
 		cfg.RunDir = in.folder
 	}

@@ -1,11 +1,11 @@
 package commands
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +13,9 @@ import (
 
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/words"
+	"example.com/tsimport/jobs/knownfiles"
 	"example.com/tsimport/jobs/recurring"
+	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
 )
@@ -26,6 +28,13 @@ func onceNames() []string {
 // nothingNew says that no input is new, if that is what err is about. Any other error stays.
 func nothingNew(c *call, err error) error {
 	var nothing *plan.NothingNew
+	if only := new(pipeline.OnlyBadError); errors.As(err, &only) {
+		for _, note := range only.Notes {
+			say(c, c.show, "%s", note)
+		}
+		endingOf(c).bad = int64(len(only.Bad))
+		return err
+	}
 	if !errors.As(err, &nothing) {
 		return err
 	}
@@ -41,16 +50,18 @@ func nothingNew(c *call, err error) error {
 }
 
 func filesCommand(in *invocation) *cli.Command {
-	flags := append(flagsOf(options.Reaching), flagNamed("state"), &cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` whose known files are meant"})
+	flags := append(flagsOf(options.Reaching), &cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` whose known files are meant"})
 	return &cli.Command{
-		Name:        "files",
-		Usage:       "list the files that loads with --only-new know",
-		Description: "A line for each input whose content the table has taken: when, bytes, hash, name. To have one loaded again, forget it.",
-		Flags:       append(flags, &cli.BoolFlag{Name: "json", Usage: "print JSON"}),
-		Action:      in.act(listFiles),
+		Name:  "files",
+		Usage: "list the files that loads with --only-new know",
+		Description: "A line for each input whose content the table has taken: when, bytes, hash, name. To have one loaded again, forget it.\n" +
+			"With --state bad, a line for each that was set aside: since when, on how many nights, name, why.",
+		Flags: append(slices.Clone(flags), &cli.BoolFlag{Name: "json", Usage: "print JSON"}, &cli.StringSliceFlag{Name: "state",
+			Usage: "bad: inputs that were set aside; or `PLACE` as load --state, in which known files are (default: in ./tsimport-runs); may be given for both"}),
+		Action: in.act(listFiles),
 		Subcommands: []*cli.Command{{
 			Name: "forget", Usage: "forget files, so that they are loaded again when they are found", ArgsUsage: "NAME...",
-			Flags: flags, Action: in.act(forgetFiles),
+			Flags: append(flags, flagNamed("state")), Action: in.act(forgetFiles),
 		}},
 	}
 }
@@ -81,8 +92,9 @@ func listFiles(c *call) error {
 	if err != nil {
 		return err
 	}
-	r, err := requestOf(c)
-	if err != nil {
+	r := new(options.Request)
+	var bad bool
+	if r.State, bad, err = statesGiven(c.own.StringSlice("state")); err != nil {
 		return err
 	}
 	store, err := recurring.OpenStore(c.Context, r, storesOf(c))
@@ -93,13 +105,12 @@ func listFiles(c *call) error {
 	if err != nil {
 		return err
 	}
+	if bad {
+		return listBad(c, ledger.Bad())
+	}
 	files := ledger.Files()
 	if c.Bool("json") {
-		text, err := json.MarshalIndent(files, "", "  ")
-		if err == nil {
-			_, err = fmt.Fprintf(c.App.Writer, "%s\n", text)
-		}
-		return err
+		return printJSON(c, files)
 	}
 	w := results(c)
 	for _, f := range files {
@@ -108,6 +119,37 @@ func listFiles(c *call) error {
 			as = "  (as " + printable(f.SameAs) + ")"
 		}
 		if _, err := fmt.Fprintf(w, "%s  %s  %s  %s%s\n", f.Loaded.Local().Format("2006-01-02 15:04:05"), words.Grouped(f.Size), f.Hash[:min(16, len(f.Hash))], printable(f.Name), as); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// statesGiven is the place of known files, and whether those are asked for that are bad.
+func statesGiven(given []string) (place string, bad bool, err error) {
+	for _, state := range given {
+		switch {
+		case state == "bad":
+			bad = true
+		case place != "":
+			return "", false, usagef("--state: give one place, and bad beside it for inputs that were set aside")
+		default:
+			place = state
+		}
+	}
+	if place == "" {
+		place, _, _ = fromEnvironment("state")
+	}
+	return place, bad, nil
+}
+
+// listBad lists inputs that were set aside.
+func listBad(c *call, all []knownfiles.Bad) error {
+	if c.Bool("json") {
+		return printJSON(c, append([]knownfiles.Bad{}, all...))
+	}
+	for _, b := range all {
+		if _, err := fmt.Fprintf(results(c), "%s  %s  %s: %s\n", b.First.Local().Format("2006-01-02 15:04:05"), counted(int64(b.Nights), "night"), printable(b.Name), printable(b.Reason)); err != nil {
 			return err
 		}
 	}

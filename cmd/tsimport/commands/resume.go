@@ -212,7 +212,7 @@ func retryRejects(c *call) error {
 	if err := takeEnvironment(of); err != nil {
 		return err
 	}
-	in := &invocation{args: c.in.args, goOn: c.in.goOn, folder: c.in.folder, settings: r.job, rejects: folder, request: c.kept(), within: c.in.within}
+	in := &invocation{args: c.in.args, goOn: c.in.goOn, mayChange: c.in.mayChange, folder: c.in.folder, settings: r.job, rejects: folder, request: c.kept(), within: c.in.within}
 	return load(c.again(in, of))
 }
 

@@ -88,7 +88,10 @@ func runJob(c *call, in *invocation) error {
 		return usagef("--parallel %d: want 1 or more", n)
 	}
 	endingOf(c).load = jobName(c.Args().First())
-	r, err := readJob(c)
+	r, err := readJob(c, c.Args().Tail())
+	if err == nil && c.Bool("fresh") && c.NArg() > 1 && c.String("run-dir") == "" {
+		r, err = wholeJob(c, r)
+	}
 	if err != nil {
 		return jobError(err)
 	}
@@ -119,18 +122,31 @@ func jobError(err error) error {
 }
 
 // readJob reads the file and finds what its names stand for.
-func readJob(c *call) (*job.Record, error) {
-	file, err := readJobFile(c)
+func readJob(c *call, names []string) (*job.Record, error) {
+	file, err := readJobFile(c, names)
 	if err != nil {
 		return nil, err
 	}
-	return job.NewRecord(file, c.Args().Tail(), os.LookupEnv)
+	return job.NewRecord(file, names, os.LookupEnv)
 }
 
-// readJobFile reads the file of the command's first argument, with the loads that the others name.
-func readJobFile(c *call) (*job.File, error) {
+// wholeJob is the job of all loads of the file if one is unfinished, in which those that are named are to be started over.
+func wholeJob(c *call, named *job.Record) (*job.Record, error) {
+	whole, err := readJob(c, nil)
+	if err != nil {
+		return nil, err
+	}
+	folder, _, err := job.Find(rundir.Root, whole.Identity)
+	if folder == "" || err != nil {
+		return named, err
+	}
+	return whole, nil
+}
+
+// readJobFile reads the file of the command's first argument, with the loads that the names mean.
+func readJobFile(c *call, names []string) (*job.File, error) {
 	vocabulary := jobVocabulary()
-	path, names := c.Args().First(), c.Args().Tail()
+	path := c.Args().First()
 	file, err := job.Read(path, vocabulary)
 	if err != nil {
 		return nil, jobError(fileError(err))
@@ -272,6 +288,13 @@ func continueJob(c *call, r, before *job.Record, folder string) (resumes bool, e
 	switch own := c.String("run-dir") != ""; {
 	case c.Bool("fresh") && own:
 		return false, usagef("--fresh: %s is the folder of the job that is started over; name another with --run-dir", folder)
+	case c.Bool("fresh") && c.NArg() > 1:
+		if err := r.Continue(before); err != nil {
+			return false, err
+		}
+		r.Restart(c.Args().Tail(), time.Now().UTC())
+		say(c, c.show, "resuming job %s; %s started over", folder, strings.Join(c.Args().Tail(), ", "))
+		return true, nil
 	case c.Bool("fresh"):
 		before.State = job.Replaced
 		return false, before.Write(folder)
@@ -283,8 +306,12 @@ func continueJob(c *call, r, before *job.Record, folder string) (resumes bool, e
 	if err := r.Continue(before); err != nil {
 		return false, err
 	}
+	again := ""
+	if n := r.BeginAgain(before.State == job.Failed, time.Now().UTC()); n > 0 {
+		again = fmt.Sprintf("; %d that were done are run again, for what is new", n)
+	}
 	done, all := r.DoneOf()
-	say(c, c.show, "resuming job %s: %d of %d loads are done (--fresh starts over)", folder, done, all)
+	say(c, c.show, "resuming job %s: %d of %d loads are done%s (--fresh starts over)", folder, done, all, again)
 	return true, nil
 }
 
@@ -380,8 +407,11 @@ func (o *jobRunner) run(_ context.Context, s *job.State) job.Outcome {
 	}
 	interrupts, stop := o.interrupts.ofLoad()
 	defer stop()
-	err := o.command(interrupts.hard, s, &invocation{goOn: true, folder: dir}, o.show.of(s.Name), interrupts)
-	out := job.Outcome{ExitCode: exitcode.Of(err), Counts: countsOf(dir)}
+	err := o.command(interrupts.hard, s, &invocation{goOn: !begunAgain(s, dir), folder: dir, mayChange: s.Changed}, o.show.of(s.Name), interrupts)
+	out := job.Outcome{ExitCode: exitcode.Of(err), Counts: countsOf(dir, s.Again)}
+	if only := new(pipeline.OnlyBadError); errors.As(err, &only) {
+		out.BadInputs = int64(len(only.Bad))
+	}
 	if exit := new(exitError); errors.As(err, &exit) {
 		if err = exit.err; err == nil && exit.brief != "" {
 			err = errors.New(exit.brief)
@@ -408,6 +438,7 @@ func (o *jobRunner) command(ctx context.Context, s *job.State, in *invocation, s
 	}
 	in.args, in.session, in.request = resolved.Arguments(), o.session, written(of)
 	o.share(of)
+	of.Fresh = of.Fresh || !in.goOn
 	if err := takeEnvironment(of); err != nil {
 		return err
 	}
@@ -454,10 +485,19 @@ func (o *jobRunner) requested(l *job.Single) (*options.Command, error) {
 	return of, nil
 }
 
+// begunAgain reports whether a load starts over in its folder: what is there was begun before that was decided.
+func begunAgain(s *job.State, dir string) bool {
+	if s.Again.IsZero() {
+		return false
+	}
+	run, err := checkpoint.ReadJob(dir)
+	return err == nil && run.Started.Before(s.Again)
+}
+
 // endedBefore is how a load has ended in an earlier process, which was killed before it could note that; nil if the load is to be run.
 func endedBefore(c *call, s *job.State, dir string) *job.Outcome {
 	if s.Command == job.Export {
-		if m, err := restore.At(c.Context, s.Value("output"), storesOf(c)); err == nil && m != nil && m.Ended.After(s.Started) {
+		if m, err := restore.At(c.Context, s.Value("output"), storesOf(c)); err == nil && m != nil && m.Ended.After(s.Started) && m.Ended.After(s.Again) {
 			return &job.Outcome{}
 		}
 		return nil // a file is written again
@@ -469,22 +509,23 @@ func endedBefore(c *call, s *job.State, dir string) *job.Outcome {
 		return nil
 	}
 	sum, err := readSummary(dir)
-	if err != nil || sum.State != pipeline.StateFinished || sum.ExitCode != exitcode.OK && sum.ExitCode != exitcode.Rejects {
+	if err != nil || sum.FirstStarted.Before(s.Again) || sum.State != pipeline.StateFinished || sum.ExitCode != exitcode.OK && sum.ExitCode != exitcode.Rejects {
 		return nil
 	}
-	return &job.Outcome{ExitCode: sum.ExitCode, Counts: countsOf(dir)}
+	return &job.Outcome{ExitCode: sum.ExitCode, Counts: countsOf(dir, s.Again)}
 }
 
-// countsOf are the rows of a load by its run folder, none if it has none.
-func countsOf(dir string) (n job.Counts) {
+// countsOf are the rows of a load by its run folder, none if it has none that was begun after a moment.
+func countsOf(dir string, after time.Time) (n job.Counts) {
 	if sum, err := tablesync.ReadSummary(dir); err == nil && sum.RowsExpected+sum.Puts+sum.Deletes > 0 {
 		return job.Counts{Read: sum.Read, Written: sum.Written, Rejected: sum.Rejected + sum.PutsRejected + sum.DeletesRejected, Superseded: sum.Superseded, ConditionFailed: sum.ConditionFailed}
 	}
 	sum, err := readSummary(dir)
-	if err != nil {
+	if err != nil || sum.FirstStarted.Before(after) {
 		return n
 	}
-	return job.Counts{Read: sum.Read, Written: sum.Written, Rejected: sum.Rejected, Superseded: sum.Superseded, ConditionFailed: sum.ConditionFailed, Archived: sum.Archived, Unfinished: sum.Unfinished}
+	return job.Counts{Read: sum.Read, Written: sum.Written, Rejected: sum.Rejected, Superseded: sum.Superseded, ConditionFailed: sum.ConditionFailed, Archived: sum.Archived, Unfinished: sum.Unfinished,
+		BadInputs: int64(len(sum.BadInputs))}
 }
 
 // told says how a load goes.
@@ -527,6 +568,9 @@ func countsText(n *job.Counts) string {
 	}
 	if n.Unfinished > 0 {
 		text += fmt.Sprintf(", %s unfinished", words.Grouped(n.Unfinished))
+	}
+	if n.BadInputs > 0 {
+		text += fmt.Sprintf(", %s set aside", counted(n.BadInputs, "input"))
 	}
 	return text
 }
@@ -585,13 +629,13 @@ func ownMoments(r *job.Record) (notes []string) {
 
 // ending says how the job and its loads have ended.
 func (o *jobRunner) ending(e *ending) {
-	e.runDir, e.rows = o.folder, countsOfRows(&o.record.Counts)
+	e.runDir, e.rows, e.bad = o.folder, countsOfRows(&o.record.Counts), o.record.BadInputs
 	for _, s := range o.record.Loads {
 		if s.Ended.IsZero() {
 			continue // it has not run
 		}
 		e.loads = append(e.loads, runmetrics.Run{Command: s.Command, Table: cmp.Or(s.Value("table"), s.Name), Load: s.Name, Ended: s.Ended, Took: s.Took(),
-			ExitCode: s.ExitCode, Rows: countsOfRows(&s.Counts)})
+			ExitCode: s.ExitCode, Rows: countsOfRows(&s.Counts), BadInputs: s.BadInputs})
 	}
 }
 

@@ -193,7 +193,7 @@ func (s *screen) report(r *pipeline.Report, mode table.Mode, look string) {
 		}
 		s.line("warning: the input holds no records%s", made)
 	}
-	for _, text := range rejectNotes(r) {
+	for _, text := range slices.Concat(rejectNotes(r), badNotes(r)) {
 		s.line("%s", text)
 	}
 	s.next(r, look)
@@ -237,13 +237,19 @@ func (s *screen) next(r *pipeline.Report, look string) {
 
 // briefOf says in one line how a load ended: the counts, the reason and the run folder.
 func briefOf(r *pipeline.Report) string {
-	n := job.Counts{Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded, ConditionFailed: r.ConditionFailed, Archived: r.Archived, Unfinished: r.Unfinished}
+	n := job.Counts{Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded, ConditionFailed: r.ConditionFailed, Archived: r.Archived, Unfinished: r.Unfinished,
+		BadInputs: int64(len(r.BadInputs))}
 	what := r.State + ": " + countsText(&n)
 	switch {
 	case r.DryRun:
 		what = fmt.Sprintf("dry run: %s read, %s would be written, %s would be rejected", words.Grouped(r.Read), words.Grouped(r.Unfinished), words.Grouped(r.Rejected))
 	case r.ExitCode == exitcode.ErrorLimit:
 		what += "; too many rows were rejected (--max-errors)"
+	case len(r.BadInputs) > 0:
+		what += "; " + pipeline.BadText(r.BadInputs)
+		if r.ExitCode == exitcode.Failed {
+			what += "; so many are bad that the flags or the place may be wrong"
+		}
 	}
 	return brief(what, r.RejectReasons, r.RunDir)
 }
@@ -257,6 +263,20 @@ func brief(what string, reasons []rundir.ReasonCount, folder string) string {
 		what += "; see " + folder
 	}
 	return what
+}
+
+// shownBad bounds the inputs that are named as set aside; the summary has all.
+const shownBad = 5
+
+// badNotes names the inputs that were set aside.
+func badNotes(r *pipeline.Report) (notes []string) {
+	for i, b := range r.BadInputs {
+		if i == shownBad {
+			return append(notes, fmt.Sprintf("… and %d more inputs are set aside, see the summary", len(r.BadInputs)-i))
+		}
+		notes = append(notes, fmt.Sprintf("set aside: %s: %s", b.Name, b.Reason))
+	}
+	return notes
 }
 
 // shownCodes bounds the codes of rejected rows that are listed at the end; the summary has all.

@@ -1,0 +1,198 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/plan"
+)
+
+// Inputs that cannot be loaded are found before the first row by planning with some of them: each alone, and then as many together as go
+// together.
+
+// badFinder finds the inputs without which a load can be planned.
+type badFinder struct {
+	attempt *attempt
+	request *plan.Request
+	names   []string          // of all inputs
+	bad     map[string]string // why, by name
+	columns map[string]string // of those that can be loaded alone
+	held    map[string]bool   // that do not go with the others: alone they would be loaded another night
+	works   bool              // the table has taken inputs of this command before
+}
+
+// planWithout plans a load that could not be planned without the inputs that are bad.
+func (a *attempt) planWithout(ctx context.Context, request *plan.Request, failed error) (*plan.Plan, error) {
+	inputs := new(plan.InputsError)
+	if !a.cfg.Limits.SetAside || a.from.snapshot != nil || !setsAside(failed) || !errors.As(failed, &inputs) {
+		return nil, failed
+	}
+	f := &badFinder{attempt: a, request: request, names: inputs.Names, bad: map[string]string{}, columns: map[string]string{}, held: map[string]bool{}, works: a.cfg.once() && a.cfg.Resume.Known.Works()}
+	if err := f.alone(ctx); err != nil {
+		return nil, err
+	}
+	if len(f.bad) == len(f.names) && !f.works {
+		return nil, failed // no input can be loaded so: what was asked for is wrong
+	}
+	if err := f.together(ctx); err != nil {
+		return nil, err
+	}
+	for _, name := range f.names {
+		if why := f.bad[name]; why != "" {
+			a.bad = append(a.bad, BadInput{Name: name, Reason: why, Source: -1, Held: f.held[name]})
+		}
+	}
+	return f.plan(ctx, f.left())
+}
+
+// leaveStillBad leaves inputs out that were bad before, and are so now: nothing of them is sent again.
+func (a *attempt) leaveStillBad(ctx context.Context, request *plan.Request) error {
+	if !a.cfg.Limits.SetAside || a.from.snapshot != nil || !a.cfg.once() {
+		return nil
+	}
+	bad := a.planned.StillBad(func(name string) bool { return a.cfg.Resume.Known.Nights(name) > 0 })
+	if len(bad) == 0 {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(bad)) {
+		a.bad = append(a.bad, BadInput{Name: name, Reason: client.OneLine(bad[name]), Source: -1})
+	}
+	r := *request
+	r.Without = leftOut(a.bad)
+	a.planned.Close()
+	var err error
+	a.planned, err = plan.Make(ctx, &r, a.admin)
+	return err
+}
+
+// setsAside reports whether the fault of an input, or of several together, may be in what they hold.
+func setsAside(err error) bool {
+	usage := new(plan.UsageError)
+	return errors.As(err, &usage) && (usage.Damaged || !usage.Input) && !usage.Nothing
+}
+
+// left are the inputs that are not bad, those first whose columns most have.
+func (f *badFinder) left() (names []string) {
+	for _, name := range f.names {
+		if f.bad[name] == "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// plan plans the load of some inputs.
+func (f *badFinder) plan(ctx context.Context, names []string) (*plan.Plan, error) {
+	r := *f.request
+	r.Without = map[string]bool{}
+	for _, name := range f.names {
+		r.Without[name] = !slices.Contains(names, name)
+	}
+	return plan.Make(ctx, &r, f.attempt.admin)
+}
+
+// fails returns why some inputs cannot be loaded, and columns of the first.
+func (f *badFinder) fails(ctx context.Context, names []string) (columns string, err error) {
+	p, err := f.plan(ctx, names)
+	if err != nil {
+		return "", err
+	}
+	defer p.Close()
+	return strings.Join(p.Sources[0].About().Columns, "\x00"), nil
+}
+
+// alone finds the inputs that cannot be loaded alone, by two readings.
+func (f *badFinder) alone(ctx context.Context) error {
+	for _, name := range f.names {
+		columns, err := f.fails(ctx, []string{name})
+		if err == nil {
+			f.columns[name] = columns
+			continue
+		}
+		if !setsAside(err) {
+			return err
+		}
+		if _, again := f.fails(ctx, []string{name}); again == nil || again.Error() != err.Error() {
+			return fmt.Errorf("two readings of %s differ: %w", name, again)
+		}
+		f.bad[name] = client.OneLine(err.Error())
+	}
+	return nil
+}
+
+// together finds the inputs that do not go with the others: those whose columns few have, and then the first that do not fit.
+func (f *badFinder) together(ctx context.Context) error {
+	count := map[string]int{}
+	for _, columns := range f.columns {
+		count[columns]++
+	}
+	names := f.left()
+	slices.SortStableFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(f.nights(a), f.nights(b)), cmp.Compare(count[f.columns[b]], count[f.columns[a]]))
+	})
+	for len(f.bad) <= mostBad && len(names) > 1 {
+		_, err := f.fails(ctx, names)
+		if err == nil {
+			return nil
+		}
+		if !setsAside(err) {
+			return err
+		}
+		var other error
+		n := sort.Search(len(names)-1, func(i int) bool { // how many can be loaded together, more than one of them
+			_, err := f.fails(ctx, names[:i+2])
+			if err != nil && !setsAside(err) {
+				other = err
+			}
+			return err != nil
+		}) + 1
+		if other != nil {
+			return other
+		}
+		if n == len(names) {
+			return err
+		}
+		f.held[names[n]] = true
+		f.bad[names[n]] = f.unlike(names[n], names[0])
+		if f.bad[names[n]] == "" {
+			_, err = f.fails(ctx, names[:n+1])
+			f.bad[names[n]] = client.OneLine(cmp.Or(err, errDoesNotFit).Error())
+		}
+		names = slices.Delete(names, n, n+1)
+	}
+	return nil
+}
+
+// nights is on how many nights an input was bad before.
+func (f *badFinder) nights(name string) int {
+	if !f.attempt.cfg.once() {
+		return 0
+	}
+	return f.attempt.cfg.Resume.Known.Nights(name)
+}
+
+// unlike says how the columns of an input differ from those of another, of which there are so many.
+func (f *badFinder) unlike(name, other string) (why string) {
+	has, wanted := strings.Split(f.columns[name], "\x00"), strings.Split(f.columns[other], "\x00")
+	part := func(what string, all, of []string) {
+		names := slices.DeleteFunc(slices.Clone(all), func(c string) bool { return slices.Contains(of, c) })
+		if len(names) > 0 {
+			why += what + strings.Join(names, ", ")
+		}
+	}
+	part("; it lacks ", wanted, has)
+	part("; it has ", has, wanted)
+	if why == "" {
+		return ""
+	}
+	return fmt.Sprintf("its columns are not those of %s%s", other, why)
+}
+
+var errDoesNotFit = errors.New("it cannot be loaded together with the others")

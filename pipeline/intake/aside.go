@@ -1,0 +1,109 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline/plan"
+)
+
+// Aside is a source of which no more is read.
+type Aside struct {
+	Source int   // its ordinal
+	Err    error // why
+}
+
+// asides are the sources that are set aside.
+type asides struct {
+	ask      func(s *plan.Source, err error) bool
+	mu       sync.Mutex
+	ordinals map[int]bool
+	stopped  *plan.Source // at which reading in order has stopped; nil if it has not. It belongs to who reads the sources.
+}
+
+func (a *asides) add(source int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ordinals == nil {
+		a.ordinals = map[int]bool{}
+	}
+	a.ordinals[source] = true
+}
+
+func (a *asides) has(source int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.ordinals[source]
+}
+
+// OnFault has ask be called when a source cannot be read on. If it reports that the source is at fault, what was handed over of it stays and
+// the next source is read; without it every fault ends reading. Call it before Run.
+func (f *Flow) OnFault(ask func(s *plan.Source, err error) bool) { f.aside.ask = ask }
+
+// SetAside has no more be read of a source. What was read of it is still handed over. Any goroutine may call it.
+func (f *Flow) SetAside(source int) { f.aside.add(source) }
+
+// fails ends reading with the error of a job, or sets its source aside.
+func (f *Flow) fails(ctx context.Context, j *job, err error) (complete, failed bool) {
+	if j.section == nil && f.setsAside(ctx, j, err) {
+		f.aside.stopped = j.source
+		return false, false
+	}
+	return send(ctx, f.splits, Handed{Err: err}), true
+}
+
+// setsAside sets the source of a job aside, if the fault is one of its content.
+func (f *Flow) setsAside(ctx context.Context, j *job, err error) bool {
+	if f.aside.ask == nil || ctx.Err() != nil || !f.aside.ask(j.source, err) {
+		return false
+	}
+	f.aside.add(j.source.Ordinal)
+	return send(ctx, f.splits, Handed{Aside: &Aside{j.source.Ordinal, err}})
+}
+
+// passOver takes the parts of a job that are not handed over.
+func passOver(ctx context.Context, j *job, r *byteBudget) bool {
+	close(j.turn)
+	for parts := j.parsed; ; {
+		h, ok := receive(ctx, parts)
+		if !ok {
+			return false
+		}
+		if r.add(-h.bytes); h.last {
+			r.add(-j.bytes)
+			return true
+		}
+		if h.later {
+			parts = j.later
+		}
+	}
+}
+
+// afterAside returns how many of the sources were done with when reading in order has stopped at one that is set aside, and lets go of the
+// others, of which some were read ahead. It returns 0 if it has not stopped.
+func (f *Flow) afterAside(sources []*plan.Source) (n int, err error) {
+	n = slices.Index(sources, f.aside.stopped) + 1
+	if f.aside.stopped = nil; n == 0 {
+		return 0, nil
+	}
+	for _, s := range sources[n-1:] {
+		err = errors.Join(err, s.Suspend())
+	}
+	return n, err
+}
+
+// passes reports whether a job whose first record stands there is passed over: its source is set aside, and no earlier attempt has read any
+// of the records that would come.
+func (f *Flow) passes(j *job, at table.Position) bool {
+	if !f.aside.has(j.source.Ordinal) {
+		return false
+	}
+	n := int64(-1)
+	if j.section != nil {
+		n = j.section.Records
+	}
+	return f.resumed == nil || !f.resumed.Records.Known(at.Source, at.Record, n)
+}

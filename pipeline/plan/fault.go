@@ -1,0 +1,38 @@
+package plan
+
+import (
+	"strings"
+
+	"example.com/tsimport/reader"
+)
+
+// AtFault reports whether a source cannot be read for what it holds: a fresh reading meets the same fault at the same place.
+func (p *Plan) AtFault(s *Source, err error) bool {
+	if !reader.Damaged(err) {
+		return false
+	}
+	again := p.ReadAgain(s)
+	return again != nil && reader.Damaged(again) && strings.Contains(err.Error(), again.Error())
+}
+
+// ReadAgain reads a file to its end and returns the fault that it meets.
+func (p *Plan) ReadAgain(s *Source) error {
+	if file, ok := s.Source.(*reader.File); ok {
+		return file.ReadAgain(p.Shares().Pages)
+	}
+	return nil
+}
+
+// StillBad returns why files cannot be read to their end, of those that is reports true for.
+func (p *Plan) StillBad(is func(name string) bool) map[string]string {
+	bad := map[string]string{}
+	for _, s := range p.Sources {
+		if !is(s.Name) {
+			continue
+		}
+		if err := p.ReadAgain(s); reader.Damaged(err) {
+			bad[s.Name] = err.Error()
+		}
+	}
+	return bad
+}

@@ -1,0 +1,49 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/checkpoint"
+	"example.com/tsimport/pipeline/plan"
+)
+
+// A load that comes again does not wait for a person where the sender has replaced, withdrawn or damaged an input that the unfinished run
+// has begun to load: it starts over, without the input or with what it is now. Rows that were sent are sent again, which changes nothing.
+
+// startsOver reports whether a run that cannot be resumed is started over. If its rows may not be sent twice, the error says what to do.
+func (a *attempt) startsOver(err error) (bool, error) {
+	usage := new(plan.UsageError)
+	inputs := errors.As(err, &usage) && (usage.Changed || usage.Damaged) && a.cfg.once() && !a.cfg.Resume.AcceptChanged
+	asked := errors.As(err, &usage) && a.cfg.Resume.MayChange
+	if a.from.snapshot == nil || a.cfg.DryRun || !inputs && !asked {
+		return false, err
+	}
+	advice := ""
+	switch {
+	case a.cfg.Write.Mode == table.Increment:
+		advice = "rows of it were added: put it back as it was or, if the part already read is unchanged, give --accept-changed-input"
+	case slices.ContainsFunc(a.from.job.Details, func(d checkpoint.Detail) bool { return d.Name == "--mark-column" }): // the service numbers its rows
+		advice = "rows of it are in the table: put it back as it was, or put what it is now in its place and give --fresh --look-first, which finds the rows that were written"
+	case a.cfg.Write.Condition != table.Ignore:
+		advice = "rows of it were written: put it back as it was, or give --fresh, which finds them in the table and rejects them"
+	default:
+		return true, nil
+	}
+	return false, &plan.UsageError{Message: fmt.Sprintf("run %s: what it has begun with is not what it was (%s); %s", a.cfg.RunDir, client.OneLine(err.Error()), advice), Input: true}
+}
+
+// startOver runs the load from its beginning.
+func (a *attempt) startOver(ctx context.Context, asked Config, why error) (*Report, error) {
+	a.from.release()
+	if a.planned != nil {
+		a.planned.Close()
+	}
+	asked.Resume.Look = false
+	asked.Resume.Notes = append(asked.Resume.Notes, fmt.Sprintf("the unfinished run %s is started over: %s", a.cfg.RunDir, client.OneLine(why.Error())))
+	return run(ctx, asked, a.hooks)
+}
