@@ -82,20 +82,11 @@ func (r *rule) apply(c *wire.Cell) (v wire.Cell, ok bool) {
 	if c.Type != wire.String {
 		return v, false
 	}
-	var text []byte
-	if r.group == 0 {
-		at := r.regex.FindIndex(c.Value)
-		if at == nil {
-			return v, false
-		}
-		text = c.Value[at[0]:at[1]]
-	} else {
-		at := r.regex.FindSubmatchIndex(c.Value)
-		if at == nil || at[2] < 0 {
-			return v, false
-		}
-		text = c.Value[at[2]:at[3]]
+	at := r.regex.FindSubmatchIndex(c.Value)
+	if at == nil || at[2*r.group] < 0 {
+		return v, false
 	}
+	text := c.Value[at[2*r.group]:at[2*r.group+1]]
 	v.Type = r.cast
 	switch r.cast {
 	case wire.Integer:

@@ -187,7 +187,7 @@ func (r *GetRange) Matrix(key []KeyColumn, stream []byte) (dst []byte, err *Erro
 			if c == nil {
 				c = &Cell{Type: Null}
 			}
-			dst = appendVariant(dst, c)
+			dst = AppendVariant(dst, c)
 		}
 	}
 	dst = append(dst, matrixChecksum)

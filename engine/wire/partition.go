@@ -84,19 +84,13 @@ func (r *CreateTable) bound(b []byte) (Cell, *Error) {
 
 // CompareBounds orders two bounds of one partition key.
 func CompareBounds(a, b *Cell) int {
-	if a.Type == b.Type {
-		switch a.Type {
-		case Integer:
-			return cmp.Compare(a.Int(), b.Int())
-		default:
-			return bytes.Compare(a.Value, b.Value) // of an infinity empty
-		}
-	}
-	if a.Type == InfMin || b.Type == InfMax {
+	switch {
+	case a.Type != b.Type && (a.Type == InfMin || b.Type == InfMax):
 		return -1
+	case a.Type != b.Type:
+		return 1
+	case a.Type == Integer:
+		return cmp.Compare(a.Int(), b.Int())
 	}
-	return 1
+	return bytes.Compare(a.Value, b.Value) // of an infinity empty
 }
-
-// AppendVariant writes a value as ReadVariant reads it.
-func AppendVariant(dst []byte, c *Cell) []byte { return appendVariant(dst, c) }

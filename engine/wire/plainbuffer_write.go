@@ -30,10 +30,10 @@ func appendCell(dst []byte, c *Cell, rowCRC byte) ([]byte, byte) {
 	dst = append(dst, c.Name...)
 	crc := crc8(0, c.Name)
 	if c.Type != NoValue {
-		dst = append(dst, tagValue)
-		dst = binary.LittleEndian.AppendUint32(dst, uint32(variantBytes(c)))
+		dst = append(dst, tagValue, 0, 0, 0, 0)
 		from := len(dst)
-		dst = appendVariant(dst, c)
+		dst = AppendVariant(dst, c)
+		binary.LittleEndian.PutUint32(dst[from-4:], uint32(len(dst)-from))
 		crc = crc8(crc, dst[from:])
 	}
 	if c.Stamped {
@@ -44,14 +44,8 @@ func appendCell(dst []byte, c *Cell, rowCRC byte) ([]byte, byte) {
 	return append(dst, tagCellChecksum, crc), crc8Byte(rowCRC, crc)
 }
 
-func variantBytes(c *Cell) int {
-	if c.Type == String || c.Type == Binary {
-		return 5 + len(c.Value)
-	}
-	return 1 + len(c.Value)
-}
-
-func appendVariant(dst []byte, c *Cell) []byte {
+// AppendVariant writes a value as ReadVariant reads it.
+func AppendVariant(dst []byte, c *Cell) []byte {
 	dst = append(dst, byte(c.Type))
 	if c.Type == String || c.Type == Binary {
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(c.Value)))

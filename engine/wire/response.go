@@ -9,20 +9,16 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-func appendTag(dst []byte, id protowire.Number, typ protowire.Type) []byte {
-	return protowire.AppendTag(dst, id, typ)
-}
-
 func appendBytes(dst []byte, id protowire.Number, b []byte) []byte {
-	return protowire.AppendBytes(appendTag(dst, id, protowire.BytesType), b)
+	return protowire.AppendBytes(protowire.AppendTag(dst, id, protowire.BytesType), b)
 }
 
 func appendText(dst []byte, id protowire.Number, s string) []byte {
-	return protowire.AppendString(appendTag(dst, id, protowire.BytesType), s)
+	return protowire.AppendString(protowire.AppendTag(dst, id, protowire.BytesType), s)
 }
 
 func appendInt(dst []byte, id protowire.Number, v int64) []byte {
-	return protowire.AppendVarint(appendTag(dst, id, protowire.VarintType), uint64(v))
+	return protowire.AppendVarint(protowire.AppendTag(dst, id, protowire.VarintType), uint64(v))
 }
 
 // AppendError is the body of a refused request.
@@ -39,9 +35,9 @@ func (c Capacity) appendUnit(dst []byte) []byte {
 
 func (c Capacity) append(dst []byte, id protowire.Number) []byte {
 	size := 2 + protowire.SizeVarint(uint64(c.Read)) + protowire.SizeVarint(uint64(c.Write))
-	dst = appendTag(dst, id, protowire.BytesType)
+	dst = protowire.AppendTag(dst, id, protowire.BytesType)
 	dst = protowire.AppendVarint(dst, uint64(2+size)) // a unit is shorter than 128 bytes
-	dst = appendTag(dst, 1, protowire.BytesType)
+	dst = protowire.AppendTag(dst, 1, protowire.BytesType)
 	return c.appendUnit(protowire.AppendVarint(dst, uint64(size)))
 }
 
@@ -127,7 +123,7 @@ func (r *GetRange) Around(c Capacity, scanned, rows int, next []byte) (before, a
 	} else {
 		before = c.append(before, 1)
 	}
-	before = protowire.AppendVarint(appendTag(before, 2, protowire.BytesType), uint64(rows))
+	before = protowire.AppendVarint(protowire.AppendTag(before, 2, protowire.BytesType), uint64(rows))
 	if len(next) > 0 {
 		after = appendBytes(nil, 3, next)
 	}
@@ -273,7 +269,7 @@ func AppendSplitPoints(dst []byte, c Capacity, key []KeyColumn, points [][]byte,
 	}
 	for _, l := range locations {
 		b := appendText(nil, 1, l.Name)
-		b = protowire.AppendVarint(appendTag(b, 2, protowire.VarintType), protowire.EncodeZigZag(l.Repeat))
+		b = protowire.AppendVarint(protowire.AppendTag(b, 2, protowire.VarintType), protowire.EncodeZigZag(l.Repeat))
 		dst = appendBytes(dst, 4, b)
 	}
 	return dst
