@@ -109,7 +109,7 @@ func (p printer) codes(codes map[string]int64) {
 	}
 }
 
-// shownPartitions bounds the text; the page and the JSON have all.
+// shownPartitions bounds the text; the JSON has all.
 const shownPartitions = 40
 
 func (p printer) partitions(all []Partition) {
