@@ -15,27 +15,15 @@ import (
 	"example.com/tsimport/pipeline/plan"
 )
 
-// places are the splits that positions name. A position is the number of a split, in source order, and that of a record
+// splits are those that positions name. A position is the number of a split, in source order, and that of a record
 // in it.
-type places []split
-
-type split struct {
-	file   string
-	source int   // its place among the sources
-	first  int64 // records of the file before it
-}
-
-// add adds the next split and returns its number.
-func (p *places) add(s *table.Split) int {
-	*p = append(*p, split{s.Source, s.Ordinal, s.FirstRecord})
-	return len(*p) - 1
-}
+type splits []*table.Split
 
 func position(split int, row *table.Row) uint64 { return uint64(split)<<32 | uint64(row.Number()) }
 
-func (p places) place(position uint64) *Place {
-	s := p[position>>32]
-	return &Place{File: s.file, Record: s.first + int64(position&math.MaxUint32) + 1}
+func (s splits) place(position uint64) *Place {
+	of := s[position>>32]
+	return &Place{File: of.Source, Record: of.FirstRecord + int64(position&math.MaxUint32) + 1}
 }
 
 // eachSplit reads the inputs and calls each with every split in source order, cut off where the request's number of
@@ -70,7 +58,7 @@ func (v *verifier) readInput(ctx context.Context) (err error) {
 
 // take sorts in the rows of a split.
 func (v *verifier) take(p *intake.Parsed, r *reducer, sorter *extsort.Sorter) error {
-	number := v.splits.add(p.Split)
+	v.splits = append(v.splits, p.Split)
 	v.result.Read += int64(p.Records)
 	v.result.Rejected += int64(len(p.Rejects))
 	v.result.Archived += int64(len(p.Archived))
@@ -110,7 +98,7 @@ func (v *verifier) take(p *intake.Parsed, r *reducer, sorter *extsort.Sorter) er
 			if v.plan.Tables != nil {
 				v.name(key)
 			}
-			reduced, err := r.reduce(position(number, ref.Row()), ref.Body())
+			reduced, err := r.reduce(position(len(v.splits)-1, ref.Row()), ref.Body())
 			if err != nil {
 				return err
 			}

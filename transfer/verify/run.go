@@ -33,7 +33,7 @@ type verifier struct {
 	plan     *plan.Plan
 	hasher   *plainbuffer.Hasher
 	result   *Result
-	splits   places
+	splits   splits
 	stamped  bool // a record gives its cells timestamps
 	returned *returned
 	from, to []byte // ordering keys of the range that is compared; nil does not bound it

@@ -79,7 +79,7 @@ func (t *tally) key(w *want, stored bool) bool {
 // judged counts what was found of a key.
 func (t *tally) judged(w *want, row *scan.Row, verdict verdict, differs difference) {
 	if t.found != nil {
-		t.foundOf(t.v.splits[w.position>>32].source).judged(verdict)
+		t.foundOf(t.v.splits[w.position>>32].Ordinal).judged(verdict)
 	}
 	t.Counts.judged(verdict)
 	switch verdict {
