@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/tsimport/bench"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // Tool is the name of tsimport's own load among the measurements, External that of the command of Config.Command.
@@ -38,10 +39,9 @@ type Config struct {
 	Say        func(format string, a ...any)
 }
 
-// UsageError says that a measurement was asked for wrongly.
-type UsageError struct{ Message string }
-
-func (e *UsageError) Error() string { return e.Message }
+func usagef(format string, a ...any) error {
+	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
+}
 
 // loads returns the loads to run, in order.
 func (c *Config) loads() ([]string, error) {
@@ -57,7 +57,7 @@ func (c *Config) loads() ([]string, error) {
 	}
 	for _, name := range c.Only {
 		if !slices.Contains(all, name) {
-			return nil, &UsageError{fmt.Sprintf("--only %s: want %s", name, strings.Join(all, ", "))}
+			return nil, usagef("--only %s: want %s", name, strings.Join(all, ", "))
 		}
 	}
 	return slices.DeleteFunc(all, func(name string) bool { return !slices.Contains(c.Only, name) }), nil
@@ -69,15 +69,15 @@ func (c *Config) check() error {
 	}
 	switch {
 	case c.Rows < 1 || c.Rows > bench.LastID-bench.FirstID+1:
-		return &UsageError{fmt.Sprintf("--rows %d: want 1 to 900,000,000", c.Rows)}
+		return usagef("--rows %d: want 1 to 900,000,000", c.Rows)
 	case c.Rounds < 1:
-		return &UsageError{fmt.Sprintf("--rounds %d: want 1 or more", c.Rounds)}
+		return usagef("--rounds %d: want 1 or more", c.Rounds)
 	case c.Timeout < 0:
-		return &UsageError{"--timeout: want 0 (none) or more"}
+		return usagef("--timeout: want 0 (none) or more")
 	case c.Timeout > 0 && c.Command == "":
-		return &UsageError{"--timeout is for the command of --baseline-cmd; give that too"}
+		return usagef("--timeout is for the command of --baseline-cmd; give that too")
 	case c.Latency < 0 || c.Partitions < 0 || c.Procs < 0:
-		return &UsageError{"--latency, --partitions and --procs: want 0 or more"}
+		return usagef("--latency, --partitions and --procs: want 0 or more")
 	}
 	_, err := c.loads()
 	return err

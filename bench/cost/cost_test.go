@@ -12,6 +12,7 @@ import (
 
 	"example.com/tsimport/bench"
 	"example.com/tsimport/internal/conformance"
+	"example.com/tsimport/pipeline/plan"
 )
 
 var must = conformance.Must
@@ -86,7 +87,7 @@ func TestBadMeasurementsAreRefused(t *testing.T) {
 	} {
 		c := good
 		spoil(&c)
-		var usage *UsageError
+		var usage *plan.UsageError
 		if _, err := Run(t.Context(), c); !errors.As(err, &usage) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -130,7 +131,7 @@ func TestRowsToReadAreThoseOfTheInput(t *testing.T) {
 func TestOnlyTheToolReads(t *testing.T) {
 	for _, c := range []Config{{What: "delete"}, {What: Exporting, Command: "true"}, {What: Copying, Only: []string{"workers"}}} {
 		c.Rows, c.Rounds, c.Shape = 1, 1, bench.Shapes()[0]
-		var usage *UsageError
+		var usage *plan.UsageError
 		if _, err := Run(t.Context(), c); !errors.As(err, &usage) {
 			t.Errorf("%+v: %v", c, err)
 		}

@@ -2,7 +2,6 @@ package cost
 
 import (
 	"cmp"
-	"fmt"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -110,10 +109,10 @@ func (c *Config) written() uint64 {
 func checkWhat(c *Config) error {
 	c.What = cmp.Or(c.What, Loading)
 	if !slices.Contains(Whats, c.What) {
-		return &UsageError{fmt.Sprintf("--what %s: want %s", c.What, strings.Join(Whats, ", "))}
+		return usagef("--what %s: want %s", c.What, strings.Join(Whats, ", "))
 	}
 	if c.What != Loading && (c.Command != "" || c.Only != nil && !slices.Equal(c.Only, []string{Tool})) {
-		return &UsageError{fmt.Sprintf("--what %s: there is tsimport alone to measure", c.What)}
+		return usagef("--what %s: there is tsimport alone to measure", c.What)
 	}
 	return nil
 }

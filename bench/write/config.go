@@ -11,6 +11,7 @@ import (
 	"example.com/tsimport/bench/result"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/pipeline/plan"
 )
 
 // Config is a measurement.
@@ -51,10 +52,9 @@ type Search struct {
 	Step         time.Duration // how long each rate is tried; 0 takes 5 s
 }
 
-// UsageError is a Config that cannot be measured.
-type UsageError struct{ Message string }
-
-func (e *UsageError) Error() string { return e.Message }
+func usagef(format string, a ...any) error {
+	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
+}
 
 // Bounds of a measurement.
 const (
@@ -86,14 +86,14 @@ func (c *Config) check() error {
 		{c.RetryFor < 0, "--retry-for: want more than 0"},
 	} {
 		if check.bad {
-			return &UsageError{check.message}
+			return usagef("%s", check.message)
 		}
 	}
 	if err := table.CheckTableName(c.TablePrefix + "x"); err != nil {
-		return &UsageError{fmt.Sprintf("--table-prefix: %v", err)}
+		return usagef("--table-prefix: %v", err)
 	}
 	if c.TablePrefix == "" {
-		return &UsageError{"--table-prefix: the prefix must tell a bench's tables from others"}
+		return usagef("--table-prefix: the prefix must tell a bench's tables from others")
 	}
 	return c.checkSearch()
 }
@@ -106,17 +106,17 @@ func (c *Config) checkSearch() error {
 	s.Start, s.Step = cmp.Or(s.Start, defaultStart), cmp.Or(s.Step, defaultStep)
 	switch {
 	case c.Duration <= 0:
-		return &UsageError{"--find-max needs --duration: it holds the rate that it found for this long"}
+		return usagef("--find-max needs --duration: it holds the rate that it found for this long")
 	case c.Rows > 0:
-		return &UsageError{"--find-max and --rows: give one of them"}
+		return usagef("--find-max and --rows: give one of them")
 	case c.Rate > 0:
-		return &UsageError{"--find-max and --rate: give one of them; --start-rate says where the search begins"}
+		return usagef("--find-max and --rate: give one of them; --start-rate says where the search begins")
 	case s.MaxP99 < 0 || s.Step < 100*time.Millisecond:
-		return &UsageError{"--max-p99 and --step: want more than 0, and --step at least 100ms"}
+		return usagef("--max-p99 and --step: want more than 0, and --step at least 100ms")
 	case !(s.MaxThrottled >= 0 && s.MaxThrottled < 1):
-		return &UsageError{"--max-throttled: want 0% to 99%"}
+		return usagef("--max-throttled: want 0%% to 99%%")
 	case !(s.Start >= 1 && s.Start <= maxRate) || math.IsNaN(s.Start):
-		return &UsageError{fmt.Sprintf("--start-rate: want 1 to %.0f rows a second", maxRate)}
+		return usagef("--start-rate: want 1 to %.0f rows a second", maxRate)
 	}
 	return nil
 }

@@ -48,10 +48,10 @@ func Run(gentle, hard context.Context, c Config) (res *result.Result, err error)
 	}
 	r := &run{Config: &c, name: c.TablePrefix + time.Now().UTC().Format("20060102T150405") + "_" + rand.Text()[:6], asked: make(chan struct{}, 1)}
 	if r.sdk, err = client.New(hard, c.Client, nil); err != nil {
-		return nil, &UsageError{err.Error()}
+		return nil, usagef("%s", err.Error())
 	}
 	if r.wire, err = client.Connect(hard, c.Client, nil); err != nil {
-		return nil, &UsageError{err.Error()}
+		return nil, usagef("%s", err.Error())
 	}
 	made, err := newRows(c.Shape, uint64(c.Rows), r.name)
 	if err != nil {

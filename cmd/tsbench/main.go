@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		Commands:                  []*cli.Command{clientCommand(), spreadCommand(), nullServerCommand(), baselineCommand(), scanTableCommand()},
 	}
 	for _, c := range app.Commands {
-		c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return &cost.UsageError{Message: err.Error()} }
+		c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return &plan.UsageError{Message: err.Error()} }
 		c.HideHelpCommand = true // or a file called help would run it
 	}
 	err := app.RunContext(ctx, args)
@@ -60,16 +60,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 130
 	}
 	fmt.Fprintf(stderr, "tsbench: %s\n", client.OneLine(err.Error()))
-	var ofCost *cost.UsageError
-	var ofSpread *plan.UsageError
-	if errors.As(err, &ofCost) || errors.As(err, &ofSpread) {
+	if errors.As(err, new(*plan.UsageError)) {
 		return 2
 	}
 	return 1
 }
 
 func usagef(format string, a ...any) error {
-	return &cost.UsageError{Message: fmt.Sprintf(format, a...)}
+	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
 }
 
 // say shows progress.

@@ -160,10 +160,10 @@ var arrows = map[string][]string{
 
 	"cmd/tsbench":    {"bench", "bench/baseline", "bench/cost", "bench/null", "bench/spread", "cmd/tsimport/commands", "engine/limiter", "internal/tablestore/client", "internal/tablestore/scan", "pipeline", "pipeline/plan"},
 	"bench/baseline": {},
-	"bench/cost":     {"bench", "bench/null", "internal/tablestore/plainbuffer", "internal/tablestore/client", "internal/tablestore/encode", "internal/table", "writer"},
+	"bench/cost":     {"bench", "bench/null", "pipeline/plan", "internal/tablestore/plainbuffer", "internal/tablestore/client", "internal/tablestore/encode", "internal/table", "writer"},
 	"bench/null":     {"internal/tablestore/plainbuffer", "internal/table"},
 	"bench/spread":   {"bench", "engine/limiter", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/table", "partitioner", "pipeline/intake", "pipeline/options", "pipeline/plan", "transfer/verify"},
-	"bench/write":    {"bench", "bench/result", "internal/tablestore/client", "internal/tablestore/encode", "partitioner", "ratelimit", "internal/tablestore/scan", "internal/table", "writer"},
+	"bench/write":    {"bench", "bench/result", "pipeline/plan", "internal/tablestore/client", "internal/tablestore/encode", "partitioner", "ratelimit", "internal/tablestore/scan", "internal/table", "writer"},
 	"bench/result":   {"internal/timeline"},
 
 	"internal/page":     {},

@@ -89,10 +89,6 @@ func benchWrite(c *call) (err error) {
 	defer func() { err = errors.Join(err, closeTarget()) }()
 	c.interrupts.drains()
 	res, err := write.Run(c.interrupts.drain, c.interrupts.hard, cfg)
-	var usage *write.UsageError
-	if errors.As(err, &usage) {
-		return usagef("%s", usage.Message)
-	}
 	if res == nil || res.Totals.Requests == 0 {
 		return err
 	}
