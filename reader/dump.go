@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 
-	"example.com/tsimport/reader/compress"
 	"example.com/tsimport/reader/csv"
 	"example.com/tsimport/reader/mysqldump"
 	"example.com/tsimport/reader/pgdump"
@@ -42,12 +41,7 @@ func (s *File) readDump() error {
 	case s.text.bom > 0 || !s.Encoding.IsUTF8():
 		return fmt.Errorf("read %s: a dump is UTF-8 without a byte order mark; if the > of PowerShell wrote it, let the dump program write the file itself (pg_dump -f, mysqldump --result-file)", s.Name)
 	}
-	raw, err := s.item.Open(s.ctx)
-	if err != nil {
-		return err
-	}
-	defer raw.Close()
-	text, err := compress.NewLimitedReader(s.Compression, raw, s.Name, s.o.Memory.WindowBytes)
+	text, err := s.unpacked()
 	if err != nil {
 		return err
 	}
@@ -144,7 +138,7 @@ func (s *File) upToEnd(text io.ReadCloser) io.ReadCloser {
 	if s.dump == nil {
 		return text
 	}
-	return &closers{Reader: io.LimitReader(text, s.dump.table.To), all: []io.Closer{text}}
+	return &closing{io.LimitReader(text, s.dump.table.To), text}
 }
 
 // declared is what a dump says of its table, nil for other sources.

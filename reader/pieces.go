@@ -139,6 +139,38 @@ func (s *File) openText() (*textReader, error) {
 	if s.item.Seekable() && s.Compression == compress.None && !s.text.transcode {
 		return r, nil
 	}
+	independent, err := s.independent()
+	if err != nil {
+		return nil, err
+	}
+	if independent {
+		file, err := s.item.Open(s.ctx)
+		if err != nil {
+			return nil, err
+		}
+		r.packed, r.cutFrom = &metered{r: file}, file
+		r.cutter = compress.NewBlockCutter(s.Compression, r.packed, s.Name)
+		r.cutter.Limit(s.o.Memory.BlockBytes, s.o.Memory.WindowBytes)
+		return r, nil
+	}
+	unpacked, err := s.unpacked()
+	if err != nil {
+		return nil, err
+	}
+	r.packed, r.stream = unpacked.packed, s.transcoded(s.upToEnd(unpacked))
+	return r, nil
+}
+
+// unpacked is an input, decompressed, from its beginning. Closing it closes the input.
+type unpacked struct {
+	io.ReadCloser
+	packed *metered // what it comes from
+	under  io.Closer
+}
+
+func (u *unpacked) Close() error { return errors.Join(u.ReadCloser.Close(), u.under.Close()) }
+
+func (s *File) unpacked() (*unpacked, error) {
 	raw, closer := s.text.headStream, s.text.closer
 	if s.item.Seekable() {
 		file, err := s.item.Open(s.ctx)
@@ -146,28 +178,18 @@ func (s *File) openText() (*textReader, error) {
 			return nil, err
 		}
 		raw, closer = file, file
-		if independent, err := s.independent(); err != nil {
-			file.Close()
-			return nil, err
-		} else if independent {
-			r.packed = &metered{r: raw}
-			r.cutter, r.cutFrom = compress.NewBlockCutter(s.Compression, r.packed, s.Name), closer
-			r.cutter.Limit(s.o.Memory.BlockBytes, s.o.Memory.WindowBytes)
-			return r, nil
-		}
 	}
-	r.packed = &metered{r: raw}
-	unpacked, err := compress.NewLimitedReader(s.Compression, r.packed, s.Name, s.o.Memory.WindowBytes)
+	packed := &metered{r: raw}
+	r, err := compress.NewLimitedReader(s.Compression, packed, s.Name, s.o.Memory.WindowBytes)
 	if err != nil {
 		return nil, errors.Join(err, closer.Close())
 	}
-	r.stream = s.transcoded(s.upToEnd(unpacked), closer)
-	return r, nil
+	return &unpacked{r, packed, closer}, nil
 }
 
 // independent reports whether the compressed file is a series of blocks.
 func (s *File) independent() (bool, error) {
-	if s.Compression == compress.None || s.text.transcode || s.dump != nil {
+	if !s.item.Seekable() || s.Compression == compress.None || s.text.transcode || s.dump != nil {
 		return false, nil
 	}
 	head := make([]byte, min(4*headBytes, s.Size))
@@ -178,12 +200,11 @@ func (s *File) independent() (bool, error) {
 }
 
 // transcoded returns the text of a stream in UTF-8 if it must be made that, without the byte order mark then.
-func (s *File) transcoded(r io.ReadCloser, under io.Closer) io.ReadCloser {
-	var text io.Reader = r
-	if s.text.transcode {
-		text = s.Encoding.NewReader(&skipping{r: r, n: s.text.bom})
+func (s *File) transcoded(r io.ReadCloser) io.ReadCloser {
+	if !s.text.transcode {
+		return r
 	}
-	return &closers{Reader: text, all: []io.Closer{r, under}}
+	return &closing{s.Encoding.NewReader(&skipping{r: r, n: s.text.bom}), r}
 }
 
 // skipping drops the first n bytes.
@@ -202,16 +223,10 @@ func (s *skipping) Read(p []byte) (int, error) {
 	return s.r.Read(p)
 }
 
-type closers struct {
+// closing is a reader of what is to be closed after it.
+type closing struct {
 	io.Reader
-	all []io.Closer
-}
-
-func (c *closers) Close() (err error) {
-	for _, one := range c.all {
-		err = errors.Join(err, one.Close())
-	}
-	return err
+	io.Closer
 }
 
 func (r *textReader) close() (err error) {
@@ -320,7 +335,7 @@ func (r *textReader) nextChunk(p *piece) (*piece, error) {
 	case err != nil && n == 0:
 		return nil, err
 	case err != nil:
-		r.stream = &closers{Reader: failing{err}, all: []io.Closer{r.stream}}
+		r.stream = &closing{failing{err}, r.stream}
 	}
 	return p, nil
 }

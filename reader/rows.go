@@ -37,11 +37,10 @@ type typedParser interface {
 // batches is Arrow that is read in order.
 type batches struct {
 	stream  *arrow.Stream
-	from    io.Closer
+	from    *unpacked
 	back    *piece // put back after sampling
 	open    bool
-	packed  *metered // what the stream comes from
-	counted int64    // of its bytes, up to the end of the last batch
+	counted int64 // of the input's bytes, up to the end of the last batch
 }
 
 // batchRows is what a split of Arrow that is read in order stands for.
@@ -186,29 +185,19 @@ func (s *File) addDurations(all []record.Measures, f *parquet.File) {
 
 // openBatches opens the input to be read in order.
 func (s *File) openBatches() error {
-	raw, closer := s.text.headStream, s.text.closer
-	if s.item.Seekable() {
-		file, err := s.item.Open(s.ctx)
-		if err != nil {
-			return err
-		}
-		raw, closer = file, file
-	}
-	packed := &metered{r: raw}
-	unpacked, err := compress.NewLimitedReader(s.Compression, packed, s.Name, s.o.Memory.WindowBytes)
+	from, err := s.unpacked()
 	if err != nil {
-		return errors.Join(err, closer.Close())
+		return err
 	}
-	var r io.Reader = unpacked
+	var r io.Reader = from
 	if s.chain != nil {
-		r = io.TeeReader(unpacked, s.chain)
+		r = io.TeeReader(from, s.chain)
 	}
-	all := &closers{Reader: unpacked, all: []io.Closer{unpacked, closer}}
 	stream, err := arrow.NewStream(r, s.Name, s.arrowOptions())
 	if err != nil {
-		return errors.Join(err, all.Close())
+		return errors.Join(err, from.Close())
 	}
-	s.inOrder = &batches{stream: stream, from: all, open: true, packed: packed}
+	s.inOrder = &batches{stream: stream, from: from, open: true}
 	return nil
 }
 
@@ -238,7 +227,7 @@ func (s *File) nextBatch() (*piece, error) {
 			if err != nil {
 				return nil, err
 			}
-			p = &piece{source: s, batch: b, taken: s.inOrder.packed.n.Load()}
+			p = &piece{source: s, batch: b, taken: s.inOrder.from.packed.n.Load()}
 		}
 		first := p.batch.First()
 		if s.begin == nil || first+p.batch.Rows() > s.begin.Record {

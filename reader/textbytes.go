@@ -23,13 +23,7 @@ func (s *File) TextBytes(budget int64) (int64, error) {
 	if s.Stream() || s.Size < 0 {
 		return -1, nil // it can be read once
 	}
-	raw, err := s.item.Open(s.ctx)
-	if err != nil {
-		return -1, err
-	}
-	defer raw.Close()
-	packed := &metered{r: raw}
-	text, err := compress.NewLimitedReader(s.Compression, packed, s.Name, s.o.Memory.WindowBytes)
+	text, err := s.unpacked()
 	if err != nil {
 		return -1, err
 	}
@@ -42,9 +36,9 @@ func (s *File) TextBytes(budget int64) (int64, error) {
 	if err == io.EOF {
 		return max(0, n-s.text.offset), nil
 	}
-	taken := compress.Taken(text)
+	taken := compress.Taken(text.ReadCloser)
 	if taken < 0 {
-		taken = packed.n.Load()
+		taken = text.packed.n.Load()
 	}
 	switch {
 	case n == 0 && err != nil:
