@@ -28,11 +28,7 @@ func (l *localFile) openSame(ctx context.Context) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open input %s: %w", l.name, bare(err))
 	}
-	info, err := f.Stat()
-	if err == nil && (info.Size() != l.size || !info.ModTime().Equal(l.modified)) {
-		err = ErrChanged
-	}
-	if err != nil {
+	if err := l.same(f.Stat()); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("open input %s: %w; run again when nothing writes to it", l.name, bare(err))
 	}
@@ -42,14 +38,17 @@ func (l *localFile) openSame(ctx context.Context) (*os.File, error) {
 // check says whether the file is still what Expand found. Reads by ranges do not notice what is written after the size
 // that was found.
 func (l *localFile) check() error {
-	info, err := os.Stat(l.name)
-	if err == nil && (info.Size() != l.size || !info.ModTime().Equal(l.modified)) {
-		err = ErrChanged
-	}
-	if err != nil {
+	if err := l.same(os.Stat(l.name)); err != nil {
 		return fmt.Errorf("read %s: %w; run again when nothing writes to it", l.name, bare(err))
 	}
 	return nil
+}
+
+func (l *localFile) same(info os.FileInfo, err error) error {
+	if err == nil && (info.Size() != l.size || !info.ModTime().Equal(l.modified)) {
+		err = ErrChanged
+	}
+	return err
 }
 
 func (l *localFile) openAt(ctx context.Context) (ReaderAtCloser, error) {
@@ -131,13 +130,17 @@ func (w *wholeFile) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// inOrder is embedded by a source that is read from its start.
+type inOrder struct{}
+
+func (inOrder) seekable() bool { return false }
+
+func (inOrder) openAt(context.Context) (ReaderAtCloser, error) { return nil, errors.ErrUnsupported }
+
 // streamFile is the source of a named pipe or a device.
-type streamFile struct{ name string }
-
-func (s *streamFile) seekable() bool { return false }
-
-func (s *streamFile) openAt(context.Context) (ReaderAtCloser, error) {
-	return nil, errors.ErrUnsupported
+type streamFile struct {
+	inOrder
+	name string
 }
 
 func (s *streamFile) open(ctx context.Context) (io.ReadCloser, error) {
@@ -153,14 +156,9 @@ func (s *streamFile) open(ctx context.Context) (io.ReadCloser, error) {
 
 // standardInput is the source of Stdin.
 type standardInput struct {
+	inOrder
 	reader io.Reader
 	taken  atomic.Bool
-}
-
-func (s *standardInput) seekable() bool { return false }
-
-func (s *standardInput) openAt(context.Context) (ReaderAtCloser, error) {
-	return nil, errors.ErrUnsupported
 }
 
 // open hands the reader out once: who reads it again would get what the first left over.

@@ -231,7 +231,8 @@ func newExpander(o Options) *expander {
 		o.Stdin = os.Stdin
 	}
 	o.Retry = o.Retry.withDefaults()
-	return &expander{Options: o, seen: map[string]int{}, alike: map[string]int{}, asked: map[string]string{}}
+	return &expander{Options: o, seen: map[string]int{}, alike: map[string]int{}, asked: map[string]string{},
+		services: map[string]objectstore.Service{}, tables: map[string]*tableAt{}}
 }
 
 // argument adds what one argument means. A relative name that is not in the working directory is looked for in dir, if

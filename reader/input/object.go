@@ -13,10 +13,7 @@ func (e *expander) service(ctx context.Context, scheme string) (objectstore.Serv
 	if s := e.services[scheme]; s != nil {
 		return s, nil
 	}
-	var (
-		s   objectstore.Service
-		err error
-	)
+	s, err := objectstore.Service(nil), error(nil)
 	if scheme == "s3" {
 		s, err = objectstore.NewS3(ctx, e.S3)
 	} else {
@@ -24,9 +21,6 @@ func (e *expander) service(ctx context.Context, scheme string) (objectstore.Serv
 	}
 	if err != nil {
 		return nil, err
-	}
-	if e.services == nil {
-		e.services = map[string]objectstore.Service{}
 	}
 	e.services[scheme] = s
 	return s, nil

@@ -109,9 +109,6 @@ func (e *expander) localTable(folder string) *tableAt {
 	if up := path.Dir(folder); found == nil && up != folder {
 		found = e.localTable(up)
 	}
-	if e.tables == nil {
-		e.tables = map[string]*tableAt{}
-	}
 	e.tables[folder] = found
 	return found
 }
@@ -211,9 +208,6 @@ func (l *lister) remoteTable(ctx context.Context, folder string) (*tableAt, erro
 				}
 			}
 		}
-	}
-	if l.tables == nil {
-		l.tables = map[string]*tableAt{}
 	}
 	l.tables[id] = found
 	return found, nil
