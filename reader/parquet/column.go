@@ -115,9 +115,9 @@ func (c *column) advance() bool {
 			return false
 		}
 		none := int64(0)
-		c.checkPage(c.nextPage(&none))
+		c.nextPage(&none)
 	}
-	c.checkPage(c.fill())
+	c.fill()
 	return true
 }
 
@@ -129,38 +129,29 @@ func (c *column) need(otherwise error) {
 }
 
 // fill decodes the next batch of the page.
-func (c *column) fill() error {
+func (c *column) fill() {
 	n := min(c.n, c.values.batch())
 	if c.leaf.maxRep > 0 {
-		if err := readLevels(&c.repLevels, c.reps[:n], uint32(c.leaf.maxRep)); err != nil {
-			return err
-		}
+		c.checkPage(readLevels(&c.repLevels, c.reps[:n], uint32(c.leaf.maxRep)))
 		if c.fresh && c.reps[0] != 0 {
-			return errors.New("its first entry does not begin a row")
+			c.checkPage(errors.New("its first entry does not begin a row"))
 		}
 		c.fresh = false
 	}
 	filled := n
 	if top := uint32(c.leaf.maxDef); top > 0 {
-		if err := readLevels(&c.defLevels, c.defs[:n], top); err != nil {
-			return err
-		}
+		c.checkPage(readLevels(&c.defLevels, c.defs[:n], top))
 		for _, d := range c.defs[:n] {
 			if d != top {
 				filled--
 			}
 		}
 	}
-	if err := c.values.take(filled); err != nil {
-		return err
-	}
+	c.checkPage(c.values.take(filled))
 	if c.n -= n; c.n == 0 {
-		if err := c.finish(); err != nil {
-			return err
-		}
+		c.checkPage(c.finish())
 	}
 	c.at, c.have, c.val = 0, n, 0
-	return nil
 }
 
 // finish checks that a page holds nothing beyond its entries.
@@ -203,23 +194,21 @@ func (c *column) next() int {
 
 // nextPage opens the next data page, whose entries are then in n. Pages that lie within the next skip rows are stepped
 // over instead, and skip is lowered.
-func (c *column) nextPage(skip *int64) error {
+func (c *column) nextPage(skip *int64) {
 	c.win.want = c.owner.readAhead()
 	if *skip > 0 {
 		c.win.want = headerBytes
 	}
 	for c.left > 0 {
 		if c.win.left() == 0 {
-			return errShortColumn
+			c.checkPage(errShortColumn)
 		}
 		h, err := readHeader(&c.win)
-		if err != nil {
-			return err
-		}
+		c.checkPage(err)
 		switch h.kind {
 		case pageDictionary:
 			if err := c.readDictionary(h); err != nil {
-				return fmt.Errorf("dictionary: %w", err)
+				c.checkPage(fmt.Errorf("dictionary: %w", err))
 			}
 			continue
 		case pageData, pageDataV2:
@@ -229,15 +218,11 @@ func (c *column) nextPage(skip *int64) error {
 		}
 		c.page++
 		if int64(h.values) > c.left {
-			return errLongColumn
+			c.checkPage(errLongColumn)
 		}
 		c.left -= int64(h.values)
 		if *skip > 0 {
-			rows, err := c.rowsOf(h)
-			if err != nil {
-				return err
-			}
-			if rows > 0 && rows <= *skip {
+			if rows := c.rowsOf(h); rows > 0 && rows <= *skip {
 				*skip -= rows
 				c.win.skip(int64(h.stored))
 				continue
@@ -248,33 +233,27 @@ func (c *column) nextPage(skip *int64) error {
 			continue
 		}
 		c.win.want = c.owner.readAhead()
-		return c.openPage(h)
+		c.checkPage(c.openPage(h))
+		return
 	}
-	return nil
 }
 
 // rowsOf returns how many rows begin in the page, which is not opened; 0 where that cannot be told. The header's own count of
 // rows is not believed: Arrow before version 12 writes the count of entries there. The levels of a v2 page are not compressed.
-func (c *column) rowsOf(h *pageHeader) (rows int64, err error) {
+func (c *column) rowsOf(h *pageHeader) (rows int64) {
 	if c.leaf.maxRep == 0 {
-		return int64(h.values), nil
+		return int64(h.values)
 	}
 	if h.kind != pageDataV2 {
-		return 0, nil
+		return 0
 	}
 	b, err := c.win.peek(int64(h.repLevels))
-	if err != nil {
-		return 0, err
-	}
+	c.checkPage(err)
 	var levels hybrid
-	if err := levels.reset(b, widthOf(c.leaf.maxRep)); err != nil {
-		return 0, err
-	}
+	c.checkPage(levels.reset(b, widthOf(c.leaf.maxRep)))
 	for left := int(h.values); left > 0; {
 		n := min(left, batch)
-		if err := readLevels(&levels, c.reps[:n], uint32(c.leaf.maxRep)); err != nil {
-			return 0, err
-		}
+		c.checkPage(readLevels(&levels, c.reps[:n], uint32(c.leaf.maxRep)))
 		for _, level := range c.reps[:n] {
 			if level == 0 {
 				rows++
@@ -282,7 +261,7 @@ func (c *column) rowsOf(h *pageHeader) (rows int64, err error) {
 		}
 		left -= n
 	}
-	return rows, nil
+	return rows
 }
 
 func (c *column) readDictionary(h *pageHeader) error {
@@ -363,7 +342,7 @@ func (c *column) openPage(h *pageHeader) error {
 func (c *column) skip(rows int64) {
 	for {
 		if c.at == c.have && c.n == 0 && c.left > 0 {
-			c.checkPage(c.nextPage(&rows))
+			c.nextPage(&rows)
 		}
 		if rows == 0 && (c.leaf.maxRep == 0 || !c.advance()) {
 			return
