@@ -197,7 +197,7 @@ var arrows = map[string][]string{
 	"internal/conformance": {}, // only tests import it
 	"internal/mutants":     {}, // tests only
 	"internal/arch":        {},
-	"internal/notices":     {},
+	"internal/notices":     {"internal/conformance"},
 	"e2e":                  {},
 }
 

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"example.com/tsimport/internal/conformance"
 )
 
 // legal is what files with licences and notices are called. Go's grants of patents belong to them.
@@ -28,15 +30,11 @@ func Check(t testing.TB, root, module, program string, update bool) {
 	file := filepath.Join(module, "THIRD_PARTY_NOTICES")
 	want := collect(t, root, module, program)
 	if update {
-		if err := os.WriteFile(file, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, os.WriteFile(file, want, 0o644))
 		return
 	}
 	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conformance.Must(t, err)
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s is not of the modules that %s is made of; run make notices", file, program)
 	}
@@ -57,17 +55,13 @@ func collect(t testing.TB, root, module, program string) []byte {
 	texts := map[string]*text{}
 	add := func(of, dir, prefix string) (found int) {
 		entries, err := os.ReadDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conformance.Must(t, err)
 		for _, e := range entries {
 			if !legal.MatchString(e.Name()) || e.IsDir() {
 				continue
 			}
 			body, err := os.ReadFile(filepath.Join(dir, e.Name()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			conformance.Must(t, err)
 			found++
 			key := strings.TrimSpace(strings.ReplaceAll(string(body), "\r\n", "\n"))
 			if texts[key] == nil {
