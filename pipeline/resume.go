@@ -216,7 +216,8 @@ func (o *resumePoint) compare(cfg *Config, planned *plan.Plan) error {
 			return err
 		}
 		changes, inputsOnly := o.job.Changed(details)
-		if len(changes) > 0 && !(inputsOnly && cfg.Resume.AcceptChanged) {
+		grown := cfg.once() && slices.ContainsFunc(changes, func(text string) bool { return strings.HasPrefix(text, "size of ") })
+		if len(changes) > 0 && (!inputsOnly || !cfg.Resume.AcceptChanged || grown) { // records of a grown input would be taken for loaded
 			return o.changedError(cfg, changes, inputsOnly, details)
 		}
 		if len(changes) > 0 {

@@ -47,9 +47,8 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 		err = a.checkPlan()
 	}
 	if err != nil {
-		over, err := a.startsOver(err)
-		if over {
-			return a.startOver(ctx, asked, err)
+		if why := err; a.startsOver(&err) {
+			return a.startOver(ctx, asked, why)
 		}
 		return nil, err
 	}

@@ -15,26 +15,29 @@ import (
 // A load that comes again does not wait for a person where the sender has replaced, withdrawn or damaged an input that the unfinished run
 // has begun to load: it starts over, without the input or with what it is now. Rows that were sent are sent again, which changes nothing.
 
-// startsOver reports whether a run that cannot be resumed is started over. If its rows may not be sent twice, the error says what to do.
-func (a *attempt) startsOver(err error) (bool, error) {
+// startsOver reports whether a run that cannot be resumed, which an error says, is started over. If its rows may not be sent twice, the error
+// becomes one that says what to do.
+func (a *attempt) startsOver(why *error) bool {
+	err := *why
 	usage := new(plan.UsageError)
-	inputs := errors.As(err, &usage) && (usage.Changed || usage.Damaged) && a.cfg.once() && !a.cfg.Resume.AcceptChanged
+	inputs := errors.As(err, &usage) && (usage.Changed || usage.Damaged) && a.cfg.once()
 	asked := errors.As(err, &usage) && a.cfg.Resume.MayChange
 	if a.from.snapshot == nil || a.cfg.DryRun || !inputs && !asked {
-		return false, err
+		return false
 	}
 	advice := ""
 	switch {
 	case a.cfg.Write.Mode == table.Increment:
-		advice = "rows of it were added: put it back as it was or, if the part already read is unchanged, give --accept-changed-input"
+		advice = "rows of it were added: put it back as it was or, if only its time has changed, give --accept-changed-input"
 	case slices.ContainsFunc(a.from.job.Details, func(d checkpoint.Detail) bool { return d.Name == "--mark-column" }): // the service numbers its rows
 		advice = "rows of it are in the table: put it back as it was, or put what it is now in its place and give --fresh --look-first, which finds the rows that were written"
 	case a.cfg.Write.Condition != table.Ignore:
 		advice = "rows of it were written: put it back as it was, or give --fresh, which finds them in the table and rejects them"
 	default:
-		return true, nil
+		return true
 	}
-	return false, &plan.UsageError{Message: fmt.Sprintf("run %s: what it has begun with is not what it was (%s); %s", a.cfg.RunDir, client.OneLine(err.Error()), advice), Input: true}
+	*why = &plan.UsageError{Message: fmt.Sprintf("run %s: what it has begun with is not what it was (%s); %s", a.cfg.RunDir, client.OneLine(err.Error()), advice), Input: true}
+	return false
 }
 
 // startOver runs the load from its beginning.
