@@ -84,7 +84,7 @@ func (s *File) Next() (source.Piece, error) {
 // Damaged reports whether an error of reading lies in what the input holds, so that reading it again meets it again. Errors of a disk, a
 // server, of too little memory or of a file that is still being written are temporary.
 func Damaged(err error) bool {
-	return errors.As(err, new(*source.Lasting)) || lasting(err) != err && !errors.Is(err, source.ErrMemory)
+	return errors.As(err, new(*source.Lasting)) || lasting(err) != err && !errors.Is(err, source.ErrMemory) && !input.OfTransport(err)
 }
 
 // lasting marks the error of a damaged file.

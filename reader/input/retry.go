@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"time"
 
+	"example.com/tsimport/internal/objectstore"
 	"example.com/tsimport/ratelimit"
 )
 
@@ -168,6 +169,12 @@ func Passing(err error) bool {
 		return true
 	}
 	return errors.As(err, &op)
+}
+
+// OfTransport reports whether an error is one of getting at an input, and says nothing of what it holds.
+func OfTransport(err error) bool {
+	return errors.As(err, new(*statusError)) || errors.As(err, new(unusable)) || errors.As(err, new(*url.Error)) || errors.As(err, new(*objectstore.Error)) ||
+		errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrChanged) || Passing(err)
 }
 
 // ended returns why a context ended: closed by its reader, or the error of the context.

@@ -68,8 +68,8 @@ func cutGzip(t *testing.T) string {
 	return b.String()[:b.Len()-6]
 }
 
-// TestNightsGoOnBesideBadFiles: no file that is wrong keeps others from their table, and none needs a person twice.
-func TestNightsGoOnBesideBadFiles(t *testing.T) {
+// TestBadFilesHoldUpNoOthers: no file that is wrong keeps others from their table, and none needs a person twice.
+func TestBadFilesHoldUpNoOthers(t *testing.T) {
 	const load = "load in --table t --create --pk id --only-new -q"
 	const stops = "--bad-inputs stop" // at the file that is cut: the load is unfinished, and rows of the others were sent
 	cut := cutGzip(t)
