@@ -25,7 +25,7 @@ type badFinder struct {
 	bad     map[string]string // why, by name
 	columns map[string]string // of those that can be loaded alone
 	held    map[string]bool   // that do not go with the others: alone they would be loaded another night
-	works   bool              // the table has taken inputs of this command before
+	works   bool              // the table has taken inputs by this command before
 }
 
 // planWithout plans a load that could not be planned without the inputs that are bad.

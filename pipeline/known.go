@@ -30,7 +30,7 @@ type Known interface {
 	Same(ctx context.Context, name string) (bool, error)
 	// Nights is on how many nights an input was bad that has the same content.
 	Nights(name string) int
-	// Works reports whether the table has taken any input.
+	// Works reports whether the table has taken inputs by the same command.
 	Works() bool
 	// Bad are inputs that earlier loads have set aside and Select has left out.
 	Bad() []BadInput

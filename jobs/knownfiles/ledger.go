@@ -53,6 +53,7 @@ type event struct {
 	Names   []string          `json:"names,omitempty"`
 	Bad     []Bad             `json:"bad,omitempty"`
 	Gone    []string          `json:"gone,omitempty"`  // bad inputs that are no longer there
+	Works   []string          `json:"works,omitempty"` // commands by which inputs were loaded
 	Heads   []head            `json:"heads,omitempty"` // of Names, in their order
 	Begun   map[string]*begun `json:"begun,omitempty"`
 	Units   map[string]string `json:"units,omitempty"` // what columns count, by name
@@ -84,6 +85,8 @@ const (
 	eventPrefix = "event."
 	// mergeFrom is from how many objects on a ledger is written again as one.
 	mergeFrom = 32
+	// mostCommands bounds the commands that are remembered.
+	mostCommands = 8
 )
 
 // Ledger is what a table has taken. It belongs to one process at a time, which holds a lease or a lock; others may read it.
@@ -96,6 +99,7 @@ type Ledger struct {
 	begun map[string]*begun // by job
 	bad   map[string]Bad
 	units map[string]string // what loads have written into columns, by name
+	works []string          // commands by which the table has taken inputs, the last ones
 	// contents are all that the table has taken, also those that inputs no longer have. They are found by size and hash.
 	contents map[content]File
 }
@@ -163,6 +167,10 @@ func (l *Ledger) apply(e *event) {
 	for _, name := range e.Gone {
 		delete(l.bad, name)
 	}
+	for _, command := range e.Works {
+		l.works = append(slices.DeleteFunc(l.works, func(c string) bool { return c == command }), command)
+		l.works = l.works[max(0, len(l.works)-mostCommands):]
+	}
 	switch e.Kind {
 	case kindAll:
 		maps.Copy(l.begun, e.Begun)
@@ -227,7 +235,7 @@ func (l *Ledger) become(created int64) {
 }
 
 func (l *Ledger) clear() {
-	l.bad = map[string]Bad{}
+	l.bad, l.works = map[string]Bad{}, nil
 	l.files, l.begun, l.contents, l.units = map[string]File{}, map[string]*begun{}, map[content]File{}, map[string]string{}
 }
 
@@ -298,7 +306,7 @@ func (l *Ledger) append(ctx context.Context, e *event) error {
 		return nil
 	}
 	old := l.old
-	if err := l.put(ctx, &event{Kind: kindAll, Table: l.table, Time: e.Time, Files: l.Files(), Bad: l.Bad(), Former: l.former(), Begun: l.begun, Units: l.units}); err != nil {
+	if err := l.put(ctx, &event{Kind: kindAll, Table: l.table, Time: e.Time, Files: l.Files(), Bad: l.Bad(), Works: l.works, Former: l.former(), Begun: l.begun, Units: l.units}); err != nil {
 		return err
 	}
 	l.old = l.old[len(l.old)-1:]

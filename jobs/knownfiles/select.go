@@ -309,8 +309,10 @@ func (b Bad) of(item *input.Item) bool {
 // Bad are the inputs that Select has left out because they are bad.
 func (s *Selector) Bad() []checkpoint.BadInput { return s.bad }
 
-// Works reports whether the table has taken any input.
-func (s *Selector) Works() bool { return s.ledger != nil && len(s.ledger.files) > 0 }
+// Works reports whether the table has taken inputs by the same command.
+func (s *Selector) Works() bool {
+	return s.ledger != nil && slices.Contains(s.ledger.works, s.o.Command)
+}
 
 // noted are the inputs that are bad now, as the ledger has them, and those that are no longer there.
 func (s *Selector) noted(bad []checkpoint.BadInput, now time.Time) (noted []Bad, gone []string) {
@@ -550,7 +552,11 @@ func (s *Selector) Loaded(ctx context.Context, bad []checkpoint.BadInput) error 
 		files = append(files, f)
 	}
 	noted, gone := s.noted(bad, now)
-	return s.ledger.append(ctx, &event{Kind: kindLoaded, Table: s.ledger.table, Job: s.o.Job, Time: now, Files: files, Bad: noted, Gone: gone})
+	var works []string
+	if len(s.items) > len(bad) {
+		works = []string{s.o.Command}
+	}
+	return s.ledger.append(ctx, &event{Kind: kindLoaded, Table: s.ledger.table, Job: s.o.Job, Time: now, Files: files, Bad: noted, Gone: gone, Works: works})
 }
 
 // CheckMarker says what is wrong with a name of markers.

@@ -444,6 +444,9 @@ func (p *planner) joinColumns() error {
 // checkColumns refuses a source that has not all columns of the load. With --missing null it may lack those that a row may lack.
 func (p *planner) checkColumns(s *Source) error {
 	has := places(s.About().Columns)
+	if c := p.request.Read.Convert.VersionColumn; c != "" && p.owner[c] == "" {
+		return usagef("--version-column %s: no input has a column of that name", c)
+	}
 	var lacking []string
 	for _, c := range append(p.columns[:len(p.columns):len(p.columns)], p.request.Read.Convert.VersionColumn) {
 		if _, ok := has[c]; ok || p.owner[c] == "" {

@@ -104,6 +104,10 @@ func TestBadFilesHoldUpNoOthers(t *testing.T) {
 			{map[string]string{"in/e.csv": "id,n\n5,5\n"}, "", 3, "2 inputs are bad", "1,1 2,2 5,5", "b.csv c.csv"},
 		}},
 		"all, and none was ever loaded": {load, []night{{map[string]string{"in/b.csv": "x\n"}, "", 2, `no column "id"`, "", ""}}},
+		"a wrong flag is not the fault of files": {load, []night{
+			{map[string]string{"in/a.csv": "id,n\n1,1\n"}, "", 0, "", "1,1", ""},
+			{map[string]string{"in/b.csv": "id,n\n2,2\n"}, "--version-column at", 2, "--version-column at: no input has", "1,1", ""},
+		}},
 		"all, and others were": {load, []night{
 			{map[string]string{"in/a.csv": "id,n\n1,1\n"}, "", 0, "", "1,1", ""},
 			{map[string]string{"in/b.csv": "x\n"}, "", 3, "nothing is loaded, because 1 input is bad: in/b.csv", "1,1", "b.csv"},
