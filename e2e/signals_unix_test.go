@@ -31,6 +31,31 @@ func TestAPipeWithoutAWriterDoesNotHoldUpAStop(t *testing.T) {
 	}
 }
 
+// TestALoadIsResumedThatWasKilledBeforeItHadARunFolder kills a load while it waits for its input.
+func TestALoadIsResumedThatWasKilledBeforeItHadARunFolder(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	if err := syscall.Mkfifo(p.path("pipe"), 0o600); err != nil {
+		t.Skip(err)
+	}
+	r := p.start("load", "pipe", "--table", "t", "--pk", "id", "--store", "store")
+	r.must(func() bool { return len(p.glob("tsimport-runs/.locks/begun-*/run.json")) > 0 })
+	r.kill()
+	again := p.start("resume")
+	written := make(chan error, 1)
+	go func() { written <- os.WriteFile(p.path("pipe"), []byte("id\n1\n"), 0o600) }()
+	if code := again.wait(); code != 0 {
+		t.Fatalf("exit code %d:\n%s", code, &again.said)
+	}
+	must(t, <-written)
+	if rows := p.output("export", "--store", "store", "--table", "t", "-q"); rows != "id\n1\n" {
+		t.Errorf("the table has %q", rows)
+	}
+	if left := p.glob("tsimport-runs/.locks/begun-*"); len(left) > 0 {
+		t.Errorf("%q is left behind", left)
+	}
+}
+
 // shell runs a line of a shell in which T is the binary.
 func shell(t *testing.T, dir, line string) (out string, code int) {
 	t.Helper()

@@ -60,6 +60,7 @@ type resumePoint struct {
 	job      *checkpoint.Job
 	snapshot *checkpoint.Snapshot // of the attempt before; nil in the first one
 	lock     *rundir.Lock         // of the run folder
+	begun    string               // folder of what is kept until there is a run folder
 	claims   []*rundir.Lock
 	ids      *tableIDs
 	order    []*readorder.Schedule // that the attempts before have followed
@@ -309,6 +310,7 @@ func (o *resumePoint) openFolder(cfg *Config, planned *plan.Plan) (folder *rundi
 		err = o.job.Write(cfg.RunDir)
 	}
 	if err == nil {
+		o.forgetBegun()
 		err = o.replaceOthers(cfg)
 	}
 	return folder, err

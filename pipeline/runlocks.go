@@ -31,6 +31,7 @@ func (o *resumePoint) claim(cfg *Config) (err error) {
 		var l *rundir.Lock
 		if l, err = rundir.TakeClaim(filepath.Join(rundir.Root, locksFolder), o.job.Identity); err == nil {
 			o.claims = append(o.claims, l)
+			err = o.noteBegun()
 		}
 	}
 	if err != nil && !errors.As(err, new(*rundir.HeldError)) {
@@ -52,9 +53,48 @@ func (o *resumePoint) claim(cfg *Config) (err error) {
 
 // release gives the locks back.
 func (o *resumePoint) release() {
+	o.forgetBegun()
 	for _, l := range append([]*rundir.Lock{o.lock}, o.claims...) {
 		_ = l.Release() // the process's end would do
 	}
+}
+
+// begunFolder has what is kept of a load from its first moment on until it has a run folder.
+func begunFolder(identity string) string { return filepath.Join(rundir.Root, locksFolder, begunPrefix+identity) }
+
+const begunPrefix = "begun-"
+
+// noteBegun keeps the command, so that it can be given again if the process is killed before the load has a run folder.
+func (o *resumePoint) noteBegun() error {
+	if len(o.job.Args) == 0 && o.job.Request == nil {
+		return nil
+	}
+	o.begun = begunFolder(o.job.Identity)
+	if err := os.MkdirAll(o.begun, 0o700); err != nil {
+		return err
+	}
+	return o.job.Write(o.begun)
+}
+
+func (o *resumePoint) forgetBegun() {
+	if o.begun != "" {
+		_ = os.RemoveAll(o.begun) // resuming looks whether a process holds its lock
+		o.begun = ""
+	}
+}
+
+// Begun returns the last load whose process was killed before the load had a run folder; nil if there is none.
+func Begun() (last *checkpoint.Job) {
+	folders, _ := filepath.Glob(begunFolder("*"))
+	for _, folder := range folders {
+		identity := strings.TrimPrefix(filepath.Base(folder), begunPrefix)
+		held, err := rundir.HeldClaims(filepath.Dir(folder), identity)
+		j, readErr := checkpoint.ReadJob(folder)
+		if err == nil && readErr == nil && len(held) == 0 && (last == nil || j.Started.After(last.Started)) {
+			last = j
+		}
+	}
+	return last
 }
 
 // isStream reports whether an input argument is read once and says nothing of what comes.

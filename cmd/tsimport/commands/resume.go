@@ -56,16 +56,20 @@ func resumeRun(c *call, r *runInfo) error {
 	if left := r.toRestore(); left != "" {
 		say(c, c.show, "warning: %s", left)
 	}
-	folder, err := filepath.Abs(r.Folder)
-	if err != nil {
-		return fmt.Errorf("find run folder: %w", err)
+	folder := "" // of a load that was killed before it had one
+	if r.Folder != "" {
+		full, err := filepath.Abs(r.Folder)
+		if err != nil {
+			return fmt.Errorf("find run folder: %w", err)
+		}
+		folder = full
 	}
 	if r.job.Dir != "" && !sameFolder(r.job.Dir, ".") {
 		if err := os.Chdir(r.job.Dir); err != nil {
 			return fmt.Errorf("go to the folder in which the load was started: %w", err)
 		}
 	}
-	if base, err := os.Getwd(); err == nil {
+	if base, err := os.Getwd(); err == nil && folder != "" {
 		if rel, err := filepath.Rel(base, folder); err == nil && !strings.HasPrefix(rel, "..") {
 			folder = rel
 		}
@@ -123,6 +127,9 @@ func runToResume(folder string) (*runInfo, error) {
 	i := slices.IndexFunc(all, func(r *runInfo) bool {
 		return r.Unfinished && r.State != stateRunning && rundir.CheckOwner(r.Folder) == nil
 	})
+	if j := pipeline.Begun(); i < 0 && j != nil {
+		return &runInfo{job: j}, nil
+	}
 	if i < 0 {
 		return nil, usagef("no run below %s is unfinished", rundir.Root)
 	}
