@@ -94,6 +94,22 @@ var corpus = []left{
 		p.made(0, "load", "drop/*.csv", "--table", "orders", "--pk", "id", "--create", "--only-new")
 	}, tuesday("drop/*.csv", "--table", "orders", "--pk", "id", "--create", "--only-new")},
 
+	{"known files with one that is set aside", func(p *place) {
+		p.serve()
+		p.write("drop/monday.csv", header+orders(1, 20))
+		p.write("drop/more.csv", header+orders(21, 30))
+		p.write("drop/other.csv", "id,goods,price\n99,x,1\n")
+		p.made(3, "load", "drop/*.csv", "--table", "orders", "--pk", "id", "--create", "--only-new")
+	}, func(p *place) {
+		p.serve()
+		out, _ := p.run(0, "files", "--table", "orders", "--state", "bad")
+		holds(p, out, "1 night", "other.csv: its columns are not those of drop/monday.csv")
+		p.run(3, "load", "drop/*.csv", "--table", "orders", "--pk", "id", "--create", "--only-new") // alone it would be loaded
+		p.write("drop/other.csv", header+orders(31, 40))
+		p.run(0, "load", "drop/*.csv", "--table", "orders", "--pk", "id", "--create", "--only-new")
+		p.same("orders", orders(1, 40))
+	}},
+
 	{"a state", func(p *place) {
 		p.serve()
 		p.write("drop/monday.csv", header+orders(1, 20))
