@@ -5,104 +5,220 @@ package e2e
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v4"
 )
 
-// cronJob is what the test takes of examples/nightly/cronjob.yaml; that it is one of Kubernetes's, and tries again by exit code, is checked by the
-// types of its API (k8s).
-type cronJob struct {
-	Spec struct {
-		JobTemplate struct {
-			Spec struct{ Template podTemplate }
-		} `yaml:"jobTemplate"`
-	}
-}
-
-func nightlyRecipe(t *testing.T, name string) string {
+func nightlyRecipe(t testing.TB, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../examples/nightly", name))
 	must(t, err)
 	return string(text)
 }
 
-// serviceSetting is the value of a setting that the service has once.
-func serviceSetting(t *testing.T, name string) string {
-	t.Helper()
-	found := regexp.MustCompile(`(?m)^`+name+`=(.*)$`).FindAllStringSubmatch(nightlyRecipe(t, "tsimport.service"), -1)
-	if len(found) != 1 {
-		t.Fatalf("tsimport.service has %s %d times, want once", name, len(found))
-	}
-	return found[0][1]
+// night is one of testdata/nights.yaml.
+type night struct {
+	Night       string
+	Files       map[string]string
+	Environment string
+	Never       bool
+	Code        int
+	Hours       int
+	Alerts      []string
 }
 
-// TestTheCommandsOfTheNightlyRecipesLoadOnlyWhatIsNew takes the command line out of each recipe, and runs it twice with its folders
-// replaced by those of the test and an embedded store in place of the service.
-func TestTheCommandsOfTheNightlyRecipesLoadOnlyWhatIsNew(t *testing.T) {
-	t.Parallel()
-	needs(t, "bash")
-	cron := regexp.MustCompile(`(?m)^30 1 \* \* \* tsimport (.*)$`).FindStringSubmatch(nightlyRecipe(t, "crontab"))
-	if cron == nil {
-		t.Fatal("crontab has no line for 01:30 of the user tsimport")
-	}
-	var c cronJob
-	must(t, yaml.Unmarshal([]byte(nightlyRecipe(t, "cronjob.yaml")), &c))
-	pod := c.Spec.JobTemplate.Spec.Template.Spec.Containers[0]
-	for name, line := range map[string]string{
-		"crontab":          cron[1],
-		"tsimport.service": "cd " + serviceSetting(t, "WorkingDirectory") + " && " + serviceSetting(t, "ExecStart"),
-		"cronjob.yaml":     "cd " + pod.WorkingDir + " && tsimport " + strings.Join(pod.Args, " "),
+// host has the folders of the recipes.
+type host struct {
+	t         *testing.T
+	etc, data *place
+}
+
+// here replaces the folders of a recipe by those of the host, and the installed binary by that of the test.
+func (h *host) here(recipe string) string {
+	h.t.Helper()
+	for from, to := range map[string]string{
+		"/usr/bin/tsimport ": binary + " ", "&& tsimport ": "&& " + binary + " ",
+		"/etc/tsimport": h.etc.dir, "/var/lib/tsimport": h.data.dir, "/var/lib/prometheus/node-exporter": h.etc.dir,
 	} {
-		t.Run(name, func(t *testing.T) {
+		recipe = strings.ReplaceAll(recipe, from, to)
+	}
+	return recipe
+}
+
+// nights has a parent run each night, after a good one on the same host, and then checks the alerts.
+func nights(t *testing.T, run, check func(h *host, n *night)) {
+	text, err := os.ReadFile("testdata/nights.yaml")
+	must(t, err)
+	var all []night
+	must(t, yaml.Unmarshal(text, &all))
+	for _, n := range all {
+		t.Run(n.Night, func(t *testing.T) {
 			t.Parallel()
-			etc, data := newPlace(t), newPlace(t)
-			etc.write("job.yaml", nightlyRecipe(t, "job.yaml"))
-			data.write("environment", "LANG=C\n")
-			data.write("in/orders-1.csv", "CardID,DeviceID,OrderNumber,Item\n1,2,3,tea\n")
-			data.write("in/items-1.csv", "id,item\n1,tea\n2,coffee\n")
-			here := strings.NewReplacer("/usr/bin/tsimport", "tsimport", "/etc/tsimport", etc.dir, "/var/lib/tsimport", data.dir, "cd /data", "cd "+data.dir).Replace(line)
-			for _, want := range []int64{3, 0} {
-				if r := data.bash(here + " --json > " + data.path("last")); r.wait() != 0 {
-					t.Fatalf("%s: %v\n%s", here, r.ProcessState, &r.said)
-				}
-				text := data.read("last")
-				if !strings.Contains(text, fmt.Sprintf(`"written": %d,`, want)) {
-					t.Errorf("%s: want %d written:\n%s", here, want, text)
-				}
+			h := &host{t, newPlace(t), newPlace(t)}
+			quick := strings.Replace(nightlyRecipe(t, "job.yaml"), "max-errors: 0.1%", "max-errors: 50%, retry-for: 1s", 1)
+			h.etc.write("job.yaml", quick)
+			h.comes(run, &night{Files: map[string]string{
+				"in/orders-1.csv": "CardID,DeviceID,OrderNumber,Item\n1,2,3,tea\n", "in/items-1.csv": "id,item\n1,tea\n2,coffee\n",
+			}})
+			if !n.Never {
+				h.comes(run, &n)
 			}
+			check(h, &n)
 		})
 	}
 }
 
-// TestTheNightlyRecipesTryAgainByExitCode: not with those with which another attempt does not help (docs/errors.md).
-func TestTheNightlyRecipesTryAgainByExitCode(t *testing.T) {
-	t.Parallel()
-	if codes := serviceSetting(t, "RestartPreventExitStatus"); codes != "2 3 4 5 6 7" {
-		t.Errorf("the service does not try again with %s", codes)
+// comes delivers what a night brings, and runs it.
+func (h *host) comes(run func(h *host, n *night), n *night) {
+	h.t.Helper()
+	for name, text := range n.Files {
+		h.data.write(name, text)
 	}
-	job := nightlyRecipe(t, "cronjob.yaml")
-	for _, once := range []string{"concurrencyPolicy: Forbid\n", "action: FailJob\n", "onExitCodes:", "operator: In", "values: [2, 3, 4, 5, 6, 7]"} {
-		if strings.Count(job, once) != 1 {
-			t.Errorf("cronjob.yaml has %q %d times, want once", once, strings.Count(job, once))
-		}
+	for _, p := range []*place{h.etc, h.data} {
+		p.write("environment", n.Environment)
+	}
+	run(h, n)
+}
+
+// raises checks which alerts of a group of rules stand after a night, with these series since its end.
+func (h *host) raises(group string, n *night, alerts []string, series map[string]float64) {
+	h.t.Helper()
+	needs(h.t, "promtool")
+	var rules map[string][]map[string]any
+	must(h.t, yaml.Unmarshal([]byte(nightlyRecipe(h.t, "alerts.yaml")), &rules))
+	rules["groups"] = slices.DeleteFunc(rules["groups"], func(g map[string]any) bool { return g["name"] != group })
+	type object = map[string]any
+	input, raised := []object{}, []object{}
+	for _, name := range slices.Sorted(maps.Keys(series)) {
+		value := strconv.FormatFloat(series[name], 'f', -1, 64)
+		input = append(input, object{"series": name, "values": value + "x" + strconv.Itoa(60*n.Hours)})
+	}
+	for _, name := range alerts {
+		raised = append(raised, object{"labels": fmt.Sprintf("{alertname=%q}", name), "value": 1})
+	}
+	for name, content := range map[string]any{
+		"rules.yaml": rules,
+		"test.yaml": object{"rule_files": []string{"rules.yaml"}, "tests": []object{{
+			"interval": "1m", "input_series": input,
+			"promql_expr_test": []object{{
+				"expr":      `group by (alertname) (ALERTS{alertstate="firing"})`,
+				"eval_time": fmt.Sprintf("%dh", n.Hours), "exp_samples": raised,
+			}},
+		}}},
+	} {
+		text, err := yaml.Marshal(content)
+		must(h.t, err)
+		h.etc.write(name, string(text))
+	}
+	if out, err := exec.Command("promtool", "test", "rules", h.etc.path("test.yaml")).CombinedOutput(); err != nil {
+		h.t.Errorf("promtool: %v\n%s", err, out)
 	}
 }
 
-// TestSystemdTakesTheNightlyUnits has systemd read the units, with the binary of the test in place of the installed one.
+// told checks the alerts of a night by the metrics that it wrote. The clock of promtool begins at 0: that is now.
+func (h *host) told(n *night, metrics string) {
+	h.t.Helper()
+	series, now := map[string]float64{}, float64(time.Now().Unix())
+	for line := range strings.Lines(metrics) {
+		at := strings.LastIndexByte(line, ' ')
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		value, err := strconv.ParseFloat(strings.TrimSpace(line[at:]), 64)
+		must(h.t, err)
+		if strings.Contains(line, "_timestamp_seconds{") {
+			value -= now
+		}
+		series[line[:at]] = value
+	}
+	h.raises("tsimport", n, n.Alerts, series)
+}
+
+// TestCronMailsWhatIsWrongWithANight runs the line of the crontab as cron does: by a shell, with four variables.
+func TestCronMailsWhatIsWrongWithANight(t *testing.T) {
+	t.Parallel()
+	line := regexp.MustCompile(`(?m)^30 1 \* \* \* tsimport (.*)$`).FindStringSubmatch(nightlyRecipe(t, "crontab"))
+	if line == nil {
+		t.Fatal("crontab has no line for 01:30 of the user tsimport")
+	}
+	nights(t, func(h *host, n *night) {
+		cmd := exec.Command("/bin/sh", "-c", h.here(line[1]))
+		cmd.Dir = h.data.dir
+		cmd.Env = []string{"HOME=" + cmd.Dir, "SHELL=/bin/sh", "PATH=/usr/bin:/bin", "LOGNAME=tsimport"}
+		r := begin(h.t, cmd)
+		code := r.wait()
+		mail := r.said.String()
+		last := mail[strings.LastIndexByte(strings.TrimSpace(mail), '\n')+1:]
+		if code != n.Code || (mail == "") != (code == 0) || code != 0 && !strings.HasPrefix(last, "tsimport: job ") {
+			h.t.Fatalf("exit code %d, want %d; cron mails:\n%s", code, n.Code, mail)
+		}
+	}, func(h *host, n *night) { h.told(n, h.data.read("tsimport.prom")) })
+}
+
+// TestSystemdStartsAnotherUnitAfterANightThatFails runs the units by a systemd of its own.
+func TestSystemdStartsAnotherUnitAfterANightThatFails(t *testing.T) {
+	t.Parallel()
+	needs(t, "systemctl", "unshare")
+	nights(t, (*host).systemd, func(h *host, n *night) { h.told(n, h.etc.read("tsimport.prom")) })
+}
+
+func (h *host) systemd(n *night) {
+	h.t.Helper()
+	home := newPlace(h.t)
+	for _, name := range []string{"tsimport.service", "tsimport-failed.service"} {
+		home.write("systemd/user/"+name, h.here(nightlyRecipe(h.t, name)))
+	}
+	home.write("systemd/user/default.target", "[Unit]\nWants=tsimport.service\n")
+	// A dynamic user would not see the folders of the test, which are in /tmp.
+	home.write("systemd/user/tsimport.service.d/end.conf", "[Service]\nDynamicUser=no\nRestartSec=100ms\n"+
+		"ExecStartPre=/bin/sh -c 'echo attempt >> %h/log'\n"+
+		"ExecStopPost=/bin/sh -c '[ $$SERVICE_RESULT != success ] || kill $$MANAGERPID'\n")
+	home.write("systemd/user/tsimport-failed.service.d/end.conf", "[Unit]\nSuccessAction=exit\nFailureAction=exit\n"+
+		"[Service]\nEnvironment=PATH=%h/bin:/usr/bin:/bin\n")
+	for name, script := range map[string]string{
+		"journalctl": `cat "$HOME/log"`, "mail": `(echo "$@"; cat) >> "$HOME/mail"`,
+	} {
+		must(h.t, os.Chmod(home.write("bin/"+name, "#!/bin/sh\n"+script+"\n"), 0o755))
+	}
+	cmd := exec.Command("bash", "testdata/systemd.sh")
+	cmd.Env = []string{"HOME=" + home.dir, "XDG_CONFIG_HOME=" + home.dir, "PATH=" + os.Getenv("PATH")}
+	r := begin(h.t, cmd)
+	if r.wait() == 77 {
+		h.t.Skipf("namespaces are needed:\n%s", &r.said)
+	}
+	log, mails := "attempt\n", ""
+	if n.Code == 1 {
+		log = strings.Repeat(log, 5)
+	}
+	if n.Code != 0 {
+		mails = fmt.Sprintf("-s tsimport: exit code %d root\n%s", n.Code, log)
+	}
+	mailed, _ := os.ReadFile(home.path("mail")) // none after a good night
+	if got := home.read("log"); got != log || string(mailed) != mails {
+		h.t.Fatalf("log %q, want %q; mailed %q, want %q; %v:\n%s", got, log, mailed, mails, r.ProcessState, &r.said)
+	}
+}
+
+// TestSystemdTakesTheNightlyUnits has systemd read the units, with the binary of the test.
 func TestSystemdTakesTheNightlyUnits(t *testing.T) {
 	t.Parallel()
 	needs(t, "systemd-analyze")
 	dir := t.TempDir()
 	units := []string{"verify", "--man=no"}
-	for _, name := range []string{"tsimport.service", "tsimport.timer"} {
+	for _, name := range []string{"tsimport.service", "tsimport-failed.service", "tsimport.timer"} {
 		path := filepath.Join(dir, name)
-		must(t, os.WriteFile(path, []byte(strings.ReplaceAll(nightlyRecipe(t, name), "/usr/bin/tsimport", binary)), 0o600))
+		unit := strings.ReplaceAll(nightlyRecipe(t, name), "/usr/bin/tsimport ", binary+" ")
+		must(t, os.WriteFile(path, []byte(unit), 0o600))
 		units = append(units, path)
 	}
 	out, err := exec.Command("systemd-analyze", units...).CombinedOutput()
@@ -111,5 +227,51 @@ func TestSystemdTakesTheNightlyUnits(t *testing.T) {
 	}
 	if bytes.Contains(out, []byte(dir)) {
 		t.Errorf("systemd-analyze says of the units:\n%s", out)
+	}
+}
+
+// TestAnAlertTellsOfAPodThatFails runs the container of the CronJob; packaging/k8s has what happens with its exit code.
+func TestAnAlertTellsOfAPodThatFails(t *testing.T) {
+	t.Parallel()
+	var c struct {
+		Spec struct {
+			JobTemplate struct {
+				Spec struct{ Template podTemplate }
+			} `yaml:"jobTemplate"`
+		}
+	}
+	must(t, yaml.Unmarshal([]byte(nightlyRecipe(t, "cronjob.yaml")), &c))
+	pod := c.Spec.JobTemplate.Spec.Template.Spec.Containers[0]
+	nights(t, func(h *host, n *night) {
+		cmd := exec.Command(binary, strings.Fields(h.here(strings.Join(pod.Args, " ")))...)
+		cmd.Dir = strings.Replace(pod.WorkingDir, "/data", h.data.dir, 1)
+		cmd.Env = strings.Fields(n.Environment)
+		if r := begin(h.t, cmd); r.wait() != n.Code {
+			h.t.Fatalf("%v, want exit code %d:\n%s", r.ProcessState, n.Code, &r.said)
+		}
+	}, func(h *host, n *night) {
+		const of = `{namespace="default",cronjob="tsimport"}`
+		series := map[string]float64{"kube_cronjob_created" + of: -1e6, "kube_cronjob_status_last_successful_time" + of: 0}
+		var alerts []string
+		if n.Never {
+			alerts = []string{"TsimportJobDidNotRun"}
+		}
+		if n.Code != 0 {
+			alerts = []string{"TsimportJobFailed"}
+			series["kube_cronjob_status_last_successful_time"+of] = -24 * 3600
+			series[`kube_job_failed{namespace="default",job_name="tsimport-29931450",condition="true"}`] = 1
+		}
+		h.raises("tsimport-kubernetes", n, alerts, series)
+	})
+}
+
+// TestAnAlertTellsOfAFirstNightThatNeverCame: there are no metrics at all.
+func TestAnAlertTellsOfAFirstNightThatNeverCame(t *testing.T) {
+	t.Parallel()
+	h := &host{t: t, etc: newPlace(t)}
+	h.told(&night{Hours: 1, Alerts: []string{"TsimportDidNotRun"}}, "")
+	out, err := exec.Command("promtool", "check", "rules", "../examples/nightly/alerts.yaml").CombinedOutput()
+	if err != nil {
+		t.Errorf("promtool: %v\n%s", err, out)
 	}
 }

@@ -2,6 +2,7 @@ package k8s
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
 // decode reads a manifest as the API server does that is asked for strict validation: unknown and repeated fields are errors.
@@ -182,8 +184,57 @@ func TestMistakesInTheCronJobAreFound(t *testing.T) {
 	}
 }
 
+// action is what the controller of Jobs does with a pod whose container ended with a code.
+func action(policy *batchv1.PodFailurePolicy, container string, code int32) batchv1.PodFailurePolicyAction {
+	for _, rule := range policy.Rules {
+		e := rule.OnExitCodes
+		if e == nil || code == 0 || e.ContainerName != nil && *e.ContainerName != container {
+			continue
+		}
+		if slices.Contains(e.Values, code) == (e.Operator == batchv1.PodFailurePolicyOnExitCodesOpIn) {
+			return rule.Action
+		}
+	}
+	return batchv1.PodFailurePolicyActionCount
+}
+
+// The tests of e2e run these nights, and a process must end with their codes.
+func TestANightIsTriedAgainWhereAnotherAttemptHelps(t *testing.T) {
+	text, err := os.ReadFile("../../e2e/testdata/nights.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var nights []struct {
+		Night string
+		Code  int32
+	}
+	if err := yaml.Unmarshal(text, &nights); err != nil || len(nights) < 5 {
+		t.Fatalf("%d nights: %v", len(nights), err)
+	}
+	job := &cronJob(t).Spec.JobTemplate.Spec
+	var ends []int32
+	for code := range int32(256) {
+		if action(job.PodFailurePolicy, job.Template.Spec.Containers[0].Name, code) == batchv1.PodFailurePolicyActionFailJob {
+			ends = append(ends, code)
+		}
+	}
+	for _, n := range nights {
+		if again := !slices.Contains(ends, n.Code); again != (n.Code <= 1) {
+			t.Errorf("a night that %s, exit code %d: tried again: %v", n.Night, n.Code, again)
+		}
+	}
+	if *job.BackoffLimit < 1 || job.TTLSecondsAfterFinished == nil {
+		t.Error("the job is not tried again, or never removed: its alert would stand after good nights")
+	}
+	codes := strings.Trim(fmt.Sprint(ends), "[]")
+	if !strings.Contains(string(nightly(t, "tsimport.service")), "\nRestartPreventExitStatus="+codes+"\n") {
+		t.Errorf("tsimport.service does not end with the codes of the CronJob, %s", codes)
+	}
+}
+
 func TestTheCrontabHasTheScheduleOfTheCronJob(t *testing.T) {
-	lines := regexp.MustCompile(`(?m)^((?:\S+\s+){5})(\S+)\s+\S.*$`).FindAllStringSubmatch(regexp.MustCompile(`(?m)^\s*#.*$`).ReplaceAllString(string(nightly(t, "crontab")), ""), -1)
+	line := regexp.MustCompile(`(?m)^((?:[\d*]+ ){5})(\S+) +\S.*$`)
+	lines := line.FindAllStringSubmatch(string(nightly(t, "crontab")), -1)
 	if len(lines) != 1 {
 		t.Fatalf("the crontab has %d lines with a schedule, a user and a command; want 1", len(lines))
 	}
