@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -75,6 +76,9 @@ func Look(ctx context.Context, cfg Config, most int) (*Preview, error) {
 		return nil, err
 	}
 	defer a.planned.Close()
+	for _, b := range a.bad {
+		a.planned.Notes = append(a.planned.Notes, fmt.Sprintf("%s would be set aside: %s", b.Name, b.Reason))
+	}
 	if err := a.checkPlan(); err != nil {
 		return nil, err
 	}

@@ -133,8 +133,8 @@ func newApp(stdout io.Writer, in *invocation) *cli.App {
 		Usage:   "load files into Alibaba Cloud Tablestore at full write capacity, without losing a row",
 		Description: "Without --endpoint or TABLESTORE_ENDPOINT, every command uses an embedded store in ./tsimport-store, which the first load\n" +
 			"creates.\n" +
-			"Exit codes: 0 done, 1 failed or --timeout: try again, 2 bad usage or configuration, 3 finished with rejected rows, 4 stopped by\n" +
-			"the error limit, 5 refused permanently (access key, permission, table gone, quota), 6 verify or check found differences, 7 no\n" +
+			"Exit codes: 0 done, 1 failed or --timeout: try again, 2 bad usage or configuration, 3 finished with rejected rows or\n" +
+			"files set aside, 4 stopped by the error limit, 5 refused permanently (access key, permission, table gone, quota), 6 verify or check found differences, 7 no\n" +
 			"input, 129/130/143 stopped by a signal, 141 the output was closed.",
 		EnableBashCompletion:      true,
 		Writer:                    stdout,
