@@ -6,7 +6,7 @@ FUZZTIME ?= 30s
 # As what is released. With C, a zstd that nothing needs takes a seventh of the first build, and a linker of C links each test of the engine.
 export CGO_ENABLED ?= 0
 
-.PHONY: build test e2e check markers format tidy vet staticcheck race fuzz metamorphic composition bench laws wire outages nights scaleout scaling model crash hostile memory real links schema errors corpus size typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods beam flink machines suites mutants cold flaky nightly rename
+.PHONY: build test e2e check markers format tidy vet staticcheck race fuzz metamorphic composition bench small laws wire outages nights scaleout scaling model crash hostile memory real links schema errors corpus size typos notices notices-check vuln node python java values dumps dist dist-check cross manifests sources sources-cost site pictures pods beam flink machines suites mutants cold flaky nightly rename
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -302,6 +302,10 @@ mutants:
 
 bench:
 	$(GO) test ./... -run '^$$' -bench . -benchmem
+
+# What loads cost of which rows are the least part, by the clock and in CPU: one row, and a job of 200 tables.
+small:
+	$(GO) test -tags e2e ./e2e -run '^$$' -bench SmallLoads -benchtime $(or $(TIMES),5)x -timeout 20m
 
 # The rate controller of a lane in front of 86 limiters and ways to them, in virtual time. WORD picks cells.
 laws:

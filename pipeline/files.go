@@ -52,14 +52,20 @@ func (a *attempt) openFiles(x *annotations) (_ *files, err error) {
 	s := a.scheduling()
 	mayFollow := len(s.Kept) > 0 || s.When != intake.Never && a.from.snapshot == nil
 	if mayFollow && a.cfg.keeps() {
-		if f.rejectIndex, err = rundir.OpenJournal(filepath.Join(f.folder.Path, rundir.RejectIndexFile), a.from.counter(indexBytes)); err != nil {
-			return nil, err
+		open := func() (_ *rundir.Journal, err error) {
+			f.rejectIndex, err = rundir.OpenJournal(filepath.Join(f.folder.Path, rundir.RejectIndexFile), a.from.counter(indexBytes))
+			return f.rejectIndex, err
+		}
+		if a.from.snapshot != nil { // what the attempt before has left after its checkpoint is cut off
+			if _, err := open(); err != nil {
+				return nil, err
+			}
 		}
 		ordinal := map[string]int{}
 		for _, s := range a.planned.Sources {
 			ordinal[s.Name] = s.Ordinal
 		}
-		f.folder.Index(f.rejectIndex, ordinal)
+		f.folder.Index(f.rejectIndex, open, ordinal)
 	}
 	f.known = a.cfg.Resume.Known
 	if f.blocks, err = a.openBlocks(); err != nil {

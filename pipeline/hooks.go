@@ -44,10 +44,7 @@ func (h *hooks) used() func() float64 {
 	if h.processors != nil {
 		return h.processors
 	}
-	return func() float64 {
-		cpu, _ := Resources()
-		return cpu + processorWait()
-	}
+	return processors
 }
 
 // newPacer makes the pacer of a lane.

@@ -1,6 +1,8 @@
 package page
 
 import (
+	"bufio"
+	"cmp"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -107,7 +109,9 @@ var pageTemplate = sync.OnceValue(func() *template.Template {
 
 // Write writes the page.
 func Write(w io.Writer, p *Page) error {
-	if err := pageTemplate().Execute(w, view{Page: p, Data: data{p.Charts, heatOf(p.Heat)}}); err != nil {
+	whole := bufio.NewWriterSize(w, 64<<10) // a template writes its pieces one by one
+	err := pageTemplate().Execute(whole, view{Page: p, Data: data{p.Charts, heatOf(p.Heat)}})
+	if err = cmp.Or(err, whole.Flush()); err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}
 	return nil

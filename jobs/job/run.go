@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -51,19 +52,28 @@ func (j *running) all(ctx context.Context) (err error) {
 		}
 	}
 	r.State, r.Ended = Running, time.Time{}
-	if err := r.Write(j.folder); err != nil {
-		return err
-	}
-	for {
+	for over := (*State)(nil); ; {
+		var next []*State
 		if err == nil && ctx.Err() == nil {
-			err = j.start(ctx)
+			next = j.ready()
+		}
+		if e := r.Write(j.folder); e != nil { // that one has ended and others begin is one record
+			err = cmp.Or(err, e)
+			for _, s := range next {
+				s.State = Waiting
+			}
+			next = nil
+		}
+		j.tell(over)
+		for _, s := range next {
+			if j.tell(s); s.State == Running {
+				j.begin(ctx, s)
+			}
 		}
 		if j.now == 0 {
 			break
 		}
-		if e := j.end(<-j.ended); err == nil {
-			err = e
-		}
+		over = j.end(<-j.ended)
 	}
 	j.group.Wait()
 	r.conclude()
@@ -73,9 +83,9 @@ func (j *running) all(ctx context.Context) (err error) {
 	return err
 }
 
-// start starts the loads that may run now.
-func (j *running) start(ctx context.Context) error {
-	byName := map[string]*State{}
+// ready returns the loads that are to begin now, and those that cannot. Their states say so.
+func (j *running) ready() (next []*State) {
+	now, byName := j.now, map[string]*State{}
 	for _, s := range j.record.Loads {
 		byName[s.Name] = s
 	}
@@ -91,8 +101,7 @@ func (j *running) start(ctx context.Context) error {
 				case Done:
 				case Failed, Stopped, Held:
 					s.State, s.Error = Held, fmt.Sprintf("load %s is %s", name, before.State)
-					again = true
-					j.tell(s)
+					next, again = append(next, s), true
 				default:
 					ready = false
 				}
@@ -100,37 +109,30 @@ func (j *running) start(ctx context.Context) error {
 					break
 				}
 			}
-			if s.State == Waiting && ready && j.now < max(1, j.record.Parallel) {
-				if err := j.begin(ctx, s); err != nil {
-					return err
+			if s.State == Waiting && ready && now < max(1, j.record.Parallel) {
+				s.State = Running
+				if at := time.Now().UTC(); s.Started.IsZero() {
+					s.Started = at
+				} else {
+					s.Resumed = at
 				}
+				now++
+				next = append(next, s)
 			}
 		}
 	}
-	return nil
+	return next
 }
 
-// begin starts one load, once the record says that it runs.
-func (j *running) begin(ctx context.Context, s *State) error {
-	s.State = Running
-	if now := time.Now().UTC(); s.Started.IsZero() {
-		s.Started = now
-	} else {
-		s.Resumed = now
-	}
-	if err := j.record.Write(j.folder); err != nil {
-		s.State = Waiting
-		return err
-	}
-	j.tell(s)
+// begin starts a load of which the record says that it runs.
+func (j *running) begin(ctx context.Context, s *State) {
 	j.now++
 	copied := *s
 	j.group.Go(func() { j.ended <- ended{s, j.run(ctx, &copied)} })
-	return nil
 }
 
 // end notes how a load has ended.
-func (j *running) end(e ended) error {
+func (j *running) end(e ended) *State {
 	s, o := e.state, e.outcome
 	j.now--
 	s.ExitCode, s.Error, s.Counts, s.Ended = o.ExitCode, o.Error, o.Counts, time.Now().UTC()
@@ -142,13 +144,11 @@ func (j *running) end(e ended) error {
 	default:
 		s.State = Failed
 	}
-	err := j.record.Write(j.folder)
-	j.tell(s)
-	return err
+	return s
 }
 
 func (j *running) tell(s *State) {
-	if j.told != nil {
+	if j.told != nil && s != nil {
 		j.told(s)
 	}
 }

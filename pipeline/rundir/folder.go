@@ -56,9 +56,11 @@ type Folder struct {
 	raw     []*bufio.Writer
 	reasons *os.File
 	lines   *bufio.Writer
-	index   *Journal       // nil if rejects come in the order of the inputs, or nobody cares
-	ordinal map[string]int // of sources, by their names
-	failed  error          // of the first record that could not be kept
+	index   *Journal // nil if rejects come in the order of the inputs, or nobody cares, or there are none yet
+	// openIndex opens the index; nil if none is kept.
+	openIndex func() (*Journal, error)
+	ordinal   map[string]int // of sources, by their names
+	failed    error          // of the first record that could not be kept
 }
 
 // Header is an input header under which records can be rejected.

@@ -89,9 +89,14 @@ func TestRejectsAreSortedByTheirPlaceInTheInputs(t *testing.T) {
 	dir := t.TempDir()
 	f, err := Create(dir, []Header{{Text: []byte("id,n")}, {Text: []byte("x\n")}})
 	must(t, err)
-	j, err := OpenJournal(filepath.Join(dir, RejectIndexFile), 0)
-	must(t, err)
-	f.Index(j, map[string]int{"a.csv": 0, "b.csv": 1, "c.csv": 2})
+	var j *Journal // which is opened at the first record that is rejected
+	f.Index(nil, func() (_ *Journal, err error) {
+		j, err = OpenJournal(filepath.Join(dir, RejectIndexFile), 0)
+		return j, err
+	}, map[string]int{"a.csv": 0, "b.csv": 1, "c.csv": 2})
+	if _, err := os.Stat(filepath.Join(dir, RejectIndexFile)); !os.IsNotExist(err) {
+		t.Error("there is an index of no rejects")
+	}
 	reject := func(header int, source string, record int64, raw string) {
 		t.Helper()
 		must(t, f.Reject(header, table.Reject{Location: table.Location{Source: source, Record: record}, Reason: table.Reason{Code: "x"}, Raw: []byte(raw)}))

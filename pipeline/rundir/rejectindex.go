@@ -31,13 +31,23 @@ const entryBytes = 24
 // maxSorted is how many rejected records are put into the order of the inputs at most: more would not fit in memory.
 const maxSorted = 4 << 20
 
-// Index keeps a journal of all records that are rejected from now on, by the ordinals that the names of the sources stand for.
-func (f *Folder) Index(j *Journal, ordinal map[string]int) { f.index, f.ordinal = j, ordinal }
+// Index keeps a journal of all records that are rejected from now on, by the ordinals that the names of the sources stand for. It is
+// opened at the first of them if it is nil: most runs reject nothing.
+func (f *Folder) Index(j *Journal, open func() (*Journal, error), ordinal map[string]int) {
+	f.index, f.openIndex, f.ordinal = j, open, ordinal
+}
 
 // indexOne enters a record that was rejected.
 func (f *Folder) indexOne(header int, source string, record int64, raw, reason int) error {
-	if f.index == nil {
+	switch {
+	case f.index != nil:
+	case f.openIndex == nil:
 		return nil
+	default:
+		var err error
+		if f.index, err = f.openIndex(); err != nil {
+			return err
+		}
 	}
 	var b [entryBytes]byte
 	binary.LittleEndian.PutUint32(b[0:], uint32(f.ordinal[source]))

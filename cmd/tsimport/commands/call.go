@@ -44,6 +44,15 @@ type asked interface {
 	NArg() int
 }
 
+// typedLine are the values of a command that was typed. The library looks through all flags, with a regular expression for each, to say whether one is
+// given; a load asks that of all of them.
+type typedLine struct {
+	*cli.Context
+	given map[string]bool // by all names of a flag
+}
+
+func (l typedLine) IsSet(name string) bool { return l.given[name] }
+
 // act makes an action of what does the command.
 func (in *invocation) act(do func(*call) error) cli.ActionFunc {
 	return func(c *cli.Context) error { return do(in.typed(c)) }
@@ -51,7 +60,11 @@ func (in *invocation) act(do func(*call) error) cli.ActionFunc {
 
 // typed is the call of a command line.
 func (in *invocation) typed(c *cli.Context) *call {
-	return &call{asked: c, Command: c.Command, Context: c.Context, App: c.App, own: c, in: in, interrupts: in.interrupts, show: in.show}
+	given := map[string]bool{}
+	for _, name := range c.LocalFlagNames() {
+		given[name] = true
+	}
+	return &call{asked: typedLine{c, given}, Command: c.Command, Context: c.Context, App: c.App, own: c, in: in, interrupts: in.interrupts, show: in.show}
 }
 
 // again is the call of a command that was not typed now.
