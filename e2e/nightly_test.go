@@ -37,18 +37,24 @@ type night struct {
 	Alerts      []string
 }
 
-// host has the folders of the recipes.
+// host has a root, and in it the folders of the recipes.
 type host struct {
-	t         *testing.T
-	etc, data *place
+	t               *testing.T
+	root, etc, data *place
+}
+
+func newHost(t *testing.T) *host {
+	root := newPlace(t)
+	at := func(name string) *place { return &place{t: t, dir: root.path(name)} }
+	return &host{t, root, at("etc/tsimport"), at("var/private/tsimport")}
 }
 
 // here replaces the folders of a recipe by those of the host, and the installed binary by that of the test.
 func (h *host) here(recipe string) string {
 	h.t.Helper()
 	for from, to := range map[string]string{
-		"/usr/bin/tsimport ": binary + " ", "&& tsimport ": "&& " + binary + " ",
-		"/etc/tsimport": h.etc.dir, "/var/lib/tsimport": h.data.dir, "/var/lib/prometheus/node-exporter": h.etc.dir,
+		"&& tsimport ":  "&& " + binary + " ",
+		"/etc/tsimport": h.etc.dir, "/var/lib/tsimport": h.data.dir,
 	} {
 		recipe = strings.ReplaceAll(recipe, from, to)
 	}
@@ -64,9 +70,9 @@ func nights(t *testing.T, run, check func(h *host, n *night)) {
 	for _, n := range all {
 		t.Run(n.Night, func(t *testing.T) {
 			t.Parallel()
-			h := &host{t, newPlace(t), newPlace(t)}
+			h := newHost(t)
 			quick := strings.Replace(nightlyRecipe(t, "job.yaml"), "max-errors: 0.1%", "max-errors: 50%, retry-for: 1s", 1)
-			h.etc.write("job.yaml", quick)
+			must(t, os.Chmod(h.etc.write("job.yaml", quick), 0o644))
 			h.comes(run, &night{Files: map[string]string{
 				"in/orders-1.csv": "CardID,DeviceID,OrderNumber,Item\n1,2,3,tea\n", "in/items-1.csv": "id,item\n1,tea\n2,coffee\n",
 			}})
@@ -82,7 +88,7 @@ func nights(t *testing.T, run, check func(h *host, n *night)) {
 func (h *host) comes(run func(h *host, n *night), n *night) {
 	h.t.Helper()
 	for name, text := range n.Files {
-		h.data.write(name, text)
+		must(h.t, os.Chmod(h.data.write(name, text), 0o644)) // for a dynamic user
 	}
 	for _, p := range []*place{h.etc, h.data} {
 		p.write("environment", n.Environment)
@@ -169,30 +175,36 @@ func TestCronMailsWhatIsWrongWithANight(t *testing.T) {
 func TestSystemdStartsAnotherUnitAfterANightThatFails(t *testing.T) {
 	t.Parallel()
 	needs(t, "systemctl", "unshare")
-	nights(t, (*host).systemd, func(h *host, n *night) { h.told(n, h.etc.read("tsimport.prom")) })
+	nights(t, (*host).systemd, func(h *host, n *night) {
+		h.told(n, h.root.read("var/prometheus/node-exporter/tsimport.prom"))
+	})
 }
 
 func (h *host) systemd(n *night) {
 	h.t.Helper()
-	home := newPlace(h.t)
-	for _, name := range []string{"tsimport.service", "tsimport-failed.service"} {
-		home.write("systemd/user/"+name, h.here(nightlyRecipe(h.t, name)))
-	}
-	home.write("systemd/user/default.target", "[Unit]\nWants=tsimport.service\n")
-	// A dynamic user would not see the folders of the test, which are in /tmp.
-	home.write("systemd/user/tsimport.service.d/end.conf", "[Service]\nDynamicUser=no\nRestartSec=100ms\n"+
-		"ExecStartPre=/bin/sh -c 'echo attempt >> %h/log'\n"+
-		"ExecStopPost=/bin/sh -c '[ $$SERVICE_RESULT != success ] || kill $$MANAGERPID'\n")
-	home.write("systemd/user/tsimport-failed.service.d/end.conf", "[Unit]\nSuccessAction=exit\nFailureAction=exit\n"+
-		"[Service]\nEnvironment=PATH=%h/bin:/usr/bin:/bin\n")
-	for name, script := range map[string]string{
-		"journalctl": `cat "$HOME/log"`, "mail": `(echo "$@"; cat) >> "$HOME/mail"`,
+	const failed = "tsimport-failed.service"
+	for name, text := range map[string]string{
+		"tsimport.service": nightlyRecipe(h.t, "tsimport.service"), failed: nightlyRecipe(h.t, failed),
+		"default.target": "[Unit]\nWants=tsimport.service\n",
+		"tsimport.service.d/test.conf": "[Service]\nRestartSec=100ms\n" +
+			"ExecStartPre=+/bin/sh -c 'echo attempt >> /var/lib/log'\n" +
+			"ExecStopPost=+/bin/sh -c '[ $$SERVICE_RESULT != success ] || kill $$MANAGERPID'\n",
+		failed + ".d/test.conf": "[Unit]\nSuccessAction=exit\nFailureAction=exit\n",
 	} {
-		must(h.t, os.Chmod(home.write("bin/"+name, "#!/bin/sh\n"+script+"\n"), 0o755))
+		h.root.write("etc/systemd/user/"+name, text)
 	}
-	cmd := exec.Command("bash", "testdata/systemd.sh")
-	cmd.Env = []string{"HOME=" + home.dir, "XDG_CONFIG_HOME=" + home.dir, "PATH=" + os.Getenv("PATH")}
-	r := begin(h.t, cmd)
+	for name, script := range map[string]string{
+		"journalctl": "cat /var/lib/log", "mail": `(echo "$@"; cat) >> /var/lib/mail`,
+	} {
+		must(h.t, os.Chmod(h.root.write("usr/bin/"+name, "#!/bin/sh\n"+script+"\n"), 0o755))
+	}
+	must(h.t, os.MkdirAll(h.root.path("var/prometheus/node-exporter"), 0o755))
+	must(h.t, os.Chmod(h.root.path("var/private"), 0o700))
+	for _, name := range []string{"usr/bin/tsimport", "var/log"} { // of the night before
+		os.Remove(h.root.path(name))
+	}
+	must(h.t, os.Link(binary, h.root.path("usr/bin/tsimport")))
+	r := begin(h.t, exec.Command("bash", "testdata/systemd.sh", h.root.dir))
 	if r.wait() == 77 {
 		h.t.Skipf("namespaces are needed:\n%s", &r.said)
 	}
@@ -203,8 +215,8 @@ func (h *host) systemd(n *night) {
 	if n.Code != 0 {
 		mails = fmt.Sprintf("-s tsimport: exit code %d root\n%s", n.Code, log)
 	}
-	mailed, _ := os.ReadFile(home.path("mail")) // none after a good night
-	if got := home.read("log"); got != log || string(mailed) != mails {
+	mailed, _ := os.ReadFile(h.root.path("var/mail")) // none after a good night
+	if got := h.root.read("var/log"); got != log || string(mailed) != mails {
 		h.t.Fatalf("log %q, want %q; mailed %q, want %q; %v:\n%s", got, log, mailed, mails, r.ProcessState, &r.said)
 	}
 }
@@ -268,7 +280,7 @@ func TestAnAlertTellsOfAPodThatFails(t *testing.T) {
 // TestAnAlertTellsOfAFirstNightThatNeverCame: there are no metrics at all.
 func TestAnAlertTellsOfAFirstNightThatNeverCame(t *testing.T) {
 	t.Parallel()
-	h := &host{t: t, etc: newPlace(t)}
+	h := newHost(t)
 	h.told(&night{Hours: 1, Alerts: []string{"TsimportDidNotRun"}}, "")
 	out, err := exec.Command("promtool", "check", "rules", "../examples/nightly/alerts.yaml").CombinedOutput()
 	if err != nil {

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs the systemd of a user on the units in $XDG_CONFIG_HOME until one of them ends it, in namespaces and control groups of its own. Exit code 77
-# where that is not allowed.
+# Runs the systemd of a user, root, until a unit ends it: in namespaces and control groups of its own, with $1/var as
+# /var/lib, and $1/usr and $1/etc laid over those of the system. Exit code 77 where that is not allowed.
 set -euo pipefail
 groups=/sys/fs/cgroup mounted=(-t cgroup2 none)
 if [ -d $groups/systemd ]; then
@@ -14,12 +14,17 @@ trap 'find "$own" -depth -type d -exec rmdir {} +' EXIT
 (
   echo $BASHPID > "$own/cgroup.procs"
   exec unshare --mount --cgroup --pid --fork --mount-proc --kill-child bash -euc '
+    for name in usr etc; do
+      mkdir -p "$1/$name.work"
+      mount -t overlay -o "lowerdir=/$name,upperdir=$1/$name,workdir=$1/$name.work" none /$name || exit 77
+    done
+    mount --bind "$1/var" /var/lib
     mount -t tmpfs none /run
     mkdir -p -m 700 /run/systemd/system /run/user
     mount -t tmpfs none /sys/fs/cgroup
-    mkdir -p "$1"
-    mount "${@:2}" "$1"
-    XDG_RUNTIME_DIR=/run/user /usr/lib/systemd/systemd --user --log-target=console < /dev/null
-    exit # systemd must not be process 1, which is the system'"'"'s
-  ' - "$groups" "${mounted[@]}"
+    mkdir -p "$2"
+    mount "${@:3}" "$2"
+    XDG_RUNTIME_DIR=/run/user XDG_CONFIG_HOME=/var/lib HOME=/root /usr/lib/systemd/systemd --user < /dev/null
+    exit # systemd must not be process 1, which is that of the system
+  ' - "$1" "$groups" "${mounted[@]}"
 )
