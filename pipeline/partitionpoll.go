@@ -26,7 +26,7 @@ func (a *attempt) tablePartitions() partitions {
 	if !a.online() || plan.IsTemplate(a.cfg.Target.Table) {
 		return onePartition{}
 	}
-	p := scan.NewPartitions(a.admin, a.service.sdk, a.cfg.Target.Table)
+	p := scan.NewPartitions(a.service.watcher, a.service.sdk, a.cfg.Target.Table)
 	p.Created, p.See = a.report.Created, func(at int64) error { return a.from.ids.see(a.cfg.Target.Table, at) }
 	return p
 }

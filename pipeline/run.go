@@ -102,11 +102,11 @@ func (a *attempt) online() bool { return !a.cfg.DryRun && !a.cfg.Target.Absent }
 
 // connect connects to the service. Table operations end with gentle.
 func (a *attempt) connect(ctx, gentle context.Context) (err error) {
-	if a.service, err = connect(ctx, a.cfg); err != nil {
+	if a.service, err = connect(ctx, gentle, a.cfg); err != nil {
 		return err
 	}
-	a.admin = a.cfg.admin(gentle, a.service.sdk)
-	a.admin.Connection = a.service.connection
+	a.admin, a.service.watcher = a.cfg.admin(gentle, a.service.planning), a.cfg.admin(gentle, a.service.sdk)
+	a.admin.Connection, a.service.watcher.Connection = a.service.connection, a.service.connection
 	if a.cfg.Target.Policy != nil && a.cfg.Target.PolicyNow.IsZero() {
 		if a.online() {
 			a.admin.AskTime(a.service.clock())

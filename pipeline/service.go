@@ -15,6 +15,8 @@ import (
 // load needs none.
 type service struct {
 	sdk        *tablestore.TableStoreClient
+	planning   *tablestore.TableStoreClient // for the time before rows are in flight
+	watcher    *client.Admin                // of partitions, while they are
 	connection *client.Connection
 	traffic    *client.Traffic
 }
@@ -22,8 +24,8 @@ type service struct {
 // keyPatience is how long a load continues although its keys are refused, if they were accepted before.
 const keyPatience = 2 * time.Minute
 
-// connect connects to the service, unless the table is absent.
-func connect(ctx context.Context, cfg *Config) (s service, err error) {
+// connect connects to the service, unless the table is absent. Requests end with ctx, those of planning with gentle.
+func connect(ctx, gentle context.Context, cfg *Config) (s service, err error) {
 	s.traffic = new(client.Traffic)
 	if cfg.Target.Absent {
 		return s, nil
@@ -35,6 +37,9 @@ func connect(ctx context.Context, cfg *Config) (s service, err error) {
 	if s.connection, err = client.Connect(ctx, target, s.traffic); err == nil {
 		target.Transport = s.connection.Transport()
 		s.sdk, err = client.New(ctx, target, s.traffic)
+	}
+	if err == nil {
+		s.planning, err = client.New(gentle, target, s.traffic)
 	}
 	if err != nil {
 		return s, &plan.UsageError{Message: err.Error()}

@@ -24,6 +24,7 @@ const (
 	surveyFirst  = 125 * time.Millisecond
 	readyFor     = 2 * time.Minute // until a table that was just made takes rows
 	dropFor      = 15 * time.Second
+	dropIfTold   = time.Second // of a run that is stopped
 	sayEvery     = 5 * time.Second
 	mostWarmStep = time.Second // of a step of a search
 )
@@ -32,11 +33,11 @@ const (
 type run struct {
 	*Config
 	*surroundings
-	name  string // of the table
-	admin *client.Admin
-	sdk   *tablestore.TableStoreClient
-	wire  *client.Connection
-	asked chan struct{} // for the partition map
+	name   string // of the table
+	gentle context.Context
+	sdk    *tablestore.TableStoreClient
+	wire   *client.Connection
+	asked  chan struct{} // for the partition map
 }
 
 // Run measures. When gentle ends, what is in flight is finished and the result is that of the time until then; when hard
@@ -57,8 +58,13 @@ func Run(gentle, hard context.Context, c Config) (res *result.Result, err error)
 	if err != nil {
 		return nil, err
 	}
-	r.admin = &client.Admin{Client: r.sdk, Context: gentle}
-	if err := r.admin.Create(r.name, made.schema.Key, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
+	making, err := client.New(gentle, c.Client, nil)
+	if err != nil {
+		return nil, usagef("%s", err.Error())
+	}
+	r.gentle = gentle
+	admin := &client.Admin{Client: making, Context: gentle}
+	if err := admin.Create(r.name, made.schema.Key, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
 		// An answer that was lost may have been that the table is there.
 		return nil, r.dropUnsure(err)
 	}
@@ -205,13 +211,17 @@ func (r *run) drop() error {
 		r.Say("table %s kept", r.name)
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), dropFor)
+	patience := dropFor
+	if r.gentle.Err() != nil {
+		patience = dropIfTold
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	target := r.Client
-	target.RequestTimeout = min(target.RequestTimeout, dropFor)
+	target.RequestTimeout = min(target.RequestTimeout, patience)
 	sdk, err := client.New(ctx, target, nil)
 	if err == nil {
-		err = (&client.Admin{Client: sdk, Context: ctx, RetryFor: dropFor}).Drop(r.name)
+		err = (&client.Admin{Client: sdk, Context: ctx, RetryFor: patience}).Drop(r.name)
 	}
 	if err != nil && !errors.Is(err, client.ErrNoTable) {
 		return fmt.Errorf("%w; delete it with tsimport table drop %s --yes", err, r.name)

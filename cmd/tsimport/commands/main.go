@@ -59,7 +59,7 @@ func RunWith(runner *Runner, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		err = app.RunContext(interrupts.hard, args)
 	}
-	err = out.end(err)
+	err = interrupts.codeOf(out.end(err))
 	return exitCode(show, err, out.silent(show))
 }
 
@@ -262,6 +262,15 @@ func newInterrupts(stderr io.Writer) *interrupts {
 		}
 	}()
 	return in
+}
+
+// codeOf gives an error of what was stopped the exit code of the signal: a request that was given up says that it has failed.
+func (in *interrupts) codeOf(err error) error {
+	stopped := new(pipeline.Interrupted)
+	if code := exitcode.Of(err); code != exitcode.Failed && code != exitcode.Usage || !errors.As(context.Cause(in.drain), &stopped) {
+		return err
+	}
+	return &exitError{code: stopped.ExitCode, err: err}
 }
 
 // limit stops the command after a time, gently if it can; 0 is never. What it leaves can be resumed like anything that a signal has

@@ -201,7 +201,7 @@ func (s *Sender) send(operation string, header http.Header, length int) (err err
 	if s.head, err = appendHead(s.head[:0], "/"+operation, s.c.route.host, header, length); err != nil {
 		return &notSent{err}
 	}
-	l, res, err := s.c.exchange(join(s.buf, s.head, headRoom))
+	l, res, err := s.c.exchange(s.c.run, join(s.buf, s.head, headRoom))
 	if err != nil {
 		return err
 	}
@@ -212,12 +212,12 @@ func (s *Sender) send(operation string, header http.Header, length int) (err err
 
 // exchange sends a request on a link of the pool and returns the head of the answer. Whoever has read the rest puts the link
 // back. No sender keeps a link between requests: another one may be waiting for it.
-func (c *Connection) exchange(request []byte) (l *link, res *http.Response, err error) {
+func (c *Connection) exchange(ctx context.Context, request []byte) (l *link, res *http.Response, err error) {
 	for again := true; ; again = false {
-		if l, err = c.pool.take(c.run, c.timeout); err != nil {
+		if l, err = c.pool.take(ctx, c.timeout); err != nil {
 			return nil, nil, err
 		}
-		if res, err = l.send(c.run, request, c.timeout); err == nil {
+		if res, err = l.send(ctx, request, c.timeout); err == nil {
 			c.pool.note(l, time.Now())
 			return l, res, nil
 		}

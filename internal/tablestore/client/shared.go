@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -25,7 +26,10 @@ func (c *sharedLinks) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, &notSent{err}
 	}
-	l, res, err := (*Connection)(c).exchange(request)
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(c.run, func() { cancel(context.Cause(c.run)) })()
+	l, res, err := (*Connection)(c).exchange(ctx, request)
 	if err != nil {
 		return nil, err
 	}
