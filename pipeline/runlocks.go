@@ -60,7 +60,9 @@ func (o *resumePoint) release() {
 }
 
 // begunFolder has what is kept of a load from its first moment on until it has a run folder.
-func begunFolder(identity string) string { return filepath.Join(rundir.Root, locksFolder, begunPrefix+identity) }
+func begunFolder(identity string) string {
+	return filepath.Join(rundir.Root, locksFolder, begunPrefix+identity)
+}
 
 const begunPrefix = "begun-"
 
