@@ -260,7 +260,7 @@ func (d *dispatcher) hand(h intake.Handed, ok bool) {
 	case h.Ended != nil:
 		d.admission.ended(h.Ended)
 	case h.Aside != nil:
-		d.account.asides.add(h.Aside.Source, client.OneLine(h.Aside.Err.Error()))
+		d.account.asides.add(h.Aside.Source, client.OneLine(h.Aside.Err.Error()), false)
 	default:
 		d.take(h.Parsed)
 	}

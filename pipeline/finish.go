@@ -85,7 +85,7 @@ func (a *attempt) end(d *dispatcher, err error) error {
 
 // finish closes the ledger and the run folder. err is what ended the load early, if anything did.
 func finish(ctx context.Context, cfg *Config, report *Report, folder *rundir.Folder, start time.Time, err error) (*Report, error) {
-	countNights(cfg, report.BadInputs)
+	report.BadInputs = allBad(cfg, report.BadInputs)
 	err = report.conclude(cfg, err)
 	err = errors.Join(err, report.balance(), folder.Close())
 	report.RejectsFiles = folder.RejectsFiles()

@@ -32,6 +32,8 @@ type Known interface {
 	Nights(name string) int
 	// Works reports whether the table has taken inputs by the same command.
 	Works() bool
+	// Copies are inputs that Select has left out because they have the content of others, and those are bad. They are no longer known.
+	Copies(bad []BadInput) []BadInput
 	// Bad are inputs that earlier loads have set aside and Select has left out.
 	Bad() []BadInput
 }
@@ -46,13 +48,12 @@ func (a *attempt) nothingNew(ctx context.Context, err error) error {
 		return err
 	}
 	if a.cfg.once() {
-		countNights(a.cfg, a.bad)
+		a.bad = allBad(a.cfg, append(a.bad, a.cfg.Resume.Known.Bad()...))
 		if !a.cfg.DryRun {
 			if noteErr := a.cfg.Resume.Known.NothingNew(ctx, a.bad); noteErr != nil {
 				return noteErr
 			}
 		}
-		a.bad = append(a.bad, a.cfg.Resume.Known.Bad()...)
 	}
 	if len(a.bad) > 0 {
 		r := &Report{ReportBad: ReportBad{BadInputs: a.bad, inputs: len(a.bad)}}

@@ -99,12 +99,13 @@ func (a *asides) countRejected(source int) {
 func (a *asides) check(source int, end bool) {
 	if n := a.counts[source]; a.limit.Exceeded(n.rejected, n.read, end) {
 		a.flow.SetAside(source)
-		a.add(source, fmt.Sprintf("%d of %d rows were rejected, which is more than --max-errors allows", n.rejected, n.read))
+		// It is not tried again as it is: its rows would be sent each night, over those of files that came later.
+		a.add(source, fmt.Sprintf("%d of %d rows were rejected, which is more than --max-errors allows", n.rejected, n.read), true)
 	}
 }
 
-// add notes a source that is set aside.
-func (a *asides) add(source int, reason string) {
+// add notes a source that is set aside. One that is held is tried again only when it, or the limit, has changed.
+func (a *asides) add(source int, reason string, held bool) {
 	for i := range a.report.BadInputs {
 		if a.report.BadInputs[i].Source == source {
 			return
@@ -112,7 +113,7 @@ func (a *asides) add(source int, reason string) {
 	}
 	a.added()
 	n := a.counts[source]
-	a.report.BadInputs = append(a.report.BadInputs, BadInput{Name: a.sources[source].Name, Reason: reason, Source: source, Read: n.read, Sent: a.once && n.read > n.rejected})
+	a.report.BadInputs = append(a.report.BadInputs, BadInput{Name: a.sources[source].Name, Reason: reason, Held: held, Source: source, Read: n.read, Sent: a.once && n.read > n.rejected})
 }
 
 // end looks at the share of rejected rows of every source, and completes what is said of bad ones.
@@ -127,6 +128,9 @@ func (a *asides) end() {
 		if b := &a.report.BadInputs[i]; b.Source >= 0 {
 			n := a.counts[b.Source]
 			b.Read, b.Sent = n.read, a.once && n.read > n.rejected
+			if b.Held {
+				b.Rejected = n.rejected
+			}
 		}
 	}
 }
@@ -144,13 +148,16 @@ func (r *Report) tooManyBad() bool {
 	return bad >= mostBad || bad > max(1, inputs/mostBadShare)
 }
 
-// countNights notes on how many nights inputs were bad before.
-func countNights(cfg *Config, bad []BadInput) {
-	for i := range bad {
-		if cfg.once() {
-			bad[i].Nights = cfg.Resume.Known.Nights(bad[i].Name)
-		}
+// allBad adds copies of bad inputs, and notes on how many nights each was bad before.
+func allBad(cfg *Config, bad []BadInput) []BadInput {
+	if !cfg.once() {
+		return bad
 	}
+	bad = append(bad, cfg.Resume.Known.Copies(bad)...)
+	for i := range bad {
+		bad[i].Nights = cfg.Resume.Known.Nights(bad[i].Name)
+	}
+	return bad
 }
 
 // badCode is the exit code of a load that has finished, whose own would be so.

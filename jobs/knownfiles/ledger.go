@@ -38,6 +38,9 @@ type Bad struct {
 	Last    time.Time `json:"last"`
 	Held    bool      `json:"held,omitempty"` // it is tried again only when its content has changed
 	Sent    bool      `json:"sent,omitempty"` // rows of it may be in the table that may not be sent twice
+	// Read and Rejected are records of one with more rejected than the limit allows.
+	Read     int64 `json:"read,omitempty"`
+	Rejected int64 `json:"rejected,omitempty"`
 }
 
 // event is an object of a ledger. Events are numbered and never changed.
@@ -161,12 +164,6 @@ func (l *Ledger) apply(e *event) {
 		l.clear()
 	}
 	maps.Copy(l.units, e.Units)
-	for _, b := range e.Bad {
-		l.bad[b.Name] = b
-	}
-	for _, name := range e.Gone {
-		delete(l.bad, name)
-	}
 	for _, command := range e.Works {
 		l.works = append(slices.DeleteFunc(l.works, func(c string) bool { return c == command }), command)
 		l.works = l.works[max(0, len(l.works)-mostCommands):]
@@ -196,6 +193,12 @@ func (l *Ledger) apply(e *event) {
 				l.begun[job] = b
 			}
 		}
+	}
+	for _, b := range e.Bad {
+		l.bad[b.Name] = b
+	}
+	for _, name := range e.Gone {
+		delete(l.bad, name)
 	}
 }
 

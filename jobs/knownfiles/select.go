@@ -28,9 +28,11 @@ type Options struct {
 	Settle time.Duration
 	// DoneMarker is the name of what stands beside an input that is whole, with {} for the input's name; "" asks for none.
 	DoneMarker string
-	Job        string // identity of the load
-	Command    string // to resume it
-	Now        func() time.Time
+	// Exceeds reports whether so many rejected records of those read are more than an input may have.
+	Exceeds func(rejected, read int64) bool
+	Job     string // identity of the load
+	Command string // to resume it
+	Now     func() time.Time
 	// Exists reports whether there is an input of that very name.
 	Exists func(ctx context.Context, name string) (bool, error)
 }
@@ -85,7 +87,6 @@ func (s *Selector) Once() bool { return s.ledger != nil }
 func (s *Selector) Select(ctx context.Context, found []input.Item, created int64, earlier []string, without map[string]bool) (chosen []input.Item, notes []string, err error) {
 	s.sort(found)
 	s.found, s.trees, s.seen, s.bad = found, nil, nil, nil
-	found = input.Others(found, without)
 	if s.ledger != nil {
 		s.ledger.bind(created)
 		for i := range found {
@@ -95,7 +96,7 @@ func (s *Selector) Select(ctx context.Context, found []input.Item, created int64
 		}
 	}
 	if earlier != nil {
-		if s.items, err = pick(found, earlier); err != nil {
+		if s.items, err = pick(input.Others(found, without), earlier); err != nil {
 			return nil, nil, err
 		}
 	} else {
@@ -109,6 +110,7 @@ func (s *Selector) Select(ctx context.Context, found []input.Item, created int64
 			}
 			notes = append(notes, more...)
 		}
+		s.items = input.Others(s.items, without) // of which copies stay copies
 	}
 	if s.ledger == nil {
 		return s.items, notes, nil
@@ -160,7 +162,7 @@ func places(items []input.Item) map[string]int {
 // whole leaves out inputs that may still be written to.
 func (s *Selector) whole(ctx context.Context, found []input.Item) (items []input.Item, notes []string, err error) {
 	now := s.o.Now()
-	var young, unmarked []string
+	var young, unmarked, empty []string
 	markers, at := map[string]bool{}, places(found)
 	if s.o.DoneMarker != "" {
 		for i := range found {
@@ -191,8 +193,13 @@ func (s *Selector) whole(ctx context.Context, found []input.Item) (items []input
 				continue
 			}
 		}
+		if s.ledger != nil && item.Size == 0 {
+			empty = append(empty, item.Name) // taken, it would be one that has changed as soon as it is written
+			continue
+		}
 		items = append(items, *item)
 	}
+	notes = appendNote(notes, empty, "left out, empty: it is loaded when it has content")
 	notes = appendNote(notes, young, "left out, changed less than "+s.o.Settle.String()+" ago (--settle-files)")
 	notes = appendNote(notes, unmarked, "left out, without their marker "+s.o.DoneMarker+" (--done-marker)")
 	return items, notes, nil
@@ -220,17 +227,21 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 	var known int
 	var changed, renamed []string
 	others, othersBySize := s.ledger.otherJobs(s.o.Job)
-	sizes, bySize := s.ledger.sizes(), map[int64][]*input.Item{}
+	sizes, bySize, aside := s.ledger.sizes(), map[int64][]*input.Item{}, s.aside(found)
 	for i := range found {
 		item := &found[i]
 		if u, begun := others[NameOf(item)]; begun {
 			return nil, nil, &Refused{fmt.Sprintf("--only-new: an unfinished load has begun to load %s: finish it first (%s), or take the file out of it with tsimport files forget", item.Name, u.Command)}
 		}
-		switch b := s.ledger.bad[NameOf(item)]; {
+		b, err := s.asideAs(ctx, item, aside[item.Size])
+		if err != nil {
+			return nil, nil, err
+		}
+		switch {
 		case b.Sent:
 			s.leaveOut(item, b.Reason+"; rows of it are in the table and would be there twice if it was loaded again: compare them, then give tsimport files forget to have it loaded", b)
 			continue
-		case b.Held && b.of(item):
+		case b.Held:
 			s.leaveOut(item, b.Reason, b)
 			continue
 		}
@@ -284,9 +295,66 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 	return items, notes, nil
 }
 
+// aside are the inputs, by size, that are not to be loaded because they are bad.
+func (s *Selector) aside(found []input.Item) map[int64][]*input.Item {
+	all := map[int64][]*input.Item{}
+	for i := range found {
+		if b := s.ledger.bad[NameOf(&found[i])]; b.Sent || b.Held && b.of(&found[i]) && (b.Rejected == 0 || s.o.Exceeds(b.Rejected, b.Read)) {
+			all[found[i].Size] = append(all[found[i].Size], &found[i])
+		}
+	}
+	return all
+}
+
+// asideAs is as what an input is not to be loaded: of its own name or, of a name that is new, of its content.
+func (s *Selector) asideAs(ctx context.Context, item *input.Item, aside []*input.Item) (b Bad, err error) {
+	name := NameOf(item)
+	if _, known := s.ledger.files[name]; known || slices.Contains(aside, item) || s.o.ByName {
+		if slices.Contains(aside, item) {
+			b = s.ledger.bad[name]
+		}
+		return b, nil
+	}
+	for _, other := range aside {
+		same, err := s.sameContent(ctx, item, other)
+		if err != nil || same {
+			return s.ledger.bad[NameOf(other)], err
+		}
+	}
+	return b, nil
+}
+
+func (s *Selector) sameContent(ctx context.Context, a, b *input.Item) (bool, error) {
+	one, err := s.hash(ctx, a)
+	if err != nil {
+		return false, err
+	}
+	other, err := s.hash(ctx, b)
+	return one == other, err
+}
+
+// Copies are the inputs whose content is that of one of the same delivery that is bad: they are as bad, and not known.
+func (s *Selector) Copies(bad []checkpoint.BadInput) (copies []checkpoint.BadInput) {
+	names := map[string]string{}
+	for i := range s.found {
+		names[NameOf(&s.found[i])] = s.found[i].Name
+	}
+	s.seen = slices.DeleteFunc(s.seen, func(f File) bool {
+		i := slices.IndexFunc(bad, func(b checkpoint.BadInput) bool { return f.Run == "" && b.Name == names[f.SameAs] })
+		if i < 0 {
+			return false
+		}
+		b := bad[i]
+		b.Name, b.Source = names[f.Name], -1
+		copies = append(copies, b)
+		return true
+	})
+	return copies
+}
+
 // leaveOut has an input not be loaded, because it is bad.
 func (s *Selector) leaveOut(item *input.Item, reason string, was Bad) {
-	s.bad = append(s.bad, checkpoint.BadInput{Name: item.Name, Reason: reason, Source: -1, Sent: was.Sent, Held: was.Held})
+	s.bad = append(s.bad, checkpoint.BadInput{Name: item.Name, Reason: reason, Source: -1, Sent: was.Sent, Held: was.Held, Read: was.Read, Rejected: was.Rejected})
 }
 
 // Nights is on how many nights an input was bad that has the same content.
@@ -331,7 +399,7 @@ func (s *Selector) noted(bad []checkpoint.BadInput, now time.Time) (noted []Bad,
 			n = Bad{Name: NameOf(item), Size: item.Size, Version: item.Version, First: now, Reason: n.Reason, Sent: n.Sent}
 		}
 		if !n.Sent {
-			n.Reason, n.Sent, n.Held = b.Reason, b.Sent, b.Held
+			n.Reason, n.Sent, n.Held, n.Read, n.Rejected = b.Reason, b.Sent, b.Held, b.Read, b.Rejected
 		}
 		n.Last, n.Nights = now, n.Nights+1
 		noted = append(noted, n)
@@ -394,11 +462,11 @@ func (s *Selector) knownContent(ctx context.Context, item *input.Item, known boo
 		return true, f.Name, nil
 	}
 	for _, other := range chosen {
-		theirs, err := s.hash(ctx, other)
+		same, err := s.sameContent(ctx, item, other)
 		if err != nil {
 			return false, "", err
 		}
-		if theirs == hash {
+		if same {
 			s.see(item, hash, File{Name: NameOf(other)})
 			return true, other.Name, nil
 		}
@@ -465,7 +533,7 @@ func (s *Selector) NothingNew(ctx context.Context, bad []checkpoint.BadInput) er
 		return nil
 	}
 	now := s.o.Now().UTC()
-	noted, gone := s.noted(append(slices.Clone(bad), s.bad...), now)
+	noted, gone := s.noted(bad, now)
 	if s.ledger.table == 0 {
 		s.seen = nil // of no table
 	}

@@ -121,6 +121,7 @@ func (o *Load) open(ctx context.Context, r *options.Request, cfg *pipeline.Confi
 		Order: r.FilesBy, Settle: r.SettleFiles, DoneMarker: r.DoneMarker,
 		Job:     checkpoint.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...),
 		Command: cfg.Invocation.Command,
+		Exceeds: func(rejected, read int64) bool { return cfg.Limits.MaxErrors.Exceeded(rejected, read, true) },
 		Exists:  func(ctx context.Context, name string) (bool, error) { return inputExists(ctx, name, cfg.Read.Find) },
 	}
 	place := PlaceOf(cfg.Target.Place, cfg.Target.Name, cfg.Target.Table)

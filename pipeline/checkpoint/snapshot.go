@@ -64,6 +64,8 @@ type BadInput struct {
 	Held   bool   `json:"held,omitempty"`   // it is tried again only when its content has changed
 	Sent   bool   `json:"sent,omitempty"`   // rows of it may be in the table that may not be sent twice
 	Source int    `json:"source"`           // its ordinal; -1 of one that was not opened
+	// Rejected are records, of one with more than the limit allows. It is held while the limit does not allow them.
+	Rejected int64 `json:"rejected,omitempty"`
 }
 
 // Start is a place of a source at which a record begins.

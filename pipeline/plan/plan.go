@@ -358,7 +358,7 @@ func (p *planner) openFiles(ctx context.Context) error {
 		if n := len(set.Items); n > 1 {
 			text = fmt.Sprintf("all %d inputs are empty: %s and so on hold no header and no records", n, set.Items[0].Name)
 		}
-		return &UsageError{Message: text, Input: true}
+		return &UsageError{Message: text, Input: true, Damaged: true}
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 
 // night is one night of a load that comes again: what is delivered, what is done, and what it leaves.
 type night struct {
-	deliver map[string]string // by name; "" withdraws, "touch" gives a new time
+	deliver map[string]string // by name; "" withdraws, "touch" gives a new time, "empty" is without a byte
 	flags   string
 	code    int
 	says    string // parts, by |
@@ -27,6 +27,8 @@ func (n *night) run(t *testing.T, tsimport func(int, ...string) string, load str
 		switch text {
 		case "":
 			must(t, os.Remove(name))
+		case "empty":
+			put(t, name, "")
 		case "touch":
 			must(t, os.Chtimes(name, time.Time{}, time.Now().Add(-time.Hour)))
 		default:
@@ -93,6 +95,25 @@ func TestBadFilesHoldUpNoOthers(t *testing.T) {
 			{nil, "--max-errors 1", 3, "in/b.csv", "1,1 2,2", "b.csv"},
 			{nil, "--max-errors 2", 3, "2 rejected", "1,1 2,2", ""}, // by a person
 			{nil, "--max-errors 1", 0, "", "", ""},
+		}},
+		"rows of a file past the limit are not sent over later ones": {load, []night{
+			{map[string]string{"in/a.csv": "id,n\n1,1\nx\n", "in/b.csv": "id,n\n2,2\n"}, "--max-errors 0", 3, "in/a.csv", "1,1 2,2", "a.csv"},
+			{map[string]string{"in/c.csv": "id,n\n1,10\n"}, "--max-errors 0", 3, "in/a.csv: 1 of", "1,10 2,2", "a.csv"},
+			{nil, "--max-errors 0", 3, "in/a.csv", "1,10 2,2", "a.csv"},
+		}},
+		"a copy of a bad file": {load, []night{
+			{map[string]string{"in/a.csv": "id,n\n1,1\nx\n", "in/b.csv": "id,n\n2,2\n", "in/c.csv": "id,n\n1,1\nx\n"}, "--max-errors 0", 1, "2 inputs are bad", "1,1 2,2", "a.csv c.csv"},
+			{map[string]string{"in/a.csv": ""}, "--max-errors 0", 3, "in/c.csv", "1,1 2,2", "c.csv"},
+		}},
+		"empty until it is written": {load, []night{
+			{map[string]string{"in/a.csv": "id,n\n1,1\n"}, "", 0, "", "1,1", ""},
+			{map[string]string{"in/b.csv": "empty"}, "", 0, "", "1,1", ""},
+			{map[string]string{"in/b.csv": "id,n\n2,2\n"}, "", 0, "", "1,1 2,2", ""},
+		}},
+		"two that changed": {load, []night{
+			{map[string]string{"in/a.csv": "id,n\n1,1\n", "in/b.csv": "id,n\n2,2\n"}, "", 0, "", "1,1 2,2", ""},
+			{map[string]string{"in/a.csv": "id,n\n1,10\n", "in/b.csv": "id,n\n2,20\n"}, "", 1, "2 inputs are bad", "1,1 2,2", "a.csv b.csv"},
+			{nil, "", 3, "2 inputs are bad", "1,1 2,2", "a.csv b.csv"},
 		}},
 		"changed after it was taken": {load, []night{
 			{map[string]string{"in/a.csv": "id,n\n1,1\n"}, "", 0, "", "1,1", ""},
