@@ -263,9 +263,12 @@ links:
 	$(GO) test ./pipeline -run '^TestLinksInVirtualTime$$' -link-table -count 1 -v -timeout 30m
 
 # 20 times 30 simulated nights of late, changed, half-written, renamed and repeated files, pods that overlap and about 270 kills: the table is
-# what one load of the final files makes of it, and no content is loaded twice.
+# what one load of the final files makes of it, and no content is loaded twice. Then 200 seeds of 60 nights of a job of six tables, and a year of
+# them: with wrong files and failing services, too.
 nights:
 	$(GO) test ./jobs/knownfiles -run TestThirtyNights -count 1 -timeout 20m -v -night-rounds 20 -night-seed 1000
+	$(GO) test ./cmd/tsimport/commands -run '^TestNightsOfAJob$$' -count 1 -timeout 180m -v -night-seeds 200 -nights 60 -night-seed $(SEED)
+	$(GO) test ./cmd/tsimport/commands -run '^TestNightsOfAJob$$' -count 1 -timeout 60m -v -nights 365 -night-seed $(SEED)
 
 # One load by many processes: 5,000 random jobs over a simulated store, with deaths between any two acts and processes that continue after their
 # leases. Half an hour.

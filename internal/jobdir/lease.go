@@ -140,13 +140,13 @@ type Seen struct {
 
 // Look looks at the lease of a directory, for a later Acquire of this process: of several leases whose holder is gone, each is then
 // waited for from here on.
-func Look(ctx context.Context, s Store) (*Seen, error) { return lookBy(ctx, s, uptime) }
+func Look(ctx context.Context, s Store) (*Seen, error) { return lookBy(ctx, s, Uptime) }
 
 // Watch is Look for a process that looks again and again: former is what it has seen before, and is returned if nothing has changed since. Clock is as
 // in LeaseOptions.
 func Watch(ctx context.Context, s Store, former *Seen, clock func() time.Duration) (*Seen, error) {
 	if clock == nil {
-		clock = uptime
+		clock = Uptime
 	}
 	now, err := lookBy(ctx, s, clock)
 	if err == nil && now != nil && former != nil && now.epoch == former.epoch && bytes.Equal(now.body, former.body) {
@@ -176,7 +176,7 @@ func lookBy(ctx context.Context, s Store, clock func() time.Duration) (*Seen, er
 // seen before. The newest epoch is never deleted, so a process that was slow finds it and has lost.
 func Acquire(ctx context.Context, s Store, o LeaseOptions) (*Lease, error) {
 	if o.Clock == nil {
-		o.Clock = uptime
+		o.Clock = Uptime
 	}
 	var (
 		seen    []byte

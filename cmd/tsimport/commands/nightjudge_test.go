@@ -1,0 +1,339 @@
+package commands
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/tablestore/client"
+)
+
+// judged is what has to be so of a table, by the rules of docs/nightly.md and what its sender has done.
+type judged struct {
+	must   map[string]string          // values of rows that must be there, by key
+	may    map[string]map[string]bool // and those that may
+	taken  map[string]string          // contents that the table has taken, by the names of their files
+	bad    map[string]known           // files that were listed as bad, by name
+	missed map[string]int             // nights on which a sound file was open without reason
+	last   float64                    // when the load has last succeeded
+}
+
+// known is a file that was listed as bad.
+type known struct {
+	body    string
+	changed time.Time
+	sent    bool
+}
+
+// state is where a file may stand.
+type state string
+
+const (
+	isDone state = "done"
+	isBad  state = "bad"
+	isOpen state = "open"
+)
+
+// expected is where a file has to stand after a night on which nothing went wrong.
+func (t *nightTable) expected(d *delivery, now time.Time) state {
+	if body, known := t.taken[d.name]; known && body == string(d.body) {
+		return isDone
+	}
+	for name, other := range t.files {
+		if t.bad[name].sent && (name == d.name || string(other.body) == string(d.body) && t.taken[d.name] == "") {
+			return isBad // until somebody has looked at its rows
+		}
+	}
+	if _, known := t.taken[d.name]; d.flaw == blank || now.Sub(d.changed) < t.settle {
+		if d.flaw == blank && known && !t.reload {
+			return isBad
+		}
+		return isOpen
+	} else if known && !t.reload {
+		return isBad // changed
+	}
+	for _, body := range t.taken {
+		if body == string(d.body) {
+			return isDone // under another name
+		}
+	}
+	if d.flaw != sound {
+		return isBad
+	}
+	return isDone
+}
+
+// listing is a file as tsimport files prints it.
+type listing struct {
+	Name     string
+	Modified time.Time // of one that the table has taken
+	Sent     bool
+}
+
+// listed are the files that tsimport files prints, by name.
+func (s *season) listed(t *nightTable, more ...string) map[string]*listing {
+	args := append([]string{"files", "--table", t.name, "--json", "--endpoint", nightEndpoint, "--instance", server.DefaultInstance}, more...)
+	if s.state != "" {
+		args = append(args, "--state", s.state)
+	}
+	code, out, said := s.newPod(fate{}).run(args...)
+	var files []*listing
+	if err := json.Unmarshal([]byte(out), &files); code != 0 || err != nil {
+		s.fail("%v: exit code %d: %s%s: %v", args, code, out, said, err)
+	}
+	all := map[string]*listing{}
+	for _, f := range files {
+		all[f.Name] = f
+	}
+	return all
+}
+
+// outcome is what a table's load of one night has to say of itself.
+type outcome struct {
+	code, bad int
+	places    []string // of which the first cause is one
+}
+
+// judge compares a table with what it has to be after the night. Sure says that nothing went wrong this night, nor was left of the one before.
+func (s *season) judge(t *nightTable, clean, sure bool) (of outcome) {
+	taken, aside := s.listed(t), s.listed(t, "--state", "bad")
+	fresh, inputs, rejects := 0, 0, 0
+	var loaded []*delivery
+	stillBad := map[string]known{}
+	for _, name := range slices.Sorted(maps.Keys(t.files)) {
+		d := t.files[name]
+		want, before := t.expected(d, s.began), t.bad[name]
+		is := isOpen
+		switch {
+		case aside[name] != nil:
+			is = isBad
+		case taken[name] != nil && (t.taken[name] == string(d.body) || taken[name].Modified.Equal(d.changed)):
+			is = isDone
+		}
+		same := before.body == string(d.body) && before.changed.Equal(d.changed)
+		lag := !sure && (is == isOpen || is == isBad && before.body != "" && !same)
+		if is != want && !lag {
+			s.fail("%s is %s and should be %s (%q): %s", filepath.Base(name), is, want, d.flaw, d.body[:min(len(d.body), 60)])
+		}
+		if is != want && clean && want == isDone {
+			if t.missed[name]++; t.missed[name] > 1 {
+				s.fail("%s starves", name)
+			}
+		}
+		switch {
+		case want == isBad && is == isBad:
+			of.bad++
+			stillBad[name] = known{string(d.body), d.changed, aside[name].Sent}
+			of.places = append(of.places, filepath.Base(name))
+			if !same {
+				fresh++
+				inputs++
+			}
+		case want == isDone && is == isDone && t.taken[name] != string(d.body):
+			loaded = append(loaded, d)
+		}
+		s.maySend(t, d, want)
+	}
+	if t.settle > 0 {
+		slices.SortStableFunc(loaded, func(a, b *delivery) int { return a.changed.Compare(b.changed) })
+	}
+	for _, d := range loaded {
+		if t.take(d) {
+			inputs++
+			if n := d.rejects(); n > 0 {
+				rejects += n
+				of.places = append(of.places, filepath.Base(d.name))
+			}
+		}
+	}
+	for name := range aside {
+		if t.files[name] == nil && sure {
+			s.fail("%s is bad and not there", name)
+		}
+	}
+	maps.DeleteFunc(t.bad, func(name string, _ known) bool { return aside[name] == nil || t.files[name] == nil })
+	maps.Copy(t.bad, stillBad)
+	s.compare(t)
+	switch {
+	case fresh > max(1, inputs/10):
+		of.code = 1
+	case of.bad > 0 || rejects > 0:
+		of.code = 3
+	}
+	return of
+}
+
+// maySend notes rows that pods may have sent of a file that the table has not taken.
+func (s *season) maySend(t *nightTable, d *delivery, want state) {
+	_, changed := t.taken[d.name]
+	if was := t.bad[d.name]; was.body == string(d.body) && was.changed.Equal(d.changed) {
+		return // of what is bad nothing is sent again
+	}
+	if t.taken[d.name] == string(d.body) || want == isOpen || want == isBad && (changed && !t.reload || d.flaw == sound) {
+		return
+	}
+	for _, r := range d.rows {
+		if r.bad {
+			continue
+		}
+		if t.may[r.key] == nil {
+			t.may[r.key] = map[string]bool{}
+		}
+		t.may[r.key][r.value] = true
+	}
+}
+
+// take notes that the table has taken a file, and reports whether its content is new.
+func (t *nightTable) take(d *delivery) bool {
+	for _, body := range t.taken {
+		if body == string(d.body) {
+			t.taken[d.name] = body
+			return false
+		}
+	}
+	t.taken[d.name] = string(d.body)
+	for _, r := range d.rows {
+		if !r.bad {
+			t.must[r.key] = r.value
+			delete(t.may, r.key)
+		}
+	}
+	return true
+}
+
+// compare compares the rows of a table.
+func (s *season) compare(t *nightTable) {
+	got := map[string][]string{}
+	for key, value := range s.rows(t) {
+		got[key] = append(got[key], value)
+		s.compared++
+		if value != t.must[key] && !t.may[key][value] {
+			s.fail("table %s: row %s is %q, and should be %q or one of %v", t.name, key, value, t.must[key], t.may[key])
+		}
+	}
+	for key, values := range got {
+		if len(values) > 1 {
+			s.fail("table %s: row %s is there %d times", t.name, key, len(values))
+		}
+	}
+	for key := range t.must {
+		if len(got[key]) == 0 {
+			s.fail("table %s: row %s is lost", t.name, key)
+		}
+	}
+}
+
+// rows reads a table.
+func (s *season) rows(t *nightTable) func(yield func(key, value string) bool) {
+	sdk, err := client.New(s.t.Context(), client.Target{Endpoint: nightEndpoint, Instance: server.DefaultInstance, Transport: s.engine.SameMemory(),
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret}}, nil)
+	must(s.t, err)
+	keys := []string{"id"}
+	if t.name == "journal" {
+		keys = []string{"shop", "number"}
+	}
+	return func(yield func(string, string) bool) {
+		c := &tablestore.RangeRowQueryCriteria{TableName: t.name, MaxVersion: 1, StartPrimaryKey: new(tablestore.PrimaryKey), EndPrimaryKey: new(tablestore.PrimaryKey)}
+		for _, k := range keys {
+			c.StartPrimaryKey.AddPrimaryKeyColumnWithMinValue(k)
+			c.EndPrimaryKey.AddPrimaryKeyColumnWithMaxValue(k)
+		}
+		for c.StartPrimaryKey != nil {
+			a, err := sdk.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: c})
+			must(s.t, err)
+			for _, r := range a.Rows {
+				cells := map[string]any{}
+				for _, col := range r.Columns {
+					cells[col.ColumnName] = col.Value
+				}
+				key, value := fmt.Sprint(r.PrimaryKey.PrimaryKeys[0].Value), fmt.Sprintf("%v/%v", cmp.Or(cells["item"], any("")), cells["n"])
+				if t.name == "journal" {
+					key, value = fmt.Sprint(cells["ref"]), fmt.Sprintf("%v/%v", key, cells["n"])
+				}
+				if !yield(key, value) {
+					return
+				}
+			}
+			c.StartPrimaryKey = a.NextStartPrimaryKey
+		}
+	}
+}
+
+var metricLine = regexp.MustCompile(`^tsimport_last_run_(\w+)\{command="\w+",load="(\w+)",(?:outcome="\w+",)?table="\w*"\} (\S+)$`)
+
+// metrics are the values of the metrics file, by name and load.
+func (s *season) metrics() map[string]float64 {
+	values := map[string]float64{}
+	for line := range strings.Lines(s.read(s.metricsFile)) {
+		if m := metricLine.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			v, err := strconv.ParseFloat(m[3], 64)
+			must(s.t, err)
+			values[m[1]+" "+m[2]] = v
+		}
+	}
+	return values
+}
+
+// judgeEnd compares how a night without faults has ended with how it has to end.
+func (s *season) judgeEnd(of map[string]outcome, code int, said string) {
+	want, bad := 0, 0
+	var places []string
+	for _, c := range []int{1, 3} {
+		for _, t := range s.tables {
+			if o := of[t.name]; o.code == c && (want == 0 || want == c) {
+				want, places = c, append(places, o.places...)
+			}
+		}
+	}
+	got := s.metrics()
+	for _, t := range s.tables {
+		o := of[t.name]
+		bad += o.bad
+		if got["exit_code "+t.name] != float64(o.code) || got["bad_inputs "+t.name] != float64(o.bad) {
+			s.fail("metrics of %s: exit code %v, %v bad inputs; should be %d, %d", t.name, got["exit_code "+t.name], got["bad_inputs "+t.name], o.code, o.bad)
+		}
+		s.judgeSuccess(t.name, o.code, &t.last, got)
+	}
+	if code != want || got["exit_code night"] != float64(want) {
+		s.fail("exit code %d, %v in the metrics, and should be %d", code, got["exit_code night"], want)
+	}
+	s.judgeSuccess("night", want, &s.last, got)
+	if got["bad_inputs night"] != float64(bad) {
+		s.fail("metrics: %v bad inputs of all loads, and should be %d", got["bad_inputs night"], bad)
+	}
+	if want != 0 {
+		s.judgeLine(said, places)
+	}
+}
+
+// judgeSuccess compares when a load has last succeeded.
+func (s *season) judgeSuccess(load string, code int, last *float64, got map[string]float64) {
+	is := got["success_timestamp_seconds "+load]
+	if code == 0 {
+		if is < float64(s.began.Unix()) {
+			s.fail("metrics: %s has succeeded, and the last success is of %v", load, is)
+		}
+		*last = is
+	}
+	if is != *last {
+		s.fail("metrics: the last success of %s is %v, and should be %v", load, is, *last)
+	}
+}
+
+// judgeLine looks for one of the places in what was said.
+func (s *season) judgeLine(said string, places []string) {
+	if !slices.ContainsFunc(places, func(p string) bool { return strings.Contains(said, p) }) {
+		s.fail("no line names one of %q: %s", places, said)
+	}
+}

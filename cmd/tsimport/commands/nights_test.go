@@ -1,0 +1,312 @@
+package commands
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+	_ "time/tzdata"
+
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/jobdir"
+)
+
+var (
+	nightSeeds = flag.Int("night-seeds", 1, "seeds of simulated nights of a job")
+	nightCount = flag.Int("nights", 6, "nights of each seed")
+	nightSeed  = flag.Uint64("night-seed", 3, "first seed of them")
+	nightsTold = flag.Bool("nights-told", false, "tell what happens")
+)
+
+const nightEndpoint = "http://embedded"
+
+// season is some nights on which a job of six tables loads what is new. Senders, pods and services go wrong as the seed says.
+type season struct {
+	t                         *testing.T
+	seed                      uint64
+	r                         *rand.Rand
+	mu                        sync.Mutex // of r
+	in                        string     // where files are delivered
+	disk                      string     // all that pods write
+	state                     string     // a shared folder, "" if the machine's disk stays
+	machine, metricsFile, job string
+	engine                    *server.Server
+	tables                    []*nightTable
+
+	night   int
+	began   time.Time     // the last pod
+	uptime  time.Duration // of the machine, at the beginning
+	down    bool          // the service
+	unclean bool          // a load may be unfinished
+	last    float64       // when the job has last succeeded
+	history []string      // what happened this night
+
+	pods, kills, faults, delivered, compared int
+}
+
+func (s *season) intn(below int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.r.IntN(below)
+}
+
+// fail ends the season. The command that it says plays it again.
+func (s *season) fail(format string, a ...any) {
+	s.t.Helper()
+	s.t.Fatalf("seed %d, night %d (%s): %s\nagain: go test ./cmd/tsimport/commands -run '^TestNightsOfAJob$' -count 1 -night-seed %d -nights %d",
+		s.seed, s.night, strings.Join(s.history, "; "), fmt.Sprintf(format, a...), s.seed, s.night+1)
+}
+
+func (s *season) read(path string) string {
+	text, err := os.ReadFile(path)
+	must(s.t, err)
+	return string(text)
+}
+
+// says tells of what happens, if the flag asks for it.
+func (s *season) says(format string, a ...any) {
+	if *nightsTold {
+		s.t.Logf("night %d: %s", s.night, strings.ReplaceAll(fmt.Sprintf(format, a...), filepath.Dir(s.in), ""))
+	}
+}
+
+func (s *season) note(format string, a ...any) {
+	s.history = append(s.history, fmt.Sprintf(format, a...))
+}
+
+// TestNightsOfAJob runs a job every night over folders into which files are delivered as senders do, with pods that die and services that fail.
+// After each night tables, known files, exit code, the last line and metrics are what the rules of docs/nightly.md say.
+func TestNightsOfAJob(t *testing.T) {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGUSR2) // which has its goroutine begin outside of the bubbles
+	zone, err := time.LoadLocation("Europe/Berlin")
+	must(t, err)
+	local, link, uptime := time.Local, toServices, jobdir.Uptime
+	t.Cleanup(func() { time.Local, toServices, jobdir.Uptime = local, link, uptime })
+	time.Local = zone
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("ALIBABA_CLOUD_ACCESS_KEY_ID", server.DefaultAccessKeyID)
+	var pods, kills, faults, files, rows int
+	for i := range *nightSeeds {
+		seed := *nightSeed + uint64(i)
+		t.Setenv("ALIBABA_CLOUD_ACCESS_KEY_SECRET", server.DefaultAccessKeySecret)
+		root := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			s := newSeason(t, root, seed)
+			defer func() {
+				_ = s.engine.Close() // of a season that has failed, perhaps by day
+				pods, kills, faults, files, rows = pods+s.pods, kills+s.kills, faults+s.faults, files+s.delivered, rows+s.compared
+			}()
+			for s.night = range *nightCount {
+				s.oneNight()
+			}
+		})
+		must(t, os.RemoveAll(root))
+		if t.Failed() {
+			return
+		}
+	}
+	t.Logf("%d seeds of %d nights: %d pods, %d of which died, %d faults of services, %d files, %d rows compared", *nightSeeds, *nightCount, pods, kills, faults, files, rows)
+}
+
+func newSeason(t *testing.T, root string, seed uint64) *season {
+	s := &season{t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 0)), in: filepath.Join(root, "in"), disk: filepath.Join(root, "disk"), tables: nightTables()}
+	start := time.Now()
+	jobdir.Uptime = func() time.Duration { return s.uptime + time.Since(start) }
+	s.metricsFile, s.job = filepath.Join(s.disk, "night.prom"), filepath.Join(root, "night.yaml")
+	s.openEngine()
+	must(t, os.MkdirAll(s.in, 0o700))
+	must(t, os.MkdirAll(s.disk, 0o700))
+	defaults := "create: true, only-new: true, max-errors: 10%, retry-for: 1m, concurrency: 4"
+	if seed%2 == 0 {
+		s.state = filepath.Join(s.disk, "state")
+		must(t, os.MkdirAll(s.state, 0o700))
+		defaults += ", state: " + s.state
+	}
+	text := fmt.Sprintf("version: 1\ntarget: {endpoint: %q, instance: %s}\ndefaults: {%s}\nparallel: %d\nloads:\n", nightEndpoint, server.DefaultInstance, defaults, 1+seed%3)
+	for _, t := range s.tables {
+		t.judged = judged{must: map[string]string{}, may: map[string]map[string]bool{}, taken: map[string]string{}, bad: map[string]known{}, missed: map[string]int{}}
+		text += fmt.Sprintf("  %s: {from: [%q], %s\n", t.name, filepath.Join(s.in, t.name+"-*"), t.keys)
+	}
+	must(t, os.WriteFile(s.job, []byte(text), 0o600))
+	s.newMachine()
+	return s
+}
+
+// openEngine opens the engine. It is closed by day: its store has a clock that ticks ten times a second.
+func (s *season) openEngine() {
+	var err error
+	s.engine, err = server.Open(filepath.Join(filepath.Dir(s.disk), "engine"), server.Options{NoSync: true, Log: log.New(io.Discard, "", 0)})
+	must(s.t, err)
+}
+
+// newMachine has the next pod start with an empty disk.
+func (s *season) newMachine() {
+	if s.machine != "" {
+		must(s.t, os.Chdir(s.disk))
+		must(s.t, os.RemoveAll(s.machine))
+	}
+	s.machine = filepath.Join(s.disk, fmt.Sprintf("machine-%d", s.night))
+	s.uptime = time.Duration(s.intn(1000)) * time.Hour
+	must(s.t, os.MkdirAll(s.machine, 0o700))
+	must(s.t, os.Chdir(s.machine))
+}
+
+// oneNight delivers, runs pods and judges.
+func (s *season) oneNight() {
+	s.history = nil
+	must(s.t, s.engine.Close())
+	time.Sleep(time.Until(time.Date(2000, 1, 2+s.night, 2, s.intn(60), s.intn(60), 0, time.Local)))
+	s.openEngine()
+	for _, t := range s.tables {
+		s.deliver(t)
+	}
+	if s.state != "" && s.intn(3) == 0 {
+		s.note("an empty disk")
+		s.newMachine()
+	}
+	before := s.unclean
+	code, said, clean := s.onePod()
+	sure := clean && !before
+	for !clean && s.intn(2) == 0 { // as a scheduler tries again
+		code, said, clean = s.onePod()
+	}
+	s.unclean = !clean
+	of := map[string]outcome{}
+	for _, t := range s.tables {
+		of[t.name] = s.judge(t, clean, sure)
+	}
+	if sure && s.night%20 == 19 {
+		s.prune()
+	}
+	if sure {
+		s.judgeEnd(of, code, said)
+		return
+	}
+	s.takeMetrics()
+}
+
+// prune removes the folders of runs.
+func (s *season) prune() {
+	if code, _, said := s.newPod(fate{}).run("runs", "prune", "--keep", "3"); code != 0 {
+		s.fail("runs prune: exit code %d: %s", code, said)
+	}
+}
+
+// takeMetrics remembers when loads have last succeeded, after a night of which that is not foreseen.
+func (s *season) takeMetrics() {
+	got := s.metrics()
+	keep := func(load string, last *float64) {
+		if is := got["success_timestamp_seconds "+load]; is >= *last {
+			*last = is
+			return
+		}
+		s.fail("metrics: the last success of %s was forgotten", load)
+	}
+	keep("night", &s.last)
+	for _, t := range s.tables {
+		keep(t.name, &t.last)
+	}
+}
+
+// onePod runs a pod to its end, and reports whether nothing has failed.
+func (s *season) onePod() (code int, said string, clean bool) {
+	f, what := s.drawFate()
+	s.note("%s", what)
+	secret := server.DefaultAccessKeySecret
+	switch what {
+	case "the service is down":
+		s.down = true
+	case "the secret is wrong":
+		secret = "wrong"
+	case "the state is gone": // and a file is in its place
+		must(s.t, os.Rename(s.state, s.state+".away"))
+		must(s.t, os.WriteFile(s.state, nil, 0o600))
+	}
+	must(s.t, os.Setenv("ALIBABA_CLOUD_ACCESS_KEY_SECRET", secret))
+	s.began = time.Now()
+	s.pods++
+	p := s.newPod(f)
+	var other sync.WaitGroup
+	if what == "another pod" {
+		after := time.Duration(s.intn(300)) * time.Millisecond
+		other.Go(func() { s.beside(after) })
+	}
+	code, _, said = p.run("run", s.job, "--metrics-file", s.metricsFile)
+	other.Wait()
+	s.down = false
+	if what == "the state is gone" {
+		must(s.t, os.Remove(s.state))
+		must(s.t, os.Rename(s.state+".away", s.state))
+	}
+	must(s.t, os.Setenv("ALIBABA_CLOUD_ACCESS_KEY_SECRET", server.DefaultAccessKeySecret))
+	s.says("%s: exit code %d\n%s", what, code, said)
+	if p.dead.Load() {
+		s.kills++
+		return code, said, false
+	}
+	s.judgeFault(what, code, said)
+	met := what != "" && what != "another pod" && what != "it dies" && (what != "SIGTERM" || code == 143) && (f.fails == 0 || int(p.requests.Load()) >= f.fails)
+	if met {
+		s.faults++
+	}
+	return code, said, !met
+}
+
+// beside is a pod that begins while another works: it is refused, or comes when all is done.
+func (s *season) beside(after time.Duration) {
+	time.Sleep(after)
+	code, _, said := s.newPod(fate{}).run("run", s.job)
+	s.says("beside it: exit code %d\n%s", code, said)
+	if code == 1 && !strings.Contains(said, "is held by") && !strings.Contains(said, "is running in process") && !strings.Contains(said, "finished") && !strings.Contains(said, "nothing is loaded") {
+		s.t.Errorf("a pod beside another: %s", said)
+	}
+}
+
+// judgeFault compares how a pod ends for which something has failed.
+func (s *season) judgeFault(what string, code int, said string) {
+	if what == "" {
+		return
+	}
+	codes := map[string][]int{"the service is down": {1}, "the secret is wrong": {5}, "the service goes away": {0, 1, 3}, "SIGTERM": {143, 0, 1, 3}, "the state is gone": {1, 2}, "another pod": {0, 1, 3}, "it dies": {0, 1, 3}}[what]
+	for _, c := range codes {
+		if c == code {
+			return
+		}
+	}
+	s.fail("%s: exit code %d: %s", what, code, said)
+}
+
+// drawFate draws what happens to a pod.
+func (s *season) drawFate() (f fate, what string) {
+	if s.night == 0 {
+		return f, ""
+	}
+	switch s.intn(15) {
+	case 0, 1:
+		return fate{dies: 1 + s.intn(60), after: s.intn(2) == 0}, "it dies"
+	case 2:
+		return fate{within: time.Duration(1+s.intn(1500)) * time.Millisecond}, "it dies"
+	case 3:
+		return fate{stopped: time.Duration(1+s.intn(1500)) * time.Millisecond}, "SIGTERM"
+	case 4:
+		return fate{fails: 1 + s.intn(60)}, "the service goes away"
+	case 5:
+		return f, []string{"the service is down", "the secret is wrong"}[s.intn(2)]
+	case 6:
+		if s.state != "" {
+			return f, "the state is gone"
+		}
+		return f, "another pod"
+	}
+	return f, ""
+}

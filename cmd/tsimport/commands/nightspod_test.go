@@ -1,0 +1,175 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing/synctest"
+	"time"
+
+	"example.com/tsimport/pipeline"
+)
+
+// fate is what happens to a pod. The zero fate is nothing.
+type fate struct {
+	dies    int           // with which request; 0 is none
+	after   bool          // that request is applied, and its answer is lost
+	within  time.Duration // after which it dies; 0 is never
+	stopped time.Duration // after which it gets SIGTERM; 0 is never
+	fails   int           // from which request on the service cannot be reached; 0 is none
+}
+
+var errNoPower = errors.New("the pod is dead")
+
+// pod is a process that runs the command: its link to the service, its signals and the moment of its death.
+type pod struct {
+	season     *season
+	fate       fate
+	service    http.RoundTripper
+	interrupts *interrupts
+	requests   atomic.Int64
+	dying      atomic.Bool
+	dead       atomic.Bool
+}
+
+func (s *season) newPod(f fate) *pod {
+	hard, stop := context.WithCancelCause(context.Background())
+	drain, stopGently := context.WithCancelCause(hard)
+	return &pod{season: s, fate: f, service: s.engine.SameMemory(),
+		interrupts: &interrupts{drain: drain, hard: hard, stopGently: stopGently, stop: stop, gentle: make(chan bool, 1)}}
+}
+
+// run runs the command in the pod. Of one that dies the disk is afterwards what it was when it died.
+func (p *pod) run(args ...string) (code int, stdout, stderr string) {
+	toServices = p
+	for after, what := range map[time.Duration]func(){p.fate.within: p.die, p.fate.stopped: p.term} {
+		if after > 0 {
+			defer time.AfterFunc(after, what).Stop()
+		}
+	}
+	var out, said bytes.Buffer
+	in := &invocation{args: args, interrupts: p.interrupts, show: newDisplay(&said)}
+	checked := &checkedOutput{Writer: &out}
+	app := newApp(checked, in)
+	args, err := flagsFirst(app, append([]string{"tsimport"}, args...))
+	if err == nil {
+		args, in.ofEnv = withEnvironment(app, args)
+		err = app.RunContext(p.interrupts.hard, args)
+	}
+	code = exitCode(in.show, checked.end(err), checked.silent(in.show))
+	p.interrupts.stop(nil)
+	time.Sleep(time.Millisecond) // a death of this very moment
+	if p.dead.Load() {
+		p.season.restore()
+	}
+	return code, out.String(), said.String()
+}
+
+func (p *pod) term() {
+	cause := &pipeline.Interrupted{Signal: "terminated", ExitCode: 143}
+	p.interrupts.stopGently(cause)
+	if len(p.interrupts.gentle) == 0 {
+		p.interrupts.stop(cause)
+	}
+}
+
+// die ends the pod between any two things that it does: all others wait for something when its disk is looked at.
+func (p *pod) die() {
+	if p.interrupts.hard.Err() != nil || !p.dying.CompareAndSwap(false, true) {
+		return
+	}
+	synctest.Wait()
+	p.season.snapshot()
+	p.dead.Store(true)
+	p.interrupts.stop(errNoPower)
+}
+
+// SameMemory says that the engine is in this process.
+func (p *pod) SameMemory() bool { return true }
+
+// RoundTrip passes a request to the service, unless the pod or the service is gone.
+func (p *pod) RoundTrip(r *http.Request) (*http.Response, error) {
+	refuse := func(err error) (*http.Response, error) {
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
+		return nil, err
+	}
+	select { // how long a request takes
+	case <-time.After(5 * time.Millisecond):
+	case <-r.Context().Done():
+		return refuse(context.Cause(r.Context()))
+	}
+	n := int(p.requests.Add(1))
+	if n == p.fate.dies && !p.fate.after {
+		p.die()
+	}
+	if p.dead.Load() {
+		return refuse(errNoPower)
+	}
+	if p.season.down || p.fate.fails > 0 && n >= p.fate.fails {
+		return refuse(&net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)})
+	}
+	a, err := p.service.RoundTrip(r)
+	if n == p.fate.dies {
+		p.die()
+	}
+	if p.dead.Load() && err == nil {
+		_ = a.Body.Close()
+		return nil, errNoPower
+	}
+	return a, err
+}
+
+// snapshot keeps the disk, and restore puts it back.
+func (s *season) snapshot() {
+	must(s.t, os.RemoveAll(s.disk+".then"))
+	must(s.t, copyTree(s.disk+".then", s.disk))
+}
+
+func (s *season) restore() {
+	must(s.t, os.Chdir(filepath.Dir(s.disk)))
+	must(s.t, os.RemoveAll(s.disk))
+	must(s.t, os.Rename(s.disk+".then", s.disk))
+	must(s.t, os.Chdir(s.machine))
+}
+
+// copyTree copies a folder, with one file for names that are hard links of one.
+func copyTree(to, from string) error {
+	return filepath.WalkDir(from, func(name string, e os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(from, name)
+		at := filepath.Join(to, rel)
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if e.IsDir() {
+			return os.MkdirAll(at, info.Mode().Perm())
+		}
+		return errors.Join(copyFile(at, name, info.Mode().Perm()), os.Chtimes(at, info.ModTime(), info.ModTime()))
+	})
+}
+
+func copyFile(to, from string, perm os.FileMode) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, perm)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
