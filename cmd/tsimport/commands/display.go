@@ -22,6 +22,8 @@ type display struct {
 	terminal bool
 	columns  func() int   // of the terminal
 	log      *slog.Logger // of all that is written, if that is not text for people
+	load     string       // of a job, whose display it is
+	board    *board       // where that shows its progress; nil is nowhere
 
 	used atomic.Bool // something was written that stays
 

@@ -97,7 +97,9 @@ func (d *display) logLines(text []byte) {
 // of is the display of one load of a job.
 func (d *display) of(load string) *display {
 	if d.log == nil {
-		return newDisplay(&prefixed{w: d, name: load})
+		one := newDisplay(&prefixed{w: d, name: load})
+		one.load, one.board = load, d.board
+		return one
 	}
 	one := newDisplay(io.Discard)
 	one.log = d.log.With("load", load)

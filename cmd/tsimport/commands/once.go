@@ -108,7 +108,7 @@ func listFiles(c *call) error {
 	if bad {
 		return listBad(c, ledger.Bad())
 	}
-	files := ledger.Files()
+	files := takenFiles(ledger.Files())
 	if c.Bool("json") {
 		return printJSON(c, files)
 	}
@@ -118,11 +118,36 @@ func listFiles(c *call) error {
 		if f.SameAs != "" {
 			as = "  (as " + printable(f.SameAs) + ")"
 		}
+		if f.Rejected > 0 {
+			as += fmt.Sprintf("  (its run rejected %s: %s)", counted(f.Rejected, "row"), printable(f.Run))
+		}
 		if _, err := fmt.Fprintf(w, "%s  %s  %s  %s%s\n", f.Loaded.Local().Format("2006-01-02 15:04:05"), words.Grouped(f.Size), f.Hash[:min(16, len(f.Hash))], printable(f.Name), as); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// takenFile is a file that a table has taken, and what its run rejected of it and of those it was loaded with.
+type takenFile struct {
+	knownfiles.File
+	Rejected int64 `json:"run_rejected,omitempty"`
+}
+
+// takenFiles has the rejected rows of files whose run folders are on this machine.
+func takenFiles(files []knownfiles.File) []takenFile {
+	taken, rejected := make([]takenFile, len(files)), map[string]int64{}
+	for i, f := range files {
+		n, known := rejected[f.Run]
+		if !known && f.Run != "" {
+			if sum, err := readSummary(f.Run); err == nil {
+				n = sum.Rejected
+			}
+			rejected[f.Run] = n
+		}
+		taken[i] = takenFile{f, n}
+	}
+	return taken
 }
 
 // statesGiven is the place of known files, and whether those are asked for that are bad.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +15,58 @@ import (
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/bottleneck"
 )
+
+// board shows the progress of a job on a terminal: a line for each load that runs.
+type board struct {
+	mu      sync.Mutex
+	screens []*screen
+}
+
+func (b *board) add(s *screen) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.screens = append(b.screens, s)
+}
+
+func (b *board) remove(s *screen) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.screens = slices.DeleteFunc(b.screens, func(t *screen) bool { return t == s })
+}
+
+// boardLines bounds what is painted: lines above the top of the screen could not be painted over.
+const boardLines = 16
+
+func (b *board) lines() (lines []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, s := range b.screens {
+		if i == boardLines {
+			return append(lines, fmt.Sprintf("… and %d more", len(b.screens)-i))
+		}
+		lines = append(lines, s.w.load+": "+s.progressText())
+	}
+	return lines
+}
+
+// watch paints the lines until stop is called.
+func (b *board) watch(show *display) (stop func()) {
+	over, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		defer show.paint()
+		for tick := time.NewTicker(barEvery); ; {
+			select {
+			case <-tick.C:
+				show.paint(b.lines()...)
+			case <-over:
+				tick.Stop()
+				return
+			}
+		}
+	}()
+	return func() { close(over); <-stopped }
+}
 
 // How often progress is shown.
 const (
@@ -235,6 +288,9 @@ func (s *screen) progressText() string {
 
 // stop ends the progress display.
 func (s *screen) stop() {
+	if s.w.board != nil {
+		s.w.board.remove(s)
+	}
 	close(s.stopping)
 	s.stopped.Wait()
 }

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -157,4 +158,41 @@ func TestALoadWhoseInputComesLateSaysSo(t *testing.T) {
 			t.Errorf("shown:\n%s\nwant:\n%s", shown.String(), want)
 		}
 	})
+}
+
+func TestAJobShowsALineForEachLoadThatRuns(t *testing.T) {
+	b, d := new(board), newDisplay(new(bytes.Buffer))
+	d.board = b
+	var all []*screen
+	for i := range boardLines + 2 {
+		s := &screen{w: d.of(fmt.Sprintf("t%d", i)), quiet: true, start: time.Now(), stopping: make(chan struct{})}
+		s.progress.Written.Store(int64(1000 + i))
+		s.begin()
+		all = append(all, s)
+	}
+	if lines := b.lines(); len(lines) != boardLines+1 || !strings.HasPrefix(lines[1], "t1: 1,001 rows") || lines[boardLines] != "… and 2 more" {
+		t.Errorf("%q", lines)
+	}
+	for _, s := range all[1:] {
+		s.stop()
+	}
+	if lines := b.lines(); len(lines) != 1 || !strings.HasPrefix(lines[0], "t0: ") {
+		t.Errorf("of one load that still runs: %q", lines)
+	}
+}
+
+func TestTheProgressOfAJobIsErasedAtItsEnd(t *testing.T) {
+	d, out := terminal(80)
+	b := new(board)
+	d.board = b
+	synctest.Test(t, func(t *testing.T) {
+		stop := b.watch(d)
+		s := &screen{w: d.of("orders"), quiet: true, start: time.Now(), stopping: make(chan struct{})}
+		s.begin()
+		time.Sleep(2 * barEvery)
+		stop()
+	})
+	if shown := out.String(); !strings.Contains(shown, "orders: 0 rows") || !strings.HasSuffix(shown, eraseBelow) {
+		t.Errorf("shown: %q", shown)
+	}
 }

@@ -366,8 +366,14 @@ func runRecord(c *call, folder string, r *job.Record) (err error) {
 	limitMemory(s.memory, false)
 	c.interrupts.drains()
 	began := time.Now()
+	stop := func() {}
+	if c.show.terminal && !s.quiet {
+		c.show.board = new(board)
+		stop = c.show.board.watch(c.show)
+	}
 	o := &jobRunner{c: c, interrupts: c.interrupts, show: c.show, session: s, folder: folder, record: r, loads: jobVocabulary()}
 	err = r.Run(c.interrupts.drain, folder, o.run, o.told)
+	stop()
 	o.summarize(time.Since(began))
 	o.ending(endingOf(c))
 	if c.Bool("json") {

@@ -92,6 +92,9 @@ func (s *screen) plan(p *plan.Plan) {
 
 // begin begins to show progress.
 func (s *screen) begin() {
+	if s.w.board != nil {
+		s.w.board.add(s)
+	}
 	if !s.quiet {
 		s.stopped.Add(1)
 		go s.watch()
