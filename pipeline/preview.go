@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -48,6 +49,7 @@ type PreviewSample struct {
 	RowBytes    float64 // of a row on average, as the service counts them
 	RowUnits    float64 // write units of one, without indexes
 	HotKeys     []ReportHotKey
+	Grows       bool           // values of the partition key rise from row to row, as numbers that are given in turn and times do
 	Tables      []PreviewShare // that rows go to, if there are several
 }
 
@@ -105,11 +107,38 @@ func Look(ctx context.Context, cfg Config, most int) (*Preview, error) {
 	return v, v.look(ctx, p)
 }
 
+// rising says whether the first column of keys grows with the rows.
+type rising struct {
+	of         table.Type
+	last       []byte
+	rows, rose int64
+}
+
+func (r *rising) add(key []byte) {
+	n := table.FirstColumn(r.of, key)
+	if n < 0 || r.of != table.Integer && !beginsWithDate(key[:n]) { // texts are in order for other reasons
+		return
+	}
+	if r.rows++; bytes.Compare(key[:n], r.last) > 0 {
+		r.rose++
+	}
+	r.last = append(r.last[:0], key[:n]...)
+}
+
+// is allows for a sample of several files, each of which begins with its lowest. Of few rows it says nothing.
+func (r *rising) is() bool { return r.rows >= 20 && r.rose*20 >= r.rows*19 }
+
+// beginsWithDate reports whether a text is like 2026-01-31.
+func beginsWithDate(text []byte) bool {
+	return len(text) >= 10 && !slices.ContainsFunc([]int{0, 1, 2, 3, 5, 6, 8, 9}, func(i int) bool { return text[i] < '0' || text[i] > '9' }) &&
+		(text[4] == '-' || text[4] == '/') && text[7] == text[4]
+}
+
 // look makes rows of a sample.
 func (v *Preview) look(ctx context.Context, p *plan.Plan) error {
 	hot := partitioner.NewHotKeys(p.Schema.Key[0].Type)
 	var rows, bytes, units int64
-	tables := map[string]int64{}
+	tables, rise := map[string]int64{}, rising{of: p.Schema.Key[0].Type}
 	err := intake.Look(ctx, p, func(row *table.Ref, why *table.Reason, whole bool) bool {
 		switch {
 		case why != nil && !whole:
@@ -132,8 +161,10 @@ func (v *Preview) look(ctx context.Context, p *plan.Plan) error {
 			tables[string(name)]++
 		}
 		hot.Add(key)
+		rise.add(key)
 		return true
 	})
+	v.Grows = rise.is()
 	if rows > 0 {
 		v.RowBytes, v.RowUnits = float64(bytes)/float64(rows), float64(units)/float64(rows)
 	}

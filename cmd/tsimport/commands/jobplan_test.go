@@ -41,11 +41,21 @@ func TestThePlannedTimeIsThatOfTheLoadsInTheirOrder(t *testing.T) {
 	p := plannerOf(3, "a", 10.0, none, "b", 20.0, none, "out", -1.0, none, "wrong", -1.0, none, "done", 100.0, none)
 	p.plan.Loads[2].Command, p.plan.Loads[3].State, p.plan.Loads[3].ExitCode, p.plan.Loads[4].State = job.Export, planRefused, 2, planDone
 	p.total()
-	if got := p.plan.Totals; got != (planTotals{Rows: 20, WriteUnits: 40, Seconds: 20}) || p.plan.ExitCode != 2 {
+	if got := p.plan.Totals; got != (planTotals{Rows: 20, WriteUnits: 40, Seconds: 20, Bytes: -1}) || p.plan.ExitCode != 2 {
 		t.Errorf("%+v, exit code %d", got, p.plan.ExitCode)
 	}
+	if text := strings.Join(p.plan.lines(), "\n"); !strings.Contains(text, "  files     not known: no load reads files") {
+		t.Errorf("of loads that read databases:\n%s", text)
+	}
+	p.plan.Loads[0].Files, p.plan.Loads[0].Bytes = new(planFiles), 7
+	p.plan.Totals = planTotals{}
+	p.total()
+	if got := p.plan.Totals.Bytes; got != 7 {
+		t.Errorf("a load of 7 bytes and one of a database: %d", got)
+	}
+	p.plan.Totals = planTotals{}
 	p.session.rates.MaxWCU = 1 // of all loads together
-	if p.total(); p.plan.Totals.Seconds != 80 {
+	if p.total(); p.plan.Totals.Seconds != 40 {
 		t.Errorf("%+v", p.plan.Totals)
 	}
 }

@@ -55,6 +55,7 @@ func (l *loadPlan) cost(cfg *pipeline.Config) {
 func (p *jobPlanner) total() {
 	t := &p.plan.Totals
 	var codes []int
+	files, others := false, false
 	for _, l := range p.plan.Loads {
 		if l.State == planDone {
 			continue
@@ -67,6 +68,10 @@ func (p *jobPlanner) total() {
 		if l.Files != nil {
 			t.Bytes = sumKnown(t.Bytes, l.Bytes)
 		}
+		files, others = files || l.Files != nil, others || l.Files == nil
+	}
+	if others && !files {
+		t.Bytes = -1 // what is read of a database or a table is not known
 	}
 	p.plan.ExitCode = exitcode.First(codes...)
 	t.Seconds = p.schedule()

@@ -22,6 +22,7 @@ import (
 	"example.com/tsimport/pipeline/options"
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/reader/input"
+	"example.com/tsimport/reader/open"
 	exporting "example.com/tsimport/transfer/export"
 	"example.com/tsimport/transfer/restore"
 )
@@ -109,6 +110,11 @@ func (l *loadPlan) load(c *call, of kind, asked *options.Request, cfg pipeline.C
 	if archived, ok := plain.other.(*restore.Load); ok {
 		l.Rows, l.RowsAre = archived.Archive.Rows, rowsExact
 	}
+	if l.Rows < 0 && cfg.Read.Sources != nil && asked.Query == "" && len(asked.From) == 1 && open.IsDatabase(asked.From[0]) {
+		if found, err := open.Tables(c.interrupts.drain, asked.From[0]); err == nil && len(found) == 1 && found[0].Rows >= 0 {
+			l.Rows, l.RowsAre = found[0].Rows, rowsAbout // as tsimport tables says
+		}
+	}
 	if copies != nil && l.Rows < 0 && l.RowBytes > 0 {
 		from := &copies.Read
 		admin := &client.Admin{Client: from.Client, Context: c.interrupts.drain, RetryFor: cfg.Write.RetryFor}
@@ -184,8 +190,8 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 	l.key = v.Key
 	l.Bytes, l.Rows, l.RowsAre, l.RowBytes, l.units = v.Bytes, v.Rows, "about", v.RowBytes, v.RowUnits
 	switch {
-	case v.Rows < 0:
-		l.RowsAre = rowsUnknown
+	case v.Rows < 0, v.Rows == 0 && !v.Exact: // a server says nothing of the rows of a query
+		l.Rows, l.RowsAre = -1, rowsUnknown
 	case v.Exact:
 		l.RowsAre = rowsExact
 	}
@@ -213,6 +219,10 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 	}
 	l.warn(v.Warnings...)
 	l.note(v.Notes...)
+	if v.Grows && l.New != nil && l.New.By == "" {
+		l.warn(fmt.Sprintf("the key begins with %s, which rises from row to row: new rows all go to the last partition; tsimport advise "+
+			"proposes a key that spreads", v.Key[0].Name))
+	}
 	for _, h := range l.HotKeys {
 		if l.Rows > 0 && h.Share*float64(l.Rows)*l.RowBytes > largestValue {
 			l.warn(fmt.Sprintf("the rows with %s %s would take more than 10 GB, and one value of the partition key should stay below that", h.Column, h.Value))

@@ -33,8 +33,14 @@ func (p *jobPlan) lines() (lines []string) {
 		text func(int64) string
 	}{{"rows", t.Rows, words.Grouped}, {"files", t.Bytes, byteText}, {"costs", t.WriteUnits, func(n int64) string { return "about " + words.Grouped(n) + " write units" }}} {
 		text := "unknown, for it is unknown of a load"
-		if one.n >= 0 {
+		switch {
+		case one.n >= 0:
 			text = one.text(one.n)
+		case one.what == "files":
+			text = "not known, for it is not known of a load"
+			if !slices.ContainsFunc(p.Loads, func(l *loadPlan) bool { return l.Files != nil }) {
+				text = "not known: no load reads files"
+			}
 		}
 		lines = append(lines, fmt.Sprintf("  %-9s %s", one.what, text))
 	}
@@ -121,7 +127,7 @@ func (l *loadPlan) describe(add func(what, format string, a ...any)) {
 	if l.Output != "" {
 		add("output", "%s", l.Output)
 	}
-	rows := map[string]string{rowsExact: words.Grouped(l.Rows), rowsAbout: "about " + words.Grouped(l.Rows), rowsAtMost: "at most about " + words.Grouped(l.Rows), rowsUnknown: "unknown"}[l.RowsAre]
+	rows := map[string]string{rowsExact: words.Grouped(l.Rows), rowsAbout: "about " + words.Grouped(l.Rows), rowsAtMost: "at most about " + words.Grouped(l.Rows), rowsUnknown: "not known"}[l.RowsAre]
 	if l.RowBytes > 0 {
 		rows += fmt.Sprintf(", of %.0f bytes on average", l.RowBytes)
 	}
