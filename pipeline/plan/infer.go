@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"example.com/tsimport/internal/table"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/reader/convert"
 	"example.com/tsimport/reader/record"
 	"example.com/tsimport/reader/source"
@@ -224,13 +225,7 @@ func quoted(texts []string) string {
 }
 
 // counted writes a number with commas.
-func counted(n int) string {
-	text := strconv.Itoa(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
-}
+func counted(n int) string { return words.Grouped(int64(n)) }
 
 // sample adds the first records of a source, about budget bytes of them; of a stream, which cannot be read twice, those
 // in the first piece.

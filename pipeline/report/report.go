@@ -11,6 +11,7 @@ import (
 	"example.com/tsimport/internal/atomicfile"
 	"example.com/tsimport/internal/exitcode"
 	"example.com/tsimport/internal/page"
+	"example.com/tsimport/internal/words"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/bottleneck"
 	"example.com/tsimport/pipeline/rundir"
@@ -72,15 +73,15 @@ func inputs(names []string) string {
 func facts(r *pipeline.Report) []page.Fact {
 	sent := max(r.RowsSent, 1)
 	all := []page.Fact{
-		{Name: "rows written", Value: count(r.Written), Note: "of " + count(r.Read) + " read"},
-		{Name: "rows a second", Value: count(int64(r.RowsPerSecond)), Note: "in " + seconds(r.Seconds)},
-		{Name: "rejected", Value: count(r.Rejected)},
-		{Name: "throttled", Value: fmt.Sprintf("%.2f %%", 100*float64(r.Throttled)/float64(sent)), Note: count(r.Throttled) + " rows sent again"},
+		{Name: "rows written", Value: words.Grouped(r.Written), Note: "of " + words.Grouped(r.Read) + " read"},
+		{Name: "rows a second", Value: words.Grouped(int64(r.RowsPerSecond)), Note: "in " + seconds(r.Seconds)},
+		{Name: "rejected", Value: words.Grouped(r.Rejected)},
+		{Name: "throttled", Value: fmt.Sprintf("%.2f %%", 100*float64(r.Throttled)/float64(sent)), Note: words.Grouped(r.Throttled) + " rows sent again"},
 		{Name: "partitions", Value: strconv.Itoa(r.Partitions), Note: strconv.Itoa(r.PartitionsUsed) + " with rows of this load"},
 		{Name: "peak memory", Value: size(r.PeakRSSBytes), Note: size(r.SpilledBytes) + " spilled"},
 	}
 	if r.DryRun {
-		all[0] = page.Fact{Name: "dry run", Value: count(r.Unfinished), Note: "rows would be written"}
+		all[0] = page.Fact{Name: "dry run", Value: words.Grouped(r.Unfinished), Note: "rows would be written"}
 	}
 	return all
 }
@@ -152,18 +153,18 @@ var nameAndNumber = []bool{false, true}
 
 func ledger(r *pipeline.Report) page.Table {
 	return page.Table{Title: "Ledger", Numbers: nameAndNumber, Note: "Read is the sum of the others.", Rows: [][]string{
-		{"read", count(r.Read)}, {"written", count(r.Written)}, {"rejected", count(r.Rejected)},
-		{"superseded by a later row of the same key", count(r.Superseded)}, {"not written because of --when", count(r.ConditionFailed)}, {"unfinished", count(r.Unfinished)},
+		{"read", words.Grouped(r.Read)}, {"written", words.Grouped(r.Written)}, {"rejected", words.Grouped(r.Rejected)},
+		{"superseded by a later row of the same key", words.Grouped(r.Superseded)}, {"not written because of --when", words.Grouped(r.ConditionFailed)}, {"unfinished", words.Grouped(r.Unfinished)},
 	}}
 }
 
 func requests(r *pipeline.Report) page.Table {
 	rows := [][]string{
-		{"requests", count(r.Requests)}, {"rows sent, including those sent again", count(r.RowsSent)}, {"rows a request", fmt.Sprintf("%.1f", float64(r.RowsSent)/float64(max(r.Requests, 1)))},
-		{"rows sent again", count(r.Retried)}, {"throttled", count(r.Throttled)}, {"unavailable", count(r.Unavailable)},
-		{"capacity units", count(r.WriteCU)}, {"bytes read", size(r.BytesRead)}, {"bytes sent", size(r.BytesSent)},
-		{"readings of the partition map", count(r.PartitionReads)}, {"changes of the partitions", count(r.Recuts)},
-		{"until every partition had rows", seconds(r.LastLaneSeconds)}, {"rows spilled", count(r.SpilledRows)}, {"CPU", seconds(r.CPUSeconds)},
+		{"requests", words.Grouped(r.Requests)}, {"rows sent, including those sent again", words.Grouped(r.RowsSent)}, {"rows a request", fmt.Sprintf("%.1f", float64(r.RowsSent)/float64(max(r.Requests, 1)))},
+		{"rows sent again", words.Grouped(r.Retried)}, {"throttled", words.Grouped(r.Throttled)}, {"unavailable", words.Grouped(r.Unavailable)},
+		{"capacity units", words.Grouped(r.WriteCU)}, {"bytes read", size(r.BytesRead)}, {"bytes sent", size(r.BytesSent)},
+		{"readings of the partition map", words.Grouped(r.PartitionReads)}, {"changes of the partitions", words.Grouped(r.Recuts)},
+		{"until every partition had rows", seconds(r.LastLaneSeconds)}, {"rows spilled", words.Grouped(r.SpilledRows)}, {"CPU", seconds(r.CPUSeconds)},
 	}
 	return page.Table{Title: "Requests and means", Numbers: nameAndNumber, Rows: rows}
 }
@@ -200,15 +201,6 @@ func hotKeys(r *pipeline.Report) page.Table {
 		t.Rows = append(t.Rows, []string{h.Column, h.Value, fmt.Sprintf("%.1f %%", 100*h.Share)})
 	}
 	return t
-}
-
-// count writes a number with commas between its thousands.
-func count(n int64) string {
-	text := strconv.FormatInt(n, 10)
-	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }
 
 func size(n int64) string {
