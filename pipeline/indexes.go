@@ -1,13 +1,6 @@
 package pipeline
 
-import (
-	"context"
-	"encoding/json"
-	"os"
-	"path/filepath"
-
-	"example.com/tsimport/pipeline/rundir"
-)
+import "context"
 
 // noteIndexes notes in the job which indexes the table gets that the run is to make: when it exists, nothing else says that it has none yet. An
 // attempt that was killed between making the table and its first checkpoint has left its own job, in another folder.
@@ -22,18 +15,11 @@ func (a *attempt) noteIndexes() {
 			return // there is no index then, and the command says which are missing
 		}
 		for _, r := range runs {
-			if r.job.Indexes != nil && r.job.ReplacedBy == "" && !hasEnded(r.path) {
+			if r.job.Indexes != nil && r.job.ReplacedBy == "" && stateOf(r.path) != StateFinished {
 				job.Indexes, job.IndexesFirst = r.job.Indexes, r.job.IndexesFirst
 			}
 		}
 	}
-}
-
-// hasEnded reports whether a run has come to its end.
-func hasEnded(run string) bool {
-	var r struct{ State string }
-	text, err := os.ReadFile(filepath.Join(run, rundir.SummaryFile))
-	return err == nil && json.Unmarshal(text, &r) == nil && r.State == StateFinished
 }
 
 // makeIndexes makes the indexes of a table that the run has made.

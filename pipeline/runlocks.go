@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -193,7 +192,7 @@ func (o *resumePoint) replaceOthers(cfg *Config) error {
 		return fmt.Errorf("find other runs of this load: %w", err)
 	}
 	for _, r := range runs {
-		if r.job.ReplacedBy != "" || sameFile(r.path, cfg.RunDir) || !checkpoint.Exists(r.path) && !stillRunning(r.path) {
+		if r.job.ReplacedBy != "" || rundir.SameFile(r.path, cfg.RunDir) || !checkpoint.Exists(r.path) && stateOf(r.path) != "running" {
 			continue
 		}
 		lock, err := rundir.TakeLock(r.path)
@@ -208,17 +207,11 @@ func (o *resumePoint) replaceOthers(cfg *Config) error {
 	return nil
 }
 
-// stillRunning reports whether a run's summary says that it has not ended.
-func stillRunning(path string) bool {
-	var s struct {
-		State string `json:"state"`
+// stateOf is what the summary of a run says of how it ended, or that it runs; "" if there is none.
+func stateOf(run string) string {
+	var s struct{ State string }
+	if rundir.ReadSummary(run, &s) != nil {
+		return ""
 	}
-	text, err := os.ReadFile(filepath.Join(path, rundir.SummaryFile))
-	return err == nil && json.Unmarshal(text, &s) == nil && s.State == "running"
-}
-
-func sameFile(a, b string) bool {
-	x, err1 := os.Stat(a)
-	y, err2 := os.Stat(b)
-	return err1 == nil && err2 == nil && os.SameFile(x, y)
+	return s.State
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -219,9 +218,7 @@ func (p *planner) notData(more func(name string, folder bool) string) func(name 
 	}
 	return func(name string, folder bool) string {
 		for _, class := range p.request.Target.Policy.Classes {
-			at, err1 := os.Stat(name)
-			archive, err2 := os.Stat(class.Archive)
-			if class.Archives() && err1 == nil && err2 == nil && os.SameFile(at, archive) {
+			if class.Archives() && rundir.SameFile(name, class.Archive) {
 				return "archive of the policy"
 			}
 		}

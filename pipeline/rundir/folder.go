@@ -87,9 +87,7 @@ func Touches(folder, file string) bool {
 	if name := filepath.Base(file); name != SummaryFile && name != PageFile && !isRejectsFile(name) {
 		return false
 	}
-	in, err1 := os.Stat(filepath.Dir(file))
-	run, err2 := os.Stat(folder)
-	return err1 == nil && err2 == nil && os.SameFile(in, run)
+	return SameFile(filepath.Dir(file), folder)
 }
 
 // ownFiles are the files of a run beside its rejects, as the rooms call them that write them.

@@ -7,10 +7,22 @@ import (
 )
 
 // IsRoot reports whether a folder is that of the runs that name none.
-func IsRoot(folder string) bool {
-	root, err1 := os.Stat(Root)
-	at, err2 := os.Stat(folder)
-	return err1 == nil && err2 == nil && os.SameFile(root, at)
+func IsRoot(folder string) bool { return SameFile(Root, folder) }
+
+// SameFile reports whether two names are those of one file or folder, which exists.
+func SameFile(a, b string) bool {
+	x, err1 := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && os.SameFile(x, y)
+}
+
+// ReadSummary reads the summary of the run in a folder.
+func ReadSummary(folder string, to any) error {
+	text, err := os.ReadFile(filepath.Join(folder, SummaryFile))
+	if err == nil {
+		err = json.Unmarshal(text, to)
+	}
+	return err
 }
 
 // IsRun reports whether a folder is that of a run, or of an earlier attempt below one. It has a summary, which says a state,
@@ -27,15 +39,11 @@ func IsRun(folder string) bool {
 	if !has(SummaryFile) {
 		return has("run.json") && has("checkpoint.bin", "checkpoint.prev", ReasonsFile) // its summary was removed
 	}
-	text, err := os.ReadFile(filepath.Join(folder, SummaryFile))
-	if err != nil {
-		return false
-	}
 	var summary struct {
 		State  string `json:"state"`
 		RunDir string `json:"run_dir"`
 	}
-	if json.Unmarshal(text, &summary) != nil || summary.State == "" {
+	if ReadSummary(folder, &summary) != nil || summary.State == "" {
 		return false
 	}
 	return summary.RunDir != "" || has("run.json", LockFile, LockFile+holderSuffix, ReasonsFile)

@@ -1,7 +1,6 @@
 package rundir
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,10 +19,6 @@ func LastColumns(folders []string, tableName, target string) (types, units map[s
 		}
 		slices.Reverse(entries)
 		for _, e := range entries[:min(len(entries), lastRuns)] {
-			text, err := os.ReadFile(filepath.Join(runs, e.Name(), SummaryFile))
-			if err != nil {
-				continue
-			}
 			var s struct {
 				Table, Target string
 				Written       int64
@@ -31,7 +26,8 @@ func LastColumns(folders []string, tableName, target string) (types, units map[s
 				Schema        []struct{ Name, Type string }
 				Units         map[string]string
 			}
-			if json.Unmarshal(text, &s) != nil || s.Table != tableName || s.Target != target || s.Written == 0 || s.DryRun {
+			if ReadSummary(filepath.Join(runs, e.Name()), &s) != nil ||
+				s.Table != tableName || s.Target != target || s.Written == 0 || s.DryRun {
 				continue
 			}
 			types = map[string]string{}
