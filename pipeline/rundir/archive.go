@@ -1,15 +1,15 @@
 package rundir
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"example.com/tsimport/internal/atomicfile"
 )
@@ -64,24 +64,16 @@ func OpenArchive(run string, headers []Header, lengths map[string]int64) (*Archi
 }
 
 func (a *Archive) listed() (entries []archiveEntry, err error) {
-	f, err := os.Open(filepath.Join(a.run, ArchiveFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
+	text, err := os.ReadFile(filepath.Join(a.run, ArchiveFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("resume archive: %w", err)
 	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
+	for line := range bytes.Lines(text) {
 		var e archiveEntry
-		if json.Unmarshal(lines.Bytes(), &e) != nil {
+		if json.Unmarshal(line, &e) != nil {
 			break // cut short by a crash, before its file was made
 		}
 		entries = append(entries, e)
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("resume archive: %w", err)
 	}
 	return entries, nil
 }
@@ -191,14 +183,7 @@ func (a *Archive) Open() (files []*os.File) {
 }
 
 // Paths are the files that there are, in order.
-func (a *Archive) Paths() []string {
-	var paths []string
-	for _, j := range a.files {
-		paths = append(paths, j.Path())
-	}
-	slices.SortFunc(paths, strings.Compare)
-	return paths
-}
+func (a *Archive) Paths() []string { return slices.Sorted(maps.Keys(a.Lengths())) }
 
 // Close syncs and closes the files.
 func (a *Archive) Close() error {

@@ -37,21 +37,21 @@ func ReadRejected(path string) (Rejected, error) {
 
 // Run is what the folder of a run says of it.
 type Run struct {
-	Arguments []string // of the command line, the command's name first
+	Arguments []string `json:"arguments"` // of the command line, the command's name first
 	// Request is the command as it was asked for; nil in runs of earlier versions.
-	Request   json.RawMessage
-	Directory string // in which it was started
-	Started   time.Time
-	Rejected  Rejected
-	Inputs    []string
-	Retried   []string // runs that have loaded its rejects
+	Request   json.RawMessage `json:"-"`
+	Directory string          `json:"directory"` // in which it was started
+	Started   time.Time       `json:"started"`   // the first attempt
+	Rejected  Rejected        `json:"-"`
+	Inputs    []string        `json:"inputs"`
+	Retried   []string        `json:"-"` // runs that have loaded its rejects
 	// RejectsEncoding and RejectsFlags say how the files of rejects are to be read, as in the summary.
-	RejectsEncoding string
-	RejectsFlags    []string
-	PolicyNow       time.Time // that ages of tables were counted from; zero without a policy
+	RejectsEncoding string    `json:"rejects_encoding"`
+	RejectsFlags    []string  `json:"rejects_flags"`
+	PolicyNow       time.Time `json:"policy_now"` // that ages of tables were counted from; zero without a policy
 	// Division and Snapshots are the ranges of a database that it read, and from which snapshots, as in the summary; nil if it read none.
-	Division  []byte
-	Snapshots json.RawMessage
+	Division  []byte          `json:"division"`
+	Snapshots json.RawMessage `json:"snapshots"`
 }
 
 // ReadRun reads the folder of a run.
@@ -62,30 +62,18 @@ func ReadRun(path string) (*Run, error) {
 		return nil, fmt.Errorf("read run: %w", err)
 	}
 	var r struct {
-		Arguments []string  `json:"arguments"`
-		Directory string    `json:"directory"`
-		Started   time.Time `json:"started"`
-		First     time.Time `json:"first_started"` // of a run of several attempts
-		PolicyNow time.Time `json:"policy_now"`
-		Inputs    []string  `json:"inputs"`
-		Encoding  string    `json:"rejects_encoding"`
-		Flags     []string  `json:"rejects_flags"`
-		Division  []byte    `json:"division"`
-		Snapshots json.RawMessage
+		Run
+		First time.Time `json:"first_started"` // of a run of several attempts
 	}
 	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	rejected, err := ReadRejected(path)
-	if err != nil {
+	run := &r.Run
+	if run.Rejected, err = ReadRejected(path); err != nil {
 		return nil, err
 	}
 	if !r.First.IsZero() {
-		r.Started = r.First
-	}
-	run := &Run{
-		Arguments: r.Arguments, Directory: r.Directory, Started: r.Started, Rejected: rejected, PolicyNow: r.PolicyNow,
-		Inputs: r.Inputs, RejectsEncoding: r.Encoding, RejectsFlags: r.Flags, Division: r.Division, Snapshots: r.Snapshots,
+		run.Started = r.First
 	}
 	var job struct {
 		Retried []string        `json:"retried"`

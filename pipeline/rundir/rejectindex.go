@@ -18,12 +18,17 @@ import (
 // read its inputs in their order.
 const RejectIndexFile = "rejects.index"
 
-// rejectEntry is a rejected record: in the inputs, and how many bytes it and its reason take.
-type rejectEntry struct {
+// rejectKept is what the journal has of a rejected record: which one it is, and how many bytes it and its reason take.
+type rejectKept struct {
 	Source, Header uint32
 	Record         uint64
 	Raw, Reason    uint32
-	at, reasonAt   int64 // where they begin
+}
+
+// rejectEntry is a rejected record, and where it and its reason begin.
+type rejectEntry struct {
+	rejectKept
+	at, reasonAt int64
 }
 
 const entryBytes = 24
@@ -49,13 +54,9 @@ func (f *Folder) indexOne(header int, source string, record int64, raw, reason i
 			return err
 		}
 	}
-	var b [entryBytes]byte
-	binary.LittleEndian.PutUint32(b[0:], uint32(f.ordinal[source]))
-	binary.LittleEndian.PutUint32(b[4:], uint32(header))
-	binary.LittleEndian.PutUint64(b[8:], uint64(record))
-	binary.LittleEndian.PutUint32(b[16:], uint32(raw))
-	binary.LittleEndian.PutUint32(b[20:], uint32(reason))
-	return f.index.Append(b[:])
+	kept := rejectKept{uint32(f.ordinal[source]), uint32(header), uint64(record), uint32(raw), uint32(reason)}
+	b, err := binary.Append(nil, binary.LittleEndian, kept)
+	return errors.Join(err, f.index.Append(b))
 }
 
 // SortRejects puts the rejected records and their reasons into the order of the inputs, and reports whether that changed anything. The folder
@@ -98,17 +99,14 @@ func readIndex(name string) (entries []rejectEntry, err error) {
 	if err != nil || info.Size() > maxSorted*entryBytes {
 		return nil, err
 	}
-	var b [entryBytes]byte
 	for r := bufio.NewReader(file); ; {
-		if _, err := io.ReadFull(r, b[:]); err == io.EOF {
+		var e rejectEntry
+		if err := binary.Read(r, binary.LittleEndian, &e.rejectKept); err == io.EOF {
 			return entries, nil
 		} else if err != nil {
 			return nil, err
 		}
-		entries = append(entries, rejectEntry{
-			Source: binary.LittleEndian.Uint32(b[0:]), Header: binary.LittleEndian.Uint32(b[4:]), Record: binary.LittleEndian.Uint64(b[8:]),
-			Raw: binary.LittleEndian.Uint32(b[16:]), Reason: binary.LittleEndian.Uint32(b[20:]),
-		})
+		entries = append(entries, e)
 	}
 }
 
