@@ -106,15 +106,6 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Targe
 		if to, err = admin.Describe(name); err != nil && !errors.Is(err, client.ErrNoTable) {
 			return err
 		}
-		if err != nil {
-			to = nil
-		}
-	}
-	renamed := func(name string) string {
-		if to, ok := cfg.Columns.Rename[name]; ok {
-			return to
-		}
-		return name
 	}
 	isKey := map[string]bool{}
 	if to != nil {
@@ -126,13 +117,13 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Targe
 			return usagef("the primary key of the source has %d columns, and a table here takes 1 to %d: make one of several with --pk, such as --pk 'key=splice(auto, %s, %s, …)' (docs/keys.md)",
 				len(key), table.MaxKeyColumns, columns[key[0]].Name, columns[key[1]].Name)
 		}
-		l.proposeKey(cfg, columns, key, renamed)
+		l.proposeKey(cfg, columns, key)
 		for _, k := range cfg.Target.Key {
 			isKey[k.Name] = true
 		}
 	}
 	for _, c := range columns {
-		name := renamed(c.Name)
+		name := cfg.Columns.To(c.Name)
 		_, given := cfg.Columns.Types[c.Name]
 		_, also := cfg.Columns.Types[name]
 		if given || also || isKey[name] || to != nil && to.Defined[name] != table.Null {
@@ -144,11 +135,11 @@ func (l *Load) Begin(ctx context.Context, cfg *pipeline.Config, at *client.Targe
 }
 
 // proposeKey gives a new table the source's primary key, if the user names none, and the types of its columns.
-func (l *Load) proposeKey(cfg *pipeline.Config, columns []sqltable.Column, key []int, renamed func(string) string) {
+func (l *Load) proposeKey(cfg *pipeline.Config, columns []sqltable.Column, key []int) {
 	if len(cfg.Target.Key) == 0 {
 		var text string
 		for _, k := range key {
-			name := renamed(columns[k].Name)
+			name := cfg.Columns.To(columns[k].Name)
 			cfg.Target.Key = append(cfg.Target.Key, table.KeyColumn{Name: name})
 			text += fmt.Sprintf(" --pk %s:%s", suggest.Arg(name), columns[k].Type)
 		}
@@ -157,7 +148,7 @@ func (l *Load) proposeKey(cfg *pipeline.Config, columns []sqltable.Column, key [
 	for i := range cfg.Target.Key {
 		k := &cfg.Target.Key[i]
 		computed := slices.ContainsFunc(cfg.Columns.Keys, func(c keyexpr.Column) bool { return c.Name == k.Name })
-		if at := slices.IndexFunc(columns, func(c sqltable.Column) bool { return renamed(c.Name) == k.Name }); at >= 0 && k.Type == table.Null && !computed && columns[at].Type.KeyType() {
+		if at := slices.IndexFunc(columns, func(c sqltable.Column) bool { return cfg.Columns.To(c.Name) == k.Name }); at >= 0 && k.Type == table.Null && !computed && columns[at].Type.KeyType() {
 			k.Type = columns[at].Type
 		}
 	}

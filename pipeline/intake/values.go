@@ -2,7 +2,6 @@ package intake
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 	"slices"
 
@@ -32,14 +31,14 @@ type values struct {
 }
 
 func newValues(p *plan.Plan, s *plan.Source) (*values, error) {
-	options := p.Request.Read.Convert
-	about := s.About()
-	options.Decode, options.EncodingHint = about.Decode, about.EncodingHint
-	c, err := convert.New(about.Columns, p.Fields, options)
+	c, err := p.Converter(s)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", s.Name, err)
+		return nil, err
 	}
-	v := &values{converter: c, keys: len(p.Schema.Key), ordering: len(p.Schema.Ordering()), makers: p.Makers, keyFields: p.KeyFields(), versioned: options.VersionColumn != ""}
+	v := &values{
+		converter: c, keys: len(p.Schema.Key), ordering: len(p.Schema.Ordering()), makers: p.Makers, keyFields: p.KeyFields(),
+		versioned: p.Request.Read.Convert.VersionColumn != "",
+	}
 	v.row, v.evaluators = make([]table.Value, len(p.Makers)), make([]*keyexpr.Evaluator, len(p.Makers))
 	if p.Tables != nil {
 		v.namer = p.Tables.NewNamer()

@@ -22,6 +22,36 @@ func (p *planner) computed() []keyexpr.Column {
 	return slices.Concat(p.request.Columns.Keys, p.request.Columns.Set)
 }
 
+// expression is what a column, or a part of the names of tables, is computed by, and the flag and the name that it is given with.
+type expression struct{ flag, name, text string }
+
+// expressions returns those of columns and then those of the names of tables.
+func (p *planner) expressions() (all []expression) {
+	for _, col := range p.computed() {
+		all = append(all, expression{p.flagOf(col), col.Name, col.Expr})
+	}
+	if t := p.plan.Tables; t != nil {
+		for _, part := range t.parts {
+			if part.expr != "" {
+				all = append(all, expression{"--table", t.Text, part.expr})
+			}
+		}
+	}
+	return all
+}
+
+// columnsOf are the columns of the input that an expression names.
+func (p *planner) columnsOf(e expression) (names []string, err error) {
+	used, err := keyexpr.Sources(e.text, p.all)
+	if err != nil {
+		return nil, usagef("%s %s: %v", e.flag, e.name, err)
+	}
+	for _, i := range used {
+		names = append(names, p.all[i])
+	}
+	return names, nil
+}
+
 // isComputed reports whether an expression makes the table's column of that name.
 func (p *planner) isComputed(name string) bool { return p.request.Columns.computes(name) }
 
@@ -30,18 +60,17 @@ func (p *planner) isComputed(name string) bool { return p.request.Columns.comput
 func (p *planner) findNamed() error {
 	p.named = map[string]bool{}
 	sources := map[string][]string{}
-	for _, col := range p.computed() {
-		used, err := keyexpr.Sources(col.Expr, p.all)
+	for _, e := range p.expressions() {
+		used, err := p.columnsOf(e)
 		if err != nil {
-			return usagef("%s %s: %v", p.flagOf(col), col.Name, err)
+			return err
 		}
-		for _, i := range used {
-			p.named[p.all[i]] = true
-			sources[col.Name] = append(sources[col.Name], p.all[i])
+		for _, c := range used {
+			p.named[c] = true
 		}
-	}
-	if err := p.findNamedByTables(); err != nil {
-		return err
+		if e.flag == "--pk" {
+			sources[e.name] = used
+		}
 	}
 	for _, k := range p.request.Target.Key {
 		of := sources[k.Name]
@@ -220,12 +249,9 @@ func (p *Plan) Sample(each func([]table.Value) bool) error {
 	share := max(sampleBytes/len(p.Sources), minSampleBytes)
 	more := true
 	for _, s := range p.sampled() {
-		options := p.Request.Read.Convert
-		about := s.About()
-		options.Decode = about.Decode
-		c, err := convert.New(about.Columns, p.Fields, options)
+		c, err := p.Converter(s)
 		if err != nil {
-			return fmt.Errorf("read %s: %w", s.Name, err)
+			return err
 		}
 		_, err = s.Sample(share, p.sources(), func(rec *record.Record) {
 			if !more {
@@ -243,6 +269,17 @@ func (p *Plan) Sample(each func([]table.Value) bool) error {
 		}
 	}
 	return nil
+}
+
+// Converter returns what makes Fields of the records of a source.
+func (p *Plan) Converter(s *Source) (*convert.Converter, error) {
+	options, about := p.Request.Read.Convert, s.About()
+	options.Decode, options.EncodingHint = about.Decode, about.EncodingHint
+	c, err := convert.New(about.Columns, p.Fields, options)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", s.Name, err)
+	}
+	return c, nil
 }
 
 // Shares divides the memory of the request.

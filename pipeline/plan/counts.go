@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"example.com/tsimport/internal/table"
-	"example.com/tsimport/internal/tablestore/client"
 )
 
 // settleCounts refuses what --mode increment cannot do exactly once for each record. At is the auto-increment column of the
@@ -31,12 +30,12 @@ func (p *planner) settleCounts(at int) error {
 }
 
 // checkWholeRows refuses updates of a table in which they are something else.
-func (p *planner) checkWholeRows(admin *client.Admin) error {
+func (p *planner) checkWholeRows() error {
 	mode := p.request.Mode
 	if p.plan.table == nil || mode != table.Update && mode != table.Increment {
 		return nil
 	}
-	whole, err := admin.UpdatesWholeRows(p.plan.table.Name)
+	whole, err := p.admin.UpdatesWholeRows(p.plan.table.Name)
 	if err != nil || !whole {
 		return err
 	}

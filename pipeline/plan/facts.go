@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"example.com/tsimport/internal/table"
-	"example.com/tsimport/reader"
-	"example.com/tsimport/reader/convert"
 )
 
 // Fact is something that a later attempt of the same load must find as it was.
@@ -99,14 +97,7 @@ func cellFacts(c *Columns) []Fact {
 
 // readFacts are the options of reading.
 func readFacts(r *Read) []Fact {
-	o := reader.Options{
-		Format: r.Format, Dialect: r.Dialect, Sniff: r.Sniff, NoHeader: r.NoHeader, Names: r.Names, HeaderLine: r.HeaderLine,
-		Encoding: r.Encoding, Flatten: r.Flatten, Named: r.Named,
-	}
-	c := convert.Options{
-		Nulls: r.Convert.Nulls, EmptyIsText: r.Convert.EmptyIsText, QuotedNull: r.Convert.QuotedNull, Trim: r.Convert.Trim,
-		Ragged: r.Convert.Ragged, VersionColumn: r.Convert.VersionColumn,
-	}
+	o, c := &r.Options, &r.Convert
 	var facts []Fact
 	for _, one := range []struct {
 		name  string

@@ -27,23 +27,21 @@ const shownNames = 10
 
 // inputs are the files that a plan was made for.
 type inputs struct {
-	found, chosen int
-	bytes         int64 // -1 is unknown
-	names         []string
-	left          []input.Item // that were not opened
+	Forecast
+	left []input.Item // that were not opened
 }
 
 // take notes the inputs of a set, and leaves at most so many of them in it, from all over; 0 leaves all.
 func (n *inputs) take(set *input.Set, most int) {
-	n.chosen = len(set.Items)
+	n.Chosen = len(set.Items)
 	for i := range set.Items {
-		if set.Items[i].Size < 0 || n.bytes < 0 {
-			n.bytes = -1
+		if set.Items[i].Size < 0 || n.Bytes < 0 {
+			n.Bytes = -1
 		} else {
-			n.bytes += set.Items[i].Size
+			n.Bytes += set.Items[i].Size
 		}
 		if i < shownNames {
-			n.names = append(n.names, set.Items[i].Name)
+			n.Names = append(n.Names, set.Items[i].Name)
 		}
 	}
 	if most <= 0 || len(set.Items) <= most {
@@ -76,8 +74,8 @@ const (
 
 // Forecast says what the inputs hold. It may open those that MostInputs has left out, to read what they state.
 func (p *Plan) Forecast(ctx context.Context) (f Forecast, err error) {
-	f = Forecast{Found: p.inputs.found, Chosen: p.inputs.chosen, Bytes: p.inputs.bytes, Names: p.inputs.names, Exact: true}
-	if f.Found == 0 {
+	f = p.inputs.Forecast
+	if f.Exact = true; f.Found == 0 {
 		f.Bytes = p.Bytes
 	} else {
 		f.Opened = len(p.Sources)

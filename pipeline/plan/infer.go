@@ -11,7 +11,6 @@ import (
 	"example.com/tsimport/internal/words"
 	"example.com/tsimport/reader/convert"
 	"example.com/tsimport/reader/record"
-	"example.com/tsimport/reader/source"
 )
 
 // Type inference looks at about sampleBytes of the inputs together, but at minSampleBytes of each at least.
@@ -39,7 +38,7 @@ func (p *planner) infer() error {
 	first := p.columns
 	in := convert.NewInference(len(first), p.request.Read.Convert)
 	p.plan.Empty = true
-	if err := p.checkWidth(); len(p.plan.Schema.Attributes()) > mostColumns && !p.mayLackColumns() {
+	if err := p.checkWidth(); len(p.plan.Schema.Attributes()) > mostColumns && !p.lacking() {
 		return err
 	}
 	share := max(sampleBytes/len(p.plan.Sources), minSampleBytes)
@@ -315,14 +314,6 @@ func (p *planner) countValues(in *convert.Inference, fields []record.Datum) {
 
 // mostColumns bounds a header's columns: a sample of more takes long.
 const mostColumns = 16 * table.MaxColumns
-
-// mayLackColumns reports whether records of a source need not have all columns.
-func (p *planner) mayLackColumns() bool {
-	return slices.ContainsFunc(p.plan.Sources, func(s *Source) bool {
-		open, ok := s.Source.(source.Open)
-		return ok && open.MayLackColumns()
-	})
-}
 
 // checkWidth refuses inputs of which no row could be written. A row may lack most of its columns, so those whose sampled
 // records do are not refused.

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"example.com/tsimport/internal/keyexpr"
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/reader/source"
 )
@@ -144,15 +143,17 @@ func (p *planner) keyColumns() (made, named []string, err error) {
 	for _, f := range p.plan.Fields[:p.plainKeys()] {
 		made = append(made, f.Source)
 	}
-	for _, k := range p.request.Columns.Keys {
-		used, err := keyexpr.Sources(k.Expr, p.all)
+	for _, e := range p.expressions() {
+		used, err := p.columnsOf(e)
 		if err != nil {
-			return nil, nil, usagef("--pk %s: %v", k.Name, err)
+			return nil, nil, err
 		}
-		for _, i := range used {
-			made = append(made, p.all[i])
+		switch e.flag {
+		case "--pk":
+			made = append(made, used...)
+		case "--table":
+			named = append(named, used...)
 		}
 	}
-	named, err = p.tableColumns()
-	return made, named, err
+	return made, named, nil
 }

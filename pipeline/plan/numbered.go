@@ -124,8 +124,7 @@ func (p *planner) settleMark() error {
 			"--at-least-once: a row whose answer is lost is sent again unchanged, so it may be in table %s twice, and a late attempt may have a number above those of later rows", r.Target.Table))
 		return nil
 	}
-	mark := r.MarkColumn
-	mark = cmp.Or(mark, DefaultMarkColumn)
+	mark := cmp.Or(r.MarkColumn, DefaultMarkColumn)
 	if err := table.CheckColumnName(mark); err != nil {
 		return usagef("--mark-column: %v", err)
 	}

@@ -119,8 +119,8 @@ func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 		p.checkFlags,
 		p.settleTables,
 		p.looking(func() error { return p.openInputs(ctx) }),
-		func() error { return p.describeTable(admin) },
-		func() error { return p.checkWholeRows(admin) },
+		p.describeTable,
+		p.checkWholeRows,
 		p.checkLive,
 		p.findColumns,
 		p.settleNumbers,
@@ -298,7 +298,7 @@ func (p *planner) openFiles(ctx context.Context) error {
 	}
 	p.plan.Warnings = append(p.plan.Warnings, set.Warnings...)
 	p.plan.Unread = append(p.plan.Unread, set.Unread...)
-	p.plan.inputs.found = len(set.Items)
+	p.plan.inputs.Found = len(set.Items)
 	if err := p.choose(ctx, set); err != nil {
 		return err
 	}

@@ -87,11 +87,9 @@ type keySampler struct {
 }
 
 func (p *Plan) newKeySampler(s *Source) (*keySampler, error) {
-	options, about := p.Request.Read.Convert, s.About()
-	options.Decode = about.Decode
-	c, err := convert.New(about.Columns, p.Fields, options)
+	c, err := p.Converter(s)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", s.Name, err)
+		return nil, err
 	}
 	k := &keySampler{plan: p, converter: c}
 	if p.Makers != nil {

@@ -135,12 +135,12 @@ func (p *planner) isKeyName(name string) bool {
 	return slices.ContainsFunc(p.key(), func(k table.KeyColumn) bool { return k.Name == name })
 }
 
-func (p *planner) rename(column string) string { return p.request.Columns.rename(column) }
+func (p *planner) rename(column string) string { return p.request.Columns.To(column) }
 
 // askedFor reports whether the user gave the key column's type with --pk.
 func (p *planner) askedFor(k table.KeyColumn) bool { return slices.Contains(p.request.Target.Key, k) }
 
-func (p *planner) wanted(column string) bool { return p.request.Columns.wanted(column) }
+func (p *planner) wanted(column string) bool { return p.request.Columns.Takes(column) }
 
 // column starts a table column with the type the user asked for, if any.
 func (p *planner) column(src, name string) (table.Column, error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -187,35 +188,6 @@ func (p *planner) settleTables() error {
 	}
 	p.plan.Tables = t
 	return nil
-}
-
-// findNamedByTables notes the columns that names of tables are made of.
-func (p *planner) findNamedByTables() error {
-	named, err := p.tableColumns()
-	for _, c := range named {
-		p.named[c] = true
-	}
-	return err
-}
-
-// tableColumns are the columns that names of tables are made of.
-func (p *planner) tableColumns() (columns []string, err error) {
-	if p.plan.Tables == nil {
-		return nil, nil
-	}
-	for _, part := range p.plan.Tables.parts {
-		if part.expr == "" {
-			continue
-		}
-		used, err := keyexpr.Sources(part.expr, p.all)
-		if err != nil {
-			return nil, usagef("--table %s: %v", p.plan.Tables.Text, err)
-		}
-		for _, i := range used {
-			columns = append(columns, p.all[i])
-		}
-	}
-	return columns, nil
 }
 
 // compileTables compiles what names of tables are made of.
@@ -414,33 +386,25 @@ func (t *Tables) matches(name string) bool {
 		_, ok := t.period.Period(name)
 		return ok
 	}
-	rest := name
+	pattern := "^"
 	for i, part := range t.parts {
 		switch {
-		case part.expr != "":
-		case i == 0:
-			if !strings.HasPrefix(rest, part.text) {
-				return false
-			}
-			rest = rest[len(part.text):]
-		case i == len(t.parts)-1:
-			return len(rest) > len(part.text) && strings.HasSuffix(rest, part.text)
+		case part.expr == "":
+			pattern += regexp.QuoteMeta(part.text)
+		case i == len(t.parts)-2 && t.parts[i+1].expr == "":
+			pattern += ".+"
 		default:
-			at := strings.Index(rest, part.text)
-			if at < 0 {
-				return false
-			}
-			rest = rest[at+len(part.text):]
+			pattern += ".*"
 		}
 	}
-	return true
+	return regexp.MustCompile(pattern + "$").MatchString(name)
 }
 
 // describeTables takes the key of a table that is there already, if there is one: the types of its key are those of all.
-func (p *planner) describeTables(admin *client.Admin) error {
+func (p *planner) describeTables() error {
 	target := &p.request.Target
 	if !target.Absent {
-		names, err := admin.List()
+		names, err := p.admin.List()
 		if err != nil {
 			return err
 		}
@@ -449,7 +413,7 @@ func (p *planner) describeTables(admin *client.Admin) error {
 			if !p.plan.Tables.matches(name) {
 				continue
 			}
-			if p.plan.table, err = admin.Describe(name); !errors.Is(err, client.ErrNoTable) {
+			if p.plan.table, err = p.admin.Describe(name); !errors.Is(err, client.ErrNoTable) {
 				return err
 			}
 		}

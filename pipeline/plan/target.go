@@ -11,13 +11,13 @@ import (
 	"example.com/tsimport/internal/tablestore/client"
 )
 
-func (p *planner) describeTable(admin *client.Admin) error {
+func (p *planner) describeTable() error {
 	if p.plan.Tables != nil {
-		return p.describeTables(admin)
+		return p.describeTables()
 	}
 	name := p.request.Target.Table
 	if !p.request.Target.Absent {
-		t, err := admin.Describe(name)
+		t, err := p.admin.Describe(name)
 		if err == nil {
 			p.plan.table = t
 			return nil

@@ -36,24 +36,12 @@ func (p *planner) askForColumns() error {
 			}
 		}
 	}
-	for _, col := range p.computed() {
-		names, err := keyexpr.Names(col.Expr)
+	for _, e := range p.expressions() {
+		names, err := keyexpr.Names(e.text)
 		if err != nil {
-			return usagef("%s %s: %v", p.flagOf(col), col.Name, err)
+			return usagef("%s %s: %v", e.flag, e.name, err)
 		}
 		ask(names...)
-	}
-	if p.plan.Tables != nil {
-		for _, part := range p.plan.Tables.parts {
-			if part.expr == "" {
-				continue
-			}
-			names, err := keyexpr.Names(part.expr)
-			if err != nil {
-				return usagef("--table %s: %v", p.plan.Tables.Text, err)
-			}
-			ask(names...)
-		}
 	}
 	if version := p.request.Read.Convert.VersionColumn; version != "" {
 		ask(version)
@@ -129,8 +117,8 @@ func (p *Plan) AsItIs() bool {
 // that the load leaves out: it was asked to, an expression makes the table's column of that name, or it is what a key column is made of.
 func (p *Plan) Cell(name string) (col table.Column, loaded bool) {
 	c := &p.Request.Columns
-	col = table.Column{Source: name, Name: c.rename(name), Type: table.Any}
-	if !c.wanted(name) || c.computes(col.Name) {
+	col = table.Column{Source: name, Name: c.To(name), Type: table.Any}
+	if !c.Takes(name) || c.computes(col.Name) {
 		return col, false
 	}
 	for i := range p.Schema.Key {
@@ -173,19 +161,15 @@ func (p *Plan) Unwritable(column string) *table.Reason {
 type Column = keyexpr.Column
 
 // To is the name in the table of a column that is loaded as it is.
-func (c *Columns) To(column string) string { return c.rename(column) }
-
-// Takes reports whether an attribute is loaded.
-func (c *Columns) Takes(column string) bool { return c.wanted(column) }
-
-func (c *Columns) rename(column string) string {
+func (c *Columns) To(column string) string {
 	if to, ok := c.Rename[column]; ok {
 		return to
 	}
 	return column
 }
 
-func (c *Columns) wanted(column string) bool {
+// Takes reports whether an attribute is loaded.
+func (c *Columns) Takes(column string) bool {
 	return (c.Only == nil || slices.Contains(c.Only, column)) && !slices.Contains(c.Exclude, column)
 }
 
