@@ -47,46 +47,54 @@ type pass struct {
 // firstPass returns the sections of sources that follow each other, those of the head and the rest. It fails if they cannot be read to their
 // end, or with errFileOrder.
 func (f *Flow) firstPass(ctx context.Context, sources []*plan.Source, l pass) (head, rest []readorder.Section, err error) {
-	outer := ctx
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	group, ctx := errgroup.WithContext(ctx)
 	bytes := f.plan.Shares().Sections()
 	c := &collector{flow: f, pass: l, first: sources[0].Ordinal, head: readorder.NewHead(bytes / 4), rest: readorder.NewBuilder(f.scheduling.rows(), bytes), tables: numberTables(f.plan)}
 	if l.head > 0 {
 		c.rest = readorder.NewBuilder(f.scheduling.rows(), bytes*3/4)
 	}
-	order := f.stages(ctx, group, slices.Values(sources))
 	first := &probe{done: make(chan struct{})}
 	if first.decided = l.decided || f.scheduling.When != WhenItPays; first.decided {
 		close(first.done)
 	}
-	f.parsers(group, func(p *parser) error {
+	err = f.readThrough(ctx, sources, func(ctx context.Context, p *parser, j *job) {
 		p.anyOrder = true
-		return p.run(ctx, order.work, func(ctx context.Context, j *job) {
-			if p.shuffled(ctx, j, rowsOf{f.scheduling.rows(), c.rest.Rows(), c.rest.Even()}, first) {
-				j.parsed <- part{Handed: Handed{Err: errFileOrder}, last: true} // buffered: never blocks
-				return
-			}
-			p.findSections(ctx, j, rowsOf{f.scheduling.rows(), c.rest.Rows(), c.rest.Even()})
-		})
+		if p.shuffled(ctx, j, rowsOf{f.scheduling.rows(), c.rest.Rows(), c.rest.Even()}, first) {
+			j.parsed <- part{Handed: Handed{Err: errFileOrder}, last: true} // buffered: never blocks
+			return
+		}
+		p.findSections(ctx, j, rowsOf{f.scheduling.rows(), c.rest.Rows(), c.rest.Even()})
+	}, c.collect)
+	for _, s := range sources {
+		err = errors.Join(err, s.Suspend()) // it is read again, from its first record
+	}
+	return c.head.Sections(), c.rest.Sections(), err
+}
+
+// readThrough reads sources in their order and hands nothing over: find is what parsers do with a split, and collect takes what it became, and
+// how many records and lines of its source come before it.
+func (f *Flow) readThrough(
+	outer context.Context, sources []*plan.Source, find func(context.Context, *parser, *job), collect func(j *job, made *Parsed, records, lines int64) error,
+) error {
+	ctx, cancel := context.WithCancel(outer)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	splits := f.stages(ctx, group, slices.Values(sources))
+	f.parsers(group, func(p *parser) error {
+		return p.run(ctx, splits.work, func(ctx context.Context, j *job) { find(ctx, p, j) })
 	})
 	var failed error
 	group.Go(func() error {
 		defer cancel() // as readInOrder
-		failed = c.collect(ctx, order)
+		failed = splits.each(ctx, collect)
 		return nil
 	})
 	if err := group.Wait(); err != nil {
-		return nil, nil, err
-	}
-	for _, s := range sources {
-		failed = errors.Join(failed, s.Suspend()) // it is read again, from its first record
+		return err
 	}
 	if outer.Err() != nil {
-		return nil, nil, context.Cause(outer)
+		return context.Cause(outer)
 	}
-	return c.head.Sections(), c.rest.Sections(), failed
+	return failed
 }
 
 // collector gives the sections of splits to builders.
@@ -128,31 +136,29 @@ func (t tableNumbers) of(keys []readorder.Interval) int32 {
 	return first
 }
 
-// collect takes the splits, which come in source order.
-func (c *collector) collect(ctx context.Context, splits stream) error {
-	return splits.each(ctx, func(j *job, made *Parsed, records, lines int64) error {
-		for _, s := range made.sections {
-			s.Source = j.source.Ordinal
-			s.Record += records
-			s.Line += lines
-			s.Table = c.tables.of(s.Keys)
-			if !c.add(s) {
-				return errFileOrder
-			}
-		}
-		if c.head.Full() || c.rest.Full() {
+// collect takes what a split became. Splits come in source order.
+func (c *collector) collect(j *job, made *Parsed, records, lines int64) error {
+	for _, s := range made.sections {
+		s.Source = j.source.Ordinal
+		s.Record += records
+		s.Line += lines
+		s.Table = c.tables.of(s.Keys)
+		if !c.add(s) {
 			return errFileOrder
 		}
-		if all := c.rest.Sections(); !c.decided && len(all) >= tellingSections {
-			if c.decided = true; c.flow.scheduling.When == WhenItPays && !worthwhile(all) {
-				return errFileOrder
-			}
+	}
+	if c.head.Full() || c.rest.Full() {
+		return errFileOrder
+	}
+	if all := c.rest.Sections(); !c.decided && len(all) >= tellingSections {
+		if c.decided = true; c.flow.scheduling.When == WhenItPays && !worthwhile(all) {
+			return errFileOrder
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
-// each calls one with what every split became in a pass that hands nothing over, and how many records and lines of its source come before it.
+// each calls one with what every split became in a pass that hands nothing over.
 func (s stream) each(ctx context.Context, one func(j *job, made *Parsed, records, lines int64) error) error {
 	var records, lines int64
 	for {

@@ -74,16 +74,10 @@ func (f *Flow) Each(ctx context.Context, records int64, each func(*Parsed) error
 	group.Go(func() error { return f.Run(groupCtx) })
 	group.Go(func() error {
 		for {
-			var h Handed
-			var ok bool
-			select {
-			case h, ok = <-f.splits:
-			case <-groupCtx.Done():
-				return nil // whoever ended it knows why
-			}
+			h, ok := receive(groupCtx, f.splits)
 			switch {
 			case !ok:
-				return nil
+				return nil // whoever ended it knows why
 			case h.Err != nil:
 				return h.Err
 			case h.Ended != nil, h.Aside != nil:

@@ -19,17 +19,15 @@ type parser struct {
 	kept    *rejectWriter // of rejected records
 	memory  plan.Shares
 
-	rows     table.Block // of the split that is parsed, its memory is used again
-	byLane   [][]int32
-	fields   []byte            // of the last record: what is kept in its place
-	names    map[string]string // of tables
-	cells    *cells            // nil if records do not describe themselves, or are deleted
-	anyOrder bool              // splits of all sources come in any order
-	keyed    map[*plan.Source]*sourceParser
-	// rejectedKeys read the keys of rejected records.
-	rejectedKeys map[*plan.Source]*values
-	changed      bool // records describe themselves, and rows do not show what they were
-	asTheyCame   bool // rows of tables are appended as they came where nothing would change them
+	rows       table.Block // of the split that is parsed, its memory is used again
+	byLane     [][]int32
+	fields     []byte            // of the last record: what is kept in its place
+	names      map[string]string // of tables
+	cells      *cells            // nil if records do not describe themselves, or are deleted
+	anyOrder   bool              // splits of all sources come in any order
+	keyed      map[*plan.Source]*sourceParser
+	changed    bool // records describe themselves, and rows do not show what they were
+	asTheyCame bool // rows of tables are appended as they came where nothing would change them
 }
 
 // sourceParser is what a worker keeps for a source.
@@ -65,7 +63,7 @@ func newParser(f *Flow) *parser {
 	reserve(encoder, f.plan)
 	made := &parser{
 		flow: f, encoder: encoder, memory: f.plan.Shares(),
-		rejectedKeys: map[*plan.Source]*values{}, sources: map[*plan.Source]*sourceParser{}, keyed: map[*plan.Source]*sourceParser{}, names: map[string]string{}, kept: newRejectWriter(f.plan), cells: newCells(f.plan),
+		sources: map[*plan.Source]*sourceParser{}, keyed: map[*plan.Source]*sourceParser{}, names: map[string]string{}, kept: newRejectWriter(f.plan), cells: newCells(f.plan),
 		changed: f.plan.Wide && !f.plan.AsItIs(),
 	}
 	keep := r.Keep == plan.KeepRecord || r.Keep == plan.KeepNothing
@@ -89,10 +87,15 @@ func (p *parser) run(ctx context.Context, work <-chan *job, parse func(context.C
 }
 
 func (p *parser) close() {
-	for _, all := range []map[*plan.Source]*sourceParser{p.sources, p.keyed} {
-		for _, s := range all {
-			_ = s.parser.Close() // nothing is written that could be lost
-		}
+	letGo(p.sources)
+	letGo(p.keyed)
+}
+
+// letGo closes parsers and forgets them.
+func letGo(all map[*plan.Source]*sourceParser) {
+	for s, sp := range all {
+		_ = sp.parser.Close() // nothing is written that could be lost
+		delete(all, s)
 	}
 }
 
@@ -105,10 +108,7 @@ func (p *parser) forSource(s *plan.Source) (*sourceParser, error) {
 		return sp, nil
 	}
 	if len(p.sources) >= maxParsers || !p.flow.plan.Parallel && !p.anyOrder {
-		for old, sp := range p.sources {
-			_ = sp.parser.Close() // as in close
-			delete(p.sources, old)
-		}
+		letGo(p.sources)
 	}
 	v, err := newValues(p.flow.plan, s)
 	if err != nil {
@@ -132,10 +132,7 @@ func (p *parser) forKeys(s *plan.Source) (*sourceParser, error) {
 		return sp, nil
 	}
 	if len(p.keyed) >= maxParsers {
-		for old, sp := range p.keyed {
-			_ = sp.parser.Close() // as in close
-			delete(p.keyed, old)
-		}
+		letGo(p.keyed)
 	}
 	v, err := newValues(p.flow.plan, s)
 	if err != nil {

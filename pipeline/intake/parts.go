@@ -245,17 +245,9 @@ func (m *partMaker) add(rec *record.Record) {
 
 // keyOf returns the ordering key of a record that makes no row, nil if it cannot be read.
 func (p *parser) keyOf(s *plan.Source, rec *record.Record) []byte {
-	v := p.rejectedKeys[s]
-	if v == nil {
-		if len(p.rejectedKeys) >= maxParsers {
-			clear(p.rejectedKeys)
-		}
-		var err error
-		if v, err = newValues(p.flow.plan, s); err != nil {
-			return nil
-		}
-		v.keysOnly(p.flow.plan)
-		p.rejectedKeys[s] = v
+	sp, err := p.forKeys(s)
+	if err != nil {
+		return nil
 	}
-	return v.appendKey(nil, rec)
+	return sp.values.appendKey(nil, rec)
 }

@@ -150,9 +150,6 @@ func (v *values) keysOnly(p *plan.Plan) {
 	}
 }
 
-// key returns the ordering key of the record's row, nil when it makes none.
-func (v *values) key(rec *record.Record) []byte { return v.appendKey(nil, rec) }
-
 // appendKey appends the ordering key of the record's row. It returns nil when that makes none.
 func (v *values) appendKey(key []byte, rec *record.Record) []byte {
 	row, why := v.rowValues(rec)

@@ -49,7 +49,7 @@ func TestRowsHaveTheirComputedValues(t *testing.T) {
 	var want []byte
 	want = table.AppendKey(want, table.Value{Type: table.String, Bytes: []byte("c05")})
 	want = table.AppendKey(want, table.Value{Type: table.Integer, Int: 5})
-	if got := v.key(fields("c", "5", "1")); !slices.Equal(got, want) {
+	if got := v.appendKey(nil, fields("c", "5", "1")); !slices.Equal(got, want) {
 		t.Errorf("ordering key %x, want %x", got, want)
 	}
 }
@@ -64,7 +64,7 @@ func TestARowWhoseKeyCannotBeComputedIsRefused(t *testing.T) {
 		if _, why := v.rowValues(rec); why == nil || why.Code != code {
 			t.Errorf("%v, want %s", why, code)
 		}
-		if key := v.key(rec); key != nil {
+		if key := v.appendKey(nil, rec); key != nil {
 			t.Errorf("%s: ordering key %x", code, key)
 		}
 	}
