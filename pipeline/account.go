@@ -29,7 +29,7 @@ type account struct {
 	hot      *partitioner.HotKeys // of rows that are final; of a dry run, of all
 	dryRows  int64                // of a dry run
 	asides   *asides              // nil if bad inputs end the load
-	// form appends a row whose record was not kept, as rejects have it; nil is appendRow.
+	// form appends a row whose record was not kept, as rejects have it.
 	form func(dst, body []byte) []byte
 }
 
@@ -111,11 +111,7 @@ func (a *account) refused(r table.Ref, o table.Outcome) {
 		c.Rejected(r, o.MaybeApplied) // that it was given up, only the cutter knows
 	}
 	if len(rejected.Raw) == 0 && a.ends == nil {
-		form := a.form
-		if form == nil {
-			form = appendRow
-		}
-		rejected.Raw = form(nil, r.Body())
+		rejected.Raw = a.form(nil, r.Body())
 	}
 	a.reject(r.Block.Split, rejected)
 	if a.tables != nil {

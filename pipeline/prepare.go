@@ -114,9 +114,5 @@ func (p *Prepared) Partitions() (bounds []table.Value, exact bool, err error) {
 
 // RejectText is a row of the plan as it is kept among the rejects, where the record that it was made of was not kept.
 func (p *Prepared) RejectText(body []byte) []byte {
-	form := intake.New(p.Plan, partitioner.NewMap(nil)).RowForm()
-	if form == nil {
-		form = appendRow
-	}
-	return form(nil, body)
+	return intake.New(p.Plan, partitioner.NewMap(nil)).RowForm()(nil, body)
 }

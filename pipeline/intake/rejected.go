@@ -266,17 +266,51 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, text...)
 }
 
-// RowForm returns what appends a row whose record was not kept, by its encoded bytes, as a record that describes itself; nil if the
-// load has no such records.
+// RowForm returns what appends a row whose record was not kept, by its encoded bytes.
 func (f *Flow) RowForm() func(dst, body []byte) []byte {
 	if !f.plan.Wide {
-		return nil
+		return appendRow
 	}
-	return func(dst, body []byte) []byte { return appendRow(dst, f.plan.Schema, body) }
+	return func(dst, body []byte) []byte { return appendWide(dst, f.plan.Schema, body) }
 }
 
-// appendRow appends a row that has all that its record had.
-func appendRow(dst []byte, s *table.Schema, body []byte) []byte {
+// appendRow appends a row that was encoded as a line of JSON: its key and cells by the table's names.
+func appendRow(dst []byte, body []byte) []byte {
+	row, err := plainbuffer.Decode(body)
+	if err != nil {
+		return append(appendString(append(dst, `{"error":`...), err.Error()), "}\n"...)
+	}
+	dst = append(dst, '{')
+	first := true
+	for i, c := range append(row.Key, row.Cells...) {
+		if i < len(row.Key) && c.Value.Type == table.Null {
+			continue // the service would have numbered the row
+		}
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = append(appendString(dst, c.Name), ':')
+		switch c.Value.Type {
+		case table.Null:
+			dst = append(dst, "null"...)
+		case table.Integer:
+			dst = strconv.AppendInt(dst, c.Value.Int, 10)
+		case table.Double:
+			dst = table.AppendDouble(dst, c.Value.Double)
+		case table.Boolean:
+			dst = strconv.AppendBool(dst, c.Value.Int != 0)
+		case table.Binary:
+			dst = appendString(dst, base64.StdEncoding.EncodeToString(c.Value.Bytes))
+		default:
+			dst = appendString(dst, string(c.Value.Bytes))
+		}
+	}
+	return append(dst, "}\n"...)
+}
+
+// appendWide appends a row that has all that its record had, as a record that describes itself.
+func appendWide(dst []byte, s *table.Schema, body []byte) []byte {
 	var names []string
 	rec := new(record.Record)
 	_, err := plainbuffer.Walk(body, func(v plainbuffer.View) {
