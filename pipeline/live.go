@@ -36,9 +36,7 @@ func (o *resumePoint) readAgain(planned *plan.Plan) error {
 	}
 	c["read"] -= open
 	c["read_again"] += records - open
-	if o.suspectUntil.After(o.hold) {
-		o.hold = o.suspectUntil
-	}
+	o.hold = later(o.hold, o.suspectUntil)
 	return nil
 }
 
@@ -120,9 +118,7 @@ func (r *ReportLive) readMoment(source int, m intake.Moment) {
 		one = &ReportMoment{Source: r.names[source], From: from}
 		r.of[source] = one
 	}
-	if one.To.Before(to) {
-		one.To = to
-	}
+	one.To = later(one.To, to)
 	if r.ReadFrom == nil || from.Before(*r.ReadFrom) {
 		r.ReadFrom = &from
 	}
@@ -137,6 +133,17 @@ func (r *ReportLive) all() []source.Snapshot {
 		return nil
 	}
 	return append(slices.Clone(r.earlier), r.origin.Snapshots()...)
+}
+
+// keepMoments returns the moments for the next attempt, each to the end of its millisecond.
+func (r *ReportLive) keepMoments() (all []checkpoint.Moment) {
+	for source, m := range r.of {
+		if m != nil {
+			to := m.To.Add(time.Millisecond - time.Nanosecond)
+			all = append(all, checkpoint.Moment{Source: source, From: m.From.UnixMilli(), To: to.UnixMilli()})
+		}
+	}
+	return all
 }
 
 // keepSnapshots returns what the next attempt reports of this one.

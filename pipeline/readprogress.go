@@ -24,7 +24,6 @@ type readProgress struct {
 	held    int                        // bytes of all starts
 	most    int                        // of held, until starts are forgotten
 	first   int                        // source of which there may be starts
-	moments map[int]*checkpoint.Moment // of live sources
 	leftover
 }
 
@@ -43,7 +42,7 @@ type leftover struct {
 func newReadProgress(planned *plan.Plan, ordered bool, b *checkpoint.Snapshot) *readProgress {
 	k := &readProgress{
 		sources: planned.Sources, ordered: ordered, live: planned.Live, ends: planned.Live || !ordered,
-		starts: map[int][]checkpoint.Start{}, most: maxStartBytes, moments: map[int]*checkpoint.Moment{},
+		starts: map[int][]checkpoint.Start{}, most: maxStartBytes,
 	}
 	k.out = map[checkpoint.Position]struct{}{}
 	if b == nil {
@@ -54,9 +53,6 @@ func newReadProgress(planned *plan.Plan, ordered bool, b *checkpoint.Snapshot) *
 	for _, s := range b.Starts {
 		k.starts[s.Source] = append(k.starts[s.Source], s)
 		k.held += startBytes(&s)
-	}
-	for _, m := range b.Moments {
-		k.moments[m.Source] = &m
 	}
 	if k.live {
 		return k // nothing that was read before comes again
@@ -100,9 +96,6 @@ func (k *readProgress) counted(p *intake.Parsed, bytesBefore int64) {
 	k.passed = k.passed || p.New
 	if k.base != nil {
 		k.meet(p)
-	}
-	if k.live {
-		k.moment(sp.Ordinal, p.Moment)
 	}
 	if p.Inside {
 		return
@@ -160,19 +153,6 @@ func (k *readProgress) ended(e *intake.Ended) {
 		return
 	}
 	k.read = k.read.AddEnd(e.Source)
-	if k.live {
-		k.moment(e.Source, e.Moment)
-	}
-}
-
-// moment notes when a live source was read: from the first attempt that read it on.
-func (k *readProgress) moment(source int, m intake.Moment) {
-	known := k.moments[source]
-	if known == nil {
-		known = &checkpoint.Moment{Source: source, From: m.From.UnixMilli()}
-		k.moments[source] = known
-	}
-	known.To = max(known.To, m.To.UnixMilli()+1) // to the end of the millisecond
 }
 
 // meet counts the rows of a split that are known of the attempt before.
@@ -269,9 +249,6 @@ func (k *readProgress) describeSources(s *checkpoint.Snapshot) {
 		if c, ok := source.Chain(); ok && len(c.Sums) > 0 {
 			s.Chains = append(s.Chains, checkpoint.Chain{Source: source.Ordinal, Every: c.Every, Sums: c.Sums})
 		}
-	}
-	for _, source := range slices.Sorted(maps.Keys(k.moments)) {
-		s.Moments = append(s.Moments, *k.moments[source])
 	}
 }
 

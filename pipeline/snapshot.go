@@ -36,6 +36,7 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	sends := !d.stopper.stopped() && !k.ended
 	k.describeRows(s, d.lanes, sends, d.readToEnd())
 	k.describeSources(s)
+	s.Moments = d.report.keepMoments()
 	var err error
 	if s.Snapshots, err = d.report.keepSnapshots(); err != nil {
 		return nil, err
