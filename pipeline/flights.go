@@ -129,9 +129,7 @@ func (f *flights) began(now time.Time) {
 // answered notes that a request has been answered.
 func (f *flights) answered(n *flight, sent, now time.Time) {
 	f.answer = now
-	if n.left.After(f.heard) {
-		f.heard = n.left
-	}
+	f.heard = later(f.heard, n.left)
 	f.took = meanOf(f.took, now.Sub(sent))
 }
 

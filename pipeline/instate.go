@@ -122,8 +122,8 @@ func (o *resumePoint) settleFormer(ctx context.Context, cfg *Config, now time.Ti
 		case !sent:
 		case o.snapshot == nil:
 			o.hold = until // who starts over does not know which rows they are
-		case until.After(o.suspectUntil):
-			o.suspectUntil = until
+		default:
+			o.suspectUntil = later(o.suspectUntil, until)
 		}
 	}
 	if cfg.Checkpoint.Repeats {

@@ -199,9 +199,7 @@ func (s *lanes) ask(l *lane, now time.Time, more bool) {
 	}
 	if l.hung { // a probe is one row
 		l.units, l.at, l.paced, l.asks = l.perRow, now, now, true
-		if l.notBefore.After(l.at) {
-			l.at = l.notBefore
-		}
+		l.at = later(l.at, l.notBefore)
 		return
 	}
 	// Send a row at once when its predecessor has finished; lingering would only delay its key.
@@ -219,13 +217,9 @@ func (s *lanes) ask(l *lane, now time.Time, more bool) {
 	if l.asks && s.few && !l.unserved() {
 		s.enlarge(l, now)
 	}
-	if l.notBefore.After(l.at) {
-		l.at = l.notBefore
-	}
+	l.at = later(l.at, l.notBefore)
 	if soon && rows < s.ceilings.wanted(l.table, l.units, l.perRow) && l.queue.Bytes() < int64(s.ceilings.batchBytes()) {
-		if t := l.lastSend.Add(linger); t.After(l.at) {
-			l.at = t
-		}
+		l.at = later(l.at, l.lastSend.Add(linger))
 	}
 }
 

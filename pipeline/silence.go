@@ -136,9 +136,7 @@ func (s *lanes) hang(l *lane, now time.Time) bool {
 
 // heardOf notes that a flight of the lane was answered, in time or late.
 func (s *lanes) heardOf(l *lane, n *flight, took time.Duration) {
-	if n.left.After(l.heard) {
-		l.heard = n.left
-	}
+	l.heard = later(l.heard, n.left)
 	l.took = meanOf(l.took, took)
 	if !l.hung {
 		return
