@@ -60,6 +60,9 @@ func (s *sweeper) sweepKeys(ctx context.Context, byKey [][]writer.Doubt) error {
 
 // sweepKey sweeps the rows of one ordering key, again and again while that can help.
 func (s *sweeper) sweepKey(ctx context.Context, repeatedRows []writer.Doubt) (all int, err error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	defer context.AfterFunc(s.drain, func() { stop(context.Cause(s.drain)) })()
 	patience := ratelimit.Patience{For: s.write.RetryFor}
 	for attempt := 1; ; attempt++ {
 		deleted, err := s.numbers.Sweep(repeatedRows)
@@ -70,15 +73,8 @@ func (s *sweeper) sweepKey(ctx context.Context, repeatedRows []writer.Doubt) (al
 		if !writer.SweepAgain(err) || patience.Over(time.Now()) {
 			return all, fmt.Errorf("find rows of table %s that were written twice: %w", s.table, err)
 		}
-		timer := time.NewTimer(s.write.Backoff.After(attempt))
-		select {
-		case <-timer.C:
-		case <-s.drain.Done():
-			timer.Stop()
-			return all, context.Cause(s.drain)
-		case <-ctx.Done():
-			timer.Stop()
-			return all, context.Cause(ctx)
+		if err := ratelimit.Wait(ctx, s.write.Backoff.After(attempt)); err != nil {
+			return all, err
 		}
 	}
 }
