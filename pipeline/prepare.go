@@ -47,13 +47,7 @@ func Prepare(ctx context.Context, cfg Config, former *Former) (p *Prepared, err 
 		}
 	}()
 	a := &attempt{cfg: &cfg, hooks: new(hooks), started: time.Now(), former: former}
-	if err := a.connect(ctx, ctx); err != nil {
-		return nil, err
-	}
-	if err := a.findResumePoint(ctx); err != nil {
-		return nil, err
-	}
-	if err := a.makePlan(ctx); err != nil {
+	if err := a.planOnly(ctx); err != nil {
 		return nil, err
 	}
 	if err := a.settlePrepared(job); err != nil {
@@ -61,6 +55,17 @@ func Prepare(ctx context.Context, cfg Config, former *Former) (p *Prepared, err 
 		return nil, err
 	}
 	return &Prepared{Plan: a.planned, Job: a.from.job, attempt: a, hangUp: hangUp}, nil
+}
+
+// planOnly makes the plan of a load that is not begun.
+func (a *attempt) planOnly(ctx context.Context) error {
+	if err := a.connect(ctx, ctx); err != nil {
+		return err
+	}
+	if err := a.findResumePoint(ctx); err != nil {
+		return err
+	}
+	return a.makePlan(ctx)
 }
 
 // settlePrepared enters the details of the plan into the job, and compares them with those of another process.

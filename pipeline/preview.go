@@ -66,15 +66,8 @@ func Look(ctx context.Context, cfg Config, most int) (*Preview, error) {
 	cfg.setDefaults()
 	ctx, hangUp := context.WithCancel(ctx)
 	defer hangUp()
-	a := &attempt{cfg: &cfg, hooks: new(hooks), started: time.Now()}
-	if err := a.connect(ctx, ctx); err != nil {
-		return nil, err
-	}
-	if err := a.findResumePoint(ctx); err != nil {
-		return nil, err
-	}
-	a.mostInputs = most
-	if err := a.makePlan(ctx); err != nil {
+	a := &attempt{cfg: &cfg, hooks: new(hooks), started: time.Now(), mostInputs: most}
+	if err := a.planOnly(ctx); err != nil {
 		return nil, err
 	}
 	defer a.planned.Close()
