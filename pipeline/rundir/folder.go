@@ -52,15 +52,29 @@ type Folder struct {
 	lengths map[string]int64  // bytes of the files of rejects, by their names below Path
 	sums    map[string]uint32 // of those bytes
 	edited  []string          // files of rejects that the user has changed, under the names they have now
-	rejects []*os.File        // by header
-	raw     []*bufio.Writer
-	reasons *os.File
-	lines   *bufio.Writer
-	index   *Journal // nil if rejects come in the order of the inputs, or nobody cares, or there are none yet
+	files   []*rejectsFile    // by header, and last that of the reasons; nil if there is none
+	index   *Journal          // nil if rejects come in the order of the inputs, or nobody cares, or there are none yet
 	// openIndex opens the index; nil if none is kept.
 	openIndex func() (*Journal, error)
 	ordinal   map[string]int // of sources, by their names
 	failed    error          // of the first record that could not be kept
+}
+
+// rejectsFile is a file of rejected records or of reasons. Its File is nil once it is closed.
+type rejectsFile struct {
+	*os.File
+	text *bufio.Writer
+	name string // below the folder
+}
+
+func (f *Folder) opened(i int, file *os.File) *rejectsFile {
+	return &rejectsFile{file, bufio.NewWriter(file), f.below(f.rejectsPath(i))}
+}
+
+func newFolder(path string, headers []Header) *Folder {
+	return &Folder{
+		Path: path, headers: headers, lengths: map[string]int64{}, sums: map[string]uint32{}, files: make([]*rejectsFile, len(headers)+1),
+	}
 }
 
 // Header is an input header under which records can be rejected.
@@ -143,7 +157,7 @@ func Create(path string, headers []Header) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, &FolderError{"create run folder", err}
 	}
-	f := &Folder{Path: path, headers: headers, lengths: map[string]int64{}, sums: map[string]uint32{}}
+	f := newFolder(path, headers)
 	if err := f.keepEarlier(); err != nil {
 		return nil, fmt.Errorf("keep earlier run in %s: %w", path, err)
 	}
@@ -151,8 +165,6 @@ func Create(path string, headers []Header) (*Folder, error) {
 	if err := f.WriteSummary(map[string]string{"state": "running"}); err != nil {
 		return nil, err
 	}
-	f.rejects = make([]*os.File, len(headers))
-	f.raw = make([]*bufio.Writer, len(headers))
 	return f, nil
 }
 
@@ -203,26 +215,24 @@ func RejectsFile(i int, kind string) string {
 // meanwhile under their new names, ReasonsFile last.
 func (f *Folder) RejectsFiles() []string {
 	var made []string
-	for i, w := range f.raw {
-		if w != nil {
+	for i := range f.files {
+		if i == len(f.headers) {
+			made = append(made, f.edited...)
+		}
+		if f.files[i] != nil {
 			made = append(made, f.rejectsPath(i))
 		}
-	}
-	made = append(made, f.edited...)
-	if f.lines != nil {
-		made = append(made, filepath.Join(f.Path, ReasonsFile))
 	}
 	return made
 }
 
+// rejectsPath is the path of the file of a header, or of the reasons, which come after those.
 func (f *Folder) rejectsPath(header int) string {
+	if header == len(f.headers) {
+		return filepath.Join(f.Path, ReasonsFile)
+	}
 	h := f.headers[header]
 	return filepath.Join(f.Path, filepath.FromSlash(h.Dir), RejectsFile(header, h.Kind))
-}
-
-// createPrivate makes a file that only its owner reads: what a run keeps is data.
-func createPrivate(name string) (*os.File, error) {
-	return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 }
 
 // Reject keeps a rejected record of the header-th header and its reason. One that could not be kept fails each Flush from then on: a
@@ -234,23 +244,11 @@ func (f *Folder) Reject(header int, r table.Reject) error {
 }
 
 func (f *Folder) reject(header int, r table.Reject) error {
-	if f.reasons == nil {
-		var err error
-		if f.reasons, err = createPrivate(filepath.Join(f.Path, ReasonsFile)); err != nil {
+	reasons := len(f.headers)
+	for _, i := range []int{reasons, header} {
+		if err := f.make(i); err != nil {
 			return fmt.Errorf("keep rejected row: %w", err)
 		}
-		f.lines = bufio.NewWriter(f.reasons)
-	}
-	if f.rejects[header] == nil {
-		if err := os.MkdirAll(filepath.Dir(f.rejectsPath(header)), 0o700); err != nil {
-			return fmt.Errorf("keep rejected row: %w", err)
-		}
-		file, err := createPrivate(f.rejectsPath(header))
-		if err != nil {
-			return fmt.Errorf("keep rejected row: %w", err)
-		}
-		f.rejects[header], f.raw[header] = file, bufio.NewWriter(file)
-		f.writeRecord(header, f.headers[header].Text)
 	}
 	f.writeRecord(header, r.Raw)
 	line, err := json.Marshal(ReasonOf(&r))
@@ -258,39 +256,50 @@ func (f *Folder) reject(header int, r table.Reject) error {
 		return fmt.Errorf("keep rejected row: %w", err)
 	}
 	line = append(line, '\n')
-	_, _ = f.lines.Write(line) // a bufio.Writer keeps its error for Flush
-	f.count(ReasonsFile, string(line))
+	f.write(reasons, line)
 	raw := len(r.Raw) + len(f.headers[header].missingEnd(r.Raw))
 	return f.indexOne(header, r.Location.Source, r.Location.Record, raw, len(line))
 }
 
-func (f *Folder) writeRecord(header int, text []byte) {
-	w := f.raw[header]
-	end := f.headers[header].missingEnd(text)
-	_, _ = w.Write(text) // a bufio.Writer keeps its error for Flush
-	_, _ = w.WriteString(end)
-	f.count(f.below(f.rejectsPath(header)), string(text), end)
+// make makes a file, unless it is there, with its header. Only its owner reads it: what a run keeps is data.
+func (f *Folder) make(i int) error {
+	if f.files[i] != nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(f.rejectsPath(i)), 0o700); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(f.rejectsPath(i), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if f.files[i] = f.opened(i, file); i < len(f.headers) {
+		f.writeRecord(i, f.headers[i].Text)
+	}
+	return nil
 }
 
-// count enters what was written to a file.
-func (f *Folder) count(name string, texts ...string) {
-	for _, text := range texts {
-		f.lengths[name] += int64(len(text))
-		f.sums[name] = crc32.Update(f.sums[name], castagnoli, []byte(text))
-	}
+func (f *Folder) writeRecord(header int, text []byte) {
+	f.write(header, text)
+	f.write(header, []byte(f.headers[header].missingEnd(text)))
+}
+
+// write writes to a file and counts that.
+func (f *Folder) write(i int, text []byte) {
+	file := f.files[i]
+	_, _ = file.text.Write(text) // a bufio.Writer keeps its error for Flush
+	f.lengths[file.name] += int64(len(text))
+	f.sums[file.name] = crc32.Update(f.sums[file.name], castagnoli, text)
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Flush writes what Reject holds back.
 func (f *Folder) Flush() error {
-	if f.lines == nil {
-		return f.failed
-	}
-	err := f.lines.Flush()
-	for _, w := range f.raw {
-		if w != nil {
-			err = errors.Join(err, w.Flush())
+	var err error
+	for _, file := range f.files {
+		if file != nil {
+			err = errors.Join(err, file.text.Flush())
 		}
 	}
 	if err != nil {
@@ -314,14 +323,10 @@ func (f *Folder) WriteSummary(summary any) error {
 // Close flushes and syncs the rejects.
 func (f *Folder) Close() error {
 	err := f.Flush()
-	if f.reasons != nil {
-		err = errors.Join(err, f.reasons.Sync(), f.reasons.Close())
-		f.reasons = nil
-	}
-	for i, file := range f.rejects {
-		if file != nil {
+	for _, file := range f.files {
+		if file != nil && file.File != nil {
 			err = errors.Join(err, file.Sync(), file.Close())
-			f.rejects[i] = nil
+			file.File = nil
 		}
 	}
 	return err

@@ -1,7 +1,6 @@
 package rundir
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -25,28 +24,19 @@ type Kept struct {
 // user has changed is kept under another name, and is one of the run's RejectsFiles; one that counts for nothing, made after
 // the last checkpoint or by the user, is kept under another name too. Files of other names are the user's.
 func Reopen(path string, headers []Header, kept Kept) (*Folder, error) {
-	f := &Folder{Path: path, headers: headers, lengths: map[string]int64{}, sums: map[string]uint32{}}
+	f := newFolder(path, headers)
 	maps.Copy(f.lengths, kept.Lengths)
-	f.rejects = make([]*os.File, len(headers))
-	f.raw = make([]*bufio.Writer, len(headers))
 	if err := f.setAside(kept.Sums); err != nil {
 		return nil, fmt.Errorf("resume run folder %s: %w", path, err)
 	}
-	for i := range headers {
+	for i := range f.files {
 		file, err := f.cutBack(f.rejectsPath(i))
 		if err != nil {
 			return nil, err
 		}
 		if file != nil {
-			f.rejects[i], f.raw[i] = file, bufio.NewWriter(file)
+			f.files[i] = f.opened(i, file)
 		}
-	}
-	file, err := f.cutBack(filepath.Join(path, ReasonsFile))
-	if err != nil {
-		return nil, err
-	}
-	if file != nil {
-		f.reasons, f.lines = file, bufio.NewWriter(file)
 	}
 	return f, f.WriteSummary(map[string]string{"state": "running"})
 }
@@ -188,9 +178,9 @@ func (f *Folder) Kept() Kept { return Kept{maps.Clone(f.lengths), maps.Clone(f.s
 
 // Files returns the open files of rejects: what Lengths counts is safe from a crash once they are synced.
 func (f *Folder) Files() (all []*os.File) {
-	for _, file := range append([]*os.File{f.reasons}, f.rejects...) {
-		if file != nil {
-			all = append(all, file)
+	for _, file := range f.files {
+		if file != nil && file.File != nil {
+			all = append(all, file.File)
 		}
 	}
 	return all
