@@ -364,14 +364,6 @@ func (o *resumePoint) rereads(planned *plan.Plan) (names []string) {
 	return names
 }
 
-// resumed says what the attempt resumes from.
-func (r *Report) resumed() Resumed {
-	return Resumed{
-		RunDir: r.RunDir, Attempt: r.Attempts, Read: r.Read, Final: r.final(),
-		Written: r.Written, BytesRead: r.BytesRead, Since: r.FirstStarted,
-	}
-}
-
 // counter returns a counter of the attempt before, 0 if there was none.
 func (o *resumePoint) counter(name string) int64 {
 	if o.snapshot == nil {

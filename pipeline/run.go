@@ -224,9 +224,11 @@ func (a *attempt) beginReport() {
 // announce tells whoever watches what is about to be loaded.
 func (a *attempt) announce() {
 	if a.from.snapshot != nil && a.cfg.Resume.OnResume != nil {
-		r := a.report.resumed()
-		r.Rereads = a.from.rereads(a.planned)
-		a.cfg.Resume.OnResume(r)
+		r := a.report
+		a.cfg.Resume.OnResume(Resumed{
+			RunDir: r.RunDir, Attempt: r.Attempts, Read: r.Read, Final: r.final(), Written: r.Written, BytesRead: r.BytesRead,
+			Since: r.FirstStarted, Rereads: a.from.rereads(a.planned),
+		})
 	}
 	a.planned.Notes = append(a.planned.Notes, a.cfg.Resume.Notes...)
 	a.cfg.Watch.Progress.BytesTotal.Store(a.planned.Bytes)

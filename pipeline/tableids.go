@@ -96,7 +96,13 @@ func (o *resumePoint) makeTable(planned *plan.Plan, admin *client.Admin, report 
 		return err
 	}
 	if made && len(planned.Bounds) > 0 {
-		report.PreSplit = preSplit(planned, admin, refused)
+		// It matters for the report alone: rows follow the partitions that are there.
+		report.PreSplit = &ReportPreSplit{Ranges: len(planned.Bounds) + 1, Heard: 1}
+		if refused != nil {
+			report.PreSplit.Refused = refused.Error()
+		} else if bounds, err := admin.Splits(t.Name); err == nil {
+			report.PreSplit.Heard = len(bounds) + 1
+		}
 	}
 	if made {
 		o.ids.noteMade(t.Name)

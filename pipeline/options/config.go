@@ -30,7 +30,7 @@ func Config(asked *Request) (cfg pipeline.Config, err error) {
 	if r.VersionColumn != "" {
 		cfg.Target.Define.MaxDeviation = table.AnyAge
 	}
-	cfg.Write.Marks = r.marks()
+	cfg.Write.Marks = pipeline.Marks{ReturnedKeys: r.ReturnedKeys, Column: r.MarkColumn, LookFirst: r.LookFirst, AtLeastOnce: r.AtLeastOnce}
 	cfg.Write.Concurrency, cfg.Write.RetryFor, cfg.Write.Settle = r.Concurrency, r.RetryFor, r.Settle
 	if err := checkNumbers(&r, &cfg); err != nil {
 		return cfg, err
