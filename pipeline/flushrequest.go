@@ -15,10 +15,7 @@ func NewFlushRequest() *FlushRequest { return &FlushRequest{begun: make(chan str
 // Begin makes the load send at once until End.
 func (h *FlushRequest) Begin() {
 	h.waiting.Add(1)
-	select {
-	case h.begun <- struct{}{}:
-	default:
-	}
+	offer(h.begun, struct{}{})
 }
 
 // End ends what Begin began.

@@ -282,9 +282,9 @@ func (s *lanes) lastError() (text string) {
 	return text
 }
 
-// from shows the first key value of a lane's partition, "" if it has none.
-func (s *lanes) from(i int) string {
-	if v, ok := s.partitions.LowerValue(i); ok {
+// firstKey shows the first key value of a partition, "" if it has none.
+func firstKey(m *partitioner.Map, i int) string {
+	if v, ok := m.LowerValue(i); ok {
 		return plan.ShowKey(v)
 	}
 	return ""
@@ -299,14 +299,9 @@ func (s *lanes) name(i int) string {
 	if t := s.partitions.Table(i); t != "" {
 		of = " of table " + t
 	}
-	from, to := "the first key", "the last key"
-	if v, ok := s.partitions.LowerValue(i); ok {
-		from = plan.ShowKey(v)
-	}
+	from, to := cmp.Or(firstKey(s.partitions, i), "the first key"), "the last key"
 	if i+1 < s.partitions.Len() {
-		if v, ok := s.partitions.LowerValue(i + 1); ok {
-			to = plan.ShowKey(v)
-		}
+		to = cmp.Or(firstKey(s.partitions, i+1), to)
 	}
 	return of + " of the partition from " + from + " to " + to
 }

@@ -96,9 +96,12 @@ func (s *partitionPoller) note(exact bool, err error) {
 }
 
 // stop stops the load; the first error counts.
-func (s *partitionPoller) stop(err error) {
+func (s *partitionPoller) stop(err error) { offer(s.fatal, err) }
+
+// offer sends where there is room.
+func offer[T any](to chan<- T, v T) {
 	select {
-	case s.fatal <- err:
+	case to <- v:
 	default:
 	}
 }
@@ -149,12 +152,7 @@ func (s *partitionPoller) end() {
 }
 
 // ask asks for a new reading soon.
-func (s *partitionPoller) ask() {
-	select {
-	case s.asked <- struct{}{}:
-	default:
-	}
-}
+func (s *partitionPoller) ask() { offer(s.asked, struct{}{}) }
 
 // run reads the map every now and then and when it is asked to, until ctx ends. It looks soon in the beginning: a table is
 // often split when the first rows come.

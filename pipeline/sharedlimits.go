@@ -12,9 +12,9 @@ import (
 // own workers and lanes; before a batch leaves, it takes its part here. It is safe for concurrent use.
 type SharedLimits struct {
 	mu       sync.Mutex
-	rows     *sharedRate // nil without a limit
-	units    *sharedRate
-	bytes    *sharedRate
+	rows     sharedRate
+	units    sharedRate
+	bytes    sharedRate
 	requests int // in flight at most; 0 sets no limit
 	inFlight int
 	loads    []*share
@@ -40,23 +40,19 @@ func (l *SharedLimits) join() *share {
 // sharedRate is a rate that loads share. The bucket spreads what is sent over the second; it lets its burst pass beside the rate, so what
 // was sent in the last second counts too.
 type sharedRate struct {
-	*ratelimit.Bucket
-	times []time.Time // of the last second, with how much was sent
-	much  []float64
-	sum   float64
+	*ratelimit.Bucket             // nil without a limit
+	times             []time.Time // of the last second, with how much was sent
+	much              []float64
+	sum               float64
 }
 
-func newSharedRate(rate float64) *sharedRate {
-	b := ratelimit.NewBucket(rate, ceilingBurst)
-	if b == nil {
-		return nil
-	}
-	return &sharedRate{Bucket: b}
+func newSharedRate(rate float64) sharedRate {
+	return sharedRate{Bucket: ratelimit.NewBucket(rate, ceilingBurst)}
 }
 
 // wait returns the time until the next batch may be sent.
 func (r *sharedRate) wait(now time.Time) time.Duration {
-	if r == nil {
+	if r.Bucket == nil {
 		return 0
 	}
 	n := 0
@@ -77,19 +73,11 @@ func (r *sharedRate) wait(now time.Time) time.Duration {
 }
 
 func (r *sharedRate) take(now time.Time, n float64) {
-	if r == nil {
+	if r.Bucket == nil {
 		return
 	}
 	r.Take(now, n)
 	r.times, r.much, r.sum = append(r.times, now), append(r.much, n), r.sum+n
-}
-
-// rate is how much may be sent in a second, 0 without a limit.
-func (r *sharedRate) rate() float64 {
-	if r == nil {
-		return 0
-	}
-	return r.Rate()
 }
 
 // share is the part of one load in shared limits. Its methods are called by the load's dispatcher; the nil share limits nothing.
@@ -191,10 +179,7 @@ func (l *SharedLimits) wakeNext() {
 		}
 	}
 	if next != nil {
-		select {
-		case next.freed <- struct{}{}:
-		default:
-		}
+		offer(next.freed, struct{}{})
 	}
 }
 
@@ -230,5 +215,5 @@ func (s *share) rates() (rows, units, bytes float64) {
 	if s == nil {
 		return 0, 0, 0
 	}
-	return s.of.rows.rate(), s.of.units.rate(), s.of.bytes.rate()
+	return s.of.rows.Rate(), s.of.units.Rate(), s.of.bytes.Rate()
 }

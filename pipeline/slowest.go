@@ -97,6 +97,6 @@ func (s *lanes) slowest(elapsed time.Duration) *ReportSlowest {
 	if top.waiting < slowestLeast || top.waiting.Seconds() < slowestShare*elapsed.Seconds() || top.waiting < slowestRatio*others {
 		return nil
 	}
-	return &ReportSlowest{Partition: top.index, Table: top.table, From: s.from(top.index), Rows: top.written, Waiting: top.waiting.Seconds(),
+	return &ReportSlowest{Partition: top.index, Table: top.table, From: firstKey(s.partitions, top.index), Rows: top.written, Waiting: top.waiting.Seconds(),
 		OthersWaiting: others.Seconds(), Throttled: top.throttled, Unavailable: top.unavailable}
 }

@@ -171,7 +171,7 @@ func (s *lanes) state() []StateLane {
 	all := make([]StateLane, 0, len(s.all))
 	for i, l := range s.all {
 		lane := StateLane{
-			Partition: i, Table: l.table, From: s.from(i), Rate: l.pacer.Rate(), Pace: l.pacer.State(), Queued: l.queue.Ready(), Spilled: l.queue.More(),
+			Partition: i, Table: l.table, From: firstKey(s.partitions, i), Rate: l.pacer.Rate(), Pace: l.pacer.State(), Queued: l.queue.Ready(), Spilled: l.queue.More(),
 			Retrying: s.cutter.Held(i), InFlight: l.inFlight, Final: l.written, Throttled: l.throttled, Unavailable: l.unavailable,
 			Down: l.down,
 		}

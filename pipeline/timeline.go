@@ -8,7 +8,6 @@ import (
 	"example.com/tsimport/internal/timeline"
 	"example.com/tsimport/partitioner"
 	"example.com/tsimport/pipeline/bottleneck"
-	"example.com/tsimport/pipeline/plan"
 )
 
 // The points that are kept of a load, however long it takes.
@@ -73,10 +72,7 @@ func newTimelineRecorder(report *Report, processors func() float64) *timelineRec
 // recut takes the lanes that there are from now on, and their partitions.
 func (r *timelineRecorder) recut(lanes []*lane, m *partitioner.Map) {
 	for i, l := range lanes {
-		shown := ""
-		if v, ok := m.LowerValue(i); ok {
-			shown = plan.ShowKey(v)
-		}
+		shown := firstKey(m, i)
 		if t := m.Table(i); t != "" {
 			shown = strings.TrimSpace(t + " " + shown)
 		}
