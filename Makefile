@@ -267,7 +267,7 @@ links:
 # them: with wrong files and failing services, too.
 nights:
 	$(GO) test ./jobs/knownfiles -run TestThirtyNights -count 1 -timeout 20m -v -night-rounds 20 -night-seed 1000
-	$(GO) test ./cmd/tsimport/commands -run '^TestNightsOfAJob$$' -count 1 -timeout 180m -v -night-seeds 200 -nights 60 -night-seed $(SEED)
+	$(GO) test ./cmd/tsimport/commands -run '^TestNightsOfAJob$$' -count 1 -timeout 300m -v -night-seeds 200 -nights 60 -night-seed $(SEED)
 	$(GO) test ./cmd/tsimport/commands -run '^TestNightsOfAJob$$' -count 1 -timeout 60m -v -nights 365 -night-seed $(SEED)
 
 # One load by many processes: 5,000 random jobs over a simulated store, with deaths between any two acts and processes that continue after their
