@@ -2,12 +2,14 @@ package input
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -384,6 +386,31 @@ func TestAStreamOfUnknownSizeThatIsCutBeforeItsFirstByteIsAskedForAgain(t *testi
 	wantText(t, &i, text)
 	if n := s.requests.Load(); n != 5 {
 		t.Errorf("%d requests", n)
+	}
+}
+
+// An address of https at a server of http, or the other way round, is asked once: it stays wrong.
+func TestTheOtherSchemeIsNotAPassingFault(t *testing.T) {
+	page := http.NotFoundHandler()
+	plain, secure := httptest.NewServer(page), httptest.NewTLSServer(page)
+	defer plain.Close()
+	defer secure.Close()
+	for _, at := range []string{"https" + strings.TrimPrefix(plain.URL, "http"), "http" + strings.TrimPrefix(secure.URL, "https")} {
+		_, err := http.Get(at + "/a.csv")
+		if err == nil {
+			continue // the server says 400
+		}
+		if again(err) || Passing(err) {
+			t.Errorf("%s: %v is repeated", at, err)
+		}
+	}
+	for text, other := range map[string]bool{`malformed HTTP response "\x15\x03\x01"`: true, `malformed HTTP response "SSH-2.0"`: false} {
+		if err := errors.New(text); again(err) == other {
+			t.Errorf("%v: %v", err, !other)
+		}
+	}
+	if err := (&url.Error{Err: tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}}); again(err) {
+		t.Errorf("%v is repeated", err)
 	}
 }
 

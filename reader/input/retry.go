@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"example.com/tsimport/internal/objectstore"
@@ -89,6 +90,13 @@ type unusable struct{ error }
 
 func (u unusable) Unwrap() error { return u.error }
 
+// otherScheme reports whether a server that speaks TLS was asked by http, or the other way round. Of some net/http has but
+// a text.
+func otherScheme(err error) bool {
+	return errors.As(err, new(tls.RecordHeaderError)) ||
+		strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") || strings.Contains(err.Error(), `malformed HTTP response "\x15\x03`)
+}
+
 // again reports whether another attempt may do better. What is not known to last counts as passing: errors of broken
 // connections have many types, and of HTTP/2 unexported ones.
 func again(err error) bool {
@@ -106,7 +114,8 @@ func again(err error) bool {
 	)
 	switch {
 	case errors.As(err, &lasting), errors.Is(err, ErrChanged),
-		errors.As(err, &verification), errors.As(err, &authority), errors.As(err, &host), errors.As(err, &invalid):
+		errors.As(err, &verification), errors.As(err, &authority), errors.As(err, &host), errors.As(err, &invalid),
+		otherScheme(err):
 		return false
 	case errors.As(err, &dns):
 		return !dns.IsNotFound

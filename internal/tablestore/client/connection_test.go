@@ -531,7 +531,20 @@ func TestAnEndpointOfTheOtherSchemeIsNotAPassingFault(t *testing.T) {
 	plain, secure := httptest.NewServer(nothing), httptest.NewTLSServer(nothing)
 	defer plain.Close()
 	defer secure.Close()
-	for _, endpoint := range []string{"https" + strings.TrimPrefix(plain.URL, "http"), "http" + strings.TrimPrefix(secure.URL, "https")} {
+	rude, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer rude.Close()
+	go func() {
+		for {
+			c, err := rude.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte("<html>bad request</html>"))
+			_ = c.Close()
+		}
+	}()
+	for _, endpoint := range []string{"https://" + rude.Addr().String(), "https" + strings.TrimPrefix(plain.URL, "http"), "http" + strings.TrimPrefix(secure.URL, "https")} {
 		a := admin(t, Target{Endpoint: endpoint, Instance: "i", Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "a", AccessKeySecret: "b"}})
 		_, err := a.Describe("t")
 		if !WrongScheme(err) || !strings.Contains(err.Error(), "https://") {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -297,18 +298,17 @@ func WrongScheme(err error) bool {
 		return isPage(ots) && ots.HttpStatusCode == http.StatusBadRequest && strings.Contains(ots.Message, "HTTPS")
 	}
 	for ; err != nil; err = errors.Unwrap(err) { // Describe has other words for it
-		if text := err.Error(); strings.Contains(text, plainToTLS) || strings.Contains(text, tlsToPlain) {
+		if slices.ContainsFunc(otherScheme, func(text string) bool { return strings.Contains(err.Error(), text) }) {
 			return true
 		}
 	}
 	return false
 }
 
-// What net/http says of an answer that is TLS's alert, and of one that is not TLS's.
-const (
-	plainToTLS = "malformed HTTP response \"\\x15\\x03"
-	tlsToPlain = "server gave HTTP response to HTTPS client"
-)
+// otherScheme is what net/http says of an answer that is TLS's alert, and of those that are not TLS's.
+var otherScheme = []string{
+	"malformed HTTP response \"\\x15\\x03", "server gave HTTP response to HTTPS client", "first record does not look like a TLS handshake",
+}
 
 // isPage reports whether an answer is not one of Tablestore, but a page.
 func isPage(ots *tablestore.OtsError) bool {

@@ -298,7 +298,7 @@ func (a *Admin) tryFor(most time.Duration, op func() error) error {
 // mayBeDown reports whether an endpoint that has never answered may do so when it is tried again. A connection that has never
 // worked is a wrong endpoint more often than a passing fault, so only who has time tries it again for long.
 func (a *Admin) mayBeDown(err error, attempt int) bool {
-	if untrusted(err) {
+	if untrusted(err) || WrongScheme(err) {
 		return false
 	}
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
