@@ -240,6 +240,7 @@ typos:
 # The page of error codes, made from their catalogue.
 errors:
 	$(GO) test ./internal/errorcodes -run '^TestThePageOfErrors' -count 1 -update
+	$(GO) test ./cmd/tsimport/commands -run '^TestThePageOfEndings' -count 1 -update-endings
 
 # How large the tree is, by rooms and commands; with BASE=COMMIT, beside the difference to a commit.
 size:

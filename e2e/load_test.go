@@ -113,7 +113,9 @@ func TestALoadDoesNotStopForSignalsThatItWasToldToIgnore(t *testing.T) {
 func TestAKilledLoadLosesNoAcknowledgedRow(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	r, in := p.piped(p.command(append([]string{"load", "-"}, ofCards...)...))
+	const success = "# TYPE tsimport_last_run_success_timestamp_seconds gauge\ntsimport_last_run_success_timestamp_seconds{command=\"load\",load=\"\",table=\"t\"} 7\n"
+	p.write("m.prom", success)
+	r, in := p.piped(p.command(append([]string{"load", "-", "--metrics-file", "m.prom"}, ofCards...)...))
 	go bench.StudentCards{Rows: 40_000}.WriteCSV(t.Context(), in) // the kill may break the pipe
 	written := r.says(`([1-9][\d,]*) rows, \d`, 1)[1]
 	r.kill()
@@ -121,6 +123,9 @@ func TestAKilledLoadLosesNoAcknowledgedRow(t *testing.T) {
 	must(t, err)
 	if n := strings.Count(p.output("export", "--store", "store", "--table", "t"), "\n") - 1; n < atLeast {
 		t.Errorf("%d rows after the kill, %d were written", n, atLeast)
+	}
+	if text, err := os.ReadFile(p.path("m.prom")); err != nil || string(text) != success {
+		t.Errorf("metrics after the kill: %v\n%s", err, text)
 	}
 }
 

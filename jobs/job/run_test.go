@@ -165,3 +165,16 @@ func TestALoadThatHasBegunIsNotChangedUnderway(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestALoadTakesAsLongAsItsLastAttempt(t *testing.T) {
+	monday := time.Date(2026, 11, 23, 4, 0, 0, 0, time.UTC)
+	tuesday := monday.Add(24 * time.Hour)
+	for _, c := range []struct {
+		resumed, ended time.Time
+		want           time.Duration
+	}{{time.Time{}, monday.Add(time.Minute), time.Minute}, {tuesday, tuesday.Add(time.Second), time.Second}} {
+		if got := (&State{Started: monday, Resumed: c.resumed, Ended: c.ended}).Took(); got != c.want {
+			t.Errorf("%v, want %v", got, c.want)
+		}
+	}
+}

@@ -154,12 +154,6 @@ func (a arguments) Slice() []string { return slices.Clone(a) }
 
 // perform does a command that was not typed, and tells how it ends.
 func perform(c *call) error {
-	if err := checkEnding(c); err != nil {
-		return err
-	}
-	if err := c.interrupts.limit(c.Duration("timeout")); err != nil {
-		return err
-	}
 	return told(c, c.Command.Name, func(c *call) error {
 		switch c.Command.Name {
 		case job.Load:

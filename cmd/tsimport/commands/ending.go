@@ -1,7 +1,9 @@
 package commands
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -12,6 +14,7 @@ import (
 
 	"example.com/tsimport/internal/atomicfile"
 	"example.com/tsimport/internal/exitcode"
+	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/runmetrics"
 	"example.com/tsimport/internal/tablestore/client"
 	"example.com/tsimport/internal/words"
@@ -24,6 +27,7 @@ import (
 type ending struct {
 	table, runDir string
 	load          string // the job's name, of a job
+	said          string // how far it came, and the first reason
 	bad           int64  // inputs that were set aside
 	rows          []runmetrics.Rows
 	loads         []runmetrics.Run // of a job
@@ -82,15 +86,28 @@ func checkEnding(c *call) error {
 	return nil
 }
 
-// told runs a command and tells how it ended.
+// told runs a command for as long as it may take and tells how it ended.
 func told(c *call, command string, action func(*call) error) error {
-	e, began := &ending{table: tableGiven(c)}, time.Now()
-	c.in.ending = e
-	err := profiled(c, action)
-	run := runmetrics.Run{Command: command, Table: e.table, Load: e.load, Ended: time.Now(), Took: time.Since(began), ExitCode: exitcode.Of(err), Rows: e.rows, BadInputs: e.bad}
-	if c.show.log != nil && !c.Bool("quiet") {
-		logEnding(c.show, &run, e.runDir)
+	if err := checkEnding(c); err != nil {
+		return err
 	}
+	e, began := c.in.ending, time.Now()
+	if e == nil {
+		e = new(ending)
+		c.in.ending = e
+	}
+	err := c.interrupts.limit(c.Duration("timeout"))
+	if err == nil {
+		err = c.interrupts.codeOf(profiled(c, action))
+	}
+	run := runmetrics.Run{
+		Command: command, Table: cmp.Or(tableGiven(c), e.table), Load: e.load, Ended: time.Now(),
+		Took: time.Since(began), ExitCode: exitcode.Of(err), Rows: e.rows, BadInputs: e.bad,
+	}
+	if c.show.log != nil && !c.Bool("quiet") && c.in.task == nil {
+		e.log(c.show, &run)
+	}
+	err = e.lastLine(err, &run)
 	if c.in.session != nil || command == "run" && c.Bool("plan") {
 		return err // the job tells of all its loads; a plan has nothing to tell
 	}
@@ -112,21 +129,60 @@ func tableGiven(c *call) string {
 	return c.String("table")
 }
 
-// logEnding logs the summary of a command.
-func logEnding(show *display, r *runmetrics.Run, runDir string) {
+// lastLine is the error of a command that ends with a code other than 0, as it is shown: the cause, how far it came, and
+// its folder.
+func (e *ending) lastLine(err error, r *runmetrics.Run) error {
+	exit := new(exitError)
+	switch found := errors.As(err, &exit); {
+	case err == nil, r.ExitCode == exitcode.Pipe, found && exit.fields != nil: // of a load that did the command's work
+		return err
+	case found:
+		err = exit.err
+	}
+	text := e.said
+	if err != nil {
+		text = strings.Trim(err.Error()+"; "+e.said, "; ")
+	}
+	if text == "" {
+		text = fmt.Sprintf("ended with exit code %d; see tsimport errors %d", r.ExitCode, r.ExitCode)
+	}
+	if _, gone := os.Stat(e.runDir); e.runDir != "" && (gone == nil || jobdir.IsAddress(e.runDir)) {
+		text += "; see " + e.runDir
+	}
+	return &exitError{code: r.ExitCode, err: &saidError{err, text}, fields: e.fields(r)}
+}
+
+// saidError is an error with the words for its user.
+type saidError struct {
+	error
+	text string
+}
+
+func (e *saidError) Error() string { return e.text }
+func (e *saidError) Unwrap() error { return e.error }
+
+// fields are those of the end of a command in the log.
+func (e *ending) fields(r *runmetrics.Run) []slog.Attr {
 	fields := []slog.Attr{slog.Int("exit_code", r.ExitCode), slog.Float64("seconds", r.Took.Seconds())}
 	if r.Table != "" {
 		fields = append(fields, slog.String("table", r.Table))
 	}
-	if runDir != "" {
-		fields = append(fields, slog.String("run_dir", runDir))
+	if e.runDir != "" {
+		fields = append(fields, slog.String("run_dir", e.runDir))
 	}
 	if r.BadInputs > 0 {
 		fields = append(fields, slog.Int64("bad_inputs", r.BadInputs))
 	}
-	var text []string
 	for _, n := range r.Rows {
 		fields = append(fields, slog.Int64(n.Outcome, n.N))
+	}
+	return fields
+}
+
+// log logs the summary of a command.
+func (e *ending) log(show *display, r *runmetrics.Run) {
+	var text []string
+	for _, n := range r.Rows {
 		if n.N > 0 {
 			text = append(text, words.Grouped(n.N)+" "+strings.ReplaceAll(n.Outcome, "_", " "))
 		}
@@ -135,5 +191,5 @@ func logEnding(show *display, r *runmetrics.Run, runDir string) {
 	if len(text) > 0 {
 		said += ": " + strings.Join(text, ", ")
 	}
-	show.event(slog.LevelInfo, eventSummary, said, fields...)
+	show.event(slog.LevelInfo, eventSummary, said, e.fields(r)...)
 }

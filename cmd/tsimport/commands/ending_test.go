@@ -43,3 +43,25 @@ func TestMetricsOfHowCommandsEnded(t *testing.T) {
 		}
 	}
 }
+
+func TestALoadThatFailedAndIsThenHeldHasNotSucceeded(t *testing.T) {
+	t.Chdir(t.TempDir())
+	put(t, "job.yaml", "version: 1\nloads:\n  one: {from: [a.csv], pk: [id], only-new: true}\n  two: {after: [one], from: [none.csv], pk: [id]}\n")
+	put(t, "a.csv", "id,n\n1,2\n")
+	for _, says := range []string{"; load two: ", "; load one: "} {
+		var said bytes.Buffer
+		if code := Run(strings.Fields("tsimport run job.yaml --quiet --metrics-file m.prom"), io.Discard, &said); code != 2 || !strings.Contains(said.String(), says) {
+			t.Fatalf("exit code %d, want %q\n%s", code, says, said.String())
+		}
+		if err := os.Remove("a.csv"); says == "; load two: " && err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile("m.prom")
+	must(t, err)
+	for _, metric := range []string{"success_timestamp_seconds", "exit_code"} {
+		if strings.Contains(string(text), metric+`{command="load",load="two",table="two"}`) {
+			t.Errorf("it was not reached\n%s", text)
+		}
+	}
+}

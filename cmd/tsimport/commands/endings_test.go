@@ -3,104 +3,423 @@ package commands
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
+	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
+	"log"
+	"net"
 	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
+
+	"example.com/tsimport/engine/faults"
+	"example.com/tsimport/engine/server"
+	"example.com/tsimport/internal/exitcode"
 )
 
-// endings are command lines and how they end, in a folder with the files of TestEveryEnding…. The first word says whose table it is.
-var endings = []struct {
-	line  string
-	code  int
-	table string
-	says  []string // in the one line that --quiet leaves
-}{
-	{"load good.csv --table t --pk id --fresh", 0, "t", nil},
-	{"load bad.csv --table t --pk id:integer --fresh", 3, "t", []string{"3 read, 2 written, 1 rejected", "bad.csv:4", "tsimport-runs"}},
-	{"load bad.csv --table t --pk id:integer --fresh --max-errors 0", 4, "t", []string{"1 rejected", "bad.csv:4", "--max-errors"}},
-	{"load bad.csv --table t --pk id:integer --dry-run", 3, "t", []string{"dry run: 3 read, 2 would be written, 1 would be rejected", "bad.csv:4"}},
-	{"load none-*.csv --table t --pk id", 7, "t", []string{"none-*.csv"}},
-	{"load good.csv --table t --pk nothing", 2, "t", []string{"nothing"}},
-	{"load cut.csv.gz --table cut --pk id", 2, "cut", []string{"cut short"}},
-	{"sync good.csv --table t", 0, "t", nil},
-	{"sync bad.csv --table t", 3, "t", []string{"1 rejected", "bad.csv:4", "tsimport-runs"}},
-	{"sync good.csv --table nowhere", 2, "nowhere", []string{"nowhere"}},
-	{"copy t t2 --fresh", 0, "t2", nil},
-	{"copy nowhere t2", 2, "t2", []string{"nowhere"}},
-	{"verify good.csv --table t --pk id", 0, "t", nil},
-	{"verify other.csv --table t --pk id", 6, "t", nil},
-	{"verify good.csv --table nowhere --pk id", 2, "nowhere", []string{"nowhere"}},
-	{"export --table t -o out.csv", 0, "t", nil},
-	{"export --table nowhere -o out.csv", 2, "nowhere", []string{"nowhere"}},
-	{"export --table t -o folder/ --format csv", 2, "t", []string{"folder"}},
-	{"run good.yaml --fresh", 0, "", nil},
-	{"run bad.yaml --fresh", 3, "", []string{"one: finished: 3 read", "bad.csv:4", "job done: 2 of 2 loads done"}},
-	{"run limit.yaml --fresh", 4, "", []string{"two: ", "bad.csv:4", "job failed: 1 of 2 loads done"}},
-	{"run none.yaml --fresh", 7, "", []string{"two: ", "none-*.csv", "job failed: 1 of 2 loads done"}},
-	{"run broken.yaml", 2, "", []string{"broken.yaml"}},
+var updateEndings = flag.Bool("update-endings", false, "write the table of endings into docs/logs.md and docs/zh/logs.md")
+
+// wayToEnd is a row of the table of endings, which docs/logs.md has and TestEveryEndingIsSaidAndCounted makes happen.
+type wayToEnd struct {
+	why, zh string
+	code    int
+	service string // what the service does: refuses, is down, or is busy, to the first of whose requests a signal is sent
+	signal  os.Signal
+	says    string // in the last line, between bars
+	// cases are commands, each after what has to be there; ! is before what the service refuses. N is another number each time.
+	cases []endingCase
 }
 
-// TestEveryEndingIsSaidAndCounted runs each command that has metrics: with --quiet a code other than 0 says why in a line, and its metrics have
-// the table that the command line names and keep when it last succeeded.
+type endingCase struct{ do, says string }
+
+const (
+	begun   = "!load good.csv --table r --create --pk id --run-dir run-N; "
+	begun3  = "!load bad.csv --table r3 --create --pk id:integer --run-dir run-N; "
+	planned = "load good.csv --table w --create --pk id --job-dir job-N; "
+)
+
+// moving are commands that read or write rows until the service stops them.
+var moving = []endingCase{
+	{"load good.csv --table t --pk id --fresh --retry-for 1m", "0 written|see tsimport-runs"},
+	{"copy t c --create --fresh --retry-for 1m", "0 written|see tsimport-runs"},
+	{"sync other.csv --table t --fresh --settle 1ms --retry-for 1m", ""},
+	{"verify good.csv --table t --pk id --retry-for 1m", ""},
+	{"export --table t -o out-N.csv", ""},
+	{"run good.yaml --fresh --retry-for 1m", "0 of 2 loads done|load one: |see tsimport-runs"},
+	{begun + "resume run-N", "0 written|see run-N"},
+	{planned + "work --job-dir job-N", "see |job-N"},
+}
+
+var waysToEnd = []wayToEnd{
+	{why: "done", zh: "完成", cases: []endingCase{
+		{"load good.csv --table t --pk id --fresh", ""}, {"copy t c --create --fresh", ""}, {"sync good.csv --table t", ""}, {"verify good.csv --table t --pk id", ""},
+		{"export --table t -o out-N.csv", ""}, {"run good.yaml --fresh", ""}, {begun + "resume run-N", ""}, {planned + "work --job-dir job-N", ""},
+	}},
+	{why: "nothing is new", zh: "没有新内容", cases: []endingCase{
+		{"load good.csv --table new --create --pk id --only-new; load good.csv --table new --pk id --only-new", ""}, {"run new.yaml; run new.yaml", ""},
+	}},
+	{why: "done, rows were rejected", zh: "完成，有些行被拒绝", code: 3, says: "bad.csv:4", cases: []endingCase{
+		{"load bad.csv --table i --create --pk id:integer --fresh", "3 read, 2 written, 1 rejected|see tsimport-runs"}, {"sync bad.csv --table i", "see tsimport-runs"},
+		{"load bad.csv --table i --create --pk id:integer --fresh --dry-run", "2 would be written, 1 would be rejected"},
+		{"run bad.yaml --fresh", "job done: 2 of 2 loads done|load one: finished: 3 read|see tsimport-runs"},
+		{begun3 + "resume run-N", "3 read, 2 written|see run-N"},
+		{"load bad.csv --table w3 --create --pk id:integer --job-dir job-N; work --job-dir job-N", "3 read, 2 written|job-N"},
+	}},
+	{why: "done, inputs were set aside", zh: "完成，有些输入被搁置", code: 3, says: "cut.csv.gz|1 input set aside|see tsimport-runs", cases: []endingCase{
+		{"load good.csv cut.csv.gz --table aside_N --create --pk id --only-new", ""}, {"run aside.yaml --fresh", "load one: "},
+	}},
+	{why: "the error limit", zh: "超过错误上限", code: 4, says: "1 rejected|bad.csv:4", cases: []endingCase{
+		{"load bad.csv --table i --create --pk id:integer --fresh --max-errors 0", "--max-errors|see tsimport-runs"}, {"run limit.yaml --fresh", "job failed: 1 of 2 loads done|load two: "},
+		{"sync bad.csv --table i --max-errors 0", "see tsimport-runs"},
+	}},
+	{why: "bad usage", zh: "用法错误", code: 2, cases: []endingCase{
+		{"load good.csv --table t --pk nothing", "nothing"}, {"copy nowhere c", "nowhere"}, {"sync good.csv --table nowhere", "nowhere"},
+		{"verify good.csv --table nowhere --pk id", "nowhere"}, {"export --table nowhere -o out.csv", "nowhere"}, {"run broken.yaml", "broken.yaml"},
+		{"resume nowhere", "nowhere"}, {"work --job-dir nowhere", "nowhere"}, {"load good.csv --table t --pk id --timeout -1s", "--timeout"},
+		{"load good.csv --table t --pk id --run-dir good.csv/x", "--run-dir"}, {"run good.yaml --run-dir good.csv/x", "--run-dir"},
+	}},
+	{why: "an input that is not what it should be", zh: "输入不符合所述", code: 2, says: "cut.csv.gz|cut short", cases: []endingCase{
+		{"load cut.csv.gz --table cut --create --pk id --fresh", "read|see tsimport-runs"}, {"sync cut.csv.gz --table t", ""}, {"verify cut.csv.gz --table t --pk id", ""},
+		{"run cut.yaml --fresh", "load two: "}, {"load cut.csv.gz --table cut --create --pk id --job-dir job-N; work --job-dir job-N", "job-N"},
+	}},
+	{why: "refused by the service", zh: "被服务拒绝", code: 5, service: "refuses", says: "OTSNoPermissionAccess", cases: moving},
+	{why: "the service is down", zh: "服务不可用", code: 1, service: "is down", says: "cannot connect", cases: []endingCase{
+		{"load good.csv --table t --pk id --fresh --retry-for 1ms", ""}, {"copy t c --create --fresh --retry-for 1ms", ""}, {"sync other.csv --table t --fresh --settle 1ms --retry-for 1ms", ""},
+		{"verify good.csv --table t --pk id --retry-for 1ms", ""}, {"export --table t -o out-N.csv", ""}, {"run good.yaml --fresh --retry-for 1ms", "0 of 2 loads done|load one: "},
+	}},
+	{why: "the service is busy for longer than `--retry-for`", zh: "服务繁忙的时间超过 `--retry-for`", code: 1, service: "is busy", says: "OTSServerBusy", cases: []endingCase{
+		{"load good.csv --table t --pk id --fresh --retry-for 1ms", "0 written|see tsimport-runs"}, {"copy t c --create --fresh --retry-for 1ms", "0 written|see tsimport-runs"},
+		{"run good.yaml --fresh --retry-for 1ms", "load one: "}, {strings.Replace(begun, "--pk", "--retry-for 1ms --pk", 1) + "resume run-N", "see run-N"},
+		{strings.Replace(planned, "--pk", "--retry-for 1ms --pk", 1) + "work --job-dir job-N", "job-N"},
+	}},
+	{why: "differences", zh: "有差异", code: 6, cases: []endingCase{{"verify other.csv --table t --pk id", "1 equal, 0 missing, 1 different|the first: different|other.csv, record 2"}}},
+	{why: "no input", zh: "没有输入", code: 7, says: "none-*.csv", cases: []endingCase{
+		{"load none-*.csv --table t --pk id", ""}, {"sync none-*.csv --table t", ""}, {"verify none-*.csv --table t --pk id", ""},
+		{"run none.yaml --fresh", "job failed: 1 of 2 loads done|load two: "},
+	}},
+	{why: "nothing is new, with `--fail-if-nothing-new`", zh: "没有新内容，使用 `--fail-if-nothing-new`", code: 7, says: "new", cases: []endingCase{
+		{"load good.csv --table new --pk id --only-new --fail-if-nothing-new", ""},
+	}},
+	{why: "Ctrl-C (SIGINT)", zh: "Ctrl-C（SIGINT）", code: 130, service: "is busy", signal: os.Interrupt, says: "stopped by interrupt", cases: moving},
+	{why: "SIGTERM", zh: "SIGTERM", code: 143, service: "is busy", signal: syscall.SIGTERM, says: "stopped by terminated", cases: moving},
+	{why: "SIGHUP", zh: "SIGHUP", code: 129, service: "is busy", signal: syscall.SIGHUP, says: "stopped by hangup", cases: moving},
+	{why: "a second signal, where the first waits for requests", zh: "第二个信号，第一个还在等待请求", code: 143, service: "hangs", signal: syscall.SIGTERM, says: "stopped by terminated",
+		cases: []endingCase{moving[0], moving[1], moving[5], moving[6]}},
+	{why: "`--timeout`", zh: "`--timeout`", code: 1, service: "is busy", says: "stopped by --timeout 50ms", cases: []endingCase{
+		{"load good.csv --table t --pk id --fresh --timeout 50ms", ""}, {"copy t c --create --fresh --timeout 50ms", ""}, {"sync other.csv --table t --fresh --settle 1ms --timeout 50ms", ""},
+		{"verify good.csv --table t --pk id --timeout 50ms", ""}, {"export --table t -o out-N.csv --timeout 50ms", ""}, {"run good.yaml --fresh --timeout 50ms", ""},
+		{planned + "work --job-dir job-N --timeout 50ms", ""},
+	}},
+	{why: "killed (SIGKILL, no memory)", zh: "被杀死（SIGKILL，内存不足）", code: killed}, // e2e: TestAKilledLoadLosesNoAcknowledgedRow
+}
+
+const killed = 137
+
+// TestThePageOfEndings compares the tables of the pages, which make errors writes.
+func TestThePageOfEndings(t *testing.T) {
+	for language, page := range []string{"docs/logs.md", "docs/zh/logs.md"} {
+		name := filepath.Join("..", "..", "..", page)
+		text, err := os.ReadFile(name)
+		must(t, err)
+		head := []string{"| why a command ends | exit code | its last line | events | last success | commands |\n", "| 命令结束的原因 | 退出码 | 最后一行 | 事件 | 最近一次成功的时间 | 命令 |\n"}[language]
+		before, rest, found := strings.Cut(string(text), head)
+		_, after, _ := strings.Cut(rest, "\n\n")
+		if !found {
+			t.Fatalf("%s has no table of endings", page)
+		}
+		var want strings.Builder
+		want.WriteString(before + head + "|---|---|---|---|---|---|\n")
+		for _, w := range waysToEnd {
+			want.WriteString(w.row(language))
+		}
+		want.WriteString("\n" + after)
+		if *updateEndings {
+			put(t, name, want.String())
+		} else if want.String() != string(text) {
+			t.Errorf("%s is not what the table says; make errors writes it", page)
+		}
+	}
+}
+
+// row is the row of a page, in English or Chinese.
+func (w *wayToEnd) row(language int) string {
+	all := [][2]string{{"none", "无"}, {"the cause", "原因"}, {"cause, counts, folder", "原因、行数、目录"}, {"counts, the first difference", "行数、第一处差异"}}
+	line, events, success := all[1], "`summary`, `error`", [2]string{"kept", "保留"}
+	var commands []string
+	for _, c := range w.cases {
+		steps := strings.Split(c.do, "; ")
+		command, _, _ := strings.Cut(steps[len(steps)-1], " ")
+		if !slices.Contains(commands, "`"+command+"`") {
+			commands = append(commands, "`"+command+"`")
+		}
+		if strings.Contains(c.says+w.says, "see ") {
+			line = all[2]
+		}
+	}
+	switch w.code {
+	case 0:
+		line, events, success = all[0], "`summary`", [2]string{"set", "更新"}
+	case exitcode.Differences:
+		line = all[3]
+	case killed:
+		line, events = all[0], all[0][language]
+	}
+	of := strings.Join(commands, []string{", ", "、"}[language])
+	if len(commands) == 8 || len(commands) == 0 {
+		of = []string{"all", "全部"}[language]
+	}
+	return fmt.Sprintf("| %s | `%d` | %s | %s | %s | %s |\n", [2]string{w.why, w.zh}[language], w.code, line[language], events, success[language], of)
+}
+
+// TestEveryEndingIsSaidAndCounted ends each command in each way, with --quiet, without, and with a log of JSON: a code other than 0 says why in the last
+// line, and its metrics have the table that the command line names and keep when it last succeeded.
 func TestEveryEndingIsSaidAndCounted(t *testing.T) {
 	t.Chdir(t.TempDir())
-	file := func(name, text string) {
-		put(t, name, text)
+	s := startServiceOfEndings(t)
+	s.files(t)
+	for _, w := range waysToEnd {
+		t.Run(w.why, func(t *testing.T) {
+			if w.signal != nil && (runtime.GOOS == "windows" || signal.Ignored(w.signal)) {
+				t.Skip("these tests are not told of the signal")
+			}
+			forms := []string{"quiet", "text", "json"}
+			if w.service == "is down" { // which is tried again for seconds
+				forms = forms[:1]
+			}
+			for _, c := range w.cases {
+				for _, form := range forms {
+					s.end(t, &w, c, form)
+				}
+			}
+		})
 	}
-	file("good.csv", "id,v\n1,a\n2,b\n")
-	file("other.csv", "id,v\n1,a\n2,c\n")
-	file("bad.csv", "id,v\n1,a\n2,b\nx,c\n")
+}
+
+// end makes a command end, and looks at what it says.
+func (s *serviceOfEndings) end(t *testing.T, w *wayToEnd, c endingCase, form string) {
+	t.Helper()
+	s.n++
+	s.said.Store(new(sent))
+	number := strings.NewReplacer("-N", fmt.Sprint("-", s.n), "_N", fmt.Sprint("_", s.n))
+	t.Setenv("TABLESTORE_ENDPOINT", s.url)
+	steps := strings.Split(number.Replace(c.do), "; ")
+	for _, step := range steps[:len(steps)-1] {
+		step, refused := strings.CutPrefix(step, "!")
+		s.does(map[bool]string{true: "refuses"}[refused], "load")
+		var said bytes.Buffer
+		if code := Run(append([]string{"tsimport"}, strings.Fields(step)...), io.Discard, &said); code != map[bool]int{true: 5}[refused] {
+			t.Fatalf("%s: exit code %d\n%s", step, code, said.String())
+		}
+	}
+	line := steps[len(steps)-1]
+	args := append(strings.Fields(line), "--metrics-file", "m.prom")
+	if s.does(w.service, args[0]); w.service == "is down" {
+		t.Setenv("TABLESTORE_ENDPOINT", "http://127.0.0.1:1")
+	}
+	t.Setenv(logFormatVariable, "text")
+	switch form {
+	case "quiet":
+		args = append(args, "--quiet")
+	case "json":
+		t.Setenv(logFormatVariable, "json")
+	}
+	labels := labelsOfEnding(args, steps)
+	const success = "tsimport_last_run_success_timestamp_seconds"
+	put(t, "m.prom", "# TYPE "+success+" gauge\n"+success+labels+" 7\n")
+	said := &sent{signal: w.signal, twice: w.service == "hangs"}
+	s.said.Store(said)
+	code := Run(append([]string{"tsimport"}, args...), io.Discard, said)
+	s.does("", "")
+	text := said.String()
+	if code != w.code {
+		t.Errorf("%s, %s: exit code %d, want %d\n%s", form, line, code, w.code, text)
+		return
+	}
+	for _, wrong := range wrongLastLine(text, form, w, endingCase{c.do, number.Replace(c.says)}) {
+		t.Errorf("%s, %s: %s\n%s", form, line, wrong, text)
+	}
+	metrics, err := os.ReadFile("m.prom")
+	must(t, err)
+	if strings.Contains(string(metrics), success+labels+" 7\n") == (code == 0) || !strings.Contains(string(metrics), fmt.Sprintf("exit_code%s %d\n", labels, code)) ||
+		!strings.Contains(string(metrics), "duration_seconds"+labels) {
+		t.Errorf("%s: want%s\n%s", line, labels, metrics)
+	}
+}
+
+// wrongLastLine is what is wrong with what a command has said.
+func wrongLastLine(text, form string, w *wayToEnd, c endingCase) (wrong []string) {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	last := lines[len(lines)-1]
+	if form == "json" {
+		var e struct {
+			Msg, Event string
+			ExitCode   int `json:"exit_code"`
+		}
+		if err := json.Unmarshal([]byte(last), &e); err != nil || e.ExitCode != w.code || e.Event != map[bool]string{true: eventSummary, false: eventError}[w.code == 0] {
+			return []string{"the last event"}
+		}
+		last = "tsimport: " + e.Msg
+	}
+	if form == "quiet" && w.code == 0 && text != "" {
+		return []string{"something is said"}
+	}
+	if w.code == 0 {
+		return nil
+	}
+	for _, says := range strings.Split("tsimport: |"+w.says+"|"+c.says, "|") {
+		if !strings.Contains(last, says) {
+			wrong = append(wrong, "the last line lacks "+says)
+		}
+	}
+	if form == "quiet" && w.signal == nil && !strings.HasPrefix(c.do, "run") && len(lines) > 1 {
+		wrong = append(wrong, "more than a line")
+	}
+	return wrong
+}
+
+// labelsOfEnding are those of the metrics of a command.
+func labelsOfEnding(args, steps []string) string {
+	command, table, load := args[0], "", ""
+	of := args
+	switch command {
+	case "resume":
+		if len(steps) > 1 {
+			command, of = "load", strings.Fields(steps[0])
+		}
+	case "work":
+		of = strings.Fields(steps[0])
+	case "run":
+		load = strings.TrimSuffix(args[1], ".yaml")
+	}
+	if i := slices.Index(of, "--table"); i >= 0 {
+		table = of[i+1]
+	} else if command == "copy" {
+		table = args[2]
+	}
+	return fmt.Sprintf(`{command="%s",load="%s",table="%s"}`, command, load, table)
+}
+
+// serviceOfEndings is a service that refuses, fails or lets requests hang.
+type serviceOfEndings struct {
+	plan *faults.Plan
+	said atomic.Pointer[sent]
+	url  string
+	n    int
+}
+
+func startServiceOfEndings(t *testing.T) *serviceOfEndings {
+	s := &serviceOfEndings{plan: new(faults.Plan)}
+	engine, err := server.Open("", server.Options{InMemory: true, Log: log.New(io.Discard, "", 0), Faults: s.plan})
+	must(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- engine.ServeListener(ctx, l, server.Limits{}) }()
+	t.Cleanup(func() {
+		stop()
+		must(t, <-done)
+		must(t, engine.Close())
+	})
+	s.url = "http://" + l.Addr().String()
+	for name, value := range map[string]string{"INSTANCE": server.DefaultInstance, "ACCESS_KEY_ID": server.DefaultAccessKeyID,
+		"ACCESS_KEY_SECRET": server.DefaultAccessKeySecret} {
+		t.Setenv("TABLESTORE_"+name, value)
+	}
+	return s
+}
+
+// does says what befalls requests of a command that write rows or, if it writes none, read them.
+func (s *serviceOfEndings) does(what, command string) {
+	fault := map[string]faults.Fault{"refuses": {Action: faults.Refuse, Code: "OTSNoPermissionAccess"}, "is busy": {Action: faults.Refuse, Code: "OTSServerBusy"},
+		"hangs": {Action: faults.Hang}}[what]
+	rows := func(operation string) bool {
+		if command == "verify" || command == "export" {
+			return operation == "GetRange" || operation == "BulkExport"
+		}
+		return operation == "BatchWriteRow"
+	}
+	s.plan.Change(rows, func(faults.Request) faults.Fault {
+		if what != "" {
+			s.said.Load().once.Do(s.said.Load().send)
+		}
+		return fault
+	})
+}
+
+// sent is stderr of a command that is sent a signal, and another one when it says that it waits.
+type sent struct {
+	signal os.Signal
+	twice  bool
+	once   sync.Once
+	mu     sync.Mutex
+	text   strings.Builder
+}
+
+func (s *sent) send() {
+	if s != nil && s.signal != nil {
+		p, err := os.FindProcess(os.Getpid())
+		if err == nil {
+			err = p.Signal(s.signal)
+		}
+		if err != nil {
+			panic(err)
+		}
+	}
+}
+
+func (s *sent) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.twice && bytes.Contains(b, []byte("interrupt again to stop now")) {
+		s.send()
+	}
+	return s.text.Write(b)
+}
+
+func (s *sent) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// files writes the files that the command lines name, and loads the first.
+func (s *serviceOfEndings) files(t *testing.T) {
+	put(t, "good.csv", "id,v\n1,a\n2,b\n")
+	put(t, "other.csv", "id,v\n1,a\n2,c\n")
+	put(t, "bad.csv", "id,v\n1,a\n2,b\nx,c\n")
 	var rows strings.Builder
 	for i := range 9_000 { // more than is looked at before the first row
 		fmt.Fprintf(&rows, "%d,%01000d\n", i, i)
 	}
 	packed := gzipped(t, "id,v\n"+rows.String())
-	file("cut.csv.gz", packed[:len(packed)-1000])
+	put(t, "cut.csv.gz", packed[:len(packed)-1000])
 	job := func(name, one, two string) {
 		load := func(name, of string) string {
 			return "  " + name + ":\n    from: " + of + "\n    pk: [id:integer]\n    mode: put\n"
 		}
-		file(name, "version: 1\nloads:\n"+load("one", one)+load("two", two))
+		put(t, name, "version: 1\ndefaults: {create: true}\nloads:\n"+load("one", one)+load("two", two))
 	}
 	job("good.yaml", "good.csv", "good.csv")
+	job("new.yaml", "good.csv\n    only-new: true", "good.csv\n    only-new: true")
 	job("bad.yaml", "bad.csv", "good.csv")
+	job("aside.yaml", "[good.csv, cut.csv.gz]\n    bad-inputs: set-aside", "good.csv")
+	job("cut.yaml", "good.csv", "cut.csv.gz")
 	job("none.yaml", "bad.csv", "none-*.csv")
 	job("limit.yaml", "bad.csv", "bad.csv\n    max-errors: 0")
-	file("broken.yaml", "version: 1\nloads: 7\n")
-	for _, e := range endings {
-		words := strings.Fields(e.line)
-		kept := `tsimport_last_run_success_timestamp_seconds{command="` + words[0] + `",load="",table="` + e.table + `"} 7`
-		if words[0] == "run" {
-			kept = strings.Replace(kept, `load=""`, `load="`+strings.TrimSuffix(words[1], ".yaml")+`"`, 1)
-		}
-		help := "# TYPE tsimport_last_run_success_timestamp_seconds gauge\n"
-		file("m.prom", help+kept+"\n")
-		var out, said bytes.Buffer
-		code := Run(append([]string{"tsimport"}, append(words, "--quiet", "--metrics-file", "m.prom")...), &out, &said)
-		if code != e.code {
-			t.Errorf("%s: exit code %d, want %d\n%s", e.line, code, e.code, said.String())
-			continue
-		}
-		if e.code != 0 && said.Len()+out.Len() == 0 || e.code == 0 && said.Len() > 0 {
-			t.Errorf("%s: exit code %d and %q", e.line, code, said.String())
-		}
-		for _, text := range e.says {
-			if !strings.Contains(said.String(), text) {
-				t.Errorf("%s: want %q in\n%s", e.line, text, said.String())
-			}
-		}
-		if words[0] != "run" && strings.Count(said.String(), "\n") > 1 {
-			t.Errorf("%s: more than a line\n%s", e.line, said.String())
-		}
-		metrics, err := os.ReadFile("m.prom")
-		if err != nil || strings.Contains(string(metrics), kept) == (code == 0) {
-			t.Errorf("%s: %v: the last success\n%s", e.line, err, metrics)
-		}
-		if strings.Contains(string(metrics), `table=""`) != (words[0] == "run") {
-			t.Errorf("%s: the table\n%s", e.line, metrics)
-		}
+	put(t, "broken.yaml", "version: 1\nloads: 7\n")
+	t.Setenv("TABLESTORE_ENDPOINT", s.url)
+	if code := Run(strings.Fields("tsimport load good.csv --table t --create --pk id --quiet"), io.Discard, os.Stderr); code != 0 {
+		t.Fatal(code)
 	}
 }
 

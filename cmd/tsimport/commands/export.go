@@ -246,9 +246,9 @@ func stoppedExport(c *call, err error, kept int64) error {
 		if kept == 1 {
 			them = "it"
 		}
-		say(c, c.App.ErrWriter, "%s kept; give the same command again to continue after %s", are(kept, "row"), them)
+		endingOf(c).said = fmt.Sprintf("%s kept; give the same command again to continue after %s", are(kept, "row"), them)
 	case errors.As(err, new(*pipeline.Interrupted)) && c.String("output") != "-" && (c.String("output") != "" || c.Command.Name == "copy"):
-		say(c, c.App.ErrWriter, "no rows are kept yet; give the same command again to start over")
+		endingOf(c).said = "no rows are kept yet; give the same command again to start over"
 	}
 	return plainFull(err)
 }

@@ -239,10 +239,15 @@ func (r *readyLoad) close(err error) error {
 	if r.target == nil {
 		return err
 	}
-	if closeErr := r.target.close(); closeErr != nil {
-		return &exitError{code: exitcode.Failed, err: errors.Join(err, closeErr)}
+	return closed(err, r.target.close())
+}
+
+// closed is how a command ends after it has closed what it wrote to.
+func closed(err, failed error) error {
+	if failed == nil {
+		return err
 	}
-	return err
+	return &exitError{code: exitcode.Failed, err: errors.Join(err, failed)}
 }
 
 // checkpointEnv sets the time between checkpoints, for tests that crash loads often.

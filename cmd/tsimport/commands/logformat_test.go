@@ -28,6 +28,7 @@ var volatile = []struct {
 }{
 	{regexp.MustCompile(`"time":"[^"]*Z"`), `"time":"TIME"`},
 	{regexp.MustCompile(`"seconds":[0-9.e-]+`), `"seconds":0`},
+	{regexp.MustCompile(`in [0-9.]+m?s `), `in TIME `},
 	{regexp.MustCompile(`"rows_per_second":[0-9.e+]+`), `"rows_per_second":0`},
 	{regexp.MustCompile(`[0-9]{8}T[0-9.]+Z`), `RUN`},
 	// What is said is for people. How many messages there are, too.

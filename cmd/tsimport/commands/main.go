@@ -72,17 +72,22 @@ func crashLoudly() {
 
 // exitError carries an exit code; its error, if any, is still to be shown.
 type exitError struct {
-	code  int
-	err   error
-	brief string // how the command ended, in one line, if there is no error
+	code   int
+	err    error
+	fields []slog.Attr // for the log
 }
 
-// endsWith ends a command with a code. With --quiet the brief is shown as an error.
-func endsWith(c *call, code int, err error, brief string) error {
-	if err == nil && c.Bool("quiet") {
-		err = errors.New(brief)
+// endsWith ends a command with a code. The line that says so has what is said here of how far it came, and the first
+// reason.
+func endsWith(c *call, code int, err error, said string) error {
+	endingOf(c).said = said
+	if stopped := context.Cause(c.interrupts.drain); err == nil && stopped != nil && exitcode.Of(stopped) == code {
+		err = stopped
 	}
-	return &exitError{code, err, brief}
+	if c.in.ending == nil && err == nil { // nobody is told
+		err = errors.New(said)
+	}
+	return &exitError{code: code, err: err}
 }
 
 func (e *exitError) Error() string {
@@ -103,8 +108,12 @@ func exitCode(stderr io.Writer, err error, silent bool) int {
 	if code == exitcode.Pipe {
 		return code
 	}
+	fields := []slog.Attr{slog.Int("exit_code", code)}
 	if exit := new(exitError); errors.As(err, &exit) {
 		err = exit.err
+		if exit.fields != nil {
+			fields = exit.fields
+		}
 	}
 	if err == nil && code != exitcode.OK && silent {
 		err = fmt.Errorf("ended with exit code %d; see tsimport errors %d", code, code)
@@ -114,7 +123,7 @@ func exitCode(stderr io.Writer, err error, silent bool) int {
 	}
 	text := client.OneLine(err.Error())
 	if d, ok := stderr.(*display); ok && d.log != nil {
-		d.event(slog.LevelError, eventError, text, slog.Int("exit_code", code))
+		d.event(slog.LevelError, eventError, text, fields...)
 		return code
 	}
 	fmt.Fprintf(stderr, "tsimport: %s\n", printable(text))
@@ -250,6 +259,7 @@ func newInterrupts(stderr io.Writer) *interrupts {
 				cause.ExitCode = exitcode.Hangup
 			}
 			if hard.Err() != nil {
+				fmt.Fprintf(stderr, "tsimport: stopped at once by a third signal (%v); to resume, give the same command again\n", s)
 				os.Exit(cause.ExitCode) // what should have ended with the context did not
 			}
 			first := drain.Err() == nil
@@ -268,6 +278,12 @@ func newInterrupts(stderr io.Writer) *interrupts {
 func (in *interrupts) codeOf(err error) error {
 	stopped := new(pipeline.Interrupted)
 	if code := exitcode.Of(err); code != exitcode.Failed && code != exitcode.Usage || !errors.As(context.Cause(in.drain), &stopped) {
+		return err
+	}
+	if errors.Is(err, context.Canceled) && !errors.As(err, new(*pipeline.Interrupted)) {
+		err = stopped // which says why
+	}
+	if exitcode.Of(err) == stopped.ExitCode {
 		return err
 	}
 	return &exitError{code: stopped.ExitCode, err: err}
@@ -297,14 +313,8 @@ func limited(c *cli.Command, in *invocation) *cli.Command {
 	c.Flags = append(c.Flags, flagsOf(options.Ending)...)
 	action := c.Action
 	c.Action = in.act(func(c *call) error {
-		if err := checkEnding(c); err != nil {
-			return err
-		}
 		return told(c, c.Command.Name, func(c *call) error { return action(c.own) })
 	})
-	c.Before = func(c *cli.Context) error {
-		return in.interrupts.limit(c.Duration("timeout"))
-	}
 	return c
 }
 

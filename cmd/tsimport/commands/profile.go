@@ -14,7 +14,7 @@ func profiled(c *call, action func(*call) error) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(action(c), stop())
+	return closed(action(c), stop())
 }
 
 // startProfiles begins the profiles that the user asked for and returns what ends and writes them.

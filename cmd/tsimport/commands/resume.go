@@ -28,11 +28,10 @@ func resumeCommand(in *invocation) *cli.Command {
 			"tsimport runs lists them all. Of a job directory (docs/scale-out.md) it does what is left on this machine, also after the job was stopped.",
 		Flags: append([]cli.Flag{flagNamed("metrics-file")}, workFlags()...),
 		Action: in.act(func(c *call) error {
-			if err := checkEnding(c); err != nil {
-				return err
-			}
 			if c.NArg() > 1 {
-				return usagef("tsimport resume takes one run folder, not %d", c.NArg())
+				return told(c, "resume", func(c *call) error {
+					return usagef("tsimport resume takes one run folder, not %d", c.NArg())
+				})
 			}
 			if isJobDir(c.Args().First()) {
 				return told(c, "work", func(c *call) error {
@@ -40,19 +39,23 @@ func resumeCommand(in *invocation) *cli.Command {
 				})
 			}
 			r, err := runToResume(c.Args().First())
+			if err == nil && r.record != nil {
+				return told(c, "run", func(c *call) error { return resumeJob(c, r) })
+			}
+			again := c
+			if err == nil {
+				again, err = runAgain(c, r)
+			}
 			if err != nil {
-				return err
+				return told(c, "resume", func(*call) error { return err })
 			}
-			if r.record != nil {
-				return told(c, "run", func(c *call) error { return resumeJob(c, r.Folder) })
-			}
-			return resumeRun(c, r)
+			return perform(again)
 		}),
 	}
 }
 
-// resumeRun does the command of a run again, in the folder in which it was started.
-func resumeRun(c *call, r *runInfo) error {
+// runAgain is the command of a run, to be done again in the folder in which it was started.
+func runAgain(c *call, r *runInfo) (*call, error) {
 	if left := r.toRestore(); left != "" {
 		say(c, c.show, "warning: %s", left)
 	}
@@ -60,13 +63,13 @@ func resumeRun(c *call, r *runInfo) error {
 	if r.Folder != "" {
 		full, err := filepath.Abs(r.Folder)
 		if err != nil {
-			return fmt.Errorf("find run folder: %w", err)
+			return nil, fmt.Errorf("find run folder: %w", err)
 		}
 		folder = full
 	}
 	if r.job.Dir != "" && !sameFolder(r.job.Dir, ".") {
 		if err := os.Chdir(r.job.Dir); err != nil {
-			return fmt.Errorf("go to the folder in which the load was started: %w", err)
+			return nil, fmt.Errorf("go to the folder in which the load was started: %w", err)
 		}
 	}
 	if base, err := os.Getwd(); err == nil && folder != "" {
@@ -76,21 +79,21 @@ func resumeRun(c *call, r *runInfo) error {
 	}
 	of, err := commandOf(r.job.Request, r.job.Args)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	of.AcceptChangedInput = false // what was accepted then was another change
 	kept := written(of)           // what was asked for, without what is of this machine now
 	given, err := c.ownCommand()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	takeMachine(of, given)
 	of.MetricsFile = cmp.Or(c.String("metrics-file"), of.MetricsFile)
 	again := &invocation{args: r.job.Args, goOn: true, folder: folder, request: kept, within: c.in.within}
 	if err := takeEnvironment(of); err != nil {
-		return err
+		return nil, err
 	}
-	return perform(c.again(again, of))
+	return c.again(again, of), nil
 }
 
 // runToResume finds the run in the folder, or the newest one that did not finish.
@@ -216,10 +219,11 @@ func retryRejects(c *call) error {
 	}
 	of.After(before)
 	of.From = files
+	endingOf(c).table = of.Table
 	if err := takeEnvironment(of); err != nil {
 		return err
 	}
-	in := &invocation{args: c.in.args, goOn: c.in.goOn, mayChange: c.in.mayChange, folder: c.in.folder, settings: r.job, rejects: folder, request: c.kept(), within: c.in.within}
+	in := &invocation{args: c.in.args, goOn: c.in.goOn, mayChange: c.in.mayChange, folder: c.in.folder, settings: r.job, rejects: folder, request: c.kept(), within: c.in.within, ending: c.in.ending}
 	return load(c.again(in, of))
 }
 

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -84,10 +85,10 @@ func runJob(c *call, in *invocation) error {
 	if !c.Args().Present() {
 		return usagef("no job: give a job file, as in tsimport run job.yaml")
 	}
+	endingOf(c).load = jobName(c.Args().First())
 	if n := c.Int("parallel"); n < 0 || c.IsSet("parallel") && n == 0 {
 		return usagef("--parallel %d: want 1 or more", n)
 	}
-	endingOf(c).load = jobName(c.Args().First())
 	r, err := readJob(c, c.Args().Tail())
 	if err == nil && c.Bool("fresh") && c.NArg() > 1 && c.String("run-dir") == "" {
 		r, err = wholeJob(c, r)
@@ -253,7 +254,8 @@ func claimJob(c *call, r *job.Record) (folder string, release func(), err error)
 		if folder, before, err = job.Find(rundir.Root, r.Identity); err != nil {
 			return fail(err)
 		}
-	} else if before, err = job.ReadRecord(folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	} else if before, err = job.ReadRecord(folder); err != nil &&
+		!errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 		return fail(err)
 	}
 	if before != nil {
@@ -316,7 +318,9 @@ func continueJob(c *call, r, before *job.Record, folder string) (resumes bool, e
 }
 
 // resumeJob runs what is left of a job.
-func resumeJob(c *call, folder string) error {
+func resumeJob(c *call, found *runInfo) error {
+	folder := found.Folder
+	endingOf(c).load = jobName(found.record.File)
 	lock, err := rundir.TakeLock(folder)
 	if err != nil {
 		return err
@@ -344,7 +348,6 @@ func resumeJob(c *call, folder string) error {
 			folder = rel
 		}
 	}
-	endingOf(c).load = jobName(r.File)
 	if err := r.SameVariables(os.LookupEnv); err != nil {
 		return jobError(err)
 	}
@@ -362,7 +365,7 @@ func runRecord(c *call, folder string, r *job.Record) (err error) {
 		return err
 	}
 	s.quiet = c.Bool("quiet")
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() { err = closed(err, s.close()) }()
 	limitMemory(s.memory, false)
 	c.interrupts.drains()
 	began := time.Now()
@@ -383,15 +386,16 @@ func runRecord(c *call, folder string, r *job.Record) (err error) {
 		}
 		err = errors.Join(err, jsonErr)
 	}
+	code := r.ExitCode
 	switch {
 	case err != nil:
-		return err
+		code = exitcode.Of(err)
 	case c.interrupts.drain.Err() != nil && r.Unfinished():
-		return endsWith(c, exitcode.Of(context.Cause(c.interrupts.drain)), nil, o.brief())
-	case r.ExitCode != exitcode.OK:
-		return endsWith(c, r.ExitCode, nil, o.brief())
+		code = exitcode.Of(context.Cause(c.interrupts.drain))
+	case code == exitcode.OK:
+		return nil
 	}
-	return nil
+	return endsWith(c, code, err, o.brief())
 }
 
 // jobRunner runs the loads of a job as the commands that they are.
@@ -417,11 +421,6 @@ func (o *jobRunner) run(_ context.Context, s *job.State) job.Outcome {
 	out := job.Outcome{ExitCode: exitcode.Of(err), Counts: countsOf(dir, s.Again)}
 	if only := new(pipeline.OnlyBadError); errors.As(err, &only) {
 		out.BadInputs = int64(len(only.Bad))
-	}
-	if exit := new(exitError); errors.As(err, &exit) {
-		if err = exit.err; err == nil && exit.brief != "" {
-			err = errors.New(exit.brief)
-		}
 	}
 	if err != nil {
 		out.Error = input.RedactText(client.OneLine(err.Error()))
@@ -581,10 +580,16 @@ func countsText(n *job.Counts) string {
 	return text
 }
 
-// brief says in one line how the job has ended.
+// brief says in one line how the job has ended, and why: by the first load that has ended so.
 func (o *jobRunner) brief() string {
 	done, all := o.record.DoneOf()
-	return fmt.Sprintf("job %s: %d of %d loads done, %s; see %s", o.record.State, done, all, countsText(&o.record.Counts), o.folder)
+	text := fmt.Sprintf("job %s: %d of %d loads done, %s", o.record.State, done, all, countsText(&o.record.Counts))
+	for _, s := range o.record.Loads {
+		if s.Error != "" && s.ExitCode == o.record.ExitCode {
+			return fmt.Sprintf("%s; load %s: %s", text, s.Name, s.Error)
+		}
+	}
+	return text
 }
 
 // summarize says how the job has ended.
@@ -637,8 +642,8 @@ func ownMoments(r *job.Record) (notes []string) {
 func (o *jobRunner) ending(e *ending) {
 	e.runDir, e.rows, e.bad = o.folder, countsOfRows(&o.record.Counts), o.record.BadInputs
 	for _, s := range o.record.Loads {
-		if s.Ended.IsZero() {
-			continue // it has not run
+		if s.State != job.Done && s.State != job.Failed && s.State != job.Stopped {
+			continue // it has not run, or not now
 		}
 		e.loads = append(e.loads, runmetrics.Run{Command: s.Command, Table: cmp.Or(s.Value("table"), s.Name), Load: s.Name, Ended: s.Ended, Took: s.Took(),
 			ExitCode: s.ExitCode, Rows: countsOfRows(&s.Counts), BadInputs: s.BadInputs})

@@ -19,6 +19,7 @@ import (
 	"example.com/tsimport/pipeline/plan"
 	"example.com/tsimport/pipeline/rundir"
 	"example.com/tsimport/reader/input"
+	"example.com/tsimport/transfer/verify"
 )
 
 // screen shows a load to the user, on stderr.
@@ -220,9 +221,6 @@ func (s *screen) next(r *pipeline.Report, look string) {
 	case !copied:
 		s.line("after correcting them: %s load --retry-rejects %s", commandName(), suggest.Arg(r.RunDir))
 	}
-	if r.ExitCode == exitcode.ErrorLimit {
-		s.line("too many rows were rejected; see the reasons")
-	}
 	switch unfinished := r.Unfinished > 0 || r.State == pipeline.StateInterrupted; {
 	case r.DryRun || gone || r.Remade:
 	case r.ExitCode == exitcode.ErrorLimit:
@@ -238,7 +236,7 @@ func (s *screen) next(r *pipeline.Report, look string) {
 	}
 }
 
-// briefOf says in one line how a load ended: the counts, the reason and the run folder.
+// briefOf says in one line how a load ended: the counts and the first reason.
 func briefOf(r *pipeline.Report) string {
 	n := job.Counts{Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded, ConditionFailed: r.ConditionFailed, Archived: r.Archived, Unfinished: r.Unfinished,
 		BadInputs: int64(len(r.BadInputs))}
@@ -254,16 +252,16 @@ func briefOf(r *pipeline.Report) string {
 			what += "; so many are bad that the flags or the place may be wrong"
 		}
 	}
-	return brief(what, r.RejectReasons, r.RunDir)
+	if v, ok := r.Verify.(*verify.Result); ok && !v.OK {
+		what += "; " + firstDifference(v)
+	}
+	return brief(what, r.RejectReasons)
 }
 
-// brief is a line with the first reason of rejected records and the folder that has all.
-func brief(what string, reasons []rundir.ReasonCount, folder string) string {
+// brief is a line with the first reason of rejected records.
+func brief(what string, reasons []rundir.ReasonCount) string {
 	if len(reasons) > 0 {
 		what += "; the first: " + reasonText(&reasons[0].First)
-	}
-	if _, err := os.Stat(folder); folder != "" && err == nil {
-		what += "; see " + folder
 	}
 	return what
 }

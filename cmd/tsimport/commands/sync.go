@@ -89,11 +89,7 @@ func syncTable(c *call) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closeErr := t.close(); closeErr != nil {
-			err = &exitError{code: exitcode.Failed, err: errors.Join(err, closeErr)}
-		}
-	}()
+	defer func() { err = closed(err, t.close()) }()
 	if err := t.mustExist(); err != nil {
 		return err
 	}
@@ -150,7 +146,7 @@ func runSync(c *call, cfg tablesync.Config, planOnly bool) (*tablesync.Summary, 
 	s, err := tablesync.Run(c.interrupts.hard, cfg)
 	stop()
 	if s == nil && errors.As(err, new(*pipeline.Interrupted)) {
-		say(c, c.show, "nothing was written now; give the same command again")
+		endingOf(c).said = "nothing was written now; give the same command again"
 	}
 	return s, err
 }
@@ -258,7 +254,7 @@ func briefOfSync(s *tablesync.Summary) string {
 			reasons = append(reasons, load.RejectReasons...)
 		}
 	}
-	return brief(doneLines(s)[0], reasons, s.RunDir)
+	return brief(doneLines(s)[0], reasons)
 }
 
 // exampleLines are examples as a comparison has kept them.

@@ -103,6 +103,7 @@ func verifyTable(c *call) (err error) {
 		if run, load, err = openRun(c, o.run); err != nil {
 			return err
 		}
+		endingOf(c).table = tableGiven(load)
 	}
 	o.Waits = waitsOf(c, c.show)
 	if load.Command.Name == "copy" {
@@ -291,7 +292,7 @@ func showComparison(c *call, r *verify.Result) (err error) {
 		err = writeComparison(results(c), r)
 	}
 	if err == nil && !r.OK {
-		return &exitError{code: exitcode.Differences}
+		return endsWith(c, exitcode.Differences, nil, firstDifference(r))
 	}
 	return err
 }
@@ -458,6 +459,15 @@ func comparisonLine(r *verify.Result) string {
 	}
 	text += fmt.Sprintf(" (%s records read, %s rejected, %s superseded", words.Grouped(r.Read), words.Grouped(r.Rejected), words.Grouped(r.Superseded))
 	return text + fmt.Sprintf("; %v, %s rows/s)", round(time.Duration(r.Seconds*float64(time.Second))), words.Grouped(int64(r.RowsPerSecond)))
+}
+
+// firstDifference says in one line what was found, and what first.
+func firstDifference(r *verify.Result) string {
+	text := comparisonLine(r)
+	if len(r.Examples) > 0 {
+		text += "; the first: " + exampleLine(&r.Examples[0])
+	}
+	return text
 }
 
 func exampleLine(e *verify.Example) string {

@@ -17,6 +17,7 @@ import (
 	"example.com/tsimport/internal/jobdir"
 	"example.com/tsimport/internal/suggest"
 	"example.com/tsimport/internal/words"
+	"example.com/tsimport/jobs/job"
 	"example.com/tsimport/jobs/scaleout"
 	"example.com/tsimport/pipeline"
 	"example.com/tsimport/pipeline/options"
@@ -140,6 +141,7 @@ func workOn(c *call, place string, t *workTask) error {
 		}
 	}
 	of.Clear("job-dir", "workers", "json")
+	endingOf(c).runDir = store.String()
 	// This machine's environment may name another service, or none.
 	of.Endpoint, of.Instance = cmp.Or(p.Endpoint, of.Endpoint), cmp.Or(p.Instance, of.Instance)
 	given, err := c.command()
@@ -150,8 +152,10 @@ func workOn(c *call, place string, t *workTask) error {
 	if err := takeEnvironment(of); err != nil {
 		return err
 	}
-	in := &invocation{goOn: true, request: written(of), within: within{task: t}}
-	return perform(c.again(in, of))
+	in := &invocation{goOn: true, request: written(of), within: within{task: t}, ending: c.in.ending}
+	again := c.again(in, of)
+	endingOf(c).table = tableGiven(again)
+	return perform(again)
 }
 
 // collectLate has the garbage of a process that has the memory for it wait until the memory limit is near: each task begins and ends a load,
@@ -305,10 +309,13 @@ func endWork(c *call, s *scaleout.Summary, err error) error {
 	if err != nil {
 		return err
 	}
-	brief := fmt.Sprintf("%s: %s read, %s written, %s rejected, %s superseded, by %s", s.State, words.Grouped(s.Read), words.Grouped(s.Written), words.Grouped(s.Rejected), words.Grouped(s.Superseded), counted(int64(s.Processes), "worker"))
-	say(c, c.show, "%s", brief)
+	e := endingOf(c)
+	e.table = s.Table
+	e.rows = countsOfRows(&job.Counts{Read: s.Read, Written: s.Written, Rejected: s.Rejected, Superseded: s.Superseded})
+	said := fmt.Sprintf("%s: %s read, %s written, %s rejected, %s superseded, by %s", s.State, words.Grouped(s.Read), words.Grouped(s.Written), words.Grouped(s.Rejected), words.Grouped(s.Superseded), counted(int64(s.Processes), "worker"))
+	say(c, c.show, "%s", said)
 	if s.ExitCode != exitcode.OK {
-		return endsWith(c, s.ExitCode, nil, brief)
+		return endsWith(c, s.ExitCode, nil, brief(said, s.Reasons))
 	}
 	return nil
 }
