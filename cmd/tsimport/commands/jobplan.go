@@ -70,7 +70,9 @@ func planJob(c *call, r *job.Record) (err error) {
 		err = writeLines(results(c), p.plan.lines())
 	}
 	if err == nil && p.plan.ExitCode != exitcode.OK {
-		err = &exitError{code: p.plan.ExitCode}
+		i := slices.IndexFunc(p.plan.Loads, func(l *loadPlan) bool { return l.ExitCode == p.plan.ExitCode })
+		l := p.plan.Loads[max(0, i)]
+		err = endsWith(c, p.plan.ExitCode, nil, fmt.Sprintf("load %s would end with exit code %d: %s", l.Name, l.ExitCode, cmp.Or(l.Error, l.State)))
 	}
 	return err
 }
