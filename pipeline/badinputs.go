@@ -78,7 +78,7 @@ func setsAside(err error) bool {
 	return errors.As(err, &usage) && (usage.Damaged || !usage.Input) && !usage.Nothing
 }
 
-// left are the inputs that are not bad, those first whose columns most have.
+// left are the inputs that are not bad.
 func (f *badFinder) left() (names []string) {
 	for _, name := range f.names {
 		if f.bad[name] == "" {
@@ -178,7 +178,7 @@ func (f *badFinder) nights(name string) int {
 	return f.attempt.cfg.Resume.Known.Nights(name)
 }
 
-// unlike says how the columns of an input differ from those of another, of which there are so many.
+// unlike says how the columns of an input differ from those of another; "" if they do not.
 func (f *badFinder) unlike(name, other string) (why string) {
 	has, wanted := strings.Split(f.columns[name], "\x00"), strings.Split(f.columns[other], "\x00")
 	part := func(what string, all, of []string) {

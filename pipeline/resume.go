@@ -39,6 +39,7 @@ type Resume struct {
 	Known Known
 	// Notes are shown with those of the plan.
 	Notes []string
+	hold  time.Time // until then nothing is sent
 	// OnResume is called before the first write of an attempt that resumes. May be nil.
 	OnResume func(Resumed)
 }

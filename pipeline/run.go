@@ -124,6 +124,7 @@ func (a *attempt) findResumePoint(ctx context.Context) (err error) {
 	if err := a.from.settleFormer(ctx, a.cfg, a.started); err != nil {
 		return err
 	}
+	a.from.hold = later(a.from.hold, a.cfg.Resume.hold)
 	a.from.ids = newTableIDs(a.from.snapshot)
 	return nil
 }

@@ -46,7 +46,14 @@ func (a *attempt) startOver(ctx context.Context, asked Config, why error) (*Repo
 	if a.planned != nil {
 		a.planned.Close()
 	}
+	return run(ctx, a.again(asked, why), a.hooks)
+}
+
+// again is the load as it is started over.
+func (a *attempt) again(asked Config, why error) Config {
 	asked.Resume.Look = false
+	// What the attempt before has sent of the old content must not come after the new one.
+	asked.Resume.hold = later(asked.Resume.hold, later(a.from.hold, a.from.suspectUntil))
 	asked.Resume.Notes = append(asked.Resume.Notes, fmt.Sprintf("the unfinished run %s is started over: %s", a.cfg.RunDir, client.OneLine(why.Error())))
-	return run(ctx, asked, a.hooks)
+	return asked
 }
