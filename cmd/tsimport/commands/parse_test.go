@@ -2,6 +2,7 @@ package commands
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -229,6 +230,9 @@ func TestHalfAnAccessKeyIsRefused(t *testing.T) {
 	}
 	t.Setenv("TABLESTORE_ACCESS_KEY_ID", "id")
 	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", "secret")
+	ended, end := context.WithCancel(t.Context())
+	c.Context = ended
+	end() // a signal that comes just here
 	p, err := findCredentials(c)
 	if err != nil || p.GetCredentials().GetAccessKeyID() != "id" || p.GetCredentials().GetAccessKeySecret() != "secret" {
 		t.Error(p, err)

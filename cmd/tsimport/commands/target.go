@@ -297,11 +297,8 @@ func findCredentials(c *call) (common.CredentialsProvider, error) {
 		return nil, err
 	}
 	provider, err := keysOf(c.Context, of, note)
-	switch {
-	case errors.As(err, new(*accesskey.DownError)) || c.Context.Err() != nil:
-		return nil, err
-	case err != nil:
+	if err != nil && c.Context.Err() == nil && !errors.As(err, new(*accesskey.DownError)) {
 		return nil, usagef("%v", err)
 	}
-	return provider, nil
+	return provider, err
 }
