@@ -2,12 +2,16 @@ package pipeline
 
 import (
 	"context"
+	"errors"
+	"io"
+	"slices"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"example.com/tsimport/internal/table"
 	"example.com/tsimport/internal/tablestore/client"
+	"example.com/tsimport/internal/tablestore/scan"
 	"example.com/tsimport/pipeline/plan"
 )
 
@@ -54,4 +58,41 @@ func (s *service) clock() *client.Clock { return &s.traffic.Clock }
 func (c *Config) admin(ctx context.Context, sdk *tablestore.TableStoreClient) *client.Admin {
 	patience := min(c.Write.RetryFor, client.Patience)
 	return &client.Admin{Client: sdk, Context: ctx, RetryFor: patience, ReachFor: patience, OnWait: c.Watch.OnWait}
+}
+
+// Before is what the table of a load has before the load.
+type Before struct {
+	Rows  bool // it has rows; as far as was looked
+	Twice bool // what is loaded twice is there twice: the service numbers the rows, or they are added
+}
+
+// TableBefore looks at the table. Its rows are looked for if they would be there twice, or if that is asked for.
+func (c *Config) TableBefore(ctx context.Context, rows bool) (b Before, err error) {
+	cfg := *c
+	cfg.setDefaults()
+	s, err := connect(ctx, ctx, &cfg)
+	if err != nil || s.sdk == nil {
+		return b, err
+	}
+	t, err := cfg.admin(ctx, s.planning).Describe(cfg.Target.Table)
+	if err != nil {
+		if client.IsNoTable(err) {
+			err = nil
+		}
+		return b, err
+	}
+	b.Twice = cfg.Write.Mode == table.Increment || slices.ContainsFunc(t.Key, func(k table.KeyColumn) bool { return k.Auto })
+	pager := scan.NewPager(s.planning, cfg.Target.Table, t.Key, scan.Options{RetryFor: cfg.admin(ctx, nil).RetryFor})
+	pager.Limit(1)
+	for (rows || b.Twice) && !b.Rows {
+		page, err := pager.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return b, err
+		}
+		b.Rows = len(page) > 0
+	}
+	return b, nil
 }

@@ -85,7 +85,7 @@ var arrows = map[string][]string{
 	"pipeline/plan":   {"internal/suggest", "internal/words", "internal/exitcode", "internal/tablestore/condition", "internal/lifecycle", "internal/keyexpr", "reader", "reader/convert", "reader/input", "reader/record", "internal/tablestore/client", "pipeline/rundir", "internal/table", "reader/source"},
 
 	"pipeline/options":      {"internal/tablestore/accesskey", "internal/tablestore/client", "internal/tablestore/condition", "internal/keyexpr", "internal/lifecycle", "pipeline", "pipeline/plan", "pipeline/rundir", "reader", "reader/convert", "reader/csv", "internal/table"},
-	"jobs/recurring":        {"internal/jobdir", "jobs/knownfiles", "pipeline", "pipeline/checkpoint", "pipeline/options", "pipeline/plan", "pipeline/rundir", "reader/input"},
+	"jobs/recurring":        {"internal/jobdir", "internal/suggest", "internal/table", "jobs/knownfiles", "pipeline", "pipeline/checkpoint", "pipeline/options", "pipeline/plan", "pipeline/rundir", "reader/input"},
 	"pipeline/fromdatabase": {"internal/keyexpr", "internal/suggest", "internal/table", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "reader/input", "reader/open", "reader/sqltable"},
 	"pipeline/bottleneck":   {},
 	"shuffle/readorder":     {},
@@ -214,7 +214,7 @@ var testArrows = map[string][]string{
 	"transfer/verify":            {"engine/server", "engine/faults", "reader/input", "reader/record", "reader/source/sourcetest", "internal/keyexpr", "internal/tablestore/tabletest"},
 	"transfer/export":            {"internal/objectstore/storetest", "internal/tablestore/plainbuffer", "reader/input", "engine/server", "engine/faults", "reader/archive", "reader/source/sourcetest", "internal/tablestore/tabletest"},
 	"reader/archive":             {"reader/source/sourcetest"},
-	"cmd/tsimport/commands":      {"reader/record", "engine/enginetest"},
+	"cmd/tsimport/commands":      {"reader/record", "engine/enginetest", "internal/objectstore/storetest"},
 	"e2e/compatibility":          {"engine/server", "engine/sim", "cmd/tsimport/commands"},
 	"transfer/tablesync":         {"engine/server", "engine/faults", "internal/tablestore/condition", "reader/tablescan", "internal/tablestore/tabletest"},
 	"e2e":                        {"reader/mysql/mysqltest", "reader/postgres/pgtest", "internal/objectstore/storetest", "pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/result"},

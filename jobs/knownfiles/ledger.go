@@ -294,6 +294,9 @@ func (l *Ledger) otherJobs(job string) (byName map[string]unfinished, bySize map
 	return byName, bySize
 }
 
+// Empty reports whether nothing was ever noted.
+func (l *Ledger) Empty() bool { return l.next == 0 }
+
 // Forget takes inputs out: they are loaded again when they are found.
 func (l *Ledger) Forget(ctx context.Context, names []string, now time.Time) error {
 	return l.append(ctx, &event{Kind: kindForgotten, Table: l.table, Names: names, Time: now})

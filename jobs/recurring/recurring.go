@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"example.com/tsimport/internal/jobdir"
@@ -71,14 +72,25 @@ func (o *Load) lease(ctx context.Context, s jobdir.Store, former *jobdir.Seen) (
 // openState opens the state of the load. Known is what was seen of the lease of known files before the load took its own.
 func (o *Load) openState(ctx context.Context, r *options.Request, cfg *pipeline.Config, job, place string) (store jobdir.Store, known *jobdir.Seen, err error) {
 	store, err = OpenStore(ctx, r, cfg.Read.Find)
-	if err != nil || r.State == "" || cfg.DryRun {
+	if err != nil || r.State == "" {
+		return store, known, err
+	}
+	missing, err := checkState(ctx, r, cfg, store, place)
+	if err != nil || cfg.DryRun {
 		return store, known, err
 	}
 	if cfg.Target.Policy != nil {
 		return nil, known, usagef("--state and --age-policy: archives of rows are files of this machine, which the next one does not have")
 	}
+	var marked error
+	if missing { // before anything else is there
+		marked = store.PutAbsent(ctx, madeMark, []byte(jobdir.Nonce()))
+	}
 	if err := jobdir.Probe(ctx, store); err != nil {
 		return nil, known, fmt.Errorf("--state %w", err)
+	}
+	if marked != nil && !errors.Is(marked, jobdir.ErrExists) {
+		return nil, known, fmt.Errorf("--state %w", marked)
 	}
 	if known, err = jobdir.Look(ctx, knownIn(r, store, place)); err != nil {
 		return nil, known, err
@@ -141,7 +153,7 @@ func (o *Load) open(ctx context.Context, r *options.Request, cfg *pipeline.Confi
 			return err
 		}
 	}
-	ledger, err := OpenKnown(ctx, r, store, place)
+	ledger, err := openKnown(ctx, r, store, place)
 	if err != nil {
 		return err
 	}
@@ -220,22 +232,39 @@ func knownIn(r *options.Request, store jobdir.Store, place string) jobdir.Store 
 // Change opens which files a table has taken, to change that, and keeps loads from them until Close.
 func Change(ctx context.Context, r *options.Request, find input.Options, place string, say func(format string, a ...any)) (*Load, *knownfiles.Ledger, error) {
 	o := &Load{say: say}
-	store, err := OpenStore(ctx, r, find)
+	store, err := storeThere(ctx, r, find)
 	if err == nil {
 		err = o.lockKnown(ctx, r, store, place, nil)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, o.Close())
 	}
-	ledger, err := OpenKnown(ctx, r, store, place)
+	ledger, err := openKnown(ctx, r, store, place)
 	if err != nil {
 		return nil, nil, errors.Join(err, o.Close())
 	}
 	return o, ledger, nil
 }
 
-// OpenKnown reads which files a table has taken.
-func OpenKnown(ctx context.Context, r *options.Request, store jobdir.Store, place string) (*knownfiles.Ledger, error) {
+// List reads which files a table has taken from a place that is there.
+func List(ctx context.Context, r *options.Request, find input.Options, place string) (*knownfiles.Ledger, error) {
+	store, err := storeThere(ctx, r, find)
+	if err != nil {
+		return nil, err
+	}
+	return openKnown(ctx, r, store, place)
+}
+
+// storeThere is OpenStore of a place that is not made.
+func storeThere(ctx context.Context, r *options.Request, find input.Options) (jobdir.Store, error) {
+	if _, err := os.Stat(r.State); r.State != "" && !jobdir.IsAddress(r.State) && errors.Is(err, fs.ErrNotExist) {
+		return nil, usagef("--state %s is missing: it may be a share that is not mounted", r.State)
+	}
+	return OpenStore(ctx, r, find)
+}
+
+// openKnown reads which files a table has taken.
+func openKnown(ctx context.Context, r *options.Request, store jobdir.Store, place string) (*knownfiles.Ledger, error) {
 	return knownfiles.Open(ctx, knownIn(r, store, place))
 }
 

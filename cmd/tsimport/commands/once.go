@@ -97,11 +97,7 @@ func listFiles(c *call) error {
 	if r.State, bad, err = statesGiven(c.own.StringSlice("state")); err != nil {
 		return err
 	}
-	store, err := recurring.OpenStore(c.Context, r, storesOf(c))
-	if err != nil {
-		return err
-	}
-	ledger, err := recurring.OpenKnown(c.Context, r, store, place)
+	ledger, err := recurring.List(c.Context, r, storesOf(c), place)
 	if err != nil {
 		return err
 	}
@@ -182,9 +178,6 @@ func listBad(c *call, all []knownfiles.Bad) error {
 }
 
 func forgetFiles(c *call) (err error) {
-	if c.NArg() == 0 {
-		return usagef("name the files to forget, as tsimport files lists them")
-	}
 	place, err := placeOfFlags(c)
 	if err != nil {
 		return err
@@ -198,6 +191,9 @@ func forgetFiles(c *call) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, o.Close()) }()
+	if c.NArg() == 0 && !ledger.Empty() {
+		return usagef("name the files to forget, as tsimport files lists them")
+	}
 	var names []string
 	for _, name := range c.Args().Slice() {
 		if full, err := filepath.Abs(name); err == nil && !ledger.Knows(name) && !strings.Contains(name, "://") {

@@ -1,0 +1,103 @@
+package commands
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"example.com/tsimport/internal/objectstore/storetest"
+)
+
+// TestAStateThatIsNotThereIsNotBegunOverATableWithRows: what a table has taken may be in a share that is not mounted. A step is a command and what it ends
+// with and says; "given" does what the step before it has advised. The last column is how many rows the table has afterwards.
+func TestAStateThatIsNotThereIsNotBegunOverATableWithRows(t *testing.T) {
+	const (
+		put      = "load in --create --pk id --only-new -q --table t --state "
+		numbered = "load in --create --pk id --pk n:auto --returned-keys keys.csv --only-new -q --table t --state "
+		added    = "load in --create --pk id --mode increment --only-new -q --table t --state "
+		once     = "load in/a.csv --create --pk id -q --mode increment --table t --state "
+		job      = "run job.yaml -q"
+	)
+	type step struct {
+		command string
+		code    int
+		says    string
+		rows    int
+	}
+	for name, steps := range map[string][]step{
+		"the first night": {{put + "mnt/state", 0, "", 2}, {put + "mnt/state", 0, "", 2}},
+		"a dry run of it, and its plan": {
+			{put + "mnt/state --dry-run", 0, "", 0}, {"run job.yaml --plan", 0, "", 0}, {"absent mnt", 0, "", 0}},
+		"a share that is not mounted": {
+			{put + "mnt/state", 0, "", 2}, {"mv mnt away", 0, "", 2},
+			{put + "mnt/state", 2, "--state mnt/state is missing, and known files and unfinished loads with it, of table t, which has rows", 2},
+			{put + "mnt/state --dry-run", 2, "mount or name the right place", 2},
+			{"run job.yaml --plan", 2, "share that is not mounted", 2},
+			{job, 2, "share that is not mounted", 2},
+			{"files --table t --state mnt/state", 2, "is missing", 2},
+			{"files forget --table t --state mnt/state in/a.csv", 2, "is missing", 2},
+			{"absent mnt", 0, "", 2},
+			{"mv away mnt", 0, "", 2}, {put + "mnt/state", 0, "", 2}},
+		"a first load over a table with rows": {
+			{"load in --create --pk id -q --table t", 0, "", 2}, {put + "mnt/state", 2, "give: mkdir -p mnt/state", 2}, {"given", 0, "", 2}, {put + "mnt/state", 0, "", 2}},
+		"a pod with an empty disk": {{numbered + "mnt/state", 0, "", 2}, {"rm tsimport-runs", 0, "", 2}, {numbered + "mnt/state", 0, "", 2}},
+		"a mount point that is empty, of numbered rows": {
+			{numbered + "mnt/state", 0, "", 2}, {"mv mnt/state away", 0, "", 2}, {"mkdir mnt/state", 0, "", 2},
+			{numbered + "mnt/state", 2, "knows no file of table t, which has rows: if it is not the place of the loads before, their rows would be there twice", 2},
+			{numbered + "mnt/state", 2, "give: mkdir -p mnt/state/known/", 2},
+			{"given", 0, "", 2}, {"rm keys.csv", 0, "", 2}, {numbered + "mnt/state", 0, "", 4}},
+		"a missing one, of numbered rows": {{numbered + "mnt/state", 0, "", 2}, {"mv mnt/state away", 0, "", 2}, {numbered + "mnt/state", 2, "give: mkdir -p mnt/state/known/", 2},
+			{"mv away mnt/state", 0, "", 2}, {numbered + "mnt/state", 0, "", 2}},
+		"a mount point that is empty, of rows that are put": {{put + "mnt/state", 0, "", 2}, {"rm mnt/state", 0, "", 2}, {"mkdir mnt/state", 0, "", 2}, {put + "mnt/state", 0, "", 2}},
+		"numbers that are added, of one load": {
+			{once + "mnt/state", 0, "", 1}, {"mv mnt/state away", 0, "", 1}, {"mkdir mnt/state", 0, "", 1}, {once + "mnt/state", 2, "give: mkdir -p mnt/state/loads", 1}, {"given", 0, "", 1},
+			{once + "mnt/state", 0, "", 1}},
+		"a state that a new table has made": {
+			{put + "mnt/state", 0, "", 2}, {"mv mnt away", 0, "", 2}, {strings.Replace(put, "table t", "table new", 1) + "mnt/state", 0, "", 2},
+			{put + "mnt/state", 2, "give: mkdir -p mnt/state/known/", 2}, {job, 2, "knows no file of table t", 2}},
+		"a prefix that is empty, of numbers that are added": {
+			{added + "s3://states/here", 0, "", 2}, {added + "s3://states/other", 2, "give: tsimport files forget --table t --state s3://states/other", 2},
+			{added + "s3://states/here", 0, "", 2}, {"given", 0, "", 2}, {added + "s3://states/other", 0, "", 2},
+			{"files forget --table t --state s3://states/other", 2, "name the files to forget", 2}},
+		"a prefix that is empty, of rows that are put": {{put + "s3://states/here", 0, "", 2}, {put + "s3://states/other", 0, "", 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			storetest.New(t, "states")
+			tsimport := commandsIn(t)
+			must(t, os.Mkdir("in", 0o700))
+			must(t, os.WriteFile("in/a.csv", []byte("id,v\na,1\n"), 0o600))
+			must(t, os.WriteFile("in/b.csv", []byte("id,v\nb,2\n"), 0o600))
+			must(t, os.WriteFile("job.yaml", []byte("version: 1\ndefaults: {create: true, only-new: true, state: mnt/state}\nloads:\n  t: {from: [in], pk: [id]}\n"), 0o600))
+			given := ""
+			for _, s := range steps {
+				if s.command == "given" {
+					s.command = strings.TrimPrefix(given, "tsimport ")
+				}
+				switch words := strings.Fields(s.command); words[0] {
+				case "mv":
+					must(t, os.Rename(words[1], words[2]))
+				case "rm":
+					must(t, os.RemoveAll(words[1]))
+				case "mkdir":
+					must(t, os.MkdirAll(words[len(words)-1], 0o700))
+				case "absent":
+					if _, err := os.Stat(words[1]); err == nil {
+						t.Errorf("%s was made", words[1])
+					}
+				default:
+					said := tsimport(s.code, words...)
+					holds(t, said, s.says)
+					if _, after, ok := strings.Cut(said, "give: "); ok {
+						given, _, _ = strings.Cut(after, "\n")
+					}
+				}
+				if s.rows == 0 {
+					continue
+				}
+				if rows := strings.Count(tsimport(0, "export", "--table", "t", "--format", "csv", "-q"), "\n") - 1; rows != s.rows {
+					t.Errorf("after %s the table has %d rows, want %d", s.command, rows, s.rows)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,85 @@
+package recurring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"example.com/tsimport/internal/jobdir"
+	"example.com/tsimport/internal/suggest"
+	"example.com/tsimport/internal/table"
+	"example.com/tsimport/pipeline"
+	"example.com/tsimport/pipeline/options"
+	"example.com/tsimport/pipeline/plan"
+)
+
+// madeMark is an object of a folder that was missing and was made by a load. For tables that the folder knows nothing of it counts as missing: what they
+// have taken may be in a share that is to be mounted there.
+const madeMark = "made"
+
+// unbegun is a place that knows nothing of a load: that of a first load, or one that is not the place that it was.
+type unbegun struct {
+	what    string
+	missing bool
+	begin   string // a command after which it is the place of a first load
+	twice   string // the same, for rows that are twice in the table if they are loaded twice
+}
+
+// lookAtState returns nil if the place knows the load.
+func lookAtState(ctx context.Context, r *options.Request, store jobdir.Store, place string) (*unbegun, error) {
+	if jobdir.IsAddress(r.State) {
+		if !r.OnlyNew {
+			return nil, nil // nothing tells a first load from others
+		}
+		names, err := knownIn(r, store, place).List(ctx, "")
+		if err != nil || len(names) > 0 {
+			return nil, err
+		}
+		return &unbegun{what: "knows no file of", twice: fmt.Sprintf("tsimport files forget --table %s --state %s", suggest.Arg(r.Table), suggest.Arg(r.State))}, nil
+	}
+	own := filepath.Join(r.State, "loads")
+	if r.OnlyNew {
+		own = filepath.Join(r.State, "known", place)
+	}
+	is := func(path string) bool { _, err := os.Stat(path); return !errors.Is(err, fs.ErrNotExist) }
+	entries, err := os.ReadDir(r.State)
+	none := unbegun{what: "knows no file of", begin: "mkdir -p " + suggest.Arg(own), twice: "mkdir -p " + suggest.Arg(own)}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		none.what, none.missing, none.begin = "is missing, and known files and unfinished loads with it, of", true, "mkdir -p "+suggest.Arg(r.State)
+	case err != nil, is(own), !r.OnlyNew && len(entries) > 0:
+		return nil, nil // if it cannot be read, the probe says why
+	case !r.OnlyNew:
+		none.what = "is empty, and knows no load of"
+	default:
+		none.missing = is(filepath.Join(r.State, madeMark))
+	}
+	return &none, nil
+}
+
+// checkState refuses a place that knows nothing of a table with rows, where those may have been loaded from what is loaded now. A missing folder may be a share
+// that is not mounted. An empty one and a table that it does not know are common, and refused only where rows would be there twice.
+func checkState(ctx context.Context, r *options.Request, cfg *pipeline.Config, store jobdir.Store, place string) (missing bool, err error) {
+	if plan.IsTemplate(cfg.Target.Table) {
+		return false, nil
+	}
+	is, err := lookAtState(ctx, r, store, place)
+	if is == nil || err != nil {
+		return false, err
+	}
+	before, err := cfg.TableBefore(ctx, is.missing || cfg.Write.Mode == table.Increment)
+	if err != nil || !before.Rows || !is.missing && !before.Twice {
+		return is.missing, err
+	}
+	if again, err := lookAtState(ctx, r, store, place); again == nil || err != nil {
+		return false, err // another process has begun there meanwhile
+	}
+	why, begin := "it may be a share that is not mounted, and older rows would be written over newer ones", is.begin
+	if before.Twice {
+		why, begin = "if it is not the place of the loads before, their rows would be there twice", is.twice
+	}
+	return false, usagef("--state %s %s table %s, which has rows: %s; mount or name the right place or, for a first load, give: %s", r.State, is.what, cfg.Target.Table, why, begin)
+}
