@@ -32,6 +32,7 @@ type Bad struct {
 	Name    string    `json:"name"`
 	Size    int64     `json:"size"`
 	Version string    `json:"version"`
+	Hash    string    `json:"hash,omitempty"` // of its content, of Size bytes
 	Reason  string    `json:"reason"`
 	Nights  int       `json:"nights"` // how often it was met
 	First   time.Time `json:"first"`

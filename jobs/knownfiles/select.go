@@ -93,6 +93,9 @@ func (s *Selector) Select(ctx context.Context, found []input.Item, created int64
 			if found[i].Size < 0 || found[i].Name == input.Stdin {
 				return nil, nil, &Refused{fmt.Sprintf("--only-new: %s is a stream, and nobody can say whether it was loaded before; save it as a file, or leave --only-new out", found[i].Name)}
 			}
+			if err := s.touched(ctx, &found[i]); err != nil {
+				return nil, nil, err
+			}
 		}
 	}
 	if earlier != nil {
@@ -369,6 +372,20 @@ func (s *Selector) Nights(name string) int {
 	return 0
 }
 
+// touched notes the version of an input that was bad and has the same content.
+func (s *Selector) touched(ctx context.Context, item *input.Item) error {
+	b, known := s.ledger.bad[NameOf(item)]
+	if !known || b.Hash == "" || b.Size != item.Size || b.Version == item.Version {
+		return nil
+	}
+	hash, err := s.hash(ctx, item)
+	if err == nil && hash == b.Hash {
+		b.Version = item.Version
+		s.ledger.bad[b.Name] = b
+	}
+	return err
+}
+
 // of reports whether the input was bad as it is now.
 func (b Bad) of(item *input.Item) bool {
 	return b.Nights > 0 && b.Size == item.Size && b.Version == item.Version
@@ -383,7 +400,7 @@ func (s *Selector) Works() bool {
 }
 
 // noted are the inputs that are bad now, as the ledger has them, and those that are no longer there.
-func (s *Selector) noted(bad []checkpoint.BadInput, now time.Time) (noted []Bad, gone []string) {
+func (s *Selector) noted(ctx context.Context, bad []checkpoint.BadInput, now time.Time) (noted []Bad, gone []string) {
 	there, at := map[string]bool{}, places(s.found)
 	for i := range s.found {
 		there[NameOf(&s.found[i])] = true
@@ -400,6 +417,9 @@ func (s *Selector) noted(bad []checkpoint.BadInput, now time.Time) (noted []Bad,
 		}
 		if !n.Sent {
 			n.Reason, n.Sent, n.Held, n.Read, n.Rejected = b.Reason, b.Sent, b.Held, b.Read, b.Rejected
+		}
+		if n.Hash == "" {
+			n.Hash, _ = s.hash(ctx, item) // without it any new version is another content
 		}
 		n.Last, n.Nights = now, n.Nights+1
 		noted = append(noted, n)
@@ -533,7 +553,7 @@ func (s *Selector) NothingNew(ctx context.Context, bad []checkpoint.BadInput) er
 		return nil
 	}
 	now := s.o.Now().UTC()
-	noted, gone := s.noted(bad, now)
+	noted, gone := s.noted(ctx, bad, now)
 	if s.ledger.table == 0 {
 		s.seen = nil // of no table
 	}
@@ -619,7 +639,7 @@ func (s *Selector) Loaded(ctx context.Context, bad []checkpoint.BadInput) error 
 		}
 		files = append(files, f)
 	}
-	noted, gone := s.noted(bad, now)
+	noted, gone := s.noted(ctx, bad, now)
 	var works []string
 	if len(s.items) > len(bad) {
 		works = []string{s.o.Command}

@@ -101,6 +101,12 @@ func TestBadFilesHoldUpNoOthers(t *testing.T) {
 			{map[string]string{"in/c.csv": "id,n\n1,10\n"}, "--max-errors 0", 3, "in/a.csv: 1 of", "1,10 2,2", "a.csv"},
 			{nil, "--max-errors 0", 3, "in/a.csv", "1,10 2,2", "a.csv"},
 		}},
+		"touched with the same content": {load, []night{
+			{map[string]string{"in/a.csv": "id,n\n1,1\nx\n", "in/b.csv": "id,m\n3,3\n", "in/c.csv": "id,n\n2,2\n", "in/d.csv": "id,n\n4,4\n"}, "--max-errors 0", 1, "2 inputs are bad", "1,1 2,2 4,4", "a.csv b.csv"},
+			{map[string]string{"in/a.csv": "touch", "in/b.csv": "touch", "in/e.csv": "id,n\n1,10\n"}, "--max-errors 0", 3, "2 inputs are bad", "1,10 2,2 4,4", "a.csv b.csv"},
+			{map[string]string{"in/a.csv": "id,n\n1,1\ny\n", "in/b.csv": "touch"}, "--max-errors 0", 3, "2 inputs are bad", "1,1 2,2 4,4", "a.csv b.csv"}, // other content of the same size
+			{nil, "files --table t --state bad", 0, "1 night |3 nights ", "", "a.csv b.csv"},
+		}},
 		"a copy of a bad file": {load, []night{
 			{map[string]string{"in/a.csv": "id,n\n1,1\nx\n", "in/b.csv": "id,n\n2,2\n", "in/c.csv": "id,n\n1,1\nx\n"}, "--max-errors 0", 1, "2 inputs are bad", "1,1 2,2", "a.csv c.csv"},
 			{map[string]string{"in/a.csv": ""}, "--max-errors 0", 3, "in/c.csv", "1,1 2,2", "c.csv"},

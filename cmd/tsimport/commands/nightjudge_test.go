@@ -121,7 +121,7 @@ func (s *season) judge(t *nightTable, clean, sure bool) (of outcome) {
 		case taken[name] != nil && (t.taken[name] == string(d.body) || taken[name].Modified.Equal(d.changed)):
 			is = isDone
 		}
-		same := before.body == string(d.body) && before.changed.Equal(d.changed)
+		same := before.body == string(d.body)
 		lag := !sure && (is == isOpen || is == isBad && before.body != "" && !same)
 		if is != want && !lag {
 			s.fail("%s is %s and should be %s (%q): %s", filepath.Base(name), is, want, d.flaw, d.body[:min(len(d.body), 60)])
@@ -177,7 +177,7 @@ func (s *season) judge(t *nightTable, clean, sure bool) (of outcome) {
 // maySend notes rows that pods may have sent of a file that the table has not taken.
 func (s *season) maySend(t *nightTable, d *delivery, want state) {
 	_, changed := t.taken[d.name]
-	if was := t.bad[d.name]; was.body == string(d.body) && was.changed.Equal(d.changed) {
+	if was := t.bad[d.name]; was.body == string(d.body) {
 		return // of what is bad nothing is sent again
 	}
 	if t.taken[d.name] == string(d.body) || want == isOpen || want == isBad && (changed && !t.reload || d.flaw == sound) {

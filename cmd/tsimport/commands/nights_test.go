@@ -1,14 +1,17 @@
 package commands
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"log"
 	"math/rand/v2"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -231,6 +234,8 @@ func (s *season) onePod() (code int, said string, clean bool) {
 	case "the state is gone": // and a file is in its place
 		must(s.t, os.Rename(s.state, s.state+".away"))
 		must(s.t, os.WriteFile(s.state, nil, 0o600))
+	case "the state is not mounted":
+		must(s.t, os.Rename(s.state, s.state+".away"))
 	}
 	must(s.t, os.Setenv("ALIBABA_CLOUD_ACCESS_KEY_SECRET", secret))
 	s.began = time.Now()
@@ -244,8 +249,10 @@ func (s *season) onePod() (code int, said string, clean bool) {
 	code, _, said = p.run("run", s.job, "--metrics-file", s.metricsFile)
 	other.Wait()
 	s.down = false
-	if what == "the state is gone" {
-		must(s.t, os.Remove(s.state))
+	if strings.HasPrefix(what, "the state is") {
+		if err := os.Remove(s.state); what == "the state is not mounted" && !errors.Is(err, fs.ErrNotExist) {
+			s.fail("a state was made over tables with rows: %v", err)
+		}
 		must(s.t, os.Rename(s.state+".away", s.state))
 	}
 	must(s.t, os.Setenv("ALIBABA_CLOUD_ACCESS_KEY_SECRET", server.DefaultAccessKeySecret))
@@ -277,7 +284,7 @@ func (s *season) judgeFault(what string, code int, said string) {
 	if what == "" {
 		return
 	}
-	codes := map[string][]int{"the service is down": {1}, "the secret is wrong": {5}, "the service goes away": {0, 1, 3}, "SIGTERM": {143, 0, 1, 3}, "the state is gone": {1, 2}, "another pod": {0, 1, 3}, "it dies": {0, 1, 3}}[what]
+	codes := map[string][]int{"the service is down": {1}, "the secret is wrong": {5}, "the service goes away": {0, 1, 3}, "SIGTERM": {143, 0, 1, 3}, "the state is gone": {1, 2}, "the state is not mounted": {2}, "another pod": {0, 1, 3}, "it dies": {0, 1, 3}}[what]
 	for _, c := range codes {
 		if c == code {
 			return
@@ -303,6 +310,9 @@ func (s *season) drawFate() (f fate, what string) {
 	case 5:
 		return f, []string{"the service is down", "the secret is wrong"}[s.intn(2)]
 	case 6:
+		if s.state != "" && s.intn(2) == 0 && !slices.ContainsFunc(s.tables, func(t *nightTable) bool { return len(t.must) == 0 }) {
+			return f, "the state is not mounted"
+		}
 		if s.state != "" {
 			return f, "the state is gone"
 		}
