@@ -263,11 +263,9 @@ real:
 links:
 	$(GO) test ./pipeline -run '^TestLinksInVirtualTime$$' -link-table -count 1 -v -timeout 30m
 
-# 20 times 30 simulated nights of late, changed, half-written, renamed and repeated files, pods that overlap and about 270 kills: the table is
-# what one load of the final files makes of it, and no content is loaded twice. Then 200 seeds of 60 nights of a job of six tables, and a year of
-# them: with wrong files and failing services, too.
+# 200 seeds of 60 simulated nights of a job of six tables, and a year of them: files late, changed, half-written, renamed, repeated and wrong, pods
+# that overlap and die, services that fail.
 nights:
-	$(GO) test ./jobs/knownfiles -run TestThirtyNights -count 1 -timeout 20m -v -night-rounds 20 -night-seed 1000
 	$(GO) test ./cmd/tsimport/commands -run '^TestNightsOfAJob$$' -count 1 -timeout 300m -v -night-seeds 200 -nights 60 -night-seed $(SEED)
 	$(GO) test ./cmd/tsimport/commands -run '^TestNightsOfAJob$$' -count 1 -timeout 60m -v -nights 365 -night-seed $(SEED)
 

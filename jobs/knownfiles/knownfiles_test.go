@@ -654,9 +654,10 @@ func TestInputsComeInTheOrderThatIsAskedFor(t *testing.T) {
 		d.now = d.now.Add(time.Duration(-i) * time.Hour)
 		d.deliver(name, name)
 	}
-	d.want(Options{Order: OrderTime}, "", "c", "a", "b")
+	d.deliver("d", "of the time of c")
+	d.want(Options{Order: OrderTime}, "", "c", "d", "a", "b")
 	d.table++
-	d.want(Options{Order: OrderName}, "", "a", "b", "c")
+	d.want(Options{Order: OrderName}, "", "a", "b", "c", "d")
 }
 
 func TestALedgerIsMergedAndStaysWhatItIs(t *testing.T) {
