@@ -192,7 +192,7 @@ func TestEveryEndingIsSaidAndCounted(t *testing.T) {
 				t.Skip("these tests are not told of the signal")
 			}
 			forms := []string{"quiet", "text", "json"}
-			if w.service == "is down" || testing.Short() { // which is tried again for seconds; for the race detector
+			if testing.Short() { // for the race detector
 				forms = forms[:1]
 			}
 			for _, c := range w.cases {

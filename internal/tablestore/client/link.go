@@ -70,12 +70,12 @@ type link struct {
 	until  time.Time // when another should take its place
 
 	answers int
-	stop    func() bool
 
 	// of the request that is on its way
-	run     context.Context
-	timeout time.Duration // without progress
-	last    time.Time     // it ends by then, with progress or without
+	run     context.Context // all waits end with it
+	stop    func() bool     // has them not end
+	timeout time.Duration   // without progress
+	last    time.Time       // it ends by then, with progress or without
 }
 
 // slowest is how many time-outs a request may take that makes progress all the time.
@@ -87,7 +87,7 @@ func LongestRequest(timeout time.Duration) time.Duration { return slowest * time
 // linkPiece is how much of a request is sent at a time: a link that carries less in a time-out is as good as none.
 const linkPiece = 64 << 10
 
-// dial makes a link. When run ends, all waits on the link end.
+// dial makes a link.
 func (r *route) dial(run context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(run, dialTimeout)
 	defer cancel()
@@ -108,8 +108,18 @@ func (r *route) dial(run context.Context) (*link, error) {
 		l.conn = secure
 	}
 	l.reader = bufio.NewReaderSize((*arriving)(l), 16<<10)
-	l.stop = context.AfterFunc(run, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // fails only when it is closed
+	l.endsWith(run)
 	return l, nil
+}
+
+// endsWith has all waits on the link end with run, and no longer with the context before, unless they have ended: then it is false.
+func (l *link) endsWith(run context.Context) bool {
+	if l.run == run {
+		return true
+	}
+	waits := l.stop == nil || l.stop()
+	l.run, l.stop = run, context.AfterFunc(run, func() { _ = l.plain.SetDeadline(time.Unix(1, 0)) }) // fails only when it is closed
+	return waits
 }
 
 // abort closes a link with a request on its way, of which nothing more is to reach the service: what lies in this machine
@@ -175,7 +185,8 @@ func (l *link) write(request []byte) (n int, err error) {
 // send sends a request and returns the answer, whose body is still to be read. It takes at most timeout without progress, and
 // LongestRequest in all.
 func (l *link) send(ctx context.Context, request []byte, timeout time.Duration) (*http.Response, error) {
-	l.run, l.timeout, l.last = ctx, timeout, time.Now().Add(LongestRequest(timeout))
+	l.endsWith(ctx)
+	l.timeout, l.last = timeout, time.Now().Add(LongestRequest(timeout))
 	if err := l.progress(); err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)

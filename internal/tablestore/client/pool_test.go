@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -143,6 +144,17 @@ func TestSendersOneAfterTheOtherShareAConnection(t *testing.T) {
 	}
 	if n := connections.Load(); n != 1 {
 		t.Errorf("%d connections for 50 senders that send one after the other", n)
+	}
+}
+
+// A link that a request of the SDK has made ends with the run when another sends on it, and not with that request.
+func TestALinkEndsWithTheRunAfterARequestOfTheSDK(t *testing.T) {
+	c := connect(t, unsignedAt(listen(t, serveAll)))
+	for range 2 { // on a link that is made, and on that of the first
+		_, err := c.Transport().RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/ListTable", nil))
+		if l := c.pool.free[0]; err != nil || l.run != c.run || !l.stop() {
+			t.Errorf("%v, or the link ends with the request", err)
+		}
 	}
 }
 

@@ -34,7 +34,7 @@ func (c *sharedLinks) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	body, err := readAll(nil, res.Body, res.ContentLength, mostOf(r.URL.Path, res.StatusCode))
-	c.pool.put(l, err == nil && !res.Close)
+	c.pool.put(l, l.endsWith(c.run) && err == nil && !res.Close) // the next request does not end with this one
 	if err != nil {
 		return nil, fmt.Errorf("read answer: %w", err)
 	}

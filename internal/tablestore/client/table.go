@@ -254,7 +254,8 @@ func (a *Admin) try(op func() error) error {
 
 // tryFor is try with a patience of its own.
 func (a *Admin) tryFor(most time.Duration, op func() error) error {
-	backoff := ratelimit.Backoff{Base: 100 * time.Millisecond, Max: 5 * time.Second}
+	const base = 100 * time.Millisecond // patience counts no more than a quarter of its time between two attempts
+	backoff := ratelimit.Backoff{Base: base, Max: max(base, min(5*time.Second, most/4))}
 	patience := ratelimit.Patience{For: most}
 	reach, told := ratelimit.Patience{For: cmp.Or(a.ReachFor, patience.For)}, false
 	for attempt := 1; ; attempt++ {
